@@ -1,0 +1,60 @@
+/*
+ * conf.h - the configuration table (schema/config.txt) and its values
+ *
+ * The supervisor parses (environment, then --config FILE, then KEY=value
+ * arguments; later ones win), checks, and sends each child the keys that the
+ * table gives it.  Children fill their own struct conf from CONFIG messages
+ * with conf_set.  A wrong value is an error that names the key, what it got
+ * and what it wants.
+ */
+#ifndef COMMON_CONF_H
+#define COMMON_CONF_H
+
+#include <stdio.h>
+
+#include "common/base.h"
+#include "common/err.h"
+
+enum conf_who { CONF_MASTER = 1, CONF_FRONT = 2, CONF_WORKER = 4 };
+
+/* CONF_BIND, CONF_PORT, ...: one per line of the table, generated. */
+#include "common/conf_keys.h"
+
+struct conf; /* opaque: one value per key, defaults at first */
+
+struct conf *conf_new(void);
+void conf_free(struct conf *c);
+struct conf *conf_copy(const struct conf *c);
+
+/* conf_set - by name; ERR_NOTFOUND for an unknown key, ERR_INVAL for a value
+ * the table refuses.  TOOL_DESC_<TOOL>_OVERRIDE and _APPEND are accepted and
+ * kept as extra keys for the front. */
+int conf_set(struct conf *c, const char *key, const char *value,
+    struct err *e) MUSTCHECK;
+/* conf_load_env - every key that is set in environ */
+int conf_load_env(struct conf *c, struct err *e) MUSTCHECK;
+/* conf_load_file - KEY=value lines (systemd's EnvironmentFile format: # and ;
+ * comments, optional single or double quotes); errors name file and line */
+int conf_load_file(struct conf *c, const char *path, struct err *e) MUSTCHECK;
+/* conf_check - rules across keys (DEFAULT_TTL_SECONDS <= MAX_TTL_SECONDS...) */
+int conf_check(const struct conf *c, struct err *e) MUSTCHECK;
+
+int64_t conf_int(const struct conf *c, enum conf_key k);
+bool conf_bool(const struct conf *c, enum conf_key k);
+const char *conf_str(const struct conf *c, enum conf_key k); /* never NULL */
+/* conf_list - items of a list key, NULL-terminated, the conf's own */
+char *const *conf_list(const struct conf *c, enum conf_key k);
+/* conf_extra - TOOL_DESC_... value or NULL */
+const char *conf_extra(const struct conf *c, const char *key);
+
+/* conf_each - calls cb for every key (and extra) that who is given */
+void conf_each(const struct conf *c, enum conf_who who,
+    void (*cb)(const char *key, const char *value, void *arg), void *arg);
+/* conf_take_reload - take from newer only the keys that may change while
+ * running; returns how many others differ and sets *first to the first's
+ * name (NULL if none) */
+int conf_take_reload(struct conf *c, const struct conf *newer,
+    const char **first);
+void conf_print_help(FILE *f); /* the table for --help */
+
+#endif

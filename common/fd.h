@@ -1,0 +1,35 @@
+/* fd.h - small helpers for descriptors.  All made close-on-exec. */
+#ifndef COMMON_FD_H
+#define COMMON_FD_H
+
+#include <sys/types.h>
+
+#include "common/base.h"
+#include "common/err.h"
+
+int fd_set_nonblock(int fd, struct err *e) MUSTCHECK;
+/* fd_close_from - close_range(first, ~0); falls back to /proc/self/fd */
+void fd_close_from(int first);
+/* fd_write_all - whole buffer to a blocking descriptor, EINTR retried */
+int fd_write_all(int fd, const void *p, size_t n, struct err *e) MUSTCHECK;
+/* fd_pread_all - reads n bytes at off; returns the number read, fewer only
+ * at the end of the file; -1 with *e on failure */
+ssize_t fd_pread_all(int fd, void *p, size_t n, uint64_t off, struct err *e)
+    MUSTCHECK;
+/* fd_memfd_sealed - an anonymous file with these bytes, sealed against any
+ * change, position 0.  Returns the descriptor or a negative ERR_*.  */
+int fd_memfd_sealed(const char *name, const void *p, size_t n, struct err *e)
+    MUSTCHECK;
+/* fd_read_sealed - the content of such a file from a peer: it must be a
+ * memfd with F_SEAL_WRITE, SHRINK and GROW and hold at most max bytes.
+ * *out is the caller's to free. */
+int fd_read_sealed(int fd, size_t max, uint8_t **out, size_t *out_len,
+    struct err *e) MUSTCHECK;
+/* fd_read_file - a small regular file whole, at most max bytes, a NUL is
+ * put behind it; *out is the caller's to free */
+int fd_read_file(const char *path, size_t max, char **out, size_t *out_len,
+    struct err *e) MUSTCHECK;
+/* fd_mkdir_all - mkdir -p with mode for each directory made */
+int fd_mkdir_all(const char *path, mode_t mode, struct err *e) MUSTCHECK;
+
+#endif

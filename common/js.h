@@ -1,0 +1,29 @@
+/* js.h - helpers over jansson; errors carry the path of the value. */
+#ifndef COMMON_JS_H
+#define COMMON_JS_H
+
+#include <jansson.h>
+
+#include "common/base.h"
+#include "common/buf.h"
+#include "common/err.h"
+
+static inline void
+auto_json(json_t **j)
+{
+	json_decref(*j);
+}
+
+/* js_parse - bounded: text longer than max, nested deeper than depth_max,
+ * duplicate keys and invalid UTF-8 are refused; *out is the caller's */
+int js_parse(const char *text, size_t len, size_t max, int depth_max,
+    json_t **out, struct err *e) MUSTCHECK;
+/* js_string_bytes - a JSON string from any bytes: what is not UTF-8 becomes
+ * U+FFFD; *lossy (may be NULL) says whether that happened */
+json_t *js_string_bytes(const void *p, size_t n, bool *lossy);
+/* js_base64 - RFC 4648 standard base64, as a JSON string */
+json_t *js_base64(const void *p, size_t n);
+/* js_dump - compact, sorted as inserted; the caller frees; never NULL */
+char *js_dump(const json_t *j);
+
+#endif

@@ -1,0 +1,117 @@
+/*
+ * runlog.h - a run's log: the byte stream that the agent produces, the
+ * worker appends to the spool unchanged, and the front's followers read.
+ *
+ * A sequence of records, each a 16-byte header (u8 magic 0xa7, u8 type, u16
+ * command index, u32 payload length, i64 wall-clock microseconds; little
+ * endian) and its payload.  An offset in the log is an offset in the spool,
+ * so whoever lost the other side continues from the spool's length.
+ *
+ * Everything in it comes from inside the sandbox and may be forged; readers
+ * use runlog_parse_header and check what it says.
+ *
+ * Order of a good log:  RUN_STARTED  (COMMAND_STARTED  (STDOUT|STDERR)*
+ * COMMAND_ENDED)*  RUN_ENDED.  Commands run one after another, by index.
+ */
+#ifndef COMMON_RUNLOG_H
+#define COMMON_RUNLOG_H
+
+#include "common/base.h"
+#include "common/buf.h"
+#include "common/err.h"
+
+#define RUNLOG_HEADER_BYTES 16
+#define RUNLOG_MAGIC 0xa7
+#define RUNLOG_PAYLOAD_MAX 65536
+
+enum runlog_type {
+	RUNLOG_RUN_STARTED = 1,     /* payload: none */
+	RUNLOG_COMMAND_STARTED = 2, /* payload: none */
+	RUNLOG_STDOUT = 3,          /* bytes; cut at UTF-8 boundaries */
+	RUNLOG_STDERR = 4,
+	RUNLOG_COMMAND_ENDED = 5, /* struct runlog_end */
+	RUNLOG_RUN_ENDED = 6      /* struct runlog_run_end */
+};
+
+/* Why a command, or a run, ended.  The words of runlog_reason_name are what
+ * clients see as end_reason. */
+enum runlog_reason {
+	RUNLOG_EXIT = 1,     /* "exit" */
+	RUNLOG_SIGNAL,       /* "signal" */
+	RUNLOG_TIMEOUT,      /* "timeout" */
+	RUNLOG_MEMORY,       /* "memory": the kernel's OOM killer */
+	RUNLOG_OUTPUT_LIMIT, /* "output_limit" */
+	RUNLOG_CANCELED,     /* "canceled" */
+	RUNLOG_START_FAILED, /* "start_failed": no such program, bad cwd */
+	RUNLOG_DENIED,       /* "denied": the denylist */
+	RUNLOG_LOST,         /* "sandbox_lost" */
+	RUNLOG_INTERNAL      /* "internal" */
+};
+const char *runlog_reason_name(unsigned int reason); /* "?" if unknown */
+
+struct runlog_header {
+	enum runlog_type type;
+	uint16_t command;
+	uint32_t length; /* of the payload */
+	int64_t wall_us;
+};
+
+struct runlog_end { /* COMMAND_ENDED */
+	uint8_t reason;
+	int32_t exit_code; /* 128 + signal for a signal, 137 for a timeout */
+	int32_t signal;    /* 0: none */
+	uint64_t stdout_bytes;
+	uint64_t stderr_bytes;
+	uint64_t wall_us; /* duration */
+	uint64_t cpu_us;  /* user + system of the tree */
+	char text[128];   /* for start_failed: what and why; else "" */
+};
+
+struct runlog_run_end { /* RUN_ENDED */
+	uint8_t reason;   /* RUNLOG_EXIT: all commands were gone through */
+	uint8_t failed;   /* 1: a command failed that may not */
+	uint8_t artifacts; /* 1: something is below /artifacts */
+	uint16_t command; /* that failed or was running, else 0 */
+};
+
+/* Appending; the caller has made sure of the room. */
+void runlog_put_header(struct buf *b, const struct runlog_header *h);
+void runlog_put_end(struct buf *b, const struct runlog_end *end);
+void runlog_put_run_end(struct buf *b, const struct runlog_run_end *end);
+size_t runlog_end_size(const struct runlog_end *end);
+
+/* runlog_parse_header - RUNLOG_HEADER_BYTES bytes at p; ERR_PROTO when it is
+ * none or breaks a limit */
+int runlog_parse_header(const uint8_t *p, struct runlog_header *h,
+    struct err *e) MUSTCHECK;
+int runlog_parse_end(const uint8_t *p, size_t n, struct runlog_end *end,
+    struct err *e) MUSTCHECK;
+int runlog_parse_run_end(const uint8_t *p, size_t n,
+    struct runlog_run_end *end, struct err *e) MUSTCHECK;
+
+/*
+ * The order checker: feeds on the stream in pieces of any size and calls
+ * on_record for each record other than output (header and payload together,
+ * as in the log).  runlog_check_feed returns ERR_PROTO at the first byte that
+ * cannot be right (magic, type, length, order, command index >= ncommands,
+ * byte counts that do not agree, bytes after RUN_ENDED).
+ */
+struct runlog_check {
+	uint8_t head[RUNLOG_HEADER_BYTES + 256];
+	size_t nhead;
+	uint32_t skip; /* bytes of an output payload still to pass */
+	uint32_t ncommands;
+	int32_t command; /* running now, -1: none */
+	int32_t last;    /* last ended, -1: none */
+	bool started;
+	bool ended;
+	uint64_t bytes[2]; /* stdout, stderr of the running command */
+	uint64_t offset;   /* fed so far */
+};
+typedef void (*runlog_record_cb)(const struct runlog_header *h,
+    const uint8_t *record, size_t len, void *arg);
+void runlog_check_init(struct runlog_check *c, uint32_t ncommands);
+int runlog_check_feed(struct runlog_check *c, const uint8_t *p, size_t n,
+    runlog_record_cb cb, void *arg, struct err *e) MUSTCHECK;
+
+#endif

@@ -1,0 +1,19 @@
+/* utf8.h - strict UTF-8 (RFC 3629): no surrogates, no overlong forms. */
+#ifndef COMMON_UTF8_H
+#define COMMON_UTF8_H
+
+#include "common/base.h"
+#include "common/buf.h"
+
+bool utf8_is_valid(const void *p, size_t n);
+/*
+ * utf8_complete_len - n less a multi-byte character that is cut off at the
+ * end (at most 3 bytes).  A tail that can never become a character counts as
+ * complete.  So a chunk cut here never splits a character of valid text.
+ */
+size_t utf8_complete_len(const void *p, size_t n);
+/* utf8_append_repaired - append, each byte that is not part of a character
+ * as U+FFFD.  -1 over b's limit. */
+int utf8_append_repaired(struct buf *b, const void *p, size_t n) MUSTCHECK;
+
+#endif

@@ -1,0 +1,23 @@
+/* uuid.h - random UUIDs, RFC 9562 version 4. */
+#ifndef COMMON_UUID_H
+#define COMMON_UUID_H
+
+#include "common/base.h"
+
+#define UUID_TEXT_LEN 36
+
+struct uuid {
+	uint8_t b[16];
+};
+
+void uuid_random(struct uuid *u); /* getrandom(2); ends the process if none */
+void uuid_format(const struct uuid *u, char out[UUID_TEXT_LEN + 1]);
+/* uuid_parse - strict: 36 characters, either case; -1 when not one */
+int uuid_parse(const char *text, struct uuid *u) MUSTCHECK;
+static inline bool
+uuid_is_equal(const struct uuid *a, const struct uuid *b)
+{
+	return memcmp(a->b, b->b, sizeof(a->b)) == 0;
+}
+
+#endif

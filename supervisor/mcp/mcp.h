@@ -1,0 +1,137 @@
+/*
+ * mcp.h - the Model Context Protocol, server side, as a library
+ *
+ * Knows JSON-RPC, revisions, sessions and a registry of tools; knows no HTTP
+ * library, no sandbox and no store.  The transport gives it requests and gets
+ * answers through struct mcp_reply_ops; tools get a struct mcp_call.
+ *
+ * Revisions now: 2025-06-18 and 2025-11-25 (era "legacy"); one table in era.c
+ * says what each revision has, so that 2025-03-26, 2024-11-05 and 2026-07-28
+ * are further rows and a further branch of the ladder.
+ *
+ * Sessions: Mcp-Session-Id is stateless and survives restarts: it carries the
+ * revision, the principal, the time and a random part under an HMAC with the
+ * server's key.  Ended ones are remembered until they expire.
+ */
+#ifndef MCP_MCP_H
+#define MCP_MCP_H
+
+#include <jansson.h>
+
+#include "common/base.h"
+#include "common/err.h"
+
+struct mcp;         /* the server: registry, revisions, session key */
+struct mcp_call;    /* one tools/call in flight */
+struct mcp_request; /* one HTTP exchange in flight */
+
+enum mcp_code { /* JSON-RPC and MCP error codes */
+	MCP_PARSE_ERROR = -32700,
+	MCP_INVALID_REQUEST = -32600,
+	MCP_METHOD_NOT_FOUND = -32601,
+	MCP_INVALID_PARAMS = -32602,
+	MCP_INTERNAL_ERROR = -32603,
+	MCP_SERVER_ERROR = -32000,
+	MCP_SESSION_NOT_FOUND = -32001
+};
+
+struct mcp_config {
+	const char *name;         /* serverInfo */
+	const char *title;
+	const char *version;
+	const char *instructions; /* for the model; may be NULL */
+	const uint8_t *session_key; /* copied */
+	size_t session_key_len;     /* 32 */
+	uint32_t session_ttl_s;     /* since initialize */
+	size_t body_max;            /* bytes */
+};
+struct mcp *mcp_new(const struct mcp_config *config);
+void mcp_free(struct mcp *m);
+
+/*
+ * mcp_add_tool - register a tool
+ *
+ *	definition	{"name","title","description","inputSchema",
+ *			"outputSchema","annotations"}; kept by reference and
+ *			sent as it is (fields a revision does not know are left
+ *			out).  Order of registration is the order of the list
+ *	on_call		gets arguments that fit the input schema
+ * ERR_INVAL when the definition is not usable (names what).
+ */
+typedef void (*mcp_tool_cb)(struct mcp_call *call, json_t *arguments,
+    void *arg);
+int mcp_add_tool(struct mcp *m, json_t *definition, mcp_tool_cb on_call,
+    void *arg, struct err *e) MUSTCHECK;
+
+/* How the transport answers.  handle is the transport's own. */
+struct mcp_reply_ops {
+	/* One answer: status, a session id for the header or NULL, and a body
+	 * (JSON text; NULL: none).  Ends the exchange. */
+	void (*reply)(void *handle, int status, const char *session_id,
+	    const char *body, size_t len);
+	/* Open an event stream (status 200), then events, then its end. */
+	void (*stream_start)(void *handle, const char *session_id);
+	/* One SSE message event with this JSON text (no newline in it). */
+	void (*stream_send)(void *handle, const char *data, size_t len);
+	void (*stream_end)(void *handle);
+};
+
+/* What a POST, GET or DELETE on the endpoint brought. */
+struct mcp_http {
+	const char *method;           /* "POST" "GET" "DELETE" */
+	const char *content_type;     /* NULL when absent, as the rest */
+	const char *accept;
+	const char *session_id;       /* Mcp-Session-Id */
+	const char *protocol_version; /* MCP-Protocol-Version */
+	const char *last_event_id;
+	const void *body;
+	size_t body_len;
+	const char *principal; /* stable text for whom: "tenant/subject" */
+	const void *principal_ref; /* given back by mcp_call_principal; must
+				    * outlive the exchange */
+};
+
+/*
+ * mcp_handle - take one HTTP request
+ *
+ * Calls ops now or later.  Returns NULL when it was answered at once, else the
+ * exchange, which stays valid until ops->reply or ops->stream_end was called
+ * for it.  Follows reference sections 1.2 to 1.8: Content-Type 415, Accept
+ * 406, JSON 400 -32700, not a request 400 -32600, no session 400 -32000,
+ * unknown session 404 -32001, bad version header 400, GET 405 with no session
+ * stream offered, DELETE ends the session, notifications 202, request id
+ * echoed digit by digit.
+ */
+struct mcp_request *mcp_handle(struct mcp *m, const struct mcp_http *http,
+    const struct mcp_reply_ops *ops, void *handle);
+/* mcp_client_gone - the connection closed: ops are called no more.  In the
+ * legacy era this cancels nothing (MCP 2025-11-25, transports). */
+void mcp_client_gone(struct mcp_request *r);
+/* mcp_tick - once a second from the transport's loop: opens the event stream
+ * of calls that run long when the client takes one, sends keep-alives */
+void mcp_tick(struct mcp *m, uint64_t mono_ms);
+
+/* For tools.  Exactly one of the two ends the call; it may come at once or
+ * later, on the same thread.  structured is taken over (may be NULL);
+ * text is the first content block. */
+void mcp_call_result(struct mcp_call *c, const char *text,
+    json_t *structured, bool is_error);
+void mcp_call_error(struct mcp_call *c, int code, const char *message,
+    json_t *data);
+/* mcp_call_progress - a progress notification if the client asked for it */
+void mcp_call_progress(struct mcp_call *c, double progress,
+    const char *message);
+/* mcp_call_on_cancel - cb once when the client cancels (notifications/
+ * cancelled) before the end; the call must still be ended (nothing is sent) */
+void mcp_call_on_cancel(struct mcp_call *c, void (*cb)(void *), void *arg);
+const void *mcp_call_principal(const struct mcp_call *c);
+/* mcp_call_has_client - false once the client is gone or cancelled */
+bool mcp_call_has_client(const struct mcp_call *c);
+
+struct mcp_stats {
+	uint64_t requests, errors, tool_calls, sessions;
+	uint64_t calls_active;
+};
+void mcp_stats(const struct mcp *m, struct mcp_stats *out);
+
+#endif
