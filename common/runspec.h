@@ -28,7 +28,11 @@
 #define RUNSPEC_DIR_PREFIX "/tmp/.run-"
 
 enum runspec_user { RUNSPEC_USER_SANDBOX = 0, RUNSPEC_USER_ROOT = 1 };
-enum runspec_flag { RUNSPEC_CONTINUE_ON_ERROR = 1 };
+enum runspec_flag {
+	RUNSPEC_CONTINUE_ON_ERROR = 1,
+	RUNSPEC_LOCK = 2 /* the front's: one of its kind at a time in a
+			  * sandbox; the agent has no use for it */
+};
 enum runspec_command_flag {
 	RUNSPEC_ALLOW_FAILURE = 1,
 	RUNSPEC_SHELL = 2,  /* argv[0] alone is text for "bash -lc" (sh -lc

@@ -43,12 +43,12 @@ void service_drain(struct service *s, void (*on_idle)(void *), void *arg);
 
 /* Workers: a fresh channel for worker index, or its loss. */
 void service_worker_attach(struct service *s, uint32_t index, int fd);
-void service_worker_gone(struct service *s, uint32_t index,
-    uint32_t delay_ms, bool throttled);
+void service_worker_gone(
+    struct service *s, uint32_t index, uint32_t delay_ms, bool throttled);
 
 /* rc 0 with result (borrowed: incref to keep), or negative with why. */
-typedef void (*service_json_cb)(int rc, json_t *result, const struct err *why,
-    void *arg);
+typedef void (*service_json_cb)(
+    int rc, json_t *result, const struct err *why, void *arg);
 
 /*
  * service_run_sandbox - tool run_sandbox; args fit the tool's schema
@@ -92,10 +92,15 @@ struct follow_event {
 	const char *data; /* one line of JSON; valid until the next call */
 	size_t data_len;
 };
-enum follow_result { FOLLOW_EVENT, FOLLOW_WAIT, FOLLOW_END, FOLLOW_ERROR };
+enum follow_result {
+	FOLLOW_EVENT,
+	FOLLOW_WAIT,
+	FOLLOW_END,
+	FOLLOW_ERROR
+};
 struct follow_ops {
-	void (*ready)(struct follow *f, int rc, const struct err *why,
-	    void *arg);
+	void (*ready)(
+	    struct follow *f, int rc, const struct err *why, void *arg);
 	void (*wake)(struct follow *f, void *arg);
 };
 struct follow *follow_open(struct service *s, const struct principal *p,
@@ -112,8 +117,8 @@ struct service_artifact {
 	int64_t mtime_ns;
 	char etag[80]; /* quoted digest */
 };
-typedef void (*service_artifact_cb)(int rc, struct service_artifact *a,
-    const struct err *why, void *arg);
+typedef void (*service_artifact_cb)(
+    int rc, struct service_artifact *a, const struct err *why, void *arg);
 void service_artifact_open(struct service *s, const struct principal *p,
     const char *identifier, const char *run_text, const char *path,
     service_artifact_cb done, void *arg);
@@ -121,7 +126,7 @@ void service_artifact_open(struct service *s, const struct principal *p,
 /* Health: true when calls can be served now; text says what is missing. */
 bool service_is_ready(const struct service *s, char *text, size_t size);
 
-struct service_histogram { /* mcp_command_duration_seconds */
+struct service_histogram {   /* mcp_command_duration_seconds */
 	uint64_t bucket[12]; /* see service_histogram_bounds, last is +Inf */
 	uint64_t count;
 	double sum;

@@ -1,0 +1,59 @@
+/*
+ * child.h - the control channel as a child program (front, worker) sees it
+ *
+ * The supervisor starts children with the channel on descriptor 3 and nothing
+ * else open above 2.  child_start says HELLO and collects the configuration;
+ * then on_config runs (open what is needed; a failure is said as LAST_WORDS
+ * and the process exits with its status), then READY is sent.  PING, LOG_LEVEL
+ * and the end of the channel (exit 0: the supervisor is gone) are handled
+ * inside.
+ */
+#ifndef COMMON_CHILD_H
+#define COMMON_CHILD_H
+
+#include "common/base.h"
+#include "common/conf.h"
+#include "common/err.h"
+#include "common/ipc.h"
+
+#define CHILD_CTL_FD 3
+/* Longest key and value of a CONFIG message, in bytes. */
+#define CHILD_KEY_MAX 256
+#define CHILD_VALUE_MAX 32768
+enum child_exit { /* sysexits.h numbers; see master/restart.h */
+	CHILD_EXIT_BUG = 70,
+	CHILD_EXIT_MEMORY = 71,
+	CHILD_EXIT_PROTO = 76,
+	CHILD_EXIT_PRIVILEGE = 77, /* not restarted */
+	CHILD_EXIT_CONFIG = 78     /* not restarted */
+};
+
+struct event_base;
+struct child;
+struct child_ops {
+	/* First configuration, complete.  0, or an exit status with *e. */
+	int (*on_config)(struct child *c, const struct conf *conf, void *arg,
+	    struct err *e);
+	/* A later one (SIGHUP); may be NULL. */
+	void (*on_reload)(const struct conf *conf, void *arg);
+	void (*on_listen)(int fd, const char *address, void *arg); /* front */
+	/* A fresh job channel: for a worker to the front (index 0), for the
+	 * front to worker index.  fd is the callee's. */
+	void (*on_peer)(uint32_t index, uint32_t generation, int fd,
+	    void *arg);
+	void (*on_peer_gone)(uint32_t index, uint32_t delay_ms, bool throttled,
+	    void *arg);
+	void (*on_drain)(uint32_t left_ms, void *arg); /* finish and exit 0 */
+};
+/* child_start - role and index for HELLO; ops and arg are kept.  The conf
+ * given to callbacks is the child's own and stays valid. */
+struct child *child_start(struct event_base *base, enum ipc_role role,
+    uint32_t index, const struct child_ops *ops, void *arg);
+/* child_counts - work done since start and in progress; sent every 5 s when
+ * changed and at once after the first */
+void child_counts(struct child *c, uint32_t done, uint32_t active);
+/* child_die - say why over the channel and exit */
+NORETURN void child_die(struct child *c, int status, const char *fmt, ...)
+    PRINTF(3, 4);
+
+#endif

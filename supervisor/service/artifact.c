@@ -1,0 +1,206 @@
+#include "supervisor/service/internal.h"
+
+#include <stdio.h>
+
+#include "common/log.h"
+#include "common/utf8.h"
+#include "common/xmalloc.h"
+#include "supervisor/service/args.h"
+
+#define RUN_FILES_MAX 64 /* on their way in at a time, per run */
+#define ARTIFACT_PATH_MAX 1024
+
+/* ---- in: from the worker
+ * ----------------------------------------------------- */
+
+static struct run_file *
+file_find(struct run *r, uint32_t number)
+{
+	struct run_file *f;
+
+	STAILQ_FOREACH(f, &r->files, link)
+	if (f->number == number)
+		return f;
+	return NULL;
+}
+
+static void
+file_free(struct run *r, struct run_file *f)
+{
+	STAILQ_REMOVE(&r->files, f, run_file, link);
+	free(f->row.path);
+	free(f);
+}
+
+static void
+send_fd(struct run *r, struct ipc_chan *chan, uint32_t number, int fd,
+    const char *refusal)
+{
+	struct ipc_out o;
+
+	ipc_out_init(&o, IPC_ARTIFACT_FD, r->row.id);
+	wire_put_u32(&o.b, number);
+	wire_put_str(&o.b, refusal);
+	if (fd >= 0)
+		ipc_out_add_fd(&o, fd);
+	ipc_send(chan, &o);
+}
+
+void
+artifact_on_open(struct run *r, struct ipc_chan *chan, uint32_t number,
+    uint64_t size, uint32_t mode, int64_t mtime_ns, const uint8_t *path,
+    size_t path_len)
+{
+	const struct run_file *other;
+	unsigned int n = 0;
+	struct run_file *f;
+	struct err e;
+	int fd;
+
+	STAILQ_FOREACH(other, &r->files, link)
+	n++;
+	if (n >= RUN_FILES_MAX || file_find(r, number) != NULL) {
+		send_fd(r, chan, number, -1, "too many files at a time");
+		return;
+	}
+	if (path_len == 0 || path_len > ARTIFACT_PATH_MAX ||
+	    memchr(path, '\0', path_len) != NULL ||
+	    !utf8_is_valid(path, path_len)) {
+		send_fd(r, chan, number, -1, "the name is not UTF-8");
+		return;
+	}
+	fd = spool_blob_begin(r->service->spool, &r->row.uuid, number, &e);
+	if (fd < 0) {
+		send_fd(r, chan, number, -1, e.msg);
+		return;
+	}
+	f = xcalloc(1, sizeof(*f));
+	f->number = number;
+	f->row.path = xstrndup((const char *)path, path_len);
+	f->row.size = size;
+	f->row.mode = mode & 0777;
+	f->row.mtime_ns = mtime_ns;
+	STAILQ_INSERT_TAIL(&r->files, f, link);
+	send_fd(r, chan, number, fd, "");
+}
+
+static void
+row_add(struct run *r, const struct store_artifact *a)
+{
+	struct store_run *row = &r->row;
+
+	/* The same path again, after a worker was lost in between. */
+	for (uint32_t i = 0; i < row->nartifacts; i++) {
+		if (strcmp(row->artifacts[i].path, a->path) != 0)
+			continue;
+		free(row->artifacts[i].path);
+		row->artifacts[i] = *a;
+		return;
+	}
+	row->artifacts = xreallocarray(
+	    row->artifacts, row->nartifacts + 1, sizeof(*row->artifacts));
+	row->artifacts[row->nartifacts++] = *a;
+}
+
+void
+artifact_on_done(struct run *r, uint32_t number, int32_t code, uint64_t size,
+    const uint8_t *sha256, size_t sha_len)
+{
+	struct run_file *f = file_find(r, number);
+	struct spool *spool = r->service->spool;
+	struct err e;
+
+	if (f == NULL)
+		return;
+	if (code != 0 || sha_len != 32) {
+		spool_blob_abort(spool, &r->row.uuid, number);
+	} else if (spool_blob_commit(spool, &r->row.uuid, number, r->row.tenant,
+		       sha256, &e) != 0) {
+		log_warn("run %llu: artifact: %s",
+		    (unsigned long long)r->row.id, e.msg);
+		free(r->row.artifacts_error);
+		r->row.artifacts_error = xstrdup(e.msg);
+	} else {
+		f->row.size = size;
+		memcpy(f->row.sha256, sha256, 32);
+		row_add(r, &f->row);
+		f->row.path = NULL;
+	}
+	file_free(r, f);
+}
+
+void
+artifact_drop_files(struct run *r)
+{
+	struct run_file *f;
+
+	while ((f = STAILQ_FIRST(&r->files)) != NULL) {
+		spool_blob_abort(r->service->spool, &r->row.uuid, f->number);
+		file_free(r, f);
+	}
+}
+
+/* ---- out: to a client
+ * ---------------------------------------------------------- */
+
+struct open_arg {
+	struct service *service;
+	uint64_t tenant;
+	service_artifact_cb done;
+	void *arg;
+};
+
+static void
+artifact_found_cb(
+    int rc, const struct store_artifact *row, const struct err *why, void *arg)
+{
+	struct open_arg *o = arg;
+	struct service_artifact a = {.fd = -1};
+	struct err e;
+
+	if (rc != 0) {
+		o->done(rc, NULL, why, o->arg);
+		free(o);
+		return;
+	}
+	a.fd = spool_blob_read(o->service->spool, o->tenant, row->sha256, &e);
+	a.size = row->size;
+	a.mtime_ns = row->mtime_ns;
+	a.etag[0] = '"';
+	for (size_t i = 0; i < 32; i++)
+		(void)snprintf(a.etag + 1 + 2 * i, 3, "%02x", row->sha256[i]);
+	memcpy(a.etag + 65, "\"", 2);
+	if (a.fd < 0)
+		o->done(a.fd, NULL, &e, o->arg);
+	else
+		o->done(0, &a, NULL, o->arg);
+	if (a.fd >= 0)
+		(void)close(a.fd);
+	free(o);
+}
+
+void
+service_artifact_open(struct service *s, const struct principal *p,
+    const char *identifier, const char *run_text, const char *path,
+    service_artifact_cb done, void *arg)
+{
+	struct open_arg *o;
+	struct uuid run;
+	struct err e;
+	bool latest = strcmp(run_text, "latest") == 0;
+
+	if ((!latest && uuid_parse(run_text, &run) != 0) ||
+	    strlen(identifier) > ARGS_IDENTIFIER_MAX ||
+	    strlen(path) > ARTIFACT_PATH_MAX) {
+		(void)err_set(&e, ERR_NOTFOUND, "no such artifact");
+		done(ERR_NOTFOUND, NULL, &e, arg);
+		return;
+	}
+	o = xcalloc(1, sizeof(*o));
+	o->service = s;
+	o->tenant = p->tenant;
+	o->done = done;
+	o->arg = arg;
+	store_artifact_get(s->store, p->tenant, identifier,
+	    latest ? NULL : &run, path, artifact_found_cb, o);
+}
