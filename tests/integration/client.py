@@ -1,0 +1,233 @@
+"""A plain MCP client and HTTP helpers; the standard library only."""
+import http.client
+import json
+import socket
+import threading
+import time
+
+
+class McpError(Exception):
+    """A JSON-RPC error answer."""
+
+    def __init__(self, error):
+        super().__init__(f"{error.get('code')}: {error.get('message')}")
+        self.code = error.get("code")
+        self.message = error.get("message", "")
+        self.data = error.get("data")
+
+
+class Client:
+    """One keep-alive connection with one MCP session."""
+
+    def __init__(self, port, revision="2025-11-25", timeout=90):
+        self.port = port
+        self.timeout = timeout
+        self.revision = revision
+        self.session = None
+        self.next_id = 1
+        self.conn = None
+
+    def connect(self):
+        if self.conn is None:
+            self.conn = http.client.HTTPConnection(
+                "127.0.0.1", self.port, timeout=self.timeout)
+            self.conn.connect()
+            self.conn.sock.setsockopt(
+                socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return self.conn
+
+    def close(self):
+        if self.conn is not None:
+            self.conn.close()
+            self.conn = None
+
+    def request(self, method, path, body=None, headers=None):
+        """(status, headers, bytes) of one exchange."""
+        conn = self.connect()
+        try:
+            conn.request(method, path, body=body, headers=headers or {})
+            answer = conn.getresponse()
+            data = answer.read()
+        except (OSError, http.client.HTTPException):
+            self.close()
+            raise
+        if answer.will_close:
+            self.close()
+        return answer.status, answer.headers, data
+
+    def post(self, message, headers=None):
+        head = {"Content-Type": "application/json",
+                "Accept": "application/json, text/event-stream"}
+        if self.session is not None:
+            head["Mcp-Session-Id"] = self.session
+            head["MCP-Protocol-Version"] = self.revision
+        head.update(headers or {})
+        body = message if isinstance(message, (bytes, str)) \
+            else json.dumps(message)
+        return self.request("POST", "/mcp", body, head)
+
+    def rpc(self, method, params=None):
+        """The result of one request; McpError for an error answer."""
+        message = {"jsonrpc": "2.0", "id": self.next_id, "method": method}
+        self.next_id += 1
+        if params is not None:
+            message["params"] = params
+        status, headers, data = self.post(message)
+        kind = headers.get("Content-Type", "")
+        if kind.startswith("text/event-stream"):
+            answer = last_response(data)
+        else:
+            answer = json.loads(data)
+        if "error" in answer:
+            raise McpError(answer["error"])
+        assert status == 200, (status, data)
+        assert answer["id"] == message["id"]
+        if headers.get("Mcp-Session-Id"):
+            self.session = headers["Mcp-Session-Id"]
+        return answer["result"]
+
+    def initialize(self):
+        result = self.rpc("initialize", {
+            "protocolVersion": self.revision, "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}})
+        status, _, body = self.post(
+            {"jsonrpc": "2.0", "method": "notifications/initialized"})
+        assert status == 202 and body == b""
+        return result
+
+    def tool(self, tool_name, **arguments):
+        """The whole tool result."""
+        if self.session is None:
+            self.initialize()
+        return self.rpc("tools/call",
+                        {"name": tool_name, "arguments": arguments})
+
+    def call(self, tool_name, **arguments):
+        """structuredContent of a result that is no error."""
+        result = self.tool(tool_name, **arguments)
+        assert not result.get("isError"), result
+        return result["structuredContent"]
+
+    def fail(self, tool_name, **arguments):
+        """The text of an isError result."""
+        result = self.tool(tool_name, **arguments)
+        assert result.get("isError"), result
+        return result["content"][0]["text"]
+
+    def run(self, identifier, *commands, wait_ms=60000, **options):
+        """final of an awaited run; commands are dicts or shell texts."""
+        options.update(await_completion=True, await_timeout_ms=wait_ms)
+        return self.start(identifier, *commands, **options)["final"]
+
+    def start(self, identifier, *commands, **options):
+        commands = [{"shell": c} if isinstance(c, str) else c
+                    for c in commands]
+        arguments = {"identifier": identifier, "commands": commands}
+        if options:
+            arguments["options"] = options
+        return self.call("run_sandbox", **arguments)
+
+    def status(self, run_id):
+        status, _, data = self.request("GET", f"/mcp/runs/{run_id}")
+        assert status == 200, (status, data)
+        return json.loads(data)
+
+    def wait_end(self, run_id, seconds=60):
+        return wait_for(lambda: self.ended(run_id), seconds,
+                        f"the end of run {run_id}")
+
+    def ended(self, run_id):
+        view = self.status(run_id)
+        done = view["state"] in ("completed", "failed", "canceled")
+        return view if done else None
+
+
+def last_response(data):
+    """The JSON-RPC response in a whole event stream."""
+    for event in parse_events(data.decode()):
+        message = json.loads(event["data"]) if event.get("data") else {}
+        if "result" in message or "error" in message:
+            return message
+    raise AssertionError(f"no response in {data[:300]!r}")
+
+
+def parse_events(text):
+    """The events of a whole SSE text, comments left out."""
+    events = []
+    for block in text.split("\n\n"):
+        event = {}
+        for line in block.split("\n"):
+            key, _, value = line.partition(":")
+            if key:
+                event[key] = value[1:] if value.startswith(" ") else value
+        if event:
+            events.append(event)
+    return events
+
+
+class Follower(threading.Thread):
+    """Reads {MCP_PATH}/events of a run and reconnects where it was cut off."""
+
+    def __init__(self, port, run_id):
+        super().__init__(daemon=True)
+        self.port = port
+        self.run_id = run_id
+        self.events = []
+        self.reconnects = -1
+        self.last_id = None
+        self.give_up = time.monotonic() + 90
+
+    def run(self):
+        while time.monotonic() < self.give_up:
+            try:
+                self.reconnects += 1
+                if self.read_stream():
+                    return
+            except (OSError, http.client.HTTPException):
+                time.sleep(0.02)
+
+    def read_stream(self):
+        conn = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        headers = {"Accept": "text/event-stream"}
+        if self.last_id is not None:
+            headers["Last-Event-ID"] = self.last_id
+        conn.request("GET", f"/mcp/events?run_id={self.run_id}",
+                     headers=headers)
+        answer = conn.getresponse()
+        if answer.status != 200:
+            raise OSError(f"status {answer.status}")
+        event = {}
+        while True:
+            line = answer.readline()
+            if line == b"":
+                return False
+            line = line.decode().rstrip("\n")
+            if line == "":
+                if "event" in event:
+                    self.take(event)
+                    if event["event"] in ("run_finished", "run_failed"):
+                        return True
+                event = {}
+                continue
+            key, _, value = line.partition(": ")
+            event[key] = value
+
+    def take(self, event):
+        event["data"] = json.loads(event["data"])
+        self.events.append(event)
+        self.last_id = event["id"]
+
+    def text(self, index=0, stream="command_stdout"):
+        return "".join(e["data"]["chunk"] for e in self.events
+                       if e["event"] == stream and e["data"]["index"] == index)
+
+
+def wait_for(check, seconds, what):
+    """Poll until check() gives something; a generous guard, not a timing."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = check()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"gave up after {seconds} s waiting for {what}")

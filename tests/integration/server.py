@@ -1,0 +1,170 @@
+"""Starts the real server on a port of its own, and looks after it."""
+import http.client
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+
+from client import Client, wait_for
+
+
+class Engine:
+    """The Docker API over its Unix socket, for looking and for bad days."""
+
+    def __init__(self, host):
+        self.path = host.removeprefix("unix://")
+
+    def request(self, method, path, body=None, headers=None):
+        conn = UnixConnection(self.path)
+        conn.request(method, path, body=body, headers=headers or {})
+        answer = conn.getresponse()
+        data = answer.read()
+        conn.close()
+        return answer.status, data
+
+    def containers(self, instance):
+        import json
+        import urllib.parse
+        filters = urllib.parse.quote(json.dumps(
+            {"label": [f"mcp.instance={instance}"]}))
+        status, data = self.request(
+            "GET", f"/containers/json?all=1&filters={filters}")
+        assert status == 200, data
+        return json.loads(data)
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=60)
+        self.unix_path = path
+
+    def connect(self):
+        import socket
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(60)
+        self.sock.connect(self.unix_path)
+
+
+class Server:
+    """One mcp-sandboxd with its own data directory and instance label."""
+
+    count = 0
+
+    def __init__(self, build, env=None, args=(), wait=True):
+        Server.count += 1
+        self.build = build
+        self.dir = tempfile.mkdtemp(prefix="mcp-sandboxd-test-")
+        os.chmod(self.dir, 0o755)
+        self.instance = f"test-{os.getpid()}-{Server.count}"
+        self.extra = dict(env or {})
+        self.args = list(args)
+        self.log = []
+        self.port = None
+        self.proc = None
+        self.start(wait)
+
+    def environment(self):
+        keep = ("PATH", "DOCKER_HOST", "SANDBOX_IMAGE", "ASAN_OPTIONS",
+                "UBSAN_OPTIONS", "LSAN_OPTIONS", "HOME")
+        env = {k: os.environ[k] for k in keep if k in os.environ}
+        env.update(PORT=str(self.port or 0), INSTANCE=self.instance,
+                   DATA_DIR=os.path.join(self.dir, "data"))
+        env.update(self.extra)
+        return env
+
+    def start(self, wait=True):
+        self.proc = subprocess.Popen(
+            [os.path.join(self.build, "mcp-sandboxd"), *self.args],
+            env=self.environment(), stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True,
+            errors="replace", cwd=self.dir)
+        threading.Thread(target=self.read_log, args=(self.proc.stderr,),
+                         daemon=True).start()
+        if wait:
+            self.port = wait_for(self.find_port, 30, "the listening port")
+            wait_for(self.is_ready, 60, "readiness")
+
+    def read_log(self, stream):
+        for line in stream:
+            self.log.append(line.rstrip("\n"))
+
+    def find_port(self):
+        if self.proc.poll() is not None:
+            raise AssertionError("the server ended:\n" + self.tail())
+        for line in reversed(self.log):
+            found = re.search(r"listening on http://\S+:(\d+)", line)
+            if found:
+                return int(found.group(1))
+        return None
+
+    def is_ready(self):
+        if self.proc.poll() is not None:
+            raise AssertionError("the server ended:\n" + self.tail())
+        return self.get("/readyz")[0] == 200
+
+    def get(self, path, headers=None, timeout=10):
+        conn = http.client.HTTPConnection("127.0.0.1", self.port,
+                                          timeout=timeout)
+        try:
+            conn.request("GET", path, headers=headers or {})
+            answer = conn.getresponse()
+            return answer.status, answer.headers, answer.read()
+        except OSError:
+            return 0, {}, b""
+        except http.client.HTTPException:
+            return 0, {}, b""
+        finally:
+            conn.close()
+
+    def client(self, **kwargs):
+        return Client(self.port, **kwargs)
+
+    def tail(self, lines=40):
+        return "\n".join(self.log[-lines:])
+
+    def children(self):
+        """[(pid, role)] of the supervisor's children, from /proc."""
+        found = []
+        path = f"/proc/{self.proc.pid}/task/{self.proc.pid}/children"
+        with open(path, encoding="ascii") as f:
+            for pid in f.read().split():
+                try:
+                    exe = os.readlink(f"/proc/{pid}/exe")
+                except OSError:
+                    continue
+                name = os.path.basename(exe).removeprefix("lt-")
+                if name.startswith("mcp-sandboxd-"):
+                    found.append((int(pid), name.rsplit("-", 1)[1]))
+        return found
+
+    def pids(self, role):
+        return [pid for pid, name in self.children() if name == role]
+
+    def stop(self, sig=signal.SIGTERM, seconds=30):
+        if self.proc.poll() is None:
+            self.proc.send_signal(sig)
+            try:
+                self.proc.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.proc.kill()
+                self.proc.wait(10)
+                raise AssertionError(
+                    "the server did not stop:\n" + self.tail()) from None
+        return self.proc.returncode
+
+    def destroy(self, engine):
+        """Stop, take away what is on the engine, and the directory."""
+        try:
+            if self.proc.poll() is None:
+                self.stop()
+        finally:
+            if self.proc.poll() is None:
+                self.proc.kill()
+            if engine is not None:
+                for c in engine.containers(self.instance):
+                    engine.request(
+                        "DELETE", f"/containers/{c['Id']}?force=1&v=1")
+            shutil.rmtree(self.dir, ignore_errors=True)

@@ -1,0 +1,260 @@
+"""Engine away, image missing, disk full, port taken, clients gone."""
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+from client import wait_for
+
+
+def test_a_wrong_configuration_value_stops_the_start(make_server):
+    server = make_server(env={"DEFAULT_PIDS": "many"}, wait=False)
+    assert server.proc.wait(20) == 78
+    wait_for(lambda: "DEFAULT_PIDS" in server.tail(), 5, "the message")
+
+
+def test_a_taken_port_is_named(make_server):
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        port = str(s.getsockname()[1])
+        server = make_server(env={"PORT": port}, wait=False)
+        assert server.proc.wait(20) != 0
+        wait_for(lambda: port in server.tail(), 5, "the message")
+
+
+def test_an_open_bind_address_is_refused(make_server):
+    server = make_server(env={"BIND": "0.0.0.0"}, wait=False)
+    assert server.proc.wait(20) == 78
+
+
+class Proxy:
+    """A socket before the engine that can be taken away and given back."""
+
+    def __init__(self, path, target):
+        self.path = path
+        self.target = target
+        self.proc = None
+
+    def up(self):
+        code = (
+            "import socket, sys, threading, os\n"
+            "path, target = sys.argv[1:]\n"
+            "s = socket.socket(socket.AF_UNIX)\n"
+            "s.bind(path); os.chmod(path, 0o666); s.listen(64)\n"
+            "def pump(a, b):\n"
+            "    try:\n"
+            "        while (d := a.recv(65536)): b.sendall(d)\n"
+            "    except OSError: pass\n"
+            "    for x in (a, b):\n"
+            "        try: x.shutdown(2)\n"
+            "        except OSError: pass\n"
+            "while True:\n"
+            "    a, _ = s.accept()\n"
+            "    b = socket.socket(socket.AF_UNIX); b.connect(target)\n"
+            "    for x in ((a, b), (b, a)):\n"
+            "        threading.Thread(target=pump, args=x,"
+            " daemon=True).start()\n")
+        self.proc = subprocess.Popen(
+            ["/usr/bin/python3", "-c", code, self.path, self.target])
+
+    def down(self):
+        if self.proc is not None:
+            self.proc.kill()
+            self.proc.wait()
+            self.proc = None
+        if os.path.exists(self.path):
+            os.unlink(self.path)
+
+
+def test_an_engine_that_is_down_gives_a_clear_error_and_recovers(
+        make_server, engine, tmp_path):
+    proxy = Proxy(str(tmp_path / "engine.sock"), engine.path)
+    os.chmod(tmp_path, 0o755)
+    for parent in tmp_path.parents[:2]:
+        os.chmod(parent, 0o755)
+    server = make_server(env={"DOCKER_HOST": f"unix://{proxy.path}"},
+                         wait=False)
+    try:
+        server.port = wait_for(server.find_port, 30, "the port")
+        wait_for(lambda: server.get("/readyz")[0] == 503, 30, "not ready")
+        client = server.client()
+        began = time.monotonic()
+        text = wait_for(lambda: refused(client, proxy.path), 30,
+                        "a refusal that names the socket")
+        assert time.monotonic() - began < 20
+        assert "engine" in text.lower()
+        proxy.up()
+        wait_for(server.is_ready, 60, "recovery")
+        assert client.run("e", "echo up")["commands"][0]["stdout"] == "up\n"
+        proxy.down()
+        wait_for(lambda: server.get("/readyz")[0] == 503, 60, "not ready")
+        # A warm sandbox needs no engine.
+        assert client.run("e", "echo on")["commands"][0]["stdout"] == "on\n"
+        began = time.monotonic()
+        assert "engine" in client.fail(
+            "run_sandbox", identifier="fresh",
+            commands=[{"shell": "true"}]).lower()
+        assert time.monotonic() - began < 5
+        proxy.up()
+        wait_for(server.is_ready, 60, "recovery")
+        assert client.run("fresh", "echo up")["state"] == "completed"
+    finally:
+        server.stop()
+        proxy.down()
+
+
+def refused(client, path):
+    """The text of the refusal once it names the socket."""
+    result = client.tool("run_sandbox", identifier="e",
+                         commands=[{"shell": "true"}],
+                         options={"await_completion": True})
+    text = result["content"][0]["text"]
+    return text if result.get("isError") and path in text else None
+
+
+def test_a_missing_image_is_named(make_server):
+    server = make_server(env={"SANDBOX_IMAGE": "no-such-image:none",
+                              "AUTO_BUILD_SANDBOX_IMAGE": "false"})
+    text = server.client().fail(
+        "run_sandbox", identifier="a", commands=[{"shell": "true"}],
+        options={"await_completion": True})
+    assert "no-such-image:none" in text
+
+
+def test_a_full_disk_fails_calls_clearly_and_the_server_goes_on(
+        make_server, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m,mode=0755",
+                    "tmpfs", str(data)], check=True)
+    for parent in tmp_path.parents[:2]:
+        os.chmod(parent, 0o755)
+    os.chmod(tmp_path, 0o755)
+    server = None
+    try:
+        server = make_server(env={"DATA_DIR": str(data)})
+        client = server.client()
+        client.run("a", "true")
+        ballast = data / "ballast"
+        with open(ballast, "wb", buffering=0) as f:
+            try:
+                while True:
+                    f.write(b"x" * 65536)
+            except OSError:
+                pass
+        out = client.tool("run_sandbox", identifier="a",
+                          commands=[{"shell": "echo full"}],
+                          options={"await_completion": True,
+                                   "await_timeout_ms": 5000})
+        if out.get("isError"):
+            text = out["content"][0]["text"].lower()
+            assert "disk" in text or "space" in text or "full" in text
+        assert server.get("/healthz")[0] == 200
+        os.unlink(ballast)
+        wait_for(lambda: not client.tool(
+            "run_sandbox", identifier="a", commands=[{"shell": "true"}],
+            options={"await_completion": True}).get("isError"), 30,
+            "recovery")
+        assert client.run("a", "echo ok")["commands"][0]["stdout"] == "ok\n"
+    finally:
+        if server is not None:
+            server.stop()
+        subprocess.run(["umount", "-l", str(data)], check=True)
+
+
+def test_a_client_that_leaves_does_not_stop_its_run(server, sandbox):
+    c = server.client()
+    c.initialize()
+    body = json.dumps({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": "run_sandbox", "arguments": {
+                "identifier": sandbox,
+                "commands": [{"shell": "sleep 1; echo x > /workspace/done"}],
+                "options": {"await_completion": True}}}}).encode()
+    with socket.create_connection(("127.0.0.1", server.port)) as s:
+        s.sendall(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                  b"Content-Type: application/json\r\n"
+                  b"Accept: application/json, text/event-stream\r\n"
+                  b"Mcp-Session-Id: " + c.session.encode() + b"\r\n"
+                  b"Content-Length: " + str(len(body)).encode() +
+                  b"\r\n\r\n" + body)
+        time.sleep(0.3)
+    wait_for(lambda: c.run(sandbox, "cat done || true")[
+        "commands"][0]["stdout"] == "x\n", 30, "the run's end")
+
+
+def test_code_cannot_kill_the_agent(client, sandbox):
+    # From inside, the kernel shields the first process of a PID namespace
+    # from every signal it has no handler for, root's included.
+    for user in ("sandbox", "root"):
+        final = client.run(sandbox, "kill -9 1; sleep 0.2; echo still",
+                           as_user=user)
+        assert final["commands"][0]["stdout"] == "still\n"
+    final = client.run(sandbox, "kill -9 -1", as_user="root")
+    assert final["commands"][0]["end_reason"] in ("signal", "exit")
+    assert client.run(sandbox, "echo on")["commands"][0]["stdout"] == "on\n"
+
+
+def test_an_agent_killed_from_outside_is_a_lost_sandbox(
+        client, sandbox, engine):
+    out = client.start(sandbox, "echo x; sleep 60")
+    wait_for(lambda: client.status(out["run_id"])["commands"][0]["stdout"],
+             30, "its output")
+    container = client.status(out["run_id"])["sandbox_container_id"]
+    _, data = engine.request("GET", f"/containers/{container}/json")
+    os.kill(json.loads(data)["State"]["Pid"], signal.SIGKILL)
+    final = client.wait_end(out["run_id"])
+    assert final["end_reason"] == "sandbox_lost"
+    assert client.run(sandbox, "echo new")["commands"][0]["stdout"] == "new\n"
+
+
+def test_a_gigabyte_of_output_is_counted_and_memory_stays_flat(
+        server, client, sandbox):
+    size = 1 << 30
+
+    def rss():
+        total = 0
+        for pid, _ in server.children():
+            with open(f"/proc/{pid}/status", encoding="ascii") as f:
+                total += next(int(n.split()[1]) for n in f
+                              if n.startswith("VmRSS"))
+        return total
+
+    client.run(sandbox, "true")
+    before = rss()
+    final = client.run(sandbox, {
+        "shell": f"head -c {size} /dev/zero | tr '\\0' x",
+        "timeout_ms": 300000}, wait_ms=300000)
+    command = final["commands"][0]
+    assert command["stdout_bytes"] == size
+    assert command["stdout_truncated"] is True
+    assert len(command["stdout"]) == 1 << 20
+    assert command["exit_code"] == 0
+    assert rss() - before < 200 * 1024  # KiB; far below what was printed
+
+
+def test_output_beyond_the_limit_ends_the_run(make_server):
+    server = make_server(env={"RUN_OUTPUT_MAX_BYTES": "1000000"})
+    final = server.client().run("a", "yes")
+    assert final["end_reason"] == "output_limit"
+    assert final["commands"][0]["end_reason"] == "output_limit"
+
+
+def test_caps_keep_the_first_bytes_and_count_all(make_server):
+    server = make_server(env={"DEFAULT_STDOUT_MAX_BYTES": "1024"})
+    command = server.client().run(
+        "a", "head -c 5000 /dev/zero | tr '\\0' x")["commands"][0]
+    assert command["stdout"] == "x" * 1024
+    assert command["stdout_truncated"] is True
+    assert command["stdout_bytes"] == 5000
+
+
+def test_the_denylist_stops_a_run_before_it_begins(make_server):
+    server = make_server(env={"DENYLIST_ENABLED": "true"})
+    final = server.client().run("a", "docker ps")
+    assert final["state"] == "failed"
+    assert final["commands"][0]["exit_code"] == 1
+    assert "denylist matched" in final["error"]

@@ -1,0 +1,78 @@
+"""The interpreter's three tools."""
+
+
+def test_code_needs_an_initialized_sandbox(client, sandbox):
+    out = client.call("execute_code", code="print(1)", identifier=sandbox)
+    assert out["status"] == "error"
+    assert out["error_type"] == "StateError"
+    assert out["message"] == \
+        "Sandbox not initialized. Call 'initialize_sandbox' first."
+
+
+def test_initialize_execute_stop(client, sandbox):
+    first = client.call("initialize_sandbox", identifier=sandbox)
+    assert first["status"] == "success"
+    again = client.call("initialize_sandbox", identifier=sandbox,
+                        image="something:else")
+    assert again["container_id"] == first["container_id"]
+    out = client.call("execute_code", code="print(6 * 7)", identifier=sandbox)
+    assert (out["status"], out["exit_code"], out["output"]) == \
+        ("success", 0, "42\n")
+    out = client.call("stop_sandbox", identifier=sandbox)
+    assert out == {"status": "success",
+                   "message": "Sandbox stopped and removed."}
+    out = client.call("execute_code", code="1", identifier=sandbox)
+    assert out["error_type"] == "StateError"
+
+
+def test_the_default_identifier_is_default(client):
+    client.call("initialize_sandbox")
+    out = client.call("execute_code", code="echo $0 $((1+1))", language="bash")
+    assert out["output"].endswith("2\n")
+    out = client.call("execute_code", code="exit 4", language="sh")
+    assert (out["exit_code"], out["message"]) == \
+        (4, "Execution failed with exit code 4")
+    client.call("stop_sandbox")
+
+
+def test_a_traceback_is_an_execution_error_with_output(client, sandbox):
+    client.call("initialize_sandbox", identifier=sandbox)
+    out = client.call("execute_code", identifier=sandbox,
+                      code="print('before')\nraise ValueError('x')")
+    assert out["error_type"] == "ExecutionError"
+    assert out["exit_code"] == 1
+    assert "before" in out["output"] and "ValueError" in out["output"]
+
+
+def test_unsupported_languages_are_named(client, sandbox):
+    client.call("initialize_sandbox", identifier=sandbox)
+    out = client.call("execute_code", code="1", language="cobol",
+                      identifier=sandbox)
+    assert out["message"] == "Unsupported language: cobol"
+    assert out["output"] is None and out["exit_code"] is None
+    out = client.call("execute_code", code="1", language="JavaScript",
+                      identifier=sandbox)
+    assert out["message"] == \
+        "JavaScript execution not supported in minimal container"
+
+
+def test_an_image_outside_the_policy_is_refused(client, sandbox):
+    out = client.call("initialize_sandbox", identifier=sandbox,
+                      image="something:else")
+    assert out["status"] == "error"
+    assert out["error_type"] == "DockerException"
+    assert "something:else" in out["message"]
+
+
+def test_stopping_nothing_succeeds(client, sandbox):
+    assert client.call("stop_sandbox", identifier=sandbox)["status"] == \
+        "success"
+
+
+def test_long_code_is_no_argument(client, sandbox):
+    client.call("initialize_sandbox", identifier=sandbox)
+    code = "x = '" + "y" * 300000 + "'\nprint(len(x))"
+    out = client.call("execute_code", code=code, identifier=sandbox)
+    assert out["output"] == "300000\n"
+    final = client.run(sandbox, "ls -A /tmp | grep -c run- || true")
+    assert final["commands"][0]["stdout"] == "0\n"

@@ -1,0 +1,127 @@
+"""Events of a run, artifacts, metrics and health."""
+import hashlib
+import json
+
+from client import Follower, parse_events, wait_for
+
+
+def test_events_come_in_order_and_the_stream_ends(server, client, sandbox):
+    run = client.start(sandbox, "echo a; echo b >&2", "echo c")["run_id"]
+    f = Follower(server.port, run)
+    f.start()
+    f.join(60)
+    names = [e["event"] for e in f.events]
+    assert names[0] == "run_started"
+    assert names[-2:] == ["artifacts_extracted", "run_finished"]
+    assert names.count("command_started") == 2
+    assert names.count("command_finished") == 2
+    assert f.text(0) == "a\n"
+    assert f.text(0, "command_stderr") == "b\n"
+    assert f.text(1) == "c\n"
+
+
+def test_a_finished_run_replays_and_resumes_after_any_event(
+        server, client, sandbox):
+    run = client.run(sandbox, "for i in 1 2 3; do echo $i; sleep 0.05; done")
+    status, headers, data = server.get(f"/mcp/events?run_id={run['run_id']}")
+    assert status == 200
+    assert headers["Content-Type"].startswith("text/event-stream")
+    whole = parse_events(data.decode())
+    for i, event in enumerate(whole):
+        _, _, data = server.get(f"/mcp/events?run_id={run['run_id']}",
+                                {"Last-Event-ID": event["id"]})
+        assert parse_events(data.decode()) == whole[i + 1:]
+
+
+def test_a_last_event_id_of_no_event_is_refused(server, client, sandbox):
+    run = client.run(sandbox, "echo x")
+    status, _, _ = server.get(f"/mcp/events?run_id={run['run_id']}",
+                              {"Last-Event-ID": "7"})
+    assert status == 400
+
+
+def test_a_failed_run_ends_with_run_failed(server, client, sandbox):
+    run = client.run(sandbox, "exit 2")
+    _, _, data = server.get(f"/mcp/events?run_id={run['run_id']}")
+    last = parse_events(data.decode())[-1]
+    assert last["event"] == "run_failed"
+    assert "exit 2" in json.loads(last["data"])["error"]
+
+
+def test_artifacts_are_listed_served_and_only_new_ones_per_run(
+        server, client, sandbox):
+    first = client.run(
+        sandbox, "mkdir -p /artifacts/sub && echo one > /artifacts/a.txt && "
+        "head -c 300000 /dev/urandom > /artifacts/sub/b.bin && "
+        "ln -s /etc/passwd /artifacts/link && mkfifo /artifacts/fifo && "
+        "sha256sum /artifacts/sub/b.bin")
+    files = {a["path"]: a["size"] for a in first["artifacts"]}
+    assert files == {"a.txt": 4, "sub/b.bin": 300000}
+    digest = first["commands"][0]["stdout"].split()[0]
+    second = client.run(sandbox, "echo two > /artifacts/a.txt")
+    assert [a["path"] for a in second["artifacts"]] == ["a.txt"]
+
+    base = f"/artifacts/{sandbox}"
+    status, headers, data = server.get(f"{base}/{first['run_id']}/sub/b.bin")
+    assert status == 200
+    assert hashlib.sha256(data).hexdigest() == digest
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Content-Disposition"].startswith("attachment")
+    assert server.get(f"{base}/{first['run_id']}/a.txt")[2] == b"one\n"
+    assert server.get(f"{base}/latest/a.txt")[2] == b"two\n"
+    assert server.get(f"{base}/latest/sub/b.bin")[0] == 200
+    assert server.get(f"{base}/latest/link")[0] == 404
+    assert server.get(f"{base}/latest/../{sandbox}/latest/a.txt")[0] in \
+        (400, 404)
+    status, _, data = server.get(f"{base}/latest/sub/b.bin",
+                                 {"Range": "bytes=5-9"})
+    assert (status, len(data)) == (206, 5)
+
+
+def test_many_and_awkward_artifact_names(client, sandbox):
+    final = client.run(sandbox, {"argv": [
+        "python3", "-c", "import os\n"
+        "os.chdir('/artifacts')\n"
+        "for i in range(300): open(f'f{i}', 'w').write(str(i))\n"
+        "open('späce d', 'w').write('x')\n"
+        "open(b'bad\\xff', 'w').write('x')"]}, wait_ms=90000)
+    names = {a["path"] for a in final["artifacts"]}
+    assert "späce d" in names and len(names) == 301
+    assert "bad" in final["artifacts_error"]
+
+
+def test_metrics_have_the_six_names_and_count(server, client, sandbox):
+    def value(name):
+        text = server.get("/metrics")[2].decode()
+        for line in text.split("\n"):
+            if line.startswith(name + " "):
+                return float(line.rsplit(" ", 1)[1])
+        return None
+
+    before = value('mcp_runs_total{status="completed"}') or 0
+    client.run(sandbox, "true")
+    wait_for(lambda: value('mcp_runs_total{status="completed"}') > before,
+             10, "the counter")
+    text = server.get("/metrics")[2].decode()
+    for name in ("mcp_active_sandboxes", "mcp_active_runs", "mcp_runs_total",
+                 "mcp_commands_total", "mcp_command_duration_seconds",
+                 "mcp_reaper_deletes_total"):
+        assert f"# TYPE {name} " in text
+
+
+def test_health(server):
+    assert server.get("/healthz")[0] == 200
+    assert server.get("/readyz")[0] == 200
+
+
+def test_the_clients_of_npm_can_use_all_six_tools(server):
+    import os
+    import subprocess
+    clients = os.environ.get("NODE_CLIENTS")
+    assert clients, "NODE_CLIENTS is not set: run ./bootstrap check"
+    done = subprocess.run(
+        ["node", "smoke.mjs", f"http://127.0.0.1:{server.port}/mcp"],
+        cwd=clients, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "not ok" not in done.stdout
+    assert done.stdout.count("\nok ") + done.stdout.startswith("ok ") >= 8

@@ -1,0 +1,274 @@
+"""run_sandbox: commands, options and results, on the real engine."""
+import re
+import time
+
+import pytest
+
+
+def test_a_shell_command_gives_its_output(client, sandbox):
+    final = client.run(sandbox, "echo hello")
+    assert final["state"] == "completed"
+    command = final["commands"][0]
+    assert (command["status"], command["exit_code"]) == ("completed", 0)
+    assert command["stdout"] == "hello\n"
+    assert command["stdout_bytes"] == 6
+    assert command["stdout_truncated"] is False
+
+
+def test_the_answer_names_run_urls_and_sandbox(client, sandbox):
+    out = client.start(sandbox, "true")
+    assert re.fullmatch(r"[0-9a-f-]{36}", out["run_id"])
+    assert out["events_url"] == f"/mcp/events?run_id={out['run_id']}"
+    assert out["status_url"] == f"/mcp/runs/{out['run_id']}"
+    assert out["identifier"] == sandbox
+    assert out["sandbox_name"].startswith("mcp-sbx-")
+    assert "final" not in out
+    assert client.wait_end(out["run_id"])["state"] == "completed"
+
+
+def test_argv_runs_without_a_shell(client, sandbox):
+    final = client.run(sandbox, {"argv": ["printf", "%s;", "a b", "c"]})
+    assert final["commands"][0]["stdout"] == "a b;c;"
+
+
+@pytest.mark.parametrize("shell", [False, "", None])
+def test_a_shell_that_is_unset_leaves_argv(client, sandbox, shell):
+    final = client.run(sandbox, {"shell": shell, "argv": ["echo", "x"]})
+    assert final["commands"][0]["stdout"] == "x\n"
+
+
+def test_shell_and_argv_together_run_argv_as_shell_text(client, sandbox):
+    final = client.run(sandbox, {"shell": "/bin/bash", "argv": ["ls", "/"]})
+    assert final["state"] == "completed"
+    assert "workspace" in final["commands"][0]["stdout"]
+
+
+def test_cwd_is_workspace_then_the_default_then_the_commands(client, sandbox):
+    assert client.run(sandbox, "pwd")["commands"][0]["stdout"] == \
+        "/workspace\n"
+    final = client.run(sandbox, "pwd", {"shell": "pwd", "cwd": "/"},
+                       default_cwd="/tmp")
+    assert [c["stdout"] for c in final["commands"]] == ["/tmp\n", "/\n"]
+
+
+def test_environments_merge_and_numbers_are_text(client, sandbox):
+    final = client.run(
+        sandbox, {"shell": "echo $A$B$C", "env": ["B=2", "C=x=y"]},
+        {"shell": "echo $PORT", "env": {"PORT": 8080}},
+        default_env={"A": "1", "B": "1"})
+    assert [c["stdout"] for c in final["commands"]] == ["12x=y\n", "8080\n"]
+
+
+def test_a_failure_stops_the_run(client, sandbox):
+    final = client.run(sandbox, "exit 3", "echo no")
+    assert final["state"] == "failed"
+    first, second = final["commands"]
+    assert (first["status"], first["exit_code"]) == ("failed", 3)
+    assert (second["status"], second["stdout"]) == ("queued", "")
+    assert "command 0 failed with exit 3" in final["error"]
+
+
+def test_continue_on_error_goes_on_and_still_fails(client, sandbox):
+    final = client.run(sandbox, "exit 3", "echo yes", continue_on_error=True)
+    assert final["state"] == "failed"
+    assert final["commands"][1]["stdout"] == "yes\n"
+
+
+def test_allow_failure_does_not_fail_the_run(client, sandbox):
+    final = client.run(sandbox, {"shell": "exit 3", "allow_failure": True},
+                       "echo ok")
+    assert final["state"] == "completed"
+    assert final["commands"][0]["exit_code"] == 3
+    assert final["commands"][1]["stdout"] == "ok\n"
+
+
+def test_users_are_1000_and_root(client, sandbox):
+    assert client.run(sandbox, "id -u")["commands"][0]["stdout"] == "1000\n"
+    final = client.run(sandbox, "id -u", as_user="root")
+    assert final["commands"][0]["stdout"] == "0\n"
+
+
+def test_a_timeout_is_told_as_one_and_kept_in_milliseconds(client, sandbox):
+    began = time.monotonic()
+    final = client.run(sandbox, {"shell": "sleep 30", "timeout_ms": 300})
+    command = final["commands"][0]
+    assert command["status"] == "timed_out"
+    assert command["exit_code"] == 137
+    assert command["end_reason"] == "timeout"
+    assert "timed out" in final["error"]
+    assert time.monotonic() - began < 20
+
+
+def test_a_timeout_leaves_no_process_behind(client, sandbox):
+    client.run(sandbox, {"shell": "setsid sleep 300 & sleep 301",
+                         "timeout_ms": 500})
+    final = client.run(sandbox, "pgrep -c sleep || true")
+    assert final["commands"][0]["stdout"] == "0\n"
+
+
+def test_a_background_child_does_not_hold_the_run(client, sandbox):
+    final = client.run(sandbox, {"shell": "sleep 60 & echo hi",
+                                 "timeout_ms": 30000})
+    assert final["commands"][0]["stdout"] == "hi\n"
+    assert final["commands"][0]["end_reason"] == "exit"
+
+
+def test_exit_137_is_no_timeout(client, sandbox):
+    command = client.run(sandbox, "exit 137")["commands"][0]
+    assert (command["status"], command["exit_code"]) == ("failed", 137)
+    assert command["end_reason"] == "exit"
+
+
+def test_a_signal_is_told_as_one(client, sandbox):
+    command = client.run(sandbox, "kill -TERM $$")["commands"][0]
+    assert command["end_reason"] == "signal"
+    assert (command["signal"], command["exit_code"]) == (15, 143)
+
+
+def test_the_memory_limit_is_told_as_one(client, sandbox):
+    command = client.run(
+        sandbox, {"argv": ["python3", "-c", "x = bytearray(3 << 30)\n"
+                           "for i in range(0, len(x), 4096): x[i] = 1"]}
+    )["commands"][0]
+    assert command["end_reason"] == "memory"
+    assert command["exit_code"] == 137
+
+
+def test_streams_are_kept_apart(client, sandbox):
+    command = client.run(sandbox, "echo o; echo e >&2")["commands"][0]
+    assert (command["stdout"], command["stderr"]) == ("o\n", "e\n")
+
+
+def test_split_utf8_stays_whole(client, sandbox):
+    text = "€" * 200000
+    out = client.start(sandbox, {"argv": [
+        "python3", "-c", "import sys\nfor i in range(200000):"
+        "sys.stdout.buffer.write('€'.encode())"]}, await_completion=True,
+        await_timeout_ms=60000)
+    assert out["final"]["commands"][0]["stdout"] == text
+
+
+def test_binary_output_comes_back_whole_as_base64(client, sandbox):
+    import base64
+    command = client.run(sandbox, {"argv": [
+        "python3", "-c", "import sys\n"
+        "sys.stdout.buffer.write(bytes(range(256)) * 16)"]})["commands"][0]
+    assert base64.b64decode(command["stdout_base64"]) == bytes(range(256)) * 16
+    assert command["stdout_bytes"] == 4096
+
+
+def test_an_expired_wait_gives_null_and_the_run_goes_on(client, sandbox):
+    out = client.start(sandbox, "sleep 1; echo done", await_completion=True,
+                       await_timeout_ms=100)
+    assert out["final"] is None
+    final = client.wait_end(out["run_id"])
+    assert final["commands"][0]["stdout"] == "done\n"
+
+
+def test_files_and_identifier_persist(client, sandbox):
+    client.run(sandbox, "echo kept > f")
+    final = client.run(sandbox, "cat f")
+    assert final["commands"][0]["stdout"] == "kept\n"
+
+
+def test_locked_runs_go_one_after_another_in_order(client, sandbox):
+    runs = [client.start(
+        sandbox, f"echo begin{i} >> log; sleep 0.1; echo end{i} >> log",
+        lock_sandbox=True)["run_id"] for i in range(5)]
+    for run in runs:
+        assert client.wait_end(run)["state"] == "completed"
+    log = client.run(sandbox, "cat log")["commands"][0]["stdout"].split()
+    assert log == [w for i in range(5) for w in (f"begin{i}", f"end{i}")]
+
+
+def test_no_network_but_loopback(client, sandbox):
+    final = client.run(sandbox, {"argv": [
+        "python3", "-c",
+        "import socket\n"
+        "print([n for _, n in socket.if_nameindex()])\n"
+        "s = socket.socket(); s.bind(('127.0.0.1', 0)); print('lo')\n"
+        "try:\n socket.create_connection(('192.0.2.1', 80), 2)\n"
+        "except OSError as e: print(e.errno)"]})
+    assert final["commands"][0]["stdout"] == "['lo']\nlo\n101\n"
+
+
+def test_commands_hold_no_capability_and_gain_none(client, sandbox):
+    text = "grep -E '^(Cap(Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp):' " \
+        "/proc/self/status"
+    lines = client.run(sandbox, text)["commands"][0]["stdout"].split("\n")
+    values = dict(line.split(":\t") for line in lines if line)
+    assert values["NoNewPrivs"] == "1"
+    assert values["Seccomp"] == "2"
+    assert int(values["CapEff"], 16) == 0 == int(values["CapPrm"], 16)
+    assert int(values["CapBnd"], 16) == 0
+    lines = client.run(sandbox, text, as_user="root")[
+        "commands"][0]["stdout"].split("\n")
+    values = dict(line.split(":\t") for line in lines if line)
+    assert int(values["CapEff"], 16) == 0xcb
+    assert int(values["CapBnd"], 16) == 0xcb
+
+
+def test_a_missing_program_and_a_missing_cwd_are_named(client, sandbox):
+    command = client.run(sandbox, {"argv": ["no-such-program"]})["commands"][0]
+    assert command["end_reason"] == "start_failed"
+    assert command["exit_code"] == 127
+    assert "no-such-program" in command["error"]
+    command = client.run(sandbox, {"shell": "true", "cwd": "/nope"})[
+        "commands"][0]
+    assert "/nope" in command["error"]
+
+
+def test_delete_is_idempotent_and_forgets_files(client, sandbox):
+    client.run(sandbox, "echo x > f")
+    for _ in range(2):
+        out = client.call("delete_sandbox", identifier=sandbox)
+        assert out == {"tool": "delete_sandbox", "deleted": True,
+                       "identifier": sandbox}
+    final = client.run(sandbox, "ls")
+    assert final["commands"][0]["stdout"] == ""
+
+
+def test_restart_gives_a_fresh_container(client, sandbox):
+    before = client.run(sandbox, "echo x > f")["sandbox_container_id"]
+    out = client.call("restart_sandbox", identifier=sandbox,
+                      options={"ttl_seconds": 60})
+    box = out["sandbox"]
+    assert box["identifier"] == sandbox
+    assert box["container_id"] != before
+    assert {"name", "created_at", "expires_at", "image"} <= set(box)
+    final = client.run(sandbox, "ls")
+    assert final["sandbox_container_id"] == box["container_id"]
+    assert final["commands"][0]["stdout"] == ""
+
+
+def test_delete_cancels_what_runs(client, sandbox):
+    out = client.start(sandbox, "sleep 60")
+    client.call("delete_sandbox", identifier=sandbox)
+    final = client.wait_end(out["run_id"])
+    assert final["state"] == "canceled"
+
+
+def test_two_hundred_parallel_runs_all_end_right(server, sandbox):
+    from concurrent.futures import ThreadPoolExecutor
+
+    def one(i):
+        c = server.client()
+        try:
+            return c.run(sandbox, f"echo {i}; exit {i % 7}", wait_ms=90000)
+        finally:
+            c.close()
+
+    with ThreadPoolExecutor(200) as pool:
+        finals = list(pool.map(one, range(200)))
+    for i, final in enumerate(finals):
+        command = final["commands"][0]
+        assert command["stdout"] == f"{i}\n"
+        assert command["exit_code"] == i % 7
+
+
+def test_the_environments_values_are_not_shown(client, sandbox, server):
+    final = client.run(sandbox, {"shell": "echo ${#KEY}",
+                                 "env": {"KEY": "hunter2-secret"}})
+    assert final["commands"][0]["stdout"] == "14\n"
+    assert "hunter2" not in str(final["commands"][0].get("env"))
+    assert "hunter2" not in "\n".join(server.log)
