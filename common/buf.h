@@ -24,7 +24,8 @@ void buf_clear(struct buf *b); /* frees; usable again with the same max */
 static inline uint8_t *
 buf_data(const struct buf *b)
 {
-	return b->mem + b->start;
+	/* As a number: adding 0 to a null pointer is undefined. */
+	return (uint8_t *)((uintptr_t)b->mem + b->start);
 }
 static inline size_t
 buf_len(const struct buf *b)

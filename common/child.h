@@ -32,17 +32,16 @@ struct event_base;
 struct child;
 struct child_ops {
 	/* First configuration, complete.  0, or an exit status with *e. */
-	int (*on_config)(struct child *c, const struct conf *conf, void *arg,
-	    struct err *e);
+	int (*on_config)(
+	    struct child *c, const struct conf *conf, void *arg, struct err *e);
 	/* A later one (SIGHUP); may be NULL. */
 	void (*on_reload)(const struct conf *conf, void *arg);
 	void (*on_listen)(int fd, const char *address, void *arg); /* front */
 	/* A fresh job channel: for a worker to the front (index 0), for the
 	 * front to worker index.  fd is the callee's. */
-	void (*on_peer)(uint32_t index, uint32_t generation, int fd,
-	    void *arg);
-	void (*on_peer_gone)(uint32_t index, uint32_t delay_ms, bool throttled,
-	    void *arg);
+	void (*on_peer)(uint32_t index, uint32_t generation, int fd, void *arg);
+	void (*on_peer_gone)(
+	    uint32_t index, uint32_t delay_ms, bool throttled, void *arg);
 	void (*on_drain)(uint32_t left_ms, void *arg); /* finish and exit 0 */
 };
 /* child_start - role and index for HELLO; ops and arg are kept.  The conf

@@ -34,6 +34,9 @@ struct err {
  * texts are cut.  e may be NULL.
  */
 int err_set(struct err *e, int code, const char *fmt, ...) PRINTF(3, 4);
+/* The same, so that a compiler that cannot look inside sees which code comes
+ * back: without, analyzers believe that a failure might return 0. */
+#define err_set(e, code, ...) (err_set((e), (code), __VA_ARGS__), (code))
 
 /*
  * err_wrap - put context before the text that is there already

@@ -23,6 +23,7 @@
 #define RUNLOG_HEADER_BYTES 16
 #define RUNLOG_MAGIC 0xa7
 #define RUNLOG_PAYLOAD_MAX 65536
+#define RUNLOG_RUN_END_BYTES 5 /* payload of RUN_ENDED */
 
 enum runlog_type {
 	RUNLOG_RUN_STARTED = 1,     /* payload: none */

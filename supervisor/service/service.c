@@ -138,6 +138,24 @@ service_sweep(struct service *s)
 	ipc_send(chan, &o);
 }
 
+/* A run that has not ended on disk may have stored the same bytes again. */
+static bool
+blob_is_wanted(
+    const struct service *s, uint64_t tenant, const uint8_t sha256[32])
+{
+	const struct run *r;
+
+	TAILQ_FOREACH(r, &s->runs, all_link)
+	{
+		if (r->row.tenant != tenant)
+			continue;
+		for (uint32_t i = 0; i < r->row.nartifacts; i++)
+			if (memcmp(r->row.artifacts[i].sha256, sha256, 32) == 0)
+				return true;
+	}
+	return false;
+}
+
 static void
 trimmed_cb(int rc, const struct uuid *runs, size_t nruns,
     const uint8_t (*blobs)[32], size_t nblobs, uint64_t tenant, void *arg)
@@ -149,7 +167,8 @@ trimmed_cb(int rc, const struct uuid *runs, size_t nruns,
 	for (size_t i = 0; i < nruns; i++)
 		spool_log_remove(s->spool, &runs[i]);
 	for (size_t i = 0; i < nblobs; i++)
-		spool_blob_remove(s->spool, tenant, blobs[i]);
+		if (!blob_is_wanted(s, tenant, blobs[i]))
+			spool_blob_remove(s->spool, tenant, blobs[i]);
 }
 
 static void

@@ -148,8 +148,8 @@ test_what_is_wrong_is_named(void **state)
 static void
 test_sixty_four_commands_pass_and_one_more_is_refused(void **state)
 {
-	AUTO(auto_json) json_t *args =
-	    json_pack("{s:s, s:[]}", "identifier", "a", "commands");
+	AUTO(auto_json)
+	json_t *args = json_pack("{s:s, s:[]}", "identifier", "a", "commands");
 	json_t *commands = json_object_get(args, "commands");
 	struct run_request q;
 	struct err e;
@@ -161,8 +161,7 @@ test_sixty_four_commands_pass_and_one_more_is_refused(void **state)
 	assert_int_equal(args_run_request(conf, NULL, args, &q, &e), 0);
 	run_request_clear(&q);
 	json_array_append_new(commands, json_pack("{s:s}", "shell", "x"));
-	assert_int_equal(
-	    args_run_request(conf, NULL, args, &q, &e), ERR_INVAL);
+	assert_int_equal(args_run_request(conf, NULL, args, &q, &e), ERR_INVAL);
 }
 
 static void

@@ -77,7 +77,7 @@ test_a_cut_record_and_a_foreign_command_are_left_out(void **state)
 }
 
 static void
-test_garbage_ends_the_reading(void **state)
+test_garbage_ends_the_reading_and_what_was_before_it_stays(void **state)
 {
 	struct buf log = {0};
 	struct log_head heads[1];
@@ -88,7 +88,7 @@ test_garbage_ends_the_reading(void **state)
 	assert_int_equal(buf_append(&log, "0123456789abcdefgh", 18), 0);
 	l = source(&log);
 	log_collect(&l, 1, 100, 100, heads, NULL);
-	assert_text(&heads[0].out[0], "");
+	assert_text(&heads[0].out[0], "good");
 	buf_clear(&heads[0].out[0]);
 	buf_clear(&heads[0].out[1]);
 	buf_clear(&log);
@@ -102,7 +102,8 @@ main(void)
 		test_streams_of_each_command_are_kept_apart_up_to_their_caps),
 	    cmocka_unit_test(
 		test_a_cut_record_and_a_foreign_command_are_left_out),
-	    cmocka_unit_test(test_garbage_ends_the_reading),
+	    cmocka_unit_test(
+		test_garbage_ends_the_reading_and_what_was_before_it_stays),
 	};
 
 	return cmocka_run_group_tests_name("logview", tests, NULL, NULL);

@@ -1,0 +1,519 @@
+#include "common/conf.h"
+
+#include <errno.h>
+#include <strings.h>
+
+#include "common/xmalloc.h"
+
+/* A value travels in one IPC message. */
+#define CONF_VALUE_MAX 32768
+#define CONF_EXTRAS_MAX 64
+#define CONF_EXTRA_NAME_MAX 64
+#define CONF_EXTRA_PREFIX "TOOL_DESC_"
+
+enum conf_type {
+	CONF_TYPE_INT,
+	CONF_TYPE_BOOL,
+	CONF_TYPE_STR,
+	CONF_TYPE_PATH,
+	CONF_TYPE_ENUM,
+	CONF_TYPE_LIST
+};
+
+struct conf_row {
+	const char *key;
+	enum conf_type type;
+	const char *def;
+	const char *items; /* of an enum, with commas between */
+	int64_t min;
+	int64_t max;
+	unsigned int who;
+	bool reload;
+	const char *text;
+};
+
+static const struct conf_row conf_table[CONF_KEY_COUNT] = {
+#include "common/conf_table.h"
+};
+
+struct conf_value {
+	char *text;
+	int64_t num;  /* int; bool: 0 or 1 */
+	char **items; /* list: NULL-terminated, all in one allocation */
+};
+
+struct conf_pair {
+	char *key;
+	char *value;
+};
+
+struct conf {
+	struct conf_value values[CONF_KEY_COUNT];
+	struct conf_pair extras[CONF_EXTRAS_MAX];
+	size_t nextras;
+};
+
+static const struct conf_row *
+conf_find(const char *key)
+{
+	for (size_t i = 0; i < CONF_KEY_COUNT; i++)
+		if (strcmp(conf_table[i].key, key) == 0)
+			return &conf_table[i];
+	return NULL;
+}
+
+/* A value as an error may show it: cut, and printable. */
+static const char *
+conf_show(const char *value, char out[64])
+{
+	size_t i;
+
+	for (i = 0; i < 60 && value[i] != '\0'; i++)
+		out[i] = value[i] >= 0x20 && value[i] < 0x7f ? value[i] : '?';
+	(void)strcpy(out + i, value[i] != '\0' ? "..." : "");
+	return out;
+}
+
+static int
+conf_parse_int(
+    const struct conf_row *r, const char *value, int64_t *out, struct err *e)
+{
+	char shown[64], *end;
+	long long n;
+
+	errno = 0;
+	n = strtoll(value, &end, 10);
+	/* strtoll skips blanks; we do not. */
+	if (end == value || *end != '\0' || errno != 0 ||
+	    (value[0] != '-' && (value[0] < '0' || value[0] > '9')) ||
+	    n < r->min || n > r->max)
+		return err_set(e, ERR_INVAL,
+		    "%s is \"%s\", want a number from %lld to %lld", r->key,
+		    conf_show(value, shown), (long long)r->min,
+		    (long long)r->max);
+	*out = n;
+	return 0;
+}
+
+static int
+conf_parse_bool(
+    const struct conf_row *r, const char *value, int64_t *out, struct err *e)
+{
+	static const struct {
+		const char *word;
+		int64_t num;
+	} words[] = {{"1", 1}, {"true", 1}, {"yes", 1}, {"y", 1}, {"on", 1},
+	    {"0", 0}, {"false", 0}, {"no", 0}, {"n", 0}, {"off", 0}};
+	char shown[64];
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		if (strcasecmp(words[i].word, value) == 0) {
+			*out = words[i].num;
+			return 0;
+		}
+	}
+	return err_set(e, ERR_INVAL, "%s is \"%s\", want true or false", r->key,
+	    conf_show(value, shown));
+}
+
+static int
+conf_parse_enum(const struct conf_row *r, const char *value, struct err *e)
+{
+	size_t len = strlen(value);
+	const char *p = r->items;
+	char shown[64];
+
+	for (;;) {
+		size_t n = strcspn(p, ",");
+
+		if (n == len && memcmp(p, value, n) == 0)
+			return 0;
+		if (p[n] == '\0')
+			break;
+		p += n + 1;
+	}
+	return err_set(e, ERR_INVAL, "%s is \"%s\", want one of %s", r->key,
+	    conf_show(value, shown), r->items);
+}
+
+/* Control characters would break log lines, labels and paths. */
+static int
+conf_parse_text(
+    const char *key, const char *value, const char *permitted, struct err *e)
+{
+	if (strlen(value) > CONF_VALUE_MAX)
+		return err_set(e, ERR_INVAL,
+		    "%s has %zu bytes, want at most %d", key, strlen(value),
+		    CONF_VALUE_MAX);
+	for (const char *p = value; *p != '\0'; p++) {
+		unsigned char c = (unsigned char)*p;
+
+		if ((c < 0x20 || c == 0x7f) && strchr(permitted, c) == NULL)
+			return err_set(e, ERR_INVAL,
+			    "%s has the control character \\x%02x, want none",
+			    key, c);
+	}
+	return 0;
+}
+
+static bool
+conf_is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* The items of a list without the blanks around them; empty ones are left
+ * out.  Pointers and text share one allocation. */
+static char **
+conf_split(const char *value)
+{
+	size_t len = strlen(value), n = 0, max = 2;
+	char **items, *text;
+
+	for (const char *p = value; *p != '\0'; p++)
+		max += *p == ',';
+	items = xmalloc(max * sizeof(*items) + len + 1);
+	text = (char *)&items[max];
+	memcpy(text, value, len + 1);
+	for (char *p = text, *next; p != NULL; p = next) {
+		char *end;
+
+		next = strchr(p, ',');
+		end = next != NULL ? next : p + strlen(p);
+		if (next != NULL)
+			next++;
+		while (p < end && conf_is_blank(*p))
+			p++;
+		while (end > p && conf_is_blank(end[-1]))
+			end--;
+		*end = '\0';
+		if (end > p)
+			items[n++] = p;
+	}
+	items[n] = NULL;
+	return items;
+}
+
+static void
+conf_value_clear(struct conf_value *v)
+{
+	free(v->text);
+	free(v->items);
+	memset(v, 0, sizeof(*v));
+}
+
+static int
+conf_set_row(
+    struct conf *c, const struct conf_row *r, const char *value, struct err *e)
+{
+	struct conf_value *v = &c->values[r - conf_table];
+	int64_t num = 0;
+	int rc;
+
+	/* A sandbox without these could not even change its user. */
+	if (value[0] == '\0' && r == &conf_table[CONF_SANDBOX_CAP_ADD])
+		value = r->def;
+	rc = conf_parse_text(r->key, value, "", e);
+	if (rc == 0 && r->type == CONF_TYPE_INT)
+		rc = conf_parse_int(r, value, &num, e);
+	if (rc == 0 && r->type == CONF_TYPE_BOOL)
+		rc = conf_parse_bool(r, value, &num, e);
+	if (rc == 0 && r->type == CONF_TYPE_ENUM)
+		rc = conf_parse_enum(r, value, e);
+	if (rc != 0)
+		return rc;
+	conf_value_clear(v);
+	/* "YES" and "1" are the same value, so they look the same. */
+	v->text = xstrdup(r->type != CONF_TYPE_BOOL ? value :
+		num != 0                            ? "true" :
+						      "false");
+	v->num = num;
+	if (r->type == CONF_TYPE_LIST)
+		v->items = conf_split(value);
+	return 0;
+}
+
+static bool
+conf_has_suffix(const char *s, const char *suffix)
+{
+	size_t n = strlen(s), k = strlen(suffix);
+
+	return n > k && strcmp(s + n - k, suffix) == 0;
+}
+
+/* TOOL_DESC_<NAME>_OVERRIDE or TOOL_DESC_<NAME>_APPEND */
+static bool
+conf_is_extra(const char *key)
+{
+	static const char prefix[] = CONF_EXTRA_PREFIX;
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+	size_t len = strlen(key), head = sizeof(prefix) - 1;
+
+	if (len > CONF_EXTRA_NAME_MAX || strncmp(key, prefix, head) != 0)
+		return false;
+	return key[head] != '_' && strspn(key, letters) == len &&
+	    (conf_has_suffix(key + head, "_OVERRIDE") ||
+		conf_has_suffix(key + head, "_APPEND"));
+}
+
+static struct conf_pair *
+conf_find_extra(struct conf *c, const char *key)
+{
+	for (size_t i = 0; i < c->nextras; i++)
+		if (strcmp(c->extras[i].key, key) == 0)
+			return &c->extras[i];
+	return NULL;
+}
+
+/* An empty value takes the key away. */
+static int
+conf_set_extra(
+    struct conf *c, const char *key, const char *value, struct err *e)
+{
+	struct conf_pair *x = conf_find_extra(c, key);
+	int rc = conf_parse_text(key, value, "\t\r\n", e);
+
+	if (rc != 0)
+		return rc;
+	if (x == NULL && value[0] == '\0')
+		return 0;
+	if (x == NULL) {
+		if (c->nextras == CONF_EXTRAS_MAX)
+			return err_set(e, ERR_INVAL,
+			    "%s is one too many, want at most %d such keys",
+			    key, CONF_EXTRAS_MAX);
+		x = &c->extras[c->nextras++];
+		x->key = xstrdup(key);
+		x->value = xstrdup(value);
+		return 0;
+	}
+	free(x->value);
+	if (value[0] != '\0') {
+		x->value = xstrdup(value);
+		return 0;
+	}
+	free(x->key);
+	*x = c->extras[--c->nextras];
+	return 0;
+}
+
+int
+conf_set(struct conf *c, const char *key, const char *value, struct err *e)
+{
+	const struct conf_row *r = conf_find(key);
+	char shown[64];
+
+	if (r != NULL)
+		return conf_set_row(c, r, value, e);
+	if (conf_is_extra(key))
+		return conf_set_extra(c, key, value, e);
+	return err_set(e, ERR_NOTFOUND,
+	    "%s is no configuration key (see --help)", conf_show(key, shown));
+}
+
+bool
+conf_is_unset(const char *key, const char *value)
+{
+	const struct conf_row *r = conf_find(key);
+
+	return r != NULL && value[0] == '\0' &&
+	    (r->type == CONF_TYPE_INT || r->type == CONF_TYPE_BOOL ||
+		r->type == CONF_TYPE_ENUM);
+}
+
+int
+conf_load_env(struct conf *c, struct err *e)
+{
+	for (char **v = environ; v != NULL && *v != NULL; v++) {
+		AUTO(auto_free) char *key = NULL;
+		const char *eq = strchr(*v, '=');
+		int rc;
+
+		if (eq == NULL)
+			continue;
+		key = xstrndup(*v, (size_t)(eq - *v));
+		if (conf_is_unset(key, eq + 1) ||
+		    (conf_find(key) == NULL && !conf_is_extra(key)))
+			continue;
+		rc = conf_set(c, key, eq + 1, e);
+		if (rc != 0)
+			return err_wrap(e, "environment");
+	}
+	return 0;
+}
+
+struct conf *
+conf_new(void)
+{
+	struct conf *c = xcalloc(1, sizeof(*c));
+	struct err e;
+
+	/* schema/gen_conf.sh has checked the defaults, a test does again. */
+	for (size_t i = 0; i < CONF_KEY_COUNT; i++)
+		if (conf_set_row(c, &conf_table[i], conf_table[i].def, &e) != 0)
+			abort();
+	return c;
+}
+
+static void
+conf_clear_extras(struct conf *c)
+{
+	while (c->nextras > 0) {
+		struct conf_pair *x = &c->extras[--c->nextras];
+
+		free(x->key);
+		free(x->value);
+	}
+}
+
+void
+conf_free(struct conf *c)
+{
+	if (c == NULL)
+		return;
+	for (size_t i = 0; i < CONF_KEY_COUNT; i++)
+		conf_value_clear(&c->values[i]);
+	conf_clear_extras(c);
+	free(c);
+}
+
+static void
+conf_value_copy(struct conf_value *to, const struct conf_value *from)
+{
+	conf_value_clear(to);
+	to->text = xstrdup(from->text);
+	to->num = from->num;
+	if (from->items != NULL)
+		to->items = conf_split(from->text);
+}
+
+static void
+conf_copy_extras(struct conf *to, const struct conf *from)
+{
+	conf_clear_extras(to);
+	for (; to->nextras < from->nextras; to->nextras++) {
+		const struct conf_pair *x = &from->extras[to->nextras];
+
+		to->extras[to->nextras].key = xstrdup(x->key);
+		to->extras[to->nextras].value = xstrdup(x->value);
+	}
+}
+
+struct conf *
+conf_copy(const struct conf *c)
+{
+	struct conf *copy = xcalloc(1, sizeof(*copy));
+
+	for (size_t i = 0; i < CONF_KEY_COUNT; i++)
+		conf_value_copy(&copy->values[i], &c->values[i]);
+	conf_copy_extras(copy, c);
+	return copy;
+}
+
+int64_t
+conf_int(const struct conf *c, enum conf_key k)
+{
+	return c->values[k].num;
+}
+
+bool
+conf_bool(const struct conf *c, enum conf_key k)
+{
+	return c->values[k].num != 0;
+}
+
+const char *
+conf_str(const struct conf *c, enum conf_key k)
+{
+	return c->values[k].text;
+}
+
+char *const *
+conf_list(const struct conf *c, enum conf_key k)
+{
+	static char *const none[] = {NULL};
+
+	return c->values[k].items != NULL ? c->values[k].items : none;
+}
+
+const char *
+conf_extra(const struct conf *c, const char *key)
+{
+	for (size_t i = 0; i < c->nextras; i++)
+		if (strcmp(c->extras[i].key, key) == 0)
+			return c->extras[i].value;
+	return NULL;
+}
+
+void
+conf_each(const struct conf *c, enum conf_who who,
+    void (*cb)(const char *key, const char *value, void *arg), void *arg)
+{
+	for (size_t i = 0; i < CONF_KEY_COUNT; i++)
+		if ((conf_table[i].who & (unsigned int)who) != 0)
+			cb(conf_table[i].key, c->values[i].text, arg);
+	if ((who & CONF_FRONT) == 0)
+		return;
+	for (size_t i = 0; i < c->nextras; i++)
+		cb(c->extras[i].key, c->extras[i].value, arg);
+}
+
+int
+conf_take_reload(struct conf *c, const struct conf *newer, const char **first)
+{
+	int others = 0;
+
+	*first = NULL;
+	for (size_t i = 0; i < CONF_KEY_COUNT; i++) {
+		if (strcmp(c->values[i].text, newer->values[i].text) == 0)
+			continue;
+		if (conf_table[i].reload) {
+			conf_value_copy(&c->values[i], &newer->values[i]);
+			continue;
+		}
+		if (others++ == 0)
+			*first = conf_table[i].key;
+	}
+	/* Descriptions are read whenever the list of tools is made. */
+	conf_copy_extras(c, newer);
+	return others;
+}
+
+static void
+conf_print_values(const struct conf_row *r, FILE *f)
+{
+	switch (r->type) {
+	case CONF_TYPE_INT:
+		(void)fprintf(
+		    f, "%lld to %lld", (long long)r->min, (long long)r->max);
+		break;
+	case CONF_TYPE_BOOL:
+		(void)fputs("true or false", f);
+		break;
+	case CONF_TYPE_ENUM:
+		(void)fprintf(f, "one of %s", r->items);
+		break;
+	case CONF_TYPE_LIST:
+		(void)fputs("items with commas between", f);
+		break;
+	case CONF_TYPE_PATH:
+		(void)fputs("a path", f);
+		break;
+	case CONF_TYPE_STR:
+		(void)fputs("text", f);
+		break;
+	}
+}
+
+void
+conf_print_help(FILE *f)
+{
+	for (size_t i = 0; i < CONF_KEY_COUNT; i++) {
+		const struct conf_row *r = &conf_table[i];
+
+		(void)fprintf(
+		    f, "  %s=%s\n      %s\n      (", r->key, r->def, r->text);
+		conf_print_values(r, f);
+		(void)fputs(r->reload ? "; reload)\n" : ")\n", f);
+	}
+}

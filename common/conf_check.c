@@ -1,0 +1,136 @@
+#include "common/conf.h"
+
+#include <arpa/inet.h>
+#include <regex.h>
+
+#define CONF_INSTANCE_MAX 63 /* what a label value may have anywhere */
+
+static const char conf_letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "abcdefghijklmnopqrstuvwxyz0123456789_.-";
+
+/* The paths that the server answers itself; MCP_PATH cannot be one of them
+ * nor lie below. */
+static const char *const conf_own_paths[] = {"/api", "/artifacts", "/healthz",
+    "/messages", "/metrics", "/readyz", "/sse", "/ui"};
+
+static int
+conf_check_bind(const struct conf *c, struct err *e)
+{
+	const char *bind = conf_str(c, CONF_BIND);
+	struct in6_addr a;
+
+	if (inet_pton(AF_INET, bind, &a) != 1 &&
+	    inet_pton(AF_INET6, bind, &a) != 1)
+		return err_set(e, ERR_INVAL,
+		    "BIND is \"%.64s\", want an IPv4 or IPv6 address", bind);
+	return 0;
+}
+
+static int
+conf_check_mcp_path(const struct conf *c, struct err *e)
+{
+	const char *path = conf_str(c, CONF_MCP_PATH);
+	size_t len = strlen(path);
+
+	if (path[0] != '/' || strstr(path, "//") != NULL || len > 255 ||
+	    (len > 1 && path[len - 1] == '/'))
+		return err_set(e, ERR_INVAL,
+		    "MCP_PATH is \"%.64s\", want a path that starts, but does"
+		    " not end, with a slash",
+		    path);
+	for (const char *p = path; *p != '\0'; p++)
+		if (*p != '/' && strchr(conf_letters, *p) == NULL)
+			return err_set(e, ERR_INVAL,
+			    "MCP_PATH is \"%.64s\", want only letters, digits,"
+			    " / _ . and -",
+			    path);
+	for (size_t i = 0; i < ARRAY_LEN(conf_own_paths); i++) {
+		size_t n = strlen(conf_own_paths[i]);
+
+		if (strncmp(path, conf_own_paths[i], n) == 0 &&
+		    (path[n] == '\0' || path[n] == '/'))
+			return err_set(e, ERR_INVAL,
+			    "MCP_PATH is \"%.64s\", but %s is in use by the"
+			    " server; want another path",
+			    path, conf_own_paths[i]);
+	}
+	return 0;
+}
+
+static int
+conf_check_words(const struct conf *c, struct err *e)
+{
+	const char *instance = conf_str(c, CONF_INSTANCE);
+	const char *host = conf_str(c, CONF_DOCKER_HOST);
+
+	if (conf_str(c, CONF_DATA_DIR)[0] == '\0')
+		return err_set(
+		    e, ERR_INVAL, "DATA_DIR is empty, want a directory");
+	if (conf_str(c, CONF_SANDBOX_IMAGE)[0] == '\0')
+		return err_set(e, ERR_INVAL,
+		    "SANDBOX_IMAGE is empty, want the name of an image");
+	if (strlen(instance) > CONF_INSTANCE_MAX ||
+	    strspn(instance, conf_letters) != strlen(instance))
+		return err_set(e, ERR_INVAL,
+		    "INSTANCE is \"%.64s\", want at most %d letters, digits,"
+		    " _ . and -",
+		    instance, CONF_INSTANCE_MAX);
+	if (host[0] != '\0' && strncmp(host, "unix:///", 8) != 0)
+		return err_set(e, ERR_INVAL,
+		    "DOCKER_HOST is \"%.64s\", want unix:///path", host);
+	return 0;
+}
+
+static int
+conf_check_numbers(const struct conf *c, struct err *e)
+{
+	int64_t ttl = conf_int(c, CONF_DEFAULT_TTL_SECONDS);
+	int64_t ttl_max = conf_int(c, CONF_MAX_TTL_SECONDS);
+
+	if (ttl > ttl_max)
+		return err_set(e, ERR_INVAL,
+		    "DEFAULT_TTL_SECONDS is %lld, want at most"
+		    " MAX_TTL_SECONDS, which is %lld",
+		    (long long)ttl, (long long)ttl_max);
+	return 0;
+}
+
+static int
+conf_check_denylist(const struct conf *c, struct err *e)
+{
+	if (!conf_bool(c, CONF_DENYLIST_ENABLED))
+		return 0;
+	for (char *const *p = conf_list(c, CONF_DENYLIST_PATTERNS); *p != NULL;
+	     p++) {
+		char why[128];
+		regex_t re;
+		int rc = regcomp(&re, *p, REG_EXTENDED | REG_NOSUB);
+
+		if (rc == 0) {
+			regfree(&re);
+			continue;
+		}
+		(void)regerror(rc, &re, why, sizeof(why));
+		return err_set(e, ERR_INVAL,
+		    "DENYLIST_PATTERNS has \"%.64s\" (%s), want POSIX extended"
+		    " regular expressions",
+		    *p, why);
+	}
+	return 0;
+}
+
+int
+conf_check(const struct conf *c, struct err *e)
+{
+	static int (*const rules[])(const struct conf *, struct err *) = {
+	    conf_check_bind, conf_check_mcp_path, conf_check_words,
+	    conf_check_numbers, conf_check_denylist};
+
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+		int rc = rules[i](c, e);
+
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}

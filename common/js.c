@@ -1,0 +1,128 @@
+#include "common/js.h"
+
+#include "common/log.h"
+#include "common/utf8.h"
+#include "common/xmalloc.h"
+
+#define EXIT_BUG 70
+#define EXIT_MEMORY 71
+
+/*
+ * How deep does the text nest?  Looked at before jansson sees it, whose own
+ * limit is fixed and whose recursion uses stack.  Brackets inside strings do
+ * not count.  Stops early at more than max.
+ */
+static int
+js_depth(const char *text, size_t len, int max)
+{
+	int depth = 0, deepest = 0;
+	bool quoted = false;
+
+	for (size_t i = 0; i < len && deepest <= max; i++) {
+		char c = text[i];
+
+		if (quoted) {
+			if (c == '\\')
+				i++;
+			else if (c == '"')
+				quoted = false;
+			continue;
+		}
+		if (c == '"')
+			quoted = true;
+		else if (c == '[' || c == '{')
+			depth++;
+		else if (c == ']' || c == '}')
+			depth--;
+		if (depth > deepest)
+			deepest = depth;
+	}
+	return deepest;
+}
+
+int
+js_parse(const char *text, size_t len, size_t max, int depth_max, json_t **out,
+    struct err *e)
+{
+	json_error_t je;
+	json_t *j;
+
+	if (len > max)
+		return err_set(
+		    e, ERR_LIMIT, "JSON of %zu bytes, limit %zu", len, max);
+	if (js_depth(text, len, depth_max) > depth_max)
+		return err_set(e, ERR_LIMIT,
+		    "JSON is nested deeper than %d levels", depth_max);
+	j = json_loadb(
+	    text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
+	if (j == NULL)
+		return err_set(e, ERR_PARSE, "JSON line %d column %d: %s",
+		    je.line, je.column, je.text);
+	*out = j;
+	return 0;
+}
+
+/* s is UTF-8, NUL included. */
+static json_t *
+js_string_checked(const void *s, size_t n)
+{
+	json_t *j = json_stringn_nocheck(n != 0 ? s : "", n);
+
+	if (j == NULL)
+		fatal(EXIT_MEMORY, "out of memory (JSON string, %zu bytes)", n);
+	return j;
+}
+
+json_t *
+js_string_bytes(const void *p, size_t n, bool *lossy)
+{
+	bool valid = utf8_is_valid(p, n);
+	struct buf b;
+	json_t *j;
+
+	if (lossy != NULL)
+		*lossy = !valid;
+	if (valid)
+		return js_string_checked(p, n);
+	buf_init(&b, 0);
+	if (utf8_append_repaired(&b, p, n) != 0)
+		fatal(EXIT_BUG, "js_string_bytes: %zu bytes", n);
+	j = js_string_checked(buf_data(&b), buf_len(&b));
+	buf_clear(&b);
+	return j;
+}
+
+/* By hand: OpenSSL's headers have a type ERR_STATE, which is a code here. */
+json_t *
+js_base64(const void *p, size_t n)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				     "abcdefghijklmnopqrstuvwxyz0123456789+/";
+	const uint8_t *s = p;
+	size_t len = n / 3 * 4 + (n % 3 != 0 ? 4 : 0), at = 0;
+	AUTO(auto_free) char *text = xmalloc(len);
+
+	for (size_t i = 0; i < n; i += 3) {
+		uint32_t v = (uint32_t)s[i] << 16;
+
+		if (i + 1 < n)
+			v |= (uint32_t)s[i + 1] << 8;
+		if (i + 2 < n)
+			v |= s[i + 2];
+		text[at++] = digits[v >> 18];
+		text[at++] = digits[v >> 12 & 63];
+		text[at++] = i + 1 < n ? digits[v >> 6 & 63] : '=';
+		text[at++] = i + 2 < n ? digits[v & 63] : '=';
+	}
+	return js_string_checked(text, len);
+}
+
+char *
+js_dump(const json_t *j)
+{
+	char *s = json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY);
+
+	if (s == NULL)
+		fatal(EXIT_BUG, "js_dump: not a JSON value, or out of memory");
+	return s;
+}

@@ -1,0 +1,242 @@
+#include "common/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "common/clock.h"
+
+#define LOG_LIMIT_LINES 10
+#define LOG_LIMIT_MS 10000
+#define LOG_TAIL_MAX 8 /* room kept for what closes a line */
+
+static const char *const log_level_names[] = {
+    [LOG_ERROR] = "error",
+    [LOG_WARN] = "warn",
+    [LOG_INFO] = "info",
+    [LOG_DEBUG] = "debug",
+};
+
+/* Read by the store's threads while the loop may change them. */
+static atomic_int log_level = LOG_INFO;
+static atomic_int log_format = LOG_FORMAT_TEXT;
+static const char *log_role = "-";
+
+void
+log_init(const char *role)
+{
+	log_role = role;
+}
+
+void
+log_set_level(enum log_level level)
+{
+	atomic_store(&log_level, (int)level);
+}
+
+void
+log_set_format(enum log_format format)
+{
+	atomic_store(&log_format, (int)format);
+}
+
+enum log_level
+log_get_level(void)
+{
+	return (enum log_level)atomic_load(&log_level);
+}
+
+int
+log_parse_level(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(log_level_names); i++)
+		if (strcmp(name, log_level_names[i]) == 0)
+			return (int)i;
+	return -1;
+}
+
+/* A line being built; what does not fit is left out as a whole character. */
+struct log_line {
+	char text[LOG_LINE_MAX];
+	size_t len;
+};
+
+static bool
+log_line_put(struct log_line *l, const char *s, size_t n)
+{
+	if (n > sizeof(l->text) - LOG_TAIL_MAX - l->len)
+		return false;
+	memcpy(l->text + l->len, s, n);
+	l->len += n;
+	return true;
+}
+
+/*
+ * Printable ASCII as it is, any other byte as \xHH.  In JSON the backslash
+ * of \xHH is escaped too, so a reader of either form sees the same text.
+ */
+static bool
+log_line_put_byte(struct log_line *l, unsigned char c, bool json)
+{
+	static const char hex[] = "0123456789abcdef";
+	char t[6];
+	size_t n = 0;
+
+	if (c >= 0x20 && c < 0x7f) {
+		if (json && (c == '"' || c == '\\'))
+			t[n++] = '\\';
+		t[n++] = (char)c;
+		return log_line_put(l, t, n);
+	}
+	if (json)
+		t[n++] = '\\';
+	t[n++] = '\\';
+	t[n++] = 'x';
+	t[n++] = hex[c >> 4];
+	t[n++] = hex[c & 15];
+	return log_line_put(l, t, n);
+}
+
+static void
+log_line_put_escaped(struct log_line *l, const char *s, bool json)
+{
+	for (; *s != '\0'; s++) {
+		if (!log_line_put_byte(l, (unsigned char)*s, json)) {
+			memcpy(l->text + l->len, "...", 3); /* of the tail */
+			l->len += 3;
+			return;
+		}
+	}
+}
+
+static void
+log_write(const char *p, size_t n)
+{
+	while (n > 0) {
+		ssize_t w = write(STDERR_FILENO, p, n);
+
+		if (w < 0 && errno == EINTR)
+			continue;
+		if (w <= 0)
+			return; /* nowhere to complain */
+		p += w;
+		n -= (size_t)w;
+	}
+}
+
+/* One write per line: lines of several processes do not mix. */
+static void
+log_put_line(enum log_level level, const char *msg)
+{
+	bool json = atomic_load(&log_format) == LOG_FORMAT_JSON;
+	char when[CLOCK_TEXT_MAX], head[256];
+	struct log_line l;
+	int n;
+
+	clock_format(clock_wall_ms(), when);
+	l.len = 0;
+	n = snprintf(head, sizeof(head),
+	    json ? "{\"ts\":\"%s\",\"level\":\"%s\",\"role\":\"%.64s\","
+		   "\"pid\":%ld,\"msg\":\"" :
+		   "%s %s %.64s[%ld] ",
+	    when, log_level_names[level], log_role, (long)getpid());
+	if (n > 0 && (size_t)n < sizeof(head))
+		(void)log_line_put(&l, head, (size_t)n);
+	log_line_put_escaped(&l, msg, json);
+	if (json) {
+		l.text[l.len++] = '"';
+		l.text[l.len++] = '}';
+	}
+	l.text[l.len++] = '\n';
+	log_write(l.text, l.len);
+}
+
+PRINTF(2, 0)
+static void
+log_put(enum log_level level, const char *fmt, va_list ap)
+{
+	int saved = errno;
+	char msg[LOG_LINE_MAX];
+
+	if ((int)level <= atomic_load(&log_level)) {
+		if (vsnprintf(msg, sizeof(msg), fmt, ap) < 0)
+			msg[0] = '\0';
+		log_put_line(level, msg);
+	}
+	errno = saved;
+}
+
+void
+log_error(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	log_put(LOG_ERROR, fmt, ap);
+	va_end(ap);
+}
+
+void
+log_warn(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	log_put(LOG_WARN, fmt, ap);
+	va_end(ap);
+}
+
+void
+log_info(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	log_put(LOG_INFO, fmt, ap);
+	va_end(ap);
+}
+
+void
+log_debug(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	log_put(LOG_DEBUG, fmt, ap);
+	va_end(ap);
+}
+
+/* _exit: a forked child or a thread must not run the program's atexit. */
+void
+fatal(int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	log_put(LOG_ERROR, fmt, ap);
+	va_end(ap);
+	_exit(status);
+}
+
+void
+log_warn_limited(struct log_limit *l, const char *fmt, ...)
+{
+	uint64_t now = clock_mono_ms();
+	va_list ap;
+
+	if (now - l->since_ms >= LOG_LIMIT_MS) {
+		if (l->count > LOG_LIMIT_LINES)
+			log_warn("%u lines like the next one were left out",
+			    l->count - LOG_LIMIT_LINES);
+		l->since_ms = now;
+		l->count = 0;
+	}
+	if (l->count < UINT32_MAX)
+		l->count++;
+	if (l->count > LOG_LIMIT_LINES)
+		return;
+	va_start(ap, fmt);
+	log_put(LOG_WARN, fmt, ap);
+	va_end(ap);
+}

@@ -1,0 +1,120 @@
+#include "common/privdrop.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <sys/syscall.h>
+
+#define PASSWD_BYTES_MAX 65536
+
+int
+privdrop_lookup(const char *name, struct privdrop_user *u, struct err *e)
+{
+	AUTO(auto_free) char *text = NULL;
+	struct passwd pw, *found = NULL;
+	int rc;
+
+	if (name[0] == '\0' || strlen(name) > PRIVDROP_NAME_MAX)
+		return err_set(e, ERR_INVAL,
+		    "user name of %zu bytes, want 1..%d", strlen(name),
+		    PRIVDROP_NAME_MAX);
+	text = malloc(PASSWD_BYTES_MAX);
+	if (text == NULL)
+		return err_set(e, ERR_SYS, "user %s: out of memory", name);
+	rc = getpwnam_r(name, &pw, text, PASSWD_BYTES_MAX, &found);
+	if (found == NULL && rc != 0 && rc != ENOENT && rc != ESRCH)
+		return err_set(e, ERR_SYS, "user %s: %s", name, strerror(rc));
+	if (found == NULL)
+		return err_set(e, ERR_NOTFOUND, "there is no user %s", name);
+	if (pw.pw_uid == 0 || pw.pw_gid == 0)
+		return err_set(e, ERR_INVAL,
+		    "user %s has uid %u and gid %u, want neither to be 0", name,
+		    (unsigned int)pw.pw_uid, (unsigned int)pw.pw_gid);
+
+	memset(u, 0, sizeof(*u));
+	memcpy(u->name, name, strlen(name) + 1);
+	u->uid = pw.pw_uid;
+	u->gid = pw.pw_gid;
+	return 0;
+}
+
+int
+privdrop_add_group(struct privdrop_user *u, gid_t gid, struct err *e)
+{
+	if (gid == u->gid)
+		return 0;
+	for (size_t i = 0; i < u->ngroups; i++)
+		if (u->groups[i] == gid)
+			return 0;
+	if (u->ngroups == PRIVDROP_GROUPS_MAX)
+		return err_set(e, ERR_LIMIT,
+		    "user %s: more than %d supplementary groups", u->name,
+		    PRIVDROP_GROUPS_MAX);
+	u->groups[u->ngroups++] = gid;
+	return 0;
+}
+
+/* Nothing permitted or effective may be left: with "keep capabilities" set,
+ * a change of the uid alone would leave all of them. */
+static int
+check_capabilities(struct err *e)
+{
+	struct __user_cap_header_struct head = {
+	    .version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	memset(data, 0, sizeof(data));
+	if (syscall(SYS_capget, &head, data) == -1)
+		return err_set(e, ERR_SYS, "capget: %s", strerror(errno));
+	for (size_t i = 0; i < ARRAY_LEN(data); i++)
+		if (data[i].permitted != 0 || data[i].effective != 0)
+			return err_set(e, ERR_SYS,
+			    "capabilities are left after the change of user");
+	return 0;
+}
+
+static int
+check_ids(const struct privdrop_user *u, struct err *e)
+{
+	uid_t ruid, euid, suid;
+	gid_t rgid, egid, sgid;
+
+	if (getresuid(&ruid, &euid, &suid) == -1 ||
+	    getresgid(&rgid, &egid, &sgid) == -1)
+		return err_set(e, ERR_SYS, "getresuid: %s", strerror(errno));
+	if (ruid != u->uid || euid != u->uid || suid != u->uid ||
+	    rgid != u->gid || egid != u->gid || sgid != u->gid)
+		return err_set(
+		    e, ERR_SYS, "user %s: the ids did not change", u->name);
+	if (getgroups(0, NULL) != (int)u->ngroups)
+		return err_set(
+		    e, ERR_SYS, "user %s: the groups did not change", u->name);
+	return 0;
+}
+
+int
+privdrop_apply(const struct privdrop_user *u, struct err *e)
+{
+	int rc;
+
+	if (setgroups(u->ngroups, u->groups) == -1)
+		return err_set(e, ERR_SYS, "user %s: setgroups: %s", u->name,
+		    strerror(errno));
+	if (setresgid(u->gid, u->gid, u->gid) == -1)
+		return err_set(e, ERR_SYS, "user %s: setresgid: %s", u->name,
+		    strerror(errno));
+	if (setresuid(u->uid, u->uid, u->uid) == -1)
+		return err_set(e, ERR_SYS, "user %s: setresuid: %s", u->name,
+		    strerror(errno));
+	rc = check_ids(u, e);
+	if (rc == 0)
+		rc = check_capabilities(e);
+	if (rc != 0)
+		return rc;
+	if (setuid(0) == 0 || seteuid(0) == 0 || setgid(0) == 0 ||
+	    setegid(0) == 0)
+		return err_set(e, ERR_SYS,
+		    "user %s: root's id could be taken back", u->name);
+	return 0;
+}

@@ -1,0 +1,81 @@
+#include "common/uuid.h"
+
+#include <errno.h>
+#include <sys/random.h>
+
+#include "common/log.h"
+
+#define EXIT_BUG 70
+
+void
+uuid_random(struct uuid *u)
+{
+	ssize_t n;
+
+	/* Up to 256 bytes are never cut short once the kernel is seeded. */
+	do
+		n = getrandom(u->b, sizeof(u->b), 0);
+	while (n < 0 && errno == EINTR);
+	if (n != (ssize_t)sizeof(u->b))
+		fatal(EXIT_BUG, "getrandom: %s", strerror(errno));
+	u->b[6] = (uint8_t)((u->b[6] & 0x0f) | 0x40);
+	u->b[8] = (uint8_t)((u->b[8] & 0x3f) | 0x80);
+}
+
+/* 8-4-4-4-12 digits: a dash stands before bytes 4, 6, 8 and 10. */
+static bool
+uuid_is_dash_before(size_t i)
+{
+	return i == 4 || i == 6 || i == 8 || i == 10;
+}
+
+void
+uuid_format(const struct uuid *u, char out[UUID_TEXT_LEN + 1])
+{
+	static const char hex[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < sizeof(u->b); i++) {
+		if (uuid_is_dash_before(i))
+			*out++ = '-';
+		*out++ = hex[u->b[i] >> 4];
+		*out++ = hex[u->b[i] & 15];
+	}
+	*out = '\0';
+}
+
+static int
+uuid_hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+int
+uuid_parse(const char *text, struct uuid *u)
+{
+	struct uuid got;
+
+	for (size_t i = 0; i < sizeof(got.b); i++) {
+		int high, low;
+
+		if (uuid_is_dash_before(i) && *text++ != '-')
+			return -1;
+		/* A NUL is no digit, so text is never read behind its end. */
+		high = uuid_hex_value(*text++);
+		if (high < 0)
+			return -1;
+		low = uuid_hex_value(*text++);
+		if (low < 0)
+			return -1;
+		got.b[i] = (uint8_t)(high << 4 | low);
+	}
+	if (*text != '\0')
+		return -1;
+	*u = got;
+	return 0;
+}

@@ -1,0 +1,213 @@
+/*
+ * fuzz_rpc.c - whatever a client can send to the MCP endpoint
+ *
+ * The first bytes choose the headers, the rest is the body.  What is checked
+ * besides memory: every exchange is answered once or waits for its call, a
+ * body sent back is JSON without a newline, and no call is left behind.
+ * Build: clang -fsanitize=fuzzer,address,undefined with libmcp and libcommon.
+ */
+#include <jansson.h>
+
+#include "common/base.h"
+#include "common/clock.h"
+#include "supervisor/mcp/mcp.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define REQUIRE(cond)                                                          \
+	do {                                                                   \
+		if (!(cond))                                                   \
+			abort();                                               \
+	} while (0)
+
+struct exchange {
+	int starts, over;
+};
+
+static struct mcp *server;
+static char session[128];
+static struct mcp_call *held;
+
+static void
+require_json(const char *text, size_t len)
+{
+	json_t *j;
+
+	if (text == NULL)
+		return;
+	REQUIRE(memchr(text, '\n', len) == NULL);
+	j = json_loadb(
+	    text, len, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
+	/* A numeric id may be longer than this parser's numbers. */
+	REQUIRE(j != NULL || memmem(text, len, "\"id\":", 5) != NULL ||
+	    memmem(text, len, "\"progressToken\":", 16) != NULL);
+	json_decref(j);
+}
+
+static void
+reply_cb(void *handle, int status, const char *session_id, const char *body,
+    size_t len)
+{
+	struct exchange *x = handle;
+
+	REQUIRE(x->starts == 0 && x->over == 0);
+	REQUIRE(status >= 200 && status < 500);
+	REQUIRE(session_id == NULL || status == 200);
+	if (session_id != NULL && session[0] == '\0')
+		(void)strncpy(session, session_id, sizeof(session) - 1);
+	require_json(body, len);
+	x->over++;
+}
+
+static void
+start_cb(void *handle, const char *session_id)
+{
+	struct exchange *x = handle;
+
+	(void)session_id;
+	REQUIRE(x->starts == 0 && x->over == 0);
+	x->starts++;
+}
+
+static void
+send_cb(void *handle, const char *text, size_t len)
+{
+	struct exchange *x = handle;
+
+	REQUIRE(x->starts == 1 && x->over == 0);
+	require_json(text, len);
+}
+
+static void
+end_cb(void *handle)
+{
+	struct exchange *x = handle;
+
+	REQUIRE(x->starts == 1 && x->over == 0);
+	x->over++;
+}
+
+static const struct mcp_reply_ops ops = {reply_cb, start_cb, send_cb, end_cb};
+
+static void
+echo_cb(struct mcp_call *c, json_t *arguments, void *arg)
+{
+	(void)arg;
+	mcp_call_progress(c, 1, "m");
+	mcp_call_result(c, "t", json_deep_copy(arguments), false);
+}
+
+static void
+slow_cb(struct mcp_call *c, json_t *arguments, void *arg)
+{
+	(void)arguments;
+	(void)arg;
+	held = c;
+}
+
+static void
+add(const char *text, mcp_tool_cb cb)
+{
+	json_t *definition = json_loads(text, 0, NULL);
+
+	REQUIRE(definition != NULL);
+	REQUIRE(mcp_add_tool(server, definition, cb, NULL, NULL) == 0);
+	json_decref(definition);
+}
+
+static void
+set_up(void)
+{
+	static const uint8_t key[32] = {1, 2, 3};
+	static const struct mcp_config config = {.name = "fuzz",
+	    .version = "1",
+	    .session_key = key,
+	    .session_key_len = sizeof(key),
+	    .session_ttl_s = 1u << 30,
+	    .body_max = 1u << 20};
+	static const char init[] =
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\","
+	    "\"params\":{\"protocolVersion\":\"2025-11-25\"}}";
+	struct mcp_http http = {.method = "POST",
+	    .content_type = "application/json",
+	    .body = init,
+	    .body_len = sizeof(init) - 1,
+	    .principal = "p"};
+	struct exchange x = {0, 0};
+
+	server = mcp_new(&config);
+	add("{\"name\":\"e\",\"description\":\"d\",\"inputSchema\":{\"type\":"
+	    "\"object\",\"properties\":{\"i\":{\"type\":\"integer\","
+	    "\"minimum\":0},\"s\":{\"type\":\"string\",\"minLength\":1,"
+	    "\"maxLength\":3,\"pattern\":\"^[a-z]+$\"},\"a\":{\"anyOf\":[{"
+	    "\"type\":\"object\",\"additionalProperties\":{\"type\":["
+	    "\"string\",\"number\"]}},{\"type\":\"array\",\"maxItems\":2,"
+	    "\"items\":{\"enum\":[\"x\",1,null]}}]},\"o\":{}},"
+	    "\"additionalProperties\":false}}",
+	    echo_cb);
+	add("{\"name\":\"w\",\"description\":\"d\",\"inputSchema\":{\"type\":"
+	    "\"object\"}}",
+	    slow_cb);
+	REQUIRE(mcp_handle(server, &http, &ops, &x) == NULL && x.over == 1);
+	REQUIRE(session[0] != '\0');
+}
+
+/* End the call that waits, in one of the ways it can end. */
+static void
+finish(struct mcp_request *r, struct exchange *x, unsigned int how)
+{
+	struct mcp_call *c = held;
+
+	held = NULL;
+	REQUIRE((r != NULL) == (x->over == 0));
+	REQUIRE(r == NULL || c != NULL);
+	if (c == NULL)
+		return;
+	if ((how & 1) != 0)
+		mcp_tick(server, clock_mono_ms() + 5000);
+	mcp_call_progress(c, 1, "\xff");
+	if ((how & 2) != 0) {
+		mcp_client_gone(r);
+		mcp_call_result(c, "x", NULL, false);
+		REQUIRE(x->over == 0);
+		return;
+	}
+	if ((how & 4) != 0)
+		mcp_call_error(c, MCP_INTERNAL_ERROR, "x", json_object());
+	else
+		mcp_call_result(c, "x", json_object(), false);
+	REQUIRE(x->over == 1);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const char *const methods[] = {"POST", "POST", "POST", "GET"};
+	static const char *const accepts[] = {
+	    "application/json, text/event-stream", "text/event-stream", NULL,
+	    "text/*;q=0, application/json ;q=0.1,"};
+	static const char *const versions[] = {
+	    NULL, "2025-11-25", "2025-06-18", "2026-07-28"};
+	static const char *const principals[] = {"p", "p", "p", "q"};
+	struct exchange x = {0, 0};
+	struct mcp_http http = {.content_type = "application/json"};
+	struct mcp_request *r;
+	struct mcp_stats st;
+
+	if (server == NULL)
+		set_up();
+	if (size < 2)
+		return 0;
+	http.method = methods[data[0] & 3];
+	http.accept = accepts[data[0] >> 2 & 3];
+	http.protocol_version = versions[data[0] >> 4 & 3];
+	http.principal = principals[data[0] >> 6];
+	http.session_id = (data[1] & 1) != 0 ? NULL : session;
+	http.body = data + 2;
+	http.body_len = size - 2;
+	r = mcp_handle(server, &http, &ops, &x);
+	finish(r, &x, data[1] >> 1);
+	mcp_stats(server, &st);
+	REQUIRE(st.calls_active == 0);
+	return 0;
+}

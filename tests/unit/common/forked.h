@@ -1,0 +1,51 @@
+/* forked.h - what a function writes to stderr and how it exits, seen from
+ * outside: for functions that end the process. */
+#ifndef TESTS_UNIT_COMMON_FORKED_H
+#define TESTS_UNIT_COMMON_FORKED_H
+
+#include <errno.h>
+#include <sys/wait.h>
+
+#include "common/base.h"
+
+struct forked {
+	int status; /* exit status, -1 for a signal */
+	char text[8192];
+	size_t len;
+};
+
+static inline void
+forked_run(struct forked *f, void (*fn)(void))
+{
+	int fds[2], ws;
+	pid_t pid;
+
+	memset(f, 0, sizeof(*f));
+	if (pipe(fds) != 0 || (pid = fork()) < 0)
+		abort();
+	if (pid == 0) {
+		(void)dup2(fds[1], STDERR_FILENO);
+		(void)close(fds[0]);
+		(void)close(fds[1]);
+		fn();
+		_exit(0);
+	}
+	(void)close(fds[1]);
+	for (;;) {
+		ssize_t n = read(
+		    fds[0], f->text + f->len, sizeof(f->text) - 1 - f->len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		f->len += (size_t)n;
+	}
+	(void)close(fds[0]);
+	while (waitpid(pid, &ws, 0) < 0)
+		if (errno != EINTR)
+			abort();
+	f->status = WIFEXITED(ws) ? WEXITSTATUS(ws) : -1;
+}
+
+#endif

@@ -1,0 +1,582 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "common/confine.h"
+
+/* In a forked child: a failed need ends it with 1. */
+#define NEED(what)                                                             \
+	do {                                                                   \
+		if (!(what)) {                                                 \
+			(void)fprintf(stderr, "line %d: %s (errno %d)\n",      \
+			    __LINE__, #what, errno);                           \
+			_exit(1);                                              \
+		}                                                              \
+	} while (0)
+
+typedef int (*confine_fn)(struct err *e);
+
+static int
+in_child(confine_fn confine, void (*body)(void))
+{
+	int status = -1;
+	pid_t pid = fork();
+	struct err e;
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (confine != NULL && confine(&e) != 0) {
+			(void)fprintf(stderr, "%s\n", e.msg);
+			_exit(2);
+		}
+		body();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static bool
+is_denied_socket(int family, int type)
+{
+	int fd = socket(family, type, 0);
+
+	if (fd >= 0) {
+		(void)close(fd);
+		return false;
+	}
+	return errno == EACCES;
+}
+
+/* What both may not.  Arguments of -1 are wrong for each of these calls, so
+ * a filter that let one pass would do no harm and give another errno. */
+#define CALL(name)                                                             \
+	{                                                                      \
+#name, SYS_##name                                              \
+	}
+static const struct {
+	const char *name;
+	long nr;
+} denied[] = {
+    CALL(ptrace),
+    CALL(process_vm_readv),
+    CALL(process_vm_writev),
+    CALL(process_madvise),
+    CALL(pidfd_getfd),
+    CALL(kcmp),
+    CALL(perf_event_open),
+    CALL(userfaultfd),
+    CALL(mount),
+    CALL(umount2),
+    CALL(pivot_root),
+    CALL(chroot),
+    CALL(move_mount),
+    CALL(open_tree),
+    CALL(fsopen),
+    CALL(fsmount),
+    CALL(fsconfig),
+    CALL(fspick),
+    CALL(mount_setattr),
+    CALL(unshare),
+    CALL(setns),
+    CALL(open_by_handle_at),
+    CALL(name_to_handle_at),
+    CALL(bpf),
+    CALL(keyctl),
+    CALL(add_key),
+    CALL(request_key),
+    CALL(init_module),
+    CALL(finit_module),
+    CALL(delete_module),
+    CALL(kexec_load),
+    CALL(reboot),
+    CALL(swapon),
+    CALL(swapoff),
+    CALL(acct),
+    CALL(quotactl),
+    CALL(syslog),
+    CALL(settimeofday),
+    CALL(clock_settime),
+    CALL(clock_adjtime),
+    CALL(adjtimex),
+    CALL(sethostname),
+    CALL(setdomainname),
+    CALL(setuid),
+    CALL(setgid),
+    CALL(setreuid),
+    CALL(setregid),
+    CALL(setresuid),
+    CALL(setresgid),
+    CALL(setfsuid),
+    CALL(setfsgid),
+    CALL(setgroups),
+    CALL(capset),
+    CALL(io_uring_setup),
+    CALL(io_uring_enter),
+    CALL(io_uring_register),
+#ifdef SYS_kexec_file_load
+    CALL(kexec_file_load),
+#endif
+#ifdef SYS_iopl
+    CALL(iopl),
+    CALL(ioperm),
+    CALL(modify_ldt),
+#endif
+};
+
+static void
+try_denied_calls(void)
+{
+	for (size_t i = 0; i < ARRAY_LEN(denied); i++) {
+		errno = 0;
+		if (syscall(denied[i].nr, -1, -1, -1, -1, -1, -1) != -1 ||
+		    errno != EPERM) {
+			(void)fprintf(
+			    stderr, "%s: errno %d\n", denied[i].name, errno);
+			_exit(1);
+		}
+	}
+}
+
+static void
+test_the_front_is_denied_every_listed_call(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(confine_front, try_denied_calls), 0);
+}
+
+static void
+test_the_worker_is_denied_every_listed_call(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(confine_worker, try_denied_calls), 0);
+}
+
+/* Without the filter they work: the tests above see it, not the machine. */
+static void
+try_allowed_without_filter(void)
+{
+	NEED(unshare(0) == 0);
+	NEED(setuid(getuid()) == 0);
+	NEED(syscall(SYS_setresgid, -1, -1, -1) == 0);
+	NEED(!is_denied_socket(AF_UNIX, SOCK_STREAM));
+	NEED(!is_denied_socket(AF_NETLINK, SOCK_RAW));
+	NEED(!is_denied_socket(AF_INET, SOCK_STREAM));
+}
+
+static void
+test_an_unconfined_process_is_not_denied(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(NULL, try_allowed_without_filter), 0);
+}
+
+static void
+try_namespaces(void)
+{
+	static const unsigned long flags[] = {CLONE_NEWNS, CLONE_NEWCGROUP,
+	    CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID,
+	    CLONE_NEWNET, CLONE_NEWUSER | CLONE_NEWNS};
+
+	for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
+		long pid = syscall(SYS_clone, flags[i] | SIGCHLD, 0, 0, 0, 0);
+
+		if (pid == 0)
+			_exit(0);
+		NEED(pid == -1 && errno == EPERM);
+	}
+	NEED(syscall(SYS_clone3, NULL, 0) == -1 && errno == ENOSYS);
+}
+
+static void
+test_clone_makes_no_namespaces(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(confine_front, try_namespaces), 0);
+	assert_int_equal(in_child(confine_worker, try_namespaces), 0);
+}
+
+static void
+try_execve(void)
+{
+	char *argv[] = {NULL, NULL};
+
+	NEED(execve("/bin/true", argv, argv) == -1 && errno == EPERM);
+	NEED(
+	    syscall(SYS_execveat, AT_FDCWD, "/bin/true", argv, argv, 0) == -1 &&
+	    errno == EPERM);
+}
+
+static void
+try_execveat(void)
+{
+	char *argv[] = {NULL, NULL};
+
+	(void)syscall(SYS_execveat, AT_FDCWD, "/bin/true", argv, argv, 0);
+}
+
+static void
+test_exec_kills_the_front(void **state)
+{
+	int status;
+
+	(void)state;
+	status = in_child(confine_front, try_execve);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+	status = in_child(confine_front, try_execveat);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+}
+
+static void
+test_exec_is_denied_to_the_worker(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(confine_worker, try_execve), 0);
+}
+
+static void
+try_front_sockets(void)
+{
+	static const int families[] = {AF_UNSPEC, AF_UNIX, AF_NETLINK,
+	    AF_PACKET, AF_VSOCK, AF_ALG, AF_BLUETOOTH, AF_TIPC, AF_XDP};
+	static const int types[] = {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET,
+	    SOCK_RAW, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK};
+
+	for (size_t f = 0; f < ARRAY_LEN(families); f++)
+		for (size_t t = 0; t < ARRAY_LEN(types); t++)
+			NEED(is_denied_socket(families[f], types[t]));
+	/* Rubbish in the half that the kernel does not look at. */
+	NEED(syscall(SYS_socket, 0x100000000 | AF_UNIX, SOCK_STREAM, 0) == -1 &&
+	    errno == EACCES);
+}
+
+static void
+test_the_front_makes_no_socket_but_inet(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(confine_front, try_front_sockets), 0);
+}
+
+static void
+try_datagram_pair(void)
+{
+	int fds[2];
+
+	NEED(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds) == -1 && errno == EACCES);
+	NEED(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, fds) == -1 &&
+	    errno == EACCES);
+	NEED(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
+}
+
+static void
+test_the_front_makes_no_pair_that_could_be_connected_anew(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(confine_front, try_datagram_pair), 0);
+}
+
+static void
+try_worker_sockets(void)
+{
+	static const int families[] = {
+	    AF_UNSPEC, AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, AF_VSOCK};
+
+	for (size_t i = 0; i < ARRAY_LEN(families); i++) {
+		NEED(is_denied_socket(families[i], SOCK_STREAM));
+		NEED(is_denied_socket(families[i], SOCK_DGRAM));
+	}
+}
+
+static void
+test_the_worker_makes_no_socket_but_unix(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(confine_worker, try_worker_sockets), 0);
+}
+
+/* What they need. */
+
+static int early_pair[2]; /* made before confine, as the channels are */
+static int early_listener;
+static uint16_t early_port;
+
+static void
+make_early_descriptors(void)
+{
+	struct sockaddr_in a = {
+	    .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(a);
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, early_pair), 0);
+	early_listener = socket(AF_INET, SOCK_STREAM, 0);
+	assert_true(early_listener >= 0);
+	assert_int_equal(bind(early_listener, (struct sockaddr *)&a, len), 0);
+	assert_int_equal(listen(early_listener, 5), 0);
+	assert_int_equal(
+	    getsockname(early_listener, (struct sockaddr *)&a, &len), 0);
+	early_port = ntohs(a.sin_port);
+}
+
+static void
+close_early_descriptors(void)
+{
+	(void)close(early_pair[0]);
+	(void)close(early_pair[1]);
+	(void)close(early_listener);
+}
+
+/* A message with a descriptor, as job channels carry them. */
+static void
+use_existing_channel(void)
+{
+	union {
+		char space[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {.space = {0}};
+	char byte = 'x';
+	struct iovec iov = {&byte, 1};
+	struct msghdr mh = {.msg_iov = &iov,
+	    .msg_iovlen = 1,
+	    .msg_control = control.space,
+	    .msg_controllen = sizeof(control.space)};
+	struct cmsghdr *cm = CMSG_FIRSTHDR(&mh);
+	int fd = open("/dev/null", O_WRONLY);
+
+	NEED(fd >= 0 && cm != NULL);
+	cm->cmsg_level = SOL_SOCKET;
+	cm->cmsg_type = SCM_RIGHTS;
+	cm->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(cm), &fd, sizeof(fd));
+	NEED(sendmsg(early_pair[0], &mh, 0) == 1);
+	memset(&control, 0, sizeof(control));
+	NEED(recvmsg(early_pair[1], &mh, MSG_CMSG_CLOEXEC) == 1);
+	cm = CMSG_FIRSTHDR(&mh);
+	NEED(cm != NULL);
+	memcpy(&fd, CMSG_DATA(cm), sizeof(fd));
+	NEED(write(fd, "y", 1) == 1);
+}
+
+static void
+test_channels_that_exist_go_on_working(void **state)
+{
+	(void)state;
+	make_early_descriptors();
+	assert_int_equal(in_child(confine_front, use_existing_channel), 0);
+	assert_int_equal(in_child(confine_worker, use_existing_channel), 0);
+	close_early_descriptors();
+}
+
+static void
+accept_a_client(void)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET,
+	    .sin_port = htons(early_port),
+	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int client = socket(AF_INET, SOCK_STREAM, 0);
+	char byte = 0;
+	int served;
+
+	NEED(client >= 0);
+	NEED(connect(client, (struct sockaddr *)&to, sizeof(to)) == 0);
+	served =
+	    accept4(early_listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	NEED(served >= 0);
+	NEED(write(served, "z", 1) == 1);
+	NEED(read(client, &byte, 1) == 1 && byte == 'z');
+}
+
+static void
+test_the_front_accepts_on_its_listening_socket(void **state)
+{
+	(void)state;
+	make_early_descriptors();
+	assert_int_equal(in_child(confine_front, accept_a_client), 0);
+	close_early_descriptors();
+}
+
+/* As the link does: a socket of its own, and as libcurl: connect to one. */
+static void
+listen_and_connect_unix(void)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	NEED(server >= 0 && client >= 0);
+	(void)snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1,
+	    "test-confine-%d", (int)getpid());
+	NEED(bind(server, (struct sockaddr *)&a, sizeof(a)) == 0);
+	NEED(listen(server, 5) == 0);
+	NEED(connect(client, (struct sockaddr *)&a, sizeof(a)) == 0);
+	NEED(accept(server, NULL, NULL) >= 0);
+}
+
+static void
+test_the_worker_listens_on_and_connects_to_unix_sockets(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(confine_worker, listen_and_connect_unix), 0);
+}
+
+static void *
+say_yes(void *arg)
+{
+	*(int *)arg = 1;
+	return NULL;
+}
+
+static void
+use_everyday_calls(void)
+{
+	char path[] = "/tmp/test-confine-XXXXXX";
+	int fd = mkstemp(path);
+	pthread_t thread;
+	int said = 0;
+
+	NEED(fd >= 0);
+	NEED(pwrite(fd, "abc", 3, 0) == 3 && fsync(fd) == 0);
+	NEED(mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED);
+	NEED(fcntl(fd, F_SETLK, &(struct flock){.l_type = F_WRLCK}) == 0);
+	NEED(unlink(path) == 0);
+	NEED(epoll_create1(0) >= 0 && eventfd(0, 0) >= 0);
+	NEED(memfd_create("x", MFD_ALLOW_SEALING) >= 0);
+	NEED(pthread_create(&thread, NULL, say_yes, &said) == 0);
+	NEED(pthread_join(thread, NULL) == 0 && said == 1);
+	NEED(kill(getpid(), 0) == 0);
+}
+
+static void
+test_files_threads_and_events_go_on_working(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(confine_front, use_everyday_calls), 0);
+	assert_int_equal(in_child(confine_worker, use_everyday_calls), 0);
+}
+
+static void
+look_at_attributes(void)
+{
+	NEED(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1);
+	NEED(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0);
+	NEED(prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 2);
+}
+
+static void
+test_no_new_privileges_and_not_dumpable(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(confine_front, look_at_attributes), 0);
+	assert_int_equal(in_child(confine_worker, look_at_attributes), 0);
+}
+
+static void *
+try_socket_when_told(void *arg)
+{
+	const int *fds = arg;
+	char byte;
+
+	NEED(read(fds[0], &byte, 1) == 1);
+	NEED(is_denied_socket(AF_UNIX, SOCK_STREAM));
+	return NULL;
+}
+
+/* The store's writer is there before the filter is. */
+static void
+confine_with_a_thread(void)
+{
+	pthread_t thread;
+	struct err e;
+	int fds[2];
+
+	NEED(pipe(fds) == 0);
+	NEED(pthread_create(&thread, NULL, try_socket_when_told, fds) == 0);
+	NEED(confine_front(&e) == 0);
+	NEED(write(fds[1], "x", 1) == 1);
+	NEED(pthread_join(thread, NULL) == 0);
+}
+
+static void
+test_threads_that_exist_are_confined_too(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(NULL, confine_with_a_thread), 0);
+}
+
+#ifdef __x86_64__
+static void
+call_x32(void)
+{
+	(void)syscall(0x40000000 | SYS_getpid);
+}
+
+static void
+call_i386(void)
+{
+	long nr = 20; /* getpid there */
+
+	__asm__ volatile("int $0x80" : "+a"(nr) : : "memory", "cc");
+}
+
+/* Numbers of another ABI mean other calls: none gets through.  A kernel
+ * without i386 calls kills by itself. */
+static void
+test_calls_of_a_foreign_abi_kill(void **state)
+{
+	int status;
+
+	(void)state;
+	status = in_child(confine_front, call_x32);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+	status = in_child(confine_worker, call_x32);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+	assert_int_not_equal(in_child(confine_front, call_i386), 0);
+}
+#endif
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_the_front_is_denied_every_listed_call),
+	    cmocka_unit_test(test_the_worker_is_denied_every_listed_call),
+	    cmocka_unit_test(test_an_unconfined_process_is_not_denied),
+	    cmocka_unit_test(test_clone_makes_no_namespaces),
+	    cmocka_unit_test(test_exec_kills_the_front),
+	    cmocka_unit_test(test_exec_is_denied_to_the_worker),
+	    cmocka_unit_test(test_the_front_makes_no_socket_but_inet),
+	    cmocka_unit_test(
+		test_the_front_makes_no_pair_that_could_be_connected_anew),
+	    cmocka_unit_test(test_the_worker_makes_no_socket_but_unix),
+	    cmocka_unit_test(test_channels_that_exist_go_on_working),
+	    cmocka_unit_test(test_the_front_accepts_on_its_listening_socket),
+	    cmocka_unit_test(
+		test_the_worker_listens_on_and_connects_to_unix_sockets),
+	    cmocka_unit_test(test_files_threads_and_events_go_on_working),
+	    cmocka_unit_test(test_no_new_privileges_and_not_dumpable),
+	    cmocka_unit_test(test_threads_that_exist_are_confined_too),
+#ifdef __x86_64__
+	    cmocka_unit_test(test_calls_of_a_foreign_abi_kill),
+#endif
+	};
+
+	return cmocka_run_group_tests_name("confine", tests, NULL, NULL);
+}

@@ -1,0 +1,175 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "common/frame.h"
+#include "tests/unit/common/forked.h"
+
+static void
+put_pong(struct buf *b, uint64_t token)
+{
+	size_t at = frame_begin(b, FRAME_PONG);
+
+	wire_put_u64(b, token);
+	frame_end(b, at);
+}
+
+static void
+test_frames_come_out_whole_and_in_order(void **state)
+{
+	struct frame f;
+	struct buf b;
+	struct err e;
+	size_t at;
+
+	(void)state;
+	buf_init(&b, 0);
+	put_pong(&b, 7);
+	at = frame_begin(&b, FRAME_HELLO_END);
+	frame_end(&b, at);
+	put_pong(&b, 8);
+
+	assert_int_equal(frame_next(&b, FRAME_UP_MAX, &f, &e), 1);
+	assert_int_equal(f.type, FRAME_PONG);
+	assert_int_equal(f.size, FRAME_HEADER_BYTES + 8);
+	assert_int_equal(wire_get_u64(&f.in), 7);
+	assert_int_equal(wire_get_end(&f.in, &e), 0);
+	buf_consume(&b, f.size);
+	assert_int_equal(frame_next(&b, FRAME_UP_MAX, &f, &e), 1);
+	assert_int_equal(f.type, FRAME_HELLO_END);
+	assert_int_equal(wire_get_end(&f.in, &e), 0);
+	buf_consume(&b, f.size);
+	assert_int_equal(frame_next(&b, FRAME_UP_MAX, &f, &e), 1);
+	assert_int_equal(wire_get_u64(&f.in), 8);
+	buf_consume(&b, f.size);
+	assert_int_equal(frame_next(&b, FRAME_UP_MAX, &f, &e), 0);
+	buf_clear(&b);
+}
+
+static void
+test_a_frame_in_pieces_is_waited_for(void **state)
+{
+	struct buf whole, b;
+	struct frame f;
+	struct err e;
+
+	(void)state;
+	buf_init(&whole, 0);
+	buf_init(&b, 0);
+	put_pong(&whole, 9);
+	for (size_t i = 0; i < buf_len(&whole); i++) {
+		assert_int_equal(frame_next(&b, FRAME_UP_MAX, &f, &e), 0);
+		assert_int_equal(buf_append(&b, buf_data(&whole) + i, 1), 0);
+	}
+	assert_int_equal(frame_next(&b, FRAME_UP_MAX, &f, &e), 1);
+	assert_int_equal(wire_get_u64(&f.in), 9);
+	buf_clear(&whole);
+	buf_clear(&b);
+}
+
+static void
+check_no_frame(const void *p, size_t n, size_t max)
+{
+	struct frame f;
+	struct buf b;
+	struct err e;
+
+	buf_init(&b, 0);
+	assert_int_equal(buf_append(&b, p, n), 0);
+	assert_int_equal(frame_next(&b, max, &f, &e), ERR_PROTO);
+	buf_clear(&b);
+}
+
+static void
+test_what_is_no_frame_is_refused_as_early_as_possible(void **state)
+{
+	(void)state;
+	check_no_frame("\x03\0\0\0", 4, 100); /* shorter than a header */
+	check_no_frame("\0\0\0\0", 4, 100);
+	check_no_frame("\x61\0\0\0", 4, 100); /* 97 + 4 */
+	check_no_frame("\xff\xff\xff\xff", 4, FRAME_DOWN_MAX);
+	check_no_frame("\x40\0\0\0\0\0\0\0", 8, 100);   /* FRAME_NONE */
+	check_no_frame("\x40\0\0\0\x0b\0\0\0", 8, 100); /* 11 is nothing */
+	check_no_frame("\x40\0\0\0\xff\xff\0\0", 8, 100);
+	check_no_frame("\x40\0\0\0\x01\0\x01\0", 8, 100); /* must be zero */
+}
+
+static void
+test_a_frame_of_exactly_the_limit_passes(void **state)
+{
+	static const uint8_t fields[92];
+	struct frame f;
+	struct buf b;
+	struct err e;
+	size_t at;
+
+	(void)state;
+	buf_init(&b, 0);
+	at = frame_begin(&b, FRAME_RUN_LOG);
+	assert_int_equal(buf_append(&b, fields, sizeof(fields)), 0);
+	frame_end(&b, at);
+	assert_int_equal(frame_next(&b, 100, &f, &e), 1);
+	assert_int_equal(f.size, 100);
+	assert_int_equal(frame_next(&b, 99, &f, &e), ERR_PROTO);
+	buf_clear(&b);
+}
+
+static void
+test_every_type_has_its_own_name(void **state)
+{
+	(void)state;
+	for (unsigned int a = FRAME_HELLO; a <= FRAME_PONG; a++)
+		assert_string_not_equal(frame_type_name(a), "?");
+	for (unsigned int a = FRAME_WELCOME; a <= FRAME_PING; a++) {
+		assert_string_not_equal(frame_type_name(a), "?");
+		for (unsigned int b = FRAME_HELLO; b < a; b++)
+			assert_string_not_equal(
+			    frame_type_name(a), frame_type_name(b));
+	}
+	assert_string_equal(frame_type_name(FRAME_NONE), "?");
+	assert_string_equal(frame_type_name(FRAME_PONG + 1), "?");
+	assert_string_equal(frame_type_name(FRAME_PING + 1), "?");
+	assert_string_equal(frame_type_name(UINT32_MAX), "?");
+	assert_string_equal(frame_type_name(FRAME_WALK_TAKEN), "WALK_TAKEN");
+}
+
+static void
+end_a_frame_too_long(void)
+{
+	struct buf b;
+	size_t at;
+
+	buf_init(&b, 0);
+	at = frame_begin(&b, FRAME_RUN_START);
+	if (buf_reserve(&b, FRAME_DOWN_MAX) != NULL)
+		buf_commit(&b, FRAME_DOWN_MAX);
+	frame_end(&b, at);
+}
+
+static void
+test_making_a_frame_over_the_limit_is_our_bug(void **state)
+{
+	struct forked f;
+
+	(void)state;
+	forked_run(&f, end_a_frame_too_long);
+	assert_int_equal(f.status, 70);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_frames_come_out_whole_and_in_order),
+	    cmocka_unit_test(test_a_frame_in_pieces_is_waited_for),
+	    cmocka_unit_test(
+		test_what_is_no_frame_is_refused_as_early_as_possible),
+	    cmocka_unit_test(test_a_frame_of_exactly_the_limit_passes),
+	    cmocka_unit_test(test_every_type_has_its_own_name),
+	    cmocka_unit_test(test_making_a_frame_over_the_limit_is_our_bug),
+	};
+
+	return cmocka_run_group_tests_name("frame", tests, NULL, NULL);
+}

@@ -1,0 +1,597 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <event2/event.h>
+
+#include "common/ipc.h"
+#include "common/ipc_wire.h"
+
+/* One end of a channel and what it saw. */
+struct end {
+	struct ipc_chan *c;
+	uint64_t next_id; /* messages come with ids 0, 1, 2... */
+	unsigned int closes;
+	struct err why;
+	unsigned int drains;
+	int fds[4];
+	unsigned int nfds;
+	uint64_t free_at;  /* free the channel at the message of this id */
+	uint64_t error_at; /* refuse that one */
+	uint64_t take_at;  /* take the descriptors of that one */
+	bool free_in_close;
+	bool free_in_drain;
+	bool reply; /* send a message back for each */
+};
+
+static struct event_base *base;
+
+static int
+on_message(struct ipc_chan *c, struct ipc_msg *m, void *arg, struct err *e)
+{
+	struct end *x = arg;
+
+	assert_ptr_equal(c, x->c);
+	assert_true(m->id == x->next_id);
+	assert_int_equal(x->closes, 0);
+	x->next_id++;
+	if (m->id == x->take_at)
+		while (m->nfds > 0)
+			x->fds[x->nfds++] = ipc_msg_take_fd(m);
+	if (x->reply) {
+		struct ipc_out o;
+
+		ipc_out_init(&o, IPC_PONG, m->id);
+		ipc_send(c, &o);
+	}
+	if (m->id == x->free_at) {
+		ipc_chan_free(c);
+		x->c = NULL;
+		assert_int_equal(strcmp(ipc_chan_name(c), "test"), 0);
+	}
+	if (m->id == x->error_at)
+		return err_set(e, ERR_PROTO, "not like this");
+	return 0;
+}
+
+static void
+on_close(struct ipc_chan *c, const struct err *why, void *arg)
+{
+	struct end *x = arg;
+	struct ipc_out o;
+
+	x->closes++;
+	x->why = *why;
+	ipc_out_init(&o, IPC_PING, 0);
+	ipc_send(c, &o); /* too late, and no harm */
+	if (x->free_in_close) {
+		ipc_chan_free(c);
+		x->c = NULL;
+	}
+}
+
+static void
+on_drain(struct ipc_chan *c, void *arg)
+{
+	struct end *x = arg;
+
+	assert_false(ipc_chan_is_full(c));
+	x->drains++;
+	if (x->free_in_drain) {
+		ipc_chan_free(c);
+		x->c = NULL;
+	}
+}
+
+static const struct ipc_ops ops = {on_message, on_close, on_drain};
+
+static void
+end_open(struct end *x, int fd)
+{
+	memset(x, 0, sizeof(*x));
+	x->free_at = x->error_at = x->take_at = UINT64_MAX;
+	x->c = ipc_chan_new(base, fd, "test", &ops, x);
+}
+
+static void
+make_pair(int fds[2])
+{
+	assert_int_equal(
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+}
+
+static void
+make_ends(struct end *a, struct end *b)
+{
+	int fds[2];
+
+	make_pair(fds);
+	end_open(a, fds[0]);
+	end_open(b, fds[1]);
+}
+
+static void
+free_ends(struct end *a, struct end *b)
+{
+	ipc_chan_free(a->c);
+	ipc_chan_free(b->c);
+}
+
+static void
+send_message(struct end *x, uint64_t id, size_t padding)
+{
+	struct ipc_out o;
+	uint8_t *p;
+
+	ipc_out_init(&o, IPC_PING, id);
+	p = buf_reserve(&o.b, padding);
+	assert_non_null(p);
+	memset(p, (int)id, padding);
+	buf_commit(&o.b, padding);
+	ipc_send(x->c, &o);
+}
+
+static void
+timed_out_cb(int fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	*(bool *)arg = true;
+}
+
+/* Turn the loop until the condition holds; a test that waits for ever would
+ * say nothing, so half a minute is its end. */
+#define WAIT_FOR(condition)                                                    \
+	do {                                                                   \
+		const struct timeval limit = {30, 0};                          \
+		bool late = false;                                             \
+		struct event *t = evtimer_new(base, timed_out_cb, &late);      \
+                                                                               \
+		(void)evtimer_add(t, &limit);                                  \
+		while (!(condition) && !late)                                  \
+			(void)event_base_loop(base, EVLOOP_ONCE);              \
+		event_free(t);                                                 \
+		assert_true(condition);                                        \
+	} while (0)
+
+static unsigned int
+count_open_fds(void)
+{
+	unsigned int n = 0;
+	DIR *d = opendir("/proc/self/fd");
+
+	assert_non_null(d);
+	while (readdir(d) != NULL)
+		n++;
+	(void)closedir(d);
+	return n;
+}
+
+static void
+test_messages_arrive_in_both_directions(void **state)
+{
+	struct end a, b;
+
+	(void)state;
+	make_ends(&a, &b);
+	b.reply = true;
+	for (uint64_t i = 0; i < 500; i++)
+		send_message(&a, i, (size_t)i);
+	WAIT_FOR(a.next_id == 500);
+	assert_int_equal(b.next_id, 500);
+	assert_string_equal(ipc_chan_name(a.c), "test");
+	free_ends(&a, &b);
+	assert_int_equal(a.closes + b.closes, 0); /* freed, not closed */
+}
+
+static void
+test_descriptors_arrive_close_on_exec_and_are_the_same_files(void **state)
+{
+	unsigned int before = count_open_fds();
+	struct stat want, got;
+	struct ipc_out o;
+	struct end a, b;
+	int fd;
+
+	(void)state;
+	make_ends(&a, &b);
+	b.take_at = 0;
+	fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(fstat(fd, &want), 0);
+	ipc_out_init(&o, IPC_LISTEN, 0);
+	ipc_out_add_fd(&o, fd);
+	ipc_out_add_fd(&o, open("/dev/null", O_RDONLY | O_CLOEXEC));
+	ipc_send(a.c, &o);
+	WAIT_FOR(b.nfds == 2);
+	assert_int_equal(fstat(b.fds[0], &got), 0);
+	assert_true(want.st_ino == got.st_ino && want.st_dev == got.st_dev);
+	assert_true((fcntl(b.fds[0], F_GETFD) & FD_CLOEXEC) != 0);
+	assert_true((fcntl(b.fds[1], F_GETFD) & FD_CLOEXEC) != 0);
+	(void)close(b.fds[0]);
+	(void)close(b.fds[1]);
+	free_ends(&a, &b);
+	assert_int_equal(count_open_fds(), before); /* the sender's are gone */
+}
+
+static void
+test_descriptors_that_nobody_takes_are_closed(void **state)
+{
+	unsigned int before = count_open_fds();
+	struct ipc_out o;
+	struct end a, b;
+
+	(void)state;
+	make_ends(&a, &b);
+	ipc_out_init(&o, IPC_LISTEN, 0);
+	ipc_out_add_fd(&o, open("/dev/null", O_RDONLY | O_CLOEXEC));
+	ipc_send(a.c, &o);
+	WAIT_FOR(b.next_id == 1);
+	free_ends(&a, &b);
+	assert_int_equal(count_open_fds(), before);
+}
+
+static void
+test_descriptors_in_the_queue_are_closed_with_the_channel(void **state)
+{
+	unsigned int before = count_open_fds();
+	struct ipc_out o;
+	struct end a, b;
+	uint64_t id = 0;
+
+	(void)state;
+	make_ends(&a, &b);
+	while (!ipc_chan_is_full(a.c))
+		send_message(&a, id++, 60000);
+	ipc_out_init(&o, IPC_LISTEN, id);
+	ipc_out_add_fd(&o, open("/dev/null", O_RDONLY | O_CLOEXEC));
+	ipc_send(a.c, &o);
+	free_ends(&a, &b);
+	assert_int_equal(count_open_fds(), before);
+}
+
+static void
+test_a_queue_beyond_the_kernels_buffer_keeps_order(void **state)
+{
+	struct end a, b;
+	uint64_t id = 0;
+
+	(void)state;
+	make_ends(&a, &b);
+	while (!ipc_chan_is_full(a.c))
+		send_message(&a, id++, 40000);
+	assert_true(id * 40000 > IPC_QUEUE_BYTES);
+	for (int i = 0; i < 100; i++) /* full is a request, not a wall */
+		send_message(&a, id++, (size_t)i * 100);
+	assert_int_equal(b.next_id, 0);
+	assert_int_equal(a.drains, 0);
+	WAIT_FOR(b.next_id == id);
+	assert_int_equal(a.drains, 1);
+	assert_false(ipc_chan_is_full(a.c));
+	send_message(&a, id++, 0);
+	WAIT_FOR(b.next_id == id);
+	assert_int_equal(a.drains, 1);
+	free_ends(&a, &b);
+}
+
+static void
+test_full_lasts_until_drain(void **state)
+{
+	struct end a, b;
+	uint64_t id = 0;
+
+	(void)state;
+	make_ends(&a, &b);
+	while (!ipc_chan_is_full(a.c))
+		send_message(&a, id++, 40000);
+	while (a.drains == 0) {
+		assert_true(ipc_chan_is_full(a.c));
+		(void)event_base_loop(base, EVLOOP_ONCE);
+	}
+	assert_true(b.next_id > 0 && b.next_id < id); /* half of it is left */
+	free_ends(&a, &b);
+}
+
+static void
+test_a_peer_that_never_reads_is_taken_for_dead(void **state)
+{
+	uint64_t id = 0;
+	struct end a;
+	int fds[2];
+
+	(void)state;
+	make_pair(fds);
+	end_open(&a, fds[0]);
+	for (size_t sent = 0; sent <= IPC_QUEUE_HARD + (4u << 20);
+	     sent += 65000)
+		send_message(&a, id++, 65000);
+	assert_int_equal(a.closes, 0); /* never inside ipc_send */
+	WAIT_FOR(a.closes == 1);
+	assert_int_equal(a.why.code, ERR_LIMIT);
+	assert_non_null(strstr(a.why.msg, "does not read"));
+	ipc_chan_free(a.c);
+	(void)close(fds[1]);
+}
+
+static void
+test_everything_sent_before_a_close_is_delivered_before_it(void **state)
+{
+	struct end a, b;
+
+	(void)state;
+	make_ends(&a, &b);
+	for (uint64_t i = 0; i < 300; i++) /* more than one turn reads */
+		send_message(&a, i, 10);
+	ipc_chan_free(a.c);
+	a.c = NULL;
+	WAIT_FOR(b.closes == 1);
+	assert_int_equal(b.next_id, 300);
+	assert_int_equal(b.why.code, 0);
+	free_ends(&a, &b);
+}
+
+static void
+test_the_same_when_the_peer_left_ours_unread(void **state)
+{
+	struct end a, b;
+
+	(void)state;
+	make_ends(&a, &b);
+	for (uint64_t i = 0; i < 300; i++) {
+		send_message(&a, i, 10);
+		send_message(&b, i, 10); /* a never reads them: a reset */
+	}
+	ipc_chan_free(a.c);
+	a.c = NULL;
+	send_message(&b, 300, 10); /* fails: nobody is there */
+	assert_int_equal(b.closes, 0);
+	WAIT_FOR(b.closes == 1);
+	assert_int_equal(b.next_id, 300);
+	free_ends(&a, &b);
+}
+
+static void
+test_the_same_when_a_queue_was_waiting_for_the_peer(void **state)
+{
+	struct end a, b;
+	uint64_t id = 0;
+
+	(void)state;
+	make_ends(&a, &b);
+	while (!ipc_chan_is_full(b.c))
+		send_message(&b, id++, 60000);
+	for (uint64_t i = 0; i < 300; i++)
+		send_message(&a, i, 10);
+	ipc_chan_free(a.c);
+	a.c = NULL;
+	WAIT_FOR(b.closes == 1);
+	assert_int_equal(b.next_id, 300);
+	assert_int_equal(b.drains, 0); /* a lost queue is not a drained one */
+	free_ends(&a, &b);
+}
+
+static void
+test_a_peer_that_cannot_hear_any_more_ends_the_channel(void **state)
+{
+	struct end a;
+	int fds[2];
+
+	(void)state;
+	make_pair(fds);
+	end_open(&a, fds[0]);
+	assert_int_equal(shutdown(fds[1], SHUT_RD), 0);
+	send_message(&a, 0, 10);
+	WAIT_FOR(a.closes == 1);
+	assert_int_equal(a.why.code, ERR_SYS);
+	ipc_chan_free(a.c);
+	(void)close(fds[1]);
+}
+
+/* Send raw bytes to a channel; the reason it gives for ending. */
+static void
+check_violation(
+    const void *p, size_t n, const int *fds, size_t nfds, const char *why)
+{
+	union {
+		char space[CMSG_SPACE(sizeof(int) * 8)];
+		struct cmsghdr align;
+	} control = {{0}};
+	unsigned int before = count_open_fds();
+	union {
+		const void *in;
+		void *out;
+	} data = {p};
+	struct iovec iov = {data.out, n};
+	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
+	int pair[2];
+	struct end a;
+
+	make_pair(pair);
+	end_open(&a, pair[0]);
+	if (nfds > 0) {
+		struct cmsghdr *cm;
+
+		mh.msg_control = control.space;
+		mh.msg_controllen = CMSG_SPACE(sizeof(int) * nfds);
+		cm = CMSG_FIRSTHDR(&mh);
+		cm->cmsg_level = SOL_SOCKET;
+		cm->cmsg_type = SCM_RIGHTS;
+		cm->cmsg_len = CMSG_LEN(sizeof(int) * nfds);
+		memcpy(CMSG_DATA(cm), fds, sizeof(int) * nfds);
+	}
+	assert_int_equal(sendmsg(pair[1], &mh, 0), (ssize_t)n);
+	WAIT_FOR(a.closes == 1);
+	assert_int_equal(a.next_id, 0);
+	assert_int_equal(a.why.code, ERR_PROTO);
+	if (strstr(a.why.msg, why) == NULL)
+		fail_msg("%s, want %s", a.why.msg, why);
+	ipc_chan_free(a.c);
+	(void)close(pair[1]);
+	assert_int_equal(count_open_fds(), before);
+}
+
+static void
+test_every_violation_ends_the_channel_once(void **state)
+{
+	static uint8_t large[IPC_MSG_MAX + 1] = {IPC_PING};
+	uint8_t ping[24] = {IPC_PING, 0, 0, 0, 24};
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int fds[8] = {null, null, null, null, null, null, null, null};
+
+	(void)state;
+	check_violation(ping, 15, NULL, 0, "packet of 15 bytes");
+	check_violation(ping, 1, NULL, 0, "packet of 1 bytes");
+	check_violation(ping, 23, NULL, 0, "PING of 23 bytes says 24");
+	check_violation(ping, 24, fds, 1, "PING with 1 descriptors says 0");
+	check_violation(ping, 24, fds, 3, "too many descriptors");
+	check_violation(ping, 24, fds, 8, "too many descriptors");
+	check_violation(large, sizeof(large), NULL, 0, "too many bytes");
+	ping[2] = 1;
+	check_violation(ping, 24, NULL, 0, "PING with 0 descriptors says 1");
+	ping[2] = 0;
+	ping[0] = 14;
+	check_violation(ping, 24, NULL, 0, "unknown message type 14");
+	ping[1] = 0xff;
+	check_violation(ping, 24, fds, 2, "unknown message type 65294");
+	(void)close(null);
+}
+
+static void
+test_a_refused_message_ends_the_channel_with_its_reason(void **state)
+{
+	struct end a, b;
+
+	(void)state;
+	make_ends(&a, &b);
+	b.error_at = 2;
+	for (uint64_t i = 0; i < 10; i++)
+		send_message(&a, i, 10);
+	WAIT_FOR(a.closes == 1 && b.closes == 1);
+	assert_int_equal(b.next_id, 3);
+	assert_int_equal(b.why.code, ERR_PROTO);
+	assert_string_equal(b.why.msg, "test: PING: not like this");
+	assert_int_equal(a.why.code, 0);
+	free_ends(&a, &b);
+}
+
+static void
+test_a_channel_may_be_freed_in_any_callback(void **state)
+{
+	struct end a, b;
+	uint64_t id;
+
+	(void)state;
+	for (int how = 0; how < 4; how++) {
+		make_ends(&a, &b);
+		id = 0;
+		if (how == 0)
+			b.free_at = 2;
+		if (how == 1) { /* freed and refused at once */
+			b.free_at = b.error_at = 2;
+			b.reply = true;
+		}
+		if (how == 2)
+			b.error_at = 2;
+		b.free_in_close = true;
+		a.free_in_drain = how == 3;
+		while (how == 3 ? !ipc_chan_is_full(a.c) : id < 10)
+			send_message(&a, id++, 50000);
+		a.reply = false;
+		WAIT_FOR(b.c == NULL || a.c == NULL);
+		if (how == 3)
+			WAIT_FOR(b.closes == 1);
+		else
+			assert_int_equal(b.closes, how == 2 ? 1 : 0);
+		free_ends(&a, &b);
+	}
+}
+
+static void
+test_a_dead_channel_swallows_messages_and_their_descriptors(void **state)
+{
+	unsigned int before = count_open_fds();
+	struct ipc_out o;
+	struct end a, b;
+
+	(void)state;
+	make_ends(&a, &b);
+	ipc_chan_free(b.c);
+	b.c = NULL;
+	WAIT_FOR(a.closes == 1);
+	ipc_out_init(&o, IPC_LISTEN, 0);
+	ipc_out_add_fd(&o, open("/dev/null", O_RDONLY | O_CLOEXEC));
+	ipc_send(a.c, &o);
+	assert_false(ipc_chan_is_full(a.c));
+	assert_int_equal(a.closes, 1);
+	free_ends(&a, &b);
+	ipc_chan_free(NULL);
+	assert_int_equal(count_open_fds(), before);
+}
+
+static void
+test_a_busy_channel_leaves_others_their_turn(void **state)
+{
+	struct end a, b, c, d;
+
+	(void)state;
+	make_ends(&a, &b);
+	make_ends(&c, &d);
+	for (uint64_t i = 0; i < 1000; i++)
+		send_message(&a, i, 10);
+	send_message(&c, 0, 10);
+	WAIT_FOR(d.next_id == 1);
+	assert_true(b.next_id <= 128);
+	WAIT_FOR(b.next_id == 1000);
+	free_ends(&a, &b);
+	free_ends(&c, &d);
+}
+
+static int
+make_base(void **state)
+{
+	(void)state;
+	base = event_base_new();
+	return base != NULL ? 0 : -1;
+}
+
+static int
+free_base(void **state)
+{
+	(void)state;
+	event_base_free(base);
+	return 0;
+}
+
+#define T(fn) cmocka_unit_test_setup_teardown(fn, make_base, free_base)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    T(test_messages_arrive_in_both_directions),
+	    T(test_descriptors_arrive_close_on_exec_and_are_the_same_files),
+	    T(test_descriptors_that_nobody_takes_are_closed),
+	    T(test_descriptors_in_the_queue_are_closed_with_the_channel),
+	    T(test_a_queue_beyond_the_kernels_buffer_keeps_order),
+	    T(test_full_lasts_until_drain),
+	    T(test_a_peer_that_never_reads_is_taken_for_dead),
+	    T(test_everything_sent_before_a_close_is_delivered_before_it),
+	    T(test_the_same_when_the_peer_left_ours_unread),
+	    T(test_the_same_when_a_queue_was_waiting_for_the_peer),
+	    T(test_a_peer_that_cannot_hear_any_more_ends_the_channel),
+	    T(test_every_violation_ends_the_channel_once),
+	    T(test_a_refused_message_ends_the_channel_with_its_reason),
+	    T(test_a_channel_may_be_freed_in_any_callback),
+	    T(test_a_dead_channel_swallows_messages_and_their_descriptors),
+	    T(test_a_busy_channel_leaves_others_their_turn),
+	};
+
+	return cmocka_run_group_tests_name("ipc_chan", tests, NULL, NULL);
+}

@@ -1,0 +1,167 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "common/js.h"
+#include "common/xmalloc.h"
+
+static void
+check_parse(const char *text, int want, const char *why)
+{
+	json_t *j = NULL;
+	struct err e = {0};
+
+	assert_int_equal(js_parse(text, strlen(text), 1000, 4, &j, &e), want);
+	if (want != 0) {
+		assert_null(j);
+		if (strstr(e.msg, why) == NULL)
+			fail_msg("%s: %s, want %s", text, e.msg, why);
+	}
+	json_decref(j);
+}
+
+static void
+test_good_text_is_parsed_whatever_its_type(void **state)
+{
+	(void)state;
+	check_parse("{}", 0, "");
+	check_parse(" [1, 2.5, \"x\", null] ", 0, "");
+	check_parse("17", 0, "");
+	check_parse("\"[[[[[[[[[\"", 0, "");
+	check_parse("[\"\\\"[[[[[[[[\", \"{{\\\\\"]", 0, "");
+	check_parse("[[[[1]]]]", 0, "");
+	check_parse("{\"a\":[{\"b\":[]}]}", 0, "");
+}
+
+static void
+test_bad_text_is_refused_with_its_place(void **state)
+{
+	(void)state;
+	check_parse("", ERR_PARSE, "line 1");
+	check_parse("{", ERR_PARSE, "line 1 column 1");
+	check_parse("{\"a\":1,\n\"b\":}", ERR_PARSE, "line 2 column 5");
+	check_parse("[1] x", ERR_PARSE, "end of file");
+	check_parse("{\"a\":1,\"a\":2}", ERR_PARSE, "duplicate");
+	check_parse("\"\xff\"", ERR_PARSE, "0xff");
+	check_parse("\"\\ud800\"", ERR_PARSE, "line 1");
+	check_parse("\"a\\u0000b\"", ERR_PARSE, "\\u0000");
+	check_parse("\"\x01\"", ERR_PARSE, "control character");
+	check_parse("\"", ERR_PARSE, "line 1");
+	check_parse("\"\\", ERR_PARSE, "line 1");
+	check_parse("]]]]", ERR_PARSE, "line 1");
+}
+
+static void
+test_a_raw_nul_byte_is_refused(void **state)
+{
+	json_t *j = NULL;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(js_parse("[1]\0", 4, 10, 4, &j, &e), ERR_PARSE);
+	assert_int_equal(js_parse("\"a\0b\"", 5, 10, 4, &j, &e), ERR_PARSE);
+	assert_null(j);
+}
+
+static void
+test_size_and_depth_have_limits(void **state)
+{
+	AUTO(auto_free) char *deep = xmalloc(100001);
+	json_t *j = NULL;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(js_parse("[1]", 3, 2, 4, &j, &e), ERR_LIMIT);
+	assert_string_equal(e.msg, "JSON of 3 bytes, limit 2");
+	check_parse("[[[[[1]]]]]", ERR_LIMIT, "deeper than 4 levels");
+	check_parse("{\"a\":[[[{", ERR_LIMIT, "deeper than 4 levels");
+	memset(deep, '[', 100000);
+	deep[100000] = '\0';
+	assert_int_equal(js_parse(deep, 100000, 200000, 64, &j, &e), ERR_LIMIT);
+	/* Above its own limit jansson refuses by itself. */
+	assert_int_equal(
+	    js_parse(deep, 100000, 200000, 100000, &j, &e), ERR_PARSE);
+	assert_null(j);
+}
+
+static void
+check_string(const char *p, size_t n, const char *want, size_t len, bool lost)
+{
+	bool lossy = !lost;
+	json_t *j = js_string_bytes(p, n, &lossy);
+
+	assert_non_null(j);
+	assert_int_equal(lossy, lost);
+	assert_int_equal(json_string_length(j), len);
+	assert_memory_equal(json_string_value(j), want, len + 1);
+	json_decref(j);
+	j = js_string_bytes(p, n, NULL);
+	assert_int_equal(json_string_length(j), len);
+	json_decref(j);
+}
+
+static void
+test_any_bytes_become_a_string(void **state)
+{
+	(void)state;
+	check_string("", 0, "", 0, false);
+	check_string(NULL, 0, "", 0, false);
+	check_string("a\0b", 3, "a\0b", 3, false);
+	check_string("\xc3\xa9", 2, "\xc3\xa9", 2, false);
+	check_string("a\xff", 2, "a\xef\xbf\xbd", 4, true);
+}
+
+static void
+test_base64_agrees_with_rfc_4648(void **state)
+{
+	static const struct {
+		const char *in, *want;
+	} known[] = {{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"},
+	    {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"},
+	    {"\xff\xef\xbe", "/+++"}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+		/* Of the exact size: no byte behind it is read. */
+		size_t n = strlen(known[i].in);
+		AUTO(auto_free) char *copy = xmemdup(known[i].in, n);
+		json_t *j = js_base64(copy, n);
+
+		assert_string_equal(json_string_value(j), known[i].want);
+		json_decref(j);
+	}
+}
+
+static void
+test_a_dump_is_compact_and_in_order(void **state)
+{
+	json_t *j =
+	    json_pack("{s:i, s:[s, n], s:b}", "z", 1, "a", "x\n", "m", 1);
+	AUTO(auto_free) char *text = js_dump(j);
+	json_t *nul = js_string_bytes("\0", 1, NULL);
+	AUTO(auto_free) char *escaped = js_dump(nul);
+
+	(void)state;
+	assert_string_equal(text, "{\"z\":1,\"a\":[\"x\\n\",null],\"m\":true}");
+	assert_string_equal(escaped, "\"\\u0000\"");
+	json_decref(j);
+	json_decref(nul);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_good_text_is_parsed_whatever_its_type),
+	    cmocka_unit_test(test_bad_text_is_refused_with_its_place),
+	    cmocka_unit_test(test_a_raw_nul_byte_is_refused),
+	    cmocka_unit_test(test_size_and_depth_have_limits),
+	    cmocka_unit_test(test_any_bytes_become_a_string),
+	    cmocka_unit_test(test_base64_agrees_with_rfc_4648),
+	    cmocka_unit_test(test_a_dump_is_compact_and_in_order),
+	};
+
+	return cmocka_run_group_tests_name("js", tests, NULL, NULL);
+}

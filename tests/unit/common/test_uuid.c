@@ -1,0 +1,72 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "common/uuid.h"
+
+static void
+test_random_ones_are_version_4_and_differ(void **state)
+{
+	struct uuid a, b;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		uuid_random(&a);
+		uuid_random(&b);
+		assert_int_equal(a.b[6] >> 4, 4);
+		assert_int_equal(a.b[8] >> 6, 2);
+		assert_false(uuid_is_equal(&a, &b));
+	}
+}
+
+static void
+test_text_is_lower_case_and_comes_back(void **state)
+{
+	static const char text[] = "01234567-89ab-cdef-0123-456789abcdef";
+	char out[UUID_TEXT_LEN + 1];
+	struct uuid u;
+
+	(void)state;
+	assert_int_equal(
+	    uuid_parse("01234567-89AB-cdef-0123-456789ABCDEF", &u), 0);
+	assert_int_equal(u.b[0], 0x01);
+	assert_int_equal(u.b[15], 0xef);
+	uuid_format(&u, out);
+	assert_string_equal(out, text);
+}
+
+static void
+test_anything_else_is_none(void **state)
+{
+	static const char *const bad[] = {"", "0", "-",
+	    "01234567-89ab-cdef-0123-456789abcde",
+	    "01234567-89ab-cdef-0123-456789abcdef0",
+	    "01234567-89ab-cdef-0123-456789abcdef ",
+	    "0123456789abcdef0123456789abcdef",
+	    "01234567-89ab-cdef-0123-456789abcdeg",
+	    "01234567_89ab-cdef-0123-456789abcdef",
+	    "0123456-789ab-cdef-0123-456789abcdef",
+	    "{01234567-89ab-cdef-0123-456789abcdef}"};
+	struct uuid u, before;
+
+	(void)state;
+	uuid_random(&u);
+	before = u;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		assert_int_equal(uuid_parse(bad[i], &u), -1);
+	assert_true(uuid_is_equal(&u, &before));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_random_ones_are_version_4_and_differ),
+	    cmocka_unit_test(test_text_is_lower_case_and_comes_back),
+	    cmocka_unit_test(test_anything_else_is_none),
+	};
+
+	return cmocka_run_group_tests_name("uuid", tests, NULL, NULL);
+}
