@@ -36,16 +36,19 @@ enum mcp_code { /* JSON-RPC and MCP error codes */
 };
 
 struct mcp_config {
-	const char *name;         /* serverInfo */
+	const char *name; /* serverInfo */
 	const char *title;
 	const char *version;
-	const char *instructions; /* for the model; may be NULL */
+	const char *instructions;   /* for the model; may be NULL */
 	const uint8_t *session_key; /* copied */
 	size_t session_key_len;     /* 32 */
 	uint32_t session_ttl_s;     /* since initialize */
 	size_t body_max;            /* bytes */
 };
 struct mcp *mcp_new(const struct mcp_config *config);
+/* mcp_free - exchanges that are not answered are dropped: no ops are called,
+ * and the transport forgets their struct mcp_request.  Calls that tools still
+ * hold stay valid until the tool ends them. */
 void mcp_free(struct mcp *m);
 
 /*
@@ -56,10 +59,11 @@ void mcp_free(struct mcp *m);
  *			sent as it is (fields a revision does not know are left
  *			out).  Order of registration is the order of the list
  *	on_call		gets arguments that fit the input schema
- * ERR_INVAL when the definition is not usable (names what).
+ * ERR_INVAL when the definition is not usable (names what).  arguments is
+ * borrowed: json_incref to keep it.
  */
-typedef void (*mcp_tool_cb)(struct mcp_call *call, json_t *arguments,
-    void *arg);
+typedef void (*mcp_tool_cb)(
+    struct mcp_call *call, json_t *arguments, void *arg);
 int mcp_add_tool(struct mcp *m, json_t *definition, mcp_tool_cb on_call,
     void *arg, struct err *e) MUSTCHECK;
 
@@ -78,17 +82,17 @@ struct mcp_reply_ops {
 
 /* What a POST, GET or DELETE on the endpoint brought. */
 struct mcp_http {
-	const char *method;           /* "POST" "GET" "DELETE" */
-	const char *content_type;     /* NULL when absent, as the rest */
+	const char *method;       /* "POST" "GET" "DELETE" */
+	const char *content_type; /* NULL when absent, as the rest */
 	const char *accept;
 	const char *session_id;       /* Mcp-Session-Id */
 	const char *protocol_version; /* MCP-Protocol-Version */
 	const char *last_event_id;
 	const void *body;
 	size_t body_len;
-	const char *principal; /* stable text for whom: "tenant/subject" */
+	const char *principal;     /* stable text for whom: "tenant/subject" */
 	const void *principal_ref; /* given back by mcp_call_principal; must
-				    * outlive the exchange */
+				    * outlive the exchange and its call */
 };
 
 /*
@@ -108,21 +112,24 @@ struct mcp_request *mcp_handle(struct mcp *m, const struct mcp_http *http,
  * legacy era this cancels nothing (MCP 2025-11-25, transports). */
 void mcp_client_gone(struct mcp_request *r);
 /* mcp_tick - once a second from the transport's loop: opens the event stream
- * of calls that run long when the client takes one, sends keep-alives */
+ * of calls that run for a second when the client takes one.  Keep-alive
+ * comments on open streams are the transport's. */
 void mcp_tick(struct mcp *m, uint64_t mono_ms);
 
 /* For tools.  Exactly one of the two ends the call; it may come at once or
  * later, on the same thread.  structured is taken over (may be NULL);
  * text is the first content block. */
-void mcp_call_result(struct mcp_call *c, const char *text,
-    json_t *structured, bool is_error);
-void mcp_call_error(struct mcp_call *c, int code, const char *message,
-    json_t *data);
-/* mcp_call_progress - a progress notification if the client asked for it */
-void mcp_call_progress(struct mcp_call *c, double progress,
-    const char *message);
+void mcp_call_result(
+    struct mcp_call *c, const char *text, json_t *structured, bool is_error);
+void mcp_call_error(
+    struct mcp_call *c, int code, const char *message, json_t *data);
+/* mcp_call_progress - a progress notification if the client asked for it;
+ * one that does not grow is left out, as the protocol wants it to */
+void mcp_call_progress(
+    struct mcp_call *c, double progress, const char *message);
 /* mcp_call_on_cancel - cb once when the client cancels (notifications/
- * cancelled) before the end; the call must still be ended (nothing is sent) */
+ * cancelled) before the end, at once when it did already; the call must still
+ * be ended, also from inside cb (nothing is sent) */
 void mcp_call_on_cancel(struct mcp_call *c, void (*cb)(void *), void *arg);
 const void *mcp_call_principal(const struct mcp_call *c);
 /* mcp_call_has_client - false once the client is gone or cancelled */

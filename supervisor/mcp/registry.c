@@ -1,0 +1,185 @@
+#include "supervisor/mcp/registry.h"
+
+#include <stdio.h>
+
+#include "common/js.h"
+#include "common/xmalloc.h"
+
+/* Members of a tool by the revision that brought them.  The order is the
+ * order on the wire. */
+static const struct member {
+	const char *name;
+	unsigned int needs; /* enum era_feature; 0: always */
+} members[] = {{"name", 0}, {"title", ERA_TITLE}, {"description", 0},
+    {"icons", ERA_ICONS}, {"inputSchema", 0},
+    {"outputSchema", ERA_OUTPUT_SCHEMA}, {"annotations", ERA_ANNOTATIONS},
+    {"execution", ERA_EXECUTION}, {"_meta", ERA_TOOL_META}};
+
+struct registry {
+	size_t n;
+	struct tool tools[REGISTRY_TOOLS_MAX];
+	char *list[ERA_REVISIONS]; /* made when first asked for */
+};
+
+struct registry *
+registry_new(void)
+{
+	return xcalloc(1, sizeof(struct registry));
+}
+
+static void
+forget_lists(struct registry *r)
+{
+	for (size_t i = 0; i < ERA_REVISIONS; i++) {
+		free(r->list[i]);
+		r->list[i] = NULL;
+	}
+}
+
+void
+registry_free(struct registry *r)
+{
+	if (r == NULL)
+		return;
+	forget_lists(r);
+	for (size_t i = 0; i < r->n; i++) {
+		schema_free(r->tools[i].input);
+		json_decref(r->tools[i].definition);
+	}
+	free(r);
+}
+
+static int
+check_name(const struct registry *r, const json_t *definition, struct err *e)
+{
+	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				       "abcdefghijklmnopqrstuvwxyz"
+				       "0123456789_.-";
+	const char *name =
+	    json_string_value(json_object_get(definition, "name"));
+
+	if (name == NULL)
+		return err_set(e, ERR_INVAL, "tool without a name");
+	if (*name == '\0' || strlen(name) > REGISTRY_NAME_MAX ||
+	    strspn(name, alphabet) != strlen(name))
+		return err_set(e, ERR_INVAL,
+		    "tool name %.80s: want 1 to %d characters of A-Z a-z 0-9 "
+		    "_ . -",
+		    name, REGISTRY_NAME_MAX);
+	if (registry_find(r, name) != NULL)
+		return err_set(e, ERR_CONFLICT, "tool %s is there twice", name);
+	return 0;
+}
+
+/* A schema of a tool has an object at its root (MCP 2025-11-25, tools). */
+static int
+check_root(const json_t *definition, const char *member, const json_t *schema,
+    struct err *e)
+{
+	const char *type = json_string_value(json_object_get(schema, "type"));
+
+	if (type == NULL || strcmp(type, "object") != 0)
+		return err_set(e, ERR_INVAL,
+		    "tool %s: %s must have type \"object\"",
+		    json_string_value(json_object_get(definition, "name")),
+		    member);
+	return 0;
+}
+
+static int
+check_definition(const struct registry *r, json_t *definition, struct err *e)
+{
+	const json_t *output, *v;
+	const char *name;
+
+	if (check_name(r, definition, e) != 0)
+		return e->code;
+	name = json_string_value(json_object_get(definition, "name"));
+	if (!json_is_string(json_object_get(definition, "description")))
+		return err_set(
+		    e, ERR_INVAL, "tool %s: description is missing", name);
+	v = json_object_get(definition, "title");
+	if (v != NULL && !json_is_string(v))
+		return err_set(
+		    e, ERR_INVAL, "tool %s: title is not a string", name);
+	v = json_object_get(definition, "annotations");
+	if (v != NULL && !json_is_object(v))
+		return err_set(e, ERR_INVAL,
+		    "tool %s: annotations is not an object", name);
+	output = json_object_get(definition, "outputSchema");
+	if (output != NULL &&
+	    check_root(definition, "outputSchema", output, e) != 0)
+		return e->code;
+	return check_root(definition, "inputSchema",
+	    json_object_get(definition, "inputSchema"), e);
+}
+
+int
+registry_add(struct registry *r, json_t *definition, mcp_tool_cb on_call,
+    void *arg, struct err *e)
+{
+	struct schema *input = NULL;
+	struct tool *t;
+	struct err why;
+
+	if (r->n == REGISTRY_TOOLS_MAX)
+		return err_set(
+		    e, ERR_LIMIT, "more than %d tools", REGISTRY_TOOLS_MAX);
+	if (check_definition(r, definition, &why) != 0)
+		return err_set(e, ERR_INVAL, "%s", why.msg);
+	t = &r->tools[r->n];
+	t->name = json_string_value(json_object_get(definition, "name"));
+	if (schema_new(
+		json_object_get(definition, "inputSchema"), &input, &why) != 0)
+		return err_set(
+		    e, ERR_INVAL, "tool %s: inputSchema: %s", t->name, why.msg);
+	t->definition = json_incref(definition);
+	t->input = input;
+	t->on_call = on_call;
+	t->arg = arg;
+	r->n++;
+	forget_lists(r);
+	return 0;
+}
+
+const struct tool *
+registry_find(const struct registry *r, const char *name)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (strcmp(r->tools[i].name, name) == 0)
+			return &r->tools[i];
+	return NULL;
+}
+
+static json_t *
+tool_for(const struct tool *t, const struct era_revision *rev)
+{
+	json_t *out = json_object();
+
+	for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+		json_t *v = json_object_get(t->definition, members[i].name);
+
+		if (v != NULL &&
+		    (members[i].needs & rev->has) == members[i].needs)
+			json_object_set(out, members[i].name, v);
+	}
+	return out;
+}
+
+const char *
+registry_list(struct registry *r, const struct era_revision *rev)
+{
+	char **text = &r->list[rev - era_table];
+	AUTO(auto_json) json_t *result = NULL;
+	json_t *tools;
+
+	if (*text != NULL)
+		return *text;
+	result = json_object();
+	tools = json_array();
+	for (size_t i = 0; i < r->n; i++)
+		json_array_append_new(tools, tool_for(&r->tools[i], rev));
+	json_object_set_new(result, "tools", tools);
+	*text = js_dump(result);
+	return *text;
+}

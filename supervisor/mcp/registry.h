@@ -1,0 +1,41 @@
+/*
+ * registry.h - the tools, in the order of the list
+ *
+ * A definition stays the JSON that it was; only the input schema is also made
+ * ready for checking.  The answer to tools/list is made once per revision.
+ */
+#ifndef MCP_REGISTRY_H
+#define MCP_REGISTRY_H
+
+#include <jansson.h>
+
+#include "common/base.h"
+#include "common/err.h"
+#include "supervisor/mcp/era.h"
+#include "supervisor/mcp/mcp.h"
+#include "supervisor/mcp/schema.h"
+
+#define REGISTRY_TOOLS_MAX 64
+#define REGISTRY_NAME_MAX 64 /* of [A-Za-z0-9_.-] */
+
+struct tool {
+	json_t *definition;
+	const char *name; /* in the definition */
+	struct schema *input;
+	mcp_tool_cb on_call;
+	void *arg;
+};
+
+struct registry;
+
+struct registry *registry_new(void);
+void registry_free(struct registry *r);
+int registry_add(struct registry *r, json_t *definition, mcp_tool_cb on_call,
+    void *arg, struct err *e) MUSTCHECK;
+/* NULL when there is none of this name */
+const struct tool *registry_find(const struct registry *r, const char *name);
+/* registry_list - the result of tools/list as JSON text; the registry's,
+ * until the next registry_add */
+const char *registry_list(struct registry *r, const struct era_revision *rev);
+
+#endif

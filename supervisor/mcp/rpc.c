@@ -1,0 +1,192 @@
+#include "supervisor/mcp/rpc.h"
+
+#include "common/js.h"
+#include "common/xmalloc.h"
+#include "supervisor/mcp/literal.h"
+#include "supervisor/mcp/mcp.h"
+
+/* An id or token as JSON text: strings and integers have one, the rest not. */
+static char *
+scalar_text(const json_t *v, const char *literal)
+{
+	if (json_is_string(v))
+		return json_string_length(v) > RPC_STRING_MAX ?
+		    NULL :
+		    json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
+	if (!json_is_integer(v))
+		return NULL;
+	if (literal != NULL)
+		return xstrdup(literal);
+	return xasprintf("%" JSON_INTEGER_FORMAT, json_integer_value(v));
+}
+
+static int
+check_id(
+    const json_t *id, struct rpc_message *m, const char *literal, struct err *e)
+{
+	if (json_is_string(id) && json_string_length(id) > RPC_STRING_MAX)
+		return err_set(e, MCP_INVALID_REQUEST,
+		    "id is longer than %d bytes", RPC_STRING_MAX);
+	if (id != NULL && !json_is_string(id) && !json_is_integer(id))
+		return err_set(e, MCP_INVALID_REQUEST,
+		    "id must be a string or an integer");
+	if (id != NULL)
+		m->id = scalar_text(id, literal);
+	return 0;
+}
+
+static int
+check_version(const json_t *root, struct err *e)
+{
+	const json_t *version = json_object_get(root, "jsonrpc");
+
+	if (!json_is_string(version) ||
+	    strcmp(json_string_value(version), "2.0") != 0)
+		return err_set(e, MCP_INVALID_REQUEST,
+		    "jsonrpc must be \"2.0\" in every message");
+	return 0;
+}
+
+/*
+ * No method: a client's answer to a request of ours, or half a request.  The
+ * id of an answer is from our numbers, so it is never echoed.
+ */
+static int
+read_response(struct rpc_message *m, const char *literal, struct err *e)
+{
+	const json_t *id = json_object_get(m->root, "id");
+	const json_t *error = json_object_get(m->root, "error");
+	const json_t *result = json_object_get(m->root, "result");
+
+	if (error == NULL && result == NULL) {
+		if (check_id(id, m, literal, e) != 0)
+			return MCP_INVALID_REQUEST;
+		return err_set(e, MCP_INVALID_REQUEST,
+		    "method is missing, and it is no response either");
+	}
+	if (error != NULL && result != NULL)
+		return err_set(e, MCP_INVALID_REQUEST,
+		    "a response has a result or an error, not both");
+	m->kind = RPC_RESPONSE;
+	/* JSON-RPC gives errors about unreadable requests a null id. */
+	if (error != NULL && (id == NULL || json_is_null(id)))
+		return check_version(m->root, e);
+	if (!json_is_string(id) && !json_is_integer(id))
+		return err_set(e, MCP_INVALID_REQUEST,
+		    "the id of a response must be a string or an integer");
+	return check_version(m->root, e);
+}
+
+static int
+read_call(struct rpc_message *m, const json_t *method,
+    const struct literals *lit, struct err *e)
+{
+	const json_t *id = json_object_get(m->root, "id");
+	const json_t *meta;
+
+	m->kind = id == NULL ? RPC_NOTIFICATION : RPC_REQUEST;
+	if (check_id(id, m, lit->text[LITERAL_ID], e) != 0)
+		return MCP_INVALID_REQUEST;
+	if (!json_is_string(method) ||
+	    strlen(json_string_value(method)) != json_string_length(method))
+		return err_set(
+		    e, MCP_INVALID_REQUEST, "method must be a string");
+	m->method = json_string_value(method);
+	m->params = json_object_get(m->root, "params");
+	m->request_id = scalar_text(json_object_get(m->params, "requestId"),
+	    lit->text[LITERAL_REQUEST_ID]);
+	meta = json_object_get(m->params, "_meta");
+	m->progress_token = scalar_text(json_object_get(meta, "progressToken"),
+	    lit->text[LITERAL_PROGRESS_TOKEN]);
+	return check_version(m->root, e);
+}
+
+static int
+read_message(struct rpc_message *m, const struct literals *lit, struct err *e)
+{
+	const json_t *method;
+
+	if (json_is_array(m->root))
+		return err_set(e, MCP_INVALID_REQUEST,
+		    "batches are not supported: send one message per POST");
+	if (!json_is_object(m->root))
+		return err_set(
+		    e, MCP_INVALID_REQUEST, "the body must be a JSON object");
+	method = json_object_get(m->root, "method");
+	if (method == NULL)
+		return read_response(m, lit->text[LITERAL_ID], e);
+	return read_call(m, method, lit, e);
+}
+
+int
+rpc_parse(const void *body, size_t len, struct rpc_message *out, struct err *e)
+{
+	struct literals lit;
+	json_error_t je;
+	const char *text = body;
+	int rc;
+
+	*out = (struct rpc_message){0};
+	if (len == 0)
+		return err_set(e, MCP_PARSE_ERROR, "the body is empty");
+	if (literal_scan(text, len, RPC_DEPTH_MAX, &lit, e) != 0) {
+		literal_clear(&lit);
+		e->code = MCP_INVALID_REQUEST;
+		return MCP_INVALID_REQUEST;
+	}
+	/* NUL characters are let in here, so that the answer can have an id
+	 * and name the argument that holds one. */
+	out->root = json_loadb(lit.copy != NULL ? lit.copy : text, len,
+	    JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &je);
+	if (out->root == NULL)
+		rc = err_set(e, MCP_PARSE_ERROR,
+		    "not JSON: line %d column %d: %s", je.line, je.column,
+		    je.text);
+	else
+		rc = read_message(out, &lit, e);
+	literal_clear(&lit);
+	return rc;
+}
+
+void
+rpc_clear(struct rpc_message *m)
+{
+	json_decref(m->root);
+	free(m->id);
+	free(m->request_id);
+	free(m->progress_token);
+	*m = (struct rpc_message){0};
+}
+
+char *
+rpc_result(const char *id, const char *result)
+{
+	return xasprintf(
+	    "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}", id, result);
+}
+
+char *
+rpc_error(const char *id, int code, const char *message, const json_t *data)
+{
+	AUTO(auto_json) json_t *error = json_object();
+	AUTO(auto_free) char *text = NULL;
+
+	json_object_set_new(error, "code", json_integer(code));
+	json_object_set_new(
+	    error, "message", js_string_bytes(message, strlen(message), NULL));
+	if (data != NULL)
+		json_object_set_new(error, "data", json_deep_copy(data));
+	text = js_dump(error);
+	if (id == NULL)
+		return xasprintf("{\"jsonrpc\":\"2.0\",\"error\":%s}", text);
+	return xasprintf(
+	    "{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":%s}", id, text);
+}
+
+char *
+rpc_notification(const char *method, const char *params)
+{
+	return xasprintf("{\"jsonrpc\":\"2.0\",\"method\":\"%s\","
+			 "\"params\":%s}",
+	    method, params);
+}

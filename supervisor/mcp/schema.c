@@ -1,0 +1,224 @@
+#include "supervisor/mcp/schema.h"
+
+#include "common/xmalloc.h"
+
+struct pattern {
+	const json_t *keyword;
+	regex_t re;
+};
+
+struct schema {
+	json_t *root;
+	struct pattern *patterns;
+	size_t npatterns;
+};
+
+static int prepare(
+    struct schema *s, const json_t *node, unsigned int depth, struct err *e);
+
+static bool
+is_type_name(const json_t *v)
+{
+	static const char *const names[] = {"object", "array", "string",
+	    "integer", "number", "boolean", "null"};
+
+	for (size_t i = 0; json_is_string(v) && i < ARRAY_LEN(names); i++)
+		if (strcmp(json_string_value(v), names[i]) == 0)
+			return true;
+	return false;
+}
+
+static int
+prepare_type(const json_t *type, struct err *e)
+{
+	size_t i;
+	const json_t *name;
+
+	if (type == NULL || is_type_name(type))
+		return 0;
+	if (!json_is_array(type) || json_array_size(type) == 0)
+		return err_set(e, ERR_INVAL, "type is not the name of a type");
+	json_array_foreach(
+	    type, i, name) if (!is_type_name(name)) return err_set(e, ERR_INVAL,
+	    "type[%zu] is not the name of a type", i);
+	return 0;
+}
+
+static int
+prepare_pattern(struct schema *s, const json_t *keyword, struct err *e)
+{
+	struct pattern *p;
+	char why[128];
+	int rc;
+
+	if (keyword == NULL)
+		return 0;
+	if (!json_is_string(keyword))
+		return err_set(e, ERR_INVAL, "pattern is not a string");
+	s->patterns =
+	    xreallocarray(s->patterns, s->npatterns + 1, sizeof(*s->patterns));
+	p = &s->patterns[s->npatterns];
+	rc = regcomp(
+	    &p->re, json_string_value(keyword), REG_EXTENDED | REG_NOSUB);
+	if (rc != 0) {
+		(void)regerror(rc, &p->re, why, sizeof(why));
+		return err_set(e, ERR_INVAL, "pattern %s: %s",
+		    json_string_value(keyword), why);
+	}
+	p->keyword = keyword;
+	s->npatterns++;
+	return 0;
+}
+
+static int
+prepare_limits(const json_t *node, struct err *e)
+{
+	static const char *const counts[] = {
+	    "minItems", "maxItems", "minLength", "maxLength"};
+	static const char *const bounds[] = {"minimum", "maximum"};
+
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+		const json_t *v = json_object_get(node, counts[i]);
+
+		if (v != NULL &&
+		    (!json_is_integer(v) || json_integer_value(v) < 0))
+			return err_set(
+			    e, ERR_INVAL, "%s is not a count", counts[i]);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {
+		const json_t *v = json_object_get(node, bounds[i]);
+
+		if (v != NULL && !json_is_number(v))
+			return err_set(
+			    e, ERR_INVAL, "%s is not a number", bounds[i]);
+	}
+	return 0;
+}
+
+static int
+prepare_lists(const json_t *node, struct err *e)
+{
+	const json_t *required = json_object_get(node, "required");
+	const json_t *choice = json_object_get(node, "enum");
+	const json_t *name;
+	size_t i;
+
+	if (choice != NULL && !json_is_array(choice))
+		return err_set(e, ERR_INVAL, "enum is not an array");
+	if (required != NULL && !json_is_array(required))
+		return err_set(e, ERR_INVAL, "required is not an array");
+	json_array_foreach(
+	    required, i, name) if (!json_is_string(name)) return err_set(e,
+	    ERR_INVAL, "required[%zu] is not a string", i);
+	return 0;
+}
+
+static int
+prepare_properties(
+    struct schema *s, json_t *properties, unsigned int depth, struct err *e)
+{
+	const char *name;
+	json_t *sub;
+
+	if (properties == NULL)
+		return 0;
+	if (!json_is_object(properties))
+		return err_set(e, ERR_INVAL, "properties is not an object");
+	json_object_foreach(properties, name,
+	    sub) if (prepare(s, sub, depth, e) != 0) return err_wrap(e, "%s",
+	    name);
+	return 0;
+}
+
+static int
+prepare_any_of(
+    struct schema *s, const json_t *any_of, unsigned int depth, struct err *e)
+{
+	const json_t *sub;
+	size_t i;
+
+	if (any_of == NULL)
+		return 0;
+	if (!json_is_array(any_of) || json_array_size(any_of) == 0)
+		return err_set(e, ERR_INVAL, "anyOf is not an array of forms");
+	json_array_foreach(any_of, i, sub) if (prepare(s, sub, depth, e) !=
+	    0) return err_wrap(e, "anyOf[%zu]", i);
+	return 0;
+}
+
+static int
+prepare_subschemas(
+    struct schema *s, const json_t *node, unsigned int depth, struct err *e)
+{
+	static const char *const single[] = {"items", "additionalProperties"};
+
+	for (size_t i = 0; i < ARRAY_LEN(single); i++) {
+		const json_t *sub = json_object_get(node, single[i]);
+
+		if (sub != NULL && prepare(s, sub, depth, e) != 0)
+			return err_wrap(e, "%s", single[i]);
+	}
+	if (prepare_properties(
+		s, json_object_get(node, "properties"), depth, e) != 0)
+		return e->code;
+	return prepare_any_of(s, json_object_get(node, "anyOf"), depth, e);
+}
+
+static int
+prepare(struct schema *s, const json_t *node, unsigned int depth, struct err *e)
+{
+	if (json_is_boolean(node)) /* everything, or nothing */
+		return 0;
+	if (!json_is_object(node))
+		return err_set(e, ERR_INVAL, "a schema is not an object");
+	if (depth > SCHEMA_DEPTH_MAX)
+		return err_set(e, ERR_LIMIT, "deeper than %d subschemas",
+		    SCHEMA_DEPTH_MAX);
+	if (prepare_type(json_object_get(node, "type"), e) != 0 ||
+	    prepare_pattern(s, json_object_get(node, "pattern"), e) != 0 ||
+	    prepare_limits(node, e) != 0 || prepare_lists(node, e) != 0)
+		return e->code;
+	return prepare_subschemas(s, node, depth + 1, e);
+}
+
+int
+schema_new(json_t *root, struct schema **out, struct err *e)
+{
+	struct schema *s = xcalloc(1, sizeof(*s));
+	struct err why;
+
+	s->root = json_incref(root);
+	if (prepare(s, root, 0, &why) != 0) {
+		schema_free(s);
+		return err_set(e, why.code, "%s", why.msg);
+	}
+	*out = s;
+	return 0;
+}
+
+void
+schema_free(struct schema *s)
+{
+	if (s == NULL)
+		return;
+	for (size_t i = 0; i < s->npatterns; i++)
+		regfree(&s->patterns[i].re);
+	free(s->patterns);
+	json_decref(s->root);
+	free(s);
+}
+
+json_t *
+schema_root(const struct schema *s)
+{
+	return s->root;
+}
+
+const regex_t *
+schema_pattern(const struct schema *s, const json_t *pattern)
+{
+	for (size_t i = 0; i < s->npatterns; i++)
+		if (s->patterns[i].keyword == pattern)
+			return &s->patterns[i].re;
+	return NULL;
+}

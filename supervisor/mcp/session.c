@@ -1,0 +1,236 @@
+#include "supervisor/mcp/session.h"
+
+#include <sys/queue.h>
+
+/* OpenSSL has a type of this name, and common/err.h a code. */
+#define ERR_STATE openssl_err_state
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
+#include <openssl/rand.h>
+#undef ERR_STATE
+
+#include "common/err.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+
+#define FORM 1
+#define MAC_LEN 32
+#define PAYLOAD_LEN 28 /* form 1, revision 4, time 5, random 18 */
+#define TOKEN_LEN (PAYLOAD_LEN + MAC_LEN)
+#define AT_REVISION 1
+#define AT_TIME 5
+#define AT_ID 10
+#define BUCKETS 4096 /* a power of two */
+
+/* Keeps this use of the key apart from any other. */
+static const char domain[] = "mcp session 1";
+
+struct ended {
+	TAILQ_ENTRY(ended) order; /* by the time they ended */
+	LIST_ENTRY(ended) chain;
+	int64_t expires_s;
+	uint8_t id[SESSION_ID_LEN];
+};
+TAILQ_HEAD(ended_order, ended);
+LIST_HEAD(ended_chain, ended);
+
+struct session_keeper {
+	EVP_MAC *mac;
+	EVP_MAC_CTX *keyed; /* duplicated for each use */
+	uint32_t ttl_s;
+	size_t nended;
+	struct ended_order order;
+	struct ended_chain chains[BUCKETS];
+};
+
+static void
+put_be(uint8_t *p, size_t n, uint64_t v)
+{
+	while (n-- > 0) {
+		p[n] = (uint8_t)(v & 0xff);
+		v >>= 8;
+	}
+}
+
+static uint64_t
+get_be(const uint8_t *p, size_t n)
+{
+	uint64_t v = 0;
+
+	for (size_t i = 0; i < n; i++)
+		v = v << 8 | p[i];
+	return v;
+}
+
+struct session_keeper *
+session_keeper_new(const uint8_t *key, size_t key_len, uint32_t ttl_s)
+{
+	struct session_keeper *k = xcalloc(1, sizeof(*k));
+	char digest[] = "SHA256";
+	OSSL_PARAM params[] = {
+	    OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+	    OSSL_PARAM_construct_end()};
+
+	if (key_len < MAC_LEN)
+		fatal(
+		    70, "session key of %zu bytes, want %d", key_len, MAC_LEN);
+	k->ttl_s = ttl_s;
+	TAILQ_INIT(&k->order);
+	k->mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+	k->keyed = k->mac == NULL ? NULL : EVP_MAC_CTX_new(k->mac);
+	if (k->keyed == NULL ||
+	    EVP_MAC_init(k->keyed, key, key_len, params) != 1)
+		fatal(70, "OpenSSL has no HMAC-SHA256");
+	return k;
+}
+
+void
+session_keeper_free(struct session_keeper *k)
+{
+	struct ended *s;
+
+	if (k == NULL)
+		return;
+	while ((s = TAILQ_FIRST(&k->order)) != NULL) {
+		TAILQ_REMOVE(&k->order, s, order);
+		free(s);
+	}
+	EVP_MAC_CTX_free(k->keyed);
+	EVP_MAC_free(k->mac);
+	free(k);
+}
+
+static void
+mac(const struct session_keeper *k, const uint8_t *payload,
+    const char *principal, uint8_t out[MAC_LEN])
+{
+	EVP_MAC_CTX *ctx = EVP_MAC_CTX_dup(k->keyed);
+	size_t len = 0;
+
+	/* The payload has a fixed length, so what follows is unambiguous. */
+	if (ctx == NULL ||
+	    EVP_MAC_update(
+		ctx, (const unsigned char *)domain, sizeof(domain)) != 1 ||
+	    EVP_MAC_update(ctx, payload, PAYLOAD_LEN) != 1 ||
+	    EVP_MAC_update(ctx, (const unsigned char *)principal,
+		strlen(principal)) != 1 ||
+	    EVP_MAC_final(ctx, out, &len, MAC_LEN) != 1 || len != MAC_LEN)
+		fatal(70, "HMAC-SHA256 failed");
+	EVP_MAC_CTX_free(ctx);
+}
+
+void
+session_issue(struct session_keeper *k, const struct era_revision *rev,
+    const char *principal, int64_t now_s, char out[SESSION_TEXT_LEN + 1])
+{
+	uint8_t token[TOKEN_LEN];
+
+	token[0] = FORM;
+	put_be(token + AT_REVISION, 4, rev->number);
+	put_be(token + AT_TIME, 5, (uint64_t)now_s);
+	if (RAND_bytes(token + AT_ID, SESSION_ID_LEN) != 1)
+		fatal(70, "no random bytes for a session id");
+	mac(k, token, principal, token + PAYLOAD_LEN);
+	/* 60 bytes are 80 characters: no padding, one spelling only. */
+	(void)EVP_EncodeBlock((unsigned char *)out, token, TOKEN_LEN);
+	for (char *p = out; *p != '\0'; p++)
+		*p = (char)(*p == '+' ? '-' : *p == '/' ? '_' : *p);
+}
+
+static int
+decode(const char *text, uint8_t token[TOKEN_LEN])
+{
+	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				       "abcdefghijklmnopqrstuvwxyz"
+				       "0123456789-_";
+	unsigned char plain[SESSION_TEXT_LEN];
+
+	if (strnlen(text, SESSION_TEXT_LEN + 1) != SESSION_TEXT_LEN ||
+	    strspn(text, alphabet) != SESSION_TEXT_LEN)
+		return ERR_NOTFOUND;
+	for (size_t i = 0; i < SESSION_TEXT_LEN; i++)
+		plain[i] = (unsigned char)(text[i] == '-' ? '+' :
+			text[i] == '_'                    ? '/' :
+							    text[i]);
+	return EVP_DecodeBlock(token, plain, SESSION_TEXT_LEN) == TOKEN_LEN ?
+	    0 :
+	    ERR_NOTFOUND;
+}
+
+static struct ended_chain *
+chain_of(struct session_keeper *k, const uint8_t *id)
+{
+	/* The id is random, and ours: no need to mix it. */
+	return &k->chains[get_be(id, 4) & (BUCKETS - 1)];
+}
+
+static bool
+is_ended(struct session_keeper *k, const uint8_t *id)
+{
+	struct ended *s;
+
+	LIST_FOREACH(s, chain_of(k, id), chain)
+	if (memcmp(s->id, id, SESSION_ID_LEN) == 0)
+		return true;
+	return false;
+}
+
+int
+session_open(struct session_keeper *k, const char *text, const char *principal,
+    int64_t now_s, struct session *out)
+{
+	uint8_t token[TOKEN_LEN], want[MAC_LEN];
+	struct session s;
+
+	if (decode(text, token) != 0 || token[0] != FORM)
+		return ERR_NOTFOUND;
+	mac(k, token, principal, want);
+	if (CRYPTO_memcmp(want, token + PAYLOAD_LEN, MAC_LEN) != 0)
+		return ERR_NOTFOUND;
+	/* From here on it is what we once wrote. */
+	memcpy(s.id, token + AT_ID, SESSION_ID_LEN);
+	s.issued_s = (int64_t)get_be(token + AT_TIME, 5);
+	s.rev = era_find_number((uint32_t)get_be(token + AT_REVISION, 4));
+	if (s.rev == NULL || now_s - s.issued_s > (int64_t)k->ttl_s ||
+	    is_ended(k, s.id))
+		return ERR_NOTFOUND;
+	*out = s;
+	return 0;
+}
+
+static void
+forget_first(struct session_keeper *k)
+{
+	struct ended *s = TAILQ_FIRST(&k->order);
+
+	TAILQ_REMOVE(&k->order, s, order);
+	LIST_REMOVE(s, chain);
+	free(s);
+	k->nended--;
+}
+
+void
+session_end(struct session_keeper *k, const struct session *s, int64_t now_s)
+{
+	struct ended *done;
+
+	if (is_ended(k, s->id))
+		return;
+	while ((done = TAILQ_FIRST(&k->order)) != NULL &&
+	    (done->expires_s < now_s || k->nended >= SESSION_ENDED_MAX))
+		forget_first(k);
+	done = xcalloc(1, sizeof(*done));
+	memcpy(done->id, s->id, SESSION_ID_LEN);
+	done->expires_s = s->issued_s + (int64_t)k->ttl_s;
+	TAILQ_INSERT_TAIL(&k->order, done, order);
+	LIST_INSERT_HEAD(chain_of(k, done->id), done, chain);
+	k->nended++;
+}
+
+size_t
+session_ended_count(const struct session_keeper *k)
+{
+	return k->nended;
+}

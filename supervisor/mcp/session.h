@@ -1,0 +1,44 @@
+/*
+ * session.h - stateless sessions: the id itself says all, under an HMAC
+ *
+ * An id is 80 characters of base64url: version of the form, revision, time
+ * of issue, 18 random bytes, and an HMAC-SHA256 over these and the principal.
+ * The principal is not in the text: for anybody else the id is simply none
+ * of ours, in the same time and with the same answer as a made-up one.
+ */
+#ifndef MCP_SESSION_H
+#define MCP_SESSION_H
+
+#include "common/base.h"
+#include "supervisor/mcp/era.h"
+
+#define SESSION_TEXT_LEN 80
+#define SESSION_ID_LEN 18 /* the random part */
+#define SESSION_ENDED_MAX 32768
+
+struct session_keeper;
+
+struct session {
+	uint8_t id[SESSION_ID_LEN];
+	const struct era_revision *rev;
+	int64_t issued_s;
+};
+
+/* key is copied; ttl_s counts from the issue */
+struct session_keeper *session_keeper_new(
+    const uint8_t *key, size_t key_len, uint32_t ttl_s);
+void session_keeper_free(struct session_keeper *k);
+
+void session_issue(struct session_keeper *k, const struct era_revision *rev,
+    const char *principal, int64_t now_s, char out[SESSION_TEXT_LEN + 1]);
+/* session_open - 0 and *out filled; ERR_NOTFOUND for whatever is not a live
+ * session of this principal */
+int session_open(struct session_keeper *k, const char *text,
+    const char *principal, int64_t now_s, struct session *out) MUSTCHECK;
+/* session_end - it is not found from now on.  At most SESSION_ENDED_MAX are
+ * remembered; beyond that the one that ended first is forgotten. */
+void session_end(
+    struct session_keeper *k, const struct session *s, int64_t now_s);
+size_t session_ended_count(const struct session_keeper *k);
+
+#endif

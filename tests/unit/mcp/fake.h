@@ -1,0 +1,316 @@
+/*
+ * fake.h - a transport that writes down what it is told, and tools that end
+ * their calls when the test wants
+ */
+#ifndef TESTS_MCP_FAKE_H
+#define TESTS_MCP_FAKE_H
+
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "common/clock.h"
+#include "common/xmalloc.h"
+#include "supervisor/mcp/mcp.h"
+
+#define FAKE_EVENTS 16
+#define FAKE_BODY_MAX (1u << 20)
+
+struct fake_answer {      /* one exchange, as the client saw it */
+	int replies;      /* calls of reply */
+	int starts, ends; /* of the stream */
+	int status;
+	char *session;
+	char *body; /* NULL: none */
+	char *event[FAKE_EVENTS];
+	int nevents;
+	struct mcp_request *request; /* as mcp_handle returned */
+};
+
+static inline void
+fake_reply_cb(void *handle, int status, const char *session_id,
+    const char *body, size_t len)
+{
+	struct fake_answer *a = handle;
+
+	a->replies++;
+	a->status = status;
+	a->session = session_id == NULL ? NULL : xstrdup(session_id);
+	a->body = body == NULL ? NULL : xstrndup(body, len);
+}
+
+static inline void
+fake_start_cb(void *handle, const char *session_id)
+{
+	struct fake_answer *a = handle;
+
+	a->starts++;
+	a->session = session_id == NULL ? NULL : xstrdup(session_id);
+}
+
+static inline void
+fake_send_cb(void *handle, const char *data, size_t len)
+{
+	struct fake_answer *a = handle;
+
+	assert_true(a->starts == 1 && a->ends == 0);
+	assert_null(memchr(data, '\n', len));
+	assert_true(a->nevents < FAKE_EVENTS);
+	a->event[a->nevents++] = xstrndup(data, len);
+}
+
+static inline void
+fake_end_cb(void *handle)
+{
+	struct fake_answer *a = handle;
+
+	assert_int_equal(a->starts, 1);
+	a->ends++;
+}
+
+static const struct mcp_reply_ops fake_ops = {
+    fake_reply_cb, fake_start_cb, fake_send_cb, fake_end_cb};
+
+static inline void
+fake_clear(struct fake_answer *a)
+{
+	free(a->session);
+	free(a->body);
+	for (int i = 0; i < a->nevents; i++)
+		free(a->event[i]);
+	memset(a, 0, sizeof(*a));
+}
+
+static inline bool
+fake_is_over(const struct fake_answer *a)
+{
+	return a->replies + a->ends == 1;
+}
+
+static const uint8_t fake_key[32] = "0123456789abcdef0123456789abcde";
+
+static inline struct mcp *
+fake_server(void)
+{
+	const struct mcp_config config = {.name = "test",
+	    .title = "A test",
+	    .version = "1",
+	    .instructions = "Be kind",
+	    .session_key = fake_key,
+	    .session_key_len = sizeof(fake_key),
+	    .session_ttl_s = 3600,
+	    .body_max = FAKE_BODY_MAX};
+
+	return mcp_new(&config);
+}
+
+/* A tool that keeps its call until the test ends it. */
+static struct mcp_call *fake_held[2048];
+static int fake_nheld;
+static json_t *fake_arguments; /* of the last call */
+static int fake_called;
+
+static inline void
+fake_note(json_t *arguments)
+{
+	fake_called++;
+	json_decref(fake_arguments);
+	fake_arguments = json_incref(arguments);
+}
+
+static inline void
+fake_slow_cb(struct mcp_call *c, json_t *arguments, void *arg)
+{
+	(void)arg;
+	fake_note(arguments);
+	fake_held[fake_nheld++] = c;
+}
+
+static inline void
+fake_echo_cb(struct mcp_call *c, json_t *arguments, void *arg)
+{
+	(void)arg;
+	fake_note(arguments);
+	mcp_call_result(c, "echoed", json_deep_copy(arguments), false);
+}
+
+static inline void
+fake_failing_cb(struct mcp_call *c, json_t *arguments, void *arg)
+{
+	(void)arg;
+	fake_note(arguments);
+	mcp_call_error(
+	    c, MCP_INTERNAL_ERROR, "broken", json_pack("{s:i}", "n", 7));
+}
+
+static inline void
+fake_add(struct mcp *m, const char *text, mcp_tool_cb cb)
+{
+	json_t *definition = json_loads(text, 0, NULL);
+	struct err e;
+
+	assert_non_null(definition);
+	assert_int_equal(mcp_add_tool(m, definition, cb, NULL, &e), 0);
+	json_decref(definition);
+}
+
+static inline void
+fake_add_tools(struct mcp *m)
+{
+	fake_add(m,
+	    "{\"name\":\"echo\",\"title\":\"Echo\",\"description\":\"d\","
+	    "\"inputSchema\":{\"type\":\"object\",\"properties\":"
+	    "{\"n\":{\"type\":\"integer\"},\"s\":{\"type\":\"string\"}},"
+	    "\"additionalProperties\":false},"
+	    "\"outputSchema\":{\"type\":\"object\"},"
+	    "\"icons\":[{\"src\":\"data:,\"}],"
+	    "\"annotations\":{\"readOnlyHint\":true}}",
+	    fake_echo_cb);
+	fake_add(m,
+	    "{\"name\":\"slow\",\"description\":\"d\","
+	    "\"inputSchema\":{\"type\":\"object\"}}",
+	    fake_slow_cb);
+	fake_add(m,
+	    "{\"name\":\"failing\",\"description\":\"d\","
+	    "\"inputSchema\":{\"type\":\"object\"}}",
+	    fake_failing_cb);
+}
+
+/* Whoever asks: what a test does not set is what a good client sends. */
+struct fake_client {
+	const char *accept, *content_type, *session, *version, *principal;
+};
+
+#define FAKE_BOTH "application/json, text/event-stream"
+
+static inline struct fake_client
+fake_client(const char *session)
+{
+	return (struct fake_client){.accept = FAKE_BOTH,
+	    .content_type = "application/json",
+	    .session = session,
+	    .principal = "one/alice"};
+}
+
+static inline void
+fake_http(struct mcp *m, const char *method, const struct fake_client *c,
+    const void *body, size_t len, struct fake_answer *a)
+{
+	struct mcp_http http = {.method = method,
+	    .content_type = c->content_type,
+	    .accept = c->accept,
+	    .session_id = c->session,
+	    .protocol_version = c->version,
+	    .principal = c->principal,
+	    .principal_ref = c->principal};
+	/* An exact copy on the heap: reading past it is found. */
+	char *copy = xmemdup(body == NULL ? "" : body, len);
+
+	memset(a, 0, sizeof(*a));
+	http.body = copy;
+	http.body_len = len;
+	a->request = mcp_handle(m, &http, &fake_ops, a);
+	assert_true((a->request == NULL) == fake_is_over(a));
+	free(copy);
+}
+
+static inline void
+fake_post(struct mcp *m, const struct fake_client *c, const char *body,
+    struct fake_answer *a)
+{
+	fake_http(m, "POST", c, body, strlen(body), a);
+}
+
+#define FAKE_INITIALIZE(version)                                               \
+	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\","             \
+	"\"params\":{\"protocolVersion\":\"" version "\",\"capabilities\":{}," \
+	"\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}"
+
+/* A session id of this principal; the caller frees. */
+static inline char *
+fake_session_of(struct mcp *m, const char *principal, const char *init)
+{
+	struct fake_client c = fake_client(NULL);
+	struct fake_answer a;
+	char *session;
+
+	c.principal = principal;
+	fake_post(m, &c, init, &a);
+	assert_int_equal(a.status, 200);
+	assert_non_null(a.session);
+	session = xstrdup(a.session);
+	fake_clear(&a);
+	return session;
+}
+
+static inline char *
+fake_session(struct mcp *m)
+{
+	return fake_session_of(m, "one/alice", FAKE_INITIALIZE("2025-11-25"));
+}
+
+/* ---- looking at answers ----------------------------------------------- */
+
+/* Borrowed from the parsed text, which goes with the next look. */
+static json_t *fake_seen;
+
+static inline json_t *
+fake_parse(const char *text)
+{
+	json_decref(fake_seen);
+	fake_seen =
+	    text == NULL ? NULL : json_loads(text, JSON_ALLOW_NUL, NULL);
+	assert_non_null(fake_seen);
+	return fake_seen;
+}
+
+/* Status and code of an error; the code 0: a result. */
+static inline void
+fake_expect(const struct fake_answer *a, int status, int code)
+{
+	json_t *j, *error;
+
+	assert_int_equal(a->replies, 1);
+	assert_int_equal(a->status, status);
+	j = fake_parse(a->body);
+	error = json_object_get(j, "error");
+	assert_int_equal(
+	    json_integer_value(json_object_get(error, "code")), code);
+	assert_true((json_object_get(j, "result") == NULL) == (code != 0));
+	assert_string_equal(
+	    json_string_value(json_object_get(j, "jsonrpc")), "2.0");
+}
+
+static inline void
+fake_expect_has(const char *text, const char *part)
+{
+	if (text == NULL || strstr(text, part) == NULL)
+		fail_msg("%s is not in %s", part, text);
+}
+
+/* Post, compare status and code, forget. */
+static inline void
+fake_ask(struct mcp *m, const struct fake_client *c, const char *body,
+    int status, int code)
+{
+	struct fake_answer a;
+
+	fake_post(m, c, body, &a);
+	fake_expect(&a, status, code);
+	fake_clear(&a);
+}
+
+static inline int
+fake_teardown(void **state)
+{
+	(void)state;
+	json_decref(fake_seen);
+	fake_seen = NULL;
+	json_decref(fake_arguments);
+	fake_arguments = NULL;
+	fake_called = 0;
+	fake_nheld = 0;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,151 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "supervisor/mcp/era.h"
+#include "supervisor/mcp/mcp.h"
+
+static void
+test_the_table_is_in_order_and_its_numbers_are_its_dates(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ERA_REVISIONS; i++) {
+		const char *d = era_table[i].date;
+		unsigned long n = strtoul(d, NULL, 10) * 10000 +
+		    strtoul(d + 5, NULL, 10) * 100 + strtoul(d + 8, NULL, 10);
+
+		assert_int_equal(era_table[i].number, n);
+		if (i > 0)
+			assert_true(strcmp(era_table[i - 1].date, d) < 0);
+	}
+}
+
+static void
+test_a_served_revision_is_negotiated_and_others_get_the_newest(void **state)
+{
+	static const char *const others[] = {
+	    "1999-01-01", "2026-07-28", "2025-03-26", "2024-11-05", "", "x"};
+
+	(void)state;
+	assert_string_equal(era_negotiate("2025-06-18")->date, "2025-06-18");
+	assert_string_equal(era_negotiate("2025-11-25")->date, "2025-11-25");
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		assert_string_equal(
+		    era_negotiate(others[i])->date, "2025-11-25");
+}
+
+static void
+test_only_served_revisions_are_found(void **state)
+{
+	(void)state;
+	assert_non_null(era_find_served("2025-06-18"));
+	assert_null(era_find_served("2026-07-28"));
+	assert_null(era_find_served("2025-03-26"));
+	assert_null(era_find_served("2025-11-25 junk"));
+	assert_non_null(era_find_number(20251125));
+	assert_null(era_find_number(20260728));
+	assert_null(era_find_number(0));
+}
+
+static void
+test_modern_headers_are_dates_from_2026_07_28_on(void **state)
+{
+	(void)state;
+	assert_true(era_is_modern("2026-07-28"));
+	assert_true(era_is_modern("2027-01-01"));
+	assert_false(era_is_modern("2025-11-25"));
+	assert_false(era_is_modern("2026-07-27"));
+	assert_false(era_is_modern(NULL));
+	assert_false(era_is_modern(""));
+	assert_false(era_is_modern("2026-07-28 junk"));
+	assert_false(era_is_modern("9999-aa-bb"));
+}
+
+static struct era_answer
+decide(
+    const char *method, const char *params, const char *id, const char *header)
+{
+	json_t *p = params == NULL ? NULL : json_loads(params, 0, NULL);
+	struct era_question q = {method, p, id, header};
+	struct era_answer a;
+
+	era_decide(&q, &a);
+	json_decref(p);
+	return a;
+}
+
+#define META "{\"_meta\":{\"" ERA_CLAIM "\":\"2026-07-28\"}}"
+
+static void
+test_messages_without_a_modern_sign_are_legacy(void **state)
+{
+	(void)state;
+	assert_int_equal(
+	    decide("initialize", "{}", "1", NULL).branch, ERA_INITIALIZE);
+	assert_int_equal(decide("initialize", "{}", "1", "1999-01-01").branch,
+	    ERA_INITIALIZE);
+	assert_int_equal(
+	    decide("initialize", "{}", NULL, NULL).branch, ERA_LEGACY);
+	assert_int_equal(
+	    decide("ping", NULL, "1", "2025-11-25").branch, ERA_LEGACY);
+	assert_int_equal(
+	    decide("ping", "{\"_meta\":7}", "1", NULL).branch, ERA_LEGACY);
+	assert_int_equal(decide(NULL, NULL, NULL, NULL).branch, ERA_LEGACY);
+}
+
+/* -32020 to -32022, and -32601 with 404, would say "stay modern". */
+static void
+test_a_modern_sign_is_refused_so_that_the_client_falls_back(void **state)
+{
+	const struct era_answer answers[] = {
+	    decide("server/discover", META, "1", "2026-07-28"),
+	    decide("tools/list", META, "1", NULL),
+	    decide("initialize", META, "1", NULL),
+	    decide("tools/list", "{}", "1", "2026-07-28"),
+	    decide("notifications/x", "{}", NULL, "2026-07-28"),
+	    decide("ping", "{\"_meta\":{\"" ERA_CLAIM "\":7}}", "1", NULL)};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+		assert_int_equal(answers[i].branch, ERA_REFUSED);
+		assert_int_equal(answers[i].status, 400);
+		assert_int_equal(answers[i].code, MCP_SERVER_ERROR);
+		assert_non_null(strstr(answers[i].message, "initialize"));
+		assert_non_null(strstr(answers[i].message, "2025-11-25"));
+	}
+	assert_string_equal(answers[0].requested, "2026-07-28");
+	assert_string_equal(answers[5].requested, "");
+}
+
+static void
+test_initialize_under_a_modern_header_is_a_mismatch(void **state)
+{
+	struct era_answer a = decide("initialize", "{}", "1", "2026-07-28");
+
+	(void)state;
+	assert_int_equal(a.branch, ERA_REFUSED);
+	assert_int_equal(a.status, 400);
+	assert_int_equal(a.code, ERA_HEADER_MISMATCH);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(
+		test_the_table_is_in_order_and_its_numbers_are_its_dates),
+	    cmocka_unit_test(
+		test_a_served_revision_is_negotiated_and_others_get_the_newest),
+	    cmocka_unit_test(test_only_served_revisions_are_found),
+	    cmocka_unit_test(test_modern_headers_are_dates_from_2026_07_28_on),
+	    cmocka_unit_test(test_messages_without_a_modern_sign_are_legacy),
+	    cmocka_unit_test(
+		test_a_modern_sign_is_refused_so_that_the_client_falls_back),
+	    cmocka_unit_test(
+		test_initialize_under_a_modern_header_is_a_mismatch),
+	};
+
+	return cmocka_run_group_tests_name("era", tests, NULL, NULL);
+}

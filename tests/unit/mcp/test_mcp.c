@@ -1,0 +1,693 @@
+/* The ladder: what each kind of HTTP request is answered. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/unit/mcp/fake.h"
+
+static int
+setup(void **state)
+{
+	struct mcp *m = fake_server();
+
+	fake_add_tools(m);
+	*state = m;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	mcp_free(*state);
+	return fake_teardown(state);
+}
+
+#define PING "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"
+#define LIST "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\"}"
+#define NOTIFY "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}"
+#define CALL(name, arguments)                                                  \
+	"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\",\"params\":{" \
+	"\"name\":\"" name "\",\"arguments\":" arguments "}}"
+
+static void
+test_initialize_answers_with_a_session(void **state)
+{
+	struct fake_client c = fake_client(NULL);
+	struct fake_answer a;
+
+	fake_post(*state, &c, FAKE_INITIALIZE("2025-06-18"), &a);
+	assert_int_equal(a.status, 200);
+	assert_non_null(a.session);
+	assert_string_equal(a.body,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":"
+	    "\"2025-06-18\",\"capabilities\":{\"tools\":{}},\"serverInfo\":"
+	    "{\"name\":\"test\",\"title\":\"A test\",\"version\":\"1\"},"
+	    "\"instructions\":\"Be kind\"}}");
+	fake_clear(&a);
+}
+
+static void
+test_unknown_revisions_are_answered_with_the_newest(void **state)
+{
+	static const char *const texts[] = {FAKE_INITIALIZE("1999-01-01"),
+	    FAKE_INITIALIZE("2026-07-28"), FAKE_INITIALIZE("")};
+	struct fake_client c = fake_client(NULL);
+	struct fake_answer a;
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		fake_post(*state, &c, texts[i], &a);
+		assert_int_equal(a.status, 200);
+		assert_non_null(a.session);
+		fake_expect_has(a.body, "\"protocolVersion\":\"2025-11-25\"");
+		fake_clear(&a);
+	}
+}
+
+static void
+test_initialize_without_a_revision_is_bad_params_and_no_session(void **state)
+{
+	static const char *const params[] = {"", ",\"params\":{}",
+	    ",\"params\":{\"protocolVersion\":7}", ",\"params\":[]",
+	    ",\"params\":null"};
+	struct fake_client c = fake_client(NULL);
+	struct fake_answer a;
+	char text[200];
+
+	for (size_t i = 0; i < ARRAY_LEN(params); i++) {
+		(void)snprintf(text, sizeof(text),
+		    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\""
+		    "%s}",
+		    params[i]);
+		fake_post(*state, &c, text, &a);
+		fake_expect(&a, 200, MCP_INVALID_PARAMS);
+		assert_null(a.session);
+		fake_clear(&a);
+	}
+}
+
+static void
+test_client_capabilities_may_be_anything(void **state)
+{
+	char *s = fake_session_of(*state, "one/alice",
+	    "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"initialize\","
+	    "\"params\":{\"protocolVersion\":\"2025-11-25\","
+	    "\"capabilities\":[7],\"clientInfo\":null}}");
+
+	free(s);
+}
+
+static void
+test_initialize_ignores_a_legacy_version_header(void **state)
+{
+	struct fake_client c = fake_client(NULL);
+
+	c.version = "1999-01-01";
+	fake_ask(*state, &c, FAKE_INITIALIZE("2025-11-25"), 200, 0);
+}
+
+static void
+test_initialize_under_a_modern_header_is_refused_without_session(void **state)
+{
+	struct fake_client c = fake_client(NULL);
+	struct fake_answer a;
+
+	c.version = "2026-07-28";
+	fake_post(*state, &c, FAKE_INITIALIZE("2025-11-25"), &a);
+	fake_expect(&a, 400, -32020);
+	assert_int_equal(
+	    json_integer_value(json_object_get(fake_seen, "id")), 1);
+	assert_null(a.session);
+	fake_clear(&a);
+}
+
+#define META                                                                   \
+	"\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":"              \
+	"\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}}"
+
+static void
+test_a_modern_request_is_told_to_initialize(void **state)
+{
+	struct fake_client c = fake_client(NULL);
+	struct fake_answer a;
+
+	c.version = "2026-07-28";
+	fake_post(*state, &c,
+	    "{\"jsonrpc\":\"2.0\",\"id\":\"d\",\"method\":\"server/discover\","
+	    "\"params\":{" META "}}",
+	    &a);
+	fake_expect(&a, 400, MCP_SERVER_ERROR);
+	fake_expect_has(a.body, "\"id\":\"d\"");
+	fake_expect_has(
+	    a.body, "\"supported\":[\"2025-06-18\",\"2025-11-25\"]");
+	fake_expect_has(a.body, "\"requested\":\"2026-07-28\"");
+	fake_clear(&a);
+}
+
+static void
+test_a_modern_claim_counts_more_than_a_session(void **state)
+{
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(s);
+
+	fake_ask(*state, &c,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\","
+	    "\"params\":{" META "}}",
+	    400, MCP_SERVER_ERROR);
+	free(s);
+}
+
+static void
+test_a_second_initialize_on_a_session_is_refused(void **state)
+{
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(s);
+
+	fake_ask(*state, &c, FAKE_INITIALIZE("2025-11-25"), 400,
+	    MCP_INVALID_REQUEST);
+	c.session = "made-up";
+	fake_ask(*state, &c, FAKE_INITIALIZE("2025-11-25"), 404,
+	    MCP_SESSION_NOT_FOUND);
+	free(s);
+}
+
+static void
+test_all_but_initialize_wants_a_session(void **state)
+{
+	static const char *const texts[] = {PING, LIST, NOTIFY,
+	    CALL("echo", "{}"), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
+	    "{\"jsonrpc\":\"2.0\",\"method\":\"initialize\"}"};
+	struct fake_client c = fake_client(NULL);
+	struct fake_answer a;
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		c.session = NULL;
+		fake_post(*state, &c, texts[i], &a);
+		fake_expect(&a, 400, MCP_SERVER_ERROR);
+		fake_expect_has(a.body, "initialize");
+		fake_clear(&a);
+		c.session = "0123";
+		fake_ask(*state, &c, texts[i], 404, MCP_SESSION_NOT_FOUND);
+	}
+	assert_int_equal(fake_called, 0);
+}
+
+static void
+test_an_unknown_session_is_refused_in_the_usual_words(void **state)
+{
+	struct fake_client c = fake_client("0123");
+	struct fake_answer a;
+
+	fake_post(*state, &c, NOTIFY, &a);
+	assert_int_equal(a.status, 404);
+	assert_string_equal(a.body,
+	    "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32001,"
+	    "\"message\":\"Session not found\"}}");
+	fake_clear(&a);
+}
+
+static void
+test_a_foreign_session_is_like_an_unknown_one_and_stays_alive(void **state)
+{
+	static const char *const methods[] = {"POST", "GET", "DELETE"};
+	char *s = fake_session(*state);
+	struct fake_client mine = fake_client(s), theirs = fake_client(s);
+	struct fake_client made_up = fake_client("made-up");
+	struct fake_answer a, b;
+
+	theirs.principal = "two/bob";
+	for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
+		fake_http(*state, methods[i], &theirs, LIST, strlen(LIST), &a);
+		fake_http(*state, methods[i], &made_up, LIST, strlen(LIST), &b);
+		fake_expect(&a, 404, MCP_SESSION_NOT_FOUND);
+		assert_string_equal(a.body, b.body);
+		fake_clear(&a);
+		fake_clear(&b);
+	}
+	fake_ask(*state, &mine, PING, 200, 0);
+	free(s);
+}
+
+static void
+test_a_bad_version_header_is_refused_in_a_session(void **state)
+{
+	static const char *const bad[] = {"1999-01-01", "2025-11-25 junk", "",
+	    "2025-03-26", "2026-07-28", "2030-01-01"};
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(s);
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		c.version = bad[i];
+		fake_ask(*state, &c, PING, 400, MCP_SERVER_ERROR);
+	}
+	c.version = NULL;
+	fake_ask(*state, &c, PING, 200, 0);
+	free(s);
+}
+
+static void
+test_another_served_version_is_let_pass_and_the_sessions_counts(void **state)
+{
+	char *s =
+	    fake_session_of(*state, "one/alice", FAKE_INITIALIZE("2025-06-18"));
+	struct fake_client c = fake_client(s);
+	struct fake_answer a;
+
+	c.version = "2025-11-25";
+	fake_post(*state, &c, LIST, &a);
+	fake_expect(&a, 200, 0);
+	assert_null(strstr(a.body, "icons"));
+	fake_clear(&a);
+	free(s);
+}
+
+static void
+test_batches_are_refused(void **state)
+{
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(s);
+	struct fake_answer a;
+
+	fake_ask(*state, &c, "[" PING "," NOTIFY "," LIST "]", 400,
+	    MCP_INVALID_REQUEST);
+	fake_ask(*state, &c, "[]", 400, MCP_INVALID_REQUEST);
+	c.session = NULL;
+	fake_post(*state, &c, "[" FAKE_INITIALIZE("2025-11-25") "]", &a);
+	fake_expect(&a, 400, MCP_INVALID_REQUEST);
+	assert_null(a.session);
+	assert_null(json_object_get(fake_seen, "id"));
+	fake_clear(&a);
+	free(s);
+}
+
+static void
+test_broken_bodies_are_refused_and_the_session_goes_on(void **state)
+{
+	static const struct {
+		const char *text;
+		int code;
+	} bad[] = {{"{\"jsonrpc\":", MCP_PARSE_ERROR}, {"", MCP_PARSE_ERROR},
+	    {"\x7b\x22\xff\xfe\x22\x7d", MCP_PARSE_ERROR},
+	    {"\"text\"", MCP_INVALID_REQUEST},
+	    {"{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}",
+		MCP_INVALID_REQUEST},
+	    {"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}",
+		MCP_INVALID_REQUEST},
+	    {"{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}",
+		MCP_INVALID_REQUEST},
+	    {"{\"jsonrpc\":\"2.0\",\"id\":true,\"method\":\"ping\"}",
+		MCP_INVALID_REQUEST}};
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(s);
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		fake_ask(*state, &c, bad[i].text, 400, bad[i].code);
+	fake_ask(*state, &c, PING, 200, 0);
+	free(s);
+}
+
+static void
+test_a_huge_id_is_echoed_digit_by_digit(void **state)
+{
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(s);
+	struct fake_answer a;
+
+	fake_post(*state, &c,
+	    "{\"jsonrpc\":\"2.0\",\"id\":9007199254740993,"
+	    "\"method\":\"ping\"}",
+	    &a);
+	assert_string_equal(a.body,
+	    "{\"jsonrpc\":\"2.0\",\"id\":9007199254740993,\"result\":{}}");
+	fake_clear(&a);
+	free(s);
+}
+
+static void
+test_deep_nesting_is_refused(void **state)
+{
+	char *s = fake_session(*state), *deep = xmalloc(100000);
+	struct fake_client c = fake_client(s);
+	struct fake_answer a;
+
+	memset(deep, '[', 100000);
+	fake_http(*state, "POST", &c, deep, 100000, &a);
+	fake_expect(&a, 400, MCP_INVALID_REQUEST);
+	fake_clear(&a);
+	free(deep);
+	free(s);
+}
+
+static void
+test_a_body_over_the_limit_is_413_and_one_at_it_is_read(void **state)
+{
+	char *s = fake_session(*state), *body = xmalloc(FAKE_BODY_MAX + 1);
+	struct fake_client c = fake_client(s);
+	struct fake_answer a;
+
+	memset(body, ' ', FAKE_BODY_MAX + 1);
+	memcpy(body, PING, strlen(PING));
+	fake_http(*state, "POST", &c, body, FAKE_BODY_MAX + 1, &a);
+	fake_expect(&a, 413, MCP_SERVER_ERROR);
+	fake_clear(&a);
+	fake_http(*state, "POST", &c, body, FAKE_BODY_MAX, &a);
+	fake_expect(&a, 200, 0);
+	fake_clear(&a);
+	free(body);
+	free(s);
+}
+
+static void
+test_media_types_are_checked_leniently(void **state)
+{
+	struct fake_client c = fake_client(NULL);
+	static const char init[] = FAKE_INITIALIZE("2025-11-25");
+
+	c.content_type = "text/plain";
+	fake_ask(*state, &c, init, 415, MCP_SERVER_ERROR);
+	c.content_type = NULL;
+	fake_ask(*state, &c, init, 415, MCP_SERVER_ERROR);
+	c.content_type = "Application/JSON; charset=utf-8";
+	fake_ask(*state, &c, init, 200, 0);
+	c.accept = "text/html";
+	fake_ask(*state, &c, init, 406, MCP_SERVER_ERROR);
+	c.accept = "*/*";
+	fake_ask(*state, &c, init, 200, 0);
+	c.accept = "application/json";
+	fake_ask(*state, &c, init, 200, 0);
+	c.accept = NULL;
+	fake_ask(*state, &c, init, 200, 0);
+}
+
+static void
+test_a_client_that_takes_only_streams_gets_one(void **state)
+{
+	struct fake_client c = fake_client(NULL);
+	struct fake_answer a;
+
+	c.accept = "text/event-stream";
+	fake_post(*state, &c, FAKE_INITIALIZE("2025-11-25"), &a);
+	assert_int_equal(a.replies, 0);
+	assert_int_equal(a.starts, 1);
+	assert_int_equal(a.ends, 1);
+	assert_non_null(a.session);
+	assert_int_equal(a.nevents, 1);
+	fake_expect_has(a.event[0], "\"protocolVersion\":\"2025-11-25\"");
+	fake_clear(&a);
+}
+
+static void
+test_an_http_error_is_json_also_for_a_stream_client(void **state)
+{
+	struct fake_client c = fake_client(NULL);
+
+	c.accept = "text/event-stream";
+	fake_ask(*state, &c, PING, 400, MCP_SERVER_ERROR);
+}
+
+static void
+test_get_finds_no_stream(void **state)
+{
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(NULL);
+	struct fake_answer a;
+
+	c.content_type = NULL;
+	fake_http(*state, "GET", &c, NULL, 0, &a);
+	fake_expect(&a, 405, MCP_SERVER_ERROR);
+	fake_clear(&a);
+	c.session = s;
+	fake_http(*state, "GET", &c, NULL, 0, &a);
+	fake_expect(&a, 405, MCP_SERVER_ERROR);
+	fake_clear(&a);
+	c.version = "1999-01-01";
+	fake_http(*state, "GET", &c, NULL, 0, &a);
+	fake_expect(&a, 400, MCP_SERVER_ERROR);
+	fake_clear(&a);
+	c.version = "2026-07-28";
+	fake_http(*state, "GET", &c, NULL, 0, &a);
+	fake_expect(&a, 405, MCP_SERVER_ERROR);
+	fake_clear(&a);
+	fake_http(*state, "PATCH", &c, NULL, 0, &a);
+	fake_expect(&a, 405, MCP_SERVER_ERROR);
+	fake_clear(&a);
+	free(s);
+}
+
+static void
+test_delete_ends_a_session_for_good(void **state)
+{
+	static const char *const methods[] = {"DELETE", "POST", "GET"};
+	char *s = fake_session(*state), *other = fake_session(*state);
+	struct fake_client c = fake_client(s);
+	struct fake_answer a;
+
+	fake_http(*state, "DELETE", &c, NULL, 0, &a);
+	assert_int_equal(a.status, 204);
+	assert_null(a.body);
+	fake_clear(&a);
+	for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
+		fake_http(*state, methods[i], &c, PING, strlen(PING), &a);
+		fake_expect(&a, 404, MCP_SESSION_NOT_FOUND);
+		fake_clear(&a);
+	}
+	c.session = other;
+	fake_ask(*state, &c, PING, 200, 0);
+	c.session = NULL;
+	fake_http(*state, "DELETE", &c, NULL, 0, &a);
+	fake_expect(&a, 400, MCP_SERVER_ERROR);
+	fake_clear(&a);
+	free(other);
+	free(s);
+}
+
+static void
+test_notifications_and_responses_are_accepted_without_a_body(void **state)
+{
+	static const char *const texts[] = {NOTIFY,
+	    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/unheard-of\"}",
+	    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\"}",
+	    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
+	    "\"params\":{\"requestId\":99}}",
+	    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
+	    "\"params\":[1]}",
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
+	    "{\"jsonrpc\":\"2.0\",\"id\":\"r\",\"error\":{\"code\":-1}}",
+	    "{\"jsonrpc\":\"2.0\",\"method\":\"tools/call\",\"params\":{"
+	    "\"name\":\"echo\"}}"};
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(s);
+	struct fake_answer a;
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		fake_post(*state, &c, texts[i], &a);
+		assert_int_equal(a.replies, 1);
+		assert_int_equal(a.status, 202);
+		assert_null(a.body);
+		fake_clear(&a);
+	}
+	assert_int_equal(fake_called, 0);
+	free(s);
+}
+
+static void
+test_unknown_methods_are_an_error_at_200(void **state)
+{
+	static const char *const names[] = {"resources/list", "Ping",
+	    "notifications/initialized", "server/discover", ""};
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(s);
+	char text[120];
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		(void)snprintf(text, sizeof(text),
+		    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\"}",
+		    names[i]);
+		fake_ask(*state, &c, text, 200, MCP_METHOD_NOT_FOUND);
+	}
+	free(s);
+}
+
+static void
+test_tools_are_listed_on_one_page(void **state)
+{
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(s);
+	struct fake_answer a;
+	json_t *tools;
+
+	fake_post(*state, &c, LIST, &a);
+	fake_expect(&a, 200, 0);
+	tools = json_object_get(json_object_get(fake_seen, "result"), "tools");
+	assert_int_equal(json_array_size(tools), 3);
+	assert_string_equal(json_string_value(json_object_get(
+				json_array_get(tools, 0), "name")),
+	    "echo");
+	fake_clear(&a);
+	fake_ask(*state, &c,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\","
+	    "\"params\":{\"cursor\":\"\"}}",
+	    200, 0);
+	fake_ask(*state, &c,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\","
+	    "\"params\":{\"cursor\":\"2\"}}",
+	    200, MCP_INVALID_PARAMS);
+	fake_ask(*state, &c,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\","
+	    "\"params\":{\"cursor\":2}}",
+	    200, MCP_INVALID_PARAMS);
+	free(s);
+}
+
+static void
+test_params_that_are_no_object_are_refused(void **state)
+{
+	static const char *const bad[] = {"[]", "7", "null", "\"x\""};
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(s);
+	char text[200];
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		(void)snprintf(text, sizeof(text),
+		    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\","
+		    "\"params\":%s}",
+		    bad[i]);
+		fake_ask(*state, &c, text, 200, MCP_INVALID_PARAMS);
+		(void)snprintf(text, sizeof(text), CALL("echo", "%s"), bad[i]);
+		fake_ask(*state, &c, text, 200, MCP_INVALID_PARAMS);
+	}
+	fake_ask(*state, &c,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\","
+	    "\"params\":{\"name\":7}}",
+	    200, MCP_INVALID_PARAMS);
+	assert_int_equal(fake_called, 0);
+	free(s);
+}
+
+static void
+test_an_unknown_tool_is_named_in_the_error(void **state)
+{
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(s);
+	struct fake_answer a;
+
+	fake_post(*state, &c, CALL("nope", "{}"), &a);
+	fake_expect(&a, 200, MCP_INVALID_PARAMS);
+	fake_expect_has(a.body, "\"data\":{\"name\":\"nope\"}");
+	fake_clear(&a);
+	/* A C string would end before the NUL and be a tool. */
+	fake_ask(
+	    *state, &c, CALL("echo\\u0000x", "{}"), 200, MCP_INVALID_PARAMS);
+	assert_int_equal(fake_called, 0);
+	free(s);
+}
+
+static void
+test_arguments_that_do_not_fit_are_a_result_for_the_model(void **state)
+{
+	static const char *const init[] = {
+	    FAKE_INITIALIZE("2025-06-18"), FAKE_INITIALIZE("2025-11-25")};
+	struct fake_answer a;
+
+	for (size_t i = 0; i < ARRAY_LEN(init); i++) {
+		char *s = fake_session_of(*state, "one/alice", init[i]);
+		struct fake_client c = fake_client(s);
+
+		fake_post(*state, &c, CALL("echo", "{\"n\":\"1\"}"), &a);
+		assert_string_equal(a.body,
+		    "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"content\":"
+		    "[{\"type\":\"text\",\"text\":\"argument n: want an "
+		    "integer, got a string\"}],\"isError\":true}}");
+		fake_clear(&a);
+		fake_post(*state, &c, CALL("echo", "{\"x\":1}"), &a);
+		fake_expect_has(a.body, "unknown argument x; known: n, s");
+		fake_clear(&a);
+		free(s);
+	}
+	assert_int_equal(fake_called, 0);
+}
+
+static void
+test_missing_arguments_are_an_empty_object(void **state)
+{
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(s);
+
+	fake_ask(*state, &c,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\","
+	    "\"params\":{\"name\":\"echo\"}}",
+	    200, 0);
+	assert_int_equal(fake_called, 1);
+	assert_true(json_is_object(fake_arguments));
+	assert_int_equal(json_object_size(fake_arguments), 0);
+	free(s);
+}
+
+static void
+test_the_counters_count(void **state)
+{
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(s);
+	struct mcp_stats st;
+
+	fake_ask(*state, &c, PING, 200, 0);
+	fake_ask(*state, &c, CALL("echo", "{}"), 200, 0);
+	fake_ask(*state, &c, CALL("nope", "{}"), 200, MCP_INVALID_PARAMS);
+	fake_ask(*state, &c, "{", 400, MCP_PARSE_ERROR);
+	mcp_stats(*state, &st);
+	assert_int_equal(st.requests, 5);
+	assert_int_equal(st.errors, 2);
+	assert_int_equal(st.tool_calls, 1);
+	assert_int_equal(st.sessions, 1);
+	assert_int_equal(st.calls_active, 0);
+	free(s);
+}
+
+#define WITH_MCP(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    WITH_MCP(test_initialize_answers_with_a_session),
+	    WITH_MCP(test_unknown_revisions_are_answered_with_the_newest),
+	    WITH_MCP(
+		test_initialize_without_a_revision_is_bad_params_and_no_session),
+	    WITH_MCP(test_client_capabilities_may_be_anything),
+	    WITH_MCP(test_initialize_ignores_a_legacy_version_header),
+	    WITH_MCP(
+		test_initialize_under_a_modern_header_is_refused_without_session),
+	    WITH_MCP(test_a_modern_request_is_told_to_initialize),
+	    WITH_MCP(test_a_modern_claim_counts_more_than_a_session),
+	    WITH_MCP(test_a_second_initialize_on_a_session_is_refused),
+	    WITH_MCP(test_all_but_initialize_wants_a_session),
+	    WITH_MCP(test_an_unknown_session_is_refused_in_the_usual_words),
+	    WITH_MCP(
+		test_a_foreign_session_is_like_an_unknown_one_and_stays_alive),
+	    WITH_MCP(test_a_bad_version_header_is_refused_in_a_session),
+	    WITH_MCP(
+		test_another_served_version_is_let_pass_and_the_sessions_counts),
+	    WITH_MCP(test_batches_are_refused),
+	    WITH_MCP(test_broken_bodies_are_refused_and_the_session_goes_on),
+	    WITH_MCP(test_a_huge_id_is_echoed_digit_by_digit),
+	    WITH_MCP(test_deep_nesting_is_refused),
+	    WITH_MCP(test_a_body_over_the_limit_is_413_and_one_at_it_is_read),
+	    WITH_MCP(test_media_types_are_checked_leniently),
+	    WITH_MCP(test_a_client_that_takes_only_streams_gets_one),
+	    WITH_MCP(test_an_http_error_is_json_also_for_a_stream_client),
+	    WITH_MCP(test_get_finds_no_stream),
+	    WITH_MCP(test_delete_ends_a_session_for_good),
+	    WITH_MCP(
+		test_notifications_and_responses_are_accepted_without_a_body),
+	    WITH_MCP(test_unknown_methods_are_an_error_at_200),
+	    WITH_MCP(test_tools_are_listed_on_one_page),
+	    WITH_MCP(test_params_that_are_no_object_are_refused),
+	    WITH_MCP(test_an_unknown_tool_is_named_in_the_error),
+	    WITH_MCP(test_arguments_that_do_not_fit_are_a_result_for_the_model),
+	    WITH_MCP(test_missing_arguments_are_an_empty_object),
+	    WITH_MCP(test_the_counters_count),
+	};
+
+	return cmocka_run_group_tests_name("mcp", tests, NULL, NULL);
+}

@@ -1,0 +1,180 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "supervisor/mcp/registry.h"
+#include "tests/unit/mcp/fake.h"
+
+static int
+setup(void **state)
+{
+	*state = registry_new();
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	registry_free(*state);
+	return fake_teardown(state);
+}
+
+/* The code of adding what this packs; the text holds part. */
+static void
+expect(struct registry *r, const char *text, int code, const char *part)
+{
+	json_t *definition = json_loads(text, 0, NULL);
+	struct err e = {0};
+
+	assert_non_null(definition);
+	assert_int_equal(
+	    registry_add(r, definition, fake_echo_cb, r, &e), code);
+	if (code != 0)
+		fake_expect_has(e.msg, part);
+	json_decref(definition);
+}
+
+#define SCHEMA "\"inputSchema\":{\"type\":\"object\"}"
+#define TOOL(name) "{\"name\":\"" name "\",\"description\":\"d\"," SCHEMA "}"
+
+static void
+test_tools_are_found_by_their_exact_name(void **state)
+{
+	const struct tool *t;
+
+	expect(*state, TOOL("a"), 0, NULL);
+	expect(*state, TOOL("A.b_c-1"), 0, NULL);
+	t = registry_find(*state, "A.b_c-1");
+	assert_non_null(t);
+	assert_string_equal(t->name, "A.b_c-1");
+	assert_ptr_equal(t->on_call, fake_echo_cb);
+	assert_ptr_equal(t->arg, *state);
+	assert_null(registry_find(*state, "a.b_c-1"));
+	assert_null(registry_find(*state, ""));
+}
+
+static void
+test_definitions_that_cannot_be_used_are_refused(void **state)
+{
+	expect(*state, TOOL("twice"), 0, NULL);
+	expect(*state, TOOL("twice"), ERR_INVAL, "twice");
+	expect(*state, TOOL(""), ERR_INVAL, "1 to 64 characters");
+	expect(*state, TOOL("a/b"), ERR_INVAL, "1 to 64 characters");
+	expect(*state,
+	    TOOL("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		 "aaaaaaa"),
+	    ERR_INVAL, "1 to 64 characters");
+	expect(*state, "{" SCHEMA "}", ERR_INVAL, "name");
+	expect(*state, "{\"name\":\"x\"," SCHEMA "}", ERR_INVAL, "description");
+	expect(*state, "{\"name\":\"x\",\"description\":\"d\"}", ERR_INVAL,
+	    "inputSchema");
+	expect(*state,
+	    "{\"name\":\"x\",\"description\":\"d\",\"inputSchema\":"
+	    "{\"type\":\"string\"}}",
+	    ERR_INVAL, "inputSchema");
+	expect(*state,
+	    "{\"name\":\"x\",\"description\":\"d\",\"inputSchema\":"
+	    "{\"type\":\"object\",\"properties\":{\"p\":{\"type\":1}}}}",
+	    ERR_INVAL, "inputSchema: p: type");
+	expect(*state,
+	    "{\"name\":\"x\",\"description\":\"d\"," SCHEMA
+	    ",\"outputSchema\":{}}",
+	    ERR_INVAL, "outputSchema");
+	expect(*state,
+	    "{\"name\":\"x\",\"description\":\"d\"," SCHEMA ",\"title\":1}",
+	    ERR_INVAL, "title");
+	expect(*state,
+	    "{\"name\":\"x\",\"description\":\"d\"," SCHEMA
+	    ",\"annotations\":[]}",
+	    ERR_INVAL, "annotations");
+}
+
+static void
+test_the_number_of_tools_is_bounded(void **state)
+{
+	char text[200];
+
+	for (int i = 0; i < REGISTRY_TOOLS_MAX; i++) {
+		(void)snprintf(text, sizeof(text), TOOL("t%d"), i);
+		expect(*state, text, 0, NULL);
+	}
+	expect(*state, TOOL("more"), ERR_LIMIT, "64 tools");
+}
+
+#define FULL                                                                   \
+	"{\"x-ours\":1,\"_meta\":{\"m\":1},\"execution\":{},\"annotations\":"  \
+	"{},\"outputSchema\":{\"type\":\"object\"}," SCHEMA                    \
+	",\"icons\":[],\"description\":\"d\",\"title\":\"T\",\"name\":\"f\"}"
+
+static void
+test_each_revision_gets_the_members_that_it_knows(void **state)
+{
+	static const char *const want[ERA_REVISIONS] = {
+	    "{\"tools\":[{\"name\":\"f\",\"description\":\"d\"," SCHEMA "}]}",
+	    "{\"tools\":[{\"name\":\"f\",\"description\":\"d\"," SCHEMA
+	    ",\"annotations\":{}}]}",
+	    "{\"tools\":[{\"name\":\"f\",\"title\":\"T\",\"description\":"
+	    "\"d\"," SCHEMA ",\"outputSchema\":{\"type\":\"object\"},"
+	    "\"annotations\":{},\"_meta\":{\"m\":1}}]}",
+	    "{\"tools\":[{\"name\":\"f\",\"title\":\"T\",\"description\":\"d\","
+	    "\"icons\":[]," SCHEMA ",\"outputSchema\":{\"type\":\"object\"},"
+	    "\"annotations\":{},\"execution\":{},\"_meta\":{\"m\":1}}]}",
+	    "{\"tools\":[{\"name\":\"f\",\"title\":\"T\",\"description\":\"d\","
+	    "\"icons\":[]," SCHEMA ",\"outputSchema\":{\"type\":\"object\"},"
+	    "\"annotations\":{},\"_meta\":{\"m\":1}}]}"};
+
+	expect(*state, FULL, 0, NULL);
+	for (size_t i = 0; i < ERA_REVISIONS; i++)
+		assert_string_equal(
+		    registry_list(*state, &era_table[i]), want[i]);
+}
+
+static void
+test_the_list_keeps_the_order_and_shows_tools_added_later(void **state)
+{
+	const struct era_revision *rev = era_find_served("2025-11-25");
+
+	assert_string_equal(registry_list(*state, rev), "{\"tools\":[]}");
+	expect(*state, TOOL("z"), 0, NULL);
+	expect(*state, TOOL("a"), 0, NULL);
+	assert_string_equal(registry_list(*state, rev),
+	    "{\"tools\":[{\"name\":\"z\",\"description\":\"d\"," SCHEMA
+	    "},{\"name\":\"a\",\"description\":\"d\"," SCHEMA "}]}");
+}
+
+static void
+test_schemas_pass_through_as_they_are(void **state)
+{
+	static const char text[] =
+	    "{\"name\":\"s\",\"description\":\"d\",\"inputSchema\":{"
+	    "\"$schema\":\"https://json-schema.org/draft/2020-12/schema\","
+	    "\"type\":\"object\",\"$defs\":{\"a\":{\"$anchor\":\"q\"}},"
+	    "\"properties\":{\"p\":{\"$ref\":\"#/$defs/a\"}},"
+	    "\"allOf\":[{}],\"if\":{},\"then\":{},\"else\":{}}}";
+	char want[600];
+
+	expect(*state, text, 0, NULL);
+	(void)snprintf(want, sizeof(want), "{\"tools\":[%s]}", text);
+	assert_string_equal(
+	    registry_list(*state, era_find_served("2025-11-25")), want);
+}
+
+#define WITH_REGISTRY(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    WITH_REGISTRY(test_tools_are_found_by_their_exact_name),
+	    WITH_REGISTRY(test_definitions_that_cannot_be_used_are_refused),
+	    WITH_REGISTRY(test_the_number_of_tools_is_bounded),
+	    WITH_REGISTRY(test_each_revision_gets_the_members_that_it_knows),
+	    WITH_REGISTRY(
+		test_the_list_keeps_the_order_and_shows_tools_added_later),
+	    WITH_REGISTRY(test_schemas_pass_through_as_they_are),
+	};
+
+	return cmocka_run_group_tests_name("registry", tests, NULL, NULL);
+}

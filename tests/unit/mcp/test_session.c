@@ -1,0 +1,220 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "common/err.h"
+#include "supervisor/mcp/session.h"
+
+#define NOW 1800000000
+#define TTL 100
+
+static const uint8_t key[32] = "0123456789abcdef0123456789abcde";
+
+static int
+setup(void **state)
+{
+	*state = session_keeper_new(key, sizeof(key), TTL);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	session_keeper_free(*state);
+	return 0;
+}
+
+static void
+test_an_issued_session_is_opened_with_its_revision(void **state)
+{
+	char id[SESSION_TEXT_LEN + 1];
+	struct session s;
+
+	session_issue(*state, era_find_served("2025-06-18"), "t/a", NOW, id);
+	assert_int_equal(strlen(id), SESSION_TEXT_LEN);
+	for (const char *p = id; *p != '\0'; p++)
+		assert_in_range(*p, 0x21, 0x7e);
+	assert_int_equal(session_open(*state, id, "t/a", NOW, &s), 0);
+	assert_string_equal(s.rev->date, "2025-06-18");
+	assert_int_equal(s.issued_s, NOW);
+}
+
+static void
+test_two_sessions_are_never_the_same(void **state)
+{
+	char a[SESSION_TEXT_LEN + 1], b[SESSION_TEXT_LEN + 1];
+
+	session_issue(*state, era_negotiate(""), "t/a", NOW, a);
+	session_issue(*state, era_negotiate(""), "t/a", NOW, b);
+	assert_string_not_equal(a, b);
+}
+
+static void
+test_a_session_lives_on_in_a_new_server_with_the_same_key(void **state)
+{
+	struct session_keeper *other =
+	    session_keeper_new(key, sizeof(key), TTL);
+	char id[SESSION_TEXT_LEN + 1];
+	struct session s;
+
+	session_issue(*state, era_negotiate(""), "t/a", NOW, id);
+	assert_int_equal(session_open(other, id, "t/a", NOW, &s), 0);
+	session_keeper_free(other);
+}
+
+static void
+test_a_server_with_another_key_does_not_know_it(void **state)
+{
+	uint8_t changed[32];
+	struct session_keeper *other;
+	char id[SESSION_TEXT_LEN + 1];
+	struct session s;
+
+	memcpy(changed, key, sizeof(key));
+	changed[31] ^= 1;
+	other = session_keeper_new(changed, sizeof(changed), TTL);
+	session_issue(*state, era_negotiate(""), "t/a", NOW, id);
+	assert_int_equal(session_open(other, id, "t/a", NOW, &s), ERR_NOTFOUND);
+	session_keeper_free(other);
+}
+
+static void
+test_another_principal_does_not_find_it(void **state)
+{
+	char id[SESSION_TEXT_LEN + 1];
+	struct session s;
+
+	session_issue(*state, era_negotiate(""), "t/a", NOW, id);
+	assert_int_equal(
+	    session_open(*state, id, "t/b", NOW, &s), ERR_NOTFOUND);
+	assert_int_equal(session_open(*state, id, "", NOW, &s), ERR_NOTFOUND);
+	assert_int_equal(session_open(*state, id, "t/a", NOW, &s), 0);
+}
+
+static void
+test_each_changed_character_makes_it_unknown(void **state)
+{
+	char id[SESSION_TEXT_LEN + 1];
+	struct session s;
+
+	session_issue(*state, era_negotiate(""), "t/a", NOW, id);
+	for (size_t i = 0; i < SESSION_TEXT_LEN; i++) {
+		char was = id[i];
+
+		id[i] = was == 'A' ? 'B' : 'A';
+		assert_int_equal(
+		    session_open(*state, id, "t/a", NOW, &s), ERR_NOTFOUND);
+		id[i] = was;
+	}
+	assert_int_equal(session_open(*state, id, "t/a", NOW, &s), 0);
+}
+
+static void
+test_texts_of_another_form_are_unknown(void **state)
+{
+	char id[SESSION_TEXT_LEN + 1], text[SESSION_TEXT_LEN + 8];
+	struct session s;
+
+	session_issue(*state, era_negotiate(""), "t/a", NOW, id);
+	(void)snprintf(text, sizeof(text), "%s ", id);
+	assert_int_equal(
+	    session_open(*state, text, "t/a", NOW, &s), ERR_NOTFOUND);
+	(void)snprintf(text, sizeof(text), "%.79s", id);
+	assert_int_equal(
+	    session_open(*state, text, "t/a", NOW, &s), ERR_NOTFOUND);
+	(void)snprintf(text, sizeof(text), "%.79s=", id);
+	assert_int_equal(
+	    session_open(*state, text, "t/a", NOW, &s), ERR_NOTFOUND);
+	assert_int_equal(
+	    session_open(*state, "", "t/a", NOW, &s), ERR_NOTFOUND);
+	assert_int_equal(
+	    session_open(
+		*state, "123e4567-e89b-42d3-a456-426614174000", "t/a", NOW, &s),
+	    ERR_NOTFOUND);
+}
+
+static void
+test_a_session_expires(void **state)
+{
+	char id[SESSION_TEXT_LEN + 1];
+	struct session s;
+
+	session_issue(*state, era_negotiate(""), "t/a", NOW, id);
+	assert_int_equal(session_open(*state, id, "t/a", NOW + TTL, &s), 0);
+	assert_int_equal(
+	    session_open(*state, id, "t/a", NOW + TTL + 1, &s), ERR_NOTFOUND);
+}
+
+static void
+test_an_ended_session_is_unknown_and_others_are_not(void **state)
+{
+	char a[SESSION_TEXT_LEN + 1], b[SESSION_TEXT_LEN + 1];
+	struct session s;
+
+	session_issue(*state, era_negotiate(""), "t/a", NOW, a);
+	session_issue(*state, era_negotiate(""), "t/a", NOW, b);
+	assert_int_equal(session_open(*state, a, "t/a", NOW, &s), 0);
+	session_end(*state, &s, NOW);
+	session_end(*state, &s, NOW);
+	assert_int_equal(session_ended_count(*state), 1);
+	assert_int_equal(session_open(*state, a, "t/a", NOW, &s), ERR_NOTFOUND);
+	assert_int_equal(session_open(*state, b, "t/a", NOW, &s), 0);
+}
+
+static void
+test_ended_sessions_are_forgotten_when_they_would_have_expired(void **state)
+{
+	char id[SESSION_TEXT_LEN + 1];
+	struct session s;
+
+	for (int i = 0; i < 10; i++) {
+		session_issue(*state, era_negotiate(""), "t/a", NOW, id);
+		assert_int_equal(session_open(*state, id, "t/a", NOW, &s), 0);
+		session_end(*state, &s, NOW);
+	}
+	assert_int_equal(session_ended_count(*state), 10);
+	session_issue(*state, era_negotiate(""), "t/a", NOW + TTL + 1, id);
+	assert_int_equal(session_open(*state, id, "t/a", NOW + TTL + 1, &s), 0);
+	session_end(*state, &s, NOW + TTL + 1);
+	assert_int_equal(session_ended_count(*state), 1);
+}
+
+static void
+test_the_memory_of_ended_sessions_is_bounded(void **state)
+{
+	struct session s = {.rev = era_negotiate(""), .issued_s = NOW};
+
+	for (uint32_t i = 0; i < SESSION_ENDED_MAX + 10; i++) {
+		memcpy(s.id, &i, sizeof(i));
+		session_end(*state, &s, NOW);
+	}
+	assert_int_equal(session_ended_count(*state), SESSION_ENDED_MAX);
+}
+
+#define WITH_KEEPER(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    WITH_KEEPER(test_an_issued_session_is_opened_with_its_revision),
+	    WITH_KEEPER(test_two_sessions_are_never_the_same),
+	    WITH_KEEPER(
+		test_a_session_lives_on_in_a_new_server_with_the_same_key),
+	    WITH_KEEPER(test_a_server_with_another_key_does_not_know_it),
+	    WITH_KEEPER(test_another_principal_does_not_find_it),
+	    WITH_KEEPER(test_each_changed_character_makes_it_unknown),
+	    WITH_KEEPER(test_texts_of_another_form_are_unknown),
+	    WITH_KEEPER(test_a_session_expires),
+	    WITH_KEEPER(test_an_ended_session_is_unknown_and_others_are_not),
+	    WITH_KEEPER(
+		test_ended_sessions_are_forgotten_when_they_would_have_expired),
+	    WITH_KEEPER(test_the_memory_of_ended_sessions_is_bounded),
+	};
+
+	return cmocka_run_group_tests_name("session", tests, NULL, NULL);
+}

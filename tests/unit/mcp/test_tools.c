@@ -1,0 +1,377 @@
+/* The product's tool definitions, schema/tools/, through the real library. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "supervisor/mcp/registry.h"
+#include "tests/unit/mcp/fake.h"
+
+static const char *const names[] = {"run_sandbox", "delete_sandbox",
+    "restart_sandbox", "initialize_sandbox", "execute_code", "stop_sandbox"};
+
+#define LIST_BYTES_MAX 12000 /* about 3,000 tokens */
+
+static json_t *
+load(const char *name)
+{
+	const char *top = getenv("srcdir"); /* set by automake's tests */
+	char path[4096];
+	json_error_t je;
+	json_t *j;
+
+	(void)snprintf(path, sizeof(path), "%s/schema/tools/%s.json",
+	    top == NULL ? "." : top, name);
+	j = json_load_file(path, JSON_REJECT_DUPLICATES, &je);
+	if (j == NULL)
+		fail_msg("%s:%d: %s", path, je.line, je.text);
+	return j;
+}
+
+static int
+setup(void **state)
+{
+	struct mcp *m = fake_server();
+	struct err e;
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		json_t *definition = load(names[i]);
+
+		if (mcp_add_tool(m, definition, fake_echo_cb, NULL, &e) != 0)
+			fail_msg("%s: %s", names[i], e.msg);
+		json_decref(definition);
+	}
+	*state = m;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	mcp_free(*state);
+	return fake_teardown(state);
+}
+
+/* Call with these arguments (' for "); the refusal holds want, NULL: taken. */
+static void
+expect(struct mcp *m, const char *tool, const char *arguments, const char *want)
+{
+	char *s = fake_session(m), text[2000];
+	struct fake_client c = fake_client(s);
+	struct fake_answer a;
+	const char *got;
+	json_t *result;
+	int called = fake_called;
+
+	(void)snprintf(text, sizeof(text),
+	    "{'jsonrpc':'2.0','id':1,'method':'tools/call','params':"
+	    "{'name':'%s','arguments':%s}}",
+	    tool, arguments);
+	for (char *p = text; *p != '\0'; p++)
+		*p = (char)(*p == '\'' ? '"' : *p);
+	fake_post(m, &c, text, &a);
+	fake_expect(&a, 200, 0);
+	result = json_object_get(fake_seen, "result");
+	got = json_string_value(json_object_get(
+	    json_array_get(json_object_get(result, "content"), 0), "text"));
+	assert_int_equal(fake_called - called, want == NULL ? 1 : 0);
+	assert_true(
+	    json_is_true(json_object_get(result, "isError")) == (want != NULL));
+	if (want != NULL)
+		fake_expect_has(got, want);
+	fake_clear(&a);
+	free(s);
+}
+
+static void
+test_each_file_has_all_that_a_client_shows(void **state)
+{
+	static const char *const hints[] = {"readOnlyHint", "destructiveHint",
+	    "idempotentHint", "openWorldHint"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		json_t *d = load(names[i]);
+		json_t *input = json_object_get(d, "inputSchema");
+		json_t *notes = json_object_get(d, "annotations");
+
+		assert_string_equal(
+		    json_string_value(json_object_get(d, "name")), names[i]);
+		assert_true(json_is_string(json_object_get(d, "title")));
+		assert_true(json_is_string(json_object_get(d, "description")));
+		assert_true(json_is_false(
+		    json_object_get(input, "additionalProperties")));
+		assert_true(json_is_object(json_object_get(d, "outputSchema")));
+		for (size_t h = 0; h < ARRAY_LEN(hints); h++)
+			assert_true(
+			    json_is_boolean(json_object_get(notes, hints[h])));
+		assert_true(
+		    json_is_false(json_object_get(notes, "readOnlyHint")));
+		assert_true(
+		    json_is_false(json_object_get(notes, "openWorldHint")));
+		json_decref(d);
+	}
+}
+
+/* Keywords whose meaning is the same in draft-07 and 2020-12; objects that
+ * take anything must be closed in what a client sends. */
+static void
+walk_schema(const json_t *node, const char *tool, const char *open)
+{
+	static const char *const known[] = {"type", "properties", "required",
+	    "additionalProperties", "items", "minItems", "maxItems", "minimum",
+	    "maximum", "minLength", "maxLength", "pattern", "enum", "anyOf",
+	    "default", "description"};
+	json_t *part = NULL, *properties, *n;
+	const char *key;
+	size_t i;
+
+	if (!json_is_object(node))
+		return;
+	n = json_copy((json_t *)(uintptr_t)node);
+	json_object_foreach(n, key, part)
+	{
+		for (i = 0; i < ARRAY_LEN(known); i++)
+			if (strcmp(key, known[i]) == 0)
+				break;
+		if (i == ARRAY_LEN(known))
+			fail_msg("%s: keyword %s", tool, key);
+	}
+	properties = json_object_get(n, "properties");
+	if (properties != NULL && open == NULL &&
+	    !json_is_false(json_object_get(n, "additionalProperties")))
+		fail_msg("%s: an object is open", tool);
+	json_object_foreach(properties, key, part)
+	    walk_schema(part, tool, open);
+	walk_schema(json_object_get(n, "items"), tool, open);
+	walk_schema(json_object_get(n, "additionalProperties"), tool, open);
+	json_array_foreach(json_object_get(n, "anyOf"), i, part)
+	    walk_schema(part, tool, open);
+	json_decref(n);
+}
+
+static void
+test_schemas_use_only_keywords_that_all_clients_read_alike(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		json_t *d = load(names[i]);
+
+		walk_schema(json_object_get(d, "inputSchema"), names[i], NULL);
+		walk_schema(
+		    json_object_get(d, "outputSchema"), names[i], "output");
+		json_decref(d);
+	}
+}
+
+static void
+test_the_whole_list_is_short(void **state)
+{
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(s);
+	struct fake_answer a;
+
+	fake_post(*state, &c,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}", &a);
+	fake_expect(&a, 200, 0);
+	assert_in_range(strlen(a.body), 1, LIST_BYTES_MAX);
+	fake_clear(&a);
+	free(s);
+}
+
+#define RUN(command) "{'identifier':'a','commands':[{" command "}]}"
+#define WITH(options)                                                          \
+	"{'identifier':'a','commands':[{'shell':'x'}],'options':{" options "}" \
+	"}"
+
+static void
+test_run_sandbox_takes_all_forms_of_the_seed(void **state)
+{
+	expect(*state, "run_sandbox", RUN("'shell':'ls'"), NULL);
+	expect(*state, "run_sandbox", RUN("'shell':null,'argv':['ls','-l']"),
+	    NULL);
+	expect(*state, "run_sandbox", RUN("'shell':false,'argv':['ls']"), NULL);
+	expect(*state, "run_sandbox", RUN("'shell':'','argv':['ls']"), NULL);
+	expect(*state, "run_sandbox",
+	    RUN("'argv':['a'],'cwd':'/x','allow_failure':true,"
+		"'timeout_ms':86400000,'env':{'A':'b','C':1,'D':true}"),
+	    NULL);
+	expect(*state, "run_sandbox", RUN("'argv':['a'],'env':['A=b']"), NULL);
+	expect(*state, "run_sandbox", RUN("'argv':['a'],'timeout_ms':0"), NULL);
+	expect(*state, "run_sandbox",
+	    WITH("'ttl_seconds':1,'default_cwd':'/','default_env':['A=b'],"
+		 "'as_user':'root','continue_on_error':true,"
+		 "'lock_sandbox':true,'await_completion':true,"
+		 "'await_timeout_ms':0"),
+	    NULL);
+	expect(*state, "run_sandbox", WITH("'default_env':{'A':1}"), NULL);
+}
+
+static void
+test_run_sandbox_says_what_is_wrong(void **state)
+{
+	expect(*state, "run_sandbox", "{'identifier':'a'}",
+	    "argument commands: missing");
+	expect(*state, "run_sandbox", "{'commands':[{'shell':'x'}]}",
+	    "argument identifier: missing");
+	expect(*state, "run_sandbox", "{'identifier':'a','commands':[]}",
+	    "argument commands: want at least 1 item");
+	expect(*state, "run_sandbox", RUN("'shell':7"),
+	    "argument commands[0].shell: want a string, null or a boolean");
+	expect(*state, "run_sandbox", RUN("'timeout_ms':'1'"),
+	    "argument commands[0].timeout_ms: want an integer, got a string");
+	expect(*state, "run_sandbox", RUN("'timeout_ms':-1"),
+	    "argument commands[0].timeout_ms: want at least 0");
+	expect(*state, "run_sandbox", RUN("'timeout_ms':86400001"),
+	    "argument commands[0].timeout_ms: want at most 86400000");
+	expect(*state, "run_sandbox", RUN("'timeout':1"),
+	    "unknown argument commands[0].timeout; known: shell, argv, cwd, "
+	    "env, timeout_ms, allow_failure");
+	expect(*state, "run_sandbox", RUN("'env':{'A':null}"),
+	    "argument commands[0].env.A: want");
+	expect(*state, "run_sandbox", RUN("'env':'A=b'"),
+	    "argument commands[0].env: want an object or an array");
+	expect(*state, "run_sandbox", WITH("'foo':1"),
+	    "unknown argument options.foo; known: ttl_seconds, default_cwd, "
+	    "default_env, as_user, continue_on_error, lock_sandbox, "
+	    "await_completion, await_timeout_ms");
+	expect(*state, "run_sandbox", WITH("'as_user':'me'"),
+	    "argument options.as_user: want one of \"sandbox\", \"root\"");
+	expect(*state, "run_sandbox", WITH("'ttl_seconds':0"),
+	    "argument options.ttl_seconds: want at least 1");
+	expect(*state, "run_sandbox", WITH("'await_timeout_ms':-1"),
+	    "argument options.await_timeout_ms: want at least 0");
+}
+
+static void
+test_identifiers_are_checked_in_every_tool(void **state)
+{
+	static const char *const bad[] = {"''", "'a b'", "'../x'", "'\xc3\xa4'",
+	    "'1234567890123456789012345678901234567'", "7", "'a\\n'"};
+	char arguments[200];
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		for (size_t b = 0; b < ARRAY_LEN(bad); b++) {
+			(void)snprintf(arguments, sizeof(arguments),
+			    "{'identifier':%s}", bad[b]);
+			expect(*state, names[i], arguments,
+			    "argument identifier: want");
+		}
+	expect(*state, "delete_sandbox",
+	    "{'identifier':'123456789012345678901234567890123_-Z'}", NULL);
+}
+
+static void
+test_delete_and_restart_want_an_identifier(void **state)
+{
+	expect(*state, "delete_sandbox", "{'identifier':'a'}", NULL);
+	expect(*state, "restart_sandbox", "{'identifier':'a'}", NULL);
+	expect(*state, "restart_sandbox",
+	    "{'identifier':'a','options':{'ttl_seconds':5}}", NULL);
+	expect(*state, "delete_sandbox", "{}", "identifier: missing");
+	expect(*state, "restart_sandbox", "{}", "identifier: missing");
+	expect(*state, "delete_sandbox", "{'identifier':'a','force':true}",
+	    "unknown argument force; known: identifier");
+	expect(*state, "restart_sandbox",
+	    "{'identifier':'a','options':{'ttl_seconds':0}}",
+	    "options.ttl_seconds: want at least 1");
+}
+
+static void
+test_the_interpreters_tools_need_no_identifier(void **state)
+{
+	expect(*state, "initialize_sandbox", "{}", NULL);
+	expect(*state, "initialize_sandbox",
+	    "{'image':'alpine:latest','identifier':'a'}", NULL);
+	expect(*state, "initialize_sandbox", "{'image':''}",
+	    "argument image: want at least 1 character");
+	expect(*state, "execute_code", "{'code':''}", NULL);
+	expect(*state, "execute_code",
+	    "{'code':'x','language':'bash','identifier':'a'}", NULL);
+	expect(*state, "execute_code", "{}", "argument code: missing");
+	expect(*state, "execute_code", "{'code':'x','timeout':1}",
+	    "unknown argument timeout; known: code, language, identifier");
+	expect(*state, "stop_sandbox", "{}", NULL);
+	expect(*state, "stop_sandbox", "{'x':1}", "known: identifier");
+}
+
+/* What the service gives back must fit what the list promises. */
+static void
+expect_output(const char *tool, const char *text)
+{
+	json_t *d = load(tool), *value = json_loads(text, 0, NULL);
+	struct schema *s = NULL;
+	struct err e = {0};
+
+	assert_non_null(value);
+	if (schema_new(json_object_get(d, "outputSchema"), &s, &e) != 0 ||
+	    schema_check(s, value, &e) != 0)
+		fail_msg("%s: %s", tool, e.msg);
+	schema_free(s);
+	json_decref(value);
+	json_decref(d);
+}
+
+static void
+test_results_fit_the_output_schemas(void **state)
+{
+	(void)state;
+	expect_output("run_sandbox",
+	    "{\"tool\":\"run_sandbox\",\"run_id\":\"r\",\"events_url\":\"e\","
+	    "\"status_url\":\"s\",\"identifier\":\"a\",\"sandbox_name\":"
+	    "\"n\"}");
+	expect_output("run_sandbox",
+	    "{\"tool\":\"run_sandbox\",\"run_id\":\"r\",\"events_url\":\"e\","
+	    "\"status_url\":\"s\",\"identifier\":\"a\",\"sandbox_name\":\"n\","
+	    "\"final\":null}");
+	expect_output("run_sandbox",
+	    "{\"tool\":\"run_sandbox\",\"run_id\":\"r\",\"identifier\":\"a\","
+	    "\"final\":{\"run_id\":\"r\",\"state\":\"failed\",\"ended_at\":"
+	    "null,\"commands\":[{\"index\":0,\"status\":\"queued\","
+	    "\"exit_code\":null,\"stdout\":\"\",\"stdout_bytes\":0,"
+	    "\"stdout_truncated\":false,\"signal\":9}],\"artifacts\":[{}],"
+	    "\"error\":\"e\"}}");
+	expect_output("delete_sandbox",
+	    "{\"tool\":\"delete_sandbox\",\"deleted\":true,"
+	    "\"identifier\":\"a\"}");
+	expect_output("restart_sandbox",
+	    "{\"tool\":\"restart_sandbox\",\"sandbox\":{\"identifier\":\"a\","
+	    "\"container_id\":\"c\",\"name\":\"n\",\"created_at\":\"t\","
+	    "\"expires_at\":null,\"image\":\"i\"}}");
+	expect_output("initialize_sandbox",
+	    "{\"status\":\"success\",\"container_id\":\"c\"}");
+	expect_output("initialize_sandbox",
+	    "{\"status\":\"error\",\"error_type\":\"DockerException\","
+	    "\"message\":\"m\"}");
+	expect_output("execute_code",
+	    "{\"status\":\"success\",\"exit_code\":0,\"output\":\"o\","
+	    "\"run_id\":\"r\"}");
+	expect_output("execute_code",
+	    "{\"status\":\"error\",\"error_type\":\"ExecutionError\","
+	    "\"message\":\"m\",\"output\":null,\"exit_code\":null}");
+	expect_output(
+	    "stop_sandbox", "{\"status\":\"success\",\"message\":\"m\"}");
+}
+
+#define WITH_TOOLS(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_each_file_has_all_that_a_client_shows),
+	    cmocka_unit_test_teardown(
+		test_schemas_use_only_keywords_that_all_clients_read_alike,
+		fake_teardown),
+	    WITH_TOOLS(test_the_whole_list_is_short),
+	    WITH_TOOLS(test_run_sandbox_takes_all_forms_of_the_seed),
+	    WITH_TOOLS(test_run_sandbox_says_what_is_wrong),
+	    WITH_TOOLS(test_identifiers_are_checked_in_every_tool),
+	    WITH_TOOLS(test_delete_and_restart_want_an_identifier),
+	    WITH_TOOLS(test_the_interpreters_tools_need_no_identifier),
+	    cmocka_unit_test(test_results_fit_the_output_schemas),
+	};
+
+	return cmocka_run_group_tests_name("tools", tests, NULL, NULL);
+}
