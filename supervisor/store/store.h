@@ -27,6 +27,12 @@ struct event_base;
 
 #define STORE_TENANT_DEFAULT 1 /* the built-in tenant, named "default" */
 
+/* While so much waits to be written, new rows (store_sandbox_put,
+ * store_run_insert, store_event) are refused with ERR_LIMIT; what ends a run
+ * is always taken. */
+#define STORE_QUEUE_MAX 20000
+#define STORE_QUEUE_BYTES_MAX (256u << 20)
+
 /* Numbers of a row are given out by the caller (store_snapshot says where to
  * begin), so a run can be sent to a worker before its row is on disk. */
 struct store_sandbox {
@@ -136,7 +142,8 @@ void store_snapshot_clear(struct store_snapshot *s);
  */
 int store_open(struct event_base *base, const char *dir, struct store **out,
     struct err *e) MUSTCHECK;
-/* store_close - commits what is queued, calls no callback any more, joins */
+/* store_close - commits what is queued, calls no callback any more, joins;
+ * may be called from a callback */
 void store_close(struct store *s);
 int store_snapshot(struct store *s, struct store_snapshot *out, struct err *e)
     MUSTCHECK;
@@ -160,11 +167,17 @@ void store_event(struct store *s, uint64_t tenant, const char *kind,
     const char *subject, const char *data_json, int64_t at_ms);
 
 /* Blobs that lost their last reference and runs whose spool can go, for the
- * caller to unlink; called on the loop's thread. */
+ * caller to unlink in this very callback; called on the loop's thread.  A blob
+ * that a store_run_end under way refers to again is not among them; one that a
+ * run has committed to the spool but not yet given to store_run_end is for the
+ * caller to spare. */
 typedef void (*store_trim_cb)(int rc, const struct uuid *runs, size_t nruns,
     const uint8_t (*blobs)[32], size_t nblobs, uint64_t tenant, void *arg);
-/* store_trim - forget ended runs of a tenant beyond the newest keep, at most
- * 500 a call */
+/* store_trim - forget ended runs of a tenant beyond the newest keep, oldest
+ * first, at most 500 a call (fewer when they left many artifacts; call again
+ * as long as nruns is not 0).  With them go sandboxes that ended before the
+ * oldest run that is left, and events beyond the newest STORE_EVENTS_KEEP. */
+#define STORE_EVENTS_KEEP 100000
 void store_trim(struct store *s, uint64_t tenant, uint64_t keep,
     store_trim_cb done, void *arg);
 

@@ -1,0 +1,447 @@
+#include "supervisor/store/db.h"
+
+#include <sys/stat.h>
+#include <errno.h>
+#include <fcntl.h>
+
+#include <sqlite3.h>
+
+#include "common/xmalloc.h"
+
+#define WAL_FRAME_HEADER 24
+#define PAGE_BYTES 4096 /* SQLite's default; only an estimate hangs on it */
+
+struct db {
+	sqlite3 *h;
+	sqlite3_stmt *st[DB_NQUERY];
+	char *dir;
+	bool doomed;
+	uint64_t wal_pages;
+};
+
+const char *
+db_dir(const struct db *db)
+{
+	return db->dir;
+}
+
+/* Errors. */
+
+static bool
+is_out_of_space(struct db *db, int rc)
+{
+	return (rc & 0xff) == SQLITE_FULL ||
+	    ((rc & 0xff) == SQLITE_IOERR &&
+		sqlite3_system_errno(db->h) == ENOSPC);
+}
+
+static int
+fail_constraint(struct db *db, int rc, struct err *e)
+{
+	int code = ERR_INVAL;
+
+	if (rc == SQLITE_CONSTRAINT_UNIQUE ||
+	    rc == SQLITE_CONSTRAINT_PRIMARYKEY || rc == SQLITE_CONSTRAINT_ROWID)
+		code = ERR_CONFLICT;
+	return err_set(e, code, "database: %s", sqlite3_errmsg(db->h));
+}
+
+/* The text for a person, by the kind of failure. */
+static int
+db_fail(struct db *db, int rc, struct err *e)
+{
+	int kind = rc & 0xff;
+
+	if (kind == SQLITE_CONSTRAINT)
+		return fail_constraint(db, rc, e);
+	if (kind == SQLITE_TOOBIG || kind == SQLITE_MISMATCH)
+		return err_set(
+		    e, ERR_INVAL, "database: %s", sqlite3_errmsg(db->h));
+	db->doomed = db->doomed || kind != SQLITE_ERROR;
+	if (is_out_of_space(db, rc))
+		return err_set(e, ERR_DB,
+		    "database: disk is full: free space in %s", db->dir);
+	if (kind == SQLITE_NOTADB)
+		return err_set(e, ERR_DB,
+		    "%s/" DB_FILE " is no database: move it away, or put a "
+		    "backup in its place",
+		    db->dir);
+	if (kind == SQLITE_CORRUPT)
+		return err_set(e, ERR_DB,
+		    "%s/" DB_FILE " is damaged: put a backup in its place",
+		    db->dir);
+	if (kind == SQLITE_BUSY)
+		return err_set(e, ERR_DB,
+		    "%s/" DB_FILE " is locked by another program: end it",
+		    db->dir);
+	if (kind == SQLITE_IOERR)
+		return err_set(e, ERR_DB,
+		    "database: input/output error %d in %s: %s", rc, db->dir,
+		    strerror(sqlite3_system_errno(db->h)));
+	return err_set(
+	    e, ERR_DB, "database in %s: %s", db->dir, sqlite3_errmsg(db->h));
+}
+
+bool
+db_is_doomed(const struct db *db)
+{
+	return db->doomed;
+}
+
+/* Opening and closing. */
+
+/*
+ * SQLite would make the file readable for all, and the specs in it hold
+ * environment values.  Its WAL takes the mode of the file.
+ */
+static int
+create_file(const char *path, struct err *e)
+{
+	int fd = open(
+	    path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	struct stat st;
+
+	if (fd == -1)
+		return err_set(e, ERR_DB, "%s cannot be opened to write: %s",
+		    path, strerror(errno));
+	if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode)) {
+		(void)close(fd);
+		return err_set(e, ERR_DB, "%s is no regular file", path);
+	}
+	(void)close(fd);
+	return 0;
+}
+
+static int
+configure(struct db *db, enum db_role role, struct err *e)
+{
+	static const enum db_query set[] = {DB_SET_SYNCHRONOUS,
+	    DB_SET_FOREIGN_KEYS, DB_SET_NO_MMAP, DB_SET_TEMP_MEMORY,
+	    DB_SET_SECURE_DELETE};
+
+	for (size_t i = 0; i < ARRAY_LEN(set); i++)
+		if (db_exec(db, set[i], e) != 0)
+			return e->code;
+	/* Only the writer's thread checkpoints, at a time of its choice. */
+	(void)sqlite3_wal_autocheckpoint(db->h, 0);
+	return role == DB_READER ? db_exec(db, DB_SET_QUERY_ONLY, e) : 0;
+}
+
+int
+db_open(const char *dir, enum db_role role, struct db **out, struct err *e)
+{
+	AUTO(auto_free) char *path = xasprintf("%s/" DB_FILE, dir);
+	struct err why = {0};
+	struct db *db;
+	int rc;
+
+	if (role == DB_WRITER && create_file(path, e) != 0)
+		return ERR_DB;
+	db = xcalloc(1, sizeof(*db));
+	db->dir = xstrdup(dir);
+	rc = sqlite3_open_v2(path, &db->h,
+	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+	    NULL);
+	if (rc != SQLITE_OK) {
+		rc = err_set(e, ERR_DB, "%s cannot be opened: %s", path,
+		    sqlite3_errstr(rc));
+		db_close(db);
+		return rc;
+	}
+	(void)sqlite3_busy_timeout(db->h, DB_BUSY_MS);
+	rc = configure(db, role, &why);
+	if (rc != 0) {
+		db_close(db);
+		return err_set(e, rc, "%s", why.msg);
+	}
+	*out = db;
+	return 0;
+}
+
+void
+db_close(struct db *db)
+{
+	if (db == NULL)
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(db->st); i++)
+		(void)sqlite3_finalize(db->st[i]);
+	(void)sqlite3_close(db->h);
+	free(db->dir);
+	free(db);
+}
+
+static int
+wal_hook_cb(void *arg, sqlite3 *h, const char *name, int pages)
+{
+	struct db *db = arg;
+
+	(void)h;
+	(void)name;
+	db->wal_pages = pages > 0 ? (uint64_t)pages : 0;
+	return SQLITE_OK;
+}
+
+int
+db_use_wal(struct db *db, struct err *e)
+{
+	AUTO(auto_free) char *mode = NULL;
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_SET_WAL);
+	rc = db_call_step(&c, e);
+	if (rc < 0)
+		return rc;
+	if (rc == 1) {
+		mode = db_get_text(&c);
+		db_call_end(&c);
+	}
+	if (mode == NULL || strcmp(mode, "wal") != 0)
+		return err_set(e, ERR_DB,
+		    "%s: the file system cannot share memory between "
+		    "processes: use a local one",
+		    db->dir);
+	(void)sqlite3_wal_hook(db->h, wal_hook_cb, db);
+	return 0;
+}
+
+int
+db_checkpoint(struct db *db, enum db_wal wal, struct err *e)
+{
+	int rc;
+
+	/* A reader in the way is tried again later, not waited for. */
+	(void)sqlite3_busy_timeout(db->h, 50);
+	rc = sqlite3_wal_checkpoint_v2(db->h, NULL,
+	    wal == DB_WAL_TRUNCATE ? SQLITE_CHECKPOINT_TRUNCATE :
+				     SQLITE_CHECKPOINT_RESTART,
+	    NULL, NULL);
+	(void)sqlite3_busy_timeout(db->h, DB_BUSY_MS);
+	if ((rc & 0xff) == SQLITE_BUSY)
+		return err_set(e, ERR_CONFLICT, "a reader is in the way");
+	if (rc != SQLITE_OK)
+		return db_fail(db, rc, e);
+	db->wal_pages = 0;
+	return 0;
+}
+
+uint64_t
+db_wal_bytes(const struct db *db)
+{
+	return db->wal_pages * (PAGE_BYTES + WAL_FRAME_HEADER);
+}
+
+/* Statements. */
+
+int
+db_prepare(struct db *db, enum db_query q, struct err *e)
+{
+	int rc;
+
+	if (db->st[q] != NULL)
+		return 0;
+	rc = sqlite3_prepare_v3(
+	    db->h, db_sql[q], -1, SQLITE_PREPARE_PERSISTENT, &db->st[q], NULL);
+	return rc == SQLITE_OK ? 0 : db_fail(db, rc, e);
+}
+
+void
+db_call_init(struct db_call *c, struct db *db, enum db_query q)
+{
+	*c = (struct db_call){.db = db, .q = q, .at = 1};
+	if (db->st[q] == NULL)
+		c->rc = sqlite3_prepare_v3(db->h, db_sql[q], -1,
+		    SQLITE_PREPARE_PERSISTENT, &db->st[q], NULL);
+}
+
+void
+db_put_int(struct db_call *c, int64_t v)
+{
+	if (c->rc == SQLITE_OK)
+		c->rc = sqlite3_bind_int64(c->db->st[c->q], c->at++, v);
+}
+
+void
+db_put_uint(struct db_call *c, uint64_t v)
+{
+	db_put_int(c, (int64_t)v);
+}
+
+void
+db_put_text(struct db_call *c, const char *s)
+{
+	if (c->rc == SQLITE_OK)
+		c->rc = sqlite3_bind_text(c->db->st[c->q], c->at++,
+		    s == NULL ? "" : s, -1, SQLITE_STATIC);
+}
+
+void
+db_put_blob(struct db_call *c, const void *p, size_t n)
+{
+	if (c->rc == SQLITE_OK)
+		c->rc = sqlite3_bind_blob64(
+		    c->db->st[c->q], c->at++, p, n, SQLITE_STATIC);
+}
+
+void
+db_call_end(struct db_call *c)
+{
+	sqlite3_stmt *st = c->db->st[c->q];
+
+	if (st == NULL) /* unlike reset, clear_bindings does not take it */
+		return;
+	(void)sqlite3_reset(st);
+	(void)sqlite3_clear_bindings(st);
+}
+
+int
+db_call_step(struct db_call *c, struct err *e)
+{
+	int rc = c->rc;
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(c->db->st[c->q]);
+	if (rc == SQLITE_ROW) {
+		c->at = 0;
+		return 1;
+	}
+	rc = rc == SQLITE_DONE ? 0 : db_fail(c->db, rc, e);
+	db_call_end(c); /* after db_fail: reset clears the message */
+	return rc;
+}
+
+int
+db_call_run(struct db_call *c, struct err *e)
+{
+	int rc;
+
+	while ((rc = db_call_step(c, e)) == 1)
+		;
+	return rc;
+}
+
+int
+db_call_run_one(struct db_call *c, struct err *e)
+{
+	int rc = db_call_run(c, e);
+
+	if (rc == 0 && sqlite3_changes64(c->db->h) == 0)
+		rc = err_set(e, ERR_NOTFOUND, "not found");
+	return rc;
+}
+
+int64_t
+db_changes(const struct db *db)
+{
+	return sqlite3_changes64(db->h);
+}
+
+int64_t
+db_get_int(struct db_call *c)
+{
+	return sqlite3_column_int64(c->db->st[c->q], c->at++);
+}
+
+uint64_t
+db_get_uint(struct db_call *c)
+{
+	return (uint64_t)db_get_int(c);
+}
+
+uint32_t
+db_get_u32(struct db_call *c)
+{
+	return (uint32_t)db_get_int(c);
+}
+
+char *
+db_get_text(struct db_call *c)
+{
+	sqlite3_stmt *st = c->db->st[c->q];
+	const unsigned char *s = sqlite3_column_text(st, c->at);
+	int n = sqlite3_column_bytes(st, c->at);
+
+	c->at++;
+	return s == NULL ? xstrdup("") : xstrndup((const char *)s, (size_t)n);
+}
+
+uint8_t *
+db_get_blob(struct db_call *c, size_t *n)
+{
+	sqlite3_stmt *st = c->db->st[c->q];
+	int type = sqlite3_column_type(st, c->at);
+	const void *p = sqlite3_column_blob(st, c->at);
+
+	*n = (size_t)sqlite3_column_bytes(st, c->at);
+	c->at++;
+	if (type == SQLITE_NULL)
+		return NULL;
+	return xmemdup(p == NULL ? "" : p, *n);
+}
+
+void
+db_get_bytes(struct db_call *c, void *to, size_t n)
+{
+	sqlite3_stmt *st = c->db->st[c->q];
+	const void *p = sqlite3_column_blob(st, c->at);
+
+	if (p != NULL && (size_t)sqlite3_column_bytes(st, c->at) == n)
+		memcpy(to, p, n);
+	else
+		memset(to, 0, n);
+	c->at++;
+}
+
+/* Whole statements. */
+
+int
+db_exec(struct db *db, enum db_query q, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, q);
+	return db_call_run(&c, e);
+}
+
+int
+db_exec_int(struct db *db, enum db_query q, int64_t *out, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, q);
+	rc = db_call_step(&c, e);
+	if (rc < 0)
+		return rc;
+	if (rc == 0)
+		return err_set(e, ERR_NOTFOUND, "database: no row");
+	*out = db_get_int(&c);
+	db_call_end(&c);
+	return 0;
+}
+
+int
+db_exec_text(struct db *db, const char *sql, struct err *e)
+{
+	int rc = sqlite3_exec(db->h, sql, NULL, NULL, NULL);
+
+	return rc == SQLITE_OK ? 0 : db_fail(db, rc, e);
+}
+
+int
+db_begin(struct db *db, struct err *e)
+{
+	db->doomed = false;
+	return db_exec(db, DB_BEGIN, e);
+}
+
+void
+db_rollback(struct db *db)
+{
+	struct err ignored;
+
+	/* SQLite may have rolled back by itself. */
+	if (sqlite3_get_autocommit(db->h) == 0 &&
+	    db_exec(db, DB_ROLLBACK, &ignored) != 0)
+		db->doomed = true;
+}

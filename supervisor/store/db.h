@@ -1,0 +1,100 @@
+/*
+ * db.h - one connection to the database; the only place that knows sqlite3
+ *
+ * A connection belongs to one thread at a time.  A statement is used through
+ * a struct db_call on the stack:
+ *
+ *	db_call_init(&c, db, DB_RUN_STARTED);
+ *	db_put_uint(&c, run);			parameters in order
+ *	...
+ *	rc = db_call_run(&c, e);		or step, get..., step
+ *
+ * What is put must stay until the call has run.  Errors on the way are kept
+ * and come out of run or step.  A statement can be in one call at a time.
+ */
+#ifndef STORE_DB_H
+#define STORE_DB_H
+
+#include "common/base.h"
+#include "common/err.h"
+#include "supervisor/store/sql.h"
+
+#define DB_FILE "mcp-sandboxd.db"
+#define DB_BUSY_MS 3000 /* how long another program may hold a lock */
+
+struct db;
+enum db_role {
+	DB_WRITER,
+	DB_READER
+};
+
+/*
+ * db_open - open dir/mcp-sandboxd.db; the writer creates it
+ *
+ * Sets everything but the journal mode, so that a file that turns out not to
+ * be ours is left as it is; db_use_wal follows when it is.
+ */
+int db_open(const char *dir, enum db_role role, struct db **out,
+    struct err *e) MUSTCHECK;
+void db_close(struct db *db); /* NULL is fine */
+int db_use_wal(struct db *db, struct err *e) MUSTCHECK;
+const char *db_dir(const struct db *db);
+
+/* db_prepare - compile one statement; calls do it by themselves */
+int db_prepare(struct db *db, enum db_query q, struct err *e) MUSTCHECK;
+/* db_exec - a statement without parameters; rows are passed over */
+int db_exec(struct db *db, enum db_query q, struct err *e) MUSTCHECK;
+/* db_exec_text - several statements, for migrations */
+int db_exec_text(struct db *db, const char *sql, struct err *e) MUSTCHECK;
+/* db_exec_int - a statement's first column of its first row; ERR_NOTFOUND */
+int db_exec_int(
+    struct db *db, enum db_query q, int64_t *out, struct err *e) MUSTCHECK;
+
+/*
+ * db_is_doomed - an error since db_begin that concerns the transaction, not
+ * one statement of it (disk full, input/output, ...): roll it all back
+ */
+bool db_is_doomed(const struct db *db);
+int db_begin(struct db *db, struct err *e) MUSTCHECK; /* to write */
+void db_rollback(struct db *db); /* as far as there is a transaction */
+
+enum db_wal {
+	DB_WAL_REUSE,
+	DB_WAL_TRUNCATE
+};
+/* db_checkpoint - copy the WAL into the file, then let it be written from its
+ * beginning again, or truncate it; ERR_CONFLICT when a reader is in the way
+ * just now */
+int db_checkpoint(struct db *db, enum db_wal wal, struct err *e) MUSTCHECK;
+uint64_t db_wal_bytes(const struct db *db); /* as of the last commit */
+
+struct db_call {
+	struct db *db;
+	enum db_query q;
+	int rc; /* of sqlite3, the first that was not OK */
+	int at; /* next parameter or column */
+};
+void db_call_init(struct db_call *c, struct db *db, enum db_query q);
+void db_put_int(struct db_call *c, int64_t v);
+void db_put_uint(struct db_call *c, uint64_t v);    /* 64 bits, kept by sign */
+void db_put_text(struct db_call *c, const char *s); /* NULL: "" */
+void db_put_blob(struct db_call *c, const void *p, size_t n); /* or NULL */
+int db_call_run(struct db_call *c, struct err *e) MUSTCHECK;
+/* db_call_run_one - like run, ERR_NOTFOUND when no row was changed; the text
+ * is then the caller's to put */
+int db_call_run_one(struct db_call *c, struct err *e) MUSTCHECK;
+/* db_call_step - 1: a row, get its columns in order; 0: no more */
+int db_call_step(struct db_call *c, struct err *e) MUSTCHECK;
+void db_call_end(struct db_call *c); /* before step said 0 or an error */
+int64_t db_get_int(struct db_call *c);
+uint64_t db_get_uint(struct db_call *c);
+uint32_t db_get_u32(struct db_call *c);
+char *db_get_text(struct db_call *c); /* a copy, never NULL */
+/* db_get_blob - a copy, NULL for SQL's NULL only */
+uint8_t *db_get_blob(struct db_call *c, size_t *n);
+/* db_get_bytes - a blob of exactly n bytes; zeroes when it is not */
+void db_get_bytes(struct db_call *c, void *to, size_t n);
+/* db_changes - rows that the last call changed */
+int64_t db_changes(const struct db *db);
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * done.h - finished ops on their way to the loop
+ *
+ * Any thread pushes; the loop's thread delivers in the order of pushing, then
+ * releases.  An op's deliver may call done_free.
+ */
+#ifndef STORE_DONE_H
+#define STORE_DONE_H
+
+#include "supervisor/store/op.h"
+
+struct event_base;
+struct done;
+
+int done_new(
+    struct event_base *base, struct done **out, struct err *e) MUSTCHECK;
+/* done_free - releases what was not delivered; nobody pushes any more */
+void done_free(struct done *d);
+/* done_push - a list linked by next; NULL is fine */
+void done_push(struct done *d, struct op *list);
+
+#endif

@@ -1,0 +1,116 @@
+#include "supervisor/store/migrate.h"
+
+#include <stdio.h>
+
+#include "common/xmalloc.h"
+#include "supervisor/store/db.h"
+
+#define APPLICATION_ID 1296257107 /* "MCPS", see 0001_initial.sql */
+
+/* The files are numbered 1, 2, ...; *count is the last number. */
+static int
+files_count(const struct embed_file *files, int64_t *count, struct err *e)
+{
+	int64_t n = 0;
+
+	for (; files[n].name != NULL; n++) {
+		char *end;
+		long number = strtol(files[n].name, &end, 10);
+
+		if (number != n + 1 || *end != '_')
+			return err_set(e, ERR_STATE,
+			    "migration %s: want number %04lld", files[n].name,
+			    (long long)n + 1);
+	}
+	*count = n;
+	return 0;
+}
+
+int
+migrate_check(struct db *db, const struct embed_file *files, struct err *e)
+{
+	int64_t known, version, application, tables;
+
+	if (files_count(files, &known, e) != 0 ||
+	    db_exec_int(db, DB_GET_VERSION, &version, e) != 0 ||
+	    db_exec_int(db, DB_GET_APPLICATION, &application, e) != 0 ||
+	    db_exec_int(db, DB_GET_TABLES, &tables, e) != 0)
+		return e->code;
+	if (application != APPLICATION_ID && (version != 0 || tables != 0))
+		return err_set(e, ERR_STATE,
+		    "%s/" DB_FILE " is the database of another program: move "
+		    "it away",
+		    db_dir(db));
+	if (version > known)
+		return err_set(e, ERR_STATE,
+		    "%s/" DB_FILE " was made by a newer mcp-sandboxd (schema "
+		    "%lld, this one knows %lld): start that one, or put a "
+		    "backup in its place",
+		    db_dir(db), (long long)version, (long long)known);
+	return 0;
+}
+
+/* A migration may rebuild tables, so what refers to what is checked late. */
+static int
+check_result(struct db *db, struct err *e)
+{
+	AUTO(auto_free) char *text = NULL;
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_CHECK_FOREIGN_KEYS);
+	rc = db_call_step(&c, e);
+	if (rc != 1)
+		return rc;
+	text = db_get_text(&c);
+	db_call_end(&c);
+	return err_set(
+	    e, ERR_DB, "rows of %s refer to rows that are gone", text);
+}
+
+static int
+migrate_one(
+    struct db *db, const struct embed_file *file, int64_t number, struct err *e)
+{
+	char version[64];
+	int rc;
+
+	(void)snprintf(version, sizeof(version), "PRAGMA user_version = %lld",
+	    (long long)number);
+	rc = db_begin(db, e);
+	if (rc == 0)
+		rc = db_exec_text(db, file->data, e);
+	if (rc == 0)
+		rc = check_result(db, e);
+	if (rc == 0)
+		rc = db_exec_text(db, version, e);
+	if (rc == 0)
+		rc = db_exec(db, DB_COMMIT, e);
+	if (rc != 0) {
+		db_rollback(db);
+		return err_wrap(e, "migration %s", file->name);
+	}
+	return 0;
+}
+
+int
+migrate_run(struct db *db, const struct embed_file *files, struct err *e)
+{
+	int64_t known, version;
+	int rc = 0;
+
+	if (files_count(files, &known, e) != 0 ||
+	    db_exec_int(db, DB_GET_VERSION, &version, e) != 0)
+		return e->code;
+	if (version >= known)
+		return 0;
+	if (db_exec(db, DB_SET_NO_FOREIGN_KEYS, e) != 0)
+		return e->code;
+	while (rc == 0 && version < known) {
+		rc = migrate_one(db, &files[version], version + 1, e);
+		version++;
+	}
+	if (rc != 0)
+		return rc; /* the connection is closed now, as it is */
+	return db_exec(db, DB_SET_FOREIGN_KEYS, e);
+}

@@ -1,0 +1,39 @@
+/*
+ * op.h - one piece of work for a store thread, and its way back to the loop
+ *
+ * Made on the loop's thread, run on the writer's or reader's, then delivered
+ * and released on the loop's again.  It belongs to one of them at a time.
+ */
+#ifndef STORE_OP_H
+#define STORE_OP_H
+
+#include "common/base.h"
+#include "common/err.h"
+
+struct db;
+
+struct op {
+	struct op *next;
+	/* On the store's thread.  A failure is undone by the caller. */
+	int (*run)(struct db *db, struct op *op, struct err *e);
+	/* On the loop's thread: rc and why say how it went. */
+	void (*deliver)(struct op *op);
+	void (*release)(struct op *op); /* frees all, op too */
+	size_t bytes;                   /* roughly, for the queue's limit */
+	int rc; /* set before it is queued: not run, only delivered */
+	struct err why;
+};
+
+/* op_release_list - without delivering */
+static inline void
+op_release_list(struct op *op)
+{
+	while (op != NULL) {
+		struct op *next = op->next;
+
+		op->release(op);
+		op = next;
+	}
+}
+
+#endif

@@ -1,0 +1,149 @@
+#include "supervisor/store/queue.h"
+
+#include <signal.h>
+#include <time.h>
+
+void
+queue_init(struct queue *q)
+{
+	pthread_condattr_t attr;
+
+	memset(q, 0, sizeof(*q));
+	q->tail = &q->head;
+	(void)pthread_mutex_init(&q->mutex, NULL);
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&q->cond, &attr);
+	(void)pthread_condattr_destroy(&attr);
+}
+
+void
+queue_clear(struct queue *q)
+{
+	op_release_list(q->head);
+	q->head = NULL;
+	(void)pthread_cond_destroy(&q->cond);
+	(void)pthread_mutex_destroy(&q->mutex);
+}
+
+void
+queue_push(struct queue *q, struct op *op)
+{
+	op->next = NULL;
+	(void)pthread_mutex_lock(&q->mutex);
+	*q->tail = op;
+	q->tail = &op->next;
+	q->count++;
+	q->bytes += op->bytes;
+	if (q->count == 1)
+		(void)pthread_cond_signal(&q->cond);
+	(void)pthread_mutex_unlock(&q->mutex);
+}
+
+static void
+deadline_in(uint64_t ms, struct timespec *t)
+{
+	(void)clock_gettime(CLOCK_MONOTONIC, t);
+	t->tv_sec += (time_t)(ms / 1000);
+	t->tv_nsec += (long)(ms % 1000) * 1000000;
+	if (t->tv_nsec >= 1000000000) {
+		t->tv_sec++;
+		t->tv_nsec -= 1000000000;
+	}
+}
+
+/* With the mutex held; returns when there is something or time is over. */
+static void
+wait_for_op(struct queue *q, uint64_t wait_ms)
+{
+	struct timespec until;
+	int rc = 0;
+
+	if (wait_ms == QUEUE_WAIT_FOREVER) {
+		while (q->head == NULL && !q->stopped)
+			(void)pthread_cond_wait(&q->cond, &q->mutex);
+		return;
+	}
+	deadline_in(wait_ms, &until);
+	while (q->head == NULL && !q->stopped && rc == 0)
+		rc = pthread_cond_timedwait(&q->cond, &q->mutex, &until);
+}
+
+static struct op *
+take_locked(struct queue *q, size_t max)
+{
+	struct op *first = q->head, *last = NULL;
+
+	while (q->head != NULL && max-- > 0) {
+		last = q->head;
+		q->head = last->next;
+		q->count--;
+		q->bytes -= last->bytes;
+	}
+	if (last != NULL)
+		last->next = NULL;
+	if (q->head == NULL)
+		q->tail = &q->head;
+	return first;
+}
+
+struct op *
+queue_take(struct queue *q, size_t max, uint64_t wait_ms)
+{
+	struct op *first;
+
+	(void)pthread_mutex_lock(&q->mutex);
+	wait_for_op(q, wait_ms);
+	first = take_locked(q, max);
+	(void)pthread_mutex_unlock(&q->mutex);
+	return first;
+}
+
+void
+queue_stop(struct queue *q)
+{
+	(void)pthread_mutex_lock(&q->mutex);
+	q->stopped = true;
+	(void)pthread_cond_signal(&q->cond);
+	(void)pthread_mutex_unlock(&q->mutex);
+}
+
+bool
+queue_is_stopped(struct queue *q)
+{
+	bool stopped;
+
+	(void)pthread_mutex_lock(&q->mutex);
+	stopped = q->stopped;
+	(void)pthread_mutex_unlock(&q->mutex);
+	return stopped;
+}
+
+uint64_t
+queue_count(struct queue *q, uint64_t *bytes)
+{
+	uint64_t count;
+
+	(void)pthread_mutex_lock(&q->mutex);
+	count = q->count;
+	if (bytes != NULL)
+		*bytes = q->bytes;
+	(void)pthread_mutex_unlock(&q->mutex);
+	return count;
+}
+
+int
+queue_thread(pthread_t *out, void *(*main)(void *), void *arg, struct err *e)
+{
+	sigset_t all, old;
+	int rc;
+
+	/* Signals are the loop's business. */
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(out, NULL, main, arg);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc != 0)
+		return err_set(e, ERR_SYS, "start a thread: %s", strerror(rc));
+	return 0;
+}

@@ -1,0 +1,36 @@
+/* queue.h - ops on their way to a thread: pushed by one, taken by another. */
+#ifndef STORE_QUEUE_H
+#define STORE_QUEUE_H
+
+#include <pthread.h>
+
+#include "supervisor/store/op.h"
+
+#define QUEUE_WAIT_FOREVER UINT64_MAX
+
+struct queue {
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	struct op *head;
+	struct op **tail;
+	uint64_t count;
+	uint64_t bytes;
+	bool stopped;
+};
+
+void queue_init(struct queue *q);
+void queue_clear(struct queue *q); /* releases what is in it */
+void queue_push(struct queue *q, struct op *op);
+/* queue_take - up to max ops in order, linked by next; waits for the first
+ * wait_ms at most.  NULL: time is over, or queue_stop was called and all is
+ * taken; then queue_is_stopped. */
+struct op *queue_take(struct queue *q, size_t max, uint64_t wait_ms);
+void queue_stop(struct queue *q);
+bool queue_is_stopped(struct queue *q);
+uint64_t queue_count(struct queue *q, uint64_t *bytes);
+
+/* queue_thread - start a thread that no signal is delivered to */
+int queue_thread(
+    pthread_t *out, void *(*main)(void *), void *arg, struct err *e) MUSTCHECK;
+
+#endif

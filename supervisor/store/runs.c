@@ -1,0 +1,426 @@
+#include "supervisor/store/store_private.h"
+
+#include "common/js.h"
+#include "common/runspec.h"
+#include "common/xmalloc.h"
+#include "supervisor/store/db.h"
+#include "supervisor/store/writer.h"
+
+#define ARTIFACTS_MAX 5000 /* ARTIFACTS_MAX_EXTRACT_FILES at most */
+#define ENV_MASK "***"
+
+/* Insert. */
+
+/*
+ * The table of commands outlives the run and is not wiped, so a value that
+ * slipped in here would stay.
+ */
+static int
+env_check(const struct store_command *command, struct err *e)
+{
+	AUTO(auto_json) json_t *root = NULL;
+	const char *text = command->env_json, *key;
+	json_t *value;
+
+	if (text == NULL || *text == '\0' || strcmp(text, "{}") == 0)
+		return 0;
+	/* Not the parser's reason, which may quote the text. */
+	if (js_parse(text, strlen(text), RUNSPEC_BYTES_MAX, 2, &root, NULL) !=
+	    0)
+		return err_set(e, ERR_INVAL,
+		    "command %u: env_json is no flat JSON object",
+		    command->index);
+	if (!json_is_object(root))
+		return err_set(e, ERR_INVAL,
+		    "command %u: env_json is no object", command->index);
+	json_object_foreach(root, key, value)
+	{
+		if (!json_is_string(value) ||
+		    strcmp(json_string_value(value), ENV_MASK) != 0)
+			return err_set(e, ERR_INVAL,
+			    "command %u: env_json has the value of a "
+			    "variable: want \"" ENV_MASK "\"",
+			    command->index);
+	}
+	return 0;
+}
+
+static int
+command_insert(
+    struct db *db, uint64_t run, const struct store_command *k, struct err *e)
+{
+	struct db_call c;
+
+	if (env_check(k, e) != 0)
+		return e->code;
+	db_call_init(&c, db, DB_COMMAND_INSERT);
+	db_put_uint(&c, run);
+	db_put_uint(&c, k->index);
+	db_put_text(&c, k->shell);
+	db_put_text(&c, k->argv_json);
+	db_put_text(&c, k->cwd);
+	db_put_text(&c, k->env_json);
+	db_put_text(&c, k->status);
+	db_put_text(&c, k->end_reason);
+	db_put_text(&c, k->error);
+	db_put_int(&c, k->exit_code);
+	db_put_int(&c, k->signal);
+	db_put_uint(&c, k->timeout_ms);
+	db_put_int(&c, k->allow_failure);
+	db_put_int(&c, k->started_ms);
+	db_put_int(&c, k->ended_ms);
+	db_put_uint(&c, k->stdout_bytes);
+	db_put_uint(&c, k->stderr_bytes);
+	return db_call_run(&c, e);
+}
+
+static int
+insert_check(const struct store_run *r, struct err *e)
+{
+	if (!id_is_good(r->id))
+		return err_set(e, ERR_INVAL, "run without a number");
+	if (strcmp(r->state, "queued") != 0 && strcmp(r->state, "running") != 0)
+		return err_set(e, ERR_INVAL,
+		    "a run begins queued or running, not %s", r->state);
+	if (r->spec_len > RUNSPEC_BYTES_MAX ||
+	    r->ncommands > RUNSPEC_COMMANDS_MAX)
+		return err_set(e, ERR_LIMIT,
+		    "a run of %zu bytes and %u commands is too large",
+		    r->spec_len, r->ncommands);
+	return 0;
+}
+
+static int
+insert_row(struct db *db, const struct store_run *r, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, DB_RUN_INSERT);
+	db_put_uint(&c, r->id);
+	db_put_blob(&c, r->uuid.b, sizeof(r->uuid.b));
+	db_put_uint(&c, r->tenant);
+	db_put_uint(&c, r->sandbox);
+	db_put_text(&c, r->identifier);
+	db_put_text(&c, r->sandbox_name);
+	db_put_text(&c, r->container_id);
+	db_put_text(&c, r->tool);
+	db_put_text(&c, r->state);
+	db_put_text(&c, r->end_reason);
+	db_put_text(&c, r->error);
+	db_put_text(&c, r->artifacts_error);
+	db_put_int(&c, r->created_ms);
+	db_put_int(&c, r->started_ms);
+	db_put_int(&c, r->ended_ms);
+	db_put_uint(&c, r->spool_bytes);
+	db_put_uint(&c, r->stdout_max);
+	db_put_uint(&c, r->stderr_max);
+	db_put_blob(&c, NULL, 0); /* log: at the end */
+	return db_call_run(&c, e);
+}
+
+static int
+spec_insert(struct db *db, const struct store_run *r, struct err *e)
+{
+	struct db_call c;
+
+	if (r->spec == NULL)
+		return 0;
+	db_call_init(&c, db, DB_SPEC_INSERT);
+	db_put_uint(&c, r->id);
+	db_put_blob(&c, r->spec, r->spec_len);
+	return db_call_run(&c, e);
+}
+
+static int
+insert_run(struct db *db, struct op *op, struct err *e)
+{
+	const struct store_run *r = &((struct run_op *)op)->row;
+
+	if (insert_check(r, e) != 0 || insert_row(db, r, e) != 0 ||
+	    spec_insert(db, r, e) != 0)
+		return e->code;
+	for (uint32_t i = 0; i < r->ncommands; i++)
+		if (command_insert(db, r->id, &r->commands[i], e) != 0)
+			return e->code;
+	return 0;
+}
+
+/* An update that must have met an unfinished run: say why it did not. */
+static int
+explain_run(struct db *db, uint64_t run, struct err *e)
+{
+	AUTO(auto_free) char *state = NULL;
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_RUN_STATE);
+	db_put_uint(&c, run);
+	rc = db_call_step(&c, e);
+	if (rc < 0)
+		return rc;
+	if (rc == 1) {
+		state = db_get_text(&c);
+		db_call_end(&c);
+	}
+	/* Unfinished but not met: another tenant's, which is the same. */
+	if (state == NULL || strcmp(state, "queued") == 0 ||
+	    strcmp(state, "running") == 0)
+		return err_set(e, ERR_NOTFOUND, "run number %llu is not known",
+		    (unsigned long long)run);
+	return err_set(e, ERR_STATE, "run number %llu has ended already (%s)",
+	    (unsigned long long)run, state);
+}
+
+/* Started. */
+
+struct started_op {
+	struct write_op w;
+	uint64_t run;
+	int64_t started_ms;
+	char *container_id;
+};
+
+static int
+started_run(struct db *db, struct op *op, struct err *e)
+{
+	const struct started_op *s = (struct started_op *)op;
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_RUN_STARTED);
+	db_put_uint(&c, s->run);
+	db_put_int(&c, s->started_ms);
+	db_put_text(&c, s->container_id);
+	rc = db_call_run_one(&c, e);
+	return rc == ERR_NOTFOUND ? explain_run(db, s->run, e) : rc;
+}
+
+static void
+started_release(struct op *op)
+{
+	free(((struct started_op *)op)->container_id);
+	free(op);
+}
+
+/* End. */
+
+static int
+end_check(const struct store_run *r, struct err *e)
+{
+	if (strcmp(r->state, "completed") != 0 &&
+	    strcmp(r->state, "failed") != 0 &&
+	    strcmp(r->state, "canceled") != 0)
+		return err_set(
+		    e, ERR_INVAL, "a run cannot end as %s", r->state);
+	if (r->log_len > STORE_INLINE_MAX || r->nartifacts > ARTIFACTS_MAX)
+		return err_set(e, ERR_LIMIT,
+		    "a run's end with %zu bytes of log and %u artifacts is "
+		    "too large",
+		    r->log_len, r->nartifacts);
+	return 0;
+}
+
+static int
+end_row(struct db *db, const struct store_run *r, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_RUN_END);
+	db_put_uint(&c, r->id);
+	db_put_uint(&c, r->tenant);
+	db_put_text(&c, r->container_id);
+	db_put_text(&c, r->state);
+	db_put_text(&c, r->end_reason);
+	db_put_text(&c, r->error);
+	db_put_text(&c, r->artifacts_error);
+	db_put_int(&c, r->started_ms);
+	db_put_int(&c, r->ended_ms);
+	db_put_uint(&c, r->spool_bytes);
+	db_put_blob(&c, r->log, r->log_len);
+	rc = db_call_run_one(&c, e);
+	if (rc != 0)
+		return rc == ERR_NOTFOUND ? explain_run(db, r->id, e) : rc;
+	db_call_init(&c, db, DB_SPEC_DELETE);
+	db_put_uint(&c, r->id);
+	return db_call_run(&c, e);
+}
+
+static int
+end_command(
+    struct db *db, uint64_t run, const struct store_command *k, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_COMMAND_END);
+	db_put_uint(&c, run);
+	db_put_uint(&c, k->index);
+	db_put_text(&c, k->status);
+	db_put_text(&c, k->end_reason);
+	db_put_text(&c, k->error);
+	db_put_int(&c, k->exit_code);
+	db_put_int(&c, k->signal);
+	db_put_int(&c, k->started_ms);
+	db_put_int(&c, k->ended_ms);
+	db_put_uint(&c, k->stdout_bytes);
+	db_put_uint(&c, k->stderr_bytes);
+	rc = db_call_run_one(&c, e);
+	if (rc == ERR_NOTFOUND)
+		return err_set(e, ERR_NOTFOUND,
+		    "run number %llu has no command %u",
+		    (unsigned long long)run, k->index);
+	return rc;
+}
+
+static int
+end_artifact(struct db *db, const struct store_run *r,
+    const struct store_artifact *a, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_ARTIFACT_INSERT);
+	db_put_uint(&c, r->id);
+	db_put_text(&c, a->path);
+	db_put_uint(&c, a->size);
+	db_put_uint(&c, a->mode);
+	db_put_int(&c, a->mtime_ns);
+	db_put_blob(&c, a->sha256, sizeof(a->sha256));
+	rc = db_call_run(&c, e);
+	if (rc != 0)
+		return rc;
+	db_call_init(&c, db, DB_BLOB_REF);
+	db_put_uint(&c, r->tenant);
+	db_put_blob(&c, a->sha256, sizeof(a->sha256));
+	db_put_uint(&c, a->size);
+	return db_call_run(&c, e);
+}
+
+static int
+end_tally(struct db *db, const struct store_run *r, struct err *e)
+{
+	static const char *const states[] = {"completed", "failed", "canceled"};
+	static const char *const statuses[] = {
+	    "completed", "failed", "timed_out"};
+	struct db_call c;
+
+	db_call_init(&c, db, DB_TALLY);
+	db_put_uint(&c, r->tenant);
+	for (size_t i = 0; i < ARRAY_LEN(states); i++)
+		db_put_int(&c, strcmp(r->state, states[i]) == 0);
+	for (size_t i = 0; i < ARRAY_LEN(statuses); i++) {
+		int64_t n = 0;
+
+		for (uint32_t k = 0; k < r->ncommands; k++)
+			n += strcmp(r->commands[k].status, statuses[i]) == 0;
+		db_put_int(&c, n);
+	}
+	return db_call_run(&c, e);
+}
+
+static int
+end_run(struct db *db, struct op *op, struct err *e)
+{
+	const struct store_run *r = &((struct run_op *)op)->row;
+
+	if (end_check(r, e) != 0 || end_row(db, r, e) != 0)
+		return e->code;
+	for (uint32_t i = 0; i < r->ncommands; i++)
+		if (end_command(db, r->id, &r->commands[i], e) != 0)
+			return e->code;
+	for (uint32_t i = 0; i < r->nartifacts; i++)
+		if (end_artifact(db, r, &r->artifacts[i], e) != 0)
+			return e->code;
+	return end_tally(db, r, e);
+}
+
+static void
+end_deliver(struct op *op)
+{
+	struct run_op *r = (struct run_op *)op;
+
+	LIST_REMOVE(r, ending); /* before the callback, which may close */
+	write_deliver(op);
+}
+
+/* Submitting. */
+
+static void
+run_op_release(struct op *op)
+{
+	store_run_clear(&((struct run_op *)op)->row);
+	free(op);
+}
+
+static size_t
+run_bytes(const struct store_run *r)
+{
+	size_t n = sizeof(struct run_op) + r->spec_len + r->log_len +
+	    r->nartifacts * (sizeof(*r->artifacts) + 64);
+
+	for (uint32_t i = 0; i < r->ncommands; i++)
+		n += sizeof(*r->commands) + strlen(r->commands[i].shell) +
+		    strlen(r->commands[i].argv_json) +
+		    strlen(r->commands[i].env_json) + 128;
+	return n;
+}
+
+static struct run_op *
+run_op_new(
+    struct store *s, const struct store_run *row, store_done_cb done, void *arg)
+{
+	struct run_op *op = xcalloc(1, sizeof(*op));
+
+	op->w.op.deliver = write_deliver;
+	op->w.op.release = run_op_release;
+	op->w.done = done;
+	op->w.arg = arg;
+	op->store = s;
+	store_run_copy(&op->row, row);
+	op->w.op.bytes = run_bytes(&op->row);
+	return op;
+}
+
+void
+store_run_insert(
+    struct store *s, const struct store_run *row, store_done_cb done, void *arg)
+{
+	struct run_op *op;
+
+	if (store_refuse(s, done, arg))
+		return;
+	op = run_op_new(s, row, done, arg);
+	op->w.op.run = insert_run;
+	writer_submit(s->writer, &op->w.op);
+}
+
+void
+store_run_started(struct store *s, uint64_t run, int64_t started_ms,
+    const char *container_id, store_done_cb done, void *arg)
+{
+	struct started_op *op = xcalloc(1, sizeof(*op));
+
+	op->w.op.run = started_run;
+	op->w.op.deliver = write_deliver;
+	op->w.op.release = started_release;
+	op->w.op.bytes = sizeof(*op);
+	op->w.done = done;
+	op->w.arg = arg;
+	op->run = run;
+	op->started_ms = started_ms;
+	op->container_id = xstrdup(container_id);
+	writer_submit(s->writer, &op->w.op);
+}
+
+void
+store_run_end(
+    struct store *s, const struct store_run *row, store_done_cb done, void *arg)
+{
+	struct run_op *op = run_op_new(s, row, done, arg);
+
+	op->w.op.run = end_run;
+	op->w.op.deliver = end_deliver;
+	LIST_INSERT_HEAD(&s->ending, op, ending);
+	writer_submit(s->writer, &op->w.op);
+}

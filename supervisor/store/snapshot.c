@@ -1,0 +1,131 @@
+#include "supervisor/store/store_private.h"
+
+#include "common/xmalloc.h"
+#include "supervisor/store/db.h"
+
+/* Both work before the loop runs, on the caller's thread and a connection of
+ * their own: the threads have theirs. */
+
+static int
+next_number(struct db *db, const char *table, uint64_t *out, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_NEXT_NUMBER);
+	db_put_text(&c, table);
+	rc = db_call_step(&c, e);
+	if (rc < 0)
+		return rc;
+	*out = 1;
+	if (rc == 1) {
+		*out = db_get_uint(&c);
+		db_call_end(&c);
+	}
+	return 0;
+}
+
+static int
+read_sandboxes(struct db *db, struct store_snapshot *s, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_SANDBOX_LIVE);
+	while ((rc = db_call_step(&c, e)) == 1) {
+		s->sandboxes = array_grow(
+		    s->sandboxes, s->nsandboxes, sizeof(*s->sandboxes));
+		sandbox_get(&c, &s->sandboxes[s->nsandboxes++]);
+	}
+	return rc;
+}
+
+static int
+read_runs(struct db *db, struct store_snapshot *s, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_RUN_UNFINISHED);
+	while ((rc = db_call_step(&c, e)) == 1) {
+		s->runs = array_grow(s->runs, s->nruns, sizeof(*s->runs));
+		if (run_read(db, &c, &s->runs[s->nruns], e) != 0) {
+			db_call_end(&c);
+			return e->code;
+		}
+		s->nruns++;
+	}
+	return rc;
+}
+
+static int
+snapshot_read(struct db *db, struct store_snapshot *s, struct err *e)
+{
+	int rc;
+
+	if (db_exec(db, DB_BEGIN_READ, e) != 0 ||
+	    next_number(db, "sandbox", &s->next_sandbox, e) != 0 ||
+	    next_number(db, "run", &s->next_run, e) != 0 ||
+	    next_number(db, "event", &s->next_event, e) != 0)
+		return e->code;
+	rc = read_sandboxes(db, s, e);
+	return rc != 0 ? rc : read_runs(db, s, e);
+}
+
+int
+store_snapshot(struct store *s, struct store_snapshot *out, struct err *e)
+{
+	struct store_snapshot snapshot = {0};
+	struct err why = {0};
+	struct db *db;
+	int rc = db_open(s->dir, DB_READER, &db, &why);
+
+	if (rc == 0) {
+		rc = snapshot_read(db, &snapshot, &why);
+		db_close(db);
+	}
+	if (rc != 0) {
+		store_snapshot_clear(&snapshot);
+		return err_set(e, rc, "%s", why.msg);
+	}
+	*out = snapshot;
+	return 0;
+}
+
+static int
+counts_read(struct db *db, struct store_counts *n, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_TALLY_TOTAL);
+	rc = db_call_step(&c, e);
+	if (rc != 1)
+		return rc;
+	n->runs_completed = db_get_uint(&c);
+	n->runs_failed = db_get_uint(&c);
+	n->runs_canceled = db_get_uint(&c);
+	n->commands_completed = db_get_uint(&c);
+	n->commands_failed = db_get_uint(&c);
+	n->commands_timed_out = db_get_uint(&c);
+	db_call_end(&c);
+	return 0;
+}
+
+int
+store_counts(struct store *s, struct store_counts *out, struct err *e)
+{
+	struct store_counts counts = {0};
+	struct err why = {0};
+	struct db *db;
+	int rc = db_open(s->dir, DB_READER, &db, &why);
+
+	if (rc == 0) {
+		rc = counts_read(db, &counts, &why);
+		db_close(db);
+	}
+	if (rc != 0)
+		return err_set(e, rc, "%s", why.msg);
+	*out = counts;
+	return 0;
+}

@@ -1,0 +1,157 @@
+#include "supervisor/store/sql.h"
+
+#define UNFINISHED "state IN ('queued', 'running')"
+
+#define SANDBOX_COLUMNS                                                        \
+	"id, uuid, tenant, identifier, generation, name, container_id,"        \
+	" image, state, origin, memory_bytes, nano_cpus, pids, ttl_s,"         \
+	" created_ms, expires_ms, ended_ms"
+
+#define RUN_COLUMNS                                                            \
+	"id, uuid, tenant, sandbox, identifier, sandbox_name, container_id,"   \
+	" tool, state, end_reason, error, artifacts_error, created_ms,"        \
+	" started_ms, ended_ms, spool_bytes, stdout_max, stderr_max, log"
+
+#define COMMAND_COLUMNS                                                        \
+	"idx, shell, argv, cwd, env, status, end_reason, error, exit_code,"    \
+	" signal, timeout_ms, allow_failure, started_ms, ended_ms,"            \
+	" stdout_bytes, stderr_bytes"
+
+/* A plus before a column keeps the planner from an index of it. */
+const char *const db_sql[DB_NQUERY] = {
+    [DB_SET_SYNCHRONOUS] = "PRAGMA synchronous = FULL",
+    [DB_SET_FOREIGN_KEYS] = "PRAGMA foreign_keys = ON",
+    [DB_SET_NO_FOREIGN_KEYS] = "PRAGMA foreign_keys = OFF",
+    [DB_SET_NO_MMAP] = "PRAGMA mmap_size = 0",
+    /* Else a savepoint's journal could carry a spec into a temporary file. */
+    [DB_SET_TEMP_MEMORY] = "PRAGMA temp_store = MEMORY",
+    [DB_SET_SECURE_DELETE] = "PRAGMA secure_delete = ON",
+    [DB_SET_QUERY_ONLY] = "PRAGMA query_only = ON",
+    [DB_SET_WAL] = "PRAGMA journal_mode = WAL",
+
+    [DB_GET_VERSION] = "PRAGMA user_version",
+    [DB_GET_APPLICATION] = "PRAGMA application_id",
+    [DB_GET_TABLES] = "SELECT count(*) FROM sqlite_schema",
+    [DB_CHECK_FOREIGN_KEYS] = "PRAGMA foreign_key_check",
+
+    [DB_BEGIN] = "BEGIN IMMEDIATE",
+    [DB_BEGIN_READ] = "BEGIN",
+    [DB_COMMIT] = "COMMIT",
+    [DB_ROLLBACK] = "ROLLBACK",
+    [DB_SAVEPOINT] = "SAVEPOINT op",
+    [DB_RELEASE] = "RELEASE op",
+    [DB_ROLLBACK_TO] = "ROLLBACK TO op",
+
+    /* Not REPLACE, which would delete the row that runs refer to. */
+    [DB_SANDBOX_PUT] =
+	"INSERT INTO sandbox (" SANDBOX_COLUMNS ")"
+	" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+	" ?14, ?15, ?16, ?17)"
+	" ON CONFLICT (id) DO UPDATE SET uuid = excluded.uuid,"
+	" tenant = excluded.tenant, identifier = excluded.identifier,"
+	" generation = excluded.generation, name = excluded.name,"
+	" container_id = excluded.container_id, image = excluded.image,"
+	" state = excluded.state, origin = excluded.origin,"
+	" memory_bytes = excluded.memory_bytes,"
+	" nano_cpus = excluded.nano_cpus, pids = excluded.pids,"
+	" ttl_s = excluded.ttl_s, created_ms = excluded.created_ms,"
+	" expires_ms = excluded.expires_ms, ended_ms = excluded.ended_ms",
+    [DB_SANDBOX_LIVE] = "SELECT " SANDBOX_COLUMNS " FROM sandbox"
+			" WHERE state IN ('creating', 'ready', 'removing')"
+			" ORDER BY id",
+
+    [DB_RUN_INSERT] =
+	"INSERT INTO run (" RUN_COLUMNS ")"
+	" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+	" ?14, ?15, ?16, ?17, ?18, ?19)",
+    [DB_RUN_STARTED] = "UPDATE run SET state = 'running', started_ms = ?2,"
+		       " container_id = ?3"
+		       " WHERE id = ?1 AND " UNFINISHED,
+    [DB_RUN_END] = "UPDATE run SET container_id = ?3, state = ?4,"
+		   " end_reason = ?5, error = ?6, artifacts_error = ?7,"
+		   " started_ms = ?8, ended_ms = ?9, spool_bytes = ?10,"
+		   " log = ?11"
+		   " WHERE id = ?1 AND tenant = ?2 AND " UNFINISHED,
+    [DB_RUN_STATE] = "SELECT state FROM run WHERE id = ?1",
+    [DB_RUN_GET] = "SELECT " RUN_COLUMNS ", (SELECT data FROM spec"
+		   " WHERE spec.run = run.id) FROM run"
+		   " WHERE uuid = ?1 AND +tenant = ?2",
+    [DB_RUN_UNFINISHED] = "SELECT " RUN_COLUMNS ", (SELECT data FROM spec"
+			  " WHERE spec.run = run.id) FROM run"
+			  " WHERE " UNFINISHED " ORDER BY id",
+    [DB_SPEC_INSERT] = "INSERT INTO spec (run, data) VALUES (?1, ?2)",
+    [DB_SPEC_DELETE] = "DELETE FROM spec WHERE run = ?1",
+    [DB_COMMAND_INSERT] =
+	"INSERT INTO command (run, " COMMAND_COLUMNS ")"
+	" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+	" ?14, ?15, ?16, ?17)",
+    [DB_COMMAND_END] = "UPDATE command SET status = ?3, end_reason = ?4,"
+		       " error = ?5, exit_code = ?6, signal = ?7,"
+		       " started_ms = ?8, ended_ms = ?9,"
+		       " stdout_bytes = ?10, stderr_bytes = ?11"
+		       " WHERE run = ?1 AND idx = ?2",
+    [DB_COMMANDS_GET] = "SELECT " COMMAND_COLUMNS " FROM command"
+			" WHERE run = ?1 ORDER BY idx",
+    [DB_TALLY] = "UPDATE tenant SET runs_kept = runs_kept + 1,"
+		 " runs_completed = runs_completed + ?2,"
+		 " runs_failed = runs_failed + ?3,"
+		 " runs_canceled = runs_canceled + ?4,"
+		 " commands_completed = commands_completed + ?5,"
+		 " commands_failed = commands_failed + ?6,"
+		 " commands_timed_out = commands_timed_out + ?7"
+		 " WHERE id = ?1",
+    [DB_TALLY_TOTAL] = "SELECT sum(runs_completed), sum(runs_failed),"
+		       " sum(runs_canceled), sum(commands_completed),"
+		       " sum(commands_failed), sum(commands_timed_out)"
+		       " FROM tenant",
+    [DB_NEXT_NUMBER] = "SELECT seq + 1 FROM sqlite_sequence WHERE name = ?1",
+
+    [DB_ARTIFACT_INSERT] = "INSERT INTO artifact (run, path, tenant,"
+			   " identifier, size, mode, mtime_ns, sha256)"
+			   " SELECT ?1, ?2, tenant, identifier, ?3, ?4, ?5, ?6"
+			   " FROM run WHERE id = ?1",
+    [DB_ARTIFACTS_GET] = "SELECT path, size, mode, mtime_ns, sha256"
+			 " FROM artifact WHERE run = ?1 ORDER BY path",
+    [DB_ARTIFACT_GET] = "SELECT a.path, a.size, a.mode, a.mtime_ns, a.sha256"
+			" FROM run r JOIN artifact a ON a.run = r.id"
+			" WHERE r.uuid = ?1 AND +r.tenant = ?2"
+			" AND r.identifier = ?3 AND a.path = ?4",
+    [DB_ARTIFACT_LATEST] = "SELECT path, size, mode, mtime_ns, sha256"
+			   " FROM artifact WHERE tenant = ?1"
+			   " AND identifier = ?2 AND path = ?3"
+			   " ORDER BY run DESC LIMIT 1",
+    [DB_BLOB_REF] = "INSERT INTO blob (tenant, sha256, size, refs)"
+		    " VALUES (?1, ?2, ?3, 1)"
+		    " ON CONFLICT DO UPDATE SET refs = refs + 1",
+
+    [DB_EVENT_INSERT] = "INSERT INTO event (tenant, at_ms, kind, subject,"
+			" data) VALUES (?1, ?2, ?3, ?4, ?5)",
+    [DB_EVENT_COUNT] = "UPDATE tenant SET events_kept = events_kept + 1"
+		       " WHERE id = ?1",
+
+    [DB_TRIM_KEPT] = "SELECT runs_kept, events_kept FROM tenant"
+		     " WHERE id = ?1",
+    [DB_TRIM_RUNS] = "SELECT id, uuid FROM run WHERE tenant = ?1"
+		     " AND NOT " UNFINISHED " ORDER BY created_ms, id LIMIT ?2",
+    [DB_TRIM_RUN_DELETE] = "DELETE FROM run WHERE id = ?1",
+    [DB_TRIM_DIGESTS] = "SELECT sha256 FROM artifact WHERE run = ?1",
+    [DB_TRIM_BLOB_UNREF] = "UPDATE blob SET refs = refs - 1"
+			   " WHERE tenant = ?1 AND sha256 = ?2",
+    [DB_TRIM_BLOBS] = "DELETE FROM blob INDEXED BY blob_unused"
+		      " WHERE tenant = ?1 AND refs = 0"
+		      " RETURNING sha256",
+    /* What ended before the oldest run that is left was made can have no run
+     * any more; the last condition is for clocks that went backwards. */
+    [DB_TRIM_SANDBOXES] =
+	"DELETE FROM sandbox WHERE id IN (SELECT s.id FROM sandbox s"
+	" WHERE s.tenant = ?1 AND s.state IN ('removed', 'lost')"
+	" AND s.ended_ms < coalesce((SELECT created_ms FROM run"
+	" WHERE tenant = ?1 ORDER BY created_ms, id LIMIT 1),"
+	" 9223372036854775807)"
+	" AND NOT EXISTS (SELECT 1 FROM run WHERE run.sandbox = s.id)"
+	" ORDER BY s.ended_ms LIMIT 500)",
+    [DB_TRIM_EVENTS] = "DELETE FROM event WHERE id IN (SELECT id FROM event"
+		       " WHERE tenant = ?1 ORDER BY id LIMIT ?2)",
+    [DB_TRIM_COUNT] = "UPDATE tenant SET runs_kept = runs_kept - ?2,"
+		      " events_kept = events_kept - ?3 WHERE id = ?1",
+};

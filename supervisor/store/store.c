@@ -1,0 +1,137 @@
+#include "supervisor/store/store.h"
+
+#include "common/embed.h"
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "supervisor/store/db.h"
+#include "supervisor/store/done.h"
+#include "supervisor/store/lock.h"
+#include "supervisor/store/migrate.h"
+#include "supervisor/store/reader.h"
+#include "supervisor/store/store_private.h"
+#include "supervisor/store/writer.h"
+
+/* Open, and bring up to date, in an order that leaves alien files alone. */
+static int
+open_writer(const char *dir, struct db **out, struct err *e)
+{
+	struct db *db;
+	int rc = db_open(dir, DB_WRITER, &db, e);
+
+	if (rc != 0)
+		return rc;
+	rc = migrate_check(db, embed_sql, e);
+	if (rc == 0)
+		rc = db_use_wal(db, e);
+	if (rc == 0)
+		rc = migrate_run(db, embed_sql, e);
+	if (rc != 0) {
+		db_close(db);
+		return rc;
+	}
+	*out = db;
+	return 0;
+}
+
+static int
+start_threads(struct store *s, struct err *e)
+{
+	struct db *db;
+	int rc = open_writer(s->dir, &db, e);
+
+	if (rc == 0)
+		rc = writer_start(db, s->done, &s->writer, e);
+	if (rc == 0)
+		rc = db_open(s->dir, DB_READER, &db, e);
+	if (rc == 0)
+		rc = reader_start(db, s->done, &s->reader, e);
+	return rc;
+}
+
+int
+store_open(
+    struct event_base *base, const char *dir, struct store **out, struct err *e)
+{
+	struct err why = {0};
+	struct store *s;
+	int rc = fd_mkdir_all(dir, 0700, &why);
+
+	if (rc != 0)
+		return err_set(e, rc, "data directory %s", why.msg);
+	s = xcalloc(1, sizeof(*s));
+	s->dir = xstrdup(dir);
+	LIST_INIT(&s->ending);
+	s->lock_fd = lock_take(dir, &why);
+	rc = s->lock_fd < 0 ? s->lock_fd : done_new(base, &s->done, &why);
+	if (rc == 0)
+		rc = start_threads(s, &why);
+	if (rc != 0) {
+		store_close(s);
+		return err_set(e, rc, "%s", why.msg);
+	}
+	*out = s;
+	return 0;
+}
+
+void
+store_close(struct store *s)
+{
+	if (s == NULL)
+		return;
+	/* The reader first: it must not be in the last checkpoint's way. */
+	if (s->reader != NULL)
+		reader_stop(s->reader);
+	if (s->writer != NULL)
+		writer_stop(s->writer);
+	done_free(s->done);
+	if (s->lock_fd >= 0)
+		(void)close(s->lock_fd);
+	free(s->dir);
+	free(s);
+}
+
+void
+store_stats(const struct store *s, struct store_stats *out)
+{
+	writer_stats(s->writer, out);
+}
+
+/* Writes in general. */
+
+void
+write_deliver(struct op *op)
+{
+	struct write_op *w = (struct write_op *)op;
+	static struct log_limit limit;
+
+	if (w->done != NULL)
+		w->done(op->rc, op->rc == 0 ? NULL : &op->why, w->arg);
+	else if (op->rc != 0)
+		log_warn_limited(&limit, "store: %s", op->why.msg);
+}
+
+void
+write_release(struct op *op)
+{
+	free(op);
+}
+
+bool
+store_refuse(struct store *s, store_done_cb done, void *arg)
+{
+	struct write_op *w;
+
+	if (!writer_is_full(s->writer))
+		return false;
+	/* Through the queue all the same: callbacks come in order. */
+	w = xcalloc(1, sizeof(*w));
+	w->op.deliver = write_deliver;
+	w->op.release = write_release;
+	w->op.rc = err_set(&w->op.why, ERR_LIMIT,
+	    "database: too many writes wait: try again later");
+	w->done = done;
+	w->arg = arg;
+	writer_submit(s->writer, &w->op);
+	return true;
+}

@@ -1,0 +1,72 @@
+/* store_private.h - what the files of the store share about a struct store. */
+#ifndef STORE_STORE_PRIVATE_H
+#define STORE_STORE_PRIVATE_H
+
+#include <sys/queue.h>
+
+#include "common/xmalloc.h"
+#include "supervisor/store/op.h"
+#include "supervisor/store/store.h"
+
+struct db;
+struct db_call;
+struct done;
+struct reader;
+struct writer;
+struct run_op;
+
+struct store {
+	char *dir;
+	int lock_fd;
+	struct done *done;
+	struct writer *writer;
+	struct reader *reader;
+	LIST_HEAD(run_op_list, run_op)
+	ending; /* store_run_end, not yet delivered */
+};
+
+/* The first member of each write's op. */
+struct write_op {
+	struct op op;
+	store_done_cb done; /* may be NULL: a failure is logged */
+	void *arg;
+};
+void write_deliver(struct op *op);
+void write_release(struct op *op); /* of one that owns nothing more */
+
+/* store_refuse - if the queue is full, let done have ERR_LIMIT and return
+ * true; asked before anything is copied */
+bool store_refuse(struct store *s, store_done_cb done, void *arg);
+
+struct run_op {
+	struct write_op w;
+	struct store *store;
+	struct store_run row;
+	LIST_ENTRY(run_op) ending;
+};
+
+/* id_is_good - can be a row's number */
+static inline bool
+id_is_good(uint64_t id)
+{
+	return id > 0 && id <= INT64_MAX;
+}
+
+/* array_grow - room for one more behind n; doubled at the powers of two */
+static inline void *
+array_grow(void *p, size_t n, size_t size)
+{
+	if (n == 0)
+		return xreallocarray(p, 1, size);
+	return (n & (n - 1)) == 0 ? xreallocarray(p, n * 2, size) : p;
+}
+
+/* sandbox_get - a row of SANDBOX_COLUMNS */
+void sandbox_get(struct db_call *c, struct store_sandbox *s);
+/* run_read - a row of RUN_COLUMNS and the spec; with commands and artifacts.
+ * On failure *r is cleared. */
+int run_read(struct db *db, struct db_call *c, struct store_run *r,
+    struct err *e) MUSTCHECK;
+void artifact_get(struct db_call *c, struct store_artifact *a);
+
+#endif

@@ -1,0 +1,230 @@
+#include "supervisor/store/writer.h"
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "supervisor/store/checkpoint.h"
+#include "supervisor/store/db.h"
+#include "supervisor/store/done.h"
+#include "supervisor/store/queue.h"
+
+struct writer {
+	struct queue queue;
+	pthread_t thread;
+	struct db *db;
+	struct done *done;
+	struct checkpoint checkpoint;
+	pthread_mutex_t mutex; /* for stats */
+	struct store_stats stats;
+};
+
+/* A failure that is nobody's: logged by the loop's thread. */
+
+static void
+notice_deliver(struct op *op)
+{
+	static struct log_limit limit;
+
+	log_warn_limited(&limit, "store: %s", op->why.msg);
+}
+
+static void
+notice_release(struct op *op)
+{
+	free(op);
+}
+
+static void
+notice_push(struct writer *w, const struct err *why)
+{
+	struct op *op = xcalloc(1, sizeof(*op));
+
+	op->deliver = notice_deliver;
+	op->release = notice_release;
+	op->why = *why;
+	done_push(w->done, op);
+}
+
+/* A batch. */
+
+/* 0 also when the op failed alone; negative: the batch is lost. */
+static int
+op_run(struct db *db, struct op *op, struct err *e)
+{
+	int rc = db_exec(db, DB_SAVEPOINT, e);
+
+	if (rc != 0)
+		return rc;
+	op->rc = op->run(db, op, &op->why);
+	if (op->rc == 0)
+		return db_exec(db, DB_RELEASE, e);
+	if (db_is_doomed(db)) {
+		*e = op->why;
+		return op->rc;
+	}
+	rc = db_exec(db, DB_ROLLBACK_TO, e);
+	return rc != 0 ? rc : db_exec(db, DB_RELEASE, e);
+}
+
+static int
+batch_run(struct db *db, struct op *list, struct err *e)
+{
+	int rc = db_begin(db, e);
+
+	for (struct op *op = list; op != NULL && rc == 0; op = op->next)
+		if (op->rc == 0)
+			rc = op_run(db, op, e);
+	if (rc == 0)
+		rc = db_exec(db, DB_COMMIT, e);
+	if (rc != 0)
+		db_rollback(db);
+	return rc;
+}
+
+/* What failed by itself keeps its own reason. */
+static void
+batch_fail(struct op *list, int rc, const struct err *why)
+{
+	for (struct op *op = list; op != NULL; op = op->next) {
+		if (op->rc != 0)
+			continue;
+		op->rc = rc;
+		op->why = *why;
+	}
+}
+
+static void
+batch_count(struct writer *w, const struct op *list, int rc)
+{
+	uint64_t good = 0, bad = 0;
+	bool broken = rc != 0;
+
+	for (const struct op *op = list; op != NULL; op = op->next) {
+		good += op->rc == 0;
+		bad += op->rc != 0;
+		broken = broken || op->rc == ERR_DB;
+	}
+	(void)pthread_mutex_lock(&w->mutex);
+	w->stats.writes += good;
+	w->stats.failures += bad;
+	w->stats.commits += rc == 0;
+	if (broken)
+		w->stats.last_error_ms = (uint64_t)clock_wall_ms();
+	(void)pthread_mutex_unlock(&w->mutex);
+}
+
+static void
+writer_batch(struct writer *w, struct op *list)
+{
+	struct err why = {0};
+	int rc = batch_run(w->db, list, &why);
+
+	if (rc != 0)
+		batch_fail(list, rc, &why);
+	batch_count(w, list, rc);
+	checkpoint_on_write(&w->checkpoint, clock_mono_ms());
+	done_push(w->done, list);
+}
+
+static void
+writer_checkpoint(struct writer *w, enum checkpoint_kind kind)
+{
+	struct err why;
+	int rc = db_checkpoint(w->db,
+	    kind == CHECKPOINT_REUSE ? DB_WAL_REUSE : DB_WAL_TRUNCATE, &why);
+
+	if (rc == 0) {
+		checkpoint_on_done(&w->checkpoint, kind);
+		return;
+	}
+	checkpoint_on_failure(&w->checkpoint, clock_mono_ms());
+	if (rc == ERR_CONFLICT)
+		return;
+	(void)err_wrap(&why, "checkpoint");
+	notice_push(w, &why);
+}
+
+static void *
+writer_main(void *arg)
+{
+	struct writer *w = arg;
+	enum checkpoint_kind kind = CHECKPOINT_TRUNCATE;
+	uint64_t wait_ms;
+	struct op *list;
+
+	checkpoint_init(&w->checkpoint, clock_mono_ms());
+	for (;;) {
+		wait_ms = checkpoint_wait_ms(&w->checkpoint,
+		    db_wal_bytes(w->db), clock_mono_ms(), &kind);
+		if (wait_ms == 0) {
+			writer_checkpoint(w, kind);
+			continue;
+		}
+		list = queue_take(&w->queue, WRITER_BATCH_MAX, wait_ms);
+		if (list != NULL)
+			writer_batch(w, list);
+		else if (queue_is_stopped(&w->queue))
+			break;
+	}
+	writer_checkpoint(w, CHECKPOINT_TRUNCATE);
+	return NULL;
+}
+
+/* From the loop's thread. */
+
+int
+writer_start(
+    struct db *db, struct done *done, struct writer **out, struct err *e)
+{
+	struct writer *w = xcalloc(1, sizeof(*w));
+	int rc;
+
+	queue_init(&w->queue);
+	(void)pthread_mutex_init(&w->mutex, NULL);
+	w->db = db;
+	w->done = done;
+	rc = queue_thread(&w->thread, writer_main, w, e);
+	if (rc != 0) {
+		queue_clear(&w->queue);
+		(void)pthread_mutex_destroy(&w->mutex);
+		db_close(w->db);
+		free(w);
+		return rc;
+	}
+	*out = w;
+	return 0;
+}
+
+void
+writer_stop(struct writer *w)
+{
+	queue_stop(&w->queue);
+	(void)pthread_join(w->thread, NULL);
+	db_close(w->db);
+	queue_clear(&w->queue);
+	(void)pthread_mutex_destroy(&w->mutex);
+	free(w);
+}
+
+void
+writer_submit(struct writer *w, struct op *op)
+{
+	queue_push(&w->queue, op);
+}
+
+bool
+writer_is_full(struct writer *w)
+{
+	uint64_t bytes, count = queue_count(&w->queue, &bytes);
+
+	return count >= STORE_QUEUE_MAX || bytes >= STORE_QUEUE_BYTES_MAX;
+}
+
+void
+writer_stats(struct writer *w, struct store_stats *out)
+{
+	(void)pthread_mutex_lock(&w->mutex);
+	*out = w->stats;
+	(void)pthread_mutex_unlock(&w->mutex);
+	out->queue = queue_count(&w->queue, NULL);
+}

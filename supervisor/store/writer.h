@@ -1,0 +1,32 @@
+/*
+ * writer.h - the thread that writes: group commit
+ *
+ * All ops that wait, up to WRITER_BATCH_MAX, make one transaction; one alone
+ * is committed at once.  Each runs in a savepoint: when it fails, it alone is
+ * undone.  What concerns the transaction as a whole (disk full, input/output,
+ * a commit that fails) fails every op of it.  Ops are delivered in the order
+ * of submission, after the commit, and each exactly once.
+ */
+#ifndef STORE_WRITER_H
+#define STORE_WRITER_H
+
+#include "supervisor/store/op.h"
+#include "supervisor/store/store.h"
+
+#define WRITER_BATCH_MAX 1024
+
+struct db;
+struct done;
+struct writer;
+
+/* writer_start - takes db; the done queue must outlive it */
+int writer_start(struct db *db, struct done *done, struct writer **out,
+    struct err *e) MUSTCHECK;
+/* writer_stop - commits what is queued, empties the WAL, frees all */
+void writer_stop(struct writer *w);
+void writer_submit(struct writer *w, struct op *op);
+/* writer_is_full - more waits than a queue should hold */
+bool writer_is_full(struct writer *w);
+void writer_stats(struct writer *w, struct store_stats *out);
+
+#endif

@@ -1,0 +1,348 @@
+/* fixture.h - a store in a directory of its own, and rows to put into it. */
+#ifndef TESTS_STORE_FIXTURE_H
+#define TESTS_STORE_FIXTURE_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include <event2/event.h>
+#include <sqlite3.h>
+
+#include "common/fd.h"
+#include "common/uuid.h"
+#include "common/xmalloc.h"
+#include "supervisor/store/store.h"
+
+#define FIXTURE_PATIENCE_S 60
+
+struct fixture {
+	char dir[64];
+	struct event_base *base;
+	struct store *store;
+	struct err err;
+};
+
+struct result {
+	unsigned int calls;
+	int rc; /* of the last */
+	char msg[ERR_TEXT_MAX];
+};
+
+static inline void
+result_cb(int rc, const struct err *why, void *arg)
+{
+	struct result *r = arg;
+
+	assert_int_equal(rc == 0, why == NULL);
+	r->calls++;
+	r->rc = rc;
+	(void)snprintf(
+	    r->msg, sizeof(r->msg), "%s", why == NULL ? "" : why->msg);
+}
+
+static inline void
+fixture_late_cb(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	*(bool *)arg = true;
+}
+
+/* fixture_wait - run the loop until *calls is n */
+static inline void
+fixture_wait(struct fixture *f, const unsigned int *calls, unsigned int n)
+{
+	const struct timeval patience = {.tv_sec = FIXTURE_PATIENCE_S};
+	bool late = false;
+	struct event *ev = evtimer_new(f->base, fixture_late_cb, &late);
+
+	assert_non_null(ev);
+	assert_int_equal(event_add(ev, &patience), 0);
+	while (*calls < n && !late)
+		assert_int_equal(event_base_loop(f->base, EVLOOP_ONCE), 0);
+	event_free(ev);
+	assert_false(late);
+	assert_int_equal(*calls, n);
+}
+
+static inline void
+fixture_open(struct fixture *f)
+{
+	int rc = store_open(f->base, f->dir, &f->store, &f->err);
+
+	if (rc != 0)
+		fail_msg("store_open: %s", f->err.msg);
+}
+
+static inline void
+fixture_close(struct fixture *f)
+{
+	store_close(f->store);
+	f->store = NULL;
+}
+
+static inline void
+fixture_reopen(struct fixture *f)
+{
+	fixture_close(f);
+	fixture_open(f);
+}
+
+static inline struct fixture *
+fixture_new(const char *parent)
+{
+	struct fixture *f = xcalloc(1, sizeof(*f));
+
+	(void)snprintf(f->dir, sizeof(f->dir), "%s/store-XXXXXX", parent);
+	if (mkdtemp(f->dir) == NULL)
+		fail_msg("mkdtemp %s: %s", f->dir, strerror(errno));
+	f->base = event_base_new();
+	assert_non_null(f->base);
+	return f;
+}
+
+static inline void
+fixture_remove_tree(const char *path)
+{
+	DIR *dir = opendir(path);
+	const struct dirent *entry;
+
+	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+		AUTO(auto_free) char *sub = NULL;
+
+		if (strcmp(entry->d_name, ".") == 0 ||
+		    strcmp(entry->d_name, "..") == 0)
+			continue;
+		sub = xasprintf("%s/%s", path, entry->d_name);
+		if (unlink(sub) == -1)
+			fixture_remove_tree(sub);
+	}
+	if (dir != NULL)
+		(void)closedir(dir);
+	(void)rmdir(path);
+}
+
+static inline void
+fixture_free(struct fixture *f)
+{
+	store_close(f->store);
+	event_base_free(f->base);
+	fixture_remove_tree(f->dir);
+	free(f);
+}
+
+static inline int
+fixture_setup(void **state)
+{
+	struct fixture *f = fixture_new("/tmp");
+
+	fixture_open(f);
+	*state = f;
+	return 0;
+}
+
+static inline int
+fixture_setup_closed(void **state)
+{
+	*state = fixture_new("/tmp");
+	return 0;
+}
+
+static inline int
+fixture_teardown(void **state)
+{
+	fixture_free(*state);
+	return 0;
+}
+
+/* A second connection, as an operator with the sqlite3 command has it. */
+static inline sqlite3 *
+fixture_sqlite(const struct fixture *f)
+{
+	AUTO(auto_free) char *path = xasprintf("%s/mcp-sandboxd.db", f->dir);
+	sqlite3 *h;
+
+	assert_int_equal(sqlite3_open(path, &h), SQLITE_OK);
+	assert_int_equal(sqlite3_busy_timeout(h, 10000), SQLITE_OK);
+	return h;
+}
+
+static inline int64_t
+fixture_query(const struct fixture *f, const char *sql)
+{
+	sqlite3 *h = fixture_sqlite(f);
+	sqlite3_stmt *st;
+	int64_t n;
+
+	assert_int_equal(sqlite3_prepare_v2(h, sql, -1, &st, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+	n = sqlite3_column_int64(st, 0);
+	assert_int_equal(sqlite3_finalize(st), SQLITE_OK);
+	assert_int_equal(sqlite3_close(h), SQLITE_OK);
+	return n;
+}
+
+static inline void
+fixture_exec(const struct fixture *f, const char *sql)
+{
+	sqlite3 *h = fixture_sqlite(f);
+
+	assert_int_equal(sqlite3_exec(h, sql, NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_close(h), SQLITE_OK);
+}
+
+static inline bool
+fixture_file_has(const struct fixture *f, const char *name, const char *text)
+{
+	AUTO(auto_free) char *path = xasprintf("%s/%s", f->dir, name);
+	AUTO(auto_free) char *data = NULL;
+	size_t n;
+	struct err e;
+
+	if (access(path, F_OK) != 0)
+		return false;
+	assert_int_equal(fd_read_file(path, 1u << 30, &data, &n, &e), 0);
+	return memmem(data, n, text, strlen(text)) != NULL;
+}
+
+/* Rows; clear them with store_..._clear. */
+
+static inline void
+fixture_sandbox(struct store_sandbox *s, uint64_t id, const char *identifier)
+{
+	*s = (struct store_sandbox){.id = id,
+	    .tenant = STORE_TENANT_DEFAULT,
+	    .identifier = xstrdup(identifier),
+	    .generation = 1,
+	    .name = xasprintf("mcp-%llu", (unsigned long long)id),
+	    .container_id = xstrdup(""),
+	    .image = xstrdup("sandbox:latest"),
+	    .state = xstrdup("creating"),
+	    .origin = xstrdup("run"),
+	    .memory_bytes = 1u << 30,
+	    .nano_cpus = 1000000000,
+	    .pids = 256,
+	    .ttl_s = 3600,
+	    .created_ms = 1000 + (int64_t)id,
+	    .expires_ms = 3601000};
+	uuid_random(&s->uuid);
+}
+
+static inline void
+fixture_run(
+    struct store_run *r, uint64_t id, uint64_t sandbox, const char *identifier)
+{
+	*r = (struct store_run){.id = id,
+	    .tenant = STORE_TENANT_DEFAULT,
+	    .sandbox = sandbox,
+	    .identifier = xstrdup(identifier),
+	    .sandbox_name = xasprintf("mcp-%llu", (unsigned long long)sandbox),
+	    .container_id = xstrdup(""),
+	    .tool = xstrdup("run_sandbox"),
+	    .state = xstrdup("queued"),
+	    .end_reason = xstrdup(""),
+	    .error = xstrdup(""),
+	    .artifacts_error = xstrdup(""),
+	    .created_ms = 5000 + (int64_t)id,
+	    .stdout_max = 1048576,
+	    .stderr_max = 1048576,
+	    .spec = xmemdup("SPEC", 4),
+	    .spec_len = 4,
+	    .commands = xcalloc(1, sizeof(struct store_command)),
+	    .ncommands = 1};
+	r->commands[0] = (struct store_command){.shell = xstrdup("true"),
+	    .argv_json = xstrdup(""),
+	    .cwd = xstrdup("/workspace"),
+	    .env_json = xstrdup("{\"A\":\"***\"}"),
+	    .status = xstrdup("queued"),
+	    .end_reason = xstrdup(""),
+	    .error = xstrdup(""),
+	    .exit_code = -1,
+	    .timeout_ms = 120000};
+	uuid_random(&r->uuid);
+}
+
+static inline void
+fixture_set(char **text, const char *value)
+{
+	free(*text);
+	*text = xstrdup(value);
+}
+
+/* The end of a run as fixture_run made it. */
+static inline void
+fixture_run_ended(struct store_run *r, const char *state)
+{
+	fixture_set(&r->state, state);
+	fixture_set(&r->end_reason, "exit");
+	r->started_ms = r->created_ms + 1;
+	r->ended_ms = r->created_ms + 2;
+	fixture_set(&r->commands[0].status, state);
+	fixture_set(&r->commands[0].end_reason, "exit");
+	r->commands[0].exit_code = 0;
+	r->commands[0].started_ms = r->started_ms;
+	r->commands[0].ended_ms = r->ended_ms;
+}
+
+static inline void
+fixture_run_artifact(struct store_run *r, const char *path, uint8_t digest)
+{
+	struct store_artifact *a;
+
+	r->artifacts = xreallocarray(
+	    r->artifacts, r->nartifacts + 1, sizeof(*r->artifacts));
+	a = &r->artifacts[r->nartifacts++];
+	*a = (struct store_artifact){.path = xstrdup(path),
+	    .size = 100,
+	    .mode = 0644,
+	    .mtime_ns = 1700000000123456789};
+	memset(a->sha256, digest, sizeof(a->sha256));
+}
+
+/* Writes that must succeed. */
+
+static inline void
+fixture_put_sandbox(struct fixture *f, uint64_t id, const char *identifier)
+{
+	struct result result = {0};
+	struct store_sandbox s;
+
+	fixture_sandbox(&s, id, identifier);
+	store_sandbox_put(f->store, &s, result_cb, &result);
+	store_sandbox_clear(&s);
+	fixture_wait(f, &result.calls, 1);
+	assert_string_equal(result.msg, "");
+}
+
+static inline void
+fixture_insert(struct fixture *f, const struct store_run *r)
+{
+	struct result result = {0};
+
+	store_run_insert(f->store, r, result_cb, &result);
+	fixture_wait(f, &result.calls, 1);
+	assert_string_equal(result.msg, "");
+}
+
+static inline void
+fixture_end(struct fixture *f, const struct store_run *r)
+{
+	struct result result = {0};
+
+	store_run_end(f->store, r, result_cb, &result);
+	fixture_wait(f, &result.calls, 1);
+	assert_string_equal(result.msg, "");
+}
+
+#endif

@@ -1,0 +1,207 @@
+#include "tests/unit/store/fixture.h"
+
+#include <sys/prctl.h>
+
+/*
+ * A process that writes is killed at any moment; each row it was told is on
+ * disk must be there afterwards.
+ */
+
+#define OUTSTANDING 64
+#define ROUNDS 8
+
+struct ack {
+	uint64_t run;
+	uint64_t ended; /* 1: the end, 0: the insert */
+};
+
+struct writing {
+	struct fixture *f;
+	int fd;
+	uint64_t next;
+};
+
+struct one {
+	struct writing *w;
+	struct store_run row;
+	uint64_t ended;
+};
+
+static void write_next(struct writing *w);
+
+static void
+written_cb(int rc, const struct err *why, void *arg)
+{
+	struct one *o = arg;
+	struct writing *w = o->w;
+	struct ack ack = {.run = o->row.id, .ended = o->ended};
+
+	(void)why;
+	if (rc != 0 || write(w->fd, &ack, sizeof(ack)) != sizeof(ack))
+		_exit(3);
+	if (o->ended == 0) {
+		o->ended = 1;
+		fixture_run_ended(&o->row, "completed");
+		fixture_run_artifact(&o->row, "x", (uint8_t)(ack.run % 7));
+		store_run_end(w->f->store, &o->row, written_cb, o);
+		return;
+	}
+	store_run_clear(&o->row);
+	free(o);
+	write_next(w);
+}
+
+static void
+write_next(struct writing *w)
+{
+	struct one *o = xcalloc(1, sizeof(*o));
+
+	o->w = w;
+	fixture_run(&o->row, w->next++, 1, "a");
+	store_run_insert(w->f->store, &o->row, written_cb, o);
+}
+
+/* The process to be killed: writes for ever and tells what is done. */
+static void
+child_main(struct fixture *f, uint64_t next, int fd)
+{
+	struct writing w = {.f = f, .fd = fd, .next = next};
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (event_reinit(f->base) != 0 ||
+	    store_open(f->base, f->dir, &f->store, &f->err) != 0)
+		_exit(2);
+	for (int i = 0; i < OUTSTANDING; i++)
+		write_next(&w);
+	(void)event_base_dispatch(f->base);
+	_exit(4);
+}
+
+/* One life and death: *acks gets what was acknowledged. */
+static size_t
+kill_after(struct fixture *f, uint64_t next, size_t enough, struct ack *acks,
+    size_t max)
+{
+	size_t n = 0;
+	bool killed = false;
+	struct ack ack;
+	pid_t pid;
+	int fds[2], status;
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)close(fds[0]);
+		child_main(f, next, fds[1]);
+	}
+	(void)close(fds[1]);
+	/* Also what it wrote before the signal struck. */
+	while (read(fds[0], &ack, sizeof(ack)) == sizeof(ack)) {
+		assert_true(n < max);
+		acks[n++] = ack;
+		if (n >= enough && !killed) {
+			assert_int_equal(kill(pid, SIGKILL), 0);
+			killed = true;
+		}
+	}
+	(void)close(fds[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGKILL);
+	return n;
+}
+
+static void
+assert_acks_are_there(const struct fixture *f, const struct ack *acks, size_t n)
+{
+	sqlite3 *h = fixture_sqlite(f);
+	sqlite3_stmt *st;
+
+	assert_int_equal(
+	    sqlite3_prepare_v2(
+		h, "SELECT state FROM run WHERE id = ?1", -1, &st, NULL),
+	    SQLITE_OK);
+	for (size_t i = 0; i < n; i++) {
+		const char *state;
+
+		assert_int_equal(
+		    sqlite3_bind_int64(st, 1, (int64_t)acks[i].run), SQLITE_OK);
+		assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+		state = (const char *)sqlite3_column_text(st, 0);
+		if (acks[i].ended == 1)
+			assert_string_equal(state, "completed");
+		assert_int_equal(sqlite3_reset(st), SQLITE_OK);
+	}
+	assert_int_equal(sqlite3_finalize(st), SQLITE_OK);
+	assert_int_equal(sqlite3_close(h), SQLITE_OK);
+}
+
+static void
+assert_database_is_whole(const struct fixture *f)
+{
+	assert_int_equal(fixture_query(f,
+			     "SELECT count(*) FROM pragma_integrity_check"
+			     " WHERE integrity_check <> 'ok'"),
+	    0);
+	assert_int_equal(
+	    fixture_query(f, "SELECT count(*) FROM pragma_foreign_key_check"),
+	    0);
+	/* What belongs together came together. */
+	assert_int_equal(fixture_query(f,
+			     "SELECT count(*) FROM run r WHERE (SELECT"
+			     " count(*) FROM command WHERE run = r.id) <> 1"
+			     " OR (SELECT count(*) FROM spec WHERE run = r.id)"
+			     " <> (state = 'queued')"),
+	    0);
+	assert_int_equal(fixture_query(f,
+			     "SELECT (SELECT sum(refs) FROM blob) -"
+			     " (SELECT count(*) FROM artifact)"),
+	    0);
+	assert_int_equal(fixture_query(f,
+			     "SELECT (SELECT runs_kept FROM tenant) - (SELECT"
+			     " count(*) FROM run WHERE state = 'completed')"),
+	    0);
+}
+
+static void
+test_every_acknowledged_row_survives_kill_9(void **state)
+{
+	struct fixture *f = *state;
+	const size_t max = 1u << 20;
+	struct ack *acks = xcalloc(max, sizeof(*acks));
+
+	fixture_open(f);
+	fixture_put_sandbox(f, 1, "a");
+	fixture_close(f);
+	for (size_t round = 0; round < ROUNDS; round++) {
+		struct store_snapshot snap;
+		uint64_t next;
+		size_t n;
+
+		fixture_open(f);
+		assert_int_equal(store_snapshot(f->store, &snap, &f->err), 0);
+		next = snap.next_run;
+		store_snapshot_clear(&snap);
+		fixture_close(f);
+		n = kill_after(f, next, 1 + round * 331, acks, max);
+		assert_true(n >= 1);
+		fixture_open(f); /* nobody else has it any more */
+		assert_acks_are_there(f, acks, n);
+		assert_database_is_whole(f);
+		fixture_close(f);
+	}
+	free(acks);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(
+		test_every_acknowledged_row_survives_kill_9,
+		fixture_setup_closed, fixture_teardown),
+	};
+
+	return cmocka_run_group_tests_name("crash", tests, NULL, NULL);
+}

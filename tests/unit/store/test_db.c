@@ -1,0 +1,175 @@
+#include "tests/unit/store/fixture.h"
+
+#include "common/embed.h"
+#include "supervisor/store/db.h"
+#include "supervisor/store/migrate.h"
+
+static void
+test_every_statement_can_be_prepared(void **state)
+{
+	struct fixture *f = *state;
+	struct db *db;
+
+	assert_int_equal(db_open(f->dir, DB_WRITER, &db, &f->err), 0);
+	for (int q = 0; q < DB_NQUERY; q++) {
+		if (db_sql[q] == NULL)
+			fail_msg("query %d has no text", q);
+		if (db_prepare(db, (enum db_query)q, &f->err) != 0)
+			fail_msg("%s: %s", db_sql[q], f->err.msg);
+	}
+	db_close(db);
+}
+
+/* The plan of a statement, as one text. */
+static char *
+plan_of(const struct fixture *f, const char *sql)
+{
+	AUTO(auto_free) char *explain = xasprintf("EXPLAIN QUERY PLAN %s", sql);
+	sqlite3 *h = fixture_sqlite(f);
+	char *plan = xstrdup("");
+	sqlite3_stmt *st;
+
+	assert_int_equal(
+	    sqlite3_prepare_v2(h, explain, -1, &st, NULL), SQLITE_OK);
+	while (sqlite3_step(st) == SQLITE_ROW) {
+		char *longer = xasprintf(
+		    "%s%s\n", plan, (const char *)sqlite3_column_text(st, 3));
+
+		free(plan);
+		plan = longer;
+	}
+	assert_int_equal(sqlite3_finalize(st), SQLITE_OK);
+	assert_int_equal(sqlite3_close(h), SQLITE_OK);
+	return plan;
+}
+
+static void
+assert_plan(const struct fixture *f, const char *sql, const char *want)
+{
+	char *plan = plan_of(f, sql);
+
+	if (strstr(plan, want) == NULL)
+		fail_msg("%s\nwant %s in:\n%s", sql, want, plan);
+	/* A scan is fine only along an index that is made for it. */
+	if (strstr(plan, "TEMP B-TREE") != NULL ||
+	    (strstr(plan, "SCAN") != NULL && strncmp(want, "SCAN", 4) != 0))
+		fail_msg("%s\nscans or sorts:\n%s", sql, plan);
+	free(plan);
+}
+
+static void
+test_every_query_goes_by_an_index(void **state)
+{
+	static const struct {
+		enum db_query q;
+		const char *want;
+	} plans[] = {
+	    {DB_RUN_GET, "(uuid=?)"},
+	    {DB_RUN_UNFINISHED, "SCAN run USING INDEX run_unfinished"},
+	    {DB_SANDBOX_LIVE, "SCAN sandbox USING INDEX sandbox_live"},
+	    {DB_ARTIFACT_GET, "(uuid=?)"},
+	    {DB_ARTIFACT_LATEST,
+		"artifact_latest (tenant=? AND identifier=? AND path=?)"},
+	    {DB_TRIM_RUNS, "run_latest (tenant=?)"},
+	    {DB_TRIM_BLOBS, "blob_unused (tenant=?)"},
+	    {DB_TRIM_SANDBOXES, "sandbox_dead (tenant=? AND ended_ms<?)"},
+	    {DB_TRIM_EVENTS, "event_tenant (tenant=?)"},
+	    {DB_TRIM_RUN_DELETE, "(rowid=?)"},
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(plans); i++)
+		assert_plan(f, db_sql[plans[i].q], plans[i].want);
+	/* The history's page; its query comes with the tool that lists. */
+	assert_plan(f,
+	    "SELECT uuid, state FROM run WHERE tenant = 1"
+	    " ORDER BY created_ms DESC, id DESC LIMIT 50",
+	    "run_latest (tenant=?)");
+}
+
+static void
+test_foreign_keys_hold(void **state)
+{
+	struct fixture *f = *state;
+	struct db_call c;
+	struct db *db;
+
+	assert_int_equal(db_open(f->dir, DB_WRITER, &db, &f->err), 0);
+	db_call_init(&c, db, DB_SPEC_INSERT);
+	db_put_uint(&c, 1);
+	db_put_blob(&c, "x", 1);
+	assert_int_equal(db_call_run(&c, &f->err), ERR_INVAL);
+	assert_false(db_is_doomed(db));
+	db_close(db);
+}
+
+static void
+test_a_reader_cannot_write(void **state)
+{
+	struct fixture *f = *state;
+	struct db_call c;
+	struct db *db;
+
+	assert_int_equal(db_open(f->dir, DB_READER, &db, &f->err), 0);
+	db_call_init(&c, db, DB_EVENT_COUNT);
+	db_put_uint(&c, 1);
+	assert_int_equal(db_call_run(&c, &f->err), ERR_DB);
+	db_close(db);
+}
+
+static void
+test_a_reader_makes_no_database(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(auto_free) char *dir = xasprintf("%s/nothing", f->dir);
+	AUTO(auto_free) char *path = xasprintf("%s/" DB_FILE, dir);
+	struct db *db;
+
+	assert_int_equal(mkdir(dir, 0700), 0);
+	assert_int_equal(db_open(dir, DB_READER, &db, &f->err), ERR_DB);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void
+test_a_damaged_database_says_so(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(auto_free) char *path = xasprintf("%s/" DB_FILE, f->dir);
+	uint8_t junk[4096];
+	struct db *db;
+	int fd;
+
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	memset(junk, 0x5a, sizeof(junk));
+	for (off_t at = sizeof(junk); at < 40 * 4096; at += 4096)
+		assert_int_equal(pwrite(fd, junk, sizeof(junk), at), 4096);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(db_open(f->dir, DB_WRITER, &db, &f->err), ERR_DB);
+	assert_non_null(strstr(f->err.msg, "is damaged"));
+	assert_non_null(strstr(f->err.msg, f->dir));
+}
+
+static int
+setup(void **state)
+{
+	(void)fixture_setup(state);
+	fixture_close(*state);
+	return 0;
+}
+
+int
+main(void)
+{
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, fixture_teardown)
+	const struct CMUnitTest tests[] = {
+	    TEST(test_every_statement_can_be_prepared),
+	    TEST(test_every_query_goes_by_an_index),
+	    TEST(test_foreign_keys_hold),
+	    TEST(test_a_reader_cannot_write),
+	    TEST(test_a_reader_makes_no_database),
+	    TEST(test_a_damaged_database_says_so),
+	};
+
+	return cmocka_run_group_tests_name("db", tests, NULL, NULL);
+}

@@ -1,0 +1,424 @@
+#include "tests/unit/store/fixture.h"
+
+#define OTHER_TENANT 2
+
+struct got {
+	unsigned int calls;
+	int rc;
+	char msg[ERR_TEXT_MAX];
+	struct store_run row;
+};
+
+static void
+got_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
+{
+	struct got *g = arg;
+
+	assert_int_equal(rc == 0, row != NULL);
+	g->calls++;
+	g->rc = rc;
+	if (row != NULL)
+		store_run_copy(&g->row, row);
+	else
+		(void)snprintf(g->msg, sizeof(g->msg), "%s", why->msg);
+}
+
+static void
+get(struct fixture *f, uint64_t tenant, const struct uuid *uuid, struct got *g)
+{
+	memset(g, 0, sizeof(*g));
+	store_run_get(f->store, tenant, uuid, got_cb, g);
+	fixture_wait(f, &g->calls, 1);
+}
+
+static void
+assert_same_command(
+    const struct store_command *a, const struct store_command *b)
+{
+	assert_int_equal(a->index, b->index);
+	assert_string_equal(a->shell, b->shell);
+	assert_string_equal(a->argv_json, b->argv_json);
+	assert_string_equal(a->cwd, b->cwd);
+	assert_string_equal(a->env_json, b->env_json);
+	assert_string_equal(a->status, b->status);
+	assert_string_equal(a->end_reason, b->end_reason);
+	assert_string_equal(a->error, b->error);
+	assert_int_equal(a->exit_code, b->exit_code);
+	assert_int_equal(a->signal, b->signal);
+	assert_int_equal(a->timeout_ms, b->timeout_ms);
+	assert_int_equal(a->allow_failure, b->allow_failure);
+	assert_int_equal(a->started_ms, b->started_ms);
+	assert_int_equal(a->ended_ms, b->ended_ms);
+	assert_int_equal(a->stdout_bytes, b->stdout_bytes);
+	assert_int_equal(a->stderr_bytes, b->stderr_bytes);
+}
+
+static void
+assert_same_run(const struct store_run *a, const struct store_run *b)
+{
+	assert_int_equal(a->id, b->id);
+	assert_memory_equal(&a->uuid, &b->uuid, sizeof(a->uuid));
+	assert_int_equal(a->tenant, b->tenant);
+	assert_int_equal(a->sandbox, b->sandbox);
+	assert_string_equal(a->identifier, b->identifier);
+	assert_string_equal(a->sandbox_name, b->sandbox_name);
+	assert_string_equal(a->container_id, b->container_id);
+	assert_string_equal(a->tool, b->tool);
+	assert_string_equal(a->state, b->state);
+	assert_string_equal(a->end_reason, b->end_reason);
+	assert_string_equal(a->error, b->error);
+	assert_string_equal(a->artifacts_error, b->artifacts_error);
+	assert_int_equal(a->created_ms, b->created_ms);
+	assert_int_equal(a->started_ms, b->started_ms);
+	assert_int_equal(a->ended_ms, b->ended_ms);
+	assert_int_equal(a->spool_bytes, b->spool_bytes);
+	assert_int_equal(a->stdout_max, b->stdout_max);
+	assert_int_equal(a->stderr_max, b->stderr_max);
+	assert_int_equal(a->ncommands, b->ncommands);
+	for (uint32_t i = 0; i < a->ncommands; i++)
+		assert_same_command(&a->commands[i], &b->commands[i]);
+}
+
+static void
+test_a_run_comes_back_as_it_was_put(void **state)
+{
+	struct fixture *f = *state;
+	struct store_run r;
+	struct got g;
+
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	fixture_set(&r.error, "caf\xc3\xa9 \"quoted\"; -- '");
+	r.spool_bytes = UINT64_MAX; /* all 64 bits */
+	r.commands[0].signal = -9;
+	fixture_insert(f, &r);
+	get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
+	assert_int_equal(g.rc, 0);
+	assert_same_run(&r, &g.row);
+	assert_int_equal(g.row.spec_len, 4);
+	assert_memory_equal(g.row.spec, "SPEC", 4);
+	assert_null(g.row.log);
+	store_run_clear(&g.row);
+	store_run_clear(&r);
+}
+
+static void
+test_an_ended_run_has_its_log_commands_and_artifacts(void **state)
+{
+	struct fixture *f = *state;
+	struct store_run r;
+	struct got g;
+
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	fixture_run_ended(&r, "completed");
+	fixture_set(&r.container_id, "c0ffee");
+	fixture_run_artifact(&r, "plot.png", 7);
+	fixture_run_artifact(&r, "a/b.csv", 8);
+	r.spool_bytes = 3;
+	r.log = xmemdup("a\0b", 3);
+	r.log_len = 3;
+	r.commands[0].stdout_bytes = 2;
+	fixture_end(f, &r);
+	get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
+	assert_int_equal(g.rc, 0);
+	assert_same_run(&r, &g.row);
+	assert_null(g.row.spec);
+	assert_int_equal(g.row.log_len, 3);
+	assert_memory_equal(g.row.log, "a\0b", 3);
+	assert_int_equal(g.row.nartifacts, 2); /* by path */
+	assert_string_equal(g.row.artifacts[0].path, "a/b.csv");
+	assert_string_equal(g.row.artifacts[1].path, "plot.png");
+	assert_int_equal(g.row.artifacts[1].size, 100);
+	assert_int_equal(g.row.artifacts[1].mode, 0644);
+	assert_int_equal(g.row.artifacts[1].mtime_ns, 1700000000123456789);
+	assert_memory_equal(
+	    g.row.artifacts[1].sha256, r.artifacts[0].sha256, 32);
+	store_run_clear(&g.row);
+	store_run_clear(&r);
+}
+
+static void
+test_an_empty_log_differs_from_one_in_the_spool(void **state)
+{
+	struct fixture *f = *state;
+	struct store_run r;
+	struct got g;
+
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	fixture_run_ended(&r, "completed");
+	r.log = xmemdup("", 0);
+	fixture_end(f, &r);
+	get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
+	assert_non_null(g.row.log);
+	assert_int_equal(g.row.log_len, 0);
+	store_run_clear(&g.row);
+	store_run_clear(&r);
+}
+
+static void
+test_started_sets_state_time_and_container(void **state)
+{
+	struct fixture *f = *state;
+	struct result result = {0};
+	struct store_run r;
+	struct got g;
+
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	store_run_started(f->store, 1, 6000, "c1", result_cb, &result);
+	fixture_wait(f, &result.calls, 1);
+	assert_int_equal(result.rc, 0);
+	get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
+	assert_string_equal(g.row.state, "running");
+	assert_int_equal(g.row.started_ms, 6000);
+	assert_string_equal(g.row.container_id, "c1");
+	assert_non_null(g.row.spec);
+	store_run_clear(&g.row);
+	store_run_clear(&r);
+}
+
+static void
+test_a_foreign_and_an_unknown_run_get_the_same_answer(void **state)
+{
+	struct fixture *f = *state;
+	struct uuid unknown;
+	char text[UUID_TEXT_LEN + 1];
+	char *want;
+	struct store_run r;
+	struct got g;
+
+	fixture_exec(f,
+	    "INSERT INTO tenant (id, name, created_ms)"
+	    " VALUES (2, 'other', 0)");
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	get(f, OTHER_TENANT, &r.uuid, &g);
+	assert_int_equal(g.rc, ERR_NOTFOUND);
+	uuid_format(&r.uuid, text);
+	want = xasprintf("run %s is not known", text);
+	assert_string_equal(g.msg, want);
+	free(want);
+	uuid_random(&unknown);
+	get(f, STORE_TENANT_DEFAULT, &unknown, &g);
+	assert_int_equal(g.rc, ERR_NOTFOUND);
+	uuid_format(&unknown, text);
+	want = xasprintf("run %s is not known", text);
+	assert_string_equal(g.msg, want);
+	free(want);
+	store_run_clear(&r);
+}
+
+static void
+test_a_second_run_with_the_same_uuid_is_a_conflict(void **state)
+{
+	struct fixture *f = *state;
+	struct result result = {0};
+	struct store_run r;
+
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	r.id = 2;
+	store_run_insert(f->store, &r, result_cb, &result);
+	fixture_wait(f, &result.calls, 1);
+	assert_int_equal(result.rc, ERR_CONFLICT);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 1);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM command"), 1);
+	store_run_clear(&r);
+}
+
+static void
+test_what_cannot_be_inserted_is_refused_whole(void **state)
+{
+	struct fixture *f = *state;
+	struct result result = {0};
+	struct store_run r;
+
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 99, "a"); /* no such sandbox */
+	store_run_insert(f->store, &r, result_cb, &result);
+	fixture_wait(f, &result.calls, 1);
+	assert_int_equal(result.rc, ERR_INVAL);
+	r.sandbox = 1;
+	fixture_set(&r.state, "completed");
+	store_run_insert(f->store, &r, result_cb, &result);
+	fixture_wait(f, &result.calls, 2);
+	assert_int_equal(result.rc, ERR_INVAL);
+	fixture_set(&r.state, "queued");
+	r.id = 0;
+	store_run_insert(f->store, &r, result_cb, &result);
+	fixture_wait(f, &result.calls, 3);
+	assert_int_equal(result.rc, ERR_INVAL);
+	r.id = 1;
+	r.tenant = 77;
+	store_run_insert(f->store, &r, result_cb, &result);
+	fixture_wait(f, &result.calls, 4);
+	assert_int_equal(result.rc, ERR_INVAL);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 0);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM spec"), 0);
+	store_run_clear(&r);
+}
+
+static void
+test_values_of_variables_are_refused_outside_the_spec(void **state)
+{
+	static const char *const bad[] = {"{\"A\":\"hunter2\"}",
+	    "{\"A\":\"***\",\"B\":{\"C\":\"***\"}}", "[\"***\"]",
+	    "{\"A\":\"hunter2\"", "{\"A\":1}"};
+	struct fixture *f = *state;
+	struct result result = {0};
+	struct store_run r;
+
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	for (unsigned int i = 0; i < ARRAY_LEN(bad); i++) {
+		fixture_set(&r.commands[0].env_json, bad[i]);
+		store_run_insert(f->store, &r, result_cb, &result);
+		fixture_wait(f, &result.calls, i + 1);
+		assert_true(result.rc < 0 && result.rc != ERR_DB);
+		assert_null(strstr(result.msg, "hunter2"));
+	}
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 0);
+	fixture_reopen(f);
+	assert_false(fixture_file_has(f, "mcp-sandboxd.db", "hunter2"));
+	store_run_clear(&r);
+}
+
+static void
+test_a_run_ends_once(void **state)
+{
+	struct fixture *f = *state;
+	struct result result = {0};
+	struct store_counts n;
+	struct store_run r;
+
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	fixture_run_ended(&r, "completed");
+	fixture_run_artifact(&r, "x", 1);
+	fixture_end(f, &r);
+	store_run_end(f->store, &r, result_cb, &result);
+	fixture_wait(f, &result.calls, 1);
+	assert_int_equal(result.rc, ERR_STATE);
+	store_run_started(f->store, 1, 1, "c", result_cb, &result);
+	fixture_wait(f, &result.calls, 2);
+	assert_int_equal(result.rc, ERR_STATE);
+	assert_int_equal(fixture_query(f, "SELECT refs FROM blob"), 1);
+	assert_int_equal(store_counts(f->store, &n, &f->err), 0);
+	assert_int_equal(n.runs_completed, 1);
+	store_run_clear(&r);
+}
+
+static void
+test_the_end_of_an_unknown_run_or_command_is_not_found(void **state)
+{
+	struct fixture *f = *state;
+	struct result result = {0};
+	struct store_run r;
+
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	fixture_run_ended(&r, "failed");
+	r.id = 2;
+	store_run_end(f->store, &r, result_cb, &result);
+	fixture_wait(f, &result.calls, 1);
+	assert_int_equal(result.rc, ERR_NOTFOUND);
+	r.id = 1;
+	r.tenant = OTHER_TENANT;
+	store_run_end(f->store, &r, result_cb, &result);
+	fixture_wait(f, &result.calls, 2);
+	assert_int_equal(result.rc, ERR_NOTFOUND);
+	r.tenant = STORE_TENANT_DEFAULT;
+	r.commands[0].index = 5;
+	store_run_end(f->store, &r, result_cb, &result);
+	fixture_wait(f, &result.calls, 3);
+	assert_int_equal(result.rc, ERR_NOTFOUND);
+	/* and nothing of the third was kept */
+	assert_int_equal(
+	    fixture_query(f, "SELECT count(*) FROM run WHERE state = 'queued'"),
+	    1);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM spec"), 1);
+	store_run_clear(&r);
+}
+
+static void
+test_a_log_too_large_for_a_row_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct result result = {0};
+	struct store_run r;
+
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	fixture_run_ended(&r, "completed");
+	r.log_len = STORE_INLINE_MAX + 1;
+	r.log = xcalloc(1, r.log_len);
+	store_run_end(f->store, &r, result_cb, &result);
+	fixture_wait(f, &result.calls, 1);
+	assert_int_equal(result.rc, ERR_LIMIT);
+	r.log_len--;
+	fixture_end(f, &r);
+	store_run_clear(&r);
+}
+
+static void
+test_counts_survive_a_restart(void **state)
+{
+	static const char *const ends[] = {
+	    "completed", "completed", "failed", "canceled"};
+	struct fixture *f = *state;
+	struct store_counts n;
+
+	fixture_put_sandbox(f, 1, "a");
+	for (uint64_t i = 0; i < ARRAY_LEN(ends); i++) {
+		struct store_run r;
+
+		fixture_run(&r, i + 1, 1, "a");
+		fixture_insert(f, &r);
+		fixture_run_ended(&r, ends[i]);
+		if (i == 3)
+			fixture_set(&r.commands[0].status, "timed_out");
+		fixture_end(f, &r);
+		store_run_clear(&r);
+	}
+	fixture_reopen(f);
+	assert_int_equal(store_counts(f->store, &n, &f->err), 0);
+	assert_int_equal(n.runs_completed, 2);
+	assert_int_equal(n.runs_failed, 1);
+	assert_int_equal(n.runs_canceled, 1);
+	assert_int_equal(n.commands_completed, 2);
+	assert_int_equal(n.commands_failed, 1);
+	assert_int_equal(n.commands_timed_out, 1);
+}
+
+int
+main(void)
+{
+#define TEST(t)                                                                \
+	cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)
+	const struct CMUnitTest tests[] = {
+	    TEST(test_a_run_comes_back_as_it_was_put),
+	    TEST(test_an_ended_run_has_its_log_commands_and_artifacts),
+	    TEST(test_an_empty_log_differs_from_one_in_the_spool),
+	    TEST(test_started_sets_state_time_and_container),
+	    TEST(test_a_foreign_and_an_unknown_run_get_the_same_answer),
+	    TEST(test_a_second_run_with_the_same_uuid_is_a_conflict),
+	    TEST(test_what_cannot_be_inserted_is_refused_whole),
+	    TEST(test_values_of_variables_are_refused_outside_the_spec),
+	    TEST(test_a_run_ends_once),
+	    TEST(test_the_end_of_an_unknown_run_or_command_is_not_found),
+	    TEST(test_a_log_too_large_for_a_row_is_refused),
+	    TEST(test_counts_survive_a_restart),
+	};
+
+	return cmocka_run_group_tests_name("runs", tests, NULL, NULL);
+}

@@ -1,0 +1,150 @@
+#include "tests/unit/store/fixture.h"
+
+/*
+ * A run's specification has the values of its environment variables.  After
+ * the end they must be in no file of ours.
+ */
+
+#define SECRET "hunter2-SECRET-"
+
+static bool
+is_anywhere(const struct fixture *f, const char *text)
+{
+	return fixture_file_has(f, "mcp-sandboxd.db", text) ||
+	    fixture_file_has(f, "mcp-sandboxd.db-wal", text) ||
+	    fixture_file_has(f, "mcp-sandboxd.db-journal", text);
+}
+
+static void
+insert_secret(struct fixture *f, uint64_t id, size_t repeat)
+{
+	struct store_run r;
+
+	fixture_run(&r, id, 1, "a");
+	free(r.spec);
+	r.spec_len = repeat * (sizeof(SECRET) - 1);
+	r.spec = xcalloc(1, r.spec_len + 1);
+	for (size_t i = 0; i < repeat; i++)
+		memcpy(r.spec + i * (sizeof(SECRET) - 1), SECRET,
+		    sizeof(SECRET) - 1);
+	store_run_insert(f->store, &r, NULL, NULL);
+	store_run_clear(&r);
+}
+
+static void
+end_secret(struct fixture *f, uint64_t id, size_t log_len)
+{
+	struct store_run r;
+
+	fixture_run(&r, id, 1, "a");
+	fixture_run_ended(&r, "completed");
+	r.log_len = log_len;
+	r.log = xcalloc(1, log_len + 1);
+	memset(r.log, 'L', log_len);
+	store_run_end(f->store, &r, NULL, NULL);
+	store_run_clear(&r);
+}
+
+/* Until all that was queued is on disk and the WAL is empty. */
+static void
+wait_for_checkpoint(struct fixture *f)
+{
+	AUTO(auto_free) char *wal = xasprintf("%s/mcp-sandboxd.db-wal", f->dir);
+	struct stat st = {.st_size = -1};
+
+	fixture_put_sandbox(f, 1, "a"); /* after all others */
+	for (int i = 0; i < FIXTURE_PATIENCE_S * 100; i++) {
+		assert_int_equal(stat(wal, &st), 0);
+		if (st.st_size == 0)
+			return;
+		(void)usleep(10000);
+	}
+	fail_msg("the WAL was not emptied");
+}
+
+static void
+test_the_secret_is_there_while_the_run_is_unfinished(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_put_sandbox(f, 1, "a");
+	insert_secret(f, 1, 1);
+	wait_for_checkpoint(f);
+	/* So the search finds what is there. */
+	assert_true(is_anywhere(f, SECRET));
+}
+
+static void
+test_the_secret_is_gone_after_end_and_checkpoint(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_put_sandbox(f, 1, "a");
+	insert_secret(f, 1, 3);
+	insert_secret(f, 2, 2000); /* on pages of its own */
+	end_secret(f, 1, 0);
+	end_secret(f, 2, 16384);
+	wait_for_checkpoint(f); /* the store is still open */
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM spec"), 0);
+	assert_false(is_anywhere(f, SECRET));
+}
+
+/* Pages that are split, merged and compacted leave no copies behind. */
+static void
+test_no_copy_is_left_after_many_runs_in_any_order(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t live[64], next = 1;
+	size_t nlive = 0;
+	uint32_t seed = 1;
+
+	fixture_put_sandbox(f, 1, "a");
+	for (int step = 0; step < 4000; step++) {
+		size_t pick;
+
+		seed = seed * 1664525 + 1013904223;
+		if (nlive == 0 || (nlive < 64 && (seed >> 31) != 0)) {
+			insert_secret(f, next, 1 + (seed >> 12) % 150);
+			live[nlive++] = next++;
+			continue;
+		}
+		pick = (seed >> 8) % nlive;
+		end_secret(f, live[pick], (seed >> 16) % 6000);
+		live[pick] = live[--nlive];
+	}
+	while (nlive > 0)
+		end_secret(f, live[--nlive], 100);
+	wait_for_checkpoint(f);
+	assert_int_equal(fixture_query(f,
+			     "SELECT count(*) FROM run WHERE state IN"
+			     " ('queued', 'running')"),
+	    0);
+	assert_true(fixture_query(f, "SELECT count(*) FROM run") > 1000);
+	assert_false(is_anywhere(f, SECRET));
+}
+
+static void
+test_a_refused_insert_leaves_no_secret(void **state)
+{
+	struct fixture *f = *state;
+
+	insert_secret(f, 1, 3); /* there is no sandbox 1 yet */
+	wait_for_checkpoint(f);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 0);
+	assert_false(is_anywhere(f, SECRET));
+}
+
+int
+main(void)
+{
+#define TEST(t)                                                                \
+	cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)
+	const struct CMUnitTest tests[] = {
+	    TEST(test_the_secret_is_there_while_the_run_is_unfinished),
+	    TEST(test_the_secret_is_gone_after_end_and_checkpoint),
+	    TEST(test_no_copy_is_left_after_many_runs_in_any_order),
+	    TEST(test_a_refused_insert_leaves_no_secret),
+	};
+
+	return cmocka_run_group_tests_name("secret", tests, NULL, NULL);
+}

@@ -1,0 +1,273 @@
+#include "tests/unit/store/fixture.h"
+
+#include "supervisor/store/spool.h"
+
+struct room {
+	struct fixture *f;
+	struct spool *s;
+	struct uuid run;
+	struct err err;
+};
+
+static const uint8_t digest[32] = {0xab, 0xcd, 1, 2, 3};
+
+static int
+setup(void **state)
+{
+	struct room *r = xcalloc(1, sizeof(*r));
+
+	r->f = fixture_new("/tmp");
+	assert_int_equal(spool_open(r->f->dir, "", &r->s, &r->err), 0);
+	uuid_random(&r->run);
+	*state = r;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct room *r = *state;
+
+	spool_close(r->s);
+	fixture_free(r->f);
+	free(r);
+	return 0;
+}
+
+static void
+put(int fd, const char *text)
+{
+	struct err e;
+
+	assert_true(fd >= 0);
+	assert_int_equal(fd_write_all(fd, text, strlen(text), &e), 0);
+	assert_int_equal(close(fd), 0);
+}
+
+static void
+assert_holds(int fd, const char *text)
+{
+	char got[100] = "";
+	struct err e;
+
+	assert_true(fd >= 0);
+	assert_int_equal(
+	    fd_pread_all(fd, got, sizeof(got) - 1, 0, &e), strlen(text));
+	assert_string_equal(got, text);
+	assert_int_equal(close(fd), 0);
+}
+
+static int64_t
+tmp_count(const struct room *r)
+{
+	AUTO(auto_free) char *path = xasprintf("%s/artifacts/tmp", r->f->dir);
+	DIR *dir = opendir(path);
+	const struct dirent *entry;
+	int64_t n = 0;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir)) != NULL)
+		n += entry->d_name[0] != '.';
+	(void)closedir(dir);
+	return n;
+}
+
+static void
+test_a_log_is_appended_and_read(void **state)
+{
+	struct room *r = *state;
+
+	put(spool_log_create(r->s, &r->run, &r->err), "one ");
+	put(spool_log_create(r->s, &r->run, &r->err), "two");
+	assert_holds(spool_log_read(r->s, &r->run, &r->err), "one two");
+	assert_holds(spool_log_create(r->s, &r->run, &r->err), "one two");
+}
+
+static void
+test_a_log_is_where_and_as_the_contract_says(void **state)
+{
+	struct room *r = *state;
+	AUTO(auto_free) char *path = NULL;
+	char text[UUID_TEXT_LEN + 1];
+	struct stat st;
+	int fd = spool_log_create(r->s, &r->run, &r->err);
+
+	put(fd, "x");
+	uuid_format(&r->run, text);
+	path = xasprintf("%s/spool/%.2s/%s.log", r->f->dir, text, text);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+}
+
+static void
+test_a_log_that_is_not_there_is_not_found(void **state)
+{
+	struct room *r = *state;
+
+	assert_int_equal(spool_log_read(r->s, &r->run, &r->err), ERR_NOTFOUND);
+	put(spool_log_create(r->s, &r->run, &r->err), "x");
+	spool_log_remove(r->s, &r->run);
+	assert_int_equal(spool_log_read(r->s, &r->run, &r->err), ERR_NOTFOUND);
+	spool_log_remove(r->s, &r->run); /* again: nothing happens */
+}
+
+static void
+test_a_blob_is_found_by_tenant_and_digest(void **state)
+{
+	struct room *r = *state;
+	uint8_t other[32] = {1};
+
+	put(spool_blob_begin(r->s, &r->run, 0, &r->err), "bytes");
+	assert_int_equal(
+	    spool_blob_commit(r->s, &r->run, 0, 7, digest, &r->err), 0);
+	assert_holds(spool_blob_read(r->s, 7, digest, &r->err), "bytes");
+	assert_int_equal(
+	    spool_blob_read(r->s, 8, digest, &r->err), ERR_NOTFOUND);
+	assert_int_equal(
+	    spool_blob_read(r->s, 7, other, &r->err), ERR_NOTFOUND);
+	assert_int_equal(tmp_count(r), 0);
+	spool_blob_remove(r->s, 7, digest);
+	assert_int_equal(
+	    spool_blob_read(r->s, 7, digest, &r->err), ERR_NOTFOUND);
+}
+
+static void
+test_the_same_bytes_twice_are_one_blob_and_readers_go_on(void **state)
+{
+	struct room *r = *state;
+	int reader;
+
+	put(spool_blob_begin(r->s, &r->run, 0, &r->err), "bytes");
+	assert_int_equal(
+	    spool_blob_commit(r->s, &r->run, 0, 7, digest, &r->err), 0);
+	reader = spool_blob_read(r->s, 7, digest, &r->err);
+	put(spool_blob_begin(r->s, &r->run, 1, &r->err), "bytes");
+	assert_int_equal(
+	    spool_blob_commit(r->s, &r->run, 1, 7, digest, &r->err), 0);
+	assert_holds(reader, "bytes");
+	assert_holds(spool_blob_read(r->s, 7, digest, &r->err), "bytes");
+	assert_int_equal(tmp_count(r), 0);
+}
+
+static void
+test_what_was_aborted_or_left_over_is_gone(void **state)
+{
+	struct room *r = *state;
+
+	put(spool_blob_begin(r->s, &r->run, 0, &r->err), "a");
+	put(spool_blob_begin(r->s, &r->run, 1, &r->err), "b");
+	put(spool_blob_begin(r->s, &r->run, 2, &r->err), "c");
+	assert_int_equal(tmp_count(r), 3);
+	spool_blob_abort(r->s, &r->run, 1);
+	assert_int_equal(tmp_count(r), 2);
+	assert_int_equal(
+	    spool_blob_commit(r->s, &r->run, 1, 7, digest, &r->err),
+	    ERR_NOTFOUND);
+	spool_close(r->s);
+	assert_int_equal(spool_open(r->f->dir, NULL, &r->s, &r->err), 0);
+	spool_sweep_tmp(r->s);
+	assert_int_equal(tmp_count(r), 0);
+}
+
+static void
+test_a_second_begin_is_a_new_file(void **state)
+{
+	struct room *r = *state;
+	int old = spool_blob_begin(r->s, &r->run, 0, &r->err);
+
+	assert_true(old >= 0);
+	put(spool_blob_begin(r->s, &r->run, 0, &r->err), "new");
+	put(old, "what a dead worker still writes");
+	assert_int_equal(
+	    spool_blob_commit(r->s, &r->run, 0, 7, digest, &r->err), 0);
+	assert_holds(spool_blob_read(r->s, 7, digest, &r->err), "new");
+}
+
+static void
+test_no_link_is_followed(void **state)
+{
+	struct room *r = *state;
+	AUTO(auto_free) char *log = NULL;
+	AUTO(auto_free) char *tenant = NULL;
+	char text[UUID_TEXT_LEN + 1];
+	struct uuid other = r->run;
+
+	uuid_format(&r->run, text);
+	put(spool_log_create(r->s, &r->run, &r->err), "x");
+	spool_log_remove(r->s, &r->run);
+	log = xasprintf("%s/spool/%.2s/%s.log", r->f->dir, text, text);
+	assert_int_equal(symlink("/etc/passwd", log), 0);
+	assert_int_equal(spool_log_read(r->s, &r->run, &r->err), ERR_SYS);
+	assert_int_equal(spool_log_create(r->s, &r->run, &r->err), ERR_SYS);
+
+	tenant = xasprintf("%s/artifacts/7", r->f->dir);
+	assert_int_equal(symlink("/tmp", tenant), 0);
+	put(spool_blob_begin(r->s, &r->run, 0, &r->err), "x");
+	assert_int_equal(
+	    spool_blob_commit(r->s, &r->run, 0, 7, digest, &r->err), ERR_SYS);
+
+	other.b[0] = (uint8_t)~other.b[0];
+	uuid_format(&other, text);
+	free(log);
+	log = xasprintf("%s/spool/%.2s", r->f->dir, text);
+	assert_int_equal(symlink("/tmp", log), 0);
+	assert_int_equal(spool_log_create(r->s, &other, &r->err), ERR_SYS);
+}
+
+static void
+test_artifacts_may_be_elsewhere(void **state)
+{
+	struct room *r = *state;
+	AUTO(auto_free) char *dir = xasprintf("%s/else/where", r->f->dir);
+	AUTO(auto_free) char *tmp = xasprintf("%s/tmp", dir);
+	struct spool *s;
+
+	assert_int_equal(spool_open(r->f->dir, dir, &s, &r->err), 0);
+	assert_int_equal(access(tmp, F_OK), 0);
+	spool_close(s);
+}
+
+static void
+test_a_place_that_is_no_directory_is_named(void **state)
+{
+	struct room *r = *state;
+	AUTO(auto_free) char *path = xasprintf("%s/file", r->f->dir);
+	struct spool *s = NULL;
+
+	put(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), "x");
+	r->err.msg[0] = '\0';
+	assert_true(spool_open(path, "", &s, &r->err) < 0);
+	assert_null(s);
+	assert_non_null(strstr(r->err.msg, path));
+}
+
+static void
+test_free_bytes_are_counted(void **state)
+{
+	struct room *r = *state;
+	uint64_t n = 0;
+
+	assert_int_equal(spool_free_bytes(r->s, &n, &r->err), 0);
+	assert_true(n > 0);
+}
+
+int
+main(void)
+{
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+	const struct CMUnitTest tests[] = {
+	    TEST(test_a_log_is_appended_and_read),
+	    TEST(test_a_log_is_where_and_as_the_contract_says),
+	    TEST(test_a_log_that_is_not_there_is_not_found),
+	    TEST(test_a_blob_is_found_by_tenant_and_digest),
+	    TEST(test_the_same_bytes_twice_are_one_blob_and_readers_go_on),
+	    TEST(test_what_was_aborted_or_left_over_is_gone),
+	    TEST(test_a_second_begin_is_a_new_file),
+	    TEST(test_no_link_is_followed),
+	    TEST(test_artifacts_may_be_elsewhere),
+	    TEST(test_a_place_that_is_no_directory_is_named),
+	    TEST(test_free_bytes_are_counted),
+	};
+
+	return cmocka_run_group_tests_name("spool", tests, NULL, NULL);
+}

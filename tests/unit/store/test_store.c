@@ -1,0 +1,406 @@
+#include "tests/unit/store/fixture.h"
+
+/* Opening, closing, what a starting front reads, and the queue's limit. */
+
+static int
+try_open(struct fixture *f)
+{
+	f->err.msg[0] = '\0';
+	return store_open(f->base, f->dir, &f->store, &f->err);
+}
+
+static void
+write_file(const struct fixture *f, const char *name, const char *text)
+{
+	AUTO(auto_free) char *path = xasprintf("%s/%s", f->dir, name);
+	AUTO(auto_close)
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	struct err e;
+
+	assert_true(fd >= 0);
+	assert_int_equal(fd_write_all(fd, text, strlen(text), &e), 0);
+}
+
+static void
+test_a_new_directory_gets_a_private_database(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(auto_free) char *path = xasprintf("%s/deep/er", f->dir);
+	AUTO(auto_free) char *file = xasprintf("%s/mcp-sandboxd.db", path);
+	AUTO(auto_free) char *wal = xasprintf("%s-wal", file);
+	struct store *s;
+	struct stat st;
+
+	assert_int_equal(store_open(f->base, path, &s, &f->err), 0);
+	assert_int_equal(stat(file, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(stat(wal, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	store_close(s);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+}
+
+static void
+test_a_second_server_is_told_who_has_the_directory(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(auto_free)
+	char *want = xasprintf(
+	    "data directory %s is in use by another mcp-sandboxd (pid %d)",
+	    f->dir, (int)getpid());
+	struct store *second;
+	pid_t pid;
+	int status;
+
+	fixture_open(f);
+	assert_int_equal(
+	    store_open(f->base, f->dir, &second, &f->err), ERR_CONFLICT);
+	assert_string_equal(f->err.msg, want);
+	pid = fork();
+	if (pid == 0) {
+		struct event_base *base = event_base_new();
+		struct err e;
+		int rc = store_open(base, f->dir, &second, &e);
+
+		_exit(rc == ERR_CONFLICT && strcmp(e.msg, want) == 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	fixture_reopen(f);
+}
+
+static void
+test_a_directory_that_cannot_be_written_is_named(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(auto_free)
+	char *want = xasprintf(
+	    "data directory %s cannot be written: Permission denied", f->dir);
+	pid_t pid;
+	int status;
+
+	/* As somebody else: root may write anywhere. */
+	assert_int_equal(chmod(f->dir, 0555), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (setgid(65534) != 0 || setuid(65534) != 0)
+			_exit(2);
+		if (try_open(f) == 0)
+			_exit(3);
+		_exit(strcmp(f->err.msg, want) == 0 ? 0 : 4);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void
+test_a_database_that_cannot_be_written_is_named(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(auto_free) char *path = xasprintf("%s/mcp-sandboxd.db", f->dir);
+	AUTO(auto_free)
+	char *want =
+	    xasprintf("%s cannot be opened to write: Permission denied", path);
+	pid_t pid;
+	int status;
+
+	fixture_open(f); /* made by root, as with sudo once, by mistake */
+	fixture_close(f);
+	assert_int_equal(chmod(f->dir, 0777), 0);
+	pid = fork();
+	if (pid == 0) {
+		AUTO(auto_free)
+		char *lock = xasprintf("%s/mcp-sandboxd.lock", f->dir);
+
+		(void)unlink(lock);
+		if (setgid(65534) != 0 || setuid(65534) != 0)
+			_exit(2);
+		if (try_open(f) == 0)
+			_exit(3);
+		_exit(strcmp(f->err.msg, want) == 0 ? 0 : 4);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void
+test_a_file_that_is_no_database_is_refused_and_left_alone(void **state)
+{
+	static const char text[] =
+	    "this is a shopping list, and longer than one hundred bytes, so "
+	    "that it can be told from an empty database: milk, bread, butter";
+	struct fixture *f = *state;
+
+	write_file(f, "mcp-sandboxd.db", text);
+	assert_int_equal(try_open(f), ERR_DB);
+	assert_non_null(strstr(f->err.msg, "is no database"));
+	assert_non_null(strstr(f->err.msg, f->dir));
+	assert_true(fixture_file_has(f, "mcp-sandboxd.db", text));
+}
+
+static void
+test_a_link_in_place_of_the_database_is_not_followed(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(auto_free) char *path = xasprintf("%s/mcp-sandboxd.db", f->dir);
+
+	write_file(f, "elsewhere", "");
+	assert_int_equal(symlink("elsewhere", path), 0);
+	assert_int_equal(try_open(f), ERR_DB);
+	assert_non_null(strstr(f->err.msg, "cannot be opened"));
+}
+
+static void
+test_a_newer_database_is_refused_and_left_alone(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_open(f);
+	fixture_close(f);
+	fixture_exec(f, "PRAGMA user_version = 4711");
+	assert_int_equal(try_open(f), ERR_STATE);
+	assert_non_null(strstr(
+	    f->err.msg, "was made by a newer mcp-sandboxd (schema 4711"));
+	assert_int_equal(fixture_query(f, "PRAGMA user_version"), 4711);
+	/* and the lock is free again */
+	fixture_exec(f, "PRAGMA user_version = 1");
+	fixture_open(f);
+}
+
+static void
+test_a_database_locked_by_another_program_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	sqlite3 *h;
+
+	fixture_open(f);
+	fixture_close(f);
+	h = fixture_sqlite(f);
+	assert_int_equal(sqlite3_exec(h,
+			     "PRAGMA journal_mode = DELETE;"
+			     "BEGIN EXCLUSIVE",
+			     NULL, NULL, NULL),
+	    SQLITE_OK);
+	assert_int_equal(try_open(f), ERR_DB);
+	assert_non_null(strstr(f->err.msg, "is locked by another program"));
+	assert_int_equal(sqlite3_close(h), SQLITE_OK);
+	fixture_open(f);
+}
+
+static void
+test_close_commits_and_calls_nobody(void **state)
+{
+	struct fixture *f = *state;
+	struct result result = {0};
+	struct store_sandbox s;
+
+	fixture_open(f);
+	for (uint64_t i = 1; i <= 50; i++) {
+		char name[24];
+
+		(void)snprintf(
+		    name, sizeof(name), "s%llu", (unsigned long long)i);
+		fixture_sandbox(&s, i, name);
+		store_sandbox_put(f->store, &s, result_cb, &result);
+		store_sandbox_clear(&s);
+	}
+	fixture_close(f);
+	assert_int_equal(result.calls, 0);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM sandbox"), 50);
+}
+
+struct closing {
+	struct fixture *f;
+	unsigned int calls;
+};
+
+static void
+closing_cb(int rc, const struct err *why, void *arg)
+{
+	struct closing *c = arg;
+
+	(void)why;
+	assert_int_equal(rc, 0);
+	c->calls++;
+	fixture_close(c->f);
+}
+
+static void
+test_close_may_be_called_from_a_callback(void **state)
+{
+	struct fixture *f = *state;
+	struct closing c = {.f = f};
+	struct result after = {0};
+	struct store_sandbox s;
+
+	fixture_open(f);
+	fixture_sandbox(&s, 1, "a");
+	store_sandbox_put(f->store, &s, closing_cb, &c);
+	for (int i = 0; i < 20; i++)
+		store_sandbox_put(f->store, &s, result_cb, &after);
+	store_sandbox_clear(&s);
+	fixture_wait(f, &c.calls, 1);
+	assert_null(f->store);
+	assert_int_equal(after.calls, 0);
+}
+
+static void
+test_a_new_database_has_an_empty_snapshot(void **state)
+{
+	struct fixture *f = *state;
+	struct store_snapshot snap;
+
+	fixture_open(f);
+	assert_int_equal(store_snapshot(f->store, &snap, &f->err), 0);
+	assert_int_equal(snap.next_sandbox, 1);
+	assert_int_equal(snap.next_run, 1);
+	assert_int_equal(snap.next_event, 1);
+	assert_int_equal(snap.nsandboxes, 0);
+	assert_int_equal(snap.nruns, 0);
+	store_snapshot_clear(&snap);
+}
+
+static void
+put_in_state(
+    struct fixture *f, uint64_t id, const char *identifier, const char *word)
+{
+	struct result result = {0};
+	struct store_sandbox s;
+
+	fixture_sandbox(&s, id, identifier);
+	fixture_set(&s.state, word);
+	store_sandbox_put(f->store, &s, result_cb, &result);
+	store_sandbox_clear(&s);
+	fixture_wait(f, &result.calls, 1);
+	assert_string_equal(result.msg, "");
+}
+
+static void
+test_the_snapshot_has_what_lives_and_what_is_unfinished(void **state)
+{
+	struct fixture *f = *state;
+	struct result result = {0};
+	struct store_snapshot snap;
+	struct store_run r;
+
+	fixture_open(f);
+	put_in_state(f, 1, "a", "removed");
+	put_in_state(f, 2, "a", "removing");
+	put_in_state(f, 3, "a", "ready");
+	put_in_state(f, 4, "b", "creating");
+	put_in_state(f, 5, "c", "lost");
+	for (uint64_t i = 1; i <= 3; i++) {
+		fixture_run(&r, i, 3, "a");
+		fixture_insert(f, &r);
+		if (i == 2) {
+			fixture_run_ended(&r, "failed");
+			fixture_end(f, &r);
+		}
+		store_run_clear(&r);
+	}
+	store_run_started(f->store, 3, 9, "c", result_cb, &result);
+	fixture_wait(f, &result.calls, 1);
+	store_event(f->store, STORE_TENANT_DEFAULT, "k", "s", "", 1);
+	fixture_reopen(f);
+	assert_int_equal(store_snapshot(f->store, &snap, &f->err), 0);
+	assert_int_equal(snap.next_sandbox, 6);
+	assert_int_equal(snap.next_run, 4);
+	assert_int_equal(snap.next_event, 2);
+	assert_int_equal(snap.nsandboxes, 3);
+	assert_string_equal(snap.sandboxes[0].state, "removing");
+	assert_string_equal(snap.sandboxes[1].state, "ready");
+	assert_string_equal(snap.sandboxes[2].state, "creating");
+	assert_int_equal(snap.nruns, 2);
+	assert_int_equal(snap.runs[0].id, 1);
+	assert_string_equal(snap.runs[0].state, "queued");
+	assert_memory_equal(snap.runs[0].spec, "SPEC", 4);
+	assert_int_equal(snap.runs[0].ncommands, 1);
+	assert_int_equal(snap.runs[1].id, 3);
+	assert_string_equal(snap.runs[1].state, "running");
+	store_snapshot_clear(&snap);
+}
+
+static void
+test_an_event_is_kept_with_its_tenant(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_open(f);
+	store_event(f->store, STORE_TENANT_DEFAULT, "sandbox_removed", "a",
+	    "{\"x\":1}", 77);
+	store_event(f->store, 999, "lost", "no such tenant", "", 78);
+	fixture_reopen(f);
+	assert_int_equal(fixture_query(f,
+			     "SELECT count(*) FROM event WHERE tenant = 1"
+			     " AND at_ms = 77 AND kind = 'sandbox_removed'"
+			     " AND subject = 'a' AND data = '{\"x\":1}'"),
+	    1);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM event"), 1);
+}
+
+static void
+test_a_full_queue_refuses_new_rows_but_never_an_end(void **state)
+{
+	struct fixture *f = *state;
+	struct result good = {0}, refused = {0}, ended = {0};
+	struct store_stats stats;
+	struct store_sandbox s;
+	struct store_run r;
+	sqlite3 *h;
+
+	fixture_open(f);
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	h = fixture_sqlite(f); /* holds the writer up */
+	assert_int_equal(
+	    sqlite3_exec(h, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	fixture_sandbox(&s, 1, "a");
+	do {
+		store_sandbox_put(f->store, &s, result_cb, &good);
+		store_stats(f->store, &stats);
+	} while (stats.queue < STORE_QUEUE_MAX);
+	store_sandbox_put(f->store, &s, result_cb, &refused);
+	store_run_insert(f->store, &r, result_cb, &refused);
+	fixture_run_ended(&r, "failed");
+	store_run_end(f->store, &r, result_cb, &ended);
+	assert_int_equal(
+	    sqlite3_exec(h, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_close(h), SQLITE_OK);
+	fixture_wait(f, &ended.calls, 1);
+	assert_int_equal(ended.rc, 0);
+	assert_int_equal(refused.calls, 2); /* in their order */
+	assert_int_equal(refused.rc, ERR_LIMIT);
+	assert_true(good.calls >= STORE_QUEUE_MAX);
+	assert_int_equal(good.rc, 0);
+	store_sandbox_clear(&s);
+	store_run_clear(&r);
+}
+
+int
+main(void)
+{
+#define TEST(t)                                                                \
+	cmocka_unit_test_setup_teardown(                                       \
+	    t, fixture_setup_closed, fixture_teardown)
+	const struct CMUnitTest tests[] = {
+	    TEST(test_a_new_directory_gets_a_private_database),
+	    TEST(test_a_second_server_is_told_who_has_the_directory),
+	    TEST(test_a_directory_that_cannot_be_written_is_named),
+	    TEST(test_a_database_that_cannot_be_written_is_named),
+	    TEST(test_a_file_that_is_no_database_is_refused_and_left_alone),
+	    TEST(test_a_link_in_place_of_the_database_is_not_followed),
+	    TEST(test_a_newer_database_is_refused_and_left_alone),
+	    TEST(test_a_database_locked_by_another_program_is_refused),
+	    TEST(test_close_commits_and_calls_nobody),
+	    TEST(test_close_may_be_called_from_a_callback),
+	    TEST(test_a_new_database_has_an_empty_snapshot),
+	    TEST(test_the_snapshot_has_what_lives_and_what_is_unfinished),
+	    TEST(test_an_event_is_kept_with_its_tenant),
+	    TEST(test_a_full_queue_refuses_new_rows_but_never_an_end),
+	};
+
+	return cmocka_run_group_tests_name("store", tests, NULL, NULL);
+}

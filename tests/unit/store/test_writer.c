@@ -1,0 +1,417 @@
+#include "tests/unit/store/fixture.h"
+
+#include <semaphore.h>
+#include <sys/syscall.h>
+
+#include "common/embed.h"
+#include "supervisor/store/db.h"
+#include "supervisor/store/done.h"
+#include "supervisor/store/migrate.h"
+#include "supervisor/store/writer.h"
+
+/* The writer alone, with ops of the test's own. */
+
+static unsigned int syncs;
+
+/* SQLite's own calls of it end here, too. */
+int
+fdatasync(int fd)
+{
+	(void)__atomic_add_fetch(&syncs, 1, __ATOMIC_SEQ_CST);
+	return (int)syscall(SYS_fdatasync, fd);
+}
+
+struct rig {
+	struct fixture *f;
+	struct done *done;
+	struct writer *writer;
+	sem_t entered; /* by a gate op, on the writer's thread */
+	sem_t leave;
+	unsigned int delivered;
+	unsigned int released;
+	uint64_t order[4096];
+	int rc[4096];
+	char msg[ERR_TEXT_MAX]; /* of the last failure */
+};
+
+struct test_op {
+	struct op op;
+	struct rig *rig;
+	uint64_t number;
+};
+
+static int
+insert(struct db *db, uint64_t number, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, DB_EVENT_INSERT);
+	db_put_uint(&c, STORE_TENANT_DEFAULT);
+	db_put_uint(&c, number);
+	db_put_text(&c, "kind");
+	db_put_text(&c, "");
+	db_put_text(&c, "");
+	return db_call_run(&c, e);
+}
+
+static int
+good_run(struct db *db, struct op *op, struct err *e)
+{
+	return insert(db, ((struct test_op *)op)->number, e);
+}
+
+static int
+gate_run(struct db *db, struct op *op, struct err *e)
+{
+	struct rig *r = ((struct test_op *)op)->rig;
+
+	(void)sem_post(&r->entered);
+	while (sem_wait(&r->leave) == -1)
+		;
+	return insert(db, ((struct test_op *)op)->number, e);
+}
+
+static int
+refusing_run(struct db *db, struct op *op, struct err *e)
+{
+	if (insert(db, ((struct test_op *)op)->number, e) != 0)
+		return e->code;
+	return err_set(e, ERR_STATE, "not today");
+}
+
+/* Writes something, then breaks a foreign key. */
+static int
+constraint_run(struct db *db, struct op *op, struct err *e)
+{
+	struct db_call c;
+
+	if (insert(db, ((struct test_op *)op)->number, e) != 0)
+		return e->code;
+	db_call_init(&c, db, DB_SPEC_INSERT);
+	db_put_uint(&c, 12345);
+	db_put_blob(&c, "x", 1);
+	return db_call_run(&c, e);
+}
+
+/* Ends the transaction behind the writer's back, as SQLite does when the disk
+ * fails: what the writer does then fails, too. */
+static int
+dooming_run(struct db *db, struct op *op, struct err *e)
+{
+	(void)op;
+	return db_exec(db, DB_ROLLBACK, e);
+}
+
+static void
+test_op_deliver(struct op *op)
+{
+	struct test_op *t = (struct test_op *)op;
+	struct rig *r = t->rig;
+
+	r->order[r->delivered] = t->number;
+	r->rc[r->delivered] = op->rc;
+	if (op->rc != 0)
+		(void)snprintf(r->msg, sizeof(r->msg), "%s", op->why.msg);
+	r->delivered++;
+}
+
+static void
+test_op_release(struct op *op)
+{
+	((struct test_op *)op)->rig->released++;
+	free(op);
+}
+
+static void
+submit(struct rig *r, int (*run)(struct db *, struct op *, struct err *),
+    uint64_t number)
+{
+	struct test_op *t = xcalloc(1, sizeof(*t));
+
+	t->op.run = run;
+	t->op.deliver = test_op_deliver;
+	t->op.release = test_op_release;
+	t->rig = r;
+	t->number = number;
+	writer_submit(r->writer, &t->op);
+}
+
+/* Until gate_open, all that is submitted waits behind the gate. */
+static void
+gate_shut(struct rig *r)
+{
+	submit(r, gate_run, 0);
+	while (sem_wait(&r->entered) == -1)
+		;
+}
+
+static void
+gate_open(struct rig *r)
+{
+	(void)sem_post(&r->leave);
+}
+
+static int
+rig_setup(void **state)
+{
+	struct rig *r = xcalloc(1, sizeof(*r));
+	struct db *db;
+	struct err e;
+
+	r->f = fixture_new("/tmp");
+	assert_int_equal(db_open(r->f->dir, DB_WRITER, &db, &e), 0);
+	assert_int_equal(db_use_wal(db, &e), 0);
+	assert_int_equal(migrate_run(db, embed_sql, &e), 0);
+	assert_int_equal(done_new(r->f->base, &r->done, &e), 0);
+	assert_int_equal(writer_start(db, r->done, &r->writer, &e), 0);
+	assert_int_equal(sem_init(&r->entered, 0, 0), 0);
+	assert_int_equal(sem_init(&r->leave, 0, 0), 0);
+	*state = r;
+	return 0;
+}
+
+static int
+rig_teardown(void **state)
+{
+	struct rig *r = *state;
+
+	if (r->writer != NULL)
+		writer_stop(r->writer);
+	done_free(r->done);
+	(void)sem_destroy(&r->entered);
+	(void)sem_destroy(&r->leave);
+	fixture_free(r->f);
+	free(r);
+	return 0;
+}
+
+static int64_t
+rows(struct rig *r)
+{
+	return fixture_query(r->f, "SELECT count(*) FROM event");
+}
+
+static void
+test_all_that_waits_makes_one_commit(void **state)
+{
+	struct rig *r = *state;
+	struct store_stats before, after;
+	unsigned int synced;
+
+	gate_shut(r);
+	for (uint64_t i = 1; i <= 500; i++)
+		submit(r, good_run, i);
+	writer_stats(r->writer, &before);
+	assert_int_equal(before.queue, 500);
+	synced = __atomic_load_n(&syncs, __ATOMIC_SEQ_CST);
+	gate_open(r);
+	fixture_wait(r->f, &r->delivered, 501);
+	writer_stats(r->writer, &after);
+	assert_int_equal(after.commits - before.commits, 2); /* gate, rest */
+	assert_int_equal(after.writes - before.writes, 501);
+	assert_int_equal(after.queue, 0);
+	/* The two commits, each on disk; more only if a checkpoint began. */
+	assert_true(__atomic_load_n(&syncs, __ATOMIC_SEQ_CST) - synced >= 2);
+	assert_true(__atomic_load_n(&syncs, __ATOMIC_SEQ_CST) - synced < 50);
+	assert_int_equal(rows(r), 501);
+}
+
+static void
+test_a_batch_has_a_limit(void **state)
+{
+	struct rig *r = *state;
+	struct store_stats s;
+
+	gate_shut(r);
+	for (uint64_t i = 1; i <= WRITER_BATCH_MAX + 1; i++)
+		submit(r, good_run, i);
+	gate_open(r);
+	fixture_wait(r->f, &r->delivered, WRITER_BATCH_MAX + 2);
+	writer_stats(r->writer, &s);
+	assert_int_equal(s.commits, 3);
+}
+
+static void
+test_one_alone_is_committed_at_once_and_synced(void **state)
+{
+	struct rig *r = *state;
+	struct store_stats s;
+
+	for (unsigned int i = 1; i <= 20; i++) {
+		unsigned int synced = __atomic_load_n(&syncs, __ATOMIC_SEQ_CST);
+
+		submit(r, good_run, i);
+		fixture_wait(r->f, &r->delivered, i);
+		assert_true(__atomic_load_n(&syncs, __ATOMIC_SEQ_CST) > synced);
+	}
+	writer_stats(r->writer, &s);
+	assert_int_equal(s.commits, 20);
+}
+
+static void
+test_delivery_is_in_the_order_of_submission(void **state)
+{
+	struct rig *r = *state;
+
+	for (uint64_t i = 0; i < 2000; i++)
+		submit(r, i % 7 == 3 ? refusing_run : good_run, i);
+	fixture_wait(r->f, &r->delivered, 2000);
+	for (uint64_t i = 0; i < 2000; i++) {
+		assert_int_equal(r->order[i], i);
+		assert_int_equal(r->rc[i], i % 7 == 3 ? ERR_STATE : 0);
+	}
+	assert_int_equal(r->released, 2000);
+}
+
+static void
+test_one_that_fails_is_undone_alone(void **state)
+{
+	struct rig *r = *state;
+	struct store_stats s;
+
+	gate_shut(r);
+	submit(r, good_run, 1);
+	submit(r, constraint_run, 2);
+	submit(r, refusing_run, 3);
+	submit(r, good_run, 4);
+	gate_open(r);
+	fixture_wait(r->f, &r->delivered, 5);
+	assert_int_equal(r->rc[1], 0);
+	assert_int_equal(r->rc[2], ERR_INVAL);
+	assert_int_equal(r->rc[3], ERR_STATE);
+	assert_int_equal(r->rc[4], 0);
+	assert_string_equal(r->msg, "not today");
+	assert_int_equal(rows(r), 3);
+	writer_stats(r->writer, &s);
+	assert_int_equal(s.commits, 2);
+	assert_int_equal(s.failures, 2);
+	assert_int_equal(s.last_error_ms, 0); /* not the database's fault */
+}
+
+static void
+test_a_lost_transaction_fails_all_of_it_and_nothing_after(void **state)
+{
+	struct rig *r = *state;
+	struct store_stats s;
+
+	gate_shut(r);
+	submit(r, good_run, 1);
+	submit(r, refusing_run, 2);
+	submit(r, dooming_run, 3);
+	submit(r, good_run, 4);
+	gate_open(r);
+	fixture_wait(r->f, &r->delivered, 5);
+	assert_int_equal(r->rc[0], 0); /* the gate had its own */
+	assert_int_equal(r->rc[1], ERR_DB);
+	assert_int_equal(r->rc[2], ERR_STATE); /* its own reason */
+	assert_int_equal(r->rc[3], ERR_DB);
+	assert_int_equal(r->rc[4], ERR_DB);
+	assert_int_equal(rows(r), 1);
+	writer_stats(r->writer, &s);
+	assert_int_equal(s.failures, 4);
+	assert_true(s.last_error_ms > 0);
+	submit(r, good_run, 5);
+	fixture_wait(r->f, &r->delivered, 6);
+	assert_int_equal(r->rc[5], 0);
+	assert_int_equal(rows(r), 2);
+}
+
+static void
+test_one_that_was_refused_before_is_only_delivered(void **state)
+{
+	struct rig *r = *state;
+	struct test_op *t = xcalloc(1, sizeof(*t));
+
+	t->op.rc = ERR_LIMIT;
+	t->op.deliver = test_op_deliver;
+	t->op.release = test_op_release;
+	t->rig = r;
+	gate_shut(r);
+	submit(r, good_run, 1);
+	writer_submit(r->writer, &t->op);
+	gate_open(r);
+	fixture_wait(r->f, &r->delivered, 3);
+	assert_int_equal(r->rc[2], ERR_LIMIT);
+	assert_int_equal(rows(r), 2);
+}
+
+static void
+test_stop_commits_what_is_queued_and_delivers_nothing(void **state)
+{
+	struct rig *r = *state;
+
+	gate_shut(r);
+	for (uint64_t i = 1; i <= 100; i++)
+		submit(r, good_run, i);
+	gate_open(r);
+	writer_stop(r->writer);
+	r->writer = NULL;
+	assert_int_equal(rows(r), 101);
+	assert_int_equal(r->delivered, 0);
+	done_free(r->done);
+	r->done = NULL;
+	assert_int_equal(r->released, 101);
+}
+
+static void
+test_the_wal_is_emptied_when_nothing_is_written(void **state)
+{
+	struct rig *r = *state;
+	AUTO(auto_free)
+	char *path = xasprintf("%s/mcp-sandboxd.db-wal", r->f->dir);
+	unsigned int never = 0;
+	struct stat st;
+
+	submit(r, good_run, 1);
+	fixture_wait(r->f, &r->delivered, 1);
+	for (int i = 0; i < FIXTURE_PATIENCE_S * 100; i++) {
+		assert_int_equal(stat(path, &st), 0);
+		if (st.st_size == 0)
+			break;
+		(void)usleep(10000);
+	}
+	assert_int_equal(st.st_size, 0);
+	fixture_wait(r->f, &never, 0);
+	assert_int_equal(rows(r), 1);
+}
+
+static void
+test_the_wal_stays_bounded_while_writes_go_on(void **state)
+{
+	struct rig *r = *state;
+	AUTO(auto_free)
+	char *path = xasprintf("%s/mcp-sandboxd.db-wal", r->f->dir);
+	off_t largest = 0;
+
+	/* Each commit of one row writes pages anew: some 36 MB in all. */
+	for (unsigned int i = 0; i < 3000; i++) {
+		struct stat st;
+
+		submit(r, good_run, i);
+		fixture_wait(r->f, &r->delivered, i + 1);
+		if (stat(path, &st) == 0 && st.st_size > largest)
+			largest = st.st_size;
+	}
+	assert_true(largest > 0);
+	assert_true(largest <= (17 << 20));
+}
+
+int
+main(void)
+{
+#define TEST(t) cmocka_unit_test_setup_teardown(t, rig_setup, rig_teardown)
+	const struct CMUnitTest tests[] = {
+	    TEST(test_all_that_waits_makes_one_commit),
+	    TEST(test_a_batch_has_a_limit),
+	    TEST(test_one_alone_is_committed_at_once_and_synced),
+	    TEST(test_delivery_is_in_the_order_of_submission),
+	    TEST(test_one_that_fails_is_undone_alone),
+	    TEST(test_a_lost_transaction_fails_all_of_it_and_nothing_after),
+	    TEST(test_one_that_was_refused_before_is_only_delivered),
+	    TEST(test_stop_commits_what_is_queued_and_delivers_nothing),
+	    TEST(test_the_wal_is_emptied_when_nothing_is_written),
+	    TEST(test_the_wal_stays_bounded_while_writes_go_on),
+	};
+
+	return cmocka_run_group_tests_name("writer", tests, NULL, NULL);
+}
