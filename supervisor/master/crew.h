@@ -1,0 +1,65 @@
+/*
+ * crew.h - the front and the workers: who is started, paired, restarted
+ *
+ *	- A job channel joins the front and each worker once both are READY;
+ *	  each has a generation number that is never used again.
+ *	- A dead worker leaves the front alone: it is told PEER_GONE.
+ *	- A dead front takes the workers with it: they see the end of their
+ *	  channels, exit 0 and are started anew.  That is no death.
+ *	- Deaths are judged by restart.h, per child and per role.
+ *	- Exit 77 or 78 of the front or of all workers ends the crew with the
+ *	  same status.
+ */
+#ifndef MASTER_CREW_H
+#define MASTER_CREW_H
+
+#include <sys/types.h>
+
+#include "common/base.h"
+#include "common/conf.h"
+#include "supervisor/master/listen.h"
+#include "supervisor/master/tuning.h"
+#include "supervisor/master/users.h"
+
+#define CREW_WORKERS_MAX 64
+
+/* Kept by pointer; the crew changes nothing in it. */
+struct crew_setup {
+	const struct tuning *tuning;
+	const struct users *users;
+	const struct listener *listener;
+	const char *front_path;
+	const char *worker_path;
+	uint32_t workers; /* 1..CREW_WORKERS_MAX */
+};
+
+enum crew_health {
+	CREW_WELL,
+	CREW_DEGRADED
+};
+struct crew_ops {
+	void (*on_ready)(void *arg); /* all are READY, the first time */
+	/* A role is throttled, or was the last one and is no longer. */
+	void (*on_health)(enum crew_health health, void *arg);
+	/* After crew_stop, crew_kill or a refusal: nobody is left.  status
+	 * is the exit status for the supervisor. */
+	void (*on_end)(int status, void *arg);
+};
+
+struct crew;
+struct event_base;
+struct crew *crew_new(struct event_base *base, const struct crew_setup *setup,
+    const struct crew_ops *ops, void *arg);
+void crew_free(struct crew *c); /* kills who is left */
+
+/* crew_configure - what children are told from now on; kept by pointer until
+ * the next.  Running children are told again. */
+void crew_configure(struct crew *c, const struct conf *conf);
+void crew_set_log_level(struct crew *c, unsigned int level);
+void crew_start(struct crew *c); /* the front first */
+void crew_reap(struct crew *c);  /* SIGCHLD came */
+/* crew_stop - the front drains for at most left_ms, then the workers leave */
+void crew_stop(struct crew *c, uint32_t left_ms);
+void crew_kill(struct crew *c); /* at once */
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * datadir.h - DATA_DIR: there, owned by whom it should be, and ours alone
+ *
+ *	DATA_DIR	the front's, mode 0711: the worker passes through
+ *	DATA_DIR/links	the worker's, mode 0711
+ */
+#ifndef MASTER_DATADIR_H
+#define MASTER_DATADIR_H
+
+#include "common/base.h"
+#include "common/err.h"
+#include "supervisor/master/users.h"
+
+struct datadir {
+	int lock_fd; /* holds the lock for as long as it is open */
+	char *path;  /* absolute, without links */
+};
+
+/*
+ * datadir_open - make what is missing, set owners, lock
+ *
+ * ERR_CONFLICT when another server holds the lock, else ERR_SYS.  What is
+ * inside a directory whose owner had to be changed keeps its owners; a
+ * warning says so.  *d is changed only on success.
+ */
+int datadir_open(const char *path, const struct users *u, struct datadir *d,
+    struct err *e) MUSTCHECK;
+void datadir_close(struct datadir *d);
+/* datadir_instance - a name derived from an absolute path, the same at each
+ * start: "d" and 16 hexadecimal digits */
+#define DATADIR_INSTANCE_MAX 18
+void datadir_instance(const char *path, char out[DATADIR_INSTANCE_MAX]);
+
+#endif

@@ -1,0 +1,152 @@
+#include "supervisor/master/listen.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+	struct sockaddr_storage room;
+};
+
+static int
+address_parse(const char *bind, uint16_t port, union address *a, socklen_t *len,
+    struct err *e)
+{
+	memset(a, 0, sizeof(*a));
+	if (inet_pton(AF_INET, bind, &a->v4.sin_addr) == 1) {
+		a->v4.sin_family = AF_INET;
+		a->v4.sin_port = htons(port);
+		*len = sizeof(a->v4);
+		return 0;
+	}
+	if (inet_pton(AF_INET6, bind, &a->v6.sin6_addr) == 1) {
+		a->v6.sin6_family = AF_INET6;
+		a->v6.sin6_port = htons(port);
+		*len = sizeof(a->v6);
+		return 0;
+	}
+	return err_set(e, ERR_INVAL,
+	    "BIND: \"%s\" is not an IPv4 or IPv6 address, want one such as "
+	    "127.0.0.1 or ::1",
+	    bind);
+}
+
+static bool
+address_is_loopback(const union address *a)
+{
+	const struct in6_addr *v6 = &a->v6.sin6_addr;
+
+	if (a->any.sa_family == AF_INET)
+		return ntohl(a->v4.sin_addr.s_addr) >> 24 == 127;
+	return IN6_IS_ADDR_LOOPBACK(v6) ||
+	    (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
+}
+
+int
+listen_check(const char *bind, struct err *e)
+{
+	union address a;
+	socklen_t len;
+	int rc;
+
+	rc = address_parse(bind, 0, &a, &len, e);
+	if (rc != 0)
+		return rc;
+	if (!address_is_loopback(&a))
+		return err_set(e, ERR_POLICY,
+		    "BIND: %s can be reached from other machines, and without "
+		    "tenants this server cannot tell callers apart: set BIND "
+		    "to 127.0.0.1 or ::1",
+		    bind);
+	return 0;
+}
+
+/* The address as it is now, with the port the kernel chose. */
+static int
+listener_describe(struct listener *l, struct err *e)
+{
+	char text[INET6_ADDRSTRLEN];
+	union address a;
+	socklen_t len = sizeof(a);
+
+	memset(&a, 0, sizeof(a));
+	if (getsockname(l->fd, &a.any, &len) == -1)
+		return err_set(e, ERR_SYS, "getsockname: %s", strerror(errno));
+	if (a.any.sa_family == AF_INET) {
+		l->port = ntohs(a.v4.sin_port);
+		(void)inet_ntop(AF_INET, &a.v4.sin_addr, text, sizeof(text));
+		(void)snprintf(
+		    l->address, sizeof(l->address), "%s:%u", text, l->port);
+	} else {
+		l->port = ntohs(a.v6.sin6_port);
+		(void)inet_ntop(AF_INET6, &a.v6.sin6_addr, text, sizeof(text));
+		(void)snprintf(
+		    l->address, sizeof(l->address), "[%s]:%u", text, l->port);
+	}
+	return 0;
+}
+
+static int
+bind_failed(const char *bind, uint16_t port, struct err *e)
+{
+	if (errno == EADDRINUSE)
+		return err_set(e, ERR_CONFLICT,
+		    "port %u on %s is in use: stop the other server or set "
+		    "PORT",
+		    port, bind);
+	if (errno == EACCES)
+		return err_set(e, ERR_SYS,
+		    "port %u on %s needs root: set PORT to 1024 or more", port,
+		    bind);
+	if (errno == EADDRNOTAVAIL)
+		return err_set(e, ERR_SYS,
+		    "this machine has no address %s: set BIND", bind);
+	return err_set(e, ERR_SYS, "listen on %s port %u: %s", bind, port,
+	    strerror(errno));
+}
+
+int
+listen_open(
+    const char *bind_to, uint16_t port, struct listener *l, struct err *e)
+{
+	AUTO(auto_close) int fd = -1;
+	struct listener made = LISTENER_INIT;
+	const int on = 1;
+	union address a;
+	socklen_t len;
+	int rc;
+
+	rc = address_parse(bind_to, port, &a, &len, e);
+	if (rc != 0)
+		return rc;
+	fd = socket(
+	    a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd == -1)
+		return err_set(
+		    e, ERR_SYS, "socket for %s: %s", bind_to, strerror(errno));
+	/* Connections of a server that was here before may still linger. */
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == -1)
+		return err_set(e, ERR_SYS, "SO_REUSEADDR: %s", strerror(errno));
+	if (bind(fd, &a.any, len) == -1 || listen(fd, LISTEN_BACKLOG) == -1)
+		return bind_failed(bind_to, port, e);
+	made.fd = fd;
+	rc = listener_describe(&made, e);
+	if (rc != 0)
+		return rc;
+	*l = made; /* the caller's to close */
+	fd = -1;
+	return 0;
+}
+
+void
+listen_close(struct listener *l)
+{
+	if (l->fd >= 0)
+		(void)close(l->fd);
+	l->fd = -1;
+}

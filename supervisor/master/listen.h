@@ -1,0 +1,36 @@
+/*
+ * listen.h - the listening socket, which outlives every front
+ *
+ * While no front runs, connections wait in the backlog.
+ */
+#ifndef MASTER_LISTEN_H
+#define MASTER_LISTEN_H
+
+#include "common/base.h"
+#include "common/err.h"
+
+#define LISTEN_BACKLOG 1024
+#define LISTEN_ADDRESS_MAX 64
+
+struct listener {
+	int fd;                           /* non-blocking; -1: closed */
+	char address[LISTEN_ADDRESS_MAX]; /* 127.0.0.1:8080, [::1]:8080 */
+	uint16_t port;                    /* the real one, when 0 was asked */
+};
+#define LISTENER_INIT                                                          \
+	{                                                                      \
+		.fd = -1                                                       \
+	}
+
+/* listen_check - may this server listen on the numeric address bind?
+ * ERR_INVAL for what is no address, ERR_POLICY for one that is not loopback:
+ * there are no tenants to tell callers apart by (DESIGN section 8). */
+int listen_check(const char *bind_to, struct err *e) MUSTCHECK;
+/* listen_open - bind and listen.  ERR_CONFLICT when the port is taken,
+ * ERR_SYS for anything else; the text says what to do.  *l is changed only on
+ * success. */
+int listen_open(const char *bind_to, uint16_t port, struct listener *l,
+    struct err *e) MUSTCHECK;
+void listen_close(struct listener *l);
+
+#endif

@@ -1,0 +1,433 @@
+#include "supervisor/master/proc.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include <event2/event.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+
+#define PROC_REASON_MAX 1024
+#define PROC_CLOSE_MS 500
+
+static void
+wait_for(struct proc *p, enum proc_wait what, uint32_t ms)
+{
+	struct timeval tv = {.tv_sec = (time_t)(ms / 1000),
+	    .tv_usec = (suseconds_t)(ms % 1000) * 1000};
+
+	p->wait = what;
+	if (event_add(p->deadline, &tv) == -1)
+		fatal(71, "%s: no timer", p->name);
+}
+
+static void
+wait_no_more(struct proc *p)
+{
+	p->wait = PROC_WAIT_NONE;
+	(void)event_del(p->deadline);
+}
+
+static void
+send_signal(struct proc *p, int sig)
+{
+	/* Not reaped, so the pid is still this process's. */
+	if (p->pid > 0 && kill(p->pid, sig) == -1)
+		log_warn(
+		    "%s[%d]: kill: %s", p->name, (int)p->pid, strerror(errno));
+}
+
+/* Reaped and read to the end: the life is over. */
+static void
+finish(struct proc *p)
+{
+	wait_no_more(p);
+	(void)event_del(p->ping);
+	ipc_chan_free(p->chan);
+	p->chan = NULL;
+	p->state = PROC_DOWN;
+	p->ops->on_exit(p, p->wait_status, p->arg);
+}
+
+/* SIGABRT first: a core file says where it hung. */
+static void
+abort_hung(struct proc *p, const char *why, uint32_t after_ms)
+{
+	log_error(
+	    "%s[%d] %s in %u ms: SIGABRT", p->name, (int)p->pid, why, after_ms);
+	send_signal(p, SIGABRT);
+	wait_for(p, PROC_WAIT_ABORT, p->tuning->abort_ms);
+}
+
+static void
+deadline_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct proc *p = arg;
+
+	(void)fd;
+	(void)what;
+	switch (p->wait) {
+	case PROC_WAIT_READY:
+		abort_hung(p, "was not ready", p->tuning->ready_ms);
+		break;
+	case PROC_WAIT_PONG:
+		abort_hung(p, "answered no ping", p->tuning->silence_ms);
+		break;
+	case PROC_WAIT_ABORT:
+	case PROC_WAIT_LEAVE:
+		log_warn(
+		    "%s[%d] is still there: SIGKILL", p->name, (int)p->pid);
+		proc_kill(p);
+		break;
+	case PROC_WAIT_CLOSE:
+		finish(p);
+		break;
+	case PROC_WAIT_NONE:
+	case PROC_WAIT_KILL:
+		break;
+	}
+}
+
+/*
+ * Silence is counted from the oldest unanswered ping, not from the last
+ * answer: a supervisor that was stopped for a while finds the answer in its
+ * socket before it looks at the clock.
+ */
+static void
+ping_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct proc *p = arg;
+	struct ipc_out o;
+
+	(void)fd;
+	(void)what;
+	if (p->state != PROC_READY)
+		return;
+	ipc_out_init(&o, IPC_PING, 0);
+	wire_put_u64(&o.b, clock_mono_ms());
+	ipc_send(p->chan, &o);
+	if (p->wait == PROC_WAIT_NONE)
+		wait_for(p, PROC_WAIT_PONG, p->tuning->silence_ms);
+}
+
+static int
+on_hello(void *arg, struct ipc_msg *m, struct err *e)
+{
+	struct proc *p = arg;
+	uint32_t version = wire_get_u32(&m->in);
+	uint32_t role = wire_get_u32(&m->in);
+	uint32_t index = wire_get_u32(&m->in);
+	uint32_t pid = wire_get_u32(&m->in);
+
+	if (wire_get_end(&m->in, e) != 0)
+		return ERR_PROTO;
+	if (version != IPC_VERSION)
+		return err_set(e, ERR_PROTO,
+		    "its program speaks version %u, the supervisor %d: "
+		    "restart the server",
+		    version, IPC_VERSION);
+	if (role != (uint32_t)p->role || index != p->index ||
+	    pid != (uint32_t)p->pid)
+		return err_set(e, ERR_PROTO,
+		    "HELLO as role %u, index %u, pid %u", role, index, pid);
+	p->ops->on_hello(p, p->arg);
+	return 0;
+}
+
+static int
+on_ready(void *arg, struct ipc_msg *m, struct err *e)
+{
+	struct proc *p = arg;
+
+	if (wire_get_end(&m->in, e) != 0)
+		return ERR_PROTO;
+	p->state = PROC_READY;
+	if (p->wait == PROC_WAIT_READY)
+		wait_no_more(p);
+	p->ops->on_ready(p, p->arg);
+	return 0;
+}
+
+static int
+on_pong(void *arg, struct ipc_msg *m, struct err *e)
+{
+	struct proc *p = arg;
+
+	(void)wire_get_u64(&m->in);
+	if (wire_get_end(&m->in, e) != 0)
+		return ERR_PROTO;
+	if (p->wait == PROC_WAIT_PONG)
+		wait_no_more(p);
+	return 0;
+}
+
+static int
+on_counts(void *arg, struct ipc_msg *m, struct err *e)
+{
+	struct proc *p = arg;
+	uint32_t done = wire_get_u32(&m->in);
+	uint32_t active = wire_get_u32(&m->in);
+
+	if (wire_get_end(&m->in, e) != 0)
+		return ERR_PROTO;
+	p->done = done;
+	p->active = active;
+	return 0;
+}
+
+static int
+on_last_words(void *arg, struct ipc_msg *m, struct err *e)
+{
+	struct proc *p = arg;
+	uint32_t status = wire_get_u32(&m->in);
+	AUTO(auto_free) char *reason = wire_get_str(&m->in, PROC_REASON_MAX);
+
+	if (wire_get_end(&m->in, e) != 0)
+		return ERR_PROTO;
+	if (p->last_words == PROC_SPOKE)
+		return err_set(e, ERR_PROTO, "LAST_WORDS twice");
+	p->last_words = PROC_SPOKE;
+	log_error("%s[%d] ends with status %u: %s", p->name, (int)p->pid,
+	    status, reason);
+	if (p->pid > 0)
+		proc_expect_exit(p, p->tuning->leave_ms);
+	return 0;
+}
+
+#define PROC_ANY (PROC_STARTED | PROC_CONFIGURED | PROC_READY)
+static const struct ipc_route routes[] = {
+    {IPC_HELLO, PROC_STARTED, 0, on_hello},
+    {IPC_READY, PROC_CONFIGURED, 0, on_ready},
+    {IPC_PONG, PROC_READY, 0, on_pong},
+    {IPC_COUNTS, PROC_CONFIGURED | PROC_READY, 0, on_counts},
+    {IPC_LAST_WORDS, PROC_ANY, 0, on_last_words},
+    {IPC_NONE, 0, 0, NULL},
+};
+
+static int
+on_message(struct ipc_chan *chan, struct ipc_msg *m, void *arg, struct err *e)
+{
+	struct proc *p = arg;
+
+	(void)chan;
+	return ipc_dispatch(routes, (unsigned int)p->state, m, p, e);
+}
+
+/* The channel stays until finish: it drops what is sent from now on. */
+static void
+on_close(struct ipc_chan *chan, const struct err *why, void *arg)
+{
+	struct proc *p = arg;
+
+	(void)chan;
+	p->link = PROC_CLOSED;
+	if (p->pid == 0) {
+		finish(p);
+		return;
+	}
+	if (why->code != 0 && why->code != ERR_SYS) {
+		log_error(
+		    "%s[%d]: %s: SIGKILL", p->name, (int)p->pid, why->msg);
+		proc_kill(p);
+		return;
+	}
+	if (p->wait != PROC_WAIT_KILL && p->wait != PROC_WAIT_ABORT)
+		proc_expect_exit(p, p->tuning->leave_ms);
+}
+
+static const struct ipc_ops chan_ops = {
+    .on_message = on_message, .on_close = on_close};
+
+void
+proc_init(struct proc *p, struct event_base *base, enum ipc_role role,
+    uint32_t index, const struct tuning *tuning, const struct proc_ops *ops,
+    void *arg)
+{
+	memset(p, 0, sizeof(*p));
+	p->role = role;
+	p->index = index;
+	p->base = base;
+	p->tuning = tuning;
+	p->ops = ops;
+	p->arg = arg;
+	p->state = PROC_DOWN;
+	p->wait = PROC_WAIT_NONE;
+	p->last_words = PROC_QUIET;
+	if (role == IPC_ROLE_FRONT)
+		(void)snprintf(p->name, sizeof(p->name), "front");
+	else
+		(void)snprintf(p->name, sizeof(p->name), "worker/%u", index);
+	p->deadline = evtimer_new(base, deadline_cb, p);
+	p->ping = event_new(base, -1, EV_PERSIST, ping_cb, p);
+	if (p->deadline == NULL || p->ping == NULL)
+		fatal(71, "%s: no timer", p->name);
+}
+
+void
+proc_clear(struct proc *p)
+{
+	event_free(p->deadline);
+	event_free(p->ping);
+	ipc_chan_free(p->chan);
+	memset(p, 0, sizeof(*p));
+}
+
+int
+proc_start(struct proc *p, struct spawn *s, struct err *e)
+{
+	AUTO(auto_close) int theirs = -1;
+	AUTO(auto_close) int ours = -1;
+	struct timeval period = {.tv_sec = (time_t)(p->tuning->ping_ms / 1000),
+	    .tv_usec = (suseconds_t)(p->tuning->ping_ms % 1000) * 1000};
+	char arg[16];
+	int fds[2];
+	int rc;
+
+	p->done = 0;
+	p->active = 0;
+	p->last_words = PROC_QUIET;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == -1)
+		return err_set(
+		    e, ERR_SYS, "%s: socketpair: %s", p->name, strerror(errno));
+	ours = fds[0];
+	theirs = fds[1];
+	(void)snprintf(arg, sizeof(arg), "%u", p->index);
+	s->name = p->name;
+	s->arg = p->role == IPC_ROLE_WORKER ? arg : NULL;
+	rc = spawn_child(s, theirs, &p->pid, e);
+	if (rc != 0)
+		return rc;
+
+	p->state = PROC_STARTED;
+	p->link = PROC_OPEN;
+	p->chan = ipc_chan_new(p->base, ours, p->name, &chan_ops, p);
+	ours = -1; /* the channel's */
+	wait_for(p, PROC_WAIT_READY, p->tuning->ready_ms);
+	if (event_add(p->ping, &period) == -1)
+		fatal(71, "%s: no timer", p->name);
+	log_debug("%s[%d] started", p->name, (int)p->pid);
+	return 0;
+}
+
+static void
+send_config_cb(const char *key, const char *value, void *arg)
+{
+	struct proc *p = arg;
+	struct ipc_out o;
+
+	ipc_out_init(&o, IPC_CONFIG, 0);
+	wire_put_str(&o.b, key);
+	wire_put_str(&o.b, value);
+	ipc_send(p->chan, &o);
+}
+
+void
+proc_configure(struct proc *p, const struct conf *conf, uint32_t generation)
+{
+	struct ipc_out o;
+
+	if (p->chan == NULL)
+		return;
+	conf_each(conf, p->role == IPC_ROLE_FRONT ? CONF_FRONT : CONF_WORKER,
+	    send_config_cb, p);
+	ipc_out_init(&o, IPC_CONFIG_END, 0);
+	wire_put_u32(&o.b, generation);
+	ipc_send(p->chan, &o);
+	if (p->state == PROC_STARTED)
+		p->state = PROC_CONFIGURED;
+}
+
+void
+proc_send_listen(struct proc *p, int fd, const char *address)
+{
+	struct ipc_out o;
+
+	ipc_out_init(&o, IPC_LISTEN, 0);
+	wire_put_str(&o.b, address);
+	ipc_out_add_fd(&o, fd);
+	ipc_send(p->chan, &o);
+}
+
+void
+proc_send_peer(struct proc *p, uint32_t index, uint32_t generation, int fd)
+{
+	struct ipc_out o;
+
+	ipc_out_init(&o, IPC_PEER, 0);
+	wire_put_u32(&o.b, index);
+	wire_put_u32(&o.b, generation);
+	ipc_out_add_fd(&o, fd);
+	ipc_send(p->chan, &o);
+}
+
+void
+proc_send_peer_gone(struct proc *p, const struct proc_gone *gone)
+{
+	struct ipc_out o;
+
+	ipc_out_init(&o, IPC_PEER_GONE, 0);
+	wire_put_u32(&o.b, gone->index);
+	wire_put_u32(&o.b, gone->generation);
+	wire_put_u32(&o.b, gone->delay_ms);
+	wire_put_u8(&o.b, gone->throttled);
+	ipc_send(p->chan, &o);
+}
+
+void
+proc_send_log_level(struct proc *p, unsigned int level)
+{
+	struct ipc_out o;
+
+	if (p->chan == NULL)
+		return;
+	ipc_out_init(&o, IPC_LOG_LEVEL, 0);
+	wire_put_u32(&o.b, level);
+	ipc_send(p->chan, &o);
+}
+
+void
+proc_send_drain(struct proc *p, uint32_t left_ms)
+{
+	struct ipc_out o;
+
+	if (p->chan == NULL)
+		return;
+	ipc_out_init(&o, IPC_DRAIN, 0);
+	wire_put_u32(&o.b, left_ms);
+	ipc_send(p->chan, &o);
+}
+
+void
+proc_expect_exit(struct proc *p, uint32_t ms)
+{
+	if (p->pid > 0)
+		wait_for(p, PROC_WAIT_LEAVE, ms);
+}
+
+void
+proc_kill(struct proc *p)
+{
+	if (p->pid == 0)
+		return;
+	wait_no_more(p);
+	p->wait = PROC_WAIT_KILL;
+	send_signal(p, SIGKILL);
+}
+
+void
+proc_on_reaped(struct proc *p, int wait_status)
+{
+	p->pid = 0;
+	p->wait_status = wait_status;
+	if (p->link == PROC_CLOSED) {
+		finish(p);
+		return;
+	}
+	/* Its last words may still be in the channel: the end of it comes
+	 * after them.  A little later is enough should it never come. */
+	wait_for(p, PROC_WAIT_CLOSE, PROC_CLOSE_MS);
+}

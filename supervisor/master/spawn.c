@@ -1,0 +1,216 @@
+#include "supervisor/master/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "common/child.h"
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+
+#ifndef PKGLIBEXECDIR
+#define PKGLIBEXECDIR "/usr/local/libexec/mcp-sandboxd"
+#endif
+
+#define SPAWN_NOFILE 65536 /* thousands of event streams in the front */
+#define SPAWN_ENV_MAX 64
+
+/* The directory of the running program, without the last slash. */
+static int
+own_directory(char *out, size_t size, struct err *e)
+{
+	ssize_t n = readlink("/proc/self/exe", out, size - 1);
+	char *slash;
+
+	if (n < 0)
+		return err_set(
+		    e, ERR_SYS, "/proc/self/exe: %s", strerror(errno));
+	out[n] = '\0';
+	slash = strrchr(out, '/');
+	if (slash == NULL)
+		return err_set(e, ERR_SYS, "/proc/self/exe: no path");
+	*slash = '\0';
+	return 0;
+}
+
+int
+spawn_find(const char *program, char **path, struct err *e)
+{
+	char dir[PATH_MAX];
+	AUTO(auto_free) char *beside = NULL;
+	AUTO(auto_free) char *installed = NULL;
+	int rc;
+
+	rc = own_directory(dir, sizeof(dir), e);
+	if (rc != 0)
+		return rc;
+	beside = xasprintf("%s/%s", dir, program);
+	installed = xasprintf("%s/%s", PKGLIBEXECDIR, program);
+	if (access(beside, X_OK) == 0) {
+		*path = beside; /* the caller frees it */
+		beside = NULL;
+		return 0;
+	}
+	if (access(installed, X_OK) == 0) {
+		*path = installed;
+		installed = NULL;
+		return 0;
+	}
+	return err_set(e, ERR_NOTFOUND,
+	    "there is no program %s, nor %s: build or install all of "
+	    "mcp-sandboxd",
+	    beside, installed);
+}
+
+/* From here on: the child's own steps, in their order. */
+
+static void
+reset_signals(void)
+{
+	struct sigaction sa;
+	sigset_t none;
+
+	memset(&sa, 0, sizeof(sa));
+	sa.sa_handler = SIG_DFL;
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)sigaction(sig, &sa, NULL); /* some refuse, rightly */
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static int
+arrange_descriptors(int channel, struct err *e)
+{
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (null == -1 || dup2(null, STDIN_FILENO) == -1)
+		return err_set(e, ERR_SYS, "/dev/null: %s", strerror(errno));
+	/* dup2 of a descriptor onto itself would leave close-on-exec set. */
+	if (channel == CHILD_CTL_FD) {
+		if (fcntl(channel, F_SETFD, 0) == -1)
+			return err_set(
+			    e, ERR_SYS, "channel: %s", strerror(errno));
+	} else if (dup2(channel, CHILD_CTL_FD) == -1) {
+		return err_set(e, ERR_SYS, "channel: %s", strerror(errno));
+	}
+	/* Output of a library goes where the log goes. */
+	if (dup2(STDERR_FILENO, STDOUT_FILENO) == -1)
+		return err_set(e, ERR_SYS, "stdout: %s", strerror(errno));
+	fd_close_from(CHILD_CTL_FD + 1);
+	return 0;
+}
+
+/* Up to the hard limit, or past it where we may; never to the millions that
+ * some container engines set, for the tables' sake. */
+static void
+raise_limits(void)
+{
+	struct rlimit l, higher;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == -1 || l.rlim_cur >= SPAWN_NOFILE)
+		return;
+	higher = l;
+	higher.rlim_cur = SPAWN_NOFILE;
+	if (higher.rlim_max < SPAWN_NOFILE)
+		higher.rlim_max = SPAWN_NOFILE;
+	if (setrlimit(RLIMIT_NOFILE, &higher) == 0)
+		return;
+	l.rlim_cur = l.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &l) == -1)
+		log_warn("RLIMIT_NOFILE: %s", strerror(errno));
+}
+
+/* After the ids: a change of ids clears the death signal.  A parent that
+ * died before prctl is noticed by its pid. */
+static int
+tie_to_parent(pid_t parent, struct err *e)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1)
+		return err_set(e, ERR_SYS, "prctl: %s", strerror(errno));
+	if (getppid() != parent)
+		_exit(0);
+	return 0;
+}
+
+static bool
+env_is_kept(const char *entry)
+{
+	static const char *const kept[] = {
+	    "PATH=", "TZ=", "XDG_RUNTIME_DIR=", "MCP_SANDBOXD_"};
+
+	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+		if (strncmp(entry, kept[i], strlen(kept[i])) == 0)
+			return true;
+	return false;
+}
+
+static void
+select_environment(char **out, size_t max)
+{
+	size_t n = 0;
+
+	for (char **p = environ; *p != NULL && n + 1 < max; p++)
+		if (env_is_kept(*p))
+			out[n++] = *p;
+	out[n] = NULL;
+}
+
+static NORETURN void
+exec_program(const struct spawn *s)
+{
+	char *env[SPAWN_ENV_MAX];
+	char *argv[] = {NULL, NULL, NULL};
+	const char *base = strrchr(s->path, '/');
+
+	argv[0] = xstrdup(base != NULL ? base + 1 : s->path);
+	argv[1] = s->arg != NULL ? xstrdup(s->arg) : NULL;
+	select_environment(env, ARRAY_LEN(env));
+	(void)execve(s->path, argv, env);
+	log_error("cannot execute %s as %s: %s", s->path,
+	    s->user != NULL ? s->user->name : "the present user",
+	    strerror(errno));
+	_exit(errno == EACCES ? CHILD_EXIT_PRIVILEGE : CHILD_EXIT_MEMORY);
+}
+
+static NORETURN void
+run_child(const struct spawn *s, int channel, pid_t parent)
+{
+	struct err e;
+
+	log_init(s->name);
+	reset_signals();
+	(void)setsid();
+	(void)umask(077);
+	if (arrange_descriptors(channel, &e) != 0) {
+		log_error("%s", e.msg);
+		_exit(CHILD_EXIT_MEMORY);
+	}
+	raise_limits();
+	if ((s->user != NULL && privdrop_apply(s->user, &e) != 0) ||
+	    tie_to_parent(parent, &e) != 0) {
+		log_error("%s", e.msg);
+		_exit(CHILD_EXIT_PRIVILEGE);
+	}
+	exec_program(s);
+}
+
+int
+spawn_child(const struct spawn *s, int channel, pid_t *pid, struct err *e)
+{
+	pid_t parent = getpid();
+	pid_t made = fork();
+
+	if (made == -1)
+		return err_set(
+		    e, ERR_SYS, "fork of %s: %s", s->name, strerror(errno));
+	if (made == 0)
+		run_child(s, channel, parent);
+	*pid = made;
+	return 0;
+}

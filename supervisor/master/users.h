@@ -1,0 +1,43 @@
+/*
+ * users.h - as whom the children run
+ *
+ * Started as root, the front and the workers run as RUN_AS_FRONT and
+ * RUN_AS_WORKER where these users exist.  Otherwise, and for a user that does
+ * not exist, they run as the supervisor does; seccomp still cuts the front
+ * off from the engine.
+ */
+#ifndef MASTER_USERS_H
+#define MASTER_USERS_H
+
+#include "common/base.h"
+#include "common/conf.h"
+#include "common/ipc.h"
+#include "common/privdrop.h"
+
+enum users_mode {
+	USERS_STAY,
+	USERS_CHANGE
+};
+
+struct users {
+	enum users_mode front_mode;
+	enum users_mode worker_mode;
+	struct privdrop_user front;
+	struct privdrop_user worker;
+	char *docker_host;
+};
+
+/* users_resolve - look the users up; says in the log which mode it is, and
+ * warns about a user that is missing */
+void users_resolve(const struct conf *conf, struct users *u);
+void users_clear(struct users *u);
+/*
+ * users_find - the user for a new child; USERS_STAY leaves *out alone
+ *
+ * A worker gets the group of each engine socket there is now: an engine that
+ * was installed later counts from the next start on.
+ */
+enum users_mode users_find(
+    const struct users *u, enum ipc_role role, struct privdrop_user *out);
+
+#endif

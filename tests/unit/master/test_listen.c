@@ -1,0 +1,185 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "supervisor/master/listen.h"
+
+static int
+connect_to(uint16_t port)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET,
+	    .sin_port = htons(port),
+	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0);
+	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == -1) {
+		(void)close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void
+test_port_0_takes_a_free_port_and_says_which(void **state)
+{
+	struct listener l = LISTENER_INIT;
+	char want[LISTEN_ADDRESS_MAX];
+	struct err e;
+	int fd;
+
+	(void)state;
+	assert_int_equal(listen_open("127.0.0.1", 0, &l, &e), 0);
+	assert_int_not_equal(l.port, 0);
+	(void)snprintf(want, sizeof(want), "127.0.0.1:%u", l.port);
+	assert_string_equal(l.address, want);
+	fd = connect_to(l.port);
+	assert_true(fd >= 0);
+	(void)close(fd);
+	listen_close(&l);
+	assert_int_equal(l.fd, -1);
+}
+
+static void
+test_ipv6_is_written_in_brackets(void **state)
+{
+	struct listener l = LISTENER_INIT;
+	char want[LISTEN_ADDRESS_MAX];
+	struct err e;
+
+	(void)state;
+	assert_int_equal(listen_open("::1", 0, &l, &e), 0);
+	(void)snprintf(want, sizeof(want), "[::1]:%u", l.port);
+	assert_string_equal(l.address, want);
+	listen_close(&l);
+}
+
+static void
+test_the_socket_is_non_blocking_and_not_inherited(void **state)
+{
+	struct listener l = LISTENER_INIT;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(listen_open("127.0.0.1", 0, &l, &e), 0);
+	assert_true((fcntl(l.fd, F_GETFL) & O_NONBLOCK) != 0);
+	assert_true((fcntl(l.fd, F_GETFD) & FD_CLOEXEC) != 0);
+	assert_int_equal(accept(l.fd, NULL, NULL), -1);
+	assert_int_equal(errno, EAGAIN);
+	listen_close(&l);
+}
+
+static void
+test_a_taken_port_says_what_to_do(void **state)
+{
+	struct listener first = LISTENER_INIT, second = LISTENER_INIT;
+	char want[128];
+	struct err e;
+
+	(void)state;
+	assert_int_equal(listen_open("127.0.0.1", 0, &first, &e), 0);
+	assert_int_equal(
+	    listen_open("127.0.0.1", first.port, &second, &e), ERR_CONFLICT);
+	(void)snprintf(want, sizeof(want),
+	    "port %u on 127.0.0.1 is in use: stop the other server or set "
+	    "PORT",
+	    first.port);
+	assert_string_equal(e.msg, want);
+	assert_int_equal(second.fd, -1);
+	listen_close(&first);
+}
+
+/* SO_REUSEADDR: a connection in TIME_WAIT must not keep a server away. */
+static void
+test_a_port_with_lingering_connections_can_be_taken_again(void **state)
+{
+	struct listener l = LISTENER_INIT;
+	int client, served;
+	uint16_t port;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(listen_open("127.0.0.1", 0, &l, &e), 0);
+	port = l.port;
+	client = connect_to(port);
+	assert_true(client >= 0);
+	served = accept(l.fd, NULL, NULL);
+	assert_true(served >= 0);
+	(void)close(served); /* first: the server's side lingers */
+	(void)close(client);
+	listen_close(&l);
+	assert_int_equal(listen_open("127.0.0.1", port, &l, &e), 0);
+	listen_close(&l);
+}
+
+static void
+test_loopback_addresses_are_allowed(void **state)
+{
+	static const char *const good[] = {
+	    "127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"};
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(good); i++)
+		assert_int_equal(listen_check(good[i], &e), 0);
+}
+
+static void
+test_other_addresses_are_refused_without_tenants(void **state)
+{
+	static const char *const bad[] = {"0.0.0.0", "::", "192.168.1.1",
+	    "128.0.0.1", "126.255.255.255", "::ffff:10.0.0.1", "fe80::1",
+	    "::2"};
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		assert_int_equal(listen_check(bad[i], &e), ERR_POLICY);
+		assert_non_null(strstr(e.msg, "BIND"));
+		assert_non_null(strstr(e.msg, "tenants"));
+	}
+}
+
+static void
+test_what_is_no_address_is_refused_by_name(void **state)
+{
+	static const char *const bad[] = {
+	    "", "localhost", "127.0.0.1:80", "127.1", "[::1]", " 127.0.0.1"};
+	struct listener l = LISTENER_INIT;
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		assert_int_equal(listen_check(bad[i], &e), ERR_INVAL);
+		assert_non_null(strstr(e.msg, "BIND"));
+		assert_int_equal(listen_open(bad[i], 0, &l, &e), ERR_INVAL);
+		assert_int_equal(l.fd, -1);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_port_0_takes_a_free_port_and_says_which),
+	    cmocka_unit_test(test_ipv6_is_written_in_brackets),
+	    cmocka_unit_test(test_the_socket_is_non_blocking_and_not_inherited),
+	    cmocka_unit_test(test_a_taken_port_says_what_to_do),
+	    cmocka_unit_test(
+		test_a_port_with_lingering_connections_can_be_taken_again),
+	    cmocka_unit_test(test_loopback_addresses_are_allowed),
+	    cmocka_unit_test(test_other_addresses_are_refused_without_tenants),
+	    cmocka_unit_test(test_what_is_no_address_is_refused_by_name),
+	};
+
+	return cmocka_run_group_tests_name("listen", tests, NULL, NULL);
+}
