@@ -1,0 +1,33 @@
+/*
+ * agent.h - the whole agent: one loop over the link, the keepers' reports,
+ * signals, the programs' output, deadlines and file requests
+ */
+#ifndef AGENT_AGENT_H
+#define AGENT_AGENT_H
+
+#include "common/base.h"
+#include "common/err.h"
+#include "common/uuid.h"
+#include "images/agent/files.h"
+#include "images/agent/loop.h"
+#include "images/agent/reap.h"
+#include "images/agent/runs.h"
+#include "images/agent/uplink.h"
+
+#define AGENT_SOCKET FRAME_DIR_IN_SANDBOX "/sock"
+
+struct agent {
+	struct uuid boot;
+	struct loop loop;
+	struct uplink uplink;
+	struct runs runs;
+	struct files files;
+	struct reaper reaper;
+};
+
+/* agent_init - address is kept by pointer */
+int agent_init(struct agent *a, const char *address, struct err *e) MUSTCHECK;
+/* agent_run - until SIGTERM */
+void agent_run(struct agent *a);
+
+#endif

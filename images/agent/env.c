@@ -1,0 +1,104 @@
+#include "images/agent/env.h"
+
+#include "common/xmalloc.h"
+
+static char *own_path;
+
+void
+env_init(void)
+{
+	const char *path = getenv("PATH");
+
+	free(own_path);
+	own_path =
+	    xstrdup(path != NULL && *path != '\0' ? path : ENV_DEFAULT_PATH);
+}
+
+static const char *
+home_of(enum runspec_user user)
+{
+	if (user == RUNSPEC_USER_ROOT)
+		return "/root";
+	return access("/home/sandbox", F_OK) == 0 ? "/home/sandbox" :
+						    "/workspace";
+}
+
+static const char *
+find_shell(void)
+{
+	static const char *const bash[] = {"/bin/bash", "/usr/bin/bash"};
+
+	for (size_t i = 0; i < ARRAY_LEN(bash); i++)
+		if (access(bash[i], X_OK) == 0)
+			return bash[i];
+	return access("/bin/sh", X_OK) == 0 ? "/bin/sh" : "sh";
+}
+
+/* The value of name (with its "=") in env, or NULL; the last one counts. */
+static const char *
+lookup(char *const *env, uint32_t n, const char *name, size_t len)
+{
+	while (n-- > 0)
+		if (strncmp(env[n], name, len) == 0)
+			return env[n] + len;
+	return NULL;
+}
+
+static void
+add_base(struct env_start *s, const struct runspec_command *c, const char *name,
+    const char *value)
+{
+	if (lookup(c->env, c->nenv, name, strlen(name)) == NULL)
+		s->base[s->nbase++] = xasprintf("%s%s", name, value);
+}
+
+static void
+build_env(struct env_start *s, const struct runspec_command *c,
+    enum runspec_user user)
+{
+	const char *name = user == RUNSPEC_USER_ROOT ? "root" : "sandbox";
+	const char *path = lookup(c->env, c->nenv, "PATH=", 5);
+
+	add_base(s, c, "PATH=", own_path);
+	add_base(s, c, "HOME=", home_of(user));
+	add_base(s, c, "USER=", name);
+	add_base(s, c, "LOGNAME=", name);
+	add_base(s, c, "LANG=", "C.UTF-8");
+	add_base(s, c, "PWD=", c->cwd);
+	s->search = path != NULL ? path : own_path;
+
+	s->env = xcalloc((size_t)s->nbase + c->nenv + 1, sizeof(*s->env));
+	memcpy(s->env, s->base, s->nbase * sizeof(*s->env));
+	for (uint32_t i = 0; i < c->nenv; i++)
+		s->env[s->nbase + i] = c->env[i];
+}
+
+void
+env_build(struct env_start *s, const struct runspec_command *c,
+    enum runspec_user user)
+{
+	memset(s, 0, sizeof(*s));
+	build_env(s, c, user);
+	if ((c->flags & RUNSPEC_SHELL) == 0) {
+		s->argv = c->argv;
+		s->program = c->argv[0];
+		return;
+	}
+	s->program = find_shell();
+	s->shell_argv[0] =
+	    xstrdup(strstr(s->program, "bash") != NULL ? "bash" : "sh");
+	s->shell_argv[1] = xstrdup("-lc");
+	s->shell_argv[2] = c->argv[0];
+	s->argv = s->shell_argv;
+}
+
+void
+env_clear(struct env_start *s)
+{
+	free(s->shell_argv[0]);
+	free(s->shell_argv[1]);
+	for (uint32_t i = 0; i < s->nbase; i++)
+		free(s->base[i]);
+	free(s->env);
+	memset(s, 0, sizeof(*s));
+}

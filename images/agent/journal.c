@@ -1,0 +1,118 @@
+#include "images/agent/journal.h"
+
+#include "common/xmalloc.h"
+
+/* Keys are random UUIDs made by the server: any of their bytes will do. */
+static size_t
+bucket_of(const struct uuid *key)
+{
+	uint64_t v;
+
+	memcpy(&v, key->b, sizeof(v));
+	return (size_t)((v * 0x9e3779b97f4a7c15u) >> 32) % JOURNAL_BUCKETS;
+}
+
+void
+journal_init(struct journal *j, void (*drop_run)(struct run *r))
+{
+	memset(j, 0, sizeof(*j));
+	TAILQ_INIT(&j->live);
+	TAILQ_INIT(&j->ended);
+	j->drop_run = drop_run;
+}
+
+static void
+entry_free(struct journal *j, struct journal_entry *en)
+{
+	if (en->run != NULL) {
+		j->nkept--;
+		j->drop_run(en->run);
+	}
+	LIST_REMOVE(en, by_key);
+	free(en);
+}
+
+void
+journal_clear(struct journal *j)
+{
+	struct journal_entry *en;
+
+	while ((en = TAILQ_FIRST(&j->live)) != NULL) {
+		TAILQ_REMOVE(&j->live, en, by_age);
+		entry_free(j, en);
+	}
+	while ((en = TAILQ_FIRST(&j->ended)) != NULL) {
+		TAILQ_REMOVE(&j->ended, en, by_age);
+		entry_free(j, en);
+	}
+	j->nlive = 0;
+	j->nended = 0;
+}
+
+struct journal_entry *
+journal_find(const struct journal *j, const struct uuid *key)
+{
+	struct journal_entry *en;
+
+	LIST_FOREACH(en, &j->buckets[bucket_of(key)], by_key)
+	if (uuid_is_equal(&en->key, key))
+		return en;
+	return NULL;
+}
+
+struct journal_entry *
+journal_add(struct journal *j, const struct uuid *key, struct run *run)
+{
+	struct journal_entry *en = xcalloc(1, sizeof(*en));
+
+	en->key = *key;
+	en->run = run;
+	LIST_INSERT_HEAD(&j->buckets[bucket_of(key)], en, by_key);
+	TAILQ_INSERT_TAIL(&j->live, en, by_age);
+	j->nlive++;
+	j->nkept++;
+	return en;
+}
+
+static void
+drop_oldest(struct journal *j)
+{
+	struct journal_entry *en;
+
+	TAILQ_FOREACH(en, &j->ended, by_age)
+	if (en->run == NULL)
+		break;
+	if (en == NULL)
+		en = TAILQ_FIRST(&j->ended);
+	if (en == NULL)
+		return;
+	TAILQ_REMOVE(&j->ended, en, by_age);
+	j->nended--;
+	entry_free(j, en);
+}
+
+void
+journal_end(struct journal *j, struct journal_entry *en, uint64_t length,
+    const struct runlog_run_end *outcome)
+{
+	if (j->nended >= JOURNAL_ENDED_MAX)
+		drop_oldest(j);
+	en->ended = true;
+	en->length = length;
+	en->outcome = *outcome;
+	TAILQ_REMOVE(&j->live, en, by_age);
+	TAILQ_INSERT_TAIL(&j->ended, en, by_age);
+	j->nlive--;
+	j->nended++;
+}
+
+struct run *
+journal_forget(struct journal *j, struct journal_entry *en)
+{
+	struct run *run = en->run;
+
+	if (run != NULL)
+		j->nkept--;
+	en->run = NULL;
+	return run;
+}

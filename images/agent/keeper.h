@@ -1,0 +1,68 @@
+/*
+ * keeper.h - the small process above each command
+ *
+ * A keeper is a forked copy of PID 1 (user 0, not dumpable) and the subreaper
+ * of one command.  It starts the command, waits for its end or for SIGTERM
+ * from PID 1, kills and reaps all that is left of the tree, and then writes
+ * one struct keeper_report to KEEPER_REPORT_FD and exits.
+ *
+ * The command starts by clone(CLONE_VM | CLONE_VFORK), so what goes wrong
+ * before exec is seen in shared memory when clone returns.
+ *
+ * A keeper that dies without a report was killed by root's code in the
+ * sandbox; see reap.h for what happens then.
+ */
+#ifndef AGENT_KEEPER_H
+#define AGENT_KEEPER_H
+
+#include <sys/types.h>
+
+#include "common/base.h"
+#include "common/runspec.h"
+
+/* The write end of the pipe on which all keepers report; PID 1 has put it
+ * there before the first fork. */
+#define KEEPER_REPORT_FD 3
+#define KEEPER_KILL_MS 100
+
+enum keeper_stage { /* what failed before exec */
+	KEEPER_STARTED = 0,
+	KEEPER_FORK,
+	KEEPER_USER,
+	KEEPER_CWD,
+	KEEPER_EXEC
+};
+
+struct keeper_job {
+	char *const *argv;
+	char *const *env;
+	const char *program; /* path to exec, or a name to look up in search */
+	const char *search;  /* PATH of the command */
+	const char *cwd;
+	enum runspec_user user;
+	int out; /* write ends; err is -1 when it goes where out goes */
+	int err;
+	uint32_t slot; /* for the report */
+
+	/* Written before exec, by the command's side of the shared memory. */
+	enum keeper_stage stage;
+	int error;
+};
+
+struct keeper_report {
+	pid_t keeper;
+	uint32_t slot;
+	int32_t status; /* of the command, as from wait(2) */
+	uint8_t killed; /* the kill began before the command had ended */
+	uint8_t left;   /* something could not be killed in time */
+	uint8_t stage;  /* enum keeper_stage; error goes with it */
+	int32_t error;
+	uint64_t end_us; /* clock_mono_us when the command ended */
+	uint64_t cpu_us; /* of all that was reaped */
+};
+
+/* keeper_start - forks it; returns its pid or -1 with errno.  Closing the
+ * write ends in PID 1 is the caller's. */
+pid_t keeper_start(struct keeper_job *job) MUSTCHECK;
+
+#endif

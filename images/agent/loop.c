@@ -1,0 +1,108 @@
+#include "images/agent/loop.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+
+#include "common/log.h"
+
+#define LOOP_EVENTS_PER_TURN 64
+#define LOOP_NONE UINT32_MAX
+
+static uint64_t
+token_make(uint32_t index, uint32_t generation)
+{
+	return ((uint64_t)generation << 32) | index;
+}
+
+static struct loop_watch *
+loop_find(struct loop *l, loop_token token)
+{
+	uint32_t index = (uint32_t)token;
+	struct loop_watch *w;
+
+	if (index >= LOOP_WATCHES_MAX)
+		return NULL;
+	w = &l->watches[index];
+	if (w->fd == -1 || w->generation != (uint32_t)(token >> 32))
+		return NULL;
+	return w;
+}
+
+int
+loop_init(struct loop *l, struct err *e)
+{
+	l->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (l->epoll == -1)
+		return err_set(
+		    e, ERR_SYS, "epoll_create1: %s", strerror(errno));
+	for (uint32_t i = 0; i < LOOP_WATCHES_MAX; i++) {
+		l->watches[i].fd = -1;
+		l->watches[i].generation = 1; /* so that no token is 0 */
+		l->watches[i].next_free =
+		    i + 1 < LOOP_WATCHES_MAX ? i + 1 : LOOP_NONE;
+	}
+	l->first_free = 0;
+	return 0;
+}
+
+loop_token
+loop_add(struct loop *l, int fd, uint32_t events, loop_cb cb, void *arg)
+{
+	struct epoll_event ev = {.events = events};
+	struct loop_watch *w;
+	uint32_t index = l->first_free;
+
+	if (index == LOOP_NONE)
+		return 0;
+	w = &l->watches[index];
+	ev.data.u64 = token_make(index, w->generation);
+	if (epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &ev) == -1)
+		return 0;
+	l->first_free = w->next_free;
+	w->fd = fd;
+	w->cb = cb;
+	w->arg = arg;
+	return ev.data.u64;
+}
+
+void
+loop_mod(struct loop *l, loop_token token, uint32_t events)
+{
+	struct epoll_event ev = {.events = events, .data.u64 = token};
+	const struct loop_watch *w = loop_find(l, token);
+
+	if (w != NULL && epoll_ctl(l->epoll, EPOLL_CTL_MOD, w->fd, &ev) == -1)
+		fatal(70, "epoll_ctl: %s", strerror(errno));
+}
+
+void
+loop_del(struct loop *l, loop_token *token)
+{
+	struct loop_watch *w = loop_find(l, *token);
+
+	*token = 0;
+	if (w == NULL)
+		return;
+	(void)epoll_ctl(l->epoll, EPOLL_CTL_DEL, w->fd, NULL);
+	w->fd = -1;
+	if (++w->generation == 0)
+		w->generation = 1;
+	w->next_free = l->first_free;
+	l->first_free = (uint32_t)(w - l->watches);
+}
+
+void
+loop_turn(struct loop *l, int timeout_ms)
+{
+	struct epoll_event ev[LOOP_EVENTS_PER_TURN];
+	int n = epoll_wait(l->epoll, ev, LOOP_EVENTS_PER_TURN, timeout_ms);
+
+	if (n == -1 && errno != EINTR)
+		fatal(70, "epoll_wait: %s", strerror(errno));
+	for (int i = 0; i < n; i++) {
+		const struct loop_watch *w = loop_find(l, ev[i].data.u64);
+
+		if (w != NULL)
+			w->cb(ev[i].events, w->arg);
+	}
+}

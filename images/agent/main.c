@@ -1,0 +1,77 @@
+/*
+ * main.c - the agent's process: init of a sandbox
+ *
+ *	agent [socket]
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "common/fd.h"
+#include "common/log.h"
+#include "images/agent/agent.h"
+#include "images/agent/caps.h"
+#include "images/agent/env.h"
+#include "images/agent/oom.h"
+
+#define EXIT_BUG 70
+
+/* /dev/null as 0, 1 and KEEPER_REPORT_FD, stderr as it is, nothing above. */
+static void
+init_descriptors(void)
+{
+	int null = open("/dev/null", O_RDWR);
+
+	if (null == -1)
+		fatal(EXIT_BUG, "open /dev/null: %s", strerror(errno));
+	if (fcntl(STDERR_FILENO, F_GETFD) == -1)
+		(void)dup2(null, STDERR_FILENO);
+	(void)dup2(null, STDIN_FILENO);
+	(void)dup2(null, STDOUT_FILENO);
+	(void)dup3(null, KEEPER_REPORT_FD, O_CLOEXEC);
+	fd_close_from(KEEPER_REPORT_FD + 1);
+}
+
+/* What all commands get, set once here: they inherit it. */
+static void
+init_process(void)
+{
+	static const struct rlimit no_core = {0, 0};
+
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)signal(sig, SIG_DFL);
+	(void)umask(022);
+	(void)setrlimit(RLIMIT_CORE, &no_core);
+	/* Nobody below may look into us or the keepers, which are copies. */
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	if (getpid() != 1)
+		(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	if (chdir("/") == -1)
+		log_warn("chdir /: %s", strerror(errno));
+	caps_init();
+	env_init();
+	oom_init();
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct agent agent;
+	struct err e;
+
+	log_init("agent");
+	if (argc > 2) {
+		(void)fprintf(stderr, "usage: agent [socket]\n");
+		return 64;
+	}
+	init_descriptors();
+	init_process();
+	if (agent_init(&agent, argc == 2 ? argv[1] : AGENT_SOCKET, &e) != 0)
+		fatal(EXIT_BUG, "%s", e.msg);
+	agent_run(&agent);
+	return 0;
+}

@@ -1,0 +1,125 @@
+#include "images/agent/outlog.h"
+
+#include "common/clock.h"
+
+#define RECORD_BYTES_MAX 512
+
+void
+outlog_init(struct outlog *o, const struct uuid *run)
+{
+	memset(o, 0, sizeof(*o));
+	o->run = *run;
+	ring_init(&o->ring, FRAME_WINDOW_BYTES + OUTLOG_RESERVE_BYTES);
+}
+
+void
+outlog_clear(struct outlog *o)
+{
+	ring_clear(&o->ring);
+}
+
+int
+outlog_attach(struct outlog *o, uint64_t have, uint64_t window, struct err *e)
+{
+	if (have < o->ring.start)
+		return err_set(e, ERR_NOTFOUND,
+		    "the log is kept from byte %llu on, not from %llu",
+		    (unsigned long long)o->ring.start,
+		    (unsigned long long)have);
+	if (have > o->ring.end)
+		return err_set(e, ERR_NOTFOUND,
+		    "the log ends at byte %llu, before %llu",
+		    (unsigned long long)o->ring.end, (unsigned long long)have);
+	ring_release(&o->ring, have);
+	o->sent = have;
+	o->window = window < FRAME_WINDOW_BYTES ? window : FRAME_WINDOW_BYTES;
+	o->attached = true;
+	return 0;
+}
+
+int
+outlog_ack(struct outlog *o, uint64_t offset, struct err *e)
+{
+	if (offset > (o->attached ? o->sent : o->ring.end))
+		return err_set(e, ERR_PROTO,
+		    "acknowledged byte %llu, sent %llu",
+		    (unsigned long long)offset, (unsigned long long)o->sent);
+	ring_release(&o->ring, offset);
+	return 0;
+}
+
+size_t
+outlog_sendable(const struct outlog *o)
+{
+	uint64_t limit = o->ring.start + o->window;
+
+	if (!o->attached)
+		return 0;
+	if (limit > o->ring.end)
+		limit = o->ring.end;
+	return limit > o->sent ? (size_t)(limit - o->sent) : 0;
+}
+
+size_t
+outlog_output_room(const struct outlog *o)
+{
+	size_t used = ring_used(&o->ring);
+
+	if (used + RUNLOG_HEADER_BYTES >= FRAME_WINDOW_BYTES)
+		return 0;
+	return FRAME_WINDOW_BYTES - RUNLOG_HEADER_BYTES - used;
+}
+
+/* The one scratch buffer in which records are put together. */
+static struct buf *
+record_begin(enum runlog_type type, uint32_t command, size_t length)
+{
+	static struct buf b = {NULL, 0, 0, 0, RECORD_BYTES_MAX};
+	const struct runlog_header h = {
+	    type, (uint16_t)command, (uint32_t)length, clock_wall_us()};
+
+	buf_consume(&b, buf_len(&b));
+	runlog_put_header(&b, &h);
+	return &b;
+}
+
+static void
+record_append(struct outlog *o, const struct buf *b)
+{
+	ring_append(&o->ring, buf_data(b), buf_len(b));
+}
+
+void
+outlog_put_plain(struct outlog *o, enum runlog_type type, uint32_t command)
+{
+	record_append(o, record_begin(type, command, 0));
+}
+
+void
+outlog_put_end(struct outlog *o, uint32_t command, const struct runlog_end *end)
+{
+	struct buf *b =
+	    record_begin(RUNLOG_COMMAND_ENDED, command, runlog_end_size(end));
+
+	runlog_put_end(b, end);
+	record_append(o, b);
+}
+
+void
+outlog_put_run_end(struct outlog *o, const struct runlog_run_end *end)
+{
+	struct buf *b = record_begin(RUNLOG_RUN_ENDED, 0, RUNLOG_RUN_END_BYTES);
+
+	runlog_put_run_end(b, end);
+	record_append(o, b);
+}
+
+void
+outlog_put_output(
+    struct outlog *o, enum runlog_type type, uint32_t command, size_t n)
+{
+	const struct buf *b = record_begin(type, command, n);
+
+	ring_put(&o->ring, o->ring.end, buf_data(b), buf_len(b));
+	ring_commit(&o->ring, buf_len(b) + n);
+}

@@ -1,0 +1,142 @@
+#include "images/agent/reap.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "common/clock.h"
+#include "images/agent/tree.h"
+
+#define REAP_ROUND_US 20000
+#define REAP_AGAIN_MS 2
+#define REAP_UNKILLABLE_MS 1000
+#define REAP_SHUTDOWN_MS 300
+
+static bool
+is_keeper(pid_t pid, void *arg)
+{
+	const struct reaper *r = arg;
+
+	return runs_by_keeper(r->runs, pid) != NULL ||
+	    runs_is_leaving(r->runs, pid);
+}
+
+static void
+orphans_begin(struct reaper *r)
+{
+	uint64_t now = clock_mono_ms();
+
+	if (!r->orphans)
+		r->since_ms = now;
+	r->orphans = true;
+	r->next_ms = now;
+}
+
+static void
+reap_children(struct reaper *r)
+{
+	int status;
+	pid_t pid;
+
+	/* What a keeper reported counts before how it ended. */
+	runs_read_reports(r->runs);
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		struct run *run;
+
+		if (runs_on_reaped(r->runs, pid))
+			continue;
+		run = runs_by_keeper(r->runs, pid);
+		if (run != NULL)
+			runs_on_keeper_lost(r->runs, run);
+		orphans_begin(r);
+	}
+}
+
+static void
+reap_signal_cb(uint32_t events, void *arg)
+{
+	struct signalfd_siginfo info[8];
+	struct reaper *r = arg;
+	ssize_t n = read(r->fd, info, sizeof(info));
+
+	(void)events;
+	for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(info[0]); i++)
+		if (info[i].ssi_signo == SIGTERM &&
+		    (getpid() != 1 || info[i].ssi_pid == 0))
+			r->quit = true;
+	reap_children(r);
+}
+
+int
+reap_init(struct reaper *r, struct loop *loop, struct runs *runs, struct err *e)
+{
+	sigset_t set;
+
+	memset(r, 0, sizeof(*r));
+	r->loop = loop;
+	r->runs = runs;
+	(void)sigfillset(&set);
+	if (sigprocmask(SIG_SETMASK, &set, NULL) == -1)
+		return err_set(e, ERR_SYS, "sigprocmask: %s", strerror(errno));
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGCHLD);
+	(void)sigaddset(&set, SIGTERM);
+	r->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (r->fd == -1)
+		return err_set(e, ERR_SYS, "signalfd: %s", strerror(errno));
+	r->token = loop_add(loop, r->fd, EPOLLIN, reap_signal_cb, r);
+	if (r->token == 0)
+		return err_set(e, ERR_SYS, "epoll_ctl: %s", strerror(errno));
+	return 0;
+}
+
+void
+reap_tick(struct reaper *r, uint64_t now_ms)
+{
+	size_t n;
+
+	if (r->runs->left_orphans) {
+		r->runs->left_orphans = false;
+		orphans_begin(r);
+	}
+	if (!r->orphans || now_ms < r->next_ms)
+		return;
+	n = tree_kill(getpid(), is_keeper, r, clock_mono_us() + REAP_ROUND_US);
+	if (n == 0 || now_ms - r->since_ms >= REAP_ORPHANS_MS)
+		runs_on_orphans_gone(r->runs);
+	r->orphans = n > 0;
+	/* What is still there dies soon, unless the kernel holds it. */
+	r->next_ms = now_ms +
+	    (now_ms - r->since_ms < REAP_ORPHANS_MS ? REAP_AGAIN_MS :
+						      REAP_UNKILLABLE_MS);
+}
+
+uint64_t
+reap_next_ms(const struct reaper *r)
+{
+	if (r->runs->left_orphans)
+		return 0;
+	return r->orphans ? r->next_ms : UINT64_MAX;
+}
+
+void
+reap_shutdown(struct reaper *r)
+{
+	uint64_t end = clock_mono_ms() + REAP_SHUTDOWN_MS;
+	const struct timespec pause = {0, 2000000};
+
+	if (getpid() == 1) {
+		(void)kill(-1, SIGKILL);
+		return;
+	}
+	/* Not init: only what is ours. */
+	runs_kill_all(r->runs);
+	while (r->runs->nlive > 0 && clock_mono_ms() < end) {
+		(void)nanosleep(&pause, NULL);
+		reap_children(r);
+	}
+	(void)tree_kill(getpid(), NULL, NULL, clock_mono_us() + REAP_ROUND_US);
+}

@@ -1,0 +1,423 @@
+#include "images/agent/uplink.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+
+#define UPLINK_READ_BYTES 65536
+#define UPLINK_CHUNKS 8 /* runs served by one write */
+#define UPLINK_LOG_HEAD (FRAME_HEADER_BYTES + 16 + 8)
+/* So much waiting output is not a short command's. */
+#define UPLINK_HOLD_BYTES 16384
+
+void
+uplink_init(struct uplink *u, struct loop *loop, const char *address,
+    const struct uplink_ops *ops, void *arg)
+{
+	memset(u, 0, sizeof(*u));
+	u->loop = loop;
+	u->ops = ops;
+	u->arg = arg;
+	u->link.carrier = &link_unix;
+	u->link.address = address;
+	u->link.fd = -1;
+	u->backoff_ms = UPLINK_BACKOFF_FIRST_MS;
+	buf_init(&u->in, FRAME_DOWN_MAX + UPLINK_READ_BYTES);
+	buf_init(&u->out, UPLINK_OUT_MAX);
+	TAILQ_INIT(&u->queue);
+}
+
+static void
+set_retry(struct uplink *u)
+{
+	u->retry_at_ms = clock_mono_ms() + u->backoff_ms;
+	u->backoff_ms = u->backoff_ms * 2 < UPLINK_BACKOFF_MAX_MS ?
+	    u->backoff_ms * 2 :
+	    UPLINK_BACKOFF_MAX_MS;
+}
+
+static void
+uplink_lose(struct uplink *u)
+{
+	struct outlog *o;
+
+	if (u->state == UPLINK_DOWN)
+		return;
+	u->state = UPLINK_DOWN;
+	loop_del(u->loop, &u->token);
+	u->link.carrier->close(&u->link);
+	buf_clear(&u->in);
+	buf_clear(&u->out);
+	u->blocked = false;
+	u->hold_until_us = 0;
+	while ((o = TAILQ_FIRST(&u->queue)) != NULL)
+		uplink_drop(u, o);
+	set_retry(u);
+	u->ops->on_close(u->arg);
+}
+
+static void
+set_events(struct uplink *u)
+{
+	uint32_t want =
+	    (uplink_has_room(u) ? EPOLLIN : 0u) | (u->blocked ? EPOLLOUT : 0u);
+
+	if (u->state == UPLINK_DOWN || want == u->events)
+		return;
+	u->events = want;
+	loop_mod(u->loop, u->token, want);
+}
+
+static int
+take_frame(struct uplink *u, struct frame *f, struct err *e)
+{
+	uint32_t version;
+
+	if (u->state == UPLINK_UP && f->type != FRAME_WELCOME)
+		return u->ops->on_frame(f, u->arg, e);
+	if (u->state == UPLINK_UP || f->type != FRAME_WELCOME)
+		return err_set(e, ERR_PROTO, "%s not permitted now",
+		    frame_type_name(f->type));
+	version = wire_get_u32(&f->in);
+	if (wire_get_end(&f->in, e) != 0)
+		return ERR_PROTO;
+	if (version != FRAME_VERSION)
+		return err_set(e, ERR_PROTO, "version %u, want %d", version,
+		    FRAME_VERSION);
+	u->state = UPLINK_UP;
+	u->backoff_ms = UPLINK_BACKOFF_FIRST_MS;
+	return 0;
+}
+
+static void
+take_frames(struct uplink *u)
+{
+	static struct log_limit limit;
+	struct frame f;
+	struct err e;
+	int n = 0;
+
+	while (u->state != UPLINK_DOWN && uplink_has_room(u) &&
+	    (n = frame_next(&u->in, FRAME_DOWN_MAX, &f, &e)) == 1) {
+		if (take_frame(u, &f, &e) != 0) {
+			n = ERR_PROTO;
+			break;
+		}
+		buf_consume(&u->in, f.size);
+	}
+	if (n < 0) {
+		log_warn_limited(&limit, "link: %s", e.msg);
+		uplink_lose(u);
+	}
+	if (buf_len(&u->in) == 0 && u->in.cap > UPLINK_READ_BYTES)
+		buf_shrink(&u->in);
+}
+
+static void
+uplink_read(struct uplink *u)
+{
+	uint8_t *p = buf_reserve(&u->in, UPLINK_READ_BYTES);
+	ssize_t n;
+
+	if (p == NULL) { /* cannot be: frame_next refuses before */
+		uplink_lose(u);
+		return;
+	}
+	n = u->link.carrier->read(&u->link, p, UPLINK_READ_BYTES);
+	if (n == -1 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		uplink_lose(u);
+		return;
+	}
+	buf_commit(&u->in, (size_t)n);
+	take_frames(u);
+}
+
+static void
+uplink_event_cb(uint32_t events, void *arg)
+{
+	struct uplink *u = arg;
+
+	if ((events & EPOLLOUT) != 0)
+		u->blocked = false;
+	if ((events & EPOLLIN) != 0 && uplink_has_room(u))
+		uplink_read(u);
+	else if ((events & (EPOLLHUP | EPOLLERR)) != 0)
+		uplink_lose(u);
+}
+
+void
+uplink_tick(struct uplink *u, uint64_t now_ms)
+{
+	struct err e;
+
+	if (u->state != UPLINK_DOWN || now_ms < u->retry_at_ms)
+		return;
+	if (u->link.carrier->open(&u->link, &e) != 0) {
+		set_retry(u);
+		return;
+	}
+	u->events = EPOLLIN;
+	u->token = loop_add(u->loop, u->link.fd, u->events, uplink_event_cb, u);
+	if (u->token == 0) {
+		u->link.carrier->close(&u->link);
+		set_retry(u);
+		return;
+	}
+	u->state = UPLINK_GREETING;
+	u->ops->on_open(u->arg);
+}
+
+struct buf *
+uplink_begin(struct uplink *u, enum frame_type type, size_t *at)
+{
+	*at = frame_begin(&u->out, type);
+	return &u->out;
+}
+
+void
+uplink_end(struct uplink *u, size_t at)
+{
+	frame_end(&u->out, at);
+}
+
+void
+uplink_cancel(struct uplink *u, size_t at)
+{
+	u->out.end = u->out.start + at;
+}
+
+bool
+uplink_has_room(const struct uplink *u)
+{
+	return buf_len(&u->out) < UPLINK_OUT_HIGH;
+}
+
+bool
+uplink_is_up(const struct uplink *u)
+{
+	return u->state == UPLINK_UP;
+}
+
+void
+uplink_kick(struct uplink *u, struct outlog *o)
+{
+	size_t n = outlog_sendable(o);
+
+	if (n == 0 || u->state != UPLINK_UP)
+		return;
+	if (n >= UPLINK_HOLD_BYTES)
+		u->hold_until_us = 0;
+	if (o->queued)
+		return;
+	o->queued = true;
+	TAILQ_INSERT_TAIL(&u->queue, o, by_turn);
+}
+
+void
+uplink_drop(struct uplink *u, struct outlog *o)
+{
+	if (o->queued)
+		TAILQ_REMOVE(&u->queue, o, by_turn);
+	o->queued = false;
+}
+
+void
+uplink_hold(struct uplink *u)
+{
+	if (buf_len(&u->out) == 0 && TAILQ_EMPTY(&u->queue))
+		u->hold_until_us = clock_mono_us() + UPLINK_HOLD_US;
+}
+
+void
+uplink_urgent(struct uplink *u)
+{
+	u->hold_until_us = 0;
+}
+
+/* A RUN_LOG frame: its head here, its bytes where they lie in the ring. */
+struct chunk {
+	struct outlog *log;
+	struct buf head;
+	size_t size; /* of the log's part */
+	size_t total;
+};
+
+struct batch {
+	struct iovec iov[1 + UPLINK_CHUNKS * 3];
+	int niov;
+	struct chunk chunks[UPLINK_CHUNKS];
+	size_t nchunks;
+};
+
+static void
+batch_add_log(struct batch *b, struct outlog *o)
+{
+	/* heads keep their memory from one batch to the next */
+	static struct buf heads[UPLINK_CHUNKS];
+	struct chunk *c = &b->chunks[b->nchunks];
+	struct buf *h = &heads[b->nchunks];
+	uint8_t length[4];
+	size_t at, n = outlog_sendable(o);
+
+	c->log = o;
+	c->size = n < FRAME_LOG_MAX ? n : FRAME_LOG_MAX;
+	c->total = UPLINK_LOG_HEAD + c->size;
+	buf_consume(h, buf_len(h));
+	at = frame_begin(h, FRAME_RUN_LOG);
+	wire_put_uuid(h, &o->run);
+	wire_put_u64(h, o->sent);
+	frame_end(h, at);
+	/* frame_end counted the head alone; the length is the first field */
+	n = c->total - sizeof(length);
+	for (size_t i = 0; i < sizeof(length); i++)
+		length[i] = (uint8_t)(n >> 8 * i);
+	memcpy(buf_data(h), length, sizeof(length));
+	c->head = *h;
+	b->nchunks++;
+	b->iov[b->niov].iov_base = buf_data(h);
+	b->iov[b->niov++].iov_len = buf_len(h);
+	b->niov += ring_view(&o->ring, o->sent, c->size, &b->iov[b->niov]);
+}
+
+static void
+batch_build(struct batch *b, struct uplink *u)
+{
+	struct outlog *o;
+
+	b->niov = 0;
+	b->nchunks = 0;
+	if (buf_len(&u->out) > 0) {
+		b->iov[0].iov_base = buf_data(&u->out);
+		b->iov[0].iov_len = buf_len(&u->out);
+		b->niov = 1;
+	}
+	TAILQ_FOREACH(o, &u->queue, by_turn)
+	{
+		if (b->nchunks == UPLINK_CHUNKS)
+			break;
+		batch_add_log(b, o);
+	}
+}
+
+/* The part of c from byte "from" on could not be written: keep a copy, since
+ * nothing else may come in between. */
+static void
+keep_rest(struct uplink *u, const struct chunk *c, size_t from)
+{
+	struct iovec iov[2];
+	size_t head = buf_len(&c->head);
+	int bad = 0;
+
+	if (from < head)
+		bad |=
+		    buf_append(&u->out, buf_data(&c->head) + from, head - from);
+	from = from > head ? from - head : 0;
+	for (int i = 0,
+		 n = ring_view(
+		     &c->log->ring, c->log->sent + from, c->size - from, iov);
+	     i < n; i++)
+		bad |= buf_append(&u->out, iov[i].iov_base, iov[i].iov_len);
+	if (bad != 0)
+		fatal(70, "link: the send queue is full");
+}
+
+/* n bytes of the batch were written. */
+static void
+batch_account(struct batch *b, struct uplink *u, size_t n)
+{
+	size_t queued = buf_len(&u->out);
+
+	if (n < queued) {
+		buf_consume(&u->out, n);
+		return;
+	}
+	buf_consume(&u->out, queued);
+	n -= queued;
+	for (size_t i = 0; i < b->nchunks && n > 0; i++) {
+		struct chunk *c = &b->chunks[i];
+		struct outlog *o = c->log;
+
+		if (n < c->total)
+			keep_rest(u, c, n);
+		n -= n < c->total ? n : c->total;
+		o->sent += c->size;
+		uplink_drop(u, o); /* to the end of the queue */
+		uplink_kick(u, o);
+	}
+}
+
+static bool
+flush_is_due(const struct uplink *u)
+{
+	if (u->state == UPLINK_DOWN || u->blocked)
+		return false;
+	if (buf_len(&u->out) == 0 && TAILQ_EMPTY(&u->queue))
+		return false;
+	return u->hold_until_us == 0 || clock_mono_us() >= u->hold_until_us;
+}
+
+/* One write; false when there is nothing more to write now. */
+static bool
+flush_once(struct uplink *u)
+{
+	struct batch b;
+	ssize_t n;
+
+	batch_build(&b, u);
+	if (b.niov == 0)
+		return false;
+	n = u->link.carrier->write(&u->link, b.iov, b.niov);
+	if (n > 0) {
+		batch_account(&b, u, (size_t)n);
+		return true;
+	}
+	if (n == -1 && errno == EINTR)
+		return true;
+	if (n == -1 && errno == EAGAIN)
+		u->blocked = true;
+	else
+		uplink_lose(u);
+	return false;
+}
+
+void
+uplink_flush(struct uplink *u)
+{
+	/* Frames that waited because the queue was full. */
+	if (u->state != UPLINK_DOWN && buf_len(&u->in) > 0)
+		take_frames(u);
+	if (!flush_is_due(u)) {
+		set_events(u);
+		return;
+	}
+	u->hold_until_us = 0;
+	/* A few at most: output and commands must get their turn. */
+	for (int i = 0; i < 4 && flush_once(u); i++)
+		continue;
+	if (u->state != UPLINK_DOWN && u->out.cap > UPLINK_OUT_HIGH)
+		buf_shrink(&u->out);
+	set_events(u);
+}
+
+int
+uplink_next_ms(const struct uplink *u)
+{
+	uint64_t now;
+
+	if (u->state == UPLINK_DOWN) {
+		now = clock_mono_ms();
+		return u->retry_at_ms > now ? (int)(u->retry_at_ms - now) : 0;
+	}
+	if (u->blocked || (buf_len(&u->out) == 0 && TAILQ_EMPTY(&u->queue)))
+		return -1;
+	if (u->hold_until_us == 0)
+		return 0;
+	now = clock_mono_us();
+	return u->hold_until_us > now ?
+	    (int)((u->hold_until_us - now + 999) / 1000) :
+	    0;
+}

@@ -1,0 +1,85 @@
+/*
+ * uplink.h - the link's state: connecting, frames in and out, fair sending
+ *
+ * Tries to connect every 5 ms, then after twice as long each time up to
+ * 500 ms, until a worker has answered with WELCOME; and again whenever the
+ * link is lost.  A malformed frame loses it too.
+ *
+ * Frames are collected and leave together at the end of a loop turn.  After
+ * uplink_hold they wait up to UPLINK_HOLD_US for more: a short command's
+ * whole log then leaves in one write with the answer to RUN_START.
+ */
+#ifndef AGENT_UPLINK_H
+#define AGENT_UPLINK_H
+
+#include "common/base.h"
+#include "common/buf.h"
+#include "common/err.h"
+#include "common/frame.h"
+#include "images/agent/link.h"
+#include "images/agent/loop.h"
+#include "images/agent/outlog.h"
+
+#define UPLINK_BACKOFF_FIRST_MS 5
+#define UPLINK_BACKOFF_MAX_MS 500
+#define UPLINK_HOLD_US 2000
+/* Above this no frame is taken from the worker and no file is sent. */
+#define UPLINK_OUT_HIGH (512u << 10)
+#define UPLINK_OUT_MAX (8u << 20)
+
+enum uplink_state {
+	UPLINK_DOWN,
+	UPLINK_GREETING,
+	UPLINK_UP
+};
+
+struct uplink_ops {
+	void (*on_open)(void *arg); /* say HELLO */
+	/* A frame other than WELCOME; not 0 when it is malformed. */
+	int (*on_frame)(struct frame *f, void *arg, struct err *e);
+	void (*on_close)(void *arg);
+};
+
+TAILQ_HEAD(outlog_queue, outlog);
+
+struct uplink {
+	struct loop *loop;
+	const struct uplink_ops *ops;
+	void *arg;
+	struct link link;
+	loop_token token;
+	uint32_t events;
+	enum uplink_state state;
+	bool blocked;           /* the carrier takes no more now */
+	uint64_t hold_until_us; /* 0: flush at the end of the turn */
+	uint64_t retry_at_ms;
+	uint32_t backoff_ms;
+	struct buf in;
+	struct buf out;
+	struct outlog_queue queue;
+};
+
+void uplink_init(struct uplink *u, struct loop *loop, const char *address,
+    const struct uplink_ops *ops, void *arg);
+/* uplink_tick - connect when it is time */
+void uplink_tick(struct uplink *u, uint64_t now_ms);
+/* uplink_begin, uplink_end - one frame, to leave with this turn */
+struct buf *uplink_begin(struct uplink *u, enum frame_type type, size_t *at);
+void uplink_end(struct uplink *u, size_t at);
+/* uplink_cancel - instead of uplink_end: there was no frame */
+void uplink_cancel(struct uplink *u, size_t at);
+bool uplink_has_room(const struct uplink *u); /* below UPLINK_OUT_HIGH */
+bool uplink_is_up(const struct uplink *u);
+/* uplink_kick - o may have something to send */
+void uplink_kick(struct uplink *u, struct outlog *o);
+void uplink_drop(struct uplink *u, struct outlog *o); /* before its end */
+/* uplink_hold - if nothing waits to be sent, let what comes wait a little;
+ * uplink_urgent - no longer */
+void uplink_hold(struct uplink *u);
+void uplink_urgent(struct uplink *u);
+/* uplink_flush - at the end of each turn */
+void uplink_flush(struct uplink *u);
+/* uplink_next_ms - when a tick or a flush is due, in ms from now; -1: never */
+int uplink_next_ms(const struct uplink *u);
+
+#endif

@@ -1,0 +1,233 @@
+"""How commands end, and what is said about it."""
+import signal
+import uuid
+
+import pytest
+
+import wire
+from wire import Command, python, shell
+
+
+def test_true_exits_with_0(host):
+    run = host.run(Command(["true"]))
+    assert run.known == {"fresh": 1, "length": 0}
+    end = run.end()
+    assert (end.reason, end.exit_code, end.signal) == ("exit", 0, 0)
+    assert run.run_end == wire.RunEnd("exit", False, False, 0)
+
+
+@pytest.mark.parametrize("code", [1, 3, 126, 127, 255])
+def test_an_exit_code_is_reported(host, code):
+    run = host.run(shell(f"exit {code}"))
+    assert (run.end().reason, run.end().exit_code) == ("exit", code)
+    assert run.run_end.failed
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL", "SIGSEGV", "SIGHUP"])
+def test_death_by_a_signal_is_128_and_its_number(host, name):
+    number = int(getattr(signal, name))
+    run = host.run(python(f"import os; os.kill(os.getpid(), {number})"))
+    end = run.end()
+    assert (end.reason, end.exit_code, end.signal) == (
+        "signal", 128 + number, number)
+
+
+def test_both_streams_arrive_apart(host):
+    run = host.run(shell("echo out; echo err >&2"))
+    assert run.output() == b"out\n"
+    assert run.output(wire.STDERR) == b"err\n"
+
+
+def test_streams_keep_the_order_in_which_they_were_read(host):
+    text = ("import os, time\n"
+            "for i in range(6):\n"
+            "    os.write(1 + i % 2, b'%d' % i); time.sleep(0.03)")
+    run = host.run(python(text))
+    order = [r.payload for r in run.records
+             if r.kind in (wire.STDOUT, wire.STDERR)]
+    assert order == [b"0", b"1", b"2", b"3", b"4", b"5"]
+
+
+def test_merged_stderr_goes_where_stdout_goes(host):
+    run = host.run(shell("echo a; echo b >&2; echo c",
+                         flags=wire.MERGE_STDERR))
+    assert run.output() == b"a\nb\nc\n"
+    assert run.output(wire.STDERR) == b""
+
+
+def test_stdin_is_empty(host):
+    assert host.run(Command(["cat"])).end().exit_code == 0
+
+
+@pytest.mark.parametrize("timeout_ms", [50, 300, 1300])
+def test_a_timeout_holds_in_milliseconds(host, timeout_ms):
+    run = host.run(Command(["sleep", "60"], timeout_ms=timeout_ms))
+    end = run.end()
+    assert (end.reason, end.exit_code) == ("timeout", 137)
+    assert timeout_ms <= end.wall_us / 1000 < timeout_ms + 150
+    assert run.run_end == wire.RunEnd("exit", True, False, 0)
+
+
+def test_a_timeout_keeps_the_output_up_to_it(host):
+    run = host.run(shell("echo before; sleep 60", timeout_ms=300))
+    assert run.end().reason == "timeout"
+    assert run.output() == b"before\n"
+
+
+def test_a_timeout_cannot_be_ignored(host):
+    text = ("import signal, time\n"
+            "for s in range(1, 65):\n"
+            "    try: signal.signal(s, signal.SIG_IGN)\n"
+            "    except (OSError, ValueError): pass\n"
+            "print('deaf', flush=True); time.sleep(60)")
+    run = host.run(python(text, timeout_ms=500))
+    assert run.output() == b"deaf\n"
+    assert run.end().reason == "timeout"
+
+
+def test_exit_137_without_memory_trouble_is_an_exit(host):
+    assert host.run(shell("exit 137")).end().reason == "exit"
+
+
+def test_cpu_time_of_grandchildren_is_counted(host):
+    run = host.run(shell("(i=0; while [ $i -lt 200000 ]; do i=$((i+1));"
+                         " done); true"))
+    assert run.end().cpu_us > 50000
+    assert run.end().wall_us > 50000
+
+
+def test_cancel_kills_the_command_and_starts_no_other(host):
+    run = host.start([Command(["sleep", "60"]), Command(["true"])])
+    host.wait(lambda: run.records, "the command started")
+    host.cancel(run)
+    host.finish(run)
+    end = run.end()
+    assert (end.reason, end.exit_code, end.signal) == ("canceled", 137, 9)
+    assert run.run_end == wire.RunEnd("canceled", True, False, 0)
+    assert run.commands_ended == 1
+
+
+def test_cancel_carries_the_reason_it_was_given(host):
+    run = host.start(Command(["sleep", "60"]))
+    host.wait(lambda: run.records, "the command started")
+    host.cancel(run, wire.OUTPUT_LIMIT)
+    host.finish(run)
+    assert run.end().reason == "output_limit"
+    assert run.run_end.reason == "output_limit"
+
+
+def test_cancel_of_a_finished_or_unknown_run_does_nothing(host):
+    run = host.run(Command(["true"]))
+    host.cancel(run)
+    run.key = uuid.uuid4()
+    host.cancel(run)
+    host.ping()
+
+
+def test_the_first_failure_stops_the_run(host):
+    run = host.run([Command(["true"]), Command(["false"]),
+                    Command(["true"])])
+    assert run.commands_ended == 2
+    assert run.run_end == wire.RunEnd("exit", True, False, 1)
+
+
+def test_an_allowed_failure_does_not_count(host):
+    run = host.run([Command(["false"], flags=wire.ALLOW_FAILURE),
+                    Command(["true"])])
+    assert run.commands_ended == 2
+    assert run.run_end == wire.RunEnd("exit", False, False, 0)
+
+
+def test_continue_on_error_goes_through_all_and_fails_still(host):
+    run = host.run([Command(["false"]), Command(["true"]),
+                    Command(["false"])], flags=wire.CONTINUE_ON_ERROR)
+    assert run.commands_ended == 3
+    assert run.run_end == wire.RunEnd("exit", True, False, 0)
+
+
+def test_commands_run_one_after_another(host):
+    run = host.run([shell(f"sleep 0.05; echo {i} >> log") for i in range(4)]
+                   + [Command(["cat", "log"])])
+    assert run.output(command=4) == b"0\n1\n2\n3\n"
+
+
+def test_as_many_commands_as_a_run_may_have(host):
+    run = host.run([Command(["echo", str(i)]) for i in range(64)])
+    assert [run.output(command=i) for i in range(64)] == [
+        b"%d\n" % i for i in range(64)]
+    assert not run.run_end.failed
+
+
+def test_a_denied_command_is_not_executed(host):
+    denied = Command(["docker ps; touch /workspace/ran"], deny=r"\bdocker\b",
+                     flags=wire.SHELL | wire.DENIED)
+    run = host.run([denied, Command(["true"])])
+    end = run.end()
+    assert (end.reason, end.exit_code, end.text) == (
+        "denied", 1, r"\bdocker\b")
+    assert run.run_end == wire.RunEnd("exit", True, False, 0)
+    assert host.run(Command(["ls"])).output() == b""
+
+
+@pytest.mark.parametrize("argv, cwd, code, text", [
+    (["no-such-program"], "/workspace", 127,
+     "program no-such-program: No such file or directory"),
+    (["/no/such"], "/workspace", 127,
+     "program /no/such: No such file or directory"),
+    (["true"], "/nope", 126, "cwd /nope: No such file or directory"),
+    (["true"], "/etc/passwd", 126, "cwd /etc/passwd: Not a directory"),
+    (["true"], "/root/x", 126, "cwd /root/x: No such file or directory"),
+    (["/etc/passwd"], "/workspace", 126,
+     "program /etc/passwd: Permission denied"),
+    (["/etc"], "/workspace", 126, "program /etc: Permission denied"),
+    (["group"], "/etc", 127,
+     "program group: No such file or directory"),
+])
+def test_what_cannot_start_says_why(host, argv, cwd, code, text):
+    command = Command(argv, cwd=cwd, env=["PATH=/usr/sbin:/bin:/usr/lib"])
+    end = host.run(command).end()
+    assert (end.reason, end.exit_code, end.signal, end.text) == (
+        "start_failed", code, 0, text)
+
+
+def test_a_search_path_hit_without_permission_is_126(host):
+    host.run(shell("mkdir d; echo x > d/prog; chmod 644 d/prog"))
+    end = host.run(Command(["prog"], env=["PATH=/workspace/d:/nope"])).end()
+    assert (end.exit_code, end.text) == (
+        126, "program prog: Permission denied")
+
+
+def test_a_text_file_is_no_program(host):
+    host.run(shell("echo hi > t; chmod 755 t"))
+    end = host.run(Command(["./t"])).end()
+    assert (end.exit_code, end.text) == (126, "program ./t: Exec format error")
+
+
+def test_a_cwd_the_user_may_not_enter_is_refused(host):
+    host.run(shell("mkdir -m 0 secret"))
+    end = host.run(Command(["true"], cwd="/workspace/secret")).end()
+    assert (end.reason, end.text) == (
+        "start_failed", "cwd /workspace/secret: Permission denied")
+
+
+def test_an_argument_list_too_long_is_said(host):
+    end = host.run(Command(["true"] + ["x" * 131000] * 15 + ["y" * 60000])).end()
+    assert end.exit_code == 0
+    end = host.run(Command(["x" * 5000])).end()
+    assert end.reason == "start_failed"
+    assert end.text.endswith(": No such file or directory")
+
+
+def test_a_failed_start_stops_the_run_like_any_failure(host):
+    run = host.run([Command(["nope"]), Command(["true"])])
+    assert run.commands_ended == 1
+    assert run.run_end == wire.RunEnd("exit", True, False, 0)
+    run = host.run([Command(["nope"], flags=wire.ALLOW_FAILURE),
+                    Command(["true"])])
+    assert run.commands_ended == 2 and not run.run_end.failed
+
+
+def test_artifacts_are_noticed(host):
+    assert not host.run(Command(["true"])).run_end.artifacts
+    assert host.run(shell("touch /artifacts/.x")).run_end.artifacts
+    assert not host.run(shell("rm /artifacts/.x")).run_end.artifacts

@@ -1,0 +1,130 @@
+"""What the kernel does to a sandbox: memory and process limits.
+
+These need a cgroup that the test can make: v1, or v2 with the memory and
+pids controllers delegated.
+"""
+import os
+import uuid
+
+import pytest
+
+from host import Sandbox, wait_until
+from wire import Command, python, shell
+
+V1_MEMORY = "/sys/fs/cgroup/memory"
+V1_PIDS = "/sys/fs/cgroup/pids"
+V2 = "/sys/fs/cgroup"
+
+
+class Cgroup:
+    """A new group with one controller."""
+
+    def __init__(self, v1, v1_name, v2_name, limit):
+        name = f"agent-test-{uuid.uuid4().hex[:8]}"
+        top = v1 if os.path.isdir(v1) else V2
+        self.path = os.path.join(top, name)
+        os.mkdir(self.path)
+        self.write(v1_name if top == v1 else v2_name, str(limit))
+
+    def write(self, name, text):
+        with open(os.path.join(self.path, name), "w",
+                  encoding="ascii") as f:
+            f.write(text)
+
+    def add(self, pid):
+        self.write("cgroup.procs", str(pid))
+
+    def is_removed(self):
+        try:
+            os.rmdir(self.path)
+        except OSError:
+            return False
+        return True
+
+    def remove(self):
+        wait_until(self.is_removed, "the group is empty")
+
+
+@pytest.fixture(name="small")
+def small_fixture(agent):
+    group = Cgroup(V1_MEMORY, "memory.limit_in_bytes", "memory.max",
+                   64 << 20)
+    sandbox = Sandbox(agent, cgroup=group.path)
+    group.add(sandbox.pid)
+    yield sandbox
+    assert sandbox.is_agent_running(), "the agent died"
+    sandbox.close()
+    group.remove()
+
+
+EAT = "b = []\nwhile True: b.append(bytearray(1 << 20))"
+
+
+def test_a_command_over_the_memory_limit_ends_with_reason_memory(small):
+    end = small.host.run(python(EAT)).end()
+    assert (end.reason, end.exit_code, end.signal) == ("memory", 137, 9)
+
+
+def test_a_child_over_the_memory_limit_makes_the_shells_137_memory(small):
+    run = small.host.run(shell(f"python3 -c '{EAT}'; exit $?"))
+    assert (run.end().reason, run.end().exit_code) == ("memory", 137)
+
+
+def test_a_kill_by_someone_else_is_not_memory(small):
+    small.host.run(python(EAT))  # the counter is above zero from here on
+    end = small.host.run(shell("kill -9 $$")).end()
+    assert (end.reason, end.exit_code) == ("signal", 137)
+
+
+def test_a_survivor_of_an_oom_kill_ends_as_it_ends(small):
+    run = small.host.run(shell(f"python3 -c '{EAT}'; echo survived; exit 4"))
+    assert run.output() == b"survived\n"
+    assert (run.end().reason, run.end().exit_code) == ("exit", 4)
+
+
+def test_a_timeout_is_a_timeout_even_in_a_memory_shortage(small):
+    run = small.host.run(shell(
+        f"python3 -c '{EAT}'; python3 -c '{EAT}'; sleep 60",
+        timeout_ms=4000))
+    assert run.end().reason == "timeout"
+
+
+def test_without_free_processes_a_run_says_so_and_the_next_works(agent):
+    group = Cgroup(V1_PIDS, "pids.max", "pids.max", 20)
+    sandbox = Sandbox(agent)
+    host = sandbox.host
+    try:
+        group.add(sandbox.pid)
+        hog = host.start(python(
+            "import os, time\n"
+            "while True:\n"
+            "    try:\n"
+            "        if os.fork() == 0: time.sleep(600)\n"
+            "    except OSError: break\n"
+            "print('full', flush=True); time.sleep(600)"))
+        host.wait(lambda: hog.output() == b"full\n", "no process is left")
+        end = host.run(Command(["true"])).end()
+        assert (end.reason, end.exit_code, end.text) == (
+            "start_failed", 126,
+            "cannot start a process: Resource temporarily unavailable")
+        host.cancel(hog)
+        host.finish(hog)
+        assert host.run(Command(["true"])).end().exit_code == 0
+    finally:
+        sandbox.close()
+        group.remove()
+
+
+def test_without_room_for_the_command_beside_its_keeper_it_says_so(agent):
+    group = Cgroup(V1_PIDS, "pids.max", "pids.max", 2)
+    sandbox = Sandbox(agent)
+    host = sandbox.host
+    try:
+        group.add(sandbox.pid)
+        end = host.run(Command(["true"])).end()
+        assert (end.reason, end.text) == (
+            "start_failed",
+            "cannot start a process: Resource temporarily unavailable")
+    finally:
+        sandbox.close()
+        group.remove()

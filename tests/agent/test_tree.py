@@ -1,0 +1,239 @@
+"""Nothing of a run is alive after its end, and no run takes others along."""
+import os
+import signal
+import time
+
+import pytest
+
+import wire
+from host import Sandbox, wait_until
+from wire import Command, python, shell
+
+
+def assert_empty(sandbox):
+    """At the end's arrival only keepers on their way out may be there."""
+    left = {p: a for p, a in sandbox.processes().items() if a}
+    assert not any(b"agent" not in a for a in left.values()), left
+    wait_until(lambda: not sandbox.processes(), "the keepers are gone", 2)
+
+
+LEFTOVERS = {
+    "a background child": "sleep 600 & echo x",
+    "a session of its own": "setsid sleep 600 & echo x",
+    "a double fork": "(setsid sh -c 'sleep 600 & sleep 601 &' &) ; echo x",
+    "a stopped child": "sleep 600 & kill -STOP $!; echo x",
+    "a deaf child": "sh -c 'trap \"\" TERM INT HUP; sleep 600' & echo x",
+    "a tree": "for i in 1 2 3 4 5 6 7 8; do (sleep 600 & sleep 601 &"
+              " (sleep 602 & sleep 603) &) & done; echo x",
+    "nohup": "nohup sleep 600 >/dev/null 2>&1 & echo x",
+}
+
+
+@pytest.mark.parametrize("text", LEFTOVERS.values(), ids=LEFTOVERS.keys())
+def test_what_a_command_leaves_behind_is_killed(sandbox, host, text):
+    run = host.run(shell(text))
+    assert_empty(sandbox)
+    end = run.end()
+    assert (end.reason, end.exit_code) == ("exit", 0)
+    assert end.wall_us < 5000000
+
+
+@pytest.mark.parametrize("text", LEFTOVERS.values(), ids=LEFTOVERS.keys())
+def test_a_timeout_kills_all_of_it(sandbox, host, text):
+    run = host.run(shell(text + "; sleep 600", timeout_ms=400))
+    assert_empty(sandbox)
+    assert run.end().reason == "timeout"
+
+
+def test_a_cancel_kills_within_100_ms(sandbox, host):
+    took = []
+    for _ in range(10):
+        run = host.start(shell(LEFTOVERS["a tree"] + "; sleep 600"))
+        host.wait(lambda r=run: r.output() == b"x\n", "the tree is there")
+        begin = time.monotonic()
+        host.cancel(run)
+        host.finish(run)
+        took.append(time.monotonic() - begin)
+        assert_empty(sandbox)
+    took.sort()
+    assert took[5] < 0.1, took
+
+
+def test_children_of_threads_are_found(sandbox, host):
+    run = host.run(python(
+        "import threading, os, time\n"
+        "def go():\n"
+        "    if os.fork() == 0: os.setsid(); time.sleep(600)\n"
+        "    time.sleep(600)\n"
+        "for i in range(5):\n"
+        "    threading.Thread(target=go, daemon=True).start()\n"
+        "time.sleep(0.2); print('x', flush=True); os._exit(0)"))
+    assert run.output() == b"x\n"
+    assert_empty(sandbox)
+
+
+def test_a_fork_storm_ends_with_its_run(sandbox, host):
+    storm = ("import os, signal, time\n"
+             "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+             "os.setsid() if os.fork() == 0 else None\n"
+             "while True:\n"
+             "    try:\n"
+             "        if os.fork() and os.getpid() % 3: os._exit(0)\n"
+             "    except OSError: time.sleep(0.001)\n")
+    run = host.run(shell(
+        f"ulimit -u 300; python3 -c '{storm}'; sleep 600",
+        timeout_ms=1500))
+    assert run.end().reason == "timeout"
+    wait_until(lambda: not sandbox.processes(), "the storm is over", 5)
+    assert host.run(Command(["echo", "calm"])).output() == b"calm\n"
+
+
+def test_a_chain_that_forks_and_exits_is_caught(sandbox, host):
+    chain = ("import os\n"
+             "while True:\n"
+             "    if os.fork(): os._exit(0)\n"
+             "    os.setsid()\n")
+    run = host.run(shell(f"python3 -c '{chain}' & sleep 0.3; echo x"))
+    assert run.output() == b"x\n"
+    wait_until(lambda: not sandbox.processes(), "the chain is broken", 5)
+
+
+def test_the_kill_of_one_run_leaves_the_others(sandbox, host):
+    other = host.start(shell("setsid sh -c 'sleep 1; echo alive' & wait"))
+    for _ in range(10):
+        host.run(shell(LEFTOVERS["a tree"]))
+    host.finish(other)
+    assert other.output() == b"alive\n"
+    assert other.end().exit_code == 0
+    assert_empty(sandbox)
+
+
+def test_no_zombies_pile_up(sandbox, host):
+    for _ in range(30):
+        host.run(shell("(sleep 0.001 &) ; (true &) ; setsid true &"))
+    wait_until(lambda: not sandbox.processes(), "all are reaped", 2)
+
+
+def test_root_killing_its_keeper_ends_the_run_as_a_signal(sandbox, host):
+    run = host.run(python(
+        "import os, time\n"
+        "if os.fork() == 0: os.setsid(); time.sleep(600)\n"
+        "print('x', flush=True)\n"
+        "os.kill(os.getppid(), 9); time.sleep(600)"), user=wire.ROOT)
+    end = run.end()
+    assert run.output() == b"x\n"
+    assert (end.reason, end.exit_code, end.signal) == ("signal", 137, 9)
+    assert end.wall_us < 5000000
+    wait_until(lambda: not sandbox.processes(), "the orphans are dead", 2)
+
+
+def test_root_killing_every_keeper_harms_only_running_runs(sandbox, host):
+    others = [host.start(Command(["sleep", "600"])) for _ in range(5)]
+    host.wait(lambda: all(r.records for r in others), "they run")
+    killer = host.run(python(
+        "import os\n"
+        "for p in os.listdir('/proc'):\n"
+        "    try:\n"
+        "        if open(f'/proc/{p}/comm').read() == 'keeper\\n':\n"
+        "            os.kill(int(p), 9)\n"
+        "    except OSError: pass\n"), user=wire.ROOT)
+    host.finish(*others)
+    assert killer.end().reason in ("signal", "exit")
+    for run in others:
+        assert (run.end().reason, run.end().exit_code) == ("signal", 137)
+    assert host.run(Command(["echo", "next"])).output() == b"next\n"
+    wait_until(lambda: not sandbox.processes(), "the orphans are dead", 2)
+
+
+def test_a_killed_keeper_takes_no_other_run_down(sandbox, host):
+    other = host.start(shell(
+        "setsid sh -c 'sleep 0.8; echo alive' & (sleep 600 &) ; wait $!"))
+    host.wait(lambda: other.records, "it runs")
+    for _ in range(5):
+        run = host.run(python("import os, time\n"
+                              "if os.fork(): os.kill(os.getppid(), 9)\n"
+                              "os.setsid(); time.sleep(600)"),
+                       user=wire.ROOT)
+        assert run.end().reason == "signal"
+    host.finish(other)
+    assert other.output() == b"alive\n" and other.end().exit_code == 0
+
+
+def test_a_stopped_keeper_does_not_stop_the_timeout(sandbox, host):
+    run = host.run(python(
+        "import os, time\n"
+        "os.kill(os.getppid(), 19); print('x', flush=True); time.sleep(600)",
+        timeout_ms=500), user=wire.ROOT)
+    end = run.end()
+    assert (end.reason, end.exit_code) == ("timeout", 137)
+    assert run.output() == b"x\n"
+    assert end.wall_us < 3000000
+    wait_until(lambda: not sandbox.processes(), "all are dead", 2)
+
+
+def test_root_cannot_end_the_agent(sandbox, host):
+    run = host.run(shell(
+        "for s in TERM KILL INT HUP QUIT USR1 CHLD STOP SEGV; do"
+        " kill -$s 1; done; kill -1 -1 2>/dev/null; echo tried"),
+        user=wire.ROOT)
+    assert run.ended
+    boot = host.hello["boot"]
+    host.ping()
+    host.drop()
+    host.accept()
+    assert host.hello["boot"] == boot
+
+
+def test_sigterm_from_outside_ends_the_agent_and_all_else(agent):
+    sandbox = Sandbox(agent)
+    try:
+        run = sandbox.host.start(shell("setsid sleep 600 & sleep 600"))
+        sandbox.host.wait(lambda: run.records, "it runs")
+        os.kill(sandbox.pid, signal.SIGTERM)
+        assert sandbox.child.wait(timeout=10) == 0
+    finally:
+        sandbox.close()
+
+
+def test_many_runs_at_once_stay_apart(sandbox, host):
+    runs = [host.start(shell(f"sleep 0.{i % 5}; echo {i}; exit {i % 7}"))
+            for i in range(100)]
+    host.finish(*runs)
+    for i, run in enumerate(runs):
+        assert run.output() == b"%d\n" % i
+        assert run.end().exit_code == i % 7
+    assert_empty(sandbox)
+
+
+def test_one_run_too_many_is_refused(host):
+    runs = [host.start(Command(["sleep", "600"])) for _ in range(256)]
+    host.wait(lambda: all(r.records for r in runs), "they run")
+    more = host.start(Command(["true"]))
+    host.finish(more)
+    assert more.refused == "too many runs in this sandbox"
+    for run in runs:
+        host.cancel(run)
+    host.finish(*runs)
+    assert {r.end().reason for r in runs} == {"canceled"}
+    again = host.start(Command(["true"]), key=more.key)
+    assert host.finish(again).end().exit_code == 0
+
+
+def test_an_idle_agent_sleeps(sandbox, host):
+    host.run(shell("sleep 0.2 & sleep 0.01"))
+    host.ping()
+    time.sleep(0.1)  # the last keeper is reaped
+    before = sandbox.switches(), sandbox.cpu_ticks()
+    time.sleep(1.5)  # there is no condition for "nothing happens"
+    assert (sandbox.switches(), sandbox.cpu_ticks()) == before
+
+
+def test_a_long_command_costs_no_wakeups(sandbox, host):
+    run = host.start(Command(["sleep", "3"]))
+    host.wait(lambda: run.records, "it runs")
+    time.sleep(0.1)
+    before = sandbox.switches()
+    time.sleep(1.5)
+    assert sandbox.switches() == before
+    host.cancel(run)
+    host.finish(run)

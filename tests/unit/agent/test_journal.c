@@ -1,0 +1,171 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "images/agent/journal.h"
+
+/* Only their addresses count here. */
+static char places[JOURNAL_ENDED_MAX + 10];
+static unsigned int dropped;
+
+static void
+drop_cb(struct run *r)
+{
+	assert_non_null(r);
+	dropped++;
+}
+
+static struct run *
+place(size_t i)
+{
+	void *p = &places[i];
+
+	return p;
+}
+
+static struct uuid
+key(uint32_t i)
+{
+	struct uuid u = {{0}};
+
+	memcpy(u.b + 4, &i, sizeof(i));
+	return u;
+}
+
+static const struct runlog_run_end outcome = {RUNLOG_EXIT, 0, 0, 0};
+
+static struct journal *
+setup(void)
+{
+	static struct journal j;
+
+	journal_init(&j, drop_cb);
+	dropped = 0;
+	return &j;
+}
+
+static struct journal_entry *
+add_ended(struct journal *j, uint32_t i)
+{
+	struct uuid k = key(i);
+	struct journal_entry *en = journal_add(j, &k, place(i));
+
+	journal_end(j, en, 100 + i, &outcome);
+	return en;
+}
+
+static void
+test_an_added_key_is_found_and_others_are_not(void **state)
+{
+	struct journal *j = setup();
+	struct uuid one = key(1), two = key(2);
+	struct journal_entry *en = journal_add(j, &one, place(1));
+
+	(void)state;
+	assert_ptr_equal(journal_find(j, &one), en);
+	assert_null(journal_find(j, &two));
+	assert_int_equal(j->nlive, 1);
+	journal_clear(j);
+}
+
+static void
+test_an_ended_key_keeps_its_outcome(void **state)
+{
+	const struct runlog_run_end lost = {RUNLOG_CANCELED, 1, 0, 7};
+	struct journal *j = setup();
+	struct uuid k = key(5);
+
+	(void)state;
+	journal_end(j, journal_add(j, &k, place(5)), 4711, &lost);
+	assert_true(journal_find(j, &k)->ended);
+	assert_int_equal(journal_find(j, &k)->length, 4711);
+	assert_int_equal(journal_find(j, &k)->outcome.command, 7);
+	assert_int_equal(j->nlive, 0);
+	assert_int_equal(j->nended, 1);
+	journal_clear(j);
+}
+
+static void
+test_forgetting_gives_the_run_back_once_and_keeps_the_key(void **state)
+{
+	struct journal *j = setup();
+	struct journal_entry *en = add_ended(j, 3);
+	struct uuid k = key(3);
+
+	(void)state;
+	assert_int_equal(j->nkept, 1);
+	assert_ptr_equal(journal_forget(j, en), place(3));
+	assert_null(journal_forget(j, en));
+	assert_int_equal(j->nkept, 0);
+	assert_ptr_equal(journal_find(j, &k), en);
+	journal_clear(j);
+	assert_int_equal(dropped, 0);
+}
+
+static void
+test_the_oldest_forgotten_goes_first(void **state)
+{
+	struct journal *j = setup();
+	struct uuid k0 = key(0), k5 = key(5);
+
+	(void)state;
+	for (uint32_t i = 0; i < JOURNAL_ENDED_MAX; i++)
+		(void)add_ended(j, i);
+	(void)journal_forget(j, journal_find(j, &k5));
+	(void)add_ended(j, JOURNAL_ENDED_MAX);
+	assert_null(journal_find(j, &k5));
+	assert_non_null(journal_find(j, &k0));
+	assert_int_equal(j->nended, JOURNAL_ENDED_MAX);
+	assert_int_equal(dropped, 0);
+	journal_clear(j);
+}
+
+static void
+test_without_a_forgotten_one_the_oldest_goes_with_its_log(void **state)
+{
+	struct journal *j = setup();
+	struct uuid k0 = key(0), k1 = key(1);
+
+	(void)state;
+	for (uint32_t i = 0; i <= JOURNAL_ENDED_MAX; i++)
+		(void)add_ended(j, i);
+	assert_null(journal_find(j, &k0));
+	assert_non_null(journal_find(j, &k1));
+	assert_int_equal(dropped, 1);
+	assert_int_equal(j->nkept, JOURNAL_ENDED_MAX);
+	journal_clear(j);
+}
+
+static void
+test_a_live_key_is_never_dropped(void **state)
+{
+	struct journal *j = setup();
+	struct uuid k = key(UINT32_MAX);
+
+	(void)state;
+	(void)journal_add(j, &k, place(0));
+	for (uint32_t i = 1; i < JOURNAL_ENDED_MAX + 9; i++)
+		(void)add_ended(j, i);
+	assert_non_null(journal_find(j, &k));
+	assert_false(journal_find(j, &k)->ended);
+	journal_clear(j);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_an_added_key_is_found_and_others_are_not),
+	    cmocka_unit_test(test_an_ended_key_keeps_its_outcome),
+	    cmocka_unit_test(
+		test_forgetting_gives_the_run_back_once_and_keeps_the_key),
+	    cmocka_unit_test(test_the_oldest_forgotten_goes_first),
+	    cmocka_unit_test(
+		test_without_a_forgotten_one_the_oldest_goes_with_its_log),
+	    cmocka_unit_test(test_a_live_key_is_never_dropped),
+	};
+
+	return cmocka_run_group_tests_name("journal", tests, NULL, NULL);
+}

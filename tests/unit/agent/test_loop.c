@@ -1,0 +1,144 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+
+#include "images/agent/loop.h"
+
+static struct loop loop;
+static loop_token tokens[2];
+static int calls;
+
+static int
+setup(void **state)
+{
+	struct err e;
+
+	(void)state;
+	calls = 0;
+	return loop_init(&loop, &e);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	return close(loop.epoll);
+}
+
+static void
+count_cb(uint32_t events, void *arg)
+{
+	(void)arg;
+	assert_int_equal(events & EPOLLIN, EPOLLIN);
+	calls++;
+}
+
+static void
+remove_other_cb(uint32_t events, void *arg)
+{
+	(void)events;
+	calls++;
+	loop_del(&loop, &tokens[*(const int *)arg]);
+}
+
+static void
+make_readable(int fds[2])
+{
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+}
+
+static void
+test_a_readable_descriptor_is_reported_until_removed(void **state)
+{
+	int fds[2];
+
+	(void)state;
+	make_readable(fds);
+	tokens[0] = loop_add(&loop, fds[0], EPOLLIN, count_cb, NULL);
+	assert_int_not_equal(tokens[0], 0);
+	loop_turn(&loop, 0);
+	loop_turn(&loop, 0);
+	assert_int_equal(calls, 2);
+	loop_del(&loop, &tokens[0]);
+	assert_int_equal(tokens[0], 0);
+	loop_turn(&loop, 0);
+	assert_int_equal(calls, 2);
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+}
+
+static void
+test_a_watch_removed_in_the_same_turn_is_not_called(void **state)
+{
+	static int other[2] = {1, 0};
+	int a[2], b[2];
+
+	(void)state;
+	make_readable(a);
+	make_readable(b);
+	/* each removes the other: whichever is first, the second is stale */
+	tokens[0] = loop_add(&loop, a[0], EPOLLIN, remove_other_cb, &other[0]);
+	tokens[1] = loop_add(&loop, b[0], EPOLLIN, remove_other_cb, &other[1]);
+	loop_turn(&loop, 0);
+	assert_int_equal(calls, 1);
+	for (int i = 0; i < 2; i++) {
+		loop_del(&loop, &tokens[i]);
+		(void)close(a[i]);
+		(void)close(b[i]);
+	}
+}
+
+static void
+test_an_old_token_does_not_reach_the_watch_in_its_place(void **state)
+{
+	loop_token old;
+	int a[2];
+
+	(void)state;
+	make_readable(a);
+	tokens[0] = loop_add(&loop, a[0], EPOLLIN, count_cb, NULL);
+	old = tokens[0];
+	loop_del(&loop, &tokens[0]);
+	tokens[1] = loop_add(&loop, a[0], EPOLLIN, count_cb, NULL);
+	assert_int_not_equal(tokens[1], old);
+	loop_del(&loop, &old);
+	loop_turn(&loop, 0);
+	assert_int_equal(calls, 1);
+	loop_del(&loop, &tokens[1]);
+	(void)close(a[0]);
+	(void)close(a[1]);
+}
+
+static void
+test_what_epoll_refuses_is_not_watched(void **state)
+{
+	(void)state;
+	assert_int_equal(loop_add(&loop, -1, EPOLLIN, count_cb, NULL), 0);
+	assert_int_equal(loop.first_free, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(
+		test_a_readable_descriptor_is_reported_until_removed, setup,
+		teardown),
+	    cmocka_unit_test_setup_teardown(
+		test_a_watch_removed_in_the_same_turn_is_not_called, setup,
+		teardown),
+	    cmocka_unit_test_setup_teardown(
+		test_an_old_token_does_not_reach_the_watch_in_its_place, setup,
+		teardown),
+	    cmocka_unit_test_setup_teardown(
+		test_what_epoll_refuses_is_not_watched, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("loop", tests, NULL, NULL);
+}

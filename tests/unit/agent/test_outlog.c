@@ -1,0 +1,182 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "common/log.h"
+#include "images/agent/outlog.h"
+
+static const struct uuid id = {{1}};
+
+static void
+put_output(struct outlog *o, size_t n, uint8_t byte)
+{
+	for (size_t i = 0; i < n; i++)
+		ring_put(
+		    &o->ring, o->ring.end + RUNLOG_HEADER_BYTES + i, &byte, 1);
+	outlog_put_output(o, RUNLOG_STDOUT, 0, n);
+}
+
+static void
+none_cb(
+    const struct runlog_header *h, const uint8_t *record, size_t len, void *arg)
+{
+	(void)record;
+	(void)len;
+	(void)h;
+	(*(int *)arg)++;
+}
+
+static void
+test_the_records_are_a_good_log(void **state)
+{
+	const struct runlog_run_end run_end = {RUNLOG_EXIT, 0, 1, 0};
+	struct runlog_end end = {.reason = RUNLOG_EXIT, .stdout_bytes = 300};
+	struct runlog_check check;
+	uint8_t bytes[1024];
+	struct outlog o;
+	struct err e;
+	int records = 0;
+
+	(void)state;
+	outlog_init(&o, &id);
+	outlog_put_plain(&o, RUNLOG_RUN_STARTED, 0);
+	outlog_put_plain(&o, RUNLOG_COMMAND_STARTED, 0);
+	put_output(&o, 300, 'x');
+	outlog_put_end(&o, 0, &end);
+	outlog_put_run_end(&o, &run_end);
+	assert_true(ring_used(&o.ring) <= sizeof(bytes));
+	ring_get(&o.ring, 0, bytes, ring_used(&o.ring));
+	runlog_check_init(&check, 1);
+	assert_int_equal(runlog_check_feed(&check, bytes, ring_used(&o.ring),
+			     none_cb, &records, &e),
+	    0);
+	assert_true(check.ended);
+	assert_int_equal(records, 4);
+	outlog_clear(&o);
+}
+
+static void
+test_nothing_is_sendable_before_the_worker_asks(void **state)
+{
+	struct outlog o;
+	struct err e;
+
+	(void)state;
+	outlog_init(&o, &id);
+	outlog_put_plain(&o, RUNLOG_RUN_STARTED, 0);
+	assert_int_equal(outlog_sendable(&o), 0);
+	assert_int_equal(outlog_attach(&o, 0, 1000, &e), 0);
+	assert_int_equal(outlog_sendable(&o), RUNLOG_HEADER_BYTES);
+	outlog_clear(&o);
+}
+
+static void
+test_credit_is_a_window_behind_the_acknowledged(void **state)
+{
+	struct outlog o;
+	struct err e;
+
+	(void)state;
+	outlog_init(&o, &id);
+	put_output(&o, 1000, 'x');
+	assert_int_equal(outlog_attach(&o, 0, 300, &e), 0);
+	assert_int_equal(outlog_sendable(&o), 300);
+	o.sent = 300;
+	assert_int_equal(outlog_sendable(&o), 0);
+	assert_int_equal(outlog_ack(&o, 100, &e), 0);
+	assert_int_equal(outlog_sendable(&o), 100);
+	outlog_clear(&o);
+}
+
+static void
+test_an_ack_of_what_was_not_sent_is_refused(void **state)
+{
+	struct outlog o;
+	struct err e;
+
+	(void)state;
+	outlog_init(&o, &id);
+	put_output(&o, 1000, 'x');
+	assert_int_equal(outlog_attach(&o, 0, 300, &e), 0);
+	o.sent = 300;
+	assert_int_equal(outlog_ack(&o, 301, &e), ERR_PROTO);
+	assert_int_equal(outlog_ack(&o, 300, &e), 0);
+	assert_int_equal(outlog_ack(&o, 10, &e), 0); /* old news */
+	assert_int_equal(o.ring.start, 300);
+	outlog_clear(&o);
+}
+
+static void
+test_attaching_needs_the_bytes_to_be_kept(void **state)
+{
+	struct outlog o;
+	struct err e;
+
+	(void)state;
+	outlog_init(&o, &id);
+	put_output(&o, 1000, 'x');
+	assert_int_equal(outlog_attach(&o, 500, 1000, &e), 0);
+	assert_int_equal(outlog_attach(&o, 499, 1000, &e), ERR_NOTFOUND);
+	assert_int_equal(outlog_attach(&o, 1016, 1000, &e), 0);
+	assert_int_equal(outlog_attach(&o, 1017, 1000, &e), ERR_NOTFOUND);
+	outlog_clear(&o);
+}
+
+static void
+test_a_window_is_never_larger_than_what_is_kept(void **state)
+{
+	struct outlog o;
+	struct err e;
+
+	(void)state;
+	outlog_init(&o, &id);
+	assert_int_equal(outlog_attach(&o, 0, UINT64_MAX, &e), 0);
+	assert_int_equal(o.window, FRAME_WINDOW_BYTES);
+	outlog_clear(&o);
+}
+
+static void
+test_a_full_log_has_room_for_every_end_record(void **state)
+{
+	const struct runlog_run_end run_end = {RUNLOG_EXIT, 0, 0, 0};
+	struct runlog_end end = {.reason = RUNLOG_EXIT};
+	struct outlog o;
+
+	(void)state;
+	memset(end.text, 'x', sizeof(end.text) - 1);
+	outlog_init(&o, &id);
+	outlog_put_plain(&o, RUNLOG_RUN_STARTED, 0);
+	while (outlog_output_room(&o) > 0) {
+		size_t n = outlog_output_room(&o);
+
+		put_output(&o, n < 60000 ? n : 60000, 'x');
+	}
+	assert_int_equal(ring_used(&o.ring), FRAME_WINDOW_BYTES);
+	for (uint32_t i = 0; i < RUNSPEC_COMMANDS_MAX; i++) {
+		outlog_put_plain(&o, RUNLOG_COMMAND_STARTED, i);
+		put_output(&o, 3, 'y');
+		put_output(&o, 3, 'z');
+		outlog_put_end(&o, i, &end);
+	}
+	outlog_put_run_end(&o, &run_end);
+	assert_true(ring_used(&o.ring) <= o.ring.max);
+	outlog_clear(&o);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_the_records_are_a_good_log),
+	    cmocka_unit_test(test_nothing_is_sendable_before_the_worker_asks),
+	    cmocka_unit_test(test_credit_is_a_window_behind_the_acknowledged),
+	    cmocka_unit_test(test_an_ack_of_what_was_not_sent_is_refused),
+	    cmocka_unit_test(test_attaching_needs_the_bytes_to_be_kept),
+	    cmocka_unit_test(test_a_window_is_never_larger_than_what_is_kept),
+	    cmocka_unit_test(test_a_full_log_has_room_for_every_end_record),
+	};
+
+	return cmocka_run_group_tests_name("outlog", tests, NULL, NULL);
+}

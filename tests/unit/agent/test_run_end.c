@@ -1,0 +1,138 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
+
+#include "common/utf8.h"
+#include "images/agent/oom.h"
+#include "images/agent/run_end.h"
+
+static char *argv_foo[] = {(char[]){"foo"}, NULL};
+static char cwd_nope[] = "/nope";
+static const struct runspec_command command = {
+    .argv = argv_foo, .argc = 1, .cwd = cwd_nope};
+
+/* A wait status as the kernel packs it. */
+#define EXITED(code) ((code) << 8)
+#define KILLED(sig) (sig)
+#define CORE_BIT 0x80
+
+static const struct {
+	int status;
+	uint8_t killed;
+	uint8_t kill_reason;
+	int reason;
+	int exit_code;
+	int signal;
+} ends[] = {
+    {EXITED(0), 0, 0, RUNLOG_EXIT, 0, 0},
+    {EXITED(255), 0, 0, RUNLOG_EXIT, 255, 0},
+    {EXITED(137), 0, 0, RUNLOG_EXIT, 137, 0},
+    {KILLED(SIGTERM), 0, 0, RUNLOG_SIGNAL, 143, SIGTERM},
+    {KILLED(SIGSEGV) | CORE_BIT, 0, 0, RUNLOG_SIGNAL, 139, SIGSEGV},
+    {KILLED(SIGKILL), 0, 0, RUNLOG_SIGNAL, 137, SIGKILL},
+    {KILLED(SIGKILL), 1, RUNLOG_TIMEOUT, RUNLOG_TIMEOUT, 137, SIGKILL},
+    {KILLED(SIGKILL), 1, RUNLOG_CANCELED, RUNLOG_CANCELED, 137, SIGKILL},
+    /* ended by itself before the kill reached it */
+    {EXITED(3), 1, RUNLOG_TIMEOUT, RUNLOG_EXIT, 3, 0},
+    {KILLED(SIGTERM), 1, RUNLOG_TIMEOUT, RUNLOG_SIGNAL, 143, SIGTERM},
+    {KILLED(SIGKILL), 0, RUNLOG_TIMEOUT, RUNLOG_SIGNAL, 137, SIGKILL},
+    /* somebody else asked the keeper */
+    {KILLED(SIGKILL), 1, 0, RUNLOG_SIGNAL, 137, SIGKILL},
+};
+
+static void
+test_each_status_has_its_true_reason(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+		const struct keeper_report report = {
+		    .status = ends[i].status, .killed = ends[i].killed};
+		struct runlog_end end = {0};
+
+		run_end_fill(
+		    &end, &report, ends[i].kill_reason, UINT64_MAX, &command);
+		assert_int_equal(end.reason, ends[i].reason);
+		assert_int_equal(end.exit_code, ends[i].exit_code);
+		assert_int_equal(end.signal, ends[i].signal);
+		assert_string_equal(end.text, "");
+	}
+}
+
+static const struct {
+	enum keeper_stage stage;
+	int error;
+	int exit_code;
+	const char *text;
+} failures[] = {
+    {KEEPER_EXEC, ENOENT, 127, "program foo: No such file or directory"},
+    {KEEPER_EXEC, EACCES, 126, "program foo: Permission denied"},
+    {KEEPER_CWD, ENOENT, 126, "cwd /nope: No such file or directory"},
+    {KEEPER_USER, EPERM, 126,
+	"cannot become the run's user: Operation not permitted"},
+    {KEEPER_FORK, EAGAIN, 126,
+	"cannot start a process: Resource temporarily unavailable"},
+};
+
+static void
+test_a_failed_start_says_what_and_why(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(failures); i++) {
+		const struct keeper_report report = {
+		    .stage = (uint8_t)failures[i].stage,
+		    .error = failures[i].error,
+		    .status = EXITED(126)};
+		struct runlog_end end = {0};
+
+		run_end_fill(&end, &report, 0, UINT64_MAX, &command);
+		assert_int_equal(end.reason, RUNLOG_START_FAILED);
+		assert_int_equal(end.exit_code, failures[i].exit_code);
+		assert_int_equal(end.signal, 0);
+		assert_string_equal(end.text, failures[i].text);
+	}
+}
+
+static void
+test_a_long_text_is_cut_between_characters(void **state)
+{
+	struct runlog_end end = {0};
+	char text[300];
+
+	(void)state;
+	for (size_t i = 0; i + 3 < sizeof(text); i += 3)
+		memcpy(text + i, "\xe2\x82\xac", 4);
+	run_end_text(&end, text);
+	assert_int_equal(strlen(end.text), 126);
+	assert_true(utf8_is_valid(end.text, strlen(end.text)));
+}
+
+static void
+test_oom_kills_are_read_from_both_forms(void **state)
+{
+	(void)state;
+	assert_int_equal(
+	    oom_parse("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"), 3);
+	assert_int_equal(oom_parse("low 0\nhigh 0\nmax 9\noom 2\noom_kill 7\n"
+				   "oom_group_kill 0\n"),
+	    7);
+	assert_int_equal(oom_parse("oom_kill_disable 0\n"), 0);
+	assert_int_equal(oom_parse(""), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_each_status_has_its_true_reason),
+	    cmocka_unit_test(test_a_failed_start_says_what_and_why),
+	    cmocka_unit_test(test_a_long_text_is_cut_between_characters),
+	    cmocka_unit_test(test_oom_kills_are_read_from_both_forms),
+	};
+
+	return cmocka_run_group_tests_name("run_end", tests, NULL, NULL);
+}
