@@ -1,0 +1,400 @@
+"""Plays the supervisor and the front of one real worker.
+
+The messages are written from schema/ipc.txt and common/*.h, not from the C
+code, so that a mistake in one of the two shows.
+"""
+import array
+import collections
+import hashlib
+import http.client
+import io
+import json
+import os
+import select
+import shutil
+import socket
+import struct
+import subprocess
+import tarfile
+import tempfile
+import time
+import urllib.parse
+import uuid
+
+(HELLO, CONFIG, CONFIG_END, READY, LISTEN, PEER, PEER_GONE, PING, PONG,
+ LOG_LEVEL, DRAIN, COUNTS, LAST_WORDS) = range(1, 14)
+(SANDBOX_OPEN, SANDBOX_SETTLED, SANDBOX_REMOVE, RUN_START, RUN_CANCEL,
+ RUN_FORGET, ARTIFACT_FD, SWEEP, SWEEP_END) = range(20, 29)
+(WORKER_STATE, SANDBOX_READY, SANDBOX_FAILED, SANDBOX_LOST, SANDBOX_REMOVED,
+ RUN_BYTES, RUN_RECORD, RUN_ENDED, ARTIFACT_OPEN, ARTIFACT_DONE,
+ SWEPT) = range(40, 51)
+
+FIELDS = {  # schema/ipc.txt: s string, b bytes, the rest as in struct
+    HELLO: "IIII", READY: "", PONG: "Q", COUNTS: "II", LAST_WORDS: "Is",
+    WORKER_STATE: "BsB", SANDBOX_READY: "sIII", SANDBOX_FAILED: "is",
+    SANDBOX_LOST: "s", SANDBOX_REMOVED: "is", RUN_BYTES: "Q",
+    RUN_RECORD: "b", RUN_ENDED: "BQsIs", ARTIFACT_OPEN: "IQIqb",
+    ARTIFACT_DONE: "IiQb", SWEPT: "II",
+}
+REASONS = (None, "exit", "signal", "timeout", "memory", "output_limit",
+           "canceled", "start_failed", "denied", "sandbox_lost", "internal")
+OUTPUT_LIMIT, CANCELED = 5, 6
+CREATE, ADOPT = 0, 1
+SHELL = 2
+STDOUT, RUN_IS_ENDED = 3, 6
+ERR_BACKEND, ERR_POLICY = -8, -9
+WAIT_S = 40
+MIB = 1 << 20
+
+Message = collections.namedtuple("Message", "type id fields fds")
+
+
+def pack_bytes(data):
+    data = data.encode() if isinstance(data, str) else data
+    return struct.pack("<I", len(data)) + data
+
+
+def unpack(code, data):
+    out = []
+    for c in code:
+        if c in "sb":
+            n, = struct.unpack_from("<I", data)
+            part, data = data[4:4 + n], data[4 + n:]
+            out.append(part.decode() if c == "s" else part)
+        else:
+            size = struct.calcsize("<" + c)
+            out.append(struct.unpack_from("<" + c, data)[0])
+            data = data[size:]
+    assert not data, "bytes left over in a message"
+    return tuple(out)
+
+
+class Channel:
+    def __init__(self, sock):
+        self.sock = sock
+        self.waiting = collections.deque()
+
+    def send(self, kind, number, body=b"", fds=()):
+        packet = struct.pack("<HHIQ", kind, len(fds), 16 + len(body), number)
+        extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
+                  array.array("i", fds))] if fds else []
+        self.sock.sendmsg([packet + body], extra)
+
+    def receive(self, timeout):
+        if not select.select([self.sock], [], [], max(timeout, 0))[0]:
+            raise TimeoutError("the worker says nothing")
+        data, extra, flags, _ = self.sock.recvmsg(
+            1 << 17, socket.CMSG_SPACE(8))
+        if not data:
+            raise EOFError("the worker closed the channel")
+        assert not flags & socket.MSG_TRUNC
+        kind, nfds, length, number = struct.unpack_from("<HHIQ", data)
+        assert length == len(data) and nfds == 0 and not extra
+        return Message(kind, number, unpack(FIELDS[kind], data[16:]), [])
+
+    def wait(self, kinds, number=None, timeout=WAIT_S, seen=None):
+        """The first message of these kinds; others are kept for later."""
+        kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+        for m in list(self.waiting):
+            if m.type in kinds and number in (None, m.id):
+                self.waiting.remove(m)
+                return m
+        end = time.monotonic() + timeout
+        while True:
+            m = self.receive(end - time.monotonic())
+            if seen is not None:
+                seen(m)
+            if m.type in kinds and number in (None, m.id):
+                return m
+            self.waiting.append(m)
+
+    def has(self, kind, number):
+        return any(m.type == kind and m.id == number for m in self.waiting)
+
+    def close(self):
+        self.sock.close()
+
+
+class Engine:
+    def __init__(self, path):
+        self.path = path
+
+    def request(self, method, path, body=None, headers=None):
+        conn = http.client.HTTPConnection("engine", timeout=60)
+        conn.sock = socket.socket(socket.AF_UNIX)
+        conn.sock.settimeout(60)
+        conn.sock.connect(self.path)
+        conn.request(method, path, body=body, headers=headers or {})
+        answer = conn.getresponse()
+        data = answer.read()
+        conn.close()
+        return answer.status, data
+
+    def containers(self, instance):
+        filters = urllib.parse.quote(json.dumps(
+            {"label": [f"mcp.instance={instance}"]}))
+        status, data = self.request(
+            "GET", f"/containers/json?all=1&filters={filters}")
+        assert status == 200, data
+        return json.loads(data)
+
+    def inspect(self, name):
+        status, data = self.request("GET", f"/containers/{name}/json")
+        return json.loads(data) if status == 200 else None
+
+    def import_image(self, name, busybox="/bin/busybox"):
+        """A busybox and the directories that a sandbox needs."""
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w") as tar:
+            for path, uid, mode in (
+                    ("bin", 0, 0o755), ("etc", 0, 0o755), ("tmp", 0, 0o1777),
+                    ("workspace", 1000, 0o755), ("artifacts", 1000, 0o755)):
+                info = tarfile.TarInfo(path)
+                info.type, info.mode = tarfile.DIRTYPE, mode
+                info.uid = info.gid = uid
+                tar.addfile(info)
+            tar.add(busybox, "bin/busybox", filter=as_root)
+            for applet in ("sh", "cat", "dd", "echo", "sleep", "true", "seq",
+                           "mkdir", "ln", "head", "yes", "kill"):
+                info = tarfile.TarInfo(f"bin/{applet}")
+                info.type, info.linkname = tarfile.SYMTYPE, "busybox"
+                tar.addfile(info)
+        status, data = self.request(
+            "POST", "/images/create?fromSrc=-&repo=" + name + "&tag=latest",
+            out.getvalue(), {"Content-Type": "application/x-tar"})
+        assert status == 200 and b'"error"' not in data, data
+
+
+def as_root(info):
+    info.uid = info.gid = 0
+    info.mode = 0o755
+    return info
+
+
+def pack_spec(*commands, user=0, timeout_ms=60000):
+    """Shell texts, one after another."""
+    out = [struct.pack("<IBII", 1, user, 0, len(commands))]
+    for text in commands:
+        out += [struct.pack("<I", 1), pack_bytes(text), struct.pack("<I", 0),
+                pack_bytes("/workspace"),
+                struct.pack("<II", timeout_ms, SHELL), pack_bytes("")]
+    return b"".join(out) + struct.pack("<I", 0)
+
+
+def parse_log(data):
+    """[(type, command, payload)] of a run's log."""
+    out = []
+    while data:
+        magic, kind, command, n, _ = struct.unpack_from("<BBHIq", data)
+        assert magic == 0xa7
+        out.append((kind, command, data[16:16 + n]))
+        assert len(data) >= 16 + n, "the log is cut off"
+        data = data[16 + n:]
+    return out
+
+
+class Run:
+    def __init__(self, number, spec, directory):
+        self.number, self.spec = number, spec
+        self.uuid = uuid.uuid4()
+        self.path = os.path.join(directory, f"{self.uuid}.log")
+        self.files = {}
+        self.pending = {}
+
+    def log(self):
+        with open(self.path, "rb") as f:
+            return parse_log(f.read())
+
+    def stdout(self):
+        return b"".join(p for kind, _, p in self.log() if kind == STDOUT)
+
+
+class Worker:
+    """One worker process; kill() and start() it as often as you like."""
+
+    numbers = 0
+
+    def __init__(self, build, engine, image, **config):
+        Worker.numbers += 1
+        self.build, self.engine = build, engine
+        self.instance = f"test{os.getpid()}-{Worker.numbers}"
+        self.dir = tempfile.mkdtemp(prefix="mcp-worker-test-")
+        os.chmod(self.dir, 0o755)
+        self.spools = os.path.join(self.dir, "spool")
+        os.mkdir(self.spools)
+        self.config = {
+            "DATA_DIR": self.dir, "INSTANCE": self.instance,
+            "DOCKER_HOST": "unix://" + engine.path, "SANDBOX_IMAGE": image,
+            "DEFAULT_MEMORY_MB": "128", "SANDBOX_TMP_MB": "16",
+            "AUTO_BUILD_SANDBOX_IMAGE": "false", **config}
+        self.process = None
+        self.last_number = 0
+        self.errors = open(os.path.join(self.dir, "stderr"), "a+b")
+
+    def number(self):
+        self.last_number += 1
+        return self.last_number
+
+    # ---- as the supervisor
+
+    def start(self, wait=True):
+        self.ctl, theirs = (Channel(s) for s in socket.socketpair(
+            socket.AF_UNIX, socket.SOCK_SEQPACKET))
+        fd = theirs.sock.fileno()
+
+        def move():
+            os.dup2(fd, 3)
+
+        self.process = subprocess.Popen(
+            [os.path.join(self.build, "mcp-sandboxd-worker"), "0"],
+            preexec_fn=move, close_fds=True, pass_fds=(3, fd),
+            stderr=self.errors)
+        theirs.close()
+        hello = self.ctl.wait(HELLO)
+        assert hello.fields[1] == 2, "it is a worker"
+        for key, value in self.config.items():
+            self.ctl.send(CONFIG, 0, pack_bytes(key) + pack_bytes(value))
+        self.ctl.send(CONFIG_END, 0, struct.pack("<I", 1))
+        if not wait:
+            return self
+        self.ctl.wait(READY)
+        self.job, theirs = (Channel(s) for s in socket.socketpair(
+            socket.AF_UNIX, socket.SOCK_SEQPACKET))
+        self.ctl.send(PEER, 0, struct.pack("<II", 0, 1),
+                      [theirs.sock.fileno()])
+        theirs.close()
+        self.state = self.job.wait(WORKER_STATE).fields
+        return self
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.ctl.close()
+        self.job.close()
+
+    def log(self):
+        self.errors.seek(0)
+        return self.errors.read().decode(errors="replace")
+
+    def destroy(self):
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+        for c in self.engine.containers(self.instance):
+            self.engine.request(
+                "DELETE", f"/containers/{c['Id']}?force=1&v=1")
+        self.errors.close()
+        shutil.rmtree(self.dir)
+
+    # ---- as the front
+
+    def send_open(self, number, uid, mode=CREATE, name=None, image="",
+                  container="", memory=0):
+        self.job.send(SANDBOX_OPEN, number, b"".join((
+            struct.pack("<B", mode), uid.bytes, pack_bytes("default"),
+            pack_bytes("chat"), struct.pack("<I", 1),
+            pack_bytes(name or f"mcp-test-{uid}"), pack_bytes(image),
+            pack_bytes(container), struct.pack("<QQI", memory, 0, 0))))
+
+    def open(self, **more):
+        """A new sandbox that is ready: (number, uuid, container id)."""
+        number, uid = self.number(), uuid.uuid4()
+        self.send_open(number, uid, **more)
+        self.job.send(SANDBOX_SETTLED, number)
+        m = self.job.wait((SANDBOX_READY, SANDBOX_FAILED), number)
+        assert m.type == SANDBOX_READY, m
+        return number, uid, m.fields[0]
+
+    def send_remove(self, number, uid, name=None):
+        self.job.send(SANDBOX_REMOVE, number,
+                      uid.bytes + pack_bytes(name or f"mcp-test-{uid}"))
+
+    def run(self, sandbox, *texts, limit=1 << 30, **more):
+        run = Run(self.number(), pack_spec(*texts, **more), self.spools)
+        self.send_run(sandbox, run, limit)
+        return run
+
+    def send_run(self, sandbox, run, limit=1 << 30):
+        spool = os.open(run.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        fds, inline = [spool], run.spec
+        if len(inline) > 32768:
+            fds.append(sealed(inline))
+            inline = b""
+        self.job.send(RUN_START, run.number, struct.pack("<Q", sandbox)
+                      + run.uuid.bytes + struct.pack("<QQ", limit, 0)
+                      + pack_bytes(inline), fds)
+        for fd in fds:
+            os.close(fd)
+
+    def cancel(self, run, reason=CANCELED):
+        self.job.send(RUN_CANCEL, run.number, struct.pack("<B", reason))
+
+    def forget(self, run):
+        self.job.send(RUN_FORGET, run.number)
+
+    def finish(self, run, timeout=WAIT_S):
+        """RUN_ENDED's fields; artifacts are taken meanwhile."""
+        while True:
+            m = self.job.wait((RUN_ENDED, ARTIFACT_OPEN, ARTIFACT_DONE),
+                              run.number, timeout)
+            if m.type == ARTIFACT_OPEN:
+                self.take_file(run, *m.fields)
+            elif m.type == ARTIFACT_DONE:
+                file_done(run, *m.fields)
+            else:
+                return Ended(*m.fields)
+
+    def take_file(self, run, number, size, mode, mtime_ns, path):
+        f = tempfile.TemporaryFile()
+        run.pending[number] = (path, f)
+        self.job.send(ARTIFACT_FD, run.number,
+                      struct.pack("<I", number) + pack_bytes(""),
+                      [f.fileno()])
+
+    def sweep(self, uuids, asof_ms=None):
+        data = b"".join(u.bytes for u in uuids)
+        self.job.send(SWEEP, 0, struct.pack("<I", len(uuids))
+                      + pack_bytes(data))
+        asof = asof_ms if asof_ms is not None else int(time.time() * 1000)
+        self.job.send(SWEEP_END, 0, struct.pack("<q", asof))
+        return self.job.wait(SWEPT).fields
+
+
+Ended = collections.namedtuple(
+    "Ended", "reason length text files artifacts_error")
+
+
+def reason(ended):
+    return REASONS[ended.reason]
+
+
+def file_done(run, number, code, size, digest):
+    path, f = run.pending.pop(number)
+    f.seek(0)
+    data = f.read()
+    f.close()
+    if code != 0:
+        return
+    assert len(data) == size
+    assert hashlib.sha256(data).digest() == digest
+    run.files[path] = data
+
+
+def sealed(data):
+    import fcntl
+    fd = os.memfd_create("spec", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+    os.write(fd, data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    seals = (fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+             | fcntl.F_SEAL_SEAL)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+    return fd
+
+
+def wait_for(what, timeout=WAIT_S):
+    end = time.monotonic() + timeout
+    while True:
+        got = what()
+        if got:
+            return got
+        assert time.monotonic() < end, "it did not come to be"
+        time.sleep(0.01)

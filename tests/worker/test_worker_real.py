@@ -1,0 +1,543 @@
+"""The worker on the real engine with the real agent."""
+import glob
+import os
+import signal
+import subprocess
+import time
+import uuid
+
+import driver
+from driver import reason, wait_for
+
+
+def test_a_command_runs_and_its_output_is_in_the_spool(worker):
+    sandbox, _, _ = worker.open()
+    run = worker.run(sandbox, "echo hello; exit 3")
+    ended = worker.finish(run)
+    assert reason(ended) == "exit"
+    assert ended.length == os.path.getsize(run.path)
+    assert run.stdout() == b"hello\n"
+    assert ended.files == 0 and ended.artifacts_error == ""
+
+
+def test_every_record_is_told_behind_the_bytes_that_have_it(worker):
+    sandbox, _, _ = worker.open()
+    length, records = 0, 0
+
+    def seen(m):
+        nonlocal length, records
+        if m.type == driver.RUN_BYTES:
+            assert m.fields[0] > length
+            length = m.fields[0]
+        elif m.type == driver.RUN_RECORD:
+            records += 1
+
+    run = worker.run(sandbox, "echo one", "echo two")
+    ended = worker.job.wait(driver.RUN_ENDED, run.number, seen=seen)
+    assert records == 6 and length == ended.fields[1]
+
+
+def test_a_second_command_takes_about_a_millisecond(worker):
+    sandbox, _, _ = worker.open()
+    took = []
+    for _ in range(200):
+        begin = time.perf_counter()
+        run = worker.run(sandbox, "true")
+        worker.finish(run)
+        took.append(time.perf_counter() - begin)
+        worker.forget(run)
+    took.sort()
+    # 1 ms is what bench measures without sanitizers; this guards the shape
+    assert took[100] < 0.015, f"p50 {took[100] * 1000:.2f} ms"
+
+
+def test_a_large_specification_comes_in_a_sealed_file(worker):
+    sandbox, _, _ = worker.open()
+    run = worker.run(sandbox, "echo " + "x" * 100000)
+    assert reason(worker.finish(run)) == "exit"
+    assert len(run.stdout()) == 100001
+
+
+def test_much_output_arrives_whole(worker):
+    sandbox, _, _ = worker.open()
+    run = worker.run(sandbox, "yes 0123456789abcde | head -c 50000000")
+    assert reason(worker.finish(run)) == "exit"
+    out = run.stdout()
+    assert len(out) == 50000000 and out == (b"0123456789abcde\n" * 3125000)
+
+
+def test_output_beyond_the_limit_ends_the_run(worker):
+    sandbox, _, _ = worker.open()
+    run = worker.run(sandbox, "yes", limit=1 << 20)
+    ended = worker.finish(run)
+    assert reason(ended) == "output_limit"
+    assert 1 << 20 < ended.length < 4 << 20
+    again = worker.run(sandbox, "echo fine")
+    assert reason(worker.finish(again)) == "exit"
+
+
+def test_cancel_ends_a_run_within_a_moment(worker):
+    sandbox, _, _ = worker.open()
+    run = worker.run(sandbox, "echo begun; sleep 100")
+    wait_for(lambda: os.path.getsize(run.path) > 40)
+    begin = time.monotonic()
+    worker.cancel(run)
+    assert reason(worker.finish(run)) == "canceled"
+    assert time.monotonic() - begin < 2
+    assert run.stdout() == b"begun\n"
+
+
+def test_a_run_canceled_before_its_sandbox_is_there_never_begins(worker):
+    number, uid = worker.number(), uuid.uuid4()
+    worker.send_open(number, uid)
+    run = worker.run(number, "echo no")
+    worker.cancel(run)
+    assert reason(worker.finish(run)) == "canceled"
+    assert os.path.getsize(run.path) == 0
+    worker.job.wait(driver.SANDBOX_READY, number)
+
+
+def test_a_killed_worker_loses_no_byte(worker):
+    sandbox, uid, container = worker.open()
+    texts = [f"for i in $(seq 1 40); do echo {n}-$i; sleep 0.05; done"
+             for n in range(10)]
+    runs = [worker.run(sandbox, t) for t in texts]
+    wait_for(lambda: all(os.path.getsize(r.path) > 100 for r in runs))
+    worker.kill()
+    worker.start()
+    worker.send_open(sandbox, uid, mode=driver.ADOPT, container=container)
+    for r in runs:
+        worker.send_run(sandbox, r)
+    worker.job.send(driver.SANDBOX_SETTLED, sandbox)
+    worker.job.wait(driver.SANDBOX_READY, sandbox)
+    for n, r in enumerate(runs):
+        assert reason(worker.finish(r)) == "exit"
+        want = "".join(f"{n}-{i}\n" for i in range(1, 41))
+        assert r.stdout().decode() == want
+
+
+def test_a_run_that_ended_while_no_worker_was_there_is_told(worker):
+    sandbox, uid, container = worker.open()
+    run = worker.run(sandbox, "sleep 0.3; echo late; exit 4")
+    wait_for(lambda: os.path.getsize(run.path) > 0)
+    worker.kill()
+    time.sleep(0.5)  # that is what is tested: it ends meanwhile
+    worker.start()
+    worker.send_open(sandbox, uid, mode=driver.ADOPT, container=container)
+    worker.send_run(sandbox, run)
+    worker.job.send(driver.SANDBOX_SETTLED, sandbox)
+    assert reason(worker.finish(run)) == "exit"
+    assert run.stdout() == b"late\n"
+
+
+def test_a_finished_spool_is_told_again_to_a_new_front(worker):
+    sandbox, uid, container = worker.open()
+    run = worker.run(sandbox, "echo done")
+    worker.finish(run)
+    worker.kill()
+    worker.start()
+    worker.send_open(sandbox, uid, mode=driver.ADOPT, container=container)
+    worker.send_run(sandbox, run)
+    records = 0
+
+    def seen(m):
+        nonlocal records
+        records += m.type == driver.RUN_RECORD
+
+    m = worker.job.wait(driver.RUN_ENDED, run.number, seen=seen)
+    assert records == 4 and driver.REASONS[m.fields[0]] == "exit"
+
+
+def test_runs_that_nobody_mentions_are_stopped_once_settled(worker):
+    sandbox, uid, container = worker.open()
+    run = worker.run(sandbox, "while true; do echo x > f; sleep 0.02; done")
+    wait_for(lambda: os.path.getsize(run.path) > 0)
+    worker.kill()
+    worker.start()
+    worker.send_open(sandbox, uid, mode=driver.ADOPT, container=container)
+    worker.job.wait(driver.SANDBOX_READY, sandbox)
+    worker.job.send(driver.SANDBOX_SETTLED, sandbox)
+
+    def is_alone():
+        probe = worker.run(
+            sandbox, "for d in /proc/[0-9]*; do cat $d/cmdline; echo; done",
+            user=1)
+        worker.finish(probe)
+        worker.forget(probe)
+        return b"while true" not in probe.stdout()
+
+    wait_for(is_alone)
+
+
+def test_adopting_what_is_gone_is_a_loss(worker):
+    number = worker.number()
+    worker.send_open(number, uuid.uuid4(), mode=driver.ADOPT,
+                     container="0123456789ab")
+    m = worker.job.wait((driver.SANDBOX_LOST, driver.SANDBOX_READY), number)
+    assert m.type == driver.SANDBOX_LOST
+    assert "removed from outside" in m.fields[0]
+
+
+def test_after_a_lost_adoption_the_same_sandbox_can_be_made(worker):
+    number, uid = worker.number(), uuid.uuid4()
+    worker.send_open(number, uid, mode=driver.ADOPT)
+    worker.job.wait(driver.SANDBOX_LOST, number)
+    worker.send_open(number, uid)
+    worker.job.wait(driver.SANDBOX_READY, number)
+    run = worker.run(number, "echo new")
+    assert reason(worker.finish(run)) == "exit"
+
+
+def test_a_create_that_an_earlier_worker_finished_is_taken_over(worker):
+    number, uid = worker.number(), uuid.uuid4()
+    worker.send_open(number, uid)
+    worker.job.wait(driver.SANDBOX_READY, number)
+    run = worker.run(number, "sleep 0.5; echo once >> f; cat f")
+    wait_for(lambda: os.path.getsize(run.path) > 0)
+    worker.kill()
+    worker.start()
+    worker.send_open(number, uid)
+    worker.send_run(number, run)
+    worker.job.wait(driver.SANDBOX_READY, number)
+    assert reason(worker.finish(run)) == "exit"
+    assert run.stdout() == b"once\n"
+    assert len(worker.engine.containers(worker.instance)) == 1
+
+
+def test_remove_is_quick_and_leaves_nothing(worker):
+    times = []
+    for _ in range(5):
+        sandbox, uid, container = worker.open()
+        begin = time.monotonic()
+        worker.send_remove(sandbox, uid)
+        m = worker.job.wait(driver.SANDBOX_REMOVED, sandbox)
+        times.append(time.monotonic() - begin)
+        assert m.fields == (0, "")
+        assert worker.engine.inspect(container) is None
+    # the engine needs 40 ms of these, on an idle machine
+    assert min(times) < 0.1, times
+    assert os.listdir(os.path.join(worker.dir, "links")) == [
+        os.path.basename(n) for n in glob.glob(
+            os.path.join(worker.dir, "links", ".agent-*"))]
+
+
+def test_remove_ends_runs_as_they_were_told_to(worker):
+    sandbox, uid, _ = worker.open()
+    lost = worker.run(sandbox, "sleep 100")
+    canceled = worker.run(sandbox, "sleep 100")
+    wait_for(lambda: os.path.getsize(lost.path) > 0
+             and os.path.getsize(canceled.path) > 0)
+    worker.cancel(canceled)
+    worker.send_remove(sandbox, uid)
+    assert reason(worker.finish(lost)) == "sandbox_lost"
+    assert reason(worker.finish(canceled)) == "canceled"
+    worker.job.wait(driver.SANDBOX_REMOVED, sandbox)
+
+
+def test_remove_of_one_that_is_being_made_leaves_nothing(worker):
+    number, uid = worker.number(), uuid.uuid4()
+    worker.send_open(number, uid)
+    worker.send_remove(number, uid)
+    m = worker.job.wait(driver.SANDBOX_REMOVED, number)
+    assert m.fields[0] == 0
+    assert worker.engine.containers(worker.instance) == []
+
+
+def test_remove_works_for_a_sandbox_this_worker_never_had(worker):
+    sandbox, uid, container = worker.open()
+    worker.kill()
+    worker.start()
+    worker.send_remove(sandbox, uid)
+    assert worker.job.wait(driver.SANDBOX_REMOVED, sandbox).fields[0] == 0
+    assert worker.engine.inspect(container) is None
+
+
+def test_remove_leaves_a_container_alone_that_is_not_its_own(worker):
+    _, uid, container = worker.open()
+    worker.send_remove(999, uuid.uuid4(), name=f"mcp-test-{uid}")
+    assert worker.job.wait(driver.SANDBOX_REMOVED, 999).fields[0] == 0
+    assert worker.engine.inspect(container)["State"]["Running"]
+
+
+def test_a_container_removed_from_outside_is_lost(worker):
+    sandbox, _, container = worker.open()
+    run = worker.run(sandbox, "echo before; sleep 100")
+    wait_for(lambda: run.stdout() == b"before\n")
+    worker.engine.request("DELETE", f"/containers/{container}?force=1")
+    assert reason(worker.finish(run)) == "sandbox_lost"
+    assert "outside" in worker.job.wait(
+        driver.SANDBOX_LOST, sandbox).fields[0]
+    assert run.stdout() == b"before\n"
+
+
+def test_a_container_whose_agent_is_killed_is_lost_and_removed(worker):
+    sandbox, _, container = worker.open()
+    pid = worker.engine.inspect(container)["State"]["Pid"]
+    os.kill(pid, signal.SIGKILL)
+    assert worker.job.wait(driver.SANDBOX_LOST, sandbox).fields[0] == (
+        "exited with status 137")
+    wait_for(lambda: worker.engine.inspect(container) is None)
+
+
+def test_artifacts_are_copied_once_with_their_digests(worker):
+    sandbox, _, _ = worker.open()
+    run = worker.run(sandbox, "cd /artifacts; mkdir d; echo a > a.txt; "
+                     "dd if=/dev/zero of=d/big bs=65536 count=100 2>&1; "
+                     "ln -s /etc/passwd link")
+    ended = worker.finish(run)
+    assert (reason(ended), ended.files, ended.artifacts_error) == (
+        "exit", 2, "")
+    assert run.files == {b"a.txt": b"a\n", b"d/big": bytes(6553600)}
+    worker.forget(run)
+    second = worker.run(sandbox, "echo b > /artifacts/b.txt")
+    worker.finish(second)
+    assert second.files == {b"b.txt": b"b\n"}
+
+
+def test_artifacts_come_again_when_the_front_never_committed_them(worker):
+    sandbox, uid, container = worker.open()
+    run = worker.run(sandbox, "echo a > /artifacts/a.txt")
+    assert worker.finish(run).files == 1
+    worker.kill()
+    worker.start()
+    worker.send_open(sandbox, uid, mode=driver.ADOPT, container=container)
+    run.files = {}
+    worker.send_run(sandbox, run)
+    assert worker.finish(run).files == 1
+    assert run.files == {b"a.txt": b"a\n"}
+
+
+def test_artifacts_over_the_limits_are_left_out_and_named(make_worker):
+    worker = make_worker(ARTIFACTS_MAX_EXTRACT_FILE_BYTES="1000",
+                         ARTIFACTS_MAX_EXTRACT_BYTES="1500",
+                         ARTIFACTS_MAX_EXTRACT_FILES="3").start()
+    sandbox, _, _ = worker.open()
+    run = worker.run(
+        sandbox, "cd /artifacts; head -c 1001 /dev/zero > large; "
+        "for i in 1 2 3 4; do head -c 600 /dev/zero > f$i; done; "
+        "echo x > small")
+    ended = worker.finish(run)
+    assert reason(ended) == "exit"
+    assert "artifact extraction: file too large: large" in (
+        ended.artifacts_error)
+    assert "artifact extraction: total size exceeded: f" in (
+        ended.artifacts_error)
+    assert 2 <= ended.files <= 3 and b"large" not in run.files
+
+
+def test_two_sandboxes_do_not_wait_for_each_other(worker):
+    (one, _, _), (two, _, _) = worker.open(), worker.open()
+    slow = worker.run(one, "sleep 1; echo slow")
+    quick = worker.run(two, "echo quick")
+    worker.finish(quick)
+    assert not worker.job.has(driver.RUN_ENDED, slow.number)
+    worker.finish(slow)
+
+
+def test_an_image_that_is_not_allowed_is_refused(worker):
+    number = worker.number()
+    worker.send_open(number, uuid.uuid4(), image="debian:12")
+    m = worker.job.wait(driver.SANDBOX_FAILED, number)
+    assert m.fields[0] == driver.ERR_POLICY
+    assert "SANDBOX_IMAGES_ALLOWED" in m.fields[1]
+
+
+def test_more_memory_than_configured_is_refused(worker):
+    number = worker.number()
+    worker.send_open(number, uuid.uuid4(), memory=1 << 40)
+    m = worker.job.wait(driver.SANDBOX_FAILED, number)
+    assert m.fields[0] == driver.ERR_POLICY
+
+
+def test_a_missing_image_is_an_error_that_says_what_to_do(make_worker):
+    worker = make_worker(SANDBOX_IMAGE="nobody/nothing:1").start()
+    number = worker.number()
+    worker.send_open(number, uuid.uuid4())
+    m = worker.job.wait(driver.SANDBOX_FAILED, number)
+    assert m.fields[0] == driver.ERR_BACKEND
+    assert "nobody/nothing:1 is missing" in m.fields[1]
+    assert "./bootstrap" in m.fields[1]
+
+
+def test_a_missing_image_is_built_when_there_is_a_dockerfile(make_worker):
+    name = f"mcp-sandboxd/built-{os.getpid()}"
+    worker = make_worker(SANDBOX_IMAGE=name + ":latest",
+                         AUTO_BUILD_SANDBOX_IMAGE="true")
+    path = os.path.join(worker.dir, "Dockerfile")
+    with open(path, "w") as f:
+        f.write("FROM mcp-sandboxd/worker-test:latest\nENV A=b\n")
+    worker.config["SANDBOX_DOCKERFILE_PATH"] = path
+    worker.start()
+    one, two = worker.number(), worker.number()
+    worker.send_open(one, uuid.uuid4())  # both share one build
+    worker.send_open(two, uuid.uuid4())
+    for number in (one, two):
+        m = worker.job.wait(
+            (driver.SANDBOX_READY, driver.SANDBOX_FAILED), number)
+        assert m.type == driver.SANDBOX_READY, m
+    assert worker.log().count("building it") == 1
+    worker.engine.request("DELETE", f"/images/{name}?force=1")
+
+
+def test_a_build_that_fails_says_why(make_worker):
+    worker = make_worker(SANDBOX_IMAGE="mcp-sandboxd/unbuilt:latest",
+                         AUTO_BUILD_SANDBOX_IMAGE="true")
+    path = os.path.join(worker.dir, "Dockerfile")
+    with open(path, "w") as f:
+        f.write("FROM mcp-sandboxd/worker-test:latest\n"
+                "RUN [\"/bin/nonesuch\"]\n")
+    worker.config["SANDBOX_DOCKERFILE_PATH"] = path
+    worker.start()
+    number = worker.number()
+    worker.send_open(number, uuid.uuid4())
+    m = worker.job.wait(driver.SANDBOX_FAILED, number)
+    assert "is missing" in m.fields[1] and "nonesuch" in m.fields[1]
+
+
+def test_without_an_engine_an_open_fails_at_once(make_worker):
+    worker = make_worker(DOCKER_HOST="unix:///nowhere/docker.sock").start()
+    assert worker.state[0] == 0
+    assert "no Docker engine at /nowhere/docker.sock" in worker.state[1]
+    number = worker.number()
+    begin = time.monotonic()
+    worker.send_open(number, uuid.uuid4())
+    m = worker.job.wait(driver.SANDBOX_FAILED, number)
+    assert m.fields[0] == driver.ERR_BACKEND
+    assert "set DOCKER_HOST" in m.fields[1]
+    assert time.monotonic() - begin < 1
+
+
+def test_a_host_that_is_no_unix_socket_stops_the_start(make_worker):
+    worker = make_worker(DOCKER_HOST="tcp://127.0.0.1:2375")
+    worker.start(wait=False)
+    words = worker.ctl.wait(driver.LAST_WORDS)
+    assert words.fields[0] == 78 and "DOCKER_HOST" in words.fields[1]
+    assert worker.process.wait(10) == 78
+    worker.ctl.close()
+
+
+def test_an_unknown_capability_stops_the_start(make_worker):
+    worker = make_worker(SANDBOX_CAP_ADD="SETUID,NONESUCH")
+    worker.start(wait=False)
+    words = worker.ctl.wait(driver.LAST_WORDS)
+    assert words.fields[0] == 78 and "NONESUCH" in words.fields[1]
+    assert worker.process.wait(10) == 78
+    worker.ctl.close()
+
+
+def test_a_paused_engine_does_not_stop_a_sandbox_that_runs(worker):
+    """The engine is not in the data path: it may be away."""
+    sandbox, _, _ = worker.open()
+    pids = engine_pids(worker.engine.path)
+    if pids:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+    try:
+        run = worker.run(sandbox, "echo alive")
+        assert reason(worker.finish(run, timeout=5)) == "exit"
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+    assert pids, "the engine's process was not found"
+
+
+def engine_pids(socket_path):
+    """The process that listens at this path, by the kernel's tables."""
+    out = subprocess.run(["ss", "-lxpH"], capture_output=True, text=True,
+                         check=False).stdout
+    for line in out.splitlines():
+        if f" {socket_path} " in line and "pid=" in line:
+            return [int(line.split("pid=")[1].split(",")[0])]
+    return []
+
+
+def test_the_container_is_hardened_as_configured(worker):
+    _, uid, container = worker.open()
+    c = worker.engine.inspect(container)
+    host, labels = c["HostConfig"], c["Config"]["Labels"]
+    assert c["Config"]["NetworkDisabled"] is True
+    assert host["CapDrop"] == ["ALL"]
+    assert sorted(host["CapAdd"]) == sorted(
+        ["SETUID", "SETGID", "CHOWN", "FOWNER", "DAC_OVERRIDE", "KILL",
+         "SETPCAP"])
+    assert host["Memory"] == host["MemorySwap"] == 128 << 20
+    assert host["SecurityOpt"] == ["no-new-privileges"]
+    assert host["Binds"] == [f"{worker.dir}/links/{uid}:/.mcp-sandbox:ro"]
+    assert labels["mcp.instance"] == worker.instance
+    assert labels["mcp.sandbox"] == str(uid)
+    assert labels["mcp.role"] == "sandbox"
+
+
+def test_the_sandbox_cannot_change_its_agent_or_socket(worker):
+    sandbox, _, _ = worker.open()
+    run = worker.run(
+        sandbox, "echo x > /.mcp-sandbox/agent; ln -s / /.mcp-sandbox/x; "
+        "echo x > /proc/1/exe; echo end", user=1)
+    worker.finish(run)
+    assert run.stdout() == b"end\n"
+    errors = b"".join(p for kind, _, p in run.log() if kind == 4)
+    assert errors.count(b"Read-only file system") >= 2
+
+
+def test_sweep_removes_what_is_not_listed_and_nothing_else(worker):
+    _, kept, kept_id = worker.open()
+    _, stray, stray_id = worker.open()
+    later = int(time.time() * 1000) + 6000
+    assert worker.sweep([kept], asof_ms=later) == (2, 1)
+    assert worker.engine.inspect(kept_id)["State"]["Running"]
+    assert worker.engine.inspect(stray_id) is None
+    assert not os.path.exists(
+        os.path.join(worker.dir, "links", str(stray)))
+    assert os.path.exists(os.path.join(worker.dir, "links", str(kept)))
+
+
+def test_sweep_leaves_alone_what_is_young(worker):
+    _, _, container = worker.open()
+    assert worker.sweep([]) == (1, 0)
+    assert worker.engine.inspect(container)["State"]["Running"]
+
+
+def test_sweep_takes_link_directories_of_nobody(worker):
+    path = os.path.join(worker.dir, "links", str(uuid.uuid4()))
+    os.mkdir(path)
+    worker.sweep([], asof_ms=int(time.time() * 1000) + 6000)
+    assert not os.path.exists(path)
+
+
+def test_a_wrong_process_at_the_socket_is_sent_away(worker):
+    import socket
+    sandbox, uid, _ = worker.open()
+    s = socket.socket(socket.AF_UNIX)
+    fd = os.open(os.path.join(worker.dir, "links", str(uid)), os.O_RDONLY)
+    s.connect(f"/proc/self/fd/{fd}/sock")
+    s.settimeout(10)
+    assert s.recv(1) == b""
+    os.close(fd)
+    run = worker.run(sandbox, "echo still here")
+    assert reason(worker.finish(run)) == "exit"
+
+
+def test_the_end_of_the_front_ends_the_worker_and_no_sandbox(worker):
+    _, _, container = worker.open()
+    worker.job.close()
+    assert worker.process.wait(10) == 0
+    assert worker.engine.inspect(container)["State"]["Running"]
+
+
+def test_a_front_that_breaks_the_protocol_ends_the_worker(worker):
+    worker.job.send(driver.SANDBOX_OPEN, 1, b"\x00")
+    assert worker.process.wait(10) == 76
+
+
+def test_a_drained_worker_goes_when_the_front_has_gone(worker):
+    import struct
+    sandbox, _, _ = worker.open()
+    worker.ctl.send(driver.DRAIN, 0, struct.pack("<I", 30000))
+    run = worker.run(sandbox, "echo last")
+    assert reason(worker.finish(run)) == "exit"
+    worker.job.close()
+    assert worker.process.wait(10) == 0
+
+
+def test_the_state_of_an_engine_is_told(worker):
+    assert worker.state == (1, "", 1)

@@ -1,0 +1,378 @@
+#include "worker/docker/answer.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "common/js.h"
+#include "common/xmalloc.h"
+#include "worker/docker/body.h"
+#include "worker/text.h"
+
+#define DEPTH_MAX 32
+#define API_MAJOR 1
+#define API_MINOR 41 /* Docker 20.10, the oldest we know */
+#define PID_LIMIT (INT64_C(1) << 22)
+
+/* ---- small things ------------------------------------------------------ */
+
+static int
+parse(const char *s, size_t n, size_t max, json_t **out, struct err *e)
+{
+	if (js_parse(s, n, max, DEPTH_MAX, out, e) == 0)
+		return 0;
+	(void)err_wrap(e, "the engine's answer");
+	if (e != NULL)
+		e->code = ERR_BACKEND;
+	return ERR_BACKEND;
+}
+
+static int
+bad(struct err *e, const char *what)
+{
+	return err_set(
+	    e, ERR_BACKEND, "the engine's answer has no good %s", what);
+}
+
+/* NULL unless it is a string */
+static const char *
+get_text(const json_t *o, const char *key)
+{
+	return json_string_value(json_object_get(o, key));
+}
+
+static bool
+get_bool(const json_t *o, const char *key)
+{
+	return json_is_true(json_object_get(o, key));
+}
+
+static int64_t
+get_int(const json_t *o, const char *key, int64_t none)
+{
+	const json_t *v = json_object_get(o, key);
+
+	return json_is_integer(v) ? (int64_t)json_integer_value(v) : none;
+}
+
+static int
+take_id(const json_t *o, const char *key, char id[BACKEND_ID_MAX + 1])
+{
+	const char *s = get_text(o, key);
+
+	if (s == NULL || !policy_is_id(s))
+		return -1;
+	memcpy(id, s, strlen(s) + 1);
+	return 0;
+}
+
+/* ---- containers -------------------------------------------------------- */
+
+int
+answer_created(const char *s, size_t n, char id[BACKEND_ID_MAX + 1],
+    char warning[ANSWER_TEXT_MAX], struct err *e)
+{
+	AUTO(auto_json) json_t *o = NULL;
+	const json_t *first;
+
+	if (parse(s, n, ANSWER_SMALL_MAX, &o, e) != 0)
+		return ERR_BACKEND;
+	if (take_id(o, "Id", id) != 0)
+		return bad(e, "Id");
+	first = json_array_get(json_object_get(o, "Warnings"), 0);
+	text_clean(warning, ANSWER_TEXT_MAX,
+	    json_is_string(first) ? json_string_value(first) : "",
+	    json_string_length(first));
+	return 0;
+}
+
+/* Decimal digits alone. */
+static int
+parse_ms(const char *s, int64_t *out)
+{
+	int64_t v = 0;
+	size_t n = strlen(s);
+
+	if (n == 0 || n > 15 || strspn(s, "0123456789") != n)
+		return -1;
+	for (; *s != '\0'; s++)
+		v = v * 10 + (*s - '0');
+	*out = v;
+	return 0;
+}
+
+static void
+take_labels(
+    struct backend_container *c, const json_t *o, const char *instance)
+{
+	const char *role = get_text(o, BODY_LABEL_ROLE);
+	const char *whose = get_text(o, BODY_LABEL_INSTANCE);
+	const char *sandbox = get_text(o, BODY_LABEL_SANDBOX);
+	const char *created = get_text(o, BODY_LABEL_CREATED);
+	const char *print = get_text(o, BODY_LABEL_FINGERPRINT);
+
+	if (role == NULL || strcmp(role, BODY_ROLE) != 0 || whose == NULL ||
+	    strcmp(whose, instance) != 0 || sandbox == NULL ||
+	    uuid_parse(sandbox, &c->sandbox) != 0 || created == NULL ||
+	    parse_ms(created, &c->created_ms) != 0)
+		return;
+	if (print != NULL && strlen(print) == POLICY_FINGERPRINT_LEN)
+		memcpy(c->fingerprint, print, POLICY_FINGERPRINT_LEN + 1);
+	c->is_ours = true;
+}
+
+static void
+take_status(struct backend_container *c, const char *status)
+{
+	if (status == NULL)
+		return;
+	c->removing =
+	    strcmp(status, "removing") == 0 || strcmp(status, "dead") == 0;
+	c->created = strcmp(status, "created") == 0;
+}
+
+int
+answer_container(const char *s, size_t n, const char *instance,
+    struct backend_container *out, struct err *e)
+{
+	AUTO(auto_json) json_t *o = NULL;
+	struct backend_container c = {0};
+	const json_t *state;
+	int64_t code;
+
+	if (parse(s, n, ANSWER_SMALL_MAX, &o, e) != 0)
+		return ERR_BACKEND;
+	if (take_id(o, "Id", c.id) != 0)
+		return bad(e, "Id");
+	state = json_object_get(o, "State");
+	if (!json_is_object(state) ||
+	    !json_is_boolean(json_object_get(state, "Running")))
+		return bad(e, "State");
+	c.running = get_bool(state, "Running");
+	c.oom_killed = get_bool(state, "OOMKilled");
+	c.pid = get_int(state, "Pid", 0);
+	code = get_int(state, "ExitCode", 0);
+	if (c.pid < 0 || c.pid > PID_LIMIT || (c.running && c.pid < 2))
+		return bad(e, "State.Pid");
+	if (code < -1 || code > 255)
+		return bad(e, "State.ExitCode");
+	c.exit_code = (int32_t)code;
+	take_status(&c, get_text(state, "Status"));
+	take_labels(&c,
+	    json_object_get(json_object_get(o, "Config"), "Labels"), instance);
+	*out = c;
+	return 0;
+}
+
+int
+answer_list(const char *s, size_t n, const char *instance,
+    struct backend_container **out, size_t *nout, struct err *e)
+{
+	AUTO(auto_json) json_t *a = NULL;
+	struct backend_container *list;
+	size_t count, used = 0;
+
+	if (parse(s, n, ANSWER_LIST_MAX, &a, e) != 0)
+		return ERR_BACKEND;
+	if (!json_is_array(a))
+		return bad(e, "list");
+	count = json_array_size(a);
+	if (count > BACKEND_LIST_MAX)
+		return err_set(e, ERR_BACKEND,
+		    "the engine lists %zu containers of ours", count);
+	list = xcalloc(count + 1, sizeof(*list));
+	for (size_t i = 0; i < count; i++) {
+		const json_t *o = json_array_get(a, i);
+		struct backend_container *c = &list[used];
+		const char *state = get_text(o, "State");
+
+		if (take_id(o, "Id", c->id) != 0)
+			continue;
+		c->running = state != NULL && strcmp(state, "running") == 0;
+		take_status(c, state);
+		take_labels(c, json_object_get(o, "Labels"), instance);
+		used++;
+	}
+	*out = list;
+	*nout = used;
+	return 0;
+}
+
+/* ---- image, version, info ---------------------------------------------- */
+
+int
+answer_image(const char *s, size_t n, char id[ANSWER_IMAGE_ID_MAX],
+    struct err *e)
+{
+	AUTO(auto_json) json_t *o = NULL;
+	const char *got;
+	size_t len;
+
+	if (parse(s, n, ANSWER_SMALL_MAX, &o, e) != 0)
+		return ERR_BACKEND;
+	got = get_text(o, "Id");
+	len = got == NULL ? 0 : strlen(got);
+	if (len == 0 || len >= ANSWER_IMAGE_ID_MAX)
+		return bad(e, "image Id");
+	for (size_t i = 0; i < len; i++)
+		if (!isalnum((unsigned char)got[i]) && got[i] != ':')
+			return bad(e, "image Id");
+	memcpy(id, got, len + 1);
+	return 0;
+}
+
+static int
+parse_api(const char *s, unsigned int *minor)
+{
+	unsigned int major;
+	char rest;
+
+	if (s == NULL || strlen(s) > 8 ||
+	    sscanf(s, "%3u.%3u%c", &major, minor, &rest) != 2 ||
+	    major != API_MAJOR)
+		return -1;
+	return 0;
+}
+
+int
+answer_version(const char *s, size_t n, char api[16], struct err *e)
+{
+	AUTO(auto_json) json_t *o = NULL;
+	unsigned int newest, oldest = 0, use = API_MINOR;
+
+	if (parse(s, n, ANSWER_SMALL_MAX, &o, e) != 0)
+		return ERR_BACKEND;
+	if (parse_api(get_text(o, "ApiVersion"), &newest) != 0)
+		return bad(e, "ApiVersion");
+	if (parse_api(get_text(o, "MinAPIVersion"), &oldest) != 0)
+		oldest = 0;
+	if (use < oldest)
+		use = oldest;
+	if (use > newest)
+		use = newest;
+	(void)snprintf(api, 16, "v%d.%u", API_MAJOR, use);
+	return 0;
+}
+
+int
+answer_info(const char *s, size_t n, const char *runtime,
+    struct answer_info *out, struct err *e)
+{
+	AUTO(auto_json) json_t *o = NULL;
+
+	if (parse(s, n, ANSWER_SMALL_MAX, &o, e) != 0)
+		return ERR_BACKEND;
+	if (!json_is_object(o))
+		return bad(e, "info");
+	out->memory_limit = get_bool(o, "MemoryLimit");
+	out->pids_limit = get_bool(o, "PidsLimit");
+	out->cpu_quota =
+	    get_bool(o, "CpuCfsQuota") || get_bool(o, "CPUCfsQuota");
+	out->has_runtime = runtime[0] == '\0' ||
+	    json_object_get(json_object_get(o, "Runtimes"), runtime) != NULL;
+	return 0;
+}
+
+/* ---- streams ----------------------------------------------------------- */
+
+int
+answer_event(
+    const char *s, size_t n, struct answer_event *out, struct err *e)
+{
+	static const struct {
+		const char *name;
+		enum backend_change what;
+	} kinds[] = {{"die", BACKEND_DIED}, {"oom", BACKEND_OOM},
+	    {"destroy", BACKEND_DESTROYED}, {"remove", BACKEND_DESTROYED}};
+	AUTO(auto_json) json_t *o = NULL;
+	struct answer_event ev = {.exit_code = -1};
+	const json_t *actor;
+	const char *action, *code;
+	int64_t v;
+
+	if (parse(s, n, ANSWER_LINE_MAX, &o, e) != 0)
+		return ERR_BACKEND;
+	action = get_text(o, "Action");
+	actor = json_object_get(o, "Actor");
+	if (action == NULL || take_id(actor, "ID", ev.id) != 0)
+		return 0;
+	code =
+	    get_text(json_object_get(actor, "Attributes"), "exitCode");
+	if (code != NULL && parse_ms(code, &v) == 0 && v <= 255)
+		ev.exit_code = (int32_t)v;
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (strcmp(action, kinds[i].name) == 0) {
+			ev.what = kinds[i].what;
+			*out = ev;
+			return 1;
+		}
+	return 0;
+}
+
+int
+answer_progress(const char *s, size_t n, char text[ANSWER_TEXT_MAX])
+{
+	AUTO(auto_json) json_t *o = NULL;
+	const char *why;
+
+	if (js_parse(s, n, ANSWER_LINE_MAX, DEPTH_MAX, &o, NULL) != 0)
+		return 0;
+	why = get_text(o, "error");
+	if (why == NULL)
+		why = get_text(json_object_get(o, "errorDetail"), "message");
+	if (why == NULL)
+		return 0;
+	text_clean(text, ANSWER_TEXT_MAX, why, strlen(why));
+	return 1;
+}
+
+void
+answer_message(const char *s, size_t n, char text[ANSWER_TEXT_MAX])
+{
+	AUTO(auto_json) json_t *o = NULL;
+	const char *why = NULL;
+
+	if (js_parse(s, n, ANSWER_SMALL_MAX, DEPTH_MAX, &o, NULL) == 0)
+		why = get_text(o, "message");
+	if (why != NULL)
+		text_clean(text, ANSWER_TEXT_MAX, why, strlen(why));
+	else
+		text_clean(text, ANSWER_TEXT_MAX, s, n);
+}
+
+void
+answer_lines_init(struct answer_lines *l)
+{
+	buf_init(&l->b, ANSWER_LINE_MAX);
+	l->skipping = false;
+}
+
+void
+answer_lines_clear(struct answer_lines *l)
+{
+	buf_clear(&l->b);
+}
+
+void
+answer_lines_feed(struct answer_lines *l, const uint8_t *p, size_t n,
+    void (*cb)(const char *, size_t, void *), void *arg)
+{
+	while (n > 0) {
+		const uint8_t *end = memchr(p, '\n', n);
+		size_t take = end != NULL ? (size_t)(end - p) : n;
+
+		if (!l->skipping && buf_append(&l->b, p, take) != 0)
+			l->skipping = true;
+		if (end != NULL) {
+			if (!l->skipping && buf_len(&l->b) > 0)
+				cb((const char *)buf_data(&l->b),
+				    buf_len(&l->b), arg);
+			buf_consume(&l->b, buf_len(&l->b));
+			l->skipping = false;
+			take++;
+		}
+		p += take;
+		n -= take;
+	}
+}

@@ -1,0 +1,75 @@
+/*
+ * answer.h - what the engine says, read with distrust
+ *
+ * Every answer is bounded in size and depth before it is parsed, every field
+ * is checked for type and range.  ERR_BACKEND with a text that names what was
+ * wrong; outputs are touched only on success.
+ */
+#ifndef WORKER_DOCKER_ANSWER_H
+#define WORKER_DOCKER_ANSWER_H
+
+#include "common/base.h"
+#include "common/buf.h"
+#include "common/err.h"
+#include "worker/backend.h"
+
+#define ANSWER_SMALL_MAX (1u << 20)  /* inspect, info, version, create */
+#define ANSWER_LIST_MAX (64u << 20)  /* all containers */
+#define ANSWER_LINE_MAX 65536        /* one event or line of progress */
+#define ANSWER_TEXT_MAX 300          /* of the engine's own messages */
+#define ANSWER_IMAGE_ID_MAX 128
+
+/* answer_created - of POST /containers/create; warning: the first, or "" */
+int answer_created(const char *s, size_t n, char id[BACKEND_ID_MAX + 1],
+    char warning[ANSWER_TEXT_MAX], struct err *e) MUSTCHECK;
+
+int answer_container(const char *s, size_t n, const char *instance,
+    struct backend_container *out, struct err *e) MUSTCHECK;
+
+/* answer_list - *out is the caller's to free; entries that cannot be read are
+ * left out */
+int answer_list(const char *s, size_t n, const char *instance,
+    struct backend_container **out, size_t *nout, struct err *e) MUSTCHECK;
+
+int answer_image(const char *s, size_t n, char id[ANSWER_IMAGE_ID_MAX],
+    struct err *e) MUSTCHECK;
+
+/* answer_version - the API version to speak: 1.41, or as near as it can */
+int answer_version(const char *s, size_t n, char api[16], struct err *e)
+    MUSTCHECK;
+
+struct answer_info {
+	bool memory_limit, pids_limit, cpu_quota;
+	bool has_runtime; /* the one asked for; true for "" */
+};
+int answer_info(const char *s, size_t n, const char *runtime,
+    struct answer_info *out, struct err *e) MUSTCHECK;
+
+struct answer_event {
+	enum backend_change what;
+	char id[BACKEND_ID_MAX + 1];
+	int32_t exit_code; /* -1: not said */
+};
+/* answer_event - 1, or 0 for an event of no interest */
+int answer_event(const char *s, size_t n, struct answer_event *out,
+    struct err *e) MUSTCHECK;
+
+/* answer_progress - a line of a build's or a pull's output: 1 with the text
+ * of the failure it reports, else 0 */
+int answer_progress(const char *s, size_t n, char text[ANSWER_TEXT_MAX]);
+
+/* answer_message - the "message" of an error, or what the body begins with;
+ * on one line, printable */
+void answer_message(const char *s, size_t n, char text[ANSWER_TEXT_MAX]);
+
+/* Pieces into lines.  Longer lines than ANSWER_LINE_MAX are left out. */
+struct answer_lines {
+	struct buf b;
+	bool skipping;
+};
+void answer_lines_init(struct answer_lines *l);
+void answer_lines_clear(struct answer_lines *l);
+void answer_lines_feed(struct answer_lines *l, const uint8_t *p, size_t n,
+    void (*cb)(const char *line, size_t n, void *arg), void *arg);
+
+#endif

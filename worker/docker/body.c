@@ -1,0 +1,269 @@
+#include "worker/docker/body.h"
+
+#include <stdio.h>
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <jansson.h>
+
+#include "common/frame.h"
+#include "common/js.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "worker/docker/http.h"
+
+#define EXIT_BUG 70
+#define MIB (UINT64_C(1) << 20)
+#define TAR_SLACK 20480 /* headers, padding and the end of the archive */
+
+/* ---- a container ------------------------------------------------------- */
+
+static void
+put(json_t *o, const char *key, json_t *value)
+{
+	if (json_object_set_new(o, key, value) != 0)
+		fatal(EXIT_BUG, "body: cannot set %s", key);
+}
+
+static json_t *
+text(const char *s)
+{
+	return json_string(s);
+}
+
+static json_t *
+number(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+static json_t *
+list(char *const *items)
+{
+	json_t *a = json_array();
+
+	for (size_t i = 0; items[i] != NULL; i++)
+		(void)json_array_append_new(a, text(items[i]));
+	return a;
+}
+
+static json_t *
+list_of(json_t *only)
+{
+	json_t *a = json_array();
+
+	(void)json_array_append_new(a, only);
+	return a;
+}
+
+static json_t *
+text_of_number(int64_t n)
+{
+	char s[24];
+
+	(void)snprintf(s, sizeof(s), "%lld", (long long)n);
+	return text(s);
+}
+
+static json_t *
+labels(const struct body_create *c)
+{
+	const struct policy_ask *ask = &c->spec->ask;
+	char uuid[UUID_TEXT_LEN + 1];
+	json_t *o = json_object();
+
+	uuid_format(&c->spec->uuid, uuid);
+	put(o, BODY_LABEL_ROLE, text(BODY_ROLE));
+	put(o, BODY_LABEL_INSTANCE, text(c->instance));
+	put(o, BODY_LABEL_SANDBOX, text(uuid));
+	put(o, "mcp.tenant", text(ask->tenant));
+	put(o, "mcp.identifier", text(ask->identifier));
+	put(o, "mcp.generation", text_of_number(c->spec->generation));
+	put(o, BODY_LABEL_CREATED, text_of_number(c->created_ms));
+	put(o, "mcp.image", text(ask->image));
+	put(o, BODY_LABEL_FINGERPRINT, text(c->policy->fingerprint));
+	return o;
+}
+
+/* No core files; tmpfs counts as memory; no swap beyond the memory. */
+static void
+put_limits(json_t *o, const struct body_create *c)
+{
+	const struct policy_ask *ask = &c->spec->ask;
+	json_t *core = json_object(), *tmpfs = json_object();
+	char options[96];
+
+	put(o, "Memory", number(ask->memory_bytes));
+	put(o, "MemorySwap", number(ask->memory_bytes));
+	put(o, "NanoCpus", number(ask->nano_cpus));
+	put(o, "PidsLimit", number(ask->pids));
+	put(core, "Name", text("core"));
+	put(core, "Soft", number(0));
+	put(core, "Hard", number(0));
+	put(o, "Ulimits", list_of(core));
+	(void)snprintf(options, sizeof(options),
+	    "rw,exec,nosuid,nodev,mode=1777,size=%llum",
+	    (unsigned long long)(c->policy->tmp_bytes / MIB));
+	put(tmpfs, "/tmp", text(options));
+	put(o, "Tmpfs", tmpfs);
+}
+
+static json_t *
+log_none(void)
+{
+	json_t *o = json_object();
+
+	put(o, "Type", text("none"));
+	return o;
+}
+
+static json_t *
+restart_no(void)
+{
+	json_t *o = json_object();
+
+	put(o, "Name", text("no"));
+	return o;
+}
+
+static json_t *
+host_config(const struct body_create *c)
+{
+	const struct policy *p = c->policy;
+	json_t *o = json_object();
+	char *bind;
+
+	put(o, "LogConfig", log_none());
+	put(o, "NetworkMode",
+	    text(p->network == POLICY_NETWORK_NONE ? "none" : "bridge"));
+	put(o, "CapDrop", list(p->cap_drop));
+	put(o, "CapAdd", list(p->cap_add));
+	if (p->no_new_privileges)
+		put(o, "SecurityOpt", list_of(text("no-new-privileges")));
+	put_limits(o, c);
+	bind = xasprintf("%s:%s:ro", c->spec->link_dir, FRAME_DIR_IN_SANDBOX);
+	put(o, "Binds", list_of(text(bind)));
+	free(bind);
+	if (p->runtime[0] != '\0')
+		put(o, "Runtime", text(p->runtime));
+	put(o, "Init", json_false());
+	put(o, "RestartPolicy", restart_no());
+	put(o, "AutoRemove", json_false());
+	put(o, "Privileged", json_false());
+	return o;
+}
+
+char *
+body_create(const struct body_create *c)
+{
+	AUTO(auto_json) json_t *o = json_object();
+
+	put(o, "Image", text(c->image_id));
+	put(o, "Entrypoint", list_of(text(FRAME_DIR_IN_SANDBOX "/agent")));
+	put(o, "Cmd", json_array());
+	put(o, "User", text("0:0"));
+	put(o, "WorkingDir", text("/workspace"));
+	put(o, "Hostname", text("sandbox"));
+	/* Still a namespace of its own with lo, at half the cost of a start
+	 * with NetworkMode none alone (reference: performance, 2.2). */
+	if (c->policy->network == POLICY_NETWORK_NONE)
+		put(o, "NetworkDisabled", json_true());
+	put(o, "OpenStdin", json_false());
+	put(o, "Tty", json_false());
+	put(o, "Labels", labels(c));
+	put(o, "HostConfig", host_config(c));
+	return js_dump(o);
+}
+
+/* ---- filters ----------------------------------------------------------- */
+
+static void
+put_filters(struct buf *b, json_t *filters, const char *instance)
+{
+	char *label = xasprintf("%s=%s", BODY_LABEL_INSTANCE, instance);
+	char *s;
+
+	put(filters, "label", list_of(text(label)));
+	s = js_dump(filters);
+	if (buf_printf(b, "filters=") != 0 || http_escape(b, s) != 0)
+		fatal(EXIT_BUG, "body: filters too long");
+	free(label);
+	free(s);
+}
+
+void
+body_filters_list(struct buf *b, const char *instance)
+{
+	AUTO(auto_json) json_t *o = json_object();
+
+	put_filters(b, o, instance);
+}
+
+void
+body_filters_events(struct buf *b, const char *instance)
+{
+	AUTO(auto_json) json_t *o = json_object();
+	json_t *events = json_array();
+
+	(void)json_array_append_new(events, text("die"));
+	(void)json_array_append_new(events, text("oom"));
+	(void)json_array_append_new(events, text("destroy"));
+	put(o, "type", list_of(text("container")));
+	put(o, "event", events);
+	put_filters(b, o, instance);
+}
+
+/* ---- the build context ------------------------------------------------- */
+
+static int
+tar_fail(struct archive *a, struct err *e)
+{
+	const char *why = archive_error_string(a);
+
+	(void)err_set(e, ERR_SYS, "tar of the Dockerfile: %s",
+	    why != NULL ? why : "no reason given");
+	(void)archive_write_free(a);
+	return ERR_SYS;
+}
+
+static int
+tar_write(struct archive *a, const char *s, size_t len)
+{
+	struct archive_entry *entry = archive_entry_new();
+	int rc;
+
+	if (entry == NULL)
+		return -1;
+	archive_entry_set_pathname(entry, "Dockerfile");
+	archive_entry_set_size(entry, (la_int64_t)len);
+	archive_entry_set_filetype(entry, AE_IFREG);
+	archive_entry_set_perm(entry, 0644);
+	rc = archive_write_header(a, entry);
+	archive_entry_free(entry);
+	if (rc != ARCHIVE_OK)
+		return -1;
+	return archive_write_data(a, s, len) == (la_ssize_t)len ? 0 : -1;
+}
+
+int
+body_tar(const char *s, size_t len, struct buf *out, struct err *e)
+{
+	struct archive *a = archive_write_new();
+	size_t used = 0;
+	uint8_t *room;
+
+	room = buf_reserve(out, len + TAR_SLACK);
+	if (a == NULL || room == NULL) {
+		if (a != NULL)
+			(void)archive_write_free(a);
+		return err_set(e, ERR_LIMIT, "Dockerfile of %zu bytes", len);
+	}
+	if (archive_write_set_format_ustar(a) != ARCHIVE_OK ||
+	    archive_write_open_memory(a, room, len + TAR_SLACK, &used) !=
+		ARCHIVE_OK ||
+	    tar_write(a, s, len) != 0 || archive_write_close(a) != ARCHIVE_OK)
+		return tar_fail(a, e);
+	(void)archive_write_free(a);
+	buf_commit(out, used);
+	return 0;
+}

@@ -1,0 +1,42 @@
+/*
+ * body.h - what is sent to the engine
+ *
+ * The only place that writes engine JSON.  Nothing in it comes from a client
+ * but words that policy_check has let through.
+ */
+#ifndef WORKER_DOCKER_BODY_H
+#define WORKER_DOCKER_BODY_H
+
+#include "common/base.h"
+#include "common/buf.h"
+#include "common/err.h"
+#include "worker/backend.h"
+#include "worker/policy.h"
+
+#define BODY_LABEL_ROLE "mcp.role"
+#define BODY_LABEL_INSTANCE "mcp.instance"
+#define BODY_LABEL_SANDBOX "mcp.sandbox"
+#define BODY_LABEL_CREATED "mcp.created_at_unix_ms"
+#define BODY_LABEL_FINGERPRINT "mcp.policy_fingerprint"
+#define BODY_ROLE "sandbox"
+
+struct body_create {
+	const struct policy *policy;
+	const char *instance;
+	const char *image_id; /* sha256:... */
+	const struct backend_spec *spec;
+	int64_t created_ms;
+};
+/* body_create - of POST /containers/create; the caller frees */
+char *body_create(const struct body_create *c);
+
+/* body_filters - ?filters= for lists and events of our instance, percent-
+ * encoded, appended to b */
+void body_filters_list(struct buf *b, const char *instance);
+void body_filters_events(struct buf *b, const char *instance);
+
+/* body_tar - a tar archive with one file named Dockerfile */
+int body_tar(const char *text, size_t len, struct buf *out, struct err *e)
+    MUSTCHECK;
+
+#endif

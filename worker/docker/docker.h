@@ -1,0 +1,33 @@
+/*
+ * docker.h - a backend over the Docker engine's API (Podman's speaks it too)
+ *
+ * Finds the engine, keeps asking whether it is there (every 5 s, every 2 s
+ * while it is not), follows its events, and turns backend.h's wishes into
+ * requests.
+ */
+#ifndef WORKER_DOCKER_DOCKER_H
+#define WORKER_DOCKER_DOCKER_H
+
+#include "common/base.h"
+#include "common/err.h"
+#include "worker/backend.h"
+#include "worker/policy.h"
+
+struct event_base;
+
+struct docker_settings {
+	const char *host;       /* DOCKER_HOST, "" */
+	const char *instance;   /* value of our label */
+	const char *dockerfile; /* to build policy->image from; NULL or no
+				 * such file: it is pulled */
+	bool auto_build;        /* false: a missing image is an error */
+	const struct policy *policy;
+};
+
+/* docker_new - settings' strings are copied, policy and watch are kept.
+ * ERR_INVAL for a host that is no unix:// URL. */
+int docker_new(struct event_base *base, const struct docker_settings *s,
+    const struct backend_watch *watch, void *arg, struct backend **out,
+    struct err *e) MUSTCHECK;
+
+#endif

@@ -1,0 +1,298 @@
+#include "worker/docker/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include <event2/event.h>
+
+#include "common/log.h"
+#include "common/xmalloc.h"
+
+#define EXIT_MEMORY 71
+#define UNIX_PREFIX "unix://"
+#define SOCKET_PATH_MAX 107 /* of sockaddr_un */
+#define UP_MS 5000
+#define DOWN_MS 2000
+
+/* ---- where ------------------------------------------------------------- */
+
+static int
+take_host(struct docker *d, const char *host, struct err *e)
+{
+	const char *path = host + strlen(UNIX_PREFIX);
+
+	if (strncmp(host, UNIX_PREFIX, strlen(UNIX_PREFIX)) != 0)
+		return err_set(e, ERR_INVAL,
+		    "DOCKER_HOST is \"%.100s\": only unix:///path is "
+		    "supported",
+		    host);
+	if (path[0] != '/' || strlen(path) > SOCKET_PATH_MAX)
+		return err_set(e, ERR_INVAL,
+		    "DOCKER_HOST: \"%.120s\" is no absolute path of at most "
+		    "%d bytes",
+		    path, SOCKET_PATH_MAX);
+	d->sockets[d->nsockets++] = xstrdup(path);
+	return 0;
+}
+
+static void
+take_usual(struct docker *d)
+{
+	unsigned long uid = (unsigned long)geteuid();
+
+	d->sockets[d->nsockets++] =
+	    xasprintf("/run/user/%lu/podman/podman.sock", uid);
+	d->sockets[d->nsockets++] =
+	    xasprintf("/run/user/%lu/docker.sock", uid);
+	d->sockets[d->nsockets++] = xstrdup("/run/podman/podman.sock");
+	d->sockets[d->nsockets++] = xstrdup("/var/run/docker.sock");
+}
+
+static bool
+is_there(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* The next socket of this round that exists; false when none is left. */
+static bool
+choose_socket(struct docker *d)
+{
+	while (d->tried < d->nsockets) {
+		size_t i = d->tried++;
+
+		if (d->nsockets > 1 && !is_there(d->sockets[i]))
+			continue;
+		d->socket = i;
+		http_set_socket(d->http, d->sockets[i]);
+		return true;
+	}
+	return false;
+}
+
+/* ---- whether ----------------------------------------------------------- */
+
+static void
+say(struct docker *d)
+{
+	if (d->known && d->up == d->said_up &&
+	    d->runtime_ok == d->said_runtime &&
+	    strcmp(d->said, d->detail) == 0)
+		return;
+	d->known = true;
+	d->said_up = d->up;
+	d->said_runtime = d->runtime_ok;
+	memcpy(d->said, d->detail, sizeof(d->said));
+	if (d->up && d->detail[0] == '\0')
+		log_info("engine at %s is up, API %s", d->sockets[d->socket],
+		    d->api);
+	else
+		log_warn("engine: %s", d->detail);
+	d->watch->on_state(d->up, d->detail, d->runtime_ok, d->watch_arg);
+	open_engine_changed(d);
+}
+
+static void
+again_in(struct docker *d, long ms)
+{
+	struct timeval tv = {ms / 1000, (ms % 1000) * 1000};
+
+	if (!d->freeing)
+		(void)evtimer_add(d->tick, &tv);
+}
+
+static void probe(struct docker *d);
+
+static void
+is_down(struct docker *d, const char *why)
+{
+	bool was_up = d->up;
+
+	if (d->freeing)
+		return;
+	d->up = false;
+	(void)snprintf(d->detail, sizeof(d->detail), "%s", why);
+	if (was_up)
+		events_stop(d);
+	else if (choose_socket(d)) { /* perhaps another one answers */
+		probe(d);
+		return;
+	}
+	say(d);
+	again_in(d, DOWN_MS);
+}
+
+static void
+no_socket(struct docker *d)
+{
+	char text[ERR_TEXT_MAX];
+	size_t n = 0;
+
+	n = (size_t)snprintf(text, sizeof(text), "no Docker engine: none of");
+	for (size_t i = 0; i < d->nsockets && n < sizeof(text); i++)
+		n += (size_t)snprintf(
+		    text + n, sizeof(text) - n, " %s", d->sockets[i]);
+	if (n < sizeof(text))
+		(void)snprintf(text + n, sizeof(text) - n,
+		    " exists; start one or set DOCKER_HOST");
+	is_down(d, text);
+}
+
+/* ---- asking it: _ping, and when it is new also version and info --------- */
+
+static void
+add_text(char *to, size_t size, const char *text)
+{
+	size_t n = strlen(to);
+
+	(void)snprintf(
+	    to + n, size - n, "%s%s", n > 0 ? ", " : "", text);
+}
+
+static void
+is_up(struct docker *d, const struct answer_info *info)
+{
+	char missing[128] = "";
+
+	if (!info->memory_limit)
+		add_text(missing, sizeof(missing), "memory");
+	if (!info->pids_limit)
+		add_text(missing, sizeof(missing), "processes");
+	if (!info->cpu_quota)
+		add_text(missing, sizeof(missing), "CPU");
+	d->detail[0] = '\0';
+	if (missing[0] != '\0')
+		(void)snprintf(d->detail, sizeof(d->detail),
+		    "the engine at %s does not enforce limits of %s: enable "
+		    "these cgroup controllers",
+		    d->sockets[d->socket], missing);
+	if (!info->has_runtime)
+		(void)snprintf(d->detail, sizeof(d->detail),
+		    "the engine at %s has no runtime %s (SANDBOX_RUNTIME)",
+		    d->sockets[d->socket], d->policy->runtime);
+	d->up = true;
+	d->runtime_ok = info->has_runtime;
+	events_start(d);
+	say(d);
+	again_in(d, UP_MS);
+}
+
+static void
+info_done_cb(const struct http_answer *a, void *arg)
+{
+	struct answer_info info;
+	struct docker *d = arg;
+	struct err e;
+	int rc;
+
+	if (a->rc != 0 || a->status != 200)
+		rc = docker_fail(a, "info", &e);
+	else
+		rc = answer_info(
+		    a->body, a->len, d->policy->runtime, &info, &e);
+	if (rc != 0)
+		is_down(d, e.msg);
+	else
+		is_up(d, &info);
+}
+
+static void
+version_done_cb(const struct http_answer *a, void *arg)
+{
+	struct docker *d = arg;
+	struct err e;
+	int rc;
+
+	if (a->rc != 0 || a->status != 200)
+		rc = docker_fail(a, "version", &e);
+	else
+		rc = answer_version(a->body, a->len, d->api, &e);
+	if (rc != 0) {
+		is_down(d, e.msg);
+		return;
+	}
+	(void)docker_ask(d, "GET", DOCKER_PING_MS, info_done_cb, d, "/info");
+}
+
+static void
+ping_done_cb(const struct http_answer *a, void *arg)
+{
+	struct docker *d = arg;
+	struct http_ask ask = {.method = "GET",
+	    .path = "/version",
+	    .timeout_ms = DOCKER_PING_MS,
+	    .max_body = ANSWER_SMALL_MAX,
+	    .on_done = version_done_cb,
+	    .arg = d};
+	struct err e;
+
+	if (a->rc != 0) {
+		is_down(d, a->why->msg);
+	} else if (a->status != 200) {
+		(void)docker_fail(a, "ping", &e);
+		is_down(d, e.msg);
+	} else if (d->up) {
+		if (d->events == NULL)
+			events_start(d);
+		again_in(d, UP_MS);
+	} else {
+		(void)http_start(d->http, &ask);
+	}
+}
+
+static void
+probe(struct docker *d)
+{
+	struct http_ask ask = {.method = "GET",
+	    .path = "/_ping",
+	    .timeout_ms = DOCKER_PING_MS,
+	    .on_done = ping_done_cb,
+	    .arg = d};
+
+	(void)http_start(d->http, &ask);
+}
+
+static void
+tick_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct docker *d = arg;
+
+	(void)fd;
+	(void)what;
+	d->tried = 0;
+	if (d->up || choose_socket(d))
+		probe(d);
+	else
+		no_socket(d);
+}
+
+/* ---- life -------------------------------------------------------------- */
+
+int
+engine_init(struct docker *d, const char *host, struct err *e)
+{
+	if (host[0] == '\0')
+		take_usual(d);
+	else if (take_host(d, host, e) != 0)
+		return ERR_INVAL;
+	d->tick = evtimer_new(d->base, tick_cb, d);
+	if (d->tick == NULL)
+		fatal(EXIT_MEMORY, "no memory for a timer");
+	(void)snprintf(
+	    d->detail, sizeof(d->detail), "the engine was not asked yet");
+	again_in(d, 0);
+	return 0;
+}
+
+void
+engine_clear(struct docker *d)
+{
+	if (d->tick != NULL)
+		event_free(d->tick);
+	for (size_t i = 0; i < d->nsockets; i++)
+		free(d->sockets[i]);
+	d->nsockets = 0;
+}

@@ -1,0 +1,305 @@
+#include "worker/docker/internal.h"
+
+#include <stdio.h>
+
+#include "common/clock.h"
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "worker/docker/body.h"
+
+#define HOLDS_MS 5000 /* a new build of the image is seen after that */
+#define DOCKERFILE_MAX (1u << 20)
+
+struct image_wait {
+	struct image *image;
+	bool left; /* cb is not wanted any more */
+	image_cb cb;
+	void *arg;
+	STAILQ_ENTRY(image_wait) link;
+};
+
+struct image {
+	struct docker *d;
+	char *ref;
+	bool busy;
+	bool made; /* building or pulling was tried in this attempt */
+	uint64_t holds_until_ms;
+	char id[ANSWER_IMAGE_ID_MAX]; /* good while rc is 0 */
+	int rc;
+	struct err why;
+	char problem[ANSWER_TEXT_MAX]; /* of the build or pull */
+	struct answer_lines lines;
+	STAILQ_HEAD(, image_wait) waits;
+	STAILQ_ENTRY(image) link;
+};
+
+static void image_inspect(struct image *im);
+
+static void
+image_tell(struct image *im)
+{
+	struct image_wait *w;
+
+	/* busy again: a callback asked anew, the rest waits for that */
+	while ((w = STAILQ_FIRST(&im->waits)) != NULL && !im->busy) {
+		STAILQ_REMOVE_HEAD(&im->waits, link);
+		if (!w->left)
+			w->cb(im->rc, im->id, &im->why, w->arg);
+		free(w);
+	}
+}
+
+static void
+image_end(struct image *im, int rc)
+{
+	im->busy = false;
+	im->rc = rc;
+	im->holds_until_ms = clock_mono_ms() + HOLDS_MS;
+	image_tell(im);
+}
+
+static void
+image_missing(struct image *im)
+{
+	image_end(im,
+	    err_set(&im->why, ERR_BACKEND,
+		"image %s is missing: build it with ./bootstrap or set "
+		"SANDBOX_IMAGE%s%s",
+		im->ref, im->problem[0] != '\0' ? "; " : "", im->problem));
+}
+
+/* ---- making it --------------------------------------------------------- */
+
+static void
+progress_line_cb(const char *line, size_t n, void *arg)
+{
+	struct image *im = arg;
+
+	(void)answer_progress(line, n, im->problem);
+}
+
+static void
+progress_data_cb(const uint8_t *p, size_t n, void *arg)
+{
+	struct image *im = arg;
+
+	answer_lines_feed(&im->lines, p, n, progress_line_cb, im);
+}
+
+static void
+progress_done_cb(const struct http_answer *a, void *arg)
+{
+	struct image *im = arg;
+	struct err e;
+
+	/* The last line may come without its end. */
+	answer_lines_feed(
+	    &im->lines, (const uint8_t *)"\n", 1, progress_line_cb, im);
+	answer_lines_clear(&im->lines);
+	if (a->rc != 0 || a->status != 200) {
+		(void)docker_fail(a, "making it failed", &e);
+		(void)snprintf(
+		    im->problem, sizeof(im->problem), "%.290s", e.msg);
+	}
+	image_inspect(im);
+}
+
+static void
+image_make(struct image *im, const char *path, const struct buf *body)
+{
+	struct http_ask ask = {.method = "POST",
+	    .path = path,
+	    .body = body != NULL ? buf_data(body) : NULL,
+	    .body_len = body != NULL ? buf_len(body) : 0,
+	    .content_type = "application/x-tar",
+	    .timeout_ms = DOCKER_BUILD_MS,
+	    .max_body = ANSWER_SMALL_MAX,
+	    .on_data = progress_data_cb,
+	    .on_done = progress_done_cb,
+	    .arg = im};
+
+	im->made = true;
+	im->problem[0] = '\0';
+	answer_lines_clear(&im->lines);
+	(void)docker_ask_full(im->d, &ask);
+}
+
+static int
+image_build(struct image *im)
+{
+	AUTO(auto_free) char *text = NULL;
+	char path[HTTP_PATH_MAX];
+	struct buf q, tar;
+	struct err e;
+	size_t n;
+
+	if (im->d->dockerfile[0] == '\0' ||
+	    strcmp(im->ref, im->d->policy->image) != 0 ||
+	    access(im->d->dockerfile, R_OK) != 0)
+		return -1;
+	if (fd_read_file(im->d->dockerfile, DOCKERFILE_MAX, &text, &n, &e) !=
+	    0) {
+		log_warn("image %s: %s", im->ref, e.msg);
+		return -1;
+	}
+	buf_init(&tar, 2 * DOCKERFILE_MAX);
+	buf_init(&q, HTTP_PATH_MAX / 2);
+	if (body_tar(text, n, &tar, &e) != 0 ||
+	    buf_printf(&q, "/build?rm=1&forcerm=1&t=") != 0 ||
+	    http_escape(&q, im->ref) != 0) {
+		buf_clear(&tar);
+		buf_clear(&q);
+		return -1;
+	}
+	log_info("image %s is missing: building it from %s", im->ref,
+	    im->d->dockerfile);
+	(void)snprintf(path, sizeof(path), "%.*s", (int)buf_len(&q),
+	    (const char *)buf_data(&q));
+	image_make(im, path, &tar);
+	buf_clear(&tar);
+	buf_clear(&q);
+	return 0;
+}
+
+static void
+image_pull(struct image *im)
+{
+	const char *colon = strrchr(im->ref, ':');
+	char path[HTTP_PATH_MAX];
+	char name[POLICY_IMAGE_MAX + 1];
+	const char *tag = "latest";
+	struct buf q;
+
+	(void)snprintf(name, sizeof(name), "%s", im->ref);
+	if (strchr(im->ref, '@') != NULL) {
+		tag = ""; /* the digest says which */
+	} else if (colon != NULL && strchr(colon, '/') == NULL) {
+		name[colon - im->ref] = '\0';
+		tag = colon + 1;
+	}
+	buf_init(&q, HTTP_PATH_MAX / 2);
+	if (buf_printf(&q, "/images/create?fromImage=") != 0 ||
+	    http_escape(&q, name) != 0 || buf_printf(&q, "&tag=") != 0 ||
+	    http_escape(&q, tag) != 0) {
+		buf_clear(&q);
+		image_missing(im);
+		return;
+	}
+	log_info("image %s is missing: pulling it", im->ref);
+	(void)snprintf(path, sizeof(path), "%.*s", (int)buf_len(&q),
+	    (const char *)buf_data(&q));
+	buf_clear(&q);
+	image_make(im, path, NULL);
+}
+
+/* ---- looking for it ---------------------------------------------------- */
+
+static void
+image_inspected_cb(const struct http_answer *a, void *arg)
+{
+	struct image *im = arg;
+
+	if (a->rc == 0 && a->status == 200) {
+		image_end(
+		    im, answer_image(a->body, a->len, im->id, &im->why));
+	} else if (a->rc != 0 || a->status != 404) {
+		(void)docker_fail(a, "image", &im->why);
+		image_end(im, ERR_BACKEND);
+	} else if (im->made || !im->d->auto_build || im->d->freeing) {
+		image_missing(im);
+	} else if (image_build(im) != 0) {
+		image_pull(im);
+	}
+}
+
+static void
+image_inspect(struct image *im)
+{
+	(void)docker_ask(im->d, "GET", DOCKER_INSPECT_MS, image_inspected_cb,
+	    im, "/images/%s/json", im->ref);
+}
+
+/* ---- public ------------------------------------------------------------ */
+
+static struct image *
+image_find(struct docker *d, const char *ref)
+{
+	struct image *im;
+
+	STAILQ_FOREACH (im, &d->images, link)
+		if (strcmp(im->ref, ref) == 0)
+			return im;
+	return NULL;
+}
+
+struct image_wait *
+image_get(struct docker *d, const char *ref, image_cb cb, void *arg)
+{
+	struct image_wait *w = xcalloc(1, sizeof(*w));
+	struct image *im = image_find(d, ref);
+
+	if (im == NULL) {
+		im = xcalloc(1, sizeof(*im));
+		im->d = d;
+		im->ref = xstrdup(ref);
+		answer_lines_init(&im->lines);
+		STAILQ_INIT(&im->waits);
+		STAILQ_INSERT_TAIL(&d->images, im, link);
+	}
+	w->image = im;
+	w->cb = cb;
+	w->arg = arg;
+	STAILQ_INSERT_TAIL(&im->waits, w, link);
+	if (im->busy)
+		return w;
+	im->busy = true;
+	im->made = false;
+	im->problem[0] = '\0';
+	image_inspect(im);
+	return w;
+}
+
+const char *
+image_known(struct docker *d, const char *ref)
+{
+	const struct image *im = image_find(d, ref);
+
+	if (im == NULL || im->busy || im->rc != 0 ||
+	    clock_mono_ms() >= im->holds_until_ms)
+		return NULL;
+	return im->id;
+}
+
+void
+image_leave(struct image_wait *w)
+{
+	w->left = true;
+}
+
+void
+image_forget(struct docker *d, const char *ref)
+{
+	struct image *im = image_find(d, ref);
+
+	if (im != NULL)
+		im->holds_until_ms = 0;
+}
+
+void
+image_clear(struct docker *d)
+{
+	struct image_wait *w;
+	struct image *im;
+
+	while ((im = STAILQ_FIRST(&d->images)) != NULL) {
+		STAILQ_REMOVE_HEAD(&d->images, link);
+		while ((w = STAILQ_FIRST(&im->waits)) != NULL) {
+			STAILQ_REMOVE_HEAD(&im->waits, link);
+			free(w);
+		}
+		answer_lines_clear(&im->lines);
+		free(im->ref);
+		free(im);
+	}
+}

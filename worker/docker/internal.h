@@ -1,0 +1,108 @@
+/*
+ * internal.h - what the files of worker/docker/ share
+ */
+#ifndef WORKER_DOCKER_INTERNAL_H
+#define WORKER_DOCKER_INTERNAL_H
+
+#include <sys/queue.h>
+
+#include "worker/docker/answer.h"
+#include "worker/docker/docker.h"
+#include "worker/docker/http.h"
+
+#define DOCKER_CREATE_MS 60000
+#define DOCKER_START_MS 60000
+#define DOCKER_INSPECT_MS 5000
+#define DOCKER_REMOVE_MS 30000
+#define DOCKER_PING_MS 3000
+#define DOCKER_LIST_MS 10000
+#define DOCKER_BUILD_MS 1800000
+#define DOCKER_OPENS_MAX 8 /* creates at a time; more only adds latency */
+#define DOCKER_SOCKETS_MAX 4
+
+TAILQ_HEAD(backend_opens, backend_open);
+
+struct image;
+STAILQ_HEAD(images, image);
+
+struct docker {
+	struct backend b;
+	struct event_base *base;
+	struct http *http;
+	const struct policy *policy;
+	char *instance;
+	char *dockerfile;
+	bool auto_build;
+	const struct backend_watch *watch;
+	void *watch_arg;
+	bool freeing;
+
+	/* engine.c */
+	char *sockets[DOCKER_SOCKETS_MAX];
+	size_t nsockets;
+	size_t socket; /* in use, or tried last */
+	size_t tried;  /* in this round */
+	struct event *tick;
+	bool known; /* asked at least once */
+	bool up;
+	bool said_up;
+	bool said_runtime;
+	bool runtime_ok;
+	char api[16]; /* "v1.41" */
+	char detail[ERR_TEXT_MAX];
+	char said[ERR_TEXT_MAX];
+
+	/* events.c */
+	struct http_call *events;
+	struct answer_lines lines;
+
+	struct images images; /* image.c */
+
+	/* open.c */
+	struct backend_opens opens;
+	unsigned int nbusy; /* between create and inspect */
+};
+
+/* docker_ask - an API call: path is printf's, without the version.  The arg
+ * must live until on_done. */
+struct http_call *docker_ask(struct docker *d, const char *method,
+    uint32_t timeout_ms, void (*on_done)(const struct http_answer *, void *),
+    void *arg, const char *path, ...) PRINTF(6, 7);
+/* docker_ask_full - as ask says; its path gets the version before it */
+struct http_call *docker_ask_full(
+    struct docker *d, const struct http_ask *ask);
+/* docker_fail - *e from an answer that is not what was wanted */
+int docker_fail(const struct http_answer *a, const char *what, struct err *e);
+
+/* engine.c: where the engine is and whether */
+int engine_init(struct docker *d, const char *host, struct err *e) MUSTCHECK;
+void engine_clear(struct docker *d);
+/* events.c */
+void events_start(struct docker *d);
+void events_stop(struct docker *d);
+
+/*
+ * image.c: the id of an image, building or pulling it when it is missing.
+ * Those who ask at a time share one attempt; what came out holds for 5 s.
+ */
+struct image_wait;
+typedef void (*image_cb)(int rc, const char *id, const struct err *why,
+    void *arg);
+/* image_known - what came out last, NULL: ask with image_get */
+const char *image_known(struct docker *d, const char *ref);
+/* cb later, once; image_leave: not at all */
+struct image_wait *image_get(
+    struct docker *d, const char *ref, image_cb cb, void *arg);
+void image_leave(struct image_wait *w);
+void image_forget(struct docker *d, const char *ref);
+void image_clear(struct docker *d);
+
+/* open.c */
+struct backend_open *open_new(struct backend *b,
+    const struct backend_spec *spec, backend_opened_cb cb, void *arg);
+void open_abandon(struct backend *b, struct backend_open *o);
+/* open_engine_changed - those that waited to know go on or fail */
+void open_engine_changed(struct docker *d);
+void open_clear(struct docker *d);
+
+#endif

@@ -1,0 +1,469 @@
+/*
+ * One sandbox on its way: the engine is known, its image is there, a slot is
+ * free, create, start, inspect.  Whatever goes wrong behind create takes the
+ * container away again before the caller hears of it.
+ */
+#include "worker/docker/internal.h"
+
+#include <stdio.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "worker/docker/body.h"
+#include "worker/later.h"
+
+enum open_stage {
+	OPEN_ENGINE, /* waits to know whether there is one */
+	OPEN_IMAGE,
+	OPEN_SLOT,
+	OPEN_CREATE, /* from here on it holds a slot */
+	OPEN_START,
+	OPEN_INSPECT,
+	OPEN_UNDO,
+	OPEN_END
+};
+
+struct backend_open {
+	struct docker *d;
+	enum open_stage stage;
+	bool abandoned;
+	bool retried; /* create was tried a second time */
+	bool sent;    /* create was: a container may be there */
+	struct backend_spec spec;
+	char *texts[5]; /* what spec's strings point to */
+	struct image_wait *wait;
+	char image_id[ANSWER_IMAGE_ID_MAX];
+	char id[BACKEND_ID_MAX + 1]; /* "" before it is created */
+	struct backend_opened out;
+	int rc;
+	struct err why;
+	backend_opened_cb cb;
+	void *arg;
+	TAILQ_ENTRY(backend_open) link;
+};
+
+static void open_image(struct backend_open *o);
+static void open_create(struct backend_open *o);
+static void open_next(struct docker *d);
+
+/* ---- the end ----------------------------------------------------------- */
+
+static void
+open_free(struct backend_open *o)
+{
+	for (size_t i = 0; i < ARRAY_LEN(o->texts); i++)
+		free(o->texts[i]);
+	free(o);
+}
+
+static void
+open_end(void *arg)
+{
+	struct backend_open *o = arg;
+	struct docker *d = o->d;
+
+	TAILQ_REMOVE(&d->opens, o, link);
+	if (o->rc == 0)
+		o->cb(0, &o->out, NULL, o->arg);
+	else
+		o->cb(o->rc, NULL, &o->why, o->arg);
+	open_free(o);
+}
+
+static void
+open_leave(struct backend_open *o)
+{
+	struct docker *d = o->d;
+	bool had_slot = o->stage >= OPEN_CREATE;
+
+	o->stage = OPEN_END;
+	if (had_slot)
+		d->nbusy--;
+	open_end(o);
+	if (had_slot && !d->freeing)
+		open_next(d);
+}
+
+/* ---- undoing ----------------------------------------------------------- */
+
+static void
+undone_cb(int rc, const struct err *why, void *arg)
+{
+	struct backend_open *o = arg;
+
+	if (rc != 0)
+		log_warn("container %s is left over for now: %s",
+		    o->spec.ask.name, why->msg);
+	open_leave(o);
+}
+
+/* Nobody knows whether create came through: only what bears our uuid goes. */
+static void
+undo_found_cb(int rc, const struct backend_container *c,
+    const struct err *why, void *arg)
+{
+	struct backend_open *o = arg;
+
+	(void)why;
+	if (rc != 0 || !c->is_ours ||
+	    !uuid_is_equal(&c->sandbox, &o->spec.uuid)) {
+		open_leave(o);
+		return;
+	}
+	memcpy(o->id, c->id, sizeof(o->id));
+	o->d->b.ops->remove(&o->d->b, o->id, undone_cb, o);
+}
+
+/* o->rc and o->why are set. */
+static void
+open_fail(struct backend_open *o)
+{
+	struct backend *b = &o->d->b;
+
+	if (o->abandoned)
+		o->rc = err_set(
+		    &o->why, ERR_STATE, "the sandbox is not wanted any more");
+	if (!o->sent || o->d->freeing) {
+		open_leave(o);
+		return;
+	}
+	o->stage = OPEN_UNDO;
+	if (o->id[0] != '\0')
+		b->ops->remove(b, o->id, undone_cb, o);
+	else
+		b->ops->inspect(b, o->spec.ask.name, undo_found_cb, o);
+}
+
+/* ---- inspect ----------------------------------------------------------- */
+
+static void
+inspected_cb(int rc, const struct backend_container *c, const struct err *why,
+    void *arg)
+{
+	struct backend_open *o = arg;
+
+	if (rc != 0) {
+		o->why = *why;
+		o->rc = rc;
+	} else if (!c->is_ours ||
+	    !uuid_is_equal(&c->sandbox, &o->spec.uuid)) {
+		o->rc = err_set(&o->why, ERR_BACKEND,
+		    "the engine shows another container than it made");
+	} else if (!c->running) {
+		o->rc = err_set(&o->why, ERR_BACKEND,
+		    "the sandbox ended while it started: status %d%s",
+		    c->exit_code, c->oom_killed ? ", out of memory" : "");
+	}
+	if (o->rc != 0 || o->abandoned) {
+		open_fail(o);
+		return;
+	}
+	o->out.c = *c;
+	open_leave(o);
+}
+
+static void
+open_inspect(struct backend_open *o)
+{
+	o->stage = OPEN_INSPECT;
+	o->d->b.ops->inspect(&o->d->b, o->id, inspected_cb, o);
+}
+
+/* ---- start ------------------------------------------------------------- */
+
+static void
+started_cb(const struct http_answer *a, void *arg)
+{
+	struct backend_open *o = arg;
+
+	o->out.start_us = (uint32_t)a->took_us;
+	if (a->rc != 0 || (a->status != 204 && a->status != 304)) {
+		(void)docker_fail(a, "start", &o->why);
+		o->rc = o->why.code = ERR_BACKEND;
+	}
+	if (o->rc != 0 || o->abandoned)
+		open_fail(o);
+	else
+		open_inspect(o);
+}
+
+static void
+open_start(struct backend_open *o)
+{
+	o->stage = OPEN_START;
+	(void)docker_ask(o->d, "POST", DOCKER_START_MS, started_cb, o,
+	    "/containers/%s/start", o->id);
+}
+
+/* ---- create, and a name that is taken ----------------------------------- */
+
+static void
+conflict_removed_cb(int rc, const struct err *why, void *arg)
+{
+	struct backend_open *o = arg;
+
+	if (rc != 0) {
+		o->why = *why;
+		o->rc = rc;
+		o->sent = false;
+	}
+	if (o->rc != 0 || o->abandoned)
+		open_fail(o);
+	else
+		open_create(o);
+}
+
+static void
+conflict_found_cb(int rc, const struct backend_container *c,
+    const struct err *why, void *arg)
+{
+	struct backend_open *o = arg;
+	struct backend *b = &o->d->b;
+	bool same = rc == 0 && c->is_ours &&
+	    uuid_is_equal(&c->sandbox, &o->spec.uuid) &&
+	    strcmp(c->fingerprint, o->d->policy->fingerprint) == 0;
+
+	(void)why;
+	if (same && !o->abandoned && (c->running || c->created)) {
+		/* Made by a worker that died before it could say so: what
+		 * runs in it must not run twice. */
+		memcpy(o->id, c->id, sizeof(o->id));
+		if (c->running)
+			open_inspect(o);
+		else
+			open_start(o);
+		return;
+	}
+	if (rc == 0 && c->is_ours && !o->retried) {
+		o->retried = true;
+		b->ops->remove(b, c->id, conflict_removed_cb, o);
+		return;
+	}
+	if (rc == ERR_NOTFOUND && !o->retried && !o->abandoned) {
+		o->retried = true; /* gone meanwhile */
+		open_create(o);
+		return;
+	}
+	o->sent = false; /* what is there is not ours to take away */
+	o->rc = err_set(&o->why, ERR_CONFLICT,
+	    "a container named %s exists already: remove it",
+	    o->spec.ask.name);
+	open_fail(o);
+}
+
+static void
+created_ok(struct backend_open *o, const struct http_answer *a)
+{
+	char warning[ANSWER_TEXT_MAX];
+	static struct log_limit limit;
+
+	o->rc = answer_created(a->body, a->len, o->id, warning, &o->why);
+	if (o->rc == 0 && warning[0] != '\0')
+		log_warn_limited(&limit, "create: the engine warns: %s",
+		    warning);
+	if (o->rc != 0 || o->abandoned)
+		open_fail(o);
+	else
+		open_start(o);
+}
+
+static void
+created_cb(const struct http_answer *a, void *arg)
+{
+	struct backend_open *o = arg;
+
+	o->out.create_us = (uint32_t)a->took_us;
+	if (a->rc == 0 && a->status == 201) {
+		created_ok(o, a);
+		return;
+	}
+	if (a->rc == 0 && a->status == 409 && !o->d->freeing) {
+		o->d->b.ops->inspect(&o->d->b, o->spec.ask.name,
+		    conflict_found_cb, o);
+		return;
+	}
+	if (a->rc == 0)
+		o->sent = false; /* a plain no */
+	if (a->rc == 0 && a->status == 404 && !o->retried && !o->abandoned) {
+		/* The image went since we looked. */
+		o->retried = true;
+		o->d->nbusy--;
+		image_forget(o->d, o->spec.ask.image);
+		open_image(o);
+		return;
+	}
+	(void)docker_fail(a, "create", &o->why);
+	o->rc = o->why.code = ERR_BACKEND;
+	open_fail(o);
+}
+
+static void
+open_create(struct backend_open *o)
+{
+	struct body_create c = {.policy = o->d->policy,
+	    .instance = o->d->instance,
+	    .image_id = o->image_id,
+	    .spec = &o->spec,
+	    .created_ms = clock_wall_ms()};
+	char path[HTTP_PATH_MAX];
+	struct http_ask ask = {.method = "POST",
+	    .path = path,
+	    .timeout_ms = DOCKER_CREATE_MS,
+	    .max_body = ANSWER_SMALL_MAX,
+	    .on_done = created_cb,
+	    .arg = o};
+	char *body = body_create(&c);
+
+	o->stage = OPEN_CREATE;
+	o->sent = true;
+	ask.body = body;
+	ask.body_len = strlen(body);
+	(void)snprintf(path, sizeof(path), "/containers/create?name=%s",
+	    o->spec.ask.name);
+	(void)docker_ask_full(o->d, &ask);
+	free(body);
+}
+
+/* ---- before create ----------------------------------------------------- */
+
+/* Further ones as far as there are slots, in order. */
+static void
+open_next(struct docker *d)
+{
+	struct backend_open *o, *next;
+
+	for (o = TAILQ_FIRST(&d->opens);
+	     o != NULL && d->nbusy < DOCKER_OPENS_MAX; o = next) {
+		next = TAILQ_NEXT(o, link);
+		if (o->stage != OPEN_SLOT)
+			continue;
+		d->nbusy++;
+		open_create(o);
+	}
+}
+
+static void
+open_image_done(struct backend_open *o, const char *id)
+{
+	(void)snprintf(o->image_id, sizeof(o->image_id), "%s", id);
+	o->stage = OPEN_SLOT;
+	open_next(o->d);
+}
+
+static void
+image_done_cb(int rc, const char *id, const struct err *why, void *arg)
+{
+	struct backend_open *o = arg;
+
+	o->wait = NULL;
+	if (rc == 0) {
+		open_image_done(o, id);
+		return;
+	}
+	o->why = *why;
+	o->rc = rc;
+	open_leave(o);
+}
+
+static void
+open_image(struct backend_open *o)
+{
+	const char *id = image_known(o->d, o->spec.ask.image);
+
+	o->stage = OPEN_IMAGE;
+	if (id != NULL)
+		open_image_done(o, id);
+	else
+		o->wait =
+		    image_get(o->d, o->spec.ask.image, image_done_cb, o);
+}
+
+void
+open_engine_changed(struct docker *d)
+{
+	struct backend_open *o, *next;
+
+	for (o = TAILQ_FIRST(&d->opens); o != NULL; o = next) {
+		next = TAILQ_NEXT(o, link);
+		if (d->up && o->stage == OPEN_ENGINE)
+			open_image(o);
+		if (d->up || o->stage > OPEN_SLOT)
+			continue;
+		if (o->wait != NULL)
+			image_leave(o->wait);
+		o->rc = err_set(&o->why, ERR_BACKEND, "%s", d->detail);
+		o->stage = OPEN_END;
+		later(d->base, open_end, o);
+	}
+}
+
+static void
+spec_copy(struct backend_open *o, const struct backend_spec *from)
+{
+	struct backend_spec *to = &o->spec;
+
+	*to = *from;
+	to->ask.name = o->texts[0] = xstrdup(from->ask.name);
+	to->ask.tenant = o->texts[1] = xstrdup(from->ask.tenant);
+	to->ask.identifier = o->texts[2] = xstrdup(from->ask.identifier);
+	to->ask.image = o->texts[3] = xstrdup(from->ask.image);
+	to->link_dir = o->texts[4] = xstrdup(from->link_dir);
+}
+
+struct backend_open *
+open_new(struct backend *b, const struct backend_spec *spec,
+    backend_opened_cb cb, void *arg)
+{
+	struct backend_open *o = xcalloc(1, sizeof(*o));
+	struct docker *d = (struct docker *)b;
+
+	o->d = d;
+	o->cb = cb;
+	o->arg = arg;
+	spec_copy(o, spec);
+	TAILQ_INSERT_TAIL(&d->opens, o, link);
+	if (!d->known) {
+		o->stage = OPEN_ENGINE;
+	} else if (!d->up) {
+		o->stage = OPEN_END;
+		o->rc = err_set(&o->why, ERR_BACKEND, "%s", d->detail);
+		later(d->base, open_end, o);
+	} else {
+		open_image(o);
+	}
+	return o;
+}
+
+void
+open_abandon(struct backend *b, struct backend_open *o)
+{
+	struct docker *d = (struct docker *)b;
+
+	if (o->abandoned || o->stage == OPEN_END)
+		return;
+	o->abandoned = true;
+	if (o->stage > OPEN_SLOT)
+		return; /* seen when the engine answers */
+	if (o->wait != NULL)
+		image_leave(o->wait);
+	o->rc = err_set(
+	    &o->why, ERR_STATE, "the sandbox is not wanted any more");
+	o->stage = OPEN_END;
+	later(d->base, open_end, o);
+}
+
+/* Those that wait for no answer; the others were told by http_free. */
+void
+open_clear(struct docker *d)
+{
+	struct backend_open *o, *next;
+
+	for (o = TAILQ_FIRST(&d->opens); o != NULL; o = next) {
+		next = TAILQ_NEXT(o, link);
+		o->rc = err_set(&o->why, ERR_STATE, "the worker is ending");
+		o->cb(o->rc, NULL, &o->why, o->arg);
+		TAILQ_REMOVE(&d->opens, o, link);
+		open_free(o);
+	}
+}

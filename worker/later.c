@@ -1,0 +1,43 @@
+#include "worker/later.h"
+
+#include <event2/event.h>
+
+#include "common/log.h"
+#include "common/xmalloc.h"
+
+#define EXIT_MEMORY 71
+
+struct later {
+	void (*fn)(void *);
+	void *arg;
+};
+
+static void
+later_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct later l = *(struct later *)arg;
+
+	(void)fd;
+	(void)what;
+	free(arg);
+	l.fn(l.arg);
+}
+
+void
+later_ms(struct event_base *base, uint32_t ms, void (*fn)(void *), void *arg)
+{
+	struct timeval tv = {(time_t)(ms / 1000),
+	    (suseconds_t)(ms % 1000) * 1000};
+	struct later *l = xcalloc(1, sizeof(*l));
+
+	l->fn = fn;
+	l->arg = arg;
+	if (event_base_once(base, -1, EV_TIMEOUT, later_cb, l, &tv) != 0)
+		fatal(EXIT_MEMORY, "no memory for a timer");
+}
+
+void
+later(struct event_base *base, void (*fn)(void *), void *arg)
+{
+	later_ms(base, 0, fn, arg);
+}

@@ -1,0 +1,20 @@
+/* digest.h - SHA-256; apart, because OpenSSL's headers clash with err.h. */
+#ifndef WORKER_LINK_DIGEST_H
+#define WORKER_LINK_DIGEST_H
+
+#include "common/base.h"
+
+#define DIGEST_BYTES 32
+#define DIGEST_HEX_BYTES (2 * DIGEST_BYTES + 1)
+
+struct digest;
+
+/* One at a time from begin to end or drop; ends the process without memory. */
+struct digest *digest_begin(void);
+void digest_add(struct digest *d, const void *p, size_t n);
+void digest_end(struct digest *d, uint8_t out[DIGEST_BYTES]); /* frees */
+void digest_drop(struct digest *d);                           /* NULL: fine */
+
+void digest_hex(const void *p, size_t n, char out[DIGEST_HEX_BYTES]);
+
+#endif

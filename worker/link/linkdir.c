@@ -1,0 +1,314 @@
+#include "worker/link/linkdir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/utf8.h"
+#include "common/xmalloc.h"
+#include "worker/link/digest.h"
+
+#ifndef PKGLIBEXECDIR
+#define PKGLIBEXECDIR "/usr/local/libexec/mcp-sandboxd"
+#endif
+
+#define AGENT_NAME "sandbox-agent"
+#define AGENT_BYTES_MAX (32u << 20)
+#define COPY_PREFIX ".agent-"
+#define DIR_MODE 0711
+#define AGENT_MODE 0755
+#define PATH_BYTES_MAX 4000
+
+struct linkdirs {
+	int fd; /* DATA_DIR/links */
+	char *path;
+	char *copy; /* .agent-<digest> */
+	char *agent;
+	size_t agent_len;
+};
+
+/* ---- the agent's binary ------------------------------------------------ */
+
+int
+linkdirs_find_agent(char **out, struct err *e)
+{
+	char self[PATH_BYTES_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash, *path;
+
+	self[n > 0 ? n : 0] = '\0';
+	slash = strrchr(self, '/');
+	if (slash != NULL) {
+		slash[1] = '\0';
+		path = xasprintf("%s%s", self, AGENT_NAME);
+		if (access(path, R_OK) == 0) {
+			*out = path;
+			return 0;
+		}
+		free(path);
+	}
+	path = xasprintf("%s/%s", PKGLIBEXECDIR, AGENT_NAME);
+	if (access(path, R_OK) == 0) {
+		*out = path;
+		return 0;
+	}
+	free(path);
+	return err_set(e, ERR_NOTFOUND,
+	    "%s is neither in %s nor in %s: build or install it", AGENT_NAME,
+	    self, PKGLIBEXECDIR);
+}
+
+static int
+write_agent(struct linkdirs *l, int dir, const char *name, struct err *e)
+{
+	AUTO(auto_close)
+	int fd = openat(dir, name,
+	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd == -1)
+		return err_set(e, ERR_SYS, "create %s/%s: %s", l->path, name,
+		    strerror(errno));
+	if (fd_write_all(fd, l->agent, l->agent_len, e) != 0)
+		return err_wrap(e, "%s/%s", l->path, name);
+	if (fchmod(fd, AGENT_MODE) == -1)
+		return err_set(e, ERR_SYS, "chmod %s/%s: %s", l->path, name,
+		    strerror(errno));
+	return 0;
+}
+
+/* Whether the copy of an earlier start is whole. */
+static bool
+is_same(const struct linkdirs *l)
+{
+	AUTO(auto_free) char *path = xasprintf("%s/%s", l->path, l->copy);
+	AUTO(auto_free) char *have = NULL;
+	struct stat st;
+	size_t n;
+
+	return lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+	    (st.st_mode & 07777) == AGENT_MODE &&
+	    fd_read_file(path, AGENT_BYTES_MAX, &have, &n, NULL) == 0 &&
+	    n == l->agent_len && memcmp(have, l->agent, n) == 0;
+}
+
+static int
+copy_agent(struct linkdirs *l, struct err *e)
+{
+	AUTO(auto_free) char *tmp = NULL;
+	char hex[DIGEST_HEX_BYTES];
+
+	digest_hex(l->agent, l->agent_len, hex);
+	l->copy = xasprintf("%s%.16s", COPY_PREFIX, hex);
+	if (is_same(l))
+		return 0;
+	tmp = xasprintf("%s.%ld", l->copy, (long)getpid());
+	(void)unlinkat(l->fd, tmp, 0);
+	if (write_agent(l, l->fd, tmp, e) != 0)
+		return ERR_SYS;
+	if (renameat(l->fd, tmp, l->fd, l->copy) == -1)
+		return err_set(e, ERR_SYS, "rename %s/%s: %s", l->path, tmp,
+		    strerror(errno));
+	return 0;
+}
+
+/* ---- life -------------------------------------------------------------- */
+
+static int
+open_links(struct linkdirs *l, const char *data_dir, struct err *e)
+{
+	AUTO(auto_free) char *real = realpath(data_dir, NULL);
+
+	if (real == NULL)
+		return err_set(e, ERR_SYS, "DATA_DIR %s: %s", data_dir,
+		    strerror(errno));
+	if (strchr(real, ':') != NULL || strlen(real) > PATH_BYTES_MAX ||
+	    !utf8_is_valid(real, strlen(real)))
+		return err_set(e, ERR_INVAL,
+		    "DATA_DIR %s: a path with a colon or not in UTF-8 cannot "
+		    "be bound into a sandbox",
+		    real);
+	l->path = xasprintf("%s/links", real);
+	if (mkdir(l->path, DIR_MODE) == -1 && errno != EEXIST)
+		return err_set(e, ERR_SYS, "mkdir %s: %s", l->path,
+		    strerror(errno));
+	l->fd = open(l->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (l->fd == -1)
+		return err_set(
+		    e, ERR_SYS, "open %s: %s", l->path, strerror(errno));
+	return 0;
+}
+
+int
+linkdirs_open(const char *data_dir, const char *agent, struct linkdirs **out,
+    struct err *e)
+{
+	struct linkdirs *l = xcalloc(1, sizeof(*l));
+	int rc;
+
+	l->fd = -1;
+	rc = open_links(l, data_dir, e);
+	if (rc == 0)
+		rc = fd_read_file(
+		    agent, AGENT_BYTES_MAX, &l->agent, &l->agent_len, e);
+	if (rc == 0)
+		rc = copy_agent(l, e);
+	/* It was read for the copy; links need only its name. */
+	free(l->agent);
+	l->agent = NULL;
+	if (rc != 0) {
+		linkdirs_close(l);
+		return rc;
+	}
+	*out = l;
+	return 0;
+}
+
+void
+linkdirs_close(struct linkdirs *l)
+{
+	if (l == NULL)
+		return;
+	if (l->fd >= 0)
+		(void)close(l->fd);
+	free(l->agent);
+	free(l->path);
+	free(l->copy);
+	free(l);
+}
+
+/* ---- one sandbox's ----------------------------------------------------- */
+
+/* Where hard links cannot be had (too many, or another owner's file). */
+static int
+copy_into(struct linkdirs *l, int dir, struct err *e)
+{
+	AUTO(auto_free) char *path = xasprintf("%s/%s", l->path, l->copy);
+	int rc = fd_read_file(
+	    path, AGENT_BYTES_MAX, &l->agent, &l->agent_len, e);
+
+	if (rc == 0)
+		rc = write_agent(l, dir, "agent", e);
+	free(l->agent);
+	l->agent = NULL;
+	return rc;
+}
+
+static int
+put_agent(struct linkdirs *l, int dir, struct err *e)
+{
+	if (linkat(l->fd, l->copy, dir, "agent", 0) == 0 || errno == EEXIST)
+		return 0;
+	if (errno == EMLINK || errno == EPERM || errno == EOPNOTSUPP)
+		return copy_into(l, dir, e);
+	return err_set(e, ERR_SYS, "link %s/%s: %s", l->path, l->copy,
+	    strerror(errno));
+}
+
+int
+linkdirs_make(
+    struct linkdirs *l, const struct uuid *sandbox, char **path, struct err *e)
+{
+	AUTO(auto_close) int fd = -1;
+	char name[UUID_TEXT_LEN + 1];
+	int out;
+
+	uuid_format(sandbox, name);
+	if (mkdirat(l->fd, name, DIR_MODE) == -1 && errno != EEXIST)
+		return err_set(e, ERR_SYS, "mkdir %s/%s: %s", l->path, name,
+		    strerror(errno));
+	fd = openat(l->fd, name,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd == -1)
+		return err_set(e, ERR_SYS, "open %s/%s: %s", l->path, name,
+		    strerror(errno));
+	if (fchmod(fd, DIR_MODE) == -1) /* whatever the umask */
+		return err_set(e, ERR_SYS, "chmod %s/%s: %s", l->path, name,
+		    strerror(errno));
+	if (put_agent(l, fd, e) != 0)
+		return ERR_SYS;
+	*path = xasprintf("%s/%s", l->path, name);
+	out = fd;
+	fd = -1;
+	return out;
+}
+
+static void
+remove_dir(struct linkdirs *l, const char *name)
+{
+	AUTO(auto_close)
+	int fd = openat(l->fd, name,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd == -1)
+		return;
+	(void)unlinkat(fd, "sock", 0);
+	(void)unlinkat(fd, "agent", 0);
+	if (unlinkat(l->fd, name, AT_REMOVEDIR) == -1 && errno != ENOENT)
+		log_warn("rmdir %s/%s: %s", l->path, name, strerror(errno));
+}
+
+void
+linkdirs_remove(struct linkdirs *l, const struct uuid *sandbox)
+{
+	char name[UUID_TEXT_LEN + 1];
+
+	uuid_format(sandbox, name);
+	remove_dir(l, name);
+}
+
+/* ---- sweep ------------------------------------------------------------- */
+
+static bool
+is_older(const struct linkdirs *l, const char *name, int64_t before_ms,
+    struct stat *st)
+{
+	if (fstatat(l->fd, name, st, AT_SYMLINK_NOFOLLOW) == -1)
+		return false;
+	return (int64_t)st->st_mtim.tv_sec * 1000 +
+	    st->st_mtim.tv_nsec / 1000000 <
+	    before_ms;
+}
+
+/* A copy of another version of the agent that no sandbox has any more. */
+static bool
+is_old_copy(const struct linkdirs *l, const char *name, const struct stat *st)
+{
+	return strncmp(name, COPY_PREFIX, strlen(COPY_PREFIX)) == 0 &&
+	    strcmp(name, l->copy) != 0 && st->st_nlink == 1;
+}
+
+uint32_t
+linkdirs_sweep(struct linkdirs *l, int64_t before_ms,
+    bool (*keep)(const struct uuid *, void *), void *arg)
+{
+	int fd = openat(l->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd == -1 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	uint32_t n = 0;
+
+	if (d == NULL) {
+		if (fd != -1)
+			(void)close(fd);
+		return 0;
+	}
+	while ((entry = readdir(d)) != NULL) {
+		struct uuid u;
+		struct stat st;
+
+		if (!is_older(l, entry->d_name, before_ms, &st))
+			continue;
+		if (is_old_copy(l, entry->d_name, &st)) {
+			(void)unlinkat(l->fd, entry->d_name, 0);
+		} else if (uuid_parse(entry->d_name, &u) == 0 &&
+		    !keep(&u, arg)) {
+			remove_dir(l, entry->d_name);
+			n++;
+		}
+	}
+	(void)closedir(d);
+	return n;
+}

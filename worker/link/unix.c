@@ -1,0 +1,504 @@
+#include "worker/link/unix.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <event2/event.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "worker/later.h"
+
+#define EXIT_MEMORY 71
+#define BACKLOG 128
+#define ACCEPTS_PER_TURN 8
+#define READ_BYTES 262144
+/* Connections per second; beyond it the door is shut for a moment: code in
+ * the sandbox can connect in a loop. */
+#define ACCEPTS_MAX 50
+#define SHUT_MS 200
+/* Give an output buffer's memory back above this. */
+#define OUT_KEEP_BYTES 16384
+
+struct unix_link {
+	struct link l;
+	struct event_base *base;
+	int listen_fd;
+	struct event *on_accept;
+	struct event *on_reopen; /* the door, after it was shut */
+	pid_t pid;               /* 0: not known yet */
+	uint64_t window_ms;
+	unsigned int accepts;
+
+	int fd; /* the agent's stream, -1: none */
+	int failed; /* errno of a send */
+	struct event *on_read;
+	struct event *on_write;
+	struct buf in; /* a frame that is not whole yet */
+	uint32_t generation; /* of the stream: changed by drop */
+	bool in_turn;
+	bool paused;
+	bool dead;
+};
+
+/* One for all: it holds nothing between two turns. */
+static uint8_t *spare;
+#define SPARE_BYTES (FRAME_UP_MAX + READ_BYTES)
+
+static struct log_limit strangers;
+
+static struct unix_link *
+unix_of(struct link *l)
+{
+	return (struct unix_link *)l;
+}
+
+static struct event *
+new_event(struct unix_link *u, int fd, short what, event_callback_fn cb)
+{
+	struct event *ev = event_new(u->base, fd, what, cb, u);
+
+	if (ev == NULL)
+		fatal(EXIT_MEMORY, "no memory for an event");
+	return ev;
+}
+
+/* ---- the end of a stream ----------------------------------------------- */
+
+static void
+event_free_later(void *arg)
+{
+	event_free(arg);
+}
+
+static void
+stream_end(struct unix_link *u)
+{
+	struct event *evs[] = {u->on_read, u->on_write};
+
+	if (u->fd == -1)
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(evs); i++) {
+		(void)event_del(evs[i]);
+		/* it may be in its callback */
+		later(u->base, event_free_later, evs[i]);
+	}
+	(void)close(u->fd);
+	u->fd = -1;
+	u->failed = 0;
+	u->generation++;
+	u->l.is_open = false;
+	buf_clear(&u->in);
+	buf_clear(&u->l.out);
+}
+
+static void
+stream_lose(struct unix_link *u, const struct err *why)
+{
+	struct err copy = *why;
+
+	stream_end(u);
+	u->l.user->on_close(&u->l, &copy, u->l.arg);
+}
+
+static void
+stream_lose_errno(struct unix_link *u, const char *what, int number)
+{
+	struct err e;
+
+	(void)err_set(&e, ERR_LOST, "%s: %s", what, strerror(number));
+	stream_lose(u, &e);
+}
+
+/* ---- out --------------------------------------------------------------- */
+
+static void
+stream_write(struct unix_link *u)
+{
+	struct buf *out = &u->l.out;
+	ssize_t n;
+
+	while (buf_len(out) > 0) {
+		n = send(u->fd, buf_data(out), buf_len(out), MSG_NOSIGNAL);
+		if (n == -1 && errno == EINTR)
+			continue;
+		if (n == -1 && errno == EAGAIN) {
+			(void)event_add(u->on_write, NULL);
+			return;
+		}
+		if (n == -1) {
+			/* Told from the loop: who sends is not ready for it. */
+			u->failed = errno;
+			event_active(u->on_write, EV_WRITE, 0);
+			return;
+		}
+		buf_consume(out, (size_t)n);
+	}
+	if (out->cap > OUT_KEEP_BYTES)
+		buf_shrink(out);
+}
+
+static void
+write_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct unix_link *u = arg;
+
+	(void)fd;
+	(void)what;
+	if (u->failed == 0)
+		stream_write(u);
+	if (u->failed != 0)
+		stream_lose_errno(u, "send", u->failed);
+	else if (buf_len(&u->l.out) == 0)
+		u->l.user->on_drain(&u->l, u->l.arg);
+}
+
+static void
+unix_flush(struct link *l)
+{
+	struct unix_link *u = unix_of(l);
+
+	if (u->fd == -1 || u->failed != 0)
+		buf_clear(&l->out);
+	else if (!u->in_turn && !event_pending(u->on_write, EV_WRITE, NULL))
+		stream_write(u);
+}
+
+/* ---- in ---------------------------------------------------------------- */
+
+/* Frames at p; what is left over stays at p's beginning and is returned.  -1:
+ * the stream is gone. */
+static ssize_t
+take_frames(struct unix_link *u, uint8_t *p, size_t n)
+{
+	struct buf view = {.mem = p, .end = n, .cap = n, .max = n};
+	uint32_t generation = u->generation;
+	struct frame f;
+	struct err e;
+	int rc;
+
+	while ((rc = frame_next(&view, FRAME_UP_MAX, &f, &e)) == 1) {
+		size_t size = f.size;
+
+		rc = u->l.user->on_frame(&u->l, &f, u->l.arg, &e);
+		if (u->generation != generation)
+			return -1;
+		if (rc < 0)
+			break;
+		buf_consume(&view, size);
+	}
+	if (rc < 0) {
+		e.code = ERR_PROTO;
+		stream_lose(u, &e);
+		return -1;
+	}
+	memmove(p, p + view.start, buf_len(&view));
+	return (ssize_t)buf_len(&view);
+}
+
+/* One read and its frames: 1 there may be more, 0 not now, -1 gone.  *have:
+ * the bytes of a beginning frame in spare. */
+static int
+read_some(struct unix_link *u, size_t *have, size_t *total)
+{
+	ssize_t n = recv(u->fd, spare + *have, READ_BYTES, 0);
+	bool full = n == READ_BYTES;
+	struct err e;
+
+	if (n == -1 && errno == EINTR)
+		return 1;
+	if (n == -1 && errno == EAGAIN)
+		return 0;
+	if (n == -1) {
+		stream_lose_errno(u, "receive", errno);
+		return -1;
+	}
+	if (n == 0) {
+		(void)err_set(&e, ERR_LOST, "the agent closed the link");
+		stream_lose(u, &e);
+		return -1;
+	}
+	*total += (size_t)n;
+	n = take_frames(u, spare, *have + (size_t)n);
+	if (n < 0)
+		return -1;
+	*have = (size_t)n;
+	return full ? 1 : 0;
+}
+
+/* False: the stream is gone. */
+static bool
+read_turn(struct unix_link *u)
+{
+	size_t have = buf_len(&u->in), total = 0;
+	int more = 1;
+
+	if (spare == NULL)
+		spare = xmalloc(SPARE_BYTES);
+	if (have > 0)
+		memcpy(spare, buf_data(&u->in), have);
+	buf_consume(&u->in, have);
+	while (more == 1 && total < LINK_TURN_BYTES && !u->paused)
+		more = read_some(u, &have, &total);
+	if (more < 0)
+		return false;
+	if (have == 0)
+		buf_shrink(&u->in);
+	else if (buf_append(&u->in, spare, have) != 0)
+		fatal(70, "link: %zu bytes of a frame", have);
+	return true;
+}
+
+static void
+read_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct unix_link *u = arg;
+	uint32_t generation = u->generation;
+	bool good;
+
+	(void)fd;
+	(void)what;
+	u->in_turn = true;
+	good = read_turn(u);
+	if (good)
+		u->l.user->on_turn(&u->l, u->l.arg);
+	u->in_turn = false;
+	if (good && u->generation == generation)
+		unix_flush(&u->l);
+}
+
+static void
+unix_set_reading(struct link *l, bool on)
+{
+	struct unix_link *u = unix_of(l);
+
+	u->paused = !on;
+	if (u->fd == -1)
+		return;
+	if (on)
+		(void)event_add(u->on_read, NULL);
+	else
+		(void)event_del(u->on_read);
+}
+
+/* ---- the door ---------------------------------------------------------- */
+
+static void
+stream_begin(struct unix_link *u, int fd)
+{
+	struct err e;
+
+	if (u->fd != -1) {
+		(void)err_set(&e, ERR_LOST, "the agent connected anew");
+		stream_lose(u, &e);
+		if (u->dead) {
+			(void)close(fd);
+			return;
+		}
+	}
+	u->fd = fd;
+	u->on_read = new_event(u, fd, EV_READ | EV_PERSIST, read_cb);
+	u->on_write = new_event(u, fd, EV_WRITE, write_cb);
+	if (!u->paused)
+		(void)event_add(u->on_read, NULL);
+	u->l.is_open = true;
+	u->l.user->on_open(&u->l, u->l.arg);
+}
+
+static void
+door_open(struct unix_link *u)
+{
+	if (u->pid != 0 && !u->dead)
+		(void)event_add(u->on_accept, NULL);
+}
+
+static void
+door_shut(struct unix_link *u)
+{
+	static const struct timeval tv = {0, SHUT_MS * 1000};
+
+	(void)event_del(u->on_accept);
+	(void)evtimer_add(u->on_reopen, &tv);
+}
+
+static void
+reopen_cb(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	door_open(arg);
+}
+
+static bool
+is_too_often(struct unix_link *u)
+{
+	uint64_t now = clock_mono_ms();
+
+	if (now - u->window_ms >= 1000) {
+		u->window_ms = now;
+		u->accepts = 0;
+	}
+	return ++u->accepts > ACCEPTS_MAX;
+}
+
+static bool
+is_agent(struct unix_link *u, int fd)
+{
+	socklen_t len = sizeof(struct ucred);
+	struct ucred who;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == -1)
+		return false;
+	if (who.pid == u->pid)
+		return true;
+	log_warn_limited(&strangers,
+	    "link: process %ld (user %ld) connected, want the sandbox's "
+	    "process %ld: closed",
+	    (long)who.pid, (long)who.uid, (long)u->pid);
+	return false;
+}
+
+static void
+accept_cb(evutil_socket_t listen_fd, short what, void *arg)
+{
+	struct unix_link *u = arg;
+
+	(void)what;
+	for (int i = 0; i < ACCEPTS_PER_TURN && !u->dead; i++) {
+		int fd = accept4(
+		    listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd == -1 && (errno == EAGAIN || errno == ECONNABORTED ||
+				    errno == EINTR))
+			return;
+		if (fd == -1) {
+			log_warn_limited(&strangers, "link: accept: %s",
+			    strerror(errno));
+			door_shut(u); /* no descriptors: later perhaps */
+			return;
+		}
+		if (is_agent(u, fd))
+			stream_begin(u, fd);
+		else
+			(void)close(fd);
+		if (!u->dead && is_too_often(u)) {
+			door_shut(u);
+			return;
+		}
+	}
+}
+
+static void
+unix_expect(struct link *l, pid_t pid)
+{
+	struct unix_link *u = unix_of(l);
+
+	u->pid = pid;
+	door_open(u);
+}
+
+/* ---- life -------------------------------------------------------------- */
+
+static void
+unix_drop(struct link *l)
+{
+	stream_end(unix_of(l));
+}
+
+/* Told from the loop, as a failed send is. */
+static void
+unix_hang_up(struct link *l)
+{
+	struct unix_link *u = unix_of(l);
+
+	if (u->fd == -1)
+		return;
+	u->failed = ENOBUFS;
+	event_active(u->on_write, EV_WRITE, 0);
+}
+
+static void
+unix_free_cb(void *arg)
+{
+	struct unix_link *u = arg;
+
+	event_free(u->on_accept);
+	event_free(u->on_reopen);
+	free(u);
+}
+
+static void
+unix_free(struct link *l)
+{
+	struct unix_link *u = unix_of(l);
+
+	stream_end(u);
+	u->dead = true;
+	(void)event_del(u->on_accept);
+	(void)event_del(u->on_reopen);
+	(void)close(u->listen_fd);
+	u->listen_fd = -1;
+	later(u->base, unix_free_cb, u);
+}
+
+static const struct link_ops unix_ops = {.expect = unix_expect,
+    .flush = unix_flush,
+    .drop = unix_drop,
+    .hang_up = unix_hang_up,
+    .set_reading = unix_set_reading,
+    .free = unix_free};
+
+/* A path of a directory may be longer than a socket's may be. */
+static int
+listen_in(int dir, struct err *e)
+{
+	AUTO(auto_close) int fd = -1;
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	int out;
+
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd == -1)
+		return err_set(e, ERR_SYS, "socket: %s", strerror(errno));
+	(void)snprintf(sa.sun_path, sizeof(sa.sun_path),
+	    "/proc/self/fd/%d/%s", dir, UNIX_SOCKET_NAME);
+	if (unlinkat(dir, UNIX_SOCKET_NAME, 0) == -1 && errno != ENOENT)
+		return err_set(
+		    e, ERR_SYS, "link: unlink socket: %s", strerror(errno));
+	if (bind(fd, (const struct sockaddr *)&sa, sizeof(sa)) == -1)
+		return err_set(e, ERR_SYS, "link: bind: %s", strerror(errno));
+	if (fchmodat(dir, UNIX_SOCKET_NAME, 0666, 0) == -1)
+		return err_set(e, ERR_SYS, "link: chmod: %s", strerror(errno));
+	if (listen(fd, BACKLOG) == -1)
+		return err_set(
+		    e, ERR_SYS, "link: listen: %s", strerror(errno));
+	out = fd;
+	fd = -1;
+	return out;
+}
+
+int
+unix_link_new(
+    struct event_base *base, int dir, struct link **out, struct err *e)
+{
+	int fd = listen_in(dir, e);
+	struct unix_link *u;
+
+	if (fd < 0)
+		return fd;
+	u = xcalloc(1, sizeof(*u));
+	u->l.ops = &unix_ops;
+	buf_init(&u->l.out, LINK_OUT_MAX);
+	buf_init(&u->in, FRAME_UP_MAX);
+	u->base = base;
+	u->listen_fd = fd;
+	u->fd = -1;
+	u->on_accept = new_event(u, fd, EV_READ | EV_PERSIST, accept_cb);
+	u->on_reopen = new_event(u, -1, 0, reopen_cb);
+	*out = &u->l;
+	return 0;
+}

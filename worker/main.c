@@ -1,0 +1,206 @@
+/*
+ * mcp-sandboxd-worker - the only process that reaches the engine
+ *
+ * Started by mcp-sandboxd with its number as the one argument.  It ends when
+ * the front's channel ends, or the supervisor's; sandboxes go on and the next
+ * worker takes them over.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+
+#include <event2/event.h>
+
+#include "common/child.h"
+#include "common/confine.h"
+#include "common/log.h"
+#include "worker/docker/docker.h"
+#include "worker/jobs.h"
+#include "worker/link/linkdir.h"
+#include "worker/sandbox.h"
+#include "worker/worker.h"
+
+#define INDEX_MAX 63
+#define DRAIN_LOOK_MS 20
+
+struct process {
+	struct worker w;
+	struct child *child;
+	struct event *drain_look;
+	struct event *drain_end;
+	bool draining;
+	bool front_gone;
+};
+
+/* ---- the end ----------------------------------------------------------- */
+
+static NORETURN void
+leave(void)
+{
+	log_info("exit; sandboxes go on");
+	_exit(0);
+}
+
+/* A container half made or half removed would be a leftover: see those few
+ * through, they have the drain's time. */
+static void
+drain_look_cb(evutil_socket_t fd, short what, void *arg)
+{
+	static const struct timeval tv = {0, DRAIN_LOOK_MS * 1000};
+	struct process *p = arg;
+
+	(void)fd;
+	(void)what;
+	if (p->front_gone && !sandbox_is_busy(&p->w))
+		leave();
+	(void)evtimer_add(p->drain_look, &tv);
+}
+
+static void
+drain_end_cb(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	(void)arg;
+	leave();
+}
+
+static struct process *the_process;
+
+static void
+front_closed(struct worker *w, const struct err *why)
+{
+	struct process *p = the_process;
+
+	if (why != NULL && why->code == ERR_PROTO)
+		child_die(p->child, CHILD_EXIT_PROTO, "front: %s", why->msg);
+	if (!p->draining)
+		leave();
+	p->front_gone = true;
+	jobs_detach(w);
+}
+
+/* The front still ends its calls: go on until it closes, or time is up. */
+static void
+on_drain(uint32_t left_ms, void *arg)
+{
+	struct process *p = arg;
+	struct timeval tv = {left_ms / 1000, (left_ms % 1000) * 1000};
+
+	if (p->draining)
+		return;
+	p->draining = true;
+	p->front_gone = p->w.front == NULL;
+	(void)evtimer_add(p->drain_end, &tv);
+	drain_look_cb(-1, 0, p);
+}
+
+/* ---- the beginning ----------------------------------------------------- */
+
+static int
+open_links(struct worker *w, const struct conf *conf, struct err *e)
+{
+	char *agent = NULL;
+	int rc = linkdirs_find_agent(&agent, e);
+
+	if (rc != 0)
+		return CHILD_EXIT_CONFIG;
+	rc = linkdirs_open(conf_str(conf, CONF_DATA_DIR), agent, &w->links, e);
+	free(agent);
+	/* A full disk may have room again; a wrong path will not mend. */
+	if (rc == ERR_INVAL)
+		return CHILD_EXIT_CONFIG;
+	return rc != 0 ? CHILD_EXIT_BUG : 0;
+}
+
+static int
+open_backend(struct worker *w, const struct conf *conf, struct err *e)
+{
+	const struct docker_settings s = {
+	    .host = conf_str(conf, CONF_DOCKER_HOST),
+	    .instance = conf_str(conf, CONF_INSTANCE),
+	    .dockerfile = conf_str(conf, CONF_SANDBOX_DOCKERFILE_PATH),
+	    .auto_build = conf_bool(conf, CONF_AUTO_BUILD_SANDBOX_IMAGE),
+	    .policy = &w->policy};
+
+	if (!policy_is_name(s.instance)) {
+		(void)err_set(e, ERR_INVAL,
+		    "INSTANCE: \"%.64s\" is no name of 2 to %d letters, "
+		    "digits, '.', '_' and '-'",
+		    s.instance, POLICY_NAME_MAX);
+		return CHILD_EXIT_CONFIG;
+	}
+	if (docker_new(w->base, &s, &worker_watch, w, &w->backend, e) != 0)
+		return CHILD_EXIT_CONFIG;
+	return 0;
+}
+
+static int
+on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
+{
+	struct process *p = arg;
+	struct event_base *base = p->w.base;
+	int status;
+
+	p->child = c;
+	if (worker_init(&p->w, base, conf, e) != 0)
+		return CHILD_EXIT_CONFIG;
+	p->w.child = c;
+	status = open_links(&p->w, conf, e);
+	if (status == 0)
+		status = open_backend(&p->w, conf, e);
+	if (status != 0)
+		return status;
+	return confine_worker(e) != 0 ? CHILD_EXIT_PRIVILEGE : 0;
+}
+
+static void
+on_peer(uint32_t index, uint32_t generation, int fd, void *arg)
+{
+	struct process *p = arg;
+
+	log_debug("front %u, generation %u", index, generation);
+	if (p->w.front != NULL) /* our sandboxes belong to the one before */
+		child_die(p->child, CHILD_EXIT_PROTO,
+		    "a second channel to the front");
+	jobs_attach(&p->w, fd, front_closed);
+}
+
+static const struct child_ops child_ops = {
+    .on_config = on_config, .on_peer = on_peer, .on_drain = on_drain};
+
+static uint32_t
+parse_index(int argc, char **argv)
+{
+	unsigned long n;
+	char *end;
+
+	if (argc != 2)
+		fatal(64, "usage: mcp-sandboxd-worker NUMBER; it is started "
+			  "by mcp-sandboxd");
+	errno = 0;
+	n = strtoul(argv[1], &end, 10);
+	if (errno != 0 || end == argv[1] || *end != '\0' || n > INDEX_MAX)
+		fatal(64, "\"%.20s\" is no number of a worker", argv[1]);
+	return (uint32_t)n;
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct process process;
+	uint32_t index = parse_index(argc, argv);
+	struct event_base *base = event_base_new();
+
+	if (base == NULL)
+		fatal(CHILD_EXIT_MEMORY, "no event base");
+	the_process = &process;
+	process.w.base = base;
+	process.drain_look = evtimer_new(base, drain_look_cb, &process);
+	process.drain_end = evtimer_new(base, drain_end_cb, &process);
+	if (process.drain_look == NULL || process.drain_end == NULL)
+		fatal(CHILD_EXIT_MEMORY, "no memory for timers");
+	(void)child_start(base, IPC_ROLE_WORKER, index, &child_ops, &process);
+	(void)event_base_dispatch(base);
+	fatal(CHILD_EXIT_BUG, "the loop has ended");
+}

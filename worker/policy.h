@@ -1,0 +1,67 @@
+/*
+ * policy.h - what a sandbox may be, by the operator's configuration
+ *
+ * The front asks, this decides: the front is reachable by clients and may
+ * have been taken over.  Whatever it asks for is checked here against values
+ * that came from the supervisor.
+ */
+#ifndef WORKER_POLICY_H
+#define WORKER_POLICY_H
+
+#include "common/base.h"
+#include "common/conf.h"
+#include "common/err.h"
+
+#define POLICY_NAME_MAX 64
+#define POLICY_WORD_MAX 64
+#define POLICY_IMAGE_MAX 255
+#define POLICY_INSTANCE_MAX 64
+#define POLICY_FINGERPRINT_LEN 16
+#define POLICY_SPOOL_MAX (UINT64_C(1) << 40) /* RUN_OUTPUT_MAX_BYTES' limit */
+
+enum policy_network { POLICY_NETWORK_NONE, POLICY_NETWORK_BRIDGE };
+
+struct policy {
+	char *image;
+	char **images; /* further ones allowed; NULL-terminated, as all lists */
+	enum policy_network network;
+	bool no_new_privileges;
+	char **cap_drop; /* upper case, without CAP_ */
+	char **cap_add;
+	char *runtime; /* "": the engine's default */
+	uint64_t memory_bytes; /* the most a sandbox may have */
+	uint64_t nano_cpus;
+	uint32_t pids;
+	uint64_t tmp_bytes;
+	/* Of network, no-new-privileges and capabilities: a sandbox made under
+	 * another policy is not taken over. */
+	char fingerprint[POLICY_FINGERPRINT_LEN + 1];
+};
+
+/* policy_init - ERR_INVAL naming the key that cannot be */
+int policy_init(struct policy *p, const struct conf *c, struct err *e)
+    MUSTCHECK;
+void policy_clear(struct policy *p);
+
+/* What the front wants.  Strings are borrowed. */
+struct policy_ask {
+	const char *name; /* of the container */
+	const char *tenant;
+	const char *identifier;
+	const char *image;     /* "": SANDBOX_IMAGE */
+	uint64_t memory_bytes; /* 0, as for the next two: all that is allowed */
+	uint64_t nano_cpus;
+	uint32_t pids;
+};
+/* policy_check - ERR_POLICY with a text for the client, or 0 and the blanks
+ * of ask filled in */
+int policy_check(const struct policy *p, struct policy_ask *ask,
+    struct err *e) MUSTCHECK;
+
+/* policy_is_name - 2 to POLICY_NAME_MAX of [A-Za-z0-9_.-], first alphanumeric:
+ * what an engine takes as a container's name, and safe in a URL path */
+bool policy_is_name(const char *s);
+/* policy_is_id - 12 to 64 lower-case hex digits */
+bool policy_is_id(const char *s);
+
+#endif
