@@ -82,7 +82,7 @@ run_request_clear(struct run_request *q)
 	struct store_run rows = {0};
 
 	rows.commands = q->commands;
-	rows.ncommands = q->spec.ncommands;
+	rows.ncommands = q->commands == NULL ? 0 : q->spec.ncommands;
 	store_run_clear(&rows);
 	q->commands = NULL;
 	runspec_clear(&q->spec);

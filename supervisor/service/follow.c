@@ -111,13 +111,17 @@ check_offset(struct follow *f)
 	return 0;
 }
 
+/* The callee may close f: what it is told must not be f's. */
 static void
 follow_ready(struct follow *f)
 {
+	struct err why;
+
 	if (f->rc == 0 && check_offset(f) != 0)
 		f->rc = err_set(&f->why, ERR_INVAL,
 		    "Last-Event-ID is not an event of this run");
-	f->ops->ready(f, f->rc, f->rc == 0 ? NULL : &f->why, f->arg);
+	why = f->why;
+	f->ops->ready(f, f->rc, f->rc == 0 ? NULL : &why, f->arg);
 }
 
 static void

@@ -122,7 +122,7 @@ class Server:
     def client(self, **kwargs):
         return Client(self.port, **kwargs)
 
-    def tail(self, lines=40):
+    def tail(self, lines=100):
         return "\n".join(self.log[-lines:])
 
     def children(self):

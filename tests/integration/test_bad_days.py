@@ -124,12 +124,24 @@ def test_a_missing_image_is_named(make_server):
     assert "no-such-image:none" in text
 
 
+def small_disk(data):
+    """A tmpfs of 12 MiB on data, except for the links: the engine has to see
+    those, and lives in a mount namespace of its own."""
+    links, saved = data / "links", data.parent / "links"
+    links.mkdir(parents=True)
+    saved.mkdir()
+    for words in (["--bind", links, saved],
+                  ["-t", "tmpfs", "-o", "size=12m,mode=0755", "tmpfs", data],
+                  ["--bind", saved, links]):
+        if words[0] == "--bind" and words[1] == saved:
+            links.mkdir()
+        subprocess.run(["mount", *map(str, words)], check=True)
+
+
 def test_a_full_disk_fails_calls_clearly_and_the_server_goes_on(
         make_server, tmp_path):
     data = tmp_path / "data"
-    data.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m,mode=0755",
-                    "tmpfs", str(data)], check=True)
+    small_disk(data)
     for parent in tmp_path.parents[:2]:
         os.chmod(parent, 0o755)
     os.chmod(tmp_path, 0o755)
@@ -163,6 +175,7 @@ def test_a_full_disk_fails_calls_clearly_and_the_server_goes_on(
         if server is not None:
             server.stop()
         subprocess.run(["umount", "-l", str(data)], check=True)
+        subprocess.run(["umount", "-l", str(tmp_path / "links")], check=True)
 
 
 def test_a_client_that_leaves_does_not_stop_its_run(server, sandbox):
@@ -175,7 +188,8 @@ def test_a_client_that_leaves_does_not_stop_its_run(server, sandbox):
                 "commands": [{"shell": "sleep 1; echo x > /workspace/done"}],
                 "options": {"await_completion": True}}}}).encode()
     with socket.create_connection(("127.0.0.1", server.port)) as s:
-        s.sendall(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        s.sendall(b"POST /mcp HTTP/1.1\r\n"
+                  b"Host: 127.0.0.1:%d\r\n" % server.port +
                   b"Content-Type: application/json\r\n"
                   b"Accept: application/json, text/event-stream\r\n"
                   b"Mcp-Session-Id: " + c.session.encode() + b"\r\n"

@@ -1,0 +1,207 @@
+#include "supervisor/front/front.h"
+
+#include <stdio.h>
+#include <strings.h>
+#include <time.h>
+
+#include "common/utf8.h"
+#include "common/xmalloc.h"
+#include "supervisor/front/range.h"
+#include "supervisor/front/urlpath.h"
+
+/*
+ * GET /artifacts/{identifier}/{run_id or latest}/{path}: a file that a run
+ * left.  Whoever wrote it is not trusted, so it is always an attachment of no
+ * particular type, in a sandbox should a browser show it all the same.
+ */
+
+#define DISPOSITION_NAME_MAX 255
+
+struct artifact_get {
+	struct http_exchange *x;
+	char *name; /* last part of the path, decoded */
+};
+
+/* ---- headers */
+
+/* RFC 6266 and 8187: a plain name for old clients, the real one in UTF-8. */
+static void
+add_disposition(struct http_exchange *x, const char *name)
+{
+	char plain[DISPOSITION_NAME_MAX + 1];
+	char coded[3 * DISPOSITION_NAME_MAX + 1];
+	char value[4 * DISPOSITION_NAME_MAX + 64];
+	size_t n = strlen(name), at = 0;
+
+	if (n > DISPOSITION_NAME_MAX)
+		n = utf8_complete_len(name, DISPOSITION_NAME_MAX);
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)name[i];
+		bool safe = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+		    (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
+
+		plain[i] = safe ? (char)c : '_';
+		if (safe)
+			coded[at++] = (char)c;
+		else
+			at += (size_t)snprintf(
+			    coded + at, sizeof(coded) - at, "%%%02X", c);
+	}
+	plain[n] = '\0';
+	coded[at] = '\0';
+	(void)snprintf(value, sizeof(value),
+	    "attachment; filename=\"%s\"; filename*=UTF-8''%s", plain, coded);
+	http_add_header(x, "Content-Disposition", value);
+}
+
+static void
+add_file_headers(struct http_exchange *x, const struct service_artifact *a,
+    const char *modified, const char *name)
+{
+	http_add_header(x, "ETag", a->etag);
+	http_add_header(x, "Last-Modified", modified);
+	http_add_header(x, "Cache-Control", "private, no-cache");
+	http_add_header(x, "Accept-Ranges", "bytes");
+	http_add_header(
+	    x, "Content-Security-Policy", "sandbox; default-src 'none'");
+	add_disposition(x, name);
+}
+
+/* ---- conditions */
+
+/* If-None-Match: * or a list of tags, compared weakly (RFC 9110, 13.1.2). */
+static bool
+etag_is_listed(const char *list, const char *etag)
+{
+	size_t n = strlen(etag);
+	const char *p = list;
+
+	if (strcmp(list, "*") == 0)
+		return true;
+	while ((p = strstr(p, etag)) != NULL) {
+		/* A tag is quoted, so its quotes bound it. */
+		if (p[n] == '\0' || p[n] == ',' || p[n] == ' ')
+			return true;
+		p += n;
+	}
+	return false;
+}
+
+static bool
+is_unmodified_since(const char *text, int64_t mtime_s)
+{
+	struct tm tm = {0};
+	const char *end = strptime(text, "%a, %d %b %Y %H:%M:%S GMT", &tm);
+
+	return end != NULL && *end == '\0' && mtime_s <= (int64_t)timegm(&tm);
+}
+
+static bool
+is_fresh(const struct http_exchange *x, const struct service_artifact *a)
+{
+	const char *tags = x->header[HTTP_H_IF_NONE_MATCH];
+	const char *since = x->header[HTTP_H_IF_MODIFIED_SINCE];
+
+	if (tags != NULL)
+		return etag_is_listed(tags, a->etag);
+	return since != NULL &&
+	    is_unmodified_since(since, a->mtime_ns / 1000000000);
+}
+
+/* The part that is asked for; a stale If-Range asks for all. */
+static enum range_result
+wanted_range(const struct http_exchange *x, const struct service_artifact *a,
+    const char *modified, struct range *r)
+{
+	const char *text = x->header[HTTP_H_RANGE];
+	const char *only_if = x->header[HTTP_H_IF_RANGE];
+
+	if (text == NULL || x->method != HTTP_METHOD_GET)
+		return RANGE_NONE;
+	if (only_if != NULL && strcmp(only_if, a->etag) != 0 &&
+	    strcmp(only_if, modified) != 0)
+		return RANGE_NONE;
+	return range_parse(text, a->size, r);
+}
+
+/* ---- the answer */
+
+static void
+send_file(struct http_exchange *x, struct service_artifact *a, const char *name)
+{
+	static const char type[] = "application/octet-stream";
+	time_t mtime = (time_t)(a->mtime_ns / 1000000000);
+	struct range r = {0, a->size};
+	enum range_result what;
+	char modified[64], text[80];
+	struct tm tm;
+	int fd;
+
+	(void)strftime(modified, sizeof(modified), "%a, %d %b %Y %H:%M:%S GMT",
+	    gmtime_r(&mtime, &tm));
+	add_file_headers(x, a, modified, name);
+	if (is_fresh(x, a)) {
+		http_reply(x, 304, NULL, NULL, 0);
+		return;
+	}
+	what = wanted_range(x, a, modified, &r);
+	if (what == RANGE_BAD) {
+		(void)snprintf(text, sizeof(text), "bytes */%llu",
+		    (unsigned long long)a->size);
+		http_add_header(x, "Content-Range", text);
+		http_error(x, 416, "range_not_satisfiable",
+		    "the file has %llu bytes", (unsigned long long)a->size);
+		return;
+	}
+	if (what == RANGE_PART) {
+		(void)snprintf(text, sizeof(text), "bytes %llu-%llu/%llu",
+		    (unsigned long long)r.first,
+		    (unsigned long long)(r.first + r.length - 1),
+		    (unsigned long long)a->size);
+		http_add_header(x, "Content-Range", text);
+	}
+	fd = a->fd; /* from here on http.c's */
+	a->fd = -1;
+	http_reply_file(
+	    x, what == RANGE_PART ? 206 : 200, type, fd, r.first, r.length);
+}
+
+static void
+artifact_cb(
+    int rc, struct service_artifact *a, const struct err *why, void *arg)
+{
+	struct artifact_get *g = arg;
+
+	if (g->x->req == NULL) /* the client is gone */
+		http_reply(g->x, 499, NULL, NULL, 0);
+	else if (rc == ERR_NOTFOUND)
+		http_error(g->x, 404, "not_found", "no such artifact");
+	else if (rc != 0)
+		http_error_from(g->x, rc, why);
+	else
+		send_file(g->x, a, g->name);
+	free(g->name);
+	free(g);
+}
+
+void
+front_on_artifact(struct front *f, struct http_exchange *x, const char *rest)
+{
+	AUTO(auto_free) char *path = NULL;
+	const char *slash;
+	struct artifact_get *g;
+	struct urlpath_artifact to;
+
+	path = urlpath_artifact_parse(rest, &to);
+	if (path == NULL) {
+		http_error(x, 404, "not_found", "no such artifact");
+		return;
+	}
+	slash = strrchr(to.path, '/');
+	g = xcalloc(1, sizeof(*g));
+	g->x = x;
+	g->name = xstrdup(slash != NULL ? slash + 1 : to.path);
+	http_hold(x, NULL, NULL);
+	service_artifact_open(f->service, check_principal(x), to.identifier,
+	    to.run, to.path, artifact_cb, g);
+}

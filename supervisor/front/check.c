@@ -1,0 +1,237 @@
+#include "supervisor/front/check.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "common/xmalloc.h"
+
+#define HOSTS_MAX 128
+#define HOST_LEN_MAX 262 /* a DNS name, a colon and a port */
+
+struct check {
+	char *hosts[HOSTS_MAX]; /* "127.0.0.1:8080" */
+	size_t nhosts;
+	uint16_t ports[16]; /* of listeners on all addresses */
+	size_t nports;
+	const struct conf *conf;
+};
+
+struct check *
+check_new(const struct conf *conf)
+{
+	struct check *c = xcalloc(1, sizeof(*c));
+
+	check_reload(c, conf);
+	return c;
+}
+
+void
+check_free(struct check *c)
+{
+	if (c == NULL)
+		return;
+	for (size_t i = 0; i < c->nhosts; i++)
+		free(c->hosts[i]);
+	free(c);
+}
+
+void
+check_reload(struct check *c, const struct conf *conf)
+{
+	c->conf = conf; /* lists are looked up there each time */
+}
+
+static void
+add_host(struct check *c, const char *name, uint16_t port)
+{
+	char text[HOST_LEN_MAX];
+
+	(void)snprintf(text, sizeof(text), "%s:%u", name, port);
+	for (size_t i = 0; i < c->nhosts; i++)
+		if (strcmp(c->hosts[i], text) == 0)
+			return;
+	if (c->nhosts < HOSTS_MAX)
+		c->hosts[c->nhosts++] = xstrdup(text);
+}
+
+/* "192.0.2.1" or "[2001:db8::1]" and the port; 0 for another family. */
+static uint16_t
+address_text(const struct sockaddr *sa, char *out, size_t size, bool *any)
+{
+	char text[INET6_ADDRSTRLEN];
+	struct sockaddr_in in4;
+	struct sockaddr_in6 in6;
+
+	if (sa->sa_family == AF_INET) {
+		memcpy(&in4, sa, sizeof(in4));
+		*any = in4.sin_addr.s_addr == htonl(INADDR_ANY);
+		(void)inet_ntop(AF_INET, &in4.sin_addr, out, (socklen_t)size);
+		return ntohs(in4.sin_port);
+	}
+	if (sa->sa_family != AF_INET6)
+		return 0;
+	memcpy(&in6, sa, sizeof(in6));
+	*any = IN6_IS_ADDR_UNSPECIFIED(&in6.sin6_addr);
+	if (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr)) {
+		(void)inet_ntop(
+		    AF_INET, &in6.sin6_addr.s6_addr[12], out, (socklen_t)size);
+		return ntohs(in6.sin6_port);
+	}
+	(void)inet_ntop(AF_INET6, &in6.sin6_addr, text, sizeof(text));
+	(void)snprintf(out, size, "[%s]", text);
+	return ntohs(in6.sin6_port);
+}
+
+void
+check_add_listener(struct check *c, const struct sockaddr *sa)
+{
+	char name[INET6_ADDRSTRLEN + 2] = "";
+	bool any = false;
+	uint16_t port = address_text(sa, name, sizeof(name), &any);
+
+	if (port == 0)
+		return;
+	add_host(c, "127.0.0.1", port);
+	add_host(c, "localhost", port);
+	add_host(c, "[::1]", port);
+	if (!any)
+		add_host(c, name, port);
+	else if (c->nports < ARRAY_LEN(c->ports))
+		c->ports[c->nports++] = port;
+}
+
+/* An entry of ALLOWED_HOSTS without a port stands for any port. */
+static bool
+is_allowed_host(char *const *list, const char *host)
+{
+	const char *colon = strrchr(host, ':');
+	size_t name_len = colon != NULL && strchr(colon, ']') == NULL ?
+	    (size_t)(colon - host) :
+	    strlen(host);
+
+	for (; list != NULL && *list != NULL; list++) {
+		if (strcasecmp(*list, host) == 0)
+			return true;
+		if (strlen(*list) == name_len &&
+		    strncasecmp(*list, host, name_len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Listening on all addresses, the one the client reached is ours.  A page
+ * cannot rebind a number. */
+static bool
+is_local_address(
+    const struct check *c, const char *host, const struct sockaddr *local)
+{
+	char name[INET6_ADDRSTRLEN + 2] = "", text[HOST_LEN_MAX];
+	bool any = false;
+	uint16_t port;
+
+	if (local == NULL || c->nports == 0)
+		return false;
+	port = address_text(local, name, sizeof(name), &any);
+	(void)snprintf(text, sizeof(text), "%s:%u", name, port);
+	for (size_t i = 0; i < c->nports; i++)
+		if (c->ports[i] == port && strcasecmp(host, text) == 0)
+			return true;
+	return false;
+}
+
+/* A Host without a port means port 80. */
+static bool
+is_own_host(const struct check *c, const char *host)
+{
+	char text[HOST_LEN_MAX + 4];
+	size_t n = strlen(host);
+
+	for (size_t i = 0; i < c->nhosts; i++)
+		if (strcasecmp(c->hosts[i], host) == 0)
+			return true;
+	if (n == 0 || n >= HOST_LEN_MAX)
+		return false;
+	if (strchr(host, ':') != NULL && host[n - 1] != ']')
+		return false;
+	(void)snprintf(text, sizeof(text), "%s:80", host);
+	for (size_t i = 0; i < c->nhosts; i++)
+		if (strcasecmp(c->hosts[i], text) == 0)
+			return true;
+	return false;
+}
+
+/* Of our own only the loopback names: a page that was served under another
+ * address of ours is not ours to trust without being asked to. */
+static bool
+is_own_origin(const struct check *c, const char *origin)
+{
+	static const char *const names[] = {
+	    "127.0.0.1:", "localhost:", "[::1]:"};
+	const char *host = origin + 7;
+	bool loopback = false;
+
+	if (strncasecmp(origin, "http://", 7) != 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strncasecmp(host, names[i], strlen(names[i])) == 0)
+			loopback = true;
+	if (strcasecmp(host, "127.0.0.1") == 0 ||
+	    strcasecmp(host, "localhost") == 0 ||
+	    strcasecmp(host, "[::1]") == 0)
+		loopback = true;
+	return loopback && is_own_host(c, host);
+}
+
+static bool
+is_listed_origin(char *const *list, const char *origin)
+{
+	for (; list != NULL && *list != NULL; list++)
+		if (strcasecmp(*list, origin) == 0)
+			return true;
+	return false;
+}
+
+int
+check_request(const struct check *c, const char *host, const char *origin,
+    const struct sockaddr *local, struct check_refusal *why)
+{
+	if (!is_own_host(c, host) &&
+	    !is_allowed_host(conf_list(c->conf, CONF_ALLOWED_HOSTS), host) &&
+	    !is_local_address(c, host, local)) {
+		*why = (struct check_refusal){403, "host_not_allowed", ""};
+		(void)snprintf(why->text, sizeof(why->text),
+		    "Host %.100s is not this server's name: add it to "
+		    "ALLOWED_HOSTS",
+		    host);
+		return -1;
+	}
+	if (origin != NULL && !is_own_origin(c, origin) &&
+	    !is_listed_origin(
+		conf_list(c->conf, CONF_CORS_ALLOW_ORIGINS), origin)) {
+		*why = (struct check_refusal){403, "origin_not_allowed", ""};
+		(void)snprintf(why->text, sizeof(why->text),
+		    "Origin %.100s may not call this server: add it to "
+		    "CORS_ALLOW_ORIGINS",
+		    origin);
+		return -1;
+	}
+	return 0;
+}
+
+bool
+check_varies(const struct check *c)
+{
+	char *const *list = conf_list(c->conf, CONF_CORS_ALLOW_ORIGINS);
+
+	return list != NULL && *list != NULL;
+}
+
+const struct principal *
+check_principal(const struct http_exchange *x)
+{
+	(void)x;
+	return &service_principal_default;
+}

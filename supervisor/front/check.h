@@ -1,0 +1,43 @@
+/*
+ * check.h - who may talk to us at all: Host, Origin, and for whom
+ *
+ * A browser on this machine can be made to call us by any web page: by its
+ * Origin, or under a name that the page's owner points at us (DNS rebinding).
+ * So the Host must be one of ours, and an Origin, when there is one, too
+ * (MCP 2025-11-25, transports, security warning).
+ */
+#ifndef FRONT_CHECK_H
+#define FRONT_CHECK_H
+
+#include "common/conf.h"
+#include "supervisor/front/http.h"
+#include "supervisor/service/service.h"
+
+struct check;
+struct sockaddr;
+
+struct check *check_new(const struct conf *conf);
+void check_free(struct check *c);
+void check_reload(struct check *c, const struct conf *conf);
+/* check_add_listener - an address (of family AF_INET or AF_INET6) we listen
+ * on: Host may name it, or loopback, with this port */
+void check_add_listener(struct check *c, const struct sockaddr *sa);
+
+struct check_refusal {
+	int status;
+	const char *code;
+	char text[256];
+};
+/* check_request - 0, or -1 with why.  Host as in the request, or the
+ * authority of its target; local may be NULL and is the address the
+ * connection came in on, for listeners on all addresses. */
+int check_request(const struct check *c, const char *host, const char *origin,
+    const struct sockaddr *local, struct check_refusal *why) MUSTCHECK;
+/* check_varies - answers may differ by Origin */
+bool check_varies(const struct check *c);
+
+/* check_principal - for whom the request is; the place where tokens will be
+ * looked at.  Lives as long as the program. */
+const struct principal *check_principal(const struct http_exchange *x);
+
+#endif

@@ -1,0 +1,346 @@
+#include "supervisor/front/front.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include <event2/event.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+
+#define SESSION_TTL_S (7 * 86400)
+#define CORS_METHODS "GET, POST, DELETE, OPTIONS"
+#define CORS_HEADERS                                                           \
+	"Accept, Authorization, Content-Type, Mcp-Session-Id, "                \
+	"Mcp-Protocol-Version, Last-Event-ID, Mcp-Method, Mcp-Name"
+
+static const char instructions[] =
+    "Runs commands and code in isolated Linux sandboxes. An identifier names "
+    "a sandbox, which keeps its files and processes between calls: use the "
+    "same one to go on where you were. Files that a run leaves below "
+    "/artifacts can be downloaded. Set options.await_completion to get the "
+    "output with the answer.";
+
+/* ---- routes */
+
+enum route_kind {
+	ROUTE_MCP,       /* MCP_PATH itself */
+	ROUTE_MCP_EXACT, /* below it */
+	ROUTE_MCP_PREFIX,
+	ROUTE_EXACT,
+	ROUTE_PREFIX
+};
+
+static const struct route {
+	enum route_kind kind;
+	const char *path;
+	unsigned int methods;
+	const char *allow;
+	front_handler on_request;
+} routes[] = {
+    {ROUTE_MCP, "", HTTP_METHOD_GET | HTTP_METHOD_POST | HTTP_METHOD_DELETE,
+	"POST, DELETE, OPTIONS", front_on_mcp},
+    {ROUTE_MCP_EXACT, "/events", HTTP_METHOD_GET | HTTP_METHOD_HEAD,
+	"GET, HEAD, OPTIONS", front_on_events},
+    {ROUTE_MCP_PREFIX, "/runs/", HTTP_METHOD_GET | HTTP_METHOD_HEAD,
+	"GET, HEAD, OPTIONS", front_on_run},
+    {ROUTE_PREFIX, "/artifacts/", HTTP_METHOD_GET | HTTP_METHOD_HEAD,
+	"GET, HEAD, OPTIONS", front_on_artifact},
+    {ROUTE_EXACT, "/healthz", HTTP_METHOD_GET | HTTP_METHOD_HEAD,
+	"GET, HEAD, OPTIONS", front_on_healthz},
+    {ROUTE_EXACT, "/readyz", HTTP_METHOD_GET | HTTP_METHOD_HEAD,
+	"GET, HEAD, OPTIONS", front_on_readyz},
+    {ROUTE_EXACT, "/metrics", HTTP_METHOD_GET | HTTP_METHOD_HEAD,
+	"GET, HEAD, OPTIONS", front_on_metrics},
+    {ROUTE_EXACT, "/", HTTP_METHOD_GET | HTTP_METHOD_HEAD, "GET, HEAD, OPTIONS",
+	front_on_index},
+};
+
+/* What follows prefix in path, NULL when it does not begin so. */
+static const char *
+behind(const char *path, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return strncmp(path, prefix, n) == 0 ? path + n : NULL;
+}
+
+/* The rest of the path when r is its route, else NULL. */
+static const char *
+route_match(const struct front *f, const struct route *r, const char *path)
+{
+	const char *rest = path;
+
+	if (r->kind <= ROUTE_MCP_PREFIX)
+		rest = behind(path, f->mcp_path);
+	if (rest == NULL)
+		return NULL;
+	switch (r->kind) {
+	case ROUTE_MCP:
+		return rest[0] == '\0' || strcmp(rest, "/") == 0 ? rest : NULL;
+	case ROUTE_MCP_PREFIX:
+	case ROUTE_PREFIX:
+		return behind(rest, r->path);
+	case ROUTE_MCP_EXACT:
+	case ROUTE_EXACT:
+	default:
+		return strcmp(rest, r->path) == 0 ? rest : NULL;
+	}
+}
+
+static const struct route *
+route_find(const struct front *f, const char *path, const char **rest)
+{
+	for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
+		*rest = route_match(f, &routes[i], path);
+		if (*rest != NULL)
+			return &routes[i];
+	}
+	return NULL;
+}
+
+/* ---- a request */
+
+static void
+refuse(const struct route *r, struct http_exchange *x, int status,
+    const char *code, const char *text)
+{
+	if (r != NULL && r->kind == ROUTE_MCP)
+		front_mcp_error(x, status, MCP_SERVER_ERROR, text);
+	else
+		http_error(x, status, code, "%s", text);
+}
+
+static int
+check_who(struct front *f, struct http_exchange *x, struct check_refusal *why)
+{
+	struct sockaddr_storage local;
+	const char *origin = x->header[HTTP_H_ORIGIN];
+	const char *host =
+	    x->authority != NULL ? x->authority : x->header[HTTP_H_HOST];
+
+	if (check_request(f->check, host, origin, NULL, why) == 0)
+		return 0;
+	return check_request(
+	    f->check, host, origin, http_local_address(x, &local), why);
+}
+
+/* The Origin was found good: its page may read the answer. */
+static void
+add_cors(struct front *f, struct http_exchange *x)
+{
+	if (x->header[HTTP_H_ORIGIN] != NULL) {
+		http_add_header(
+		    x, "Access-Control-Allow-Origin", x->header[HTTP_H_ORIGIN]);
+		http_add_header(
+		    x, "Access-Control-Expose-Headers", "Mcp-Session-Id");
+	} else if (!check_varies(f->check)) {
+		return;
+	}
+	http_add_header(x, "Vary", "Origin");
+}
+
+static void
+answer_options(struct http_exchange *x, const struct route *r)
+{
+	if (x->header[HTTP_H_ORIGIN] != NULL) {
+		http_add_header(
+		    x, "Access-Control-Allow-Methods", CORS_METHODS);
+		http_add_header(
+		    x, "Access-Control-Allow-Headers", CORS_HEADERS);
+		http_add_header(x, "Access-Control-Max-Age", "300");
+	}
+	http_add_header(x, "Allow", r != NULL ? r->allow : CORS_METHODS);
+	http_reply(x, 204, NULL, NULL, 0);
+}
+
+static void
+front_on_request(struct http_exchange *x, void *arg)
+{
+	struct front *f = arg;
+	const char *rest = NULL;
+	const struct route *r = route_find(f, x->path, &rest);
+	struct check_refusal why;
+
+	if (x->bad_status != 0) {
+		refuse(r, x, x->bad_status, "bad_request", x->bad_text);
+		return;
+	}
+	if (check_who(f, x, &why) != 0) {
+		refuse(r, x, why.status, why.code, why.text);
+		return;
+	}
+	add_cors(f, x);
+	if (x->method == HTTP_METHOD_OPTIONS) {
+		answer_options(x, r);
+	} else if (r == NULL) {
+		http_error(x, 404, "not_found", "there is nothing here");
+	} else if ((r->methods & (unsigned int)x->method) == 0) {
+		http_add_header(x, "Allow", r->allow);
+		refuse(r, x, 405, "method_not_allowed",
+		    "this method is not for this path: see Allow");
+	} else {
+		r->on_request(f, x, rest);
+	}
+}
+
+static void
+front_log_cb(const struct http_exchange *x, void *arg)
+{
+	static const char *const names[] = {
+	    [HTTP_METHOD_GET] = "GET",
+	    [HTTP_METHOD_HEAD] = "HEAD",
+	    [HTTP_METHOD_POST] = "POST",
+	    [HTTP_METHOD_DELETE] = "DELETE",
+	    [HTTP_METHOD_OPTIONS] = "OPTIONS",
+	};
+	const char *name =
+	    x->method == HTTP_METHOD_OTHER ? "other" : names[x->method];
+
+	(void)arg;
+	log_info("http %s %s %.300s %d %llu us%s", x->id, name, x->path,
+	    x->status, (unsigned long long)(clock_mono_us() - x->began_us),
+	    x->conn == NULL ? " (client gone)" : "");
+}
+
+/* ---- life */
+
+static void
+tick_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct front *f = arg;
+	uint64_t now = clock_mono_ms();
+
+	(void)fd;
+	(void)what;
+	mcp_tick(f->mcp, now);
+	front_mcp_heartbeat(f, now);
+	http_server_tick(f->http);
+	if (f->on_tick != NULL)
+		f->on_tick(f->on_tick_arg);
+}
+
+static struct mcp *
+new_mcp(const struct conf *conf, const uint8_t *key)
+{
+	const struct mcp_config config = {
+	    .name = "mcp-sandboxd",
+	    .title = "MCP sandbox server",
+	    .version = PACKAGE_VERSION,
+	    .instructions = instructions,
+	    .session_key = key,
+	    .session_key_len = FRONT_KEY_BYTES,
+	    .session_ttl_s = SESSION_TTL_S,
+	    .body_max = (size_t)conf_int(conf, CONF_MAX_BODY_BYTES),
+	};
+
+	return mcp_new(&config);
+}
+
+static struct http_server *
+new_http(struct front *f)
+{
+	const struct http_limits limits = {
+	    .head_max = FRONT_HEAD_MAX,
+	    .body_max = (size_t)conf_int(f->conf, CONF_MAX_BODY_BYTES),
+	    .request_ms = (uint32_t)conf_int(f->conf, CONF_REQUEST_TIMEOUT_MS),
+	    .idle_ms = (uint32_t)conf_int(f->conf, CONF_IDLE_TIMEOUT_MS),
+	    .connections_max =
+		(uint32_t)conf_int(f->conf, CONF_MAX_CONNECTIONS),
+	};
+
+	return http_server_new(f->base, &limits, front_on_request, f);
+}
+
+int
+front_new(const struct front_parts *parts, struct front **out, struct err *e)
+{
+	const struct principal *p = &service_principal_default;
+	const struct timeval second = {1, 0};
+	struct front *f = xcalloc(1, sizeof(*f));
+	size_t n;
+
+	f->base = parts->base;
+	f->conf = parts->conf;
+	f->store = parts->store;
+	f->service = parts->service;
+	f->heartbeat_ms = FRONT_HEARTBEAT_MS;
+	LIST_INIT(&f->sses);
+	LIST_INIT(&f->mcp_streams);
+	f->mcp_path = xstrdup(conf_str(f->conf, CONF_MCP_PATH));
+	for (n = strlen(f->mcp_path); n > 0 && f->mcp_path[n - 1] == '/'; n--)
+		f->mcp_path[n - 1] = '\0';
+	(void)snprintf(f->principal_text, sizeof(f->principal_text), "%s/%s",
+	    p->tenant_name, p->subject);
+	f->mcp = new_mcp(f->conf, parts->session_key);
+	f->check = check_new(f->conf);
+	f->http = new_http(f);
+	front_reload(f);
+	f->tick = event_new(f->base, -1, EV_PERSIST, tick_cb, f);
+	if (f->tick == NULL)
+		fatal(71, "out of memory");
+	(void)event_add(f->tick, &second);
+	if (front_add_tools(f, parts->tools, e) != 0) {
+		front_free(f);
+		return e->code;
+	}
+	*out = f;
+	return 0;
+}
+
+void
+front_free(struct front *f)
+{
+	if (f == NULL)
+		return;
+	event_free(f->tick);
+	http_server_free(
+	    f->http); /* every holder hears that its client is gone */
+	mcp_free(f->mcp);
+	check_free(f->check);
+	free(f->tools);
+	free(f->mcp_path);
+	free(f);
+}
+
+int
+front_listen(struct front *f, int fd, struct err *e)
+{
+	struct sockaddr_storage ss = {0};
+	socklen_t len = sizeof(ss);
+	union {
+		struct sockaddr_storage *ss;
+		struct sockaddr *sa;
+	} p = {.ss = &ss};
+
+	if (getsockname(fd, p.sa, &len) == 0)
+		check_add_listener(f->check, p.sa);
+	return http_server_listen(f->http, fd, e);
+}
+
+void
+front_reload(struct front *f)
+{
+	check_reload(f->check, f->conf);
+	http_server_set_log(f->http,
+	    conf_bool(f->conf, CONF_LOG_HTTP_REQUESTS) ? front_log_cb : NULL);
+}
+
+void
+front_drain(struct front *f)
+{
+	f->draining = true;
+	http_server_drain(f->http);
+	front_sse_drain(f);
+}
+
+bool
+front_is_quiet(const struct front *f)
+{
+	struct http_stats st;
+
+	http_server_stats(f->http, &st);
+	return st.connections == 0;
+}

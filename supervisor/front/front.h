@@ -1,0 +1,110 @@
+/*
+ * front.h - what the parts of the front share, and its life
+ *
+ * front_new ties service, MCP library and HTTP server together; requests are
+ * checked (check.h), routed by a table (front.c) and answered by a handler.
+ */
+#ifndef FRONT_FRONT_H
+#define FRONT_FRONT_H
+
+#include <sys/queue.h>
+
+#include "common/conf.h"
+#include "common/embed.h"
+#include "common/err.h"
+#include "supervisor/front/check.h"
+#include "supervisor/front/http.h"
+#include "supervisor/mcp/mcp.h"
+#include "supervisor/service/service.h"
+#include "supervisor/store/store.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "0.1.0"
+#endif
+
+#define FRONT_HEARTBEAT_MS 15000
+#define FRONT_HEAD_MAX 16384
+
+struct event;
+struct event_base;
+struct sse;
+struct mcp_exchange;
+struct tool_bound;
+LIST_HEAD(sse_list, sse);
+LIST_HEAD(mcp_exchange_list, mcp_exchange);
+
+struct front {
+	struct event_base *base;
+	struct conf *conf;
+	struct store *store;     /* for its numbers; not ours, may be NULL */
+	struct service *service; /* not ours */
+	struct check *check;
+	struct http_server *http;
+	struct mcp *mcp;
+	struct event *tick;
+	struct tool_bound *tools; /* of tools.c */
+	char *mcp_path;           /* without a slash at the end; "" for "/" */
+	char principal_text[192];
+	struct sse_list sses;
+	struct mcp_exchange_list mcp_streams;
+	uint32_t heartbeat_ms; /* of silent event streams */
+	bool draining;
+	void (*on_tick)(void *arg);
+	void *on_tick_arg;
+};
+
+struct front_parts {
+	struct event_base *base;
+	struct conf *conf;       /* kept */
+	struct store *store;     /* kept; may be NULL */
+	struct service *service; /* kept */
+	const struct embed_file *tools;
+	const uint8_t *session_key; /* FRONT_KEY_BYTES, copied */
+};
+#define FRONT_KEY_BYTES 32
+
+/* front_new - ERR_INVAL when a tool's definition is not usable */
+int front_new(const struct front_parts *parts, struct front **out,
+    struct err *e) MUSTCHECK;
+/* front_free - closes all connections; no call may be in flight */
+void front_free(struct front *f);
+/* front_listen - fd is a listening socket, from now on ours */
+int front_listen(struct front *f, int fd, struct err *e) MUSTCHECK;
+void front_reload(struct front *f); /* f->conf has new values */
+/* front_drain - accept no more, end event streams; calls in flight go on */
+void front_drain(struct front *f);
+/* front_is_quiet - nothing is waiting to be sent */
+bool front_is_quiet(const struct front *f);
+
+/* A handler; rest is what follows the route's path. */
+typedef void (*front_handler)(
+    struct front *f, struct http_exchange *x, const char *rest);
+void front_on_mcp(struct front *f, struct http_exchange *x, const char *rest);
+void front_on_events(
+    struct front *f, struct http_exchange *x, const char *rest);
+void front_on_run(struct front *f, struct http_exchange *x, const char *rest);
+void front_on_index(struct front *f, struct http_exchange *x, const char *rest);
+void front_on_artifact(
+    struct front *f, struct http_exchange *x, const char *rest);
+void front_on_healthz(
+    struct front *f, struct http_exchange *x, const char *rest);
+void front_on_readyz(
+    struct front *f, struct http_exchange *x, const char *rest);
+void front_on_metrics(
+    struct front *f, struct http_exchange *x, const char *rest);
+
+/* mcp_http.c: errors on the MCP path before the library is asked: a JSON-RPC
+ * error without an id */
+void front_mcp_error(
+    struct http_exchange *x, int status, int code, const char *message);
+void front_mcp_heartbeat(struct front *f, uint64_t now_ms);
+
+/* sse.c */
+void front_sse_drain(struct front *f);
+
+/* tools.c: registers the tools whose definitions are in files.  ERR_INVAL when
+ * one has no function, or a function no definition. */
+int front_add_tools(
+    struct front *f, const struct embed_file *files, struct err *e) MUSTCHECK;
+
+#endif

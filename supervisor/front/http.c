@@ -1,0 +1,490 @@
+#include "supervisor/front/http_int.h"
+
+#include <ctype.h>
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include <event2/http_struct.h>
+#include <event2/keyvalq_struct.h>
+
+#include "common/clock.h"
+#include "common/js.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+
+#define ACCEPT_MAX 4096
+
+static const char *const header_names[HTTP_H_COUNT] = {
+    [HTTP_H_HOST] = "Host",
+    [HTTP_H_ORIGIN] = "Origin",
+    [HTTP_H_AUTHORIZATION] = "Authorization",
+    [HTTP_H_CONTENT_LENGTH] = "Content-Length",
+    [HTTP_H_TRANSFER_ENCODING] = "Transfer-Encoding",
+    [HTTP_H_CONTENT_TYPE] = "Content-Type",
+    [HTTP_H_SESSION] = "Mcp-Session-Id",
+    [HTTP_H_PROTOCOL] = "MCP-Protocol-Version",
+    [HTTP_H_LAST_EVENT_ID] = "Last-Event-ID",
+    [HTTP_H_ACCEPT] = "Accept",
+    [HTTP_H_RANGE] = "Range",
+    [HTTP_H_IF_RANGE] = "If-Range",
+    [HTTP_H_IF_NONE_MATCH] = "If-None-Match",
+    [HTTP_H_IF_MODIFIED_SINCE] = "If-Modified-Since",
+};
+
+/* ---- looking at a request */
+
+static void
+request_is_bad(struct http_exchange *x, int status, const char *text)
+{
+	if (x->bad_status != 0)
+		return;
+	x->bad_status = status;
+	x->bad_text = text;
+	x->close = true; /* where the next request begins is not certain */
+}
+
+static bool
+is_token(const char *s)
+{
+	const char *p = s;
+
+	while (isalnum((unsigned char)*p) != 0 ||
+	    (*p != '\0' && strchr("!#$%&'*+-.^_`|~", *p) != NULL))
+		p++;
+	return *p == '\0' && p != s;
+}
+
+static void
+join_accept(struct http_exchange *x, const char *value)
+{
+	char *both;
+
+	if (strlen(x->header[HTTP_H_ACCEPT]) + strlen(value) > ACCEPT_MAX)
+		return;
+	both = xasprintf("%s, %s", x->header[HTTP_H_ACCEPT], value);
+	free(x->accept);
+	x->accept = both;
+	x->header[HTTP_H_ACCEPT] = both;
+}
+
+static void
+take_header(struct http_exchange *x, const char *name, const char *value)
+{
+	for (size_t i = 0; i < HTTP_H_COUNT; i++) {
+		if (strcasecmp(name, header_names[i]) != 0)
+			continue;
+		if (x->header[i] == NULL)
+			x->header[i] = value;
+		else if (i == HTTP_H_ACCEPT)
+			join_accept(x, value);
+		else if (i <= HTTP_H_SINGLE_MAX)
+			request_is_bad(
+			    x, 400, "a header that may come once came twice");
+		return;
+	}
+}
+
+/* Mcp- headers may come once, those that nobody reads here too: something on
+ * the way may have decided by the other line. */
+static bool
+is_second_mcp_header(const struct evkeyvalq *headers, const struct evkeyval *kv)
+{
+	const struct evkeyval *before;
+
+	if (strncasecmp(kv->key, "mcp-", 4) != 0)
+		return false;
+	for (before = headers->tqh_first; before != kv;
+	     before = before->next.tqe_next)
+		if (strcasecmp(before->key, kv->key) == 0)
+			return true;
+	return false;
+}
+
+static void
+take_headers(struct http_exchange *x)
+{
+	const struct evkeyvalq *headers =
+	    evhttp_request_get_input_headers(x->req);
+	const struct evkeyval *kv;
+	unsigned int n = 0;
+
+	for (kv = headers->tqh_first; kv != NULL; kv = kv->next.tqe_next) {
+		if (++n > HTTP_HEADERS_MAX) {
+			request_is_bad(x, 431, "more than 100 header lines");
+			return;
+		}
+		if (!is_token(kv->key))
+			request_is_bad(x, 400, "a header's name is malformed");
+		else if (is_second_mcp_header(headers, kv))
+			request_is_bad(
+			    x, 400, "a header that may come once came twice");
+		else
+			take_header(x, kv->key, kv->value);
+	}
+}
+
+/* RFC 9112, section 6: who sends both lengths, or one that others may read
+ * differently, wants something smuggled. */
+static void
+check_framing(struct http_exchange *x)
+{
+	const char *length = x->header[HTTP_H_CONTENT_LENGTH];
+	const char *coding = x->header[HTTP_H_TRANSFER_ENCODING];
+	enum evhttp_cmd_type type = evhttp_request_get_command(x->req);
+
+	if (length != NULL && coding != NULL)
+		request_is_bad(
+		    x, 400, "Content-Length and Transfer-Encoding together");
+	else if (coding != NULL && strcasecmp(coding, "chunked") != 0)
+		request_is_bad(x, 501, "Transfer-Encoding is not chunked");
+	else if (length != NULL &&
+	    (length[0] == '\0' ||
+		strspn(length, "0123456789") != strlen(length)))
+		request_is_bad(x, 400, "Content-Length is not a number");
+	/* evhttp does not read the body of these two. */
+	if ((type == EVHTTP_REQ_HEAD || type == EVHTTP_REQ_TRACE) &&
+	    (coding != NULL || (length != NULL && strcmp(length, "0") != 0)))
+		request_is_bad(x, 400, "a body with this method");
+}
+
+static enum http_method
+method_of(struct evhttp_request *req)
+{
+	switch (evhttp_request_get_command(req)) {
+	case EVHTTP_REQ_GET:
+		return HTTP_METHOD_GET;
+	case EVHTTP_REQ_HEAD:
+		return HTTP_METHOD_HEAD;
+	case EVHTTP_REQ_POST:
+		return HTTP_METHOD_POST;
+	case EVHTTP_REQ_DELETE:
+		return HTTP_METHOD_DELETE;
+	case EVHTTP_REQ_OPTIONS:
+		return HTTP_METHOD_OPTIONS;
+	case EVHTTP_REQ_PUT:
+	case EVHTTP_REQ_TRACE:
+	case EVHTTP_REQ_PATCH:
+	case EVHTTP_REQ_CONNECT:
+	default:
+		return HTTP_METHOD_OTHER;
+	}
+}
+
+/* Split x->target in place: [http://authority] path [? query]. */
+static void
+take_target(struct http_exchange *x)
+{
+	char *p = x->target;
+	char *q;
+
+	x->path = "";
+	if (strncasecmp(p, "http://", 7) == 0) {
+		x->authority = p + 7;
+		q = p + 7 + strcspn(p + 7, "/?");
+		if (*q == '/') {
+			/* One byte forward for the NUL between the two. */
+			memmove(p, p + 7, (size_t)(q - (p + 7)));
+			x->authority = p;
+			p[q - (p + 7)] = '\0';
+		}
+		p = q;
+	}
+	q = strpbrk(p, "?#");
+	if (q != NULL && *q == '?') {
+		x->query = q + 1;
+		q[1 + strcspn(q + 1, "#")] = '\0';
+	}
+	if (q != NULL)
+		*q = '\0';
+	if (*p == '/' || (strcmp(p, "*") == 0 && x->query == NULL))
+		x->path = p;
+	else
+		request_is_bad(x, 400, "the request's target is no path");
+}
+
+static struct http_exchange *
+exchange_new(
+    struct http_server *s, struct http_conn *c, struct evhttp_request *req)
+{
+	const char *uri = evhttp_request_get_uri(req);
+	size_t n = strlen(uri);
+	struct http_exchange *x = xcalloc(1, sizeof(*x) + n + 1);
+
+	x->server = s;
+	x->conn = c;
+	x->req = req;
+	x->began_us = clock_mono_us();
+	/* evhttp takes "GET http://..." for a proxy's and ends the connection
+	 * by that header's rules. */
+	req->flags &= ~EVHTTP_PROXY_REQUEST;
+	x->method = method_of(req);
+	x->close = s->draining;
+	http_server_next_id(s, x->id);
+	memcpy(x->target, uri, n + 1);
+	take_target(x);
+	take_headers(x);
+	check_framing(x);
+	if (x->header[HTTP_H_HOST] == NULL)
+		request_is_bad(x, 400, "no Host header");
+	return x;
+}
+
+static void
+exchange_free(struct http_exchange *x)
+{
+	free(x->accept);
+	free(x);
+}
+
+void
+http_request_cb_from_evhttp(struct evhttp_request *req, void *arg)
+{
+	struct http_server *s = arg;
+	struct http_conn *c = http_conn_of(s, req);
+	struct http_exchange *x;
+
+	if (c == NULL)
+		fatal(70, "a request without a connection");
+	http_conn_set_state(c, HTTP_CONN_BUSY);
+	x = exchange_new(s, c, req);
+	c->x = x;
+	s->on_request(x, s->arg);
+}
+
+/* The connection is being closed.  evhttp lets go of a request it had handed
+ * out, unless it is we who close: then it frees it itself. */
+void
+http_exchange_gone(struct http_exchange *x)
+{
+	struct evhttp_request *req = x->req;
+
+	x->conn = NULL;
+	x->req = NULL;
+	memset(x->header, 0, sizeof(x->header));
+	if (x->streaming)
+		x->server->stats.streams--;
+	if (evhttp_request_get_connection(req) == NULL)
+		evhttp_request_free(req);
+	if (x->on_gone != NULL)
+		x->on_gone(x->arg);
+}
+
+const void *
+http_body(struct http_exchange *x, size_t *len)
+{
+	struct evbuffer *in;
+
+	*len = 0;
+	if (x->req == NULL)
+		return "";
+	in = evhttp_request_get_input_buffer(x->req);
+	*len = evbuffer_get_length(in);
+	return *len == 0 ? (const void *)"" : evbuffer_pullup(in, -1);
+}
+
+void
+http_hold(struct http_exchange *x, void (*on_gone)(void *), void *arg)
+{
+	x->on_gone = on_gone;
+	x->arg = arg;
+}
+
+/* ---- answers */
+
+void
+http_add_header(struct http_exchange *x, const char *name, const char *value)
+{
+	if (x->req == NULL)
+		return;
+	(void)evhttp_add_header(
+	    evhttp_request_get_output_headers(x->req), name, value);
+}
+
+static void
+add_common_headers(struct http_exchange *x, int status, const char *type)
+{
+	x->status = status;
+	http_add_header(x, "X-Request-Id", x->id);
+	if (type != NULL) {
+		http_add_header(x, "Content-Type", type);
+		http_add_header(x, "X-Content-Type-Options", "nosniff");
+	}
+	if (x->close || x->server->draining)
+		http_add_header(x, "Connection", "close");
+}
+
+/* From here on the request is evhttp's: x is counted, logged, forgotten. */
+static struct evhttp_request *
+exchange_end(struct http_exchange *x)
+{
+	struct evhttp_request *req = x->req;
+	struct http_server *s = x->server;
+
+	if (req != NULL) {
+		if (!x->streaming)
+			http_server_count(s, x->status);
+		evhttp_request_set_on_complete_cb(
+		    req, http_conn_request_done_cb, x->conn);
+		http_conn_set_state(x->conn, HTTP_CONN_WRITING);
+		x->conn->x = NULL;
+	}
+	if (s->on_log != NULL)
+		s->on_log(x, s->arg);
+	exchange_free(x);
+	return req;
+}
+
+static bool
+has_body(int status)
+{
+	return status >= 200 && status != 204 && status != 304;
+}
+
+static void
+add_length(struct http_exchange *x, uint64_t n)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
+	http_add_header(x, "Content-Length", text);
+}
+
+static void
+free_text_cb(const void *p, size_t n, void *arg)
+{
+	(void)p;
+	(void)n;
+	free(arg);
+}
+
+/* owned: the buffer to free, or NULL when p must be copied. */
+static void
+reply_bytes(struct http_exchange *x, int status, const char *type,
+    const void *p, size_t n, char *owned)
+{
+	struct evhttp_request *req;
+	struct evbuffer *out;
+	bool sent = false;
+
+	add_common_headers(x, status, type);
+	if (x->req != NULL && type != NULL && has_body(status)) {
+		out = evhttp_request_get_output_buffer(x->req);
+		if (x->method == HTTP_METHOD_HEAD)
+			add_length(x, n);
+		else if (owned == NULL)
+			(void)evbuffer_add(out, p, n);
+		else if (n > 0 &&
+		    evbuffer_add_reference(out, p, n, free_text_cb, owned) == 0)
+			sent = true;
+	}
+	if (!sent)
+		free(owned);
+	req = exchange_end(x);
+	if (req != NULL)
+		evhttp_send_reply(req, status, http_reason(status), NULL);
+}
+
+void
+http_reply(struct http_exchange *x, int status, const char *type, const void *p,
+    size_t n)
+{
+	reply_bytes(x, status, type, p, n, NULL);
+}
+
+void
+http_reply_owned(
+    struct http_exchange *x, int status, const char *type, char *p, size_t n)
+{
+	reply_bytes(x, status, type, p, n, p);
+}
+
+void
+http_reply_file(struct http_exchange *x, int status, const char *type, int fd,
+    uint64_t offset, uint64_t n)
+{
+	struct evhttp_request *req = x->req;
+	struct http_conn *c = x->conn;
+	bool body = x->method != HTTP_METHOD_HEAD && n > 0;
+
+	if (req == NULL || !body) {
+		(void)close(fd);
+		add_common_headers(x, status, type);
+		add_length(x, n);
+		req = exchange_end(x);
+		if (req != NULL)
+			evhttp_send_reply(
+			    req, status, http_reason(status), NULL);
+		return;
+	}
+	add_common_headers(x, status, type);
+	add_length(x, n);
+	(void)exchange_end(x);
+	/* Into the connection's own buffer: there it goes by sendfile(2), in
+	 * evhttp's it would be mapped. */
+	evhttp_send_reply_start(req, status, http_reason(status));
+	if (evbuffer_add_file(bufferevent_get_output(c->bev), fd,
+		(ev_off_t)offset, (ev_off_t)n) != 0) {
+		(void)close(fd);
+		http_conn_refuse_later(c, -1); /* shorter than it says */
+	}
+	evhttp_send_reply_end(req);
+}
+
+static void
+error_text(
+    struct http_exchange *x, int status, const char *code, const char *message)
+{
+	json_t *body = json_pack("{s:{s:s, s:o, s:s}}", "error", "code", code,
+	    "message", js_string_bytes(message, strlen(message), NULL),
+	    "request_id", x->id);
+	char *text = js_dump(body);
+
+	json_decref(body);
+	http_add_header(x, "Cache-Control", "no-store");
+	http_reply_owned(x, status, "application/json", text, strlen(text));
+}
+
+void
+http_error(
+    struct http_exchange *x, int status, const char *code, const char *fmt, ...)
+{
+	char message[ERR_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(message, sizeof(message), fmt, ap);
+	va_end(ap);
+	error_text(x, status, code, message);
+}
+
+static const struct code_status {
+	int code;
+	int status;
+	const char *name;
+} code_statuses[] = {
+    {ERR_INVAL, 400, "bad_request"},
+    {ERR_PARSE, 400, "bad_request"},
+    {ERR_NOTFOUND, 404, "not_found"},
+    {ERR_LIMIT, 429, "limit"},
+    {ERR_POLICY, 403, "policy"},
+    {ERR_CONFLICT, 409, "conflict"},
+    {ERR_STATE, 409, "state"},
+    {ERR_LOST, 410, "sandbox_lost"},
+    {ERR_BACKEND, 503, "backend_unavailable"},
+};
+
+void
+http_error_from(struct http_exchange *x, int code, const struct err *e)
+{
+	const char *text = e != NULL ? e->msg : "internal error";
+
+	for (size_t i = 0; i < ARRAY_LEN(code_statuses); i++)
+		if (code_statuses[i].code == code) {
+			error_text(x, code_statuses[i].status,
+			    code_statuses[i].name, text);
+			return;
+		}
+	error_text(x, 500, "internal", text);
+}

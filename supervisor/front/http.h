@@ -1,0 +1,162 @@
+/*
+ * http.h - HTTP/1.1 requests and answers, over libevent's evhttp
+ *
+ * What evhttp leaves open is closed here: a request must arrive whole within
+ * its time and size, a connection that says nothing is ended, what is
+ * malformed or ambiguous (two lengths, an odd header name) never reaches a
+ * handler, every error is JSON, and what one client can make us keep in
+ * memory is bounded.
+ *
+ * An exchange is one request and its answer.  The handler gets it, and must
+ * end it exactly once, at once or later, with one of http_reply*, http_error
+ * or http_stream_end.  Should the client go away in between, on_gone is
+ * called and the exchange stays valid: ending it then only frees it.
+ */
+#ifndef FRONT_HTTP_H
+#define FRONT_HTTP_H
+
+#include "common/base.h"
+#include "common/err.h"
+
+struct event_base;
+struct evbuffer;
+struct evhttp_request;
+struct http_conn;
+struct http_server;
+struct http_exchange;
+struct sockaddr;
+struct sockaddr_storage;
+
+enum http_method { /* bits, for tables of what is allowed */
+	HTTP_METHOD_GET = 1,
+	HTTP_METHOD_HEAD = 2,
+	HTTP_METHOD_POST = 4,
+	HTTP_METHOD_DELETE = 8,
+	HTTP_METHOD_OPTIONS = 16,
+	HTTP_METHOD_OTHER = 32
+};
+
+/* Headers that somebody reads.  Those up to HTTP_H_SINGLE_MAX may come once
+ * only; further lines of Accept are joined, of others the first counts. */
+enum http_header {
+	HTTP_H_HOST,
+	HTTP_H_ORIGIN,
+	HTTP_H_AUTHORIZATION,
+	HTTP_H_CONTENT_LENGTH,
+	HTTP_H_TRANSFER_ENCODING,
+	HTTP_H_CONTENT_TYPE,
+	HTTP_H_SESSION,
+	HTTP_H_PROTOCOL,
+	HTTP_H_LAST_EVENT_ID,
+	HTTP_H_SINGLE_MAX = HTTP_H_LAST_EVENT_ID,
+	HTTP_H_ACCEPT,
+	HTTP_H_RANGE,
+	HTTP_H_IF_RANGE,
+	HTTP_H_IF_NONE_MATCH,
+	HTTP_H_IF_MODIFIED_SINCE,
+	HTTP_H_COUNT
+};
+
+#define HTTP_HEADERS_MAX 100 /* lines of a request */
+#define HTTP_ID_MAX 24
+
+struct http_limits {
+	size_t head_max;     /* bytes of request line and headers */
+	size_t body_max;     /* bytes */
+	uint32_t request_ms; /* from the first byte to the last */
+	uint32_t idle_ms;    /* between requests, and without progress of an
+			      * answer that the client does not read */
+	uint32_t connections_max;
+};
+
+struct http_stats { /* since start, but for connections and streams */
+	uint64_t requests;
+	uint64_t by_class[6]; /* [2]: answers 200 to 299 */
+	uint64_t connections;
+	uint64_t streams;
+};
+
+/* A request.  Readable for handlers; kept by http.c. */
+struct http_exchange {
+	struct http_server *server;
+	struct http_conn *conn;     /* NULL: the client is gone */
+	struct evhttp_request *req; /* likewise */
+	enum http_method method;
+	char id[HTTP_ID_MAX]; /* X-Request-Id */
+	const char *path;     /* as sent, not decoded; "" when bad */
+	const char *query;    /* behind the ?, NULL when none */
+	const char *header[HTTP_H_COUNT]; /* while the client is there */
+	int bad_status;                   /* 0, or refused for its form with */
+	const char *bad_text;             /* this text */
+	const char *authority; /* of "GET http://this/path", or NULL */
+	int status;            /* of the answer */
+	bool streaming;
+	bool close;                 /* say Connection: close */
+	void (*on_gone)(void *arg); /* the holder's; may be NULL */
+	void (*on_writable)(void *arg);
+	void *arg;
+	uint64_t began_us;
+	char *accept; /* joined lines */
+	char target[];
+};
+
+typedef void (*http_request_cb)(struct http_exchange *x, void *arg);
+/* http_log_cb - after an answer was given, for a log line */
+typedef void (*http_log_cb)(const struct http_exchange *x, void *arg);
+
+struct http_server *http_server_new(struct event_base *base,
+    const struct http_limits *limits, http_request_cb on_request, void *arg);
+void http_server_free(struct http_server *s); /* closes all; NULL is fine */
+/* http_server_listen - accept on fd, a listening socket, from now on ours */
+int http_server_listen(struct http_server *s, int fd, struct err *e) MUSTCHECK;
+/* http_server_drain - accept no more, close what is idle; every answer from
+ * now on closes its connection */
+void http_server_drain(struct http_server *s);
+/* http_server_tick - once a second: takes up accepting again when
+ * descriptors are free */
+void http_server_tick(struct http_server *s);
+void http_server_set_log(struct http_server *s, http_log_cb on_log);
+void http_server_stats(const struct http_server *s, struct http_stats *out);
+
+/* http_body - of the request, in one piece; valid while the client is there */
+const void *http_body(struct http_exchange *x, size_t *len);
+/* http_local_address - where the connection came in; NULL when unknown */
+const struct sockaddr *http_local_address(
+    const struct http_exchange *x, struct sockaddr_storage *out);
+/* http_hold - the handler will answer later; on_gone may be NULL */
+void http_hold(struct http_exchange *x, void (*on_gone)(void *), void *arg);
+/* http_add_header - to the answer; value must have no line breaks */
+void http_add_header(
+    struct http_exchange *x, const char *name, const char *value);
+
+/* Answers.  HEAD gets the headers alone.  type NULL: no body.  The text of
+ * http_reply is copied; http_reply_owned frees it when sent. */
+void http_reply(struct http_exchange *x, int status, const char *type,
+    const void *p, size_t n);
+void http_reply_owned(
+    struct http_exchange *x, int status, const char *type, char *p, size_t n);
+/* http_reply_file - n bytes at offset of fd, which it closes */
+void http_reply_file(struct http_exchange *x, int status, const char *type,
+    int fd, uint64_t offset, uint64_t n);
+/* http_error - {"error":{"code","message","request_id"}} */
+void http_error(struct http_exchange *x, int status, const char *code,
+    const char *fmt, ...) PRINTF(4, 5);
+/* http_error_from - the same, from a code of err.h */
+void http_error_from(struct http_exchange *x, int code, const struct err *e);
+
+/*
+ * Event streams.  http_stream_start answers 200; the holder has set on_gone
+ * with http_hold.  on_writable (may be NULL) is called when the client has
+ * read so much that fewer than HTTP_STREAM_LOW bytes wait.  http_stream_write
+ * takes all bytes out of data.  A client that is gone swallows everything.
+ */
+#define HTTP_STREAM_HIGH 65536 /* writers of ours stop here */
+#define HTTP_STREAM_LOW 32768
+void http_stream_start(struct http_exchange *x, void (*on_writable)(void *));
+void http_stream_write(struct http_exchange *x, struct evbuffer *data);
+size_t http_stream_pending(const struct http_exchange *x); /* bytes */
+void http_stream_end(struct http_exchange *x);
+/* http_stream_cut - end it by closing the connection, from a later turn */
+void http_stream_cut(struct http_exchange *x);
+
+#endif

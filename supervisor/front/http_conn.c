@@ -1,0 +1,382 @@
+#include "supervisor/front/http_int.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+
+/*
+ * Connections beside evhttp's own.  evhttp 2.1 has no hook for a new
+ * connection but the one that makes its bufferevent, and no limit in time but
+ * one per read, which a byte a second defeats.  So each bufferevent is made
+ * here, watched by callbacks on its two buffers, and adopted in the same loop
+ * turn: by then it bears evhttp's connection as its callback argument.
+ */
+
+/* ---- time */
+
+static void
+conn_arm(struct http_conn *c, uint64_t now_ms)
+{
+	uint64_t left = c->deadline_ms > now_ms ? c->deadline_ms - now_ms : 0;
+	const struct timeval tv = {.tv_sec = (time_t)(left / 1000),
+	    .tv_usec = (suseconds_t)(left % 1000 * 1000)};
+
+	(void)evtimer_add(&c->timer, &tv);
+	c->armed_ms = c->deadline_ms;
+}
+
+/* The timer is only touched when it would fire too late: on a busy connection
+ * that is once per request_ms and not twice per request. */
+static void
+conn_set_deadline(struct http_conn *c, uint32_t in_ms)
+{
+	uint64_t now = clock_mono_ms();
+
+	c->deadline_ms = now + in_ms;
+	if (c->armed_ms == 0 || c->deadline_ms < c->armed_ms)
+		conn_arm(c, now);
+}
+
+static void
+conn_expired(struct http_conn *c)
+{
+	switch (c->state) {
+	case HTTP_CONN_WRITING:
+		if (c->drained != c->drained_seen) {
+			c->drained_seen = c->drained;
+			conn_set_deadline(c, c->server->limits.idle_ms);
+			return;
+		}
+		evhttp_connection_free(c->evcon);
+		return;
+	case HTTP_CONN_FRESH:
+	case HTTP_CONN_IDLE:
+		evhttp_connection_free(c->evcon);
+		return;
+	case HTTP_CONN_READING:
+		http_refuse_now(c, 408);
+		return;
+	case HTTP_CONN_BUSY:
+	case HTTP_CONN_STREAM:
+	default:
+		return;
+	}
+}
+
+static void
+conn_timer_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct http_conn *c = arg;
+	uint64_t now = clock_mono_ms();
+
+	(void)fd;
+	(void)what;
+	c->armed_ms = 0;
+	if (c->refuse > 0 && c->state <= HTTP_CONN_READING)
+		http_refuse_now(c, c->refuse);
+	else if (c->refuse != 0)
+		evhttp_connection_free(c->evcon);
+	else if (c->deadline_ms != 0 && now < c->deadline_ms)
+		conn_arm(c, now);
+	else if (c->deadline_ms != 0)
+		conn_expired(c);
+}
+
+void
+http_conn_refuse_later(struct http_conn *c, int status)
+{
+	if (c->refuse == 0)
+		c->refuse = status;
+	event_active(&c->timer, EV_TIMEOUT, 1);
+}
+
+/* ---- the state of a connection */
+
+static void
+conn_set_read_max(struct http_conn *c, size_t max)
+{
+	bufferevent_setwatermark(c->bev, EV_READ, 0, max);
+}
+
+void
+http_conn_set_state(struct http_conn *c, enum http_conn_state state)
+{
+	const struct http_limits *l = &c->server->limits;
+
+	c->state = state;
+	switch (state) {
+	case HTTP_CONN_FRESH:
+	case HTTP_CONN_READING:
+		conn_set_deadline(c, l->request_ms);
+		break;
+	case HTTP_CONN_IDLE:
+		c->request_bytes = 0;
+		conn_set_read_max(
+		    c, l->head_max + l->body_max + HTTP_READ_SLACK);
+		conn_set_deadline(c, l->idle_ms);
+		break;
+	case HTTP_CONN_WRITING:
+		c->drained_seen = c->drained;
+		conn_set_deadline(c, l->idle_ms);
+		break;
+	case HTTP_CONN_BUSY:
+		/* Nothing of evhttp's drains what the client sends now. */
+		conn_set_read_max(c, HTTP_BUSY_READ_MAX);
+		c->deadline_ms = 0;
+		c->refuse = 0;
+		break;
+	case HTTP_CONN_STREAM:
+	default:
+		c->deadline_ms = 0;
+		break;
+	}
+}
+
+/* The answer is out; evhttp closes or waits for the next request. */
+void
+http_conn_request_done_cb(struct evhttp_request *req, void *arg)
+{
+	struct http_conn *c = arg;
+	size_t waiting = evbuffer_get_length(bufferevent_get_input(c->bev));
+
+	(void)req;
+	http_conn_set_state(c, HTTP_CONN_IDLE);
+	if (waiting > 0) { /* pipelined */
+		c->request_bytes = waiting;
+		http_conn_set_state(c, HTTP_CONN_READING);
+	} else if (c->server->draining) {
+		http_conn_refuse_later(c, -1);
+	}
+}
+
+/* ---- what flows */
+
+static void
+conn_input_cb(
+    struct evbuffer *buf, const struct evbuffer_cb_info *info, void *arg)
+{
+	struct http_conn *c = arg;
+	struct http_server *s = c->server;
+
+	s->input_bytes += info->n_added;
+	s->input_bytes -= info->n_deleted;
+	if (info->n_added == 0 || c->state > HTTP_CONN_READING)
+		return;
+	c->request_bytes += info->n_added;
+	if (c->state == HTTP_CONN_IDLE)
+		http_conn_set_state(c, HTTP_CONN_READING);
+	else
+		c->state = HTTP_CONN_READING; /* FRESH: its time runs on */
+	if (s->input_bytes > HTTP_INPUT_TOTAL_MAX &&
+	    evbuffer_get_length(buf) > HTTP_INPUT_FAIR)
+		http_conn_refuse_later(c, 503);
+}
+
+/* evhttp answers some errors itself, in HTML, before any handler is asked (an
+ * unknown method even with status 0).  It only queues that answer, so ours
+ * can take its place before the loop writes. */
+static void
+conn_watch_own_errors(struct http_conn *c, struct evbuffer *buf)
+{
+	char line[24] = "";
+	int status;
+
+	(void)evbuffer_copyout(buf, line, sizeof(line) - 1);
+	if (sscanf(line, "HTTP/%*d.%*d %d", &status) != 1 || status == 100)
+		return;
+	if (status == 0)
+		status = 501;
+	else if (status == 400 && c->request_bytes > c->server->limits.head_max)
+		status = 431;
+	http_conn_refuse_later(c, status);
+}
+
+static void
+conn_output_cb(
+    struct evbuffer *buf, const struct evbuffer_cb_info *info, void *arg)
+{
+	struct http_conn *c = arg;
+
+	c->drained += info->n_deleted;
+	if (info->n_added > 0 && info->orig_size == 0 && c->refuse == 0 &&
+	    c->state <= HTTP_CONN_READING)
+		conn_watch_own_errors(c, buf);
+}
+
+/* ---- birth and death */
+
+struct bufferevent *
+http_conn_new_cb(struct event_base *base, void *arg)
+{
+	struct http_server *s = arg;
+	struct bufferevent *bev = bufferevent_socket_new(base, -1, 0);
+	struct http_conn *c;
+
+	if (bev == NULL)
+		fatal(71, "out of memory");
+	c = xcalloc(1, sizeof(*c));
+	c->server = s;
+	c->bev = bev;
+	/* Ours until adopted: evhttp may give it up at once. */
+	bufferevent_incref(bev);
+	c->in_cb =
+	    evbuffer_add_cb(bufferevent_get_input(bev), conn_input_cb, c);
+	c->out_cb =
+	    evbuffer_add_cb(bufferevent_get_output(bev), conn_output_cb, c);
+	if (c->in_cb == NULL || c->out_cb == NULL)
+		fatal(71, "out of memory");
+	(void)evtimer_assign(&c->timer, base, conn_timer_cb, c);
+	TAILQ_INSERT_TAIL(&s->fresh, c, link);
+	event_active(&s->adopt, EV_TIMEOUT, 1);
+	return bev;
+}
+
+static void
+conn_unwatch(struct http_conn *c)
+{
+	struct evbuffer *in = bufferevent_get_input(c->bev);
+
+	c->server->input_bytes -= evbuffer_get_length(in);
+	(void)evbuffer_remove_cb_entry(in, c->in_cb);
+	(void)evbuffer_remove_cb_entry(
+	    bufferevent_get_output(c->bev), c->out_cb);
+}
+
+static void
+conn_close_cb(struct evhttp_connection *evcon, void *arg)
+{
+	struct http_conn *c = arg;
+	struct http_server *s = c->server;
+	struct http_exchange *x = c->x;
+
+	(void)evcon;
+	(void)event_del(&c->timer);
+	conn_unwatch(c);
+	if ((size_t)c->fd < s->by_fd_len)
+		s->by_fd[c->fd] = NULL;
+	TAILQ_REMOVE(&s->conns, c, link);
+	TAILQ_INSERT_TAIL(&s->dead, c, link);
+	s->stats.connections--;
+	event_active(&s->reap, EV_TIMEOUT, 1);
+	c->x = NULL;
+	if (x != NULL)
+		http_exchange_gone(x);
+}
+
+void
+http_conn_reap_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct http_server *s = arg;
+	struct http_conn *c;
+
+	(void)fd;
+	(void)what;
+	while ((c = TAILQ_FIRST(&s->dead)) != NULL) {
+		TAILQ_REMOVE(&s->dead, c, link);
+		free(c);
+	}
+}
+
+static void
+conn_index(struct http_server *s, struct http_conn *c)
+{
+	size_t want = (size_t)c->fd + 1;
+
+	if (want > s->by_fd_len) {
+		want = want < 256 ? 256 : want * 2;
+		s->by_fd = xreallocarray(s->by_fd, want, sizeof(*s->by_fd));
+		memset(s->by_fd + s->by_fd_len, 0,
+		    (want - s->by_fd_len) * sizeof(*s->by_fd));
+		s->by_fd_len = want;
+	}
+	s->by_fd[c->fd] = c;
+}
+
+static void
+conn_set_socket(int fd)
+{
+	const int on = 1;
+
+	/* Events are small writes that must not wait for an acknowledgement;
+	 * a peer that is gone without a word is found in the end. */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+}
+
+static void
+conn_adopt(struct http_server *s, struct http_conn *c)
+{
+	void *evcon = NULL;
+
+	TAILQ_REMOVE(&s->fresh, c, link);
+	bufferevent_getcb(c->bev, NULL, NULL, NULL, &evcon);
+	if (evcon == NULL) { /* evhttp could not take it and freed it */
+		conn_unwatch(c);
+		bufferevent_decref(c->bev);
+		free(c);
+		return;
+	}
+	bufferevent_decref(c->bev);
+	c->evcon = evcon;
+	c->fd = bufferevent_getfd(c->bev);
+	conn_index(s, c);
+	TAILQ_INSERT_TAIL(&s->conns, c, link);
+	s->stats.connections++;
+	evhttp_connection_set_closecb(c->evcon, conn_close_cb, c);
+	conn_set_socket(c->fd);
+	conn_set_read_max(
+	    c, s->limits.head_max + s->limits.body_max + HTTP_READ_SLACK);
+	http_conn_set_state(c, HTTP_CONN_FRESH);
+	/* The kernel gives the lowest free number: all below are taken. */
+	if ((size_t)c->fd + HTTP_FREE_FDS >= s->fd_limit)
+		http_server_pause(s);
+	if (s->paused || s->draining ||
+	    s->stats.connections > s->limits.connections_max)
+		http_refuse_now(c, 503);
+}
+
+void
+http_conn_adopt_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct http_server *s = arg;
+	struct http_conn *c;
+
+	(void)fd;
+	(void)what;
+	while ((c = TAILQ_FIRST(&s->fresh)) != NULL)
+		conn_adopt(s, c);
+}
+
+struct http_conn *
+http_conn_of(const struct http_server *s, const struct evhttp_request *req)
+{
+	/* evhttp's getter takes a request it does not change. */
+	union {
+		const struct evhttp_request *in;
+		struct evhttp_request *out;
+	} r = {.in = req};
+	struct evhttp_connection *evcon = evhttp_request_get_connection(r.out);
+	int fd = bufferevent_getfd(evhttp_connection_get_bufferevent(evcon));
+
+	return fd >= 0 && (size_t)fd < s->by_fd_len ? s->by_fd[fd] : NULL;
+}
+
+const struct sockaddr *
+http_local_address(const struct http_exchange *x, struct sockaddr_storage *out)
+{
+	union {
+		struct sockaddr_storage *ss;
+		struct sockaddr *sa;
+	} p = {.ss = out};
+	socklen_t len = sizeof(*out);
+
+	memset(out, 0, sizeof(*out));
+	if (x->conn == NULL || getsockname(x->conn->fd, p.sa, &len) != 0)
+		return NULL;
+	return p.sa;
+}

@@ -1,0 +1,97 @@
+#include "supervisor/front/http_int.h"
+
+#include <event2/http_struct.h>
+
+#include "common/xmalloc.h"
+
+/*
+ * Answers without an end in sight.  evhttp reports that all was written (or
+ * all but the low watermark) through the callback given with each chunk.
+ */
+
+static void
+stream_writable_cb(struct evhttp_connection *evcon, void *arg)
+{
+	struct http_exchange *x = arg;
+
+	(void)evcon;
+	if (x->on_writable != NULL)
+		x->on_writable(x->arg);
+}
+
+void
+http_stream_start(struct http_exchange *x, void (*on_writable)(void *))
+{
+	x->on_writable = on_writable;
+	x->status = 200;
+	if (x->req == NULL)
+		return;
+	http_add_header(x, "Content-Type", "text/event-stream");
+	http_add_header(x, "Cache-Control", "no-cache, no-transform");
+	http_add_header(x, "X-Accel-Buffering", "no");
+	http_add_header(x, "X-Content-Type-Options", "nosniff");
+	http_add_header(x, "X-Request-Id", x->id);
+	/* HTTP/1.0 has no chunks: there the close is the end. */
+	if (x->req->minor == 0) {
+		(void)evhttp_remove_header(
+		    evhttp_request_get_input_headers(x->req), "Connection");
+		x->close = true;
+	}
+	if (x->close)
+		http_add_header(x, "Connection", "close");
+	http_server_count(x->server, 200);
+	x->streaming = true;
+	x->server->stats.streams++;
+	http_conn_set_state(x->conn, HTTP_CONN_STREAM);
+	/* Only once the reply has begun a close is noticed; what the client
+	 * sends meanwhile stays below the watermark set with BUSY. */
+	evhttp_send_reply_start(x->req, 200, "OK");
+	bufferevent_setwatermark(x->conn->bev, EV_WRITE, HTTP_STREAM_LOW, 0);
+}
+
+void
+http_stream_write(struct http_exchange *x, struct evbuffer *data)
+{
+	if (x->req == NULL) {
+		(void)evbuffer_drain(data, evbuffer_get_length(data));
+		return;
+	}
+	evhttp_send_reply_chunk_with_cb(x->req, data, stream_writable_cb, x);
+}
+
+size_t
+http_stream_pending(const struct http_exchange *x)
+{
+	if (x->conn == NULL)
+		return 0;
+	return evbuffer_get_length(bufferevent_get_output(x->conn->bev));
+}
+
+void
+http_stream_end(struct http_exchange *x)
+{
+	struct evhttp_request *req = x->req;
+
+	if (x->conn != NULL) {
+		x->server->stats.streams--;
+		/* "All written" must mean all again. */
+		bufferevent_setwatermark(x->conn->bev, EV_WRITE, 0, 0);
+		evhttp_request_set_on_complete_cb(
+		    req, http_conn_request_done_cb, x->conn);
+		http_conn_set_state(x->conn, HTTP_CONN_WRITING);
+		x->conn->x = NULL;
+	}
+	if (x->server->on_log != NULL)
+		x->server->on_log(x, x->server->arg);
+	free(x->accept);
+	free(x);
+	if (req != NULL)
+		evhttp_send_reply_end(req);
+}
+
+void
+http_stream_cut(struct http_exchange *x)
+{
+	if (x->conn != NULL)
+		http_conn_refuse_later(x->conn, -1);
+}

@@ -1,0 +1,273 @@
+/*
+ * main.c - mcp-sandboxd-front: everything a client can reach
+ *
+ * Started by the supervisor, which sends configuration, listening sockets and
+ * the workers' channels (common/child.h).
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include <event2/event.h>
+
+#include "common/child.h"
+#include "common/clock.h"
+#include "common/confine.h"
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "supervisor/front/front.h"
+#include "supervisor/front/key.h"
+#include "supervisor/store/spool.h"
+
+#define DRAIN_POLL_MS 20
+/* Descriptors beside those of connections: database, spools of runs. */
+#define DESCRIPTORS_OWN 4096
+
+struct program {
+	struct event_base *base;
+	struct child *child;
+	struct conf *conf;
+	struct store *store;
+	struct spool *spool;
+	struct service *service;
+	struct front *front;
+	struct event *drain;
+	uint64_t drain_until_ms;
+	bool service_idle;
+};
+
+/* Static, so that leak checkers see what lives as long as the program. */
+static struct program program;
+
+/* ---- opening */
+
+static void
+raise_descriptor_limit(const struct conf *conf)
+{
+	rlim_t want =
+	    (rlim_t)conf_int(conf, CONF_MAX_CONNECTIONS) * 2 + DESCRIPTORS_OWN;
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl) != 0 || rl.rlim_cur >= want)
+		return;
+	rl.rlim_cur = want < rl.rlim_max ? want : rl.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &rl);
+	if (rl.rlim_cur < want)
+		log_warn("only %llu descriptors are allowed, %llu are wanted "
+			 "for MAX_CONNECTIONS: raise the limit (ulimit -n)",
+		    (unsigned long long)rl.rlim_cur, (unsigned long long)want);
+}
+
+static int
+open_data(struct program *p, uint8_t key[KEY_BYTES], struct err *e)
+{
+	const char *dir = conf_str(p->conf, CONF_DATA_DIR);
+	const char *artifacts = conf_str(p->conf, CONF_ARTIFACTS_DIR);
+	AUTO(auto_free) char *below = NULL;
+
+	if (artifacts[0] == '\0') {
+		below = xasprintf("%s/artifacts", dir);
+		artifacts = below;
+	}
+	if (fd_mkdir_all(dir, 0700, e) != 0 || key_load(dir, key, e) != 0 ||
+	    store_open(p->base, dir, &p->store, e) != 0 ||
+	    spool_open(dir, artifacts, &p->spool, e) != 0)
+		return e->code;
+	spool_sweep_tmp(p->spool);
+	return 0;
+}
+
+static void on_front_tick(void *arg);
+
+static int
+build(struct program *p, struct err *e)
+{
+	uint8_t key[KEY_BYTES];
+	struct front_parts parts;
+
+	raise_descriptor_limit(p->conf);
+	if (open_data(p, key, e) != 0)
+		return e->code;
+	p->service = service_new(p->base, p->conf, p->store, p->spool);
+	if (service_recover(p->service, e) != 0)
+		return e->code;
+	parts = (struct front_parts){
+	    .base = p->base,
+	    .conf = p->conf,
+	    .store = p->store,
+	    .service = p->service,
+	    .tools = embed_tools,
+	    .session_key = key,
+	};
+	if (front_new(&parts, &p->front, e) != 0)
+		return e->code;
+	explicit_bzero(key, sizeof(key));
+	p->front->on_tick = on_front_tick;
+	p->front->on_tick_arg = p;
+	return 0;
+}
+
+static int
+on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
+{
+	struct program *p = arg;
+	int rc;
+
+	p->child = c;
+	p->conf = conf_copy(conf);
+	rc = build(p, e);
+	if (rc != 0)
+		/* A wrong installation does not mend itself; a disk may. */
+		return rc == ERR_INVAL ? CHILD_EXIT_CONFIG : CHILD_EXIT_BUG;
+	if (confine_front(e) != 0)
+		return CHILD_EXIT_PRIVILEGE;
+	return 0;
+}
+
+/* ---- running */
+
+static void
+on_reload(const struct conf *conf, void *arg)
+{
+	struct program *p = arg;
+	const char *first = NULL;
+
+	(void)conf_take_reload(p->conf, conf, &first);
+	service_reload(p->service);
+	front_reload(p->front);
+}
+
+static void
+on_listen(int fd, const char *address, void *arg)
+{
+	struct program *p = arg;
+	struct err e;
+
+	if (front_listen(p->front, fd, &e) != 0)
+		child_die(p->child, CHILD_EXIT_BUG, "%s: %s", address, e.msg);
+	log_info("listening on %s", address);
+}
+
+static void
+on_peer(uint32_t index, uint32_t generation, int fd, void *arg)
+{
+	struct program *p = arg;
+
+	(void)generation;
+	service_worker_attach(p->service, index, fd);
+}
+
+static void
+on_peer_gone(uint32_t index, uint32_t delay_ms, bool throttled, void *arg)
+{
+	struct program *p = arg;
+
+	service_worker_gone(p->service, index, delay_ms, throttled);
+}
+
+/* Work done tells the supervisor that a crash is no broken installation. */
+static void
+on_front_tick(void *arg)
+{
+	struct program *p = arg;
+	struct http_stats http;
+	struct service_stats st;
+
+	http_server_stats(p->front->http, &http);
+	service_stats(p->service, &st);
+	child_counts(
+	    p->child, (uint32_t)http.requests, (uint32_t)st.active_runs);
+}
+
+/* ---- the end */
+
+static NORETURN void
+finish(struct program *p)
+{
+	store_close(p->store); /* commits what is queued */
+	log_info("stopped");
+	_exit(0);
+}
+
+static void
+drain_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct program *p = arg;
+
+	(void)fd;
+	(void)what;
+	if (clock_mono_ms() >= p->drain_until_ms ||
+	    (p->service_idle && front_is_quiet(p->front)))
+		finish(p);
+}
+
+static void
+on_service_idle(void *arg)
+{
+	struct program *p = arg;
+
+	p->service_idle = true; /* answers may still be on their way out */
+}
+
+static void
+on_drain(uint32_t left_ms, void *arg)
+{
+	const struct timeval poll = {0, DRAIN_POLL_MS * 1000};
+	struct program *p = arg;
+
+	if (p->drain != NULL)
+		return;
+	p->drain_until_ms = clock_mono_ms() + left_ms;
+	p->drain = event_new(p->base, -1, EV_PERSIST, drain_cb, p);
+	if (p->drain == NULL)
+		fatal(CHILD_EXIT_MEMORY, "out of memory");
+	(void)event_add(p->drain, &poll);
+	front_drain(p->front);
+	service_drain(p->service, on_service_idle, p);
+}
+
+static const struct child_ops ops = {
+    .on_config = on_config,
+    .on_reload = on_reload,
+    .on_listen = on_listen,
+    .on_peer = on_peer,
+    .on_peer_gone = on_peer_gone,
+    .on_drain = on_drain,
+};
+
+/* ---- libevent's voice */
+
+static void
+on_event_fatal_cb(int err)
+{
+	fatal(CHILD_EXIT_BUG, "libevent: fatal error %d", err);
+}
+
+static void
+on_event_log_cb(int severity, const char *text)
+{
+	static struct log_limit limit;
+
+	if (severity >= EVENT_LOG_ERR)
+		log_error("libevent: %s", text);
+	else if (severity == EVENT_LOG_WARN)
+		log_warn_limited(&limit, "libevent: %s", text);
+}
+
+int
+main(void)
+{
+	struct program *p = &program;
+
+	log_init("front");
+	(void)signal(SIGPIPE, SIG_IGN);
+	event_set_fatal_callback(on_event_fatal_cb);
+	event_set_log_callback(on_event_log_cb);
+	p->base = event_base_new();
+	if (p->base == NULL)
+		fatal(CHILD_EXIT_BUG, "no event base");
+	p->child = child_start(p->base, IPC_ROLE_FRONT, 0, &ops, p);
+	(void)event_base_dispatch(p->base);
+	fatal(CHILD_EXIT_BUG, "the event loop ended by itself");
+}

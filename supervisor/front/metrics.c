@@ -1,0 +1,149 @@
+#include "supervisor/front/front.h"
+
+#include "common/buf.h"
+
+/* GET /metrics: Prometheus' text format 0.0.4. */
+
+#define METRICS_MAX 65536
+
+struct numbers {
+	struct service_stats service;
+	struct store_stats store;
+	struct http_stats http;
+};
+
+enum metric_type {
+	METRIC_COUNTER,
+	METRIC_GAUGE
+};
+
+/* One line per sample; samples of one name stand together. */
+static const struct metric {
+	const char *name;
+	enum metric_type type;
+	const char *help;
+	const char *labels; /* "" or {a="b"} */
+	size_t offset;      /* of a uint64_t in struct numbers */
+} metrics[] = {
+#define SERVICE(field) offsetof(struct numbers, service.field)
+#define STORE(field) offsetof(struct numbers, store.field)
+#define HTTP(field) offsetof(struct numbers, http.field)
+    {"mcp_active_sandboxes", METRIC_GAUGE, "Sandboxes that exist.", "",
+	SERVICE(active_sandboxes)},
+    {"mcp_active_runs", METRIC_GAUGE, "Runs queued or running.", "",
+	SERVICE(active_runs)},
+    {"mcp_runs_total", METRIC_COUNTER, "Runs ended.", "{status=\"completed\"}",
+	SERVICE(runs_completed)},
+    {"mcp_runs_total", METRIC_COUNTER, "", "{status=\"failed\"}",
+	SERVICE(runs_failed)},
+    {"mcp_runs_total", METRIC_COUNTER, "", "{status=\"canceled\"}",
+	SERVICE(runs_canceled)},
+    {"mcp_commands_total", METRIC_COUNTER, "Commands ended.",
+	"{status=\"completed\"}", SERVICE(commands_completed)},
+    {"mcp_commands_total", METRIC_COUNTER, "", "{status=\"failed\"}",
+	SERVICE(commands_failed)},
+    {"mcp_commands_total", METRIC_COUNTER, "", "{status=\"timed_out\"}",
+	SERVICE(commands_timed_out)},
+    {"mcp_reaper_deletes_total", METRIC_COUNTER,
+	"Sandboxes removed because their time was over.", "",
+	SERVICE(reaper_deletes)},
+    {"sandboxd_http_requests_total", METRIC_COUNTER,
+	"HTTP requests answered, by class of status.", "{code=\"1xx\"}",
+	HTTP(by_class[1])},
+    {"sandboxd_http_requests_total", METRIC_COUNTER, "", "{code=\"2xx\"}",
+	HTTP(by_class[2])},
+    {"sandboxd_http_requests_total", METRIC_COUNTER, "", "{code=\"3xx\"}",
+	HTTP(by_class[3])},
+    {"sandboxd_http_requests_total", METRIC_COUNTER, "", "{code=\"4xx\"}",
+	HTTP(by_class[4])},
+    {"sandboxd_http_requests_total", METRIC_COUNTER, "", "{code=\"5xx\"}",
+	HTTP(by_class[5])},
+    {"sandboxd_connections", METRIC_GAUGE, "Client connections.", "",
+	HTTP(connections)},
+    {"sandboxd_event_streams", METRIC_GAUGE, "Event streams open.", "",
+	HTTP(streams)},
+    {"sandboxd_workers_ready", METRIC_GAUGE,
+	"Workers that can reach the engine.", "", SERVICE(workers_ready)},
+    {"sandboxd_worker_restarts_total", METRIC_COUNTER, "Workers lost.", "",
+	SERVICE(worker_restarts)},
+    {"sandboxd_store_commits_total", METRIC_COUNTER,
+	"Transactions committed by the database.", "", STORE(commits)},
+    {"sandboxd_store_failures_total", METRIC_COUNTER,
+	"Writes that the database refused.", "", STORE(failures)},
+#undef SERVICE
+#undef STORE
+#undef HTTP
+};
+
+static void
+add_head(struct buf *b, const char *name, const char *type, const char *help)
+{
+	(void)buf_printf(
+	    b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void
+add_histogram(struct buf *b, const struct service_histogram *h)
+{
+	static const char name[] = "mcp_command_duration_seconds";
+	uint64_t below = 0;
+
+	add_head(b, name, "histogram", "How long commands ran.");
+	for (size_t i = 0; i < 11; i++) {
+		below += h->bucket[i];
+		(void)buf_printf(b, "%s_bucket{le=\"%g\"} %llu\n", name,
+		    service_histogram_bounds[i], (unsigned long long)below);
+	}
+	(void)buf_printf(b, "%s_bucket{le=\"+Inf\"} %llu\n", name,
+	    (unsigned long long)h->count);
+	(void)buf_printf(b, "%s_sum %.6f\n%s_count %llu\n", name, h->sum, name,
+	    (unsigned long long)h->count);
+}
+
+static void
+add_build_info(struct buf *b)
+{
+	add_head(b, "sandboxd_build_info", "gauge",
+	    "Always 1; the version is a label.");
+	(void)buf_printf(
+	    b, "sandboxd_build_info{version=\"%s\"} 1\n", PACKAGE_VERSION);
+}
+
+static void
+add_numbers(struct buf *b, const struct numbers *n)
+{
+	const struct metric *m;
+	uint64_t value;
+
+	for (size_t i = 0; i < ARRAY_LEN(metrics); i++) {
+		m = &metrics[i];
+		if (m->help[0] != '\0')
+			add_head(b, m->name,
+			    m->type == METRIC_GAUGE ? "gauge" : "counter",
+			    m->help);
+		memcpy(&value, (const char *)n + m->offset, sizeof(value));
+		(void)buf_printf(b, "%s%s %llu\n", m->name, m->labels,
+		    (unsigned long long)value);
+	}
+}
+
+void
+front_on_metrics(struct front *f, struct http_exchange *x, const char *rest)
+{
+	struct numbers n = {0};
+	struct buf b;
+
+	(void)rest;
+	service_stats(f->service, &n.service);
+	http_server_stats(f->http, &n.http);
+	if (f->store != NULL)
+		store_stats(f->store, &n.store);
+	buf_init(&b, METRICS_MAX);
+	add_numbers(&b, &n);
+	add_histogram(&b, &n.service.command_seconds);
+	add_build_info(&b);
+	http_add_header(x, "Cache-Control", "no-store");
+	http_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8",
+	    buf_data(&b), buf_len(&b));
+	buf_clear(&b);
+}

@@ -1,0 +1,162 @@
+#include "supervisor/front/tool_text.h"
+
+#include <stdio.h>
+
+#include "common/buf.h"
+#include "common/js.h"
+#include "common/utf8.h"
+#include "common/xmalloc.h"
+
+#define SUMMARY_MAX 1024
+#define PART_MIN 256 /* of a head or tail, however many there are */
+
+static const char *
+text_of(const json_t *o, const char *key)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	return text != NULL ? text : "";
+}
+
+/* ---- the first line */
+
+static void
+summary_run(const json_t *o, char *out, size_t size)
+{
+	const json_t *final = json_object_get(o, "final");
+	const char *id = text_of(o, "run_id"), *error;
+
+	if (final == NULL) {
+		(void)snprintf(out, size,
+		    "run_sandbox: started run %s; events_url=%s; status_url=%s",
+		    id, text_of(o, "events_url"), text_of(o, "status_url"));
+		return;
+	}
+	if (json_is_null(final)) {
+		(void)snprintf(out, size,
+		    "run_sandbox: run %s goes on; status_url=%s", id,
+		    text_of(o, "status_url"));
+		return;
+	}
+	error = text_of(final, "error");
+	(void)snprintf(out, size, "run_sandbox: run %s %s%s%.700s", id,
+	    text_of(final, "state"), error[0] != '\0' ? ": " : "", error);
+}
+
+static void
+summary(const char *tool, const json_t *o, char *out, size_t size)
+{
+	const char *message = text_of(o, "message");
+	const json_t *sandbox = json_object_get(o, "sandbox");
+
+	if (strcmp(tool, "run_sandbox") == 0)
+		summary_run(o, out, size);
+	else if (strcmp(tool, "delete_sandbox") == 0)
+		(void)snprintf(out, size, "delete_sandbox: deleted %.40s",
+		    text_of(o, "identifier"));
+	else if (sandbox != NULL)
+		(void)snprintf(out, size, "%s: %.40s is now %.100s", tool,
+		    text_of(sandbox, "identifier"), text_of(sandbox, "name"));
+	else
+		(void)snprintf(out, size, "%s: %.20s%s%.700s", tool,
+		    text_of(o, "status"), message[0] != '\0' ? ": " : "",
+		    message);
+	/* One line, whole characters. */
+	for (char *p = out; *p != '\0'; p++)
+		if (*p == '\n' || *p == '\r')
+			*p = ' ';
+	out[utf8_complete_len(out, strlen(out))] = '\0';
+}
+
+/* ---- long results */
+
+static void
+add_part(struct buf *b, const char *p, size_t n)
+{
+	size_t at = buf_len(b);
+
+	if (buf_append(b, p, n) != 0)
+		return;
+	for (; at < buf_len(b); at++) /* the text ends at a NUL */
+		if (buf_data(b)[at] == '\0')
+			buf_data(b)[at] = ' ';
+}
+
+static void
+add_output(struct buf *b, const char *name, const json_t *value, size_t part)
+{
+	const char *p = json_string_value(value);
+	size_t n = json_string_length(value), head, tail;
+
+	if (p == NULL || n == 0)
+		return;
+	(void)buf_printf(b, "%s (%zu bytes):\n", name, n);
+	if (n <= 2 * part) {
+		add_part(b, p, n);
+		(void)buf_printf(b, "\n");
+		return;
+	}
+	head = utf8_complete_len(p, part);
+	tail = n - part;
+	while (tail < n && ((unsigned char)p[tail] & 0xc0) == 0x80)
+		tail++;
+	add_part(b, p, head);
+	(void)buf_printf(b, "\n[... %zu bytes left out ...]\n", tail - head);
+	add_part(b, p + tail, n - tail);
+	(void)buf_printf(b, "\n");
+}
+
+static void
+add_outputs(struct buf *b, const json_t *result)
+{
+	const json_t *commands =
+	    json_object_get(json_object_get(result, "final"), "commands");
+	size_t n = json_array_size(commands);
+	/* Two streams, a head and a tail each; half the room for words. */
+	size_t part = TOOL_TEXT_MAX / 8 / (n == 0 ? 1 : n);
+
+	if (part < PART_MIN)
+		part = PART_MIN;
+	for (size_t i = 0; i < n; i++) {
+		const json_t *c = json_array_get(commands, i);
+
+		(void)buf_printf(b, "command %zu: %.20s, exit code %lld\n", i,
+		    text_of(c, "status"),
+		    (long long)json_integer_value(
+			json_object_get(c, "exit_code")));
+		add_output(b, "stdout", json_object_get(c, "stdout"), part);
+		add_output(b, "stderr", json_object_get(c, "stderr"), part);
+	}
+	add_output(
+	    b, "output", json_object_get(result, "output"), TOOL_TEXT_MAX / 4);
+}
+
+/* ---- all of it */
+
+static int
+dump_cb(const char *p, size_t n, void *arg)
+{
+	return buf_append(arg, p, n);
+}
+
+char *
+tool_text(const char *tool, const json_t *result)
+{
+	char line[SUMMARY_MAX];
+	struct buf b;
+	char *out;
+
+	summary(tool, result, line, sizeof(line));
+	buf_init(&b, TOOL_TEXT_MAX);
+	(void)buf_printf(&b, "%s\n", line);
+	/* Stops by itself where the room ends. */
+	if (json_dump_callback(result, dump_cb, &b, JSON_INDENT(2)) != 0) {
+		buf_clear(&b);
+		buf_init(&b, TOOL_TEXT_MAX);
+		(void)buf_printf(&b, "%s\n", line);
+		add_outputs(&b, result);
+	}
+	out = xstrndup((const char *)buf_data(&b), buf_len(&b));
+	buf_clear(&b);
+	return out;
+}

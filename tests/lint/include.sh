@@ -1,0 +1,66 @@
+#!/bin/sh
+# include.sh - who may include whom (docs/architecture.md, include rules)
+# shellcheck disable=SC2016 # awk's own
+set -eu
+cd "$(dirname "$0")/../.."
+. tests/lint/lib.sh
+
+files '\.[ch]$' | grep -v '^tests/' | xargs -r awk '
+function fault(why)
+{
+	printf "%s:%d: %s: %s\n", FILENAME, FNR, $2, why
+}
+# only(HEADER, FILES): a library header that only these files may include
+function only(header, where)
+{
+	if (name == header && FILENAME !~ where)
+		fault("only in " where)
+}
+FNR == 1 {
+	first = 1
+	room = FILENAME
+	sub(/\/[^\/]*$/, "", room)
+	own = FILENAME
+	sub(/\.c$/, ".h", own)
+}
+/^#[ \t]*include/ {
+	name = $2
+	gsub(/[<>"]/, "", name)
+	ours = $2 ~ /^"/
+	if (ours && name !~ /\// )
+		fault("write the path from the top of the tree")
+	if (FILENAME ~ /\.c$/ && first && own != FILENAME &&
+	    (getline line < own) >= 0) {
+		close(own)
+		if (name != own && name !~ ("^" room "/[a-z_]*(int|private)"))
+			fault("first comes " own ", or the inner header of " \
+			    "its room")
+	}
+	first = 0
+	if (room == "common" && ours && name !~ /^common\//)
+		fault("common includes only common")
+	if (room ~ /^supervisor/ && name ~ /^worker\//)
+		fault("supervisor and worker know only common")
+	if (room ~ /^worker/ && name ~ /^supervisor\//)
+		fault("supervisor and worker know only common")
+	if (room ~ /^images\/agent/ && ours &&
+	    name !~ /^(common|images\/agent)\//)
+		fault("the agent knows only common")
+	if (room ~ /master$/ && (name ~ /^supervisor\/(front|service|store|mcp)/ ||
+	    name ~ /^(jansson|sqlite3|event2\/http|curl)/ ||
+	    name == "common/js.h"))
+		fault("the supervisor parses nothing: no JSON, SQL, HTTP, curl")
+	if (room ~ /mcp$/ && name ~ /^supervisor\/(service|store|front|master)/)
+		fault("mcp is a library that knows no sandbox")
+	if (room ~ /store$/ && name ~ /^supervisor\/(service|front|mcp|master)/)
+		fault("store is below service and front")
+	if (room ~ /service$/ && name ~ /^supervisor\/(front|mcp|master)/)
+		fault("service is below front and knows no MCP")
+	if (room ~ /front$/ && name ~ /^supervisor\/master/)
+		fault("front and master are two programs")
+	only("sqlite3.h", "^supervisor/store/")
+	only("curl/curl.h", "^worker/(docker|kubernetes)/")
+	only("event2/http.h", "^supervisor/front/")
+	only("seccomp.h", "^common/confine\\.")
+	only("cmocka.h", "^tests/")
+}' | verdict 'move the code to the room that may use it, or pass it in'

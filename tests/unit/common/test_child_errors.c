@@ -1,0 +1,126 @@
+#include "tests/unit/common/child_fixture.h"
+
+static void
+expect_protocol_exit(struct fixture *f)
+{
+	assert_int_equal(wait_exit(f), CHILD_EXIT_PROTO << 8);
+	stop(f);
+}
+
+static void
+test_an_unknown_key_is_a_protocol_error(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f, IPC_ROLE_FRONT, 0);
+	send_config(&f, "NO_SUCH_KEY", "1");
+	expect_protocol_exit(&f);
+}
+
+static void
+test_a_message_of_the_wrong_state_is_a_protocol_error(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f, IPC_ROLE_FRONT, 0);
+	(void)close(send_peer(&f, 0, 1)); /* not before READY */
+	expect_protocol_exit(&f);
+}
+
+static void
+test_a_message_for_the_other_side_is_a_protocol_error(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start_ready(&f, IPC_ROLE_FRONT);
+	send_u32(&f, IPC_READY, 1);
+	expect_protocol_exit(&f);
+}
+
+static void
+test_a_peer_without_a_descriptor_is_a_protocol_error(void **state)
+{
+	struct fixture f;
+	struct ipc_out o;
+
+	(void)state;
+	start_ready(&f, IPC_ROLE_FRONT);
+	ipc_out_init(&o, IPC_PEER, 0);
+	wire_put_u32(&o.b, 0);
+	wire_put_u32(&o.b, 1);
+	ipc_send(f.chan, &o);
+	expect_protocol_exit(&f);
+}
+
+static void
+test_a_peer_index_over_the_limit_is_a_protocol_error(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start_ready(&f, IPC_ROLE_FRONT);
+	(void)close(send_peer(&f, 64, 1));
+	expect_protocol_exit(&f);
+}
+
+static void
+test_trailing_bytes_are_a_protocol_error(void **state)
+{
+	struct fixture f;
+	struct ipc_out o;
+
+	(void)state;
+	start_ready(&f, IPC_ROLE_FRONT);
+	ipc_out_init(&o, IPC_DRAIN, 0);
+	wire_put_u32(&o.b, 1000);
+	wire_put_u8(&o.b, 0);
+	ipc_send(f.chan, &o);
+	expect_protocol_exit(&f);
+}
+
+static void
+test_a_program_started_by_hand_says_what_to_start(void **state)
+{
+	char text[512] = "";
+	int fds[2], status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)dup2(fds[1], STDERR_FILENO);
+		(void)close(CHILD_CTL_FD);
+		run_child(IPC_ROLE_FRONT, 0);
+	}
+	(void)close(fds[1]);
+	assert_true(read(fds[0], text, sizeof(text) - 1) > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 64 << 8);
+	assert_non_null(strstr(text, "front is started by mcp-sandboxd"));
+	(void)close(fds[0]);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_an_unknown_key_is_a_protocol_error),
+	    cmocka_unit_test(
+		test_a_message_of_the_wrong_state_is_a_protocol_error),
+	    cmocka_unit_test(
+		test_a_message_for_the_other_side_is_a_protocol_error),
+	    cmocka_unit_test(
+		test_a_peer_without_a_descriptor_is_a_protocol_error),
+	    cmocka_unit_test(
+		test_a_peer_index_over_the_limit_is_a_protocol_error),
+	    cmocka_unit_test(test_trailing_bytes_are_a_protocol_error),
+	    cmocka_unit_test(test_a_program_started_by_hand_says_what_to_start),
+	};
+
+	return cmocka_run_group_tests_name("child_errors", tests, NULL, NULL);
+}

@@ -1,0 +1,286 @@
+/* fixture.h - a whole front over a real service and store, and a client. */
+#ifndef TESTS_FRONT_FIXTURE_H
+#define TESTS_FRONT_FIXTURE_H
+
+#include "tests/unit/front/worker.h"
+
+#include <dirent.h>
+
+#include "common/js.h"
+#include "common/log.h"
+#include "supervisor/front/front.h"
+#include "supervisor/store/spool.h"
+
+struct fixture {
+	char dir[64];
+	struct event_base *base;
+	struct conf *conf;
+	struct store *store;
+	struct spool *spool;
+	struct service *service;
+	struct front *front;
+	struct worker worker;
+	struct raw c;
+	uint16_t port;
+	char session[256]; /* of fixture_initialize */
+};
+
+static struct fixture fx;
+
+/* settings: pairs of key and value, then NULL */
+static inline void
+fixture_open(const char *const *settings)
+{
+	const uint8_t key[FRONT_KEY_BYTES] = {7};
+	struct front_parts parts;
+	char below[80];
+	struct err e;
+
+	fx = (struct fixture){.base = event_base_new()};
+	(void)snprintf(fx.dir, sizeof(fx.dir), "/tmp/test-front-XXXXXX");
+	assert_non_null(mkdtemp(fx.dir));
+	(void)snprintf(below, sizeof(below), "%s/artifacts", fx.dir);
+	fx.conf = conf_new();
+	assert_int_equal(conf_set(fx.conf, "WORKERS", "1", &e), 0);
+	for (; settings != NULL && *settings != NULL; settings += 2)
+		assert_int_equal(
+		    conf_set(fx.conf, settings[0], settings[1], &e), 0);
+	log_set_level(LOG_ERROR);
+	assert_int_equal(store_open(fx.base, fx.dir, &fx.store, &e), 0);
+	assert_int_equal(spool_open(fx.dir, below, &fx.spool, &e), 0);
+	fx.service = service_new(fx.base, fx.conf, fx.store, fx.spool);
+	assert_int_equal(service_recover(fx.service, &e), 0);
+	parts = (struct front_parts){fx.base, fx.conf, fx.store, fx.service,
+	    embed_tools, key};
+	if (front_new(&parts, &fx.front, &e) != 0)
+		fail_msg("%s", e.msg);
+	assert_int_equal(front_listen(fx.front, raw_listen(&fx.port), &e), 0);
+	worker_open(&fx.worker, fx.base, fx.service);
+	raw_open(&fx.c, fx.port, 0);
+}
+
+static inline void
+fixture_remove_dir(const char *path)
+{
+	DIR *d = opendir(path);
+	const struct dirent *entry;
+	char below[512];
+
+	while (d != NULL && (entry = readdir(d)) != NULL) {
+		if (strcmp(entry->d_name, ".") == 0 ||
+		    strcmp(entry->d_name, "..") == 0)
+			continue;
+		(void)snprintf(below, sizeof(below), "%.200s/%.255s", path,
+		    entry->d_name);
+		if (unlink(below) != 0)
+			fixture_remove_dir(below);
+	}
+	if (d != NULL)
+		(void)closedir(d);
+	(void)rmdir(path);
+}
+
+static inline void
+fixture_close(void)
+{
+	raw_close(&fx.c);
+	front_free(fx.front);
+	worker_close(&fx.worker);
+	service_free(fx.service);
+	store_close(fx.store);
+	spool_close(fx.spool);
+	conf_free(fx.conf);
+	for (unsigned int i = 0; i < 3; i++) /* libevent frees a turn later */
+		(void)event_base_loop(fx.base, EVLOOP_NONBLOCK);
+	event_base_free(fx.base);
+	fixture_remove_dir(fx.dir);
+}
+
+static inline int
+fixture_setup(void **state)
+{
+	(void)state;
+	fixture_open(NULL);
+	return 0;
+}
+
+static inline int
+fixture_teardown(void **state)
+{
+	(void)state;
+	fixture_close();
+	return 0;
+}
+
+/* ---- requests */
+
+/* The first line and headers, then the body; %s in more: header lines. */
+static inline void
+fixture_send(const char *method, const char *path, const char *more,
+    const char *body)
+{
+	char *text = xasprintf("%s %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n"
+			       "Content-Length: %zu\r\n%s\r\n%s",
+	    method, path, fx.port, strlen(body), more, body);
+
+	raw_send(&fx.c, fx.base, text);
+	free(text);
+}
+
+/* One whole answer with a Content-Length (or none); then it is in fx.c. */
+static inline bool
+fixture_is_whole(void)
+{
+	const char *text, *end, *length;
+	size_t n = 0;
+
+	raw_receive(&fx.c);
+	text = raw_text(&fx.c);
+	end = strstr(text, "\r\n\r\n");
+	if (end == NULL)
+		return fx.c.ended;
+	length = strcasestr(text, "\r\nContent-Length: ");
+	if (length != NULL && length < end)
+		n = strtoul(length + 18, NULL, 10);
+	return fx.c.ended ||
+	    buf_len(&fx.c.in) >= (size_t)(end + 4 - text) + n;
+}
+
+static inline const char *
+fixture_answer(void)
+{
+	raw_wait_until(fx.base, fixture_is_whole());
+	return raw_text(&fx.c);
+}
+
+static inline const char *
+fixture_ask(const char *method, const char *path, const char *more,
+    const char *body)
+{
+	buf_consume(&fx.c.in, buf_len(&fx.c.in));
+	fixture_send(method, path, more, body);
+	return fixture_answer();
+}
+
+static inline int
+fixture_status(const char *answer)
+{
+	int status = 0;
+
+	(void)sscanf(answer, "HTTP/1.%*d %d", &status);
+	return status;
+}
+
+static inline void
+fixture_expect(const char *method, const char *path, const char *more,
+    int status)
+{
+	const char *text = fixture_ask(method, path, more, "");
+
+	if (fixture_status(text) != status)
+		fail_msg("%s %s %s: wanted %d, got %.500s", method, path, more,
+		    status, text);
+}
+
+static inline json_t *
+fixture_body(const char *answer)
+{
+	const char *end = strstr(answer, "\r\n\r\n");
+	json_t *o;
+
+	assert_non_null(end);
+	o = json_loads(end + 4, 0, NULL);
+	if (o == NULL)
+		fail_msg("no JSON: %.1000s", answer);
+	return o;
+}
+
+/* ---- MCP */
+
+#define FIXTURE_JSON "Content-Type: application/json\r\n"
+#define FIXTURE_BOTH "Accept: application/json, text/event-stream\r\n"
+
+static inline void
+fixture_initialize(void)
+{
+	const char *p;
+	size_t n;
+
+	p = fixture_ask("POST", "/mcp", FIXTURE_JSON FIXTURE_BOTH,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\","
+	    "\"params\":{\"protocolVersion\":\"2025-11-25\","
+	    "\"capabilities\":{},\"clientInfo\":{\"name\":\"t\","
+	    "\"version\":\"1\"}}}");
+	p = strstr(p, "\r\nMcp-Session-Id: ");
+	assert_non_null(p);
+	n = strcspn(p + 18, "\r");
+	assert_true(n < sizeof(fx.session));
+	memcpy(fx.session, p + 18, n);
+	fx.session[n] = '\0';
+	p = strstr(raw_text(&fx.c), "\"protocolVersion\":\"2025-11-25\"");
+	assert_non_null(p);
+}
+
+static inline void
+fixture_call(const char *accept, const char *tool, const char *arguments)
+{
+	char *more = xasprintf("%s%sMcp-Session-Id: %s\r\n"
+			       "MCP-Protocol-Version: 2025-11-25\r\n",
+	    FIXTURE_JSON, accept, fx.session);
+	char *body = xasprintf("{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":"
+			       "\"tools/call\",\"params\":{\"name\":\"%s\","
+			       "\"arguments\":%s}}",
+	    tool, arguments);
+
+	buf_consume(&fx.c.in, buf_len(&fx.c.in));
+	fixture_send("POST", "/mcp", more, body);
+	free(more);
+	free(body);
+}
+
+/* result of the answer to fixture_call; the caller's */
+static inline json_t *
+fixture_result(void)
+{
+	json_t *o = fixture_body(fixture_answer());
+	json_t *result = json_incref(json_object_get(o, "result"));
+
+	if (result == NULL)
+		fail_msg("no result: %.1000s", raw_text(&fx.c));
+	json_decref(o);
+	return result;
+}
+
+/* Start a run without waiting for it; its id is the caller's to free. */
+static inline char *
+fixture_start_run(void)
+{
+	unsigned int before = fx.worker.runs;
+	json_t *result;
+	char *id;
+
+	if (fx.session[0] == '\0')
+		fixture_initialize();
+	fixture_call(FIXTURE_BOTH, "run_sandbox",
+	    "{\"identifier\":\"box\",\"commands\":[{\"shell\":\"true\"}]}");
+	result = fixture_result();
+	id = xstrdup(json_string_value(json_object_get(
+	    json_object_get(result, "structuredContent"), "run_id")));
+	json_decref(result);
+	raw_wait_until(fx.base, fx.worker.runs > before);
+	return id;
+}
+
+static inline void
+fixture_wait_run_state(const char *id, const char *state)
+{
+	char *path = xasprintf("/mcp/runs/%s", id);
+	char *want = xasprintf("\"state\":\"%s\"", state);
+
+	raw_wait_until(
+	    fx.base, strstr(fixture_ask("GET", path, "", ""), want) != NULL);
+	free(path);
+	free(want);
+}
+
+#endif

@@ -1,0 +1,388 @@
+#include "tests/unit/front/fixture.h"
+
+/* Routes, who may ask, and the small pages. */
+
+#define GOOD_ORIGIN "Origin: http://app.example\r\n"
+
+static int
+setup_allowing(void **state)
+{
+	static const char *const settings[] = {"CORS_ALLOW_ORIGINS",
+	    "http://app.example", "ALLOWED_HOSTS", "box.example:9,any.example",
+	    NULL};
+
+	(void)state;
+	fixture_open(settings);
+	return 0;
+}
+
+static int
+setup_other_path(void **state)
+{
+	static const char *const settings[] = {"MCP_PATH", "/a/b/", NULL};
+
+	(void)state;
+	fixture_open(settings);
+	return 0;
+}
+
+static void
+health_is_answered(void **state)
+{
+	(void)state;
+	fixture_expect("GET", "/healthz", "", 200);
+	assert_true(raw_has(&fx.c, "{\"status\":\"ok\"}"));
+	fixture_expect("HEAD", "/healthz", "", 200);
+}
+
+static void
+readiness_follows_the_worker(void **state)
+{
+	(void)state;
+	raw_wait_until(fx.base,
+	    fixture_status(fixture_ask("GET", "/readyz", "", "")) == 200);
+	service_worker_gone(fx.service, 0, 100, false);
+	fixture_expect("GET", "/readyz", "", 503);
+	assert_true(raw_has(&fx.c, "\"code\":\"not_ready\""));
+}
+
+static void
+the_index_names_the_endpoint(void **state)
+{
+	(void)state;
+	fixture_expect("GET", "/", "", 200);
+	assert_true(raw_has(&fx.c, "\"mcp\":\"/mcp\""));
+}
+
+static void
+an_unknown_path_is_a_json_error_with_the_request_id(void **state)
+{
+	const char *id, *text;
+	char want[80];
+
+	(void)state;
+	fixture_expect("GET", "/nope", "", 404);
+	text = raw_text(&fx.c);
+	id = strstr(text, "X-Request-Id: ");
+	assert_non_null(id);
+	(void)snprintf(
+	    want, sizeof(want), "\"request_id\":\"%.17s\"", id + 14);
+	assert_true(raw_has(&fx.c, want));
+	assert_true(raw_has(&fx.c, "\"code\":\"not_found\""));
+	assert_true(raw_has(&fx.c, "Content-Type: application/json\r\n"));
+	assert_true(raw_has(&fx.c, "X-Content-Type-Options: nosniff\r\n"));
+	assert_true(raw_has(&fx.c, "Cache-Control: no-store\r\n"));
+}
+
+static void
+a_wrong_method_says_which_are_right(void **state)
+{
+	static const char *const methods[] = {"POST", "PUT", "DELETE", "PATCH"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
+		fixture_expect(methods[i], "/healthz", "", 405);
+		assert_true(raw_has(&fx.c, "Allow: GET, HEAD, OPTIONS\r\n"));
+	}
+	fixture_expect("PUT", "/mcp", "", 405);
+	assert_true(raw_has(&fx.c, "Allow: POST, DELETE, OPTIONS\r\n"));
+	assert_true(raw_has(&fx.c, "\"jsonrpc\":\"2.0\""));
+	fixture_expect("GET", "/mcp", "Accept: text/event-stream\r\n", 405);
+	assert_true(raw_has(&fx.c, "Allow: POST, DELETE, OPTIONS\r\n"));
+	fixture_expect("GET", "/mcp", "Accept: application/json\r\n", 405);
+	fixture_expect("GET", "/mcp", "", 405);
+	fixture_expect("HEAD", "/mcp", "", 405);
+}
+
+static void
+options_is_answered_everywhere(void **state)
+{
+	(void)state;
+	fixture_expect("OPTIONS", "/mcp", "", 204);
+	assert_true(raw_has(&fx.c, "Allow: POST, DELETE, OPTIONS\r\n"));
+	assert_false(raw_has(&fx.c, "Access-Control"));
+	fixture_expect("OPTIONS", "/nope", "", 204);
+	fixture_expect("OPTIONS", "*", "", 204);
+}
+
+/* ---- Host and Origin */
+
+static void
+send_with_host(const char *host)
+{
+	char *text = xasprintf(
+	    "GET /healthz HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n",
+	    host);
+
+	raw_close(&fx.c);
+	raw_open(&fx.c, fx.port, 0);
+	raw_send(&fx.c, fx.base, text);
+	raw_wait_end(&fx.c, fx.base);
+	free(text);
+}
+
+static void
+only_names_of_ours_are_taken_for_the_host(void **state)
+{
+	static const struct {
+		const char *host; /* %u: the port */
+		int status;
+	} table[] = {
+	    {"127.0.0.1:%u", 200},
+	    {"localhost:%u", 200},
+	    {"LocalHost:%u", 200},
+	    {"[::1]:%u", 200},
+	    {"box.example:9", 200},
+	    {"any.example", 200},
+	    {"any.example:%u", 200},
+	    {"evil.example:%u", 403},
+	    {"evil.example", 403},
+	    {"127.0.0.1", 403},
+	    {"127.0.0.1:1", 403},
+	    {"localhost.evil.example:%u", 403},
+	    {"127.0.0.1:%u.evil.example", 403},
+	    {"box.example", 403},
+	    {"any.example.evil", 403},
+	    {"", 403},
+	    {":%u", 403},
+	};
+	char host[100];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		const char *mark = strstr(table[i].host, "%u");
+
+		if (mark == NULL)
+			(void)snprintf(host, sizeof(host), "%s", table[i].host);
+		else
+			(void)snprintf(host, sizeof(host), "%.*s%u%s",
+			    (int)(mark - table[i].host), table[i].host, fx.port,
+			    mark + 2);
+		send_with_host(host);
+		if (fixture_status(raw_text(&fx.c)) != table[i].status)
+			fail_msg("Host %s: %.200s", host, raw_text(&fx.c));
+	}
+}
+
+static void
+the_host_of_an_absolute_target_counts(void **state)
+{
+	char *text =
+	    xasprintf("GET http://evil.example:%u/healthz HTTP/1.1\r\n"
+		      "Host: 127.0.0.1:%u\r\n\r\n",
+		fx.port, fx.port);
+
+	(void)state;
+	raw_ask(&fx.c, fx.base, text, "\"host_not_allowed\"");
+	free(text);
+	text = xasprintf("GET http://127.0.0.1:%u/healthz HTTP/1.1\r\n"
+			 "Host: evil.example\r\n\r\n",
+	    fx.port);
+	raw_ask(&fx.c, fx.base, text, "{\"status\":\"ok\"}");
+	free(text);
+}
+
+static void
+expect_origin(const char *origin, int status)
+{
+	char more[200];
+
+	(void)snprintf(more, sizeof(more), "Origin: %s\r\n", origin);
+	fixture_expect("GET", "/healthz", more, status);
+	fixture_expect("POST", "/mcp", more, status == 200 ? 415 : 403);
+}
+
+static void
+only_pages_of_ours_and_listed_ones_may_call(void **state)
+{
+	char own[60];
+
+	(void)state;
+	(void)snprintf(own, sizeof(own), "http://127.0.0.1:%u", fx.port);
+	expect_origin(own, 200);
+	(void)snprintf(own, sizeof(own), "http://localhost:%u", fx.port);
+	expect_origin(own, 200);
+	(void)snprintf(own, sizeof(own), "http://[::1]:%u", fx.port);
+	expect_origin(own, 200);
+	expect_origin("http://app.example", 200);
+	expect_origin("https://app.example", 403);
+	expect_origin("http://app.example.evil.example", 403);
+	expect_origin("http://evil.example", 403);
+	expect_origin("null", 403);
+	expect_origin("http://127.0.0.1", 403);
+	expect_origin("http://127.0.0.1:1", 403);
+	/* A Host that is allowed is no Origin that is. */
+	expect_origin("http://any.example", 403);
+}
+
+static void
+on_the_mcp_path_a_refusal_is_a_json_rpc_error_without_id(void **state)
+{
+	json_t *o;
+
+	(void)state;
+	o = fixture_body(fixture_ask(
+	    "POST", "/mcp", "Origin: http://evil.example\r\n", "{}"));
+	assert_string_equal(
+	    json_string_value(json_object_get(o, "jsonrpc")), "2.0");
+	assert_null(json_object_get(o, "id"));
+	assert_int_equal(json_integer_value(json_object_get(
+			     json_object_get(o, "error"), "code")),
+	    -32000);
+	json_decref(o);
+}
+
+static void
+cors_is_answered_to_listed_origins(void **state)
+{
+	(void)state;
+	fixture_expect("OPTIONS", "/mcp",
+	    GOOD_ORIGIN "Access-Control-Request-Method: POST\r\n", 204);
+	assert_true(raw_has(&fx.c,
+	    "Access-Control-Allow-Origin: http://app.example\r\n"));
+	assert_true(raw_has(&fx.c,
+	    "Access-Control-Allow-Methods: GET, POST, DELETE, OPTIONS\r\n"));
+	assert_true(raw_has(&fx.c,
+	    "Access-Control-Allow-Headers: Accept, Authorization, "
+	    "Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, "
+	    "Last-Event-ID, Mcp-Method, Mcp-Name\r\n"));
+	assert_true(raw_has(&fx.c, "Access-Control-Max-Age: 300\r\n"));
+	assert_false(raw_has(&fx.c, "Access-Control-Allow-Credentials"));
+	fixture_expect("GET", "/healthz", GOOD_ORIGIN, 200);
+	assert_true(raw_has(
+	    &fx.c, "Access-Control-Expose-Headers: Mcp-Session-Id\r\n"));
+	assert_true(raw_has(&fx.c, "Vary: Origin\r\n"));
+	fixture_expect("GET", "/healthz", "", 200);
+	assert_true(raw_has(&fx.c, "Vary: Origin\r\n"));
+	assert_false(raw_has(&fx.c, "Access-Control-Allow-Origin"));
+}
+
+/* ---- the rest */
+
+static void
+another_mcp_path_moves_what_is_below_it(void **state)
+{
+	(void)state;
+	fixture_expect("GET", "/a/b", "", 405);
+	fixture_expect("GET", "/a/b/", "", 405);
+	fixture_expect("GET", "/a/b/events", "", 400);
+	fixture_expect("GET", "/a/b/runs/x", "", 404);
+	fixture_expect("GET", "/mcp", "", 404);
+	fixture_expect("GET", "/a/bc", "", 404);
+}
+
+static void
+metrics_have_the_seeds_names_and_count(void **state)
+{
+	static const char *const names[] = {"mcp_active_sandboxes ",
+	    "mcp_active_runs ", "mcp_runs_total{status=\"completed\"} 1\n",
+	    "mcp_runs_total{status=\"failed\"} 0\n",
+	    "mcp_commands_total{status=\"completed\"} 1\n",
+	    "mcp_commands_total{status=\"timed_out\"} 0\n",
+	    "mcp_command_duration_seconds_bucket{le=\"0.001\"} 1\n",
+	    "mcp_command_duration_seconds_bucket{le=\"120\"} 1\n",
+	    "mcp_command_duration_seconds_bucket{le=\"+Inf\"} 1\n",
+	    "mcp_command_duration_seconds_count 1\n",
+	    "mcp_reaper_deletes_total 0\n", "sandboxd_connections 1\n",
+	    "sandboxd_event_streams 0\n", "sandboxd_workers_ready 1\n",
+	    "sandboxd_store_failures_total 0\n",
+	    "sandboxd_http_requests_total{code=\"2xx\"} ",
+	    "sandboxd_build_info{version=\"",
+	    "# TYPE mcp_command_duration_seconds histogram\n"};
+	char *id;
+
+	(void)state;
+	fx.worker.at_once = true;
+	fx.worker.said = "x";
+	id = fixture_start_run();
+	fixture_wait_run_state(id, "completed");
+	free(id);
+	fixture_expect("GET", "/metrics", "", 200);
+	assert_true(raw_has(&fx.c,
+	    "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (!raw_has(&fx.c, names[i]))
+			fail_msg("%s is not in %s", names[i], raw_text(&fx.c));
+	/* HELP and TYPE once per name. */
+	assert_int_equal(raw_count(&fx.c, "# TYPE mcp_runs_total "), 1);
+}
+
+static void
+a_run_is_shown_and_a_foreign_one_is_not_found(void **state)
+{
+	char *id = fixture_start_run(), *path;
+
+	(void)state;
+	worker_print(&fx.worker, "hi\n", 3);
+	worker_end(&fx.worker, 0);
+	fixture_wait_run_state(id, "completed");
+	assert_true(raw_has(&fx.c, "\"stdout\":\"hi\\n\""));
+	path = xasprintf("/mcp/runs/%s", id);
+	fixture_expect("HEAD", path, "", 200);
+	free(path);
+	free(id);
+	fixture_expect("GET", "/mcp/runs/nonsense", "", 404);
+	fixture_expect("GET",
+	    "/mcp/runs/00000000-0000-4000-8000-000000000000", "", 404);
+	fixture_expect("GET", "/mcp/runs/", "", 404);
+}
+
+static void
+asking_for_a_run_and_leaving_is_safe(void **state)
+{
+	(void)state;
+	fixture_send("GET",
+	    "/mcp/runs/00000000-0000-4000-8000-000000000000", "", "");
+	(void)event_base_loop(fx.base, EVLOOP_NONBLOCK);
+	raw_close(&fx.c);
+	raw_open(&fx.c, fx.port, 0);
+	fixture_expect("GET", "/healthz", "", 200);
+	raw_wait_until(fx.base,
+	    strstr(fixture_ask("GET", "/metrics", "", ""),
+		"sandboxd_connections 1\n") != NULL);
+}
+
+static void
+a_reload_takes_new_hosts(void **state)
+{
+	struct err e;
+
+	(void)state;
+	send_with_host("late.example");
+	assert_int_equal(fixture_status(raw_text(&fx.c)), 403);
+	assert_int_equal(
+	    conf_set(fx.conf, "ALLOWED_HOSTS", "late.example", &e), 0);
+	front_reload(fx.front);
+	send_with_host("late.example");
+	assert_int_equal(fixture_status(raw_text(&fx.c)), 200);
+}
+
+int
+main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+#define ALLOWING(f)                                                            \
+	cmocka_unit_test_setup_teardown(f, setup_allowing, fixture_teardown)
+	const struct CMUnitTest tests[] = {
+	    T(health_is_answered),
+	    T(readiness_follows_the_worker),
+	    T(the_index_names_the_endpoint),
+	    T(an_unknown_path_is_a_json_error_with_the_request_id),
+	    T(a_wrong_method_says_which_are_right),
+	    T(options_is_answered_everywhere),
+	    ALLOWING(only_names_of_ours_are_taken_for_the_host),
+	    T(the_host_of_an_absolute_target_counts),
+	    ALLOWING(only_pages_of_ours_and_listed_ones_may_call),
+	    T(on_the_mcp_path_a_refusal_is_a_json_rpc_error_without_id),
+	    ALLOWING(cors_is_answered_to_listed_origins),
+	    cmocka_unit_test_setup_teardown(
+		another_mcp_path_moves_what_is_below_it, setup_other_path,
+		fixture_teardown),
+	    T(metrics_have_the_seeds_names_and_count),
+	    T(a_run_is_shown_and_a_foreign_one_is_not_found),
+	    T(asking_for_a_run_and_leaving_is_safe),
+	    T(a_reload_takes_new_hosts),
+	};
+
+	return cmocka_run_group_tests_name("front", tests, NULL, NULL);
+}

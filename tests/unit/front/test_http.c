@@ -1,0 +1,436 @@
+#include "tests/unit/front/server.h"
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: h\r\n\r\n"
+
+static struct server server;
+static struct raw c;
+
+static int
+open_usual(void **state)
+{
+	(void)state;
+	server_open(&server, &server_usual);
+	raw_open(&c, server.port, 0);
+	return 0;
+}
+
+static int
+close_all(void **state)
+{
+	(void)state;
+	raw_close(&c);
+	server_close(&server);
+	return 0;
+}
+
+static void
+a_request_is_answered_and_the_connection_kept(void **state)
+{
+	(void)state;
+	raw_ask(&c, server.base, GET("/one"), "\r\n\r\n/one");
+	raw_send(&c, server.base, GET("/two"));
+	raw_wait_for(&c, server.base, "\r\n\r\n/two");
+	assert_true(raw_has(&c, "HTTP/1.1 200 OK\r\n"));
+	assert_true(raw_has(&c, "X-Request-Id: "));
+	assert_true(raw_has(&c, "Content-Length: 4\r\n"));
+	assert_int_equal(server_connections(&server), 1);
+}
+
+static void
+requests_sent_together_are_answered_in_order(void **state)
+{
+	const char *p;
+
+	(void)state;
+	raw_send(&c, server.base,
+	    "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nfirst"
+	    "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\nsecond"
+	    "GET /third HTTP/1.1\r\nHost: h\r\n\r\n");
+	raw_wait_for(&c, server.base, "\r\n\r\n/third");
+	p = strstr(raw_text(&c), "\r\n\r\nfirst");
+	assert_non_null(p);
+	p = strstr(p, "\r\n\r\nsecond");
+	assert_non_null(p);
+	assert_int_equal(raw_count(&c, "HTTP/1.1 200"), 3);
+}
+
+static void
+head_gets_the_length_without_the_body(void **state)
+{
+	(void)state;
+	raw_send(&c, server.base,
+	    "HEAD /seven77 HTTP/1.1\r\nHost: h\r\n\r\n" GET("/next"));
+	raw_wait_for(&c, server.base, "\r\n\r\n/next");
+	assert_true(raw_has(&c, "Content-Length: 8\r\n"));
+	assert_false(raw_has(&c, "\r\n\r\n/seven77"));
+}
+
+static void
+no_content_has_neither_body_nor_type(void **state)
+{
+	(void)state;
+	raw_send(&c, server.base, GET("/nothing") GET("/next"));
+	raw_wait_for(&c, server.base, "/next");
+	assert_int_equal(strncmp(raw_text(&c), "HTTP/1.1 204", 12), 0);
+	assert_int_equal(raw_count(&c, "\r\nContent-Type"), 1);
+}
+
+static void
+a_part_of_a_file_is_sent(void **state)
+{
+	(void)state;
+	raw_send(&c, server.base, GET("/file") GET("/next"));
+	raw_wait_for(&c, server.base, "/next");
+	assert_true(raw_has(&c, "Content-Length: 5\r\n"));
+	assert_true(raw_has(&c, "\r\n\r\n23456HTTP/1.1 200"));
+}
+
+static void
+chunks_become_a_body(void **state)
+{
+	(void)state;
+	raw_send(&c, server.base,
+	    "POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n"
+	    "\r\n4\r\nabcd\r\n3;x=y\r\n");
+	raw_wait_for(&c, server.base, "HTTP/1.1");
+	/* Extensions of chunks are refused by libevent, and loudly. */
+	assert_true(raw_has(&c, " 413 "));
+	raw_close(&c);
+	raw_open(&c, server.port, 0);
+	raw_send(&c, server.base,
+	    "POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n"
+	    "\r\n4\r\nabcd\r\n3\r\nefg\r\n0\r\n\r\n");
+	raw_wait_for(&c, server.base, "\r\n\r\nabcdefg");
+}
+
+static void
+a_late_answer_to_a_client_that_left_is_safe(void **state)
+{
+	(void)state;
+	raw_send(&c, server.base, GET("/hold"));
+	raw_wait_until(server.base, server.nheld == 1);
+	raw_close(&c);
+	/* While it is held nobody reads: the answer finds out. */
+	http_reply(server.held[0], 200, "text/plain", "late", 4);
+	raw_wait_until(server.base, server_connections(&server) == 0);
+	assert_int_equal(server.gone, 0);
+	raw_open(&c, server.port, 0);
+	raw_ask(&c, server.base, GET("/next"), "/next");
+}
+
+/* libevent 2.1 ends the process when a second request is read meanwhile. */
+static void
+a_request_sent_while_one_is_held_waits(void **state)
+{
+	(void)state;
+	raw_send(&c, server.base, GET("/hold") GET("/second"));
+	raw_wait_until(server.base, server.nheld == 1);
+	raw_send(&c, server.base, GET("/third"));
+	for (unsigned int i = 0; i < 20; i++)
+		raw_turn(server.base);
+	assert_int_equal(server.requests, 1);
+	http_reply(server.held[0], 200, "text/plain", "held", 4);
+	raw_wait_for(&c, server.base, "\r\n\r\n/third");
+	assert_int_equal(raw_count(&c, "HTTP/1.1 200"), 3);
+}
+
+static void
+end_gone_stream_cb(void *arg)
+{
+	struct server *s = arg;
+
+	s->gone++;
+	http_stream_end(s->held[0]);
+}
+
+static void
+freeing_the_server_tells_the_holders(void **state)
+{
+	struct server s;
+	struct raw r;
+
+	(void)state;
+	server_open(&s, &server_usual);
+	raw_open(&r, s.port, 0);
+	raw_send(&r, s.base, GET("/stream"));
+	raw_wait_for(&r, s.base, "\r\n\r\n");
+	s.held[0]->on_gone = end_gone_stream_cb;
+	server_close(&s);
+	assert_int_equal(s.gone, 1);
+	raw_close(&r);
+}
+
+static void
+draining_closes_idle_connections_and_finishes_the_others(void **state)
+{
+	struct raw idle;
+
+	(void)state;
+	raw_open(&idle, server.port, 0);
+	raw_ask(&idle, server.base, GET("/x"), "\r\n\r\n/x");
+	raw_send(&c, server.base, GET("/hold"));
+	raw_wait_until(server.base, server.nheld == 1);
+	http_server_drain(server.http);
+	raw_wait_end(&idle, server.base);
+	raw_close(&idle);
+	http_reply(server.held[0], 200, "text/plain", "last", 4);
+	raw_wait_end(&c, server.base);
+	assert_true(raw_has(&c, "Connection: close\r\n"));
+	assert_true(raw_has(&c, "\r\n\r\nlast"));
+	assert_int_equal(server_connections(&server), 0);
+}
+
+static void
+http_1_0_is_answered_and_closed(void **state)
+{
+	(void)state;
+	raw_send(&c, server.base, "GET /old HTTP/1.0\r\nHost: h\r\n\r\n");
+	raw_wait_end(&c, server.base);
+	assert_true(raw_has(&c, "HTTP/1.0 200"));
+	assert_true(raw_has(&c, "\r\n\r\n/old"));
+}
+
+/* ---- what is refused */
+
+struct refused {
+	const char *request;
+	const char *status;
+};
+
+static void
+check_refused(const struct refused *r)
+{
+	struct raw client;
+
+	raw_open(&client, server.port, 0);
+	raw_send(&client, server.base, r->request);
+	raw_wait_end(&client, server.base);
+	if (!raw_has(&client, r->status) ||
+	    !raw_has(&client, "{\"error\":{\"code\":") ||
+	    !raw_has(&client, "Connection: close\r\n"))
+		fail_msg("to %.80s: %.600s", r->request, raw_text(&client));
+	raw_close(&client);
+}
+
+static void
+malformed_and_ambiguous_requests_are_refused(void **state)
+{
+	static const struct refused table[] = {
+	    {"GET\r\n\r\n", " 400 "},
+	    {"\x16\x03\x01\x02\x01\x01\xfc\x03\r\n\r\n", " 400 "},
+	    {"GET / FTP/1.1\r\n\r\n", " 400 "},
+	    {"GET / HTTP/2.0\r\nHost: h\r\n\r\n", " 400 "},
+	    {"GET / HTTP/1.1\r\n\r\n", " 400 "},
+	    {"GET / HTTP/1.1\r\nHost: h\r\nnonsense\r\n\r\n", " 400 "},
+	    {"GET / HTTP/1.1\r\nHost : h\r\n\r\n", " 400 "},
+	    {"GET / HTTP/1.1\r\nHost: h\r\nA b: c\r\n\r\n", " 400 "},
+	    {"GET / HTTP/1.1\r\nHost: h\r\nHost: h\r\n\r\n", " 400 "},
+	    {"GET / HTTP/1.1\r\nHost: h\r\nOrigin: a\r\norigin: a\r\n\r\n",
+		" 400 "},
+	    {"GET / HTTP/1.1\r\nHost: h\r\nAuthorization: a\r\n"
+	     "Authorization: b\r\n\r\n",
+		" 400 "},
+	    {"GET / HTTP/1.1\r\nHost: h\r\nMcp-Name: a\r\nMcp-Name: a\r\n\r\n",
+		" 400 "},
+	    {"GET / HTTP/1.1\r\nHost: h\r\nMcp-Session-Id: a\r\n"
+	     "MCP-SESSION-ID: a\r\n\r\n",
+		" 400 "},
+	    {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n"
+	     "Content-Length: 1\r\n\r\nx",
+		" 400 "},
+	    {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n"
+	     "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		" 400 "},
+	    {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked"
+	     "\r\n\r\n0\r\n\r\n",
+		" 501 "},
+	    {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: +1\r\n\r\nx",
+		" 400 "},
+	    {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\nx",
+		" 400 "},
+	    {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1x\r\n\r\nx",
+		" 400 "},
+	    {"POST / HTTP/1.1\r\nHost: h\r\n"
+	     "Content-Length: 99999999999999999999\r\n\r\nx",
+		" 4"},
+	    {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+	     "zz\r\n",
+		" 413 "},
+	    {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+	     "7fffffffffffffff\r\n",
+		" 413 "},
+	    {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+	     "-1\r\n",
+		" 413 "},
+	    {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2097153\r\n\r\n",
+		" 413 "},
+	    {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n"
+	     "Expect: miracles\r\n\r\n",
+		" 417 "},
+	    {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9999999\r\n"
+	     "Expect: 100-continue\r\n\r\n",
+		" 413 "},
+	    {"BREW / HTTP/1.1\r\nHost: h\r\n\r\n", " 501 "},
+	    {"CONNECT a:1 HTTP/1.1\r\nHost: h\r\n\r\n", " 501 "},
+	    {"GET nothing HTTP/1.1\r\nHost: h\r\n\r\n", " 400 "},
+	    {"GET https://h/ HTTP/1.1\r\nHost: h\r\n\r\n", " 400 "},
+	    {" continued: line HTTP/1.1\r\n\r\n", " 501 "},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		check_refused(&table[i]);
+	raw_ask(&c, server.base, GET("/alive"), "/alive");
+}
+
+/* evhttp would take the body for the next request. */
+static void
+a_body_with_head_is_refused(void **state)
+{
+	(void)state;
+	raw_send(&c, server.base,
+	    "HEAD / HTTP/1.1\r\nHost: h\r\nContent-Length: 29\r\n\r\n"
+	    "GET /x HTTP/1.1\r\nHost: h\r\n\r\n");
+	raw_wait_end(&c, server.base);
+	assert_true(raw_has(&c, " 400 "));
+	assert_int_equal(raw_count(&c, "HTTP/1.1"), 1);
+}
+
+static void
+bytes_that_are_no_http_do_no_harm(void **state)
+{
+	static const char nul_line[] =
+	    "GET / HTTP/1.1\r\nHost: h\r\n\0\r\nX: y\r\n\r\n";
+	static const char nul_uri[] = "GET /a\0b HTTP/1.1\r\nHost: h\r\n\r\n";
+	unsigned char noise[4096];
+	uint32_t seed = 1;
+	struct raw client;
+
+	(void)state;
+	for (unsigned int round = 0; round < 40; round++) {
+		raw_open(&client, server.port, 0);
+		for (size_t i = 0; i < sizeof(noise); i++) {
+			seed = seed * 1103515245u + 12345u;
+			noise[i] = (unsigned char)(seed >> 16);
+		}
+		memcpy(noise + sizeof(noise) - 4, "\r\n\r\n", 4);
+		(void)raw_try_send(&client, noise, sizeof(noise));
+		(void)raw_try_send(&client, nul_line, sizeof(nul_line) - 1);
+		(void)raw_try_send(&client, nul_uri, sizeof(nul_uri) - 1);
+		raw_turn(server.base);
+		raw_close(&client);
+	}
+	raw_ask(&c, server.base, GET("/alive"), "/alive");
+	raw_wait_until(server.base, server_connections(&server) == 1);
+}
+
+static void
+an_absolute_target_gives_its_path_and_authority(void **state)
+{
+	(void)state;
+	raw_send(&c, server.base,
+	    "GET http://other:1/a/b?c=d HTTP/1.1\r\nHost: h\r\n\r\n");
+	raw_wait_for(&c, server.base, "\r\n\r\n/a/b");
+}
+
+static void
+headers_beyond_the_limit_are_refused(void **state)
+{
+	char *text = xcalloc(1, 40000);
+
+	(void)state;
+	(void)snprintf(text, 40000, "GET / HTTP/1.1\r\nHost: h\r\nX: ");
+	memset(text + strlen(text), 'x', 20000);
+	raw_send(&c, server.base, text);
+	raw_wait_for(&c, server.base, " 431 ");
+	raw_wait_end(&c, server.base);
+	assert_true(raw_has(&c, "\"headers_too_large\""));
+	raw_close(&c);
+	raw_open(&c, server.port, 0);
+	text[0] = '\0';
+	(void)snprintf(text, 40000, "GET /");
+	memset(text + 5, 'u', 20000);
+	raw_send(&c, server.base, text);
+	raw_wait_for(&c, server.base, " 431 ");
+	free(text);
+}
+
+static void
+many_header_lines_are_refused(void **state)
+{
+	struct buf b = {0};
+
+	(void)state;
+	assert_int_equal(buf_printf(&b, "GET / HTTP/1.1\r\nHost: h\r\n"), 0);
+	for (unsigned int i = 0; i < 200; i++)
+		assert_int_equal(buf_printf(&b, "Mcp-%u: x\r\n", i), 0);
+	assert_int_equal(buf_append(&b, "\r\n", 3), 0);
+	raw_send(&c, server.base, (const char *)buf_data(&b));
+	raw_wait_for(&c, server.base, " 431 ");
+	buf_clear(&b);
+}
+
+/* A reset in answer to bytes that still come would hide the reason. */
+static void
+who_sends_too_much_can_read_why(void **state)
+{
+	char *body = xcalloc(1, 3u << 20);
+	size_t at = 0;
+	uint64_t until = clock_mono_ms() + RAW_PATIENCE_MS;
+
+	(void)state;
+	raw_send(&c, server.base,
+	    "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 3145728\r\n"
+	    "\r\n");
+	while (at < 3u << 20 && clock_mono_ms() < until) {
+		at += raw_try_send(&c, body + at, (3u << 20) - at);
+		raw_turn(server.base);
+	}
+	assert_int_equal(at, 3u << 20);
+	raw_wait_end(&c, server.base);
+	assert_false(c.reset);
+	assert_true(raw_has(&c, " 413 "));
+	assert_true(raw_has(&c, "\"body_too_large\""));
+	free(body);
+}
+
+static void
+a_client_that_asks_is_told_to_continue(void **state)
+{
+	(void)state;
+	raw_ask(&c, server.base,
+	    "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n"
+	    "Expect: 100-continue\r\n\r\n",
+	    "HTTP/1.1 100 Continue\r\n\r\n");
+	raw_send(&c, server.base, "ok");
+	raw_wait_for(&c, server.base, "\r\n\r\nok");
+}
+
+int
+main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, open_usual, close_all)
+	const struct CMUnitTest tests[] = {
+	    T(a_request_is_answered_and_the_connection_kept),
+	    T(requests_sent_together_are_answered_in_order),
+	    T(head_gets_the_length_without_the_body),
+	    T(no_content_has_neither_body_nor_type),
+	    T(a_part_of_a_file_is_sent),
+	    T(chunks_become_a_body),
+	    T(a_late_answer_to_a_client_that_left_is_safe),
+	    T(a_request_sent_while_one_is_held_waits),
+	    T(draining_closes_idle_connections_and_finishes_the_others),
+	    T(http_1_0_is_answered_and_closed),
+	    T(malformed_and_ambiguous_requests_are_refused),
+	    T(a_body_with_head_is_refused),
+	    T(bytes_that_are_no_http_do_no_harm),
+	    T(an_absolute_target_gives_its_path_and_authority),
+	    T(headers_beyond_the_limit_are_refused),
+	    T(many_header_lines_are_refused),
+	    T(who_sends_too_much_can_read_why),
+	    T(a_client_that_asks_is_told_to_continue),
+	    cmocka_unit_test(freeing_the_server_tells_the_holders),
+	};
+
+	return cmocka_run_group_tests_name("http", tests, NULL, NULL);
+}

@@ -1,0 +1,318 @@
+#include "tests/unit/front/server.h"
+
+/* Bounds in time and memory: what slow, silent, greedy and many clients get. */
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: h\r\n\r\n"
+
+static struct server server;
+static struct raw c;
+
+static int
+open_hasty(void **state)
+{
+	(void)state;
+	server_open(&server, &server_hasty);
+	raw_open(&c, server.port, 0);
+	return 0;
+}
+
+static int
+open_usual(void **state)
+{
+	(void)state;
+	server_open(&server, &server_usual);
+	raw_open(&c, server.port, 0);
+	return 0;
+}
+
+static int
+close_all(void **state)
+{
+	(void)state;
+	raw_close(&c);
+	server_close(&server);
+	return 0;
+}
+
+/* Send one byte of text per turn, round and round, until the end. */
+static uint64_t
+trickle(const char *text)
+{
+	uint64_t start = clock_mono_ms();
+	size_t n = strlen(text);
+
+	for (size_t i = 0; !c.ended && clock_mono_ms() < start + 20000; i++) {
+		(void)raw_try_send(&c, &text[i % n], 1);
+		for (unsigned int t = 0; t < 10 && !c.ended; t++) {
+			raw_turn(server.base);
+			raw_receive(&c);
+		}
+	}
+	assert_true(c.ended);
+	return clock_mono_ms() - start;
+}
+
+static void
+a_client_that_says_nothing_is_closed(void **state)
+{
+	uint64_t start = clock_mono_ms();
+
+	(void)state;
+	raw_wait_end(&c, server.base);
+	assert_true(clock_mono_ms() - start >= server_hasty.request_ms - 50);
+	assert_int_equal(buf_len(&c.in), 0);
+	assert_int_equal(server_connections(&server), 0);
+}
+
+static void
+headers_that_trickle_in_are_cut_off_in_time(void **state)
+{
+	uint64_t took;
+
+	(void)state;
+	raw_send(&c, server.base, "GET / HTTP/1.1\r\nHost: h\r\n");
+	took = trickle("X-A: b\r\n");
+	assert_true(raw_has(&c, " 408 "));
+	assert_true(took < 5000);
+}
+
+static void
+a_body_that_trickles_in_is_cut_off_in_time(void **state)
+{
+	(void)state;
+	raw_send(&c, server.base,
+	    "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n");
+	assert_true(trickle("xxxx") < 5000);
+	assert_true(raw_has(&c, " 408 "));
+	assert_true(raw_has(&c, "\"request_timeout\""));
+}
+
+static void
+a_second_request_has_its_time_too(void **state)
+{
+	(void)state;
+	raw_ask(&c, server.base, GET("/one"), "\r\n\r\n/one");
+	raw_send(&c, server.base, "GET / HT");
+	assert_true(trickle("T") < 5000);
+	assert_true(raw_has(&c, " 408 "));
+}
+
+static void
+an_idle_connection_is_closed_without_a_word(void **state)
+{
+	(void)state;
+	raw_ask(&c, server.base, GET("/one"), "\r\n\r\n/one");
+	raw_wait_end(&c, server.base);
+	assert_int_equal(buf_len(&c.in), 0);
+}
+
+static void
+a_held_request_is_not_cut_off(void **state)
+{
+	uint64_t until;
+
+	(void)state;
+	raw_send(&c, server.base, GET("/hold"));
+	raw_wait_until(server.base, server.nheld == 1);
+	until = clock_mono_ms() + 3 * server_hasty.idle_ms;
+	while (clock_mono_ms() < until)
+		raw_turn(server.base);
+	http_reply(server.held[0], 200, "text/plain", "done", 4);
+	raw_wait_for(&c, server.base, "\r\n\r\ndone");
+}
+
+static void
+an_answer_that_nobody_reads_is_given_up(void **state)
+{
+	(void)state;
+	raw_send(&c, server.base, GET("/big"));
+	raw_wait_until(server.base, server.requests == 1);
+	raw_wait_until(server.base, server_connections(&server) == 0);
+}
+
+static void
+an_answer_that_is_read_slowly_arrives_whole(void **state)
+{
+	uint64_t until = clock_mono_ms() + RAW_PATIENCE_MS;
+	char chunk[200000];
+	size_t got = 0;
+	ssize_t n;
+
+	(void)state;
+	raw_send(&c, server.base, GET("/big"));
+	/* Longer than idle_ms in all, never so long between two reads. */
+	while (got < SERVER_BIG && clock_mono_ms() < until) {
+		for (unsigned int i = 0; i < 10; i++)
+			raw_turn(server.base);
+		n = recv(c.fd, chunk, sizeof(chunk), 0);
+		if (n == 0 || (n < 0 && errno != EAGAIN))
+			break;
+		got += n > 0 ? (size_t)n : 0;
+	}
+	assert_true(got >= SERVER_BIG);
+}
+
+/* ---- many clients */
+
+static void
+connections_beyond_the_limit_are_told_so(void **state)
+{
+	struct http_limits limits = server_usual;
+	struct raw extra, last;
+	struct server s;
+
+	(void)state;
+	limits.connections_max = 2;
+	server_open(&s, &limits);
+	raw_open(&extra, s.port, 0);
+	raw_ask(&extra, s.base, GET("/a"), "/a");
+	raw_open(&last, s.port, 0);
+	raw_ask(&last, s.base, GET("/b"), "/b");
+	raw_close(&c);
+	raw_open(&c, s.port, 0);
+	raw_send(&c, s.base, GET("/c"));
+	raw_wait_end(&c, s.base);
+	assert_true(raw_has(&c, " 503 "));
+	assert_true(raw_has(&c, "\"busy\""));
+	raw_close(&extra);
+	raw_wait_until(s.base, server_connections(&s) == 1);
+	raw_open(&extra, s.port, 0);
+	raw_ask(&extra, s.base, GET("/d"), "/d");
+	raw_close(&extra);
+	raw_close(&last);
+	server_close(&s);
+}
+
+static unsigned int
+next_descriptor(void)
+{
+	int fd = dup(0);
+
+	assert_true(fd >= 0);
+	(void)close(fd);
+	return (unsigned int)fd;
+}
+
+/* The clients are of this process too: enough for them, not for the server. */
+static void
+accepting_pauses_while_descriptors_are_scarce(void **state)
+{
+	struct rlimit usual, few;
+	struct raw waits;
+	struct server s;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+	few = usual;
+	few.rlim_cur = next_descriptor() + 14;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	server_open(&s, &server_usual);
+	raw_open(&waits, s.port, 0);
+	raw_send(&waits, s.base, GET("/a"));
+	raw_wait_end(&waits, s.base);
+	raw_close(&waits);
+	raw_open(&waits, s.port, 0);
+	raw_send(&waits, s.base, GET("/b"));
+	for (unsigned int i = 0; i < 50; i++)
+		raw_turn(s.base);
+	http_server_tick(s.http);
+	assert_int_equal(s.requests, 0);
+	/* A server that knows a higher limit goes on with the same queue. */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+	raw_close(&waits);
+	server_close(&s);
+}
+
+static void
+accepting_goes_on_when_descriptors_are_free_again(void **state)
+{
+	struct rlimit usual, few;
+	int spare[40];
+	struct raw waits;
+	struct server s;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+	few = usual;
+	few.rlim_cur = next_descriptor() + 70;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	server_open(&s, &server_usual);
+	for (size_t i = 0; i < ARRAY_LEN(spare); i++) {
+		spare[i] = dup(0);
+		assert_true(spare[i] >= 0);
+	}
+	for (unsigned int i = 0; i < 20; i++) {
+		raw_open(&waits, s.port, 0);
+		for (unsigned int turn = 0; turn < 3; turn++)
+			raw_turn(s.base);
+		raw_close(&waits);
+	}
+	raw_open(&waits, s.port, 0);
+	raw_send(&waits, s.base, GET("/late"));
+	for (size_t i = 0; i < ARRAY_LEN(spare); i++)
+		(void)close(spare[i]);
+	http_server_tick(s.http);
+	raw_wait_for(&waits, s.base, "/late");
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+	raw_close(&waits);
+	server_close(&s);
+}
+
+/* Bodies that never come whole: together they would be 200 MiB. */
+static void
+unfinished_bodies_are_bounded_together(void **state)
+{
+	static const char head[] =
+	    "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 2097152\r\n\r\n";
+	uint64_t until = clock_mono_ms() + RAW_PATIENCE_MS;
+	struct raw *many = xcalloc(100, sizeof(*many));
+	char *body = xcalloc(1, 2u << 20);
+	unsigned int refused = 0;
+	size_t *at = xcalloc(100, sizeof(*at));
+
+	(void)state;
+	for (size_t i = 0; i < 100; i++) {
+		raw_open(&many[i], server.port, 0);
+		raw_send(&many[i], server.base, head);
+	}
+	while (refused == 0 && clock_mono_ms() < until) {
+		for (size_t i = 0; i < 100; i++) {
+			at[i] += raw_try_send(&many[i], body + at[i],
+			    (2u << 20) - 1 - at[i]);
+			raw_receive(&many[i]);
+			refused += raw_has(&many[i], " 503 ");
+		}
+		raw_turn(server.base);
+	}
+	assert_true(refused > 0);
+	for (size_t i = 0; i < 100; i++)
+		raw_close(&many[i]);
+	raw_ask(&c, server.base, GET("/alive"), "/alive");
+	raw_wait_until(server.base, server_connections(&server) == 1);
+	free(many);
+	free(body);
+	free(at);
+}
+
+int
+main(void)
+{
+#define HASTY(f) cmocka_unit_test_setup_teardown(f, open_hasty, close_all)
+#define USUAL(f) cmocka_unit_test_setup_teardown(f, open_usual, close_all)
+	const struct CMUnitTest tests[] = {
+	    HASTY(a_client_that_says_nothing_is_closed),
+	    HASTY(headers_that_trickle_in_are_cut_off_in_time),
+	    HASTY(a_body_that_trickles_in_is_cut_off_in_time),
+	    HASTY(a_second_request_has_its_time_too),
+	    HASTY(an_idle_connection_is_closed_without_a_word),
+	    HASTY(a_held_request_is_not_cut_off),
+	    HASTY(an_answer_that_nobody_reads_is_given_up),
+	    HASTY(an_answer_that_is_read_slowly_arrives_whole),
+	    USUAL(connections_beyond_the_limit_are_told_so),
+	    USUAL(accepting_pauses_while_descriptors_are_scarce),
+	    USUAL(accepting_goes_on_when_descriptors_are_free_again),
+	    USUAL(unfinished_bodies_are_bounded_together),
+	};
+
+	return cmocka_run_group_tests_name("http_conn", tests, NULL, NULL);
+}

@@ -1,0 +1,232 @@
+#include "tests/unit/front/server.h"
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: h\r\n\r\n"
+
+static struct server server;
+static struct raw c;
+
+static int
+open_usual(void **state)
+{
+	(void)state;
+	server_open(&server, &server_usual);
+	raw_open(&c, server.port, 0);
+	return 0;
+}
+
+static int
+close_all(void **state)
+{
+	(void)state;
+	raw_close(&c);
+	server_close(&server);
+	return 0;
+}
+
+static void
+stream_text(const char *text)
+{
+	struct evbuffer *out = evbuffer_new();
+
+	(void)evbuffer_add(out, text, strlen(text));
+	http_stream_write(server.held[0], out);
+	evbuffer_free(out);
+}
+
+static void
+open_stream(const char *request)
+{
+	raw_send(&c, server.base, request);
+	raw_wait_for(&c, server.base, "\r\n\r\n");
+	assert_int_equal(server.nheld, 1);
+}
+
+static uint64_t
+streams(void)
+{
+	struct http_stats st;
+
+	http_server_stats(server.http, &st);
+	return st.streams;
+}
+
+static void
+a_stream_has_a_clean_end_and_the_connection_goes_on(void **state)
+{
+	(void)state;
+	open_stream(GET("/stream"));
+	assert_true(raw_has(&c, "Content-Type: text/event-stream\r\n"));
+	assert_true(raw_has(&c, "Transfer-Encoding: chunked\r\n"));
+	assert_int_equal(streams(), 1);
+	stream_text("data: 1\n\n");
+	raw_wait_for(&c, server.base, "9\r\ndata: 1\n\n\r\n");
+	http_stream_end(server.held[0]);
+	assert_int_equal(streams(), 0);
+	raw_wait_for(&c, server.base, "0\r\n\r\n");
+	raw_ask(&c, server.base, GET("/next"), "/next");
+	assert_int_equal(server.gone, 0);
+}
+
+static void
+a_client_that_leaves_is_noticed_at_once(void **state)
+{
+	(void)state;
+	open_stream(GET("/stream"));
+	raw_close(&c);
+	raw_wait_until(server.base, server.gone == 1);
+	assert_int_equal(streams(), 0);
+	assert_int_equal(server_connections(&server), 0);
+	stream_text("nobody reads this"); /* safe until it is ended */
+	http_stream_end(server.held[0]);
+}
+
+static void
+a_reset_is_noticed_too(void **state)
+{
+	const struct linger hard = {1, 0};
+
+	(void)state;
+	open_stream(GET("/stream"));
+	(void)setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+	raw_close(&c);
+	raw_wait_until(server.base, server.gone == 1);
+	http_stream_end(server.held[0]);
+}
+
+static void
+cutting_a_stream_closes_the_connection(void **state)
+{
+	(void)state;
+	open_stream(GET("/stream"));
+	http_stream_cut(server.held[0]);
+	raw_wait_end(&c, server.base);
+	assert_int_equal(server.gone, 1);
+	assert_false(raw_has(&c, "0\r\n\r\n"));
+	http_stream_end(server.held[0]);
+}
+
+static void
+a_stream_to_http_1_0_ends_with_the_connection(void **state)
+{
+	(void)state;
+	open_stream("GET /stream HTTP/1.0\r\nHost: h\r\n"
+		    "Connection: keep-alive\r\n\r\n");
+	assert_false(raw_has(&c, "chunked"));
+	stream_text("data: 1\n\n");
+	raw_wait_for(&c, server.base, "data: 1\n\n");
+	http_stream_end(server.held[0]);
+	raw_wait_end(&c, server.base);
+}
+
+static void
+a_reader_that_reads_nothing_costs_a_bounded_buffer(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	raw_close(&c);
+	raw_open(&c, server.port, 4096);
+	raw_send(&c, server.base, GET("/flood"));
+	raw_wait_until(server.base, server.nheld == 1);
+	do { /* until the kernel's buffers are full */
+		before = server.streamed;
+		for (unsigned int i = 0; i < 100; i++)
+			raw_turn(server.base);
+	} while (server.streamed != before);
+	assert_in_range(server.pending_max, 1, HTTP_STREAM_HIGH + 4100);
+	assert_true(server.streamed < 16u << 20);
+	/* It goes on when it is read. */
+	raw_wait_until(server.base,
+	    (raw_receive(&c), server.streamed > before + (1u << 20)));
+	assert_in_range(server.pending_max, 1, HTTP_STREAM_HIGH + 4100);
+	server.nheld = 0;
+	raw_close(&c);
+	raw_wait_until(server.base, server.gone == 1);
+	http_stream_end(server.held[0]);
+}
+
+static void
+a_client_that_floods_during_a_stream_is_not_swallowed(void **state)
+{
+	char *junk = xcalloc(1, 1u << 20);
+	size_t sent = 0, n;
+	unsigned int full = 0;
+
+	(void)state;
+	open_stream(GET("/stream"));
+	while (full < 200 && sent < 200u << 20) {
+		n = raw_try_send(&c, junk, 1u << 20);
+		full = n == 0 ? full + 1 : 0;
+		sent += n;
+		raw_turn(server.base);
+	}
+	assert_true(sent < 32u << 20); /* the kernel's buffers, not ours */
+	raw_close(&c);
+	/* Not read any more, so its end is seen when writing fails. */
+	raw_wait_until(
+	    server.base, (stream_text("data: 1\n\n"), server.gone == 1));
+	http_stream_end(server.held[0]);
+	free(junk);
+}
+
+/* Each with its own exchange, which its on_gone ends. */
+static void
+end_many_cb(void *arg)
+{
+	http_stream_end(arg);
+}
+
+static void
+on_request_of_many(struct http_exchange *x, void *arg)
+{
+	(void)arg;
+	http_hold(x, end_many_cb, x);
+	http_stream_start(x, NULL);
+}
+
+static void
+a_thousand_silent_streams_are_held(void **state)
+{
+	const struct http_limits limits = {16384, 4096, 30000, 60000, 2000};
+	struct raw *many = xcalloc(1000, sizeof(*many));
+	struct event_base *base = event_base_new();
+	struct http_server *http;
+	struct http_stats st = {0};
+	struct err e;
+	uint16_t port;
+
+	(void)state;
+	raw_allow_descriptors(4000);
+	http = http_server_new(base, &limits, on_request_of_many, NULL);
+	assert_int_equal(http_server_listen(http, raw_listen(&port), &e), 0);
+	for (size_t i = 0; i < 1000; i++) {
+		raw_open(&many[i], port, 0);
+		raw_send(&many[i], base, GET("/"));
+	}
+	raw_wait_until(base, (http_server_stats(http, &st), st.streams == 1000));
+	for (size_t i = 0; i < 1000; i++)
+		raw_close(&many[i]);
+	raw_wait_until(base, (http_server_stats(http, &st), st.streams == 0));
+	http_server_free(http);
+	(void)event_base_loop(base, EVLOOP_NONBLOCK);
+	event_base_free(base);
+	free(many);
+}
+
+int
+main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, open_usual, close_all)
+	const struct CMUnitTest tests[] = {
+	    T(a_stream_has_a_clean_end_and_the_connection_goes_on),
+	    T(a_client_that_leaves_is_noticed_at_once),
+	    T(a_reset_is_noticed_too),
+	    T(cutting_a_stream_closes_the_connection),
+	    T(a_stream_to_http_1_0_ends_with_the_connection),
+	    T(a_reader_that_reads_nothing_costs_a_bounded_buffer),
+	    T(a_client_that_floods_during_a_stream_is_not_swallowed),
+	    cmocka_unit_test(a_thousand_silent_streams_are_held),
+	};
+
+	return cmocka_run_group_tests_name("http_stream", tests, NULL, NULL);
+}
