@@ -156,6 +156,7 @@ struct run {
 	bool lock;
 	bool was_active; /* it is in its sandbox's active list */
 	bool inserted;   /* the row is on disk */
+	bool unrecorded; /* it could not be put there: nor can its end */
 	bool in_log_end; /* the log has its RUN_ENDED */
 	uint8_t cancel;  /* reason asked for, 0: none */
 	int fail_code;   /* ERR_*: ended before it began, for the caller */

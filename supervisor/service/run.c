@@ -232,9 +232,9 @@ run_inserted_cb(int rc, const struct err *why, void *arg)
 	struct inserted_arg *a = arg;
 	struct run *r = a->run;
 
-	if (rc == 0)
-		r->inserted = true;
-	else if (r->phase == RUN_WAITING || r->phase == RUN_SENT)
+	r->inserted = rc == 0;
+	r->unrecorded = rc != 0;
+	if (rc != 0 && (r->phase == RUN_WAITING || r->phase == RUN_SENT))
 		run_cancel(r, RUNLOG_INTERNAL); /* never acknowledged */
 	a->cb(r, rc, why, a->arg);
 	run_unref(r);
@@ -468,6 +468,12 @@ static void
 run_store_end(struct run *r)
 {
 	struct log_source l = run_log_source(r);
+
+	if (r->unrecorded) { /* its caller was told so */
+		spool_log_remove(r->service->spool, &r->row.uuid);
+		run_end_stored_cb(0, NULL, r);
+		return;
+	}
 
 	if (r->row.log == NULL && r->length <= STORE_INLINE_MAX) {
 		r->row.log = xmalloc((size_t)r->length + 1);
