@@ -120,7 +120,7 @@ code_request(struct service *s, const struct language *l, const char *code,
 	AUTO(auto_free) char *dir = NULL;
 	char id[UUID_TEXT_LEN + 1];
 
-	*q = (struct run_request){.tool = "execute_code"};
+	*q = (struct run_request){.tool = "execute_code", .await = true};
 	(void)snprintf(q->identifier, sizeof(q->identifier), "%s", identifier);
 	uuid_random(&q->uuid);
 	uuid_format(&q->uuid, id);

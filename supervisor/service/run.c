@@ -274,7 +274,8 @@ run_create(struct service *s, const struct principal *p, struct sandbox *sb,
 	a->run = run_ref(r);
 	a->cb = inserted;
 	a->arg = arg;
-	store_run_insert(s->store, &r->row, run_inserted_cb, a);
+	store_run_insert(s->store, &r->row, q->await ? STORE_SOON : STORE_NOW,
+	    run_inserted_cb, a);
 	*out = r;
 	sandbox_pump(sb);
 	return 0;

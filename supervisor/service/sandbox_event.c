@@ -90,7 +90,8 @@ requeue(struct sandbox *sb)
 		r->row.sandbox = fresh->row.id;
 		free(r->row.sandbox_name);
 		r->row.sandbox_name = xstrdup(fresh->row.name);
-		store_run_insert(fresh->service->store, &r->row, NULL, NULL);
+		store_run_move(fresh->service->store, r->row.id, fresh->row.id,
+		    fresh->row.name, NULL, NULL);
 	}
 	sandbox_pump(fresh);
 }

@@ -4,7 +4,7 @@
  * A connection belongs to one thread at a time.  A statement is used through
  * a struct db_call on the stack:
  *
- *	db_call_init(&c, db, DB_RUN_STARTED);
+ *	db_call_init(&c, db, DB_RUN_MOVE);
  *	db_put_uint(&c, run);			parameters in order
  *	...
  *	rc = db_call_run(&c, e);		or step, get..., step

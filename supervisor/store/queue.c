@@ -27,16 +27,17 @@ queue_clear(struct queue *q)
 }
 
 void
-queue_push(struct queue *q, struct op *op)
+queue_push(struct queue *q, struct op *list)
 {
-	op->next = NULL;
 	(void)pthread_mutex_lock(&q->mutex);
-	*q->tail = op;
-	q->tail = &op->next;
-	q->count++;
-	q->bytes += op->bytes;
-	if (q->count == 1)
+	if (q->count == 0)
 		(void)pthread_cond_signal(&q->cond);
+	*q->tail = list;
+	for (; list != NULL; list = list->next) {
+		q->tail = &list->next;
+		q->count++;
+		q->bytes += list->bytes;
+	}
 	(void)pthread_mutex_unlock(&q->mutex);
 }
 

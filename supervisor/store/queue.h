@@ -20,7 +20,8 @@ struct queue {
 
 void queue_init(struct queue *q);
 void queue_clear(struct queue *q); /* releases what is in it */
-void queue_push(struct queue *q, struct op *op);
+/* queue_push - one op, or several linked by next, which stay together */
+void queue_push(struct queue *q, struct op *list);
 /* queue_take - up to max ops in order, linked by next; waits for the first
  * wait_ms at most.  NULL: time is over, or queue_stop was called and all is
  * taken; then queue_is_stopped. */

@@ -171,34 +171,34 @@ explain_run(struct db *db, uint64_t run, struct err *e)
 	    (unsigned long long)run, state);
 }
 
-/* Started. */
+/* Moved to another sandbox. */
 
-struct started_op {
+struct move_op {
 	struct write_op w;
 	uint64_t run;
-	int64_t started_ms;
-	char *container_id;
+	uint64_t sandbox;
+	char *sandbox_name;
 };
 
 static int
-started_run(struct db *db, struct op *op, struct err *e)
+move_run(struct db *db, struct op *op, struct err *e)
 {
-	const struct started_op *s = (struct started_op *)op;
+	const struct move_op *s = (struct move_op *)op;
 	struct db_call c;
 	int rc;
 
-	db_call_init(&c, db, DB_RUN_STARTED);
+	db_call_init(&c, db, DB_RUN_MOVE);
 	db_put_uint(&c, s->run);
-	db_put_int(&c, s->started_ms);
-	db_put_text(&c, s->container_id);
+	db_put_uint(&c, s->sandbox);
+	db_put_text(&c, s->sandbox_name);
 	rc = db_call_run_one(&c, e);
 	return rc == ERR_NOTFOUND ? explain_run(db, s->run, e) : rc;
 }
 
 static void
-started_release(struct op *op)
+move_release(struct op *op)
 {
-	free(((struct started_op *)op)->container_id);
+	free(((struct move_op *)op)->sandbox_name);
 	free(op);
 }
 
@@ -383,8 +383,8 @@ run_op_new(
 }
 
 void
-store_run_insert(
-    struct store *s, const struct store_run *row, store_done_cb done, void *arg)
+store_run_insert(struct store *s, const struct store_run *row,
+    enum store_when when, store_done_cb done, void *arg)
 {
 	struct run_op *op;
 
@@ -392,24 +392,27 @@ store_run_insert(
 		return;
 	op = run_op_new(s, row, done, arg);
 	op->w.op.run = insert_run;
-	writer_submit(s->writer, &op->w.op);
+	if (when == STORE_SOON)
+		writer_submit_soon(s->writer, &op->w.op);
+	else
+		writer_submit(s->writer, &op->w.op);
 }
 
 void
-store_run_started(struct store *s, uint64_t run, int64_t started_ms,
-    const char *container_id, store_done_cb done, void *arg)
+store_run_move(struct store *s, uint64_t run, uint64_t sandbox,
+    const char *sandbox_name, store_done_cb done, void *arg)
 {
-	struct started_op *op = xcalloc(1, sizeof(*op));
+	struct move_op *op = xcalloc(1, sizeof(*op));
 
-	op->w.op.run = started_run;
+	op->w.op.run = move_run;
 	op->w.op.deliver = write_deliver;
-	op->w.op.release = started_release;
+	op->w.op.release = move_release;
 	op->w.op.bytes = sizeof(*op);
 	op->w.done = done;
 	op->w.arg = arg;
 	op->run = run;
-	op->started_ms = started_ms;
-	op->container_id = xstrdup(container_id);
+	op->sandbox = sandbox;
+	op->sandbox_name = xstrdup(sandbox_name);
 	writer_submit(s->writer, &op->w.op);
 }
 

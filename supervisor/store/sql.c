@@ -64,9 +64,8 @@ const char *const db_sql[DB_NQUERY] = {
 	"INSERT INTO run (" RUN_COLUMNS ")"
 	" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
 	" ?14, ?15, ?16, ?17, ?18, ?19)",
-    [DB_RUN_STARTED] = "UPDATE run SET state = 'running', started_ms = ?2,"
-		       " container_id = ?3"
-		       " WHERE id = ?1 AND " UNFINISHED,
+    [DB_RUN_MOVE] = "UPDATE run SET sandbox = ?2, sandbox_name = ?3"
+		    " WHERE id = ?1 AND " UNFINISHED,
     [DB_RUN_END] = "UPDATE run SET container_id = ?3, state = ?4,"
 		   " end_reason = ?5, error = ?6, artifacts_error = ?7,"
 		   " started_ms = ?8, ended_ms = ?9, spool_bytes = ?10,"

@@ -35,7 +35,7 @@ enum db_query {
 	DB_SANDBOX_LIVE,
 	/* runs */
 	DB_RUN_INSERT,
-	DB_RUN_STARTED,
+	DB_RUN_MOVE,
 	DB_RUN_END,
 	DB_RUN_STATE,
 	DB_RUN_GET,

@@ -35,13 +35,13 @@ open_writer(const char *dir, struct db **out, struct err *e)
 }
 
 static int
-start_threads(struct store *s, struct err *e)
+start_threads(struct event_base *base, struct store *s, struct err *e)
 {
 	struct db *db;
 	int rc = open_writer(s->dir, &db, e);
 
 	if (rc == 0)
-		rc = writer_start(db, s->done, &s->writer, e);
+		rc = writer_start(base, db, s->done, &s->writer, e);
 	if (rc == 0)
 		rc = db_open(s->dir, DB_READER, &db, e);
 	if (rc == 0)
@@ -65,7 +65,7 @@ store_open(
 	s->lock_fd = lock_take(dir, &why);
 	rc = s->lock_fd < 0 ? s->lock_fd : done_new(base, &s->done, &why);
 	if (rc == 0)
-		rc = start_threads(s, &why);
+		rc = start_threads(base, s, &why);
 	if (rc != 0) {
 		store_close(s);
 		return err_set(e, rc, "%s", why.msg);

@@ -44,7 +44,7 @@ struct store_sandbox {
 	char *name;         /* of the container */
 	char *container_id; /* "" until created */
 	char *image;
-	char *state; /* "creating" "ready" "removing" "removed" "lost" */
+	char *state;  /* "creating" "ready" "removing" "removed" "lost" */
 	char *origin; /* "run" "initialize": which tool made it */
 	uint64_t memory_bytes;
 	uint64_t nano_cpus;
@@ -57,10 +57,11 @@ struct store_sandbox {
 
 struct store_command {
 	uint32_t index;
-	char *shell;    /* "" when argv was given */
+	char *shell;     /* "" when argv was given */
 	char *argv_json; /* "[...]", "" when shell was given */
 	char *cwd;
-	char *env_json; /* names only: {"A":"***"}; values are never stored here */
+	char *env_json; /* names only: {"A":"***"}; values are never stored here
+			 */
 	char *status;   /* "queued" "running" "completed" "failed" "timed_out"
 			 * "canceled" */
 	char *end_reason; /* runlog_reason_name, "" before the end */
@@ -117,8 +118,8 @@ struct store_run {
 
 void store_sandbox_clear(struct store_sandbox *s);
 void store_run_clear(struct store_run *r);
-void store_sandbox_copy(struct store_sandbox *to,
-    const struct store_sandbox *from);
+void store_sandbox_copy(
+    struct store_sandbox *to, const struct store_sandbox *from);
 void store_run_copy(struct store_run *to, const struct store_run *from);
 
 /* What a starting front needs, read before the loop runs. */
@@ -145,8 +146,8 @@ int store_open(struct event_base *base, const char *dir, struct store **out,
 /* store_close - commits what is queued, calls no callback any more, joins;
  * may be called from a callback */
 void store_close(struct store *s);
-int store_snapshot(struct store *s, struct store_snapshot *out, struct err *e)
-    MUSTCHECK;
+int store_snapshot(
+    struct store *s, struct store_snapshot *out, struct err *e) MUSTCHECK;
 
 /* rc 0 or a negative ERR_*, why is NULL when rc is 0. */
 typedef void (*store_done_cb)(int rc, const struct err *why, void *arg);
@@ -154,10 +155,17 @@ typedef void (*store_done_cb)(int rc, const struct err *why, void *arg);
 /* Writes.  Rows are copied; done may be NULL. */
 void store_sandbox_put(struct store *s, const struct store_sandbox *row,
     store_done_cb done, void *arg); /* insert or replace */
+/* STORE_SOON: nobody waits for this one alone; it goes with the next write, or
+ * after 10 ms.  A short run's beginning and end are then one transaction. */
+enum store_when {
+	STORE_NOW,
+	STORE_SOON
+};
 void store_run_insert(struct store *s, const struct store_run *row,
-    store_done_cb done, void *arg); /* with its commands */
-void store_run_started(struct store *s, uint64_t run, int64_t started_ms,
-    const char *container_id, store_done_cb done, void *arg);
+    enum store_when when, store_done_cb done, void *arg); /* with commands */
+/* store_run_move - a queued run to another sandbox */
+void store_run_move(struct store *s, uint64_t run, uint64_t sandbox,
+    const char *sandbox_name, store_done_cb done, void *arg);
 /* store_run_end - the last word: state, commands, artifacts (blobs' reference
  * counts with them), log or spool length; the spec is wiped */
 void store_run_end(struct store *s, const struct store_run *row,
@@ -183,12 +191,12 @@ void store_trim(struct store *s, uint64_t tenant, uint64_t keep,
 
 /* Reads.  The row is the callback's to read, freed after it returns; NULL
  * with rc ERR_NOTFOUND when there is none for this tenant. */
-typedef void (*store_run_cb)(int rc, const struct store_run *row,
-    const struct err *why, void *arg);
+typedef void (*store_run_cb)(
+    int rc, const struct store_run *row, const struct err *why, void *arg);
 void store_run_get(struct store *s, uint64_t tenant, const struct uuid *uuid,
     store_run_cb done, void *arg);
-typedef void (*store_artifact_cb)(int rc, const struct store_artifact *row,
-    const struct err *why, void *arg);
+typedef void (*store_artifact_cb)(
+    int rc, const struct store_artifact *row, const struct err *why, void *arg);
 /* run NULL: "latest", the newest run of the identifier that left this path */
 void store_artifact_get(struct store *s, uint64_t tenant,
     const char *identifier, const struct uuid *run, const char *path,
@@ -200,12 +208,12 @@ struct store_counts {
 };
 /* store_counts - totals over the whole database, for the metrics after a
  * restart; before the loop runs */
-int store_counts(struct store *s, struct store_counts *out, struct err *e)
-    MUSTCHECK;
+int store_counts(
+    struct store *s, struct store_counts *out, struct err *e) MUSTCHECK;
 
 struct store_stats { /* since start, for /metrics */
 	uint64_t writes, commits, failures;
-	uint64_t queue;        /* waiting now */
+	uint64_t queue;         /* waiting now */
 	uint64_t last_error_ms; /* wall clock, 0: none */
 };
 void store_stats(const struct store *s, struct store_stats *out);

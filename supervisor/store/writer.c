@@ -1,5 +1,7 @@
 #include "supervisor/store/writer.h"
 
+#include <event2/event.h>
+
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
@@ -9,6 +11,9 @@
 #include "supervisor/store/queue.h"
 
 struct writer {
+	struct op *soon; /* held on the loop's thread, in order */
+	struct op **soon_tail;
+	struct event *timer;
 	struct queue queue;
 	pthread_t thread;
 	struct db *db;
@@ -172,12 +177,31 @@ writer_main(void *arg)
 
 /* From the loop's thread. */
 
+static void
+soon_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct writer *w = arg;
+
+	(void)fd;
+	(void)what;
+	if (w->soon == NULL)
+		return;
+	queue_push(&w->queue, w->soon);
+	w->soon = NULL;
+	w->soon_tail = &w->soon;
+}
+
 int
-writer_start(
-    struct db *db, struct done *done, struct writer **out, struct err *e)
+writer_start(struct event_base *base, struct db *db, struct done *done,
+    struct writer **out, struct err *e)
 {
 	struct writer *w = xcalloc(1, sizeof(*w));
 	int rc;
+
+	w->soon_tail = &w->soon;
+	w->timer = evtimer_new(base, soon_cb, w);
+	if (w->timer == NULL)
+		fatal(71, "out of memory");
 
 	queue_init(&w->queue);
 	(void)pthread_mutex_init(&w->mutex, NULL);
@@ -185,6 +209,7 @@ writer_start(
 	w->done = done;
 	rc = queue_thread(&w->thread, writer_main, w, e);
 	if (rc != 0) {
+		event_free(w->timer);
 		queue_clear(&w->queue);
 		(void)pthread_mutex_destroy(&w->mutex);
 		db_close(w->db);
@@ -198,6 +223,8 @@ writer_start(
 void
 writer_stop(struct writer *w)
 {
+	soon_cb(-1, 0, w);
+	event_free(w->timer);
 	queue_stop(&w->queue);
 	(void)pthread_join(w->thread, NULL);
 	db_close(w->db);
@@ -209,7 +236,27 @@ writer_stop(struct writer *w)
 void
 writer_submit(struct writer *w, struct op *op)
 {
-	queue_push(&w->queue, op);
+	if (w->soon == NULL) {
+		op->next = NULL;
+		queue_push(&w->queue, op);
+		return;
+	}
+	*w->soon_tail = op;
+	op->next = NULL;
+	(void)evtimer_del(w->timer);
+	soon_cb(-1, 0, w);
+}
+
+void
+writer_submit_soon(struct writer *w, struct op *op)
+{
+	const struct timeval tv = {0, WRITER_SOON_MS * 1000};
+
+	if (w->soon == NULL)
+		(void)evtimer_add(w->timer, &tv);
+	*w->soon_tail = op;
+	op->next = NULL;
+	w->soon_tail = &op->next;
 }
 
 bool

@@ -14,17 +14,22 @@
 #include "supervisor/store/store.h"
 
 #define WRITER_BATCH_MAX 1024
+#define WRITER_SOON_MS 10
 
 struct db;
 struct done;
+struct event_base;
 struct writer;
 
 /* writer_start - takes db; the done queue must outlive it */
-int writer_start(struct db *db, struct done *done, struct writer **out,
-    struct err *e) MUSTCHECK;
+int writer_start(struct event_base *base, struct db *db, struct done *done,
+    struct writer **out, struct err *e) MUSTCHECK;
 /* writer_stop - commits what is queued, empties the WAL, frees all */
 void writer_stop(struct writer *w);
 void writer_submit(struct writer *w, struct op *op);
+/* writer_submit_soon - with the next writer_submit, in the same transaction,
+ * or after WRITER_SOON_MS without one; order is kept */
+void writer_submit_soon(struct writer *w, struct op *op);
 /* writer_is_full - more waits than a queue should hold */
 bool writer_is_full(struct writer *w);
 void writer_stats(struct writer *w, struct store_stats *out);

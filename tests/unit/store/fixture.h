@@ -330,7 +330,7 @@ fixture_insert(struct fixture *f, const struct store_run *r)
 {
 	struct result result = {0};
 
-	store_run_insert(f->store, r, result_cb, &result);
+	store_run_insert(f->store, r, STORE_NOW, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	assert_string_equal(result.msg, "");
 }

@@ -58,7 +58,7 @@ write_next(struct writing *w)
 
 	o->w = w;
 	fixture_run(&o->row, w->next++, 1, "a");
-	store_run_insert(w->f->store, &o->row, written_cb, o);
+	store_run_insert(w->f->store, &o->row, STORE_NOW, written_cb, o);
 }
 
 /* The process to be killed: writes for ever and tells what is done. */

@@ -81,7 +81,7 @@ insert_many(struct fixture *f, struct many *m, uint64_t first, size_t n)
 		s->m = m;
 		s->i = (size_t)first + i;
 		fixture_run(&r, first + i, 1, "a");
-		store_run_insert(f->store, &r, slot_cb, s);
+		store_run_insert(f->store, &r, STORE_NOW, slot_cb, s);
 		store_run_clear(&r);
 	}
 	fixture_wait(f, &m->calls, want);

@@ -160,7 +160,7 @@ test_an_empty_log_differs_from_one_in_the_spool(void **state)
 }
 
 static void
-test_started_sets_state_time_and_container(void **state)
+test_a_move_sets_sandbox_and_name(void **state)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
@@ -168,17 +168,46 @@ test_started_sets_state_time_and_container(void **state)
 	struct got g;
 
 	fixture_put_sandbox(f, 1, "a");
+	fixture_put_sandbox(f, 2, "b");
 	fixture_run(&r, 1, 1, "a");
 	fixture_insert(f, &r);
-	store_run_started(f->store, 1, 6000, "c1", result_cb, &result);
+	store_run_move(f->store, 1, 2, "other", result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	assert_int_equal(result.rc, 0);
 	get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
-	assert_string_equal(g.row.state, "running");
-	assert_int_equal(g.row.started_ms, 6000);
-	assert_string_equal(g.row.container_id, "c1");
+	assert_int_equal(g.row.sandbox, 2);
+	assert_string_equal(g.row.sandbox_name, "other");
 	assert_non_null(g.row.spec);
 	store_run_clear(&g.row);
+	store_run_clear(&r);
+}
+
+static void
+test_what_may_wait_comes_with_the_next_write_or_soon(void **state)
+{
+	struct fixture *f = *state;
+	struct result result = {0};
+	struct store_stats before, after;
+	struct store_run r;
+
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	store_stats(f->store, &before);
+	store_run_insert(f->store, &r, STORE_SOON, result_cb, &result);
+	fixture_run_ended(&r, "completed");
+	store_run_end(f->store, &r, result_cb, &result);
+	fixture_wait(f, &result.calls, 2);
+	assert_int_equal(result.rc, 0);
+	store_stats(f->store, &after);
+	assert_int_equal(after.writes - before.writes, 2);
+	assert_int_equal(after.commits - before.commits, 1);
+	store_run_clear(&r);
+
+	/* Alone, it waits for nobody. */
+	fixture_run(&r, 2, 1, "a");
+	store_run_insert(f->store, &r, STORE_SOON, result_cb, &result);
+	fixture_wait(f, &result.calls, 3);
+	assert_int_equal(result.rc, 0);
 	store_run_clear(&r);
 }
 
@@ -225,7 +254,7 @@ test_a_second_run_with_the_same_uuid_is_a_conflict(void **state)
 	fixture_run(&r, 1, 1, "a");
 	fixture_insert(f, &r);
 	r.id = 2;
-	store_run_insert(f->store, &r, result_cb, &result);
+	store_run_insert(f->store, &r, STORE_NOW, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	assert_int_equal(result.rc, ERR_CONFLICT);
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 1);
@@ -242,22 +271,22 @@ test_what_cannot_be_inserted_is_refused_whole(void **state)
 
 	fixture_put_sandbox(f, 1, "a");
 	fixture_run(&r, 1, 99, "a"); /* no such sandbox */
-	store_run_insert(f->store, &r, result_cb, &result);
+	store_run_insert(f->store, &r, STORE_NOW, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	assert_int_equal(result.rc, ERR_INVAL);
 	r.sandbox = 1;
 	fixture_set(&r.state, "completed");
-	store_run_insert(f->store, &r, result_cb, &result);
+	store_run_insert(f->store, &r, STORE_NOW, result_cb, &result);
 	fixture_wait(f, &result.calls, 2);
 	assert_int_equal(result.rc, ERR_INVAL);
 	fixture_set(&r.state, "queued");
 	r.id = 0;
-	store_run_insert(f->store, &r, result_cb, &result);
+	store_run_insert(f->store, &r, STORE_NOW, result_cb, &result);
 	fixture_wait(f, &result.calls, 3);
 	assert_int_equal(result.rc, ERR_INVAL);
 	r.id = 1;
 	r.tenant = 77;
-	store_run_insert(f->store, &r, result_cb, &result);
+	store_run_insert(f->store, &r, STORE_NOW, result_cb, &result);
 	fixture_wait(f, &result.calls, 4);
 	assert_int_equal(result.rc, ERR_INVAL);
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 0);
@@ -279,7 +308,7 @@ test_values_of_variables_are_refused_outside_the_spec(void **state)
 	fixture_run(&r, 1, 1, "a");
 	for (unsigned int i = 0; i < ARRAY_LEN(bad); i++) {
 		fixture_set(&r.commands[0].env_json, bad[i]);
-		store_run_insert(f->store, &r, result_cb, &result);
+		store_run_insert(f->store, &r, STORE_NOW, result_cb, &result);
 		fixture_wait(f, &result.calls, i + 1);
 		assert_true(result.rc < 0 && result.rc != ERR_DB);
 		assert_null(strstr(result.msg, "hunter2"));
@@ -307,7 +336,7 @@ test_a_run_ends_once(void **state)
 	store_run_end(f->store, &r, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	assert_int_equal(result.rc, ERR_STATE);
-	store_run_started(f->store, 1, 1, "c", result_cb, &result);
+	store_run_move(f->store, 1, 1, "c", result_cb, &result);
 	fixture_wait(f, &result.calls, 2);
 	assert_int_equal(result.rc, ERR_STATE);
 	assert_int_equal(fixture_query(f, "SELECT refs FROM blob"), 1);
@@ -409,7 +438,8 @@ main(void)
 	    TEST(test_a_run_comes_back_as_it_was_put),
 	    TEST(test_an_ended_run_has_its_log_commands_and_artifacts),
 	    TEST(test_an_empty_log_differs_from_one_in_the_spool),
-	    TEST(test_started_sets_state_time_and_container),
+	    TEST(test_a_move_sets_sandbox_and_name),
+	    TEST(test_what_may_wait_comes_with_the_next_write_or_soon),
 	    TEST(test_a_foreign_and_an_unknown_run_get_the_same_answer),
 	    TEST(test_a_second_run_with_the_same_uuid_is_a_conflict),
 	    TEST(test_what_cannot_be_inserted_is_refused_whole),

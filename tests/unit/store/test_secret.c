@@ -27,7 +27,7 @@ insert_secret(struct fixture *f, uint64_t id, size_t repeat)
 	for (size_t i = 0; i < repeat; i++)
 		memcpy(r.spec + i * (sizeof(SECRET) - 1), SECRET,
 		    sizeof(SECRET) - 1);
-	store_run_insert(f->store, &r, NULL, NULL);
+	store_run_insert(f->store, &r, STORE_NOW, NULL, NULL);
 	store_run_clear(&r);
 }
 

@@ -300,7 +300,7 @@ test_the_snapshot_has_what_lives_and_what_is_unfinished(void **state)
 		}
 		store_run_clear(&r);
 	}
-	store_run_started(f->store, 3, 9, "c", result_cb, &result);
+	store_run_move(f->store, 3, 2, "c", result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	store_event(f->store, STORE_TENANT_DEFAULT, "k", "s", "", 1);
 	fixture_reopen(f);
@@ -318,7 +318,7 @@ test_the_snapshot_has_what_lives_and_what_is_unfinished(void **state)
 	assert_memory_equal(snap.runs[0].spec, "SPEC", 4);
 	assert_int_equal(snap.runs[0].ncommands, 1);
 	assert_int_equal(snap.runs[1].id, 3);
-	assert_string_equal(snap.runs[1].state, "running");
+	assert_string_equal(snap.runs[1].state, "queued");
 	store_snapshot_clear(&snap);
 }
 
@@ -363,7 +363,7 @@ test_a_full_queue_refuses_new_rows_but_never_an_end(void **state)
 		store_stats(f->store, &stats);
 	} while (stats.queue < STORE_QUEUE_MAX);
 	store_sandbox_put(f->store, &s, result_cb, &refused);
-	store_run_insert(f->store, &r, result_cb, &refused);
+	store_run_insert(f->store, &r, STORE_NOW, result_cb, &refused);
 	fixture_run_ended(&r, "failed");
 	store_run_end(f->store, &r, result_cb, &ended);
 	assert_int_equal(

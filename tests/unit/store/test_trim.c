@@ -296,7 +296,7 @@ test_at_most_five_hundred_go_at_a_time(void **state)
 		struct store_run r;
 
 		fixture_run(&r, i, 1, "a");
-		store_run_insert(f->store, &r, NULL, NULL);
+		store_run_insert(f->store, &r, STORE_NOW, NULL, NULL);
 		fixture_run_ended(&r, "completed");
 		store_run_end(f->store, &r, result_cb, &result);
 		store_run_clear(&r);
