@@ -4,6 +4,8 @@ import socket
 import struct
 import subprocess
 
+from client import wait_for
+
 
 def sockets_of(pid):
     inodes = set()
@@ -62,3 +64,24 @@ def test_the_children_have_an_empty_environment(server):
         with open(f"/proc/{pid}/environ", "rb") as f:
             names = {v.split(b"=")[0] for v in f.read().split(b"\0") if v}
         assert b"HOME" not in names and b"SANDBOX_IMAGE" not in names, role
+
+
+def test_as_root_the_three_run_as_three_users(make_server):
+    """With two accounts that every Debian has, as stand-ins."""
+    import pwd
+    server = make_server(env={"RUN_AS_FRONT": "games",
+                              "RUN_AS_WORKER": "daemon"})
+    final = server.client().run("a", "echo hi > /artifacts/f; echo ok")
+    assert final["commands"][0]["stdout"] == "ok\n"
+    assert server.get("/artifacts/a/latest/f")[2] == b"hi\n"
+    wanted = {"front": pwd.getpwnam("games").pw_uid,
+              "worker": pwd.getpwnam("daemon").pw_uid}
+    for pid, role in server.children():
+        with open(f"/proc/{pid}/status", encoding="ascii") as f:
+            lines = dict(n.split(":", 1) for n in f if ":" in n)
+        assert set(map(int, lines["Uid"].split())) == {wanted[role]}
+        assert int(lines["CapEff"], 16) == 0
+    os.kill(server.pids("front")[0], 9)
+    wait_for(lambda: server.get("/readyz")[0] == 200, 30, "readiness")
+    final = server.client().run("a", "echo again")
+    assert final["commands"][0]["stdout"] == "again\n"
