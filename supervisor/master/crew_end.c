@@ -11,6 +11,7 @@
 
 #define CREW_DRAIN_GRACE_MS 1000 /* the front ends its own drain first */
 #define CREW_UNEXPLAINED_MS 100
+#define CREW_AFTER_FRONT_MS 1 /* timers of one moment have no order */
 
 /* Death and restart */
 
@@ -179,7 +180,7 @@ front_gone(struct crew *c)
 		if (w->note == SLOT_UNEXPLAINED) {
 			log_info("%s left with the front", w->proc.name);
 			w->note = SLOT_NONE;
-			slot_schedule(w, 0);
+			slot_schedule(w, CREW_AFTER_FRONT_MS);
 		}
 		if (w->channel == SLOT_ALONE || w->proc.state == PROC_DOWN)
 			continue;
@@ -220,7 +221,7 @@ slot_left(struct slot *s)
 	if (s->note == SLOT_ORPHAN) {
 		log_info("%s left with the front", s->proc.name);
 		s->note = SLOT_NONE;
-		slot_schedule(s, 0);
+		slot_schedule(s, CREW_AFTER_FRONT_MS);
 	} else if (s->proc.role == IPC_ROLE_WORKER &&
 	    c->slots[0].proc.state == PROC_READY) {
 		s->note = SLOT_UNEXPLAINED;
@@ -273,9 +274,9 @@ slot_on_exit(struct slot *s, int wait_status)
 		on_exit_while_stopping(s);
 		return;
 	}
-	if (s == slot_front(c))
-		front_gone(c);
 	slot_ended(s, wait_status);
 	if (s != slot_front(c))
 		slot_tell_gone(s);
+	else if (c->state == CREW_RUNNING) /* it may have refused */
+		front_gone(c);
 }

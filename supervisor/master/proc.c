@@ -13,6 +13,7 @@
 
 #define PROC_REASON_MAX 1024
 #define PROC_CLOSE_MS 500
+#define PROC_SECOND_LOOK_MS 1000 /* the last part of a long wait */
 
 static void
 wait_for(struct proc *p, enum proc_wait what, uint32_t ms)
@@ -23,6 +24,25 @@ wait_for(struct proc *p, enum proc_wait what, uint32_t ms)
 	p->wait = what;
 	if (event_add(p->deadline, &tv) == -1)
 		fatal(71, "%s: no timer", p->name);
+}
+
+static uint32_t
+second_look_ms(uint32_t ms)
+{
+	return ms / 4 < PROC_SECOND_LOOK_MS ? ms / 4 : PROC_SECOND_LOOK_MS;
+}
+
+/*
+ * For what a child owes us.  The time is over only after a second look: when
+ * we, or the whole machine, stood still for a while, the timer is due before
+ * the answer that lies in the socket was read.
+ */
+static void
+wait_for_child(struct proc *p, enum proc_wait what, uint32_t ms)
+{
+	p->looks = 1;
+	p->wait_ms = ms;
+	wait_for(p, what, ms - second_look_ms(ms));
 }
 
 static void
@@ -55,10 +75,14 @@ finish(struct proc *p)
 
 /* SIGABRT first: a core file says where it hung. */
 static void
-abort_hung(struct proc *p, const char *why, uint32_t after_ms)
+look_again(struct proc *p, const char *why)
 {
-	log_error(
-	    "%s[%d] %s in %u ms: SIGABRT", p->name, (int)p->pid, why, after_ms);
+	if (p->looks-- > 0) {
+		wait_for(p, p->wait, second_look_ms(p->wait_ms));
+		return;
+	}
+	log_error("%s[%d] %s in %u ms: SIGABRT", p->name, (int)p->pid, why,
+	    p->wait_ms);
 	send_signal(p, SIGABRT);
 	wait_for(p, PROC_WAIT_ABORT, p->tuning->abort_ms);
 }
@@ -72,10 +96,10 @@ deadline_cb(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	switch (p->wait) {
 	case PROC_WAIT_READY:
-		abort_hung(p, "was not ready", p->tuning->ready_ms);
+		look_again(p, "was not ready");
 		break;
 	case PROC_WAIT_PONG:
-		abort_hung(p, "answered no ping", p->tuning->silence_ms);
+		look_again(p, "answered no ping");
 		break;
 	case PROC_WAIT_ABORT:
 	case PROC_WAIT_LEAVE:
@@ -92,11 +116,8 @@ deadline_cb(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/*
- * Silence is counted from the oldest unanswered ping, not from the last
- * answer: a supervisor that was stopped for a while finds the answer in its
- * socket before it looks at the clock.
- */
+/* Silence is counted from the oldest unanswered ping, not from the last
+ * answer: time in which we asked nothing is not the child's. */
 static void
 ping_cb(evutil_socket_t fd, short what, void *arg)
 {
@@ -111,7 +132,7 @@ ping_cb(evutil_socket_t fd, short what, void *arg)
 	wire_put_u64(&o.b, clock_mono_ms());
 	ipc_send(p->chan, &o);
 	if (p->wait == PROC_WAIT_NONE)
-		wait_for(p, PROC_WAIT_PONG, p->tuning->silence_ms);
+		wait_for_child(p, PROC_WAIT_PONG, p->tuning->silence_ms);
 }
 
 static int
@@ -306,7 +327,7 @@ proc_start(struct proc *p, struct spawn *s, struct err *e)
 	p->link = PROC_OPEN;
 	p->chan = ipc_chan_new(p->base, ours, p->name, &chan_ops, p);
 	ours = -1; /* the channel's */
-	wait_for(p, PROC_WAIT_READY, p->tuning->ready_ms);
+	wait_for_child(p, PROC_WAIT_READY, p->tuning->ready_ms);
 	if (event_add(p->ping, &period) == -1)
 		fatal(71, "%s: no timer", p->name);
 	log_debug("%s[%d] started", p->name, (int)p->pid);

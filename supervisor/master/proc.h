@@ -65,6 +65,8 @@ struct proc { /* others read, proc.c writes */
 	struct event *deadline;
 	struct event *ping;
 	enum proc_wait wait;
+	uint32_t wait_ms;   /* of a wait for the child, as a whole */
+	unsigned int looks; /* that are left before it is over */
 	int wait_status;
 	uint32_t done;   /* pieces of work in this life */
 	uint32_t active; /* in progress */

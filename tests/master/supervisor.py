@@ -44,6 +44,13 @@ class Supervisor:
     """
 
     def __init__(self, modes=None, env=None, args=(), start=True, **popen):
+        fake = "tests/unit/master/helpers/fake_child"
+        sources = {name: os.path.join(programs(), source)
+                   for name, source in (("mcp-sandboxd", "mcp-sandboxd"),
+                                        ("mcp-sandboxd-front", fake),
+                                        ("mcp-sandboxd-worker", fake))}
+        for path in sources.values():
+            assert os.path.exists(path), f"{path} is not built"
         self.dir = tempfile.mkdtemp(prefix="mcp-sandboxd-master-")
         os.chmod(self.dir, 0o755)  # other users pass through
         self.bin = os.path.join(self.dir, "bin")
@@ -52,14 +59,8 @@ class Supervisor:
         os.mkdir(self.bin)
         os.mkdir(self.control)
         os.chmod(self.control, 0o755)
-        for name, source in (
-                ("mcp-sandboxd", "mcp-sandboxd"),
-                ("mcp-sandboxd-front",
-                 "tests/unit/master/helpers/fake_child"),
-                ("mcp-sandboxd-worker",
-                 "tests/unit/master/helpers/fake_child")):
-            shutil.copy(os.path.join(programs(), source),
-                        os.path.join(self.bin, name))
+        for name, path in sources.items():
+            shutil.copy(path, os.path.join(self.bin, name))
         self.log_path = os.path.join(self.control, "log")
         with open(self.log_path, "w", encoding="ascii"):
             pass

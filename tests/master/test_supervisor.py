@@ -55,7 +55,7 @@ def test_the_front_lives_for_a_while_and_restarts_at_once(make):
 
 
 def test_a_dead_front_takes_the_workers_with_it(make):
-    s = make()
+    s = make(env={"MCP_SANDBOXD_FRONT_HEALTHY_MS": "1"})
     s.wait_ready()
     before = {r: s.pid(r) for r in ("front", "worker-0", "worker-1")}
     s.kill("front")
@@ -67,6 +67,8 @@ def test_a_dead_front_takes_the_workers_with_it(make):
         assert s.events(f"worker-{i}", "front-gone")
         assert f"worker/{i} left with the front" in s.stderr()
         assert f"worker/{i} died" not in s.stderr()
+    order = re.findall(r"supervisor\[\d+\] (\S+)\[\d+\] started", s.stderr())
+    assert order[3] == "front" and len(order) == 6
 
 
 def test_many_dead_fronts_never_count_against_the_workers(make):
