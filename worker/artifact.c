@@ -19,9 +19,9 @@
 #define TEXT_PATH_MAX 120
 
 enum artifact_state {
-	ARTIFACT_IDLE,    /* no link */
+	ARTIFACT_IDLE, /* no link */
 	ARTIFACT_WALKING,
-	ARTIFACT_ASKING,  /* the front for a descriptor */
+	ARTIFACT_ASKING, /* the front for a descriptor */
 	ARTIFACT_READING,
 	ARTIFACT_ENDED
 };
@@ -66,8 +66,7 @@ static void next_file(struct artifact *a);
 
 /* ---- what goes wrong --------------------------------------------------- */
 
-static void PRINTF(2, 3)
-note(struct artifact *a, const char *fmt, ...)
+static void PRINTF(2, 3) note(struct artifact *a, const char *fmt, ...)
 {
 	size_t n = strlen(a->error);
 	char text[ERR_TEXT_MAX];
@@ -114,8 +113,8 @@ drop_file(struct artifact *a, int code)
 	static const uint8_t none[DIGEST_BYTES];
 
 	if (a->state == ARTIFACT_READING || a->state == ARTIFACT_ASKING)
-		report_file_done(*a->host->front, a->run, a->number - 1, code,
-		    a->got, none);
+		report_file_done(
+		    *a->host->front, a->run, a->number - 1, code, a->got, none);
 	close_file(a);
 }
 
@@ -370,8 +369,7 @@ skip_file(struct artifact *a, const char *why)
 }
 
 void
-artifact_on_fd(
-    struct artifact *a, uint32_t number, int fd, const char *refusal)
+artifact_on_fd(struct artifact *a, uint32_t number, int fd, const char *refusal)
 {
 	const struct file *f;
 	char why[ERR_TEXT_MAX];
@@ -398,8 +396,8 @@ artifact_on_fd(
 	a->fd = fd;
 	a->digest = digest_begin();
 	a->budget = a->host->limits->file_bytes < left ?
-		a->host->limits->file_bytes :
-		left;
+	    a->host->limits->file_bytes :
+	    left;
 	a->request = (*a->host->next_request)++;
 	a->state = ARTIFACT_READING;
 	peer_read(a->peer, a->request, a->budget + 1, ARTIFACT_ROOT, f->path,

@@ -50,7 +50,7 @@ void artifact_detach(struct artifact *a);
 /* artifact_stop - no more; on_end is called with why noted */
 void artifact_stop(struct artifact *a, const char *why);
 
-uint32_t artifact_files(const struct artifact *a);     /* copied */
+uint32_t artifact_files(const struct artifact *a);    /* copied */
 const char *artifact_error(const struct artifact *a); /* "": none */
 
 /* artifact_taken - once the front has them for good: tell the agent which
@@ -66,7 +66,7 @@ int artifact_on_end(struct artifact *a, uint32_t request, int32_t error,
     struct err *e) MUSTCHECK;
 /* From the front: fd is the artifact's from now on, -1 with refusal. */
 void artifact_on_fd(
-    struct artifact *a, uint32_t file, int fd, const char *refusal);
+    struct artifact *a, uint32_t number, int fd, const char *refusal);
 
 /* artifact_is_path - relative, no empty, "." or ".." part, no NUL */
 bool artifact_is_path(const uint8_t *p, size_t n);

@@ -52,21 +52,25 @@ struct backend_opened {
 	uint32_t start_us;
 };
 
-typedef void (*backend_opened_cb)(int rc, const struct backend_opened *o,
+typedef void (*backend_opened_cb)(
+    int rc, const struct backend_opened *o, const struct err *why, void *arg);
+typedef void (*backend_container_cb)(int rc, const struct backend_container *c,
     const struct err *why, void *arg);
-typedef void (*backend_container_cb)(int rc,
-    const struct backend_container *c, const struct err *why, void *arg);
 typedef void (*backend_list_cb)(int rc, const struct backend_container *list,
     size_t n, const struct err *why, void *arg);
 typedef void (*backend_done_cb)(int rc, const struct err *why, void *arg);
 
-enum backend_change { BACKEND_DIED, BACKEND_OOM, BACKEND_DESTROYED };
+enum backend_change {
+	BACKEND_DIED,
+	BACKEND_OOM,
+	BACKEND_DESTROYED
+};
 
 /* What the backend says unasked. */
 struct backend_watch {
 	/* The engine came, went, or has something to complain about. */
-	void (*on_state)(bool up, const char *detail, bool runtime_ok,
-	    void *arg);
+	void (*on_state)(
+	    bool up, const char *detail, bool runtime_ok, void *arg);
 	void (*on_change)(const char *id, enum backend_change what,
 	    int32_t exit_code, void *arg);
 };

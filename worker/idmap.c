@@ -80,8 +80,7 @@ idmap_del(struct idmap *m, uint64_t key)
 	for (i = (gap + 1) & (m->size - 1); m->slots[i].value != NULL;
 	     i = (i + 1) & (m->size - 1)) {
 		home = idmap_home(m, m->slots[i].key);
-		if (((i - home) & (m->size - 1)) <
-		    ((i - gap) & (m->size - 1)))
+		if (((i - home) & (m->size - 1)) < ((i - gap) & (m->size - 1)))
 			continue;
 		m->slots[gap] = m->slots[i];
 		m->slots[i].value = NULL;

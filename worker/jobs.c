@@ -21,8 +21,8 @@ static void (*jobs_on_close)(struct worker *w, const struct err *why);
 /* ---- sandboxes --------------------------------------------------------- */
 
 static int
-open_checked(struct worker *w, struct sandbox_start *s, uint8_t mode,
-    struct err *e)
+open_checked(
+    struct worker *w, struct sandbox_start *s, uint8_t mode, struct err *e)
 {
 	if (mode > SANDBOX_ADOPT)
 		return err_set(e, ERR_PROTO, "mode %u", mode);
@@ -31,8 +31,7 @@ open_checked(struct worker *w, struct sandbox_start *s, uint8_t mode,
 		    (unsigned long long)s->id);
 	if (!policy_is_name(s->ask.name) ||
 	    (s->container_id[0] != '\0' && !policy_is_id(s->container_id)))
-		return err_set(
-		    e, ERR_PROTO, "sandbox with no good name or id");
+		return err_set(e, ERR_PROTO, "sandbox with no good name or id");
 	s->mode = (enum sandbox_mode)mode;
 	sandbox_open(w, s);
 	return 0;
@@ -145,8 +144,8 @@ check_spec(struct run_start *s, struct err *e)
 }
 
 static int
-start_run(struct worker *w, uint64_t sandbox, struct run_start *s,
-    struct err *e)
+start_run(
+    struct worker *w, uint64_t sandbox, struct run_start *s, struct err *e)
 {
 	const struct run *known = idmap_get(&w->runs, s->id);
 

@@ -26,8 +26,8 @@ later_cb(evutil_socket_t fd, short what, void *arg)
 void
 later_ms(struct event_base *base, uint32_t ms, void (*fn)(void *), void *arg)
 {
-	struct timeval tv = {(time_t)(ms / 1000),
-	    (suseconds_t)(ms % 1000) * 1000};
+	struct timeval tv = {
+	    (time_t)(ms / 1000), (suseconds_t)(ms % 1000) * 1000};
 	struct later *l = xcalloc(1, sizeof(*l));
 
 	l->fn = fn;

@@ -13,7 +13,7 @@ struct event_base;
 
 void later(struct event_base *base, void (*fn)(void *arg), void *arg);
 /* later_ms - after ms milliseconds; cannot be taken back */
-void later_ms(struct event_base *base, uint32_t ms, void (*fn)(void *arg),
-    void *arg);
+void later_ms(
+    struct event_base *base, uint32_t ms, void (*fn)(void *arg), void *arg);
 
 #endif

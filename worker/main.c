@@ -176,8 +176,9 @@ parse_index(int argc, char **argv)
 	char *end;
 
 	if (argc != 2)
-		fatal(64, "usage: mcp-sandboxd-worker NUMBER; it is started "
-			  "by mcp-sandboxd");
+		fatal(64,
+		    "usage: mcp-sandboxd-worker NUMBER; it is started "
+		    "by mcp-sandboxd");
 	errno = 0;
 	n = strtoul(argv[1], &end, 10);
 	if (errno != 0 || end == argv[1] || *end != '\0' || n > INDEX_MAX)

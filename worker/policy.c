@@ -18,12 +18,12 @@
 static const char *const cap_names[] = {"CHOWN", "DAC_OVERRIDE",
     "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID",
     "SETPCAP", "LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST",
-    "NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER", "SYS_MODULE",
-    "SYS_RAWIO", "SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT", "SYS_ADMIN",
-    "SYS_BOOT", "SYS_NICE", "SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG",
-    "MKNOD", "LEASE", "AUDIT_WRITE", "AUDIT_CONTROL", "SETFCAP",
-    "MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG", "WAKE_ALARM", "BLOCK_SUSPEND",
-    "AUDIT_READ", "PERFMON", "BPF", "CHECKPOINT_RESTORE", "ALL"};
+    "NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER", "SYS_MODULE", "SYS_RAWIO",
+    "SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT", "SYS_ADMIN", "SYS_BOOT",
+    "SYS_NICE", "SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD", "LEASE",
+    "AUDIT_WRITE", "AUDIT_CONTROL", "SETFCAP", "MAC_OVERRIDE", "MAC_ADMIN",
+    "SYSLOG", "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ", "PERFMON", "BPF",
+    "CHECKPOINT_RESTORE", "ALL"};
 
 static const char *const cap_add_default[] = {
     "SETUID", "SETGID", "CHOWN", "FOWNER", "DAC_OVERRIDE"};
@@ -131,8 +131,8 @@ add_cap(char **list, const char *given, const char *key, const struct conf *c,
 }
 
 static int
-add_caps(char **list, enum conf_key key, const char *name,
-    const struct conf *c, struct err *e)
+add_caps(char **list, enum conf_key key, const char *name, const struct conf *c,
+    struct err *e)
 {
 	char *const *given = conf_list(c, key);
 
@@ -154,8 +154,8 @@ take_caps(struct policy *p, const struct conf *c, struct err *e)
 	p->cap_add = list_new();
 	if (add_caps(p->cap_drop, CONF_SANDBOX_CAP_DROP, "SANDBOX_CAP_DROP", c,
 		e) != 0 ||
-	    add_caps(p->cap_add, CONF_SANDBOX_CAP_ADD, "SANDBOX_CAP_ADD", c,
-		e) != 0)
+	    add_caps(
+		p->cap_add, CONF_SANDBOX_CAP_ADD, "SANDBOX_CAP_ADD", c, e) != 0)
 		return ERR_INVAL;
 	if (p->cap_add[0] == NULL)
 		for (size_t i = 0; i < ARRAY_LEN(cap_add_default); i++)
@@ -200,7 +200,7 @@ compare_words(const void *a, const void *b)
 static void
 print_sorted(struct buf *b, char *const *list)
 {
-	char *sorted[LIST_MAX + 1];
+	char *sorted[LIST_MAX + 1] = {NULL};
 	size_t n = 0;
 
 	for (; list[n] != NULL; n++)
@@ -237,8 +237,8 @@ policy_init(struct policy *p, const struct conf *c, struct err *e)
 	memset(p, 0, sizeof(*p));
 	p->network =
 	    strcmp(conf_str(c, CONF_SANDBOX_NETWORK_MODE), "bridge") == 0 ?
-		POLICY_NETWORK_BRIDGE :
-		POLICY_NETWORK_NONE;
+	    POLICY_NETWORK_BRIDGE :
+	    POLICY_NETWORK_NONE;
 	p->no_new_privileges = conf_bool(c, CONF_SANDBOX_NO_NEW_PRIVILEGES);
 	p->runtime = xstrdup(conf_str(c, CONF_SANDBOX_RUNTIME));
 	p->memory_bytes = (uint64_t)conf_int(c, CONF_DEFAULT_MEMORY_MB) * MIB;

@@ -19,7 +19,10 @@
 #define POLICY_FINGERPRINT_LEN 16
 #define POLICY_SPOOL_MAX (UINT64_C(1) << 40) /* RUN_OUTPUT_MAX_BYTES' limit */
 
-enum policy_network { POLICY_NETWORK_NONE, POLICY_NETWORK_BRIDGE };
+enum policy_network {
+	POLICY_NETWORK_NONE,
+	POLICY_NETWORK_BRIDGE
+};
 
 struct policy {
 	char *image;
@@ -28,7 +31,7 @@ struct policy {
 	bool no_new_privileges;
 	char **cap_drop; /* upper case, without CAP_ */
 	char **cap_add;
-	char *runtime; /* "": the engine's default */
+	char *runtime;         /* "": the engine's default */
 	uint64_t memory_bytes; /* the most a sandbox may have */
 	uint64_t nano_cpus;
 	uint32_t pids;
@@ -39,8 +42,8 @@ struct policy {
 };
 
 /* policy_init - ERR_INVAL naming the key that cannot be */
-int policy_init(struct policy *p, const struct conf *c, struct err *e)
-    MUSTCHECK;
+int policy_init(
+    struct policy *p, const struct conf *c, struct err *e) MUSTCHECK;
 void policy_clear(struct policy *p);
 
 /* What the front wants.  Strings are borrowed. */
@@ -55,8 +58,8 @@ struct policy_ask {
 };
 /* policy_check - ERR_POLICY with a text for the client, or 0 and the blanks
  * of ask filled in */
-int policy_check(const struct policy *p, struct policy_ask *ask,
-    struct err *e) MUSTCHECK;
+int policy_check(
+    const struct policy *p, struct policy_ask *ask, struct err *e) MUSTCHECK;
 
 /* policy_is_name - 2 to POLICY_NAME_MAX of [A-Za-z0-9_.-], first alphanumeric:
  * what an engine takes as a container's name, and safe in a URL path */

@@ -3,8 +3,8 @@
 #include "common/ipc.h"
 
 void
-report_state(struct ipc_chan *c, bool engine_up, const char *detail,
-    bool runtime_ok)
+report_state(
+    struct ipc_chan *c, bool engine_up, const char *detail, bool runtime_ok)
 {
 	struct ipc_out o;
 
@@ -48,15 +48,13 @@ code_and_text(struct ipc_chan *c, enum ipc_type type, uint64_t sandbox,
 }
 
 void
-report_failed(
-    struct ipc_chan *c, uint64_t sandbox, int code, const char *text)
+report_failed(struct ipc_chan *c, uint64_t sandbox, int code, const char *text)
 {
 	code_and_text(c, IPC_SANDBOX_FAILED, sandbox, code, text);
 }
 
 void
-report_removed(
-    struct ipc_chan *c, uint64_t sandbox, int code, const char *text)
+report_removed(struct ipc_chan *c, uint64_t sandbox, int code, const char *text)
 {
 	code_and_text(c, IPC_SANDBOX_REMOVED, sandbox, code, text);
 }

@@ -15,8 +15,8 @@ struct report_times {
 	uint32_t create_us, start_us, hello_us;
 };
 
-void report_state(struct ipc_chan *c, bool engine_up, const char *detail,
-    bool runtime_ok);
+void report_state(
+    struct ipc_chan *c, bool engine_up, const char *detail, bool runtime_ok);
 void report_ready(struct ipc_chan *c, uint64_t sandbox,
     const char *container_id, const struct report_times *t);
 void report_failed(
@@ -46,11 +46,10 @@ struct report_file {
 	const void *path;
 	size_t path_len;
 };
-void report_file(
-    struct ipc_chan *c, uint64_t run, const struct report_file *f);
+void report_file(struct ipc_chan *c, uint64_t run, const struct report_file *f);
 /* code 0 with sha256, or negative */
-void report_file_done(struct ipc_chan *c, uint64_t run, uint32_t file,
-    int code, uint64_t size, const uint8_t sha256[32]);
+void report_file_done(struct ipc_chan *c, uint64_t run, uint32_t file, int code,
+    uint64_t size, const uint8_t sha256[32]);
 void report_swept(struct ipc_chan *c, uint32_t found, uint32_t removed);
 
 #endif

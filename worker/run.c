@@ -195,10 +195,10 @@ run_break(struct run *r, const char *why)
 {
 	char text[ERR_TEXT_MAX];
 
-	(void)snprintf(text, sizeof(text),
-	    "the sandbox sent a broken log: %.300s", why);
-	log_warn_limited(&run_limit, "run %llu: %s",
-	    (unsigned long long)r->s.id, text);
+	(void)snprintf(
+	    text, sizeof(text), "the sandbox sent a broken log: %.300s", why);
+	log_warn_limited(
+	    &run_limit, "run %llu: %s", (unsigned long long)r->s.id, text);
 	if (r->peer != NULL)
 		peer_run_cancel(r->peer, &r->s.uuid, RUNLOG_INTERNAL);
 	run_end(r, RUNLOG_INTERNAL, text);
@@ -213,8 +213,7 @@ spool_write(struct run *r, const uint8_t *p, size_t n, size_t *written)
 {
 	*written = 0;
 	while (*written < n) {
-		ssize_t k =
-		    write(r->s.spool, p + *written, n - *written);
+		ssize_t k = write(r->s.spool, p + *written, n - *written);
 
 		if (k == -1 && errno == EINTR)
 			continue;
@@ -260,8 +259,8 @@ retry_cb(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (spool_write(
-		r, buf_data(&r->pending), buf_len(&r->pending), &n) != 0) {
+	if (spool_write(r, buf_data(&r->pending), buf_len(&r->pending), &n) !=
+	    0) {
 		spool_broken(r);
 		return;
 	}
@@ -287,8 +286,8 @@ disk_is_full(struct run *r)
 	(void)snprintf(text, sizeof(text),
 	    "no room for the logs of runs: %s; runs wait until there is",
 	    strerror(errno));
-	log_warn_limited(&run_limit, "run %llu: %s",
-	    (unsigned long long)r->s.id, text);
+	log_warn_limited(
+	    &run_limit, "run %llu: %s", (unsigned long long)r->s.id, text);
 	r->retry = evtimer_new(r->host->base, retry_cb, r);
 	if (r->retry == NULL)
 		fatal(EXIT_MEMORY, "no memory for a timer");
@@ -342,8 +341,8 @@ run_on_refused(struct run *r, const char *why)
 	text_clean(clean, sizeof(clean), why, strlen(why));
 	(void)snprintf(
 	    text, sizeof(text), "the sandbox refused the run: %s", clean);
-	run_end(r, r->length == 0 && !r->known ? RUNLOG_START_FAILED :
-						 RUNLOG_LOST,
+	run_end(r,
+	    r->length == 0 && !r->known ? RUNLOG_START_FAILED : RUNLOG_LOST,
 	    text);
 }
 
@@ -438,8 +437,8 @@ run_send(struct run *r)
 	peer_run_start(r->peer, &r->s.uuid, r->acked, r->s.spec,
 	    r->known ? 0 : r->s.nspec);
 	if (r->cancel != 0)
-		peer_run_cancel(r->peer, &r->s.uuid,
-		    (enum runlog_reason)r->cancel);
+		peer_run_cancel(
+		    r->peer, &r->s.uuid, (enum runlog_reason)r->cancel);
 	else if (r->limited)
 		peer_run_cancel(r->peer, &r->s.uuid, RUNLOG_OUTPUT_LIMIT);
 }
@@ -509,8 +508,8 @@ scan(struct run *r, uint64_t size, struct err *e)
 		if (c->skip > 0) {
 			n = n < c->skip ? n : c->skip;
 		} else {
-			ssize_t got = fd_pread_all(
-			    r->s.spool, piece, n, c->offset, e);
+			ssize_t got =
+			    fd_pread_all(r->s.spool, piece, n, c->offset, e);
 
 			if (got != (ssize_t)n)
 				return got < 0 ? ERR_SYS :

@@ -55,9 +55,9 @@ struct run_start {
 };
 
 enum run_state {
-	RUN_WAITING, /* for the agent */
-	RUN_ASKED,   /* RUN_START is on this stream */
-	RUN_GOING,   /* the agent has it */
+	RUN_WAITING,  /* for the agent */
+	RUN_ASKED,    /* RUN_START is on this stream */
+	RUN_GOING,    /* the agent has it */
 	RUN_COMPLETE, /* the log is whole; perhaps artifacts are copied */
 	RUN_OVER      /* RUN_ENDED was told */
 };
@@ -96,8 +96,7 @@ void run_free(struct run *r);
 void run_begin(struct run *r);
 /* run_attach - the agent is there; known: what it said of this run in its
  * hello, NULL: nothing.  run_send: there is room again */
-void run_attach(
-    struct run *r, struct peer *p, const struct peer_run *known);
+void run_attach(struct run *r, struct peer *p, const struct peer_run *known);
 void run_send(struct run *r);
 void run_detach(struct run *r);
 

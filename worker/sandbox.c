@@ -21,8 +21,8 @@
 void
 sandbox_timer(struct sandbox *sb, uint32_t ms)
 {
-	struct timeval tv = {(time_t)(ms / 1000),
-	    (suseconds_t)(ms % 1000) * 1000};
+	struct timeval tv = {
+	    (time_t)(ms / 1000), (suseconds_t)(ms % 1000) * 1000};
 
 	(void)evtimer_add(sb->timer, &tv);
 }
@@ -42,7 +42,6 @@ sandbox_await_agent(struct sandbox *sb, const struct backend_container *c)
 static void
 looked(struct sandbox *sb, const struct backend_container *c)
 {
-	AUTO(auto_free) char *path = NULL;
 	struct err e;
 
 	if (!c->is_ours || !uuid_is_equal(&c->sandbox, &sb->uuid)) {
@@ -56,7 +55,7 @@ looked(struct sandbox *sb, const struct backend_container *c)
 		sandbox_lose(sb,
 		    "it was made under another policy of network or "
 		    "capabilities");
-	} else if (sandbox_listen(sb, &path, &e) != 0) {
+	} else if (sandbox_listen(sb, &e) != 0) {
 		log_warn("sandbox %s: %s", sb->name, e.msg);
 		sandbox_timer(sb, LOOK_AGAIN_MS);
 	} else {
@@ -78,8 +77,8 @@ checked(struct sandbox *sb, const struct backend_container *c)
 }
 
 static void
-inspect_cb(int rc, const struct backend_container *c, const struct err *why,
-    void *arg)
+inspect_cb(
+    int rc, const struct backend_container *c, const struct err *why, void *arg)
 {
 	struct sandbox *sb = arg;
 
@@ -116,8 +115,8 @@ sandbox_inspect(struct sandbox *sb)
 }
 
 static void
-opened_cb(int rc, const struct backend_opened *o, const struct err *why,
-    void *arg)
+opened_cb(
+    int rc, const struct backend_opened *o, const struct err *why, void *arg)
 {
 	struct sandbox *sb = arg;
 
@@ -262,13 +261,15 @@ static const struct peer_ops peer_ops = {
 };
 
 int
-sandbox_listen(struct sandbox *sb, char **path, struct err *e)
+sandbox_listen(struct sandbox *sb, struct err *e)
 {
-	AUTO(auto_close)
-	int dir = linkdirs_make(sb->w->links, &sb->uuid, path, e);
+	AUTO(auto_close) int dir = -1;
 	struct link *link;
 	int rc;
 
+	free(sb->link_dir);
+	sb->link_dir = NULL;
+	dir = linkdirs_make(sb->w->links, &sb->uuid, &sb->link_dir, e);
 	if (dir < 0)
 		return dir;
 	rc = unix_link_new(sb->w->base, dir, &link, e);
@@ -292,8 +293,8 @@ sandbox_new(struct worker *w, const struct sandbox_start *s)
 	sb->uuid = s->uuid;
 	sb->mode = s->mode;
 	sb->name = xstrdup(s->ask.name);
-	(void)snprintf(sb->container_id, sizeof(sb->container_id), "%s",
-	    s->container_id);
+	(void)snprintf(
+	    sb->container_id, sizeof(sb->container_id), "%s", s->container_id);
 	sb->timer = evtimer_new(w->base, timer_cb, sb);
 	if (sb->timer == NULL)
 		fatal(EXIT_MEMORY, "no memory for a timer");
@@ -306,23 +307,21 @@ sandbox_new(struct worker *w, const struct sandbox_start *s)
 static void
 create(struct sandbox *sb, const struct sandbox_start *s)
 {
-	struct backend_spec spec = {.uuid = s->uuid,
-	    .generation = s->generation,
-	    .ask = s->ask};
+	struct backend_spec spec = {
+	    .uuid = s->uuid, .generation = s->generation, .ask = s->ask};
 	struct backend *b = sb->w->backend;
-	AUTO(auto_free) char *path = NULL;
 	struct err e;
 	int rc;
 
 	sb->state = SANDBOX_CREATING;
 	rc = policy_check(&sb->w->policy, &spec.ask, &e);
 	if (rc == 0)
-		rc = sandbox_listen(sb, &path, &e);
+		rc = sandbox_listen(sb, &e);
 	if (rc != 0) {
 		sandbox_fail(sb, rc, e.msg);
 		return;
 	}
-	spec.link_dir = path;
+	spec.link_dir = sb->link_dir;
 	sb->awaited++;
 	sb->open = b->ops->open(b, &spec, opened_cb, sb);
 }

@@ -29,33 +29,36 @@
 
 struct sandbox;
 
-enum sandbox_mode { SANDBOX_CREATE = 0, SANDBOX_ADOPT = 1 };
+enum sandbox_mode {
+	SANDBOX_CREATE = 0,
+	SANDBOX_ADOPT = 1
+};
 
 struct sandbox_start {
 	uint64_t id;
 	enum sandbox_mode mode;
 	struct uuid uuid;
 	uint32_t generation;
-	struct policy_ask ask; /* strings are copied */
+	struct policy_ask ask;    /* strings are copied */
 	const char *container_id; /* "" : by name */
 };
 
 /* sandbox_open - the id must be free; everything else is told to the front */
 void sandbox_open(struct worker *w, const struct sandbox_start *s);
 /* sandbox_remove - SANDBOX_REMOVE, for any sandbox there ever was */
-void sandbox_remove(struct worker *w, uint64_t id, const struct uuid *uuid,
-    const char *name);
+void sandbox_remove(
+    struct worker *w, uint64_t id, const struct uuid *uuid, const char *name);
 void sandbox_settled(struct sandbox *sb);
 
 /* sandbox_start_run - takes *s.  A run of an unknown sandbox (sb NULL) ends as
  * lost.  ERR_PROTO when the front's message cannot be. */
-int sandbox_start_run(struct worker *w, struct sandbox *sb,
-    struct run_start *s, struct err *e) MUSTCHECK;
+int sandbox_start_run(struct worker *w, struct sandbox *sb, struct run_start *s,
+    struct err *e) MUSTCHECK;
 void sandbox_cancel_run(struct run *r, enum runlog_reason reason);
 void sandbox_forget_run(struct worker *w, struct run *r);
 /* sandbox_artifact_fd - for the copy under way of that run */
-void sandbox_artifact_fd(struct run *r, uint32_t file, int fd,
-    const char *refusal);
+void sandbox_artifact_fd(
+    struct run *r, uint32_t file, int fd, const char *refusal);
 
 /* From the backend's watch. */
 void sandbox_on_change(struct worker *w, const char *container_id,

@@ -18,6 +18,7 @@ free_cb(void *arg)
 
 	event_free(sb->timer);
 	event_free(sb->copy_timer);
+	free(sb->link_dir);
 	free(sb->name);
 	free(sb);
 }
@@ -69,8 +70,8 @@ gone(struct sandbox *sb, int rc, const char *text)
 	if (rc == 0)
 		linkdirs_remove(sb->w->links, &sb->uuid);
 	if (rc != 0 && sb->farewell != SANDBOX_SAY_REMOVED)
-		log_warn("sandbox %s: left to the next sweep: %s", sb->name,
-		    text);
+		log_warn(
+		    "sandbox %s: left to the next sweep: %s", sb->name, text);
 	if (sb->farewell == SANDBOX_SAY_LOST)
 		report_lost(sb->w->front, sb->id, sb->why);
 	else if (sb->farewell == SANDBOX_SAY_REMOVED)
@@ -98,8 +99,8 @@ remove_container(struct sandbox *sb)
 
 /* One that we never had: only what bears its uuid is its own. */
 static void
-found_cb(int rc, const struct backend_container *c, const struct err *why,
-    void *arg)
+found_cb(
+    int rc, const struct backend_container *c, const struct err *why, void *arg)
 {
 	struct sandbox *sb = arg;
 
@@ -193,13 +194,13 @@ sandbox_lose_container(struct sandbox *sb, const struct backend_container *c)
 	char why[64];
 
 	if (c->removing)
-		(void)snprintf(why, sizeof(why),
-		    "its container was removed from outside");
+		(void)snprintf(
+		    why, sizeof(why), "its container was removed from outside");
 	else if (c->oom_killed)
 		(void)snprintf(why, sizeof(why), "out of memory");
 	else
-		(void)snprintf(why, sizeof(why), "exited with status %d",
-		    c->exit_code);
+		(void)snprintf(
+		    why, sizeof(why), "exited with status %d", c->exit_code);
 	sandbox_lose(sb, why);
 }
 
@@ -214,8 +215,8 @@ never_cb(evutil_socket_t fd, short what, void *arg)
 }
 
 static struct sandbox *
-bare_sandbox(struct worker *w, uint64_t id, const struct uuid *uuid,
-    const char *name)
+bare_sandbox(
+    struct worker *w, uint64_t id, const struct uuid *uuid, const char *name)
 {
 	struct sandbox *sb = xcalloc(1, sizeof(*sb));
 
@@ -232,8 +233,8 @@ bare_sandbox(struct worker *w, uint64_t id, const struct uuid *uuid,
 }
 
 void
-sandbox_remove(struct worker *w, uint64_t id, const struct uuid *uuid,
-    const char *name)
+sandbox_remove(
+    struct worker *w, uint64_t id, const struct uuid *uuid, const char *name)
 {
 	struct sandbox *sb = idmap_get(&w->sandboxes, id);
 

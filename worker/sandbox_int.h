@@ -36,6 +36,7 @@ struct sandbox {
 	unsigned int awaited; /* callbacks of the backend */
 	bool inspecting;
 	char *name;
+	char *link_dir;                        /* once it listens */
 	char container_id[BACKEND_ID_MAX + 1]; /* "" : not known yet */
 	int64_t pid;
 	struct backend_open *open;
@@ -65,9 +66,8 @@ struct sandbox {
 /* sandbox.c */
 void sandbox_inspect(struct sandbox *sb);
 void sandbox_timer(struct sandbox *sb, uint32_t ms);
-int sandbox_listen(struct sandbox *sb, char **path, struct err *e) MUSTCHECK;
-void sandbox_await_agent(
-    struct sandbox *sb, const struct backend_container *c);
+int sandbox_listen(struct sandbox *sb, struct err *e) MUSTCHECK;
+void sandbox_await_agent(struct sandbox *sb, const struct backend_container *c);
 
 /* sandbox_end.c */
 void sandbox_fail(struct sandbox *sb, int code, const char *text);
@@ -91,18 +91,18 @@ void sandbox_runs_end(
 void sandbox_runs_clear(struct sandbox *sb); /* frees them */
 void sandbox_drop_unknown(struct sandbox *sb);
 
-int sandbox_on_run_known(const struct uuid *run, bool fresh, uint64_t length,
+int sandbox_on_run_known(const struct uuid *uuid, bool fresh, uint64_t length,
     void *arg, struct err *e);
 int sandbox_on_run_refused(
-    const struct uuid *run, const char *why, void *arg, struct err *e);
-int sandbox_on_run_log(const struct uuid *run, uint64_t offset,
+    const struct uuid *uuid, const char *why, void *arg, struct err *e);
+int sandbox_on_run_log(const struct uuid *uuid, uint64_t offset,
     const uint8_t *p, size_t n, void *arg, struct err *e);
-int sandbox_on_file_entry(uint32_t request, const struct peer_entry *f,
-    void *arg, struct err *e);
+int sandbox_on_file_entry(
+    uint32_t request, const struct peer_entry *f, void *arg, struct err *e);
 int sandbox_on_file_data(uint32_t request, uint64_t offset, const uint8_t *p,
     size_t n, void *arg, struct err *e);
-int sandbox_on_file_end(uint32_t request, int32_t error, uint64_t size,
-    void *arg, struct err *e);
+int sandbox_on_file_end(
+    uint32_t request, int32_t error, uint64_t size, void *arg, struct err *e);
 void sandbox_on_turn(void *arg);
 void sandbox_on_drain(void *arg);
 

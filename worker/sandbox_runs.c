@@ -24,11 +24,11 @@ find_run(struct sandbox *sb, const struct uuid *uuid)
 
 	if (sb->last != NULL && uuid_is_equal(&sb->last->s.uuid, uuid))
 		return sb->last;
-	TAILQ_FOREACH (r, &sb->runs, link)
-		if (uuid_is_equal(&r->s.uuid, uuid)) {
-			sb->last = r;
-			return r;
-		}
+	TAILQ_FOREACH(r, &sb->runs, link)
+	if (uuid_is_equal(&r->s.uuid, uuid)) {
+		sb->last = r;
+		return r;
+	}
 	return NULL;
 }
 
@@ -46,8 +46,8 @@ find_known(const struct peer_hello *h, const struct uuid *uuid)
 static void
 copy_timer(struct sandbox *sb, uint32_t ms)
 {
-	struct timeval tv = {(time_t)(ms / 1000),
-	    (suseconds_t)(ms % 1000) * 1000};
+	struct timeval tv = {
+	    (time_t)(ms / 1000), (suseconds_t)(ms % 1000) * 1000};
 
 	(void)evtimer_add(sb->copy_timer, &tv);
 }
@@ -116,8 +116,7 @@ complete_cb(struct run *r, void *arg)
 }
 
 void
-sandbox_artifact_fd(
-    struct run *r, uint32_t file, int fd, const char *refusal)
+sandbox_artifact_fd(struct run *r, uint32_t file, int fd, const char *refusal)
 {
 	struct sandbox *sb = r->arg;
 
@@ -185,12 +184,11 @@ sandbox_runs_end(
 	struct run *r;
 
 	if (sb->copy != NULL && !sb->copy_ended)
-		artifact_stop(sb->copy,
-		    "the sandbox was gone before all was copied");
-	TAILQ_FOREACH (r, &sb->runs, link)
-		run_end(r,
-		    r->cancel != 0 ? (enum runlog_reason)r->cancel : reason,
-		    text);
+		artifact_stop(
+		    sb->copy, "the sandbox was gone before all was copied");
+	TAILQ_FOREACH(r, &sb->runs, link)
+	run_end(
+	    r, r->cancel != 0 ? (enum runlog_reason)r->cancel : reason, text);
 }
 
 /* ---- the link comes and goes ------------------------------------------- */
@@ -240,8 +238,8 @@ sandbox_runs_attach(struct sandbox *sb, const struct peer_hello *h)
 	struct run *r;
 
 	(void)h;
-	TAILQ_FOREACH (r, &sb->runs, link)
-		attach(sb, r);
+	TAILQ_FOREACH(r, &sb->runs, link)
+	attach(sb, r);
 	if (sb->copy != NULL)
 		artifact_attach(sb->copy, sb->peer);
 	sandbox_drop_unknown(sb);
@@ -252,8 +250,8 @@ sandbox_runs_detach(struct sandbox *sb)
 {
 	struct run *r;
 
-	TAILQ_FOREACH (r, &sb->runs, link)
-		run_detach(r);
+	TAILQ_FOREACH(r, &sb->runs, link)
+	run_detach(r);
 	if (sb->copy != NULL)
 		artifact_detach(sb->copy);
 }
@@ -283,8 +281,8 @@ refuse(struct worker *w, struct run_start *s, enum runlog_reason reason,
 }
 
 int
-sandbox_start_run(struct worker *w, struct sandbox *sb, struct run_start *s,
-    struct err *e)
+sandbox_start_run(
+    struct worker *w, struct sandbox *sb, struct run_start *s, struct err *e)
 {
 	struct run *r;
 
@@ -293,8 +291,8 @@ sandbox_start_run(struct worker *w, struct sandbox *sb, struct run_start *s,
 		return 0;
 	}
 	if (sb->nruns >= SANDBOX_RUNS_MAX) {
-		refuse(w, s, RUNLOG_START_FAILED,
-		    "too many runs in this sandbox");
+		refuse(
+		    w, s, RUNLOG_START_FAILED, "too many runs in this sandbox");
 		return 0;
 	}
 	if (run_new(&w->run_host, s, complete_cb, sb, &r, e) != 0)
@@ -377,8 +375,8 @@ sandbox_on_run_log(const struct uuid *uuid, uint64_t offset, const uint8_t *p,
 }
 
 int
-sandbox_on_file_entry(uint32_t request, const struct peer_entry *f, void *arg,
-    struct err *e)
+sandbox_on_file_entry(
+    uint32_t request, const struct peer_entry *f, void *arg, struct err *e)
 {
 	struct sandbox *sb = arg;
 
@@ -393,20 +391,19 @@ sandbox_on_file_data(uint32_t request, uint64_t offset, const uint8_t *p,
 	struct sandbox *sb = arg;
 
 	return sb->copy == NULL ?
-		0 :
-		artifact_on_data(sb->copy, request, offset, p, n, e);
+	    0 :
+	    artifact_on_data(sb->copy, request, offset, p, n, e);
 }
 
 int
-sandbox_on_file_end(uint32_t request, int32_t error, uint64_t size, void *arg,
-    struct err *e)
+sandbox_on_file_end(
+    uint32_t request, int32_t error, uint64_t size, void *arg, struct err *e)
 {
 	struct sandbox *sb = arg;
 
 	(void)size;
-	return sb->copy == NULL ?
-		0 :
-		artifact_on_end(sb->copy, request, error, e);
+	return sb->copy == NULL ? 0 :
+				  artifact_on_end(sb->copy, request, error, e);
 }
 
 void
@@ -415,8 +412,8 @@ sandbox_on_turn(void *arg)
 	struct sandbox *sb = arg;
 	struct run *r;
 
-	TAILQ_FOREACH (r, &sb->runs, link)
-		run_flush(r);
+	TAILQ_FOREACH(r, &sb->runs, link)
+	run_flush(r);
 	/* What agents say becomes messages to the front: no more of it than
 	 * the front takes. */
 	if (sb->w->front != NULL && ipc_chan_is_full(sb->w->front))
@@ -429,6 +426,6 @@ sandbox_on_drain(void *arg)
 	struct sandbox *sb = arg;
 	struct run *r;
 
-	TAILQ_FOREACH (r, &sb->runs, link)
-		run_send(r);
+	TAILQ_FOREACH(r, &sb->runs, link)
+	run_send(r);
 }

@@ -157,8 +157,7 @@ sweep_run(struct worker *w, int64_t asof_ms)
 	s->at_work = true;
 	s->before_ms = asof_ms - SWEEP_AGE_MS;
 	if (s->nlisted > 0)
-		qsort(s->listed, s->nlisted, sizeof(*s->listed),
-		    compare_uuids);
+		qsort(s->listed, s->nlisted, sizeof(*s->listed), compare_uuids);
 	b->ops->list(b, listed_cb, s);
 }
 

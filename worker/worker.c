@@ -39,8 +39,8 @@ on_state(bool up, const char *detail, bool runtime_ok, void *arg)
 }
 
 static void
-on_change(const char *id, enum backend_change what, int32_t exit_code,
-    void *arg)
+on_change(
+    const char *id, enum backend_change what, int32_t exit_code, void *arg)
 {
 	sandbox_on_change(arg, id, what, exit_code);
 }

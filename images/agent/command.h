@@ -1,12 +1,13 @@
 /*
  * command.h - from a fresh clone of the keeper to the program
  *
- * command_main runs in the keeper's memory while the keeper waits: it makes
- * system calls, writes job->stage and job->error when one fails, and nothing
- * else.  Own session, the pipes given to the command's user, no supplementary
- * groups, user and group 1000 or 0, capabilities as in caps.h, no new
- * privileges, a higher chance with the OOM killer than the agent has, the
- * working directory, an empty signal mask, and exec.
+ * command_main (arg is the struct keeper_job) runs in the keeper's memory
+ * while the keeper waits: it makes system calls, writes job->stage and
+ * job->error when one fails, and nothing else.  Own session, the pipes given
+ * to the command's user, no supplementary groups, user and group 1000 or 0,
+ * capabilities as in caps.h, no new privileges, a higher chance with the OOM
+ * killer than the agent has, the working directory, an empty signal mask, and
+ * exec.
  */
 #ifndef AGENT_COMMAND_H
 #define AGENT_COMMAND_H
@@ -14,6 +15,6 @@
 #define COMMAND_UID 1000
 #define COMMAND_OOM_SCORE "500"
 
-int command_main(void *keeper_job);
+int command_main(void *arg);
 
 #endif

@@ -13,6 +13,7 @@
 #include "images/agent/tree.h"
 
 #define KEEPER_STACK_BYTES 65536
+#define KEEPER_LOOK_MS 5
 
 struct keeper {
 	pid_t command;
@@ -21,14 +22,17 @@ struct keeper {
 	struct keeper_report report;
 };
 
-/* Reap what is dead; learn whether the command, and whether all, is gone. */
-static void
+/* Reap what is dead; learn whether the command, and whether all, is gone.
+ * How many were dead. */
+static unsigned int
 keeper_reap(struct keeper *k)
 {
+	unsigned int n = 0;
 	int status;
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		n++;
 		if (pid != k->command)
 			continue;
 		k->ended = true;
@@ -36,6 +40,7 @@ keeper_reap(struct keeper *k)
 		k->report.end_us = clock_mono_us();
 	}
 	k->empty = pid == -1 && errno == ECHILD;
+	return n;
 }
 
 /* Signals are blocked for good here: they are fetched, not handled, and only
@@ -52,20 +57,26 @@ wait_signal(long ms)
 	return ms < 0 ? sigwaitinfo(&set, NULL) : sigtimedwait(&set, NULL, &ts);
 }
 
+/*
+ * Over when all are reaped, or when for KEEPER_KILL_MS none has died: then the
+ * kernel holds one.  A storm of forks takes longer, but makes progress.
+ */
 static void
 keeper_kill_tree(struct keeper *k)
 {
-	uint64_t deadline = clock_mono_us() + KEEPER_KILL_MS * 1000;
+	uint64_t last = clock_mono_us();
+	uint64_t end = last + KEEPER_KILL_MAX_MS * 1000;
+	uint64_t now = last;
 
-	while (!k->empty && clock_mono_us() < deadline) {
-		(void)tree_kill(getpid(), NULL, NULL, deadline);
-		keeper_reap(k);
-		/* Each death is a SIGCHLD; the time is for a process that
-		 * was not found because it had just changed its parent. */
-		for (int i = 0; i < 4 && !k->empty; i++) {
-			(void)wait_signal(2);
-			keeper_reap(k);
-		}
+	while (!k->empty && now < end && now - last < KEEPER_KILL_MS * 1000) {
+		(void)tree_kill(getpid(), NULL, NULL, end);
+		if (keeper_reap(k) > 0)
+			last = clock_mono_us();
+		/* Each death is a SIGCHLD; when no more come, look again. */
+		while (!k->empty && wait_signal(KEEPER_LOOK_MS) != -1)
+			if (keeper_reap(k) > 0)
+				last = clock_mono_us();
+		now = clock_mono_us();
 	}
 	k->report.left = !k->empty;
 }
@@ -87,7 +98,7 @@ keeper_watch(struct keeper *k)
 	while (!k->ended) {
 		int sig = wait_signal(-1);
 
-		keeper_reap(k);
+		(void)keeper_reap(k);
 		if (sig == SIGTERM && !k->ended) {
 			k->report.killed = 1;
 			break;
@@ -101,7 +112,8 @@ static NORETURN void
 keeper_main(struct keeper_job *job)
 {
 	static uint8_t stack[KEEPER_STACK_BYTES] __attribute__((aligned(16)));
-	struct keeper k = {.report = {.slot = job->slot}};
+	/* Should its end not be seen, it was killed. */
+	struct keeper k = {.report = {.slot = job->slot, .status = SIGKILL}};
 
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	(void)prctl(PR_SET_NAME, "keeper", 0, 0, 0);

@@ -23,7 +23,10 @@
 /* The write end of the pipe on which all keepers report; PID 1 has put it
  * there before the first fork. */
 #define KEEPER_REPORT_FD 3
+/* Without a death for so long, or after so long in all, a keeper gives up and
+ * leaves the rest to PID 1. */
 #define KEEPER_KILL_MS 100
+#define KEEPER_KILL_MAX_MS 2000
 
 enum keeper_stage { /* what failed before exec */
 	KEEPER_STARTED = 0,

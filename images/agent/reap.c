@@ -48,6 +48,12 @@ reap_children(struct reaper *r)
 
 		if (runs_on_reaped(r->runs, pid))
 			continue;
+		/* A keeper may have reported and ended since the reports
+		 * were read: its word is in the pipe by now. */
+		if (runs_by_keeper(r->runs, pid) != NULL)
+			runs_read_reports(r->runs);
+		if (runs_on_reaped(r->runs, pid))
+			continue;
 		run = runs_by_keeper(r->runs, pid);
 		if (run != NULL)
 			runs_on_keeper_lost(r->runs, run);

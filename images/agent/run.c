@@ -213,6 +213,11 @@ run_on_report(struct run *r, const struct keeper_report *report)
 	if (r->state != RUN_RUNNING)
 		return;
 	r->report = *report;
+	if (report->left) {
+		r->state = RUN_ORPHANED;
+		r->keeper = 0;
+		return;
+	}
 	run_drain_begin(r);
 }
 
@@ -253,8 +258,10 @@ run_kill(struct run *r, uint8_t reason)
 		return;
 	r->kill_reason = reason;
 	r->give_up_ms = clock_mono_ms() + RUN_KEEPER_GRACE_MS;
-	/* Not reaped yet, so the number is still its own. */
+	/* Not reaped yet, so the number is still its own.  Root's code may
+	 * have stopped it. */
 	(void)kill(r->keeper, SIGTERM);
+	(void)kill(r->keeper, SIGCONT);
 }
 
 void
@@ -274,7 +281,7 @@ run_tick(struct run *r, uint64_t now_ms)
 	if (r->state != RUN_RUNNING || r->keeper == 0)
 		return;
 	if (r->give_up_ms != 0 && now_ms >= r->give_up_ms) {
-		/* Stopped, or starved: PID 1 does its work. */
+		/* Starved, or stopped again: PID 1 does its work. */
 		(void)kill(r->keeper, SIGKILL);
 		r->give_up_ms = now_ms + RUN_KEEPER_GRACE_MS;
 	} else if (r->give_up_ms == 0 && now_ms >= r->deadline_ms) {

@@ -2,7 +2,8 @@
  * run.h - one run: its files, its commands one after another, its end
  *
  *	RUN_RUNNING	a keeper is at work on the current command
- *	RUN_ORPHANED	the keeper was killed; what it watched is being killed
+ *	RUN_ORPHANED	the keeper was killed, or gave up; PID 1 kills what it
+ *			watched
  *	RUN_DRAINING	no process is left; the pipes hold output that the log
  *			has no room for yet
  *	RUN_CLEANING	all commands are done; the run's files are removed
@@ -24,7 +25,7 @@
 #include "images/agent/uplink.h"
 
 /* How long a keeper may take to kill its tree before it is given up. */
-#define RUN_KEEPER_GRACE_MS 400
+#define RUN_KEEPER_GRACE_MS (KEEPER_KILL_MAX_MS + 500)
 
 enum run_state {
 	RUN_RUNNING,

@@ -106,7 +106,7 @@ send_refused(struct runs *rs, const struct uuid *id, const char *why)
 	struct buf *b = uplink_begin(rs->uplink, FRAME_RUN_REFUSED, &at);
 
 	wire_put_uuid(b, id);
-	wire_put_str(b, why);
+	wire_put_bytes(b, why, strnlen(why, RUNS_WHY_MAX));
 	uplink_end(rs->uplink, at);
 	uplink_urgent(rs->uplink);
 }

@@ -19,6 +19,7 @@
 #define RUNS_LIVE_MAX 256
 #define RUNS_KEPT_BYTES (64u << 20)
 #define RUNS_LEAVING_MAX 1024
+#define RUNS_WHY_MAX 255 /* text of a refusal */
 
 struct runs {
 	struct loop *loop;

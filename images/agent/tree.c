@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "common/clock.h"
 
@@ -18,16 +19,16 @@ static pid_t queue[TREE_MAX];
 static char text[TREE_READ_BYTES];
 
 size_t
-tree_parse_children(const char *p, size_t n, pid_t *out, size_t max)
+tree_parse_children(const char *list, size_t n, pid_t *out, size_t max)
 {
 	size_t count = 0;
 	pid_t pid = 0;
 
 	for (size_t i = 0; i <= n && count < max; i++) {
-		if (i < n && p[i] >= '0' && p[i] <= '9') {
+		if (i < n && list[i] >= '0' && list[i] <= '9') {
 			if (pid > INT32_MAX / 10 - 1)
 				return count;
-			pid = pid * 10 + (p[i] - '0');
+			pid = pid * 10 + (list[i] - '0');
 		} else if (pid != 0) {
 			out[count++] = pid;
 			pid = 0;
@@ -37,17 +38,18 @@ tree_parse_children(const char *p, size_t n, pid_t *out, size_t max)
 }
 
 pid_t
-tree_parse_ppid(const char *p)
+tree_parse_ppid(const char *stat_text)
 {
 	/* "pid (name) state ppid": the name may hold anything but its end
 	 * is the last parenthesis. */
-	const char *end = strrchr(p, ')');
-	char state;
-	int ppid;
+	const char *p = strrchr(stat_text, ')');
+	char *end;
+	long ppid;
 
-	if (end == NULL || sscanf(end + 1, " %c %d", &state, &ppid) != 2)
+	if (p == NULL || strnlen(p, 5) < 5)
 		return -1;
-	return ppid;
+	ppid = strtol(p + 4, &end, 10);
+	return end == p + 4 || ppid < 0 || ppid > INT32_MAX ? -1 : (pid_t)ppid;
 }
 
 /* A file's text into text[], NUL-terminated; -1 when it cannot be read. */
@@ -87,6 +89,14 @@ name_to_pid(const char *name)
 	return pid;
 }
 
+static size_t
+children_in(int dir, const char *path, pid_t *out, size_t max)
+{
+	ssize_t n = read_text(dir, path);
+
+	return n > 0 ? tree_parse_children(text, (size_t)n, out, max) : 0;
+}
+
 /* Children of all threads of pid; none when it is gone. */
 static size_t
 children_by_task(pid_t pid, pid_t *out, size_t max)
@@ -94,10 +104,19 @@ children_by_task(pid_t pid, pid_t *out, size_t max)
 	const struct dirent *d;
 	char path[64];
 	size_t count = 0;
-	ssize_t n;
+	struct stat st;
 	DIR *dir;
 
+	/* The directory of the threads has a link more for each: that saves
+	 * the listing of most. */
 	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	if (stat(path, &st) == -1)
+		return 0;
+	if (st.st_nlink == 3) {
+		(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children",
+		    (int)pid, (int)pid);
+		return children_in(AT_FDCWD, path, out, max);
+	}
 	dir = opendir(path);
 	if (dir == NULL)
 		return 0;
@@ -105,10 +124,8 @@ children_by_task(pid_t pid, pid_t *out, size_t max)
 		if (name_to_pid(d->d_name) == 0)
 			continue;
 		(void)snprintf(path, sizeof(path), "%.20s/children", d->d_name);
-		n = read_text(dirfd(dir), path);
-		if (n > 0)
-			count += tree_parse_children(
-			    text, (size_t)n, out + count, max - count);
+		count +=
+		    children_in(dirfd(dir), path, out + count, max - count);
 	}
 	(void)closedir(dir);
 	return count;
@@ -213,14 +230,17 @@ tree_kill(pid_t root, tree_skip skip, void *arg, uint64_t deadline_us)
 
 	for (int i = 0; i < TREE_LOOKS_MAX && last.count > 0; i++) {
 		struct tree_set now = tree_signal(root, SIGSTOP, skip, arg);
+		bool same = now.count == last.count && now.mark == last.mark;
 
-		if (now.count == last.count && now.mark == last.mark)
-			break;
 		last = now;
+		if (same)
+			break;
 		if (clock_mono_us() >= deadline_us)
 			break;
 	}
-	if (last.count == 0)
-		return 0;
-	return tree_signal(root, SIGKILL, skip, arg).count;
+	/* Those of the last look, and not a new look: a dead parent's children
+	 * are somewhere else at once. */
+	for (size_t i = 0; i < last.count; i++)
+		(void)kill(queue[i], SIGKILL);
+	return last.count;
 }

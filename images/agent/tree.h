@@ -34,9 +34,9 @@ struct tree_set tree_signal(pid_t root, int sig, tree_skip skip, void *arg);
  * Returns how many were found by the last look; does not wait for them. */
 size_t tree_kill(pid_t root, tree_skip skip, void *arg, uint64_t deadline_us);
 /* tree_parse_children - pids in the text of a children file; at most max */
-size_t tree_parse_children(const char *text, size_t n, pid_t *out, size_t max);
+size_t tree_parse_children(const char *list, size_t n, pid_t *out, size_t max);
 /* tree_parse_ppid - the parent in the text of a stat file, whatever the
  * program's name in it looks like; -1 when it is none */
-pid_t tree_parse_ppid(const char *text);
+pid_t tree_parse_ppid(const char *stat_text);
 
 #endif

@@ -51,6 +51,7 @@ uplink_lose(struct uplink *u)
 	buf_clear(&u->in);
 	buf_clear(&u->out);
 	u->blocked = false;
+	u->choked = false;
 	u->hold_until_us = 0;
 	while ((o = TAILQ_FIRST(&u->queue)) != NULL)
 		uplink_drop(u, o);
@@ -107,6 +108,7 @@ take_frames(struct uplink *u)
 		}
 		buf_consume(&u->in, f.size);
 	}
+	u->choked = !uplink_has_room(u);
 	if (n < 0) {
 		log_warn_limited(&limit, "link: %s", e.msg);
 		uplink_lose(u);

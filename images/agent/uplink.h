@@ -50,7 +50,8 @@ struct uplink {
 	loop_token token;
 	uint32_t events;
 	enum uplink_state state;
-	bool blocked;           /* the carrier takes no more now */
+	bool blocked; /* the carrier takes no more now */
+	bool choked;  /* whole frames wait in "in" for room in "out" */
 	uint64_t hold_until_us; /* 0: flush at the end of the turn */
 	uint64_t retry_at_ms;
 	uint32_t backoff_ms;

@@ -204,6 +204,21 @@ take_target(struct http_exchange *x)
 		request_is_bad(x, 400, "the request's target is no path");
 }
 
+/* The answer bears the request's version, so it must be one we speak. */
+static void
+check_version(struct http_exchange *x)
+{
+	struct evhttp_request *req = x->req;
+
+	if (req->major != 1 || req->minor < 0) {
+		request_is_bad(x, 505, "only HTTP/1.0 and 1.1 are spoken");
+		req->major = 1;
+		req->minor = 1;
+	} else if (req->minor > 1) {
+		req->minor = 1;
+	}
+}
+
 static struct http_exchange *
 exchange_new(
     struct http_server *s, struct http_conn *c, struct evhttp_request *req)
@@ -223,6 +238,7 @@ exchange_new(
 	x->close = s->draining;
 	http_server_next_id(s, x->id);
 	memcpy(x->target, uri, n + 1);
+	check_version(x);
 	take_target(x);
 	take_headers(x);
 	check_framing(x);

@@ -184,16 +184,19 @@ static void
 conn_watch_own_errors(struct http_conn *c, struct evbuffer *buf)
 {
 	char line[24] = "";
-	int status;
+	const char *space;
+	long status;
 
 	(void)evbuffer_copyout(buf, line, sizeof(line) - 1);
-	if (sscanf(line, "HTTP/%*d.%*d %d", &status) != 1 || status == 100)
+	space = strchr(line, ' ');
+	status = space != NULL ? strtol(space, NULL, 10) : 100;
+	if (status == 100) /* Continue */
 		return;
 	if (status == 0)
 		status = 501;
 	else if (status == 400 && c->request_bytes > c->server->limits.head_max)
 		status = 431;
-	http_conn_refuse_later(c, status);
+	http_conn_refuse_later(c, (int)status);
 }
 
 static void

@@ -129,8 +129,8 @@ sse_heartbeat(struct sse *s)
 static void
 sse_beat_soon(struct sse *s)
 {
-	const struct timeval tv = {
-	    FRONT_HEARTBEAT_MS / 1000, FRONT_HEARTBEAT_MS % 1000 * 1000};
+	uint32_t ms = s->front->heartbeat_ms;
+	const struct timeval tv = {ms / 1000, ms % 1000 * 1000};
 
 	(void)event_add(&s->kick, &tv);
 }

@@ -133,30 +133,51 @@ add_outputs(struct buf *b, const json_t *result)
 
 /* ---- all of it */
 
+/* jansson hands out a few bytes at a time, so this is kept short. */
+struct dump {
+	char *at;
+	size_t room;
+};
+
 static int
 dump_cb(const char *p, size_t n, void *arg)
 {
-	return buf_append(arg, p, n);
+	struct dump *d = arg;
+
+	if (n > d->room)
+		return -1; /* stops where the room ends */
+	memcpy(d->at, p, n);
+	d->at += n;
+	d->room -= n;
+	return 0;
+}
+
+static char *
+outputs_text(const char *line, const json_t *result)
+{
+	struct buf b;
+	char *out;
+
+	buf_init(&b, TOOL_TEXT_MAX);
+	(void)buf_printf(&b, "%s\n", line);
+	add_outputs(&b, result);
+	out = xstrndup((const char *)buf_data(&b), buf_len(&b));
+	buf_clear(&b);
+	return out;
 }
 
 char *
 tool_text(const char *tool, const json_t *result)
 {
 	char line[SUMMARY_MAX];
-	struct buf b;
-	char *out;
+	AUTO(auto_free) char *text = xmalloc(TOOL_TEXT_MAX + 1);
+	struct dump d;
+	int n;
 
 	summary(tool, result, line, sizeof(line));
-	buf_init(&b, TOOL_TEXT_MAX);
-	(void)buf_printf(&b, "%s\n", line);
-	/* Stops by itself where the room ends. */
-	if (json_dump_callback(result, dump_cb, &b, JSON_INDENT(2)) != 0) {
-		buf_clear(&b);
-		buf_init(&b, TOOL_TEXT_MAX);
-		(void)buf_printf(&b, "%s\n", line);
-		add_outputs(&b, result);
-	}
-	out = xstrndup((const char *)buf_data(&b), buf_len(&b));
-	buf_clear(&b);
-	return out;
+	n = snprintf(text, TOOL_TEXT_MAX, "%s\n", line);
+	d = (struct dump){text + n, TOOL_TEXT_MAX - (size_t)n};
+	if (json_dump_callback(result, dump_cb, &d, JSON_INDENT(2)) != 0)
+		return outputs_text(line, result);
+	return xstrndup(text, (size_t)(d.at - text));
 }

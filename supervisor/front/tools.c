@@ -46,14 +46,9 @@ static void
 end_with_error(struct tool_call_state *t, int rc, const struct err *why)
 {
 	AUTO(auto_free) char *text = xasprintf("%s: %s", t->tool, why->msg);
-	json_t *structured = NULL;
 
 	switch (rc) {
 	case ERR_BACKEND:
-		structured = json_pack("{s:{s:s, s:o}}", "error", "code",
-		    "backend_unavailable", "message",
-		    js_string_bytes(why->msg, strlen(why->msg), NULL));
-		break;
 	case ERR_INVAL:
 	case ERR_LIMIT:
 	case ERR_POLICY:
@@ -69,7 +64,9 @@ end_with_error(struct tool_call_state *t, int rc, const struct err *why)
 		mcp_call_error(t->call, MCP_INTERNAL_ERROR, text, NULL);
 		return;
 	}
-	mcp_call_result(t->call, text, structured, true);
+	/* No structured content: clients hold it against the tool's output
+	 * schema even then. */
+	mcp_call_result(t->call, text, NULL, true);
 }
 
 static void

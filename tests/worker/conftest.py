@@ -53,3 +53,10 @@ def make_worker(build, engine):
 @pytest.fixture
 def worker(make_worker):
     return make_worker().start()
+
+
+@pytest.fixture
+def relay(engine, tmp_path):
+    r = driver.Relay(engine, str(tmp_path))
+    yield r
+    r.close()

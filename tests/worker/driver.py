@@ -17,6 +17,7 @@ import struct
 import subprocess
 import tarfile
 import tempfile
+import threading
 import time
 import urllib.parse
 import uuid
@@ -165,6 +166,52 @@ class Engine:
         assert status == 200 and b'"error"' not in data, data
 
 
+class Relay:
+    """The engine's socket at another path; it can be made to hang."""
+
+    def __init__(self, engine, directory):
+        self.engine = engine
+        self.path = os.path.join(directory, "engine.sock")
+        self.server = socket.socket(socket.AF_UNIX)
+        self.server.bind(self.path)
+        self.server.listen(64)
+        self.goes_on = threading.Event()
+        self.goes_on.set()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.server.accept()
+            except OSError:
+                return
+            far = socket.socket(socket.AF_UNIX)
+            far.connect(self.engine.path)
+            for a, b in ((near, far), (far, near)):
+                threading.Thread(
+                    target=self.copy, args=(a, b), daemon=True).start()
+
+    def copy(self, source, to):
+        try:
+            while data := source.recv(65536):
+                self.goes_on.wait()
+                to.sendall(data)
+            to.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def hang(self):
+        self.goes_on.clear()
+
+    def go_on(self):
+        self.goes_on.set()
+
+    def close(self):
+        self.go_on()
+        self.server.shutdown(socket.SHUT_RDWR)
+        self.server.close()
+
+
 def as_root(info):
     info.uid = info.gid = 0
     info.mode = 0o755
@@ -183,13 +230,13 @@ def pack_spec(*commands, user=0, timeout_ms=60000):
 
 def parse_log(data):
     """[(type, command, payload)] of a run's log."""
-    out = []
-    while data:
-        magic, kind, command, n, _ = struct.unpack_from("<BBHIq", data)
+    out, at = [], 0
+    while at < len(data):
+        magic, kind, command, n, _ = struct.unpack_from("<BBHIq", data, at)
         assert magic == 0xa7
-        out.append((kind, command, data[16:16 + n]))
-        assert len(data) >= 16 + n, "the log is cut off"
-        data = data[16 + n:]
+        assert len(data) >= at + 16 + n, "the log is cut off"
+        out.append((kind, command, data[at + 16:at + 16 + n]))
+        at += 16 + n
     return out
 
 

@@ -2,7 +2,6 @@
 import glob
 import os
 import signal
-import subprocess
 import time
 import uuid
 
@@ -425,30 +424,48 @@ def test_an_unknown_capability_stops_the_start(make_worker):
     worker.ctl.close()
 
 
-def test_a_paused_engine_does_not_stop_a_sandbox_that_runs(worker):
-    """The engine is not in the data path: it may be away."""
+def test_an_engine_that_hangs_stops_no_sandbox_that_runs(
+        make_worker, relay):
+    worker = make_worker(DOCKER_HOST="unix://" + relay.path).start()
     sandbox, _, _ = worker.open()
-    pids = engine_pids(worker.engine.path)
-    if pids:
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
-    try:
-        run = worker.run(sandbox, "echo alive")
-        assert reason(worker.finish(run, timeout=5)) == "exit"
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
-    assert pids, "the engine's process was not found"
+    relay.hang()
+    run = worker.run(sandbox, "echo alive")
+    assert reason(worker.finish(run, timeout=5)) == "exit"
 
 
-def engine_pids(socket_path):
-    """The process that listens at this path, by the kernel's tables."""
-    out = subprocess.run(["ss", "-lxpH"], capture_output=True, text=True,
-                         check=False).stdout
-    for line in out.splitlines():
-        if f" {socket_path} " in line and "pid=" in line:
-            return [int(line.split("pid=")[1].split(",")[0])]
-    return []
+def test_an_engine_that_hangs_is_noticed_and_noticed_again(
+        make_worker, relay):
+    worker = make_worker(DOCKER_HOST="unix://" + relay.path).start()
+    relay.hang()
+    up, detail, _ = worker.job.wait(driver.WORKER_STATE).fields
+    assert up == 0 and "did not answer" in detail
+    begin = time.monotonic()
+    number = worker.number()
+    worker.send_open(number, uuid.uuid4())
+    assert worker.job.wait(driver.SANDBOX_FAILED, number).fields[0] == (
+        driver.ERR_BACKEND)
+    assert time.monotonic() - begin < 1
+    relay.go_on()
+    assert worker.job.wait(driver.WORKER_STATE).fields[:2] == (1, "")
+    worker.open()
+
+
+def test_an_adoption_waits_for_an_engine_that_is_away(make_worker, relay):
+    worker = make_worker(DOCKER_HOST="unix://" + relay.path).start()
+    sandbox, uid, container = worker.open()
+    run = worker.run(sandbox, "sleep 4; echo kept")
+    wait_for(lambda: os.path.getsize(run.path) > 0)
+    worker.kill()
+    relay.hang()
+    worker.start()
+    worker.send_open(sandbox, uid, mode=driver.ADOPT, container=container)
+    worker.send_run(sandbox, run)
+    time.sleep(4)  # long enough for a try to fail
+    assert not worker.job.has(driver.SANDBOX_LOST, sandbox)
+    relay.go_on()
+    worker.job.wait((driver.SANDBOX_READY, driver.SANDBOX_LOST), sandbox)
+    assert reason(worker.finish(run)) == "exit"
+    assert run.stdout() == b"kept\n"
 
 
 def test_the_container_is_hardened_as_configured(worker):

@@ -11,7 +11,7 @@
 #include "worker/text.h"
 
 #define DEPTH_MAX 32
-#define API_MAJOR 1
+#define API_PREFIX "1."
 #define API_MINOR 41 /* Docker 20.10, the oldest we know */
 #define PID_LIMIT (INT64_C(1) << 22)
 
@@ -103,8 +103,7 @@ parse_ms(const char *s, int64_t *out)
 }
 
 static void
-take_labels(
-    struct backend_container *c, const json_t *o, const char *instance)
+take_labels(struct backend_container *c, const json_t *o, const char *instance)
 {
 	const char *role = get_text(o, BODY_LABEL_ROLE);
 	const char *whose = get_text(o, BODY_LABEL_INSTANCE);
@@ -159,8 +158,8 @@ answer_container(const char *s, size_t n, const char *instance,
 		return bad(e, "State.ExitCode");
 	c.exit_code = (int32_t)code;
 	take_status(&c, get_text(state, "Status"));
-	take_labels(&c,
-	    json_object_get(json_object_get(o, "Config"), "Labels"), instance);
+	take_labels(&c, json_object_get(json_object_get(o, "Config"), "Labels"),
+	    instance);
 	*out = c;
 	return 0;
 }
@@ -202,8 +201,8 @@ answer_list(const char *s, size_t n, const char *instance,
 /* ---- image, version, info ---------------------------------------------- */
 
 int
-answer_image(const char *s, size_t n, char id[ANSWER_IMAGE_ID_MAX],
-    struct err *e)
+answer_image(
+    const char *s, size_t n, char id[ANSWER_IMAGE_ID_MAX], struct err *e)
 {
 	AUTO(auto_json) json_t *o = NULL;
 	const char *got;
@@ -222,16 +221,19 @@ answer_image(const char *s, size_t n, char id[ANSWER_IMAGE_ID_MAX],
 	return 0;
 }
 
+/* "1.41" and the like; other major versions are none that we know. */
 static int
 parse_api(const char *s, unsigned int *minor)
 {
-	unsigned int major;
-	char rest;
+	size_t n;
 
-	if (s == NULL || strlen(s) > 8 ||
-	    sscanf(s, "%3u.%3u%c", &major, minor, &rest) != 2 ||
-	    major != API_MAJOR)
+	if (s == NULL || strncmp(s, API_PREFIX, strlen(API_PREFIX)) != 0)
 		return -1;
+	s += strlen(API_PREFIX);
+	n = strlen(s);
+	if (n == 0 || n > 3 || strspn(s, "0123456789") != n)
+		return -1;
+	*minor = (unsigned int)strtoul(s, NULL, 10);
 	return 0;
 }
 
@@ -251,7 +253,7 @@ answer_version(const char *s, size_t n, char api[16], struct err *e)
 		use = oldest;
 	if (use > newest)
 		use = newest;
-	(void)snprintf(api, 16, "v%d.%u", API_MAJOR, use);
+	(void)snprintf(api, 16, "v" API_PREFIX "%u", use);
 	return 0;
 }
 
@@ -277,8 +279,7 @@ answer_info(const char *s, size_t n, const char *runtime,
 /* ---- streams ----------------------------------------------------------- */
 
 int
-answer_event(
-    const char *s, size_t n, struct answer_event *out, struct err *e)
+answer_event(const char *s, size_t n, struct answer_event *out, struct err *e)
 {
 	static const struct {
 		const char *name;
@@ -297,8 +298,7 @@ answer_event(
 	actor = json_object_get(o, "Actor");
 	if (action == NULL || take_id(actor, "ID", ev.id) != 0)
 		return 0;
-	code =
-	    get_text(json_object_get(actor, "Attributes"), "exitCode");
+	code = get_text(json_object_get(actor, "Attributes"), "exitCode");
 	if (code != NULL && parse_ms(code, &v) == 0 && v <= 255)
 		ev.exit_code = (int32_t)v;
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)

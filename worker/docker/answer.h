@@ -13,10 +13,10 @@
 #include "common/err.h"
 #include "worker/backend.h"
 
-#define ANSWER_SMALL_MAX (1u << 20)  /* inspect, info, version, create */
-#define ANSWER_LIST_MAX (64u << 20)  /* all containers */
-#define ANSWER_LINE_MAX 65536        /* one event or line of progress */
-#define ANSWER_TEXT_MAX 300          /* of the engine's own messages */
+#define ANSWER_SMALL_MAX (1u << 20) /* inspect, info, version, create */
+#define ANSWER_LIST_MAX (64u << 20) /* all containers */
+#define ANSWER_LINE_MAX 65536       /* one event or line of progress */
+#define ANSWER_TEXT_MAX 300         /* of the engine's own messages */
 #define ANSWER_IMAGE_ID_MAX 128
 
 /* answer_created - of POST /containers/create; warning: the first, or "" */
@@ -35,8 +35,8 @@ int answer_image(const char *s, size_t n, char id[ANSWER_IMAGE_ID_MAX],
     struct err *e) MUSTCHECK;
 
 /* answer_version - the API version to speak: 1.41, or as near as it can */
-int answer_version(const char *s, size_t n, char api[16], struct err *e)
-    MUSTCHECK;
+int answer_version(
+    const char *s, size_t n, char api[16], struct err *e) MUSTCHECK;
 
 struct answer_info {
 	bool memory_limit, pids_limit, cpu_quota;
@@ -51,8 +51,8 @@ struct answer_event {
 	int32_t exit_code; /* -1: not said */
 };
 /* answer_event - 1, or 0 for an event of no interest */
-int answer_event(const char *s, size_t n, struct answer_event *out,
-    struct err *e) MUSTCHECK;
+int answer_event(
+    const char *s, size_t n, struct answer_event *out, struct err *e) MUSTCHECK;
 
 /* answer_progress - a line of a build's or a pull's output: 1 with the text
  * of the failure it reports, else 0 */

@@ -36,7 +36,7 @@ void body_filters_list(struct buf *b, const char *instance);
 void body_filters_events(struct buf *b, const char *instance);
 
 /* body_tar - a tar archive with one file named Dockerfile */
-int body_tar(const char *text, size_t len, struct buf *out, struct err *e)
-    MUSTCHECK;
+int body_tar(
+    const char *s, size_t len, struct buf *out, struct err *e) MUSTCHECK;
 
 #endif

@@ -51,8 +51,7 @@ docker_fail(const struct http_answer *a, const char *what, struct err *e)
 	char text[ANSWER_TEXT_MAX];
 
 	if (a->rc != 0)
-		return err_set(
-		    e, ERR_BACKEND, "%s: %s", what, a->why->msg);
+		return err_set(e, ERR_BACKEND, "%s: %s", what, a->why->msg);
 	answer_message(a->body, a->len, text);
 	return err_set(e, a->status == 404 ? ERR_NOTFOUND : ERR_BACKEND,
 	    "%s: the engine answers %ld: %s", what, a->status, text);
@@ -77,8 +76,7 @@ inspect_done_cb(const struct http_answer *a, void *arg)
 	if (a->rc != 0 || a->status != 200)
 		rc = docker_fail(a, "inspect", &e);
 	else
-		rc = answer_container(
-		    a->body, a->len, in->d->instance, &c, &e);
+		rc = answer_container(a->body, a->len, in->d->instance, &c, &e);
 	in->cb(rc, rc == 0 ? &c : NULL, rc == 0 ? NULL : &e, in->arg);
 	free(in);
 }
@@ -146,8 +144,8 @@ removal_send(void *arg)
 }
 
 static void
-docker_remove(struct backend *b, const char *id_or_name, backend_done_cb cb,
-    void *arg)
+docker_remove(
+    struct backend *b, const char *id_or_name, backend_done_cb cb, void *arg)
 {
 	struct removal *r = xcalloc(1, sizeof(*r));
 
@@ -178,8 +176,8 @@ list_done_cb(const struct http_answer *a, void *arg)
 	if (a->rc != 0 || a->status != 200)
 		rc = docker_fail(a, "list", &e);
 	else
-		rc = answer_list(
-		    a->body, a->len, l->d->instance, &list, &n, &e);
+		rc =
+		    answer_list(a->body, a->len, l->d->instance, &list, &n, &e);
 	l->cb(rc, list, n, rc == 0 ? NULL : &e, l->arg);
 	free(list);
 	free(l);

@@ -43,8 +43,7 @@ take_usual(struct docker *d)
 
 	d->sockets[d->nsockets++] =
 	    xasprintf("/run/user/%lu/podman/podman.sock", uid);
-	d->sockets[d->nsockets++] =
-	    xasprintf("/run/user/%lu/docker.sock", uid);
+	d->sockets[d->nsockets++] = xasprintf("/run/user/%lu/docker.sock", uid);
 	d->sockets[d->nsockets++] = xstrdup("/run/podman/podman.sock");
 	d->sockets[d->nsockets++] = xstrdup("/var/run/docker.sock");
 }
@@ -79,8 +78,7 @@ static void
 say(struct docker *d)
 {
 	if (d->known && d->up == d->said_up &&
-	    d->runtime_ok == d->said_runtime &&
-	    strcmp(d->said, d->detail) == 0)
+	    d->runtime_ok == d->said_runtime && strcmp(d->said, d->detail) == 0)
 		return;
 	d->known = true;
 	d->said_up = d->up;
@@ -148,8 +146,7 @@ add_text(char *to, size_t size, const char *text)
 {
 	size_t n = strlen(to);
 
-	(void)snprintf(
-	    to + n, size - n, "%s%s", n > 0 ? ", " : "", text);
+	(void)snprintf(to + n, size - n, "%s%s", n > 0 ? ", " : "", text);
 }
 
 static void
@@ -183,7 +180,7 @@ is_up(struct docker *d, const struct answer_info *info)
 static void
 info_done_cb(const struct http_answer *a, void *arg)
 {
-	struct answer_info info;
+	struct answer_info info = {0};
 	struct docker *d = arg;
 	struct err e;
 	int rc;
@@ -191,8 +188,8 @@ info_done_cb(const struct http_answer *a, void *arg)
 	if (a->rc != 0 || a->status != 200)
 		rc = docker_fail(a, "info", &e);
 	else
-		rc = answer_info(
-		    a->body, a->len, d->policy->runtime, &info, &e);
+		rc =
+		    answer_info(a->body, a->len, d->policy->runtime, &info, &e);
 	if (rc != 0)
 		is_down(d, e.msg);
 	else

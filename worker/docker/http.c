@@ -168,6 +168,7 @@ write_cb(char *p, size_t size, size_t n, void *arg)
 	return n;
 }
 
+// NOLINTBEGIN(readability-non-const-parameter): curl's type
 static size_t
 header_cb(char *p, size_t size, size_t n, void *arg)
 {
@@ -182,6 +183,7 @@ header_cb(char *p, size_t size, size_t n, void *arg)
 	}
 	return n;
 }
+// NOLINTEND(readability-non-const-parameter)
 
 /* ---- the end of a call ------------------------------------------------- */
 
@@ -375,11 +377,10 @@ call_set_body(struct http_call *c, const struct http_ask *ask)
 	(void)curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, ask->method);
 	c->body = xmemdup(ask->body, ask->body_len);
 	(void)curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, (char *)c->body);
-	(void)curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE_LARGE,
-	    (curl_off_t)ask->body_len);
+	(void)curl_easy_setopt(
+	    c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)ask->body_len);
 	(void)snprintf(type, sizeof(type), "Content-Type: %s",
-	    ask->content_type != NULL ? ask->content_type :
-					"application/json");
+	    ask->content_type != NULL ? ask->content_type : "application/json");
 	c->headers = curl_slist_append(c->headers, type);
 	/* Else curl waits a second for "100 Continue" before a large body. */
 	c->headers = curl_slist_append(c->headers, "Expect:");
@@ -395,16 +396,14 @@ call_set_options(struct http_call *c)
 
 	(void)snprintf(url, sizeof(url), "http://engine%s", c->path);
 	(void)curl_easy_setopt(curl, CURLOPT_URL, url);
-	(void)curl_easy_setopt(
-	    curl, CURLOPT_UNIX_SOCKET_PATH, c->h->socket);
+	(void)curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, c->h->socket);
 	(void)curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
 	(void)curl_easy_setopt(
 	    curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	(void)curl_easy_setopt(curl, CURLOPT_PROXY, "");
 	(void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	(void)curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
-	(void)curl_easy_setopt(
-	    curl, CURLOPT_TIMEOUT_MS, (long)c->timeout_ms);
+	(void)curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)c->timeout_ms);
 	(void)curl_easy_setopt(
 	    curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
 	(void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, write_cb);
@@ -457,8 +456,8 @@ http_escape(struct buf *b, const char *s)
 
 	for (; *s != '\0'; s++) {
 		int rc = strchr(plain, *s) != NULL ?
-			     buf_append(b, s, 1) :
-			     buf_printf(b, "%%%02X", (unsigned char)*s);
+		    buf_append(b, s, 1) :
+		    buf_printf(b, "%%%02X", (unsigned char)*s);
 
 		if (rc != 0)
 			return -1;

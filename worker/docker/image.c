@@ -201,8 +201,7 @@ image_inspected_cb(const struct http_answer *a, void *arg)
 	struct image *im = arg;
 
 	if (a->rc == 0 && a->status == 200) {
-		image_end(
-		    im, answer_image(a->body, a->len, im->id, &im->why));
+		image_end(im, answer_image(a->body, a->len, im->id, &im->why));
 	} else if (a->rc != 0 || a->status != 404) {
 		(void)docker_fail(a, "image", &im->why);
 		image_end(im, ERR_BACKEND);
@@ -227,9 +226,9 @@ image_find(struct docker *d, const char *ref)
 {
 	struct image *im;
 
-	STAILQ_FOREACH (im, &d->images, link)
-		if (strcmp(im->ref, ref) == 0)
-			return im;
+	STAILQ_FOREACH(im, &d->images, link)
+	if (strcmp(im->ref, ref) == 0)
+		return im;
 	return NULL;
 }
 

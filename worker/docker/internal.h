@@ -69,8 +69,7 @@ struct http_call *docker_ask(struct docker *d, const char *method,
     uint32_t timeout_ms, void (*on_done)(const struct http_answer *, void *),
     void *arg, const char *path, ...) PRINTF(6, 7);
 /* docker_ask_full - as ask says; its path gets the version before it */
-struct http_call *docker_ask_full(
-    struct docker *d, const struct http_ask *ask);
+struct http_call *docker_ask_full(struct docker *d, const struct http_ask *ask);
 /* docker_fail - *e from an answer that is not what was wanted */
 int docker_fail(const struct http_answer *a, const char *what, struct err *e);
 
@@ -86,8 +85,8 @@ void events_stop(struct docker *d);
  * Those who ask at a time share one attempt; what came out holds for 5 s.
  */
 struct image_wait;
-typedef void (*image_cb)(int rc, const char *id, const struct err *why,
-    void *arg);
+typedef void (*image_cb)(
+    int rc, const char *id, const struct err *why, void *arg);
 /* image_known - what came out last, NULL: ask with image_get */
 const char *image_known(struct docker *d, const char *ref);
 /* cb later, once; image_leave: not at all */

@@ -100,8 +100,8 @@ undone_cb(int rc, const struct err *why, void *arg)
 
 /* Nobody knows whether create came through: only what bears our uuid goes. */
 static void
-undo_found_cb(int rc, const struct backend_container *c,
-    const struct err *why, void *arg)
+undo_found_cb(
+    int rc, const struct backend_container *c, const struct err *why, void *arg)
 {
 	struct backend_open *o = arg;
 
@@ -138,16 +138,15 @@ open_fail(struct backend_open *o)
 /* ---- inspect ----------------------------------------------------------- */
 
 static void
-inspected_cb(int rc, const struct backend_container *c, const struct err *why,
-    void *arg)
+inspected_cb(
+    int rc, const struct backend_container *c, const struct err *why, void *arg)
 {
 	struct backend_open *o = arg;
 
 	if (rc != 0) {
 		o->why = *why;
 		o->rc = rc;
-	} else if (!c->is_ours ||
-	    !uuid_is_equal(&c->sandbox, &o->spec.uuid)) {
+	} else if (!c->is_ours || !uuid_is_equal(&c->sandbox, &o->spec.uuid)) {
 		o->rc = err_set(&o->why, ERR_BACKEND,
 		    "the engine shows another container than it made");
 	} else if (!c->running) {
@@ -215,8 +214,8 @@ conflict_removed_cb(int rc, const struct err *why, void *arg)
 }
 
 static void
-conflict_found_cb(int rc, const struct backend_container *c,
-    const struct err *why, void *arg)
+conflict_found_cb(
+    int rc, const struct backend_container *c, const struct err *why, void *arg)
 {
 	struct backend_open *o = arg;
 	struct backend *b = &o->d->b;
@@ -247,8 +246,7 @@ conflict_found_cb(int rc, const struct backend_container *c,
 	}
 	o->sent = false; /* what is there is not ours to take away */
 	o->rc = err_set(&o->why, ERR_CONFLICT,
-	    "a container named %s exists already: remove it",
-	    o->spec.ask.name);
+	    "a container named %s exists already: remove it", o->spec.ask.name);
 	open_fail(o);
 }
 
@@ -260,8 +258,8 @@ created_ok(struct backend_open *o, const struct http_answer *a)
 
 	o->rc = answer_created(a->body, a->len, o->id, warning, &o->why);
 	if (o->rc == 0 && warning[0] != '\0')
-		log_warn_limited(&limit, "create: the engine warns: %s",
-		    warning);
+		log_warn_limited(
+		    &limit, "create: the engine warns: %s", warning);
 	if (o->rc != 0 || o->abandoned)
 		open_fail(o);
 	else
@@ -279,8 +277,8 @@ created_cb(const struct http_answer *a, void *arg)
 		return;
 	}
 	if (a->rc == 0 && a->status == 409 && !o->d->freeing) {
-		o->d->b.ops->inspect(&o->d->b, o->spec.ask.name,
-		    conflict_found_cb, o);
+		o->d->b.ops->inspect(
+		    &o->d->b, o->spec.ask.name, conflict_found_cb, o);
 		return;
 	}
 	if (a->rc == 0)
@@ -319,8 +317,8 @@ open_create(struct backend_open *o)
 	o->sent = true;
 	ask.body = body;
 	ask.body_len = strlen(body);
-	(void)snprintf(path, sizeof(path), "/containers/create?name=%s",
-	    o->spec.ask.name);
+	(void)snprintf(
+	    path, sizeof(path), "/containers/create?name=%s", o->spec.ask.name);
 	(void)docker_ask_full(o->d, &ask);
 	free(body);
 }
@@ -375,8 +373,7 @@ open_image(struct backend_open *o)
 	if (id != NULL)
 		open_image_done(o, id);
 	else
-		o->wait =
-		    image_get(o->d, o->spec.ask.image, image_done_cb, o);
+		o->wait = image_get(o->d, o->spec.ask.image, image_done_cb, o);
 }
 
 void
@@ -447,8 +444,8 @@ open_abandon(struct backend *b, struct backend_open *o)
 		return; /* seen when the engine answers */
 	if (o->wait != NULL)
 		image_leave(o->wait);
-	o->rc = err_set(
-	    &o->why, ERR_STATE, "the sandbox is not wanted any more");
+	o->rc =
+	    err_set(&o->why, ERR_STATE, "the sandbox is not wanted any more");
 	o->stage = OPEN_END;
 	later(d->base, open_end, o);
 }

@@ -123,8 +123,8 @@ open_links(struct linkdirs *l, const char *data_dir, struct err *e)
 	AUTO(auto_free) char *real = realpath(data_dir, NULL);
 
 	if (real == NULL)
-		return err_set(e, ERR_SYS, "DATA_DIR %s: %s", data_dir,
-		    strerror(errno));
+		return err_set(
+		    e, ERR_SYS, "DATA_DIR %s: %s", data_dir, strerror(errno));
 	if (strchr(real, ':') != NULL || strlen(real) > PATH_BYTES_MAX ||
 	    !utf8_is_valid(real, strlen(real)))
 		return err_set(e, ERR_INVAL,
@@ -133,8 +133,8 @@ open_links(struct linkdirs *l, const char *data_dir, struct err *e)
 		    real);
 	l->path = xasprintf("%s/links", real);
 	if (mkdir(l->path, DIR_MODE) == -1 && errno != EEXIST)
-		return err_set(e, ERR_SYS, "mkdir %s: %s", l->path,
-		    strerror(errno));
+		return err_set(
+		    e, ERR_SYS, "mkdir %s: %s", l->path, strerror(errno));
 	l->fd = open(l->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (l->fd == -1)
 		return err_set(
@@ -187,8 +187,8 @@ static int
 copy_into(struct linkdirs *l, int dir, struct err *e)
 {
 	AUTO(auto_free) char *path = xasprintf("%s/%s", l->path, l->copy);
-	int rc = fd_read_file(
-	    path, AGENT_BYTES_MAX, &l->agent, &l->agent_len, e);
+	int rc =
+	    fd_read_file(path, AGENT_BYTES_MAX, &l->agent, &l->agent_len, e);
 
 	if (rc == 0)
 		rc = write_agent(l, dir, "agent", e);
@@ -204,8 +204,8 @@ put_agent(struct linkdirs *l, int dir, struct err *e)
 		return 0;
 	if (errno == EMLINK || errno == EPERM || errno == EOPNOTSUPP)
 		return copy_into(l, dir, e);
-	return err_set(e, ERR_SYS, "link %s/%s: %s", l->path, l->copy,
-	    strerror(errno));
+	return err_set(
+	    e, ERR_SYS, "link %s/%s: %s", l->path, l->copy, strerror(errno));
 }
 
 int
@@ -220,8 +220,8 @@ linkdirs_make(
 	if (mkdirat(l->fd, name, DIR_MODE) == -1 && errno != EEXIST)
 		return err_set(e, ERR_SYS, "mkdir %s/%s: %s", l->path, name,
 		    strerror(errno));
-	fd = openat(l->fd, name,
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(
+	    l->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd == -1)
 		return err_set(e, ERR_SYS, "open %s/%s: %s", l->path, name,
 		    strerror(errno));
@@ -240,8 +240,8 @@ static void
 remove_dir(struct linkdirs *l, const char *name)
 {
 	AUTO(auto_close)
-	int fd = openat(l->fd, name,
-	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(
+	    l->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd == -1)
 		return;

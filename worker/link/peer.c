@@ -77,8 +77,8 @@ on_hello_run(struct peer *p, struct wire_in *in, struct err *e)
 		return err_set(e, ERR_PROTO, "a run that cannot be");
 	r.ended = ended == 1;
 	if (h->nruns % 16 == 0)
-		h->runs = xreallocarray(
-		    h->runs, h->nruns + 16, sizeof(*h->runs));
+		h->runs =
+		    xreallocarray(h->runs, h->nruns + 16, sizeof(*h->runs));
 	h->runs[h->nruns++] = r;
 	return 0;
 }
@@ -235,11 +235,10 @@ frame_cb(struct link *l, struct frame *f, void *arg, struct err *e)
 			continue;
 		rc = peer_routes[i].on(p, &f->in, e);
 		/* p may be gone now */
-		return rc < 0 ? err_wrap(e, "%s", frame_type_name(f->type)) :
-				0;
+		return rc < 0 ? err_wrap(e, "%s", frame_type_name(f->type)) : 0;
 	}
-	return err_set(e, ERR_PROTO, "%s is not permitted now",
-	    frame_type_name(f->type));
+	return err_set(
+	    e, ERR_PROTO, "%s is not permitted now", frame_type_name(f->type));
 }
 
 static void
@@ -426,8 +425,7 @@ peer_walk(struct peer *p, uint32_t request, const char *root)
 }
 
 void
-peer_walk_taken(
-    struct peer *p, uint32_t request, const void *path, size_t n)
+peer_walk_taken(struct peer *p, uint32_t request, const void *path, size_t n)
 {
 	size_t at;
 	struct buf *b = begin(p, FRAME_WALK_TAKEN, 8 + n, &at);

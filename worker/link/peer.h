@@ -48,18 +48,17 @@ struct peer_entry {
 
 struct peer_ops {
 	/* The stream is up; *h is the peer's until the next HELLO. */
-	int (*on_hello)(
-	    const struct peer_hello *h, void *arg, struct err *e);
-	int (*on_run_known)(const struct uuid *run, bool fresh,
-	    uint64_t length, void *arg, struct err *e);
-	int (*on_run_refused)(const struct uuid *run, const char *why,
+	int (*on_hello)(const struct peer_hello *h, void *arg, struct err *e);
+	int (*on_run_known)(const struct uuid *run, bool fresh, uint64_t length,
 	    void *arg, struct err *e);
+	int (*on_run_refused)(
+	    const struct uuid *run, const char *why, void *arg, struct err *e);
 	int (*on_run_log)(const struct uuid *run, uint64_t offset,
 	    const uint8_t *p, size_t n, void *arg, struct err *e);
 	int (*on_file_entry)(uint32_t request, const struct peer_entry *f,
 	    void *arg, struct err *e);
-	int (*on_file_data)(uint32_t request, uint64_t offset,
-	    const uint8_t *p, size_t n, void *arg, struct err *e);
+	int (*on_file_data)(uint32_t request, uint64_t offset, const uint8_t *p,
+	    size_t n, void *arg, struct err *e);
 	int (*on_file_end)(uint32_t request, int32_t error, uint64_t size,
 	    void *arg, struct err *e);
 	void (*on_turn)(void *arg);  /* no more for now */
@@ -69,8 +68,7 @@ struct peer_ops {
 };
 
 /* peer_new - the link is the peer's.  Callbacks may free the peer. */
-struct peer *peer_new(
-    struct link *link, const struct peer_ops *ops, void *arg);
+struct peer *peer_new(struct link *link, const struct peer_ops *ops, void *arg);
 void peer_free(struct peer *p);
 struct link *peer_link(struct peer *p);
 bool peer_is_up(const struct peer *p);
@@ -88,8 +86,8 @@ void peer_run_forget(struct peer *p, const struct uuid *run);
 void peer_walk(struct peer *p, uint32_t request, const char *root);
 void peer_walk_taken(
     struct peer *p, uint32_t request, const void *path, size_t n);
-void peer_read(struct peer *p, uint32_t request, uint64_t max,
-    const char *root, const void *path, size_t n);
+void peer_read(struct peer *p, uint32_t request, uint64_t max, const char *root,
+    const void *path, size_t n);
 void peer_read_ack(struct peer *p, uint32_t request, uint64_t offset);
 void peer_abort(struct peer *p, uint32_t request);
 

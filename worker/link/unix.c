@@ -35,11 +35,11 @@ struct unix_link {
 	uint64_t window_ms;
 	unsigned int accepts;
 
-	int fd; /* the agent's stream, -1: none */
+	int fd;     /* the agent's stream, -1: none */
 	int failed; /* errno of a send */
 	struct event *on_read;
 	struct event *on_write;
-	struct buf in; /* a frame that is not whole yet */
+	struct buf in;       /* a frame that is not whole yet */
 	uint32_t generation; /* of the stream: changed by drop */
 	bool in_turn;
 	bool paused;
@@ -373,12 +373,13 @@ accept_cb(evutil_socket_t listen_fd, short what, void *arg)
 		int fd = accept4(
 		    listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-		if (fd == -1 && (errno == EAGAIN || errno == ECONNABORTED ||
-				    errno == EINTR))
+		if (fd == -1 &&
+		    (errno == EAGAIN || errno == ECONNABORTED ||
+			errno == EINTR))
 			return;
 		if (fd == -1) {
-			log_warn_limited(&strangers, "link: accept: %s",
-			    strerror(errno));
+			log_warn_limited(
+			    &strangers, "link: accept: %s", strerror(errno));
 			door_shut(u); /* no descriptors: later perhaps */
 			return;
 		}
@@ -464,8 +465,8 @@ listen_in(int dir, struct err *e)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd == -1)
 		return err_set(e, ERR_SYS, "socket: %s", strerror(errno));
-	(void)snprintf(sa.sun_path, sizeof(sa.sun_path),
-	    "/proc/self/fd/%d/%s", dir, UNIX_SOCKET_NAME);
+	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "/proc/self/fd/%d/%s",
+	    dir, UNIX_SOCKET_NAME);
 	if (unlinkat(dir, UNIX_SOCKET_NAME, 0) == -1 && errno != ENOENT)
 		return err_set(
 		    e, ERR_SYS, "link: unlink socket: %s", strerror(errno));
@@ -474,8 +475,7 @@ listen_in(int dir, struct err *e)
 	if (fchmodat(dir, UNIX_SOCKET_NAME, 0666, 0) == -1)
 		return err_set(e, ERR_SYS, "link: chmod: %s", strerror(errno));
 	if (listen(fd, BACKLOG) == -1)
-		return err_set(
-		    e, ERR_SYS, "link: listen: %s", strerror(errno));
+		return err_set(e, ERR_SYS, "link: listen: %s", strerror(errno));
 	out = fd;
 	fd = -1;
 	return out;

@@ -65,8 +65,7 @@ an_unknown_path_is_a_json_error_with_the_request_id(void **state)
 	text = raw_text(&fx.c);
 	id = strstr(text, "X-Request-Id: ");
 	assert_non_null(id);
-	(void)snprintf(
-	    want, sizeof(want), "\"request_id\":\"%.17s\"", id + 14);
+	(void)snprintf(want, sizeof(want), "\"request_id\":\"%.17s\"", id + 14);
 	assert_true(raw_has(&fx.c, want));
 	assert_true(raw_has(&fx.c, "\"code\":\"not_found\""));
 	assert_true(raw_has(&fx.c, "Content-Type: application/json\r\n"));
@@ -167,10 +166,9 @@ only_names_of_ours_are_taken_for_the_host(void **state)
 static void
 the_host_of_an_absolute_target_counts(void **state)
 {
-	char *text =
-	    xasprintf("GET http://evil.example:%u/healthz HTTP/1.1\r\n"
-		      "Host: 127.0.0.1:%u\r\n\r\n",
-		fx.port, fx.port);
+	char *text = xasprintf("GET http://evil.example:%u/healthz HTTP/1.1\r\n"
+			       "Host: 127.0.0.1:%u\r\n\r\n",
+	    fx.port, fx.port);
 
 	(void)state;
 	raw_ask(&fx.c, fx.base, text, "\"host_not_allowed\"");
@@ -238,8 +236,8 @@ cors_is_answered_to_listed_origins(void **state)
 	(void)state;
 	fixture_expect("OPTIONS", "/mcp",
 	    GOOD_ORIGIN "Access-Control-Request-Method: POST\r\n", 204);
-	assert_true(raw_has(&fx.c,
-	    "Access-Control-Allow-Origin: http://app.example\r\n"));
+	assert_true(raw_has(
+	    &fx.c, "Access-Control-Allow-Origin: http://app.example\r\n"));
 	assert_true(raw_has(&fx.c,
 	    "Access-Control-Allow-Methods: GET, POST, DELETE, OPTIONS\r\n"));
 	assert_true(raw_has(&fx.c,
@@ -322,8 +320,8 @@ a_run_is_shown_and_a_foreign_one_is_not_found(void **state)
 	free(path);
 	free(id);
 	fixture_expect("GET", "/mcp/runs/nonsense", "", 404);
-	fixture_expect("GET",
-	    "/mcp/runs/00000000-0000-4000-8000-000000000000", "", 404);
+	fixture_expect(
+	    "GET", "/mcp/runs/00000000-0000-4000-8000-000000000000", "", 404);
 	fixture_expect("GET", "/mcp/runs/", "", 404);
 }
 
@@ -331,8 +329,8 @@ static void
 asking_for_a_run_and_leaving_is_safe(void **state)
 {
 	(void)state;
-	fixture_send("GET",
-	    "/mcp/runs/00000000-0000-4000-8000-000000000000", "", "");
+	fixture_send(
+	    "GET", "/mcp/runs/00000000-0000-4000-8000-000000000000", "", "");
 	(void)event_base_loop(fx.base, EVLOOP_NONBLOCK);
 	raw_close(&fx.c);
 	raw_open(&fx.c, fx.port, 0);

@@ -277,8 +277,8 @@ unfinished_bodies_are_bounded_together(void **state)
 	}
 	while (refused == 0 && clock_mono_ms() < until) {
 		for (size_t i = 0; i < 100; i++) {
-			at[i] += raw_try_send(&many[i], body + at[i],
-			    (2u << 20) - 1 - at[i]);
+			at[i] += raw_try_send(
+			    &many[i], body + at[i], (2u << 20) - 1 - at[i]);
 			raw_receive(&many[i]);
 			refused += raw_has(&many[i], " 503 ");
 		}

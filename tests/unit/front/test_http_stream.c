@@ -203,7 +203,8 @@ a_thousand_silent_streams_are_held(void **state)
 		raw_open(&many[i], port, 0);
 		raw_send(&many[i], base, GET("/"));
 	}
-	raw_wait_until(base, (http_server_stats(http, &st), st.streams == 1000));
+	raw_wait_until(
+	    base, (http_server_stats(http, &st), st.streams == 1000));
 	for (size_t i = 0; i < 1000; i++)
 		raw_close(&many[i]);
 	raw_wait_until(base, (http_server_stats(http, &st), st.streams == 0));

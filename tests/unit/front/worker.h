@@ -27,14 +27,14 @@ struct worker {
 	bool at_once; /* print said and end, without being asked */
 	const char *said;
 	int exit_code;
-	bool deaf; /* a run is started but says nothing */
+	bool deaf;            /* a run is started but says nothing */
 	const char *artifact; /* text of an artifact named artifact_path */
 	const char *artifact_path;
 };
 
 static inline void
-worker_send_text(struct worker *w, enum ipc_type type, uint64_t id,
-    const char *text)
+worker_send_text(
+    struct worker *w, enum ipc_type type, uint64_t id, const char *text)
 {
 	struct ipc_out o;
 
@@ -56,8 +56,7 @@ worker_append(struct worker *w, struct buf *record, enum runlog_type type)
 {
 	struct ipc_out o;
 
-	assert_int_equal(
-	    write(w->spool, buf_data(record), buf_len(record)),
+	assert_int_equal(write(w->spool, buf_data(record), buf_len(record)),
 	    buf_len(record));
 	w->length += buf_len(record);
 	if (type != RUNLOG_STDOUT) {
@@ -72,12 +71,10 @@ worker_append(struct worker *w, struct buf *record, enum runlog_type type)
 }
 
 static inline void
-worker_record(
-    struct worker *w, enum runlog_type type, const void *p, size_t n)
+worker_record(struct worker *w, enum runlog_type type, const void *p, size_t n)
 {
-	const struct runlog_header h = {.type = type,
-	    .length = (uint32_t)n,
-	    .wall_us = clock_wall_us()};
+	const struct runlog_header h = {
+	    .type = type, .length = (uint32_t)n, .wall_us = clock_wall_us()};
 	struct buf b = {0};
 
 	runlog_put_header(&b, &h);
@@ -219,8 +216,7 @@ worker_close_cb(struct ipc_chan *c, const struct err *why, void *arg)
 }
 
 static inline void
-worker_open(
-    struct worker *w, struct event_base *base, struct service *service)
+worker_open(struct worker *w, struct event_base *base, struct service *service)
 {
 	static const struct ipc_ops ops = {
 	    worker_message_cb, worker_close_cb, NULL};

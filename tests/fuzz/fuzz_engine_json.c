@@ -1,0 +1,104 @@
+/* fuzz_engine_json.c - whatever an engine may answer.  The first byte says
+ * which question it answers.
+ * libs: worker common */
+#include "worker/docker/answer.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+check_text(const char *s, size_t max)
+{
+	size_t n = strnlen(s, max);
+
+	if (n == max)
+		abort();
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f)
+			abort();
+}
+
+static void
+line_cb(const char *line, size_t n, void *arg)
+{
+	struct answer_event ev;
+	char text[ANSWER_TEXT_MAX];
+	struct err e;
+
+	(void)arg;
+	if (n > ANSWER_LINE_MAX)
+		abort();
+	if (answer_event(line, n, &ev, &e) == 1 && !policy_is_id(ev.id))
+		abort();
+	if (answer_progress(line, n, text) == 1)
+		check_text(text, sizeof(text));
+}
+
+static void
+read_list(const char *s, size_t n)
+{
+	struct backend_container *list;
+	struct err e;
+	size_t count;
+
+	if (answer_list(s, n, "i", &list, &count, &e) != 0)
+		return;
+	for (size_t i = 0; i < count; i++)
+		if (!policy_is_id(list[i].id))
+			abort();
+	free(list);
+}
+
+static void
+read_small(unsigned int which, const char *s, size_t n)
+{
+	char id[ANSWER_IMAGE_ID_MAX], text[ANSWER_TEXT_MAX], api[16];
+	struct backend_container c;
+	struct answer_info info;
+	struct err e;
+
+	switch (which) {
+	case 0:
+		if (answer_container(s, n, "i", &c, &e) == 0 &&
+		    (!policy_is_id(c.id) || (c.running && c.pid < 2)))
+			abort();
+		break;
+	case 1:
+		if (answer_created(s, n, id, text, &e) == 0)
+			check_text(text, sizeof(text));
+		break;
+	case 2:
+		if (answer_image(s, n, id, &e) == 0)
+			check_text(id, sizeof(id));
+		break;
+	case 3:
+		if (answer_version(s, n, api, &e) == 0)
+			check_text(api, sizeof(api));
+		break;
+	case 4:
+		(void)answer_info(s, n, "runc", &info, &e);
+		break;
+	default:
+		answer_message(s, n, text);
+		check_text(text, sizeof(text));
+		break;
+	}
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct answer_lines l;
+
+	if (size == 0)
+		return 0;
+	if (data[0] % 8 == 6) {
+		read_list((const char *)data + 1, size - 1);
+	} else if (data[0] % 8 == 7) {
+		answer_lines_init(&l);
+		answer_lines_feed(&l, data + 1, size - 1, line_cb, NULL);
+		answer_lines_clear(&l);
+	} else {
+		read_small(data[0] % 8u, (const char *)data + 1, size - 1);
+	}
+	return 0;
+}

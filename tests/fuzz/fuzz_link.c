@@ -1,0 +1,271 @@
+/* fuzz_link.c - what an agent may send: frames, runs' logs, files.
+ * libs: worker common */
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <event2/event.h>
+
+#include "common/ipc.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "worker/artifact.h"
+#include "worker/run.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define RUNS 3
+
+static struct event_base *base;
+static struct ipc_chan *no_front; /* messages to the front are dropped */
+static struct run *runs[RUNS];
+static struct artifact *copy;
+
+static void
+nothing(struct link *l)
+{
+	(void)l;
+}
+
+static void
+expect_nothing(struct link *l, pid_t pid)
+{
+	(void)l;
+	(void)pid;
+}
+
+static void
+read_nothing(struct link *l, bool on)
+{
+	(void)l;
+	(void)on;
+}
+
+static const struct link_ops link_ops = {
+    expect_nothing, nothing, nothing, nothing, read_nothing, nothing};
+
+static void
+on_disk(bool full, const char *text, void *arg)
+{
+	(void)full;
+	(void)text;
+	(void)arg;
+}
+
+static void
+on_over(void *arg)
+{
+	(void)arg;
+}
+
+static void
+on_complete(struct run *r, void *arg)
+{
+	(void)arg;
+	run_finish(r, 0, "");
+}
+
+static void
+on_copied(struct artifact *a, void *arg)
+{
+	(void)a;
+	(void)arg;
+}
+
+static struct run *
+run_of(const struct uuid *u)
+{
+	return runs[u->b[0] % RUNS];
+}
+
+static int
+on_hello(const struct peer_hello *h, void *arg, struct err *e)
+{
+	struct peer *p = *(struct peer **)arg;
+
+	(void)e;
+	for (size_t i = 0; i < RUNS; i++)
+		run_attach(runs[i], p, i < h->nruns ? &h->runs[i] : NULL);
+	artifact_attach(copy, p);
+	return 0;
+}
+
+static int
+on_run_known(const struct uuid *run, bool fresh, uint64_t length, void *arg,
+    struct err *e)
+{
+	(void)length;
+	(void)arg;
+	return run_on_known(run_of(run), fresh, e);
+}
+
+static int
+on_run_refused(
+    const struct uuid *run, const char *why, void *arg, struct err *e)
+{
+	(void)arg;
+	(void)e;
+	run_on_refused(run_of(run), why);
+	return 0;
+}
+
+static int
+on_run_log(const struct uuid *run, uint64_t offset, const uint8_t *p, size_t n,
+    void *arg, struct err *e)
+{
+	struct run *r = run_of(run);
+
+	(void)arg;
+	(void)e;
+	run_on_log(r, offset, p, n);
+	if (r->state != RUN_OVER && r->length > r->check.offset)
+		abort(); /* written and not checked */
+	return 0;
+}
+
+static int
+on_file_entry(
+    uint32_t request, const struct peer_entry *f, void *arg, struct err *e)
+{
+	(void)arg;
+	return artifact_on_entry(copy, request, f, e);
+}
+
+static int
+on_file_data(uint32_t request, uint64_t offset, const uint8_t *p, size_t n,
+    void *arg, struct err *e)
+{
+	(void)arg;
+	return artifact_on_data(copy, request, offset, p, n, e);
+}
+
+static int
+on_file_end(
+    uint32_t request, int32_t error, uint64_t size, void *arg, struct err *e)
+{
+	int rc = artifact_on_end(copy, request, error, e);
+
+	(void)arg;
+	(void)size;
+	/* The front gives a file for whatever is asked for. */
+	for (uint32_t i = 0; i < 4; i++)
+		artifact_on_fd(copy, i, memfd_create("f", MFD_CLOEXEC), "");
+	return rc;
+}
+
+static void
+on_turn(void *arg)
+{
+	(void)arg;
+	for (size_t i = 0; i < RUNS; i++)
+		run_flush(runs[i]);
+}
+
+static void
+on_down(const struct err *why, void *arg)
+{
+	(void)why;
+	(void)arg;
+	for (size_t i = 0; i < RUNS; i++)
+		run_detach(runs[i]);
+	artifact_detach(copy);
+}
+
+static const struct peer_ops peer_ops = {on_hello, on_run_known, on_run_refused,
+    on_run_log, on_file_entry, on_file_data, on_file_end, on_turn, on_turn,
+    on_down};
+
+static const struct artifact_limits limits = {1 << 16, 1 << 14, 3};
+static uint32_t next_request;
+static const struct run_host run_host = {
+    .front = &no_front, .on_disk = on_disk, .on_over = on_over};
+
+static void
+make_parts(const struct artifact_host *copy_host)
+{
+	struct run_host *host = xmemdup(&run_host, sizeof(run_host));
+	struct err e;
+
+	host->base = base;
+	for (size_t i = 0; i < RUNS; i++) {
+		struct run_start s = {.id = i + 1,
+		    .uuid = {{(uint8_t)i}},
+		    .spool_limit = 1 << 16,
+		    .spool = memfd_create("spool", MFD_CLOEXEC),
+		    .spec = xmemdup("s", 1),
+		    .nspec = 1,
+		    .ncommands = 2};
+
+		(void)fcntl(s.spool, F_SETFL, O_APPEND);
+		if (run_new(host, &s, on_complete, NULL, &runs[i], &e) != 0)
+			abort();
+	}
+	next_request = 1;
+	copy = artifact_new(copy_host, 1);
+	runs[0]->arg = host; /* freed with the parts */
+}
+
+static void
+free_parts(void)
+{
+	void *host = runs[0]->arg;
+
+	for (size_t i = 0; i < RUNS; i++)
+		run_free(runs[i]);
+	artifact_free(copy);
+	free(host);
+}
+
+static void
+say(struct link *l, const uint8_t *data, size_t size)
+{
+	struct frame f;
+	struct buf b;
+	struct err e;
+	int rc;
+
+	buf_init(&b, 0);
+	if (buf_append(&b, data, size) != 0)
+		abort();
+	l->user->on_open(l, l->arg);
+	while ((rc = frame_next(&b, FRAME_UP_MAX, &f, &e)) == 1) {
+		rc = l->user->on_frame(l, &f, l->arg, &e);
+		if (rc != 0)
+			break;
+		buf_consume(&b, f.size);
+		if (f.size % 3 == 0) /* some turns are long */
+			l->user->on_turn(l, l->arg);
+		if (buf_len(&l->out) > LINK_OUT_MAX)
+			abort();
+	}
+	if (rc > 0)
+		abort();
+	(void)err_set(&e, rc < 0 ? ERR_PROTO : ERR_LOST, "closed");
+	l->user->on_close(l, &e, l->arg);
+	buf_clear(&b);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct artifact_host host = {.front = &no_front,
+	    .limits = &limits,
+	    .next_request = &next_request,
+	    .time_ms = 60000,
+	    .on_end = on_copied};
+	struct link l = {.ops = &link_ops};
+	struct peer *peer = NULL;
+
+	if (base == NULL) {
+		base = event_base_new();
+		log_set_level(LOG_ERROR);
+	}
+	host.base = base;
+	buf_init(&l.out, LINK_OUT_MAX);
+	peer = peer_new(&l, &peer_ops, &peer);
+	make_parts(&host);
+	say(&l, data, size);
+	free_parts();
+	peer_free(peer);
+	buf_clear(&l.out);
+	return 0;
+}

@@ -1,0 +1,177 @@
+#include "tests/unit/front/fixture.h"
+
+/* GET /artifacts/{identifier}/{run}/{path} */
+
+#define TEXT "<script>alert(1)</script>0123456789"
+
+static char *run_id;
+static char etag[80];
+
+static int
+setup_run(void **state)
+{
+	(void)state;
+	fixture_open(NULL);
+	fx.worker.at_once = true;
+	fx.worker.said = "";
+	fx.worker.artifact = TEXT;
+	fx.worker.artifact_path = "dir/a b\"\xc3\xa9.html";
+	run_id = fixture_start_run();
+	fixture_wait_run_state(run_id, "completed");
+	return 0;
+}
+
+static int
+teardown_run(void **state)
+{
+	(void)state;
+	free(run_id);
+	fixture_close();
+	return 0;
+}
+
+static void
+get(const char *method, const char *run, const char *path, const char *more,
+    int status)
+{
+	char *all = xasprintf("/artifacts/box/%s/%s", run, path);
+
+	fixture_expect(method, all, more, status);
+	free(all);
+}
+
+#define FILE_PATH "dir/a%20b%22%C3%A9.html"
+
+static void
+take_etag(void)
+{
+	const char *p = strstr(raw_text(&fx.c), "\r\nETag: ");
+
+	assert_non_null(p);
+	(void)snprintf(
+	    etag, sizeof(etag), "%.*s", (int)strcspn(p + 8, "\r"), p + 8);
+}
+
+static void
+a_file_is_given_as_an_attachment_of_no_type(void **state)
+{
+	(void)state;
+	get("GET", run_id, FILE_PATH, "", 200);
+	assert_true(raw_has(&fx.c, "\r\n\r\n" TEXT));
+	assert_true(
+	    raw_has(&fx.c, "Content-Type: application/octet-stream\r\n"));
+	assert_true(raw_has(&fx.c, "X-Content-Type-Options: nosniff\r\n"));
+	assert_true(raw_has(
+	    &fx.c, "Content-Security-Policy: sandbox; default-src 'none'\r\n"));
+	assert_true(raw_has(&fx.c,
+	    "Content-Disposition: attachment; filename=\"a_b___.html\"; "
+	    "filename*=UTF-8''a%20b%22%C3%A9.html\r\n"));
+	assert_true(raw_has(&fx.c, "Accept-Ranges: bytes\r\n"));
+	assert_true(
+	    raw_has(&fx.c, "Last-Modified: Tue, 14 Nov 2023 22:13:20 GMT\r\n"));
+	get("GET", "latest", FILE_PATH, "", 200);
+	assert_true(raw_has(&fx.c, TEXT));
+	get("HEAD", run_id, FILE_PATH, "", 200);
+	assert_true(raw_has(&fx.c, "Content-Length: 35\r\n"));
+	assert_false(raw_has(&fx.c, "script"));
+}
+
+static void
+what_the_client_has_is_not_sent_again(void **state)
+{
+	char more[200];
+
+	(void)state;
+	get("GET", run_id, FILE_PATH, "", 200);
+	take_etag();
+	(void)snprintf(more, sizeof(more), "If-None-Match: %s\r\n", etag);
+	get("GET", run_id, FILE_PATH, more, 304);
+	assert_false(raw_has(&fx.c, "script"));
+	(void)snprintf(
+	    more, sizeof(more), "If-None-Match: \"x\", W/%s\r\n", etag);
+	get("GET", run_id, FILE_PATH, more, 304);
+	get("GET", run_id, FILE_PATH, "If-None-Match: *\r\n", 304);
+	get("GET", run_id, FILE_PATH, "If-None-Match: \"x\"\r\n", 200);
+	get("GET", run_id, FILE_PATH,
+	    "If-Modified-Since: Tue, 14 Nov 2023 22:13:20 GMT\r\n", 304);
+	get("GET", run_id, FILE_PATH,
+	    "If-Modified-Since: Tue, 14 Nov 2023 22:13:19 GMT\r\n", 200);
+	get("GET", run_id, FILE_PATH, "If-Modified-Since: soon\r\n", 200);
+}
+
+static void
+a_range_is_sent_alone(void **state)
+{
+	char more[200];
+
+	(void)state;
+	get("GET", run_id, FILE_PATH, "Range: bytes=25-27\r\n", 206);
+	assert_true(raw_has(&fx.c, "Content-Range: bytes 25-27/35\r\n"));
+	assert_true(raw_has(&fx.c, "\r\n\r\n012"));
+	take_etag();
+	get("GET", run_id, FILE_PATH, "Range: bytes=-2\r\n", 206);
+	assert_true(raw_has(&fx.c, "\r\n\r\n89"));
+	get("GET", run_id, FILE_PATH, "Range: bytes=35-\r\n", 416);
+	assert_true(raw_has(&fx.c, "Content-Range: bytes */35\r\n"));
+	get("GET", run_id, FILE_PATH, "Range: bytes=0-1,3-4\r\n", 200);
+	(void)snprintf(
+	    more, sizeof(more), "Range: bytes=25-27\r\nIf-Range: %s\r\n", etag);
+	get("GET", run_id, FILE_PATH, more, 206);
+	get("GET", run_id, FILE_PATH,
+	    "Range: bytes=25-27\r\nIf-Range: \"old\"\r\n", 200);
+	fixture_expect("GET", "/healthz", "", 200);
+}
+
+static void
+what_is_not_there_is_not_found(void **state)
+{
+	static const char *const paths[] = {"/artifacts/", "/artifacts/box",
+	    "/artifacts/box/latest", "/artifacts/box/latest/",
+	    "/artifacts/box/latest/none", "/artifacts/box/latest/dir",
+	    ("/artifacts/other/latest/" FILE_PATH),
+	    ("/artifacts/box/nonsense/" FILE_PATH),
+	    ("/artifacts/box/00000000-0000-4000-8000-000000000000/" FILE_PATH),
+	    "/artifacts/box/latest/../../../../etc/passwd",
+	    "/artifacts/box/latest/%2e%2e/%2e%2e/etc/passwd",
+	    "/artifacts/box/latest/dir/..%2f..%2fetc%2fpasswd",
+	    "/artifacts/box/latest/%00", "/artifacts/box/latest/%",
+	    "/artifacts/box/latest/%zz", "/artifacts/box/latest//etc/passwd",
+	    "/artifacts/box/latest/%2Fetc%2Fpasswd",
+	    ("/artifacts/../box/latest/" FILE_PATH),
+	    "/artifacts/box/latest/%252e%252e/x", "/artifacts/box/latest/%ff"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		fixture_expect("GET", paths[i], "", 404);
+		assert_true(raw_has(&fx.c, "\"code\":\"not_found\""));
+	}
+}
+
+static void
+asking_and_leaving_is_safe(void **state)
+{
+	char *path = xasprintf("/artifacts/box/%s/%s", run_id, FILE_PATH);
+
+	(void)state;
+	fixture_send("GET", path, "", "");
+	(void)event_base_loop(fx.base, EVLOOP_NONBLOCK);
+	raw_close(&fx.c);
+	raw_open(&fx.c, fx.port, 0);
+	fixture_expect("GET", path, "", 200);
+	free(path);
+}
+
+int
+main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup_run, teardown_run)
+	const struct CMUnitTest tests[] = {
+	    T(a_file_is_given_as_an_attachment_of_no_type),
+	    T(what_the_client_has_is_not_sent_again),
+	    T(a_range_is_sent_alone),
+	    T(what_is_not_there_is_not_found),
+	    T(asking_and_leaving_is_safe),
+	};
+
+	return cmocka_run_group_tests_name("artifacts", tests, NULL, NULL);
+}

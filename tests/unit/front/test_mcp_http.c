@@ -1,0 +1,354 @@
+#include "tests/unit/front/fixture.h"
+
+/* MCP over HTTP with the real library and service. */
+
+#define RUN_AWAIT                                                              \
+	"{\"identifier\":\"box\",\"commands\":[{\"shell\":\"true\"}],"         \
+	"\"options\":{\"await_completion\":true}}"
+#define RUN "{\"identifier\":\"box\",\"commands\":[{\"shell\":\"true\"}]}"
+
+static const char *
+text_of(const json_t *result)
+{
+	return json_string_value(json_object_get(
+	    json_array_get(json_object_get(result, "content"), 0), "text"));
+}
+
+static void
+a_session_is_opened_and_its_id_returned(void **state)
+{
+	(void)state;
+	fixture_initialize();
+	assert_true(strlen(fx.session) > 16);
+	assert_int_equal(fixture_status(raw_text(&fx.c)), 200);
+	assert_true(raw_has(&fx.c, "Content-Type: application/json\r\n"));
+	assert_true(raw_has(&fx.c, "\"name\":\"mcp-sandboxd\""));
+}
+
+static void
+all_six_tools_are_listed(void **state)
+{
+	static const char *const names[] = {"run_sandbox", "delete_sandbox",
+	    "restart_sandbox", "initialize_sandbox", "execute_code",
+	    "stop_sandbox"};
+	json_t *o, *tools;
+	char *more;
+
+	(void)state;
+	fixture_initialize();
+	more = xasprintf("%sMcp-Session-Id: %s\r\n", FIXTURE_JSON, fx.session);
+	o = fixture_body(fixture_ask("POST", "/mcp", more,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}"));
+	tools = json_object_get(json_object_get(o, "result"), "tools");
+	assert_int_equal(json_array_size(tools), ARRAY_LEN(names));
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		assert_string_equal(json_string_value(json_object_get(
+					json_array_get(tools, i), "name")),
+		    names[i]);
+	json_decref(o);
+	free(more);
+}
+
+static void
+an_awaited_run_comes_with_its_output_twice(void **state)
+{
+	json_t *result, *command;
+
+	(void)state;
+	fx.worker.at_once = true;
+	fx.worker.said = "hello\n";
+	fixture_initialize();
+	fixture_call(FIXTURE_BOTH, "run_sandbox", RUN_AWAIT);
+	result = fixture_result();
+	assert_false(json_boolean_value(json_object_get(result, "isError")));
+	command = json_array_get(
+	    json_object_get(
+		json_object_get(
+		    json_object_get(result, "structuredContent"), "final"),
+		"commands"),
+	    0);
+	assert_string_equal(
+	    json_string_value(json_object_get(command, "stdout")), "hello\n");
+	assert_int_equal(strncmp(text_of(result), "run_sandbox: run ", 17), 0);
+	assert_non_null(strstr(text_of(result), " completed\n{\n"));
+	assert_non_null(strstr(text_of(result), "\"stdout\": \"hello\\n\""));
+	json_decref(result);
+}
+
+/* isError is for what keeps a tool from doing its work. */
+static void
+a_failed_run_is_no_failed_call(void **state)
+{
+	json_t *result;
+
+	(void)state;
+	fx.worker.at_once = true;
+	fx.worker.said = "";
+	fx.worker.exit_code = 3;
+	fixture_initialize();
+	fixture_call(FIXTURE_BOTH, "run_sandbox", RUN_AWAIT);
+	result = fixture_result();
+	assert_false(json_is_true(json_object_get(result, "isError")));
+	assert_non_null(
+	    strstr(text_of(result), "command 0 failed with exit 3"));
+	json_decref(result);
+}
+
+static void
+a_run_that_is_not_awaited_names_its_urls(void **state)
+{
+	json_t *result;
+
+	(void)state;
+	fixture_initialize();
+	fixture_call(FIXTURE_BOTH, "run_sandbox", RUN);
+	result = fixture_result();
+	assert_non_null(strstr(text_of(result), "run_sandbox: started run "));
+	assert_non_null(
+	    strstr(text_of(result), "; events_url=/mcp/events?run_id="));
+	assert_null(json_object_get(
+	    json_object_get(result, "structuredContent"), "final"));
+	json_decref(result);
+}
+
+static void
+without_an_engine_the_error_has_a_code(void **state)
+{
+	json_t *result, *error;
+
+	(void)state;
+	service_worker_gone(fx.service, 0, 100, false);
+	fixture_initialize();
+	fixture_call(FIXTURE_BOTH, "run_sandbox", RUN);
+	result = fixture_result();
+	assert_true(json_is_true(json_object_get(result, "isError")));
+	error = json_object_get(
+	    json_object_get(result, "structuredContent"), "error");
+	assert_string_equal(json_string_value(json_object_get(error, "code")),
+	    "backend_unavailable");
+	json_decref(result);
+}
+
+static void
+what_the_service_refuses_is_an_error_result(void **state)
+{
+	json_t *result;
+
+	(void)state;
+	fixture_initialize();
+	fixture_call(FIXTURE_BOTH, "run_sandbox",
+	    "{\"identifier\":\"box\",\"commands\":[{}]}");
+	result = fixture_result();
+	assert_true(json_is_true(json_object_get(result, "isError")));
+	assert_non_null(strstr(text_of(result), "shell or argv"));
+	json_decref(result);
+	fixture_call(FIXTURE_BOTH, "execute_code", "{\"code\":\"1\"}");
+	result = fixture_result();
+	assert_false(json_is_true(json_object_get(result, "isError")));
+	assert_non_null(strstr(text_of(result), "not initialized"));
+	json_decref(result);
+}
+
+static void
+the_other_tools_work_through_mcp(void **state)
+{
+	static const char *const calls[][3] = {
+	    {"initialize_sandbox", "{}", "initialize_sandbox: success"},
+	    {"execute_code", "{\"code\":\"print(1)\"}",
+		"execute_code: success"},
+	    {"stop_sandbox", "{}",
+		"stop_sandbox: success: Sandbox stopped and removed."},
+	    {"restart_sandbox", "{\"identifier\":\"r\"}",
+		"restart_sandbox: r is now "},
+	    {"delete_sandbox", "{\"identifier\":\"r\"}",
+		"delete_sandbox: deleted r"},
+	};
+	json_t *result;
+
+	(void)state;
+	fx.worker.at_once = true;
+	fx.worker.said = "1\n";
+	fixture_initialize();
+	for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+		fixture_call(FIXTURE_BOTH, calls[i][0], calls[i][1]);
+		result = fixture_result();
+		if (strncmp(
+			text_of(result), calls[i][2], strlen(calls[i][2])) != 0)
+			fail_msg("%s: %s", calls[i][0], text_of(result));
+		json_decref(result);
+	}
+}
+
+static void
+a_call_that_runs_long_gets_a_stream_with_heartbeats(void **state)
+{
+	(void)state;
+	fx.front->heartbeat_ms = 20;
+	fixture_initialize();
+	fixture_call("Accept: application/json, text/event-stream\r\n",
+	    "run_sandbox", RUN_AWAIT);
+	raw_wait_for(&fx.c, fx.base, "Content-Type: text/event-stream\r\n");
+	raw_wait_for(&fx.c, fx.base, ": \n\n");
+	worker_print(&fx.worker, "late", 4);
+	worker_end(&fx.worker, 0);
+	raw_wait_for(&fx.c, fx.base, "0\r\n\r\n");
+	assert_true(raw_has(&fx.c, "event: message\ndata: {\"jsonrpc\""));
+	assert_true(raw_has(&fx.c, "\"stdout\":\"late\""));
+	assert_int_equal(raw_count(&fx.c, "event: message"), 1);
+	fixture_expect("GET", "/healthz", "", 200);
+}
+
+static void
+a_client_without_streams_waits_for_json(void **state)
+{
+	json_t *result;
+
+	(void)state;
+	fixture_initialize();
+	fixture_call("Accept: application/json\r\n", "run_sandbox", RUN_AWAIT);
+	raw_wait_until(fx.base, fx.worker.runs == 1);
+	mcp_tick(fx.front->mcp, clock_mono_ms() + 60000);
+	assert_int_equal(buf_len(&fx.c.in), 0);
+	worker_end(&fx.worker, 0);
+	result = fixture_result();
+	json_decref(result);
+}
+
+/* The run goes on, says MCP 2025-11-25; and the late answer harms nobody. */
+static void
+a_client_that_leaves_during_a_call_is_let_go(void **state)
+{
+	static const char *const accepts[] = {"Accept: application/json\r\n",
+	    "Accept: application/json, text/event-stream\r\n"};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		raw_close(&fx.c);
+		raw_open(&fx.c, fx.port, 0);
+		fixture_initialize();
+		fixture_call(accepts[i], "run_sandbox", RUN_AWAIT);
+		raw_wait_until(fx.base, fx.worker.runs == i + 1);
+		if (i == 1)
+			raw_wait_for(&fx.c, fx.base, "text/event-stream");
+		raw_close(&fx.c);
+		raw_wait_until(
+		    fx.base, i == 0 || LIST_EMPTY(&fx.front->mcp_streams));
+		raw_open(&fx.c, fx.port, 0);
+		worker_end(&fx.worker, 0);
+		raw_wait_until(fx.base,
+		    strstr(fixture_ask("GET", "/metrics", "", ""),
+			"sandboxd_connections 1\n") != NULL);
+	}
+	raw_wait_until(fx.base,
+	    strstr(fixture_ask("GET", "/metrics", "", ""),
+		"mcp_runs_total{status=\"completed\"} 2\n") != NULL);
+}
+
+static void
+a_body_over_the_limit_is_413(void **state)
+{
+	char *more = xasprintf("%s", FIXTURE_JSON);
+	char *body = xcalloc(1, (2u << 20) + 2);
+
+	(void)state;
+	memset(body, ' ', (2u << 20) + 1);
+	fixture_send("POST", "/mcp", more, "");
+	(void)fixture_answer();
+	raw_close(&fx.c);
+	raw_open(&fx.c, fx.port, 0);
+	assert_int_equal(
+	    fixture_status(fixture_ask("POST", "/mcp", more, body)), 413);
+	assert_true(raw_has(&fx.c, "Connection: close\r\n"));
+	raw_close(&fx.c);
+	raw_open(&fx.c, fx.port, 0);
+	fixture_expect("GET", "/healthz", "", 200);
+	free(more);
+	free(body);
+}
+
+static void
+draining_refuses_new_calls_and_finishes_old_ones(void **state)
+{
+	json_t *result;
+
+	(void)state;
+	fixture_initialize();
+	fixture_call("Accept: application/json\r\n", "run_sandbox", RUN_AWAIT);
+	raw_wait_until(fx.base, fx.worker.runs == 1);
+	front_drain(fx.front);
+	worker_end(&fx.worker, 0);
+	result = fixture_result();
+	json_decref(result);
+	assert_true(raw_has(&fx.c, "Connection: close\r\n"));
+	raw_wait_end(&fx.c, fx.base);
+	assert_true(front_is_quiet(fx.front));
+}
+
+static int
+setup_described(void **state)
+{
+	static const char *const settings[] = {"TOOL_DESC_RUN_SANDBOX_OVERRIDE",
+	    "Runs \"things\".", "TOOL_DESC_STOP_SANDBOX_APPEND", "Ask first.",
+	    NULL};
+
+	(void)state;
+	fixture_open(settings);
+	return 0;
+}
+
+static void
+descriptions_can_be_replaced_and_extended(void **state)
+{
+	char *more;
+
+	(void)state;
+	fixture_initialize();
+	more = xasprintf("%sMcp-Session-Id: %s\r\n", FIXTURE_JSON, fx.session);
+	(void)fixture_ask("POST", "/mcp", more,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}");
+	assert_true(raw_has(&fx.c, "\"description\":\"Runs \\\"things\\\".\""));
+	assert_true(raw_has(&fx.c, ". Ask first.\""));
+	free(more);
+}
+
+static void
+a_tool_without_a_definition_stops_the_start(void **state)
+{
+	static const struct embed_file none[] = {{NULL, NULL, 0}};
+	const uint8_t key[FRONT_KEY_BYTES] = {0};
+	const struct front_parts parts = {
+	    fx.base, fx.conf, fx.store, fx.service, none, key};
+	struct front *front = NULL;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(front_new(&parts, &front, &e), ERR_INVAL);
+	assert_null(front);
+}
+
+int
+main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
+	const struct CMUnitTest tests[] = {
+	    T(a_session_is_opened_and_its_id_returned),
+	    T(all_six_tools_are_listed),
+	    T(an_awaited_run_comes_with_its_output_twice),
+	    T(a_failed_run_is_no_failed_call),
+	    T(a_run_that_is_not_awaited_names_its_urls),
+	    T(without_an_engine_the_error_has_a_code),
+	    T(what_the_service_refuses_is_an_error_result),
+	    T(the_other_tools_work_through_mcp),
+	    T(a_call_that_runs_long_gets_a_stream_with_heartbeats),
+	    T(a_client_without_streams_waits_for_json),
+	    T(a_client_that_leaves_during_a_call_is_let_go),
+	    T(a_body_over_the_limit_is_413),
+	    T(draining_refuses_new_calls_and_finishes_old_ones),
+	    cmocka_unit_test_setup_teardown(
+		descriptions_can_be_replaced_and_extended, setup_described,
+		fixture_teardown),
+	    T(a_tool_without_a_definition_stops_the_start),
+	};
+
+	return cmocka_run_group_tests_name("mcp_http", tests, NULL, NULL);
+}

@@ -1,0 +1,231 @@
+/* run_fixture.h - a run with a front, an agent's link and a spool. */
+#ifndef TESTS_WORKER_RUN_FIXTURE_H
+#define TESTS_WORKER_RUN_FIXTURE_H
+
+#include "tests/unit/worker/fixture.h"
+
+#include "worker/run.h"
+
+struct fixture {
+	struct event_base *base;
+	struct front front;
+	struct fake_link link;
+	struct peer *peer;
+	struct run_host host;
+	struct run *run;
+	int spool;
+	unsigned int completed;
+	unsigned int over;
+	bool disk_full;
+};
+static struct fixture fix;
+static const struct uuid run_uuid = {{7}};
+static const struct peer_run known_from_start = {.uuid = {{7}}, .length = 1};
+
+static inline void
+on_disk(bool full, const char *text, void *arg)
+{
+	(void)text;
+	(void)arg;
+	fix.disk_full = full;
+}
+
+static inline void
+on_over(void *arg)
+{
+	(void)arg;
+	fix.over++;
+}
+
+static inline void
+on_complete(struct run *r, void *arg)
+{
+	(void)arg;
+	fix.completed++;
+	if (!run_has_artifacts(r))
+		run_finish(r, 0, "");
+}
+
+/* The peer is real; what it is told goes straight to the run. */
+static inline int
+on_hello(const struct peer_hello *h, void *arg, struct err *e)
+{
+	(void)h;
+	(void)arg;
+	(void)e;
+	return 0;
+}
+
+static inline int
+on_run_log(const struct uuid *run, uint64_t offset, const uint8_t *p, size_t n,
+    void *arg, struct err *e)
+{
+	(void)arg;
+	(void)e;
+	assert_true(uuid_is_equal(run, &run_uuid));
+	run_on_log(fix.run, offset, p, n);
+	return 0;
+}
+
+static const struct peer_ops peer_ops = {
+    .on_hello = on_hello, .on_run_log = on_run_log};
+
+static inline void
+new_run(uint64_t limit)
+{
+	struct run_start s = {.id = 42,
+	    .uuid = run_uuid,
+	    .spool_limit = limit,
+	    .spool = fcntl(fix.spool, F_DUPFD_CLOEXEC, 3),
+	    .spec = xmemdup("spec", 4),
+	    .nspec = 4,
+	    .ncommands = 1};
+	struct err e;
+
+	assert_int_equal(
+	    run_new(&fix.host, &s, on_complete, NULL, &fix.run, &e), 0);
+}
+
+static inline int
+setup(void **state)
+{
+	char path[] = "/tmp/worker-test-spool-XXXXXX";
+	int fd = mkostemp(path, O_APPEND | O_CLOEXEC);
+
+	(void)state;
+	memset(&fix, 0, sizeof(fix));
+	assert_true(fd >= 0);
+	(void)unlink(path);
+	fix.spool = fd;
+	fix.base = event_base_new();
+	front_init(&fix.front, fix.base);
+	fake_link_init(&fix.link);
+	fix.peer = peer_new(&fix.link.l, &peer_ops, NULL);
+	fake_link_greet(&fix.link);
+	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
+	fix.host.base = fix.base;
+	fix.host.front = &fix.front.chan;
+	fix.host.on_disk = on_disk;
+	fix.host.on_over = on_over;
+	return 0;
+}
+
+static inline int
+teardown(void **state)
+{
+	(void)state;
+	run_free(fix.run);
+	peer_free(fix.peer);
+	front_clear(&fix.front);
+	fixture_settle(fix.base);
+	event_base_free(fix.base);
+	(void)close(fix.spool);
+	return 0;
+}
+
+static inline void
+begin(uint64_t limit)
+{
+	struct err e;
+
+	new_run(limit);
+	run_begin(fix.run);
+	run_attach(fix.run, fix.peer, NULL);
+	(void)fake_link_sent(&fix.link, FRAME_RUN_START);
+	assert_int_equal(run_on_known(fix.run, true, &e), 0);
+}
+
+static inline void
+say_log(uint64_t offset, struct buf *b)
+{
+	run_on_log(fix.run, offset, buf_data(b), buf_len(b));
+	buf_clear(b);
+}
+
+static inline uint64_t
+spool_length(void)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fix.spool, &st), 0);
+	return (uint64_t)st.st_size;
+}
+
+/* RUN_ENDED is next, with this reason; its text for more. */
+static inline char *
+expect_end(enum runlog_reason reason)
+{
+	struct ipc_msg m = front_next(&fix.front, IPC_RUN_ENDED);
+	char *text, *error;
+	struct err e;
+
+	assert_int_equal(m.id, 42);
+	assert_string_equal(
+	    runlog_reason_name(wire_get_u8(&m.in)), runlog_reason_name(reason));
+	(void)wire_get_u64(&m.in);
+	text = wire_get_str(&m.in, 4096);
+	(void)wire_get_u32(&m.in);
+	error = wire_get_str(&m.in, 4096);
+	assert_int_equal(wire_get_end(&m.in, &e), 0);
+	assert_int_equal(fix.over, 1);
+	free(error);
+	return text;
+}
+
+static inline void
+expect_bytes(uint64_t length)
+{
+	struct ipc_msg m = front_next(&fix.front, IPC_RUN_BYTES);
+
+	assert_int_equal(wire_get_u64(&m.in), length);
+}
+
+/* A log that goes on and on, in records of 64 KiB. */
+static inline uint64_t
+say_much(uint64_t bytes, bool acknowledge)
+{
+	uint8_t zeros[RUNLOG_PAYLOAD_MAX] = {0};
+	struct runlog_header h = {
+	    .type = RUNLOG_STDOUT, .length = sizeof(zeros), .wall_us = 1};
+	struct buf b;
+	uint64_t at = 0;
+
+	buf_init(&b, 0);
+	log_plain(&b, RUNLOG_RUN_STARTED, 0);
+	log_plain(&b, RUNLOG_COMMAND_STARTED, 0);
+	while (at < bytes && fix.over == 0) {
+		size_t n;
+
+		runlog_put_header(&b, &h);
+		assert_int_equal(buf_append(&b, zeros, sizeof(zeros)), 0);
+		n = buf_len(&b);
+		say_log(at, &b);
+		at += n;
+		if (acknowledge && fix.over == 0)
+			run_flush(fix.run);
+	}
+	buf_clear(&b);
+	return at;
+}
+
+static inline void
+skip_to_end(enum runlog_reason reason)
+{
+	ssize_t n;
+
+	/* The last packet is the end. */
+	do {
+		n = recv(
+		    fix.front.fd, fix.front.packet, 2, MSG_DONTWAIT | MSG_PEEK);
+		assert_true(n == 2);
+		if (fix.front.packet[0] == IPC_RUN_ENDED)
+			break;
+		(void)recv(
+		    fix.front.fd, fix.front.packet, IPC_MSG_MAX, MSG_DONTWAIT);
+	} while (true);
+	free(expect_end(reason));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+#endif

@@ -1,0 +1,283 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "worker/docker/answer.h"
+
+#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define LABELS                                                                 \
+	"{\"mcp.role\":\"sandbox\",\"mcp.instance\":\"i\",\"mcp.sandbox\":"    \
+	"\"ab000000-0000-0000-0000-000000000000\","                            \
+	"\"mcp.created_at_unix_ms\":\"1700000000123\","                        \
+	"\"mcp.policy_fingerprint\":\"0123456789abcdef\"}"
+
+static int
+container(const char *s, struct backend_container *c)
+{
+	struct err e;
+
+	return answer_container(s, strlen(s), "i", c, &e);
+}
+
+static void
+test_a_running_container_is_read(void **state)
+{
+	struct backend_container c;
+
+	(void)state;
+	assert_int_equal(container("{\"Id\":\"" ID
+				   "\",\"State\":{\"Running\":true,\"Pid\":77,"
+				   "\"Status\":\"running\",\"ExitCode\":0},"
+				   "\"Config\":{\"Labels\":" LABELS "}}",
+			     &c),
+	    0);
+	assert_string_equal(c.id, ID);
+	assert_true(c.running && c.is_ours);
+	assert_int_equal(c.pid, 77);
+	assert_int_equal(c.created_ms, 1700000000123);
+	assert_int_equal(c.sandbox.b[0], 0xab);
+	assert_string_equal(c.fingerprint, "0123456789abcdef");
+}
+
+static void
+test_labels_of_another_are_not_ours(void **state)
+{
+	struct backend_container c;
+
+	(void)state;
+	assert_int_equal(
+	    container("{\"Id\":\"" ID "\",\"State\":{\"Running\":false},"
+		      "\"Config\":{\"Labels\":{\"mcp.role\":\"sandbox\","
+		      "\"mcp.instance\":\"other\",\"mcp.sandbox\":"
+		      "\"ab000000-0000-0000-0000-000000000000\","
+		      "\"mcp.created_at_unix_ms\":\"1\"}}}",
+		&c),
+	    0);
+	assert_false(c.is_ours);
+}
+
+static void
+test_nothing_that_is_no_container_passes(void **state)
+{
+	static const char *const bad[] = {"", "null", "[]", "{}", "\"x\"",
+	    "{\"Id\":\"../../x\",\"State\":{\"Running\":true,\"Pid\":7}}",
+	    "{\"Id\":7,\"State\":{\"Running\":true,\"Pid\":7}}",
+	    "{\"Id\":\"" ID "\"}", "{\"Id\":\"" ID "\",\"State\":[]}",
+	    "{\"Id\":\"" ID "\",\"State\":{\"Running\":\"yes\"}}",
+	    "{\"Id\":\"" ID "\",\"State\":{\"Running\":true}}",
+	    "{\"Id\":\"" ID "\",\"State\":{\"Running\":true,\"Pid\":1}}",
+	    "{\"Id\":\"" ID "\",\"State\":{\"Running\":true,\"Pid\":-7}}",
+	    "{\"Id\":\"" ID
+	    "\",\"State\":{\"Running\":true,\"Pid\":99999999999}}",
+	    "{\"Id\":\"" ID
+	    "\",\"State\":{\"Running\":false,\"ExitCode\":70000}}",
+	    "{\"Id\":\"" ID "\",\"State\":{\"Running\":false}"};
+	struct backend_container c;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		assert_int_equal(container(bad[i], &c), ERR_BACKEND);
+}
+
+static void
+test_json_that_is_too_deep_is_refused(void **state)
+{
+	char deep[4097];
+	struct backend_container c;
+
+	(void)state;
+	memset(deep, '[', sizeof(deep) - 1);
+	deep[sizeof(deep) - 1] = '\0';
+	assert_int_equal(container(deep, &c), ERR_BACKEND);
+}
+
+static void
+test_a_list_leaves_out_what_it_cannot_read(void **state)
+{
+	static const char s[] =
+	    "[{\"Id\":\"" ID "\",\"State\":\"running\",\"Labels\":" LABELS
+	    "},{\"Id\":null},7,{\"Id\":\"" ID "\",\"State\":\"created\"}]";
+	struct backend_container *list;
+	struct err e;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(answer_list(s, strlen(s), "i", &list, &n, &e), 0);
+	assert_int_equal(n, 2);
+	assert_true(list[0].is_ours && list[0].running);
+	assert_true(!list[1].is_ours && list[1].created);
+	free(list);
+}
+
+static int
+version(const char *newest, const char *oldest, char api[16])
+{
+	char s[128];
+	struct err e;
+
+	(void)snprintf(s, sizeof(s),
+	    "{\"ApiVersion\":\"%s\",\"MinAPIVersion\":\"%s\"}", newest, oldest);
+	return answer_version(s, strlen(s), api, &e);
+}
+
+static void
+test_the_version_is_as_near_to_ours_as_the_engine_allows(void **state)
+{
+	char api[16];
+
+	(void)state;
+	assert_int_equal(version("1.41", "1.12", api), 0);
+	assert_string_equal(api, "v1.41");
+	assert_int_equal(version("1.52", "1.44", api), 0);
+	assert_string_equal(api, "v1.44");
+	assert_int_equal(version("1.40", "", api), 0);
+	assert_string_equal(api, "v1.40");
+	assert_int_equal(version("2.0", "1.1", api), ERR_BACKEND);
+	assert_int_equal(version("1.41/../x", "1.1", api), ERR_BACKEND);
+	assert_int_equal(version("", "", api), ERR_BACKEND);
+}
+
+static void
+test_limits_that_are_not_enforced_show(void **state)
+{
+	static const char s[] = "{\"MemoryLimit\":true,\"CpuCfsQuota\":false,"
+				"\"Runtimes\":{\"runc\":{}}}";
+	struct answer_info info;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(answer_info(s, strlen(s), "crun", &info, &e), 0);
+	assert_true(info.memory_limit);
+	assert_false(info.pids_limit);
+	assert_false(info.cpu_quota);
+	assert_false(info.has_runtime);
+	assert_int_equal(answer_info(s, strlen(s), "", &info, &e), 0);
+	assert_true(info.has_runtime);
+}
+
+static void
+test_events_say_what_happened_to_whom(void **state)
+{
+	static const char die[] = "{\"Action\":\"die\",\"Actor\":{\"ID\":\"" ID
+				  "\",\"Attributes\":{\"exitCode\":\"137\"}}}";
+	static const char other[] =
+	    "{\"Action\":\"start\",\"Actor\":{\"ID\":\"" ID "\"}}";
+	static const char forged[] =
+	    "{\"Action\":\"die\",\"Actor\":{\"ID\":\"/\"}}";
+	struct answer_event ev;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(answer_event(die, strlen(die), &ev, &e), 1);
+	assert_int_equal(ev.what, BACKEND_DIED);
+	assert_int_equal(ev.exit_code, 137);
+	assert_int_equal(answer_event(other, strlen(other), &ev, &e), 0);
+	assert_int_equal(answer_event(forged, strlen(forged), &ev, &e), 0);
+	assert_int_equal(answer_event("{", 1, &ev, &e), ERR_BACKEND);
+}
+
+static void
+test_the_engines_words_are_made_printable(void **state)
+{
+	static const char s[] = "{\"message\":\"a\\u0007\\nb\\u001b[31mc\"}";
+	char text[ANSWER_TEXT_MAX];
+	char page[2000];
+
+	(void)state;
+	answer_message(s, strlen(s), text);
+	assert_string_equal(text, "a b [31mc");
+	answer_message("<html>\n", 7, text);
+	assert_string_equal(text, "<html>");
+	memset(page, 'x', sizeof(page));
+	answer_message(page, sizeof(page), text);
+	assert_int_equal(strlen(text), ANSWER_TEXT_MAX - 1);
+}
+
+static void
+test_a_builds_failure_is_found_in_its_progress(void **state)
+{
+	static const char good[] = "{\"stream\":\"Step 1/2\"}";
+	static const char fail[] =
+	    "{\"errorDetail\":{\"message\":\"no\"},\"error\":\"no such\"}";
+	char text[ANSWER_TEXT_MAX] = "";
+
+	(void)state;
+	assert_int_equal(answer_progress(good, strlen(good), text), 0);
+	assert_string_equal(text, "");
+	assert_int_equal(answer_progress(fail, strlen(fail), text), 1);
+	assert_string_equal(text, "no such");
+}
+
+static char seen[8][32];
+static size_t nseen;
+
+static void
+line_cb(const char *line, size_t n, void *arg)
+{
+	(void)arg;
+	assert_true(nseen < ARRAY_LEN(seen));
+	(void)snprintf(seen[nseen++], sizeof(seen[0]), "%.*s", (int)n, line);
+}
+
+static void
+test_lines_come_whole_from_any_pieces(void **state)
+{
+	static const uint8_t s[] = "one\n\ntwo\nthree";
+	struct answer_lines l;
+
+	(void)state;
+	nseen = 0;
+	answer_lines_init(&l);
+	for (size_t i = 0; i < sizeof(s) - 1; i++)
+		answer_lines_feed(&l, s + i, 1, line_cb, NULL);
+	assert_int_equal(nseen, 2);
+	assert_string_equal(seen[0], "one");
+	assert_string_equal(seen[1], "two");
+	answer_lines_clear(&l);
+}
+
+static void
+test_a_line_without_end_costs_no_memory_and_is_left_out(void **state)
+{
+	uint8_t much[8192];
+	struct answer_lines l;
+
+	(void)state;
+	nseen = 0;
+	memset(much, 'x', sizeof(much));
+	answer_lines_init(&l);
+	for (int i = 0; i < 64; i++)
+		answer_lines_feed(&l, much, sizeof(much), line_cb, NULL);
+	assert_true(l.b.cap <= 2 * ANSWER_LINE_MAX);
+	answer_lines_feed(&l, (const uint8_t *)"\nok\n", 4, line_cb, NULL);
+	assert_int_equal(nseen, 1);
+	assert_string_equal(seen[0], "ok");
+	answer_lines_clear(&l);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_a_running_container_is_read),
+	    cmocka_unit_test(test_labels_of_another_are_not_ours),
+	    cmocka_unit_test(test_nothing_that_is_no_container_passes),
+	    cmocka_unit_test(test_json_that_is_too_deep_is_refused),
+	    cmocka_unit_test(test_a_list_leaves_out_what_it_cannot_read),
+	    cmocka_unit_test(
+		test_the_version_is_as_near_to_ours_as_the_engine_allows),
+	    cmocka_unit_test(test_limits_that_are_not_enforced_show),
+	    cmocka_unit_test(test_events_say_what_happened_to_whom),
+	    cmocka_unit_test(test_the_engines_words_are_made_printable),
+	    cmocka_unit_test(test_a_builds_failure_is_found_in_its_progress),
+	    cmocka_unit_test(test_lines_come_whole_from_any_pieces),
+	    cmocka_unit_test(
+		test_a_line_without_end_costs_no_memory_and_is_left_out),
+	};
+
+	return cmocka_run_group_tests_name("answer", tests, NULL, NULL);
+}

@@ -1,0 +1,418 @@
+#include "tests/unit/worker/fixture.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "worker/artifact.h"
+#include "worker/link/digest.h"
+
+struct fixture {
+	struct event_base *base;
+	struct front front;
+	struct fake_link link;
+	struct peer *peer;
+	struct artifact_limits limits;
+	struct artifact_host host;
+	struct artifact *a;
+	uint32_t next_request;
+	bool ended;
+};
+static struct fixture fix;
+
+static int
+on_hello(const struct peer_hello *h, void *arg, struct err *e)
+{
+	(void)h;
+	(void)arg;
+	(void)e;
+	return 0;
+}
+
+static const struct peer_ops peer_ops = {.on_hello = on_hello};
+
+static void
+on_end(struct artifact *a, void *arg)
+{
+	(void)arg;
+	assert_ptr_equal(a, fix.a);
+	assert_false(fix.ended);
+	fix.ended = true;
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	memset(&fix, 0, sizeof(fix));
+	fix.base = event_base_new();
+	front_init(&fix.front, fix.base);
+	fake_link_init(&fix.link);
+	fix.peer = peer_new(&fix.link.l, &peer_ops, NULL);
+	fake_link_greet(&fix.link);
+	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
+	fix.next_request = 1;
+	fix.limits = (struct artifact_limits){100, 50, 3};
+	fix.host = (struct artifact_host){.base = fix.base,
+	    .front = &fix.front.chan,
+	    .limits = &fix.limits,
+	    .next_request = &fix.next_request,
+	    .time_ms = 60000,
+	    .on_end = on_end};
+	fix.a = artifact_new(&fix.host, 42);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	artifact_free(fix.a);
+	peer_free(fix.peer);
+	front_clear(&fix.front);
+	fixture_settle(fix.base);
+	event_base_free(fix.base);
+	return 0;
+}
+
+static uint32_t
+sent_request(enum frame_type type)
+{
+	struct wire_in in = fake_link_sent(&fix.link, type);
+
+	return wire_get_u32(&in);
+}
+
+static uint32_t
+attach(void)
+{
+	artifact_attach(fix.a, fix.peer);
+	return sent_request(FRAME_WALK);
+}
+
+static void
+entry(uint32_t walk, char kind, const char *path, uint64_t size)
+{
+	struct peer_entry f = {.kind = (uint8_t)kind,
+	    .mode = 0644,
+	    .size = size,
+	    .path = (const uint8_t *)path,
+	    .path_len = strlen(path)};
+	struct err e;
+
+	assert_int_equal(artifact_on_entry(fix.a, walk, &f, &e), 0);
+}
+
+static void
+end(uint32_t request, int32_t error)
+{
+	struct err e;
+
+	assert_int_equal(artifact_on_end(fix.a, request, error, &e), 0);
+}
+
+/* ARTIFACT_OPEN is next; gives a file for it and returns READ's request. */
+static uint32_t
+give_file(uint32_t number)
+{
+	struct ipc_msg m = front_next(&fix.front, IPC_ARTIFACT_OPEN);
+
+	assert_int_equal(m.id, 42);
+	assert_int_equal(wire_get_u32(&m.in), number);
+	artifact_on_fd(fix.a, number, memfd_create("f", MFD_CLOEXEC), "");
+	return sent_request(FRAME_READ);
+}
+
+static int
+data(uint32_t request, uint64_t offset, const char *bytes)
+{
+	struct err e;
+
+	return artifact_on_data(
+	    fix.a, request, offset, (const uint8_t *)bytes, strlen(bytes), &e);
+}
+
+static int
+done_code(void)
+{
+	struct ipc_msg m = front_next(&fix.front, IPC_ARTIFACT_DONE);
+
+	(void)wire_get_u32(&m.in);
+	return wire_get_i32(&m.in);
+}
+
+static void
+test_a_file_is_copied_with_its_digest(void **state)
+{
+	uint32_t walk = attach(), read;
+	struct digest *d = digest_begin();
+	uint8_t want[DIGEST_BYTES];
+	const uint8_t *got;
+	struct ipc_msg m;
+	size_t n;
+
+	(void)state;
+	entry(walk, 'f', "d/a.txt", 5);
+	end(walk, 0);
+	read = give_file(0);
+	assert_int_equal(data(read, 0, "he"), 0);
+	assert_int_equal(data(read, 2, "llo"), 0);
+	end(read, 0);
+	m = front_next(&fix.front, IPC_ARTIFACT_DONE);
+	assert_int_equal(wire_get_u32(&m.in), 0);
+	assert_int_equal(wire_get_i32(&m.in), 0);
+	assert_int_equal(wire_get_u64(&m.in), 5);
+	got = wire_get_bytes(&m.in, 32, &n);
+	assert_int_equal(n, 32);
+	digest_add(d, "hello", 5);
+	digest_end(d, want);
+	assert_memory_equal(got, want, 32);
+	assert_true(fix.ended);
+	assert_int_equal(artifact_files(fix.a), 1);
+	assert_string_equal(artifact_error(fix.a), "");
+	/* not taken before the front has committed */
+	fake_link_sent_nothing(&fix.link);
+	artifact_taken(fix.a);
+	assert_int_equal(sent_request(FRAME_WALK_TAKEN), walk);
+}
+
+static void
+test_only_regular_files_are_copied(void **state)
+{
+	uint32_t walk = attach();
+
+	(void)state;
+	entry(walk, 'd', "d", 0);
+	entry(walk, 'l', "l", 0);
+	entry(walk, '?', "fifo", 0);
+	end(walk, 0);
+	assert_true(fix.ended);
+	assert_int_equal(artifact_files(fix.a), 0);
+}
+
+static void
+test_paths_that_could_lead_elsewhere_are_left_out(void **state)
+{
+	static const char *const bad[] = {"/etc/passwd", "../x", "a/../b",
+	    "a//b", "a/", ".", "..", "", "a/.", "./a"};
+	uint32_t walk = attach();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		entry(walk, 'f', bad[i], 1);
+	end(walk, 0);
+	assert_true(fix.ended);
+	front_expect_nothing(&fix.front);
+	assert_non_null(strstr(artifact_error(fix.a), "no good path"));
+	assert_true(artifact_is_path((const uint8_t *)"..a/b..", 7));
+	assert_false(artifact_is_path((const uint8_t *)"a\0b", 3));
+}
+
+static void
+test_sizes_are_counted_and_not_believed(void **state)
+{
+	uint32_t walk = attach(), read;
+	char much[61];
+
+	(void)state;
+	memset(much, 'x', sizeof(much) - 1);
+	much[sizeof(much) - 1] = '\0';
+	entry(walk, 'f', "liar", 1);
+	entry(walk, 'f', "good", 1);
+	end(walk, 0);
+	read = give_file(0);
+	assert_int_equal(data(read, 0, much), 0);
+	assert_int_equal(sent_request(FRAME_ABORT), read);
+	assert_true(done_code() < 0);
+	/* what was on its way is passed over */
+	assert_int_equal(data(read, 60, "more"), 0);
+	end(read, ECANCELED);
+	read = give_file(1);
+	assert_int_equal(data(read, 0, "y"), 0);
+	end(read, 0);
+	assert_int_equal(done_code(), 0);
+	assert_true(fix.ended);
+	assert_string_equal(
+	    artifact_error(fix.a), "artifact extraction: file too large: liar");
+}
+
+static void
+test_each_limit_has_its_words_and_the_rest_goes_on(void **state)
+{
+	uint32_t walk = attach(), read;
+	static const char forty[] = "0123456789012345678901234567890123456789";
+
+	(void)state;
+	entry(walk, 'f', "big", 51);
+	entry(walk, 'f', "a", 40);
+	entry(walk, 'f', "b", 40);
+	entry(walk, 'f', "c", 40); /* 120 in all */
+	entry(walk, 'f', "d", 1);
+	entry(walk, 'f', "e", 1); /* the fourth */
+	end(walk, 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		read = give_file(i);
+		assert_int_equal(data(read, 0, i < 2 ? forty : "d"), 0);
+		end(read, 0);
+		assert_int_equal(done_code(), 0);
+	}
+	assert_true(fix.ended);
+	assert_string_equal(artifact_error(fix.a),
+	    "artifact extraction: file too large: big; "
+	    "artifact extraction: total size exceeded: c; "
+	    "artifact extraction: too many files: e");
+}
+
+static void
+test_bytes_out_of_place_or_credit_break_the_protocol(void **state)
+{
+	uint32_t walk = attach(), read;
+
+	(void)state;
+	entry(walk, 'f', "a", 40);
+	end(walk, 0);
+	read = give_file(0);
+	assert_int_equal(data(read, 7, "abc"), ERR_PROTO);
+	assert_int_equal(data(read, UINT32_MAX, "abc"), ERR_PROTO);
+}
+
+static void
+test_a_file_the_front_refuses_is_left_out(void **state)
+{
+	uint32_t walk = attach();
+
+	(void)state;
+	entry(walk, 'f', "a", 1);
+	end(walk, 0);
+	(void)front_next(&fix.front, IPC_ARTIFACT_OPEN);
+	artifact_on_fd(fix.a, 0, -1, "the name is not UTF-8");
+	assert_true(done_code() < 0);
+	assert_true(fix.ended);
+	assert_string_equal(artifact_error(fix.a),
+	    "artifact extraction: the name is not UTF-8: a");
+}
+
+static void
+test_a_descriptor_that_is_no_file_is_not_written_to(void **state)
+{
+	uint32_t walk = attach();
+	int fds[2];
+
+	(void)state;
+	entry(walk, 'f', "a", 1);
+	end(walk, 0);
+	(void)front_next(&fix.front, IPC_ARTIFACT_OPEN);
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	artifact_on_fd(fix.a, 0, fds[1], "");
+	assert_true(fix.ended);
+	assert_int_equal(artifact_files(fix.a), 0);
+	(void)close(fds[0]);
+}
+
+static void
+test_after_a_lost_link_only_the_missing_ones_come(void **state)
+{
+	uint32_t walk = attach(), read;
+
+	(void)state;
+	entry(walk, 'f', "a", 1);
+	entry(walk, 'f', "b", 1);
+	end(walk, 0);
+	read = give_file(0);
+	assert_int_equal(data(read, 0, "x"), 0);
+	end(read, 0);
+	assert_int_equal(done_code(), 0);
+	(void)give_file(1);
+	artifact_detach(fix.a);
+	assert_true(done_code() < 0);
+	walk = attach();
+	entry(walk, 'f', "a", 1);
+	entry(walk, 'f', "b", 1);
+	end(walk, 0);
+	read = give_file(2);
+	assert_int_equal(data(read, 0, "y"), 0);
+	end(read, 0);
+	assert_int_equal(done_code(), 0);
+	assert_true(fix.ended);
+	assert_int_equal(artifact_files(fix.a), 2);
+	assert_string_equal(artifact_error(fix.a), "");
+}
+
+static void
+test_an_agent_that_stalls_is_not_waited_for(void **state)
+{
+	struct artifact_host host = fix.host;
+	uint32_t walk;
+
+	(void)state;
+	artifact_free(fix.a);
+	host.time_ms = 30;
+	fix.a = artifact_new(&host, 42);
+	walk = attach();
+	fixture_loop(fix.base, &fix.ended);
+	assert_int_equal(sent_request(FRAME_ABORT), walk);
+	assert_non_null(strstr(artifact_error(fix.a), "took too long"));
+}
+
+static void
+test_a_walk_that_is_too_long_is_named(void **state)
+{
+	uint32_t walk = attach();
+
+	(void)state;
+	end(walk, E2BIG);
+	assert_true(fix.ended);
+	assert_string_equal(
+	    artifact_error(fix.a), "artifact extraction: too many files");
+}
+
+static void
+test_a_walk_that_never_ends_breaks_the_protocol(void **state)
+{
+	struct peer_entry f = {.kind = 'f', .path_len = 1};
+	uint32_t walk = attach();
+	struct err e;
+	int rc = 0;
+
+	(void)state;
+	f.path = (const uint8_t *)"a";
+	for (int i = 0; rc == 0 && i < 4 * FRAME_WALK_MAX; i++)
+		rc = artifact_on_entry(fix.a, walk, &f, &e);
+	assert_int_equal(rc, ERR_PROTO);
+}
+
+static void
+test_many_complaints_are_cut_short(void **state)
+{
+	uint32_t walk = attach();
+
+	(void)state;
+	for (int i = 0; i < 200; i++)
+		entry(walk, 'f', "a/../b", 1);
+	end(walk, 0);
+	assert_true(strlen(artifact_error(fix.a)) < ARTIFACT_ERROR_MAX);
+	assert_non_null(strstr(artifact_error(fix.a), "and more"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_a_file_is_copied_with_its_digest),
+	    TEST(test_only_regular_files_are_copied),
+	    TEST(test_paths_that_could_lead_elsewhere_are_left_out),
+	    TEST(test_sizes_are_counted_and_not_believed),
+	    TEST(test_each_limit_has_its_words_and_the_rest_goes_on),
+	    TEST(test_bytes_out_of_place_or_credit_break_the_protocol),
+	    TEST(test_a_file_the_front_refuses_is_left_out),
+	    TEST(test_a_descriptor_that_is_no_file_is_not_written_to),
+	    TEST(test_after_a_lost_link_only_the_missing_ones_come),
+	    TEST(test_an_agent_that_stalls_is_not_waited_for),
+	    TEST(test_a_walk_that_is_too_long_is_named),
+	    TEST(test_a_walk_that_never_ends_breaks_the_protocol),
+	    TEST(test_many_complaints_are_cut_short),
+	};
+
+	return cmocka_run_group_tests_name("artifact", tests, NULL, NULL);
+}

@@ -1,0 +1,210 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include "common/js.h"
+#include "worker/docker/body.h"
+
+static struct conf *conf;
+static struct policy policy;
+
+static json_t *
+build(void)
+{
+	struct backend_spec spec = {.uuid = {{0xab}},
+	    .generation = 3,
+	    .ask = {.name = "mcp-sbx-a-01",
+		.tenant = "default",
+		.identifier = "a",
+		.image = "img:1",
+		.memory_bytes = 64 << 20,
+		.nano_cpus = 500000000,
+		.pids = 20},
+	    .link_dir = "/data/links/x"};
+	struct body_create c = {.policy = &policy,
+	    .instance = "inst",
+	    .image_id = "sha256:00ff",
+	    .spec = &spec,
+	    .created_ms = 1700000000123};
+	char *s = body_create(&c);
+	json_t *o = NULL;
+	struct err e;
+
+	assert_int_equal(js_parse(s, strlen(s), 65536, 16, &o, &e), 0);
+	free(s);
+	return o;
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	conf = conf_new();
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	policy_clear(&policy);
+	conf_free(conf);
+	return 0;
+}
+
+static void
+take_policy(void)
+{
+	struct err e;
+
+	assert_int_equal(policy_init(&policy, conf, &e), 0);
+}
+
+static const char expected[] =
+    "{'Image':'sha256:00ff','Entrypoint':['/.mcp-sandbox/agent'],'Cmd':[],"
+    "'User':'0:0','WorkingDir':'/workspace','Hostname':'sandbox',"
+    "'NetworkDisabled':true,'OpenStdin':false,'Tty':false,"
+    "'Labels':{'mcp.role':'sandbox','mcp.instance':'inst',"
+    "'mcp.sandbox':'ab000000-0000-0000-0000-000000000000',"
+    "'mcp.tenant':'default','mcp.identifier':'a','mcp.generation':'3',"
+    "'mcp.created_at_unix_ms':'1700000000123','mcp.image':'img:1',"
+    "'mcp.policy_fingerprint':'%s'},"
+    "'HostConfig':{'LogConfig':{'Type':'none'},'NetworkMode':'none',"
+    "'CapDrop':['ALL'],'CapAdd':['SETUID','SETGID','CHOWN','FOWNER',"
+    "'DAC_OVERRIDE','KILL','SETPCAP'],'SecurityOpt':['no-new-privileges'],"
+    "'Memory':67108864,'MemorySwap':67108864,'NanoCpus':500000000,"
+    "'PidsLimit':20,'Ulimits':[{'Name':'core','Soft':0,'Hard':0}],"
+    "'Tmpfs':{'/tmp':'rw,exec,nosuid,nodev,mode=1777,size=256m'},"
+    "'Binds':['/data/links/x:/.mcp-sandbox:ro'],'Init':false,"
+    "'RestartPolicy':{'Name':'no'},'AutoRemove':false,'Privileged':false}}";
+
+static void
+test_a_container_is_asked_for_exactly_so(void **state)
+{
+	AUTO(auto_json) json_t *got = NULL;
+	AUTO(auto_json) json_t *want = NULL;
+	char text[sizeof(expected) + 32];
+	struct err e;
+	int n;
+
+	(void)state;
+	take_policy();
+	n = snprintf(text, sizeof(text), expected, policy.fingerprint);
+	for (int i = 0; i < n; i++)
+		if (text[i] == '\'')
+			text[i] = '"';
+	assert_int_equal(js_parse(text, (size_t)n, 65536, 16, &want, &e), 0);
+	got = build();
+	if (!json_equal(got, want))
+		print_error("%s\n", json_dumps(got, 0));
+	assert_true(json_equal(got, want));
+}
+
+static void
+test_a_bridge_is_only_there_when_configured(void **state)
+{
+	AUTO(auto_json) json_t *got = NULL;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(
+	    conf_set(conf, "SANDBOX_NETWORK_MODE", "bridge", &e), 0);
+	take_policy();
+	got = build();
+	assert_null(json_object_get(got, "NetworkDisabled"));
+	assert_string_equal(
+	    json_string_value(json_object_get(
+		json_object_get(got, "HostConfig"), "NetworkMode")),
+	    "bridge");
+}
+
+static void
+test_runtime_and_privileges_follow_the_configuration(void **state)
+{
+	AUTO(auto_json) json_t *got = NULL;
+	const json_t *host;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(conf_set(conf, "SANDBOX_RUNTIME", "crun", &e), 0);
+	assert_int_equal(
+	    conf_set(conf, "SANDBOX_NO_NEW_PRIVILEGES", "false", &e), 0);
+	take_policy();
+	got = build();
+	host = json_object_get(got, "HostConfig");
+	assert_string_equal(
+	    json_string_value(json_object_get(host, "Runtime")), "crun");
+	assert_null(json_object_get(host, "SecurityOpt"));
+}
+
+static void
+test_the_build_context_has_one_file(void **state)
+{
+	struct archive *a = archive_read_new();
+	struct archive_entry *entry;
+	char text[16] = "";
+	struct buf b;
+	struct err e;
+
+	(void)state;
+	buf_init(&b, 1 << 20);
+	assert_int_equal(body_tar("FROM x\n", 7, &b, &e), 0);
+	assert_int_equal(archive_read_support_format_tar(a), ARCHIVE_OK);
+	assert_int_equal(
+	    archive_read_open_memory(a, buf_data(&b), buf_len(&b)), ARCHIVE_OK);
+	assert_int_equal(archive_read_next_header(a, &entry), ARCHIVE_OK);
+	assert_string_equal(archive_entry_pathname(entry), "Dockerfile");
+	assert_int_equal(archive_read_data(a, text, sizeof(text)), 7);
+	assert_string_equal(text, "FROM x\n");
+	assert_int_equal(archive_read_next_header(a, &entry), ARCHIVE_EOF);
+	(void)archive_read_free(a);
+	buf_clear(&b);
+}
+
+static void
+test_a_file_that_does_not_fit_is_refused(void **state)
+{
+	struct buf b;
+	struct err e;
+
+	(void)state;
+	buf_init(&b, 1024);
+	assert_int_equal(body_tar("FROM x\n", 7, &b, &e), ERR_LIMIT);
+	buf_clear(&b);
+}
+
+static void
+test_filters_ask_for_our_label_only(void **state)
+{
+	struct buf b;
+
+	(void)state;
+	buf_init(&b, 4096);
+	body_filters_list(&b, "i-1");
+	assert_int_equal(buf_append(&b, "", 1), 0);
+	assert_string_equal((char *)buf_data(&b),
+	    "filters=%7B%22label%22%3A%5B%22mcp.instance%3Di-1%22%5D%7D");
+	buf_clear(&b);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_a_container_is_asked_for_exactly_so),
+	    TEST(test_a_bridge_is_only_there_when_configured),
+	    TEST(test_runtime_and_privileges_follow_the_configuration),
+	    TEST(test_the_build_context_has_one_file),
+	    TEST(test_a_file_that_does_not_fit_is_refused),
+	    TEST(test_filters_ask_for_our_label_only),
+	};
+
+	return cmocka_run_group_tests_name("body", tests, NULL, NULL);
+}

@@ -1,0 +1,393 @@
+#include "tests/unit/worker/fake_engine.h"
+#include "worker/docker/docker.h"
+
+#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define UUID_TEXT "ab000000-0000-0000-0000-000000000000"
+#define OTHER_TEXT "cd000000-0000-0000-0000-000000000000"
+
+struct fixture {
+	struct event_base *base;
+	struct fake_engine engine;
+	struct conf *conf;
+	struct policy policy;
+	struct backend *backend;
+	bool told;
+	bool up;
+	char detail[ERR_TEXT_MAX];
+};
+static struct fixture fix;
+
+struct result {
+	bool done;
+	int rc;
+	char id[BACKEND_ID_MAX + 1];
+	char why[ERR_TEXT_MAX];
+};
+
+/* What the fake engine does with the calls of a sandbox's making. */
+static int create_status, start_status, inspect_status, image_status;
+static const char *inspect_uuid;
+static bool inspect_running, hang_create, hang_image;
+static unsigned int creates, deletes, images;
+
+static void
+on_state(bool up, const char *detail, bool runtime_ok, void *arg)
+{
+	(void)arg;
+	(void)runtime_ok;
+	fix.told = true;
+	fix.up = up;
+	(void)snprintf(fix.detail, sizeof(fix.detail), "%s", detail);
+}
+
+static void
+on_change(const char *id, enum backend_change what, int32_t code, void *arg)
+{
+	(void)id;
+	(void)what;
+	(void)code;
+	(void)arg;
+}
+
+static const struct backend_watch watch = {on_state, on_change};
+
+static const char *
+answer_inspect(void)
+{
+	static char s[1024];
+
+	if (inspect_status != 200)
+		return fake_engine_reply(
+		    inspect_status, "{\"message\":\"no such container\"}");
+	(void)snprintf(s, sizeof(s),
+	    "{\"Id\":\"" ID "\",\"State\":{\"Running\":%s,\"Pid\":%d,"
+	    "\"Status\":\"%s\",\"ExitCode\":1},\"Config\":{\"Labels\":{"
+	    "\"mcp.role\":\"sandbox\",\"mcp.instance\":\"inst\","
+	    "\"mcp.sandbox\":\"%s\",\"mcp.created_at_unix_ms\":\"5\","
+	    "\"mcp.policy_fingerprint\":\"%s\"}}}",
+	    inspect_running ? "true" : "false", inspect_running ? 99 : 0,
+	    inspect_running ? "running" : "exited", inspect_uuid,
+	    fix.policy.fingerprint);
+	return fake_engine_reply(200, s);
+}
+
+static const char *
+answer_create(void)
+{
+	creates++;
+	if (hang_create)
+		return NULL;
+	if (create_status == 409 && creates > 1)
+		create_status = 201;
+	if (create_status != 201)
+		return fake_engine_reply(
+		    create_status, "{\"message\":\"as told\"}");
+	inspect_running = true;
+	inspect_uuid = UUID_TEXT;
+	return fake_engine_reply(201, "{\"Id\":\"" ID "\",\"Warnings\":null}");
+}
+
+static const char *
+answer(struct fake_engine *f, const char *method, const char *path)
+{
+	(void)f;
+	if (strcmp(path, "/_ping") == 0)
+		return fake_engine_reply(200, "OK");
+	if (strcmp(path, "/version") == 0)
+		return fake_engine_reply(200,
+		    "{\"ApiVersion\":\"1.41\",\"MinAPIVersion\":\"1.12\"}");
+	if (strstr(path, "/info") != NULL)
+		return fake_engine_reply(200,
+		    "{\"MemoryLimit\":true,\"PidsLimit\":false,"
+		    "\"CpuCfsQuota\":true}");
+	if (strstr(path, "/events") != NULL)
+		return NULL;
+	if (strstr(path, "/images/") != NULL) {
+		images++;
+		return hang_image ?
+		    NULL :
+		    fake_engine_reply(image_status, "{\"Id\":\"sha256:00\"}");
+	}
+	if (strstr(path, "/containers/create") != NULL)
+		return answer_create();
+	if (strcmp(method, "DELETE") == 0) {
+		deletes++;
+		return fake_engine_reply(deletes == 1 ? 409 : 404, "{}");
+	}
+	if (strstr(path, "/start") != NULL)
+		return fake_engine_reply(
+		    start_status, "{\"message\":\"no start\"}");
+	return answer_inspect();
+}
+
+static int
+setup(void **state)
+{
+	struct docker_settings s = {.instance = "inst", .policy = &fix.policy};
+	char host[100];
+	struct err e;
+
+	memset(&fix, 0, sizeof(fix));
+	create_status = 201;
+	start_status = 204;
+	inspect_status = image_status = 200;
+	inspect_uuid = UUID_TEXT;
+	inspect_running = hang_create = hang_image = false;
+	creates = deletes = images = 0;
+	fix.base = event_base_new();
+	fix.conf = conf_new();
+	assert_int_equal(policy_init(&fix.policy, fix.conf, &e), 0);
+	fake_engine_init(&fix.engine, fix.base);
+	fix.engine.answer = answer;
+	(void)snprintf(host, sizeof(host), "unix://%s", fix.engine.path);
+	s.host = host;
+	assert_int_equal(
+	    docker_new(fix.base, &s, &watch, NULL, &fix.backend, &e), 0);
+	*state = &fix;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	fix.backend->ops->free(fix.backend);
+	fake_engine_clear(&fix.engine);
+	fixture_settle(fix.base);
+	event_base_free(fix.base);
+	policy_clear(&fix.policy);
+	conf_free(fix.conf);
+	return 0;
+}
+
+static void
+opened_cb(
+    int rc, const struct backend_opened *o, const struct err *why, void *arg)
+{
+	struct result *r = arg;
+
+	assert_false(r->done);
+	r->done = true;
+	r->rc = rc;
+	if (rc == 0)
+		memcpy(r->id, o->c.id, sizeof(r->id));
+	else
+		(void)snprintf(r->why, sizeof(r->why), "%s", why->msg);
+}
+
+static struct backend_open *
+open_one(struct result *r)
+{
+	static struct backend_spec spec = {.ask = {.name = "mcp-sbx-a",
+					       .tenant = "default",
+					       .identifier = "a",
+					       .image = "img"},
+	    .link_dir = "/x"};
+	struct backend_open *o;
+
+	memset(r, 0, sizeof(*r));
+	assert_int_equal(uuid_parse(UUID_TEXT, &spec.uuid), 0);
+	o = fix.backend->ops->open(fix.backend, &spec, opened_cb, r);
+	assert_false(r->done);
+	return o;
+}
+
+static void
+test_a_sandbox_is_made_from_image_to_inspect(void **state)
+{
+	struct result r;
+
+	(void)state;
+	(void)open_one(&r);
+	fixture_loop(fix.base, &r.done);
+	assert_int_equal(r.rc, 0);
+	assert_string_equal(r.id, ID);
+	assert_int_equal(creates, 1);
+}
+
+static void
+test_an_engine_without_a_limit_is_up_and_complained_about(void **state)
+{
+	(void)state;
+	fixture_loop(fix.base, &fix.told);
+	assert_true(fix.up);
+	assert_non_null(
+	    strstr(fix.detail, "does not enforce limits of processes"));
+}
+
+static void
+test_a_name_that_another_sandbox_of_ours_has_is_taken(void **state)
+{
+	struct result r;
+
+	(void)state;
+	create_status = 409;
+	inspect_uuid = OTHER_TEXT;
+	inspect_running = true;
+	(void)open_one(&r);
+	fixture_loop(fix.base, &r.done);
+	assert_int_equal(r.rc, 0);
+	assert_int_equal(creates, 2);
+	/* "in progress" at first, then gone: seen through */
+	assert_int_equal(deletes, 2);
+}
+
+static void
+test_a_running_container_of_the_same_uuid_is_taken_over(void **state)
+{
+	struct result r;
+
+	(void)state;
+	create_status = 409;
+	inspect_running = true;
+	(void)open_one(&r);
+	fixture_loop(fix.base, &r.done);
+	assert_int_equal(r.rc, 0);
+	assert_int_equal(creates, 1);
+	assert_int_equal(deletes, 0);
+}
+
+static void
+test_a_refused_create_passes_the_engines_words_on(void **state)
+{
+	struct result r;
+
+	(void)state;
+	create_status = 500;
+	(void)open_one(&r);
+	fixture_loop(fix.base, &r.done);
+	assert_int_equal(r.rc, ERR_BACKEND);
+	assert_string_equal(r.why, "create: the engine answers 500: as told");
+	assert_int_equal(deletes, 0);
+}
+
+static void
+test_a_container_that_does_not_start_is_removed(void **state)
+{
+	struct result r;
+
+	(void)state;
+	start_status = 500;
+	(void)open_one(&r);
+	fixture_loop(fix.base, &r.done);
+	assert_int_equal(r.rc, ERR_BACKEND);
+	assert_non_null(strstr(r.why, "no start"));
+	assert_int_equal(deletes, 2);
+}
+
+static void
+test_an_abandoned_open_leaves_nothing(void **state)
+{
+	struct backend_open *o;
+	struct result r;
+
+	(void)state;
+	fixture_loop(fix.base, &fix.told);
+	hang_image = true;
+	o = open_one(&r);
+	fixture_settle(fix.base);
+	fix.backend->ops->abandon(fix.backend, o);
+	fixture_loop(fix.base, &r.done);
+	assert_int_equal(r.rc, ERR_STATE);
+	assert_int_equal(creates, 0);
+}
+
+static void
+test_an_image_is_asked_for_once_by_many(void **state)
+{
+	struct result r[6];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(r); i++)
+		(void)open_one(&r[i]);
+	for (size_t i = 0; i < ARRAY_LEN(r); i++) {
+		fixture_loop(fix.base, &r[i].done);
+		assert_int_equal(r[i].rc, 0);
+	}
+	assert_int_equal(images, 1);
+	assert_int_equal(creates, 6);
+}
+
+static void
+test_a_missing_image_is_an_error_of_the_moment_only(void **state)
+{
+	struct result r;
+
+	(void)state;
+	image_status = 404;
+	(void)open_one(&r);
+	fixture_loop(fix.base, &r.done);
+	assert_int_equal(r.rc, ERR_BACKEND);
+	assert_non_null(strstr(r.why, "image img is missing"));
+	image_status = 200;
+	(void)open_one(&r);
+	fixture_loop(fix.base, &r.done);
+	assert_int_equal(r.rc, 0);
+}
+
+static void
+container_cb(
+    int rc, const struct backend_container *c, const struct err *why, void *arg)
+{
+	struct result *r = arg;
+
+	(void)c;
+	(void)why;
+	r->done = true;
+	r->rc = rc;
+}
+
+static void
+test_gone_and_unknown_are_told_apart(void **state)
+{
+	struct result r = {0};
+
+	(void)state;
+	fixture_loop(fix.base, &fix.told);
+	inspect_status = 404;
+	fix.backend->ops->inspect(fix.backend, "x1", container_cb, &r);
+	fixture_loop(fix.base, &r.done);
+	assert_int_equal(r.rc, ERR_NOTFOUND);
+	inspect_status = 500;
+	r.done = false;
+	fix.backend->ops->inspect(fix.backend, "x1", container_cb, &r);
+	fixture_loop(fix.base, &r.done);
+	assert_int_equal(r.rc, ERR_BACKEND);
+}
+
+static void
+test_a_host_that_is_no_socket_is_refused(void **state)
+{
+	struct docker_settings s = {.instance = "inst",
+	    .policy = &fix.policy,
+	    .host = "tcp://127.0.0.1:2375"};
+	struct backend *b;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(
+	    docker_new(fix.base, &s, &watch, NULL, &b, &e), ERR_INVAL);
+	assert_non_null(strstr(e.msg, "DOCKER_HOST"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_a_sandbox_is_made_from_image_to_inspect),
+	    TEST(test_an_engine_without_a_limit_is_up_and_complained_about),
+	    TEST(test_a_name_that_another_sandbox_of_ours_has_is_taken),
+	    TEST(test_a_running_container_of_the_same_uuid_is_taken_over),
+	    TEST(test_a_refused_create_passes_the_engines_words_on),
+	    TEST(test_a_container_that_does_not_start_is_removed),
+	    TEST(test_an_abandoned_open_leaves_nothing),
+	    TEST(test_an_image_is_asked_for_once_by_many),
+	    TEST(test_a_missing_image_is_an_error_of_the_moment_only),
+	    TEST(test_gone_and_unknown_are_told_apart),
+	    TEST(test_a_host_that_is_no_socket_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("docker", tests, NULL, NULL);
+}

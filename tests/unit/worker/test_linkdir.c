@@ -1,0 +1,265 @@
+#include "tests/unit/worker/fixture.h"
+
+#include <dirent.h>
+
+#include "worker/link/linkdir.h"
+
+static char dir[64], agent[96];
+static struct linkdirs *links;
+
+static void
+write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "we");
+
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void
+open_links(void)
+{
+	struct err e = {0};
+	int rc = linkdirs_open(dir, agent, &links, &e);
+
+	if (rc != 0)
+		print_error("%s\n", e.msg);
+	assert_int_equal(rc, 0);
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	(void)snprintf(dir, sizeof(dir), "/tmp/worker-links-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(agent, sizeof(agent), "%s/the-agent", dir);
+	write_file(agent, "#!agent");
+	open_links();
+	return 0;
+}
+
+static void
+remove_all(const char *path)
+{
+	DIR *d = opendir(path);
+	const struct dirent *entry;
+	char name[512];
+
+	while (d != NULL && (entry = readdir(d)) != NULL) {
+		if (strcmp(entry->d_name, ".") == 0 ||
+		    strcmp(entry->d_name, "..") == 0)
+			continue;
+		(void)snprintf(
+		    name, sizeof(name), "%s/%s", path, entry->d_name);
+		if (unlink(name) == -1)
+			remove_all(name);
+	}
+	if (d != NULL)
+		(void)closedir(d);
+	(void)rmdir(path);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	linkdirs_close(links);
+	links = NULL;
+	remove_all(dir);
+	return 0;
+}
+
+static struct stat
+stat_of(const char *directory, const char *name)
+{
+	char path[512];
+	struct stat st = {0};
+
+	(void)snprintf(path, sizeof(path), "%s%s", directory, name);
+	(void)stat(path, &st);
+	return st;
+}
+
+static void
+test_a_sandbox_has_the_agent_and_no_copy_of_it(void **state)
+{
+	struct uuid one = {{1}}, two = {{2}};
+	char *first, *second;
+	struct stat a, b;
+	struct err e;
+	int fd;
+
+	(void)state;
+	fd = linkdirs_make(links, &one, &first, &e);
+	assert_true(fd >= 0);
+	(void)close(fd);
+	fd = linkdirs_make(links, &two, &second, &e);
+	assert_true(fd >= 0);
+	(void)close(fd);
+	assert_int_equal(first[0], '/');
+	a = stat_of(first, "/agent");
+	b = stat_of(second, "/agent");
+	assert_int_equal(a.st_ino, b.st_ino);
+	assert_int_equal(a.st_mode & 07777, 0755);
+	assert_int_equal(a.st_size, 7);
+	assert_int_equal(stat_of(first, "").st_mode & 07777, 0711);
+	assert_int_not_equal(a.st_ino, stat_of(agent, "").st_ino);
+	free(first);
+	free(second);
+}
+
+static void
+test_making_it_again_keeps_the_directory_that_is_bound(void **state)
+{
+	struct uuid u = {{1}};
+	char *path, *again;
+	struct stat before;
+	struct err e;
+	int fd;
+
+	(void)state;
+	fd = linkdirs_make(links, &u, &path, &e);
+	(void)close(fd);
+	before = stat_of(path, "");
+	fd = linkdirs_make(links, &u, &again, &e);
+	assert_true(fd >= 0);
+	(void)close(fd);
+	assert_int_equal(before.st_ino, stat_of(again, "").st_ino);
+	free(path);
+	free(again);
+}
+
+static void
+test_remove_leaves_nothing_and_may_come_twice(void **state)
+{
+	struct uuid u = {{1}};
+	char *path;
+	struct err e;
+	int fd = linkdirs_make(links, &u, &path, &e);
+
+	(void)state;
+	(void)close(fd);
+	linkdirs_remove(links, &u);
+	assert_int_equal(stat_of(path, "").st_ino, 0);
+	linkdirs_remove(links, &u);
+	free(path);
+}
+
+static bool
+keep_first(const struct uuid *u, void *arg)
+{
+	(void)arg;
+	return u->b[0] == 1;
+}
+
+static void
+test_sweep_takes_what_is_old_and_not_kept(void **state)
+{
+	struct uuid one = {{1}}, two = {{2}};
+	char *first, *second;
+	struct err e;
+
+	(void)state;
+	(void)close(linkdirs_make(links, &one, &first, &e));
+	(void)close(linkdirs_make(links, &two, &second, &e));
+	assert_int_equal(
+	    linkdirs_sweep(links, clock_wall_ms() - 60000, keep_first, NULL),
+	    0);
+	assert_int_equal(
+	    linkdirs_sweep(links, clock_wall_ms() + 60000, keep_first, NULL),
+	    1);
+	assert_int_not_equal(stat_of(first, "").st_ino, 0);
+	assert_int_equal(stat_of(second, "").st_ino, 0);
+	free(first);
+	free(second);
+}
+
+static void
+test_an_agents_copy_that_nobody_has_goes_with_the_sweep(void **state)
+{
+	struct uuid u = {{1}};
+	char *path;
+	struct err e;
+	uint64_t old;
+
+	(void)state;
+	(void)close(linkdirs_make(links, &u, &path, &e));
+	old = stat_of(path, "/agent").st_ino;
+	linkdirs_close(links);
+	write_file(agent, "#!new agent");
+	open_links();
+	(void)linkdirs_sweep(links, clock_wall_ms() + 60000, keep_first, NULL);
+	assert_int_equal(stat_of(path, "/agent").st_nlink, 2);
+	linkdirs_remove(links, &u);
+	(void)linkdirs_sweep(links, clock_wall_ms() + 60000, keep_first, NULL);
+	free(path);
+	(void)close(linkdirs_make(links, &u, &path, &e));
+	assert_int_not_equal(stat_of(path, "/agent").st_ino, old);
+	assert_int_equal(stat_of(path, "/agent").st_size, 11);
+	free(path);
+}
+
+static void
+test_a_damaged_copy_is_made_anew(void **state)
+{
+	struct uuid u = {{1}};
+	char *path, copy[512];
+	struct err e;
+
+	(void)state;
+	(void)close(linkdirs_make(links, &u, &path, &e));
+	(void)snprintf(copy, sizeof(copy), "%s/agent", path);
+	write_file(copy, "forged!"); /* the same inode, the same size */
+	linkdirs_close(links);
+	open_links();
+	linkdirs_remove(links, &u);
+	free(path);
+	(void)close(linkdirs_make(links, &u, &path, &e));
+	(void)snprintf(copy, sizeof(copy), "%s/agent", path);
+	{
+		FILE *f = fopen(copy, "re");
+		char text[16] = "";
+
+		assert_non_null(f);
+		assert_non_null(fgets(text, sizeof(text), f));
+		assert_string_equal(text, "#!agent");
+		(void)fclose(f);
+	}
+	free(path);
+}
+
+static void
+test_a_path_that_cannot_be_bound_is_refused(void **state)
+{
+	char odd[96];
+	struct linkdirs *l;
+	struct err e;
+
+	(void)state;
+	(void)snprintf(odd, sizeof(odd), "%s/a:b", dir);
+	assert_int_equal(mkdir(odd, 0700), 0);
+	assert_int_equal(linkdirs_open(odd, agent, &l, &e), ERR_INVAL);
+	assert_non_null(strstr(e.msg, "DATA_DIR"));
+	assert_int_equal(
+	    linkdirs_open("/nowhere/at/all", agent, &l, &e), ERR_SYS);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_a_sandbox_has_the_agent_and_no_copy_of_it),
+	    TEST(test_making_it_again_keeps_the_directory_that_is_bound),
+	    TEST(test_remove_leaves_nothing_and_may_come_twice),
+	    TEST(test_sweep_takes_what_is_old_and_not_kept),
+	    TEST(test_an_agents_copy_that_nobody_has_goes_with_the_sweep),
+	    TEST(test_a_damaged_copy_is_made_anew),
+	    TEST(test_a_path_that_cannot_be_bound_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("linkdir", tests, NULL, NULL);
+}

@@ -1,0 +1,263 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "worker/policy.h"
+
+struct fixture {
+	struct conf *conf;
+	struct policy policy;
+};
+
+static void
+set(struct fixture *f, const char *key, const char *value)
+{
+	struct err e;
+
+	assert_int_equal(conf_set(f->conf, key, value, &e), 0);
+}
+
+static void
+take(struct fixture *f)
+{
+	struct err e = {0};
+	int rc = policy_init(&f->policy, f->conf, &e);
+
+	if (rc != 0)
+		print_error("%s\n", e.msg);
+	assert_int_equal(rc, 0);
+}
+
+static int
+setup(void **state)
+{
+	static struct fixture f;
+
+	f.conf = conf_new();
+	memset(&f.policy, 0, sizeof(f.policy));
+	*state = &f;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	policy_clear(&f->policy);
+	conf_free(f->conf);
+	return 0;
+}
+
+static struct policy_ask
+plain_ask(void)
+{
+	return (struct policy_ask){.name = "mcp-sbx-chat-01234567",
+	    .tenant = "default",
+	    .identifier = "_chat-1",
+	    .image = ""};
+}
+
+static bool
+has(char **list, const char *item)
+{
+	for (; *list != NULL; list++)
+		if (strcmp(*list, item) == 0)
+			return true;
+	return false;
+}
+
+static void
+test_blanks_are_filled_with_what_is_configured(void **state)
+{
+	struct policy_ask ask = plain_ask();
+	struct fixture *f = *state;
+	struct err e;
+
+	set(f, "SANDBOX_IMAGE", "a/b:1");
+	set(f, "DEFAULT_MEMORY_MB", "64");
+	take(f);
+	assert_int_equal(policy_check(&f->policy, &ask, &e), 0);
+	assert_string_equal(ask.image, "a/b:1");
+	assert_int_equal(ask.memory_bytes, 64 << 20);
+	assert_int_equal(ask.nano_cpus, 1000000000);
+	assert_int_equal(ask.pids, 256);
+}
+
+static void
+test_no_limit_can_be_exceeded(void **state)
+{
+	struct policy_ask ask = plain_ask();
+	struct fixture *f = *state;
+	struct err e;
+
+	take(f);
+	ask.memory_bytes = f->policy.memory_bytes + 1;
+	assert_int_equal(policy_check(&f->policy, &ask, &e), ERR_POLICY);
+	ask = plain_ask();
+	ask.nano_cpus = f->policy.nano_cpus + 1;
+	assert_int_equal(policy_check(&f->policy, &ask, &e), ERR_POLICY);
+	ask = plain_ask();
+	ask.pids = f->policy.pids + 1;
+	assert_int_equal(policy_check(&f->policy, &ask, &e), ERR_POLICY);
+}
+
+static void
+test_only_listed_images_are_allowed(void **state)
+{
+	struct policy_ask ask = plain_ask();
+	struct fixture *f = *state;
+	struct err e;
+
+	set(f, "SANDBOX_IMAGES_ALLOWED", "debian:12,r:5000/x@sha256:00");
+	take(f);
+	ask.image = "debian:12";
+	assert_int_equal(policy_check(&f->policy, &ask, &e), 0);
+	ask.image = "r:5000/x@sha256:00";
+	assert_int_equal(policy_check(&f->policy, &ask, &e), 0);
+	ask.image = "debian:13";
+	assert_int_equal(policy_check(&f->policy, &ask, &e), ERR_POLICY);
+	assert_non_null(strstr(e.msg, "SANDBOX_IMAGES_ALLOWED"));
+}
+
+static void
+test_no_word_that_could_leave_its_place_passes(void **state)
+{
+	static const char *const bad[] = {
+	    "", "a", "../x", "a/b", "a?b", "a b", "-ab", ".ab", "a%2e", "a\nb"};
+	struct fixture *f = *state;
+	struct err e;
+
+	take(f);
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		struct policy_ask ask = plain_ask();
+
+		ask.name = bad[i];
+		assert_int_equal(
+		    policy_check(&f->policy, &ask, &e), ERR_POLICY);
+		ask = plain_ask();
+		ask.identifier = bad[i];
+		/* an identifier may be one letter and may begin with '-' */
+		if (i != 1 && i != 6)
+			assert_int_equal(
+			    policy_check(&f->policy, &ask, &e), ERR_POLICY);
+	}
+	assert_false(policy_is_id("0123456789aB"));
+	assert_false(policy_is_id("0123456789a"));
+	assert_true(policy_is_id("0123456789ab"));
+}
+
+static void
+test_capabilities_are_taken_with_and_without_their_prefix(void **state)
+{
+	struct fixture *f = *state;
+
+	set(f, "SANDBOX_CAP_ADD", "cap_net_raw,SETUID");
+	take(f);
+	assert_true(has(f->policy.cap_add, "NET_RAW"));
+	assert_true(has(f->policy.cap_add, "SETUID"));
+	assert_false(has(f->policy.cap_add, "CHOWN"));
+}
+
+static void
+test_the_agent_always_has_its_two_capabilities(void **state)
+{
+	struct fixture *f = *state;
+
+	set(f, "SANDBOX_CAP_ADD", "");
+	take(f);
+	assert_true(has(f->policy.cap_add, "KILL"));
+	assert_true(has(f->policy.cap_add, "SETPCAP"));
+	assert_true(has(f->policy.cap_add, "DAC_OVERRIDE"));
+	assert_true(has(f->policy.cap_drop, "ALL"));
+}
+
+static void
+test_an_unknown_capability_is_refused_by_name(void **state)
+{
+	struct fixture *f = *state;
+	struct err e;
+
+	set(f, "SANDBOX_CAP_DROP", "ALL,ROOT");
+	assert_int_equal(policy_init(&f->policy, f->conf, &e), ERR_INVAL);
+	assert_non_null(strstr(e.msg, "SANDBOX_CAP_DROP"));
+	assert_non_null(strstr(e.msg, "ROOT"));
+}
+
+static void
+test_an_unknown_capability_is_left_out_when_not_strict(void **state)
+{
+	struct fixture *f = *state;
+
+	set(f, "SANDBOX_CAPS_STRICT", "false");
+	set(f, "SANDBOX_CAP_ADD", "SETUID,NEW_ONE");
+	take(f);
+	assert_false(has(f->policy.cap_add, "NEW_ONE"));
+	assert_true(has(f->policy.cap_add, "SETUID"));
+}
+
+static void
+test_an_unknown_capability_is_passed_on_when_told_so(void **state)
+{
+	struct fixture *f = *state;
+
+	set(f, "SANDBOX_CAPS_BYPASS_CHECK", "true");
+	set(f, "SANDBOX_CAP_ADD", "NEW_ONE");
+	take(f);
+	assert_true(has(f->policy.cap_add, "NEW_ONE"));
+}
+
+static void
+test_the_fingerprint_knows_policy_and_no_order(void **state)
+{
+	char first[POLICY_FINGERPRINT_LEN + 1];
+	struct fixture *f = *state;
+
+	set(f, "SANDBOX_CAP_ADD", "SETUID,CHOWN");
+	take(f);
+	memcpy(first, f->policy.fingerprint, sizeof(first));
+	assert_int_equal(strlen(first), POLICY_FINGERPRINT_LEN);
+	policy_clear(&f->policy);
+	set(f, "SANDBOX_CAP_ADD", "CHOWN,SETUID");
+	take(f);
+	assert_string_equal(first, f->policy.fingerprint);
+	policy_clear(&f->policy);
+	set(f, "SANDBOX_NETWORK_MODE", "bridge");
+	take(f);
+	assert_string_not_equal(first, f->policy.fingerprint);
+}
+
+static void
+test_an_image_name_that_is_none_stops_the_start(void **state)
+{
+	struct fixture *f = *state;
+	struct err e;
+
+	set(f, "SANDBOX_IMAGE", "a/../b");
+	assert_int_equal(policy_init(&f->policy, f->conf, &e), ERR_INVAL);
+	assert_non_null(strstr(e.msg, "SANDBOX_IMAGE"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_blanks_are_filled_with_what_is_configured),
+	    TEST(test_no_limit_can_be_exceeded),
+	    TEST(test_only_listed_images_are_allowed),
+	    TEST(test_no_word_that_could_leave_its_place_passes),
+	    TEST(test_capabilities_are_taken_with_and_without_their_prefix),
+	    TEST(test_the_agent_always_has_its_two_capabilities),
+	    TEST(test_an_unknown_capability_is_refused_by_name),
+	    TEST(test_an_unknown_capability_is_left_out_when_not_strict),
+	    TEST(test_an_unknown_capability_is_passed_on_when_told_so),
+	    TEST(test_the_fingerprint_knows_policy_and_no_order),
+	    TEST(test_an_image_name_that_is_none_stops_the_start),
+	};
+
+	return cmocka_run_group_tests_name("policy", tests, NULL, NULL);
+}

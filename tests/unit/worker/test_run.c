@@ -1,0 +1,245 @@
+#include "tests/unit/worker/run_fixture.h"
+
+static void
+test_a_whole_log_is_told_in_order_and_acknowledged(void **state)
+{
+	struct wire_in in;
+	struct uuid u;
+	struct buf b;
+	size_t n;
+
+	(void)state;
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_whole(&b, "hello", false);
+	n = buf_len(&b);
+	say_log(0, &b);
+	front_expect_nothing(&fix.front); /* not before the turn's end */
+	run_flush(fix.run);
+	expect_bytes(n);
+	for (int i = 0; i < 4; i++)
+		(void)front_next(&fix.front, IPC_RUN_RECORD);
+	free(expect_end(RUNLOG_EXIT));
+	front_expect_nothing(&fix.front);
+	in = fake_link_sent(&fix.link, FRAME_RUN_ACK);
+	wire_get_uuid(&in, &u);
+	assert_int_equal(wire_get_u64(&in), n);
+	assert_int_equal(spool_length(), n);
+	assert_int_equal(fix.completed, 1);
+}
+
+static void
+test_bytes_are_told_once_a_turn_and_never_twice(void **state)
+{
+	struct buf b;
+	uint64_t at = 0;
+
+	(void)state;
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_plain(&b, RUNLOG_RUN_STARTED, 0);
+	log_plain(&b, RUNLOG_COMMAND_STARTED, 0);
+	at = buf_len(&b);
+	say_log(0, &b);
+	log_output(&b, "abc");
+	say_log(at, &b);
+	run_flush(fix.run);
+	expect_bytes(at + 19);
+	(void)front_next(&fix.front, IPC_RUN_RECORD);
+	(void)front_next(&fix.front, IPC_RUN_RECORD);
+	run_flush(fix.run);
+	front_expect_nothing(&fix.front);
+}
+
+static void
+test_bytes_from_the_wrong_place_end_the_run_as_forged(void **state)
+{
+	struct buf b;
+	char *text;
+
+	(void)state;
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_plain(&b, RUNLOG_RUN_STARTED, 0);
+	say_log(5, &b);
+	text = expect_end(RUNLOG_INTERNAL);
+	assert_non_null(strstr(text, "the sandbox sent a broken log: "));
+	free(text);
+	assert_int_equal(spool_length(), 0);
+	(void)fake_link_sent(&fix.link, FRAME_RUN_CANCEL);
+}
+
+static void
+test_no_part_of_a_piece_with_rubbish_is_kept(void **state)
+{
+	struct buf b;
+
+	(void)state;
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_whole(&b, "hello", true);
+	assert_int_equal(buf_append(&b, "x", 1), 0); /* behind the end */
+	say_log(0, &b);
+	free(expect_end(RUNLOG_INTERNAL));
+	assert_int_equal(spool_length(), 0);
+	assert_int_equal(fix.completed, 0);
+}
+
+static void
+test_forged_byte_counts_end_the_run(void **state)
+{
+	struct buf b;
+
+	(void)state;
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_plain(&b, RUNLOG_RUN_STARTED, 0);
+	log_plain(&b, RUNLOG_COMMAND_STARTED, 0);
+	log_output(&b, "abc");
+	log_command_end(&b, 4);
+	say_log(0, &b);
+	free(expect_end(RUNLOG_INTERNAL));
+}
+
+static void
+test_a_command_that_was_never_asked_for_ends_the_run(void **state)
+{
+	struct buf b;
+
+	(void)state;
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_plain(&b, RUNLOG_RUN_STARTED, 0);
+	log_plain(&b, RUNLOG_COMMAND_STARTED, 1);
+	say_log(0, &b);
+	free(expect_end(RUNLOG_INTERNAL));
+}
+
+static void
+test_more_than_its_credit_ends_the_run(void **state)
+{
+	(void)state;
+	begin(UINT64_C(1) << 30);
+	(void)say_much(FRAME_WINDOW_BYTES + 100000, false);
+	assert_int_equal(fix.over, 1);
+	skip_to_end(RUNLOG_INTERNAL);
+}
+
+static void
+test_an_agent_that_heeds_no_limit_is_cut_off_at_the_margin(void **state)
+{
+	(void)state;
+	begin(100000);
+	(void)say_much(RUN_MARGIN_BYTES * 2, true);
+	assert_int_equal(fix.over, 1);
+	skip_to_end(RUNLOG_OUTPUT_LIMIT);
+	assert_true(spool_length() <= 100000 + RUN_MARGIN_BYTES);
+	/* told to stop when the limit was passed, not at the margin */
+	(void)fake_link_sent(&fix.link, FRAME_RUN_ACK);
+	(void)fake_link_sent(&fix.link, FRAME_RUN_CANCEL);
+}
+
+static void
+test_what_comes_after_the_end_is_acknowledged_and_dropped(void **state)
+{
+	struct buf b;
+	struct wire_in in;
+	struct uuid u;
+
+	(void)state;
+	begin(1 << 20);
+	run_end(fix.run, RUNLOG_LOST, "gone");
+	free(expect_end(RUNLOG_LOST));
+	buf_init(&b, 0);
+	log_plain(&b, RUNLOG_RUN_STARTED, 0);
+	say_log(0, &b);
+	in = fake_link_sent(&fix.link, FRAME_RUN_ACK);
+	wire_get_uuid(&in, &u);
+	assert_int_equal(wire_get_u64(&in), 16);
+	(void)fake_link_sent(&fix.link, FRAME_RUN_FORGET);
+	front_expect_nothing(&fix.front);
+}
+
+static void
+test_an_agent_that_starts_a_begun_run_anew_breaks_the_protocol(void **state)
+{
+	struct err e;
+
+	(void)state;
+	begin(1 << 20);
+	run_detach(fix.run);
+	run_attach(fix.run, fix.peer, &known_from_start);
+	(void)fake_link_sent(&fix.link, FRAME_RUN_START);
+	assert_int_equal(run_on_known(fix.run, true, &e), ERR_PROTO);
+}
+
+static void
+test_a_cancel_is_said_again_on_the_next_stream(void **state)
+{
+	struct wire_in in;
+	struct uuid u;
+
+	(void)state;
+	begin(1 << 20);
+	run_cancel(fix.run, RUNLOG_CANCELED);
+	(void)fake_link_sent(&fix.link, FRAME_RUN_CANCEL);
+	run_detach(fix.run);
+	run_attach(fix.run, fix.peer, &known_from_start);
+	(void)fake_link_sent(&fix.link, FRAME_RUN_START);
+	in = fake_link_sent(&fix.link, FRAME_RUN_CANCEL);
+	wire_get_uuid(&in, &u);
+	assert_int_equal(wire_get_u8(&in), RUNLOG_CANCELED);
+}
+
+static void
+test_a_refused_run_never_began(void **state)
+{
+	char *text;
+
+	(void)state;
+	new_run(1 << 20);
+	run_attach(fix.run, fix.peer, NULL);
+	run_on_refused(fix.run, "too many \x01runs");
+	text = expect_end(RUNLOG_START_FAILED);
+	assert_string_equal(text, "the sandbox refused the run: too many runs");
+	free(text);
+}
+
+static void
+test_a_whole_log_outlives_its_sandbox(void **state)
+{
+	struct buf b;
+
+	(void)state;
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_whole(&b, "hello", true);
+	say_log(0, &b);
+	run_flush(fix.run);
+	assert_int_equal(fix.completed, 1);
+	run_end(fix.run, RUNLOG_LOST, "gone");
+	skip_to_end(RUNLOG_EXIT);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_a_whole_log_is_told_in_order_and_acknowledged),
+	    TEST(test_bytes_are_told_once_a_turn_and_never_twice),
+	    TEST(test_bytes_from_the_wrong_place_end_the_run_as_forged),
+	    TEST(test_no_part_of_a_piece_with_rubbish_is_kept),
+	    TEST(test_forged_byte_counts_end_the_run),
+	    TEST(test_a_command_that_was_never_asked_for_ends_the_run),
+	    TEST(test_more_than_its_credit_ends_the_run),
+	    TEST(test_an_agent_that_heeds_no_limit_is_cut_off_at_the_margin),
+	    TEST(test_what_comes_after_the_end_is_acknowledged_and_dropped),
+	    TEST(
+		test_an_agent_that_starts_a_begun_run_anew_breaks_the_protocol),
+	    TEST(test_a_cancel_is_said_again_on_the_next_stream),
+	    TEST(test_a_refused_run_never_began),
+	    TEST(test_a_whole_log_outlives_its_sandbox),
+	};
+
+	return cmocka_run_group_tests_name("run", tests, NULL, NULL);
+}

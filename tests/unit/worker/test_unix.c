@@ -1,0 +1,432 @@
+#include "tests/unit/worker/fixture.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "worker/link/unix.h"
+
+struct fixture {
+	struct event_base *base;
+	char path[64];
+	int dir;
+	struct link *link;
+	unsigned int opens, frames, closes, turns;
+	size_t frame_bytes;
+	size_t turn_bytes; /* most in one turn */
+	size_t in_turn;
+	int close_code;
+	bool opened, got_all, closed;
+	size_t want;
+	bool free_in_frame;
+};
+static struct fixture fix;
+
+static void
+on_open(struct link *l, void *arg)
+{
+	(void)l;
+	(void)arg;
+	fix.opens++;
+	fix.opened = true;
+}
+
+static int
+on_frame(struct link *l, struct frame *f, void *arg, struct err *e)
+{
+	(void)arg;
+	(void)e;
+	fix.frames++;
+	fix.frame_bytes += f->size;
+	fix.in_turn += f->size;
+	if (fix.free_in_frame) {
+		link_free(l);
+		fix.link = NULL;
+		fix.got_all = true;
+	}
+	if (fix.frame_bytes >= fix.want)
+		fix.got_all = true;
+	return 0;
+}
+
+static void
+on_turn(struct link *l, void *arg)
+{
+	(void)l;
+	(void)arg;
+	fix.turns++;
+	if (fix.in_turn > fix.turn_bytes)
+		fix.turn_bytes = fix.in_turn;
+	fix.in_turn = 0;
+}
+
+static void
+on_close(struct link *l, const struct err *why, void *arg)
+{
+	(void)l;
+	(void)arg;
+	fix.closes++;
+	fix.close_code = why->code;
+	fix.closed = true;
+}
+
+static void
+on_drain(struct link *l, void *arg)
+{
+	(void)l;
+	(void)arg;
+}
+
+static const struct link_user user = {
+    on_open, on_frame, on_turn, on_close, on_drain};
+
+static int
+setup(void **state)
+{
+	struct err e;
+
+	(void)state;
+	memset(&fix, 0, sizeof(fix));
+	(void)snprintf(fix.path, sizeof(fix.path), "/tmp/worker-unix-XXXXXX");
+	assert_non_null(mkdtemp(fix.path));
+	fix.dir = open(fix.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fix.base = event_base_new();
+	assert_int_equal(unix_link_new(fix.base, fix.dir, &fix.link, &e), 0);
+	link_set_user(fix.link, &user, NULL);
+	fix.want = SIZE_MAX;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	link_free(fix.link);
+	fixture_settle(fix.base);
+	event_base_free(fix.base);
+	(void)unlinkat(fix.dir, UNIX_SOCKET_NAME, 0);
+	(void)close(fix.dir);
+	(void)rmdir(fix.path);
+	return 0;
+}
+
+static int
+connect_to_it(void)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/%s", fix.path,
+	    UNIX_SOCKET_NAME);
+	if (connect(fd, (const struct sockaddr *)&sa, sizeof(sa)) != 0) {
+		(void)close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void
+put_log(struct buf *b, size_t n)
+{
+	struct uuid run = {{5}};
+	size_t at = frame_begin(b, FRAME_RUN_LOG);
+	uint8_t *p;
+
+	wire_put_uuid(b, &run);
+	wire_put_u64(b, 0);
+	p = buf_reserve(b, n);
+	memset(p, 'a', n);
+	buf_commit(b, n);
+	frame_end(b, at);
+}
+
+/* A process of its own that writes n frames and closes. */
+static pid_t
+start_writer(int fd, unsigned int n, size_t size)
+{
+	struct buf b;
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	buf_init(&b, 0);
+	put_log(&b, size);
+	for (unsigned int i = 0; i < n; i++)
+		for (size_t at = 0; at < buf_len(&b);) {
+			ssize_t k =
+			    write(fd, buf_data(&b) + at, buf_len(&b) - at);
+
+			if (k <= 0)
+				_exit(1);
+			at += (size_t)k;
+		}
+	_exit(0);
+}
+
+static void
+test_the_expected_process_is_let_in(void **state)
+{
+	int fd;
+
+	(void)state;
+	link_expect(fix.link, getpid());
+	fd = connect_to_it();
+	assert_true(fd >= 0);
+	fixture_loop(fix.base, &fix.opened);
+	assert_int_equal(fix.opens, 1);
+	(void)close(fd);
+}
+
+static void
+test_nobody_is_let_in_before_it_is_known_who(void **state)
+{
+	int fd = connect_to_it();
+
+	(void)state;
+	assert_true(fd >= 0); /* the backlog holds it */
+	fixture_settle(fix.base);
+	assert_int_equal(fix.opens, 0);
+	link_expect(fix.link, getpid());
+	fixture_loop(fix.base, &fix.opened);
+	(void)close(fd);
+}
+
+static void
+test_another_process_is_closed_unread(void **state)
+{
+	bool reaped = false;
+	int status = 0;
+	pid_t pid;
+
+	(void)state;
+	link_expect(fix.link, getpid());
+	pid = fork();
+	if (pid == 0) {
+		int fd = connect_to_it();
+		char c;
+
+		if (fd < 0 || write(fd, "xxxx", 4) != 4)
+			_exit(2);
+		/* closed with bytes unread: an end or a reset */
+		_exit(read(fd, &c, 1) <= 0 ? 0 : 1);
+	}
+	while (!reaped) {
+		(void)event_base_loop(fix.base, EVLOOP_NONBLOCK);
+		reaped = waitpid(pid, &status, WNOHANG) == pid;
+	}
+	assert_int_equal(status, 0);
+	assert_int_equal(fix.opens, 0);
+	assert_int_equal(fix.frames, 0);
+}
+
+static void
+test_frames_come_whole_whatever_the_pieces(void **state)
+{
+	struct buf b;
+	int fd;
+
+	(void)state;
+	link_expect(fix.link, getpid());
+	fd = connect_to_it();
+	fixture_loop(fix.base, &fix.opened);
+	buf_init(&b, 0);
+	put_log(&b, 100);
+	put_log(&b, 3);
+	fix.want = buf_len(&b);
+	for (size_t i = 0; i < buf_len(&b); i++) {
+		assert_int_equal(write(fd, buf_data(&b) + i, 1), 1);
+		fixture_settle(fix.base);
+	}
+	assert_int_equal(fix.frames, 2);
+	assert_true(fix.got_all);
+	buf_clear(&b);
+	(void)close(fd);
+}
+
+static void
+test_much_comes_whole_and_in_bounded_turns(void **state)
+{
+	int fd;
+	pid_t pid;
+
+	(void)state;
+	link_expect(fix.link, getpid());
+	fd = connect_to_it();
+	fixture_loop(fix.base, &fix.opened);
+	pid = start_writer(fd, 200, FRAME_LOG_MAX);
+	(void)close(fd);
+	fixture_loop(fix.base, &fix.closed);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(fix.frames, 200);
+	assert_true(fix.turn_bytes <= LINK_TURN_BYTES + 2 * FRAME_UP_MAX);
+	assert_int_equal(fix.close_code, ERR_LOST);
+}
+
+static void
+test_a_frame_too_long_ends_the_stream_as_a_lie(void **state)
+{
+	const uint32_t length = FRAME_UP_MAX;
+	int fd;
+
+	(void)state;
+	link_expect(fix.link, getpid());
+	fd = connect_to_it();
+	fixture_loop(fix.base, &fix.opened);
+	assert_int_equal(write(fd, &length, sizeof(length)), sizeof(length));
+	fixture_loop(fix.base, &fix.closed);
+	assert_int_equal(fix.close_code, ERR_PROTO);
+	assert_false(fix.link->is_open);
+	(void)close(fd);
+}
+
+static void
+test_a_new_stream_replaces_the_old_one(void **state)
+{
+	int first, second;
+
+	(void)state;
+	link_expect(fix.link, getpid());
+	first = connect_to_it();
+	fixture_loop(fix.base, &fix.opened);
+	second = connect_to_it();
+	fixture_loop(fix.base, &fix.closed);
+	assert_int_equal(fix.opens, 2);
+	assert_true(fix.link->is_open);
+	(void)close(first);
+	(void)close(second);
+}
+
+static void
+test_reading_stops_while_it_is_paused(void **state)
+{
+	struct buf b;
+	int fd;
+
+	(void)state;
+	link_expect(fix.link, getpid());
+	fd = connect_to_it();
+	fixture_loop(fix.base, &fix.opened);
+	link_pause(fix.link);
+	buf_init(&b, 0);
+	put_log(&b, 10);
+	fix.want = buf_len(&b);
+	assert_int_equal(
+	    write(fd, buf_data(&b), buf_len(&b)), (ssize_t)buf_len(&b));
+	fixture_settle(fix.base);
+	assert_int_equal(fix.frames, 0);
+	link_resume(fix.link);
+	fixture_loop(fix.base, &fix.got_all);
+	buf_clear(&b);
+	(void)close(fd);
+}
+
+static void
+test_it_can_be_freed_by_its_own_frame(void **state)
+{
+	struct buf b;
+	int fd;
+
+	(void)state;
+	fix.free_in_frame = true;
+	link_expect(fix.link, getpid());
+	fd = connect_to_it();
+	fixture_loop(fix.base, &fix.opened);
+	buf_init(&b, 0);
+	put_log(&b, 10);
+	put_log(&b, 10);
+	assert_int_equal(
+	    write(fd, buf_data(&b), buf_len(&b)), (ssize_t)buf_len(&b));
+	fixture_loop(fix.base, &fix.got_all);
+	fixture_settle(fix.base);
+	assert_int_equal(fix.frames, 1);
+	assert_int_equal(fix.turns, 0);
+	buf_clear(&b);
+	(void)close(fd);
+}
+
+static void
+test_what_is_sent_arrives_and_a_lost_reader_is_noticed(void **state)
+{
+	uint8_t got[64];
+	size_t at;
+	int fd;
+
+	(void)state;
+	link_expect(fix.link, getpid());
+	fd = connect_to_it();
+	fixture_loop(fix.base, &fix.opened);
+	at = frame_begin(&fix.link->out, FRAME_WELCOME);
+	wire_put_u32(&fix.link->out, 1);
+	frame_end(&fix.link->out, at);
+	link_flush(fix.link);
+	assert_int_equal(read(fd, got, sizeof(got)), 12);
+	(void)close(fd);
+	fixture_loop(fix.base, &fix.closed);
+	assert_int_equal(fix.closes, 1);
+}
+
+static void
+test_connecting_in_a_loop_shuts_the_door_for_a_moment(void **state)
+{
+	int fds[60];
+	unsigned int before;
+
+	(void)state;
+	link_expect(fix.link, getpid());
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		fds[i] = connect_to_it();
+	fixture_settle(fix.base);
+	before = fix.opens;
+	assert_true(before > 0 && before <= 51);
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		if (fds[i] >= 0)
+			(void)close(fds[i]);
+	while (fix.opens == before) /* and opens it again */
+		(void)event_base_loop(fix.base, EVLOOP_ONCE);
+}
+
+static void
+test_a_path_longer_than_a_sockets_does(void **state)
+{
+	struct link *other;
+	char name[101];
+	struct err e;
+	int dir;
+
+	(void)state;
+	memset(name, 'd', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	assert_int_equal(mkdirat(fix.dir, name, 0700), 0);
+	dir = openat(fix.dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(unix_link_new(fix.base, dir, &other, &e), 0);
+	link_free(other);
+	fixture_settle(fix.base);
+	(void)unlinkat(dir, UNIX_SOCKET_NAME, 0);
+	(void)close(dir);
+	(void)unlinkat(fix.dir, name, AT_REMOVEDIR);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_the_expected_process_is_let_in),
+	    TEST(test_nobody_is_let_in_before_it_is_known_who),
+	    TEST(test_another_process_is_closed_unread),
+	    TEST(test_frames_come_whole_whatever_the_pieces),
+	    TEST(test_much_comes_whole_and_in_bounded_turns),
+	    TEST(test_a_frame_too_long_ends_the_stream_as_a_lie),
+	    TEST(test_a_new_stream_replaces_the_old_one),
+	    TEST(test_reading_stops_while_it_is_paused),
+	    TEST(test_it_can_be_freed_by_its_own_frame),
+	    TEST(test_what_is_sent_arrives_and_a_lost_reader_is_noticed),
+	    TEST(test_connecting_in_a_loop_shuts_the_door_for_a_moment),
+	    TEST(test_a_path_longer_than_a_sockets_does),
+	};
+
+	return cmocka_run_group_tests_name("unix", tests, NULL, NULL);
+}
