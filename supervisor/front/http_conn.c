@@ -183,11 +183,18 @@ conn_input_cb(
 static void
 conn_watch_own_errors(struct http_conn *c, struct evbuffer *buf)
 {
+	struct evbuffer_iovec head;
 	char line[24] = "";
 	const char *space;
 	long status;
+	size_t n;
 
-	(void)evbuffer_copyout(buf, line, sizeof(line) - 1);
+	/* Not evbuffer_copyout: it refuses a buffer whose start is frozen, and
+	 * a bufferevent's output is, from the first write on. */
+	if (evbuffer_peek(buf, -1, NULL, &head, 1) < 1)
+		return;
+	n = head.iov_len < sizeof(line) - 1 ? head.iov_len : sizeof(line) - 1;
+	memcpy(line, head.iov_base, n);
 	space = strchr(line, ' ');
 	status = space != NULL ? strtol(space, NULL, 10) : 100;
 	if (status == 100) /* Continue */
