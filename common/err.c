@@ -61,7 +61,7 @@ static const struct {
     {ERR_BACKEND, "backend"},
     {ERR_POLICY, "policy"},
     {ERR_CONFLICT, "conflict"},
-    {ERR_STATE, "state"},
+    {ERR_WRONG_STATE, "state"},
     {ERR_LOST, "lost"},
 };
 

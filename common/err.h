@@ -4,19 +4,19 @@
 
 #include "common/base.h"
 
-enum err_code {           /* all negative, 0 is success */
-	ERR_SYS = -1,     /* a system call failed; the text has errno */
-	ERR_INVAL = -2,   /* the caller's data is wrong */
-	ERR_PROTO = -3,   /* a peer broke the protocol */
-	ERR_PARSE = -4,   /* text that does not parse */
+enum err_code {         /* all negative, 0 is success */
+	ERR_SYS = -1,   /* a system call failed; the text has errno */
+	ERR_INVAL = -2, /* the caller's data is wrong */
+	ERR_PROTO = -3, /* a peer broke the protocol */
+	ERR_PARSE = -4, /* text that does not parse */
 	ERR_NOTFOUND = -5,
 	ERR_DB = -6,
 	ERR_LIMIT = -7,   /* over a configured limit */
 	ERR_BACKEND = -8, /* the engine is away or refused */
 	ERR_POLICY = -9,  /* not allowed by the worker's policy */
 	ERR_CONFLICT = -10,
-	ERR_STATE = -11,  /* not possible in this state */
-	ERR_LOST = -12    /* the sandbox is gone */
+	ERR_WRONG_STATE = -11, /* not possible in this state */
+	ERR_LOST = -12         /* the sandbox is gone */
 };
 
 #define ERR_TEXT_MAX 512

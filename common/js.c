@@ -92,7 +92,8 @@ js_string_bytes(const void *p, size_t n, bool *lossy)
 	return j;
 }
 
-/* By hand: OpenSSL's headers have a type ERR_STATE, which is a code here. */
+/* By hand: OpenSSL's headers have a type ERR_WRONG_STATE, which is a code here.
+ */
 json_t *
 js_base64(const void *p, size_t n)
 {

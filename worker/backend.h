@@ -77,15 +77,16 @@ struct backend_watch {
 
 struct backend_ops {
 	const char *name;
-	/* Calls what is still to be called, with ERR_STATE. */
+	/* Calls what is still to be called, with ERR_WRONG_STATE. */
 	void (*free)(struct backend *b);
 	/* Image, create, start, and what runs then.  A container of the same
 	 * uuid that runs already is taken as it is: an earlier worker made it
 	 * and its runs go on.  ERR_BACKEND at once while the engine is away. */
 	struct backend_open *(*open)(struct backend *b,
 	    const struct backend_spec *spec, backend_opened_cb cb, void *arg);
-	/* Not wanted any more: cb comes as soon as it is safe, with ERR_STATE
-	 * and nothing left behind.  Only before cb was called. */
+	/* Not wanted any more: cb comes as soon as it is safe, with
+	 * ERR_WRONG_STATE and nothing left behind.  Only before cb was called.
+	 */
 	void (*abandon)(struct backend *b, struct backend_open *o);
 	/* ERR_NOTFOUND: the engine knows none; ERR_BACKEND: it did not say. */
 	void (*inspect)(struct backend *b, const char *id_or_name,

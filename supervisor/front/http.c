@@ -486,7 +486,7 @@ static const struct code_status {
     {ERR_LIMIT, 429, "limit"},
     {ERR_POLICY, 403, "policy"},
     {ERR_CONFLICT, 409, "conflict"},
-    {ERR_STATE, 409, "state"},
+    {ERR_WRONG_STATE, 409, "state"},
     {ERR_LOST, 410, "sandbox_lost"},
     {ERR_BACKEND, 503, "backend_unavailable"},
 };

@@ -52,7 +52,7 @@ end_with_error(struct tool_call_state *t, int rc, const struct err *why)
 	case ERR_INVAL:
 	case ERR_LIMIT:
 	case ERR_POLICY:
-	case ERR_STATE:
+	case ERR_WRONG_STATE:
 	case ERR_NOTFOUND:
 	case ERR_CONFLICT:
 	case ERR_LOST:

@@ -2,14 +2,11 @@
 
 #include <sys/queue.h>
 
-/* OpenSSL has a type of this name, and common/err.h a code. */
-#define ERR_STATE openssl_err_state
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
 #include <openssl/rand.h>
-#undef ERR_STATE
 
 #include "common/err.h"
 #include "common/log.h"

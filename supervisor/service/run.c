@@ -376,7 +376,7 @@ run_cancel(struct run *r, enum runlog_reason reason)
 	if (r->phase == RUN_SENT)
 		run_tell(r, IPC_RUN_CANCEL); /* the end comes from there */
 	else if (r->phase == RUN_WAITING)
-		run_end_here(r, reason, ERR_STATE, NULL);
+		run_end_here(r, reason, ERR_WRONG_STATE, NULL);
 }
 
 /* ---- from the worker --------------------------------------------------------
@@ -541,7 +541,7 @@ run_free_all(struct service *s)
 	struct run *r;
 
 	while ((r = TAILQ_FIRST(&s->runs)) != NULL) {
-		run_tell_waiters(r, ERR_STATE, NULL);
+		run_tell_waiters(r, ERR_WRONG_STATE, NULL);
 		run_leave_service(r);
 		run_unref(r);
 	}

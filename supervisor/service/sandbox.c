@@ -261,8 +261,8 @@ sandbox_free_all(struct service *s)
 	struct sandbox *sb;
 
 	while ((sb = TAILQ_FIRST(&s->sandboxes)) != NULL) {
-		sandbox_wait_fire(sb, &sb->open_waiters, ERR_STATE, NULL);
-		sandbox_wait_fire(sb, &sb->gone_waiters, ERR_STATE, NULL);
+		sandbox_wait_fire(sb, &sb->open_waiters, ERR_WRONG_STATE, NULL);
+		sandbox_wait_fire(sb, &sb->gone_waiters, ERR_WRONG_STATE, NULL);
 		sandbox_free(sb);
 	}
 }

@@ -138,9 +138,9 @@ sandbox_remove(struct sandbox *sb)
 	sandbox_leave_names(sb);
 	sandbox_set_state(sb, SANDBOX_REMOVING, "removing");
 	sandbox_save(sb);
-	(void)err_set(&e, ERR_STATE, "the sandbox was deleted");
-	sandbox_wait_fire(sb, &sb->open_waiters, ERR_STATE, &e);
-	end_runs(sb, RUNLOG_CANCELED, ERR_STATE,
+	(void)err_set(&e, ERR_WRONG_STATE, "the sandbox was deleted");
+	sandbox_wait_fire(sb, &sb->open_waiters, ERR_WRONG_STATE, &e);
+	end_runs(sb, RUNLOG_CANCELED, ERR_WRONG_STATE,
 	    "the run was canceled: its sandbox was deleted");
 	if (p->chan != NULL)
 		sandbox_send_remove(sb, p);

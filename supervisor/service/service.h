@@ -55,7 +55,8 @@ typedef void (*service_json_cb)(
  *
  * result: the seed's structured result (tool, run_id, events_url, status_url,
  * identifier, sandbox_name, final when awaiting).  Failures before a run
- * exists: ERR_INVAL (names the argument), ERR_LIMIT, ERR_BACKEND, ERR_STATE.
+ * exists: ERR_INVAL (names the argument), ERR_LIMIT, ERR_BACKEND,
+ * ERR_WRONG_STATE.
  */
 void service_run_sandbox(struct service *s, const struct principal *p,
     json_t *args, service_json_cb done, void *arg);

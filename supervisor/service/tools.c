@@ -54,7 +54,7 @@ int
 tool_check_admission(struct service *s, struct err *e)
 {
 	if (s->draining)
-		return err_set(e, ERR_STATE,
+		return err_set(e, ERR_WRONG_STATE,
 		    "the server is shutting down: try again later");
 	if (s->nruns >= (uint64_t)conf_int(s->conf, CONF_MAX_ACTIVE_RUNS))
 		return err_set(e, ERR_LIMIT,
@@ -70,7 +70,7 @@ tool_new_sandbox(struct service *s, const struct principal *p,
     uint32_t generation, uint32_t ttl_s, struct err *e)
 {
 	if (s->draining) {
-		(void)err_set(e, ERR_STATE,
+		(void)err_set(e, ERR_WRONG_STATE,
 		    "the server is shutting down: try again later");
 		return NULL;
 	}

@@ -18,7 +18,7 @@ files_count(const struct embed_file *files, int64_t *count, struct err *e)
 		long number = strtol(files[n].name, &end, 10);
 
 		if (number != n + 1 || *end != '_')
-			return err_set(e, ERR_STATE,
+			return err_set(e, ERR_WRONG_STATE,
 			    "migration %s: want number %04lld", files[n].name,
 			    (long long)n + 1);
 	}
@@ -37,12 +37,12 @@ migrate_check(struct db *db, const struct embed_file *files, struct err *e)
 	    db_exec_int(db, DB_GET_TABLES, &tables, e) != 0)
 		return e->code;
 	if (application != APPLICATION_ID && (version != 0 || tables != 0))
-		return err_set(e, ERR_STATE,
+		return err_set(e, ERR_WRONG_STATE,
 		    "%s/" DB_FILE " is the database of another program: move "
 		    "it away",
 		    db_dir(db));
 	if (version > known)
-		return err_set(e, ERR_STATE,
+		return err_set(e, ERR_WRONG_STATE,
 		    "%s/" DB_FILE " was made by a newer mcp-sandboxd (schema "
 		    "%lld, this one knows %lld): start that one, or put a "
 		    "backup in its place",

@@ -14,7 +14,7 @@
 struct db;
 
 /* migrate_check - whether the file is new or ours, and not newer than us;
- * changes nothing.  ERR_STATE when it is not for us. */
+ * changes nothing.  ERR_WRONG_STATE when it is not for us. */
 int migrate_check(
     struct db *db, const struct embed_file *files, struct err *e) MUSTCHECK;
 /* migrate_run - the missing ones, each in a transaction with its number: all

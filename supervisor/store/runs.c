@@ -167,8 +167,9 @@ explain_run(struct db *db, uint64_t run, struct err *e)
 	    strcmp(state, "running") == 0)
 		return err_set(e, ERR_NOTFOUND, "run number %llu is not known",
 		    (unsigned long long)run);
-	return err_set(e, ERR_STATE, "run number %llu has ended already (%s)",
-	    (unsigned long long)run, state);
+	return err_set(e, ERR_WRONG_STATE,
+	    "run number %llu has ended already (%s)", (unsigned long long)run,
+	    state);
 }
 
 /* Moved to another sandbox. */

@@ -243,7 +243,7 @@ call_end(struct http_call *c, CURLcode code)
 	(void)curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &a.status);
 	a.took_us = clock_mono_us() - c->started_us;
 	if (c->h->freeing)
-		a.rc = err_set(&e, ERR_STATE, "the worker is ending");
+		a.rc = err_set(&e, ERR_WRONG_STATE, "the worker is ending");
 	else if (code != CURLE_OK)
 		a.rc = call_explain(c, code, &e);
 	a.why = &e;

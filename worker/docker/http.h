@@ -45,7 +45,7 @@ struct http_ask {
 };
 
 struct http *http_new(struct event_base *base);
-void http_free(struct http *h); /* on_done of all calls, with ERR_STATE */
+void http_free(struct http *h); /* on_done of all calls, with ERR_WRONG_STATE */
 /* http_set_socket - for calls from now on; copied */
 void http_set_socket(struct http *h, const char *path);
 /* http_start - on_done comes exactly once, never inside this call */

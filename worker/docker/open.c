@@ -122,8 +122,8 @@ open_fail(struct backend_open *o)
 	struct backend *b = &o->d->b;
 
 	if (o->abandoned)
-		o->rc = err_set(
-		    &o->why, ERR_STATE, "the sandbox is not wanted any more");
+		o->rc = err_set(&o->why, ERR_WRONG_STATE,
+		    "the sandbox is not wanted any more");
 	if (!o->sent || o->d->freeing) {
 		open_leave(o);
 		return;
@@ -444,8 +444,8 @@ open_abandon(struct backend *b, struct backend_open *o)
 		return; /* seen when the engine answers */
 	if (o->wait != NULL)
 		image_leave(o->wait);
-	o->rc =
-	    err_set(&o->why, ERR_STATE, "the sandbox is not wanted any more");
+	o->rc = err_set(
+	    &o->why, ERR_WRONG_STATE, "the sandbox is not wanted any more");
 	o->stage = OPEN_END;
 	later(d->base, open_end, o);
 }
@@ -458,7 +458,8 @@ open_clear(struct docker *d)
 
 	for (o = TAILQ_FIRST(&d->opens); o != NULL; o = next) {
 		next = TAILQ_NEXT(o, link);
-		o->rc = err_set(&o->why, ERR_STATE, "the worker is ending");
+		o->rc =
+		    err_set(&o->why, ERR_WRONG_STATE, "the worker is ending");
 		o->cb(o->rc, NULL, &o->why, o->arg);
 		TAILQ_REMOVE(&d->opens, o, link);
 		open_free(o);

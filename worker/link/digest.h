@@ -1,4 +1,4 @@
-/* digest.h - SHA-256; apart, because OpenSSL's headers clash with err.h. */
+/* digest.h - SHA-256 in pieces. */
 #ifndef WORKER_LINK_DIGEST_H
 #define WORKER_LINK_DIGEST_H
 

@@ -131,7 +131,7 @@ test_the_database_of_another_program_is_refused(void **state)
 	struct fixture *f = *state;
 
 	fixture_exec(f, "CREATE TABLE bookmarks (url TEXT)");
-	assert_int_equal(check_and_run(f, embed_sql), ERR_STATE);
+	assert_int_equal(check_and_run(f, embed_sql), ERR_WRONG_STATE);
 	assert_non_null(strstr(f->err.msg, "another program"));
 	assert_int_equal(
 	    fixture_query(f, "SELECT count(*) FROM sqlite_schema"), 1);
@@ -145,9 +145,9 @@ test_numbers_must_have_no_gap(void **state)
 	static const struct embed_file bare[] = {FILE_OF("0001.sql", ""), END};
 	struct fixture *f = *state;
 
-	assert_int_equal(check_and_run(f, files), ERR_STATE);
+	assert_int_equal(check_and_run(f, files), ERR_WRONG_STATE);
 	assert_non_null(strstr(f->err.msg, "want number 0002"));
-	assert_int_equal(check_and_run(f, bare), ERR_STATE);
+	assert_int_equal(check_and_run(f, bare), ERR_WRONG_STATE);
 	assert_int_equal(version(f), 0);
 }
 

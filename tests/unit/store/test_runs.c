@@ -335,10 +335,10 @@ test_a_run_ends_once(void **state)
 	fixture_end(f, &r);
 	store_run_end(f->store, &r, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
-	assert_int_equal(result.rc, ERR_STATE);
+	assert_int_equal(result.rc, ERR_WRONG_STATE);
 	store_run_move(f->store, 1, 1, "c", result_cb, &result);
 	fixture_wait(f, &result.calls, 2);
-	assert_int_equal(result.rc, ERR_STATE);
+	assert_int_equal(result.rc, ERR_WRONG_STATE);
 	assert_int_equal(fixture_query(f, "SELECT refs FROM blob"), 1);
 	assert_int_equal(store_counts(f->store, &n, &f->err), 0);
 	assert_int_equal(n.runs_completed, 1);

@@ -160,7 +160,7 @@ test_a_newer_database_is_refused_and_left_alone(void **state)
 	fixture_open(f);
 	fixture_close(f);
 	fixture_exec(f, "PRAGMA user_version = 4711");
-	assert_int_equal(try_open(f), ERR_STATE);
+	assert_int_equal(try_open(f), ERR_WRONG_STATE);
 	assert_non_null(strstr(
 	    f->err.msg, "was made by a newer mcp-sandboxd (schema 4711"));
 	assert_int_equal(fixture_query(f, "PRAGMA user_version"), 4711);

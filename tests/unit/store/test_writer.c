@@ -76,7 +76,7 @@ refusing_run(struct db *db, struct op *op, struct err *e)
 {
 	if (insert(db, ((struct test_op *)op)->number, e) != 0)
 		return e->code;
-	return err_set(e, ERR_STATE, "not today");
+	return err_set(e, ERR_WRONG_STATE, "not today");
 }
 
 /* Writes something, then breaks a foreign key. */
@@ -259,7 +259,7 @@ test_delivery_is_in_the_order_of_submission(void **state)
 	fixture_wait(r->f, &r->delivered, 2000);
 	for (uint64_t i = 0; i < 2000; i++) {
 		assert_int_equal(r->order[i], i);
-		assert_int_equal(r->rc[i], i % 7 == 3 ? ERR_STATE : 0);
+		assert_int_equal(r->rc[i], i % 7 == 3 ? ERR_WRONG_STATE : 0);
 	}
 	assert_int_equal(r->released, 2000);
 }
@@ -279,7 +279,7 @@ test_one_that_fails_is_undone_alone(void **state)
 	fixture_wait(r->f, &r->delivered, 5);
 	assert_int_equal(r->rc[1], 0);
 	assert_int_equal(r->rc[2], ERR_INVAL);
-	assert_int_equal(r->rc[3], ERR_STATE);
+	assert_int_equal(r->rc[3], ERR_WRONG_STATE);
 	assert_int_equal(r->rc[4], 0);
 	assert_string_equal(r->msg, "not today");
 	assert_int_equal(rows(r), 3);
@@ -304,7 +304,7 @@ test_a_lost_transaction_fails_all_of_it_and_nothing_after(void **state)
 	fixture_wait(r->f, &r->delivered, 5);
 	assert_int_equal(r->rc[0], 0); /* the gate had its own */
 	assert_int_equal(r->rc[1], ERR_DB);
-	assert_int_equal(r->rc[2], ERR_STATE); /* its own reason */
+	assert_int_equal(r->rc[2], ERR_WRONG_STATE); /* its own reason */
 	assert_int_equal(r->rc[3], ERR_DB);
 	assert_int_equal(r->rc[4], ERR_DB);
 	assert_int_equal(rows(r), 1);

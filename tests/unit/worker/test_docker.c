@@ -288,7 +288,7 @@ test_an_abandoned_open_leaves_nothing(void **state)
 	fixture_settle(fix.base);
 	fix.backend->ops->abandon(fix.backend, o);
 	fixture_loop(fix.base, &r.done);
-	assert_int_equal(r.rc, ERR_STATE);
+	assert_int_equal(r.rc, ERR_WRONG_STATE);
 	assert_int_equal(creates, 0);
 }
 

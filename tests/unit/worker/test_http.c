@@ -369,7 +369,7 @@ test_the_end_of_all_tells_those_that_wait(void **state)
 	fixture_settle(f->base);
 	http_free(f->http);
 	assert_true(r.done);
-	assert_int_equal(r.rc, ERR_STATE);
+	assert_int_equal(r.rc, ERR_WRONG_STATE);
 	f->http = NULL;
 }
 
