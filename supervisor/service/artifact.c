@@ -10,8 +10,7 @@
 #define RUN_FILES_MAX 64 /* on their way in at a time, per run */
 #define ARTIFACT_PATH_MAX 1024
 
-/* ---- in: from the worker
- * ----------------------------------------------------- */
+/* ---- in: from the worker ------------------------------------------------ */
 
 static struct run_file *
 file_find(struct run *r, uint32_t number)
@@ -47,11 +46,11 @@ send_fd(struct run *r, struct ipc_chan *chan, uint32_t number, int fd,
 }
 
 void
-artifact_on_open(struct run *r, struct ipc_chan *chan, uint32_t number,
-    uint64_t size, uint32_t mode, int64_t mtime_ns, const uint8_t *path,
-    size_t path_len)
+artifact_on_open(
+    struct run *r, struct ipc_chan *chan, const struct artifact_offer *offer)
 {
 	const struct run_file *other;
+	uint32_t number = offer->number;
 	unsigned int n = 0;
 	struct run_file *f;
 	struct err e;
@@ -63,9 +62,9 @@ artifact_on_open(struct run *r, struct ipc_chan *chan, uint32_t number,
 		send_fd(r, chan, number, -1, "too many files at a time");
 		return;
 	}
-	if (path_len == 0 || path_len > ARTIFACT_PATH_MAX ||
-	    memchr(path, '\0', path_len) != NULL ||
-	    !utf8_is_valid(path, path_len)) {
+	if (offer->path_len == 0 || offer->path_len > ARTIFACT_PATH_MAX ||
+	    memchr(offer->path, '\0', offer->path_len) != NULL ||
+	    !utf8_is_valid(offer->path, offer->path_len)) {
 		send_fd(r, chan, number, -1, "the name is not UTF-8");
 		return;
 	}
@@ -76,10 +75,10 @@ artifact_on_open(struct run *r, struct ipc_chan *chan, uint32_t number,
 	}
 	f = xcalloc(1, sizeof(*f));
 	f->number = number;
-	f->row.path = xstrndup((const char *)path, path_len);
-	f->row.size = size;
-	f->row.mode = mode & 0777;
-	f->row.mtime_ns = mtime_ns;
+	f->row.path = xstrndup((const char *)offer->path, offer->path_len);
+	f->row.size = offer->size;
+	f->row.mode = offer->mode & 0777;
+	f->row.mtime_ns = offer->mtime_ns;
 	STAILQ_INSERT_TAIL(&r->files, f, link);
 	send_fd(r, chan, number, fd, "");
 }
@@ -140,8 +139,7 @@ artifact_drop_files(struct run *r)
 	}
 }
 
-/* ---- out: to a client
- * ---------------------------------------------------------- */
+/* ---- out: to a client --------------------------------------------------- */
 
 struct open_arg {
 	struct service *service;

@@ -68,8 +68,13 @@ service_initialize_sandbox(struct service *s, const struct principal *p,
 		image = conf_str(s->conf, CONF_SANDBOX_IMAGE);
 	sb = sandbox_by_identifier(s, p->tenant, identifier);
 	if (sb == NULL)
-		sb = tool_new_sandbox(s, p, identifier, image, "initialize", 1,
-		    args_ttl(s->conf, NULL), &e);
+		sb = tool_new_sandbox(s, p,
+		    &(struct sandbox_request){.identifier = identifier,
+			.image = image,
+			.origin = "initialize",
+			.generation = 1,
+			.ttl_s = args_ttl(s->conf, NULL)},
+		    &e);
 	else
 		sandbox_touch(sb, 0);
 	if (sb == NULL)
@@ -149,8 +154,8 @@ merged_output(const struct run *r)
 	json_t *out;
 
 	buf_init(&merged, (size_t)row->stdout_max + row->stderr_max + 1);
-	log_collect(&l, row->ncommands, row->stdout_max, row->stderr_max, heads,
-	    &merged);
+	logview_collect(&l, row->ncommands, row->stdout_max, row->stderr_max,
+	    heads, &merged);
 	for (uint32_t i = 0; i < row->ncommands; i++) {
 		buf_clear(&heads[i].out[0]);
 		buf_clear(&heads[i].out[1]);
@@ -258,14 +263,12 @@ code_start(struct tool_call *c, struct sandbox *sb, const struct language *l)
 {
 	const json_t *code = json_object_get(c->args, "code");
 	struct run_request q;
-	struct run *r;
 	struct err e;
 
 	code_request(c->service, l, json_string_value(code),
 	    json_string_length(code), sb->row.identifier, &q);
 	sandbox_touch(sb, 0);
-	if (run_create(c->service, &c->principal, sb, &q, code_inserted_cb, c,
-		&r, &e) != 0)
+	if (run_create(sb, &c->principal, &q, code_inserted_cb, c, &e) != 0)
 		code_error(c, "ExecutionError", e.msg);
 	run_request_clear(&q);
 }

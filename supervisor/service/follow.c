@@ -104,7 +104,7 @@ check_offset(struct follow *f)
 	if (f->from > l.length)
 		return ERR_INVAL;
 	if (l.length - f->from >= sizeof(head) &&
-	    (log_read(&l, f->from, head, sizeof(head)) != sizeof(head) ||
+	    (logview_read(&l, f->from, head, sizeof(head)) != sizeof(head) ||
 		runlog_parse_header(head, &h, NULL) != 0))
 		return ERR_INVAL;
 	f->offset = f->from;
@@ -408,7 +408,7 @@ log_next(struct follow *f, struct follow_event *ev)
 
 	if (n >= RUNLOG_HEADER_BYTES) {
 		chunk = xmalloc(n);
-		n = log_read(&l, f->offset, chunk, n);
+		n = logview_read(&l, f->offset, chunk, n);
 		if (n >= RUNLOG_HEADER_BYTES)
 			res = event_from(f, ev, chunk, n);
 	}

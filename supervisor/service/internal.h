@@ -66,6 +66,7 @@ struct sandbox_waiter {
 STAILQ_HEAD(sandbox_waiters, sandbox_waiter);
 
 TAILQ_HEAD(run_list, run);
+LIST_HEAD(fresh_list, run);
 
 struct sandbox {
 	struct service *service;
@@ -93,10 +94,16 @@ TAILQ_HEAD(sandbox_list, sandbox);
 struct sandbox *sandbox_by_id(struct service *s, uint64_t id);
 struct sandbox *sandbox_by_identifier(
     struct service *s, uint64_t tenant, const char *identifier);
+struct sandbox_request { /* its texts are copied */
+	const char *identifier;
+	const char *image;
+	const char *origin;
+	uint32_t generation;
+	uint32_t ttl_s;
+};
 /* sandbox_create - a new one (the identifier is free); opens at once */
 struct sandbox *sandbox_create(struct service *s, const struct principal *p,
-    const char *identifier, const char *image, const char *origin,
-    uint32_t generation, uint32_t ttl_s);
+    const struct sandbox_request *q);
 struct sandbox *sandbox_restore(
     struct service *s, const struct store_sandbox *row);
 void sandbox_touch(struct sandbox *sb, uint32_t ttl_s); /* 0: as it is */
@@ -165,6 +172,8 @@ struct run {
 	struct run_waiters waiters;
 	struct run_files files;
 	struct follow_list follows;
+	bool named; /* the spool file has its name; else it is on fresh */
+	LIST_ENTRY(run) fresh_link;
 	struct event *retry;   /* the end could not be written: again later */
 	TAILQ_ENTRY(run) link; /* in its sandbox */
 	TAILQ_ENTRY(run) all_link; /* in the service */
@@ -176,10 +185,10 @@ struct run *run_by_uuid(
 struct run_request; /* args.h */
 /* run_create - row, spool, queue; inserted is called when it is on disk or
  * could not be put there.  ERR_* when it cannot begin at all. */
-int run_create(struct service *s, const struct principal *p, struct sandbox *sb,
+int run_create(struct sandbox *sb, const struct principal *p,
     struct run_request *q,
     void (*inserted)(struct run *, int, const struct err *, void *), void *arg,
-    struct run **out, struct err *e) MUSTCHECK;
+    struct err *e) MUSTCHECK;
 struct run *run_restore(
     struct service *s, struct sandbox *sb, const struct store_run *row);
 void run_send(struct run *r); /* RUN_START to its sandbox's worker */
@@ -200,6 +209,20 @@ int run_await(struct run *r, uint64_t timeout_ms,
     struct err *e) MUSTCHECK;
 struct run *run_ref(struct run *r);
 void run_unref(struct run *r);
+/*
+ * Logs without a name: a run that somebody waits for is often over before its
+ * row is on disk; then its log needs no file of its own.  A row may be on disk
+ * only after its log has a name, so this is called before whatever makes the
+ * store write, and by a timer before the store would by itself.
+ *	but	a run whose end is about to be written with its log, or NULL
+ */
+void run_name_fresh(struct service *s, struct run *but);
+/* run_open_log - a descriptor or ERR_*; run_keep_log puts the run on the list
+ * of those without a name, if it is one */
+int run_open_log(struct service *s, const struct run_request *q, bool *named,
+    struct err *e) MUSTCHECK;
+void run_keep_log(struct run *r);
+#define RUN_NAME_MS 4 /* less than the store waits, WRITER_SOON_MS */
 void run_free_all(struct service *s);
 
 /* run_record.c: what a record of the log means for the row. */
@@ -210,11 +233,18 @@ void run_finish_row(struct run *r, unsigned int reason, const char *text);
 
 /* ---- artifacts -------------------------------------------------------- */
 
-void artifact_on_open(struct run *r, struct ipc_chan *chan, uint32_t file,
-    uint64_t size, uint32_t mode, int64_t mtime_ns, const uint8_t *path,
-    size_t path_len);
-void artifact_on_done(struct run *r, uint32_t file, int32_t code, uint64_t size,
-    const uint8_t *sha256, size_t sha_len);
+struct artifact_offer { /* what the worker says of a file before it comes */
+	uint32_t number;
+	uint64_t size;
+	uint32_t mode;
+	int64_t mtime_ns;
+	const uint8_t *path; /* no NUL behind it */
+	size_t path_len;
+};
+void artifact_on_open(
+    struct run *r, struct ipc_chan *chan, const struct artifact_offer *offer);
+void artifact_on_done(struct run *r, uint32_t number, int32_t code,
+    uint64_t size, const uint8_t *sha256, size_t sha_len);
 void artifact_drop_files(struct run *r);
 
 /* ---- the log read back ------------------------------------------------- */
@@ -225,16 +255,17 @@ struct log_source {
 	const uint8_t *mem;
 	uint64_t length;
 };
-size_t log_read(const struct log_source *l, uint64_t off, void *p, size_t n);
+size_t logview_read(
+    const struct log_source *l, uint64_t off, void *p, size_t n);
 
 /* Per command, the first bytes of each stream. */
 struct log_head {
 	struct buf out[2];
 };
 #define LOG_SCAN_MAX (64u << 20)
-/* log_collect - heads[ncommands] are initialised here, clear each buffer.
+/* logview_collect - heads[ncommands] are initialised here, clear each buffer.
  * merged (may be NULL) gets both streams of all commands as they came. */
-void log_collect(const struct log_source *l, uint32_t ncommands,
+void logview_collect(const struct log_source *l, uint32_t ncommands,
     size_t stdout_max, size_t stderr_max, struct log_head *heads,
     struct buf *merged);
 
@@ -266,6 +297,8 @@ struct service {
 	uint64_t next_sandbox;
 	uint64_t next_run;
 	uint64_t ended_since_trim;
+	struct fresh_list fresh; /* runs whose logs have no name yet */
+	struct event *name_fresh;
 	struct event *tick;
 	uint64_t next_reap_ms;
 	uint64_t next_sweep_ms;

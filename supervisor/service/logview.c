@@ -6,7 +6,7 @@
 #define SCAN_CHUNK (256u * 1024)
 
 size_t
-log_read(const struct log_source *l, uint64_t off, void *p, size_t n)
+logview_read(const struct log_source *l, uint64_t off, void *p, size_t n)
 {
 	ssize_t got;
 
@@ -63,8 +63,9 @@ collect_chunk(const uint8_t *p, size_t n, uint32_t ncommands, const size_t *max,
 }
 
 void
-log_collect(const struct log_source *l, uint32_t ncommands, size_t stdout_max,
-    size_t stderr_max, struct log_head *heads, struct buf *merged)
+logview_collect(const struct log_source *l, uint32_t ncommands,
+    size_t stdout_max, size_t stderr_max, struct log_head *heads,
+    struct buf *merged)
 {
 	const size_t max[2] = {stdout_max, stderr_max};
 	AUTO(auto_free) uint8_t *chunk = NULL;
@@ -78,7 +79,7 @@ log_collect(const struct log_source *l, uint32_t ncommands, size_t stdout_max,
 	size = l->length < SCAN_CHUNK ? (size_t)l->length : SCAN_CHUNK;
 	chunk = xmalloc(size + 1);
 	while (off < l->length && off < LOG_SCAN_MAX) {
-		got = log_read(l, off, chunk, size);
+		got = logview_read(l, off, chunk, size);
 		used = collect_chunk(chunk, got, ncommands, max, heads, merged);
 		if (used == 0 || used == SIZE_MAX)
 			break; /* a record that is not whole yet, or none */

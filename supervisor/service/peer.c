@@ -168,19 +168,18 @@ static int
 on_artifact_open(void *arg, struct ipc_msg *m, struct err *e)
 {
 	struct peer *p = arg;
-	uint32_t file = wire_get_u32(&m->in);
-	uint64_t size = wire_get_u64(&m->in);
-	uint32_t mode = wire_get_u32(&m->in);
-	int64_t mtime_ns = wire_get_i64(&m->in);
-	size_t n;
-	const uint8_t *path = wire_get_bytes(&m->in, 4096, &n);
+	struct artifact_offer offer;
 	struct run *r = run_by_id(p->service, m->id);
 
+	offer.number = wire_get_u32(&m->in);
+	offer.size = wire_get_u64(&m->in);
+	offer.mode = wire_get_u32(&m->in);
+	offer.mtime_ns = wire_get_i64(&m->in);
+	offer.path = wire_get_bytes(&m->in, 4096, &offer.path_len);
 	if (wire_get_end(&m->in, e) != 0)
 		return ERR_PROTO;
 	if (r != NULL)
-		artifact_on_open(
-		    r, p->chan, file, size, mode, mtime_ns, path, n);
+		artifact_on_open(r, p->chan, &offer);
 	return 0;
 }
 

@@ -109,18 +109,12 @@ run_unref(struct run *r)
 	artifact_drop_files(r);
 	if (r->retry != NULL)
 		event_free(r->retry);
-	if (r->spool_fd >= 0)
+	if (r->spool_fd >= 0 && !r->named)
+		spool_log_reuse(r->service->spool, r->spool_fd);
+	else if (r->spool_fd >= 0)
 		(void)close(r->spool_fd);
 	store_run_clear(&r->row);
 	free(r);
-}
-
-struct log_source
-run_log_source(const struct run *r)
-{
-	struct log_source l = {r->spool_fd, NULL, r->length};
-
-	return l;
 }
 
 /* ---- waiters ---------------------------------------------------------------
@@ -242,14 +236,15 @@ run_inserted_cb(int rc, const struct err *why, void *arg)
 }
 
 int
-run_create(struct service *s, const struct principal *p, struct sandbox *sb,
-    struct run_request *q,
+run_create(struct sandbox *sb, const struct principal *p, struct run_request *q,
     void (*inserted)(struct run *, int, const struct err *, void *), void *arg,
-    struct run **out, struct err *e)
+    struct err *e)
 {
+	struct service *s = sb->service;
 	struct inserted_arg *a;
 	struct run *r;
 	struct buf spec;
+	bool named;
 	int fd;
 
 	buf_init(&spec, RUNSPEC_BYTES_MAX);
@@ -257,7 +252,7 @@ run_create(struct service *s, const struct principal *p, struct sandbox *sb,
 		buf_clear(&spec);
 		return ERR_INVAL;
 	}
-	fd = spool_log_create(s->spool, &q->uuid, e);
+	fd = run_open_log(s, q, &named, e);
 	if (fd < 0) {
 		buf_clear(&spec);
 		return fd;
@@ -265,6 +260,8 @@ run_create(struct service *s, const struct principal *p, struct sandbox *sb,
 	r = run_new(s, sb);
 	run_fill_row(r, p, q);
 	r->spool_fd = fd;
+	r->named = named;
+	run_keep_log(r);
 	r->row.spec_len = buf_len(&spec);
 	r->row.spec = xmemdup(buf_data(&spec), buf_len(&spec));
 	buf_clear(&spec);
@@ -274,9 +271,10 @@ run_create(struct service *s, const struct principal *p, struct sandbox *sb,
 	a->run = run_ref(r);
 	a->cb = inserted;
 	a->arg = arg;
+	if (!q->await)
+		run_name_fresh(s, NULL);
 	store_run_insert(s->store, &r->row, q->await ? STORE_SOON : STORE_NOW,
 	    run_inserted_cb, a);
-	*out = r;
 	sandbox_pump(sb);
 	return 0;
 }
@@ -309,6 +307,7 @@ run_restore(struct service *s, struct sandbox *sb, const struct store_run *row)
 
 	store_run_copy(&r->row, row);
 	r->inserted = true;
+	r->named = true;
 	r->spool_fd = spool_log_create(s->spool, &row->uuid, &e);
 	if (r->spool_fd < 0)
 		log_warn("run %llu: %s", (unsigned long long)row->id, e.msg);
@@ -458,8 +457,10 @@ run_end_stored_cb(int rc, const struct err *why, void *arg)
 	run_tell(r, IPC_RUN_FORGET);
 	run_tell_waiters(r, 0, NULL);
 	follow_run_changed(r);
-	if (r->row.log != NULL)
+	if (r->row.log != NULL && r->named)
 		spool_log_remove(s->spool, &r->row.uuid);
+	if (!r->named)
+		LIST_REMOVE(r, fresh_link);
 	s->ended_since_trim++;
 	run_leave_service(r);
 	run_unref(r);
@@ -471,15 +472,18 @@ run_store_end(struct run *r)
 	struct log_source l = run_log_source(r);
 
 	if (r->unrecorded) { /* its caller was told so */
-		spool_log_remove(r->service->spool, &r->row.uuid);
+		if (r->named)
+			spool_log_remove(r->service->spool, &r->row.uuid);
 		run_end_stored_cb(0, NULL, r);
 		return;
 	}
 
 	if (r->row.log == NULL && r->length <= STORE_INLINE_MAX) {
 		r->row.log = xmalloc((size_t)r->length + 1);
-		r->row.log_len = log_read(&l, 0, r->row.log, (size_t)r->length);
+		r->row.log_len =
+		    logview_read(&l, 0, r->row.log, (size_t)r->length);
 	}
+	run_name_fresh(r->service, r->row.log != NULL ? r : NULL);
 	store_run_end(r->service->store, &r->row, run_end_stored_cb, r);
 }
 

@@ -116,7 +116,7 @@ run_rescan(struct run *r)
 	r->length = (uint64_t)st.st_size;
 	l = run_log_source(r);
 	runlog_check_init(&check, r->row.ncommands);
-	while ((n = log_read(&l, off, chunk, 1 << 18)) > 0) {
+	while ((n = logview_read(&l, off, chunk, 1 << 18)) > 0) {
 		if (runlog_check_feed(&check, chunk, n, rescan_cb, r, NULL) !=
 		    0)
 			break;

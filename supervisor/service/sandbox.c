@@ -67,6 +67,7 @@ void
 sandbox_save(struct sandbox *sb)
 {
 	sb->expires_saved_ms = sb->row.expires_ms;
+	run_name_fresh(sb->service, NULL);
 	store_sandbox_put(sb->service->store, &sb->row, NULL, NULL);
 }
 
@@ -106,8 +107,7 @@ sandbox_enter(struct service *s, struct sandbox *sb)
 
 struct sandbox *
 sandbox_create(struct service *s, const struct principal *p,
-    const char *identifier, const char *image, const char *origin,
-    uint32_t generation, uint32_t ttl_s)
+    const struct sandbox_request *q)
 {
 	const struct conf *conf = s->conf;
 	struct sandbox *sb = xcalloc(1, sizeof(*sb));
@@ -116,21 +116,21 @@ sandbox_create(struct service *s, const struct principal *p,
 	row->id = s->next_sandbox++;
 	uuid_random(&row->uuid);
 	row->tenant = p->tenant;
-	row->identifier = xstrdup(identifier);
-	row->generation = generation;
-	row->name = container_name(identifier, &row->uuid);
+	row->identifier = xstrdup(q->identifier);
+	row->generation = q->generation;
+	row->name = container_name(q->identifier, &row->uuid);
 	row->container_id = xstrdup("");
-	row->image = xstrdup(image);
+	row->image = xstrdup(q->image);
 	row->state = xstrdup("creating");
-	row->origin = xstrdup(origin);
+	row->origin = xstrdup(q->origin);
 	row->memory_bytes = (uint64_t)conf_int(conf, CONF_DEFAULT_MEMORY_MB)
 	    << 20;
 	row->nano_cpus =
 	    (uint64_t)conf_int(conf, CONF_DEFAULT_CPU_CORES) * 1000000000u;
 	row->pids = (uint32_t)conf_int(conf, CONF_DEFAULT_PIDS);
-	row->ttl_s = ttl_s;
+	row->ttl_s = q->ttl_s;
 	row->created_ms = clock_wall_ms();
-	row->expires_ms = row->created_ms + (int64_t)ttl_s * 1000;
+	row->expires_ms = row->created_ms + (int64_t)q->ttl_s * 1000;
 	(void)sandbox_enter(s, sb);
 	sandbox_save(sb);
 	sandbox_tell(sb);

@@ -75,14 +75,17 @@ static void
 requeue(struct sandbox *sb)
 {
 	struct principal p = {.tenant = sb->row.tenant};
+	const struct sandbox_request q = {.identifier = sb->row.identifier,
+	    .image = sb->row.image,
+	    .origin = sb->row.origin,
+	    .generation = sb->row.generation + 1,
+	    .ttl_s = sb->row.ttl_s};
 	struct sandbox *fresh;
 	struct run *r;
 
 	if (TAILQ_EMPTY(&sb->waiting) || sb->service->draining)
 		return;
-	fresh =
-	    sandbox_create(sb->service, &p, sb->row.identifier, sb->row.image,
-		sb->row.origin, sb->row.generation + 1, sb->row.ttl_s);
+	fresh = sandbox_create(sb->service, &p, &q);
 	while ((r = TAILQ_FIRST(&sb->waiting)) != NULL) {
 		TAILQ_REMOVE(&sb->waiting, r, link);
 		TAILQ_INSERT_TAIL(&fresh->waiting, r, link);
@@ -90,6 +93,7 @@ requeue(struct sandbox *sb)
 		r->row.sandbox = fresh->row.id;
 		free(r->row.sandbox_name);
 		r->row.sandbox_name = xstrdup(fresh->row.name);
+		run_name_fresh(fresh->service, NULL);
 		store_run_move(fresh->service->store, r->row.id, fresh->row.id,
 		    fresh->row.name, NULL, NULL);
 	}

@@ -190,6 +190,7 @@ tick_cb(evutil_socket_t fd, short what, void *arg)
 	}
 	if (s->ended_since_trim >= TRIM_EVERY) {
 		s->ended_since_trim = 0;
+		run_name_fresh(s, NULL);
 		store_trim(s->store, STORE_TENANT_DEFAULT,
 		    (uint64_t)conf_int(s->conf, CONF_MAX_RUNS), trimmed_cb, s);
 	}
@@ -198,6 +199,14 @@ tick_cb(evutil_socket_t fd, short what, void *arg)
 /* ---- life
  * --------------------------------------------------------------------------------
  */
+
+static void
+name_fresh_cb(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	run_name_fresh(arg, NULL);
+}
 
 struct service *
 service_new(struct event_base *base, struct conf *conf, struct store *store,
@@ -212,6 +221,7 @@ service_new(struct event_base *base, struct conf *conf, struct store *store,
 	s->spool = spool;
 	TAILQ_INIT(&s->sandboxes);
 	TAILQ_INIT(&s->runs);
+	LIST_INIT(&s->fresh);
 	s->npeers = (uint32_t)conf_int(conf, CONF_WORKERS);
 	for (uint32_t i = 0; i < s->npeers; i++) {
 		s->peers[i].service = s;
@@ -219,7 +229,8 @@ service_new(struct event_base *base, struct conf *conf, struct store *store,
 	}
 	s->next_sweep_ms = clock_mono_ms() + SWEEP_FIRST_MS;
 	s->tick = event_new(base, -1, EV_PERSIST, tick_cb, s);
-	if (s->tick == NULL)
+	s->name_fresh = evtimer_new(base, name_fresh_cb, s);
+	if (s->tick == NULL || s->name_fresh == NULL)
 		fatal(71, "out of memory");
 	(void)event_add(s->tick, &tick);
 	return s;
@@ -231,6 +242,7 @@ service_free(struct service *s)
 	if (s == NULL)
 		return;
 	event_free(s->tick);
+	event_free(s->name_fresh);
 	run_free_all(s);
 	sandbox_free_all(s);
 	for (uint32_t i = 0; i < s->npeers; i++)

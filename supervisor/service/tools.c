@@ -66,8 +66,7 @@ tool_check_admission(struct service *s, struct err *e)
 
 struct sandbox *
 tool_new_sandbox(struct service *s, const struct principal *p,
-    const char *identifier, const char *image, const char *origin,
-    uint32_t generation, uint32_t ttl_s, struct err *e)
+    const struct sandbox_request *q, struct err *e)
 {
 	if (s->draining) {
 		(void)err_set(e, ERR_WRONG_STATE,
@@ -83,8 +82,7 @@ tool_new_sandbox(struct service *s, const struct principal *p,
 	}
 	if (peer_check(peer_of_sandbox(s, s->next_sandbox), e) != 0)
 		return NULL;
-	return sandbox_create(
-	    s, p, identifier, image, origin, generation, ttl_s);
+	return sandbox_create(s, p, q);
 }
 
 /* ---- run_sandbox
@@ -166,8 +164,13 @@ ensure_sandbox(struct tool_call *c, const struct run_request *q, struct err *e)
 		sandbox_touch(sb, q->ttl_s);
 		return sb;
 	}
-	return tool_new_sandbox(s, &c->principal, q->identifier,
-	    conf_str(s->conf, CONF_SANDBOX_IMAGE), "run", 1, q->ttl_s, e);
+	return tool_new_sandbox(s, &c->principal,
+	    &(struct sandbox_request){.identifier = q->identifier,
+		.image = conf_str(s->conf, CONF_SANDBOX_IMAGE),
+		.origin = "run",
+		.generation = 1,
+		.ttl_s = q->ttl_s},
+	    e);
 }
 
 void
@@ -177,7 +180,6 @@ service_run_sandbox(struct service *s, const struct principal *p, json_t *args,
 	struct tool_call *c = tool_call_new(s, p, args, done, arg);
 	struct run_request q;
 	struct sandbox *sb;
-	struct run *r;
 	struct err e;
 
 	if (tool_check_admission(s, &e) != 0 ||
@@ -188,8 +190,7 @@ service_run_sandbox(struct service *s, const struct principal *p, json_t *args,
 	c->await = q.await;
 	c->await_timeout_ms = q.await_timeout_ms;
 	sb = ensure_sandbox(c, &q, &e);
-	if (sb == NULL ||
-	    run_create(s, p, sb, &q, run_inserted_cb, c, &r, &e) != 0)
+	if (sb == NULL || run_create(sb, p, &q, run_inserted_cb, c, &e) != 0)
 		tool_call_fail(c, &e);
 	run_request_clear(&q);
 }
@@ -273,12 +274,15 @@ restart_create(struct tool_call *c, const char *identifier, const char *image,
     uint32_t generation)
 {
 	struct service *s = c->service;
+	const struct sandbox_request q = {.identifier = identifier,
+	    .image = image,
+	    .origin = "run",
+	    .generation = generation,
+	    .ttl_s = args_ttl(s->conf, json_object_get(c->args, "options"))};
 	struct sandbox *sb;
 	struct err e;
 
-	sb = tool_new_sandbox(s, &c->principal, identifier, image, "run",
-	    generation, args_ttl(s->conf, json_object_get(c->args, "options")),
-	    &e);
+	sb = tool_new_sandbox(s, &c->principal, &q, &e);
 	if (sb == NULL)
 		tool_call_fail(c, &e);
 	else
@@ -359,9 +363,9 @@ view_row_cb(
 
 void
 service_run_view(struct service *s, const struct principal *p,
-    const struct uuid *uuid, service_json_cb done, void *arg)
+    const struct uuid *run, service_json_cb done, void *arg)
 {
-	struct run *r = run_by_uuid(s, p->tenant, uuid);
+	struct run *r = run_by_uuid(s, p->tenant, run);
 	struct log_source l;
 	struct view_arg *v;
 	json_t *o;
@@ -377,5 +381,5 @@ service_run_view(struct service *s, const struct principal *p,
 	v->service = s;
 	v->done = done;
 	v->arg = arg;
-	store_run_get(s->store, p->tenant, uuid, view_row_cb, v);
+	store_run_get(s->store, p->tenant, run, view_row_cb, v);
 }

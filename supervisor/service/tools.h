@@ -26,8 +26,7 @@ int tool_check_admission(struct service *s, struct err *e) MUSTCHECK;
 /* tool_new_sandbox - NULL with *e over a limit or when its worker or the
  * engine is away */
 struct sandbox *tool_new_sandbox(struct service *s, const struct principal *p,
-    const char *identifier, const char *image, const char *origin,
-    uint32_t generation, uint32_t ttl_s, struct err *e) MUSTCHECK;
+    const struct sandbox_request *q, struct err *e) MUSTCHECK;
 
 /* languages.c: the table of images/languages.json. */
 struct language {

@@ -129,7 +129,7 @@ view_run(const struct store_run *row, const struct log_source *l)
 	json_t *o = json_object(), *commands = json_array();
 	json_t *artifacts = json_array();
 
-	log_collect(
+	logview_collect(
 	    l, row->ncommands, row->stdout_max, row->stderr_max, heads, NULL);
 	view_head(o, row);
 	for (uint32_t i = 0; i < row->ncommands; i++) {

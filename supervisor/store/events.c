@@ -55,7 +55,7 @@ store_event(struct store *s, uint64_t tenant, const char *kind,
 		return;
 	v = xcalloc(1, sizeof(*v));
 	v->w.op.run = event_run;
-	v->w.op.deliver = write_deliver;
+	v->w.op.deliver = store_write_deliver;
 	v->w.op.release = event_release;
 	v->w.op.bytes = sizeof(*v) + strlen(data_json) + 128;
 	v->tenant = tenant;

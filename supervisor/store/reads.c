@@ -28,7 +28,7 @@ command_get(struct db_call *c, struct store_command *k)
 }
 
 void
-artifact_get(struct db_call *c, struct store_artifact *a)
+reads_artifact(struct db_call *c, struct store_artifact *a)
 {
 	a->path = db_get_text(c);
 	a->size = db_get_uint(c);
@@ -90,13 +90,13 @@ read_artifacts(struct db *db, struct store_run *r, struct err *e)
 	while ((rc = db_call_step(&c, e)) == 1) {
 		r->artifacts = array_grow(
 		    r->artifacts, r->nartifacts, sizeof(*r->artifacts));
-		artifact_get(&c, &r->artifacts[r->nartifacts++]);
+		reads_artifact(&c, &r->artifacts[r->nartifacts++]);
 	}
 	return rc;
 }
 
 int
-run_read(struct db *db, struct db_call *c, struct store_run *r, struct err *e)
+reads_run(struct db *db, struct db_call *c, struct store_run *r, struct err *e)
 {
 	run_get(c, r);
 	if (read_commands(db, r, e) == 0 && read_artifacts(db, r, e) == 0)
@@ -135,7 +135,7 @@ run_get_run(struct db *db, struct op *op, struct err *e)
 	}
 	if (rc < 0)
 		return rc;
-	rc = run_read(db, &c, &g->row, e);
+	rc = reads_run(db, &c, &g->row, e);
 	db_call_end(&c);
 	return rc;
 }
@@ -207,7 +207,7 @@ artifact_get_run(struct db *db, struct op *op, struct err *e)
 		    e, ERR_NOTFOUND, "artifact %s is not known", g->path);
 	if (rc < 0)
 		return rc;
-	artifact_get(&c, &g->row);
+	reads_artifact(&c, &g->row);
 	db_call_end(&c);
 	return 0;
 }

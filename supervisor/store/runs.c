@@ -342,7 +342,7 @@ end_deliver(struct op *op)
 	struct run_op *r = (struct run_op *)op;
 
 	LIST_REMOVE(r, ending); /* before the callback, which may close */
-	write_deliver(op);
+	store_write_deliver(op);
 }
 
 /* Submitting. */
@@ -373,7 +373,7 @@ run_op_new(
 {
 	struct run_op *op = xcalloc(1, sizeof(*op));
 
-	op->w.op.deliver = write_deliver;
+	op->w.op.deliver = store_write_deliver;
 	op->w.op.release = run_op_release;
 	op->w.done = done;
 	op->w.arg = arg;
@@ -406,7 +406,7 @@ store_run_move(struct store *s, uint64_t run, uint64_t sandbox,
 	struct move_op *op = xcalloc(1, sizeof(*op));
 
 	op->w.op.run = move_run;
-	op->w.op.deliver = write_deliver;
+	op->w.op.deliver = store_write_deliver;
 	op->w.op.release = move_release;
 	op->w.op.bytes = sizeof(*op);
 	op->w.done = done;

@@ -78,7 +78,7 @@ store_sandbox_put(struct store *s, const struct store_sandbox *row,
 		return;
 	op = xcalloc(1, sizeof(*op));
 	op->w.op.run = sandbox_put_run;
-	op->w.op.deliver = write_deliver;
+	op->w.op.deliver = store_write_deliver;
 	op->w.op.release = sandbox_op_release;
 	op->w.op.bytes = sizeof(*op) + 256;
 	op->w.done = done;

@@ -49,7 +49,7 @@ read_runs(struct db *db, struct store_snapshot *s, struct err *e)
 	db_call_init(&c, db, DB_RUN_UNFINISHED);
 	while ((rc = db_call_step(&c, e)) == 1) {
 		s->runs = array_grow(s->runs, s->nruns, sizeof(*s->runs));
-		if (run_read(db, &c, &s->runs[s->nruns], e) != 0) {
+		if (reads_run(db, &c, &s->runs[s->nruns], e) != 0) {
 			db_call_end(&c);
 			return e->code;
 		}

@@ -16,7 +16,8 @@
 #define BLOB_NAME_MAX 65 /* sha256 in hex */
 #define TENANT_MAX 21    /* a number */
 #define LOG_NAME_MAX 41  /* uuid.log */
-#define TMP_NAME_MAX 48  /* uuid.number */
+#define SPARES_MAX 16
+#define TMP_NAME_MAX 48 /* uuid.number */
 
 struct spool {
 	int data_fd;
@@ -25,6 +26,8 @@ struct spool {
 	int tmp_fd;
 	char *data_dir; /* for messages */
 	char *artifacts_dir;
+	int spares[SPARES_MAX]; /* empty, nameless logs */
+	size_t nspares;
 };
 
 enum make {
@@ -122,6 +125,8 @@ spool_close(struct spool *s)
 	auto_close(&s->log_fd);
 	auto_close(&s->artifacts_fd);
 	auto_close(&s->tmp_fd);
+	while (s->nspares > 0)
+		(void)close(s->spares[--s->nspares]);
 	free(s->data_dir);
 	free(s->artifacts_dir);
 	free(s);
@@ -189,6 +194,45 @@ spool_log_remove(struct spool *s, const struct uuid *run)
 	dir = open_dir_at(s->log_fd, bucket, MAKE_NOT);
 	if (dir != -1)
 		(void)unlinkat(dir, name, 0);
+}
+
+int
+spool_log_fresh(struct spool *s, struct err *e)
+{
+	int fd;
+
+	if (s->nspares > 0)
+		return s->spares[--s->nspares];
+	fd = openat(
+	    s->log_fd, ".", O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
+	if (fd == -1 && (errno == EOPNOTSUPP || errno == EISDIR))
+		return err_set(e, ERR_WRONG_STATE,
+		    "%s: no nameless files there", s->data_dir);
+	return fd == -1 ? fail("run log", s->data_dir, "(new)", e) : fd;
+}
+
+int
+spool_log_name(struct spool *s, int fd, const struct uuid *run, struct err *e)
+{
+	char bucket[BUCKET_MAX], name[LOG_NAME_MAX], self[40];
+	AUTO(auto_close) int dir = -1;
+
+	log_name(run, bucket, name);
+	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	dir = open_dir_at(s->log_fd, bucket, MAKE_IT);
+	if (dir == -1 ||
+	    linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW) == -1)
+		return fail("run log", s->data_dir, name, e);
+	return 0;
+}
+
+void
+spool_log_reuse(struct spool *s, int fd)
+{
+	if (s->nspares < SPARES_MAX && ftruncate(fd, 0) == 0)
+		s->spares[s->nspares++] = fd;
+	else
+		(void)close(fd);
 }
 
 /* Blobs. */

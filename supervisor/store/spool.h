@@ -22,11 +22,22 @@ void spool_close(struct spool *s);
 
 /* Both return a descriptor or a negative ERR_*.  spool_log_create makes or
  * opens for append and read; spool_log_read opens to read (ERR_NOTFOUND). */
-int spool_log_create(struct spool *s, const struct uuid *run, struct err *e)
-    MUSTCHECK;
-int spool_log_read(struct spool *s, const struct uuid *run, struct err *e)
-    MUSTCHECK;
+int spool_log_create(
+    struct spool *s, const struct uuid *run, struct err *e) MUSTCHECK;
+int spool_log_read(
+    struct spool *s, const struct uuid *run, struct err *e) MUSTCHECK;
 void spool_log_remove(struct spool *s, const struct uuid *run);
+/*
+ * A log without a name, for runs that may be over before anyone needs one: it
+ * is gone with its last descriptor.  spool_log_fresh gives one, made anew or
+ * used before (ERR_WRONG_STATE where the file system has no such files);
+ * spool_log_name makes it the log of that run; spool_log_reuse takes back one
+ * that was never named.
+ */
+int spool_log_fresh(struct spool *s, struct err *e) MUSTCHECK;
+int spool_log_name(
+    struct spool *s, int fd, const struct uuid *run, struct err *e) MUSTCHECK;
+void spool_log_reuse(struct spool *s, int fd);
 
 /* An artifact on its way in, then under its digest. */
 int spool_blob_begin(struct spool *s, const struct uuid *run, uint32_t file,
@@ -36,14 +47,14 @@ int spool_blob_begin(struct spool *s, const struct uuid *run, uint32_t file,
 int spool_blob_commit(struct spool *s, const struct uuid *run, uint32_t file,
     uint64_t tenant, const uint8_t sha256[32], struct err *e) MUSTCHECK;
 void spool_blob_abort(struct spool *s, const struct uuid *run, uint32_t file);
-int spool_blob_read(struct spool *s, uint64_t tenant,
-    const uint8_t sha256[32], struct err *e) MUSTCHECK;
-void spool_blob_remove(struct spool *s, uint64_t tenant,
-    const uint8_t sha256[32]);
+int spool_blob_read(struct spool *s, uint64_t tenant, const uint8_t sha256[32],
+    struct err *e) MUSTCHECK;
+void spool_blob_remove(
+    struct spool *s, uint64_t tenant, const uint8_t sha256[32]);
 /* spool_sweep_tmp - remove what a crash left in tmp; at start */
 void spool_sweep_tmp(struct spool *s);
 /* spool_free_bytes - bytes available to us on the data directory's disk */
-int spool_free_bytes(const struct spool *s, uint64_t *out, struct err *e)
-    MUSTCHECK;
+int spool_free_bytes(
+    const struct spool *s, uint64_t *out, struct err *e) MUSTCHECK;
 
 #endif

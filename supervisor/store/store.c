@@ -100,7 +100,7 @@ store_stats(const struct store *s, struct store_stats *out)
 /* Writes in general. */
 
 void
-write_deliver(struct op *op)
+store_write_deliver(struct op *op)
 {
 	struct write_op *w = (struct write_op *)op;
 	static struct log_limit limit;
@@ -112,7 +112,7 @@ write_deliver(struct op *op)
 }
 
 void
-write_release(struct op *op)
+store_write_release(struct op *op)
 {
 	free(op);
 }
@@ -126,8 +126,8 @@ store_refuse(struct store *s, store_done_cb done, void *arg)
 		return false;
 	/* Through the queue all the same: callbacks come in order. */
 	w = xcalloc(1, sizeof(*w));
-	w->op.deliver = write_deliver;
-	w->op.release = write_release;
+	w->op.deliver = store_write_deliver;
+	w->op.release = store_write_release;
 	w->op.rc = err_set(&w->op.why, ERR_LIMIT,
 	    "database: too many writes wait: try again later");
 	w->done = done;

@@ -31,8 +31,8 @@ struct write_op {
 	store_done_cb done; /* may be NULL: a failure is logged */
 	void *arg;
 };
-void write_deliver(struct op *op);
-void write_release(struct op *op); /* of one that owns nothing more */
+void store_write_deliver(struct op *op);
+void store_write_release(struct op *op); /* of one that owns nothing more */
 
 /* store_refuse - if the queue is full, let done have ERR_LIMIT and return
  * true; asked before anything is copied */
@@ -63,10 +63,10 @@ array_grow(void *p, size_t n, size_t size)
 
 /* sandbox_get - a row of SANDBOX_COLUMNS */
 void sandbox_get(struct db_call *c, struct store_sandbox *s);
-/* run_read - a row of RUN_COLUMNS and the spec; with commands and artifacts.
+/* reads_run - a row of RUN_COLUMNS and the spec; with commands and artifacts.
  * On failure *r is cleared. */
-int run_read(struct db *db, struct db_call *c, struct store_run *r,
+int reads_run(struct db *db, struct db_call *c, struct store_run *r,
     struct err *e) MUSTCHECK;
-void artifact_get(struct db_call *c, struct store_artifact *a);
+void reads_artifact(struct db_call *c, struct store_artifact *a);
 
 #endif

@@ -95,8 +95,8 @@ def test_an_engine_that_is_down_gives_a_clear_error_and_recovers(
         assert client.run("e", "echo on")["commands"][0]["stdout"] == "on\n"
         began = time.monotonic()
         assert "engine" in client.fail(
-            "run_sandbox", identifier="fresh",
-            commands=[{"shell": "true"}]).lower()
+            "run_sandbox", identifier="fresh", commands=[{"shell": "true"}],
+            options={"await_completion": True}).lower()
         assert time.monotonic() - began < 5
         proxy.up()
         wait_for(server.is_ready, 60, "recovery")
