@@ -15,7 +15,11 @@
 #include "common/base.h"
 #include "common/err.h"
 
-enum conf_who { CONF_MASTER = 1, CONF_FRONT = 2, CONF_WORKER = 4 };
+enum conf_who {
+	CONF_MASTER = 1,
+	CONF_FRONT = 2,
+	CONF_WORKER = 4
+};
 
 /* CONF_BIND, CONF_PORT, ...: one per line of the table, generated. */
 #include "common/conf_keys.h"
@@ -56,8 +60,8 @@ void conf_each(const struct conf *c, enum conf_who who,
 /* conf_take_reload - take from newer only the keys that may change while
  * running; returns how many others differ and sets *first to the first's
  * name (NULL if none) */
-int conf_take_reload(struct conf *c, const struct conf *newer,
-    const char **first);
+int conf_take_reload(
+    struct conf *c, const struct conf *newer, const char **first);
 void conf_print_help(FILE *f); /* the table for --help */
 
 #endif

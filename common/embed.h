@@ -5,8 +5,8 @@
 #include "common/base.h"
 
 struct embed_file {
-	const char *name;  /* the last part of its path; NULL ends the table */
-	const char *data;  /* a NUL stands behind it */
+	const char *name; /* the last part of its path; NULL ends the table */
+	const char *data; /* a NUL stands behind it */
 	size_t len;
 };
 

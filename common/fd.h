@@ -14,12 +14,12 @@ void fd_close_from(int first);
 int fd_write_all(int fd, const void *p, size_t n, struct err *e) MUSTCHECK;
 /* fd_pread_all - reads n bytes at off; returns the number read, fewer only
  * at the end of the file; -1 with *e on failure */
-ssize_t fd_pread_all(int fd, void *p, size_t n, uint64_t off, struct err *e)
-    MUSTCHECK;
+ssize_t fd_pread_all(
+    int fd, void *p, size_t n, uint64_t off, struct err *e) MUSTCHECK;
 /* fd_memfd_sealed - an anonymous file with these bytes, sealed against any
  * change, position 0.  Returns the descriptor or a negative ERR_*.  */
-int fd_memfd_sealed(const char *name, const void *p, size_t n, struct err *e)
-    MUSTCHECK;
+int fd_memfd_sealed(
+    const char *name, const void *p, size_t n, struct err *e) MUSTCHECK;
 /* fd_read_sealed - the content of such a file from a peer: it must be a
  * memfd with F_SEAL_WRITE, SHRINK and GROW and hold at most max bytes.
  * *out is the caller's to free. */

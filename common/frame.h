@@ -119,7 +119,7 @@ struct frame {
  * Returns 1 with *f (then buf_consume(b, f->size) after use), 0 when more
  * bytes are needed, ERR_PROTO when it is no frame.
  */
-int frame_next(const struct buf *b, size_t max, struct frame *f,
-    struct err *e) MUSTCHECK;
+int frame_next(
+    const struct buf *b, size_t max, struct frame *f, struct err *e) MUSTCHECK;
 
 #endif

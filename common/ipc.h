@@ -27,7 +27,11 @@
 #define IPC_QUEUE_BYTES (4u << 20)
 #define IPC_QUEUE_HARD (64u << 20)
 
-enum ipc_role { IPC_ROLE_MASTER, IPC_ROLE_FRONT, IPC_ROLE_WORKER };
+enum ipc_role {
+	IPC_ROLE_MASTER,
+	IPC_ROLE_FRONT,
+	IPC_ROLE_WORKER
+};
 
 enum ipc_type {
 	IPC_NONE = 0,
@@ -99,8 +103,8 @@ struct event_base;
 struct ipc_ops {
 	/* Returns 0, or non-zero with *e: a protocol error, the channel ends
 	 * (on_close follows).  May free the channel. */
-	int (*on_message)(struct ipc_chan *c, struct ipc_msg *m, void *arg,
-	    struct err *e);
+	int (*on_message)(
+	    struct ipc_chan *c, struct ipc_msg *m, void *arg, struct err *e);
 	/* Once: end of file, or the reason in why.  May free the channel. */
 	void (*on_close)(struct ipc_chan *c, const struct err *why, void *arg);
 	/* The queue fell below half of IPC_QUEUE_BYTES after being full; may
@@ -116,8 +120,8 @@ struct ipc_ops {
  * Cannot fail.  ipc_chan_free closes; it may be called inside a callback of
  * the same channel (the memory goes after the loop turn) and accepts NULL.
  */
-struct ipc_chan *ipc_chan_new(struct event_base *base, int fd,
-    const char *name, const struct ipc_ops *ops, void *arg);
+struct ipc_chan *ipc_chan_new(struct event_base *base, int fd, const char *name,
+    const struct ipc_ops *ops, void *arg);
 void ipc_chan_free(struct ipc_chan *c);
 const char *ipc_chan_name(const struct ipc_chan *c);
 bool ipc_chan_is_full(const struct ipc_chan *c);

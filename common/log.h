@@ -15,8 +15,16 @@
 
 #define LOG_LINE_MAX 2048
 
-enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
-enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
+enum log_level {
+	LOG_ERROR,
+	LOG_WARN,
+	LOG_INFO,
+	LOG_DEBUG
+};
+enum log_format {
+	LOG_FORMAT_TEXT,
+	LOG_FORMAT_JSON
+};
 
 /* log_init - role such as "front" or "worker/0"; kept by pointer */
 void log_init(const char *role);

@@ -68,11 +68,11 @@ struct runlog_end { /* COMMAND_ENDED */
 	char text[128];   /* for start_failed: what and why; else "" */
 };
 
-struct runlog_run_end { /* RUN_ENDED */
-	uint8_t reason;   /* RUNLOG_EXIT: all commands were gone through */
-	uint8_t failed;   /* 1: a command failed that may not */
+struct runlog_run_end {    /* RUN_ENDED */
+	uint8_t reason;    /* RUNLOG_EXIT: all commands were gone through */
+	uint8_t failed;    /* 1: a command failed that may not */
 	uint8_t artifacts; /* 1: something is below /artifacts */
-	uint16_t command; /* that failed or was running, else 0 */
+	uint16_t command;  /* that failed or was running, else 0 */
 };
 
 /* Appending; the caller has made sure of the room. */
@@ -83,12 +83,12 @@ size_t runlog_end_size(const struct runlog_end *end);
 
 /* runlog_parse_header - RUNLOG_HEADER_BYTES bytes at p; ERR_PROTO when it is
  * none or breaks a limit */
-int runlog_parse_header(const uint8_t *p, struct runlog_header *h,
-    struct err *e) MUSTCHECK;
+int runlog_parse_header(
+    const uint8_t *p, struct runlog_header *h, struct err *e) MUSTCHECK;
 int runlog_parse_end(const uint8_t *p, size_t n, struct runlog_end *end,
     struct err *e) MUSTCHECK;
-int runlog_parse_run_end(const uint8_t *p, size_t n,
-    struct runlog_run_end *end, struct err *e) MUSTCHECK;
+int runlog_parse_run_end(const uint8_t *p, size_t n, struct runlog_run_end *end,
+    struct err *e) MUSTCHECK;
 
 /*
  * The order checker: feeds on the stream in pieces of any size and calls

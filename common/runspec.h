@@ -22,12 +22,15 @@
 #define RUNSPEC_ENV_MAX 512
 #define RUNSPEC_CWD_MAX 4095
 #define RUNSPEC_FILES_MAX 16
-#define RUNSPEC_FILE_NAME_MAX 255 /* no slash, not "." or ".." */
+#define RUNSPEC_FILE_NAME_MAX 255    /* no slash, not "." or ".." */
 #define RUNSPEC_BYTES_MAX (2u << 20) /* encoded, all in all */
 #define RUNSPEC_TIMEOUT_MAX_MS 86400000u
 #define RUNSPEC_DIR_PREFIX "/tmp/.run-"
 
-enum runspec_user { RUNSPEC_USER_SANDBOX = 0, RUNSPEC_USER_ROOT = 1 };
+enum runspec_user {
+	RUNSPEC_USER_SANDBOX = 0,
+	RUNSPEC_USER_ROOT = 1
+};
 enum runspec_flag {
 	RUNSPEC_CONTINUE_ON_ERROR = 1,
 	RUNSPEC_LOCK = 2 /* the front's: one of its kind at a time in a
@@ -35,10 +38,12 @@ enum runspec_flag {
 };
 enum runspec_command_flag {
 	RUNSPEC_ALLOW_FAILURE = 1,
-	RUNSPEC_SHELL = 2,  /* argv[0] alone is text for "bash -lc" (sh -lc
-			     * where the image has no bash) */
-	RUNSPEC_DENIED = 4, /* the front's denylist matched: not executed,
-			     * ends as failed with exit 1; argv[0] has the text */
+	/* argv[0] alone is text for "bash -lc" (sh -lc where the image has no
+	 * bash) */
+	RUNSPEC_SHELL = 2,
+	/* the front's denylist matched: not executed, ends as failed with
+	 * exit 1; argv[0] has the text */
+	RUNSPEC_DENIED = 4,
 	RUNSPEC_MERGE_STDERR = 8 /* stderr goes into the stdout pipe */
 };
 
@@ -47,7 +52,7 @@ struct runspec_command {
 	uint32_t argc;
 	char **env; /* nenv strings K=V, then NULL */
 	uint32_t nenv;
-	char *cwd; /* absolute */
+	char *cwd;           /* absolute */
 	uint32_t timeout_ms; /* 1..RUNSPEC_TIMEOUT_MAX_MS */
 	uint32_t flags;
 	char *deny; /* what matched, "" when none */
@@ -73,11 +78,11 @@ void runspec_clear(struct runspec *s); /* frees all; fine on a zeroed one */
 /* runspec_encode - appends to b, whose limit must be RUNSPEC_BYTES_MAX or
  * more; ERR_LIMIT naming what is too large, ERR_INVAL for what decode would
  * refuse */
-int runspec_encode(const struct runspec *s, struct buf *b, struct err *e)
-    MUSTCHECK;
+int runspec_encode(
+    const struct runspec *s, struct buf *b, struct err *e) MUSTCHECK;
 /* runspec_decode - *s is filled only on success and then the caller's to
  * clear */
-int runspec_decode(const void *p, size_t n, struct runspec *s, struct err *e)
-    MUSTCHECK;
+int runspec_decode(
+    const void *p, size_t n, struct runspec *s, struct err *e) MUSTCHECK;
 
 #endif

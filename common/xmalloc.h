@@ -9,7 +9,7 @@
 #include "common/base.h"
 
 void *xmalloc(size_t size);
-void *xcalloc(size_t n, size_t size);             /* overflow ends too */
+void *xcalloc(size_t n, size_t size);                /* overflow ends too */
 void *xreallocarray(void *p, size_t n, size_t size); /* likewise */
 char *xstrdup(const char *s);
 char *xstrndup(const char *s, size_t n);

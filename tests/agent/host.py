@@ -18,7 +18,7 @@ WAIT_S = 20
 # nothing on the machine is changed, and becomes the agent.
 ROOT_SCRIPT = """
 set -e
-share=$1 root=$2 cgroup=$3
+share=$1 root=$2 cgroup=$3 hidden=$4
 mount -t tmpfs -o mode=755 none "$root"
 for d in bin sbin lib lib32 lib64 libx32; do
     if [ -L "/$d" ]; then cp -P "/$d" "$root/$d"
@@ -38,6 +38,7 @@ mount --bind "$share" "$root/.mcp-sandbox"
 for d in tmp workspace artifacts; do mount -t tmpfs none "$root/$d"; done
 chmod 1777 "$root/tmp"
 chown 1000:1000 "$root/workspace" "$root/artifacts"
+if [ -n "$hidden" ]; then mount --bind /dev/null "$root$hidden"; fi
 if [ -n "$cgroup" ]; then
     mkdir -p "$root/sys/fs/cgroup"
     if [ -e "$cgroup/memory.events" ]; then
@@ -47,7 +48,9 @@ if [ -n "$cgroup" ]; then
         mount --bind "$cgroup" "$root/sys/fs/cgroup/memory"
     fi
 fi
-exec chroot "$root" /.mcp-sandbox/agent
+# the capabilities that the container gives its first process
+exec chroot "$root" setpriv --inh-caps=-all --bounding-set=-all,+setuid,\
++setgid,+chown,+fowner,+dac_override,+kill,+setpcap /.mcp-sandbox/agent
 """
 
 
@@ -368,7 +371,7 @@ class Host:
 class Sandbox:
     """The agent as PID 1 of its own namespace, and its host."""
 
-    def __init__(self, agent, cgroup="", accept=True, limits=()):
+    def __init__(self, agent, cgroup="", accept=True, hidden=""):
         self.dir = tempfile.mkdtemp(prefix="sandbox-")
         share = os.path.join(self.dir, "share")
         root = os.path.join(self.dir, "root")
@@ -379,9 +382,9 @@ class Sandbox:
         os.chmod(os.path.join(share, "agent"), 0o755)
         self.host = Host(share)
         self.child = subprocess.Popen(
-            ["prlimit", *limits, "unshare", "--pid", "--fork", "--mount-proc",
+            ["unshare", "--pid", "--fork", "--mount-proc",
              "--mount", "--kill-child", "sh", "-c", ROOT_SCRIPT, "sh",
-             share, root, cgroup],
+             share, root, cgroup, hidden],
             stdin=subprocess.DEVNULL, env={"PATH": os.environ["PATH"]})
         if accept:
             self.host.accept()

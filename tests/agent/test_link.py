@@ -211,6 +211,25 @@ def test_the_journal_keeps_4096_ended_keys(sandbox, host):
     assert live.end().reason == "canceled"
 
 
+def test_logs_that_nobody_takes_are_bounded(host):
+    """64 MiB of ended runs' logs, then no new run until some are taken."""
+    runs = []
+    while not runs or not runs[-1].refused:
+        assert len(runs) < 80
+        run = host.start(Command(["head", "-c", "1000000", "/dev/zero"]),
+                         auto_ack=False)
+        run.kept = False
+        runs.append(host.finish(run))
+    refused = runs.pop()
+    assert refused.refused == (
+        "too much output of ended runs is not taken yet")
+    assert len(runs) >= 60
+    for run in runs:
+        host.ack(run)
+    again = host.start(Command(["true"]), key=refused.key)
+    assert host.finish(again).end().exit_code == 0
+
+
 def test_acknowledging_twice_or_late_is_harmless(host):
     run = host.run(shell("echo x"))
     host.ack(run)

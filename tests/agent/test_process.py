@@ -3,6 +3,7 @@ import os
 import uuid
 
 import wire
+from host import Sandbox
 from wire import Command, python, shell
 
 
@@ -28,13 +29,13 @@ def test_the_sandbox_user_is_1000_with_nothing_else(host):
 def test_root_keeps_its_capabilities_less_kill_and_setpcap(host):
     s = status_of(host.run(Command(["cat", "/proc/self/status"]),
                            user=wire.ROOT))
-    kill, setpcap, chown, setuid = 1 << 5, 1 << 8, 1 << 0, 1 << 7
     assert s["Uid"] == s["Gid"] == ["0"] * 4
     assert s["Groups"] == []
-    effective = int(s["CapEff"][0], 16)
-    assert effective & (chown | setuid) == chown | setuid
-    assert not effective & (kill | setpcap)
-    assert effective == int(s["CapPrm"][0], 16)
+    chown, dac_override, fowner, setgid, setuid = (
+        1 << 0, 1 << 1, 1 << 3, 1 << 6, 1 << 7)
+    want = chown | dac_override | fowner | setgid | setuid
+    assert int(s["CapEff"][0], 16) == want
+    assert int(s["CapPrm"][0], 16) == want
     assert int(s["CapBnd"][0], 16) == 0
     assert int(s["CapAmb"][0], 16) == 0
     assert s["NoNewPrivs"] == ["1"]
@@ -129,6 +130,16 @@ def test_shell_text_is_run_by_a_login_bash(host):
     assert int(run.output().splitlines()[0]) >= 4
 
 
+def test_where_there_is_no_bash_shell_text_is_run_by_sh(agent):
+    sandbox = Sandbox(agent, hidden="/usr/bin/bash")
+    try:
+        run = sandbox.host.run(shell("echo $0 ${BASH_VERSION:-none}"))
+        assert run.output() == b"sh none\n"
+        assert run.end().exit_code == 0
+    finally:
+        sandbox.close()
+
+
 def test_output_can_be_opened_by_name(host):
     run = host.run(shell("echo a > /dev/stdout; echo b > /dev/stderr"))
     assert run.output() == b"a\n" and run.output(wire.STDERR) == b"b\n"
@@ -146,6 +157,18 @@ def test_the_sandbox_user_can_touch_neither_agent_nor_keeper(host):
     assert host.run(python(text)).output() == b"no\n" * 8
 
 
+def test_root_cannot_look_into_the_agent_or_a_keeper(host):
+    text = ("import os\n"
+            "for pid in (1, os.getppid()):\n"
+            "    for what in (lambda: open(f'/proc/{pid}/mem', 'rb'),\n"
+            "                 lambda: os.readlink(f'/proc/{pid}/fd/3'),\n"
+            "                 lambda: os.open(f'/proc/{pid}/fd/3', 1)):\n"
+            "        try: what(); print('could')\n"
+            "        except PermissionError: print('no')\n")
+    run = host.run(python(text), user=wire.ROOT)
+    assert run.output() == b"no\n" * 6
+
+
 def test_commands_go_to_the_oom_killer_before_the_agent(host):
     run = host.run(Command(["cat", "/proc/self/oom_score_adj"]))
     assert int(run.output()) >= 500
@@ -158,8 +181,8 @@ def test_the_files_of_a_run_are_there_and_then_gone(host):
               " $d/tool; ln -s /etc/passwd $d/l; mkdir -p $d/x/y/z;"
               " touch $d/x/y/z/f; ln -s / $d/x/root"),
         key=key,
-        files=[("in", 0o600, b"\x00data\n"), ("tool", 0o700,
-                                             b"#!/bin/sh\necho tool\n")])
+        files=[("in", 0o600, b"\x00data\n"),
+               ("tool", 0o700, b"#!/bin/sh\necho tool\n")])
     d = f"/tmp/.run-{key}"
     assert run.output() == (
         f"700 1000 {d}\n600 1000 {d}/in\n700 1000 {d}/tool\n".encode()

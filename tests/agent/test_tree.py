@@ -73,16 +73,20 @@ def test_children_of_threads_are_found(sandbox, host):
 
 
 def test_a_fork_storm_ends_with_its_run(sandbox, host):
-    storm = ("import os, signal, time\n"
-             "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
-             "os.setsid() if os.fork() == 0 else None\n"
-             "while True:\n"
-             "    try:\n"
-             "        if os.fork() and os.getpid() % 3: os._exit(0)\n"
-             "    except OSError: time.sleep(0.001)\n")
-    run = host.run(shell(
-        f"ulimit -u 300; python3 -c '{storm}'; sleep 600",
-        timeout_ms=1500))
+    run = host.run(python(
+        "import os, resource, signal, time\n"
+        "resource.setrlimit(resource.RLIMIT_NPROC, (200, 200))\n"
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "pid = -1\n"
+        "while pid < 0:\n"  # others may use up uid 1000's processes
+        "    try: pid = os.fork()\n"
+        "    except OSError: time.sleep(0.01)\n"
+        "if pid: time.sleep(600)\n"
+        "os.setsid()\n"
+        "while True:\n"
+        "    try:\n"
+        "        if os.fork() and os.getpid() % 3: os._exit(0)\n"
+        "    except OSError: time.sleep(0.001)\n", timeout_ms=1500))
     assert run.end().reason == "timeout"
     wait_until(lambda: not sandbox.processes(), "the storm is over", 5)
     assert host.run(Command(["echo", "calm"])).output() == b"calm\n"

@@ -22,9 +22,10 @@ parse(const char *s, size_t n, size_t max, json_t **out, struct err *e)
 {
 	if (js_parse(s, n, max, DEPTH_MAX, out, e) == 0)
 		return 0;
-	(void)err_wrap(e, "the engine's answer");
-	if (e != NULL)
+	if (e != NULL) {
+		(void)err_wrap(e, "the engine's answer");
 		e->code = ERR_BACKEND;
+	}
 	return ERR_BACKEND;
 }
 

@@ -145,8 +145,8 @@ test_missing_and_unknown_arguments_are_named(void **state)
 	    "argument options.as_user: missing, and it is required");
 	expect(OPTIONS, "{'options':{'foo':1}}",
 	    "unknown argument options.foo; known: ttl_seconds, as_user");
-	expect(OPTIONS, "{'opitons':{}}",
-	    "unknown argument opitons; known: options");
+	expect(OPTIONS, "{'option':{}}",
+	    "unknown argument option; known: options");
 	expect("{'type':'object','additionalProperties':false}", "{'a':1}",
 	    "unknown argument a; known: none");
 }

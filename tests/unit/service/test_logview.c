@@ -43,7 +43,7 @@ test_streams_of_each_command_are_kept_apart_up_to_their_caps(void **state)
 	put(&log, RUNLOG_STDOUT, 1, "second");
 	l = source(&log);
 	buf_init(&merged, 100);
-	log_collect(&l, 2, 4, 10, heads, &merged);
+	logview_collect(&l, 2, 4, 10, heads, &merged);
 	assert_text(&heads[0].out[0], "abcd");
 	assert_text(&heads[0].out[1], "E");
 	assert_text(&heads[1].out[0], "seco");
@@ -69,7 +69,7 @@ test_a_cut_record_and_a_foreign_command_are_left_out(void **state)
 	put(&log, RUNLOG_STDOUT, 0, "cut off");
 	l = source(&log);
 	l.length -= 3;
-	log_collect(&l, 1, 100, 100, heads, NULL);
+	logview_collect(&l, 1, 100, 100, heads, NULL);
 	assert_text(&heads[0].out[0], "whole");
 	buf_clear(&heads[0].out[0]);
 	buf_clear(&heads[0].out[1]);
@@ -87,7 +87,7 @@ test_garbage_ends_the_reading_and_what_was_before_it_stays(void **state)
 	put(&log, RUNLOG_STDOUT, 0, "good");
 	assert_int_equal(buf_append(&log, "0123456789abcdefgh", 18), 0);
 	l = source(&log);
-	log_collect(&l, 1, 100, 100, heads, NULL);
+	logview_collect(&l, 1, 100, 100, heads, NULL);
 	assert_text(&heads[0].out[0], "good");
 	buf_clear(&heads[0].out[0]);
 	buf_clear(&heads[0].out[1]);

@@ -1,0 +1,292 @@
+/* Tool calls that are cancelled, or whose client or server leaves. */
+#include "tests/unit/mcp/call_ground.h"
+
+/* ---- cancelling ------------------------------------------------------- */
+
+static void
+count_cb(void *arg)
+{
+	++*(int *)arg;
+}
+
+static void
+end_cb(void *arg)
+{
+	mcp_call_result(arg, "too late", NULL, false);
+}
+
+static void
+test_a_cancelled_call_is_told_and_nothing_more_is_sent(void **state)
+{
+	struct ground *g = *state;
+	struct fake_answer a;
+	int told = 0;
+
+	fake_post(g->m, &g->client, TOKEN("slow", "5", "1"), &a);
+	mcp_call_on_cancel(fake_held[0], count_cb, &told);
+	cancel(g, CANCEL("5"));
+	assert_int_equal(told, 1);
+	assert_int_equal(a.ends, 1);
+	assert_int_equal(a.nevents, 0);
+	assert_false(mcp_call_has_client(fake_held[0]));
+	cancel(g, CANCEL("5"));
+	assert_int_equal(told, 1);
+	assert_int_equal(active(g), 1);
+	mcp_call_progress(fake_held[0], 1, NULL);
+	mcp_call_result(fake_held[0], "x", json_object(), false);
+	assert_int_equal(a.nevents, 0);
+	assert_int_equal(active(g), 0);
+	fake_clear(&a);
+}
+
+static void
+test_a_tool_may_end_its_call_while_it_is_told(void **state)
+{
+	struct ground *g = *state;
+	struct fake_answer a;
+
+	fake_post(g->m, &g->client, SLOW("\"five\""), &a);
+	mcp_call_on_cancel(fake_held[0], end_cb, fake_held[0]);
+	cancel(g, CANCEL("\"five\""));
+	assert_int_equal(active(g), 0);
+	assert_true(fake_is_over(&a));
+	assert_null(a.body);
+	fake_clear(&a);
+}
+
+static void
+test_a_cancelled_call_of_a_json_client_ends_without_a_body(void **state)
+{
+	struct ground *g = *state;
+	struct fake_answer a;
+
+	g->client.accept = "application/json";
+	fake_post(g->m, &g->client, SLOW("5"), &a);
+	mcp_call_on_cancel(fake_held[0], end_cb, fake_held[0]);
+	cancel(g, CANCEL("5"));
+	assert_int_equal(a.status, 202);
+	assert_null(a.body);
+	fake_clear(&a);
+}
+
+static void
+test_who_asks_late_about_a_cancel_is_told_at_once(void **state)
+{
+	struct ground *g = *state;
+	struct fake_answer a;
+	int told = 0;
+
+	fake_post(g->m, &g->client, SLOW("5"), &a);
+	cancel(g, CANCEL("5"));
+	mcp_call_on_cancel(fake_held[0], count_cb, &told);
+	assert_int_equal(told, 1);
+	mcp_call_error(fake_held[0], MCP_INTERNAL_ERROR, "x", json_object());
+	fake_clear(&a);
+}
+
+static void
+test_only_the_named_request_of_the_session_is_cancelled(void **state)
+{
+	struct ground *g = *state;
+	char *other = fake_session(g->m);
+	struct fake_answer a, b;
+	int told[2] = {0, 0};
+
+	fake_post(g->m, &g->client, SLOW("5"), &a);
+	g->client.session = other;
+	fake_post(g->m, &g->client, SLOW("5"), &b);
+	mcp_call_on_cancel(fake_held[0], count_cb, &told[0]);
+	mcp_call_on_cancel(fake_held[1], count_cb, &told[1]);
+	cancel(g, CANCEL("6"));
+	cancel(g, CANCEL("\"5\""));
+	assert_int_equal(told[0] + told[1], 0);
+	cancel(g, CANCEL("5"));
+	assert_int_equal(told[0], 0);
+	assert_int_equal(told[1], 1);
+	mcp_call_result(fake_held[0], "", NULL, false);
+	mcp_call_result(fake_held[1], "", NULL, false);
+	fake_expect(&a, 200, 0);
+	fake_clear(&a);
+	fake_clear(&b);
+	free(other);
+}
+
+static void
+test_a_call_that_ended_is_not_cancelled(void **state)
+{
+	struct ground *g = *state;
+	struct fake_answer a;
+	int told = 0;
+
+	fake_post(g->m, &g->client, SLOW("5"), &a);
+	mcp_call_on_cancel(fake_held[0], count_cb, &told);
+	mcp_call_result(fake_held[0], "", NULL, false);
+	cancel(g, CANCEL("5"));
+	assert_int_equal(told, 0);
+	fake_clear(&a);
+}
+
+/* ---- clients that leave ----------------------------------------------- */
+
+static void
+test_a_client_that_leaves_cancels_nothing(void **state)
+{
+	struct ground *g = *state;
+	struct fake_answer a;
+	int told = 0;
+
+	fake_post(g->m, &g->client, TOKEN("slow", "5", "1"), &a);
+	mcp_call_on_cancel(fake_held[0], count_cb, &told);
+	mcp_client_gone(a.request);
+	assert_int_equal(told, 0);
+	assert_false(mcp_call_has_client(fake_held[0]));
+	assert_int_equal(active(g), 1);
+	mcp_call_progress(fake_held[0], 1, NULL);
+	mcp_call_result(fake_held[0], "x", NULL, false);
+	assert_int_equal(a.nevents + a.ends + a.replies, 0);
+	fake_clear(&a);
+}
+
+static void
+test_a_call_whose_client_left_can_be_cancelled_from_elsewhere(void **state)
+{
+	struct ground *g = *state;
+	struct fake_answer a;
+	int told = 0;
+
+	fake_post(g->m, &g->client, SLOW("5"), &a);
+	mcp_call_on_cancel(fake_held[0], count_cb, &told);
+	mcp_client_gone(a.request);
+	cancel(g, CANCEL("5"));
+	assert_int_equal(told, 1);
+	mcp_call_result(fake_held[0], "x", NULL, false);
+	fake_clear(&a);
+}
+
+/* A transport that finds its connection closed while it is told to write. */
+struct leaver {
+	struct mcp_request *request;
+	int told; /* calls of ops after the client left */
+};
+
+static void
+leave_reply_cb(void *handle, int status, const char *session_id,
+    const char *body, size_t len)
+{
+	(void)status;
+	(void)session_id;
+	(void)body;
+	(void)len;
+	((struct leaver *)handle)->told++;
+}
+
+static void
+leave_start_cb(void *handle, const char *session_id)
+{
+	struct leaver *l = handle;
+
+	(void)session_id;
+	mcp_client_gone(l->request);
+}
+
+static void
+leave_send_cb(void *handle, const char *data, size_t len)
+{
+	(void)data;
+	(void)len;
+	((struct leaver *)handle)->told++;
+}
+
+static void
+leave_end_cb(void *handle)
+{
+	((struct leaver *)handle)->told++;
+}
+
+static const struct mcp_reply_ops leave_ops = {
+    leave_reply_cb, leave_start_cb, leave_send_cb, leave_end_cb};
+
+/* A call that waits, whose transport leaves when its stream is opened. */
+static void
+leaver_post(struct ground *g, struct leaver *l)
+{
+	static const char body[] = SLOW("5");
+	struct mcp_http http = {.method = "POST",
+	    .content_type = "application/json",
+	    .accept = FAKE_BOTH,
+	    .session_id = g->session,
+	    .body = body,
+	    .body_len = sizeof(body) - 1,
+	    .principal = g->client.principal};
+
+	l->request = mcp_handle(g->m, &http, &leave_ops, l);
+	assert_non_null(l->request);
+}
+
+static void
+test_a_client_may_leave_while_its_stream_is_opened(void **state)
+{
+	struct ground *g = *state;
+	struct leaver l = {NULL, 0};
+
+	leaver_post(g, &l);
+	mcp_tick(g->m, clock_mono_ms() + 1000);
+	assert_false(mcp_call_has_client(fake_held[0]));
+	mcp_call_result(fake_held[0], "x", NULL, false);
+	assert_int_equal(l.told, 0);
+}
+
+static void
+test_a_client_may_leave_while_its_call_is_cancelled(void **state)
+{
+	struct ground *g = *state;
+	struct leaver l = {NULL, 0};
+
+	leaver_post(g, &l);
+	cancel(g, CANCEL("5"));
+	mcp_call_result(fake_held[0], "x", NULL, false);
+	assert_int_equal(l.told, 0);
+}
+
+static void
+test_the_server_may_go_before_its_calls(void **state)
+{
+	struct ground *g = *state;
+	struct fake_answer a, b;
+
+	fake_post(g->m, &g->client, SLOW("5"), &a);
+	fake_post(g->m, &g->client, SLOW("6"), &b);
+	mcp_client_gone(b.request);
+	mcp_free(g->m);
+	g->m = NULL;
+	assert_false(mcp_call_has_client(fake_held[0]));
+	mcp_call_progress(fake_held[0], 1, NULL);
+	mcp_call_result(fake_held[0], "x", NULL, false);
+	mcp_call_error(fake_held[1], MCP_INTERNAL_ERROR, "x", NULL);
+	assert_int_equal(a.replies + a.starts, 0);
+	fake_clear(&a);
+	fake_clear(&b);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    WITH_GROUND(test_a_cancelled_call_is_told_and_nothing_more_is_sent),
+	    WITH_GROUND(test_a_tool_may_end_its_call_while_it_is_told),
+	    WITH_GROUND(
+		test_a_cancelled_call_of_a_json_client_ends_without_a_body),
+	    WITH_GROUND(test_who_asks_late_about_a_cancel_is_told_at_once),
+	    WITH_GROUND(
+		test_only_the_named_request_of_the_session_is_cancelled),
+	    WITH_GROUND(test_a_call_that_ended_is_not_cancelled),
+	    WITH_GROUND(test_a_client_that_leaves_cancels_nothing),
+	    WITH_GROUND(
+		test_a_call_whose_client_left_can_be_cancelled_from_elsewhere),
+	    WITH_GROUND(test_a_client_may_leave_while_its_stream_is_opened),
+	    WITH_GROUND(test_a_client_may_leave_while_its_call_is_cancelled),
+	    WITH_GROUND(test_the_server_may_go_before_its_calls),
+	};
+
+	return cmocka_run_group_tests_name("call_end", tests, NULL, NULL);
+}

@@ -1,0 +1,260 @@
+/* Who is let in: initialize, sessions, protocol versions. */
+#include "tests/unit/mcp/ladder.h"
+
+static void
+test_initialize_answers_with_a_session(void **state)
+{
+	struct fake_client c = fake_client(NULL);
+	struct fake_answer a;
+
+	fake_post(*state, &c, FAKE_INITIALIZE("2025-06-18"), &a);
+	assert_int_equal(a.status, 200);
+	assert_non_null(a.session);
+	assert_string_equal(a.body,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":"
+	    "\"2025-06-18\",\"capabilities\":{\"tools\":{}},\"serverInfo\":"
+	    "{\"name\":\"test\",\"title\":\"A test\",\"version\":\"1\"},"
+	    "\"instructions\":\"Be kind\"}}");
+	fake_clear(&a);
+}
+
+static void
+test_unknown_revisions_are_answered_with_the_newest(void **state)
+{
+	static const char *const texts[] = {FAKE_INITIALIZE("1999-01-01"),
+	    FAKE_INITIALIZE("2026-07-28"), FAKE_INITIALIZE("")};
+	struct fake_client c = fake_client(NULL);
+	struct fake_answer a;
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		fake_post(*state, &c, texts[i], &a);
+		assert_int_equal(a.status, 200);
+		assert_non_null(a.session);
+		fake_expect_has(a.body, "\"protocolVersion\":\"2025-11-25\"");
+		fake_clear(&a);
+	}
+}
+
+static void
+test_initialize_without_a_revision_is_bad_params_and_no_session(void **state)
+{
+	static const char *const params[] = {"", ",\"params\":{}",
+	    ",\"params\":{\"protocolVersion\":7}", ",\"params\":[]",
+	    ",\"params\":null"};
+	struct fake_client c = fake_client(NULL);
+	struct fake_answer a;
+	char text[200];
+
+	for (size_t i = 0; i < ARRAY_LEN(params); i++) {
+		(void)snprintf(text, sizeof(text),
+		    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\""
+		    "%s}",
+		    params[i]);
+		fake_post(*state, &c, text, &a);
+		fake_expect(&a, 200, MCP_INVALID_PARAMS);
+		assert_null(a.session);
+		fake_clear(&a);
+	}
+}
+
+static void
+test_client_capabilities_may_be_anything(void **state)
+{
+	char *s = fake_session_of(*state, "one/alice",
+	    "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"initialize\","
+	    "\"params\":{\"protocolVersion\":\"2025-11-25\","
+	    "\"capabilities\":[7],\"clientInfo\":null}}");
+
+	free(s);
+}
+
+static void
+test_initialize_ignores_a_legacy_version_header(void **state)
+{
+	struct fake_client c = fake_client(NULL);
+
+	c.version = "1999-01-01";
+	fake_ask(*state, &c, FAKE_INITIALIZE("2025-11-25"), 200, 0);
+}
+
+static void
+test_initialize_under_a_modern_header_is_refused_without_session(void **state)
+{
+	struct fake_client c = fake_client(NULL);
+	struct fake_answer a;
+
+	c.version = "2026-07-28";
+	fake_post(*state, &c, FAKE_INITIALIZE("2025-11-25"), &a);
+	fake_expect(&a, 400, -32020);
+	assert_int_equal(
+	    json_integer_value(json_object_get(fake_seen, "id")), 1);
+	assert_null(a.session);
+	fake_clear(&a);
+}
+
+#define META                                                                   \
+	"\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":"              \
+	"\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}}"
+
+static void
+test_a_modern_request_is_told_to_initialize(void **state)
+{
+	struct fake_client c = fake_client(NULL);
+	struct fake_answer a;
+
+	c.version = "2026-07-28";
+	fake_post(*state, &c,
+	    "{\"jsonrpc\":\"2.0\",\"id\":\"d\",\"method\":\"server/discover\","
+	    "\"params\":{" META "}}",
+	    &a);
+	fake_expect(&a, 400, MCP_SERVER_ERROR);
+	fake_expect_has(a.body, "\"id\":\"d\"");
+	fake_expect_has(
+	    a.body, "\"supported\":[\"2025-06-18\",\"2025-11-25\"]");
+	fake_expect_has(a.body, "\"requested\":\"2026-07-28\"");
+	fake_clear(&a);
+}
+
+static void
+test_a_modern_claim_counts_more_than_a_session(void **state)
+{
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(s);
+
+	fake_ask(*state, &c,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\","
+	    "\"params\":{" META "}}",
+	    400, MCP_SERVER_ERROR);
+	free(s);
+}
+
+static void
+test_a_second_initialize_on_a_session_is_refused(void **state)
+{
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(s);
+
+	fake_ask(*state, &c, FAKE_INITIALIZE("2025-11-25"), 400,
+	    MCP_INVALID_REQUEST);
+	c.session = "made-up";
+	fake_ask(*state, &c, FAKE_INITIALIZE("2025-11-25"), 404,
+	    MCP_SESSION_NOT_FOUND);
+	free(s);
+}
+
+static void
+test_all_but_initialize_wants_a_session(void **state)
+{
+	static const char *const texts[] = {PING, LIST, NOTIFY,
+	    CALL("echo", "{}"), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
+	    "{\"jsonrpc\":\"2.0\",\"method\":\"initialize\"}"};
+	struct fake_client c = fake_client(NULL);
+	struct fake_answer a;
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		c.session = NULL;
+		fake_post(*state, &c, texts[i], &a);
+		fake_expect(&a, 400, MCP_SERVER_ERROR);
+		fake_expect_has(a.body, "initialize");
+		fake_clear(&a);
+		c.session = "0123";
+		fake_ask(*state, &c, texts[i], 404, MCP_SESSION_NOT_FOUND);
+	}
+	assert_int_equal(fake_called, 0);
+}
+
+static void
+test_an_unknown_session_is_refused_in_the_usual_words(void **state)
+{
+	struct fake_client c = fake_client("0123");
+	struct fake_answer a;
+
+	fake_post(*state, &c, NOTIFY, &a);
+	assert_int_equal(a.status, 404);
+	assert_string_equal(a.body,
+	    "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32001,"
+	    "\"message\":\"Session not found\"}}");
+	fake_clear(&a);
+}
+
+static void
+test_a_foreign_session_is_like_an_unknown_one_and_stays_alive(void **state)
+{
+	static const char *const methods[] = {"POST", "GET", "DELETE"};
+	char *s = fake_session(*state);
+	struct fake_client mine = fake_client(s), theirs = fake_client(s);
+	struct fake_client made_up = fake_client("made-up");
+	struct fake_answer a, b;
+
+	theirs.principal = "two/bob";
+	for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
+		fake_http(*state, methods[i], &theirs, LIST, strlen(LIST), &a);
+		fake_http(*state, methods[i], &made_up, LIST, strlen(LIST), &b);
+		fake_expect(&a, 404, MCP_SESSION_NOT_FOUND);
+		assert_string_equal(a.body, b.body);
+		fake_clear(&a);
+		fake_clear(&b);
+	}
+	fake_ask(*state, &mine, PING, 200, 0);
+	free(s);
+}
+
+static void
+test_a_bad_version_header_is_refused_in_a_session(void **state)
+{
+	static const char *const bad[] = {"1999-01-01", "2025-11-25 junk", "",
+	    "2025-03-26", "2026-07-28", "2030-01-01"};
+	char *s = fake_session(*state);
+	struct fake_client c = fake_client(s);
+
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		c.version = bad[i];
+		fake_ask(*state, &c, PING, 400, MCP_SERVER_ERROR);
+	}
+	c.version = NULL;
+	fake_ask(*state, &c, PING, 200, 0);
+	free(s);
+}
+
+static void
+test_another_served_version_is_let_pass_and_the_sessions_counts(void **state)
+{
+	char *s =
+	    fake_session_of(*state, "one/alice", FAKE_INITIALIZE("2025-06-18"));
+	struct fake_client c = fake_client(s);
+	struct fake_answer a;
+
+	c.version = "2025-11-25";
+	fake_post(*state, &c, LIST, &a);
+	fake_expect(&a, 200, 0);
+	assert_null(strstr(a.body, "icons"));
+	fake_clear(&a);
+	free(s);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    WITH_MCP(test_initialize_answers_with_a_session),
+	    WITH_MCP(test_unknown_revisions_are_answered_with_the_newest),
+	    WITH_MCP(
+		test_initialize_without_a_revision_is_bad_params_and_no_session),
+	    WITH_MCP(test_client_capabilities_may_be_anything),
+	    WITH_MCP(test_initialize_ignores_a_legacy_version_header),
+	    WITH_MCP(
+		test_initialize_under_a_modern_header_is_refused_without_session),
+	    WITH_MCP(test_a_modern_request_is_told_to_initialize),
+	    WITH_MCP(test_a_modern_claim_counts_more_than_a_session),
+	    WITH_MCP(test_a_second_initialize_on_a_session_is_refused),
+	    WITH_MCP(test_all_but_initialize_wants_a_session),
+	    WITH_MCP(test_an_unknown_session_is_refused_in_the_usual_words),
+	    WITH_MCP(
+		test_a_foreign_session_is_like_an_unknown_one_and_stays_alive),
+	    WITH_MCP(test_a_bad_version_header_is_refused_in_a_session),
+	    WITH_MCP(
+		test_another_served_version_is_let_pass_and_the_sessions_counts),
+	};
+
+	return cmocka_run_group_tests_name("initialize", tests, NULL, NULL);
+}
