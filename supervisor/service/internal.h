@@ -222,7 +222,7 @@ void run_name_fresh(struct service *s, struct run *but);
 int run_open_log(struct service *s, const struct run_request *q, bool *named,
     struct err *e) MUSTCHECK;
 void run_keep_log(struct run *r);
-#define RUN_NAME_MS 4 /* less than the store waits, WRITER_SOON_MS */
+#define RUN_NAME_MS 20 /* less than the store waits, WRITER_SOON_MS */
 void run_free_all(struct service *s);
 
 /* run_record.c: what a record of the log means for the row. */

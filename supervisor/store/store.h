@@ -156,7 +156,7 @@ typedef void (*store_done_cb)(int rc, const struct err *why, void *arg);
 void store_sandbox_put(struct store *s, const struct store_sandbox *row,
     store_done_cb done, void *arg); /* insert or replace */
 /* STORE_SOON: nobody waits for this one alone; it goes with the next write, or
- * after 10 ms.  A short run's beginning and end are then one transaction. */
+ * after 30 ms.  A short run's beginning and end are then one transaction. */
 enum store_when {
 	STORE_NOW,
 	STORE_SOON

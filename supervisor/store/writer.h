@@ -14,7 +14,7 @@
 #include "supervisor/store/store.h"
 
 #define WRITER_BATCH_MAX 1024
-#define WRITER_SOON_MS 10
+#define WRITER_SOON_MS 30
 
 struct db;
 struct done;
