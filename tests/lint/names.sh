@@ -26,7 +26,9 @@ FNR == 1 {
 	stem = base
 	sub(/s$/, "", stem)
 	good = good || index(name, base "_") == 1 || name == base ||
-	    index(name, stem "_") == 1
+	    index(name, stem "_") == 1 || index(name, base "s_") == 1
+	sub(/e$/, "", stem)
+	good = good || index(name, stem "_") == 1
 	for (i = 1; i <= words; i++)
 		good = good || index(name, word[i] "_") == 1 ||
 		    name == word[i]

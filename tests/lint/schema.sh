@@ -102,5 +102,8 @@ fi
 	configuration
 	migrations
 	json
+	sh schema/gen_ipc.sh schema/ipc.txt | cmp -s - docs/ipc.md ||
+		echo 'docs/ipc.md is not what schema/ipc.txt says: ' \
+		    'sh schema/gen_ipc.sh schema/ipc.txt >docs/ipc.md'
 } | verdict 'change both sides; for the table of docs/configuration.md:
   tests/lint/schema.sh --update'

@@ -48,7 +48,7 @@ unit_tests()
 		room=${t#tests/unit/}
 		room=${room%%/*}
 		flags=$(sed -n 's,^/\* link: \(.*\) \*/$,\1,p' "$t")
-		printf '%s_SOURCES = %s\n' "$name" "$t"
+		printf '%s_SOURCES = %s tests/unit/tap.c\n' "$name" "$t"
 		printf '%s_LDADD = $(%s_libs) $(test_libs)\n' "$name" "$room"
 		if [ -n "$flags" ]; then
 			printf '%s_LDFLAGS = $(AM_LDFLAGS) %s\n' "$name" \
@@ -57,7 +57,34 @@ unit_tests()
 	done
 }
 
-# fuzz_targets - tests/fuzz/fuzz_X.c; its first "libs:" comment names a room
+# helpers - programs that tests start: tests/unit/<room>/helpers/X.c
+helpers()
+{
+	tests=$(grep -E '^tests/unit/[a-z]+/helpers/[a-z0-9_]+\.c$' "$all" || :)
+	for t in $tests; do
+		echo "${t%.c}"
+	done | list TEST_HELPERS
+	for t in $tests; do
+		name=$(echo "${t%.c}" | sed 's/[^A-Za-z0-9]/_/g')
+		room=${t#tests/unit/}
+		printf '%s_SOURCES = %s\n' "$name" "$t"
+		printf '%s_LDADD = $(%s_libs) $(test_libs)\n' "$name" \
+		    "${room%%/*}"
+	done
+}
+
+# room_of FILE - from its comment "libs: ROOM", else from what it includes
+room_of()
+{
+	{
+		sed -n 's,^.*libs: \([a-z]*\).*$,\1,p' "$1"
+		sed -n 's,^#include "supervisor/\([a-z]*\)/.*$,\1,p' "$1"
+		sed -n 's,^#include "\(worker\)/.*$,\1,p' "$1"
+		echo common
+	} | head -n 1
+}
+
+# fuzz_targets - tests/fuzz/fuzz_X.c, with FUZZ_MAIN where libFuzzer has none
 fuzz_targets()
 {
 	targets=$(grep -E '^tests/fuzz/fuzz_[a-z0-9_]+\.c$' "$all" || :)
@@ -66,10 +93,9 @@ fuzz_targets()
 	done | list FUZZ_TARGETS
 	for t in $targets; do
 		name=$(echo "${t%.c}" | sed 's/[^A-Za-z0-9]/_/g')
-		room=$(sed -n 's,^.*libs: \([a-z]*\).*$,\1,p' "$t" | head -n 1)
-		printf '%s_SOURCES = %s\n' "$name" "$t"
+		printf '%s_SOURCES = %s $(FUZZ_MAIN)\n' "$name" "$t"
 		printf '%s_LDADD = $(%s_libs) $(test_libs)\n' "$name" \
-		    "${room:-common}"
+		    "$(room_of "$t")"
 		printf '%s_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_LDFLAGS)\n' "$name"
 	done
 }
@@ -80,6 +106,8 @@ others()
 	grep -v -E \
 	    -e '^(common|supervisor|worker|images/agent)/.*\.[ch]$' \
 	    -e '^tests/(unit/[a-z]+/test|fuzz/fuzz)_[a-z0-9_]+\.c$' \
+	    -e '^tests/unit/tap\.c$' \
+	    -e '^tests/unit/[a-z]+/helpers/[a-z0-9_]+\.c$' \
 	    -e '^schema/(sql/.*\.sql|tools/.*\.json)$' \
 	    -e '^images/(sandbox/|languages\.json$)' \
 	    -e '^(configure|Makefile|aclocal|config\.h)' \
@@ -104,6 +132,7 @@ generate()
 	grep -E '^schema/tools/.*\.json$' "$all" | list TOOL_FILES
 	echo images/languages.json | list DATA_FILES
 	unit_tests
+	helpers
 	fuzz_targets
 	others
 }
