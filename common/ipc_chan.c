@@ -136,12 +136,11 @@ ipc_chan_sendmsg(int fd, const struct ipc_out *o)
 	ssize_t n;
 
 	if (o->nfds > 0) {
-		struct cmsghdr *cm;
+		struct cmsghdr *cm = &control.align; /* the first */
 
 		memset(&control, 0, sizeof(control));
 		mh.msg_control = control.space;
 		mh.msg_controllen = CMSG_SPACE(sizeof(int) * o->nfds);
-		cm = CMSG_FIRSTHDR(&mh);
 		cm->cmsg_level = SOL_SOCKET;
 		cm->cmsg_type = SCM_RIGHTS;
 		cm->cmsg_len = CMSG_LEN(sizeof(int) * o->nfds);

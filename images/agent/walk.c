@@ -163,7 +163,7 @@ walk_entry(struct walk *w, const char *name, uint32_t request, struct uplink *u,
 			path = NULL;
 		}
 	}
-	if (S_ISDIR(st.st_mode)) {
+	if (path != NULL && S_ISDIR(st.st_mode)) {
 		if (w->pending_bytes >= WALK_PENDING_BYTES)
 			return E2BIG;
 		push_dir(w, path);
