@@ -2,6 +2,8 @@
 #ifndef TESTS_FRONT_SERVER_H
 #define TESTS_FRONT_SERVER_H
 
+#include <signal.h>
+
 #include "tests/unit/front/raw.h"
 
 #include <event2/buffer.h>
@@ -118,6 +120,8 @@ server_open(struct server *s, const struct http_limits *limits)
 	struct err e;
 	int fd;
 
+	/* As main does: a client that left is an error of the write. */
+	(void)signal(SIGPIPE, SIG_IGN);
 	*s = (struct server){.base = event_base_new()};
 	assert_non_null(s->base);
 	s->http = http_server_new(s->base, limits, server_request_cb, s);
