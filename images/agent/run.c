@@ -352,7 +352,8 @@ run_reset_command(struct run *r)
 		r->out[i].drain = 0;
 	}
 	r->started_us = clock_mono_us();
-	r->deadline_ms = r->started_us / 1000 + current(r)->timeout_ms;
+	/* Rounded up: never before its time. */
+	r->deadline_ms = (r->started_us + 999) / 1000 + current(r)->timeout_ms;
 }
 
 static void

