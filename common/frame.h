@@ -49,6 +49,16 @@
  *   READ_ACK      u32 request, u64 offset           credit, as for RUN_ACK
  *   ABORT         u32 request                       end a walk or a read
  *   PING          u64 token
+ *
+ * The finer points
+ *   - RUN_START after each HELLO attaches the run again, and its have counts
+ *     as an acknowledgement.  have > 0 with an unknown key is refused.  A spec
+ *     that does not decode is refused with its text; the link stays.
+ *   - RUN_FORGET of a live run is ignored.  An acknowledgement beyond what was
+ *     sent is malformed, and a malformed frame ends the link.
+ *   - FILE_END's size is the bytes sent (READ) or the entries sent (WALK); its
+ *     errno is ECANCELED after ABORT, E2BIG for a walk that was cut, EAGAIN
+ *     for too many requests at a time.  Offsets are offsets in the file.
  */
 #ifndef COMMON_FRAME_H
 #define COMMON_FRAME_H
