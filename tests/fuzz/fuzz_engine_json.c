@@ -75,7 +75,7 @@ read_small(unsigned int which, const char *s, size_t n)
 			check_text(api, sizeof(api));
 		break;
 	case 4:
-		(void)answer_info(s, n, "runc", &info, &e);
+		(void)!answer_info(s, n, "runc", &info, &e);
 		break;
 	default:
 		answer_message(s, n, text);
