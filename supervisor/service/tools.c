@@ -361,6 +361,19 @@ view_row_cb(
 	free(v);
 }
 
+/* Over, but not on disk: a crash could still forget it, and its artifacts are
+ * not found yet, so it is not told. */
+static void
+hide_end(json_t *view)
+{
+	json_object_set_new(view, "state", json_string("running"));
+	json_object_set_new(view, "ended_at", json_null());
+	json_object_set_new(view, "artifacts", json_array());
+	(void)json_object_del(view, "end_reason");
+	(void)json_object_del(view, "artifacts_error");
+	(void)json_object_del(view, "error");
+}
+
 void
 service_run_view(struct service *s, const struct principal *p,
     const struct uuid *run, service_json_cb done, void *arg)
@@ -373,6 +386,8 @@ service_run_view(struct service *s, const struct principal *p,
 	if (r != NULL) {
 		l = run_log_source(r);
 		o = view_run(&r->row, &l);
+		if (r->phase == RUN_ENDING)
+			hide_end(o);
 		done(0, o, NULL, arg);
 		json_decref(o);
 		return;
