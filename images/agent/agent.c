@@ -144,7 +144,11 @@ agent_init(struct agent *a, const char *address, struct err *e)
 	if (runs_init(&a->runs, &a->loop, &a->uplink, e) != 0)
 		return e->code;
 	files_init(&a->files, &a->uplink);
-	return reap_init(&a->reaper, &a->loop, &a->runs, e);
+	if (reap_init(&a->reaper, &a->loop, &a->runs, e) != 0)
+		return e->code;
+	/* Small, and without anything of a run in its memory. */
+	keepers_prepare(&a->runs.keepers);
+	return 0;
 }
 
 /* How long there is nothing to do, -1: until something happens. */

@@ -105,6 +105,9 @@ command_main(void *arg)
 	sigset_t none;
 
 	(void)setsid();
+	if (dup2(job->out, STDOUT_FILENO) == -1 ||
+	    dup2(job->err == -1 ? job->out : job->err, STDERR_FILENO) == -1)
+		command_fail(job, KEEPER_FORK, errno);
 	raise_oom_score();
 	become_user(job);
 	if (chdir(job->cwd) == -1)

@@ -1,6 +1,7 @@
 #include "images/agent/keeper.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -10,12 +11,14 @@
 #include "common/clock.h"
 #include "common/fd.h"
 #include "images/agent/command.h"
+#include "images/agent/keeper_job.h"
 #include "images/agent/tree.h"
 
 #define KEEPER_STACK_BYTES 65536
 #define KEEPER_LOOK_MS 5
 
 struct keeper {
+	const struct keeper_job *job;
 	pid_t command;
 	bool ended; /* the command itself */
 	bool empty; /* no child of any kind is left */
@@ -92,6 +95,22 @@ children_cpu_us(void)
 	    (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
 }
 
+/* SIGTERM is a doorbell: the word itself is on the socket, with the number of
+ * the job it is for, so one that comes too late hits no other job. */
+static bool
+is_told_to_kill(const struct keeper *k)
+{
+	static struct keeper_in in;
+	bool told = false;
+	struct err e;
+
+	while (keeper_receive(KEEPER_SOCKET_FD, KEEPER_LOOK, &in, &e) == 1) {
+		told = told || in.order == k->job->order;
+		keeper_in_clear(&in);
+	}
+	return told;
+}
+
 static void
 keeper_watch(struct keeper *k)
 {
@@ -99,7 +118,7 @@ keeper_watch(struct keeper *k)
 		int sig = wait_signal(-1);
 
 		(void)keeper_reap(k);
-		if (sig == SIGTERM && !k->ended) {
+		if (sig == SIGTERM && !k->ended && is_told_to_kill(k)) {
 			k->report.killed = 1;
 			break;
 		}
@@ -108,52 +127,56 @@ keeper_watch(struct keeper *k)
 		keeper_kill_tree(k);
 }
 
-static NORETURN void
-keeper_main(struct keeper_job *job)
+/* Returns whether this keeper can take another job. */
+static bool
+keeper_run(struct keeper_job *job)
 {
 	static uint8_t stack[KEEPER_STACK_BYTES] __attribute__((aligned(16)));
+	uint64_t cpu_us = children_cpu_us();
 	/* Should its end not be seen, it was killed. */
-	struct keeper k = {.report = {.slot = job->slot, .status = SIGKILL}};
+	struct keeper k = {
+	    .job = job, .report = {.slot = job->slot, .status = SIGKILL}};
 
-	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-	(void)prctl(PR_SET_NAME, "keeper", 0, 0, 0);
-	if (dup2(job->out, STDOUT_FILENO) == -1 ||
-	    dup2(job->err == -1 ? job->out : job->err, STDERR_FILENO) == -1)
-		_exit(1);
-	fd_close_from(KEEPER_REPORT_FD + 1);
 	k.command = clone(command_main, stack + sizeof(stack),
 	    CLONE_VM | CLONE_VFORK | SIGCHLD, job);
 	if (k.command == -1) {
 		job->stage = KEEPER_FORK;
 		job->error = errno;
-	}
-	/* The pipes must end with the command, not with this process. */
-	(void)close(STDOUT_FILENO);
-	(void)close(STDERR_FILENO);
-	if (k.command != -1)
+	} else {
 		keeper_watch(&k);
-
+	}
 	k.report.keeper = getpid();
 	k.report.stage = (uint8_t)job->stage;
 	k.report.error = job->error;
-	k.report.cpu_us = children_cpu_us();
+	k.report.cpu_us = children_cpu_us() - cpu_us;
 	if (k.report.end_us == 0)
 		k.report.end_us = clock_mono_us();
 	/* One write of less than PIPE_BUF: whole or not at all. */
 	if (write(KEEPER_REPORT_FD, &k.report, sizeof(k.report)) == -1)
-		_exit(1);
-	_exit(0);
+		return false;
+	return !k.report.left;
 }
 
-pid_t
-keeper_start(struct keeper_job *job)
+void
+keeper_main(int socket)
 {
-	pid_t pid;
+	static struct keeper_in in;
+	struct err e;
 
-	job->stage = KEEPER_STARTED;
-	job->error = 0;
-	pid = fork();
-	if (pid == 0)
-		keeper_main(job);
-	return pid;
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	(void)prctl(PR_SET_NAME, "keeper", 0, 0, 0);
+	if (socket != KEEPER_SOCKET_FD &&
+	    dup3(socket, KEEPER_SOCKET_FD, O_CLOEXEC) == -1)
+		_exit(1);
+	fd_close_from(KEEPER_SOCKET_FD + 1);
+	while (keeper_receive(KEEPER_SOCKET_FD, KEEPER_WAIT, &in, &e) == 1) {
+		bool more = in.type == KEEPER_MSG_KILL || keeper_run(&in.job);
+
+		/* The pipes last until the report, which PID 1 then needs no
+		 * second look for. */
+		keeper_in_clear(&in);
+		if (!more)
+			break;
+	}
+	_exit(0);
 }

@@ -2,9 +2,11 @@
  * keeper.h - the small process above each command
  *
  * A keeper is a forked copy of PID 1 (user 0, not dumpable) and the subreaper
- * of one command.  It starts the command, waits for its end or for SIGTERM
- * from PID 1, kills and reaps all that is left of the tree, and then writes
- * one struct keeper_report to KEEPER_REPORT_FD and exits.
+ * of the commands it is given, one at a time.  It takes a job from its socket,
+ * starts the command, waits for its end or for PID 1's word to kill it, kills
+ * and reaps all that is left of the tree, writes one struct keeper_report to
+ * KEEPER_REPORT_FD, and waits for the next job.  It ends when PID 1 closes the
+ * socket, or after a tree of which something would not die.
  *
  * The command starts by clone(CLONE_VM | CLONE_VFORK), so what goes wrong
  * before exec is seen in shared memory when clone returns.
@@ -23,6 +25,7 @@
 /* The write end of the pipe on which all keepers report; PID 1 has put it
  * there before the first fork. */
 #define KEEPER_REPORT_FD 3
+#define KEEPER_SOCKET_FD 4 /* in a keeper only */
 /* Without a death for so long, or after so long in all, a keeper gives up and
  * leaves the rest to PID 1. */
 #define KEEPER_KILL_MS 100
@@ -45,7 +48,8 @@ struct keeper_job {
 	enum runspec_user user;
 	int out; /* write ends; err is -1 when it goes where out goes */
 	int err;
-	uint32_t slot; /* for the report */
+	uint32_t slot;  /* for the report */
+	uint32_t order; /* the job's number; a kill names it */
 
 	/* Written before exec, by the command's side of the shared memory. */
 	enum keeper_stage stage;
@@ -57,15 +61,14 @@ struct keeper_report {
 	uint32_t slot;
 	int32_t status; /* of the command, as from wait(2) */
 	uint8_t killed; /* the kill began before the command had ended */
-	uint8_t left;   /* something could not be killed in time */
+	uint8_t left;   /* something could not be killed in time; it exits */
 	uint8_t stage;  /* enum keeper_stage; error goes with it */
 	int32_t error;
 	uint64_t end_us; /* clock_mono_us when the command ended */
 	uint64_t cpu_us; /* of all that was reaped */
 };
 
-/* keeper_start - forks it; returns its pid or -1 with errno.  Closing the
- * write ends in PID 1 is the caller's. */
-pid_t keeper_start(struct keeper_job *job) MUSTCHECK;
+/* keeper_main - the process's life, right after fork; socket is its end */
+void keeper_main(int socket) NORETURN;
 
 #endif

@@ -20,8 +20,7 @@ is_keeper(pid_t pid, void *arg)
 {
 	const struct reaper *r = arg;
 
-	return runs_by_keeper(r->runs, pid) != NULL ||
-	    runs_is_leaving(r->runs, pid);
+	return keepers_has(&r->runs->keepers, pid);
 }
 
 static void
@@ -46,13 +45,11 @@ reap_children(struct reaper *r)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		struct run *run;
 
-		if (runs_on_reaped(r->runs, pid))
-			continue;
 		/* A keeper may have reported and ended since the reports
 		 * were read: its word is in the pipe by now. */
 		if (runs_by_keeper(r->runs, pid) != NULL)
 			runs_read_reports(r->runs);
-		if (runs_on_reaped(r->runs, pid))
+		if (keepers_on_reaped(&r->runs->keepers, pid))
 			continue;
 		run = runs_by_keeper(r->runs, pid);
 		if (run != NULL)

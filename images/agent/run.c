@@ -18,7 +18,7 @@ static void run_next_command(struct run *r);
 
 struct run *
 run_new(const struct uuid *id, struct runspec *spec, struct loop *loop,
-    struct uplink *uplink, uint32_t slot)
+    struct uplink *uplink, struct keepers *keepers, uint32_t slot)
 {
 	static const enum runlog_type types[] = {RUNLOG_STDOUT, RUNLOG_STDERR};
 	struct run *r = xcalloc(1, sizeof(*r));
@@ -26,6 +26,7 @@ run_new(const struct uuid *id, struct runspec *spec, struct loop *loop,
 	r->spec = *spec;
 	memset(spec, 0, sizeof(*spec));
 	r->uplink = uplink;
+	r->keepers = keepers;
 	r->slot = slot;
 	outlog_init(&r->log, id);
 	for (size_t i = 0; i < ARRAY_LEN(r->out); i++) {
@@ -258,10 +259,7 @@ run_kill(struct run *r, uint8_t reason)
 		return;
 	r->kill_reason = reason;
 	r->give_up_ms = clock_mono_ms() + RUN_KEEPER_GRACE_MS;
-	/* Not reaped yet, so the number is still its own.  Root's code may
-	 * have stopped it. */
-	(void)kill(r->keeper, SIGTERM);
-	(void)kill(r->keeper, SIGCONT);
+	keepers_kill(r->keepers, r->keeper);
 }
 
 void
@@ -306,9 +304,9 @@ close_if_open(int fd)
 		(void)close(fd);
 }
 
-/* Fork the keeper with its pipes; 0 or an errno. */
+/* Give it to a keeper, with its pipes; 0 or an errno. */
 static int
-run_fork(struct run *r, const struct runspec_command *c)
+run_give(struct run *r, const struct runspec_command *c)
 {
 	struct keeper_job job = {.out = -1, .err = -1};
 	struct env_start start;
@@ -326,7 +324,7 @@ run_fork(struct run *r, const struct runspec_command *c)
 		job.cwd = c->cwd;
 		job.user = r->spec.user;
 		job.slot = r->slot;
-		r->keeper = keeper_start(&job);
+		r->keeper = keepers_start(r->keepers, &job);
 		if (r->keeper == -1)
 			error = errno;
 		env_clear(&start);
@@ -373,7 +371,7 @@ run_next_command(struct run *r)
 		run_end_unstarted(r, &end);
 		return;
 	}
-	error = run_fork(r, c);
+	error = run_give(r, c);
 	if (error != 0) {
 		r->keeper = 0;
 		for (size_t i = 0; i < ARRAY_LEN(r->out); i++)

@@ -18,7 +18,7 @@
 #include "common/runlog.h"
 #include "common/runspec.h"
 #include "common/uuid.h"
-#include "images/agent/keeper.h"
+#include "images/agent/keepers.h"
 #include "images/agent/loop.h"
 #include "images/agent/outlog.h"
 #include "images/agent/output.h"
@@ -38,6 +38,7 @@ enum run_state {
 struct run {
 	enum run_state state;
 	struct uplink *uplink;
+	struct keepers *keepers;
 	struct outlog log;
 	struct runspec spec;
 	uint32_t slot;
@@ -64,7 +65,8 @@ struct run {
 
 /* run_new - takes the spec (and zeroes *spec) */
 struct run *run_new(const struct uuid *id, struct runspec *spec,
-    struct loop *loop, struct uplink *uplink, uint32_t slot);
+    struct loop *loop, struct uplink *uplink, struct keepers *keepers,
+    uint32_t slot);
 void run_free(struct run *r);
 void run_start(struct run *r);
 /* run_on_report - its keeper is done; run_on_keeper_lost - died without */

@@ -7,6 +7,8 @@
 
 #include "common/log.h"
 
+#define RUNS_REPORTS_PER_READ 16
+
 static void
 runs_report_cb(uint32_t events, void *arg)
 {
@@ -36,6 +38,7 @@ runs_init(
 	    loop_add(loop, rs->report_fd, EPOLLIN, runs_report_cb, rs);
 	if (rs->report_token == 0)
 		return err_set(e, ERR_SYS, "epoll_ctl: %s", strerror(errno));
+	keepers_init(&rs->keepers);
 	return 0;
 }
 
@@ -153,7 +156,8 @@ start_fresh(struct runs *rs, const struct uuid *id, struct runspec *spec,
 		    rs, id, "too much output of ended runs is not taken yet");
 		return;
 	}
-	r = run_new(id, spec, rs->loop, rs->uplink, (uint32_t)slot);
+	r = run_new(id, spec, rs->loop, rs->uplink, &rs->keepers,
+	    (uint32_t)slot);
 	rs->live[slot] = r;
 	rs->nlive++;
 	(void)journal_add(&rs->journal, id, r);
@@ -293,27 +297,36 @@ runs_on_forget(struct runs *rs, struct wire_in *in, struct err *e)
 	return 0;
 }
 
+static void
+take_report(struct runs *rs, const struct keeper_report *report)
+{
+	struct run *r;
+
+	if (report->slot >= RUNS_LIVE_MAX)
+		return;
+	/* First: the run's next command can then use this keeper. */
+	keepers_on_report(&rs->keepers, report);
+	rs->left_orphans = rs->left_orphans || report->left != 0;
+	r = rs->live[report->slot];
+	if (r == NULL || r->keeper != report->keeper)
+		return;
+	run_on_report(r, report);
+	runs_settle(rs, r);
+}
+
 void
 runs_read_reports(struct runs *rs)
 {
-	struct keeper_report report;
-	struct run *r;
+	struct keeper_report reports[RUNS_REPORTS_PER_READ];
+	ssize_t n;
 
 	/* Each is one atomic write of its keeper, which alone can reach the
-	 * other end. */
-	while (read(rs->report_fd, &report, sizeof(report)) ==
-	    (ssize_t)sizeof(report)) {
-		if (report.slot >= RUNS_LIVE_MAX)
-			continue;
-		if (rs->nleaving < RUNS_LEAVING_MAX)
-			rs->leaving[rs->nleaving++] = report.keeper;
-		rs->left_orphans = rs->left_orphans || report.left != 0;
-		r = rs->live[report.slot];
-		if (r == NULL || r->keeper != report.keeper)
-			continue;
-		run_on_report(r, &report);
-		runs_settle(rs, r);
-	}
+	 * other end, so what is read is always whole ones. */
+	do {
+		n = read(rs->report_fd, reports, sizeof(reports));
+		for (ssize_t i = 0; i < n / (ssize_t)sizeof(reports[0]); i++)
+			take_report(rs, &reports[i]);
+	} while (n == (ssize_t)sizeof(reports));
 }
 
 struct run *
@@ -323,27 +336,6 @@ runs_by_keeper(const struct runs *rs, pid_t pid)
 		if (rs->live[i] != NULL && rs->live[i]->keeper == pid)
 			return rs->live[i];
 	return NULL;
-}
-
-bool
-runs_is_leaving(const struct runs *rs, pid_t pid)
-{
-	for (uint32_t i = 0; i < rs->nleaving; i++)
-		if (rs->leaving[i] == pid)
-			return true;
-	return false;
-}
-
-bool
-runs_on_reaped(struct runs *rs, pid_t pid)
-{
-	for (uint32_t i = 0; i < rs->nleaving; i++) {
-		if (rs->leaving[i] != pid)
-			continue;
-		rs->leaving[i] = rs->leaving[--rs->nleaving];
-		return true;
-	}
-	return false;
 }
 
 void

@@ -18,7 +18,6 @@
 
 #define RUNS_LIVE_MAX 256
 #define RUNS_KEPT_BYTES (64u << 20)
-#define RUNS_LEAVING_MAX 1024
 #define RUNS_WHY_MAX 255 /* text of a refusal */
 
 struct runs {
@@ -29,9 +28,7 @@ struct runs {
 	uint32_t nlive;
 	struct run *live[RUNS_LIVE_MAX];
 	size_t kept_bytes; /* memory of ended runs' logs */
-	/* Keepers that have reported and are not reaped yet. */
-	uint32_t nleaving;
-	pid_t leaving[RUNS_LEAVING_MAX];
+	struct keepers keepers;
 	bool left_orphans; /* a keeper could not kill all in time */
 	struct journal journal;
 };
@@ -57,9 +54,6 @@ int runs_on_forget(
 void runs_read_reports(struct runs *rs);
 /* runs_by_keeper - the live run that pid works for, or NULL */
 struct run *runs_by_keeper(const struct runs *rs, pid_t pid);
-bool runs_is_leaving(const struct runs *rs, pid_t pid);
-/* runs_on_reaped - true when pid was a keeper that had reported */
-bool runs_on_reaped(struct runs *rs, pid_t pid);
 void runs_on_keeper_lost(struct runs *rs, struct run *r);
 void runs_on_orphans_gone(struct runs *rs);
 void runs_tick(struct runs *rs, uint64_t now_ms);

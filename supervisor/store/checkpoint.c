@@ -49,3 +49,14 @@ checkpoint_wait_ms(const struct checkpoint *c, uint64_t wal_bytes,
 		at = c->not_before_ms;
 	return at > now_ms ? at - now_ms : 0;
 }
+
+uint64_t
+checkpoint_room(uint64_t wal_bytes, uint64_t size)
+{
+	uint64_t most = CHECKPOINT_WAL_BYTES + CHECKPOINT_ROOM_MORE;
+	uint64_t want = 2 * wal_bytes + CHECKPOINT_ROOM_MORE;
+
+	if (size >= wal_bytes + CHECKPOINT_ROOM_MIN)
+		return 0;
+	return want < most ? want : most;
+}

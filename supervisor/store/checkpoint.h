@@ -1,8 +1,10 @@
 /*
- * checkpoint.h - when the writer empties the WAL; a pure rule
+ * checkpoint.h - when the writer empties the WAL, and makes room in it; pure
+ * rules
  *
- * When it is large it is only written from its beginning again: to grow a file
- * makes each sync about twice as dear as to write over it.  When nothing was
+ * To grow a file makes each sync about twice as dear as to write over it.  So
+ * a large WAL is only written from its beginning again, and one that is nearly
+ * used up gets as much again, as zeros, while nobody waits.  When nothing was
  * written for a while, and at the latest some time after it began to fill, it
  * is truncated: old frames in it may hold environment values that are wiped
  * from the database itself already.
@@ -16,6 +18,8 @@
 #define CHECKPOINT_IDLE_MS 1000
 #define CHECKPOINT_AGE_MS 30000
 #define CHECKPOINT_RETRY_MS 1000 /* after one that failed */
+#define CHECKPOINT_ROOM_MIN (32u << 10) /* a few small commits */
+#define CHECKPOINT_ROOM_MORE (128u << 10)
 #define CHECKPOINT_NEVER UINT64_MAX
 
 enum checkpoint_kind {
@@ -38,5 +42,8 @@ void checkpoint_on_failure(struct checkpoint *c, uint64_t now_ms);
 /* checkpoint_wait_ms - 0: now, of that kind; CHECKPOINT_NEVER: nothing to do */
 uint64_t checkpoint_wait_ms(const struct checkpoint *c, uint64_t wal_bytes,
     uint64_t now_ms, enum checkpoint_kind *kind);
+/* checkpoint_room - how large to make the WAL's file of that size, of which so
+ * much is used; not more than size: leave it */
+uint64_t checkpoint_room(uint64_t wal_bytes, uint64_t size);
 
 #endif

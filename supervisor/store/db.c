@@ -231,6 +231,57 @@ db_wal_bytes(const struct db *db)
 	return db->wal_pages * (PAGE_BYTES + WAL_FRAME_HEADER);
 }
 
+/* The WAL's file as SQLite has it open: closing one of our own could drop
+ * SQLite's locks. */
+static sqlite3_file *
+wal_file(const struct db *db)
+{
+	sqlite3_file *f = NULL;
+
+	if (sqlite3_file_control(
+		db->h, "main", SQLITE_FCNTL_JOURNAL_POINTER, &f) != SQLITE_OK)
+		return NULL;
+	return f != NULL && f->pMethods != NULL ? f : NULL;
+}
+
+uint64_t
+db_wal_size(const struct db *db)
+{
+	sqlite3_file *f = wal_file(db);
+	sqlite3_int64 size = 0;
+
+	if (f == NULL || f->pMethods->xFileSize(f, &size) != SQLITE_OK)
+		return 0;
+	return (uint64_t)size;
+}
+
+int
+db_wal_extend(struct db *db, uint64_t size, struct err *e)
+{
+	static const uint8_t zeros[65536];
+	sqlite3_file *f = wal_file(db);
+	uint64_t at = db_wal_size(db);
+	int rc = SQLITE_OK;
+
+	if (f == NULL)
+		return 0;
+	while (rc == SQLITE_OK && at < size) {
+		uint64_t n = size - at;
+
+		if (n > sizeof(zeros))
+			n = sizeof(zeros);
+		rc = f->pMethods->xWrite(
+		    f, zeros, (int)n, (sqlite3_int64)at);
+		at += n;
+	}
+	if (rc == SQLITE_OK)
+		rc = f->pMethods->xSync(f, SQLITE_SYNC_NORMAL);
+	if (rc != SQLITE_OK)
+		return err_set(
+		    e, ERR_DB, "WAL in %s: %s", db->dir, sqlite3_errstr(rc));
+	return 0;
+}
+
 /* Statements. */
 
 int

@@ -21,6 +21,9 @@ struct op {
 	void (*release)(struct op *op); /* frees all, op too */
 	size_t bytes;                   /* roughly, for the queue's limit */
 	int rc; /* set before it is queued: not run, only delivered */
+	/* Not run: this one does its work, too.  It is delivered right before
+	 * this one and with its rc. */
+	struct op *covers;
 	struct err why;
 };
 
@@ -31,6 +34,8 @@ op_release_list(struct op *op)
 	while (op != NULL) {
 		struct op *next = op->next;
 
+		if (op->covers != NULL)
+			op->covers->release(op->covers);
 		op->release(op);
 		op = next;
 	}

@@ -29,9 +29,10 @@ queue_clear(struct queue *q)
 void
 queue_push(struct queue *q, struct op *list)
 {
+	bool first;
+
 	(void)pthread_mutex_lock(&q->mutex);
-	if (q->count == 0)
-		(void)pthread_cond_signal(&q->cond);
+	first = q->count == 0;
 	*q->tail = list;
 	for (; list != NULL; list = list->next) {
 		q->tail = &list->next;
@@ -39,6 +40,9 @@ queue_push(struct queue *q, struct op *list)
 		q->bytes += list->bytes;
 	}
 	(void)pthread_mutex_unlock(&q->mutex);
+	/* Not before: the thread would wake only to wait for the mutex. */
+	if (first)
+		(void)pthread_cond_signal(&q->cond);
 }
 
 static void

@@ -114,7 +114,7 @@ insert_row(struct db *db, const struct store_run *r, struct err *e)
 	db_put_uint(&c, r->spool_bytes);
 	db_put_uint(&c, r->stdout_max);
 	db_put_uint(&c, r->stderr_max);
-	db_put_blob(&c, NULL, 0); /* log: at the end */
+	db_put_blob(&c, r->log, r->log_len);
 	return db_call_run(&c, e);
 }
 
@@ -132,6 +132,15 @@ spec_insert(struct db *db, const struct store_run *r, struct err *e)
 }
 
 static int
+insert_commands(struct db *db, const struct store_run *r, struct err *e)
+{
+	for (uint32_t i = 0; i < r->ncommands; i++)
+		if (command_insert(db, r->id, &r->commands[i], e) != 0)
+			return e->code;
+	return 0;
+}
+
+static int
 insert_run(struct db *db, struct op *op, struct err *e)
 {
 	const struct store_run *r = &((struct run_op *)op)->row;
@@ -139,10 +148,7 @@ insert_run(struct db *db, struct op *op, struct err *e)
 	if (insert_check(r, e) != 0 || insert_row(db, r, e) != 0 ||
 	    spec_insert(db, r, e) != 0)
 		return e->code;
-	for (uint32_t i = 0; i < r->ncommands; i++)
-		if (command_insert(db, r->id, &r->commands[i], e) != 0)
-			return e->code;
-	return 0;
+	return insert_commands(db, r, e);
 }
 
 /* An update that must have met an unfinished run: say why it did not. */
@@ -320,16 +326,35 @@ end_tally(struct db *db, const struct store_run *r, struct err *e)
 	return db_call_run(&c, e);
 }
 
+/* A run of which nothing is written yet: it begins as it ended. */
 static int
-end_run(struct db *db, struct op *op, struct err *e)
+end_insert(struct db *db, const struct store_run *r, struct err *e)
 {
-	const struct store_run *r = &((struct run_op *)op)->row;
+	if (insert_row(db, r, e) != 0)
+		return e->code;
+	return insert_commands(db, r, e);
+}
 
-	if (end_check(r, e) != 0 || end_row(db, r, e) != 0)
+static int
+end_update(struct db *db, const struct store_run *r, struct err *e)
+{
+	if (end_row(db, r, e) != 0)
 		return e->code;
 	for (uint32_t i = 0; i < r->ncommands; i++)
 		if (end_command(db, r->id, &r->commands[i], e) != 0)
 			return e->code;
+	return 0;
+}
+
+static int
+end_run(struct db *db, struct op *op, struct err *e)
+{
+	const struct run_op *o = (struct run_op *)op;
+	const struct store_run *r = &o->row;
+
+	if (end_check(r, e) != 0 ||
+	    (o->whole ? end_insert(db, r, e) : end_update(db, r, e)) != 0)
+		return e->code;
 	for (uint32_t i = 0; i < r->nartifacts; i++)
 		if (end_artifact(db, r, &r->artifacts[i], e) != 0)
 			return e->code;
@@ -417,12 +442,24 @@ store_run_move(struct store *s, uint64_t run, uint64_t sandbox,
 	writer_submit(s->writer, &op->w.op);
 }
 
+static bool
+is_insert_of(const struct op *op, const void *arg)
+{
+	const uint64_t *id = arg;
+
+	return op->run == insert_run &&
+	    ((const struct run_op *)op)->row.id == *id;
+}
+
 void
 store_run_end(
     struct store *s, const struct store_run *row, store_done_cb done, void *arg)
 {
 	struct run_op *op = run_op_new(s, row, done, arg);
 
+	op->w.op.covers =
+	    writer_take_soon(s->writer, is_insert_of, &row->id);
+	op->whole = op->w.op.covers != NULL;
 	op->w.op.run = end_run;
 	op->w.op.deliver = end_deliver;
 	LIST_INSERT_HEAD(&s->ending, op, ending);

@@ -156,7 +156,8 @@ typedef void (*store_done_cb)(int rc, const struct err *why, void *arg);
 void store_sandbox_put(struct store *s, const struct store_sandbox *row,
     store_done_cb done, void *arg); /* insert or replace */
 /* STORE_SOON: nobody waits for this one alone; it goes with the next write, or
- * after 30 ms.  A short run's beginning and end are then one transaction. */
+ * after 30 ms.  A run that ends before is written once, as it ended, and its
+ * spec never. */
 enum store_when {
 	STORE_NOW,
 	STORE_SOON

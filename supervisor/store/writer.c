@@ -19,6 +19,7 @@ struct writer {
 	struct db *db;
 	struct done *done;
 	struct checkpoint checkpoint;
+	bool no_room; /* for a longer WAL, until the next checkpoint */
 	pthread_mutex_t mutex; /* for stats */
 	struct store_stats stats;
 };
@@ -118,6 +119,25 @@ batch_count(struct writer *w, const struct op *list, int rc)
 	(void)pthread_mutex_unlock(&w->mutex);
 }
 
+/* What ops covered goes the same way, right before them. */
+static struct op *
+batch_uncover(struct op *list)
+{
+	for (struct op **at = &list; *at != NULL; at = &(*at)->next) {
+		struct op *op = *at, *covered = op->covers;
+
+		if (covered == NULL)
+			continue;
+		op->covers = NULL;
+		covered->rc = op->rc;
+		covered->why = op->why;
+		covered->next = op;
+		*at = covered;
+		at = &covered->next;
+	}
+	return list;
+}
+
 static void
 writer_batch(struct writer *w, struct op *list)
 {
@@ -128,7 +148,20 @@ writer_batch(struct writer *w, struct op *list)
 		batch_fail(list, rc, &why);
 	batch_count(w, list, rc);
 	checkpoint_on_write(&w->checkpoint, clock_mono_ms());
-	done_push(w->done, list);
+	done_push(w->done, batch_uncover(list));
+}
+
+/* When nobody waits: a failure (a full disk) is the next commit's to find. */
+static void
+writer_make_room(struct writer *w)
+{
+	uint64_t size = db_wal_size(w->db);
+	uint64_t want = checkpoint_room(db_wal_bytes(w->db), size);
+	struct err ignored;
+
+	if (want > size && queue_count(&w->queue, NULL) == 0 &&
+	    db_wal_extend(w->db, want, &ignored) != 0)
+		w->no_room = true;
 }
 
 static void
@@ -138,6 +171,7 @@ writer_checkpoint(struct writer *w, enum checkpoint_kind kind)
 	int rc = db_checkpoint(w->db,
 	    kind == CHECKPOINT_REUSE ? DB_WAL_REUSE : DB_WAL_TRUNCATE, &why);
 
+	w->no_room = rc != 0;
 	if (rc == 0) {
 		checkpoint_on_done(&w->checkpoint, kind);
 		return;
@@ -165,6 +199,8 @@ writer_main(void *arg)
 			writer_checkpoint(w, kind);
 			continue;
 		}
+		if (!w->no_room)
+			writer_make_room(w);
 		list = queue_take(&w->queue, WRITER_BATCH_MAX, wait_ms);
 		if (list != NULL)
 			writer_batch(w, list);
@@ -257,6 +293,25 @@ writer_submit_soon(struct writer *w, struct op *op)
 	*w->soon_tail = op;
 	op->next = NULL;
 	w->soon_tail = &op->next;
+}
+
+struct op *
+writer_take_soon(struct writer *w,
+    bool (*is_it)(const struct op *op, const void *arg), const void *arg)
+{
+	struct op **at, *op;
+
+	for (at = &w->soon; *at != NULL; at = &(*at)->next)
+		if (is_it(*at, arg))
+			break;
+	op = *at;
+	if (op == NULL)
+		return NULL;
+	*at = op->next;
+	if (op->next == NULL)
+		w->soon_tail = at;
+	op->next = NULL;
+	return op;
 }
 
 bool

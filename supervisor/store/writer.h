@@ -30,6 +30,10 @@ void writer_submit(struct writer *w, struct op *op);
 /* writer_submit_soon - with the next writer_submit, in the same transaction,
  * or after WRITER_SOON_MS without one; order is kept */
 void writer_submit_soon(struct writer *w, struct op *op);
+/* writer_take_soon - takes back an op that was submitted so and not passed on
+ * yet, the first for which is_it says so; NULL when there is none */
+struct op *writer_take_soon(struct writer *w,
+    bool (*is_it)(const struct op *op, const void *arg), const void *arg);
 /* writer_is_full - more waits than a queue should hold */
 bool writer_is_full(struct writer *w);
 void writer_stats(struct writer *w, struct store_stats *out);

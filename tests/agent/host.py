@@ -409,6 +409,25 @@ class Sandbox:
             return False
 
     def processes(self):
+        """As all_processes, but for keepers: those may wait for work."""
+        keepers = self.keepers()
+        return {p: a for p, a in self.all_processes().items()
+                if p not in keepers}
+
+    def keepers(self):
+        """Pids of what looks like a keeper; on the way to a command's exec
+        its process does, too."""
+        found = set()
+        for pid in self.all_processes():
+            try:
+                with open(f"/proc/{pid}/comm", encoding="ascii") as f:
+                    if f.read() == "keeper\n":
+                        found.add(pid)
+            except OSError:
+                continue
+        return found
+
+    def all_processes(self):
         """All processes in the sandbox but its init: pid -> arguments."""
         mine = os.readlink(f"/proc/{self.pid}/ns/pid")
         found = {}

@@ -31,8 +31,10 @@ class Cgroup:
                   encoding="ascii") as f:
             f.write(text)
 
-    def add(self, pid):
-        self.write("cgroup.procs", str(pid))
+    def add(self, sandbox):
+        """The sandbox with the keeper that waits there."""
+        for pid in (sandbox.pid, *sandbox.all_processes()):
+            self.write("cgroup.procs", str(pid))
 
     def is_removed(self):
         try:
@@ -50,7 +52,7 @@ def small_fixture(agent):
     group = Cgroup(V1_MEMORY, "memory.limit_in_bytes", "memory.max",
                    64 << 20)
     sandbox = Sandbox(agent, cgroup=group.path)
-    group.add(sandbox.pid)
+    group.add(sandbox)
     yield sandbox
     assert sandbox.is_agent_running(), "the agent died"
     sandbox.close()
@@ -94,7 +96,7 @@ def test_without_free_processes_a_run_says_so_and_the_next_works(agent):
     sandbox = Sandbox(agent)
     host = sandbox.host
     try:
-        group.add(sandbox.pid)
+        group.add(sandbox)
         hog = host.start(python(
             "import os, time\n"
             "while True:\n"
@@ -120,7 +122,7 @@ def test_without_room_for_the_command_beside_its_keeper_it_says_so(agent):
     sandbox = Sandbox(agent)
     host = sandbox.host
     try:
-        group.add(sandbox.pid)
+        group.add(sandbox)
         end = host.run(Command(["true"])).end()
         assert (end.reason, end.text) == (
             "start_failed",

@@ -46,14 +46,14 @@ def test_a_cut_character_at_the_end_is_not_kept_back(host):
     assert run.output(wire.STDERR) == b"\xf0\x9f\x98"
 
 
-def test_a_cut_character_is_delivered_when_its_stream_closes(host):
+def test_a_cut_character_is_delivered_when_its_command_ends(host):
     run = host.start(python("import os, time\n"
-                            "os.write(1, b'\\xe2\\x82'); os.close(1)\n"
-                            "time.sleep(600)"))
-    host.wait(lambda: run.output(), "the bytes arrive")
-    assert run.output() == b"\xe2\x82"
+                            "os.write(2, b'x'); os.write(1, b'\\xe2\\x82')\n"
+                            "os.close(1); time.sleep(600)"))
+    host.wait(lambda: run.output(wire.STDERR), "the bytes are written")
     host.cancel(run)
     host.finish(run)
+    assert run.output() == b"\xe2\x82"
 
 
 def test_bytes_that_are_no_text_arrive_unchanged(host):

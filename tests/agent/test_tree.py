@@ -11,10 +11,10 @@ from wire import Command, python, shell
 
 
 def assert_empty(sandbox):
-    """At the end's arrival only keepers on their way out may be there."""
-    left = {p: a for p, a in sandbox.processes().items() if a}
+    """At the end's arrival only keepers may be there."""
+    left = {p: a for p, a in sandbox.all_processes().items() if a}
     assert not any(b"agent" not in a for a in left.values()), left
-    wait_until(lambda: not sandbox.processes(), "the keepers are gone", 2)
+    assert not sandbox.processes()
 
 
 LEFTOVERS = {
@@ -147,6 +147,51 @@ def test_root_killing_every_keeper_harms_only_running_runs(sandbox, host):
         assert (run.end().reason, run.end().exit_code) == ("signal", 137)
     assert host.run(Command(["echo", "next"])).output() == b"next\n"
     wait_until(lambda: not sandbox.processes(), "the orphans are dead", 2)
+
+
+def keeper_of(host, **more):
+    return int(host.run(python("import os; print(os.getppid())"),
+                        **more).output())
+
+
+def test_a_keeper_is_used_again(host):
+    assert len({keeper_of(host) for _ in range(5)}) == 1
+
+
+def test_only_a_few_keepers_wait_for_work(sandbox, host):
+    runs = [host.start(Command(["sleep", "600"])) for _ in range(20)]
+    host.wait(lambda: all(r.records for r in runs), "they run")
+    wait_until(lambda: len(sandbox.keepers()) == 20, "each has its keeper")
+    for run in runs:
+        host.cancel(run)
+    host.finish(*runs)
+    wait_until(lambda: len(sandbox.keepers()) == 4, "the others are gone")
+
+
+def test_a_keeper_that_was_killed_while_it_waited_is_replaced(sandbox, host):
+    first = keeper_of(host)
+    for pid in sandbox.keepers():
+        os.kill(pid, signal.SIGKILL)
+    assert keeper_of(host) != first
+    assert host.run(Command(["true"])).end().exit_code == 0
+
+
+def test_a_kill_that_comes_too_late_hits_no_other_command(host):
+    for _ in range(200):
+        run = host.start(Command(["true"]))
+        host.cancel(run)
+        again = host.start(Command(["echo", "whole"]))
+        host.finish(run, again)
+        assert run.end().reason in ("exit", "canceled")
+        assert again.output() == b"whole\n"
+        assert (again.end().reason, again.end().exit_code) == ("exit", 0)
+
+
+def test_a_keepers_earlier_commands_are_not_in_the_cpu_time(host):
+    busy = host.run(python("import time\n"
+                           "while time.process_time() < 0.5: pass"))
+    assert busy.end().cpu_us >= 500000
+    assert host.run(Command(["true"])).end().cpu_us < 250000
 
 
 def test_a_killed_keeper_takes_no_other_run_down(sandbox, host):

@@ -1,0 +1,56 @@
+/*
+ * keeper_job.h - a job on its way from PID 1 to a keeper
+ *
+ * One packet of a SOCK_SEQPACKET pair: a type, then for a kill the number of
+ * the job it is for, and for a job its fields.  The pipes' write ends are
+ * passed with it.  A job too large for a packet is passed as a sealed memory
+ * file behind them (KEEPER_MSG_FILE), so that sending never blocks.
+ * Both ends are ours: what does not decode is a bug.
+ */
+#ifndef AGENT_KEEPER_JOB_H
+#define AGENT_KEEPER_JOB_H
+
+#include "common/base.h"
+#include "common/err.h"
+#include "images/agent/keeper.h"
+
+#define KEEPER_PACKET_MAX 65536
+/* A run specification and the base environment. */
+#define KEEPER_JOB_MAX (RUNSPEC_BYTES_MAX + 65536)
+#define KEEPER_ENV_MAX (RUNSPEC_ENV_MAX + 8) /* base entries and a NULL */
+
+enum keeper_msg {
+	KEEPER_MSG_JOB = 1,
+	KEEPER_MSG_FILE,
+	KEEPER_MSG_KILL
+};
+
+/* keeper_job_send, keeper_kill_send - from PID 1; 0 or an errno.  The
+ * descriptors stay the caller's. */
+int keeper_job_send(int socket, const struct keeper_job *job) MUSTCHECK;
+int keeper_kill_send(int socket, uint32_t order) MUSTCHECK;
+
+/* What a keeper received. */
+struct keeper_in {
+	enum keeper_msg type; /* KEEPER_MSG_JOB for both kinds */
+	uint32_t order;
+	struct keeper_job job; /* points into this struct, owns its pipes */
+	uint8_t *file;         /* where the strings are, or in packet */
+	uint8_t packet[KEEPER_PACKET_MAX];
+	char *argv[RUNSPEC_ARGV_MAX + 1];
+	char *env[KEEPER_ENV_MAX];
+};
+
+enum keeper_wait {
+	KEEPER_WAIT,
+	KEEPER_LOOK
+};
+
+/* keeper_receive - 1 with *in filled; 0: nothing is there (KEEPER_LOOK);
+ * negative: PID 1 has closed its end, or *e */
+int keeper_receive(int socket, enum keeper_wait wait, struct keeper_in *in,
+    struct err *e) MUSTCHECK;
+/* keeper_in_clear - closes the pipes and frees */
+void keeper_in_clear(struct keeper_in *in);
+
+#endif

@@ -1,0 +1,192 @@
+#include "images/agent/keepers.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include "common/xmalloc.h"
+#include "images/agent/keeper_job.h"
+
+enum keepers_state {
+	KEEPERS_IDLE,
+	KEEPERS_BUSY,
+	KEEPERS_LEAVING
+};
+
+struct keepers_entry {
+	TAILQ_ENTRY(keepers_entry) link;
+	pid_t pid;
+	int socket; /* -1: LEAVING */
+	enum keepers_state state;
+	uint32_t order; /* of the job it has, or had last */
+};
+
+void
+keepers_init(struct keepers *ks)
+{
+	memset(ks, 0, sizeof(*ks));
+	TAILQ_INIT(&ks->list);
+}
+
+static struct keepers_entry *
+keepers_find(const struct keepers *ks, pid_t pid)
+{
+	struct keepers_entry *k;
+
+	TAILQ_FOREACH(k, &ks->list, link)
+	if (k->pid == pid)
+		break;
+	return k;
+}
+
+static void
+keepers_let_go(struct keepers *ks, struct keepers_entry *k)
+{
+	if (k->state == KEEPERS_IDLE)
+		ks->nidle--;
+	k->state = KEEPERS_LEAVING;
+	if (k->socket != -1)
+		(void)close(k->socket);
+	k->socket = -1;
+}
+
+/* A new one, idle; NULL with errno. */
+static struct keepers_entry *
+keepers_fork(struct keepers *ks)
+{
+	struct keepers_entry *k;
+	int pair[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == -1)
+		return NULL;
+	pid = fork();
+	if (pid == 0)
+		keeper_main(pair[1]);
+	(void)close(pair[1]);
+	if (pid == -1) {
+		int error = errno;
+
+		(void)close(pair[0]);
+		errno = error;
+		return NULL;
+	}
+	k = xcalloc(1, sizeof(*k));
+	k->pid = pid;
+	k->socket = pair[0];
+	k->state = KEEPERS_IDLE;
+	ks->nidle++;
+	TAILQ_INSERT_HEAD(&ks->list, k, link);
+	return k;
+}
+
+void
+keepers_prepare(struct keepers *ks)
+{
+	if (ks->nidle == 0)
+		(void)keepers_fork(ks);
+}
+
+static struct keepers_entry *
+keepers_idle(const struct keepers *ks)
+{
+	struct keepers_entry *k;
+
+	if (ks->nidle == 0)
+		return NULL;
+	TAILQ_FOREACH(k, &ks->list, link)
+	if (k->state == KEEPERS_IDLE)
+		break;
+	return k;
+}
+
+static int
+keepers_give(
+    struct keepers *ks, struct keepers_entry *k, struct keeper_job *job)
+{
+	int error;
+
+	job->order = ++ks->orders;
+	error = keeper_job_send(k->socket, job);
+	if (error != 0) {
+		/* Root's code killed it, say. */
+		keepers_let_go(ks, k);
+		return error;
+	}
+	ks->nidle--;
+	k->state = KEEPERS_BUSY;
+	k->order = job->order;
+	TAILQ_REMOVE(&ks->list, k, link);
+	TAILQ_INSERT_HEAD(&ks->list, k, link);
+	return 0;
+}
+
+pid_t
+keepers_start(struct keepers *ks, struct keeper_job *job)
+{
+	struct keepers_entry *k;
+	int error;
+
+	while ((k = keepers_idle(ks)) != NULL)
+		if (keepers_give(ks, k, job) == 0)
+			return k->pid;
+	k = keepers_fork(ks);
+	if (k == NULL)
+		return -1;
+	error = keepers_give(ks, k, job);
+	if (error == 0)
+		return k->pid;
+	errno = error;
+	return -1;
+}
+
+void
+keepers_kill(struct keepers *ks, pid_t pid)
+{
+	struct keepers_entry *k = keepers_find(ks, pid);
+
+	if (k == NULL || k->state != KEEPERS_BUSY)
+		return;
+	/* Not reaped yet, so the number is still its own.  One that cannot
+	 * be told dies itself, and its tree is PID 1's then.  Root's code may
+	 * have stopped it. */
+	(void)kill(pid,
+	    keeper_kill_send(k->socket, k->order) == 0 ? SIGTERM : SIGKILL);
+	(void)kill(pid, SIGCONT);
+}
+
+void
+keepers_on_report(struct keepers *ks, const struct keeper_report *report)
+{
+	struct keepers_entry *k = keepers_find(ks, report->keeper);
+
+	if (k == NULL || k->state != KEEPERS_BUSY)
+		return;
+	if (report->left != 0 || ks->nidle >= KEEPERS_IDLE_MAX) {
+		keepers_let_go(ks, k);
+		return;
+	}
+	k->state = KEEPERS_IDLE;
+	ks->nidle++;
+}
+
+bool
+keepers_on_reaped(struct keepers *ks, pid_t pid)
+{
+	struct keepers_entry *k = keepers_find(ks, pid);
+	bool quiet;
+
+	if (k == NULL)
+		return false;
+	quiet = k->state != KEEPERS_BUSY;
+	keepers_let_go(ks, k);
+	TAILQ_REMOVE(&ks->list, k, link);
+	free(k);
+	return quiet;
+}
+
+bool
+keepers_has(const struct keepers *ks, pid_t pid)
+{
+	return keepers_find(ks, pid) != NULL;
+}
