@@ -1,8 +1,9 @@
 /*
  * ipc.h - messages between our own processes over SOCK_SEQPACKET
  *
- * One message is one packet: a 16-byte header (u16 type, u16 descriptors,
- * u32 length with the header, u64 id), then typed fields (wire.h).  Every
+ * A message is a 16-byte header (u16 type, u16 descriptors, u32 length with
+ * the header, u64 id), then typed fields (wire.h).  A packet has one message,
+ * or several one behind the other, of which none has descriptors.  Every
  * message type, its fields and who may send it stand in schema/ipc.txt.
  * Descriptors travel with SCM_RIGHTS, at most IPC_FDS_MAX each.
  *
@@ -129,6 +130,11 @@ bool ipc_chan_is_full(const struct ipc_chan *c);
 /* ipc_send - send or queue; clears o either way.  A closed channel drops the
  * message silently: on_close tells. */
 void ipc_send(struct ipc_chan *c, struct ipc_out *o);
+/* ipc_cork, ipc_uncork - what is sent between the two shares packets where it
+ * can, in the same order, and goes at the second.  Inside one callback, never
+ * nested. */
+void ipc_cork(struct ipc_chan *c);
+void ipc_uncork(struct ipc_chan *c);
 
 /* Routes: who may say what, when.  The table ends with type IPC_NONE. */
 struct ipc_route {

@@ -14,7 +14,7 @@
 #include "common/xmalloc.h"
 
 #define EXIT_BUG 70
-#define IPC_TURN_MAX 64 /* messages, then other events have their turn */
+#define IPC_TURN_MAX 64 /* packets, then other events have their turn */
 #define IPC_SNDBUF_BYTES (1 << 20)
 #define IPC_RETRY_MS 10 /* the kernel is short of something */
 
@@ -34,6 +34,8 @@ struct ipc_chan {
 	struct event ev_retry;
 	uint8_t *rx; /* IPC_MSG_MAX bytes */
 	STAILQ_HEAD(ipc_queue, ipc_node) queue;
+	struct ipc_out shared; /* while corked: messages of one packet */
+	bool corked;
 	size_t queued; /* bytes in the queue with its own memory */
 	bool full;     /* said so, on_drain not yet called */
 	bool tx_dead;  /* why_tx says what happened */
@@ -45,6 +47,7 @@ struct ipc_chan {
 static void
 ipc_chan_destroy(struct ipc_chan *c)
 {
+	ipc_out_clear(&c->shared);
 	free(c->rx);
 	free(c->name);
 	free(c);
@@ -258,14 +261,20 @@ ipc_chan_take_fds(struct msghdr *mh, struct ipc_msg *m)
 }
 
 enum ipc_read {
-	IPC_READ_MSG,
+	IPC_READ_PACKET,
 	IPC_READ_NONE,
 	IPC_READ_END
 };
 
-/* One packet into m.  At the end *why says which: code 0 is end of file. */
+struct ipc_packet {
+	size_t n;          /* bytes in rx */
+	unsigned int nfds; /* that came with it, all in the first message */
+	struct ipc_msg first;
+};
+
+/* One packet into rx.  At the end *why says which: code 0 is end of file. */
 static enum ipc_read
-ipc_chan_recv(struct ipc_chan *c, struct ipc_msg *m, struct err *why)
+ipc_chan_recv(struct ipc_chan *c, struct ipc_packet *p, struct err *why)
 {
 	union {
 		char space[CMSG_SPACE(sizeof(int) * IPC_FDS_MAX)];
@@ -276,7 +285,6 @@ ipc_chan_recv(struct ipc_chan *c, struct ipc_msg *m, struct err *why)
 	    .msg_iovlen = 1,
 	    .msg_control = control.space,
 	    .msg_controllen = sizeof(control.space)};
-	unsigned int got;
 	ssize_t n;
 
 	/* ECONNRESET: the peer left without having read all of ours.  Linux
@@ -291,36 +299,66 @@ ipc_chan_recv(struct ipc_chan *c, struct ipc_msg *m, struct err *why)
 		    why, ERR_SYS, "%s: receive: %s", c->name, strerror(errno));
 		return IPC_READ_END;
 	}
-	memset(m, 0, sizeof(*m));
-	got = ipc_chan_take_fds(&mh, m);
+	memset(p, 0, sizeof(*p));
+	p->nfds = ipc_chan_take_fds(&mh, &p->first);
+	p->n = (size_t)n;
 	if (n == 0) { /* an empty packet looks the same, and is as bad */
-		ipc_msg_close_fds(m);
+		ipc_msg_close_fds(&p->first);
 		(void)err_set(why, 0, "%s: closed by the peer", c->name);
 		return IPC_READ_END;
 	}
-	if ((mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 || got > m->nfds) {
-		ipc_msg_close_fds(m);
+	if ((mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
+	    p->nfds > p->first.nfds) {
+		ipc_msg_close_fds(&p->first);
 		(void)err_set(why, ERR_PROTO, "%s: packet with too many %s",
 		    c->name,
 		    (mh.msg_flags & MSG_TRUNC) != 0 ? "bytes" : "descriptors");
 		return IPC_READ_END;
 	}
-	if (ipc_msg_parse(m, c->rx, (size_t)n, got, why) != 0) {
-		ipc_msg_close_fds(m);
-		(void)err_wrap(why, "%s", c->name);
-		return IPC_READ_END;
+	return IPC_READ_PACKET;
+}
+
+static int
+ipc_chan_handle(struct ipc_chan *c, struct ipc_msg *m, struct err *why)
+{
+	if (c->ops->on_message(c, m, c->arg, why) == 0)
+		return 0;
+	if (why->code == 0)
+		(void)err_set(why, ERR_PROTO, "message refused");
+	return err_wrap(why, "%s: %s", c->name, ipc_type_name(m->type));
+}
+
+/* The messages of a packet; not 0: *why says what was wrong with one. */
+static int
+ipc_chan_deliver(struct ipc_chan *c, struct ipc_packet *p, struct err *why)
+{
+	struct ipc_msg m = p->first;
+	size_t size = 0, at = 0;
+	int rc = 0;
+
+	while (rc == 0 && at < p->n && c->fd >= 0) {
+		rc = ipc_msg_parse(&m, c->rx + at, p->n - at,
+		    at == 0 ? p->nfds : 0, &size, why);
+		if (rc == 0 && p->nfds > 0 && size < p->n)
+			rc = err_set(why, ERR_PROTO,
+			    "%s with descriptors is not alone in its packet",
+			    ipc_type_name(m.type));
+		rc = rc != 0 ? err_wrap(why, "%s", c->name) :
+			       ipc_chan_handle(c, &m, why);
+		ipc_msg_close_fds(&m);
+		at += size;
 	}
-	return IPC_READ_MSG;
+	return rc;
 }
 
 static void
 ipc_chan_read(struct ipc_chan *c)
 {
 	struct err why = {0};
-	struct ipc_msg m;
+	struct ipc_packet p;
 
 	for (int i = 0; i < IPC_TURN_MAX && c->fd >= 0; i++) {
-		switch (ipc_chan_recv(c, &m, &why)) {
+		switch (ipc_chan_recv(c, &p, &why)) {
 		case IPC_READ_NONE:
 			if (c->tx_dead) /* nothing left and no way back */
 				ipc_chan_end(c, &c->why_tx);
@@ -328,20 +366,13 @@ ipc_chan_read(struct ipc_chan *c)
 		case IPC_READ_END:
 			ipc_chan_end(c, &why);
 			return;
-		case IPC_READ_MSG:
+		case IPC_READ_PACKET:
 			break;
 		}
-		if (c->ops->on_message(c, &m, c->arg, &why) != 0) {
-			ipc_msg_close_fds(&m);
-			if (why.code == 0)
-				(void)err_set(
-				    &why, ERR_PROTO, "message refused");
-			(void)err_wrap(
-			    &why, "%s: %s", c->name, ipc_type_name(m.type));
+		if (ipc_chan_deliver(c, &p, &why) != 0) {
 			ipc_chan_end(c, &why);
 			return;
 		}
-		ipc_msg_close_fds(&m);
 	}
 	/* More may be there: ev_read is level-triggered, but after a failed
 	 * send the last look must not depend on it. */
@@ -411,6 +442,7 @@ ipc_chan_new(struct event_base *base, int fd, const char *name,
 	c->arg = arg;
 	c->rx = xmalloc(IPC_MSG_MAX);
 	STAILQ_INIT(&c->queue);
+	buf_init(&c->shared.b, IPC_MSG_MAX);
 	if (event_assign(&c->ev_read, base, fd, EV_READ | EV_PERSIST,
 		ipc_chan_read_cb, c) != 0 ||
 	    event_assign(&c->ev_write, base, fd, EV_WRITE | EV_PERSIST,
@@ -462,10 +494,9 @@ ipc_chan_queue(struct ipc_chan *c, struct ipc_out *o)
 		    c, "the peer does not read: queue overflow", 0);
 }
 
-void
-ipc_send(struct ipc_chan *c, struct ipc_out *o)
+static void
+ipc_chan_pass(struct ipc_chan *c, struct ipc_out *o)
 {
-	ipc_out_seal(o);
 	if (c->fd >= 0 && !c->tx_dead) {
 		/* What waits goes first. */
 		if (!STAILQ_EMPTY(&c->queue) ||
@@ -473,4 +504,44 @@ ipc_send(struct ipc_chan *c, struct ipc_out *o)
 			ipc_chan_queue(c, o);
 	}
 	ipc_out_clear(o);
+}
+
+static void
+ipc_chan_pass_shared(struct ipc_chan *c)
+{
+	if (buf_len(&c->shared.b) > 0)
+		ipc_chan_pass(c, &c->shared);
+	buf_init(&c->shared.b, IPC_MSG_MAX); /* it may be the queue's now */
+}
+
+void
+ipc_send(struct ipc_chan *c, struct ipc_out *o)
+{
+	ipc_out_seal(o);
+	if (!c->corked) {
+		ipc_chan_pass(c, o);
+		return;
+	}
+	if (o->nfds > 0 ||
+	    buf_append(&c->shared.b, buf_data(&o->b), buf_len(&o->b)) != 0) {
+		ipc_chan_pass_shared(c);
+		c->shared = *o;
+		memset(o, 0, sizeof(*o));
+		if (c->shared.nfds > 0)
+			ipc_chan_pass_shared(c);
+	}
+	ipc_out_clear(o);
+}
+
+void
+ipc_cork(struct ipc_chan *c)
+{
+	c->corked = true;
+}
+
+void
+ipc_uncork(struct ipc_chan *c)
+{
+	c->corked = false;
+	ipc_chan_pass_shared(c);
 }

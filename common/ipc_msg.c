@@ -50,7 +50,7 @@ ipc_out_clear(struct ipc_out *o)
 
 int
 ipc_msg_parse(struct ipc_msg *m, const uint8_t *p, size_t n, unsigned int nfds,
-    struct err *e)
+    size_t *size, struct err *e)
 {
 	struct wire_in in;
 	uint32_t length;
@@ -66,7 +66,7 @@ ipc_msg_parse(struct ipc_msg *m, const uint8_t *p, size_t n, unsigned int nfds,
 	id = wire_get_u64(&in);
 	if (strcmp(ipc_type_name(type), "?") == 0)
 		return err_set(e, ERR_PROTO, "unknown message type %u", type);
-	if (length != n)
+	if (length < IPC_HEADER_BYTES || length > n)
 		return err_set(e, ERR_PROTO, "%s of %zu bytes says %u",
 		    ipc_type_name(type), n, length);
 	if (said != nfds)
@@ -74,7 +74,9 @@ ipc_msg_parse(struct ipc_msg *m, const uint8_t *p, size_t n, unsigned int nfds,
 		    ipc_type_name(type), nfds, said);
 	m->type = (enum ipc_type)type;
 	m->id = id;
+	in.left = length - IPC_HEADER_BYTES;
 	m->in = in;
+	*size = length;
 	return 0;
 }
 

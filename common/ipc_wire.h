@@ -10,10 +10,11 @@
 void ipc_out_seal(struct ipc_out *o);
 /* ipc_out_clear - free the bytes, close the descriptors */
 void ipc_out_clear(struct ipc_out *o);
-/* ipc_msg_parse - the header of a packet of n bytes that came with nfds
- * descriptors; fills type, id and in, which looks into p */
+/* ipc_msg_parse - the first message of n bytes that came with nfds
+ * descriptors; fills type, id and in, which looks into p, and says how long
+ * it is */
 int ipc_msg_parse(struct ipc_msg *m, const uint8_t *p, size_t n,
-    unsigned int nfds, struct err *e) MUSTCHECK;
+    unsigned int nfds, size_t *size, struct err *e) MUSTCHECK;
 /* ipc_msg_close_fds - those that nobody took */
 void ipc_msg_close_fds(struct ipc_msg *m);
 

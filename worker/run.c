@@ -414,7 +414,9 @@ run_flush(struct run *r)
 	if (r->state == RUN_OVER || buf_len(&r->pending) > 0)
 		return;
 	tell_front(r);
-	if (r->peer != NULL && r->length > r->acked) {
+	/* The end of a short log is forgotten soon, which frees as much. */
+	if (r->peer != NULL && r->length > r->acked &&
+	    (!r->check.ended || r->length - r->acked > RUN_UNACKED_MAX)) {
 		peer_run_ack(r->peer, &r->s.uuid, r->length);
 		r->acked = r->length;
 	}

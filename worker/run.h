@@ -26,6 +26,7 @@
 
 /* How much of a log is taken beyond its limit, so that its end comes. */
 #define RUN_MARGIN_BYTES (2u << 20)
+#define RUN_UNACKED_MAX 16384 /* of an ended log */
 #define RUN_DISK_RETRY_MS 250
 
 struct event;

@@ -410,13 +410,19 @@ void
 sandbox_on_turn(void *arg)
 {
 	struct sandbox *sb = arg;
+	struct ipc_chan *front = sb->w->front;
 	struct run *r;
 
+	/* A short run is told in one packet. */
+	if (front != NULL)
+		ipc_cork(front);
 	TAILQ_FOREACH(r, &sb->runs, link)
 	run_flush(r);
+	if (front != NULL)
+		ipc_uncork(front);
 	/* What agents say becomes messages to the front: no more of it than
 	 * the front takes. */
-	if (sb->w->front != NULL && ipc_chan_is_full(sb->w->front))
+	if (front != NULL && ipc_chan_is_full(front))
 		worker_pause(sb->w);
 }
 

@@ -74,6 +74,7 @@ class Channel:
     def __init__(self, sock):
         self.sock = sock
         self.waiting = collections.deque()
+        self.parsed = collections.deque()
 
     def send(self, kind, number, body=b"", fds=()):
         packet = struct.pack("<HHIQ", kind, len(fds), 16 + len(body), number)
@@ -82,6 +83,11 @@ class Channel:
         self.sock.sendmsg([packet + body], extra)
 
     def receive(self, timeout):
+        if not self.parsed:
+            self.receive_packet(timeout)
+        return self.parsed.popleft()
+
+    def receive_packet(self, timeout):
         if not select.select([self.sock], [], [], max(timeout, 0))[0]:
             raise TimeoutError("the worker says nothing")
         data, extra, flags, _ = self.sock.recvmsg(
@@ -89,9 +95,12 @@ class Channel:
         if not data:
             raise EOFError("the worker closed the channel")
         assert not flags & socket.MSG_TRUNC
-        kind, nfds, length, number = struct.unpack_from("<HHIQ", data)
-        assert length == len(data) and nfds == 0 and not extra
-        return Message(kind, number, unpack(FIELDS[kind], data[16:]), [])
+        while data:
+            kind, nfds, length, number = struct.unpack_from("<HHIQ", data)
+            assert 16 <= length <= len(data) and nfds == 0 and not extra
+            self.parsed.append(Message(
+                kind, number, unpack(FIELDS[kind], data[16:length]), []))
+            data = data[length:]
 
     def wait(self, kinds, number=None, timeout=WAIT_S, seen=None):
         """The first message of these kinds; others are kept for later."""

@@ -394,10 +394,144 @@ test_a_peer_that_cannot_hear_any_more_ends_the_channel(void **state)
 	(void)close(fds[1]);
 }
 
-/* Send raw bytes to a channel; the reason it gives for ending. */
+/* How many packets wait in fd, which is read empty. */
+static unsigned int
+count_packets(int fd)
+{
+	static uint8_t packet[IPC_MSG_MAX];
+	unsigned int n = 0;
+
+	while (recv(fd, packet, sizeof(packet), MSG_DONTWAIT) > 0)
+		n++;
+	return n;
+}
+
 static void
-check_violation(
-    const void *p, size_t n, const int *fds, size_t nfds, const char *why)
+test_corked_messages_share_packets_in_their_order(void **state)
+{
+	struct end a, b;
+
+	(void)state;
+	make_ends(&a, &b);
+	ipc_cork(a.c);
+	for (uint64_t i = 0; i < 500; i++)
+		send_message(&a, i, (size_t)i);
+	ipc_uncork(a.c);
+	send_message(&a, 500, 10);
+	WAIT_FOR(b.next_id == 501);
+	free_ends(&a, &b);
+	assert_int_equal(a.closes + b.closes, 0);
+}
+
+static void
+test_a_cork_holds_until_uncork_and_packets_are_filled(void **state)
+{
+	struct end a;
+	int pair[2];
+
+	(void)state;
+	make_pair(pair);
+	end_open(&a, pair[0]);
+	ipc_cork(a.c);
+	for (uint64_t i = 0; i < 6; i++)
+		send_message(&a, i, 100);
+	assert_int_equal(count_packets(pair[1]), 0);
+	ipc_uncork(a.c);
+	assert_int_equal(count_packets(pair[1]), 1);
+
+	ipc_cork(a.c);
+	ipc_uncork(a.c); /* nothing was said */
+	assert_int_equal(count_packets(pair[1]), 0);
+
+	ipc_cork(a.c);
+	for (uint64_t i = 0; i < 5; i++) /* three fill a packet */
+		send_message(&a, i, IPC_MSG_MAX / 3 - IPC_HEADER_BYTES);
+	ipc_uncork(a.c);
+	assert_int_equal(count_packets(pair[1]), 2);
+	ipc_chan_free(a.c);
+	(void)close(pair[1]);
+}
+
+static void
+test_descriptors_keep_their_place_among_corked_messages(void **state)
+{
+	unsigned int before = count_open_fds();
+	struct ipc_out o;
+	struct end a, b;
+
+	(void)state;
+	make_ends(&a, &b);
+	b.take_at = 2;
+	ipc_cork(a.c);
+	send_message(&a, 0, 1);
+	send_message(&a, 1, 1);
+	ipc_out_init(&o, IPC_LISTEN, 2);
+	ipc_out_add_fd(&o, open("/dev/null", O_RDONLY | O_CLOEXEC));
+	ipc_send(a.c, &o);
+	send_message(&a, 3, 1);
+	ipc_uncork(a.c);
+	WAIT_FOR(b.next_id == 4);
+	assert_int_equal(b.nfds, 1);
+	(void)close(b.fds[0]);
+	free_ends(&a, &b);
+	assert_int_equal(count_open_fds(), before);
+}
+
+static void
+test_a_corked_channel_may_be_freed_or_closed(void **state)
+{
+	unsigned int before = count_open_fds();
+	struct end a, b;
+
+	(void)state;
+	make_ends(&a, &b);
+	ipc_cork(a.c);
+	send_message(&a, 0, 1);
+	free_ends(&a, &b);
+
+	make_ends(&a, &b);
+	ipc_cork(a.c);
+	send_message(&a, 0, 1);
+	ipc_chan_free(b.c);
+	WAIT_FOR(a.closes == 1);
+	send_message(&a, 1, 1);
+	ipc_uncork(a.c);
+	ipc_chan_free(a.c);
+	assert_int_equal(count_open_fds(), before);
+}
+
+static void
+test_the_messages_of_a_packet_stop_with_their_channel(void **state)
+{
+	struct end a, b;
+
+	(void)state;
+	make_ends(&a, &b);
+	b.free_at = 1;
+	ipc_cork(a.c);
+	for (uint64_t i = 0; i < 4; i++)
+		send_message(&a, i, 1);
+	ipc_uncork(a.c);
+	WAIT_FOR(a.closes == 1);
+	assert_int_equal(b.next_id, 2);
+	ipc_chan_free(a.c);
+
+	make_ends(&a, &b);
+	b.error_at = 1;
+	ipc_cork(a.c);
+	for (uint64_t i = 0; i < 4; i++)
+		send_message(&a, i, 1);
+	ipc_uncork(a.c);
+	WAIT_FOR(b.closes == 1);
+	assert_int_equal(b.next_id, 2);
+	free_ends(&a, &b);
+}
+
+/* Send raw bytes to a channel, of which the first good messages are; the reason
+ * it gives for ending. */
+static void
+check_violation_behind(uint64_t good, const void *p, size_t n, const int *fds,
+    size_t nfds, const char *why)
 {
 	union {
 		char space[CMSG_SPACE(sizeof(int) * 8)];
@@ -428,7 +562,7 @@ check_violation(
 	}
 	assert_int_equal(sendmsg(pair[1], &mh, 0), (ssize_t)n);
 	WAIT_FOR(a.closes == 1);
-	assert_int_equal(a.next_id, 0);
+	assert_int_equal(a.next_id, good);
 	assert_int_equal(a.why.code, ERR_PROTO);
 	if (strstr(a.why.msg, why) == NULL)
 		fail_msg("%s, want %s", a.why.msg, why);
@@ -438,17 +572,32 @@ check_violation(
 }
 
 static void
+check_violation(
+    const void *p, size_t n, const int *fds, size_t nfds, const char *why)
+{
+	check_violation_behind(0, p, n, fds, nfds, why);
+}
+
+static void
 test_every_violation_ends_the_channel_once(void **state)
 {
 	static uint8_t large[IPC_MSG_MAX + 1] = {IPC_PING};
 	uint8_t ping[24] = {IPC_PING, 0, 0, 0, 24};
+	uint8_t two[48] = {IPC_PING, 0, 0, 0, 24};
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	int fds[8] = {null, null, null, null, null, null, null, null};
 
 	(void)state;
+	memcpy(two + 24, ping, sizeof(ping));
+	two[24 + 8] = 1; /* the second's id */
 	check_violation(ping, 15, NULL, 0, "packet of 15 bytes");
 	check_violation(ping, 1, NULL, 0, "packet of 1 bytes");
 	check_violation(ping, 23, NULL, 0, "PING of 23 bytes says 24");
+	check_violation_behind(1, two, 24 + 15, NULL, 0, "packet of 15 bytes");
+	check_violation_behind(
+	    1, two, 24 + 23, NULL, 0, "PING of 23 bytes says 24");
+	two[2] = 1;
+	check_violation(two, 48, fds, 1, "PING with descriptors is not alone");
 	check_violation(ping, 24, fds, 1, "PING with 1 descriptors says 0");
 	check_violation(ping, 24, fds, 3, "too many descriptors");
 	check_violation(ping, 24, fds, 8, "too many descriptors");
@@ -576,6 +725,11 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    T(test_messages_arrive_in_both_directions),
+	    T(test_corked_messages_share_packets_in_their_order),
+	    T(test_a_cork_holds_until_uncork_and_packets_are_filled),
+	    T(test_descriptors_keep_their_place_among_corked_messages),
+	    T(test_a_corked_channel_may_be_freed_or_closed),
+	    T(test_the_messages_of_a_packet_stop_with_their_channel),
 	    T(test_descriptors_arrive_close_on_exec_and_are_the_same_files),
 	    T(test_descriptors_that_nobody_takes_are_closed),
 	    T(test_descriptors_in_the_queue_are_closed_with_the_channel),

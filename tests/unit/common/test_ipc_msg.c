@@ -70,7 +70,7 @@ test_a_sealed_message_parses_and_a_spoilt_one_does_not(void **state)
 	struct ipc_msg m = {.type = IPC_NONE};
 	struct err e;
 	uint8_t *p;
-	size_t n;
+	size_t n, size = 0;
 
 	(void)state;
 	ipc_out_init(&o, IPC_PING, UINT64_MAX - 7);
@@ -78,17 +78,18 @@ test_a_sealed_message_parses_and_a_spoilt_one_does_not(void **state)
 	ipc_out_seal(&o);
 	p = buf_data(&o.b);
 	n = buf_len(&o.b);
-	assert_int_equal(ipc_msg_parse(&m, p, n, 0, &e), 0);
+	assert_int_equal(ipc_msg_parse(&m, p, n, 0, &size, &e), 0);
 	assert_int_equal(m.type, IPC_PING);
 	assert_true(m.id == UINT64_MAX - 7);
 	assert_int_equal(wire_get_u64(&m.in), 5);
 	assert_int_equal(wire_get_end(&m.in, &e), 0);
+	assert_int_equal(size, n);
 
-	assert_int_equal(ipc_msg_parse(&m, p, 15, 0, &e), ERR_PROTO);
-	assert_int_equal(ipc_msg_parse(&m, p, n - 1, 0, &e), ERR_PROTO);
-	assert_int_equal(ipc_msg_parse(&m, p, n, 1, &e), ERR_PROTO);
+	assert_int_equal(ipc_msg_parse(&m, p, 15, 0, &size, &e), ERR_PROTO);
+	assert_int_equal(ipc_msg_parse(&m, p, n - 1, 0, &size, &e), ERR_PROTO);
+	assert_int_equal(ipc_msg_parse(&m, p, n, 1, &size, &e), ERR_PROTO);
 	p[0] = 19; /* is no type */
-	assert_int_equal(ipc_msg_parse(&m, p, n, 0, &e), ERR_PROTO);
+	assert_int_equal(ipc_msg_parse(&m, p, n, 0, &size, &e), ERR_PROTO);
 	assert_string_equal(e.msg, "unknown message type 19");
 	ipc_out_clear(&o);
 }

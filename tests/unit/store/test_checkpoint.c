@@ -94,6 +94,22 @@ test_a_failure_is_tried_again_later_however_large_the_wal(void **state)
 	    wait_ms(&c, CHECKPOINT_WAL_BYTES, 9000 + CHECKPOINT_RETRY_MS), 0);
 }
 
+static void
+test_room_is_made_when_little_is_left_and_as_much_as_was_used(void **state)
+{
+	const uint64_t more = CHECKPOINT_ROOM_MORE, least = CHECKPOINT_ROOM_MIN;
+	const uint64_t most = CHECKPOINT_WAL_BYTES;
+
+	(void)state;
+	assert_int_equal(checkpoint_room(0, 0), more);
+	assert_int_equal(checkpoint_room(0, more), 0);
+	assert_int_equal(checkpoint_room(more - least, more), 0);
+	assert_int_equal(
+	    checkpoint_room(more - least + 1, more), 3 * more - 2 * least + 2);
+	assert_int_equal(checkpoint_room(most, most), most + more);
+	assert_int_equal(checkpoint_room(2 * most, 2 * most), most + more);
+}
+
 int
 main(void)
 {
@@ -107,6 +123,8 @@ main(void)
 		test_writes_put_the_truncation_off_but_not_for_ever),
 	    cmocka_unit_test(
 		test_a_failure_is_tried_again_later_however_large_the_wal),
+	    cmocka_unit_test(
+		test_room_is_made_when_little_is_left_and_as_much_as_was_used),
 	};
 
 	return cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);

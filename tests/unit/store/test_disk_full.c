@@ -48,6 +48,22 @@ disk_free(const struct fixture *f)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* The WAL has some room ahead of need: use it up. */
+static void
+wal_fill(struct fixture *f)
+{
+	struct store_sandbox s;
+	struct result result = {0};
+
+	fixture_sandbox(&s, 1, "a");
+	for (unsigned int i = 1; i <= 1000 && result.rc == 0; i++) {
+		store_sandbox_put(f->store, &s, result_cb, &result);
+		fixture_wait(f, &result.calls, i);
+	}
+	assert_int_equal(result.rc, ERR_DB);
+	store_sandbox_clear(&s);
+}
+
 struct many {
 	struct result results[400];
 	unsigned int calls;
@@ -162,6 +178,7 @@ test_every_write_of_a_failed_batch_is_answered_once(void **state)
 	size_t failed = 0;
 
 	disk_fill(f);
+	wal_fill(f);
 	insert_many(f, m, 1, 300);
 	for (size_t i = 1; i <= 300; i++)
 		failed += m->results[i].rc == ERR_DB;
@@ -213,6 +230,7 @@ test_an_end_that_failed_can_be_given_again(void **state)
 	r.log = xcalloc(1, r.log_len);
 	fixture_run_artifact(&r, "x", 1);
 	disk_fill(f);
+	wal_fill(f);
 	store_run_end(f->store, &r, result_cb, &result);
 	fixture_wait(f, &result.calls, ++calls);
 	assert_int_equal(result.rc, ERR_DB);

@@ -189,6 +189,7 @@ test_what_may_wait_comes_with_the_next_write_or_soon(void **state)
 	struct result result = {0};
 	struct store_stats before, after;
 	struct store_run r;
+	struct got g;
 
 	fixture_put_sandbox(f, 1, "a");
 	fixture_run(&r, 1, 1, "a");
@@ -199,8 +200,14 @@ test_what_may_wait_comes_with_the_next_write_or_soon(void **state)
 	fixture_wait(f, &result.calls, 2);
 	assert_int_equal(result.rc, 0);
 	store_stats(f->store, &after);
-	assert_int_equal(after.writes - before.writes, 2);
+	assert_int_equal(after.writes - before.writes, 1);
 	assert_int_equal(after.commits - before.commits, 1);
+	get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
+	assert_int_equal(g.rc, 0);
+	assert_string_equal(g.row.state, "completed");
+	assert_string_equal(g.row.commands[0].status, "completed");
+	assert_null(g.row.spec);
+	store_run_clear(&g.row);
 	store_run_clear(&r);
 
 	/* Alone, it waits for nobody. */
@@ -208,6 +215,26 @@ test_what_may_wait_comes_with_the_next_write_or_soon(void **state)
 	store_run_insert(f->store, &r, STORE_SOON, result_cb, &result);
 	fixture_wait(f, &result.calls, 3);
 	assert_int_equal(result.rc, 0);
+	store_run_clear(&r);
+}
+
+static void
+test_a_run_that_cannot_be_written_fails_both_its_beginning_and_its_end(
+    void **state)
+{
+	struct fixture *f = *state;
+	struct result begin = {0}, end = {0};
+	struct store_run r;
+
+	fixture_run(&r, 1, 1, "a"); /* there is no sandbox 1 yet */
+	store_run_insert(f->store, &r, STORE_SOON, result_cb, &begin);
+	fixture_run_ended(&r, "completed");
+	store_run_end(f->store, &r, result_cb, &end);
+	fixture_wait(f, &end.calls, 1);
+	assert_int_equal(begin.calls, 1);
+	assert_int_equal(begin.rc, ERR_INVAL);
+	assert_int_equal(end.rc, ERR_INVAL);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 0);
 	store_run_clear(&r);
 }
 
@@ -440,6 +467,8 @@ main(void)
 	    TEST(test_an_empty_log_differs_from_one_in_the_spool),
 	    TEST(test_a_move_sets_sandbox_and_name),
 	    TEST(test_what_may_wait_comes_with_the_next_write_or_soon),
+	    TEST(
+		test_a_run_that_cannot_be_written_fails_both_its_beginning_and_its_end),
 	    TEST(test_a_foreign_and_an_unknown_run_get_the_same_answer),
 	    TEST(test_a_second_run_with_the_same_uuid_is_a_conflict),
 	    TEST(test_what_cannot_be_inserted_is_refused_whole),

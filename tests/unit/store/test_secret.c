@@ -49,17 +49,8 @@ end_secret(struct fixture *f, uint64_t id, size_t log_len)
 static void
 wait_for_checkpoint(struct fixture *f)
 {
-	AUTO(auto_free) char *wal = xasprintf("%s/mcp-sandboxd.db-wal", f->dir);
-	struct stat st = {.st_size = -1};
-
 	fixture_put_sandbox(f, 1, "a"); /* after all others */
-	for (int i = 0; i < FIXTURE_PATIENCE_S * 100; i++) {
-		assert_int_equal(stat(wal, &st), 0);
-		if (st.st_size == 0)
-			return;
-		(void)usleep(10000);
-	}
-	fail_msg("the WAL was not emptied");
+	fixture_wait_blank(f);
 }
 
 static void
@@ -123,6 +114,29 @@ test_no_copy_is_left_after_many_runs_in_any_order(void **state)
 	assert_false(is_anywhere(f, SECRET));
 }
 
+/* A run that ends before its beginning was due never had a spec on disk, not
+ * even for a moment. */
+static void
+test_the_secret_of_a_short_run_is_never_written(void **state)
+{
+	struct fixture *f = *state;
+	struct result result = {0};
+	struct store_run r;
+
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	free(r.spec);
+	r.spec = (uint8_t *)xstrdup(SECRET);
+	r.spec_len = sizeof(SECRET);
+	store_run_insert(f->store, &r, STORE_SOON, NULL, NULL);
+	fixture_run_ended(&r, "completed");
+	store_run_end(f->store, &r, result_cb, &result);
+	fixture_wait(f, &result.calls, 1);
+	assert_int_equal(result.rc, 0);
+	assert_false(is_anywhere(f, SECRET));
+	store_run_clear(&r);
+}
+
 static void
 test_a_refused_insert_leaves_no_secret(void **state)
 {
@@ -143,6 +157,7 @@ main(void)
 	    TEST(test_the_secret_is_there_while_the_run_is_unfinished),
 	    TEST(test_the_secret_is_gone_after_end_and_checkpoint),
 	    TEST(test_no_copy_is_left_after_many_runs_in_any_order),
+	    TEST(test_the_secret_of_a_short_run_is_never_written),
 	    TEST(test_a_refused_insert_leaves_no_secret),
 	};
 

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include "common/embed.h"
+#include "supervisor/store/checkpoint.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/done.h"
 #include "supervisor/store/migrate.h"
@@ -122,9 +123,10 @@ test_op_release(struct op *op)
 	free(op);
 }
 
-static void
-submit(struct rig *r, int (*run)(struct db *, struct op *, struct err *),
-    uint64_t number)
+typedef int (*op_run)(struct db *, struct op *, struct err *);
+
+static struct op *
+make_op(struct rig *r, op_run run, uint64_t number)
 {
 	struct test_op *t = xcalloc(1, sizeof(*t));
 
@@ -133,7 +135,13 @@ submit(struct rig *r, int (*run)(struct db *, struct op *, struct err *),
 	t->op.release = test_op_release;
 	t->rig = r;
 	t->number = number;
-	writer_submit(r->writer, &t->op);
+	return &t->op;
+}
+
+static void
+submit(struct rig *r, op_run run, uint64_t number)
+{
+	writer_submit(r->writer, make_op(r, run, number));
 }
 
 /* Until gate_open, all that is submitted waits behind the gate. */
@@ -358,22 +366,94 @@ static void
 test_the_wal_is_emptied_when_nothing_is_written(void **state)
 {
 	struct rig *r = *state;
-	AUTO(auto_free)
-	char *path = xasprintf("%s/mcp-sandboxd.db-wal", r->f->dir);
 	unsigned int never = 0;
-	struct stat st;
 
 	submit(r, good_run, 1);
 	fixture_wait(r->f, &r->delivered, 1);
-	for (int i = 0; i < FIXTURE_PATIENCE_S * 100; i++) {
-		assert_int_equal(stat(path, &st), 0);
-		if (st.st_size == 0)
-			break;
-		(void)usleep(10000);
-	}
-	assert_int_equal(st.st_size, 0);
+	assert_false(fixture_wal_is_blank(r->f));
+	fixture_wait_blank(r->f);
 	fixture_wait(r->f, &never, 0);
 	assert_int_equal(rows(r), 1);
+}
+
+/* While nobody waits, so that a commit only writes over what is there. */
+static void
+test_the_wal_has_room_before_a_commit_needs_it(void **state)
+{
+	struct rig *r = *state;
+	AUTO(auto_free)
+	char *path = xasprintf("%s/mcp-sandboxd.db-wal", r->f->dir);
+	struct stat before = {0}, after;
+
+	for (unsigned int i = 0; i < FIXTURE_PATIENCE_S * 100 &&
+	     before.st_size < CHECKPOINT_ROOM_MORE;
+	     i++) {
+		(void)usleep(10000);
+		assert_int_equal(stat(path, &before), 0);
+	}
+	submit(r, good_run, 1);
+	fixture_wait(r->f, &r->delivered, 1);
+	assert_int_equal(stat(path, &after), 0);
+	assert_true(before.st_size >= CHECKPOINT_ROOM_MORE);
+	assert_int_equal(after.st_size, before.st_size);
+	assert_int_equal(rows(r), 1);
+}
+
+static void
+test_what_an_op_covers_goes_its_way_right_before_it(void **state)
+{
+	struct rig *r = *state;
+
+	gate_shut(r);
+	submit(r, good_run, 1);
+	for (uint64_t i = 0; i < 2; i++) {
+		struct op *op =
+		    make_op(r, i == 0 ? good_run : refusing_run, 20 + i);
+
+		op->covers = make_op(r, refusing_run, 10 + i); /* not run */
+		writer_submit(r->writer, op);
+	}
+	submit(r, good_run, 3);
+	gate_open(r);
+	fixture_wait(r->f, &r->delivered, 7);
+	for (unsigned int i = 0; i < 7; i++) {
+		static const uint64_t order[] = {0, 1, 10, 20, 11, 21, 3};
+		static const int rc[] = {
+		    0, 0, 0, 0, ERR_WRONG_STATE, ERR_WRONG_STATE, 0};
+
+		assert_int_equal(r->order[i], order[i]);
+		assert_int_equal(r->rc[i], rc[i]);
+	}
+	assert_int_equal(rows(r), 4);
+}
+
+static bool
+is_number(const struct op *op, const void *arg)
+{
+	return ((const struct test_op *)op)->number == *(const uint64_t *)arg;
+}
+
+static void
+test_what_may_wait_can_be_taken_back(void **state)
+{
+	struct rig *r = *state;
+
+	for (uint64_t i = 1; i <= 3; i++)
+		writer_submit_soon(r->writer, make_op(r, good_run, i));
+	for (uint64_t i = 3; i >= 2; i--) {
+		struct op *op = writer_take_soon(r->writer, is_number, &i);
+
+		assert_non_null(op);
+		assert_null(writer_take_soon(r->writer, is_number, &i));
+		op->release(op);
+	}
+	writer_submit_soon(r->writer, make_op(r, good_run, 4));
+	submit(r, good_run, 5);
+	fixture_wait(r->f, &r->delivered, 3);
+	assert_int_equal(r->order[0], 1);
+	assert_int_equal(r->order[1], 4);
+	assert_int_equal(r->order[2], 5);
+	assert_int_equal(rows(r), 3);
 }
 
 static void
@@ -411,6 +491,9 @@ main(void)
 	    TEST(test_one_that_was_refused_before_is_only_delivered),
 	    TEST(test_stop_commits_what_is_queued_and_delivers_nothing),
 	    TEST(test_the_wal_is_emptied_when_nothing_is_written),
+	    TEST(test_the_wal_has_room_before_a_commit_needs_it),
+	    TEST(test_what_an_op_covers_goes_its_way_right_before_it),
+	    TEST(test_what_may_wait_can_be_taken_back),
 	    TEST(test_the_wal_stays_bounded_while_writes_go_on),
 	};
 

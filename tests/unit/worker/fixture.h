@@ -99,10 +99,13 @@ front_next(struct front *f, enum ipc_type type)
 {
 	ssize_t n = recv(f->fd, f->packet, sizeof(f->packet), MSG_DONTWAIT);
 	struct ipc_msg m;
+	size_t size;
 	struct err e;
 
 	assert_true(n > 0);
-	assert_int_equal(ipc_msg_parse(&m, f->packet, (size_t)n, 0, &e), 0);
+	assert_int_equal(
+	    ipc_msg_parse(&m, f->packet, (size_t)n, 0, &size, &e), 0);
+	assert_int_equal(size, n);
 	assert_string_equal(ipc_type_name(m.type), ipc_type_name(type));
 	return m;
 }

@@ -1,10 +1,8 @@
 #include "tests/unit/worker/run_fixture.h"
 
 static void
-test_a_whole_log_is_told_in_order_and_acknowledged(void **state)
+test_a_whole_log_is_told_in_order(void **state)
 {
-	struct wire_in in;
-	struct uuid u;
 	struct buf b;
 	size_t n;
 
@@ -21,10 +19,53 @@ test_a_whole_log_is_told_in_order_and_acknowledged(void **state)
 		(void)front_next(&fix.front, IPC_RUN_RECORD);
 	free(expect_end(RUNLOG_EXIT));
 	front_expect_nothing(&fix.front);
+	assert_int_equal(spool_length(), n);
+	assert_int_equal(fix.completed, 1);
+	/* So little is freed with the run. */
+	fake_link_sent_nothing(&fix.link);
+}
+
+static void
+test_a_log_is_acknowledged_at_each_turn(void **state)
+{
+	struct wire_in in;
+	struct uuid u;
+	struct buf b;
+	size_t n;
+
+	(void)state;
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_plain(&b, RUNLOG_RUN_STARTED, 0);
+	log_plain(&b, RUNLOG_COMMAND_STARTED, 0);
+	n = buf_len(&b);
+	say_log(0, &b);
+	run_flush(fix.run);
 	in = fake_link_sent(&fix.link, FRAME_RUN_ACK);
 	wire_get_uuid(&in, &u);
 	assert_int_equal(wire_get_u64(&in), n);
-	assert_int_equal(spool_length(), n);
+}
+
+static void
+test_a_long_log_is_acknowledged_at_its_end(void **state)
+{
+	AUTO(auto_free) char *text = xcalloc(1, RUN_UNACKED_MAX + 1);
+	struct wire_in in;
+	struct uuid u;
+	struct buf b;
+	size_t n;
+
+	(void)state;
+	memset(text, 'x', RUN_UNACKED_MAX);
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_whole(&b, text, false);
+	n = buf_len(&b);
+	say_log(0, &b);
+	run_flush(fix.run);
+	in = fake_link_sent(&fix.link, FRAME_RUN_ACK);
+	wire_get_uuid(&in, &u);
+	assert_int_equal(wire_get_u64(&in), n);
 	assert_int_equal(fix.completed, 1);
 }
 
@@ -225,7 +266,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_a_whole_log_is_told_in_order_and_acknowledged),
+	    TEST(test_a_whole_log_is_told_in_order),
+	    TEST(test_a_log_is_acknowledged_at_each_turn),
+	    TEST(test_a_long_log_is_acknowledged_at_its_end),
 	    TEST(test_bytes_are_told_once_a_turn_and_never_twice),
 	    TEST(test_bytes_from_the_wrong_place_end_the_run_as_forged),
 	    TEST(test_no_part_of_a_piece_with_rubbish_is_kept),
