@@ -357,6 +357,17 @@ sandbox_set_reading(struct worker *w, bool on)
 	}
 }
 
+void
+sandbox_look_all(struct worker *w)
+{
+	struct sandbox *sb;
+	size_t at = 0;
+
+	while ((sb = idmap_each(&w->sandboxes, &at)) != NULL)
+		if (sb->state == SANDBOX_LOOKING)
+			sandbox_inspect(sb);
+}
+
 bool
 sandbox_is_busy(const struct worker *w)
 {

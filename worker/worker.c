@@ -36,6 +36,8 @@ on_state(bool up, const char *detail, bool runtime_ok, void *arg)
 	(void)snprintf(
 	    w->engine_detail, sizeof(w->engine_detail), "%s", detail);
 	worker_tell_state(w);
+	if (up)
+		sandbox_look_all(w);
 }
 
 static void

@@ -1,7 +1,6 @@
 #include "images/agent/command.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -16,20 +15,6 @@ command_fail(struct keeper_job *job, enum keeper_stage stage, int error)
 	job->stage = stage;
 	job->error = error;
 	_exit(126);
-}
-
-/* While still root: the file is root's because we are not dumpable. */
-static void
-raise_oom_score(void)
-{
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-	if (fd == -1)
-		return;
-	if (write(fd, COMMAND_OOM_SCORE, sizeof(COMMAND_OOM_SCORE) - 1) == -1) {
-		/* lower is fine too */
-	}
-	(void)close(fd);
 }
 
 /* Raw system calls: libc's wrappers want to tell other threads. */
@@ -108,7 +93,6 @@ command_main(void *arg)
 	if (dup2(job->out, STDOUT_FILENO) == -1 ||
 	    dup2(job->err == -1 ? job->out : job->err, STDERR_FILENO) == -1)
 		command_fail(job, KEEPER_FORK, errno);
-	raise_oom_score();
 	become_user(job);
 	if (chdir(job->cwd) == -1)
 		command_fail(job, KEEPER_CWD, errno);

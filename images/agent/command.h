@@ -5,15 +5,13 @@
  * while the keeper waits: it makes system calls, writes job->stage and
  * job->error when one fails, and nothing else.  Own session, the pipes given
  * to the command's user, no supplementary groups, user and group 1000 or 0,
- * capabilities as in caps.h, no new privileges, a higher chance with the OOM
- * killer than the agent has, the working directory, an empty signal mask, and
- * exec.
+ * capabilities as in caps.h, no new privileges, the working directory, an
+ * empty signal mask, and exec.
  */
 #ifndef AGENT_COMMAND_H
 #define AGENT_COMMAND_H
 
 #define COMMAND_UID 1000
-#define COMMAND_OOM_SCORE "500"
 
 int command_main(void *arg);
 

@@ -127,6 +127,20 @@ keeper_watch(struct keeper *k)
 		keeper_kill_tree(k);
 }
 
+/* The file is root's because we are not dumpable. */
+static void
+raise_oom_score(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd == -1)
+		return;
+	if (write(fd, KEEPER_OOM_SCORE, sizeof(KEEPER_OOM_SCORE) - 1) == -1) {
+		/* lower is fine too */
+	}
+	(void)close(fd);
+}
+
 /* Returns whether this keeper can take another job. */
 static bool
 keeper_run(struct keeper_job *job)
@@ -158,7 +172,7 @@ keeper_run(struct keeper_job *job)
 }
 
 void
-keeper_main(int socket)
+keeper_main(int socket, uint32_t *begun)
 {
 	static struct keeper_in in;
 	struct err e;
@@ -169,9 +183,14 @@ keeper_main(int socket)
 	    dup3(socket, KEEPER_SOCKET_FD, O_CLOEXEC) == -1)
 		_exit(1);
 	fd_close_from(KEEPER_SOCKET_FD + 1);
+	raise_oom_score();
 	while (keeper_receive(KEEPER_SOCKET_FD, KEEPER_WAIT, &in, &e) == 1) {
-		bool more = in.type == KEEPER_MSG_KILL || keeper_run(&in.job);
+		bool more = true;
 
+		if (in.type == KEEPER_MSG_JOB) {
+			__atomic_store_n(begun, in.order, __ATOMIC_RELEASE);
+			more = keeper_run(&in.job);
+		}
 		/* The pipes last until the report, which PID 1 then needs no
 		 * second look for. */
 		keeper_in_clear(&in);

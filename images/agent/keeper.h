@@ -30,6 +30,9 @@
  * leaves the rest to PID 1. */
 #define KEEPER_KILL_MS 100
 #define KEEPER_KILL_MAX_MS 2000
+/* A keeper's chance with the OOM killer, and so its commands', who inherit it:
+ * before the agent, whatever their sizes. */
+#define KEEPER_OOM_SCORE "500"
 
 enum keeper_stage { /* what failed before exec */
 	KEEPER_STARTED = 0,
@@ -68,7 +71,9 @@ struct keeper_report {
 	uint64_t cpu_us; /* of all that was reaped */
 };
 
-/* keeper_main - the process's life, right after fork; socket is its end */
-void keeper_main(int socket) NORETURN;
+/* keeper_main - the process's life, right after fork.  socket is its end; in
+ * *begun, shared memory, it puts the number of each job before it starts the
+ * command. */
+void keeper_main(int socket, uint32_t *begun) NORETURN;
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "common/xmalloc.h"
@@ -18,7 +19,8 @@ struct keepers_entry {
 	pid_t pid;
 	int socket; /* -1: LEAVING */
 	enum keepers_state state;
-	uint32_t order; /* of the job it has, or had last */
+	uint32_t order;  /* of the job it has, or had last */
+	uint32_t *begun; /* shared with it: the last one it began with */
 };
 
 void
@@ -55,25 +57,35 @@ static struct keepers_entry *
 keepers_fork(struct keepers *ks)
 {
 	struct keepers_entry *k;
-	int pair[2];
+	uint32_t *begun;
+	int pair[2], error;
 	pid_t pid;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == -1)
+	begun = mmap(NULL, sizeof(*begun), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (begun == MAP_FAILED)
 		return NULL;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == -1) {
+		error = errno;
+		(void)munmap(begun, sizeof(*begun));
+		errno = error;
+		return NULL;
+	}
 	pid = fork();
 	if (pid == 0)
-		keeper_main(pair[1]);
+		keeper_main(pair[1], begun);
+	error = errno;
 	(void)close(pair[1]);
 	if (pid == -1) {
-		int error = errno;
-
 		(void)close(pair[0]);
+		(void)munmap(begun, sizeof(*begun));
 		errno = error;
 		return NULL;
 	}
 	k = xcalloc(1, sizeof(*k));
 	k->pid = pid;
 	k->socket = pair[0];
+	k->begun = begun;
 	k->state = KEEPERS_IDLE;
 	ks->nidle++;
 	TAILQ_INSERT_HEAD(&ks->list, k, link);
@@ -116,6 +128,8 @@ keepers_give(
 	ks->nidle--;
 	k->state = KEEPERS_BUSY;
 	k->order = job->order;
+	/* Root's code may have stopped it while it waited. */
+	(void)kill(k->pid, SIGCONT);
 	TAILQ_REMOVE(&ks->list, k, link);
 	TAILQ_INSERT_HEAD(&ks->list, k, link);
 	return 0;
@@ -170,19 +184,23 @@ keepers_on_report(struct keepers *ks, const struct keeper_report *report)
 	ks->nidle++;
 }
 
-bool
+enum keepers_loss
 keepers_on_reaped(struct keepers *ks, pid_t pid)
 {
 	struct keepers_entry *k = keepers_find(ks, pid);
-	bool quiet;
+	enum keepers_loss loss = KEEPERS_QUIET;
 
 	if (k == NULL)
-		return false;
-	quiet = k->state != KEEPERS_BUSY;
+		return KEEPERS_LOST;
+	if (k->state == KEEPERS_BUSY)
+		loss = __atomic_load_n(k->begun, __ATOMIC_ACQUIRE) == k->order ?
+		    KEEPERS_LOST :
+		    KEEPERS_UNBEGUN;
 	keepers_let_go(ks, k);
 	TAILQ_REMOVE(&ks->list, k, link);
+	(void)munmap(k->begun, sizeof(*k->begun));
 	free(k);
-	return quiet;
+	return loss;
 }
 
 bool

@@ -35,11 +35,14 @@ pid_t keepers_start(struct keepers *ks, struct keeper_job *job) MUSTCHECK;
 /* keepers_kill - tells a busy one to kill its command's tree; it reports */
 void keepers_kill(struct keepers *ks, pid_t pid);
 /* keepers_on_report - it is done with its job */
-void keepers_on_report(
-    struct keepers *ks, const struct keeper_report *report);
-/* keepers_on_reaped - pid is dead and forgotten here; true when nothing of a
- * command can have been below it */
-bool keepers_on_reaped(struct keepers *ks, pid_t pid) MUSTCHECK;
+void keepers_on_report(struct keepers *ks, const struct keeper_report *report);
+/* keepers_on_reaped - pid is dead and is forgotten here */
+enum keepers_loss {
+	KEEPERS_QUIET,   /* it had no job */
+	KEEPERS_UNBEGUN, /* it had not begun with its job */
+	KEEPERS_LOST     /* a command may be below it; or no keeper */
+};
+enum keepers_loss keepers_on_reaped(struct keepers *ks, pid_t pid) MUSTCHECK;
 /* keepers_has - pid is one that is not reaped yet */
 bool keepers_has(const struct keepers *ks, pid_t pid);
 

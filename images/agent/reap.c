@@ -43,18 +43,19 @@ reap_children(struct reaper *r)
 	/* What a keeper reported counts before how it ended. */
 	runs_read_reports(r->runs);
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		enum keepers_loss loss;
 		struct run *run;
 
 		/* A keeper may have reported and ended since the reports
 		 * were read: its word is in the pipe by now. */
 		if (runs_by_keeper(r->runs, pid) != NULL)
 			runs_read_reports(r->runs);
-		if (keepers_on_reaped(&r->runs->keepers, pid))
-			continue;
+		loss = keepers_on_reaped(&r->runs->keepers, pid);
 		run = runs_by_keeper(r->runs, pid);
 		if (run != NULL)
-			runs_on_keeper_lost(r->runs, run);
-		orphans_begin(r);
+			runs_on_keeper_lost(r->runs, run, loss);
+		if (loss == KEEPERS_LOST)
+			orphans_begin(r);
 	}
 }
 

@@ -355,11 +355,44 @@ run_reset_command(struct run *r)
 }
 
 static void
+run_begin_command(struct run *r)
+{
+	const struct runspec_command *c = current(r);
+	struct runlog_end end = {0};
+	int error = run_give(r, c);
+
+	if (error != 0) {
+		r->keeper = 0;
+		for (size_t i = 0; i < ARRAY_LEN(r->out); i++)
+			output_close(&r->out[i]);
+		run_end_start_failed(&end, KEEPER_FORK, error, c);
+		run_end_unstarted(r, &end);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(r->out); i++)
+		output_watch(&r->out[i]);
+}
+
+void
+run_on_keeper_gone(struct run *r)
+{
+	if (r->state != RUN_RUNNING)
+		return;
+	if (r->kill_reason != 0) { /* then it need not begin any more */
+		run_on_keeper_lost(r);
+		run_on_orphans_gone(r);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(r->out); i++)
+		output_close(&r->out[i]);
+	run_begin_command(r);
+}
+
+static void
 run_next_command(struct run *r)
 {
 	const struct runspec_command *c = current(r);
 	struct runlog_end end = {0};
-	int error;
 
 	run_reset_command(r);
 	outlog_put_plain(&r->log, RUNLOG_COMMAND_STARTED, r->command);
@@ -371,17 +404,7 @@ run_next_command(struct run *r)
 		run_end_unstarted(r, &end);
 		return;
 	}
-	error = run_give(r, c);
-	if (error != 0) {
-		r->keeper = 0;
-		for (size_t i = 0; i < ARRAY_LEN(r->out); i++)
-			output_close(&r->out[i]);
-		run_end_start_failed(&end, KEEPER_FORK, error, c);
-		run_end_unstarted(r, &end);
-		return;
-	}
-	for (size_t i = 0; i < ARRAY_LEN(r->out); i++)
-		output_watch(&r->out[i]);
+	run_begin_command(r);
 }
 
 void

@@ -69,9 +69,11 @@ struct run *run_new(const struct uuid *id, struct runspec *spec,
     uint32_t slot);
 void run_free(struct run *r);
 void run_start(struct run *r);
-/* run_on_report - its keeper is done; run_on_keeper_lost - died without */
+/* run_on_report - its keeper is done; run_on_keeper_lost - died without;
+ * run_on_keeper_gone - died before it had begun */
 void run_on_report(struct run *r, const struct keeper_report *report);
 void run_on_keeper_lost(struct run *r);
+void run_on_keeper_gone(struct run *r);
 /* run_on_orphans_gone - in RUN_ORPHANED: all that can be killed is dead */
 void run_on_orphans_gone(struct run *r);
 /* run_on_room - the log was acknowledged further */

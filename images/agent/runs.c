@@ -156,8 +156,8 @@ start_fresh(struct runs *rs, const struct uuid *id, struct runspec *spec,
 		    rs, id, "too much output of ended runs is not taken yet");
 		return;
 	}
-	r = run_new(id, spec, rs->loop, rs->uplink, &rs->keepers,
-	    (uint32_t)slot);
+	r = run_new(
+	    id, spec, rs->loop, rs->uplink, &rs->keepers, (uint32_t)slot);
 	rs->live[slot] = r;
 	rs->nlive++;
 	(void)journal_add(&rs->journal, id, r);
@@ -339,9 +339,12 @@ runs_by_keeper(const struct runs *rs, pid_t pid)
 }
 
 void
-runs_on_keeper_lost(struct runs *rs, struct run *r)
+runs_on_keeper_lost(struct runs *rs, struct run *r, enum keepers_loss loss)
 {
-	run_on_keeper_lost(r);
+	if (loss == KEEPERS_UNBEGUN)
+		run_on_keeper_gone(r);
+	else
+		run_on_keeper_lost(r);
 	runs_settle(rs, r);
 }
 

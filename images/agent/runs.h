@@ -54,7 +54,8 @@ int runs_on_forget(
 void runs_read_reports(struct runs *rs);
 /* runs_by_keeper - the live run that pid works for, or NULL */
 struct run *runs_by_keeper(const struct runs *rs, pid_t pid);
-void runs_on_keeper_lost(struct runs *rs, struct run *r);
+void runs_on_keeper_lost(
+    struct runs *rs, struct run *r, enum keepers_loss loss);
 void runs_on_orphans_gone(struct runs *rs);
 void runs_tick(struct runs *rs, uint64_t now_ms);
 uint64_t runs_next_ms(const struct runs *rs);

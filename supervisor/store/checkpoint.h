@@ -17,7 +17,7 @@
 #define CHECKPOINT_WAL_BYTES (16u << 20)
 #define CHECKPOINT_IDLE_MS 1000
 #define CHECKPOINT_AGE_MS 30000
-#define CHECKPOINT_RETRY_MS 1000 /* after one that failed */
+#define CHECKPOINT_RETRY_MS 1000        /* after one that failed */
 #define CHECKPOINT_ROOM_MIN (32u << 10) /* a few small commits */
 #define CHECKPOINT_ROOM_MORE (128u << 10)
 #define CHECKPOINT_NEVER UINT64_MAX

@@ -231,8 +231,7 @@ db_wal_bytes(const struct db *db)
 	return db->wal_pages * (PAGE_BYTES + WAL_FRAME_HEADER);
 }
 
-/* The WAL's file as SQLite has it open: closing one of our own could drop
- * SQLite's locks. */
+/* The WAL's file as SQLite has it open. */
 static sqlite3_file *
 wal_file(const struct db *db)
 {
@@ -270,8 +269,7 @@ db_wal_extend(struct db *db, uint64_t size, struct err *e)
 
 		if (n > sizeof(zeros))
 			n = sizeof(zeros);
-		rc = f->pMethods->xWrite(
-		    f, zeros, (int)n, (sqlite3_int64)at);
+		rc = f->pMethods->xWrite(f, zeros, (int)n, (sqlite3_int64)at);
 		at += n;
 	}
 	if (rc == SQLITE_OK)

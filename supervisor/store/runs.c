@@ -457,8 +457,7 @@ store_run_end(
 {
 	struct run_op *op = run_op_new(s, row, done, arg);
 
-	op->w.op.covers =
-	    writer_take_soon(s->writer, is_insert_of, &row->id);
+	op->w.op.covers = writer_take_soon(s->writer, is_insert_of, &row->id);
 	op->whole = op->w.op.covers != NULL;
 	op->w.op.run = end_run;
 	op->w.op.deliver = end_deliver;

@@ -19,7 +19,7 @@ struct writer {
 	struct db *db;
 	struct done *done;
 	struct checkpoint checkpoint;
-	bool no_room; /* for a longer WAL, until the next checkpoint */
+	bool no_room;          /* for a longer WAL, until the next checkpoint */
 	pthread_mutex_t mutex; /* for stats */
 	struct store_stats stats;
 };
