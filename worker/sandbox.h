@@ -63,7 +63,8 @@ void sandbox_artifact_fd(
 /* From the backend's watch. */
 void sandbox_on_change(struct worker *w, const char *container_id,
     enum backend_change what, int32_t exit_code);
-/* sandbox_look_all - the engine is there: ask now for what waited to be asked */
+/* sandbox_look_all - the engine is there: ask now for what waited to be asked
+ */
 void sandbox_look_all(struct worker *w);
 /* sandbox_set_reading - all links on or off */
 void sandbox_set_reading(struct worker *w, bool on);

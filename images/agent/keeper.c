@@ -172,7 +172,7 @@ keeper_run(struct keeper_job *job)
 }
 
 void
-keeper_main(int socket, uint32_t *begun)
+keeper_main(int socket, _Atomic uint32_t *begun)
 {
 	static struct keeper_in in;
 	struct err e;
@@ -188,7 +188,7 @@ keeper_main(int socket, uint32_t *begun)
 		bool more = true;
 
 		if (in.type == KEEPER_MSG_JOB) {
-			__atomic_store_n(begun, in.order, __ATOMIC_RELEASE);
+			*begun = in.order;
 			more = keeper_run(&in.job);
 		}
 		/* The pipes last until the report, which PID 1 then needs no

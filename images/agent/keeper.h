@@ -74,6 +74,6 @@ struct keeper_report {
 /* keeper_main - the process's life, right after fork.  socket is its end; in
  * *begun, shared memory, it puts the number of each job before it starts the
  * command. */
-void keeper_main(int socket, uint32_t *begun) NORETURN;
+void keeper_main(int socket, _Atomic uint32_t *begun) NORETURN;
 
 #endif

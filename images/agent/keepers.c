@@ -19,8 +19,9 @@ struct keepers_entry {
 	pid_t pid;
 	int socket; /* -1: LEAVING */
 	enum keepers_state state;
-	uint32_t order;  /* of the job it has, or had last */
-	uint32_t *begun; /* shared with it: the last one it began with */
+	uint32_t order; /* of the job it has, or had last */
+	/* shared with it: the last one it began with */
+	_Atomic uint32_t *begun;
 };
 
 void
@@ -46,6 +47,8 @@ keepers_let_go(struct keepers *ks, struct keepers_entry *k)
 {
 	if (k->state == KEEPERS_IDLE)
 		ks->nidle--;
+	else if (k->state == KEEPERS_BUSY)
+		ks->nbusy--;
 	k->state = KEEPERS_LEAVING;
 	if (k->socket != -1)
 		(void)close(k->socket);
@@ -57,7 +60,7 @@ static struct keepers_entry *
 keepers_fork(struct keepers *ks)
 {
 	struct keepers_entry *k;
-	uint32_t *begun;
+	_Atomic uint32_t *begun;
 	int pair[2], error;
 	pid_t pid;
 
@@ -112,6 +115,14 @@ keepers_idle(const struct keepers *ks)
 	return k;
 }
 
+static uint32_t
+keepers_wanted(const struct keepers *ks)
+{
+	if (ks->nbusy == 0)
+		return 1;
+	return ks->nbusy < KEEPERS_IDLE_MAX ? ks->nbusy : KEEPERS_IDLE_MAX;
+}
+
 static int
 keepers_give(
     struct keepers *ks, struct keepers_entry *k, struct keeper_job *job)
@@ -126,6 +137,7 @@ keepers_give(
 		return error;
 	}
 	ks->nidle--;
+	ks->nbusy++;
 	k->state = KEEPERS_BUSY;
 	k->order = job->order;
 	/* Root's code may have stopped it while it waited. */
@@ -176,12 +188,15 @@ keepers_on_report(struct keepers *ks, const struct keeper_report *report)
 
 	if (k == NULL || k->state != KEEPERS_BUSY)
 		return;
-	if (report->left != 0 || ks->nidle >= KEEPERS_IDLE_MAX) {
+	if (report->left != 0) {
 		keepers_let_go(ks, k);
 		return;
 	}
 	k->state = KEEPERS_IDLE;
+	ks->nbusy--;
 	ks->nidle++;
+	while (ks->nidle > keepers_wanted(ks) && (k = keepers_idle(ks)) != NULL)
+		keepers_let_go(ks, k);
 }
 
 enum keepers_loss
@@ -193,9 +208,7 @@ keepers_on_reaped(struct keepers *ks, pid_t pid)
 	if (k == NULL)
 		return KEEPERS_LOST;
 	if (k->state == KEEPERS_BUSY)
-		loss = __atomic_load_n(k->begun, __ATOMIC_ACQUIRE) == k->order ?
-		    KEEPERS_LOST :
-		    KEEPERS_UNBEGUN;
+		loss = *k->begun == k->order ? KEEPERS_LOST : KEEPERS_UNBEGUN;
 	keepers_let_go(ks, k);
 	TAILQ_REMOVE(&ks->list, k, link);
 	(void)munmap(k->begun, sizeof(*k->begun));

@@ -1,7 +1,8 @@
 /*
  * keepers.h - PID 1's keepers: forked when needed, kept for the next command
  *
- *	IDLE		waits for a job; at most KEEPERS_IDLE_MAX of them
+ *	IDLE		waits for a job: as many as are busy, but at least one
+ *			and at most KEEPERS_IDLE_MAX
  *	BUSY		has a job and will report
  *	LEAVING		was let go, or said that it goes; not reaped yet
  *
@@ -22,6 +23,7 @@
 struct keepers {
 	TAILQ_HEAD(, keepers_entry) list; /* the last one used first */
 	uint32_t nidle;
+	uint32_t nbusy;
 	uint32_t orders; /* jobs given out so far */
 };
 

@@ -158,14 +158,18 @@ def test_a_keeper_is_used_again(host):
     assert len({keeper_of(host) for _ in range(5)}) == 1
 
 
-def test_only_a_few_keepers_wait_for_work(sandbox, host):
+def test_when_all_is_done_one_keeper_waits(sandbox, host):
     runs = [host.start(Command(["sleep", "600"])) for _ in range(20)]
     host.wait(lambda: all(r.records for r in runs), "they run")
     wait_until(lambda: len(sandbox.keepers()) == 20, "each has its keeper")
-    for run in runs:
+    for run in runs[10:]:
         host.cancel(run)
-    host.finish(*runs)
-    wait_until(lambda: len(sandbox.keepers()) == 4, "the others are gone")
+    host.finish(*runs[10:])
+    wait_until(lambda: len(sandbox.keepers()) == 14, "four of ten are left")
+    for run in runs[:10]:
+        host.cancel(run)
+    host.finish(*runs[:10])
+    wait_until(lambda: len(sandbox.keepers()) == 1, "one is left")
 
 
 @pytest.mark.parametrize("pause", [0, 0.0005, 0.1])
