@@ -48,8 +48,8 @@ def test_a_cut_character_at_the_end_is_not_kept_back(host):
 
 def test_a_cut_character_is_delivered_when_its_command_ends(host):
     run = host.start(python("import os, time\n"
-                            "os.write(2, b'x'); os.write(1, b'\\xe2\\x82')\n"
-                            "os.close(1); time.sleep(600)"))
+                            "os.write(1, b'\\xe2\\x82'); os.close(1)\n"
+                            "os.write(2, b'x'); time.sleep(600)"))
     host.wait(lambda: run.output(wire.STDERR), "the bytes are written")
     host.cancel(run)
     host.finish(run)
