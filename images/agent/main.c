@@ -16,6 +16,7 @@
 #include "images/agent/agent.h"
 #include "images/agent/caps.h"
 #include "images/agent/env.h"
+#include "images/agent/hosts.h"
 #include "images/agent/oom.h"
 
 #define EXIT_BUG 70
@@ -52,6 +53,7 @@ init_process(void)
 		(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	if (chdir("/") == -1)
 		log_warn("chdir /: %s", strerror(errno));
+	hosts_fill(HOSTS_FILE);
 	caps_init();
 	env_init();
 	oom_init();

@@ -485,6 +485,14 @@ def test_the_container_is_hardened_as_configured(worker):
     assert labels["mcp.role"] == "sandbox"
 
 
+def test_localhost_has_a_name_in_an_image_that_knows_none(worker):
+    sandbox, _, _ = worker.open()
+    run = worker.run(sandbox, "cat /etc/hosts")
+    worker.finish(run)
+    assert run.stdout() == (
+        b"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n")
+
+
 def test_the_sandbox_cannot_change_its_agent_or_socket(worker):
     sandbox, _, _ = worker.open()
     run = worker.run(
