@@ -14,7 +14,7 @@
 #include "common/xmalloc.h"
 
 #define EXIT_BUG 70
-#define IPC_TURN_MAX 64 /* packets, then other events have their turn */
+#define IPC_TURN_MAX 64 /* messages, then other events have their turn */
 #define IPC_SNDBUF_BYTES (1 << 20)
 #define IPC_RETRY_MS 10 /* the kernel is short of something */
 
@@ -267,8 +267,9 @@ enum ipc_read {
 };
 
 struct ipc_packet {
-	size_t n;          /* bytes in rx */
-	unsigned int nfds; /* that came with it, all in the first message */
+	size_t n;              /* bytes in rx */
+	unsigned int nfds;     /* that came with it, all in the first message */
+	unsigned int messages; /* delivered */
 	struct ipc_msg first;
 };
 
@@ -347,6 +348,7 @@ ipc_chan_deliver(struct ipc_chan *c, struct ipc_packet *p, struct err *why)
 			       ipc_chan_handle(c, &m, why);
 		ipc_msg_close_fds(&m);
 		at += size;
+		p->messages++;
 	}
 	return rc;
 }
@@ -357,7 +359,8 @@ ipc_chan_read(struct ipc_chan *c)
 	struct err why = {0};
 	struct ipc_packet p;
 
-	for (int i = 0; i < IPC_TURN_MAX && c->fd >= 0; i++) {
+	for (unsigned int n = 0; n < IPC_TURN_MAX && c->fd >= 0;
+	     n += p.messages) {
 		switch (ipc_chan_recv(c, &p, &why)) {
 		case IPC_READ_NONE:
 			if (c->tx_dead) /* nothing left and no way back */

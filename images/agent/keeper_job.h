@@ -15,8 +15,10 @@
 #include "images/agent/keeper.h"
 
 #define KEEPER_PACKET_MAX 65536
-/* A run specification and the base environment. */
-#define KEEPER_JOB_MAX (RUNSPEC_BYTES_MAX + 65536)
+/* All of a run specification; the program and the PATH once more, up to
+ * RUNSPEC_ARG_BYTES_MAX each; the agent's own PATH twice, of which the kernel
+ * allows as much; a NUL per string, and some hundred bytes. */
+#define KEEPER_JOB_MAX (RUNSPEC_BYTES_MAX + (1u << 20))
 #define KEEPER_ENV_MAX (RUNSPEC_ENV_MAX + 8) /* base entries and a NULL */
 
 enum keeper_msg {

@@ -339,6 +339,7 @@ run_reset_command(struct run *r)
 {
 	r->state = RUN_RUNNING;
 	r->keeper = 0;
+	r->gone = 0;
 	r->kill_reason = 0;
 	r->give_up_ms = 0;
 	r->oom_before = oom_count();
@@ -378,7 +379,8 @@ run_on_keeper_gone(struct run *r)
 {
 	if (r->state != RUN_RUNNING)
 		return;
-	if (r->kill_reason != 0) { /* then it need not begin any more */
+	/* One to be killed need not begin any more. */
+	if (r->kill_reason != 0 || ++r->gone == RUN_KEEPERS_GONE_MAX) {
 		run_on_keeper_lost(r);
 		run_on_orphans_gone(r);
 		return;

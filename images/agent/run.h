@@ -27,6 +27,10 @@
 /* How long a keeper may take to kill its tree before it is given up. */
 #define RUN_KEEPER_GRACE_MS (KEEPER_KILL_MAX_MS + 500)
 
+/* So many in a row are no accident: somebody kills them, or they cannot even
+ * read their job. */
+#define RUN_KEEPERS_GONE_MAX 8
+
 enum run_state {
 	RUN_RUNNING,
 	RUN_ORPHANED,
@@ -51,6 +55,7 @@ struct run {
 	uint64_t deadline_ms;
 	uint64_t give_up_ms; /* of the keeper, 0: not asked to kill */
 	uint64_t oom_before;
+	uint32_t gone;       /* keepers that died before they began with it */
 	uint8_t kill_reason; /* why the current command is killed, or 0 */
 
 	uint8_t stop; /* reason of a cancel, or 0 */
@@ -70,7 +75,8 @@ struct run *run_new(const struct uuid *id, struct runspec *spec,
 void run_free(struct run *r);
 void run_start(struct run *r);
 /* run_on_report - its keeper is done; run_on_keeper_lost - died without;
- * run_on_keeper_gone - died before it had begun */
+ * run_on_keeper_gone - died before it had begun, so another one is asked, up
+ * to RUN_KEEPERS_GONE_MAX times */
 void run_on_report(struct run *r, const struct keeper_report *report);
 void run_on_keeper_lost(struct run *r);
 void run_on_keeper_gone(struct run *r);

@@ -54,9 +54,11 @@ uint64_t
 checkpoint_room(uint64_t wal_bytes, uint64_t size)
 {
 	uint64_t most = CHECKPOINT_WAL_BYTES + CHECKPOINT_ROOM_MORE;
-	uint64_t want = 2 * wal_bytes + CHECKPOINT_ROOM_MORE;
+	uint64_t more = wal_bytes + CHECKPOINT_ROOM_MORE;
 
 	if (size >= wal_bytes + CHECKPOINT_ROOM_MIN)
 		return 0;
-	return want < most ? want : most;
+	if (more > CHECKPOINT_ROOM_STEP)
+		more = CHECKPOINT_ROOM_STEP;
+	return wal_bytes + more < most ? wal_bytes + more : most;
 }

@@ -4,7 +4,7 @@
  *
  * To grow a file makes each sync about twice as dear as to write over it.  So
  * a large WAL is only written from its beginning again, and one that is nearly
- * used up gets as much again, as zeros, while nobody waits.  When nothing was
+ * used up gets more, as zeros, while nobody waits.  When nothing was
  * written for a while, and at the latest some time after it began to fill, it
  * is truncated: old frames in it may hold environment values that are wiped
  * from the database itself already.
@@ -20,6 +20,7 @@
 #define CHECKPOINT_RETRY_MS 1000        /* after one that failed */
 #define CHECKPOINT_ROOM_MIN (32u << 10) /* a few small commits */
 #define CHECKPOINT_ROOM_MORE (128u << 10)
+#define CHECKPOINT_ROOM_STEP (1u << 20) /* at once: the next op may come */
 #define CHECKPOINT_NEVER UINT64_MAX
 
 enum checkpoint_kind {

@@ -349,11 +349,11 @@ end_update(struct db *db, const struct store_run *r, struct err *e)
 static int
 end_run(struct db *db, struct op *op, struct err *e)
 {
-	const struct run_op *o = (struct run_op *)op;
-	const struct store_run *r = &o->row;
+	const struct store_run *r = &((struct run_op *)op)->row;
+	bool is_new = op->covers != NULL; /* its insertion is ours to do */
 
 	if (end_check(r, e) != 0 ||
-	    (o->whole ? end_insert(db, r, e) : end_update(db, r, e)) != 0)
+	    (is_new ? end_insert(db, r, e) : end_update(db, r, e)) != 0)
 		return e->code;
 	for (uint32_t i = 0; i < r->nartifacts; i++)
 		if (end_artifact(db, r, &r->artifacts[i], e) != 0)
@@ -458,7 +458,6 @@ store_run_end(
 	struct run_op *op = run_op_new(s, row, done, arg);
 
 	op->w.op.covers = writer_take_soon(s->writer, is_insert_of, &row->id);
-	op->whole = op->w.op.covers != NULL;
 	op->w.op.run = end_run;
 	op->w.op.deliver = end_deliver;
 	LIST_INSERT_HEAD(&s->ending, op, ending);

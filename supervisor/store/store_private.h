@@ -42,7 +42,6 @@ struct run_op {
 	struct write_op w;
 	struct store *store;
 	struct store_run row;
-	bool whole; /* an end's: the row is not written yet at all */
 	LIST_ENTRY(run_op) ending;
 };
 

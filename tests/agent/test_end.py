@@ -235,3 +235,13 @@ def test_artifacts_are_noticed(host):
     assert not host.run(Command(["true"])).run_end.artifacts
     assert host.run(shell("touch /artifacts/.x")).run_end.artifacts
     assert not host.run(shell("rm /artifacts/.x")).run_end.artifacts
+
+
+def test_the_largest_program_and_path_beside_the_most_arguments(sandbox, host):
+    """The name and PATH are in the keeper's job twice."""
+    command = Command(["x" * 131000] + ["y" * 131000] * 13,
+                      env=["PATH=" + "/p" * 65000])
+    end = host.run(command).end()
+    assert end.reason == "start_failed"
+    assert sandbox.is_agent_running()
+    assert host.run(Command(["true"])).end().exit_code == 0

@@ -106,6 +106,8 @@ test_room_is_made_when_little_is_left_and_as_much_as_was_used(void **state)
 	assert_int_equal(checkpoint_room(more - least, more), 0);
 	assert_int_equal(
 	    checkpoint_room(more - least + 1, more), 3 * more - 2 * least + 2);
+	assert_int_equal(checkpoint_room(4 << 20, 4 << 20),
+	    (4 << 20) + CHECKPOINT_ROOM_STEP);
 	assert_int_equal(checkpoint_room(most, most), most + more);
 	assert_int_equal(checkpoint_room(2 * most, 2 * most), most + more);
 }
