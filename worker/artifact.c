@@ -64,7 +64,7 @@ struct artifact {
 
 static void next_file(struct artifact *a);
 
-/* ---- what goes wrong --------------------------------------------------- */
+/* ---- what goes wrong */
 
 static void PRINTF(2, 3) note(struct artifact *a, const char *fmt, ...)
 {
@@ -94,7 +94,7 @@ note_file(struct artifact *a, const char *what, const uint8_t *path, size_t n)
 	note(a, "%s: %s", what, shown);
 }
 
-/* ---- the end ----------------------------------------------------------- */
+/* ---- the end */
 
 static void
 close_file(struct artifact *a)
@@ -148,7 +148,7 @@ timer_cb(evutil_socket_t fd, short what, void *arg)
 	artifact_stop(arg, "it took too long, the rest is left out");
 }
 
-/* ---- life -------------------------------------------------------------- */
+/* ---- life */
 
 struct artifact *
 artifact_new(const struct artifact_host *host, uint64_t run)
@@ -224,7 +224,7 @@ artifact_taken(struct artifact *a)
 			    a->files[i].path_len);
 }
 
-/* ---- the walk ---------------------------------------------------------- */
+/* ---- the walk */
 
 bool
 artifact_is_path(const uint8_t *p, size_t n)
@@ -296,7 +296,7 @@ artifact_on_entry(struct artifact *a, uint32_t request,
 	return 0;
 }
 
-/* ---- one file after the other ------------------------------------------ */
+/* ---- one file after the other */
 
 /* Bytes that may still come, all in all. */
 static uint64_t

@@ -18,7 +18,7 @@
 
 static void (*jobs_on_close)(struct worker *w, const struct err *why);
 
-/* ---- sandboxes --------------------------------------------------------- */
+/* ---- sandboxes */
 
 static int
 open_checked(
@@ -97,7 +97,7 @@ on_sandbox_remove(void *arg, struct ipc_msg *m, struct err *e)
 	return 0;
 }
 
-/* ---- runs -------------------------------------------------------------- */
+/* ---- runs */
 
 static void
 start_clear(struct run_start *s)
@@ -230,7 +230,7 @@ on_artifact_fd(void *arg, struct ipc_msg *m, struct err *e)
 	return 0;
 }
 
-/* ---- sweep ------------------------------------------------------------- */
+/* ---- sweep */
 
 static int
 on_sweep(void *arg, struct ipc_msg *m, struct err *e)
@@ -260,7 +260,7 @@ on_sweep_end(void *arg, struct ipc_msg *m, struct err *e)
 	return 0;
 }
 
-/* ---- the channel ------------------------------------------------------- */
+/* ---- the channel */
 
 static const struct ipc_route routes[] = {
     {IPC_SANDBOX_OPEN, JOBS_OPEN, 0, on_sandbox_open},

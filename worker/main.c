@@ -32,7 +32,7 @@ struct process {
 	bool front_gone;
 };
 
-/* ---- the end ----------------------------------------------------------- */
+/* ---- the end */
 
 static NORETURN void
 leave(void)
@@ -95,7 +95,7 @@ on_drain(uint32_t left_ms, void *arg)
 	drain_look_cb(-1, 0, p);
 }
 
-/* ---- the beginning ----------------------------------------------------- */
+/* ---- the beginning */
 
 static int
 open_links(struct worker *w, const struct conf *conf, struct err *e)

@@ -31,7 +31,7 @@ static const char *const cap_add_default[] = {
  * takes capabilities out of their bounding set.  No command has these two. */
 static const char *const cap_add_agent[] = {"KILL", "SETPCAP"};
 
-/* ---- words ------------------------------------------------------------- */
+/* ---- words */
 
 static bool
 is_word(const char *s, size_t min, size_t max, const char *punctuation)
@@ -70,7 +70,7 @@ is_image(const char *s)
 	    strstr(s, "..") == NULL && strstr(s, "//") == NULL;
 }
 
-/* ---- lists ------------------------------------------------------------- */
+/* ---- lists */
 
 static void
 list_free(char **list)
@@ -189,7 +189,7 @@ take_images(struct policy *p, const struct conf *c, struct err *e)
 	return 0;
 }
 
-/* ---- the fingerprint --------------------------------------------------- */
+/* ---- the fingerprint */
 
 static int
 compare_words(const void *a, const void *b)
@@ -229,7 +229,7 @@ take_fingerprint(struct policy *p)
 		(void)snprintf(p->fingerprint + 2 * i, 3, "%02x", digest[i]);
 }
 
-/* ---- public ------------------------------------------------------------ */
+/* ---- public */
 
 int
 policy_init(struct policy *p, const struct conf *c, struct err *e)

@@ -27,7 +27,7 @@ front_of(const struct run *r)
 	return *r->host->front;
 }
 
-/* ---- life -------------------------------------------------------------- */
+/* ---- life */
 
 static int
 check_spool(int fd, struct err *e)
@@ -104,7 +104,7 @@ run_free(struct run *r)
 	free(r);
 }
 
-/* ---- the log's records ------------------------------------------------- */
+/* ---- the log's records */
 
 static void
 record_cb(
@@ -138,7 +138,7 @@ tell_front(struct run *r)
 	buf_shrink(&r->records);
 }
 
-/* ---- the end ----------------------------------------------------------- */
+/* ---- the end */
 
 static void
 tell_end(struct run *r, enum runlog_reason reason, const char *text,
@@ -204,7 +204,7 @@ run_break(struct run *r, const char *why)
 	run_end(r, RUNLOG_INTERNAL, text);
 }
 
-/* ---- writing ----------------------------------------------------------- */
+/* ---- writing */
 
 /* As much of p as the disk takes; the rest is pending.  Negative: the spool
  * is broken. */
@@ -313,7 +313,7 @@ run_store(struct run *r, const uint8_t *p, size_t n)
 	disk_is_full(r);
 }
 
-/* ---- from the agent ---------------------------------------------------- */
+/* ---- from the agent */
 
 int
 run_on_known(struct run *r, bool fresh, struct err *e)
@@ -426,7 +426,7 @@ run_flush(struct run *r)
 	}
 }
 
-/* ---- to the agent ------------------------------------------------------ */
+/* ---- to the agent */
 
 void
 run_send(struct run *r)
@@ -489,7 +489,7 @@ run_cancel(struct run *r, enum runlog_reason reason)
 		peer_run_cancel(r->peer, &r->s.uuid, reason);
 }
 
-/* ---- what the spool has ------------------------------------------------ */
+/* ---- what the spool has */
 
 /*
  * Payloads are passed without being read: for the checker one byte of output

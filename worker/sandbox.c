@@ -16,7 +16,7 @@
 /* The engine learns of a death a moment after the link does. */
 #define AWAY_FIRST_MS 50
 
-/* ---- the container, asked for ------------------------------------------ */
+/* ---- the container, asked for */
 
 void
 sandbox_timer(struct sandbox *sb, uint32_t ms)
@@ -184,7 +184,7 @@ sandbox_on_change(struct worker *w, const char *container_id,
 		sandbox_inspect(sb); /* says why */
 }
 
-/* ---- the agent --------------------------------------------------------- */
+/* ---- the agent */
 
 static void
 tell_ready(struct sandbox *sb)
@@ -281,7 +281,7 @@ sandbox_listen(struct sandbox *sb, struct err *e)
 	return 0;
 }
 
-/* ---- opening ----------------------------------------------------------- */
+/* ---- opening */
 
 static struct sandbox *
 sandbox_new(struct worker *w, const struct sandbox_start *s)
@@ -339,7 +339,7 @@ sandbox_open(struct worker *w, const struct sandbox_start *s)
 	}
 }
 
-/* ---- all of them ------------------------------------------------------- */
+/* ---- all of them */
 
 void
 sandbox_set_reading(struct worker *w, bool on)

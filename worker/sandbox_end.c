@@ -9,7 +9,7 @@
 #include "worker/later.h"
 #include "worker/link/linkdir.h"
 
-/* ---- the object -------------------------------------------------------- */
+/* ---- the object */
 
 static void
 free_cb(void *arg)
@@ -61,7 +61,7 @@ sandbox_answered(struct sandbox *sb)
 		later(sb->w->base, free_cb, sb);
 }
 
-/* ---- taking the container away ----------------------------------------- */
+/* ---- taking the container away */
 
 /* The container is gone (rc 0), or could not be removed. */
 static void
@@ -153,7 +153,7 @@ sandbox_opened_late(struct sandbox *sb)
 		gone(sb, 0, "");
 }
 
-/* ---- why --------------------------------------------------------------- */
+/* ---- why */
 
 void
 sandbox_fail(struct sandbox *sb, int code, const char *text)
@@ -204,7 +204,7 @@ sandbox_lose_container(struct sandbox *sb, const struct backend_container *c)
 	sandbox_lose(sb, why);
 }
 
-/* ---- SANDBOX_REMOVE ---------------------------------------------------- */
+/* ---- SANDBOX_REMOVE */
 
 static void
 never_cb(evutil_socket_t fd, short what, void *arg)

@@ -15,7 +15,7 @@
 
 static void copy_next(struct sandbox *sb);
 
-/* ---- finding ----------------------------------------------------------- */
+/* ---- finding */
 
 static struct run *
 find_run(struct sandbox *sb, const struct uuid *uuid)
@@ -24,11 +24,11 @@ find_run(struct sandbox *sb, const struct uuid *uuid)
 
 	if (sb->last != NULL && uuid_is_equal(&sb->last->s.uuid, uuid))
 		return sb->last;
-	TAILQ_FOREACH(r, &sb->runs, link)
-	if (uuid_is_equal(&r->s.uuid, uuid)) {
-		sb->last = r;
-		return r;
-	}
+	TAILQ_FOREACH (r, &sb->runs, link)
+		if (uuid_is_equal(&r->s.uuid, uuid)) {
+			sb->last = r;
+			return r;
+		}
 	return NULL;
 }
 
@@ -41,7 +41,7 @@ find_known(const struct peer_hello *h, const struct uuid *uuid)
 	return NULL;
 }
 
-/* ---- artifacts, one run at a time -------------------------------------- */
+/* ---- artifacts, one run at a time */
 
 static void
 copy_timer(struct sandbox *sb, uint32_t ms)
@@ -126,7 +126,7 @@ sandbox_artifact_fd(struct run *r, uint32_t file, int fd, const char *refusal)
 		(void)close(fd);
 }
 
-/* ---- life -------------------------------------------------------------- */
+/* ---- life */
 
 void
 sandbox_runs_init(struct sandbox *sb)
@@ -186,12 +186,13 @@ sandbox_runs_end(
 	if (sb->copy != NULL && !sb->copy_ended)
 		artifact_stop(
 		    sb->copy, "the sandbox was gone before all was copied");
-	TAILQ_FOREACH(r, &sb->runs, link)
-	run_end(
-	    r, r->cancel != 0 ? (enum runlog_reason)r->cancel : reason, text);
+	TAILQ_FOREACH (r, &sb->runs, link)
+		run_end(r,
+		    r->cancel != 0 ? (enum runlog_reason)r->cancel : reason,
+		    text);
 }
 
-/* ---- the link comes and goes ------------------------------------------- */
+/* ---- the link comes and goes */
 
 /*
  * A run that nobody wants any more: stopped, and its log taken until it is at
@@ -238,8 +239,8 @@ sandbox_runs_attach(struct sandbox *sb, const struct peer_hello *h)
 	struct run *r;
 
 	(void)h;
-	TAILQ_FOREACH(r, &sb->runs, link)
-	attach(sb, r);
+	TAILQ_FOREACH (r, &sb->runs, link)
+		attach(sb, r);
 	if (sb->copy != NULL)
 		artifact_attach(sb->copy, sb->peer);
 	sandbox_drop_unknown(sb);
@@ -250,8 +251,8 @@ sandbox_runs_detach(struct sandbox *sb)
 {
 	struct run *r;
 
-	TAILQ_FOREACH(r, &sb->runs, link)
-	run_detach(r);
+	TAILQ_FOREACH (r, &sb->runs, link)
+		run_detach(r);
 	if (sb->copy != NULL)
 		artifact_detach(sb->copy);
 }
@@ -263,7 +264,7 @@ sandbox_settled(struct sandbox *sb)
 	sandbox_drop_unknown(sb);
 }
 
-/* ---- from the front ---------------------------------------------------- */
+/* ---- from the front */
 
 static void
 refuse(struct worker *w, struct run_start *s, enum runlog_reason reason,
@@ -332,7 +333,7 @@ sandbox_forget_run(struct worker *w, struct run *r)
 	drop_run(sb, r);
 }
 
-/* ---- from the agent ---------------------------------------------------- */
+/* ---- from the agent */
 
 int
 sandbox_on_run_known(const struct uuid *uuid, bool fresh, uint64_t length,
@@ -416,8 +417,8 @@ sandbox_on_turn(void *arg)
 	/* A short run is told in one packet. */
 	if (front != NULL)
 		ipc_cork(front);
-	TAILQ_FOREACH(r, &sb->runs, link)
-	run_flush(r);
+	TAILQ_FOREACH (r, &sb->runs, link)
+		run_flush(r);
 	if (front != NULL)
 		ipc_uncork(front);
 	/* What agents say becomes messages to the front: no more of it than
@@ -432,6 +433,6 @@ sandbox_on_drain(void *arg)
 	struct sandbox *sb = arg;
 	struct run *r;
 
-	TAILQ_FOREACH(r, &sb->runs, link)
-	run_send(r);
+	TAILQ_FOREACH (r, &sb->runs, link)
+		run_send(r);
 }

@@ -10,7 +10,7 @@
 #include "worker/sandbox.h"
 #include "worker/sweep.h"
 
-/* ---- state ------------------------------------------------------------- */
+/* ---- state */
 
 void
 worker_tell_state(struct worker *w)
@@ -66,7 +66,7 @@ on_disk(bool full, const char *text, void *arg)
 		worker_tell_state(w);
 }
 
-/* ---- counts ------------------------------------------------------------ */
+/* ---- counts */
 
 void
 worker_count(struct worker *w, int done, int active)
@@ -83,7 +83,7 @@ on_over(void *arg)
 	worker_count(arg, 1, -1);
 }
 
-/* ---- flow -------------------------------------------------------------- */
+/* ---- flow */
 
 void
 worker_pause(struct worker *w)
@@ -97,7 +97,7 @@ worker_resume(struct worker *w)
 	sandbox_set_reading(w, true);
 }
 
-/* ---- life -------------------------------------------------------------- */
+/* ---- life */
 
 int
 worker_init(struct worker *w, struct event_base *base, const struct conf *c,

@@ -37,9 +37,9 @@ request_find(const struct files *f, uint32_t id)
 {
 	struct files_request *r;
 
-	TAILQ_FOREACH(r, &f->requests, by_turn)
-	if (r->id == id)
-		return r;
+	TAILQ_FOREACH (r, &f->requests, by_turn)
+		if (r->id == id)
+			return r;
 	return NULL;
 }
 
@@ -84,9 +84,9 @@ drop_oldest_walk(struct files *f)
 {
 	struct files_request *r;
 
-	TAILQ_FOREACH(r, &f->requests, by_turn)
-	if (!r->active)
-		break;
+	TAILQ_FOREACH (r, &f->requests, by_turn)
+		if (!r->active)
+			break;
 	if (r != NULL)
 		request_free(f, r);
 }

@@ -54,9 +54,9 @@ journal_find(const struct journal *j, const struct uuid *key)
 {
 	struct journal_entry *en;
 
-	LIST_FOREACH(en, &j->buckets[bucket_of(key)], by_key)
-	if (uuid_is_equal(&en->key, key))
-		return en;
+	LIST_FOREACH (en, &j->buckets[bucket_of(key)], by_key)
+		if (uuid_is_equal(&en->key, key))
+			return en;
 	return NULL;
 }
 
@@ -79,9 +79,9 @@ drop_oldest(struct journal *j)
 {
 	struct journal_entry *en;
 
-	TAILQ_FOREACH(en, &j->ended, by_age)
-	if (en->run == NULL)
-		break;
+	TAILQ_FOREACH (en, &j->ended, by_age)
+		if (en->run == NULL)
+			break;
 	if (en == NULL)
 		en = TAILQ_FIRST(&j->ended);
 	if (en == NULL)

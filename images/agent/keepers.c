@@ -36,9 +36,9 @@ keepers_find(const struct keepers *ks, pid_t pid)
 {
 	struct keepers_entry *k;
 
-	TAILQ_FOREACH(k, &ks->list, link)
-	if (k->pid == pid)
-		break;
+	TAILQ_FOREACH (k, &ks->list, link)
+		if (k->pid == pid)
+			break;
 	return k;
 }
 
@@ -109,9 +109,9 @@ keepers_idle(const struct keepers *ks)
 
 	if (ks->nidle == 0)
 		return NULL;
-	TAILQ_FOREACH(k, &ks->list, link)
-	if (k->state == KEEPERS_IDLE)
-		break;
+	TAILQ_FOREACH (k, &ks->list, link)
+		if (k->state == KEEPERS_IDLE)
+			break;
 	return k;
 }
 

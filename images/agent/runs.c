@@ -70,10 +70,10 @@ runs_hello(struct runs *rs)
 {
 	const struct journal_entry *en;
 
-	TAILQ_FOREACH(en, &rs->journal.live, by_age)
-	hello_one(rs, en);
-	TAILQ_FOREACH(en, &rs->journal.ended, by_age)
-	hello_one(rs, en);
+	TAILQ_FOREACH (en, &rs->journal.live, by_age)
+		hello_one(rs, en);
+	TAILQ_FOREACH (en, &rs->journal.ended, by_age)
+		hello_one(rs, en);
 }
 
 void
@@ -81,12 +81,12 @@ runs_on_close(struct runs *rs)
 {
 	struct journal_entry *en;
 
-	TAILQ_FOREACH(en, &rs->journal.live, by_age)
-	if (en->run != NULL)
-		en->run->log.attached = false;
-	TAILQ_FOREACH(en, &rs->journal.ended, by_age)
-	if (en->run != NULL)
-		en->run->log.attached = false;
+	TAILQ_FOREACH (en, &rs->journal.live, by_age)
+		if (en->run != NULL)
+			en->run->log.attached = false;
+	TAILQ_FOREACH (en, &rs->journal.ended, by_age)
+		if (en->run != NULL)
+			en->run->log.attached = false;
 }
 
 static void

@@ -36,9 +36,9 @@ find(const struct taken *t, const char *root, const char *path)
 {
 	struct taken_entry *en;
 
-	LIST_FOREACH(en, &t->buckets[hash(root, path)], by_name)
-	if (strcmp(en->path, path) == 0 && strcmp(en->root, root) == 0)
-		return en;
+	LIST_FOREACH (en, &t->buckets[hash(root, path)], by_name)
+		if (strcmp(en->path, path) == 0 && strcmp(en->root, root) == 0)
+			return en;
 	return NULL;
 }
 

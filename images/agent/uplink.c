@@ -297,8 +297,7 @@ batch_build(struct batch *b, struct uplink *u)
 		b->iov[0].iov_len = buf_len(&u->out);
 		b->niov = 1;
 	}
-	TAILQ_FOREACH(o, &u->queue, by_turn)
-	{
+	TAILQ_FOREACH (o, &u->queue, by_turn) {
 		if (b->nchunks == UPLINK_CHUNKS)
 			break;
 		batch_add_log(b, o);

@@ -47,8 +47,10 @@ http_reason(int status)
 	}
 }
 
-/* ---- lingering: a close with bytes unread resets the connection, and the
- * client may never see why; so what still comes is read for a while. */
+/* ---- lingering */
+
+/* A close with bytes unread resets the connection, and the client may never
+ * see why; so what still comes is read for a while. */
 
 struct http_linger {
 	struct http_server *server;

@@ -110,9 +110,9 @@ accept_error_cb(struct evconnlistener *listener, void *arg)
 	struct http_server *s;
 
 	(void)listener;
-	TAILQ_FOREACH(s, &servers, link)
-	if (s->evhttp == arg)
-		http_server_pause(s);
+	TAILQ_FOREACH (s, &servers, link)
+		if (s->evhttp == arg)
+			http_server_pause(s);
 }
 
 int
@@ -167,9 +167,9 @@ http_server_drain(struct http_server *s)
 
 	s->draining = true;
 	set_accepting(s);
-	TAILQ_FOREACH(c, &s->conns, link)
-	if (c->state == HTTP_CONN_IDLE || c->state == HTTP_CONN_FRESH)
-		http_conn_refuse_later(c, -1);
+	TAILQ_FOREACH (c, &s->conns, link)
+		if (c->state == HTTP_CONN_IDLE || c->state == HTTP_CONN_FRESH)
+			http_conn_refuse_later(c, -1);
 }
 
 /* ---- small things */

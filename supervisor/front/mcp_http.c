@@ -124,8 +124,7 @@ front_mcp_heartbeat(struct front *f, uint64_t now_ms)
 {
 	struct mcp_exchange *m;
 
-	LIST_FOREACH(m, &f->mcp_streams, link)
-	{
+	LIST_FOREACH (m, &f->mcp_streams, link) {
 		if (now_ms - m->last_ms < f->heartbeat_ms)
 			continue;
 		/* Bytes that wait prove as much, and do not pile up. */

@@ -112,7 +112,7 @@ call_orphan_all(struct mcp *m)
 	}
 }
 
-/* ---- for tools -------------------------------------------------------- */
+/* ---- for tools */
 
 void
 mcp_call_result(

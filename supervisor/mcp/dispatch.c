@@ -21,7 +21,7 @@ plain_string(const json_t *v)
 	return s == NULL || strlen(s) != json_string_length(v) ? NULL : s;
 }
 
-/* ---- initialize ------------------------------------------------------- */
+/* ---- initialize */
 
 static char *
 initialize_result(const struct mcp *m, const struct era_revision *rev)
@@ -74,7 +74,7 @@ dispatch_initialize(struct mcp_request *r, const struct dispatch *d)
 	exchange_result(r, id, result);
 }
 
-/* ---- requests --------------------------------------------------------- */
+/* ---- requests */
 
 static void
 on_ping(struct mcp_request *r, const struct dispatch *d)
@@ -179,7 +179,7 @@ dispatch_request(struct mcp_request *r, const struct dispatch *d)
 	exchange_error(r, MCP_METHOD_NOT_FOUND, message, NULL);
 }
 
-/* ---- notifications ---------------------------------------------------- */
+/* ---- notifications */
 
 void
 dispatch_notification(struct mcp_request *r, const struct dispatch *d)

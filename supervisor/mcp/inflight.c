@@ -46,9 +46,9 @@ owner_get(struct inflight *t, const char *principal)
 	struct owner_chain *chain = &t->owners[h % OWNER_BUCKETS];
 	struct inflight_owner *o;
 
-	LIST_FOREACH(o, chain, chain)
-	if (strcmp(o->principal, principal) == 0)
-		return o;
+	LIST_FOREACH (o, chain, chain)
+		if (strcmp(o->principal, principal) == 0)
+			return o;
 	o = xcalloc(1, sizeof(*o));
 	o->principal = xstrdup(principal);
 	LIST_INSERT_HEAD(chain, o, chain);
@@ -123,11 +123,11 @@ inflight_find(
 {
 	struct inflight_entry *entry;
 
-	LIST_FOREACH(entry, chain_of(t, session, id), chain)
-	if (!entry->cancelled &&
-	    memcmp(entry->session, session, SESSION_ID_LEN) == 0 &&
-	    strcmp(entry->id, id) == 0)
-		return entry;
+	LIST_FOREACH (entry, chain_of(t, session, id), chain)
+		if (!entry->cancelled &&
+		    memcmp(entry->session, session, SESSION_ID_LEN) == 0 &&
+		    strcmp(entry->id, id) == 0)
+			return entry;
 	return NULL;
 }
 

@@ -58,7 +58,7 @@ mcp_add_tool(struct mcp *m, json_t *definition, mcp_tool_cb on_call, void *arg,
 	return registry_add(m->registry, definition, on_call, arg, e);
 }
 
-/* ---- the ladder ------------------------------------------------------- */
+/* ---- the ladder */
 
 static void
 refuse_era(struct mcp_request *r, const struct era_answer *a)

@@ -38,9 +38,10 @@ prepare_type(const json_t *type, struct err *e)
 		return 0;
 	if (!json_is_array(type) || json_array_size(type) == 0)
 		return err_set(e, ERR_INVAL, "type is not the name of a type");
-	json_array_foreach(
-	    type, i, name) if (!is_type_name(name)) return err_set(e, ERR_INVAL,
-	    "type[%zu] is not the name of a type", i);
+	json_array_foreach (type, i, name)
+		if (!is_type_name(name))
+			return err_set(e, ERR_INVAL,
+			    "type[%zu] is not the name of a type", i);
 	return 0;
 }
 
@@ -107,9 +108,10 @@ prepare_lists(const json_t *node, struct err *e)
 		return err_set(e, ERR_INVAL, "enum is not an array");
 	if (required != NULL && !json_is_array(required))
 		return err_set(e, ERR_INVAL, "required is not an array");
-	json_array_foreach(
-	    required, i, name) if (!json_is_string(name)) return err_set(e,
-	    ERR_INVAL, "required[%zu] is not a string", i);
+	json_array_foreach (required, i, name)
+		if (!json_is_string(name))
+			return err_set(
+			    e, ERR_INVAL, "required[%zu] is not a string", i);
 	return 0;
 }
 
@@ -124,9 +126,9 @@ prepare_properties(
 		return 0;
 	if (!json_is_object(properties))
 		return err_set(e, ERR_INVAL, "properties is not an object");
-	json_object_foreach(properties, name,
-	    sub) if (prepare(s, sub, depth, e) != 0) return err_wrap(e, "%s",
-	    name);
+	json_object_foreach (properties, name, sub)
+		if (prepare(s, sub, depth, e) != 0)
+			return err_wrap(e, "%s", name);
 	return 0;
 }
 
@@ -141,8 +143,9 @@ prepare_any_of(
 		return 0;
 	if (!json_is_array(any_of) || json_array_size(any_of) == 0)
 		return err_set(e, ERR_INVAL, "anyOf is not an array of forms");
-	json_array_foreach(any_of, i, sub) if (prepare(s, sub, depth, e) !=
-	    0) return err_wrap(e, "anyOf[%zu]", i);
+	json_array_foreach (any_of, i, sub)
+		if (prepare(s, sub, depth, e) != 0)
+			return err_wrap(e, "anyOf[%zu]", i);
 	return 0;
 }
 

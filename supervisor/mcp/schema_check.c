@@ -15,7 +15,7 @@ struct check {
 static int check_value(const struct check *c, const json_t *node, json_t *value,
     const struct schema_path *path);
 
-/* ---- type ------------------------------------------------------------- */
+/* ---- type */
 
 static bool
 has_type(const json_t *value, const char *name)
@@ -51,8 +51,9 @@ fits_type(const json_t *type, const json_t *value)
 		return true;
 	if (json_is_string(type))
 		return has_type(value, json_string_value(type));
-	json_array_foreach(type, i,
-	    name) if (has_type(value, json_string_value(name))) return true;
+	json_array_foreach (type, i, name)
+		if (has_type(value, json_string_value(name)))
+			return true;
 	return false;
 }
 
@@ -112,7 +113,7 @@ as_integer(const json_t *node, const json_t *value)
 	return json_integer((json_int_t)d);
 }
 
-/* ---- values without parts --------------------------------------------- */
+/* ---- values without parts */
 
 static int
 check_number(const struct check *c, const json_t *node, const json_t *value,
@@ -201,8 +202,7 @@ check_choice(const struct check *c, const json_t *node, const json_t *value,
 	}
 	if (choice == NULL)
 		return 0;
-	json_array_foreach(choice, i, v)
-	{
+	json_array_foreach (choice, i, v) {
 		size_t used = strlen(want);
 
 		if (json_equal(v, value))
@@ -215,7 +215,7 @@ check_choice(const struct check *c, const json_t *node, const json_t *value,
 	    path, c->e, "want one of %s, got %s", want, got);
 }
 
-/* ---- arrays and objects ----------------------------------------------- */
+/* ---- arrays and objects */
 
 static int
 check_array(const struct check *c, const json_t *node, json_t *value,
@@ -257,8 +257,7 @@ fail_unknown(
 	const char *name;
 	json_t *sub;
 
-	json_object_foreach(properties, name, sub)
-	{
+	json_object_foreach (properties, name, sub) {
 		size_t used = strlen(known);
 
 		(void)snprintf(known + used, sizeof(known) - used, "%s%s",
@@ -303,11 +302,10 @@ check_object(const struct check *c, const json_t *node, json_t *value,
 	size_t i;
 
 	/* What is there first: a misspelt name explains a missing one. */
-	json_object_foreach(
-	    value, name, member) if (check_member(c, node, value, name, path) !=
-	    0) return ERR_INVAL;
-	json_array_foreach(required, i, want)
-	{
+	json_object_foreach (value, name, member)
+		if (check_member(c, node, value, name, path) != 0)
+			return ERR_INVAL;
+	json_array_foreach (required, i, want) {
 		struct schema_path at = {path, json_string_value(want), 0};
 
 		if (json_object_get(value, at.key) == NULL)
@@ -317,7 +315,7 @@ check_object(const struct check *c, const json_t *node, json_t *value,
 	return 0;
 }
 
-/* ---- forms ------------------------------------------------------------ */
+/* ---- forms */
 
 /* The message of the form that the client most likely meant: the one of the
  * value's own type. */
@@ -331,8 +329,7 @@ check_any_of(const struct check *c, const json_t *node, json_t *value,
 	char want[128] = "";
 	size_t i;
 
-	json_array_foreach(any_of, i, form)
-	{
+	json_array_foreach (any_of, i, form) {
 		const json_t *type = json_object_get(form, "type");
 
 		if (check_value(&each, form, value, path) == 0)
@@ -387,10 +384,10 @@ check_nul(const struct check *c, json_t *value, const struct schema_path *path)
 	    strlen(json_string_value(value)) != json_string_length(value))
 		return schema_path_fail(
 		    path, c->e, "text with a NUL character cannot be used");
-	json_array_foreach(value, at.index,
-	    part) if (check_nul(c, part, &at) != 0) return ERR_INVAL;
-	json_object_foreach(value, name, part)
-	{
+	json_array_foreach (value, at.index, part)
+		if (check_nul(c, part, &at) != 0)
+			return ERR_INVAL;
+	json_object_foreach (value, name, part) {
 		at.key = name;
 		if (check_nul(c, part, &at) != 0)
 			return ERR_INVAL;

@@ -168,9 +168,9 @@ is_ended(struct session_keeper *k, const uint8_t *id)
 {
 	struct ended *s;
 
-	LIST_FOREACH(s, chain_of(k, id), chain)
-	if (memcmp(s->id, id, SESSION_ID_LEN) == 0)
-		return true;
+	LIST_FOREACH (s, chain_of(k, id), chain)
+		if (memcmp(s->id, id, SESSION_ID_LEN) == 0)
+			return true;
 	return false;
 }
 

@@ -127,7 +127,7 @@ args_ttl(const struct conf *conf, const json_t *options)
 	return (uint32_t)(ttl > max ? max : ttl);
 }
 
-/* ---- environment ------------------------------------------------------ */
+/* ---- environment */
 
 /* Set or replace one K=V. */
 static int
@@ -168,8 +168,7 @@ env_from_object(
 	const char *key;
 	json_t *value;
 
-	json_object_foreach(env, key, value)
-	{
+	json_object_foreach (env, key, value) {
 		AUTO(auto_free) char *text = NULL;
 
 		text = json_is_string(value) ?
@@ -190,8 +189,7 @@ env_from_array(
 	size_t i;
 	json_t *value;
 
-	json_array_foreach(env, i, value)
-	{
+	json_array_foreach (env, i, value) {
 		const char *text = json_string_value(value), *eq;
 
 		while (text != NULL && (*text == ' ' || *text == '\t'))
@@ -218,7 +216,7 @@ env_from(
 	return env_from_object(c, env, where, e);
 }
 
-/* ---- one command ------------------------------------------------------- */
+/* ---- one command */
 
 static char *
 trimmed(const char *s)
@@ -351,7 +349,7 @@ command_from(const struct conf *conf, const struct denylist *deny,
 	return 0;
 }
 
-/* ---- rows ------------------------------------------------------------- */
+/* ---- rows */
 
 /* The names of the variables; their values may be secrets and stay out. */
 static char *
@@ -396,7 +394,7 @@ args_command_row(
 	row->allow_failure = (c->flags & RUNSPEC_ALLOW_FAILURE) != 0;
 }
 
-/* ---- the whole ---------------------------------------------------------- */
+/* ---- the whole */
 
 static int
 options_from(const struct conf *conf, const json_t *options,

@@ -10,16 +10,16 @@
 #define RUN_FILES_MAX 64 /* on their way in at a time, per run */
 #define ARTIFACT_PATH_MAX 1024
 
-/* ---- in: from the worker ------------------------------------------------ */
+/* ---- in: from the worker */
 
 static struct run_file *
 file_find(struct run *r, uint32_t number)
 {
 	struct run_file *f;
 
-	STAILQ_FOREACH(f, &r->files, link)
-	if (f->number == number)
-		return f;
+	STAILQ_FOREACH (f, &r->files, link)
+		if (f->number == number)
+			return f;
 	return NULL;
 }
 
@@ -56,8 +56,8 @@ artifact_on_open(
 	struct err e;
 	int fd;
 
-	STAILQ_FOREACH(other, &r->files, link)
-	n++;
+	STAILQ_FOREACH (other, &r->files, link)
+		n++;
 	if (n >= RUN_FILES_MAX || file_find(r, number) != NULL) {
 		send_fd(r, chan, number, -1, "too many files at a time");
 		return;
@@ -139,7 +139,7 @@ artifact_drop_files(struct run *r)
 	}
 }
 
-/* ---- out: to a client --------------------------------------------------- */
+/* ---- out: to a client */
 
 struct open_arg {
 	struct service *service;

@@ -28,8 +28,7 @@ why_text(const struct err *why)
 	return why == NULL ? "the server is shutting down" : why->msg;
 }
 
-/* ---- initialize_sandbox
- * ------------------------------------------------------------- */
+/* ---- initialize_sandbox */
 
 static void
 initialized_cb(struct sandbox *sb, int rc, const struct err *why, void *arg)
@@ -83,8 +82,7 @@ service_initialize_sandbox(struct service *s, const struct principal *p,
 		sandbox_wait_open(sb, initialized_cb, c);
 }
 
-/* ---- execute_code
- * ---------------------------------------------------------------------- */
+/* ---- execute_code */
 
 /* {file} and {dir} of a language's words. */
 static char *
@@ -307,8 +305,7 @@ service_execute_code(struct service *s, const struct principal *p, json_t *args,
 	}
 }
 
-/* ---- stop_sandbox
- * ---------------------------------------------------------------------- */
+/* ---- stop_sandbox */
 
 static void
 stopped_result(struct tool_call *c)

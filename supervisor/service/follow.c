@@ -69,8 +69,7 @@ run_is_over(const struct follow *f)
 	return f->run == NULL || f->run->phase == RUN_DONE;
 }
 
-/* ---- opening
- * --------------------------------------------------------------------- */
+/* ---- opening */
 
 static int
 parse_last_id(struct follow *f, const char *text)
@@ -236,8 +235,7 @@ follow_run_changed(struct run *r)
 	}
 }
 
-/* ---- events
- * ------------------------------------------------------------------------ */
+/* ---- events */
 
 static enum follow_result
 give(struct follow *f, struct follow_event *ev, const char *name, json_t *o)

@@ -29,7 +29,7 @@ struct language;
 
 #define WAITERS_MAX 64 /* awaiting callers of one run */
 
-/* ---- workers ---------------------------------------------------------- */
+/* ---- workers */
 
 struct peer {
 	struct service *service;
@@ -47,7 +47,7 @@ struct peer *peer_of_sandbox(struct service *s, uint64_t sandbox);
 /* peer_check - can a new sandbox be made there? ERR_BACKEND says why not */
 int peer_check(const struct peer *p, struct err *e) MUSTCHECK;
 
-/* ---- sandboxes -------------------------------------------------------- */
+/* ---- sandboxes */
 
 enum sandbox_state {
 	SANDBOX_OPENING, /* being created or adopted */
@@ -125,7 +125,7 @@ void sandbox_run_left(struct sandbox *sb, struct run *r);
 void sandbox_reap(struct service *s, int64_t wall_ms, uint64_t mono_ms);
 void sandbox_free_all(struct service *s);
 
-/* ---- runs ------------------------------------------------------------- */
+/* ---- runs */
 
 enum run_phase {
 	RUN_WAITING, /* in its sandbox's queue */
@@ -231,7 +231,7 @@ void run_take_record(
 void run_rescan(struct run *r); /* the whole spool again, after a loss */
 void run_finish_row(struct run *r, unsigned int reason, const char *text);
 
-/* ---- artifacts -------------------------------------------------------- */
+/* ---- artifacts */
 
 struct artifact_offer { /* what the worker says of a file before it comes */
 	uint32_t number;
@@ -247,7 +247,7 @@ void artifact_on_done(struct run *r, uint32_t number, int32_t code,
     uint64_t size, const uint8_t *sha256, size_t sha_len);
 void artifact_drop_files(struct run *r);
 
-/* ---- the log read back ------------------------------------------------- */
+/* ---- the log read back */
 
 /* Where a log is: in memory, or in a file (fd, not owned). */
 struct log_source {
@@ -273,11 +273,11 @@ json_t *view_run(const struct store_run *row, const struct log_source *l);
 struct log_source run_log_source(const struct run *r);
 json_t *view_time(int64_t wall_ms); /* null for 0 */
 
-/* ---- followers -------------------------------------------------------- */
+/* ---- followers */
 
 void follow_run_changed(struct run *r);
 
-/* ---- the service ------------------------------------------------------ */
+/* ---- the service */
 
 struct service {
 	struct event_base *base;

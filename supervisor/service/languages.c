@@ -40,8 +40,7 @@ languages_load(struct service *s, struct err *e)
 		return err_wrap(e, "languages.json");
 	s->nlanguages = json_array_size(table);
 	s->languages = xcalloc(s->nlanguages + 1, sizeof(*s->languages));
-	json_array_foreach(table, i, row)
-	{
+	json_array_foreach (table, i, row) {
 		struct language *l = &s->languages[i];
 		const char *name =
 		    json_string_value(json_object_get(row, "name"));

@@ -24,8 +24,7 @@ peer_check(const struct peer *p, struct err *e)
 	return 0;
 }
 
-/* ---- messages
- * ------------------------------------------------------------------ */
+/* ---- messages */
 
 static void
 copy_text(char *to, size_t size, const char *from)
@@ -251,8 +250,7 @@ peer_close_cb(struct ipc_chan *c, const struct err *why, void *arg)
 
 static const struct ipc_ops peer_ops = {peer_message_cb, peer_close_cb, NULL};
 
-/* ---- coming and going
- * ------------------------------------------------------------ */
+/* ---- coming and going */
 
 void
 peer_lost(struct service *s, struct peer *p)
@@ -265,8 +263,7 @@ peer_lost(struct service *s, struct peer *p)
 	p->chan = NULL;
 	p->engine_known = false;
 	s->stats.worker_restarts++;
-	TAILQ_FOREACH(sb, &s->sandboxes, link)
-	{
+	TAILQ_FOREACH (sb, &s->sandboxes, link) {
 		if (peer_of_sandbox(s, sb->row.id) != p)
 			continue;
 		sb->told = false;

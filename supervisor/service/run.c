@@ -13,7 +13,7 @@
 
 #define SPEC_INLINE_MAX 32768 /* larger ones travel as a sealed memfd */
 
-/* ---- finding ------------------------------------------------------------ */
+/* ---- finding */
 
 static int
 compare_ids(const void *a, const void *b)
@@ -52,7 +52,7 @@ run_by_uuid(struct service *s, uint64_t tenant, const struct uuid *uuid)
 	return r->row.tenant == tenant ? r : NULL;
 }
 
-/* ---- life ---------------------------------------------------------------- */
+/* ---- life */
 
 static struct run *
 run_new(struct service *s, struct sandbox *sb)
@@ -117,8 +117,7 @@ run_unref(struct run *r)
 	free(r);
 }
 
-/* ---- waiters ---------------------------------------------------------------
- */
+/* ---- waiters */
 
 static void
 waiter_end(struct run_waiter *w, int rc, const struct err *why)
@@ -183,7 +182,7 @@ run_tell_waiters(struct run *r, int rc, const struct err *why)
 	run_unref(r);
 }
 
-/* ---- making -------------------------------------------------------------- */
+/* ---- making */
 
 static void
 run_fill_row(struct run *r, const struct principal *p, struct run_request *q)
@@ -316,8 +315,7 @@ run_restore(struct service *s, struct sandbox *sb, const struct store_run *row)
 	return r;
 }
 
-/* ---- to the worker ---------------------------------------------------------
- */
+/* ---- to the worker */
 
 void
 run_send(struct run *r)
@@ -378,8 +376,7 @@ run_cancel(struct run *r, enum runlog_reason reason)
 		run_end_here(r, reason, ERR_WRONG_STATE, NULL);
 }
 
-/* ---- from the worker --------------------------------------------------------
- */
+/* ---- from the worker */
 
 void
 run_on_bytes(struct run *r, uint64_t length)
@@ -403,8 +400,7 @@ run_on_record(struct run *r, const uint8_t *p, size_t n, struct err *e)
 	return 0;
 }
 
-/* ---- the end ---------------------------------------------------------------
- */
+/* ---- the end */
 
 static void run_store_end(struct run *r);
 

@@ -10,8 +10,7 @@
 
 #define SLUG_MAX 40
 
-/* ---- finding ---------------------------------------------------------------
- */
+/* ---- finding */
 
 static int
 compare_ids(const void *a, const void *b)
@@ -51,8 +50,7 @@ sandbox_by_identifier(
 	return node == NULL ? NULL : *(struct sandbox **)node;
 }
 
-/* ---- life ------------------------------------------------------------------
- */
+/* ---- life */
 
 void
 sandbox_set_state(
@@ -211,8 +209,7 @@ sandbox_free_if_done(struct sandbox *sb)
 		sandbox_free(sb);
 }
 
-/* ---- waiting for it
- * ---------------------------------------------------------- */
+/* ---- waiting for it */
 
 static void
 wait_add(struct sandbox_waiters *q,

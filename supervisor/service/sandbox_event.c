@@ -21,8 +21,7 @@ end_runs(struct sandbox *sb, unsigned int reason, int code, const char *text)
 	sb->held = false;
 }
 
-/* ---- from the worker
- * ----------------------------------------------------------- */
+/* ---- from the worker */
 
 void
 sandbox_on_ready(struct sandbox *sb, const char *container_id)
@@ -39,8 +38,7 @@ sandbox_on_ready(struct sandbox *sb, const char *container_id)
 		sandbox_touch(sb, 0);
 	sb->was_ready = true;
 	sandbox_save(sb);
-	TAILQ_FOREACH(r, &sb->active, link)
-	{
+	TAILQ_FOREACH (r, &sb->active, link) {
 		free(r->row.container_id);
 		r->row.container_id = xstrdup(container_id);
 	}
@@ -170,8 +168,7 @@ sandbox_on_removed(struct sandbox *sb, int code, const char *text)
 	sandbox_free_if_done(sb);
 }
 
-/* ---- care
- * ------------------------------------------------------------------------ */
+/* ---- care */
 
 void
 sandbox_reap(struct service *s, int64_t wall_ms, uint64_t mono_ms)

@@ -7,8 +7,7 @@
  * and what that starts out of the sandbox's limit of processes. */
 #define PIDS_PER_RUN 8
 
-/* ---- to the worker
- * ------------------------------------------------------------ */
+/* ---- to the worker */
 
 static void
 send_open(struct sandbox *sb, struct peer *p)
@@ -113,9 +112,9 @@ next_to_send(struct sandbox *sb)
 {
 	struct run *r;
 
-	TAILQ_FOREACH(r, &sb->waiting, link)
-	if (!r->lock || sb->lock_holder == NULL)
-		return r;
+	TAILQ_FOREACH (r, &sb->waiting, link)
+		if (!r->lock || sb->lock_holder == NULL)
+			return r;
 	return NULL;
 }
 

@@ -23,8 +23,7 @@ const struct principal service_principal_default = {
 const double service_histogram_bounds[11] = {
     0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 120};
 
-/* ---- counting
- * ------------------------------------------------------------------------- */
+/* ---- counting */
 
 void
 service_count_command(
@@ -56,9 +55,9 @@ service_stats(const struct service *s, struct service_stats *out)
 	*out = s->stats;
 	out->active_runs = s->nruns;
 	out->active_sandboxes = 0;
-	TAILQ_FOREACH(sb, &s->sandboxes, link)
-	if (sb->state <= SANDBOX_READY)
-		out->active_sandboxes++;
+	TAILQ_FOREACH (sb, &s->sandboxes, link)
+		if (sb->state <= SANDBOX_READY)
+			out->active_sandboxes++;
 	out->workers_total = s->npeers;
 	out->workers_ready = 0;
 	for (uint32_t i = 0; i < s->npeers; i++)
@@ -90,9 +89,7 @@ service_is_ready(const struct service *s, char *text, size_t size)
 	return true;
 }
 
-/* ---- care
- * ------------------------------------------------------------------------------
- */
+/* ---- care */
 
 static void
 sweep_flush(struct ipc_chan *chan, struct buf *uuids, uint32_t *n)
@@ -122,8 +119,7 @@ service_sweep(struct service *s)
 			chan = s->peers[i].chan;
 	if (chan == NULL)
 		return;
-	TAILQ_FOREACH(sb, &s->sandboxes, link)
-	{
+	TAILQ_FOREACH (sb, &s->sandboxes, link) {
 		if (sb->state == SANDBOX_DEAD)
 			continue;
 		if (buf_append(&uuids, sb->row.uuid.b, 16) != 0)
@@ -145,8 +141,7 @@ blob_is_wanted(
 {
 	const struct run *r;
 
-	TAILQ_FOREACH(r, &s->runs, all_link)
-	{
+	TAILQ_FOREACH (r, &s->runs, all_link) {
 		if (r->row.tenant != tenant)
 			continue;
 		for (uint32_t i = 0; i < r->row.nartifacts; i++)
@@ -196,9 +191,7 @@ tick_cb(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* ---- life
- * --------------------------------------------------------------------------------
- */
+/* ---- life */
 
 static void
 name_fresh_cb(evutil_socket_t fd, short what, void *arg)
@@ -307,9 +300,7 @@ service_reload(struct service *s)
 	s->denylist = deny;
 }
 
-/* ---- drain
- * ---------------------------------------------------------------------------------
- */
+/* ---- drain */
 
 static void
 idle_check(struct service *s)
@@ -338,9 +329,7 @@ service_drain(struct service *s, void (*on_idle)(void *), void *arg)
 	idle_check(s);
 }
 
-/* ---- workers
- * -------------------------------------------------------------------------------
- */
+/* ---- workers */
 
 void
 service_worker_attach(struct service *s, uint32_t index, int fd)

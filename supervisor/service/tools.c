@@ -7,8 +7,7 @@
 #include "supervisor/service/args.h"
 #include "supervisor/service/tools.h"
 
-/* ---- one call
- * -------------------------------------------------------------------- */
+/* ---- one call */
 
 struct tool_call *
 tool_call_new(struct service *s, const struct principal *p, json_t *args,
@@ -85,8 +84,7 @@ tool_new_sandbox(struct service *s, const struct principal *p,
 	return sandbox_create(s, p, q);
 }
 
-/* ---- run_sandbox
- * -------------------------------------------------------------------- */
+/* ---- run_sandbox */
 
 static json_t *
 run_result(struct tool_call *c, const struct run *r)
@@ -195,8 +193,7 @@ service_run_sandbox(struct service *s, const struct principal *p, json_t *args,
 	run_request_clear(&q);
 }
 
-/* ---- delete_sandbox
- * ------------------------------------------------------------------ */
+/* ---- delete_sandbox */
 
 static json_t *
 deleted_result(const char *identifier)
@@ -244,8 +241,7 @@ service_delete_sandbox(struct service *s, const struct principal *p,
 	sandbox_remove(sb);
 }
 
-/* ---- restart_sandbox
- * ------------------------------------------------------------------ */
+/* ---- restart_sandbox */
 
 static void
 restart_open_cb(struct sandbox *sb, int rc, const struct err *why, void *arg)
@@ -323,9 +319,7 @@ service_restart_sandbox(struct service *s, const struct principal *p,
 	sandbox_remove(sb);
 }
 
-/* ---- status
- * ------------------------------------------------------------------------------
- */
+/* ---- status */
 
 struct view_arg {
 	struct service *service;

@@ -33,8 +33,7 @@ env_check(const struct store_command *command, struct err *e)
 	if (!json_is_object(root))
 		return err_set(e, ERR_INVAL,
 		    "command %u: env_json is no object", command->index);
-	json_object_foreach(root, key, value)
-	{
+	json_object_foreach (root, key, value) {
 		if (!json_is_string(value) ||
 		    strcmp(json_string_value(value), ENV_MASK) != 0)
 			return err_set(e, ERR_INVAL,

@@ -16,14 +16,16 @@ depth_of(const json_t *j)
 	size_t i;
 
 	if (json_is_array(j)) {
-		json_array_foreach(j, i, value) if (depth_of(value) > deepest)
-		    deepest = depth_of(value);
+		json_array_foreach (j, i, value)
+			if (depth_of(value) > deepest)
+				deepest = depth_of(value);
 		return deepest + 1;
 	}
 	if (!json_is_object(j))
 		return 0;
-	json_object_foreach((json_t *)(uintptr_t)j, key,
-	    value) if (depth_of(value) > deepest) deepest = depth_of(value);
+	json_object_foreach ((json_t *)(uintptr_t)j, key, value)
+		if (depth_of(value) > deepest)
+			deepest = depth_of(value);
 	return deepest + 1;
 }
 

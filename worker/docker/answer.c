@@ -15,7 +15,7 @@
 #define API_MINOR 41 /* Docker 20.10, the oldest we know */
 #define PID_LIMIT (INT64_C(1) << 22)
 
-/* ---- small things ------------------------------------------------------ */
+/* ---- small things */
 
 static int
 parse(const char *s, size_t n, size_t max, json_t **out, struct err *e)
@@ -68,7 +68,7 @@ take_id(const json_t *o, const char *key, char id[BACKEND_ID_MAX + 1])
 	return 0;
 }
 
-/* ---- containers -------------------------------------------------------- */
+/* ---- containers */
 
 int
 answer_created(const char *s, size_t n, char id[BACKEND_ID_MAX + 1],
@@ -199,7 +199,7 @@ answer_list(const char *s, size_t n, const char *instance,
 	return 0;
 }
 
-/* ---- image, version, info ---------------------------------------------- */
+/* ---- image, version, info */
 
 int
 answer_image(
@@ -277,7 +277,7 @@ answer_info(const char *s, size_t n, const char *runtime,
 	return 0;
 }
 
-/* ---- streams ----------------------------------------------------------- */
+/* ---- streams */
 
 int
 answer_event(const char *s, size_t n, struct answer_event *out, struct err *e)

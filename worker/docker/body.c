@@ -16,7 +16,7 @@
 #define MIB (UINT64_C(1) << 20)
 #define TAR_SLACK 20480 /* headers, padding and the end of the archive */
 
-/* ---- a container ------------------------------------------------------- */
+/* ---- a container */
 
 static void
 put(json_t *o, const char *key, json_t *value)
@@ -175,7 +175,7 @@ body_create(const struct body_create *c)
 	return js_dump(o);
 }
 
-/* ---- filters ----------------------------------------------------------- */
+/* ---- filters */
 
 static void
 put_filters(struct buf *b, json_t *filters, const char *instance)
@@ -213,7 +213,7 @@ body_filters_events(struct buf *b, const char *instance)
 	put_filters(b, o, instance);
 }
 
-/* ---- the build context ------------------------------------------------- */
+/* ---- the build context */
 
 static int
 tar_fail(struct archive *a, struct err *e)

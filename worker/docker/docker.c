@@ -12,7 +12,7 @@
 #define REMOVE_RETRY_MS 100
 #define REMOVE_RETRIES 100
 
-/* ---- asking ------------------------------------------------------------ */
+/* ---- asking */
 
 struct http_call *
 docker_ask_full(struct docker *d, const struct http_ask *ask)
@@ -57,7 +57,7 @@ docker_fail(const struct http_answer *a, const char *what, struct err *e)
 	    "%s: the engine answers %ld: %s", what, a->status, text);
 }
 
-/* ---- inspect ----------------------------------------------------------- */
+/* ---- inspect */
 
 struct inspect {
 	struct docker *d;
@@ -95,7 +95,7 @@ docker_inspect(struct backend *b, const char *id_or_name,
 	    "/containers/%s/json", id_or_name);
 }
 
-/* ---- remove ------------------------------------------------------------ */
+/* ---- remove */
 
 struct removal {
 	struct docker *d;
@@ -156,7 +156,7 @@ docker_remove(
 	removal_send(r);
 }
 
-/* ---- list -------------------------------------------------------------- */
+/* ---- list */
 
 struct listing {
 	struct docker *d;
@@ -208,7 +208,7 @@ docker_list(struct backend *b, backend_list_cb cb, void *arg)
 	(void)docker_ask_full(d, &ask);
 }
 
-/* ---- life -------------------------------------------------------------- */
+/* ---- life */
 
 static void
 docker_free(struct backend *b)

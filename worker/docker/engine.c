@@ -15,7 +15,7 @@
 #define UP_MS 5000
 #define DOWN_MS 2000
 
-/* ---- where ------------------------------------------------------------- */
+/* ---- where */
 
 static int
 take_host(struct docker *d, const char *host, struct err *e)
@@ -72,7 +72,7 @@ choose_socket(struct docker *d)
 	return false;
 }
 
-/* ---- whether ----------------------------------------------------------- */
+/* ---- whether */
 
 static void
 say(struct docker *d)
@@ -139,7 +139,7 @@ no_socket(struct docker *d)
 	is_down(d, text);
 }
 
-/* ---- asking it: _ping, and when it is new also version and info --------- */
+/* ---- asking it: _ping, and when it is new also version and info */
 
 static void
 add_text(char *to, size_t size, const char *text)
@@ -266,7 +266,7 @@ tick_cb(evutil_socket_t fd, short what, void *arg)
 		no_socket(d);
 }
 
-/* ---- life -------------------------------------------------------------- */
+/* ---- life */
 
 int
 engine_init(struct docker *d, const char *host, struct err *e)

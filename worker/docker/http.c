@@ -55,7 +55,7 @@ struct http {
 
 static void http_after(struct http *h);
 
-/* ---- curl's wishes about sockets and time ------------------------------ */
+/* ---- curl's wishes about sockets and time */
 
 static void
 http_act(struct http *h, curl_socket_t s, int what)
@@ -145,7 +145,7 @@ timer_fired_cb(evutil_socket_t fd, short what, void *arg)
 	http_act(arg, CURL_SOCKET_TIMEOUT, 0);
 }
 
-/* ---- what comes in ----------------------------------------------------- */
+/* ---- what comes in */
 
 static size_t
 write_cb(char *p, size_t size, size_t n, void *arg)
@@ -185,7 +185,7 @@ header_cb(char *p, size_t size, size_t n, void *arg)
 }
 // NOLINTEND(readability-non-const-parameter)
 
-/* ---- the end of a call ------------------------------------------------- */
+/* ---- the end of a call */
 
 static void
 call_free(struct http_call *c)
@@ -313,7 +313,7 @@ http_after(struct http *h)
 	http_add_waiting(h);
 }
 
-/* ---- public ------------------------------------------------------------ */
+/* ---- public */
 
 struct http *
 http_new(struct event_base *base)

@@ -69,7 +69,7 @@ image_missing(struct image *im)
 		im->ref, im->problem[0] != '\0' ? "; " : "", im->problem));
 }
 
-/* ---- making it --------------------------------------------------------- */
+/* ---- making it */
 
 static void
 progress_line_cb(const char *line, size_t n, void *arg)
@@ -193,7 +193,7 @@ image_pull(struct image *im)
 	image_make(im, path, NULL);
 }
 
-/* ---- looking for it ---------------------------------------------------- */
+/* ---- looking for it */
 
 static void
 image_inspected_cb(const struct http_answer *a, void *arg)
@@ -219,16 +219,16 @@ image_inspect(struct image *im)
 	    im, "/images/%s/json", im->ref);
 }
 
-/* ---- public ------------------------------------------------------------ */
+/* ---- public */
 
 static struct image *
 image_find(struct docker *d, const char *ref)
 {
 	struct image *im;
 
-	STAILQ_FOREACH(im, &d->images, link)
-	if (strcmp(im->ref, ref) == 0)
-		return im;
+	STAILQ_FOREACH (im, &d->images, link)
+		if (strcmp(im->ref, ref) == 0)
+			return im;
 	return NULL;
 }
 

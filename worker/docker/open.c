@@ -47,7 +47,7 @@ static void open_image(struct backend_open *o);
 static void open_create(struct backend_open *o);
 static void open_next(struct docker *d);
 
-/* ---- the end ----------------------------------------------------------- */
+/* ---- the end */
 
 static void
 open_free(struct backend_open *o)
@@ -85,7 +85,7 @@ open_leave(struct backend_open *o)
 		open_next(d);
 }
 
-/* ---- undoing ----------------------------------------------------------- */
+/* ---- undoing */
 
 static void
 undone_cb(int rc, const struct err *why, void *arg)
@@ -135,7 +135,7 @@ open_fail(struct backend_open *o)
 		b->ops->inspect(b, o->spec.ask.name, undo_found_cb, o);
 }
 
-/* ---- inspect ----------------------------------------------------------- */
+/* ---- inspect */
 
 static void
 inspected_cb(
@@ -169,7 +169,7 @@ open_inspect(struct backend_open *o)
 	o->d->b.ops->inspect(&o->d->b, o->id, inspected_cb, o);
 }
 
-/* ---- start ------------------------------------------------------------- */
+/* ---- start */
 
 static void
 started_cb(const struct http_answer *a, void *arg)
@@ -195,7 +195,7 @@ open_start(struct backend_open *o)
 	    "/containers/%s/start", o->id);
 }
 
-/* ---- create, and a name that is taken ----------------------------------- */
+/* ---- create, and a name that is taken */
 
 static void
 conflict_removed_cb(int rc, const struct err *why, void *arg)
@@ -323,7 +323,7 @@ open_create(struct backend_open *o)
 	free(body);
 }
 
-/* ---- before create ----------------------------------------------------- */
+/* ---- before create */
 
 /* Further ones as far as there are slots, in order. */
 static void

@@ -31,7 +31,7 @@ struct linkdirs {
 	size_t agent_len;
 };
 
-/* ---- the agent's binary ------------------------------------------------ */
+/* ---- the agent's binary */
 
 int
 linkdirs_find_agent(char **out, struct err *e)
@@ -115,7 +115,7 @@ copy_agent(struct linkdirs *l, struct err *e)
 	return 0;
 }
 
-/* ---- life -------------------------------------------------------------- */
+/* ---- life */
 
 static int
 open_links(struct linkdirs *l, const char *data_dir, struct err *e)
@@ -180,7 +180,7 @@ linkdirs_close(struct linkdirs *l)
 	free(l);
 }
 
-/* ---- one sandbox's ----------------------------------------------------- */
+/* ---- one sandbox's */
 
 /* Where hard links cannot be had (too many, or another owner's file). */
 static int
@@ -260,7 +260,7 @@ linkdirs_remove(struct linkdirs *l, const struct uuid *sandbox)
 	remove_dir(l, name);
 }
 
-/* ---- sweep ------------------------------------------------------------- */
+/* ---- sweep */
 
 static bool
 is_older(const struct linkdirs *l, const char *name, int64_t before_ms,

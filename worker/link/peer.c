@@ -22,7 +22,7 @@ struct peer {
 	uint32_t announced; /* runs that HELLO promised */
 };
 
-/* ---- greeting ---------------------------------------------------------- */
+/* ---- greeting */
 
 static void
 send_welcome(struct peer *p)
@@ -95,7 +95,7 @@ on_hello_end(struct peer *p, struct wire_in *in, struct err *e)
 	return p->ops->on_hello(&p->hello, p->arg, e);
 }
 
-/* ---- runs -------------------------------------------------------------- */
+/* ---- runs */
 
 static int
 on_run_known(struct peer *p, struct wire_in *in, struct err *e)
@@ -145,7 +145,7 @@ on_run_log(struct peer *p, struct wire_in *in, struct err *e)
 	return p->ops->on_run_log(&run, offset, bytes, n, p->arg, e);
 }
 
-/* ---- files ------------------------------------------------------------- */
+/* ---- files */
 
 static int
 on_file_entry(struct peer *p, struct wire_in *in, struct err *e)
@@ -203,7 +203,7 @@ on_pong(struct peer *p, struct wire_in *in, struct err *e)
 	return wire_get_end(in, e);
 }
 
-/* ---- the stream -------------------------------------------------------- */
+/* ---- the stream */
 
 static const struct {
 	enum frame_type type;
@@ -322,7 +322,7 @@ peer_has_room(const struct peer *p, size_t n)
 	return buf_room(&p->link->out) >= n + SMALL_BYTES;
 }
 
-/* ---- sending ----------------------------------------------------------- */
+/* ---- sending */
 
 /* A place for a frame with n bytes of fields, or NULL. */
 static struct buf *

@@ -68,7 +68,7 @@ new_event(struct unix_link *u, int fd, short what, event_callback_fn cb)
 	return ev;
 }
 
-/* ---- the end of a stream ----------------------------------------------- */
+/* ---- the end of a stream */
 
 static void
 event_free_later(void *arg)
@@ -115,7 +115,7 @@ stream_lose_errno(struct unix_link *u, const char *what, int number)
 	stream_lose(u, &e);
 }
 
-/* ---- out --------------------------------------------------------------- */
+/* ---- out */
 
 static void
 stream_write(struct unix_link *u)
@@ -169,7 +169,7 @@ unix_flush(struct link *l)
 		stream_write(u);
 }
 
-/* ---- in ---------------------------------------------------------------- */
+/* ---- in */
 
 /* Frames at p; what is left over stays at p's beginning and is returned.  -1:
  * the stream is gone. */
@@ -286,7 +286,7 @@ unix_set_reading(struct link *l, bool on)
 		(void)event_del(u->on_read);
 }
 
-/* ---- the door ---------------------------------------------------------- */
+/* ---- the door */
 
 static void
 stream_begin(struct unix_link *u, int fd)
@@ -403,7 +403,7 @@ unix_expect(struct link *l, pid_t pid)
 	door_open(u);
 }
 
-/* ---- life -------------------------------------------------------------- */
+/* ---- life */
 
 static void
 unix_drop(struct link *l)

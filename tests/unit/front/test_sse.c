@@ -203,8 +203,8 @@ waiting(void)
 	const struct http_conn *conn;
 	size_t n = 0;
 
-	TAILQ_FOREACH(conn, &fx.front->http->conns, link)
-	n += evbuffer_get_length(bufferevent_get_output(conn->bev));
+	TAILQ_FOREACH (conn, &fx.front->http->conns, link)
+		n += evbuffer_get_length(bufferevent_get_output(conn->bev));
 	return n;
 }
 

@@ -249,7 +249,7 @@ fake_session(struct mcp *m)
 	return fake_session_of(m, "one/alice", FAKE_INITIALIZE("2025-11-25"));
 }
 
-/* ---- looking at answers ----------------------------------------------- */
+/* ---- looking at answers */
 
 /* Borrowed from the parsed text, which goes with the next look. */
 static json_t *fake_seen;

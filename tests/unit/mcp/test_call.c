@@ -188,7 +188,7 @@ test_a_call_that_takes_a_second_gets_a_stream(void **state)
 	fake_clear(&b);
 }
 
-/* ---- bounds ----------------------------------------------------------- */
+/* ---- bounds */
 
 static void
 test_an_id_in_use_is_refused_and_free_again_afterwards(void **state)

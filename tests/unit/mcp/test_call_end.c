@@ -1,7 +1,7 @@
 /* Tool calls that are cancelled, or whose client or server leaves. */
 #include "tests/unit/mcp/call_ground.h"
 
-/* ---- cancelling ------------------------------------------------------- */
+/* ---- cancelling */
 
 static void
 count_cb(void *arg)
@@ -126,7 +126,7 @@ test_a_call_that_ended_is_not_cancelled(void **state)
 	fake_clear(&a);
 }
 
-/* ---- clients that leave ----------------------------------------------- */
+/* ---- clients that leave */
 
 static void
 test_a_client_that_leaves_cancels_nothing(void **state)

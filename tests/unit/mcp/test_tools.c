@@ -130,8 +130,7 @@ walk_schema(const json_t *node, const char *tool, const char *open)
 	if (!json_is_object(node))
 		return;
 	n = json_copy((json_t *)(uintptr_t)node);
-	json_object_foreach(n, key, part)
-	{
+	json_object_foreach (n, key, part) {
 		for (i = 0; i < ARRAY_LEN(known); i++)
 			if (strcmp(key, known[i]) == 0)
 				break;
@@ -142,12 +141,12 @@ walk_schema(const json_t *node, const char *tool, const char *open)
 	if (properties != NULL && open == NULL &&
 	    !json_is_false(json_object_get(n, "additionalProperties")))
 		fail_msg("%s: an object is open", tool);
-	json_object_foreach(properties, key, part)
-	    walk_schema(part, tool, open);
+	json_object_foreach (properties, key, part)
+		walk_schema(part, tool, open);
 	walk_schema(json_object_get(n, "items"), tool, open);
 	walk_schema(json_object_get(n, "additionalProperties"), tool, open);
-	json_array_foreach(json_object_get(n, "anyOf"), i, part)
-	    walk_schema(part, tool, open);
+	json_array_foreach (json_object_get(n, "anyOf"), i, part)
+		walk_schema(part, tool, open);
 	json_decref(n);
 }
 

@@ -46,7 +46,7 @@ fixture_settle(struct event_base *base)
 		(void)event_base_loop(base, EVLOOP_NONBLOCK);
 }
 
-/* ---- the front's end of the job channel -------------------------------- */
+/* ---- the front's end of the job channel */
 
 struct front {
 	struct ipc_chan *chan; /* the worker's end */
@@ -117,7 +117,7 @@ front_expect_nothing(struct front *f)
 	    recv(f->fd, f->packet, sizeof(f->packet), MSG_DONTWAIT), -1);
 }
 
-/* ---- a link that keeps what is sent ------------------------------------ */
+/* ---- a link that keeps what is sent */
 
 struct fake_link {
 	struct link l;
@@ -239,7 +239,7 @@ fake_link_sent_nothing(struct fake_link *k)
 	assert_int_equal(buf_len(&k->l.out), 0);
 }
 
-/* ---- a run's log ------------------------------------------------------- */
+/* ---- a run's log */
 
 static inline void
 log_plain(struct buf *b, enum runlog_type type, unsigned int command)
