@@ -1,0 +1,68 @@
+#include "common/call.h"
+
+#include "common/xmalloc.h"
+
+void
+call_init(struct call *c, const struct call_ops *up, struct principal *who,
+    const char *request_id, const char *key)
+{
+	size_t n = strnlen(request_id, CALL_REQUEST_ID_MAX);
+
+	*c = (struct call){.up = up, .who = principal_ref(who)};
+	memcpy(c->request_id, request_id, n);
+	if (key != NULL)
+		c->idempotency_key = xstrdup(key);
+}
+
+void
+call_clear(struct call *c)
+{
+	principal_unref(c->who);
+	free(c->idempotency_key);
+	*c = (struct call){0};
+}
+
+void
+call_hold(struct call *c, call_cancel_cb on_cancel, void *arg)
+{
+	if (c->canceled) {
+		on_cancel(c, arg);
+		return;
+	}
+	c->on_cancel = on_cancel;
+	c->holder = arg;
+}
+
+void
+call_release(struct call *c)
+{
+	c->on_cancel = NULL;
+	c->holder = NULL;
+}
+
+void
+call_cancel(struct call *c)
+{
+	call_cancel_cb cb = c->on_cancel;
+	void *holder = c->holder;
+
+	if (c->canceled)
+		return;
+	c->canceled = true;
+	call_release(c);
+	if (cb != NULL)
+		cb(c, holder); /* may end the call */
+}
+
+bool
+call_wants_progress(const struct call *c)
+{
+	return !c->canceled && c->up->progress != NULL;
+}
+
+void
+call_progress(struct call *c, const struct call_progress *p)
+{
+	if (call_wants_progress(c))
+		c->up->progress(c, p);
+}

@@ -1,0 +1,70 @@
+/*
+ * call.h - one call of one principal, from the socket to its end
+ *
+ * Whoever takes a request from a client makes the call and owns it (MCP's is
+ * part of its struct mcp_call); it lives until its owner has told the answer.
+ * It carries what every layer below needs: who calls, until when, under which
+ * ids.  Two things travel through it while it is worked on:
+ *
+ *	up	progress, to the client if it asked for it
+ *	down	a cancel, to whoever works for the call now (its holder)
+ *
+ * The answer itself has a form of its own in each protocol and goes through
+ * the owner's functions.
+ */
+#ifndef COMMON_CALL_H
+#define COMMON_CALL_H
+
+#include "common/base.h"
+#include "common/principal.h"
+
+#define CALL_REQUEST_ID_MAX 64
+
+struct call;
+
+/* How far the work is.  done grows from one to the next: what does not is
+ * left out.  text is UTF-8 for people and models, or NULL; borrowed. */
+struct call_progress {
+	uint64_t done;
+	const char *text;
+};
+
+struct call_ops {
+	/* May be NULL: the client did not ask for progress. */
+	void (*progress)(struct call *c, const struct call_progress *p);
+};
+
+/* The holder stops the work soon and ends the call as always, now or later,
+ * through its owner; nothing of it reaches the client any more. */
+typedef void (*call_cancel_cb)(struct call *c, void *arg);
+
+struct call {
+	const struct call_ops *up;
+	struct principal *who;
+	char request_id[CALL_REQUEST_ID_MAX + 1]; /* for logs and errors */
+	char *idempotency_key;                    /* NULL: none */
+	uint64_t deadline_ms; /* on the monotonic clock, 0: none */
+	bool canceled;
+	call_cancel_cb on_cancel;
+	void *holder;
+};
+
+/* call_init - up is kept by pointer; who gets a reference; texts are copied
+ * (a request id is cut at its limit, key may be NULL) */
+void call_init(struct call *c, const struct call_ops *up, struct principal *who,
+    const char *request_id, const char *key);
+void call_clear(struct call *c);
+
+/* call_hold - arg works for the call from now on.  A call that was canceled
+ * before has its on_cancel called at once, inside. */
+void call_hold(struct call *c, call_cancel_cb on_cancel, void *arg);
+/* call_release - nobody does: a cancel is only remembered */
+void call_release(struct call *c);
+/* call_cancel - the client wants it no more; the second time does nothing */
+void call_cancel(struct call *c);
+
+/* call_wants_progress - somebody would see it */
+bool call_wants_progress(const struct call *c);
+void call_progress(struct call *c, const struct call_progress *p);
+
+#endif

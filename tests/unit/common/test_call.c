@@ -1,0 +1,164 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "common/call.h"
+
+static unsigned int canceled;
+static uint64_t told;
+
+static void
+on_cancel(struct call *c, void *arg)
+{
+	(void)c;
+	canceled += *(const unsigned int *)arg;
+}
+
+static void
+on_progress(struct call *c, const struct call_progress *p)
+{
+	(void)c;
+	told = p->done;
+}
+
+static const struct call_ops with_progress = {on_progress};
+static const struct call_ops without = {NULL};
+
+static struct call
+a_call(const struct call_ops *up)
+{
+	struct principal *who =
+	    principal_new(7, "acme", "alice", PRINCIPAL_USER);
+	struct call c;
+
+	call_init(&c, up, who, "r-1", NULL);
+	principal_unref(who); /* the call has its own reference */
+	canceled = 0;
+	told = 0;
+	return c;
+}
+
+static void
+test_a_call_keeps_its_principal(void **state)
+{
+	struct call c = a_call(&without);
+	struct principal *other = principal_ref(c.who);
+
+	(void)state;
+	assert_string_equal(c.who->tenant_name, "acme");
+	assert_string_equal(c.request_id, "r-1");
+	call_clear(&c);
+	assert_int_equal(other->refs, 1);
+	principal_unref(other);
+}
+
+static void
+test_the_holder_hears_of_a_cancel_once(void **state)
+{
+	struct call c = a_call(&without);
+	unsigned int one = 1;
+
+	(void)state;
+	call_hold(&c, on_cancel, &one);
+	call_cancel(&c);
+	call_cancel(&c);
+	assert_true(c.canceled);
+	assert_int_equal(canceled, 1);
+	call_clear(&c);
+}
+
+static void
+test_who_comes_after_the_cancel_hears_of_it_at_once(void **state)
+{
+	struct call c = a_call(&without);
+	unsigned int one = 1;
+
+	(void)state;
+	call_cancel(&c);
+	assert_int_equal(canceled, 0);
+	call_hold(&c, on_cancel, &one);
+	assert_int_equal(canceled, 1);
+	call_clear(&c);
+}
+
+static void
+test_only_the_last_holder_hears(void **state)
+{
+	struct call c = a_call(&without);
+	unsigned int one = 1, ten = 10;
+
+	(void)state;
+	call_hold(&c, on_cancel, &one);
+	call_release(&c);
+	call_hold(&c, on_cancel, &ten);
+	call_cancel(&c);
+	assert_int_equal(canceled, 10);
+	call_clear(&c);
+}
+
+static void
+test_progress_goes_up_until_the_cancel(void **state)
+{
+	struct call c = a_call(&with_progress);
+	struct call_progress p = {.done = 3};
+
+	(void)state;
+	assert_true(call_wants_progress(&c));
+	call_progress(&c, &p);
+	assert_int_equal(told, 3);
+	call_cancel(&c);
+	assert_false(call_wants_progress(&c));
+	p.done = 4;
+	call_progress(&c, &p);
+	assert_int_equal(told, 3);
+	call_clear(&c);
+}
+
+static void
+test_who_did_not_ask_gets_no_progress(void **state)
+{
+	struct call c = a_call(&without);
+
+	(void)state;
+	assert_false(call_wants_progress(&c));
+	call_progress(&c, &(struct call_progress){.done = 1});
+	call_clear(&c);
+}
+
+static void
+test_a_long_request_id_is_cut(void **state)
+{
+	struct principal *who = principal_new(1, "t", "s", PRINCIPAL_USER);
+	char text[200];
+	struct call c;
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	call_init(&c, &without, who, text, "key");
+	assert_int_equal(strlen(c.request_id), CALL_REQUEST_ID_MAX);
+	assert_string_equal(c.idempotency_key, "key");
+	call_clear(&c);
+	principal_unref(who);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_a_call_keeps_its_principal),
+	    cmocka_unit_test(test_the_holder_hears_of_a_cancel_once),
+	    cmocka_unit_test(
+		test_who_comes_after_the_cancel_hears_of_it_at_once),
+	    cmocka_unit_test(test_only_the_last_holder_hears),
+	    cmocka_unit_test(test_progress_goes_up_until_the_cancel),
+	    cmocka_unit_test(test_who_did_not_ask_gets_no_progress),
+	    cmocka_unit_test(test_a_long_request_id_is_cut),
+	};
+
+	return cmocka_run_group_tests_name("call", tests, NULL, NULL);
+}
