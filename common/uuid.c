@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <sys/random.h>
 
+#include "common/exit.h"
+#include "common/hex.h"
 #include "common/log.h"
-
-#define EXIT_BUG 70
 
 void
 uuid_random(struct uuid *u)
@@ -43,18 +43,6 @@ uuid_format(const struct uuid *u, char out[UUID_TEXT_LEN + 1])
 	*out = '\0';
 }
 
-static int
-uuid_hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 int
 uuid_parse(const char *text, struct uuid *u)
 {
@@ -66,10 +54,10 @@ uuid_parse(const char *text, struct uuid *u)
 		if (uuid_is_dash_before(i) && *text++ != '-')
 			return -1;
 		/* A NUL is no digit, so text is never read behind its end. */
-		high = uuid_hex_value(*text++);
+		high = hex_value(*text++);
 		if (high < 0)
 			return -1;
-		low = uuid_hex_value(*text++);
+		low = hex_value(*text++);
 		if (low < 0)
 			return -1;
 		got.b[i] = (uint8_t)(high << 4 | low);

@@ -1,0 +1,19 @@
+/*
+ * exit.h - how our processes end, beside 0 and 1
+ *
+ * The numbers of sysexits.h where they fit; master/restart.h says what the
+ * supervisor makes of them.
+ */
+#ifndef COMMON_EXIT_H
+#define COMMON_EXIT_H
+
+enum exit_status {
+	EXIT_USAGE = 64,
+	EXIT_BUG = 70,
+	EXIT_MEMORY = 71,
+	EXIT_PROTO = 76,     /* a peer process broke the protocol */
+	EXIT_PRIVILEGE = 77, /* not restarted */
+	EXIT_CONFIG = 78     /* not restarted */
+};
+
+#endif

@@ -1,0 +1,229 @@
+#include "common/hashmap.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/random.h>
+
+#include "common/exit.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+
+#define BUCKETS_MIN 16
+
+/* ---- hashes */
+
+/* The last steps of splitmix64, each of which can be undone. */
+uint64_t
+hashmap_key_u64(uint64_t key)
+{
+	key += UINT64_C(0x9e3779b97f4a7c15);
+	key = (key ^ key >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	key = (key ^ key >> 27) * UINT64_C(0x94d049bb133111eb);
+	return key ^ key >> 31;
+}
+
+static uint64_t secret[2];
+static pthread_once_t secret_once = PTHREAD_ONCE_INIT;
+
+static void
+secret_init(void)
+{
+	ssize_t n;
+
+	do
+		n = getrandom(secret, sizeof(secret), 0);
+	while (n < 0 && errno == EINTR);
+	if (n != (ssize_t)sizeof(secret))
+		fatal(EXIT_BUG, "getrandom: %s", strerror(errno));
+}
+
+struct sip {
+	uint64_t v[4];
+};
+
+static uint64_t
+rotate(uint64_t x, unsigned int bits)
+{
+	return x << bits | x >> (64 - bits);
+}
+
+static void
+sip_round(struct sip *s)
+{
+	uint64_t *v = s->v;
+
+	v[0] += v[1];
+	v[1] = rotate(v[1], 13) ^ v[0];
+	v[0] = rotate(v[0], 32);
+	v[2] += v[3];
+	v[3] = rotate(v[3], 16) ^ v[2];
+	v[0] += v[3];
+	v[3] = rotate(v[3], 21) ^ v[0];
+	v[2] += v[1];
+	v[1] = rotate(v[1], 17) ^ v[2];
+	v[2] = rotate(v[2], 32);
+}
+
+static void
+sip_add(struct sip *s, uint64_t word)
+{
+	s->v[3] ^= word;
+	sip_round(s);
+	s->v[0] ^= word;
+}
+
+/* SipHash-1-3 of the number, the bytes, zeros up to a whole word, and how many
+ * bytes there were.  By hand: agent and supervisor have no OpenSSL. */
+static uint64_t
+sip_hash(uint64_t number, const uint8_t *p, size_t n)
+{
+	struct sip s;
+	uint64_t word;
+	size_t at;
+
+	(void)pthread_once(&secret_once, secret_init);
+	s = (struct sip){{secret[0] ^ UINT64_C(0x736f6d6570736575),
+	    secret[1] ^ UINT64_C(0x646f72616e646f6d),
+	    secret[0] ^ UINT64_C(0x6c7967656e657261),
+	    secret[1] ^ UINT64_C(0x7465646279746573)}};
+	sip_add(&s, number);
+	for (at = 0; n - at >= sizeof(word); at += sizeof(word)) {
+		memcpy(&word, p + at, sizeof(word));
+		sip_add(&s, word);
+	}
+	word = 0;
+	if (n > at)
+		memcpy(&word, p + at, n - at);
+	sip_add(&s, word);
+	sip_add(&s, n);
+	s.v[2] ^= 0xff;
+	for (int i = 0; i < 3; i++)
+		sip_round(&s);
+	return s.v[0] ^ s.v[1] ^ s.v[2] ^ s.v[3];
+}
+
+uint64_t
+hashmap_key_bytes(const void *p, size_t n)
+{
+	return sip_hash(0, p, n);
+}
+
+uint64_t
+hashmap_key_text(const char *s)
+{
+	return hashmap_key_bytes(s, strlen(s));
+}
+
+uint64_t
+hashmap_key_named(uint64_t number, const char *s)
+{
+	return sip_hash(number, (const uint8_t *)s, strlen(s));
+}
+
+/* ---- the table */
+
+static struct hash_entry **
+bucket_of(const struct hashmap *m, uint64_t hash)
+{
+	return &m->buckets[hash & (m->nbuckets - 1)];
+}
+
+static void
+resize(struct hashmap *m, size_t nbuckets)
+{
+	struct hashmap old = *m;
+
+	m->nbuckets = nbuckets;
+	m->buckets = xcalloc(nbuckets, sizeof(*m->buckets));
+	for (size_t i = 0; i < old.nbuckets; i++) {
+		struct hash_entry *en = old.buckets[i], *next;
+
+		for (; en != NULL; en = next) {
+			struct hash_entry **to = bucket_of(m, en->hash);
+
+			next = en->next;
+			en->next = *to;
+			*to = en;
+		}
+	}
+	free(old.buckets);
+}
+
+void
+hashmap_clear(struct hashmap *m)
+{
+	free(m->buckets);
+	memset(m, 0, sizeof(*m));
+}
+
+void
+hashmap_put(struct hashmap *m, struct hash_entry *en, uint64_t hash)
+{
+	struct hash_entry **to;
+
+	if (m->nbuckets == 0)
+		resize(m, BUCKETS_MIN);
+	else if (m->count >= m->nbuckets)
+		resize(m, m->nbuckets * 2);
+	else if (m->nbuckets > BUCKETS_MIN && m->count < m->nbuckets / 8)
+		resize(m, m->nbuckets / 2);
+	to = bucket_of(m, hash);
+	en->hash = hash;
+	en->next = *to;
+	*to = en;
+	m->count++;
+}
+
+void
+hashmap_del(struct hashmap *m, struct hash_entry *en)
+{
+	struct hash_entry **at = NULL;
+
+	if (m->nbuckets > 0)
+		for (at = bucket_of(m, en->hash); *at != NULL && *at != en;)
+			at = &(*at)->next;
+	if (at == NULL || *at == NULL)
+		fatal(EXIT_BUG, "hashmap: an entry that is not in it");
+	*at = en->next;
+	en->next = NULL;
+	m->count--;
+}
+
+struct hash_entry *
+hashmap_get(const struct hashmap *m, uint64_t hash,
+    bool (*is_key)(const struct hash_entry *, const void *), const void *key)
+{
+	struct hash_entry *en = m->nbuckets == 0 ? NULL : *bucket_of(m, hash);
+
+	while (en != NULL && (en->hash != hash || !is_key(en, key)))
+		en = en->next;
+	return en;
+}
+
+static bool
+is_any(const struct hash_entry *en, const void *key)
+{
+	(void)en;
+	(void)key;
+	return true;
+}
+
+struct hash_entry *
+hashmap_get_u64(const struct hashmap *m, uint64_t key)
+{
+	return hashmap_get(m, hashmap_key_u64(key), is_any, NULL);
+}
+
+struct hash_entry *
+hashmap_next(const struct hashmap *m, const struct hash_entry *en)
+{
+	size_t i = 0;
+
+	if (en != NULL && en->next != NULL)
+		return en->next;
+	if (en != NULL)
+		i = (en->hash & (m->nbuckets - 1)) + 1;
+	while (i < m->nbuckets && m->buckets[i] == NULL)
+		i++;
+	return i < m->nbuckets ? m->buckets[i] : NULL;
+}
