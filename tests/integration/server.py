@@ -119,6 +119,13 @@ class Server:
         finally:
             conn.close()
 
+    def metric(self, name):
+        """The value of one line of /metrics, labels as there; or None."""
+        for line in self.get("/metrics")[2].decode().split("\n"):
+            if line.startswith(name + " "):
+                return float(line.rsplit(" ", 1)[1])
+        return None
+
     def client(self, **kwargs):
         return Client(self.port, **kwargs)
 

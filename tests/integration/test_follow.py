@@ -91,17 +91,10 @@ def test_many_and_awkward_artifact_names(client, sandbox):
 
 
 def test_metrics_have_the_six_names_and_count(server, client, sandbox):
-    def value(name):
-        text = server.get("/metrics")[2].decode()
-        for line in text.split("\n"):
-            if line.startswith(name + " "):
-                return float(line.rsplit(" ", 1)[1])
-        return None
-
-    before = value('mcp_runs_total{status="completed"}') or 0
+    completed = 'mcp_runs_total{status="completed"}'
+    before = server.metric(completed) or 0
     client.run(sandbox, "true")
-    wait_for(lambda: value('mcp_runs_total{status="completed"}') > before,
-             10, "the counter")
+    wait_for(lambda: server.metric(completed) > before, 10, "the counter")
     text = server.get("/metrics")[2].decode()
     for name in ("mcp_active_sandboxes", "mcp_active_runs", "mcp_runs_total",
                  "mcp_commands_total", "mcp_command_duration_seconds",
