@@ -202,6 +202,6 @@ front_on_artifact(struct front *f, struct http_exchange *x, const char *rest)
 	g->x = x;
 	g->name = xstrdup(slash != NULL ? slash + 1 : to.path);
 	http_hold(x, NULL, NULL);
-	service_artifact_open(f->service, check_principal(x), to.identifier,
-	    to.run, to.path, artifact_cb, g);
+	service_artifact_open(f->service, check_principal(f->check),
+	    to.identifier, to.run, to.path, artifact_cb, g);
 }

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "common/xmalloc.h"
+#include "supervisor/store/store.h"
 
 #define HOSTS_MAX 128
 #define HOST_LEN_MAX 262 /* a DNS name, a colon and a port */
@@ -17,6 +18,7 @@ struct check {
 	uint16_t ports[16]; /* of listeners on all addresses */
 	size_t nports;
 	const struct conf *conf;
+	struct principal *local; /* of the built-in tenant */
 };
 
 struct check *
@@ -24,6 +26,8 @@ check_new(const struct conf *conf)
 {
 	struct check *c = xcalloc(1, sizeof(*c));
 
+	c->local = principal_new(
+	    STORE_TENANT_DEFAULT, "default", "local", PRINCIPAL_USER);
 	check_reload(c, conf);
 	return c;
 }
@@ -35,6 +39,7 @@ check_free(struct check *c)
 		return;
 	for (size_t i = 0; i < c->nhosts; i++)
 		free(c->hosts[i]);
+	principal_unref(c->local);
 	free(c);
 }
 
@@ -229,9 +234,8 @@ check_varies(const struct check *c)
 	return list != NULL && *list != NULL;
 }
 
-const struct principal *
-check_principal(const struct http_exchange *x)
+struct principal *
+check_principal(const struct check *c)
 {
-	(void)x;
-	return &service_principal_default;
+	return c->local;
 }

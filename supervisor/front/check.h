@@ -10,8 +10,7 @@
 #define FRONT_CHECK_H
 
 #include "common/conf.h"
-#include "supervisor/front/http.h"
-#include "supervisor/service/service.h"
+#include "common/principal.h"
 
 struct check;
 struct sockaddr;
@@ -36,8 +35,8 @@ int check_request(const struct check *c, const char *host, const char *origin,
 /* check_varies - answers may differ by Origin */
 bool check_varies(const struct check *c);
 
-/* check_principal - for whom the request is; the place where tokens will be
- * looked at.  Lives as long as the program. */
-const struct principal *check_principal(const struct http_exchange *x);
+/* check_principal - for whom a request is; the one built-in for now.  The
+ * check's own: who keeps it takes a reference. */
+struct principal *check_principal(const struct check *c);
 
 #endif

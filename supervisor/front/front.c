@@ -257,7 +257,6 @@ new_http(struct front *f)
 int
 front_new(const struct front_parts *parts, struct front **out, struct err *e)
 {
-	const struct principal *p = &service_principal_default;
 	const struct timeval second = {1, 0};
 	struct front *f = xcalloc(1, sizeof(*f));
 	size_t n;
@@ -272,8 +271,6 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	f->mcp_path = xstrdup(conf_str(f->conf, CONF_MCP_PATH));
 	for (n = strlen(f->mcp_path); n > 0 && f->mcp_path[n - 1] == '/'; n--)
 		f->mcp_path[n - 1] = '\0';
-	(void)snprintf(f->principal_text, sizeof(f->principal_text), "%s/%s",
-	    p->tenant_name, p->subject);
 	f->mcp = new_mcp(f->conf, parts->session_key);
 	f->check = check_new(f->conf);
 	f->http = new_http(f);

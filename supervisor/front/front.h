@@ -44,7 +44,6 @@ struct front {
 	struct event *tick;
 	struct tool_bound *tools; /* of tools.c */
 	char *mcp_path;           /* without a slash at the end; "" for "/" */
-	char principal_text[192];
 	struct sse_list sses;
 	struct mcp_exchange_list mcp_streams;
 	uint32_t heartbeat_ms; /* of silent event streams */

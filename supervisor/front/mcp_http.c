@@ -10,9 +10,6 @@
 /* MCP over HTTP: between mcp/, which knows no HTTP library, and http.h. */
 
 #define MCP_DEPTH_MAX 128 /* of a body parsed for its log line */
-/* More than this unread by the client of a call, and the call goes on without
- * it: progress must not fill our memory. */
-#define MCP_STREAM_MAX (16u << 20)
 
 struct mcp_exchange {
 	struct front *front;
@@ -89,10 +86,7 @@ stream_text(struct mcp_exchange *m, const char *before, const char *p, size_t n,
 	(void)evbuffer_add(out, p, n);
 	(void)evbuffer_add(out, after, strlen(after));
 	m->last_ms = clock_mono_ms();
-	if (http_stream_pending(m->x) > MCP_STREAM_MAX)
-		http_stream_cut(m->x);
-	else
-		http_stream_write(m->x, out);
+	http_stream_write(m->x, out);
 	evbuffer_free(out);
 }
 
@@ -100,6 +94,14 @@ static void
 mcp_on_stream_send(void *handle, const char *data, size_t len)
 {
 	stream_text(handle, "event: message\ndata: ", data, len, "\n\n");
+}
+
+static size_t
+mcp_on_stream_pending(void *handle)
+{
+	const struct mcp_exchange *m = handle;
+
+	return http_stream_pending(m->x);
 }
 
 static void
@@ -116,6 +118,7 @@ static const struct mcp_reply_ops reply_ops = {
     .reply = mcp_on_reply,
     .stream_start = mcp_on_stream_start,
     .stream_send = mcp_on_stream_send,
+    .stream_pending = mcp_on_stream_pending,
     .stream_end = mcp_on_stream_end,
 };
 
@@ -176,8 +179,8 @@ front_on_mcp(struct front *f, struct http_exchange *x, const char *rest)
 	    .session_id = x->header[HTTP_H_SESSION],
 	    .protocol_version = x->header[HTTP_H_PROTOCOL],
 	    .last_event_id = x->header[HTTP_H_LAST_EVENT_ID],
-	    .principal = f->principal_text,
-	    .principal_ref = check_principal(x),
+	    .who = check_principal(f->check),
+	    .request_id = x->id,
 	};
 	struct mcp_request *request;
 

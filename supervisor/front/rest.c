@@ -48,5 +48,6 @@ front_on_run(struct front *f, struct http_exchange *x, const char *rest)
 		return;
 	}
 	http_hold(x, NULL, NULL);
-	service_run_view(f->service, check_principal(x), &run, run_view_cb, x);
+	service_run_view(
+	    f->service, check_principal(f->check), &run, run_view_cb, x);
 }

@@ -247,8 +247,8 @@ front_on_events(struct front *f, struct http_exchange *x, const char *rest)
 	(void)event_assign(&s->kick, f->base, -1, 0, sse_kick_cb, s);
 	LIST_INSERT_HEAD(&f->sses, s, link);
 	http_hold(x, sse_on_gone, s);
-	s->follow = follow_open(
-	    f->service, check_principal(x), &run, last_id, &sse_follow_ops, s);
+	s->follow = follow_open(f->service, check_principal(f->check), &run,
+	    last_id, &sse_follow_ops, s);
 }
 
 void

@@ -46,6 +46,7 @@ static void
 end_with_error(struct tool_call_state *t, int rc, const struct err *why)
 {
 	AUTO(auto_free) char *text = xasprintf("%s: %s", t->tool, why->msg);
+	struct mcp_content *content;
 
 	switch (rc) {
 	case ERR_BACKEND:
@@ -66,13 +67,16 @@ end_with_error(struct tool_call_state *t, int rc, const struct err *why)
 	}
 	/* No structured content: clients hold it against the tool's output
 	 * schema even then. */
-	mcp_call_result(t->call, text, NULL, true);
+	content = mcp_content_new();
+	mcp_content_text(content, text, strlen(text));
+	mcp_call_result(t->call, content, MCP_TOOL_FAILED);
 }
 
 static void
 tool_done_cb(int rc, json_t *result, const struct err *why, void *arg)
 {
 	struct tool_call_state *t = arg;
+	struct mcp_content *content;
 	AUTO(auto_free) char *text = NULL;
 
 	if (rc != 0) {
@@ -81,7 +85,10 @@ tool_done_cb(int rc, json_t *result, const struct err *why, void *arg)
 		text = tool_text(t->tool, result);
 		/* A program that failed is no failed call: MCP's isError is
 		 * for what keeps a tool from doing its work. */
-		mcp_call_result(t->call, text, json_incref(result), false);
+		content = mcp_content_new();
+		mcp_content_text(content, text, strlen(text));
+		mcp_content_structured(content, json_incref(result));
+		mcp_call_result(t->call, content, MCP_TOOL_DONE);
 	}
 	free(t);
 }
@@ -102,7 +109,7 @@ tool_on_call(struct mcp_call *call, json_t *arguments, void *arg)
 		    identifier != NULL ? identifier :
 					 SERVICE_IDENTIFIER_DEFAULT);
 	}
-	b->binding->on_call(b->front->service, mcp_call_principal(call),
+	b->binding->on_call(b->front->service, mcp_call_base(call)->who,
 	    arguments, tool_done_cb, t);
 }
 

@@ -2,21 +2,12 @@
 #ifndef MCP_CONTENT_H
 #define MCP_CONTENT_H
 
-#include <jansson.h>
-
-#include "common/base.h"
 #include "supervisor/mcp/era.h"
+#include "supervisor/mcp/mcp.h"
 
-/*
- * content_tool_result - a CallToolResult
- *
- *	text		the first block; NULL: no block.  Bytes that are not
- *			UTF-8 become U+FFFD
- *	structured	only read; left out when NULL, when it is no object, or
- *			when the revision has no such member
- * The caller frees.
- */
-char *content_tool_result(const struct era_revision *rev, const char *text,
-    json_t *structured, bool is_error);
+/* content_tool_result - a CallToolResult; content is only read, and what the
+ * revision has no member for is left out.  The caller frees. */
+char *content_tool_result(const struct era_revision *rev,
+    const struct mcp_content *content, enum mcp_outcome outcome);
 
 #endif

@@ -3,8 +3,8 @@
 #include "common/clock.h"
 #include "common/js.h"
 #include "common/xmalloc.h"
-#include "supervisor/mcp/call.h"
 #include "supervisor/mcp/content.h"
+#include "supervisor/mcp/mcp_call.h"
 
 static void
 bad_params(struct mcp_request *r, const char *message)
@@ -67,8 +67,7 @@ dispatch_initialize(struct mcp_request *r, const struct dispatch *d)
 		return;
 	}
 	rev = era_negotiate(json_string_value(wanted));
-	session_issue(
-	    r->m->sessions, rev, d->principal, clock_wall_ms() / 1000, id);
+	session_issue(r->m->sessions, rev, d->who, clock_wall_ms() / 1000, id);
 	r->m->stats.sessions++;
 	result = initialize_result(r->m, rev);
 	exchange_result(r, id, result);
@@ -112,6 +111,21 @@ unknown_tool(struct mcp_request *r, json_t *name)
 	exchange_error(r, MCP_INVALID_PARAMS, message, data);
 }
 
+/* The model can mend these, so they are a result that it sees (MCP
+ * 2025-11-25, tools, error handling; allowed before). */
+static void
+bad_arguments(
+    struct mcp_request *r, const struct era_revision *rev, const char *why)
+{
+	struct mcp_content *content = mcp_content_new();
+	AUTO(auto_free) char *text = NULL;
+
+	mcp_content_text(content, why, strlen(why));
+	text = content_tool_result(rev, content, MCP_TOOL_FAILED);
+	mcp_content_free(content);
+	exchange_result(r, NULL, text);
+}
+
 static void
 on_tools_call(struct mcp_request *r, const struct dispatch *d)
 {
@@ -119,7 +133,6 @@ on_tools_call(struct mcp_request *r, const struct dispatch *d)
 	json_t *name = json_object_get(params, "name");
 	AUTO(auto_json)
 	json_t *arguments = json_incref(json_object_get(params, "arguments"));
-	AUTO(auto_free) char *text = NULL;
 	const struct tool *tool;
 	struct err e;
 
@@ -140,17 +153,14 @@ on_tools_call(struct mcp_request *r, const struct dispatch *d)
 		unknown_tool(r, name);
 		return;
 	}
-	/* The model can mend these, so they are a result that it sees (MCP
-	 * 2025-11-25, tools, error handling; allowed before). */
 	if (schema_check(tool->input, arguments, &e) != 0) {
-		text = content_tool_result(d->session->rev, e.msg, NULL, true);
-		exchange_result(r, NULL, text);
+		bad_arguments(r, d->session->rev, e.msg);
 		return;
 	}
-	call_start(r, tool, arguments,
-	    &(struct call_start){.session = d->session,
-		.principal = d->principal,
-		.principal_ref = d->principal_ref,
+	mcp_call_start(r, tool, arguments,
+	    &(struct mcp_call_start){.session = d->session,
+		.who = d->who,
+		.request_id = d->request_id,
 		.progress_token = d->message->progress_token});
 }
 
@@ -190,6 +200,6 @@ dispatch_notification(struct mcp_request *r, const struct dispatch *d)
 	 * ignored; all are accepted. */
 	if (strcmp(m->method, "notifications/cancelled") == 0 &&
 	    m->request_id != NULL)
-		call_cancel(r->m, d->session, m->request_id);
+		mcp_call_cancel(r->m, d->session, m->request_id);
 	exchange_accept(r, 202);
 }

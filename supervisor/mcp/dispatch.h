@@ -9,8 +9,8 @@
 struct dispatch {
 	const struct rpc_message *message;
 	const struct session *session;
-	const char *principal;
-	const void *principal_ref;
+	struct principal *who;
+	const char *request_id; /* of the transport */
 };
 
 /* Each ends the exchange, or leaves it to a tool call (dispatch_request). */

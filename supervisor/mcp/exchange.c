@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "common/xmalloc.h"
 #include "supervisor/mcp/accept.h"
-#include "supervisor/mcp/call.h"
+#include "supervisor/mcp/mcp_call.h"
 #include "supervisor/mcp/rpc.h"
 
 struct mcp_request *
@@ -43,7 +43,7 @@ end(struct mcp_request *r)
 	r->ended = true;
 	TAILQ_REMOVE(&r->m->exchanges, r, link);
 	if (r->call != NULL)
-		call_lose_client(r->call);
+		mcp_call_lose_client(r->call);
 	r->call = NULL;
 }
 
@@ -163,6 +163,14 @@ exchange_stream_send(struct mcp_request *r, const char *text)
 	if (!r->ended)
 		r->ops->stream_send(r->handle, text, strlen(text));
 	(void)exchange_unpin(r);
+}
+
+bool
+exchange_stream_has_room(const struct mcp_request *r)
+{
+	return !r->ended &&
+	    (!r->streaming ||
+		r->ops->stream_pending(r->handle) <= MCP_PROGRESS_PENDING_MAX);
 }
 
 void

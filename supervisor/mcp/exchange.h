@@ -55,6 +55,10 @@ void exchange_stream_open(struct mcp_request *r);
  * client does not take a stream */
 void exchange_stream_send(struct mcp_request *r, const char *text);
 
+/* exchange_stream_has_room - for what may be left out: is the client reading?
+ */
+bool exchange_stream_has_room(const struct mcp_request *r);
+
 /* exchange_abandon - for mcp_free: no ops are called */
 void exchange_abandon(struct mcp_request *r);
 

@@ -7,7 +7,7 @@
 
 struct inflight_owner {
 	LIST_ENTRY(inflight_owner) chain;
-	char *principal;
+	struct principal *who;
 	unsigned int n;
 };
 LIST_HEAD(entry_chain, inflight_entry);
@@ -39,18 +39,26 @@ chain_of(struct inflight *t, const uint8_t *session, const char *id)
 	return &t->chains[hash(h, id, strlen(id)) % BUCKETS];
 }
 
-static struct inflight_owner *
-owner_get(struct inflight *t, const char *principal)
+static bool
+is_same(const struct principal *a, const struct principal *b)
 {
-	uint32_t h = hash(2166136261u, principal, strlen(principal));
-	struct owner_chain *chain = &t->owners[h % OWNER_BUCKETS];
+	return a->tenant == b->tenant && strcmp(a->subject, b->subject) == 0;
+}
+
+static struct inflight_owner *
+owner_get(struct inflight *t, struct principal *who)
+{
+	uint32_t h = hash(2166136261u, &who->tenant, sizeof(who->tenant));
+	struct owner_chain *chain;
 	struct inflight_owner *o;
 
+	h = hash(h, who->subject, strlen(who->subject));
+	chain = &t->owners[h % OWNER_BUCKETS];
 	LIST_FOREACH (o, chain, chain)
-		if (strcmp(o->principal, principal) == 0)
+		if (is_same(o->who, who))
 			return o;
 	o = xcalloc(1, sizeof(*o));
-	o->principal = xstrdup(principal);
+	o->who = principal_ref(who);
 	LIST_INSERT_HEAD(chain, o, chain);
 	return o;
 }
@@ -61,7 +69,7 @@ owner_put(struct inflight_owner *o)
 	if (o->n > 0)
 		return;
 	LIST_REMOVE(o, chain);
-	free(o->principal);
+	principal_unref(o->who);
 	free(o);
 }
 
@@ -85,7 +93,7 @@ inflight_free(struct inflight *t)
 
 int
 inflight_add(struct inflight *t, struct inflight_entry *entry,
-    const char *principal, struct err *e)
+    struct principal *who, struct err *e)
 {
 	struct inflight_owner *o;
 
@@ -93,7 +101,7 @@ inflight_add(struct inflight *t, struct inflight_entry *entry,
 		return err_set(e, ERR_CONFLICT,
 		    "a request with this id is still running in this session; "
 		    "use a new id");
-	o = owner_get(t, principal);
+	o = owner_get(t, who);
 	if (o->n >= INFLIGHT_PER_PRINCIPAL)
 		return err_set(e, ERR_LIMIT,
 		    "%d tool calls are running already; wait for one to end "

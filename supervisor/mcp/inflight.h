@@ -11,6 +11,7 @@
 
 #include "common/base.h"
 #include "common/err.h"
+#include "common/principal.h"
 #include "supervisor/mcp/session.h"
 
 #define INFLIGHT_PER_PRINCIPAL 1024
@@ -30,13 +31,13 @@ struct inflight *inflight_new(void);
 void inflight_free(struct inflight *t); /* takes out what is in it */
 
 /*
- * inflight_add - e->session and e->id are set
+ * inflight_add - entry's session and id are set; who is counted
  *
  * ERR_CONFLICT when a call of this session has this id, ERR_LIMIT when the
  * principal has too many.
  */
 int inflight_add(struct inflight *t, struct inflight_entry *entry,
-    const char *principal, struct err *e) MUSTCHECK;
+    struct principal *who, struct err *e) MUSTCHECK;
 void inflight_remove(struct inflight *t, struct inflight_entry *entry);
 struct inflight_entry *inflight_find(
     struct inflight *t, const uint8_t session[SESSION_ID_LEN], const char *id);

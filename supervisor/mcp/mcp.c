@@ -6,9 +6,9 @@
 #include "common/js.h"
 #include "common/xmalloc.h"
 #include "supervisor/mcp/accept.h"
-#include "supervisor/mcp/call.h"
 #include "supervisor/mcp/dispatch.h"
 #include "supervisor/mcp/internal.h"
+#include "supervisor/mcp/mcp_call.h"
 
 #define STREAM_AFTER_MS 1000 /* a call that takes longer gets its stream */
 
@@ -40,7 +40,7 @@ mcp_free(struct mcp *m)
 		return;
 	while ((r = TAILQ_FIRST(&m->exchanges)) != NULL)
 		exchange_abandon(r);
-	call_orphan_all(m);
+	mcp_call_orphan_all(m);
 	inflight_free(m->inflight);
 	registry_free(m->registry);
 	session_keeper_free(m->sessions);
@@ -71,12 +71,6 @@ refuse_era(struct mcp_request *r, const struct era_answer *a)
 	exchange_refuse(r, a->status, a->code, a->message, data);
 }
 
-static const char *
-principal_of(const struct mcp_http *http)
-{
-	return http->principal != NULL ? http->principal : "";
-}
-
 /* false when there is none, and then it is answered */
 static bool
 find_session(
@@ -89,7 +83,7 @@ find_session(
 		    NULL);
 		return false;
 	}
-	if (session_open(r->m->sessions, http->session_id, principal_of(http),
+	if (session_open(r->m->sessions, http->session_id, http->who,
 		clock_wall_ms() / 1000, out) != 0) {
 		/* In these very words: clients know to start again by them. */
 		exchange_refuse(
@@ -165,8 +159,8 @@ handle_message(struct mcp_request *r, const struct mcp_http *http,
     const struct rpc_message *message)
 {
 	struct dispatch d = {.message = message,
-	    .principal = principal_of(http),
-	    .principal_ref = http->principal_ref};
+	    .who = http->who,
+	    .request_id = http->request_id};
 	struct era_question q = {message->method, message->params, message->id,
 	    http->protocol_version};
 	struct era_answer a;

@@ -19,10 +19,13 @@
 #include <jansson.h>
 
 #include "common/base.h"
+#include "common/call.h"
 #include "common/err.h"
+#include "common/principal.h"
 
 struct mcp;         /* the server: registry, revisions, session key */
 struct mcp_call;    /* one tools/call in flight */
+struct mcp_content; /* what a tool answers */
 struct mcp_request; /* one HTTP exchange in flight */
 
 enum mcp_code { /* JSON-RPC and MCP error codes */
@@ -77,6 +80,8 @@ struct mcp_reply_ops {
 	void (*stream_start)(void *handle, const char *session_id);
 	/* One SSE message event with this JSON text (no newline in it). */
 	void (*stream_send)(void *handle, const char *data, size_t len);
+	/* Bytes of the stream that its client has not taken yet. */
+	size_t (*stream_pending)(void *handle);
 	void (*stream_end)(void *handle);
 };
 
@@ -90,9 +95,8 @@ struct mcp_http {
 	const char *last_event_id;
 	const void *body;
 	size_t body_len;
-	const char *principal;     /* stable text for whom: "tenant/subject" */
-	const void *principal_ref; /* given back by mcp_call_principal; must
-				    * outlive the exchange and its call */
+	struct principal *who;  /* a call takes a reference of its own */
+	const char *request_id; /* of the transport, for logs */
 };
 
 /*
@@ -116,24 +120,43 @@ void mcp_client_gone(struct mcp_request *r);
  * comments on open streams are the transport's. */
 void mcp_tick(struct mcp *m, uint64_t mono_ms);
 
-/* For tools.  Exactly one of the two ends the call; it may come at once or
- * later, on the same thread.  structured is taken over (may be NULL);
- * text is the first content block. */
+/*
+ * What a tool answers with, built block by block.
+ *
+ * mcp_content_text adds a text block; bytes that are not UTF-8 become U+FFFD.
+ * mcp_content_structured takes over one object for structuredContent (clients
+ * hold it against the tool's output schema, also in a failed result).
+ */
+struct mcp_content *mcp_content_new(void);
+void mcp_content_free(struct mcp_content *c); /* NULL is fine */
+void mcp_content_text(struct mcp_content *c, const char *text, size_t n);
+void mcp_content_structured(struct mcp_content *c, json_t *object);
+
+enum mcp_outcome {
+	MCP_TOOL_DONE,
+	MCP_TOOL_FAILED /* isError: the tool could not do its work */
+};
+
+/*
+ * For tools.  Exactly one of the two ends the call, at once or later, on the
+ * same thread; then it is gone, with its base.  content and data are taken
+ * over (data may be NULL).  A call that was canceled, or whose client left,
+ * is ended all the same; nothing is sent.
+ */
 void mcp_call_result(
-    struct mcp_call *c, const char *text, json_t *structured, bool is_error);
+    struct mcp_call *c, struct mcp_content *content, enum mcp_outcome outcome);
 void mcp_call_error(
     struct mcp_call *c, int code, const char *message, json_t *data);
-/* mcp_call_progress - a progress notification if the client asked for it;
- * one that does not grow is left out, as the protocol wants it to */
-void mcp_call_progress(
-    struct mcp_call *c, double progress, const char *message);
-/* mcp_call_on_cancel - cb once when the client cancels (notifications/
- * cancelled) before the end, at once when it did already; the call must still
- * be ended, also from inside cb (nothing is sent) */
-void mcp_call_on_cancel(struct mcp_call *c, void (*cb)(void *), void *arg);
-const void *mcp_call_principal(const struct mcp_call *c);
-/* mcp_call_has_client - false once the client is gone or cancelled */
-bool mcp_call_has_client(const struct mcp_call *c);
+/*
+ * mcp_call_base - who calls, progress and cancel (common/call.h)
+ *
+ * call_progress sends a notification if the client gave a token; it is left
+ * out when it does not grow or more than MCP_PROGRESS_PENDING_MAX bytes wait
+ * for the client.  The holder hears of notifications/cancelled; that the
+ * client left cancels nothing (MCP 2025-11-25, transports).
+ */
+#define MCP_PROGRESS_PENDING_MAX (256u << 10)
+struct call *mcp_call_base(struct mcp_call *c);
 
 struct mcp_stats {
 	uint64_t requests, errors, tool_calls, sessions;

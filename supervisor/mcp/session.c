@@ -101,18 +101,21 @@ session_keeper_free(struct session_keeper *k)
 
 static void
 mac(const struct session_keeper *k, const uint8_t *payload,
-    const char *principal, uint8_t out[MAC_LEN])
+    const struct principal *who, uint8_t out[MAC_LEN])
 {
 	EVP_MAC_CTX *ctx = EVP_MAC_CTX_dup(k->keyed);
 	size_t len = 0;
 
-	/* The payload has a fixed length, so what follows is unambiguous. */
+	/* The payload has a fixed length, and the tenant's name goes in with
+	 * its end, so that no two principals read alike. */
 	if (ctx == NULL ||
 	    EVP_MAC_update(
 		ctx, (const unsigned char *)domain, sizeof(domain)) != 1 ||
 	    EVP_MAC_update(ctx, payload, PAYLOAD_LEN) != 1 ||
-	    EVP_MAC_update(ctx, (const unsigned char *)principal,
-		strlen(principal)) != 1 ||
+	    EVP_MAC_update(ctx, (const unsigned char *)who->tenant_name,
+		strlen(who->tenant_name) + 1) != 1 ||
+	    EVP_MAC_update(ctx, (const unsigned char *)who->subject,
+		strlen(who->subject)) != 1 ||
 	    EVP_MAC_final(ctx, out, &len, MAC_LEN) != 1 || len != MAC_LEN)
 		fatal(70, "HMAC-SHA256 failed");
 	EVP_MAC_CTX_free(ctx);
@@ -120,7 +123,7 @@ mac(const struct session_keeper *k, const uint8_t *payload,
 
 void
 session_issue(struct session_keeper *k, const struct era_revision *rev,
-    const char *principal, int64_t now_s, char out[SESSION_TEXT_LEN + 1])
+    const struct principal *who, int64_t now_s, char out[SESSION_TEXT_LEN + 1])
 {
 	uint8_t token[TOKEN_LEN];
 
@@ -129,7 +132,7 @@ session_issue(struct session_keeper *k, const struct era_revision *rev,
 	put_be(token + AT_TIME, 5, (uint64_t)now_s);
 	if (RAND_bytes(token + AT_ID, SESSION_ID_LEN) != 1)
 		fatal(70, "no random bytes for a session id");
-	mac(k, token, principal, token + PAYLOAD_LEN);
+	mac(k, token, who, token + PAYLOAD_LEN);
 	/* 60 bytes are 80 characters: no padding, one spelling only. */
 	(void)EVP_EncodeBlock((unsigned char *)out, token, TOKEN_LEN);
 	for (char *p = out; *p != '\0'; p++)
@@ -175,15 +178,15 @@ is_ended(struct session_keeper *k, const uint8_t *id)
 }
 
 int
-session_open(struct session_keeper *k, const char *text, const char *principal,
-    int64_t now_s, struct session *out)
+session_open(struct session_keeper *k, const char *text,
+    const struct principal *who, int64_t now_s, struct session *out)
 {
 	uint8_t token[TOKEN_LEN], want[MAC_LEN];
 	struct session s;
 
 	if (decode(text, token) != 0 || token[0] != FORM)
 		return ERR_NOTFOUND;
-	mac(k, token, principal, want);
+	mac(k, token, who, want);
 	if (CRYPTO_memcmp(want, token + PAYLOAD_LEN, MAC_LEN) != 0)
 		return ERR_NOTFOUND;
 	/* From here on it is what we once wrote. */

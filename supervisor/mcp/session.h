@@ -10,6 +10,7 @@
 #define MCP_SESSION_H
 
 #include "common/base.h"
+#include "common/principal.h"
 #include "supervisor/mcp/era.h"
 
 #define SESSION_TEXT_LEN 80
@@ -30,11 +31,11 @@ struct session_keeper *session_keeper_new(
 void session_keeper_free(struct session_keeper *k);
 
 void session_issue(struct session_keeper *k, const struct era_revision *rev,
-    const char *principal, int64_t now_s, char out[SESSION_TEXT_LEN + 1]);
+    const struct principal *who, int64_t now_s, char out[SESSION_TEXT_LEN + 1]);
 /* session_open - 0 and *out filled; ERR_NOTFOUND for whatever is not a live
  * session of this principal */
 int session_open(struct session_keeper *k, const char *text,
-    const char *principal, int64_t now_s, struct session *out) MUSTCHECK;
+    const struct principal *who, int64_t now_s, struct session *out) MUSTCHECK;
 /* session_end - it is not found from now on.  At most SESSION_ENDED_MAX are
  * remembered; beyond that the one that ended first is forgotten. */
 void session_end(

@@ -14,12 +14,6 @@
 #define TRIM_EVERY 100
 #define SWEEP_UUIDS 2000 /* in one message */
 
-const struct principal service_principal_default = {
-    .tenant = STORE_TENANT_DEFAULT,
-    .tenant_name = "default",
-    .subject = "local",
-};
-
 const double service_histogram_bounds[11] = {
     0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 120};
 

@@ -14,6 +14,7 @@
 #include "common/base.h"
 #include "common/conf.h"
 #include "common/err.h"
+#include "common/principal.h"
 #include "common/uuid.h"
 
 struct service;
@@ -21,14 +22,6 @@ struct event_base;
 struct store;
 struct spool;
 struct ipc_chan;
-
-/* Who calls.  One built-in tenant for now. */
-struct principal {
-	uint64_t tenant;
-	char tenant_name[40];
-	char subject[64];
-};
-extern const struct principal service_principal_default;
 
 #define SERVICE_IDENTIFIER_DEFAULT "default"
 

@@ -87,14 +87,46 @@ end_cb(void *handle)
 	x->over++;
 }
 
-static const struct mcp_reply_ops ops = {reply_cb, start_cb, send_cb, end_cb};
+static size_t
+pending_cb(void *handle)
+{
+	(void)handle;
+	return 0;
+}
+
+static const struct mcp_reply_ops ops = {.reply = reply_cb,
+    .stream_start = start_cb,
+    .stream_send = send_cb,
+    .stream_pending = pending_cb,
+    .stream_end = end_cb};
+
+static struct principal p_alice = {
+    .refs = 1, .tenant = 1, .tenant_name = "p", .subject = "alice"};
+static struct principal p_bob = {
+    .refs = 1, .tenant = 1, .tenant_name = "p", .subject = "bob"};
+
+static void
+progress(struct mcp_call *c, const char *text)
+{
+	call_progress(mcp_call_base(c), &(struct call_progress){1, text});
+}
+
+static void
+result(struct mcp_call *c, json_t *structured)
+{
+	struct mcp_content *content = mcp_content_new();
+
+	mcp_content_text(content, "x", 1);
+	mcp_content_structured(content, structured);
+	mcp_call_result(c, content, MCP_TOOL_DONE);
+}
 
 static void
 echo_cb(struct mcp_call *c, json_t *arguments, void *arg)
 {
 	(void)arg;
-	mcp_call_progress(c, 1, "m");
-	mcp_call_result(c, "t", json_deep_copy(arguments), false);
+	progress(c, "m");
+	result(c, json_deep_copy(arguments));
 }
 
 static void
@@ -132,7 +164,8 @@ set_up(void)
 	    .content_type = "application/json",
 	    .body = init,
 	    .body_len = sizeof(init) - 1,
-	    .principal = "p"};
+	    .who = &p_alice,
+	    .request_id = "1"};
 	struct exchange x = {0, 0};
 
 	server = mcp_new(&config);
@@ -165,17 +198,17 @@ finish(struct mcp_request *r, struct exchange *x, unsigned int how)
 		return;
 	if ((how & 1) != 0)
 		mcp_tick(server, clock_mono_ms() + 5000);
-	mcp_call_progress(c, 1, "\xff");
+	progress(c, "\xff");
 	if ((how & 2) != 0) {
 		mcp_client_gone(r);
-		mcp_call_result(c, "x", NULL, false);
+		result(c, json_object());
 		REQUIRE(x->over == 0);
 		return;
 	}
 	if ((how & 4) != 0)
 		mcp_call_error(c, MCP_INTERNAL_ERROR, "x", json_object());
 	else
-		mcp_call_result(c, "x", json_object(), false);
+		result(c, json_object());
 	REQUIRE(x->over == 1);
 }
 
@@ -188,7 +221,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    "text/*;q=0, application/json ;q=0.1,"};
 	static const char *const versions[] = {
 	    NULL, "2025-11-25", "2025-06-18", "2026-07-28"};
-	static const char *const principals[] = {"p", "p", "p", "q"};
 	struct exchange x = {0, 0};
 	struct mcp_http http = {.content_type = "application/json"};
 	struct mcp_request *r;
@@ -201,7 +233,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	http.method = methods[data[0] & 3];
 	http.accept = accepts[data[0] >> 2 & 3];
 	http.protocol_version = versions[data[0] >> 4 & 3];
-	http.principal = principals[data[0] >> 6];
+	http.who = data[0] >> 6 == 3 ? &p_bob : &p_alice;
+	http.request_id = "2";
 	http.session_id = (data[1] & 1) != 0 ? NULL : session;
 	http.body = data + 2;
 	http.body_len = size - 2;

@@ -24,6 +24,7 @@ struct fake_answer {      /* one exchange, as the client saw it */
 	char *body; /* NULL: none */
 	char *event[FAKE_EVENTS];
 	int nevents;
+	size_t pending;              /* what fake_pending_cb says */
 	struct mcp_request *request; /* as mcp_handle returned */
 };
 
@@ -59,6 +60,14 @@ fake_send_cb(void *handle, const char *data, size_t len)
 	a->event[a->nevents++] = xstrndup(data, len);
 }
 
+static inline size_t
+fake_pending_cb(void *handle)
+{
+	const struct fake_answer *a = handle;
+
+	return a->pending;
+}
+
 static inline void
 fake_end_cb(void *handle)
 {
@@ -68,8 +77,23 @@ fake_end_cb(void *handle)
 	a->ends++;
 }
 
-static const struct mcp_reply_ops fake_ops = {
-    fake_reply_cb, fake_start_cb, fake_send_cb, fake_end_cb};
+static const struct mcp_reply_ops fake_ops = {.reply = fake_reply_cb,
+    .stream_start = fake_start_cb,
+    .stream_send = fake_send_cb,
+    .stream_pending = fake_pending_cb,
+    .stream_end = fake_end_cb};
+
+static struct principal fake_alice = {
+    .refs = 1, .tenant = 1, .tenant_name = "one", .subject = "alice"};
+
+static inline struct principal *
+fake_bob(void)
+{
+	static struct principal bob = {
+	    .refs = 1, .tenant = 2, .tenant_name = "two", .subject = "bob"};
+
+	return &bob;
+}
 
 static inline void
 fake_clear(struct fake_answer *a)
@@ -118,6 +142,24 @@ fake_note(json_t *arguments)
 	fake_arguments = json_incref(arguments);
 }
 
+/* A tool's good end: text, and structured content unless NULL. */
+static inline void
+fake_done(struct mcp_call *c, const char *text, json_t *structured)
+{
+	struct mcp_content *content = mcp_content_new();
+
+	mcp_content_text(content, text, strlen(text));
+	if (structured != NULL)
+		mcp_content_structured(content, structured);
+	mcp_call_result(c, content, MCP_TOOL_DONE);
+}
+
+static inline void
+fake_progress(struct mcp_call *c, uint64_t done, const char *text)
+{
+	call_progress(mcp_call_base(c), &(struct call_progress){done, text});
+}
+
 static inline void
 fake_slow_cb(struct mcp_call *c, json_t *arguments, void *arg)
 {
@@ -131,7 +173,7 @@ fake_echo_cb(struct mcp_call *c, json_t *arguments, void *arg)
 {
 	(void)arg;
 	fake_note(arguments);
-	mcp_call_result(c, "echoed", json_deep_copy(arguments), false);
+	fake_done(c, "echoed", json_deep_copy(arguments));
 }
 
 static inline void
@@ -178,7 +220,8 @@ fake_add_tools(struct mcp *m)
 
 /* Whoever asks: what a test does not set is what a good client sends. */
 struct fake_client {
-	const char *accept, *content_type, *session, *version, *principal;
+	const char *accept, *content_type, *session, *version;
+	struct principal *who;
 };
 
 #define FAKE_BOTH "application/json, text/event-stream"
@@ -189,7 +232,7 @@ fake_client(const char *session)
 	return (struct fake_client){.accept = FAKE_BOTH,
 	    .content_type = "application/json",
 	    .session = session,
-	    .principal = "one/alice"};
+	    .who = &fake_alice};
 }
 
 static inline void
@@ -201,8 +244,8 @@ fake_http(struct mcp *m, const char *method, const struct fake_client *c,
 	    .accept = c->accept,
 	    .session_id = c->session,
 	    .protocol_version = c->version,
-	    .principal = c->principal,
-	    .principal_ref = c->principal};
+	    .who = c->who,
+	    .request_id = "http-1"};
 	/* An exact copy on the heap: reading past it is found. */
 	char *copy = xmemdup(body == NULL ? "" : body, len);
 
@@ -226,15 +269,15 @@ fake_post(struct mcp *m, const struct fake_client *c, const char *body,
 	"\"params\":{\"protocolVersion\":\"" version "\",\"capabilities\":{}," \
 	"\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}"
 
-/* A session id of this principal; the caller frees. */
+/* A session id of who; the caller frees. */
 static inline char *
-fake_session_of(struct mcp *m, const char *principal, const char *init)
+fake_session_of(struct mcp *m, struct principal *who, const char *init)
 {
 	struct fake_client c = fake_client(NULL);
 	struct fake_answer a;
 	char *session;
 
-	c.principal = principal;
+	c.who = who;
 	fake_post(m, &c, init, &a);
 	assert_int_equal(a.status, 200);
 	assert_non_null(a.session);
@@ -246,7 +289,7 @@ fake_session_of(struct mcp *m, const char *principal, const char *init)
 static inline char *
 fake_session(struct mcp *m)
 {
-	return fake_session_of(m, "one/alice", FAKE_INITIALIZE("2025-11-25"));
+	return fake_session_of(m, &fake_alice, FAKE_INITIALIZE("2025-11-25"));
 }
 
 /* ---- looking at answers */

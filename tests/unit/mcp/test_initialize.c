@@ -60,7 +60,7 @@ test_initialize_without_a_revision_is_bad_params_and_no_session(void **state)
 static void
 test_client_capabilities_may_be_anything(void **state)
 {
-	char *s = fake_session_of(*state, "one/alice",
+	char *s = fake_session_of(*state, &fake_alice,
 	    "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"initialize\","
 	    "\"params\":{\"protocolVersion\":\"2025-11-25\","
 	    "\"capabilities\":[7],\"clientInfo\":null}}");
@@ -186,7 +186,7 @@ test_a_foreign_session_is_like_an_unknown_one_and_stays_alive(void **state)
 	struct fake_client made_up = fake_client("made-up");
 	struct fake_answer a, b;
 
-	theirs.principal = "two/bob";
+	theirs.who = fake_bob();
 	for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
 		fake_http(*state, methods[i], &theirs, LIST, strlen(LIST), &a);
 		fake_http(*state, methods[i], &made_up, LIST, strlen(LIST), &b);
@@ -220,7 +220,7 @@ static void
 test_another_served_version_is_let_pass_and_the_sessions_counts(void **state)
 {
 	char *s =
-	    fake_session_of(*state, "one/alice", FAKE_INITIALIZE("2025-06-18"));
+	    fake_session_of(*state, &fake_alice, FAKE_INITIALIZE("2025-06-18"));
 	struct fake_client c = fake_client(s);
 	struct fake_answer a;
 

@@ -330,7 +330,7 @@ test_arguments_that_do_not_fit_are_a_result_for_the_model(void **state)
 	struct fake_answer a;
 
 	for (size_t i = 0; i < ARRAY_LEN(init); i++) {
-		char *s = fake_session_of(*state, "one/alice", init[i]);
+		char *s = fake_session_of(*state, &fake_alice, init[i]);
 		struct fake_client c = fake_client(s);
 
 		fake_post(*state, &c, CALL("echo", "{\"n\":\"1\"}"), &a);

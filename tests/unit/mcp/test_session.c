@@ -12,6 +12,13 @@
 #define NOW 1800000000
 #define TTL 100
 
+static const struct principal t_a = {
+    .tenant = 1, .tenant_name = "t", .subject = "a"};
+static const struct principal t_b = {
+    .tenant = 1, .tenant_name = "t", .subject = "b"};
+static const struct principal t = {.tenant = 1, .tenant_name = "t"};
+static const struct principal ta = {.tenant = 2, .tenant_name = "ta"};
+
 static const uint8_t key[32] = "0123456789abcdef0123456789abcde";
 
 static int
@@ -34,11 +41,11 @@ test_an_issued_session_is_opened_with_its_revision(void **state)
 	char id[SESSION_TEXT_LEN + 1];
 	struct session s;
 
-	session_issue(*state, era_find_served("2025-06-18"), "t/a", NOW, id);
+	session_issue(*state, era_find_served("2025-06-18"), &t_a, NOW, id);
 	assert_int_equal(strlen(id), SESSION_TEXT_LEN);
 	for (const char *p = id; *p != '\0'; p++)
 		assert_in_range(*p, 0x21, 0x7e);
-	assert_int_equal(session_open(*state, id, "t/a", NOW, &s), 0);
+	assert_int_equal(session_open(*state, id, &t_a, NOW, &s), 0);
 	assert_string_equal(s.rev->date, "2025-06-18");
 	assert_int_equal(s.issued_s, NOW);
 }
@@ -48,8 +55,8 @@ test_two_sessions_are_never_the_same(void **state)
 {
 	char a[SESSION_TEXT_LEN + 1], b[SESSION_TEXT_LEN + 1];
 
-	session_issue(*state, era_negotiate(""), "t/a", NOW, a);
-	session_issue(*state, era_negotiate(""), "t/a", NOW, b);
+	session_issue(*state, era_negotiate(""), &t_a, NOW, a);
+	session_issue(*state, era_negotiate(""), &t_a, NOW, b);
 	assert_string_not_equal(a, b);
 }
 
@@ -61,8 +68,8 @@ test_a_session_lives_on_in_a_new_server_with_the_same_key(void **state)
 	char id[SESSION_TEXT_LEN + 1];
 	struct session s;
 
-	session_issue(*state, era_negotiate(""), "t/a", NOW, id);
-	assert_int_equal(session_open(other, id, "t/a", NOW, &s), 0);
+	session_issue(*state, era_negotiate(""), &t_a, NOW, id);
+	assert_int_equal(session_open(other, id, &t_a, NOW, &s), 0);
 	session_keeper_free(other);
 }
 
@@ -77,8 +84,8 @@ test_a_server_with_another_key_does_not_know_it(void **state)
 	memcpy(changed, key, sizeof(key));
 	changed[31] ^= 1;
 	other = session_keeper_new(changed, sizeof(changed), TTL);
-	session_issue(*state, era_negotiate(""), "t/a", NOW, id);
-	assert_int_equal(session_open(other, id, "t/a", NOW, &s), ERR_NOTFOUND);
+	session_issue(*state, era_negotiate(""), &t_a, NOW, id);
+	assert_int_equal(session_open(other, id, &t_a, NOW, &s), ERR_NOTFOUND);
 	session_keeper_free(other);
 }
 
@@ -88,11 +95,12 @@ test_another_principal_does_not_find_it(void **state)
 	char id[SESSION_TEXT_LEN + 1];
 	struct session s;
 
-	session_issue(*state, era_negotiate(""), "t/a", NOW, id);
-	assert_int_equal(
-	    session_open(*state, id, "t/b", NOW, &s), ERR_NOTFOUND);
-	assert_int_equal(session_open(*state, id, "", NOW, &s), ERR_NOTFOUND);
-	assert_int_equal(session_open(*state, id, "t/a", NOW, &s), 0);
+	session_issue(*state, era_negotiate(""), &t_a, NOW, id);
+	assert_int_equal(session_open(*state, id, &t_b, NOW, &s), ERR_NOTFOUND);
+	assert_int_equal(session_open(*state, id, &t, NOW, &s), ERR_NOTFOUND);
+	/* The same letters, cut elsewhere. */
+	assert_int_equal(session_open(*state, id, &ta, NOW, &s), ERR_NOTFOUND);
+	assert_int_equal(session_open(*state, id, &t_a, NOW, &s), 0);
 }
 
 static void
@@ -101,16 +109,16 @@ test_each_changed_character_makes_it_unknown(void **state)
 	char id[SESSION_TEXT_LEN + 1];
 	struct session s;
 
-	session_issue(*state, era_negotiate(""), "t/a", NOW, id);
+	session_issue(*state, era_negotiate(""), &t_a, NOW, id);
 	for (size_t i = 0; i < SESSION_TEXT_LEN; i++) {
 		char was = id[i];
 
 		id[i] = was == 'A' ? 'B' : 'A';
 		assert_int_equal(
-		    session_open(*state, id, "t/a", NOW, &s), ERR_NOTFOUND);
+		    session_open(*state, id, &t_a, NOW, &s), ERR_NOTFOUND);
 		id[i] = was;
 	}
-	assert_int_equal(session_open(*state, id, "t/a", NOW, &s), 0);
+	assert_int_equal(session_open(*state, id, &t_a, NOW, &s), 0);
 }
 
 static void
@@ -119,21 +127,20 @@ test_texts_of_another_form_are_unknown(void **state)
 	char id[SESSION_TEXT_LEN + 1], text[SESSION_TEXT_LEN + 8];
 	struct session s;
 
-	session_issue(*state, era_negotiate(""), "t/a", NOW, id);
+	session_issue(*state, era_negotiate(""), &t_a, NOW, id);
 	(void)snprintf(text, sizeof(text), "%s ", id);
 	assert_int_equal(
-	    session_open(*state, text, "t/a", NOW, &s), ERR_NOTFOUND);
+	    session_open(*state, text, &t_a, NOW, &s), ERR_NOTFOUND);
 	(void)snprintf(text, sizeof(text), "%.79s", id);
 	assert_int_equal(
-	    session_open(*state, text, "t/a", NOW, &s), ERR_NOTFOUND);
+	    session_open(*state, text, &t_a, NOW, &s), ERR_NOTFOUND);
 	(void)snprintf(text, sizeof(text), "%.79s=", id);
 	assert_int_equal(
-	    session_open(*state, text, "t/a", NOW, &s), ERR_NOTFOUND);
-	assert_int_equal(
-	    session_open(*state, "", "t/a", NOW, &s), ERR_NOTFOUND);
+	    session_open(*state, text, &t_a, NOW, &s), ERR_NOTFOUND);
+	assert_int_equal(session_open(*state, "", &t_a, NOW, &s), ERR_NOTFOUND);
 	assert_int_equal(
 	    session_open(
-		*state, "123e4567-e89b-42d3-a456-426614174000", "t/a", NOW, &s),
+		*state, "123e4567-e89b-42d3-a456-426614174000", &t_a, NOW, &s),
 	    ERR_NOTFOUND);
 }
 
@@ -143,10 +150,10 @@ test_a_session_expires(void **state)
 	char id[SESSION_TEXT_LEN + 1];
 	struct session s;
 
-	session_issue(*state, era_negotiate(""), "t/a", NOW, id);
-	assert_int_equal(session_open(*state, id, "t/a", NOW + TTL, &s), 0);
+	session_issue(*state, era_negotiate(""), &t_a, NOW, id);
+	assert_int_equal(session_open(*state, id, &t_a, NOW + TTL, &s), 0);
 	assert_int_equal(
-	    session_open(*state, id, "t/a", NOW + TTL + 1, &s), ERR_NOTFOUND);
+	    session_open(*state, id, &t_a, NOW + TTL + 1, &s), ERR_NOTFOUND);
 }
 
 static void
@@ -155,14 +162,14 @@ test_an_ended_session_is_unknown_and_others_are_not(void **state)
 	char a[SESSION_TEXT_LEN + 1], b[SESSION_TEXT_LEN + 1];
 	struct session s;
 
-	session_issue(*state, era_negotiate(""), "t/a", NOW, a);
-	session_issue(*state, era_negotiate(""), "t/a", NOW, b);
-	assert_int_equal(session_open(*state, a, "t/a", NOW, &s), 0);
+	session_issue(*state, era_negotiate(""), &t_a, NOW, a);
+	session_issue(*state, era_negotiate(""), &t_a, NOW, b);
+	assert_int_equal(session_open(*state, a, &t_a, NOW, &s), 0);
 	session_end(*state, &s, NOW);
 	session_end(*state, &s, NOW);
 	assert_int_equal(session_ended_count(*state), 1);
-	assert_int_equal(session_open(*state, a, "t/a", NOW, &s), ERR_NOTFOUND);
-	assert_int_equal(session_open(*state, b, "t/a", NOW, &s), 0);
+	assert_int_equal(session_open(*state, a, &t_a, NOW, &s), ERR_NOTFOUND);
+	assert_int_equal(session_open(*state, b, &t_a, NOW, &s), 0);
 }
 
 static void
@@ -172,13 +179,13 @@ test_ended_sessions_are_forgotten_when_they_would_have_expired(void **state)
 	struct session s;
 
 	for (int i = 0; i < 10; i++) {
-		session_issue(*state, era_negotiate(""), "t/a", NOW, id);
-		assert_int_equal(session_open(*state, id, "t/a", NOW, &s), 0);
+		session_issue(*state, era_negotiate(""), &t_a, NOW, id);
+		assert_int_equal(session_open(*state, id, &t_a, NOW, &s), 0);
 		session_end(*state, &s, NOW);
 	}
 	assert_int_equal(session_ended_count(*state), 10);
-	session_issue(*state, era_negotiate(""), "t/a", NOW + TTL + 1, id);
-	assert_int_equal(session_open(*state, id, "t/a", NOW + TTL + 1, &s), 0);
+	session_issue(*state, era_negotiate(""), &t_a, NOW + TTL + 1, id);
+	assert_int_equal(session_open(*state, id, &t_a, NOW + TTL + 1, &s), 0);
 	session_end(*state, &s, NOW + TTL + 1);
 	assert_int_equal(session_ended_count(*state), 1);
 }

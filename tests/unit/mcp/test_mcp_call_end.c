@@ -4,15 +4,24 @@
 /* ---- cancelling */
 
 static void
-count_cb(void *arg)
+count_cb(struct call *c, void *arg)
 {
+	(void)c;
 	++*(int *)arg;
 }
 
 static void
-end_cb(void *arg)
+end_cb(struct call *c, void *arg)
 {
-	mcp_call_result(arg, "too late", NULL, false);
+	(void)c;
+	fake_done(arg, "too late", NULL);
+}
+
+/* Who works for the call that is held at i. */
+static void
+hold(int i, call_cancel_cb on_cancel, void *arg)
+{
+	call_hold(mcp_call_base(fake_held[i]), on_cancel, arg);
 }
 
 static void
@@ -23,17 +32,17 @@ test_a_cancelled_call_is_told_and_nothing_more_is_sent(void **state)
 	int told = 0;
 
 	fake_post(g->m, &g->client, TOKEN("slow", "5", "1"), &a);
-	mcp_call_on_cancel(fake_held[0], count_cb, &told);
+	hold(0, count_cb, &told);
 	cancel(g, CANCEL("5"));
 	assert_int_equal(told, 1);
 	assert_int_equal(a.ends, 1);
 	assert_int_equal(a.nevents, 0);
-	assert_false(mcp_call_has_client(fake_held[0]));
+	assert_false(call_wants_progress(mcp_call_base(fake_held[0])));
 	cancel(g, CANCEL("5"));
 	assert_int_equal(told, 1);
 	assert_int_equal(active(g), 1);
-	mcp_call_progress(fake_held[0], 1, NULL);
-	mcp_call_result(fake_held[0], "x", json_object(), false);
+	fake_progress(fake_held[0], 1, NULL);
+	fake_done(fake_held[0], "x", json_object());
 	assert_int_equal(a.nevents, 0);
 	assert_int_equal(active(g), 0);
 	fake_clear(&a);
@@ -46,7 +55,7 @@ test_a_tool_may_end_its_call_while_it_is_told(void **state)
 	struct fake_answer a;
 
 	fake_post(g->m, &g->client, SLOW("\"five\""), &a);
-	mcp_call_on_cancel(fake_held[0], end_cb, fake_held[0]);
+	hold(0, end_cb, fake_held[0]);
 	cancel(g, CANCEL("\"five\""));
 	assert_int_equal(active(g), 0);
 	assert_true(fake_is_over(&a));
@@ -62,7 +71,7 @@ test_a_cancelled_call_of_a_json_client_ends_without_a_body(void **state)
 
 	g->client.accept = "application/json";
 	fake_post(g->m, &g->client, SLOW("5"), &a);
-	mcp_call_on_cancel(fake_held[0], end_cb, fake_held[0]);
+	hold(0, end_cb, fake_held[0]);
 	cancel(g, CANCEL("5"));
 	assert_int_equal(a.status, 202);
 	assert_null(a.body);
@@ -78,7 +87,7 @@ test_who_asks_late_about_a_cancel_is_told_at_once(void **state)
 
 	fake_post(g->m, &g->client, SLOW("5"), &a);
 	cancel(g, CANCEL("5"));
-	mcp_call_on_cancel(fake_held[0], count_cb, &told);
+	hold(0, count_cb, &told);
 	assert_int_equal(told, 1);
 	mcp_call_error(fake_held[0], MCP_INTERNAL_ERROR, "x", json_object());
 	fake_clear(&a);
@@ -95,16 +104,16 @@ test_only_the_named_request_of_the_session_is_cancelled(void **state)
 	fake_post(g->m, &g->client, SLOW("5"), &a);
 	g->client.session = other;
 	fake_post(g->m, &g->client, SLOW("5"), &b);
-	mcp_call_on_cancel(fake_held[0], count_cb, &told[0]);
-	mcp_call_on_cancel(fake_held[1], count_cb, &told[1]);
+	hold(0, count_cb, &told[0]);
+	hold(1, count_cb, &told[1]);
 	cancel(g, CANCEL("6"));
 	cancel(g, CANCEL("\"5\""));
 	assert_int_equal(told[0] + told[1], 0);
 	cancel(g, CANCEL("5"));
 	assert_int_equal(told[0], 0);
 	assert_int_equal(told[1], 1);
-	mcp_call_result(fake_held[0], "", NULL, false);
-	mcp_call_result(fake_held[1], "", NULL, false);
+	fake_done(fake_held[0], "", NULL);
+	fake_done(fake_held[1], "", NULL);
 	fake_expect(&a, 200, 0);
 	fake_clear(&a);
 	fake_clear(&b);
@@ -119,8 +128,8 @@ test_a_call_that_ended_is_not_cancelled(void **state)
 	int told = 0;
 
 	fake_post(g->m, &g->client, SLOW("5"), &a);
-	mcp_call_on_cancel(fake_held[0], count_cb, &told);
-	mcp_call_result(fake_held[0], "", NULL, false);
+	hold(0, count_cb, &told);
+	fake_done(fake_held[0], "", NULL);
 	cancel(g, CANCEL("5"));
 	assert_int_equal(told, 0);
 	fake_clear(&a);
@@ -136,13 +145,13 @@ test_a_client_that_leaves_cancels_nothing(void **state)
 	int told = 0;
 
 	fake_post(g->m, &g->client, TOKEN("slow", "5", "1"), &a);
-	mcp_call_on_cancel(fake_held[0], count_cb, &told);
+	hold(0, count_cb, &told);
 	mcp_client_gone(a.request);
 	assert_int_equal(told, 0);
-	assert_false(mcp_call_has_client(fake_held[0]));
+	assert_false(call_wants_progress(mcp_call_base(fake_held[0])));
 	assert_int_equal(active(g), 1);
-	mcp_call_progress(fake_held[0], 1, NULL);
-	mcp_call_result(fake_held[0], "x", NULL, false);
+	fake_progress(fake_held[0], 1, NULL);
+	fake_done(fake_held[0], "x", NULL);
 	assert_int_equal(a.nevents + a.ends + a.replies, 0);
 	fake_clear(&a);
 }
@@ -155,11 +164,11 @@ test_a_call_whose_client_left_can_be_cancelled_from_elsewhere(void **state)
 	int told = 0;
 
 	fake_post(g->m, &g->client, SLOW("5"), &a);
-	mcp_call_on_cancel(fake_held[0], count_cb, &told);
+	hold(0, count_cb, &told);
 	mcp_client_gone(a.request);
 	cancel(g, CANCEL("5"));
 	assert_int_equal(told, 1);
-	mcp_call_result(fake_held[0], "x", NULL, false);
+	fake_done(fake_held[0], "x", NULL);
 	fake_clear(&a);
 }
 
@@ -203,8 +212,18 @@ leave_end_cb(void *handle)
 	((struct leaver *)handle)->told++;
 }
 
-static const struct mcp_reply_ops leave_ops = {
-    leave_reply_cb, leave_start_cb, leave_send_cb, leave_end_cb};
+static size_t
+leave_pending_cb(void *handle)
+{
+	(void)handle;
+	return 0;
+}
+
+static const struct mcp_reply_ops leave_ops = {.reply = leave_reply_cb,
+    .stream_start = leave_start_cb,
+    .stream_send = leave_send_cb,
+    .stream_pending = leave_pending_cb,
+    .stream_end = leave_end_cb};
 
 /* A call that waits, whose transport leaves when its stream is opened. */
 static void
@@ -217,7 +236,8 @@ leaver_post(struct ground *g, struct leaver *l)
 	    .session_id = g->session,
 	    .body = body,
 	    .body_len = sizeof(body) - 1,
-	    .principal = g->client.principal};
+	    .who = g->client.who,
+	    .request_id = "http-2"};
 
 	l->request = mcp_handle(g->m, &http, &leave_ops, l);
 	assert_non_null(l->request);
@@ -231,8 +251,8 @@ test_a_client_may_leave_while_its_stream_is_opened(void **state)
 
 	leaver_post(g, &l);
 	mcp_tick(g->m, clock_mono_ms() + 1000);
-	assert_false(mcp_call_has_client(fake_held[0]));
-	mcp_call_result(fake_held[0], "x", NULL, false);
+	assert_false(call_wants_progress(mcp_call_base(fake_held[0])));
+	fake_done(fake_held[0], "x", NULL);
 	assert_int_equal(l.told, 0);
 }
 
@@ -244,7 +264,7 @@ test_a_client_may_leave_while_its_call_is_cancelled(void **state)
 
 	leaver_post(g, &l);
 	cancel(g, CANCEL("5"));
-	mcp_call_result(fake_held[0], "x", NULL, false);
+	fake_done(fake_held[0], "x", NULL);
 	assert_int_equal(l.told, 0);
 }
 
@@ -259,9 +279,9 @@ test_the_server_may_go_before_its_calls(void **state)
 	mcp_client_gone(b.request);
 	mcp_free(g->m);
 	g->m = NULL;
-	assert_false(mcp_call_has_client(fake_held[0]));
-	mcp_call_progress(fake_held[0], 1, NULL);
-	mcp_call_result(fake_held[0], "x", NULL, false);
+	assert_false(call_wants_progress(mcp_call_base(fake_held[0])));
+	fake_progress(fake_held[0], 1, NULL);
+	fake_done(fake_held[0], "x", NULL);
 	mcp_call_error(fake_held[1], MCP_INTERNAL_ERROR, "x", NULL);
 	assert_int_equal(a.replies + a.starts, 0);
 	fake_clear(&a);
@@ -288,5 +308,5 @@ main(void)
 	    WITH_GROUND(test_the_server_may_go_before_its_calls),
 	};
 
-	return cmocka_run_group_tests_name("call_end", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("mcp_call_end", tests, NULL, NULL);
 }

@@ -1,23 +1,32 @@
-#include "supervisor/mcp/call.h"
-
-#include <math.h>
+#include "supervisor/mcp/mcp_call.h"
 
 #include "common/js.h"
-#include "common/log.h"
 #include "common/xmalloc.h"
+#include "supervisor/mcp/accept.h"
 #include "supervisor/mcp/content.h"
 
 struct mcp_call {
-	struct inflight_entry entry; /* first: found through it */
+	struct call base; /* first: what is given back is found by it */
+	struct inflight_entry entry;
 	struct mcp *m;               /* NULL after mcp_free */
 	struct mcp_request *request; /* NULL: nobody to answer */
 	const struct era_revision *rev;
-	const void *principal_ref;
 	char *progress_token; /* JSON text; NULL: not asked for */
-	double progress;      /* the last one sent */
-	void (*on_cancel)(void *);
-	void *on_cancel_arg;
+	bool progressed;      /* and last was sent */
+	uint64_t last;
 };
+
+static void call_on_progress(struct call *base, const struct call_progress *p);
+
+static const struct call_ops call_ops_telling = {.progress = call_on_progress};
+static const struct call_ops call_ops_silent = {.progress = NULL};
+
+static struct mcp_call *
+call_of_entry(struct inflight_entry *entry)
+{
+	return (struct mcp_call *)(void *)((char *)entry -
+	    offsetof(struct mcp_call, entry));
+}
 
 static void
 call_free(struct mcp_call *c)
@@ -26,37 +35,42 @@ call_free(struct mcp_call *c)
 		inflight_remove(c->m->inflight, &c->entry);
 	if (c->request != NULL)
 		c->request->call = NULL;
+	call_clear(&c->base);
 	free(c->entry.id);
 	free(c->progress_token);
 	free(c);
 }
 
 static struct mcp_call *
-call_new(struct mcp_request *r, const struct call_start *with)
+call_new(struct mcp_request *r, const struct mcp_call_start *with)
 {
+	/* Progress needs somebody who asked and a stream to send it in. */
+	bool telling =
+	    with->progress_token != NULL && (r->forms & ACCEPT_STREAM) != 0;
 	struct mcp_call *c = xcalloc(1, sizeof(*c));
 
+	call_init(&c->base, telling ? &call_ops_telling : &call_ops_silent,
+	    with->who, with->request_id, NULL);
 	c->m = r->m;
 	c->request = r;
 	c->rev = with->session->rev;
-	c->principal_ref = with->principal_ref;
-	c->progress = -INFINITY;
 	c->entry.id = xstrdup(r->id);
 	memcpy(c->entry.session, with->session->id, SESSION_ID_LEN);
-	if (with->progress_token != NULL)
+	if (telling)
 		c->progress_token = xstrdup(with->progress_token);
 	return c;
 }
 
 void
-call_start(struct mcp_request *r, const struct tool *tool, json_t *arguments,
-    const struct call_start *with)
+mcp_call_start(struct mcp_request *r, const struct tool *tool,
+    json_t *arguments, const struct mcp_call_start *with)
 {
 	struct mcp_call *c = call_new(r, with);
+	bool telling = c->progress_token != NULL;
 	struct err e;
 	int rc;
 
-	rc = inflight_add(r->m->inflight, &c->entry, with->principal, &e);
+	rc = inflight_add(r->m->inflight, &c->entry, with->who, &e);
 	if (rc != 0) {
 		call_free(c);
 		exchange_refuse(r, rc == ERR_LIMIT ? 429 : 400,
@@ -69,61 +83,63 @@ call_start(struct mcp_request *r, const struct tool *tool, json_t *arguments,
 	tool->on_call(c, arguments, tool->arg);
 	/* c may be gone.  What ends at once is answered as plain JSON; who
 	 * waits and asked for progress gets its stream now. */
-	if (r->call != NULL && with->progress_token != NULL)
+	if (r->call != NULL && telling)
 		exchange_stream_open(r);
 }
 
 void
-call_lose_client(struct mcp_call *c)
+mcp_call_lose_client(struct mcp_call *c)
 {
 	c->request = NULL;
+	c->base.up = &call_ops_silent; /* nobody would see it */
 }
 
 void
-call_cancel(
+mcp_call_cancel(
     struct mcp *m, const struct session *session, const char *request_id)
 {
 	struct inflight_entry *entry =
 	    inflight_find(m->inflight, session->id, request_id);
-	struct mcp_call *c = (struct mcp_call *)entry;
-	void (*cb)(void *);
+	struct mcp_call *c;
 
-	if (c == NULL)
+	if (entry == NULL)
 		return;
+	c = call_of_entry(entry);
 	entry->cancelled = true;
 	if (c->request != NULL) /* no response, says the cancellation page */
 		exchange_drop(c->request);
-	cb = c->on_cancel;
-	c->on_cancel = NULL;
-	if (cb != NULL)
-		cb(c->on_cancel_arg); /* may end the call */
+	call_cancel(&c->base); /* may end the call */
 }
 
 void
-call_orphan_all(struct mcp *m)
+mcp_call_orphan_all(struct mcp *m)
 {
 	struct inflight_entry *entry;
 
 	while ((entry = inflight_any(m->inflight)) != NULL) {
-		struct mcp_call *c = (struct mcp_call *)entry;
-
 		inflight_remove(m->inflight, entry);
-		c->m = NULL;
+		call_of_entry(entry)->m = NULL;
 	}
 }
 
-/* ---- for tools */
+/* ---- what a tool says */
+
+struct call *
+mcp_call_base(struct mcp_call *c)
+{
+	return &c->base;
+}
 
 void
 mcp_call_result(
-    struct mcp_call *c, const char *text, json_t *structured, bool is_error)
+    struct mcp_call *c, struct mcp_content *content, enum mcp_outcome outcome)
 {
-	AUTO(auto_json) json_t *own = structured;
 	AUTO(auto_free) char *result = NULL;
 	struct mcp_request *r = c->request;
 
 	if (r != NULL)
-		result = content_tool_result(c->rev, text, own, is_error);
+		result = content_tool_result(c->rev, content, outcome);
+	mcp_content_free(content);
 	call_free(c);
 	if (r != NULL)
 		exchange_result(r, NULL, result);
@@ -141,20 +157,17 @@ mcp_call_error(struct mcp_call *c, int code, const char *message, json_t *data)
 }
 
 static char *
-progress_text(const struct mcp_call *c, double progress, const char *message)
+progress_text(const struct mcp_call *c, const struct call_progress *p)
 {
 	AUTO(auto_json) json_t *params = json_object();
 	AUTO(auto_free) char *rest = NULL;
 	AUTO(auto_free) char *all = NULL;
-	/* 3, not 3.0; the bound keeps the cast defined. */
-	bool whole =
-	    fabs(progress) < 9e15 && (double)(json_int_t)progress == progress;
 
-	json_object_set_new(params, "progress",
-	    whole ? json_integer((json_int_t)progress) : json_real(progress));
-	if (message != NULL && era_has(c->rev, ERA_PROGRESS_TEXT))
+	json_object_set_new(
+	    params, "progress", json_integer((json_int_t)p->done));
+	if (p->text != NULL && era_has(c->rev, ERA_PROGRESS_TEXT))
 		json_object_set_new(params, "message",
-		    js_string_bytes(message, strlen(message), NULL));
+		    js_string_bytes(p->text, strlen(p->text), NULL));
 	rest = js_dump(params);
 	/* The token goes in as the text it came in. */
 	all =
@@ -162,41 +175,20 @@ progress_text(const struct mcp_call *c, double progress, const char *message)
 	return rpc_notification("notifications/progress", all);
 }
 
-void
-mcp_call_progress(struct mcp_call *c, double progress, const char *message)
+/* Progress may be left out, an answer may not: so it is what gives way when
+ * the client does not read. */
+static void
+call_on_progress(struct call *base, const struct call_progress *p)
 {
+	struct mcp_call *c = (struct mcp_call *)base;
 	AUTO(auto_free) char *text = NULL;
 
-	if (c->request == NULL || c->progress_token == NULL)
-		return;
 	/* It must grow with each notification (MCP 2025-11-25, progress). */
-	if (!isfinite(progress) || !(progress > c->progress))
+	if (p->done > INT64_MAX || (c->progressed && p->done <= c->last) ||
+	    !exchange_stream_has_room(c->request))
 		return;
-	c->progress = progress;
-	text = progress_text(c, progress, message);
+	c->progressed = true;
+	c->last = p->done;
+	text = progress_text(c, p);
 	exchange_stream_send(c->request, text);
-}
-
-void
-mcp_call_on_cancel(struct mcp_call *c, void (*cb)(void *), void *arg)
-{
-	if (c->entry.cancelled) { /* it came before the tool was ready */
-		if (cb != NULL)
-			cb(arg);
-		return;
-	}
-	c->on_cancel = cb;
-	c->on_cancel_arg = arg;
-}
-
-const void *
-mcp_call_principal(const struct mcp_call *c)
-{
-	return c->principal_ref;
-}
-
-bool
-mcp_call_has_client(const struct mcp_call *c)
-{
-	return c->request != NULL;
 }

@@ -1,8 +1,6 @@
 /* The life of a tool call: its result, streams, progress, bounds. */
 #include "tests/unit/mcp/call_ground.h"
 
-#include <math.h>
-
 #include "supervisor/mcp/inflight.h"
 
 static void
@@ -40,16 +38,20 @@ static void
 test_a_call_may_end_later(void **state)
 {
 	struct ground *g = *state;
+	struct mcp_content *content;
 	struct fake_answer a;
 
 	fake_post(g->m, &g->client, SLOW("\"x\""), &a);
 	assert_non_null(a.request);
 	assert_int_equal(active(g), 1);
-	assert_true(mcp_call_has_client(fake_held[0]));
-	mcp_call_result(fake_held[0], "done", NULL, true);
+	content = mcp_content_new();
+	mcp_content_text(content, "do", 2);
+	mcp_content_text(content, "ne", 2);
+	mcp_call_result(fake_held[0], content, MCP_TOOL_FAILED);
 	assert_string_equal(a.body,
 	    "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":{\"content\":[{"
-	    "\"type\":\"text\",\"text\":\"done\"}],\"isError\":true}}");
+	    "\"type\":\"text\",\"text\":\"do\"},{\"type\":\"text\","
+	    "\"text\":\"ne\"}],\"isError\":true}}");
 	assert_int_equal(active(g), 0);
 	fake_clear(&a);
 }
@@ -61,7 +63,7 @@ test_text_that_is_not_utf8_is_repaired(void **state)
 	struct fake_answer a;
 
 	fake_post(g->m, &g->client, SLOW("1"), &a);
-	mcp_call_result(fake_held[0], "a\xff\nb", NULL, false);
+	fake_done(fake_held[0], "a\xff\nb", NULL);
 	fake_expect_has(a.body, "\"text\":\"a\xef\xbf\xbd\\nb\"");
 	fake_clear(&a);
 }
@@ -73,7 +75,7 @@ test_structured_content_that_is_no_object_is_left_out(void **state)
 	struct fake_answer a;
 
 	fake_post(g->m, &g->client, SLOW("1"), &a);
-	mcp_call_result(fake_held[0], "t", json_array(), false);
+	fake_done(fake_held[0], "t", json_array());
 	assert_null(strstr(a.body, "structuredContent"));
 	fake_clear(&a);
 }
@@ -82,11 +84,18 @@ static void
 test_the_caller_is_known_to_the_tool(void **state)
 {
 	struct ground *g = *state;
+	const struct call *base;
 	struct fake_answer a;
+	unsigned int before;
 
 	fake_post(g->m, &g->client, SLOW("1"), &a);
-	assert_ptr_equal(mcp_call_principal(fake_held[0]), g->client.principal);
-	mcp_call_result(fake_held[0], "", NULL, false);
+	base = mcp_call_base(fake_held[0]);
+	assert_ptr_equal(base->who, &fake_alice);
+	assert_string_equal(base->request_id, "http-1");
+	before = fake_alice.refs;
+	fake_done(fake_held[0], "", NULL);
+	/* Its own reference, and that of the count of its calls. */
+	assert_int_equal(fake_alice.refs, before - 2);
 	fake_clear(&a);
 }
 
@@ -99,9 +108,10 @@ test_a_waiting_call_with_a_token_gets_a_stream_with_progress(void **state)
 	fake_post(g->m, &g->client, TOKEN("slow", "7", "9007199254740993"), &a);
 	assert_int_equal(a.starts, 1);
 	assert_null(a.session);
-	mcp_call_progress(fake_held[0], 1, "half\n\xff");
-	mcp_call_progress(fake_held[0], 1.5, NULL);
-	mcp_call_result(fake_held[0], "done", NULL, false);
+	assert_true(call_wants_progress(mcp_call_base(fake_held[0])));
+	fake_progress(fake_held[0], 1, "half\n\xff");
+	fake_progress(fake_held[0], 2, NULL);
+	fake_done(fake_held[0], "done", NULL);
 	assert_int_equal(a.nevents, 3);
 	assert_string_equal(a.event[0],
 	    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\","
@@ -110,7 +120,7 @@ test_a_waiting_call_with_a_token_gets_a_stream_with_progress(void **state)
 	assert_string_equal(a.event[1],
 	    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\","
 	    "\"params\":{\"progressToken\":9007199254740993,"
-	    "\"progress\":1.5}}");
+	    "\"progress\":2}}");
 	fake_expect_has(a.event[2], "\"id\":7,\"result\"");
 	assert_int_equal(a.ends, 1);
 	assert_int_equal(a.replies, 0);
@@ -124,18 +134,37 @@ test_progress_that_does_not_grow_is_left_out(void **state)
 	struct fake_answer a;
 
 	fake_post(g->m, &g->client, TOKEN("slow", "7", "\"t\""), &a);
-	mcp_call_progress(fake_held[0], -1.5, NULL);
-	fake_expect_has(a.event[0], "\"progress\":-1.5}");
-	mcp_call_progress(fake_held[0], 2, NULL);
-	mcp_call_progress(fake_held[0], 2, NULL);
-	mcp_call_progress(fake_held[0], 1, NULL);
-	mcp_call_progress(fake_held[0], NAN, NULL);
-	mcp_call_progress(fake_held[0], INFINITY, NULL);
+	fake_progress(fake_held[0], 0, NULL);
+	fake_expect_has(a.event[0], "\"progress\":0}");
+	fake_progress(fake_held[0], 2, NULL);
+	fake_progress(fake_held[0], 2, NULL);
+	fake_progress(fake_held[0], 1, NULL);
+	fake_progress(fake_held[0], UINT64_MAX, NULL); /* no JSON integer */
 	assert_int_equal(a.nevents, 2);
-	mcp_call_progress(fake_held[0], 3, NULL);
+	fake_progress(fake_held[0], 3, NULL);
 	assert_int_equal(a.nevents, 3);
 	mcp_call_error(fake_held[0], MCP_INTERNAL_ERROR, "e", NULL);
 	fake_expect_has(a.event[3], "\"error\":{\"code\":-32603");
+	fake_clear(&a);
+}
+
+static void
+test_progress_gives_way_to_a_client_that_does_not_read(void **state)
+{
+	struct ground *g = *state;
+	struct fake_answer a;
+
+	fake_post(g->m, &g->client, TOKEN("slow", "7", "\"t\""), &a);
+	a.pending = MCP_PROGRESS_PENDING_MAX + 1;
+	fake_progress(fake_held[0], 1, "lost");
+	assert_int_equal(a.nevents, 0);
+	a.pending = MCP_PROGRESS_PENDING_MAX;
+	fake_progress(fake_held[0], 2, "seen");
+	assert_int_equal(a.nevents, 1);
+	fake_expect_has(a.event[0], "seen");
+	a.pending = MCP_PROGRESS_PENDING_MAX + 1;
+	fake_done(fake_held[0], "never lost", NULL);
+	fake_expect_has(a.event[1], "never lost");
 	fake_clear(&a);
 }
 
@@ -146,20 +175,20 @@ test_progress_is_not_sent_to_who_did_not_ask_or_cannot_take_it(void **state)
 	struct fake_answer a;
 
 	fake_post(g->m, &g->client, SLOW("1"), &a);
-	mcp_call_progress(fake_held[0], 1, NULL);
+	fake_progress(fake_held[0], 1, NULL);
 	assert_int_equal(a.starts, 0);
-	mcp_call_result(fake_held[0], "", NULL, false);
+	fake_done(fake_held[0], "", NULL);
 	fake_clear(&a);
 	fake_post(g->m, &g->client, TOKEN("slow", "2", "null"), &a);
-	mcp_call_progress(fake_held[1], 1, NULL);
+	fake_progress(fake_held[1], 1, NULL);
 	assert_int_equal(a.starts, 0);
-	mcp_call_result(fake_held[1], "", NULL, false);
+	fake_done(fake_held[1], "", NULL);
 	fake_clear(&a);
 	g->client.accept = "application/json";
 	fake_post(g->m, &g->client, TOKEN("slow", "3", "1"), &a);
-	mcp_call_progress(fake_held[2], 1, NULL);
+	fake_progress(fake_held[2], 1, NULL);
 	mcp_tick(g->m, clock_mono_ms() + 5000);
-	mcp_call_result(fake_held[2], "", NULL, false);
+	fake_done(fake_held[2], "", NULL);
 	assert_int_equal(a.starts, 0);
 	fake_expect(&a, 200, 0);
 	fake_clear(&a);
@@ -180,8 +209,8 @@ test_a_call_that_takes_a_second_gets_a_stream(void **state)
 	mcp_tick(g->m, clock_mono_ms() + 2000);
 	assert_int_equal(a.starts, 1);
 	assert_int_equal(b.starts, 1);
-	mcp_call_result(fake_held[1], "two", NULL, false);
-	mcp_call_result(fake_held[0], "one", NULL, false);
+	fake_done(fake_held[1], "two", NULL);
+	fake_done(fake_held[0], "one", NULL);
 	fake_expect_has(a.event[0], "one");
 	fake_expect_has(b.event[0], "two");
 	fake_clear(&a);
@@ -199,10 +228,10 @@ test_an_id_in_use_is_refused_and_free_again_afterwards(void **state)
 	fake_post(g->m, &g->client, SLOW("5"), &a);
 	fake_ask(g->m, &g->client, SLOW("5"), 400, MCP_INVALID_REQUEST);
 	assert_int_equal(fake_called, 1);
-	mcp_call_result(fake_held[0], "", NULL, false);
+	fake_done(fake_held[0], "", NULL);
 	fake_post(g->m, &g->client, SLOW("5"), &b);
 	assert_int_equal(fake_called, 2);
-	mcp_call_result(fake_held[1], "", NULL, false);
+	fake_done(fake_held[1], "", NULL);
 	fake_expect(&b, 200, 0);
 	fake_clear(&a);
 	fake_clear(&b);
@@ -213,12 +242,12 @@ test_calls_in_flight_are_bounded_per_principal(void **state)
 {
 	struct ground *g = *state;
 	char *bobs =
-	    fake_session_of(g->m, "two/bob", FAKE_INITIALIZE("2025-11-25"));
+	    fake_session_of(g->m, fake_bob(), FAKE_INITIALIZE("2025-11-25"));
 	struct fake_answer a[INFLIGHT_PER_PRINCIPAL], b;
 	struct fake_client bob = fake_client(bobs);
 	char text[120];
 
-	bob.principal = "two/bob";
+	bob.who = fake_bob();
 	for (int i = 0; i < INFLIGHT_PER_PRINCIPAL; i++) {
 		(void)snprintf(text, sizeof(text), SLOW("%d"), i);
 		fake_post(g->m, &g->client, text, &a[i]);
@@ -232,7 +261,7 @@ test_calls_in_flight_are_bounded_per_principal(void **state)
 	mcp_client_gone(a[0].request);
 	fake_ask(g->m, &g->client, SLOW("-1"), 429, MCP_SERVER_ERROR);
 	for (int i = 0; i <= INFLIGHT_PER_PRINCIPAL; i++)
-		mcp_call_result(fake_held[i], "", NULL, false);
+		fake_done(fake_held[i], "", NULL);
 	assert_int_equal(active(g), 0);
 	for (int i = 0; i < INFLIGHT_PER_PRINCIPAL; i++)
 		fake_clear(&a[i]);
@@ -254,6 +283,7 @@ main(void)
 	    WITH_GROUND(
 		test_a_waiting_call_with_a_token_gets_a_stream_with_progress),
 	    WITH_GROUND(test_progress_that_does_not_grow_is_left_out),
+	    WITH_GROUND(test_progress_gives_way_to_a_client_that_does_not_read),
 	    WITH_GROUND(
 		test_progress_is_not_sent_to_who_did_not_ask_or_cannot_take_it),
 	    WITH_GROUND(test_a_call_that_takes_a_second_gets_a_stream),
@@ -261,5 +291,5 @@ main(void)
 	    WITH_GROUND(test_calls_in_flight_are_bounded_per_principal),
 	};
 
-	return cmocka_run_group_tests_name("call", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("mcp_call", tests, NULL, NULL);
 }
