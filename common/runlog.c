@@ -10,30 +10,10 @@
 #define RUNLOG_WALL_MAX_US INT64_C(253402300799999999) /* year 9999 */
 #define RUNLOG_SIGNAL_MAX 64
 
-static const char *const runlog_reasons[] = {
-    [RUNLOG_EXIT] = "exit",
-    [RUNLOG_SIGNAL] = "signal",
-    [RUNLOG_TIMEOUT] = "timeout",
-    [RUNLOG_MEMORY] = "memory",
-    [RUNLOG_OUTPUT_LIMIT] = "output_limit",
-    [RUNLOG_CANCELED] = "canceled",
-    [RUNLOG_START_FAILED] = "start_failed",
-    [RUNLOG_DENIED] = "denied",
-    [RUNLOG_LOST] = "sandbox_lost",
-    [RUNLOG_INTERNAL] = "internal",
-};
-
 static bool
 runlog_is_reason(unsigned int reason)
 {
-	return reason < ARRAY_LEN(runlog_reasons) &&
-	    runlog_reasons[reason] != NULL;
-}
-
-const char *
-runlog_reason_name(unsigned int reason)
-{
-	return runlog_is_reason(reason) ? runlog_reasons[reason] : "?";
+	return reason > 0 && reason < RUNLOG_REASON_COUNT;
 }
 
 void

@@ -19,6 +19,7 @@
 #include "common/base.h"
 #include "common/buf.h"
 #include "common/err.h"
+#include "common/words_gen.h"
 
 #define RUNLOG_HEADER_BYTES 16
 #define RUNLOG_MAGIC 0xa7
@@ -33,22 +34,6 @@ enum runlog_type {
 	RUNLOG_COMMAND_ENDED = 5, /* struct runlog_end */
 	RUNLOG_RUN_ENDED = 6      /* struct runlog_run_end */
 };
-
-/* Why a command, or a run, ended.  The words of runlog_reason_name are what
- * clients see as end_reason. */
-enum runlog_reason {
-	RUNLOG_EXIT = 1,     /* "exit" */
-	RUNLOG_SIGNAL,       /* "signal" */
-	RUNLOG_TIMEOUT,      /* "timeout" */
-	RUNLOG_MEMORY,       /* "memory": the kernel's OOM killer */
-	RUNLOG_OUTPUT_LIMIT, /* "output_limit" */
-	RUNLOG_CANCELED,     /* "canceled" */
-	RUNLOG_START_FAILED, /* "start_failed": no such program, bad cwd */
-	RUNLOG_DENIED,       /* "denied": the denylist */
-	RUNLOG_LOST,         /* "sandbox_lost" */
-	RUNLOG_INTERNAL      /* "internal" */
-};
-const char *runlog_reason_name(unsigned int reason); /* "?" if unknown */
 
 struct runlog_header {
 	enum runlog_type type;

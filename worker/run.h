@@ -55,7 +55,7 @@ struct run_start {
 	uint32_t ncommands;
 };
 
-enum run_state {
+enum run_stage {
 	RUN_WAITING,  /* for the agent */
 	RUN_ASKED,    /* RUN_START is on this stream */
 	RUN_GOING,    /* the agent has it */
@@ -68,7 +68,7 @@ struct run {
 	void (*on_complete)(struct run *r, void *arg);
 	void *arg;
 	struct peer *peer; /* NULL: away */
-	enum run_state state;
+	enum run_stage state;
 	struct run_start s;
 	uint64_t length; /* of the spool */
 	uint64_t acked;  /* what the agent was told of it */

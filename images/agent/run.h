@@ -31,7 +31,7 @@
  * read their job. */
 #define RUN_KEEPERS_GONE_MAX 8
 
-enum run_state {
+enum run_stage {
 	RUN_RUNNING,
 	RUN_ORPHANED,
 	RUN_DRAINING,
@@ -40,7 +40,7 @@ enum run_state {
 };
 
 struct run {
-	enum run_state state;
+	enum run_stage state;
 	struct uplink *uplink;
 	struct keepers *keepers;
 	struct outlog log;

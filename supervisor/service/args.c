@@ -386,8 +386,6 @@ args_command_row(
 	}
 	row->cwd = xstrdup(c->cwd);
 	row->env_json = env_names(c);
-	row->status = xstrdup("queued");
-	row->end_reason = xstrdup("");
 	row->error = xstrdup("");
 	row->exit_code = -1;
 	row->timeout_ms = c->timeout_ms;

@@ -170,7 +170,7 @@ last_command(const struct run *r)
 	const struct store_command *last = &r->row.commands[0];
 
 	for (uint32_t i = 0; i < r->row.ncommands; i++)
-		if (r->row.commands[i].end_reason[0] != '\0')
+		if (r->row.commands[i].end_reason != 0)
 			last = &r->row.commands[i];
 	return last;
 }
@@ -180,8 +180,7 @@ code_set_failure(json_t *o, const struct run *r, const struct store_command *k)
 {
 	char text[300];
 
-	if (strcmp(k->end_reason, "exit") == 0 ||
-	    strcmp(k->end_reason, "signal") == 0)
+	if (k->end_reason == RUNLOG_EXIT || k->end_reason == RUNLOG_SIGNAL)
 		(void)snprintf(text, sizeof(text),
 		    "Execution failed with exit code %d", k->exit_code);
 	else
@@ -210,13 +209,12 @@ code_ended_cb(struct run *r, int rc, const struct err *why, void *arg)
 		return;
 	}
 	o = json_object();
-	if (strcmp(r->row.state, "completed") == 0)
+	if (r->row.state == RUN_STATE_COMPLETED)
 		json_object_set_new(o, "status", json_string("success"));
 	else
 		code_set_failure(o, r, k);
 	json_object_set_new(o, "exit_code",
-	    k->end_reason[0] == '\0' ? json_null() :
-				       json_integer(k->exit_code));
+	    k->end_reason == 0 ? json_null() : json_integer(k->exit_code));
 	json_object_set_new(o, "output", merged_output(r));
 	json_object_set_new(o, "output_truncated",
 	    json_boolean(k->stdout_bytes > r->row.stdout_max ||

@@ -311,16 +311,19 @@ give_command_ended(struct follow *f, struct follow_event *ev,
     const struct runlog_header *h, const struct runlog_end *end)
 {
 	json_t *o = base_object(f);
-	const char *status = end->reason == RUNLOG_TIMEOUT    ? "timed_out" :
-	    end->reason == RUNLOG_CANCELED                    ? "canceled" :
-	    end->reason == RUNLOG_EXIT && end->exit_code == 0 ? "completed" :
-								"failed";
+	enum command_status status = end->reason == RUNLOG_TIMEOUT ?
+	    COMMAND_TIMED_OUT :
+	    end->reason == RUNLOG_CANCELED ? COMMAND_CANCELED :
+	    end->reason == RUNLOG_EXIT && end->exit_code == 0 ?
+					     COMMAND_COMPLETED :
+					     COMMAND_FAILED;
 
 	json_object_set_new(o, "index", json_integer(h->command));
 	json_object_set_new(o, "exit_code", json_integer(end->exit_code));
-	json_object_set_new(o, "status", json_string(status));
 	json_object_set_new(
-	    o, "end_reason", json_string(runlog_reason_name(end->reason)));
+	    o, "status", json_string(command_status_word(status)));
+	json_object_set_new(
+	    o, "end_reason", json_string(runlog_reason_word(end->reason)));
 	json_object_set_new(
 	    o, "stdout_bytes", json_integer((json_int_t)end->stdout_bytes));
 	json_object_set_new(
@@ -438,13 +441,15 @@ static enum follow_result
 give_final(struct follow *f, struct follow_event *ev)
 {
 	const struct store_run *row = follow_row(f);
-	bool good = strcmp(row->state, "completed") == 0;
+	bool good = row->state == RUN_STATE_COMPLETED;
 	json_t *o = base_object(f);
 
 	(void)snprintf(f->id, sizeof(f->id), "%s", ID_END);
 	json_object_set_new(o, "ended_at", view_time(row->ended_ms));
-	json_object_set_new(o, "state", json_string(row->state));
-	json_object_set_new(o, "end_reason", json_string(row->end_reason));
+	json_object_set_new(
+	    o, "state", json_string(run_state_word(row->state)));
+	json_object_set_new(
+	    o, "end_reason", json_string(runlog_reason_word(row->end_reason)));
 	if (!good)
 		json_object_set_new(o, "error",
 		    js_string_bytes(row->error, strlen(row->error), NULL));

@@ -315,6 +315,6 @@ struct service {
 /* service_caller_done - one tool call was answered */
 void service_caller_done(struct service *s);
 void service_count_command(
-    struct service *s, const char *status, int64_t duration_ms);
+    struct service *s, enum command_status status, int64_t duration_ms);
 
 #endif

@@ -198,8 +198,6 @@ run_fill_row(struct run *r, const struct principal *p, struct run_request *q)
 	row->sandbox_name = xstrdup(r->sandbox->row.name);
 	row->container_id = xstrdup(r->sandbox->row.container_id);
 	row->tool = xstrdup(q->tool);
-	row->state = xstrdup("queued");
-	row->end_reason = xstrdup("");
 	row->error = xstrdup("");
 	row->artifacts_error = xstrdup("");
 	row->created_ms = clock_wall_ms();
@@ -444,9 +442,9 @@ run_end_stored_cb(int rc, const struct err *why, void *arg)
 		return;
 	}
 	r->phase = RUN_DONE;
-	if (strcmp(r->row.state, "completed") == 0)
+	if (r->row.state == RUN_STATE_COMPLETED)
 		s->stats.runs_completed++;
-	else if (strcmp(r->row.state, "canceled") == 0)
+	else if (r->row.state == RUN_STATE_CANCELED)
 		s->stats.runs_canceled++;
 	else
 		s->stats.runs_failed++;

@@ -13,18 +13,18 @@ set_string(char **to, const char *text)
 }
 
 /* The seed's three words for how a command ended, and ours for the rest. */
-static const char *
+static enum command_status
 command_status(const struct runlog_end *end)
 {
 	switch (end->reason) {
 	case RUNLOG_EXIT:
-		return end->exit_code == 0 ? "completed" : "failed";
+		return end->exit_code == 0 ? COMMAND_COMPLETED : COMMAND_FAILED;
 	case RUNLOG_TIMEOUT:
-		return "timed_out";
+		return COMMAND_TIMED_OUT;
 	case RUNLOG_CANCELED:
-		return "canceled";
+		return COMMAND_CANCELED;
 	default:
-		return "failed";
+		return COMMAND_FAILED;
 	}
 }
 
@@ -34,7 +34,7 @@ command_started(struct run *r, const struct runlog_header *h)
 	struct store_command *c = &r->row.commands[h->command];
 
 	c->started_ms = h->wall_us / 1000;
-	set_string(&c->status, "running");
+	c->status = COMMAND_RUNNING;
 }
 
 static void
@@ -42,9 +42,9 @@ command_ended(
     struct run *r, const struct runlog_header *h, const struct runlog_end *end)
 {
 	struct store_command *c = &r->row.commands[h->command];
-	const char *status = command_status(end);
+	enum command_status status = command_status(end);
 
-	if (c->end_reason[0] == '\0')
+	if (c->end_reason == 0)
 		service_count_command(
 		    r->service, status, (int64_t)(end->wall_us / 1000));
 	c->ended_ms = h->wall_us / 1000;
@@ -52,8 +52,8 @@ command_ended(
 	c->signal = end->signal;
 	c->stdout_bytes = end->stdout_bytes;
 	c->stderr_bytes = end->stderr_bytes;
-	set_string(&c->status, status);
-	set_string(&c->end_reason, runlog_reason_name(end->reason));
+	c->status = status;
+	c->end_reason = (enum runlog_reason)end->reason;
 	if (end->text[0] != '\0')
 		set_string(&c->error, end->text);
 }
@@ -69,7 +69,7 @@ run_take_record(
 	switch (h->type) {
 	case RUNLOG_RUN_STARTED:
 		r->row.started_ms = h->wall_us / 1000;
-		set_string(&r->row.state, "running");
+		r->row.state = RUN_STATE_RUNNING;
 		break;
 	case RUNLOG_COMMAND_STARTED:
 		command_started(r, h);
@@ -138,16 +138,16 @@ failure_text(struct run *r)
 	if (r->log_end.command >= r->row.ncommands)
 		return;
 	c = &r->row.commands[r->log_end.command];
-	if (strcmp(c->status, "timed_out") == 0)
+	if (c->status == COMMAND_TIMED_OUT)
 		(void)snprintf(
 		    text, sizeof(text), "command %u timed out", c->index);
-	else if (strcmp(c->end_reason, "denied") == 0)
+	else if (c->end_reason == RUNLOG_DENIED)
 		(void)snprintf(
 		    text, sizeof(text), "denylist matched: %.200s", c->error);
-	else if (strcmp(c->end_reason, "start_failed") == 0)
+	else if (c->end_reason == RUNLOG_START_FAILED)
 		(void)snprintf(text, sizeof(text),
 		    "command %u could not start: %.200s", c->index, c->error);
-	else if (strcmp(c->end_reason, "memory") == 0)
+	else if (c->end_reason == RUNLOG_MEMORY)
 		(void)snprintf(text, sizeof(text),
 		    "command %u was killed at the sandbox's memory limit",
 		    c->index);
@@ -164,11 +164,11 @@ end_open_commands(struct run *r, unsigned int reason)
 	for (uint32_t i = 0; i < r->row.ncommands; i++) {
 		struct store_command *c = &r->row.commands[i];
 
-		if (strcmp(c->status, "running") != 0)
+		if (c->status != COMMAND_RUNNING)
 			continue;
-		set_string(&c->status,
-		    reason == RUNLOG_CANCELED ? "canceled" : "failed");
-		set_string(&c->end_reason, runlog_reason_name(reason));
+		c->status = reason == RUNLOG_CANCELED ? COMMAND_CANCELED :
+							COMMAND_FAILED;
+		c->end_reason = (enum runlog_reason)reason;
 		c->ended_ms = clock_wall_ms();
 		c->exit_code = 137;
 		service_count_command(
@@ -179,15 +179,15 @@ end_open_commands(struct run *r, unsigned int reason)
 void
 run_finish_row(struct run *r, unsigned int reason, const char *text)
 {
-	const char *state = "failed";
+	enum run_state state = RUN_STATE_FAILED;
 
 	end_open_commands(r, reason);
 	if (reason == RUNLOG_EXIT && r->in_log_end && !r->log_end.failed)
-		state = "completed";
+		state = RUN_STATE_COMPLETED;
 	else if (reason == RUNLOG_CANCELED)
-		state = "canceled";
-	set_string(&r->row.state, state);
-	set_string(&r->row.end_reason, runlog_reason_name(reason));
+		state = RUN_STATE_CANCELED;
+	r->row.state = state;
+	r->row.end_reason = (enum runlog_reason)reason;
 	if (text != NULL && text[0] != '\0')
 		set_string(&r->row.error, text);
 	else if (reason == RUNLOG_CANCELED)
@@ -195,7 +195,7 @@ run_finish_row(struct run *r, unsigned int reason, const char *text)
 	else if (reason == RUNLOG_OUTPUT_LIMIT)
 		set_string(&r->row.error,
 		    "the run printed more than RUN_OUTPUT_MAX_BYTES");
-	else if (strcmp(state, "failed") == 0 && r->in_log_end)
+	else if (state == RUN_STATE_FAILED && r->in_log_end)
 		failure_text(r);
 	r->row.ended_ms = clock_wall_ms();
 	r->row.spool_bytes = r->length;

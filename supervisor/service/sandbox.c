@@ -54,11 +54,10 @@ sandbox_by_identifier(
 
 void
 sandbox_set_state(
-    struct sandbox *sb, enum sandbox_state state, const char *word)
+    struct sandbox *sb, enum sandbox_state state, enum sandbox_word word)
 {
 	sb->state = state;
-	free(sb->row.state);
-	sb->row.state = xstrdup(word);
+	sb->row.state = word;
 }
 
 void
@@ -119,7 +118,7 @@ sandbox_create(struct service *s, const struct principal *p,
 	row->name = container_name(q->identifier, &row->uuid);
 	row->container_id = xstrdup("");
 	row->image = xstrdup(q->image);
-	row->state = xstrdup("creating");
+	row->state = SANDBOX_IS_CREATING;
 	row->origin = xstrdup(q->origin);
 	row->memory_bytes = (uint64_t)conf_int(conf, CONF_DEFAULT_MEMORY_MB)
 	    << 20;
@@ -143,8 +142,8 @@ sandbox_restore(struct service *s, const struct store_sandbox *row)
 	store_sandbox_copy(&sb->row, row);
 	sb->expires_saved_ms = row->expires_ms;
 	sb->asked_create = true; /* perhaps: look before making another */
-	sb->was_ready = strcmp(row->state, "ready") == 0;
-	if (strcmp(row->state, "removing") == 0)
+	sb->was_ready = row->state == SANDBOX_IS_READY;
+	if (row->state == SANDBOX_IS_REMOVING)
 		sb->state = SANDBOX_REMOVING;
 	return sandbox_enter(s, sb);
 }
@@ -193,7 +192,7 @@ sandbox_free(struct sandbox *sb)
 
 /* The last word about a sandbox; it goes when its last run has gone. */
 void
-sandbox_bury(struct sandbox *sb, const char *word)
+sandbox_bury(struct sandbox *sb, enum sandbox_word word)
 {
 	sandbox_leave_names(sb);
 	sandbox_set_state(sb, SANDBOX_DEAD, word);

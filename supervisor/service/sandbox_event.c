@@ -33,7 +33,7 @@ sandbox_on_ready(struct sandbox *sb, const char *container_id)
 		return;
 	free(sb->row.container_id);
 	sb->row.container_id = xstrdup(container_id);
-	sandbox_set_state(sb, SANDBOX_READY, "ready");
+	sandbox_set_state(sb, SANDBOX_READY, SANDBOX_IS_READY);
 	if (!sb->was_ready)
 		sandbox_touch(sb, 0);
 	sb->was_ready = true;
@@ -62,7 +62,7 @@ sandbox_on_failed(struct sandbox *sb, int code, const char *text)
 	}
 	(void)err_set(&e, code, "%s", text);
 	log_warn("sandbox %s: %s", sb->row.name, text);
-	sandbox_bury(sb, "removed");
+	sandbox_bury(sb, SANDBOX_IS_REMOVED);
 	sandbox_wait_fire(sb, &sb->open_waiters, code, &e);
 	end_runs(sb, RUNLOG_START_FAILED, code, text);
 	sandbox_free_if_done(sb);
@@ -122,7 +122,7 @@ sandbox_on_lost(struct sandbox *sb, const char *why)
 	log_info("sandbox %s is lost: %s", sb->row.name, why);
 	(void)snprintf(text, sizeof(text), "the sandbox was lost: %.200s", why);
 	(void)err_set(&e, ERR_LOST, "%s", text);
-	sandbox_bury(sb, "lost");
+	sandbox_bury(sb, SANDBOX_IS_LOST);
 	sandbox_wait_fire(sb, &sb->open_waiters, ERR_LOST, &e);
 	requeue(sb);
 	end_runs(sb, RUNLOG_LOST, ERR_LOST, text);
@@ -138,7 +138,7 @@ sandbox_remove(struct sandbox *sb)
 	if (sb->state >= SANDBOX_REMOVING)
 		return;
 	sandbox_leave_names(sb);
-	sandbox_set_state(sb, SANDBOX_REMOVING, "removing");
+	sandbox_set_state(sb, SANDBOX_REMOVING, SANDBOX_IS_REMOVING);
 	sandbox_save(sb);
 	(void)err_set(&e, ERR_WRONG_STATE, "the sandbox was deleted");
 	sandbox_wait_fire(sb, &sb->open_waiters, ERR_WRONG_STATE, &e);
@@ -163,7 +163,7 @@ sandbox_on_removed(struct sandbox *sb, int code, const char *text)
 	}
 	if (sb->reaped)
 		sb->service->stats.reaper_deletes++;
-	sandbox_bury(sb, "removed");
+	sandbox_bury(sb, SANDBOX_IS_REMOVED);
 	sandbox_wait_fire(sb, &sb->gone_waiters, 0, NULL);
 	sandbox_free_if_done(sb);
 }

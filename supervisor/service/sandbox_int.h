@@ -8,13 +8,13 @@
 
 /* sandbox_set_state - word is what the database calls it */
 void sandbox_set_state(
-    struct sandbox *sb, enum sandbox_state state, const char *word);
+    struct sandbox *sb, enum sandbox_state state, enum sandbox_word word);
 void sandbox_save(struct sandbox *sb);
 /* sandbox_leave_names - no longer found by its identifier */
 void sandbox_leave_names(struct sandbox *sb);
 /* sandbox_bury - dead, with this last word; sandbox_free_if_done frees it
  * once it holds no run */
-void sandbox_bury(struct sandbox *sb, const char *word);
+void sandbox_bury(struct sandbox *sb, enum sandbox_word word);
 void sandbox_free_if_done(struct sandbox *sb);
 void sandbox_wait_fire(struct sandbox *sb, struct sandbox_waiters *q, int rc,
     const struct err *why);

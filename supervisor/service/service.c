@@ -21,15 +21,15 @@ const double service_histogram_bounds[11] = {
 
 void
 service_count_command(
-    struct service *s, const char *status, int64_t duration_ms)
+    struct service *s, enum command_status status, int64_t duration_ms)
 {
 	struct service_histogram *h = &s->stats.command_seconds;
 	double seconds = (double)(duration_ms < 0 ? 0 : duration_ms) / 1000;
 	size_t i = 0;
 
-	if (strcmp(status, "completed") == 0)
+	if (status == COMMAND_COMPLETED)
 		s->stats.commands_completed++;
-	else if (strcmp(status, "timed_out") == 0)
+	else if (status == COMMAND_TIMED_OUT)
 		s->stats.commands_timed_out++;
 	else
 		s->stats.commands_failed++;

@@ -360,7 +360,7 @@ view_row_cb(
 static void
 hide_end(json_t *view)
 {
-	json_object_set_new(view, "state", json_string("running"));
+	json_object_set_new(view, "state", json_string(RUN_STATE_RUNNING_WORD));
 	json_object_set_new(view, "ended_at", json_null());
 	json_object_set_new(view, "artifacts", json_array());
 	(void)json_object_del(view, "end_reason");

@@ -64,12 +64,11 @@ view_command(const struct store_command *c, struct log_head *head)
 	set_parsed(o, "argv", c->argv_json);
 	set_text(o, "cwd", c->cwd);
 	set_parsed(o, "env", c->env_json);
-	set_text(o, "status", c->status);
-	set_text(o, "end_reason", c->end_reason);
+	set_text(o, "status", command_status_word(c->status));
+	set_text(o, "end_reason", runlog_reason_word(c->end_reason));
 	set_text(o, "error", c->error);
 	json_object_set_new(o, "exit_code",
-	    c->end_reason[0] == '\0' ? json_null() :
-				       json_integer(c->exit_code));
+	    c->end_reason == 0 ? json_null() : json_integer(c->exit_code));
 	if (c->signal != 0)
 		json_object_set_new(o, "signal", json_integer(c->signal));
 	json_object_set_new(o, "timeout_ms", json_integer(c->timeout_ms));
@@ -104,8 +103,8 @@ view_head(json_t *o, const struct store_run *row)
 	json_object_set_new(o, "run_id", json_string(uuid));
 	set_text(o, "tool", row->tool);
 	set_text(o, "identifier", row->identifier);
-	set_text(o, "state", row->state);
-	set_text(o, "end_reason", row->end_reason);
+	set_text(o, "state", run_state_word(row->state));
+	set_text(o, "end_reason", runlog_reason_word(row->end_reason));
 	json_object_set_new(o, "created_at", view_time(row->created_ms));
 	json_object_set_new(o, "started_at", view_time(row->started_ms));
 	json_object_set_new(o, "ended_at", view_time(row->ended_ms));

@@ -414,6 +414,14 @@ db_get_text(struct db_call *c)
 	return s == NULL ? xstrdup("") : xstrndup((const char *)s, (size_t)n);
 }
 
+const char *
+db_get_word(struct db_call *c)
+{
+	const unsigned char *s = sqlite3_column_text(c->db->st[c->q], c->at++);
+
+	return s == NULL ? "" : (const char *)s;
+}
+
 uint8_t *
 db_get_blob(struct db_call *c, size_t *n)
 {

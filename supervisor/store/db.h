@@ -96,6 +96,8 @@ int64_t db_get_int(struct db_call *c);
 uint64_t db_get_uint(struct db_call *c);
 uint32_t db_get_u32(struct db_call *c);
 char *db_get_text(struct db_call *c); /* a copy, never NULL */
+/* db_get_word - not a copy: good until the next column; never NULL */
+const char *db_get_word(struct db_call *c);
 /* db_get_blob - a copy, NULL for SQL's NULL only */
 uint8_t *db_get_blob(struct db_call *c, size_t *n);
 /* db_get_bytes - a blob of exactly n bytes; zeroes when it is not */

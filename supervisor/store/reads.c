@@ -3,65 +3,9 @@
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/reader.h"
+#include "supervisor/store/rows_sql_gen.h"
 
 /* Rows. */
-
-static void
-command_get(struct db_call *c, struct store_command *k)
-{
-	k->index = db_get_u32(c);
-	k->shell = db_get_text(c);
-	k->argv_json = db_get_text(c);
-	k->cwd = db_get_text(c);
-	k->env_json = db_get_text(c);
-	k->status = db_get_text(c);
-	k->end_reason = db_get_text(c);
-	k->error = db_get_text(c);
-	k->exit_code = (int32_t)db_get_int(c);
-	k->signal = (int32_t)db_get_int(c);
-	k->timeout_ms = db_get_u32(c);
-	k->allow_failure = db_get_int(c) != 0;
-	k->started_ms = db_get_int(c);
-	k->ended_ms = db_get_int(c);
-	k->stdout_bytes = db_get_uint(c);
-	k->stderr_bytes = db_get_uint(c);
-}
-
-void
-reads_artifact(struct db_call *c, struct store_artifact *a)
-{
-	a->path = db_get_text(c);
-	a->size = db_get_uint(c);
-	a->mode = db_get_u32(c);
-	a->mtime_ns = db_get_int(c);
-	db_get_bytes(c, a->sha256, sizeof(a->sha256));
-}
-
-static void
-run_get(struct db_call *c, struct store_run *r)
-{
-	memset(r, 0, sizeof(*r));
-	r->id = db_get_uint(c);
-	db_get_bytes(c, r->uuid.b, sizeof(r->uuid.b));
-	r->tenant = db_get_uint(c);
-	r->sandbox = db_get_uint(c);
-	r->identifier = db_get_text(c);
-	r->sandbox_name = db_get_text(c);
-	r->container_id = db_get_text(c);
-	r->tool = db_get_text(c);
-	r->state = db_get_text(c);
-	r->end_reason = db_get_text(c);
-	r->error = db_get_text(c);
-	r->artifacts_error = db_get_text(c);
-	r->created_ms = db_get_int(c);
-	r->started_ms = db_get_int(c);
-	r->ended_ms = db_get_int(c);
-	r->spool_bytes = db_get_uint(c);
-	r->stdout_max = db_get_u32(c);
-	r->stderr_max = db_get_u32(c);
-	r->log = db_get_blob(c, &r->log_len);
-	r->spec = db_get_blob(c, &r->spec_len);
-}
 
 static int
 read_commands(struct db *db, struct store_run *r, struct err *e)
@@ -74,8 +18,13 @@ read_commands(struct db *db, struct store_run *r, struct err *e)
 	while ((rc = db_call_step(&c, e)) == 1) {
 		r->commands =
 		    array_grow(r->commands, r->ncommands, sizeof(*r->commands));
-		command_get(&c, &r->commands[r->ncommands++]);
+		rc = rows_get_command(&c, &r->commands[r->ncommands], e);
+		if (rc != 0)
+			break;
+		r->ncommands++;
 	}
+	if (rc != 0)
+		db_call_end(&c);
 	return rc;
 }
 
@@ -90,15 +39,21 @@ read_artifacts(struct db *db, struct store_run *r, struct err *e)
 	while ((rc = db_call_step(&c, e)) == 1) {
 		r->artifacts = array_grow(
 		    r->artifacts, r->nartifacts, sizeof(*r->artifacts));
-		reads_artifact(&c, &r->artifacts[r->nartifacts++]);
+		rc = rows_get_artifact(&c, &r->artifacts[r->nartifacts], e);
+		if (rc != 0)
+			break;
+		r->nartifacts++;
 	}
+	if (rc != 0)
+		db_call_end(&c);
 	return rc;
 }
 
 int
 reads_run(struct db *db, struct db_call *c, struct store_run *r, struct err *e)
 {
-	run_get(c, r);
+	if (rows_get_run(c, r, e) != 0)
+		return e->code;
 	if (read_commands(db, r, e) == 0 && read_artifacts(db, r, e) == 0)
 		return 0;
 	store_run_clear(r);
@@ -207,9 +162,9 @@ artifact_get_run(struct db *db, struct op *op, struct err *e)
 		    e, ERR_NOTFOUND, "artifact %s is not known", g->path);
 	if (rc < 0)
 		return rc;
-	reads_artifact(&c, &g->row);
+	rc = rows_get_artifact(&c, &g->row, e);
 	db_call_end(&c);
-	return 0;
+	return rc;
 }
 
 static void
@@ -228,7 +183,7 @@ artifact_get_release(struct op *op)
 {
 	struct artifact_get_op *g = (struct artifact_get_op *)op;
 
-	free(g->row.path);
+	store_artifact_clear(&g->row);
 	free(g->identifier);
 	free(g->path);
 	free(g);

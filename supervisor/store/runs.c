@@ -4,6 +4,7 @@
 #include "common/runspec.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
+#include "supervisor/store/rows_sql_gen.h"
 #include "supervisor/store/writer.h"
 
 #define ARTIFACTS_MAX 5000 /* ARTIFACTS_MAX_EXTRACT_FILES at most */
@@ -54,23 +55,14 @@ command_insert(
 		return e->code;
 	db_call_init(&c, db, DB_COMMAND_INSERT);
 	db_put_uint(&c, run);
-	db_put_uint(&c, k->index);
-	db_put_text(&c, k->shell);
-	db_put_text(&c, k->argv_json);
-	db_put_text(&c, k->cwd);
-	db_put_text(&c, k->env_json);
-	db_put_text(&c, k->status);
-	db_put_text(&c, k->end_reason);
-	db_put_text(&c, k->error);
-	db_put_int(&c, k->exit_code);
-	db_put_int(&c, k->signal);
-	db_put_uint(&c, k->timeout_ms);
-	db_put_int(&c, k->allow_failure);
-	db_put_int(&c, k->started_ms);
-	db_put_int(&c, k->ended_ms);
-	db_put_uint(&c, k->stdout_bytes);
-	db_put_uint(&c, k->stderr_bytes);
+	rows_put_command(&c, k);
 	return db_call_run(&c, e);
+}
+
+static bool
+is_unfinished(enum run_state state)
+{
+	return state == RUN_STATE_QUEUED || state == RUN_STATE_RUNNING;
 }
 
 static int
@@ -78,9 +70,10 @@ insert_check(const struct store_run *r, struct err *e)
 {
 	if (!id_is_good(r->id))
 		return err_set(e, ERR_INVAL, "run without a number");
-	if (strcmp(r->state, "queued") != 0 && strcmp(r->state, "running") != 0)
+	if (!is_unfinished(r->state))
 		return err_set(e, ERR_INVAL,
-		    "a run begins queued or running, not %s", r->state);
+		    "a run begins queued or running, not %s",
+		    run_state_word(r->state));
 	if (r->spec_len > RUNSPEC_BYTES_MAX ||
 	    r->ncommands > RUNSPEC_COMMANDS_MAX)
 		return err_set(e, ERR_LIMIT,
@@ -95,25 +88,7 @@ insert_row(struct db *db, const struct store_run *r, struct err *e)
 	struct db_call c;
 
 	db_call_init(&c, db, DB_RUN_INSERT);
-	db_put_uint(&c, r->id);
-	db_put_blob(&c, r->uuid.b, sizeof(r->uuid.b));
-	db_put_uint(&c, r->tenant);
-	db_put_uint(&c, r->sandbox);
-	db_put_text(&c, r->identifier);
-	db_put_text(&c, r->sandbox_name);
-	db_put_text(&c, r->container_id);
-	db_put_text(&c, r->tool);
-	db_put_text(&c, r->state);
-	db_put_text(&c, r->end_reason);
-	db_put_text(&c, r->error);
-	db_put_text(&c, r->artifacts_error);
-	db_put_int(&c, r->created_ms);
-	db_put_int(&c, r->started_ms);
-	db_put_int(&c, r->ended_ms);
-	db_put_uint(&c, r->spool_bytes);
-	db_put_uint(&c, r->stdout_max);
-	db_put_uint(&c, r->stderr_max);
-	db_put_blob(&c, r->log, r->log_len);
+	rows_put_run(&c, r);
 	return db_call_run(&c, e);
 }
 
@@ -154,7 +129,7 @@ insert_run(struct db *db, struct op *op, struct err *e)
 static int
 explain_run(struct db *db, uint64_t run, struct err *e)
 {
-	AUTO(auto_free) char *state = NULL;
+	enum run_state state = RUN_STATE_QUEUED;
 	struct db_call c;
 	int rc;
 
@@ -164,17 +139,16 @@ explain_run(struct db *db, uint64_t run, struct err *e)
 	if (rc < 0)
 		return rc;
 	if (rc == 1) {
-		state = db_get_text(&c);
+		rc = run_state_parse(db_get_word(&c), &state);
 		db_call_end(&c);
 	}
 	/* Unfinished but not met: another tenant's, which is the same. */
-	if (state == NULL || strcmp(state, "queued") == 0 ||
-	    strcmp(state, "running") == 0)
+	if (rc != 0 || is_unfinished(state))
 		return err_set(e, ERR_NOTFOUND, "run number %llu is not known",
 		    (unsigned long long)run);
 	return err_set(e, ERR_WRONG_STATE,
 	    "run number %llu has ended already (%s)", (unsigned long long)run,
-	    state);
+	    run_state_word(state));
 }
 
 /* Moved to another sandbox. */
@@ -213,11 +187,9 @@ move_release(struct op *op)
 static int
 end_check(const struct store_run *r, struct err *e)
 {
-	if (strcmp(r->state, "completed") != 0 &&
-	    strcmp(r->state, "failed") != 0 &&
-	    strcmp(r->state, "canceled") != 0)
-		return err_set(
-		    e, ERR_INVAL, "a run cannot end as %s", r->state);
+	if (is_unfinished(r->state))
+		return err_set(e, ERR_INVAL, "a run cannot end as %s",
+		    run_state_word(r->state));
 	if (r->log_len > STORE_INLINE_MAX || r->nartifacts > ARTIFACTS_MAX)
 		return err_set(e, ERR_LIMIT,
 		    "a run's end with %zu bytes of log and %u artifacts is "
@@ -233,17 +205,7 @@ end_row(struct db *db, const struct store_run *r, struct err *e)
 	int rc;
 
 	db_call_init(&c, db, DB_RUN_END);
-	db_put_uint(&c, r->id);
-	db_put_uint(&c, r->tenant);
-	db_put_text(&c, r->container_id);
-	db_put_text(&c, r->state);
-	db_put_text(&c, r->end_reason);
-	db_put_text(&c, r->error);
-	db_put_text(&c, r->artifacts_error);
-	db_put_int(&c, r->started_ms);
-	db_put_int(&c, r->ended_ms);
-	db_put_uint(&c, r->spool_bytes);
-	db_put_blob(&c, r->log, r->log_len);
+	rows_put_run_end(&c, r);
 	rc = db_call_run_one(&c, e);
 	if (rc != 0)
 		return rc == ERR_NOTFOUND ? explain_run(db, r->id, e) : rc;
@@ -261,16 +223,7 @@ end_command(
 
 	db_call_init(&c, db, DB_COMMAND_END);
 	db_put_uint(&c, run);
-	db_put_uint(&c, k->index);
-	db_put_text(&c, k->status);
-	db_put_text(&c, k->end_reason);
-	db_put_text(&c, k->error);
-	db_put_int(&c, k->exit_code);
-	db_put_int(&c, k->signal);
-	db_put_int(&c, k->started_ms);
-	db_put_int(&c, k->ended_ms);
-	db_put_uint(&c, k->stdout_bytes);
-	db_put_uint(&c, k->stderr_bytes);
+	rows_put_command_end(&c, k);
 	rc = db_call_run_one(&c, e);
 	if (rc == ERR_NOTFOUND)
 		return err_set(e, ERR_NOTFOUND,
@@ -288,11 +241,7 @@ end_artifact(struct db *db, const struct store_run *r,
 
 	db_call_init(&c, db, DB_ARTIFACT_INSERT);
 	db_put_uint(&c, r->id);
-	db_put_text(&c, a->path);
-	db_put_uint(&c, a->size);
-	db_put_uint(&c, a->mode);
-	db_put_int(&c, a->mtime_ns);
-	db_put_blob(&c, a->sha256, sizeof(a->sha256));
+	rows_put_artifact(&c, a);
 	rc = db_call_run(&c, e);
 	if (rc != 0)
 		return rc;
@@ -306,20 +255,21 @@ end_artifact(struct db *db, const struct store_run *r,
 static int
 end_tally(struct db *db, const struct store_run *r, struct err *e)
 {
-	static const char *const states[] = {"completed", "failed", "canceled"};
-	static const char *const statuses[] = {
-	    "completed", "failed", "timed_out"};
+	static const enum run_state states[] = {
+	    RUN_STATE_COMPLETED, RUN_STATE_FAILED, RUN_STATE_CANCELED};
+	static const enum command_status statuses[] = {
+	    COMMAND_COMPLETED, COMMAND_FAILED, COMMAND_TIMED_OUT};
 	struct db_call c;
 
 	db_call_init(&c, db, DB_TALLY);
 	db_put_uint(&c, r->tenant);
 	for (size_t i = 0; i < ARRAY_LEN(states); i++)
-		db_put_int(&c, strcmp(r->state, states[i]) == 0);
+		db_put_int(&c, r->state == states[i]);
 	for (size_t i = 0; i < ARRAY_LEN(statuses); i++) {
 		int64_t n = 0;
 
 		for (uint32_t k = 0; k < r->ncommands; k++)
-			n += strcmp(r->commands[k].status, statuses[i]) == 0;
+			n += r->commands[k].status == statuses[i];
 		db_put_int(&c, n);
 	}
 	return db_call_run(&c, e);

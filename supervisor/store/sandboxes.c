@@ -2,6 +2,7 @@
 
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
+#include "supervisor/store/rows_sql_gen.h"
 #include "supervisor/store/writer.h"
 
 struct sandbox_op {
@@ -18,47 +19,8 @@ sandbox_put_run(struct db *db, struct op *op, struct err *e)
 	if (!id_is_good(s->id))
 		return err_set(e, ERR_INVAL, "sandbox without a number");
 	db_call_init(&c, db, DB_SANDBOX_PUT);
-	db_put_uint(&c, s->id);
-	db_put_blob(&c, s->uuid.b, sizeof(s->uuid.b));
-	db_put_uint(&c, s->tenant);
-	db_put_text(&c, s->identifier);
-	db_put_uint(&c, s->generation);
-	db_put_text(&c, s->name);
-	db_put_text(&c, s->container_id);
-	db_put_text(&c, s->image);
-	db_put_text(&c, s->state);
-	db_put_text(&c, s->origin);
-	db_put_uint(&c, s->memory_bytes);
-	db_put_uint(&c, s->nano_cpus);
-	db_put_uint(&c, s->pids);
-	db_put_uint(&c, s->ttl_s);
-	db_put_int(&c, s->created_ms);
-	db_put_int(&c, s->expires_ms);
-	db_put_int(&c, s->ended_ms);
+	rows_put_sandbox(&c, s);
 	return db_call_run(&c, e);
-}
-
-void
-sandbox_get(struct db_call *c, struct store_sandbox *s)
-{
-	memset(s, 0, sizeof(*s));
-	s->id = db_get_uint(c);
-	db_get_bytes(c, s->uuid.b, sizeof(s->uuid.b));
-	s->tenant = db_get_uint(c);
-	s->identifier = db_get_text(c);
-	s->generation = db_get_u32(c);
-	s->name = db_get_text(c);
-	s->container_id = db_get_text(c);
-	s->image = db_get_text(c);
-	s->state = db_get_text(c);
-	s->origin = db_get_text(c);
-	s->memory_bytes = db_get_uint(c);
-	s->nano_cpus = db_get_uint(c);
-	s->pids = db_get_u32(c);
-	s->ttl_s = db_get_u32(c);
-	s->created_ms = db_get_int(c);
-	s->expires_ms = db_get_int(c);
-	s->ended_ms = db_get_int(c);
 }
 
 static void

@@ -2,9 +2,22 @@
 
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
+#include "supervisor/store/rows_sql_gen.h"
 
 /* Both work before the loop runs, on the caller's thread and a connection of
  * their own: the threads have theirs. */
+
+void
+store_snapshot_clear(struct store_snapshot *s)
+{
+	for (size_t i = 0; i < s->nsandboxes; i++)
+		store_sandbox_clear(&s->sandboxes[i]);
+	for (size_t i = 0; i < s->nruns; i++)
+		store_run_clear(&s->runs[i]);
+	free(s->sandboxes);
+	free(s->runs);
+	memset(s, 0, sizeof(*s));
+}
 
 static int
 next_number(struct db *db, const char *table, uint64_t *out, struct err *e)
@@ -35,7 +48,12 @@ read_sandboxes(struct db *db, struct store_snapshot *s, struct err *e)
 	while ((rc = db_call_step(&c, e)) == 1) {
 		s->sandboxes = array_grow(
 		    s->sandboxes, s->nsandboxes, sizeof(*s->sandboxes));
-		sandbox_get(&c, &s->sandboxes[s->nsandboxes++]);
+		rc = rows_get_sandbox(&c, &s->sandboxes[s->nsandboxes], e);
+		if (rc != 0) {
+			db_call_end(&c);
+			return rc;
+		}
+		s->nsandboxes++;
 	}
 	return rc;
 }

@@ -1,21 +1,14 @@
 #include "supervisor/store/sql.h"
 
-#define UNFINISHED "state IN ('queued', 'running')"
+#include "supervisor/store/rows_sql_gen.h"
 
-#define SANDBOX_COLUMNS                                                        \
-	"id, uuid, tenant, identifier, generation, name, container_id,"        \
-	" image, state, origin, memory_bytes, nano_cpus, pids, ttl_s,"         \
-	" created_ms, expires_ms, ended_ms"
-
-#define RUN_COLUMNS                                                            \
-	"id, uuid, tenant, sandbox, identifier, sandbox_name, container_id,"   \
-	" tool, state, end_reason, error, artifacts_error, created_ms,"        \
-	" started_ms, ended_ms, spool_bytes, stdout_max, stderr_max, log"
-
-#define COMMAND_COLUMNS                                                        \
-	"idx, shell, argv, cwd, env, status, end_reason, error, exit_code,"    \
-	" signal, timeout_ms, allow_failure, started_ms, ended_ms,"            \
-	" stdout_bytes, stderr_bytes"
+#define UNFINISHED                                                             \
+	"state IN ('" RUN_STATE_QUEUED_WORD "', '" RUN_STATE_RUNNING_WORD "')"
+#define SANDBOX_IS_LIVE                                                        \
+	"state IN ('" SANDBOX_IS_CREATING_WORD "', '" SANDBOX_IS_READY_WORD    \
+	"', '" SANDBOX_IS_REMOVING_WORD "')"
+#define SANDBOX_IS_DEAD                                                        \
+	"state IN ('" SANDBOX_IS_REMOVED_WORD "', '" SANDBOX_IS_LOST_WORD "')"
 
 /* A plus before a column keeps the planner from an index of it. */
 const char *const db_sql[DB_NQUERY] = {
@@ -44,33 +37,17 @@ const char *const db_sql[DB_NQUERY] = {
 
     /* Not REPLACE, which would delete the row that runs refer to. */
     [DB_SANDBOX_PUT] =
-	"INSERT INTO sandbox (" SANDBOX_COLUMNS ")"
-	" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
-	" ?14, ?15, ?16, ?17)"
-	" ON CONFLICT (id) DO UPDATE SET uuid = excluded.uuid,"
-	" tenant = excluded.tenant, identifier = excluded.identifier,"
-	" generation = excluded.generation, name = excluded.name,"
-	" container_id = excluded.container_id, image = excluded.image,"
-	" state = excluded.state, origin = excluded.origin,"
-	" memory_bytes = excluded.memory_bytes,"
-	" nano_cpus = excluded.nano_cpus, pids = excluded.pids,"
-	" ttl_s = excluded.ttl_s, created_ms = excluded.created_ms,"
-	" expires_ms = excluded.expires_ms, ended_ms = excluded.ended_ms",
+	"INSERT INTO sandbox (" SANDBOX_COLUMNS ") VALUES (" SANDBOX_VALUES ")"
+	" ON CONFLICT (id) DO UPDATE SET " SANDBOX_SET_ALL,
     [DB_SANDBOX_LIVE] = "SELECT " SANDBOX_COLUMNS " FROM sandbox"
-			" WHERE state IN ('creating', 'ready', 'removing')"
-			" ORDER BY id",
+			" WHERE " SANDBOX_IS_LIVE " ORDER BY id",
 
     [DB_RUN_INSERT] =
-	"INSERT INTO run (" RUN_COLUMNS ")"
-	" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
-	" ?14, ?15, ?16, ?17, ?18, ?19)",
+	"INSERT INTO run (" RUN_COLUMNS ") VALUES (" RUN_VALUES ")",
     [DB_RUN_MOVE] = "UPDATE run SET sandbox = ?2, sandbox_name = ?3"
 		    " WHERE id = ?1 AND " UNFINISHED,
-    [DB_RUN_END] = "UPDATE run SET container_id = ?3, state = ?4,"
-		   " end_reason = ?5, error = ?6, artifacts_error = ?7,"
-		   " started_ms = ?8, ended_ms = ?9, spool_bytes = ?10,"
-		   " log = ?11"
-		   " WHERE id = ?1 AND tenant = ?2 AND " UNFINISHED,
+    [DB_RUN_END] = "UPDATE run SET " RUN_END_SET " WHERE " RUN_END_WHERE
+		   " AND " UNFINISHED,
     [DB_RUN_STATE] = "SELECT state FROM run WHERE id = ?1",
     [DB_RUN_GET] = "SELECT " RUN_COLUMNS ", (SELECT data FROM spec"
 		   " WHERE spec.run = run.id) FROM run"
@@ -80,15 +57,10 @@ const char *const db_sql[DB_NQUERY] = {
 			  " WHERE " UNFINISHED " ORDER BY id",
     [DB_SPEC_INSERT] = "INSERT INTO spec (run, data) VALUES (?1, ?2)",
     [DB_SPEC_DELETE] = "DELETE FROM spec WHERE run = ?1",
-    [DB_COMMAND_INSERT] =
-	"INSERT INTO command (run, " COMMAND_COLUMNS ")"
-	" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
-	" ?14, ?15, ?16, ?17)",
-    [DB_COMMAND_END] = "UPDATE command SET status = ?3, end_reason = ?4,"
-		       " error = ?5, exit_code = ?6, signal = ?7,"
-		       " started_ms = ?8, ended_ms = ?9,"
-		       " stdout_bytes = ?10, stderr_bytes = ?11"
-		       " WHERE run = ?1 AND idx = ?2",
+    [DB_COMMAND_INSERT] = "INSERT INTO command (run, " COMMAND_COLUMNS ")"
+			  " VALUES (?1, " COMMAND_VALUES ")",
+    [DB_COMMAND_END] = "UPDATE command SET " COMMAND_END_SET
+		       " WHERE run = ?1 AND " COMMAND_END_WHERE,
     [DB_COMMANDS_GET] = "SELECT " COMMAND_COLUMNS " FROM command"
 			" WHERE run = ?1 ORDER BY idx",
     [DB_TALLY] = "UPDATE tenant SET runs_kept = runs_kept + 1,"
@@ -105,18 +77,18 @@ const char *const db_sql[DB_NQUERY] = {
 		       " FROM tenant",
     [DB_NEXT_NUMBER] = "SELECT seq + 1 FROM sqlite_sequence WHERE name = ?1",
 
-    [DB_ARTIFACT_INSERT] = "INSERT INTO artifact (run, path, tenant,"
-			   " identifier, size, mode, mtime_ns, sha256)"
-			   " SELECT ?1, ?2, tenant, identifier, ?3, ?4, ?5, ?6"
-			   " FROM run WHERE id = ?1",
-    [DB_ARTIFACTS_GET] = "SELECT path, size, mode, mtime_ns, sha256"
-			 " FROM artifact WHERE run = ?1 ORDER BY path",
-    [DB_ARTIFACT_GET] = "SELECT a.path, a.size, a.mode, a.mtime_ns, a.sha256"
-			" FROM run r JOIN artifact a ON a.run = r.id"
-			" WHERE r.uuid = ?1 AND +r.tenant = ?2"
-			" AND r.identifier = ?3 AND a.path = ?4",
-    [DB_ARTIFACT_LATEST] = "SELECT path, size, mode, mtime_ns, sha256"
-			   " FROM artifact WHERE tenant = ?1"
+    [DB_ARTIFACT_INSERT] =
+	"INSERT INTO artifact (run, tenant, identifier, " ARTIFACT_COLUMNS ")"
+	" SELECT ?1, tenant, identifier, " ARTIFACT_VALUES
+	" FROM run WHERE id = ?1",
+    [DB_ARTIFACTS_GET] = "SELECT " ARTIFACT_COLUMNS " FROM artifact"
+			 " WHERE run = ?1 ORDER BY path",
+    [DB_ARTIFACT_GET] = "SELECT " ARTIFACT_COLUMNS " FROM artifact WHERE"
+			" run = (SELECT id FROM run WHERE uuid = ?1"
+			" AND +tenant = ?2 AND identifier = ?3)"
+			" AND path = ?4",
+    [DB_ARTIFACT_LATEST] = "SELECT " ARTIFACT_COLUMNS " FROM artifact"
+			   " WHERE tenant = ?1"
 			   " AND identifier = ?2 AND path = ?3"
 			   " ORDER BY run DESC LIMIT 1",
     [DB_BLOB_REF] = "INSERT INTO blob (tenant, sha256, size, refs)"
@@ -143,7 +115,7 @@ const char *const db_sql[DB_NQUERY] = {
      * any more; the last condition is for clocks that went backwards. */
     [DB_TRIM_SANDBOXES] =
 	"DELETE FROM sandbox WHERE id IN (SELECT s.id FROM sandbox s"
-	" WHERE s.tenant = ?1 AND s.state IN ('removed', 'lost')"
+	" WHERE s.tenant = ?1 AND s." SANDBOX_IS_DEAD
 	" AND s.ended_ms < coalesce((SELECT created_ms FROM run"
 	" WHERE tenant = ?1 ORDER BY created_ms, id LIMIT 1),"
 	" 9223372036854775807)"

@@ -21,6 +21,7 @@
 #include "common/base.h"
 #include "common/err.h"
 #include "common/uuid.h"
+#include "supervisor/store/rows_gen.h"
 
 struct store;
 struct event_base;
@@ -33,94 +34,13 @@ struct event_base;
 #define STORE_QUEUE_MAX 20000
 #define STORE_QUEUE_BYTES_MAX (256u << 20)
 
-/* Numbers of a row are given out by the caller (store_snapshot says where to
- * begin), so a run can be sent to a worker before its row is on disk. */
-struct store_sandbox {
-	uint64_t id;
-	struct uuid uuid;
-	uint64_t tenant;
-	char *identifier;
-	uint32_t generation;
-	char *name;         /* of the container */
-	char *container_id; /* "" until created */
-	char *image;
-	char *state;  /* "creating" "ready" "removing" "removed" "lost" */
-	char *origin; /* "run" "initialize": which tool made it */
-	uint64_t memory_bytes;
-	uint64_t nano_cpus;
-	uint32_t pids;
-	uint32_t ttl_s;
-	int64_t created_ms;
-	int64_t expires_ms;
-	int64_t ended_ms; /* removed or lost */
-};
-
-struct store_command {
-	uint32_t index;
-	char *shell;     /* "" when argv was given */
-	char *argv_json; /* "[...]", "" when shell was given */
-	char *cwd;
-	char *env_json; /* names only: {"A":"***"}; values are never stored here
-			 */
-	char *status;   /* "queued" "running" "completed" "failed" "timed_out"
-			 * "canceled" */
-	char *end_reason; /* runlog_reason_name, "" before the end */
-	char *error;
-	int32_t exit_code; /* -1 before the end */
-	int32_t signal;
-	uint32_t timeout_ms;
-	bool allow_failure;
-	int64_t started_ms;
-	int64_t ended_ms;
-	uint64_t stdout_bytes;
-	uint64_t stderr_bytes;
-};
-
-struct store_artifact {
-	char *path; /* relative to /artifacts, UTF-8 */
-	uint64_t size;
-	uint32_t mode;
-	int64_t mtime_ns;
-	uint8_t sha256[32];
-};
-
-struct store_run {
-	uint64_t id;
-	struct uuid uuid;
-	uint64_t tenant;
-	uint64_t sandbox; /* store_sandbox.id */
-	char *identifier;
-	char *sandbox_name;
-	char *container_id;
-	char *tool;  /* "run_sandbox" "execute_code" */
-	char *state; /* "queued" "running" "completed" "failed" "canceled" */
-	char *end_reason;
-	char *error;
-	char *artifacts_error;
-	int64_t created_ms;
-	int64_t started_ms;
-	int64_t ended_ms;
-	uint64_t spool_bytes; /* length of the log at the end */
-	uint32_t stdout_max;  /* caps for results, as configured then */
-	uint32_t stderr_max;
-	uint8_t *spec; /* runspec; only while unfinished (it has the
-			* environment): wiped from the row at the end */
-	size_t spec_len;
-	uint8_t *log; /* the whole log when at most STORE_INLINE_MAX, else
-		       * NULL: the spool file has it */
-	size_t log_len;
-	struct store_command *commands;
-	uint32_t ncommands;
-	struct store_artifact *artifacts;
-	uint32_t nartifacts;
-};
+/*
+ * The rows, struct store_sandbox, store_run with its store_command and
+ * store_artifact, and their clear and copy are generated from schema/rows.txt.
+ * Numbers of a row are given out by the caller (store_snapshot says where to
+ * begin), so a run can be sent to a worker before its row is on disk.
+ */
 #define STORE_INLINE_MAX 16384
-
-void store_sandbox_clear(struct store_sandbox *s);
-void store_run_clear(struct store_run *r);
-void store_sandbox_copy(
-    struct store_sandbox *to, const struct store_sandbox *from);
-void store_run_copy(struct store_run *to, const struct store_run *from);
 
 /* What a starting front needs, read before the loop runs. */
 struct store_snapshot {

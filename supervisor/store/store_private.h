@@ -61,12 +61,9 @@ array_grow(void *p, size_t n, size_t size)
 	return (n & (n - 1)) == 0 ? xreallocarray(p, n * 2, size) : p;
 }
 
-/* sandbox_get - a row of SANDBOX_COLUMNS */
-void sandbox_get(struct db_call *c, struct store_sandbox *s);
 /* reads_run - a row of RUN_COLUMNS and the spec; with commands and artifacts.
  * On failure *r is cleared. */
 int reads_run(struct db *db, struct db_call *c, struct store_run *r,
     struct err *e) MUSTCHECK;
-void reads_artifact(struct db_call *c, struct store_artifact *a);
 
 #endif

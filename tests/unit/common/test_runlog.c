@@ -416,16 +416,16 @@ test_every_reason_has_its_own_word(void **state)
 {
 	(void)state;
 	for (unsigned int a = RUNLOG_EXIT; a <= RUNLOG_INTERNAL; a++) {
-		assert_string_not_equal(runlog_reason_name(a), "?");
+		assert_string_not_equal(runlog_reason_word(a), "?");
 		for (unsigned int b = RUNLOG_EXIT; b < a; b++)
 			assert_string_not_equal(
-			    runlog_reason_name(a), runlog_reason_name(b));
+			    runlog_reason_word(a), runlog_reason_word(b));
 	}
-	assert_string_equal(runlog_reason_name(0), "?");
-	assert_string_equal(runlog_reason_name(RUNLOG_INTERNAL + 1), "?");
-	assert_string_equal(runlog_reason_name(RUNLOG_LOST), "sandbox_lost");
+	assert_string_equal(runlog_reason_word(0), "");
+	assert_string_equal(runlog_reason_word(RUNLOG_INTERNAL + 1), "?");
+	assert_string_equal(runlog_reason_word(RUNLOG_LOST), "sandbox_lost");
 	assert_string_equal(
-	    runlog_reason_name(RUNLOG_OUTPUT_LIMIT), "output_limit");
+	    runlog_reason_word(RUNLOG_OUTPUT_LIMIT), "output_limit");
 }
 
 int

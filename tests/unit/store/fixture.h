@@ -257,7 +257,7 @@ fixture_sandbox(struct store_sandbox *s, uint64_t id, const char *identifier)
 	    .name = xasprintf("mcp-%llu", (unsigned long long)id),
 	    .container_id = xstrdup(""),
 	    .image = xstrdup("sandbox:latest"),
-	    .state = xstrdup("creating"),
+	    .state = SANDBOX_IS_CREATING,
 	    .origin = xstrdup("run"),
 	    .memory_bytes = 1u << 30,
 	    .nano_cpus = 1000000000,
@@ -279,8 +279,7 @@ fixture_run(
 	    .sandbox_name = xasprintf("mcp-%llu", (unsigned long long)sandbox),
 	    .container_id = xstrdup(""),
 	    .tool = xstrdup("run_sandbox"),
-	    .state = xstrdup("queued"),
-	    .end_reason = xstrdup(""),
+	    .state = RUN_STATE_QUEUED,
 	    .error = xstrdup(""),
 	    .artifacts_error = xstrdup(""),
 	    .created_ms = 5000 + (int64_t)id,
@@ -294,8 +293,7 @@ fixture_run(
 	    .argv_json = xstrdup(""),
 	    .cwd = xstrdup("/workspace"),
 	    .env_json = xstrdup("{\"A\":\"***\"}"),
-	    .status = xstrdup("queued"),
-	    .end_reason = xstrdup(""),
+	    .status = COMMAND_QUEUED,
 	    .error = xstrdup(""),
 	    .exit_code = -1,
 	    .timeout_ms = 120000};
@@ -311,14 +309,17 @@ fixture_set(char **text, const char *value)
 
 /* The end of a run as fixture_run made it. */
 static inline void
-fixture_run_ended(struct store_run *r, const char *state)
+fixture_run_ended(struct store_run *r, enum run_state state)
 {
-	fixture_set(&r->state, state);
-	fixture_set(&r->end_reason, "exit");
+	r->state = state;
+	r->end_reason = RUNLOG_EXIT;
 	r->started_ms = r->created_ms + 1;
 	r->ended_ms = r->created_ms + 2;
-	fixture_set(&r->commands[0].status, state);
-	fixture_set(&r->commands[0].end_reason, "exit");
+	r->commands[0].status = state == RUN_STATE_COMPLETED ?
+	    COMMAND_COMPLETED :
+	    state == RUN_STATE_CANCELED ? COMMAND_CANCELED :
+					  COMMAND_FAILED;
+	r->commands[0].end_reason = RUNLOG_EXIT;
 	r->commands[0].exit_code = 0;
 	r->commands[0].started_ms = r->started_ms;
 	r->commands[0].ended_ms = r->ended_ms;

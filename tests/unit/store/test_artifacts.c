@@ -46,7 +46,7 @@ leave(struct fixture *f, uint64_t id, uint64_t sandbox, const char *identifier,
 
 	fixture_run(&r, id, sandbox, identifier);
 	fixture_insert(f, &r);
-	fixture_run_ended(&r, "completed");
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	if (path != NULL)
 		fixture_run_artifact(&r, path, digest);
 	fixture_end(f, &r);
@@ -124,7 +124,7 @@ test_the_same_path_twice_in_a_run_undoes_the_whole_end(void **state)
 
 	fixture_run(&r, 1, 1, "a");
 	fixture_insert(f, &r);
-	fixture_run_ended(&r, "completed");
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	fixture_run_artifact(&r, "x", 1);
 	fixture_run_artifact(&r, "x", 2);
 	store_run_end(f->store, &r, result_cb, &result);

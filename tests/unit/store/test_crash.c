@@ -41,7 +41,7 @@ written_cb(int rc, const struct err *why, void *arg)
 		_exit(3);
 	if (o->ended == 0) {
 		o->ended = 1;
-		fixture_run_ended(&o->row, "completed");
+		fixture_run_ended(&o->row, RUN_STATE_COMPLETED);
 		fixture_run_artifact(&o->row, "x", (uint8_t)(ack.run % 7));
 		store_run_end(w->f->store, &o->row, written_cb, o);
 		return;

@@ -225,7 +225,7 @@ test_an_end_that_failed_can_be_given_again(void **state)
 
 	fixture_run(&r, 1, 1, "a");
 	fixture_insert(f, &r);
-	fixture_run_ended(&r, "completed");
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	r.log_len = STORE_INLINE_MAX;
 	r.log = xcalloc(1, r.log_len);
 	fixture_run_artifact(&r, "x", 1);

@@ -40,8 +40,8 @@ assert_same_command(
 	assert_string_equal(a->argv_json, b->argv_json);
 	assert_string_equal(a->cwd, b->cwd);
 	assert_string_equal(a->env_json, b->env_json);
-	assert_string_equal(a->status, b->status);
-	assert_string_equal(a->end_reason, b->end_reason);
+	assert_int_equal(a->status, b->status);
+	assert_int_equal(a->end_reason, b->end_reason);
 	assert_string_equal(a->error, b->error);
 	assert_int_equal(a->exit_code, b->exit_code);
 	assert_int_equal(a->signal, b->signal);
@@ -64,8 +64,8 @@ assert_same_run(const struct store_run *a, const struct store_run *b)
 	assert_string_equal(a->sandbox_name, b->sandbox_name);
 	assert_string_equal(a->container_id, b->container_id);
 	assert_string_equal(a->tool, b->tool);
-	assert_string_equal(a->state, b->state);
-	assert_string_equal(a->end_reason, b->end_reason);
+	assert_int_equal(a->state, b->state);
+	assert_int_equal(a->end_reason, b->end_reason);
 	assert_string_equal(a->error, b->error);
 	assert_string_equal(a->artifacts_error, b->artifacts_error);
 	assert_int_equal(a->created_ms, b->created_ms);
@@ -112,7 +112,7 @@ test_an_ended_run_has_its_log_commands_and_artifacts(void **state)
 	fixture_put_sandbox(f, 1, "a");
 	fixture_run(&r, 1, 1, "a");
 	fixture_insert(f, &r);
-	fixture_run_ended(&r, "completed");
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	fixture_set(&r.container_id, "c0ffee");
 	fixture_run_artifact(&r, "plot.png", 7);
 	fixture_run_artifact(&r, "a/b.csv", 8);
@@ -149,7 +149,7 @@ test_an_empty_log_differs_from_one_in_the_spool(void **state)
 	fixture_put_sandbox(f, 1, "a");
 	fixture_run(&r, 1, 1, "a");
 	fixture_insert(f, &r);
-	fixture_run_ended(&r, "completed");
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	r.log = xmemdup("", 0);
 	fixture_end(f, &r);
 	get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
@@ -195,7 +195,7 @@ test_what_may_wait_comes_with_the_next_write_or_soon(void **state)
 	fixture_run(&r, 1, 1, "a");
 	store_stats(f->store, &before);
 	store_run_insert(f->store, &r, STORE_SOON, result_cb, &result);
-	fixture_run_ended(&r, "completed");
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	store_run_end(f->store, &r, result_cb, &result);
 	fixture_wait(f, &result.calls, 2);
 	assert_int_equal(result.rc, 0);
@@ -204,8 +204,8 @@ test_what_may_wait_comes_with_the_next_write_or_soon(void **state)
 	assert_int_equal(after.commits - before.commits, 1);
 	get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
 	assert_int_equal(g.rc, 0);
-	assert_string_equal(g.row.state, "completed");
-	assert_string_equal(g.row.commands[0].status, "completed");
+	assert_int_equal(g.row.state, RUN_STATE_COMPLETED);
+	assert_int_equal(g.row.commands[0].status, COMMAND_COMPLETED);
 	assert_null(g.row.spec);
 	store_run_clear(&g.row);
 	store_run_clear(&r);
@@ -228,7 +228,7 @@ test_a_run_that_cannot_be_written_fails_both_its_beginning_and_its_end(
 
 	fixture_run(&r, 1, 1, "a"); /* there is no sandbox 1 yet */
 	store_run_insert(f->store, &r, STORE_SOON, result_cb, &begin);
-	fixture_run_ended(&r, "completed");
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	store_run_end(f->store, &r, result_cb, &end);
 	fixture_wait(f, &end.calls, 1);
 	assert_int_equal(begin.calls, 1);
@@ -302,11 +302,11 @@ test_what_cannot_be_inserted_is_refused_whole(void **state)
 	fixture_wait(f, &result.calls, 1);
 	assert_int_equal(result.rc, ERR_INVAL);
 	r.sandbox = 1;
-	fixture_set(&r.state, "completed");
+	r.state = RUN_STATE_COMPLETED;
 	store_run_insert(f->store, &r, STORE_NOW, result_cb, &result);
 	fixture_wait(f, &result.calls, 2);
 	assert_int_equal(result.rc, ERR_INVAL);
-	fixture_set(&r.state, "queued");
+	r.state = RUN_STATE_QUEUED;
 	r.id = 0;
 	store_run_insert(f->store, &r, STORE_NOW, result_cb, &result);
 	fixture_wait(f, &result.calls, 3);
@@ -357,7 +357,7 @@ test_a_run_ends_once(void **state)
 	fixture_put_sandbox(f, 1, "a");
 	fixture_run(&r, 1, 1, "a");
 	fixture_insert(f, &r);
-	fixture_run_ended(&r, "completed");
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	fixture_run_artifact(&r, "x", 1);
 	fixture_end(f, &r);
 	store_run_end(f->store, &r, result_cb, &result);
@@ -382,7 +382,7 @@ test_the_end_of_an_unknown_run_or_command_is_not_found(void **state)
 	fixture_put_sandbox(f, 1, "a");
 	fixture_run(&r, 1, 1, "a");
 	fixture_insert(f, &r);
-	fixture_run_ended(&r, "failed");
+	fixture_run_ended(&r, RUN_STATE_FAILED);
 	r.id = 2;
 	store_run_end(f->store, &r, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
@@ -415,7 +415,7 @@ test_a_log_too_large_for_a_row_is_refused(void **state)
 	fixture_put_sandbox(f, 1, "a");
 	fixture_run(&r, 1, 1, "a");
 	fixture_insert(f, &r);
-	fixture_run_ended(&r, "completed");
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	r.log_len = STORE_INLINE_MAX + 1;
 	r.log = xcalloc(1, r.log_len);
 	store_run_end(f->store, &r, result_cb, &result);
@@ -429,8 +429,8 @@ test_a_log_too_large_for_a_row_is_refused(void **state)
 static void
 test_counts_survive_a_restart(void **state)
 {
-	static const char *const ends[] = {
-	    "completed", "completed", "failed", "canceled"};
+	static const enum run_state ends[] = {RUN_STATE_COMPLETED,
+	    RUN_STATE_COMPLETED, RUN_STATE_FAILED, RUN_STATE_CANCELED};
 	struct fixture *f = *state;
 	struct store_counts n;
 
@@ -442,7 +442,7 @@ test_counts_survive_a_restart(void **state)
 		fixture_insert(f, &r);
 		fixture_run_ended(&r, ends[i]);
 		if (i == 3)
-			fixture_set(&r.commands[0].status, "timed_out");
+			r.commands[0].status = COMMAND_TIMED_OUT;
 		fixture_end(f, &r);
 		store_run_clear(&r);
 	}

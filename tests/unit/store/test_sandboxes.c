@@ -32,7 +32,7 @@ test_a_sandbox_comes_back_as_it_was_put(void **state)
 	assert_string_equal(got->name, s.name);
 	assert_string_equal(got->container_id, s.container_id);
 	assert_string_equal(got->image, s.image);
-	assert_string_equal(got->state, s.state);
+	assert_int_equal(got->state, s.state);
 	assert_string_equal(got->origin, s.origin);
 	assert_true(got->memory_bytes == s.memory_bytes);
 	assert_int_equal(got->nano_cpus, s.nano_cpus);
@@ -58,7 +58,7 @@ test_putting_again_changes_the_row_and_keeps_its_runs(void **state)
 	fixture_run(&run, 1, 1, "a");
 	fixture_insert(f, &run);
 	store_run_clear(&run);
-	fixture_set(&s.state, "ready");
+	s.state = SANDBOX_IS_READY;
 	fixture_set(&s.container_id, "c0ffee");
 	s.expires_ms = 99;
 	put(f, &s, &r);
@@ -101,12 +101,12 @@ test_a_sandbox_being_removed_frees_its_identifier(void **state)
 
 	fixture_sandbox(&s, 1, "a");
 	put(f, &s, &r);
-	fixture_set(&s.state, "removing");
+	s.state = SANDBOX_IS_REMOVING;
 	put(f, &s, &r);
 	assert_int_equal(r.rc, 0);
 	fixture_put_sandbox(f, 2, "a");
 	/* and ends while the other lives */
-	fixture_set(&s.state, "removed");
+	s.state = SANDBOX_IS_REMOVED;
 	put(f, &s, &r);
 	assert_int_equal(r.rc, 0);
 	store_sandbox_clear(&s);
@@ -120,7 +120,7 @@ test_a_state_that_is_none_is_refused(void **state)
 	struct result r;
 
 	fixture_sandbox(&s, 1, "a");
-	fixture_set(&s.state, "asleep");
+	s.state = SANDBOX_WORD_COUNT;
 	put(f, &s, &r);
 	assert_int_equal(r.rc, ERR_INVAL);
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM sandbox"), 0);

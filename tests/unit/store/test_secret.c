@@ -37,7 +37,7 @@ end_secret(struct fixture *f, uint64_t id, size_t log_len)
 	struct store_run r;
 
 	fixture_run(&r, id, 1, "a");
-	fixture_run_ended(&r, "completed");
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	r.log_len = log_len;
 	r.log = xcalloc(1, log_len + 1);
 	memset(r.log, 'L', log_len);
@@ -129,7 +129,7 @@ test_the_secret_of_a_short_run_is_never_written(void **state)
 	r.spec = (uint8_t *)xstrdup(SECRET);
 	r.spec_len = sizeof(SECRET);
 	store_run_insert(f->store, &r, STORE_SOON, NULL, NULL);
-	fixture_run_ended(&r, "completed");
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	store_run_end(f->store, &r, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	assert_int_equal(result.rc, 0);

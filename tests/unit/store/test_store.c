@@ -263,14 +263,14 @@ test_a_new_database_has_an_empty_snapshot(void **state)
 }
 
 static void
-put_in_state(
-    struct fixture *f, uint64_t id, const char *identifier, const char *word)
+put_in_state(struct fixture *f, uint64_t id, const char *identifier,
+    enum sandbox_word word)
 {
 	struct result result = {0};
 	struct store_sandbox s;
 
 	fixture_sandbox(&s, id, identifier);
-	fixture_set(&s.state, word);
+	s.state = word;
 	store_sandbox_put(f->store, &s, result_cb, &result);
 	store_sandbox_clear(&s);
 	fixture_wait(f, &result.calls, 1);
@@ -286,16 +286,16 @@ test_the_snapshot_has_what_lives_and_what_is_unfinished(void **state)
 	struct store_run r;
 
 	fixture_open(f);
-	put_in_state(f, 1, "a", "removed");
-	put_in_state(f, 2, "a", "removing");
-	put_in_state(f, 3, "a", "ready");
-	put_in_state(f, 4, "b", "creating");
-	put_in_state(f, 5, "c", "lost");
+	put_in_state(f, 1, "a", SANDBOX_IS_REMOVED);
+	put_in_state(f, 2, "a", SANDBOX_IS_REMOVING);
+	put_in_state(f, 3, "a", SANDBOX_IS_READY);
+	put_in_state(f, 4, "b", SANDBOX_IS_CREATING);
+	put_in_state(f, 5, "c", SANDBOX_IS_LOST);
 	for (uint64_t i = 1; i <= 3; i++) {
 		fixture_run(&r, i, 3, "a");
 		fixture_insert(f, &r);
 		if (i == 2) {
-			fixture_run_ended(&r, "failed");
+			fixture_run_ended(&r, RUN_STATE_FAILED);
 			fixture_end(f, &r);
 		}
 		store_run_clear(&r);
@@ -309,16 +309,16 @@ test_the_snapshot_has_what_lives_and_what_is_unfinished(void **state)
 	assert_int_equal(snap.next_run, 4);
 	assert_int_equal(snap.next_event, 2);
 	assert_int_equal(snap.nsandboxes, 3);
-	assert_string_equal(snap.sandboxes[0].state, "removing");
-	assert_string_equal(snap.sandboxes[1].state, "ready");
-	assert_string_equal(snap.sandboxes[2].state, "creating");
+	assert_int_equal(snap.sandboxes[0].state, SANDBOX_IS_REMOVING);
+	assert_int_equal(snap.sandboxes[1].state, SANDBOX_IS_READY);
+	assert_int_equal(snap.sandboxes[2].state, SANDBOX_IS_CREATING);
 	assert_int_equal(snap.nruns, 2);
 	assert_int_equal(snap.runs[0].id, 1);
-	assert_string_equal(snap.runs[0].state, "queued");
+	assert_int_equal(snap.runs[0].state, RUN_STATE_QUEUED);
 	assert_memory_equal(snap.runs[0].spec, "SPEC", 4);
 	assert_int_equal(snap.runs[0].ncommands, 1);
 	assert_int_equal(snap.runs[1].id, 3);
-	assert_string_equal(snap.runs[1].state, "queued");
+	assert_int_equal(snap.runs[1].state, RUN_STATE_QUEUED);
 	store_snapshot_clear(&snap);
 }
 
@@ -364,7 +364,7 @@ test_a_full_queue_refuses_new_rows_but_never_an_end(void **state)
 	} while (stats.queue < STORE_QUEUE_MAX);
 	store_sandbox_put(f->store, &s, result_cb, &refused);
 	store_run_insert(f->store, &r, STORE_NOW, result_cb, &refused);
-	fixture_run_ended(&r, "failed");
+	fixture_run_ended(&r, RUN_STATE_FAILED);
 	store_run_end(f->store, &r, result_cb, &ended);
 	assert_int_equal(
 	    sqlite3_exec(h, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);

@@ -48,7 +48,7 @@ run_with(struct fixture *f, uint64_t id, const uint8_t *digests)
 
 	fixture_run(&r, id, 1, "a");
 	fixture_insert(f, &r);
-	fixture_run_ended(&r, "completed");
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	for (size_t i = 0; digests[i] != 0; i++) {
 		char path[24];
 
@@ -183,7 +183,7 @@ test_another_tenant_is_left_alone(void **state)
 	fixture_run(&r, 1, 2, "a");
 	r.tenant = 2;
 	fixture_insert(f, &r);
-	fixture_run_ended(&r, "completed");
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	fixture_run_artifact(&r, "x", 10);
 	fixture_end(f, &r);
 	store_run_clear(&r);
@@ -217,7 +217,7 @@ test_a_blob_that_a_run_just_brings_again_is_not_given_away(void **state)
 	(void)run_with(f, 1, DIGESTS(10, 11));
 	fixture_run(&r, 2, 1, "a");
 	fixture_insert(f, &r);
-	fixture_run_ended(&r, "completed");
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	fixture_run_artifact(&r, "again", 10);
 	/* The file is there and the row on its way when the trim comes back. */
 	store_trim(f->store, 1, 0, trimmed_cb, &t);
@@ -238,10 +238,10 @@ test_dead_sandboxes_go_with_the_last_of_their_time(void **state)
 {
 	static const struct {
 		uint64_t id;
-		const char *state;
+		enum sandbox_word state;
 		int64_t ended_ms;
-	} rows[] = {{2, "removed", 5001}, {3, "lost", 5002},
-	    {4, "removed", 9000}, {5, "ready", 0}};
+	} rows[] = {{2, SANDBOX_IS_REMOVED, 5001}, {3, SANDBOX_IS_LOST, 5002},
+	    {4, SANDBOX_IS_REMOVED, 9000}, {5, SANDBOX_IS_READY, 0}};
 	struct fixture *f = *state;
 	struct result result = {0};
 
@@ -251,7 +251,7 @@ test_dead_sandboxes_go_with_the_last_of_their_time(void **state)
 
 		(void)snprintf(name, sizeof(name), "s%zu", i);
 		fixture_sandbox(&s, rows[i].id, name);
-		fixture_set(&s.state, rows[i].state);
+		s.state = rows[i].state;
 		s.ended_ms = rows[i].ended_ms;
 		store_sandbox_put(f->store, &s, result_cb, &result);
 		store_sandbox_clear(&s);
@@ -297,7 +297,7 @@ test_at_most_five_hundred_go_at_a_time(void **state)
 
 		fixture_run(&r, i, 1, "a");
 		store_run_insert(f->store, &r, STORE_NOW, NULL, NULL);
-		fixture_run_ended(&r, "completed");
+		fixture_run_ended(&r, RUN_STATE_COMPLETED);
 		store_run_end(f->store, &r, result_cb, &result);
 		store_run_clear(&r);
 	}

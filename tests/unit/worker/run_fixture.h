@@ -161,7 +161,7 @@ expect_end(enum runlog_reason reason)
 
 	assert_int_equal(m.id, 42);
 	assert_string_equal(
-	    runlog_reason_name(wire_get_u8(&m.in)), runlog_reason_name(reason));
+	    runlog_reason_word(wire_get_u8(&m.in)), runlog_reason_word(reason));
 	(void)wire_get_u64(&m.in);
 	text = wire_get_str(&m.in, 4096);
 	(void)wire_get_u32(&m.in);

@@ -1,0 +1,139 @@
+#include "tests/unit/store/fixture.h"
+
+/* What schema/words.txt and schema/rows.txt make, against the real tables. */
+
+struct got {
+	unsigned int calls;
+	int rc;
+	char msg[ERR_TEXT_MAX];
+	struct store_run row;
+};
+
+static void
+got_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
+{
+	struct got *g = arg;
+
+	g->calls++;
+	g->rc = rc;
+	if (rc == 0)
+		store_run_copy(&g->row, row);
+	else
+		(void)snprintf(g->msg, sizeof(g->msg), "%s", why->msg);
+}
+
+static void
+get(struct fixture *f, const struct uuid *uuid, struct got *g)
+{
+	memset(g, 0, sizeof(*g));
+	store_run_get(f->store, STORE_TENANT_DEFAULT, uuid, got_cb, g);
+	fixture_wait(f, &g->calls, 1);
+}
+
+static void
+test_every_word_of_a_sandbox_is_taken_by_its_table(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint64_t i = 0; i < SANDBOX_WORD_COUNT; i++) {
+		struct result result = {0};
+		struct store_sandbox s;
+		char name[24];
+
+		(void)snprintf(name, sizeof(name), "s%d", (int)i);
+		fixture_sandbox(&s, i + 1, name);
+		s.state = (enum sandbox_word)i;
+		store_sandbox_put(f->store, &s, result_cb, &result);
+		store_sandbox_clear(&s);
+		fixture_wait(f, &result.calls, 1);
+		assert_string_equal(result.msg, "");
+	}
+}
+
+static void
+test_every_word_of_a_run_and_its_commands_comes_back(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_put_sandbox(f, 1, "a");
+	for (uint64_t i = 0; i < RUNLOG_REASON_COUNT; i++) {
+		enum run_state word = i % 3 == 0 ? RUN_STATE_COMPLETED :
+		    i % 3 == 1                   ? RUN_STATE_FAILED :
+						   RUN_STATE_CANCELED;
+		struct store_run r;
+		struct got g;
+
+		fixture_run(&r, i + 1, 1, "a");
+		r.state = i % 2 == 0 ? RUN_STATE_QUEUED : RUN_STATE_RUNNING;
+		fixture_insert(f, &r);
+		get(f, &r.uuid, &g);
+		assert_int_equal(g.row.state, r.state);
+		assert_int_equal(g.row.end_reason, 0);
+		store_run_clear(&g.row);
+		fixture_run_ended(&r, word);
+		r.end_reason = (enum runlog_reason)i;
+		r.commands[0].status =
+		    (enum command_status)(i % COMMAND_STATUS_COUNT);
+		fixture_end(f, &r);
+		get(f, &r.uuid, &g);
+		assert_int_equal(g.row.state, word);
+		assert_int_equal(g.row.end_reason, i);
+		assert_int_equal(
+		    g.row.commands[0].status, (int)(i % COMMAND_STATUS_COUNT));
+		store_run_clear(&g.row);
+		store_run_clear(&r);
+	}
+}
+
+static void
+test_a_word_that_is_none_fails_the_read_and_is_named(void **state)
+{
+	struct fixture *f = *state;
+	struct store_snapshot snap;
+	struct store_run r;
+	struct got g;
+
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	fixture_exec(f, "UPDATE command SET status = 'asleep'");
+	get(f, &r.uuid, &g);
+	assert_int_equal(g.rc, ERR_DB);
+	assert_string_equal(
+	    g.msg, "database: \"asleep\" is no status of a command");
+	assert_int_equal(store_snapshot(f->store, &snap, &f->err), ERR_DB);
+	store_run_clear(&r);
+}
+
+static void
+test_words_are_found_by_number_and_back(void **state)
+{
+	enum command_status status = COMMAND_QUEUED;
+	enum runlog_reason reason = RUNLOG_EXIT;
+
+	(void)state;
+	assert_string_equal(
+	    command_status_word(COMMAND_TIMED_OUT), "timed_out");
+	assert_string_equal(command_status_word(COMMAND_STATUS_COUNT), "?");
+	assert_int_equal(command_status_parse("timed_out", &status), 0);
+	assert_int_equal(status, COMMAND_TIMED_OUT);
+	assert_int_equal(command_status_parse("?", &status), ERR_INVAL);
+	assert_int_equal(command_status_parse("", &status), ERR_INVAL);
+	assert_int_equal(runlog_reason_parse("", &reason), 0);
+	assert_int_equal(reason, 0);
+}
+
+int
+main(void)
+{
+#define TEST(t)                                                                \
+	cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)
+	const struct CMUnitTest tests[] = {
+	    TEST(test_every_word_of_a_sandbox_is_taken_by_its_table),
+	    TEST(test_every_word_of_a_run_and_its_commands_comes_back),
+	    TEST(test_a_word_that_is_none_fails_the_read_and_is_named),
+	    cmocka_unit_test(test_words_are_found_by_number_and_back),
+	};
+
+	return cmocka_run_group_tests_name("rows", tests, NULL, NULL);
+}
