@@ -8,7 +8,8 @@
  * so whoever lost the other side continues from the spool's length.
  *
  * Everything in it comes from inside the sandbox and may be forged; readers
- * use runlog_parse_header and check what it says.
+ * walk it with runlog_scan.h, which checks each header; runlog_check.h
+ * checks the order as well.
  *
  * Order of a good log:  RUN_STARTED  (COMMAND_STARTED  (STDOUT|STDERR)*
  * COMMAND_ENDED)*  RUN_ENDED.  Commands run one after another, by index.
@@ -24,6 +25,7 @@
 #define RUNLOG_HEADER_BYTES 16
 #define RUNLOG_MAGIC 0xa7
 #define RUNLOG_PAYLOAD_MAX 65536
+#define RUNLOG_RECORD_MAX 256  /* payload of a record other than output */
 #define RUNLOG_RUN_END_BYTES 5 /* payload of RUN_ENDED */
 
 enum runlog_type {
@@ -74,30 +76,5 @@ int runlog_parse_end(const uint8_t *p, size_t n, struct runlog_end *end,
     struct err *e) MUSTCHECK;
 int runlog_parse_run_end(const uint8_t *p, size_t n, struct runlog_run_end *end,
     struct err *e) MUSTCHECK;
-
-/*
- * The order checker: feeds on the stream in pieces of any size and calls
- * on_record for each record other than output (header and payload together,
- * as in the log).  runlog_check_feed returns ERR_PROTO at the first byte that
- * cannot be right (magic, type, length, order, command index >= ncommands,
- * byte counts that do not agree, bytes after RUN_ENDED).
- */
-struct runlog_check {
-	uint8_t head[RUNLOG_HEADER_BYTES + 256];
-	size_t nhead;
-	uint32_t skip; /* bytes of an output payload still to pass */
-	uint32_t ncommands;
-	int32_t command; /* running now, -1: none */
-	int32_t last;    /* last ended, -1: none */
-	bool started;
-	bool ended;
-	uint64_t bytes[2]; /* stdout, stderr of the running command */
-	uint64_t offset;   /* fed so far */
-};
-typedef void (*runlog_record_cb)(const struct runlog_header *h,
-    const uint8_t *record, size_t len, void *arg);
-void runlog_check_init(struct runlog_check *c, uint32_t ncommands);
-int runlog_check_feed(struct runlog_check *c, const uint8_t *p, size_t n,
-    runlog_record_cb cb, void *arg, struct err *e) MUSTCHECK;
 
 #endif

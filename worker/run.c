@@ -7,7 +7,6 @@
 
 #include <event2/event.h>
 
-#include "common/fd.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "worker/report.h"
@@ -15,7 +14,6 @@
 
 #define EXIT_BUG 70
 #define EXIT_MEMORY 71
-#define SCAN_BYTES 16384
 /* A log has at most two records per command and two of its own. */
 #define RECORDS_MAX (1u << 20)
 
@@ -350,7 +348,7 @@ run_on_refused(struct run *r, const char *why)
 static bool
 is_within_limit(struct run *r, size_t n)
 {
-	uint64_t end = r->check.offset + n;
+	uint64_t end = r->check.scan.offset + n;
 
 	if (end <= r->s.spool_limit)
 		return true;
@@ -396,10 +394,10 @@ run_on_log(struct run *r, uint64_t offset, const uint8_t *p, size_t n)
 		}
 		return;
 	}
-	if (offset != r->check.offset) {
+	if (offset != r->check.scan.offset) {
 		(void)err_set(&e, ERR_PROTO, "bytes from %llu, want %llu",
 		    (unsigned long long)offset,
-		    (unsigned long long)r->check.offset);
+		    (unsigned long long)r->check.scan.offset);
 		run_break(r, e.msg);
 	} else if (offset + n > r->acked + FRAME_WINDOW_BYTES) {
 		run_break(r, "bytes beyond its credit");
@@ -435,7 +433,7 @@ run_send(struct run *r)
 	    !peer_has_room(r->peer, r->s.nspec))
 		return;
 	r->state = RUN_ASKED;
-	r->acked = r->check.offset;
+	r->acked = r->check.scan.offset;
 	peer_run_start(r->peer, &r->s.uuid, r->acked, r->s.spec,
 	    r->known ? 0 : r->s.nspec);
 	if (r->cancel != 0)
@@ -452,12 +450,12 @@ run_attach(struct run *r, struct peer *p, const struct peer_run *known)
 	if (r->state >= RUN_COMPLETE)
 		return;
 	r->state = RUN_WAITING;
-	if (known != NULL && known->from > r->check.offset) {
+	if (known != NULL && known->from > r->check.scan.offset) {
 		run_end(r, RUNLOG_LOST,
 		    "the sandbox does not keep all of the run's log");
 		return;
 	}
-	if (known == NULL && (r->check.offset > 0 || r->known)) {
+	if (known == NULL && (r->check.scan.offset > 0 || r->known)) {
 		run_end(r, RUNLOG_LOST,
 		    "the sandbox does not know the run any more");
 		return;
@@ -491,41 +489,6 @@ run_cancel(struct run *r, enum runlog_reason reason)
 
 /* ---- what the spool has */
 
-/*
- * Payloads are passed without being read: for the checker one byte of output
- * is as good as another, so it is fed nothings in their place.
- */
-static int
-scan(struct run *r, uint64_t size, struct err *e)
-{
-	static const uint8_t nothing[SCAN_BYTES];
-	uint8_t piece[SCAN_BYTES];
-	struct runlog_check *c = &r->check;
-
-	while (c->offset < size) {
-		uint64_t left = size - c->offset;
-		size_t n = left < SCAN_BYTES ? (size_t)left : SCAN_BYTES;
-		const uint8_t *p = nothing;
-
-		if (c->skip > 0) {
-			n = n < c->skip ? n : c->skip;
-		} else {
-			ssize_t got =
-			    fd_pread_all(r->s.spool, piece, n, c->offset, e);
-
-			if (got != (ssize_t)n)
-				return got < 0 ? ERR_SYS :
-						 err_set(e, ERR_SYS,
-						     "spool: shorter than "
-						     "it was");
-			p = piece;
-		}
-		if (runlog_check_feed(c, p, n, record_cb, r, e) != 0)
-			return ERR_PROTO;
-	}
-	return 0;
-}
-
 void
 run_begin(struct run *r)
 {
@@ -536,7 +499,8 @@ run_begin(struct run *r)
 	if (fstat(r->s.spool, &st) == -1 || st.st_size == 0)
 		return;
 	r->length = (uint64_t)st.st_size;
-	if (scan(r, r->length, &e) != 0) {
+	if (runlog_check_file(
+		&r->check, r->s.spool, r->length, record_cb, r, &e) != 0) {
 		(void)snprintf(text, sizeof(text),
 		    "the run's log on disk is damaged: %.300s", e.msg);
 		run_end(r, RUNLOG_INTERNAL, text);

@@ -20,7 +20,7 @@
 #include "common/base.h"
 #include "common/buf.h"
 #include "common/err.h"
-#include "common/runlog.h"
+#include "common/runlog_check.h"
 #include "common/uuid.h"
 #include "worker/link/peer.h"
 

@@ -14,7 +14,7 @@
 #include <jansson.h>
 
 #include "common/ipc.h"
-#include "common/runlog.h"
+#include "common/runlog_check.h"
 #include "common/runspec.h"
 #include "supervisor/service/service.h"
 #include "supervisor/store/spool.h"

@@ -117,7 +117,7 @@ on_run_log(const struct uuid *run, uint64_t offset, const uint8_t *p, size_t n,
 	(void)arg;
 	(void)e;
 	run_on_log(r, offset, p, n);
-	if (r->state != RUN_OVER && r->length > r->check.offset)
+	if (r->state != RUN_OVER && r->length > r->check.scan.offset)
 		abort(); /* written and not checked */
 	return 0;
 }

@@ -26,7 +26,7 @@ list()
 	    END { print "" }'
 }
 
-base='err|log|xmalloc|clock|buf|fd|uuid|utf8|wire|runspec|runlog|frame|base|hashmap|hex|exit'
+base='err|log|xmalloc|clock|buf|fd|uuid|utf8|wire|runspec|runlog|runlog_scan|runlog_check|frame|base|hashmap|hex|exit'
 is_base="^common/($base)\\.[ch]\$"
 
 # library NAME EXPRESSION - C files that match, without a main

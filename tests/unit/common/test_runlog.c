@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "common/runlog.h"
+#include "common/runlog_check.h"
 #include "common/wire.h"
 #include "common/xmalloc.h"
 
@@ -106,7 +106,7 @@ feed(const struct buf *b, size_t piece, struct seen *s, struct err *e)
 		p += n;
 		left -= n;
 	}
-	assert_true(c.offset == buf_len(b));
+	assert_true(c.scan.offset == buf_len(b));
 	return c.ended ? 0 : 1;
 }
 
@@ -144,7 +144,7 @@ test_an_unfinished_log_is_no_error(void **state)
 		assert_int_equal(
 		    runlog_check_feed(&c, buf_data(&b), n, NULL, NULL, &e), 0);
 		assert_false(c.ended);
-		assert_int_equal(c.offset, n);
+		assert_int_equal(c.scan.offset, n);
 	}
 	buf_clear(&b);
 }

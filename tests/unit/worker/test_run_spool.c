@@ -53,7 +53,7 @@ test_a_large_spool_is_read_by_its_headers(void **state)
 		continue;
 	new_run(UINT64_C(1) << 30);
 	run_begin(fix.run);
-	assert_int_equal(fix.run->check.offset, length);
+	assert_int_equal(fix.run->check.scan.offset, length);
 	assert_int_equal(fix.over, 0);
 	expect_bytes(length);
 }
