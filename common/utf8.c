@@ -115,6 +115,17 @@ utf8_complete_len(const void *p, size_t n)
 	return n;
 }
 
+void
+utf8_copy(char *out, size_t size, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (n > size - 1)
+		n = utf8_complete_len(text, size - 1);
+	memcpy(out, text, n);
+	out[n] = '\0';
+}
+
 int
 utf8_append_repaired(struct buf *b, const void *p, size_t n)
 {

@@ -12,6 +12,9 @@ bool utf8_is_valid(const void *p, size_t n);
  * complete.  So a chunk cut here never splits a character of valid text.
  */
 size_t utf8_complete_len(const void *p, size_t n);
+/* utf8_copy - a NUL-terminated copy of text in out, which has size bytes; cut
+ * where a character ends */
+void utf8_copy(char *out, size_t size, const char *text);
 /* utf8_append_repaired - append, each byte that is not part of a character
  * as U+FFFD.  -1 over b's limit. */
 int utf8_append_repaired(struct buf *b, const void *p, size_t n) MUSTCHECK;

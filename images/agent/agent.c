@@ -15,9 +15,9 @@ agent_on_open(void *arg)
 	b = uplink_begin(&a->uplink, FRAME_HELLO, &at);
 	wire_put_u32(b, FRAME_VERSION);
 	wire_put_uuid(b, &a->boot);
-	wire_put_u32(b, runs_kept(&a->runs));
+	wire_put_u32(b, seqs_kept(&a->seqs));
 	uplink_end(&a->uplink, at);
-	runs_hello(&a->runs);
+	seqs_hello(&a->seqs);
 	(void)uplink_begin(&a->uplink, FRAME_HELLO_END, &at);
 	uplink_end(&a->uplink, at);
 }
@@ -27,32 +27,32 @@ agent_on_close(void *arg)
 {
 	struct agent *a = arg;
 
-	runs_on_close(&a->runs);
+	seqs_on_close(&a->seqs);
 	files_on_close(&a->files);
 }
 
 static int
 on_run_start(struct agent *a, struct wire_in *in, struct err *e)
 {
-	return runs_on_start(&a->runs, in, e);
+	return seqs_on_start(&a->seqs, in, e);
 }
 
 static int
 on_run_ack(struct agent *a, struct wire_in *in, struct err *e)
 {
-	return runs_on_ack(&a->runs, in, e);
+	return seqs_on_ack(&a->seqs, in, e);
 }
 
 static int
 on_run_cancel(struct agent *a, struct wire_in *in, struct err *e)
 {
-	return runs_on_cancel(&a->runs, in, e);
+	return seqs_on_cancel(&a->seqs, in, e);
 }
 
 static int
 on_run_forget(struct agent *a, struct wire_in *in, struct err *e)
 {
-	return runs_on_forget(&a->runs, in, e);
+	return seqs_on_forget(&a->seqs, in, e);
 }
 
 static int
@@ -141,13 +141,14 @@ agent_init(struct agent *a, const char *address, struct err *e)
 	if (loop_init(&a->loop, e) != 0)
 		return e->code;
 	uplink_init(&a->uplink, &a->loop, address, &agent_uplink_ops, a);
-	if (runs_init(&a->runs, &a->loop, &a->uplink, e) != 0)
+	if (procs_init(&a->procs, &a->loop, e) != 0)
 		return e->code;
+	seqs_init(&a->seqs, &a->uplink, &a->procs);
 	files_init(&a->files, &a->uplink);
-	if (reap_init(&a->reaper, &a->loop, &a->runs, e) != 0)
+	if (reap_init(&a->reaper, &a->loop, &a->procs, e) != 0)
 		return e->code;
-	/* Small, and without anything of a run in its memory. */
-	keepers_prepare(&a->runs.keepers);
+	/* Small, and without anything of a sequence in its memory. */
+	keepers_prepare(&a->procs.keepers);
 	return 0;
 }
 
@@ -155,11 +156,12 @@ agent_init(struct agent *a, const char *address, struct err *e)
 static int
 agent_timeout(const struct agent *a, bool more_files)
 {
-	uint64_t next = runs_next_ms(&a->runs), now;
+	uint64_t next = procs_next_ms(&a->procs), now;
 	int link = uplink_next_ms(&a->uplink);
 	int ms = -1;
 
-	if (more_files && uplink_has_room(&a->uplink))
+	if (seqs_is_busy(&a->seqs) ||
+	    (more_files && uplink_has_room(&a->uplink)))
 		return 0;
 	if (reap_next_ms(&a->reaper) < next)
 		next = reap_next_ms(&a->reaper);
@@ -184,7 +186,8 @@ agent_run(struct agent *a)
 		loop_turn(&a->loop, agent_timeout(a, more_files));
 		now = clock_mono_ms();
 		reap_tick(&a->reaper, now);
-		runs_tick(&a->runs, now);
+		procs_tick(&a->procs, now);
+		seqs_tick(&a->seqs);
 		uplink_tick(&a->uplink, now);
 		more_files = files_work(&a->files);
 		uplink_flush(&a->uplink);

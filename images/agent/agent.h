@@ -10,8 +10,9 @@
 #include "common/uuid.h"
 #include "images/agent/files.h"
 #include "images/agent/loop.h"
+#include "images/agent/procs.h"
 #include "images/agent/reap.h"
-#include "images/agent/runs.h"
+#include "images/agent/seqs.h"
 #include "images/agent/uplink.h"
 
 #define AGENT_SOCKET FRAME_DIR_IN_SANDBOX "/sock"
@@ -20,7 +21,8 @@ struct agent {
 	struct uuid boot;
 	struct loop loop;
 	struct uplink uplink;
-	struct runs runs;
+	struct procs procs;
+	struct seqs seqs;
 	struct files files;
 	struct reaper reaper;
 };

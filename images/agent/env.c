@@ -36,59 +36,61 @@ find_shell(void)
 
 /* The value of name (with its "=") in env, or NULL; the last one counts. */
 static const char *
-lookup(char *const *env, uint32_t n, const char *name, size_t len)
+lookup(char *const *env, const char *name, size_t len)
 {
-	while (n-- > 0)
-		if (strncmp(env[n], name, len) == 0)
-			return env[n] + len;
-	return NULL;
+	const char *value = NULL;
+
+	for (; *env != NULL; env++)
+		if (strncmp(*env, name, len) == 0)
+			value = *env + len;
+	return value;
 }
 
 static void
-add_base(struct env_start *s, const struct runspec_command *c, const char *name,
+add_base(struct env_start *s, const struct proc_spec *spec, const char *name,
     const char *value)
 {
-	if (lookup(c->env, c->nenv, name, strlen(name)) == NULL)
+	if (lookup(spec->env, name, strlen(name)) == NULL)
 		s->base[s->nbase++] = xasprintf("%s%s", name, value);
 }
 
 static void
-build_env(struct env_start *s, const struct runspec_command *c,
-    enum runspec_user user)
+build_env(struct env_start *s, const struct proc_spec *spec)
 {
-	const char *name = user == RUNSPEC_USER_ROOT ? "root" : "sandbox";
-	const char *path = lookup(c->env, c->nenv, "PATH=", 5);
+	const char *name = spec->user == RUNSPEC_USER_ROOT ? "root" : "sandbox";
+	const char *path = lookup(spec->env, "PATH=", 5);
+	size_t n = 0;
 
-	add_base(s, c, "PATH=", own_path);
-	add_base(s, c, "HOME=", home_of(user));
-	add_base(s, c, "USER=", name);
-	add_base(s, c, "LOGNAME=", name);
-	add_base(s, c, "LANG=", "C.UTF-8");
-	add_base(s, c, "PWD=", c->cwd);
+	add_base(s, spec, "PATH=", own_path);
+	add_base(s, spec, "HOME=", home_of(spec->user));
+	add_base(s, spec, "USER=", name);
+	add_base(s, spec, "LOGNAME=", name);
+	add_base(s, spec, "LANG=", "C.UTF-8");
+	add_base(s, spec, "PWD=", spec->cwd);
 	s->search = path != NULL ? path : own_path;
 
-	s->env = xcalloc((size_t)s->nbase + c->nenv + 1, sizeof(*s->env));
+	while (spec->env[n] != NULL)
+		n++;
+	s->env = xcalloc(s->nbase + n + 1, sizeof(*s->env));
 	memcpy(s->env, s->base, s->nbase * sizeof(*s->env));
-	for (uint32_t i = 0; i < c->nenv; i++)
-		s->env[s->nbase + i] = c->env[i];
+	memcpy(s->env + s->nbase, spec->env, n * sizeof(*s->env));
 }
 
 void
-env_build(struct env_start *s, const struct runspec_command *c,
-    enum runspec_user user)
+env_build(struct env_start *s, const struct proc_spec *spec)
 {
 	memset(s, 0, sizeof(*s));
-	build_env(s, c, user);
-	if ((c->flags & RUNSPEC_SHELL) == 0) {
-		s->argv = c->argv;
-		s->program = c->argv[0];
+	build_env(s, spec);
+	if ((spec->flags & RUNSPEC_SHELL) == 0) {
+		s->argv = spec->argv;
+		s->program = spec->argv[0];
 		return;
 	}
 	s->program = find_shell();
 	s->shell_argv[0] =
 	    xstrdup(strstr(s->program, "bash") != NULL ? "bash" : "sh");
 	s->shell_argv[1] = xstrdup("-lc");
-	s->shell_argv[2] = c->argv[0];
+	s->shell_argv[2] = spec->argv[0];
 	s->argv = s->shell_argv;
 }
 

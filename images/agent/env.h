@@ -1,20 +1,20 @@
 /*
- * env.h - what a command is started with: program, arguments, environment
+ * env.h - what a process is started with: program, arguments, environment
  *
  * Base environment: PATH (the agent's own), HOME, USER, LOGNAME, LANG, PWD;
- * the command's own entries replace those of the same name.
+ * its own entries replace those of the same name.
  */
 #ifndef AGENT_ENV_H
 #define AGENT_ENV_H
 
 #include "common/base.h"
-#include "common/runspec.h"
+#include "images/agent/proc_spec.h"
 
 #define ENV_DEFAULT_PATH                                                       \
 	"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 struct env_start {
-	char **argv;
+	char *const *argv;
 	char **env;
 	const char *program; /* as in struct keeper_job */
 	const char *search;
@@ -26,9 +26,8 @@ struct env_start {
 
 /* env_init - keep PATH of the agent's own environment; once at start */
 void env_init(void);
-/* env_build - *s points into c and owns the rest; env_clear when started */
-void env_build(struct env_start *s, const struct runspec_command *c,
-    enum runspec_user user);
+/* env_build - *s points into spec and owns the rest; env_clear when started */
+void env_build(struct env_start *s, const struct proc_spec *spec);
 void env_clear(struct env_start *s);
 
 #endif

@@ -13,20 +13,20 @@ bucket_of(const struct uuid *key)
 }
 
 void
-journal_init(struct journal *j, void (*drop_run)(struct run *r))
+journal_init(struct journal *j, void (*drop_seq)(struct seq *q))
 {
 	memset(j, 0, sizeof(*j));
 	TAILQ_INIT(&j->live);
 	TAILQ_INIT(&j->ended);
-	j->drop_run = drop_run;
+	j->drop_seq = drop_seq;
 }
 
 static void
 entry_free(struct journal *j, struct journal_entry *en)
 {
-	if (en->run != NULL) {
+	if (en->seq != NULL) {
 		j->nkept--;
-		j->drop_run(en->run);
+		j->drop_seq(en->seq);
 	}
 	LIST_REMOVE(en, by_key);
 	free(en);
@@ -61,12 +61,12 @@ journal_find(const struct journal *j, const struct uuid *key)
 }
 
 struct journal_entry *
-journal_add(struct journal *j, const struct uuid *key, struct run *run)
+journal_add(struct journal *j, const struct uuid *key, struct seq *seq)
 {
 	struct journal_entry *en = xcalloc(1, sizeof(*en));
 
 	en->key = *key;
-	en->run = run;
+	en->seq = seq;
 	LIST_INSERT_HEAD(&j->buckets[bucket_of(key)], en, by_key);
 	TAILQ_INSERT_TAIL(&j->live, en, by_age);
 	j->nlive++;
@@ -80,7 +80,7 @@ drop_oldest(struct journal *j)
 	struct journal_entry *en;
 
 	TAILQ_FOREACH (en, &j->ended, by_age)
-		if (en->run == NULL)
+		if (en->seq == NULL)
 			break;
 	if (en == NULL)
 		en = TAILQ_FIRST(&j->ended);
@@ -92,27 +92,25 @@ drop_oldest(struct journal *j)
 }
 
 void
-journal_end(struct journal *j, struct journal_entry *en, uint64_t length,
-    const struct runlog_run_end *outcome)
+journal_end(struct journal *j, struct journal_entry *en, uint64_t length)
 {
 	if (j->nended >= JOURNAL_ENDED_MAX)
 		drop_oldest(j);
 	en->ended = true;
 	en->length = length;
-	en->outcome = *outcome;
 	TAILQ_REMOVE(&j->live, en, by_age);
 	TAILQ_INSERT_TAIL(&j->ended, en, by_age);
 	j->nlive--;
 	j->nended++;
 }
 
-struct run *
+struct seq *
 journal_forget(struct journal *j, struct journal_entry *en)
 {
-	struct run *run = en->run;
+	struct seq *seq = en->seq;
 
-	if (run != NULL)
+	if (seq != NULL)
 		j->nkept--;
-	en->run = NULL;
-	return run;
+	en->seq = NULL;
+	return seq;
 }

@@ -1,5 +1,5 @@
 /*
- * journal.h - which keys ran here, and how they ended
+ * journal.h - which run keys ran here
  *
  * An entry is live until journal_end.  At most JOURNAL_ENDED_MAX ended ones
  * are kept: for one more the oldest whose log was forgotten goes, or if there
@@ -11,20 +11,18 @@
 #include <sys/queue.h>
 
 #include "common/base.h"
-#include "common/runlog.h"
 #include "common/uuid.h"
 
 #define JOURNAL_ENDED_MAX 4096
 #define JOURNAL_BUCKETS 4096
 
-struct run;
+struct seq;
 
 struct journal_entry {
 	struct uuid key;
 	bool ended;
-	struct run *run; /* NULL: its log was forgotten */
+	struct seq *seq; /* NULL: its log was forgotten */
 	uint64_t length; /* of the log; right once it has ended */
-	struct runlog_run_end outcome;
 	LIST_ENTRY(journal_entry) by_key;
 	TAILQ_ENTRY(journal_entry) by_age; /* among the live or the ended */
 };
@@ -35,25 +33,24 @@ LIST_HEAD(journal_bucket, journal_entry);
 struct journal {
 	uint32_t nlive;
 	uint32_t nended;
-	uint32_t nkept; /* entries with a run */
+	uint32_t nkept; /* entries with a sequence */
 	struct journal_list live;
 	struct journal_list ended;       /* oldest first */
-	void (*drop_run)(struct run *r); /* frees an old entry's run */
+	void (*drop_seq)(struct seq *q); /* frees an old entry's */
 	struct journal_bucket buckets[JOURNAL_BUCKETS];
 };
 
-void journal_init(struct journal *j, void (*drop_run)(struct run *r));
+void journal_init(struct journal *j, void (*drop_seq)(struct seq *q));
 void journal_clear(struct journal *j);
 struct journal_entry *journal_find(
     const struct journal *j, const struct uuid *key);
-/* journal_add - a live entry; the key must be new.  run is the journal's
+/* journal_add - a live entry; the key must be new.  seq is the journal's
  * until journal_forget or until the entry is dropped. */
 struct journal_entry *journal_add(
-    struct journal *j, const struct uuid *key, struct run *run);
-void journal_end(struct journal *j, struct journal_entry *en, uint64_t length,
-    const struct runlog_run_end *outcome);
-/* journal_forget - of an ended entry; gives the run back to the caller (NULL
- * when it was forgotten before) */
-struct run *journal_forget(struct journal *j, struct journal_entry *en);
+    struct journal *j, const struct uuid *key, struct seq *seq);
+void journal_end(struct journal *j, struct journal_entry *en, uint64_t length);
+/* journal_forget - of an ended entry; gives the sequence back to the caller
+ * (NULL when it was forgotten before) */
+struct seq *journal_forget(struct journal *j, struct journal_entry *en);
 
 #endif

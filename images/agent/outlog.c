@@ -1,6 +1,7 @@
 #include "images/agent/outlog.h"
 
 #include "common/clock.h"
+#include "common/utf8.h"
 
 #define RECORD_BYTES_MAX 512
 
@@ -60,16 +61,6 @@ outlog_sendable(const struct outlog *o)
 	return limit > o->sent ? (size_t)(limit - o->sent) : 0;
 }
 
-size_t
-outlog_output_room(const struct outlog *o)
-{
-	size_t used = ring_used(&o->ring);
-
-	if (used + RUNLOG_HEADER_BYTES >= FRAME_WINDOW_BYTES)
-		return 0;
-	return FRAME_WINDOW_BYTES - RUNLOG_HEADER_BYTES - used;
-}
-
 /* The one scratch buffer in which records are put together. */
 static struct buf *
 record_begin(enum runlog_type type, uint32_t command, size_t length)
@@ -114,12 +105,72 @@ outlog_put_run_end(struct outlog *o, const struct runlog_run_end *end)
 	record_append(o, b);
 }
 
+/* ---- output */
+
 void
-outlog_put_output(
-    struct outlog *o, enum runlog_type type, uint32_t command, size_t n)
+outlog_stream_begin(
+    struct outlog_stream *s, enum runlog_type type, uint32_t command)
 {
-	const struct buf *b = record_begin(type, command, n);
+	memset(s, 0, sizeof(*s));
+	s->type = type;
+	s->command = command;
+}
+
+size_t
+outlog_room(const struct outlog *o, const struct outlog_stream *s)
+{
+	size_t used = ring_used(&o->ring) + RUNLOG_HEADER_BYTES + s->nheld;
+
+	return used < FRAME_WINDOW_BYTES ? FRAME_WINDOW_BYTES - used : 0;
+}
+
+int
+outlog_space(struct outlog *o, const struct outlog_stream *s, size_t n,
+    struct iovec iov[2])
+{
+	if (n > RUNLOG_PAYLOAD_MAX - s->nheld)
+		n = RUNLOG_PAYLOAD_MAX - s->nheld;
+	return ring_view(
+	    &o->ring, o->ring.end + RUNLOG_HEADER_BYTES + s->nheld, n, iov);
+}
+
+/* One record; its payload of n bytes stands behind the log's end already. */
+static void
+put_output(struct outlog *o, struct outlog_stream *s, size_t n)
+{
+	const struct buf *b = record_begin(s->type, s->command, n);
 
 	ring_put(&o->ring, o->ring.end, buf_data(b), buf_len(b));
 	ring_commit(&o->ring, buf_len(b) + n);
+	s->bytes += n;
+}
+
+void
+outlog_take(struct outlog *o, struct outlog_stream *s, size_t n)
+{
+	uint64_t at = o->ring.end + RUNLOG_HEADER_BYTES;
+	size_t ntail, whole;
+
+	if (s->nheld > 0)
+		ring_put(&o->ring, at, s->held, s->nheld);
+	n += s->nheld;
+	ntail = n < sizeof(s->held) ? n : sizeof(s->held);
+	ring_get(&o->ring, at + n - ntail, s->held, ntail);
+	whole = utf8_complete_len(s->held, ntail);
+	s->nheld = ntail - whole;
+	memmove(s->held, s->held + whole, s->nheld);
+	if (n > s->nheld)
+		put_output(o, s, n - s->nheld);
+}
+
+void
+outlog_flush(struct outlog *o, struct outlog_stream *s)
+{
+	size_t n = s->nheld;
+
+	if (n == 0)
+		return;
+	ring_put(&o->ring, o->ring.end + RUNLOG_HEADER_BYTES, s->held, n);
+	s->nheld = 0;
+	put_output(o, s, n);
 }

@@ -1,5 +1,5 @@
 /*
- * outlog.h - a run's log on its way to the worker
+ * outlog.h - a sequence's log on its way to the worker
  *
  * Records go in at the end, acknowledged bytes go out at the start, and what
  * is between and within credit is sent.  Output is taken only while less than
@@ -45,18 +45,32 @@ int outlog_attach(
 int outlog_ack(struct outlog *o, uint64_t offset, struct err *e) MUSTCHECK;
 /* outlog_sendable - bytes from sent on that credit allows; 0 if detached */
 size_t outlog_sendable(const struct outlog *o);
-/* outlog_output_room - payload that an output record may have now */
-size_t outlog_output_room(const struct outlog *o);
-
 /* Records.  A text of *end is cut at its array's end. */
 void outlog_put_plain(
     struct outlog *o, enum runlog_type type, uint32_t command);
 void outlog_put_end(
     struct outlog *o, uint32_t command, const struct runlog_end *end);
 void outlog_put_run_end(struct outlog *o, const struct runlog_run_end *end);
-/* outlog_put_output - the payload is in the ring already, n bytes from
- * RUNLOG_HEADER_BYTES behind the end on; n may not be 0 */
-void outlog_put_output(
-    struct outlog *o, enum runlog_type type, uint32_t command, size_t n);
+
+/*
+ * The output of one command, as records cut where a UTF-8 character ends: up
+ * to three bytes are held back until more comes or the command ends.  Bytes
+ * are put where outlog_space says (at most n, never more than outlog_room
+ * says and less than a record can have), then counted by outlog_take.
+ */
+struct outlog_stream {
+	enum runlog_type type; /* RUNLOG_STDOUT, RUNLOG_STDERR */
+	uint32_t command;
+	uint8_t held[4];
+	size_t nheld;
+	uint64_t bytes; /* in the log so far */
+};
+void outlog_stream_begin(
+    struct outlog_stream *s, enum runlog_type type, uint32_t command);
+size_t outlog_room(const struct outlog *o, const struct outlog_stream *s);
+int outlog_space(struct outlog *o, const struct outlog_stream *s, size_t n,
+    struct iovec iov[2]);
+void outlog_take(struct outlog *o, struct outlog_stream *s, size_t n);
+void outlog_flush(struct outlog *o, struct outlog_stream *s);
 
 #endif

@@ -5,13 +5,23 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
-#include "common/utf8.h"
-
 enum taken {
 	TAKEN_SOME,
 	TAKEN_NONE_NOW,
 	TAKEN_END
 };
+
+void
+output_init(struct output *o, struct loop *loop, unsigned int stream,
+    const struct output_ops *ops, void *arg)
+{
+	memset(o, 0, sizeof(*o));
+	o->fd = -1;
+	o->loop = loop;
+	o->stream = stream;
+	o->ops = ops;
+	o->arg = arg;
+}
 
 int
 output_open(struct output *o, int *write_end)
@@ -29,21 +39,9 @@ output_open(struct output *o, int *write_end)
 		return error;
 	}
 	o->fd = fds[0];
+	o->big = false;
 	*write_end = fds[1];
 	return 0;
-}
-
-static void
-flush_held(struct output *o)
-{
-	struct ring *r = &o->log->ring;
-
-	if (o->nheld == 0)
-		return;
-	ring_put(r, r->end + RUNLOG_HEADER_BYTES, o->held, o->nheld);
-	outlog_put_output(o->log, o->type, o->command, o->nheld);
-	o->bytes += o->nheld;
-	o->nheld = 0;
 }
 
 void
@@ -56,24 +54,10 @@ output_close(struct output *o)
 	o->fd = -1;
 }
 
-/* n bytes of payload, the held ones first, stand behind the log's end. */
-static void
-take_payload(struct output *o, size_t n)
+static size_t
+output_room(const struct output *o)
 {
-	struct ring *r = &o->log->ring;
-	uint64_t at = r->end + RUNLOG_HEADER_BYTES;
-	size_t ntail = n < sizeof(o->held) ? n : sizeof(o->held);
-	size_t whole;
-
-	ring_get(r, at + n - ntail, o->held, ntail);
-	whole = utf8_complete_len(o->held, ntail);
-	o->nheld = ntail - whole;
-	memmove(o->held, o->held + whole, o->nheld);
-	n -= o->nheld;
-	if (n == 0)
-		return;
-	outlog_put_output(o->log, o->type, o->command, n);
-	o->bytes += n;
+	return o->ops->room(o->arg, o->stream);
 }
 
 /* A full read says that the program writes a lot. */
@@ -84,35 +68,30 @@ enlarge(struct output *o)
 	(void)fcntl(o->fd, F_SETPIPE_SZ, OUTPUT_BIG_PIPE_BYTES);
 }
 
-/* At most max bytes from the pipe, as one record. */
+/* At most max bytes from the pipe, and no more than were read. */
 static enum taken
-take_some(struct output *o, size_t max)
+take_some(struct output *o, uint64_t max, uint64_t *total)
 {
-	struct ring *r = &o->log->ring;
-	uint64_t at = r->end + RUNLOG_HEADER_BYTES;
-	size_t room = outlog_output_room(o->log);
+	size_t room = output_room(o);
 	struct iovec iov[2];
 	ssize_t n;
 	int niov;
 
-	if (room > RUNLOG_PAYLOAD_MAX)
-		room = RUNLOG_PAYLOAD_MAX;
-	room -= o->nheld;
+	if (room > OUTPUT_READ_BYTES)
+		room = OUTPUT_READ_BYTES;
 	if (max < room)
-		room = max;
-	niov = ring_view(r, at + o->nheld, room, iov);
+		room = (size_t)max;
+	niov = o->ops->space(o->arg, o->stream, room, iov);
 	n = readv(o->fd, iov, niov);
 	if (n == -1)
 		return errno == EAGAIN || errno == EINTR ? TAKEN_NONE_NOW :
 							   TAKEN_END;
 	if (n == 0)
 		return TAKEN_END;
-	if (o->nheld > 0)
-		ring_put(r, at, o->held, o->nheld);
-	take_payload(o, o->nheld + (size_t)n);
-	if (!o->big && (size_t)n >= RUNLOG_PAYLOAD_MAX / 2)
+	o->ops->taken(o->arg, o->stream, (size_t)n);
+	if (!o->big && (size_t)n >= OUTPUT_READ_BYTES / 2)
 		enlarge(o);
-	o->drain -= (size_t)n < o->drain ? (size_t)n : o->drain;
+	*total += (size_t)n;
 	return TAKEN_SOME;
 }
 
@@ -124,8 +103,8 @@ size_next(const struct output *o)
 	int n = 0;
 
 	if (o->big || ioctl(o->fd, FIONREAD, &n) == -1 ||
-	    n > RUNLOG_PAYLOAD_MAX)
-		return RUNLOG_PAYLOAD_MAX;
+	    n > (int)OUTPUT_READ_BYTES)
+		return OUTPUT_READ_BYTES;
 	return n > 0 ? (size_t)n : 1;
 }
 
@@ -133,30 +112,27 @@ static void
 output_event_cb(uint32_t events, void *arg)
 {
 	struct output *o = arg;
-	uint64_t before = o->bytes;
+	uint64_t total = 0;
 
 	do {
 		if ((events & EPOLLIN) != 0 &&
-		    outlog_output_room(o->log) < OUTPUT_ROOM_MIN) {
+		    output_room(o) < OUTPUT_ROOM_MIN) {
 			loop_del(o->loop, &o->token);
-			break;
+			return;
 		}
 		/* No bytes and nobody who could write: no need to read. */
-		switch ((events & EPOLLIN) == 0 ? TAKEN_END :
-						  take_some(o, size_next(o))) {
+		switch ((events & EPOLLIN) == 0 ?
+			TAKEN_END :
+			take_some(o, size_next(o), &total)) {
 		case TAKEN_SOME:
 			break;
 		case TAKEN_NONE_NOW:
-			uplink_kick(o->uplink, o->log);
 			return;
 		case TAKEN_END:
-			flush_held(o);
 			output_close(o);
-			uplink_kick(o->uplink, o->log);
 			return;
 		}
-	} while (o->big && o->bytes - before < OUTPUT_TURN_BYTES);
-	uplink_kick(o->uplink, o->log);
+	} while (o->big && total < OUTPUT_TURN_BYTES);
 }
 
 void
@@ -170,7 +146,7 @@ output_watch(struct output *o)
 void
 output_resume(struct output *o)
 {
-	if (outlog_output_room(o->log) >= OUTPUT_ROOM_RESUME)
+	if (output_room(o) >= OUTPUT_ROOM_RESUME)
 		output_watch(o);
 }
 
@@ -189,12 +165,14 @@ bool
 output_drain(struct output *o)
 {
 	while (o->fd != -1 && o->drain > 0) {
-		if (outlog_output_room(o->log) < OUTPUT_ROOM_MIN)
+		uint64_t n = 0;
+
+		if (output_room(o) < OUTPUT_ROOM_MIN)
 			return false;
-		if (take_some(o, o->drain) != TAKEN_SOME)
+		if (take_some(o, o->drain, &n) != TAKEN_SOME)
 			break;
+		o->drain -= n < o->drain ? n : o->drain;
 	}
-	flush_held(o);
 	output_close(o);
 	return true;
 }

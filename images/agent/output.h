@@ -1,53 +1,64 @@
 /*
- * output.h - one pipe of a command, into the run's log
+ * output.h - one pipe of a process, to whoever takes its bytes
  *
- * What is read becomes records, cut where a UTF-8 character ends: up to three
- * bytes are held back until more comes or the stream ends.  When the log has
- * no room the pipe is not read, so the program blocks; output_resume reads on.
+ * The taker says how much it has room for and where the bytes go, so that
+ * they are copied once, by the kernel.  While it has no room the pipe is not
+ * read, and the program blocks; output_resume reads on.
  */
 #ifndef AGENT_OUTPUT_H
 #define AGENT_OUTPUT_H
 
-#include "common/base.h"
-#include "common/runlog.h"
-#include "images/agent/loop.h"
-#include "images/agent/outlog.h"
-#include "images/agent/uplink.h"
+#include <sys/uio.h>
 
-/* Per pipe and loop turn, for fairness between runs. */
-#define OUTPUT_TURN_BYTES (4u * RUNLOG_PAYLOAD_MAX)
+#include "common/base.h"
+#include "images/agent/loop.h"
+
+/* At most so many bytes are asked of the taker at a time. */
+#define OUTPUT_READ_BYTES 65536u
+/* Per pipe and loop turn, for fairness between processes. */
+#define OUTPUT_TURN_BYTES (4u * OUTPUT_READ_BYTES)
 /* Room below which reading stops, and from which it goes on. */
 #define OUTPUT_ROOM_MIN 4096u
 #define OUTPUT_ROOM_RESUME 65536u
 #define OUTPUT_BIG_PIPE_BYTES (1 << 20)
 
-struct output {
+/* Who takes the bytes; stream is 0 for stdout, 1 for stderr. */
+struct output_ops {
+	size_t (*room)(void *arg, unsigned int stream);
+	/* Where up to n bytes (no more than room) go: the pieces in iov, of
+	 * which there are one or two.  They may have room for less. */
+	int (*space)(
+	    void *arg, unsigned int stream, size_t n, struct iovec iov[2]);
+	/* n bytes were put there, n > 0. */
+	void (*taken)(void *arg, unsigned int stream, size_t n);
+};
+
+struct output {           /* output.c writes */
 	int fd;           /* -1: at its end, or never there */
 	loop_token token; /* 0: paused */
 	struct loop *loop;
-	struct uplink *uplink;
-	struct outlog *log;
-	enum runlog_type type;
-	uint32_t command;
+	const struct output_ops *ops;
+	void *arg;
+	unsigned int stream;
 	bool big;
-	uint8_t held[4];
-	size_t nheld;
-	uint64_t bytes; /* in the log so far */
 	uint64_t drain; /* still to take from the pipe at the end */
 };
 
+/* output_init - without a pipe */
+void output_init(struct output *o, struct loop *loop, unsigned int stream,
+    const struct output_ops *ops, void *arg);
 /* output_open - a pipe whose write end is *write_end; 0 or an errno */
 int output_open(struct output *o, int *write_end) MUSTCHECK;
 /* output_watch - start reading */
 void output_watch(struct output *o);
-/* output_resume - the log has room again */
+/* output_resume - the taker has room again */
 void output_resume(struct output *o);
-/* output_drain_begin - no process of the command is left: take no more than
- * is in the pipe now, whoever else may hold it open */
+/* output_drain_begin - no process is left: take no more than is in the pipe
+ * now, whoever else may hold it open */
 void output_drain_begin(struct output *o);
-/* output_drain - true when all of it is in the log and the pipe is closed */
+/* output_drain - true when all of it is taken and the pipe is closed */
 bool output_drain(struct output *o);
-/* output_close - drop what is not in the log */
+/* output_close - drop what is not taken */
 void output_close(struct output *o);
 
 #endif

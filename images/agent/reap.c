@@ -20,7 +20,7 @@ is_keeper(pid_t pid, void *arg)
 {
 	const struct reaper *r = arg;
 
-	return keepers_has(&r->runs->keepers, pid);
+	return keepers_has(&r->procs->keepers, pid);
 }
 
 static void
@@ -41,19 +41,19 @@ reap_children(struct reaper *r)
 	pid_t pid;
 
 	/* What a keeper reported counts before how it ended. */
-	runs_read_reports(r->runs);
+	procs_read_reports(r->procs);
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		enum keepers_loss loss;
-		struct run *run;
+		struct proc *p;
 
 		/* A keeper may have reported and ended since the reports
 		 * were read: its word is in the pipe by now. */
-		if (runs_by_keeper(r->runs, pid) != NULL)
-			runs_read_reports(r->runs);
-		loss = keepers_on_reaped(&r->runs->keepers, pid);
-		run = runs_by_keeper(r->runs, pid);
-		if (run != NULL)
-			runs_on_keeper_lost(r->runs, run, loss);
+		if (procs_by_keeper(r->procs, pid) != NULL)
+			procs_read_reports(r->procs);
+		loss = keepers_on_reaped(&r->procs->keepers, pid);
+		p = procs_by_keeper(r->procs, pid);
+		if (p != NULL)
+			procs_on_keeper_lost(r->procs, p, loss);
 		if (loss == KEEPERS_LOST)
 			orphans_begin(r);
 	}
@@ -75,13 +75,14 @@ reap_signal_cb(uint32_t events, void *arg)
 }
 
 int
-reap_init(struct reaper *r, struct loop *loop, struct runs *runs, struct err *e)
+reap_init(
+    struct reaper *r, struct loop *loop, struct procs *procs, struct err *e)
 {
 	sigset_t set;
 
 	memset(r, 0, sizeof(*r));
 	r->loop = loop;
-	r->runs = runs;
+	r->procs = procs;
 	(void)sigfillset(&set);
 	if (sigprocmask(SIG_SETMASK, &set, NULL) == -1)
 		return err_set(e, ERR_SYS, "sigprocmask: %s", strerror(errno));
@@ -102,15 +103,15 @@ reap_tick(struct reaper *r, uint64_t now_ms)
 {
 	size_t n;
 
-	if (r->runs->left_orphans) {
-		r->runs->left_orphans = false;
+	if (r->procs->left_orphans) {
+		r->procs->left_orphans = false;
 		orphans_begin(r);
 	}
 	if (!r->orphans || now_ms < r->next_ms)
 		return;
 	n = tree_kill(getpid(), is_keeper, r, clock_mono_us() + REAP_ROUND_US);
 	if (n == 0 || now_ms - r->since_ms >= REAP_ORPHANS_MS)
-		runs_on_orphans_gone(r->runs);
+		procs_on_orphans_gone(r->procs);
 	r->orphans = n > 0;
 	/* What is still there dies soon, unless the kernel holds it. */
 	r->next_ms = now_ms +
@@ -121,7 +122,7 @@ reap_tick(struct reaper *r, uint64_t now_ms)
 uint64_t
 reap_next_ms(const struct reaper *r)
 {
-	if (r->runs->left_orphans)
+	if (r->procs->left_orphans)
 		return 0;
 	return r->orphans ? r->next_ms : UINT64_MAX;
 }
@@ -137,8 +138,8 @@ reap_shutdown(struct reaper *r)
 		return;
 	}
 	/* Not init: only what is ours. */
-	runs_kill_all(r->runs);
-	while (r->runs->nlive > 0 && clock_mono_ms() < end) {
+	procs_kill_all(r->procs);
+	while (r->procs->nlive > 0 && clock_mono_ms() < end) {
 		(void)nanosleep(&pause, NULL);
 		reap_children(r);
 	}

@@ -1,13 +1,13 @@
 /*
  * reap.h - init's duties: signals, dead children, orphans
  *
- * All children of the agent are keepers, and all of a run's processes are
+ * All children of the agent are keepers, and all of a command's processes are
  * below its keeper, which is their subreaper.  So a child that is no keeper
  * can only come from a keeper that is gone: root's code killed it, or it gave
  * up on a process that would not die.  The rule: whatever is below the agent
- * and not below a living keeper is killed, by the rule of tree.h.  A run
+ * and not below a living keeper is killed, by the rule of tree.h.  A process
  * whose keeper died without a report waits for that (at most REAP_ORPHANS_MS)
- * and then ends as killed by a signal; other runs are not touched, since
+ * and then ends as killed by a signal; others are not touched, since
  * theirs are below their own keepers.
  *
  * SIGTERM ends the agent.  As init it obeys only those from outside its PID
@@ -19,13 +19,13 @@
 #include "common/base.h"
 #include "common/err.h"
 #include "images/agent/loop.h"
-#include "images/agent/runs.h"
+#include "images/agent/procs.h"
 
 #define REAP_ORPHANS_MS 100
 
 struct reaper {
 	struct loop *loop;
-	struct runs *runs;
+	struct procs *procs;
 	int fd;
 	loop_token token;
 	bool orphans;
@@ -35,7 +35,7 @@ struct reaper {
 };
 
 /* reap_init - blocks all signals */
-int reap_init(struct reaper *r, struct loop *loop, struct runs *runs,
+int reap_init(struct reaper *r, struct loop *loop, struct procs *procs,
     struct err *e) MUSTCHECK;
 void reap_tick(struct reaper *r, uint64_t now_ms);
 uint64_t reap_next_ms(const struct reaper *r); /* UINT64_MAX: never */

@@ -11,13 +11,13 @@ static char places[JOURNAL_ENDED_MAX + 10];
 static unsigned int dropped;
 
 static void
-drop_cb(struct run *r)
+drop_cb(struct seq *q)
 {
-	assert_non_null(r);
+	assert_non_null(q);
 	dropped++;
 }
 
-static struct run *
+static struct seq *
 place(size_t i)
 {
 	void *p = &places[i];
@@ -33,8 +33,6 @@ key(uint32_t i)
 	memcpy(u.b + 4, &i, sizeof(i));
 	return u;
 }
-
-static const struct runlog_run_end outcome = {RUNLOG_EXIT, 0, 0, 0};
 
 static struct journal *
 setup(void)
@@ -52,7 +50,7 @@ add_ended(struct journal *j, uint32_t i)
 	struct uuid k = key(i);
 	struct journal_entry *en = journal_add(j, &k, place(i));
 
-	journal_end(j, en, 100 + i, &outcome);
+	journal_end(j, en, 100 + i);
 	return en;
 }
 
@@ -71,24 +69,22 @@ test_an_added_key_is_found_and_others_are_not(void **state)
 }
 
 static void
-test_an_ended_key_keeps_its_outcome(void **state)
+test_an_ended_key_keeps_its_length(void **state)
 {
-	const struct runlog_run_end lost = {RUNLOG_CANCELED, 1, 0, 7};
 	struct journal *j = setup();
 	struct uuid k = key(5);
 
 	(void)state;
-	journal_end(j, journal_add(j, &k, place(5)), 4711, &lost);
+	journal_end(j, journal_add(j, &k, place(5)), 4711);
 	assert_true(journal_find(j, &k)->ended);
 	assert_int_equal(journal_find(j, &k)->length, 4711);
-	assert_int_equal(journal_find(j, &k)->outcome.command, 7);
 	assert_int_equal(j->nlive, 0);
 	assert_int_equal(j->nended, 1);
 	journal_clear(j);
 }
 
 static void
-test_forgetting_gives_the_run_back_once_and_keeps_the_key(void **state)
+test_forgetting_gives_it_back_once_and_keeps_the_key(void **state)
 {
 	struct journal *j = setup();
 	struct journal_entry *en = add_ended(j, 3);
@@ -158,9 +154,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_an_added_key_is_found_and_others_are_not),
-	    cmocka_unit_test(test_an_ended_key_keeps_its_outcome),
+	    cmocka_unit_test(test_an_ended_key_keeps_its_length),
 	    cmocka_unit_test(
-		test_forgetting_gives_the_run_back_once_and_keeps_the_key),
+		test_forgetting_gives_it_back_once_and_keeps_the_key),
 	    cmocka_unit_test(test_the_oldest_forgotten_goes_first),
 	    cmocka_unit_test(
 		test_without_a_forgotten_one_the_oldest_goes_with_its_log),

@@ -5,17 +5,34 @@
 #include <cmocka.h>
 
 #include "common/log.h"
+#include "common/runlog_check.h"
 #include "images/agent/outlog.h"
 
 static const struct uuid id = {{1}};
 
+/* What a program printed, n times the byte, as far as it fits one record. */
+static void
+print(struct outlog *o, struct outlog_stream *s, size_t n, uint8_t byte)
+{
+	struct iovec iov[2];
+	int niov = outlog_space(o, s, n, iov);
+
+	n = 0;
+	for (int i = 0; i < niov; i++) {
+		memset(iov[i].iov_base, byte, iov[i].iov_len);
+		n += iov[i].iov_len;
+	}
+	outlog_take(o, s, n);
+}
+
 static void
 put_output(struct outlog *o, size_t n, uint8_t byte)
 {
-	for (size_t i = 0; i < n; i++)
-		ring_put(
-		    &o->ring, o->ring.end + RUNLOG_HEADER_BYTES + i, &byte, 1);
-	outlog_put_output(o, RUNLOG_STDOUT, 0, n);
+	struct outlog_stream s;
+
+	outlog_stream_begin(&s, RUNLOG_STDOUT, 0);
+	print(o, &s, n, byte);
+	outlog_flush(o, &s);
 }
 
 static void
@@ -142,14 +159,16 @@ test_a_full_log_has_room_for_every_end_record(void **state)
 {
 	const struct runlog_run_end run_end = {RUNLOG_EXIT, 0, 0, 0};
 	struct runlog_end end = {.reason = RUNLOG_EXIT};
+	struct outlog_stream s;
 	struct outlog o;
 
 	(void)state;
 	memset(end.text, 'x', sizeof(end.text) - 1);
 	outlog_init(&o, &id);
 	outlog_put_plain(&o, RUNLOG_RUN_STARTED, 0);
-	while (outlog_output_room(&o) > 0) {
-		size_t n = outlog_output_room(&o);
+	outlog_stream_begin(&s, RUNLOG_STDOUT, 0);
+	while (outlog_room(&o, &s) > 0) {
+		size_t n = outlog_room(&o, &s);
 
 		put_output(&o, n < 60000 ? n : 60000, 'x');
 	}
@@ -165,6 +184,32 @@ test_a_full_log_has_room_for_every_end_record(void **state)
 	outlog_clear(&o);
 }
 
+static void
+test_a_character_that_is_cut_is_held_until_its_rest(void **state)
+{
+	static const uint8_t euro[] = {0xe2, 0x82, 0xac};
+	struct outlog_stream s;
+	struct outlog o;
+	uint8_t got[3];
+
+	(void)state;
+	outlog_init(&o, &id);
+	outlog_stream_begin(&s, RUNLOG_STDERR, 0);
+	print(&o, &s, 1, euro[0]);
+	print(&o, &s, 1, euro[1]);
+	assert_int_equal(ring_used(&o.ring), 0);
+	print(&o, &s, 1, euro[2]);
+	assert_int_equal(ring_used(&o.ring), RUNLOG_HEADER_BYTES + 3);
+	ring_get(&o.ring, RUNLOG_HEADER_BYTES, got, sizeof(got));
+	assert_memory_equal(got, euro, sizeof(got));
+	assert_int_equal(s.bytes, 3);
+	print(&o, &s, 1, euro[0]); /* never a character: it comes at the end */
+	outlog_flush(&o, &s);
+	outlog_flush(&o, &s);
+	assert_int_equal(s.bytes, 4);
+	outlog_clear(&o);
+}
+
 int
 main(void)
 {
@@ -176,6 +221,8 @@ main(void)
 	    cmocka_unit_test(test_attaching_needs_the_bytes_to_be_kept),
 	    cmocka_unit_test(test_a_window_is_never_larger_than_what_is_kept),
 	    cmocka_unit_test(test_a_full_log_has_room_for_every_end_record),
+	    cmocka_unit_test(
+		test_a_character_that_is_cut_is_held_until_its_rest),
 	};
 
 	return cmocka_run_group_tests_name("outlog", tests, NULL, NULL);

@@ -9,12 +9,11 @@
 
 #include "common/utf8.h"
 #include "images/agent/oom.h"
-#include "images/agent/run_end.h"
+#include "images/agent/proc_end.h"
 
 static char *argv_foo[] = {(char[]){"foo"}, NULL};
 static char cwd_nope[] = "/nope";
-static const struct runspec_command command = {
-    .argv = argv_foo, .argc = 1, .cwd = cwd_nope};
+static const struct proc_spec spec = {.argv = argv_foo, .cwd = cwd_nope};
 
 /* A wait status as the kernel packs it. */
 #define EXITED(code) ((code) << 8)
@@ -24,25 +23,25 @@ static const struct runspec_command command = {
 static const struct {
 	int status;
 	uint8_t killed;
-	uint8_t kill_reason;
-	int reason;
+	enum proc_why asked;
+	enum proc_why why;
 	int exit_code;
 	int signal;
 } ends[] = {
-    {EXITED(0), 0, 0, RUNLOG_EXIT, 0, 0},
-    {EXITED(255), 0, 0, RUNLOG_EXIT, 255, 0},
-    {EXITED(137), 0, 0, RUNLOG_EXIT, 137, 0},
-    {KILLED(SIGTERM), 0, 0, RUNLOG_SIGNAL, 143, SIGTERM},
-    {KILLED(SIGSEGV) | CORE_BIT, 0, 0, RUNLOG_SIGNAL, 139, SIGSEGV},
-    {KILLED(SIGKILL), 0, 0, RUNLOG_SIGNAL, 137, SIGKILL},
-    {KILLED(SIGKILL), 1, RUNLOG_TIMEOUT, RUNLOG_TIMEOUT, 137, SIGKILL},
-    {KILLED(SIGKILL), 1, RUNLOG_CANCELED, RUNLOG_CANCELED, 137, SIGKILL},
+    {EXITED(0), 0, PROC_EXITED, PROC_EXITED, 0, 0},
+    {EXITED(255), 0, PROC_EXITED, PROC_EXITED, 255, 0},
+    {EXITED(137), 0, PROC_EXITED, PROC_EXITED, 137, 0},
+    {KILLED(SIGTERM), 0, PROC_EXITED, PROC_SIGNALED, 143, SIGTERM},
+    {KILLED(SIGSEGV) | CORE_BIT, 0, PROC_EXITED, PROC_SIGNALED, 139, SIGSEGV},
+    {KILLED(SIGKILL), 0, PROC_EXITED, PROC_SIGNALED, 137, SIGKILL},
+    {KILLED(SIGKILL), 1, PROC_TIMED_OUT, PROC_TIMED_OUT, 137, SIGKILL},
+    {KILLED(SIGKILL), 1, PROC_KILLED, PROC_KILLED, 137, SIGKILL},
     /* ended by itself before the kill reached it */
-    {EXITED(3), 1, RUNLOG_TIMEOUT, RUNLOG_EXIT, 3, 0},
-    {KILLED(SIGTERM), 1, RUNLOG_TIMEOUT, RUNLOG_SIGNAL, 143, SIGTERM},
-    {KILLED(SIGKILL), 0, RUNLOG_TIMEOUT, RUNLOG_SIGNAL, 137, SIGKILL},
+    {EXITED(3), 1, PROC_TIMED_OUT, PROC_EXITED, 3, 0},
+    {KILLED(SIGTERM), 1, PROC_TIMED_OUT, PROC_SIGNALED, 143, SIGTERM},
+    {KILLED(SIGKILL), 0, PROC_TIMED_OUT, PROC_SIGNALED, 137, SIGKILL},
     /* somebody else asked the keeper */
-    {KILLED(SIGKILL), 1, 0, RUNLOG_SIGNAL, 137, SIGKILL},
+    {KILLED(SIGKILL), 1, PROC_EXITED, PROC_SIGNALED, 137, SIGKILL},
 };
 
 static void
@@ -52,14 +51,16 @@ test_each_status_has_its_true_reason(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
 		const struct keeper_report report = {
 		    .status = ends[i].status, .killed = ends[i].killed};
-		struct runlog_end end = {0};
+		struct proc_end end = {0};
 
-		run_end_fill(
-		    &end, &report, ends[i].kill_reason, UINT64_MAX, &command);
-		assert_int_equal(end.reason, ends[i].reason);
+		char text[128];
+
+		proc_end_fill(&end, &report, ends[i].asked, UINT64_MAX);
+		proc_end_text(&end, &spec, text, sizeof(text));
+		assert_int_equal(end.why, ends[i].why);
 		assert_int_equal(end.exit_code, ends[i].exit_code);
 		assert_int_equal(end.signal, ends[i].signal);
-		assert_string_equal(end.text, "");
+		assert_string_equal(text, "");
 	}
 }
 
@@ -87,28 +88,33 @@ test_a_failed_start_says_what_and_why(void **state)
 		    .stage = (uint8_t)failures[i].stage,
 		    .error = failures[i].error,
 		    .status = EXITED(126)};
-		struct runlog_end end = {0};
+		struct proc_end end = {0};
 
-		run_end_fill(&end, &report, 0, UINT64_MAX, &command);
-		assert_int_equal(end.reason, RUNLOG_START_FAILED);
+		char text[128];
+
+		proc_end_fill(&end, &report, PROC_EXITED, UINT64_MAX);
+		proc_end_text(&end, &spec, text, sizeof(text));
+		assert_int_equal(end.why, PROC_UNSTARTED);
 		assert_int_equal(end.exit_code, failures[i].exit_code);
 		assert_int_equal(end.signal, 0);
-		assert_string_equal(end.text, failures[i].text);
+		assert_string_equal(text, failures[i].text);
 	}
 }
 
 static void
 test_a_long_text_is_cut_between_characters(void **state)
 {
-	struct runlog_end end = {0};
-	char text[300];
+	const struct proc_end end = {
+	    .why = PROC_UNSTARTED, .stage = KEEPER_EXEC, .error = ENOENT};
+	char name[] = "\xe2\x82\xac\xe2\x82\xac";
+	char *argv[] = {name, NULL};
+	const struct proc_spec euros = {.argv = argv};
+	char text[14]; /* ends in the second character */
 
 	(void)state;
-	for (size_t i = 0; i + 3 < sizeof(text); i += 3)
-		memcpy(text + i, "\xe2\x82\xac", 4);
-	run_end_text(&end, text);
-	assert_int_equal(strlen(end.text), 126);
-	assert_true(utf8_is_valid(end.text, strlen(end.text)));
+	proc_end_text(&end, &euros, text, sizeof(text));
+	assert_string_equal(text, "program \xe2\x82\xac");
+	assert_true(utf8_is_valid(text, strlen(text)));
 }
 
 static void
@@ -134,5 +140,5 @@ main(void)
 	    cmocka_unit_test(test_oom_kills_are_read_from_both_forms),
 	};
 
-	return cmocka_run_group_tests_name("run_end", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("proc_end", tests, NULL, NULL);
 }

@@ -1,0 +1,70 @@
+#include "images/agent/proc_end.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "common/utf8.h"
+#include "common/xmalloc.h"
+#include "images/agent/oom.h"
+
+#define EXIT_KILLED (128 + SIGKILL)
+#define EXIT_NOT_FOUND 127
+#define EXIT_CANNOT 126
+
+void
+proc_end_unstarted(struct proc_end *end, enum keeper_stage stage, int error)
+{
+	end->why = PROC_UNSTARTED;
+	end->stage = stage;
+	end->error = error;
+	end->signal = 0;
+	end->exit_code = stage == KEEPER_EXEC && error == ENOENT ?
+	    EXIT_NOT_FOUND :
+	    EXIT_CANNOT;
+}
+
+void
+proc_end_fill(struct proc_end *end, const struct keeper_report *report,
+    enum proc_why asked, uint64_t oom_before)
+{
+	int status = report->status;
+
+	if (report->stage != KEEPER_STARTED) {
+		proc_end_unstarted(
+		    end, (enum keeper_stage)report->stage, report->error);
+		return;
+	}
+	end->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	end->exit_code =
+	    end->signal != 0 ? 128 + end->signal : WEXITSTATUS(status);
+	end->why = end->signal != 0 ? PROC_SIGNALED : PROC_EXITED;
+	if (report->killed && asked != PROC_EXITED && end->signal == SIGKILL)
+		end->why = asked;
+	else if (end->exit_code == EXIT_KILLED && oom_count() > oom_before)
+		end->why = PROC_OUT_OF_MEMORY;
+}
+
+void
+proc_end_text(const struct proc_end *end, const struct proc_spec *spec,
+    char *text, size_t size)
+{
+	AUTO(auto_free) char *whole = NULL;
+	const char *why = strerror(end->error);
+
+	*text = '\0';
+	if (end->why != PROC_UNSTARTED)
+		return;
+	/* Keep the reason when a long name would push it out. */
+	if (end->stage == KEEPER_EXEC)
+		whole = xasprintf("program %.80s: %s",
+		    (spec->flags & RUNSPEC_SHELL) != 0 ? "sh" : spec->argv[0],
+		    why);
+	else if (end->stage == KEEPER_CWD)
+		whole = xasprintf("cwd %.80s: %s", spec->cwd, why);
+	else if (end->stage == KEEPER_USER)
+		whole = xasprintf("cannot become the run's user: %s", why);
+	else
+		whole = xasprintf("cannot start a process: %s", why);
+	utf8_copy(text, size, whole);
+}

@@ -1,0 +1,324 @@
+/*
+ * seq.c - a sequence: one command after another, into one log
+ *
+ *	seq_start -> the run's files -> command 0 -> command 1 ... -> cleaning
+ *
+ * A command is a process (procs.h) whose output becomes records of the log,
+ * between COMMAND_STARTED and COMMAND_ENDED.  Commands that are denied or
+ * cannot be started have these two records alone.  After the last one, or the
+ * first that failed and may not, or a cancel, the run's files are removed in
+ * slices and RUN_ENDED completes the log.  The log has room for all records
+ * but output (outlog.h), so only output ever waits.
+ *
+ * seq_go is the only place that begins commands: whoever ends one leaves the
+ * state changed and comes back to it, so that nothing here calls itself.
+ */
+#include "images/agent/seq.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+
+#include "common/utf8.h"
+#include "common/xmalloc.h"
+#include "images/agent/specdir.h"
+
+#define ARTIFACTS_DIR "/artifacts"
+#define EXIT_CANNOT 126
+
+static const struct proc_ops seq_proc_ops;
+
+/* ---- life */
+
+struct seq *
+seq_new(const struct uuid *id, struct runspec *spec, struct uplink *uplink,
+    struct procs *procs)
+{
+	struct seq *q = xcalloc(1, sizeof(*q));
+
+	q->spec = *spec;
+	memset(spec, 0, sizeof(*spec));
+	q->uplink = uplink;
+	q->procs = procs;
+	outlog_init(&q->log, id);
+	return q;
+}
+
+static void
+seq_free_log(struct seq *q)
+{
+	if (q->kept_total != NULL)
+		*q->kept_total -= q->kept_bytes;
+	q->kept_bytes = 0;
+	outlog_clear(&q->log);
+}
+
+void
+seq_free(struct seq *q)
+{
+	uplink_drop(q->uplink, &q->log);
+	seq_free_log(q);
+	runspec_clear(&q->spec);
+	free(q);
+}
+
+void
+seq_count_kept(struct seq *q, size_t *total)
+{
+	q->kept_total = total;
+	q->kept_bytes = q->log.ring.cap;
+	*total += q->kept_bytes;
+	seq_release_if_taken(q);
+}
+
+void
+seq_release_if_taken(struct seq *q)
+{
+	if (q->state == SEQ_ENDED && ring_used(&q->log.ring) == 0)
+		seq_free_log(q);
+}
+
+/* ---- the sequence's end */
+
+/* 1 when the directory has an entry beside itself and its parent. */
+static uint8_t
+has_entries(const char *path)
+{
+	/* d_ino, d_off, d_reclen, d_type, d_name: three entries are enough */
+	char buf[1024] __attribute__((aligned(8)));
+	long n, used = 0;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	uint8_t has = 0;
+
+	if (fd == -1)
+		return 0;
+	while (!has && (n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0)
+		for (used = 0; used < n && !has;) {
+			const char *name = buf + used + 19;
+			uint16_t reclen;
+
+			memcpy(&reclen, buf + used + 16, sizeof(reclen));
+			has = strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+			used += reclen;
+		}
+	(void)close(fd);
+	return has;
+}
+
+static void
+seq_finish(struct seq *q)
+{
+	struct runlog_run_end end = {0};
+
+	end.reason = q->stop != 0 ? q->stop : RUNLOG_EXIT;
+	end.failed = q->failed || q->stop != 0;
+	end.command = (uint16_t)(q->failed ? q->failed_command :
+		q->stop != 0               ? q->command :
+					     0);
+	end.artifacts = has_entries(ARTIFACTS_DIR);
+	outlog_put_run_end(&q->log, &end);
+	runspec_clear(&q->spec);
+	memset(&q->spec, 0, sizeof(q->spec));
+	q->state = SEQ_ENDED;
+	uplink_kick(q->uplink, &q->log);
+	uplink_urgent(q->uplink);
+}
+
+void
+seq_clean(struct seq *q)
+{
+	if (!q->has_dir || specdir_remove(&q->log.run, &q->removed))
+		seq_finish(q);
+}
+
+/* ---- a command's end */
+
+static struct runspec_command *
+current(const struct seq *q)
+{
+	return &q->spec.commands[q->command];
+}
+
+/* The command's end is in the log: what comes next? */
+static void
+seq_advance(struct seq *q, const struct runlog_end *end)
+{
+	const struct runspec_command *c = current(q);
+	bool good = end->reason == RUNLOG_EXIT && end->exit_code == 0;
+	bool last = q->command + 1 == q->spec.ncommands;
+
+	if (!good && (c->flags & RUNSPEC_ALLOW_FAILURE) == 0 && !q->failed) {
+		q->failed = true;
+		q->failed_command = q->command;
+	}
+	/* A command that ended by itself just before the cancel reached it,
+	 * and was the last, has ended the run by itself, too. */
+	if (q->stop != 0 && last && end->reason != q->stop)
+		q->stop = 0;
+	if (q->stop != 0 || last ||
+	    (q->failed && (q->spec.flags & RUNSPEC_CONTINUE_ON_ERROR) == 0))
+		q->state = SEQ_CLEANING;
+	else
+		q->command++;
+}
+
+static void
+seq_end_command(struct seq *q, struct runlog_end *end)
+{
+	for (size_t i = 0; i < ARRAY_LEN(q->out); i++)
+		outlog_flush(&q->log, &q->out[i]);
+	end->stdout_bytes = q->out[0].bytes;
+	end->stderr_bytes = q->out[1].bytes;
+	outlog_put_end(&q->log, q->command, end);
+	uplink_kick(q->uplink, &q->log);
+	seq_advance(q, end);
+}
+
+static void
+seq_end_process(struct seq *q, const struct proc_end *from)
+{
+	static const uint8_t reasons[] = {[PROC_EXITED] = RUNLOG_EXIT,
+	    [PROC_SIGNALED] = RUNLOG_SIGNAL,
+	    [PROC_OUT_OF_MEMORY] = RUNLOG_MEMORY,
+	    [PROC_UNSTARTED] = RUNLOG_START_FAILED,
+	    [PROC_TIMED_OUT] = RUNLOG_TIMEOUT};
+	struct runlog_end end = {.exit_code = from->exit_code,
+	    .signal = from->signal,
+	    .wall_us = from->wall_us,
+	    .cpu_us = from->cpu_us};
+
+	end.reason = reasons[from->why];
+	if (from->why == PROC_KILLED) /* without a cancel: the agent ends */
+		end.reason = q->stop != 0 ? q->stop : RUNLOG_CANCELED;
+	proc_end_text(from, &q->proc_spec, end.text, sizeof(end.text));
+	seq_end_command(q, &end);
+}
+
+/* ---- a command's begin */
+
+static void
+seq_begin_record(struct seq *q)
+{
+	static const enum runlog_type types[] = {RUNLOG_STDOUT, RUNLOG_STDERR};
+
+	for (size_t i = 0; i < ARRAY_LEN(q->out); i++)
+		outlog_stream_begin(&q->out[i], types[i], q->command);
+	outlog_put_plain(&q->log, RUNLOG_COMMAND_STARTED, q->command);
+	uplink_kick(q->uplink, &q->log);
+}
+
+/* Without a process: denied, or its files could not be written. */
+static void
+seq_end_at_once(
+    struct seq *q, enum runlog_reason reason, int exit_code, const char *text)
+{
+	struct runlog_end end = {
+	    .reason = (uint8_t)reason, .exit_code = exit_code};
+
+	utf8_copy(end.text, sizeof(end.text), text);
+	seq_end_command(q, &end);
+}
+
+static void
+seq_begin_command(struct seq *q)
+{
+	const struct runspec_command *c = current(q);
+	struct proc_end end = {0};
+
+	seq_begin_record(q);
+	if ((c->flags & RUNSPEC_DENIED) != 0) {
+		seq_end_at_once(q, RUNLOG_DENIED, 1, c->deny);
+		return;
+	}
+	q->proc_spec = proc_spec_of(c, q->spec.user);
+	q->proc = procs_start(q->procs, &q->proc_spec, &seq_proc_ops, q);
+	if (q->proc != NULL)
+		return;
+	proc_end_unstarted(&end, KEEPER_FORK, errno);
+	seq_end_process(q, &end);
+}
+
+/* Until something has to be waited for. */
+static void
+seq_go(struct seq *q)
+{
+	while (q->state == SEQ_RUNNING && q->proc == NULL)
+		seq_begin_command(q);
+	if (q->state == SEQ_CLEANING)
+		seq_clean(q);
+}
+
+void
+seq_start(struct seq *q)
+{
+	struct err e;
+
+	outlog_put_plain(&q->log, RUNLOG_RUN_STARTED, 0);
+	q->has_dir = q->spec.nfiles > 0;
+	if (q->has_dir && specdir_make(&q->spec, &q->log.run, &e) != 0) {
+		/* Nothing else can work without the files. */
+		q->stop = RUNLOG_START_FAILED;
+		seq_begin_record(q);
+		seq_end_at_once(q, RUNLOG_START_FAILED, EXIT_CANNOT, e.msg);
+	}
+	seq_go(q);
+}
+
+/* ---- from outside */
+
+void
+seq_on_room(struct seq *q)
+{
+	if (q->proc != NULL)
+		procs_resume(q->procs, q->proc);
+}
+
+void
+seq_cancel(struct seq *q, enum runlog_reason reason)
+{
+	if (q->state != SEQ_RUNNING || q->stop != 0)
+		return;
+	q->stop = (uint8_t)reason;
+	if (q->proc != NULL)
+		proc_kill(q->proc, PROC_KILLED);
+}
+
+/* ---- from its process */
+
+static size_t
+on_room(void *arg, unsigned int stream)
+{
+	const struct seq *q = arg;
+
+	return outlog_room(&q->log, &q->out[stream]);
+}
+
+static int
+on_space(void *arg, unsigned int stream, size_t n, struct iovec iov[2])
+{
+	struct seq *q = arg;
+
+	return outlog_space(&q->log, &q->out[stream], n, iov);
+}
+
+static void
+on_taken(void *arg, unsigned int stream, size_t n)
+{
+	struct seq *q = arg;
+
+	outlog_take(&q->log, &q->out[stream], n);
+	uplink_kick(q->uplink, &q->log);
+}
+
+static void
+on_end(const struct proc_end *end, void *arg)
+{
+	struct seq *q = arg;
+
+	q->proc = NULL;
+	seq_end_process(q, end);
+	seq_go(q);
+}
+
+static const struct proc_ops seq_proc_ops = {
+    {on_room, on_space, on_taken}, on_end};
