@@ -15,6 +15,12 @@
 #define NORETURN __attribute__((noreturn))
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
+/* Bytes that belong to somebody else. */
+struct span {
+	const uint8_t *p;
+	size_t n;
+};
+
 /* For char *, uint8_t * and the like: AUTO(auto_free) char *s = NULL; */
 static inline void
 auto_free(void *pp)

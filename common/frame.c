@@ -1,44 +1,13 @@
 #include "common/frame.h"
 
 #include "common/log.h"
+#include "common/msg/frame_gen.h"
 
 #define EXIT_BUG 70
 #define FRAME_LENGTH_BYTES 4 /* what the length field does not count */
 
-static const char *const frame_names[] = {
-    [FRAME_HELLO] = "HELLO",
-    [FRAME_HELLO_RUN] = "HELLO_RUN",
-    [FRAME_HELLO_END] = "HELLO_END",
-    [FRAME_RUN_KNOWN] = "RUN_KNOWN",
-    [FRAME_RUN_REFUSED] = "RUN_REFUSED",
-    [FRAME_RUN_LOG] = "RUN_LOG",
-    [FRAME_FILE_ENTRY] = "FILE_ENTRY",
-    [FRAME_FILE_DATA] = "FILE_DATA",
-    [FRAME_FILE_END] = "FILE_END",
-    [FRAME_PONG] = "PONG",
-    [FRAME_WELCOME] = "WELCOME",
-    [FRAME_RUN_START] = "RUN_START",
-    [FRAME_RUN_ACK] = "RUN_ACK",
-    [FRAME_RUN_CANCEL] = "RUN_CANCEL",
-    [FRAME_RUN_FORGET] = "RUN_FORGET",
-    [FRAME_WALK] = "WALK",
-    [FRAME_WALK_TAKEN] = "WALK_TAKEN",
-    [FRAME_READ] = "READ",
-    [FRAME_READ_ACK] = "READ_ACK",
-    [FRAME_ABORT] = "ABORT",
-    [FRAME_PING] = "PING",
-};
-
-const char *
-frame_type_name(unsigned int type)
-{
-	if (type >= ARRAY_LEN(frame_names) || frame_names[type] == NULL)
-		return "?";
-	return frame_names[type];
-}
-
 size_t
-frame_begin(struct buf *b, enum frame_type type)
+frame_begin(struct buf *b, unsigned int type)
 {
 	size_t at = buf_len(b);
 
@@ -87,8 +56,31 @@ frame_next(const struct buf *b, size_t max, struct frame *f, struct err *e)
 		    e, ERR_PROTO, "no frame: type %u, flags %u", type, zero);
 	if (have - FRAME_LENGTH_BYTES < length)
 		return 0;
-	f->type = (enum frame_type)type;
+	f->type = type;
 	f->size = (size_t)length + FRAME_LENGTH_BYTES;
 	wire_in_init(&f->in, in.p, f->size - FRAME_HEADER_BYTES);
 	return 1;
+}
+
+int
+frame_put(struct buf *b, const struct codec *c, const void *m)
+{
+	size_t n = codec_size(c, m);
+
+	if (n > FRAME_DOWN_MAX - FRAME_HEADER_BYTES)
+		fatal(EXIT_BUG, "%s of %zu bytes", c->name, n);
+	if (n > buf_room(b) || buf_room(b) - n < FRAME_HEADER_BYTES)
+		return -1;
+	wire_put_u32(
+	    b, (uint32_t)(n + FRAME_HEADER_BYTES - FRAME_LENGTH_BYTES));
+	wire_put_u16(b, c->type);
+	wire_put_u16(b, 0);
+	codec_put(b, c, m);
+	return 0;
+}
+
+int
+frame_get(struct frame *f, const struct codec *c, void *m, struct err *e)
+{
+	return codec_get(&f->in, c, m, e);
 }

@@ -17,7 +17,7 @@
 #include "common/base.h"
 #include "common/buf.h"
 #include "common/err.h"
-#include "common/wire.h"
+#include "common/msg/wire.h"
 
 #define IPC_VERSION 1
 #define IPC_MSG_MAX 65536

@@ -1,7 +1,7 @@
 #include "common/runlog.h"
 
 #include "common/runspec.h"
-#include "common/wire.h"
+#include "common/msg/wire.h"
 
 #define RUNLOG_END_FIXED 45 /* COMMAND_ENDED less its text */
 #define RUNLOG_WALL_MAX_US INT64_C(253402300799999999) /* year 9999 */

@@ -1,6 +1,6 @@
 #include "common/runspec.h"
 
-#include "common/wire.h"
+#include "common/msg/wire.h"
 #include "common/xmalloc.h"
 
 #define RUNSPEC_FLAGS_ALL (RUNSPEC_CONTINUE_ON_ERROR | RUNSPEC_LOCK)

@@ -3,7 +3,7 @@
 #include <limits.h>
 
 #include "common/clock.h"
-#include "common/frame.h"
+#include "common/msg/frame_gen.h"
 
 static void
 agent_on_open(void *arg)

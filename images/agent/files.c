@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "common/frame.h"
+#include "common/msg/frame_gen.h"
 #include "common/xmalloc.h"
 #include "images/agent/resolve.h"
 #include "images/agent/walk.h"

@@ -14,7 +14,7 @@
 
 #include "common/base.h"
 #include "common/err.h"
-#include "common/wire.h"
+#include "common/msg/wire.h"
 #include "images/agent/taken.h"
 #include "images/agent/uplink.h"
 

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 
 #include "common/fd.h"
-#include "common/wire.h"
+#include "common/msg/wire.h"
 
 #define KEEPER_FDS_MAX 3 /* stdout, stderr, the file */
 

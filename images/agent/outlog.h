@@ -13,7 +13,7 @@
 
 #include "common/base.h"
 #include "common/err.h"
-#include "common/frame.h"
+#include "common/msg/frame_gen.h"
 #include "common/runlog.h"
 #include "common/runspec.h"
 #include "common/uuid.h"

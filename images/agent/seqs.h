@@ -11,7 +11,7 @@
 
 #include "common/base.h"
 #include "common/err.h"
-#include "common/wire.h"
+#include "common/msg/wire.h"
 #include "images/agent/journal.h"
 #include "images/agent/procs.h"
 #include "images/agent/seq.h"

@@ -15,7 +15,7 @@
 #include "common/base.h"
 #include "common/buf.h"
 #include "common/err.h"
-#include "common/frame.h"
+#include "common/msg/frame_gen.h"
 #include "images/agent/link.h"
 #include "images/agent/loop.h"
 #include "images/agent/outlog.h"

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "common/frame.h"
+#include "common/msg/frame_gen.h"
 #include "common/xmalloc.h"
 #include "images/agent/resolve.h"
 

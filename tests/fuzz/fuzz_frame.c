@@ -1,6 +1,6 @@
 /* fuzz_frame.c - the link's frames, as they come out of a byte stream.
  * libs: common */
-#include "common/frame.h"
+#include "common/msg/frame_gen.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -37,7 +37,7 @@ FNR == 1 {
 			    "its room")
 	}
 	first = 0
-	if (room == "common" && ours && name !~ /^common\//)
+	if (room ~ /^common/ && ours && name !~ /^common\//)
 		fault("common includes only common")
 	if (room ~ /^supervisor/ && name ~ /^worker\//)
 		fault("supervisor and worker know only common")

@@ -1,7 +1,7 @@
 #!/bin/sh
 # schema.sh [--update] - what schema/ says is what code and documents say
 #
-# --update writes the table of docs/configuration.md anew.
+# --update writes the table of docs/configuration.md anew, and docs/frame.md.
 # shellcheck disable=SC2016 # awk's own
 set -eu
 cd "$(dirname "$0")/../.."
@@ -54,6 +54,8 @@ update()
 	    }
 	    { print }' docs/configuration.md >"$work/page"
 	cat "$work/page" >docs/configuration.md
+	/usr/bin/python3 schema/gen_msg.py markdown schema/frame.txt \
+	    >docs/frame.md
 }
 
 # Migrations are numbered 0001, 0002, ... without a gap.
@@ -102,8 +104,11 @@ fi
 	configuration
 	migrations
 	json
+	/usr/bin/python3 schema/gen_msg.py markdown schema/frame.txt |
+		cmp -s - docs/frame.md ||
+		echo 'docs/frame.md is not what schema/frame.txt says'
 	sh schema/gen_ipc.sh schema/ipc.txt | cmp -s - docs/ipc.md ||
 		echo 'docs/ipc.md is not what schema/ipc.txt says: ' \
 		    'sh schema/gen_ipc.sh schema/ipc.txt >docs/ipc.md'
-} | verdict 'change both sides; for the table of docs/configuration.md:
+} | verdict 'change both sides; for docs/configuration.md and docs/frame.md:
   tests/lint/schema.sh --update'

@@ -26,7 +26,8 @@ list()
 	    END { print "" }'
 }
 
-base='err|log|xmalloc|clock|buf|fd|uuid|utf8|wire|runspec|runlog|runlog_scan|runlog_check|frame|base|hashmap|hex|exit'
+base='err|log|xmalloc|clock|buf|fd|uuid|utf8|runspec|runlog|runlog_scan|runlog_check|frame|base|hashmap|hex|exit'
+base="$base|msg/wire|msg/codec"
 is_base="^common/($base)\\.[ch]\$"
 
 # library NAME EXPRESSION - C files that match, without a main

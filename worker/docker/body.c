@@ -6,7 +6,7 @@
 #include <archive_entry.h>
 #include <jansson.h>
 
-#include "common/frame.h"
+#include "common/msg/frame_gen.h"
 #include "common/js.h"
 #include "common/log.h"
 #include "common/xmalloc.h"

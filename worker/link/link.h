@@ -16,7 +16,7 @@
 #include "common/base.h"
 #include "common/buf.h"
 #include "common/err.h"
-#include "common/frame.h"
+#include "common/msg/frame_gen.h"
 
 /* All that waits to be sent.  Who sends large frames looks at link_room. */
 #define LINK_OUT_MAX (2 * FRAME_DOWN_MAX)

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "common/frame.h"
+#include "common/msg/frame_gen.h"
 #include "tests/unit/common/forked.h"
 
 static void

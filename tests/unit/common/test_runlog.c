@@ -5,7 +5,7 @@
 #include <cmocka.h>
 
 #include "common/runlog_check.h"
-#include "common/wire.h"
+#include "common/msg/wire.h"
 #include "common/xmalloc.h"
 
 #define WHEN_US INT64_C(1795201200123456)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "common/runspec.h"
-#include "common/wire.h"
+#include "common/msg/wire.h"
 #include "common/xmalloc.h"
 
 /* A good specification on the heap, for a test to spoil. */

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "common/wire.h"
+#include "common/msg/wire.h"
 #include "tests/unit/common/forked.h"
 
 static void

@@ -1,14 +1,15 @@
 /*
- * wire.h - typed fields in a byte buffer: the encoding of IPC messages,
- * link frames and run specifications.
+ * wire.h - typed fields in a byte buffer: the encoding of messages, frames
+ * and run specifications.
  *
- * Little endian; strings and byte strings are u32 length + bytes.  Reading is
+ * Little endian; strings and byte strings are u32 length + bytes, a text has
+ * its NUL behind them (so it can be read where it lies).  Reading is
  * sticky: after the first bad field every get returns zero or NULL, and
  * wire_get_end says what was wrong.  A handler reads all its fields, calls
  * wire_get_end, checks ranges, and then acts.
  */
-#ifndef COMMON_WIRE_H
-#define COMMON_WIRE_H
+#ifndef COMMON_MSG_WIRE_H
+#define COMMON_MSG_WIRE_H
 
 #include "common/base.h"
 #include "common/buf.h"
@@ -23,7 +24,8 @@ void wire_put_u32(struct buf *b, uint32_t v);
 void wire_put_u64(struct buf *b, uint64_t v);
 void wire_put_i32(struct buf *b, int32_t v);
 void wire_put_i64(struct buf *b, int64_t v);
-void wire_put_str(struct buf *b, const char *s); /* NULL is sent as "" */
+void wire_put_str(struct buf *b, const char *s);  /* NULL is sent as "" */
+void wire_put_text(struct buf *b, const char *s); /* with its NUL */
 void wire_put_bytes(struct buf *b, const void *p, size_t n);
 void wire_put_uuid(struct buf *b, const struct uuid *u);
 
@@ -44,8 +46,13 @@ void wire_get_uuid(struct wire_in *in, struct uuid *u);
 /* wire_get_str - a NUL-terminated copy, the caller's to free; bad when longer
  * than max or with a NUL inside; then NULL */
 char *wire_get_str(struct wire_in *in, size_t max) MUSTCHECK;
+/* wire_get_text - what wire_put_text wrote, as a view into the message; bad
+ * when longer than max or with another NUL inside; then NULL */
+const char *wire_get_text(struct wire_in *in, size_t max);
 /* wire_get_bytes - a view into the message, valid as long as it is */
 const uint8_t *wire_get_bytes(struct wire_in *in, size_t max, size_t *n);
+/* wire_get_fixed - exactly n bytes, as a view; NULL when they are missing */
+const uint8_t *wire_get_fixed(struct wire_in *in, size_t n);
 /* wire_get_rest - all that is left, as a view */
 const uint8_t *wire_get_rest(struct wire_in *in, size_t *n);
 /* wire_get_end - 0 when every field was good and none is left over, else

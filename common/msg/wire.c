@@ -1,4 +1,4 @@
-#include "common/wire.h"
+#include "common/msg/wire.h"
 
 #include "common/log.h"
 #include "common/xmalloc.h"
@@ -66,6 +66,18 @@ void
 wire_put_str(struct buf *b, const char *s)
 {
 	wire_put_bytes(b, s, s != NULL ? strlen(s) : 0);
+}
+
+void
+wire_put_text(struct buf *b, const char *s)
+{
+	size_t n = s != NULL ? strlen(s) : 0;
+
+	if (n >= UINT32_MAX)
+		fatal(EXIT_BUG, "wire_put_text: %zu bytes", n);
+	wire_put_u32(b, (uint32_t)n);
+	memcpy(wire_reserve(b, n + 1), s != NULL ? s : "", n + 1);
+	buf_commit(b, n + 1);
 }
 
 void
@@ -207,6 +219,32 @@ wire_get_str(struct wire_in *in, size_t max)
 	memcpy(s, p, n);
 	s[n] = '\0';
 	return s;
+}
+
+const char *
+wire_get_text(struct wire_in *in, size_t max)
+{
+	size_t n = wire_get_u32(in);
+	const uint8_t *p;
+
+	if (in->bad != NULL)
+		return NULL;
+	if (n > max) {
+		in->bad = "a string is longer than permitted";
+		return NULL;
+	}
+	p = wire_take(in, n + 1, "a string is cut off");
+	if (p != NULL && memchr(p, '\0', n + 1) != p + n) {
+		in->bad = "a string has a NUL inside, or none at its end";
+		return NULL;
+	}
+	return (const char *)p;
+}
+
+const uint8_t *
+wire_get_fixed(struct wire_in *in, size_t n)
+{
+	return wire_take(in, n, "bytes are cut off");
 }
 
 const uint8_t *
