@@ -170,8 +170,7 @@ runlog_walk_skip(struct runlog_walk *w, uint32_t n)
 	runlog_scan_skip(w->scan, n);
 	w->p += have;
 	w->n -= have;
-	if (have < n)
-		w->ahead = RUNLOG_WALK_FIRST_BYTES < w->size ?
-		    RUNLOG_WALK_FIRST_BYTES :
-		    w->size;
+	/* Even when all of it had been read: the next is as long, perhaps. */
+	if (n >= RUNLOG_WALK_JUMP_BYTES && w->size > RUNLOG_WALK_FIRST_BYTES)
+		w->ahead = RUNLOG_WALK_FIRST_BYTES;
 }

@@ -63,7 +63,8 @@ struct runlog_source {
 	const uint8_t *mem; /* at least as long as the walk goes */
 };
 
-/* After output was skipped so much is read at first, then more and more. */
+/* After so much output was skipped, so much is read, then more and more. */
+#define RUNLOG_WALK_JUMP_BYTES 16384
 #define RUNLOG_WALK_FIRST_BYTES 8192
 
 struct runlog_walk {

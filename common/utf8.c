@@ -126,6 +126,17 @@ utf8_copy(char *out, size_t size, const char *text)
 	out[n] = '\0';
 }
 
+size_t
+utf8_broken_start_len(const void *p, size_t n)
+{
+	const uint8_t *b = p;
+	size_t i = 0;
+
+	while (i < 3 && i < n && (b[i] & 0xc0) == 0x80)
+		i++;
+	return i;
+}
+
 int
 utf8_append_repaired(struct buf *b, const void *p, size_t n)
 {

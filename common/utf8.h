@@ -15,6 +15,10 @@ size_t utf8_complete_len(const void *p, size_t n);
 /* utf8_copy - a NUL-terminated copy of text in out, which has size bytes; cut
  * where a character ends */
 void utf8_copy(char *out, size_t size, const char *text);
+/* utf8_broken_start_len - bytes (at most 3) at the beginning that are the rest
+ * of a character that was cut off there; what is left out of valid text so
+ * that it begins with a character */
+size_t utf8_broken_start_len(const void *p, size_t n);
 /* utf8_append_repaired - append, each byte that is not part of a character
  * as U+FFFD.  -1 over b's limit. */
 int utf8_append_repaired(struct buf *b, const void *p, size_t n) MUSTCHECK;

@@ -46,14 +46,17 @@ FNR == 1 {
 	if (room ~ /^images\/agent/ && ours &&
 	    name !~ /^(common|images\/agent)\//)
 		fault("the agent knows only common")
-	if (room ~ /master$/ && (name ~ /^supervisor\/(front|service|store|mcp)/ ||
+	if (room ~ /master$/ && (name ~ /^supervisor\/(front|service|core|store|mcp)/ ||
 	    name ~ /^(jansson|sqlite3|event2\/http|curl)/ ||
 	    name == "common/js.h"))
 		fault("the supervisor parses nothing: no JSON, SQL, HTTP, curl")
-	if (room ~ /mcp$/ && name ~ /^supervisor\/(service|store|front|master)/)
+	if (room ~ /mcp$/ && name ~ /^supervisor\/(service|core|store|front|master)/)
 		fault("mcp is a library that knows no sandbox")
-	if (room ~ /store$/ && name ~ /^supervisor\/(service|front|mcp|master)/)
+	if (room ~ /store$/ && name ~ /^supervisor\/(service|core|front|mcp|master)/)
 		fault("store is below service and front")
+	if (room ~ /core$/ && (name ~ /^supervisor\/(service|front|mcp|master)/ ||
+	    name ~ /^(jansson|event2\/http)/))
+		fault("core is below all but the store, without JSON and HTTP")
 	if (room ~ /service$/ && name ~ /^supervisor\/(front|mcp|master)/)
 		fault("service is below front and knows no MCP")
 	if (room ~ /front$/ && name ~ /^supervisor\/master/)

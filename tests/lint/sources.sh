@@ -124,6 +124,7 @@ generate()
 	grep -E '^common/.*\.[ch]$' "$all.rest" | list COMMON_SOURCES
 	library STORE_SOURCES '^supervisor/store/'
 	library MCP_SOURCES '^supervisor/mcp/'
+	library CORE_SOURCES '^supervisor/core/'
 	library SERVICE_SOURCES '^supervisor/service/'
 	library FRONT_SOURCES '^supervisor/front/'
 	library MASTER_SOURCES '^supervisor/master/'

@@ -178,6 +178,23 @@ test_a_repair_over_the_limit_is_refused(void **state)
 	buf_clear(&b);
 }
 
+static void
+test_the_rest_of_a_cut_character_at_the_start_is_measured(void **state)
+{
+	static const char text[] = "a\xf0\x9f\x98\x80z"; /* a, emoji, z */
+
+	(void)state;
+	assert_int_equal(utf8_broken_start_len(text, 6), 0);
+	assert_int_equal(utf8_broken_start_len(text + 1, 5), 0);
+	assert_int_equal(utf8_broken_start_len(text + 2, 4), 3);
+	assert_int_equal(utf8_broken_start_len(text + 4, 2), 1);
+	assert_int_equal(utf8_broken_start_len(text + 4, 1), 1);
+	assert_int_equal(utf8_broken_start_len(text + 5, 1), 0);
+	assert_int_equal(utf8_broken_start_len("", 0), 0);
+	/* No text at all: not more than a character can be. */
+	assert_int_equal(utf8_broken_start_len("\x80\x80\x80\x80", 4), 3);
+}
+
 int
 main(void)
 {
@@ -193,6 +210,8 @@ main(void)
 	    cmocka_unit_test(
 		test_each_byte_without_a_character_becomes_one_replacement),
 	    cmocka_unit_test(test_a_repair_over_the_limit_is_refused),
+	    cmocka_unit_test(
+		test_the_rest_of_a_cut_character_at_the_start_is_measured),
 	};
 
 	return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);

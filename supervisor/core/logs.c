@@ -1,0 +1,641 @@
+/*
+ * logs.c - the logs of runs, read by threads of their own
+ *
+ * A request is made on the loop and belongs to its view.  From there it goes
+ *
+ *	waiting   in the view: another digest of this view is under way
+ *	   |
+ *	jobs      for any reading thread; a long walk comes back here after
+ *	   |      each slice
+ *	done      for the loop, which is woken by an eventfd
+ *	   |
+ *	answered  its callback is called, then it is freed
+ *
+ * Requests of a view in memory go from the beginning right to done, where the
+ * loop does their work.  A digest is worked on by one request at a time, and
+ * the next begins only after the callback of the last has returned; so what a
+ * callback looks at stands still.
+ *
+ * Only the two lists under the mutex are shared.  A request is touched by the
+ * thread that took it from one, and canceled says to the thread that nobody
+ * wants it any more; it is always the loop that frees, requests and views.
+ */
+#include "supervisor/core/logs.h"
+
+#include <sys/eventfd.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+#include <event2/event.h>
+
+#include "common/fd.h"
+#include "common/xmalloc.h"
+
+#define READ_MIN_BYTES (RUNLOG_HEADER_BYTES + RUNLOG_PAYLOAD_MAX)
+
+enum request_kind {
+	REQUEST_DIGEST,
+	REQUEST_READ
+};
+
+struct log_request {
+	STAILQ_ENTRY(log_request) link; /* waiting, jobs, done or delivering */
+	LIST_ENTRY(log_request) of_view;
+	struct log_view *view;
+	enum request_kind kind;
+	bool waiting;
+	bool refused;
+	atomic_bool canceled;
+	uint64_t from;
+	uint64_t upto;
+	size_t max;
+	log_digest_cb digest_cb;
+	log_read_cb read_cb;
+	void *arg;
+	int rc;
+	struct err why;
+	struct log_records records;
+	uint8_t *mem; /* of the records, when they came from a file */
+};
+STAILQ_HEAD(request_queue, log_request);
+LIST_HEAD(request_list, log_request);
+
+struct log_view {
+	TAILQ_ENTRY(log_view) link;
+	struct logs *logs;
+	int fd;       /* -1: in memory */
+	uint8_t *mem; /* NULL: in a file */
+	size_t nmem;
+	struct log_digest *digest;
+	struct log_request *digesting; /* works on it */
+	struct request_queue waiting;
+	struct request_list requests;
+	size_t held; /* of its heads, as last counted */
+	bool closed; /* freed with its last request */
+};
+TAILQ_HEAD(view_list, log_view);
+
+struct logs {
+	struct event *ev;
+	int fd;
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	struct request_queue jobs; /* these three under the mutex */
+	struct request_queue done;
+	bool stopping;
+	pthread_t threads[LOGS_THREADS_MAX];
+	unsigned int nthreads;
+	struct view_list views; /* the first was looked at longest ago */
+	size_t held;            /* of all views */
+	unsigned int nrequests;
+	bool delivering; /* logs_cb is on the stack, */
+	bool closed;     /* and logs_free was called in it */
+};
+
+/* ---- the work, on a reading thread (or the loop, for memory) */
+
+static struct runlog_source
+view_source(const struct log_view *v)
+{
+	return (struct runlog_source){v->fd, v->mem};
+}
+
+/* The log may be shorter than somebody was told before a loss. */
+static int
+view_length(const struct log_view *v, uint64_t *length, struct err *e)
+{
+	struct stat st;
+
+	if (v->fd < 0) {
+		*length = v->nmem;
+		return 0;
+	}
+	if (fstat(v->fd, &st) != 0)
+		return err_set(e, ERR_SYS, "log: %s", strerror(errno));
+	*length = (uint64_t)st.st_size;
+	return 0;
+}
+
+/* The bytes from r->from on, as many as may be given. */
+static int
+read_bytes(struct log_request *r, struct err *e)
+{
+	const struct log_view *v = r->view;
+	size_t n = (size_t)(r->upto - r->from);
+	ssize_t got;
+
+	if (r->upto - r->from > r->max)
+		n = r->max;
+	if (v->mem != NULL) {
+		r->records.p = v->mem + r->from;
+		r->records.n = n;
+		return 0;
+	}
+	r->mem = xmalloc(n + 1);
+	got = fd_pread_all(v->fd, r->mem, n, r->from, e);
+	if (got < 0)
+		return ERR_SYS;
+	r->records.p = r->mem;
+	r->records.n = (size_t)got;
+	return 0;
+}
+
+/* Leave out what is behind the last whole record. */
+static int
+cut_records(struct log_request *r, struct err *e)
+{
+	const struct runlog_source source = {-1, r->records.p};
+	struct runlog_piece piece;
+	struct runlog_scan scan;
+	struct runlog_walk walk;
+	int step;
+
+	runlog_scan_init(&scan, 0);
+	runlog_walk_init(&walk, &scan, &source, r->records.n, NULL, 0);
+	while ((step = runlog_walk_next(&walk, &piece, e)) > RUNLOG_MORE) {
+		if (step != RUNLOG_HEADER)
+			continue;
+		if (scan.header.length > walk.upto - scan.offset)
+			break;
+		if (scan.header.command >= r->view->digest->ncommands) {
+			step = err_set(e, ERR_PROTO,
+			    "log: a record of command %u, which there is not",
+			    scan.header.command);
+			break;
+		}
+		runlog_walk_skip(&walk, UINT32_MAX);
+	}
+	r->records.n = (size_t)scan.at;
+	r->records.next = r->from + scan.at;
+	return step < 0 && scan.at == 0 ? step : 0;
+}
+
+static int
+request_read(struct log_request *r, uint64_t length, struct err *e)
+{
+	if (r->upto > length)
+		r->upto = length;
+	r->records.next = r->from;
+	if (r->from >= r->upto)
+		return 0;
+	if (read_bytes(r, e) != 0)
+		return ERR_SYS;
+	return cut_records(r, e);
+}
+
+/* 1: a slice was done. */
+static int
+request_work(struct log_request *r, const struct log_work *work)
+{
+	const struct runlog_source source = view_source(r->view);
+	struct log_digest *d = r->view->digest;
+	uint64_t length, upto = r->upto;
+
+	if (view_length(r->view, &length, &r->why) != 0)
+		return ERR_SYS;
+	if (r->kind == REQUEST_READ)
+		return request_read(r, length, &r->why);
+	if (upto < d->scanned)
+		upto = d->scanned;
+	if (upto > length)
+		upto = length;
+	return log_digest_advance(d, &source, upto, work, &r->why);
+}
+
+/* ---- the threads */
+
+static void
+logs_wake(const struct logs *l)
+{
+	const uint64_t one = 1;
+
+	(void)!write(l->fd, &one, sizeof(one));
+}
+
+static void
+push_done(struct logs *l, struct log_request *r)
+{
+	bool first;
+
+	(void)pthread_mutex_lock(&l->mutex);
+	first = STAILQ_EMPTY(&l->done);
+	STAILQ_INSERT_TAIL(&l->done, r, link);
+	(void)pthread_mutex_unlock(&l->mutex);
+	if (first)
+		logs_wake(l);
+}
+
+static void
+push_job(struct logs *l, struct log_request *r)
+{
+	(void)pthread_mutex_lock(&l->mutex);
+	STAILQ_INSERT_TAIL(&l->jobs, r, link);
+	(void)pthread_mutex_unlock(&l->mutex);
+	(void)pthread_cond_signal(&l->cond);
+}
+
+/* NULL: the end. */
+static struct log_request *
+take_job(struct logs *l)
+{
+	struct log_request *r = NULL;
+
+	(void)pthread_mutex_lock(&l->mutex);
+	while (STAILQ_EMPTY(&l->jobs) && !l->stopping)
+		(void)pthread_cond_wait(&l->cond, &l->mutex);
+	if (!l->stopping) {
+		r = STAILQ_FIRST(&l->jobs);
+		STAILQ_REMOVE_HEAD(&l->jobs, link);
+	}
+	(void)pthread_mutex_unlock(&l->mutex);
+	return r;
+}
+
+static void *
+thread_main(void *arg)
+{
+	AUTO(auto_free) uint8_t *chunk = xmalloc(LOG_WORK_BYTES);
+	const struct log_work work = {chunk, LOG_WORK_BYTES};
+	struct logs *l = arg;
+	struct log_request *r;
+
+	while ((r = take_job(l)) != NULL) {
+		if (!atomic_load(&r->canceled))
+			r->rc = request_work(r, &work);
+		if (r->rc > 0 && !atomic_load(&r->canceled))
+			push_job(l, r);
+		else
+			push_done(l, r);
+	}
+	return NULL;
+}
+
+/* ---- requests, on the loop */
+
+static void
+request_submit(struct log_request *r)
+{
+	struct log_view *v = r->view;
+
+	if (r->kind == REQUEST_DIGEST && !r->refused)
+		v->digesting = r;
+	if (v->fd < 0 || r->refused)
+		push_done(v->logs, r);
+	else
+		push_job(v->logs, r);
+}
+
+static struct log_request *
+request_new(struct log_view *v, enum request_kind kind, uint64_t upto,
+    void *arg, struct log_request **out)
+{
+	struct log_request *r = xcalloc(1, sizeof(*r));
+
+	r->view = v;
+	r->kind = kind;
+	r->upto = upto;
+	r->arg = arg;
+	atomic_init(&r->canceled, false);
+	LIST_INSERT_HEAD(&v->requests, r, of_view);
+	if (++v->logs->nrequests > LOGS_REQUESTS_MAX) {
+		r->refused = true;
+		r->rc = err_set(&r->why, ERR_LIMIT,
+		    "more than %d logs are being read", LOGS_REQUESTS_MAX);
+	}
+	if (out != NULL)
+		*out = r;
+	return r;
+}
+
+static void
+request_free(struct log_request *r)
+{
+	LIST_REMOVE(r, of_view);
+	r->view->logs->nrequests--;
+	free(r->mem);
+	free(r);
+}
+
+void
+log_view_digest(struct log_view *v, uint64_t upto, log_digest_cb cb, void *arg,
+    struct log_request **out)
+{
+	struct log_request *r = request_new(v, REQUEST_DIGEST, upto, arg, out);
+
+	r->digest_cb = cb;
+	if (v->digesting == NULL || r->refused) {
+		request_submit(r);
+		return;
+	}
+	r->waiting = true;
+	STAILQ_INSERT_TAIL(&v->waiting, r, link);
+}
+
+void
+log_view_read(struct log_view *v, uint64_t from, uint64_t upto, size_t max,
+    log_read_cb cb, void *arg, struct log_request **out)
+{
+	struct log_request *r = request_new(v, REQUEST_READ, upto, arg, out);
+
+	r->read_cb = cb;
+	r->from = from;
+	r->max = max < READ_MIN_BYTES ? READ_MIN_BYTES : max;
+	request_submit(r);
+}
+
+void
+log_request_cancel(struct log_request *r)
+{
+	if (r->waiting) {
+		STAILQ_REMOVE(&r->view->waiting, r, log_request, link);
+		request_free(r);
+		return;
+	}
+	atomic_store(&r->canceled, true);
+}
+
+/* ---- views */
+
+static struct log_view *
+view_new(struct logs *l, uint32_t ncommands, const struct log_caps *caps)
+{
+	struct log_view *v = xcalloc(1, sizeof(*v));
+
+	v->logs = l;
+	v->fd = -1;
+	v->digest = log_digest_new(ncommands, caps);
+	STAILQ_INIT(&v->waiting);
+	LIST_INIT(&v->requests);
+	TAILQ_INSERT_TAIL(&l->views, v, link);
+	return v;
+}
+
+struct log_view *
+log_view_open(
+    struct logs *l, int fd, uint32_t ncommands, const struct log_caps *caps)
+{
+	struct log_view *v = view_new(l, ncommands, caps);
+
+	v->fd = fd;
+	return v;
+}
+
+struct log_view *
+log_view_open_memory(struct logs *l, const uint8_t *p, size_t n,
+    uint32_t ncommands, const struct log_caps *caps)
+{
+	struct log_view *v = view_new(l, ncommands, caps);
+
+	v->mem = xmemdup(p, n);
+	v->nmem = n;
+	return v;
+}
+
+int
+log_view_restore(
+    struct log_view *v, const uint8_t *digest, size_t n, struct err *e)
+{
+	struct log_digest *d;
+
+	if (log_digest_decode(
+		digest, n, v->digest->ncommands, &v->digest->caps, &d, e) != 0)
+		return ERR_PROTO;
+	log_digest_free(v->digest);
+	v->digest = d;
+	return 0;
+}
+
+static void
+view_free(struct log_view *v)
+{
+	TAILQ_REMOVE(&v->logs->views, v, link);
+	v->logs->held -= v->held;
+	if (v->fd >= 0)
+		(void)close(v->fd);
+	free(v->mem);
+	log_digest_free(v->digest);
+	free(v);
+}
+
+void
+log_view_close(struct log_view *v)
+{
+	struct log_request *r, *next;
+
+	if (v == NULL)
+		return;
+	v->closed = true;
+	for (r = LIST_FIRST(&v->requests); r != NULL; r = next) {
+		next = LIST_NEXT(r, of_view);
+		log_request_cancel(r);
+	}
+	if (LIST_EMPTY(&v->requests))
+		view_free(v);
+}
+
+/* ---- memory for heads */
+
+static void
+view_count_held(struct log_view *v)
+{
+	struct logs *l = v->logs;
+
+	l->held -= v->held;
+	v->held = log_digest_held(v->digest);
+	l->held += v->held;
+}
+
+/* Until all fit, views give their heads back. */
+static void
+logs_trim_held(struct logs *l)
+{
+	struct log_view *v;
+
+	TAILQ_FOREACH (v, &l->views, link) {
+		if (l->held <= LOGS_HELD_MAX)
+			return;
+		if (v->digesting != NULL || v->held == 0)
+			continue;
+		log_digest_drop(v->digest);
+		view_count_held(v);
+	}
+}
+
+/* ---- answers */
+
+static void
+request_answer(struct log_request *r)
+{
+	const struct err *why = r->rc == 0 ? NULL : &r->why;
+
+	if (r->kind == REQUEST_DIGEST)
+		r->digest_cb(
+		    r->rc, r->rc == 0 ? r->view->digest : NULL, why, r->arg);
+	else
+		r->read_cb(r->rc, r->rc == 0 ? &r->records : NULL, why, r->arg);
+}
+
+/* The digest of v is free for the next who asked for it. */
+static void
+view_next_digest(struct log_view *v)
+{
+	struct log_request *r = STAILQ_FIRST(&v->waiting);
+
+	v->digesting = NULL;
+	TAILQ_REMOVE(&v->logs->views, v, link);
+	TAILQ_INSERT_TAIL(&v->logs->views, v, link);
+	view_count_held(v);
+	if (r == NULL)
+		return;
+	STAILQ_REMOVE_HEAD(&v->waiting, link);
+	r->waiting = false;
+	request_submit(r);
+}
+
+/* The callback may close the view and even call logs_free: then r is gone
+ * with the rest when logs_cb is done. */
+static void
+request_deliver(struct logs *l, struct log_request *r)
+{
+	const struct log_work none = {NULL, 0};
+	struct log_view *v = r->view;
+
+	if (v->fd < 0 && !r->refused && !atomic_load(&r->canceled))
+		r->rc = request_work(r, &none);
+	if (!atomic_load(&r->canceled))
+		request_answer(r);
+	if (l->closed)
+		return;
+	if (v->digesting == r)
+		view_next_digest(v);
+	request_free(r);
+	if (v->closed && LIST_EMPTY(&v->requests))
+		view_free(v);
+	logs_trim_held(l);
+}
+
+static void
+logs_destroy(struct logs *l)
+{
+	struct log_request *r;
+	struct log_view *v;
+
+	while ((v = TAILQ_FIRST(&l->views)) != NULL) {
+		while ((r = LIST_FIRST(&v->requests)) != NULL)
+			request_free(r);
+		view_free(v);
+	}
+	(void)pthread_cond_destroy(&l->cond);
+	(void)pthread_mutex_destroy(&l->mutex);
+	(void)close(l->fd);
+	free(l);
+}
+
+static void
+logs_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct request_queue list = STAILQ_HEAD_INITIALIZER(list);
+	struct logs *l = arg;
+	struct log_request *r;
+	uint64_t n;
+
+	(void)what;
+	/* First the counter, then the list: a push between the two wakes us
+	 * for nothing, the other way round it would be forgotten. */
+	(void)!read(fd, &n, sizeof(n));
+	(void)pthread_mutex_lock(&l->mutex);
+	STAILQ_CONCAT(&list, &l->done);
+	(void)pthread_mutex_unlock(&l->mutex);
+	l->delivering = true;
+	while (!l->closed && (r = STAILQ_FIRST(&list)) != NULL) {
+		STAILQ_REMOVE_HEAD(&list, link);
+		request_deliver(l, r);
+	}
+	l->delivering = false;
+	if (l->closed)
+		logs_destroy(l);
+}
+
+/* ---- life */
+
+static void
+stop_threads(struct logs *l)
+{
+	(void)pthread_mutex_lock(&l->mutex);
+	l->stopping = true;
+	(void)pthread_mutex_unlock(&l->mutex);
+	(void)pthread_cond_broadcast(&l->cond);
+	for (unsigned int i = 0; i < l->nthreads; i++)
+		(void)pthread_join(l->threads[i], NULL);
+	l->nthreads = 0;
+}
+
+static int
+start_threads(struct logs *l, unsigned int threads, struct err *e)
+{
+	sigset_t all, old;
+	int rc = 0;
+
+	/* Signals are the loop's business. */
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	while (l->nthreads < threads && rc == 0) {
+		rc = pthread_create(
+		    &l->threads[l->nthreads], NULL, thread_main, l);
+		if (rc == 0)
+			l->nthreads++;
+	}
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc != 0)
+		return err_set(e, ERR_SYS, "start a thread: %s", strerror(rc));
+	return 0;
+}
+
+int
+logs_new(struct event_base *base, unsigned int threads, struct logs **out,
+    struct err *e)
+{
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	struct logs *l;
+
+	if (fd == -1)
+		return err_set(e, ERR_SYS, "eventfd: %s", strerror(errno));
+	l = xcalloc(1, sizeof(*l));
+	l->fd = fd;
+	STAILQ_INIT(&l->jobs);
+	STAILQ_INIT(&l->done);
+	TAILQ_INIT(&l->views);
+	(void)pthread_mutex_init(&l->mutex, NULL);
+	(void)pthread_cond_init(&l->cond, NULL);
+	l->ev = event_new(base, fd, EV_READ | EV_PERSIST, logs_cb, l);
+	if (l->ev == NULL || event_add(l->ev, NULL) != 0) {
+		logs_free(l);
+		return err_set(e, ERR_SYS, "no event for the logs");
+	}
+	if (threads > LOGS_THREADS_MAX)
+		threads = LOGS_THREADS_MAX;
+	if (start_threads(l, threads, e) != 0) {
+		logs_free(l);
+		return ERR_SYS;
+	}
+	*out = l;
+	return 0;
+}
+
+void
+logs_free(struct logs *l)
+{
+	if (l == NULL)
+		return;
+	stop_threads(l);
+	if (l->ev != NULL)
+		event_free(l->ev);
+	l->ev = NULL;
+	l->closed = true;
+	if (!l->delivering)
+		logs_destroy(l);
+}

@@ -1,0 +1,90 @@
+/*
+ * logs.h - the logs of runs, read by threads of their own
+ *
+ * The loop never reads a log file: it asks, and is called back on its own
+ * thread, later, never inside the call that asked.  A log that is in memory
+ * (it was short, the database has it) is looked at on the loop.
+ *
+ * A struct log_view is one log that somebody looks at.  It keeps the digest
+ * (log_digest.h) from one question to the next, so the second costs what has
+ * come since the first.  The heads of all views together take at most
+ * LOGS_HELD_MAX bytes of memory: those that were not asked about for longest
+ * are read again when they are.  An idle view costs little more than its
+ * descriptor.
+ *
+ * Requests of one view are answered in order for digests, and in any order
+ * besides.  A long log is walked in slices, so that it does not keep the
+ * others waiting.
+ */
+#ifndef CORE_LOGS_H
+#define CORE_LOGS_H
+
+#include "common/base.h"
+#include "common/err.h"
+#include "supervisor/core/log_digest.h"
+
+#define LOGS_HELD_MAX (16u << 20)
+#define LOGS_REQUESTS_MAX 10000 /* under way; more are refused */
+#define LOGS_THREADS_MAX 8
+
+struct event_base;
+struct logs;
+struct log_view;
+struct log_request;
+
+int logs_new(struct event_base *base, unsigned int threads, struct logs **out,
+    struct err *e) MUSTCHECK;
+/* logs_free - views that are open and requests under way go with it, without
+ * a callback; may be called inside one */
+void logs_free(struct logs *l);
+
+/*
+ * log_view_open - of a file; fd is the view's from now on
+ * log_view_open_memory - of n bytes, copied
+ *
+ * caps are those of the run: its digest is made for them.
+ */
+struct log_view *log_view_open(
+    struct logs *l, int fd, uint32_t ncommands, const struct log_caps *caps);
+struct log_view *log_view_open_memory(struct logs *l, const uint8_t *p,
+    size_t n, uint32_t ncommands, const struct log_caps *caps);
+/* log_view_restore - begin with a digest that was encoded at the run's end;
+ * before the first log_view_digest.  ERR_PROTO: it is none, and the log will
+ * be walked as if there were none. */
+int log_view_restore(struct log_view *v, const uint8_t *digest, size_t n,
+    struct err *e) MUSTCHECK;
+/* log_view_close - at any time, NULL too: no callback of its requests is
+ * called any more */
+void log_view_close(struct log_view *v);
+
+/*
+ * Answers.  rc 0, or negative with why set and the result NULL: ERR_SYS (the
+ * log cannot be read), ERR_LIMIT (too many requests), ERR_PROTO (a read: there
+ * is no record at from).  What they are given is theirs to look at until they
+ * return.  They may do everything: ask again, cancel, close the view.
+ */
+typedef void (*log_digest_cb)(
+    int rc, const struct log_digest *d, const struct err *why, void *arg);
+
+struct log_records { /* whole records, as in the log */
+	const uint8_t *p;
+	size_t n;      /* 0: there is no whole one yet */
+	uint64_t next; /* the offset behind them: where to read on */
+};
+typedef void (*log_read_cb)(int rc, const struct log_records *records,
+    const struct err *why, void *arg);
+
+/* *out, when out is not NULL, is for log_request_cancel until the callback
+ * was called or the view is closed; then it is gone. */
+
+/* log_view_digest - of the log up to upto (a digest that has come further is
+ * fine), UINT64_MAX: as long as the file is now */
+void log_view_digest(struct log_view *v, uint64_t upto, log_digest_cb cb,
+    void *arg, struct log_request **out);
+/* log_view_read - records from the offset of one on, at most max bytes (but
+ * never less than the longest record), below upto */
+void log_view_read(struct log_view *v, uint64_t from, uint64_t upto, size_t max,
+    log_read_cb cb, void *arg, struct log_request **out);
+void log_request_cancel(struct log_request *r);
+
+#endif

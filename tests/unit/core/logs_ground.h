@@ -1,0 +1,235 @@
+/*
+ * logs_ground.h - reading off the loop, with what is read counted and stopped
+ *
+ * fd_pread_all is wrapped (link with -Wl,--wrap=fd_pread_all): every byte that
+ * a reading thread gets is counted, and a closed gate holds the threads inside
+ * their next read, so that "while it is being read" is a state and not a
+ * matter of luck.
+ */
+#ifndef UNIT_CORE_LOGS_GROUND_H
+#define UNIT_CORE_LOGS_GROUND_H
+
+#include <pthread.h>
+
+#include <event2/event.h>
+
+#include "supervisor/core/logs.h"
+#include "tests/unit/core/log_fixture.h"
+
+#define MIB (1u << 20)
+
+static const struct log_caps caps = {{MIB, MIB}, LOG_TAIL_BYTES, 0};
+
+/* ---- the wrapped read */
+
+static pthread_mutex_t gate_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gate_cond = PTHREAD_COND_INITIALIZER;
+static bool gate_closed;
+static unsigned int gate_waiting;
+static uint64_t nread;
+
+ssize_t __real_fd_pread_all(
+    int fd, void *p, size_t n, uint64_t off, struct err *e);
+ssize_t __wrap_fd_pread_all(
+    int fd, void *p, size_t n, uint64_t off, struct err *e);
+
+ssize_t
+__wrap_fd_pread_all(int fd, void *p, size_t n, uint64_t off, struct err *e)
+{
+	ssize_t got;
+
+	(void)pthread_mutex_lock(&gate_mutex);
+	gate_waiting++;
+	(void)pthread_cond_broadcast(&gate_cond);
+	while (gate_closed)
+		(void)pthread_cond_wait(&gate_cond, &gate_mutex);
+	gate_waiting--;
+	(void)pthread_mutex_unlock(&gate_mutex);
+	got = __real_fd_pread_all(fd, p, n, off, e);
+	(void)pthread_mutex_lock(&gate_mutex);
+	nread += got > 0 ? (uint64_t)got : 0;
+	(void)pthread_mutex_unlock(&gate_mutex);
+	return got;
+}
+
+static inline void
+gate_set(bool closed)
+{
+	(void)pthread_mutex_lock(&gate_mutex);
+	gate_closed = closed;
+	(void)pthread_cond_broadcast(&gate_cond);
+	(void)pthread_mutex_unlock(&gate_mutex);
+}
+
+/* A thread stands in a read, at the closed gate. */
+static inline void
+gate_await(void)
+{
+	(void)pthread_mutex_lock(&gate_mutex);
+	while (gate_waiting == 0)
+		(void)pthread_cond_wait(&gate_cond, &gate_mutex);
+	(void)pthread_mutex_unlock(&gate_mutex);
+}
+
+static inline uint64_t
+take_nread(void)
+{
+	uint64_t n;
+
+	(void)pthread_mutex_lock(&gate_mutex);
+	n = nread;
+	nread = 0;
+	(void)pthread_mutex_unlock(&gate_mutex);
+	return n;
+}
+
+/* ---- the ground: a base, logs with some threads */
+
+struct ground {
+	struct event_base *base;
+	struct logs *logs;
+};
+
+static inline void
+ground_open(struct ground *g, unsigned int threads)
+{
+	struct err e;
+
+	gate_set(false);
+	g->base = event_base_new();
+	assert_non_null(g->base);
+	assert_int_equal(logs_new(g->base, threads, &g->logs, &e), 0);
+	(void)take_nread();
+}
+
+static inline void
+ground_close(struct ground *g)
+{
+	logs_free(g->logs);
+	event_base_free(g->base);
+}
+
+struct answer {
+	unsigned int calls;
+	unsigned int number; /* the how many-th of all answers */
+	int rc;
+	uint64_t scanned, bytes, next;
+	struct buf head, tail, records;
+	char *why;
+};
+static unsigned int answers;
+
+static inline void
+answer_clear(struct answer *a)
+{
+	buf_clear(&a->head);
+	buf_clear(&a->tail);
+	buf_clear(&a->records);
+	free(a->why);
+	memset(a, 0, sizeof(*a));
+}
+
+static inline void
+copy_buf(struct buf *to, const struct buf *from)
+{
+	buf_clear(to);
+	assert_int_equal(buf_append(to, buf_data(from), buf_len(from)), 0);
+}
+
+static inline void
+note(struct answer *a, int rc, const struct err *why)
+{
+	a->calls++;
+	a->number = ++answers;
+	a->rc = rc;
+	assert_true((rc == 0) == (why == NULL));
+	if (why != NULL)
+		a->why = xstrdup(why->msg);
+}
+
+static inline void
+digest_cb(int rc, const struct log_digest *d, const struct err *why, void *arg)
+{
+	struct answer *a = arg;
+
+	note(a, rc, why);
+	if (rc != 0) {
+		assert_null(d);
+		return;
+	}
+	a->scanned = d->scanned;
+	a->bytes = d->commands[0].out[0].bytes;
+	copy_buf(&a->head, &d->commands[0].out[0].head);
+	copy_buf(&a->tail, &d->commands[0].out[0].tail);
+}
+
+static inline void
+read_cb(int rc, const struct log_records *got, const struct err *why, void *arg)
+{
+	struct answer *a = arg;
+
+	note(a, rc, why);
+	if (rc != 0) {
+		assert_null(got);
+		return;
+	}
+	a->next = got->next;
+	buf_clear(&a->records);
+	assert_int_equal(buf_append(&a->records, got->p, got->n), 0);
+}
+
+static inline void
+await(const struct ground *g, const struct answer *a)
+{
+	while (a->calls == 0)
+		assert_int_equal(event_base_loop(g->base, EVLOOP_ONCE), 0);
+	assert_int_equal(a->calls, 1);
+}
+
+static inline struct answer
+digest_now(const struct ground *g, struct log_view *v, uint64_t upto)
+{
+	struct answer a = {0};
+
+	log_view_digest(v, upto, digest_cb, &a, NULL);
+	assert_int_equal(a.calls, 0); /* never inside the call */
+	await(g, &a);
+	return a;
+}
+
+static inline struct answer
+read_now(const struct ground *g, struct log_view *v, uint64_t from,
+    uint64_t upto, size_t max)
+{
+	struct answer a = {0};
+
+	log_view_read(v, from, upto, max, read_cb, &a, NULL);
+	assert_int_equal(a.calls, 0);
+	await(g, &a);
+	return a;
+}
+
+/* A command that prints mib MiB in records of that many bytes. */
+static inline void
+make_log(struct made_log *l, size_t mib, size_t record)
+{
+	begin_log(l);
+	put_started(l, 0);
+	while (l->bytes[0] < mib * MIB)
+		put_output(l, RUNLOG_STDOUT, record);
+}
+
+static inline void
+check_digest(const struct answer *a, const struct made_log *l)
+{
+	uint64_t n = l->bytes[0];
+
+	assert_int_equal(a->rc, 0);
+	assert_int_equal(a->scanned, buf_len(&l->b));
+	assert_int_equal(a->bytes, n);
+	assert_pattern(&a->head, 0, MIB, RUNLOG_STDOUT);
+	assert_pattern(
+	    &a->tail, n - LOG_TAIL_BYTES, LOG_TAIL_BYTES, RUNLOG_STDOUT);
+}
+
+#endif

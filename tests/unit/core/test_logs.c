@@ -1,0 +1,677 @@
+/* link: -Wl,--wrap=fd_pread_all */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+
+#include "tests/unit/core/logs_ground.h"
+
+/* ---- digests */
+
+static void
+test_a_second_digest_reads_only_what_is_new(void **state)
+{
+	struct log_view *v;
+	struct made_log l;
+	struct ground g;
+	struct answer a;
+	size_t before;
+	int fd;
+
+	(void)state;
+	ground_open(&g, 1);
+	make_log(&l, 24, 1000);
+	before = buf_len(&l.b);
+	fd = file_of_log(&l);
+	v = log_view_open(g.logs, dup(fd), 1, &caps);
+	a = digest_now(&g, v, UINT64_MAX);
+	check_digest(&a, &l);
+	answer_clear(&a);
+	assert_in_range(take_nread(), before, before + 4 * MIB);
+	a = digest_now(&g, v, UINT64_MAX);
+	check_digest(&a, &l);
+	answer_clear(&a);
+	assert_int_equal(take_nread(), 0);
+	put_output(&l, RUNLOG_STDOUT, 50000);
+	assert_int_equal(fd_write_all(fd, buf_data(&l.b) + before,
+			     buf_len(&l.b) - before, NULL),
+	    0);
+	a = digest_now(&g, v, buf_len(&l.b));
+	check_digest(&a, &l);
+	answer_clear(&a);
+	assert_in_range(take_nread(), 1, 50000 + RUNLOG_HEADER_BYTES);
+	log_view_close(v);
+	assert_int_equal(close(fd), 0);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+static void
+test_output_that_nobody_is_shown_is_not_read(void **state)
+{
+	struct log_view *v;
+	struct made_log l;
+	struct ground g;
+	struct answer a;
+
+	(void)state;
+	ground_open(&g, 1);
+	make_log(&l, 24, RUNLOG_PAYLOAD_MAX);
+	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	a = digest_now(&g, v, UINT64_MAX);
+	check_digest(&a, &l);
+	answer_clear(&a);
+	assert_in_range(take_nread(), MIB, 6 * MIB);
+	log_view_close(v);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+/* As a front that was started again: only the encoded digest is left. */
+static struct log_view *
+view_restored(struct ground *g, const struct made_log *l)
+{
+	const struct runlog_source source = {-1, buf_data(&l->b)};
+	const struct log_work none = {NULL, 0};
+	struct log_digest *d = log_digest_new(1, &caps);
+	struct log_view *v;
+	struct buf b;
+	struct err e;
+
+	assert_int_equal(
+	    log_digest_advance(d, &source, buf_len(&l->b), &none, &e), 0);
+	buf_init(&b, LOG_DIGEST_MAX);
+	log_digest_encode(d, &b);
+	log_digest_free(d);
+	assert_in_range(buf_len(&b), LOG_TAIL_BYTES, LOG_TAIL_BYTES + 500);
+	v = log_view_open(g->logs, file_of_log(l), 1, &caps);
+	assert_int_equal(log_view_restore(v, buf_data(&b), buf_len(&b), &e), 0);
+	assert_int_equal(
+	    log_view_restore(v, buf_data(&b), buf_len(&b) - 1, &e), ERR_PROTO);
+	buf_clear(&b);
+	return v;
+}
+
+static void
+test_a_kept_digest_of_a_long_log_reads_its_head_alone(void **state)
+{
+	struct log_view *v;
+	struct made_log l;
+	struct ground g;
+	struct answer a;
+
+	(void)state;
+	ground_open(&g, 1);
+	make_log(&l, 24, 1000);
+	put_ended(&l);
+	put_run_ended(&l);
+	v = view_restored(&g, &l);
+	a = digest_now(&g, v, UINT64_MAX);
+	check_digest(&a, &l);
+	answer_clear(&a);
+	assert_in_range(take_nread(), MIB, MIB + MIB / 2);
+	a = digest_now(&g, v, UINT64_MAX);
+	check_digest(&a, &l);
+	answer_clear(&a);
+	assert_int_equal(take_nread(), 0);
+	log_view_close(v);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+static void
+test_digests_of_one_view_are_answered_in_order(void **state)
+{
+	struct answer a[3] = {{0}};
+	struct log_view *v;
+	struct made_log l;
+	struct ground g;
+
+	(void)state;
+	ground_open(&g, 2);
+	make_log(&l, 2, 1000);
+	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	log_view_digest(v, MIB, digest_cb, &a[0], NULL);
+	log_view_digest(v, buf_len(&l.b), digest_cb, &a[1], NULL);
+	log_view_digest(v, MIB, digest_cb, &a[2], NULL);
+	await(&g, &a[2]);
+	assert_int_equal(a[1].number, a[0].number + 1);
+	assert_int_equal(a[2].number, a[1].number + 1);
+	assert_in_range(a[0].scanned, MIB - 2000, MIB);
+	check_digest(&a[1], &l);
+	check_digest(&a[2], &l); /* it does not go back */
+	for (int i = 0; i < 3; i++)
+		answer_clear(&a[i]);
+	log_view_close(v);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+static void
+test_heads_beyond_the_limit_are_given_back_and_read_again(void **state)
+{
+	struct log_view *v[LOGS_HELD_MAX / MIB + 4];
+	const size_t n = ARRAY_LEN(v);
+	struct made_log l;
+	struct ground g;
+	struct answer a;
+
+	(void)state;
+	ground_open(&g, 1);
+	make_log(&l, 2, 1000);
+	for (size_t i = 0; i < n; i++) {
+		v[i] = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+		a = digest_now(&g, v[i], UINT64_MAX);
+		check_digest(&a, &l);
+		answer_clear(&a);
+	}
+	(void)take_nread();
+	a = digest_now(&g, v[n - 1], UINT64_MAX); /* asked for just now */
+	check_digest(&a, &l);
+	answer_clear(&a);
+	assert_int_equal(take_nread(), 0);
+	a = digest_now(&g, v[0], UINT64_MAX); /* longest ago */
+	check_digest(&a, &l);
+	answer_clear(&a);
+	assert_in_range(take_nread(), MIB, MIB + MIB / 2);
+	for (size_t i = 0; i < n; i++)
+		log_view_close(v[i]);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+static void
+test_a_log_in_memory_needs_no_thread(void **state)
+{
+	struct log_view *v;
+	struct made_log l;
+	struct ground g;
+	struct answer a;
+
+	(void)state;
+	ground_open(&g, 0);
+	begin_log(&l);
+	put_started(&l, 0);
+	put_record(&l, RUNLOG_STDOUT, "hello", 5);
+	v = log_view_open_memory(
+	    g.logs, buf_data(&l.b), buf_len(&l.b), 1, &caps);
+	a = digest_now(&g, v, UINT64_MAX);
+	assert_int_equal(a.bytes, 5);
+	assert_memory_equal(buf_data(&a.head), "hello", 5);
+	answer_clear(&a);
+	a = read_now(&g, v, RUNLOG_HEADER_BYTES, UINT64_MAX, 0);
+	assert_int_equal(a.rc, 0);
+	assert_int_equal(buf_len(&a.records), 2 * RUNLOG_HEADER_BYTES + 5);
+	answer_clear(&a);
+	log_view_close(v);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+static void
+test_a_log_that_is_missing_is_an_empty_one(void **state)
+{
+	struct log_view *v;
+	struct ground g;
+	struct answer a;
+
+	(void)state;
+	ground_open(&g, 1);
+	v = log_view_open(g.logs, -1, 1, &caps);
+	a = digest_now(&g, v, 1000);
+	assert_int_equal(a.rc, 0);
+	assert_int_equal(a.scanned, 0);
+	answer_clear(&a);
+	a = read_now(&g, v, 0, 1000, 0);
+	assert_int_equal(a.rc, 0);
+	assert_int_equal(a.next, 0);
+	answer_clear(&a);
+	log_view_close(v);
+	ground_close(&g);
+}
+
+static void
+test_a_log_that_cannot_be_read_says_why(void **state)
+{
+	struct log_view *v;
+	struct ground g;
+	struct answer a;
+
+	(void)state;
+	ground_open(&g, 1);
+	v = log_view_open(g.logs, open("/", O_RDONLY | O_DIRECTORY), 1, &caps);
+	a = digest_now(&g, v, UINT64_MAX);
+	assert_int_equal(a.rc, ERR_SYS);
+	assert_non_null(a.why);
+	answer_clear(&a);
+	a = read_now(&g, v, 0, UINT64_MAX, 0);
+	assert_int_equal(a.rc, ERR_SYS);
+	answer_clear(&a);
+	log_view_close(v);
+	ground_close(&g);
+}
+
+/* ---- the cursor */
+
+static void
+test_a_cursor_gives_the_whole_log_in_whole_records(void **state)
+{
+	struct buf all = {0};
+	struct log_view *v;
+	struct made_log l;
+	struct ground g;
+	struct answer a;
+	uint64_t at = 0;
+	unsigned int reads = 0;
+
+	(void)state;
+	ground_open(&g, 1);
+	make_log(&l, 1, 999);
+	put_output(&l, RUNLOG_STDOUT, RUNLOG_PAYLOAD_MAX);
+	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	for (;;) {
+		a = read_now(&g, v, at, UINT64_MAX, 1);
+		assert_int_equal(a.rc, 0);
+		assert_int_equal(a.next, at + buf_len(&a.records));
+		assert_in_range(buf_len(&a.records), 0,
+		    RUNLOG_HEADER_BYTES + RUNLOG_PAYLOAD_MAX);
+		at = a.next;
+		assert_int_equal(
+		    buf_append(&all, buf_data(&a.records), buf_len(&a.records)),
+		    0);
+		if (buf_len(&a.records) == 0)
+			break;
+		answer_clear(&a);
+		reads++;
+	}
+	answer_clear(&a);
+	assert_in_range(reads, 17, 19);
+	assert_int_equal(buf_len(&all), buf_len(&l.b));
+	assert_memory_equal(buf_data(&all), buf_data(&l.b), buf_len(&l.b));
+	log_view_close(v);
+	buf_clear(&all);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+static void
+test_a_cursor_keeps_to_its_bounds_and_to_records(void **state)
+{
+	struct log_view *v;
+	struct made_log l;
+	struct ground g;
+	struct answer a;
+	size_t good;
+
+	(void)state;
+	ground_open(&g, 1);
+	begin_log(&l);
+	put_started(&l, 0);
+	put_output(&l, RUNLOG_STDOUT, 100);
+	good = buf_len(&l.b);
+	assert_int_equal(buf_append(&l.b, "0123456789abcdefgh", 18), 0);
+	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	/* Not all of the third record may be seen. */
+	a = read_now(&g, v, 0, good - 1, 0);
+	assert_int_equal(a.next, 2 * RUNLOG_HEADER_BYTES);
+	answer_clear(&a);
+	a = read_now(&g, v, 2 * RUNLOG_HEADER_BYTES, good - 1, 0);
+	assert_int_equal(a.rc, 0);
+	assert_int_equal(a.next, 2 * RUNLOG_HEADER_BYTES);
+	assert_int_equal(buf_len(&a.records), 0);
+	answer_clear(&a);
+	/* What is good before the garbage is given, the garbage is none. */
+	a = read_now(&g, v, 0, UINT64_MAX, 0);
+	assert_int_equal(a.next, good);
+	answer_clear(&a);
+	a = read_now(&g, v, good, UINT64_MAX, 0);
+	assert_int_equal(a.rc, ERR_PROTO);
+	answer_clear(&a);
+	/* No record begins there. */
+	a = read_now(&g, v, 3, UINT64_MAX, 0);
+	assert_int_equal(a.rc, ERR_PROTO);
+	answer_clear(&a);
+	/* Behind the end there is nothing, yet. */
+	a = read_now(&g, v, 100000, UINT64_MAX, 0);
+	assert_int_equal(a.rc, 0);
+	assert_int_equal(a.next, 100000);
+	answer_clear(&a);
+	log_view_close(v);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+static void
+test_a_record_of_no_command_of_the_run_is_none(void **state)
+{
+	struct log_view *v;
+	struct made_log l;
+	struct ground g;
+	struct answer a;
+
+	(void)state;
+	ground_open(&g, 1);
+	begin_log(&l);
+	l.command = 1;
+	put_output(&l, RUNLOG_STDOUT, 5);
+	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	a = read_now(&g, v, 0, UINT64_MAX, 0);
+	assert_int_equal(a.next, RUNLOG_HEADER_BYTES);
+	answer_clear(&a);
+	a = read_now(&g, v, RUNLOG_HEADER_BYTES, UINT64_MAX, 0);
+	assert_int_equal(a.rc, ERR_PROTO);
+	answer_clear(&a);
+	log_view_close(v);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+/* ---- ending early */
+
+static void
+test_a_canceled_request_is_not_answered_and_the_next_one_is(void **state)
+{
+	struct answer a[4] = {{0}};
+	struct log_request *r[3];
+	struct log_view *v;
+	struct made_log l;
+	struct ground g;
+
+	(void)state;
+	ground_open(&g, 1);
+	make_log(&l, 2, 1000);
+	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	gate_set(true);
+	log_view_digest(v, UINT64_MAX, digest_cb, &a[0], &r[0]);
+	gate_await();
+	log_view_digest(v, UINT64_MAX, digest_cb, &a[1], &r[1]);   /* waits */
+	log_view_read(v, 0, UINT64_MAX, 0, read_cb, &a[2], &r[2]); /* queued */
+	log_view_digest(v, UINT64_MAX, digest_cb, &a[3], NULL);
+	for (int i = 0; i < 3; i++)
+		log_request_cancel(r[i]);
+	gate_set(false);
+	await(&g, &a[3]);
+	check_digest(&a[3], &l);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(a[i].calls, 0);
+	answer_clear(&a[3]);
+	log_view_close(v);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+static void
+test_a_canceled_walk_stops_and_is_gone_on_with(void **state)
+{
+	struct answer a = {0};
+	struct log_request *r;
+	struct log_view *v;
+	struct made_log l;
+	struct ground g;
+
+	(void)state;
+	ground_open(&g, 1);
+	make_log(&l, 24, 1000);
+	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	gate_set(true);
+	log_view_digest(v, UINT64_MAX, digest_cb, &a, &r);
+	gate_await();
+	log_request_cancel(r);
+	gate_set(false);
+	log_view_read(v, 0, UINT64_MAX, 0, read_cb, &a, NULL);
+	await(&g, &a);
+	answer_clear(&a);
+	assert_in_range(take_nread(), 1, LOG_SLICE_BYTES + MIB);
+	a = digest_now(&g, v, UINT64_MAX);
+	check_digest(&a, &l);
+	assert_in_range(take_nread(), 18 * MIB, 24 * MIB);
+	answer_clear(&a);
+	log_view_close(v);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+static void
+test_a_view_closed_while_it_is_read_answers_nothing(void **state)
+{
+	struct answer a[3] = {{0}}, other = {0};
+	struct log_view *v, *w;
+	struct made_log l;
+	struct ground g;
+
+	(void)state;
+	ground_open(&g, 1);
+	make_log(&l, 2, 1000);
+	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	w = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	gate_set(true);
+	log_view_digest(v, UINT64_MAX, digest_cb, &a[0], NULL);
+	log_view_digest(v, UINT64_MAX, digest_cb, &a[1], NULL);
+	log_view_read(v, 0, UINT64_MAX, 0, read_cb, &a[2], NULL);
+	gate_await();
+	log_view_close(v);
+	gate_set(false);
+	log_view_digest(w, UINT64_MAX, digest_cb, &other, NULL);
+	await(&g, &other);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(a[i].calls, 0);
+	answer_clear(&other);
+	log_view_close(w);
+	log_view_close(NULL);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+struct closing {
+	struct ground *g;
+	struct log_view *view;
+	bool all;
+	unsigned int calls;
+};
+
+static void
+closing_cb(int rc, const struct log_digest *d, const struct err *why, void *arg)
+{
+	struct closing *c = arg;
+
+	(void)d;
+	(void)why;
+	assert_int_equal(rc, 0);
+	c->calls++;
+	if (c->all) {
+		logs_free(c->g->logs);
+		c->g->logs = NULL;
+	} else {
+		log_view_close(c->view);
+	}
+}
+
+static void
+close_in_callback(bool all)
+{
+	struct closing c = {.all = all};
+	struct answer other = {0};
+	struct made_log l;
+	struct ground g;
+
+	ground_open(&g, 1);
+	c.g = &g;
+	begin_log(&l);
+	c.view = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	log_view_digest(c.view, UINT64_MAX, closing_cb, &c, NULL);
+	log_view_digest(c.view, UINT64_MAX, digest_cb, &other, NULL);
+	log_view_read(c.view, 0, UINT64_MAX, 0, read_cb, &other, NULL);
+	log_view_read(c.view, 0, UINT64_MAX, 0, read_cb, &other, NULL);
+	while (c.calls == 0)
+		assert_int_equal(event_base_loop(g.base, EVLOOP_ONCE), 0);
+	assert_in_range(other.calls, 0, 2); /* reads before it */
+	answer_clear(&other);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+static void
+test_a_callback_may_close_its_view_or_all(void **state)
+{
+	(void)state;
+	close_in_callback(false);
+	close_in_callback(true);
+}
+
+static void
+test_all_may_be_freed_while_logs_are_read(void **state)
+{
+	struct answer a[8] = {{0}};
+	struct made_log l;
+	struct ground g;
+
+	(void)state;
+	make_log(&l, 2, 1000);
+	for (unsigned int threads = 0; threads <= 2; threads++) {
+		ground_open(&g, threads);
+		for (int i = 0; i < 4; i++) {
+			struct log_view *v =
+			    log_view_open(g.logs, file_of_log(&l), 1, &caps);
+
+			log_view_digest(
+			    v, UINT64_MAX, digest_cb, &a[2 * i], NULL);
+			log_view_digest(
+			    v, UINT64_MAX, digest_cb, &a[2 * i], NULL);
+			log_view_read(
+			    v, 0, UINT64_MAX, 0, read_cb, &a[2 * i + 1], NULL);
+		}
+		ground_close(&g);
+		for (int i = 0; i < 8; i++)
+			assert_int_equal(a[i].calls, 0);
+	}
+	buf_clear(&l.b);
+}
+
+/* ---- many */
+
+static void
+test_a_long_walk_lets_others_go_before(void **state)
+{
+	struct answer a = {0}, b = {0};
+	struct log_view *v, *w;
+	struct made_log l;
+	struct ground g;
+
+	(void)state;
+	ground_open(&g, 1);
+	make_log(&l, 24, 1000);
+	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	w = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	gate_set(true);
+	log_view_digest(v, UINT64_MAX, digest_cb, &a, NULL);
+	gate_await();
+	log_view_read(w, 0, UINT64_MAX, 0, read_cb, &b, NULL);
+	gate_set(false);
+	await(&g, &a);
+	assert_int_equal(b.calls, 1);
+	assert_true(b.number < a.number);
+	answer_clear(&a);
+	answer_clear(&b);
+	log_view_close(v);
+	log_view_close(w);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+static void
+test_many_views_are_all_answered(void **state)
+{
+	static struct answer a[300];
+	struct log_view *v[ARRAY_LEN(a)];
+	struct made_log l;
+	struct ground g;
+	int fd;
+
+	(void)state;
+	ground_open(&g, 2);
+	make_log(&l, 2, 1000);
+	fd = file_of_log(&l);
+	for (size_t i = 0; i < ARRAY_LEN(a); i++) {
+		v[i] = log_view_open(g.logs, dup(fd), 1, &caps);
+		log_view_digest(v[i], UINT64_MAX, digest_cb, &a[i], NULL);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(a); i++) {
+		await(&g, &a[i]);
+		check_digest(&a[i], &l);
+		answer_clear(&a[i]);
+		log_view_close(v[i]);
+	}
+	assert_int_equal(close(fd), 0);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+static void
+test_too_many_requests_are_refused(void **state)
+{
+	struct answer first = {0}, last = {0};
+	struct log_request *r;
+	struct log_view *v;
+	struct made_log l;
+	struct ground g;
+
+	(void)state;
+	ground_open(&g, 1);
+	begin_log(&l);
+	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	gate_set(true);
+	log_view_digest(v, UINT64_MAX, digest_cb, &first, NULL);
+	gate_await();
+	for (int i = 1; i < LOGS_REQUESTS_MAX; i++) {
+		log_view_read(v, 0, UINT64_MAX, 0, read_cb, &first, &r);
+		log_request_cancel(r);
+	}
+	log_view_digest(v, UINT64_MAX, digest_cb, &last, NULL);
+	await(&g, &last);
+	assert_int_equal(last.rc, ERR_LIMIT);
+	assert_int_equal(first.calls, 0);
+	gate_set(false);
+	await(&g, &first);
+	assert_int_equal(first.rc, 0);
+	answer_clear(&first);
+	answer_clear(&last);
+	log_view_close(v);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_a_second_digest_reads_only_what_is_new),
+	    cmocka_unit_test(test_output_that_nobody_is_shown_is_not_read),
+	    cmocka_unit_test(
+		test_a_kept_digest_of_a_long_log_reads_its_head_alone),
+	    cmocka_unit_test(test_digests_of_one_view_are_answered_in_order),
+	    cmocka_unit_test(
+		test_heads_beyond_the_limit_are_given_back_and_read_again),
+	    cmocka_unit_test(test_a_log_in_memory_needs_no_thread),
+	    cmocka_unit_test(test_a_log_that_is_missing_is_an_empty_one),
+	    cmocka_unit_test(test_a_log_that_cannot_be_read_says_why),
+	    cmocka_unit_test(
+		test_a_cursor_gives_the_whole_log_in_whole_records),
+	    cmocka_unit_test(test_a_cursor_keeps_to_its_bounds_and_to_records),
+	    cmocka_unit_test(test_a_record_of_no_command_of_the_run_is_none),
+	    cmocka_unit_test(
+		test_a_canceled_request_is_not_answered_and_the_next_one_is),
+	    cmocka_unit_test(test_a_canceled_walk_stops_and_is_gone_on_with),
+	    cmocka_unit_test(
+		test_a_view_closed_while_it_is_read_answers_nothing),
+	    cmocka_unit_test(test_a_callback_may_close_its_view_or_all),
+	    cmocka_unit_test(test_all_may_be_freed_while_logs_are_read),
+	    cmocka_unit_test(test_a_long_walk_lets_others_go_before),
+	    cmocka_unit_test(test_many_views_are_all_answered),
+	    cmocka_unit_test(test_too_many_requests_are_refused),
+	};
+
+	return cmocka_run_group_tests_name("logs", tests, NULL, NULL);
+}
