@@ -18,7 +18,6 @@
 #include "common/xmalloc.h"
 #include "supervisor/front/front.h"
 #include "supervisor/front/key.h"
-#include "supervisor/store/spool.h"
 
 #define DRAIN_POLL_MS 20
 /* Descriptors beside those of connections: database, spools of runs. */
@@ -29,7 +28,6 @@ struct program {
 	struct child *child;
 	struct conf *conf;
 	struct store *store;
-	struct spool *spool;
 	struct service *service;
 	struct front *front;
 	struct event *drain;
@@ -64,17 +62,10 @@ open_data(struct program *p, uint8_t key[KEY_BYTES], struct err *e)
 {
 	const char *dir = conf_str(p->conf, CONF_DATA_DIR);
 	const char *artifacts = conf_str(p->conf, CONF_ARTIFACTS_DIR);
-	AUTO(auto_free) char *below = NULL;
 
-	if (artifacts[0] == '\0') {
-		below = xasprintf("%s/artifacts", dir);
-		artifacts = below;
-	}
 	if (fd_mkdir_all(dir, 0700, e) != 0 || key_load(dir, key, e) != 0 ||
-	    store_open(p->base, dir, &p->store, e) != 0 ||
-	    spool_open(dir, artifacts, &p->spool, e) != 0)
+	    store_open(p->base, dir, artifacts, &p->store, e) != 0)
 		return e->code;
-	spool_sweep_tmp(p->spool);
 	return 0;
 }
 
@@ -89,7 +80,7 @@ build(struct program *p, struct err *e)
 	raise_descriptor_limit(p->conf);
 	if (open_data(p, key, e) != 0)
 		return e->code;
-	p->service = service_new(p->base, p->conf, p->store, p->spool);
+	p->service = service_new(p->base, p->conf, p->store);
 	if (service_recover(p->service, e) != 0)
 		return e->code;
 	parts = (struct front_parts){

@@ -68,7 +68,9 @@ artifact_on_open(
 		send_fd(r, chan, number, -1, "the name is not UTF-8");
 		return;
 	}
-	fd = spool_blob_begin(r->service->spool, &r->row.uuid, number, &e);
+	fd = r->log == NULL ?
+	    err_set(&e, ERR_SYS, "the run's files cannot be opened") :
+	    store_blob_begin(r->log, number, &e);
 	if (fd < 0) {
 		send_fd(r, chan, number, -1, e.msg);
 		return;
@@ -106,15 +108,14 @@ artifact_on_done(struct run *r, uint32_t number, int32_t code, uint64_t size,
     const uint8_t *sha256, size_t sha_len)
 {
 	struct run_file *f = file_find(r, number);
-	struct spool *spool = r->service->spool;
 	struct err e;
 
 	if (f == NULL)
 		return;
 	if (code != 0 || sha_len != 32) {
-		spool_blob_abort(spool, &r->row.uuid, number);
-	} else if (spool_blob_commit(spool, &r->row.uuid, number, r->row.tenant,
-		       sha256, &e) != 0) {
+		store_blob_abort(r->log, number);
+	} else if (store_blob_commit(
+		       r->log, number, r->row.tenant, sha256, &e) != 0) {
 		log_warn("run %llu: artifact: %s",
 		    (unsigned long long)r->row.id, e.msg);
 		free(r->row.artifacts_error);
@@ -134,7 +135,7 @@ artifact_drop_files(struct run *r)
 	struct run_file *f;
 
 	while ((f = STAILQ_FIRST(&r->files)) != NULL) {
-		spool_blob_abort(r->service->spool, &r->row.uuid, f->number);
+		store_blob_abort(r->log, f->number);
 		file_free(r, f);
 	}
 }
@@ -161,7 +162,7 @@ artifact_found_cb(
 		free(o);
 		return;
 	}
-	a.fd = spool_blob_read(o->service->spool, o->tenant, row->sha256, &e);
+	a.fd = store_blob_read(o->service->store, o->tenant, row->sha256, &e);
 	a.size = row->size;
 	a.mtime_ns = row->mtime_ns;
 	a.etag[0] = '"';

@@ -166,7 +166,7 @@ follow_row_cb(
 		store_run_copy(&f->row, row);
 		if (row->log == NULL)
 			f->fd =
-			    spool_log_read(f->service->spool, &row->uuid, NULL);
+			    store_log_read(f->service->store, &row->uuid, NULL);
 	}
 	follow_ready(f);
 }

@@ -17,7 +17,6 @@
 #include "common/runlog_check.h"
 #include "common/runspec.h"
 #include "supervisor/service/service.h"
-#include "supervisor/store/spool.h"
 #include "supervisor/store/store.h"
 
 #define PEERS_MAX 64
@@ -66,7 +65,6 @@ struct sandbox_waiter {
 STAILQ_HEAD(sandbox_waiters, sandbox_waiter);
 
 TAILQ_HEAD(run_list, run);
-LIST_HEAD(fresh_list, run);
 
 struct sandbox {
 	struct service *service;
@@ -158,8 +156,9 @@ struct run {
 	struct store_run row;
 	enum run_phase phase;
 	unsigned int refs;
-	int spool_fd;
-	uint64_t length; /* of the log, as far as it is known */
+	struct store_log *log; /* NULL: it could not be opened again */
+	int spool_fd;          /* of log, or -1 */
+	uint64_t length;       /* of the log, as far as it is known */
 	bool lock;
 	bool was_active; /* it is in its sandbox's active list */
 	bool inserted;   /* the row is on disk */
@@ -172,8 +171,6 @@ struct run {
 	struct run_waiters waiters;
 	struct run_files files;
 	struct follow_list follows;
-	bool named; /* the spool file has its name; else it is on fresh */
-	LIST_ENTRY(run) fresh_link;
 	struct event *retry;   /* the end could not be written: again later */
 	TAILQ_ENTRY(run) link; /* in its sandbox */
 	TAILQ_ENTRY(run) all_link; /* in the service */
@@ -209,20 +206,6 @@ int run_await(struct run *r, uint64_t timeout_ms,
     struct err *e) MUSTCHECK;
 struct run *run_ref(struct run *r);
 void run_unref(struct run *r);
-/*
- * Logs without a name: a run that somebody waits for is often over before its
- * row is on disk; then its log needs no file of its own.  A row may be on disk
- * only after its log has a name, so this is called before whatever makes the
- * store write, and by a timer before the store would by itself.
- *	but	a run whose end is about to be written with its log, or NULL
- */
-void run_name_fresh(struct service *s, struct run *but);
-/* run_open_log - a descriptor or ERR_*; run_keep_log puts the run on the list
- * of those without a name, if it is one */
-int run_open_log(struct service *s, const struct run_request *q, bool *named,
-    struct err *e) MUSTCHECK;
-void run_keep_log(struct run *r);
-#define RUN_NAME_MS 20 /* less than the store waits, WRITER_SOON_MS */
 void run_free_all(struct service *s);
 
 /* run_record.c: what a record of the log means for the row. */
@@ -283,7 +266,6 @@ struct service {
 	struct event_base *base;
 	struct conf *conf;
 	struct store *store;
-	struct spool *spool;
 	struct peer peers[PEERS_MAX];
 	uint32_t npeers;
 	struct sandbox_list sandboxes;
@@ -297,8 +279,6 @@ struct service {
 	uint64_t next_sandbox;
 	uint64_t next_run;
 	uint64_t ended_since_trim;
-	struct fresh_list fresh; /* runs whose logs have no name yet */
-	struct event *name_fresh;
 	struct event *tick;
 	uint64_t next_reap_ms;
 	uint64_t next_sweep_ms;

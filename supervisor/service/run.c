@@ -109,10 +109,7 @@ run_unref(struct run *r)
 	artifact_drop_files(r);
 	if (r->retry != NULL)
 		event_free(r->retry);
-	if (r->spool_fd >= 0 && !r->named)
-		spool_log_reuse(r->service->spool, r->spool_fd);
-	else if (r->spool_fd >= 0)
-		(void)close(r->spool_fd);
+	store_log_close(r->log);
 	store_run_clear(&r->row);
 	free(r);
 }
@@ -239,26 +236,23 @@ run_create(struct sandbox *sb, const struct principal *p, struct run_request *q,
 {
 	struct service *s = sb->service;
 	struct inserted_arg *a;
+	struct store_log *log;
 	struct run *r;
 	struct buf spec;
-	bool named;
-	int fd;
 
 	buf_init(&spec, RUNSPEC_BYTES_MAX);
 	if (runspec_encode(&q->spec, &spec, e) != 0) {
 		buf_clear(&spec);
 		return ERR_INVAL;
 	}
-	fd = run_open_log(s, q, &named, e);
-	if (fd < 0) {
+	if (store_log_open(s->store, &q->uuid, &log, e) != 0) {
 		buf_clear(&spec);
-		return fd;
+		return e->code;
 	}
 	r = run_new(s, sb);
 	run_fill_row(r, p, q);
-	r->spool_fd = fd;
-	r->named = named;
-	run_keep_log(r);
+	r->log = log;
+	r->spool_fd = store_log_fd(log);
 	r->row.spec_len = buf_len(&spec);
 	r->row.spec = xmemdup(buf_data(&spec), buf_len(&spec));
 	buf_clear(&spec);
@@ -268,10 +262,8 @@ run_create(struct sandbox *sb, const struct principal *p, struct run_request *q,
 	a->run = run_ref(r);
 	a->cb = inserted;
 	a->arg = arg;
-	if (!q->await)
-		run_name_fresh(s, NULL);
-	store_run_insert(s->store, &r->row, q->await ? STORE_SOON : STORE_NOW,
-	    run_inserted_cb, a);
+	store_run_begin(s->store, &r->row, r->log,
+	    q->await ? STORE_SOON : STORE_NOW, run_inserted_cb, a);
 	sandbox_pump(sb);
 	return 0;
 }
@@ -304,9 +296,9 @@ run_restore(struct service *s, struct sandbox *sb, const struct store_run *row)
 
 	store_run_copy(&r->row, row);
 	r->inserted = true;
-	r->named = true;
-	r->spool_fd = spool_log_create(s->spool, &row->uuid, &e);
-	if (r->spool_fd < 0)
+	if (store_log_reopen(s->store, &row->uuid, &r->log, &e) == 0)
+		r->spool_fd = store_log_fd(r->log);
+	else
 		log_warn("run %llu: %s", (unsigned long long)row->id, e.msg);
 	run_enter(r);
 	run_restore_spec(r);
@@ -451,10 +443,6 @@ run_end_stored_cb(int rc, const struct err *why, void *arg)
 	run_tell(r, IPC_RUN_FORGET);
 	run_tell_waiters(r, 0, NULL);
 	follow_run_changed(r);
-	if (r->row.log != NULL && r->named)
-		spool_log_remove(s->spool, &r->row.uuid);
-	if (!r->named)
-		LIST_REMOVE(r, fresh_link);
 	s->ended_since_trim++;
 	run_leave_service(r);
 	run_unref(r);
@@ -463,22 +451,11 @@ run_end_stored_cb(int rc, const struct err *why, void *arg)
 static void
 run_store_end(struct run *r)
 {
-	struct log_source l = run_log_source(r);
-
-	if (r->unrecorded) { /* its caller was told so */
-		if (r->named)
-			spool_log_remove(r->service->spool, &r->row.uuid);
+	if (r->unrecorded) /* its caller was told so */
 		run_end_stored_cb(0, NULL, r);
-		return;
-	}
-
-	if (r->row.log == NULL && r->length <= STORE_INLINE_MAX) {
-		r->row.log = xmalloc((size_t)r->length + 1);
-		r->row.log_len =
-		    logview_read(&l, 0, r->row.log, (size_t)r->length);
-	}
-	run_name_fresh(r->service, r->row.log != NULL ? r : NULL);
-	store_run_end(r->service->store, &r->row, run_end_stored_cb, r);
+	else
+		store_run_end(
+		    r->service->store, &r->row, r->log, run_end_stored_cb, r);
 }
 
 /* Out of its sandbox, to disk.  The spec has served: it may hold secrets. */

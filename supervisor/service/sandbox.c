@@ -64,7 +64,6 @@ void
 sandbox_save(struct sandbox *sb)
 {
 	sb->expires_saved_ms = sb->row.expires_ms;
-	run_name_fresh(sb->service, NULL);
 	store_sandbox_put(sb->service->store, &sb->row, NULL, NULL);
 }
 

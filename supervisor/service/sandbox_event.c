@@ -91,7 +91,6 @@ requeue(struct sandbox *sb)
 		r->row.sandbox = fresh->row.id;
 		free(r->row.sandbox_name);
 		r->row.sandbox_name = xstrdup(fresh->row.name);
-		run_name_fresh(fresh->service, NULL);
 		store_run_move(fresh->service->store, r->row.id, fresh->row.id,
 		    fresh->row.name, NULL, NULL);
 	}

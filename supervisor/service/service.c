@@ -128,38 +128,6 @@ service_sweep(struct service *s)
 	ipc_send(chan, &o);
 }
 
-/* A run that has not ended on disk may have stored the same bytes again. */
-static bool
-blob_is_wanted(
-    const struct service *s, uint64_t tenant, const uint8_t sha256[32])
-{
-	const struct run *r;
-
-	TAILQ_FOREACH (r, &s->runs, all_link) {
-		if (r->row.tenant != tenant)
-			continue;
-		for (uint32_t i = 0; i < r->row.nartifacts; i++)
-			if (memcmp(r->row.artifacts[i].sha256, sha256, 32) == 0)
-				return true;
-	}
-	return false;
-}
-
-static void
-trimmed_cb(int rc, const struct uuid *runs, size_t nruns,
-    const uint8_t (*blobs)[32], size_t nblobs, uint64_t tenant, void *arg)
-{
-	struct service *s = arg;
-
-	if (rc != 0)
-		return;
-	for (size_t i = 0; i < nruns; i++)
-		spool_log_remove(s->spool, &runs[i]);
-	for (size_t i = 0; i < nblobs; i++)
-		if (!blob_is_wanted(s, tenant, blobs[i]))
-			spool_blob_remove(s->spool, tenant, blobs[i]);
-}
-
 static void
 tick_cb(evutil_socket_t fd, short what, void *arg)
 {
@@ -179,25 +147,15 @@ tick_cb(evutil_socket_t fd, short what, void *arg)
 	}
 	if (s->ended_since_trim >= TRIM_EVERY) {
 		s->ended_since_trim = 0;
-		run_name_fresh(s, NULL);
 		store_trim(s->store, STORE_TENANT_DEFAULT,
-		    (uint64_t)conf_int(s->conf, CONF_MAX_RUNS), trimmed_cb, s);
+		    (uint64_t)conf_int(s->conf, CONF_MAX_RUNS), NULL, NULL);
 	}
 }
 
 /* ---- life */
 
-static void
-name_fresh_cb(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	run_name_fresh(arg, NULL);
-}
-
 struct service *
-service_new(struct event_base *base, struct conf *conf, struct store *store,
-    struct spool *spool)
+service_new(struct event_base *base, struct conf *conf, struct store *store)
 {
 	const struct timeval tick = {0, TICK_MS * 1000};
 	struct service *s = xcalloc(1, sizeof(*s));
@@ -205,10 +163,8 @@ service_new(struct event_base *base, struct conf *conf, struct store *store,
 	s->base = base;
 	s->conf = conf;
 	s->store = store;
-	s->spool = spool;
 	TAILQ_INIT(&s->sandboxes);
 	TAILQ_INIT(&s->runs);
-	LIST_INIT(&s->fresh);
 	s->npeers = (uint32_t)conf_int(conf, CONF_WORKERS);
 	for (uint32_t i = 0; i < s->npeers; i++) {
 		s->peers[i].service = s;
@@ -216,8 +172,7 @@ service_new(struct event_base *base, struct conf *conf, struct store *store,
 	}
 	s->next_sweep_ms = clock_mono_ms() + SWEEP_FIRST_MS;
 	s->tick = event_new(base, -1, EV_PERSIST, tick_cb, s);
-	s->name_fresh = evtimer_new(base, name_fresh_cb, s);
-	if (s->tick == NULL || s->name_fresh == NULL)
+	if (s->tick == NULL)
 		fatal(71, "out of memory");
 	(void)event_add(s->tick, &tick);
 	return s;
@@ -229,7 +184,6 @@ service_free(struct service *s)
 	if (s == NULL)
 		return;
 	event_free(s->tick);
-	event_free(s->name_fresh);
 	run_free_all(s);
 	sandbox_free_all(s);
 	for (uint32_t i = 0; i < s->npeers; i++)

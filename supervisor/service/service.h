@@ -20,13 +20,12 @@
 struct service;
 struct event_base;
 struct store;
-struct spool;
 struct ipc_chan;
 
 #define SERVICE_IDENTIFIER_DEFAULT "default"
 
-struct service *service_new(struct event_base *base, struct conf *conf,
-    struct store *store, struct spool *spool);
+struct service *service_new(
+    struct event_base *base, struct conf *conf, struct store *store);
 void service_free(struct service *s);
 /* service_recover - load the snapshot; before the first worker comes */
 int service_recover(struct service *s, struct err *e) MUSTCHECK;

@@ -344,7 +344,7 @@ view_row_cb(
 		l.mem = row->log;
 		l.length = row->log_len;
 	} else {
-		l.fd = spool_log_read(v->service->spool, &row->uuid, NULL);
+		l.fd = store_log_read(v->service->store, &row->uuid, NULL);
 		l.length = l.fd < 0 ? 0 : row->spool_bytes;
 	}
 	o = view_run(row, &l);

@@ -282,18 +282,6 @@ db_wal_extend(struct db *db, uint64_t size, struct err *e)
 
 /* Statements. */
 
-int
-db_prepare(struct db *db, enum db_query q, struct err *e)
-{
-	int rc;
-
-	if (db->st[q] != NULL)
-		return 0;
-	rc = sqlite3_prepare_v3(
-	    db->h, db_sql[q], -1, SQLITE_PREPARE_PERSISTENT, &db->st[q], NULL);
-	return rc == SQLITE_OK ? 0 : db_fail(db, rc, e);
-}
-
 void
 db_call_init(struct db_call *c, struct db *db, enum db_query q)
 {
@@ -377,12 +365,6 @@ db_call_run_one(struct db_call *c, struct err *e)
 	if (rc == 0 && sqlite3_changes64(c->db->h) == 0)
 		rc = err_set(e, ERR_NOTFOUND, "not found");
 	return rc;
-}
-
-int64_t
-db_changes(const struct db *db)
-{
-	return sqlite3_changes64(db->h);
 }
 
 int64_t

@@ -40,8 +40,6 @@ void db_close(struct db *db); /* NULL is fine */
 int db_use_wal(struct db *db, struct err *e) MUSTCHECK;
 const char *db_dir(const struct db *db);
 
-/* db_prepare - compile one statement; calls do it by themselves */
-int db_prepare(struct db *db, enum db_query q, struct err *e) MUSTCHECK;
 /* db_exec - a statement without parameters; rows are passed over */
 int db_exec(struct db *db, enum db_query q, struct err *e) MUSTCHECK;
 /* db_exec_text - several statements, for migrations */
@@ -102,7 +100,5 @@ const char *db_get_word(struct db_call *c);
 uint8_t *db_get_blob(struct db_call *c, size_t *n);
 /* db_get_bytes - a blob of exactly n bytes; zeroes when it is not */
 void db_get_bytes(struct db_call *c, void *to, size_t n);
-/* db_changes - rows that the last call changed */
-int64_t db_changes(const struct db *db);
 
 #endif

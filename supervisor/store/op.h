@@ -14,13 +14,18 @@ struct db;
 
 struct op {
 	struct op *next;
-	/* On the store's thread.  A failure is undone by the caller. */
+	/* On the store's thread, in a transaction.  A failure is undone by the
+	 * caller.  NULL: this one has only an after. */
 	int (*run)(struct db *db, struct op *op, struct err *e);
+	/* On the writer's thread, when the transaction is on disk or lost: rc
+	 * says which.  May read, outside of any transaction.  NULL: nothing. */
+	void (*after)(struct db *db, struct op *op);
 	/* On the loop's thread: rc and why say how it went. */
 	void (*deliver)(struct op *op);
 	void (*release)(struct op *op); /* frees all, op too */
 	size_t bytes;                   /* roughly, for the queue's limit */
-	int rc; /* set before it is queued: not run, only delivered */
+	uint64_t due_ms; /* of one that is held: when it goes by itself */
+	int rc;          /* set before it is queued: not run, only delivered */
 	/* Not run: this one does its work, too.  It is delivered right before
 	 * this one and with its rc. */
 	struct op *covers;

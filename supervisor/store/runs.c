@@ -1,14 +1,51 @@
+/*
+ * runs.c - the rows of a run, from its begin to its end, and its log with them
+ *
+ * begin	STORE_NOW: an op of its own.  STORE_SOON: held (writer.h), and
+ *		then one of:
+ *		- the run ends first: its end takes the begin along (op.h,
+ *		  covers) and inserts the run as it ended;
+ *		- it is due, it is moved, or something is trimmed: it goes.
+ * move		an update of an unfinished run.
+ * end		an update, or the insert when it covers the begin; artifacts
+ *with their blobs' counts and the tenant's totals in the same transaction.
+ *
+ * The log: whatever inserts a row of which the log is in a file names the file
+ * first, in the transaction.  If that fails, only that op fails; if the
+ * transaction is lost, the name is taken back.  An end whose log fits into the
+ * row reads it, and removes the file, if it has a name, when that is on disk.
+ */
 #include "supervisor/store/store_private.h"
 
 #include "common/js.h"
 #include "common/runspec.h"
 #include "common/xmalloc.h"
+#include "supervisor/store/blob_files.h"
 #include "supervisor/store/db.h"
+#include "supervisor/store/log_files.h"
 #include "supervisor/store/rows_sql_gen.h"
 #include "supervisor/store/writer.h"
 
 #define ARTIFACTS_MAX 5000 /* ARTIFACTS_MAX_EXTRACT_FILES at most */
 #define ENV_MASK "***"
+
+struct run_op {
+	struct write_op w;
+	struct store_run row;
+	struct store_log *log; /* held; or NULL */
+	bool named;            /* by this op */
+};
+
+/* The callback may close the store: nothing of it is needed afterwards. */
+static void
+run_deliver(struct op *op)
+{
+	struct run_op *o = (struct run_op *)op;
+
+	store_log_close(o->log);
+	o->log = NULL;
+	store_write_deliver(op);
+}
 
 /* Insert. */
 
@@ -117,12 +154,23 @@ insert_commands(struct db *db, const struct store_run *r, struct err *e)
 static int
 insert_run(struct db *db, struct op *op, struct err *e)
 {
-	const struct store_run *r = &((struct run_op *)op)->row;
+	struct run_op *o = (struct run_op *)op;
+	const struct store_run *r = &o->row;
 
 	if (insert_check(r, e) != 0 || insert_row(db, r, e) != 0 ||
-	    spec_insert(db, r, e) != 0)
+	    spec_insert(db, r, e) != 0 || insert_commands(db, r, e) != 0)
 		return e->code;
-	return insert_commands(db, r, e);
+	return log_file_name(o->log, &o->named, e);
+}
+
+static void
+insert_after(struct db *db, struct op *op)
+{
+	const struct run_op *o = (struct run_op *)op;
+
+	(void)db;
+	if (op->rc != 0 && o->named)
+		log_file_remove(o->log);
 }
 
 /* An update that must have met an unfinished run: say why it did not. */
@@ -190,11 +238,10 @@ end_check(const struct store_run *r, struct err *e)
 	if (is_unfinished(r->state))
 		return err_set(e, ERR_INVAL, "a run cannot end as %s",
 		    run_state_word(r->state));
-	if (r->log_len > STORE_INLINE_MAX || r->nartifacts > ARTIFACTS_MAX)
+	if (r->nartifacts > ARTIFACTS_MAX)
 		return err_set(e, ERR_LIMIT,
-		    "a run's end with %zu bytes of log and %u artifacts is "
-		    "too large",
-		    r->log_len, r->nartifacts);
+		    "a run's end with %u artifacts is too large",
+		    r->nartifacts);
 	return 0;
 }
 
@@ -295,28 +342,54 @@ end_update(struct db *db, const struct store_run *r, struct err *e)
 	return 0;
 }
 
+/* The log into the row, when it is short enough. */
+static int
+end_take_log(struct run_op *o, struct err *e)
+{
+	struct store_run *r = &o->row;
+
+	if (o->log == NULL || r->spool_bytes > STORE_INLINE_MAX)
+		return 0;
+	r->log_len = (size_t)r->spool_bytes;
+	return log_file_take(o->log, &r->log, &r->log_len, e);
+}
+
 static int
 end_run(struct db *db, struct op *op, struct err *e)
 {
-	const struct store_run *r = &((struct run_op *)op)->row;
+	struct run_op *o = (struct run_op *)op;
+	const struct store_run *r = &o->row;
 	bool is_new = op->covers != NULL; /* its insertion is ours to do */
 
-	if (end_check(r, e) != 0 ||
+	if (end_check(r, e) != 0 || end_take_log(o, e) != 0 ||
 	    (is_new ? end_insert(db, r, e) : end_update(db, r, e)) != 0)
 		return e->code;
 	for (uint32_t i = 0; i < r->nartifacts; i++)
 		if (end_artifact(db, r, &r->artifacts[i], e) != 0)
 			return e->code;
-	return end_tally(db, r, e);
+	if (end_tally(db, r, e) != 0)
+		return e->code;
+	return r->log != NULL ? 0 : log_file_name(o->log, &o->named, e);
+}
+
+static void
+end_after(struct db *db, struct op *op)
+{
+	const struct run_op *o = (struct run_op *)op;
+
+	(void)db;
+	if (op->rc == 0 ? o->row.log != NULL : o->named)
+		log_file_remove(o->log);
 }
 
 static void
 end_deliver(struct op *op)
 {
-	struct run_op *r = (struct run_op *)op;
+	const struct run_op *o = (const struct run_op *)op;
 
-	LIST_REMOVE(r, ending); /* before the callback, which may close */
-	store_write_deliver(op);
+	if (op->rc == 0 && o->log != NULL)
+		blob_files_settle(o->log, &o->row);
+	run_deliver(op);
 }
 
 /* Submitting. */
@@ -324,14 +397,17 @@ end_deliver(struct op *op)
 static void
 run_op_release(struct op *op)
 {
-	store_run_clear(&((struct run_op *)op)->row);
-	free(op);
+	struct run_op *o = (struct run_op *)op;
+
+	store_run_clear(&o->row);
+	store_log_close(o->log);
+	free(o);
 }
 
 static size_t
 run_bytes(const struct store_run *r)
 {
-	size_t n = sizeof(struct run_op) + r->spec_len + r->log_len +
+	size_t n = sizeof(struct run_op) + r->spec_len +
 	    r->nartifacts * (sizeof(*r->artifacts) + 64);
 
 	for (uint32_t i = 0; i < r->ncommands; i++)
@@ -342,35 +418,48 @@ run_bytes(const struct store_run *r)
 }
 
 static struct run_op *
-run_op_new(
-    struct store *s, const struct store_run *row, store_done_cb done, void *arg)
+run_op_new(const struct store_run *row, struct store_log *log,
+    store_done_cb done, void *arg)
 {
-	struct run_op *op = xcalloc(1, sizeof(*op));
+	struct run_op *o = xcalloc(1, sizeof(*o));
+	struct store_run from = *row;
 
-	op->w.op.deliver = store_write_deliver;
-	op->w.op.release = run_op_release;
-	op->w.done = done;
-	op->w.arg = arg;
-	op->store = s;
-	store_run_copy(&op->row, row);
-	op->w.op.bytes = run_bytes(&op->row);
-	return op;
+	from.log = NULL;
+	from.log_len = 0;
+	o->w.op.deliver = run_deliver;
+	o->w.op.release = run_op_release;
+	o->w.done = done;
+	o->w.arg = arg;
+	o->log = log == NULL ? NULL : store_log_ref(log);
+	store_run_copy(&o->row, &from);
+	o->w.op.bytes = run_bytes(&o->row);
+	return o;
+}
+
+static bool
+is_begin_of(const struct op *op, const void *arg)
+{
+	const uint64_t *id = arg;
+
+	return op->run == insert_run &&
+	    ((const struct run_op *)op)->row.id == *id;
 }
 
 void
-store_run_insert(struct store *s, const struct store_run *row,
-    enum store_when when, store_done_cb done, void *arg)
+store_run_begin(struct store *s, const struct store_run *row,
+    struct store_log *log, enum store_when when, store_done_cb done, void *arg)
 {
-	struct run_op *op;
+	struct run_op *o;
 
 	if (store_refuse(s, done, arg))
 		return;
-	op = run_op_new(s, row, done, arg);
-	op->w.op.run = insert_run;
+	o = run_op_new(row, log, done, arg);
+	o->w.op.run = insert_run;
+	o->w.op.after = insert_after;
 	if (when == STORE_SOON)
-		writer_submit_soon(s->writer, &op->w.op);
+		writer_hold(s->writer, &o->w.op);
 	else
-		writer_submit(s->writer, &op->w.op);
+		writer_submit(s->writer, &o->w.op);
 }
 
 void
@@ -378,7 +467,10 @@ store_run_move(struct store *s, uint64_t run, uint64_t sandbox,
     const char *sandbox_name, store_done_cb done, void *arg)
 {
 	struct move_op *op = xcalloc(1, sizeof(*op));
+	struct op *begin = writer_take(s->writer, is_begin_of, &run);
 
+	if (begin != NULL)
+		writer_submit(s->writer, begin);
 	op->w.op.run = move_run;
 	op->w.op.deliver = store_write_deliver;
 	op->w.op.release = move_release;
@@ -391,24 +483,15 @@ store_run_move(struct store *s, uint64_t run, uint64_t sandbox,
 	writer_submit(s->writer, &op->w.op);
 }
 
-static bool
-is_insert_of(const struct op *op, const void *arg)
-{
-	const uint64_t *id = arg;
-
-	return op->run == insert_run &&
-	    ((const struct run_op *)op)->row.id == *id;
-}
-
 void
-store_run_end(
-    struct store *s, const struct store_run *row, store_done_cb done, void *arg)
+store_run_end(struct store *s, const struct store_run *row,
+    struct store_log *log, store_done_cb done, void *arg)
 {
-	struct run_op *op = run_op_new(s, row, done, arg);
+	struct run_op *o = run_op_new(row, log, done, arg);
 
-	op->w.op.covers = writer_take_soon(s->writer, is_insert_of, &row->id);
-	op->w.op.run = end_run;
-	op->w.op.deliver = end_deliver;
-	LIST_INSERT_HEAD(&s->ending, op, ending);
-	writer_submit(s->writer, &op->w.op);
+	o->w.op.covers = writer_take(s->writer, is_begin_of, &row->id);
+	o->w.op.run = end_run;
+	o->w.op.after = end_after;
+	o->w.op.deliver = end_deliver;
+	writer_submit(s->writer, &o->w.op);
 }

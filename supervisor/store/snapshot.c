@@ -83,8 +83,7 @@ snapshot_read(struct db *db, struct store_snapshot *s, struct err *e)
 
 	if (db_exec(db, DB_BEGIN_READ, e) != 0 ||
 	    next_number(db, "sandbox", &s->next_sandbox, e) != 0 ||
-	    next_number(db, "run", &s->next_run, e) != 0 ||
-	    next_number(db, "event", &s->next_event, e) != 0)
+	    next_number(db, "run", &s->next_run, e) != 0)
 		return e->code;
 	rc = read_sandboxes(db, s, e);
 	return rc != 0 ? rc : read_runs(db, s, e);

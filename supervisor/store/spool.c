@@ -1,30 +1,33 @@
 #include "supervisor/store/spool.h"
 
+#include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 
 #include "common/fd.h"
+#include "common/hex.h"
 #include "common/xmalloc.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define FILE_FLAGS (O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
-#define BUCKET_MAX 3     /* "ab" */
-#define BLOB_NAME_MAX 65 /* sha256 in hex */
-#define TENANT_MAX 21    /* a number */
-#define LOG_NAME_MAX 41  /* uuid.log */
+#define BUCKET_MAX 3 /* "ab" */
+#define BLOB_NAME_MAX HEX_BYTES(32)
+#define TENANT_MAX 21   /* a number */
+#define LOG_NAME_MAX 41 /* uuid.log */
 #define SPARES_MAX 16
-#define TMP_NAME_MAX 48 /* uuid.number */
+#define TMP_NAME_MAX 59 /* uuid.number.opening */
 
 struct spool {
 	int data_fd;
 	int log_fd;
 	int artifacts_fd;
 	int tmp_fd;
-	char *data_dir; /* for messages */
+	uint32_t opening; /* tells our files in tmp from older ones */
+	char *data_dir;   /* for messages */
 	char *artifacts_dir;
 	int spares[SPARES_MAX]; /* empty, nameless logs */
 	size_t nspares;
@@ -77,12 +80,27 @@ open_root(const char *path, struct err *e)
 	return fd;
 }
 
+/* A directory that we remove files from: nobody else may meanwhile. */
 static int
 open_part(int root, const char *path, const char *name, struct err *e)
 {
-	int fd = open_dir_at(root, name, MAKE_IT);
+	int fd;
 
-	return fd == -1 ? fail("open", path, name, e) : fd;
+	if (mkdirat(root, name, 0700) == -1 && errno != EEXIST)
+		return err_set(e, ERR_SYS, "directory %s cannot be written: %s",
+		    path, strerror(errno));
+	fd = open_dir_at(root, name, MAKE_NOT);
+	if (fd == -1)
+		return fail("open", path, name, e);
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	if (errno == EWOULDBLOCK)
+		(void)err_set(e, ERR_CONFLICT,
+		    "directory %s is in use by another mcp-sandboxd", path);
+	else
+		(void)fail("lock", path, name, e);
+	(void)close(fd);
+	return e->code;
 }
 
 int
@@ -93,7 +111,9 @@ spool_open(const char *data_dir, const char *artifacts_dir, struct spool **out,
 	struct err why = {0};
 	int rc = 0;
 
-	s->log_fd = s->artifacts_fd = s->tmp_fd = -1;
+	s->data_fd = s->log_fd = s->artifacts_fd = s->tmp_fd = -1;
+	if (getrandom(&s->opening, sizeof(s->opening), 0) != sizeof(s->opening))
+		s->opening = (uint32_t)getpid();
 	s->data_dir = xstrdup(data_dir);
 	if (artifacts_dir == NULL || *artifacts_dir == '\0')
 		s->artifacts_dir = xasprintf("%s/artifacts", data_dir);
@@ -101,10 +121,10 @@ spool_open(const char *data_dir, const char *artifacts_dir, struct spool **out,
 		s->artifacts_dir = xstrdup(artifacts_dir);
 	s->data_fd = open_root(s->data_dir, &why);
 	if (s->data_fd >= 0)
-		s->artifacts_fd = open_root(s->artifacts_dir, &why);
-	if (s->artifacts_fd >= 0)
 		s->log_fd = open_part(s->data_fd, s->data_dir, "spool", &why);
 	if (s->log_fd >= 0)
+		s->artifacts_fd = open_root(s->artifacts_dir, &why);
+	if (s->artifacts_fd >= 0)
 		s->tmp_fd =
 		    open_part(s->artifacts_fd, s->artifacts_dir, "tmp", &why);
 	if (s->tmp_fd < 0) {
@@ -130,18 +150,6 @@ spool_close(struct spool *s)
 	free(s->data_dir);
 	free(s->artifacts_dir);
 	free(s);
-}
-
-int
-spool_free_bytes(const struct spool *s, uint64_t *out, struct err *e)
-{
-	struct statvfs v;
-
-	if (fstatvfs(s->data_fd, &v) == -1)
-		return err_set(
-		    e, ERR_SYS, "statvfs %s: %s", s->data_dir, strerror(errno));
-	*out = (uint64_t)v.f_bavail * v.f_frsize;
-	return 0;
 }
 
 /* Logs. */
@@ -238,19 +246,14 @@ spool_log_reuse(struct spool *s, int fd)
 /* Blobs. */
 
 static void
-tmp_name(const struct uuid *run, uint32_t file, char name[TMP_NAME_MAX])
+tmp_name(const struct spool *s, const struct uuid *run, uint32_t file,
+    char name[TMP_NAME_MAX])
 {
 	char text[UUID_TEXT_LEN + 1];
 
 	uuid_format(run, text);
-	(void)snprintf(name, TMP_NAME_MAX, "%s.%u", text, file);
-}
-
-static void
-blob_name(const uint8_t sha256[32], char name[BLOB_NAME_MAX])
-{
-	for (size_t i = 0; i < 32; i++)
-		(void)snprintf(name + 2 * i, 3, "%02x", sha256[i]);
+	(void)snprintf(
+	    name, TMP_NAME_MAX, "%s.%u.%08x", text, file, s->opening);
 }
 
 /* The directory of a blob; -1 with errno. */
@@ -274,7 +277,7 @@ spool_blob_begin(
 	char name[TMP_NAME_MAX];
 	int fd;
 
-	tmp_name(run, file, name);
+	tmp_name(s, run, file, name);
 	/* One of an earlier attempt may still be open in a worker: not the
 	 * same file again, whose bytes that one could change. */
 	(void)unlinkat(s->tmp_fd, name, 0);
@@ -290,8 +293,8 @@ spool_blob_commit(struct spool *s, const struct uuid *run, uint32_t file,
 	char from[TMP_NAME_MAX], to[BLOB_NAME_MAX];
 	AUTO(auto_close) int dir = -1;
 
-	tmp_name(run, file, from);
-	blob_name(sha256, to);
+	tmp_name(s, run, file, from);
+	hex_encode(sha256, 32, to);
 	dir = blob_dir(s, tenant, to, MAKE_IT);
 	/* Over one that is there: it has the same bytes, or was damaged. */
 	if (dir == -1 || renameat(s->tmp_fd, from, dir, to) == -1)
@@ -304,7 +307,7 @@ spool_blob_abort(struct spool *s, const struct uuid *run, uint32_t file)
 {
 	char name[TMP_NAME_MAX];
 
-	tmp_name(run, file, name);
+	tmp_name(s, run, file, name);
 	(void)unlinkat(s->tmp_fd, name, 0);
 }
 
@@ -316,7 +319,7 @@ spool_blob_read(
 	AUTO(auto_close) int dir = -1;
 	int fd = -1;
 
-	blob_name(sha256, name);
+	hex_encode(sha256, 32, name);
 	dir = blob_dir(s, tenant, name, MAKE_NOT);
 	if (dir != -1)
 		fd = openat(dir, name, O_RDONLY | FILE_FLAGS);
@@ -329,28 +332,147 @@ spool_blob_remove(struct spool *s, uint64_t tenant, const uint8_t sha256[32])
 	char name[BLOB_NAME_MAX];
 	AUTO(auto_close) int dir = -1;
 
-	blob_name(sha256, name);
+	hex_encode(sha256, 32, name);
 	dir = blob_dir(s, tenant, name, MAKE_NOT);
 	if (dir != -1)
 		(void)unlinkat(dir, name, 0);
 }
 
+/* Looking through what is there. */
+
+static DIR *
+open_list_at(int dir, const char *name)
+{
+	int fd = openat(dir, name, DIR_FLAGS);
+	DIR *list = fd == -1 ? NULL : fdopendir(fd);
+
+	if (list == NULL && fd != -1)
+		(void)close(fd);
+	return list;
+}
+
+static bool
+is_bucket(const char *name)
+{
+	return hex_value(name[0]) >= 0 && hex_value(name[1]) >= 0 &&
+	    name[2] == '\0';
+}
+
+struct places {
+	struct spool_place *p;
+	size_t n, room;
+};
+
+/* The buckets in one directory. */
+static void
+add_buckets(struct places *all, int dir, const char *name, uint64_t tenant)
+{
+	DIR *list = open_list_at(dir, name);
+	const struct dirent *entry;
+
+	while (list != NULL && (entry = readdir(list)) != NULL) {
+		if (!is_bucket(entry->d_name))
+			continue;
+		if (all->n == all->room) {
+			all->room = all->room == 0 ? 256 : all->room * 2;
+			all->p =
+			    xreallocarray(all->p, all->room, sizeof(*all->p));
+		}
+		all->p[all->n].tenant = tenant;
+		memcpy(all->p[all->n].bucket, entry->d_name, BUCKET_MAX);
+		all->n++;
+	}
+	if (list != NULL)
+		(void)closedir(list);
+}
+
+size_t
+spool_walk_places(struct spool *s, struct spool_place **out)
+{
+	DIR *list = open_list_at(s->artifacts_fd, ".");
+	const struct dirent *entry;
+	struct places all = {0};
+
+	add_buckets(&all, s->log_fd, ".", 0);
+	while (list != NULL && (entry = readdir(list)) != NULL) {
+		char *end;
+		unsigned long long tenant = strtoull(entry->d_name, &end, 10);
+
+		if (tenant > 0 && *end == '\0')
+			add_buckets(
+			    &all, s->artifacts_fd, entry->d_name, tenant);
+	}
+	if (list != NULL)
+		(void)closedir(list);
+	*out = all.p;
+	return all.n;
+}
+
+/* Whether the name is that of a log, or of a blob. */
+static bool
+parse_name(const char *name, struct spool_entry *entry)
+{
+	size_t n = strlen(name);
+	char text[UUID_TEXT_LEN + 1];
+
+	if (entry->tenant == 0) {
+		if (n != LOG_NAME_MAX - 1 ||
+		    strcmp(name + UUID_TEXT_LEN, ".log") != 0)
+			return false;
+		(void)snprintf(text, sizeof(text), "%s", name);
+		return uuid_parse(text, &entry->run) == 0;
+	}
+	if (n != BLOB_NAME_MAX - 1)
+		return false;
+	for (size_t i = 0; i < 32; i++) {
+		int high = hex_value(name[2 * i]);
+		int low = hex_value(name[2 * i + 1]);
+
+		if (high < 0 || low < 0)
+			return false;
+		entry->sha256[i] = (uint8_t)(high << 4 | low);
+	}
+	return true;
+}
+
+void
+spool_walk(struct spool *s, const struct spool_place *place,
+    void (*on_entry)(const struct spool_entry *entry, void *arg), void *arg)
+{
+	char path[TENANT_MAX + BUCKET_MAX];
+	struct spool_entry found = {.tenant = place->tenant};
+	const struct dirent *entry;
+	DIR *list;
+
+	if (place->tenant == 0)
+		(void)snprintf(path, sizeof(path), "%s", place->bucket);
+	else
+		(void)snprintf(path, sizeof(path), "%llu/%s",
+		    (unsigned long long)place->tenant, place->bucket);
+	list = open_list_at(
+	    place->tenant == 0 ? s->log_fd : s->artifacts_fd, path);
+	while (list != NULL && (entry = readdir(list)) != NULL)
+		if (parse_name(entry->d_name, &found))
+			on_entry(&found, arg);
+	if (list != NULL)
+		(void)closedir(list);
+}
+
 void
 spool_sweep_tmp(struct spool *s)
 {
-	int fd = openat(s->tmp_fd, ".", DIR_FLAGS);
+	DIR *list = open_list_at(s->tmp_fd, ".");
 	const struct dirent *entry;
-	DIR *dir;
+	char ours[16];
 
-	if (fd == -1)
-		return;
-	dir = fdopendir(fd);
-	if (dir == NULL) {
-		(void)close(fd);
-		return;
-	}
-	while ((entry = readdir(dir)) != NULL)
-		if (entry->d_name[0] != '.')
+	(void)snprintf(ours, sizeof(ours), ".%08x", s->opening);
+	while (list != NULL && (entry = readdir(list)) != NULL) {
+		const char *end = strrchr(entry->d_name, '.');
+
+		if (entry->d_name[0] != '.' &&
+		    (end == NULL || strcmp(end, ours) != 0))
 			(void)unlinkat(s->tmp_fd, entry->d_name, 0);
-	(void)closedir(dir);
+	}
+	if (list != NULL)
+		(void)closedir(list);
 }

@@ -1,11 +1,14 @@
 /*
- * spool.h - run logs and artifact blobs as files below the data directory
+ * spool.h - the store's files: run logs below the data directory, blobs of
+ * artifacts below ARTIFACTS_DIR
  *
  *	DATA_DIR/spool/<first 2 hex>/<run uuid>.log
  *	ARTIFACTS_DIR/<tenant>/<first 2 hex>/<sha256 in hex>
- *	ARTIFACTS_DIR/tmp/<run uuid>.<file number>
+ *	ARTIFACTS_DIR/tmp/<run uuid>.<file number>.<number of this opening>
  *
- * All opened relative to directory descriptors with O_NOFOLLOW.
+ * All opened relative to directory descriptors with O_NOFOLLOW.  What a file
+ * means, and when it may go, others know (log_files.c, blob_files.c, trim.c,
+ * leftovers.c).  May be used by several threads, but for the spares.
  */
 #ifndef STORE_SPOOL_H
 #define STORE_SPOOL_H
@@ -16,6 +19,8 @@
 
 struct spool;
 
+/* spool_open - makes the directories that are missing, and locks them: nobody
+ * else may remove files there (ERR_CONFLICT) */
 int spool_open(const char *data_dir, const char *artifacts_dir,
     struct spool **out, struct err *e) MUSTCHECK;
 void spool_close(struct spool *s);
@@ -28,11 +33,10 @@ int spool_log_read(
     struct spool *s, const struct uuid *run, struct err *e) MUSTCHECK;
 void spool_log_remove(struct spool *s, const struct uuid *run);
 /*
- * A log without a name, for runs that may be over before anyone needs one: it
- * is gone with its last descriptor.  spool_log_fresh gives one, made anew or
- * used before (ERR_WRONG_STATE where the file system has no such files);
- * spool_log_name makes it the log of that run; spool_log_reuse takes back one
- * that was never named.
+ * A log without a name is gone with its last descriptor.  spool_log_fresh
+ * gives one, made anew or used before (ERR_WRONG_STATE where the file system
+ * has no such files); spool_log_name makes it the log of that run; both only
+ * once.  spool_log_reuse takes back one that was never named.
  */
 int spool_log_fresh(struct spool *s, struct err *e) MUSTCHECK;
 int spool_log_name(
@@ -51,10 +55,24 @@ int spool_blob_read(struct spool *s, uint64_t tenant, const uint8_t sha256[32],
     struct err *e) MUSTCHECK;
 void spool_blob_remove(
     struct spool *s, uint64_t tenant, const uint8_t sha256[32]);
-/* spool_sweep_tmp - remove what a crash left in tmp; at start */
+
+/*
+ * Looking through what is there.  spool_walk_places finds the directories that
+ * hold logs and blobs; spool_walk calls back for each file of one whose name
+ * is one of ours.  spool_sweep_tmp removes what an earlier opening left in tmp.
+ */
+struct spool_place {
+	uint64_t tenant; /* 0: of logs */
+	char bucket[3];  /* "ab" */
+};
+struct spool_entry {
+	uint64_t tenant;    /* 0: a log */
+	struct uuid run;    /* of a log */
+	uint8_t sha256[32]; /* of a blob */
+};
+size_t spool_walk_places(struct spool *s, struct spool_place **out);
+void spool_walk(struct spool *s, const struct spool_place *place,
+    void (*on_entry)(const struct spool_entry *entry, void *arg), void *arg);
 void spool_sweep_tmp(struct spool *s);
-/* spool_free_bytes - bytes available to us on the data directory's disk */
-int spool_free_bytes(
-    const struct spool *s, uint64_t *out, struct err *e) MUSTCHECK;
 
 #endif

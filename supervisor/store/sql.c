@@ -95,13 +95,11 @@ const char *const db_sql[DB_NQUERY] = {
 		    " VALUES (?1, ?2, ?3, 1)"
 		    " ON CONFLICT DO UPDATE SET refs = refs + 1",
 
-    [DB_EVENT_INSERT] = "INSERT INTO event (tenant, at_ms, kind, subject,"
-			" data) VALUES (?1, ?2, ?3, ?4, ?5)",
-    [DB_EVENT_COUNT] = "UPDATE tenant SET events_kept = events_kept + 1"
-		       " WHERE id = ?1",
+    [DB_LOG_WANTED] = "SELECT 1 FROM run WHERE uuid = ?1 AND log IS NULL",
+    [DB_BLOB_WANTED] = "SELECT 1 FROM blob WHERE tenant = ?1"
+		       " AND sha256 = ?2",
 
-    [DB_TRIM_KEPT] = "SELECT runs_kept, events_kept FROM tenant"
-		     " WHERE id = ?1",
+    [DB_TRIM_KEPT] = "SELECT runs_kept FROM tenant WHERE id = ?1",
     [DB_TRIM_RUNS] = "SELECT id, uuid FROM run WHERE tenant = ?1"
 		     " AND NOT " UNFINISHED " ORDER BY created_ms, id LIMIT ?2",
     [DB_TRIM_RUN_DELETE] = "DELETE FROM run WHERE id = ?1",
@@ -121,8 +119,6 @@ const char *const db_sql[DB_NQUERY] = {
 	" 9223372036854775807)"
 	" AND NOT EXISTS (SELECT 1 FROM run WHERE run.sandbox = s.id)"
 	" ORDER BY s.ended_ms LIMIT 500)",
-    [DB_TRIM_EVENTS] = "DELETE FROM event WHERE id IN (SELECT id FROM event"
-		       " WHERE tenant = ?1 ORDER BY id LIMIT ?2)",
-    [DB_TRIM_COUNT] = "UPDATE tenant SET runs_kept = runs_kept - ?2,"
-		      " events_kept = events_kept - ?3 WHERE id = ?1",
+    [DB_TRIM_COUNT] = "UPDATE tenant SET runs_kept = runs_kept - ?2"
+		      " WHERE id = ?1",
 };

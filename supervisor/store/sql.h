@@ -54,9 +54,9 @@ enum db_query {
 	DB_ARTIFACT_GET,
 	DB_ARTIFACT_LATEST,
 	DB_BLOB_REF,
-	/* events */
-	DB_EVENT_INSERT,
-	DB_EVENT_COUNT,
+	/* files */
+	DB_LOG_WANTED,
+	DB_BLOB_WANTED,
 	/* trim */
 	DB_TRIM_KEPT,
 	DB_TRIM_RUNS,
@@ -65,7 +65,6 @@ enum db_query {
 	DB_TRIM_BLOB_UNREF,
 	DB_TRIM_BLOBS,
 	DB_TRIM_SANDBOXES,
-	DB_TRIM_EVENTS,
 	DB_TRIM_COUNT,
 	DB_NQUERY
 };

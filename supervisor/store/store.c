@@ -6,10 +6,12 @@
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/done.h"
-#include "supervisor/store/lock.h"
+#include "supervisor/store/leftovers.h"
 #include "supervisor/store/migrate.h"
 #include "supervisor/store/reader.h"
+#include "supervisor/store/spool.h"
 #include "supervisor/store/store_private.h"
+#include "supervisor/store/wanted.h"
 #include "supervisor/store/writer.h"
 
 /* Open, and bring up to date, in an order that leaves alien files alone. */
@@ -50,8 +52,8 @@ start_threads(struct event_base *base, struct store *s, struct err *e)
 }
 
 int
-store_open(
-    struct event_base *base, const char *dir, struct store **out, struct err *e)
+store_open(struct event_base *base, const char *dir, const char *artifacts,
+    struct store **out, struct err *e)
 {
 	struct err why = {0};
 	struct store *s;
@@ -61,15 +63,17 @@ store_open(
 		return err_set(e, rc, "data directory %s", why.msg);
 	s = xcalloc(1, sizeof(*s));
 	s->dir = xstrdup(dir);
-	LIST_INIT(&s->ending);
-	s->lock_fd = lock_take(dir, &why);
-	rc = s->lock_fd < 0 ? s->lock_fd : done_new(base, &s->done, &why);
+	s->wanted = wanted_new();
+	rc = spool_open(dir, artifacts, &s->spool, &why);
+	if (rc == 0)
+		rc = done_new(base, &s->done, &why);
 	if (rc == 0)
 		rc = start_threads(base, s, &why);
 	if (rc != 0) {
 		store_close(s);
 		return err_set(e, rc, "%s", why.msg);
 	}
+	leftovers_sweep(s);
 	*out = s;
 	return 0;
 }
@@ -77,16 +81,20 @@ store_open(
 void
 store_close(struct store *s)
 {
+	struct writer *w;
+
 	if (s == NULL)
 		return;
 	/* The reader first: it must not be in the last checkpoint's way. */
 	if (s->reader != NULL)
 		reader_stop(s->reader);
-	if (s->writer != NULL)
-		writer_stop(s->writer);
+	w = s->writer;
+	s->writer = NULL; /* what is released now submits nothing more */
+	if (w != NULL)
+		writer_stop(w);
 	done_free(s->done);
-	if (s->lock_fd >= 0)
-		(void)close(s->lock_fd);
+	wanted_free(s->wanted);
+	spool_close(s->spool);
 	free(s->dir);
 	free(s);
 }
@@ -111,8 +119,8 @@ store_write_deliver(struct op *op)
 		log_warn_limited(&limit, "store: %s", op->why.msg);
 }
 
-void
-store_write_release(struct op *op)
+static void
+refusal_release(struct op *op)
 {
 	free(op);
 }
@@ -127,7 +135,7 @@ store_refuse(struct store *s, store_done_cb done, void *arg)
 	/* Through the queue all the same: callbacks come in order. */
 	w = xcalloc(1, sizeof(*w));
 	w->op.deliver = store_write_deliver;
-	w->op.release = store_write_release;
+	w->op.release = refusal_release;
 	w->op.rc = err_set(&w->op.why, ERR_LIMIT,
 	    "database: too many writes wait: try again later");
 	w->done = done;

@@ -1,19 +1,35 @@
 /*
- * store.h - the database: SQLite behind a writer and a reader thread
+ * store.h - what must outlive the process: SQLite, run logs, artifact files
  *
  * WAL, synchronous=FULL.  Writes are queued and committed together by one
  * writer thread (group commit: all that wait make one transaction, each in a
  * savepoint of its own so that one failure harms no other); reads run on a
- * reader thread.  The calling thread, the event loop's, never waits: each
- * call copies what it needs and returns, and its callback runs later on the
- * loop's thread, in the order of submission per thread.  A write's callback
- * with rc 0 means: on disk.
+ * reader thread.  The calling thread, the event loop's, never waits for the
+ * database.
  *
- * A full disk fails the writes that hit it (rc ERR_DB, a text that says so)
- * and nothing else; the store goes on when there is room again.
+ * The store keeps the order between rows and files, so that a crash at any
+ * moment leaves nothing that is wrong, and no caller can forget it:
+ *	- a run's log has its name before its row can be on disk;
+ *	- a row that says "the log is in here" is on disk before the file goes;
+ *	- a row is gone from the disk before its files are;
+ *	- a blob's file goes only when no row counts it and no unfinished run
+ *	  has committed it.
+ * What a crash leaves over (files that no row wants) is removed after
+ * store_open, on the writer's thread.
  *
- * Only service/ uses this header.  Times are wall-clock milliseconds, 0: not
- * set.  Strings in rows are never NULL ("" when absent) unless said.
+ * Callbacks.  They run on the loop's thread, never inside the call that was
+ * given them, each once.  Writes call back in the order of their commits,
+ * which is that of submission, but for a run's begin that was given
+ * STORE_SOON: that takes its place right before its run's end or move, or
+ * when it is due.  Reads call back in the order in which they were asked; the
+ * two orders are apart.  A write's rc 0 means: on disk.  A callback may call
+ * the store, store_close too; after store_close none is called any more.
+ *
+ * A full disk fails the writes that hit it (rc ERR_DB or ERR_SYS, a text that
+ * says so) and nothing else; the store goes on when there is room again.
+ *
+ * Times are wall-clock milliseconds, 0: not set.  A text of a row that is
+ * NULL counts as "".
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -29,8 +45,8 @@ struct event_base;
 #define STORE_TENANT_DEFAULT 1 /* the built-in tenant, named "default" */
 
 /* While so much waits to be written, new rows (store_sandbox_put,
- * store_run_insert, store_event) are refused with ERR_LIMIT; what ends a run
- * is always taken. */
+ * store_run_begin) are refused with ERR_LIMIT; what ends a run is always
+ * taken. */
 #define STORE_QUEUE_MAX 20000
 #define STORE_QUEUE_BYTES_MAX (256u << 20)
 
@@ -46,7 +62,6 @@ struct event_base;
 struct store_snapshot {
 	uint64_t next_sandbox; /* first unused numbers */
 	uint64_t next_run;
-	uint64_t next_event;
 	struct store_sandbox *sandboxes; /* not removed, not lost */
 	size_t nsandboxes;
 	struct store_run *runs; /* queued or running, with spec, oldest first */
@@ -57,14 +72,17 @@ void store_snapshot_clear(struct store_snapshot *s);
 /*
  * store_open - open or create dir/mcp-sandboxd.db, migrate, start the threads
  *
+ *	artifacts	where blobs are; NULL or "": dir/artifacts
+ *
  * Not on the loop's way: called before it runs.  Fails with a clear text when
- * the directory cannot be written, the file is no database, is locked, or was
- * made by a newer version.
+ * a directory cannot be written or is in use by another server, or the file is
+ * no database, is locked, or was made by a newer version.
  */
-int store_open(struct event_base *base, const char *dir, struct store **out,
-    struct err *e) MUSTCHECK;
-/* store_close - commits what is queued, calls no callback any more, joins;
- * may be called from a callback */
+int store_open(struct event_base *base, const char *dir, const char *artifacts,
+    struct store **out, struct err *e) MUSTCHECK;
+/* store_close - commits what is queued or held, calls no callback any more,
+ * joins; may be called from a callback.  Logs that are still open must not be
+ * used afterwards. */
 void store_close(struct store *s);
 int store_snapshot(
     struct store *s, struct store_snapshot *out, struct err *e) MUSTCHECK;
@@ -72,43 +90,91 @@ int store_snapshot(
 /* rc 0 or a negative ERR_*, why is NULL when rc is 0. */
 typedef void (*store_done_cb)(int rc, const struct err *why, void *arg);
 
-/* Writes.  Rows are copied; done may be NULL. */
+/* Writes.  Rows are copied; done may be NULL: a failure is logged then. */
 void store_sandbox_put(struct store *s, const struct store_sandbox *row,
     store_done_cb done, void *arg); /* insert or replace */
-/* STORE_SOON: nobody waits for this one alone; it goes with the next write, or
- * after 30 ms.  A run that ends before is written once, as it ended, and its
- * spec never. */
+
+/*
+ * A run's log file, from before its row until somebody was told its end.
+ *
+ * It has no name at first: one that is over at once needs none, and is gone
+ * with its last descriptor.  The store names it when its row is about to be
+ * written.  Counted: store_log_open gives one reference, store_log_ref
+ * another, each is given up by store_log_close.  Who reads the file holds one
+ * meanwhile: after the last the same file may become another run's log.
+ * Blobs that come in for the run hang on it, too.
+ */
+struct store_log;
+/* store_log_open - an empty one for a new run */
+int store_log_open(struct store *s, const struct uuid *run,
+    struct store_log **out, struct err *e) MUSTCHECK;
+/* store_log_reopen - that of an unfinished run of the snapshot, as it was
+ * left; empty when there is none */
+int store_log_reopen(struct store *s, const struct uuid *run,
+    struct store_log **out, struct err *e) MUSTCHECK;
+struct store_log *store_log_ref(struct store_log *l);
+void store_log_close(struct store_log *l); /* NULL is fine */
+/* store_log_fd - to append and read; borrowed: dup it to send it away */
+int store_log_fd(const struct store_log *l);
+/* store_log_read - a descriptor of an ended run's log that is not in its row;
+ * ERR_NOTFOUND */
+int store_log_read(
+    struct store *s, const struct uuid *run, struct err *e) MUSTCHECK;
+
+/*
+ * store_run_begin - the row of a new run, with its commands and its log's name
+ *
+ * STORE_SOON: whoever waits, waits for the end.  The row is held for up to 30
+ * ms; when the run ends before, it is written once, as it ended, its spec
+ * never, and its log needs no name.  Otherwise done has rc 0 when it is on
+ * disk.  With another rc nothing is: the run must not be acknowledged, and no
+ * end be given; ERR_SYS when its log could not be named.
+ * log may be NULL (there is none); row->log is not looked at.
+ */
 enum store_when {
 	STORE_NOW,
 	STORE_SOON
 };
-void store_run_insert(struct store *s, const struct store_run *row,
-    enum store_when when, store_done_cb done, void *arg); /* with commands */
+void store_run_begin(struct store *s, const struct store_run *row,
+    struct store_log *log, enum store_when when, store_done_cb done, void *arg);
 /* store_run_move - a queued run to another sandbox */
 void store_run_move(struct store *s, uint64_t run, uint64_t sandbox,
     const char *sandbox_name, store_done_cb done, void *arg);
-/* store_run_end - the last word: state, commands, artifacts (blobs' reference
- * counts with them), log or spool length; the spec is wiped */
+/*
+ * store_run_end - the last word: state, commands, artifacts with their blobs'
+ * reference counts, the log; the spec is wiped
+ *
+ * A log of at most STORE_INLINE_MAX bytes (row->spool_bytes) goes into the row
+ * and its file away; a longer one stays where it is.  row->log is not looked
+ * at: the store reads it.  With another rc than 0 nothing has changed; unless
+ * the begin failed too (its done was called right before), try again.
+ */
 void store_run_end(struct store *s, const struct store_run *row,
-    store_done_cb done, void *arg);
-/* store_event - a row of the tenant's event table; data_json may be "" */
-void store_event(struct store *s, uint64_t tenant, const char *kind,
-    const char *subject, const char *data_json, int64_t at_ms);
+    struct store_log *log, store_done_cb done, void *arg);
 
-/* Blobs that lost their last reference and runs whose spool can go, for the
- * caller to unlink in this very callback; called on the loop's thread.  A blob
- * that a store_run_end under way refers to again is not among them; one that a
- * run has committed to the spool but not yet given to store_run_end is for the
- * caller to spare. */
-typedef void (*store_trim_cb)(int rc, const struct uuid *runs, size_t nruns,
-    const uint8_t (*blobs)[32], size_t nblobs, uint64_t tenant, void *arg);
+/*
+ * Artifacts on their way in.  store_blob_begin gives a file to write to; then
+ * store_blob_commit puts it under its digest, where the same bytes may be
+ * already, or store_blob_abort removes it, as the log's last store_log_close
+ * does with those that are left.  A committed blob stays at least until its
+ * run's end is on disk, or the log is closed without one.
+ *	file	tells the files of one run apart
+ */
+int store_blob_begin(
+    struct store_log *l, uint32_t file, struct err *e) MUSTCHECK;
+int store_blob_commit(struct store_log *l, uint32_t file, uint64_t tenant,
+    const uint8_t sha256[32], struct err *e) MUSTCHECK;
+void store_blob_abort(struct store_log *l, uint32_t file);
+/* store_blob_read - a descriptor, or ERR_NOTFOUND */
+int store_blob_read(struct store *s, uint64_t tenant, const uint8_t sha256[32],
+    struct err *e) MUSTCHECK;
+
 /* store_trim - forget ended runs of a tenant beyond the newest keep, oldest
- * first, at most 500 a call (fewer when they left many artifacts; call again
- * as long as nruns is not 0).  With them go sandboxes that ended before the
- * oldest run that is left, and events beyond the newest STORE_EVENTS_KEEP. */
-#define STORE_EVENTS_KEEP 100000
+ * first, with their logs, blobs nobody refers to any more, and sandboxes that
+ * ended before the oldest run that is left.  Goes in small steps, between
+ * which other writes are served; done when there is no more to do. */
 void store_trim(struct store *s, uint64_t tenant, uint64_t keep,
-    store_trim_cb done, void *arg);
+    store_done_cb done, void *arg);
 
 /* Reads.  The row is the callback's to read, freed after it returns; NULL
  * with rc ERR_NOTFOUND when there is none for this tenant. */

@@ -2,8 +2,6 @@
 #ifndef STORE_STORE_PRIVATE_H
 #define STORE_STORE_PRIVATE_H
 
-#include <sys/queue.h>
-
 #include "common/xmalloc.h"
 #include "supervisor/store/op.h"
 #include "supervisor/store/store.h"
@@ -12,17 +10,17 @@ struct db;
 struct db_call;
 struct done;
 struct reader;
+struct spool;
+struct wanted;
 struct writer;
-struct run_op;
 
 struct store {
 	char *dir;
-	int lock_fd;
+	struct spool *spool;
+	struct wanted *wanted;
 	struct done *done;
-	struct writer *writer;
+	struct writer *writer; /* NULL: not yet, or no more */
 	struct reader *reader;
-	LIST_HEAD(run_op_list, run_op)
-	ending; /* store_run_end, not yet delivered */
 };
 
 /* The first member of each write's op. */
@@ -32,18 +30,10 @@ struct write_op {
 	void *arg;
 };
 void store_write_deliver(struct op *op);
-void store_write_release(struct op *op); /* of one that owns nothing more */
 
 /* store_refuse - if the queue is full, let done have ERR_LIMIT and return
  * true; asked before anything is copied */
 bool store_refuse(struct store *s, store_done_cb done, void *arg);
-
-struct run_op {
-	struct write_op w;
-	struct store *store;
-	struct store_run row;
-	LIST_ENTRY(run_op) ending;
-};
 
 /* id_is_good - can be a row's number */
 static inline bool

@@ -2,29 +2,29 @@
 
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
+#include "supervisor/store/leftovers.h"
+#include "supervisor/store/spool.h"
 #include "supervisor/store/writer.h"
 
+/* In one step: both bound the time that others wait. */
 #define TRIM_RUNS_MAX 500
-#define TRIM_EVENTS_MAX 5000
-#define TRIM_ARTIFACTS_MAX 10000 /* bounds the time that others wait */
+#define TRIM_ARTIFACTS_MAX 1000
 
 struct trim_op {
-	struct op op;
+	struct write_op w;
 	struct store *store;
-	store_trim_cb done;
-	void *arg;
 	uint64_t tenant;
 	uint64_t keep;
+	bool more; /* another step is wanted */
 	uint64_t ids[TRIM_RUNS_MAX];
 	struct uuid runs[TRIM_RUNS_MAX];
 	size_t nruns;
-	uint8_t (*blobs)[32];
+	uint8_t (*blobs)[32]; /* without a row by now */
 	size_t nblobs;
 };
 
 static int
-read_kept(struct db *db, uint64_t tenant, uint64_t *runs, uint64_t *events,
-    struct err *e)
+read_kept(struct db *db, uint64_t tenant, uint64_t *runs, struct err *e)
 {
 	struct db_call c;
 	int rc;
@@ -38,18 +38,8 @@ read_kept(struct db *db, uint64_t tenant, uint64_t *runs, uint64_t *events,
 		return err_set(e, ERR_NOTFOUND, "tenant %llu is not known",
 		    (unsigned long long)tenant);
 	*runs = db_get_uint(&c);
-	*events = db_get_uint(&c);
 	db_call_end(&c);
 	return 0;
-}
-
-/* What is beyond keep, at most max. */
-static uint64_t
-excess(uint64_t kept, uint64_t keep, uint64_t max)
-{
-	uint64_t n = kept > keep ? kept - keep : 0;
-
-	return n < max ? n : max;
 }
 
 static int
@@ -144,28 +134,13 @@ forget_sandboxes(struct db *db, uint64_t tenant, struct err *e)
 }
 
 static int
-forget_events(struct db *db, uint64_t tenant, uint64_t n, struct err *e)
-{
-	struct db_call c;
-
-	if (n == 0)
-		return 0;
-	db_call_init(&c, db, DB_TRIM_EVENTS);
-	db_put_uint(&c, tenant);
-	db_put_uint(&c, n);
-	return db_call_run(&c, e);
-}
-
-static int
-count_down(
-    struct db *db, const struct trim_op *t, uint64_t events, struct err *e)
+count_down(struct db *db, const struct trim_op *t, struct err *e)
 {
 	struct db_call c;
 
 	db_call_init(&c, db, DB_TRIM_COUNT);
 	db_put_uint(&c, t->tenant);
 	db_put_uint(&c, t->nruns);
-	db_put_uint(&c, events);
 	return db_call_run(&c, e);
 }
 
@@ -173,78 +148,51 @@ static int
 trim_run(struct db *db, struct op *op, struct err *e)
 {
 	struct trim_op *t = (struct trim_op *)op;
-	uint64_t runs = 0, events = 0;
 	size_t artifacts = 0, n = 0;
-	int rc = read_kept(db, t->tenant, &runs, &events, e);
+	uint64_t kept = 0, excess;
+	int rc = read_kept(db, t->tenant, &kept, e);
 
 	if (rc != 0)
 		return rc;
-	runs = excess(runs, t->keep, TRIM_RUNS_MAX);
-	events = excess(events, STORE_EVENTS_KEEP, TRIM_EVENTS_MAX);
-	if (runs > 0)
-		rc = choose_runs(db, t, runs, e);
+	excess = kept > t->keep ? kept - t->keep : 0;
+	if (excess > 0)
+		rc = choose_runs(db, t, excess, e);
 	while (rc == 0 && n < t->nruns && artifacts < TRIM_ARTIFACTS_MAX)
 		rc = forget_run(db, t->tenant, t->ids[n++], &artifacts, e);
 	t->nruns = n;
+	t->more = n > 0 && excess > n;
 	if (rc != 0 || collect_blobs(db, t, e) != 0 ||
-	    forget_sandboxes(db, t->tenant, e) != 0 ||
-	    forget_events(db, t->tenant, events, e) != 0)
+	    forget_sandboxes(db, t->tenant, e) != 0)
 		return e->code;
-	return count_down(db, t, events, e);
+	return count_down(db, t, e);
+}
+
+/* Their rows are gone from the disk.  A run that ended in the same batch may
+ * count a blob again, one that has not ended may have brought it. */
+static void
+trim_after(struct db *db, struct op *op)
+{
+	const struct trim_op *t = (struct trim_op *)op;
+
+	if (op->rc != 0)
+		return;
+	for (size_t i = 0; i < t->nruns; i++)
+		spool_log_remove(t->store->spool, &t->runs[i]);
+	for (size_t i = 0; i < t->nblobs; i++)
+		leftovers_check_blob(t->store, db, t->tenant, t->blobs[i]);
 }
 
 /* On the loop's thread. */
-
-static int
-digest_compare(const void *a, const void *b)
-{
-	return memcmp(a, b, 32);
-}
-
-/*
- * A run that ends while the trim was under way may have brought the same bytes
- * again: its blob is there, its row is not yet.  Such a blob must stay.
- */
-static void
-spare_blobs(struct trim_op *t)
-{
-	AUTO(auto_free) bool *spare = xcalloc(t->nblobs, sizeof(*spare));
-	const struct run_op *r;
-	size_t kept = 0;
-
-	qsort(t->blobs, t->nblobs, sizeof(*t->blobs), digest_compare);
-	for (r = LIST_FIRST(&t->store->ending); r != NULL;
-	     r = LIST_NEXT(r, ending)) {
-		if (r->row.tenant != t->tenant)
-			continue;
-		for (uint32_t i = 0; i < r->row.nartifacts; i++) {
-			uint8_t(*hit)[32] =
-			    bsearch(r->row.artifacts[i].sha256, t->blobs,
-				t->nblobs, sizeof(*t->blobs), digest_compare);
-
-			if (hit != NULL)
-				spare[hit - t->blobs] = true;
-		}
-	}
-	for (size_t i = 0; i < t->nblobs; i++)
-		if (!spare[i])
-			memmove(t->blobs[kept++], t->blobs[i], 32);
-	t->nblobs = kept;
-}
 
 static void
 trim_deliver(struct op *op)
 {
 	struct trim_op *t = (struct trim_op *)op;
 
-	if (op->rc != 0) {
-		t->done(op->rc, NULL, 0, NULL, 0, t->tenant, t->arg);
-		return;
-	}
-	if (t->nblobs > 0)
-		spare_blobs(t);
-	t->done(0, t->runs, t->nruns, (const uint8_t(*)[32])t->blobs, t->nblobs,
-	    t->tenant, t->arg);
+	if (op->rc == 0 && t->more)
+		store_trim(t->store, t->tenant, t->keep, t->w.done, t->w.arg);
+	else
+		store_write_deliver(op);
 }
 
 static void
@@ -255,19 +203,22 @@ trim_release(struct op *op)
 }
 
 void
-store_trim(struct store *s, uint64_t tenant, uint64_t keep, store_trim_cb done,
+store_trim(struct store *s, uint64_t tenant, uint64_t keep, store_done_cb done,
     void *arg)
 {
 	struct trim_op *t = xcalloc(1, sizeof(*t));
 
-	t->op.run = trim_run;
-	t->op.deliver = trim_deliver;
-	t->op.release = trim_release;
-	t->op.bytes = sizeof(*t);
+	t->w.op.run = trim_run;
+	t->w.op.after = trim_after;
+	t->w.op.deliver = trim_deliver;
+	t->w.op.release = trim_release;
+	t->w.op.bytes = sizeof(*t);
+	t->w.done = done;
+	t->w.arg = arg;
 	t->store = s;
-	t->done = done;
-	t->arg = arg;
 	t->tenant = tenant;
 	t->keep = keep;
-	writer_submit(s->writer, &t->op);
+	/* A sandbox whose only run is still held must find that run. */
+	writer_let_go(s->writer);
+	writer_submit(s->writer, &t->w.op);
 }

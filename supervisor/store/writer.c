@@ -1,9 +1,8 @@
 #include "supervisor/store/writer.h"
 
-#include <event2/event.h>
-
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/checkpoint.h"
 #include "supervisor/store/db.h"
@@ -11,9 +10,9 @@
 #include "supervisor/store/queue.h"
 
 struct writer {
-	struct op *soon; /* held on the loop's thread, in order */
-	struct op **soon_tail;
-	struct event *timer;
+	struct op *held; /* on the loop's thread, the oldest first */
+	struct op **held_tail;
+	struct timer *timer; /* for the oldest */
 	struct queue queue;
 	pthread_t thread;
 	struct db *db;
@@ -72,13 +71,28 @@ op_run(struct db *db, struct op *op, struct err *e)
 	return rc != 0 ? rc : db_exec(db, DB_RELEASE, e);
 }
 
+static bool
+op_wants_run(const struct op *op)
+{
+	return op->rc == 0 && op->run != NULL;
+}
+
+static bool
+batch_wants_run(const struct op *list)
+{
+	for (; list != NULL; list = list->next)
+		if (op_wants_run(list))
+			return true;
+	return false;
+}
+
 static int
 batch_run(struct db *db, struct op *list, struct err *e)
 {
 	int rc = db_begin(db, e);
 
 	for (struct op *op = list; op != NULL && rc == 0; op = op->next)
-		if (op->rc == 0)
+		if (op_wants_run(op))
 			rc = op_run(db, op, e);
 	if (rc == 0)
 		rc = db_exec(db, DB_COMMIT, e);
@@ -92,7 +106,7 @@ static void
 batch_fail(struct op *list, int rc, const struct err *why)
 {
 	for (struct op *op = list; op != NULL; op = op->next) {
-		if (op->rc != 0)
+		if (!op_wants_run(op))
 			continue;
 		op->rc = rc;
 		op->why = *why;
@@ -106,7 +120,7 @@ batch_count(struct writer *w, const struct op *list, int rc)
 	bool broken = rc != 0;
 
 	for (const struct op *op = list; op != NULL; op = op->next) {
-		good += op->rc == 0;
+		good += op_wants_run(op);
 		bad += op->rc != 0;
 		broken = broken || op->rc == ERR_DB;
 	}
@@ -138,8 +152,9 @@ batch_uncover(struct op *list)
 	return list;
 }
 
+/* The transaction, if any op wants one. */
 static void
-writer_batch(struct writer *w, struct op *list)
+batch_commit(struct writer *w, struct op *list)
 {
 	struct err why = {0};
 	int rc = batch_run(w->db, list, &why);
@@ -148,6 +163,16 @@ writer_batch(struct writer *w, struct op *list)
 		batch_fail(list, rc, &why);
 	batch_count(w, list, rc);
 	checkpoint_on_write(&w->checkpoint, clock_mono_ms());
+}
+
+static void
+writer_batch(struct writer *w, struct op *list)
+{
+	if (batch_wants_run(list))
+		batch_commit(w, list);
+	for (struct op *op = list; op != NULL; op = op->next)
+		if (op->after != NULL)
+			op->after(w->db, op);
 	done_push(w->done, batch_uncover(list));
 }
 
@@ -213,18 +238,36 @@ writer_main(void *arg)
 
 /* From the loop's thread. */
 
+/* The first n held ones. */
 static void
-soon_cb(evutil_socket_t fd, short what, void *arg)
+held_go(struct writer *w, size_t n)
+{
+	struct op *first = w->held, **at = &w->held;
+
+	while (n-- > 0 && *at != NULL)
+		at = &(*at)->next;
+	if (at == &w->held)
+		return;
+	w->held = *at;
+	if (w->held == NULL)
+		w->held_tail = &w->held;
+	*at = NULL;
+	queue_push(&w->queue, first);
+}
+
+/* Those that are due; the timer then waits for the next. */
+static void
+on_due(void *arg)
 {
 	struct writer *w = arg;
+	uint64_t now = clock_mono_ms();
+	size_t n = 0;
 
-	(void)fd;
-	(void)what;
-	if (w->soon == NULL)
-		return;
-	queue_push(&w->queue, w->soon);
-	w->soon = NULL;
-	w->soon_tail = &w->soon;
+	for (const struct op *op = w->held; op != NULL; op = op->next)
+		n += op->due_ms <= now;
+	held_go(w, n);
+	if (w->held != NULL)
+		timer_set_ms(w->timer, w->held->due_ms - now);
 }
 
 int
@@ -234,18 +277,15 @@ writer_start(struct event_base *base, struct db *db, struct done *done,
 	struct writer *w = xcalloc(1, sizeof(*w));
 	int rc;
 
-	w->soon_tail = &w->soon;
-	w->timer = evtimer_new(base, soon_cb, w);
-	if (w->timer == NULL)
-		fatal(71, "out of memory");
-
+	w->held_tail = &w->held;
+	w->timer = timer_new(base, on_due, w);
 	queue_init(&w->queue);
 	(void)pthread_mutex_init(&w->mutex, NULL);
 	w->db = db;
 	w->done = done;
 	rc = queue_thread(&w->thread, writer_main, w, e);
 	if (rc != 0) {
-		event_free(w->timer);
+		timer_free(w->timer);
 		queue_clear(&w->queue);
 		(void)pthread_mutex_destroy(&w->mutex);
 		db_close(w->db);
@@ -259,8 +299,8 @@ writer_start(struct event_base *base, struct db *db, struct done *done,
 void
 writer_stop(struct writer *w)
 {
-	soon_cb(-1, 0, w);
-	event_free(w->timer);
+	writer_let_go(w);
+	timer_free(w->timer);
 	queue_stop(&w->queue);
 	(void)pthread_join(w->thread, NULL);
 	db_close(w->db);
@@ -272,36 +312,28 @@ writer_stop(struct writer *w)
 void
 writer_submit(struct writer *w, struct op *op)
 {
-	if (w->soon == NULL) {
-		op->next = NULL;
-		queue_push(&w->queue, op);
-		return;
-	}
-	*w->soon_tail = op;
 	op->next = NULL;
-	(void)evtimer_del(w->timer);
-	soon_cb(-1, 0, w);
+	queue_push(&w->queue, op);
 }
 
 void
-writer_submit_soon(struct writer *w, struct op *op)
+writer_hold(struct writer *w, struct op *op)
 {
-	const struct timeval tv = {0, WRITER_SOON_MS * 1000};
-
-	if (w->soon == NULL)
-		(void)evtimer_add(w->timer, &tv);
-	*w->soon_tail = op;
+	op->due_ms = clock_mono_ms() + WRITER_SOON_MS;
 	op->next = NULL;
-	w->soon_tail = &op->next;
+	if (w->held == NULL)
+		timer_set_ms(w->timer, WRITER_SOON_MS);
+	*w->held_tail = op;
+	w->held_tail = &op->next;
 }
 
 struct op *
-writer_take_soon(struct writer *w,
+writer_take(struct writer *w,
     bool (*is_it)(const struct op *op, const void *arg), const void *arg)
 {
 	struct op **at, *op;
 
-	for (at = &w->soon; *at != NULL; at = &(*at)->next)
+	for (at = &w->held; *at != NULL; at = &(*at)->next)
 		if (is_it(*at, arg))
 			break;
 	op = *at;
@@ -309,9 +341,15 @@ writer_take_soon(struct writer *w,
 		return NULL;
 	*at = op->next;
 	if (op->next == NULL)
-		w->soon_tail = at;
+		w->held_tail = at;
 	op->next = NULL;
 	return op;
+}
+
+void
+writer_let_go(struct writer *w)
+{
+	held_go(w, SIZE_MAX);
 }
 
 bool

@@ -4,8 +4,13 @@
  * All ops that wait, up to WRITER_BATCH_MAX, make one transaction; one alone
  * is committed at once.  Each runs in a savepoint: when it fails, it alone is
  * undone.  What concerns the transaction as a whole (disk full, input/output,
- * a commit that fails) fails every op of it.  Ops are delivered in the order
- * of submission, after the commit, and each exactly once.
+ * a commit that fails) fails every op of it.  Then each op's after is called,
+ * and they are delivered, in the order of submission, each exactly once.
+ *
+ * An op can be held on the loop's thread until another one takes it with it
+ * (op.h, covers), until it is told to go, or for WRITER_SOON_MS.  A held op
+ * waits for no other and no other for it: who submits what depends on it lets
+ * it go first.
  */
 #ifndef STORE_WRITER_H
 #define STORE_WRITER_H
@@ -27,13 +32,12 @@ int writer_start(struct event_base *base, struct db *db, struct done *done,
 /* writer_stop - commits what is queued, empties the WAL, frees all */
 void writer_stop(struct writer *w);
 void writer_submit(struct writer *w, struct op *op);
-/* writer_submit_soon - with the next writer_submit, in the same transaction,
- * or after WRITER_SOON_MS without one; order is kept */
-void writer_submit_soon(struct writer *w, struct op *op);
-/* writer_take_soon - takes back an op that was submitted so and not passed on
- * yet, the first for which is_it says so; NULL when there is none */
-struct op *writer_take_soon(struct writer *w,
+void writer_hold(struct writer *w, struct op *op);
+/* writer_take - takes back an op that is still held, the first for which is_it
+ * says so; NULL when there is none */
+struct op *writer_take(struct writer *w,
     bool (*is_it)(const struct op *op, const void *arg), const void *arg);
+void writer_let_go(struct writer *w); /* submits all that is held */
 /* writer_is_full - more waits than a queue should hold */
 bool writer_is_full(struct writer *w);
 void writer_stats(struct writer *w, struct store_stats *out);

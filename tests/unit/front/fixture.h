@@ -9,14 +9,12 @@
 #include "common/js.h"
 #include "common/log.h"
 #include "supervisor/front/front.h"
-#include "supervisor/store/spool.h"
 
 struct fixture {
 	char dir[64];
 	struct event_base *base;
 	struct conf *conf;
 	struct store *store;
-	struct spool *spool;
 	struct service *service;
 	struct front *front;
 	struct worker worker;
@@ -34,22 +32,19 @@ fixture_open(const char *const *settings)
 {
 	const uint8_t key[FRONT_KEY_BYTES] = {7};
 	struct front_parts parts;
-	char below[80];
 	struct err e;
 
 	fx = (struct fixture){.base = event_base_new()};
 	(void)snprintf(fx.dir, sizeof(fx.dir), "/tmp/test-front-XXXXXX");
 	assert_non_null(mkdtemp(fx.dir));
-	(void)snprintf(below, sizeof(below), "%s/artifacts", fx.dir);
 	fx.conf = conf_new();
 	assert_int_equal(conf_set(fx.conf, "WORKERS", "1", &e), 0);
 	for (; settings != NULL && *settings != NULL; settings += 2)
 		assert_int_equal(
 		    conf_set(fx.conf, settings[0], settings[1], &e), 0);
 	log_set_level(LOG_ERROR);
-	assert_int_equal(store_open(fx.base, fx.dir, &fx.store, &e), 0);
-	assert_int_equal(spool_open(fx.dir, below, &fx.spool, &e), 0);
-	fx.service = service_new(fx.base, fx.conf, fx.store, fx.spool);
+	assert_int_equal(store_open(fx.base, fx.dir, NULL, &fx.store, &e), 0);
+	fx.service = service_new(fx.base, fx.conf, fx.store);
 	assert_int_equal(service_recover(fx.service, &e), 0);
 	parts = (struct front_parts){
 	    fx.base, fx.conf, fx.store, fx.service, embed_tools, key};
@@ -89,7 +84,6 @@ fixture_close(void)
 	worker_close(&fx.worker);
 	service_free(fx.service);
 	store_close(fx.store);
-	spool_close(fx.spool);
 	conf_free(fx.conf);
 	for (unsigned int i = 0; i < 3; i++) /* libevent frees a turn later */
 		(void)event_base_loop(fx.base, EVLOOP_NONBLOCK);

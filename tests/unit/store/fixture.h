@@ -79,7 +79,7 @@ fixture_wait(struct fixture *f, const unsigned int *calls, unsigned int n)
 static inline void
 fixture_open(struct fixture *f)
 {
-	int rc = store_open(f->base, f->dir, &f->store, &f->err);
+	int rc = store_open(f->base, f->dir, NULL, &f->store, &f->err);
 
 	if (rc != 0)
 		fail_msg("store_open: %s", f->err.msg);
@@ -360,7 +360,18 @@ fixture_insert(struct fixture *f, const struct store_run *r)
 {
 	struct result result = {0};
 
-	store_run_insert(f->store, r, STORE_NOW, result_cb, &result);
+	store_run_begin(f->store, r, NULL, STORE_NOW, result_cb, &result);
+	fixture_wait(f, &result.calls, 1);
+	assert_string_equal(result.msg, "");
+}
+
+static inline void
+fixture_end_with(
+    struct fixture *f, const struct store_run *r, struct store_log *log)
+{
+	struct result result = {0};
+
+	store_run_end(f->store, r, log, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	assert_string_equal(result.msg, "");
 }
@@ -368,11 +379,69 @@ fixture_insert(struct fixture *f, const struct store_run *r)
 static inline void
 fixture_end(struct fixture *f, const struct store_run *r)
 {
-	struct result result = {0};
+	fixture_end_with(f, r, NULL);
+}
 
-	store_run_end(f->store, r, result_cb, &result);
-	fixture_wait(f, &result.calls, 1);
-	assert_string_equal(result.msg, "");
+/* Logs. */
+
+static inline struct store_log *
+fixture_log_open(struct fixture *f, const struct store_run *r)
+{
+	struct store_log *log;
+
+	if (store_log_open(f->store, &r->uuid, &log, &f->err) != 0)
+		fail_msg("store_log_open: %s", f->err.msg);
+	return log;
+}
+
+/* fixture_log_fill - so many more bytes, all c */
+static inline void
+fixture_log_fill(struct store_log *log, struct store_run *r, char c, size_t n)
+{
+	AUTO(auto_free) char *p = xmalloc(n + 1);
+	struct err e;
+
+	memset(p, c, n);
+	assert_int_equal(fd_write_all(store_log_fd(log), p, n, &e), 0);
+	r->spool_bytes += n;
+}
+
+/* fixture_files - how many files there are below a directory of the store's */
+static inline unsigned int
+fixture_files(const struct fixture *f, const char *below)
+{
+	AUTO(auto_free) char *path = xasprintf("%s/%s", f->dir, below);
+	DIR *dir = opendir(path);
+	const struct dirent *entry;
+	unsigned int n = 0;
+
+	if (dir == NULL)
+		return 1; /* it is one itself */
+	while ((entry = readdir(dir)) != NULL) {
+		AUTO(auto_free) char *sub = NULL;
+
+		if (strcmp(entry->d_name, ".") == 0 ||
+		    strcmp(entry->d_name, "..") == 0)
+			continue;
+		sub = xasprintf("%s/%s", below, entry->d_name);
+		n += fixture_files(f, sub);
+	}
+	(void)closedir(dir);
+	return n;
+}
+
+/* fixture_wait_files - until there are so many; what removes them tells
+ * nobody */
+static inline void
+fixture_wait_files(struct fixture *f, const char *below, unsigned int n)
+{
+	for (int i = 0; i < FIXTURE_PATIENCE_S * 100; i++) {
+		assert_true(event_base_loop(f->base, EVLOOP_NONBLOCK) >= 0);
+		if (fixture_files(f, below) == n)
+			return;
+		(void)usleep(10000);
+	}
+	fail_msg("%s: %u files, want %u", below, fixture_files(f, below), n);
 }
 
 #endif

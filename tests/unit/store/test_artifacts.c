@@ -127,7 +127,7 @@ test_the_same_path_twice_in_a_run_undoes_the_whole_end(void **state)
 	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	fixture_run_artifact(&r, "x", 1);
 	fixture_run_artifact(&r, "x", 2);
-	store_run_end(f->store, &r, result_cb, &result);
+	store_run_end(f->store, &r, NULL, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	assert_int_equal(result.rc, ERR_CONFLICT);
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM blob"), 0);

@@ -43,7 +43,7 @@ written_cb(int rc, const struct err *why, void *arg)
 		o->ended = 1;
 		fixture_run_ended(&o->row, RUN_STATE_COMPLETED);
 		fixture_run_artifact(&o->row, "x", (uint8_t)(ack.run % 7));
-		store_run_end(w->f->store, &o->row, written_cb, o);
+		store_run_end(w->f->store, &o->row, NULL, written_cb, o);
 		return;
 	}
 	store_run_clear(&o->row);
@@ -58,7 +58,7 @@ write_next(struct writing *w)
 
 	o->w = w;
 	fixture_run(&o->row, w->next++, 1, "a");
-	store_run_insert(w->f->store, &o->row, STORE_NOW, written_cb, o);
+	store_run_begin(w->f->store, &o->row, NULL, STORE_NOW, written_cb, o);
 }
 
 /* The process to be killed: writes for ever and tells what is done. */
@@ -69,7 +69,7 @@ child_main(struct fixture *f, uint64_t next, int fd)
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (event_reinit(f->base) != 0 ||
-	    store_open(f->base, f->dir, &f->store, &f->err) != 0)
+	    store_open(f->base, f->dir, NULL, &f->store, &f->err) != 0)
 		_exit(2);
 	for (int i = 0; i < OUTSTANDING; i++)
 		write_next(&w);

@@ -97,7 +97,7 @@ insert_many(struct fixture *f, struct many *m, uint64_t first, size_t n)
 		s->m = m;
 		s->i = (size_t)first + i;
 		fixture_run(&r, first + i, 1, "a");
-		store_run_insert(f->store, &r, STORE_NOW, slot_cb, s);
+		store_run_begin(f->store, &r, NULL, STORE_NOW, slot_cb, s);
 		store_run_clear(&r);
 	}
 	fixture_wait(f, &m->calls, want);
@@ -220,28 +220,30 @@ test_an_end_that_failed_can_be_given_again(void **state)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
+	struct store_log *log;
 	struct store_run r;
 	unsigned int calls = 0;
 
 	fixture_run(&r, 1, 1, "a");
 	fixture_insert(f, &r);
 	fixture_run_ended(&r, RUN_STATE_COMPLETED);
-	r.log_len = STORE_INLINE_MAX;
-	r.log = xcalloc(1, r.log_len);
+	log = fixture_log_open(f, &r);
+	fixture_log_fill(log, &r, 'L', STORE_INLINE_MAX);
 	fixture_run_artifact(&r, "x", 1);
 	disk_fill(f);
 	wal_fill(f);
-	store_run_end(f->store, &r, result_cb, &result);
+	store_run_end(f->store, &r, log, result_cb, &result);
 	fixture_wait(f, &result.calls, ++calls);
 	assert_int_equal(result.rc, ERR_DB);
 	assert_int_equal(
 	    fixture_query(f, "SELECT count(*) FROM run WHERE state = 'queued'"),
 	    1);
 	disk_free(f);
-	store_run_end(f->store, &r, result_cb, &result);
+	store_run_end(f->store, &r, log, result_cb, &result);
 	fixture_wait(f, &result.calls, ++calls);
 	assert_int_equal(result.rc, 0);
 	assert_int_equal(fixture_query(f, "SELECT refs FROM blob"), 1);
+	store_log_close(log);
 	store_run_clear(&r);
 }
 
@@ -255,7 +257,7 @@ test_a_store_opens_on_a_full_disk_or_says_why_not(void **state)
 	insert_many(f, m, 1, 20);
 	fixture_close(f);
 	disk_fill(f);
-	rc = store_open(f->base, f->dir, &f->store, &f->err);
+	rc = store_open(f->base, f->dir, NULL, &f->store, &f->err);
 	if (rc != 0) {
 		assert_int_equal(rc, ERR_DB);
 		assert_non_null(strstr(f->err.msg, "disk is full"));

@@ -106,6 +106,7 @@ static void
 test_an_ended_run_has_its_log_commands_and_artifacts(void **state)
 {
 	struct fixture *f = *state;
+	struct store_log *log;
 	struct store_run r;
 	struct got g;
 
@@ -116,11 +117,13 @@ test_an_ended_run_has_its_log_commands_and_artifacts(void **state)
 	fixture_set(&r.container_id, "c0ffee");
 	fixture_run_artifact(&r, "plot.png", 7);
 	fixture_run_artifact(&r, "a/b.csv", 8);
-	r.spool_bytes = 3;
-	r.log = xmemdup("a\0b", 3);
-	r.log_len = 3;
+	log = fixture_log_open(f, &r);
+	fixture_log_fill(log, &r, 'a', 1);
+	fixture_log_fill(log, &r, '\0', 1);
+	fixture_log_fill(log, &r, 'b', 1);
 	r.commands[0].stdout_bytes = 2;
-	fixture_end(f, &r);
+	fixture_end_with(f, &r, log);
+	store_log_close(log);
 	get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
 	assert_int_equal(g.rc, 0);
 	assert_same_run(&r, &g.row);
@@ -143,6 +146,7 @@ static void
 test_an_empty_log_differs_from_one_in_the_spool(void **state)
 {
 	struct fixture *f = *state;
+	struct store_log *log;
 	struct store_run r;
 	struct got g;
 
@@ -150,8 +154,9 @@ test_an_empty_log_differs_from_one_in_the_spool(void **state)
 	fixture_run(&r, 1, 1, "a");
 	fixture_insert(f, &r);
 	fixture_run_ended(&r, RUN_STATE_COMPLETED);
-	r.log = xmemdup("", 0);
-	fixture_end(f, &r);
+	log = fixture_log_open(f, &r);
+	fixture_end_with(f, &r, log);
+	store_log_close(log);
 	get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
 	assert_non_null(g.row.log);
 	assert_int_equal(g.row.log_len, 0);
@@ -183,7 +188,7 @@ test_a_move_sets_sandbox_and_name(void **state)
 }
 
 static void
-test_what_may_wait_comes_with_the_next_write_or_soon(void **state)
+test_what_may_wait_comes_with_its_end_or_soon(void **state)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
@@ -194,9 +199,9 @@ test_what_may_wait_comes_with_the_next_write_or_soon(void **state)
 	fixture_put_sandbox(f, 1, "a");
 	fixture_run(&r, 1, 1, "a");
 	store_stats(f->store, &before);
-	store_run_insert(f->store, &r, STORE_SOON, result_cb, &result);
+	store_run_begin(f->store, &r, NULL, STORE_SOON, result_cb, &result);
 	fixture_run_ended(&r, RUN_STATE_COMPLETED);
-	store_run_end(f->store, &r, result_cb, &result);
+	store_run_end(f->store, &r, NULL, result_cb, &result);
 	fixture_wait(f, &result.calls, 2);
 	assert_int_equal(result.rc, 0);
 	store_stats(f->store, &after);
@@ -212,7 +217,7 @@ test_what_may_wait_comes_with_the_next_write_or_soon(void **state)
 
 	/* Alone, it waits for nobody. */
 	fixture_run(&r, 2, 1, "a");
-	store_run_insert(f->store, &r, STORE_SOON, result_cb, &result);
+	store_run_begin(f->store, &r, NULL, STORE_SOON, result_cb, &result);
 	fixture_wait(f, &result.calls, 3);
 	assert_int_equal(result.rc, 0);
 	store_run_clear(&r);
@@ -227,9 +232,9 @@ test_a_run_that_cannot_be_written_fails_both_its_beginning_and_its_end(
 	struct store_run r;
 
 	fixture_run(&r, 1, 1, "a"); /* there is no sandbox 1 yet */
-	store_run_insert(f->store, &r, STORE_SOON, result_cb, &begin);
+	store_run_begin(f->store, &r, NULL, STORE_SOON, result_cb, &begin);
 	fixture_run_ended(&r, RUN_STATE_COMPLETED);
-	store_run_end(f->store, &r, result_cb, &end);
+	store_run_end(f->store, &r, NULL, result_cb, &end);
 	fixture_wait(f, &end.calls, 1);
 	assert_int_equal(begin.calls, 1);
 	assert_int_equal(begin.rc, ERR_INVAL);
@@ -281,7 +286,7 @@ test_a_second_run_with_the_same_uuid_is_a_conflict(void **state)
 	fixture_run(&r, 1, 1, "a");
 	fixture_insert(f, &r);
 	r.id = 2;
-	store_run_insert(f->store, &r, STORE_NOW, result_cb, &result);
+	store_run_begin(f->store, &r, NULL, STORE_NOW, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	assert_int_equal(result.rc, ERR_CONFLICT);
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 1);
@@ -298,22 +303,22 @@ test_what_cannot_be_inserted_is_refused_whole(void **state)
 
 	fixture_put_sandbox(f, 1, "a");
 	fixture_run(&r, 1, 99, "a"); /* no such sandbox */
-	store_run_insert(f->store, &r, STORE_NOW, result_cb, &result);
+	store_run_begin(f->store, &r, NULL, STORE_NOW, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	assert_int_equal(result.rc, ERR_INVAL);
 	r.sandbox = 1;
 	r.state = RUN_STATE_COMPLETED;
-	store_run_insert(f->store, &r, STORE_NOW, result_cb, &result);
+	store_run_begin(f->store, &r, NULL, STORE_NOW, result_cb, &result);
 	fixture_wait(f, &result.calls, 2);
 	assert_int_equal(result.rc, ERR_INVAL);
 	r.state = RUN_STATE_QUEUED;
 	r.id = 0;
-	store_run_insert(f->store, &r, STORE_NOW, result_cb, &result);
+	store_run_begin(f->store, &r, NULL, STORE_NOW, result_cb, &result);
 	fixture_wait(f, &result.calls, 3);
 	assert_int_equal(result.rc, ERR_INVAL);
 	r.id = 1;
 	r.tenant = 77;
-	store_run_insert(f->store, &r, STORE_NOW, result_cb, &result);
+	store_run_begin(f->store, &r, NULL, STORE_NOW, result_cb, &result);
 	fixture_wait(f, &result.calls, 4);
 	assert_int_equal(result.rc, ERR_INVAL);
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 0);
@@ -335,7 +340,8 @@ test_values_of_variables_are_refused_outside_the_spec(void **state)
 	fixture_run(&r, 1, 1, "a");
 	for (unsigned int i = 0; i < ARRAY_LEN(bad); i++) {
 		fixture_set(&r.commands[0].env_json, bad[i]);
-		store_run_insert(f->store, &r, STORE_NOW, result_cb, &result);
+		store_run_begin(
+		    f->store, &r, NULL, STORE_NOW, result_cb, &result);
 		fixture_wait(f, &result.calls, i + 1);
 		assert_true(result.rc < 0 && result.rc != ERR_DB);
 		assert_null(strstr(result.msg, "hunter2"));
@@ -360,7 +366,7 @@ test_a_run_ends_once(void **state)
 	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	fixture_run_artifact(&r, "x", 1);
 	fixture_end(f, &r);
-	store_run_end(f->store, &r, result_cb, &result);
+	store_run_end(f->store, &r, NULL, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	assert_int_equal(result.rc, ERR_WRONG_STATE);
 	store_run_move(f->store, 1, 1, "c", result_cb, &result);
@@ -384,17 +390,17 @@ test_the_end_of_an_unknown_run_or_command_is_not_found(void **state)
 	fixture_insert(f, &r);
 	fixture_run_ended(&r, RUN_STATE_FAILED);
 	r.id = 2;
-	store_run_end(f->store, &r, result_cb, &result);
+	store_run_end(f->store, &r, NULL, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	assert_int_equal(result.rc, ERR_NOTFOUND);
 	r.id = 1;
 	r.tenant = OTHER_TENANT;
-	store_run_end(f->store, &r, result_cb, &result);
+	store_run_end(f->store, &r, NULL, result_cb, &result);
 	fixture_wait(f, &result.calls, 2);
 	assert_int_equal(result.rc, ERR_NOTFOUND);
 	r.tenant = STORE_TENANT_DEFAULT;
 	r.commands[0].index = 5;
-	store_run_end(f->store, &r, result_cb, &result);
+	store_run_end(f->store, &r, NULL, result_cb, &result);
 	fixture_wait(f, &result.calls, 3);
 	assert_int_equal(result.rc, ERR_NOTFOUND);
 	/* and nothing of the third was kept */
@@ -402,27 +408,6 @@ test_the_end_of_an_unknown_run_or_command_is_not_found(void **state)
 	    fixture_query(f, "SELECT count(*) FROM run WHERE state = 'queued'"),
 	    1);
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM spec"), 1);
-	store_run_clear(&r);
-}
-
-static void
-test_a_log_too_large_for_a_row_is_refused(void **state)
-{
-	struct fixture *f = *state;
-	struct result result = {0};
-	struct store_run r;
-
-	fixture_put_sandbox(f, 1, "a");
-	fixture_run(&r, 1, 1, "a");
-	fixture_insert(f, &r);
-	fixture_run_ended(&r, RUN_STATE_COMPLETED);
-	r.log_len = STORE_INLINE_MAX + 1;
-	r.log = xcalloc(1, r.log_len);
-	store_run_end(f->store, &r, result_cb, &result);
-	fixture_wait(f, &result.calls, 1);
-	assert_int_equal(result.rc, ERR_LIMIT);
-	r.log_len--;
-	fixture_end(f, &r);
 	store_run_clear(&r);
 }
 
@@ -466,7 +451,7 @@ main(void)
 	    TEST(test_an_ended_run_has_its_log_commands_and_artifacts),
 	    TEST(test_an_empty_log_differs_from_one_in_the_spool),
 	    TEST(test_a_move_sets_sandbox_and_name),
-	    TEST(test_what_may_wait_comes_with_the_next_write_or_soon),
+	    TEST(test_what_may_wait_comes_with_its_end_or_soon),
 	    TEST(
 		test_a_run_that_cannot_be_written_fails_both_its_beginning_and_its_end),
 	    TEST(test_a_foreign_and_an_unknown_run_get_the_same_answer),
@@ -475,7 +460,6 @@ main(void)
 	    TEST(test_values_of_variables_are_refused_outside_the_spec),
 	    TEST(test_a_run_ends_once),
 	    TEST(test_the_end_of_an_unknown_run_or_command_is_not_found),
-	    TEST(test_a_log_too_large_for_a_row_is_refused),
 	    TEST(test_counts_survive_a_restart),
 	};
 

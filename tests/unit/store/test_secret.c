@@ -27,21 +27,22 @@ insert_secret(struct fixture *f, uint64_t id, size_t repeat)
 	for (size_t i = 0; i < repeat; i++)
 		memcpy(r.spec + i * (sizeof(SECRET) - 1), SECRET,
 		    sizeof(SECRET) - 1);
-	store_run_insert(f->store, &r, STORE_NOW, NULL, NULL);
+	store_run_begin(f->store, &r, NULL, STORE_NOW, NULL, NULL);
 	store_run_clear(&r);
 }
 
 static void
 end_secret(struct fixture *f, uint64_t id, size_t log_len)
 {
+	struct store_log *log;
 	struct store_run r;
 
 	fixture_run(&r, id, 1, "a");
 	fixture_run_ended(&r, RUN_STATE_COMPLETED);
-	r.log_len = log_len;
-	r.log = xcalloc(1, log_len + 1);
-	memset(r.log, 'L', log_len);
-	store_run_end(f->store, &r, NULL, NULL);
+	log = fixture_log_open(f, &r);
+	fixture_log_fill(log, &r, 'L', log_len);
+	store_run_end(f->store, &r, log, NULL, NULL);
+	store_log_close(log);
 	store_run_clear(&r);
 }
 
@@ -128,9 +129,9 @@ test_the_secret_of_a_short_run_is_never_written(void **state)
 	free(r.spec);
 	r.spec = (uint8_t *)xstrdup(SECRET);
 	r.spec_len = sizeof(SECRET);
-	store_run_insert(f->store, &r, STORE_SOON, NULL, NULL);
+	store_run_begin(f->store, &r, NULL, STORE_SOON, NULL, NULL);
 	fixture_run_ended(&r, RUN_STATE_COMPLETED);
-	store_run_end(f->store, &r, result_cb, &result);
+	store_run_end(f->store, &r, NULL, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	assert_int_equal(result.rc, 0);
 	assert_false(is_anywhere(f, SECRET));

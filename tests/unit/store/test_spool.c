@@ -220,11 +220,10 @@ test_artifacts_may_be_elsewhere(void **state)
 	struct room *r = *state;
 	AUTO(auto_free) char *dir = xasprintf("%s/else/where", r->f->dir);
 	AUTO(auto_free) char *tmp = xasprintf("%s/tmp", dir);
-	struct spool *s;
 
-	assert_int_equal(spool_open(r->f->dir, dir, &s, &r->err), 0);
+	spool_close(r->s);
+	assert_int_equal(spool_open(r->f->dir, dir, &r->s, &r->err), 0);
 	assert_int_equal(access(tmp, F_OK), 0);
-	spool_close(s);
 }
 
 static void
@@ -242,13 +241,90 @@ test_a_place_that_is_no_directory_is_named(void **state)
 }
 
 static void
-test_free_bytes_are_counted(void **state)
+test_a_directory_in_use_is_refused(void **state)
 {
 	struct room *r = *state;
-	uint64_t n = 0;
+	AUTO(auto_free) char *other = xasprintf("%s/other", r->f->dir);
+	AUTO(auto_free) char *artifacts = xasprintf("%s/artifacts", r->f->dir);
+	struct spool *s = NULL;
 
-	assert_int_equal(spool_free_bytes(r->s, &n, &r->err), 0);
-	assert_true(n > 0);
+	assert_int_equal(spool_open(r->f->dir, "", &s, &r->err), ERR_CONFLICT);
+	assert_non_null(strstr(r->err.msg, "is in use by another"));
+	/* Artifacts of two servers in one directory would be removed as
+	 * leftovers of each other. */
+	assert_int_equal(
+	    spool_open(other, artifacts, &s, &r->err), ERR_CONFLICT);
+	assert_non_null(strstr(r->err.msg, artifacts));
+}
+
+static void
+count_cb(const struct spool_entry *entry, void *arg)
+{
+	unsigned int *n = arg;
+
+	assert_true(entry->tenant == 0 || entry->sha256[0] == digest[0]);
+	(*n)++;
+}
+
+static void
+test_a_walk_finds_logs_and_blobs_and_nothing_else(void **state)
+{
+	static const char *const alien[] = {"spool/notes", "artifacts/7/notes",
+	    "artifacts/7/ab/notes", "artifacts/notes"};
+	struct room *r = *state;
+	struct spool_place *places = NULL;
+	unsigned int found = 0;
+	size_t n;
+
+	put(spool_log_create(r->s, &r->run, &r->err), "x");
+	put(spool_blob_begin(r->s, &r->run, 0, &r->err), "bytes");
+	assert_int_equal(
+	    spool_blob_commit(r->s, &r->run, 0, 7, digest, &r->err), 0);
+	for (size_t i = 0; i < ARRAY_LEN(alien); i++) {
+		AUTO(auto_free)
+		char *path = xasprintf("%s/%s", r->f->dir, alien[i]);
+
+		put(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), "x");
+	}
+	n = spool_walk_places(r->s, &places);
+	assert_int_equal(n, 2);
+	for (size_t i = 0; i < n; i++)
+		spool_walk(r->s, &places[i], count_cb, &found);
+	assert_int_equal(found, 2);
+	free(places);
+}
+
+static void
+test_a_nameless_log_gets_one_name_once(void **state)
+{
+	struct room *r = *state;
+	struct uuid other;
+	int fd = spool_log_fresh(r->s, &r->err);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fd_write_all(fd, "text", 4, &r->err), 0);
+	assert_int_equal(spool_log_read(r->s, &r->run, &r->err), ERR_NOTFOUND);
+	assert_int_equal(spool_log_name(r->s, fd, &r->run, &r->err), 0);
+	assert_holds(spool_log_read(r->s, &r->run, &r->err), "text");
+	spool_log_remove(r->s, &r->run);
+	uuid_random(&other);
+	assert_true(spool_log_name(r->s, fd, &other, &r->err) < 0);
+	assert_int_equal(close(fd), 0);
+}
+
+static void
+test_a_nameless_log_is_empty_when_it_is_used_again(void **state)
+{
+	struct room *r = *state;
+	int fd = spool_log_fresh(r->s, &r->err);
+
+	assert_int_equal(fd_write_all(fd, "secret", 6, &r->err), 0);
+	spool_log_reuse(r->s, fd);
+	fd = spool_log_fresh(r->s, &r->err);
+	assert_int_equal(fd_write_all(fd, "x", 1, &r->err), 0);
+	assert_int_equal(spool_log_name(r->s, fd, &r->run, &r->err), 0);
+	assert_holds(spool_log_read(r->s, &r->run, &r->err), "x");
+	assert_int_equal(close(fd), 0);
 }
 
 int
@@ -266,7 +342,10 @@ main(void)
 	    TEST(test_no_link_is_followed),
 	    TEST(test_artifacts_may_be_elsewhere),
 	    TEST(test_a_place_that_is_no_directory_is_named),
-	    TEST(test_free_bytes_are_counted),
+	    TEST(test_a_directory_in_use_is_refused),
+	    TEST(test_a_walk_finds_logs_and_blobs_and_nothing_else),
+	    TEST(test_a_nameless_log_gets_one_name_once),
+	    TEST(test_a_nameless_log_is_empty_when_it_is_used_again),
 	};
 
 	return cmocka_run_group_tests_name("spool", tests, NULL, NULL);

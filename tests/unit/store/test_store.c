@@ -6,7 +6,7 @@ static int
 try_open(struct fixture *f)
 {
 	f->err.msg[0] = '\0';
-	return store_open(f->base, f->dir, &f->store, &f->err);
+	return store_open(f->base, f->dir, NULL, &f->store, &f->err);
 }
 
 static void
@@ -32,7 +32,7 @@ test_a_new_directory_gets_a_private_database(void **state)
 	struct store *s;
 	struct stat st;
 
-	assert_int_equal(store_open(f->base, path, &s, &f->err), 0);
+	assert_int_equal(store_open(f->base, path, NULL, &s, &f->err), 0);
 	assert_int_equal(stat(file, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	assert_int_equal(stat(wal, &st), 0);
@@ -43,26 +43,25 @@ test_a_new_directory_gets_a_private_database(void **state)
 }
 
 static void
-test_a_second_server_is_told_who_has_the_directory(void **state)
+test_a_second_server_is_told_that_the_directory_is_in_use(void **state)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free)
-	char *want = xasprintf(
-	    "data directory %s is in use by another mcp-sandboxd (pid %d)",
-	    f->dir, (int)getpid());
+	char *want =
+	    xasprintf("directory %s is in use by another mcp-sandboxd", f->dir);
 	struct store *second;
 	pid_t pid;
 	int status;
 
 	fixture_open(f);
 	assert_int_equal(
-	    store_open(f->base, f->dir, &second, &f->err), ERR_CONFLICT);
+	    store_open(f->base, f->dir, NULL, &second, &f->err), ERR_CONFLICT);
 	assert_string_equal(f->err.msg, want);
 	pid = fork();
 	if (pid == 0) {
 		struct event_base *base = event_base_new();
 		struct err e;
-		int rc = store_open(base, f->dir, &second, &e);
+		int rc = store_open(base, f->dir, NULL, &second, &e);
 
 		_exit(rc == ERR_CONFLICT && strcmp(e.msg, want) == 0 ? 0 : 1);
 	}
@@ -77,7 +76,7 @@ test_a_directory_that_cannot_be_written_is_named(void **state)
 	struct fixture *f = *state;
 	AUTO(auto_free)
 	char *want = xasprintf(
-	    "data directory %s cannot be written: Permission denied", f->dir);
+	    "directory %s cannot be written: Permission denied", f->dir);
 	pid_t pid;
 	int status;
 
@@ -93,6 +92,22 @@ test_a_directory_that_cannot_be_written_is_named(void **state)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
+}
+
+/* All but the database is for everybody. */
+static void
+open_dirs_to_all(const struct fixture *f)
+{
+	static const char *const names[] = {
+	    "spool", "artifacts", "artifacts/tmp"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		AUTO(auto_free)
+		char *path = xasprintf("%s/%s", f->dir, names[i]);
+
+		if (chmod(path, 0777) != 0)
+			_exit(5);
+	}
 }
 
 static void
@@ -111,10 +126,7 @@ test_a_database_that_cannot_be_written_is_named(void **state)
 	assert_int_equal(chmod(f->dir, 0777), 0);
 	pid = fork();
 	if (pid == 0) {
-		AUTO(auto_free)
-		char *lock = xasprintf("%s/mcp-sandboxd.lock", f->dir);
-
-		(void)unlink(lock);
+		open_dirs_to_all(f);
 		if (setgid(65534) != 0 || setuid(65534) != 0)
 			_exit(2);
 		if (try_open(f) == 0)
@@ -256,7 +268,6 @@ test_a_new_database_has_an_empty_snapshot(void **state)
 	assert_int_equal(store_snapshot(f->store, &snap, &f->err), 0);
 	assert_int_equal(snap.next_sandbox, 1);
 	assert_int_equal(snap.next_run, 1);
-	assert_int_equal(snap.next_event, 1);
 	assert_int_equal(snap.nsandboxes, 0);
 	assert_int_equal(snap.nruns, 0);
 	store_snapshot_clear(&snap);
@@ -302,12 +313,10 @@ test_the_snapshot_has_what_lives_and_what_is_unfinished(void **state)
 	}
 	store_run_move(f->store, 3, 2, "c", result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
-	store_event(f->store, STORE_TENANT_DEFAULT, "k", "s", "", 1);
 	fixture_reopen(f);
 	assert_int_equal(store_snapshot(f->store, &snap, &f->err), 0);
 	assert_int_equal(snap.next_sandbox, 6);
 	assert_int_equal(snap.next_run, 4);
-	assert_int_equal(snap.next_event, 2);
 	assert_int_equal(snap.nsandboxes, 3);
 	assert_int_equal(snap.sandboxes[0].state, SANDBOX_IS_REMOVING);
 	assert_int_equal(snap.sandboxes[1].state, SANDBOX_IS_READY);
@@ -320,24 +329,6 @@ test_the_snapshot_has_what_lives_and_what_is_unfinished(void **state)
 	assert_int_equal(snap.runs[1].id, 3);
 	assert_int_equal(snap.runs[1].state, RUN_STATE_QUEUED);
 	store_snapshot_clear(&snap);
-}
-
-static void
-test_an_event_is_kept_with_its_tenant(void **state)
-{
-	struct fixture *f = *state;
-
-	fixture_open(f);
-	store_event(f->store, STORE_TENANT_DEFAULT, "sandbox_removed", "a",
-	    "{\"x\":1}", 77);
-	store_event(f->store, 999, "lost", "no such tenant", "", 78);
-	fixture_reopen(f);
-	assert_int_equal(fixture_query(f,
-			     "SELECT count(*) FROM event WHERE tenant = 1"
-			     " AND at_ms = 77 AND kind = 'sandbox_removed'"
-			     " AND subject = 'a' AND data = '{\"x\":1}'"),
-	    1);
-	assert_int_equal(fixture_query(f, "SELECT count(*) FROM event"), 1);
 }
 
 static void
@@ -363,9 +354,9 @@ test_a_full_queue_refuses_new_rows_but_never_an_end(void **state)
 		store_stats(f->store, &stats);
 	} while (stats.queue < STORE_QUEUE_MAX);
 	store_sandbox_put(f->store, &s, result_cb, &refused);
-	store_run_insert(f->store, &r, STORE_NOW, result_cb, &refused);
+	store_run_begin(f->store, &r, NULL, STORE_NOW, result_cb, &refused);
 	fixture_run_ended(&r, RUN_STATE_FAILED);
-	store_run_end(f->store, &r, result_cb, &ended);
+	store_run_end(f->store, &r, NULL, result_cb, &ended);
 	assert_int_equal(
 	    sqlite3_exec(h, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_close(h), SQLITE_OK);
@@ -387,7 +378,7 @@ main(void)
 	    t, fixture_setup_closed, fixture_teardown)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_a_new_directory_gets_a_private_database),
-	    TEST(test_a_second_server_is_told_who_has_the_directory),
+	    TEST(test_a_second_server_is_told_that_the_directory_is_in_use),
 	    TEST(test_a_directory_that_cannot_be_written_is_named),
 	    TEST(test_a_database_that_cannot_be_written_is_named),
 	    TEST(test_a_file_that_is_no_database_is_refused_and_left_alone),
@@ -398,7 +389,6 @@ main(void)
 	    TEST(test_close_may_be_called_from_a_callback),
 	    TEST(test_a_new_database_has_an_empty_snapshot),
 	    TEST(test_the_snapshot_has_what_lives_and_what_is_unfinished),
-	    TEST(test_an_event_is_kept_with_its_tenant),
 	    TEST(test_a_full_queue_refuses_new_rows_but_never_an_end),
 	};
 

@@ -1,64 +1,87 @@
 #include "tests/unit/store/fixture.h"
 
-struct trimmed {
-	unsigned int calls;
-	int rc;
-	size_t nruns;
-	struct uuid runs[500];
-	size_t nblobs;
-	uint8_t blobs[64]; /* first bytes of the digests */
-	uint64_t tenant;
-};
-
-static void
-trimmed_cb(int rc, const struct uuid *runs, size_t nruns,
-    const uint8_t (*blobs)[32], size_t nblobs, uint64_t tenant, void *arg)
-{
-	struct trimmed *t = arg;
-
-	t->calls++;
-	t->rc = rc;
-	t->nruns = nruns;
-	t->nblobs = nblobs;
-	t->tenant = tenant;
-	assert_true(nruns <= ARRAY_LEN(t->runs));
-	assert_true(nblobs <= ARRAY_LEN(t->blobs));
-	for (size_t i = 0; i < nruns; i++)
-		t->runs[i] = runs[i];
-	for (size_t i = 0; i < nblobs; i++)
-		t->blobs[i] = blobs[i][0];
-}
-
-static struct trimmed
+static struct result
 trim(struct fixture *f, uint64_t tenant, uint64_t keep)
 {
-	struct trimmed t = {0};
+	struct result result = {0};
 
-	store_trim(f->store, tenant, keep, trimmed_cb, &t);
-	fixture_wait(f, &t.calls, 1);
-	return t;
+	store_trim(f->store, tenant, keep, result_cb, &result);
+	fixture_wait(f, &result.calls, 1);
+	return result;
 }
 
-/* An ended run that left the files 0.., with these digests (0 ends). */
-static struct uuid
-run_with(struct fixture *f, uint64_t id, const uint8_t *digests)
+static void
+bring(struct store_log *log, uint32_t file, uint64_t tenant, uint8_t digest)
 {
+	uint8_t sha256[32];
+	struct err e;
+	int fd = store_blob_begin(log, file, &e);
+
+	assert_true(fd >= 0);
+	assert_int_equal(close(fd), 0);
+	memset(sha256, digest, sizeof(sha256));
+	assert_int_equal(store_blob_commit(log, file, tenant, sha256, &e), 0);
+}
+
+static bool
+has_blob(struct fixture *f, uint64_t tenant, uint8_t digest)
+{
+	uint8_t sha256[32];
+	struct err e;
+	int fd;
+
+	memset(sha256, digest, sizeof(sha256));
+	fd = store_blob_read(f->store, tenant, sha256, &e);
+	if (fd >= 0)
+		(void)close(fd);
+	return fd >= 0;
+}
+
+static bool
+has_log(struct fixture *f, const struct uuid *run)
+{
+	struct err e;
+	int fd = store_log_read(f->store, run, &e);
+
+	if (fd >= 0)
+		(void)close(fd);
+	return fd >= 0;
+}
+
+/* An ended run of a tenant, with a log in a file, that left the files f0, f1
+ * ..., with these digests (0 ends). */
+static struct uuid
+run_of(struct fixture *f, uint64_t tenant, uint64_t id, uint64_t sandbox,
+    const uint8_t *digests)
+{
+	struct store_log *log;
 	struct store_run r;
 	struct uuid uuid;
 
-	fixture_run(&r, id, 1, "a");
+	fixture_run(&r, id, sandbox, "a");
+	r.tenant = tenant;
 	fixture_insert(f, &r);
+	log = fixture_log_open(f, &r);
+	fixture_log_fill(log, &r, 'L', STORE_INLINE_MAX + 1);
 	fixture_run_ended(&r, RUN_STATE_COMPLETED);
-	for (size_t i = 0; digests[i] != 0; i++) {
+	for (uint32_t i = 0; digests[i] != 0; i++) {
 		char path[24];
 
-		(void)snprintf(path, sizeof(path), "f%zu", i);
+		(void)snprintf(path, sizeof(path), "f%u", i);
 		fixture_run_artifact(&r, path, digests[i]);
+		bring(log, i, tenant, digests[i]);
 	}
-	fixture_end(f, &r);
+	fixture_end_with(f, &r, log);
+	store_log_close(log);
 	uuid = r.uuid;
 	store_run_clear(&r);
 	return uuid;
+}
+
+static struct uuid
+run_with(struct fixture *f, uint64_t id, const uint8_t *digests)
+{
+	return run_of(f, STORE_TENANT_DEFAULT, id, 1, digests);
 }
 
 #define DIGESTS(...) ((const uint8_t[]){__VA_ARGS__, 0})
@@ -84,8 +107,7 @@ assert_counts_agree(struct fixture *f)
 	    fixture_query(f,
 		"SELECT count(*) FROM tenant t WHERE runs_kept <> (SELECT"
 		" count(*) FROM run WHERE tenant = t.id AND state NOT IN"
-		" ('queued', 'running')) OR events_kept <> (SELECT count(*)"
-		" FROM event WHERE tenant = t.id)"),
+		" ('queued', 'running'))"),
 	    0);
 }
 
@@ -104,26 +126,22 @@ setup(void **state)
 }
 
 static void
-test_the_oldest_ended_runs_go_and_the_newest_stay(void **state)
+test_the_oldest_ended_runs_go_with_their_logs(void **state)
 {
 	struct fixture *f = *state;
 	struct uuid uuids[10];
-	struct trimmed t;
 
 	for (uint64_t i = 0; i < 10; i++)
 		uuids[i] = run_with(f, i + 1, NO_DIGESTS);
-	t = trim(f, 1, 7);
-	assert_int_equal(t.rc, 0);
-	assert_int_equal(t.tenant, 1);
-	assert_int_equal(t.nruns, 3);
-	for (size_t i = 0; i < 3; i++)
-		assert_memory_equal(&t.runs[i], &uuids[i], sizeof(uuids[i]));
+	assert_int_equal(trim(f, 1, 7).rc, 0);
+	for (size_t i = 0; i < 10; i++)
+		assert_int_equal(has_log(f, &uuids[i]), i >= 3);
 	assert_int_equal(fixture_query(f, "SELECT min(id) FROM run"), 4);
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM command"), 7);
 	assert_counts_agree(f);
-	t = trim(f, 1, 7);
-	assert_int_equal(t.nruns, 0);
-	assert_int_equal(t.nblobs, 0);
+	assert_int_equal(trim(f, 1, 7).rc, 0);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 7);
+	assert_int_equal(fixture_files(f, "spool"), 7);
 }
 
 static void
@@ -131,14 +149,13 @@ test_unfinished_runs_never_go(void **state)
 {
 	struct fixture *f = *state;
 	struct store_run r;
-	struct trimmed t;
 
 	fixture_run(&r, 1, 1, "a"); /* the oldest, and still queued */
 	fixture_insert(f, &r);
 	store_run_clear(&r);
 	(void)run_with(f, 2, NO_DIGESTS);
-	t = trim(f, 1, 0);
-	assert_int_equal(t.nruns, 1);
+	assert_int_equal(trim(f, 1, 0).rc, 0);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 1);
 	assert_int_equal(fixture_query(f, "SELECT id FROM run"), 1);
 	assert_counts_agree(f);
 }
@@ -147,50 +164,40 @@ static void
 test_a_blob_goes_with_its_last_reference_only(void **state)
 {
 	struct fixture *f = *state;
-	struct trimmed t;
 
 	(void)run_with(f, 1, DIGESTS(10, 11, 11)); /* twice in one run */
 	(void)run_with(f, 2, DIGESTS(10, 12));
 	(void)run_with(f, 3, DIGESTS(12));
 	assert_counts_agree(f);
-	t = trim(f, 1, 2);
-	assert_int_equal(t.nblobs, 1);
-	assert_int_equal(t.blobs[0], 11);
-	assert_counts_agree(f);
-	t = trim(f, 1, 1);
-	assert_int_equal(t.nblobs, 1);
-	assert_int_equal(t.blobs[0], 10);
-	assert_counts_agree(f);
-	t = trim(f, 1, 0);
-	assert_int_equal(t.nblobs, 1);
-	assert_int_equal(t.blobs[0], 12);
+	for (uint64_t keep = 3; keep-- > 0;) {
+		(void)trim(f, 1, keep);
+		assert_false(has_blob(f, 1, 11));
+		assert_int_equal(has_blob(f, 1, 10), keep >= 2);
+		assert_int_equal(has_blob(f, 1, 12), keep >= 1);
+		assert_counts_agree(f);
+	}
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM blob"), 0);
+	assert_int_equal(fixture_files(f, "artifacts"), 0);
 }
 
 static void
 test_another_tenant_is_left_alone(void **state)
 {
 	struct fixture *f = *state;
-	struct store_sandbox s;
 	struct result result = {0};
-	struct store_run r;
-	struct trimmed t;
+	struct store_sandbox s;
+	struct uuid other;
 
 	fixture_sandbox(&s, 2, "a");
 	s.tenant = 2;
 	store_sandbox_put(f->store, &s, result_cb, &result);
 	store_sandbox_clear(&s);
-	fixture_run(&r, 1, 2, "a");
-	r.tenant = 2;
-	fixture_insert(f, &r);
-	fixture_run_ended(&r, RUN_STATE_COMPLETED);
-	fixture_run_artifact(&r, "x", 10);
-	fixture_end(f, &r);
-	store_run_clear(&r);
+	other = run_of(f, 2, 1, 2, DIGESTS(10));
 	(void)run_with(f, 2, DIGESTS(10)); /* the same bytes, its own blob */
-	t = trim(f, 1, 0);
-	assert_int_equal(t.nruns, 1);
-	assert_int_equal(t.nblobs, 1);
+	assert_int_equal(trim(f, 1, 0).rc, 0);
+	assert_true(has_log(f, &other));
+	assert_true(has_blob(f, 2, 10));
+	assert_false(has_blob(f, 1, 10));
 	assert_int_equal(fixture_query(f, "SELECT tenant FROM run"), 2);
 	assert_int_equal(fixture_query(f, "SELECT tenant FROM blob"), 2);
 	assert_counts_agree(f);
@@ -199,38 +206,113 @@ test_another_tenant_is_left_alone(void **state)
 static void
 test_an_unknown_tenant_is_not_found(void **state)
 {
-	struct trimmed t = trim(*state, 999, 0);
+	struct result result = trim(*state, 999, 0);
 
-	assert_int_equal(t.rc, ERR_NOTFOUND);
-	assert_int_equal(t.nruns, 0);
-	assert_int_equal(t.tenant, 999);
+	assert_int_equal(result.rc, ERR_NOTFOUND);
+	assert_string_equal(result.msg, "tenant 999 is not known");
 }
 
 static void
-test_a_blob_that_a_run_just_brings_again_is_not_given_away(void **state)
+test_a_blob_that_an_ending_run_brought_again_stays(void **state)
 {
 	struct fixture *f = *state;
-	struct result result = {0};
-	struct trimmed t = {0};
+	struct result trimmed = {0}, ended = {0};
+	struct store_log *log;
 	struct store_run r;
 
 	(void)run_with(f, 1, DIGESTS(10, 11));
 	fixture_run(&r, 2, 1, "a");
 	fixture_insert(f, &r);
+	log = fixture_log_open(f, &r);
 	fixture_run_ended(&r, RUN_STATE_COMPLETED);
 	fixture_run_artifact(&r, "again", 10);
-	/* The file is there and the row on its way when the trim comes back. */
-	store_trim(f->store, 1, 0, trimmed_cb, &t);
-	store_run_end(f->store, &r, result_cb, &result);
-	store_run_clear(&r);
-	fixture_wait(f, &result.calls, 1);
-	assert_int_equal(result.rc, 0);
-	assert_int_equal(t.calls, 1);
-	assert_int_equal(t.nruns, 1);
-	assert_int_equal(t.nblobs, 1);
-	assert_int_equal(t.blobs[0], 11);
+	bring(log, 0, 1, 10);
+	/* The file is there and the row on its way when the trim comes. */
+	store_trim(f->store, 1, 0, result_cb, &trimmed);
+	store_run_end(f->store, &r, log, result_cb, &ended);
+	fixture_wait(f, &ended.calls, 1);
+	assert_int_equal(ended.rc, 0);
+	assert_int_equal(trimmed.calls, 1);
+	assert_true(has_blob(f, 1, 10));
+	assert_false(has_blob(f, 1, 11));
 	assert_int_equal(fixture_query(f, "SELECT refs FROM blob"), 1);
 	assert_counts_agree(f);
+	store_log_close(log);
+	store_run_clear(&r);
+	/* Its row counts it: nothing else holds it. */
+	(void)trim(f, 1, 0);
+	assert_false(has_blob(f, 1, 10));
+}
+
+static void
+test_a_blob_of_an_unfinished_run_stays_until_its_log_is_closed(void **state)
+{
+	struct fixture *f = *state;
+	struct store_log *log;
+	struct store_run r;
+
+	(void)run_with(f, 1, DIGESTS(10));
+	fixture_run(&r, 2, 1, "a");
+	fixture_insert(f, &r);
+	log = fixture_log_open(f, &r);
+	bring(log, 0, 1, 10);
+	bring(log, 1, 1, 12);
+	(void)trim(f, 1, 0);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM blob"), 0);
+	assert_true(has_blob(f, 1, 10)); /* only the run wants it */
+	assert_true(has_blob(f, 1, 12));
+	assert_true(store_blob_begin(log, 2, &f->err) >= 0);
+	store_log_close(log); /* it has no end: what it brought goes */
+	fixture_wait_files(f, "artifacts", 0);
+	store_run_clear(&r);
+}
+
+static void
+test_a_blob_that_a_run_brought_in_vain_goes(void **state)
+{
+	struct fixture *f = *state;
+	struct store_log *log;
+	struct store_run r;
+
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	log = fixture_log_open(f, &r);
+	bring(log, 0, 1, 10); /* the same path once more, with other bytes */
+	bring(log, 1, 1, 11);
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
+	fixture_run_artifact(&r, "x", 11);
+	fixture_end_with(f, &r, log);
+	assert_true(has_blob(f, 1, 10));
+	store_log_close(log);
+	fixture_wait_files(f, "artifacts", 1);
+	assert_true(has_blob(f, 1, 11));
+	store_run_clear(&r);
+}
+
+/* Else its insert would refer to a sandbox that is gone. */
+static void
+test_a_run_whose_row_is_held_keeps_its_sandbox(void **state)
+{
+	struct fixture *f = *state;
+	struct result begun = {0}, ended = {0}, trimmed = {0}, put = {0};
+	struct store_sandbox s;
+	struct store_run r;
+
+	fixture_sandbox(&s, 2, "b");
+	s.state = SANDBOX_IS_LOST;
+	s.ended_ms = 1;
+	store_sandbox_put(f->store, &s, result_cb, &put);
+	store_sandbox_clear(&s);
+	fixture_run(&r, 1, 2, "b");
+	store_run_begin(f->store, &r, NULL, STORE_SOON, result_cb, &begun);
+	store_trim(f->store, 1, 0, result_cb, &trimmed);
+	fixture_wait(f, &trimmed.calls, 1);
+	fixture_run_ended(&r, RUN_STATE_FAILED);
+	store_run_end(f->store, &r, NULL, result_cb, &ended);
+	fixture_wait(f, &ended.calls, 1);
+	assert_int_equal(begun.rc, 0);
+	assert_int_equal(ended.rc, 0);
+	store_run_clear(&r);
 }
 
 static void
@@ -265,47 +347,25 @@ test_dead_sandboxes_go_with_the_last_of_their_time(void **state)
 	    145);
 }
 
+/* More than goes in one step. */
 static void
-test_events_beyond_the_limit_go(void **state)
-{
-	struct fixture *f = *state;
-	AUTO(auto_free)
-	char *sql = xasprintf(
-	    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
-	    " WHERE i < %d) INSERT INTO event (tenant, at_ms, kind, subject,"
-	    " data) SELECT 1, i, 'k', 's', '' FROM n;"
-	    " UPDATE tenant SET events_kept = %d WHERE id = 1",
-	    STORE_EVENTS_KEEP + 10, STORE_EVENTS_KEEP + 10);
-
-	fixture_exec(f, sql);
-	(void)trim(f, 1, 0);
-	assert_int_equal(
-	    fixture_query(f, "SELECT count(*) FROM event"), STORE_EVENTS_KEEP);
-	assert_int_equal(fixture_query(f, "SELECT min(at_ms) FROM event"), 11);
-	assert_counts_agree(f);
-}
-
-static void
-test_at_most_five_hundred_go_at_a_time(void **state)
+test_a_trim_goes_on_until_there_is_no_more_to_do(void **state)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
-	struct trimmed t;
 
-	for (uint64_t i = 1; i <= 510; i++) {
+	for (uint64_t i = 1; i <= 1010; i++) {
 		struct store_run r;
 
 		fixture_run(&r, i, 1, "a");
-		store_run_insert(f->store, &r, STORE_NOW, NULL, NULL);
+		store_run_begin(f->store, &r, NULL, STORE_NOW, NULL, NULL);
 		fixture_run_ended(&r, RUN_STATE_COMPLETED);
-		store_run_end(f->store, &r, result_cb, &result);
+		store_run_end(f->store, &r, NULL, result_cb, &result);
 		store_run_clear(&r);
 	}
-	fixture_wait(f, &result.calls, 510);
-	t = trim(f, 1, 5);
-	assert_int_equal(t.nruns, 500);
-	t = trim(f, 1, 5);
-	assert_int_equal(t.nruns, 5);
+	fixture_wait(f, &result.calls, 1010);
+	assert_int_equal(trim(f, 1, 5).rc, 0);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 5);
 	assert_counts_agree(f);
 }
 
@@ -314,15 +374,18 @@ main(void)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
-	    TEST(test_the_oldest_ended_runs_go_and_the_newest_stay),
+	    TEST(test_the_oldest_ended_runs_go_with_their_logs),
 	    TEST(test_unfinished_runs_never_go),
 	    TEST(test_a_blob_goes_with_its_last_reference_only),
 	    TEST(test_another_tenant_is_left_alone),
 	    TEST(test_an_unknown_tenant_is_not_found),
-	    TEST(test_a_blob_that_a_run_just_brings_again_is_not_given_away),
+	    TEST(test_a_blob_that_an_ending_run_brought_again_stays),
+	    TEST(
+		test_a_blob_of_an_unfinished_run_stays_until_its_log_is_closed),
+	    TEST(test_a_blob_that_a_run_brought_in_vain_goes),
+	    TEST(test_a_run_whose_row_is_held_keeps_its_sandbox),
 	    TEST(test_dead_sandboxes_go_with_the_last_of_their_time),
-	    TEST(test_events_beyond_the_limit_go),
-	    TEST(test_at_most_five_hundred_go_at_a_time),
+	    TEST(test_a_trim_goes_on_until_there_is_no_more_to_do),
 	};
 
 	return cmocka_run_group_tests_name("trim", tests, NULL, NULL);

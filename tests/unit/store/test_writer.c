@@ -44,15 +44,12 @@ struct test_op {
 static int
 insert(struct db *db, uint64_t number, struct err *e)
 {
-	struct db_call c;
+	AUTO(auto_free)
+	char *sql = xasprintf("INSERT INTO event (tenant, at_ms, kind, subject,"
+			      " data) VALUES (%d, %llu, 'kind', '', '')",
+	    STORE_TENANT_DEFAULT, (unsigned long long)number);
 
-	db_call_init(&c, db, DB_EVENT_INSERT);
-	db_put_uint(&c, STORE_TENANT_DEFAULT);
-	db_put_uint(&c, number);
-	db_put_text(&c, "kind");
-	db_put_text(&c, "");
-	db_put_text(&c, "");
-	return db_call_run(&c, e);
+	return db_exec_text(db, sql, e);
 }
 
 static int
@@ -437,26 +434,132 @@ is_number(const struct op *op, const void *arg)
 }
 
 static void
-test_what_may_wait_can_be_taken_back(void **state)
+hold(struct rig *r, uint64_t number)
+{
+	writer_hold(r->writer, make_op(r, good_run, number));
+}
+
+static void
+test_what_is_held_can_be_taken_back(void **state)
 {
 	struct rig *r = *state;
 
 	for (uint64_t i = 1; i <= 3; i++)
-		writer_submit_soon(r->writer, make_op(r, good_run, i));
+		hold(r, i);
 	for (uint64_t i = 3; i >= 2; i--) {
-		struct op *op = writer_take_soon(r->writer, is_number, &i);
+		struct op *op = writer_take(r->writer, is_number, &i);
 
 		assert_non_null(op);
-		assert_null(writer_take_soon(r->writer, is_number, &i));
+		assert_null(writer_take(r->writer, is_number, &i));
 		op->release(op);
 	}
-	writer_submit_soon(r->writer, make_op(r, good_run, 4));
+	hold(r, 4);
+	writer_let_go(r->writer);
 	submit(r, good_run, 5);
 	fixture_wait(r->f, &r->delivered, 3);
 	assert_int_equal(r->order[0], 1);
 	assert_int_equal(r->order[1], 4);
 	assert_int_equal(r->order[2], 5);
 	assert_int_equal(rows(r), 3);
+}
+
+static void
+test_what_is_held_waits_for_nothing_else_that_is_written(void **state)
+{
+	struct rig *r = *state;
+
+	hold(r, 1);
+	submit(r, good_run, 2);
+	submit(r, good_run, 3);
+	/* By itself: it is due after the others were delivered. */
+	fixture_wait(r->f, &r->delivered, 3);
+	assert_int_equal(r->order[0], 2);
+	assert_int_equal(r->order[1], 3);
+	assert_int_equal(r->order[2], 1);
+}
+
+static void
+test_what_is_held_goes_when_it_is_due_and_no_sooner(void **state)
+{
+	struct rig *r = *state;
+
+	/* One that is taken does not keep the next from its time. */
+	for (uint64_t i = 1; i <= 3; i++)
+		hold(r, i);
+	for (uint64_t i = 1; i <= 2; i++) {
+		struct op *op = writer_take(r->writer, is_number, &i);
+
+		op->release(op);
+	}
+	fixture_wait(r->f, &r->delivered, 1);
+	assert_int_equal(r->order[0], 3);
+	hold(r, 4);
+	fixture_wait(r->f, &r->delivered, 2);
+	assert_int_equal(r->order[1], 4);
+}
+
+static void
+test_stop_commits_what_is_held(void **state)
+{
+	struct rig *r = *state;
+
+	hold(r, 1);
+	hold(r, 2);
+	writer_stop(r->writer);
+	r->writer = NULL;
+	assert_int_equal(rows(r), 2);
+}
+
+static void
+after_note(struct db *db, struct op *op)
+{
+	struct test_op *t = (struct test_op *)op;
+	int64_t n = -1;
+
+	/* Outside of the transaction, and that is over. */
+	if (db_begin(db, &op->why) == 0 &&
+	    db_exec_int(db, DB_GET_VERSION, &n, &op->why) == 0)
+		db_rollback(db);
+	t->number += 100 * (uint64_t)(op->rc == 0 ? 1 : 2);
+}
+
+static void
+test_an_after_knows_how_it_went_and_runs_before_delivery(void **state)
+{
+	struct rig *r = *state;
+	struct op *ops[3] = {make_op(r, good_run, 1),
+	    make_op(r, refusing_run, 2), make_op(r, NULL, 3)};
+	struct store_stats before, after;
+
+	writer_stats(r->writer, &before);
+	gate_shut(r);
+	for (size_t i = 0; i < 3; i++) {
+		ops[i]->after = after_note;
+		writer_submit(r->writer, ops[i]);
+	}
+	gate_open(r);
+	fixture_wait(r->f, &r->delivered, 4);
+	assert_int_equal(r->order[1], 101);
+	assert_int_equal(r->order[2], 202);
+	assert_int_equal(r->order[3], 103); /* it has only an after */
+	writer_stats(r->writer, &after);
+	assert_int_equal(after.writes - before.writes, 2); /* gate, first */
+	assert_int_equal(rows(r), 2);
+}
+
+static void
+test_a_lost_transaction_is_known_to_every_after(void **state)
+{
+	struct rig *r = *state;
+	struct op *op = make_op(r, good_run, 1);
+
+	op->after = after_note;
+	gate_shut(r);
+	writer_submit(r->writer, op);
+	submit(r, dooming_run, 2);
+	gate_open(r);
+	fixture_wait(r->f, &r->delivered, 3);
+	assert_int_equal(r->order[1], 201);
 }
 
 static void
@@ -496,7 +599,12 @@ main(void)
 	    TEST(test_the_wal_is_emptied_when_nothing_is_written),
 	    TEST(test_the_wal_has_room_before_a_commit_needs_it),
 	    TEST(test_what_an_op_covers_goes_its_way_right_before_it),
-	    TEST(test_what_may_wait_can_be_taken_back),
+	    TEST(test_what_is_held_can_be_taken_back),
+	    TEST(test_what_is_held_waits_for_nothing_else_that_is_written),
+	    TEST(test_what_is_held_goes_when_it_is_due_and_no_sooner),
+	    TEST(test_stop_commits_what_is_held),
+	    TEST(test_an_after_knows_how_it_went_and_runs_before_delivery),
+	    TEST(test_a_lost_transaction_is_known_to_every_after),
 	    TEST(test_the_wal_stays_bounded_while_writes_go_on),
 	};
 

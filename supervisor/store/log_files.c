@@ -1,0 +1,136 @@
+#include "supervisor/store/log_files.h"
+
+#include <sys/stat.h>
+#include <errno.h>
+
+#include "common/fd.h"
+#include "supervisor/store/blob_files.h"
+#include "supervisor/store/spool.h"
+#include "supervisor/store/store_private.h"
+
+/* Life, on the loop's thread. */
+
+static struct store_log *
+log_new(struct store *s, const struct uuid *run)
+{
+	struct store_log *l = xcalloc(1, sizeof(*l));
+
+	l->store = s;
+	l->refs = 1;
+	l->fd = -1;
+	l->wanted.run = *run;
+	/* Before there can be a file of that name. */
+	wanted_add_log(s->wanted, &l->wanted);
+	return l;
+}
+
+static int
+log_opened(
+    struct store_log *l, enum log_name name, int fd, struct store_log **out)
+{
+	if (fd < 0) {
+		wanted_drop_log(l->store->wanted, &l->wanted);
+		free(l);
+		return fd;
+	}
+	l->fd = fd;
+	l->name = name;
+	*out = l;
+	return 0;
+}
+
+int
+store_log_open(struct store *s, const struct uuid *run, struct store_log **out,
+    struct err *e)
+{
+	struct store_log *l = log_new(s, run);
+	int fd = spool_log_fresh(s->spool, e);
+
+	if (fd != ERR_WRONG_STATE)
+		return log_opened(l, LOG_NAMELESS, fd, out);
+	/* The file system has no nameless files. */
+	return log_opened(
+	    l, LOG_NAMED, spool_log_create(s->spool, run, e), out);
+}
+
+int
+store_log_reopen(struct store *s, const struct uuid *run,
+    struct store_log **out, struct err *e)
+{
+	struct store_log *l = log_new(s, run);
+
+	return log_opened(
+	    l, LOG_NAMED, spool_log_create(s->spool, run, e), out);
+}
+
+struct store_log *
+store_log_ref(struct store_log *l)
+{
+	l->refs++;
+	return l;
+}
+
+void
+store_log_close(struct store_log *l)
+{
+	if (l == NULL || --l->refs > 0)
+		return;
+	blob_files_drop(l);
+	wanted_drop_log(l->store->wanted, &l->wanted);
+	if (l->name == LOG_NAMELESS)
+		spool_log_reuse(l->store->spool, l->fd);
+	else
+		(void)close(l->fd);
+	free(l);
+}
+
+int
+store_log_fd(const struct store_log *l)
+{
+	return l->fd;
+}
+
+int
+store_log_read(struct store *s, const struct uuid *run, struct err *e)
+{
+	return spool_log_read(s->spool, run, e);
+}
+
+/* On the writer's thread. */
+
+int
+log_file_name(struct store_log *l, bool *named, struct err *e)
+{
+	if (l == NULL || l->name == LOG_NAMED)
+		return 0;
+	if (spool_log_name(l->store->spool, l->fd, &l->wanted.run, e) != 0)
+		return e->code;
+	l->name = LOG_NAMED;
+	*named = true;
+	return 0;
+}
+
+void
+log_file_remove(struct store_log *l)
+{
+	if (l == NULL || l->name != LOG_NAMED)
+		return;
+	spool_log_remove(l->store->spool, &l->wanted.run);
+	l->name = LOG_REMOVED;
+}
+
+int
+log_file_take(
+    const struct store_log *l, uint8_t **out, size_t *n, struct err *e)
+{
+	uint8_t *p = xmalloc(*n + 1);
+	ssize_t got = fd_pread_all(l->fd, p, *n, 0, e);
+
+	if (got < 0) {
+		free(p);
+		return e->code;
+	}
+	*out = p;
+	*n = (size_t)got;
+	return 0;
+}
