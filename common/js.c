@@ -8,17 +8,16 @@
 #define EXIT_MEMORY 71
 
 /*
- * How deep does the text nest?  Looked at before jansson sees it, whose own
- * limit is fixed and whose recursion uses stack.  Brackets inside strings do
- * not count.  Stops early at more than max.
+ * Looked at before jansson sees the text, whose own limit is fixed and whose
+ * recursion uses stack.  Brackets inside strings do not count.
  */
-static int
-js_depth(const char *text, size_t len, int max)
+bool
+js_is_deeper(const char *text, size_t len, int max)
 {
-	int depth = 0, deepest = 0;
 	bool quoted = false;
+	int depth = 0;
 
-	for (size_t i = 0; i < len && deepest <= max; i++) {
+	for (size_t i = 0; i < len; i++) {
 		char c = text[i];
 
 		if (quoted) {
@@ -30,14 +29,12 @@ js_depth(const char *text, size_t len, int max)
 		}
 		if (c == '"')
 			quoted = true;
-		else if (c == '[' || c == '{')
-			depth++;
 		else if (c == ']' || c == '}')
 			depth--;
-		if (depth > deepest)
-			deepest = depth;
+		else if ((c == '[' || c == '{') && ++depth > max)
+			return true;
 	}
-	return deepest;
+	return false;
 }
 
 int
@@ -50,7 +47,7 @@ js_parse(const char *text, size_t len, size_t max, int depth_max, json_t **out,
 	if (len > max)
 		return err_set(
 		    e, ERR_LIMIT, "JSON of %zu bytes, limit %zu", len, max);
-	if (js_depth(text, len, depth_max) > depth_max)
+	if (js_is_deeper(text, len, depth_max))
 		return err_set(e, ERR_LIMIT,
 		    "JSON is nested deeper than %d levels", depth_max);
 	j = json_loadb(

@@ -211,29 +211,28 @@ static void
 tick_cb(evutil_socket_t fd, short what, void *arg)
 {
 	struct front *f = arg;
-	uint64_t now = clock_mono_ms();
 
 	(void)fd;
 	(void)what;
-	mcp_tick(f->mcp, now);
-	front_mcp_heartbeat(f, now);
+	mcp_tick(f->mcp, clock_mono_ms());
 	http_server_tick(f->http);
 	if (f->on_tick != NULL)
 		f->on_tick(f->on_tick_arg);
 }
 
 static struct mcp *
-new_mcp(const struct conf *conf, const uint8_t *key)
+new_mcp(const struct front_parts *parts)
 {
 	const struct mcp_config config = {
 	    .name = "mcp-sandboxd",
 	    .title = "MCP sandbox server",
 	    .version = PACKAGE_VERSION,
 	    .instructions = instructions,
-	    .session_key = key,
+	    .session_key = parts->session_key,
 	    .session_key_len = FRONT_KEY_BYTES,
 	    .session_ttl_s = SESSION_TTL_S,
-	    .body_max = (size_t)conf_int(conf, CONF_MAX_BODY_BYTES),
+	    .body_max = (size_t)conf_int(parts->conf, CONF_MAX_BODY_BYTES),
+	    .heartbeat_ms = parts->heartbeat_ms,
 	};
 
 	return mcp_new(&config);
@@ -265,13 +264,12 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	f->conf = parts->conf;
 	f->store = parts->store;
 	f->service = parts->service;
-	f->heartbeat_ms = FRONT_HEARTBEAT_MS;
+	f->heartbeat_ms = parts->heartbeat_ms;
 	LIST_INIT(&f->sses);
-	LIST_INIT(&f->mcp_streams);
 	f->mcp_path = xstrdup(conf_str(f->conf, CONF_MCP_PATH));
 	for (n = strlen(f->mcp_path); n > 0 && f->mcp_path[n - 1] == '/'; n--)
 		f->mcp_path[n - 1] = '\0';
-	f->mcp = new_mcp(f->conf, parts->session_key);
+	f->mcp = new_mcp(parts);
 	f->check = check_new(f->conf);
 	f->http = new_http(f);
 	front_reload(f);

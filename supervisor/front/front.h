@@ -28,10 +28,8 @@
 struct event;
 struct event_base;
 struct sse;
-struct mcp_exchange;
 struct tool_bound;
 LIST_HEAD(sse_list, sse);
-LIST_HEAD(mcp_exchange_list, mcp_exchange);
 
 struct front {
 	struct event_base *base;
@@ -45,7 +43,6 @@ struct front {
 	struct tool_bound *tools; /* of tools.c */
 	char *mcp_path;           /* without a slash at the end; "" for "/" */
 	struct sse_list sses;
-	struct mcp_exchange_list mcp_streams;
 	uint32_t heartbeat_ms; /* of silent event streams */
 	bool draining;
 	void (*on_tick)(void *arg);
@@ -59,6 +56,7 @@ struct front_parts {
 	struct service *service; /* kept */
 	const struct embed_file *tools;
 	const uint8_t *session_key; /* FRONT_KEY_BYTES, copied */
+	uint32_t heartbeat_ms;      /* of silent event streams */
 };
 #define FRONT_KEY_BYTES 32
 
@@ -92,11 +90,10 @@ void front_on_readyz(
 void front_on_metrics(
     struct front *f, struct http_exchange *x, const char *rest);
 
-/* mcp_http.c: errors on the MCP path before the library is asked: a JSON-RPC
- * error without an id */
+/* mcp_endpoint.c: errors on the MCP path before the library is asked: a
+ * JSON-RPC error without an id */
 void front_mcp_error(
     struct http_exchange *x, int status, int code, const char *message);
-void front_mcp_heartbeat(struct front *f, uint64_t now_ms);
 
 /* sse.c */
 void front_sse_drain(struct front *f);

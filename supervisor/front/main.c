@@ -90,6 +90,7 @@ build(struct program *p, struct err *e)
 	    .service = p->service,
 	    .tools = embed_tools,
 	    .session_key = key,
+	    .heartbeat_ms = FRONT_HEARTBEAT_MS,
 	};
 	if (front_new(&parts, &p->front, e) != 0)
 		return e->code;

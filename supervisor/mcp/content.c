@@ -1,11 +1,14 @@
 #include "supervisor/mcp/content.h"
 
+#include "common/buf.h"
 #include "common/js.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 
+/* Blocks are kept as the text that is sent: a tree of them would be made only
+ * to be written. */
 struct mcp_content {
-	json_t *blocks;     /* an array of ContentBlock */
+	struct buf blocks;  /* of ContentBlock, with commas between */
 	json_t *structured; /* an object, or NULL */
 };
 
@@ -14,7 +17,7 @@ mcp_content_new(void)
 {
 	struct mcp_content *c = xcalloc(1, sizeof(*c));
 
-	c->blocks = json_array();
+	buf_init(&c->blocks, 0); /* the tool's own limits hold */
 	return c;
 }
 
@@ -23,19 +26,35 @@ mcp_content_free(struct mcp_content *c)
 {
 	if (c == NULL)
 		return;
-	json_decref(c->blocks);
+	buf_clear(&c->blocks);
 	json_decref(c->structured);
 	free(c);
+}
+
+static void
+add_bytes(struct buf *b, const void *p, size_t n)
+{
+	if (n > 0 && buf_append(b, p, n) != 0)
+		fatal(71, "out of memory (content of %zu bytes)", n);
+}
+
+static void
+add(struct buf *b, const char *text)
+{
+	add_bytes(b, text, strlen(text));
 }
 
 void
 mcp_content_text(struct mcp_content *c, const char *text, size_t n)
 {
-	json_t *block = json_object();
+	AUTO(auto_json) json_t *string = js_string_bytes(text, n, NULL);
+	AUTO(auto_free) char *quoted = js_dump(string);
 
-	json_object_set_new(block, "type", json_string("text"));
-	json_object_set_new(block, "text", js_string_bytes(text, n, NULL));
-	json_array_append_new(c->blocks, block);
+	if (buf_len(&c->blocks) > 0)
+		add(&c->blocks, ",");
+	add(&c->blocks, "{\"type\":\"text\",\"text\":");
+	add(&c->blocks, quoted);
+	add(&c->blocks, "}");
 }
 
 void
@@ -55,13 +74,23 @@ char *
 content_tool_result(const struct era_revision *rev,
     const struct mcp_content *content, enum mcp_outcome outcome)
 {
-	AUTO(auto_json) json_t *result = json_object();
+	AUTO(auto_free) char *structured = NULL;
+	struct buf b;
+	char *result;
 
-	json_object_set(result, "content", content->blocks);
-	if (content->structured != NULL && era_has(rev, ERA_STRUCTURED))
-		json_object_set(
-		    result, "structuredContent", content->structured);
-	json_object_set_new(
-	    result, "isError", json_boolean(outcome == MCP_TOOL_FAILED));
-	return js_dump(result);
+	buf_init(&b, 0);
+	add(&b, "{\"content\":[");
+	add_bytes(&b, buf_data(&content->blocks), buf_len(&content->blocks));
+	add(&b, "]");
+	if (content->structured != NULL && era_has(rev, ERA_STRUCTURED)) {
+		structured = js_dump(content->structured);
+		add(&b, ",\"structuredContent\":");
+		add(&b, structured);
+	}
+	add(&b,
+	    outcome == MCP_TOOL_FAILED ? ",\"isError\":true}" :
+					 ",\"isError\":false}");
+	result = xstrndup((const char *)buf_data(&b), buf_len(&b));
+	buf_clear(&b);
+	return result;
 }

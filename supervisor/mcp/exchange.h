@@ -1,65 +1,71 @@
 /*
  * exchange.h - one HTTP request and its one answer
  *
- * An exchange ends once: answered as JSON or as an event stream, or because
- * its connection closed.  After that no ops are called for it, and it is
- * freed as soon as nobody on the stack uses it (exchange_pin).
+ *	        exchange_new
+ *	             |
+ *	           open ------ a body with one request: it becomes the waiter
+ *	          /  |  \
+ *	   refuse    |    exchange_stream_open: an event stream, then messages
+ *	   accept    |     |
+ *	          \  |    /
+ *	           ended      by the waiter's answer, by a refusal, or because
+ *	                      the connection closed
+ *
+ * An exchange ends once; after that the transport's ops are not called for
+ * it, and it is freed as soon as nobody on the stack uses it (exchange_pin).
+ * It knows neither JSON-RPC nor what its waiter does: a request is one
+ * (request.h); a batch of them would be another.
  */
 #ifndef MCP_EXCHANGE_H
 #define MCP_EXCHANGE_H
 
-#include <jansson.h>
-
 #include "common/base.h"
 #include "supervisor/mcp/internal.h"
 
-struct mcp_request {
-	TAILQ_ENTRY(mcp_request) link; /* struct mcp's exchanges */
+/* Who owes the answer; part of it. */
+struct exchange_waiter {
+	/* The exchange ended without its answer: it is not to be used. */
+	void (*on_end)(struct exchange_waiter *w);
+};
+
+struct mcp_exchange {
+	TAILQ_ENTRY(mcp_exchange) link; /* struct mcp's, oldest first */
 	struct mcp *m;
-	const struct mcp_reply_ops *ops;
+	const struct mcp_transport_ops *ops;
 	void *handle;
 	unsigned int forms; /* enum accept_form, OR-ed: what the client takes */
 	unsigned int pins;
 	bool ended;
-	bool streaming;
-	uint64_t since_ms;     /* CLOCK_MONOTONIC */
-	char *id;              /* of the request, as JSON text; NULL: none */
-	struct mcp_call *call; /* the tool call it waits for, or NULL */
+	uint64_t since_ms; /* CLOCK_MONOTONIC */
+	struct mcp_stream stream;
+	struct exchange_waiter *waiter; /* or NULL */
 };
 
-struct mcp_request *exchange_new(
-    struct mcp *m, const struct mcp_reply_ops *ops, void *handle);
-void exchange_pin(struct mcp_request *r);
-/* exchange_unpin - false when it has ended, and then r is gone with the last
+struct mcp_exchange *exchange_new(
+    struct mcp *m, const struct mcp_transport_ops *ops, void *handle);
+void exchange_pin(struct mcp_exchange *x);
+/* exchange_unpin - false when it has ended, and then x is gone with the last
  * pin */
-bool exchange_unpin(struct mcp_request *r);
+bool exchange_unpin(struct mcp_exchange *x);
 
-/* The answer to a request: 200, in the form the client takes.  result is JSON
- * text; session_id as in mcp_reply_ops. */
-void exchange_result(
-    struct mcp_request *r, const char *session_id, const char *result);
-void exchange_error(
-    struct mcp_request *r, int code, const char *message, const json_t *data);
-/* exchange_refuse - an answer that is not of JSON-RPC alone: an HTTP status
- * with an error body, always as JSON */
-void exchange_refuse(struct mcp_request *r, int status, int code,
-    const char *message, const json_t *data);
-/* exchange_accept - a status without a body: 202, 204 */
-void exchange_accept(struct mcp_request *r, int status);
-/* exchange_drop - end it without an answer: the client took its call back */
-void exchange_drop(struct mcp_request *r);
+/* exchange_answer - the waiter's text, 200, in the form the client takes; w
+ * is not told of the end.  session_id for the header, or NULL; text NULL: it
+ * ends without a message (202, or an empty stream). */
+void exchange_answer(
+    struct mcp_exchange *x, const char *session_id, const char *text);
+/* exchange_refuse - a status with a body, never as a stream; text NULL: a
+ * status alone (202, 204) */
+void exchange_refuse(struct mcp_exchange *x, int status, const char *text);
+/* exchange_abandon - the client is gone: no ops are called */
+void exchange_abandon(struct mcp_exchange *x);
 
-/* An event stream, when the client takes one and the answer is not out. */
-void exchange_stream_open(struct mcp_request *r);
-/* exchange_stream_send - opens it when needed; nothing happens when the
- * client does not take a stream */
-void exchange_stream_send(struct mcp_request *r, const char *text);
-
-/* exchange_stream_has_room - for what may be left out: is the client reading?
- */
-bool exchange_stream_has_room(const struct mcp_request *r);
-
-/* exchange_abandon - for mcp_free: no ops are called */
-void exchange_abandon(struct mcp_request *r);
+/* exchange_takes_stream - the client would read events */
+bool exchange_takes_stream(const struct mcp_exchange *x);
+/* exchange_stream_open - if the client takes one; x may have ended then */
+void exchange_stream_open(struct mcp_exchange *x);
+/* exchange_send - a message before the answer, to who takes a stream; x may
+ * have ended then.  What may be left out asks exchange_has_room before. */
+bool exchange_has_room(const struct mcp_exchange *x);
+void exchange_send(struct mcp_exchange *x, const char *text);
 
 #endif

@@ -147,9 +147,3 @@ inflight_any(struct inflight *t)
 			return LIST_FIRST(&t->chains[i]);
 	return NULL;
 }
-
-size_t
-inflight_count(const struct inflight *t)
-{
-	return t->n;
-}

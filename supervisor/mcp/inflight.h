@@ -42,6 +42,5 @@ void inflight_remove(struct inflight *t, struct inflight_entry *entry);
 struct inflight_entry *inflight_find(
     struct inflight *t, const uint8_t session[SESSION_ID_LEN], const char *id);
 struct inflight_entry *inflight_any(struct inflight *t); /* or NULL */
-size_t inflight_count(const struct inflight *t);
 
 #endif

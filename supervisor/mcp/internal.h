@@ -8,8 +8,10 @@
 #include "supervisor/mcp/mcp.h"
 #include "supervisor/mcp/registry.h"
 #include "supervisor/mcp/session.h"
+#include "supervisor/mcp/stream.h"
 
-TAILQ_HEAD(exchange_list, mcp_request);
+struct mcp_provider;
+TAILQ_HEAD(exchange_list, mcp_exchange);
 
 struct mcp {
 	char *name, *title, *version, *instructions; /* the last may be NULL */
@@ -17,8 +19,11 @@ struct mcp {
 	struct session_keeper *sessions;
 	struct registry *registry;
 	struct inflight *inflight;
+	const struct mcp_provider *const *providers;
+	size_t nproviders;
 	struct exchange_list exchanges; /* not answered yet, oldest first */
-	struct mcp_stats stats; /* calls_active is counted by inflight */
+	struct mcp_stream_list streams;
+	uint32_t heartbeat_ms;
 };
 
 #endif

@@ -1,3 +1,10 @@
+/*
+ * mcp.c - one HTTP request in, its answer out: the ladder
+ *
+ * Each step either refuses the exchange or hands on: the headers (check_post),
+ * the envelope (rpc.h), the revision (era.h), the session, then the method
+ * (provider.h).  A request that waits stays behind as the exchange's waiter.
+ */
 #include "supervisor/mcp/mcp.h"
 
 #include <stdio.h>
@@ -6,11 +13,18 @@
 #include "common/js.h"
 #include "common/xmalloc.h"
 #include "supervisor/mcp/accept.h"
-#include "supervisor/mcp/dispatch.h"
 #include "supervisor/mcp/internal.h"
 #include "supervisor/mcp/mcp_call.h"
+#include "supervisor/mcp/provider.h"
+#include "supervisor/mcp/rpc.h"
 
 #define STREAM_AFTER_MS 1000 /* a call that takes longer gets its stream */
+
+/* In the order in which their capabilities are announced. */
+static const struct mcp_provider *const providers[] = {
+    &methods_core,
+    &methods_tools,
+};
 
 struct mcp *
 mcp_new(const struct mcp_config *config)
@@ -23,23 +37,27 @@ mcp_new(const struct mcp_config *config)
 	if (config->instructions != NULL)
 		m->instructions = xstrdup(config->instructions);
 	m->body_max = config->body_max;
+	m->heartbeat_ms = config->heartbeat_ms;
+	m->providers = providers;
+	m->nproviders = ARRAY_LEN(providers);
 	m->sessions = session_keeper_new(config->session_key,
 	    config->session_key_len, config->session_ttl_s);
 	m->registry = registry_new();
 	m->inflight = inflight_new();
 	TAILQ_INIT(&m->exchanges);
+	LIST_INIT(&m->streams);
 	return m;
 }
 
 void
 mcp_free(struct mcp *m)
 {
-	struct mcp_request *r;
+	struct mcp_exchange *x;
 
 	if (m == NULL)
 		return;
-	while ((r = TAILQ_FIRST(&m->exchanges)) != NULL)
-		exchange_abandon(r);
+	while ((x = TAILQ_FIRST(&m->exchanges)) != NULL)
+		exchange_abandon(x);
 	mcp_call_orphan_all(m);
 	inflight_free(m->inflight);
 	registry_free(m->registry);
@@ -58,36 +76,54 @@ mcp_add_tool(struct mcp *m, json_t *definition, mcp_tool_cb on_call, void *arg,
 	return registry_add(m->registry, definition, on_call, arg, e);
 }
 
-/* ---- the ladder */
+/* ---- the ladder ---- */
+
+/* One HTTP request on its way down. */
+struct visit {
+	struct mcp *m;
+	struct mcp_exchange *x;
+	const struct mcp_http *http;
+	struct rpc_message message; /* POST; empty before it was parsed */
+	struct session session;     /* as soon as find_session found it */
+};
 
 static void
-refuse_era(struct mcp_request *r, const struct era_answer *a)
+refuse(const struct visit *v, int status, int code, const char *message,
+    const json_t *data)
+{
+	AUTO(auto_free)
+	char *text = rpc_error(v->message.id, code, message, data);
+
+	exchange_refuse(v->x, status, text);
+}
+
+static void
+refuse_era(const struct visit *v, const struct era_answer *a)
 {
 	AUTO(auto_json) json_t *data = json_object();
 
 	json_object_set_new(data, "supported", era_served_dates());
 	json_object_set_new(data, "requested",
 	    js_string_bytes(a->requested, strlen(a->requested), NULL));
-	exchange_refuse(r, a->status, a->code, a->message, data);
+	refuse(v, a->status, a->code, a->message, data);
 }
 
 /* false when there is none, and then it is answered */
 static bool
-find_session(
-    struct mcp_request *r, const struct mcp_http *http, struct session *out)
+find_session(struct visit *v)
 {
-	if (http->session_id == NULL) {
-		exchange_refuse(r, 400, MCP_SERVER_ERROR,
+	if (v->http->session_id == NULL) {
+		refuse(v, 400, MCP_SERVER_ERROR,
 		    "Mcp-Session-Id header is missing: send initialize first, "
 		    "then this header with the id of its answer",
 		    NULL);
 		return false;
 	}
-	if (session_open(r->m->sessions, http->session_id, http->who,
-		clock_wall_ms() / 1000, out) != 0) {
+	if (session_open(v->m->sessions, v->http->session_id, v->http->who,
+		clock_wall_ms() / 1000, &v->session) != 0) {
 		/* In these very words: clients know to start again by them. */
-		exchange_refuse(
-		    r, 404, MCP_SESSION_NOT_FOUND, "Session not found", NULL);
+		refuse(
+		    v, 404, MCP_SESSION_NOT_FOUND, "Session not found", NULL);
 		return false;
 	}
 	return true;
@@ -96,8 +132,9 @@ find_session(
 /* A served revision other than the session's is let pass; the session's
  * counts (MCP 2025-06-18, transports, protocol version header). */
 static bool
-check_header(struct mcp_request *r, const char *header)
+check_header(const struct visit *v)
 {
+	const char *header = v->http->protocol_version;
 	struct era_answer a = {.status = 400, .code = MCP_SERVER_ERROR};
 
 	if (header == NULL || era_find_served(header) != NULL)
@@ -106,108 +143,142 @@ check_header(struct mcp_request *r, const char *header)
 	(void)snprintf(a.message, sizeof(a.message),
 	    "Bad MCP-Protocol-Version header: send the revision that "
 	    "initialize answered");
-	refuse_era(r, &a);
+	refuse_era(v, &a);
 	return false;
 }
 
 /* GET and DELETE (MCP 2025-11-25, transports, session management). */
 static void
-handle_session_method(struct mcp_request *r, const struct mcp_http *http)
+handle_session_method(struct visit *v)
 {
+	const struct mcp_http *http = v->http;
 	bool is_delete = strcmp(http->method, "DELETE") == 0;
 	bool is_get = strcmp(http->method, "GET") == 0;
-	struct session s;
 
 	/* No stream for a session is offered, so a GET without one and a
 	 * method of another era end alike. */
 	if ((!is_delete && !is_get) || era_is_modern(http->protocol_version) ||
 	    (is_get && http->session_id == NULL)) {
-		exchange_refuse(r, 405, MCP_SERVER_ERROR,
+		refuse(v, 405, MCP_SERVER_ERROR,
 		    "Method not allowed: POST one JSON-RPC message", NULL);
 		return;
 	}
-	if (!find_session(r, http, &s) ||
-	    !check_header(r, http->protocol_version))
+	if (!find_session(v) || !check_header(v))
 		return;
 	if (is_get) {
-		exchange_refuse(r, 405, MCP_SERVER_ERROR,
+		refuse(v, 405, MCP_SERVER_ERROR,
 		    "Method not allowed: this server opens no stream on GET",
 		    NULL);
 		return;
 	}
-	session_end(r->m->sessions, &s, clock_wall_ms() / 1000);
-	exchange_accept(r, 204);
+	session_end(v->m->sessions, &v->session, clock_wall_ms() / 1000);
+	exchange_refuse(v->x, 204, NULL);
+}
+
+/* ---- a message ---- */
+
+/* The request takes over its id. */
+static void
+on_request(struct visit *v, const struct session *session)
+{
+	const struct mcp_context c = {.m = v->m,
+	    .message = &v->message,
+	    .session = session,
+	    .who = v->http->who,
+	    .request_id = v->http->request_id};
+	const struct rpc_message *message = &v->message;
+	const struct mcp_method *method = provider_method(
+	    v->m, message->method, session == NULL ? NULL : session->rev);
+	struct mcp_request *r = request_new(v->x, v->message.id);
+	AUTO(auto_free) char *text = NULL;
+
+	v->message.id = NULL;
+	if (method == NULL) {
+		text = xasprintf("Method not found: %.80s", message->method);
+		request_error(r, MCP_METHOD_NOT_FOUND, text, NULL);
+	} else if (message->params != NULL &&
+	    !json_is_object(message->params)) {
+		request_error(
+		    r, MCP_INVALID_PARAMS, "params must be an object", NULL);
+	} else {
+		method->on(r, &c);
+	}
 }
 
 static void
-handle_initialize(struct mcp_request *r, const struct mcp_http *http,
-    const struct dispatch *d)
+on_notification(struct visit *v)
 {
-	struct session s;
+	const struct mcp_context c = {.m = v->m,
+	    .message = &v->message,
+	    .session = &v->session,
+	    .who = v->http->who,
+	    .request_id = v->http->request_id};
+	const struct mcp_notice *notice =
+	    provider_notice(v->m, v->message.method, v->session.rev);
 
-	if (http->session_id == NULL)
-		dispatch_initialize(r, d);
-	else if (find_session(r, http, &s))
-		exchange_refuse(r, 400, MCP_INVALID_REQUEST,
+	/* notifications/initialized asks for nothing; unknown ones are to be
+	 * ignored; all are accepted. */
+	if (notice != NULL)
+		notice->on(&c);
+	exchange_refuse(v->x, 202, NULL);
+}
+
+static void
+on_initialize(struct visit *v)
+{
+	if (v->http->session_id == NULL)
+		on_request(v, NULL);
+	else if (find_session(v))
+		refuse(v, 400, MCP_INVALID_REQUEST,
 		    "this session is initialized already; leave out "
 		    "Mcp-Session-Id to start another",
 		    NULL);
 }
 
 static void
-handle_message(struct mcp_request *r, const struct mcp_http *http,
-    const struct rpc_message *message)
+handle_message(struct visit *v)
 {
-	struct dispatch d = {.message = message,
-	    .who = http->who,
-	    .request_id = http->request_id};
+	const struct rpc_message *message = &v->message;
 	struct era_question q = {message->method, message->params, message->id,
-	    http->protocol_version};
+	    v->http->protocol_version};
 	struct era_answer a;
-	struct session session;
 
 	era_decide(&q, &a);
-	if (a.branch == ERA_REFUSED) {
-		refuse_era(r, &a);
+	if (a.branch == ERA_REFUSED)
+		refuse_era(v, &a);
+	else if (a.branch == ERA_INITIALIZE)
+		on_initialize(v);
+	else if (!find_session(v) || !check_header(v))
 		return;
-	}
-	if (a.branch == ERA_INITIALIZE) {
-		handle_initialize(r, http, &d);
-		return;
-	}
-	if (!find_session(r, http, &session) ||
-	    !check_header(r, http->protocol_version))
-		return;
-	d.session = &session;
-	if (message->kind == RPC_REQUEST)
-		dispatch_request(r, &d);
+	else if (message->kind == RPC_REQUEST)
+		on_request(v, &v->session);
 	else if (message->kind == RPC_NOTIFICATION)
-		dispatch_notification(r, &d);
+		on_notification(v);
 	else /* we never ask: whatever it answers, nobody waits for it */
-		exchange_accept(r, 202);
+		exchange_refuse(v->x, 202, NULL);
 }
 
 /* What can be said before the body is read; false when it was refused. */
 static bool
-check_post(struct mcp_request *r, const struct mcp_http *http)
+check_post(const struct visit *v)
 {
-	if (http->body_len > r->m->body_max) {
+	if (v->http->body_len > v->m->body_max) {
 		AUTO(auto_free)
 		char *message = xasprintf("the body is over the limit of %zu "
 					  "bytes",
-		    r->m->body_max);
+		    v->m->body_max);
 
-		exchange_refuse(r, 413, MCP_SERVER_ERROR, message, NULL);
+		refuse(v, 413, MCP_SERVER_ERROR, message, NULL);
 		return false;
 	}
-	if (!accept_is_json(http->content_type)) {
-		exchange_refuse(r, 415, MCP_SERVER_ERROR,
+	if (!accept_is_json(v->http->content_type)) {
+		refuse(v, 415, MCP_SERVER_ERROR,
 		    "Content-Type must be application/json", NULL);
 		return false;
 	}
-	r->forms = accept_forms(http->accept);
-	if (r->forms == 0) {
-		exchange_refuse(r, 406, MCP_SERVER_ERROR,
+	v->x->forms = accept_forms(v->http->accept);
+	if (v->x->forms == 0) {
+		refuse(v, 406, MCP_SERVER_ERROR,
 		    "Accept must list application/json or text/event-stream",
 		    NULL);
 		return false;
@@ -216,65 +287,58 @@ check_post(struct mcp_request *r, const struct mcp_http *http)
 }
 
 static void
-handle_post(struct mcp_request *r, const struct mcp_http *http)
+handle_post(struct visit *v)
 {
-	struct rpc_message message;
 	struct err e;
 	int code;
 
-	if (!check_post(r, http))
+	if (!check_post(v))
 		return;
-	code = rpc_parse(http->body, http->body_len, &message, &e);
-	if (message.id != NULL)
-		r->id = xstrdup(message.id);
+	code = rpc_parse(v->http->body, v->http->body_len, &v->message, &e);
 	if (code != 0)
-		exchange_refuse(r, 400, code, e.msg, NULL);
+		refuse(v, 400, code, e.msg, NULL);
 	else
-		handle_message(r, http, &message);
-	rpc_clear(&message);
+		handle_message(v);
+	rpc_clear(&v->message);
 }
 
-struct mcp_request *
+struct mcp_exchange *
 mcp_handle(struct mcp *m, const struct mcp_http *http,
-    const struct mcp_reply_ops *ops, void *handle)
+    const struct mcp_transport_ops *ops, void *handle)
 {
-	struct mcp_request *r = exchange_new(m, ops, handle);
+	struct visit v = {
+	    .m = m, .x = exchange_new(m, ops, handle), .http = http};
 
-	m->stats.requests++;
-	exchange_pin(r);
+	exchange_pin(v.x);
 	if (strcmp(http->method, "POST") == 0)
-		handle_post(r, http);
+		handle_post(&v);
 	else
-		handle_session_method(r, http);
-	return exchange_unpin(r) ? r : NULL;
+		handle_session_method(&v);
+	return exchange_unpin(v.x) ? v.x : NULL;
 }
+
+/* ---- what the transport tells ---- */
 
 void
-mcp_client_gone(struct mcp_request *r)
+mcp_client_gone(struct mcp_exchange *x)
 {
 	/* Disconnecting is not cancelling (MCP 2025-11-25, transports): the
 	 * tool goes on, and its answer has nobody to go to. */
-	exchange_abandon(r);
+	exchange_abandon(x);
 }
 
 void
 mcp_tick(struct mcp *m, uint64_t mono_ms)
 {
-	struct mcp_request *r = TAILQ_FIRST(&m->exchanges);
-	struct mcp_request *next;
+	struct mcp_exchange *x = TAILQ_FIRST(&m->exchanges);
+	struct mcp_exchange *next;
 
-	for (; r != NULL && r->since_ms + STREAM_AFTER_MS <= mono_ms;
-	     r = next) {
-		exchange_pin(r);
-		exchange_stream_open(r);
-		next = TAILQ_NEXT(r, link);
-		(void)exchange_unpin(r);
+	for (; x != NULL && x->since_ms + STREAM_AFTER_MS <= mono_ms;
+	     x = next) {
+		exchange_pin(x);
+		exchange_stream_open(x);
+		next = TAILQ_NEXT(x, link);
+		(void)exchange_unpin(x);
 	}
-}
-
-void
-mcp_stats(const struct mcp *m, struct mcp_stats *out)
-{
-	*out = m->stats;
-	out->calls_active = inflight_count(m->inflight);
+	stream_beat(&m->streams, mono_ms, m->heartbeat_ms);
 }

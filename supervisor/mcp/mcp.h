@@ -3,7 +3,7 @@
  *
  * Knows JSON-RPC, revisions, sessions and a registry of tools; knows no HTTP
  * library, no sandbox and no store.  The transport gives it requests and gets
- * answers through struct mcp_reply_ops; tools get a struct mcp_call.
+ * answers through struct mcp_transport_ops; tools get a struct mcp_call.
  *
  * Revisions now: 2025-06-18 and 2025-11-25 (era "legacy"); one table in era.c
  * says what each revision has, so that 2025-03-26, 2024-11-05 and 2026-07-28
@@ -23,10 +23,11 @@
 #include "common/err.h"
 #include "common/principal.h"
 
-struct mcp;         /* the server: registry, revisions, session key */
-struct mcp_call;    /* one tools/call in flight */
-struct mcp_content; /* what a tool answers */
-struct mcp_request; /* one HTTP exchange in flight */
+struct iovec;
+struct mcp;          /* the server: registry, revisions, session key */
+struct mcp_call;     /* one tools/call in flight */
+struct mcp_content;  /* what a tool answers */
+struct mcp_exchange; /* one HTTP request, until it is answered */
 
 enum mcp_code { /* JSON-RPC and MCP error codes */
 	MCP_PARSE_ERROR = -32700,
@@ -47,10 +48,11 @@ struct mcp_config {
 	size_t session_key_len;     /* 32 */
 	uint32_t session_ttl_s;     /* since initialize */
 	size_t body_max;            /* bytes */
+	uint32_t heartbeat_ms;      /* of silent event streams */
 };
 struct mcp *mcp_new(const struct mcp_config *config);
 /* mcp_free - exchanges that are not answered are dropped: no ops are called,
- * and the transport forgets their struct mcp_request.  Calls that tools still
+ * and the transport forgets their struct mcp_exchange.  Calls that tools still
  * hold stay valid until the tool ends them. */
 void mcp_free(struct mcp *m);
 
@@ -70,16 +72,16 @@ typedef void (*mcp_tool_cb)(
 int mcp_add_tool(struct mcp *m, json_t *definition, mcp_tool_cb on_call,
     void *arg, struct err *e) MUSTCHECK;
 
-/* How the transport answers.  handle is the transport's own. */
-struct mcp_reply_ops {
+/* How the transport carries answers.  handle is the transport's own. */
+struct mcp_transport_ops {
 	/* One answer: status, a session id for the header or NULL, and a body
 	 * (JSON text; NULL: none).  Ends the exchange. */
 	void (*reply)(void *handle, int status, const char *session_id,
 	    const char *body, size_t len);
 	/* Open an event stream (status 200), then events, then its end. */
 	void (*stream_start)(void *handle, const char *session_id);
-	/* One SSE message event with this JSON text (no newline in it). */
-	void (*stream_send)(void *handle, const char *data, size_t len);
+	/* n pieces of bytes that belong together. */
+	void (*stream_write)(void *handle, const struct iovec *pieces, int n);
 	/* Bytes of the stream that its client has not taken yet. */
 	size_t (*stream_pending)(void *handle);
 	void (*stream_end)(void *handle);
@@ -104,20 +106,19 @@ struct mcp_http {
  *
  * Calls ops now or later.  Returns NULL when it was answered at once, else the
  * exchange, which stays valid until ops->reply or ops->stream_end was called
- * for it.  Follows reference sections 1.2 to 1.8: Content-Type 415, Accept
- * 406, JSON 400 -32700, not a request 400 -32600, no session 400 -32000,
- * unknown session 404 -32001, bad version header 400, GET 405 with no session
- * stream offered, DELETE ends the session, notifications 202, request id
- * echoed digit by digit.
+ * for it.  The ladder: Content-Type 415, Accept 406, JSON 400 -32700, not a
+ * request or an id that is no string or 64-bit integer 400 -32600, no session
+ * 400 -32000, unknown session 404 -32001, bad version header 400, GET 405 with
+ * no session stream offered, DELETE ends the session, notifications 202.
  */
-struct mcp_request *mcp_handle(struct mcp *m, const struct mcp_http *http,
-    const struct mcp_reply_ops *ops, void *handle);
+struct mcp_exchange *mcp_handle(struct mcp *m, const struct mcp_http *http,
+    const struct mcp_transport_ops *ops, void *handle);
 /* mcp_client_gone - the connection closed: ops are called no more.  In the
  * legacy era this cancels nothing (MCP 2025-11-25, transports). */
-void mcp_client_gone(struct mcp_request *r);
+void mcp_client_gone(struct mcp_exchange *x);
 /* mcp_tick - once a second from the transport's loop: opens the event stream
- * of calls that run for a second when the client takes one.  Keep-alive
- * comments on open streams are the transport's. */
+ * of calls that run for a second when the client takes one, and writes
+ * keep-alive comments into silent ones */
 void mcp_tick(struct mcp *m, uint64_t mono_ms);
 
 /*
@@ -157,11 +158,5 @@ void mcp_call_error(
  */
 #define MCP_PROGRESS_PENDING_MAX (256u << 10)
 struct call *mcp_call_base(struct mcp_call *c);
-
-struct mcp_stats {
-	uint64_t requests, errors, tool_calls, sessions;
-	uint64_t calls_active;
-};
-void mcp_stats(const struct mcp *m, struct mcp_stats *out);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include "common/js.h"
 #include "common/xmalloc.h"
-#include "supervisor/mcp/accept.h"
 #include "supervisor/mcp/content.h"
 
 struct mcp_call {
@@ -33,8 +32,6 @@ call_free(struct mcp_call *c)
 {
 	if (c->m != NULL && c->entry.owner != NULL)
 		inflight_remove(c->m->inflight, &c->entry);
-	if (c->request != NULL)
-		c->request->call = NULL;
 	call_clear(&c->base);
 	free(c->entry.id);
 	free(c->progress_token);
@@ -42,56 +39,59 @@ call_free(struct mcp_call *c)
 }
 
 static struct mcp_call *
-call_new(struct mcp_request *r, const struct mcp_call_start *with)
+call_new(struct mcp_request *r, const struct mcp_context *with)
 {
 	/* Progress needs somebody who asked and a stream to send it in. */
-	bool telling =
-	    with->progress_token != NULL && (r->forms & ACCEPT_STREAM) != 0;
+	bool telling = with->message->progress_token != NULL &&
+	    exchange_takes_stream(r->exchange);
 	struct mcp_call *c = xcalloc(1, sizeof(*c));
 
 	call_init(&c->base, telling ? &call_ops_telling : &call_ops_silent,
 	    with->who, with->request_id, NULL);
-	c->m = r->m;
+	c->m = with->m;
 	c->request = r;
 	c->rev = with->session->rev;
 	c->entry.id = xstrdup(r->id);
 	memcpy(c->entry.session, with->session->id, SESSION_ID_LEN);
 	if (telling)
-		c->progress_token = xstrdup(with->progress_token);
+		c->progress_token = xstrdup(with->message->progress_token);
 	return c;
+}
+
+/* Nobody is left to be answered; the tool hears nothing of it. */
+static void
+call_on_lost(void *arg)
+{
+	struct mcp_call *c = arg;
+
+	c->request = NULL;
+	c->base.up = &call_ops_silent;
 }
 
 void
 mcp_call_start(struct mcp_request *r, const struct tool *tool,
-    json_t *arguments, const struct mcp_call_start *with)
+    json_t *arguments, const struct mcp_context *with)
 {
+	struct mcp_exchange *x = r->exchange;
 	struct mcp_call *c = call_new(r, with);
 	bool telling = c->progress_token != NULL;
 	struct err e;
 	int rc;
 
-	rc = inflight_add(r->m->inflight, &c->entry, with->who, &e);
+	rc = inflight_add(with->m->inflight, &c->entry, with->who, &e);
 	if (rc != 0) {
 		call_free(c);
-		exchange_refuse(r, rc == ERR_LIMIT ? 429 : 400,
+		request_refuse(r, rc == ERR_LIMIT ? 429 : 400,
 		    rc == ERR_LIMIT ? MCP_SERVER_ERROR : MCP_INVALID_REQUEST,
-		    e.msg, NULL);
+		    e.msg);
 		return;
 	}
-	r->call = c;
-	r->m->stats.tool_calls++;
+	request_hold(r, call_on_lost, c);
 	tool->on_call(c, arguments, tool->arg);
 	/* c may be gone.  What ends at once is answered as plain JSON; who
 	 * waits and asked for progress gets its stream now. */
-	if (r->call != NULL && telling)
-		exchange_stream_open(r);
-}
-
-void
-mcp_call_lose_client(struct mcp_call *c)
-{
-	c->request = NULL;
-	c->base.up = &call_ops_silent; /* nobody would see it */
+	if (telling && !x->ended)
+		exchange_stream_open(x);
 }
 
 void
@@ -100,14 +100,17 @@ mcp_call_cancel(
 {
 	struct inflight_entry *entry =
 	    inflight_find(m->inflight, session->id, request_id);
+	struct mcp_request *r;
 	struct mcp_call *c;
 
 	if (entry == NULL)
 		return;
 	c = call_of_entry(entry);
 	entry->cancelled = true;
-	if (c->request != NULL) /* no response, says the cancellation page */
-		exchange_drop(c->request);
+	r = c->request;
+	call_on_lost(c);
+	if (r != NULL) /* no response, says the cancellation page */
+		request_drop(r);
 	call_cancel(&c->base); /* may end the call */
 }
 
@@ -142,7 +145,7 @@ mcp_call_result(
 	mcp_content_free(content);
 	call_free(c);
 	if (r != NULL)
-		exchange_result(r, NULL, result);
+		request_result(r, NULL, result);
 }
 
 void
@@ -153,7 +156,7 @@ mcp_call_error(struct mcp_call *c, int code, const char *message, json_t *data)
 
 	call_free(c);
 	if (r != NULL)
-		exchange_error(r, code, message, own);
+		request_error(r, code, message, own);
 }
 
 static char *
@@ -185,10 +188,10 @@ call_on_progress(struct call *base, const struct call_progress *p)
 
 	/* It must grow with each notification (MCP 2025-11-25, progress). */
 	if (p->done > INT64_MAX || (c->progressed && p->done <= c->last) ||
-	    !exchange_stream_has_room(c->request))
+	    !exchange_has_room(c->request->exchange))
 		return;
 	c->progressed = true;
 	c->last = p->done;
 	text = progress_text(c, p);
-	exchange_stream_send(c->request, text);
+	exchange_send(c->request->exchange, text);
 }

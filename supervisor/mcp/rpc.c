@@ -2,12 +2,11 @@
 
 #include "common/js.h"
 #include "common/xmalloc.h"
-#include "supervisor/mcp/literal.h"
 #include "supervisor/mcp/mcp.h"
 
-/* An id or token as JSON text: strings and integers have one, the rest not. */
+/* A string or integer as JSON text; NULL for anything else. */
 static char *
-scalar_text(const json_t *v, const char *literal)
+scalar_text(const json_t *v)
 {
 	if (json_is_string(v))
 		return json_string_length(v) > RPC_STRING_MAX ?
@@ -15,23 +14,22 @@ scalar_text(const json_t *v, const char *literal)
 		    json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
 	if (!json_is_integer(v))
 		return NULL;
-	if (literal != NULL)
-		return xstrdup(literal);
 	return xasprintf("%" JSON_INTEGER_FORMAT, json_integer_value(v));
 }
 
+/* what: how the text calls it.  v NULL: there is none. */
 static int
-check_id(
-    const json_t *id, struct rpc_message *m, const char *literal, struct err *e)
+take_scalar(const json_t *v, const char *what, char **out, struct err *e)
 {
-	if (json_is_string(id) && json_string_length(id) > RPC_STRING_MAX)
+	if (v == NULL)
+		return 0;
+	if (json_is_string(v) && json_string_length(v) > RPC_STRING_MAX)
 		return err_set(e, MCP_INVALID_REQUEST,
-		    "id is longer than %d bytes", RPC_STRING_MAX);
-	if (id != NULL && !json_is_string(id) && !json_is_integer(id))
+		    "%s is longer than %d bytes", what, RPC_STRING_MAX);
+	*out = scalar_text(v);
+	if (*out == NULL)
 		return err_set(e, MCP_INVALID_REQUEST,
-		    "id must be a string or an integer");
-	if (id != NULL)
-		m->id = scalar_text(id, literal);
+		    "%s must be a string or an integer", what);
 	return 0;
 }
 
@@ -52,14 +50,14 @@ check_version(const json_t *root, struct err *e)
  * id of an answer is from our numbers, so it is never echoed.
  */
 static int
-read_response(struct rpc_message *m, const char *literal, struct err *e)
+read_response(struct rpc_message *m, struct err *e)
 {
 	const json_t *id = json_object_get(m->root, "id");
 	const json_t *error = json_object_get(m->root, "error");
 	const json_t *result = json_object_get(m->root, "result");
 
 	if (error == NULL && result == NULL) {
-		if (check_id(id, m, literal, e) != 0)
+		if (take_scalar(id, "id", &m->id, e) != 0)
 			return MCP_INVALID_REQUEST;
 		return err_set(e, MCP_INVALID_REQUEST,
 		    "method is missing, and it is no response either");
@@ -78,14 +76,13 @@ read_response(struct rpc_message *m, const char *literal, struct err *e)
 }
 
 static int
-read_call(struct rpc_message *m, const json_t *method,
-    const struct literals *lit, struct err *e)
+read_call(struct rpc_message *m, const json_t *method, struct err *e)
 {
 	const json_t *id = json_object_get(m->root, "id");
-	const json_t *meta;
+	const json_t *token;
 
 	m->kind = id == NULL ? RPC_NOTIFICATION : RPC_REQUEST;
-	if (check_id(id, m, lit->text[LITERAL_ID], e) != 0)
+	if (take_scalar(id, "id", &m->id, e) != 0)
 		return MCP_INVALID_REQUEST;
 	if (!json_is_string(method) ||
 	    strlen(json_string_value(method)) != json_string_length(method))
@@ -93,16 +90,18 @@ read_call(struct rpc_message *m, const json_t *method,
 		    e, MCP_INVALID_REQUEST, "method must be a string");
 	m->method = json_string_value(method);
 	m->params = json_object_get(m->root, "params");
-	m->request_id = scalar_text(json_object_get(m->params, "requestId"),
-	    lit->text[LITERAL_REQUEST_ID]);
-	meta = json_object_get(m->params, "_meta");
-	m->progress_token = scalar_text(json_object_get(meta, "progressToken"),
-	    lit->text[LITERAL_PROGRESS_TOKEN]);
+	m->request_id = scalar_text(json_object_get(m->params, "requestId"));
+	token = json_object_get(
+	    json_object_get(m->params, "_meta"), "progressToken");
+	/* null: some clients write all members, also those without a value */
+	if (id != NULL && !json_is_null(token) &&
+	    take_scalar(token, "progressToken", &m->progress_token, e) != 0)
+		return MCP_INVALID_REQUEST;
 	return check_version(m->root, e);
 }
 
 static int
-read_message(struct rpc_message *m, const struct literals *lit, struct err *e)
+read_message(struct rpc_message *m, struct err *e)
 {
 	const json_t *method;
 
@@ -114,38 +113,41 @@ read_message(struct rpc_message *m, const struct literals *lit, struct err *e)
 		    e, MCP_INVALID_REQUEST, "the body must be a JSON object");
 	method = json_object_get(m->root, "method");
 	if (method == NULL)
-		return read_response(m, lit->text[LITERAL_ID], e);
-	return read_call(m, method, lit, e);
+		return read_response(m, e);
+	return read_call(m, method, e);
+}
+
+static int
+not_json(const json_error_t *je, struct err *e)
+{
+	if (json_error_code(je) == json_error_numeric_overflow)
+		return err_set(e, MCP_INVALID_REQUEST,
+		    "line %d column %d: a number beyond 64 bits; ids must be "
+		    "strings or integers within them",
+		    je->line, je->column);
+	return err_set(e, MCP_PARSE_ERROR, "not JSON: line %d column %d: %s",
+	    je->line, je->column, je->text);
 }
 
 int
 rpc_parse(const void *body, size_t len, struct rpc_message *out, struct err *e)
 {
-	struct literals lit;
 	json_error_t je;
-	const char *text = body;
-	int rc;
 
 	*out = (struct rpc_message){0};
 	if (len == 0)
 		return err_set(e, MCP_PARSE_ERROR, "the body is empty");
-	if (literal_scan(text, len, RPC_DEPTH_MAX, &lit, e) != 0) {
-		literal_clear(&lit);
-		e->code = MCP_INVALID_REQUEST;
-		return MCP_INVALID_REQUEST;
-	}
+	if (js_is_deeper(body, len, RPC_DEPTH_MAX))
+		return err_set(e, MCP_INVALID_REQUEST,
+		    "nested deeper than %d levels; send a flatter message",
+		    RPC_DEPTH_MAX);
 	/* NUL characters are let in here, so that the answer can have an id
 	 * and name the argument that holds one. */
-	out->root = json_loadb(lit.copy != NULL ? lit.copy : text, len,
+	out->root = json_loadb(body, len,
 	    JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &je);
 	if (out->root == NULL)
-		rc = err_set(e, MCP_PARSE_ERROR,
-		    "not JSON: line %d column %d: %s", je.line, je.column,
-		    je.text);
-	else
-		rc = read_message(out, &lit, e);
-	literal_clear(&lit);
-	return rc;
+		return not_json(&je, e);
+	return read_message(out, e);
 }
 
 void

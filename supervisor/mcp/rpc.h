@@ -1,8 +1,9 @@
 /*
  * rpc.h - JSON-RPC 2.0 envelopes: one message in, one text out
  *
- * Ids are never numbers to us: they are kept as the JSON text that the client
- * wrote ("17", "\"a\""), so that any integer is echoed digit by digit.
+ * Ids and progress tokens are strings or integers of 64 bits (MCP 2025-11-25:
+ * "string or integer").  Nobody here computes with them, so they are kept as
+ * JSON text ("17", "\"a\""), as they are compared and sent back.
  */
 #ifndef MCP_RPC_H
 #define MCP_RPC_H
@@ -13,7 +14,6 @@
 #include "common/err.h"
 
 #define RPC_DEPTH_MAX 128  /* nested objects and arrays in a body */
-#define RPC_NUMBER_MAX 64  /* digits of a numeric id */
 #define RPC_STRING_MAX 256 /* bytes of a string id */
 
 enum rpc_kind {

@@ -228,9 +228,3 @@ session_end(struct session_keeper *k, const struct session *s, int64_t now_s)
 	LIST_INSERT_HEAD(chain_of(k, done->id), done, chain);
 	k->nended++;
 }
-
-size_t
-session_ended_count(const struct session_keeper *k)
-{
-	return k->nended;
-}

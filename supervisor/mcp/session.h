@@ -40,6 +40,5 @@ int session_open(struct session_keeper *k, const char *text,
  * remembered; beyond that the one that ended first is forgotten. */
 void session_end(
     struct session_keeper *k, const struct session *s, int64_t now_s);
-size_t session_ended_count(const struct session_keeper *k);
 
 #endif

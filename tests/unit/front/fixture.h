@@ -25,6 +25,7 @@ struct fixture {
 };
 
 static struct fixture fx;
+static uint32_t fixture_heartbeat_ms = FRONT_HEARTBEAT_MS;
 
 /* settings: pairs of key and value, then NULL */
 static inline void
@@ -46,8 +47,8 @@ fixture_open(const char *const *settings)
 	assert_int_equal(store_open(fx.base, fx.dir, NULL, &fx.store, &e), 0);
 	fx.service = service_new(fx.base, fx.conf, fx.store);
 	assert_int_equal(service_recover(fx.service, &e), 0);
-	parts = (struct front_parts){
-	    fx.base, fx.conf, fx.store, fx.service, embed_tools, key};
+	parts = (struct front_parts){fx.base, fx.conf, fx.store, fx.service,
+	    embed_tools, key, fixture_heartbeat_ms};
 	if (front_new(&parts, &fx.front, &e) != 0)
 		fail_msg("%s", e.msg);
 	assert_int_equal(front_listen(fx.front, raw_listen(&fx.port), &e), 0);

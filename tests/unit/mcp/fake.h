@@ -6,6 +6,7 @@
 #define TESTS_MCP_FAKE_H
 
 #include <stdio.h>
+#include <sys/uio.h>
 
 #include <jansson.h>
 
@@ -14,6 +15,7 @@
 #include "supervisor/mcp/mcp.h"
 
 #define FAKE_EVENTS 16
+#define FAKE_HEARTBEAT_MS 15000
 #define FAKE_BODY_MAX (1u << 20)
 
 struct fake_answer {      /* one exchange, as the client saw it */
@@ -24,8 +26,9 @@ struct fake_answer {      /* one exchange, as the client saw it */
 	char *body; /* NULL: none */
 	char *event[FAKE_EVENTS];
 	int nevents;
-	size_t pending;              /* what fake_pending_cb says */
-	struct mcp_request *request; /* as mcp_handle returned */
+	int beats;                     /* comments that show life */
+	size_t pending;                /* what fake_pending_cb says */
+	struct mcp_exchange *exchange; /* as mcp_handle returned */
 };
 
 static inline void
@@ -49,15 +52,35 @@ fake_start_cb(void *handle, const char *session_id)
 	a->session = session_id == NULL ? NULL : xstrdup(session_id);
 }
 
+#define FAKE_SSE_HEAD "event: message\ndata: "
+
+/* Keeps the JSON of a message, and counts comments. */
 static inline void
-fake_send_cb(void *handle, const char *data, size_t len)
+fake_write_cb(void *handle, const struct iovec *pieces, int n)
 {
 	struct fake_answer *a = handle;
+	char *all = xcalloc(1, 1);
+	size_t len, head = strlen(FAKE_SSE_HEAD);
 
 	assert_true(a->starts == 1 && a->ends == 0);
-	assert_null(memchr(data, '\n', len));
-	assert_true(a->nevents < FAKE_EVENTS);
-	a->event[a->nevents++] = xstrndup(data, len);
+	for (int i = 0; i < n; i++) {
+		char *more = xasprintf("%s%.*s", all, (int)pieces[i].iov_len,
+		    (const char *)pieces[i].iov_base);
+
+		free(all);
+		all = more;
+	}
+	len = strlen(all);
+	assert_true(len >= 2 && strcmp(all + len - 2, "\n\n") == 0);
+	if (all[0] == ':') {
+		a->beats++;
+	} else {
+		assert_int_equal(strncmp(all, FAKE_SSE_HEAD, head), 0);
+		assert_true(a->nevents < FAKE_EVENTS);
+		a->event[a->nevents++] = xstrndup(all + head, len - 2 - head);
+		assert_null(strchr(a->event[a->nevents - 1], '\n'));
+	}
+	free(all);
 }
 
 static inline size_t
@@ -77,9 +100,9 @@ fake_end_cb(void *handle)
 	a->ends++;
 }
 
-static const struct mcp_reply_ops fake_ops = {.reply = fake_reply_cb,
+static const struct mcp_transport_ops fake_ops = {.reply = fake_reply_cb,
     .stream_start = fake_start_cb,
-    .stream_send = fake_send_cb,
+    .stream_write = fake_write_cb,
     .stream_pending = fake_pending_cb,
     .stream_end = fake_end_cb};
 
@@ -123,7 +146,8 @@ fake_server(void)
 	    .session_key = fake_key,
 	    .session_key_len = sizeof(fake_key),
 	    .session_ttl_s = 3600,
-	    .body_max = FAKE_BODY_MAX};
+	    .body_max = FAKE_BODY_MAX,
+	    .heartbeat_ms = FAKE_HEARTBEAT_MS};
 
 	return mcp_new(&config);
 }
@@ -252,8 +276,8 @@ fake_http(struct mcp *m, const char *method, const struct fake_client *c,
 	memset(a, 0, sizeof(*a));
 	http.body = copy;
 	http.body_len = len;
-	a->request = mcp_handle(m, &http, &fake_ops, a);
-	assert_true((a->request == NULL) == fake_is_over(a));
+	a->exchange = mcp_handle(m, &http, &fake_ops, a);
+	assert_true((a->exchange == NULL) == fake_is_over(a));
 	free(copy);
 }
 

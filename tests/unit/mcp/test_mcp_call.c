@@ -42,8 +42,8 @@ test_a_call_may_end_later(void **state)
 	struct fake_answer a;
 
 	fake_post(g->m, &g->client, SLOW("\"x\""), &a);
-	assert_non_null(a.request);
-	assert_int_equal(active(g), 1);
+	assert_non_null(a.exchange);
+	assert_int_equal(active(), 1);
 	content = mcp_content_new();
 	mcp_content_text(content, "do", 2);
 	mcp_content_text(content, "ne", 2);
@@ -52,7 +52,7 @@ test_a_call_may_end_later(void **state)
 	    "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":{\"content\":[{"
 	    "\"type\":\"text\",\"text\":\"do\"},{\"type\":\"text\","
 	    "\"text\":\"ne\"}],\"isError\":true}}");
-	assert_int_equal(active(g), 0);
+	assert_int_equal(active(), 0);
 	fake_clear(&a);
 }
 
@@ -217,6 +217,29 @@ test_a_call_that_takes_a_second_gets_a_stream(void **state)
 	fake_clear(&b);
 }
 
+static void
+test_a_silent_stream_shows_that_it_lives(void **state)
+{
+	struct ground *g = *state;
+	struct fake_answer a;
+	uint64_t now;
+
+	fake_post(g->m, &g->client, TOKEN("slow", "7", "1"), &a);
+	now = clock_mono_ms() + FAKE_HEARTBEAT_MS;
+	mcp_tick(g->m, now - FAKE_HEARTBEAT_MS / 2);
+	assert_int_equal(a.beats, 0);
+	mcp_tick(g->m, now);
+	mcp_tick(g->m, now + 1);
+	assert_int_equal(a.beats, 1);
+	a.pending = 1; /* bytes that wait prove as much */
+	mcp_tick(g->m, now + FAKE_HEARTBEAT_MS);
+	assert_int_equal(a.beats, 1);
+	fake_done(fake_held[0], "done", NULL);
+	mcp_tick(g->m, now + 3 * (uint64_t)FAKE_HEARTBEAT_MS);
+	assert_int_equal(a.beats, 1);
+	fake_clear(&a);
+}
+
 /* ---- bounds */
 
 static void
@@ -251,18 +274,18 @@ test_calls_in_flight_are_bounded_per_principal(void **state)
 	for (int i = 0; i < INFLIGHT_PER_PRINCIPAL; i++) {
 		(void)snprintf(text, sizeof(text), SLOW("%d"), i);
 		fake_post(g->m, &g->client, text, &a[i]);
-		assert_non_null(a[i].request);
+		assert_non_null(a[i].exchange);
 	}
 	fake_ask(g->m, &g->client, SLOW("-1"), 429, MCP_SERVER_ERROR);
-	assert_int_equal(active(g), INFLIGHT_PER_PRINCIPAL);
+	assert_int_equal(active(), INFLIGHT_PER_PRINCIPAL);
 	fake_post(g->m, &bob, SLOW("0"), &b);
-	assert_non_null(b.request);
+	assert_non_null(b.exchange);
 	/* A client that left still has its work. */
-	mcp_client_gone(a[0].request);
+	mcp_client_gone(a[0].exchange);
 	fake_ask(g->m, &g->client, SLOW("-1"), 429, MCP_SERVER_ERROR);
 	for (int i = 0; i <= INFLIGHT_PER_PRINCIPAL; i++)
 		fake_done(fake_held[i], "", NULL);
-	assert_int_equal(active(g), 0);
+	assert_int_equal(active(), 0);
 	for (int i = 0; i < INFLIGHT_PER_PRINCIPAL; i++)
 		fake_clear(&a[i]);
 	fake_clear(&b);
@@ -287,6 +310,7 @@ main(void)
 	    WITH_GROUND(
 		test_progress_is_not_sent_to_who_did_not_ask_or_cannot_take_it),
 	    WITH_GROUND(test_a_call_that_takes_a_second_gets_a_stream),
+	    WITH_GROUND(test_a_silent_stream_shows_that_it_lives),
 	    WITH_GROUND(test_an_id_in_use_is_refused_and_free_again_afterwards),
 	    WITH_GROUND(test_calls_in_flight_are_bounded_per_principal),
 	};

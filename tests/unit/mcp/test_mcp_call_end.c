@@ -40,11 +40,11 @@ test_a_cancelled_call_is_told_and_nothing_more_is_sent(void **state)
 	assert_false(call_wants_progress(mcp_call_base(fake_held[0])));
 	cancel(g, CANCEL("5"));
 	assert_int_equal(told, 1);
-	assert_int_equal(active(g), 1);
+	assert_int_equal(active(), 1);
 	fake_progress(fake_held[0], 1, NULL);
 	fake_done(fake_held[0], "x", json_object());
 	assert_int_equal(a.nevents, 0);
-	assert_int_equal(active(g), 0);
+	assert_int_equal(active(), 0);
 	fake_clear(&a);
 }
 
@@ -57,7 +57,7 @@ test_a_tool_may_end_its_call_while_it_is_told(void **state)
 	fake_post(g->m, &g->client, SLOW("\"five\""), &a);
 	hold(0, end_cb, fake_held[0]);
 	cancel(g, CANCEL("\"five\""));
-	assert_int_equal(active(g), 0);
+	assert_int_equal(active(), 0);
 	assert_true(fake_is_over(&a));
 	assert_null(a.body);
 	fake_clear(&a);
@@ -146,10 +146,10 @@ test_a_client_that_leaves_cancels_nothing(void **state)
 
 	fake_post(g->m, &g->client, TOKEN("slow", "5", "1"), &a);
 	hold(0, count_cb, &told);
-	mcp_client_gone(a.request);
+	mcp_client_gone(a.exchange);
 	assert_int_equal(told, 0);
 	assert_false(call_wants_progress(mcp_call_base(fake_held[0])));
-	assert_int_equal(active(g), 1);
+	assert_int_equal(active(), 1);
 	fake_progress(fake_held[0], 1, NULL);
 	fake_done(fake_held[0], "x", NULL);
 	assert_int_equal(a.nevents + a.ends + a.replies, 0);
@@ -165,7 +165,7 @@ test_a_call_whose_client_left_can_be_cancelled_from_elsewhere(void **state)
 
 	fake_post(g->m, &g->client, SLOW("5"), &a);
 	hold(0, count_cb, &told);
-	mcp_client_gone(a.request);
+	mcp_client_gone(a.exchange);
 	cancel(g, CANCEL("5"));
 	assert_int_equal(told, 1);
 	fake_done(fake_held[0], "x", NULL);
@@ -174,7 +174,7 @@ test_a_call_whose_client_left_can_be_cancelled_from_elsewhere(void **state)
 
 /* A transport that finds its connection closed while it is told to write. */
 struct leaver {
-	struct mcp_request *request;
+	struct mcp_exchange *exchange;
 	int told; /* calls of ops after the client left */
 };
 
@@ -195,14 +195,14 @@ leave_start_cb(void *handle, const char *session_id)
 	struct leaver *l = handle;
 
 	(void)session_id;
-	mcp_client_gone(l->request);
+	mcp_client_gone(l->exchange);
 }
 
 static void
-leave_send_cb(void *handle, const char *data, size_t len)
+leave_write_cb(void *handle, const struct iovec *pieces, int n)
 {
-	(void)data;
-	(void)len;
+	(void)pieces;
+	(void)n;
 	((struct leaver *)handle)->told++;
 }
 
@@ -219,9 +219,9 @@ leave_pending_cb(void *handle)
 	return 0;
 }
 
-static const struct mcp_reply_ops leave_ops = {.reply = leave_reply_cb,
+static const struct mcp_transport_ops leave_ops = {.reply = leave_reply_cb,
     .stream_start = leave_start_cb,
-    .stream_send = leave_send_cb,
+    .stream_write = leave_write_cb,
     .stream_pending = leave_pending_cb,
     .stream_end = leave_end_cb};
 
@@ -239,8 +239,8 @@ leaver_post(struct ground *g, struct leaver *l)
 	    .who = g->client.who,
 	    .request_id = "http-2"};
 
-	l->request = mcp_handle(g->m, &http, &leave_ops, l);
-	assert_non_null(l->request);
+	l->exchange = mcp_handle(g->m, &http, &leave_ops, l);
+	assert_non_null(l->exchange);
 }
 
 static void
@@ -276,7 +276,7 @@ test_the_server_may_go_before_its_calls(void **state)
 
 	fake_post(g->m, &g->client, SLOW("5"), &a);
 	fake_post(g->m, &g->client, SLOW("6"), &b);
-	mcp_client_gone(b.request);
+	mcp_client_gone(b.exchange);
 	mcp_free(g->m);
 	g->m = NULL;
 	assert_false(call_wants_progress(mcp_call_base(fake_held[0])));

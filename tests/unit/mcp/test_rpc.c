@@ -46,15 +46,27 @@ test_ids_come_back_as_they_were_written(void **state)
 	expect(PING("1"), 0, "1");
 	expect(PING("-7"), 0, "-7");
 	expect(PING("9007199254740993"), 0, "9007199254740993");
-	expect(PING("9223372036854775808"), 0, "9223372036854775808");
-	expect(PING("123456789012345678901234567890123456789"), 0,
-	    "123456789012345678901234567890123456789");
+	expect(PING("9223372036854775807"), 0, "9223372036854775807");
+	expect(PING("-9223372036854775808"), 0, "-9223372036854775808");
 	expect(PING("\"a\\\"b\""), 0, "\"a\\\"b\"");
 	expect(PING("\"\""), 0, "\"\"");
 	expect(PING("\"1\""), 0, "\"1\"");
-	expect("{\"jsonrpc\":\"2.0\",\"\\u0069d\":9007199254740993,"
-	       "\"method\":\"ping\"}",
-	    0, "9007199254740993");
+}
+
+static void
+test_integers_beyond_64_bits_are_refused(void **state)
+{
+	static const char huge[] = PING("123456789012345678901");
+	struct rpc_message m;
+	struct err e;
+
+	(void)state;
+	expect(PING("9223372036854775808"), MCP_INVALID_REQUEST, NULL);
+	expect(PING("-9223372036854775809"), MCP_INVALID_REQUEST, NULL);
+	assert_int_equal(
+	    rpc_parse(huge, strlen(huge), &m, &e), MCP_INVALID_REQUEST);
+	assert_non_null(strstr(e.msg, "64 bits"));
+	rpc_clear(&m);
 }
 
 static void
@@ -69,28 +81,23 @@ test_ids_that_are_no_string_or_integer_are_refused(void **state)
 	expect(PING("{}"), MCP_INVALID_REQUEST, NULL);
 }
 
-/* A ping whose id is n times c, between quotes or not. */
-static void
-expect_long(char c, size_t n, const char *quote, int code)
-{
-	char id[RPC_STRING_MAX + 8], full[RPC_STRING_MAX + 16];
-	char text[RPC_STRING_MAX + 100];
-
-	memset(id, c, n);
-	id[n] = '\0';
-	(void)snprintf(full, sizeof(full), "%s%s%s", quote, id, quote);
-	(void)snprintf(text, sizeof(text), PING("%s"), full);
-	expect(text, code, code == 0 ? full : NULL);
-}
-
 static void
 test_ids_are_bounded(void **state)
 {
+	char id[RPC_STRING_MAX + 8], text[RPC_STRING_MAX + 100];
+
 	(void)state;
-	expect_long('x', RPC_STRING_MAX, "\"", 0);
-	expect_long('x', RPC_STRING_MAX + 1, "\"", MCP_INVALID_REQUEST);
-	expect_long('9', RPC_NUMBER_MAX, "", 0);
-	expect_long('9', RPC_NUMBER_MAX + 1, "", MCP_PARSE_ERROR);
+	for (int n = RPC_STRING_MAX; n <= RPC_STRING_MAX + 1; n++) {
+		memset(id, 'x', sizeof(id));
+		id[0] = '"';
+		id[n + 1] = '"';
+		id[n + 2] = '\0';
+		(void)snprintf(text, sizeof(text), PING("%s"), id);
+		if (n == RPC_STRING_MAX)
+			expect(text, 0, id);
+		else
+			expect(text, MCP_INVALID_REQUEST, NULL);
+	}
 }
 
 static void
@@ -176,28 +183,63 @@ test_half_a_response_is_refused_without_its_id(void **state)
 	expect("{\"id\":1,\"result\":{}}", MCP_INVALID_REQUEST, NULL);
 }
 
+#define WITH_TOKEN(token)                                                      \
+	"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{"          \
+	"\"_meta\":{\"progressToken\":" token "}}}"
+
 static void
-test_tokens_and_request_ids_keep_their_text(void **state)
+expect_token(const char *token, const char *want)
 {
-	static const char text[] =
-	    "{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":{"
-	    "\"requestId\":99999999999999999999,"
-	    "\"_meta\":{\"progressToken\":\"t\"}}}";
-	static const char bad[] =
-	    "{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":{"
-	    "\"requestId\":1.5,\"_meta\":{\"progressToken\":null}}}";
 	struct rpc_message m;
 	struct err e;
+	char text[200];
+
+	(void)snprintf(text, sizeof(text), WITH_TOKEN("%s"), token);
+	assert_int_equal(rpc_parse(text, strlen(text), &m, &e), 0);
+	if (want == NULL)
+		assert_null(m.progress_token);
+	else
+		assert_string_equal(m.progress_token, want);
+	rpc_clear(&m);
+}
+
+static void
+test_tokens_are_strings_or_integers_as_ids_are(void **state)
+{
+	(void)state;
+	expect_token("7", "7");
+	expect_token("-1", "-1");
+	expect_token("\"t\"", "\"t\"");
+	expect_token("null", NULL); /* some clients write all members */
+	expect(WITH_TOKEN("1.5"), MCP_INVALID_REQUEST, "1");
+	expect(WITH_TOKEN("true"), MCP_INVALID_REQUEST, "1");
+	expect(WITH_TOKEN("[]"), MCP_INVALID_REQUEST, "1");
+}
+
+static void
+test_a_request_id_that_names_nothing_is_left_out(void **state)
+{
+	static const struct {
+		const char *id, *want;
+	} table[] = {{"12", "12"}, {"\"a\"", "\"a\""}, {"1.5", NULL},
+	    {"null", NULL}, {"{}", NULL}};
+	struct rpc_message m;
+	struct err e;
+	char text[200];
 
 	(void)state;
-	assert_int_equal(rpc_parse(text, strlen(text), &m, &e), 0);
-	assert_string_equal(m.request_id, "99999999999999999999");
-	assert_string_equal(m.progress_token, "\"t\"");
-	rpc_clear(&m);
-	assert_int_equal(rpc_parse(bad, strlen(bad), &m, &e), 0);
-	assert_null(m.request_id);
-	assert_null(m.progress_token);
-	rpc_clear(&m);
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		(void)snprintf(text, sizeof(text),
+		    "{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":{"
+		    "\"requestId\":%s}}",
+		    table[i].id);
+		assert_int_equal(rpc_parse(text, strlen(text), &m, &e), 0);
+		if (table[i].want == NULL)
+			assert_null(m.request_id);
+		else
+			assert_string_equal(m.request_id, table[i].want);
+		rpc_clear(&m);
+	}
 }
 
 static void
@@ -234,6 +276,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_ids_come_back_as_they_were_written),
+	    cmocka_unit_test(test_integers_beyond_64_bits_are_refused),
 	    cmocka_unit_test(
 		test_ids_that_are_no_string_or_integer_are_refused),
 	    cmocka_unit_test(test_ids_are_bounded),
@@ -244,7 +287,8 @@ main(void)
 		test_deep_nesting_is_refused_before_the_parser_sees_it),
 	    cmocka_unit_test(test_the_kind_is_told_by_method_and_id),
 	    cmocka_unit_test(test_half_a_response_is_refused_without_its_id),
-	    cmocka_unit_test(test_tokens_and_request_ids_keep_their_text),
+	    cmocka_unit_test(test_tokens_are_strings_or_integers_as_ids_are),
+	    cmocka_unit_test(test_a_request_id_that_names_nothing_is_left_out),
 	    cmocka_unit_test(test_envelopes_are_written_with_the_id_as_it_is),
 	};
 

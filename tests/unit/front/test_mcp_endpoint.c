@@ -177,11 +177,29 @@ the_other_tools_work_through_mcp(void **state)
 	}
 }
 
+static int
+setup_hasty(void **state)
+{
+	(void)state;
+	fixture_heartbeat_ms = 20;
+	fixture_open(NULL);
+	fixture_heartbeat_ms = FRONT_HEARTBEAT_MS;
+	return 0;
+}
+
+static uint64_t
+streams(void)
+{
+	struct http_stats st;
+
+	http_server_stats(fx.front->http, &st);
+	return st.streams;
+}
+
 static void
 a_call_that_runs_long_gets_a_stream_with_heartbeats(void **state)
 {
 	(void)state;
-	fx.front->heartbeat_ms = 20;
 	fixture_initialize();
 	fixture_call("Accept: application/json, text/event-stream\r\n",
 	    "run_sandbox", RUN_AWAIT);
@@ -229,8 +247,7 @@ a_client_that_leaves_during_a_call_is_let_go(void **state)
 		if (i == 1)
 			raw_wait_for(&fx.c, fx.base, "text/event-stream");
 		raw_close(&fx.c);
-		raw_wait_until(
-		    fx.base, i == 0 || LIST_EMPTY(&fx.front->mcp_streams));
+		raw_wait_until(fx.base, i == 0 || streams() == 0);
 		raw_open(&fx.c, fx.port, 0);
 		worker_end(&fx.worker, 0);
 		raw_wait_until(fx.base,
@@ -314,8 +331,8 @@ a_tool_without_a_definition_stops_the_start(void **state)
 {
 	static const struct embed_file none[] = {{NULL, NULL, 0}};
 	const uint8_t key[FRONT_KEY_BYTES] = {0};
-	const struct front_parts parts = {
-	    fx.base, fx.conf, fx.store, fx.service, none, key};
+	const struct front_parts parts = {fx.base, fx.conf, fx.store,
+	    fx.service, none, key, FRONT_HEARTBEAT_MS};
 	struct front *front = NULL;
 	struct err e;
 
@@ -337,7 +354,9 @@ main(void)
 	    T(without_an_engine_the_error_says_what_is_away),
 	    T(what_the_service_refuses_is_an_error_result),
 	    T(the_other_tools_work_through_mcp),
-	    T(a_call_that_runs_long_gets_a_stream_with_heartbeats),
+	    cmocka_unit_test_setup_teardown(
+		a_call_that_runs_long_gets_a_stream_with_heartbeats,
+		setup_hasty, fixture_teardown),
 	    T(a_client_without_streams_waits_for_json),
 	    T(a_client_that_leaves_during_a_call_is_let_go),
 	    T(a_body_over_the_limit_is_413),
@@ -348,5 +367,5 @@ main(void)
 	    T(a_tool_without_a_definition_stops_the_start),
 	};
 
-	return cmocka_run_group_tests_name("mcp_http", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("mcp_endpoint", tests, NULL, NULL);
 }

@@ -1,0 +1,103 @@
+/*
+ * methods_core.c - initialize, ping, and taking requests back
+ */
+#include "supervisor/mcp/provider.h"
+
+#include "common/clock.h"
+#include "common/js.h"
+#include "supervisor/mcp/mcp_call.h"
+
+#define SINCE_FIRST 20241105
+#define UNTIL_STATELESS 20251125 /* MCP 2026-07-28 has no session, no ping */
+
+static json_t *
+capabilities_of(const struct mcp *m)
+{
+	json_t *all = json_object();
+
+	/* What is not named here is not offered: no listChanged either, the
+	 * set of tools is fixed. */
+	for (size_t i = 0; i < m->nproviders; i++)
+		if (m->providers[i]->capability != NULL)
+			json_object_set_new(
+			    all, m->providers[i]->capability, json_object());
+	return all;
+}
+
+static char *
+initialize_result(const struct mcp *m, const struct era_revision *rev)
+{
+	AUTO(auto_json) json_t *result = json_object();
+	json_t *info = json_object();
+
+	json_object_set_new(info, "name", json_string(m->name));
+	if (m->title != NULL && era_has(rev, ERA_TITLE))
+		json_object_set_new(info, "title", json_string(m->title));
+	json_object_set_new(info, "version", json_string(m->version));
+	json_object_set_new(result, "protocolVersion", json_string(rev->date));
+	json_object_set_new(result, "capabilities", capabilities_of(m));
+	json_object_set_new(result, "serverInfo", info);
+	if (m->instructions != NULL)
+		json_object_set_new(
+		    result, "instructions", json_string(m->instructions));
+	return js_dump(result);
+}
+
+static void
+on_initialize(struct mcp_request *r, const struct mcp_context *c)
+{
+	const json_t *params = c->message->params;
+	const json_t *wanted = json_object_get(params, "protocolVersion");
+	AUTO(auto_free) char *result = NULL;
+	const struct era_revision *rev;
+	char id[SESSION_TEXT_LEN + 1];
+
+	if (params == NULL) {
+		request_error(r, MCP_INVALID_PARAMS,
+		    "params must be an object with protocolVersion, "
+		    "capabilities and clientInfo",
+		    NULL);
+		return;
+	}
+	if (!json_is_string(wanted)) {
+		request_error(r, MCP_INVALID_PARAMS,
+		    "params.protocolVersion must be a string such as "
+		    "\"2025-11-25\"",
+		    NULL);
+		return;
+	}
+	rev = era_negotiate(json_string_value(wanted));
+	session_issue(c->m->sessions, rev, c->who, clock_wall_ms() / 1000, id);
+	result = initialize_result(c->m, rev);
+	request_result(r, id, result);
+}
+
+static void
+on_ping(struct mcp_request *r, const struct mcp_context *c)
+{
+	(void)c;
+	request_result(r, NULL, "{}");
+}
+
+static void
+on_cancelled(const struct mcp_context *c)
+{
+	if (c->message->request_id != NULL)
+		mcp_call_cancel(c->m, c->session, c->message->request_id);
+}
+
+static const struct mcp_method methods[] = {
+    {"initialize", SINCE_FIRST, UNTIL_STATELESS, on_initialize},
+    {"ping", SINCE_FIRST, UNTIL_STATELESS, on_ping},
+};
+static const struct mcp_notice notices[] = {
+    {"notifications/cancelled", SINCE_FIRST, 0, on_cancelled},
+};
+
+const struct mcp_provider methods_core = {
+    .prefix = "",
+    .methods = methods,
+    .nmethods = ARRAY_LEN(methods),
+    .notices = notices,
+    .nnotices = ARRAY_LEN(notices),
+};

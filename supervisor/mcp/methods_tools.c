@@ -1,0 +1,112 @@
+/*
+ * methods_tools.c - tools/list and tools/call
+ */
+#include "supervisor/mcp/provider.h"
+
+#include "common/js.h"
+#include "common/xmalloc.h"
+#include "supervisor/mcp/content.h"
+#include "supervisor/mcp/mcp_call.h"
+
+#define SINCE_FIRST 20241105
+
+static void
+bad_params(struct mcp_request *r, const char *message)
+{
+	request_error(r, MCP_INVALID_PARAMS, message, NULL);
+}
+
+static void
+on_list(struct mcp_request *r, const struct mcp_context *c)
+{
+	const json_t *cursor = json_object_get(c->message->params, "cursor");
+
+	/* All tools are one page: no cursor was ever given out. */
+	if (cursor != NULL &&
+	    (!json_is_string(cursor) || json_string_length(cursor) != 0)) {
+		bad_params(r,
+		    "unknown cursor: the list has one page; ask "
+		    "without a cursor");
+		return;
+	}
+	request_result(r, NULL, registry_list(c->m->registry, c->session->rev));
+}
+
+/* A JSON string as a C string; NULL when it is none or holds a NUL. */
+static const char *
+plain_string(const json_t *v)
+{
+	const char *s = json_string_value(v);
+
+	return s == NULL || strlen(s) != json_string_length(v) ? NULL : s;
+}
+
+static void
+unknown_tool(struct mcp_request *r, json_t *name)
+{
+	AUTO(auto_json) json_t *data = json_object();
+	AUTO(auto_free) char *message = NULL;
+
+	json_object_set(data, "name", name);
+	message = xasprintf("Unknown tool: %.80s; tools/list names them",
+	    json_string_value(name));
+	request_error(r, MCP_INVALID_PARAMS, message, data);
+}
+
+/* The model can mend these, so they are a result that it sees (MCP
+ * 2025-11-25, tools, error handling; allowed before). */
+static void
+bad_arguments(
+    struct mcp_request *r, const struct era_revision *rev, const char *why)
+{
+	struct mcp_content *content = mcp_content_new();
+	AUTO(auto_free) char *text = NULL;
+
+	mcp_content_text(content, why, strlen(why));
+	text = content_tool_result(rev, content, MCP_TOOL_FAILED);
+	mcp_content_free(content);
+	request_result(r, NULL, text);
+}
+
+static void
+on_call(struct mcp_request *r, const struct mcp_context *c)
+{
+	const json_t *params = c->message->params;
+	json_t *name = json_object_get(params, "name");
+	AUTO(auto_json)
+	json_t *arguments = json_incref(json_object_get(params, "arguments"));
+	const struct tool *tool;
+	struct err e;
+
+	if (!json_is_string(name)) {
+		bad_params(r, "params.name must be the name of a tool");
+		return;
+	}
+	if (arguments == NULL)
+		arguments = json_object();
+	if (!json_is_object(arguments)) {
+		bad_params(r, "params.arguments must be an object");
+		return;
+	}
+	tool = plain_string(name) == NULL ?
+	    NULL :
+	    registry_find(c->m->registry, json_string_value(name));
+	if (tool == NULL)
+		unknown_tool(r, name);
+	else if (schema_check(tool->input, arguments, &e) != 0)
+		bad_arguments(r, c->session->rev, e.msg);
+	else
+		mcp_call_start(r, tool, arguments, c);
+}
+
+static const struct mcp_method methods[] = {
+    {"tools/list", SINCE_FIRST, 0, on_list},
+    {"tools/call", SINCE_FIRST, 0, on_call},
+};
+
+const struct mcp_provider methods_tools = {
+    .prefix = "tools/",
+    .capability = "tools",
+    .methods = methods,
+    .nmethods = ARRAY_LEN(methods),
+};

@@ -1,0 +1,59 @@
+/*
+ * provider.h - who answers which methods
+ *
+ * A provider is a table of methods under one prefix ("tools/"), each with the
+ * revisions it belongs to.  Which providers there are is a list in mcp.c; to
+ * add one (resources, prompts, tasks) is a file with its table and a line in
+ * that list.
+ */
+#ifndef MCP_PROVIDER_H
+#define MCP_PROVIDER_H
+
+#include "supervisor/mcp/request.h"
+#include "supervisor/mcp/rpc.h"
+
+/* What a method is called with; gone when it returns. */
+struct mcp_context {
+	struct mcp *m;
+	const struct rpc_message *message; /* params: none, or an object */
+	const struct session *session;     /* NULL: initialize */
+	struct principal *who;
+	const char *request_id; /* of the transport */
+};
+
+/* Members since and until are revisions as numbers (20251125), both of them
+ * in; 0: no limit. */
+struct mcp_method {
+	const char *name; /* whole */
+	uint32_t since, until;
+	/* Answers r, now or later. */
+	void (*on)(struct mcp_request *r, const struct mcp_context *c);
+};
+
+/* A notification: nothing answers it. */
+struct mcp_notice {
+	const char *name;
+	uint32_t since, until;
+	void (*on)(const struct mcp_context *c);
+};
+
+struct mcp_provider {
+	const char *prefix;     /* of all its methods; "": any */
+	const char *capability; /* what initialize announces; NULL: nothing */
+	const struct mcp_method *methods;
+	size_t nmethods;
+	const struct mcp_notice *notices;
+	size_t nnotices;
+};
+
+extern const struct mcp_provider methods_core;
+extern const struct mcp_provider methods_tools;
+
+/* NULL when no provider has it in this revision; rev NULL: before there is
+ * one, in initialize. */
+const struct mcp_method *provider_method(
+    const struct mcp *m, const char *name, const struct era_revision *rev);
+const struct mcp_notice *provider_notice(
+    const struct mcp *m, const char *name, const struct era_revision *rev);
+
+#endif

@@ -1,0 +1,84 @@
+#include "supervisor/mcp/request.h"
+
+#include "common/xmalloc.h"
+#include "supervisor/mcp/rpc.h"
+
+static void
+request_free(struct mcp_request *r)
+{
+	free(r->id);
+	free(r);
+}
+
+static void
+request_on_end(struct exchange_waiter *w)
+{
+	struct mcp_request *r = (struct mcp_request *)w;
+
+	if (r->on_lost != NULL)
+		r->on_lost(r->holder);
+	request_free(r);
+}
+
+struct mcp_request *
+request_new(struct mcp_exchange *x, char *id)
+{
+	struct mcp_request *r = xcalloc(1, sizeof(*r));
+
+	r->waiter.on_end = request_on_end;
+	r->exchange = x;
+	r->id = id;
+	x->waiter = &r->waiter;
+	return r;
+}
+
+void
+request_hold(struct mcp_request *r, void (*on_lost)(void *arg), void *holder)
+{
+	r->on_lost = on_lost;
+	r->holder = holder;
+}
+
+/* The exchange may be gone afterwards, so r goes first. */
+static void
+answer(struct mcp_request *r, const char *session_id, const char *text)
+{
+	struct mcp_exchange *x = r->exchange;
+
+	request_free(r);
+	exchange_answer(x, session_id, text);
+}
+
+void
+request_result(
+    struct mcp_request *r, const char *session_id, const char *result)
+{
+	AUTO(auto_free) char *text = rpc_result(r->id, result);
+
+	answer(r, session_id, text);
+}
+
+void
+request_error(
+    struct mcp_request *r, int code, const char *message, const json_t *data)
+{
+	AUTO(auto_free) char *text = rpc_error(r->id, code, message, data);
+
+	answer(r, NULL, text);
+}
+
+void
+request_refuse(struct mcp_request *r, int status, int code, const char *message)
+{
+	AUTO(auto_free) char *text = rpc_error(r->id, code, message, NULL);
+	struct mcp_exchange *x = r->exchange;
+
+	request_free(r);
+	exchange_refuse(x, status, text);
+}
+
+void
+request_drop(struct mcp_request *r)
+{
+	answer(r, NULL, NULL);
+}
