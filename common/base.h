@@ -14,6 +14,11 @@
 #define PRINTF(f, a) __attribute__((format(printf, f, a)))
 #define NORETURN __attribute__((noreturn))
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+/* The struct of this type whose member p points to; p must not be NULL.  As
+ * strchr, it gives a pointer to write through whatever it was given: name a
+ * const type where that is meant. */
+#define CONTAINER_OF(p, type, member)                                          \
+	((type *)((uintptr_t)(p)-offsetof(type, member)))
 
 /* Bytes that belong to somebody else. */
 struct span {

@@ -145,6 +145,15 @@ buf_consume(struct buf *b, size_t n)
 }
 
 void
+buf_truncate(struct buf *b, size_t n)
+{
+	if (n > buf_len(b))
+		fatal(
+		    EXIT_BUG, "buf_truncate: %zu of %zu bytes", n, buf_len(b));
+	b->end = b->start + n;
+}
+
+void
 buf_shrink(struct buf *b)
 {
 	if (buf_len(b) == 0)

@@ -43,6 +43,8 @@ int buf_printf(struct buf *b, const char *fmt, ...) PRINTF(2, 3);
 uint8_t *buf_reserve(struct buf *b, size_t n) MUSTCHECK;
 void buf_commit(struct buf *b, size_t n);
 void buf_consume(struct buf *b, size_t n); /* n <= buf_len */
+/* buf_truncate - only the first n unread bytes stay; n <= buf_len */
+void buf_truncate(struct buf *b, size_t n);
 /* buf_shrink - give memory back when empty */
 void buf_shrink(struct buf *b);
 

@@ -54,11 +54,8 @@ struct hash_entry *hashmap_next(
 	     (en) != NULL && ((next) = hashmap_next((m), (en)), true);         \
 	     (en) = (next))
 
-/* HASH_OF - what carries the entry, which must not be NULL.  As strchr, it
- * gives a pointer to write through whatever it was given: name a const type
- * where that is meant. */
-#define HASH_OF(en, type, member)                                              \
-	((type *)((uintptr_t)(en)-offsetof(type, member)))
+/* HASH_OF - what carries the entry, which must not be NULL */
+#define HASH_OF(en, type, member) CONTAINER_OF(en, type, member)
 /* HASH_OBJECT - the same, and NULL for NULL: around hashmap_get */
 #define HASH_OBJECT(en, type, member)                                          \
 	((type *)hashmap_object((en), offsetof(type, member)))

@@ -30,8 +30,9 @@ scan_fill(struct runlog_scan *s, size_t want, const uint8_t **p, size_t *n)
 
 	if (take > *n)
 		take = *n;
-	if (take > 0)
-		memcpy(s->head + s->nhead, *p, take);
+	if (take == 0) /* perhaps there is no *p */
+		return s->nhead == want;
+	memcpy(s->head + s->nhead, *p, take);
 	s->nhead += take;
 	s->offset += take;
 	*p += take;

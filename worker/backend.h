@@ -1,5 +1,10 @@
 /*
- * backend.h - what makes, finds and removes sandboxes
+ * backend.h - what makes, finds and removes boxes
+ *
+ * A box is the engine's object behind a sandbox: a container.  It has an
+ * identity of its own (struct box_identity), which its labels bear and by
+ * which it is known again after any crash; which sandbox uses it is a claim
+ * on it, and no part of it.
  *
  * One interface; Docker's is worker/docker/docker.h.  Everything is
  * asynchronous on the one loop: a callback is called exactly once and never
@@ -19,31 +24,104 @@
 #define BACKEND_ID_MAX 64
 #define BACKEND_LIST_MAX 20000
 
-struct backend;
-struct backend_open; /* a sandbox on its way */
+#define BACKEND_MOUNTS_MAX 2
+#define BACKEND_PATH_MAX 4096
 
-/* A container as the engine describes it; labels of others are not believed
- * unless is_ours. */
+struct backend;
+struct backend_open; /* a box on its way */
+
+/* What a backend can do.  A carrier says what of it it needs (carrier.h). */
+enum backend_can {
+	BACKEND_HAS_PID = 1,   /* handles know the first process */
+	BACKEND_HAS_MOUNTS = 2 /* directories of this host can be mounted */
+};
+
+/*
+ * How a backend calls a box.  Copied at will; looked into by backends and,
+ * through the functions below, by who needs what they say.
+ */
+struct backend_handle {
+	char id[BACKEND_ID_MAX + 1]; /* "": none.  A name until it is seen */
+	int64_t pid; /* of its first process; 0: not running or not known */
+};
+/* backend_handle_named - for one that was not seen yet; an id does as well */
+void backend_handle_named(struct backend_handle *h, const char *id_or_name);
+static inline bool
+backend_handle_is_set(const struct backend_handle *h)
+{
+	return h->id[0] != '\0';
+}
+static inline const char *
+backend_handle_text(const struct backend_handle *h)
+{
+	return h->id;
+}
+/* backend_handle_pid - 0 where the backend has not BACKEND_HAS_PID */
+static inline int64_t
+backend_handle_pid(const struct backend_handle *h)
+{
+	return h->pid;
+}
+/* backend_handle_is_same_life - not restarted between the two */
+static inline bool
+backend_handle_is_same_life(
+    const struct backend_handle *a, const struct backend_handle *b)
+{
+	return a->pid == b->pid;
+}
+
+/* What a box is, from its making to its end, whoever uses it. */
+struct box_identity {
+	struct uuid uuid;
+	/* Of the policy it was made under; "": not known. */
+	char fingerprint[POLICY_FINGERPRINT_LEN + 1];
+};
+
+/* A box as the engine describes it. */
 struct backend_container {
-	char id[BACKEND_ID_MAX + 1];
-	int64_t pid; /* of its first process, 0: not running */
+	struct backend_handle handle;
 	bool running;
 	bool created;  /* was never started */
 	bool removing; /* someone is taking it away */
 	bool oom_killed;
 	int32_t exit_code;
-	bool is_ours; /* a sandbox of our instance, with all labels in order */
-	struct uuid sandbox;
+	/* A box of our instance, with all labels in order.  Others' labels
+	 * are not believed: what follows is then empty. */
+	bool is_ours;
+	struct box_identity identity;
 	int64_t created_ms;
-	char fingerprint[POLICY_FINGERPRINT_LEN + 1];
+};
+/* backend_is_box - it is ours and bears that uuid */
+static inline bool
+backend_is_box(const struct backend_container *c, const struct uuid *uuid)
+{
+	return c->is_ours && uuid_is_equal(&c->identity.uuid, uuid);
+}
+
+enum backend_stdio {
+	BACKEND_STDIO_NONE,
+	BACKEND_STDIO_STREAM /* open, without a terminal, for one client */
+};
+struct backend_mount {
+	char source[BACKEND_PATH_MAX]; /* on this host, absolute */
+	const char *target;            /* a literal */
+};
+/* What the carrier needs of the box, so that its agent can be reached. */
+struct backend_wishes {
+	struct backend_mount mounts[BACKEND_MOUNTS_MAX]; /* all read-only */
+	size_t nmounts;
+	const char *const *command; /* the agent's; literals, then NULL */
+	enum backend_stdio stdio;
 };
 
-/* What to make.  Checked by policy_check before it comes here; copied. */
+/* What to make.  Checked by policy_check before it comes here; copied, but
+ * for literals. */
 struct backend_spec {
-	struct uuid uuid;
-	uint32_t generation;
-	struct policy_ask ask;
-	const char *link_dir; /* absolute; holds the agent and its socket */
+	const char *name;
+	struct box_identity identity;
+	struct policy_template template;
+	struct policy_claim claim;
+	const struct backend_wishes *wishes;
 };
 
 struct backend_opened {
@@ -71,17 +149,20 @@ struct backend_watch {
 	/* The engine came, went, or has something to complain about. */
 	void (*on_state)(
 	    bool up, const char *detail, bool runtime_ok, void *arg);
-	void (*on_change)(const char *id, enum backend_change what,
-	    int32_t exit_code, void *arg);
+	/* The handle is as good as the one that came from opening it, but
+	 * for its process. */
+	void (*on_change)(const struct backend_handle *h,
+	    enum backend_change what, void *arg);
 };
 
 struct backend_ops {
-	const char *name;
+	unsigned int can; /* of enum backend_can */
 	/* Calls what is still to be called, with ERR_WRONG_STATE. */
 	void (*free)(struct backend *b);
-	/* Image, create, start, and what runs then.  A container of the same
-	 * uuid that runs already is taken as it is: an earlier worker made it
-	 * and its runs go on.  ERR_BACKEND at once while the engine is away. */
+	/* Image, create, start, and what runs then.  A box of the same
+	 * identity that runs already is taken as it is: an earlier worker made
+	 * it and its runs go on.  ERR_BACKEND at once while the engine is away.
+	 */
 	struct backend_open *(*open)(struct backend *b,
 	    const struct backend_spec *spec, backend_opened_cb cb, void *arg);
 	/* Not wanted any more: cb comes as soon as it is safe, with
@@ -89,12 +170,12 @@ struct backend_ops {
 	 */
 	void (*abandon)(struct backend *b, struct backend_open *o);
 	/* ERR_NOTFOUND: the engine knows none; ERR_BACKEND: it did not say. */
-	void (*inspect)(struct backend *b, const char *id_or_name,
+	void (*inspect)(struct backend *b, const struct backend_handle *h,
 	    backend_container_cb cb, void *arg);
 	/* By force, and waited for; what is gone already is removed well. */
-	void (*remove)(struct backend *b, const char *id_or_name,
+	void (*remove)(struct backend *b, const struct backend_handle *h,
 	    backend_done_cb cb, void *arg);
-	/* All containers of our instance, in any state. */
+	/* All boxes of our instance, in any state. */
 	void (*list)(struct backend *b, backend_list_cb cb, void *arg);
 };
 

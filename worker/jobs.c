@@ -7,7 +7,7 @@
 #include "common/log.h"
 #include "common/runspec.h"
 #include "common/xmalloc.h"
-#include "worker/sandbox.h"
+#include "worker/boxes.h"
 #include "worker/sweep.h"
 
 /* There is one state of the channel: everything is permitted at any time. */
@@ -21,20 +21,15 @@ static void (*jobs_on_close)(struct worker *w, const struct err *why);
 /* ---- sandboxes */
 
 static int
-open_checked(
-    struct worker *w, struct sandbox_start *s, uint8_t mode, struct err *e)
+open_checked(struct worker *w, struct box_start *s, uint8_t mode, struct err *e)
 {
-	if (mode > SANDBOX_ADOPT)
+	if (mode > BOX_ADOPT)
 		return err_set(e, ERR_PROTO, "mode %u", mode);
-	if (idmap_get(&w->sandboxes, s->id) != NULL)
-		return err_set(e, ERR_PROTO, "sandbox %llu is open already",
-		    (unsigned long long)s->id);
-	if (!policy_is_name(s->ask.name) ||
+	if (!policy_is_name(s->name) ||
 	    (s->container_id[0] != '\0' && !policy_is_id(s->container_id)))
 		return err_set(e, ERR_PROTO, "sandbox with no good name or id");
-	s->mode = (enum sandbox_mode)mode;
-	sandbox_open(w, s);
-	return 0;
+	s->mode = (enum box_mode)mode;
+	return boxes_open(w->boxes, s, e);
 }
 
 static int
@@ -45,25 +40,25 @@ on_sandbox_open(void *arg, struct ipc_msg *m, struct err *e)
 	AUTO(auto_free) char *name = NULL;
 	AUTO(auto_free) char *image = NULL;
 	AUTO(auto_free) char *container = NULL;
-	struct sandbox_start s = {.id = m->id};
+	struct box_start s = {.sandbox = m->id};
 	uint8_t mode = wire_get_u8(&m->in);
 
 	wire_get_uuid(&m->in, &s.uuid);
 	tenant = wire_get_str(&m->in, NAME_TEXT_MAX);
 	identifier = wire_get_str(&m->in, NAME_TEXT_MAX);
-	s.generation = wire_get_u32(&m->in);
+	s.claim.generation = wire_get_u32(&m->in);
 	name = wire_get_str(&m->in, NAME_TEXT_MAX);
 	image = wire_get_str(&m->in, NAME_TEXT_MAX);
 	container = wire_get_str(&m->in, NAME_TEXT_MAX);
-	s.ask.memory_bytes = wire_get_u64(&m->in);
-	s.ask.nano_cpus = wire_get_u64(&m->in);
-	s.ask.pids = wire_get_u32(&m->in);
+	s.template.memory_bytes = wire_get_u64(&m->in);
+	s.template.nano_cpus = wire_get_u64(&m->in);
+	s.template.pids = wire_get_u32(&m->in);
 	if (wire_get_end(&m->in, e) != 0)
 		return ERR_PROTO;
-	s.ask.tenant = tenant;
-	s.ask.identifier = identifier;
-	s.ask.name = name;
-	s.ask.image = image;
+	s.claim.tenant = tenant;
+	s.claim.identifier = identifier;
+	s.name = name;
+	s.template.image = image;
 	s.container_id = container;
 	return open_checked(arg, &s, mode, e);
 }
@@ -72,12 +67,10 @@ static int
 on_sandbox_settled(void *arg, struct ipc_msg *m, struct err *e)
 {
 	struct worker *w = arg;
-	struct sandbox *sb = idmap_get(&w->sandboxes, m->id);
 
 	if (wire_get_end(&m->in, e) != 0)
 		return ERR_PROTO;
-	if (sb != NULL)
-		sandbox_settled(sb);
+	boxes_settled(w->boxes, m->id);
 	return 0;
 }
 
@@ -85,6 +78,7 @@ static int
 on_sandbox_remove(void *arg, struct ipc_msg *m, struct err *e)
 {
 	AUTO(auto_free) char *name = NULL;
+	struct worker *w = arg;
 	struct uuid uuid;
 
 	wire_get_uuid(&m->in, &uuid);
@@ -93,23 +87,15 @@ on_sandbox_remove(void *arg, struct ipc_msg *m, struct err *e)
 		return ERR_PROTO;
 	if (!policy_is_name(name))
 		return err_set(e, ERR_PROTO, "no container name");
-	sandbox_remove(arg, m->id, &uuid, name);
+	boxes_remove(w->boxes, m->id, &uuid, name);
 	return 0;
 }
 
 /* ---- runs */
 
-static void
-start_clear(struct run_start *s)
-{
-	if (s->spool >= 0)
-		(void)close(s->spool);
-	free(s->spec);
-}
-
 /* The spec is in the message or, when that is empty, in a sealed memfd. */
 static int
-take_spec(struct run_start *s, struct ipc_msg *m, const uint8_t *bytes,
+take_spec(struct task_start *s, struct ipc_msg *m, const uint8_t *bytes,
     size_t n, struct err *e)
 {
 	AUTO(auto_close) int fd = ipc_msg_take_fd(m);
@@ -129,7 +115,7 @@ take_spec(struct run_start *s, struct ipc_msg *m, const uint8_t *bytes,
 }
 
 static int
-check_spec(struct run_start *s, struct err *e)
+check_spec(struct task_start *s, struct err *e)
 {
 	struct runspec spec;
 
@@ -144,27 +130,10 @@ check_spec(struct run_start *s, struct err *e)
 }
 
 static int
-start_run(
-    struct worker *w, uint64_t sandbox, struct run_start *s, struct err *e)
-{
-	const struct run *known = idmap_get(&w->runs, s->id);
-
-	if (known == NULL)
-		return sandbox_start_run(
-		    w, idmap_get(&w->sandboxes, sandbox), s, e);
-	if (!uuid_is_equal(&known->s.uuid, &s->uuid)) {
-		start_clear(s);
-		return err_set(e, ERR_PROTO, "run %llu is another already",
-		    (unsigned long long)s->id);
-	}
-	start_clear(s); /* told twice, started once */
-	return 0;
-}
-
-static int
 on_run_start(void *arg, struct ipc_msg *m, struct err *e)
 {
-	struct run_start s = {.id = m->id, .spool = -1};
+	struct task_start s = {.id = m->id, .spool = -1};
+	struct worker *w = arg;
 	const uint8_t *bytes;
 	uint64_t sandbox = wire_get_u64(&m->in);
 	size_t n;
@@ -179,17 +148,17 @@ on_run_start(void *arg, struct ipc_msg *m, struct err *e)
 	if (s.spool < 0)
 		return err_set(e, ERR_PROTO, "a run without a spool");
 	if (take_spec(&s, m, bytes, n, e) != 0 || check_spec(&s, e) != 0) {
-		start_clear(&s);
+		task_start_clear(&s);
 		return ERR_PROTO;
 	}
-	return start_run(arg, sandbox, &s, e);
+	return boxes_start_task(w->boxes, sandbox, &s, e);
 }
 
 static int
 on_run_cancel(void *arg, struct ipc_msg *m, struct err *e)
 {
 	struct worker *w = arg;
-	struct run *r = idmap_get(&w->runs, m->id);
+	struct tasks_item *it = boxes_find_task(w->boxes, m->id);
 	uint8_t reason = wire_get_u8(&m->in);
 
 	if (wire_get_end(&m->in, e) != 0)
@@ -197,8 +166,8 @@ on_run_cancel(void *arg, struct ipc_msg *m, struct err *e)
 	/* What a run can be made to end as; exits it has to do by itself. */
 	if (reason <= RUNLOG_SIGNAL || reason > RUNLOG_INTERNAL)
 		return err_set(e, ERR_PROTO, "cancel with reason %u", reason);
-	if (r != NULL)
-		sandbox_cancel_run(r, (enum runlog_reason)reason);
+	if (it != NULL)
+		tasks_item_cancel(it, (enum runlog_reason)reason);
 	return 0;
 }
 
@@ -206,12 +175,12 @@ static int
 on_run_forget(void *arg, struct ipc_msg *m, struct err *e)
 {
 	struct worker *w = arg;
-	struct run *r = idmap_get(&w->runs, m->id);
+	struct tasks_item *it = boxes_find_task(w->boxes, m->id);
 
 	if (wire_get_end(&m->in, e) != 0)
 		return ERR_PROTO;
-	if (r != NULL)
-		sandbox_forget_run(w, r);
+	if (it != NULL)
+		tasks_item_forget(it);
 	return 0;
 }
 
@@ -219,14 +188,14 @@ static int
 on_artifact_fd(void *arg, struct ipc_msg *m, struct err *e)
 {
 	struct worker *w = arg;
-	struct run *r = idmap_get(&w->runs, m->id);
+	struct tasks_item *it = boxes_find_task(w->boxes, m->id);
 	uint32_t file = wire_get_u32(&m->in);
 	AUTO(auto_free) char *refusal = wire_get_str(&m->in, REFUSAL_MAX);
 
 	if (wire_get_end(&m->in, e) != 0)
 		return ERR_PROTO;
-	if (r != NULL)
-		sandbox_artifact_fd(r, file, ipc_msg_take_fd(m), refusal);
+	if (it != NULL)
+		tasks_item_fd(it, file, ipc_msg_take_fd(m), refusal);
 	return 0;
 }
 
@@ -285,17 +254,17 @@ message_cb(struct ipc_chan *c, struct ipc_msg *m, void *arg, struct err *e)
 static void
 close_cb(struct ipc_chan *c, const struct err *why, void *arg)
 {
-	struct worker *w = arg;
-
 	(void)c;
-	jobs_on_close(w, why);
+	jobs_on_close(arg, why);
 }
 
 static void
 drain_cb(struct ipc_chan *c, void *arg)
 {
+	struct worker *w = arg;
+
 	(void)c;
-	worker_resume(arg);
+	boxes_resume(w->boxes);
 }
 
 static const struct ipc_ops ops = {message_cb, close_cb, drain_cb};

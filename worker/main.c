@@ -13,11 +13,13 @@
 
 #include "common/child.h"
 #include "common/confine.h"
+#include "common/exit.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "worker/docker/docker.h"
 #include "worker/jobs.h"
 #include "worker/link/linkdir.h"
-#include "worker/sandbox.h"
+#include "worker/link/unix.h"
 #include "worker/worker.h"
 
 #define INDEX_MAX 63
@@ -26,8 +28,8 @@
 struct process {
 	struct worker w;
 	struct child *child;
-	struct event *drain_look;
-	struct event *drain_end;
+	struct timer *drain_look;
+	struct timer *drain_end;
 	bool draining;
 	bool front_gone;
 };
@@ -44,23 +46,18 @@ leave(void)
 /* A container half made or half removed would be a leftover: see those few
  * through, they have the drain's time. */
 static void
-drain_look_cb(evutil_socket_t fd, short what, void *arg)
+drain_look_cb(void *arg)
 {
-	static const struct timeval tv = {0, DRAIN_LOOK_MS * 1000};
 	struct process *p = arg;
 
-	(void)fd;
-	(void)what;
-	if (p->front_gone && !sandbox_is_busy(&p->w))
+	if (p->front_gone && !boxes_is_busy(p->w.boxes))
 		leave();
-	(void)evtimer_add(p->drain_look, &tv);
+	timer_set_ms(p->drain_look, DRAIN_LOOK_MS);
 }
 
 static void
-drain_end_cb(evutil_socket_t fd, short what, void *arg)
+drain_end_cb(void *arg)
 {
-	(void)fd;
-	(void)what;
 	(void)arg;
 	leave();
 }
@@ -73,7 +70,7 @@ front_closed(struct worker *w, const struct err *why)
 	struct process *p = the_process;
 
 	if (why != NULL && why->code == ERR_PROTO)
-		child_die(p->child, CHILD_EXIT_PROTO, "front: %s", why->msg);
+		child_die(p->child, EXIT_PROTO, "front: %s", why->msg);
 	if (!p->draining)
 		leave();
 	p->front_gone = true;
@@ -85,32 +82,41 @@ static void
 on_drain(uint32_t left_ms, void *arg)
 {
 	struct process *p = arg;
-	struct timeval tv = {left_ms / 1000, (left_ms % 1000) * 1000};
 
 	if (p->draining)
 		return;
 	p->draining = true;
 	p->front_gone = p->w.front == NULL;
-	(void)evtimer_add(p->drain_end, &tv);
-	drain_look_cb(-1, 0, p);
+	timer_set_ms(p->drain_end, left_ms);
+	drain_look_cb(p);
 }
 
 /* ---- the beginning */
 
+/* The one there is; it must suit what the backend can do. */
 static int
-open_links(struct worker *w, const struct conf *conf, struct err *e)
+open_carrier(struct worker *w, const struct conf *conf, struct err *e)
 {
-	char *agent = NULL;
-	int rc = linkdirs_find_agent(&agent, e);
+	AUTO(auto_free) char *agent = NULL;
+	struct carrier *c;
+	int rc;
 
-	if (rc != 0)
-		return CHILD_EXIT_CONFIG;
-	rc = linkdirs_open(conf_str(conf, CONF_DATA_DIR), agent, &w->links, e);
-	free(agent);
+	if (linkdirs_find_agent(&agent, e) != 0)
+		return EXIT_CONFIG;
+	rc = unix_carrier_new(
+	    w->base, conf_str(conf, CONF_DATA_DIR), agent, &c, e);
 	/* A full disk may have room again; a wrong path will not mend. */
-	if (rc == ERR_INVAL)
-		return CHILD_EXIT_CONFIG;
-	return rc != 0 ? CHILD_EXIT_BUG : 0;
+	if (rc != 0)
+		return rc == ERR_INVAL ? EXIT_CONFIG : EXIT_BUG;
+	if ((c->ops->needs & ~w->box_host.backend->ops->can) != 0) {
+		(void)err_set(e, ERR_INVAL,
+		    "the engine cannot do what the link %s needs",
+		    c->ops->name);
+		c->ops->free(c);
+		return EXIT_CONFIG;
+	}
+	w->box_host.carrier = c;
+	return 0;
 }
 
 static int
@@ -128,10 +134,11 @@ open_backend(struct worker *w, const struct conf *conf, struct err *e)
 		    "INSTANCE: \"%.64s\" is no name of 2 to %d letters, "
 		    "digits, '.', '_' and '-'",
 		    s.instance, POLICY_NAME_MAX);
-		return CHILD_EXIT_CONFIG;
+		return EXIT_CONFIG;
 	}
-	if (docker_new(w->base, &s, &worker_watch, w, &w->backend, e) != 0)
-		return CHILD_EXIT_CONFIG;
+	if (docker_new(
+		w->base, &s, &worker_watch, w, &w->box_host.backend, e) != 0)
+		return EXIT_CONFIG;
 	return 0;
 }
 
@@ -144,14 +151,14 @@ on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 
 	p->child = c;
 	if (worker_init(&p->w, base, conf, e) != 0)
-		return CHILD_EXIT_CONFIG;
+		return EXIT_CONFIG;
 	p->w.child = c;
-	status = open_links(&p->w, conf, e);
+	status = open_backend(&p->w, conf, e);
 	if (status == 0)
-		status = open_backend(&p->w, conf, e);
+		status = open_carrier(&p->w, conf, e);
 	if (status != 0)
 		return status;
-	return confine_worker(e) != 0 ? CHILD_EXIT_PRIVILEGE : 0;
+	return confine_worker(e) != 0 ? EXIT_PRIVILEGE : 0;
 }
 
 static void
@@ -161,8 +168,8 @@ on_peer(uint32_t index, uint32_t generation, int fd, void *arg)
 
 	log_debug("front %u, generation %u", index, generation);
 	if (p->w.front != NULL) /* our sandboxes belong to the one before */
-		child_die(p->child, CHILD_EXIT_PROTO,
-		    "a second channel to the front");
+		child_die(
+		    p->child, EXIT_PROTO, "a second channel to the front");
 	jobs_attach(&p->w, fd, front_closed);
 }
 
@@ -176,13 +183,14 @@ parse_index(int argc, char **argv)
 	char *end;
 
 	if (argc != 2)
-		fatal(64,
+		fatal(EXIT_USAGE,
 		    "usage: mcp-sandboxd-worker NUMBER; it is started "
 		    "by mcp-sandboxd");
 	errno = 0;
 	n = strtoul(argv[1], &end, 10);
 	if (errno != 0 || end == argv[1] || *end != '\0' || n > INDEX_MAX)
-		fatal(64, "\"%.20s\" is no number of a worker", argv[1]);
+		fatal(
+		    EXIT_USAGE, "\"%.20s\" is no number of a worker", argv[1]);
 	return (uint32_t)n;
 }
 
@@ -194,14 +202,12 @@ main(int argc, char **argv)
 	struct event_base *base = event_base_new();
 
 	if (base == NULL)
-		fatal(CHILD_EXIT_MEMORY, "no event base");
+		fatal(EXIT_MEMORY, "no event base");
 	the_process = &process;
 	process.w.base = base;
-	process.drain_look = evtimer_new(base, drain_look_cb, &process);
-	process.drain_end = evtimer_new(base, drain_end_cb, &process);
-	if (process.drain_look == NULL || process.drain_end == NULL)
-		fatal(CHILD_EXIT_MEMORY, "no memory for timers");
+	process.drain_look = timer_new(base, drain_look_cb, &process);
+	process.drain_end = timer_new(base, drain_end_cb, &process);
 	(void)child_start(base, IPC_ROLE_WORKER, index, &child_ops, &process);
 	(void)event_base_dispatch(base);
-	fatal(CHILD_EXIT_BUG, "the loop has ended");
+	fatal(EXIT_BUG, "the loop has ended");
 }

@@ -7,6 +7,7 @@
 #include <openssl/sha.h>
 
 #include "common/buf.h"
+#include "common/hex.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 
@@ -225,8 +226,7 @@ take_fingerprint(struct policy *p)
 	print_sorted(&b, p->cap_drop);
 	(void)SHA256(buf_data(&b), buf_len(&b), digest);
 	buf_clear(&b);
-	for (size_t i = 0; i < POLICY_FINGERPRINT_LEN / 2; i++)
-		(void)snprintf(p->fingerprint + 2 * i, 3, "%02x", digest[i]);
+	hex_encode(digest, POLICY_FINGERPRINT_LEN / 2, p->fingerprint);
 }
 
 /* ---- public */
@@ -285,53 +285,56 @@ is_allowed_image(const struct policy *p, const char *image)
 }
 
 static int
-check_limits(const struct policy *p, struct policy_ask *ask, struct err *e)
+check_limits(const struct policy *p, struct policy_template *t, struct err *e)
 {
-	if (ask->memory_bytes == 0)
-		ask->memory_bytes = p->memory_bytes;
-	if (ask->nano_cpus == 0)
-		ask->nano_cpus = p->nano_cpus;
-	if (ask->pids == 0)
-		ask->pids = p->pids;
-	if (ask->memory_bytes > p->memory_bytes)
+	if (t->memory_bytes == 0)
+		t->memory_bytes = p->memory_bytes;
+	if (t->nano_cpus == 0)
+		t->nano_cpus = p->nano_cpus;
+	if (t->pids == 0)
+		t->pids = p->pids;
+	if (t->memory_bytes > p->memory_bytes)
 		return err_set(e, ERR_POLICY,
 		    "%llu bytes of memory: a sandbox has at most %llu "
 		    "(DEFAULT_MEMORY_MB)",
-		    (unsigned long long)ask->memory_bytes,
+		    (unsigned long long)t->memory_bytes,
 		    (unsigned long long)p->memory_bytes);
-	if (ask->nano_cpus > p->nano_cpus)
+	if (t->nano_cpus > p->nano_cpus)
 		return err_set(e, ERR_POLICY,
 		    "%llu nano-CPUs: a sandbox has at most %llu "
 		    "(DEFAULT_CPU_CORES)",
-		    (unsigned long long)ask->nano_cpus,
+		    (unsigned long long)t->nano_cpus,
 		    (unsigned long long)p->nano_cpus);
-	if (ask->pids > p->pids)
+	if (t->pids > p->pids)
 		return err_set(e, ERR_POLICY,
 		    "%u processes: a sandbox has at most %u (DEFAULT_PIDS)",
-		    ask->pids, p->pids);
+		    t->pids, p->pids);
 	return 0;
 }
 
 int
-policy_check(const struct policy *p, struct policy_ask *ask, struct err *e)
+policy_check_claim(const struct policy_claim *c, struct err *e)
 {
-	if (!policy_is_name(ask->name))
-		return err_set(e, ERR_POLICY, "no container name");
-	if (!is_word(ask->tenant, 1, POLICY_WORD_MAX, "_.-"))
+	if (!is_word(c->tenant, 1, POLICY_WORD_MAX, "_.-"))
 		return err_set(e, ERR_POLICY, "no tenant name");
 	/* An identifier may begin with '_' or '-'. */
-	for (const char *s = ask->identifier; *s != '\0'; s++)
+	for (const char *s = c->identifier; *s != '\0'; s++)
 		if (!isalnum((unsigned char)*s) && *s != '_' && *s != '-')
 			return err_set(e, ERR_POLICY, "no identifier");
-	if (ask->identifier[0] == '\0' ||
-	    strlen(ask->identifier) > POLICY_WORD_MAX)
+	if (c->identifier[0] == '\0' || strlen(c->identifier) > POLICY_WORD_MAX)
 		return err_set(e, ERR_POLICY, "no identifier");
-	if (ask->image[0] == '\0')
-		ask->image = p->image;
-	if (!is_image(ask->image) || !is_allowed_image(p, ask->image))
+	return 0;
+}
+
+int
+policy_check(const struct policy *p, struct policy_template *t, struct err *e)
+{
+	if (t->image[0] == '\0')
+		t->image = p->image;
+	if (!is_image(t->image) || !is_allowed_image(p, t->image))
 		return err_set(e, ERR_POLICY,
 		    "image %.100s is not allowed: SANDBOX_IMAGE and "
 		    "SANDBOX_IMAGES_ALLOWED name those that are",
-		    ask->image);
-	return check_limits(p, ask, e);
+		    t->image);
+	return check_limits(p, t, e);
 }

@@ -46,20 +46,26 @@ int policy_init(
     struct policy *p, const struct conf *c, struct err *e) MUSTCHECK;
 void policy_clear(struct policy *p);
 
-/* What the front wants.  Strings are borrowed. */
-struct policy_ask {
-	const char *name; /* of the container */
-	const char *tenant;
-	const char *identifier;
+/* What the front wants a box to be.  Strings are borrowed. */
+struct policy_template {
 	const char *image;     /* "": SANDBOX_IMAGE */
 	uint64_t memory_bytes; /* 0, as for the next two: all that is allowed */
 	uint64_t nano_cpus;
 	uint32_t pids;
 };
 /* policy_check - ERR_POLICY with a text for the client, or 0 and the blanks
- * of ask filled in */
+ * of the template filled in */
 int policy_check(
-    const struct policy *p, struct policy_ask *ask, struct err *e) MUSTCHECK;
+    const struct policy *p, struct policy_template *t, struct err *e) MUSTCHECK;
+
+/* Which sandbox uses a box.  Strings are borrowed. */
+struct policy_claim {
+	const char *tenant;
+	const char *identifier;
+	uint32_t generation;
+};
+/* policy_check_claim - ERR_POLICY unless its words are fit for labels */
+int policy_check_claim(const struct policy_claim *c, struct err *e) MUSTCHECK;
 
 /* policy_is_name - 2 to POLICY_NAME_MAX of [A-Za-z0-9_.-], first alphanumeric:
  * what an engine takes as a container's name, and safe in a URL path */

@@ -2,7 +2,6 @@
 
 #include "common/log.h"
 #include "common/xmalloc.h"
-#include "worker/link/linkdir.h"
 #include "worker/report.h"
 
 struct sweep {
@@ -12,8 +11,8 @@ struct sweep {
 	size_t cap;
 	bool at_work;
 	int64_t before_ms;
-	char (*ids)[BACKEND_ID_MAX + 1]; /* to be removed */
-	size_t nids;
+	struct backend_handle *unlisted; /* to be removed */
+	size_t nunlisted;
 	size_t next;
 	unsigned int busy;
 	uint32_t found;
@@ -34,7 +33,7 @@ static void
 sweep_reset(struct sweep *s)
 {
 	free(s->listed);
-	free(s->ids);
+	free(s->unlisted);
 	*s = (struct sweep){.w = s->w};
 }
 
@@ -80,13 +79,13 @@ is_listed(const struct uuid *u, void *arg)
 static void
 sweep_end(struct sweep *s)
 {
-	uint32_t dirs;
+	struct carrier *c = s->w->box_host.carrier;
+	uint32_t forgotten = c->ops->sweep(c, s->before_ms, is_listed, s);
 
-	dirs = linkdirs_sweep(s->w->links, s->before_ms, is_listed, s);
-	if (s->removed > 0 || dirs > 0)
-		log_info("sweep: %u containers of ours, %u removed; %u link "
-			 "directories removed",
-		    s->found, s->removed, dirs);
+	if (s->removed > 0 || forgotten > 0)
+		log_info("sweep: %u containers of ours, %u removed; %u of the "
+			 "carrier's leftovers removed",
+		    s->found, s->removed, forgotten);
 	report_swept(s->w->front, s->found, s->removed);
 	sweep_reset(s);
 }
@@ -96,11 +95,11 @@ static void removed_cb(int rc, const struct err *why, void *arg);
 static void
 sweep_next(struct sweep *s)
 {
-	struct backend *b = s->w->backend;
+	struct backend *b = s->w->box_host.backend;
 
-	while (s->busy < SWEEP_WIDTH && s->next < s->nids) {
+	while (s->busy < SWEEP_WIDTH && s->next < s->nunlisted) {
 		s->busy++;
-		b->ops->remove(b, s->ids[s->next++], removed_cb, s);
+		b->ops->remove(b, &s->unlisted[s->next++], removed_cb, s);
 	}
 	if (s->busy == 0)
 		sweep_end(s);
@@ -133,15 +132,16 @@ listed_cb(int rc, const struct backend_container *list, size_t n,
 		sweep_reset(s);
 		return;
 	}
-	s->ids = xcalloc(n + 1, sizeof(*s->ids));
+	s->unlisted = xcalloc(n + 1, sizeof(*s->unlisted));
 	for (size_t i = 0; i < n; i++) {
 		const struct backend_container *c = &list[i];
 
 		if (!c->is_ours)
 			continue;
 		s->found++;
-		if (c->created_ms < s->before_ms && !is_listed(&c->sandbox, s))
-			memcpy(s->ids[s->nids++], c->id, sizeof(c->id));
+		if (c->created_ms < s->before_ms &&
+		    !is_listed(&c->identity.uuid, s))
+			s->unlisted[s->nunlisted++] = c->handle;
 	}
 	sweep_next(s);
 }
@@ -150,7 +150,7 @@ void
 sweep_run(struct worker *w, int64_t asof_ms)
 {
 	struct sweep *s = sweep_of(w);
-	struct backend *b = w->backend;
+	struct backend *b = w->box_host.backend;
 
 	if (s->at_work)
 		return;
@@ -167,7 +167,7 @@ sweep_free(struct worker *w)
 	if (w->sweep == NULL)
 		return;
 	free(w->sweep->listed);
-	free(w->sweep->ids);
+	free(w->sweep->unlisted);
 	free(w->sweep);
 	w->sweep = NULL;
 }

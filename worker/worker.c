@@ -7,7 +7,6 @@
 #include "common/ipc.h"
 #include "common/log.h"
 #include "worker/report.h"
-#include "worker/sandbox.h"
 #include "worker/sweep.h"
 
 /* ---- state */
@@ -37,14 +36,15 @@ on_state(bool up, const char *detail, bool runtime_ok, void *arg)
 	    w->engine_detail, sizeof(w->engine_detail), "%s", detail);
 	worker_tell_state(w);
 	if (up)
-		sandbox_look_all(w);
+		boxes_look(w->boxes);
 }
 
 static void
-on_change(
-    const char *id, enum backend_change what, int32_t exit_code, void *arg)
+on_change(const struct backend_handle *h, enum backend_change what, void *arg)
 {
-	sandbox_on_change(arg, id, what, exit_code);
+	struct worker *w = arg;
+
+	boxes_on_change(w->boxes, h, what);
 }
 
 const struct backend_watch worker_watch = {on_state, on_change};
@@ -68,8 +68,9 @@ on_disk(bool full, const char *text, void *arg)
 
 /* ---- counts */
 
-void
-worker_count(struct worker *w, int done, int active)
+/* Work was finished, work began or ended. */
+static void
+count(struct worker *w, int done, int active)
 {
 	w->done += (uint32_t)done;
 	w->active += (uint32_t)active;
@@ -78,23 +79,29 @@ worker_count(struct worker *w, int done, int active)
 }
 
 static void
+on_begin(void *arg)
+{
+	count(arg, 0, 1);
+}
+
+static void
 on_over(void *arg)
 {
-	worker_count(arg, 1, -1);
+	count(arg, 1, -1);
 }
 
-/* ---- flow */
-
-void
-worker_pause(struct worker *w)
+static void
+on_ready(void *arg)
 {
-	sandbox_set_reading(w, false);
+	count(arg, 1, 0);
 }
 
-void
-worker_resume(struct worker *w)
+static void
+on_full(void *arg)
 {
-	sandbox_set_reading(w, true);
+	struct worker *w = arg;
+
+	boxes_pause(w->boxes);
 }
 
 /* ---- life */
@@ -114,11 +121,21 @@ worker_init(struct worker *w, struct event_base *base, const struct conf *c,
 	w->limits.files =
 	    (uint32_t)conf_int(c, CONF_ARTIFACTS_MAX_EXTRACT_FILES);
 	w->runtime_ok = true;
-	w->run_host.base = base;
-	w->run_host.front = &w->front;
-	w->run_host.on_disk = on_disk;
-	w->run_host.on_over = on_over;
-	w->run_host.arg = w;
+	w->task_host = (struct task_host){.base = base,
+	    .front = &w->front,
+	    .on_disk = on_disk,
+	    .on_begin = on_begin,
+	    .on_over = on_over,
+	    .arg = w};
+	w->box_host = (struct box_host){.base = base,
+	    .front = &w->front,
+	    .policy = &w->policy,
+	    .task = &w->task_host,
+	    .limits = &w->limits,
+	    .on_ready = on_ready,
+	    .on_full = on_full,
+	    .arg = w};
+	w->boxes = boxes_new(&w->box_host);
 	return 0;
 }
 
@@ -126,7 +143,6 @@ void
 worker_clear(struct worker *w)
 {
 	sweep_free(w);
-	idmap_clear(&w->sandboxes);
-	idmap_clear(&w->runs);
+	boxes_free(w->boxes);
 	policy_clear(&w->policy);
 }

@@ -6,17 +6,14 @@
 
 #include "common/base.h"
 #include "common/err.h"
-#include "worker/artifact.h"
 #include "worker/backend.h"
-#include "worker/idmap.h"
+#include "worker/boxes.h"
 #include "worker/policy.h"
-#include "worker/run.h"
 
 struct child;
 struct conf;
 struct event_base;
 struct ipc_chan;
-struct linkdirs;
 struct sweep;
 
 struct worker {
@@ -24,12 +21,10 @@ struct worker {
 	struct child *child;    /* NULL in tests */
 	struct ipc_chan *front; /* the job channel, NULL: none yet */
 	struct policy policy;
-	struct artifact_limits limits;
-	struct backend *backend;
-	struct linkdirs *links;
-	struct run_host run_host;
-	struct idmap sandboxes; /* by the front's numbers */
-	struct idmap runs;
+	struct copy_limits limits;
+	struct task_host task_host;
+	struct box_host box_host; /* its backend and carrier are main's */
+	struct boxes *boxes;
 	struct sweep *sweep; /* what the front has listed so far */
 
 	uint32_t done;   /* runs and sandboxes, since start */
@@ -43,19 +38,14 @@ struct worker {
 	char disk_detail[160];
 };
 
-/* worker_init - everything but backend, links and child; base is kept */
+/* worker_init - everything but backend, carrier and child; base is kept */
 int worker_init(struct worker *w, struct event_base *base,
     const struct conf *conf, struct err *e) MUSTCHECK;
-/* worker_clear - what worker_init made; no sandbox may be left */
+/* worker_clear - what worker_init made; the backend must be gone */
 void worker_clear(struct worker *w);
 
-/* worker_count - work was finished, work began or ended */
-void worker_count(struct worker *w, int done, int active);
 /* worker_tell_state - WORKER_STATE, once the engine was asked */
 void worker_tell_state(struct worker *w);
-/* worker_pause - the front's channel is full: no more from agents; and again */
-void worker_pause(struct worker *w);
-void worker_resume(struct worker *w);
 
 /* The backend's watch; arg is the worker. */
 extern const struct backend_watch worker_watch;

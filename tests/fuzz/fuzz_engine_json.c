@@ -27,7 +27,7 @@ line_cb(const char *line, size_t n, void *arg)
 	(void)arg;
 	if (n > ANSWER_LINE_MAX)
 		abort();
-	if (answer_event(line, n, &ev, &e) == 1 && !policy_is_id(ev.id))
+	if (answer_event(line, n, &ev, &e) == 1 && !policy_is_id(ev.handle.id))
 		abort();
 	if (answer_progress(line, n, text) == 1)
 		check_text(text, sizeof(text));
@@ -43,7 +43,7 @@ read_list(const char *s, size_t n)
 	if (answer_list(s, n, "i", &list, &count, &e) != 0)
 		return;
 	for (size_t i = 0; i < count; i++)
-		if (!policy_is_id(list[i].id))
+		if (!policy_is_id(list[i].handle.id))
 			abort();
 	free(list);
 }
@@ -51,6 +51,7 @@ read_list(const char *s, size_t n)
 static void
 read_small(unsigned int which, const char *s, size_t n)
 {
+	struct backend_handle handle;
 	char id[ANSWER_IMAGE_ID_MAX], text[ANSWER_TEXT_MAX], api[16];
 	struct backend_container c;
 	struct answer_info info;
@@ -59,11 +60,12 @@ read_small(unsigned int which, const char *s, size_t n)
 	switch (which) {
 	case 0:
 		if (answer_container(s, n, "i", &c, &e) == 0 &&
-		    (!policy_is_id(c.id) || (c.running && c.pid < 2)))
+		    (!policy_is_id(c.handle.id) ||
+			(c.running && c.handle.pid < 2)))
 			abort();
 		break;
 	case 1:
-		if (answer_created(s, n, id, text, &e) == 0)
+		if (answer_created(s, n, &handle, text, &e) == 0)
 			check_text(text, sizeof(text));
 		break;
 	case 2:

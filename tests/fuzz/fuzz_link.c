@@ -8,8 +8,9 @@
 #include "common/ipc.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
-#include "worker/artifact.h"
-#include "worker/run.h"
+#include "worker/copy.h"
+#include "worker/link/carrier.h"
+#include "worker/task.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,8 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct event_base *base;
 static struct ipc_chan *no_front; /* messages to the front are dropped */
-static struct run *runs[RUNS];
-static struct artifact *copy;
+static struct task *runs[RUNS];
+static struct copy *copy;
 
 static void
 nothing(struct link *l)
@@ -27,10 +28,10 @@ nothing(struct link *l)
 }
 
 static void
-expect_nothing(struct link *l, pid_t pid)
+expect_nothing(struct link *l, const struct backend_handle *h)
 {
 	(void)l;
-	(void)pid;
+	(void)h;
 }
 
 static void
@@ -52,26 +53,32 @@ on_disk(bool full, const char *text, void *arg)
 }
 
 static void
+on_begin(void *arg)
+{
+	(void)arg;
+}
+
+static void
 on_over(void *arg)
 {
 	(void)arg;
 }
 
 static void
-on_complete(struct run *r, void *arg)
+on_complete(struct task *r, void *arg)
 {
 	(void)arg;
-	run_finish(r, 0, "");
+	task_finish(r, 0, "");
 }
 
 static void
-on_copied(struct artifact *a, void *arg)
+on_copied(struct copy *a, void *arg)
 {
 	(void)a;
 	(void)arg;
 }
 
-static struct run *
+static struct task *
 run_of(const struct uuid *u)
 {
 	return runs[u->b[0] % RUNS];
@@ -84,8 +91,8 @@ on_hello(const struct peer_hello *h, void *arg, struct err *e)
 
 	(void)e;
 	for (size_t i = 0; i < RUNS; i++)
-		run_attach(runs[i], p, i < h->nruns ? &h->runs[i] : NULL);
-	artifact_attach(copy, p);
+		task_attach(runs[i], p, i < h->nruns ? &h->runs[i] : NULL);
+	copy_attach(copy, p);
 	return 0;
 }
 
@@ -95,7 +102,7 @@ on_run_known(const struct uuid *run, bool fresh, uint64_t length, void *arg,
 {
 	(void)length;
 	(void)arg;
-	return run_on_known(run_of(run), fresh, e);
+	return task_on_known(run_of(run), fresh, e);
 }
 
 static int
@@ -104,7 +111,7 @@ on_run_refused(
 {
 	(void)arg;
 	(void)e;
-	run_on_refused(run_of(run), why);
+	task_on_refused(run_of(run), why);
 	return 0;
 }
 
@@ -112,12 +119,12 @@ static int
 on_run_log(const struct uuid *run, uint64_t offset, const uint8_t *p, size_t n,
     void *arg, struct err *e)
 {
-	struct run *r = run_of(run);
+	struct task *r = run_of(run);
 
 	(void)arg;
 	(void)e;
-	run_on_log(r, offset, p, n);
-	if (r->state != RUN_OVER && r->length > r->check.scan.offset)
+	task_on_log(r, offset, p, n);
+	if (r->state != TASK_OVER && r->length > r->check.scan.offset)
 		abort(); /* written and not checked */
 	return 0;
 }
@@ -127,7 +134,7 @@ on_file_entry(
     uint32_t request, const struct peer_entry *f, void *arg, struct err *e)
 {
 	(void)arg;
-	return artifact_on_entry(copy, request, f, e);
+	return copy_on_entry(copy, request, f, e);
 }
 
 static int
@@ -135,20 +142,20 @@ on_file_data(uint32_t request, uint64_t offset, const uint8_t *p, size_t n,
     void *arg, struct err *e)
 {
 	(void)arg;
-	return artifact_on_data(copy, request, offset, p, n, e);
+	return copy_on_data(copy, request, offset, p, n, e);
 }
 
 static int
 on_file_end(
     uint32_t request, int32_t error, uint64_t size, void *arg, struct err *e)
 {
-	int rc = artifact_on_end(copy, request, error, e);
+	int rc = copy_on_end(copy, request, error, e);
 
 	(void)arg;
 	(void)size;
 	/* The front gives a file for whatever is asked for. */
 	for (uint32_t i = 0; i < 4; i++)
-		artifact_on_fd(copy, i, memfd_create("f", MFD_CLOEXEC), "");
+		copy_on_fd(copy, i, memfd_create("f", MFD_CLOEXEC), "");
 	return rc;
 }
 
@@ -157,7 +164,7 @@ on_turn(void *arg)
 {
 	(void)arg;
 	for (size_t i = 0; i < RUNS; i++)
-		run_flush(runs[i]);
+		task_flush(runs[i]);
 }
 
 static void
@@ -166,28 +173,30 @@ on_down(const struct err *why, void *arg)
 	(void)why;
 	(void)arg;
 	for (size_t i = 0; i < RUNS; i++)
-		run_detach(runs[i]);
-	artifact_detach(copy);
+		task_detach(runs[i]);
+	copy_detach(copy);
 }
 
 static const struct peer_ops peer_ops = {on_hello, on_run_known, on_run_refused,
     on_run_log, on_file_entry, on_file_data, on_file_end, on_turn, on_turn,
     on_down};
 
-static const struct artifact_limits limits = {1 << 16, 1 << 14, 3};
+static const struct copy_limits limits = {1 << 16, 1 << 14, 3};
 static uint32_t next_request;
-static const struct run_host run_host = {
-    .front = &no_front, .on_disk = on_disk, .on_over = on_over};
+static const struct task_host task_host = {.front = &no_front,
+    .on_disk = on_disk,
+    .on_begin = on_begin,
+    .on_over = on_over};
 
 static void
-make_parts(const struct artifact_host *copy_host)
+make_parts(const struct copy_host *copy_host)
 {
-	struct run_host *host = xmemdup(&run_host, sizeof(run_host));
+	struct task_host *host = xmemdup(&task_host, sizeof(task_host));
 	struct err e;
 
 	host->base = base;
 	for (size_t i = 0; i < RUNS; i++) {
-		struct run_start s = {.id = i + 1,
+		struct task_start s = {.id = i + 1,
 		    .uuid = {{(uint8_t)i}},
 		    .spool_limit = 1 << 16,
 		    .spool = memfd_create("spool", MFD_CLOEXEC),
@@ -196,11 +205,11 @@ make_parts(const struct artifact_host *copy_host)
 		    .ncommands = 2};
 
 		(void)fcntl(s.spool, F_SETFL, O_APPEND);
-		if (run_new(host, &s, on_complete, NULL, &runs[i], &e) != 0)
+		if (task_new(host, &s, on_complete, NULL, &runs[i], &e) != 0)
 			abort();
 	}
 	next_request = 1;
-	copy = artifact_new(copy_host, 1);
+	copy = copy_new(copy_host, 1);
 	runs[0]->arg = host; /* freed with the parts */
 }
 
@@ -210,8 +219,8 @@ free_parts(void)
 	void *host = runs[0]->arg;
 
 	for (size_t i = 0; i < RUNS; i++)
-		run_free(runs[i]);
-	artifact_free(copy);
+		task_free(runs[i]);
+	copy_free(copy);
 	free(host);
 }
 
@@ -247,7 +256,7 @@ say(struct link *l, const uint8_t *data, size_t size)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct artifact_host host = {.front = &no_front,
+	struct copy_host host = {.front = &no_front,
 	    .limits = &limits,
 	    .next_request = &next_request,
 	    .time_ms = 60000,

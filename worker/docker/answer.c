@@ -15,7 +15,7 @@
 #define API_MINOR 41 /* Docker 20.10, the oldest we know */
 #define PID_LIMIT (INT64_C(1) << 22)
 
-/* ---- small things */
+/* ---- reading JSON with distrust */
 
 static int
 parse(const char *s, size_t n, size_t max, json_t **out, struct err *e)
@@ -71,7 +71,7 @@ take_id(const json_t *o, const char *key, char id[BACKEND_ID_MAX + 1])
 /* ---- containers */
 
 int
-answer_created(const char *s, size_t n, char id[BACKEND_ID_MAX + 1],
+answer_created(const char *s, size_t n, struct backend_handle *out,
     char warning[ANSWER_TEXT_MAX], struct err *e)
 {
 	AUTO(auto_json) json_t *o = NULL;
@@ -79,7 +79,7 @@ answer_created(const char *s, size_t n, char id[BACKEND_ID_MAX + 1],
 
 	if (parse(s, n, ANSWER_SMALL_MAX, &o, e) != 0)
 		return ERR_BACKEND;
-	if (take_id(o, "Id", id) != 0)
+	if (take_id(o, "Id", out->id) != 0)
 		return bad(e, "Id");
 	first = json_array_get(json_object_get(o, "Warnings"), 0);
 	text_clean(warning, ANSWER_TEXT_MAX,
@@ -108,17 +108,18 @@ take_labels(struct backend_container *c, const json_t *o, const char *instance)
 {
 	const char *role = get_text(o, BODY_LABEL_ROLE);
 	const char *whose = get_text(o, BODY_LABEL_INSTANCE);
-	const char *sandbox = get_text(o, BODY_LABEL_SANDBOX);
+	const char *box = get_text(o, BODY_LABEL_BOX);
 	const char *created = get_text(o, BODY_LABEL_CREATED);
 	const char *print = get_text(o, BODY_LABEL_FINGERPRINT);
 
 	if (role == NULL || strcmp(role, BODY_ROLE) != 0 || whose == NULL ||
-	    strcmp(whose, instance) != 0 || sandbox == NULL ||
-	    uuid_parse(sandbox, &c->sandbox) != 0 || created == NULL ||
+	    strcmp(whose, instance) != 0 || box == NULL ||
+	    uuid_parse(box, &c->identity.uuid) != 0 || created == NULL ||
 	    parse_ms(created, &c->created_ms) != 0)
 		return;
 	if (print != NULL && strlen(print) == POLICY_FINGERPRINT_LEN)
-		memcpy(c->fingerprint, print, POLICY_FINGERPRINT_LEN + 1);
+		memcpy(
+		    c->identity.fingerprint, print, POLICY_FINGERPRINT_LEN + 1);
 	c->is_ours = true;
 }
 
@@ -143,7 +144,7 @@ answer_container(const char *s, size_t n, const char *instance,
 
 	if (parse(s, n, ANSWER_SMALL_MAX, &o, e) != 0)
 		return ERR_BACKEND;
-	if (take_id(o, "Id", c.id) != 0)
+	if (take_id(o, "Id", c.handle.id) != 0)
 		return bad(e, "Id");
 	state = json_object_get(o, "State");
 	if (!json_is_object(state) ||
@@ -151,9 +152,10 @@ answer_container(const char *s, size_t n, const char *instance,
 		return bad(e, "State");
 	c.running = get_bool(state, "Running");
 	c.oom_killed = get_bool(state, "OOMKilled");
-	c.pid = get_int(state, "Pid", 0);
+	c.handle.pid = get_int(state, "Pid", 0);
 	code = get_int(state, "ExitCode", 0);
-	if (c.pid < 0 || c.pid > PID_LIMIT || (c.running && c.pid < 2))
+	if (c.handle.pid < 0 || c.handle.pid > PID_LIMIT ||
+	    (c.running && c.handle.pid < 2))
 		return bad(e, "State.Pid");
 	if (code < -1 || code > 255)
 		return bad(e, "State.ExitCode");
@@ -187,7 +189,7 @@ answer_list(const char *s, size_t n, const char *instance,
 		struct backend_container *c = &list[used];
 		const char *state = get_text(o, "State");
 
-		if (take_id(o, "Id", c->id) != 0)
+		if (take_id(o, "Id", c->handle.id) != 0)
 			continue;
 		c->running = state != NULL && strcmp(state, "running") == 0;
 		take_status(c, state);
@@ -288,20 +290,16 @@ answer_event(const char *s, size_t n, struct answer_event *out, struct err *e)
 	} kinds[] = {{"die", BACKEND_DIED}, {"oom", BACKEND_OOM},
 	    {"destroy", BACKEND_DESTROYED}, {"remove", BACKEND_DESTROYED}};
 	AUTO(auto_json) json_t *o = NULL;
-	struct answer_event ev = {.exit_code = -1};
+	struct answer_event ev = {0};
 	const json_t *actor;
-	const char *action, *code;
-	int64_t v;
+	const char *action;
 
 	if (parse(s, n, ANSWER_LINE_MAX, &o, e) != 0)
 		return ERR_BACKEND;
 	action = get_text(o, "Action");
 	actor = json_object_get(o, "Actor");
-	if (action == NULL || take_id(actor, "ID", ev.id) != 0)
+	if (action == NULL || take_id(actor, "ID", ev.handle.id) != 0)
 		return 0;
-	code = get_text(json_object_get(actor, "Attributes"), "exitCode");
-	if (code != NULL && parse_ms(code, &v) == 0 && v <= 255)
-		ev.exit_code = (int32_t)v;
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		if (strcmp(action, kinds[i].name) == 0) {
 			ev.what = kinds[i].what;

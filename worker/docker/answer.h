@@ -20,7 +20,7 @@
 #define ANSWER_IMAGE_ID_MAX 128
 
 /* answer_created - of POST /containers/create; warning: the first, or "" */
-int answer_created(const char *s, size_t n, char id[BACKEND_ID_MAX + 1],
+int answer_created(const char *s, size_t n, struct backend_handle *out,
     char warning[ANSWER_TEXT_MAX], struct err *e) MUSTCHECK;
 
 int answer_container(const char *s, size_t n, const char *instance,
@@ -47,8 +47,7 @@ int answer_info(const char *s, size_t n, const char *runtime,
 
 struct answer_event {
 	enum backend_change what;
-	char id[BACKEND_ID_MAX + 1];
-	int32_t exit_code; /* -1: not said */
+	struct backend_handle handle;
 };
 /* answer_event - 1, or 0 for an event of no interest */
 int answer_event(

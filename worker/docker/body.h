@@ -15,7 +15,7 @@
 
 #define BODY_LABEL_ROLE "mcp.role"
 #define BODY_LABEL_INSTANCE "mcp.instance"
-#define BODY_LABEL_SANDBOX "mcp.sandbox"
+#define BODY_LABEL_BOX "mcp.sandbox"
 #define BODY_LABEL_CREATED "mcp.created_at_unix_ms"
 #define BODY_LABEL_FINGERPRINT "mcp.policy_fingerprint"
 #define BODY_ROLE "sandbox"

@@ -81,8 +81,8 @@ inspect_done_cb(const struct http_answer *a, void *arg)
 	free(in);
 }
 
-static void
-docker_inspect(struct backend *b, const char *id_or_name,
+void
+docker_inspect(struct backend *b, const struct backend_handle *h,
     backend_container_cb cb, void *arg)
 {
 	struct docker *d = (struct docker *)b;
@@ -92,68 +92,68 @@ docker_inspect(struct backend *b, const char *id_or_name,
 	in->cb = cb;
 	in->arg = arg;
 	(void)docker_ask(d, "GET", DOCKER_INSPECT_MS, inspect_done_cb, in,
-	    "/containers/%s/json", id_or_name);
+	    "/containers/%s/json", backend_handle_text(h));
 }
 
 /* ---- remove */
 
-struct removal {
+struct deletion {
 	struct docker *d;
-	char name[POLICY_NAME_MAX + 1];
+	struct backend_handle handle;
 	unsigned int tries;
 	backend_done_cb cb;
 	void *arg;
 };
 
-static void removal_send(void *arg);
+static void deletion_send(void *arg);
 
 static void
-removal_end(struct removal *r, int rc, const struct err *why)
+deletion_end(struct deletion *r, int rc, const struct err *why)
 {
 	r->cb(rc, why, r->arg);
 	free(r);
 }
 
 static void
-removal_done_cb(const struct http_answer *a, void *arg)
+deletion_done_cb(const struct http_answer *a, void *arg)
 {
-	struct removal *r = arg;
+	struct deletion *r = arg;
 	struct err e;
 	int rc;
 
 	if (a->rc == 0 && (a->status == 204 || a->status == 404)) {
-		removal_end(r, 0, NULL);
+		deletion_end(r, 0, NULL);
 		return;
 	}
 	/* "removal of container X is already in progress": see it through. */
 	if (a->rc == 0 && a->status == 409 && ++r->tries < REMOVE_RETRIES) {
-		later_ms(r->d->base, REMOVE_RETRY_MS, removal_send, r);
+		later_ms(r->d->base, REMOVE_RETRY_MS, deletion_send, r);
 		return;
 	}
 	rc = docker_fail(a, "remove", &e);
-	removal_end(r, rc, &e);
+	deletion_end(r, rc, &e);
 }
 
 static void
-removal_send(void *arg)
+deletion_send(void *arg)
 {
-	struct removal *r = arg;
+	struct deletion *r = arg;
 
-	(void)docker_ask(r->d, "DELETE", DOCKER_REMOVE_MS, removal_done_cb, r,
-	    "/containers/%s?force=1&v=1", r->name);
+	(void)docker_ask(r->d, "DELETE", DOCKER_REMOVE_MS, deletion_done_cb, r,
+	    "/containers/%s?force=1&v=1", backend_handle_text(&r->handle));
 }
 
-static void
-docker_remove(
-    struct backend *b, const char *id_or_name, backend_done_cb cb, void *arg)
+void
+docker_remove(struct backend *b, const struct backend_handle *h,
+    backend_done_cb cb, void *arg)
 {
-	struct removal *r = xcalloc(1, sizeof(*r));
+	struct deletion *r = xcalloc(1, sizeof(*r));
 
 	r->d = (struct docker *)b;
-	(void)snprintf(r->name, sizeof(r->name), "%s", id_or_name);
+	r->handle = *h;
 	r->cb = cb;
 	r->arg = arg;
-	removal_send(r);
+	deletion_send(r);
 }
 
 /* ---- list */
@@ -227,7 +227,8 @@ docker_free(struct backend *b)
 	free(d);
 }
 
-static const struct backend_ops docker_ops = {.name = "docker",
+static const struct backend_ops docker_ops = {
+    .can = BACKEND_HAS_PID | BACKEND_HAS_MOUNTS,
     .free = docker_free,
     .open = open_new,
     .abandon = open_abandon,

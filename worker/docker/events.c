@@ -18,7 +18,7 @@ line_cb(const char *line, size_t n, void *arg)
 	if (rc < 0)
 		log_warn_limited(&events_limit, "engine's events: %s", e.msg);
 	else if (rc > 0)
-		d->watch->on_change(ev.id, ev.what, ev.exit_code, d->watch_arg);
+		d->watch->on_change(&ev.handle, ev.what, d->watch_arg);
 }
 
 static void

@@ -73,6 +73,12 @@ struct http_call *docker_ask_full(struct docker *d, const struct http_ask *ask);
 /* docker_fail - *e from an answer that is not what was wanted */
 int docker_fail(const struct http_answer *a, const char *what, struct err *e);
 
+/* As backend_ops says. */
+void docker_inspect(struct backend *b, const struct backend_handle *h,
+    backend_container_cb cb, void *arg);
+void docker_remove(struct backend *b, const struct backend_handle *h,
+    backend_done_cb cb, void *arg);
+
 /* engine.c: where the engine is and whether */
 int engine_init(struct docker *d, const char *host, struct err *e) MUSTCHECK;
 void engine_clear(struct docker *d);

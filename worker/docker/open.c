@@ -31,10 +31,11 @@ struct backend_open {
 	bool retried; /* create was tried a second time */
 	bool sent;    /* create was: a container may be there */
 	struct backend_spec spec;
-	char *texts[5]; /* what spec's strings point to */
+	char *texts[4];               /* what spec's strings point to */
+	struct backend_wishes wishes; /* spec's */
 	struct image_wait *wait;
 	char image_id[ANSWER_IMAGE_ID_MAX];
-	char id[BACKEND_ID_MAX + 1]; /* "" before it is created */
+	struct backend_handle handle; /* not set before it is created */
 	struct backend_opened out;
 	int rc;
 	struct err why;
@@ -93,8 +94,8 @@ undone_cb(int rc, const struct err *why, void *arg)
 	struct backend_open *o = arg;
 
 	if (rc != 0)
-		log_warn("container %s is left over for now: %s",
-		    o->spec.ask.name, why->msg);
+		log_warn("container %s is left over for now: %s", o->spec.name,
+		    why->msg);
 	open_leave(o);
 }
 
@@ -106,21 +107,27 @@ undo_found_cb(
 	struct backend_open *o = arg;
 
 	(void)why;
-	if (rc != 0 || !c->is_ours ||
-	    !uuid_is_equal(&c->sandbox, &o->spec.uuid)) {
+	if (rc != 0 || !backend_is_box(c, &o->spec.identity.uuid)) {
 		open_leave(o);
 		return;
 	}
-	memcpy(o->id, c->id, sizeof(o->id));
-	o->d->b.ops->remove(&o->d->b, o->id, undone_cb, o);
+	o->handle = c->handle;
+	docker_remove(&o->d->b, &o->handle, undone_cb, o);
+}
+
+static void
+look_by_name(struct backend_open *o, backend_container_cb cb)
+{
+	struct backend_handle h;
+
+	backend_handle_named(&h, o->spec.name);
+	docker_inspect(&o->d->b, &h, cb, o);
 }
 
 /* o->rc and o->why are set. */
 static void
 open_fail(struct backend_open *o)
 {
-	struct backend *b = &o->d->b;
-
 	if (o->abandoned)
 		o->rc = err_set(&o->why, ERR_WRONG_STATE,
 		    "the sandbox is not wanted any more");
@@ -129,10 +136,10 @@ open_fail(struct backend_open *o)
 		return;
 	}
 	o->stage = OPEN_UNDO;
-	if (o->id[0] != '\0')
-		b->ops->remove(b, o->id, undone_cb, o);
+	if (backend_handle_is_set(&o->handle))
+		docker_remove(&o->d->b, &o->handle, undone_cb, o);
 	else
-		b->ops->inspect(b, o->spec.ask.name, undo_found_cb, o);
+		look_by_name(o, undo_found_cb);
 }
 
 /* ---- inspect */
@@ -146,7 +153,7 @@ inspected_cb(
 	if (rc != 0) {
 		o->why = *why;
 		o->rc = rc;
-	} else if (!c->is_ours || !uuid_is_equal(&c->sandbox, &o->spec.uuid)) {
+	} else if (!backend_is_box(c, &o->spec.identity.uuid)) {
 		o->rc = err_set(&o->why, ERR_BACKEND,
 		    "the engine shows another container than it made");
 	} else if (!c->running) {
@@ -166,7 +173,7 @@ static void
 open_inspect(struct backend_open *o)
 {
 	o->stage = OPEN_INSPECT;
-	o->d->b.ops->inspect(&o->d->b, o->id, inspected_cb, o);
+	docker_inspect(&o->d->b, &o->handle, inspected_cb, o);
 }
 
 /* ---- start */
@@ -192,7 +199,7 @@ open_start(struct backend_open *o)
 {
 	o->stage = OPEN_START;
 	(void)docker_ask(o->d, "POST", DOCKER_START_MS, started_cb, o,
-	    "/containers/%s/start", o->id);
+	    "/containers/%s/start", backend_handle_text(&o->handle));
 }
 
 /* ---- create, and a name that is taken */
@@ -218,16 +225,14 @@ conflict_found_cb(
     int rc, const struct backend_container *c, const struct err *why, void *arg)
 {
 	struct backend_open *o = arg;
-	struct backend *b = &o->d->b;
-	bool same = rc == 0 && c->is_ours &&
-	    uuid_is_equal(&c->sandbox, &o->spec.uuid) &&
-	    strcmp(c->fingerprint, o->d->policy->fingerprint) == 0;
+	bool same = rc == 0 && backend_is_box(c, &o->spec.identity.uuid) &&
+	    strcmp(c->identity.fingerprint, o->spec.identity.fingerprint) == 0;
 
 	(void)why;
 	if (same && !o->abandoned && (c->running || c->created)) {
 		/* Made by a worker that died before it could say so: what
 		 * runs in it must not run twice. */
-		memcpy(o->id, c->id, sizeof(o->id));
+		o->handle = c->handle;
 		if (c->running)
 			open_inspect(o);
 		else
@@ -236,7 +241,7 @@ conflict_found_cb(
 	}
 	if (rc == 0 && c->is_ours && !o->retried) {
 		o->retried = true;
-		b->ops->remove(b, c->id, conflict_removed_cb, o);
+		docker_remove(&o->d->b, &c->handle, conflict_removed_cb, o);
 		return;
 	}
 	if (rc == ERR_NOTFOUND && !o->retried && !o->abandoned) {
@@ -246,7 +251,7 @@ conflict_found_cb(
 	}
 	o->sent = false; /* what is there is not ours to take away */
 	o->rc = err_set(&o->why, ERR_CONFLICT,
-	    "a container named %s exists already: remove it", o->spec.ask.name);
+	    "a container named %s exists already: remove it", o->spec.name);
 	open_fail(o);
 }
 
@@ -256,7 +261,7 @@ created_ok(struct backend_open *o, const struct http_answer *a)
 	char warning[ANSWER_TEXT_MAX];
 	static struct log_limit limit;
 
-	o->rc = answer_created(a->body, a->len, o->id, warning, &o->why);
+	o->rc = answer_created(a->body, a->len, &o->handle, warning, &o->why);
 	if (o->rc == 0 && warning[0] != '\0')
 		log_warn_limited(
 		    &limit, "create: the engine warns: %s", warning);
@@ -277,8 +282,7 @@ created_cb(const struct http_answer *a, void *arg)
 		return;
 	}
 	if (a->rc == 0 && a->status == 409 && !o->d->freeing) {
-		o->d->b.ops->inspect(
-		    &o->d->b, o->spec.ask.name, conflict_found_cb, o);
+		look_by_name(o, conflict_found_cb);
 		return;
 	}
 	if (a->rc == 0)
@@ -287,7 +291,7 @@ created_cb(const struct http_answer *a, void *arg)
 		/* The image went since we looked. */
 		o->retried = true;
 		o->d->nbusy--;
-		image_forget(o->d, o->spec.ask.image);
+		image_forget(o->d, o->spec.template.image);
 		open_image(o);
 		return;
 	}
@@ -318,7 +322,7 @@ open_create(struct backend_open *o)
 	ask.body = body;
 	ask.body_len = strlen(body);
 	(void)snprintf(
-	    path, sizeof(path), "/containers/create?name=%s", o->spec.ask.name);
+	    path, sizeof(path), "/containers/create?name=%s", o->spec.name);
 	(void)docker_ask_full(o->d, &ask);
 	free(body);
 }
@@ -367,13 +371,14 @@ image_done_cb(int rc, const char *id, const struct err *why, void *arg)
 static void
 open_image(struct backend_open *o)
 {
-	const char *id = image_known(o->d, o->spec.ask.image);
+	const char *id = image_known(o->d, o->spec.template.image);
 
 	o->stage = OPEN_IMAGE;
 	if (id != NULL)
 		open_image_done(o, id);
 	else
-		o->wait = image_get(o->d, o->spec.ask.image, image_done_cb, o);
+		o->wait =
+		    image_get(o->d, o->spec.template.image, image_done_cb, o);
 }
 
 void
@@ -401,11 +406,12 @@ spec_copy(struct backend_open *o, const struct backend_spec *from)
 	struct backend_spec *to = &o->spec;
 
 	*to = *from;
-	to->ask.name = o->texts[0] = xstrdup(from->ask.name);
-	to->ask.tenant = o->texts[1] = xstrdup(from->ask.tenant);
-	to->ask.identifier = o->texts[2] = xstrdup(from->ask.identifier);
-	to->ask.image = o->texts[3] = xstrdup(from->ask.image);
-	to->link_dir = o->texts[4] = xstrdup(from->link_dir);
+	to->name = o->texts[0] = xstrdup(from->name);
+	to->claim.tenant = o->texts[1] = xstrdup(from->claim.tenant);
+	to->claim.identifier = o->texts[2] = xstrdup(from->claim.identifier);
+	to->template.image = o->texts[3] = xstrdup(from->template.image);
+	o->wishes = *from->wishes;
+	to->wishes = &o->wishes;
 }
 
 struct backend_open *

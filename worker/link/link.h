@@ -1,9 +1,10 @@
 /*
- * link.h - what carries frames between the worker and one agent
+ * link.h - frames to and from the agent of one box
  *
- * A carrier knows how to reach the agent of its sandbox, again and again, and
- * delivers whole frames; what they mean is peer.h's.  unix.h is the carrier
- * for a local engine.
+ * A carrier (carrier.h) makes the link and knows how to reach the agent, again
+ * and again.  The link delivers whole frames; what they mean is peer.h's.  A
+ * stream of frames begins with on_open and ends with on_close: nothing of one
+ * stream holds in the next.
  *
  * Callbacks come from the loop, never from inside a call here.  Each may call
  * link_drop and link_free.
@@ -11,22 +12,19 @@
 #ifndef WORKER_LINK_LINK_H
 #define WORKER_LINK_LINK_H
 
-#include <sys/types.h>
-
 #include "common/base.h"
 #include "common/buf.h"
 #include "common/err.h"
 #include "common/msg/frame_gen.h"
+#include "worker/backend.h"
 
 /* All that waits to be sent.  Who sends large frames looks at link_room. */
 #define LINK_OUT_MAX (2 * FRAME_DOWN_MAX)
-/* Read from one link before the others have their turn. */
-#define LINK_TURN_BYTES (1u << 20)
 
 struct link;
 
 struct link_user {
-	/* The agent is there; whatever was said before is void. */
+	/* A stream begins: the agent is there. */
 	void (*on_open)(struct link *l, void *arg);
 	/* Negative with *e: no frame of a good agent; the stream ends and
 	 * on_close follows with ERR_PROTO. */
@@ -38,63 +36,27 @@ struct link_user {
 	void (*on_drain)(struct link *l, void *arg); /* all was sent */
 };
 
-struct link_ops {
-	/* Only this process is the agent; nobody is let in before. */
-	void (*expect)(struct link *l, pid_t pid);
-	void (*flush)(struct link *l);
-	void (*drop)(struct link *l);    /* now; on_close is not called */
-	void (*hang_up)(struct link *l); /* soon; on_close is */
-	void (*set_reading)(struct link *l, bool on);
-	void (*free)(struct link *l);
-};
+/* link_set_user - before anything else; user is kept by pointer */
+void link_set_user(struct link *l, const struct link_user *user, void *arg);
+/* link_expect - the box runs and this is its handle: its agent is let in from
+ * now on, nobody else and nobody before */
+void link_expect(struct link *l, const struct backend_handle *h);
 
-struct link {
-	const struct link_ops *ops;
-	const struct link_user *user;
-	void *arg;
-	struct buf out;
-	bool is_open;
-};
+/* link_room - bytes that link_out still takes */
+size_t link_room(const struct link *l);
+/* link_out - where to append whole frames (frame_begin, frame_end), at most
+ * link_room; then link_send: now, or at the end of the turn if one is under
+ * way.  Without a stream they are dropped. */
+struct buf *link_out(struct link *l);
+void link_send(struct link *l);
 
-static inline void
-link_set_user(struct link *l, const struct link_user *user, void *arg)
-{
-	l->user = user;
-	l->arg = arg;
-}
-static inline void
-link_expect(struct link *l, pid_t pid)
-{
-	l->ops->expect(l, pid);
-}
-/* link_flush - send what was put into l->out (frame_begin, frame_end): now,
- * or at the end of the turn if one is under way */
-static inline void
-link_flush(struct link *l)
-{
-	l->ops->flush(l);
-}
-static inline void
-link_drop(struct link *l)
-{
-	l->ops->drop(l);
-}
+void link_drop(struct link *l); /* the stream, now; on_close is not called */
+/* link_hang_up - the stream, soon, and unsent frames with it; on_close is
+ * called */
+void link_hang_up(struct link *l);
 /* link_pause, link_resume - stop and go on reading */
-static inline void
-link_pause(struct link *l)
-{
-	l->ops->set_reading(l, false);
-}
-static inline void
-link_resume(struct link *l)
-{
-	l->ops->set_reading(l, true);
-}
-static inline void
-link_free(struct link *l)
-{
-	if (l != NULL)
-		l->ops->free(l);
-}
+void link_pause(struct link *l);
+void link_resume(struct link *l);
+void link_free(struct link *l); /* NULL is fine */
 
 #endif

@@ -21,7 +21,7 @@
 #define COPY_PREFIX ".agent-"
 #define DIR_MODE 0711
 #define AGENT_MODE 0755
-#define PATH_BYTES_MAX 4000
+#define PATH_BYTES_MAX 4000 /* with what is below it, BACKEND_PATH_MAX */
 
 struct linkdirs {
 	int fd; /* DATA_DIR/links */

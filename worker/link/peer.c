@@ -27,11 +27,12 @@ struct peer {
 static void
 send_welcome(struct peer *p)
 {
-	size_t at = frame_begin(&p->link->out, FRAME_WELCOME);
+	struct buf *out = link_out(p->link);
+	size_t at = frame_begin(out, FRAME_WELCOME);
 
-	wire_put_u32(&p->link->out, FRAME_VERSION);
-	frame_end(&p->link->out, at);
-	link_flush(p->link);
+	wire_put_u32(out, FRAME_VERSION);
+	frame_end(out, at);
+	link_send(p->link);
 }
 
 static int
@@ -319,7 +320,7 @@ peer_is_up(const struct peer *p)
 bool
 peer_has_room(const struct peer *p, size_t n)
 {
-	return buf_room(&p->link->out) >= n + SMALL_BYTES;
+	return link_room(p->link) >= n + SMALL_BYTES;
 }
 
 /* ---- sending */
@@ -329,7 +330,7 @@ static struct buf *
 begin(struct peer *p, enum frame_type type, size_t n, size_t *at)
 {
 	static struct log_limit limit;
-	struct buf *b = &p->link->out;
+	struct buf *b = link_out(p->link);
 
 	if (p->state != PEER_UP)
 		return NULL;
@@ -338,8 +339,7 @@ begin(struct peer *p, enum frame_type type, size_t n, size_t *at)
 		 * not be said is said anew on the next stream. */
 		log_warn_limited(
 		    &limit, "link: an agent does not read: closed");
-		buf_clear(b);
-		p->link->ops->hang_up(p->link);
+		link_hang_up(p->link);
 		return NULL;
 	}
 	*at = frame_begin(b, type);
@@ -349,8 +349,8 @@ begin(struct peer *p, enum frame_type type, size_t n, size_t *at)
 static void
 end(struct peer *p, size_t at)
 {
-	frame_end(&p->link->out, at);
-	link_flush(p->link);
+	frame_end(link_out(p->link), at);
+	link_send(p->link);
 }
 
 void

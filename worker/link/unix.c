@@ -10,11 +10,13 @@
 #include <event2/event.h>
 
 #include "common/clock.h"
+#include "common/exit.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/xmalloc.h"
 #include "worker/later.h"
+#include "worker/link/linkdir.h"
 
-#define EXIT_MEMORY 71
 #define BACKLOG 128
 #define ACCEPTS_PER_TURN 8
 #define READ_BYTES 262144
@@ -25,13 +27,19 @@
 /* Give an output buffer's memory back above this. */
 #define OUT_KEEP_BYTES 16384
 
+struct unix_carrier {
+	struct carrier c;
+	struct event_base *base;
+	struct linkdirs *dirs;
+};
+
 struct unix_link {
 	struct link l;
 	struct event_base *base;
 	int listen_fd;
 	struct event *on_accept;
-	struct event *on_reopen; /* the door, after it was shut */
-	pid_t pid;               /* 0: not known yet */
+	struct timer *reopen; /* the door, after it was shut */
+	int64_t pid;          /* 0: not known yet */
 	uint64_t window_ms;
 	unsigned int accepts;
 
@@ -46,7 +54,7 @@ struct unix_link {
 	bool dead;
 };
 
-/* One for all: it holds nothing between two turns. */
+/* The read buffer of all links: empty between two calls of read_turn. */
 static uint8_t *spare;
 #define SPARE_BYTES (FRAME_UP_MAX + READ_BYTES)
 
@@ -92,7 +100,6 @@ stream_end(struct unix_link *u)
 	u->fd = -1;
 	u->failed = 0;
 	u->generation++;
-	u->l.is_open = false;
 	buf_clear(&u->in);
 	buf_clear(&u->l.out);
 }
@@ -159,7 +166,7 @@ write_cb(evutil_socket_t fd, short what, void *arg)
 }
 
 static void
-unix_flush(struct link *l)
+unix_send(struct link *l)
 {
 	struct unix_link *u = unix_of(l);
 
@@ -243,14 +250,14 @@ read_turn(struct unix_link *u)
 	if (have > 0)
 		memcpy(spare, buf_data(&u->in), have);
 	buf_consume(&u->in, have);
-	while (more == 1 && total < LINK_TURN_BYTES && !u->paused)
+	while (more == 1 && total < UNIX_TURN_BYTES && !u->paused)
 		more = read_some(u, &have, &total);
 	if (more < 0)
 		return false;
 	if (have == 0)
 		buf_shrink(&u->in);
 	else if (buf_append(&u->in, spare, have) != 0)
-		fatal(70, "link: %zu bytes of a frame", have);
+		fatal(EXIT_BUG, "link: %zu bytes of a frame", have);
 	return true;
 }
 
@@ -269,7 +276,7 @@ read_cb(evutil_socket_t fd, short what, void *arg)
 		u->l.user->on_turn(&u->l, u->l.arg);
 	u->in_turn = false;
 	if (good && u->generation == generation)
-		unix_flush(&u->l);
+		unix_send(&u->l);
 }
 
 static void
@@ -306,7 +313,6 @@ stream_begin(struct unix_link *u, int fd)
 	u->on_write = new_event(u, fd, EV_WRITE, write_cb);
 	if (!u->paused)
 		(void)event_add(u->on_read, NULL);
-	u->l.is_open = true;
 	u->l.user->on_open(&u->l, u->l.arg);
 }
 
@@ -320,17 +326,13 @@ door_open(struct unix_link *u)
 static void
 door_shut(struct unix_link *u)
 {
-	static const struct timeval tv = {0, SHUT_MS * 1000};
-
 	(void)event_del(u->on_accept);
-	(void)evtimer_add(u->on_reopen, &tv);
+	timer_set_ms(u->reopen, SHUT_MS);
 }
 
 static void
-reopen_cb(evutil_socket_t fd, short what, void *arg)
+reopen_cb(void *arg)
 {
-	(void)fd;
-	(void)what;
 	door_open(arg);
 }
 
@@ -395,11 +397,11 @@ accept_cb(evutil_socket_t listen_fd, short what, void *arg)
 }
 
 static void
-unix_expect(struct link *l, pid_t pid)
+unix_expect(struct link *l, const struct backend_handle *h)
 {
 	struct unix_link *u = unix_of(l);
 
-	u->pid = pid;
+	u->pid = backend_handle_pid(h);
 	door_open(u);
 }
 
@@ -417,6 +419,7 @@ unix_hang_up(struct link *l)
 {
 	struct unix_link *u = unix_of(l);
 
+	buf_clear(&l->out);
 	if (u->fd == -1)
 		return;
 	u->failed = ENOBUFS;
@@ -429,7 +432,7 @@ unix_free_cb(void *arg)
 	struct unix_link *u = arg;
 
 	event_free(u->on_accept);
-	event_free(u->on_reopen);
+	timer_free(u->reopen);
 	free(u);
 }
 
@@ -441,14 +444,14 @@ unix_free(struct link *l)
 	stream_end(u);
 	u->dead = true;
 	(void)event_del(u->on_accept);
-	(void)event_del(u->on_reopen);
+	timer_stop(u->reopen);
 	(void)close(u->listen_fd);
 	u->listen_fd = -1;
 	later(u->base, unix_free_cb, u);
 }
 
 static const struct link_ops unix_ops = {.expect = unix_expect,
-    .flush = unix_flush,
+    .send = unix_send,
     .drop = unix_drop,
     .hang_up = unix_hang_up,
     .set_reading = unix_set_reading,
@@ -481,9 +484,8 @@ listen_in(int dir, struct err *e)
 	return out;
 }
 
-int
-unix_link_new(
-    struct event_base *base, int dir, struct link **out, struct err *e)
+static int
+link_new(struct event_base *base, int dir, struct link **out, struct err *e)
 {
 	int fd = listen_in(dir, e);
 	struct unix_link *u;
@@ -498,7 +500,91 @@ unix_link_new(
 	u->listen_fd = fd;
 	u->fd = -1;
 	u->on_accept = new_event(u, fd, EV_READ | EV_PERSIST, accept_cb);
-	u->on_reopen = new_event(u, -1, 0, reopen_cb);
+	u->reopen = timer_new(base, reopen_cb, u);
 	*out = &u->l;
+	return 0;
+}
+
+/* ---- the carrier */
+
+static struct linkdirs *
+dirs_of(struct carrier *c)
+{
+	return ((struct unix_carrier *)c)->dirs;
+}
+
+static int
+carrier_prepare(struct carrier *c, const struct uuid *box,
+    struct backend_wishes *out, struct err *e)
+{
+	static const char *const command[] = {
+	    FRAME_DIR_IN_SANDBOX "/agent", NULL};
+	AUTO(auto_close) int dir = -1;
+	AUTO(auto_free) char *path = NULL;
+	struct backend_mount *m = &out->mounts[0];
+
+	dir = linkdirs_make(dirs_of(c), box, &path, e);
+	if (dir < 0)
+		return dir;
+	*out = (struct backend_wishes){.nmounts = 1, .command = command};
+	m->target = FRAME_DIR_IN_SANDBOX;
+	(void)snprintf(m->source, sizeof(m->source), "%s", path);
+	return 0;
+}
+
+static int
+carrier_listen(
+    struct carrier *c, const struct uuid *box, struct link **out, struct err *e)
+{
+	struct event_base *base = ((struct unix_carrier *)c)->base;
+	AUTO(auto_close) int dir = -1;
+	AUTO(auto_free) char *path = NULL;
+
+	dir = linkdirs_make(dirs_of(c), box, &path, e);
+	return dir < 0 ? dir : link_new(base, dir, out, e);
+}
+
+static void
+carrier_forget(struct carrier *c, const struct uuid *box)
+{
+	linkdirs_remove(dirs_of(c), box);
+}
+
+static uint32_t
+carrier_sweep(struct carrier *c, int64_t before_ms,
+    bool (*keep)(const struct uuid *, void *), void *arg)
+{
+	return linkdirs_sweep(dirs_of(c), before_ms, keep, arg);
+}
+
+static void
+carrier_free(struct carrier *c)
+{
+	linkdirs_close(dirs_of(c));
+	free(c);
+}
+
+static const struct carrier_ops carrier_ops = {.name = "unix",
+    .needs = BACKEND_HAS_PID | BACKEND_HAS_MOUNTS,
+    .free = carrier_free,
+    .prepare = carrier_prepare,
+    .listen = carrier_listen,
+    .forget = carrier_forget,
+    .sweep = carrier_sweep};
+
+int
+unix_carrier_new(struct event_base *base, const char *data_dir,
+    const char *agent, struct carrier **out, struct err *e)
+{
+	struct unix_carrier *u = xcalloc(1, sizeof(*u));
+	int rc = linkdirs_open(data_dir, agent, &u->dirs, e);
+
+	if (rc != 0) {
+		free(u);
+		return rc;
+	}
+	u->c.ops = &carrier_ops;
+	u->base = base;
+	*out = &u->c;
 	return 0;
 }

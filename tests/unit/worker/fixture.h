@@ -20,6 +20,7 @@
 #include "common/ipc_wire.h"
 #include "common/runlog.h"
 #include "common/xmalloc.h"
+#include "worker/link/carrier.h"
 #include "worker/link/peer.h"
 
 #define FIXTURE_WAIT_MS 20000
@@ -123,13 +124,13 @@ struct fake_link {
 	struct link l;
 	bool hung_up;
 	bool freed;
-	pid_t expected;
+	struct backend_handle expected;
 };
 
 static inline void
-fake_link_expect(struct link *l, pid_t pid)
+fake_link_expect(struct link *l, const struct backend_handle *h)
 {
-	((struct fake_link *)l)->expected = pid;
+	((struct fake_link *)l)->expected = *h;
 }
 
 static inline void
@@ -142,6 +143,7 @@ static inline void
 fake_link_hang_up(struct link *l)
 {
 	((struct fake_link *)l)->hung_up = true;
+	buf_clear(&l->out);
 }
 
 static inline void
@@ -162,7 +164,7 @@ static inline void
 fake_link_init(struct fake_link *k)
 {
 	static const struct link_ops ops = {.expect = fake_link_expect,
-	    .flush = fake_link_nothing,
+	    .send = fake_link_nothing,
 	    .drop = fake_link_nothing,
 	    .hang_up = fake_link_hang_up,
 	    .set_reading = fake_link_reading,
@@ -200,7 +202,6 @@ fake_link_greet(struct fake_link *k)
 	size_t at;
 
 	buf_init(&b, 0);
-	k->l.is_open = true;
 	k->l.user->on_open(&k->l, k->l.arg);
 	at = frame_begin(&b, FRAME_HELLO);
 	wire_put_u32(&b, FRAME_VERSION);

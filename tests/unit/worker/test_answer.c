@@ -35,12 +35,12 @@ test_a_running_container_is_read(void **state)
 				   "\"Config\":{\"Labels\":" LABELS "}}",
 			     &c),
 	    0);
-	assert_string_equal(c.id, ID);
+	assert_string_equal(backend_handle_text(&c.handle), ID);
 	assert_true(c.running && c.is_ours);
-	assert_int_equal(c.pid, 77);
+	assert_int_equal(backend_handle_pid(&c.handle), 77);
 	assert_int_equal(c.created_ms, 1700000000123);
-	assert_int_equal(c.sandbox.b[0], 0xab);
-	assert_string_equal(c.fingerprint, "0123456789abcdef");
+	assert_int_equal(c.identity.uuid.b[0], 0xab);
+	assert_string_equal(c.identity.fingerprint, "0123456789abcdef");
 }
 
 static void
@@ -174,7 +174,7 @@ test_events_say_what_happened_to_whom(void **state)
 	(void)state;
 	assert_int_equal(answer_event(die, strlen(die), &ev, &e), 1);
 	assert_int_equal(ev.what, BACKEND_DIED);
-	assert_int_equal(ev.exit_code, 137);
+	assert_string_equal(backend_handle_text(&ev.handle), ID);
 	assert_int_equal(answer_event(other, strlen(other), &ev, &e), 0);
 	assert_int_equal(answer_event(forged, strlen(forged), &ev, &e), 0);
 	assert_int_equal(answer_event("{", 1, &ev, &e), ERR_BACKEND);

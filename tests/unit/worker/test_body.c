@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
+
 #include <archive.h>
 #include <archive_entry.h>
 
@@ -14,26 +16,35 @@ static struct conf *conf;
 static struct policy policy;
 
 static json_t *
-build(void)
+build(enum backend_stdio stdio)
 {
-	struct backend_spec spec = {.uuid = {{0xab}},
-	    .generation = 3,
-	    .ask = {.name = "mcp-sbx-a-01",
-		.tenant = "default",
-		.identifier = "a",
-		.image = "img:1",
+	static const char *const command[] = {"/inside/agent", "x", NULL};
+	struct backend_wishes wishes = {
+	    .nmounts = 2, .command = command, .stdio = stdio};
+	struct backend_spec spec = {.name = "mcp-sbx-a-01",
+	    .identity = {.uuid = {{0xab}}},
+	    .template = {.image = "img:1",
 		.memory_bytes = 64 << 20,
 		.nano_cpus = 500000000,
 		.pids = 20},
-	    .link_dir = "/data/links/x"};
+	    .claim = {.tenant = "default", .identifier = "a", .generation = 3},
+	    .wishes = &wishes};
 	struct body_create c = {.policy = &policy,
 	    .instance = "inst",
 	    .image_id = "sha256:00ff",
 	    .spec = &spec,
 	    .created_ms = 1700000000123};
-	char *s = body_create(&c);
 	json_t *o = NULL;
 	struct err e;
+	char *s;
+
+	(void)snprintf(wishes.mounts[0].source, BACKEND_PATH_MAX, "/data/x");
+	wishes.mounts[0].target = "/inside";
+	(void)snprintf(wishes.mounts[1].source, BACKEND_PATH_MAX, "/data/y");
+	wishes.mounts[1].target = "/beside";
+	memcpy(spec.identity.fingerprint, policy.fingerprint,
+	    sizeof(spec.identity.fingerprint));
+	s = body_create(&c);
 
 	assert_int_equal(js_parse(s, strlen(s), 65536, 16, &o, &e), 0);
 	free(s);
@@ -66,9 +77,9 @@ take_policy(void)
 }
 
 static const char expected[] =
-    "{'Image':'sha256:00ff','Entrypoint':['/.mcp-sandbox/agent'],'Cmd':[],"
+    "{'Image':'sha256:00ff','Entrypoint':['/inside/agent','x'],'Cmd':[],"
     "'User':'0:0','WorkingDir':'/workspace','Hostname':'sandbox',"
-    "'NetworkDisabled':true,'OpenStdin':false,'Tty':false,"
+    "'NetworkDisabled':true,'OpenStdin':false,'StdinOnce':false,'Tty':false,"
     "'Labels':{'mcp.role':'sandbox','mcp.instance':'inst',"
     "'mcp.sandbox':'ab000000-0000-0000-0000-000000000000',"
     "'mcp.tenant':'default','mcp.identifier':'a','mcp.generation':'3',"
@@ -80,7 +91,7 @@ static const char expected[] =
     "'Memory':67108864,'MemorySwap':67108864,'NanoCpus':500000000,"
     "'PidsLimit':20,'Ulimits':[{'Name':'core','Soft':0,'Hard':0}],"
     "'Tmpfs':{'/tmp':'rw,exec,nosuid,nodev,mode=1777,size=256m'},"
-    "'Binds':['/data/links/x:/.mcp-sandbox:ro'],'Init':false,"
+    "'Binds':['/data/x:/inside:ro','/data/y:/beside:ro'],'Init':false,"
     "'RestartPolicy':{'Name':'no'},'AutoRemove':false,'Privileged':false}}";
 
 static void
@@ -99,10 +110,23 @@ test_a_container_is_asked_for_exactly_so(void **state)
 		if (text[i] == '\'')
 			text[i] = '"';
 	assert_int_equal(js_parse(text, (size_t)n, 65536, 16, &want, &e), 0);
-	got = build();
+	got = build(BACKEND_STDIO_NONE);
 	if (!json_equal(got, want))
 		print_error("%s\n", json_dumps(got, 0));
 	assert_true(json_equal(got, want));
+}
+
+static void
+test_a_stream_is_open_for_one_client_without_a_terminal(void **state)
+{
+	AUTO(auto_json) json_t *got = NULL;
+
+	(void)state;
+	take_policy();
+	got = build(BACKEND_STDIO_STREAM);
+	assert_true(json_is_true(json_object_get(got, "OpenStdin")));
+	assert_true(json_is_true(json_object_get(got, "StdinOnce")));
+	assert_true(json_is_false(json_object_get(got, "Tty")));
 }
 
 static void
@@ -115,7 +139,7 @@ test_a_bridge_is_only_there_when_configured(void **state)
 	assert_int_equal(
 	    conf_set(conf, "SANDBOX_NETWORK_MODE", "bridge", &e), 0);
 	take_policy();
-	got = build();
+	got = build(BACKEND_STDIO_NONE);
 	assert_null(json_object_get(got, "NetworkDisabled"));
 	assert_string_equal(
 	    json_string_value(json_object_get(
@@ -135,7 +159,7 @@ test_runtime_and_privileges_follow_the_configuration(void **state)
 	assert_int_equal(
 	    conf_set(conf, "SANDBOX_NO_NEW_PRIVILEGES", "false", &e), 0);
 	take_policy();
-	got = build();
+	got = build(BACKEND_STDIO_NONE);
 	host = json_object_get(got, "HostConfig");
 	assert_string_equal(
 	    json_string_value(json_object_get(host, "Runtime")), "crun");
@@ -199,6 +223,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_a_container_is_asked_for_exactly_so),
+	    TEST(test_a_stream_is_open_for_one_client_without_a_terminal),
 	    TEST(test_a_bridge_is_only_there_when_configured),
 	    TEST(test_runtime_and_privileges_follow_the_configuration),
 	    TEST(test_the_build_context_has_one_file),

@@ -41,11 +41,10 @@ on_state(bool up, const char *detail, bool runtime_ok, void *arg)
 }
 
 static void
-on_change(const char *id, enum backend_change what, int32_t code, void *arg)
+on_change(const struct backend_handle *h, enum backend_change what, void *arg)
 {
-	(void)id;
+	(void)h;
 	(void)what;
-	(void)code;
 	(void)arg;
 }
 
@@ -170,7 +169,8 @@ opened_cb(
 	r->done = true;
 	r->rc = rc;
 	if (rc == 0)
-		memcpy(r->id, o->c.id, sizeof(r->id));
+		(void)snprintf(r->id, sizeof(r->id), "%s",
+		    backend_handle_text(&o->c.handle));
 	else
 		(void)snprintf(r->why, sizeof(r->why), "%s", why->msg);
 }
@@ -178,15 +178,18 @@ opened_cb(
 static struct backend_open *
 open_one(struct result *r)
 {
-	static struct backend_spec spec = {.ask = {.name = "mcp-sbx-a",
-					       .tenant = "default",
-					       .identifier = "a",
-					       .image = "img"},
-	    .link_dir = "/x"};
+	static const char *const command[] = {"/agent", NULL};
+	static const struct backend_wishes wishes = {.command = command};
+	struct backend_spec spec = {.name = "mcp-sbx-a",
+	    .template = {.image = "img"},
+	    .claim = {.tenant = "default", .identifier = "a"},
+	    .wishes = &wishes};
 	struct backend_open *o;
 
 	memset(r, 0, sizeof(*r));
-	assert_int_equal(uuid_parse(UUID_TEXT, &spec.uuid), 0);
+	assert_int_equal(uuid_parse(UUID_TEXT, &spec.identity.uuid), 0);
+	memcpy(spec.identity.fingerprint, fix.policy.fingerprint,
+	    sizeof(spec.identity.fingerprint));
 	o = fix.backend->ops->open(fix.backend, &spec, opened_cb, r);
 	assert_false(r->done);
 	return o;
@@ -340,17 +343,19 @@ container_cb(
 static void
 test_gone_and_unknown_are_told_apart(void **state)
 {
+	struct backend_handle handle;
 	struct result r = {0};
 
 	(void)state;
+	backend_handle_named(&handle, "x1");
 	fixture_loop(fix.base, &fix.told);
 	inspect_status = 404;
-	fix.backend->ops->inspect(fix.backend, "x1", container_cb, &r);
+	fix.backend->ops->inspect(fix.backend, &handle, container_cb, &r);
 	fixture_loop(fix.base, &r.done);
 	assert_int_equal(r.rc, ERR_NOTFOUND);
 	inspect_status = 500;
 	r.done = false;
-	fix.backend->ops->inspect(fix.backend, "x1", container_cb, &r);
+	fix.backend->ops->inspect(fix.backend, &handle, container_cb, &r);
 	fixture_loop(fix.base, &r.done);
 	assert_int_equal(r.rc, ERR_BACKEND);
 }

@@ -10,7 +10,9 @@
 
 struct fixture {
 	struct event_base *base;
-	char path[64];
+	char data_dir[64];
+	char path[160]; /* of the box's directory */
+	struct carrier *carrier;
 	int dir;
 	struct link *link;
 	unsigned int opens, frames, closes, turns;
@@ -82,18 +84,52 @@ on_drain(struct link *l, void *arg)
 static const struct link_user user = {
     on_open, on_frame, on_turn, on_close, on_drain};
 
+static const struct uuid box = {{7}};
+
+static void
+make_agent(const char *path)
+{
+	FILE *f = fopen(path, "we");
+
+	assert_non_null(f);
+	assert_true(fputs("agent", f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void
+expect(pid_t pid)
+{
+	struct backend_handle h = {.id = "x", .pid = pid};
+
+	link_expect(fix.link, &h);
+}
+
 static int
 setup(void **state)
 {
+	struct backend_wishes wishes;
+	char agent[80];
 	struct err e;
 
 	(void)state;
 	memset(&fix, 0, sizeof(fix));
-	(void)snprintf(fix.path, sizeof(fix.path), "/tmp/worker-unix-XXXXXX");
-	assert_non_null(mkdtemp(fix.path));
-	fix.dir = open(fix.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	(void)snprintf(
+	    fix.data_dir, sizeof(fix.data_dir), "/tmp/worker-unix-XXXXXX");
+	assert_non_null(mkdtemp(fix.data_dir));
+	(void)snprintf(agent, sizeof(agent), "%s/agent", fix.data_dir);
+	make_agent(agent);
 	fix.base = event_base_new();
-	assert_int_equal(unix_link_new(fix.base, fix.dir, &fix.link, &e), 0);
+	assert_int_equal(
+	    unix_carrier_new(fix.base, fix.data_dir, agent, &fix.carrier, &e),
+	    0);
+	assert_int_equal(
+	    fix.carrier->ops->prepare(fix.carrier, &box, &wishes, &e), 0);
+	(void)snprintf(
+	    fix.path, sizeof(fix.path), "%.150s", wishes.mounts[0].source);
+	fix.dir = open(fix.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fix.dir >= 0);
+	assert_int_equal(
+	    fix.carrier->ops->listen(fix.carrier, &box, &fix.link, &e), 0);
 	link_set_user(fix.link, &user, NULL);
 	fix.want = SIZE_MAX;
 	return 0;
@@ -102,13 +138,17 @@ setup(void **state)
 static int
 teardown(void **state)
 {
+	char command[96];
+
 	(void)state;
 	link_free(fix.link);
 	fixture_settle(fix.base);
 	event_base_free(fix.base);
-	(void)unlinkat(fix.dir, UNIX_SOCKET_NAME, 0);
 	(void)close(fix.dir);
-	(void)rmdir(fix.path);
+	fix.carrier->ops->forget(fix.carrier, &box);
+	fix.carrier->ops->free(fix.carrier);
+	(void)snprintf(command, sizeof(command), "rm -rf '%s'", fix.data_dir);
+	assert_int_equal(system(command), 0);
 	return 0;
 }
 
@@ -118,7 +158,7 @@ connect_to_it(void)
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s/%s", fix.path,
+	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%.100s/%s", fix.path,
 	    UNIX_SOCKET_NAME);
 	if (connect(fd, (const struct sockaddr *)&sa, sizeof(sa)) != 0) {
 		(void)close(fd);
@@ -171,7 +211,7 @@ test_the_expected_process_is_let_in(void **state)
 	int fd;
 
 	(void)state;
-	link_expect(fix.link, getpid());
+	expect(getpid());
 	fd = connect_to_it();
 	assert_true(fd >= 0);
 	fixture_loop(fix.base, &fix.opened);
@@ -188,7 +228,7 @@ test_nobody_is_let_in_before_it_is_known_who(void **state)
 	assert_true(fd >= 0); /* the backlog holds it */
 	fixture_settle(fix.base);
 	assert_int_equal(fix.opens, 0);
-	link_expect(fix.link, getpid());
+	expect(getpid());
 	fixture_loop(fix.base, &fix.opened);
 	(void)close(fd);
 }
@@ -201,7 +241,7 @@ test_another_process_is_closed_unread(void **state)
 	pid_t pid;
 
 	(void)state;
-	link_expect(fix.link, getpid());
+	expect(getpid());
 	pid = fork();
 	if (pid == 0) {
 		int fd = connect_to_it();
@@ -231,7 +271,7 @@ test_frames_come_whole_whatever_the_pieces(void **state)
 	int fd;
 
 	(void)state;
-	link_expect(fix.link, getpid());
+	expect(getpid());
 	fd = connect_to_it();
 	fixture_loop(fix.base, &fix.opened);
 	buf_init(&b, 0);
@@ -255,7 +295,7 @@ test_much_comes_whole_and_in_bounded_turns(void **state)
 	pid_t pid;
 
 	(void)state;
-	link_expect(fix.link, getpid());
+	expect(getpid());
 	fd = connect_to_it();
 	fixture_loop(fix.base, &fix.opened);
 	pid = start_writer(fd, 200, FRAME_LOG_MAX);
@@ -263,7 +303,7 @@ test_much_comes_whole_and_in_bounded_turns(void **state)
 	fixture_loop(fix.base, &fix.closed);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	assert_int_equal(fix.frames, 200);
-	assert_true(fix.turn_bytes <= LINK_TURN_BYTES + 2 * FRAME_UP_MAX);
+	assert_true(fix.turn_bytes <= UNIX_TURN_BYTES + 2 * FRAME_UP_MAX);
 	assert_int_equal(fix.close_code, ERR_LOST);
 }
 
@@ -274,13 +314,12 @@ test_a_frame_too_long_ends_the_stream_as_a_lie(void **state)
 	int fd;
 
 	(void)state;
-	link_expect(fix.link, getpid());
+	expect(getpid());
 	fd = connect_to_it();
 	fixture_loop(fix.base, &fix.opened);
 	assert_int_equal(write(fd, &length, sizeof(length)), sizeof(length));
 	fixture_loop(fix.base, &fix.closed);
 	assert_int_equal(fix.close_code, ERR_PROTO);
-	assert_false(fix.link->is_open);
 	(void)close(fd);
 }
 
@@ -290,13 +329,13 @@ test_a_new_stream_replaces_the_old_one(void **state)
 	int first, second;
 
 	(void)state;
-	link_expect(fix.link, getpid());
+	expect(getpid());
 	first = connect_to_it();
 	fixture_loop(fix.base, &fix.opened);
 	second = connect_to_it();
 	fixture_loop(fix.base, &fix.closed);
 	assert_int_equal(fix.opens, 2);
-	assert_true(fix.link->is_open);
+	assert_int_equal(fix.closes, 1); /* of the first alone */
 	(void)close(first);
 	(void)close(second);
 }
@@ -308,7 +347,7 @@ test_reading_stops_while_it_is_paused(void **state)
 	int fd;
 
 	(void)state;
-	link_expect(fix.link, getpid());
+	expect(getpid());
 	fd = connect_to_it();
 	fixture_loop(fix.base, &fix.opened);
 	link_pause(fix.link);
@@ -333,7 +372,7 @@ test_it_can_be_freed_by_its_own_frame(void **state)
 
 	(void)state;
 	fix.free_in_frame = true;
-	link_expect(fix.link, getpid());
+	expect(getpid());
 	fd = connect_to_it();
 	fixture_loop(fix.base, &fix.opened);
 	buf_init(&b, 0);
@@ -357,13 +396,13 @@ test_what_is_sent_arrives_and_a_lost_reader_is_noticed(void **state)
 	int fd;
 
 	(void)state;
-	link_expect(fix.link, getpid());
+	expect(getpid());
 	fd = connect_to_it();
 	fixture_loop(fix.base, &fix.opened);
-	at = frame_begin(&fix.link->out, FRAME_WELCOME);
-	wire_put_u32(&fix.link->out, 1);
-	frame_end(&fix.link->out, at);
-	link_flush(fix.link);
+	at = frame_begin(link_out(fix.link), FRAME_WELCOME);
+	wire_put_u32(link_out(fix.link), 1);
+	frame_end(link_out(fix.link), at);
+	link_send(fix.link);
 	assert_int_equal(read(fd, got, sizeof(got)), 12);
 	(void)close(fd);
 	fixture_loop(fix.base, &fix.closed);
@@ -377,7 +416,7 @@ test_connecting_in_a_loop_shuts_the_door_for_a_moment(void **state)
 	unsigned int before;
 
 	(void)state;
-	link_expect(fix.link, getpid());
+	expect(getpid());
 	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
 		fds[i] = connect_to_it();
 	fixture_settle(fix.base);
@@ -393,22 +432,21 @@ test_connecting_in_a_loop_shuts_the_door_for_a_moment(void **state)
 static void
 test_a_path_longer_than_a_sockets_does(void **state)
 {
-	struct link *other;
-	char name[101];
+	char path[200], agent[96];
+	struct carrier *other;
+	struct link *link;
 	struct err e;
-	int dir;
 
 	(void)state;
-	memset(name, 'd', sizeof(name) - 1);
-	name[sizeof(name) - 1] = '\0';
-	assert_int_equal(mkdirat(fix.dir, name, 0700), 0);
-	dir = openat(fix.dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_int_equal(unix_link_new(fix.base, dir, &other, &e), 0);
-	link_free(other);
+	(void)snprintf(path, sizeof(path), "%s/%0100d", fix.data_dir, 1);
+	(void)snprintf(agent, sizeof(agent), "%s/agent", fix.data_dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(
+	    unix_carrier_new(fix.base, path, agent, &other, &e), 0);
+	assert_int_equal(other->ops->listen(other, &box, &link, &e), 0);
+	link_free(link);
 	fixture_settle(fix.base);
-	(void)unlinkat(dir, UNIX_SOCKET_NAME, 0);
-	(void)close(dir);
-	(void)unlinkat(fix.dir, name, AT_REMOVEDIR);
+	other->ops->free(other);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

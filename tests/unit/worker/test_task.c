@@ -1,4 +1,4 @@
-#include "tests/unit/worker/run_fixture.h"
+#include "tests/unit/worker/task_fixture.h"
 
 static void
 test_a_whole_log_is_told_in_order(void **state)
@@ -13,7 +13,7 @@ test_a_whole_log_is_told_in_order(void **state)
 	n = buf_len(&b);
 	say_log(0, &b);
 	front_expect_nothing(&fix.front); /* not before the turn's end */
-	run_flush(fix.run);
+	task_flush(fix.task);
 	expect_bytes(n);
 	for (int i = 0; i < 4; i++)
 		(void)front_next(&fix.front, IPC_RUN_RECORD);
@@ -40,7 +40,7 @@ test_a_log_is_acknowledged_at_each_turn(void **state)
 	log_plain(&b, RUNLOG_COMMAND_STARTED, 0);
 	n = buf_len(&b);
 	say_log(0, &b);
-	run_flush(fix.run);
+	task_flush(fix.task);
 	in = fake_link_sent(&fix.link, FRAME_RUN_ACK);
 	wire_get_uuid(&in, &u);
 	assert_int_equal(wire_get_u64(&in), n);
@@ -49,20 +49,20 @@ test_a_log_is_acknowledged_at_each_turn(void **state)
 static void
 test_a_long_log_is_acknowledged_at_its_end(void **state)
 {
-	AUTO(auto_free) char *text = xcalloc(1, RUN_UNACKED_MAX + 1);
+	AUTO(auto_free) char *text = xcalloc(1, TASK_UNACKED_MAX + 1);
 	struct wire_in in;
 	struct uuid u;
 	struct buf b;
 	size_t n;
 
 	(void)state;
-	memset(text, 'x', RUN_UNACKED_MAX);
+	memset(text, 'x', TASK_UNACKED_MAX);
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_whole(&b, text, false);
 	n = buf_len(&b);
 	say_log(0, &b);
-	run_flush(fix.run);
+	task_flush(fix.task);
 	in = fake_link_sent(&fix.link, FRAME_RUN_ACK);
 	wire_get_uuid(&in, &u);
 	assert_int_equal(wire_get_u64(&in), n);
@@ -84,11 +84,11 @@ test_bytes_are_told_once_a_turn_and_never_twice(void **state)
 	say_log(0, &b);
 	log_output(&b, "abc");
 	say_log(at, &b);
-	run_flush(fix.run);
+	task_flush(fix.task);
 	expect_bytes(at + 19);
 	(void)front_next(&fix.front, IPC_RUN_RECORD);
 	(void)front_next(&fix.front, IPC_RUN_RECORD);
-	run_flush(fix.run);
+	task_flush(fix.task);
 	front_expect_nothing(&fix.front);
 }
 
@@ -171,10 +171,10 @@ test_an_agent_that_heeds_no_limit_is_cut_off_at_the_margin(void **state)
 {
 	(void)state;
 	begin(100000);
-	(void)say_much(RUN_MARGIN_BYTES * 2, true);
+	(void)say_much(TASK_MARGIN_BYTES * 2, true);
 	assert_int_equal(fix.over, 1);
 	skip_to_end(RUNLOG_OUTPUT_LIMIT);
-	assert_true(spool_length() <= 100000 + RUN_MARGIN_BYTES);
+	assert_true(spool_length() <= 100000 + TASK_MARGIN_BYTES);
 	/* told to stop when the limit was passed, not at the margin */
 	(void)fake_link_sent(&fix.link, FRAME_RUN_ACK);
 	(void)fake_link_sent(&fix.link, FRAME_RUN_CANCEL);
@@ -189,7 +189,7 @@ test_what_comes_after_the_end_is_acknowledged_and_dropped(void **state)
 
 	(void)state;
 	begin(1 << 20);
-	run_end(fix.run, RUNLOG_LOST, "gone");
+	task_end(fix.task, RUNLOG_LOST, "gone");
 	free(expect_end(RUNLOG_LOST));
 	buf_init(&b, 0);
 	log_plain(&b, RUNLOG_RUN_STARTED, 0);
@@ -208,10 +208,10 @@ test_an_agent_that_starts_a_begun_run_anew_breaks_the_protocol(void **state)
 
 	(void)state;
 	begin(1 << 20);
-	run_detach(fix.run);
-	run_attach(fix.run, fix.peer, &known_from_start);
+	task_detach(fix.task);
+	task_attach(fix.task, fix.peer, &known_from_start);
 	(void)fake_link_sent(&fix.link, FRAME_RUN_START);
-	assert_int_equal(run_on_known(fix.run, true, &e), ERR_PROTO);
+	assert_int_equal(task_on_known(fix.task, true, &e), ERR_PROTO);
 }
 
 static void
@@ -222,10 +222,10 @@ test_a_cancel_is_said_again_on_the_next_stream(void **state)
 
 	(void)state;
 	begin(1 << 20);
-	run_cancel(fix.run, RUNLOG_CANCELED);
+	task_cancel(fix.task, RUNLOG_CANCELED);
 	(void)fake_link_sent(&fix.link, FRAME_RUN_CANCEL);
-	run_detach(fix.run);
-	run_attach(fix.run, fix.peer, &known_from_start);
+	task_detach(fix.task);
+	task_attach(fix.task, fix.peer, &known_from_start);
 	(void)fake_link_sent(&fix.link, FRAME_RUN_START);
 	in = fake_link_sent(&fix.link, FRAME_RUN_CANCEL);
 	wire_get_uuid(&in, &u);
@@ -238,9 +238,9 @@ test_a_refused_run_never_began(void **state)
 	char *text;
 
 	(void)state;
-	new_run(1 << 20);
-	run_attach(fix.run, fix.peer, NULL);
-	run_on_refused(fix.run, "too many \x01runs");
+	new_task(1 << 20);
+	task_attach(fix.task, fix.peer, NULL);
+	task_on_refused(fix.task, "too many \x01runs");
 	text = expect_end(RUNLOG_START_FAILED);
 	assert_string_equal(text, "the sandbox refused the run: too many runs");
 	free(text);
@@ -256,9 +256,9 @@ test_a_whole_log_outlives_its_sandbox(void **state)
 	buf_init(&b, 0);
 	log_whole(&b, "hello", true);
 	say_log(0, &b);
-	run_flush(fix.run);
+	task_flush(fix.task);
 	assert_int_equal(fix.completed, 1);
-	run_end(fix.run, RUNLOG_LOST, "gone");
+	task_end(fix.task, RUNLOG_LOST, "gone");
 	skip_to_end(RUNLOG_EXIT);
 }
 
@@ -284,5 +284,5 @@ main(void)
 	    TEST(test_a_whole_log_outlives_its_sandbox),
 	};
 
-	return cmocka_run_group_tests_name("run", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("task", tests, NULL, NULL);
 }

@@ -1,18 +1,18 @@
-/* run_fixture.h - a run with a front, an agent's link and a spool. */
-#ifndef TESTS_WORKER_RUN_FIXTURE_H
-#define TESTS_WORKER_RUN_FIXTURE_H
+/* task_fixture.h - a run with a front, an agent's link and a spool. */
+#ifndef TESTS_WORKER_TASK_FIXTURE_H
+#define TESTS_WORKER_TASK_FIXTURE_H
 
 #include "tests/unit/worker/fixture.h"
 
-#include "worker/run.h"
+#include "worker/task.h"
 
 struct fixture {
 	struct event_base *base;
 	struct front front;
 	struct fake_link link;
 	struct peer *peer;
-	struct run_host host;
-	struct run *run;
+	struct task_host host;
+	struct task *task;
 	int spool;
 	unsigned int completed;
 	unsigned int over;
@@ -31,6 +31,12 @@ on_disk(bool full, const char *text, void *arg)
 }
 
 static inline void
+on_begin(void *arg)
+{
+	(void)arg;
+}
+
+static inline void
 on_over(void *arg)
 {
 	(void)arg;
@@ -38,12 +44,12 @@ on_over(void *arg)
 }
 
 static inline void
-on_complete(struct run *r, void *arg)
+on_complete(struct task *t, void *arg)
 {
 	(void)arg;
 	fix.completed++;
-	if (!run_has_artifacts(r))
-		run_finish(r, 0, "");
+	if (!task_has_artifacts(t))
+		task_finish(t, 0, "");
 }
 
 /* The peer is real; what it is told goes straight to the run. */
@@ -63,7 +69,7 @@ on_run_log(const struct uuid *run, uint64_t offset, const uint8_t *p, size_t n,
 	(void)arg;
 	(void)e;
 	assert_true(uuid_is_equal(run, &run_uuid));
-	run_on_log(fix.run, offset, p, n);
+	task_on_log(fix.task, offset, p, n);
 	return 0;
 }
 
@@ -71,9 +77,9 @@ static const struct peer_ops peer_ops = {
     .on_hello = on_hello, .on_run_log = on_run_log};
 
 static inline void
-new_run(uint64_t limit)
+new_task(uint64_t limit)
 {
-	struct run_start s = {.id = 42,
+	struct task_start s = {.id = 42,
 	    .uuid = run_uuid,
 	    .spool_limit = limit,
 	    .spool = fcntl(fix.spool, F_DUPFD_CLOEXEC, 3),
@@ -83,7 +89,7 @@ new_run(uint64_t limit)
 	struct err e;
 
 	assert_int_equal(
-	    run_new(&fix.host, &s, on_complete, NULL, &fix.run, &e), 0);
+	    task_new(&fix.host, &s, on_complete, NULL, &fix.task, &e), 0);
 }
 
 static inline int
@@ -106,6 +112,7 @@ setup(void **state)
 	fix.host.base = fix.base;
 	fix.host.front = &fix.front.chan;
 	fix.host.on_disk = on_disk;
+	fix.host.on_begin = on_begin;
 	fix.host.on_over = on_over;
 	return 0;
 }
@@ -114,7 +121,7 @@ static inline int
 teardown(void **state)
 {
 	(void)state;
-	run_free(fix.run);
+	task_free(fix.task);
 	peer_free(fix.peer);
 	front_clear(&fix.front);
 	fixture_settle(fix.base);
@@ -128,17 +135,17 @@ begin(uint64_t limit)
 {
 	struct err e;
 
-	new_run(limit);
-	run_begin(fix.run);
-	run_attach(fix.run, fix.peer, NULL);
+	new_task(limit);
+	task_begin(fix.task);
+	task_attach(fix.task, fix.peer, NULL);
 	(void)fake_link_sent(&fix.link, FRAME_RUN_START);
-	assert_int_equal(run_on_known(fix.run, true, &e), 0);
+	assert_int_equal(task_on_known(fix.task, true, &e), 0);
 }
 
 static inline void
 say_log(uint64_t offset, struct buf *b)
 {
-	run_on_log(fix.run, offset, buf_data(b), buf_len(b));
+	task_on_log(fix.task, offset, buf_data(b), buf_len(b));
 	buf_clear(b);
 }
 
@@ -202,7 +209,7 @@ say_much(uint64_t bytes, bool acknowledge)
 		say_log(at, &b);
 		at += n;
 		if (acknowledge && fix.over == 0)
-			run_flush(fix.run);
+			task_flush(fix.task);
 	}
 	buf_clear(&b);
 	return at;

@@ -1,4 +1,4 @@
-#include "tests/unit/worker/run_fixture.h"
+#include "tests/unit/worker/task_fixture.h"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -19,19 +19,19 @@ test_a_taken_over_run_goes_on_from_its_spool(void **state)
 	all = buf_len(&b);
 	n = all - 30; /* in the middle of a record */
 	assert_int_equal(write(fix.spool, buf_data(&b), n), (ssize_t)n);
-	new_run(1 << 20);
-	run_begin(fix.run);
+	new_task(1 << 20);
+	task_begin(fix.task);
 	expect_bytes(n);
 	(void)front_next(&fix.front, IPC_RUN_RECORD);
 	(void)front_next(&fix.front, IPC_RUN_RECORD);
 	front_expect_nothing(&fix.front);
-	run_attach(fix.run, fix.peer, &known_from_start);
+	task_attach(fix.task, fix.peer, &known_from_start);
 	in = fake_link_sent(&fix.link, FRAME_RUN_START);
 	wire_get_uuid(&in, &u);
 	assert_int_equal(wire_get_u64(&in), n);
-	assert_int_equal(run_on_known(fix.run, false, &e), 0);
-	run_on_log(fix.run, n, buf_data(&b) + n, all - n);
-	run_flush(fix.run);
+	assert_int_equal(task_on_known(fix.task, false, &e), 0);
+	task_on_log(fix.task, n, buf_data(&b) + n, all - n);
+	task_flush(fix.task);
 	expect_bytes(all);
 	(void)front_next(&fix.front, IPC_RUN_RECORD);
 	(void)front_next(&fix.front, IPC_RUN_RECORD);
@@ -47,13 +47,13 @@ test_a_large_spool_is_read_by_its_headers(void **state)
 	(void)state;
 	begin(UINT64_C(1) << 30);
 	length = say_much(20 << 20, true);
-	run_free(fix.run);
+	task_free(fix.task);
 	while (
 	    recv(fix.front.fd, fix.front.packet, IPC_MSG_MAX, MSG_DONTWAIT) > 0)
 		continue;
-	new_run(UINT64_C(1) << 30);
-	run_begin(fix.run);
-	assert_int_equal(fix.run->check.scan.offset, length);
+	new_task(UINT64_C(1) << 30);
+	task_begin(fix.task);
+	assert_int_equal(fix.task->check.scan.offset, length);
 	assert_int_equal(fix.over, 0);
 	expect_bytes(length);
 }
@@ -65,8 +65,8 @@ test_a_damaged_spool_ends_the_run(void **state)
 
 	(void)state;
 	assert_int_equal(write(fix.spool, "rubbish", 7), 7);
-	new_run(1 << 20);
-	run_begin(fix.run);
+	new_task(1 << 20);
+	task_begin(fix.task);
 	expect_bytes(7);
 	text = expect_end(RUNLOG_INTERNAL);
 	assert_non_null(strstr(text, "damaged"));
@@ -83,11 +83,11 @@ test_a_run_that_began_and_is_not_known_any_more_is_lost(void **state)
 	log_plain(&b, RUNLOG_RUN_STARTED, 0);
 	assert_int_equal(write(fix.spool, buf_data(&b), 16), 16);
 	buf_clear(&b);
-	new_run(1 << 20);
-	run_begin(fix.run);
+	new_task(1 << 20);
+	task_begin(fix.task);
 	expect_bytes(16);
 	(void)front_next(&fix.front, IPC_RUN_RECORD);
-	run_attach(fix.run, fix.peer, NULL);
+	task_attach(fix.task, fix.peer, NULL);
 	free(expect_end(RUNLOG_LOST));
 	fake_link_sent_nothing(&fix.link);
 }
@@ -95,8 +95,8 @@ test_a_run_that_began_and_is_not_known_any_more_is_lost(void **state)
 static void
 test_a_spool_that_cannot_be_appended_to_is_refused(void **state)
 {
-	struct run_start s = {.spool_limit = 1, .ncommands = 1};
-	struct run *r;
+	struct task_start s = {.spool_limit = 1, .ncommands = 1};
+	struct task *r;
 	struct err e;
 	int fds[2];
 
@@ -104,11 +104,11 @@ test_a_spool_that_cannot_be_appended_to_is_refused(void **state)
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	s.spool = fds[1];
 	assert_int_equal(
-	    run_new(&fix.host, &s, on_complete, NULL, &r, &e), ERR_PROTO);
+	    task_new(&fix.host, &s, on_complete, NULL, &r, &e), ERR_PROTO);
 	(void)close(fds[0]);
 	s.spool = memfd_create("x", MFD_CLOEXEC); /* no O_APPEND */
 	assert_int_equal(
-	    run_new(&fix.host, &s, on_complete, NULL, &r, &e), ERR_PROTO);
+	    task_new(&fix.host, &s, on_complete, NULL, &r, &e), ERR_PROTO);
 }
 
 /* A full disk without one: a limit on the file's size says EFBIG, which is
@@ -132,7 +132,7 @@ test_a_full_disk_makes_the_run_wait_and_loses_nothing(void **state)
 	small.rlim_cur = 20;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
 	say_log(0, &b);
-	run_flush(fix.run);
+	task_flush(fix.task);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	assert_true(fix.disk_full);
 	assert_int_equal(spool_length(), 20);
@@ -162,5 +162,5 @@ main(void)
 	    TEST(test_a_full_disk_makes_the_run_wait_and_loses_nothing),
 	};
 
-	return cmocka_run_group_tests_name("run_spool", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("task_spool", tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "worker/artifact.h"
+#include "worker/copy.h"
 #include "worker/link/digest.h"
 
 struct fixture {
@@ -11,9 +11,9 @@ struct fixture {
 	struct front front;
 	struct fake_link link;
 	struct peer *peer;
-	struct artifact_limits limits;
-	struct artifact_host host;
-	struct artifact *a;
+	struct copy_limits limits;
+	struct copy_host host;
+	struct copy *copy;
 	uint32_t next_request;
 	bool ended;
 };
@@ -31,10 +31,10 @@ on_hello(const struct peer_hello *h, void *arg, struct err *e)
 static const struct peer_ops peer_ops = {.on_hello = on_hello};
 
 static void
-on_end(struct artifact *a, void *arg)
+on_end(struct copy *c, void *arg)
 {
 	(void)arg;
-	assert_ptr_equal(a, fix.a);
+	assert_ptr_equal(c, fix.copy);
 	assert_false(fix.ended);
 	fix.ended = true;
 }
@@ -51,14 +51,14 @@ setup(void **state)
 	fake_link_greet(&fix.link);
 	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
 	fix.next_request = 1;
-	fix.limits = (struct artifact_limits){100, 50, 3};
-	fix.host = (struct artifact_host){.base = fix.base,
+	fix.limits = (struct copy_limits){100, 50, 3};
+	fix.host = (struct copy_host){.base = fix.base,
 	    .front = &fix.front.chan,
 	    .limits = &fix.limits,
 	    .next_request = &fix.next_request,
 	    .time_ms = 60000,
 	    .on_end = on_end};
-	fix.a = artifact_new(&fix.host, 42);
+	fix.copy = copy_new(&fix.host, 42);
 	return 0;
 }
 
@@ -66,7 +66,7 @@ static int
 teardown(void **state)
 {
 	(void)state;
-	artifact_free(fix.a);
+	copy_free(fix.copy);
 	peer_free(fix.peer);
 	front_clear(&fix.front);
 	fixture_settle(fix.base);
@@ -85,7 +85,7 @@ sent_request(enum frame_type type)
 static uint32_t
 attach(void)
 {
-	artifact_attach(fix.a, fix.peer);
+	copy_attach(fix.copy, fix.peer);
 	return sent_request(FRAME_WALK);
 }
 
@@ -99,7 +99,7 @@ entry(uint32_t walk, char kind, const char *path, uint64_t size)
 	    .path_len = strlen(path)};
 	struct err e;
 
-	assert_int_equal(artifact_on_entry(fix.a, walk, &f, &e), 0);
+	assert_int_equal(copy_on_entry(fix.copy, walk, &f, &e), 0);
 }
 
 static void
@@ -107,7 +107,7 @@ end(uint32_t request, int32_t error)
 {
 	struct err e;
 
-	assert_int_equal(artifact_on_end(fix.a, request, error, &e), 0);
+	assert_int_equal(copy_on_end(fix.copy, request, error, &e), 0);
 }
 
 /* ARTIFACT_OPEN is next; gives a file for it and returns READ's request. */
@@ -118,7 +118,7 @@ give_file(uint32_t number)
 
 	assert_int_equal(m.id, 42);
 	assert_int_equal(wire_get_u32(&m.in), number);
-	artifact_on_fd(fix.a, number, memfd_create("f", MFD_CLOEXEC), "");
+	copy_on_fd(fix.copy, number, memfd_create("f", MFD_CLOEXEC), "");
 	return sent_request(FRAME_READ);
 }
 
@@ -127,8 +127,8 @@ data(uint32_t request, uint64_t offset, const char *bytes)
 {
 	struct err e;
 
-	return artifact_on_data(
-	    fix.a, request, offset, (const uint8_t *)bytes, strlen(bytes), &e);
+	return copy_on_data(fix.copy, request, offset, (const uint8_t *)bytes,
+	    strlen(bytes), &e);
 }
 
 static int
@@ -167,11 +167,11 @@ test_a_file_is_copied_with_its_digest(void **state)
 	digest_end(d, want);
 	assert_memory_equal(got, want, 32);
 	assert_true(fix.ended);
-	assert_int_equal(artifact_files(fix.a), 1);
-	assert_string_equal(artifact_error(fix.a), "");
+	assert_int_equal(copy_files(fix.copy), 1);
+	assert_string_equal(copy_error(fix.copy), "");
 	/* not taken before the front has committed */
 	fake_link_sent_nothing(&fix.link);
-	artifact_taken(fix.a);
+	copy_taken(fix.copy);
 	assert_int_equal(sent_request(FRAME_WALK_TAKEN), walk);
 }
 
@@ -186,7 +186,7 @@ test_only_regular_files_are_copied(void **state)
 	entry(walk, '?', "fifo", 0);
 	end(walk, 0);
 	assert_true(fix.ended);
-	assert_int_equal(artifact_files(fix.a), 0);
+	assert_int_equal(copy_files(fix.copy), 0);
 }
 
 static void
@@ -202,9 +202,9 @@ test_paths_that_could_lead_elsewhere_are_left_out(void **state)
 	end(walk, 0);
 	assert_true(fix.ended);
 	front_expect_nothing(&fix.front);
-	assert_non_null(strstr(artifact_error(fix.a), "no good path"));
-	assert_true(artifact_is_path((const uint8_t *)"..a/b..", 7));
-	assert_false(artifact_is_path((const uint8_t *)"a\0b", 3));
+	assert_non_null(strstr(copy_error(fix.copy), "no good path"));
+	assert_true(copy_is_path((const uint8_t *)"..a/b..", 7));
+	assert_false(copy_is_path((const uint8_t *)"a\0b", 3));
 }
 
 static void
@@ -232,7 +232,7 @@ test_sizes_are_counted_and_not_believed(void **state)
 	assert_int_equal(done_code(), 0);
 	assert_true(fix.ended);
 	assert_string_equal(
-	    artifact_error(fix.a), "artifact extraction: file too large: liar");
+	    copy_error(fix.copy), "artifact extraction: file too large: liar");
 }
 
 static void
@@ -256,7 +256,7 @@ test_each_limit_has_its_words_and_the_rest_goes_on(void **state)
 		assert_int_equal(done_code(), 0);
 	}
 	assert_true(fix.ended);
-	assert_string_equal(artifact_error(fix.a),
+	assert_string_equal(copy_error(fix.copy),
 	    "artifact extraction: file too large: big; "
 	    "artifact extraction: total size exceeded: c; "
 	    "artifact extraction: too many files: e");
@@ -284,10 +284,10 @@ test_a_file_the_front_refuses_is_left_out(void **state)
 	entry(walk, 'f', "a", 1);
 	end(walk, 0);
 	(void)front_next(&fix.front, IPC_ARTIFACT_OPEN);
-	artifact_on_fd(fix.a, 0, -1, "the name is not UTF-8");
+	copy_on_fd(fix.copy, 0, -1, "the name is not UTF-8");
 	assert_true(done_code() < 0);
 	assert_true(fix.ended);
-	assert_string_equal(artifact_error(fix.a),
+	assert_string_equal(copy_error(fix.copy),
 	    "artifact extraction: the name is not UTF-8: a");
 }
 
@@ -302,9 +302,9 @@ test_a_descriptor_that_is_no_file_is_not_written_to(void **state)
 	end(walk, 0);
 	(void)front_next(&fix.front, IPC_ARTIFACT_OPEN);
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	artifact_on_fd(fix.a, 0, fds[1], "");
+	copy_on_fd(fix.copy, 0, fds[1], "");
 	assert_true(fix.ended);
-	assert_int_equal(artifact_files(fix.a), 0);
+	assert_int_equal(copy_files(fix.copy), 0);
 	(void)close(fds[0]);
 }
 
@@ -322,7 +322,7 @@ test_after_a_lost_link_only_the_missing_ones_come(void **state)
 	end(read, 0);
 	assert_int_equal(done_code(), 0);
 	(void)give_file(1);
-	artifact_detach(fix.a);
+	copy_detach(fix.copy);
 	assert_true(done_code() < 0);
 	walk = attach();
 	entry(walk, 'f', "a", 1);
@@ -333,24 +333,24 @@ test_after_a_lost_link_only_the_missing_ones_come(void **state)
 	end(read, 0);
 	assert_int_equal(done_code(), 0);
 	assert_true(fix.ended);
-	assert_int_equal(artifact_files(fix.a), 2);
-	assert_string_equal(artifact_error(fix.a), "");
+	assert_int_equal(copy_files(fix.copy), 2);
+	assert_string_equal(copy_error(fix.copy), "");
 }
 
 static void
 test_an_agent_that_stalls_is_not_waited_for(void **state)
 {
-	struct artifact_host host = fix.host;
+	struct copy_host host = fix.host;
 	uint32_t walk;
 
 	(void)state;
-	artifact_free(fix.a);
+	copy_free(fix.copy);
 	host.time_ms = 30;
-	fix.a = artifact_new(&host, 42);
+	fix.copy = copy_new(&host, 42);
 	walk = attach();
 	fixture_loop(fix.base, &fix.ended);
 	assert_int_equal(sent_request(FRAME_ABORT), walk);
-	assert_non_null(strstr(artifact_error(fix.a), "took too long"));
+	assert_non_null(strstr(copy_error(fix.copy), "took too long"));
 }
 
 static void
@@ -362,7 +362,7 @@ test_a_walk_that_is_too_long_is_named(void **state)
 	end(walk, E2BIG);
 	assert_true(fix.ended);
 	assert_string_equal(
-	    artifact_error(fix.a), "artifact extraction: too many files");
+	    copy_error(fix.copy), "artifact extraction: too many files");
 }
 
 static void
@@ -376,7 +376,7 @@ test_a_walk_that_never_ends_breaks_the_protocol(void **state)
 	(void)state;
 	f.path = (const uint8_t *)"a";
 	for (int i = 0; rc == 0 && i < 4 * FRAME_WALK_MAX; i++)
-		rc = artifact_on_entry(fix.a, walk, &f, &e);
+		rc = copy_on_entry(fix.copy, walk, &f, &e);
 	assert_int_equal(rc, ERR_PROTO);
 }
 
@@ -389,8 +389,8 @@ test_many_complaints_are_cut_short(void **state)
 	for (int i = 0; i < 200; i++)
 		entry(walk, 'f', "a/../b", 1);
 	end(walk, 0);
-	assert_true(strlen(artifact_error(fix.a)) < ARTIFACT_ERROR_MAX);
-	assert_non_null(strstr(artifact_error(fix.a), "and more"));
+	assert_true(strlen(copy_error(fix.copy)) < COPY_ERROR_MAX);
+	assert_non_null(strstr(copy_error(fix.copy), "and more"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -414,5 +414,5 @@ main(void)
 	    TEST(test_many_complaints_are_cut_short),
 	};
 
-	return cmocka_run_group_tests_name("artifact", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("copy", tests, NULL, NULL);
 }

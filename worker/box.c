@@ -1,0 +1,752 @@
+/*
+ * A box's life.
+ *
+ *	create			adopt
+ *	  |			  |
+ *	CREATING	LOOKING ----+	LOOKING: it should be there, the
+ *	  |		  |	^   |	engine is asked until it has said
+ *	  | opened	  |	|   |	whether it is
+ *	  |		  | it runs |
+ *	  +------> GREETING <---+   |	its agent has BOX_HELLO_MS to come
+ *	  |		|	    |
+ *	  |		| hello	    |
+ *	  |		v	    |
+ *	  |	       UP <--> AWAY |	the link was lost: does it still run?
+ *	  |		|	|   |	After BOX_AWAY_MS it is given up
+ *	  +-------------+-------+---+
+ *			|		failed, lost, or to be removed
+ *			v
+ *		     CLOSING		its container is being taken away
+ *			|
+ *			v
+ *		      DEAD		freed when no answer is awaited
+ *
+ * Every change goes through set_state, which knows these arrows.
+ *
+ * Answers of the backend may come at any time after the box has gone on to
+ * another state; each is counted (awaited) and the box outlives them all.
+ * What an opening still brings after it was abandoned is taken away.
+ *
+ * A box that is lost before the front heard READY may be made anew by the
+ * front under the same UUID: it is told LOST only when nothing of the old one
+ * is left (farewell).  In all other cases it is told at once.
+ */
+#include "worker/box.h"
+
+#include <stdio.h>
+
+#include "common/clock.h"
+#include "common/exit.h"
+#include "common/ipc.h"
+#include "common/log.h"
+#include "common/timer.h"
+#include "common/xmalloc.h"
+#include "worker/later.h"
+#include "worker/removal.h"
+#include "worker/report.h"
+
+#define LOOK_AGAIN_MS 1000
+/* The engine learns of a death a moment after the link does. */
+#define AWAY_FIRST_MS 50
+
+enum box_state {
+	BOX_CREATING = 1,
+	BOX_LOOKING = 2,
+	BOX_GREETING = 4,
+	BOX_UP = 8,
+	BOX_AWAY = 16,
+	BOX_CLOSING = 32,
+	BOX_DEAD = 64
+};
+#define BOX_RUNNING (BOX_GREETING | BOX_UP | BOX_AWAY)
+#define BOX_LIVING (BOX_CREATING | BOX_LOOKING | BOX_RUNNING)
+
+/* What the front is told when the container is gone. */
+enum box_farewell {
+	BOX_SAY_NOTHING, /* it was told before */
+	BOX_SAY_LOST,
+	BOX_SAY_REMOVED
+};
+
+struct box {
+	struct box_all *in;
+	struct box_place at; /* what it is, who uses it, its handle */
+	enum box_mode mode;
+	enum box_state state;
+	char *name;
+
+	struct backend_open *open;
+	unsigned int awaited; /* answers of the backend */
+	bool inspecting;
+	struct timer *timer;
+	uint64_t running_us; /* when the backend said that it runs */
+	struct report_times times;
+	uint64_t away_since_ms;
+
+	struct link *link; /* the peer's */
+	struct peer *peer;
+	bool has_boot;
+	struct uuid boot;
+	struct tasks *tasks;
+
+	bool told_ready;
+	enum box_farewell farewell;
+	char why[ERR_TEXT_MAX]; /* of a loss that is told later */
+};
+
+/* ---- the states */
+
+static void
+set_state(struct box *b, enum box_state to)
+{
+	static const struct {
+		enum box_state to;
+		unsigned int from;
+	} arrows[] = {
+	    {BOX_GREETING, BOX_CREATING | BOX_LOOKING},
+	    {BOX_UP, BOX_GREETING | BOX_AWAY},
+	    {BOX_AWAY, BOX_UP},
+	    {BOX_CLOSING, BOX_LIVING},
+	    {BOX_DEAD, BOX_LIVING | BOX_CLOSING},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(arrows); i++)
+		if (arrows[i].to == to &&
+		    (arrows[i].from & (unsigned int)b->state) != 0) {
+			b->state = to;
+			return;
+		}
+	fatal(EXIT_BUG, "box %s: from state %d to %d", b->name, (int)b->state,
+	    (int)to);
+}
+
+static bool
+is_in(const struct box *b, unsigned int states)
+{
+	return ((unsigned int)b->state & states) != 0;
+}
+
+/* ---- the end of the object */
+
+static void
+free_cb(void *arg)
+{
+	struct box *b = arg;
+
+	timer_free(b->timer);
+	free(b->name);
+	free(b);
+}
+
+static void
+close_link(struct box *b)
+{
+	if (b->peer == NULL)
+		return;
+	tasks_detach(b->tasks);
+	peer_free(b->peer);
+	b->peer = NULL;
+	b->link = NULL;
+}
+
+static void
+die(struct box *b)
+{
+	set_state(b, BOX_DEAD);
+	box_map_leave(&b->in->map, &b->at);
+	box_map_unsee(&b->in->map, &b->at);
+	close_link(b);
+	tasks_free(b->tasks);
+	b->tasks = NULL;
+	timer_stop(b->timer);
+	if (b->awaited == 0) /* callers up the stack may still look at it */
+		later(b->in->host->base, free_cb, b);
+}
+
+/* One of the awaited answers has come.  May free b. */
+static void
+answered(struct box *b)
+{
+	if (--b->awaited == 0 && b->state == BOX_DEAD)
+		later(b->in->host->base, free_cb, b);
+}
+
+/* ---- taking the container away */
+
+/* The container is gone (rc 0), or could not be removed. */
+static void
+gone(struct box *b, int rc, const char *text)
+{
+	struct ipc_chan *front = *b->in->host->front;
+
+	if (rc != 0 && b->farewell != BOX_SAY_REMOVED)
+		log_warn("box %s: left to the next sweep: %s", b->name, text);
+	if (b->farewell == BOX_SAY_LOST)
+		report_lost(front, b->at.sandbox, b->why);
+	else if (b->farewell == BOX_SAY_REMOVED)
+		report_removed(front, b->at.sandbox, rc, text);
+	die(b);
+}
+
+static void
+removed_cb(int rc, const struct err *why, void *arg)
+{
+	struct box *b = arg;
+
+	b->in->removals--;
+	gone(b, rc, rc == 0 ? "" : why->msg);
+	answered(b);
+}
+
+static void
+take_away(struct box *b, enum removal_sight sight)
+{
+	const struct box_host *h = b->in->host;
+	struct backend_handle handle = b->at.handle;
+
+	if (sight == REMOVAL_UNSEEN)
+		backend_handle_named(&handle, b->name);
+	b->awaited++;
+	b->in->removals++;
+	removal_start(h->backend, h->carrier, &b->at.id.uuid, &handle, sight,
+	    removed_cb, b);
+}
+
+/* No container was made; what the carrier prepared goes. */
+static void
+was_never(struct box *b)
+{
+	struct carrier *c = b->in->host->carrier;
+
+	c->ops->forget(c, &b->at.id.uuid);
+	gone(b, 0, "");
+}
+
+/* Its tasks have ended, and the front was told or will be by gone. */
+static void
+box_close(struct box *b)
+{
+	struct backend *backend = b->in->host->backend;
+	enum box_state was = b->state;
+
+	set_state(b, BOX_CLOSING);
+	box_map_unsee(&b->in->map, &b->at);
+	timer_stop(b->timer);
+	close_link(b);
+	if (was == BOX_CREATING && b->open != NULL)
+		backend->ops->abandon(backend, b->open); /* opened_late */
+	else if (was == BOX_CREATING)
+		was_never(b);
+	else
+		take_away(
+		    b, was == BOX_LOOKING ? REMOVAL_UNSEEN : REMOVAL_SEEN);
+}
+
+/* ---- failed, lost */
+
+/* It never was: FAILED. */
+static void
+fail(struct box *b, int code, const char *text)
+{
+	log_warn("box %s: %s", b->name, text);
+	report_failed(*b->in->host->front, b->at.sandbox, code, text);
+	tasks_end(b->tasks, RUNLOG_START_FAILED, text);
+	box_map_leave(&b->in->map, &b->at);
+	b->farewell = BOX_SAY_NOTHING;
+	b->open = NULL; /* it came to its end, or never began */
+	box_close(b);
+}
+
+/* It is no more: LOST, now or when nothing of it is left. */
+static void
+lose(struct box *b, const char *why)
+{
+	char text[ERR_TEXT_MAX + 32];
+
+	(void)snprintf(b->why, sizeof(b->why), "%s", why);
+	(void)snprintf(text, sizeof(text), "the sandbox was lost: %s", why);
+	log_info("box %s is lost: %s", b->name, why);
+	tasks_end(b->tasks, RUNLOG_LOST, text);
+	if (b->told_ready) {
+		report_lost(*b->in->host->front, b->at.sandbox, why);
+		box_map_leave(&b->in->map, &b->at);
+		b->farewell = BOX_SAY_NOTHING;
+	} else {
+		b->farewell = BOX_SAY_LOST;
+	}
+	box_close(b);
+}
+
+static void
+lose_container(struct box *b, const struct backend_container *c)
+{
+	char why[64];
+
+	if (c->removing)
+		(void)snprintf(
+		    why, sizeof(why), "its container was removed from outside");
+	else if (c->oom_killed)
+		(void)snprintf(why, sizeof(why), "out of memory");
+	else
+		(void)snprintf(
+		    why, sizeof(why), "exited with status %d", c->exit_code);
+	lose(b, why);
+}
+
+/* ---- the agent */
+
+static void
+tell_ready(struct box *b)
+{
+	const struct box_host *h = b->in->host;
+
+	b->times.hello_us = (uint32_t)(clock_mono_us() - b->running_us);
+	b->told_ready = true;
+	log_info("box %s is up: create %u us, start %u us, agent %u us",
+	    b->name, b->times.create_us, b->times.start_us, b->times.hello_us);
+	report_ready(*h->front, b->at.sandbox,
+	    backend_handle_text(&b->at.handle), &b->times);
+	h->on_ready(h->arg);
+}
+
+static int
+on_hello(const struct peer_hello *h, void *arg, struct err *e)
+{
+	struct box *b = arg;
+
+	(void)e;
+	if (b->has_boot && !uuid_is_equal(&b->boot, &h->boot)) {
+		lose(b, "its agent was restarted");
+		return 0;
+	}
+	b->has_boot = true;
+	b->boot = h->boot;
+	set_state(b, BOX_UP);
+	timer_stop(b->timer);
+	if (!b->told_ready)
+		tell_ready(b);
+	tasks_attach(b->tasks, b->peer, h);
+	return 0;
+}
+
+static void box_inspect(struct box *b);
+
+static void
+on_down(const struct err *why, void *arg)
+{
+	static struct log_limit limit;
+	struct box *b = arg;
+	char text[ERR_TEXT_MAX];
+
+	if (why->code == ERR_PROTO) {
+		(void)snprintf(text, sizeof(text),
+		    "its agent broke the protocol: %.300s", why->msg);
+		log_warn_limited(&limit, "box %s: %s", b->name, text);
+		if (b->mode == BOX_CREATE && !b->told_ready)
+			fail(b, ERR_BACKEND, text);
+		else
+			lose(b, text);
+		return;
+	}
+	if (b->state != BOX_UP)
+		return; /* it comes again, or the timer ends the wait */
+	log_debug("box %s: link lost: %s", b->name, why->msg);
+	set_state(b, BOX_AWAY);
+	b->away_since_ms = clock_mono_ms();
+	tasks_detach(b->tasks);
+	timer_set_ms(b->timer, AWAY_FIRST_MS);
+	box_inspect(b);
+}
+
+static int
+on_run_known(const struct uuid *run, bool fresh, uint64_t length, void *arg,
+    struct err *e)
+{
+	struct box *b = arg;
+
+	(void)length;
+	return tasks_on_known(b->tasks, run, fresh, e);
+}
+
+static int
+on_run_refused(
+    const struct uuid *run, const char *why, void *arg, struct err *e)
+{
+	struct box *b = arg;
+
+	(void)e;
+	tasks_on_refused(b->tasks, run, why);
+	return 0;
+}
+
+static int
+on_run_log(const struct uuid *run, uint64_t offset, const uint8_t *p, size_t n,
+    void *arg, struct err *e)
+{
+	struct box *b = arg;
+
+	(void)e;
+	tasks_on_log(b->tasks, run, offset, p, n);
+	return 0;
+}
+
+static int
+on_file_entry(
+    uint32_t request, const struct peer_entry *f, void *arg, struct err *e)
+{
+	struct box *b = arg;
+
+	return copies_on_entry(tasks_copies(b->tasks), request, f, e);
+}
+
+static int
+on_file_data(uint32_t request, uint64_t offset, const uint8_t *p, size_t n,
+    void *arg, struct err *e)
+{
+	struct box *b = arg;
+
+	return copies_on_data(tasks_copies(b->tasks), request, offset, p, n, e);
+}
+
+static int
+on_file_end(
+    uint32_t request, int32_t error, uint64_t size, void *arg, struct err *e)
+{
+	struct box *b = arg;
+
+	(void)size;
+	return copies_on_end(tasks_copies(b->tasks), request, error, e);
+}
+
+static bool
+is_front_full(const struct box_all *all)
+{
+	struct ipc_chan *front = *all->host->front;
+
+	return front != NULL && ipc_chan_is_full(front);
+}
+
+static void
+on_turn(void *arg)
+{
+	struct box *b = arg;
+
+	tasks_on_turn(b->tasks);
+	/* What agents say becomes messages to the front: no more of it than
+	 * the front takes. */
+	if (is_front_full(b->in))
+		b->in->host->on_full(b->in->host->arg);
+}
+
+static void
+on_drain(void *arg)
+{
+	struct box *b = arg;
+
+	tasks_on_drain(b->tasks);
+}
+
+static const struct peer_ops peer_ops = {
+    .on_hello = on_hello,
+    .on_run_known = on_run_known,
+    .on_run_refused = on_run_refused,
+    .on_run_log = on_run_log,
+    .on_file_entry = on_file_entry,
+    .on_file_data = on_file_data,
+    .on_file_end = on_file_end,
+    .on_turn = on_turn,
+    .on_drain = on_drain,
+    .on_down = on_down,
+};
+
+static int
+box_listen(struct box *b, struct err *e)
+{
+	struct carrier *c = b->in->host->carrier;
+	int rc = c->ops->listen(c, &b->at.id.uuid, &b->link, e);
+
+	if (rc != 0)
+		return rc;
+	b->peer = peer_new(b->link, &peer_ops, b);
+	if (is_front_full(b->in))
+		link_pause(b->link);
+	return 0;
+}
+
+/* ---- the container, asked for */
+
+static void
+await_agent(struct box *b, const struct backend_container *c)
+{
+	box_map_see(&b->in->map, &b->at, &c->handle);
+	b->running_us = clock_mono_us();
+	set_state(b, BOX_GREETING);
+	timer_set_ms(b->timer, BOX_HELLO_MS);
+	link_expect(b->link, &b->at.handle);
+}
+
+/* The one that should be there: is it, and is it what we would make? */
+static void
+looked(struct box *b, const struct backend_container *c)
+{
+	struct err e;
+
+	if (!backend_is_box(c, &b->at.id.uuid)) {
+		lose(b, "the container of its name is another's");
+		return;
+	}
+	box_map_see(&b->in->map, &b->at, &c->handle);
+	if (!c->running) {
+		lose_container(b, c);
+	} else if (strcmp(c->identity.fingerprint, b->at.id.fingerprint) != 0) {
+		lose(b,
+		    "it was made under another policy of network or "
+		    "capabilities");
+	} else if (box_listen(b, &e) != 0) {
+		log_warn("box %s: %s", b->name, e.msg);
+		timer_set_ms(b->timer, LOOK_AGAIN_MS);
+	} else {
+		await_agent(b, c);
+	}
+}
+
+/* The agent is or was there, and now this is what the engine shows. */
+static void
+checked(struct box *b, const struct backend_container *c)
+{
+	if (!c->running)
+		lose_container(b, c);
+	else if (!backend_handle_is_same_life(&c->handle, &b->at.handle))
+		lose(b, "it was restarted from outside");
+	else if (b->state == BOX_AWAY &&
+	    clock_mono_ms() - b->away_since_ms >= BOX_AWAY_MS)
+		lose(b, "its agent does not answer any more");
+}
+
+static void
+inspected_cb(
+    int rc, const struct backend_container *c, const struct err *why, void *arg)
+{
+	struct box *b = arg;
+
+	b->inspecting = false;
+	if (!is_in(b, BOX_LIVING)) {
+		answered(b);
+		return;
+	}
+	if (rc == ERR_NOTFOUND)
+		lose(b, "its container was removed from outside");
+	else if (rc != 0 && b->state == BOX_LOOKING)
+		timer_set_ms(b->timer, LOOK_AGAIN_MS); /* nothing is known */
+	else if (rc != 0)
+		log_debug("box %s: %s", b->name, why->msg);
+	else if (b->state == BOX_LOOKING)
+		looked(b, c);
+	else
+		checked(b, c);
+	answered(b);
+}
+
+static void
+box_inspect(struct box *b)
+{
+	struct backend *backend = b->in->host->backend;
+
+	if (b->inspecting)
+		return;
+	b->inspecting = true;
+	b->awaited++;
+	backend->ops->inspect(backend, &b->at.handle, inspected_cb, b);
+}
+
+/* Abandoned, and its end has come: what it made is taken away. */
+static void
+opened_late(struct box *b, const struct backend_opened *o)
+{
+	if (o == NULL) {
+		was_never(b);
+		return;
+	}
+	b->at.handle = o->c.handle;
+	take_away(b, REMOVAL_SEEN);
+}
+
+static void
+opened_cb(
+    int rc, const struct backend_opened *o, const struct err *why, void *arg)
+{
+	struct box *b = arg;
+
+	b->open = NULL;
+	if (b->state == BOX_CLOSING) {
+		opened_late(b, rc == 0 ? o : NULL);
+	} else if (b->state == BOX_CREATING && rc != 0) {
+		fail(b, rc, why->msg);
+	} else if (b->state == BOX_CREATING) {
+		b->times.create_us = o->create_us;
+		b->times.start_us = o->start_us;
+		await_agent(b, &o->c);
+	}
+	answered(b);
+}
+
+static void
+timer_cb(void *arg)
+{
+	struct box *b = arg;
+
+	if (b->state == BOX_LOOKING) {
+		box_inspect(b);
+	} else if (b->state == BOX_AWAY) {
+		timer_set_ms(b->timer, LOOK_AGAIN_MS);
+		box_inspect(b);
+	} else if (b->state == BOX_GREETING && b->mode == BOX_CREATE) {
+		fail(b, ERR_BACKEND,
+		    "the sandbox started but its agent did not answer within "
+		    "10 s");
+	} else if (b->state == BOX_GREETING) {
+		lose(b, "its agent does not answer");
+	}
+}
+
+/* ---- opening */
+
+static struct box *
+box_new(struct box_all *all, const struct box_start *s)
+{
+	struct box *b = xcalloc(1, sizeof(*b));
+
+	b->in = all;
+	b->at.sandbox = s->sandbox;
+	b->mode = s->mode;
+	b->state = s->mode == BOX_CREATE ? BOX_CREATING : BOX_LOOKING;
+	b->at.id.uuid = s->uuid;
+	memcpy(b->at.id.fingerprint, all->host->policy->fingerprint,
+	    sizeof(b->at.id.fingerprint));
+	b->name = xstrdup(s->name);
+	backend_handle_named(&b->at.handle,
+	    s->container_id[0] != '\0' ? s->container_id : s->name);
+	b->timer = timer_new(all->host->base, timer_cb, b);
+	b->tasks = tasks_new(&all->tasks_host,
+	    s->mode == BOX_CREATE ? TASKS_NONE_BEGUN : TASKS_MAY_HAVE_BEGUN);
+	box_map_enter(&b->in->map, &b->at);
+	return b;
+}
+
+static int
+prepare(struct box *b, struct backend_spec *spec, struct backend_wishes *wishes,
+    struct err *e)
+{
+	const struct box_host *h = b->in->host;
+	int rc = policy_check_claim(&spec->claim, e);
+
+	if (rc == 0)
+		rc = policy_check(h->policy, &spec->template, e);
+	if (rc == 0)
+		rc = h->carrier->ops->prepare(
+		    h->carrier, &b->at.id.uuid, wishes, e);
+	return rc != 0 ? rc : box_listen(b, e);
+}
+
+static void
+create(struct box *b, const struct box_start *s)
+{
+	struct backend *backend = b->in->host->backend;
+	struct backend_wishes wishes;
+	struct backend_spec spec = {.name = b->name,
+	    .identity = b->at.id,
+	    .template = s->template,
+	    .claim = s->claim,
+	    .wishes = &wishes};
+	struct err e;
+	int rc = prepare(b, &spec, &wishes, &e);
+
+	if (rc != 0) {
+		fail(b, rc, e.msg);
+		return;
+	}
+	b->awaited++;
+	b->open = backend->ops->open(backend, &spec, opened_cb, b);
+}
+
+void
+box_open(struct box_all *all, const struct box_start *s)
+{
+	struct box *b = box_new(all, s);
+
+	if (s->mode == BOX_CREATE)
+		create(b, s);
+	else
+		box_inspect(b);
+}
+
+/* ---- what the front and the engine say of it */
+
+void
+box_remove(struct box *b)
+{
+	b->farewell = BOX_SAY_REMOVED;
+	if (b->state == BOX_CLOSING)
+		return; /* said when it is gone */
+	tasks_end(b->tasks, RUNLOG_LOST, "the sandbox was removed");
+	box_close(b);
+}
+
+void
+box_on_change(struct box *b, enum backend_change what)
+{
+	if (!is_in(b, BOX_RUNNING))
+		return;
+	log_debug("box %s: engine's event %d", b->name, (int)what);
+	if (what == BACKEND_DESTROYED)
+		lose(b, "its container was removed from outside");
+	else if (what == BACKEND_DIED)
+		box_inspect(b); /* says why */
+}
+
+void
+box_look(struct box *b)
+{
+	if (b->state == BOX_LOOKING)
+		box_inspect(b);
+}
+
+void
+box_pause(struct box *b)
+{
+	if (b->link != NULL)
+		link_pause(b->link);
+}
+
+void
+box_resume(struct box *b)
+{
+	if (b->link != NULL)
+		link_resume(b->link);
+}
+
+void
+box_drop(struct box *b)
+{
+	die(b);
+}
+
+/* ---- to be asked */
+
+struct box *
+box_at(struct box_place *p)
+{
+	return p == NULL ? NULL : CONTAINER_OF(p, struct box, at);
+}
+
+struct tasks *
+box_tasks(struct box *b)
+{
+	return is_in(b, BOX_LIVING) ? b->tasks : NULL;
+}
+
+bool
+box_is_changing(const struct box *b)
+{
+	return is_in(b, BOX_CREATING | BOX_CLOSING);
+}

@@ -1,0 +1,92 @@
+/*
+ * box.h - one box: its container, its agent, its tasks
+ *
+ * What a box is (its identity: UUID, policy) stands apart from the sandbox
+ * that uses it (the front's number).  It is found by the sandbox's number, by
+ * its UUID, and by the backend's handle; boxes.h is about all of them.
+ *
+ * The front hears of it exactly once: READY or FAILED or LOST, after READY
+ * perhaps LOST, after a SANDBOX_REMOVE always REMOVED.  An engine that is away
+ * loses nothing: a box whose agent is there goes on, and none is given up
+ * before the engine has said that it is gone.
+ *
+ * A box is its own owner: after any call here but those that only ask, and
+ * after any turn of the loop, it may be gone.
+ */
+#ifndef WORKER_BOX_H
+#define WORKER_BOX_H
+
+#include "common/base.h"
+#include "common/uuid.h"
+#include "worker/backend.h"
+#include "worker/box_map.h"
+#include "worker/copy.h"
+#include "worker/link/carrier.h"
+#include "worker/task.h"
+#include "worker/tasks.h"
+
+#define BOX_HELLO_MS 10000
+#define BOX_AWAY_MS 30000 /* running without a link: given up */
+
+struct box;
+
+/* What boxes share; kept by pointer. */
+struct box_host {
+	struct event_base *base;
+	struct ipc_chan **front; /* *front NULL: gone */
+	struct backend *backend;
+	struct carrier *carrier;
+	const struct policy *policy;
+	const struct task_host *task;
+	const struct copy_limits *limits;
+	void (*on_ready)(void *arg); /* READY was told */
+	void (*on_full)(void *arg);  /* the front's channel is: read no more */
+	void *arg;
+};
+
+/* All of a worker; box.c's to write. */
+struct box_all {
+	const struct box_host *host;
+	struct tasks_host tasks_host;
+	struct box_map map;
+	unsigned int removals; /* of boxes, under way */
+};
+/* box_at - the box whose place this is; NULL for NULL */
+struct box *box_at(struct box_place *p);
+
+enum box_mode {
+	BOX_CREATE = 0,
+	BOX_ADOPT = 1 /* it should be there */
+};
+
+/* What SANDBOX_OPEN says; strings are borrowed. */
+struct box_start {
+	uint64_t sandbox; /* the front's number of who uses it */
+	enum box_mode mode;
+	struct uuid uuid;
+	const char *name;         /* of the container */
+	const char *container_id; /* to adopt; "": by name */
+	struct policy_template template;
+	struct policy_claim claim;
+};
+/* box_open - sandbox and UUID must be new; everything else is told to the
+ * front */
+void box_open(struct box_all *all, const struct box_start *s);
+/* box_remove - its tasks end, it is taken away, REMOVED is told */
+void box_remove(struct box *b);
+/* box_drop - forgotten, and left as it is; the backend must be gone */
+void box_drop(struct box *b);
+
+void box_on_change(struct box *b, enum backend_change what);
+/* box_look - if it waits to be looked at: now */
+void box_look(struct box *b);
+/* box_pause, box_resume - stop reading from its agent, and go on */
+void box_pause(struct box *b);
+void box_resume(struct box *b);
+
+/* box_tasks - NULL: none any more, it is being taken away */
+struct tasks *box_tasks(struct box *b);
+/* box_is_changing - it is being made or taken away */
+bool box_is_changing(const struct box *b);
+
+#endif

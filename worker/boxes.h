@@ -1,0 +1,50 @@
+/*
+ * boxes.h - all boxes of a worker: what the front and the engine ask of them
+ */
+#ifndef WORKER_BOXES_H
+#define WORKER_BOXES_H
+
+#include "common/base.h"
+#include "common/err.h"
+#include "worker/box.h"
+
+struct boxes;
+
+/* boxes_new - host is kept by pointer; its backend and carrier may be filled
+ * in later, before any other call */
+struct boxes *boxes_new(const struct box_host *host);
+/* boxes_free - forgets all, takes none away; the backend must be gone */
+void boxes_free(struct boxes *bs);
+
+/* ---- from the front */
+
+/* boxes_open - ERR_PROTO when the sandbox or the UUID has one already;
+ * everything else is told to the front */
+int boxes_open(
+    struct boxes *bs, const struct box_start *s, struct err *e) MUSTCHECK;
+/* boxes_settled - SANDBOX_SETTLED: of its runs the front has told all */
+void boxes_settled(struct boxes *bs, uint64_t sandbox);
+/* boxes_remove - SANDBOX_REMOVE, for any box there ever was */
+void boxes_remove(struct boxes *bs, uint64_t sandbox, const struct uuid *uuid,
+    const char *name);
+/* boxes_start_task - RUN_START; takes *s.  Told twice it is started once; in
+ * no box it is lost.  ERR_PROTO when the message cannot be */
+int boxes_start_task(struct boxes *bs, uint64_t sandbox, struct task_start *s,
+    struct err *e) MUSTCHECK;
+/* boxes_find_task - by the run's number; NULL: none */
+struct tasks_item *boxes_find_task(const struct boxes *bs, uint64_t number);
+
+/* ---- of all of them */
+
+/* boxes_on_change - from the backend's watch */
+void boxes_on_change(
+    struct boxes *bs, const struct backend_handle *h, enum backend_change what);
+/* boxes_look - the engine is there: ask now for what waited to be asked */
+void boxes_look(struct boxes *bs);
+/* boxes_pause, boxes_resume - stop reading from agents, and go on */
+void boxes_pause(struct boxes *bs);
+void boxes_resume(struct boxes *bs);
+/* boxes_is_busy - true while one is being made or taken away */
+bool boxes_is_busy(struct boxes *bs);
+
+#endif

@@ -1,0 +1,173 @@
+#include "worker/copies.h"
+
+#include "common/timer.h"
+#include "common/xmalloc.h"
+
+TAILQ_HEAD(copy_queue, copy_job);
+
+struct copies {
+	struct copy_host host;
+	struct copy_queue queue;
+	struct peer *peer;    /* NULL: away */
+	struct copy *copy;    /* under way, or ended and kept; NULL: none */
+	struct copy_job *job; /* whose it is */
+	bool ended;
+	struct timer *release;
+	uint32_t next_request;
+};
+
+static void
+start_next(struct copies *cs)
+{
+	struct copy_job *job = TAILQ_FIRST(&cs->queue);
+
+	if (cs->copy != NULL || job == NULL)
+		return;
+	TAILQ_REMOVE(&cs->queue, job, link);
+	job->waits = false;
+	cs->job = job;
+	cs->ended = false;
+	cs->copy = copy_new(&cs->host, job->task);
+	if (cs->peer != NULL)
+		copy_attach(cs->copy, cs->peer);
+}
+
+static void
+release(struct copies *cs)
+{
+	copy_taken(cs->copy);
+	copy_free(cs->copy);
+	cs->copy = NULL;
+	cs->job = NULL;
+	timer_stop(cs->release);
+}
+
+static void
+release_cb(void *arg)
+{
+	struct copies *cs = arg;
+
+	release(cs);
+	start_next(cs);
+}
+
+static void
+end_cb(struct copy *c, void *arg)
+{
+	struct copies *cs = arg;
+
+	cs->ended = true;
+	cs->job->done(cs->job, copy_files(c), copy_error(c));
+	/* Freed later in any case: it is in use up the stack. */
+	timer_set_ms(cs->release, copy_files(c) > 0 ? COPIES_COMMIT_MS : 0);
+}
+
+struct copies *
+copies_new(struct event_base *base, struct ipc_chan **front,
+    const struct copy_limits *limits)
+{
+	struct copies *cs = xcalloc(1, sizeof(*cs));
+
+	TAILQ_INIT(&cs->queue);
+	cs->next_request = 1;
+	cs->host = (struct copy_host){.base = base,
+	    .front = front,
+	    .limits = limits,
+	    .next_request = &cs->next_request,
+	    .time_ms = COPY_TIME_MS,
+	    .on_end = end_cb,
+	    .arg = cs};
+	cs->release = timer_new(base, release_cb, cs);
+	return cs;
+}
+
+void
+copies_free(struct copies *cs)
+{
+	struct copy_job *job;
+
+	while ((job = TAILQ_FIRST(&cs->queue)) != NULL) {
+		TAILQ_REMOVE(&cs->queue, job, link);
+		job->waits = false;
+	}
+	if (cs->copy != NULL)
+		copies_drop(cs, cs->job);
+	timer_free(cs->release);
+	free(cs);
+}
+
+void
+copies_add(struct copies *cs, struct copy_job *job)
+{
+	job->waits = true;
+	TAILQ_INSERT_TAIL(&cs->queue, job, link);
+	start_next(cs);
+}
+
+void
+copies_drop(struct copies *cs, struct copy_job *job)
+{
+	if (job->waits)
+		TAILQ_REMOVE(&cs->queue, job, link);
+	job->waits = false;
+	if (cs->job != job)
+		return;
+	copies_stop(cs, "the run was dropped");
+	release(cs);
+	start_next(cs);
+}
+
+void
+copies_stop(struct copies *cs, const char *why)
+{
+	if (cs->copy != NULL && !cs->ended)
+		copy_stop(cs->copy, why);
+}
+
+void
+copies_attach(struct copies *cs, struct peer *p)
+{
+	cs->peer = p;
+	if (cs->copy != NULL)
+		copy_attach(cs->copy, p);
+}
+
+void
+copies_detach(struct copies *cs)
+{
+	cs->peer = NULL;
+	if (cs->copy != NULL)
+		copy_detach(cs->copy);
+}
+
+int
+copies_on_entry(struct copies *cs, uint32_t request, const struct peer_entry *f,
+    struct err *e)
+{
+	return cs->copy == NULL ? 0 : copy_on_entry(cs->copy, request, f, e);
+}
+
+int
+copies_on_data(struct copies *cs, uint32_t request, uint64_t offset,
+    const uint8_t *p, size_t n, struct err *e)
+{
+	if (cs->copy == NULL)
+		return 0;
+	return copy_on_data(cs->copy, request, offset, p, n, e);
+}
+
+int
+copies_on_end(struct copies *cs, uint32_t request, int32_t error, struct err *e)
+{
+	return cs->copy == NULL ? 0 : copy_on_end(cs->copy, request, error, e);
+}
+
+void
+copies_on_fd(struct copies *cs, const struct copy_job *job, uint32_t file,
+    int fd, const char *refusal)
+{
+	if (cs->job == job)
+		copy_on_fd(cs->copy, file, fd, refusal);
+	else if (fd >= 0)
+		(void)close(fd);
+}

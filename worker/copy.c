@@ -1,0 +1,472 @@
+#include "worker/copy.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "common/fd.h"
+#include "common/timer.h"
+#include "common/xmalloc.h"
+#include "worker/link/digest.h"
+#include "worker/report.h"
+#include "worker/text.h"
+
+#define ACK_BYTES (FRAME_WINDOW_BYTES / 4)
+#define TEXT_PATH_MAX 120
+
+enum copy_state {
+	COPY_IDLE, /* no link */
+	COPY_WALKING,
+	COPY_ASKING, /* the front for a descriptor */
+	COPY_READING,
+	COPY_ENDED
+};
+
+struct file {
+	uint8_t *path;
+	size_t path_len;
+	uint64_t size; /* as the walk says */
+	uint32_t mode;
+	int64_t mtime_ns;
+	bool done; /* copied, or given up for good */
+	bool copied;
+	bool listed; /* by the present walk */
+};
+
+struct copy {
+	const struct copy_host *host;
+	uint64_t run;
+	enum copy_state state;
+	struct peer *peer;
+	struct timer *timer;
+	uint32_t walk;    /* its request */
+	uint32_t request; /* of the read under way */
+	struct file *files;
+	uint32_t nfiles;
+	uint32_t at;     /* the file under way */
+	uint32_t number; /* of ARTIFACT_OPEN, counts up over restarts */
+	uint32_t ncopied;
+	uint64_t total; /* bytes of copied files */
+
+	int fd; /* the front's, -1: none */
+	struct digest *digest;
+	uint64_t got;
+	uint64_t acked;
+	uint64_t budget; /* the file may have */
+
+	char error[COPY_ERROR_MAX];
+	uint32_t nerrors;
+};
+
+static void next_file(struct copy *c);
+
+/* ---- what goes wrong */
+
+static void PRINTF(2, 3) note(struct copy *c, const char *fmt, ...)
+{
+	size_t n = strlen(c->error);
+	char text[ERR_TEXT_MAX];
+	va_list ap;
+
+	c->nerrors++;
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	/* The last bytes are for saying that there were more. */
+	if (n + strlen(text) + 64 < sizeof(c->error))
+		(void)snprintf(c->error + n, sizeof(c->error) - n, "%s%s",
+		    n > 0 ? "; " : "", text);
+	else if (n > 0 && c->error[n - 1] != '.')
+		(void)snprintf(c->error + n, sizeof(c->error) - n,
+		    "; and more that are left out ...");
+}
+
+static void
+note_file(struct copy *c, const char *what, const uint8_t *path, size_t n)
+{
+	char shown[TEXT_PATH_MAX];
+
+	text_clean(shown, sizeof(shown), path, n);
+	note(c, "%s: %s", what, shown);
+}
+
+/* ---- the end */
+
+static void
+close_file(struct copy *c)
+{
+	if (c->fd >= 0)
+		(void)close(c->fd);
+	c->fd = -1;
+	digest_drop(c->digest);
+	c->digest = NULL;
+}
+
+/* The file under way does not come: the front throws away what it has. */
+static void
+drop_file(struct copy *c, int code)
+{
+	static const uint8_t none[DIGEST_BYTES];
+
+	if (c->state == COPY_READING || c->state == COPY_ASKING)
+		report_file_done(
+		    *c->host->front, c->run, c->number - 1, code, c->got, none);
+	close_file(c);
+}
+
+static void
+end(struct copy *c)
+{
+	c->state = COPY_ENDED;
+	timer_stop(c->timer);
+	c->host->on_end(c, c->host->arg);
+}
+
+void
+copy_stop(struct copy *c, const char *why)
+{
+	if (c->state == COPY_ENDED)
+		return;
+	if (c->peer != NULL && c->state == COPY_READING)
+		peer_abort(c->peer, c->request);
+	if (c->peer != NULL && c->state == COPY_WALKING)
+		peer_abort(c->peer, c->walk);
+	drop_file(c, ERR_LOST);
+	note(c, "artifact extraction: %s", why);
+	end(c);
+}
+
+static void
+timer_cb(void *arg)
+{
+	copy_stop(arg, "it took too long, the rest is left out");
+}
+
+/* ---- life */
+
+struct copy *
+copy_new(const struct copy_host *host, uint64_t run)
+{
+	struct copy *c = xcalloc(1, sizeof(*c));
+
+	c->host = host;
+	c->run = run;
+	c->fd = -1;
+	c->timer = timer_new(host->base, timer_cb, c);
+	timer_set_ms(c->timer, host->time_ms);
+	return c;
+}
+
+void
+copy_free(struct copy *c)
+{
+	if (c == NULL)
+		return;
+	close_file(c);
+	timer_free(c->timer);
+	for (uint32_t i = 0; i < c->nfiles; i++)
+		free(c->files[i].path);
+	free(c->files);
+	free(c);
+}
+
+uint32_t
+copy_files(const struct copy *c)
+{
+	return c->ncopied;
+}
+
+const char *
+copy_error(const struct copy *c)
+{
+	return c->error;
+}
+
+void
+copy_attach(struct copy *c, struct peer *p)
+{
+	c->peer = p;
+	if (c->state != COPY_IDLE)
+		return;
+	c->state = COPY_WALKING;
+	c->walk = (*c->host->next_request)++;
+	for (uint32_t i = 0; i < c->nfiles; i++)
+		c->files[i].listed = false;
+	peer_walk(p, c->walk, COPY_ROOT);
+}
+
+void
+copy_detach(struct copy *c)
+{
+	c->peer = NULL;
+	if (c->state == COPY_ENDED)
+		return;
+	drop_file(c, ERR_LOST);
+	c->state = COPY_IDLE;
+}
+
+void
+copy_taken(struct copy *c)
+{
+	for (uint32_t i = 0; i < c->nfiles; i++)
+		if (c->peer != NULL && c->files[i].copied)
+			peer_walk_taken(c->peer, c->walk, c->files[i].path,
+			    c->files[i].path_len);
+}
+
+/* ---- the walk */
+
+bool
+copy_is_path(const uint8_t *p, size_t n)
+{
+	size_t from = 0;
+
+	if (n == 0 || n > COPY_PATH_MAX || memchr(p, '\0', n) != NULL)
+		return false;
+	for (size_t i = 0; i <= n; i++) {
+		size_t part = i - from;
+
+		if (i < n && p[i] != '/')
+			continue;
+		if (part == 0 || (part == 1 && p[from] == '.') ||
+		    (part == 2 && p[from] == '.' && p[from + 1] == '.'))
+			return false;
+		from = i + 1;
+	}
+	return true;
+}
+
+static struct file *
+find_file(struct copy *c, const uint8_t *path, size_t n)
+{
+	for (uint32_t i = 0; i < c->nfiles; i++)
+		if (c->files[i].path_len == n &&
+		    memcmp(c->files[i].path, path, n) == 0)
+			return &c->files[i];
+	return NULL;
+}
+
+static void
+add_file(struct copy *c, const struct peer_entry *f)
+{
+	struct file *known = NULL;
+
+	/* Only after a restart can there be one of that name. */
+	if (c->walk != 0 && c->number > 0)
+		known = find_file(c, f->path, f->path_len);
+	if (known == NULL) {
+		if (c->nfiles % 64 == 0)
+			c->files = xreallocarray(
+			    c->files, c->nfiles + 64, sizeof(*c->files));
+		known = &c->files[c->nfiles++];
+		memset(known, 0, sizeof(*known));
+		known->path = xmemdup(f->path, f->path_len);
+		known->path_len = f->path_len;
+	}
+	known->listed = true;
+	known->size = f->size;
+	known->mode = f->mode & 0777;
+	known->mtime_ns = f->mtime_ns;
+}
+
+int
+copy_on_entry(
+    struct copy *c, uint32_t request, const struct peer_entry *f, struct err *e)
+{
+	if (c->state != COPY_WALKING || request != c->walk || f->kind != 'f')
+		return 0;
+	if (c->nfiles >= 2 * FRAME_WALK_MAX)
+		return err_set(e, ERR_PROTO, "more entries than were asked");
+	if (!copy_is_path(f->path, f->path_len))
+		note_file(c, "artifact extraction: no good path", f->path,
+		    f->path_len);
+	else
+		add_file(c, f);
+	return 0;
+}
+
+/* ---- one file after the other */
+
+/* Bytes that may still come, all in all. */
+static uint64_t
+total_left(const struct copy *c)
+{
+	uint64_t max = c->host->limits->total_bytes;
+
+	if (max == 0)
+		return INT64_MAX;
+	return c->total < max ? max - c->total : 0;
+}
+
+/* NULL, or why this file is not even asked for. */
+static const char *
+why_not(const struct copy *c, const struct file *f)
+{
+	if (f->size > c->host->limits->file_bytes)
+		return "artifact extraction: file too large";
+	if (f->size > total_left(c))
+		return "artifact extraction: total size exceeded";
+	if (c->ncopied >= c->host->limits->files)
+		return "artifact extraction: too many files";
+	return NULL;
+}
+
+static void
+ask_front(struct copy *c, const struct file *f)
+{
+	struct report_file r = {.file = c->number++,
+	    .size = f->size,
+	    .mode = f->mode,
+	    .mtime_ns = f->mtime_ns,
+	    .path = f->path,
+	    .path_len = f->path_len};
+
+	c->state = COPY_ASKING;
+	c->got = c->acked = 0;
+	report_file(*c->host->front, c->run, &r);
+}
+
+static void
+next_file(struct copy *c)
+{
+	for (; c->at < c->nfiles; c->at++) {
+		struct file *f = &c->files[c->at];
+		const char *why;
+
+		if (f->done || !f->listed)
+			continue;
+		why = why_not(c, f);
+		if (why == NULL) {
+			ask_front(c, f);
+			return;
+		}
+		f->done = true;
+		note_file(c, why, f->path, f->path_len);
+	}
+	end(c);
+}
+
+static void
+skip_file(struct copy *c, const char *why)
+{
+	struct file *f = &c->files[c->at++];
+
+	f->done = true;
+	note_file(c, why, f->path, f->path_len);
+	drop_file(c, ERR_LIMIT);
+	next_file(c);
+}
+
+void
+copy_on_fd(struct copy *c, uint32_t number, int fd, const char *refusal)
+{
+	const struct file *f;
+	char why[ERR_TEXT_MAX];
+	uint64_t left;
+	struct stat st;
+
+	/* An answer from before a restart. */
+	if (c->state != COPY_ASKING || number != c->number - 1 ||
+	    c->peer == NULL) {
+		if (fd >= 0)
+			(void)close(fd);
+		return;
+	}
+	if (fd < 0 || fstat(fd, &st) == -1 || !S_ISREG(st.st_mode)) {
+		if (fd >= 0)
+			(void)close(fd);
+		(void)snprintf(why, sizeof(why), "artifact extraction: %.200s",
+		    fd < 0 ? refusal : "no file to write to");
+		skip_file(c, why);
+		return;
+	}
+	f = &c->files[c->at];
+	left = total_left(c);
+	c->fd = fd;
+	c->digest = digest_begin();
+	c->budget = c->host->limits->file_bytes < left ?
+	    c->host->limits->file_bytes :
+	    left;
+	c->request = (*c->host->next_request)++;
+	c->state = COPY_READING;
+	peer_read(c->peer, c->request, c->budget + 1, COPY_ROOT, f->path,
+	    f->path_len);
+}
+
+int
+copy_on_data(struct copy *c, uint32_t request, uint64_t offset,
+    const uint8_t *p, size_t n, struct err *e)
+{
+	struct err why;
+
+	if (c->state != COPY_READING || request != c->request)
+		return 0; /* on its way when the read was ended */
+	if (offset != c->got || offset + n > c->acked + FRAME_WINDOW_BYTES)
+		return err_set(e, ERR_PROTO, "file bytes that cannot be");
+	if (c->got + n > c->budget) {
+		peer_abort(c->peer, c->request);
+		skip_file(c,
+		    c->budget < c->host->limits->file_bytes ?
+			"artifact extraction: total size exceeded" :
+			"artifact extraction: file too large");
+		return 0;
+	}
+	if (fd_write_all(c->fd, p, n, &why) != 0) {
+		peer_abort(c->peer, c->request);
+		drop_file(c, ERR_SYS);
+		note(c, "artifact extraction: %s", why.msg);
+		end(c); /* the next would not fit either */
+		return 0;
+	}
+	digest_add(c->digest, p, n);
+	c->got += n;
+	if (c->got - c->acked >= ACK_BYTES) {
+		c->acked = c->got;
+		peer_read_ack(c->peer, c->request, c->acked);
+	}
+	return 0;
+}
+
+static void
+file_done(struct copy *c)
+{
+	struct file *f = &c->files[c->at++];
+	uint8_t sum[DIGEST_BYTES];
+
+	digest_end(c->digest, sum);
+	c->digest = NULL;
+	close_file(c);
+	f->done = f->copied = true;
+	c->ncopied++;
+	c->total += c->got;
+	report_file_done(
+	    *c->host->front, c->run, c->number - 1, 0, c->got, sum);
+	next_file(c);
+}
+
+int
+copy_on_end(struct copy *c, uint32_t request, int32_t error, struct err *e)
+{
+	char why[128];
+
+	(void)e;
+	if (c->state == COPY_WALKING && request == c->walk) {
+		if (error == E2BIG)
+			note(c, "artifact extraction: too many files");
+		else if (error != 0)
+			note(c, "artifact extraction: cannot list %s: %s",
+			    COPY_ROOT, strerror(error));
+		c->at = 0;
+		next_file(c);
+	} else if (c->state == COPY_READING && request == c->request) {
+		if (error == 0) {
+			file_done(c);
+			return 0;
+		}
+		(void)snprintf(why, sizeof(why), "artifact extraction: %s",
+		    strerror(error));
+		skip_file(c, why);
+	}
+	return 0;
+}

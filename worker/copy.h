@@ -1,0 +1,73 @@
+/*
+ * copy.h - what a run left below /artifacts, copied to the front's files
+ *
+ * A walk of what changed, then file by file: ARTIFACT_OPEN to the front, its
+ * descriptor back, READ from the agent within credit, ARTIFACT_DONE with the
+ * digest.  Limits count bytes that came, not sizes that were told.  What is
+ * over a limit or cannot be copied is left out and noted; the rest goes on.
+ * When the link is lost in between it begins anew without the files it has;
+ * after COPY_TIME_MS it ends with what it has.
+ */
+#ifndef WORKER_COPY_H
+#define WORKER_COPY_H
+
+#include "common/base.h"
+#include "common/err.h"
+#include "worker/link/peer.h"
+
+#define COPY_ROOT "/artifacts"
+#define COPY_PATH_MAX 1024
+#define COPY_TIME_MS 120000
+#define COPY_ERROR_MAX 1200
+
+struct copy;
+struct event_base;
+struct ipc_chan;
+
+struct copy_limits {
+	uint64_t total_bytes; /* 0: none */
+	uint64_t file_bytes;
+	uint32_t files;
+};
+
+struct copy_host {
+	struct event_base *base;
+	struct ipc_chan **front;
+	const struct copy_limits *limits;
+	uint32_t *next_request; /* counts up over a sandbox's life */
+	uint32_t time_ms;       /* COPY_TIME_MS; tests have less time */
+	/* All that can be copied was. */
+	void (*on_end)(struct copy *c, void *arg);
+	void *arg;
+};
+
+/* copy_new - of run number run; does nothing before copy_attach.
+ * host is kept by pointer. */
+struct copy *copy_new(const struct copy_host *host, uint64_t run);
+void copy_free(struct copy *c);
+void copy_attach(struct copy *c, struct peer *p);
+void copy_detach(struct copy *c);
+/* copy_stop - no more; on_end is called with why noted */
+void copy_stop(struct copy *c, const char *why);
+
+uint32_t copy_files(const struct copy *c);    /* copied */
+const char *copy_error(const struct copy *c); /* "": none */
+
+/* copy_taken - once the front has them for good: tell the agent which
+ * ones need not be walked again.  Nothing if the link was lost since. */
+void copy_taken(struct copy *c);
+
+/* From the agent; other requests than its own are passed over. */
+int copy_on_entry(struct copy *c, uint32_t request, const struct peer_entry *f,
+    struct err *e) MUSTCHECK;
+int copy_on_data(struct copy *c, uint32_t request, uint64_t offset,
+    const uint8_t *p, size_t n, struct err *e) MUSTCHECK;
+int copy_on_end(
+    struct copy *c, uint32_t request, int32_t error, struct err *e) MUSTCHECK;
+/* From the front: fd is the artifact's from now on, -1 with refusal. */
+void copy_on_fd(struct copy *c, uint32_t number, int fd, const char *refusal);
+
+/* copy_is_path - relative, no empty, "." or ".." part, no NUL */
+bool copy_is_path(const uint8_t *p, size_t n);
+
+#endif

@@ -1,0 +1,498 @@
+#include "worker/task.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "common/exit.h"
+#include "common/log.h"
+#include "common/timer.h"
+#include "common/xmalloc.h"
+#include "worker/report.h"
+#include "worker/text.h"
+
+/* A log has at most two records per command and two of its own. */
+#define RECORDS_MAX (1u << 20)
+
+static struct log_limit task_limit;
+
+static struct ipc_chan *
+front_of(const struct task *t)
+{
+	return *t->host->front;
+}
+
+/* ---- life */
+
+static int
+check_spool(int fd, struct err *e)
+{
+	int flags = fcntl(fd, F_GETFL);
+	struct stat st;
+
+	if (flags == -1 || fstat(fd, &st) == -1)
+		return err_set(e, ERR_PROTO, "spool: %s", strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, ERR_PROTO, "spool: no regular file");
+	if ((flags & O_ACCMODE) != O_RDWR || (flags & O_APPEND) == 0)
+		return err_set(
+		    e, ERR_PROTO, "spool: not open to read and append");
+	return 0;
+}
+
+void
+task_start_clear(struct task_start *s)
+{
+	if (s->spool >= 0)
+		(void)close(s->spool);
+	s->spool = -1;
+	free(s->spec);
+	s->spec = NULL;
+	s->nspec = 0;
+}
+
+int
+task_new(const struct task_host *host, struct task_start *s,
+    void (*on_complete)(struct task *, void *), void *arg, struct task **out,
+    struct err *e)
+{
+	struct task *t;
+
+	if (check_spool(s->spool, e) != 0) {
+		task_start_clear(s);
+		return ERR_PROTO;
+	}
+	t = xcalloc(1, sizeof(*t));
+	t->host = host;
+	t->on_complete = on_complete;
+	t->arg = arg;
+	t->s = *s;
+	s->spool = -1;
+	s->spec = NULL;
+	runlog_check_init(&t->check, t->s.ncommands);
+	buf_init(&t->records, RECORDS_MAX);
+	buf_init(&t->pending, FRAME_WINDOW_BYTES);
+	*out = t;
+	return 0;
+}
+
+/* What an ended run needs no more; it may stay for a while. */
+static void
+task_release(struct task *t)
+{
+	if (t->retry != NULL) {
+		timer_free(t->retry);
+		t->retry = NULL;
+		t->host->on_disk(false, "", t->host->arg);
+	}
+	buf_clear(&t->records);
+	buf_clear(&t->pending);
+	task_start_clear(&t->s);
+}
+
+void
+task_free(struct task *t)
+{
+	if (t == NULL)
+		return;
+	task_release(t);
+	free(t);
+}
+
+/* ---- the log's records */
+
+static void
+record_cb(
+    const struct runlog_header *h, const uint8_t *record, size_t n, void *arg)
+{
+	struct task *t = arg;
+
+	wire_put_u16(&t->records, (uint16_t)n);
+	if (buf_append(&t->records, record, n) != 0)
+		fatal(EXIT_BUG, "task: records of %zu bytes",
+		    buf_len(&t->records));
+	if (h->type == RUNLOG_RUN_ENDED &&
+	    runlog_parse_run_end(record + RUNLOG_HEADER_BYTES,
+		n - RUNLOG_HEADER_BYTES, &t->log_end, NULL) != 0)
+		fatal(EXIT_BUG, "task: an end that was checked");
+}
+
+static void
+tell_front(struct task *t)
+{
+	if (t->length > t->told)
+		report_bytes(front_of(t), t->s.id, t->length);
+	t->told = t->length;
+	while (buf_len(&t->records) > 0) {
+		const uint8_t *p = buf_data(&t->records);
+		size_t n = (size_t)(p[0] | p[1] << 8);
+
+		report_record(front_of(t), t->s.id, p + 2, n);
+		buf_consume(&t->records, n + 2);
+	}
+	buf_shrink(&t->records);
+}
+
+/* ---- the end */
+
+static void
+tell_end(struct task *t, enum runlog_reason reason, const char *text,
+    uint32_t files, const char *artifacts_error)
+{
+	struct report_end end = {.reason = reason,
+	    .length = t->length,
+	    .text = text,
+	    .files = files,
+	    .artifacts_error = artifacts_error};
+
+	tell_front(t);
+	report_ended(front_of(t), t->s.id, &end);
+	t->state = TASK_OVER;
+	task_release(t);
+	t->host->on_over(t->host->arg);
+}
+
+bool
+task_has_artifacts(const struct task *t)
+{
+	return t->log_end.artifacts != 0;
+}
+
+void
+task_finish(struct task *t, uint32_t files, const char *artifacts_error)
+{
+	enum runlog_reason reason = (enum runlog_reason)t->log_end.reason;
+
+	if (t->state == TASK_OVER)
+		return;
+	tell_end(t, t->limited ? RUNLOG_OUTPUT_LIMIT : reason, "", files,
+	    artifacts_error);
+}
+
+void
+task_end(struct task *t, enum runlog_reason reason, const char *text)
+{
+	if (t->state == TASK_OVER)
+		return;
+	if (t->check.ended && buf_len(&t->pending) == 0) {
+		task_finish(t, 0, task_has_artifacts(t) ? text : "");
+		return;
+	}
+	/* Records behind what could be written are not in the spool. */
+	if (buf_len(&t->pending) > 0)
+		buf_clear(&t->records);
+	tell_end(t, reason, text, 0, "");
+}
+
+/* The agent lied about this run: it is stopped and no byte more believed. */
+static void
+task_break(struct task *t, const char *why)
+{
+	char text[ERR_TEXT_MAX];
+
+	(void)snprintf(
+	    text, sizeof(text), "the sandbox sent a broken log: %.300s", why);
+	log_warn_limited(
+	    &task_limit, "run %llu: %s", (unsigned long long)t->s.id, text);
+	if (t->peer != NULL)
+		peer_run_cancel(t->peer, &t->s.uuid, RUNLOG_INTERNAL);
+	task_end(t, RUNLOG_INTERNAL, text);
+}
+
+/* ---- writing */
+
+/* As much of p as the disk takes; the rest is pending.  Negative: the spool
+ * is broken. */
+static int
+spool_write(struct task *t, const uint8_t *p, size_t n, size_t *written)
+{
+	*written = 0;
+	while (*written < n) {
+		ssize_t k = write(t->s.spool, p + *written, n - *written);
+
+		if (k == -1 && errno == EINTR)
+			continue;
+		if (k == -1 &&
+		    (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
+			return 0;
+		if (k == -1)
+			return -1;
+		*written += (size_t)k;
+		t->length += (uint64_t)k;
+	}
+	return 0;
+}
+
+static void
+spool_broken(struct task *t)
+{
+	char text[128];
+
+	(void)snprintf(text, sizeof(text), "the run's log cannot be kept: %s",
+	    strerror(errno));
+	if (t->peer != NULL)
+		peer_run_cancel(t->peer, &t->s.uuid, RUNLOG_INTERNAL);
+	/* What was checked last is not in the spool. */
+	buf_clear(&t->records);
+	t->check.ended = false;
+	task_end(t, RUNLOG_INTERNAL, text);
+}
+
+static void
+retry_cb(void *arg)
+{
+	struct task *t = arg;
+	size_t n;
+
+	if (spool_write(t, buf_data(&t->pending), buf_len(&t->pending), &n) !=
+	    0) {
+		spool_broken(t);
+		return;
+	}
+	buf_consume(&t->pending, n);
+	if (buf_len(&t->pending) > 0) {
+		timer_set_ms(t->retry, TASK_DISK_RETRY_MS);
+		return;
+	}
+	buf_shrink(&t->pending);
+	timer_free(t->retry);
+	t->retry = NULL;
+	t->host->on_disk(false, "", t->host->arg);
+	task_flush(t);
+}
+
+static void
+disk_is_full(struct task *t)
+{
+	char text[160];
+
+	if (t->retry != NULL)
+		return;
+	(void)snprintf(text, sizeof(text),
+	    "no room for the logs of runs: %s; runs wait until there is",
+	    strerror(errno));
+	log_warn_limited(
+	    &task_limit, "run %llu: %s", (unsigned long long)t->s.id, text);
+	t->retry = timer_new(t->host->base, retry_cb, t);
+	timer_set_ms(t->retry, TASK_DISK_RETRY_MS);
+	t->host->on_disk(true, text, t->host->arg);
+}
+
+static void
+task_store(struct task *t, const uint8_t *p, size_t n)
+{
+	size_t written = 0;
+
+	if (buf_len(&t->pending) == 0 && spool_write(t, p, n, &written) != 0) {
+		spool_broken(t);
+		return;
+	}
+	if (written == n)
+		return;
+	/* Its credit bounds it. */
+	if (buf_append(&t->pending, p + written, n - written) != 0)
+		fatal(EXIT_BUG, "task: %zu bytes are pending",
+		    buf_len(&t->pending));
+	disk_is_full(t);
+}
+
+/* ---- from the agent */
+
+int
+task_on_known(struct task *t, bool fresh, struct err *e)
+{
+	if (t->state != TASK_ASKED)
+		return 0; /* ended here meanwhile */
+	if (fresh && (t->length > 0 || t->known))
+		return err_set(
+		    e, ERR_PROTO, "a run was started that had begun before");
+	t->state = TASK_GOING;
+	t->known = true;
+	free(t->s.spec); /* the agent has it for its life */
+	t->s.spec = NULL;
+	t->s.nspec = 0;
+	return 0;
+}
+
+void
+task_on_refused(struct task *t, const char *why)
+{
+	char clean[PEER_WHY_MAX + 1], text[ERR_TEXT_MAX];
+
+	if (t->state != TASK_ASKED)
+		return;
+	text_clean(clean, sizeof(clean), why, strlen(why));
+	(void)snprintf(
+	    text, sizeof(text), "the sandbox refused the run: %s", clean);
+	task_end(t,
+	    t->length == 0 && !t->known ? RUNLOG_START_FAILED : RUNLOG_LOST,
+	    text);
+}
+
+/* Over the limit: the run is stopped, its last words are still taken. */
+static bool
+is_within_limit(struct task *t, size_t n)
+{
+	uint64_t end = t->check.scan.offset + n;
+
+	if (end <= t->s.spool_limit)
+		return true;
+	if (!t->limited) {
+		t->limited = true;
+		if (t->peer != NULL)
+			peer_run_cancel(
+			    t->peer, &t->s.uuid, RUNLOG_OUTPUT_LIMIT);
+	}
+	if (end <= t->s.spool_limit + TASK_MARGIN_BYTES)
+		return true;
+	task_end(t, RUNLOG_OUTPUT_LIMIT, "");
+	return false;
+}
+
+/* Nothing of a piece that is wrong anywhere is kept. */
+static void
+take_bytes(struct task *t, const uint8_t *p, size_t n)
+{
+	const struct runlog_check before = t->check;
+	const size_t nrecords = buf_len(&t->records);
+	struct err e;
+
+	if (runlog_check_feed(&t->check, p, n, record_cb, t, &e) == 0) {
+		task_store(t, p, n);
+		return;
+	}
+	t->check = before;
+	buf_truncate(&t->records, nrecords);
+	task_break(t, e.msg);
+}
+
+void
+task_on_log(struct task *t, uint64_t offset, const uint8_t *p, size_t n)
+{
+	struct err e;
+
+	if (t->state != TASK_GOING) {
+		/* Ended here: let the agent's buffer run empty and go. */
+		if (t->peer != NULL) {
+			peer_run_ack(t->peer, &t->s.uuid, offset + n);
+			peer_run_forget(t->peer, &t->s.uuid);
+		}
+		return;
+	}
+	if (offset != t->check.scan.offset) {
+		(void)err_set(&e, ERR_PROTO, "bytes from %llu, want %llu",
+		    (unsigned long long)offset,
+		    (unsigned long long)t->check.scan.offset);
+		task_break(t, e.msg);
+	} else if (offset + n > t->acked + FRAME_WINDOW_BYTES) {
+		task_break(t, "bytes beyond its credit");
+	} else if (is_within_limit(t, n)) {
+		take_bytes(t, p, n);
+	}
+}
+
+void
+task_flush(struct task *t)
+{
+	if (t->state == TASK_OVER || buf_len(&t->pending) > 0)
+		return;
+	tell_front(t);
+	/* The end of a short log is forgotten soon, which frees as much. */
+	if (t->peer != NULL && t->length > t->acked &&
+	    (!t->check.ended || t->length - t->acked > TASK_UNACKED_MAX)) {
+		peer_run_ack(t->peer, &t->s.uuid, t->length);
+		t->acked = t->length;
+	}
+	if (t->check.ended && t->state != TASK_COMPLETE) {
+		t->state = TASK_COMPLETE;
+		t->on_complete(t, t->arg);
+	}
+}
+
+/* ---- to the agent */
+
+void
+task_send(struct task *t)
+{
+	if (t->state != TASK_WAITING || t->peer == NULL ||
+	    !peer_has_room(t->peer, t->s.nspec))
+		return;
+	t->state = TASK_ASKED;
+	t->acked = t->check.scan.offset;
+	peer_run_start(t->peer, &t->s.uuid, t->acked, t->s.spec,
+	    t->known ? 0 : t->s.nspec);
+	if (t->cancel != 0)
+		peer_run_cancel(
+		    t->peer, &t->s.uuid, (enum runlog_reason)t->cancel);
+	else if (t->limited)
+		peer_run_cancel(t->peer, &t->s.uuid, RUNLOG_OUTPUT_LIMIT);
+}
+
+void
+task_attach(struct task *t, struct peer *p, const struct peer_run *known)
+{
+	t->peer = p;
+	if (t->state >= TASK_COMPLETE)
+		return;
+	t->state = TASK_WAITING;
+	if (known != NULL && known->from > t->check.scan.offset) {
+		task_end(t, RUNLOG_LOST,
+		    "the sandbox does not keep all of the run's log");
+		return;
+	}
+	if (known == NULL && (t->check.scan.offset > 0 || t->known)) {
+		task_end(t, RUNLOG_LOST,
+		    "the sandbox does not know the run any more");
+		return;
+	}
+	if (known == NULL && t->cancel != 0) { /* it never began */
+		task_end(t, (enum runlog_reason)t->cancel, "");
+		return;
+	}
+	if (known != NULL)
+		t->known = true;
+	task_send(t);
+}
+
+void
+task_detach(struct task *t)
+{
+	t->peer = NULL;
+	if (t->state < TASK_COMPLETE)
+		t->state = TASK_WAITING;
+}
+
+void
+task_cancel(struct task *t, enum runlog_reason reason)
+{
+	if (t->cancel != 0 || t->state >= TASK_COMPLETE)
+		return;
+	t->cancel = (uint8_t)reason;
+	if (t->peer != NULL && t->state != TASK_WAITING)
+		peer_run_cancel(t->peer, &t->s.uuid, reason);
+}
+
+/* ---- what the spool has */
+
+void
+task_begin(struct task *t)
+{
+	char text[ERR_TEXT_MAX];
+	struct stat st;
+	struct err e;
+
+	t->host->on_begin(t->host->arg);
+	if (fstat(t->s.spool, &st) == -1 || st.st_size == 0)
+		return;
+	t->length = (uint64_t)st.st_size;
+	if (runlog_check_file(
+		&t->check, t->s.spool, t->length, record_cb, t, &e) != 0) {
+		(void)snprintf(text, sizeof(text),
+		    "the run's log on disk is damaged: %.300s", e.msg);
+		task_end(t, RUNLOG_INTERNAL, text);
+		return;
+	}
+	t->acked = t->length;
+	task_flush(t);
+}

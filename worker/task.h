@@ -1,0 +1,125 @@
+/*
+ * task.h - a run in a box: from its agent's log into its spool, to its end
+ *
+ *	WAITING		for the agent, or for room on its link
+ *	ASKED		RUN_START is on this stream
+ *	GOING		the agent has it
+ *	COMPLETE	its log is whole; perhaps artifacts are copied
+ *	OVER		RUN_ENDED was told
+ *
+ * A lost link takes ASKED and GOING back to WAITING.  What the front calls a
+ * run is a task here, as long as this worker has to do with it.
+ *
+ * The spool is the truth about how far the log has come: what was written is
+ * acknowledged, what is not is sent again after any loss.  Every byte is
+ * checked before it is written (runlog.h), since the log comes from inside the
+ * sandbox.  A full disk only makes the run wait: the agent's credit runs out
+ * and its program blocks.
+ *
+ * It ends in one of two ways: its log comes to its end and on_complete is
+ * called (copy artifacts if task_has_artifacts, then task_finish), or task_end
+ * says otherwise.  Either tells the front once.  It stays until task_free (the
+ * front has committed the end and forgot it).
+ */
+#ifndef WORKER_TASK_H
+#define WORKER_TASK_H
+
+#include "common/base.h"
+#include "common/buf.h"
+#include "common/err.h"
+#include "common/runlog_check.h"
+#include "common/uuid.h"
+#include "worker/link/peer.h"
+
+/* How much of a log is taken beyond its limit, so that its end comes. */
+#define TASK_MARGIN_BYTES (2u << 20)
+#define TASK_UNACKED_MAX 16384 /* of an ended log */
+#define TASK_DISK_RETRY_MS 250
+
+struct event_base;
+struct ipc_chan;
+struct task;
+struct timer;
+
+/* What all tasks of a worker share. */
+struct task_host {
+	struct event_base *base;
+	struct ipc_chan **front; /* *front NULL: gone */
+	/* The spool's disk is full, or takes bytes again. */
+	void (*on_disk)(bool full, const char *text, void *arg);
+	void (*on_begin)(void *arg); /* task_begin was called */
+	void (*on_over)(void *arg);  /* RUN_ENDED was told */
+	void *arg;
+};
+
+/* What RUN_START says.  Descriptors and spec become the run's. */
+struct task_start {
+	uint64_t id;
+	struct uuid uuid;
+	uint64_t spool_limit;
+	int spool;
+	uint8_t *spec;
+	size_t nspec;
+	uint32_t ncommands;
+};
+
+/* task_start_clear - closes and frees what is still in it */
+void task_start_clear(struct task_start *s);
+
+enum task_state {
+	TASK_WAITING,  /* for the agent */
+	TASK_ASKED,    /* RUN_START is on this stream */
+	TASK_GOING,    /* the agent has it */
+	TASK_COMPLETE, /* the log is whole; perhaps artifacts are copied */
+	TASK_OVER      /* RUN_ENDED was told */
+};
+
+/* For others to read, for task.c to write. */
+struct task {
+	const struct task_host *host;
+	void (*on_complete)(struct task *t, void *arg);
+	void *arg;
+	struct peer *peer; /* NULL: away */
+	enum task_state state;
+	struct task_start s;
+	uint64_t length; /* of the spool */
+	uint64_t acked;  /* what the agent was told of it */
+	uint64_t told;   /* and the front */
+	struct runlog_check check;
+	struct buf records; /* u16 length + bytes each, to be told */
+	struct buf pending; /* the disk was full for these */
+	struct timer *retry;
+	struct runlog_run_end log_end;
+	uint8_t cancel; /* reason asked for, 0: none */
+	bool known;     /* the agent had it at some time */
+	bool limited;   /* over its spool's limit */
+};
+
+/* task_new - takes *s (also on failure).  ERR_PROTO when the spool is none */
+int task_new(const struct task_host *host, struct task_start *s,
+    void (*on_complete)(struct task *, void *), void *arg, struct task **out,
+    struct err *e) MUSTCHECK;
+void task_free(struct task *t);
+
+/* task_begin - reads what the spool has and tells the front of it */
+void task_begin(struct task *t);
+/* task_attach - the agent is there; known: what it said of this run in its
+ * hello, NULL: nothing.  task_send: there is room again */
+void task_attach(struct task *t, struct peer *p, const struct peer_run *known);
+void task_send(struct task *t);
+void task_detach(struct task *t);
+
+int task_on_known(struct task *t, bool fresh, struct err *e) MUSTCHECK;
+void task_on_refused(struct task *t, const char *why);
+void task_on_log(struct task *t, uint64_t offset, const uint8_t *p, size_t n);
+/* task_flush - at the end of a turn: tell the front, acknowledge, complete */
+void task_flush(struct task *t);
+
+void task_cancel(struct task *t, enum runlog_reason reason);
+bool task_has_artifacts(const struct task *t);
+void task_finish(struct task *t, uint32_t files, const char *artifacts_error);
+/* task_end - now, with what the spool has.  A log that is whole still says
+ * itself how it ended; its artifacts are then what text is about. */
+void task_end(struct task *t, enum runlog_reason reason, const char *text);
+
+#endif

@@ -1,0 +1,361 @@
+/*
+ * A task is in three places: in its box's list, in its box's map by the UUID
+ * that the agent knows it by, and in the worker's map by the number that the
+ * front knows it by.  tasks_start puts it into all three, item_drop takes it
+ * out of them, and nothing else does.
+ *
+ * When an agent comes it says which runs it has.  Each of ours is told so
+ * (task_attach); one that is over here already is discarded there.  What the
+ * agent has and nobody here knows is discarded as well, once the front has
+ * told of all its runs (tasks_settled): stopped, and its log taken until it is
+ * at its end, since a live run cannot be forgotten.
+ */
+#include "worker/tasks.h"
+
+#include <sys/stat.h>
+
+#include "common/ipc.h"
+#include "common/xmalloc.h"
+#include "worker/report.h"
+
+struct tasks_item {
+	struct tasks *in;
+	struct task *task;
+	struct copy_job copy;
+	struct hash_entry by_number;
+	struct hash_entry by_uuid;
+	TAILQ_ENTRY(tasks_item) link;
+};
+TAILQ_HEAD(tasks_list, tasks_item);
+
+struct tasks {
+	const struct tasks_host *host;
+	struct tasks_list list; /* as they were started */
+	struct hashmap by_uuid;
+	struct copies *copies;
+	struct peer *peer; /* NULL: away */
+	const struct peer_hello *hello;
+	bool settled;
+	bool begun; /* some agent was there, or may have been */
+};
+
+/* ---- finding */
+
+static bool
+is_uuid(const struct hash_entry *en, const void *key)
+{
+	const struct tasks_item *it =
+	    HASH_OF(en, const struct tasks_item, by_uuid);
+
+	return uuid_is_equal(&it->task->s.uuid, key);
+}
+
+static struct task *
+find_task(const struct tasks *ts, const struct uuid *uuid)
+{
+	struct tasks_item *it = HASH_OBJECT(
+	    hashmap_get(&ts->by_uuid, hashmap_key_uuid(uuid), is_uuid, uuid),
+	    struct tasks_item, by_uuid);
+
+	return it == NULL ? NULL : it->task;
+}
+
+struct tasks_item *
+tasks_find(const struct hashmap *by_number, uint64_t number)
+{
+	return HASH_OBJECT(
+	    hashmap_get_u64(by_number, number), struct tasks_item, by_number);
+}
+
+const struct uuid *
+tasks_item_uuid(const struct tasks_item *it)
+{
+	return &it->task->s.uuid;
+}
+
+static const struct peer_run *
+find_known(const struct peer_hello *h, const struct uuid *uuid)
+{
+	for (uint32_t i = 0; h != NULL && i < h->nruns; i++)
+		if (uuid_is_equal(&h->runs[i].uuid, uuid))
+			return &h->runs[i];
+	return NULL;
+}
+
+/* ---- life */
+
+struct tasks *
+tasks_new(const struct tasks_host *host, enum tasks_past past)
+{
+	struct tasks *ts = xcalloc(1, sizeof(*ts));
+
+	ts->host = host;
+	ts->begun = past == TASKS_MAY_HAVE_BEGUN;
+	TAILQ_INIT(&ts->list);
+	ts->copies = copies_new(host->task->base, host->front, host->limits);
+	return ts;
+}
+
+static void
+item_drop(struct tasks_item *it)
+{
+	struct tasks *ts = it->in;
+
+	if (ts->copies != NULL)
+		copies_drop(ts->copies, &it->copy);
+	TAILQ_REMOVE(&ts->list, it, link);
+	hashmap_del(&ts->by_uuid, &it->by_uuid);
+	hashmap_del(ts->host->by_number, &it->by_number);
+	task_free(it->task);
+	free(it);
+}
+
+void
+tasks_free(struct tasks *ts)
+{
+	struct tasks_item *it;
+
+	copies_free(ts->copies);
+	ts->copies = NULL;
+	while ((it = TAILQ_FIRST(&ts->list)) != NULL)
+		item_drop(it);
+	hashmap_clear(&ts->by_uuid);
+	free(ts);
+}
+
+void
+tasks_end(struct tasks *ts, enum runlog_reason reason, const char *text)
+{
+	struct tasks_item *it;
+
+	copies_stop(ts->copies, "the sandbox was gone before all was copied");
+	TAILQ_FOREACH (it, &ts->list, link)
+		task_end(it->task,
+		    it->task->cancel != 0 ?
+			(enum runlog_reason)it->task->cancel :
+			reason,
+		    text);
+}
+
+/* ---- the agent comes and goes */
+
+/* A run that nobody wants any more; tasks_on_log does the rest. */
+static void
+discard(struct tasks *ts, const struct peer_run *known)
+{
+	if (known->ended) {
+		peer_run_forget(ts->peer, &known->uuid);
+		return;
+	}
+	peer_run_start(ts->peer, &known->uuid, known->from, NULL, 0);
+	peer_run_cancel(ts->peer, &known->uuid, RUNLOG_CANCELED);
+}
+
+static void
+discard_unknown(struct tasks *ts)
+{
+	if (!ts->settled || ts->peer == NULL)
+		return;
+	for (uint32_t i = 0; i < ts->hello->nruns; i++)
+		if (find_task(ts, &ts->hello->runs[i].uuid) == NULL)
+			discard(ts, &ts->hello->runs[i]);
+}
+
+static void
+attach(struct tasks *ts, struct task *t)
+{
+	const struct peer_run *known = find_known(ts->hello, &t->s.uuid);
+
+	task_attach(t, ts->peer, known);
+	if (known != NULL && t->state == TASK_OVER)
+		discard(ts, known);
+}
+
+void
+tasks_attach(struct tasks *ts, struct peer *p, const struct peer_hello *h)
+{
+	struct tasks_item *it;
+
+	ts->begun = true;
+	ts->peer = p;
+	ts->hello = h;
+	TAILQ_FOREACH (it, &ts->list, link)
+		attach(ts, it->task);
+	copies_attach(ts->copies, p);
+	discard_unknown(ts);
+}
+
+void
+tasks_detach(struct tasks *ts)
+{
+	struct tasks_item *it;
+
+	ts->peer = NULL;
+	ts->hello = NULL;
+	TAILQ_FOREACH (it, &ts->list, link)
+		task_detach(it->task);
+	copies_detach(ts->copies);
+}
+
+void
+tasks_settled(struct tasks *ts)
+{
+	ts->settled = true;
+	discard_unknown(ts);
+}
+
+/* ---- from the front */
+
+void
+tasks_refuse(struct ipc_chan *front, struct task_start *s,
+    enum runlog_reason reason, const char *text)
+{
+	struct report_end end = {
+	    .reason = reason, .text = text, .artifacts_error = ""};
+	struct stat st;
+
+	if (fstat(s->spool, &st) == 0)
+		end.length = (uint64_t)st.st_size;
+	report_ended(front, s->id, &end);
+	task_start_clear(s);
+}
+
+static void
+copied_cb(struct copy_job *job, uint32_t files, const char *error)
+{
+	struct tasks_item *it = CONTAINER_OF(job, struct tasks_item, copy);
+
+	task_finish(it->task, files, error);
+}
+
+static void
+complete_cb(struct task *t, void *arg)
+{
+	struct tasks_item *it = arg;
+
+	if (task_has_artifacts(t))
+		copies_add(it->in->copies, &it->copy);
+	else
+		task_finish(t, 0, "");
+}
+
+int
+tasks_start(struct tasks *ts, struct task_start *s, struct err *e)
+{
+	struct tasks_item *it;
+
+	if (ts->by_uuid.count >= TASKS_MAX) {
+		tasks_refuse(*ts->host->front, s, RUNLOG_START_FAILED,
+		    "too many runs in this sandbox");
+		return 0;
+	}
+	it = xcalloc(1, sizeof(*it));
+	if (task_new(ts->host->task, s, complete_cb, it, &it->task, e) != 0) {
+		free(it);
+		return ERR_PROTO;
+	}
+	it->in = ts;
+	it->copy.task = it->task->s.id;
+	it->copy.done = copied_cb;
+	TAILQ_INSERT_TAIL(&ts->list, it, link);
+	hashmap_put(
+	    &ts->by_uuid, &it->by_uuid, hashmap_key_uuid(&it->task->s.uuid));
+	hashmap_put(ts->host->by_number, &it->by_number,
+	    hashmap_key_u64(it->task->s.id));
+	task_begin(it->task);
+	if (ts->peer != NULL)
+		attach(ts, it->task);
+	return 0;
+}
+
+void
+tasks_item_cancel(struct tasks_item *it, enum runlog_reason reason)
+{
+	if (it->in->begun)
+		task_cancel(it->task, reason);
+	else
+		task_end(it->task, reason, "");
+}
+
+void
+tasks_item_forget(struct tasks_item *it)
+{
+	struct peer *p = it->in->peer;
+
+	if (it->task->state != TASK_OVER) /* the front gave it up by itself */
+		task_end(it->task, RUNLOG_CANCELED, "");
+	if (p != NULL)
+		peer_run_forget(p, &it->task->s.uuid);
+	item_drop(it);
+}
+
+void
+tasks_item_fd(struct tasks_item *it, uint32_t file, int fd, const char *refusal)
+{
+	copies_on_fd(it->in->copies, &it->copy, file, fd, refusal);
+}
+
+/* ---- from the agent */
+
+int
+tasks_on_known(
+    struct tasks *ts, const struct uuid *run, bool fresh, struct err *e)
+{
+	struct task *t = find_task(ts, run);
+
+	return t == NULL ? 0 : task_on_known(t, fresh, e);
+}
+
+void
+tasks_on_refused(struct tasks *ts, const struct uuid *run, const char *why)
+{
+	struct task *t = find_task(ts, run);
+
+	if (t != NULL)
+		task_on_refused(t, why);
+}
+
+void
+tasks_on_log(struct tasks *ts, const struct uuid *run, uint64_t offset,
+    const uint8_t *p, size_t n)
+{
+	struct task *t = find_task(ts, run);
+
+	if (t != NULL) {
+		task_on_log(t, offset, p, n);
+		return;
+	}
+	/* Nobody's: taken, so that it comes to its end, and forgotten. */
+	peer_run_ack(ts->peer, run, offset + n);
+	peer_run_forget(ts->peer, run);
+}
+
+struct copies *
+tasks_copies(struct tasks *ts)
+{
+	return ts->copies;
+}
+
+void
+tasks_on_turn(struct tasks *ts)
+{
+	struct ipc_chan *front = *ts->host->front;
+	struct tasks_item *it;
+
+	/* A short run is told in one packet. */
+	if (front != NULL)
+		ipc_cork(front);
+	TAILQ_FOREACH (it, &ts->list, link)
+		task_flush(it->task);
+	if (front != NULL)
+		ipc_uncork(front);
+}
+
+void
+tasks_on_drain(struct tasks *ts)
+{
+	struct tasks_item *it;
+
+	TAILQ_FOREACH (it, &ts->list, link)
+		task_send(it->task);
+}

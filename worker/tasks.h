@@ -1,0 +1,79 @@
+/*
+ * tasks.h - the tasks of one box
+ *
+ * Each is known by the run's UUID to the agent and by the run's number to the
+ * front; one that the front has not heard the end of, or has not forgotten, is
+ * here.  The box says when its agent comes and goes; what the agent says of
+ * runs and files goes to the task that it is about.
+ */
+#ifndef WORKER_TASKS_H
+#define WORKER_TASKS_H
+
+#include "common/base.h"
+#include "common/err.h"
+#include "common/hashmap.h"
+#include "worker/copies.h"
+#include "worker/link/peer.h"
+#include "worker/task.h"
+
+#define TASKS_MAX 4096 /* of a box: told of, not forgotten yet */
+
+struct tasks;
+struct tasks_item; /* a task and its place here */
+
+struct tasks_host {
+	struct ipc_chan **front;
+	const struct task_host *task;
+	const struct copy_limits *limits;
+	struct hashmap *by_number; /* the tasks of all boxes */
+};
+
+enum tasks_past {
+	TASKS_NONE_BEGUN, /* the box is new: nothing can have, before an
+			   * agent comes */
+	TASKS_MAY_HAVE_BEGUN
+};
+
+/* tasks_new - host is kept by pointer */
+struct tasks *tasks_new(const struct tasks_host *host, enum tasks_past past);
+/* tasks_free - the front is told nothing: tasks_end first */
+void tasks_free(struct tasks *ts);
+/* tasks_end - all of them, now */
+void tasks_end(struct tasks *ts, enum runlog_reason reason, const char *text);
+
+/* tasks_attach - the agent is there; *h must stay until tasks_detach */
+void tasks_attach(struct tasks *ts, struct peer *p, const struct peer_hello *h);
+void tasks_detach(struct tasks *ts);
+/* tasks_settled - the front has told of all runs: what else the agent has is
+ * nobody's */
+void tasks_settled(struct tasks *ts);
+
+/* tasks_start - takes *s.  ERR_PROTO when the front's message cannot be */
+int tasks_start(
+    struct tasks *ts, struct task_start *s, struct err *e) MUSTCHECK;
+/* tasks_refuse - takes *s and tells the front that the run is over */
+void tasks_refuse(struct ipc_chan *front, struct task_start *s,
+    enum runlog_reason reason, const char *text);
+/* tasks_find - by the run's number; NULL: none */
+struct tasks_item *tasks_find(const struct hashmap *by_number, uint64_t number);
+const struct uuid *tasks_item_uuid(const struct tasks_item *it);
+void tasks_item_cancel(struct tasks_item *it, enum runlog_reason reason);
+void tasks_item_forget(struct tasks_item *it);
+/* tasks_item_fd - for the copy of that task's artifacts; takes fd */
+void tasks_item_fd(
+    struct tasks_item *it, uint32_t file, int fd, const char *refusal);
+
+/* From the agent, as peer_ops say. */
+int tasks_on_known(struct tasks *ts, const struct uuid *run, bool fresh,
+    struct err *e) MUSTCHECK;
+void tasks_on_refused(
+    struct tasks *ts, const struct uuid *run, const char *why);
+void tasks_on_log(struct tasks *ts, const struct uuid *run, uint64_t offset,
+    const uint8_t *p, size_t n);
+struct copies *tasks_copies(struct tasks *ts);
+/* tasks_on_turn - no more for now: tell the front, acknowledge */
+void tasks_on_turn(struct tasks *ts);
+/* tasks_on_drain - there is room on the link again */
+void tasks_on_drain(struct tasks *ts);
+
+#endif
