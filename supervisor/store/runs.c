@@ -242,6 +242,10 @@ end_check(const struct store_run *r, struct err *e)
 		return err_set(e, ERR_LIMIT,
 		    "a run's end with %u artifacts is too large",
 		    r->nartifacts);
+	if (r->digest_len > STORE_DIGEST_MAX)
+		return err_set(e, ERR_LIMIT,
+		    "a run's end with a digest of %zu bytes is too large",
+		    r->digest_len);
 	return 0;
 }
 
@@ -407,7 +411,7 @@ run_op_release(struct op *op)
 static size_t
 run_bytes(const struct store_run *r)
 {
-	size_t n = sizeof(struct run_op) + r->spec_len +
+	size_t n = sizeof(struct run_op) + r->spec_len + r->digest_len +
 	    r->nartifacts * (sizeof(*r->artifacts) + 64);
 
 	for (uint32_t i = 0; i < r->ncommands; i++)

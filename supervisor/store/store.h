@@ -57,6 +57,7 @@ struct event_base;
  * begin), so a run can be sent to a worker before its row is on disk.
  */
 #define STORE_INLINE_MAX 16384
+#define STORE_DIGEST_MAX (1u << 20)
 
 /* What a starting front needs, read before the loop runs. */
 struct store_snapshot {

@@ -64,6 +64,26 @@ test_the_real_migrations_run_and_run_once(void **state)
 }
 
 static void
+test_what_an_older_version_wrote_is_kept(void **state)
+{
+	const struct embed_file first[] = {embed_sql[0], END};
+	struct fixture *f = *state;
+
+	assert_int_equal(check_and_run(f, first), 0);
+	fixture_exec(f,
+	    "INSERT INTO sandbox VALUES (1, randomblob(16), 1, 'a', 1, 'n', "
+	    "'', 'i', 'removed', 'run', 1, 1, 1, 1, 1, 1, 1);"
+	    "INSERT INTO run VALUES (7, randomblob(16), 1, 1, 'a', 'n', '', "
+	    "'run_sandbox', 'completed', 'exit', '', '', 1, 1, 1, 3, 1, 1, "
+	    "x'616263')");
+	assert_int_equal(check_and_run(f, embed_sql), 0);
+	assert_int_equal(fixture_query(f,
+			     "SELECT id FROM run WHERE log = x'616263' "
+			     "AND digest IS NULL"),
+	    7);
+}
+
+static void
 test_only_the_missing_ones_run(void **state)
 {
 	static const struct embed_file one[] = {FIRST, END};
@@ -159,6 +179,7 @@ main(void)
 	    t, fixture_setup_closed, fixture_teardown)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_the_real_migrations_run_and_run_once),
+	    TEST(test_what_an_older_version_wrote_is_kept),
 	    TEST(test_only_the_missing_ones_run),
 	    TEST(test_one_that_fails_leaves_nothing_of_itself),
 	    TEST(test_one_that_leaves_dangling_rows_is_undone),

@@ -121,6 +121,8 @@ test_an_ended_run_has_its_log_commands_and_artifacts(void **state)
 	fixture_log_fill(log, &r, 'a', 1);
 	fixture_log_fill(log, &r, '\0', 1);
 	fixture_log_fill(log, &r, 'b', 1);
+	r.digest = xmemdup("d\0g\0", 4);
+	r.digest_len = 4;
 	r.commands[0].stdout_bytes = 2;
 	fixture_end_with(f, &r, log);
 	store_log_close(log);
@@ -130,6 +132,8 @@ test_an_ended_run_has_its_log_commands_and_artifacts(void **state)
 	assert_null(g.row.spec);
 	assert_int_equal(g.row.log_len, 3);
 	assert_memory_equal(g.row.log, "a\0b", 3);
+	assert_int_equal(g.row.digest_len, 4);
+	assert_memory_equal(g.row.digest, "d\0g\0", 4);
 	assert_int_equal(g.row.nartifacts, 2); /* by path */
 	assert_string_equal(g.row.artifacts[0].path, "a/b.csv");
 	assert_string_equal(g.row.artifacts[1].path, "plot.png");
@@ -160,6 +164,7 @@ test_an_empty_log_differs_from_one_in_the_spool(void **state)
 	get(f, STORE_TENANT_DEFAULT, &r.uuid, &g);
 	assert_non_null(g.row.log);
 	assert_int_equal(g.row.log_len, 0);
+	assert_null(g.row.digest);
 	store_run_clear(&g.row);
 	store_run_clear(&r);
 }
@@ -412,6 +417,27 @@ test_the_end_of_an_unknown_run_or_command_is_not_found(void **state)
 }
 
 static void
+test_a_digest_too_large_for_a_row_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct result result = {0};
+	struct store_run r;
+
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
+	r.digest_len = STORE_DIGEST_MAX + 1;
+	r.digest = xcalloc(1, r.digest_len);
+	store_run_end(f->store, &r, NULL, result_cb, &result);
+	fixture_wait(f, &result.calls, 1);
+	assert_int_equal(result.rc, ERR_LIMIT);
+	r.digest_len--;
+	fixture_end(f, &r);
+	store_run_clear(&r);
+}
+
+static void
 test_counts_survive_a_restart(void **state)
 {
 	static const enum run_state ends[] = {RUN_STATE_COMPLETED,
@@ -460,6 +486,7 @@ main(void)
 	    TEST(test_values_of_variables_are_refused_outside_the_spec),
 	    TEST(test_a_run_ends_once),
 	    TEST(test_the_end_of_an_unknown_run_or_command_is_not_found),
+	    TEST(test_a_digest_too_large_for_a_row_is_refused),
 	    TEST(test_counts_survive_a_restart),
 	};
 

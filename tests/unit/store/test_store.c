@@ -168,16 +168,19 @@ static void
 test_a_newer_database_is_refused_and_left_alone(void **state)
 {
 	struct fixture *f = *state;
+	char back[64];
 
 	fixture_open(f);
 	fixture_close(f);
+	(void)snprintf(back, sizeof(back), "PRAGMA user_version = %lld",
+	    (long long)fixture_query(f, "PRAGMA user_version"));
 	fixture_exec(f, "PRAGMA user_version = 4711");
 	assert_int_equal(try_open(f), ERR_WRONG_STATE);
 	assert_non_null(strstr(
 	    f->err.msg, "was made by a newer mcp-sandboxd (schema 4711"));
 	assert_int_equal(fixture_query(f, "PRAGMA user_version"), 4711);
 	/* and the lock is free again */
-	fixture_exec(f, "PRAGMA user_version = 1");
+	fixture_exec(f, back);
 	fixture_open(f);
 }
 
