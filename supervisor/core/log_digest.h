@@ -121,8 +121,8 @@ void log_digest_drop(struct log_digest *d);
  * kept.
  */
 #define LOG_DIGEST_FROM_BYTES (1u << 20) /* shorter logs need none */
-#define LOG_DIGEST_KEPT_MAX (256u << 10)   /* of heads, encoded as bytes */
-#define LOG_DIGEST_MAX (1u << 20)          /* encoded, all in all */
+#define LOG_DIGEST_KEPT_MAX (256u << 10) /* of heads, encoded as bytes */
+#define LOG_DIGEST_MAX (1u << 20)        /* encoded, all in all */
 /* log_digest_encode - appends at most LOG_DIGEST_MAX; not while heads are
  * dropped (that is: after an advance that returned 0) */
 void log_digest_encode(const struct log_digest *d, struct buf *out);
