@@ -74,6 +74,21 @@ helpers()
 	done
 }
 
+# bench_programs - tests/bench/X.c, made by hand
+bench_programs()
+{
+	programs=$(grep -E '^tests/bench/[a-z]+\.c$' "$all" || :)
+	for t in $programs; do
+		echo "${t%.c}"
+	done | list BENCH_TARGETS
+	for t in $programs; do
+		name=$(echo "${t%.c}" | sed 's/[^A-Za-z0-9]/_/g')
+		printf '%s_SOURCES = %s\n' "$name" "$t"
+		printf '%s_LDADD = $(%s_libs) $(test_libs)\n' "$name" \
+		    "$(room_of "$t")"
+	done
+}
+
 # room_of FILE - from its comment "libs: ROOM", else from what it includes
 room_of()
 {
@@ -107,6 +122,7 @@ others()
 	grep -v -E \
 	    -e '^(common|supervisor|worker|images/agent)/.*\.[ch]$' \
 	    -e '^tests/(unit/[a-z]+/test|fuzz/fuzz)_[a-z0-9_]+\.c$' \
+	    -e '^tests/bench/[a-z]+\.c$' \
 	    -e '^tests/unit/tap\.c$' \
 	    -e '^tests/unit/[a-z]+/helpers/[a-z0-9_]+\.c$' \
 	    -e '^schema/(sql/.*\.sql|tools/.*\.json)$' \
@@ -136,6 +152,7 @@ generate()
 	unit_tests
 	helpers
 	fuzz_targets
+	bench_programs
 	others
 }
 

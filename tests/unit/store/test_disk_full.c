@@ -5,7 +5,7 @@
 
 /* A real full disk: a small tmpfs that only this process sees. */
 
-#define DISK_OPTIONS "size=3m,mode=0700"
+#define DISK_OPTIONS "size=3m,nr_inodes=300,mode=0700"
 
 static char mount_point[] = "/tmp/store-disk-XXXXXX";
 
@@ -247,6 +247,65 @@ test_an_end_that_failed_can_be_given_again(void **state)
 	store_run_clear(&r);
 }
 
+/* No room for names, but for pages of the database. */
+static unsigned int
+names_fill(const struct fixture *f)
+{
+	for (unsigned int n = 0;; n++) {
+		AUTO(auto_free) char *path = xasprintf("%s/name-%u", f->dir, n);
+		int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+		if (fd < 0) {
+			assert_int_equal(errno, ENOSPC);
+			return n;
+		}
+		assert_int_equal(close(fd), 0);
+	}
+}
+
+static void
+names_free(const struct fixture *f, unsigned int n)
+{
+	while (n-- > 0) {
+		AUTO(auto_free) char *path = xasprintf("%s/name-%u", f->dir, n);
+
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
+static void
+test_a_log_that_finds_no_room_for_its_name_fails_its_run_alone(void **state)
+{
+	struct fixture *f = *state;
+	struct result put = {0}, begun = {0};
+	struct store_sandbox s;
+	struct store_log *log, *later;
+	struct store_run r;
+	unsigned int n;
+
+	fixture_run(&r, 1, 1, "a");
+	log = fixture_log_open(f, &r);
+	later = fixture_log_open(f, &r);
+	n = names_fill(f);
+	fixture_sandbox(&s, 2, "b");
+	store_run_begin(f->store, &r, log, STORE_NOW, result_cb, &begun);
+	store_sandbox_put(f->store, &s, result_cb, &put);
+	fixture_wait(f, &put.calls, 1);
+	assert_int_equal(put.rc, 0);
+	assert_int_equal(begun.rc, ERR_SYS);
+	assert_non_null(strstr(begun.msg, "disk is full: free space in"));
+	names_free(f, n);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 0);
+	store_run_begin(f->store, &r, later, STORE_NOW, result_cb, &begun);
+	fixture_wait(f, &begun.calls, 2);
+	assert_int_equal(begun.rc, 0);
+	assert_int_equal(fixture_files(f, "spool"), 1);
+	store_log_close(log);
+	store_log_close(later);
+	store_sandbox_clear(&s);
+	store_run_clear(&r);
+}
+
 static void
 test_a_store_opens_on_a_full_disk_or_says_why_not(void **state)
 {
@@ -279,6 +338,8 @@ main(void)
 	    TEST(test_every_write_of_a_failed_batch_is_answered_once),
 	    TEST(test_reads_go_on_while_the_disk_is_full),
 	    TEST(test_an_end_that_failed_can_be_given_again),
+	    TEST(
+		test_a_log_that_finds_no_room_for_its_name_fails_its_run_alone),
 	    TEST(test_a_store_opens_on_a_full_disk_or_says_why_not),
 	};
 	int rc;
