@@ -350,6 +350,8 @@ log_view_read(struct log_view *v, uint64_t from, uint64_t upto, size_t max,
 void
 log_request_cancel(struct log_request *r)
 {
+	if (r == NULL)
+		return;
 	if (r->waiting) {
 		STAILQ_REMOVE(&r->view->waiting, r, log_request, link);
 		request_free(r);

@@ -85,6 +85,6 @@ void log_view_digest(struct log_view *v, uint64_t upto, log_digest_cb cb,
  * never less than the longest record), below upto */
 void log_view_read(struct log_view *v, uint64_t from, uint64_t upto, size_t max,
     log_read_cb cb, void *arg, struct log_request **out);
-void log_request_cancel(struct log_request *r);
+void log_request_cancel(struct log_request *r); /* NULL too */
 
 #endif

@@ -392,6 +392,7 @@ test_a_canceled_request_is_not_answered_and_the_next_one_is(void **state)
 	log_view_digest(v, UINT64_MAX, digest_cb, &a[3], NULL);
 	for (int i = 0; i < 3; i++)
 		log_request_cancel(r[i]);
+	log_request_cancel(NULL);
 	gate_set(false);
 	await(&g, &a[3]);
 	check_digest(&a[3], &l);
