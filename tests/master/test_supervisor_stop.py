@@ -171,6 +171,8 @@ def test_a_closed_terminal_ends_the_server(make):
     libc = ctypes.CDLL(None, use_errno=True)
 
     def take_terminal():
+        # nohup, which may have started the tests, ignores it for all.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         os.setsid()
         # TIOCSCTTY: our controlling terminal
         if libc.ioctl(terminal, 0x540E, 0) != 0:
