@@ -57,7 +57,7 @@ struct log_request {
 	log_read_cb read_cb;
 	void *arg;
 	int rc;
-	struct err why;
+	struct err *why; /* when rc is negative */
 	struct log_records records;
 	uint8_t *mem; /* of the records, when they came from a file */
 };
@@ -187,23 +187,42 @@ request_read(struct log_request *r, uint64_t length, struct err *e)
 	return cut_records(r, e);
 }
 
-/* 1: a slice was done. */
 static int
-request_work(struct log_request *r, const struct log_work *work)
+request_digest(struct log_request *r, uint64_t length,
+    const struct log_work *work, struct err *e)
 {
 	const struct runlog_source source = view_source(r->view);
 	struct log_digest *d = r->view->digest;
-	uint64_t length, upto = r->upto;
+	uint64_t upto = r->upto;
 
-	if (view_length(r->view, &length, &r->why) != 0)
-		return ERR_SYS;
-	if (r->kind == REQUEST_READ)
-		return request_read(r, length, &r->why);
 	if (upto < d->scanned)
 		upto = d->scanned;
 	if (upto > length)
 		upto = length;
-	return log_digest_advance(d, &source, upto, work, &r->why);
+	return log_digest_advance(d, &source, upto, work, e);
+}
+
+static void
+request_set_result(struct log_request *r, int rc, const struct err *e)
+{
+	r->rc = rc;
+	if (rc < 0)
+		r->why = xmemdup(e, sizeof(*e));
+}
+
+/* Afterwards r->rc is 1 when only a slice was done. */
+static void
+request_work(struct log_request *r, const struct log_work *work)
+{
+	uint64_t length;
+	struct err e;
+	int rc = view_length(r->view, &length, &e);
+
+	if (rc == 0)
+		rc = r->kind == REQUEST_READ ?
+		    request_read(r, length, &e) :
+		    request_digest(r, length, work, &e);
+	request_set_result(r, rc, &e);
 }
 
 /* ---- the threads */
@@ -265,7 +284,7 @@ thread_main(void *arg)
 
 	while ((r = take_job(l)) != NULL) {
 		if (!atomic_load(&r->canceled))
-			r->rc = request_work(r, &work);
+			request_work(r, &work);
 		if (r->rc > 0 && !atomic_load(&r->canceled))
 			push_job(l, r);
 		else
@@ -294,6 +313,7 @@ request_new(struct log_view *v, enum request_kind kind, uint64_t upto,
     void *arg, struct log_request **out)
 {
 	struct log_request *r = xcalloc(1, sizeof(*r));
+	struct err e;
 
 	r->view = v;
 	r->kind = kind;
@@ -303,8 +323,9 @@ request_new(struct log_view *v, enum request_kind kind, uint64_t upto,
 	LIST_INSERT_HEAD(&v->requests, r, of_view);
 	if (++v->logs->nrequests > LOGS_REQUESTS_MAX) {
 		r->refused = true;
-		r->rc = err_set(&r->why, ERR_LIMIT,
-		    "more than %d logs are being read", LOGS_REQUESTS_MAX);
+		(void)err_set(&e, ERR_LIMIT, "more than %d logs are being read",
+		    LOGS_REQUESTS_MAX);
+		request_set_result(r, ERR_LIMIT, &e);
 	}
 	if (out != NULL)
 		*out = r;
@@ -317,6 +338,7 @@ request_free(struct log_request *r)
 	LIST_REMOVE(r, of_view);
 	r->view->logs->nrequests--;
 	free(r->mem);
+	free(r->why);
 	free(r);
 }
 
@@ -472,13 +494,13 @@ logs_trim_held(struct logs *l)
 static void
 request_answer(struct log_request *r)
 {
-	const struct err *why = r->rc == 0 ? NULL : &r->why;
+	const bool good = r->rc == 0;
 
 	if (r->kind == REQUEST_DIGEST)
 		r->digest_cb(
-		    r->rc, r->rc == 0 ? r->view->digest : NULL, why, r->arg);
+		    r->rc, good ? r->view->digest : NULL, r->why, r->arg);
 	else
-		r->read_cb(r->rc, r->rc == 0 ? &r->records : NULL, why, r->arg);
+		r->read_cb(r->rc, good ? &r->records : NULL, r->why, r->arg);
 }
 
 /* The digest of v is free for the next who asked for it. */
@@ -507,7 +529,7 @@ request_deliver(struct logs *l, struct log_request *r)
 	struct log_view *v = r->view;
 
 	if (v->fd < 0 && !r->refused && !atomic_load(&r->canceled))
-		r->rc = request_work(r, &none);
+		request_work(r, &none);
 	if (!atomic_load(&r->canceled))
 		request_answer(r);
 	if (l->closed)

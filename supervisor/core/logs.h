@@ -24,7 +24,9 @@
 #include "supervisor/core/log_digest.h"
 
 #define LOGS_HELD_MAX (16u << 20)
-#define LOGS_REQUESTS_MAX 10000 /* under way; more are refused */
+/* Under way; more are refused.  More than there may be active runs, whose logs
+ * are all read when their sandboxes are lost at once, and connections. */
+#define LOGS_REQUESTS_MAX 250000
 #define LOGS_THREADS_MAX 8
 
 struct event_base;
