@@ -6,8 +6,7 @@
 
 #include "common/utf8.h"
 #include "common/xmalloc.h"
-#include "supervisor/front/range.h"
-#include "supervisor/front/urlpath.h"
+#include "supervisor/http/range.h"
 
 /*
  * GET /artifacts/{identifier}/{run_id or latest}/{path}: a file that a run
@@ -99,8 +98,8 @@ is_unmodified_since(const char *text, int64_t mtime_s)
 static bool
 is_fresh(const struct http_exchange *x, const struct service_artifact *a)
 {
-	const char *tags = x->header[HTTP_H_IF_NONE_MATCH];
-	const char *since = x->header[HTTP_H_IF_MODIFIED_SINCE];
+	const char *tags = http_header(x, HTTP_H_IF_NONE_MATCH);
+	const char *since = http_header(x, HTTP_H_IF_MODIFIED_SINCE);
 
 	if (tags != NULL)
 		return etag_is_listed(tags, a->etag);
@@ -113,10 +112,10 @@ static enum range_result
 wanted_range(const struct http_exchange *x, const struct service_artifact *a,
     const char *modified, struct range *r)
 {
-	const char *text = x->header[HTTP_H_RANGE];
-	const char *only_if = x->header[HTTP_H_IF_RANGE];
+	const char *text = http_header(x, HTTP_H_RANGE);
+	const char *only_if = http_header(x, HTTP_H_IF_RANGE);
 
-	if (text == NULL || x->method != HTTP_METHOD_GET)
+	if (text == NULL || http_method(x) != HTTP_METHOD_GET)
 		return RANGE_NONE;
 	if (only_if != NULL && strcmp(only_if, a->etag) != 0 &&
 	    strcmp(only_if, modified) != 0)
@@ -172,8 +171,8 @@ artifact_cb(
 {
 	struct artifact_get *g = arg;
 
-	if (g->x->req == NULL) /* the client is gone */
-		http_reply(g->x, 499, NULL, NULL, 0);
+	if (http_is_gone(g->x))
+		http_drop(g->x);
 	else if (rc == ERR_NOTFOUND)
 		http_error(g->x, 404, "not_found", "no such artifact");
 	else if (rc != 0)
@@ -185,23 +184,16 @@ artifact_cb(
 }
 
 void
-front_on_artifact(struct front *f, struct http_exchange *x, const char *rest)
+front_on_artifact(struct front *f, struct http_exchange *x)
 {
-	AUTO(auto_free) char *path = NULL;
-	const char *slash;
-	struct artifact_get *g;
-	struct urlpath_artifact to;
+	const char *path = http_param(x, "path");
+	const char *slash = strrchr(path, '/');
+	struct artifact_get *g = xcalloc(1, sizeof(*g));
 
-	path = urlpath_artifact_parse(rest, &to);
-	if (path == NULL) {
-		http_error(x, 404, "not_found", "no such artifact");
-		return;
-	}
-	slash = strrchr(to.path, '/');
-	g = xcalloc(1, sizeof(*g));
 	g->x = x;
-	g->name = xstrdup(slash != NULL ? slash + 1 : to.path);
+	g->name = xstrdup(slash != NULL ? slash + 1 : path);
 	http_hold(x, NULL, NULL);
 	service_artifact_open(f->service, check_principal(f->check),
-	    to.identifier, to.run, to.path, artifact_cb, g);
+	    http_param(x, "identifier"), http_param(x, "run_or_latest"), path,
+	    artifact_cb, g);
 }

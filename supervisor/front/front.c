@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "supervisor/front/routes.h"
 
 #define SESSION_TTL_S (7 * 86400)
 #define CORS_METHODS "GET, POST, DELETE, OPTIONS"
@@ -23,91 +24,13 @@ static const char instructions[] =
     "/artifacts can be downloaded. Set options.await_completion to get the "
     "output with the answer.";
 
-/* ---- routes */
-
-enum route_kind {
-	ROUTE_MCP,       /* MCP_PATH itself */
-	ROUTE_MCP_EXACT, /* below it */
-	ROUTE_MCP_PREFIX,
-	ROUTE_EXACT,
-	ROUTE_PREFIX
-};
-
-static const struct route {
-	enum route_kind kind;
-	const char *path;
-	unsigned int methods;
-	const char *allow;
-	front_handler on_request;
-} routes[] = {
-    {ROUTE_MCP, "", HTTP_METHOD_GET | HTTP_METHOD_POST | HTTP_METHOD_DELETE,
-	"POST, DELETE, OPTIONS", front_on_mcp},
-    {ROUTE_MCP_EXACT, "/events", HTTP_METHOD_GET | HTTP_METHOD_HEAD,
-	"GET, HEAD, OPTIONS", front_on_events},
-    {ROUTE_MCP_PREFIX, "/runs/", HTTP_METHOD_GET | HTTP_METHOD_HEAD,
-	"GET, HEAD, OPTIONS", front_on_run},
-    {ROUTE_PREFIX, "/artifacts/", HTTP_METHOD_GET | HTTP_METHOD_HEAD,
-	"GET, HEAD, OPTIONS", front_on_artifact},
-    {ROUTE_EXACT, "/healthz", HTTP_METHOD_GET | HTTP_METHOD_HEAD,
-	"GET, HEAD, OPTIONS", front_on_healthz},
-    {ROUTE_EXACT, "/readyz", HTTP_METHOD_GET | HTTP_METHOD_HEAD,
-	"GET, HEAD, OPTIONS", front_on_readyz},
-    {ROUTE_EXACT, "/metrics", HTTP_METHOD_GET | HTTP_METHOD_HEAD,
-	"GET, HEAD, OPTIONS", front_on_metrics},
-    {ROUTE_EXACT, "/", HTTP_METHOD_GET | HTTP_METHOD_HEAD, "GET, HEAD, OPTIONS",
-	front_on_index},
-};
-
-/* What follows prefix in path, NULL when it does not begin so. */
-static const char *
-behind(const char *path, const char *prefix)
-{
-	size_t n = strlen(prefix);
-
-	return strncmp(path, prefix, n) == 0 ? path + n : NULL;
-}
-
-/* The rest of the path when r is its route, else NULL. */
-static const char *
-route_match(const struct front *f, const struct route *r, const char *path)
-{
-	const char *rest = path;
-
-	if (r->kind <= ROUTE_MCP_PREFIX)
-		rest = behind(path, f->mcp_path);
-	if (rest == NULL)
-		return NULL;
-	switch (r->kind) {
-	case ROUTE_MCP:
-		return rest[0] == '\0' || strcmp(rest, "/") == 0 ? rest : NULL;
-	case ROUTE_MCP_PREFIX:
-	case ROUTE_PREFIX:
-		return behind(rest, r->path);
-	case ROUTE_MCP_EXACT:
-	case ROUTE_EXACT:
-	default:
-		return strcmp(rest, r->path) == 0 ? rest : NULL;
-	}
-}
-
-static const struct route *
-route_find(const struct front *f, const char *path, const char **rest)
-{
-	for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
-		*rest = route_match(f, &routes[i], path);
-		if (*rest != NULL)
-			return &routes[i];
-	}
-	return NULL;
-}
-
 /* ---- a request */
 
 static void
 refuse(const struct route *r, struct http_exchange *x, int status,
     const char *code, const char *text)
 {
-	if (r != NULL && r->kind == ROUTE_MCP)
+	if (r != NULL && r->place == ROUTE_MCP)
 		front_mcp_error(x, status, MCP_SERVER_ERROR, text);
 	else
 		http_error(x, status, code, "%s", text);
@@ -117,9 +40,8 @@ static int
 check_who(struct front *f, struct http_exchange *x, struct check_refusal *why)
 {
 	struct sockaddr_storage local;
-	const char *origin = x->header[HTTP_H_ORIGIN];
-	const char *host =
-	    x->authority != NULL ? x->authority : x->header[HTTP_H_HOST];
+	const char *origin = http_header(x, HTTP_H_ORIGIN);
+	const char *host = http_host(x);
 
 	if (check_request(f->check, host, origin, NULL, why) == 0)
 		return 0;
@@ -131,9 +53,10 @@ check_who(struct front *f, struct http_exchange *x, struct check_refusal *why)
 static void
 add_cors(struct front *f, struct http_exchange *x)
 {
-	if (x->header[HTTP_H_ORIGIN] != NULL) {
-		http_add_header(
-		    x, "Access-Control-Allow-Origin", x->header[HTTP_H_ORIGIN]);
+	const char *origin = http_header(x, HTTP_H_ORIGIN);
+
+	if (origin != NULL) {
+		http_add_header(x, "Access-Control-Allow-Origin", origin);
 		http_add_header(
 		    x, "Access-Control-Expose-Headers", "Mcp-Session-Id");
 	} else if (!check_varies(f->check)) {
@@ -145,7 +68,7 @@ add_cors(struct front *f, struct http_exchange *x)
 static void
 answer_options(struct http_exchange *x, const struct route *r)
 {
-	if (x->header[HTTP_H_ORIGIN] != NULL) {
+	if (http_header(x, HTTP_H_ORIGIN) != NULL) {
 		http_add_header(
 		    x, "Access-Control-Allow-Methods", CORS_METHODS);
 		http_add_header(
@@ -160,12 +83,15 @@ static void
 front_on_request(struct http_exchange *x, void *arg)
 {
 	struct front *f = arg;
-	const char *rest = NULL;
-	const struct route *r = route_find(f, x->path, &rest);
+	const void *found = NULL;
+	enum http_fit fit = http_route(x, f->router, &found);
+	const struct route *r = found;
 	struct check_refusal why;
+	const char *text;
+	int fault = http_fault(x, &text);
 
-	if (x->bad_status != 0) {
-		refuse(r, x, x->bad_status, "bad_request", x->bad_text);
+	if (fault != 0) {
+		refuse(r, x, fault, "bad_request", text);
 		return;
 	}
 	if (check_who(f, x, &why) != 0) {
@@ -173,21 +99,23 @@ front_on_request(struct http_exchange *x, void *arg)
 		return;
 	}
 	add_cors(f, x);
-	if (x->method == HTTP_METHOD_OPTIONS) {
+	if (http_method(x) == HTTP_METHOD_OPTIONS) {
 		answer_options(x, r);
 	} else if (r == NULL) {
 		http_error(x, 404, "not_found", "there is nothing here");
-	} else if ((r->methods & (unsigned int)x->method) == 0) {
+	} else if ((r->methods & (unsigned int)http_method(x)) == 0) {
 		http_add_header(x, "Allow", r->allow);
 		refuse(r, x, 405, "method_not_allowed",
 		    "this method is not for this path: see Allow");
+	} else if (fit == HTTP_FIT_HEAD) {
+		refuse(r, x, 404, "not_found", r->missing);
 	} else {
-		r->on_request(f, x, rest);
+		r->on_request(f, x);
 	}
 }
 
 static void
-front_log_cb(const struct http_exchange *x, void *arg)
+front_log_cb(const struct http_log_line *line, void *arg)
 {
 	static const char *const names[] = {
 	    [HTTP_METHOD_GET] = "GET",
@@ -197,12 +125,12 @@ front_log_cb(const struct http_exchange *x, void *arg)
 	    [HTTP_METHOD_OPTIONS] = "OPTIONS",
 	};
 	const char *name =
-	    x->method == HTTP_METHOD_OTHER ? "other" : names[x->method];
+	    line->method == HTTP_METHOD_OTHER ? "other" : names[line->method];
 
 	(void)arg;
-	log_info("http %s %s %.300s %d %llu us%s", x->id, name, x->path,
-	    x->status, (unsigned long long)(clock_mono_us() - x->began_us),
-	    x->conn == NULL ? " (client gone)" : "");
+	log_info("http %s %s %.300s %d %llu us%s", line->id, name, line->path,
+	    line->status, (unsigned long long)line->us,
+	    line->gone ? " (client gone)" : "");
 }
 
 /* ---- life */
@@ -271,6 +199,7 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 		f->mcp_path[n - 1] = '\0';
 	f->mcp = new_mcp(parts);
 	f->check = check_new(f->conf);
+	f->router = routes_new(f->mcp_path);
 	f->http = new_http(f);
 	front_reload(f);
 	f->tick = event_new(f->base, -1, EV_PERSIST, tick_cb, f);
@@ -295,6 +224,7 @@ front_free(struct front *f)
 	    f->http); /* every holder hears that its client is gone */
 	mcp_free(f->mcp);
 	check_free(f->check);
+	http_router_free(f->router);
 	free(f->tools);
 	free(f->mcp_path);
 	free(f);
@@ -338,4 +268,20 @@ front_is_quiet(const struct front *f)
 
 	http_server_stats(f->http, &st);
 	return st.connections == 0;
+}
+
+void
+front_set_tick(struct front *f, void (*on_tick)(void *arg), void *arg)
+{
+	f->on_tick = on_tick;
+	f->on_tick_arg = arg;
+}
+
+uint64_t
+front_requests(const struct front *f)
+{
+	struct http_stats st;
+
+	http_server_stats(f->http, &st);
+	return st.requests;
 }

@@ -2,7 +2,7 @@
  * front.h - what the parts of the front share, and its life
  *
  * front_new ties service, MCP library and HTTP server together; requests are
- * checked (check.h), routed by a table (front.c) and answered by a handler.
+ * checked (check.h), routed by a table (routes.c) and answered by a handler.
  */
 #ifndef FRONT_FRONT_H
 #define FRONT_FRONT_H
@@ -13,7 +13,7 @@
 #include "common/embed.h"
 #include "common/err.h"
 #include "supervisor/front/check.h"
-#include "supervisor/front/http.h"
+#include "supervisor/http/http.h"
 #include "supervisor/mcp/mcp.h"
 #include "supervisor/service/service.h"
 #include "supervisor/store/store.h"
@@ -37,6 +37,7 @@ struct front {
 	struct store *store;     /* for its numbers; not ours, may be NULL */
 	struct service *service; /* not ours */
 	struct check *check;
+	struct http_router *router;
 	struct http_server *http;
 	struct mcp *mcp;
 	struct event *tick;
@@ -73,22 +74,19 @@ void front_drain(struct front *f);
 /* front_is_quiet - nothing is waiting to be sent */
 bool front_is_quiet(const struct front *f);
 
-/* A handler; rest is what follows the route's path. */
-typedef void (*front_handler)(
-    struct front *f, struct http_exchange *x, const char *rest);
-void front_on_mcp(struct front *f, struct http_exchange *x, const char *rest);
-void front_on_events(
-    struct front *f, struct http_exchange *x, const char *rest);
-void front_on_run(struct front *f, struct http_exchange *x, const char *rest);
-void front_on_index(struct front *f, struct http_exchange *x, const char *rest);
-void front_on_artifact(
-    struct front *f, struct http_exchange *x, const char *rest);
-void front_on_healthz(
-    struct front *f, struct http_exchange *x, const char *rest);
-void front_on_readyz(
-    struct front *f, struct http_exchange *x, const char *rest);
-void front_on_metrics(
-    struct front *f, struct http_exchange *x, const char *rest);
+/* front_set_tick - on_tick once a second */
+void front_set_tick(struct front *f, void (*on_tick)(void *arg), void *arg);
+uint64_t front_requests(const struct front *f); /* answered since the start */
+
+/* Handlers (routes.h). */
+void front_on_mcp(struct front *f, struct http_exchange *x);
+void front_on_events(struct front *f, struct http_exchange *x);
+void front_on_run(struct front *f, struct http_exchange *x);
+void front_on_index(struct front *f, struct http_exchange *x);
+void front_on_artifact(struct front *f, struct http_exchange *x);
+void front_on_healthz(struct front *f, struct http_exchange *x);
+void front_on_readyz(struct front *f, struct http_exchange *x);
+void front_on_metrics(struct front *f, struct http_exchange *x);
 
 /* mcp_endpoint.c: errors on the MCP path before the library is asked: a
  * JSON-RPC error without an id */

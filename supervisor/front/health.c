@@ -15,19 +15,17 @@ reply_status(struct http_exchange *x, const char *status)
 }
 
 void
-front_on_healthz(struct front *f, struct http_exchange *x, const char *rest)
+front_on_healthz(struct front *f, struct http_exchange *x)
 {
 	(void)f;
-	(void)rest;
 	reply_status(x, "ok");
 }
 
 void
-front_on_readyz(struct front *f, struct http_exchange *x, const char *rest)
+front_on_readyz(struct front *f, struct http_exchange *x)
 {
 	char text[256] = "";
 
-	(void)rest;
 	if (!service_is_ready(f->service, text, sizeof(text)))
 		http_error(x, 503, "not_ready", "%s", text);
 	else if (f->draining)

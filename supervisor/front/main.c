@@ -95,8 +95,7 @@ build(struct program *p, struct err *e)
 	if (front_new(&parts, &p->front, e) != 0)
 		return e->code;
 	explicit_bzero(key, sizeof(key));
-	p->front->on_tick = on_front_tick;
-	p->front->on_tick_arg = p;
+	front_set_tick(p->front, on_front_tick, p);
 	return 0;
 }
 
@@ -163,13 +162,11 @@ static void
 on_front_tick(void *arg)
 {
 	struct program *p = arg;
-	struct http_stats http;
 	struct service_stats st;
 
-	http_server_stats(p->front->http, &http);
 	service_stats(p->service, &st);
-	child_counts(
-	    p->child, (uint32_t)http.requests, (uint32_t)st.active_runs);
+	child_counts(p->child, (uint32_t)front_requests(p->front),
+	    (uint32_t)st.active_runs);
 }
 
 /* ---- the end */

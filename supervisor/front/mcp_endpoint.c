@@ -16,20 +16,15 @@
 struct endpoint {
 	struct http_exchange *x;
 	struct mcp_exchange *mcp; /* NULL: inside mcp_handle */
-	bool streaming;
 };
 
 static void
 endpoint_on_gone(void *arg)
 {
 	struct endpoint *p = arg;
-	struct http_exchange *x = p->x;
 
 	mcp_client_gone(p->mcp);
-	if (p->streaming)
-		http_stream_end(x);
-	else
-		http_reply(x, 499, NULL, NULL, 0); /* for the log only */
+	http_drop(p->x);
 	free(p);
 }
 
@@ -55,11 +50,10 @@ endpoint_on_reply(void *handle, int status, const char *session_id,
 static void
 endpoint_on_stream_start(void *handle, const char *session_id)
 {
-	struct endpoint *p = handle;
+	const struct endpoint *p = handle;
 
 	if (session_id != NULL)
 		http_add_header(p->x, "Mcp-Session-Id", session_id);
-	p->streaming = true;
 	http_stream_start(p->x, NULL);
 }
 
@@ -112,7 +106,7 @@ front_mcp_error(
 	json_t *o = json_pack("{s:s, s:{s:i, s:o, s:{s:s}}}", "jsonrpc", "2.0",
 	    "error", "code", code, "message",
 	    js_string_bytes(message, strlen(message), NULL), "data",
-	    "request_id", x->id);
+	    "request_id", http_id(x));
 	char *text = js_dump(o);
 
 	json_decref(o);
@@ -128,33 +122,32 @@ log_request(const struct http_exchange *x, const void *body, size_t len)
 
 	if (js_parse(body, len, len, MCP_DEPTH_MAX, &o, NULL) == 0)
 		method = json_string_value(json_object_get(o, "method"));
-	log_info("mcp %s %.100s", x->id, method != NULL ? method : "?");
+	log_info("mcp %s %.100s", http_id(x), method != NULL ? method : "?");
 	json_decref(o);
 }
 
 void
-front_on_mcp(struct front *f, struct http_exchange *x, const char *rest)
+front_on_mcp(struct front *f, struct http_exchange *x)
 {
 	struct endpoint *p = xcalloc(1, sizeof(*p));
 	struct mcp_http h = {
-	    .method = x->method == HTTP_METHOD_POST ? "POST" :
-		x->method == HTTP_METHOD_GET        ? "GET" :
-						      "DELETE",
-	    .content_type = x->header[HTTP_H_CONTENT_TYPE],
-	    .accept = x->header[HTTP_H_ACCEPT],
-	    .session_id = x->header[HTTP_H_SESSION],
-	    .protocol_version = x->header[HTTP_H_PROTOCOL],
-	    .last_event_id = x->header[HTTP_H_LAST_EVENT_ID],
+	    .method = http_method(x) == HTTP_METHOD_POST ? "POST" :
+		http_method(x) == HTTP_METHOD_GET        ? "GET" :
+							   "DELETE",
+	    .content_type = http_header(x, HTTP_H_CONTENT_TYPE),
+	    .accept = http_header(x, HTTP_H_ACCEPT),
+	    .session_id = http_header(x, HTTP_H_SESSION),
+	    .protocol_version = http_header(x, HTTP_H_PROTOCOL),
+	    .last_event_id = http_header(x, HTTP_H_LAST_EVENT_ID),
 	    .who = check_principal(f->check),
-	    .request_id = x->id,
+	    .request_id = http_id(x),
 	};
 	struct mcp_exchange *mcp;
 
-	(void)rest;
 	h.body = http_body(x, &h.body_len);
 	p->x = x;
 	http_hold(x, endpoint_on_gone, p);
-	if (x->method == HTTP_METHOD_POST &&
+	if (http_method(x) == HTTP_METHOD_POST &&
 	    conf_bool(f->conf, CONF_LOG_MCP_REQUESTS))
 		log_request(x, h.body, h.body_len);
 	mcp = mcp_handle(f->mcp, &h, &endpoint_ops, p);

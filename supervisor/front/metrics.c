@@ -128,12 +128,11 @@ add_numbers(struct buf *b, const struct numbers *n)
 }
 
 void
-front_on_metrics(struct front *f, struct http_exchange *x, const char *rest)
+front_on_metrics(struct front *f, struct http_exchange *x)
 {
 	struct numbers n = {0};
 	struct buf b;
 
-	(void)rest;
 	service_stats(f->service, &n.service);
 	http_server_stats(f->http, &n.http);
 	if (f->store != NULL)

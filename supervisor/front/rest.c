@@ -1,6 +1,7 @@
 #include "supervisor/front/front.h"
 
 #include "common/js.h"
+#include "common/log.h"
 
 /* Small JSON answers beside MCP: the index and one run. */
 
@@ -14,7 +15,7 @@ reply_json(struct http_exchange *x, int status, const json_t *o)
 }
 
 void
-front_on_index(struct front *f, struct http_exchange *x, const char *rest)
+front_on_index(struct front *f, struct http_exchange *x)
 {
 	AUTO(auto_json)
 	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name",
@@ -22,7 +23,6 @@ front_on_index(struct front *f, struct http_exchange *x, const char *rest)
 	    f->mcp_path[0] != '\0' ? f->mcp_path : "/", "health", "/healthz",
 	    "ready", "/readyz", "metrics", "/metrics");
 
-	(void)rest;
 	reply_json(x, 200, o);
 }
 
@@ -39,14 +39,12 @@ run_view_cb(int rc, json_t *result, const struct err *why, void *arg)
 }
 
 void
-front_on_run(struct front *f, struct http_exchange *x, const char *rest)
+front_on_run(struct front *f, struct http_exchange *x)
 {
 	struct uuid run;
 
-	if (uuid_parse(rest, &run) != 0) {
-		http_error(x, 404, "not_found", "no such run");
-		return;
-	}
+	if (uuid_parse(http_param(x, "run"), &run) != 0)
+		fatal(70, "a route without its run");
 	http_hold(x, NULL, NULL);
 	service_run_view(
 	    f->service, check_principal(f->check), &run, run_view_cb, x);

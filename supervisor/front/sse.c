@@ -5,8 +5,6 @@
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
-#include <event2/http.h>
-#include <event2/keyvalq_struct.h>
 
 #include "common/log.h"
 #include "common/xmalloc.h"
@@ -43,10 +41,7 @@ sse_on_gone(void *arg)
 	struct sse *s = arg;
 	struct http_exchange *x = s->x;
 
-	if (s->started)
-		http_stream_end(x);
-	else
-		http_reply(x, 499, NULL, NULL, 0); /* for the log only */
+	http_drop(x);
 	sse_free(s);
 }
 
@@ -180,7 +175,7 @@ sse_on_ready(struct follow *follow, int rc, const struct err *why, void *arg)
 		http_error_from(x, rc, why);
 		return;
 	}
-	if (x->method == HTTP_METHOD_HEAD) {
+	if (http_method(x) == HTTP_METHOD_HEAD) {
 		sse_free(s);
 		http_reply(x, 200, "text/event-stream", "", 0);
 		return;
@@ -203,39 +198,29 @@ static const struct follow_ops sse_follow_ops = {
 
 /* The run and where to go on, from the query; the header wins. */
 static int
-parse_query(const struct http_exchange *x, struct uuid *run,
-    char last_id[LAST_ID_MAX + 1])
+parse_query(struct http_exchange *x, struct uuid *run, const char **last_id)
 {
-	struct evkeyvalq query;
-	const char *text, *last = x->header[HTTP_H_LAST_EVENT_ID];
-	int rc = -1;
+	const char *text = http_query(x, "run_id");
 
-	if (evhttp_parse_query_str(x->query != NULL ? x->query : "", &query) !=
-	    0)
-		return -1;
-	text = evhttp_find_header(&query, "run_id");
-	if (last == NULL)
-		last = evhttp_find_header(&query, "last_event_id");
-	if (last == NULL)
-		last = "";
-	if (text != NULL && uuid_parse(text, run) == 0 &&
-	    strlen(last) <= LAST_ID_MAX) {
-		memcpy(last_id, last, strlen(last) + 1);
-		rc = 0;
-	}
-	evhttp_clear_headers(&query);
-	return rc;
+	*last_id = http_header(x, HTTP_H_LAST_EVENT_ID);
+	if (*last_id == NULL)
+		*last_id = http_query(x, "last_event_id");
+	if (*last_id == NULL)
+		*last_id = "";
+	return text != NULL && uuid_parse(text, run) == 0 &&
+		strlen(*last_id) <= LAST_ID_MAX ?
+	    0 :
+	    -1;
 }
 
 void
-front_on_events(struct front *f, struct http_exchange *x, const char *rest)
+front_on_events(struct front *f, struct http_exchange *x)
 {
-	char last_id[LAST_ID_MAX + 1];
+	const char *last_id;
 	struct uuid run;
 	struct sse *s;
 
-	(void)rest;
-	if (parse_query(x, &run, last_id) != 0) {
+	if (parse_query(x, &run, &last_id) != 0) {
 		http_error(x, 400, "bad_request",
 		    "run_id must be the id of a run: GET %s/events?run_id=ID",
 		    f->mcp_path);

@@ -4,7 +4,7 @@
  * The first byte says in how many pieces the rest arrives.  What is checked
  * besides memory: the server still has exactly the connections it should,
  * every answer begins as HTTP does, and nothing is left when the client goes.
- * Build: clang -fsanitize=fuzzer,address,undefined with libfront and its
+ * Build: clang -fsanitize=fuzzer,address,undefined with libhttp and its
  * libraries.
  */
 #include <arpa/inet.h>
@@ -17,9 +17,8 @@
 
 #include "common/base.h"
 #include "common/xmalloc.h"
-#include "supervisor/front/http.h"
-#include "supervisor/front/range.h"
-#include "supervisor/front/urlpath.h"
+#include "supervisor/http/http.h"
+#include "supervisor/http/range.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -34,54 +33,66 @@ static struct http_server *server;
 static struct sockaddr_in address;
 static struct http_exchange *held;
 
+static bool held_streaming;
+static struct http_router *router;
+
 static void
 gone_cb(void *arg)
 {
-	struct http_exchange *x = arg;
-
 	held = NULL;
-	if (x->streaming)
-		http_stream_end(x);
-	else
-		http_reply(x, 499, NULL, NULL, 0);
+	http_drop(arg);
 }
+
+static bool
+is_any(const char *text)
+{
+	return *text != '\0';
+}
+
+static const struct http_param_kind kinds[] = {{"any", is_any}};
 
 static void
 answer_path(struct http_exchange *x)
 {
-	struct urlpath_artifact to;
+	const char *path = http_path(x), *rest;
+	const char *text = http_header(x, HTTP_H_RANGE);
+	const void *route;
 	struct range r;
-	char *mem = urlpath_artifact_parse(x->path + 1, &to);
 
-	if (mem != NULL)
-		REQUIRE(strstr(to.path, "..") == NULL ||
-		    strncmp(to.path, "../", 3) != 0);
-	free(mem);
-	if (x->header[HTTP_H_RANGE] != NULL &&
-	    range_parse(x->header[HTTP_H_RANGE], 100, &r) == RANGE_PART)
+	if (http_route(x, router, &route) == HTTP_FIT_WHOLE) {
+		rest = http_param(x, "path");
+		REQUIRE(strncmp(rest, "../", 3) != 0 &&
+		    strstr(rest, "/../") == NULL && rest[0] != '/');
+	}
+	rest = http_query(x, "a");
+	REQUIRE(rest == NULL || strlen(rest) <= strlen(path) + 4096);
+	if (text != NULL && range_parse(text, 100, &r) == RANGE_PART)
 		REQUIRE(r.length > 0 && r.first + r.length <= 100);
-	http_reply(x, 200, "text/plain", x->path, strlen(x->path));
+	http_reply(x, 200, "text/plain", path, strlen(path));
 }
 
 static void
 request_cb(struct http_exchange *x, void *arg)
 {
+	const char *text, *path = http_path(x);
+	int fault = http_fault(x, &text);
 	const void *body;
 	size_t n;
 
 	(void)arg;
-	if (x->bad_status != 0) {
-		http_error(x, x->bad_status, "bad", "%s", x->bad_text);
+	if (fault != 0) {
+		http_error(x, fault, "bad", "%s", text);
 		return;
 	}
-	REQUIRE(x->path[0] == '/' || strcmp(x->path, "*") == 0);
-	REQUIRE(x->header[HTTP_H_HOST] != NULL);
-	if (x->path[1] == 's' || x->path[1] == 'h') {
+	REQUIRE(path[0] == '/' || strcmp(path, "*") == 0);
+	REQUIRE(http_host(x) != NULL);
+	if (path[1] == 's' || path[1] == 'h') {
 		held = x;
+		held_streaming = path[1] == 's';
 		http_hold(x, gone_cb, x);
-		if (x->path[1] == 's')
+		if (held_streaming)
 			http_stream_start(x, NULL);
-	} else if (x->method == HTTP_METHOD_POST) {
+	} else if (http_method(x) == HTTP_METHOD_POST) {
 		body = http_body(x, &n);
 		http_reply(x, 200, "text/plain", body, n);
 	} else {
@@ -103,6 +114,8 @@ start(void)
 	REQUIRE(bind(fd, (void *)&address, sizeof(address)) == 0);
 	REQUIRE(listen(fd, 16) == 0);
 	REQUIRE(getsockname(fd, (void *)&address, &len) == 0);
+	router = http_router_new(kinds, ARRAY_LEN(kinds));
+	http_router_add(router, "/", ":any/*path", router);
 	base = event_base_new();
 	REQUIRE(base != NULL);
 	server = http_server_new(base, &limits, request_cb, NULL);
@@ -157,7 +170,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		turns(3);
 		REQUIRE(connections() <= 1);
 	}
-	if (held != NULL && !held->streaming) {
+	if (held != NULL && !held_streaming) {
 		http_reply(held, 200, "text/plain", "late", 4);
 		held = NULL;
 		turns(3);
@@ -167,7 +180,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)close(fd);
 	for (unsigned int i = 0; i < 1000 && connections() > 0; i++) {
 		turns(1);
-		if (held != NULL && !held->streaming) {
+		if (held != NULL && !held_streaming) {
 			http_reply(held, 200, "text/plain", "late", 4);
 			held = NULL;
 		}

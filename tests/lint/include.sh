@@ -16,6 +16,23 @@ function only(header, where)
 	if (name == header && FILENAME !~ where)
 		fault("only in " where)
 }
+# floor(ROOM, HEADER): arrows between the rooms of the supervisor go down
+function floor(room, name)
+{
+	sub(/^supervisor\//, "", room)
+	sub(/^supervisor\//, "", name)
+	sub(/\/.*/, "", name)
+	if (index(" " below[room] " ", " " name " ") == 0 && room != name)
+		fault(room " stands on: " below[room] ", and common")
+}
+BEGIN {
+	# What each room may include beside itself and common.
+	below["master"] = below["store"] = below["mcp"] = below["http"] = ""
+	below["core"] = "store"
+	below["service"] = "core store"
+	below["tools"] = "core mcp"
+	below["front"] = "tools core service mcp http store"
+}
 FNR == 1 {
 	first = 1
 	room = FILENAME
@@ -46,24 +63,17 @@ FNR == 1 {
 	if (room ~ /^images\/agent/ && ours &&
 	    name !~ /^(common|images\/agent)\//)
 		fault("the agent knows only common")
-	if (room ~ /master$/ && (name ~ /^supervisor\/(front|service|core|store|mcp)/ ||
-	    name ~ /^(jansson|sqlite3|event2\/http|curl)/ ||
+	if (room ~ /master$/ && (name ~ /^(jansson|sqlite3|event2\/http|curl)/ ||
 	    name == "common/js.h"))
 		fault("the supervisor parses nothing: no JSON, SQL, HTTP, curl")
-	if (room ~ /mcp$/ && name ~ /^supervisor\/(service|core|store|front|master)/)
-		fault("mcp is a library that knows no sandbox")
-	if (room ~ /store$/ && name ~ /^supervisor\/(service|core|front|mcp|master)/)
-		fault("store is below service and front")
-	if (room ~ /core$/ && (name ~ /^supervisor\/(service|front|mcp|master)/ ||
-	    name ~ /^(jansson|event2\/http)/))
-		fault("core is below all but the store, without JSON and HTTP")
-	if (room ~ /service$/ && name ~ /^supervisor\/(front|mcp|master)/)
-		fault("service is below front and knows no MCP")
-	if (room ~ /front$/ && name ~ /^supervisor\/master/)
-		fault("front and master are two programs")
+	if (room ~ /^supervisor\// && name ~ /^supervisor\//)
+		floor(room, name)
+	if (room ~ /core$/ && name ~ /^(jansson|event2\/http)/)
+		fault("core knows no JSON and no HTTP")
 	only("sqlite3.h", "^supervisor/store/")
 	only("curl/curl.h", "^worker/(docker|kubernetes)/")
-	only("event2/http.h", "^supervisor/front/")
+	only("event2/http.h", "^supervisor/http/")
+	only("event2/http_struct.h", "^supervisor/http/")
 	only("seccomp.h", "^common/confine\\.")
 	only("cmocka.h", "^tests/")
 }' | verdict 'move the code to the room that may use it, or pass it in'

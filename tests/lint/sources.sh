@@ -140,6 +140,7 @@ generate()
 	grep -E '^common/.*\.[ch]$' "$all.rest" | list COMMON_SOURCES
 	library STORE_SOURCES '^supervisor/store/'
 	library MCP_SOURCES '^supervisor/mcp/'
+	library HTTP_SOURCES '^supervisor/http/'
 	library CORE_SOURCES '^supervisor/core/'
 	library SERVICE_SOURCES '^supervisor/service/'
 	library FRONT_SOURCES '^supervisor/front/'

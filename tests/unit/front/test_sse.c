@@ -1,6 +1,6 @@
 #include "tests/unit/front/fixture.h"
 
-#include "supervisor/front/http_int.h"
+#include "supervisor/http/http_int.h"
 
 /* GET /mcp/events?run_id=: a run's events, at the reader's pace. */
 

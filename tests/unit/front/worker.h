@@ -7,7 +7,7 @@
 #ifndef TESTS_FRONT_WORKER_H
 #define TESTS_FRONT_WORKER_H
 
-#include "tests/unit/front/raw.h"
+#include "tests/unit/http/raw.h"
 
 #include <openssl/sha.h>
 

@@ -1,4 +1,4 @@
-#include "supervisor/front/range.h"
+#include "supervisor/http/range.h"
 
 #include <strings.h>
 

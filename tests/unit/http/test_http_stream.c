@@ -1,4 +1,4 @@
-#include "tests/unit/front/server.h"
+#include "tests/unit/http/server.h"
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: h\r\n\r\n"
 
@@ -90,19 +90,8 @@ a_reset_is_noticed_too(void **state)
 	(void)setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
 	raw_close(&c);
 	raw_wait_until(server.base, server.gone == 1);
-	http_stream_end(server.held[0]);
-}
-
-static void
-cutting_a_stream_closes_the_connection(void **state)
-{
-	(void)state;
-	open_stream(GET("/stream"));
-	http_stream_cut(server.held[0]);
-	raw_wait_end(&c, server.base);
-	assert_int_equal(server.gone, 1);
-	assert_false(raw_has(&c, "0\r\n\r\n"));
-	http_stream_end(server.held[0]);
+	assert_true(http_is_gone(server.held[0]));
+	http_drop(server.held[0]);
 }
 
 static void
@@ -142,7 +131,8 @@ a_reader_that_reads_nothing_costs_a_bounded_buffer(void **state)
 	server.nheld = 0;
 	raw_close(&c);
 	raw_wait_until(server.base, server.gone == 1);
-	http_stream_end(server.held[0]);
+	assert_true(http_is_gone(server.held[0]));
+	http_drop(server.held[0]);
 }
 
 static void
@@ -222,7 +212,6 @@ main(void)
 	    T(a_stream_has_a_clean_end_and_the_connection_goes_on),
 	    T(a_client_that_leaves_is_noticed_at_once),
 	    T(a_reset_is_noticed_too),
-	    T(cutting_a_stream_closes_the_connection),
 	    T(a_stream_to_http_1_0_ends_with_the_connection),
 	    T(a_reader_that_reads_nothing_costs_a_bounded_buffer),
 	    T(a_client_that_floods_during_a_stream_is_not_swallowed),

@@ -1,4 +1,22 @@
-#include "supervisor/front/http_int.h"
+/*
+ * http_conn.c - connections beside evhttp's own
+ *
+ * evhttp 2.1 has no hook for a new connection but the one that makes its
+ * bufferevent, and no limit in time but one per read, which a byte a second
+ * defeats.  So each bufferevent is made here, watched by callbacks on its two
+ * buffers, and adopted in the same loop turn: by then it bears evhttp's
+ * connection as its callback argument.
+ *
+ *	FRESH --bytes--> READING --whole--> BUSY --answer--> WRITING --out--+
+ *	                    ^                 |                             |
+ *	                    |                 +--> STREAM --end--> WRITING  |
+ *	                    +-------bytes------- IDLE <--------------------+
+ *
+ * FRESH and READING end after request_ms, IDLE and a WRITING that makes no
+ * progress after idle_ms.  BUSY and STREAM have no limit of ours: there the
+ * handler's word counts.
+ */
+#include "supervisor/http/http_int.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -8,14 +26,6 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
-
-/*
- * Connections beside evhttp's own.  evhttp 2.1 has no hook for a new
- * connection but the one that makes its bufferevent, and no limit in time but
- * one per read, which a byte a second defeats.  So each bufferevent is made
- * here, watched by callbacks on its two buffers, and adopted in the same loop
- * turn: by then it bears evhttp's connection as its callback argument.
- */
 
 /* ---- time */
 
@@ -275,7 +285,7 @@ conn_close_cb(struct evhttp_connection *evcon, void *arg)
 	event_active(&s->reap, EV_TIMEOUT, 1);
 	c->x = NULL;
 	if (x != NULL)
-		http_exchange_gone(x);
+		c->on_close(x);
 }
 
 void
@@ -344,7 +354,7 @@ conn_adopt(struct http_server *s, struct http_conn *c)
 	http_conn_set_state(c, HTTP_CONN_FRESH);
 	/* The kernel gives the lowest free number: all below are taken. */
 	if ((size_t)c->fd + HTTP_FREE_FDS >= s->fd_limit)
-		http_server_pause(s);
+		http_accept_pause(s);
 	if (s->paused || s->draining ||
 	    s->stats.connections > s->limits.connections_max)
 		http_refuse_now(c, 503);
@@ -374,19 +384,4 @@ http_conn_of(const struct http_server *s, const struct evhttp_request *req)
 	int fd = bufferevent_getfd(evhttp_connection_get_bufferevent(evcon));
 
 	return fd >= 0 && (size_t)fd < s->by_fd_len ? s->by_fd[fd] : NULL;
-}
-
-const struct sockaddr *
-http_local_address(const struct http_exchange *x, struct sockaddr_storage *out)
-{
-	union {
-		struct sockaddr_storage *ss;
-		struct sockaddr *sa;
-	} p = {.ss = out};
-	socklen_t len = sizeof(*out);
-
-	memset(out, 0, sizeof(*out));
-	if (x->conn == NULL || getsockname(x->conn->fd, p.sa, &len) != 0)
-		return NULL;
-	return p.sa;
 }

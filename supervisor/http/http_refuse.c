@@ -1,4 +1,11 @@
-#include "supervisor/front/http_int.h"
+/*
+ * http_refuse.c - answers in our own words beside evhttp, and the close
+ *
+ * For what never becomes a request: too slow, too large, too many.  The answer
+ * is one send(2); what the client still sends is read for a while, so that it
+ * gets to see why (lingering).
+ */
+#include "supervisor/http/http_int.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,42 +17,6 @@
 #define LINGERS_MAX 64
 #define LINGER_MS 2000
 #define LINGER_BYTES (32u << 20)
-
-static const struct refusal {
-	int status;
-	const char *reason;
-	const char *code;
-	const char *message;
-} refusals[] = {
-    {400, "Bad Request", "bad_request", "this is not an HTTP/1.1 request"},
-    {408, "Request Timeout", "request_timeout",
-	"the request did not arrive whole in time (REQUEST_TIMEOUT_MS)"},
-    {413, "Content Too Large", "body_too_large",
-	"the body is larger than MAX_BODY_BYTES, or its chunks are malformed"},
-    {417, "Expectation Failed", "expectation_failed",
-	"only Expect: 100-continue is understood"},
-    {431, "Request Header Fields Too Large", "headers_too_large",
-	"request line and headers are larger than the limit"},
-    {501, "Not Implemented", "not_implemented", "unknown method"},
-    {503, "Service Unavailable", "busy",
-	"too many connections (MAX_CONNECTIONS): try again later"},
-};
-
-const char *
-http_reason(int status)
-{
-	for (size_t i = 0; i < ARRAY_LEN(refusals); i++)
-		if (refusals[i].status == status)
-			return refusals[i].reason;
-	switch (status) {
-	case 429:
-		return "Too Many Requests";
-	case 416:
-		return "Range Not Satisfiable";
-	default:
-		return NULL; /* evhttp's own table */
-	}
-}
 
 /* ---- lingering */
 
@@ -122,12 +93,12 @@ http_refuse_free_lingers(struct http_server *s)
 
 static size_t
 refusal_text(
-    struct http_server *s, const struct refusal *r, char *out, size_t size)
+    struct http_server *s, const struct http_refusal *r, char *out, size_t size)
 {
 	char id[HTTP_ID_MAX], body[400];
 	int n;
 
-	http_server_next_id(s, id);
+	http_stat_next_id(s, id);
 	n = snprintf(body, sizeof(body),
 	    "{\"error\":{\"code\":\"%s\",\"message\":\"%s\","
 	    "\"request_id\":\"%s\"}}",
@@ -145,16 +116,13 @@ void
 http_refuse_now(struct http_conn *c, int status)
 {
 	struct http_server *s = c->server;
-	const struct refusal *r = &refusals[0];
+	const struct http_refusal *r = http_refusal(status);
 	char text[1024];
 	int fd = -1;
 	size_t n;
 
-	for (size_t i = 0; i < ARRAY_LEN(refusals); i++)
-		if (refusals[i].status == status)
-			r = &refusals[i];
 	n = refusal_text(s, r, text, sizeof(text));
-	http_server_count(s, r->status);
+	http_stat_count(s, r->status);
 	/* No answer is under way in these states, so this is the first byte
 	 * of one; a socket that cannot take it at once gets none. */
 	(void)!send(c->fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -1,13 +1,12 @@
-#include "supervisor/front/http_int.h"
+/*
+ * http_stream.c - answers without an end in sight
+ *
+ * evhttp reports that all was written (or all but the low watermark) through
+ * the callback given with each chunk.
+ */
+#include "supervisor/http/http_int.h"
 
 #include <event2/http_struct.h>
-
-#include "common/xmalloc.h"
-
-/*
- * Answers without an end in sight.  evhttp reports that all was written (or
- * all but the low watermark) through the callback given with each chunk.
- */
 
 static void
 stream_writable_cb(struct evhttp_connection *evcon, void *arg)
@@ -39,7 +38,7 @@ http_stream_start(struct http_exchange *x, void (*on_writable)(void *))
 	}
 	if (x->close)
 		http_add_header(x, "Connection", "close");
-	http_server_count(x->server, 200);
+	http_stat_count(x->server, 200);
 	x->streaming = true;
 	x->server->stats.streams++;
 	http_conn_set_state(x->conn, HTTP_CONN_STREAM);
@@ -70,28 +69,14 @@ http_stream_pending(const struct http_exchange *x)
 void
 http_stream_end(struct http_exchange *x)
 {
-	struct evhttp_request *req = x->req;
+	struct evhttp_request *req;
 
 	if (x->conn != NULL) {
 		x->server->stats.streams--;
 		/* "All written" must mean all again. */
 		bufferevent_setwatermark(x->conn->bev, EV_WRITE, 0, 0);
-		evhttp_request_set_on_complete_cb(
-		    req, http_conn_request_done_cb, x->conn);
-		http_conn_set_state(x->conn, HTTP_CONN_WRITING);
-		x->conn->x = NULL;
 	}
-	if (x->server->on_log != NULL)
-		x->server->on_log(x, x->server->arg);
-	free(x->accept);
-	free(x);
+	req = http_exchange_end(x);
 	if (req != NULL)
 		evhttp_send_reply_end(req);
-}
-
-void
-http_stream_cut(struct http_exchange *x)
-{
-	if (x->conn != NULL)
-		http_conn_refuse_later(x->conn, -1);
 }

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "supervisor/front/range.h"
+#include "supervisor/http/range.h"
 
 static void
 one_range_is_cut_to_the_file(void **state)

@@ -1,4 +1,4 @@
-#include "tests/unit/front/server.h"
+#include "tests/unit/http/server.h"
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: h\r\n\r\n"
 
@@ -73,6 +73,25 @@ no_content_has_neither_body_nor_type(void **state)
 	raw_wait_for(&c, server.base, "/next");
 	assert_int_equal(strncmp(raw_text(&c), "HTTP/1.1 204", 12), 0);
 	assert_int_equal(raw_count(&c, "\r\nContent-Type"), 1);
+}
+
+static void
+the_query_is_decoded_by_name(void **state)
+{
+	static const struct {
+		const char *query, *want;
+	} table[] = {{"", "none"}, {"?", "none"}, {"?b=1", "none"},
+	    {"?a=1", "1"}, {"?b=2&a=x%20y", "x y"}, {"?a=1#a=2", "1"},
+	    {"?a", "none"}};
+	char text[100], want[100];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		(void)snprintf(text, sizeof(text),
+		    "GET /query%s HTTP/1.1\r\nHost: h\r\n\r\n", table[i].query);
+		(void)snprintf(want, sizeof(want), "\r\n\r\n%s", table[i].want);
+		raw_ask(&c, server.base, text, want);
+	}
 }
 
 static void
@@ -154,7 +173,7 @@ freeing_the_server_tells_the_holders(void **state)
 	raw_open(&r, s.port, 0);
 	raw_send(&r, s.base, GET("/stream"));
 	raw_wait_for(&r, s.base, "\r\n\r\n");
-	s.held[0]->on_gone = end_gone_stream_cb;
+	http_hold(s.held[0], end_gone_stream_cb, &s);
 	server_close(&s);
 	assert_int_equal(s.gone, 1);
 	raw_close(&r);
@@ -416,6 +435,7 @@ main(void)
 	    T(requests_sent_together_are_answered_in_order),
 	    T(head_gets_the_length_without_the_body),
 	    T(no_content_has_neither_body_nor_type),
+	    T(the_query_is_decoded_by_name),
 	    T(a_part_of_a_file_is_sent),
 	    T(chunks_become_a_body),
 	    T(a_late_answer_to_a_client_that_left_is_safe),

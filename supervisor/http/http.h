@@ -3,25 +3,25 @@
  *
  * What evhttp leaves open is closed here: a request must arrive whole within
  * its time and size, a connection that says nothing is ended, what is
- * malformed or ambiguous (two lengths, an odd header name) never reaches a
- * handler, every error is JSON, and what one client can make us keep in
- * memory is bounded.
+ * malformed or ambiguous (two lengths, an odd header name) is marked as a
+ * fault, every error is JSON, and what one client can make us keep in memory
+ * is bounded.  Nobody else knows evhttp.
  *
  * An exchange is one request and its answer.  The handler gets it, and must
- * end it exactly once, at once or later, with one of http_reply*, http_error
- * or http_stream_end.  Should the client go away in between, on_gone is
- * called and the exchange stays valid: ending it then only frees it.
+ * end it exactly once, at once or later, with one of http_reply*, http_error*,
+ * http_stream_end or http_drop; it is gone then.  Should the client go away in
+ * between, on_gone is called and the exchange stays valid: ending it then only
+ * frees it.
  */
-#ifndef FRONT_HTTP_H
-#define FRONT_HTTP_H
+#ifndef HTTP_HTTP_H
+#define HTTP_HTTP_H
 
 #include "common/base.h"
 #include "common/err.h"
+#include "supervisor/http/router.h"
 
 struct event_base;
 struct evbuffer;
-struct evhttp_request;
-struct http_conn;
 struct http_server;
 struct http_exchange;
 struct sockaddr;
@@ -58,7 +58,6 @@ enum http_header {
 };
 
 #define HTTP_HEADERS_MAX 100 /* lines of a request */
-#define HTTP_ID_MAX 24
 
 struct http_limits {
 	size_t head_max;     /* bytes of request line and headers */
@@ -76,33 +75,20 @@ struct http_stats { /* since start, but for connections and streams */
 	uint64_t streams;
 };
 
-/* A request.  Readable for handlers; kept by http.c. */
-struct http_exchange {
-	struct http_server *server;
-	struct http_conn *conn;     /* NULL: the client is gone */
-	struct evhttp_request *req; /* likewise */
+/* What can be said of an exchange when it has ended. */
+struct http_log_line {
+	const char *id;
+	const char *path; /* as sent */
 	enum http_method method;
-	char id[HTTP_ID_MAX]; /* X-Request-Id */
-	const char *path;     /* as sent, not decoded; "" when bad */
-	const char *query;    /* behind the ?, NULL when none */
-	const char *header[HTTP_H_COUNT]; /* while the client is there */
-	int bad_status;                   /* 0, or refused for its form with */
-	const char *bad_text;             /* this text */
-	const char *authority; /* of "GET http://this/path", or NULL */
-	int status;            /* of the answer */
-	bool streaming;
-	bool close;                 /* say Connection: close */
-	void (*on_gone)(void *arg); /* the holder's; may be NULL */
-	void (*on_writable)(void *arg);
-	void *arg;
-	uint64_t began_us;
-	char *accept; /* joined lines */
-	char target[];
+	int status;
+	uint64_t us; /* from the whole request to the answer */
+	bool gone;   /* the client was, and saw no answer */
 };
 
+/* ---- a server ---- */
+
 typedef void (*http_request_cb)(struct http_exchange *x, void *arg);
-/* http_log_cb - after an answer was given, for a log line */
-typedef void (*http_log_cb)(const struct http_exchange *x, void *arg);
+typedef void (*http_log_cb)(const struct http_log_line *line, void *arg);
 
 struct http_server *http_server_new(struct event_base *base,
     const struct http_limits *limits, http_request_cb on_request, void *arg);
@@ -115,20 +101,44 @@ void http_server_drain(struct http_server *s);
 /* http_server_tick - once a second: takes up accepting again when
  * descriptors are free */
 void http_server_tick(struct http_server *s);
+/* http_server_set_log - on_log with http_server_new's arg; NULL: no log */
 void http_server_set_log(struct http_server *s, http_log_cb on_log);
 void http_server_stats(const struct http_server *s, struct http_stats *out);
 
-/* http_body - of the request, in one piece; valid while the client is there */
+/* ---- a request ---- */
+
+/* Texts are the exchange's: until it is ended, and those marked "client" only
+ * while the client is there (NULL then, or when there is none). */
+enum http_method http_method(const struct http_exchange *x);
+const char *http_id(const struct http_exchange *x);   /* X-Request-Id */
+const char *http_path(const struct http_exchange *x); /* as sent; "" if bad */
+/* client; of each header that enum http_header names */
+const char *http_header(const struct http_exchange *x, enum http_header h);
+/* client; the Host header, or the authority of "GET http://this/path" */
+const char *http_host(const struct http_exchange *x);
+/* http_fault - 0, or the status to refuse it with for its form, with *text */
+int http_fault(const struct http_exchange *x, const char **text);
+/* http_query - a member of the query, decoded; NULL when there is none */
+const char *http_query(struct http_exchange *x, const char *name);
+/* http_route - find the path's route and keep its parameters in x (router.h);
+ * http_param gives them, NULL when the route has none of this name */
+enum http_fit http_route(struct http_exchange *x,
+    const struct http_router *router, const void **route);
+const char *http_param(const struct http_exchange *x, const char *name);
+/* client; the body in one piece */
 const void *http_body(struct http_exchange *x, size_t *len);
 /* http_local_address - where the connection came in; NULL when unknown */
 const struct sockaddr *http_local_address(
     const struct http_exchange *x, struct sockaddr_storage *out);
 /* http_hold - the handler will answer later; on_gone may be NULL */
 void http_hold(struct http_exchange *x, void (*on_gone)(void *), void *arg);
+bool http_is_gone(const struct http_exchange *x);
+
+/* ---- an answer ---- */
+
 /* http_add_header - to the answer; value must have no line breaks */
 void http_add_header(
     struct http_exchange *x, const char *name, const char *value);
-
 /* Answers.  HEAD gets the headers alone.  type NULL: no body.  The text of
  * http_reply is copied; http_reply_owned frees it when sent. */
 void http_reply(struct http_exchange *x, int status, const char *type,
@@ -143,6 +153,8 @@ void http_error(struct http_exchange *x, int status, const char *code,
     const char *fmt, ...) PRINTF(4, 5);
 /* http_error_from - the same, from a code of err.h */
 void http_error_from(struct http_exchange *x, int code, const struct err *e);
+/* http_drop - end it without an answer: the client is gone */
+void http_drop(struct http_exchange *x);
 
 /*
  * Event streams.  http_stream_start answers 200; the holder has set on_gone
@@ -156,7 +168,5 @@ void http_stream_start(struct http_exchange *x, void (*on_writable)(void *));
 void http_stream_write(struct http_exchange *x, struct evbuffer *data);
 size_t http_stream_pending(const struct http_exchange *x); /* bytes */
 void http_stream_end(struct http_exchange *x);
-/* http_stream_cut - end it by closing the connection, from a later turn */
-void http_stream_cut(struct http_exchange *x);
 
 #endif

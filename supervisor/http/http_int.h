@@ -1,6 +1,9 @@
-/* http_int.h - what http.c, http_conn.c, http_refuse.c, http_server.c share. */
-#ifndef FRONT_HTTP_INT_H
-#define FRONT_HTTP_INT_H
+/*
+ * http_int.h - what the files of this room share; which calls which stands in
+ * http_server.c
+ */
+#ifndef HTTP_HTTP_INT_H
+#define HTTP_HTTP_INT_H
 
 #include <sys/queue.h>
 
@@ -9,11 +12,13 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <event2/http.h>
+#include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
 
-#include "supervisor/front/http.h"
+#include "supervisor/http/http.h"
 
 #define HTTP_LISTENERS_MAX 16
+#define HTTP_ID_MAX 24
 #define HTTP_FREE_FDS 16 /* fewer free descriptors: accept no more */
 #define HTTP_READ_SLACK 65536
 #define HTTP_BUSY_READ_MAX 4096 /* kept of what comes during an answer */
@@ -44,7 +49,8 @@ struct http_conn {
 	enum http_conn_state state;
 	int fd;
 	int refuse; /* status to answer and close with; -1: just close */
-	struct http_exchange *x; /* while BUSY and STREAM */
+	struct http_exchange *x;                   /* while BUSY and STREAM */
+	void (*on_close)(struct http_exchange *x); /* its, when this closes */
 };
 TAILQ_HEAD(http_conn_list, http_conn);
 
@@ -79,6 +85,63 @@ struct http_server {
 	TAILQ_ENTRY(http_server) link;
 };
 
+/* An exchange; http_exchange.c writes it, answers set status and streaming. */
+struct http_exchange {
+	struct http_server *server;
+	struct http_conn *conn;     /* NULL: the client is gone */
+	struct evhttp_request *req; /* likewise */
+	enum http_method method;
+	char id[HTTP_ID_MAX];
+	const char *path;
+	const char *query; /* behind the ?, NULL when none */
+	const char *header[HTTP_H_COUNT];
+	const char *authority; /* of "GET http://this/path", or NULL */
+	int fault_status;      /* 0, or refused for its form with */
+	const char *fault_text;
+	int status; /* of the answer */
+	bool streaming;
+	bool close;                 /* say Connection: close */
+	void (*on_gone)(void *arg); /* the holder's; may be NULL */
+	void (*on_writable)(void *arg);
+	void *arg;
+	uint64_t began_us;
+	char *accept; /* joined lines */
+	struct http_params params;
+	bool query_parsed;
+	struct evkeyvalq parsed_query;
+	char target[];
+};
+
+/* An answer beside evhttp. */
+struct http_refusal {
+	int status;
+	const char *reason;
+	const char *code;
+	const char *message;
+};
+
+/* http_stat.c */
+void http_stat_next_id(struct http_server *s, char out[HTTP_ID_MAX]);
+void http_stat_count(struct http_server *s, int status);
+
+/* http_status.c */
+/* http_reason - for a status line; NULL: evhttp's own word is right */
+const char *http_reason(int status);
+/* http_refusal - of this status; 400's for one that has none */
+const struct http_refusal *http_refusal(int status);
+
+/* http_accept.c */
+void http_accept_init(struct http_server *s);
+void http_accept_clear(struct http_server *s);
+/* http_accept_update - as s->paused and s->draining want it */
+void http_accept_update(struct http_server *s);
+void http_accept_pause(struct http_server *s);
+
+/* http_refuse.c */
+/* http_refuse_now - answer in our own words beside evhttp, and close */
+void http_refuse_now(struct http_conn *c, int status);
+void http_refuse_free_lingers(struct http_server *s);
+
 /* http_conn.c */
 struct bufferevent *http_conn_new_cb(struct event_base *base, void *arg);
 void http_conn_adopt_cb(evutil_socket_t fd, short what, void *arg);
@@ -91,19 +154,10 @@ void http_conn_request_done_cb(struct evhttp_request *req, void *arg);
  * close */
 void http_conn_refuse_later(struct http_conn *c, int status);
 
-/* http_refuse.c */
-/* http_refuse_now - answer in our own words beside evhttp, and close */
-void http_refuse_now(struct http_conn *c, int status);
-void http_refuse_free_lingers(struct http_server *s);
-const char *http_reason(int status);
-
-/* http_server.c */
-void http_server_pause(struct http_server *s);
-void http_server_next_id(struct http_server *s, char out[HTTP_ID_MAX]);
-void http_server_count(struct http_server *s, int status);
-
-/* http.c */
-void http_exchange_gone(struct http_exchange *x);
+/* http_exchange.c */
 void http_request_cb_from_evhttp(struct evhttp_request *req, void *arg);
+/* http_exchange_end - x is counted, logged and gone; the request, or NULL when
+ * the client is gone, is evhttp's as soon as it is answered */
+struct evhttp_request *http_exchange_end(struct http_exchange *x);
 
 #endif

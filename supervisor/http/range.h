@@ -1,6 +1,6 @@
 /* range.h - the Range header (RFC 9110, section 14): one range of bytes. */
-#ifndef FRONT_RANGE_H
-#define FRONT_RANGE_H
+#ifndef HTTP_RANGE_H
+#define HTTP_RANGE_H
 
 #include "common/base.h"
 

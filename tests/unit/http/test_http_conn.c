@@ -1,4 +1,4 @@
-#include "tests/unit/front/server.h"
+#include "tests/unit/http/server.h"
 
 /* Bounds in time and memory: what slow, silent, greedy and many clients get. */
 

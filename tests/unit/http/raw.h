@@ -1,6 +1,6 @@
 /* raw.h - a client that sends bytes as they are, in the server's own loop. */
-#ifndef TESTS_FRONT_RAW_H
-#define TESTS_FRONT_RAW_H
+#ifndef TESTS_HTTP_RAW_H
+#define TESTS_HTTP_RAW_H
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,16 +1,24 @@
-#include "supervisor/front/http_int.h"
+/*
+ * http_exchange.c - one request, looked at, and its life until the answer
+ *
+ *	evhttp's callback      a handler has it          the answer
+ *	new, looked at  ---->  (now or later)   ---->  http_exchange_end
+ *	                             |                       ^
+ *	                             +---- on_gone ----------+
+ *	                          the connection closed: conn and req are NULL
+ *
+ * What is malformed is only noted here (fault): whoever routes the request
+ * says so in the words of its path.
+ */
+#include "supervisor/http/http_int.h"
 
 #include <ctype.h>
-#include <jansson.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include <event2/http_struct.h>
-#include <event2/keyvalq_struct.h>
 
 #include "common/clock.h"
-#include "common/js.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 
@@ -38,10 +46,10 @@ static const char *const header_names[HTTP_H_COUNT] = {
 static void
 request_is_bad(struct http_exchange *x, int status, const char *text)
 {
-	if (x->bad_status != 0)
+	if (x->fault_status != 0)
 		return;
-	x->bad_status = status;
-	x->bad_text = text;
+	x->fault_status = status;
+	x->fault_text = text;
 	x->close = true; /* where the next request begins is not certain */
 }
 
@@ -236,7 +244,7 @@ exchange_new(
 	req->flags &= ~EVHTTP_PROXY_REQUEST;
 	x->method = method_of(req);
 	x->close = s->draining;
-	http_server_next_id(s, x->id);
+	http_stat_next_id(s, x->id);
 	memcpy(x->target, uri, n + 1);
 	check_version(x);
 	take_target(x);
@@ -250,8 +258,29 @@ exchange_new(
 static void
 exchange_free(struct http_exchange *x)
 {
+	if (x->query_parsed)
+		evhttp_clear_headers(&x->parsed_query);
+	http_params_clear(&x->params);
 	free(x->accept);
 	free(x);
+}
+
+/* The connection is being closed.  evhttp lets go of a request it had handed
+ * out, unless it is we who close: then it frees it itself. */
+static void
+exchange_on_close(struct http_exchange *x)
+{
+	struct evhttp_request *req = x->req;
+
+	x->conn = NULL;
+	x->req = NULL;
+	memset(x->header, 0, sizeof(x->header));
+	if (x->streaming)
+		x->server->stats.streams--;
+	if (evhttp_request_get_connection(req) == NULL)
+		evhttp_request_free(req);
+	if (x->on_gone != NULL)
+		x->on_gone(x->arg);
 }
 
 void
@@ -266,25 +295,8 @@ http_request_cb_from_evhttp(struct evhttp_request *req, void *arg)
 	http_conn_set_state(c, HTTP_CONN_BUSY);
 	x = exchange_new(s, c, req);
 	c->x = x;
+	c->on_close = exchange_on_close;
 	s->on_request(x, s->arg);
-}
-
-/* The connection is being closed.  evhttp lets go of a request it had handed
- * out, unless it is we who close: then it frees it itself. */
-void
-http_exchange_gone(struct http_exchange *x)
-{
-	struct evhttp_request *req = x->req;
-
-	x->conn = NULL;
-	x->req = NULL;
-	memset(x->header, 0, sizeof(x->header));
-	if (x->streaming)
-		x->server->stats.streams--;
-	if (evhttp_request_get_connection(req) == NULL)
-		evhttp_request_free(req);
-	if (x->on_gone != NULL)
-		x->on_gone(x->arg);
 }
 
 const void *
@@ -307,8 +319,6 @@ http_hold(struct http_exchange *x, void (*on_gone)(void *), void *arg)
 	x->arg = arg;
 }
 
-/* ---- answers */
-
 void
 http_add_header(struct http_exchange *x, const char *name, const char *value)
 {
@@ -318,189 +328,131 @@ http_add_header(struct http_exchange *x, const char *name, const char *value)
 	    evhttp_request_get_output_headers(x->req), name, value);
 }
 
+/* ---- the end ---- */
+
 static void
-add_common_headers(struct http_exchange *x, int status, const char *type)
+exchange_log(const struct http_exchange *x)
 {
-	x->status = status;
-	http_add_header(x, "X-Request-Id", x->id);
-	if (type != NULL) {
-		http_add_header(x, "Content-Type", type);
-		http_add_header(x, "X-Content-Type-Options", "nosniff");
-	}
-	if (x->close || x->server->draining)
-		http_add_header(x, "Connection", "close");
+	const struct http_log_line line = {.id = x->id,
+	    .path = x->path,
+	    .method = x->method,
+	    .status = x->status,
+	    .us = clock_mono_us() - x->began_us,
+	    .gone = x->conn == NULL};
+
+	if (x->server->on_log != NULL)
+		x->server->on_log(&line, x->server->arg);
 }
 
-/* From here on the request is evhttp's: x is counted, logged, forgotten. */
-static struct evhttp_request *
-exchange_end(struct http_exchange *x)
+struct evhttp_request *
+http_exchange_end(struct http_exchange *x)
 {
 	struct evhttp_request *req = x->req;
 	struct http_server *s = x->server;
 
 	if (req != NULL) {
 		if (!x->streaming)
-			http_server_count(s, x->status);
+			http_stat_count(s, x->status);
 		evhttp_request_set_on_complete_cb(
 		    req, http_conn_request_done_cb, x->conn);
 		http_conn_set_state(x->conn, HTTP_CONN_WRITING);
 		x->conn->x = NULL;
 	}
-	if (s->on_log != NULL)
-		s->on_log(x, s->arg);
+	exchange_log(x);
 	exchange_free(x);
 	return req;
 }
 
-static bool
-has_body(int status)
+void
+http_drop(struct http_exchange *x)
 {
-	return status >= 200 && status != 204 && status != 304;
+	if (!x->streaming)
+		x->status = 499; /* for the log */
+	(void)http_exchange_end(x);
 }
 
-static void
-add_length(struct http_exchange *x, uint64_t n)
-{
-	char text[24];
+/* ---- what a handler may see ---- */
 
-	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
-	http_add_header(x, "Content-Length", text);
+enum http_method
+http_method(const struct http_exchange *x)
+{
+	return x->method;
 }
 
-static void
-free_text_cb(const void *p, size_t n, void *arg)
+const char *
+http_id(const struct http_exchange *x)
 {
-	(void)p;
-	(void)n;
-	free(arg);
+	return x->id;
 }
 
-/* owned: the buffer to free, or NULL when p must be copied. */
-static void
-reply_bytes(struct http_exchange *x, int status, const char *type,
-    const void *p, size_t n, char *owned)
+const char *
+http_header(const struct http_exchange *x, enum http_header h)
 {
-	struct evhttp_request *req;
-	struct evbuffer *out;
-	bool sent = false;
+	return x->header[h];
+}
 
-	add_common_headers(x, status, type);
-	if (x->req != NULL && type != NULL && has_body(status)) {
-		out = evhttp_request_get_output_buffer(x->req);
-		if (x->method == HTTP_METHOD_HEAD)
-			add_length(x, n);
-		else if (owned == NULL)
-			(void)evbuffer_add(out, p, n);
-		else if (n > 0 &&
-		    evbuffer_add_reference(out, p, n, free_text_cb, owned) == 0)
-			sent = true;
+const char *
+http_host(const struct http_exchange *x)
+{
+	return x->authority != NULL ? x->authority : x->header[HTTP_H_HOST];
+}
+
+const char *
+http_path(const struct http_exchange *x)
+{
+	return x->path;
+}
+
+int
+http_fault(const struct http_exchange *x, const char **text)
+{
+	*text = x->fault_text;
+	return x->fault_status;
+}
+
+bool
+http_is_gone(const struct http_exchange *x)
+{
+	return x->req == NULL;
+}
+
+enum http_fit
+http_route(struct http_exchange *x, const struct http_router *router,
+    const void **route)
+{
+	http_params_clear(&x->params);
+	return http_router_match(router, x->path, &x->params, route);
+}
+
+const char *
+http_param(const struct http_exchange *x, const char *name)
+{
+	return http_params_find(&x->params, name);
+}
+
+const char *
+http_query(struct http_exchange *x, const char *name)
+{
+	if (!x->query_parsed) {
+		if (x->query == NULL ||
+		    evhttp_parse_query_str(x->query, &x->parsed_query) != 0)
+			return NULL;
+		x->query_parsed = true;
 	}
-	if (!sent)
-		free(owned);
-	req = exchange_end(x);
-	if (req != NULL)
-		evhttp_send_reply(req, status, http_reason(status), NULL);
+	return evhttp_find_header(&x->parsed_query, name);
 }
 
-void
-http_reply(struct http_exchange *x, int status, const char *type, const void *p,
-    size_t n)
+const struct sockaddr *
+http_local_address(const struct http_exchange *x, struct sockaddr_storage *out)
 {
-	reply_bytes(x, status, type, p, n, NULL);
-}
+	union {
+		struct sockaddr_storage *ss;
+		struct sockaddr *sa;
+	} p = {.ss = out};
+	socklen_t len = sizeof(*out);
 
-void
-http_reply_owned(
-    struct http_exchange *x, int status, const char *type, char *p, size_t n)
-{
-	reply_bytes(x, status, type, p, n, p);
-}
-
-void
-http_reply_file(struct http_exchange *x, int status, const char *type, int fd,
-    uint64_t offset, uint64_t n)
-{
-	struct evhttp_request *req = x->req;
-	struct http_conn *c = x->conn;
-	bool body = x->method != HTTP_METHOD_HEAD && n > 0;
-
-	if (req == NULL || !body) {
-		(void)close(fd);
-		add_common_headers(x, status, type);
-		add_length(x, n);
-		req = exchange_end(x);
-		if (req != NULL)
-			evhttp_send_reply(
-			    req, status, http_reason(status), NULL);
-		return;
-	}
-	add_common_headers(x, status, type);
-	add_length(x, n);
-	(void)exchange_end(x);
-	/* Into the connection's own buffer: there it goes by sendfile(2), in
-	 * evhttp's it would be mapped. */
-	evhttp_send_reply_start(req, status, http_reason(status));
-	if (evbuffer_add_file(bufferevent_get_output(c->bev), fd,
-		(ev_off_t)offset, (ev_off_t)n) != 0) {
-		(void)close(fd);
-		http_conn_refuse_later(c, -1); /* shorter than it says */
-	}
-	evhttp_send_reply_end(req);
-}
-
-static void
-error_text(
-    struct http_exchange *x, int status, const char *code, const char *message)
-{
-	json_t *body = json_pack("{s:{s:s, s:o, s:s}}", "error", "code", code,
-	    "message", js_string_bytes(message, strlen(message), NULL),
-	    "request_id", x->id);
-	char *text = js_dump(body);
-
-	json_decref(body);
-	http_add_header(x, "Cache-Control", "no-store");
-	http_reply_owned(x, status, "application/json", text, strlen(text));
-}
-
-void
-http_error(
-    struct http_exchange *x, int status, const char *code, const char *fmt, ...)
-{
-	char message[ERR_TEXT_MAX];
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(message, sizeof(message), fmt, ap);
-	va_end(ap);
-	error_text(x, status, code, message);
-}
-
-static const struct code_status {
-	int code;
-	int status;
-	const char *name;
-} code_statuses[] = {
-    {ERR_INVAL, 400, "bad_request"},
-    {ERR_PARSE, 400, "bad_request"},
-    {ERR_NOTFOUND, 404, "not_found"},
-    {ERR_LIMIT, 429, "limit"},
-    {ERR_POLICY, 403, "policy"},
-    {ERR_CONFLICT, 409, "conflict"},
-    {ERR_WRONG_STATE, 409, "state"},
-    {ERR_LOST, 410, "sandbox_lost"},
-    {ERR_BACKEND, 503, "backend_unavailable"},
-};
-
-void
-http_error_from(struct http_exchange *x, int code, const struct err *e)
-{
-	const char *text = e != NULL ? e->msg : "internal error";
-
-	for (size_t i = 0; i < ARRAY_LEN(code_statuses); i++)
-		if (code_statuses[i].code == code) {
-			error_text(x, code_statuses[i].status,
-			    code_statuses[i].name, text);
-			return;
-		}
-	error_text(x, 500, "internal", text);
+	memset(out, 0, sizeof(*out));
+	if (x->conn == NULL || getsockname(x->conn->fd, p.sa, &len) != 0)
+		return NULL;
+	return p.sa;
 }

@@ -1,17 +1,17 @@
 /* server.h - an HTTP server with a small handler, for the tests of http*.c. */
-#ifndef TESTS_FRONT_SERVER_H
-#define TESTS_FRONT_SERVER_H
+#ifndef TESTS_HTTP_SERVER_H
+#define TESTS_HTTP_SERVER_H
 
 #include <signal.h>
 
-#include "tests/unit/front/raw.h"
+#include "tests/unit/http/raw.h"
 
 #include <event2/buffer.h>
 
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
-#include "supervisor/front/http.h"
+#include "supervisor/http/http.h"
 
 #define SERVER_BODY_MAX (2u << 20)
 #define SERVER_BIG (16u << 20) /* an answer no socket buffer swallows */
@@ -83,34 +83,40 @@ server_reply_file(struct http_exchange *x)
 static inline void
 server_request_cb(struct http_exchange *x, void *arg)
 {
+	const char *text, *path = http_path(x);
+	int fault = http_fault(x, &text);
 	struct server *s = arg;
 	const void *body;
 	size_t n;
 
 	s->requests++;
-	if (x->bad_status != 0) {
-		http_error(x, x->bad_status, "bad_request", "%s", x->bad_text);
-	} else if (strcmp(x->path, "/echo") == 0) {
+	if (fault != 0) {
+		http_error(x, fault, "bad_request", "%s", text);
+	} else if (strcmp(path, "/echo") == 0) {
 		body = http_body(x, &n);
 		http_reply(x, 200, "text/plain", body, n);
-	} else if (strcmp(x->path, "/hold") == 0) {
+	} else if (strcmp(path, "/hold") == 0) {
 		server_hold(s, x);
-	} else if (strcmp(x->path, "/stream") == 0) {
+	} else if (strcmp(path, "/stream") == 0) {
 		server_hold(s, x);
 		http_stream_start(x, NULL);
-	} else if (strcmp(x->path, "/flood") == 0) {
+	} else if (strcmp(path, "/flood") == 0) {
 		server_hold(s, x);
 		http_stream_start(x, server_writable_cb);
 		server_fill(s, x);
-	} else if (strcmp(x->path, "/big") == 0) {
+	} else if (strcmp(path, "/big") == 0) {
 		http_reply_owned(x, 200, "application/octet-stream",
 		    xcalloc(1, SERVER_BIG), SERVER_BIG);
-	} else if (strcmp(x->path, "/file") == 0) {
+	} else if (strcmp(path, "/file") == 0) {
 		server_reply_file(x);
-	} else if (strcmp(x->path, "/nothing") == 0) {
+	} else if (strcmp(path, "/query") == 0) {
+		text = http_query(x, "a");
+		text = text != NULL ? text : "none";
+		http_reply(x, 200, "text/plain", text, strlen(text));
+	} else if (strcmp(path, "/nothing") == 0) {
 		http_reply(x, 204, NULL, NULL, 0);
 	} else {
-		http_reply(x, 200, "text/plain", x->path, strlen(x->path));
+		http_reply(x, 200, "text/plain", path, strlen(path));
 	}
 }
 

@@ -1,0 +1,72 @@
+#include "supervisor/front/routes.h"
+
+#include "common/uuid.h"
+
+#define IDENTIFIER_MAX 36
+
+/* ---- kinds of parameters ---- */
+
+static bool
+is_identifier(const char *s)
+{
+	static const char good[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+	size_t n = strlen(s);
+
+	return n >= 1 && n <= IDENTIFIER_MAX && strspn(s, good) == n;
+}
+
+static bool
+is_run(const char *s)
+{
+	struct uuid id;
+
+	return uuid_parse(s, &id) == 0;
+}
+
+static bool
+is_run_or_latest(const char *s)
+{
+	return strcmp(s, "latest") == 0 || is_run(s);
+}
+
+static const struct http_param_kind kinds[] = {
+    {"identifier", is_identifier},
+    {"run", is_run},
+    {"run_or_latest", is_run_or_latest},
+};
+
+/* ---- routes ---- */
+
+#define READ (HTTP_METHOD_GET | HTTP_METHOD_HEAD)
+#define READ_ALLOW "GET, HEAD, OPTIONS"
+
+static const struct route routes[] = {
+    {ROUTE_MCP, "", HTTP_METHOD_GET | HTTP_METHOD_POST | HTTP_METHOD_DELETE,
+	"POST, DELETE, OPTIONS", NULL, front_on_mcp},
+    {ROUTE_BELOW_MCP, "/events", READ, READ_ALLOW, NULL, front_on_events},
+    {ROUTE_BELOW_MCP, "/runs/:run", READ, READ_ALLOW, "no such run",
+	front_on_run},
+    {ROUTE_TOP, "/artifacts/:identifier/:run_or_latest/*path", READ, READ_ALLOW,
+	"no such artifact", front_on_artifact},
+    {ROUTE_TOP, "/healthz", READ, READ_ALLOW, NULL, front_on_healthz},
+    {ROUTE_TOP, "/readyz", READ, READ_ALLOW, NULL, front_on_readyz},
+    {ROUTE_TOP, "/metrics", READ, READ_ALLOW, NULL, front_on_metrics},
+    {ROUTE_TOP, "/", READ, READ_ALLOW, NULL, front_on_index},
+};
+
+struct http_router *
+routes_new(const char *mcp_path)
+{
+	struct http_router *r = http_router_new(kinds, ARRAY_LEN(kinds));
+
+	for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
+		const struct route *route = &routes[i];
+
+		http_router_add(r, route->place == ROUTE_TOP ? "" : mcp_path,
+		    route->pattern, route);
+		if (route->place == ROUTE_MCP)
+			http_router_add(r, mcp_path, "/", route);
+	}
+	return r;
+}

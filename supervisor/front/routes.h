@@ -1,0 +1,33 @@
+/*
+ * routes.h - the table of what is served where
+ *
+ * A handler gets a request whose Host, Origin, method and path parameters were
+ * found good; it ends the exchange (http.h).
+ */
+#ifndef FRONT_ROUTES_H
+#define FRONT_ROUTES_H
+
+#include "supervisor/front/front.h"
+
+typedef void (*route_handler)(struct front *f, struct http_exchange *x);
+
+enum route_place {
+	ROUTE_TOP,
+	ROUTE_BELOW_MCP, /* the pattern goes behind MCP_PATH */
+	ROUTE_MCP        /* MCP_PATH itself; errors are JSON-RPC's */
+};
+
+struct route {
+	enum route_place place;
+	const char *pattern; /* router.h */
+	unsigned int methods;
+	const char *allow;   /* the header; it may name fewer than methods */
+	const char *missing; /* what a path that does not fit is told */
+	route_handler on_request;
+};
+
+/* routes_new - a router that gives struct route; mcp_path without a slash at
+ * its end */
+struct http_router *routes_new(const char *mcp_path);
+
+#endif

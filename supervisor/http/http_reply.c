@@ -1,0 +1,179 @@
+/*
+ * http_reply.c - whole answers: bytes, files, errors in JSON
+ *
+ * Each ends the exchange first (http_exchange_end) and hands evhttp's request
+ * over last: evhttp may free it at once.
+ */
+#include "supervisor/http/http_int.h"
+
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "common/js.h"
+
+static void
+add_common_headers(struct http_exchange *x, int status, const char *type)
+{
+	x->status = status;
+	http_add_header(x, "X-Request-Id", x->id);
+	if (type != NULL) {
+		http_add_header(x, "Content-Type", type);
+		http_add_header(x, "X-Content-Type-Options", "nosniff");
+	}
+	if (x->close || x->server->draining)
+		http_add_header(x, "Connection", "close");
+}
+
+static bool
+has_body(int status)
+{
+	return status >= 200 && status != 204 && status != 304;
+}
+
+static void
+add_length(struct http_exchange *x, uint64_t n)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
+	http_add_header(x, "Content-Length", text);
+}
+
+static void
+free_text_cb(const void *p, size_t n, void *arg)
+{
+	(void)p;
+	(void)n;
+	free(arg);
+}
+
+/* owned: the buffer to free, or NULL when p must be copied. */
+static void
+reply_bytes(struct http_exchange *x, int status, const char *type,
+    const void *p, size_t n, char *owned)
+{
+	struct evhttp_request *req;
+	struct evbuffer *out;
+	bool sent = false;
+
+	add_common_headers(x, status, type);
+	if (x->req != NULL && type != NULL && has_body(status)) {
+		out = evhttp_request_get_output_buffer(x->req);
+		if (x->method == HTTP_METHOD_HEAD)
+			add_length(x, n);
+		else if (owned == NULL)
+			(void)evbuffer_add(out, p, n);
+		else if (n > 0 &&
+		    evbuffer_add_reference(out, p, n, free_text_cb, owned) == 0)
+			sent = true;
+	}
+	if (!sent)
+		free(owned);
+	req = http_exchange_end(x);
+	if (req != NULL)
+		evhttp_send_reply(req, status, http_reason(status), NULL);
+}
+
+void
+http_reply(struct http_exchange *x, int status, const char *type, const void *p,
+    size_t n)
+{
+	reply_bytes(x, status, type, p, n, NULL);
+}
+
+void
+http_reply_owned(
+    struct http_exchange *x, int status, const char *type, char *p, size_t n)
+{
+	reply_bytes(x, status, type, p, n, p);
+}
+
+void
+http_reply_file(struct http_exchange *x, int status, const char *type, int fd,
+    uint64_t offset, uint64_t n)
+{
+	struct evhttp_request *req = x->req;
+	struct http_conn *c = x->conn;
+	bool body = x->method != HTTP_METHOD_HEAD && n > 0;
+
+	if (req == NULL || !body) {
+		(void)close(fd);
+		add_common_headers(x, status, type);
+		add_length(x, n);
+		req = http_exchange_end(x);
+		if (req != NULL)
+			evhttp_send_reply(
+			    req, status, http_reason(status), NULL);
+		return;
+	}
+	add_common_headers(x, status, type);
+	add_length(x, n);
+	(void)http_exchange_end(x);
+	/* Into the connection's own buffer: there it goes by sendfile(2), in
+	 * evhttp's it would be mapped. */
+	evhttp_send_reply_start(req, status, http_reason(status));
+	if (evbuffer_add_file(bufferevent_get_output(c->bev), fd,
+		(ev_off_t)offset, (ev_off_t)n) != 0) {
+		(void)close(fd);
+		http_conn_refuse_later(c, -1); /* shorter than it says */
+	}
+	evhttp_send_reply_end(req);
+}
+
+static void
+error_text(
+    struct http_exchange *x, int status, const char *code, const char *message)
+{
+	json_t *body = json_pack("{s:{s:s, s:o, s:s}}", "error", "code", code,
+	    "message", js_string_bytes(message, strlen(message), NULL),
+	    "request_id", x->id);
+	char *text = js_dump(body);
+
+	json_decref(body);
+	http_add_header(x, "Cache-Control", "no-store");
+	http_reply_owned(x, status, "application/json", text, strlen(text));
+}
+
+void
+http_error(
+    struct http_exchange *x, int status, const char *code, const char *fmt, ...)
+{
+	char message[ERR_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(message, sizeof(message), fmt, ap);
+	va_end(ap);
+	error_text(x, status, code, message);
+}
+
+static const struct code_status {
+	int code;
+	int status;
+	const char *name;
+} code_statuses[] = {
+    {ERR_INVAL, 400, "bad_request"},
+    {ERR_PARSE, 400, "bad_request"},
+    {ERR_NOTFOUND, 404, "not_found"},
+    {ERR_LIMIT, 429, "limit"},
+    {ERR_POLICY, 403, "policy"},
+    {ERR_CONFLICT, 409, "conflict"},
+    {ERR_WRONG_STATE, 409, "state"},
+    {ERR_LOST, 410, "sandbox_lost"},
+    {ERR_BACKEND, 503, "backend_unavailable"},
+};
+
+void
+http_error_from(struct http_exchange *x, int code, const struct err *e)
+{
+	const char *text = e != NULL ? e->msg : "internal error";
+
+	for (size_t i = 0; i < ARRAY_LEN(code_statuses); i++)
+		if (code_statuses[i].code == code) {
+			error_text(x, code_statuses[i].status,
+			    code_statuses[i].name, text);
+			return;
+		}
+	error_text(x, 500, "internal", text);
+}

@@ -1,0 +1,102 @@
+/*
+ * http_server.c - a server: what it is made of, and its end
+ *
+ * Layers of this room, each calling only those below it:
+ *
+ *	http_server                       made, drained, freed
+ *	http_reply  http_stream           answers
+ *	http_exchange                     one request (router, params)
+ *	http_conn                         one connection
+ *	http_accept  http_refuse          listening; answers beside evhttp
+ *	http_stat    http_status          counters; words
+ */
+#include "supervisor/http/http_int.h"
+
+#include <errno.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+
+#include "common/log.h"
+#include "common/xmalloc.h"
+
+/* CONNECT stays out: evhttp reads its target in another way. */
+#define METHODS                                                                \
+	(EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT | \
+	    EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS | EVHTTP_REQ_TRACE |        \
+	    EVHTTP_REQ_PATCH)
+
+static size_t
+descriptor_limit(void)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl) != 0 || rl.rlim_cur == RLIM_INFINITY)
+		return SIZE_MAX / 2;
+	return (size_t)rl.rlim_cur;
+}
+
+struct http_server *
+http_server_new(struct event_base *base, const struct http_limits *limits,
+    http_request_cb on_request, void *arg)
+{
+	struct http_server *s = xcalloc(1, sizeof(*s));
+
+	s->base = base;
+	s->limits = *limits;
+	s->on_request = on_request;
+	s->arg = arg;
+	s->fd_limit = descriptor_limit();
+	if (getrandom(&s->id_start, sizeof(s->id_start), 0) < 0)
+		fatal(70, "getrandom: %s", strerror(errno));
+	TAILQ_INIT(&s->fresh);
+	TAILQ_INIT(&s->conns);
+	TAILQ_INIT(&s->dead);
+	TAILQ_INIT(&s->lingers);
+	(void)evtimer_assign(&s->adopt, base, http_conn_adopt_cb, s);
+	(void)evtimer_assign(&s->reap, base, http_conn_reap_cb, s);
+	s->evhttp = evhttp_new(base);
+	if (s->evhttp == NULL)
+		fatal(71, "out of memory");
+	evhttp_set_allowed_methods(s->evhttp, METHODS);
+	evhttp_set_default_content_type(s->evhttp, NULL);
+	evhttp_set_max_headers_size(s->evhttp, (ev_ssize_t)limits->head_max);
+	evhttp_set_max_body_size(s->evhttp, (ev_ssize_t)limits->body_max);
+	evhttp_set_bevcb(s->evhttp, http_conn_new_cb, s);
+	evhttp_set_gencb(s->evhttp, http_request_cb_from_evhttp, s);
+	http_accept_init(s);
+	return s;
+}
+
+void
+http_server_free(struct http_server *s)
+{
+	if (s == NULL)
+		return;
+	http_conn_adopt_cb(-1, 0, s); /* what was accepted in this turn */
+	evhttp_free(s->evhttp);
+	http_refuse_free_lingers(s);
+	http_conn_reap_cb(-1, 0, s);
+	(void)event_del(&s->adopt);
+	(void)event_del(&s->reap);
+	http_accept_clear(s);
+	free(s->by_fd);
+	free(s);
+}
+
+void
+http_server_drain(struct http_server *s)
+{
+	struct http_conn *c;
+
+	s->draining = true;
+	http_accept_update(s);
+	TAILQ_FOREACH (c, &s->conns, link)
+		if (c->state == HTTP_CONN_IDLE || c->state == HTTP_CONN_FRESH)
+			http_conn_refuse_later(c, -1);
+}
+
+void
+http_server_set_log(struct http_server *s, http_log_cb on_log)
+{
+	s->on_log = on_log;
+}
