@@ -99,14 +99,13 @@ store_log_read(struct store *s, const struct uuid *run, struct err *e)
 /* On the writer's thread. */
 
 int
-log_file_name(struct store_log *l, bool *named, struct err *e)
+log_file_name(struct store_log *l, struct err *e)
 {
 	if (l == NULL || l->name == LOG_NAMED)
 		return 0;
 	if (spool_log_name(l->store->spool, l->fd, &l->wanted.run, e) != 0)
 		return e->code;
 	l->name = LOG_NAMED;
-	*named = true;
 	return 0;
 }
 

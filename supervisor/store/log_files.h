@@ -29,9 +29,8 @@ struct store_log {
 	struct hashmap blobs;      /* committed, without a row of this run */
 };
 
-/* log_file_name - give it its name, if it has none; *named says that this call
- * did.  NULL is fine. */
-int log_file_name(struct store_log *l, bool *named, struct err *e) MUSTCHECK;
+/* log_file_name - give it its name, if it has none; NULL is fine */
+int log_file_name(struct store_log *l, struct err *e) MUSTCHECK;
 /* log_file_remove - the file goes, what is open stays readable; NULL is fine */
 void log_file_remove(struct store_log *l);
 /* log_file_take - the first *n bytes in memory of their own, fewer when there

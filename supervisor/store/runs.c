@@ -33,7 +33,6 @@ struct run_op {
 	struct write_op w;
 	struct store_run row;
 	struct store_log *log; /* held; or NULL */
-	bool named;            /* by this op */
 };
 
 /* The callback may close the store: nothing of it is needed afterwards. */
@@ -154,23 +153,21 @@ insert_commands(struct db *db, const struct store_run *r, struct err *e)
 static int
 insert_run(struct db *db, struct op *op, struct err *e)
 {
-	struct run_op *o = (struct run_op *)op;
+	const struct run_op *o = (const struct run_op *)op;
 	const struct store_run *r = &o->row;
 
 	if (insert_check(r, e) != 0 || insert_row(db, r, e) != 0 ||
 	    spec_insert(db, r, e) != 0 || insert_commands(db, r, e) != 0)
 		return e->code;
-	return log_file_name(o->log, &o->named, e);
+	return log_file_name(o->log, e);
 }
 
 static void
 insert_after(struct db *db, struct op *op)
 {
-	const struct run_op *o = (struct run_op *)op;
-
 	(void)db;
-	if (op->rc != 0 && o->named)
-		log_file_remove(o->log);
+	if (op->rc != 0)
+		log_file_remove(((const struct run_op *)op)->log);
 }
 
 /* An update that must have met an unfinished run: say why it did not. */
@@ -373,16 +370,17 @@ end_run(struct db *db, struct op *op, struct err *e)
 			return e->code;
 	if (end_tally(db, r, e) != 0)
 		return e->code;
-	return r->log != NULL ? 0 : log_file_name(o->log, &o->named, e);
+	return r->log != NULL ? 0 : log_file_name(o->log, e);
 }
 
+/* On disk, the row has the log; lost, there is no row, if it was to be new. */
 static void
 end_after(struct db *db, struct op *op)
 {
-	const struct run_op *o = (struct run_op *)op;
+	const struct run_op *o = (const struct run_op *)op;
 
 	(void)db;
-	if (op->rc == 0 ? o->row.log != NULL : o->named)
+	if (op->rc == 0 ? o->row.log != NULL : op->covers != NULL)
 		log_file_remove(o->log);
 }
 

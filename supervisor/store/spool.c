@@ -419,7 +419,8 @@ parse_name(const char *name, struct spool_entry *entry)
 		if (n != LOG_NAME_MAX - 1 ||
 		    strcmp(name + UUID_TEXT_LEN, ".log") != 0)
 			return false;
-		(void)snprintf(text, sizeof(text), "%s", name);
+		memcpy(text, name, UUID_TEXT_LEN);
+		text[UUID_TEXT_LEN] = '\0';
 		return uuid_parse(text, &entry->run) == 0;
 	}
 	if (n != BLOB_NAME_MAX - 1)

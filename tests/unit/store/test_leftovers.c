@@ -1,6 +1,27 @@
 #include "tests/unit/store/fixture.h"
 
+#include <sys/syscall.h>
+
 /* What no row wants is removed after the opening, and nothing else. */
+
+static bool no_nameless_files; /* as on some file systems */
+
+/* libc's, for the store. */
+int
+openat(int dir, const char *path, int flags, ...)
+{
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = va_arg(args, mode_t);
+	va_end(args);
+	if (no_nameless_files && (flags & O_TMPFILE) == O_TMPFILE) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	return (int)syscall(SYS_openat, dir, path, flags, mode);
+}
 
 static void
 make_dir(const struct fixture *f, const char *below)
@@ -167,6 +188,48 @@ test_what_is_new_is_nobodys_leftover(void **state)
 	store_run_clear(&r);
 }
 
+/* A log that has a name from the beginning, before its row. */
+static void
+test_without_nameless_files_the_order_is_kept_too(void **state)
+{
+	struct fixture *f = *state;
+	struct result begun = {0};
+	struct store_log *log, *bad;
+	struct store_run r;
+
+	fixture_open(f);
+	fixture_put_sandbox(f, 1, "a");
+	fixture_close(f);
+	make_dir(f, "artifacts/1/ab");
+	make_file(f, BLOB);
+	fixture_run(&r, 1, 1, "a");
+	no_nameless_files = true;
+	fixture_open(f);
+	log = fixture_log_open(f, &r);
+	assert_int_equal(fixture_files(f, "spool"), 1);
+	fixture_wait_files(f, "artifacts", 0); /* all was looked at */
+	assert_int_equal(fixture_files(f, "spool"), 1);
+	store_run_begin(f->store, &r, log, STORE_NOW, result_cb, &begun);
+	fixture_wait(f, &begun.calls, 1);
+	assert_int_equal(begun.rc, 0);
+	assert_int_equal(fixture_files(f, "spool"), 1);
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
+	fixture_end_with(f, &r, log);
+	assert_int_equal(fixture_files(f, "spool"), 0);
+	store_log_close(log);
+	store_run_clear(&r);
+
+	fixture_run(&r, 2, 99, "a"); /* no such sandbox */
+	bad = fixture_log_open(f, &r);
+	store_run_begin(f->store, &r, bad, STORE_SOON, result_cb, &begun);
+	fixture_wait(f, &begun.calls, 2);
+	assert_int_equal(begun.rc, ERR_INVAL);
+	assert_int_equal(fixture_files(f, "spool"), 0);
+	no_nameless_files = false;
+	store_log_close(bad);
+	store_run_clear(&r);
+}
+
 int
 main(void)
 {
@@ -178,6 +241,7 @@ main(void)
 	    TEST(test_the_file_of_a_log_that_is_in_its_row_is_removed),
 	    TEST(test_what_rows_or_nobody_of_ours_wants_stays),
 	    TEST(test_what_is_new_is_nobodys_leftover),
+	    TEST(test_without_nameless_files_the_order_is_kept_too),
 	};
 
 	return cmocka_run_group_tests_name("leftovers", tests, NULL, NULL);
