@@ -12,23 +12,17 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 
-#define CHILD_WORKERS_MAX 64 /* WORKERS in schema/config.txt */
-#define CHILD_ADDRESS_MAX 256
+#define CHILD_WORKERS_MAX 64 /* bound of index in schema/ipc.txt */
 #define CHILD_COUNTS_S 5
 #define CHILD_REASON_MAX 400
 #define CHILD_EXIT_USAGE 64
-
-enum child_state {
-	CHILD_STARTING = 1,
-	CHILD_READY = 2
-};
 
 struct child {
 	struct ipc_chan *chan;
 	struct event *counts_timer;
 	const struct child_ops *ops;
 	void *arg;
-	enum child_state state;
+	enum msg_control_state state;
 	char role_name[24];
 	struct conf *conf;    /* what the callbacks see; never replaced */
 	struct conf *pending; /* a reload that has not come to its end */
@@ -39,24 +33,15 @@ struct child {
 	uint32_t sent_done, sent_active;
 };
 
-static void
-send_last_words(struct child *c, int status, const char *reason)
-{
-	struct ipc_out o;
-
-	ipc_out_init(&o, IPC_LAST_WORDS, 0);
-	wire_put_u32(&o.b, (uint32_t)status);
-	wire_put_str(&o.b, reason);
-	ipc_send(c->chan, &o);
-}
-
 /* _exit, not exit: other threads may be at work, and what atexit handlers
  * would tear down under them is the kernel's business now. */
 static NORETURN void
 die(struct child *c, int status, const char *reason)
 {
 	log_error("%s; exit status %d", reason, status);
-	send_last_words(c, status, reason);
+	msg_send_last_words(c->chan,
+	    &(struct msg_last_words){
+		.status = (uint32_t)status, .reason = reason});
 	_exit(status);
 }
 
@@ -85,18 +70,14 @@ apply_log_settings(const struct conf *conf)
 }
 
 static int
-on_config(void *arg, struct ipc_msg *m, struct err *e)
+on_config(void *arg, const struct msg_config *m, struct err *e)
 {
 	struct child *c = arg;
-	AUTO(auto_free) char *key = wire_get_str(&m->in, CHILD_KEY_MAX);
-	AUTO(auto_free) char *value = wire_get_str(&m->in, CHILD_VALUE_MAX);
 
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
 	if (c->pending == NULL)
 		c->pending = conf_new();
 	/* The supervisor took it: the two programs do not belong together. */
-	if (conf_set(c->pending, key, value, e) != 0)
+	if (conf_set(c->pending, m->key, m->value, e) != 0)
 		return err_set(e, ERR_PROTO, "%s", e->msg);
 	return 0;
 }
@@ -105,7 +86,6 @@ static void
 first_config(struct child *c)
 {
 	struct err e = {0};
-	struct ipc_out o;
 	int status;
 
 	c->conf = c->pending;
@@ -115,9 +95,8 @@ first_config(struct child *c)
 	if (status != 0)
 		die(c, status > 0 && status < 126 ? status : CHILD_EXIT_BUG,
 		    e.msg);
-	c->state = CHILD_READY;
-	ipc_out_init(&o, IPC_READY, 0);
-	ipc_send(c->chan, &o);
+	c->state = MSG_CONTROL_READY;
+	msg_send_ready(c->chan, &(struct msg_ready){0});
 }
 
 /* Values that the program keeps pointers to must stay where they are, so
@@ -136,17 +115,15 @@ later_config(struct child *c)
 }
 
 static int
-on_config_end(void *arg, struct ipc_msg *m, struct err *e)
+on_config_end(void *arg, const struct msg_config_end *m, struct err *e)
 {
 	struct child *c = arg;
-	uint32_t generation = wire_get_u32(&m->in);
 
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
-	log_debug("configuration %u is complete", generation);
+	(void)m;
+	(void)e;
 	if (c->pending == NULL)
 		c->pending = conf_new();
-	if (c->state == CHILD_STARTING)
+	if (c->state == MSG_CONTROL_STARTED)
 		first_config(c);
 	else
 		later_config(c);
@@ -154,112 +131,85 @@ on_config_end(void *arg, struct ipc_msg *m, struct err *e)
 }
 
 static int
-on_listen(void *arg, struct ipc_msg *m, struct err *e)
+on_listen(void *arg, struct msg_listen *m, struct err *e)
 {
 	struct child *c = arg;
-	AUTO(auto_free) char *address = wire_get_str(&m->in, CHILD_ADDRESS_MAX);
 
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
-	if (m->nfds != 1 || c->ops->on_listen == NULL)
-		return err_set(e, ERR_PROTO, "LISTEN that is not for us");
-	c->ops->on_listen(ipc_msg_take_fd(m), address, c->arg);
+	if (c->ops->on_listen == NULL)
+		return err_set(e, ERR_PROTO, "not for this program");
+	c->ops->on_listen(msg_take_fd(&m->socket), m->address, c->arg);
 	return 0;
 }
 
 static int
-on_peer(void *arg, struct ipc_msg *m, struct err *e)
+on_peer(void *arg, struct msg_peer *m, struct err *e)
 {
 	struct child *c = arg;
-	uint32_t index = wire_get_u32(&m->in);
-	uint32_t generation = wire_get_u32(&m->in);
 
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
-	if (m->nfds != 1 || index >= CHILD_WORKERS_MAX)
-		return err_set(e, ERR_PROTO, "PEER %u with %u descriptors",
-		    index, m->nfds);
-	c->generations[index] = generation;
-	c->ops->on_peer(index, generation, ipc_msg_take_fd(m), c->arg);
+	(void)e;
+	c->generations[m->index] = m->generation;
+	c->ops->on_peer(
+	    m->index, m->generation, msg_take_fd(&m->channel), c->arg);
 	return 0;
 }
 
 static int
-on_peer_gone(void *arg, struct ipc_msg *m, struct err *e)
+on_peer_gone(void *arg, const struct msg_peer_gone *m, struct err *e)
 {
 	struct child *c = arg;
-	uint32_t index = wire_get_u32(&m->in);
-	uint32_t generation = wire_get_u32(&m->in);
-	uint32_t delay_ms = wire_get_u32(&m->in);
-	uint8_t throttled = wire_get_u8(&m->in);
 
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
-	if (index >= CHILD_WORKERS_MAX || throttled > 1)
-		return err_set(e, ERR_PROTO, "PEER_GONE %u, throttled %u",
-		    index, throttled);
-	if (c->generations[index] != generation) {
-		log_debug("late PEER_GONE of %u/%u", index, generation);
+	(void)e;
+	if (c->generations[m->index] != m->generation) {
+		log_debug("late PEER_GONE of %u/%u", m->index, m->generation);
 		return 0;
 	}
 	if (c->ops->on_peer_gone != NULL)
-		c->ops->on_peer_gone(index, delay_ms, throttled != 0, c->arg);
+		c->ops->on_peer_gone(
+		    m->index, m->delay_ms, m->throttled, c->arg);
 	return 0;
 }
 
 static int
-on_ping(void *arg, struct ipc_msg *m, struct err *e)
+on_ping(void *arg, const struct msg_ping *m, struct err *e)
 {
 	struct child *c = arg;
-	uint64_t mono_ms = wire_get_u64(&m->in);
-	struct ipc_out o;
 
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
-	ipc_out_init(&o, IPC_PONG, 0);
-	wire_put_u64(&o.b, mono_ms);
-	ipc_send(c->chan, &o);
+	(void)m;
+	(void)e;
+	msg_send_pong(c->chan, &(struct msg_pong){0});
 	return 0;
 }
 
 static int
-on_log_level(void *arg, struct ipc_msg *m, struct err *e)
+on_log_level(void *arg, const struct msg_log_level *m, struct err *e)
 {
-	uint32_t level = wire_get_u32(&m->in);
-
 	(void)arg;
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
-	if (level > LOG_DEBUG)
-		return err_set(e, ERR_PROTO, "log level %u", level);
-	log_set_level((enum log_level)level);
+	(void)e;
+	log_set_level((enum log_level)m->level);
 	return 0;
 }
 
 static int
-on_drain(void *arg, struct ipc_msg *m, struct err *e)
+on_drain(void *arg, const struct msg_drain *m, struct err *e)
 {
 	struct child *c = arg;
-	uint32_t left_ms = wire_get_u32(&m->in);
 
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
-	if (c->state == CHILD_STARTING) /* nothing to finish */
+	(void)e;
+	if (c->state == MSG_CONTROL_STARTED) /* nothing to finish */
 		_exit(0);
-	c->ops->on_drain(left_ms, c->arg);
+	c->ops->on_drain(m->left_ms, c->arg);
 	return 0;
 }
 
-static const struct ipc_route routes[] = {
-    {IPC_CONFIG, CHILD_STARTING | CHILD_READY, 0, on_config},
-    {IPC_CONFIG_END, CHILD_STARTING | CHILD_READY, 0, on_config_end},
-    {IPC_LISTEN, CHILD_READY, 1, on_listen},
-    {IPC_PEER, CHILD_READY, 1, on_peer},
-    {IPC_PEER_GONE, CHILD_READY, 0, on_peer_gone},
-    {IPC_PING, CHILD_STARTING | CHILD_READY, 0, on_ping},
-    {IPC_LOG_LEVEL, CHILD_STARTING | CHILD_READY, 0, on_log_level},
-    {IPC_DRAIN, CHILD_STARTING | CHILD_READY, 0, on_drain},
-    {IPC_NONE, 0, 0, NULL},
+static const struct msg_master_to_child handlers = {
+    .on_config = on_config,
+    .on_config_end = on_config_end,
+    .on_listen = on_listen,
+    .on_peer = on_peer,
+    .on_peer_gone = on_peer_gone,
+    .on_ping = on_ping,
+    .on_log_level = on_log_level,
+    .on_drain = on_drain,
 };
 
 static int
@@ -268,7 +218,7 @@ on_message(struct ipc_chan *chan, struct ipc_msg *m, void *arg, struct err *e)
 	struct child *c = arg;
 
 	(void)chan;
-	return ipc_dispatch(routes, (unsigned int)c->state, m, c, e);
+	return msg_dispatch_master_to_child(&handlers, c->state, m, c, e);
 }
 
 static void
@@ -290,16 +240,12 @@ static const struct ipc_ops chan_ops = {
 static void
 send_counts(struct child *c)
 {
-	struct ipc_out o;
-
 	if (c->done == c->sent_done && c->active == c->sent_active)
 		return;
 	c->sent_done = c->done;
 	c->sent_active = c->active;
-	ipc_out_init(&o, IPC_COUNTS, 0);
-	wire_put_u32(&o.b, c->done);
-	wire_put_u32(&o.b, c->active);
-	ipc_send(c->chan, &o);
+	msg_send_counts(c->chan,
+	    &(struct msg_counts){.done = c->done, .active = c->active});
 }
 
 static void
@@ -334,21 +280,8 @@ check_channel(const char *role_name)
 	(void)fcntl(CHILD_CTL_FD, F_SETFD, FD_CLOEXEC);
 }
 
-static void
-send_hello(struct child *c, enum ipc_role role, uint32_t index)
-{
-	struct ipc_out o;
-
-	ipc_out_init(&o, IPC_HELLO, 0);
-	wire_put_u32(&o.b, IPC_VERSION);
-	wire_put_u32(&o.b, (uint32_t)role);
-	wire_put_u32(&o.b, index);
-	wire_put_u32(&o.b, (uint32_t)getpid());
-	ipc_send(c->chan, &o);
-}
-
 struct child *
-child_start(struct event_base *base, enum ipc_role role, uint32_t index,
+child_start(struct event_base *base, enum msg_role role, uint32_t index,
     const struct child_ops *ops, void *arg)
 {
 	static const struct timeval period = {.tv_sec = CHILD_COUNTS_S};
@@ -356,8 +289,8 @@ child_start(struct event_base *base, enum ipc_role role, uint32_t index,
 
 	c->ops = ops;
 	c->arg = arg;
-	c->state = CHILD_STARTING;
-	if (role == IPC_ROLE_FRONT)
+	c->state = MSG_CONTROL_STARTED;
+	if (role == MSG_ROLE_FRONT)
 		(void)snprintf(c->role_name, sizeof(c->role_name), "front");
 	else
 		(void)snprintf(
@@ -372,6 +305,10 @@ child_start(struct event_base *base, enum ipc_role role, uint32_t index,
 	if (c->counts_timer == NULL ||
 	    event_add(c->counts_timer, &period) == -1)
 		fatal(CHILD_EXIT_MEMORY, "no timer");
-	send_hello(c, role, index);
+	msg_send_hello(c->chan,
+	    &(struct msg_hello){.version = IPC_VERSION,
+		.role = role,
+		.index = index,
+		.pid = (uint32_t)getpid()});
 	return c;
 }

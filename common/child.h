@@ -14,12 +14,9 @@
 #include "common/base.h"
 #include "common/conf.h"
 #include "common/err.h"
-#include "common/ipc.h"
+#include "common/msg/msg_gen.h"
 
 #define CHILD_CTL_FD 3
-/* Longest key and value of a CONFIG message, in bytes. */
-#define CHILD_KEY_MAX 256
-#define CHILD_VALUE_MAX 32768
 enum child_exit { /* sysexits.h numbers; see master/restart.h */
 	CHILD_EXIT_BUG = 70,
 	CHILD_EXIT_MEMORY = 71,
@@ -46,7 +43,7 @@ struct child_ops {
 };
 /* child_start - role and index for HELLO; ops and arg are kept.  The conf
  * given to callbacks is the child's own and stays valid. */
-struct child *child_start(struct event_base *base, enum ipc_role role,
+struct child *child_start(struct event_base *base, enum msg_role role,
     uint32_t index, const struct child_ops *ops, void *arg);
 /* child_counts - work done since start and in progress; sent every 5 s when
  * changed and at once after the first */

@@ -413,8 +413,8 @@ class Style:
         self.prefix = "msg" if messages else "frame"
         self.type = "ipc" if messages else "frame"
         self.packet = "struct ipc_msg" if messages else "struct frame"
-        self.name = f"{self.type}_gen"
-        self.include = "common/msg/packet.h" if messages else "common/frame.h"
+        self.name = f"{self.prefix}_gen"
+        self.include = "common/msg/chan.h" if messages else "common/frame.h"
 
 
 C_TYPES = {"u8": "uint8_t ", "u16": "uint16_t ", "u32": "uint32_t ",
@@ -525,7 +525,7 @@ def c_direction(style, direction):
 
 INTRO = {
     "messages": """\
-ipc_gen.h - what our processes say to each other
+msg_gen.h - what our processes say to each other
 
 msg_send_x encodes and sends.  Descriptors in *m are the channel's from then
 on; 0 or less is none.  NULL is sent as "".  What is over a bound is our bug
@@ -561,8 +561,6 @@ def c_header(listing):
     out += comment(INTRO[listing.kind].split("\n"))
     out += [f"#ifndef {guard}", f"#define {guard}", "",
             f'#include "{style.include}"', '#include "common/uuid.h"', ""]
-    if style.prefix == "msg":
-        out += ["struct ipc_chan;", ""]
     out += c_enums(listing, style)
     for direction in listing.directions:
         if style.prefix == "frame":
@@ -611,7 +609,7 @@ def c_functions(style, m):
     for kind, rest in prototypes(style, m):
         out += [kind, rest, "{"]
         if rest.startswith("msg_send"):
-            out.append(f"\tipc_send_msg(c, &codec_{m.low}, m);")
+            out.append(f"\tipc_chan_send(c, &codec_{m.low}, m);")
         elif rest.startswith("frame_put"):
             out.append(f"\treturn frame_put(b, &codec_{m.low}, m);")
         elif style.prefix == "msg":
@@ -662,8 +660,6 @@ def c_source(listing):
     out = [f"/* Made from schema/{source} by schema/gen_msg.py. */",
            f'#include "common/msg/{style.name}.h"', "",
            '#include "common/msg/codec.h"']
-    if style.prefix == "msg":
-        out.append('#include "common/msg/chan.h"')
     out.append("")
     for m in listing.messages:
         out += c_codec(style, m)

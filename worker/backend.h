@@ -147,8 +147,7 @@ enum backend_change {
 /* What the backend says unasked. */
 struct backend_watch {
 	/* The engine came, went, or has something to complain about. */
-	void (*on_state)(
-	    bool up, const char *detail, bool runtime_ok, void *arg);
+	void (*on_state)(bool up, const char *detail, void *arg);
 	/* The handle is as good as the one that came from opening it, but
 	 * for its process. */
 	void (*on_change)(const struct backend_handle *h,

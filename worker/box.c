@@ -35,15 +35,15 @@
 
 #include <stdio.h>
 
+#include "common/msg/msg_gen.h"
 #include "common/clock.h"
 #include "common/exit.h"
-#include "common/ipc.h"
+#include "common/msg/msg_gen.h"
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "worker/later.h"
 #include "worker/removal.h"
-#include "worker/report.h"
 
 #define LOOK_AGAIN_MS 1000
 /* The engine learns of a death a moment after the link does. */
@@ -71,7 +71,7 @@ enum box_farewell {
 struct box {
 	struct box_all *in;
 	struct box_place at; /* what it is, who uses it, its handle */
-	enum box_mode mode;
+	enum msg_open_mode mode;
 	enum box_state state;
 	char *name;
 
@@ -80,7 +80,9 @@ struct box {
 	bool inspecting;
 	struct timer *timer;
 	uint64_t running_us; /* when the backend said that it runs */
-	struct report_times times;
+	struct {
+		uint32_t create_us, start_us, hello_us;
+	} times;
 	uint64_t away_since_ms;
 
 	struct link *link; /* the peer's */
@@ -182,9 +184,13 @@ gone(struct box *b, int rc, const char *text)
 	if (rc != 0 && b->farewell != BOX_SAY_REMOVED)
 		log_warn("box %s: left to the next sweep: %s", b->name, text);
 	if (b->farewell == BOX_SAY_LOST)
-		report_lost(front, b->at.sandbox, b->why);
+		msg_send_sandbox_lost(front,
+		    &(struct msg_sandbox_lost){
+			.id = b->at.sandbox, .why = b->why});
 	else if (b->farewell == BOX_SAY_REMOVED)
-		report_removed(front, b->at.sandbox, rc, text);
+		msg_send_sandbox_removed(front,
+		    &(struct msg_sandbox_removed){
+			.id = b->at.sandbox, .code = rc, .text = text});
 	die(b);
 }
 
@@ -249,7 +255,9 @@ static void
 fail(struct box *b, int code, const char *text)
 {
 	log_warn("box %s: %s", b->name, text);
-	report_failed(*b->in->host->front, b->at.sandbox, code, text);
+	msg_send_sandbox_failed(*b->in->host->front,
+	    &(struct msg_sandbox_failed){
+		.id = b->at.sandbox, .code = code, .text = text});
 	tasks_end(b->tasks, RUNLOG_START_FAILED, text);
 	box_map_leave(&b->in->map, &b->at);
 	b->farewell = BOX_SAY_NOTHING;
@@ -268,7 +276,9 @@ lose(struct box *b, const char *why)
 	log_info("box %s is lost: %s", b->name, why);
 	tasks_end(b->tasks, RUNLOG_LOST, text);
 	if (b->told_ready) {
-		report_lost(*b->in->host->front, b->at.sandbox, why);
+		msg_send_sandbox_lost(*b->in->host->front,
+		    &(struct msg_sandbox_lost){
+			.id = b->at.sandbox, .why = why});
 		box_map_leave(&b->in->map, &b->at);
 		b->farewell = BOX_SAY_NOTHING;
 	} else {
@@ -304,8 +314,9 @@ tell_ready(struct box *b)
 	b->told_ready = true;
 	log_info("box %s is up: create %u us, start %u us, agent %u us",
 	    b->name, b->times.create_us, b->times.start_us, b->times.hello_us);
-	report_ready(*h->front, b->at.sandbox,
-	    backend_handle_text(&b->at.handle), &b->times);
+	msg_send_sandbox_ready(*h->front,
+	    &(struct msg_sandbox_ready){.id = b->at.sandbox,
+		.container_id = backend_handle_text(&b->at.handle)});
 	h->on_ready(h->arg);
 }
 
@@ -342,7 +353,7 @@ on_down(const struct err *why, void *arg)
 		(void)snprintf(text, sizeof(text),
 		    "its agent broke the protocol: %.300s", why->msg);
 		log_warn_limited(&limit, "box %s: %s", b->name, text);
-		if (b->mode == BOX_CREATE && !b->told_ready)
+		if (b->mode == MSG_OPEN_MODE_CREATE && !b->told_ready)
 			fail(b, ERR_BACKEND, text);
 		else
 			lose(b, text);
@@ -600,7 +611,8 @@ timer_cb(void *arg)
 	} else if (b->state == BOX_AWAY) {
 		timer_set_ms(b->timer, LOOK_AGAIN_MS);
 		box_inspect(b);
-	} else if (b->state == BOX_GREETING && b->mode == BOX_CREATE) {
+	} else if (b->state == BOX_GREETING &&
+	    b->mode == MSG_OPEN_MODE_CREATE) {
 		fail(b, ERR_BACKEND,
 		    "the sandbox started but its agent did not answer within "
 		    "10 s");
@@ -619,7 +631,7 @@ box_new(struct box_all *all, const struct box_start *s)
 	b->in = all;
 	b->at.sandbox = s->sandbox;
 	b->mode = s->mode;
-	b->state = s->mode == BOX_CREATE ? BOX_CREATING : BOX_LOOKING;
+	b->state = s->mode == MSG_OPEN_MODE_CREATE ? BOX_CREATING : BOX_LOOKING;
 	b->at.id.uuid = s->uuid;
 	memcpy(b->at.id.fingerprint, all->host->policy->fingerprint,
 	    sizeof(b->at.id.fingerprint));
@@ -628,7 +640,8 @@ box_new(struct box_all *all, const struct box_start *s)
 	    s->container_id[0] != '\0' ? s->container_id : s->name);
 	b->timer = timer_new(all->host->base, timer_cb, b);
 	b->tasks = tasks_new(&all->tasks_host,
-	    s->mode == BOX_CREATE ? TASKS_NONE_BEGUN : TASKS_MAY_HAVE_BEGUN);
+	    s->mode == MSG_OPEN_MODE_CREATE ? TASKS_NONE_BEGUN :
+					      TASKS_MAY_HAVE_BEGUN);
 	box_map_enter(&b->in->map, &b->at);
 	return b;
 }
@@ -674,7 +687,7 @@ box_open(struct box_all *all, const struct box_start *s)
 {
 	struct box *b = box_new(all, s);
 
-	if (s->mode == BOX_CREATE)
+	if (s->mode == MSG_OPEN_MODE_CREATE)
 		create(b, s);
 	else
 		box_inspect(b);

@@ -16,6 +16,7 @@
 #ifndef WORKER_BOX_H
 #define WORKER_BOX_H
 
+#include "common/msg/msg_gen.h"
 #include "common/base.h"
 #include "common/uuid.h"
 #include "worker/backend.h"
@@ -54,15 +55,10 @@ struct box_all {
 /* box_at - the box whose place this is; NULL for NULL */
 struct box *box_at(struct box_place *p);
 
-enum box_mode {
-	BOX_CREATE = 0,
-	BOX_ADOPT = 1 /* it should be there */
-};
-
 /* What SANDBOX_OPEN says; strings are borrowed. */
 struct box_start {
 	uint64_t sandbox; /* the front's number of who uses it */
-	enum box_mode mode;
+	enum msg_open_mode mode;
 	struct uuid uuid;
 	const char *name;         /* of the container */
 	const char *container_id; /* to adopt; "": by name */

@@ -1,8 +1,8 @@
 #include "worker/boxes.h"
 
+#include "common/msg/msg_gen.h"
 #include "common/xmalloc.h"
 #include "worker/removal.h"
-#include "worker/report.h"
 
 struct boxes {
 	struct box_all all;
@@ -45,8 +45,9 @@ unknown_removed_cb(int rc, const struct err *why, void *arg)
 	struct unknown *u = arg;
 
 	u->in->unknown--;
-	report_removed(
-	    *u->in->all.host->front, u->sandbox, rc, rc == 0 ? "" : why->msg);
+	msg_send_sandbox_removed(*u->in->all.host->front,
+	    &(struct msg_sandbox_removed){
+		.id = u->sandbox, .code = rc, .text = rc == 0 ? "" : why->msg});
 	free(u);
 }
 

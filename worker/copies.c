@@ -57,7 +57,7 @@ end_cb(struct copy *c, void *arg)
 	struct copies *cs = arg;
 
 	cs->ended = true;
-	cs->job->done(cs->job, copy_files(c), copy_error(c));
+	cs->job->done(cs->job, copy_error(c));
 	/* Freed later in any case: it is in use up the stack. */
 	timer_set_ms(cs->release, copy_files(c) > 0 ? COPIES_COMMIT_MS : 0);
 }

@@ -25,7 +25,7 @@ struct copy_job {
 	uint64_t task; /* the front's number */
 	/* Once, perhaps inside copies_add; the job stays known until
 	 * copies_drop. */
-	void (*done)(struct copy_job *job, uint32_t files, const char *error);
+	void (*done)(struct copy_job *job, const char *error);
 	bool waits; /* copies.c's, as the next */
 	TAILQ_ENTRY(copy_job) link;
 };

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "common/msg/msg_gen.h"
 #include "common/fd.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "worker/link/digest.h"
-#include "worker/report.h"
 #include "worker/text.h"
 
 #define ACK_BYTES (FRAME_WINDOW_BYTES / 4)
@@ -107,11 +107,10 @@ close_file(struct copy *c)
 static void
 drop_file(struct copy *c, int code)
 {
-	static const uint8_t none[DIGEST_BYTES];
-
 	if (c->state == COPY_READING || c->state == COPY_ASKING)
-		report_file_done(
-		    *c->host->front, c->run, c->number - 1, code, c->got, none);
+		msg_send_artifact_done(*c->host->front,
+		    &(struct msg_artifact_done){
+			.id = c->run, .file = c->number - 1, .code = code});
 	close_file(c);
 }
 
@@ -315,16 +314,16 @@ why_not(const struct copy *c, const struct file *f)
 static void
 ask_front(struct copy *c, const struct file *f)
 {
-	struct report_file r = {.file = c->number++,
+	const struct msg_artifact_open m = {.id = c->run,
+	    .file = c->number++,
 	    .size = f->size,
 	    .mode = f->mode,
 	    .mtime_ns = f->mtime_ns,
-	    .path = f->path,
-	    .path_len = f->path_len};
+	    .path = {f->path, f->path_len}};
 
 	c->state = COPY_ASKING;
 	c->got = c->acked = 0;
-	report_file(*c->host->front, c->run, &r);
+	msg_send_artifact_open(*c->host->front, &m);
 }
 
 static void
@@ -440,8 +439,11 @@ file_done(struct copy *c)
 	f->done = f->copied = true;
 	c->ncopied++;
 	c->total += c->got;
-	report_file_done(
-	    *c->host->front, c->run, c->number - 1, 0, c->got, sum);
+	msg_send_artifact_done(*c->host->front,
+	    &(struct msg_artifact_done){.id = c->run,
+		.file = c->number - 1,
+		.size = c->got,
+		.sha256 = sum});
 	next_file(c);
 }
 

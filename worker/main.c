@@ -207,7 +207,7 @@ main(int argc, char **argv)
 	process.w.base = base;
 	process.drain_look = timer_new(base, drain_look_cb, &process);
 	process.drain_end = timer_new(base, drain_end_cb, &process);
-	(void)child_start(base, IPC_ROLE_WORKER, index, &child_ops, &process);
+	(void)child_start(base, MSG_ROLE_WORKER, index, &child_ops, &process);
 	(void)event_base_dispatch(base);
 	fatal(EXIT_BUG, "the loop has ended");
 }

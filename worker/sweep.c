@@ -1,8 +1,8 @@
 #include "worker/sweep.h"
 
+#include "common/msg/msg_gen.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
-#include "worker/report.h"
 
 struct sweep {
 	struct worker *w;
@@ -86,7 +86,8 @@ sweep_end(struct sweep *s)
 		log_info("sweep: %u containers of ours, %u removed; %u of the "
 			 "carrier's leftovers removed",
 		    s->found, s->removed, forgotten);
-	report_swept(s->w->front, s->found, s->removed);
+	msg_send_swept(s->w->front,
+	    &(struct msg_swept){.found = s->found, .removed = s->removed});
 	sweep_reset(s);
 }
 
@@ -128,7 +129,7 @@ listed_cb(int rc, const struct backend_container *list, size_t n,
 		/* No SWEPT with numbers that are not known: the front's next
 		 * sweep finds out. */
 		log_debug("sweep: %s", why->msg);
-		report_swept(s->w->front, 0, 0);
+		msg_send_swept(s->w->front, &(struct msg_swept){0});
 		sweep_reset(s);
 		return;
 	}

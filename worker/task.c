@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "common/msg/msg_gen.h"
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
-#include "worker/report.h"
 #include "worker/text.h"
 
 /* A log has at most two records per command and two of its own. */
@@ -122,13 +122,17 @@ static void
 tell_front(struct task *t)
 {
 	if (t->length > t->told)
-		report_bytes(front_of(t), t->s.id, t->length);
+		msg_send_run_bytes(front_of(t),
+		    &(struct msg_run_bytes){
+			.id = t->s.id, .length = t->length});
 	t->told = t->length;
 	while (buf_len(&t->records) > 0) {
 		const uint8_t *p = buf_data(&t->records);
 		size_t n = (size_t)(p[0] | p[1] << 8);
 
-		report_record(front_of(t), t->s.id, p + 2, n);
+		msg_send_run_record(front_of(t),
+		    &(struct msg_run_record){
+			.id = t->s.id, .record = {p + 2, n}});
 		buf_consume(&t->records, n + 2);
 	}
 	buf_shrink(&t->records);
@@ -138,16 +142,15 @@ tell_front(struct task *t)
 
 static void
 tell_end(struct task *t, enum runlog_reason reason, const char *text,
-    uint32_t files, const char *artifacts_error)
+    const char *artifacts_error)
 {
-	struct report_end end = {.reason = reason,
-	    .length = t->length,
-	    .text = text,
-	    .files = files,
-	    .artifacts_error = artifacts_error};
-
 	tell_front(t);
-	report_ended(front_of(t), t->s.id, &end);
+	msg_send_run_ended(front_of(t),
+	    &(struct msg_run_ended){.id = t->s.id,
+		.reason = (uint8_t)reason,
+		.length = t->length,
+		.text = text,
+		.artifacts_error = artifacts_error});
 	t->state = TASK_OVER;
 	task_release(t);
 	t->host->on_over(t->host->arg);
@@ -160,14 +163,14 @@ task_has_artifacts(const struct task *t)
 }
 
 void
-task_finish(struct task *t, uint32_t files, const char *artifacts_error)
+task_finish(struct task *t, const char *artifacts_error)
 {
 	enum runlog_reason reason = (enum runlog_reason)t->log_end.reason;
 
 	if (t->state == TASK_OVER)
 		return;
-	tell_end(t, t->limited ? RUNLOG_OUTPUT_LIMIT : reason, "", files,
-	    artifacts_error);
+	tell_end(
+	    t, t->limited ? RUNLOG_OUTPUT_LIMIT : reason, "", artifacts_error);
 }
 
 void
@@ -176,13 +179,13 @@ task_end(struct task *t, enum runlog_reason reason, const char *text)
 	if (t->state == TASK_OVER)
 		return;
 	if (t->check.ended && buf_len(&t->pending) == 0) {
-		task_finish(t, 0, task_has_artifacts(t) ? text : "");
+		task_finish(t, task_has_artifacts(t) ? text : "");
 		return;
 	}
 	/* Records behind what could be written are not in the spool. */
 	if (buf_len(&t->pending) > 0)
 		buf_clear(&t->records);
-	tell_end(t, reason, text, 0, "");
+	tell_end(t, reason, text, "");
 }
 
 /* The agent lied about this run: it is stopped and no byte more believed. */

@@ -117,7 +117,7 @@ void task_flush(struct task *t);
 
 void task_cancel(struct task *t, enum runlog_reason reason);
 bool task_has_artifacts(const struct task *t);
-void task_finish(struct task *t, uint32_t files, const char *artifacts_error);
+void task_finish(struct task *t, const char *artifacts_error);
 /* task_end - now, with what the spool has.  A log that is whole still says
  * itself how it ended; its artifacts are then what text is about. */
 void task_end(struct task *t, enum runlog_reason reason, const char *text);

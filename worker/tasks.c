@@ -14,9 +14,9 @@
 
 #include <sys/stat.h>
 
-#include "common/ipc.h"
+#include "common/msg/msg_gen.h"
+#include "common/msg/msg_gen.h"
 #include "common/xmalloc.h"
-#include "worker/report.h"
 
 struct tasks_item {
 	struct tasks *in;
@@ -210,22 +210,22 @@ void
 tasks_refuse(struct ipc_chan *front, struct task_start *s,
     enum runlog_reason reason, const char *text)
 {
-	struct report_end end = {
-	    .reason = reason, .text = text, .artifacts_error = ""};
+	struct msg_run_ended end = {
+	    .id = s->id, .reason = (uint8_t)reason, .text = text};
 	struct stat st;
 
 	if (fstat(s->spool, &st) == 0)
 		end.length = (uint64_t)st.st_size;
-	report_ended(front, s->id, &end);
+	msg_send_run_ended(front, &end);
 	task_start_clear(s);
 }
 
 static void
-copied_cb(struct copy_job *job, uint32_t files, const char *error)
+copied_cb(struct copy_job *job, const char *error)
 {
 	struct tasks_item *it = CONTAINER_OF(job, struct tasks_item, copy);
 
-	task_finish(it->task, files, error);
+	task_finish(it->task, error);
 }
 
 static void
@@ -236,7 +236,7 @@ complete_cb(struct task *t, void *arg)
 	if (task_has_artifacts(t))
 		copies_add(it->in->copies, &it->copy);
 	else
-		task_finish(t, 0, "");
+		task_finish(t, "");
 }
 
 int
@@ -344,11 +344,11 @@ tasks_on_turn(struct tasks *ts)
 
 	/* A short run is told in one packet. */
 	if (front != NULL)
-		ipc_cork(front);
+		ipc_chan_cork(front);
 	TAILQ_FOREACH (it, &ts->list, link)
 		task_flush(it->task);
 	if (front != NULL)
-		ipc_uncork(front);
+		ipc_chan_uncork(front);
 }
 
 void

@@ -2,11 +2,10 @@
 
 #include <stdio.h>
 
+#include "common/msg/msg_gen.h"
 #include "common/child.h"
 #include "common/conf.h"
-#include "common/ipc.h"
 #include "common/log.h"
-#include "worker/report.h"
 #include "worker/sweep.h"
 
 /* ---- state */
@@ -21,17 +20,18 @@ worker_tell_state(struct worker *w)
 	(void)snprintf(text, sizeof(text), "%s%s%s", w->engine_detail,
 	    w->engine_detail[0] != '\0' && w->disk_waits > 0 ? "; " : "",
 	    w->disk_waits > 0 ? w->disk_detail : "");
-	report_state(w->front, w->engine_up, text, w->runtime_ok);
+	msg_send_worker_state(w->front,
+	    &(struct msg_worker_state){
+		.engine_up = w->engine_up, .detail = text});
 }
 
 static void
-on_state(bool up, const char *detail, bool runtime_ok, void *arg)
+on_state(bool up, const char *detail, void *arg)
 {
 	struct worker *w = arg;
 
 	w->engine_known = true;
 	w->engine_up = up;
-	w->runtime_ok = runtime_ok;
 	(void)snprintf(
 	    w->engine_detail, sizeof(w->engine_detail), "%s", detail);
 	worker_tell_state(w);
@@ -120,7 +120,6 @@ worker_init(struct worker *w, struct event_base *base, const struct conf *c,
 	    (uint64_t)conf_int(c, CONF_ARTIFACTS_MAX_EXTRACT_FILE_BYTES);
 	w->limits.files =
 	    (uint32_t)conf_int(c, CONF_ARTIFACTS_MAX_EXTRACT_FILES);
-	w->runtime_ok = true;
 	w->task_host = (struct task_host){.base = base,
 	    .front = &w->front,
 	    .on_disk = on_disk,

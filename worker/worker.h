@@ -32,7 +32,6 @@ struct worker {
 
 	bool engine_known;
 	bool engine_up;
-	bool runtime_ok;
 	char engine_detail[ERR_TEXT_MAX];
 	unsigned int disk_waits; /* runs that wait for room */
 	char disk_detail[160];

@@ -256,7 +256,7 @@ main(void)
 	p->base = event_base_new();
 	if (p->base == NULL)
 		fatal(CHILD_EXIT_BUG, "no event base");
-	p->child = child_start(p->base, IPC_ROLE_FRONT, 0, &ops, p);
+	p->child = child_start(p->base, MSG_ROLE_FRONT, 0, &ops, p);
 	(void)event_base_dispatch(p->base);
 	fatal(CHILD_EXIT_BUG, "the event loop ended by itself");
 }

@@ -54,15 +54,15 @@ void
 slot_tell_gone(struct slot *s)
 {
 	struct crew *c = s->crew;
-	struct proc_gone gone = {
-	    .index = s->proc.index, .generation = s->peer_generation};
 
 	if (slot_front(c)->proc.state != PROC_READY)
 		return;
-	gone.delay_ms = slot_delay_ms(s);
-	gone.throttled = role_is_throttled(slot_role(s)) ||
-	    s->use == SLOT_REFUSED || c->state != CREW_RUNNING;
-	proc_send_peer_gone(&slot_front(c)->proc, &gone);
+	msg_send_peer_gone(slot_front(c)->proc.chan,
+	    &(struct msg_peer_gone){.index = s->proc.index,
+		.generation = s->peer_generation,
+		.delay_ms = slot_delay_ms(s),
+		.throttled = role_is_throttled(slot_role(s)) ||
+		    s->use == SLOT_REFUSED || c->state != CREW_RUNNING});
 }
 
 /* Starting */
@@ -72,7 +72,7 @@ slot_start(struct slot *s)
 {
 	const struct crew_setup *setup = s->crew->setup;
 	struct privdrop_user user;
-	struct spawn spawn = {.path = s->proc.role == IPC_ROLE_FRONT ?
+	struct spawn spawn = {.path = s->proc.role == MSG_ROLE_FRONT ?
 		setup->front_path :
 		setup->worker_path};
 	struct err e;
@@ -121,9 +121,14 @@ pair(struct slot *worker)
 	}
 	worker->channel = SLOT_PAIRED;
 	worker->peer_generation = ++c->peer_generation;
-	proc_send_peer(&slot_front(c)->proc, worker->proc.index,
-	    worker->peer_generation, fds[0]);
-	proc_send_peer(&worker->proc, 0, worker->peer_generation, fds[1]);
+	msg_send_peer(slot_front(c)->proc.chan,
+	    &(struct msg_peer){.index = worker->proc.index,
+		.generation = worker->peer_generation,
+		.channel = fds[0]});
+	msg_send_peer(worker->proc.chan,
+	    &(struct msg_peer){.index = 0,
+		.generation = worker->peer_generation,
+		.channel = fds[1]});
 	log_debug("front and %s have channel %u", worker->proc.name,
 	    worker->peer_generation);
 }
@@ -177,16 +182,18 @@ on_hello(struct proc *p, void *arg)
 	struct crew *c = s->crew;
 	int fd;
 
-	proc_configure(p, c->conf, c->conf_generation);
-	if (p->role != IPC_ROLE_FRONT || c->setup->listener->fd < 0)
+	proc_configure(p, c->conf);
+	if (p->role != MSG_ROLE_FRONT || c->setup->listener->fd < 0)
 		return;
-	fd = fcntl(c->setup->listener->fd, F_DUPFD_CLOEXEC, 0);
+	fd = fcntl(c->setup->listener->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	if (fd == -1) {
 		log_error("listening socket: %s", strerror(errno));
 		proc_kill(p);
 		return;
 	}
-	proc_send_listen(p, fd, c->setup->listener->address);
+	msg_send_listen(p->chan,
+	    &(struct msg_listen){
+		.address = c->setup->listener->address, .socket = fd});
 }
 
 static void
@@ -226,7 +233,7 @@ crew_reap(struct crew *c)
 /* Life of the crew */
 
 static void
-role_init(struct crew *c, size_t at, enum ipc_role role, const char *name,
+role_init(struct crew *c, size_t at, enum msg_role role, const char *name,
     const struct restart_policy *policy)
 {
 	struct role *r = &c->roles[at];
@@ -251,7 +258,7 @@ slot_init(struct crew *c, uint32_t at)
 	s->timer = evtimer_new(c->base, slot_cb, s);
 	if (s->timer == NULL)
 		fatal(71, "no timer");
-	proc_init(&s->proc, c->base, at == 0 ? IPC_ROLE_FRONT : IPC_ROLE_WORKER,
+	proc_init(&s->proc, c->base, at == 0 ? MSG_ROLE_FRONT : MSG_ROLE_WORKER,
 	    at == 0 ? 0 : at - 1, c->setup->tuning, &slot_ops, s);
 }
 
@@ -267,8 +274,8 @@ crew_new(struct event_base *base, const struct crew_setup *setup,
 	c->arg = arg;
 	c->state = CREW_RUNNING;
 	c->nslots = setup->workers + 1;
-	role_init(c, 0, IPC_ROLE_FRONT, "front", &setup->tuning->front);
-	role_init(c, 1, IPC_ROLE_WORKER, "workers", &setup->tuning->worker);
+	role_init(c, 0, MSG_ROLE_FRONT, "front", &setup->tuning->front);
+	role_init(c, 1, MSG_ROLE_WORKER, "workers", &setup->tuning->worker);
 	c->stop_timer = evtimer_new(base, crew_stop_cb, c);
 	if (c->stop_timer == NULL)
 		fatal(71, "no timer");
@@ -297,12 +304,11 @@ void
 crew_configure(struct crew *c, const struct conf *conf)
 {
 	c->conf = conf;
-	c->conf_generation++;
 	for (uint32_t i = 0; i < c->nslots; i++) {
 		struct proc *p = &c->slots[i].proc;
 
 		if (p->state == PROC_CONFIGURED || p->state == PROC_READY)
-			proc_configure(p, conf, c->conf_generation);
+			proc_configure(p, conf);
 	}
 }
 
@@ -310,7 +316,8 @@ void
 crew_set_log_level(struct crew *c, unsigned int level)
 {
 	for (uint32_t i = 0; i < c->nslots; i++)
-		proc_send_log_level(&c->slots[i].proc, level);
+		msg_send_log_level(c->slots[i].proc.chan,
+		    &(struct msg_log_level){.level = level});
 }
 
 void

@@ -113,7 +113,8 @@ stop_workers(struct crew *c)
 	c->state = CREW_STOPPING_WORKERS;
 	for (uint32_t i = 0; i < c->nslots; i++)
 		if (c->slots[i].proc.state != PROC_DOWN)
-			proc_send_drain(&c->slots[i].proc, leave_ms);
+			msg_send_drain(c->slots[i].proc.chan,
+			    &(struct msg_drain){.left_ms = leave_ms});
 	crew_timer_set(c->stop_timer, leave_ms);
 	end_if_empty(c);
 }
@@ -149,7 +150,8 @@ crew_stop(struct crew *c, uint32_t left_ms)
 		stop_workers(c);
 		return;
 	}
-	proc_send_drain(&slot_front(c)->proc, left_ms);
+	msg_send_drain(
+	    slot_front(c)->proc.chan, &(struct msg_drain){.left_ms = left_ms});
 	crew_timer_set(c->stop_timer, left_ms + CREW_DRAIN_GRACE_MS);
 }
 
@@ -222,7 +224,7 @@ slot_left(struct slot *s)
 		log_info("%s left with the front", s->proc.name);
 		s->note = SLOT_NONE;
 		slot_schedule(s, CREW_AFTER_FRONT_MS);
-	} else if (s->proc.role == IPC_ROLE_WORKER &&
+	} else if (s->proc.role == MSG_ROLE_WORKER &&
 	    c->slots[0].proc.state == PROC_READY) {
 		s->note = SLOT_UNEXPLAINED;
 		slot_schedule(s, CREW_UNEXPLAINED_MS);

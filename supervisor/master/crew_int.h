@@ -46,7 +46,7 @@ struct slot { /* a place in the crew; one life after the other is in it */
 
 struct role {
 	struct crew *crew;
-	enum ipc_role role;
+	enum msg_role role;
 	const char *name;
 	const struct restart_policy *policy;
 	struct restart_burst burst;
@@ -62,7 +62,6 @@ struct crew {
 	enum crew_state state;
 	int status;
 	const struct conf *conf;
-	uint32_t conf_generation;
 	uint32_t peer_generation; /* the newest */
 	enum {
 		CREW_NOT_YET,
@@ -83,7 +82,7 @@ slot_front(struct crew *c)
 static inline struct role *
 slot_role(struct slot *s)
 {
-	return &s->crew->roles[s->proc.role == IPC_ROLE_FRONT ? 0 : 1];
+	return &s->crew->roles[s->proc.role == MSG_ROLE_FRONT ? 0 : 1];
 }
 
 /* crew.c */

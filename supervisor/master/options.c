@@ -82,10 +82,11 @@ check_size_cb(const char *key, const char *value, void *arg)
 {
 	struct size_check *check = arg;
 
-	if (strlen(key) > CHILD_KEY_MAX || strlen(value) > CHILD_VALUE_MAX)
+	if (strlen(key) > MSG_CONFIG_KEY_MAX ||
+	    strlen(value) > MSG_CONFIG_VALUE_MAX)
 		check->rc = err_set(check->e, ERR_LIMIT,
 		    "%.64s: %zu bytes, want at most %d", key, strlen(value),
-		    CHILD_VALUE_MAX);
+		    MSG_CONFIG_VALUE_MAX);
 }
 
 /* What children are told goes in one message per key. */

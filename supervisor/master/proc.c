@@ -11,7 +11,6 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 
-#define PROC_REASON_MAX 1024
 #define PROC_CLOSE_MS 500
 #define PROC_SECOND_LOOK_MS 1000 /* the last part of a long wait */
 
@@ -122,50 +121,41 @@ static void
 ping_cb(evutil_socket_t fd, short what, void *arg)
 {
 	struct proc *p = arg;
-	struct ipc_out o;
 
 	(void)fd;
 	(void)what;
 	if (p->state != PROC_READY)
 		return;
-	ipc_out_init(&o, IPC_PING, 0);
-	wire_put_u64(&o.b, clock_mono_ms());
-	ipc_send(p->chan, &o);
+	msg_send_ping(p->chan, &(struct msg_ping){0});
 	if (p->wait == PROC_WAIT_NONE)
 		wait_for_child(p, PROC_WAIT_PONG, p->tuning->silence_ms);
 }
 
 static int
-on_hello(void *arg, struct ipc_msg *m, struct err *e)
+on_hello(void *arg, const struct msg_hello *m, struct err *e)
 {
 	struct proc *p = arg;
-	uint32_t version = wire_get_u32(&m->in);
-	uint32_t role = wire_get_u32(&m->in);
-	uint32_t index = wire_get_u32(&m->in);
-	uint32_t pid = wire_get_u32(&m->in);
 
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
-	if (version != IPC_VERSION)
+	if (m->version != IPC_VERSION)
 		return err_set(e, ERR_PROTO,
 		    "its program speaks version %u, the supervisor %d: "
 		    "restart the server",
-		    version, IPC_VERSION);
-	if (role != (uint32_t)p->role || index != p->index ||
-	    pid != (uint32_t)p->pid)
-		return err_set(e, ERR_PROTO,
-		    "HELLO as role %u, index %u, pid %u", role, index, pid);
+		    m->version, IPC_VERSION);
+	if (m->role != p->role || m->index != p->index ||
+	    m->pid != (uint32_t)p->pid)
+		return err_set(e, ERR_PROTO, "role %u, index %u, pid %u",
+		    (unsigned int)m->role, m->index, m->pid);
 	p->ops->on_hello(p, p->arg);
 	return 0;
 }
 
 static int
-on_ready(void *arg, struct ipc_msg *m, struct err *e)
+on_ready(void *arg, const struct msg_ready *m, struct err *e)
 {
 	struct proc *p = arg;
 
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
+	(void)m;
+	(void)e;
 	p->state = PROC_READY;
 	if (p->wait == PROC_WAIT_READY)
 		wait_no_more(p);
@@ -174,59 +164,49 @@ on_ready(void *arg, struct ipc_msg *m, struct err *e)
 }
 
 static int
-on_pong(void *arg, struct ipc_msg *m, struct err *e)
+on_pong(void *arg, const struct msg_pong *m, struct err *e)
 {
 	struct proc *p = arg;
 
-	(void)wire_get_u64(&m->in);
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
+	(void)m;
+	(void)e;
 	if (p->wait == PROC_WAIT_PONG)
 		wait_no_more(p);
 	return 0;
 }
 
 static int
-on_counts(void *arg, struct ipc_msg *m, struct err *e)
+on_counts(void *arg, const struct msg_counts *m, struct err *e)
 {
 	struct proc *p = arg;
-	uint32_t done = wire_get_u32(&m->in);
-	uint32_t active = wire_get_u32(&m->in);
 
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
-	p->done = done;
-	p->active = active;
+	(void)e;
+	p->done = m->done;
+	p->active = m->active;
 	return 0;
 }
 
 static int
-on_last_words(void *arg, struct ipc_msg *m, struct err *e)
+on_last_words(void *arg, const struct msg_last_words *m, struct err *e)
 {
 	struct proc *p = arg;
-	uint32_t status = wire_get_u32(&m->in);
-	AUTO(auto_free) char *reason = wire_get_str(&m->in, PROC_REASON_MAX);
 
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
 	if (p->last_words == PROC_SPOKE)
-		return err_set(e, ERR_PROTO, "LAST_WORDS twice");
+		return err_set(e, ERR_PROTO, "said twice");
 	p->last_words = PROC_SPOKE;
 	log_error("%s[%d] ends with status %u: %s", p->name, (int)p->pid,
-	    status, reason);
+	    m->status, m->reason);
 	if (p->pid > 0)
 		proc_expect_exit(p, p->tuning->leave_ms);
 	return 0;
 }
 
-#define PROC_ANY (PROC_STARTED | PROC_CONFIGURED | PROC_READY)
-static const struct ipc_route routes[] = {
-    {IPC_HELLO, PROC_STARTED, 0, on_hello},
-    {IPC_READY, PROC_CONFIGURED, 0, on_ready},
-    {IPC_PONG, PROC_READY, 0, on_pong},
-    {IPC_COUNTS, PROC_CONFIGURED | PROC_READY, 0, on_counts},
-    {IPC_LAST_WORDS, PROC_ANY, 0, on_last_words},
-    {IPC_NONE, 0, 0, NULL},
+static const struct msg_child_to_master handlers = {
+    .on_hello = on_hello,
+    .on_ready = on_ready,
+    .on_pong = on_pong,
+    .on_counts = on_counts,
+    .on_last_words = on_last_words,
 };
 
 static int
@@ -235,7 +215,7 @@ on_message(struct ipc_chan *chan, struct ipc_msg *m, void *arg, struct err *e)
 	struct proc *p = arg;
 
 	(void)chan;
-	return ipc_dispatch(routes, (unsigned int)p->state, m, p, e);
+	return msg_dispatch_child_to_master(&handlers, p->state, m, p, e);
 }
 
 /* The channel stays until finish: it drops what is sent from now on. */
@@ -264,7 +244,7 @@ static const struct ipc_ops chan_ops = {
     .on_message = on_message, .on_close = on_close};
 
 void
-proc_init(struct proc *p, struct event_base *base, enum ipc_role role,
+proc_init(struct proc *p, struct event_base *base, enum msg_role role,
     uint32_t index, const struct tuning *tuning, const struct proc_ops *ops,
     void *arg)
 {
@@ -278,7 +258,7 @@ proc_init(struct proc *p, struct event_base *base, enum ipc_role role,
 	p->state = PROC_DOWN;
 	p->wait = PROC_WAIT_NONE;
 	p->last_words = PROC_QUIET;
-	if (role == IPC_ROLE_FRONT)
+	if (role == MSG_ROLE_FRONT)
 		(void)snprintf(p->name, sizeof(p->name), "front");
 	else
 		(void)snprintf(p->name, sizeof(p->name), "worker/%u", index);
@@ -318,7 +298,7 @@ proc_start(struct proc *p, struct spawn *s, struct err *e)
 	theirs = fds[1];
 	(void)snprintf(arg, sizeof(arg), "%u", p->index);
 	s->name = p->name;
-	s->arg = p->role == IPC_ROLE_WORKER ? arg : NULL;
+	s->arg = p->role == MSG_ROLE_WORKER ? arg : NULL;
 	rc = spawn_child(s, theirs, &p->pid, e);
 	if (rc != 0)
 		return rc;
@@ -337,89 +317,22 @@ proc_start(struct proc *p, struct spawn *s, struct err *e)
 static void
 send_config_cb(const char *key, const char *value, void *arg)
 {
-	struct proc *p = arg;
-	struct ipc_out o;
+	const struct proc *p = arg;
 
-	ipc_out_init(&o, IPC_CONFIG, 0);
-	wire_put_str(&o.b, key);
-	wire_put_str(&o.b, value);
-	ipc_send(p->chan, &o);
+	msg_send_config(
+	    p->chan, &(struct msg_config){.key = key, .value = value});
 }
 
 void
-proc_configure(struct proc *p, const struct conf *conf, uint32_t generation)
+proc_configure(struct proc *p, const struct conf *conf)
 {
-	struct ipc_out o;
-
 	if (p->chan == NULL)
 		return;
-	conf_each(conf, p->role == IPC_ROLE_FRONT ? CONF_FRONT : CONF_WORKER,
+	conf_each(conf, p->role == MSG_ROLE_FRONT ? CONF_FRONT : CONF_WORKER,
 	    send_config_cb, p);
-	ipc_out_init(&o, IPC_CONFIG_END, 0);
-	wire_put_u32(&o.b, generation);
-	ipc_send(p->chan, &o);
+	msg_send_config_end(p->chan, &(struct msg_config_end){0});
 	if (p->state == PROC_STARTED)
 		p->state = PROC_CONFIGURED;
-}
-
-void
-proc_send_listen(struct proc *p, int fd, const char *address)
-{
-	struct ipc_out o;
-
-	ipc_out_init(&o, IPC_LISTEN, 0);
-	wire_put_str(&o.b, address);
-	ipc_out_add_fd(&o, fd);
-	ipc_send(p->chan, &o);
-}
-
-void
-proc_send_peer(struct proc *p, uint32_t index, uint32_t generation, int fd)
-{
-	struct ipc_out o;
-
-	ipc_out_init(&o, IPC_PEER, 0);
-	wire_put_u32(&o.b, index);
-	wire_put_u32(&o.b, generation);
-	ipc_out_add_fd(&o, fd);
-	ipc_send(p->chan, &o);
-}
-
-void
-proc_send_peer_gone(struct proc *p, const struct proc_gone *gone)
-{
-	struct ipc_out o;
-
-	ipc_out_init(&o, IPC_PEER_GONE, 0);
-	wire_put_u32(&o.b, gone->index);
-	wire_put_u32(&o.b, gone->generation);
-	wire_put_u32(&o.b, gone->delay_ms);
-	wire_put_u8(&o.b, gone->throttled);
-	ipc_send(p->chan, &o);
-}
-
-void
-proc_send_log_level(struct proc *p, unsigned int level)
-{
-	struct ipc_out o;
-
-	if (p->chan == NULL)
-		return;
-	ipc_out_init(&o, IPC_LOG_LEVEL, 0);
-	wire_put_u32(&o.b, level);
-	ipc_send(p->chan, &o);
-}
-
-void
-proc_send_drain(struct proc *p, uint32_t left_ms)
-{
-	struct ipc_out o;
-
-	if (p->chan == NULL)
-		return;
-	ipc_out_init(&o, IPC_DRAIN, 0);
-	wire_put_u32(&o.b, left_ms);
-	ipc_send(p->chan, &o);
 }
 
 void

@@ -13,15 +13,16 @@
 #include "common/base.h"
 #include "common/conf.h"
 #include "common/err.h"
-#include "common/ipc.h"
+#include "common/msg/msg_gen.h"
 #include "supervisor/master/spawn.h"
 #include "supervisor/master/tuning.h"
 
+/* DOWN, or what its control channel is at. */
 enum proc_state {
-	PROC_DOWN = 1,
-	PROC_STARTED = 2,    /* HELLO is awaited */
-	PROC_CONFIGURED = 4, /* READY is awaited */
-	PROC_READY = 8
+	PROC_DOWN = 0,
+	PROC_STARTED = MSG_CONTROL_STARTED,       /* HELLO is awaited */
+	PROC_CONFIGURED = MSG_CONTROL_CONFIGURED, /* READY is awaited */
+	PROC_READY = MSG_CONTROL_READY
 };
 
 /* What the deadline timer stands for. */
@@ -47,7 +48,7 @@ struct proc_ops {
 struct event;
 struct event_base;
 struct proc { /* others read, proc.c writes */
-	enum ipc_role role;
+	enum msg_role role;
 	uint32_t index;
 	char name[24]; /* "front", "worker/1" */
 	struct event_base *base;
@@ -76,7 +77,7 @@ struct proc { /* others read, proc.c writes */
 	} last_words;
 };
 
-void proc_init(struct proc *p, struct event_base *base, enum ipc_role role,
+void proc_init(struct proc *p, struct event_base *base, enum msg_role role,
     uint32_t index, const struct tuning *tuning, const struct proc_ops *ops,
     void *arg);
 void proc_clear(struct proc *p); /* of a process that is down */
@@ -84,21 +85,9 @@ void proc_clear(struct proc *p); /* of a process that is down */
 /* proc_start - only when DOWN; s->name and s->arg are filled in here */
 int proc_start(struct proc *p, struct spawn *s, struct err *e) MUSTCHECK;
 /* proc_configure - CONFIG lines of its role and CONFIG_END.  The first time
- * from on_hello; before HELLO it does nothing (the newest is sent then). */
-void proc_configure(
-    struct proc *p, const struct conf *conf, uint32_t generation);
-void proc_send_listen(struct proc *p, int fd, const char *address);
-void proc_send_peer(
-    struct proc *p, uint32_t index, uint32_t generation, int fd);
-struct proc_gone {
-	uint32_t index;
-	uint32_t generation;
-	uint32_t delay_ms;
-	uint8_t throttled;
-};
-void proc_send_peer_gone(struct proc *p, const struct proc_gone *gone);
-void proc_send_log_level(struct proc *p, unsigned int level);
-void proc_send_drain(struct proc *p, uint32_t left_ms);
+ * from on_hello; before HELLO it does nothing (the newest is sent then).
+ * Whatever else it is told: msg_send_...(p->chan, ...), NULL when DOWN. */
+void proc_configure(struct proc *p, const struct conf *conf);
 
 /* proc_expect_exit - SIGKILL unless it exits by itself within ms */
 void proc_expect_exit(struct proc *p, uint32_t ms);

@@ -145,11 +145,11 @@ add_usual_groups(struct privdrop_user *u)
 }
 
 enum users_mode
-users_find(const struct users *u, enum ipc_role role, struct privdrop_user *out)
+users_find(const struct users *u, enum msg_role role, struct privdrop_user *out)
 {
 	static const char prefix[] = "unix://";
 
-	if (role == IPC_ROLE_FRONT) {
+	if (role == MSG_ROLE_FRONT) {
 		if (u->front_mode == USERS_CHANGE)
 			*out = u->front;
 		return u->front_mode;

@@ -11,7 +11,7 @@
 
 #include "common/base.h"
 #include "common/conf.h"
-#include "common/ipc.h"
+#include "common/msg/msg_gen.h"
 #include "common/privdrop.h"
 
 enum users_mode {
@@ -38,6 +38,6 @@ void users_clear(struct users *u);
  * was installed later counts from the next start on.
  */
 enum users_mode users_find(
-    const struct users *u, enum ipc_role role, struct privdrop_user *out);
+    const struct users *u, enum msg_role role, struct privdrop_user *out);
 
 #endif

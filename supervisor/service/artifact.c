@@ -35,22 +35,19 @@ static void
 send_fd(struct run *r, struct ipc_chan *chan, uint32_t number, int fd,
     const char *refusal)
 {
-	struct ipc_out o;
-
-	ipc_out_init(&o, IPC_ARTIFACT_FD, r->row.id);
-	wire_put_u32(&o.b, number);
-	wire_put_str(&o.b, refusal);
-	if (fd >= 0)
-		ipc_out_add_fd(&o, fd);
-	ipc_send(chan, &o);
+	msg_send_artifact_fd(chan,
+	    &(struct msg_artifact_fd){.id = r->row.id,
+		.file = number,
+		.refusal = refusal,
+		.file_fd = fd});
 }
 
 void
 artifact_on_open(
-    struct run *r, struct ipc_chan *chan, const struct artifact_offer *offer)
+    struct run *r, struct ipc_chan *chan, const struct msg_artifact_open *m)
 {
 	const struct run_file *other;
-	uint32_t number = offer->number;
+	uint32_t number = m->file;
 	unsigned int n = 0;
 	struct run_file *f;
 	struct err e;
@@ -62,9 +59,9 @@ artifact_on_open(
 		send_fd(r, chan, number, -1, "too many files at a time");
 		return;
 	}
-	if (offer->path_len == 0 || offer->path_len > ARTIFACT_PATH_MAX ||
-	    memchr(offer->path, '\0', offer->path_len) != NULL ||
-	    !utf8_is_valid(offer->path, offer->path_len)) {
+	if (m->path.n == 0 || m->path.n > ARTIFACT_PATH_MAX ||
+	    memchr(m->path.p, '\0', m->path.n) != NULL ||
+	    !utf8_is_valid(m->path.p, m->path.n)) {
 		send_fd(r, chan, number, -1, "the name is not UTF-8");
 		return;
 	}
@@ -77,10 +74,10 @@ artifact_on_open(
 	}
 	f = xcalloc(1, sizeof(*f));
 	f->number = number;
-	f->row.path = xstrndup((const char *)offer->path, offer->path_len);
-	f->row.size = offer->size;
-	f->row.mode = offer->mode & 0777;
-	f->row.mtime_ns = offer->mtime_ns;
+	f->row.path = xstrndup((const char *)m->path.p, m->path.n);
+	f->row.size = m->size;
+	f->row.mode = m->mode & 0777;
+	f->row.mtime_ns = m->mtime_ns;
 	STAILQ_INSERT_TAIL(&r->files, f, link);
 	send_fd(r, chan, number, fd, "");
 }
@@ -104,25 +101,25 @@ row_add(struct run *r, const struct store_artifact *a)
 }
 
 void
-artifact_on_done(struct run *r, uint32_t number, int32_t code, uint64_t size,
-    const uint8_t *sha256, size_t sha_len)
+artifact_on_done(struct run *r, const struct msg_artifact_done *m)
 {
+	uint32_t number = m->file;
 	struct run_file *f = file_find(r, number);
 	struct err e;
 
 	if (f == NULL)
 		return;
-	if (code != 0 || sha_len != 32) {
+	if (m->code != 0) {
 		store_blob_abort(r->log, number);
 	} else if (store_blob_commit(
-		       r->log, number, r->row.tenant, sha256, &e) != 0) {
+		       r->log, number, r->row.tenant, m->sha256, &e) != 0) {
 		log_warn("run %llu: artifact: %s",
 		    (unsigned long long)r->row.id, e.msg);
 		free(r->row.artifacts_error);
 		r->row.artifacts_error = xstrdup(e.msg);
 	} else {
-		f->row.size = size;
-		memcpy(f->row.sha256, sha256, 32);
+		f->row.size = m->size;
+		memcpy(f->row.sha256, m->sha256, 32);
 		row_add(r, &f->row);
 		f->row.path = NULL;
 	}

@@ -13,7 +13,7 @@
 #include <event2/event.h>
 #include <jansson.h>
 
-#include "common/ipc.h"
+#include "common/msg/msg_gen.h"
 #include "common/runlog_check.h"
 #include "common/runspec.h"
 #include "supervisor/service/service.h"
@@ -216,18 +216,9 @@ void run_finish_row(struct run *r, unsigned int reason, const char *text);
 
 /* ---- artifacts */
 
-struct artifact_offer { /* what the worker says of a file before it comes */
-	uint32_t number;
-	uint64_t size;
-	uint32_t mode;
-	int64_t mtime_ns;
-	const uint8_t *path; /* no NUL behind it */
-	size_t path_len;
-};
 void artifact_on_open(
-    struct run *r, struct ipc_chan *chan, const struct artifact_offer *offer);
-void artifact_on_done(struct run *r, uint32_t number, int32_t code,
-    uint64_t size, const uint8_t *sha256, size_t sha_len);
+    struct run *r, struct ipc_chan *chan, const struct msg_artifact_open *m);
+void artifact_on_done(struct run *r, const struct msg_artifact_done *m);
 void artifact_drop_files(struct run *r);
 
 /* ---- the log read back */

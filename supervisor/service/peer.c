@@ -33,209 +33,156 @@ copy_text(char *to, size_t size, const char *from)
 }
 
 static int
-on_worker_state(void *arg, struct ipc_msg *m, struct err *e)
+on_worker_state(void *arg, const struct msg_worker_state *m, struct err *e)
 {
 	struct peer *p = arg;
-	uint8_t engine = wire_get_u8(&m->in);
-	AUTO(auto_free) char *detail = wire_get_str(&m->in, 4096);
 
-	(void)wire_get_u8(&m->in); /* runtime_ok: for people, in detail */
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
-	p->engine_up = engine != 0;
+	(void)e;
+	p->engine_up = m->engine_up;
 	p->engine_known = true;
-	copy_text(p->detail, sizeof(p->detail), detail);
+	copy_text(p->detail, sizeof(p->detail), m->detail);
 	return 0;
 }
 
 static int
-on_sandbox_ready(void *arg, struct ipc_msg *m, struct err *e)
+on_sandbox_ready(void *arg, const struct msg_sandbox_ready *m, struct err *e)
 {
 	struct peer *p = arg;
-	AUTO(auto_free) char *container = wire_get_str(&m->in, 128);
-	struct sandbox *sb = sandbox_by_id(p->service, m->id);
-	uint32_t create_us = wire_get_u32(&m->in);
-	uint32_t start_us = wire_get_u32(&m->in);
-	uint32_t hello_us = wire_get_u32(&m->in);
-
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
-	log_debug("sandbox %llu ready: create %u us, start %u us, hello %u us",
-	    (unsigned long long)m->id, create_us, start_us, hello_us);
-	if (sb != NULL)
-		sandbox_on_ready(sb, container);
-	return 0;
-}
-
-static int
-on_sandbox_failed(void *arg, struct ipc_msg *m, struct err *e)
-{
-	struct peer *p = arg;
-	int32_t code = wire_get_i32(&m->in);
-	AUTO(auto_free) char *text = wire_get_str(&m->in, 4096);
 	struct sandbox *sb = sandbox_by_id(p->service, m->id);
 
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
-	if (code >= 0)
-		return err_set(e, ERR_PROTO, "failed with code %d", code);
+	(void)e;
 	if (sb != NULL)
-		sandbox_on_failed(sb, code, text);
+		sandbox_on_ready(sb, m->container_id);
 	return 0;
 }
 
 static int
-on_sandbox_lost(void *arg, struct ipc_msg *m, struct err *e)
+on_sandbox_failed(void *arg, const struct msg_sandbox_failed *m, struct err *e)
 {
 	struct peer *p = arg;
-	AUTO(auto_free) char *why = wire_get_str(&m->in, 4096);
 	struct sandbox *sb = sandbox_by_id(p->service, m->id);
 
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
+	(void)e;
 	if (sb != NULL)
-		sandbox_on_lost(sb, why);
+		sandbox_on_failed(sb, m->code, m->text);
 	return 0;
 }
 
 static int
-on_sandbox_removed(void *arg, struct ipc_msg *m, struct err *e)
+on_sandbox_lost(void *arg, const struct msg_sandbox_lost *m, struct err *e)
 {
 	struct peer *p = arg;
-	int32_t code = wire_get_i32(&m->in);
-	AUTO(auto_free) char *text = wire_get_str(&m->in, 4096);
 	struct sandbox *sb = sandbox_by_id(p->service, m->id);
 
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
+	(void)e;
 	if (sb != NULL)
-		sandbox_on_removed(sb, code, text);
+		sandbox_on_lost(sb, m->why);
 	return 0;
 }
 
 static int
-on_run_bytes(void *arg, struct ipc_msg *m, struct err *e)
+on_sandbox_removed(
+    void *arg, const struct msg_sandbox_removed *m, struct err *e)
 {
 	struct peer *p = arg;
-	uint64_t length = wire_get_u64(&m->in);
+	struct sandbox *sb = sandbox_by_id(p->service, m->id);
+
+	(void)e;
+	if (sb != NULL)
+		sandbox_on_removed(sb, m->code, m->text);
+	return 0;
+}
+
+static int
+on_run_bytes(void *arg, const struct msg_run_bytes *m, struct err *e)
+{
+	struct peer *p = arg;
 	struct run *r = run_by_id(p->service, m->id);
 
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
+	(void)e;
 	if (r != NULL)
-		run_on_bytes(r, length);
+		run_on_bytes(r, m->length);
 	return 0;
 }
 
 static int
-on_run_record(void *arg, struct ipc_msg *m, struct err *e)
+on_run_record(void *arg, const struct msg_run_record *m, struct err *e)
 {
 	struct peer *p = arg;
-	size_t n;
-	const uint8_t *record = wire_get_bytes(&m->in, 1024, &n);
 	struct run *r = run_by_id(p->service, m->id);
 
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
-	return r == NULL ? 0 : run_on_record(r, record, n, e);
+	return r == NULL ? 0 : run_on_record(r, m->record.p, m->record.n, e);
 }
 
 static int
-on_run_ended(void *arg, struct ipc_msg *m, struct err *e)
+on_run_ended(void *arg, const struct msg_run_ended *m, struct err *e)
 {
 	struct peer *p = arg;
-	uint8_t reason = wire_get_u8(&m->in);
-	uint64_t length = wire_get_u64(&m->in);
-	AUTO(auto_free) char *text = wire_get_str(&m->in, 4096);
-	uint32_t files = wire_get_u32(&m->in);
-	AUTO(auto_free) char *failed = wire_get_str(&m->in, 4096);
 	struct run *r = run_by_id(p->service, m->id);
 
-	(void)files; /* the rows say it */
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
-	if (reason < RUNLOG_EXIT || reason > RUNLOG_INTERNAL)
-		return err_set(e, ERR_PROTO, "end reason %u", reason);
+	(void)e;
 	if (r == NULL)
 		return 0;
-	run_on_bytes(r, length);
-	run_on_ended(r, reason, text, failed);
+	run_on_bytes(r, m->length);
+	run_on_ended(r, m->reason, m->text, m->artifacts_error);
 	return 0;
 }
 
 static int
-on_artifact_open(void *arg, struct ipc_msg *m, struct err *e)
+on_artifact_open(void *arg, const struct msg_artifact_open *m, struct err *e)
 {
 	struct peer *p = arg;
-	struct artifact_offer offer;
 	struct run *r = run_by_id(p->service, m->id);
 
-	offer.number = wire_get_u32(&m->in);
-	offer.size = wire_get_u64(&m->in);
-	offer.mode = wire_get_u32(&m->in);
-	offer.mtime_ns = wire_get_i64(&m->in);
-	offer.path = wire_get_bytes(&m->in, 4096, &offer.path_len);
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
+	(void)e;
 	if (r != NULL)
-		artifact_on_open(r, p->chan, &offer);
+		artifact_on_open(r, p->chan, m);
 	return 0;
 }
 
 static int
-on_artifact_done(void *arg, struct ipc_msg *m, struct err *e)
+on_artifact_done(void *arg, const struct msg_artifact_done *m, struct err *e)
 {
 	struct peer *p = arg;
-	uint32_t file = wire_get_u32(&m->in);
-	int32_t code = wire_get_i32(&m->in);
-	uint64_t size = wire_get_u64(&m->in);
-	size_t n;
-	const uint8_t *sha256 = wire_get_bytes(&m->in, 32, &n);
 	struct run *r = run_by_id(p->service, m->id);
 
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
+	(void)e;
 	if (r != NULL)
-		artifact_on_done(r, file, code, size, sha256, n);
+		artifact_on_done(r, m);
 	return 0;
 }
 
 static int
-on_swept(void *arg, struct ipc_msg *m, struct err *e)
+on_swept(void *arg, const struct msg_swept *m, struct err *e)
 {
-	uint32_t found = wire_get_u32(&m->in);
-	uint32_t removed = wire_get_u32(&m->in);
-
 	(void)arg;
-	if (wire_get_end(&m->in, e) != 0)
-		return ERR_PROTO;
-	if (removed > 0)
+	(void)e;
+	if (m->removed > 0)
 		log_info("sweep: %u objects on the engine, %u leftovers "
 			 "removed",
-		    found, removed);
+		    m->found, m->removed);
 	return 0;
 }
 
-static const struct ipc_route peer_routes[] = {
-    {IPC_WORKER_STATE, 1, 0, on_worker_state},
-    {IPC_SANDBOX_READY, 1, 0, on_sandbox_ready},
-    {IPC_SANDBOX_FAILED, 1, 0, on_sandbox_failed},
-    {IPC_SANDBOX_LOST, 1, 0, on_sandbox_lost},
-    {IPC_SANDBOX_REMOVED, 1, 0, on_sandbox_removed},
-    {IPC_RUN_BYTES, 1, 0, on_run_bytes},
-    {IPC_RUN_RECORD, 1, 0, on_run_record},
-    {IPC_RUN_ENDED, 1, 0, on_run_ended},
-    {IPC_ARTIFACT_OPEN, 1, 0, on_artifact_open},
-    {IPC_ARTIFACT_DONE, 1, 0, on_artifact_done},
-    {IPC_SWEPT, 1, 0, on_swept},
-    {IPC_NONE, 0, 0, NULL},
+static const struct msg_worker_to_front peer_handlers = {
+    .on_worker_state = on_worker_state,
+    .on_sandbox_ready = on_sandbox_ready,
+    .on_sandbox_failed = on_sandbox_failed,
+    .on_sandbox_lost = on_sandbox_lost,
+    .on_sandbox_removed = on_sandbox_removed,
+    .on_run_bytes = on_run_bytes,
+    .on_run_record = on_run_record,
+    .on_run_ended = on_run_ended,
+    .on_artifact_open = on_artifact_open,
+    .on_artifact_done = on_artifact_done,
+    .on_swept = on_swept,
 };
 
 static int
 peer_message_cb(struct ipc_chan *c, struct ipc_msg *m, void *arg, struct err *e)
 {
 	(void)c;
-	return ipc_dispatch(peer_routes, 1, m, arg, e);
+	return msg_dispatch_worker_to_front(&peer_handlers, m, arg, e);
 }
 
 static void

@@ -11,8 +11,6 @@
 #include "common/xmalloc.h"
 #include "supervisor/service/args.h"
 
-#define SPEC_INLINE_MAX 32768 /* larger ones travel as a sealed memfd */
-
 /* ---- finding */
 
 static int
@@ -311,15 +309,15 @@ void
 run_send(struct run *r)
 {
 	struct peer *p = peer_of_sandbox(r->service, r->sandbox->row.id);
-	struct ipc_out o;
 	int spool, spec = -1;
 
 	r->phase = RUN_SENT;
 	spool = fcntl(r->spool_fd, F_DUPFD_CLOEXEC, 3);
-	if (r->row.spec_len > SPEC_INLINE_MAX)
+	if (r->row.spec_len > MSG_RUN_START_SPEC_MAX)
 		spec = fd_memfd_sealed(
 		    "runspec", r->row.spec, r->row.spec_len, NULL);
-	if (spool < 0 || (r->row.spec_len > SPEC_INLINE_MAX && spec < 0)) {
+	if (spool < 0 ||
+	    (r->row.spec_len > MSG_RUN_START_SPEC_MAX && spec < 0)) {
 		if (spool >= 0)
 			(void)close(spool);
 		run_end_here(r, RUNLOG_INTERNAL, ERR_SYS,
@@ -327,41 +325,33 @@ run_send(struct run *r)
 		    "files");
 		return;
 	}
-	ipc_out_init(&o, IPC_RUN_START, r->row.id);
-	wire_put_u64(&o.b, r->sandbox->row.id);
-	wire_put_uuid(&o.b, &r->row.uuid);
-	wire_put_u64(&o.b,
-	    (uint64_t)conf_int(r->service->conf, CONF_RUN_OUTPUT_MAX_BYTES));
-	wire_put_u64(&o.b, 0); /* the worker looks at the spool itself */
-	wire_put_bytes(&o.b, r->row.spec, spec >= 0 ? 0 : r->row.spec_len);
-	ipc_out_add_fd(&o, spool);
-	if (spec >= 0)
-		ipc_out_add_fd(&o, spec);
-	ipc_send(p->chan, &o);
+	msg_send_run_start(p->chan,
+	    &(struct msg_run_start){.id = r->row.id,
+		.sandbox = r->sandbox->row.id,
+		.uuid = r->row.uuid,
+		.spool_limit = (uint64_t)conf_int(
+		    r->service->conf, CONF_RUN_OUTPUT_MAX_BYTES),
+		.spec = {r->row.spec, spec >= 0 ? 0 : r->row.spec_len},
+		.spool = spool,
+		.spec_file = spec});
 	if (r->cancel != 0)
 		run_cancel(r, r->cancel);
 }
 
-static void
-run_tell(struct run *r, enum ipc_type type)
+static struct ipc_chan *
+run_chan(const struct run *r)
 {
-	struct peer *p = peer_of_sandbox(r->service, r->row.sandbox);
-	struct ipc_out o;
-
-	if (p->chan == NULL)
-		return;
-	ipc_out_init(&o, type, r->row.id);
-	if (type == IPC_RUN_CANCEL)
-		wire_put_u8(&o.b, r->cancel);
-	ipc_send(p->chan, &o);
+	return peer_of_sandbox(r->service, r->row.sandbox)->chan;
 }
 
 void
 run_cancel(struct run *r, enum runlog_reason reason)
 {
 	r->cancel = (uint8_t)reason;
-	if (r->phase == RUN_SENT)
-		run_tell(r, IPC_RUN_CANCEL); /* the end comes from there */
+	if (r->phase == RUN_SENT) /* the end comes from there */
+		msg_send_run_cancel(run_chan(r),
+		    &(struct msg_run_cancel){
+			.id = r->row.id, .reason = r->cancel});
 	else if (r->phase == RUN_WAITING)
 		run_end_here(r, reason, ERR_WRONG_STATE, NULL);
 }
@@ -440,7 +430,8 @@ run_end_stored_cb(int rc, const struct err *why, void *arg)
 		s->stats.runs_canceled++;
 	else
 		s->stats.runs_failed++;
-	run_tell(r, IPC_RUN_FORGET);
+	msg_send_run_forget(
+	    run_chan(r), &(struct msg_run_forget){.id = r->row.id});
 	run_tell_waiters(r, 0, NULL);
 	follow_run_changed(r);
 	s->ended_since_trim++;

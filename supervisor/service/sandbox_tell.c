@@ -1,8 +1,5 @@
 #include "supervisor/service/sandbox_int.h"
 
-#define OPEN_CREATE 0 /* modes of SANDBOX_OPEN, schema/ipc.txt */
-#define OPEN_ADOPT 1
-
 /* Runs of one sandbox that execute at a time: each takes a keeper, a shell
  * and what that starts out of the sandbox's limit of processes. */
 #define PIDS_PER_RUN 8
@@ -13,43 +10,31 @@ static void
 send_open(struct sandbox *sb, struct peer *p)
 {
 	const struct store_sandbox *row = &sb->row;
-	struct ipc_out o;
 
 	sb->adopting = sb->was_ready || sb->asked_create;
 	sb->asked_create = true;
-	ipc_out_init(&o, IPC_SANDBOX_OPEN, row->id);
-	wire_put_u8(&o.b, sb->adopting ? OPEN_ADOPT : OPEN_CREATE);
-	wire_put_uuid(&o.b, &row->uuid);
-	wire_put_str(&o.b, "default");
-	wire_put_str(&o.b, row->identifier);
-	wire_put_u32(&o.b, row->generation);
-	wire_put_str(&o.b, row->name);
-	wire_put_str(&o.b, row->image);
-	wire_put_str(&o.b, row->container_id);
-	wire_put_u64(&o.b, row->memory_bytes);
-	wire_put_u64(&o.b, row->nano_cpus);
-	wire_put_u32(&o.b, row->pids);
-	ipc_send(p->chan, &o);
+	msg_send_sandbox_open(p->chan,
+	    &(struct msg_sandbox_open){.id = row->id,
+		.mode =
+		    sb->adopting ? MSG_OPEN_MODE_ADOPT : MSG_OPEN_MODE_CREATE,
+		.uuid = row->uuid,
+		.tenant = "default",
+		.identifier = row->identifier,
+		.generation = row->generation,
+		.name = row->name,
+		.image = row->image,
+		.container_id = row->container_id,
+		.memory_bytes = row->memory_bytes,
+		.nano_cpus = row->nano_cpus,
+		.pids = row->pids});
 }
 
 void
 sandbox_send_remove(struct sandbox *sb, struct peer *p)
 {
-	struct ipc_out o;
-
-	ipc_out_init(&o, IPC_SANDBOX_REMOVE, sb->row.id);
-	wire_put_uuid(&o.b, &sb->row.uuid);
-	wire_put_str(&o.b, sb->row.name);
-	ipc_send(p->chan, &o);
-}
-
-static void
-send_settled(struct sandbox *sb, struct peer *p)
-{
-	struct ipc_out o;
-
-	ipc_out_init(&o, IPC_SANDBOX_SETTLED, sb->row.id);
-	ipc_send(p->chan, &o);
+	msg_send_sandbox_remove(p->chan,
+	    &(struct msg_sandbox_remove){
+		.id = sb->row.id, .uuid = sb->row.uuid, .name = sb->row.name});
 }
 
 /* SETTLED lets the worker cancel what it was not told of, so it has to wait
@@ -62,7 +47,8 @@ settle(struct sandbox *sb)
 	if (sb->settled || p->chan == NULL || !TAILQ_EMPTY(&sb->waiting))
 		return;
 	sb->settled = true;
-	send_settled(sb, p);
+	msg_send_sandbox_settled(
+	    p->chan, &(struct msg_sandbox_settled){.id = sb->row.id});
 }
 
 /* Whether its runs may go to the worker: not while it is being looked for

@@ -86,16 +86,11 @@ service_is_ready(const struct service *s, char *text, size_t size)
 /* ---- care */
 
 static void
-sweep_flush(struct ipc_chan *chan, struct buf *uuids, uint32_t *n)
+sweep_flush(struct ipc_chan *chan, struct buf *uuids)
 {
-	struct ipc_out o;
-
-	ipc_out_init(&o, IPC_SWEEP, 0);
-	wire_put_u32(&o.b, *n);
-	wire_put_bytes(&o.b, buf_data(uuids), buf_len(uuids));
-	ipc_send(chan, &o);
+	msg_send_sweep(chan,
+	    &(struct msg_sweep){.uuids = {buf_data(uuids), buf_len(uuids)}});
 	buf_consume(uuids, buf_len(uuids));
-	*n = 0;
 }
 
 /* Tell one worker what should exist; it removes what should not. */
@@ -104,9 +99,7 @@ service_sweep(struct service *s)
 {
 	const struct sandbox *sb;
 	struct ipc_chan *chan = NULL;
-	struct ipc_out o;
 	struct buf uuids = {0};
-	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < s->npeers && chan == NULL; i++)
 		if (s->peers[i].engine_up)
@@ -118,14 +111,13 @@ service_sweep(struct service *s)
 			continue;
 		if (buf_append(&uuids, sb->row.uuid.b, 16) != 0)
 			break;
-		if (++n == SWEEP_UUIDS)
-			sweep_flush(chan, &uuids, &n);
+		if (buf_len(&uuids) == SWEEP_UUIDS * sizeof(struct uuid))
+			sweep_flush(chan, &uuids);
 	}
-	sweep_flush(chan, &uuids, &n);
+	sweep_flush(chan, &uuids);
 	buf_clear(&uuids);
-	ipc_out_init(&o, IPC_SWEEP_END, 0);
-	wire_put_i64(&o.b, clock_wall_ms());
-	ipc_send(chan, &o);
+	msg_send_sweep_end(
+	    chan, &(struct msg_sweep_end){.asof_wall_ms = clock_wall_ms()});
 }
 
 static void

@@ -5,7 +5,7 @@
 
 #include <event2/event.h>
 
-#include "common/ipc.h"
+#include "common/msg/msg_gen.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "worker/copy.h"
@@ -68,7 +68,7 @@ static void
 on_complete(struct task *r, void *arg)
 {
 	(void)arg;
-	task_finish(r, 0, "");
+	task_finish(r, "");
 }
 
 static void

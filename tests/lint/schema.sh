@@ -1,7 +1,8 @@
 #!/bin/sh
 # schema.sh [--update] - what schema/ says is what code and documents say
 #
-# --update writes the table of docs/configuration.md anew, and docs/frame.md.
+# --update writes the table of docs/configuration.md, docs/ipc.md and
+# docs/frame.md anew.
 # shellcheck disable=SC2016 # awk's own
 set -eu
 cd "$(dirname "$0")/../.."
@@ -10,22 +11,20 @@ cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Message names and numbers: schema/ipc.txt and enum ipc_type.
+# docs/ipc.md and docs/frame.md are made from the lists.
+pages='ipc frame'
+page()
+{
+	/usr/bin/python3 schema/gen_msg.py markdown "schema/$1.txt"
+}
+
 messages()
 {
-	awk '/^[0-9]/ { print $1, $2 }' schema/ipc.txt | sort >"$work/ipc.txt"
-	awk '/^enum ipc_type/ { on = 1; next }
-	    on && /^}/ { exit }
-	    on && /IPC_/ {
-		name = $1
-		gsub(/,/, "", name)
-		n = $2 == "=" ? $3 + 0 : n + 1
-		if (n > 0 && name !~ /^IPC_(TYPE_)?(COUNT|MAX)$/)
-			print n, substr(name, 5)
-	    }' common/ipc.h | sort >"$work/ipc.h"
-	diff "$work/ipc.txt" "$work/ipc.h" |
-	    sed -n -e 's,^<,schema/ipc.txt: only here:,p' \
-	    -e 's,^>,common/ipc.h: only here:,p'
+	for name in $pages; do
+		page "$name" >"$work/$name.md"
+		cmp -s "$work/$name.md" "docs/$name.md" ||
+		    echo "docs/$name.md is not what schema/$name.txt says"
+	done
 }
 
 # docs/configuration.md holds the generated table as it is.
@@ -54,8 +53,9 @@ update()
 	    }
 	    { print }' docs/configuration.md >"$work/page"
 	cat "$work/page" >docs/configuration.md
-	/usr/bin/python3 schema/gen_msg.py markdown schema/frame.txt \
-	    >docs/frame.md
+	for name in $pages; do
+		page "$name" >"docs/$name.md"
+	done
 }
 
 # Migrations are numbered 0001, 0002, ... without a gap.
@@ -104,11 +104,5 @@ fi
 	configuration
 	migrations
 	json
-	/usr/bin/python3 schema/gen_msg.py markdown schema/frame.txt |
-		cmp -s - docs/frame.md ||
-		echo 'docs/frame.md is not what schema/frame.txt says'
-	sh schema/gen_ipc.sh schema/ipc.txt | cmp -s - docs/ipc.md ||
-		echo 'docs/ipc.md is not what schema/ipc.txt says: ' \
-		    'sh schema/gen_ipc.sh schema/ipc.txt >docs/ipc.md'
-} | verdict 'change both sides; for docs/configuration.md and docs/frame.md:
+} | verdict 'change both sides; for the documents:
   tests/lint/schema.sh --update'

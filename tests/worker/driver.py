@@ -1,7 +1,8 @@
 """Plays the supervisor and the front of one real worker.
 
-The messages are written from schema/ipc.txt and common/*.h, not from the C
-code, so that a mistake in one of the two shows.
+What is said is read from schema/ipc.txt (tests/lists.py); specifications and
+logs are written from common/*.h, not from the C code, so that a mistake in one
+of the two shows.
 """
 import array
 import collections
@@ -15,6 +16,7 @@ import shutil
 import socket
 import struct
 import subprocess
+import sys
 import tarfile
 import tempfile
 import threading
@@ -22,52 +24,23 @@ import time
 import urllib.parse
 import uuid
 
-(HELLO, CONFIG, CONFIG_END, READY, LISTEN, PEER, PEER_GONE, PING, PONG,
- LOG_LEVEL, DRAIN, COUNTS, LAST_WORDS) = range(1, 14)
-(SANDBOX_OPEN, SANDBOX_SETTLED, SANDBOX_REMOVE, RUN_START, RUN_CANCEL,
- RUN_FORGET, ARTIFACT_FD, SWEEP, SWEEP_END) = range(20, 29)
-(WORKER_STATE, SANDBOX_READY, SANDBOX_FAILED, SANDBOX_LOST, SANDBOX_REMOVED,
- RUN_BYTES, RUN_RECORD, RUN_ENDED, ARTIFACT_OPEN, ARTIFACT_DONE,
- SWEPT) = range(40, 51)
+sys.path.insert(0, os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
 
-FIELDS = {  # schema/ipc.txt: s string, b bytes, the rest as in struct
-    HELLO: "IIII", READY: "", PONG: "Q", COUNTS: "II", LAST_WORDS: "Is",
-    WORKER_STATE: "BsB", SANDBOX_READY: "sIII", SANDBOX_FAILED: "is",
-    SANDBOX_LOST: "s", SANDBOX_REMOVED: "is", RUN_BYTES: "Q",
-    RUN_RECORD: "b", RUN_ENDED: "BQsIs", ARTIFACT_OPEN: "IQIqb",
-    ARTIFACT_DONE: "IiQb", SWEPT: "II",
-}
+from lists import Protocol, pack_bytes  # noqa: E402
+
+IPC = Protocol("ipc.txt")
+CREATE, ADOPT = (IPC.enums["open_mode"][n] for n in ("CREATE", "ADOPT"))
 REASONS = (None, "exit", "signal", "timeout", "memory", "output_limit",
            "canceled", "start_failed", "denied", "sandbox_lost", "internal")
 OUTPUT_LIMIT, CANCELED = 5, 6
-CREATE, ADOPT = 0, 1
 SHELL = 2
 STDOUT, RUN_IS_ENDED = 3, 6
 ERR_BACKEND, ERR_POLICY = -8, -9
 WAIT_S = 40
 MIB = 1 << 20
 
-Message = collections.namedtuple("Message", "type id fields fds")
-
-
-def pack_bytes(data):
-    data = data.encode() if isinstance(data, str) else data
-    return struct.pack("<I", len(data)) + data
-
-
-def unpack(code, data):
-    out = []
-    for c in code:
-        if c in "sb":
-            n, = struct.unpack_from("<I", data)
-            part, data = data[4:4 + n], data[4 + n:]
-            out.append(part.decode() if c == "s" else part)
-        else:
-            size = struct.calcsize("<" + c)
-            out.append(struct.unpack_from("<" + c, data)[0])
-            data = data[size:]
-    assert not data, "bytes left over in a message"
-    return tuple(out)
+Message = collections.namedtuple("Message", "type id fields")
 
 
 class Channel:
@@ -76,8 +49,12 @@ class Channel:
         self.waiting = collections.deque()
         self.parsed = collections.deque()
 
-    def send(self, kind, number, body=b"", fds=()):
-        packet = struct.pack("<HHIQ", kind, len(fds), 16 + len(body), number)
+    def send(self, kind, number=0, fds=(), /, **fields):
+        self.send_raw(kind, number, IPC.pack(kind, **fields), fds)
+
+    def send_raw(self, name, number, body, fds=()):
+        packet = struct.pack("<HHIQ", IPC.number(name), len(fds),
+                             16 + len(body), number)
         extra = [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
                   array.array("i", fds))] if fds else []
         self.sock.sendmsg([packet + body], extra)
@@ -98,8 +75,9 @@ class Channel:
         while data:
             kind, nfds, length, number = struct.unpack_from("<HHIQ", data)
             assert 16 <= length <= len(data) and nfds == 0 and not extra
+            name = IPC.name(kind)
             self.parsed.append(Message(
-                kind, number, unpack(FIELDS[kind], data[16:length]), []))
+                name, number, IPC.unpack(name, data[16:length])))
             data = data[length:]
 
     def wait(self, kinds, number=None, timeout=WAIT_S, seen=None):
@@ -306,20 +284,21 @@ class Worker:
             preexec_fn=move, close_fds=True, pass_fds=(3, fd),
             stderr=self.errors)
         theirs.close()
-        hello = self.ctl.wait(HELLO)
-        assert hello.fields[1] == 2, "it is a worker"
+        hello = self.ctl.wait("HELLO").fields
+        assert hello.version == IPC.version
+        assert hello.role == IPC.enums["role"]["WORKER"]
         for key, value in self.config.items():
-            self.ctl.send(CONFIG, 0, pack_bytes(key) + pack_bytes(value))
-        self.ctl.send(CONFIG_END, 0, struct.pack("<I", 1))
+            self.ctl.send("CONFIG", key=key, value=value)
+        self.ctl.send("CONFIG_END")
         if not wait:
             return self
-        self.ctl.wait(READY)
+        self.ctl.wait("READY")
         self.job, theirs = (Channel(s) for s in socket.socketpair(
             socket.AF_UNIX, socket.SOCK_SEQPACKET))
-        self.ctl.send(PEER, 0, struct.pack("<II", 0, 1),
-                      [theirs.sock.fileno()])
+        self.ctl.send("PEER", 0, [theirs.sock.fileno()], index=0,
+                      generation=1)
         theirs.close()
-        self.state = self.job.wait(WORKER_STATE).fields
+        self.state = self.job.wait("WORKER_STATE").fields
         return self
 
     def kill(self):
@@ -345,24 +324,24 @@ class Worker:
 
     def send_open(self, number, uid, mode=CREATE, name=None, image="",
                   container="", memory=0):
-        self.job.send(SANDBOX_OPEN, number, b"".join((
-            struct.pack("<B", mode), uid.bytes, pack_bytes("default"),
-            pack_bytes("chat"), struct.pack("<I", 1),
-            pack_bytes(name or f"mcp-test-{uid}"), pack_bytes(image),
-            pack_bytes(container), struct.pack("<QQI", memory, 0, 0))))
+        self.job.send(
+            "SANDBOX_OPEN", number, mode=mode, uuid=uid, tenant="default",
+            identifier="chat", generation=1, name=name or f"mcp-test-{uid}",
+            image=image, container_id=container, memory_bytes=memory,
+            nano_cpus=0, pids=0)
 
     def open(self, **more):
         """A new sandbox that is ready: (number, uuid, container id)."""
         number, uid = self.number(), uuid.uuid4()
         self.send_open(number, uid, **more)
-        self.job.send(SANDBOX_SETTLED, number)
-        m = self.job.wait((SANDBOX_READY, SANDBOX_FAILED), number)
-        assert m.type == SANDBOX_READY, m
-        return number, uid, m.fields[0]
+        self.job.send("SANDBOX_SETTLED", number)
+        m = self.job.wait(("SANDBOX_READY", "SANDBOX_FAILED"), number)
+        assert m.type == "SANDBOX_READY", m
+        return number, uid, m.fields.container_id
 
     def send_remove(self, number, uid, name=None):
-        self.job.send(SANDBOX_REMOVE, number,
-                      uid.bytes + pack_bytes(name or f"mcp-test-{uid}"))
+        self.job.send("SANDBOX_REMOVE", number, uuid=uid,
+                      name=name or f"mcp-test-{uid}")
 
     def run(self, sandbox, *texts, limit=1 << 30, **more):
         run = Run(self.number(), pack_spec(*texts, **more), self.spools)
@@ -375,48 +354,41 @@ class Worker:
         if len(inline) > 32768:
             fds.append(sealed(inline))
             inline = b""
-        self.job.send(RUN_START, run.number, struct.pack("<Q", sandbox)
-                      + run.uuid.bytes + struct.pack("<QQ", limit, 0)
-                      + pack_bytes(inline), fds)
+        self.job.send("RUN_START", run.number, fds, sandbox=sandbox,
+                      uuid=run.uuid, spool_limit=limit, spec=inline)
         for fd in fds:
             os.close(fd)
 
     def cancel(self, run, reason=CANCELED):
-        self.job.send(RUN_CANCEL, run.number, struct.pack("<B", reason))
+        self.job.send("RUN_CANCEL", run.number, reason=reason)
 
     def forget(self, run):
-        self.job.send(RUN_FORGET, run.number)
+        self.job.send("RUN_FORGET", run.number)
 
     def finish(self, run, timeout=WAIT_S):
         """RUN_ENDED's fields; artifacts are taken meanwhile."""
         while True:
-            m = self.job.wait((RUN_ENDED, ARTIFACT_OPEN, ARTIFACT_DONE),
-                              run.number, timeout)
-            if m.type == ARTIFACT_OPEN:
+            m = self.job.wait(
+                ("RUN_ENDED", "ARTIFACT_OPEN", "ARTIFACT_DONE"), run.number,
+                timeout)
+            if m.type == "ARTIFACT_OPEN":
                 self.take_file(run, *m.fields)
-            elif m.type == ARTIFACT_DONE:
+            elif m.type == "ARTIFACT_DONE":
                 file_done(run, *m.fields)
             else:
-                return Ended(*m.fields)
+                return m.fields
 
     def take_file(self, run, number, size, mode, mtime_ns, path):
         f = tempfile.TemporaryFile()
         run.pending[number] = (path, f)
-        self.job.send(ARTIFACT_FD, run.number,
-                      struct.pack("<I", number) + pack_bytes(""),
-                      [f.fileno()])
+        self.job.send("ARTIFACT_FD", run.number, [f.fileno()], file=number,
+                      refusal="")
 
     def sweep(self, uuids, asof_ms=None):
-        data = b"".join(u.bytes for u in uuids)
-        self.job.send(SWEEP, 0, struct.pack("<I", len(uuids))
-                      + pack_bytes(data))
+        self.job.send("SWEEP", uuids=b"".join(u.bytes for u in uuids))
         asof = asof_ms if asof_ms is not None else int(time.time() * 1000)
-        self.job.send(SWEEP_END, 0, struct.pack("<q", asof))
-        return self.job.wait(SWEPT).fields
-
-
-Ended = collections.namedtuple(
-    "Ended", "reason length text files artifacts_error")
+        self.job.send("SWEEP_END", asof_wall_ms=asof)
+        return self.job.wait("SWEPT").fields
 
 
 def reason(ended):

@@ -16,7 +16,7 @@ def test_a_command_runs_and_its_output_is_in_the_spool(worker):
     assert reason(ended) == "exit"
     assert ended.length == os.path.getsize(run.path)
     assert run.stdout() == b"hello\n"
-    assert ended.files == 0 and ended.artifacts_error == ""
+    assert run.files == {} and ended.artifacts_error == ""
 
 
 def test_every_record_is_told_behind_the_bytes_that_have_it(worker):
@@ -25,14 +25,14 @@ def test_every_record_is_told_behind_the_bytes_that_have_it(worker):
 
     def seen(m):
         nonlocal length, records
-        if m.type == driver.RUN_BYTES:
+        if m.type == "RUN_BYTES":
             assert m.fields[0] > length
             length = m.fields[0]
-        elif m.type == driver.RUN_RECORD:
+        elif m.type == "RUN_RECORD":
             records += 1
 
     run = worker.run(sandbox, "echo one", "echo two")
-    ended = worker.job.wait(driver.RUN_ENDED, run.number, seen=seen)
+    ended = worker.job.wait("RUN_ENDED", run.number, seen=seen)
     assert records == 6 and length == ended.fields[1]
 
 
@@ -93,7 +93,7 @@ def test_a_run_canceled_before_its_sandbox_is_there_never_begins(worker):
     worker.cancel(run)
     assert reason(worker.finish(run)) == "canceled"
     assert os.path.getsize(run.path) == 0
-    worker.job.wait(driver.SANDBOX_READY, number)
+    worker.job.wait("SANDBOX_READY", number)
 
 
 def test_a_killed_worker_loses_no_byte(worker):
@@ -107,8 +107,8 @@ def test_a_killed_worker_loses_no_byte(worker):
     worker.send_open(sandbox, uid, mode=driver.ADOPT, container=container)
     for r in runs:
         worker.send_run(sandbox, r)
-    worker.job.send(driver.SANDBOX_SETTLED, sandbox)
-    worker.job.wait(driver.SANDBOX_READY, sandbox)
+    worker.job.send("SANDBOX_SETTLED", sandbox)
+    worker.job.wait("SANDBOX_READY", sandbox)
     for n, r in enumerate(runs):
         assert reason(worker.finish(r)) == "exit"
         want = "".join(f"{n}-{i}\n" for i in range(1, 41))
@@ -124,7 +124,7 @@ def test_a_run_that_ended_while_no_worker_was_there_is_told(worker):
     worker.start()
     worker.send_open(sandbox, uid, mode=driver.ADOPT, container=container)
     worker.send_run(sandbox, run)
-    worker.job.send(driver.SANDBOX_SETTLED, sandbox)
+    worker.job.send("SANDBOX_SETTLED", sandbox)
     assert reason(worker.finish(run)) == "exit"
     assert run.stdout() == b"late\n"
 
@@ -141,9 +141,9 @@ def test_a_finished_spool_is_told_again_to_a_new_front(worker):
 
     def seen(m):
         nonlocal records
-        records += m.type == driver.RUN_RECORD
+        records += m.type == "RUN_RECORD"
 
-    m = worker.job.wait(driver.RUN_ENDED, run.number, seen=seen)
+    m = worker.job.wait("RUN_ENDED", run.number, seen=seen)
     assert records == 4 and driver.REASONS[m.fields[0]] == "exit"
 
 
@@ -154,8 +154,8 @@ def test_runs_that_nobody_mentions_are_stopped_once_settled(worker):
     worker.kill()
     worker.start()
     worker.send_open(sandbox, uid, mode=driver.ADOPT, container=container)
-    worker.job.wait(driver.SANDBOX_READY, sandbox)
-    worker.job.send(driver.SANDBOX_SETTLED, sandbox)
+    worker.job.wait("SANDBOX_READY", sandbox)
+    worker.job.send("SANDBOX_SETTLED", sandbox)
 
     def is_alone():
         probe = worker.run(
@@ -172,17 +172,17 @@ def test_adopting_what_is_gone_is_a_loss(worker):
     number = worker.number()
     worker.send_open(number, uuid.uuid4(), mode=driver.ADOPT,
                      container="0123456789ab")
-    m = worker.job.wait((driver.SANDBOX_LOST, driver.SANDBOX_READY), number)
-    assert m.type == driver.SANDBOX_LOST
+    m = worker.job.wait(("SANDBOX_LOST", "SANDBOX_READY"), number)
+    assert m.type == "SANDBOX_LOST"
     assert "removed from outside" in m.fields[0]
 
 
 def test_after_a_lost_adoption_the_same_sandbox_can_be_made(worker):
     number, uid = worker.number(), uuid.uuid4()
     worker.send_open(number, uid, mode=driver.ADOPT)
-    worker.job.wait(driver.SANDBOX_LOST, number)
+    worker.job.wait("SANDBOX_LOST", number)
     worker.send_open(number, uid)
-    worker.job.wait(driver.SANDBOX_READY, number)
+    worker.job.wait("SANDBOX_READY", number)
     run = worker.run(number, "echo new")
     assert reason(worker.finish(run)) == "exit"
 
@@ -190,14 +190,14 @@ def test_after_a_lost_adoption_the_same_sandbox_can_be_made(worker):
 def test_a_create_that_an_earlier_worker_finished_is_taken_over(worker):
     number, uid = worker.number(), uuid.uuid4()
     worker.send_open(number, uid)
-    worker.job.wait(driver.SANDBOX_READY, number)
+    worker.job.wait("SANDBOX_READY", number)
     run = worker.run(number, "sleep 0.5; echo once >> f; cat f")
     wait_for(lambda: os.path.getsize(run.path) > 0)
     worker.kill()
     worker.start()
     worker.send_open(number, uid)
     worker.send_run(number, run)
-    worker.job.wait(driver.SANDBOX_READY, number)
+    worker.job.wait("SANDBOX_READY", number)
     assert reason(worker.finish(run)) == "exit"
     assert run.stdout() == b"once\n"
     assert len(worker.engine.containers(worker.instance)) == 1
@@ -209,7 +209,7 @@ def test_remove_is_quick_and_leaves_nothing(worker):
         sandbox, uid, container = worker.open()
         begin = time.monotonic()
         worker.send_remove(sandbox, uid)
-        m = worker.job.wait(driver.SANDBOX_REMOVED, sandbox)
+        m = worker.job.wait("SANDBOX_REMOVED", sandbox)
         times.append(time.monotonic() - begin)
         assert m.fields == (0, "")
         assert worker.engine.inspect(container) is None
@@ -230,14 +230,14 @@ def test_remove_ends_runs_as_they_were_told_to(worker):
     worker.send_remove(sandbox, uid)
     assert reason(worker.finish(lost)) == "sandbox_lost"
     assert reason(worker.finish(canceled)) == "canceled"
-    worker.job.wait(driver.SANDBOX_REMOVED, sandbox)
+    worker.job.wait("SANDBOX_REMOVED", sandbox)
 
 
 def test_remove_of_one_that_is_being_made_leaves_nothing(worker):
     number, uid = worker.number(), uuid.uuid4()
     worker.send_open(number, uid)
     worker.send_remove(number, uid)
-    m = worker.job.wait(driver.SANDBOX_REMOVED, number)
+    m = worker.job.wait("SANDBOX_REMOVED", number)
     assert m.fields[0] == 0
     assert worker.engine.containers(worker.instance) == []
 
@@ -247,14 +247,14 @@ def test_remove_works_for_a_sandbox_this_worker_never_had(worker):
     worker.kill()
     worker.start()
     worker.send_remove(sandbox, uid)
-    assert worker.job.wait(driver.SANDBOX_REMOVED, sandbox).fields[0] == 0
+    assert worker.job.wait("SANDBOX_REMOVED", sandbox).fields[0] == 0
     assert worker.engine.inspect(container) is None
 
 
 def test_remove_leaves_a_container_alone_that_is_not_its_own(worker):
     _, uid, container = worker.open()
     worker.send_remove(999, uuid.uuid4(), name=f"mcp-test-{uid}")
-    assert worker.job.wait(driver.SANDBOX_REMOVED, 999).fields[0] == 0
+    assert worker.job.wait("SANDBOX_REMOVED", 999).fields[0] == 0
     assert worker.engine.inspect(container)["State"]["Running"]
 
 
@@ -265,7 +265,7 @@ def test_a_container_removed_from_outside_is_lost(worker):
     worker.engine.request("DELETE", f"/containers/{container}?force=1")
     assert reason(worker.finish(run)) == "sandbox_lost"
     assert "outside" in worker.job.wait(
-        driver.SANDBOX_LOST, sandbox).fields[0]
+        "SANDBOX_LOST", sandbox).fields[0]
     assert run.stdout() == b"before\n"
 
 
@@ -273,7 +273,7 @@ def test_a_container_whose_agent_is_killed_is_lost_and_removed(worker):
     sandbox, _, container = worker.open()
     pid = worker.engine.inspect(container)["State"]["Pid"]
     os.kill(pid, signal.SIGKILL)
-    assert worker.job.wait(driver.SANDBOX_LOST, sandbox).fields[0] == (
+    assert worker.job.wait("SANDBOX_LOST", sandbox).fields[0] == (
         "exited with status 137")
     wait_for(lambda: worker.engine.inspect(container) is None)
 
@@ -284,8 +284,7 @@ def test_artifacts_are_copied_once_with_their_digests(worker):
                      "dd if=/dev/zero of=d/big bs=65536 count=100 2>&1; "
                      "ln -s /etc/passwd link")
     ended = worker.finish(run)
-    assert (reason(ended), ended.files, ended.artifacts_error) == (
-        "exit", 2, "")
+    assert (reason(ended), ended.artifacts_error) == ("exit", "")
     assert run.files == {b"a.txt": b"a\n", b"d/big": bytes(6553600)}
     worker.forget(run)
     second = worker.run(sandbox, "echo b > /artifacts/b.txt")
@@ -296,13 +295,14 @@ def test_artifacts_are_copied_once_with_their_digests(worker):
 def test_artifacts_come_again_when_the_front_never_committed_them(worker):
     sandbox, uid, container = worker.open()
     run = worker.run(sandbox, "echo a > /artifacts/a.txt")
-    assert worker.finish(run).files == 1
+    worker.finish(run)
+    assert run.files == {b"a.txt": b"a\n"}
     worker.kill()
     worker.start()
     worker.send_open(sandbox, uid, mode=driver.ADOPT, container=container)
     run.files = {}
     worker.send_run(sandbox, run)
-    assert worker.finish(run).files == 1
+    worker.finish(run)
     assert run.files == {b"a.txt": b"a\n"}
 
 
@@ -321,7 +321,7 @@ def test_artifacts_over_the_limits_are_left_out_and_named(make_worker):
         ended.artifacts_error)
     assert "artifact extraction: total size exceeded: f" in (
         ended.artifacts_error)
-    assert 2 <= ended.files <= 3 and b"large" not in run.files
+    assert 2 <= len(run.files) <= 3 and b"large" not in run.files
 
 
 def test_two_sandboxes_do_not_wait_for_each_other(worker):
@@ -329,14 +329,14 @@ def test_two_sandboxes_do_not_wait_for_each_other(worker):
     slow = worker.run(one, "sleep 1; echo slow")
     quick = worker.run(two, "echo quick")
     worker.finish(quick)
-    assert not worker.job.has(driver.RUN_ENDED, slow.number)
+    assert not worker.job.has("RUN_ENDED", slow.number)
     worker.finish(slow)
 
 
 def test_an_image_that_is_not_allowed_is_refused(worker):
     number = worker.number()
     worker.send_open(number, uuid.uuid4(), image="debian:12")
-    m = worker.job.wait(driver.SANDBOX_FAILED, number)
+    m = worker.job.wait("SANDBOX_FAILED", number)
     assert m.fields[0] == driver.ERR_POLICY
     assert "SANDBOX_IMAGES_ALLOWED" in m.fields[1]
 
@@ -344,7 +344,7 @@ def test_an_image_that_is_not_allowed_is_refused(worker):
 def test_more_memory_than_configured_is_refused(worker):
     number = worker.number()
     worker.send_open(number, uuid.uuid4(), memory=1 << 40)
-    m = worker.job.wait(driver.SANDBOX_FAILED, number)
+    m = worker.job.wait("SANDBOX_FAILED", number)
     assert m.fields[0] == driver.ERR_POLICY
 
 
@@ -352,7 +352,7 @@ def test_a_missing_image_is_an_error_that_says_what_to_do(make_worker):
     worker = make_worker(SANDBOX_IMAGE="nobody/nothing:1").start()
     number = worker.number()
     worker.send_open(number, uuid.uuid4())
-    m = worker.job.wait(driver.SANDBOX_FAILED, number)
+    m = worker.job.wait("SANDBOX_FAILED", number)
     assert m.fields[0] == driver.ERR_BACKEND
     assert "nobody/nothing:1 is missing" in m.fields[1]
     assert "./bootstrap" in m.fields[1]
@@ -372,8 +372,8 @@ def test_a_missing_image_is_built_when_there_is_a_dockerfile(make_worker):
     worker.send_open(two, uuid.uuid4())
     for number in (one, two):
         m = worker.job.wait(
-            (driver.SANDBOX_READY, driver.SANDBOX_FAILED), number)
-        assert m.type == driver.SANDBOX_READY, m
+            ("SANDBOX_READY", "SANDBOX_FAILED"), number)
+        assert m.type == "SANDBOX_READY", m
     assert worker.log().count("building it") == 1
     worker.engine.request("DELETE", f"/images/{name}?force=1")
 
@@ -389,7 +389,7 @@ def test_a_build_that_fails_says_why(make_worker):
     worker.start()
     number = worker.number()
     worker.send_open(number, uuid.uuid4())
-    m = worker.job.wait(driver.SANDBOX_FAILED, number)
+    m = worker.job.wait("SANDBOX_FAILED", number)
     assert "is missing" in m.fields[1] and "nonesuch" in m.fields[1]
 
 
@@ -400,7 +400,7 @@ def test_without_an_engine_an_open_fails_at_once(make_worker):
     number = worker.number()
     begin = time.monotonic()
     worker.send_open(number, uuid.uuid4())
-    m = worker.job.wait(driver.SANDBOX_FAILED, number)
+    m = worker.job.wait("SANDBOX_FAILED", number)
     assert m.fields[0] == driver.ERR_BACKEND
     assert "set DOCKER_HOST" in m.fields[1]
     assert time.monotonic() - begin < 5
@@ -409,7 +409,7 @@ def test_without_an_engine_an_open_fails_at_once(make_worker):
 def test_a_host_that_is_no_unix_socket_stops_the_start(make_worker):
     worker = make_worker(DOCKER_HOST="tcp://127.0.0.1:2375")
     worker.start(wait=False)
-    words = worker.ctl.wait(driver.LAST_WORDS)
+    words = worker.ctl.wait("LAST_WORDS")
     assert words.fields[0] == 78 and "DOCKER_HOST" in words.fields[1]
     assert worker.process.wait(10) == 78
     worker.ctl.close()
@@ -418,7 +418,7 @@ def test_a_host_that_is_no_unix_socket_stops_the_start(make_worker):
 def test_an_unknown_capability_stops_the_start(make_worker):
     worker = make_worker(SANDBOX_CAP_ADD="SETUID,NONESUCH")
     worker.start(wait=False)
-    words = worker.ctl.wait(driver.LAST_WORDS)
+    words = worker.ctl.wait("LAST_WORDS")
     assert words.fields[0] == 78 and "NONESUCH" in words.fields[1]
     assert worker.process.wait(10) == 78
     worker.ctl.close()
@@ -437,16 +437,16 @@ def test_an_engine_that_hangs_is_noticed_and_noticed_again(
         make_worker, relay):
     worker = make_worker(DOCKER_HOST="unix://" + relay.path).start()
     relay.hang()
-    up, detail, _ = worker.job.wait(driver.WORKER_STATE).fields
+    up, detail = worker.job.wait("WORKER_STATE").fields
     assert up == 0 and "did not answer" in detail
     begin = time.monotonic()
     number = worker.number()
     worker.send_open(number, uuid.uuid4())
-    assert worker.job.wait(driver.SANDBOX_FAILED, number).fields[0] == (
+    assert worker.job.wait("SANDBOX_FAILED", number).fields[0] == (
         driver.ERR_BACKEND)
     assert time.monotonic() - begin < 5
     relay.go_on()
-    assert worker.job.wait(driver.WORKER_STATE).fields[:2] == (1, "")
+    assert worker.job.wait("WORKER_STATE").fields == (True, "")
     worker.open()
 
 
@@ -461,9 +461,9 @@ def test_an_adoption_waits_for_an_engine_that_is_away(make_worker, relay):
     worker.send_open(sandbox, uid, mode=driver.ADOPT, container=container)
     worker.send_run(sandbox, run)
     time.sleep(4)  # long enough for a try to fail
-    assert not worker.job.has(driver.SANDBOX_LOST, sandbox)
+    assert not worker.job.has("SANDBOX_LOST", sandbox)
     relay.go_on()
-    worker.job.wait((driver.SANDBOX_READY, driver.SANDBOX_LOST), sandbox)
+    worker.job.wait(("SANDBOX_READY", "SANDBOX_LOST"), sandbox)
     assert reason(worker.finish(run)) == "exit"
     assert run.stdout() == b"kept\n"
 
@@ -550,14 +550,13 @@ def test_the_end_of_the_front_ends_the_worker_and_no_sandbox(worker):
 
 
 def test_a_front_that_breaks_the_protocol_ends_the_worker(worker):
-    worker.job.send(driver.SANDBOX_OPEN, 1, b"\x00")
+    worker.job.send_raw("SANDBOX_OPEN", 1, b"\x00")
     assert worker.process.wait(10) == 76
 
 
 def test_a_drained_worker_goes_when_the_front_has_gone(worker):
-    import struct
     sandbox, _, _ = worker.open()
-    worker.ctl.send(driver.DRAIN, 0, struct.pack("<I", 30000))
+    worker.ctl.send("DRAIN", left_ms=30000)
     run = worker.run(sandbox, "echo last")
     assert reason(worker.finish(run)) == "exit"
     worker.job.close()
@@ -565,4 +564,4 @@ def test_a_drained_worker_goes_when_the_front_has_gone(worker):
 
 
 def test_the_state_of_an_engine_is_told(worker):
-    assert worker.state == (1, "", 1)
+    assert worker.state == (True, "")

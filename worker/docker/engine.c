@@ -77,19 +77,17 @@ choose_socket(struct docker *d)
 static void
 say(struct docker *d)
 {
-	if (d->known && d->up == d->said_up &&
-	    d->runtime_ok == d->said_runtime && strcmp(d->said, d->detail) == 0)
+	if (d->known && d->up == d->said_up && strcmp(d->said, d->detail) == 0)
 		return;
 	d->known = true;
 	d->said_up = d->up;
-	d->said_runtime = d->runtime_ok;
 	memcpy(d->said, d->detail, sizeof(d->said));
 	if (d->up && d->detail[0] == '\0')
 		log_info("engine at %s is up, API %s", d->sockets[d->socket],
 		    d->api);
 	else
 		log_warn("engine: %s", d->detail);
-	d->watch->on_state(d->up, d->detail, d->runtime_ok, d->watch_arg);
+	d->watch->on_state(d->up, d->detail, d->watch_arg);
 	open_engine_changed(d);
 }
 
@@ -171,7 +169,6 @@ is_up(struct docker *d, const struct answer_info *info)
 		    "the engine at %s has no runtime %s (SANDBOX_RUNTIME)",
 		    d->sockets[d->socket], d->policy->runtime);
 	d->up = true;
-	d->runtime_ok = info->has_runtime;
 	events_start(d);
 	say(d);
 	again_in(d, UP_MS);

@@ -46,8 +46,6 @@ struct docker {
 	bool known; /* asked at least once */
 	bool up;
 	bool said_up;
-	bool said_runtime;
-	bool runtime_ok;
 	char api[16]; /* "v1.41" */
 	char detail[ERR_TEXT_MAX];
 	char said[ERR_TEXT_MAX];

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -132,7 +133,7 @@ static const struct child_ops ops = {.on_config = child_on_config,
     .on_drain = child_on_drain};
 
 static inline NORETURN void
-run_child(enum ipc_role role, uint32_t index)
+run_child(enum msg_role role, uint32_t index)
 {
 	child_base = event_base_new();
 	the_child = child_start(child_base, role, index, &ops, NULL);
@@ -145,6 +146,7 @@ run_child(enum ipc_role role, uint32_t index)
 struct fixture {
 	struct event_base *base;
 	struct ipc_chan *chan;
+	int fd; /* of chan */
 	pid_t pid;
 	int report;
 	enum {
@@ -153,36 +155,82 @@ struct fixture {
 	} link;
 	/* Of what was received: how often, and its number fields. */
 	unsigned int seen[IPC_LAST_WORDS + 1];
-	uint64_t number;
 	uint32_t fields[4];
 	char text[512];
 };
 
 static inline int
-on_message(struct ipc_chan *chan, struct ipc_msg *m, void *arg, struct err *e)
+on_hello(void *arg, const struct msg_hello *m, struct err *e)
 {
 	struct fixture *f = arg;
 
-	(void)chan;
-	assert_true(m->type <= IPC_LAST_WORDS);
-	f->seen[m->type]++;
-	if (m->type == IPC_HELLO)
-		for (size_t i = 0; i < 4; i++)
-			f->fields[i] = wire_get_u32(&m->in);
-	if (m->type == IPC_PONG)
-		f->number = wire_get_u64(&m->in);
-	if (m->type == IPC_COUNTS)
-		for (size_t i = 0; i < 2; i++)
-			f->fields[i] = wire_get_u32(&m->in);
-	if (m->type == IPC_LAST_WORDS) {
-		AUTO(auto_free) char *text = NULL;
+	(void)e;
+	f->seen[IPC_HELLO]++;
+	f->fields[0] = m->version;
+	f->fields[1] = m->role;
+	f->fields[2] = m->index;
+	f->fields[3] = m->pid;
+	return 0;
+}
 
-		f->fields[0] = wire_get_u32(&m->in);
-		text = wire_get_str(&m->in, sizeof(f->text) - 1);
-		assert_non_null(text);
-		memcpy(f->text, text, strlen(text) + 1);
-	}
-	return wire_get_end(&m->in, e);
+static inline int
+on_ready(void *arg, const struct msg_ready *m, struct err *e)
+{
+	struct fixture *f = arg;
+
+	(void)m;
+	(void)e;
+	f->seen[IPC_READY]++;
+	return 0;
+}
+
+static inline int
+on_pong(void *arg, const struct msg_pong *m, struct err *e)
+{
+	struct fixture *f = arg;
+
+	(void)m;
+	(void)e;
+	f->seen[IPC_PONG]++;
+	return 0;
+}
+
+static inline int
+on_counts(void *arg, const struct msg_counts *m, struct err *e)
+{
+	struct fixture *f = arg;
+
+	(void)e;
+	f->seen[IPC_COUNTS]++;
+	f->fields[0] = m->done;
+	f->fields[1] = m->active;
+	return 0;
+}
+
+static inline int
+on_last_words(void *arg, const struct msg_last_words *m, struct err *e)
+{
+	struct fixture *f = arg;
+
+	(void)e;
+	f->seen[IPC_LAST_WORDS]++;
+	f->fields[0] = m->status;
+	assert_true(strlen(m->reason) < sizeof(f->text));
+	memcpy(f->text, m->reason, strlen(m->reason) + 1);
+	return 0;
+}
+
+static inline int
+on_message(struct ipc_chan *chan, struct ipc_msg *m, void *arg, struct err *e)
+{
+	static const struct msg_child_to_master handlers = {
+	    on_hello, on_ready, on_pong, on_counts, on_last_words};
+	const unsigned int any_state = UINT_MAX;
+
+	(void)chan;
+	if (msg_dispatch_child_to_master(&handlers, any_state, m, arg, e) != 0)
+		fail_msg("%s", e->msg);
+	return 0;
 }
 
 static inline void
@@ -199,7 +247,7 @@ static const struct ipc_ops test_ops = {
     .on_message = on_message, .on_close = on_close};
 
 static inline void
-start(struct fixture *f, enum ipc_role role, uint32_t index)
+start(struct fixture *f, enum msg_role role, uint32_t index)
 {
 	int channel[2], reports[2];
 
@@ -220,6 +268,7 @@ start(struct fixture *f, enum ipc_role role, uint32_t index)
 	(void)close(reports[1]);
 	f->report = reports[0];
 	f->base = event_base_new();
+	f->fd = channel[0];
 	f->chan = ipc_chan_new(f->base, channel[0], "child", &test_ops, f);
 }
 
@@ -282,61 +331,70 @@ expect_report(struct fixture *f, const char *want)
 static inline void
 send_config(struct fixture *f, const char *key, const char *value)
 {
-	struct ipc_out o;
-
-	ipc_out_init(&o, IPC_CONFIG, 0);
-	wire_put_str(&o.b, key);
-	wire_put_str(&o.b, value);
-	ipc_send(f->chan, &o);
+	msg_send_config(
+	    f->chan, &(struct msg_config){.key = key, .value = value});
 }
 
 static inline void
-send_u32(struct fixture *f, enum ipc_type type, uint32_t v)
+send_config_end(struct fixture *f)
 {
-	struct ipc_out o;
+	msg_send_config_end(f->chan, &(struct msg_config_end){0});
+}
 
-	ipc_out_init(&o, type, 0);
-	wire_put_u32(&o.b, v);
-	ipc_send(f->chan, &o);
+static inline void
+send_drain(struct fixture *f, uint32_t left_ms)
+{
+	msg_send_drain(f->chan, &(struct msg_drain){.left_ms = left_ms});
 }
 
 static inline void
 send_gone(struct fixture *f, uint32_t index, uint32_t generation,
-    uint32_t delay_ms, uint8_t throttled)
+    uint32_t delay_ms, bool throttled)
 {
-	struct ipc_out o;
-
-	ipc_out_init(&o, IPC_PEER_GONE, 0);
-	wire_put_u32(&o.b, index);
-	wire_put_u32(&o.b, generation);
-	wire_put_u32(&o.b, delay_ms);
-	wire_put_u8(&o.b, throttled);
-	ipc_send(f->chan, &o);
+	msg_send_peer_gone(f->chan,
+	    &(struct msg_peer_gone){.index = index,
+		.generation = generation,
+		.delay_ms = delay_ms,
+		.throttled = throttled});
 }
 
 /* Returns our end of the new channel. */
 static inline int
 send_peer(struct fixture *f, uint32_t index, uint32_t generation)
 {
-	struct ipc_out o;
 	int fds[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
-	ipc_out_init(&o, IPC_PEER, 0);
-	wire_put_u32(&o.b, index);
-	wire_put_u32(&o.b, generation);
-	ipc_out_add_fd(&o, fds[1]);
-	ipc_send(f->chan, &o);
+	msg_send_peer(f->chan,
+	    &(struct msg_peer){
+		.index = index, .generation = generation, .channel = fds[1]});
 	return fds[0];
 }
 
+/* A message of type that is these bytes: what no sender would say. */
 static inline void
-start_ready(struct fixture *f, enum ipc_role role)
+send_raw(int fd, unsigned int type, const void *fields, size_t n)
+{
+	struct buf b;
+
+	buf_init(&b, 0);
+	wire_put_u16(&b, (uint16_t)type);
+	wire_put_u16(&b, 0);
+	wire_put_u32(&b, (uint32_t)(IPC_HEADER_BYTES + n));
+	wire_put_u64(&b, 0);
+	assert_int_equal(buf_append(&b, fields, n), 0);
+	assert_int_equal(
+	    send(fd, buf_data(&b), buf_len(&b), 0), (ssize_t)buf_len(&b));
+	buf_clear(&b);
+}
+
+static inline void
+start_ready(struct fixture *f, enum msg_role role)
 {
 	start(f, role, 0);
 	wait_seen(f, IPC_HELLO, 1);
 	send_config(f, "INSTANCE", "here");
-	send_u32(f, IPC_CONFIG_END, 1);
+	send_config_end(f);
 	wait_seen(f, IPC_READY, 1);
 	expect_report(f, "config here");
 }

@@ -13,7 +13,7 @@ test_an_unknown_key_is_a_protocol_error(void **state)
 	struct fixture f;
 
 	(void)state;
-	start(&f, IPC_ROLE_FRONT, 0);
+	start(&f, MSG_ROLE_FRONT, 0);
 	send_config(&f, "NO_SUCH_KEY", "1");
 	expect_protocol_exit(&f);
 }
@@ -24,7 +24,7 @@ test_a_message_of_the_wrong_state_is_a_protocol_error(void **state)
 	struct fixture f;
 
 	(void)state;
-	start(&f, IPC_ROLE_FRONT, 0);
+	start(&f, MSG_ROLE_FRONT, 0);
 	(void)close(send_peer(&f, 0, 1)); /* not before READY */
 	expect_protocol_exit(&f);
 }
@@ -35,8 +35,8 @@ test_a_message_for_the_other_side_is_a_protocol_error(void **state)
 	struct fixture f;
 
 	(void)state;
-	start_ready(&f, IPC_ROLE_FRONT);
-	send_u32(&f, IPC_READY, 1);
+	start_ready(&f, MSG_ROLE_FRONT);
+	msg_send_ready(f.chan, &(struct msg_ready){0});
 	expect_protocol_exit(&f);
 }
 
@@ -44,14 +44,10 @@ static void
 test_a_peer_without_a_descriptor_is_a_protocol_error(void **state)
 {
 	struct fixture f;
-	struct ipc_out o;
 
 	(void)state;
-	start_ready(&f, IPC_ROLE_FRONT);
-	ipc_out_init(&o, IPC_PEER, 0);
-	wire_put_u32(&o.b, 0);
-	wire_put_u32(&o.b, 1);
-	ipc_send(f.chan, &o);
+	start_ready(&f, MSG_ROLE_FRONT);
+	send_raw(f.fd, IPC_PEER, "\0\0\0\0\1\0\0\0", 8);
 	expect_protocol_exit(&f);
 }
 
@@ -61,8 +57,8 @@ test_a_peer_index_over_the_limit_is_a_protocol_error(void **state)
 	struct fixture f;
 
 	(void)state;
-	start_ready(&f, IPC_ROLE_FRONT);
-	(void)close(send_peer(&f, 64, 1));
+	start_ready(&f, MSG_ROLE_FRONT);
+	send_raw(f.fd, IPC_PEER, "\x40\0\0\0\1\0\0\0", 8);
 	expect_protocol_exit(&f);
 }
 
@@ -70,14 +66,10 @@ static void
 test_trailing_bytes_are_a_protocol_error(void **state)
 {
 	struct fixture f;
-	struct ipc_out o;
 
 	(void)state;
-	start_ready(&f, IPC_ROLE_FRONT);
-	ipc_out_init(&o, IPC_DRAIN, 0);
-	wire_put_u32(&o.b, 1000);
-	wire_put_u8(&o.b, 0);
-	ipc_send(f.chan, &o);
+	start_ready(&f, MSG_ROLE_FRONT);
+	send_raw(f.fd, IPC_DRAIN, "\0\1\0\0\0", 5);
 	expect_protocol_exit(&f);
 }
 
@@ -95,7 +87,7 @@ test_a_program_started_by_hand_says_what_to_start(void **state)
 	if (pid == 0) {
 		(void)dup2(fds[1], STDERR_FILENO);
 		(void)close(CHILD_CTL_FD);
-		run_child(IPC_ROLE_FRONT, 0);
+		run_child(MSG_ROLE_FRONT, 0);
 	}
 	(void)close(fds[1]);
 	assert_true(read(fds[0], text, sizeof(text) - 1) > 0);

@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include "common/msg/frame_gen.h"
+#include "common/msg/msg_gen.h"
 #include "tests/unit/common/codec_any.h"
 #include "tests/unit/common/forked.h"
 
@@ -21,8 +22,9 @@ each_encoded(
 {
 	unsigned int n = 0;
 
-	for (unsigned int type = 0; type <= UINT16_MAX; type++) {
-		const struct codec *c = frame_codec(type);
+	for (unsigned int type = 0; type < 2 * UINT16_MAX; type++) {
+		const struct codec *c =
+		    type % 2 == 0 ? msg_codec(type / 2) : frame_codec(type / 2);
 
 		if (c == NULL)
 			continue;
@@ -37,7 +39,7 @@ each_encoded(
 			buf_clear(&b);
 		}
 	}
-	assert_true(n > 20);
+	assert_true(n > 50);
 }
 
 static int

@@ -11,7 +11,7 @@
 
 #include <openssl/sha.h>
 
-#include "common/ipc.h"
+#include "common/msg/msg_gen.h"
 #include "common/runlog.h"
 #include "common/xmalloc.h"
 #include "supervisor/service/service.h"
@@ -33,40 +33,17 @@ struct worker {
 };
 
 static inline void
-worker_send_text(
-    struct worker *w, enum ipc_type type, uint64_t id, const char *text)
-{
-	struct ipc_out o;
-
-	ipc_out_init(&o, type, id);
-	if (type == IPC_WORKER_STATE)
-		wire_put_u8(&o.b, 1);
-	if (type == IPC_SANDBOX_REMOVED)
-		wire_put_i32(&o.b, 0);
-	wire_put_str(&o.b, text);
-	if (type == IPC_WORKER_STATE)
-		wire_put_u8(&o.b, 1);
-	for (int i = 0; type == IPC_SANDBOX_READY && i < 3; i++)
-		wire_put_u32(&o.b, 1);
-	ipc_send(w->chan, &o);
-}
-
-static inline void
 worker_append(struct worker *w, struct buf *record, enum runlog_type type)
 {
-	struct ipc_out o;
-
 	assert_int_equal(write(w->spool, buf_data(record), buf_len(record)),
 	    buf_len(record));
 	w->length += buf_len(record);
-	if (type != RUNLOG_STDOUT) {
-		ipc_out_init(&o, IPC_RUN_RECORD, w->run);
-		wire_put_bytes(&o.b, buf_data(record), buf_len(record));
-		ipc_send(w->chan, &o);
-	}
-	ipc_out_init(&o, IPC_RUN_BYTES, w->run);
-	wire_put_u64(&o.b, w->length);
-	ipc_send(w->chan, &o);
+	if (type != RUNLOG_STDOUT)
+		msg_send_run_record(w->chan,
+		    &(struct msg_run_record){.id = w->run,
+			.record = {buf_data(record), buf_len(record)}});
+	msg_send_run_bytes(w->chan,
+	    &(struct msg_run_bytes){.id = w->run, .length = w->length});
 	buf_clear(record);
 }
 
@@ -92,15 +69,9 @@ worker_print(struct worker *w, const void *p, size_t n)
 static inline void
 worker_send_ended(struct worker *w)
 {
-	struct ipc_out o;
-
-	ipc_out_init(&o, IPC_RUN_ENDED, w->run);
-	wire_put_u8(&o.b, RUNLOG_EXIT);
-	wire_put_u64(&o.b, w->length);
-	wire_put_str(&o.b, "");
-	wire_put_u32(&o.b, w->artifact != NULL);
-	wire_put_str(&o.b, "");
-	ipc_send(w->chan, &o);
+	msg_send_run_ended(w->chan,
+	    &(struct msg_run_ended){
+		.id = w->run, .reason = RUNLOG_EXIT, .length = w->length});
 	(void)close(w->spool);
 	w->spool = -1;
 }
@@ -109,15 +80,13 @@ static inline void
 worker_send_artifact(struct worker *w)
 {
 	const char *path = w->artifact_path;
-	struct ipc_out o;
 
-	ipc_out_init(&o, IPC_ARTIFACT_OPEN, w->run);
-	wire_put_u32(&o.b, 0);
-	wire_put_u64(&o.b, strlen(w->artifact));
-	wire_put_u32(&o.b, 0644);
-	wire_put_i64(&o.b, INT64_C(1700000000) * 1000000000);
-	wire_put_bytes(&o.b, path, strlen(path));
-	ipc_send(w->chan, &o);
+	msg_send_artifact_open(w->chan,
+	    &(struct msg_artifact_open){.id = w->run,
+		.size = strlen(w->artifact),
+		.mode = 0644,
+		.mtime_ns = INT64_C(1700000000) * 1000000000,
+		.path = {(const uint8_t *)path, strlen(path)}});
 }
 
 static inline void
@@ -147,62 +116,104 @@ worker_end(struct worker *w, int exit_code)
 		worker_send_ended(w);
 }
 
-static inline void
-worker_on_run(struct worker *w, struct ipc_msg *m)
+static inline int
+worker_on_run_start(void *arg, struct msg_run_start *m, struct err *e)
 {
+	struct worker *w = arg;
+
+	(void)e;
 	w->run = m->id;
-	w->spool = ipc_msg_take_fd(m);
+	w->spool = msg_take_fd(&m->spool);
 	w->length = 0;
 	w->stdout_bytes = 0;
 	w->runs++;
 	if (w->deaf)
-		return;
+		return 0;
 	worker_record(w, RUNLOG_RUN_STARTED, "", 0);
 	worker_record(w, RUNLOG_COMMAND_STARTED, "", 0);
 	if (!w->at_once)
-		return;
+		return 0;
 	worker_print(w, w->said, strlen(w->said));
 	worker_end(w, w->exit_code);
+	return 0;
 }
 
-static inline void
-worker_on_artifact_fd(struct worker *w, struct ipc_msg *m)
+static inline int
+worker_on_artifact_fd(void *arg, struct msg_artifact_fd *m, struct err *e)
 {
-	int fd = ipc_msg_take_fd(m);
+	struct worker *w = arg;
 	size_t n = strlen(w->artifact);
 	uint8_t digest[SHA256_DIGEST_LENGTH];
-	struct ipc_out o;
 
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, w->artifact, n), n);
-	(void)close(fd);
+	(void)e;
+	assert_true(m->file_fd >= 0);
+	assert_int_equal(write(m->file_fd, w->artifact, n), n);
 	(void)SHA256((const unsigned char *)w->artifact, n, digest);
-	ipc_out_init(&o, IPC_ARTIFACT_DONE, w->run);
-	wire_put_u32(&o.b, 0);
-	wire_put_i32(&o.b, 0);
-	wire_put_u64(&o.b, n);
-	wire_put_bytes(&o.b, digest, sizeof(digest));
-	ipc_send(w->chan, &o);
+	msg_send_artifact_done(w->chan,
+	    &(struct msg_artifact_done){
+		.id = w->run, .size = n, .sha256 = digest});
 	worker_send_ended(w);
+	return 0;
 }
+
+static inline int
+worker_on_sandbox_open(
+    void *arg, const struct msg_sandbox_open *m, struct err *e)
+{
+	struct worker *w = arg;
+
+	(void)e;
+	msg_send_sandbox_ready(w->chan,
+	    &(struct msg_sandbox_ready){.id = m->id, .container_id = "c0ffee"});
+	return 0;
+}
+
+static inline int
+worker_on_sandbox_remove(
+    void *arg, const struct msg_sandbox_remove *m, struct err *e)
+{
+	struct worker *w = arg;
+
+	(void)e;
+	msg_send_sandbox_removed(
+	    w->chan, &(struct msg_sandbox_removed){.id = m->id});
+	return 0;
+}
+
+/* What it is told and does nothing about. */
+#define WORKER_IGNORES(name)                                                   \
+	static inline int worker_on_##name(                                    \
+	    void *arg, const struct msg_##name *m, struct err *e)              \
+	{                                                                      \
+		(void)arg;                                                     \
+		(void)m;                                                       \
+		(void)e;                                                       \
+		return 0;                                                      \
+	}
+WORKER_IGNORES(sandbox_settled)
+WORKER_IGNORES(run_cancel)
+WORKER_IGNORES(run_forget)
+WORKER_IGNORES(sweep)
+WORKER_IGNORES(sweep_end)
 
 static inline int
 worker_message_cb(
     struct ipc_chan *c, struct ipc_msg *m, void *arg, struct err *e)
 {
-	struct worker *w = arg;
+	static const struct msg_front_to_worker handlers = {
+	    .on_sandbox_open = worker_on_sandbox_open,
+	    .on_sandbox_settled = worker_on_sandbox_settled,
+	    .on_sandbox_remove = worker_on_sandbox_remove,
+	    .on_run_start = worker_on_run_start,
+	    .on_run_cancel = worker_on_run_cancel,
+	    .on_run_forget = worker_on_run_forget,
+	    .on_artifact_fd = worker_on_artifact_fd,
+	    .on_sweep = worker_on_sweep,
+	    .on_sweep_end = worker_on_sweep_end,
+	};
 
 	(void)c;
-	(void)e;
-	if (m->type == IPC_SANDBOX_OPEN)
-		worker_send_text(w, IPC_SANDBOX_READY, m->id, "c0ffee");
-	else if (m->type == IPC_SANDBOX_REMOVE)
-		worker_send_text(w, IPC_SANDBOX_REMOVED, m->id, "");
-	else if (m->type == IPC_RUN_START)
-		worker_on_run(w, m);
-	else if (m->type == IPC_ARTIFACT_FD)
-		worker_on_artifact_fd(w, m);
-	return 0;
+	return msg_dispatch_front_to_worker(&handlers, m, arg, e);
 }
 
 static inline void
@@ -227,7 +238,8 @@ worker_open(struct worker *w, struct event_base *base, struct service *service)
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	w->chan = ipc_chan_new(base, pair[1], "test", &ops, w);
 	service_worker_attach(service, 0, pair[0]);
-	worker_send_text(w, IPC_WORKER_STATE, 0, "");
+	msg_send_worker_state(
+	    w->chan, &(struct msg_worker_state){.engine_up = true});
 }
 
 static inline void

@@ -16,8 +16,8 @@
 #include <event2/event.h>
 
 #include "common/clock.h"
-#include "common/ipc.h"
-#include "common/ipc_wire.h"
+#include "common/msg/msg_gen.h"
+#include "common/msg/msg_gen.h"
 #include "common/runlog.h"
 #include "common/xmalloc.h"
 #include "worker/link/carrier.h"

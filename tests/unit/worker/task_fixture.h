@@ -49,7 +49,7 @@ on_complete(struct task *t, void *arg)
 	(void)arg;
 	fix.completed++;
 	if (!task_has_artifacts(t))
-		task_finish(t, 0, "");
+		task_finish(t, "");
 }
 
 /* The peer is real; what it is told goes straight to the run. */
@@ -162,29 +162,27 @@ spool_length(void)
 static inline char *
 expect_end(enum runlog_reason reason)
 {
-	struct ipc_msg m = front_next(&fix.front, IPC_RUN_ENDED);
-	char *text, *error;
+	struct ipc_msg in = front_next(&fix.front, IPC_RUN_ENDED);
+	struct msg_run_ended m;
 	struct err e;
 
+	assert_int_equal(msg_get_run_ended(&in, &m, &e), 0);
 	assert_int_equal(m.id, 42);
 	assert_string_equal(
-	    runlog_reason_word(wire_get_u8(&m.in)), runlog_reason_word(reason));
-	(void)wire_get_u64(&m.in);
-	text = wire_get_str(&m.in, 4096);
-	(void)wire_get_u32(&m.in);
-	error = wire_get_str(&m.in, 4096);
-	assert_int_equal(wire_get_end(&m.in, &e), 0);
+	    runlog_reason_word(m.reason), runlog_reason_word(reason));
 	assert_int_equal(fix.over, 1);
-	free(error);
-	return text;
+	return xstrdup(m.text);
 }
 
 static inline void
 expect_bytes(uint64_t length)
 {
-	struct ipc_msg m = front_next(&fix.front, IPC_RUN_BYTES);
+	struct ipc_msg in = front_next(&fix.front, IPC_RUN_BYTES);
+	struct msg_run_bytes m;
+	struct err e;
 
-	assert_int_equal(wire_get_u64(&m.in), length);
+	assert_int_equal(msg_get_run_bytes(&in, &m, &e), 0);
+	assert_int_equal(m.length, length);
 }
 
 /* A log that goes on and on, in records of 64 KiB. */

@@ -114,10 +114,13 @@ end(uint32_t request, int32_t error)
 static uint32_t
 give_file(uint32_t number)
 {
-	struct ipc_msg m = front_next(&fix.front, IPC_ARTIFACT_OPEN);
+	struct ipc_msg in = front_next(&fix.front, IPC_ARTIFACT_OPEN);
+	struct msg_artifact_open m;
+	struct err e;
 
+	assert_int_equal(msg_get_artifact_open(&in, &m, &e), 0);
 	assert_int_equal(m.id, 42);
-	assert_int_equal(wire_get_u32(&m.in), number);
+	assert_int_equal(m.file, number);
 	copy_on_fd(fix.copy, number, memfd_create("f", MFD_CLOEXEC), "");
 	return sent_request(FRAME_READ);
 }
@@ -131,13 +134,16 @@ data(uint32_t request, uint64_t offset, const char *bytes)
 	    strlen(bytes), &e);
 }
 
-static int
-done_code(void)
+/* ARTIFACT_DONE is next. */
+static struct msg_artifact_done
+done(void)
 {
-	struct ipc_msg m = front_next(&fix.front, IPC_ARTIFACT_DONE);
+	struct ipc_msg in = front_next(&fix.front, IPC_ARTIFACT_DONE);
+	struct msg_artifact_done m;
+	struct err e;
 
-	(void)wire_get_u32(&m.in);
-	return wire_get_i32(&m.in);
+	assert_int_equal(msg_get_artifact_done(&in, &m, &e), 0);
+	return m;
 }
 
 static void
@@ -146,9 +152,7 @@ test_a_file_is_copied_with_its_digest(void **state)
 	uint32_t walk = attach(), read;
 	struct digest *d = digest_begin();
 	uint8_t want[DIGEST_BYTES];
-	const uint8_t *got;
-	struct ipc_msg m;
-	size_t n;
+	struct msg_artifact_done m;
 
 	(void)state;
 	entry(walk, 'f', "d/a.txt", 5);
@@ -157,15 +161,13 @@ test_a_file_is_copied_with_its_digest(void **state)
 	assert_int_equal(data(read, 0, "he"), 0);
 	assert_int_equal(data(read, 2, "llo"), 0);
 	end(read, 0);
-	m = front_next(&fix.front, IPC_ARTIFACT_DONE);
-	assert_int_equal(wire_get_u32(&m.in), 0);
-	assert_int_equal(wire_get_i32(&m.in), 0);
-	assert_int_equal(wire_get_u64(&m.in), 5);
-	got = wire_get_bytes(&m.in, 32, &n);
-	assert_int_equal(n, 32);
+	m = done();
+	assert_int_equal(m.file, 0);
+	assert_int_equal(m.code, 0);
+	assert_int_equal(m.size, 5);
 	digest_add(d, "hello", 5);
 	digest_end(d, want);
-	assert_memory_equal(got, want, 32);
+	assert_memory_equal(m.sha256, want, 32);
 	assert_true(fix.ended);
 	assert_int_equal(copy_files(fix.copy), 1);
 	assert_string_equal(copy_error(fix.copy), "");
@@ -222,14 +224,14 @@ test_sizes_are_counted_and_not_believed(void **state)
 	read = give_file(0);
 	assert_int_equal(data(read, 0, much), 0);
 	assert_int_equal(sent_request(FRAME_ABORT), read);
-	assert_true(done_code() < 0);
+	assert_true(done().code < 0);
 	/* what was on its way is passed over */
 	assert_int_equal(data(read, 60, "more"), 0);
 	end(read, ECANCELED);
 	read = give_file(1);
 	assert_int_equal(data(read, 0, "y"), 0);
 	end(read, 0);
-	assert_int_equal(done_code(), 0);
+	assert_int_equal(done().code, 0);
 	assert_true(fix.ended);
 	assert_string_equal(
 	    copy_error(fix.copy), "artifact extraction: file too large: liar");
@@ -253,7 +255,7 @@ test_each_limit_has_its_words_and_the_rest_goes_on(void **state)
 		read = give_file(i);
 		assert_int_equal(data(read, 0, i < 2 ? forty : "d"), 0);
 		end(read, 0);
-		assert_int_equal(done_code(), 0);
+		assert_int_equal(done().code, 0);
 	}
 	assert_true(fix.ended);
 	assert_string_equal(copy_error(fix.copy),
@@ -285,7 +287,7 @@ test_a_file_the_front_refuses_is_left_out(void **state)
 	end(walk, 0);
 	(void)front_next(&fix.front, IPC_ARTIFACT_OPEN);
 	copy_on_fd(fix.copy, 0, -1, "the name is not UTF-8");
-	assert_true(done_code() < 0);
+	assert_true(done().code < 0);
 	assert_true(fix.ended);
 	assert_string_equal(copy_error(fix.copy),
 	    "artifact extraction: the name is not UTF-8: a");
@@ -320,10 +322,10 @@ test_after_a_lost_link_only_the_missing_ones_come(void **state)
 	read = give_file(0);
 	assert_int_equal(data(read, 0, "x"), 0);
 	end(read, 0);
-	assert_int_equal(done_code(), 0);
+	assert_int_equal(done().code, 0);
 	(void)give_file(1);
 	copy_detach(fix.copy);
-	assert_true(done_code() < 0);
+	assert_true(done().code < 0);
 	walk = attach();
 	entry(walk, 'f', "a", 1);
 	entry(walk, 'f', "b", 1);
@@ -331,7 +333,7 @@ test_after_a_lost_link_only_the_missing_ones_come(void **state)
 	read = give_file(2);
 	assert_int_equal(data(read, 0, "y"), 0);
 	end(read, 0);
-	assert_int_equal(done_code(), 0);
+	assert_int_equal(done().code, 0);
 	assert_true(fix.ended);
 	assert_int_equal(copy_files(fix.copy), 2);
 	assert_string_equal(copy_error(fix.copy), "");

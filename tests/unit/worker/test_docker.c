@@ -31,10 +31,9 @@ static bool inspect_running, hang_create, hang_image;
 static unsigned int creates, deletes, images;
 
 static void
-on_state(bool up, const char *detail, bool runtime_ok, void *arg)
+on_state(bool up, const char *detail, void *arg)
 {
 	(void)arg;
-	(void)runtime_ok;
 	fix.told = true;
 	fix.up = up;
 	(void)snprintf(fix.detail, sizeof(fix.detail), "%s", detail);

@@ -131,17 +131,16 @@ note_inheritance(const struct fake *f)
 
 /* HELLO of another version, which common/child.c cannot say. */
 static NORETURN void
-say_foreign_hello(enum ipc_role role)
+say_foreign_hello(enum msg_role role)
 {
-	struct {
-		uint16_t type, nfds;
-		uint32_t length;
-		uint64_t id;
-		uint32_t fields[4];
-	} m = {IPC_HELLO, 0, sizeof(m), 0,
-	    {IPC_VERSION + 1, (uint32_t)role, 0, (uint32_t)getpid()}};
+	struct ipc_out o;
 
-	(void)send(CHILD_CTL_FD, &m, sizeof(m), 0);
+	ipc_out_init(&o);
+	ipc_out_put(&o, msg_codec(IPC_HELLO),
+	    &(struct msg_hello){.version = IPC_VERSION + 1,
+		.role = role,
+		.pid = (uint32_t)getpid()});
+	(void)send(CHILD_CTL_FD, buf_data(&o.b), buf_len(&o.b), 0);
 	for (;;)
 		(void)pause();
 }
@@ -166,8 +165,8 @@ fake_open(struct fake *f, const char *role, const char *role_mode)
 	if (fake_mode_is(f, "exit-at-once"))
 		_exit(3);
 	if (fake_mode_is(f, "foreign"))
-		say_foreign_hello(strcmp(role, "front") == 0 ? IPC_ROLE_FRONT :
-							       IPC_ROLE_WORKER);
+		say_foreign_hello(strcmp(role, "front") == 0 ? MSG_ROLE_FRONT :
+							       MSG_ROLE_WORKER);
 	if (fake_mode_is(f, "rubbish"))
 		say_rubbish();
 }
@@ -353,7 +352,7 @@ main(int argc, char **argv)
 	if (fake.base == NULL)
 		fatal(70, "no loop");
 	fake.child =
-	    child_start(fake.base, is_front ? IPC_ROLE_FRONT : IPC_ROLE_WORKER,
+	    child_start(fake.base, is_front ? MSG_ROLE_FRONT : MSG_ROLE_WORKER,
 		is_front ? 0 : (uint32_t)atoi(argv[1]),
 		is_front ? &front_ops : &worker_ops, &fake);
 	(void)event_base_dispatch(fake.base);

@@ -1,4 +1,4 @@
-#include "common/ipc.h"
+#include "common/msg/chan.h"
 
 #include <errno.h>
 #include <sys/queue.h>
@@ -9,8 +9,8 @@
 #include <event2/event_struct.h>
 
 #include "common/fd.h"
-#include "common/ipc_wire.h"
 #include "common/log.h"
+#include "common/msg/codec.h"
 #include "common/xmalloc.h"
 
 #define EXIT_BUG 70
@@ -34,7 +34,7 @@ struct ipc_chan {
 	struct event ev_retry;
 	uint8_t *rx; /* IPC_MSG_MAX bytes */
 	STAILQ_HEAD(ipc_queue, ipc_node) queue;
-	struct ipc_out shared; /* while corked: messages of one packet */
+	struct ipc_out next; /* what is being said: one packet */
 	bool corked;
 	size_t queued; /* bytes in the queue with its own memory */
 	bool full;     /* said so, on_drain not yet called */
@@ -47,7 +47,7 @@ struct ipc_chan {
 static void
 ipc_chan_destroy(struct ipc_chan *c)
 {
-	ipc_out_clear(&c->shared);
+	ipc_out_clear(&c->next);
 	free(c->rx);
 	free(c->name);
 	free(c);
@@ -108,7 +108,7 @@ ipc_chan_end(struct ipc_chan *c, const struct err *why)
 
 /*
  * Sending is over; on_close is not called from here, because the caller may
- * be inside ipc_send, and because what the peer sent before it went away is
+ * be sending, and because what the peer sent before it went away is
  * still to be delivered: reading will find the end.
  */
 static void
@@ -326,7 +326,7 @@ ipc_chan_handle(struct ipc_chan *c, struct ipc_msg *m, struct err *why)
 		return 0;
 	if (why->code == 0)
 		(void)err_set(why, ERR_PROTO, "message refused");
-	return err_wrap(why, "%s: %s", c->name, ipc_type_name(m->type));
+	return err_wrap(why, "%s", c->name);
 }
 
 /* The messages of a packet; not 0: *why says what was wrong with one. */
@@ -342,8 +342,9 @@ ipc_chan_deliver(struct ipc_chan *c, struct ipc_packet *p, struct err *why)
 		    at == 0 ? p->nfds : 0, &size, why);
 		if (rc == 0 && p->nfds > 0 && size < p->n)
 			rc = err_set(why, ERR_PROTO,
-			    "%s with descriptors is not alone in its packet",
-			    ipc_type_name(m.type));
+			    "message %u with descriptors is not alone in its "
+			    "packet",
+			    m.type);
 		rc = rc != 0 ? err_wrap(why, "%s", c->name) :
 			       ipc_chan_handle(c, &m, why);
 		ipc_msg_close_fds(&m);
@@ -445,7 +446,7 @@ ipc_chan_new(struct event_base *base, int fd, const char *name,
 	c->arg = arg;
 	c->rx = xmalloc(IPC_MSG_MAX);
 	STAILQ_INIT(&c->queue);
-	buf_init(&c->shared.b, IPC_MSG_MAX);
+	ipc_out_init(&c->next);
 	if (event_assign(&c->ev_read, base, fd, EV_READ | EV_PERSIST,
 		ipc_chan_read_cb, c) != 0 ||
 	    event_assign(&c->ev_write, base, fd, EV_WRITE | EV_PERSIST,
@@ -482,12 +483,12 @@ ipc_chan_is_full(const struct ipc_chan *c)
 }
 
 static void
-ipc_chan_queue(struct ipc_chan *c, struct ipc_out *o)
+ipc_chan_queue(struct ipc_chan *c)
 {
 	struct ipc_node *node = xmalloc(sizeof(*node));
 
-	node->out = *o; /* the node's from here on */
-	memset(o, 0, sizeof(*o));
+	node->out = c->next; /* the node's from here on */
+	ipc_out_init(&c->next);
 	STAILQ_INSERT_TAIL(&c->queue, node, link);
 	c->queued += ipc_node_bytes(node);
 	if (c->queued > IPC_QUEUE_BYTES)
@@ -497,54 +498,44 @@ ipc_chan_queue(struct ipc_chan *c, struct ipc_out *o)
 		    c, "the peer does not read: queue overflow", 0);
 }
 
+/* The packet goes, or into the queue. */
 static void
-ipc_chan_pass(struct ipc_chan *c, struct ipc_out *o)
+ipc_chan_pass(struct ipc_chan *c)
 {
+	if (buf_len(&c->next.b) == 0)
+		return;
 	if (c->fd >= 0 && !c->tx_dead) {
 		/* What waits goes first. */
 		if (!STAILQ_EMPTY(&c->queue) ||
-		    ipc_chan_try(c, o) == IPC_SENT_LATER)
-			ipc_chan_queue(c, o);
+		    ipc_chan_try(c, &c->next) == IPC_SENT_LATER)
+			ipc_chan_queue(c);
 	}
-	ipc_out_clear(o);
-}
-
-static void
-ipc_chan_pass_shared(struct ipc_chan *c)
-{
-	if (buf_len(&c->shared.b) > 0)
-		ipc_chan_pass(c, &c->shared);
-	buf_init(&c->shared.b, IPC_MSG_MAX); /* it may be the queue's now */
+	ipc_out_reset(&c->next);
 }
 
 void
-ipc_send(struct ipc_chan *c, struct ipc_out *o)
+ipc_chan_send(struct ipc_chan *c, const struct codec *codec, const void *m)
 {
-	ipc_out_seal(o);
-	if (!c->corked) {
-		ipc_chan_pass(c, o);
+	if (c == NULL || c->fd < 0 || c->tx_dead) {
+		packet_drop(codec, m);
 		return;
 	}
-	if (o->nfds > 0 ||
-	    buf_append(&c->shared.b, buf_data(&o->b), buf_len(&o->b)) != 0) {
-		ipc_chan_pass_shared(c);
-		c->shared = *o;
-		memset(o, 0, sizeof(*o));
-		if (c->shared.nfds > 0)
-			ipc_chan_pass_shared(c);
-	}
-	ipc_out_clear(o);
+	if (!ipc_out_may_share(&c->next, codec, m))
+		ipc_chan_pass(c);
+	ipc_out_put(&c->next, codec, m);
+	if (!c->corked || c->next.nfds > 0)
+		ipc_chan_pass(c);
 }
 
 void
-ipc_cork(struct ipc_chan *c)
+ipc_chan_cork(struct ipc_chan *c)
 {
 	c->corked = true;
 }
 
 void
-ipc_uncork(struct ipc_chan *c)
+ipc_chan_uncork(struct ipc_chan *c)
 {
 	c->corked = false;
-	ipc_chan_pass_shared(c);
+	ipc_chan_pass(c);
 }

@@ -1,4 +1,4 @@
-#include "tests/unit/common/ipc_ends.h"
+#include "tests/unit/common/chan_ends.h"
 
 static void
 test_messages_arrive_in_both_directions(void **state)
@@ -22,7 +22,6 @@ test_descriptors_arrive_close_on_exec_and_are_the_same_files(void **state)
 {
 	unsigned int before = count_open_fds();
 	struct stat want, got;
-	struct ipc_out o;
 	struct end a, b;
 	int fd;
 
@@ -31,10 +30,7 @@ test_descriptors_arrive_close_on_exec_and_are_the_same_files(void **state)
 	b.take_at = 0;
 	fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(fstat(fd, &want), 0);
-	ipc_out_init(&o, IPC_LISTEN, 0);
-	ipc_out_add_fd(&o, fd);
-	ipc_out_add_fd(&o, open("/dev/null", O_RDONLY | O_CLOEXEC));
-	ipc_send(a.c, &o);
+	send_fds(&a, 0, fd, open_null());
 	WAIT_FOR(b.nfds == 2);
 	assert_int_equal(fstat(b.fds[0], &got), 0);
 	assert_true(want.st_ino == got.st_ino && want.st_dev == got.st_dev);
@@ -50,14 +46,11 @@ static void
 test_descriptors_that_nobody_takes_are_closed(void **state)
 {
 	unsigned int before = count_open_fds();
-	struct ipc_out o;
 	struct end a, b;
 
 	(void)state;
 	make_ends(&a, &b);
-	ipc_out_init(&o, IPC_LISTEN, 0);
-	ipc_out_add_fd(&o, open("/dev/null", O_RDONLY | O_CLOEXEC));
-	ipc_send(a.c, &o);
+	send_fds(&a, 0, open_null(), -1);
 	WAIT_FOR(b.next_id == 1);
 	free_ends(&a, &b);
 	assert_int_equal(count_open_fds(), before);
@@ -67,7 +60,6 @@ static void
 test_descriptors_in_the_queue_are_closed_with_the_channel(void **state)
 {
 	unsigned int before = count_open_fds();
-	struct ipc_out o;
 	struct end a, b;
 	uint64_t id = 0;
 
@@ -75,9 +67,7 @@ test_descriptors_in_the_queue_are_closed_with_the_channel(void **state)
 	make_ends(&a, &b);
 	while (!ipc_chan_is_full(a.c))
 		send_message(&a, id++, 60000);
-	ipc_out_init(&o, IPC_LISTEN, id);
-	ipc_out_add_fd(&o, open("/dev/null", O_RDONLY | O_CLOEXEC));
-	ipc_send(a.c, &o);
+	send_fds(&a, id, open_null(), -1);
 	free_ends(&a, &b);
 	assert_int_equal(count_open_fds(), before);
 }
@@ -137,7 +127,7 @@ test_a_peer_that_never_reads_is_taken_for_dead(void **state)
 	for (size_t sent = 0; sent <= IPC_QUEUE_HARD + (4u << 20);
 	     sent += 65000)
 		send_message(&a, id++, 65000);
-	assert_int_equal(a.closes, 0); /* never inside ipc_send */
+	assert_int_equal(a.closes, 0); /* never inside a send */
 	WAIT_FOR(a.closes == 1);
 	assert_int_equal(a.why.code, ERR_LIMIT);
 	assert_non_null(strstr(a.why.msg, "does not read"));
@@ -273,10 +263,10 @@ check_violation(
 static void
 test_every_violation_ends_the_channel_once(void **state)
 {
-	static uint8_t large[IPC_MSG_MAX + 1] = {IPC_PING};
-	uint8_t ping[24] = {IPC_PING, 0, 0, 0, 24};
-	uint8_t two[48] = {IPC_PING, 0, 0, 0, 24};
-	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	static uint8_t large[IPC_MSG_MAX + 1] = {7};
+	uint8_t ping[24] = {7, 0, 0, 0, 24};
+	uint8_t two[48] = {7, 0, 0, 0, 24};
+	int null = open_null();
 	int fds[8] = {null, null, null, null, null, null, null, null};
 
 	(void)state;
@@ -284,23 +274,21 @@ test_every_violation_ends_the_channel_once(void **state)
 	two[24 + 8] = 1; /* the second's id */
 	check_violation(ping, 15, NULL, 0, "packet of 15 bytes");
 	check_violation(ping, 1, NULL, 0, "packet of 1 bytes");
-	check_violation(ping, 23, NULL, 0, "PING of 23 bytes says 24");
+	check_violation(ping, 23, NULL, 0, "message 7 of 23 bytes says 24");
 	check_violation_behind(1, two, 24 + 15, NULL, 0, "packet of 15 bytes");
 	check_violation_behind(
-	    1, two, 24 + 23, NULL, 0, "PING of 23 bytes says 24");
+	    1, two, 24 + 23, NULL, 0, "message 7 of 23 bytes says 24");
 	two[2] = 1;
-	check_violation(two, 48, fds, 1, "PING with descriptors is not alone");
-	check_violation(ping, 24, fds, 1, "PING with 1 descriptors says 0");
+	check_violation(
+	    two, 48, fds, 1, "message 7 with descriptors is not alone");
+	check_violation(
+	    ping, 24, fds, 1, "message 7 with 1 descriptors says 0");
 	check_violation(ping, 24, fds, 3, "too many descriptors");
 	check_violation(ping, 24, fds, 8, "too many descriptors");
 	check_violation(large, sizeof(large), NULL, 0, "too many bytes");
 	ping[2] = 1;
-	check_violation(ping, 24, NULL, 0, "PING with 0 descriptors says 1");
-	ping[2] = 0;
-	ping[0] = 14;
-	check_violation(ping, 24, NULL, 0, "unknown message type 14");
-	ping[1] = 0xff;
-	check_violation(ping, 24, fds, 2, "unknown message type 65294");
+	check_violation(
+	    ping, 24, NULL, 0, "message 7 with 0 descriptors says 1");
 	(void)close(null);
 }
 
@@ -317,7 +305,7 @@ test_a_refused_message_ends_the_channel_with_its_reason(void **state)
 	WAIT_FOR(a.closes == 1 && b.closes == 1);
 	assert_int_equal(b.next_id, 3);
 	assert_int_equal(b.why.code, ERR_PROTO);
-	assert_string_equal(b.why.msg, "test: PING: not like this");
+	assert_string_equal(b.why.msg, "test: not like this");
 	assert_int_equal(a.why.code, 0);
 	free_ends(&a, &b);
 }
@@ -358,7 +346,6 @@ static void
 test_a_dead_channel_swallows_messages_and_their_descriptors(void **state)
 {
 	unsigned int before = count_open_fds();
-	struct ipc_out o;
 	struct end a, b;
 
 	(void)state;
@@ -366,9 +353,7 @@ test_a_dead_channel_swallows_messages_and_their_descriptors(void **state)
 	ipc_chan_free(b.c);
 	b.c = NULL;
 	WAIT_FOR(a.closes == 1);
-	ipc_out_init(&o, IPC_LISTEN, 0);
-	ipc_out_add_fd(&o, open("/dev/null", O_RDONLY | O_CLOEXEC));
-	ipc_send(a.c, &o);
+	send_fds(&a, 0, open_null(), -1);
 	assert_false(ipc_chan_is_full(a.c));
 	assert_int_equal(a.closes, 1);
 	free_ends(&a, &b);
@@ -416,5 +401,5 @@ main(void)
 	    T(test_a_busy_channel_leaves_others_their_turn),
 	};
 
-	return cmocka_run_group_tests_name("ipc_chan", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("chan", tests, NULL, NULL);
 }

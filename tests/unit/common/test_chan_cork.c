@@ -1,4 +1,4 @@
-#include "tests/unit/common/ipc_ends.h"
+#include "tests/unit/common/chan_ends.h"
 
 /* How many packets wait in fd, which is read empty. */
 static unsigned int
@@ -19,10 +19,10 @@ test_corked_messages_share_packets_in_their_order(void **state)
 
 	(void)state;
 	make_ends(&a, &b);
-	ipc_cork(a.c);
+	ipc_chan_cork(a.c);
 	for (uint64_t i = 0; i < 500; i++)
 		send_message(&a, i, (size_t)i);
-	ipc_uncork(a.c);
+	ipc_chan_uncork(a.c);
 	send_message(&a, 500, 10);
 	WAIT_FOR(b.next_id == 501);
 	free_ends(&a, &b);
@@ -38,21 +38,21 @@ test_a_cork_holds_until_uncork_and_packets_are_filled(void **state)
 	(void)state;
 	make_pair(pair);
 	end_open(&a, pair[0]);
-	ipc_cork(a.c);
+	ipc_chan_cork(a.c);
 	for (uint64_t i = 0; i < 6; i++)
 		send_message(&a, i, 100);
 	assert_int_equal(count_packets(pair[1]), 0);
-	ipc_uncork(a.c);
+	ipc_chan_uncork(a.c);
 	assert_int_equal(count_packets(pair[1]), 1);
 
-	ipc_cork(a.c);
-	ipc_uncork(a.c); /* nothing was said */
+	ipc_chan_cork(a.c);
+	ipc_chan_uncork(a.c); /* nothing was said */
 	assert_int_equal(count_packets(pair[1]), 0);
 
-	ipc_cork(a.c);
+	ipc_chan_cork(a.c);
 	for (uint64_t i = 0; i < 5; i++) /* three fill a packet */
 		send_message(&a, i, IPC_MSG_MAX / 3 - IPC_HEADER_BYTES);
-	ipc_uncork(a.c);
+	ipc_chan_uncork(a.c);
 	assert_int_equal(count_packets(pair[1]), 2);
 	ipc_chan_free(a.c);
 	(void)close(pair[1]);
@@ -62,20 +62,17 @@ static void
 test_descriptors_keep_their_place_among_corked_messages(void **state)
 {
 	unsigned int before = count_open_fds();
-	struct ipc_out o;
 	struct end a, b;
 
 	(void)state;
 	make_ends(&a, &b);
 	b.take_at = 2;
-	ipc_cork(a.c);
+	ipc_chan_cork(a.c);
 	send_message(&a, 0, 1);
 	send_message(&a, 1, 1);
-	ipc_out_init(&o, IPC_LISTEN, 2);
-	ipc_out_add_fd(&o, open("/dev/null", O_RDONLY | O_CLOEXEC));
-	ipc_send(a.c, &o);
+	send_fds(&a, 2, open_null(), -1);
 	send_message(&a, 3, 1);
-	ipc_uncork(a.c);
+	ipc_chan_uncork(a.c);
 	WAIT_FOR(b.next_id == 4);
 	assert_int_equal(b.nfds, 1);
 	(void)close(b.fds[0]);
@@ -91,17 +88,17 @@ test_a_corked_channel_may_be_freed_or_closed(void **state)
 
 	(void)state;
 	make_ends(&a, &b);
-	ipc_cork(a.c);
+	ipc_chan_cork(a.c);
 	send_message(&a, 0, 1);
 	free_ends(&a, &b);
 
 	make_ends(&a, &b);
-	ipc_cork(a.c);
+	ipc_chan_cork(a.c);
 	send_message(&a, 0, 1);
 	ipc_chan_free(b.c);
 	WAIT_FOR(a.closes == 1);
 	send_message(&a, 1, 1);
-	ipc_uncork(a.c);
+	ipc_chan_uncork(a.c);
 	ipc_chan_free(a.c);
 	assert_int_equal(count_open_fds(), before);
 }
@@ -114,20 +111,20 @@ test_the_messages_of_a_packet_stop_with_their_channel(void **state)
 	(void)state;
 	make_ends(&a, &b);
 	b.free_at = 1;
-	ipc_cork(a.c);
+	ipc_chan_cork(a.c);
 	for (uint64_t i = 0; i < 4; i++)
 		send_message(&a, i, 1);
-	ipc_uncork(a.c);
+	ipc_chan_uncork(a.c);
 	WAIT_FOR(a.closes == 1);
 	assert_int_equal(b.next_id, 2);
 	ipc_chan_free(a.c);
 
 	make_ends(&a, &b);
 	b.error_at = 1;
-	ipc_cork(a.c);
+	ipc_chan_cork(a.c);
 	for (uint64_t i = 0; i < 4; i++)
 		send_message(&a, i, 1);
-	ipc_uncork(a.c);
+	ipc_chan_uncork(a.c);
 	WAIT_FOR(b.closes == 1);
 	assert_int_equal(b.next_id, 2);
 	free_ends(&a, &b);
@@ -144,5 +141,5 @@ main(void)
 	    T(test_the_messages_of_a_packet_stop_with_their_channel),
 	};
 
-	return cmocka_run_group_tests_name("ipc_cork", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("ipc_chan_cork", tests, NULL, NULL);
 }

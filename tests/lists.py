@@ -1,0 +1,110 @@
+"""The messages of schema/ipc.txt and the frames of schema/frame.txt, for tests
+that speak the protocols themselves.
+
+Names and fields come from the lists; the encoding is written here from what
+schema/gen_msg.py says of it, and not from the C code, so that a mistake in one
+of the two shows.
+"""
+import collections
+import importlib.util
+import os
+import struct
+import uuid
+
+SCHEMA = os.path.join(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))), "schema")
+NUMBERS = {"u8": "<B", "u16": "<H", "u32": "<I", "u64": "<Q", "i32": "<i",
+           "i64": "<q", "bool": "<?", "enum": "<B"}
+
+
+def gen_msg():
+    """The generator as a module: it knows how to read a list."""
+    spec = importlib.util.spec_from_file_location(
+        "gen_msg", os.path.join(SCHEMA, "gen_msg.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def pack_bytes(data):
+    if isinstance(data, str):
+        data = data.encode()
+    return struct.pack("<I", len(data)) + data
+
+
+def pack_field(field, value):
+    if field.kind in NUMBERS:
+        return struct.pack(NUMBERS[field.kind], value)
+    if field.kind == "str":
+        return pack_bytes(value) + b"\0"
+    if field.kind == "bytes":
+        return pack_bytes(value)
+    if field.kind == "uuid":
+        return value.bytes
+    assert field.kind in ("fixed", "rest")
+    return bytes(value)
+
+
+class Cursor:
+    def __init__(self, data):
+        self.data = data
+
+    def take(self, n):
+        assert len(self.data) >= n, "a message is cut off"
+        part, self.data = self.data[:n], self.data[n:]
+        return bytes(part)
+
+    def number(self, code):
+        return struct.unpack(code, self.take(struct.calcsize(code)))[0]
+
+    def field(self, field):
+        if field.kind in NUMBERS:
+            return self.number(NUMBERS[field.kind])
+        if field.kind == "str":
+            text = self.take(self.number("<I"))
+            assert self.take(1) == b"\0"
+            return text.decode()
+        if field.kind == "bytes":
+            return self.take(self.number("<I"))
+        if field.kind == "uuid":
+            return uuid.UUID(bytes=self.take(16))
+        if field.kind == "fixed":
+            return self.take(field.high)
+        return self.take(len(self.data))
+
+
+class Protocol:
+    """One list: numbers by name, and bytes of fields by name."""
+
+    def __init__(self, name):
+        listing = gen_msg().parse(os.path.join(SCHEMA, name))
+        self.version = listing.version
+        self.enums = {e.name: dict(e.values) for e in listing.enums}
+        self.by_name = {m.name: m for m in listing.messages}
+        self.by_number = {m.number: m for m in listing.messages}
+        self.tuples = {
+            m.name: collections.namedtuple(
+                m.name, [f.name for f in self.fields(m.name)], rename=True)
+            for m in listing.messages}
+
+    def fields(self, name):
+        """Those with bytes; descriptors come beside them."""
+        return [f for f in self.by_name[name].fields if f.kind != "fd"]
+
+    def number(self, name):
+        return self.by_name[name].number
+
+    def name(self, number):
+        return self.by_number[number].name
+
+    def pack(self, name, /, **values):
+        fields = self.fields(name)
+        assert set(values) == {f.name for f in fields}, name
+        return b"".join(pack_field(f, values[f.name]) for f in fields)
+
+    def unpack(self, name, data):
+        """A named tuple of the fields."""
+        cursor = Cursor(data)
+        out = self.tuples[name](*[cursor.field(f) for f in self.fields(name)])
+        assert not cursor.data, "bytes left over in a message"
+        return out
