@@ -146,8 +146,6 @@ begin_output(struct digest_walk *w)
 	}
 	s->head_len += (uint32_t)w->head;
 	s->bytes += n;
-	if (rest >= caps->tail)
-		buf_consume(&s->tail, buf_len(&s->tail));
 }
 
 /* What the next bytes of an output are for; returns how many were taken. */

@@ -520,8 +520,8 @@ view_next_digest(struct log_view *v)
 	request_submit(r);
 }
 
-/* The callback may close the view and even call logs_free: then r is gone
- * with the rest when logs_cb is done. */
+/* The callback may close the view, and even call logs_free: what that means
+ * comes when logs_cb is done. */
 static void
 request_deliver(struct logs *l, struct log_request *r)
 {
@@ -532,8 +532,6 @@ request_deliver(struct logs *l, struct log_request *r)
 		request_work(r, &none);
 	if (!atomic_load(&r->canceled))
 		request_answer(r);
-	if (l->closed)
-		return;
 	if (v->digesting == r)
 		view_next_digest(v);
 	request_free(r);

@@ -1,3 +1,4 @@
+/* link: -Wl,--wrap=fd_pread_all */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -5,6 +6,7 @@
 #include <cmocka.h>
 
 #include "common/fd.h"
+#include "common/runlog_check.h"
 #include "common/runlog_scan.h"
 #include "common/xmalloc.h"
 
@@ -290,6 +292,82 @@ test_output_that_is_skipped_is_not_read(void **state)
 	buf_clear(&b);
 }
 
+ssize_t __real_fd_pread_all(
+    int fd, void *p, size_t n, uint64_t off, struct err *e);
+ssize_t __wrap_fd_pread_all(
+    int fd, void *p, size_t n, uint64_t off, struct err *e);
+static uint64_t nread;
+
+ssize_t
+__wrap_fd_pread_all(int fd, void *p, size_t n, uint64_t off, struct err *e)
+{
+	nread += n;
+	return __real_fd_pread_all(fd, p, n, off, e);
+}
+
+static void
+test_the_order_in_a_file_is_checked_without_its_output(void **state)
+{
+	static const uint8_t payload[RUNLOG_PAYLOAD_MAX];
+	struct runlog_check c;
+	struct buf b;
+	struct err e;
+	int fd;
+
+	(void)state;
+	buf_init(&b, 0);
+	put(&b, RUNLOG_RUN_STARTED, "", 0);
+	put(&b, RUNLOG_COMMAND_STARTED, "", 0);
+	for (int i = 0; i < 64; i++)
+		put(&b, RUNLOG_STDOUT, payload, sizeof(payload));
+	fd = file_of(&b);
+	for (size_t upto = buf_len(&b) - 70000; upto <= buf_len(&b);
+	     upto += 7) {
+		runlog_check_init(&c, 1);
+		nread = 0;
+		assert_int_equal(
+		    runlog_check_file(&c, fd, upto, NULL, NULL, &e), 0);
+		assert_true(nread < upto / 4);
+		assert_int_equal(c.scan.offset, upto);
+		assert_int_equal(runlog_check_feed(&c, buf_data(&b) + upto,
+				     buf_len(&b) - upto, NULL, NULL, &e),
+		    0);
+		assert_int_equal(c.bytes[0], 64 * sizeof(payload));
+	}
+	assert_int_equal(close(fd), 0);
+	put(&b, RUNLOG_RUN_STARTED, "", 0);
+	fd = file_of(&b);
+	runlog_check_init(&c, 1);
+	assert_int_equal(
+	    runlog_check_file(&c, fd, buf_len(&b), NULL, NULL, &e), ERR_PROTO);
+	assert_int_equal(close(fd), 0);
+	buf_clear(&b);
+}
+
+static void
+test_a_byte_behind_the_end_of_a_run_in_a_file_is_refused(void **state)
+{
+	struct runlog_check c;
+	struct buf b;
+	struct err e;
+	int fd;
+
+	(void)state;
+	buf_init(&b, 0);
+	put(&b, RUNLOG_RUN_STARTED, "", 0);
+	put(&b, RUNLOG_RUN_ENDED, "\1\0\0\0\0", RUNLOG_RUN_END_BYTES);
+	assert_int_equal(buf_append(&b, "\xa7", 1), 0);
+	fd = file_of(&b);
+	runlog_check_init(&c, 1);
+	assert_int_equal(
+	    runlog_check_file(&c, fd, buf_len(&b) - 1, NULL, NULL, &e), 0);
+	assert_true(c.ended);
+	assert_int_equal(
+	    runlog_check_file(&c, fd, buf_len(&b), NULL, NULL, &e), ERR_PROTO);
+	assert_int_equal(close(fd), 0);
+	buf_clear(&b);
+}
+
 static void
 test_a_file_that_became_shorter_is_an_error(void **state)
 {
@@ -329,6 +407,10 @@ main(void)
 		test_a_walk_over_a_file_or_memory_is_the_same_as_feeding),
 	    cmocka_unit_test(test_a_walk_is_fed_on_where_the_file_ended),
 	    cmocka_unit_test(test_output_that_is_skipped_is_not_read),
+	    cmocka_unit_test(
+		test_the_order_in_a_file_is_checked_without_its_output),
+	    cmocka_unit_test(
+		test_a_byte_behind_the_end_of_a_run_in_a_file_is_refused),
 	    cmocka_unit_test(test_a_file_that_became_shorter_is_an_error),
 	};
 

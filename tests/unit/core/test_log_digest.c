@@ -341,6 +341,41 @@ test_heads_that_were_dropped_are_read_again(void **state)
 	buf_clear(&l.b);
 }
 
+/* A head that is scattered over more than is read at once. */
+static void
+test_a_scattered_head_is_read_again_in_slices(void **state)
+{
+	static const struct log_caps wide = {{1000, 1000}, 20, 0};
+	struct runlog_source source = {0};
+	unsigned int turns = 1;
+	struct log_digest *d;
+	struct made_log l;
+	struct err e;
+	int rc;
+
+	(void)state;
+	begin_log(&l);
+	put_started(&l, 0);
+	for (int i = 0; i < 10000; i++) {
+		put_output(&l, RUNLOG_STDOUT, 1000);
+		if (i % 1000 == 0)
+			put_output(&l, RUNLOG_STDERR, 10);
+	}
+	d = digest_of(&l, 1, &wide);
+	log_digest_drop(d);
+	source.fd = file_of_log(&l);
+	while ((rc = log_digest_advance(
+		    d, &source, buf_len(&l.b), &work, &e)) == 1)
+		turns++;
+	assert_int_equal(rc, 0);
+	assert_in_range(turns, 2, 4);
+	assert_pattern(&d->commands[0].out[0].head, 0, 1000, RUNLOG_STDOUT);
+	assert_pattern(&d->commands[0].out[1].head, 0, 100, RUNLOG_STDERR);
+	log_digest_free(d);
+	assert_int_equal(close(source.fd), 0);
+	buf_clear(&l.b);
+}
+
 static struct log_digest *
 recoded(const struct log_digest *d, uint32_t ncommands, size_t *size)
 {
@@ -490,6 +525,7 @@ main(void)
 	    cmocka_unit_test(
 		test_a_log_that_cannot_be_read_is_begun_again_later),
 	    cmocka_unit_test(test_heads_that_were_dropped_are_read_again),
+	    cmocka_unit_test(test_a_scattered_head_is_read_again_in_slices),
 	    cmocka_unit_test(
 		test_a_kept_digest_needs_only_the_heads_of_the_log),
 	    cmocka_unit_test(

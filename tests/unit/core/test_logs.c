@@ -173,12 +173,46 @@ test_heads_beyond_the_limit_are_given_back_and_read_again(void **state)
 	check_digest(&a, &l);
 	answer_clear(&a);
 	assert_int_equal(take_nread(), 0);
-	a = digest_now(&g, v[0], UINT64_MAX); /* longest ago */
+	a = digest_now(&g, v[0], MIB / 2); /* longest ago; goes not back */
 	check_digest(&a, &l);
 	answer_clear(&a);
 	assert_in_range(take_nread(), MIB, MIB + MIB / 2);
 	for (size_t i = 0; i < n; i++)
 		log_view_close(v[i]);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+static void
+test_heads_that_are_worked_on_are_not_given_back(void **state)
+{
+	struct log_view *v, *others[LOGS_HELD_MAX / MIB];
+	struct answer a = {0}, b;
+	struct made_log l;
+	struct ground g;
+
+	(void)state;
+	ground_open(&g, 1);
+	make_log(&l, 2, 1000);
+	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	b = digest_now(&g, v, buf_len(&l.b) - 1);
+	answer_clear(&b);
+	gate_set(true);
+	log_view_digest(v, UINT64_MAX, digest_cb, &a, NULL);
+	gate_await();
+	for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+		others[i] = log_view_open_memory(
+		    g.logs, buf_data(&l.b), buf_len(&l.b), 1, &caps);
+		b = digest_now(&g, others[i], UINT64_MAX);
+		answer_clear(&b);
+	}
+	gate_set(false);
+	await(&g, &a);
+	check_digest(&a, &l);
+	answer_clear(&a);
+	log_view_close(v);
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		log_view_close(others[i]);
 	buf_clear(&l.b);
 	ground_close(&g);
 }
@@ -655,6 +689,7 @@ main(void)
 	    cmocka_unit_test(test_digests_of_one_view_are_answered_in_order),
 	    cmocka_unit_test(
 		test_heads_beyond_the_limit_are_given_back_and_read_again),
+	    cmocka_unit_test(test_heads_that_are_worked_on_are_not_given_back),
 	    cmocka_unit_test(test_a_log_in_memory_needs_no_thread),
 	    cmocka_unit_test(test_a_log_that_is_missing_is_an_empty_one),
 	    cmocka_unit_test(test_a_log_that_cannot_be_read_says_why),
