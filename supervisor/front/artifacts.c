@@ -1,3 +1,10 @@
+/*
+ * artifacts.c - GET /artifacts/{identifier}/{run_id or latest}/{path}
+ *
+ * A file that a run left.  Whoever wrote it is not trusted, so it is always an
+ * attachment of no particular type, in a sandbox should a browser show it all
+ * the same.  Conditions and one range of bytes are as RFC 9110 has them.
+ */
 #include "supervisor/front/front.h"
 
 #include <stdio.h>
@@ -7,12 +14,6 @@
 #include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "supervisor/http/range.h"
-
-/*
- * GET /artifacts/{identifier}/{run_id or latest}/{path}: a file that a run
- * left.  Whoever wrote it is not trusted, so it is always an attachment of no
- * particular type, in a sandbox should a browser show it all the same.
- */
 
 #define DISPOSITION_NAME_MAX 255
 

@@ -1,3 +1,10 @@
+/*
+ * check.c - is this Host ours, and may this Origin call?
+ *
+ * Hosts are those of our listeners with their ports, loopback by its names,
+ * and ALLOWED_HOSTS; a listener on all addresses takes the one a client
+ * reached.  Origins are loopback pages of our own and CORS_ALLOW_ORIGINS.
+ */
 #include "supervisor/front/check.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,12 @@
+/*
+ * front.c - the front put together, and what each request passes
+ *
+ * 	fault in its form? -> Host and Origin -> CORS headers -> OPTIONS
+ * 	-> is there a route? -> its method -> do the parameters fit?
+ * 	-> the route's handler
+ *
+ * What is refused on MCP_PATH is told in JSON-RPC's form, elsewhere in ours.
+ */
 #include "supervisor/front/front.h"
 
 #include <netinet/in.h>

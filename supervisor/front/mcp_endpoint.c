@@ -1,3 +1,6 @@
+/*
+ * mcp_endpoint.c - MCP_PATH: between mcp/, which knows no HTTP, and http/
+ */
 #include "supervisor/front/front.h"
 
 #include <sys/uio.h>
@@ -7,8 +10,6 @@
 #include "common/js.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
-
-/* The MCP endpoint: between mcp/, which knows no HTTP library, and http.h. */
 
 #define MCP_DEPTH_MAX 128 /* of a body parsed for its log line */
 

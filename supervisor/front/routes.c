@@ -1,10 +1,13 @@
+/*
+ * routes.c - what is served where, and which names paths may have
+ */
 #include "supervisor/front/routes.h"
 
 #include "common/uuid.h"
 
 #define IDENTIFIER_MAX 36
 
-/* ---- kinds of parameters ---- */
+/* ---- kinds of parameters */
 
 static bool
 is_identifier(const char *s)
@@ -36,7 +39,7 @@ static const struct http_param_kind kinds[] = {
     {"run_or_latest", is_run_or_latest},
 };
 
-/* ---- routes ---- */
+/* ---- routes */
 
 #define READ (HTTP_METHOD_GET | HTTP_METHOD_HEAD)
 #define READ_ALLOW "GET, HEAD, OPTIONS"

@@ -85,7 +85,7 @@ struct http_log_line {
 	bool gone;   /* the client was, and saw no answer */
 };
 
-/* ---- a server ---- */
+/* ---- a server */
 
 typedef void (*http_request_cb)(struct http_exchange *x, void *arg);
 typedef void (*http_log_cb)(const struct http_log_line *line, void *arg);
@@ -105,7 +105,7 @@ void http_server_tick(struct http_server *s);
 void http_server_set_log(struct http_server *s, http_log_cb on_log);
 void http_server_stats(const struct http_server *s, struct http_stats *out);
 
-/* ---- a request ---- */
+/* ---- a request */
 
 /* Texts are the exchange's: until it is ended, and those marked "client" only
  * while the client is there (NULL then, or when there is none). */
@@ -134,7 +134,7 @@ const struct sockaddr *http_local_address(
 void http_hold(struct http_exchange *x, void (*on_gone)(void *), void *arg);
 bool http_is_gone(const struct http_exchange *x);
 
-/* ---- an answer ---- */
+/* ---- an answer */
 
 /* http_add_header - to the answer; value must have no line breaks */
 void http_add_header(

@@ -328,7 +328,7 @@ http_add_header(struct http_exchange *x, const char *name, const char *value)
 	    evhttp_request_get_output_headers(x->req), name, value);
 }
 
-/* ---- the end ---- */
+/* ---- the end */
 
 static void
 exchange_log(const struct http_exchange *x)
@@ -371,7 +371,7 @@ http_drop(struct http_exchange *x)
 	(void)http_exchange_end(x);
 }
 
-/* ---- what a handler may see ---- */
+/* ---- what a handler may see */
 
 enum http_method
 http_method(const struct http_exchange *x)

@@ -1,3 +1,10 @@
+/*
+ * router.c - patterns and the paths that fit them
+ *
+ * Routes are few and tried in order.  The head of a pattern, up to its first
+ * place, is compared as bytes; places behind it are cut at slashes, decoded
+ * into one piece of memory and held against their kind.
+ */
 #include "supervisor/http/router.h"
 
 #include <sys/queue.h>
@@ -23,7 +30,7 @@ struct http_router {
 	struct entry_list entries; /* in the order they were added */
 };
 
-/* ---- values ---- */
+/* ---- values */
 
 static int
 hex_digit(char c)
@@ -77,7 +84,7 @@ is_plain_path(const char *path)
 	}
 }
 
-/* ---- patterns ---- */
+/* ---- patterns */
 
 static bool
 is_place(char c)
@@ -153,7 +160,7 @@ http_router_add(struct http_router *r, const char *prefix, const char *pattern,
 	TAILQ_INSERT_TAIL(&r->entries, e, link);
 }
 
-/* ---- matching ---- */
+/* ---- matching */
 
 struct match {
 	const struct http_router *router;

@@ -76,7 +76,7 @@ mcp_add_tool(struct mcp *m, json_t *definition, mcp_tool_cb on_call, void *arg,
 	return registry_add(m->registry, definition, on_call, arg, e);
 }
 
-/* ---- the ladder ---- */
+/* ---- the ladder */
 
 /* One HTTP request on its way down. */
 struct visit {
@@ -175,7 +175,7 @@ handle_session_method(struct visit *v)
 	exchange_refuse(v->x, 204, NULL);
 }
 
-/* ---- a message ---- */
+/* ---- a message */
 
 /* The request takes over its id. */
 static void
@@ -317,7 +317,7 @@ mcp_handle(struct mcp *m, const struct mcp_http *http,
 	return exchange_unpin(v.x) ? v.x : NULL;
 }
 
-/* ---- what the transport tells ---- */
+/* ---- what the transport tells */
 
 void
 mcp_client_gone(struct mcp_exchange *x)

@@ -1,3 +1,11 @@
+/*
+ * mcp_call.c - tool calls in flight: started, told of, cancelled, ended
+ *
+ * A call is found by its session and request id (inflight.h) as long as its
+ * tool did not end it.  Its request is only there while somebody waits: what
+ * takes the request away (call_on_lost, a cancel) also takes the progress, so
+ * that a tool which asks call_wants_progress() does nothing for nobody.
+ */
 #include "supervisor/mcp/mcp_call.h"
 
 #include "common/js.h"

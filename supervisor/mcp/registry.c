@@ -1,3 +1,9 @@
+/*
+ * registry.c - tools: taken in, found by name, listed per revision
+ *
+ * A definition is checked once, when it is taken in: a broken one keeps the
+ * server from starting.  The list is text, made when a revision first asks.
+ */
 #include "supervisor/mcp/registry.h"
 
 #include <stdio.h>

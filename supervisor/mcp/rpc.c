@@ -1,3 +1,10 @@
+/*
+ * rpc.c - JSON-RPC envelopes, read and written
+ *
+ * Order of reading: how deep, is it JSON, an object and no batch, then by
+ * "method" a call (request or notification) or a response.  The id is read
+ * first, so that every later complaint can carry it.
+ */
 #include "supervisor/mcp/rpc.h"
 
 #include "common/js.h"

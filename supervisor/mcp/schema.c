@@ -1,3 +1,10 @@
+/*
+ * schema.c - a schema taken in: keywords checked, patterns compiled
+ *
+ * Walks all subschemas once.  A keyword that is known but not usable is an
+ * error of the schema's author, found at the start; schema_check.c can then
+ * trust what it reads.
+ */
 #include "supervisor/mcp/schema.h"
 
 #include "common/xmalloc.h"

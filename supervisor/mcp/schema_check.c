@@ -1,3 +1,10 @@
+/*
+ * schema_check.c - arguments held against a schema
+ *
+ * Goes down value and schema together, with the path for the message kept on
+ * the stack (schema_path.h).  The first fault ends it: a model mends one at a
+ * time, and anyOf needs only yes or no of each branch.
+ */
 #include "supervisor/mcp/schema.h"
 
 #include <math.h>

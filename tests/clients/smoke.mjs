@@ -7,6 +7,7 @@ import { randomUUID } from "node:crypto";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from
   "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { runSteps } from "./tap.mjs";
 
 const LIMIT_MS = 120_000;
 const SIX = [
@@ -136,16 +137,4 @@ const steps = [
   }],
 ];
 
-let failed = 0;
-console.log(`1..${steps.length}`);
-for (const [index, [name, step]] of steps.entries()) {
-  try {
-    await step();
-    console.log(`ok ${index + 1} - ${name}`);
-  } catch (error) {
-    failed++;
-    console.log(`not ok ${index + 1} - ${name}`);
-    console.log(String(error.stack ?? error).replace(/^/gm, "# "));
-  }
-}
-process.exit(failed === 0 ? 0 : 1);
+await runSteps(steps);
