@@ -34,7 +34,7 @@ trap 'rm -rf "$work"' EXIT
 	links mcp-sandboxd-front \
 	    'libevent_(core|extra|openssl|pthreads)-2.1|libjansson|libsqlite3|libseccomp|libcrypto|libssl|libz|libm'
 	links mcp-sandboxd-worker \
-	    'libevent_core-2.1|libjansson|libcurl|libseccomp|libcrypto|libarchive'
+	    'libevent_core-2.1|libjansson|libcurl|libseccomp|libcrypto'
 	links sandbox-agent ''
 	size mcp-sandboxd 2000000
 	size mcp-sandboxd-front 2000000
