@@ -145,6 +145,15 @@ buf_consume(struct buf *b, size_t n)
 }
 
 void
+buf_set_max(struct buf *b, size_t max)
+{
+	if (max != 0 && max < buf_len(b))
+		fatal(EXIT_BUG, "buf_set_max: %zu for %zu bytes", max,
+		    buf_len(b));
+	b->max = max;
+}
+
+void
 buf_truncate(struct buf *b, size_t n)
 {
 	if (n > buf_len(b))

@@ -33,6 +33,8 @@ buf_len(const struct buf *b)
 	return b->end - b->start;
 }
 size_t buf_room(const struct buf *b); /* bytes until the limit */
+/* buf_set_max - another limit; at least buf_len, or 0 as in buf_init */
+void buf_set_max(struct buf *b, size_t max);
 
 /* buf_append - copies n bytes; -1, and nothing changed, over the limit */
 int buf_append(struct buf *b, const void *p, size_t n) MUSTCHECK;

@@ -6,11 +6,11 @@
 
 #include "common/msg/frame_gen.h"
 #include "common/js.h"
+#include "common/exit.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
-#include "worker/docker/http.h"
+#include "worker/docker/api.h"
 
-#define EXIT_BUG 70
 #define MIB (UINT64_C(1) << 20)
 #define TAR_BLOCK 512
 #define TAR_END (2 * TAR_BLOCK) /* zeros */
@@ -214,7 +214,7 @@ put_filters(struct buf *b, json_t *filters, const char *instance)
 
 	put(filters, "label", list_of(text(label)));
 	s = js_dump(filters);
-	if (buf_printf(b, "filters=") != 0 || http_escape(b, s) != 0)
+	if (buf_printf(b, "filters=") != 0 || api_escape(b, s) != 0)
 		fatal(EXIT_BUG, "body: filters too long");
 	free(label);
 	free(s);

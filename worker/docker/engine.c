@@ -4,12 +4,10 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include <event2/event.h>
-
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/xmalloc.h"
 
-#define EXIT_MEMORY 71
 #define UNIX_PREFIX "unix://"
 #define SOCKET_PATH_MAX 107 /* of sockaddr_un */
 #define UP_MS 5000
@@ -32,7 +30,7 @@ take_host(struct docker *d, const char *host, struct err *e)
 		    "DOCKER_HOST: \"%.120s\" is no absolute path of at most "
 		    "%d bytes",
 		    path, SOCKET_PATH_MAX);
-	d->sockets[d->nsockets++] = xstrdup(path);
+	d->engine.sockets[d->engine.nsockets++] = xstrdup(path);
 	return 0;
 }
 
@@ -41,11 +39,14 @@ take_usual(struct docker *d)
 {
 	unsigned long uid = (unsigned long)geteuid();
 
-	d->sockets[d->nsockets++] =
+	d->engine.sockets[d->engine.nsockets++] =
 	    xasprintf("/run/user/%lu/podman/podman.sock", uid);
-	d->sockets[d->nsockets++] = xasprintf("/run/user/%lu/docker.sock", uid);
-	d->sockets[d->nsockets++] = xstrdup("/run/podman/podman.sock");
-	d->sockets[d->nsockets++] = xstrdup("/var/run/docker.sock");
+	d->engine.sockets[d->engine.nsockets++] =
+	    xasprintf("/run/user/%lu/docker.sock", uid);
+	d->engine.sockets[d->engine.nsockets++] =
+	    xstrdup("/run/podman/podman.sock");
+	d->engine.sockets[d->engine.nsockets++] =
+	    xstrdup("/var/run/docker.sock");
 }
 
 static bool
@@ -60,13 +61,13 @@ is_there(const char *path)
 static bool
 choose_socket(struct docker *d)
 {
-	while (d->tried < d->nsockets) {
-		size_t i = d->tried++;
+	while (d->engine.tried < d->engine.nsockets) {
+		size_t i = d->engine.tried++;
 
-		if (d->nsockets > 1 && !is_there(d->sockets[i]))
+		if (d->engine.nsockets > 1 && !is_there(d->engine.sockets[i]))
 			continue;
-		d->socket = i;
-		http_set_socket(d->http, d->sockets[i]);
+		d->engine.socket = i;
+		api_set_socket(d->api, d->engine.sockets[i]);
 		return true;
 	}
 	return false;
@@ -77,27 +78,25 @@ choose_socket(struct docker *d)
 static void
 say(struct docker *d)
 {
-	if (d->known && d->up == d->said_up && strcmp(d->said, d->detail) == 0)
+	if (d->engine.known && d->engine.up == d->engine.said_up &&
+	    strcmp(d->engine.said, d->engine.detail) == 0)
 		return;
-	d->known = true;
-	d->said_up = d->up;
-	memcpy(d->said, d->detail, sizeof(d->said));
-	if (d->up && d->detail[0] == '\0')
-		log_info("engine at %s is up, API %s", d->sockets[d->socket],
-		    d->api);
+	d->engine.known = true;
+	d->engine.said_up = d->engine.up;
+	memcpy(d->engine.said, d->engine.detail, sizeof(d->engine.said));
+	if (d->engine.up && d->engine.detail[0] == '\0')
+		log_info("engine at %s is up, API %s",
+		    d->engine.sockets[d->engine.socket], d->engine.version);
 	else
-		log_warn("engine: %s", d->detail);
-	d->watch->on_state(d->up, d->detail, d->watch_arg);
-	open_engine_changed(d);
+		log_warn("engine: %s", d->engine.detail);
+	d->engine.hooks->on_news(d);
 }
 
 static void
-again_in(struct docker *d, long ms)
+again_in(struct docker *d, uint64_t ms)
 {
-	struct timeval tv = {ms / 1000, (ms % 1000) * 1000};
-
 	if (!d->freeing)
-		(void)evtimer_add(d->tick, &tv);
+		timer_set_ms(d->engine.tick, ms);
 }
 
 static void probe(struct docker *d);
@@ -105,14 +104,14 @@ static void probe(struct docker *d);
 static void
 is_down(struct docker *d, const char *why)
 {
-	bool was_up = d->up;
+	bool was_up = d->engine.up;
 
 	if (d->freeing)
 		return;
-	d->up = false;
-	(void)snprintf(d->detail, sizeof(d->detail), "%s", why);
+	d->engine.up = false;
+	(void)snprintf(d->engine.detail, sizeof(d->engine.detail), "%s", why);
 	if (was_up)
-		events_stop(d);
+		d->engine.hooks->on_gone(d);
 	else if (choose_socket(d)) { /* perhaps another one answers */
 		probe(d);
 		return;
@@ -128,9 +127,9 @@ no_socket(struct docker *d)
 	size_t n = 0;
 
 	n = (size_t)snprintf(text, sizeof(text), "no Docker engine: none of");
-	for (size_t i = 0; i < d->nsockets && n < sizeof(text); i++)
+	for (size_t i = 0; i < d->engine.nsockets && n < sizeof(text); i++)
 		n += (size_t)snprintf(
-		    text + n, sizeof(text) - n, " %s", d->sockets[i]);
+		    text + n, sizeof(text) - n, " %s", d->engine.sockets[i]);
 	if (n < sizeof(text))
 		(void)snprintf(text + n, sizeof(text) - n,
 		    " exists; start one or set DOCKER_HOST");
@@ -158,24 +157,24 @@ is_up(struct docker *d, const struct answer_info *info)
 		add_text(missing, sizeof(missing), "processes");
 	if (!info->cpu_quota)
 		add_text(missing, sizeof(missing), "CPU");
-	d->detail[0] = '\0';
+	d->engine.detail[0] = '\0';
 	if (missing[0] != '\0')
-		(void)snprintf(d->detail, sizeof(d->detail),
+		(void)snprintf(d->engine.detail, sizeof(d->engine.detail),
 		    "the engine at %s does not enforce limits of %s: enable "
 		    "these cgroup controllers",
-		    d->sockets[d->socket], missing);
+		    d->engine.sockets[d->engine.socket], missing);
 	if (!info->has_runtime)
-		(void)snprintf(d->detail, sizeof(d->detail),
+		(void)snprintf(d->engine.detail, sizeof(d->engine.detail),
 		    "the engine at %s has no runtime %s (SANDBOX_RUNTIME)",
-		    d->sockets[d->socket], d->policy->runtime);
-	d->up = true;
-	events_start(d);
+		    d->engine.sockets[d->engine.socket], d->policy->runtime);
+	d->engine.up = true;
+	d->engine.hooks->on_alive(d);
 	say(d);
 	again_in(d, UP_MS);
 }
 
 static void
-info_done_cb(const struct http_answer *a, void *arg)
+info_done_cb(const struct api_answer *a, void *arg)
 {
 	struct answer_info info = {0};
 	struct docker *d = arg;
@@ -194,7 +193,7 @@ info_done_cb(const struct http_answer *a, void *arg)
 }
 
 static void
-version_done_cb(const struct http_answer *a, void *arg)
+version_done_cb(const struct api_answer *a, void *arg)
 {
 	struct docker *d = arg;
 	struct err e;
@@ -203,7 +202,7 @@ version_done_cb(const struct http_answer *a, void *arg)
 	if (a->rc != 0 || a->status != 200)
 		rc = docker_fail(a, "version", &e);
 	else
-		rc = answer_version(a->body, a->len, d->api, &e);
+		rc = answer_version(a->body, a->len, d->engine.version, &e);
 	if (rc != 0) {
 		is_down(d, e.msg);
 		return;
@@ -212,10 +211,10 @@ version_done_cb(const struct http_answer *a, void *arg)
 }
 
 static void
-ping_done_cb(const struct http_answer *a, void *arg)
+ping_done_cb(const struct api_answer *a, void *arg)
 {
 	struct docker *d = arg;
-	struct http_ask ask = {.method = "GET",
+	struct api_ask ask = {.method = "GET",
 	    .path = "/version",
 	    .timeout_ms = DOCKER_PING_MS,
 	    .max_body = ANSWER_SMALL_MAX,
@@ -228,36 +227,33 @@ ping_done_cb(const struct http_answer *a, void *arg)
 	} else if (a->status != 200) {
 		(void)docker_fail(a, "ping", &e);
 		is_down(d, e.msg);
-	} else if (d->up) {
-		if (d->events == NULL)
-			events_start(d);
+	} else if (d->engine.up) {
+		d->engine.hooks->on_alive(d);
 		again_in(d, UP_MS);
 	} else {
-		(void)http_start(d->http, &ask);
+		(void)api_start(d->api, &ask);
 	}
 }
 
 static void
 probe(struct docker *d)
 {
-	struct http_ask ask = {.method = "GET",
+	struct api_ask ask = {.method = "GET",
 	    .path = "/_ping",
 	    .timeout_ms = DOCKER_PING_MS,
 	    .on_done = ping_done_cb,
 	    .arg = d};
 
-	(void)http_start(d->http, &ask);
+	(void)api_start(d->api, &ask);
 }
 
 static void
-tick_cb(evutil_socket_t fd, short what, void *arg)
+tick_cb(void *arg)
 {
 	struct docker *d = arg;
 
-	(void)fd;
-	(void)what;
-	d->tried = 0;
-	if (d->up || choose_socket(d))
+	d->engine.tried = 0;
+	if (d->engine.up || choose_socket(d))
 		probe(d);
 	else
 		no_socket(d);
@@ -266,17 +262,17 @@ tick_cb(evutil_socket_t fd, short what, void *arg)
 /* ---- life */
 
 int
-engine_init(struct docker *d, const char *host, struct err *e)
+engine_init(struct docker *d, const char *host,
+    const struct engine_hooks *hooks, struct err *e)
 {
+	d->engine.hooks = hooks;
 	if (host[0] == '\0')
 		take_usual(d);
 	else if (take_host(d, host, e) != 0)
 		return ERR_INVAL;
-	d->tick = evtimer_new(d->base, tick_cb, d);
-	if (d->tick == NULL)
-		fatal(EXIT_MEMORY, "no memory for a timer");
-	(void)snprintf(
-	    d->detail, sizeof(d->detail), "the engine was not asked yet");
+	d->engine.tick = timer_new(d->base, tick_cb, d);
+	(void)snprintf(d->engine.detail, sizeof(d->engine.detail),
+	    "the engine was not asked yet");
 	again_in(d, 0);
 	return 0;
 }
@@ -284,9 +280,8 @@ engine_init(struct docker *d, const char *host, struct err *e)
 void
 engine_clear(struct docker *d)
 {
-	if (d->tick != NULL)
-		event_free(d->tick);
-	for (size_t i = 0; i < d->nsockets; i++)
-		free(d->sockets[i]);
-	d->nsockets = 0;
+	timer_free(d->engine.tick);
+	for (size_t i = 0; i < d->engine.nsockets; i++)
+		free(d->engine.sockets[i]);
+	d->engine.nsockets = 0;
 }

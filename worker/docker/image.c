@@ -88,7 +88,7 @@ progress_data_cb(const uint8_t *p, size_t n, void *arg)
 }
 
 static void
-progress_done_cb(const struct http_answer *a, void *arg)
+progress_done_cb(const struct api_answer *a, void *arg)
 {
 	struct image *im = arg;
 	struct err e;
@@ -108,7 +108,7 @@ progress_done_cb(const struct http_answer *a, void *arg)
 static void
 image_make(struct image *im, const char *path, const struct buf *body)
 {
-	struct http_ask ask = {.method = "POST",
+	struct api_ask ask = {.method = "POST",
 	    .path = path,
 	    .body = body != NULL ? buf_data(body) : NULL,
 	    .body_len = body != NULL ? buf_len(body) : 0,
@@ -129,7 +129,7 @@ static int
 image_build(struct image *im)
 {
 	AUTO(auto_free) char *text = NULL;
-	char path[HTTP_PATH_MAX];
+	char path[API_PATH_MAX];
 	struct buf q, tar;
 	struct err e;
 	size_t n;
@@ -144,10 +144,10 @@ image_build(struct image *im)
 		return -1;
 	}
 	buf_init(&tar, 2 * DOCKERFILE_MAX);
-	buf_init(&q, HTTP_PATH_MAX / 2);
+	buf_init(&q, API_PATH_MAX / 2);
 	if (body_tar(text, n, &tar, &e) != 0 ||
 	    buf_printf(&q, "/build?rm=1&forcerm=1&t=") != 0 ||
-	    http_escape(&q, im->ref) != 0) {
+	    api_escape(&q, im->ref) != 0) {
 		buf_clear(&tar);
 		buf_clear(&q);
 		return -1;
@@ -166,7 +166,7 @@ static void
 image_pull(struct image *im)
 {
 	const char *colon = strrchr(im->ref, ':');
-	char path[HTTP_PATH_MAX];
+	char path[API_PATH_MAX];
 	char name[POLICY_IMAGE_MAX + 1];
 	const char *tag = "latest";
 	struct buf q;
@@ -178,10 +178,10 @@ image_pull(struct image *im)
 		name[colon - im->ref] = '\0';
 		tag = colon + 1;
 	}
-	buf_init(&q, HTTP_PATH_MAX / 2);
+	buf_init(&q, API_PATH_MAX / 2);
 	if (buf_printf(&q, "/images/create?fromImage=") != 0 ||
-	    http_escape(&q, name) != 0 || buf_printf(&q, "&tag=") != 0 ||
-	    http_escape(&q, tag) != 0) {
+	    api_escape(&q, name) != 0 || buf_printf(&q, "&tag=") != 0 ||
+	    api_escape(&q, tag) != 0) {
 		buf_clear(&q);
 		image_missing(im);
 		return;
@@ -196,7 +196,7 @@ image_pull(struct image *im)
 /* ---- looking for it */
 
 static void
-image_inspected_cb(const struct http_answer *a, void *arg)
+image_inspected_cb(const struct api_answer *a, void *arg)
 {
 	struct image *im = arg;
 
@@ -220,6 +220,12 @@ image_inspect(struct image *im)
 }
 
 /* ---- public */
+
+void
+image_init(struct docker *d)
+{
+	STAILQ_INIT(&d->images);
+}
 
 static struct image *
 image_find(struct docker *d, const char *ref)

@@ -8,7 +8,7 @@
 
 #include "worker/docker/answer.h"
 #include "worker/docker/docker.h"
-#include "worker/docker/http.h"
+#include "worker/docker/api.h"
 
 #define DOCKER_CREATE_MS 60000
 #define DOCKER_START_MS 60000
@@ -20,75 +20,99 @@
 #define DOCKER_OPENS_MAX 8 /* creates at a time; more only adds latency */
 #define DOCKER_SOCKETS_MAX 4
 
-TAILQ_HEAD(backend_opens, backend_open);
+struct docker;
 
-struct image;
-STAILQ_HEAD(images, image);
-
-struct docker {
-	struct backend b;
-	struct event_base *base;
-	struct http *http;
-	const struct policy *policy;
-	char *instance;
-	char *dockerfile;
-	bool auto_build;
-	const struct backend_watch *watch;
-	void *watch_arg;
-	bool freeing;
-
-	/* engine.c */
+/* What engine.c writes: where the engine is, and whether. */
+struct engine_hooks {
+	void (*on_alive)(struct docker *d); /* it answered; often */
+	void (*on_gone)(struct docker *d);  /* it does not any more */
+	void (*on_news)(struct docker *d);  /* up or detail changed */
+};
+struct engine {
+	const struct engine_hooks *hooks;
 	char *sockets[DOCKER_SOCKETS_MAX];
 	size_t nsockets;
 	size_t socket; /* in use, or tried last */
 	size_t tried;  /* in this round */
-	struct event *tick;
+	struct timer *tick;
 	bool known; /* asked at least once */
 	bool up;
 	bool said_up;
-	char api[16]; /* "v1.41" */
+	char version[16]; /* of the API: "v1.41" */
 	char detail[ERR_TEXT_MAX];
 	char said[ERR_TEXT_MAX];
+};
 
-	/* events.c */
-	struct http_call *events;
+/* What watch.c writes: the stream of events. */
+struct watch {
+	struct api_call *stream; /* NULL: none */
 	struct answer_lines lines;
+};
 
-	struct images images; /* image.c */
+/* What image.c writes. */
+struct image;
+STAILQ_HEAD(images, image);
 
-	/* open.c */
-	struct backend_opens opens;
+/* What open.c writes. */
+struct opens {
+	TAILQ_HEAD(, backend_open) all;
 	unsigned int nbusy; /* between create and inspect */
 };
 
-/* docker_ask - an API call: path is printf's, without the version.  The arg
+/* docker.c's, and in it what each of the others writes. */
+struct docker {
+	struct backend b;
+	struct event_base *base;
+	struct api *api;
+	const struct policy *policy;
+	char *instance;
+	char *dockerfile;
+	bool auto_build;
+	const struct backend_watch *user;
+	void *user_arg;
+	bool freeing;
+
+	struct engine engine;
+	struct watch watch;
+	struct images images;
+	struct opens opens;
+};
+
+/* ask.c
+ * docker_ask - an API call: path is printf's, without the version.  The arg
  * must live until on_done. */
-struct http_call *docker_ask(struct docker *d, const char *method,
-    uint32_t timeout_ms, void (*on_done)(const struct http_answer *, void *),
+struct api_call *docker_ask(struct docker *d, const char *method,
+    uint32_t timeout_ms, void (*on_done)(const struct api_answer *, void *),
     void *arg, const char *path, ...) PRINTF(6, 7);
 /* docker_ask_full - as ask says; its path gets the version before it */
-struct http_call *docker_ask_full(struct docker *d, const struct http_ask *ask);
+struct api_call *docker_ask_full(struct docker *d, const struct api_ask *ask);
 /* docker_fail - *e from an answer that is not what was wanted */
-int docker_fail(const struct http_answer *a, const char *what, struct err *e);
+int docker_fail(const struct api_answer *a, const char *what, struct err *e);
 
-/* As backend_ops says. */
+/* container.c: as backend_ops says */
 void docker_inspect(struct backend *b, const struct backend_handle *h,
     backend_container_cb cb, void *arg);
 void docker_remove(struct backend *b, const struct backend_handle *h,
     backend_done_cb cb, void *arg);
+void docker_list(struct backend *b, backend_list_cb cb, void *arg);
 
-/* engine.c: where the engine is and whether */
-int engine_init(struct docker *d, const char *host, struct err *e) MUSTCHECK;
+/* engine.c; hooks are kept by pointer */
+int engine_init(struct docker *d, const char *host,
+    const struct engine_hooks *hooks, struct err *e) MUSTCHECK;
 void engine_clear(struct docker *d);
-/* events.c */
-void events_start(struct docker *d);
-void events_stop(struct docker *d);
+
+/* watch.c: start does nothing while the stream is there */
+void watch_init(struct docker *d);
+void watch_start(struct docker *d);
+void watch_stop(struct docker *d);
+void watch_clear(struct docker *d);
 
 /*
  * image.c: the id of an image, building or pulling it when it is missing.
  * Those who ask at a time share one attempt; what came out holds for 5 s.
  */
 struct image_wait;
+void image_init(struct docker *d);
 typedef void (*image_cb)(
     int rc, const char *id, const struct err *why, void *arg);
 /* image_known - what came out last, NULL: ask with image_get */
@@ -101,6 +125,7 @@ void image_forget(struct docker *d, const char *ref);
 void image_clear(struct docker *d);
 
 /* open.c */
+void open_init(struct docker *d);
 struct backend_open *open_new(struct backend *b,
     const struct backend_spec *spec, backend_opened_cb cb, void *arg);
 void open_abandon(struct backend *b, struct backend_open *o);

@@ -48,6 +48,12 @@ static void open_image(struct backend_open *o);
 static void open_create(struct backend_open *o);
 static void open_next(struct docker *d);
 
+void
+open_init(struct docker *d)
+{
+	TAILQ_INIT(&d->opens.all);
+}
+
 /* ---- the end */
 
 static void
@@ -64,7 +70,7 @@ open_end(void *arg)
 	struct backend_open *o = arg;
 	struct docker *d = o->d;
 
-	TAILQ_REMOVE(&d->opens, o, link);
+	TAILQ_REMOVE(&d->opens.all, o, link);
 	if (o->rc == 0)
 		o->cb(0, &o->out, NULL, o->arg);
 	else
@@ -80,7 +86,7 @@ open_leave(struct backend_open *o)
 
 	o->stage = OPEN_END;
 	if (had_slot)
-		d->nbusy--;
+		d->opens.nbusy--;
 	open_end(o);
 	if (had_slot && !d->freeing)
 		open_next(d);
@@ -179,7 +185,7 @@ open_inspect(struct backend_open *o)
 /* ---- start */
 
 static void
-started_cb(const struct http_answer *a, void *arg)
+started_cb(const struct api_answer *a, void *arg)
 {
 	struct backend_open *o = arg;
 
@@ -256,7 +262,7 @@ conflict_found_cb(
 }
 
 static void
-created_ok(struct backend_open *o, const struct http_answer *a)
+created_ok(struct backend_open *o, const struct api_answer *a)
 {
 	char warning[ANSWER_TEXT_MAX];
 	static struct log_limit limit;
@@ -272,7 +278,7 @@ created_ok(struct backend_open *o, const struct http_answer *a)
 }
 
 static void
-created_cb(const struct http_answer *a, void *arg)
+created_cb(const struct api_answer *a, void *arg)
 {
 	struct backend_open *o = arg;
 
@@ -290,7 +296,7 @@ created_cb(const struct http_answer *a, void *arg)
 	if (a->rc == 0 && a->status == 404 && !o->retried && !o->abandoned) {
 		/* The image went since we looked. */
 		o->retried = true;
-		o->d->nbusy--;
+		o->d->opens.nbusy--;
 		image_forget(o->d, o->spec.template.image);
 		open_image(o);
 		return;
@@ -308,8 +314,8 @@ open_create(struct backend_open *o)
 	    .image_id = o->image_id,
 	    .spec = &o->spec,
 	    .created_ms = clock_wall_ms()};
-	char path[HTTP_PATH_MAX];
-	struct http_ask ask = {.method = "POST",
+	char path[API_PATH_MAX];
+	struct api_ask ask = {.method = "POST",
 	    .path = path,
 	    .timeout_ms = DOCKER_CREATE_MS,
 	    .max_body = ANSWER_SMALL_MAX,
@@ -335,12 +341,12 @@ open_next(struct docker *d)
 {
 	struct backend_open *o, *next;
 
-	for (o = TAILQ_FIRST(&d->opens);
-	     o != NULL && d->nbusy < DOCKER_OPENS_MAX; o = next) {
+	for (o = TAILQ_FIRST(&d->opens.all);
+	     o != NULL && d->opens.nbusy < DOCKER_OPENS_MAX; o = next) {
 		next = TAILQ_NEXT(o, link);
 		if (o->stage != OPEN_SLOT)
 			continue;
-		d->nbusy++;
+		d->opens.nbusy++;
 		open_create(o);
 	}
 }
@@ -386,15 +392,15 @@ open_engine_changed(struct docker *d)
 {
 	struct backend_open *o, *next;
 
-	for (o = TAILQ_FIRST(&d->opens); o != NULL; o = next) {
+	for (o = TAILQ_FIRST(&d->opens.all); o != NULL; o = next) {
 		next = TAILQ_NEXT(o, link);
-		if (d->up && o->stage == OPEN_ENGINE)
+		if (d->engine.up && o->stage == OPEN_ENGINE)
 			open_image(o);
-		if (d->up || o->stage > OPEN_SLOT)
+		if (d->engine.up || o->stage > OPEN_SLOT)
 			continue;
 		if (o->wait != NULL)
 			image_leave(o->wait);
-		o->rc = err_set(&o->why, ERR_BACKEND, "%s", d->detail);
+		o->rc = err_set(&o->why, ERR_BACKEND, "%s", d->engine.detail);
 		o->stage = OPEN_END;
 		later(d->base, open_end, o);
 	}
@@ -425,12 +431,12 @@ open_new(struct backend *b, const struct backend_spec *spec,
 	o->cb = cb;
 	o->arg = arg;
 	spec_copy(o, spec);
-	TAILQ_INSERT_TAIL(&d->opens, o, link);
-	if (!d->known) {
+	TAILQ_INSERT_TAIL(&d->opens.all, o, link);
+	if (!d->engine.known) {
 		o->stage = OPEN_ENGINE;
-	} else if (!d->up) {
+	} else if (!d->engine.up) {
 		o->stage = OPEN_END;
-		o->rc = err_set(&o->why, ERR_BACKEND, "%s", d->detail);
+		o->rc = err_set(&o->why, ERR_BACKEND, "%s", d->engine.detail);
 		later(d->base, open_end, o);
 	} else {
 		open_image(o);
@@ -456,18 +462,18 @@ open_abandon(struct backend *b, struct backend_open *o)
 	later(d->base, open_end, o);
 }
 
-/* Those that wait for no answer; the others were told by http_free. */
+/* Those that wait for no answer; the others were told by api_free. */
 void
 open_clear(struct docker *d)
 {
 	struct backend_open *o, *next;
 
-	for (o = TAILQ_FIRST(&d->opens); o != NULL; o = next) {
+	for (o = TAILQ_FIRST(&d->opens.all); o != NULL; o = next) {
 		next = TAILQ_NEXT(o, link);
 		o->rc =
 		    err_set(&o->why, ERR_WRONG_STATE, "the worker is ending");
 		o->cb(o->rc, NULL, &o->why, o->arg);
-		TAILQ_REMOVE(&d->opens, o, link);
+		TAILQ_REMOVE(&d->opens.all, o, link);
 		open_free(o);
 	}
 }

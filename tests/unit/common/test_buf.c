@@ -176,10 +176,44 @@ test_a_wrong_count_is_our_bug_and_ends_the_process(void **state)
 	assert_int_equal(f.status, 70);
 }
 
+static void
+test_what_was_appended_last_can_be_taken_back(void **state)
+{
+	struct buf b;
+
+	(void)state;
+	buf_init(&b, 0);
+	assert_int_equal(buf_append(&b, "abcdef", 6), 0);
+	buf_consume(&b, 2);
+	buf_truncate(&b, 3);
+	assert_int_equal(buf_len(&b), 3);
+	assert_memory_equal(buf_data(&b), "cde", 3);
+	buf_truncate(&b, 0);
+	assert_int_equal(buf_len(&b), 0);
+	buf_clear(&b);
+}
+
+static void
+test_a_limit_can_be_raised(void **state)
+{
+	struct buf b;
+
+	(void)state;
+	buf_init(&b, 2);
+	assert_int_equal(buf_append(&b, "ab", 2), 0);
+	assert_int_equal(buf_append(&b, "c", 1), -1);
+	buf_set_max(&b, 3);
+	assert_int_equal(buf_append(&b, "c", 1), 0);
+	assert_int_equal(buf_room(&b), 0);
+	buf_clear(&b);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_what_was_appended_last_can_be_taken_back),
+	    cmocka_unit_test(test_a_limit_can_be_raised),
 	    cmocka_unit_test(test_bytes_come_out_as_they_went_in),
 	    cmocka_unit_test(test_a_queue_of_steady_length_takes_steady_memory),
 	    cmocka_unit_test(

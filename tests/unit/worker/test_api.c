@@ -1,10 +1,10 @@
 #include "tests/unit/worker/fake_engine.h"
-#include "worker/docker/http.h"
+#include "worker/docker/api.h"
 
 struct fixture {
 	struct event_base *base;
 	struct fake_engine engine;
-	struct http *http;
+	struct api *api;
 };
 
 struct result {
@@ -24,8 +24,8 @@ setup(void **state)
 
 	f.base = event_base_new();
 	fake_engine_init(&f.engine, f.base);
-	f.http = http_new(f.base);
-	http_set_socket(f.http, f.engine.path);
+	f.api = api_new(f.base);
+	api_set_socket(f.api, f.engine.path);
 	*state = &f;
 	return 0;
 }
@@ -35,7 +35,7 @@ teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	http_free(f->http);
+	api_free(f->api);
 	fake_engine_clear(&f->engine);
 	fixture_settle(f->base);
 	event_base_free(f->base);
@@ -43,7 +43,7 @@ teardown(void **state)
 }
 
 static void
-done_cb(const struct http_answer *a, void *arg)
+done_cb(const struct api_answer *a, void *arg)
 {
 	struct result *r = arg;
 
@@ -70,7 +70,7 @@ data_cb(const uint8_t *p, size_t n, void *arg)
 static void
 get(struct fixture *f, struct result *r, uint32_t timeout_ms, size_t max)
 {
-	struct http_ask ask = {.method = "GET",
+	struct api_ask ask = {.method = "GET",
 	    .path = "/x",
 	    .timeout_ms = timeout_ms,
 	    .max_body = max,
@@ -78,7 +78,7 @@ get(struct fixture *f, struct result *r, uint32_t timeout_ms, size_t max)
 	    .arg = r};
 
 	memset(r, 0, sizeof(*r));
-	(void)http_start(f->http, &ask);
+	(void)api_start(f->api, &ask);
 	assert_false(r->done);
 }
 
@@ -270,7 +270,7 @@ test_nobody_at_the_socket_is_said_so(void **state)
 	struct fixture *f = *state;
 	struct result r;
 
-	http_set_socket(f->http, "/nowhere/docker.sock");
+	api_set_socket(f->api, "/nowhere/docker.sock");
 	get(f, &r, 1000, 100);
 	fixture_loop(f->base, &r.done);
 	assert_int_equal(r.rc, ERR_BACKEND);
@@ -307,7 +307,7 @@ test_a_stream_comes_in_pieces_beyond_any_limit(void **state)
 {
 	struct fixture *f = *state;
 	struct result r = {0};
-	struct http_ask ask = {.method = "GET",
+	struct api_ask ask = {.method = "GET",
 	    .path = "/stream",
 	    .max_body = 10,
 	    .on_data = data_cb,
@@ -315,7 +315,7 @@ test_a_stream_comes_in_pieces_beyond_any_limit(void **state)
 	    .arg = &r};
 
 	f->engine.answer = answer_large;
-	(void)http_start(f->http, &ask);
+	(void)api_start(f->api, &ask);
 	fixture_loop(f->base, &r.done);
 	assert_int_equal(r.rc, 0);
 	assert_int_equal(r.streamed, 100000);
@@ -327,13 +327,13 @@ test_a_cancelled_call_says_nothing(void **state)
 {
 	struct fixture *f = *state;
 	struct result gone = {0}, r;
-	struct http_ask ask = {
+	struct api_ask ask = {
 	    .method = "GET", .path = "/gone", .on_done = done_cb, .arg = &gone};
-	struct http_call *c;
+	struct api_call *c;
 
 	f->engine.answer = answer_hello;
-	c = http_start(f->http, &ask);
-	http_cancel(c);
+	c = api_start(f->api, &ask);
+	api_cancel(c);
 	get(f, &r, 1000, 100);
 	fixture_loop(f->base, &r.done);
 	assert_false(gone.done);
@@ -344,7 +344,7 @@ test_a_body_is_sent_as_it_is(void **state)
 {
 	struct fixture *f = *state;
 	struct result r = {0};
-	struct http_ask ask = {.method = "DELETE",
+	struct api_ask ask = {.method = "DELETE",
 	    .path = "/containers/x?force=1",
 	    .body = "{}",
 	    .body_len = 2,
@@ -353,7 +353,7 @@ test_a_body_is_sent_as_it_is(void **state)
 	    .arg = &r};
 
 	f->engine.answer = answer_hello;
-	(void)http_start(f->http, &ask);
+	(void)api_start(f->api, &ask);
 	fixture_loop(f->base, &r.done);
 	assert_string_equal(f->engine.last, "DELETE /containers/x?force=1");
 }
@@ -367,10 +367,10 @@ test_the_end_of_all_tells_those_that_wait(void **state)
 	f->engine.answer = answer_never;
 	get(f, &r, 0, 100);
 	fixture_settle(f->base);
-	http_free(f->http);
+	api_free(f->api);
 	assert_true(r.done);
 	assert_int_equal(r.rc, ERR_WRONG_STATE);
-	f->http = NULL;
+	f->api = NULL;
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -395,5 +395,5 @@ main(void)
 	    TEST(test_the_end_of_all_tells_those_that_wait),
 	};
 
-	return cmocka_run_group_tests_name("http", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("api", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-#include "worker/docker/http.h"
+#include "worker/docker/api.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,17 +8,18 @@
 #include <event2/event.h>
 
 #include "common/clock.h"
+#include "common/exit.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/xmalloc.h"
 #include "worker/later.h"
 
-#define EXIT_MEMORY 71
 #define CONNECT_MS 2000
 #define KEPT_CONNECTIONS 4
 #define BODY_MAX 65536 /* of calls that name no limit */
 
-struct http_call {
-	struct http *h;
+struct api_call {
+	struct api *h;
 	CURL *curl;
 	struct curl_slist *headers;
 	char *path; /* for texts */
@@ -32,56 +33,56 @@ struct http_call {
 	bool added; /* curl has it */
 	bool cancelled;
 	void (*on_data)(const uint8_t *, size_t, void *);
-	void (*on_done)(const struct http_answer *, void *);
+	void (*on_done)(const struct api_answer *, void *);
 	void *arg;
-	TAILQ_ENTRY(http_call) link;
+	TAILQ_ENTRY(api_call) link;
 };
-TAILQ_HEAD(http_calls, http_call);
+TAILQ_HEAD(api_calls, api_call);
 
-struct http_sock {
+struct api_sock {
 	struct event *ev;
-	struct http *h;
+	struct api *h;
 };
 
-struct http {
+struct api {
 	struct event_base *base;
 	CURLM *multi;
-	struct event *timer;
+	struct timer *timer;
 	char *socket;
 	unsigned int depth; /* inside curl: its functions must not be called */
 	bool freeing;
-	struct http_calls calls;
+	struct api_calls calls;
 };
 
-static void http_after(struct http *h);
+static void api_after(struct api *h);
 
 /* ---- curl's wishes about sockets and time */
 
 static void
-http_act(struct http *h, curl_socket_t s, int what)
+api_act(struct api *h, curl_socket_t s, int what)
 {
 	int running;
 
 	h->depth++;
 	(void)curl_multi_socket_action(h->multi, s, what, &running);
 	h->depth--;
-	http_after(h);
+	api_after(h);
 }
 
 static void
 sock_ready_cb(evutil_socket_t fd, short what, void *arg)
 {
-	struct http_sock *s = arg;
+	struct api_sock *s = arg;
 	int mask = ((what & EV_READ) != 0 ? CURL_CSELECT_IN : 0) |
 	    ((what & EV_WRITE) != 0 ? CURL_CSELECT_OUT : 0);
 
-	http_act(s->h, fd, mask);
+	api_act(s->h, fd, mask);
 }
 
 static void
 sock_free(void *arg)
 {
-	struct http_sock *s = arg;
+	struct api_sock *s = arg;
 
 	event_free(s->ev);
 	free(s);
@@ -90,8 +91,8 @@ sock_free(void *arg)
 static int
 socket_cb(CURL *curl, curl_socket_t fd, int what, void *arg, void *sockp)
 {
-	struct http *h = arg;
-	struct http_sock *s = sockp;
+	struct api *h = arg;
+	struct api_sock *s = sockp;
 	short mask = EV_PERSIST;
 
 	(void)curl;
@@ -126,23 +127,20 @@ socket_cb(CURL *curl, curl_socket_t fd, int what, void *arg, void *sockp)
 static int
 timer_cb(CURLM *multi, long ms, void *arg)
 {
-	struct http *h = arg;
-	struct timeval tv = {ms / 1000, (ms % 1000) * 1000};
+	struct api *h = arg;
 
 	(void)multi;
 	if (ms < 0)
-		(void)evtimer_del(h->timer);
+		timer_stop(h->timer);
 	else
-		(void)evtimer_add(h->timer, &tv);
+		timer_set_ms(h->timer, (uint64_t)ms);
 	return 0;
 }
 
 static void
-timer_fired_cb(evutil_socket_t fd, short what, void *arg)
+timer_fired_cb(void *arg)
 {
-	(void)fd;
-	(void)what;
-	http_act(arg, CURL_SOCKET_TIMEOUT, 0);
+	api_act(arg, CURL_SOCKET_TIMEOUT, 0);
 }
 
 /* ---- what comes in */
@@ -150,7 +148,7 @@ timer_fired_cb(evutil_socket_t fd, short what, void *arg)
 static size_t
 write_cb(char *p, size_t size, size_t n, void *arg)
 {
-	struct http_call *c = arg;
+	struct api_call *c = arg;
 	long status = 0;
 
 	n *= size;
@@ -172,12 +170,12 @@ write_cb(char *p, size_t size, size_t n, void *arg)
 static size_t
 header_cb(char *p, size_t size, size_t n, void *arg)
 {
-	struct http_call *c = arg;
+	struct api_call *c = arg;
 
 	(void)p;
 	n *= size;
 	c->nheaders += n;
-	if (c->nheaders > HTTP_HEADERS_MAX) {
+	if (c->nheaders > API_HEADERS_MAX) {
 		c->too_large = true;
 		return 0;
 	}
@@ -188,7 +186,7 @@ header_cb(char *p, size_t size, size_t n, void *arg)
 /* ---- the end of a call */
 
 static void
-call_free(struct http_call *c)
+call_free(struct api_call *c)
 {
 	TAILQ_REMOVE(&c->h->calls, c, link);
 	if (c->added)
@@ -203,7 +201,7 @@ call_free(struct http_call *c)
 
 /* A text that says what a person can do about it. */
 static int
-call_explain(struct http_call *c, CURLcode code, struct err *e)
+call_explain(struct api_call *c, CURLcode code, struct err *e)
 {
 	long sys = 0;
 
@@ -232,10 +230,10 @@ call_explain(struct http_call *c, CURLcode code, struct err *e)
 }
 
 static void
-call_end(struct http_call *c, CURLcode code)
+call_end(struct api_call *c, CURLcode code)
 {
-	void (*on_done)(const struct http_answer *, void *) = c->on_done;
-	struct http_answer a = {0};
+	void (*on_done)(const struct api_answer *, void *) = c->on_done;
+	struct api_answer a = {0};
 	void *arg = c->arg;
 	struct err e;
 	struct buf in;
@@ -253,7 +251,7 @@ call_end(struct http_call *c, CURLcode code)
 	if (a.rc == 0) {
 		uint8_t *end;
 
-		in.max++; /* room for the NUL */
+		buf_set_max(&in, in.max + 1); /* room for the NUL */
 		end = buf_reserve(&in, 1);
 		if (end == NULL)
 			fatal(EXIT_MEMORY, "no room for an answer's end");
@@ -266,9 +264,9 @@ call_end(struct http_call *c, CURLcode code)
 }
 
 static void
-http_add_waiting(struct http *h)
+api_add_waiting(struct api *h)
 {
-	struct http_call *c, *next;
+	struct api_call *c, *next;
 
 	for (c = TAILQ_FIRST(&h->calls); c != NULL; c = next) {
 		next = TAILQ_NEXT(c, link);
@@ -287,9 +285,9 @@ http_add_waiting(struct http *h)
 /* What had to wait while curl was at work: ended calls, new and cancelled
  * ones.  Callbacks may start and cancel further calls. */
 static void
-http_after(struct http *h)
+api_after(struct api *h)
 {
-	struct http_call *c;
+	struct api_call *c;
 	CURLMsg *m;
 	int left;
 
@@ -310,22 +308,22 @@ http_after(struct http *h)
 		else
 			call_end(c, code);
 	}
-	http_add_waiting(h);
+	api_add_waiting(h);
 }
 
 /* ---- public */
 
-struct http *
-http_new(struct event_base *base)
+struct api *
+api_new(struct event_base *base)
 {
-	struct http *h = xcalloc(1, sizeof(*h));
+	struct api *h = xcalloc(1, sizeof(*h));
 
 	if (curl_global_init(CURL_GLOBAL_NOTHING) != 0)
 		fatal(EXIT_MEMORY, "libcurl does not start");
 	h->base = base;
 	h->multi = curl_multi_init();
-	h->timer = evtimer_new(base, timer_fired_cb, h);
-	if (h->multi == NULL || h->timer == NULL)
+	h->timer = timer_new(base, timer_fired_cb, h);
+	if (h->multi == NULL)
 		fatal(EXIT_MEMORY, "no memory for libcurl");
 	h->socket = xstrdup("");
 	TAILQ_INIT(&h->calls);
@@ -339,9 +337,9 @@ http_new(struct event_base *base)
 }
 
 void
-http_free(struct http *h)
+api_free(struct api *h)
 {
-	struct http_call *c;
+	struct api_call *c;
 
 	if (h == NULL)
 		return;
@@ -353,21 +351,21 @@ http_free(struct http *h)
 			call_end(c, CURLE_ABORTED_BY_CALLBACK);
 	}
 	(void)curl_multi_cleanup(h->multi);
-	event_free(h->timer);
+	timer_free(h->timer);
 	curl_global_cleanup();
 	free(h->socket);
 	free(h);
 }
 
 void
-http_set_socket(struct http *h, const char *path)
+api_set_socket(struct api *h, const char *path)
 {
 	free(h->socket);
 	h->socket = xstrdup(path);
 }
 
 static void
-call_set_body(struct http_call *c, const struct http_ask *ask)
+call_set_body(struct api_call *c, const struct api_ask *ask)
 {
 	char type[128];
 
@@ -388,10 +386,10 @@ call_set_body(struct http_call *c, const struct http_ask *ask)
 }
 
 static void
-call_set_options(struct http_call *c)
+call_set_options(struct api_call *c)
 {
 	CURL *curl = c->curl;
-	char url[HTTP_PATH_MAX + 16];
+	char url[API_PATH_MAX + 16];
 	void *self = c;
 
 	(void)snprintf(url, sizeof(url), "http://engine%s", c->path);
@@ -413,14 +411,14 @@ call_set_options(struct http_call *c)
 	(void)curl_easy_setopt(curl, CURLOPT_PRIVATE, self);
 }
 
-struct http_call *
-http_start(struct http *h, const struct http_ask *ask)
+struct api_call *
+api_start(struct api *h, const struct api_ask *ask)
 {
-	struct http_call *c = xcalloc(1, sizeof(*c));
+	struct api_call *c = xcalloc(1, sizeof(*c));
 
 	c->h = h;
 	c->method = ask->method;
-	c->path = xstrndup(ask->path, HTTP_PATH_MAX);
+	c->path = xstrndup(ask->path, API_PATH_MAX);
 	c->timeout_ms = ask->timeout_ms;
 	c->started_us = clock_mono_us();
 	c->on_data = ask->on_data;
@@ -434,14 +432,14 @@ http_start(struct http *h, const struct http_ask *ask)
 	call_set_body(c, ask);
 	TAILQ_INSERT_TAIL(&h->calls, c, link);
 	if (h->depth == 0 && !h->freeing)
-		http_add_waiting(h);
+		api_add_waiting(h);
 	return c;
 }
 
 void
-http_cancel(struct http_call *c)
+api_cancel(struct api_call *c)
 {
-	struct http *h = c->h;
+	struct api *h = c->h;
 
 	c->cancelled = true;
 	if (h->depth == 0 && !h->freeing)
@@ -449,7 +447,7 @@ http_cancel(struct http_call *c)
 }
 
 int
-http_escape(struct buf *b, const char *s)
+api_escape(struct buf *b, const char *s)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLM"
 				    "NOPQRSTUVWXYZ0123456789-._~";

@@ -1,0 +1,161 @@
+#include "worker/docker/internal.h"
+
+#include <stdio.h>
+
+#include "common/xmalloc.h"
+#include "worker/docker/body.h"
+#include "worker/later.h"
+
+#define REMOVE_RETRY_MS 100
+#define REMOVE_RETRIES 100
+
+/* ---- inspect */
+
+struct inspect {
+	struct docker *d;
+	backend_container_cb cb;
+	void *arg;
+};
+
+static void
+inspect_done_cb(const struct api_answer *a, void *arg)
+{
+	struct inspect *in = arg;
+	struct backend_container c;
+	struct err e;
+	int rc;
+
+	if (a->rc != 0 || a->status != 200)
+		rc = docker_fail(a, "inspect", &e);
+	else
+		rc = answer_container(a->body, a->len, in->d->instance, &c, &e);
+	in->cb(rc, rc == 0 ? &c : NULL, rc == 0 ? NULL : &e, in->arg);
+	free(in);
+}
+
+void
+docker_inspect(struct backend *b, const struct backend_handle *h,
+    backend_container_cb cb, void *arg)
+{
+	struct docker *d = (struct docker *)b;
+	struct inspect *in = xcalloc(1, sizeof(*in));
+
+	in->d = d;
+	in->cb = cb;
+	in->arg = arg;
+	(void)docker_ask(d, "GET", DOCKER_INSPECT_MS, inspect_done_cb, in,
+	    "/containers/%s/json", backend_handle_text(h));
+}
+
+/* ---- remove */
+
+struct deletion {
+	struct docker *d;
+	struct backend_handle handle;
+	unsigned int tries;
+	backend_done_cb cb;
+	void *arg;
+};
+
+static void deletion_send(void *arg);
+
+static void
+deletion_end(struct deletion *r, int rc, const struct err *why)
+{
+	r->cb(rc, why, r->arg);
+	free(r);
+}
+
+static void
+deletion_done_cb(const struct api_answer *a, void *arg)
+{
+	struct deletion *r = arg;
+	struct err e;
+	int rc;
+
+	if (a->rc == 0 && (a->status == 204 || a->status == 404)) {
+		deletion_end(r, 0, NULL);
+		return;
+	}
+	/* "removal of container X is already in progress": see it through. */
+	if (a->rc == 0 && a->status == 409 && ++r->tries < REMOVE_RETRIES) {
+		later_ms(r->d->base, REMOVE_RETRY_MS, deletion_send, r);
+		return;
+	}
+	rc = docker_fail(a, "remove", &e);
+	deletion_end(r, rc, &e);
+}
+
+static void
+deletion_send(void *arg)
+{
+	struct deletion *r = arg;
+
+	(void)docker_ask(r->d, "DELETE", DOCKER_REMOVE_MS, deletion_done_cb, r,
+	    "/containers/%s?force=1&v=1", backend_handle_text(&r->handle));
+}
+
+void
+docker_remove(struct backend *b, const struct backend_handle *h,
+    backend_done_cb cb, void *arg)
+{
+	struct deletion *r = xcalloc(1, sizeof(*r));
+
+	r->d = (struct docker *)b;
+	r->handle = *h;
+	r->cb = cb;
+	r->arg = arg;
+	deletion_send(r);
+}
+
+/* ---- list */
+
+struct listing {
+	struct docker *d;
+	backend_list_cb cb;
+	void *arg;
+};
+
+static void
+list_done_cb(const struct api_answer *a, void *arg)
+{
+	struct backend_container *list = NULL;
+	struct listing *l = arg;
+	size_t n = 0;
+	struct err e;
+	int rc;
+
+	if (a->rc != 0 || a->status != 200)
+		rc = docker_fail(a, "list", &e);
+	else
+		rc =
+		    answer_list(a->body, a->len, l->d->instance, &list, &n, &e);
+	l->cb(rc, list, n, rc == 0 ? NULL : &e, l->arg);
+	free(list);
+	free(l);
+}
+
+void
+docker_list(struct backend *b, backend_list_cb cb, void *arg)
+{
+	struct docker *d = (struct docker *)b;
+	struct listing *l = xcalloc(1, sizeof(*l));
+	char path[API_PATH_MAX];
+	struct api_ask ask = {.method = "GET",
+	    .path = path,
+	    .timeout_ms = DOCKER_LIST_MS,
+	    .max_body = ANSWER_LIST_MAX,
+	    .on_done = list_done_cb,
+	    .arg = l};
+	struct buf q;
+
+	l->d = d;
+	l->cb = cb;
+	l->arg = arg;
+	buf_init(&q, API_PATH_MAX / 2);
+	body_filters_list(&q, d->instance);
+	(void)snprintf(path, sizeof(path), "/containers/json?all=1&%.*s",
+	    (int)buf_len(&q), (const char *)buf_data(&q));
+	buf_clear(&q);
+	(void)docker_ask_full(d, &ask);
+}
