@@ -100,7 +100,7 @@ const char *const db_sql[DB_NQUERY] = {
 		       " AND sha256 = ?2",
 
     [DB_TRIM_KEPT] = "SELECT runs_kept FROM tenant WHERE id = ?1",
-    [DB_TRIM_RUNS] = "SELECT id, uuid FROM run WHERE tenant = ?1"
+    [DB_TRIM_RUNS] = "SELECT id, uuid, log IS NULL FROM run WHERE tenant = ?1"
 		     " AND NOT " UNFINISHED " ORDER BY created_ms, id LIMIT ?2",
     [DB_TRIM_RUN_DELETE] = "DELETE FROM run WHERE id = ?1",
     [DB_TRIM_DIGESTS] = "SELECT sha256 FROM artifact WHERE run = ?1",

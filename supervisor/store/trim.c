@@ -18,6 +18,7 @@ struct trim_op {
 	bool more; /* another step is wanted */
 	uint64_t ids[TRIM_RUNS_MAX];
 	struct uuid runs[TRIM_RUNS_MAX];
+	bool has_file[TRIM_RUNS_MAX]; /* its log is not in the row */
 	size_t nruns;
 	uint8_t (*blobs)[32]; /* without a row by now */
 	size_t nblobs;
@@ -58,6 +59,7 @@ choose_runs(struct db *db, struct trim_op *t, uint64_t n, struct err *e)
 		}
 		t->ids[t->nruns] = db_get_uint(&c);
 		db_get_bytes(&c, t->runs[t->nruns].b, sizeof(t->runs[0].b));
+		t->has_file[t->nruns] = db_get_int(&c) != 0;
 		t->nruns++;
 	}
 	return rc;
@@ -177,7 +179,8 @@ trim_after(struct db *db, struct op *op)
 	if (op->rc != 0)
 		return;
 	for (size_t i = 0; i < t->nruns; i++)
-		spool_log_remove(t->store->spool, &t->runs[i]);
+		if (t->has_file[i])
+			spool_log_remove(t->store->spool, &t->runs[i]);
 	for (size_t i = 0; i < t->nblobs; i++)
 		leftovers_check_blob(t->store, db, t->tenant, t->blobs[i]);
 }

@@ -46,6 +46,12 @@ wanted_free(struct wanted *w)
 	free(w);
 }
 
+/*
+ * The loop's thread may wait for the lock.  To take a long file from the disk
+ * takes long, and happens with its last descriptor: one is held until the
+ * lock is free again.
+ */
+
 /* Logs. */
 
 static bool
@@ -76,10 +82,13 @@ wanted_drop_log(struct wanted *w, struct wanted_log *log)
 void
 wanted_remove_log(struct wanted *w, struct spool *spool, const struct uuid *run)
 {
+	int fd = spool_log_read(spool, run, NULL);
+
 	(void)pthread_mutex_lock(&w->mutex);
 	if (hashmap_get(&w->logs, hashmap_key_uuid(run), is_run, run) == NULL)
 		spool_log_remove(spool, run);
 	(void)pthread_mutex_unlock(&w->mutex);
+	auto_close(&fd);
 }
 
 /* Blobs. */
@@ -147,10 +156,12 @@ void
 wanted_remove_blob(struct wanted *w, struct spool *spool, uint64_t tenant,
     const uint8_t sha256[32])
 {
+	int fd = spool_blob_read(spool, tenant, sha256, NULL);
 	struct blob_key k;
 
 	(void)pthread_mutex_lock(&w->mutex);
 	if (blob_find(w, tenant, sha256, &k) == NULL)
 		spool_blob_remove(spool, tenant, sha256);
 	(void)pthread_mutex_unlock(&w->mutex);
+	auto_close(&fd);
 }
