@@ -11,8 +11,10 @@
 #include <strings.h>
 #include <time.h>
 
+#include "common/hex.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/download.h"
 #include "supervisor/http/range.h"
 
 #define DISPOSITION_NAME_MAX 255
@@ -20,6 +22,12 @@
 struct artifact_get {
 	struct http_exchange *x;
 	char *name; /* last part of the path, decoded */
+};
+
+/* What is sent: its descriptor is http.c's once it is. */
+struct artifact_file {
+	struct download *d;
+	char etag[HEX_BYTES(32) + 2]; /* the digest in quotes */
 };
 
 /* ---- headers */
@@ -55,7 +63,7 @@ add_disposition(struct http_exchange *x, const char *name)
 }
 
 static void
-add_file_headers(struct http_exchange *x, const struct service_artifact *a,
+add_file_headers(struct http_exchange *x, const struct artifact_file *a,
     const char *modified, const char *name)
 {
 	http_add_header(x, "ETag", a->etag);
@@ -97,7 +105,7 @@ is_unmodified_since(const char *text, int64_t mtime_s)
 }
 
 static bool
-is_fresh(const struct http_exchange *x, const struct service_artifact *a)
+is_fresh(const struct http_exchange *x, const struct artifact_file *a)
 {
 	const char *tags = http_header(x, HTTP_H_IF_NONE_MATCH);
 	const char *since = http_header(x, HTTP_H_IF_MODIFIED_SINCE);
@@ -105,12 +113,12 @@ is_fresh(const struct http_exchange *x, const struct service_artifact *a)
 	if (tags != NULL)
 		return etag_is_listed(tags, a->etag);
 	return since != NULL &&
-	    is_unmodified_since(since, a->mtime_ns / 1000000000);
+	    is_unmodified_since(since, a->d->mtime_ns / 1000000000);
 }
 
 /* The part that is asked for; a stale If-Range asks for all. */
 static enum range_result
-wanted_range(const struct http_exchange *x, const struct service_artifact *a,
+wanted_range(const struct http_exchange *x, const struct artifact_file *a,
     const char *modified, struct range *r)
 {
 	const char *text = http_header(x, HTTP_H_RANGE);
@@ -121,17 +129,17 @@ wanted_range(const struct http_exchange *x, const struct service_artifact *a,
 	if (only_if != NULL && strcmp(only_if, a->etag) != 0 &&
 	    strcmp(only_if, modified) != 0)
 		return RANGE_NONE;
-	return range_parse(text, a->size, r);
+	return range_parse(text, a->d->size, r);
 }
 
 /* ---- the answer */
 
 static void
-send_file(struct http_exchange *x, struct service_artifact *a, const char *name)
+send_file(struct http_exchange *x, struct artifact_file *a, const char *name)
 {
 	static const char type[] = "application/octet-stream";
-	time_t mtime = (time_t)(a->mtime_ns / 1000000000);
-	struct range r = {0, a->size};
+	time_t mtime = (time_t)(a->d->mtime_ns / 1000000000);
+	struct range r = {0, a->d->size};
 	enum range_result what;
 	char modified[64], text[80];
 	struct tm tm;
@@ -147,39 +155,42 @@ send_file(struct http_exchange *x, struct service_artifact *a, const char *name)
 	what = wanted_range(x, a, modified, &r);
 	if (what == RANGE_BAD) {
 		(void)snprintf(text, sizeof(text), "bytes */%llu",
-		    (unsigned long long)a->size);
+		    (unsigned long long)a->d->size);
 		http_add_header(x, "Content-Range", text);
 		http_error(x, 416, "range_not_satisfiable",
-		    "the file has %llu bytes", (unsigned long long)a->size);
+		    "the file has %llu bytes", (unsigned long long)a->d->size);
 		return;
 	}
 	if (what == RANGE_PART) {
 		(void)snprintf(text, sizeof(text), "bytes %llu-%llu/%llu",
 		    (unsigned long long)r.first,
 		    (unsigned long long)(r.first + r.length - 1),
-		    (unsigned long long)a->size);
+		    (unsigned long long)a->d->size);
 		http_add_header(x, "Content-Range", text);
 	}
-	fd = a->fd; /* from here on http.c's */
-	a->fd = -1;
+	fd = a->d->fd; /* from here on http.c's */
+	a->d->fd = -1;
 	http_reply_file(
 	    x, what == RANGE_PART ? 206 : 200, type, fd, r.first, r.length);
 }
 
 static void
-artifact_cb(
-    int rc, struct service_artifact *a, const struct err *why, void *arg)
+artifact_cb(int rc, struct download *d, const struct err *why, void *arg)
 {
 	struct artifact_get *g = arg;
+	struct artifact_file a = {.d = d, .etag = "\""};
 
-	if (http_is_gone(g->x))
+	if (http_is_gone(g->x)) {
 		http_drop(g->x);
-	else if (rc == ERR_NOTFOUND)
+	} else if (rc == ERR_NOTFOUND) {
 		http_error(g->x, 404, "not_found", "no such artifact");
-	else if (rc != 0)
+	} else if (rc != 0) {
 		http_error_from(g->x, rc, why);
-	else
-		send_file(g->x, a, g->name);
+	} else {
+		hex_encode(d->sha256, sizeof(d->sha256), a.etag + 1);
+		(void)strcat(a.etag, "\"");
+		send_file(g->x, &a, g->name);
+	}
 	free(g->name);
 	free(g);
 }
@@ -194,7 +205,7 @@ front_on_artifact(struct front *f, struct http_exchange *x)
 	g->x = x;
 	g->name = xstrdup(slash != NULL ? slash + 1 : path);
 	http_hold(x, NULL, NULL);
-	service_artifact_open(f->service, check_principal(f->check),
+	download_open(f->core, check_principal(f->check),
 	    http_param(x, "identifier"), http_param(x, "run_or_latest"), path,
 	    artifact_cb, g);
 }

@@ -200,9 +200,9 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	f->base = parts->base;
 	f->conf = parts->conf;
 	f->store = parts->store;
-	f->service = parts->service;
+	f->core = parts->core;
 	f->heartbeat_ms = parts->heartbeat_ms;
-	LIST_INIT(&f->sses);
+	LIST_INIT(&f->events);
 	f->mcp_path = xstrdup(conf_str(f->conf, CONF_MCP_PATH));
 	for (n = strlen(f->mcp_path); n > 0 && f->mcp_path[n - 1] == '/'; n--)
 		f->mcp_path[n - 1] = '\0';
@@ -215,7 +215,7 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	if (f->tick == NULL)
 		fatal(71, "out of memory");
 	(void)event_add(f->tick, &second);
-	if (front_add_tools(f, parts->tools, e) != 0) {
+	if (tools_new(f->core, f->mcp, parts->tools, &f->tools, e) != 0) {
 		front_free(f);
 		return e->code;
 	}
@@ -231,10 +231,10 @@ front_free(struct front *f)
 	event_free(f->tick);
 	http_server_free(
 	    f->http); /* every holder hears that its client is gone */
+	tools_free(f->tools);
 	mcp_free(f->mcp);
 	check_free(f->check);
 	http_router_free(f->router);
-	free(f->tools);
 	free(f->mcp_path);
 	free(f);
 }
@@ -258,16 +258,19 @@ void
 front_reload(struct front *f)
 {
 	check_reload(f->check, f->conf);
+	if (f->tools != NULL)
+		tools_reload(f->tools);
 	http_server_set_log(f->http,
 	    conf_bool(f->conf, CONF_LOG_HTTP_REQUESTS) ? front_log_cb : NULL);
 }
 
 void
-front_drain(struct front *f)
+front_drain(struct front *f, void (*on_idle)(void *arg), void *arg)
 {
 	f->draining = true;
 	http_server_drain(f->http);
-	front_sse_drain(f);
+	front_events_drain(f);
+	tools_drain(f->tools, on_idle, arg);
 }
 
 bool

@@ -1,8 +1,9 @@
 /*
  * front.h - what the parts of the front share, and its life
  *
- * front_new ties service, MCP library and HTTP server together; requests are
- * checked (check.h), routed by a table (routes.c) and answered by a handler.
+ * front_new ties core, tools, MCP library and HTTP server together; requests
+ * are checked (check.h), routed by a table (routes.c) and answered by a
+ * handler.
  */
 #ifndef FRONT_FRONT_H
 #define FRONT_FRONT_H
@@ -12,11 +13,12 @@
 #include "common/conf.h"
 #include "common/embed.h"
 #include "common/err.h"
+#include "supervisor/core/core.h"
 #include "supervisor/front/check.h"
 #include "supervisor/http/http.h"
 #include "supervisor/mcp/mcp.h"
-#include "supervisor/service/service.h"
 #include "supervisor/store/store.h"
+#include "supervisor/tools/tools.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "0.1.0"
@@ -27,23 +29,22 @@
 
 struct event;
 struct event_base;
-struct sse;
-struct tool_bound;
-LIST_HEAD(sse_list, sse);
+struct events;
+LIST_HEAD(events_list, events);
 
 struct front {
 	struct event_base *base;
 	struct conf *conf;
-	struct store *store;     /* for its numbers; not ours, may be NULL */
-	struct service *service; /* not ours */
+	struct store *store; /* for its numbers; not ours, may be NULL */
+	struct core *core;   /* not ours */
 	struct check *check;
 	struct http_router *router;
 	struct http_server *http;
 	struct mcp *mcp;
 	struct event *tick;
-	struct tool_bound *tools; /* of tools.c */
-	char *mcp_path;           /* without a slash at the end; "" for "/" */
-	struct sse_list sses;
+	struct tools *tools;
+	char *mcp_path; /* without a slash at the end; "" for "/" */
+	struct events_list events;
 	uint32_t heartbeat_ms; /* of silent event streams */
 	bool draining;
 	void (*on_tick)(void *arg);
@@ -52,9 +53,9 @@ struct front {
 
 struct front_parts {
 	struct event_base *base;
-	struct conf *conf;       /* kept */
-	struct store *store;     /* kept; may be NULL */
-	struct service *service; /* kept */
+	struct conf *conf;   /* kept */
+	struct store *store; /* kept; may be NULL */
+	struct core *core;   /* kept */
 	const struct embed_file *tools;
 	const uint8_t *session_key; /* FRONT_KEY_BYTES, copied */
 	uint32_t heartbeat_ms;      /* of silent event streams */
@@ -69,8 +70,9 @@ void front_free(struct front *f);
 /* front_listen - fd is a listening socket, from now on ours */
 int front_listen(struct front *f, int fd, struct err *e) MUSTCHECK;
 void front_reload(struct front *f); /* f->conf has new values */
-/* front_drain - accept no more, end event streams; calls in flight go on */
-void front_drain(struct front *f);
+/* front_drain - accept no more, end event streams; calls in flight go on, and
+ * on_idle is called once there are none */
+void front_drain(struct front *f, void (*on_idle)(void *arg), void *arg);
 /* front_is_quiet - nothing is waiting to be sent */
 bool front_is_quiet(const struct front *f);
 
@@ -82,6 +84,7 @@ uint64_t front_requests(const struct front *f); /* answered since the start */
 void front_on_mcp(struct front *f, struct http_exchange *x);
 void front_on_events(struct front *f, struct http_exchange *x);
 void front_on_run(struct front *f, struct http_exchange *x);
+void front_on_run_cancel(struct front *f, struct http_exchange *x);
 void front_on_index(struct front *f, struct http_exchange *x);
 void front_on_artifact(struct front *f, struct http_exchange *x);
 void front_on_healthz(struct front *f, struct http_exchange *x);
@@ -93,12 +96,7 @@ void front_on_metrics(struct front *f, struct http_exchange *x);
 void front_mcp_error(
     struct http_exchange *x, int status, int code, const char *message);
 
-/* sse.c */
-void front_sse_drain(struct front *f);
-
-/* tools.c: registers the tools whose definitions are in files.  ERR_INVAL when
- * one has no function, or a function no definition. */
-int front_add_tools(
-    struct front *f, const struct embed_file *files, struct err *e) MUSTCHECK;
+/* events.c */
+void front_events_drain(struct front *f);
 
 #endif

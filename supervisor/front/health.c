@@ -24,10 +24,10 @@ front_on_healthz(struct front *f, struct http_exchange *x)
 void
 front_on_readyz(struct front *f, struct http_exchange *x)
 {
-	char text[256] = "";
+	struct err e;
 
-	if (!service_is_ready(f->service, text, sizeof(text)))
-		http_error(x, 503, "not_ready", "%s", text);
+	if (core_check(f->core, &e) != 0)
+		http_error(x, 503, "not_ready", "%s", e.msg);
 	else if (f->draining)
 		http_error(x, 503, "not_ready", "shutting down");
 	else

@@ -28,11 +28,11 @@ struct program {
 	struct child *child;
 	struct conf *conf;
 	struct store *store;
-	struct service *service;
+	struct core *core;
 	struct front *front;
 	struct event *drain;
 	uint64_t drain_until_ms;
-	bool service_idle;
+	bool is_idle; /* no call is open */
 };
 
 /* Static, so that leak checkers see what lives as long as the program. */
@@ -69,6 +69,23 @@ open_data(struct program *p, uint8_t key[KEY_BYTES], struct err *e)
 	return 0;
 }
 
+static int
+open_core(struct program *p, struct err *e)
+{
+	struct principal *local = principal_new(
+	    STORE_TENANT_DEFAULT, "default", "local", PRINCIPAL_USER);
+	const struct core_parts parts = {
+	    .base = p->base,
+	    .conf = p->conf,
+	    .store = p->store,
+	    .local = local,
+	};
+	int rc = core_new(&parts, &p->core, e);
+
+	principal_unref(local);
+	return rc == 0 ? core_recover(p->core, e) : rc;
+}
+
 static void on_front_tick(void *arg);
 
 static int
@@ -80,14 +97,13 @@ build(struct program *p, struct err *e)
 	raise_descriptor_limit(p->conf);
 	if (open_data(p, key, e) != 0)
 		return e->code;
-	p->service = service_new(p->base, p->conf, p->store);
-	if (service_recover(p->service, e) != 0)
+	if (open_core(p, e) != 0)
 		return e->code;
 	parts = (struct front_parts){
 	    .base = p->base,
 	    .conf = p->conf,
 	    .store = p->store,
-	    .service = p->service,
+	    .core = p->core,
 	    .tools = embed_tools,
 	    .session_key = key,
 	    .heartbeat_ms = FRONT_HEARTBEAT_MS,
@@ -125,7 +141,6 @@ on_reload(const struct conf *conf, void *arg)
 	const char *first = NULL;
 
 	(void)conf_take_reload(p->conf, conf, &first);
-	service_reload(p->service);
 	front_reload(p->front);
 }
 
@@ -146,7 +161,7 @@ on_peer(uint32_t index, uint32_t generation, int fd, void *arg)
 	struct program *p = arg;
 
 	(void)generation;
-	service_worker_attach(p->service, index, fd);
+	core_attach_worker(p->core, index, fd);
 }
 
 static void
@@ -154,7 +169,8 @@ on_peer_gone(uint32_t index, uint32_t delay_ms, bool throttled, void *arg)
 {
 	struct program *p = arg;
 
-	service_worker_gone(p->service, index, delay_ms, throttled);
+	log_warn("worker %u is gone: back in %u ms", index, delay_ms);
+	core_worker_gone(p->core, index, throttled);
 }
 
 /* Work done tells the supervisor that a crash is no broken installation. */
@@ -162,11 +178,9 @@ static void
 on_front_tick(void *arg)
 {
 	struct program *p = arg;
-	struct service_stats st;
 
-	service_stats(p->service, &st);
 	child_counts(p->child, (uint32_t)front_requests(p->front),
-	    (uint32_t)st.active_runs);
+	    (uint32_t)core_stats(p->core).active_runs);
 }
 
 /* ---- the end */
@@ -187,16 +201,16 @@ drain_cb(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	if (clock_mono_ms() >= p->drain_until_ms ||
-	    (p->service_idle && front_is_quiet(p->front)))
+	    (p->is_idle && front_is_quiet(p->front)))
 		finish(p);
 }
 
 static void
-on_service_idle(void *arg)
+on_idle(void *arg)
 {
 	struct program *p = arg;
 
-	p->service_idle = true; /* answers may still be on their way out */
+	p->is_idle = true; /* answers may still be on their way out */
 }
 
 static void
@@ -212,8 +226,8 @@ on_drain(uint32_t left_ms, void *arg)
 	if (p->drain == NULL)
 		fatal(CHILD_EXIT_MEMORY, "out of memory");
 	(void)event_add(p->drain, &poll);
-	front_drain(p->front);
-	service_drain(p->service, on_service_idle, p);
+	core_drain(p->core);
+	front_drain(p->front, on_idle, p);
 }
 
 static const struct child_ops ops = {

@@ -7,7 +7,8 @@
 #define METRICS_MAX 65536
 
 struct numbers {
-	struct service_stats service;
+	struct core_stats core;
+	struct counters counters;
 	struct store_stats store;
 	struct http_stats http;
 };
@@ -25,28 +26,29 @@ static const struct metric {
 	const char *labels; /* "" or {a="b"} */
 	size_t offset;      /* of a uint64_t in struct numbers */
 } metrics[] = {
-#define SERVICE(field) offsetof(struct numbers, service.field)
+#define CORE(field) offsetof(struct numbers, core.field)
+#define COUNTED(field) offsetof(struct numbers, counters.field)
 #define STORE(field) offsetof(struct numbers, store.field)
 #define HTTP(field) offsetof(struct numbers, http.field)
     {"mcp_active_sandboxes", METRIC_GAUGE, "Sandboxes that exist.", "",
-	SERVICE(active_sandboxes)},
+	CORE(active_sandboxes)},
     {"mcp_active_runs", METRIC_GAUGE, "Runs queued or running.", "",
-	SERVICE(active_runs)},
+	CORE(active_runs)},
     {"mcp_runs_total", METRIC_COUNTER, "Runs ended.", "{status=\"completed\"}",
-	SERVICE(runs_completed)},
+	COUNTED(total.runs_completed)},
     {"mcp_runs_total", METRIC_COUNTER, "", "{status=\"failed\"}",
-	SERVICE(runs_failed)},
+	COUNTED(total.runs_failed)},
     {"mcp_runs_total", METRIC_COUNTER, "", "{status=\"canceled\"}",
-	SERVICE(runs_canceled)},
+	COUNTED(total.runs_canceled)},
     {"mcp_commands_total", METRIC_COUNTER, "Commands ended.",
-	"{status=\"completed\"}", SERVICE(commands_completed)},
+	"{status=\"completed\"}", COUNTED(total.commands_completed)},
     {"mcp_commands_total", METRIC_COUNTER, "", "{status=\"failed\"}",
-	SERVICE(commands_failed)},
+	COUNTED(total.commands_failed)},
     {"mcp_commands_total", METRIC_COUNTER, "", "{status=\"timed_out\"}",
-	SERVICE(commands_timed_out)},
+	COUNTED(total.commands_timed_out)},
     {"mcp_reaper_deletes_total", METRIC_COUNTER,
 	"Sandboxes removed because their time was over.", "",
-	SERVICE(reaper_deletes)},
+	COUNTED(reaper_deletes)},
     {"sandboxd_http_requests_total", METRIC_COUNTER,
 	"HTTP requests answered, by class of status.", "{code=\"1xx\"}",
 	HTTP(by_class[1])},
@@ -63,14 +65,15 @@ static const struct metric {
     {"sandboxd_event_streams", METRIC_GAUGE, "Event streams open.", "",
 	HTTP(streams)},
     {"sandboxd_workers_ready", METRIC_GAUGE,
-	"Workers that can reach the engine.", "", SERVICE(workers_ready)},
+	"Workers that can reach the engine.", "", CORE(workers_ready)},
     {"sandboxd_worker_restarts_total", METRIC_COUNTER, "Workers lost.", "",
-	SERVICE(worker_restarts)},
+	CORE(worker_restarts)},
     {"sandboxd_store_commits_total", METRIC_COUNTER,
 	"Transactions committed by the database.", "", STORE(commits)},
     {"sandboxd_store_failures_total", METRIC_COUNTER,
 	"Writes that the database refused.", "", STORE(failures)},
-#undef SERVICE
+#undef CORE
+#undef COUNTED
 #undef STORE
 #undef HTTP
 };
@@ -83,16 +86,16 @@ add_head(struct buf *b, const char *name, const char *type, const char *help)
 }
 
 static void
-add_histogram(struct buf *b, const struct service_histogram *h)
+add_histogram(struct buf *b, const struct counters_histogram *h)
 {
 	static const char name[] = "mcp_command_duration_seconds";
 	uint64_t below = 0;
 
 	add_head(b, name, "histogram", "How long commands ran.");
-	for (size_t i = 0; i < 11; i++) {
+	for (size_t i = 0; i < COUNTERS_BOUNDS; i++) {
 		below += h->bucket[i];
 		(void)buf_printf(b, "%s_bucket{le=\"%g\"} %llu\n", name,
-		    service_histogram_bounds[i], (unsigned long long)below);
+		    counters_bounds[i], (unsigned long long)below);
 	}
 	(void)buf_printf(b, "%s_bucket{le=\"+Inf\"} %llu\n", name,
 	    (unsigned long long)h->count);
@@ -133,13 +136,14 @@ front_on_metrics(struct front *f, struct http_exchange *x)
 	struct numbers n = {0};
 	struct buf b;
 
-	service_stats(f->service, &n.service);
+	n.core = core_stats(f->core);
+	n.counters = *core_counters(f->core);
 	http_server_stats(f->http, &n.http);
 	if (f->store != NULL)
 		store_stats(f->store, &n.store);
 	buf_init(&b, METRICS_MAX);
 	add_numbers(&b, &n);
-	add_histogram(&b, &n.service.command_seconds);
+	add_histogram(&b, &n.counters.command_seconds);
 	add_build_info(&b);
 	http_add_header(x, "Cache-Control", "no-store");
 	http_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8",

@@ -50,6 +50,8 @@ static const struct route routes[] = {
     {ROUTE_BELOW_MCP, "/events", READ, READ_ALLOW, NULL, front_on_events},
     {ROUTE_BELOW_MCP, "/runs/:run", READ, READ_ALLOW, "no such run",
 	front_on_run},
+    {ROUTE_BELOW_MCP, "/runs/:run/cancel", HTTP_METHOD_POST, "POST, OPTIONS",
+	"no such run", front_on_run_cancel},
     {ROUTE_TOP, "/artifacts/:identifier/:run_or_latest/*path", READ, READ_ALLOW,
 	"no such artifact", front_on_artifact},
     {ROUTE_TOP, "/healthz", READ, READ_ALLOW, NULL, front_on_healthz},

@@ -29,9 +29,8 @@ BEGIN {
 	# What each room may include beside itself and common.
 	below["master"] = below["store"] = below["mcp"] = below["http"] = ""
 	below["core"] = "store"
-	below["service"] = "core store"
-	below["tools"] = "core mcp"
-	below["front"] = "tools core service mcp http store"
+	below["tools"] = "core mcp store"
+	below["front"] = "tools core mcp http store"
 }
 FNR == 1 {
 	first = 1

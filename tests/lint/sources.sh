@@ -142,7 +142,7 @@ generate()
 	library MCP_SOURCES '^supervisor/mcp/'
 	library HTTP_SOURCES '^supervisor/http/'
 	library CORE_SOURCES '^supervisor/core/'
-	library SERVICE_SOURCES '^supervisor/service/'
+	library TOOLS_SOURCES '^supervisor/tools/'
 	library FRONT_SOURCES '^supervisor/front/'
 	library MASTER_SOURCES '^supervisor/master/'
 	library WORKER_SOURCES '^worker/'

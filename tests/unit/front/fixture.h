@@ -1,4 +1,4 @@
-/* fixture.h - a whole front over a real service and store, and a client. */
+/* fixture.h - a whole front over a real core and store, and a client. */
 #ifndef TESTS_FRONT_FIXTURE_H
 #define TESTS_FRONT_FIXTURE_H
 
@@ -15,7 +15,8 @@ struct fixture {
 	struct event_base *base;
 	struct conf *conf;
 	struct store *store;
-	struct service *service;
+	struct core *core;
+	struct principal *who;
 	struct front *front;
 	struct worker worker;
 	struct raw c;
@@ -32,6 +33,7 @@ static inline void
 fixture_open(const char *const *settings)
 {
 	const uint8_t key[FRONT_KEY_BYTES] = {7};
+	struct core_parts of_core;
 	struct front_parts parts;
 	struct err e;
 
@@ -45,14 +47,17 @@ fixture_open(const char *const *settings)
 		    conf_set(fx.conf, settings[0], settings[1], &e), 0);
 	log_set_level(LOG_ERROR);
 	assert_int_equal(store_open(fx.base, fx.dir, NULL, &fx.store, &e), 0);
-	fx.service = service_new(fx.base, fx.conf, fx.store);
-	assert_int_equal(service_recover(fx.service, &e), 0);
-	parts = (struct front_parts){fx.base, fx.conf, fx.store, fx.service,
+	fx.who = principal_new(
+	    STORE_TENANT_DEFAULT, "default", "test", PRINCIPAL_USER);
+	of_core = (struct core_parts){fx.base, fx.conf, fx.store, fx.who};
+	assert_int_equal(core_new(&of_core, &fx.core, &e), 0);
+	assert_int_equal(core_recover(fx.core, &e), 0);
+	parts = (struct front_parts){fx.base, fx.conf, fx.store, fx.core,
 	    embed_tools, key, fixture_heartbeat_ms};
 	if (front_new(&parts, &fx.front, &e) != 0)
 		fail_msg("%s", e.msg);
 	assert_int_equal(front_listen(fx.front, raw_listen(&fx.port), &e), 0);
-	worker_open(&fx.worker, fx.base, fx.service);
+	worker_open(&fx.worker, fx.base, fx.core);
 	raw_open(&fx.c, fx.port, 0);
 }
 
@@ -83,13 +88,20 @@ fixture_close(void)
 	raw_close(&fx.c);
 	front_free(fx.front);
 	worker_close(&fx.worker);
-	service_free(fx.service);
+	core_free(fx.core);
+	principal_unref(fx.who);
 	store_close(fx.store);
 	conf_free(fx.conf);
 	for (unsigned int i = 0; i < 3; i++) /* libevent frees a turn later */
 		(void)event_base_loop(fx.base, EVLOOP_NONBLOCK);
 	event_base_free(fx.base);
 	fixture_remove_dir(fx.dir);
+}
+
+static inline void
+fixture_idle_cb(void *arg)
+{
+	(void)arg;
 }
 
 static inline int

@@ -41,7 +41,7 @@ readiness_follows_the_worker(void **state)
 	(void)state;
 	raw_wait_until(fx.base,
 	    fixture_status(fixture_ask("GET", "/readyz", "", "")) == 200);
-	service_worker_gone(fx.service, 0, 100, false);
+	core_worker_gone(fx.core, 0, false);
 	fixture_expect("GET", "/readyz", "", 503);
 	assert_true(raw_has(&fx.c, "\"code\":\"not_ready\""));
 }

@@ -1,6 +1,6 @@
 #include "tests/unit/front/fixture.h"
 
-/* MCP over HTTP with the real library and service. */
+/* MCP over HTTP with the real library and core. */
 
 #define RUN_AWAIT                                                              \
 	"{\"identifier\":\"box\",\"commands\":[{\"shell\":\"true\"}],"         \
@@ -117,7 +117,7 @@ without_an_engine_the_error_says_what_is_away(void **state)
 	json_t *result;
 
 	(void)state;
-	service_worker_gone(fx.service, 0, 100, false);
+	core_worker_gone(fx.core, 0, false);
 	fixture_initialize();
 	fixture_call(FIXTURE_BOTH, "run_sandbox", RUN);
 	result = fixture_result();
@@ -128,7 +128,7 @@ without_an_engine_the_error_says_what_is_away(void **state)
 }
 
 static void
-what_the_service_refuses_is_an_error_result(void **state)
+what_the_core_refuses_is_an_error_result(void **state)
 {
 	json_t *result;
 
@@ -290,7 +290,7 @@ draining_refuses_new_calls_and_finishes_old_ones(void **state)
 	fixture_initialize();
 	fixture_call("Accept: application/json\r\n", "run_sandbox", RUN_AWAIT);
 	raw_wait_until(fx.base, fx.worker.runs == 1);
-	front_drain(fx.front);
+	front_drain(fx.front, fixture_idle_cb, NULL);
 	worker_end(&fx.worker, 0);
 	result = fixture_result();
 	json_decref(result);
@@ -331,8 +331,8 @@ a_tool_without_a_definition_stops_the_start(void **state)
 {
 	static const struct embed_file none[] = {{NULL, NULL, 0}};
 	const uint8_t key[FRONT_KEY_BYTES] = {0};
-	const struct front_parts parts = {fx.base, fx.conf, fx.store,
-	    fx.service, none, key, FRONT_HEARTBEAT_MS};
+	const struct front_parts parts = {
+	    fx.base, fx.conf, fx.store, fx.core, none, key, FRONT_HEARTBEAT_MS};
 	struct front *front = NULL;
 	struct err e;
 
@@ -352,7 +352,7 @@ main(void)
 	    T(a_failed_run_is_no_failed_call),
 	    T(a_run_that_is_not_awaited_names_its_urls),
 	    T(without_an_engine_the_error_says_what_is_away),
-	    T(what_the_service_refuses_is_an_error_result),
+	    T(what_the_core_refuses_is_an_error_result),
 	    T(the_other_tools_work_through_mcp),
 	    cmocka_unit_test_setup_teardown(
 		a_call_that_runs_long_gets_a_stream_with_heartbeats,

@@ -1,7 +1,7 @@
 /*
  * worker.h - the other end of a job channel, moved by the test
  *
- * The service is the real one; this plays a worker whose sandboxes are always
+ * The core is the real one; this plays a worker whose sandboxes are always
  * ready and whose runs print and end what and when the test says.
  */
 #ifndef TESTS_FRONT_WORKER_H
@@ -14,7 +14,7 @@
 #include "common/msg/msg_gen.h"
 #include "common/runlog.h"
 #include "common/xmalloc.h"
-#include "supervisor/service/service.h"
+#include "supervisor/core/core.h"
 
 struct worker {
 	struct event_base *base;
@@ -227,7 +227,7 @@ worker_close_cb(struct ipc_chan *c, const struct err *why, void *arg)
 }
 
 static inline void
-worker_open(struct worker *w, struct event_base *base, struct service *service)
+worker_open(struct worker *w, struct event_base *base, struct core *core)
 {
 	static const struct ipc_ops ops = {
 	    worker_message_cb, worker_close_cb, NULL};
@@ -237,7 +237,7 @@ worker_open(struct worker *w, struct event_base *base, struct service *service)
 	assert_int_equal(
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
 	w->chan = ipc_chan_new(base, pair[1], "test", &ops, w);
-	service_worker_attach(service, 0, pair[0]);
+	core_attach_worker(core, 0, pair[0]);
 	msg_send_worker_state(
 	    w->chan, &(struct msg_worker_state){.engine_up = true});
 }

@@ -1,0 +1,133 @@
+#include "supervisor/core/artifacts.h"
+
+#include "common/log.h"
+#include "common/utf8.h"
+#include "common/xmalloc.h"
+
+struct artifact_file {
+	STAILQ_ENTRY(artifact_file) link;
+	uint32_t number;
+	struct store_artifact row;
+};
+
+void
+artifacts_init(struct artifacts *a, struct store_log *log, uint64_t tenant)
+{
+	*a = (struct artifacts){.log = log, .tenant = tenant};
+	STAILQ_INIT(&a->files);
+}
+
+static struct artifact_file *
+file_find(struct artifacts *a, uint32_t number)
+{
+	struct artifact_file *f;
+
+	STAILQ_FOREACH (f, &a->files, link)
+		if (f->number == number)
+			return f;
+	return NULL;
+}
+
+static void
+file_free(struct artifacts *a, struct artifact_file *f)
+{
+	STAILQ_REMOVE(&a->files, f, artifact_file, link);
+	a->nfiles--;
+	free(f->row.path);
+	free(f);
+}
+
+void
+artifacts_clear(struct artifacts *a)
+{
+	struct artifact_file *f;
+
+	while ((f = STAILQ_FIRST(&a->files)) != NULL) {
+		store_blob_abort(a->log, f->number);
+		file_free(a, f);
+	}
+	for (uint32_t i = 0; i < a->nrows; i++)
+		free(a->rows[i].path);
+	free(a->rows);
+	free(a->error);
+	a->rows = NULL;
+	a->nrows = 0;
+	a->error = NULL;
+}
+
+static int
+check_offer(
+    struct artifacts *a, const struct artifact_offer *offer, struct err *e)
+{
+	if (a->nfiles >= ARTIFACTS_AT_A_TIME ||
+	    file_find(a, offer->number) != NULL)
+		return err_set(e, ERR_LIMIT, "too many files at a time");
+	if (offer->path_len == 0 || offer->path_len > ARTIFACTS_PATH_MAX ||
+	    memchr(offer->path, '\0', offer->path_len) != NULL ||
+	    !utf8_is_valid(offer->path, offer->path_len))
+		return err_set(e, ERR_INVAL, "the name is not UTF-8");
+	return 0;
+}
+
+int
+artifacts_begin(
+    struct artifacts *a, const struct artifact_offer *offer, struct err *e)
+{
+	struct artifact_file *f;
+	int fd;
+
+	if (check_offer(a, offer, e) != 0)
+		return e->code;
+	fd = store_blob_begin(a->log, offer->number, e);
+	if (fd < 0)
+		return fd;
+	f = xcalloc(1, sizeof(*f));
+	f->number = offer->number;
+	f->row.path = xstrndup((const char *)offer->path, offer->path_len);
+	f->row.mode = offer->mode & 0777;
+	f->row.mtime_ns = offer->mtime_ns;
+	STAILQ_INSERT_TAIL(&a->files, f, link);
+	a->nfiles++;
+	return fd;
+}
+
+/* The row's path is taken over. */
+static void
+rows_add(struct artifacts *a, const struct store_artifact *row)
+{
+	/* The same path again, after a worker was lost in between. */
+	for (uint32_t i = 0; i < a->nrows; i++) {
+		if (strcmp(a->rows[i].path, row->path) != 0)
+			continue;
+		free(a->rows[i].path);
+		a->rows[i] = *row;
+		return;
+	}
+	a->rows = xreallocarray(a->rows, a->nrows + 1, sizeof(*a->rows));
+	a->rows[a->nrows++] = *row;
+}
+
+void
+artifacts_done(struct artifacts *a, uint32_t number, bool ok, uint64_t size,
+    const uint8_t sha256[32])
+{
+	struct artifact_file *f = file_find(a, number);
+	struct err e;
+
+	if (f == NULL)
+		return;
+	if (!ok) {
+		store_blob_abort(a->log, number);
+	} else if (store_blob_commit(a->log, number, a->tenant, sha256, &e) !=
+	    0) {
+		log_warn("artifact: %s", e.msg);
+		free(a->error);
+		a->error = xstrdup(e.msg);
+	} else {
+		f->row.size = size;
+		memcpy(f->row.sha256, sha256, sizeof(f->row.sha256));
+		rows_add(a, &f->row);
+		f->row.path = NULL;
+	}
+	file_free(a, f);
+}

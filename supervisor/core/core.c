@@ -1,0 +1,537 @@
+#include "supervisor/core/core.h"
+
+#include "common/clock.h"
+#include "common/conf.h"
+#include "common/log.h"
+#include "common/timer.h"
+#include "common/xmalloc.h"
+#include "supervisor/core/fleet.h"
+#include "supervisor/core/logs.h"
+#include "supervisor/core/run.h"
+#include "supervisor/core/sandbox.h"
+#include "supervisor/core/sched.h"
+
+#define TICK_MS 200
+#define SWEEP_FIRST_MS 10000
+#define SWEEP_EVERY_MS 30000
+#define TRIM_EVERY 100 /* runs that ended */
+#define LOG_THREADS 2
+
+struct core {
+	struct core_parts parts;
+	struct bus bus;
+	struct bus_member member;
+	struct counters counters;
+	struct fleet *fleet;
+	struct sched *sched;
+	struct logs *logs;
+	struct runs *runs;
+	struct sandboxes *sandboxes;
+	struct timer *tick;
+	uint64_t next_reap_ms;
+	uint64_t next_sweep_ms;
+	bool is_trimming;
+	bool is_draining;
+};
+
+/* ---- parts */
+
+struct event_base *
+core_base(const struct core *c)
+{
+	return c->parts.base;
+}
+
+const struct conf *
+core_conf(const struct core *c)
+{
+	return c->parts.conf;
+}
+
+struct store *
+core_store(const struct core *c)
+{
+	return c->parts.store;
+}
+
+struct logs *
+core_logs(const struct core *c)
+{
+	return c->logs;
+}
+
+struct runs *
+core_runs(const struct core *c)
+{
+	return c->runs;
+}
+
+struct sandboxes *
+core_sandboxes(const struct core *c)
+{
+	return c->sandboxes;
+}
+
+const struct counters *
+core_counters(const struct core *c)
+{
+	return &c->counters;
+}
+
+/* ---- what workers say */
+
+static struct core *
+core_of(void *worker)
+{
+	return fleet_worker_arg(worker);
+}
+
+static struct sandbox *
+sandbox_of(void *worker, uint64_t id)
+{
+	return sandboxes_find(core_of(worker)->sandboxes, id);
+}
+
+static struct run *
+run_of(void *worker, uint64_t id)
+{
+	return runs_find(core_of(worker)->runs, id);
+}
+
+static int
+on_sandbox_ready(void *worker, const struct msg_sandbox_ready *m, struct err *e)
+{
+	struct sandbox *sb = sandbox_of(worker, m->id);
+
+	(void)e;
+	if (sb != NULL)
+		sandbox_on_up(sb, m->container_id);
+	core_turn(core_of(worker));
+	return 0;
+}
+
+static int
+on_sandbox_failed(
+    void *worker, const struct msg_sandbox_failed *m, struct err *e)
+{
+	struct sandbox *sb = sandbox_of(worker, m->id);
+
+	(void)e;
+	if (sb != NULL)
+		sandbox_on_failed(sb, m->code, m->text);
+	core_turn(core_of(worker));
+	return 0;
+}
+
+static int
+on_sandbox_lost(void *worker, const struct msg_sandbox_lost *m, struct err *e)
+{
+	struct sandbox *sb = sandbox_of(worker, m->id);
+
+	(void)e;
+	if (sb != NULL)
+		sandbox_on_lost(sb, m->why);
+	core_turn(core_of(worker));
+	return 0;
+}
+
+static int
+on_sandbox_removed(
+    void *worker, const struct msg_sandbox_removed *m, struct err *e)
+{
+	struct sandbox *sb = sandbox_of(worker, m->id);
+
+	(void)e;
+	if (sb != NULL)
+		sandbox_on_removed(sb, m->code, m->text);
+	return 0;
+}
+
+static int
+on_run_bytes(void *worker, const struct msg_run_bytes *m, struct err *e)
+{
+	struct run *r = run_of(worker, m->id);
+
+	(void)e;
+	if (r != NULL)
+		run_on_bytes(r, m->length);
+	return 0;
+}
+
+static int
+on_run_record(void *worker, const struct msg_run_record *m, struct err *e)
+{
+	struct run *r = run_of(worker, m->id);
+
+	return r == NULL ? 0 : run_on_record(r, &m->record, e);
+}
+
+static int
+on_run_ended(void *worker, const struct msg_run_ended *m, struct err *e)
+{
+	struct run *r = run_of(worker, m->id);
+
+	(void)e;
+	if (r != NULL)
+		run_on_ended(r, m);
+	core_turn(core_of(worker));
+	return 0;
+}
+
+static int
+on_artifact_open(void *worker, const struct msg_artifact_open *m, struct err *e)
+{
+	struct run *r = run_of(worker, m->id);
+
+	(void)e;
+	if (r != NULL)
+		run_on_artifact_open(r, m);
+	return 0;
+}
+
+static int
+on_artifact_done(void *worker, const struct msg_artifact_done *m, struct err *e)
+{
+	struct run *r = run_of(worker, m->id);
+
+	(void)e;
+	if (r != NULL)
+		run_on_artifact_done(r, m);
+	return 0;
+}
+
+static int
+on_swept(void *worker, const struct msg_swept *m, struct err *e)
+{
+	(void)worker;
+	(void)e;
+	if (m->removed > 0)
+		log_info("sweep: %u objects on the engine, %u leftovers "
+			 "removed",
+		    m->found, m->removed);
+	return 0;
+}
+
+static const struct msg_worker_to_front handlers = {
+    .on_worker_state = fleet_on_worker_state,
+    .on_sandbox_ready = on_sandbox_ready,
+    .on_sandbox_failed = on_sandbox_failed,
+    .on_sandbox_lost = on_sandbox_lost,
+    .on_sandbox_removed = on_sandbox_removed,
+    .on_run_bytes = on_run_bytes,
+    .on_run_record = on_run_record,
+    .on_run_ended = on_run_ended,
+    .on_artifact_open = on_artifact_open,
+    .on_artifact_done = on_artifact_done,
+    .on_swept = on_swept,
+};
+
+static void
+on_worker_came(uint32_t worker, void *arg)
+{
+	struct core *c = arg;
+
+	sandboxes_worker_came(c->sandboxes, worker);
+	core_turn(c);
+}
+
+static void
+on_worker_went(uint32_t worker, void *arg)
+{
+	struct core *c = arg;
+
+	sandboxes_worker_went(c->sandboxes, worker);
+}
+
+static const struct fleet_ops fleet_ops = {
+    on_worker_came, on_worker_went, &handlers};
+
+void
+core_attach_worker(struct core *c, uint32_t worker, int fd)
+{
+	fleet_attach(c->fleet, worker, fd);
+}
+
+void
+core_worker_gone(struct core *c, uint32_t worker, bool throttled)
+{
+	fleet_worker_gone(c->fleet, worker, throttled);
+}
+
+/* ---- between runs and sandboxes */
+
+static void
+start_cb(struct sched_item *item)
+{
+	run_start(HASH_OF(item, struct run, turn));
+}
+
+void
+core_turn(struct core *c)
+{
+	sched_turn(c->sched);
+}
+
+static void
+on_bus(const struct bus_event *ev, void *arg)
+{
+	struct core *c = arg;
+
+	if (ev->kind != BUS_RUN_SENT && ev->kind != BUS_RUN_LEFT)
+		return;
+	if (ev->run->is_doubtful)
+		sandbox_drop_doubtful(ev->sandbox);
+	if (ev->kind == BUS_RUN_LEFT) {
+		sandbox_on_run_left(ev->sandbox); /* may be gone now */
+		sched_turn(c->sched);
+	}
+}
+
+/* ---- by the clock */
+
+struct sweep {
+	struct ipc_chan *chan;
+	struct buf uuids;
+};
+
+static void
+sweep_flush(struct sweep *s)
+{
+	msg_send_sweep(s->chan,
+	    &(struct msg_sweep){
+		.uuids = {buf_data(&s->uuids), buf_len(&s->uuids)}});
+	buf_consume(&s->uuids, buf_len(&s->uuids));
+}
+
+static void
+sweep_add(const struct sandbox *sb, void *arg)
+{
+	struct sweep *s = arg;
+
+	if (sb->state == SANDBOX_GONE)
+		return;
+	if (buf_len(&s->uuids) + sizeof(sb->row.uuid.b) > MSG_SWEEP_UUIDS_MAX)
+		sweep_flush(s);
+	(void)!buf_append(&s->uuids, sb->row.uuid.b, sizeof(sb->row.uuid.b));
+}
+
+/* Tell one worker what should exist; it removes what should not. */
+static void
+core_sweep(struct core *c)
+{
+	struct sweep s = {.chan = fleet_any_chan(c->fleet)};
+
+	if (s.chan == NULL)
+		return;
+	buf_init(&s.uuids, MSG_SWEEP_UUIDS_MAX);
+	sandboxes_each(c->sandboxes, sweep_add, &s);
+	sweep_flush(&s);
+	buf_clear(&s.uuids);
+	msg_send_sweep_end(
+	    s.chan, &(struct msg_sweep_end){.asof_wall_ms = clock_wall_ms()});
+}
+
+static void
+trimmed_cb(int rc, const struct err *why, void *arg)
+{
+	struct core *c = arg;
+
+	c->is_trimming = false;
+	if (rc != 0)
+		log_warn("history is not trimmed: %s", why->msg);
+}
+
+static void
+core_trim(struct core *c)
+{
+	if (c->is_trimming || c->counters.ended_since_trim < TRIM_EVERY)
+		return;
+	c->counters.ended_since_trim = 0;
+	c->is_trimming = true;
+	store_trim(c->parts.store, c->parts.local->tenant,
+	    (uint64_t)conf_int(c->parts.conf, CONF_MAX_RUNS), trimmed_cb, c);
+}
+
+static void
+tick_cb(void *arg)
+{
+	struct core *c = arg;
+	uint64_t now = clock_mono_ms();
+
+	timer_set_ms(c->tick, TICK_MS);
+	if (now >= c->next_reap_ms) {
+		sandboxes_reap(c->sandboxes, clock_wall_ms());
+		c->next_reap_ms = now +
+		    (uint64_t)conf_int(c->parts.conf, CONF_REAPER_INTERVAL_MS);
+	}
+	if (now >= c->next_sweep_ms) {
+		core_sweep(c);
+		c->next_sweep_ms = now + SWEEP_EVERY_MS;
+	}
+	core_trim(c);
+}
+
+/* ---- life */
+
+static void
+make_registries(struct core *c)
+{
+	const struct core_parts *p = &c->parts;
+	const struct sandboxes_parts of_sandboxes = {.base = p->base,
+	    .conf = p->conf,
+	    .store = p->store,
+	    .fleet = c->fleet,
+	    .sched = c->sched,
+	    .bus = &c->bus};
+	const struct runs_parts of_runs = {.base = p->base,
+	    .conf = p->conf,
+	    .store = p->store,
+	    .logs = c->logs,
+	    .fleet = c->fleet,
+	    .bus = &c->bus};
+
+	c->sandboxes = sandboxes_new(&of_sandboxes);
+	c->runs = runs_new(&of_runs);
+}
+
+int
+core_new(const struct core_parts *parts, struct core **out, struct err *e)
+{
+	struct core *c = xcalloc(1, sizeof(*c));
+
+	c->parts = *parts;
+	if (logs_new(parts->base, LOG_THREADS, &c->logs, e) != 0) {
+		free(c);
+		return e->code;
+	}
+	(void)principal_ref(parts->local);
+	bus_init(&c->bus);
+	counters_init(&c->counters, &c->bus);
+	bus_join(&c->bus, &c->member, on_bus, c);
+	c->fleet = fleet_new(parts->base,
+	    (uint32_t)conf_int(parts->conf, CONF_WORKERS), &fleet_ops, c);
+	c->sched = sched_new(start_cb);
+	make_registries(c);
+	c->next_sweep_ms = clock_mono_ms() + SWEEP_FIRST_MS;
+	c->tick = timer_new(parts->base, tick_cb, c);
+	timer_set_ms(c->tick, TICK_MS);
+	*out = c;
+	return 0;
+}
+
+void
+core_free(struct core *c)
+{
+	if (c == NULL)
+		return;
+	timer_free(c->tick);
+	runs_free(c->runs);
+	sandboxes_free(c->sandboxes);
+	fleet_free(c->fleet);
+	sched_free(c->sched);
+	logs_free(c->logs);
+	bus_leave(&c->bus, &c->member);
+	counters_clear(&c->counters, &c->bus);
+	principal_unref(c->parts.local);
+	free(c);
+}
+
+static int
+restore_run(struct core *c, const struct store_run *row, struct err *e)
+{
+	struct sandbox *sb = sandboxes_find(c->sandboxes, row->sandbox);
+	struct run *r;
+
+	if (sb != NULL && !sandbox_state_is_live(sb->state))
+		sb = NULL;
+	if (run_restore(c->runs, sb, row, &r, e) != 0)
+		return e->code;
+	if (r->is_doubtful)
+		sandbox_add_doubtful(sb);
+	return 0;
+}
+
+static int
+restore_all(struct core *c, const struct store_snapshot *snap, struct err *e)
+{
+	sandboxes_set_next_id(c->sandboxes, snap->next_sandbox);
+	runs_set_next_id(c->runs, snap->next_run);
+	for (size_t i = 0; i < snap->nsandboxes; i++)
+		sandbox_restore(
+		    c->sandboxes, c->parts.local, &snap->sandboxes[i]);
+	for (size_t i = 0; i < snap->nruns; i++)
+		if (restore_run(c, &snap->runs[i], e) != 0)
+			return e->code;
+	if (snap->nsandboxes > 0 || snap->nruns > 0)
+		log_info("recovering %zu sandboxes, %zu unfinished runs",
+		    snap->nsandboxes, snap->nruns);
+	return 0;
+}
+
+int
+core_recover(struct core *c, struct err *e)
+{
+	struct store_snapshot snap;
+	int rc;
+
+	if (store_counts(c->parts.store, &c->counters.total, e) != 0 ||
+	    store_snapshot(c->parts.store, &snap, e) != 0)
+		return e->code;
+	rc = restore_all(c, &snap, e);
+	store_snapshot_clear(&snap);
+	return rc;
+}
+
+/* ---- admission, health */
+
+void
+core_drain(struct core *c)
+{
+	c->is_draining = true;
+}
+
+int
+core_admit(const struct core *c, struct err *e)
+{
+	return !c->is_draining ?
+	    0 :
+	    err_set(e, ERR_WRONG_STATE,
+		"the server is shutting down: try again later");
+}
+
+int
+core_admit_run(const struct core *c, struct err *e)
+{
+	uint64_t n = runs_active(c->runs);
+
+	if (core_admit(c, e) != 0)
+		return e->code;
+	if (n >= (uint64_t)conf_int(c->parts.conf, CONF_MAX_ACTIVE_RUNS))
+		return err_set(e, ERR_LIMIT,
+		    "limit reached: %llu runs are queued or running "
+		    "(MAX_ACTIVE_RUNS): wait for some to end",
+		    (unsigned long long)n);
+	return 0;
+}
+
+int
+core_check(const struct core *c, struct err *e)
+{
+	if (c->is_draining)
+		return err_set(e, ERR_WRONG_STATE, "shutting down");
+	return fleet_check_all(c->fleet, e);
+}
+
+struct core_stats
+core_stats(const struct core *c)
+{
+	const struct fleet_stats f = fleet_stats(c->fleet);
+
+	return (struct core_stats){
+	    .active_sandboxes = sandboxes_live(c->sandboxes),
+	    .active_runs = runs_active(c->runs),
+	    .workers_ready = f.ready,
+	    .workers_total = f.total,
+	    .worker_restarts = f.restarts,
+	};
+}

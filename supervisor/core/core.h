@@ -1,0 +1,79 @@
+/*
+ * core.h - the product's rules: who may run what where, and what became of it
+ *
+ * Everything is asynchronous on one loop.  The core knows no JSON, no HTTP, no
+ * MCP and no tool; those who do (tools/, front/) call in here and join buses.
+ *
+ *	names      who holds an identifier          (sandbox.c asks it)
+ *	sandbox    containers, step by step         sandbox_step
+ *	run        programs in them, step by step   run_step, run_row
+ *	sched      what waits for its turn
+ *	fleet      the workers
+ *	artifacts  files on their way in
+ *	logs       output, read off the loop        log_digest
+ *	lookup     a run by its id; follow: its log, at a reader's pace
+ *	bus        who wants to know                counters, and those above
+ *
+ * core.c puts them together: it hands on what workers say, lets the scheduler
+ * have its turn, and does what the clock asks for.
+ */
+#ifndef CORE_CORE_H
+#define CORE_CORE_H
+
+#include "common/base.h"
+#include "common/err.h"
+#include "common/principal.h"
+#include "supervisor/core/bus.h"
+#include "supervisor/core/counters.h"
+
+struct conf;
+struct core;
+struct event_base;
+struct logs;
+struct runs;
+struct sandboxes;
+struct store;
+
+struct core_parts { /* all kept by pointer but local, which is counted */
+	struct event_base *base;
+	const struct conf *conf;
+	struct store *store;
+	struct principal *local; /* the one tenant there is */
+};
+int core_new(
+    const struct core_parts *parts, struct core **out, struct err *e) MUSTCHECK;
+void core_free(struct core *c);
+/* core_recover - load what the database has; before the first worker comes */
+int core_recover(struct core *c, struct err *e) MUSTCHECK;
+/* core_drain - admit nothing new from now on */
+void core_drain(struct core *c);
+
+/* Workers: a channel to that one, the core's from now on; or its loss. */
+void core_attach_worker(struct core *c, uint32_t worker, int fd);
+void core_worker_gone(struct core *c, uint32_t worker, bool throttled);
+
+/* Its parts, for those who work with them. */
+struct event_base *core_base(const struct core *c);
+const struct conf *core_conf(const struct core *c);
+struct store *core_store(const struct core *c);
+struct logs *core_logs(const struct core *c);
+struct runs *core_runs(const struct core *c);
+struct sandboxes *core_sandboxes(const struct core *c);
+
+/* core_admit - may one more run, or sandbox, begin?  ERR_WRONG_STATE: the
+ * server is shutting down; ERR_LIMIT: MAX_ACTIVE_RUNS */
+int core_admit(const struct core *c, struct err *e) MUSTCHECK;
+int core_admit_run(const struct core *c, struct err *e) MUSTCHECK;
+/* core_turn - start what may start: after a run was made */
+void core_turn(struct core *c);
+/* core_check - 0 when calls can be served now; else what is missing */
+int core_check(const struct core *c, struct err *e) MUSTCHECK;
+
+struct core_stats {
+	uint64_t active_sandboxes, active_runs;
+	uint64_t workers_ready, workers_total, worker_restarts;
+};
+struct core_stats core_stats(const struct core *c);
+const struct counters *core_counters(const struct core *c);
+
+#endif

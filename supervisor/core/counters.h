@@ -1,0 +1,35 @@
+/*
+ * counters.h - how many of what: a member of the core's bus
+ *
+ * Totals of runs and commands go on from what the database has, so that they
+ * do not fall when the server starts again.
+ */
+#ifndef CORE_COUNTERS_H
+#define CORE_COUNTERS_H
+
+#include "common/base.h"
+#include "supervisor/core/bus.h"
+#include "supervisor/store/store.h"
+
+/* Upper bounds in seconds of a command's duration; above the last: +Inf. */
+#define COUNTERS_BOUNDS 11
+extern const double counters_bounds[COUNTERS_BOUNDS];
+
+struct counters_histogram {
+	uint64_t bucket[COUNTERS_BOUNDS + 1];
+	uint64_t count;
+	double sum;
+};
+
+struct counters {
+	struct store_counts total;
+	struct counters_histogram command_seconds; /* since the start */
+	uint64_t reaper_deletes;
+	uint64_t ended_since_trim; /* the core's, to be set to 0 */
+	struct bus_member member;
+};
+
+void counters_init(struct counters *c, struct bus *bus);
+void counters_clear(struct counters *c, struct bus *bus);
+
+#endif

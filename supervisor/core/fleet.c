@@ -1,0 +1,222 @@
+#include "supervisor/core/fleet.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/msg/chan.h"
+#include "common/xmalloc.h"
+
+struct fleet_worker {
+	struct fleet *fleet;
+	uint32_t index;
+	struct ipc_chan *chan; /* NULL: away */
+	bool engine_known;     /* it has said so since it came */
+	bool engine_up;
+	bool throttled;
+	char detail[256]; /* about its engine, for people */
+};
+
+struct fleet {
+	struct event_base *base;
+	const struct fleet_ops *ops;
+	void *arg;
+	uint64_t restarts;
+	uint32_t nworkers;
+	struct fleet_worker workers[];
+};
+
+/* ---- what they say */
+
+void *
+fleet_worker_arg(const struct fleet_worker *w)
+{
+	return w->fleet->arg;
+}
+
+int
+fleet_on_worker_state(
+    void *worker, const struct msg_worker_state *m, struct err *e)
+{
+	struct fleet_worker *w = worker;
+
+	(void)e;
+	w->engine_up = m->engine_up;
+	w->engine_known = true;
+	(void)snprintf(w->detail, sizeof(w->detail), "%s", m->detail);
+	return 0;
+}
+
+static int
+worker_on_message(
+    struct ipc_chan *c, struct ipc_msg *m, void *arg, struct err *e)
+{
+	struct fleet_worker *w = arg;
+
+	(void)c;
+	return msg_dispatch_worker_to_front(w->fleet->ops->handlers, m, w, e);
+}
+
+/* ---- coming and going */
+
+static void
+worker_drop(struct fleet_worker *w)
+{
+	struct fleet *f = w->fleet;
+
+	if (w->chan == NULL)
+		return;
+	ipc_chan_free(w->chan);
+	w->chan = NULL;
+	w->engine_known = false;
+	w->engine_up = false;
+	f->restarts++;
+	f->ops->on_went(w->index, f->arg);
+}
+
+static void
+worker_on_close(struct ipc_chan *c, const struct err *why, void *arg)
+{
+	struct fleet_worker *w = arg;
+
+	(void)c;
+	log_warn("worker %u: channel closed: %s", w->index, why->msg);
+	worker_drop(w);
+}
+
+static const struct ipc_ops worker_ops = {
+    worker_on_message, worker_on_close, NULL};
+
+void
+fleet_attach(struct fleet *f, uint32_t worker, int fd)
+{
+	struct fleet_worker *w;
+	char name[32];
+
+	if (worker >= f->nworkers) {
+		(void)close(fd);
+		return;
+	}
+	w = &f->workers[worker];
+	worker_drop(w);
+	(void)snprintf(name, sizeof(name), "worker %u", worker);
+	w->chan = ipc_chan_new(f->base, fd, name, &worker_ops, w);
+	w->throttled = false;
+	f->ops->on_came(worker, f->arg);
+}
+
+void
+fleet_worker_gone(struct fleet *f, uint32_t worker, bool throttled)
+{
+	if (worker >= f->nworkers)
+		return;
+	worker_drop(&f->workers[worker]);
+	f->workers[worker].throttled = throttled;
+}
+
+struct fleet *
+fleet_new(struct event_base *base, uint32_t nworkers,
+    const struct fleet_ops *ops, void *arg)
+{
+	struct fleet *f =
+	    xcalloc(1, sizeof(*f) + nworkers * sizeof(f->workers[0]));
+
+	f->base = base;
+	f->ops = ops;
+	f->arg = arg;
+	f->nworkers = nworkers;
+	for (uint32_t i = 0; i < nworkers; i++) {
+		f->workers[i].fleet = f;
+		f->workers[i].index = i;
+	}
+	return f;
+}
+
+void
+fleet_free(struct fleet *f)
+{
+	if (f == NULL)
+		return;
+	for (uint32_t i = 0; i < f->nworkers; i++)
+		ipc_chan_free(f->workers[i].chan);
+	free(f);
+}
+
+/* ---- who has what */
+
+static bool
+worker_can_open(const struct fleet_worker *w)
+{
+	return w->chan != NULL && (!w->engine_known || w->engine_up);
+}
+
+uint32_t
+fleet_place(const struct fleet *f, uint64_t sandbox)
+{
+	uint32_t home = (uint32_t)(sandbox % f->nworkers);
+
+	for (uint32_t i = 0; i < f->nworkers; i++) {
+		uint32_t at = (home + i) % f->nworkers;
+
+		if (worker_can_open(&f->workers[at]))
+			return at;
+	}
+	return home;
+}
+
+struct ipc_chan *
+fleet_chan(const struct fleet *f, uint32_t worker)
+{
+	return f->workers[worker].chan;
+}
+
+struct ipc_chan *
+fleet_any_chan(const struct fleet *f)
+{
+	for (uint32_t i = 0; i < f->nworkers; i++)
+		if (f->workers[i].chan != NULL && f->workers[i].engine_up)
+			return f->workers[i].chan;
+	return NULL;
+}
+
+int
+fleet_check(const struct fleet *f, uint32_t worker, struct err *e)
+{
+	const struct fleet_worker *w = &f->workers[worker];
+
+	if (w->chan == NULL)
+		return err_set(e, ERR_BACKEND, "%s",
+		    w->throttled ?
+			"the worker for this sandbox keeps failing and is "
+			"paused: see the server's log" :
+			"the worker for this sandbox is starting: try again");
+	if (w->engine_known && !w->engine_up)
+		return err_set(e, ERR_BACKEND, "%s", w->detail);
+	return 0;
+}
+
+int
+fleet_check_all(const struct fleet *f, struct err *e)
+{
+	for (uint32_t i = 0; i < f->nworkers; i++) {
+		const struct fleet_worker *w = &f->workers[i];
+
+		if (w->chan != NULL && !w->engine_known)
+			return err_set(e, ERR_BACKEND,
+			    "worker %u looks for the engine", i);
+		if (fleet_check(f, i, e) != 0)
+			return e->code;
+	}
+	return 0;
+}
+
+struct fleet_stats
+fleet_stats(const struct fleet *f)
+{
+	struct fleet_stats st = {.total = f->nworkers, .restarts = f->restarts};
+
+	for (uint32_t i = 0; i < f->nworkers; i++)
+		st.ready +=
+		    f->workers[i].chan != NULL && f->workers[i].engine_up;
+	return st;
+}

@@ -1,0 +1,64 @@
+/*
+ * fleet.h - the workers: their channels, and which of them has which sandbox
+ *
+ * The one place that knows channels.  A worker comes with a fresh channel,
+ * goes with its end, and comes again; whoever has sandboxes with it is told
+ * both times.  Sending is the generated msg_send_...(fleet_chan(...), ...).
+ */
+#ifndef CORE_FLEET_H
+#define CORE_FLEET_H
+
+#include "common/base.h"
+#include "common/err.h"
+#include "common/msg/msg_gen.h"
+
+#define FLEET_WORKERS_MAX 64
+
+struct event_base;
+struct fleet;
+struct fleet_worker;
+struct ipc_chan;
+
+struct fleet_ops {
+	/* A channel is there: tell the worker all that it must know. */
+	void (*on_came)(uint32_t worker, void *arg);
+	void (*on_went)(uint32_t worker, void *arg);
+	/* What workers say.  The argument of its functions is the struct
+	 * fleet_worker that said it; on_worker_state is the fleet's own. */
+	const struct msg_worker_to_front *handlers;
+};
+
+/* fleet_new - ops is kept by pointer; nworkers is 1 to FLEET_WORKERS_MAX */
+struct fleet *fleet_new(struct event_base *base, uint32_t nworkers,
+    const struct fleet_ops *ops, void *arg);
+void fleet_free(struct fleet *f);
+void *fleet_worker_arg(const struct fleet_worker *w);
+int fleet_on_worker_state(
+    void *worker, const struct msg_worker_state *m, struct err *e) MUSTCHECK;
+
+/* fleet_attach - fd, the fleet's from now on, leads to that worker; an earlier
+ * channel of it is void */
+void fleet_attach(struct fleet *f, uint32_t worker, int fd);
+/* fleet_worker_gone - the supervisor says so; throttled: it keeps failing */
+void fleet_worker_gone(struct fleet *f, uint32_t worker, bool throttled);
+
+/* fleet_place - the worker for a new sandbox of this number: always the same
+ * one, unless it is away and another is not */
+uint32_t fleet_place(const struct fleet *f, uint64_t sandbox);
+/* fleet_chan - to that worker; NULL while it is away */
+struct ipc_chan *fleet_chan(const struct fleet *f, uint32_t worker);
+/* fleet_any_chan - to a worker that has its engine; NULL: none has */
+struct ipc_chan *fleet_any_chan(const struct fleet *f);
+/* fleet_check - can that worker make a sandbox now?  ERR_BACKEND says why not,
+ * in words for clients */
+int fleet_check(
+    const struct fleet *f, uint32_t worker, struct err *e) MUSTCHECK;
+/* fleet_check_all - every worker has its engine; else what is missing */
+int fleet_check_all(const struct fleet *f, struct err *e) MUSTCHECK;
+
+struct fleet_stats {
+	uint64_t total, ready, restarts;
+};
+struct fleet_stats fleet_stats(const struct fleet *f);
+
+#endif

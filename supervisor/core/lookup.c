@@ -1,0 +1,116 @@
+#include "supervisor/core/lookup.h"
+
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/timer.h"
+#include "common/xmalloc.h"
+#include "supervisor/core/core.h"
+#include "supervisor/core/run.h"
+
+struct lookup {
+	struct core *core;
+	lookup_cb cb;
+	void *arg;
+	struct run *run;      /* in memory: a reference */
+	struct store_run row; /* else, from the database */
+	struct log_view *view;
+	struct timer *later;
+	bool is_reading; /* the database has not answered yet */
+	bool is_closed;
+};
+
+static void
+lookup_free(struct lookup *l)
+{
+	timer_free(l->later);
+	if (l->run != NULL)
+		run_unref(l->run);
+	log_view_close(l->view);
+	store_run_clear(&l->row);
+	free(l);
+}
+
+void
+lookup_close(struct lookup *l)
+{
+	if (l == NULL)
+		return;
+	l->is_closed = true;
+	if (!l->is_reading)
+		lookup_free(l);
+}
+
+static void
+live_cb(void *arg)
+{
+	struct lookup *l = arg;
+	const struct lookup_found f = {l->run, &l->run->row, run_view(l->run)};
+
+	l->cb(0, &f, NULL, l->arg);
+}
+
+/* Of a long log the file, of a short one the bytes. */
+static void
+open_view(struct lookup *l)
+{
+	const struct log_caps caps = run_wish_caps(&l->row, RUN_APART);
+	struct logs *logs = core_logs(l->core);
+	struct err e;
+	int fd;
+
+	fd = l->row.log == NULL ?
+	    store_log_read(core_store(l->core), &l->row.uuid, &e) :
+	    ERR_NOTFOUND;
+	/* Without a file its output is not there any more. */
+	l->view = fd < 0 ? log_view_open_memory(logs, l->row.log,
+			       l->row.log_len, l->row.ncommands, &caps) :
+			   log_view_open(logs, fd, l->row.ncommands, &caps);
+	if (l->row.digest != NULL &&
+	    log_view_restore(l->view, l->row.digest, l->row.digest_len, &e) !=
+		0)
+		log_warn("run %llu: its log is walked: %s",
+		    (unsigned long long)l->row.id, e.msg);
+}
+
+static void
+row_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
+{
+	struct lookup *l = arg;
+	struct lookup_found f;
+
+	l->is_reading = false;
+	if (l->is_closed) {
+		lookup_free(l);
+		return;
+	}
+	if (rc != 0) {
+		l->cb(rc, NULL, why, l->arg);
+		return;
+	}
+	store_run_copy(&l->row, row);
+	open_view(l);
+	f = (struct lookup_found){NULL, &l->row, l->view};
+	l->cb(0, &f, NULL, l->arg);
+}
+
+struct lookup *
+lookup_open(struct core *c, const struct principal *who, const struct uuid *run,
+    lookup_cb cb, void *arg)
+{
+	struct lookup *l = xcalloc(1, sizeof(*l));
+	struct run *r = runs_find_uuid(core_runs(c), who->tenant, run);
+
+	l->core = c;
+	l->cb = cb;
+	l->arg = arg;
+	if (r != NULL) {
+		l->run = run_ref(r);
+		l->later = timer_new(core_base(c), live_cb, l);
+		timer_set_ms(l->later, 0);
+	} else {
+		l->is_reading = true;
+		store_run_get(core_store(c), who->tenant, run, row_cb, l);
+	}
+	return l;
+}

@@ -1,0 +1,37 @@
+/*
+ * lookup.h - a run by its id, whether it goes on or has ended long ago
+ *
+ * What belongs to another tenant is not found, in the same words as what never
+ * was.
+ */
+#ifndef CORE_LOOKUP_H
+#define CORE_LOOKUP_H
+
+#include "common/base.h"
+#include "common/err.h"
+#include "common/principal.h"
+#include "common/uuid.h"
+#include "supervisor/core/logs.h"
+#include "supervisor/store/store.h"
+
+struct core;
+struct lookup;
+struct run;
+
+/* What was found; valid until the lookup is closed. */
+struct lookup_found {
+	struct run *run; /* NULL: it has ended */
+	const struct store_run *row;
+	struct log_view *view;
+};
+/* rc 0 with f, or ERR_NOTFOUND, ERR_DB, ERR_LIMIT with why. */
+typedef void (*lookup_cb)(
+    int rc, const struct lookup_found *f, const struct err *why, void *arg);
+
+/* lookup_open - cb comes later, never inside; then *f stays until
+ * lookup_close, which may be called at any time */
+struct lookup *lookup_open(struct core *c, const struct principal *who,
+    const struct uuid *run, lookup_cb cb, void *arg);
+void lookup_close(struct lookup *l); /* NULL too */
+
+#endif

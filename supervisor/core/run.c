@@ -1,0 +1,787 @@
+/*
+ * run.c - runs: the registry, and what each step of run_step.h does
+ *
+ * A run begins with run_create: its row goes to the store, its log is opened,
+ * it takes its place in the sandbox's queue.  The scheduler calls run_start
+ * when its turn has come; the worker is told with the descriptor of the log,
+ * into which it writes all by itself.  What the front hears of it are records
+ * that are no output, and how long the log is.
+ *
+ * The end comes from the worker (run_on_ended), or from here when there is no
+ * worker to report it: the sandbox is gone, or the run never began.  Then the
+ * log is read, off the loop, for what it had done by then.  The ending is
+ * kept apart from the row until it is on disk: nobody is told what a crash
+ * could forget.
+ */
+#include "supervisor/core/run.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/conf.h"
+#include "common/fd.h"
+#include "common/log.h"
+#include "common/timer.h"
+#include "common/xmalloc.h"
+#include "supervisor/core/fleet.h"
+#include "supervisor/core/sandbox.h"
+
+#define RETRY_MS 1000
+#define RESEND_MS 100
+
+TAILQ_HEAD(run_list, run);
+
+struct runs {
+	struct runs_parts parts;
+	struct run_list phases[RUN_NPHASE];
+	uint64_t counts[RUN_NPHASE];
+	struct hashmap ids;
+	struct hashmap uuids;
+	uint64_t next_id;
+};
+
+/* ---- finding */
+
+static bool
+is_uuid(const struct hash_entry *en, const void *key)
+{
+	const struct run *r = HASH_OF(en, struct run, by_uuid);
+
+	return uuid_is_equal(&r->row.uuid, key);
+}
+
+struct run *
+runs_find(struct runs *rs, uint64_t id)
+{
+	return HASH_OBJECT(hashmap_get_u64(&rs->ids, id), struct run, by_id);
+}
+
+struct run *
+runs_find_uuid(struct runs *rs, uint64_t tenant, const struct uuid *uuid)
+{
+	struct run *r = HASH_OBJECT(
+	    hashmap_get(&rs->uuids, hashmap_key_uuid(uuid), is_uuid, uuid),
+	    struct run, by_uuid);
+
+	return r == NULL || r->row.tenant != tenant ? NULL : r;
+}
+
+uint64_t
+runs_count(const struct runs *rs, enum run_phase phase)
+{
+	return rs->counts[phase];
+}
+
+uint64_t
+runs_active(const struct runs *rs)
+{
+	return rs->ids.count;
+}
+
+/* ---- life */
+
+static void
+run_set_phase(struct run *r, enum run_phase to)
+{
+	struct runs *rs = r->runs;
+
+	TAILQ_REMOVE(&rs->phases[r->phase], r, link);
+	rs->counts[r->phase]--;
+	r->phase = to;
+	TAILQ_INSERT_TAIL(&rs->phases[to], r, link);
+	rs->counts[to]++;
+}
+
+static void run_retry_cb(void *arg);
+
+static struct run *
+run_new(struct runs *rs, struct sandbox *sb)
+{
+	struct run *r = xcalloc(1, sizeof(*r));
+
+	r->runs = rs;
+	r->refs = 1; /* the registry's */
+	bus_init(&r->bus);
+	r->why_text = xstrdup("");
+	if (sb != NULL) {
+		r->sandbox = sb;
+		r->worker = sb->worker;
+	}
+	return r;
+}
+
+/* Its row has its numbers. */
+static void
+run_enter(struct run *r)
+{
+	struct runs *rs = r->runs;
+
+	artifacts_init(&r->artifacts, r->log, r->row.tenant);
+	hashmap_put(&rs->ids, &r->by_id, hashmap_key_u64(r->row.id));
+	hashmap_put(&rs->uuids, &r->by_uuid, hashmap_key_uuid(&r->row.uuid));
+	r->phase = RUN_WAITING;
+	TAILQ_INSERT_TAIL(&rs->phases[RUN_WAITING], r, link);
+	rs->counts[RUN_WAITING]++;
+}
+
+struct run *
+run_ref(struct run *r)
+{
+	r->refs++;
+	return r;
+}
+
+static void
+run_free(struct run *r)
+{
+	struct runs *rs = r->runs;
+
+	TAILQ_REMOVE(&rs->phases[r->phase], r, link);
+	rs->counts[r->phase]--;
+	log_view_close(r->view);
+	artifacts_clear(&r->artifacts);
+	store_log_close(r->log);
+	timer_free(r->retry);
+	run_ending_clear(&r->ending);
+	store_run_clear(&r->row);
+	free(r->why_text);
+	free(r);
+}
+
+void
+run_unref(struct run *r)
+{
+	if (--r->refs == 0)
+		run_free(r);
+}
+
+struct runs *
+runs_new(const struct runs_parts *parts)
+{
+	struct runs *rs = xcalloc(1, sizeof(*rs));
+
+	rs->parts = *parts;
+	rs->next_id = 1;
+	for (unsigned int i = 0; i < RUN_NPHASE; i++)
+		TAILQ_INIT(&rs->phases[i]);
+	return rs;
+}
+
+void
+runs_set_next_id(struct runs *rs, uint64_t id)
+{
+	rs->next_id = id;
+}
+
+static void
+run_leave(struct run *r)
+{
+	hashmap_del(&r->runs->ids, &r->by_id);
+	hashmap_del(&r->runs->uuids, &r->by_uuid);
+	run_unref(r);
+}
+
+void
+runs_free(struct runs *rs)
+{
+	struct run *r;
+
+	if (rs == NULL)
+		return;
+	for (unsigned int i = 0; i < RUN_NPHASE; i++)
+		while ((r = TAILQ_FIRST(&rs->phases[i])) != NULL) {
+			sched_leave(&r->turn);
+			run_free(r);
+		}
+	hashmap_clear(&rs->ids);
+	hashmap_clear(&rs->uuids);
+	free(rs);
+}
+
+/* ---- telling */
+
+static void
+run_tell(struct run *r, const struct bus_event *ev)
+{
+	(void)run_ref(r);
+	bus_tell(&r->bus, ev);
+	bus_tell(r->runs->parts.bus, ev);
+	run_unref(r);
+}
+
+static void
+run_say(struct run *r, enum bus_kind kind, const struct err *why)
+{
+	const struct bus_event ev = {.kind = kind, .run = r, .why = why};
+
+	run_tell(r, &ev);
+}
+
+static void
+run_say_command(uint32_t command, void *arg)
+{
+	struct run *r = arg;
+	const struct bus_event ev = {
+	    .kind = BUS_COMMAND_ENDED, .run = r, .command = command};
+
+	run_tell(r, &ev);
+}
+
+/* ---- deeds: to the worker */
+
+static int
+run_send(struct run *r)
+{
+	const struct runs_parts *p = &r->runs->parts;
+	struct msg_run_start m = {.id = r->row.id,
+	    .sandbox = r->sandbox->row.id,
+	    .uuid = r->row.uuid,
+	    .spool_limit =
+		(uint64_t)conf_int(p->conf, CONF_RUN_OUTPUT_MAX_BYTES),
+	    .spool = fcntl(store_log_fd(r->log), F_DUPFD_CLOEXEC, 3),
+	    .spec_file = -1};
+	bool is_large = r->row.spec_len > MSG_RUN_START_SPEC_MAX;
+
+	if (m.spool < 0)
+		return ERR_SYS;
+	if (is_large)
+		m.spec_file = fd_memfd_sealed(
+		    "runspec", r->row.spec, r->row.spec_len, NULL);
+	else
+		m.spec = (struct span){r->row.spec, r->row.spec_len};
+	if (is_large && m.spec_file < 0) {
+		(void)close(m.spool);
+		return ERR_SYS;
+	}
+	msg_send_run_start(fleet_chan(p->fleet, r->worker), &m);
+	return 0;
+}
+
+static void
+run_tell_cancel(struct run *r)
+{
+	struct ipc_chan *chan = fleet_chan(r->runs->parts.fleet, r->worker);
+
+	if (chan != NULL)
+		msg_send_run_cancel(chan,
+		    &(struct msg_run_cancel){
+			.id = r->row.id, .reason = (uint8_t)r->cancel});
+}
+
+static void
+run_retry_in(struct run *r, uint64_t ms)
+{
+	if (r->retry == NULL)
+		r->retry = timer_new(r->runs->parts.base, run_retry_cb, r);
+	timer_set_ms(r->retry, ms);
+}
+
+/* Only while its worker is there; that the start came through is known. */
+static void
+do_send(struct run *r)
+{
+	static struct log_limit limit;
+
+	if (fleet_chan(r->runs->parts.fleet, r->worker) == NULL)
+		return; /* all is said again when it comes */
+	if (run_send(r) != 0) {
+		log_warn_limited(&limit,
+		    "out of descriptors: raise the "
+		    "server's limit of open files");
+		run_retry_in(r, RESEND_MS);
+		return;
+	}
+	if (r->cancel != 0)
+		run_tell_cancel(r);
+}
+
+static void
+do_forget(struct run *r)
+{
+	struct ipc_chan *chan = fleet_chan(r->runs->parts.fleet, r->worker);
+
+	if (chan != NULL)
+		msg_send_run_forget(
+		    chan, &(struct msg_run_forget){.id = r->row.id});
+}
+
+/* ---- deeds: the end */
+
+static void run_happen(struct run *r, enum run_happening what);
+
+/* It had ended by itself, and only its files are missing. */
+static void
+end_by_log(struct run *r)
+{
+	r->why = r->log_end.end.reason;
+	free(r->why_text);
+	r->why_text = xstrdup("");
+	r->fail_code = 0;
+	if (!r->log_end.end.artifacts || r->artifacts.error != NULL)
+		return;
+	r->artifacts.error =
+	    xstrdup("the sandbox was gone before the artifacts were copied");
+}
+
+/* After a loss the log is all there is. */
+static void
+take_lost_log(struct run *r, const struct log_digest *d)
+{
+	run_row_take_digest(&r->row, &r->log_end, d, run_say_command, r);
+	if (r->log_end.has_end)
+		end_by_log(r);
+	if (r->row.started_ms != 0)
+		r->fail_code = 0;
+}
+
+/* So that nobody has to walk it again (log_digest.h). */
+static void
+keep_digest(struct run *r, const struct log_digest *d)
+{
+	struct buf b;
+
+	buf_init(&b, LOG_DIGEST_MAX);
+	log_digest_encode(d, &b);
+	r->row.digest_len = buf_len(&b);
+	r->row.digest = xmemdup(buf_data(&b), buf_len(&b));
+	buf_clear(&b);
+}
+
+static void
+run_digest_cb(
+    int rc, const struct log_digest *d, const struct err *why, void *arg)
+{
+	struct run *r = arg;
+
+	if (rc != 0) {
+		log_warn(
+		    "run %llu: %s", (unsigned long long)r->row.id, why->msg);
+	} else {
+		if (r->is_lost)
+			take_lost_log(r, d);
+		if (r->length > LOG_DIGEST_FROM_BYTES)
+			keep_digest(r, d);
+	}
+	run_happen(r, RUN_LOG_READ);
+}
+
+static void
+do_read_log(struct run *r)
+{
+	struct stat st;
+
+	if (fstat(store_log_fd(r->log), &st) == 0)
+		r->length = (uint64_t)st.st_size;
+	log_view_digest(run_view(r), r->length, run_digest_cb, r, NULL);
+}
+
+static void
+do_leave_sandbox(struct run *r)
+{
+	struct sandbox *sb = r->sandbox;
+	const struct bus_event ev = {
+	    .kind = BUS_RUN_LEFT, .run = r, .sandbox = sb};
+
+	sched_leave(&r->turn);
+	if (sb == NULL)
+		return;
+	r->sandbox = NULL;
+	run_tell(r, &ev); /* sb may be gone */
+	r->is_doubtful = false;
+}
+
+/* The spec has served: it may hold secrets. */
+static void
+do_finish(struct run *r)
+{
+	run_row_end(&r->row, &r->log_end, r->why, r->why_text, run_say_command,
+	    r, &r->ending);
+	if (r->artifacts.error != NULL) {
+		free(r->ending.artifacts_error);
+		r->ending.artifacts_error = r->artifacts.error;
+		r->artifacts.error = NULL;
+	}
+	explicit_bzero(r->row.spec, r->row.spec_len);
+	free(r->row.spec);
+	r->row.spec = NULL;
+	r->row.spec_len = 0;
+}
+
+static void
+end_stored_cb(int rc, const struct err *why, void *arg)
+{
+	struct run *r = arg;
+
+	if (rc == 0) {
+		run_happen(r, RUN_STORED);
+	} else {
+		static struct log_limit limit;
+		struct err e = *why;
+
+		log_warn_limited(&limit,
+		    "run %llu: the end is not on disk yet: %s",
+		    (unsigned long long)r->row.id, why->msg);
+		(void)err_wrap(&e,
+		    "the run ended but is not recorded yet, ask for its "
+		    "status later");
+		run_say(r, BUS_RUN_END_FAILED, &e);
+		run_happen(r, RUN_STORE_FAILED);
+	}
+	run_unref(r);
+}
+
+static void
+do_store(struct run *r)
+{
+	struct store_run row;
+
+	if (r->recorded == RUN_WAS_REFUSED) {
+		run_happen(r, RUN_STORED);
+		return;
+	}
+	row = run_row_ended(&r->row, &r->ending);
+	row.spool_bytes = r->length;
+	row.artifacts = r->artifacts.rows;
+	row.nartifacts = r->artifacts.nrows;
+	store_run_end(
+	    r->runs->parts.store, &row, r->log, end_stored_cb, run_ref(r));
+}
+
+static void
+do_store_later(struct run *r)
+{
+	run_retry_in(r, RETRY_MS);
+}
+
+/* A full disk, or a descriptor, may be there again. */
+static void
+run_retry_cb(void *arg)
+{
+	struct run *r = arg;
+
+	if (r->phase == RUN_STORING)
+		do_store(r);
+	else if (r->phase == RUN_SENT)
+		run_happen(r, RUN_WORKER_CAME);
+}
+
+/* What is on disk is what everybody may see from now on. */
+static void
+do_say_ended(struct run *r)
+{
+	run_row_close(&r->row, &r->ending);
+	r->row.spool_bytes = r->length;
+	r->row.artifacts = r->artifacts.rows;
+	r->row.nartifacts = r->artifacts.nrows;
+	r->artifacts.rows = NULL;
+	r->artifacts.nrows = 0;
+	run_say(r, BUS_RUN_ENDED, NULL);
+}
+
+/* ---- steps */
+
+static const struct {
+	enum run_deed deed;
+	void (*act)(struct run *r);
+} acts[] = {
+    {RUN_DO_SEND, do_send},
+    {RUN_DO_TELL_CANCEL, run_tell_cancel},
+    {RUN_DO_LEAVE_SANDBOX, do_leave_sandbox},
+    {RUN_DO_READ_LOG, do_read_log},
+    {RUN_DO_FINISH, do_finish},
+    {RUN_DO_STORE, do_store},
+    {RUN_DO_STORE_LATER, do_store_later},
+    {RUN_DO_FORGET, do_forget},
+    {RUN_DO_SAY_ENDED, do_say_ended},
+    {RUN_DO_LEAVE, run_leave},
+};
+
+static void
+run_happen(struct run *r, enum run_happening what)
+{
+	struct run_move m = run_step(r->phase, what);
+
+	if (m.to != r->phase)
+		run_set_phase(r, m.to);
+	(void)run_ref(r);
+	for (size_t i = 0; i < ARRAY_LEN(acts); i++)
+		if (m.deeds & acts[i].deed)
+			acts[i].act(r);
+	run_unref(r);
+}
+
+/* ---- making */
+
+static void
+fill_row(struct run *r, struct run_wish *w)
+{
+	const struct conf *conf = r->runs->parts.conf;
+	const struct store_sandbox *sandbox = &r->sandbox->row;
+
+	r->row = (struct store_run){
+	    .id = r->runs->next_id++,
+	    .uuid = w->uuid,
+	    .tenant = sandbox->tenant,
+	    .sandbox = sandbox->id,
+	    .identifier = xstrdup(sandbox->identifier),
+	    .sandbox_name = xstrdup(sandbox->name),
+	    .container_id = xstrdup(sandbox->container_id),
+	    .tool = xstrdup(w->tool),
+	    .state = RUN_STATE_QUEUED,
+	    .error = xstrdup(""),
+	    .artifacts_error = xstrdup(""),
+	    .created_ms = clock_wall_ms(),
+	    .stdout_max =
+		(uint32_t)conf_int(conf, CONF_DEFAULT_STDOUT_MAX_BYTES),
+	    .stderr_max =
+		(uint32_t)conf_int(conf, CONF_DEFAULT_STDERR_MAX_BYTES),
+	    .commands = w->commands,
+	    .ncommands = w->spec.ncommands,
+	};
+	w->commands = NULL;
+}
+
+static void
+recorded_cb(int rc, const struct err *why, void *arg)
+{
+	struct run *r = arg;
+
+	r->recorded = rc == 0 ? RUN_IS_RECORDED : RUN_WAS_REFUSED;
+	run_say(r, rc == 0 ? BUS_RUN_RECORDED : BUS_RUN_REFUSED, why);
+	if (rc != 0)
+		run_cancel(r, RUNLOG_INTERNAL); /* never acknowledged */
+	run_unref(r);
+}
+
+int
+run_create(struct runs *rs, struct sandbox *sb, struct run_wish *w,
+    struct run **out, struct err *e)
+{
+	struct store_log *log;
+	uint8_t *spec;
+	struct run *r;
+	size_t n;
+
+	if (run_wish_encode(w, &spec, &n, e) != 0)
+		return e->code;
+	if (store_log_open(rs->parts.store, &w->uuid, &log, e) != 0) {
+		free(spec);
+		return e->code;
+	}
+	r = run_new(rs, sb);
+	fill_row(r, w);
+	r->row.spec = spec;
+	r->row.spec_len = n;
+	r->log = log;
+	r->merge = w->merge;
+	run_enter(r);
+	store_run_begin(
+	    rs->parts.store, &r->row, log, w->when, recorded_cb, run_ref(r));
+	sched_add(&sb->queue, &r->turn, w->lock);
+	*out = r;
+	return 0;
+}
+
+/* Whether it had begun shows in its log; what it wants, only in its spec. */
+static void
+restore_place(struct run *r)
+{
+	struct runspec spec;
+	bool lock = false;
+	struct stat st;
+
+	if (runspec_decode(r->row.spec, r->row.spec_len, &spec, NULL) == 0) {
+		lock = (spec.flags & RUNSPEC_LOCK) != 0;
+		runspec_clear(&spec);
+	}
+	if (fstat(store_log_fd(r->log), &st) == 0)
+		r->length = (uint64_t)st.st_size;
+	if (r->length > 0) {
+		sched_add_running(&r->sandbox->queue, &r->turn, lock);
+		run_set_phase(r, RUN_SENT);
+	} else {
+		r->is_doubtful = true;
+		sched_add(&r->sandbox->queue, &r->turn, lock);
+	}
+}
+
+int
+run_restore(struct runs *rs, struct sandbox *sb, const struct store_run *row,
+    struct run **out, struct err *e)
+{
+	struct store_log *log;
+	struct run *r;
+
+	if (store_log_reopen(rs->parts.store, &row->uuid, &log, e) != 0)
+		return e->code;
+	r = run_new(rs, sb);
+	store_run_copy(&r->row, row);
+	r->recorded = RUN_IS_RECORDED;
+	r->log = log;
+	run_enter(r);
+	if (sb != NULL) {
+		restore_place(r);
+	} else {
+		run_set_phase(r, RUN_SENT);
+		run_sandbox_gone(r, RUNLOG_LOST, ERR_LOST,
+		    "the sandbox was lost while the server was down");
+	}
+	*out = r;
+	return 0;
+}
+
+struct log_view *
+run_view(struct run *r)
+{
+	const struct log_caps caps = run_wish_caps(&r->row, r->merge);
+
+	if (r->view == NULL)
+		r->view = log_view_open(r->runs->parts.logs,
+		    fcntl(store_log_fd(r->log), F_DUPFD_CLOEXEC, 3),
+		    r->row.ncommands, &caps);
+	return r->view;
+}
+
+/* ---- what happens to it */
+
+void
+run_cancel(struct run *r, enum runlog_reason reason)
+{
+	if (r->phase > RUN_SENT)
+		return;
+	r->cancel = reason;
+	if (r->phase == RUN_WAITING) {
+		r->why = reason;
+		r->fail_code = ERR_WRONG_STATE;
+	}
+	run_happen(r, RUN_CANCEL);
+}
+
+void
+run_start(struct run *r)
+{
+	const struct bus_event ev = {
+	    .kind = BUS_RUN_SENT, .run = r, .sandbox = r->sandbox};
+
+	r->worker = r->sandbox->worker;
+	run_happen(r, RUN_ITS_TURN);
+	run_tell(r, &ev);
+	r->is_doubtful = false;
+}
+
+void
+run_resend(struct run *r)
+{
+	r->worker = r->sandbox->worker;
+	run_happen(r, RUN_WORKER_CAME);
+}
+
+void
+run_sandbox_gone(
+    struct run *r, enum runlog_reason reason, int code, const char *text)
+{
+	if (r->phase > RUN_SENT)
+		return;
+	r->why = reason;
+	free(r->why_text);
+	r->why_text = xstrdup(text);
+	r->fail_code = code;
+	r->is_lost = true;
+	run_happen(r, RUN_SANDBOX_GONE);
+}
+
+void
+run_move(struct run *r, struct sandbox *to)
+{
+	r->sandbox = to;
+	r->worker = to->worker;
+	r->row.sandbox = to->row.id;
+	free(r->row.sandbox_name);
+	r->row.sandbox_name = xstrdup(to->row.name);
+	store_run_move(r->runs->parts.store, r->row.id, to->row.id,
+	    to->row.name, NULL, NULL);
+}
+
+void
+run_set_container(struct run *r, const char *container_id)
+{
+	free(r->row.container_id);
+	r->row.container_id = xstrdup(container_id);
+}
+
+void
+run_on_bytes(struct run *r, uint64_t length)
+{
+	if (r->phase != RUN_SENT || length <= r->length)
+		return;
+	r->length = length;
+	run_say(r, BUS_RUN_GREW, NULL);
+}
+
+int
+run_on_record(struct run *r, const struct span *record, struct err *e)
+{
+	struct runlog_header h;
+
+	if (record->n < RUNLOG_HEADER_BYTES ||
+	    runlog_parse_header(record->p, &h, e) != 0 ||
+	    h.length != record->n - RUNLOG_HEADER_BYTES)
+		return err_set(
+		    e, ERR_PROTO, "a record of %zu bytes", record->n);
+	if (r->phase == RUN_SENT &&
+	    run_row_take(
+		&r->row, &r->log_end, &h, record->p + RUNLOG_HEADER_BYTES))
+		run_say_command(h.command, r);
+	return 0;
+}
+
+void
+run_on_ended(struct run *r, const struct msg_run_ended *m)
+{
+	if (r->phase != RUN_SENT)
+		return;
+	run_on_bytes(r, m->length);
+	r->why = m->reason;
+	free(r->why_text);
+	r->why_text = xstrdup(m->text);
+	if (m->artifacts_error[0] != '\0') {
+		free(r->artifacts.error);
+		r->artifacts.error = xstrdup(m->artifacts_error);
+	}
+	run_happen(r,
+	    r->length > LOG_DIGEST_FROM_BYTES ? RUN_WORKER_ENDED_LONG :
+						RUN_WORKER_ENDED);
+}
+
+void
+run_on_artifact_open(struct run *r, const struct msg_artifact_open *m)
+{
+	const struct artifact_offer offer = {.number = m->file,
+	    .size = m->size,
+	    .mode = m->mode,
+	    .mtime_ns = m->mtime_ns,
+	    .path = m->path.p,
+	    .path_len = m->path.n};
+	struct msg_artifact_fd answer = {
+	    .id = r->row.id, .file = m->file, .refusal = "", .file_fd = -1};
+	struct ipc_chan *chan = fleet_chan(r->runs->parts.fleet, r->worker);
+	struct err e;
+
+	answer.file_fd = r->phase == RUN_SENT ?
+	    artifacts_begin(&r->artifacts, &offer, &e) :
+	    err_set(&e, ERR_WRONG_STATE, "the run is over");
+	if (answer.file_fd < 0) {
+		answer.file_fd = -1;
+		answer.refusal = e.msg;
+	}
+	msg_send_artifact_fd(chan, &answer);
+}
+
+void
+run_on_artifact_done(struct run *r, const struct msg_artifact_done *m)
+{
+	artifacts_done(
+	    &r->artifacts, m->file, m->code == 0, m->size, m->sha256);
+}

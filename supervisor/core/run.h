@@ -1,0 +1,141 @@
+/*
+ * run.h - runs: from a wish to an end on disk
+ *
+ * run.c writes struct run and nobody else does; others read it.  How a run
+ * moves is run_step.h's table.  A run is in the list of its phase, and while
+ * it waits or goes it is also in its sandbox's queue (sched.h); it leaves both
+ * the sandbox and the queue when it is over, before its end is on disk.
+ *
+ * A run lives as long as somebody holds a reference; the registry holds one
+ * until the end is on disk.  Whoever keeps a pointer to a run holds one.
+ *
+ * What happens to a run is told on its own bus, then on the core's (bus.h).
+ */
+#ifndef CORE_RUN_H
+#define CORE_RUN_H
+
+#include <sys/queue.h>
+
+#include "common/base.h"
+#include "common/err.h"
+#include "common/hashmap.h"
+#include "common/msg/msg_gen.h"
+#include "common/uuid.h"
+#include "supervisor/core/artifacts.h"
+#include "supervisor/core/bus.h"
+#include "supervisor/core/logs.h"
+#include "supervisor/core/run_row.h"
+#include "supervisor/core/run_step.h"
+#include "supervisor/core/run_wish.h"
+#include "supervisor/core/sched.h"
+#include "supervisor/store/store.h"
+
+struct conf;
+struct event_base;
+struct fleet;
+struct runs;
+struct timer;
+
+enum run_recorded {
+	RUN_NOT_RECORDED, /* on its way */
+	RUN_IS_RECORDED,
+	RUN_WAS_REFUSED /* its caller was told so; its end is not stored */
+};
+
+struct run {
+	struct runs *runs;
+	struct sandbox *sandbox; /* NULL once it left it; read only */
+	uint32_t worker;         /* that has, or had it */
+	struct store_run row;    /* as far as it is known, or on disk */
+	enum run_phase phase;
+	unsigned int refs;
+	struct bus bus;
+	struct sched_item turn;
+	bool is_doubtful; /* waits, but an earlier server may have sent it */
+	enum run_recorded recorded;
+	struct store_log *log;
+	uint64_t length;       /* of the log, as far as it is known */
+	struct log_view *view; /* NULL: nobody has looked yet */
+	enum run_merge merge;
+	struct run_log_end log_end;
+	struct artifacts artifacts;
+	enum runlog_reason cancel; /* asked for, 0: not */
+	enum runlog_reason why;    /* it is over, and the words for it */
+	char *why_text;
+	bool is_lost;  /* the log alone says what it had done */
+	int fail_code; /* ERR_*: it ended before it began; for its caller */
+	struct run_ending ending;
+	struct timer *retry;
+	struct hash_entry by_id;
+	struct hash_entry by_uuid;
+	TAILQ_ENTRY(run) link; /* in the list of its phase */
+};
+
+/* ---- the registry */
+
+struct runs_parts {
+	struct event_base *base;
+	const struct conf *conf;
+	struct store *store;
+	struct logs *logs;
+	struct fleet *fleet;
+	struct bus *bus; /* the core's */
+};
+struct runs *runs_new(const struct runs_parts *parts);
+/* runs_free - all of them, whoever holds them: at the end of the process, or
+ * of a test, when nothing calls back any more */
+void runs_free(struct runs *rs);
+void runs_set_next_id(struct runs *rs, uint64_t id);
+struct run *runs_find(struct runs *rs, uint64_t id);
+struct run *runs_find_uuid(
+    struct runs *rs, uint64_t tenant, const struct uuid *uuid);
+uint64_t runs_count(const struct runs *rs, enum run_phase phase);
+/* runs_active - those whose end is not on disk */
+uint64_t runs_active(const struct runs *rs);
+
+/* ---- one run */
+
+/*
+ * run_create - a row, a log, a place in the sandbox's queue
+ *
+ * *w gives up its rows.  The run is the registry's; take a reference to keep
+ * it.  BUS_RUN_RECORDED or BUS_RUN_REFUSED follows, never inside this call.
+ * ERR_INVAL (what cannot be encoded), ERR_SYS, ERR_DB (no log): there is no
+ * run then.  The caller calls sched_turn.
+ */
+int run_create(struct runs *rs, struct sandbox *sb, struct run_wish *w,
+    struct run **out, struct err *e) MUSTCHECK;
+/* run_restore - one that was unfinished when the server started; sb NULL: its
+ * sandbox is gone, it ends as lost.  *out is the registry's. */
+int run_restore(struct runs *rs, struct sandbox *sb,
+    const struct store_run *row, struct run **out, struct err *e) MUSTCHECK;
+
+struct run *run_ref(struct run *r);
+void run_unref(struct run *r);
+
+/* run_cancel - its program's whole tree is killed; it ends as reason */
+void run_cancel(struct run *r, enum runlog_reason reason);
+/* run_view - its log for readers: made when first asked for, the run's */
+struct log_view *run_view(struct run *r);
+
+/* ---- from the scheduler, the sandbox, and the worker */
+
+void run_start(struct run *r); /* its turn has come */
+void run_resend(struct run *r);
+/* run_sandbox_gone - it ends as reason, unless its log says otherwise; it has
+ * left the queue when this returns.  code and text: see struct run */
+void run_sandbox_gone(
+    struct run *r, enum runlog_reason reason, int code, const char *text);
+/* run_move - it waits for another sandbox from now on */
+void run_move(struct run *r, struct sandbox *to);
+/* run_set_container - its sandbox runs in this one */
+void run_set_container(struct run *r, const char *container_id);
+
+void run_on_bytes(struct run *r, uint64_t length);
+int run_on_record(
+    struct run *r, const struct span *record, struct err *e) MUSTCHECK;
+void run_on_ended(struct run *r, const struct msg_run_ended *m);
+void run_on_artifact_open(struct run *r, const struct msg_artifact_open *m);
+void run_on_artifact_done(struct run *r, const struct msg_artifact_done *m);
+
+#endif

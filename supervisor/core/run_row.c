@@ -1,0 +1,229 @@
+#include "supervisor/core/run_row.h"
+
+#include <stdio.h>
+
+#include "common/clock.h"
+#include "common/xmalloc.h"
+
+#define EXIT_KILLED 137 /* what a shell makes of SIGKILL */
+
+static void
+set_string(char **to, const char *text)
+{
+	free(*to);
+	*to = xstrdup(text);
+}
+
+/* ---- records */
+
+/* The compatible tools' words for how a command ended, and ours. */
+static enum command_status
+status_of(const struct runlog_end *end)
+{
+	switch (end->reason) {
+	case RUNLOG_EXIT:
+		return end->exit_code == 0 ? COMMAND_COMPLETED : COMMAND_FAILED;
+	case RUNLOG_TIMEOUT:
+		return COMMAND_TIMED_OUT;
+	case RUNLOG_CANCELED:
+		return COMMAND_CANCELED;
+	default:
+		return COMMAND_FAILED;
+	}
+}
+
+static bool
+command_ended(
+    struct store_command *c, int64_t wall_us, const struct runlog_end *end)
+{
+	bool is_new = c->end_reason == 0;
+
+	c->ended_ms = wall_us / 1000;
+	c->exit_code = end->exit_code;
+	c->signal = end->signal;
+	c->stdout_bytes = end->stdout_bytes;
+	c->stderr_bytes = end->stderr_bytes;
+	c->status = status_of(end);
+	c->end_reason = end->reason;
+	if (end->text[0] != '\0')
+		set_string(&c->error, end->text);
+	return is_new;
+}
+
+bool
+run_row_take(struct store_run *row, struct run_log_end *log,
+    const struct runlog_header *h, const uint8_t *payload)
+{
+	struct store_command *c;
+	struct runlog_end end;
+
+	if (h->command >= row->ncommands)
+		return false;
+	c = &row->commands[h->command];
+	switch (h->type) {
+	case RUNLOG_RUN_STARTED:
+		row->started_ms = h->wall_us / 1000;
+		row->state = RUN_STATE_RUNNING;
+		break;
+	case RUNLOG_COMMAND_STARTED:
+		c->started_ms = h->wall_us / 1000;
+		c->status = COMMAND_RUNNING;
+		break;
+	case RUNLOG_COMMAND_ENDED:
+		return runlog_parse_end(payload, h->length, &end, NULL) == 0 &&
+		    command_ended(c, h->wall_us, &end);
+	case RUNLOG_RUN_ENDED:
+		if (runlog_parse_run_end(payload, h->length, &log->end, NULL) ==
+		    0)
+			log->has_end = true;
+		break;
+	default:
+		break;
+	}
+	return false;
+}
+
+void
+run_row_take_digest(struct store_run *row, struct run_log_end *log,
+    const struct log_digest *d, void (*each)(uint32_t command, void *arg),
+    void *arg)
+{
+	if (d->started_us != 0) {
+		row->started_ms = d->started_us / 1000;
+		row->state = RUN_STATE_RUNNING;
+	}
+	for (uint32_t i = 0; i < row->ncommands && i < d->ncommands; i++) {
+		const struct log_command *from = &d->commands[i];
+		struct store_command *c = &row->commands[i];
+
+		if (from->state == LOG_COMMAND_WAITING)
+			continue;
+		c->started_ms = from->started_us / 1000;
+		if (from->state == LOG_COMMAND_ENDED) {
+			if (command_ended(c, from->ended_us, &from->end))
+				each(i, arg);
+			continue;
+		}
+		c->status = COMMAND_RUNNING;
+		c->stdout_bytes = from->out[0].bytes;
+		c->stderr_bytes = from->out[1].bytes;
+	}
+	log->has_end = d->ended_us != 0;
+	log->end = d->end;
+}
+
+/* ---- the end */
+
+/* What stopped the run, in the compatible tools' words. */
+static char *
+failure_text(const struct store_run *row, const struct runlog_run_end *end)
+{
+	const struct store_command *c;
+
+	if (end->command >= row->ncommands)
+		return xstrdup("");
+	c = &row->commands[end->command];
+	if (c->status == COMMAND_TIMED_OUT)
+		return xasprintf("command %u timed out", c->index);
+	switch (c->end_reason) {
+	case RUNLOG_DENIED:
+		return xasprintf("denylist matched: %.200s", c->error);
+	case RUNLOG_START_FAILED:
+		return xasprintf(
+		    "command %u could not start: %.200s", c->index, c->error);
+	case RUNLOG_MEMORY:
+		return xasprintf("command %u was killed at the sandbox's "
+				 "memory limit",
+		    c->index);
+	default:
+		return xasprintf(
+		    "command %u failed with exit %d", c->index, c->exit_code);
+	}
+}
+
+static void
+end_open_commands(struct store_run *row, enum runlog_reason reason,
+    void (*each)(uint32_t command, void *arg), void *arg)
+{
+	for (uint32_t i = 0; i < row->ncommands; i++) {
+		struct store_command *c = &row->commands[i];
+
+		if (c->status != COMMAND_RUNNING)
+			continue;
+		c->status = reason == RUNLOG_CANCELED ? COMMAND_CANCELED :
+							COMMAND_FAILED;
+		c->end_reason = reason;
+		c->ended_ms = clock_wall_ms();
+		c->exit_code = EXIT_KILLED;
+		each(i, arg);
+	}
+}
+
+static char *
+ending_text(const struct store_run *row, const struct run_log_end *log,
+    const struct run_ending *end, const char *text)
+{
+	if (text[0] != '\0')
+		return xstrdup(text);
+	if (end->reason == RUNLOG_CANCELED)
+		return xstrdup("the run was canceled");
+	if (end->reason == RUNLOG_OUTPUT_LIMIT)
+		return xstrdup(
+		    "the run printed more than RUN_OUTPUT_MAX_BYTES");
+	if (end->state == RUN_STATE_FAILED && log->has_end)
+		return failure_text(row, &log->end);
+	return xstrdup("");
+}
+
+void
+run_row_end(struct store_run *row, const struct run_log_end *log,
+    enum runlog_reason reason, const char *text,
+    void (*each)(uint32_t command, void *arg), void *arg,
+    struct run_ending *out)
+{
+	struct run_ending end = {.state = RUN_STATE_FAILED, .reason = reason};
+
+	end_open_commands(row, reason, each, arg);
+	if (reason == RUNLOG_EXIT && log->has_end && !log->end.failed)
+		end.state = RUN_STATE_COMPLETED;
+	else if (reason == RUNLOG_CANCELED)
+		end.state = RUN_STATE_CANCELED;
+	end.error = ending_text(row, log, &end, text);
+	end.artifacts_error = xstrdup("");
+	end.ended_ms = clock_wall_ms();
+	*out = end;
+}
+
+void
+run_ending_clear(struct run_ending *end)
+{
+	free(end->error);
+	free(end->artifacts_error);
+	*end = (struct run_ending){0};
+}
+
+struct store_run
+run_row_ended(const struct store_run *row, const struct run_ending *end)
+{
+	struct store_run out = *row;
+
+	out.state = end->state;
+	out.end_reason = end->reason;
+	out.error = end->error;
+	out.artifacts_error = end->artifacts_error;
+	out.ended_ms = end->ended_ms;
+	return out;
+}
+
+void
+run_row_close(struct store_run *row, struct run_ending *end)
+{
+	row->state = end->state;
+	row->end_reason = end->reason;
+	row->ended_ms = end->ended_ms;
+	free(row->error);
+	row->error = end->error;
+	free(row->artifacts_error);
+	row->artifacts_error = end->artifacts_error;
+	*end = (struct run_ending){0};
+}

@@ -1,0 +1,38 @@
+/* run_wish.h - what a caller wants run */
+#ifndef CORE_RUN_WISH_H
+#define CORE_RUN_WISH_H
+
+#include "common/base.h"
+#include "common/err.h"
+#include "common/runspec.h"
+#include "common/uuid.h"
+#include "supervisor/core/log_digest.h"
+#include "supervisor/store/store.h"
+
+/* Whether readers want both outputs as one, besides each alone. */
+enum run_merge {
+	RUN_APART,
+	RUN_MERGED
+};
+
+/* What a caller wants run; run_wish_clear frees what it points to. */
+struct run_wish {
+	const char *tool; /* static text, for the row */
+	struct runspec spec;
+	struct store_command *commands; /* rows beside the spec */
+	bool lock;
+	enum run_merge merge;
+	enum store_when when; /* STORE_SOON: somebody waits for the end */
+	struct uuid uuid;     /* chosen by the caller: files need it */
+};
+void run_wish_clear(struct run_wish *w);
+/* run_wish_encode - the spec as the row and the worker have it, n bytes; the
+ * caller frees.  ERR_INVAL: a limit of runspec.h is broken */
+int run_wish_encode(const struct run_wish *w, uint8_t **out, size_t *n,
+    struct err *e) MUSTCHECK;
+
+/* run_wish_caps - how much of its output a run's readers are shown */
+struct log_caps run_wish_caps(
+    const struct store_run *row, enum run_merge merge);
+
+#endif

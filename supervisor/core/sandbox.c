@@ -1,0 +1,711 @@
+/*
+ * sandbox.c - sandboxes: the registry, and what each step of sandbox_step.h
+ * does
+ *
+ * A sandbox begins with sandbox_open: it takes its name, its row goes to the
+ * store, and its worker is told to make it.  Its runs are sent right behind
+ * that; its gate (sched.h) is open whenever they may be.  When the worker goes
+ * and comes again, the next one is told all: the sandbox, each run that any
+ * worker had (run_resend), and, when those were all, that they were all
+ * (SANDBOX_SETTLED), so that it may end what nobody knows.
+ */
+#include "supervisor/core/sandbox.h"
+
+#include <ctype.h>
+
+#include "common/clock.h"
+#include "common/conf.h"
+#include "common/log.h"
+#include "common/timer.h"
+#include "common/xmalloc.h"
+#include "supervisor/core/fleet.h"
+#include "supervisor/core/run.h"
+
+#define SLUG_MAX 40
+#define REMOVE_RETRY_MS 2000
+/* Runs of one sandbox that go at a time: each takes a keeper, a shell and what
+ * that starts out of the sandbox's limit of processes. */
+#define PIDS_PER_RUN 8
+#define EXPIRY_SLACK_MS 10000 /* that the database may lag behind, at most */
+
+TAILQ_HEAD(sandbox_list, sandbox);
+
+struct sandboxes {
+	struct sandboxes_parts parts;
+	struct sandbox_list list;
+	struct hashmap ids;
+	struct names names;
+	uint64_t next_id;
+};
+
+/* ---- finding */
+
+struct sandbox *
+sandboxes_find(struct sandboxes *all, uint64_t id)
+{
+	return HASH_OBJECT(
+	    hashmap_get_u64(&all->ids, id), struct sandbox, by_id);
+}
+
+struct sandbox *
+sandbox_find_named(
+    struct sandboxes *all, uint64_t tenant, const char *identifier)
+{
+	struct name_hold *h = names_find(&all->names, tenant, identifier);
+
+	return h == NULL ? NULL : HASH_OF(h, struct sandbox, name);
+}
+
+uint64_t
+sandboxes_live(const struct sandboxes *all)
+{
+	return all->names.map.count;
+}
+
+void
+sandboxes_each(const struct sandboxes *all,
+    void (*on)(const struct sandbox *sb, void *arg), void *arg)
+{
+	const struct sandbox *sb;
+
+	TAILQ_FOREACH (sb, &all->list, link)
+		on(sb, arg);
+}
+
+/* ---- life */
+
+static struct sandbox *
+sandbox_new(struct sandboxes *all, struct principal *owner)
+{
+	struct sandbox *sb = xcalloc(1, sizeof(*sb));
+
+	sb->all = all;
+	sb->owner = principal_ref(owner);
+	bus_init(&sb->bus);
+	return sb;
+}
+
+/* Its row and its state are set. */
+static void
+sandbox_enter(struct sandbox *sb)
+{
+	struct sandboxes *all = sb->all;
+	unsigned int limit = sb->row.pids / PIDS_PER_RUN;
+
+	sb->worker = fleet_place(all->parts.fleet, sb->row.id);
+	sched_queue_init(all->parts.sched, &sb->queue, limit == 0 ? 1 : limit);
+	hashmap_put(&all->ids, &sb->by_id, hashmap_key_u64(sb->row.id));
+	TAILQ_INSERT_TAIL(&all->list, sb, link);
+	if (sandbox_state_is_live(sb->state))
+		names_take(
+		    &all->names, &sb->name, sb->row.tenant, sb->row.identifier);
+}
+
+static void
+sandbox_free(struct sandbox *sb)
+{
+	struct sandboxes *all = sb->all;
+
+	names_leave(&all->names, &sb->name);
+	hashmap_del(&all->ids, &sb->by_id);
+	TAILQ_REMOVE(&all->list, sb, link);
+	sched_queue_clear(&sb->queue);
+	timer_free(sb->retry);
+	principal_unref(sb->owner);
+	store_sandbox_clear(&sb->row);
+	free(sb);
+}
+
+/* Gone, and its last run has left it. */
+static void
+sandbox_free_if_over(struct sandbox *sb)
+{
+	if (sb->state == SANDBOX_GONE && sb->pins == 0 &&
+	    sched_queue_is_empty(&sb->queue))
+		sandbox_free(sb);
+}
+
+struct sandboxes *
+sandboxes_new(const struct sandboxes_parts *parts)
+{
+	struct sandboxes *all = xcalloc(1, sizeof(*all));
+
+	all->parts = *parts;
+	all->next_id = 1;
+	TAILQ_INIT(&all->list);
+	return all;
+}
+
+void
+sandboxes_free(struct sandboxes *all)
+{
+	struct sandbox *sb;
+
+	if (all == NULL)
+		return;
+	while ((sb = TAILQ_FIRST(&all->list)) != NULL)
+		sandbox_free(sb);
+	hashmap_clear(&all->ids);
+	names_clear(&all->names);
+	free(all);
+}
+
+void
+sandboxes_set_next_id(struct sandboxes *all, uint64_t id)
+{
+	all->next_id = id;
+}
+
+/* ---- deeds */
+
+static void
+sandbox_say(struct sandbox *sb, enum bus_kind kind)
+{
+	const struct bus_event ev = {.kind = kind,
+	    .sandbox = sb,
+	    .why = sb->why.code == 0 ? NULL : &sb->why};
+
+	bus_tell(&sb->bus, &ev);
+	bus_tell(sb->all->parts.bus, &ev);
+}
+
+static struct ipc_chan *
+sandbox_chan(const struct sandbox *sb)
+{
+	return fleet_chan(sb->all->parts.fleet, sb->worker);
+}
+
+static void
+sandbox_put(struct sandbox *sb)
+{
+	sb->expires_saved_ms = sb->row.expires_ms;
+	store_sandbox_put(sb->all->parts.store, &sb->row, NULL, NULL);
+}
+
+static void
+do_open_gate(struct sandbox *sb)
+{
+	sched_queue_gate(&sb->queue, SCHED_GATE_OPEN);
+}
+
+static void
+do_close_gate(struct sandbox *sb)
+{
+	sched_queue_gate(&sb->queue, SCHED_GATE_SHUT);
+}
+
+static void
+do_leave_name(struct sandbox *sb)
+{
+	names_leave(&sb->all->names, &sb->name);
+}
+
+static void
+do_touch(struct sandbox *sb)
+{
+	sb->row.expires_ms = clock_wall_ms() + (int64_t)sb->row.ttl_s * 1000;
+}
+
+static void
+do_save(struct sandbox *sb)
+{
+	if (sb->state == SANDBOX_GONE)
+		sb->row.ended_ms = clock_wall_ms();
+	sandbox_put(sb);
+}
+
+static void
+send_open(struct sandbox *sb, enum msg_open_mode mode)
+{
+	const struct store_sandbox *row = &sb->row;
+
+	msg_send_sandbox_open(sandbox_chan(sb),
+	    &(struct msg_sandbox_open){
+		.id = row->id,
+		.mode = mode,
+		.uuid = row->uuid,
+		.tenant = sb->owner->tenant_name,
+		.identifier = row->identifier,
+		.generation = row->generation,
+		.name = row->name,
+		.image = row->image,
+		.container_id = row->container_id,
+		.memory_bytes = row->memory_bytes,
+		.nano_cpus = row->nano_cpus,
+		.pids = row->pids,
+	    });
+	sb->is_settled = false;
+}
+
+static void
+do_tell_create(struct sandbox *sb)
+{
+	send_open(sb, MSG_OPEN_MODE_CREATE);
+}
+
+static void
+do_tell_adopt(struct sandbox *sb)
+{
+	send_open(sb, MSG_OPEN_MODE_ADOPT);
+}
+
+static void
+do_tell_remove(struct sandbox *sb)
+{
+	msg_send_sandbox_remove(sandbox_chan(sb),
+	    &(struct msg_sandbox_remove){
+		.id = sb->row.id, .uuid = sb->row.uuid, .name = sb->row.name});
+}
+
+/* Lets the worker end what it was not told of, so it has to wait for runs of
+ * an earlier front that may have begun and are still queued. */
+static void
+sandbox_settle(struct sandbox *sb)
+{
+	struct ipc_chan *chan = sandbox_chan(sb);
+
+	if (sb->is_settled || sb->ndoubtful > 0 || chan == NULL)
+		return;
+	sb->is_settled = true;
+	msg_send_sandbox_settled(
+	    chan, &(struct msg_sandbox_settled){.id = sb->row.id});
+}
+
+static struct run *
+run_of(struct sched_item *item)
+{
+	return HASH_OF(item, struct run, turn);
+}
+
+static void
+do_resend(struct sandbox *sb)
+{
+	struct sched_item *item, *next;
+
+	for (item = TAILQ_FIRST(&sb->queue.running); item != NULL;
+	     item = next) {
+		next = TAILQ_NEXT(item, link);
+		run_resend(run_of(item));
+	}
+	sandbox_settle(sb);
+}
+
+static void
+do_say_ready(struct sandbox *sb)
+{
+	struct sched_item *item;
+
+	TAILQ_FOREACH (item, &sb->queue.running, link)
+		run_set_container(run_of(item), sb->row.container_id);
+	sandbox_say(sb, BUS_SANDBOX_READY);
+}
+
+static void
+do_say_failed(struct sandbox *sb)
+{
+	sandbox_say(sb, BUS_SANDBOX_FAILED);
+}
+
+static void
+move_run(struct sched_item *item, void *arg)
+{
+	run_move(run_of(item), arg);
+}
+
+static struct sandbox *sandbox_make(
+    struct sandboxes *all, const struct sandbox_wish *w, uint32_t generation);
+
+/* What was never sent goes to a fresh sandbox of the same name. */
+static void
+do_requeue(struct sandbox *sb)
+{
+	const struct sandbox_wish w = {.who = sb->owner,
+	    .identifier = sb->row.identifier,
+	    .image = sb->row.image,
+	    .origin = sb->row.origin,
+	    .ttl_s = sb->row.ttl_s};
+	struct sandbox *to;
+
+	if (TAILQ_EMPTY(&sb->queue.waiting) && TAILQ_EMPTY(&sb->queue.locked))
+		return;
+	to = sandbox_make(sb->all, &w, sb->row.generation + 1);
+	to->ndoubtful = sb->ndoubtful;
+	sb->ndoubtful = 0;
+	sched_move_waiting(&sb->queue, &to->queue, move_run, to);
+}
+
+static void
+end_runs(struct sandbox *sb, enum runlog_reason reason)
+{
+	struct sched_item *item;
+
+	while ((item = sched_queue_first(&sb->queue)) != NULL)
+		run_sandbox_gone(
+		    run_of(item), reason, sb->why.code, sb->why.msg);
+}
+
+static void
+do_end_lost(struct sandbox *sb)
+{
+	end_runs(sb, RUNLOG_LOST);
+}
+
+static void
+do_end_failed(struct sandbox *sb)
+{
+	end_runs(sb, RUNLOG_START_FAILED);
+}
+
+static void
+do_end_canceled(struct sandbox *sb)
+{
+	(void)err_set(&sb->why, ERR_WRONG_STATE,
+	    "the run was canceled: its sandbox was deleted");
+	end_runs(sb, RUNLOG_CANCELED);
+}
+
+static void sandbox_retry_cb(void *arg);
+
+static void
+do_retry_later(struct sandbox *sb)
+{
+	if (sb->retry == NULL)
+		sb->retry =
+		    timer_new(sb->all->parts.base, sandbox_retry_cb, sb);
+	timer_set_ms(sb->retry, REMOVE_RETRY_MS);
+}
+
+static void
+do_say_stuck(struct sandbox *sb)
+{
+	sandbox_say(sb, BUS_SANDBOX_REMOVE_FAILED);
+}
+
+static void
+do_say_gone(struct sandbox *sb)
+{
+	sandbox_say(sb, BUS_SANDBOX_GONE);
+}
+
+/* ---- steps */
+
+static const struct {
+	enum sandbox_deed deed;
+	void (*act)(struct sandbox *sb);
+} acts[] = {
+    {SANDBOX_DO_CLOSE_GATE, do_close_gate},
+    {SANDBOX_DO_LEAVE_NAME, do_leave_name},
+    {SANDBOX_DO_TOUCH, do_touch},
+    {SANDBOX_DO_SAVE, do_save},
+    {SANDBOX_DO_TELL_CREATE, do_tell_create},
+    {SANDBOX_DO_TELL_ADOPT, do_tell_adopt},
+    {SANDBOX_DO_TELL_REMOVE, do_tell_remove},
+    {SANDBOX_DO_RESEND, do_resend},
+    {SANDBOX_DO_OPEN_GATE, do_open_gate},
+    {SANDBOX_DO_SAY_READY, do_say_ready},
+    {SANDBOX_DO_SAY_FAILED, do_say_failed},
+    {SANDBOX_DO_REQUEUE, do_requeue},
+    {SANDBOX_DO_END_LOST, do_end_lost},
+    {SANDBOX_DO_END_FAILED, do_end_failed},
+    {SANDBOX_DO_END_CANCELED, do_end_canceled},
+    {SANDBOX_DO_RETRY_LATER, do_retry_later},
+    {SANDBOX_DO_SAY_STUCK, do_say_stuck},
+    {SANDBOX_DO_SAY_GONE, do_say_gone},
+};
+
+/* why (NULL: nothing failed) is what is told. */
+static void
+sandbox_happen(
+    struct sandbox *sb, enum sandbox_happening what, const struct err *why)
+{
+	struct sandbox_move m = sandbox_step(sb->state, what);
+
+	if (m.to == sb->state && m.deeds == SANDBOX_DO_NOTHING)
+		return;
+	sb->state = m.to;
+	sb->why = why == NULL ? (struct err){0} : *why;
+	if (m.deeds & SANDBOX_DO_SAVE)
+		sb->row.state = m.word;
+	sb->pins++;
+	for (size_t i = 0; i < ARRAY_LEN(acts); i++)
+		if (m.deeds & acts[i].deed)
+			acts[i].act(sb);
+	sb->pins--;
+	sandbox_free_if_over(sb);
+}
+
+static void
+sandbox_retry_cb(void *arg)
+{
+	struct sandbox *sb = arg;
+
+	if (sandbox_chan(sb) != NULL)
+		sandbox_happen(sb, SANDBOX_RETRY, NULL);
+}
+
+/* ---- making */
+
+/* mcp-sbx-<slug>-<8 hex>, the compatible tools' form; the hex is of the UUID,
+ * so that a new generation never waits for the old one's name. */
+static char *
+container_name(const char *identifier, const struct uuid *uuid)
+{
+	char slug[SLUG_MAX + 1];
+	size_t n = 0;
+
+	for (; identifier[n] != '\0' && n < SLUG_MAX; n++)
+		slug[n] = isalnum((unsigned char)identifier[n]) ?
+		    (char)tolower((unsigned char)identifier[n]) :
+		    '-';
+	slug[n] = '\0';
+	return xasprintf("mcp-sbx-%s-%02x%02x%02x%02x", slug, uuid->b[0],
+	    uuid->b[1], uuid->b[2], uuid->b[3]);
+}
+
+static void
+fill_row(struct sandbox *sb, const struct sandbox_wish *w, uint32_t generation)
+{
+	const struct conf *conf = sb->all->parts.conf;
+	struct uuid uuid;
+
+	uuid_random(&uuid);
+	sb->row = (struct store_sandbox){
+	    .id = sb->all->next_id++,
+	    .uuid = uuid,
+	    .tenant = w->who->tenant,
+	    .identifier = xstrdup(w->identifier),
+	    .generation = generation,
+	    .name = container_name(w->identifier, &uuid),
+	    .container_id = xstrdup(""),
+	    .image = xstrdup(w->image),
+	    .state = SANDBOX_IS_CREATING,
+	    .origin = xstrdup(w->origin),
+	    .memory_bytes = (uint64_t)conf_int(conf, CONF_DEFAULT_MEMORY_MB)
+		<< 20,
+	    .nano_cpus =
+		(uint64_t)conf_int(conf, CONF_DEFAULT_CPU_CORES) * 1000000000u,
+	    .pids = (uint32_t)conf_int(conf, CONF_DEFAULT_PIDS),
+	    .ttl_s = w->ttl_s,
+	    .created_ms = clock_wall_ms(),
+	};
+	do_touch(sb);
+}
+
+static struct sandbox *
+sandbox_make(
+    struct sandboxes *all, const struct sandbox_wish *w, uint32_t generation)
+{
+	struct sandbox *sb = sandbox_new(all, w->who);
+
+	sb->state = SANDBOX_NEW;
+	fill_row(sb, w, generation);
+	sandbox_enter(sb);
+	sandbox_put(sb);
+	if (sandbox_chan(sb) != NULL)
+		sandbox_happen(sb, SANDBOX_WORKER_CAME, NULL);
+	return sb;
+}
+
+static int
+check_worker(const struct sandboxes *all, struct err *e)
+{
+	struct fleet *fleet = all->parts.fleet;
+
+	return fleet_check(fleet, fleet_place(fleet, all->next_id), e);
+}
+
+int
+sandbox_open(struct sandboxes *all, const struct sandbox_wish *w,
+    struct sandbox **out, struct err *e)
+{
+	uint64_t n = all->ids.count;
+
+	if (n >= (uint64_t)conf_int(all->parts.conf, CONF_MAX_SANDBOXES))
+		return err_set(e, ERR_LIMIT,
+		    "limit reached: %llu sandboxes exist (MAX_SANDBOXES): "
+		    "delete one with delete_sandbox",
+		    (unsigned long long)n);
+	if (check_worker(all, e) != 0)
+		return e->code;
+	*out = sandbox_make(all, w, 1);
+	return 0;
+}
+
+int
+sandbox_replace(
+    struct sandbox *old, uint32_t ttl_s, struct sandbox **out, struct err *e)
+{
+	const struct sandbox_wish w = {.who = old->owner,
+	    .identifier = old->row.identifier,
+	    .image = old->row.image,
+	    .origin = "run",
+	    .ttl_s = ttl_s};
+
+	if (check_worker(old->all, e) != 0)
+		return e->code;
+	old->pins++;
+	sandbox_remove(old);
+	*out = sandbox_make(old->all, &w, old->row.generation + 1);
+	old->pins--;
+	sandbox_free_if_over(old);
+	return 0;
+}
+
+void
+sandbox_restore(struct sandboxes *all, struct principal *owner,
+    const struct store_sandbox *row)
+{
+	struct sandbox *sb = sandbox_new(all, owner);
+
+	store_sandbox_copy(&sb->row, row);
+	sb->expires_saved_ms = row->expires_ms;
+	if (row->state == SANDBOX_IS_REMOVING)
+		sb->state = SANDBOX_LEAVING;
+	else if (row->state == SANDBOX_IS_READY)
+		sb->state = SANDBOX_AWAY;
+	else
+		sb->state = SANDBOX_DOUBTFUL;
+	sandbox_enter(sb);
+}
+
+/* ---- what happens to it */
+
+/* How far the expiry in the database may lag behind the true one. */
+static int64_t
+save_slack_ms(const struct sandbox *sb)
+{
+	int64_t slack = (int64_t)sb->row.ttl_s * 100;
+
+	return slack > EXPIRY_SLACK_MS ? EXPIRY_SLACK_MS : slack;
+}
+
+void
+sandbox_touch(struct sandbox *sb, uint32_t ttl_s)
+{
+	if (ttl_s != 0)
+		sb->row.ttl_s = ttl_s;
+	do_touch(sb);
+	if (sb->row.expires_ms - sb->expires_saved_ms > save_slack_ms(sb) ||
+	    sb->row.expires_ms < sb->expires_saved_ms)
+		sandbox_put(sb);
+}
+
+void
+sandbox_remove(struct sandbox *sb)
+{
+	struct err e;
+
+	(void)err_set(&e, ERR_WRONG_STATE, "the sandbox was deleted");
+	sandbox_happen(sb, SANDBOX_UNWANTED, &e);
+}
+
+void
+sandbox_on_up(struct sandbox *sb, const char *container_id)
+{
+	if (sandbox_state_is_live(sb->state)) {
+		free(sb->row.container_id);
+		sb->row.container_id = xstrdup(container_id);
+	}
+	sandbox_happen(sb, SANDBOX_IS_UP, NULL);
+}
+
+void
+sandbox_on_failed(struct sandbox *sb, int code, const char *text)
+{
+	struct err e;
+
+	log_warn("sandbox %s: %s", sb->row.name, text);
+	if (sb->state == SANDBOX_ADOPTING)
+		(void)err_set(
+		    &e, ERR_LOST, "the sandbox was lost: %.200s", text);
+	else
+		(void)err_set(&e, code, "%s", text);
+	sandbox_happen(sb, SANDBOX_FAILED, &e);
+}
+
+void
+sandbox_on_lost(struct sandbox *sb, const char *why)
+{
+	struct err e;
+
+	if (sandbox_state_is_live(sb->state) && sb->state != SANDBOX_LOOKING)
+		log_info("sandbox %s is lost: %s", sb->row.name, why);
+	(void)err_set(&e, ERR_LOST, "the sandbox was lost: %.200s", why);
+	sandbox_happen(sb, SANDBOX_LOST, &e);
+}
+
+void
+sandbox_on_removed(struct sandbox *sb, int code, const char *text)
+{
+	struct err e;
+
+	if (code == 0) {
+		sandbox_happen(sb, SANDBOX_REMOVED, NULL);
+		return;
+	}
+	(void)err_set(&e, code, "%s", text);
+	sandbox_happen(sb, SANDBOX_REMOVE_FAILED, &e);
+}
+
+void
+sandbox_add_doubtful(struct sandbox *sb)
+{
+	sb->ndoubtful++;
+}
+
+void
+sandbox_drop_doubtful(struct sandbox *sb)
+{
+	if (--sb->ndoubtful == 0)
+		sandbox_settle(sb);
+}
+
+void
+sandbox_on_run_left(struct sandbox *sb)
+{
+	if (sandbox_state_is_live(sb->state))
+		sandbox_touch(sb, 0);
+	sandbox_free_if_over(sb);
+}
+
+/* ---- what happens to many */
+
+void
+sandboxes_reap(struct sandboxes *all, int64_t wall_ms)
+{
+	struct sandbox *sb, *next;
+
+	for (sb = TAILQ_FIRST(&all->list); sb != NULL; sb = next) {
+		next = TAILQ_NEXT(sb, link);
+		if (sb->state != SANDBOX_READY ||
+		    !sched_queue_is_empty(&sb->queue) ||
+		    wall_ms < sb->row.expires_ms)
+			continue;
+		sb->is_expired = true;
+		sandbox_remove(sb);
+	}
+}
+
+void
+sandboxes_worker_came(struct sandboxes *all, uint32_t worker)
+{
+	struct sandbox *sb, *next;
+
+	for (sb = TAILQ_FIRST(&all->list); sb != NULL; sb = next) {
+		next = TAILQ_NEXT(sb, link);
+		if (sb->worker == worker)
+			sandbox_happen(sb, SANDBOX_WORKER_CAME, NULL);
+	}
+}
+
+void
+sandboxes_worker_went(struct sandboxes *all, uint32_t worker)
+{
+	struct sandbox *sb, *next;
+
+	for (sb = TAILQ_FIRST(&all->list); sb != NULL; sb = next) {
+		next = TAILQ_NEXT(sb, link);
+		if (sb->worker == worker)
+			sandbox_happen(sb, SANDBOX_WORKER_WENT, NULL);
+	}
+}

@@ -1,0 +1,129 @@
+/*
+ * sandbox.h - sandboxes: who has which identifier, and in what container
+ *
+ * sandbox.c writes struct sandbox and nobody else does; others read it.  How
+ * a sandbox moves is sandbox_step.h's table.  Its runs are in its queue
+ * (sched.h); its name is held in names.h from its beginning until it is not
+ * wanted any more.
+ *
+ * A sandbox is freed when it is gone and its last run has left it.  Its bus
+ * tells READY or FAILED, and at the end GONE; whoever joined it has left the
+ * bus when GONE was told.
+ */
+#ifndef CORE_SANDBOX_H
+#define CORE_SANDBOX_H
+
+#include <sys/queue.h>
+
+#include "common/base.h"
+#include "common/err.h"
+#include "common/hashmap.h"
+#include "common/principal.h"
+#include "supervisor/core/bus.h"
+#include "supervisor/core/names.h"
+#include "supervisor/core/sandbox_step.h"
+#include "supervisor/core/sched.h"
+#include "supervisor/store/store.h"
+
+struct conf;
+struct event_base;
+struct fleet;
+struct sandboxes;
+struct timer;
+
+#define SANDBOX_IDENTIFIER_MAX 36
+
+struct sandbox {
+	struct sandboxes *all;
+	struct principal *owner; /* whose tenant it is */
+	struct store_sandbox row;
+	enum sandbox_state state;
+	uint32_t worker;   /* that has it, or will */
+	unsigned int pins; /* steps under way: not freed */
+	struct bus bus;
+	struct sched_queue queue;
+	struct name_hold name;
+	bool is_settled;          /* the worker was told of all old runs */
+	unsigned int ndoubtful;   /* old runs that wait: see run.is_doubtful */
+	bool is_expired;          /* not wanted because its time was over */
+	int64_t expires_saved_ms; /* what the database has */
+	struct err why;           /* for the deeds of a step */
+	struct timer *retry;
+	struct hash_entry by_id;
+	TAILQ_ENTRY(sandbox) link; /* in order of their numbers */
+};
+
+/* ---- the registry */
+
+struct sandboxes_parts {
+	struct event_base *base;
+	const struct conf *conf;
+	struct store *store;
+	struct fleet *fleet;
+	struct sched *sched;
+	struct bus *bus; /* the core's */
+};
+struct sandboxes *sandboxes_new(const struct sandboxes_parts *parts);
+void sandboxes_free(struct sandboxes *all);
+void sandboxes_set_next_id(struct sandboxes *all, uint64_t id);
+struct sandbox *sandboxes_find(struct sandboxes *all, uint64_t id);
+/* sandbox_find_named - who holds the identifier, or NULL */
+struct sandbox *sandbox_find_named(
+    struct sandboxes *all, uint64_t tenant, const char *identifier);
+uint64_t sandboxes_live(const struct sandboxes *all);
+/* sandboxes_each - in no case may on make or end one */
+void sandboxes_each(const struct sandboxes *all,
+    void (*on)(const struct sandbox *sb, void *arg), void *arg);
+/* sandboxes_reap - those whose time is over and that nobody uses */
+void sandboxes_reap(struct sandboxes *all, int64_t wall_ms);
+void sandboxes_worker_came(struct sandboxes *all, uint32_t worker);
+void sandboxes_worker_went(struct sandboxes *all, uint32_t worker);
+
+/* ---- one sandbox */
+
+struct sandbox_wish { /* its texts are copied */
+	struct principal *who;
+	const char *identifier;
+	const char *image;
+	const char *origin; /* the tool, for the row */
+	uint32_t ttl_s;
+};
+
+/*
+ * sandbox_open - a new one holds the identifier, which must be free
+ *
+ * ERR_LIMIT: MAX_SANDBOXES exist; ERR_BACKEND: its worker or the engine is
+ * away.  BUS_SANDBOX_READY or BUS_SANDBOX_FAILED follows, never inside.
+ */
+int sandbox_open(struct sandboxes *all, const struct sandbox_wish *w,
+    struct sandbox **out, struct err *e) MUSTCHECK;
+/* sandbox_replace - *old loses its identifier to a new generation of the same
+ * image, at once; each goes its own way from there.  ERR_BACKEND: as above,
+ * and *old is as it was. */
+int sandbox_replace(struct sandbox *old, uint32_t ttl_s, struct sandbox **out,
+    struct err *e) MUSTCHECK;
+/* sandbox_restore - one of the database's; owner is its tenant */
+void sandbox_restore(struct sandboxes *all, struct principal *owner,
+    const struct store_sandbox *row);
+
+/* sandbox_touch - it was used; ttl_s 0: as it is */
+void sandbox_touch(struct sandbox *sb, uint32_t ttl_s);
+/* sandbox_remove - its runs end as canceled; BUS_SANDBOX_GONE follows, or
+ * BUS_SANDBOX_REMOVE_FAILED before it.  May be told inside. */
+void sandbox_remove(struct sandbox *sb);
+
+/* ---- from the worker, and of its runs */
+
+void sandbox_on_up(struct sandbox *sb, const char *container_id);
+void sandbox_on_failed(struct sandbox *sb, int code, const char *text);
+void sandbox_on_lost(struct sandbox *sb, const char *why);
+/* code 0: nothing is left of it */
+void sandbox_on_removed(struct sandbox *sb, int code, const char *text);
+/* sandbox_add_doubtful - a restored run waits in its queue */
+void sandbox_add_doubtful(struct sandbox *sb);
+/* sandbox_drop_doubtful - and was sent, or is over */
+void sandbox_drop_doubtful(struct sandbox *sb);
+/* sandbox_on_run_left - may free sb */
+void sandbox_on_run_left(struct sandbox *sb);
+
+#endif

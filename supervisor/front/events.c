@@ -1,0 +1,236 @@
+#include "supervisor/front/front.h"
+
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+
+#include "common/exit.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "supervisor/core/follow.h"
+#include "supervisor/front/run_events.h"
+
+/*
+ * GET {MCP_PATH}/events?run_id=: a run's events, read from its log at the pace
+ * of the reader.  The next records are asked for only when fewer than
+ * HTTP_STREAM_HIGH bytes wait for the client, and as many as make up the
+ * difference: what waits for a client is bounded however fast the run prints.
+ */
+
+#define LAST_ID_MAX 128
+#define CHUNK_MAX 49152 /* bytes of records asked for at a time */
+
+struct events {
+	struct front *front;
+	struct http_exchange *x;
+	struct follow *follow;
+	struct event beat;
+	struct run_events_at at;
+	bool started;
+	bool asked; /* records are on their way */
+	LIST_ENTRY(events) link;
+};
+
+static void
+events_free(struct events *s)
+{
+	(void)event_del(&s->beat);
+	follow_close(s->follow);
+	LIST_REMOVE(s, link);
+	free(s);
+}
+
+static void
+events_on_gone(void *arg)
+{
+	struct events *s = arg;
+	struct http_exchange *x = s->x;
+
+	http_drop(x);
+	events_free(s);
+}
+
+static void
+events_end(struct events *s)
+{
+	struct http_exchange *x = s->x;
+
+	events_free(s);
+	http_stream_end(x);
+}
+
+/* ---- writing */
+
+static struct evbuffer *
+new_buffer(void)
+{
+	struct evbuffer *out = evbuffer_new();
+
+	if (out == NULL)
+		fatal(EXIT_MEMORY, "out of memory");
+	return out;
+}
+
+static void
+write_text(struct events *s, const char *text)
+{
+	struct evbuffer *out = new_buffer();
+
+	(void)evbuffer_add(out, text, strlen(text));
+	http_stream_write(s->x, out);
+	evbuffer_free(out);
+}
+
+static void
+events_pump(struct events *s)
+{
+	if (s->asked || http_stream_pending(s->x) >= HTTP_STREAM_HIGH)
+		return;
+	s->asked = true;
+	follow_next(s->follow, CHUNK_MAX);
+}
+
+static void
+events_on_next(
+    struct follow *follow, const struct log_records *records, void *arg)
+{
+	struct evbuffer *out = new_buffer();
+	struct events *s = arg;
+
+	s->asked = false;
+	if (records != NULL)
+		run_events_add(out, follow_row(follow), records);
+	else
+		run_events_add_end(out, follow_row(follow), s->at.stage);
+	if (evbuffer_get_length(out) > 0)
+		http_stream_write(s->x, out);
+	evbuffer_free(out);
+	if (records == NULL)
+		events_end(s);
+	else
+		events_pump(s);
+}
+
+static void
+events_on_writable(void *arg)
+{
+	events_pump(arg);
+}
+
+static void
+events_beat_later(struct events *s)
+{
+	uint32_t ms = s->front->heartbeat_ms;
+	const struct timeval tv = {ms / 1000, ms % 1000 * 1000};
+
+	(void)event_add(&s->beat, &tv);
+}
+
+static void
+events_beat_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct events *s = arg;
+
+	(void)fd;
+	(void)what;
+	events_beat_later(s);
+	/* Bytes that wait prove as much, and a beat must not pile up. */
+	if (http_stream_pending(s->x) == 0)
+		write_text(s, ": \n\n");
+}
+
+/* ---- the run */
+
+static void
+events_on_open(struct follow *follow, int rc, const struct err *why, void *arg)
+{
+	struct events *s = arg;
+	struct http_exchange *x = s->x;
+	struct err e;
+
+	(void)follow;
+	if (rc != 0) {
+		e = *why;
+		if (rc == ERR_INVAL)
+			(void)err_set(&e, rc,
+			    "Last-Event-ID is not an event of this run");
+		events_free(s);
+		http_error_from(x, rc, &e);
+		return;
+	}
+	if (http_method(x) == HTTP_METHOD_HEAD) {
+		events_free(s);
+		http_reply(x, 200, "text/event-stream", "", 0);
+		return;
+	}
+	s->started = true;
+	http_stream_start(x, events_on_writable);
+	write_text(s, ": ok\n\n");
+	events_beat_later(s);
+	events_pump(s);
+}
+
+static const struct follow_ops events_follow_ops = {
+    .on_open = events_on_open,
+    .on_next = events_on_next,
+};
+
+/* The run and where to go on, from the query; the header wins. */
+static int
+parse_query(struct http_exchange *x, struct uuid *run, const char **last_id)
+{
+	const char *text = http_query(x, "run_id");
+
+	*last_id = http_header(x, HTTP_H_LAST_EVENT_ID);
+	if (*last_id == NULL)
+		*last_id = http_query(x, "last_event_id");
+	if (*last_id == NULL)
+		*last_id = "";
+	return text != NULL && uuid_parse(text, run) == 0 &&
+		strlen(*last_id) <= LAST_ID_MAX ?
+	    0 :
+	    -1;
+}
+
+void
+front_on_events(struct front *f, struct http_exchange *x)
+{
+	const char *last_id;
+	struct run_events_at at;
+	struct uuid run;
+	struct events *s;
+
+	if (parse_query(x, &run, &last_id) != 0) {
+		http_error(x, 400, "bad_request",
+		    "run_id must be the id of a run: GET %s/events?run_id=ID",
+		    f->mcp_path);
+		return;
+	}
+	if (run_events_parse_id(last_id, &at) != 0) {
+		http_error(x, 400, "bad_request",
+		    "Last-Event-ID is not an event of this run");
+		return;
+	}
+	s = xcalloc(1, sizeof(*s));
+	s->front = f;
+	s->x = x;
+	s->at = at;
+	(void)event_assign(&s->beat, f->base, -1, 0, events_beat_cb, s);
+	LIST_INSERT_HEAD(&f->events, s, link);
+	http_hold(x, events_on_gone, s);
+	s->follow = follow_open(f->core, check_principal(f->check), &run,
+	    at.stage == RUN_EVENTS_LOG ? at.offset : FOLLOW_END,
+	    &events_follow_ops, s);
+}
+
+void
+front_events_drain(struct front *f)
+{
+	struct events *s, *next;
+
+	for (s = LIST_FIRST(&f->events); s != NULL; s = next) {
+		next = LIST_NEXT(s, link);
+		if (s->started)
+			events_end(s);
+	}
+}

@@ -1,0 +1,361 @@
+/*
+ * args.c - the arguments of a run, made into a runspec and rows
+ *
+ * They fit the tool's schema, which is the only checker of what a schema can
+ * say; refused here is only what it cannot: names of variables, that a path
+ * is absolute, that a command is given at all.
+ */
+#include "supervisor/tools/args.h"
+
+#include <stdio.h>
+
+#include "common/js.h"
+#include "common/xmalloc.h"
+
+void
+args_identifier(const json_t *args, const char *fallback,
+    char out[SANDBOX_IDENTIFIER_MAX + 1])
+{
+	const char *text =
+	    json_string_value(json_object_get(args, "identifier"));
+
+	(void)snprintf(out, SANDBOX_IDENTIFIER_MAX + 1, "%s",
+	    text == NULL ? fallback : text);
+}
+
+uint32_t
+args_ttl(const struct conf *conf, const json_t *options)
+{
+	json_int_t ttl =
+	    json_integer_value(json_object_get(options, "ttl_seconds"));
+	int64_t max = conf_int(conf, CONF_MAX_TTL_SECONDS);
+
+	if (ttl <= 0)
+		ttl = conf_int(conf, CONF_DEFAULT_TTL_SECONDS);
+	return (uint32_t)(ttl > max ? max : ttl);
+}
+
+/* ---- environment */
+
+/* Set or replace one K=V. */
+static int
+env_set(struct runspec_command *c, const char *key, size_t key_len,
+    const char *value, const char *where, struct err *e)
+{
+	char *pair;
+
+	if (key_len == 0 || memchr(key, '=', key_len) != NULL)
+		return err_set(e, ERR_INVAL,
+		    "%s: a variable needs a name without \"=\"", where);
+	if (key_len > 1024 || strlen(value) > RUNSPEC_ARG_BYTES_MAX - 1026)
+		return err_set(e, ERR_INVAL, "%s.%.40s: too long", where, key);
+	pair = xasprintf("%.*s=%s", (int)key_len, key, value);
+	for (uint32_t i = 0; i < c->nenv; i++) {
+		if (strncmp(c->env[i], pair, key_len + 1) != 0)
+			continue;
+		free(c->env[i]);
+		c->env[i] = pair;
+		return 0;
+	}
+	if (c->nenv == RUNSPEC_ENV_MAX) {
+		free(pair);
+		return err_set(e, ERR_INVAL, "%s: more than %d variables",
+		    where, RUNSPEC_ENV_MAX);
+	}
+	c->env = xreallocarray(c->env, c->nenv + 2, sizeof(*c->env));
+	c->env[c->nenv++] = pair;
+	c->env[c->nenv] = NULL;
+	return 0;
+}
+
+/* {"PORT": 8080}: numbers and booleans are taken as their JSON text. */
+static int
+env_from_object(
+    struct runspec_command *c, json_t *env, const char *where, struct err *e)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach (env, key, value) {
+		AUTO(auto_free) char *text = NULL;
+
+		text = json_is_string(value) ?
+		    xstrdup(json_string_value(value)) :
+		    json_dumps(value, JSON_ENCODE_ANY);
+		if (text == NULL ||
+		    env_set(c, key, strlen(key), text, where, e) != 0)
+			return err_set(e, ERR_INVAL,
+			    "%s.%.40s: not a usable variable", where, key);
+	}
+	return 0;
+}
+
+static int
+env_from_array(
+    struct runspec_command *c, json_t *env, const char *where, struct err *e)
+{
+	size_t i;
+	json_t *value;
+
+	json_array_foreach (env, i, value) {
+		const char *text = json_string_value(value), *eq;
+
+		while (text != NULL && (*text == ' ' || *text == '\t'))
+			text++;
+		eq = text == NULL ? NULL : strchr(text, '=');
+		if (eq == NULL || eq == text)
+			return err_set(e, ERR_INVAL,
+			    "%s[%zu]: want \"NAME=value\"", where, i);
+		if (env_set(c, text, (size_t)(eq - text), eq + 1, where, e) !=
+		    0)
+			return ERR_INVAL;
+	}
+	return 0;
+}
+
+static int
+env_from(
+    struct runspec_command *c, json_t *env, const char *where, struct err *e)
+{
+	if (env == NULL || json_is_null(env))
+		return 0;
+	if (json_is_array(env))
+		return env_from_array(c, env, where, e);
+	return env_from_object(c, env, where, e);
+}
+
+/* ---- one command */
+
+static char *
+trimmed(const char *s)
+{
+	size_t n;
+
+	s += strspn(s, " \t\r\n");
+	n = strlen(s);
+	while (n > 0 && strchr(" \t\r\n", s[n - 1]) != NULL)
+		n--;
+	return xstrndup(s, n);
+}
+
+static void
+argv_push(struct runspec_command *c, char *arg)
+{
+	c->argv = xreallocarray(c->argv, c->argc + 2, sizeof(*c->argv));
+	c->argv[c->argc++] = arg;
+	c->argv[c->argc] = NULL;
+}
+
+static char *
+joined(const json_t *argv)
+{
+	struct buf b = {0};
+	char *text;
+
+	for (size_t i = 0; i < json_array_size(argv); i++)
+		(void)buf_printf(&b, i == 0 ? "%s" : " %s",
+		    json_string_value(json_array_get(argv, i)));
+	text = xstrndup((const char *)buf_data(&b), buf_len(&b));
+	buf_clear(&b);
+	return text;
+}
+
+/* The compatible tool's rule: exactly one of the two; given both, the words of
+ * argv, joined by blanks, are the shell text. */
+static int
+command_words(
+    struct runspec_command *c, const json_t *in, size_t index, struct err *e)
+{
+	const char *shell = json_string_value(json_object_get(in, "shell"));
+	const json_t *argv = json_object_get(in, "argv");
+	AUTO(auto_free) char *text = shell == NULL ? NULL : trimmed(shell);
+	size_t n = json_array_size(argv);
+
+	if (text != NULL && text[0] != '\0') {
+		c->flags |= RUNSPEC_SHELL;
+		argv_push(c, n > 0 ? joined(argv) : xstrdup(text));
+		return 0;
+	}
+	if (n == 0)
+		return err_set(e, ERR_INVAL,
+		    "command %zu must set exactly one of shell or argv", index);
+	for (size_t i = 0; i < n; i++)
+		argv_push(
+		    c, xstrdup(json_string_value(json_array_get(argv, i))));
+	if (c->argv[0][0] == '\0')
+		return err_set(e, ERR_INVAL,
+		    "commands[%zu].argv[0]: the program's name is empty",
+		    index);
+	return 0;
+}
+
+static int
+command_cwd(struct runspec_command *c, const json_t *in, const char *fallback,
+    size_t index, struct err *e)
+{
+	const char *cwd = json_string_value(json_object_get(in, "cwd"));
+
+	if (cwd == NULL || cwd[0] == '\0')
+		cwd = fallback;
+	if (cwd[0] != '/')
+		return err_set(e, ERR_INVAL,
+		    "commands[%zu].cwd must be absolute, got \"%.80s\"", index,
+		    cwd);
+	if (strlen(cwd) > RUNSPEC_CWD_MAX)
+		return err_set(
+		    e, ERR_INVAL, "commands[%zu].cwd is too long", index);
+	c->cwd = xstrdup(cwd);
+	return 0;
+}
+
+static uint32_t
+command_timeout(const struct conf *conf, const json_t *in)
+{
+	json_int_t ms = json_integer_value(json_object_get(in, "timeout_ms"));
+
+	return ms > 0 ?
+	    (uint32_t)ms :
+	    (uint32_t)conf_int(conf, CONF_DEFAULT_COMMAND_TIMEOUT_MS);
+}
+
+static int
+command_from(const struct conf *conf, const struct denylist *deny,
+    struct runspec_command *c, const json_t *in, const json_t *options,
+    size_t index, struct err *e)
+{
+	const char *cwd =
+	    json_string_value(json_object_get(options, "default_cwd"));
+	char where[40];
+
+	(void)snprintf(where, sizeof(where), "commands[%zu].env", index);
+	if (cwd == NULL || cwd[0] == '\0')
+		cwd = "/workspace";
+	if (command_words(c, in, index, e) != 0 ||
+	    command_cwd(c, in, cwd, index, e) != 0 ||
+	    env_from(c, json_object_get(options, "default_env"),
+		"options.default_env", e) != 0 ||
+	    env_from(c, json_object_get(in, "env"), where, e) != 0)
+		return ERR_INVAL;
+	if (json_is_true(json_object_get(in, "allow_failure")))
+		c->flags |= RUNSPEC_ALLOW_FAILURE;
+	c->timeout_ms = command_timeout(conf, in);
+	denylist_mark(deny, c);
+	return 0;
+}
+
+/* ---- rows */
+
+/* The names of the variables; their values may be secrets and stay out. */
+static char *
+env_names(const struct runspec_command *c)
+{
+	AUTO(auto_json) json_t *o = json_object();
+
+	if (c->nenv == 0)
+		return xstrdup("");
+	for (uint32_t i = 0; i < c->nenv; i++) {
+		AUTO(auto_free)
+		char *key = xstrndup(c->env[i], strcspn(c->env[i], "="));
+
+		json_object_set_new(o, key, json_string("***"));
+	}
+	return js_dump(o);
+}
+
+void
+args_command_row(
+    struct store_command *row, uint32_t index, const struct runspec_command *c)
+{
+	AUTO(auto_json) json_t *argv = json_array();
+
+	row->index = index;
+	if (c->flags & RUNSPEC_SHELL) {
+		row->shell = xstrdup(c->argv[0]);
+		row->argv_json = xstrdup("");
+	} else {
+		for (uint32_t i = 0; i < c->argc; i++)
+			json_array_append_new(argv, json_string(c->argv[i]));
+		row->shell = xstrdup("");
+		row->argv_json = js_dump(argv);
+	}
+	row->cwd = xstrdup(c->cwd);
+	row->env_json = env_names(c);
+	row->error = xstrdup("");
+	row->exit_code = -1;
+	row->timeout_ms = c->timeout_ms;
+	row->allow_failure = (c->flags & RUNSPEC_ALLOW_FAILURE) != 0;
+}
+
+/* ---- the whole */
+
+static int
+options_from(const struct conf *conf, const json_t *options, struct run_args *a,
+    struct err *e)
+{
+	const char *user =
+	    json_string_value(json_object_get(options, "as_user"));
+	const char *cwd =
+	    json_string_value(json_object_get(options, "default_cwd"));
+	const json_t *await = json_object_get(options, "await_completion");
+	json_int_t ms =
+	    json_integer_value(json_object_get(options, "await_timeout_ms"));
+
+	if (cwd != NULL && cwd[0] != '\0' && cwd[0] != '/')
+		return err_set(e, ERR_INVAL,
+		    "options.default_cwd: cwd must be absolute, got \"%.80s\"",
+		    cwd);
+	if (user != NULL && strcmp(user, "root") == 0)
+		a->wish.spec.user = RUNSPEC_USER_ROOT;
+	if (json_is_true(json_object_get(options, "continue_on_error")))
+		a->wish.spec.flags |= RUNSPEC_CONTINUE_ON_ERROR;
+	a->wish.lock = json_is_true(json_object_get(options, "lock_sandbox"));
+	if (a->wish.lock)
+		a->wish.spec.flags |= RUNSPEC_LOCK;
+	a->await = await == NULL ?
+	    conf_bool(conf, CONF_DEFAULT_AWAIT_COMPLETION) :
+	    json_is_true(await);
+	a->wish.when = a->await ? STORE_SOON : STORE_NOW;
+	a->await_timeout_ms = ms > 0 ?
+	    (uint64_t)ms :
+	    (uint64_t)conf_int(conf, CONF_DEFAULT_AWAIT_TIMEOUT_MS);
+	a->ttl_s = args_ttl(conf, options);
+	return 0;
+}
+
+static int
+commands_from(const struct conf *conf, const struct denylist *deny,
+    const json_t *args, struct run_wish *w, struct err *e)
+{
+	const json_t *commands = json_object_get(args, "commands");
+	const json_t *options = json_object_get(args, "options");
+	size_t n = json_array_size(commands);
+
+	w->spec.commands = xcalloc(n, sizeof(*w->spec.commands));
+	w->commands = xcalloc(n, sizeof(*w->commands));
+	for (size_t i = 0; i < n; i++) {
+		w->spec.ncommands++;
+		if (command_from(conf, deny, &w->spec.commands[i],
+			json_array_get(commands, i), options, i, e) != 0)
+			return ERR_INVAL;
+		args_command_row(
+		    &w->commands[i], (uint32_t)i, &w->spec.commands[i]);
+	}
+	return 0;
+}
+
+int
+args_run_from(const struct conf *conf, const struct denylist *deny,
+    const json_t *args, struct run_args *out, struct err *e)
+{
+	struct run_args a = {.wish = {.tool = "run_sandbox"}};
+
+	args_identifier(args, "", a.identifier);
+	uuid_random(&a.wish.uuid);
+	if (options_from(conf, json_object_get(args, "options"), &a, e) != 0 ||
+	    commands_from(conf, deny, args, &a.wish, e) != 0) {
+		run_wish_clear(&a.wish);
+		return ERR_INVAL;
+	}
+	*out = a;
+	return 0;
+}

@@ -1,0 +1,37 @@
+/* args.h - arguments of tools, which fit their schema, as the core wants them
+ */
+#ifndef TOOLS_ARGS_H
+#define TOOLS_ARGS_H
+
+#include <jansson.h>
+
+#include "common/conf.h"
+#include "common/err.h"
+#include "common/runspec.h"
+#include "supervisor/core/denylist.h"
+#include "supervisor/core/run.h"
+#include "supervisor/core/sandbox.h"
+
+/* What a caller of run_sandbox wants; run_wish_clear its wish. */
+struct run_args {
+	char identifier[SANDBOX_IDENTIFIER_MAX + 1];
+	uint32_t ttl_s;
+	bool await;
+	uint64_t await_timeout_ms;
+	struct run_wish wish;
+};
+/* args_run_from - *out is filled only on success; deny may be NULL */
+int args_run_from(const struct conf *conf, const struct denylist *deny,
+    const json_t *args, struct run_args *out, struct err *e) MUSTCHECK;
+
+/* args_identifier - of any tool's arguments; absent gives fallback */
+void args_identifier(const json_t *args, const char *fallback,
+    char out[SANDBOX_IDENTIFIER_MAX + 1]);
+/* args_ttl - options.ttl_seconds: absent or <= 0 gives the default, more than
+ * MAX_TTL_SECONDS is cut to it (the compatible tool's rule) */
+uint32_t args_ttl(const struct conf *conf, const json_t *options);
+/* args_command_row - the row that belongs to a command of the spec */
+void args_command_row(
+    struct store_command *row, uint32_t index, const struct runspec_command *c);
+
+#endif

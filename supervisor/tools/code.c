@@ -1,0 +1,393 @@
+/*
+ * code.c - the tools initialize_sandbox, execute_code and stop_sandbox
+ *
+ * The interpreter's three.  What goes wrong is a result that says so (status
+ * "error"), in the compatible tools' words.
+ */
+#include "supervisor/tools/tool.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+#include "common/js.h"
+#include "common/xmalloc.h"
+#include "supervisor/core/sandbox.h"
+#include "supervisor/tools/args.h"
+#include "supervisor/tools/gone.h"
+#include "supervisor/tools/languages.h"
+#include "supervisor/tools/view.h"
+#include "supervisor/tools/wait.h"
+
+#define CODE_MAX (1u << 20)
+#define IDENTIFIER_DEFAULT "default"
+
+struct code_call {
+	struct tool_call t;
+	struct wait wait;        /* execute_code */
+	struct gone gone;        /* stop_sandbox */
+	struct sandbox *opening; /* initialize_sandbox */
+	struct bus_member member;
+};
+
+static void
+code_error(struct code_call *c, const char *type, const char *message)
+{
+	tool_result(&c->t,
+	    json_pack("{s:s, s:s, s:o}", "status", "error", "error_type", type,
+		"message", js_string_bytes(message, strlen(message), NULL)));
+}
+
+static struct sandbox *
+find(struct code_call *c, char identifier[SANDBOX_IDENTIFIER_MAX + 1])
+{
+	args_identifier(c->t.arguments, IDENTIFIER_DEFAULT, identifier);
+	return sandbox_find_named(
+	    core_sandboxes(c->t.core), c->t.call->who->tenant, identifier);
+}
+
+static void
+code_on_clear(struct tool_call *t)
+{
+	struct code_call *c = (struct code_call *)t;
+
+	wait_clear(&c->wait);
+	gone_clear(&c->gone);
+	if (c->opening != NULL)
+		bus_leave(&c->opening->bus, &c->member);
+}
+
+static void
+code_summary(const json_t *o, struct buf *line)
+{
+	const char *message = text_member(o, "message");
+
+	(void)buf_printf(line, "%.20s%s%.700s", text_member(o, "status"),
+	    message[0] != '\0' ? ": " : "", message);
+}
+
+/* ---- initialize_sandbox */
+
+static void
+initialize_done(struct code_call *c, const struct sandbox *sb)
+{
+	tool_result(&c->t,
+	    json_pack("{s:s, s:s, s:s, s:s}", "status", "success",
+		"container_id", sb->row.container_id, "identifier",
+		sb->row.identifier, "image", sb->row.image));
+}
+
+static void
+opening_cb(const struct bus_event *ev, void *arg)
+{
+	struct code_call *c = arg;
+
+	if (ev->kind == BUS_SANDBOX_READY)
+		initialize_done(c, ev->sandbox);
+	else if (ev->kind == BUS_SANDBOX_FAILED)
+		code_error(c,
+		    ev->why->code == ERR_BACKEND ||
+			    ev->why->code == ERR_POLICY ?
+			"DockerException" :
+			"UnexpectedError",
+		    ev->why->msg);
+}
+
+static int
+initialize(struct code_call *c, struct err *e)
+{
+	const struct conf *conf = core_conf(c->t.core);
+	const char *image = text_member(c->t.arguments, "image");
+	char identifier[SANDBOX_IDENTIFIER_MAX + 1];
+	struct sandbox *sb = find(c, identifier);
+
+	if (sb != NULL) {
+		sandbox_touch(sb, 0);
+	} else if (core_admit(c->t.core, e) != 0 ||
+	    sandbox_open(core_sandboxes(c->t.core),
+		&(struct sandbox_wish){.who = c->t.call->who,
+		    .identifier = identifier,
+		    .image = image[0] != '\0' ?
+			image :
+			conf_str(conf, CONF_SANDBOX_IMAGE),
+		    .origin = "initialize",
+		    .ttl_s = args_ttl(conf, NULL)},
+		&sb, e) != 0) {
+		return e->code;
+	}
+	c->opening = sb;
+	bus_join(&sb->bus, &c->member, opening_cb, c);
+	return 0;
+}
+
+static void
+initialize_on_start(struct tool_call *t, const json_t *arguments)
+{
+	struct code_call *c = (struct code_call *)t;
+	struct err e;
+
+	(void)arguments;
+	if (initialize(c, &e) != 0)
+		code_error(c, "DockerException", e.msg);
+	else if (c->opening->state == SANDBOX_READY)
+		initialize_done(c, c->opening);
+}
+
+const struct tool tool_initialize_sandbox = {
+    .name = "initialize_sandbox",
+    .size = sizeof(struct code_call),
+    .start = initialize_on_start,
+    .clear = code_on_clear,
+    .summary = code_summary,
+};
+
+/* ---- execute_code: what is run */
+
+/* {file} and {dir} of a language's words. */
+static char *
+fill_word(const char *word, const char *dir, const char *file)
+{
+	if (strcmp(word, "{file}") == 0)
+		return xasprintf("%s/%s", dir, file);
+	if (strncmp(word, "{dir}", 5) == 0)
+		return xasprintf("%s%s", dir, word + 5);
+	return xstrdup(word);
+}
+
+static void
+fill_command(struct run_wish *w, char *const *words, const char *dir,
+    const char *file, uint32_t timeout_ms)
+{
+	struct runspec_command *c = &w->spec.commands[w->spec.ncommands];
+	uint32_t n = 0;
+
+	while (words[n] != NULL)
+		n++;
+	c->argv = xcalloc(n + 1, sizeof(*c->argv));
+	for (uint32_t i = 0; i < n; i++)
+		c->argv[c->argc++] = fill_word(words[i], dir, file);
+	c->cwd = xstrdup("/workspace");
+	c->timeout_ms = timeout_ms;
+	c->deny = xstrdup("");
+	args_command_row(&w->commands[w->spec.ncommands], w->spec.ncommands, c);
+	w->spec.ncommands++;
+}
+
+static void
+fill_file(struct runspec *s, const struct language *l, const json_t *code)
+{
+	s->files = xcalloc(1, sizeof(*s->files));
+	s->nfiles = 1;
+	s->files[0].name = xstrdup(l->file);
+	s->files[0].len = json_string_length(code);
+	s->files[0].data = xmemdup(json_string_value(code), s->files[0].len);
+	s->files[0].mode = 0600;
+}
+
+static void
+fill_wish(struct code_call *c, const struct language *l, struct run_wish *w)
+{
+	uint32_t timeout_ms = (uint32_t)conf_int(
+	    core_conf(c->t.core), CONF_DEFAULT_COMMAND_TIMEOUT_MS);
+	AUTO(auto_free) char *dir = NULL;
+	char id[UUID_TEXT_LEN + 1];
+
+	*w = (struct run_wish){
+	    .tool = "execute_code", .merge = RUN_MERGED, .when = STORE_SOON};
+	uuid_random(&w->uuid);
+	uuid_format(&w->uuid, id);
+	dir = xasprintf("%s%s", RUNSPEC_DIR_PREFIX, id);
+	fill_file(&w->spec, l, json_object_get(c->t.arguments, "code"));
+	w->spec.commands = xcalloc(2, sizeof(*w->spec.commands));
+	w->commands = xcalloc(2, sizeof(*w->commands));
+	if (l->compile != NULL)
+		fill_command(w, l->compile, dir, l->file, timeout_ms);
+	fill_command(w, l->run, dir, l->file, timeout_ms);
+}
+
+/* ---- execute_code: what became of it */
+
+static const struct store_command *
+last_command(const struct store_run *row)
+{
+	const struct store_command *last = &row->commands[0];
+
+	for (uint32_t i = 0; i < row->ncommands; i++)
+		if (row->commands[i].end_reason != 0)
+			last = &row->commands[i];
+	return last;
+}
+
+static void
+set_failure(
+    json_t *o, const struct store_run *row, const struct store_command *k)
+{
+	char text[300];
+
+	if (k->end_reason == RUNLOG_EXIT || k->end_reason == RUNLOG_SIGNAL)
+		(void)snprintf(text, sizeof(text),
+		    "Execution failed with exit code %d", k->exit_code);
+	else
+		(void)snprintf(
+		    text, sizeof(text), "Execution failed: %.200s", row->error);
+	json_object_set_new(o, "status", json_string("error"));
+	json_object_set_new(o, "error_type", json_string("ExecutionError"));
+	json_object_set_new(
+	    o, "message", js_string_bytes(text, strlen(text), NULL));
+}
+
+static json_t *
+executed(const struct store_run *row, const struct log_digest *d)
+{
+	const struct store_command *k = last_command(row);
+	char id[UUID_TEXT_LEN + 1];
+	json_t *o = json_object();
+
+	if (row->state == RUN_STATE_COMPLETED)
+		json_object_set_new(o, "status", json_string("success"));
+	else
+		set_failure(o, row, k);
+	json_object_set_new(o, "exit_code",
+	    k->end_reason == 0 ? json_null() : json_integer(k->exit_code));
+	json_object_set_new(o, "output", view_merged(d));
+	json_object_set_new(o, "output_truncated",
+	    json_boolean(k->stdout_bytes > row->stdout_max ||
+		k->stderr_bytes > row->stderr_max));
+	uuid_format(&row->uuid, id);
+	json_object_set_new(o, "run_id", json_string(id));
+	return o;
+}
+
+static void
+execute_over_cb(struct wait *w, enum wait_outcome outcome,
+    const struct log_digest *d, const struct err *why)
+{
+	struct code_call *c = w->arg;
+	const struct run *r = w->run;
+
+	if (outcome != WAIT_IS_OVER)
+		code_error(c, "ExecutionError", why->msg);
+	else if (r->fail_code == ERR_BACKEND || r->fail_code == ERR_POLICY)
+		code_error(c, "DockerException", r->row.error);
+	else
+		tool_result(&c->t, executed(&r->row, d));
+}
+
+/* ---- execute_code: the call */
+
+static void
+unsupported(struct code_call *c, const char *language)
+{
+	char text[120];
+
+	if (strcasecmp(language, "javascript") == 0 ||
+	    strcasecmp(language, "js") == 0)
+		(void)snprintf(text, sizeof(text),
+		    "JavaScript execution not supported in minimal container");
+	else
+		(void)snprintf(text, sizeof(text),
+		    "Unsupported language: %.60s", language);
+	tool_result(&c->t,
+	    json_pack("{s:s, s:s, s:o, s:n, s:n}", "status", "error",
+		"error_type", "ExecutionError", "message",
+		js_string_bytes(text, strlen(text), NULL), "output",
+		"exit_code"));
+}
+
+static void
+execute(struct code_call *c, struct sandbox *sb, const struct language *l)
+{
+	struct core *core = c->t.core;
+	struct run_wish w;
+	struct run *r;
+	struct err e;
+	int rc;
+
+	fill_wish(c, l, &w);
+	sandbox_touch(sb, 0);
+	rc = run_create(core_runs(core), sb, &w, &r, &e);
+	run_wish_clear(&w);
+	if (rc != 0) {
+		code_error(c, "ExecutionError", e.msg);
+		return;
+	}
+	wait_start(&c->wait, core_base(core), r, c->t.call, WAIT_ENDED,
+	    execute_over_cb, c);
+	core_turn(core);
+}
+
+static void
+execute_on_start(struct tool_call *t, const json_t *arguments)
+{
+	struct code_call *c = (struct code_call *)t;
+	const char *name = text_member(arguments, "language");
+	char identifier[SANDBOX_IDENTIFIER_MAX + 1];
+	struct sandbox *sb = find(c, identifier);
+	const struct language *l;
+	struct err e;
+
+	l = languages_find(
+	    tool_languages(t), name[0] == '\0' ? "python" : name);
+	if (core_admit_run(t->core, &e) != 0) {
+		tool_fail(t, &e);
+	} else if (json_string_length(json_object_get(arguments, "code")) >
+	    CODE_MAX) {
+		(void)err_set(
+		    &e, ERR_INVAL, "code: more than %u bytes", CODE_MAX);
+		tool_fail(t, &e);
+	} else if (sb == NULL) {
+		code_error(c, "StateError",
+		    "Sandbox not initialized. Call 'initialize_sandbox' "
+		    "first.");
+	} else if (l == NULL) {
+		unsupported(c, name);
+	} else {
+		execute(c, sb, l);
+	}
+}
+
+const struct tool tool_execute_code = {
+    .name = "execute_code",
+    .size = sizeof(struct code_call),
+    .start = execute_on_start,
+    .clear = code_on_clear,
+    .summary = code_summary,
+};
+
+/* ---- stop_sandbox */
+
+static void
+stopped_cb(struct gone *g, const struct err *why)
+{
+	struct code_call *c = g->arg;
+
+	if (why != NULL)
+		code_error(c, "CleanupError", why->msg);
+	else
+		tool_result(&c->t,
+		    json_pack("{s:s, s:s}", "status", "success", "message",
+			"Sandbox stopped and removed."));
+}
+
+static void
+stop_on_start(struct tool_call *t, const json_t *arguments)
+{
+	struct code_call *c = (struct code_call *)t;
+	char identifier[SANDBOX_IDENTIFIER_MAX + 1];
+	struct sandbox *sb = find(c, identifier);
+
+	(void)arguments;
+	if (sb != NULL) {
+		gone_start(&c->gone, sb, stopped_cb, c);
+	} else {
+		c->gone.arg = c;
+		stopped_cb(&c->gone, NULL);
+	}
+}
+
+const struct tool tool_stop_sandbox = {
+    .name = "stop_sandbox",
+    .size = sizeof(struct code_call),
+    .start = stop_on_start,
+    .clear = code_on_clear,
+    .summary = code_summary,
+};

@@ -1,0 +1,25 @@
+/* languages.h - what execute_code can run: the table images/languages.json */
+#ifndef TOOLS_LANGUAGES_H
+#define TOOLS_LANGUAGES_H
+
+#include "common/base.h"
+#include "common/err.h"
+
+struct languages;
+
+struct language {
+	char *name;
+	char **aliases; /* NULL-terminated, as the rest */
+	char *file;
+	char **compile; /* NULL: none */
+	char **run;
+};
+
+/* languages_load - ERR_PARSE names the row that is wrong */
+int languages_load(struct languages **out, struct err *e) MUSTCHECK;
+void languages_free(struct languages *l); /* NULL too */
+/* languages_find - by name or alias, in any case; NULL: there is none */
+const struct language *languages_find(
+    const struct languages *l, const char *name);
+
+#endif

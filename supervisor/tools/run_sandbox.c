@@ -1,0 +1,173 @@
+/* run_sandbox.c - the tool run_sandbox: commands, one after another, in the
+ * sandbox of an identifier, which is made on first use */
+#include "supervisor/tools/tool.h"
+
+#include "common/clock.h"
+#include "supervisor/tools/args.h"
+#include "supervisor/tools/view.h"
+#include "supervisor/tools/wait.h"
+
+struct run_call {
+	struct tool_call t;
+	struct wait wait;
+	bool await;
+};
+
+/* ---- the answer */
+
+static json_t *
+run_head(const struct run_call *c)
+{
+	const char *path = conf_str(core_conf(c->t.core), CONF_MCP_PATH);
+	const struct store_run *row = &c->wait.run->row;
+	char id[UUID_TEXT_LEN + 1];
+	json_t *o = json_object();
+
+	uuid_format(&row->uuid, id);
+	json_object_set_new(o, "tool", json_string("run_sandbox"));
+	json_object_set_new(o, "run_id", json_string(id));
+	json_object_set_new(
+	    o, "events_url", json_sprintf("%s/events?run_id=%s", path, id));
+	json_object_set_new(
+	    o, "status_url", json_sprintf("%s/runs/%s", path, id));
+	json_object_set_new(o, "identifier", json_string(row->identifier));
+	json_object_set_new(o, "sandbox_name", json_string(row->sandbox_name));
+	return o;
+}
+
+/* What kept a run from beginning is the tool's failure, not the program's. */
+static bool
+never_began(const struct run *r, struct err *e)
+{
+	if (r->fail_code != ERR_BACKEND && r->fail_code != ERR_POLICY)
+		return false;
+	(void)err_set(e, r->fail_code, "%s", r->row.error);
+	return true;
+}
+
+static void
+run_over_cb(struct wait *w, enum wait_outcome outcome,
+    const struct log_digest *d, const struct err *why)
+{
+	struct run_call *c = w->arg;
+	struct err e;
+	json_t *o;
+
+	if (outcome == WAIT_FAILED) {
+		e = *why;
+		tool_fail(&c->t, &e);
+		return;
+	}
+	if (outcome == WAIT_IS_OVER && never_began(w->run, &e)) {
+		tool_fail(&c->t, &e);
+		return;
+	}
+	o = run_head(c);
+	if (c->await)
+		json_object_set_new(o, "final",
+		    outcome == WAIT_IS_OVER ?
+			view_run(&w->run->row, d, SCHED_NOTHING_WAITS) :
+			json_null());
+	tool_result(&c->t, o);
+}
+
+/* ---- the work */
+
+/* The sandbox of this identifier, made when there is none. */
+static int
+find_or_open(struct run_call *c, const struct run_args *a, struct sandbox **out,
+    struct err *e)
+{
+	struct sandboxes *all = core_sandboxes(c->t.core);
+	struct principal *who = c->t.call->who;
+
+	*out = sandbox_find_named(all, who->tenant, a->identifier);
+	if (*out != NULL) {
+		sandbox_touch(*out, a->ttl_s);
+		return 0;
+	}
+	return sandbox_open(all,
+	    &(struct sandbox_wish){.who = who,
+		.identifier = a->identifier,
+		.image = conf_str(core_conf(c->t.core), CONF_SANDBOX_IMAGE),
+		.origin = "run",
+		.ttl_s = a->ttl_s},
+	    out, e);
+}
+
+static int
+run_begin(struct run_call *c, struct run_args *a, struct err *e)
+{
+	struct core *core = c->t.core;
+	struct sandbox *sb;
+	struct run *r;
+
+	if (find_or_open(c, a, &sb, e) != 0 ||
+	    run_create(core_runs(core), sb, &a->wish, &r, e) != 0)
+		return e->code;
+	c->await = a->await;
+	if (c->await)
+		c->t.call->deadline_ms = clock_mono_ms() + a->await_timeout_ms;
+	wait_start(&c->wait, core_base(core), r, c->t.call,
+	    c->await ? WAIT_ENDED : WAIT_RECORDED, run_over_cb, c);
+	core_turn(core);
+	return 0;
+}
+
+static void
+run_on_start(struct tool_call *t, const json_t *arguments)
+{
+	struct run_call *c = (struct run_call *)t;
+	struct run_args a;
+	struct err e;
+	int rc;
+
+	if (core_admit_run(t->core, &e) != 0 ||
+	    args_run_from(
+		core_conf(t->core), tool_denylist(t), arguments, &a, &e) != 0) {
+		tool_fail(t, &e);
+		return;
+	}
+	rc = run_begin(c, &a, &e);
+	run_wish_clear(&a.wish);
+	if (rc != 0)
+		tool_fail(t, &e);
+}
+
+static void
+run_on_clear(struct tool_call *t)
+{
+	wait_clear(&((struct run_call *)t)->wait);
+}
+
+/* ---- its words */
+
+static void
+run_summary(const json_t *o, struct buf *line)
+{
+	const json_t *final = json_object_get(o, "final");
+	const char *id = text_member(o, "run_id"), *error;
+
+	if (final == NULL) {
+		(void)buf_printf(line,
+		    "started run %s; events_url=%s; status_url=%s", id,
+		    text_member(o, "events_url"), text_member(o, "status_url"));
+		return;
+	}
+	if (json_is_null(final)) {
+		(void)buf_printf(line, "run %s goes on; status_url=%s", id,
+		    text_member(o, "status_url"));
+		return;
+	}
+	error = text_member(final, "error");
+	(void)buf_printf(line, "run %s %s%s%.700s", id,
+	    text_member(final, "state"), error[0] != '\0' ? ": " : "", error);
+}
+
+const struct tool tool_run_sandbox = {
+    .name = "run_sandbox",
+    .size = sizeof(struct run_call),
+    .start = run_on_start,
+    .clear = run_on_clear,
+    .summary = run_summary,
+};

@@ -1,0 +1,189 @@
+/* sandboxes.c - the tools delete_sandbox and restart_sandbox */
+#include "supervisor/tools/tool.h"
+
+#include "supervisor/core/sandbox.h"
+#include "supervisor/tools/args.h"
+#include "supervisor/tools/gone.h"
+#include "supervisor/tools/view.h"
+
+struct sandbox_call {
+	struct tool_call t;
+	char identifier[SANDBOX_IDENTIFIER_MAX + 1];
+	struct gone gone;          /* the old one */
+	struct bus_member opening; /* the new one, of restart_sandbox */
+	struct sandbox *fresh;     /* while it is joined, or READY */
+	bool is_up;
+};
+
+static struct sandbox *
+find(struct sandbox_call *c, const json_t *arguments)
+{
+	args_identifier(arguments, "", c->identifier);
+	return sandbox_find_named(
+	    core_sandboxes(c->t.core), c->t.call->who->tenant, c->identifier);
+}
+
+/* ---- delete_sandbox */
+
+static void
+delete_done(struct sandbox_call *c)
+{
+	tool_result(&c->t,
+	    json_pack("{s:s, s:b, s:s}", "tool", "delete_sandbox", "deleted", 1,
+		"identifier", c->identifier));
+}
+
+static void
+deleted_cb(struct gone *g, const struct err *why)
+{
+	struct sandbox_call *c = g->arg;
+	struct err e;
+
+	if (why == NULL) {
+		delete_done(c);
+		return;
+	}
+	(void)err_set(&e, why->code,
+	    "the sandbox is being deleted but still there: %s; the server "
+	    "keeps trying",
+	    why->msg);
+	tool_fail(&c->t, &e);
+}
+
+static void
+delete_on_start(struct tool_call *t, const json_t *arguments)
+{
+	struct sandbox_call *c = (struct sandbox_call *)t;
+	struct sandbox *sb = find(c, arguments);
+
+	if (sb == NULL)
+		delete_done(c);
+	else
+		gone_start(&c->gone, sb, deleted_cb, c);
+}
+
+static void
+sandbox_call_on_clear(struct tool_call *t)
+{
+	struct sandbox_call *c = (struct sandbox_call *)t;
+
+	gone_clear(&c->gone);
+	if (c->fresh != NULL)
+		bus_leave(&c->fresh->bus, &c->opening);
+}
+
+static void
+delete_summary(const json_t *o, struct buf *line)
+{
+	(void)buf_printf(line, "deleted %.40s", text_member(o, "identifier"));
+}
+
+const struct tool tool_delete_sandbox = {
+    .name = "delete_sandbox",
+    .size = sizeof(struct sandbox_call),
+    .start = delete_on_start,
+    .clear = sandbox_call_on_clear,
+    .summary = delete_summary,
+};
+
+/* ---- restart_sandbox: the new one takes the name at once, and the answer
+ * comes when it is up and nothing of the old one is left */
+
+static void
+restart_done(struct sandbox_call *c)
+{
+	const struct store_sandbox *row = &c->fresh->row;
+	json_t *o = json_pack("{s:s, s:s, s:s, s:o, s:o, s:s}", "identifier",
+	    row->identifier, "container_id", row->container_id, "name",
+	    row->name, "created_at", view_time(row->created_ms), "expires_at",
+	    view_time(row->expires_ms), "image", row->image);
+
+	tool_result(&c->t,
+	    json_pack("{s:s, s:o}", "tool", "restart_sandbox", "sandbox", o));
+}
+
+static void
+opening_cb(const struct bus_event *ev, void *arg)
+{
+	struct sandbox_call *c = arg;
+
+	if (ev->kind == BUS_SANDBOX_FAILED) {
+		tool_fail(&c->t, ev->why);
+		return;
+	}
+	if (ev->kind != BUS_SANDBOX_READY)
+		return;
+	c->is_up = true;
+	if (c->gone.sandbox == NULL)
+		restart_done(c);
+}
+
+static void
+replaced_cb(struct gone *g, const struct err *why)
+{
+	struct sandbox_call *c = g->arg;
+	struct err e;
+
+	if (why != NULL) {
+		(void)err_set(&e, why->code,
+		    "the new sandbox takes calls, but the old one is still "
+		    "there: %s; the server keeps trying",
+		    why->msg);
+		tool_fail(&c->t, &e);
+	} else if (c->is_up) {
+		restart_done(c);
+	}
+}
+
+static int
+restart(struct sandbox_call *c, struct sandbox *old, const json_t *arguments,
+    struct err *e)
+{
+	struct sandboxes *all = core_sandboxes(c->t.core);
+	const struct conf *conf = core_conf(c->t.core);
+	uint32_t ttl_s = args_ttl(conf, json_object_get(arguments, "options"));
+
+	if (core_admit(c->t.core, e) != 0)
+		return e->code;
+	if (old == NULL)
+		return sandbox_open(all,
+		    &(struct sandbox_wish){.who = c->t.call->who,
+			.identifier = c->identifier,
+			.image = conf_str(conf, CONF_SANDBOX_IMAGE),
+			.origin = "run",
+			.ttl_s = ttl_s},
+		    &c->fresh, e);
+	gone_watch(&c->gone, old, replaced_cb, c);
+	return sandbox_replace(old, ttl_s, &c->fresh, e);
+}
+
+static void
+restart_on_start(struct tool_call *t, const json_t *arguments)
+{
+	struct sandbox_call *c = (struct sandbox_call *)t;
+	struct sandbox *old = find(c, arguments);
+	struct err e;
+
+	if (restart(c, old, arguments, &e) != 0) {
+		tool_fail(t, &e);
+		return;
+	}
+	bus_join(&c->fresh->bus, &c->opening, opening_cb, c);
+}
+
+static void
+restart_summary(const json_t *o, struct buf *line)
+{
+	const json_t *sandbox = json_object_get(o, "sandbox");
+
+	(void)buf_printf(line, "%.40s is now %.100s",
+	    text_member(sandbox, "identifier"), text_member(sandbox, "name"));
+}
+
+const struct tool tool_restart_sandbox = {
+    .name = "restart_sandbox",
+    .size = sizeof(struct sandbox_call),
+    .start = restart_on_start,
+    .clear = sandbox_call_on_clear,
+    .summary = restart_summary,
+};

@@ -1,0 +1,63 @@
+/*
+ * tool.h - what the files of tools/ share: a tool, and one call of it
+ *
+ * A call's state is one object, made with the size that its tool names, and
+ * begins with struct tool_call.  It ends by tool_result or tool_fail, once, in
+ * start or later: then the tool's clear gives back what the state holds, and
+ * the state is gone.
+ */
+#ifndef TOOLS_TOOL_H
+#define TOOLS_TOOL_H
+
+#include <sys/queue.h>
+
+#include <jansson.h>
+
+#include "common/buf.h"
+#include "common/call.h"
+#include "common/conf.h"
+#include "common/err.h"
+#include "supervisor/core/core.h"
+#include "supervisor/tools/text.h"
+
+struct denylist;
+struct languages;
+struct mcp_call;
+struct tool_call;
+
+struct tool {
+	const char *name;
+	size_t size; /* of a call's state */
+	/* arguments fit the schema, and are the call's own until it ends. */
+	void (*start)(struct tool_call *t, const json_t *arguments);
+	void (*clear)(struct tool_call *t); /* NULL: it holds nothing */
+	/* The first line of the result, for the model. */
+	void (*summary)(const json_t *result, struct buf *line);
+};
+
+struct tool_call {
+	const struct tool *tool;
+	struct tools *tools;
+	struct core *core;
+	struct mcp_call *mcp;
+	struct call *call; /* who, until when, progress, cancel */
+	json_t *arguments;
+	LIST_ENTRY(tool_call) link;
+};
+
+/* tool_result - the answer; result is taken over.  tool_fail - what kept the
+ * tool from its work, in words for the model. */
+void tool_result(struct tool_call *t, json_t *result);
+void tool_fail(struct tool_call *t, const struct err *why);
+
+const struct denylist *tool_denylist(const struct tool_call *t);
+const struct languages *tool_languages(const struct tool_call *t);
+
+extern const struct tool tool_run_sandbox;    /* run_sandbox.c */
+extern const struct tool tool_delete_sandbox; /* sandboxes.c */
+extern const struct tool tool_restart_sandbox;
+extern const struct tool tool_initialize_sandbox; /* code.c */
+extern const struct tool tool_execute_code;
+extern const struct tool tool_stop_sandbox;
+
+#endif

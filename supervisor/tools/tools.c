@@ -1,0 +1,282 @@
+#include "supervisor/tools/tools.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+#include "common/js.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "supervisor/core/denylist.h"
+#include "supervisor/mcp/mcp.h"
+#include "supervisor/tools/languages.h"
+#include "supervisor/tools/text.h"
+#include "supervisor/tools/tool.h"
+
+#define DEFINITION_MAX 65536
+#define DEFINITION_DEPTH 32
+
+static const struct tool *const all[] = {
+    &tool_run_sandbox,
+    &tool_delete_sandbox,
+    &tool_restart_sandbox,
+    &tool_initialize_sandbox,
+    &tool_execute_code,
+    &tool_stop_sandbox,
+};
+
+struct tool_bound { /* what the registry gives back */
+	struct tools *tools;
+	const struct tool *tool;
+};
+
+struct tools {
+	struct core *core;
+	struct mcp *mcp;
+	struct denylist *denylist; /* NULL: off */
+	struct languages *languages;
+	LIST_HEAD(tool_calls, tool_call) calls;
+	void (*on_idle)(void *arg);
+	void *idle_arg;
+	struct tool_bound bound[ARRAY_LEN(all)];
+};
+
+/* ---- a call */
+
+const struct denylist *
+tool_denylist(const struct tool_call *t)
+{
+	return t->tools->denylist;
+}
+
+const struct languages *
+tool_languages(const struct tool_call *t)
+{
+	return t->tools->languages;
+}
+
+static void
+check_idle(struct tools *ts)
+{
+	void (*on_idle)(void *) = ts->on_idle;
+
+	if (on_idle == NULL || !LIST_EMPTY(&ts->calls))
+		return;
+	ts->on_idle = NULL;
+	on_idle(ts->idle_arg);
+}
+
+static void
+tool_end(
+    struct tool_call *t, struct mcp_content *content, enum mcp_outcome outcome)
+{
+	struct tools *ts = t->tools;
+	struct mcp_call *mcp = t->mcp;
+
+	call_release(t->call);
+	if (t->tool->clear != NULL)
+		t->tool->clear(t);
+	LIST_REMOVE(t, link);
+	json_decref(t->arguments);
+	free(t);
+	mcp_call_result(mcp, content, outcome);
+	check_idle(ts);
+}
+
+void
+tool_result(struct tool_call *t, json_t *result)
+{
+	AUTO(auto_free) char *text = tool_text(t->tool, result);
+	struct mcp_content *content = mcp_content_new();
+
+	/* A program that failed is no failed call: MCP's isError is for what
+	 * keeps a tool from doing its work. */
+	mcp_content_text(content, text, strlen(text));
+	mcp_content_structured(content, result);
+	tool_end(t, content, MCP_TOOL_DONE);
+}
+
+/* Also what the model cannot mend itself: it can tell its user, and try again.
+ * There is no structured content: clients hold it against the tool's output
+ * schema even then. */
+void
+tool_fail(struct tool_call *t, const struct err *why)
+{
+	AUTO(auto_free)
+	char *text = xasprintf("%s: %s", t->tool->name, why->msg);
+	struct mcp_content *content = mcp_content_new();
+
+	mcp_content_text(content, text, strlen(text));
+	tool_end(t, content, MCP_TOOL_FAILED);
+}
+
+static void
+log_call(const struct tool_call *t)
+{
+	const char *identifier = text_member(t->arguments, "identifier");
+
+	if (conf_bool(core_conf(t->core), CONF_LOG_TOOLCALLS))
+		log_info("tool %s sandbox %.36s", t->tool->name,
+		    identifier[0] != '\0' ? identifier : "default");
+}
+
+static void
+tool_on_call(struct mcp_call *mcp, json_t *arguments, void *arg)
+{
+	const struct tool_bound *b = arg;
+	struct tool_call *t = xcalloc(1, b->tool->size);
+
+	t->tool = b->tool;
+	t->tools = b->tools;
+	t->core = b->tools->core;
+	t->mcp = mcp;
+	t->call = mcp_call_base(mcp);
+	t->arguments = json_incref(arguments);
+	LIST_INSERT_HEAD(&b->tools->calls, t, link);
+	log_call(t);
+	t->tool->start(t, t->arguments);
+}
+
+/* ---- definitions */
+
+static const char *
+description_extra(const struct conf *conf, const char *tool, const char *what)
+{
+	char key[80];
+
+	(void)snprintf(key, sizeof(key), "TOOL_DESC_%s_%s", tool, what);
+	for (char *p = key; *p != '\0'; p++)
+		*p = (char)toupper((unsigned char)*p);
+	return conf_extra(conf, key);
+}
+
+static void
+set_description(const struct conf *conf, const char *tool, json_t *definition)
+{
+	const char *text = text_member(definition, "description");
+	const char *override, *append;
+	AUTO(auto_free) char *both = NULL;
+
+	if (!conf_bool(conf, CONF_TOOL_DESC_OVERRIDES_ENABLED))
+		return;
+	override = description_extra(conf, tool, "OVERRIDE");
+	append = description_extra(conf, tool, "APPEND");
+	if (override == NULL && append == NULL)
+		return;
+	both = xasprintf("%s%s%s", override != NULL ? override : text,
+	    append != NULL ? " " : "", append != NULL ? append : "");
+	json_object_set_new(definition, "description",
+	    js_string_bytes(both, strlen(both), NULL));
+}
+
+static const struct embed_file *
+find_definition(const struct embed_file *files, const char *name)
+{
+	char file[64];
+
+	(void)snprintf(file, sizeof(file), "%s.json", name);
+	for (; files->name != NULL; files++)
+		if (strcmp(files->name, file) == 0)
+			return files;
+	return NULL;
+}
+
+static int
+add_tool(struct tools *ts, struct tool_bound *b, const struct embed_file *file,
+    struct err *e)
+{
+	AUTO(auto_json) json_t *definition = NULL;
+	const char *name;
+
+	if (file == NULL)
+		return err_set(
+		    e, ERR_INVAL, "tool %s has no definition", b->tool->name);
+	if (js_parse(file->data, file->len, DEFINITION_MAX, DEFINITION_DEPTH,
+		&definition, e) != 0)
+		return err_wrap(e, "%s", file->name);
+	name = text_member(definition, "name");
+	if (strcmp(name, b->tool->name) != 0)
+		return err_set(e, ERR_INVAL, "%s: its name must be %s",
+		    file->name, b->tool->name);
+	set_description(core_conf(ts->core), name, definition);
+	return mcp_add_tool(ts->mcp, definition, tool_on_call, b, e);
+}
+
+static int
+add_all(struct tools *ts, const struct embed_file *files, struct err *e)
+{
+	size_t nfiles = 0;
+
+	while (files[nfiles].name != NULL)
+		nfiles++;
+	if (nfiles != ARRAY_LEN(all))
+		return err_set(e, ERR_INVAL,
+		    "%zu tool definitions for %zu functions", nfiles,
+		    ARRAY_LEN(all));
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		ts->bound[i] = (struct tool_bound){ts, all[i]};
+		if (add_tool(ts, &ts->bound[i],
+			find_definition(files, all[i]->name), e) != 0)
+			return e->code;
+	}
+	return 0;
+}
+
+/* ---- life */
+
+int
+tools_new(struct core *core, struct mcp *m, const struct embed_file *files,
+    struct tools **out, struct err *e)
+{
+	struct tools *ts = xcalloc(1, sizeof(*ts));
+
+	ts->core = core;
+	ts->mcp = m;
+	LIST_INIT(&ts->calls);
+	if (languages_load(&ts->languages, e) != 0 ||
+	    denylist_new(core_conf(core), &ts->denylist, e) != 0 ||
+	    add_all(ts, files, e) != 0) {
+		tools_free(ts);
+		return e->code;
+	}
+	*out = ts;
+	return 0;
+}
+
+void
+tools_free(struct tools *ts)
+{
+	struct tool_call *t;
+	struct err e;
+
+	if (ts == NULL)
+		return;
+	ts->on_idle = NULL;
+	(void)err_set(&e, ERR_WRONG_STATE, "the server is shutting down");
+	while ((t = LIST_FIRST(&ts->calls)) != NULL)
+		tool_fail(t, &e);
+	languages_free(ts->languages);
+	denylist_free(ts->denylist);
+	free(ts);
+}
+
+void
+tools_reload(struct tools *ts)
+{
+	struct denylist *deny;
+	struct err e;
+
+	if (denylist_new(core_conf(ts->core), &deny, &e) != 0) {
+		log_warn("%s: the old patterns stay", e.msg);
+		return;
+	}
+	denylist_free(ts->denylist);
+	ts->denylist = deny;
+}
+
+void
+tools_drain(struct tools *ts, void (*on_idle)(void *arg), void *arg)
+{
+	ts->on_idle = on_idle;
+	ts->idle_arg = arg;
+	check_idle(ts);
+}

@@ -1,0 +1,144 @@
+#include "supervisor/tools/wait.h"
+
+#include "common/clock.h"
+#include "common/fd.h"
+#include "common/timer.h"
+#include "supervisor/tools/progress.h"
+
+static void
+wait_over(struct wait *w, enum wait_outcome outcome, const struct log_digest *d,
+    const struct err *why)
+{
+	bus_leave(&w->run->bus, &w->member);
+	timer_free(w->deadline);
+	w->deadline = NULL;
+	progress_free(w->progress);
+	w->progress = NULL;
+	w->cb(w, outcome, d, why); /* may clear it */
+}
+
+static void
+digest_cb(int rc, const struct log_digest *d, const struct err *why, void *arg)
+{
+	struct wait *w = arg;
+
+	w->request = NULL;
+	wait_over(w, rc == 0 ? WAIT_IS_OVER : WAIT_FAILED, d, why);
+}
+
+/* A log that is short by the store's own bound is looked at here and now:
+ * it would take longer to ask a thread. */
+static bool
+digest_short(struct wait *w)
+{
+	const struct log_caps caps = run_wish_caps(&w->run->row, w->run->merge);
+	uint8_t bytes[STORE_INLINE_MAX];
+	const struct runlog_source log = {.fd = -1, .mem = bytes};
+	const struct log_work none = {NULL, 0};
+	uint64_t n = w->run->length;
+	struct log_digest *d;
+	struct err e;
+
+	if (n > sizeof(bytes) ||
+	    fd_pread_all(store_log_fd(w->run->log), bytes, (size_t)n, 0,
+		NULL) != (ssize_t)n)
+		return false;
+	d = log_digest_new(w->run->row.ncommands, &caps);
+	while (log_digest_advance(d, &log, n, &none, &e) == 1)
+		;
+	wait_over(w, WAIT_IS_OVER, d, NULL);
+	log_digest_free(d);
+	return true;
+}
+
+static void
+on_ended(struct wait *w)
+{
+	bus_leave(&w->run->bus, &w->member);
+	timer_free(w->deadline);
+	w->deadline = NULL;
+	if (!digest_short(w))
+		log_view_digest(run_view(w->run), w->run->length, digest_cb, w,
+		    &w->request);
+}
+
+static void
+on_bus(const struct bus_event *ev, void *arg)
+{
+	struct wait *w = arg;
+
+	switch (ev->kind) {
+	case BUS_RUN_RECORDED:
+		if (w->until == WAIT_RECORDED)
+			wait_over(w, WAIT_IS_RECORDED, NULL, NULL);
+		break;
+	case BUS_RUN_REFUSED:
+	case BUS_RUN_END_FAILED:
+		wait_over(w, WAIT_FAILED, NULL, ev->why);
+		break;
+	case BUS_RUN_ENDED:
+		on_ended(w);
+		break;
+	default:
+		break;
+	}
+}
+
+static void
+deadline_cb(void *arg)
+{
+	wait_over(arg, WAIT_TIMED_OUT, NULL, NULL);
+}
+
+/* The run ends as canceled, and with it the wait. */
+static void
+cancel_cb(struct call *c, void *arg)
+{
+	struct wait *w = arg;
+
+	(void)c;
+	run_cancel(w->run, RUNLOG_CANCELED);
+}
+
+static void
+set_deadline(struct wait *w, struct event_base *base)
+{
+	uint64_t now = clock_mono_ms();
+
+	if (w->call->deadline_ms == 0)
+		return;
+	w->deadline = timer_new(base, deadline_cb, w);
+	timer_set_ms(w->deadline,
+	    w->call->deadline_ms > now ? w->call->deadline_ms - now : 0);
+}
+
+void
+wait_start(struct wait *w, struct event_base *base, struct run *run,
+    struct call *call, enum wait_until until, wait_cb cb, void *arg)
+{
+	w->run = run_ref(run);
+	w->call = call;
+	w->until = until;
+	w->cb = cb;
+	w->arg = arg;
+	bus_join(&run->bus, &w->member, on_bus, w);
+	if (until == WAIT_ENDED) {
+		set_deadline(w, base);
+		if (call_wants_progress(call))
+			w->progress = progress_new(base, run, call);
+	}
+	call_hold(call, cancel_cb, w);
+}
+
+void
+wait_clear(struct wait *w)
+{
+	if (w->run == NULL)
+		return;
+	bus_leave(&w->run->bus, &w->member);
+	log_request_cancel(w->request);
+	progress_free(w->progress);
+	timer_free(w->deadline);
+	run_unref(w->run);
+	w->run = NULL;
+}

@@ -1,0 +1,130 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "supervisor/core/bus.h"
+
+static struct bus bus;
+static struct bus_member a, b, c;
+static char heard[64], A[] = "a", B[] = "b", C[] = "c";
+
+static int
+set_up(void **state)
+{
+	(void)state;
+	bus_init(&bus);
+	heard[0] = '\0';
+	return 0;
+}
+
+static void
+hear(const struct bus_event *ev, void *arg)
+{
+	(void)ev;
+	(void)strncat(heard, arg, sizeof(heard) - strlen(heard) - 1);
+}
+
+static void
+hear_and_leave(const struct bus_event *ev, void *arg)
+{
+	hear(ev, arg);
+	bus_leave(&bus, &a);
+}
+
+static void
+hear_and_drop_b(const struct bus_event *ev, void *arg)
+{
+	hear(ev, arg);
+	bus_leave(&bus, &b);
+}
+
+static void
+hear_and_tell_on(const struct bus_event *ev, void *arg)
+{
+	const struct bus_event more = {.kind = BUS_RUN_ENDED};
+
+	hear(ev, arg);
+	if (ev->kind != BUS_RUN_GREW)
+		return;
+	bus_leave(&bus, &b); /* the outer walk's next */
+	bus_tell(&bus, &more);
+}
+
+static void
+tell(void)
+{
+	const struct bus_event ev = {.kind = BUS_RUN_GREW};
+
+	bus_tell(&bus, &ev);
+}
+
+static void
+test_members_hear_in_the_order_they_joined(void **state)
+{
+	(void)state;
+	bus_join(&bus, &a, hear, A);
+	bus_join(&bus, &b, hear, B);
+	tell();
+	assert_string_equal(heard, "ab");
+	bus_leave(&bus, &a);
+	bus_leave(&bus, &a);
+	tell();
+	assert_string_equal(heard, "abb");
+	bus_leave(&bus, &b);
+	assert_true(bus_is_empty(&bus));
+}
+
+static void
+test_a_member_may_leave_while_it_is_told(void **state)
+{
+	(void)state;
+	bus_join(&bus, &a, hear_and_leave, A);
+	bus_join(&bus, &b, hear, B);
+	tell();
+	tell();
+	assert_string_equal(heard, "abb");
+}
+
+static void
+test_the_next_member_may_be_taken_away(void **state)
+{
+	(void)state;
+	bus_join(&bus, &a, hear_and_drop_b, A);
+	bus_join(&bus, &b, hear, B);
+	bus_join(&bus, &c, hear, C);
+	tell();
+	assert_string_equal(heard, "ac");
+}
+
+static void
+test_telling_inside_telling_keeps_both_walks_right(void **state)
+{
+	(void)state;
+	bus_join(&bus, &a, hear_and_tell_on, A);
+	bus_join(&bus, &b, hear, B);
+	bus_join(&bus, &c, hear, C);
+	tell();
+	assert_string_equal(heard, "aacc");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup(
+		test_members_hear_in_the_order_they_joined, set_up),
+	    cmocka_unit_test_setup(
+		test_a_member_may_leave_while_it_is_told, set_up),
+	    cmocka_unit_test_setup(
+		test_the_next_member_may_be_taken_away, set_up),
+	    cmocka_unit_test_setup(
+		test_telling_inside_telling_keeps_both_walks_right, set_up),
+	};
+
+	return cmocka_run_group_tests_name("bus", tests, NULL, NULL);
+}

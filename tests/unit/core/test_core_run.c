@@ -1,0 +1,193 @@
+#include "tests/unit/core/core_ground.h"
+
+/* Runs in the core: told to a worker, ended by it or without it. */
+
+static void
+test_a_run_goes_right_behind_its_sandbox(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *r = ground_run(sb, false);
+
+	(void)state;
+	expect_told(0, "start 1");
+	assert_string_equal(ground_told(0), "create 1\nsettled 1\nstart 1\n");
+	assert_int_equal(r->phase, RUN_SENT);
+	run_unref(r);
+}
+
+static void
+test_an_end_is_told_when_it_is_on_disk(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *r = ground_run(sb, false);
+
+	(void)state;
+	expect_told(0, "start 1");
+	say_ready(0, 1);
+	say_begun(0, 1);
+	assert_int_equal(r->row.state, RUN_STATE_RUNNING);
+	say_command_ended(0, 1, 0);
+	say_ended(0, 1, RUNLOG_EXIT);
+	/* Over, but nobody may see it yet. */
+	if (r->phase == RUN_STORING)
+		assert_int_equal(r->row.state, RUN_STATE_RUNNING);
+	ground_wait_over(r);
+	assert_int_equal(r->row.state, RUN_STATE_COMPLETED);
+	assert_int_equal(core_counters(g.core)->total.runs_completed, 1);
+	assert_int_equal(core_counters(g.core)->total.commands_completed, 1);
+	expect_told(0, "forget 1");
+	assert_null(runs_find(core_runs(g.core), 1));
+	run_unref(r);
+}
+
+static void
+test_a_failed_command_fails_its_run(void **state)
+{
+	struct run *r = ground_run(ground_open("box"), false);
+
+	(void)state;
+	expect_told(0, "start 1");
+	say_begun(0, 1);
+	say_command_ended(0, 1, 3);
+	say_ended(0, 1, RUNLOG_EXIT);
+	ground_wait_over(r);
+	assert_int_equal(r->row.state, RUN_STATE_FAILED);
+	assert_string_equal(r->row.error, "command 0 failed with exit 3");
+	run_unref(r);
+}
+
+static void
+test_a_cancel_before_its_turn_ends_it_here(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *first = ground_run(sb, true);
+	struct run *second = ground_run(sb, true);
+
+	(void)state;
+	expect_told(0, "start 1");
+	assert_int_equal(second->phase, RUN_WAITING);
+	assert_int_equal(sched_queue_waits(&sb->queue), SCHED_WAITS_FOR_LOCK);
+	run_cancel(second, RUNLOG_CANCELED);
+	ground_wait_over(second);
+	assert_int_equal(second->row.state, RUN_STATE_CANCELED);
+	assert_false(was_told(0, "start 2"));
+	assert_false(was_told(0, "cancel 2"));
+	run_unref(first);
+	run_unref(second);
+}
+
+static void
+test_a_cancel_after_it_was_sent_is_the_workers(void **state)
+{
+	struct run *r = ground_run(ground_open("box"), false);
+
+	(void)state;
+	expect_told(0, "start 1");
+	run_cancel(r, RUNLOG_CANCELED);
+	expect_told(0, "cancel 1");
+	assert_int_equal(r->phase, RUN_SENT);
+	say_ended(0, 1, RUNLOG_CANCELED);
+	ground_wait_over(r);
+	assert_int_equal(r->row.state, RUN_STATE_CANCELED);
+	assert_string_equal(r->row.error, "the run was canceled");
+	run_unref(r);
+}
+
+static void
+test_a_cancel_is_told_again_to_the_next_worker(void **state)
+{
+	struct run *r = ground_run(ground_open("box"), false);
+
+	(void)state;
+	expect_told(0, "start 1");
+	say_ready(0, 1);
+	run_cancel(r, RUNLOG_CANCELED);
+	ground_kill_worker(0);
+	forget_told(0);
+	ground_worker(0);
+	expect_told(0, "cancel 1");
+	assert_string_equal(
+	    ground_told(0), "adopt 1\nstart 1\ncancel 1\nsettled 1\n");
+	run_unref(r);
+}
+
+static void
+test_late_news_of_a_run_that_is_over_change_nothing(void **state)
+{
+	struct run *r = ground_run(ground_open("box"), false);
+
+	(void)state;
+	expect_told(0, "start 1");
+	say_begun(0, 1);
+	say_ended(0, 1, RUNLOG_TIMEOUT);
+	say_ended(0, 1, RUNLOG_EXIT);
+	ground_wait_over(r);
+	say_begun(0, 1);
+	assert_int_equal(r->row.end_reason, RUNLOG_TIMEOUT);
+	assert_int_equal(r->row.state, RUN_STATE_FAILED);
+	run_unref(r);
+}
+
+static void
+test_only_so_many_runs_of_a_sandbox_go_at_a_time(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	unsigned int limit = sb->queue.limit;
+	struct run *r[64];
+	char line[32];
+
+	(void)state;
+	assert_true(limit > 0 && limit + 1 < ARRAY_LEN(r));
+	for (unsigned int i = 0; i <= limit; i++)
+		r[i] = ground_run(sb, false);
+	(void)snprintf(line, sizeof(line), "start %u", limit);
+	expect_told(0, line);
+	assert_int_equal(r[limit]->phase, RUN_WAITING);
+	assert_int_equal(sched_queue_waits(&sb->queue), SCHED_WAITS_FOR_RUNS);
+	say_ended(0, 1, RUNLOG_CANCELED);
+	(void)snprintf(line, sizeof(line), "start %u", limit + 1);
+	expect_told(0, line);
+	for (unsigned int i = 0; i <= limit; i++)
+		run_unref(r[i]);
+}
+
+static void
+test_a_file_of_a_run_that_is_over_is_not_taken(void **state)
+{
+	static const uint8_t path[] = "a";
+	struct run *r = ground_run(ground_open("box"), false);
+
+	(void)state;
+	expect_told(0, "start 1");
+	msg_send_artifact_open(g.worker[0].chan,
+	    &(struct msg_artifact_open){.id = 1, .size = 1, .path = {path, 1}});
+	expect_told(0, "file 1");
+	say_ended(0, 1, RUNLOG_CANCELED);
+	msg_send_artifact_open(g.worker[0].chan,
+	    &(struct msg_artifact_open){
+		.id = 1, .file = 1, .size = 1, .path = {path, 1}});
+	ground_settle(0);
+	ground_wait_over(r);
+	assert_int_equal(r->row.nartifacts, 0);
+	run_unref(r);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f)                                                                \
+	cmocka_unit_test_setup_teardown(f, ground_set_up, ground_tear_down)
+	    TEST(test_a_run_goes_right_behind_its_sandbox),
+	    TEST(test_an_end_is_told_when_it_is_on_disk),
+	    TEST(test_a_failed_command_fails_its_run),
+	    TEST(test_a_cancel_before_its_turn_ends_it_here),
+	    TEST(test_a_cancel_after_it_was_sent_is_the_workers),
+	    TEST(test_a_cancel_is_told_again_to_the_next_worker),
+	    TEST(test_late_news_of_a_run_that_is_over_change_nothing),
+	    TEST(test_only_so_many_runs_of_a_sandbox_go_at_a_time),
+	    TEST(test_a_file_of_a_run_that_is_over_is_not_taken),
+	};
+
+	return cmocka_run_group_tests_name("core_run", tests, NULL, NULL);
+}

@@ -1,0 +1,364 @@
+#include "tests/unit/core/core_ground.h"
+
+/* Sandboxes in the core: names, loss, removal, recovery. */
+
+static void
+test_what_waits_for_a_lost_sandbox_goes_to_a_fresh_one(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *first = ground_run(sb, true);
+	struct run *second = ground_run(sb, true);
+
+	(void)state;
+	expect_told(0, "start 1");
+	say_ready(0, 1);
+	say_begun(0, 1);
+	say_lost(0, 1);
+	expect_told(0, "create 2");
+	expect_told(0, "start 2");
+	ground_wait_over(first);
+	assert_int_equal(first->row.end_reason, RUNLOG_LOST);
+	assert_int_equal(first->row.state, RUN_STATE_FAILED);
+	assert_int_equal(second->phase, RUN_SENT);
+	assert_int_equal(second->row.sandbox, 2);
+	assert_int_equal(ground_find("box")->row.generation, 2);
+	run_unref(first);
+	run_unref(second);
+}
+
+static void
+test_a_run_whose_log_is_whole_is_not_lost_with_its_sandbox(void **state)
+{
+	struct run *r = ground_run(ground_open("box"), false);
+
+	(void)state;
+	expect_told(0, "start 1");
+	say_ready(0, 1);
+	say_begun(0, 1);
+	say_command_ended(0, 1, 0);
+	ground_settle(0);
+	say_lost(0, 1);
+	ground_wait_over(r);
+	assert_int_equal(r->row.end_reason, RUNLOG_EXIT);
+	assert_int_equal(r->row.state, RUN_STATE_COMPLETED);
+	run_unref(r);
+}
+
+static void
+test_a_lost_runs_log_is_read_for_what_nobody_told(void **state)
+{
+	struct run *r = ground_run(ground_open("box"), false);
+	struct buf b = {0};
+	const struct runlog_header h = {.type = RUNLOG_RUN_STARTED,
+	    .wall_us = INT64_C(1700000000) * 1000000};
+
+	(void)state;
+	expect_told(0, "start 1");
+	say_ready(0, 1);
+	/* The worker wrote it and died before it said so. */
+	runlog_put_header(&b, &h);
+	assert_int_equal(
+	    write(g.worker[0].spool, buf_data(&b), buf_len(&b)), buf_len(&b));
+	buf_clear(&b);
+	say_lost(0, 1);
+	ground_wait_over(r);
+	assert_int_equal(r->row.started_ms, INT64_C(1700000000) * 1000);
+	assert_int_equal(r->row.end_reason, RUNLOG_LOST);
+	run_unref(r);
+}
+
+static void
+test_a_sandbox_that_cannot_be_made_fails_its_runs(void **state)
+{
+	struct run *r = ground_run(ground_open("box"), false);
+
+	(void)state;
+	expect_told(0, "start 1");
+	say_failed(0, 1, ERR_POLICY);
+	ground_wait_over(r);
+	assert_int_equal(r->row.end_reason, RUNLOG_START_FAILED);
+	assert_int_equal(r->fail_code, ERR_POLICY);
+	assert_string_equal(r->row.error, "no such image");
+	assert_null(ground_find("box"));
+	run_unref(r);
+}
+
+static void
+test_a_removed_sandbox_gives_its_name_up_at_once(void **state)
+{
+	struct sandbox *old = ground_open("box"), *fresh;
+	struct run *r = ground_run(old, false);
+
+	(void)state;
+	expect_told(0, "start 1");
+	say_ready(0, 1);
+	sandbox_remove(old);
+	assert_null(ground_find("box"));
+	fresh = ground_open("box");
+	assert_ptr_equal(ground_find("box"), fresh);
+	ground_wait_over(r);
+	assert_int_equal(r->row.state, RUN_STATE_CANCELED);
+	expect_told(0, "remove 1");
+	say_removed(0, 1, 0);
+	assert_null(sandboxes_find(core_sandboxes(g.core), 1));
+	assert_ptr_equal(ground_find("box"), fresh);
+	run_unref(r);
+}
+
+static void
+test_replacing_leaves_one_holder_however_often(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct err e;
+
+	(void)state;
+	say_ready(0, 1);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(sandbox_replace(sb, 60, &sb, &e), 0);
+		assert_ptr_equal(ground_find("box"), sb);
+	}
+	assert_int_equal(sb->row.generation, 6);
+	assert_int_equal(sandboxes_live(core_sandboxes(g.core)), 1);
+	expect_told(0, "remove 5");
+	for (uint64_t id = 1; id <= 5; id++)
+		say_removed(0, id, 0);
+	say_ready(0, 6);
+	assert_int_equal(ground_find("box")->state, SANDBOX_READY);
+}
+
+static void
+test_a_failed_removal_is_tried_again(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+
+	(void)state;
+	say_ready(0, 1);
+	sandbox_remove(sb);
+	expect_told(0, "remove 1");
+	forget_told(0);
+	say_removed(0, 1, ERR_BACKEND);
+	assert_int_equal(sb->state, SANDBOX_LEAVING);
+	expect_told(0, "remove 1"); /* two seconds later */
+	say_removed(0, 1, 0);
+	assert_null(sandboxes_find(core_sandboxes(g.core), 1));
+}
+
+static void
+test_an_expired_sandbox_is_removed_but_not_while_in_use(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *r = ground_run(sb, false);
+	int64_t later = clock_wall_ms() + 7200000;
+
+	(void)state;
+	expect_told(0, "start 1");
+	say_ready(0, 1);
+	sandboxes_reap(core_sandboxes(g.core), later);
+	assert_ptr_equal(ground_find("box"), sb);
+	say_ended(0, 1, RUNLOG_EXIT);
+	ground_wait_over(r);
+	sandboxes_reap(core_sandboxes(g.core), later);
+	assert_null(ground_find("box"));
+	expect_told(0, "remove 1");
+	assert_int_equal(core_counters(g.core)->reaper_deletes, 0);
+	say_removed(0, 1, 0);
+	assert_int_equal(core_counters(g.core)->reaper_deletes, 1);
+	run_unref(r);
+}
+
+/* ---- workers that die */
+
+static void
+test_the_next_worker_is_told_all_in_order(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *first = ground_run(sb, true);
+	struct run *second = ground_run(sb, true);
+
+	(void)state;
+	expect_told(0, "start 1");
+	say_ready(0, 1);
+	ground_kill_worker(0);
+	assert_int_equal(sb->state, SANDBOX_AWAY);
+	forget_told(0);
+	ground_worker(0);
+	assert_string_equal(ground_told(0), "adopt 1\nstart 1\nsettled 1\n");
+	assert_int_equal(second->phase, RUN_WAITING);
+	run_unref(first);
+	run_unref(second);
+}
+
+static void
+test_a_sandbox_that_perhaps_never_was_is_looked_for(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *r = ground_run(sb, false);
+
+	(void)state;
+	expect_told(0, "start 1");
+	ground_kill_worker(0); /* while it was making it */
+	assert_int_equal(sb->state, SANDBOX_DOUBTFUL);
+	forget_told(0);
+	ground_worker(0);
+	assert_string_equal(ground_told(0), "adopt 1\n");
+	say_lost(0, 1); /* it is not there */
+	expect_told(0, "start 1");
+	assert_string_equal(
+	    ground_told(0), "adopt 1\ncreate 1\nstart 1\nsettled 1\n");
+	assert_int_equal(r->phase, RUN_SENT);
+	run_unref(r);
+}
+
+static void
+test_a_sandbox_that_was_made_after_all_is_taken_over(void **state)
+{
+	struct run *r = ground_run(ground_open("box"), false);
+
+	(void)state;
+	expect_told(0, "start 1");
+	ground_kill_worker(0);
+	forget_told(0);
+	ground_worker(0);
+	say_ready(0, 1);
+	assert_string_equal(ground_told(0), "adopt 1\nstart 1\nsettled 1\n");
+	run_unref(r);
+}
+
+static void
+test_what_is_to_be_removed_is_told_to_the_next_worker(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+
+	(void)state;
+	say_ready(0, 1);
+	ground_kill_worker(0);
+	sandbox_remove(sb);
+	assert_null(ground_find("box"));
+	forget_told(0);
+	ground_worker(0);
+	assert_string_equal(ground_told(0), "remove 1\n");
+	say_removed(0, 1, 0);
+	assert_null(sandboxes_find(core_sandboxes(g.core), 1));
+}
+
+static void
+test_nothing_new_is_made_while_its_worker_is_away(void **state)
+{
+	const struct sandbox_wish w = {.who = g.who,
+	    .identifier = "box",
+	    .image = "image",
+	    .origin = "run",
+	    .ttl_s = 60};
+	struct sandbox *sb;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(
+	    sandbox_open(core_sandboxes(g.core), &w, &sb, &e), ERR_BACKEND);
+	assert_non_null(strstr(e.msg, "is starting"));
+	assert_null(ground_find("box"));
+	assert_int_equal(core_check(g.core, &e), ERR_BACKEND);
+}
+
+/* ---- a front that dies */
+
+static void
+test_a_new_front_takes_everything_over(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *first = ground_run(sb, true);
+	struct run *second = ground_run(sb, true);
+
+	(void)state;
+	expect_told(0, "start 1");
+	say_ready(0, 1);
+	say_begun(0, 1);
+	ground_wait_until(second->recorded == RUN_IS_RECORDED);
+	run_unref(first);
+	run_unref(second);
+	ground_stop_core();
+	forget_told(0);
+	ground_start_core();
+	assert_int_equal(runs_active(core_runs(g.core)), 2);
+	assert_int_equal(ground_find("box")->state, SANDBOX_AWAY);
+	ground_worker(0);
+	/* The second may have begun for all that the front knows: the worker
+	 * is not told that this was all before it was told of it. */
+	assert_string_equal(ground_told(0), "adopt 1\nstart 1\n");
+	say_ready(0, 1);
+	say_ended(0, 1, RUNLOG_CANCELED);
+	expect_told(0, "settled 1");
+	assert_true(was_told(0, "start 2"));
+}
+
+static void
+test_runs_of_a_sandbox_that_is_gone_end_as_lost(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *r = ground_run(sb, false);
+	struct uuid uuid = r->row.uuid;
+
+	(void)state;
+	expect_told(0, "start 1");
+	say_ready(0, 1);
+	ground_wait_until(r->recorded == RUN_IS_RECORDED);
+	run_unref(r);
+	/* The front dies between the sandbox's end and the run's. */
+	sb->row.state = SANDBOX_IS_LOST;
+	store_sandbox_put(g.store, &sb->row, NULL, NULL);
+	ground_stop_core();
+	ground_start_core();
+	r = runs_find_uuid(core_runs(g.core), g.who->tenant, &uuid);
+	assert_non_null(r);
+	(void)run_ref(r);
+	ground_wait_over(r);
+	assert_int_equal(r->row.end_reason, RUNLOG_LOST);
+	run_unref(r);
+}
+
+static void
+test_numbers_are_never_given_out_twice(void **state)
+{
+	struct run *r = ground_run(ground_open("box"), false);
+
+	(void)state;
+	expect_told(0, "start 1");
+	ground_wait_until(r->recorded == RUN_IS_RECORDED);
+	run_unref(r);
+	ground_stop_core();
+	ground_start_core();
+	ground_worker(0);
+	r = ground_run(ground_open("other"), false);
+	assert_int_equal(r->row.id, 2);
+	assert_int_equal(r->row.sandbox, 2);
+	run_unref(r);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f)                                                                \
+	cmocka_unit_test_setup_teardown(f, ground_set_up, ground_tear_down)
+	    TEST(test_what_waits_for_a_lost_sandbox_goes_to_a_fresh_one),
+	    TEST(test_a_run_whose_log_is_whole_is_not_lost_with_its_sandbox),
+	    TEST(test_a_lost_runs_log_is_read_for_what_nobody_told),
+	    TEST(test_a_sandbox_that_cannot_be_made_fails_its_runs),
+	    TEST(test_a_removed_sandbox_gives_its_name_up_at_once),
+	    TEST(test_replacing_leaves_one_holder_however_often),
+	    TEST(test_a_failed_removal_is_tried_again),
+	    TEST(test_an_expired_sandbox_is_removed_but_not_while_in_use),
+	    TEST(test_the_next_worker_is_told_all_in_order),
+	    TEST(test_a_sandbox_that_perhaps_never_was_is_looked_for),
+	    TEST(test_a_sandbox_that_was_made_after_all_is_taken_over),
+	    TEST(test_what_is_to_be_removed_is_told_to_the_next_worker),
+	    cmocka_unit_test_setup_teardown(
+		test_nothing_new_is_made_while_its_worker_is_away,
+		ground_set_up_alone, ground_tear_down),
+	    TEST(test_a_new_front_takes_everything_over),
+	    TEST(test_runs_of_a_sandbox_that_is_gone_end_as_lost),
+	    TEST(test_numbers_are_never_given_out_twice),
+	};
+
+	return cmocka_run_group_tests_name("core_sandbox", tests, NULL, NULL);
+}

@@ -1,0 +1,78 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "common/exit.h"
+#include "supervisor/core/names.h"
+#include "tests/unit/common/forked.h"
+
+static void
+test_a_name_is_one_tenants(void **state)
+{
+	struct names n = {0};
+	struct name_hold a = {0}, b = {0};
+
+	(void)state;
+	names_take(&n, &a, 1, "box");
+	names_take(&n, &b, 2, "box");
+	assert_ptr_equal(names_find(&n, 1, "box"), &a);
+	assert_ptr_equal(names_find(&n, 2, "box"), &b);
+	assert_null(names_find(&n, 3, "box"));
+	assert_null(names_find(&n, 1, "bo"));
+	names_leave(&n, &a);
+	names_leave(&n, &b);
+	names_clear(&n);
+}
+
+static void
+test_a_name_that_was_left_can_be_taken(void **state)
+{
+	struct names n = {0};
+	struct name_hold a = {0}, b = {0};
+
+	(void)state;
+	names_take(&n, &a, 1, "box");
+	names_leave(&n, &a);
+	names_leave(&n, &a);
+	names_take(&n, &b, 1, "box");
+	assert_ptr_equal(names_find(&n, 1, "box"), &b);
+	names_leave(&n, &a); /* holds nothing: takes nothing away */
+	assert_ptr_equal(names_find(&n, 1, "box"), &b);
+	names_leave(&n, &b);
+	names_clear(&n);
+}
+
+static void
+take_twice(void)
+{
+	struct names n = {0};
+	struct name_hold a = {0}, b = {0};
+
+	names_take(&n, &a, 1, "box");
+	names_take(&n, &b, 1, "box");
+}
+
+static void
+test_two_holders_of_a_name_end_the_process(void **state)
+{
+	struct forked f;
+
+	(void)state;
+	forked_run(&f, take_twice);
+	assert_int_equal(f.status, EXIT_BUG);
+	assert_non_null(strstr(f.text, "the name box is taken"));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_a_name_is_one_tenants),
+	    cmocka_unit_test(test_a_name_that_was_left_can_be_taken),
+	    cmocka_unit_test(test_two_holders_of_a_name_end_the_process),
+	};
+
+	return cmocka_run_group_tests_name("names", tests, NULL, NULL);
+}

@@ -1,0 +1,204 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "supervisor/core/sandbox_step.h"
+
+/*
+ * Every transition there is, as people would draw it.  What is not here must
+ * change nothing.
+ */
+static const struct transition {
+	enum sandbox_state from;
+	enum sandbox_happening what;
+	enum sandbox_state to;
+	unsigned int must;  /* deeds that belong to it */
+	unsigned int never; /* and that would be wrong */
+} transitions[] = {
+    /* Making it; its runs go right behind. */
+    {SANDBOX_NEW, SANDBOX_WORKER_CAME, SANDBOX_CREATING,
+	SANDBOX_DO_TELL_CREATE | SANDBOX_DO_OPEN_GATE, SANDBOX_DO_TELL_ADOPT},
+    {SANDBOX_CREATING, SANDBOX_IS_UP, SANDBOX_READY,
+	SANDBOX_DO_SAVE | SANDBOX_DO_TOUCH | SANDBOX_DO_SAY_READY,
+	SANDBOX_DO_RESEND},
+    {SANDBOX_CREATING, SANDBOX_FAILED, SANDBOX_GONE,
+	SANDBOX_DO_LEAVE_NAME | SANDBOX_DO_SAY_FAILED | SANDBOX_DO_END_FAILED,
+	SANDBOX_DO_REQUEUE | SANDBOX_DO_END_LOST},
+    {SANDBOX_CREATING, SANDBOX_LOST, SANDBOX_GONE,
+	SANDBOX_DO_LEAVE_NAME | SANDBOX_DO_REQUEUE | SANDBOX_DO_END_LOST,
+	SANDBOX_DO_END_FAILED},
+    /* Its worker dies meanwhile: nobody knows whether it is there. */
+    {SANDBOX_CREATING, SANDBOX_WORKER_WENT, SANDBOX_DOUBTFUL,
+	SANDBOX_DO_CLOSE_GATE, SANDBOX_DO_LEAVE_NAME | SANDBOX_DO_END_LOST},
+    {SANDBOX_DOUBTFUL, SANDBOX_WORKER_CAME, SANDBOX_LOOKING,
+	SANDBOX_DO_TELL_ADOPT,
+	SANDBOX_DO_OPEN_GATE | SANDBOX_DO_RESEND | SANDBOX_DO_TELL_CREATE},
+    {SANDBOX_LOOKING, SANDBOX_IS_UP, SANDBOX_READY,
+	SANDBOX_DO_OPEN_GATE | SANDBOX_DO_RESEND | SANDBOX_DO_SAY_READY, 0},
+    {SANDBOX_LOOKING, SANDBOX_LOST, SANDBOX_CREATING,
+	SANDBOX_DO_TELL_CREATE | SANDBOX_DO_RESEND | SANDBOX_DO_OPEN_GATE,
+	SANDBOX_DO_END_LOST | SANDBOX_DO_LEAVE_NAME},
+    {SANDBOX_LOOKING, SANDBOX_FAILED, SANDBOX_GONE, SANDBOX_DO_END_FAILED, 0},
+    {SANDBOX_LOOKING, SANDBOX_WORKER_WENT, SANDBOX_DOUBTFUL,
+	SANDBOX_DO_CLOSE_GATE, 0},
+    /* Its worker dies later: the next one takes it over, runs and all. */
+    {SANDBOX_READY, SANDBOX_WORKER_WENT, SANDBOX_AWAY, SANDBOX_DO_CLOSE_GATE,
+	SANDBOX_DO_LEAVE_NAME},
+    {SANDBOX_AWAY, SANDBOX_WORKER_CAME, SANDBOX_ADOPTING,
+	SANDBOX_DO_TELL_ADOPT | SANDBOX_DO_RESEND | SANDBOX_DO_OPEN_GATE,
+	SANDBOX_DO_TELL_CREATE},
+    {SANDBOX_ADOPTING, SANDBOX_IS_UP, SANDBOX_READY, SANDBOX_DO_SAY_READY,
+	SANDBOX_DO_TOUCH | SANDBOX_DO_RESEND},
+    {SANDBOX_ADOPTING, SANDBOX_WORKER_WENT, SANDBOX_AWAY, SANDBOX_DO_CLOSE_GATE,
+	0},
+    {SANDBOX_ADOPTING, SANDBOX_FAILED, SANDBOX_GONE,
+	SANDBOX_DO_REQUEUE | SANDBOX_DO_END_LOST, SANDBOX_DO_END_FAILED},
+    {SANDBOX_ADOPTING, SANDBOX_LOST, SANDBOX_GONE,
+	SANDBOX_DO_REQUEUE | SANDBOX_DO_END_LOST, 0},
+    {SANDBOX_READY, SANDBOX_LOST, SANDBOX_GONE,
+	SANDBOX_DO_LEAVE_NAME | SANDBOX_DO_REQUEUE | SANDBOX_DO_END_LOST |
+	    SANDBOX_DO_SAY_GONE,
+	SANDBOX_DO_TELL_REMOVE},
+    /* Not wanted: the name is free at once, whatever it was. */
+    {SANDBOX_NEW, SANDBOX_UNWANTED, SANDBOX_GONE,
+	SANDBOX_DO_LEAVE_NAME | SANDBOX_DO_END_CANCELED | SANDBOX_DO_SAY_GONE,
+	SANDBOX_DO_TELL_REMOVE},
+    {SANDBOX_CREATING, SANDBOX_UNWANTED, SANDBOX_REMOVING,
+	SANDBOX_DO_LEAVE_NAME | SANDBOX_DO_TELL_REMOVE |
+	    SANDBOX_DO_END_CANCELED | SANDBOX_DO_SAY_FAILED,
+	SANDBOX_DO_SAY_GONE | SANDBOX_DO_REQUEUE},
+    {SANDBOX_LOOKING, SANDBOX_UNWANTED, SANDBOX_REMOVING,
+	SANDBOX_DO_LEAVE_NAME | SANDBOX_DO_TELL_REMOVE, SANDBOX_DO_SAY_GONE},
+    {SANDBOX_ADOPTING, SANDBOX_UNWANTED, SANDBOX_REMOVING,
+	SANDBOX_DO_LEAVE_NAME | SANDBOX_DO_TELL_REMOVE, SANDBOX_DO_SAY_GONE},
+    {SANDBOX_READY, SANDBOX_UNWANTED, SANDBOX_REMOVING,
+	SANDBOX_DO_LEAVE_NAME | SANDBOX_DO_TELL_REMOVE |
+	    SANDBOX_DO_END_CANCELED,
+	SANDBOX_DO_SAY_GONE | SANDBOX_DO_REQUEUE},
+    {SANDBOX_DOUBTFUL, SANDBOX_UNWANTED, SANDBOX_LEAVING, SANDBOX_DO_LEAVE_NAME,
+	SANDBOX_DO_TELL_REMOVE},
+    {SANDBOX_AWAY, SANDBOX_UNWANTED, SANDBOX_LEAVING, SANDBOX_DO_LEAVE_NAME,
+	SANDBOX_DO_TELL_REMOVE},
+    /* Removing it, until nothing is left. */
+    {SANDBOX_LEAVING, SANDBOX_WORKER_CAME, SANDBOX_REMOVING,
+	SANDBOX_DO_TELL_REMOVE, 0},
+    {SANDBOX_LEAVING, SANDBOX_RETRY, SANDBOX_REMOVING, SANDBOX_DO_TELL_REMOVE,
+	0},
+    {SANDBOX_REMOVING, SANDBOX_WORKER_WENT, SANDBOX_LEAVING, 0,
+	SANDBOX_DO_SAY_GONE},
+    {SANDBOX_REMOVING, SANDBOX_REMOVED, SANDBOX_GONE,
+	SANDBOX_DO_SAVE | SANDBOX_DO_SAY_GONE, SANDBOX_DO_SAY_STUCK},
+    {SANDBOX_REMOVING, SANDBOX_LOST, SANDBOX_GONE, SANDBOX_DO_SAY_GONE, 0},
+    {SANDBOX_REMOVING, SANDBOX_REMOVE_FAILED, SANDBOX_LEAVING,
+	SANDBOX_DO_RETRY_LATER | SANDBOX_DO_SAY_STUCK, SANDBOX_DO_SAY_GONE},
+};
+
+static const struct transition *
+find(unsigned int from, unsigned int what)
+{
+	for (size_t i = 0; i < ARRAY_LEN(transitions); i++)
+		if (transitions[i].from == from && transitions[i].what == what)
+			return &transitions[i];
+	return NULL;
+}
+
+static void
+test_every_transition_is_as_drawn(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(transitions); i++) {
+		const struct transition *t = &transitions[i];
+		struct sandbox_move m = sandbox_step(t->from, t->what);
+
+		if (m.to != t->to || (m.deeds & t->must) != t->must ||
+		    (m.deeds & t->never) != 0)
+			fail_msg("transition %zu, from %s to %s, deeds %#x", i,
+			    sandbox_state_name(t->from),
+			    sandbox_state_name(m.to), m.deeds);
+	}
+}
+
+static void
+test_whatever_is_not_drawn_changes_nothing(void **state)
+{
+	(void)state;
+	for (unsigned int from = 0; from < SANDBOX_NSTATE; from++)
+		for (unsigned int what = 0; what < SANDBOX_NHAPPENING; what++) {
+			struct sandbox_move m = sandbox_step(from, what);
+
+			if (find(from, what) != NULL)
+				continue;
+			assert_int_equal(m.to, from);
+			assert_int_equal(m.deeds, SANDBOX_DO_NOTHING);
+		}
+}
+
+static void
+test_a_name_is_left_exactly_when_the_holder_is_no_longer_live(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(transitions); i++) {
+		const struct transition *t = &transitions[i];
+		struct sandbox_move m = sandbox_step(t->from, t->what);
+		bool leaves = sandbox_state_is_live(t->from) &&
+		    !sandbox_state_is_live(t->to);
+
+		assert_int_equal(
+		    (m.deeds & SANDBOX_DO_LEAVE_NAME) != 0, leaves);
+		/* And the runs of what is no longer live all end. */
+		if (leaves)
+			assert_true(m.deeds &
+			    (SANDBOX_DO_END_LOST | SANDBOX_DO_END_FAILED |
+				SANDBOX_DO_END_CANCELED));
+	}
+}
+
+static void
+test_the_database_has_the_word_of_the_state(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(transitions); i++) {
+		const struct transition *t = &transitions[i];
+		struct sandbox_move m = sandbox_step(t->from, t->what);
+
+		if ((m.deeds & SANDBOX_DO_SAVE) == 0)
+			continue;
+		if (t->to == SANDBOX_READY)
+			assert_int_equal(m.word, SANDBOX_IS_READY);
+		else if (t->to == SANDBOX_GONE)
+			assert_true(m.word == SANDBOX_IS_REMOVED ||
+			    m.word == SANDBOX_IS_LOST);
+		else
+			assert_int_equal(m.word, SANDBOX_IS_REMOVING);
+	}
+}
+
+static void
+test_who_waits_for_the_end_is_always_told(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(transitions); i++) {
+		const struct transition *t = &transitions[i];
+		struct sandbox_move m = sandbox_step(t->from, t->what);
+
+		assert_int_equal((m.deeds & SANDBOX_DO_SAY_GONE) != 0,
+		    t->to == SANDBOX_GONE);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_every_transition_is_as_drawn),
+	    cmocka_unit_test(test_whatever_is_not_drawn_changes_nothing),
+	    cmocka_unit_test(
+		test_a_name_is_left_exactly_when_the_holder_is_no_longer_live),
+	    cmocka_unit_test(test_the_database_has_the_word_of_the_state),
+	    cmocka_unit_test(test_who_waits_for_the_end_is_always_told),
+	};
+
+	return cmocka_run_group_tests_name("sandbox_step", tests, NULL, NULL);
+}

@@ -1,0 +1,288 @@
+#include "tests/unit/front/fixture.h"
+
+#include "supervisor/http/http_int.h"
+
+/* GET /mcp/events?run_id=: a run's events, at the reader's pace. */
+
+static char *run_id;
+
+static int
+setup_run(void **state)
+{
+	(void)state;
+	fixture_open(NULL);
+	fx.front->heartbeat_ms = 60000;
+	run_id = fixture_start_run();
+	return 0;
+}
+
+static int
+teardown_run(void **state)
+{
+	(void)state;
+	free(run_id);
+	run_id = NULL;
+	fixture_close();
+	return 0;
+}
+
+static void
+follow(struct raw *r, const char *query, const char *more, int rcvbuf)
+{
+	char *text = xasprintf("GET /mcp/events?run_id=%s%s HTTP/1.1\r\n"
+			       "Host: localhost:%u\r\n%s\r\n",
+	    run_id, query, fx.port, more);
+
+	raw_open(r, fx.port, rcvbuf);
+	raw_send(r, fx.base, text);
+	free(text);
+}
+
+static void
+end_run(void)
+{
+	worker_end(&fx.worker, 0);
+}
+
+static void
+a_run_is_told_as_it_goes(void **state)
+{
+	struct raw r;
+	const char *text;
+
+	(void)state;
+	follow(&r, "", "", 0);
+	raw_wait_for(&r, fx.base, "event: command_started\n");
+	text = raw_text(&r);
+	assert_non_null(strstr(text, "Content-Type: text/event-stream\r\n"));
+	assert_non_null(
+	    strstr(text, "Cache-Control: no-cache, no-transform\r\n"));
+	assert_non_null(strstr(text, "X-Accel-Buffering: no\r\n"));
+	assert_non_null(strstr(text, ": ok\n\n"));
+	worker_print(&fx.worker, "one", 3);
+	raw_wait_for(&r, fx.base, "\"chunk\":\"one\"");
+	worker_print(&fx.worker, "two", 3);
+	raw_wait_for(&r, fx.base, "\"chunk\":\"two\"");
+	end_run();
+	raw_wait_for(&r, fx.base, "event: run_finished\n");
+	raw_wait_for(&r, fx.base, "0\r\n\r\n");
+	text = raw_text(&r);
+	assert_true(strstr(text, "event: run_started\n") <
+	    strstr(text, "event: command_started\n"));
+	assert_true(strstr(text, "event: command_finished\n") <
+	    strstr(text, "event: artifacts_extracted\n"));
+	raw_close(&r);
+}
+
+static void
+an_ended_run_is_told_again_and_the_stream_ends(void **state)
+{
+	struct raw r;
+
+	(void)state;
+	worker_print(&fx.worker, "text", 4);
+	end_run();
+	fixture_wait_run_state(run_id, "completed");
+	follow(&r, "", "Connection: close\r\n", 0);
+	raw_wait_end(&r, fx.base);
+	assert_int_equal(raw_count(&r, "event: run_started\n"), 1);
+	assert_int_equal(raw_count(&r, "\"chunk\":\"text\""), 1);
+	assert_int_equal(raw_count(&r, "event: run_finished\n"), 1);
+	raw_close(&r);
+}
+
+/* The id of the event with this text in it. */
+static void
+id_of(struct raw *r, const char *text, char out[64])
+{
+	const char *all = raw_text(r), *p = strstr(all, text);
+
+	assert_non_null(p);
+	while (p > all && strncmp(p, "\nid: ", 5) != 0)
+		p--;
+	assert_int_equal(sscanf(p, "\nid: %60s", out), 1);
+}
+
+static void
+a_reader_goes_on_behind_the_last_event_it_saw(void **state)
+{
+	char id[64], more[100];
+	struct raw r, again;
+
+	(void)state;
+	follow(&r, "", "", 0);
+	worker_print(&fx.worker, "first", 5);
+	raw_wait_for(&r, fx.base, "first");
+	id_of(&r, "first", id);
+	raw_close(&r);
+	worker_print(&fx.worker, "second", 6);
+	end_run();
+	(void)snprintf(more, sizeof(more), "Last-Event-ID: %s\r\n", id);
+	follow(&again, "", more, 0);
+	raw_wait_for(&again, fx.base, "event: run_finished\n");
+	assert_true(raw_has(&again, "second"));
+	assert_false(raw_has(&again, "first"));
+	assert_false(raw_has(&again, "run_started"));
+	raw_close(&again);
+	(void)snprintf(more, sizeof(more), "&last_event_id=%s", id);
+	follow(&again, more, "", 0);
+	raw_wait_for(&again, fx.base, "event: run_finished\n");
+	assert_false(raw_has(&again, "first"));
+	raw_close(&again);
+}
+
+static void
+a_silent_stream_has_heartbeats(void **state)
+{
+	struct raw r;
+
+	(void)state;
+	fx.front->heartbeat_ms = 20;
+	follow(&r, "", "", 0);
+	raw_wait_until(
+	    fx.base, (raw_receive(&r), raw_count(&r, ": \n\n") >= 3));
+	raw_close(&r);
+	raw_wait_until(fx.base, LIST_EMPTY(&fx.front->events));
+}
+
+static void
+bad_questions_get_json_errors(void **state)
+{
+	struct raw r;
+
+	(void)state;
+	fixture_expect("GET", "/mcp/events", "", 400);
+	assert_true(raw_has(&fx.c, "\"code\":\"bad_request\""));
+	fixture_expect("GET", "/mcp/events?run_id=", "", 400);
+	fixture_expect("GET", "/mcp/events?run_id=../../etc", "", 400);
+	fixture_expect("GET",
+	    "/mcp/events?run_id=00000000-0000-4000-8000-000000000000", "", 404);
+	assert_true(raw_has(&fx.c, "\"code\":\"not_found\""));
+	follow(&r, "", "Last-Event-ID: nonsense\r\n", 0);
+	raw_wait_for(&r, fx.base, " 400 ");
+	raw_close(&r);
+	follow(&r, "&last_event_id=999999999", "", 0);
+	raw_wait_for(&r, fx.base, " 400 ");
+	raw_close(&r);
+	assert_true(LIST_EMPTY(&fx.front->events));
+}
+
+static void
+head_has_no_stream(void **state)
+{
+	char *path = xasprintf("/mcp/events?run_id=%s", run_id);
+
+	(void)state;
+	fixture_expect("HEAD", path, "", 200);
+	assert_true(raw_has(&fx.c, "Content-Type: text/event-stream\r\n"));
+	fixture_expect("GET", "/healthz", "", 200);
+	free(path);
+}
+
+static void
+clients_that_leave_are_let_go(void **state)
+{
+	struct raw early, late;
+
+	(void)state;
+	follow(&early, "", "", 0);
+	raw_close(&early); /* before it is answered */
+	follow(&late, "", "", 0);
+	raw_wait_for(&late, fx.base, "command_started");
+	raw_close(&late);
+	worker_print(&fx.worker, "x", 1);
+	raw_wait_until(fx.base, LIST_EMPTY(&fx.front->events));
+	end_run();
+	fixture_wait_run_state(run_id, "completed");
+}
+
+/* Bytes of answers that wait in this process, all connections together. */
+static size_t
+waiting(void)
+{
+	const struct http_conn *conn;
+	size_t n = 0;
+
+	TAILQ_FOREACH (conn, &fx.front->http->conns, link)
+		n += evbuffer_get_length(bufferevent_get_output(conn->bev));
+	return n;
+}
+
+/* Read, but keep only the end; true at the last event. */
+static bool
+read_on(struct raw *r, size_t *total)
+{
+	size_t n;
+
+	raw_receive(r);
+	n = buf_len(&r->in);
+	if (raw_has(r, "event: run_finished\n")) {
+		*total += n;
+		return true;
+	}
+	n = n > 100 ? n - 100 : 0;
+	*total += n;
+	buf_consume(&r->in, n);
+	return false;
+}
+
+static void
+a_reader_that_does_not_read_costs_no_memory(void **state)
+{
+	char *line = xcalloc(1, 30001);
+	size_t most = 0, total = 0;
+	struct raw r;
+
+	(void)state;
+	memset(line, 'y', 30000);
+	follow(&r, "", "", 4096);
+	raw_wait_for(&r, fx.base, "command_started");
+	for (unsigned int i = 0; i < 800; i++) { /* 24 MB */
+		worker_print(&fx.worker, line, 30000);
+		(void)event_base_loop(fx.base, EVLOOP_NONBLOCK);
+		most = waiting() > most ? waiting() : most;
+	}
+	assert_in_range(most, 1, 300000); /* 64 KiB and one event */
+	end_run();
+	raw_wait_until(fx.base, read_on(&r, &total));
+	assert_true(total >= 800 * 30000);
+	raw_close(&r);
+	free(line);
+}
+
+static void
+draining_ends_streams_cleanly(void **state)
+{
+	struct raw r;
+
+	(void)state;
+	follow(&r, "", "", 0);
+	raw_wait_for(&r, fx.base, "command_started");
+	front_drain(fx.front, fixture_idle_cb, NULL);
+	raw_wait_end(&r, fx.base);
+	assert_true(raw_has(&r, "0\r\n\r\n"));
+	assert_false(r.reset);
+	raw_close(&r);
+	raw_close(&fx.c);
+	raw_wait_until(fx.base, front_is_quiet(fx.front));
+	raw_open(&fx.c, fx.port, 0);
+}
+
+int
+main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup_run, teardown_run)
+	const struct CMUnitTest tests[] = {
+	    T(a_run_is_told_as_it_goes),
+	    T(an_ended_run_is_told_again_and_the_stream_ends),
+	    T(a_reader_goes_on_behind_the_last_event_it_saw),
+	    T(a_silent_stream_has_heartbeats),
+	    T(bad_questions_get_json_errors),
+	    T(head_has_no_stream),
+	    T(clients_that_leave_are_let_go),
+	    T(a_reader_that_does_not_read_costs_no_memory),
+	    T(draining_ends_streams_cleanly),
+	};
+
+	return cmocka_run_group_tests_name("events", tests, NULL, NULL);
+}
