@@ -10,6 +10,7 @@
 
 #include "common/fd.h"
 #include "common/hex.h"
+#include "common/log.h"
 #include "common/xmalloc.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -386,26 +387,74 @@ add_buckets(struct places *all, int dir, const char *name, uint64_t tenant)
 		(void)closedir(list);
 }
 
-size_t
-spool_walk_places(struct spool *s, struct spool_place **out)
+/* The buckets of all tenants. */
+static void
+add_blob_buckets(struct places *all, struct spool *s)
 {
 	DIR *list = open_list_at(s->artifacts_fd, ".");
 	const struct dirent *entry;
-	struct places all = {0};
 
-	add_buckets(&all, s->log_fd, ".", 0);
 	while (list != NULL && (entry = readdir(list)) != NULL) {
 		char *end;
 		unsigned long long tenant = strtoull(entry->d_name, &end, 10);
 
 		if (tenant > 0 && *end == '\0')
 			add_buckets(
-			    &all, s->artifacts_fd, entry->d_name, tenant);
+			    all, s->artifacts_fd, entry->d_name, tenant);
 	}
 	if (list != NULL)
 		(void)closedir(list);
+}
+
+static bool
+is_kept(int root)
+{
+	return faccessat(root, SPOOL_KEEP, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+size_t
+spool_walk_places(struct spool *s, struct spool_place **out)
+{
+	struct places all = {0};
+
+	if (!is_kept(s->log_fd))
+		add_buckets(&all, s->log_fd, ".", 0);
+	if (!is_kept(s->artifacts_fd))
+		add_blob_buckets(&all, s);
 	*out = all.p;
 	return all.n;
+}
+
+static int
+keep(int root, const char *dir, const char *below, struct err *e)
+{
+	int fd =
+	    openat(root, SPOOL_KEEP, O_WRONLY | O_CREAT | FILE_FLAGS, 0600);
+
+	if (fd == -1)
+		return fail("make", dir, SPOOL_KEEP, e);
+	(void)close(fd);
+	log_warn("%s%s has files that the new database knows nothing of: they "
+		 "stay until " SPOOL_KEEP " there is removed",
+	    dir, below);
+	return 0;
+}
+
+int
+spool_keep_all(struct spool *s, struct err *e)
+{
+	struct places logs = {0}, blobs = {0};
+	int rc = 0;
+
+	add_buckets(&logs, s->log_fd, ".", 0);
+	add_blob_buckets(&blobs, s);
+	if (logs.n > 0)
+		rc = keep(s->log_fd, s->data_dir, "/spool", e);
+	if (rc == 0 && blobs.n > 0)
+		rc = keep(s->artifacts_fd, s->artifacts_dir, "", e);
+	free(logs.p);
+	free(blobs.p);
+	return rc;
 }
 
 /* Whether the name is that of a log, or of a blob. */

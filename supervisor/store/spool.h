@@ -70,6 +70,11 @@ struct spool_entry {
 	struct uuid run;    /* of a log */
 	uint8_t sha256[32]; /* of a blob */
 };
+/* spool_keep_all - the database is a new one, and knows nothing of what is
+ * there: from now on the walk passes over directories of ours that hold logs or
+ * blobs by now, until their file SPOOL_KEEP is removed.  Says so in the log. */
+#define SPOOL_KEEP "keep-all"
+int spool_keep_all(struct spool *s, struct err *e) MUSTCHECK;
 size_t spool_walk_places(struct spool *s, struct spool_place **out);
 void spool_walk(struct spool *s, const struct spool_place *place,
     void (*on_entry)(const struct spool_entry *entry, void *arg), void *arg);

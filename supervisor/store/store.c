@@ -14,16 +14,29 @@
 #include "supervisor/store/wanted.h"
 #include "supervisor/store/writer.h"
 
+/* Files beside a database that is made only now are nobody's leftovers: it may
+ * have been moved away, to be put back. */
+static int
+keep_unknown_files(struct spool *spool, struct db *db, struct err *e)
+{
+	int64_t version;
+	int rc = db_exec_int(db, DB_GET_VERSION, &version, e);
+
+	return rc == 0 && version == 0 ? spool_keep_all(spool, e) : rc;
+}
+
 /* Open, and bring up to date, in an order that leaves alien files alone. */
 static int
-open_writer(const char *dir, struct db **out, struct err *e)
+open_writer(struct store *s, struct db **out, struct err *e)
 {
 	struct db *db;
-	int rc = db_open(dir, DB_WRITER, &db, e);
+	int rc = db_open(s->dir, DB_WRITER, &db, e);
 
 	if (rc != 0)
 		return rc;
 	rc = migrate_check(db, embed_sql, e);
+	if (rc == 0)
+		rc = keep_unknown_files(s->spool, db, e);
 	if (rc == 0)
 		rc = db_use_wal(db, e);
 	if (rc == 0)
@@ -40,7 +53,7 @@ static int
 start_threads(struct event_base *base, struct store *s, struct err *e)
 {
 	struct db *db;
-	int rc = open_writer(s->dir, &db, e);
+	int rc = open_writer(s, &db, e);
 
 	if (rc == 0)
 		rc = writer_start(base, db, s->done, &s->writer, e);

@@ -15,7 +15,8 @@
  *	- a blob's file goes only when no row counts it and no unfinished run
  *	  has committed it.
  * What a crash leaves over (files that no row wants) is removed after
- * store_open, on the writer's thread.
+ * store_open, on the writer's thread; but not beside a database that was new
+ * while there were files (spool.h, SPOOL_KEEP).
  *
  * Callbacks.  They run on the loop's thread, never inside the call that was
  * given them, each once.  Writes call back in the order of their commits,

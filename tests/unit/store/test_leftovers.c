@@ -188,6 +188,28 @@ test_what_is_new_is_nobodys_leftover(void **state)
 	store_run_clear(&r);
 }
 
+/* A database that was moved away is missed, not the files. */
+static void
+test_files_beside_a_new_database_stay(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(auto_free) char *kept = xasprintf("%s/artifacts/keep-all", f->dir);
+
+	make_dir(f, "artifacts/tmp");
+	make_dir(f, "artifacts/1/ab");
+	make_file(f, BLOB);
+	for (int i = 0; i < 2; i++) { /* the second time it is no new one */
+		make_file(f, "artifacts/tmp/of-old.0.1");
+		fixture_open(f);
+		fixture_wait_files(f, "artifacts/tmp", 0); /* it has looked */
+		assert_true(is_there(f, BLOB));
+		fixture_close(f);
+	}
+	assert_int_equal(unlink(kept), 0);
+	fixture_open(f);
+	fixture_wait_files(f, "artifacts", 0);
+}
+
 /* A log that has a name from the beginning, before its row. */
 static void
 test_without_nameless_files_the_order_is_kept_too(void **state)
@@ -241,6 +263,7 @@ main(void)
 	    TEST(test_the_file_of_a_log_that_is_in_its_row_is_removed),
 	    TEST(test_what_rows_or_nobody_of_ours_wants_stays),
 	    TEST(test_what_is_new_is_nobodys_leftover),
+	    TEST(test_files_beside_a_new_database_stay),
 	    TEST(test_without_nameless_files_the_order_is_kept_too),
 	};
 
