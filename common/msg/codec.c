@@ -114,28 +114,23 @@ number_store(const struct codec_field *f, void *m, uint64_t number)
 	memcpy(member_of(m, f), &v, width);
 }
 
-static void
-number_put(struct buf *b, const struct codec_field *f, const void *m)
+static uint8_t *
+put_le(uint8_t *p, uint64_t v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		*p++ = (uint8_t)(v >> 8 * i);
+	return p;
+}
+
+static uint8_t *
+number_put(uint8_t *p, const struct codec_field *f, const void *m)
 {
 	uint64_t v = number_load(f, m);
 
 	if (!is_in_range(f, v))
 		fatal(EXIT_BUG, "%s of %lld is out of its range", f->name,
 		    (long long)v);
-	switch (widths[f->kind].wire) {
-	case 1:
-		wire_put_u8(b, (uint8_t)v);
-		break;
-	case 2:
-		wire_put_u16(b, (uint16_t)v);
-		break;
-	case 4:
-		wire_put_u32(b, (uint32_t)v);
-		break;
-	default:
-		wire_put_u64(b, v);
-		break;
-	}
+	return put_le(p, v, widths[f->kind].wire);
 }
 
 static void
@@ -165,44 +160,34 @@ number_get(struct wire_in *in, const struct codec_field *f, void *m)
 
 /* ---- strings */
 
-static void
-check_size(const struct codec_field *f, size_t n)
+/* n bytes, or as many zeros for NULL. */
+static uint8_t *
+raw_put(uint8_t *p, const void *from, size_t n)
+{
+	if (from != NULL && n > 0)
+		memcpy(p, from, n);
+	else
+		memset(p, 0, n);
+	return p + n;
+}
+
+static uint8_t *
+string_put(uint8_t *p, const struct codec_field *f, const void *from, size_t n)
 {
 	if (n > f->max)
 		fatal(EXIT_BUG, "%s has %zu bytes, limit %llu", f->name, n,
 		    (unsigned long long)f->max);
+	return raw_put(put_le(p, n, sizeof(uint32_t)), from, n);
 }
 
-static void
-text_put(struct buf *b, const struct codec_field *f, const void *m)
+static uint8_t *
+text_put(uint8_t *p, const struct codec_field *f, const void *m)
 {
 	const char *s = text_in(m, f);
 
-	check_size(f, s != NULL ? strlen(s) : 0);
-	wire_put_text(b, s);
-}
-
-static void
-bytes_put(struct buf *b, const struct codec_field *f, const void *m)
-{
-	const struct span *s = span_in(m, f);
-
-	check_size(f, s->n);
-	wire_put_bytes(b, s->p, s->n);
-}
-
-static void
-raw_put(struct buf *b, const struct codec_field *f, const void *p, size_t n)
-{
-	uint8_t *to = buf_reserve(b, n);
-
-	if (to == NULL)
-		fatal(EXIT_BUG, "%s does not fit", f->name);
-	if (p != NULL)
-		memcpy(to, p, n);
-	else
-		memset(to, 0, n);
-	buf_commit(b, n);
+	p = string_put(p, f, s, s != NULL ? strlen(s) : 0);
+	*p++ = '\0';
+	return p;
 }
 
 static void
@@ -255,34 +240,28 @@ field_size(const struct codec_field *f, const void *m)
 	}
 }
 
-static void
-field_put(struct buf *b, const struct codec_field *f, const void *m)
+static uint8_t *
+field_put(uint8_t *p, const struct codec_field *f, const void *m)
 {
 	const struct span *s;
 
 	switch (f->kind) {
 	case CODEC_UUID:
-		wire_put_uuid(b, member_in(m, f));
-		break;
+		return raw_put(p, member_in(m, f), sizeof(struct uuid));
 	case CODEC_STR:
-		text_put(b, f, m);
-		break;
+		return text_put(p, f, m);
 	case CODEC_BYTES:
-		bytes_put(b, f, m);
-		break;
+		s = span_in(m, f);
+		return string_put(p, f, s->p, s->n);
 	case CODEC_REST:
 		s = span_in(m, f);
-		if (s->p != NULL && s->n > 0)
-			raw_put(b, f, s->p, s->n);
-		break;
+		return s->p != NULL ? raw_put(p, s->p, s->n) : p;
 	case CODEC_FIXED:
-		raw_put(b, f, text_in(m, f), (size_t)f->max);
-		break;
+		return raw_put(p, text_in(m, f), (size_t)f->max);
 	case CODEC_FD:
-		break;
+		return p;
 	default:
-		number_put(b, f, m);
-		break;
+		return number_put(p, f, m);
 	}
 }
 
@@ -325,8 +304,14 @@ codec_size(const struct codec *c, const void *m)
 void
 codec_put(struct buf *b, const struct codec *c, const void *m)
 {
+	size_t n = codec_size(c, m);
+	uint8_t *begin = buf_reserve(b, n), *p = begin;
+
+	if (begin == NULL)
+		fatal(EXIT_BUG, "%s: no room for %zu bytes", c->name, n);
 	for (size_t i = 0; i < c->nfields; i++)
-		field_put(b, &c->fields[i], m);
+		p = field_put(p, &c->fields[i], m);
+	buf_commit(b, (size_t)(p - begin));
 }
 
 int

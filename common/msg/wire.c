@@ -69,18 +69,6 @@ wire_put_str(struct buf *b, const char *s)
 }
 
 void
-wire_put_text(struct buf *b, const char *s)
-{
-	size_t n = s != NULL ? strlen(s) : 0;
-
-	if (n >= UINT32_MAX)
-		fatal(EXIT_BUG, "wire_put_text: %zu bytes", n);
-	wire_put_u32(b, (uint32_t)n);
-	memcpy(wire_reserve(b, n + 1), s != NULL ? s : "", n + 1);
-	buf_commit(b, n + 1);
-}
-
-void
 wire_put_bytes(struct buf *b, const void *p, size_t n)
 {
 	if (n > UINT32_MAX)

@@ -24,8 +24,7 @@ void wire_put_u32(struct buf *b, uint32_t v);
 void wire_put_u64(struct buf *b, uint64_t v);
 void wire_put_i32(struct buf *b, int32_t v);
 void wire_put_i64(struct buf *b, int64_t v);
-void wire_put_str(struct buf *b, const char *s);  /* NULL is sent as "" */
-void wire_put_text(struct buf *b, const char *s); /* with its NUL */
+void wire_put_str(struct buf *b, const char *s); /* NULL is sent as "" */
 void wire_put_bytes(struct buf *b, const void *p, size_t n);
 void wire_put_uuid(struct buf *b, const struct uuid *u);
 
@@ -46,8 +45,8 @@ void wire_get_uuid(struct wire_in *in, struct uuid *u);
 /* wire_get_str - a NUL-terminated copy, the caller's to free; bad when longer
  * than max or with a NUL inside; then NULL */
 char *wire_get_str(struct wire_in *in, size_t max) MUSTCHECK;
-/* wire_get_text - what wire_put_text wrote, as a view into the message; bad
- * when longer than max or with another NUL inside; then NULL */
+/* wire_get_text - a string with its NUL behind it, as a view into the message;
+ * bad when longer than max or with another NUL inside; then NULL */
 const char *wire_get_text(struct wire_in *in, size_t max);
 /* wire_get_bytes - a view into the message, valid as long as it is */
 const uint8_t *wire_get_bytes(struct wire_in *in, size_t max, size_t *n);

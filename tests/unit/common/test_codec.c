@@ -103,7 +103,8 @@ check_longer(const struct codec *c, const struct buf *b)
 	static struct any back;
 	struct err e = {0};
 
-	memcpy(longer, buf_data(b), buf_len(b));
+	if (buf_len(b) > 0)
+		memcpy(longer, buf_data(b), buf_len(b));
 	longer[buf_len(b)] = 0;
 	assert_int_equal(decode(c, longer, buf_len(b) + 1, back.m, &e),
 	    has_rest(c) ? 0 : ERR_PROTO);
