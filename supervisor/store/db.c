@@ -1,3 +1,10 @@
+/*
+ * db.c - SQLite behind the calls of db.h
+ *
+ * A connection compiles each statement of sql.c at its first use and keeps it.
+ * What SQLite returns becomes one of our codes and a text for a person in
+ * db_fail, which also notes whether the whole transaction is lost.
+ */
 #include "supervisor/store/db.h"
 
 #include <sys/stat.h>

@@ -1,3 +1,10 @@
+/*
+ * leftovers.c - asks the database about files, and removes those nobody wants
+ *
+ * All of it happens in ops without a transaction (op.h, after), on the
+ * writer's thread.  A sweep is a chain of such ops: the first lists the
+ * directories, each looks through some of them and is followed by the next.
+ */
 #include "supervisor/store/leftovers.h"
 
 #include "supervisor/store/db.h"

@@ -1,3 +1,9 @@
+/*
+ * queue.c - a list under a mutex, with a condition for its one taker
+ *
+ * The taker is woken only for the first op: while there are others it is
+ * awake, or about to look again.
+ */
 #include "supervisor/store/queue.h"
 
 #include <signal.h>

@@ -1,3 +1,9 @@
+/*
+ * reads.c - single rows for the loop: ops for the reader's thread
+ *
+ * Each op reads in one transaction what belongs together (a run, its commands,
+ * its artifacts) and hands it over once, on the loop's thread.
+ */
 #include "supervisor/store/store_private.h"
 
 #include "common/xmalloc.h"

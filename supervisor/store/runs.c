@@ -1,19 +1,19 @@
 /*
  * runs.c - the rows of a run, from its begin to its end, and its log with them
  *
- * begin	STORE_NOW: an op of its own.  STORE_SOON: held (writer.h), and
- *		then one of:
- *		- the run ends first: its end takes the begin along (op.h,
- *		  covers) and inserts the run as it ended;
+ *	begin	STORE_NOW: an op of its own.  STORE_SOON: held (writer.h) until
+ *		- the run ends: its end takes the begin along (op.h, covers)
+ *		  and inserts the run as it ended; or
  *		- it is due, it is moved, or something is trimmed: it goes.
- * move		an update of an unfinished run.
- * end		an update, or the insert when it covers the begin; artifacts
- *with their blobs' counts and the tenant's totals in the same transaction.
+ *	move	an update of an unfinished run.
+ *	end	an update, or the insert when it covers the begin; artifacts
+ *		with their blobs' counts, and the tenant's totals, in the same
+ *		transaction.
  *
- * The log: whatever inserts a row of which the log is in a file names the file
- * first, in the transaction.  If that fails, only that op fails; if the
- * transaction is lost, the name is taken back.  An end whose log fits into the
- * row reads it, and removes the file, if it has a name, when that is on disk.
+ * The log: whatever writes a row of which the log is in a file gives the file
+ * its name, in the same transaction.  If it cannot, only that op fails; if the
+ * row is not written, the name is taken back.  An end whose log fits into the
+ * row reads it, and removes the file when the row is on disk.
  */
 #include "supervisor/store/store_private.h"
 

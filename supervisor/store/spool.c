@@ -1,3 +1,11 @@
+/*
+ * spool.c - names below the store's two directories
+ *
+ * Each root is opened once; everything else is opened relative to it, one
+ * directory after the other and without following a link, so that whoever can
+ * put a link there leads nobody out.  Buckets (two digits) keep directories
+ * short; they are made when they are needed and never removed.
+ */
 #include "supervisor/store/spool.h"
 
 #include <sys/file.h>

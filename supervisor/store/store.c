@@ -1,3 +1,11 @@
+/*
+ * store.c - opening and closing, in order, and what all writes share
+ *
+ * Open: the directories are locked, then the database is looked at, marked if
+ * it is new, migrated; then the threads start, and the look for leftovers.
+ * Close: the reader, then the writer with all it has, then what ops still
+ * refer to (done queue, wanted files, spool).
+ */
 #include "supervisor/store/store.h"
 
 #include "common/embed.h"

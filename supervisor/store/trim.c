@@ -1,3 +1,12 @@
+/*
+ * trim.c - old runs are forgotten
+ *
+ * A step is one op: the oldest ended runs beyond those to keep, with commands
+ * and artifacts; blobs that lost their last reference by that; sandboxes
+ * without a run that ended before the oldest run left.  When that is on disk
+ * the files go, still on the writer's thread; then the next step is submitted,
+ * behind what others submitted meanwhile, until there is no more to do.
+ */
 #include "supervisor/store/store_private.h"
 
 #include "common/xmalloc.h"

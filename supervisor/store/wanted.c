@@ -1,3 +1,10 @@
+/*
+ * wanted.c - two maps under one lock: logs by run, blobs by tenant and digest
+ *
+ * The loop's thread may wait for the lock.  To take a long file from the disk
+ * takes long, and happens with its last descriptor: whoever removes one holds
+ * a descriptor until the lock is free again.
+ */
 #include "supervisor/store/wanted.h"
 
 #include <pthread.h>
@@ -45,12 +52,6 @@ wanted_free(struct wanted *w)
 	(void)pthread_mutex_destroy(&w->mutex);
 	free(w);
 }
-
-/*
- * The loop's thread may wait for the lock.  To take a long file from the disk
- * takes long, and happens with its last descriptor: one is held until the
- * lock is free again.
- */
 
 /* Logs. */
 

@@ -1,3 +1,14 @@
+/*
+ * writer.c - the writer's thread, and what is held before it
+ *
+ * An op's way: held on the loop's thread, perhaps -> the queue -> a batch
+ * (begin, each op in its savepoint, commit) -> each op's after -> the done
+ * queue -> delivered and released on the loop's thread.
+ *
+ * Between two batches the thread looks after the WAL (checkpoint.h): emptied
+ * when nothing was written for a second, used again from its beginning when it
+ * is large, made longer ahead of need while nobody waits.
+ */
 #include "supervisor/store/writer.h"
 
 #include "common/clock.h"
