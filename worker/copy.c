@@ -105,12 +105,12 @@ close_file(struct copy *c)
 
 /* The file under way does not come: the front throws away what it has. */
 static void
-drop_file(struct copy *c, int code)
+drop_file(struct copy *c)
 {
 	if (c->state == COPY_READING || c->state == COPY_ASKING)
-		msg_send_artifact_done(*c->host->front,
-		    &(struct msg_artifact_done){
-			.id = c->run, .file = c->number - 1, .code = code});
+		msg_send_artifact_failed(*c->host->front,
+		    &(struct msg_artifact_failed){
+			.id = c->run, .file = c->number - 1});
 	close_file(c);
 }
 
@@ -131,7 +131,7 @@ copy_stop(struct copy *c, const char *why)
 		peer_abort(c->peer, c->request);
 	if (c->peer != NULL && c->state == COPY_WALKING)
 		peer_abort(c->peer, c->walk);
-	drop_file(c, ERR_LOST);
+	drop_file(c);
 	note(c, "artifact extraction: %s", why);
 	end(c);
 }
@@ -201,7 +201,7 @@ copy_detach(struct copy *c)
 	c->peer = NULL;
 	if (c->state == COPY_ENDED)
 		return;
-	drop_file(c, ERR_LOST);
+	drop_file(c);
 	c->state = COPY_IDLE;
 }
 
@@ -353,7 +353,7 @@ skip_file(struct copy *c, const char *why)
 
 	f->done = true;
 	note_file(c, why, f->path, f->path_len);
-	drop_file(c, ERR_LIMIT);
+	drop_file(c);
 	next_file(c);
 }
 
@@ -413,7 +413,7 @@ copy_on_data(struct copy *c, uint32_t request, uint64_t offset,
 	}
 	if (fd_write_all(c->fd, p, n, &why) != 0) {
 		peer_abort(c->peer, c->request);
-		drop_file(c, ERR_SYS);
+		drop_file(c);
 		note(c, "artifact extraction: %s", why.msg);
 		end(c); /* the next would not fit either */
 		return 0;

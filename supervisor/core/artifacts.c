@@ -108,7 +108,7 @@ rows_add(struct artifacts *a, const struct store_artifact *row)
 }
 
 void
-artifacts_done(struct artifacts *a, uint32_t number, bool ok, uint64_t size,
+artifacts_done(struct artifacts *a, uint32_t number, uint64_t size,
     const uint8_t sha256[32])
 {
 	struct artifact_file *f = file_find(a, number);
@@ -116,10 +116,7 @@ artifacts_done(struct artifacts *a, uint32_t number, bool ok, uint64_t size,
 
 	if (f == NULL)
 		return;
-	if (!ok) {
-		store_blob_abort(a->log, number);
-	} else if (store_blob_commit(a->log, number, a->tenant, sha256, &e) !=
-	    0) {
+	if (store_blob_commit(a->log, number, a->tenant, sha256, &e) != 0) {
 		log_warn("artifact: %s", e.msg);
 		free(a->error);
 		a->error = xstrdup(e.msg);
@@ -129,5 +126,16 @@ artifacts_done(struct artifacts *a, uint32_t number, bool ok, uint64_t size,
 		rows_add(a, &f->row);
 		f->row.path = NULL;
 	}
+	file_free(a, f);
+}
+
+void
+artifacts_failed(struct artifacts *a, uint32_t number)
+{
+	struct artifact_file *f = file_find(a, number);
+
+	if (f == NULL)
+		return;
+	store_blob_abort(a->log, number);
 	file_free(a, f);
 }

@@ -51,9 +51,10 @@ void artifacts_clear(struct artifacts *a);
  * why, for the worker to report */
 int artifacts_begin(struct artifacts *a, const struct artifact_offer *offer,
     struct err *e) MUSTCHECK;
-/* artifacts_done - the copy is whole and has that digest; ok false: it failed.
- * Of a file that never began nothing is taken. */
-void artifacts_done(struct artifacts *a, uint32_t number, bool ok,
-    uint64_t size, const uint8_t sha256[32]);
+/* artifacts_done - the copy is whole and has that digest; artifacts_failed -
+ * there will be none.  Nothing happens for a file that never began. */
+void artifacts_done(struct artifacts *a, uint32_t number, uint64_t size,
+    const uint8_t sha256[32]);
+void artifacts_failed(struct artifacts *a, uint32_t number);
 
 #endif

@@ -201,6 +201,18 @@ on_artifact_done(void *worker, const struct msg_artifact_done *m, struct err *e)
 }
 
 static int
+on_artifact_failed(
+    void *worker, const struct msg_artifact_failed *m, struct err *e)
+{
+	struct run *r = run_of(worker, m->id);
+
+	(void)e;
+	if (r != NULL)
+		run_on_artifact_failed(r, m);
+	return 0;
+}
+
+static int
 on_swept(void *worker, const struct msg_swept *m, struct err *e)
 {
 	(void)worker;
@@ -223,6 +235,7 @@ static const struct msg_worker_to_front handlers = {
     .on_run_ended = on_run_ended,
     .on_artifact_open = on_artifact_open,
     .on_artifact_done = on_artifact_done,
+    .on_artifact_failed = on_artifact_failed,
     .on_swept = on_swept,
 };
 

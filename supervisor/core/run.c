@@ -782,6 +782,11 @@ run_on_artifact_open(struct run *r, const struct msg_artifact_open *m)
 void
 run_on_artifact_done(struct run *r, const struct msg_artifact_done *m)
 {
-	artifacts_done(
-	    &r->artifacts, m->file, m->code == 0, m->size, m->sha256);
+	artifacts_done(&r->artifacts, m->file, m->size, m->sha256);
+}
+
+void
+run_on_artifact_failed(struct run *r, const struct msg_artifact_failed *m)
+{
+	artifacts_failed(&r->artifacts, m->file);
 }

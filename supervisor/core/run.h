@@ -137,5 +137,6 @@ int run_on_record(
 void run_on_ended(struct run *r, const struct msg_run_ended *m);
 void run_on_artifact_open(struct run *r, const struct msg_artifact_open *m);
 void run_on_artifact_done(struct run *r, const struct msg_artifact_done *m);
+void run_on_artifact_failed(struct run *r, const struct msg_artifact_failed *m);
 
 #endif

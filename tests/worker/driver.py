@@ -369,12 +369,14 @@ class Worker:
         """RUN_ENDED's fields; artifacts are taken meanwhile."""
         while True:
             m = self.job.wait(
-                ("RUN_ENDED", "ARTIFACT_OPEN", "ARTIFACT_DONE"), run.number,
-                timeout)
+                ("RUN_ENDED", "ARTIFACT_OPEN", "ARTIFACT_DONE",
+                 "ARTIFACT_FAILED"), run.number, timeout)
             if m.type == "ARTIFACT_OPEN":
                 self.take_file(run, *m.fields)
             elif m.type == "ARTIFACT_DONE":
                 file_done(run, *m.fields)
+            elif m.type == "ARTIFACT_FAILED":
+                run.pending.pop(m.fields.file)[1].close()
             else:
                 return m.fields
 
@@ -395,13 +397,11 @@ def reason(ended):
     return REASONS[ended.reason]
 
 
-def file_done(run, number, code, size, digest):
+def file_done(run, number, size, digest):
     path, f = run.pending.pop(number)
     f.seek(0)
     data = f.read()
     f.close()
-    if code != 0:
-        return
     assert len(data) == size
     assert hashlib.sha256(data).digest() == digest
     run.files[path] = data
