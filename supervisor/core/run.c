@@ -336,6 +336,8 @@ take_lost_log(struct run *r, const struct log_digest *d)
 		r->fail_code = 0;
 }
 
+_Static_assert(LOG_DIGEST_MAX <= STORE_DIGEST_MAX, "the store takes it");
+
 /* So that nobody has to walk it again (log_digest.h). */
 static void
 keep_digest(struct run *r, const struct log_digest *d)
