@@ -21,10 +21,10 @@
 #include "common/msg/wire.h"
 
 #define FRAME_HEADER_BYTES 8
-#define FRAME_LOG_MAX 262144
+#define FRAME_DATA_MAX 262144 /* bytes of one DATA */
 #define FRAME_PATH_MAX 4095
-#define FRAME_WINDOW_BYTES (1u << 20) /* a run's credit on the unix carrier */
-#define FRAME_WALK_MAX 5000
+#define FRAME_WINDOW_BYTES (1u << 20) /* what a stream is granted at a time */
+#define FRAME_MARK_BYTES 40           /* of a file, in ENTRY and TAKEN */
 
 /* Where the agent finds the link: its own binary and the socket. */
 #define FRAME_DIR_IN_SANDBOX "/.mcp-sandbox"

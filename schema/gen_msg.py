@@ -16,7 +16,8 @@ The list, line by line ("#" begins a comment, in a line of its own):
     channel control             messages only: what follows is said there
     states STARTED READY        and depends on these where it says "when"
     direction child_to_master   frames: direction up max 262208 (bytes of a
-                                whole frame)
+                                whole frame); what stands in a direction
+                                both belongs to all others, too
     7 PEER_GONE of run when STARTED|READY: u32<63> index, str<400> why,
         fd? log
         -- What one line cannot say; for the page and the header.
@@ -138,6 +139,12 @@ class Direction:
         self.name, self.channel = name, channel
         self.max = MESSAGE_MAX
         self.messages = []
+        self.shared = None  # the direction both, for the others
+
+    @property
+    def handled(self):
+        """Its messages, and those of both."""
+        return (self.shared.messages if self.shared else []) + self.messages
 
 
 class Channel:
@@ -237,6 +244,11 @@ class Listing:
                     not words[2].isdigit():
                 raise self.fault("direction NAME max BYTES")
             direction.max = int(words[2])
+            if words[0] != "both":
+                direction.shared = next(
+                    (d for d in self.directions if d.name == "both"), None)
+            elif self.directions:
+                raise self.fault("direction both comes first")
         elif len(words) != 1:
             raise self.fault("direction NAME")
         self.channels[-1].directions.append(direction)
@@ -513,14 +525,16 @@ def dispatch_prototype(style, direction):
 def c_direction(style, direction):
     out = [f"struct {style.prefix}_{direction.name} {{"]
     out += [f"\tint (*on_{m.low})(void *arg, {handler_type(style, m)}m, "
-            "struct err *e);" for m in direction.messages]
+            "struct err *e);" for m in direction.handled]
     out += ["};", f"int {dispatch_prototype(style, direction)} MUSTCHECK;"]
-    out.append("/* Its messages, for tests: X(name, const or nothing) */")
+    return out + c_each(style, direction, direction.handled)
+
+
+def c_each(style, direction, messages):
     upper = f"{style.prefix}_{direction.name}".upper()
-    out.append(f"#define {upper}_EACH(X) \\")
-    rows = [f"\tX({m.low}, {'' if m.fds() else 'const'})"
-            for m in direction.messages]
-    return out + [" \\\n".join(rows), ""]
+    rows = [f"\tX({m.low}, {'' if m.fds() else 'const'})" for m in messages]
+    return ["/* Its messages, for tests: X(name, const or nothing) */",
+            f"#define {upper}_EACH(X) \\", " \\\n".join(rows), ""]
 
 
 INTRO = {
@@ -572,7 +586,10 @@ def c_header(listing):
                 must = " MUSTCHECK" if kind == "int" else ""
                 out.append(f"{kind} {rest}{must};")
             out.append("")
-        out += c_direction(style, direction)
+        if direction.name == "both":
+            out += c_each(style, direction, direction.messages)
+        else:
+            out += c_direction(style, direction)
     out += ["struct codec;", f"/* {style.prefix}_codec - NULL for an unknown "
             "number */",
             f"const struct codec *{style.prefix}_codec(unsigned int type);",
@@ -640,13 +657,13 @@ def c_case(style, direction, m):
 def c_dispatch(style, direction):
     out = ["int", dispatch_prototype(style, direction), "{", "\tunion {"]
     out += [f"\t\tstruct {style.prefix}_{m.low} {m.low};"
-            for m in direction.messages]
+            for m in direction.handled]
     out += ["\t} m;", "\tint rc;", ""]
     if direction.channel.states and \
-            not any(m.when for m in direction.messages):
+            not any(m.when for m in direction.handled):
         out.append("\t(void)state;")
     out.append("\tswitch (in->type) {")
-    for m in direction.messages:
+    for m in direction.handled:
         out += c_case(style, direction, m)
     out += ["\tdefault:", "\t\tbreak;", "\t}",
             f"\treturn codec_not_here({style.prefix}_codec(in->type), "
@@ -675,7 +692,8 @@ def c_source(listing):
     for m in listing.messages:
         out += c_functions(style, m)
     for direction in listing.directions:
-        out += c_dispatch(style, direction)
+        if direction.name != "both":
+            out += c_dispatch(style, direction)
     return out
 
 

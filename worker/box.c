@@ -351,7 +351,7 @@ on_down(const struct err *why, void *arg)
 
 	if (why->code == ERR_PROTO) {
 		(void)snprintf(text, sizeof(text),
-		    "its agent broke the protocol: %.300s", why->msg);
+		    "its agent was not understood: %.300s", why->msg);
 		log_warn_limited(&limit, "box %s: %s", b->name, text);
 		if (b->mode == MSG_OPEN_MODE_CREATE && !b->told_ready)
 			fail(b, ERR_BACKEND, text);
@@ -367,66 +367,6 @@ on_down(const struct err *why, void *arg)
 	tasks_detach(b->tasks);
 	timer_set_ms(b->timer, AWAY_FIRST_MS);
 	box_inspect(b);
-}
-
-static int
-on_run_known(const struct uuid *run, bool fresh, uint64_t length, void *arg,
-    struct err *e)
-{
-	struct box *b = arg;
-
-	(void)length;
-	return tasks_on_known(b->tasks, run, fresh, e);
-}
-
-static int
-on_run_refused(
-    const struct uuid *run, const char *why, void *arg, struct err *e)
-{
-	struct box *b = arg;
-
-	(void)e;
-	tasks_on_refused(b->tasks, run, why);
-	return 0;
-}
-
-static int
-on_run_log(const struct uuid *run, uint64_t offset, const uint8_t *p, size_t n,
-    void *arg, struct err *e)
-{
-	struct box *b = arg;
-
-	(void)e;
-	tasks_on_log(b->tasks, run, offset, p, n);
-	return 0;
-}
-
-static int
-on_file_entry(
-    uint32_t request, const struct peer_entry *f, void *arg, struct err *e)
-{
-	struct box *b = arg;
-
-	return copies_on_entry(tasks_copies(b->tasks), request, f, e);
-}
-
-static int
-on_file_data(uint32_t request, uint64_t offset, const uint8_t *p, size_t n,
-    void *arg, struct err *e)
-{
-	struct box *b = arg;
-
-	return copies_on_data(tasks_copies(b->tasks), request, offset, p, n, e);
-}
-
-static int
-on_file_end(
-    uint32_t request, int32_t error, uint64_t size, void *arg, struct err *e)
-{
-	struct box *b = arg;
-
-	(void)size;
-	return copies_on_end(tasks_copies(b->tasks), request, error, e);
 }
 
 static bool
@@ -459,12 +399,6 @@ on_drain(void *arg)
 
 static const struct peer_ops peer_ops = {
     .on_hello = on_hello,
-    .on_run_known = on_run_known,
-    .on_run_refused = on_run_refused,
-    .on_run_log = on_run_log,
-    .on_file_entry = on_file_entry,
-    .on_file_data = on_file_data,
-    .on_file_end = on_file_end,
     .on_turn = on_turn,
     .on_drain = on_drain,
     .on_down = on_down,

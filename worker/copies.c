@@ -13,7 +13,6 @@ struct copies {
 	struct copy_job *job; /* whose it is */
 	bool ended;
 	struct timer *release;
-	uint32_t next_request;
 };
 
 static void
@@ -69,11 +68,9 @@ copies_new(struct event_base *base, struct ipc_chan **front,
 	struct copies *cs = xcalloc(1, sizeof(*cs));
 
 	TAILQ_INIT(&cs->queue);
-	cs->next_request = 1;
 	cs->host = (struct copy_host){.base = base,
 	    .front = front,
 	    .limits = limits,
-	    .next_request = &cs->next_request,
 	    .time_ms = COPY_TIME_MS,
 	    .on_end = end_cb,
 	    .arg = cs};
@@ -138,28 +135,6 @@ copies_detach(struct copies *cs)
 	cs->peer = NULL;
 	if (cs->copy != NULL)
 		copy_detach(cs->copy);
-}
-
-int
-copies_on_entry(struct copies *cs, uint32_t request, const struct peer_entry *f,
-    struct err *e)
-{
-	return cs->copy == NULL ? 0 : copy_on_entry(cs->copy, request, f, e);
-}
-
-int
-copies_on_data(struct copies *cs, uint32_t request, uint64_t offset,
-    const uint8_t *p, size_t n, struct err *e)
-{
-	if (cs->copy == NULL)
-		return 0;
-	return copy_on_data(cs->copy, request, offset, p, n, e);
-}
-
-int
-copies_on_end(struct copies *cs, uint32_t request, int32_t error, struct err *e)
-{
-	return cs->copy == NULL ? 0 : copy_on_end(cs->copy, request, error, e);
 }
 
 void

@@ -45,13 +45,6 @@ void copies_stop(struct copies *cs, const char *why);
 void copies_attach(struct copies *cs, struct peer *p);
 void copies_detach(struct copies *cs);
 
-/* From the agent. */
-int copies_on_entry(struct copies *cs, uint32_t request,
-    const struct peer_entry *f, struct err *e) MUSTCHECK;
-int copies_on_data(struct copies *cs, uint32_t request, uint64_t offset,
-    const uint8_t *p, size_t n, struct err *e) MUSTCHECK;
-int copies_on_end(struct copies *cs, uint32_t request, int32_t error,
-    struct err *e) MUSTCHECK;
 /* From the front: fd is the copies' from now on, -1 with refusal. */
 void copies_on_fd(struct copies *cs, const struct copy_job *job, uint32_t file,
     int fd, const char *refusal);

@@ -12,7 +12,9 @@
 #include "worker/link/digest.h"
 #include "worker/text.h"
 
-#define ACK_BYTES (FRAME_WINDOW_BYTES / 4)
+/* Taken so far before the agent is told. */
+#define TAKE_BYTES (FRAME_WINDOW_BYTES / 4)
+#define TAKE_ENTRIES (PEER_WALK_WINDOW / 2)
 #define TEXT_PATH_MAX 120
 
 enum copy_state {
@@ -29,6 +31,7 @@ struct file {
 	uint64_t size; /* as the walk says */
 	uint32_t mode;
 	int64_t mtime_ns;
+	uint8_t mark[FRAME_MARK_BYTES];
 	bool done; /* copied, or given up for good */
 	bool copied;
 	bool listed; /* by the present walk */
@@ -40,8 +43,8 @@ struct copy {
 	enum copy_state state;
 	struct peer *peer;
 	struct timer *timer;
-	uint32_t walk;    /* its request */
-	uint32_t request; /* of the read under way */
+	struct peer_chan *chan; /* of the walk or the read under way */
+	uint32_t nlisted;       /* entries of the walk */
 	struct file *files;
 	uint32_t nfiles;
 	uint32_t at;     /* the file under way */
@@ -52,13 +55,14 @@ struct copy {
 	int fd; /* the front's, -1: none */
 	struct digest *digest;
 	uint64_t got;
-	uint64_t acked;
+	uint64_t taken;  /* of got, as the agent was told */
 	uint64_t budget; /* the file may have */
 
 	char error[COPY_ERROR_MAX];
 	uint32_t nerrors;
 };
 
+static const struct peer_chan_ops walk_ops, read_ops;
 static void next_file(struct copy *c);
 
 /* ---- what goes wrong */
@@ -103,6 +107,13 @@ close_file(struct copy *c)
 	c->digest = NULL;
 }
 
+static void
+close_chan(struct copy *c)
+{
+	peer_close(c->chan);
+	c->chan = NULL;
+}
+
 /* The file under way does not come: the front throws away what it has. */
 static void
 drop_file(struct copy *c)
@@ -127,10 +138,7 @@ copy_stop(struct copy *c, const char *why)
 {
 	if (c->state == COPY_ENDED)
 		return;
-	if (c->peer != NULL && c->state == COPY_READING)
-		peer_abort(c->peer, c->request);
-	if (c->peer != NULL && c->state == COPY_WALKING)
-		peer_abort(c->peer, c->walk);
+	close_chan(c);
 	drop_file(c);
 	note(c, "artifact extraction: %s", why);
 	end(c);
@@ -189,16 +197,19 @@ copy_attach(struct copy *c, struct peer *p)
 	if (c->state != COPY_IDLE)
 		return;
 	c->state = COPY_WALKING;
-	c->walk = (*c->host->next_request)++;
+	c->nlisted = 0;
 	for (uint32_t i = 0; i < c->nfiles; i++)
 		c->files[i].listed = false;
-	peer_walk(p, c->walk, COPY_ROOT);
+	c->chan = peer_open_walk(p,
+	    (struct frame_open_walk){.changed_only = true, .root = COPY_ROOT},
+	    &walk_ops, c);
 }
 
 void
 copy_detach(struct copy *c)
 {
 	c->peer = NULL;
+	c->chan = NULL;
 	if (c->state == COPY_ENDED)
 		return;
 	drop_file(c);
@@ -208,10 +219,15 @@ copy_detach(struct copy *c)
 void
 copy_taken(struct copy *c)
 {
-	for (uint32_t i = 0; i < c->nfiles; i++)
-		if (c->peer != NULL && c->files[i].copied)
-			peer_walk_taken(c->peer, c->walk, c->files[i].path,
-			    c->files[i].path_len);
+	for (uint32_t i = 0; i < c->nfiles; i++) {
+		const struct file *f = &c->files[i];
+		const struct frame_taken m = {.root = COPY_ROOT,
+		    .path = {f->path, f->path_len},
+		    .mark = f->mark};
+
+		if (c->peer != NULL && f->copied)
+			peer_taken(c->peer, &m);
+	}
 }
 
 /* ---- the walk */
@@ -247,43 +263,84 @@ find_file(struct copy *c, const uint8_t *path, size_t n)
 }
 
 static void
-add_file(struct copy *c, const struct peer_entry *f)
+add_file(struct copy *c, const struct frame_entry *m)
 {
 	struct file *known = NULL;
 
 	/* Only after a restart can there be one of that name. */
-	if (c->walk != 0 && c->number > 0)
-		known = find_file(c, f->path, f->path_len);
+	if (c->number > 0)
+		known = find_file(c, m->path.p, m->path.n);
 	if (known == NULL) {
 		if (c->nfiles % 64 == 0)
 			c->files = xreallocarray(
 			    c->files, c->nfiles + 64, sizeof(*c->files));
 		known = &c->files[c->nfiles++];
 		memset(known, 0, sizeof(*known));
-		known->path = xmemdup(f->path, f->path_len);
-		known->path_len = f->path_len;
+		known->path = xmemdup(m->path.p, m->path.n);
+		known->path_len = m->path.n;
 	}
 	known->listed = true;
-	known->size = f->size;
-	known->mode = f->mode & 0777;
-	known->mtime_ns = f->mtime_ns;
+	known->size = m->size;
+	known->mode = m->mode & 0777;
+	known->mtime_ns = m->mtime_ns;
+	memcpy(known->mark, m->mark, sizeof(known->mark));
 }
 
-int
-copy_on_entry(
-    struct copy *c, uint32_t request, const struct peer_entry *f, struct err *e)
+static void
+walk_done(struct copy *c)
 {
-	if (c->state != COPY_WALKING || request != c->walk || f->kind != 'f')
+	c->at = 0;
+	next_file(c);
+}
+
+static int
+on_entry(const struct frame_entry *m, void *arg, struct err *e)
+{
+	struct copy *c = arg;
+
+	if (c->nfiles >= 2 * COPY_WALK_MAX)
+		return err_set(e, ERR_PROTO, "ever new files in each walk");
+	if (++c->nlisted > COPY_WALK_MAX) {
+		close_chan(c);
+		note(c, "artifact extraction: too many files");
+		walk_done(c);
 		return 0;
-	if (c->nfiles >= 2 * FRAME_WALK_MAX)
-		return err_set(e, ERR_PROTO, "more entries than were asked");
-	if (!copy_is_path(f->path, f->path_len))
-		note_file(c, "artifact extraction: no good path", f->path,
-		    f->path_len);
-	else
-		add_file(c, f);
+	}
+	if (m->kind == 'f' && copy_is_path(m->path.p, m->path.n))
+		add_file(c, m);
+	else if (m->kind == 'f')
+		note_file(c, "artifact extraction: no good path", m->path.p,
+		    m->path.n);
+	if (c->nlisted % TAKE_ENTRIES == 0)
+		peer_take(c->chan, c->nlisted);
 	return 0;
 }
+
+static void
+on_walk_close(int code, const char *text, void *arg)
+{
+	struct copy *c = arg;
+
+	(void)text; /* strerror's here is in our words */
+	c->chan = NULL;
+	if (code == E2BIG)
+		note(c, "artifact extraction: too many files");
+	else if (code != 0)
+		note(c, "artifact extraction: cannot list %s: %s", COPY_ROOT,
+		    strerror(code));
+	walk_done(c);
+}
+
+static void
+on_lost(void *arg)
+{
+	struct copy *c = arg;
+
+	c->chan = NULL;
+}
+
+static const struct peer_chan_ops walk_ops = {
+    .on_entry = on_entry, .on_close = on_walk_close, .on_lost = on_lost};
 
 /* ---- one file after the other */
 
@@ -322,7 +379,7 @@ ask_front(struct copy *c, const struct file *f)
 	    .path = {f->path, f->path_len}};
 
 	c->state = COPY_ASKING;
-	c->got = c->acked = 0;
+	c->got = c->taken = 0;
 	msg_send_artifact_open(*c->host->front, &m);
 }
 
@@ -387,24 +444,25 @@ copy_on_fd(struct copy *c, uint32_t number, int fd, const char *refusal)
 	c->budget = c->host->limits->file_bytes < left ?
 	    c->host->limits->file_bytes :
 	    left;
-	c->request = (*c->host->next_request)++;
 	c->state = COPY_READING;
-	peer_read(c->peer, c->request, c->budget + 1, COPY_ROOT, f->path,
-	    f->path_len);
+	/* One byte more says that there is more. */
+	c->chan = peer_open_read(c->peer,
+	    (struct frame_open_read){
+		.until = c->budget < INT64_MAX ? c->budget + 1 : INT64_MAX,
+		.root = COPY_ROOT,
+		.path = {f->path, f->path_len}},
+	    &read_ops, c);
 }
 
-int
-copy_on_data(struct copy *c, uint32_t request, uint64_t offset,
-    const uint8_t *p, size_t n, struct err *e)
+static int
+on_data(const uint8_t *p, size_t n, void *arg, struct err *e)
 {
+	struct copy *c = arg;
 	struct err why;
 
-	if (c->state != COPY_READING || request != c->request)
-		return 0; /* on its way when the read was ended */
-	if (offset != c->got || offset + n > c->acked + FRAME_WINDOW_BYTES)
-		return err_set(e, ERR_PROTO, "file bytes that cannot be");
+	(void)e;
 	if (c->got + n > c->budget) {
-		peer_abort(c->peer, c->request);
+		close_chan(c);
 		skip_file(c,
 		    c->budget < c->host->limits->file_bytes ?
 			"artifact extraction: total size exceeded" :
@@ -412,7 +470,7 @@ copy_on_data(struct copy *c, uint32_t request, uint64_t offset,
 		return 0;
 	}
 	if (fd_write_all(c->fd, p, n, &why) != 0) {
-		peer_abort(c->peer, c->request);
+		close_chan(c);
 		drop_file(c);
 		note(c, "artifact extraction: %s", why.msg);
 		end(c); /* the next would not fit either */
@@ -420,9 +478,9 @@ copy_on_data(struct copy *c, uint32_t request, uint64_t offset,
 	}
 	digest_add(c->digest, p, n);
 	c->got += n;
-	if (c->got - c->acked >= ACK_BYTES) {
-		c->acked = c->got;
-		peer_read_ack(c->peer, c->request, c->acked);
+	if (c->got - c->taken >= TAKE_BYTES) {
+		c->taken = c->got;
+		peer_take(c->chan, c->taken);
 	}
 	return 0;
 }
@@ -447,28 +505,22 @@ file_done(struct copy *c)
 	next_file(c);
 }
 
-int
-copy_on_end(struct copy *c, uint32_t request, int32_t error, struct err *e)
+static void
+on_read_close(int code, const char *text, void *arg)
 {
+	struct copy *c = arg;
 	char why[128];
 
-	(void)e;
-	if (c->state == COPY_WALKING && request == c->walk) {
-		if (error == E2BIG)
-			note(c, "artifact extraction: too many files");
-		else if (error != 0)
-			note(c, "artifact extraction: cannot list %s: %s",
-			    COPY_ROOT, strerror(error));
-		c->at = 0;
-		next_file(c);
-	} else if (c->state == COPY_READING && request == c->request) {
-		if (error == 0) {
-			file_done(c);
-			return 0;
-		}
-		(void)snprintf(why, sizeof(why), "artifact extraction: %s",
-		    strerror(error));
-		skip_file(c, why);
+	(void)text;
+	c->chan = NULL;
+	if (code == 0) {
+		file_done(c);
+		return;
 	}
-	return 0;
+	(void)snprintf(
+	    why, sizeof(why), "artifact extraction: %s", strerror(code));
+	skip_file(c, why);
 }
+
+static const struct peer_chan_ops read_ops = {
+    .on_data = on_data, .on_close = on_read_close, .on_lost = on_lost};

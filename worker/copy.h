@@ -2,7 +2,7 @@
  * copy.h - what a run left below /artifacts, copied to the front's files
  *
  * A walk of what changed, then file by file: ARTIFACT_OPEN to the front, its
- * descriptor back, READ from the agent within credit, ARTIFACT_DONE with the
+ * descriptor back, a read from the agent, ARTIFACT_DONE with the
  * digest.  Limits count bytes that came, not sizes that were told.  What is
  * over a limit or cannot be copied is left out and noted; the rest goes on.
  * When the link is lost in between it begins anew without the files it has;
@@ -15,6 +15,7 @@
 #include "common/err.h"
 #include "worker/link/peer.h"
 
+#define COPY_WALK_MAX 5000 /* entries looked at */
 #define COPY_ROOT "/artifacts"
 #define COPY_PATH_MAX 1024
 #define COPY_TIME_MS 120000
@@ -34,8 +35,7 @@ struct copy_host {
 	struct event_base *base;
 	struct ipc_chan **front;
 	const struct copy_limits *limits;
-	uint32_t *next_request; /* counts up over a sandbox's life */
-	uint32_t time_ms;       /* COPY_TIME_MS; tests have less time */
+	uint32_t time_ms; /* COPY_TIME_MS; tests have less time */
 	/* All that can be copied was. */
 	void (*on_end)(struct copy *c, void *arg);
 	void *arg;
@@ -54,16 +54,9 @@ uint32_t copy_files(const struct copy *c);    /* copied */
 const char *copy_error(const struct copy *c); /* "": none */
 
 /* copy_taken - once the front has them for good: tell the agent which
- * ones need not be walked again.  Nothing if the link was lost since. */
+ * ones need not be walked again.  Nothing while there is no link. */
 void copy_taken(struct copy *c);
 
-/* From the agent; other requests than its own are passed over. */
-int copy_on_entry(struct copy *c, uint32_t request, const struct peer_entry *f,
-    struct err *e) MUSTCHECK;
-int copy_on_data(struct copy *c, uint32_t request, uint64_t offset,
-    const uint8_t *p, size_t n, struct err *e) MUSTCHECK;
-int copy_on_end(
-    struct copy *c, uint32_t request, int32_t error, struct err *e) MUSTCHECK;
 /* From the front: fd is the artifact's from now on, -1 with refusal. */
 void copy_on_fd(struct copy *c, uint32_t number, int fd, const char *refusal);
 

@@ -182,6 +182,9 @@ task_end(struct task *t, enum runlog_reason reason, const char *text)
 		task_finish(t, task_has_artifacts(t) ? text : "");
 		return;
 	}
+	/* The rest of its log is of no use to anybody. */
+	peer_close(t->chan);
+	t->chan = NULL;
 	/* Records behind what could be written are not in the spool. */
 	if (buf_len(&t->pending) > 0)
 		buf_clear(&t->records);
@@ -198,8 +201,6 @@ task_break(struct task *t, const char *why)
 	    text, sizeof(text), "the sandbox sent a broken log: %.300s", why);
 	log_warn_limited(
 	    &task_limit, "run %llu: %s", (unsigned long long)t->s.id, text);
-	if (t->peer != NULL)
-		peer_run_cancel(t->peer, &t->s.uuid, RUNLOG_INTERNAL);
 	task_end(t, RUNLOG_INTERNAL, text);
 }
 
@@ -234,8 +235,6 @@ spool_broken(struct task *t)
 
 	(void)snprintf(text, sizeof(text), "the run's log cannot be kept: %s",
 	    strerror(errno));
-	if (t->peer != NULL)
-		peer_run_cancel(t->peer, &t->s.uuid, RUNLOG_INTERNAL);
 	/* What was checked last is not in the spool. */
 	buf_clear(&t->records);
 	t->check.ended = false;
@@ -302,11 +301,13 @@ task_store(struct task *t, const uint8_t *p, size_t n)
 
 /* ---- from the agent */
 
-int
-task_on_known(struct task *t, bool fresh, struct err *e)
+static int
+on_known(bool fresh, void *arg, struct err *e)
 {
+	struct task *t = arg;
+
 	if (t->state != TASK_ASKED)
-		return 0; /* ended here meanwhile */
+		return err_set(e, ERR_PROTO, "a run that is known already");
 	if (fresh && (t->length > 0 || t->known))
 		return err_set(
 		    e, ERR_PROTO, "a run was started that had begun before");
@@ -318,12 +319,17 @@ task_on_known(struct task *t, bool fresh, struct err *e)
 	return 0;
 }
 
-void
-task_on_refused(struct task *t, const char *why)
+/* Before the log is whole it can only be a refusal, or a log that the agent
+ * has not kept. */
+static void
+on_close(int code, const char *why, void *arg)
 {
-	char clean[PEER_WHY_MAX + 1], text[ERR_TEXT_MAX];
+	char clean[FRAME_CLOSE_TEXT_MAX + 1], text[ERR_TEXT_MAX];
+	struct task *t = arg;
 
-	if (t->state != TASK_ASKED)
+	(void)code;
+	t->chan = NULL;
+	if (t->state > TASK_GOING)
 		return;
 	text_clean(clean, sizeof(clean), why, strlen(why));
 	(void)snprintf(
@@ -331,6 +337,14 @@ task_on_refused(struct task *t, const char *why)
 	task_end(t,
 	    t->length == 0 && !t->known ? RUNLOG_START_FAILED : RUNLOG_LOST,
 	    text);
+}
+
+static void
+on_lost(void *arg)
+{
+	struct task *t = arg;
+
+	t->chan = NULL;
 }
 
 /* Over the limit: the run is stopped, its last words are still taken. */
@@ -343,9 +357,7 @@ is_within_limit(struct task *t, size_t n)
 		return true;
 	if (!t->limited) {
 		t->limited = true;
-		if (t->peer != NULL)
-			peer_run_cancel(
-			    t->peer, &t->s.uuid, RUNLOG_OUTPUT_LIMIT);
+		peer_cancel(t->chan, RUNLOG_OUTPUT_LIMIT);
 	}
 	if (end <= t->s.spool_limit + TASK_MARGIN_BYTES)
 		return true;
@@ -370,30 +382,24 @@ take_bytes(struct task *t, const uint8_t *p, size_t n)
 	task_break(t, e.msg);
 }
 
-void
-task_on_log(struct task *t, uint64_t offset, const uint8_t *p, size_t n)
+static int
+on_data(const uint8_t *p, size_t n, void *arg, struct err *e)
 {
-	struct err e;
+	struct task *t = arg;
 
-	if (t->state != TASK_GOING) {
-		/* Ended here: let the agent's buffer run empty and go. */
-		if (t->peer != NULL) {
-			peer_run_ack(t->peer, &t->s.uuid, offset + n);
-			peer_run_forget(t->peer, &t->s.uuid);
-		}
-		return;
-	}
-	if (offset != t->check.scan.offset) {
-		(void)err_set(&e, ERR_PROTO, "bytes from %llu, want %llu",
-		    (unsigned long long)offset,
-		    (unsigned long long)t->check.scan.offset);
-		task_break(t, e.msg);
-	} else if (offset + n > t->acked + FRAME_WINDOW_BYTES) {
-		task_break(t, "bytes beyond its credit");
-	} else if (is_within_limit(t, n)) {
+	if (t->state == TASK_ASKED)
+		return err_set(e, ERR_PROTO, "the log of a run not known yet");
+	if (t->state > TASK_GOING)
+		return err_set(e, ERR_PROTO, "bytes behind a log's end");
+	if (is_within_limit(t, n))
 		take_bytes(t, p, n);
-	}
+	return 0;
 }
+
+static const struct peer_chan_ops task_chan_ops = {.on_known = on_known,
+    .on_data = on_data,
+    .on_close = on_close,
+    .on_lost = on_lost};
 
 void
 task_flush(struct task *t)
@@ -402,9 +408,9 @@ task_flush(struct task *t)
 		return;
 	tell_front(t);
 	/* The end of a short log is forgotten soon, which frees as much. */
-	if (t->peer != NULL && t->length > t->acked &&
+	if (t->chan != NULL && t->length > t->acked &&
 	    (!t->check.ended || t->length - t->acked > TASK_UNACKED_MAX)) {
-		peer_run_ack(t->peer, &t->s.uuid, t->length);
+		peer_take(t->chan, t->length);
 		t->acked = t->length;
 	}
 	if (t->check.ended && t->state != TASK_COMPLETE) {
@@ -423,13 +429,15 @@ task_send(struct task *t)
 		return;
 	t->state = TASK_ASKED;
 	t->acked = t->check.scan.offset;
-	peer_run_start(t->peer, &t->s.uuid, t->acked, t->s.spec,
-	    t->known ? 0 : t->s.nspec);
+	t->chan = peer_open_sequence(t->peer,
+	    (struct frame_open_sequence){.run = t->s.uuid,
+		.from = t->acked,
+		.spec = {t->s.spec, t->known ? 0 : t->s.nspec}},
+	    &task_chan_ops, t);
 	if (t->cancel != 0)
-		peer_run_cancel(
-		    t->peer, &t->s.uuid, (enum runlog_reason)t->cancel);
+		peer_cancel(t->chan, (enum runlog_reason)t->cancel);
 	else if (t->limited)
-		peer_run_cancel(t->peer, &t->s.uuid, RUNLOG_OUTPUT_LIMIT);
+		peer_cancel(t->chan, RUNLOG_OUTPUT_LIMIT);
 }
 
 void
@@ -462,6 +470,7 @@ void
 task_detach(struct task *t)
 {
 	t->peer = NULL;
+	t->chan = NULL;
 	if (t->state < TASK_COMPLETE)
 		t->state = TASK_WAITING;
 }
@@ -472,8 +481,18 @@ task_cancel(struct task *t, enum runlog_reason reason)
 	if (t->cancel != 0 || t->state >= TASK_COMPLETE)
 		return;
 	t->cancel = (uint8_t)reason;
-	if (t->peer != NULL && t->state != TASK_WAITING)
-		peer_run_cancel(t->peer, &t->s.uuid, reason);
+	if (t->chan != NULL)
+		peer_cancel(t->chan, reason);
+}
+
+void
+task_forget(struct task *t)
+{
+	if (t->chan != NULL)
+		peer_close(t->chan);
+	else if (t->peer != NULL)
+		peer_discard(t->peer, &t->s.uuid, t->length);
+	t->chan = NULL;
 }
 
 /* ---- what the spool has */

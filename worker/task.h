@@ -2,7 +2,7 @@
  * task.h - a run in a box: from its agent's log into its spool, to its end
  *
  *	WAITING		for the agent, or for room on its link
- *	ASKED		RUN_START is on this stream
+ *	ASKED		a channel was opened on this stream
  *	GOING		the agent has it
  *	COMPLETE	its log is whole; perhaps artifacts are copied
  *	OVER		RUN_ENDED was told
@@ -68,7 +68,7 @@ void task_start_clear(struct task_start *s);
 
 enum task_state {
 	TASK_WAITING,  /* for the agent */
-	TASK_ASKED,    /* RUN_START is on this stream */
+	TASK_ASKED,    /* a channel was opened on this stream */
 	TASK_GOING,    /* the agent has it */
 	TASK_COMPLETE, /* the log is whole; perhaps artifacts are copied */
 	TASK_OVER      /* RUN_ENDED was told */
@@ -79,7 +79,8 @@ struct task {
 	const struct task_host *host;
 	void (*on_complete)(struct task *t, void *arg);
 	void *arg;
-	struct peer *peer; /* NULL: away */
+	struct peer *peer;      /* NULL: away */
+	struct peer_chan *chan; /* from ASKED on, while there is a link */
 	enum task_state state;
 	struct task_start s;
 	uint64_t length; /* of the spool */
@@ -109,12 +110,12 @@ void task_attach(struct task *t, struct peer *p, const struct peer_run *known);
 void task_send(struct task *t);
 void task_detach(struct task *t);
 
-int task_on_known(struct task *t, bool fresh, struct err *e) MUSTCHECK;
-void task_on_refused(struct task *t, const char *why);
-void task_on_log(struct task *t, uint64_t offset, const uint8_t *p, size_t n);
 /* task_flush - at the end of a turn: tell the front, acknowledge, complete */
 void task_flush(struct task *t);
 
+/* task_forget - the front has committed the end, or wants it no more: nor does
+ * the agent need to keep it */
+void task_forget(struct task *t);
 void task_cancel(struct task *t, enum runlog_reason reason);
 bool task_has_artifacts(const struct task *t);
 void task_finish(struct task *t, const char *artifacts_error);

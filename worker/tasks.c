@@ -7,8 +7,7 @@
  * When an agent comes it says which runs it has.  Each of ours is told so
  * (task_attach); one that is over here already is discarded there.  What the
  * agent has and nobody here knows is discarded as well, once the front has
- * told of all its runs (tasks_settled): stopped, and its log taken until it is
- * at its end, since a live run cannot be forgotten.
+ * told of all its runs (tasks_settled): stopped if it lives, and forgotten.
  */
 #include "worker/tasks.h"
 
@@ -139,18 +138,6 @@ tasks_end(struct tasks *ts, enum runlog_reason reason, const char *text)
 
 /* ---- the agent comes and goes */
 
-/* A run that nobody wants any more; tasks_on_log does the rest. */
-static void
-discard(struct tasks *ts, const struct peer_run *known)
-{
-	if (known->ended) {
-		peer_run_forget(ts->peer, &known->uuid);
-		return;
-	}
-	peer_run_start(ts->peer, &known->uuid, known->from, NULL, 0);
-	peer_run_cancel(ts->peer, &known->uuid, RUNLOG_CANCELED);
-}
-
 static void
 discard_unknown(struct tasks *ts)
 {
@@ -158,7 +145,8 @@ discard_unknown(struct tasks *ts)
 		return;
 	for (uint32_t i = 0; i < ts->hello->nruns; i++)
 		if (find_task(ts, &ts->hello->runs[i].uuid) == NULL)
-			discard(ts, &ts->hello->runs[i]);
+			peer_discard(ts->peer, &ts->hello->runs[i].uuid,
+			    ts->hello->runs[i].from);
 }
 
 static void
@@ -168,7 +156,7 @@ attach(struct tasks *ts, struct task *t)
 
 	task_attach(t, ts->peer, known);
 	if (known != NULL && t->state == TASK_OVER)
-		discard(ts, known);
+		peer_discard(ts->peer, &known->uuid, known->from);
 }
 
 void
@@ -280,12 +268,9 @@ tasks_item_cancel(struct tasks_item *it, enum runlog_reason reason)
 void
 tasks_item_forget(struct tasks_item *it)
 {
-	struct peer *p = it->in->peer;
-
 	if (it->task->state != TASK_OVER) /* the front gave it up by itself */
 		task_end(it->task, RUNLOG_CANCELED, "");
-	if (p != NULL)
-		peer_run_forget(p, &it->task->s.uuid);
+	task_forget(it->task);
 	item_drop(it);
 }
 
@@ -295,46 +280,7 @@ tasks_item_fd(struct tasks_item *it, uint32_t file, int fd, const char *refusal)
 	copies_on_fd(it->in->copies, &it->copy, file, fd, refusal);
 }
 
-/* ---- from the agent */
-
-int
-tasks_on_known(
-    struct tasks *ts, const struct uuid *run, bool fresh, struct err *e)
-{
-	struct task *t = find_task(ts, run);
-
-	return t == NULL ? 0 : task_on_known(t, fresh, e);
-}
-
-void
-tasks_on_refused(struct tasks *ts, const struct uuid *run, const char *why)
-{
-	struct task *t = find_task(ts, run);
-
-	if (t != NULL)
-		task_on_refused(t, why);
-}
-
-void
-tasks_on_log(struct tasks *ts, const struct uuid *run, uint64_t offset,
-    const uint8_t *p, size_t n)
-{
-	struct task *t = find_task(ts, run);
-
-	if (t != NULL) {
-		task_on_log(t, offset, p, n);
-		return;
-	}
-	/* Nobody's: taken, so that it comes to its end, and forgotten. */
-	peer_run_ack(ts->peer, run, offset + n);
-	peer_run_forget(ts->peer, run);
-}
-
-struct copies *
-tasks_copies(struct tasks *ts)
-{
-	return ts->copies;
-}
+/* ---- the link's turns */
 
 void
 tasks_on_turn(struct tasks *ts)

@@ -3,8 +3,7 @@
  *
  * Each is known by the run's UUID to the agent and by the run's number to the
  * front; one that the front has not heard the end of, or has not forgotten, is
- * here.  The box says when its agent comes and goes; what the agent says of
- * runs and files goes to the task that it is about.
+ * here.  The box says when its agent comes and goes.
  */
 #ifndef WORKER_TASKS_H
 #define WORKER_TASKS_H
@@ -63,14 +62,6 @@ void tasks_item_forget(struct tasks_item *it);
 void tasks_item_fd(
     struct tasks_item *it, uint32_t file, int fd, const char *refusal);
 
-/* From the agent, as peer_ops say. */
-int tasks_on_known(struct tasks *ts, const struct uuid *run, bool fresh,
-    struct err *e) MUSTCHECK;
-void tasks_on_refused(
-    struct tasks *ts, const struct uuid *run, const char *why);
-void tasks_on_log(struct tasks *ts, const struct uuid *run, uint64_t offset,
-    const uint8_t *p, size_t n);
-struct copies *tasks_copies(struct tasks *ts);
 /* tasks_on_turn - no more for now: tell the front, acknowledge */
 void tasks_on_turn(struct tasks *ts);
 /* tasks_on_drain - there is room on the link again */

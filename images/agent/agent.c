@@ -1,138 +1,172 @@
+/*
+ * agent.c - what the agent is made of, and its one loop
+ *
+ * agent_down is the table of all that a worker may say; a channel kind is its
+ * OPEN_ frame's row there and a file of its own.  README.md is the map.
+ */
 #include "images/agent/agent.h"
 
 #include <limits.h>
 
 #include "common/clock.h"
-#include "common/msg/frame_gen.h"
+#include "images/agent/file_read.h"
+#include "images/agent/file_write.h"
+#include "images/agent/walk.h"
 
-static void
-agent_on_open(void *arg)
-{
-	struct agent *a = arg;
-	struct buf *b;
-	size_t at;
+/* ---- the kinds of channels */
 
-	b = uplink_begin(&a->uplink, FRAME_HELLO, &at);
-	wire_put_u32(b, FRAME_VERSION);
-	wire_put_uuid(b, &a->boot);
-	wire_put_u32(b, seqs_kept(&a->seqs));
-	uplink_end(&a->uplink, at);
-	seqs_hello(&a->seqs);
-	(void)uplink_begin(&a->uplink, FRAME_HELLO_END, &at);
-	uplink_end(&a->uplink, at);
-}
-
-static void
-agent_on_close(void *arg)
+static int
+on_open_sequence(void *arg, const struct frame_open_sequence *m, struct err *e)
 {
 	struct agent *a = arg;
 
-	seqs_on_close(&a->seqs);
-	files_on_close(&a->files);
+	return seqs_on_open(&a->seqs, m, e);
 }
 
 static int
-on_run_start(struct agent *a, struct wire_in *in, struct err *e)
+on_open_process(void *arg, const struct frame_open_process *m, struct err *e)
 {
-	return seqs_on_start(&a->seqs, in, e);
+	struct agent *a = arg;
+
+	return process_on_open(&a->processes, m, e);
 }
 
 static int
-on_run_ack(struct agent *a, struct wire_in *in, struct err *e)
+on_open_read(void *arg, const struct frame_open_read *m, struct err *e)
 {
-	return seqs_on_ack(&a->seqs, in, e);
+	struct agent *a = arg;
+
+	return file_read_on_open(&a->files, m, e);
 }
 
 static int
-on_run_cancel(struct agent *a, struct wire_in *in, struct err *e)
+on_open_write(void *arg, const struct frame_open_write *m, struct err *e)
 {
-	return seqs_on_cancel(&a->seqs, in, e);
+	struct agent *a = arg;
+
+	return file_write_on_open(&a->files, m, e);
 }
 
 static int
-on_run_forget(struct agent *a, struct wire_in *in, struct err *e)
+on_open_walk(void *arg, const struct frame_open_walk *m, struct err *e)
 {
-	return seqs_on_forget(&a->seqs, in, e);
+	struct agent *a = arg;
+
+	return walk_on_open(&a->files, m, e);
+}
+
+/* ---- what is said on channels, and beside them */
+
+static int
+on_data(void *arg, const struct frame_data *m, struct err *e)
+{
+	struct agent *a = arg;
+
+	return mux_on_data(&a->mux, m, e);
 }
 
 static int
-on_walk(struct agent *a, struct wire_in *in, struct err *e)
+on_credit(void *arg, const struct frame_credit *m, struct err *e)
 {
-	return files_on_walk(&a->files, in, e);
+	struct agent *a = arg;
+
+	return mux_on_credit(&a->mux, m, e);
 }
 
 static int
-on_walk_taken(struct agent *a, struct wire_in *in, struct err *e)
+on_cancel(void *arg, const struct frame_cancel *m, struct err *e)
 {
-	return files_on_walk_taken(&a->files, in, e);
+	struct agent *a = arg;
+
+	return mux_on_cancel(&a->mux, m, e);
 }
 
 static int
-on_read(struct agent *a, struct wire_in *in, struct err *e)
+on_stream_end(void *arg, const struct frame_stream_end *m, struct err *e)
 {
-	return files_on_read(&a->files, in, e);
+	struct agent *a = arg;
+
+	return mux_on_stream_end(&a->mux, m, e);
 }
 
 static int
-on_read_ack(struct agent *a, struct wire_in *in, struct err *e)
+on_close(void *arg, const struct frame_close *m, struct err *e)
 {
-	return files_on_read_ack(&a->files, in, e);
+	struct agent *a = arg;
+
+	return mux_on_close(&a->mux, m, e);
 }
 
 static int
-on_abort(struct agent *a, struct wire_in *in, struct err *e)
+on_taken(void *arg, const struct frame_taken *m, struct err *e)
 {
-	return files_on_abort(&a->files, in, e);
+	struct agent *a = arg;
+
+	return files_on_taken(&a->files, m, e);
 }
 
 static int
-on_ping(struct agent *a, struct wire_in *in, struct err *e)
+on_ping(void *arg, const struct frame_ping *m, struct err *e)
 {
-	uint64_t token = wire_get_u64(in);
-	struct buf *b;
-	size_t at;
+	struct agent *a = arg;
+	const struct frame_pong pong = {.token = m->token};
 
-	if (wire_get_end(in, e) != 0)
-		return ERR_PROTO;
-	b = uplink_begin(&a->uplink, FRAME_PONG, &at);
-	wire_put_u64(b, token);
-	uplink_end(&a->uplink, at);
+	(void)e;
+	uplink_put(&a->uplink, frame_put_pong(&a->uplink.out, &pong));
 	uplink_urgent(&a->uplink);
 	return 0;
 }
 
-static const struct agent_route {
-	enum frame_type type;
-	int (*on)(struct agent *a, struct wire_in *in, struct err *e);
-} agent_routes[] = {
-    {FRAME_RUN_ACK, on_run_ack},
-    {FRAME_RUN_START, on_run_start},
-    {FRAME_RUN_CANCEL, on_run_cancel},
-    {FRAME_RUN_FORGET, on_run_forget},
-    {FRAME_WALK, on_walk},
-    {FRAME_WALK_TAKEN, on_walk_taken},
-    {FRAME_READ, on_read},
-    {FRAME_READ_ACK, on_read_ack},
-    {FRAME_ABORT, on_abort},
-    {FRAME_PING, on_ping},
+/* WELCOME is the uplink's: it is the first frame, and never another. */
+static const struct frame_down agent_down = {
+    .on_open_sequence = on_open_sequence,
+    .on_open_process = on_open_process,
+    .on_open_read = on_open_read,
+    .on_open_write = on_open_write,
+    .on_open_walk = on_open_walk,
+    .on_data = on_data,
+    .on_credit = on_credit,
+    .on_cancel = on_cancel,
+    .on_stream_end = on_stream_end,
+    .on_close = on_close,
+    .on_taken = on_taken,
+    .on_ping = on_ping,
 };
 
 static int
 agent_on_frame(struct frame *f, void *arg, struct err *e)
 {
-	for (size_t i = 0; i < ARRAY_LEN(agent_routes); i++) {
-		if (agent_routes[i].type != f->type)
-			continue;
-		if (agent_routes[i].on(arg, &f->in, e) == 0)
-			return 0;
-		return err_wrap(e, "%s", frame_type_name(f->type));
-	}
-	return err_set(
-	    e, ERR_PROTO, "%s is not for the agent", frame_type_name(f->type));
+	return frame_dispatch_down(&agent_down, f, arg, e);
+}
+
+/* ---- the link comes and goes */
+
+static void
+agent_on_open(void *arg)
+{
+	struct agent *a = arg;
+	const struct frame_hello hello = {.version = FRAME_VERSION,
+	    .boot = a->boot,
+	    .runs = seqs_kept(&a->seqs)};
+	const struct frame_hello_end end = {0};
+
+	uplink_put(&a->uplink, frame_put_hello(&a->uplink.out, &hello));
+	seqs_hello(&a->seqs);
+	uplink_put(&a->uplink, frame_put_hello_end(&a->uplink.out, &end));
+}
+
+static void
+agent_on_lost(void *arg)
+{
+	struct agent *a = arg;
+
+	mux_on_lost(&a->mux);
 }
 
 static const struct uplink_ops agent_uplink_ops = {
-    agent_on_open, agent_on_frame, agent_on_close};
+    agent_on_open, agent_on_frame, agent_on_lost};
+
+/* ---- life */
 
 int
 agent_init(struct agent *a, const char *address, struct err *e)
@@ -141,10 +175,12 @@ agent_init(struct agent *a, const char *address, struct err *e)
 	if (loop_init(&a->loop, e) != 0)
 		return e->code;
 	uplink_init(&a->uplink, &a->loop, address, &agent_uplink_ops, a);
+	mux_init(&a->mux, &a->uplink);
 	if (procs_init(&a->procs, &a->loop, e) != 0)
 		return e->code;
-	seqs_init(&a->seqs, &a->uplink, &a->procs);
-	files_init(&a->files, &a->uplink);
+	seqs_init(&a->seqs, &a->mux, &a->procs);
+	processes_init(&a->processes, &a->mux, &a->procs);
+	files_init(&a->files, &a->mux);
 	if (reap_init(&a->reaper, &a->loop, &a->procs, e) != 0)
 		return e->code;
 	/* Small, and without anything of a sequence in its memory. */
@@ -160,7 +196,7 @@ agent_timeout(const struct agent *a, bool more_files)
 	int link = uplink_next_ms(&a->uplink);
 	int ms = -1;
 
-	if (seqs_is_busy(&a->seqs) ||
+	if (seqs_is_busy(&a->seqs) || processes_is_busy(&a->processes) ||
 	    (more_files && uplink_has_room(&a->uplink)))
 		return 0;
 	if (reap_next_ms(&a->reaper) < next)
@@ -188,6 +224,7 @@ agent_run(struct agent *a)
 		reap_tick(&a->reaper, now);
 		procs_tick(&a->procs, now);
 		seqs_tick(&a->seqs);
+		processes_tick(&a->processes);
 		uplink_tick(&a->uplink, now);
 		more_files = files_work(&a->files);
 		uplink_flush(&a->uplink);

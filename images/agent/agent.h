@@ -10,6 +10,8 @@
 #include "common/uuid.h"
 #include "images/agent/files.h"
 #include "images/agent/loop.h"
+#include "images/agent/mux.h"
+#include "images/agent/process.h"
 #include "images/agent/procs.h"
 #include "images/agent/reap.h"
 #include "images/agent/seqs.h"
@@ -21,8 +23,10 @@ struct agent {
 	struct uuid boot;
 	struct loop loop;
 	struct uplink uplink;
+	struct mux mux;
 	struct procs procs;
 	struct seqs seqs;
+	struct processes processes;
 	struct files files;
 	struct reaper reaper;
 };

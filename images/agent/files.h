@@ -1,11 +1,10 @@
 /*
- * files.h - WALK and READ: the worker looks at the sandbox's files
+ * files.h - the channels that look at the sandbox's files, served in turn
  *
- * Requests are served in turn, a slice each, between the runs' events, and
- * only while the link's queue is short.  FILE_DATA carries offsets in the
- * file; FILE_END's size is the number of bytes (READ) or entries (WALK) sent.
- * An aborted request ends with ECANCELED.  All of them end with the link; what
- * is taken stays known.
+ * A read, a write and a walk (file_read.h, file_write.h, walk.h) are jobs.
+ * Those that send are served in turn, a slice each, between the processes'
+ * events, and only while the link's queue is short.  All of them end with
+ * their channel; what is taken stays known.
  */
 #ifndef AGENT_FILES_H
 #define AGENT_FILES_H
@@ -14,39 +13,59 @@
 
 #include "common/base.h"
 #include "common/err.h"
-#include "common/msg/wire.h"
+#include "images/agent/mux.h"
 #include "images/agent/taken.h"
-#include "images/agent/uplink.h"
 
-#define FILES_ACTIVE_MAX 64
-#define FILES_WALKS_KEPT 8
-#define FILES_READ_BYTES 131072u
+#define FILES_MAX 64
 
-struct files_request;
-TAILQ_HEAD(files_list, files_request);
+/* A slice's word that it goes on; others are errnos to close with. */
+#define FILES_GOES_ON (-1)
 
-struct files {
-	struct uplink *uplink;
-	uint32_t nactive;
-	uint32_t nkept;             /* walks that have ended */
-	struct files_list requests; /* next to be served first */
+struct file_job;
+
+struct file_job_ops {
+	/* Has it anything to send, and the credit for it? */
+	bool (*can_go_on)(const struct file_job *j);
+	int (*slice)(struct file_job *j);
+	void (*free)(struct file_job *j); /* it is on no list any more */
+};
+
+struct files { /* files.c writes */
+	struct mux *mux;
+	uint32_t count;
+	TAILQ_HEAD(, file_job) jobs; /* next to be served first */
 	struct taken taken;
 };
 
-void files_init(struct files *f, struct uplink *uplink);
-void files_on_close(struct files *f);
-/* files_work - one slice of each request that may go on; true when there is
- * more to do at once */
+/* What each kind's struct begins with. */
+struct file_job {
+	struct chan chan;
+	struct files *files;
+	const struct file_job_ops *ops;
+	TAILQ_ENTRY(file_job) by_turn;
+};
+
+void files_init(struct files *f, struct mux *mux);
+/* files_claim - 1: the number is claimed and there is room for a job; 0: not
+ * now, the worker was told; ERR_PROTO */
+int files_claim(struct files *f, uint32_t chan, struct err *e) MUSTCHECK;
+/* files_add - a job whose number is claimed; chan_ops->on_gone is
+ * files_on_gone */
+void files_add(struct files *f, struct file_job *j, uint32_t chan,
+    const struct chan_ops *chan_ops, const struct file_job_ops *ops);
+void files_on_gone(struct chan *c, enum chan_gone how);
+/* files_end - CLOSE with an errno, and free */
+void files_end(struct file_job *j, int error);
+struct file_job *files_job_of(struct chan *c);
+
+int files_on_taken(
+    struct files *f, const struct frame_taken *m, struct err *e) MUSTCHECK;
+/* files_work - one slice of each that may go on; true when there is more to
+ * do at once */
 bool files_work(struct files *f);
 
-/* Frames from the worker; not 0 when one is malformed. */
-int files_on_walk(struct files *f, struct wire_in *in, struct err *e) MUSTCHECK;
-int files_on_walk_taken(
-    struct files *f, struct wire_in *in, struct err *e) MUSTCHECK;
-int files_on_read(struct files *f, struct wire_in *in, struct err *e) MUSTCHECK;
-int files_on_read_ack(
-    struct files *f, struct wire_in *in, struct err *e) MUSTCHECK;
-int files_on_abort(
-    struct files *f, struct wire_in *in, struct err *e) MUSTCHECK;
+/* files_path - a path of bytes as a string to free; NULL with errno for one
+ * with a NUL inside */
+char *files_path(const struct span *path);
 
 #endif

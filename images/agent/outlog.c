@@ -10,55 +10,13 @@ outlog_init(struct outlog *o, const struct uuid *run)
 {
 	memset(o, 0, sizeof(*o));
 	o->run = *run;
-	ring_init(&o->ring, FRAME_WINDOW_BYTES + OUTLOG_RESERVE_BYTES);
+	flow_init(&o->flow, 0, FRAME_WINDOW_BYTES + OUTLOG_RESERVE_BYTES);
 }
 
 void
 outlog_clear(struct outlog *o)
 {
-	ring_clear(&o->ring);
-}
-
-int
-outlog_attach(struct outlog *o, uint64_t have, uint64_t window, struct err *e)
-{
-	if (have < o->ring.start)
-		return err_set(e, ERR_NOTFOUND,
-		    "the log is kept from byte %llu on, not from %llu",
-		    (unsigned long long)o->ring.start,
-		    (unsigned long long)have);
-	if (have > o->ring.end)
-		return err_set(e, ERR_NOTFOUND,
-		    "the log ends at byte %llu, before %llu",
-		    (unsigned long long)o->ring.end, (unsigned long long)have);
-	ring_release(&o->ring, have);
-	o->sent = have;
-	o->window = window < FRAME_WINDOW_BYTES ? window : FRAME_WINDOW_BYTES;
-	o->attached = true;
-	return 0;
-}
-
-int
-outlog_ack(struct outlog *o, uint64_t offset, struct err *e)
-{
-	if (offset > (o->attached ? o->sent : o->ring.end))
-		return err_set(e, ERR_PROTO,
-		    "acknowledged byte %llu, sent %llu",
-		    (unsigned long long)offset, (unsigned long long)o->sent);
-	ring_release(&o->ring, offset);
-	return 0;
-}
-
-size_t
-outlog_sendable(const struct outlog *o)
-{
-	uint64_t limit = o->ring.start + o->window;
-
-	if (!o->attached)
-		return 0;
-	if (limit > o->ring.end)
-		limit = o->ring.end;
-	return limit > o->sent ? (size_t)(limit - o->sent) : 0;
+	flow_clear(&o->flow);
 }
 
 /* The one scratch buffer in which records are put together. */
@@ -77,7 +35,7 @@ record_begin(enum runlog_type type, uint32_t command, size_t length)
 static void
 record_append(struct outlog *o, const struct buf *b)
 {
-	ring_append(&o->ring, buf_data(b), buf_len(b));
+	ring_append(&o->flow.ring, buf_data(b), buf_len(b));
 }
 
 void
@@ -119,7 +77,7 @@ outlog_stream_begin(
 size_t
 outlog_room(const struct outlog *o, const struct outlog_stream *s)
 {
-	size_t used = ring_used(&o->ring) + RUNLOG_HEADER_BYTES + s->nheld;
+	size_t used = ring_used(&o->flow.ring) + RUNLOG_HEADER_BYTES + s->nheld;
 
 	return used < FRAME_WINDOW_BYTES ? FRAME_WINDOW_BYTES - used : 0;
 }
@@ -130,8 +88,8 @@ outlog_space(struct outlog *o, const struct outlog_stream *s, size_t n,
 {
 	if (n > RUNLOG_PAYLOAD_MAX - s->nheld)
 		n = RUNLOG_PAYLOAD_MAX - s->nheld;
-	return ring_view(
-	    &o->ring, o->ring.end + RUNLOG_HEADER_BYTES + s->nheld, n, iov);
+	return ring_view(&o->flow.ring,
+	    o->flow.ring.end + RUNLOG_HEADER_BYTES + s->nheld, n, iov);
 }
 
 /* One record; its payload of n bytes stands behind the log's end already. */
@@ -140,22 +98,22 @@ put_output(struct outlog *o, struct outlog_stream *s, size_t n)
 {
 	const struct buf *b = record_begin(s->type, s->command, n);
 
-	ring_put(&o->ring, o->ring.end, buf_data(b), buf_len(b));
-	ring_commit(&o->ring, buf_len(b) + n);
+	ring_put(&o->flow.ring, o->flow.ring.end, buf_data(b), buf_len(b));
+	ring_commit(&o->flow.ring, buf_len(b) + n);
 	s->bytes += n;
 }
 
 void
 outlog_take(struct outlog *o, struct outlog_stream *s, size_t n)
 {
-	uint64_t at = o->ring.end + RUNLOG_HEADER_BYTES;
+	uint64_t at = o->flow.ring.end + RUNLOG_HEADER_BYTES;
 	size_t ntail, whole;
 
 	if (s->nheld > 0)
-		ring_put(&o->ring, at, s->held, s->nheld);
+		ring_put(&o->flow.ring, at, s->held, s->nheld);
 	n += s->nheld;
 	ntail = n < sizeof(s->held) ? n : sizeof(s->held);
-	ring_get(&o->ring, at + n - ntail, s->held, ntail);
+	ring_get(&o->flow.ring, at + n - ntail, s->held, ntail);
 	whole = utf8_complete_len(s->held, ntail);
 	s->nheld = ntail - whole;
 	memmove(s->held, s->held + whole, s->nheld);
@@ -170,7 +128,8 @@ outlog_flush(struct outlog *o, struct outlog_stream *s)
 
 	if (n == 0)
 		return;
-	ring_put(&o->ring, o->ring.end + RUNLOG_HEADER_BYTES, s->held, n);
+	ring_put(
+	    &o->flow.ring, o->flow.ring.end + RUNLOG_HEADER_BYTES, s->held, n);
 	s->nheld = 0;
 	put_output(o, s, n);
 }

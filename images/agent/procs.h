@@ -14,7 +14,7 @@
 #include "images/agent/loop.h"
 #include "images/agent/proc.h"
 
-#define PROCS_MAX 256
+#define PROCS_MAX 320 /* of SEQS_LIVE_MAX and PROCESSES_MAX */
 
 struct procs { /* procs.c writes */
 	struct loop *loop;

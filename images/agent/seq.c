@@ -56,7 +56,7 @@ seq_free_log(struct seq *q)
 void
 seq_free(struct seq *q)
 {
-	uplink_drop(q->uplink, &q->log);
+	uplink_drop(q->uplink, &q->log.flow);
 	seq_free_log(q);
 	runspec_clear(&q->spec);
 	free(q);
@@ -66,7 +66,7 @@ void
 seq_count_kept(struct seq *q, size_t *total)
 {
 	q->kept_total = total;
-	q->kept_bytes = q->log.ring.cap;
+	q->kept_bytes = q->log.flow.ring.cap;
 	*total += q->kept_bytes;
 	seq_release_if_taken(q);
 }
@@ -74,7 +74,7 @@ seq_count_kept(struct seq *q, size_t *total)
 void
 seq_release_if_taken(struct seq *q)
 {
-	if (q->state == SEQ_ENDED && ring_used(&q->log.ring) == 0)
+	if (q->state == SEQ_ENDED && ring_used(&q->log.flow.ring) == 0)
 		seq_free_log(q);
 }
 
@@ -120,7 +120,7 @@ seq_finish(struct seq *q)
 	runspec_clear(&q->spec);
 	memset(&q->spec, 0, sizeof(q->spec));
 	q->state = SEQ_ENDED;
-	uplink_kick(q->uplink, &q->log);
+	uplink_kick(q->uplink, &q->log.flow);
 	uplink_urgent(q->uplink);
 }
 
@@ -170,7 +170,7 @@ seq_end_command(struct seq *q, struct runlog_end *end)
 	end->stdout_bytes = q->out[0].bytes;
 	end->stderr_bytes = q->out[1].bytes;
 	outlog_put_end(&q->log, q->command, end);
-	uplink_kick(q->uplink, &q->log);
+	uplink_kick(q->uplink, &q->log.flow);
 	seq_advance(q, end);
 }
 
@@ -204,7 +204,7 @@ seq_begin_record(struct seq *q)
 	for (size_t i = 0; i < ARRAY_LEN(q->out); i++)
 		outlog_stream_begin(&q->out[i], types[i], q->command);
 	outlog_put_plain(&q->log, RUNLOG_COMMAND_STARTED, q->command);
-	uplink_kick(q->uplink, &q->log);
+	uplink_kick(q->uplink, &q->log.flow);
 }
 
 /* Without a process: denied, or its files could not be written. */
@@ -266,11 +266,26 @@ seq_start(struct seq *q)
 
 /* ---- from outside */
 
+static void
+seq_drop_log(struct seq *q)
+{
+	ring_release(&q->log.flow.ring, q->log.flow.ring.end);
+}
+
 void
 seq_on_room(struct seq *q)
 {
 	if (q->proc != NULL)
 		procs_resume(q->procs, q->proc);
+}
+
+void
+seq_unwant(struct seq *q)
+{
+	q->unwanted = true;
+	seq_drop_log(q);
+	seq_cancel(q, RUNLOG_CANCELED);
+	seq_on_room(q);
 }
 
 void
@@ -307,7 +322,9 @@ on_taken(void *arg, unsigned int stream, size_t n)
 	struct seq *q = arg;
 
 	outlog_take(&q->log, &q->out[stream], n);
-	uplink_kick(q->uplink, &q->log);
+	if (q->unwanted)
+		seq_drop_log(q);
+	uplink_kick(q->uplink, &q->log.flow);
 }
 
 static void

@@ -14,6 +14,7 @@
 #include "common/runlog.h"
 #include "common/runspec.h"
 #include "common/uuid.h"
+#include "images/agent/mux.h"
 #include "images/agent/outlog.h"
 #include "images/agent/procs.h"
 #include "images/agent/uplink.h"
@@ -24,7 +25,8 @@ enum seq_state {
 	SEQ_ENDED
 };
 
-struct seq { /* seq.c writes */
+struct seq {              /* seq.c writes, but for chan */
+	struct chan chan; /* seqs.c's */
 	enum seq_state state;
 	struct uplink *uplink;
 	struct procs *procs;
@@ -39,6 +41,7 @@ struct seq { /* seq.c writes */
 	bool failed;
 	uint32_t failed_command;
 	bool has_dir;
+	bool unwanted; /* its log is dropped as it comes */
 	uint32_t removed;
 	size_t *kept_total; /* in which this log's memory is counted */
 	size_t kept_bytes;
@@ -56,6 +59,8 @@ void seq_on_room(struct seq *q);
  * acknowledged */
 void seq_count_kept(struct seq *q, size_t *total);
 void seq_release_if_taken(struct seq *q);
+/* seq_unwant - nobody takes its log any more: kill its tree; it still ends */
+void seq_unwant(struct seq *q);
 /* seq_cancel - kill its tree, start nothing more; the first reason counts */
 void seq_cancel(struct seq *q, enum runlog_reason reason);
 /* seq_clean - in SEQ_CLEANING: a slice of it */

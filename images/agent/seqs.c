@@ -1,18 +1,22 @@
 #include "images/agent/seqs.h"
 
+#include <errno.h>
+
 #include "common/exit.h"
 #include "common/log.h"
 
+static const struct chan_ops seq_chan_ops;
+
 void
-seqs_init(struct seqs *s, struct uplink *uplink, struct procs *procs)
+seqs_init(struct seqs *s, struct mux *mux, struct procs *procs)
 {
 	memset(s, 0, sizeof(*s));
-	s->uplink = uplink;
+	s->mux = mux;
 	s->procs = procs;
 	journal_init(&s->journal, seq_free);
 }
 
-/* ---- the link comes and goes */
+/* ---- hello */
 
 uint32_t
 seqs_kept(const struct seqs *s)
@@ -23,18 +27,15 @@ seqs_kept(const struct seqs *s)
 static void
 hello_one(struct seqs *s, const struct journal_entry *en)
 {
+	struct uplink *u = s->mux->uplink;
 	const struct seq *q = en->seq;
-	struct buf *b;
-	size_t at;
+	struct frame_hello_run m = {.run = en->key, .ended = en->ended};
 
 	if (q == NULL)
 		return;
-	b = uplink_begin(s->uplink, FRAME_HELLO_RUN, &at);
-	wire_put_uuid(b, &en->key);
-	wire_put_u8(b, en->ended);
-	wire_put_u64(b, q->log.ring.start);
-	wire_put_u64(b, q->log.ring.end);
-	uplink_end(s->uplink, at);
+	m.from = q->log.flow.ring.start;
+	m.length = q->log.flow.ring.end;
+	uplink_put(u, frame_put_hello_run(&u->out, &m));
 }
 
 void
@@ -48,208 +49,188 @@ seqs_hello(struct seqs *s)
 		hello_one(s, en);
 }
 
-void
-seqs_on_close(struct seqs *s)
-{
-	struct journal_entry *en;
-
-	TAILQ_FOREACH (en, &s->journal.live, by_age)
-		if (en->seq != NULL)
-			en->seq->log.attached = false;
-	TAILQ_FOREACH (en, &s->journal.ended, by_age)
-		if (en->seq != NULL)
-			en->seq->log.attached = false;
-}
+/* ---- ends */
 
 static void
-send_known(
-    struct seqs *s, const struct uuid *id, uint8_t fresh, uint64_t length)
+seqs_forget(struct seqs *s, struct journal_entry *en)
 {
-	size_t at;
-	struct buf *b = uplink_begin(s->uplink, FRAME_RUN_KNOWN, &at);
+	struct seq *q = journal_forget(&s->journal, en);
 
-	wire_put_uuid(b, id);
-	wire_put_u8(b, fresh);
-	wire_put_u64(b, length);
-	uplink_end(s->uplink, at);
+	if (q == NULL)
+		return;
+	mux_close(s->mux, &q->chan, 0, "");
+	seq_free(q);
 }
 
-static void
-send_refused(struct seqs *s, const struct uuid *id, const char *why)
-{
-	size_t at;
-	struct buf *b = uplink_begin(s->uplink, FRAME_RUN_REFUSED, &at);
-
-	wire_put_uuid(b, id);
-	wire_put_bytes(b, why, strnlen(why, SEQS_WHY_MAX));
-	uplink_end(s->uplink, at);
-	uplink_urgent(s->uplink);
-}
-
-/* ---- start and end */
-
-/* Has it ended?  Then it goes to the journal's other list. */
+/* Has it ended?  Then it goes to the journal's other list, and if nobody wants
+ * it, is gone. */
 static void
 seqs_settle(struct seqs *s, struct journal_entry *en)
 {
 	if (en->ended || en->seq->state != SEQ_ENDED)
 		return;
 	seq_count_kept(en->seq, &s->kept_bytes);
-	journal_end(&s->journal, en, en->seq->log.ring.end);
+	journal_end(&s->journal, en, en->seq->log.flow.ring.end);
+	if (en->seq->unwanted)
+		seqs_forget(s, en);
+}
+
+/* ---- its channel */
+
+static struct seq *
+seq_of(struct chan *c)
+{
+	return HASH_OF(&c->by_number, struct seq, chan.by_number);
+}
+
+static int
+on_credit(struct chan *c, const struct frame_credit *m, struct err *e)
+{
+	struct seqs *s = c->arg;
+	struct seq *q = seq_of(c);
+
+	if (m->stream != q->log.flow.stream)
+		return err_set(e, ERR_PROTO, "stream %u", m->stream);
+	if (flow_grant(&q->log.flow, m->taken, m->limit, e) != 0)
+		return ERR_PROTO;
+	seq_release_if_taken(q);
+	uplink_kick(s->mux->uplink, &q->log.flow);
+	seq_on_room(q);
+	seqs_settle(s, journal_find(&s->journal, &q->log.run));
+	return 0;
+}
+
+static int
+on_cancel(struct chan *c, const struct frame_cancel *m, struct err *e)
+{
+	(void)e;
+	seq_cancel(seq_of(c), (enum runlog_reason)m->reason);
+	return 0;
 }
 
 static void
-start_fresh(struct seqs *s, const struct uuid *id, struct runspec *spec,
-    uint64_t window)
+on_gone(struct chan *c, enum chan_gone how)
+{
+	struct seqs *s = c->arg;
+	struct seq *q = seq_of(c);
+	struct journal_entry *en = journal_find(&s->journal, &q->log.run);
+
+	uplink_drop(s->mux->uplink, &q->log.flow);
+	flow_close(&q->log.flow);
+	if (how == CHAN_LOST)
+		return;
+	if (en->ended) {
+		seqs_forget(s, en);
+	} else {
+		seq_unwant(q);
+		seqs_settle(s, en);
+	}
+}
+
+static const struct chan_ops seq_chan_ops = {
+    .on_credit = on_credit, .on_cancel = on_cancel, .on_gone = on_gone};
+
+/* ---- open */
+
+static void
+send_known(struct seqs *s, uint32_t chan, bool fresh, uint64_t length)
+{
+	struct uplink *u = s->mux->uplink;
+	const struct frame_known m = {
+	    .chan = chan, .fresh = fresh, .length = length};
+
+	uplink_put(u, frame_put_known(&u->out, &m));
+}
+
+static void
+start_fresh(struct seqs *s, const struct frame_open_sequence *m,
+    struct runspec *spec, struct err *e)
 {
 	struct journal_entry *en;
 	struct seq *q;
-	struct err e;
 
 	if (s->journal.nlive >= SEQS_LIVE_MAX) {
-		send_refused(s, id, "too many runs in this sandbox");
+		mux_refuse(
+		    s->mux, m->chan, EAGAIN, "too many runs in this sandbox");
 		return;
 	}
 	if (s->kept_bytes >= SEQS_KEPT_BYTES) {
-		send_refused(
-		    s, id, "too much output of ended runs is not taken yet");
+		mux_refuse(s->mux, m->chan, ENOBUFS,
+		    "too much output of ended runs is not taken yet");
 		return;
 	}
-	q = seq_new(id, spec, s->uplink, s->procs);
-	en = journal_add(&s->journal, id, q);
-	uplink_hold(s->uplink);
-	send_known(s, id, 1, 0);
-	if (outlog_attach(&q->log, 0, window, &e) != 0)
-		fatal(EXIT_BUG, "new sequence: %s", e.msg);
+	q = seq_new(&m->run, spec, s->mux->uplink, s->procs);
+	en = journal_add(&s->journal, &m->run, q);
+	uplink_hold(s->mux->uplink);
+	send_known(s, m->chan, true, 0);
+	mux_add(s->mux, &q->chan, m->chan, &seq_chan_ops, s);
+	if (flow_open(&q->log.flow, m->chan, 0, m->limit, e) != 0)
+		fatal(EXIT_BUG, "new sequence: %s", e->msg);
 	seq_start(q);
 	seqs_settle(s, en);
 }
 
-/* A known key: go on sending its log from have. */
+/* A known key: go on sending its log from there. */
 static void
-attach_known(
-    struct seqs *s, struct journal_entry *en, uint64_t have, uint64_t window)
+open_known(struct seqs *s, struct journal_entry *en,
+    const struct frame_open_sequence *m)
 {
+	struct uplink *u = s->mux->uplink;
 	struct seq *q = en->seq;
 	struct err e;
 
-	if (q == NULL) {
-		if (have == en->length)
-			send_known(s, &en->key, 0, en->length);
-		else
-			send_refused(
-			    s, &en->key, "the log was forgotten on request");
+	if (q == NULL && m->from == en->length) {
+		send_known(s, m->chan, false, en->length);
+		mux_refuse(s->mux, m->chan, 0, "");
 		return;
 	}
-	if (outlog_attach(&q->log, have, window, &e) != 0) {
-		send_refused(s, &en->key, e.msg);
+	if (q == NULL || q->unwanted) {
+		mux_refuse(s->mux, m->chan, ENOENT,
+		    "the log was forgotten on request");
 		return;
 	}
-	send_known(s, &en->key, 0, q->log.ring.end);
-	uplink_drop(s->uplink, &q->log);
-	uplink_kick(s->uplink, &q->log);
-	uplink_urgent(s->uplink);
+	mux_close(s->mux, &q->chan, ECANCELED, "opened again");
+	uplink_drop(u, &q->log.flow);
+	if (flow_open(&q->log.flow, m->chan, m->from, m->limit, &e) != 0) {
+		flow_close(&q->log.flow);
+		mux_refuse(s->mux, m->chan, ENODATA, e.msg);
+		return;
+	}
+	send_known(s, m->chan, false, q->log.flow.ring.end);
+	mux_add(s->mux, &q->chan, m->chan, &seq_chan_ops, s);
+	seq_release_if_taken(q);
+	uplink_kick(u, &q->log.flow);
+	uplink_urgent(u);
 	seq_on_room(q);
 	seqs_settle(s, en);
 }
 
 int
-seqs_on_start(struct seqs *s, struct wire_in *in, struct err *e)
+seqs_on_open(struct seqs *s, const struct frame_open_sequence *m, struct err *e)
 {
 	struct journal_entry *en;
 	struct runspec spec;
-	const uint8_t *bytes;
-	uint64_t have, window;
-	struct uuid id;
-	size_t n;
 
-	wire_get_uuid(in, &id);
-	have = wire_get_u64(in);
-	window = wire_get_u64(in);
-	bytes = wire_get_rest(in, &n);
-	if (wire_get_end(in, e) != 0)
+	if (mux_claim(s->mux, m->chan, e) != 0)
 		return ERR_PROTO;
-	en = journal_find(&s->journal, &id);
+	en = journal_find(&s->journal, &m->run);
 	if (en != NULL) {
-		attach_known(s, en, have, window);
+		open_known(s, en, m);
 		return 0;
 	}
-	if (have != 0) {
+	if (m->from != 0) {
 		/* It ran once, and this agent knows nothing of it: starting
 		 * it again would be the second time. */
-		send_refused(s, &id, "the run is not known here any more");
+		mux_refuse(s->mux, m->chan, ENOENT,
+		    "the run is not known here any more");
 		return 0;
 	}
-	if (runspec_decode(bytes, n, &spec, e) != 0) {
-		send_refused(s, &id, e->msg);
+	if (runspec_decode(m->spec.p, m->spec.n, &spec, e) != 0) {
+		mux_refuse(s->mux, m->chan, EINVAL, e->msg);
 		return 0;
 	}
-	start_fresh(s, &id, &spec, window);
+	start_fresh(s, m, &spec, e);
 	runspec_clear(&spec);
-	return 0;
-}
-
-int
-seqs_on_ack(struct seqs *s, struct wire_in *in, struct err *e)
-{
-	struct journal_entry *en;
-	uint64_t offset;
-	struct uuid id;
-	struct seq *q;
-
-	wire_get_uuid(in, &id);
-	offset = wire_get_u64(in);
-	if (wire_get_end(in, e) != 0)
-		return ERR_PROTO;
-	en = journal_find(&s->journal, &id);
-	if (en == NULL || en->seq == NULL)
-		return 0; /* crossed with its end */
-	q = en->seq;
-	if (outlog_ack(&q->log, offset, e) != 0)
-		return ERR_PROTO;
-	seq_release_if_taken(q);
-	uplink_kick(s->uplink, &q->log);
-	seq_on_room(q);
-	seqs_settle(s, en);
-	return 0;
-}
-
-int
-seqs_on_cancel(struct seqs *s, struct wire_in *in, struct err *e)
-{
-	const struct journal_entry *en;
-	struct uuid id;
-	uint8_t reason;
-
-	wire_get_uuid(in, &id);
-	reason = wire_get_u8(in);
-	if (wire_get_end(in, e) != 0)
-		return ERR_PROTO;
-	if (reason <= RUNLOG_SIGNAL || reason > RUNLOG_INTERNAL)
-		return err_set(e, ERR_PROTO, "cancel with reason %u", reason);
-	en = journal_find(&s->journal, &id);
-	if (en == NULL || en->seq == NULL)
-		return 0;
-	seq_cancel(en->seq, (enum runlog_reason)reason);
-	return 0;
-}
-
-int
-seqs_on_forget(struct seqs *s, struct wire_in *in, struct err *e)
-{
-	struct journal_entry *en;
-	struct uuid id;
-	struct seq *q;
-
-	wire_get_uuid(in, &id);
-	if (wire_get_end(in, e) != 0)
-		return ERR_PROTO;
-	en = journal_find(&s->journal, &id);
-	if (en == NULL || !en->ended)
-		return 0; /* a live run cannot be forgotten: cancel it first */
-	q = journal_forget(&s->journal, en);
-	if (q != NULL)
-		seq_free(q);
 	return 0;
 }
 

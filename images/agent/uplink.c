@@ -4,11 +4,11 @@
 #include <sys/epoll.h>
 
 #include "common/clock.h"
+#include "common/exit.h"
 #include "common/log.h"
 
 #define UPLINK_READ_BYTES 65536
-#define UPLINK_CHUNKS 8 /* runs served by one write */
-#define UPLINK_LOG_HEAD (FRAME_HEADER_BYTES + 16 + 8)
+#define UPLINK_CHUNKS 8 /* flows served by one write */
 /* So much waiting output is not a short command's. */
 #define UPLINK_HOLD_BYTES 16384
 
@@ -41,7 +41,7 @@ set_retry(struct uplink *u)
 static void
 uplink_lose(struct uplink *u)
 {
-	struct outlog *o;
+	struct flow *f;
 
 	if (u->state == UPLINK_DOWN)
 		return;
@@ -53,8 +53,8 @@ uplink_lose(struct uplink *u)
 	u->blocked = false;
 	u->choked = false;
 	u->hold_until_us = 0;
-	while ((o = TAILQ_FIRST(&u->queue)) != NULL)
-		uplink_drop(u, o);
+	while ((f = TAILQ_FIRST(&u->queue)) != NULL)
+		uplink_drop(u, f);
 	set_retry(u);
 	u->ops->on_close(u->arg);
 }
@@ -74,18 +74,17 @@ set_events(struct uplink *u)
 static int
 take_frame(struct uplink *u, struct frame *f, struct err *e)
 {
-	uint32_t version;
+	struct frame_welcome m;
 
 	if (u->state == UPLINK_UP && f->type != FRAME_WELCOME)
 		return u->ops->on_frame(f, u->arg, e);
 	if (u->state == UPLINK_UP || f->type != FRAME_WELCOME)
 		return err_set(e, ERR_PROTO, "%s not permitted now",
 		    frame_type_name(f->type));
-	version = wire_get_u32(&f->in);
-	if (wire_get_end(&f->in, e) != 0)
+	if (frame_get_welcome(f, &m, e) != 0)
 		return ERR_PROTO;
-	if (version != FRAME_VERSION)
-		return err_set(e, ERR_PROTO, "version %u, want %d", version,
+	if (m.version != FRAME_VERSION)
+		return err_set(e, ERR_PROTO, "version %u, want %d", m.version,
 		    FRAME_VERSION);
 	u->state = UPLINK_UP;
 	u->backoff_ms = UPLINK_BACKOFF_FIRST_MS;
@@ -173,23 +172,12 @@ uplink_tick(struct uplink *u, uint64_t now_ms)
 	u->ops->on_open(u->arg);
 }
 
-struct buf *
-uplink_begin(struct uplink *u, enum frame_type type, size_t *at)
-{
-	*at = frame_begin(&u->out, type);
-	return &u->out;
-}
-
 void
-uplink_end(struct uplink *u, size_t at)
+uplink_put(struct uplink *u, int rc)
 {
-	frame_end(&u->out, at);
-}
-
-void
-uplink_cancel(struct uplink *u, size_t at)
-{
-	u->out.end = u->out.start + at;
+	if (rc != 0)
+		fatal(EXIT_BUG, "link: a frame behind %zu bytes",
+		    buf_len(&u->out));
 }
 
 bool
@@ -205,26 +193,26 @@ uplink_is_up(const struct uplink *u)
 }
 
 void
-uplink_kick(struct uplink *u, struct outlog *o)
+uplink_kick(struct uplink *u, struct flow *f)
 {
-	size_t n = outlog_sendable(o);
+	size_t n = flow_sendable(f);
 
 	if (n == 0 || u->state != UPLINK_UP)
 		return;
 	if (n >= UPLINK_HOLD_BYTES)
 		u->hold_until_us = 0;
-	if (o->queued)
+	if (f->queued)
 		return;
-	o->queued = true;
-	TAILQ_INSERT_TAIL(&u->queue, o, by_turn);
+	f->queued = true;
+	TAILQ_INSERT_TAIL(&u->queue, f, by_turn);
 }
 
 void
-uplink_drop(struct uplink *u, struct outlog *o)
+uplink_drop(struct uplink *u, struct flow *f)
 {
-	if (o->queued)
-		TAILQ_REMOVE(&u->queue, o, by_turn);
-	o->queued = false;
+	if (f->queued)
+		TAILQ_REMOVE(&u->queue, f, by_turn);
+	f->queued = false;
 }
 
 void
@@ -240,11 +228,11 @@ uplink_urgent(struct uplink *u)
 	u->hold_until_us = 0;
 }
 
-/* A RUN_LOG frame: its head here, its bytes where they lie in the ring. */
+/* A DATA frame: its head here, its bytes where they lie in the ring. */
 struct chunk {
-	struct outlog *log;
+	struct flow *flow;
 	struct buf head;
-	size_t size; /* of the log's part */
+	size_t size; /* of the bytes */
 	size_t total;
 };
 
@@ -256,39 +244,37 @@ struct batch {
 };
 
 static void
-batch_add_log(struct batch *b, struct outlog *o)
+batch_add_flow(struct batch *b, struct flow *f)
 {
 	/* heads keep their memory from one batch to the next */
 	static struct buf heads[UPLINK_CHUNKS];
 	struct chunk *c = &b->chunks[b->nchunks];
 	struct buf *h = &heads[b->nchunks];
-	uint8_t length[4];
-	size_t at, n = outlog_sendable(o);
+	size_t n = flow_sendable(f);
+	/* Without the bytes: they follow from the ring. */
+	struct frame_data m = {.chan = f->chan,
+	    .stream = f->stream,
+	    .offset = f->credit.sent,
+	    .bytes = {.n = n < FRAME_DATA_MAX ? n : FRAME_DATA_MAX}};
 
-	c->log = o;
-	c->size = n < FRAME_LOG_MAX ? n : FRAME_LOG_MAX;
-	c->total = UPLINK_LOG_HEAD + c->size;
 	buf_consume(h, buf_len(h));
-	at = frame_begin(h, FRAME_RUN_LOG);
-	wire_put_uuid(h, &o->run);
-	wire_put_u64(h, o->sent);
-	frame_end(h, at);
-	/* frame_end counted the head alone; the length is the first field */
-	n = c->total - sizeof(length);
-	for (size_t i = 0; i < sizeof(length); i++)
-		length[i] = (uint8_t)(n >> 8 * i);
-	memcpy(buf_data(h), length, sizeof(length));
+	if (frame_put_data(h, &m) != 0)
+		fatal(EXIT_BUG, "link: a head of %zu bytes", buf_len(h));
+	c->flow = f;
+	c->size = m.bytes.n;
 	c->head = *h;
+	c->total = buf_len(h) + c->size;
 	b->nchunks++;
 	b->iov[b->niov].iov_base = buf_data(h);
 	b->iov[b->niov++].iov_len = buf_len(h);
-	b->niov += ring_view(&o->ring, o->sent, c->size, &b->iov[b->niov]);
+	b->niov +=
+	    ring_view(&f->ring, f->credit.sent, c->size, &b->iov[b->niov]);
 }
 
 static void
 batch_build(struct batch *b, struct uplink *u)
 {
-	struct outlog *o;
+	struct flow *f;
 
 	b->niov = 0;
 	b->nchunks = 0;
@@ -297,10 +283,10 @@ batch_build(struct batch *b, struct uplink *u)
 		b->iov[0].iov_len = buf_len(&u->out);
 		b->niov = 1;
 	}
-	TAILQ_FOREACH (o, &u->queue, by_turn) {
+	TAILQ_FOREACH (f, &u->queue, by_turn) {
 		if (b->nchunks == UPLINK_CHUNKS)
 			break;
-		batch_add_log(b, o);
+		batch_add_flow(b, f);
 	}
 }
 
@@ -318,12 +304,12 @@ keep_rest(struct uplink *u, const struct chunk *c, size_t from)
 		    buf_append(&u->out, buf_data(&c->head) + from, head - from);
 	from = from > head ? from - head : 0;
 	for (int i = 0,
-		 n = ring_view(
-		     &c->log->ring, c->log->sent + from, c->size - from, iov);
+		 n = ring_view(&c->flow->ring, c->flow->credit.sent + from,
+		     c->size - from, iov);
 	     i < n; i++)
 		bad |= buf_append(&u->out, iov[i].iov_base, iov[i].iov_len);
 	if (bad != 0)
-		fatal(70, "link: the send queue is full");
+		fatal(EXIT_BUG, "link: the send queue is full");
 }
 
 /* n bytes of the batch were written. */
@@ -340,14 +326,14 @@ batch_account(struct batch *b, struct uplink *u, size_t n)
 	n -= queued;
 	for (size_t i = 0; i < b->nchunks && n > 0; i++) {
 		struct chunk *c = &b->chunks[i];
-		struct outlog *o = c->log;
+		struct flow *f = c->flow;
 
 		if (n < c->total)
 			keep_rest(u, c, n);
 		n -= n < c->total ? n : c->total;
-		o->sent += c->size;
-		uplink_drop(u, o); /* to the end of the queue */
-		uplink_kick(u, o);
+		f->credit.sent += c->size;
+		uplink_drop(u, f); /* to the end of the queue */
+		uplink_kick(u, f);
 	}
 }
 

@@ -7,7 +7,7 @@
  *
  * Frames are collected and leave together at the end of a loop turn.  After
  * uplink_hold they wait up to UPLINK_HOLD_US for more: a short command's
- * whole log then leaves in one write with the answer to RUN_START.
+ * whole log then leaves in one write with the answer to OPEN_SEQUENCE.
  */
 #ifndef AGENT_UPLINK_H
 #define AGENT_UPLINK_H
@@ -16,9 +16,9 @@
 #include "common/buf.h"
 #include "common/err.h"
 #include "common/msg/frame_gen.h"
+#include "images/agent/flow.h"
 #include "images/agent/link.h"
 #include "images/agent/loop.h"
-#include "images/agent/outlog.h"
 
 #define UPLINK_BACKOFF_FIRST_MS 5
 #define UPLINK_BACKOFF_MAX_MS 500
@@ -40,7 +40,7 @@ struct uplink_ops {
 	void (*on_close)(void *arg);
 };
 
-TAILQ_HEAD(outlog_queue, outlog);
+TAILQ_HEAD(flow_queue, flow);
 
 struct uplink {
 	struct loop *loop;
@@ -56,24 +56,22 @@ struct uplink {
 	uint64_t retry_at_ms;
 	uint32_t backoff_ms;
 	struct buf in;
-	struct buf out;
-	struct outlog_queue queue;
+	struct buf out; /* for frame_put_x, then uplink_put */
+	struct flow_queue queue;
 };
 
 void uplink_init(struct uplink *u, struct loop *loop, const char *address,
     const struct uplink_ops *ops, void *arg);
 /* uplink_tick - connect when it is time */
 void uplink_tick(struct uplink *u, uint64_t now_ms);
-/* uplink_begin, uplink_end - one frame, to leave with this turn */
-struct buf *uplink_begin(struct uplink *u, enum frame_type type, size_t *at);
-void uplink_end(struct uplink *u, size_t at);
-/* uplink_cancel - instead of uplink_end: there was no frame */
-void uplink_cancel(struct uplink *u, size_t at);
+/* uplink_put - after a frame_put_x into u->out, with what it said: the frame
+ * leaves with this turn.  That there is room is the sender's business. */
+void uplink_put(struct uplink *u, int rc);
 bool uplink_has_room(const struct uplink *u); /* below UPLINK_OUT_HIGH */
 bool uplink_is_up(const struct uplink *u);
-/* uplink_kick - o may have something to send */
-void uplink_kick(struct uplink *u, struct outlog *o);
-void uplink_drop(struct uplink *u, struct outlog *o); /* before its end */
+/* uplink_kick - f may have something to send */
+void uplink_kick(struct uplink *u, struct flow *f);
+void uplink_drop(struct uplink *u, struct flow *f); /* before its end */
 /* uplink_hold - if nothing waits to be sent, let what comes wait a little;
  * uplink_urgent - no longer */
 void uplink_hold(struct uplink *u);

@@ -1,14 +1,27 @@
 #include "images/agent/walk.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "common/msg/frame_gen.h"
 #include "common/xmalloc.h"
 #include "images/agent/resolve.h"
 
-#define WALK_MORE (-1)
+struct walk {
+	struct file_job job;
+	char *root;
+	bool changed_only;
+	int root_fd;
+	DIR *dir;
+	char *dir_path; /* of dir below root, "" for root itself */
+	char **pending;
+	size_t npending;
+	size_t pending_cap;
+	size_t pending_bytes;
+	uint32_t scanned;
+	struct credit credit; /* of entries */
+};
 
 static void
 push_dir(struct walk *w, char *path)
@@ -31,58 +44,7 @@ pop_dir(struct walk *w)
 	return path;
 }
 
-struct walk *
-walk_new(char *root, bool changed_only, uint32_t max)
-{
-	struct walk *w;
-	int fd = resolve_root(root);
-
-	if (fd == -1) {
-		int error = errno;
-
-		free(root);
-		errno = error;
-		return NULL;
-	}
-	w = xcalloc(1, sizeof(*w));
-	w->root = root;
-	w->root_fd = fd;
-	w->changed_only = changed_only;
-	w->max = max < FRAME_WALK_MAX ? max : FRAME_WALK_MAX;
-	push_dir(w, xstrdup(""));
-	return w;
-}
-
-void
-walk_close(struct walk *w)
-{
-	if (w->dir != NULL)
-		(void)closedir(w->dir);
-	w->dir = NULL;
-	free(w->dir_path);
-	w->dir_path = NULL;
-	while (w->npending > 0)
-		free(pop_dir(w));
-	free(w->pending);
-	w->pending = NULL;
-	w->pending_cap = 0;
-	if (w->root_fd != -1)
-		(void)close(w->root_fd);
-	w->root_fd = -1;
-}
-
-void
-walk_free(struct walk *w)
-{
-	if (w == NULL)
-		return;
-	walk_close(w);
-	for (size_t i = 0; i < w->nfiles; i++)
-		free(w->files[i].path);
-	free(w->files);
-	free(w->root);
-	free(w);
-}
+/* ---- one entry */
 
 static char
 kind_of(mode_t mode)
@@ -94,83 +56,64 @@ kind_of(mode_t mode)
 }
 
 static void
-send_entry(
-    uint32_t request, struct uplink *u, const char *path, const struct stat *st)
+send_entry(struct walk *w, const char *path, const struct stat *st)
 {
-	size_t at;
-	struct buf *b = uplink_begin(u, FRAME_FILE_ENTRY, &at);
+	struct uplink *u = w->job.files->mux->uplink;
+	struct taken_mark mark;
+	struct frame_entry m = {.chan = w->job.chan.number,
+	    .index = w->credit.sent++,
+	    .kind = (uint8_t)kind_of(st->st_mode),
+	    .mode = st->st_mode & 07777,
+	    .size = (uint64_t)st->st_size,
+	    .mtime_ns =
+		st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec,
+	    .mark = (const uint8_t *)&mark,
+	    .path = {(const uint8_t *)path, strlen(path)}};
 
-	wire_put_u32(b, request);
-	wire_put_u8(b, (uint8_t)kind_of(st->st_mode));
-	wire_put_u32(b, st->st_mode & 07777);
-	wire_put_u64(b, (uint64_t)st->st_size);
-	wire_put_i64(
-	    b, st->st_mtim.tv_sec * INT64_C(1000000000) + st->st_mtim.tv_nsec);
-	wire_put_bytes(b, path, strlen(path));
-	uplink_end(u, at);
-}
-
-/* Keeps path, for WALK_TAKEN. */
-static void
-remember(struct walk *w, char *path, const struct taken_mark *mark)
-{
-	if (w->nfiles == w->files_cap) {
-		w->files_cap = w->files_cap * 2 + 16;
-		w->files =
-		    xreallocarray(w->files, w->files_cap, sizeof(*w->files));
-	}
-	w->files[w->nfiles].path = path;
-	w->files[w->nfiles++].mark = *mark;
+	taken_mark_of(st, &mark);
+	uplink_put(u, frame_put_entry(&u->out, &m));
 }
 
 static bool
-is_wanted(const struct walk *w, const char *path, const struct stat *st,
-    const struct taken_mark *mark, const struct taken *taken)
+is_wanted(const struct walk *w, const char *path, const struct stat *st)
 {
 	const struct taken_mark *known;
+	struct taken_mark mark;
 
 	if (!w->changed_only)
 		return true;
 	if (!S_ISREG(st->st_mode))
 		return false;
-	known = taken_find(taken, w->root, path);
-	return known == NULL || !taken_mark_is_equal(known, mark);
+	taken_mark_of(st, &mark);
+	known = taken_find(&w->job.files->taken, w->root, path);
+	return known == NULL || !taken_mark_is_equal(known, &mark);
 }
 
-/* One name of the open directory; 0, or E2BIG. */
+/* One name of the open directory; FILES_GOES_ON, or E2BIG. */
 static int
-walk_entry(struct walk *w, const char *name, uint32_t request, struct uplink *u,
-    const struct taken *taken)
+walk_entry(struct walk *w, const char *name)
 {
 	AUTO(auto_free) char *path = NULL;
-	struct taken_mark mark;
 	struct stat st;
 
 	if (fstatat(dirfd(w->dir), name, &st, AT_SYMLINK_NOFOLLOW) == -1)
-		return 0;
+		return FILES_GOES_ON;
 	path = *w->dir_path == '\0' ? xstrdup(name) :
 				      xasprintf("%s/%s", w->dir_path, name);
 	if (strlen(path) > FRAME_PATH_MAX)
-		return 0;
-	taken_mark_of(&st, &mark);
-	if (is_wanted(w, path, &st, &mark, taken)) {
-		if (w->sent == w->max)
-			return E2BIG;
-		send_entry(request, u, path, &st);
-		w->sent++;
-		if (S_ISREG(st.st_mode)) {
-			remember(w, path, &mark);
-			path = NULL;
-		}
-	}
-	if (path != NULL && S_ISDIR(st.st_mode)) {
+		return FILES_GOES_ON;
+	if (is_wanted(w, path, &st))
+		send_entry(w, path, &st);
+	if (S_ISDIR(st.st_mode)) {
 		if (w->pending_bytes >= WALK_PENDING_BYTES)
 			return E2BIG;
 		push_dir(w, path);
 		path = NULL;
 	}
-	return 0;
+	return FILES_GOES_ON;
 }
+
+/* ---- a slice */
 
 static bool
 open_next_dir(struct walk *w)
@@ -190,48 +133,106 @@ open_next_dir(struct walk *w)
 	return w->dir != NULL;
 }
 
-int
-walk_slice(struct walk *w, uint32_t request, struct uplink *u,
-    const struct taken *taken)
+/* The next name of the open directory, or of the next one: FILES_GOES_ON, or
+ * the errno to end with. */
+static int
+walk_step(struct walk *w)
 {
-	for (int i = 0; i < WALK_SLICE && uplink_has_room(u); i++) {
-		const struct dirent *d;
-		int rc;
+	const struct dirent *d;
 
-		if (w->dir == NULL) {
-			if (w->npending == 0)
-				return 0;
-			(void)open_next_dir(w);
-			continue;
-		}
-		d = readdir(w->dir);
-		if (d == NULL) {
-			(void)closedir(w->dir);
-			w->dir = NULL;
-			continue;
-		}
-		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
-			continue;
-		if (++w->scanned > WALK_SCAN_MAX)
-			return E2BIG;
-		rc = walk_entry(w, d->d_name, request, u, taken);
-		if (rc != 0)
-			return rc;
+	if (w->dir == NULL) {
+		if (w->npending == 0)
+			return 0;
+		(void)open_next_dir(w);
+		return FILES_GOES_ON;
 	}
-	return WALK_MORE;
+	d = readdir(w->dir);
+	if (d == NULL) {
+		(void)closedir(w->dir);
+		w->dir = NULL;
+		return FILES_GOES_ON;
+	}
+	if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
+		return FILES_GOES_ON;
+	if (++w->scanned > WALK_SCAN_MAX)
+		return E2BIG;
+	return walk_entry(w, d->d_name);
 }
 
-const struct walk_file *
-walk_find(struct walk *w, const char *path)
+/* Without credit nothing is looked at: what is next may be one to send. */
+static bool
+can_go_on(const struct file_job *j)
 {
-	/* They are taken in the order in which they were sent. */
-	for (size_t i = 0; i < w->nfiles; i++) {
-		size_t at = (w->hint + i) % w->nfiles;
+	const struct walk *w = (const struct walk *)j;
 
-		if (strcmp(w->files[at].path, path) != 0)
-			continue;
-		w->hint = at + 1;
-		return &w->files[at];
+	return credit_left(&w->credit) > 0;
+}
+
+static int
+slice(struct file_job *j)
+{
+	struct walk *w = (struct walk *)j;
+	int rc = FILES_GOES_ON;
+
+	for (int i = 0; i < WALK_SLICE && rc == FILES_GOES_ON && can_go_on(j) &&
+	     uplink_has_room(j->files->mux->uplink);
+	     i++)
+		rc = walk_step(w);
+	return rc;
+}
+
+/* ---- life */
+
+static void
+job_free(struct file_job *j)
+{
+	struct walk *w = (struct walk *)j;
+
+	if (w->dir != NULL)
+		(void)closedir(w->dir);
+	free(w->dir_path);
+	while (w->npending > 0)
+		free(pop_dir(w));
+	free(w->pending);
+	(void)close(w->root_fd);
+	free(w->root);
+	free(w);
+}
+
+static const struct file_job_ops job_ops = {can_go_on, slice, job_free};
+
+static int
+on_credit(struct chan *c, const struct frame_credit *m, struct err *e)
+{
+	struct walk *w = (struct walk *)files_job_of(c);
+
+	if (m->stream != 0)
+		return err_set(e, ERR_PROTO, "stream %u", m->stream);
+	return credit_grant(&w->credit, m->taken, m->limit, e);
+}
+
+static const struct chan_ops chan_ops = {
+    .on_credit = on_credit, .on_gone = files_on_gone};
+
+int
+walk_on_open(struct files *f, const struct frame_open_walk *m, struct err *e)
+{
+	struct walk *w;
+	int fd, rc = files_claim(f, m->chan, e);
+
+	if (rc <= 0)
+		return rc;
+	fd = resolve_root(m->root);
+	if (fd == -1) {
+		mux_refuse(f->mux, m->chan, errno, strerror(errno));
+		return 0;
 	}
-	return NULL;
+	w = xcalloc(1, sizeof(*w));
+	w->root = xstrdup(m->root);
+	w->root_fd = fd;
+	w->changed_only = m->changed_only;
+	credit_open(&w->credit, 0, m->limit);
+	push_dir(w, xstrdup(""));
+	files_add(f, &w->job, m->chan, &chan_ops, &job_ops);
+	return 0;
 }

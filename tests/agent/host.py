@@ -71,9 +71,10 @@ class Run:
         self.length = 0
         self.parser = wire.LogParser()
         self.records = []
+        self.chan = 0
         self.known = None
         self.refused = None
-        self.acked = 0
+        self.window = wire.WINDOW
         self.auto_ack = True
         self.seen_at = {}
 
@@ -121,6 +122,30 @@ class Run:
         return sum(r.kind == wire.COMMAND_ENDED for r in self.records)
 
 
+class Channel:
+    """What came on any other channel."""
+
+    def __init__(self, number, window=wire.WINDOW, start=0):
+        self.number = number
+        self.start = start
+        self.window = window
+        self.auto_credit = True
+        self.streams = {}
+        self.entries = []
+        self.order = []  # streams of the DATA, as they came
+        self.exited = None
+        self.closed = None  # (code, text)
+        self.limit = 0      # what the agent grants us
+
+    @property
+    def data(self):
+        return bytes(self.streams.get(0, b""))
+
+    @property
+    def code(self):
+        return self.closed[0]
+
+
 class Host:
     """Listens where the agent connects, and speaks frames with it."""
 
@@ -129,9 +154,12 @@ class Host:
         self.listener = None
         self.conn = None
         self.runs = {}
-        self.replies = []
+        self.channels = {}  # by number: Run or Channel
+        self.last = 0
+        self.pongs = []
         self.hello = None
         self.hello_runs = {}
+        self.greeted = False
         self.closed = False
         self.buffer = bytearray()
         self.listen()
@@ -151,18 +179,19 @@ class Host:
         self.conn, _ = self.listener.accept()
         self.closed = False
         self.buffer.clear()
-        self.replies.clear()
+        self.pongs.clear()
+        self.channels.clear()
+        self.last = 0
         self.hello_runs.clear()
         self.hello = None
-        done = []
-        self.on_hello_end = lambda: done.append(True)
-        self.wait(lambda: done, "HELLO_END")
+        self.greeted = False
+        self.wait(lambda: self.greeted, "HELLO_END")
         assert self.hello["runs"] == len(self.hello_runs)
         if welcome:
             self.welcome()
 
     def welcome(self):
-        self.send(wire.WELCOME, struct.pack("<I", 1))
+        self.send("WELCOME", version=wire.VERSION)
 
     def drop(self):
         self.conn.close()
@@ -171,8 +200,25 @@ class Host:
     def send_raw(self, data):
         self.conn.sendall(data)
 
-    def send(self, kind, *parts):
-        self.send_raw(wire.pack_frame(kind, *parts))
+    def send(self, name, **fields):
+        self.send_raw(wire.pack_frame(name, **fields))
+
+    def next_number(self):
+        self.last += 1
+        return self.last
+
+    def open(self, name, window=wire.WINDOW, start=0, **fields):
+        """A channel of any kind but a sequence."""
+        c = Channel(self.next_number(), window, start)
+        self.channels[c.number] = c
+        if name != "OPEN_WRITE":
+            fields["limit"] = start + window
+        self.send(name, chan=c.number, **fields)
+        return c
+
+    def close(self, c, code=0):
+        self.send("CLOSE", chan=c.number, code=code)
+        del self.channels[c.number]
 
     # runs
 
@@ -180,31 +226,42 @@ class Host:
               auto_ack=True, **spec):
         if not isinstance(commands, list):
             commands = [commands]
+        return self.start_spec(wire.pack_spec(commands, **spec), key, have,
+                               window, auto_ack)
+
+    def start_spec(self, spec, key=None, have=0, window=wire.WINDOW,
+                   auto_ack=True):
         key = key or uuid.uuid4()
         run = self.runs.setdefault(key, Run(key))
         run.auto_ack = auto_ack
-        run.known = run.refused = None
-        self.send(wire.RUN_START, key.bytes, struct.pack("<QQ", have, window),
-                  wire.pack_spec(commands, **spec))
+        self.open_run(run, have, window, spec)
         return run
+
+    def open_run(self, run, have, window, spec=b""):
+        self.channels.pop(run.chan, None)
+        run.known = run.refused = None
+        run.window = window
+        run.chan = self.next_number()
+        self.channels[run.chan] = run
+        self.send("OPEN_SEQUENCE", chan=run.chan, run=run.key,
+                  limit=have + window, **{"from": have}, spec=spec)
 
     def attach(self, run, have=None, window=wire.WINDOW):
         """After a reconnect: go on from what the spool has."""
-        run.known = run.refused = None
-        have = run.length if have is None else have
-        self.send(wire.RUN_START, run.key.bytes,
-                  struct.pack("<QQ", have, window))
-        self.wait(lambda: run.known or run.refused, "an answer to RUN_START")
+        self.open_run(run, run.length if have is None else have, window)
+        self.wait(lambda: run.known or run.refused, "an answer")
 
     def ack(self, run, offset=None):
-        run.acked = run.length if offset is None else offset
-        self.send(wire.RUN_ACK, run.key.bytes, struct.pack("<Q", run.acked))
+        offset = run.length if offset is None else offset
+        self.send("CREDIT", chan=run.chan, taken=offset,
+                  limit=offset + run.window)
 
     def cancel(self, run, reason=wire.CANCELED):
-        self.send(wire.RUN_CANCEL, run.key.bytes, struct.pack("<B", reason))
+        self.send("CANCEL", chan=run.chan, reason=reason)
 
     def forget(self, run):
-        self.send(wire.RUN_FORGET, run.key.bytes)
+        self.send("CLOSE", chan=run.chan)
+        self.channels.pop(run.chan, None)
 
     def finish(self, *runs, seconds=WAIT_S):
         self.wait(lambda: all(r.ended or r.refused for r in runs),
@@ -214,52 +271,62 @@ class Host:
     def run(self, commands, **more):
         return self.finish(self.start(commands, **more))
 
-    # requests
+    # processes
 
-    def walk(self, root, changed_only=False, limit=5000, request=1):
-        self.send(wire.WALK, struct.pack("<IBI", request, changed_only,
-                                         limit), wire.pack_bytes(root))
-        self.wait(lambda: self.reply(wire.FILE_END, request), "a walk ends")
-        entries = {r["path"]: r for r in self.replies
-                   if r["kind"] == wire.FILE_ENTRY
-                   and r["request"] == request}
-        end = self.reply(wire.FILE_END, request)
-        self.forget_replies(request)
-        return entries, end
+    def process(self, command, window=wire.WINDOW, **spec):
+        return self.open("OPEN_PROCESS", window,
+                         spec=wire.pack_spec([command], **spec))
 
-    def taken(self, path, request=1):
-        self.send(wire.WALK_TAKEN, struct.pack("<I", request),
-                  wire.pack_bytes(path))
+    def wait_close(self, *channels):
+        self.wait(lambda: all(c.closed for c in channels), "a CLOSE")
+        return channels[0]
 
-    def start_read(self, root, path, offset=0, limit=1 << 40,
-                   window=1 << 20, request=2):
-        self.send(wire.READ, struct.pack("<IQQI", request, offset, limit,
-                                         window),
-                  wire.pack_bytes(root), wire.pack_bytes(path))
+    # files
 
-    def read(self, root, path, request=2, **more):
-        self.start_read(root, path, request=request, **more)
-        self.wait(lambda: self.reply(wire.FILE_END, request), "a read ends")
-        data = b"".join(r["data"] for r in self.replies
-                        if r["kind"] == wire.FILE_DATA
-                        and r["request"] == request)
-        end = self.reply(wire.FILE_END, request)
-        self.forget_replies(request)
-        return data, end
+    def walk(self, root, changed_only=False, window=100):
+        c = self.open("OPEN_WALK", window, changed_only=changed_only,
+                      root=root)
+        self.wait_close(c)
+        return {e["path"]: e for e in c.entries}, c.code
 
-    def reply(self, kind, request):
-        for r in self.replies:
-            if r["kind"] == kind and r["request"] == request:
-                return r
-        return None
+    def taken(self, entry, path=None, root="/artifacts"):
+        self.send("TAKEN", root=root, path=path or entry["path"],
+                  mark=entry["mark"])
 
-    def forget_replies(self, request):
-        self.replies = [r for r in self.replies if r["request"] != request]
+    def start_read(self, root, path, offset=0, until=1 << 40,
+                   window=wire.WINDOW):
+        return self.open("OPEN_READ", window, start=offset, root=root,
+                         path=path, until=until, **{"from": offset})
+
+    def read(self, root, path, **more):
+        c = self.wait_close(self.start_read(root, path, **more))
+        return c.data, c.code
+
+    def start_write(self, path, root="/workspace", mode=0o644, owner=0):
+        return self.open("OPEN_WRITE", root=root, path=path, mode=mode,
+                         owner=owner)
+
+    def write_some(self, c, offset, data):
+        """Within what the agent grants; to its end, or until it closes."""
+        while data and not c.closed:
+            self.wait(lambda: c.limit > offset or c.closed, "credit")
+            part = data[:min(c.limit - offset, 200000)]
+            self.send("DATA", chan=c.number, offset=offset, bytes=part)
+            offset += len(part)
+            data = data[len(part):]
+        return offset
+
+    def write(self, path, data, **more):
+        c = self.start_write(path, **more)
+        self.write_some(c, 0, data)
+        if not c.closed:
+            self.send("STREAM_END", chan=c.number)
+        return self.wait_close(c).code
 
     def ping(self, token=7):
-        self.send(wire.PING, struct.pack("<Q", token))
-        self.wait(lambda: self.reply(wire.PONG, token), "a PONG")
-        self.forget_replies(token)
+        self.send("PING", token=token)
+        self.wait(lambda: token in self.pongs, "a PONG")
+        self.pongs.clear()
 
     # receiving
 
@@ -292,80 +359,85 @@ class Host:
         at = 0
         view = memoryview(self.buffer)
         while len(view) - at >= 8:
-            size, kind, zero = struct.unpack_from("<IHH", view, at)
+            size, number, zero = struct.unpack_from("<IHH", view, at)
             assert zero == 0 and 4 <= size <= wire.UP_MAX
             if len(view) - at < size + 4:
                 break
             body = bytes(view[at + 8:at + 4 + size])
             at += size + 4
-            self.take(kind, wire.Fields(body))
+            name, fields = wire.unpack_frame(number, body)
+            getattr(self, "on_" + name.lower())(fields)
         view.release()
         del self.buffer[:at]
 
-    def take(self, kind, f):
-        self.HANDLERS[kind](self, f)
-        f.end()
-
     def on_hello(self, f):
-        self.hello = {"version": f.number("I"), "boot": f.id(),
-                      "runs": f.number("I")}
-        assert self.hello["version"] == 1
+        self.hello = f
+        assert f["version"] == wire.VERSION
 
     def on_hello_run(self, f):
-        key = f.id()  # before the others: fields come in order
-        self.hello_runs[key] = {"ended": f.number("B"),
-                                "from": f.number("Q"),
-                                "length": f.number("Q")}
+        key = f.pop("run")
+        self.hello_runs[key] = f
 
-    def on_hello_end_frame(self, _):
-        self.on_hello_end()
-
-    def on_run_known(self, f):
-        run = self.runs[f.id()]
-        run.known = {"fresh": f.number("B"), "length": f.number("Q")}
-
-    def on_run_refused(self, f):
-        run = self.runs[f.id()]
-        run.refused = f.text().decode()
-
-    def on_run_log(self, f):
-        run = self.runs[f.id()]
-        assert run.known, "a log before the answer to RUN_START"
-        run.take(f.number("Q"), f.rest())
-        if run.auto_ack:
-            self.ack(run)
-
-    def on_file_entry(self, f):
-        self.replies.append({
-            "kind": wire.FILE_ENTRY, "request": f.number("I"),
-            "type": chr(f.number("B")), "mode": f.number("I"),
-            "size": f.number("Q"), "mtime_ns": f.number("q"),
-            "path": f.text()})
-
-    def on_file_data(self, f):
-        request, offset = f.number("I"), f.number("Q")
-        data = bytes(f.rest())
-        self.replies.append({"kind": wire.FILE_DATA, "request": request,
-                             "offset": offset, "data": data})
-        self.on_data(request, offset + len(data))
-
-    def on_data(self, request, offset):
-        self.send(wire.READ_ACK, struct.pack("<IQ", request, offset))
-
-    def on_file_end(self, f):
-        self.replies.append({"kind": wire.FILE_END, "request": f.number("I"),
-                             "errno": f.number("i"), "size": f.number("Q")})
+    def on_hello_end(self, _):
+        self.greeted = True
 
     def on_pong(self, f):
-        self.replies.append({"kind": wire.PONG, "request": f.number("Q")})
+        self.pongs.append(f["token"])
 
-    HANDLERS = {
-        wire.HELLO: on_hello, wire.HELLO_RUN: on_hello_run,
-        wire.HELLO_END: on_hello_end_frame, wire.RUN_KNOWN: on_run_known,
-        wire.RUN_REFUSED: on_run_refused, wire.RUN_LOG: on_run_log,
-        wire.FILE_ENTRY: on_file_entry, wire.FILE_DATA: on_file_data,
-        wire.FILE_END: on_file_end, wire.PONG: on_pong,
-    }
+    def on_known(self, f):
+        run = self.channels[f.pop("chan")]
+        run.known = f
+
+    def on_data(self, f):
+        c = self.channels.get(f["chan"])
+        if c is None:  # closed by us, on its way
+            return
+        if isinstance(c, Run):
+            assert c.known, "a log before the answer to OPEN_SEQUENCE"
+            assert f["stream"] == 0
+            c.take(f["offset"], f["bytes"])
+            if c.auto_ack:
+                self.ack(c)
+            return
+        got = c.streams.setdefault(f["stream"], bytearray())
+        assert f["offset"] == c.start + len(got), "bytes not in order"
+        got += f["bytes"]
+        c.order.append(f["stream"])
+        self.grant(c, f["stream"], c.start + len(got))
+
+    def on_entry(self, f):
+        c = self.channels.get(f["chan"])
+        if c is None:
+            return
+        assert f["index"] == len(c.entries)
+        f["type"] = chr(f.pop("kind"))
+        c.entries.append(f)
+        self.grant(c, 0, len(c.entries))
+
+    def grant(self, c, stream, offset):
+        if c.auto_credit:
+            self.credit(c, offset, stream)
+
+    def credit(self, c, offset, stream=0):
+        self.send("CREDIT", chan=c.number, stream=stream, taken=offset,
+                  limit=offset + c.window)
+
+    def on_credit(self, f):
+        c = self.channels.get(f["chan"])
+        if c is not None:
+            c.limit = f["limit"]
+
+    def on_exited(self, f):
+        c = self.channels[f["chan"]]
+        c.exited = f
+        f["reason"] = wire.REASONS[f["reason"]]
+
+    def on_close(self, f):
+        c = self.channels.pop(f["chan"], None)
+        if isinstance(c, Run):
+            c.refused = None if f["code"] == 0 else f["text"]
+        elif c is not None:
+            c.closed = (f["code"], f["text"])
 
 
 class Sandbox:

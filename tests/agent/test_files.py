@@ -1,7 +1,6 @@
-"""WALK and READ: the sandbox's files, whatever the sandbox made of them."""
+"""Reads, writes and walks of files, whatever the sandbox made of them."""
 import hashlib
 import os
-import struct
 import time
 
 import pytest
@@ -11,7 +10,8 @@ from host import wait_until
 from wire import Command, python, shell
 
 ENOENT, EAGAIN, EACCES, ENOTDIR, EISDIR, EINVAL = 2, 11, 13, 20, 21, 22
-ELOOP, EXDEV, E2BIG, ENAMETOOLONG, ECANCELED = 40, 18, 7, 36, 125
+ELOOP, EXDEV, E2BIG = 40, 18, 7
+ENAMETOOLONG, EROFS = 36, 30
 
 
 def make(host, text):
@@ -22,8 +22,8 @@ def make(host, text):
 def test_a_walk_says_what_is_there(host):
     make(host, "mkdir -p a/b; printf 12345 > a/b/f; chmod 640 a/b/f;"
                " ln -s /etc/passwd l; mkfifo p; touch -d @1.5 a/b/f")
-    entries, end = host.walk("/artifacts")
-    assert (end["errno"], end["size"]) == (0, 5)
+    entries, code = host.walk("/artifacts")
+    assert code == 0
     assert {p: e["type"] for p, e in entries.items()} == {
         b"a": "d", b"a/b": "d", b"a/b/f": "f", b"l": "l", b"p": "?"}
     f = entries[b"a/b/f"]
@@ -31,8 +31,8 @@ def test_a_walk_says_what_is_there(host):
 
 
 def test_an_empty_directory_has_no_entries(host):
-    entries, end = host.walk("/artifacts")
-    assert not entries and end["errno"] == 0
+    entries, code = host.walk("/artifacts")
+    assert not entries and code == 0
 
 
 @pytest.mark.parametrize("root, errno", [
@@ -42,9 +42,9 @@ def test_a_walk_of_what_is_no_directory_fails(host, root, errno):
     if root == "/bin/ls/x":  # below a link, where /bin is one
         host.run(shell("ln -s /etc /workspace/link"))
         root = "/workspace/link"
-    entries, end = host.walk(root)
+    entries, code = host.walk(root)
     assert not entries
-    assert end["errno"] in (errno, ENOTDIR)
+    assert code in (errno, ENOTDIR)
 
 
 def test_links_are_not_followed_by_a_walk(host):
@@ -64,38 +64,61 @@ def test_names_arrive_byte_for_byte(host):
     entries, _ = host.walk("/artifacts")
     assert set(entries) == set(names)
     for name in names:
-        data, end = host.read("/artifacts", name)
-        assert data == name and end["errno"] == 0
+        assert host.read("/artifacts", name) == (name, 0)
 
 
-def test_a_walk_stops_at_its_limit(host):
+def test_a_walk_stays_within_its_credit(host):
     make(host, "seq 50 | xargs touch")
-    entries, end = host.walk("/artifacts", limit=20)
-    assert len(entries) == 20
-    assert (end["errno"], end["size"]) == (E2BIG, 20)
+    walk = host.open("OPEN_WALK", 20, root="/artifacts")
+    walk.auto_credit = False
+    for limit in (20, 40):
+        host.wait(lambda n=limit: len(walk.entries) == n, "all it may")
+        host.ping()
+        assert len(walk.entries) == limit and not walk.closed
+        host.credit(walk, limit)
+    host.wait_close(walk)
+    assert len({e["path"] for e in walk.entries}) == 50
+    assert walk.code == 0
 
 
-def test_a_walk_never_sends_more_than_5000(host):
+def test_a_walk_without_credit_waits_for_it(host):
+    make(host, "touch a")
+    walk = host.open("OPEN_WALK", 0, root="/artifacts")
+    host.ping()
+    assert not walk.entries and not walk.closed
+    walk.window = 5
+    host.credit(walk, 0)
+    assert host.wait_close(walk).code == 0
+    assert [e["path"] for e in walk.entries] == [b"a"]
+
+
+def test_a_closed_walk_sends_no_more(host):
     make(host, "seq 6000 | xargs touch")
-    entries, end = host.walk("/artifacts", limit=100000)
-    assert len(entries) == 5000 and end["errno"] == E2BIG
+    walk = host.open("OPEN_WALK", 10, root="/artifacts")
+    host.wait(lambda: len(walk.entries) >= 10, "entries")
+    host.close(walk)
+    host.ping()
+    seen = len(walk.entries)
+    host.ping()
+    assert len(walk.entries) == seen
+    assert len(host.walk("/artifacts")[0]) == 6000
 
 
 def test_a_very_deep_tree_is_walked_as_far_as_paths_reach(host):
     host.run(python("import os\nos.chdir('/artifacts')\n"
                     "for i in range(3000):\n"
                     "    os.mkdir('dd'); os.chdir('dd')\n"))
-    entries, end = host.walk("/artifacts")
-    assert end["errno"] in (0, E2BIG)
+    entries, code = host.walk("/artifacts")
+    assert code in (0, E2BIG)
     assert len(entries) == 4096 // 3
     assert max(len(p) for p in entries) <= 4095
 
 
 def test_directories_without_permissions_are_walked(host):
     make(host, "mkdir d; touch d/f; chmod 0 d/f d")
-    entries, end = host.walk("/artifacts")
-    assert set(entries) == {b"d", b"d/f"} and end["errno"] == 0
-    assert host.read("/artifacts", "d/f")[1]["errno"] == 0
+    entries, code = host.walk("/artifacts")
+    assert set(entries) == {b"d", b"d/f"} and code == 0
+    assert host.read("/artifacts", "d/f")[1] == 0
 
 
 def test_a_second_walk_shows_only_what_changed(host):
@@ -103,10 +126,10 @@ def test_a_second_walk_shows_only_what_changed(host):
     entries, _ = host.walk("/artifacts", changed_only=True)
     assert set(entries) == {b"a", b"d/b", b"c"}
     for path in (b"a", b"d/b"):
-        host.taken(path)
-    entries, _ = host.walk("/artifacts", changed_only=True, request=5)
+        host.taken(entries[path])
+    entries, _ = host.walk("/artifacts", changed_only=True)
     assert set(entries) == {b"c"}
-    host.taken(b"c", request=5)
+    host.taken(entries[b"c"])
     assert not host.walk("/artifacts", changed_only=True)[0]
     make(host, "echo 4 > a; touch new; mv d/b d/renamed;"
                " rm c; echo 3 > c")
@@ -117,24 +140,22 @@ def test_a_second_walk_shows_only_what_changed(host):
 
 def test_a_change_that_keeps_size_and_mtime_is_seen(host):
     make(host, "echo 1 > a; touch -d @100 a")
-    host.walk("/artifacts", changed_only=True)
-    host.taken(b"a")
+    host.taken(host.walk("/artifacts", changed_only=True)[0][b"a"])
     make(host, "echo 2 > a; touch -d @100 a")
     assert set(host.walk("/artifacts", changed_only=True)[0]) == {b"a"}
 
 
 def test_a_file_written_after_its_walk_is_not_taken_as_new(host):
     make(host, "echo 1 > a")
-    host.walk("/artifacts", changed_only=True)
+    entries, _ = host.walk("/artifacts", changed_only=True)
     make(host, "echo 22 > a")
-    host.taken(b"a")  # what was copied is what the walk saw
+    host.taken(entries[b"a"])  # what was copied is what the walk saw
     assert set(host.walk("/artifacts", changed_only=True)[0]) == {b"a"}
 
 
 def test_what_is_taken_outlives_the_link(host):
     make(host, "echo 1 > a")
-    host.walk("/artifacts", changed_only=True)
-    host.taken(b"a")
+    host.taken(host.walk("/artifacts", changed_only=True)[0][b"a"])
     host.ping()
     host.drop()
     host.accept()
@@ -143,21 +164,21 @@ def test_what_is_taken_outlives_the_link(host):
 
 def test_taking_what_was_never_shown_is_harmless(host):
     make(host, "echo 1 > a")
-    host.taken(b"a")
-    host.walk("/artifacts", changed_only=True)
-    host.taken(b"nope")
-    host.taken(b"a", request=77)
-    host.taken(b"a\0b")
+    entries, _ = host.walk("/artifacts", changed_only=True)
+    host.taken(entries[b"a"], path=b"nope")
+    host.taken(entries[b"a"], root="/elsewhere")
+    host.taken(entries[b"a"], path=b"a\0b")
+    host.taken({"path": b"a", "mark": bytes(40)})
     assert set(host.walk("/artifacts", changed_only=True)[0]) == {b"a"}
 
 
 def test_a_file_is_read_whole(host):
     make(host, "head -c 5000000 /dev/urandom > f")
-    data, end = host.read("/artifacts", "f")
+    data, code = host.read("/artifacts", "f")
     run = host.run(shell("sha256sum < /artifacts/f"))
     assert hashlib.sha256(data).hexdigest() == run.output().split()[
         0].decode()
-    assert (end["errno"], end["size"]) == (0, 5000000)
+    assert (code, len(data)) == (0, 5000000)
 
 
 @pytest.mark.parametrize("offset, limit, want", [
@@ -165,9 +186,8 @@ def test_a_file_is_read_whole(host):
     (500, 5, b""), (2, 0, b""), (0, 10, b"0123456789")])
 def test_a_part_of_a_file_is_read(host, offset, limit, want):
     make(host, "printf 0123456789 > f")
-    data, end = host.read("/artifacts", "f", offset=offset, limit=limit)
-    assert data == want
-    assert (end["errno"], end["size"]) == (0, len(want))
+    assert host.read("/artifacts", "f", offset=offset,
+                     until=offset + limit) == (want, 0)
 
 
 HOSTILE = {
@@ -194,9 +214,7 @@ HOSTILE = {
 def test_only_regular_files_below_the_root_are_read(
         host, setup, path, errno):
     make(host, setup)
-    data, end = host.read("/artifacts", path)
-    assert data == b""
-    assert (end["errno"], end["size"]) == (errno, 0)
+    assert host.read("/artifacts", path) == (b"", errno)
 
 
 def test_a_socket_and_a_device_are_not_opened(host):
@@ -204,15 +222,15 @@ def test_a_socket_and_a_device_are_not_opened(host):
                           "s = socket.socket(socket.AF_UNIX)\n"
                           "s.bind('/artifacts/s')\n"))
     assert run.end().exit_code == 0
-    assert host.read("/artifacts", "s")[1]["errno"] == EINVAL
-    assert host.read("/dev", "null")[1]["errno"] == EINVAL
+    assert host.read("/artifacts", "s")[1] == EINVAL
+    assert host.read("/dev", "null")[1] == EINVAL
 
 
 def test_reading_a_fifo_does_not_wake_its_writer(sandbox, host):
     run = host.start(shell("mkfifo /artifacts/p; echo up;"
                            " echo x > /artifacts/p; echo woken"))
     host.wait(lambda: run.output() == b"up\n", "the writer waits")
-    assert host.read("/artifacts", "p")[1]["errno"] == EINVAL
+    assert host.read("/artifacts", "p")[1] == EINVAL
     host.ping()
     assert run.output() == b"up\n"
     host.cancel(run)
@@ -221,140 +239,209 @@ def test_reading_a_fifo_does_not_wake_its_writer(sandbox, host):
 
 def test_a_root_that_was_replaced_by_a_link_is_not_followed(host):
     host.run(shell("mkdir d; touch d/f; mv d e; ln -s /etc d"))
-    assert host.read("/workspace/d", "passwd")[1]["errno"] in (
+    assert host.read("/workspace/d", "passwd")[1] in (
         ELOOP, ENOTDIR)
-    assert host.walk("/workspace/d")[1]["errno"] in (ELOOP, ENOTDIR)
+    assert host.walk("/workspace/d")[1] in (ELOOP, ENOTDIR)
 
 
 def test_a_growing_file_ends_at_its_maximum(host):
     run = host.start(Command(["sh", "-c", "yes > /artifacts/f"]))
     host.wait(lambda: run.records, "it runs")
     time.sleep(0.05)
-    data, end = host.read("/artifacts", "f", limit=3000000)
-    assert len(data) <= 3000000 and end["errno"] == 0
+    data, code = host.read("/artifacts", "f", until=3000000)
+    assert len(data) <= 3000000 and code == 0
     host.cancel(run)
     host.finish(run)
 
 
 def test_a_file_that_shrinks_ends_where_it_ends(sandbox, host):
     make(host, "head -c 3000000 /dev/zero > f")
-    host.on_data = lambda request, offset: None
-    host.start_read("/artifacts", "f", window=100000)
-    host.wait(lambda: sum(len(r.get("data", b"")) for r in host.replies)
-              == 100000, "the window is full")
+    read = host.start_read("/artifacts", "f", window=100000)
+    read.auto_credit = False
+    host.wait(lambda: len(read.data) == 100000, "the window is full")
     os.truncate(sandbox.path("/artifacts/f"), 150000)
-    host.send(wire.READ_ACK, struct.pack("<IQ", 2, 100000))
-    host.wait(lambda: sum(len(r.get("data", b"")) for r in host.replies)
-              == 150000, "the rest")
-    host.send(wire.READ_ACK, struct.pack("<IQ", 2, 150000))
-    host.wait(lambda: host.reply(wire.FILE_END, 2), "the end")
-    end = host.reply(wire.FILE_END, 2)
-    assert (end["errno"], end["size"]) == (0, 150000)
+    host.credit(read, 100000)
+    host.wait_close(read)
+    assert (read.code, len(read.data)) == (0, 150000)
 
 
-def test_a_read_stays_within_its_window(host):
+def test_a_read_stays_within_its_credit(host):
     make(host, "head -c 1000000 /dev/zero > f")
-    host.on_data = lambda request, offset: None
-    host.start_read("/artifacts", "f", window=70000)
+    read = host.start_read("/artifacts", "f", window=70000)
+    read.auto_credit = False
     got = 0
     while got < 1000000:
         want = min(got + 70000, 1000000)
-        host.wait(lambda w=want: sum(
-            len(r.get("data", b"")) for r in host.replies) == w, "more")
+        host.wait(lambda w=want: len(read.data) == w, "more")
         host.ping()
-        assert sum(len(r.get("data", b"")) for r in host.replies) == want
+        assert len(read.data) == want
         got = want
-        host.send(wire.READ_ACK, struct.pack("<IQ", 2, got))
-    host.wait(lambda: host.reply(wire.FILE_END, 2), "the end")
+        host.credit(read, got)
+    assert host.wait_close(read).code == 0
 
 
-def test_an_ack_beyond_a_files_sent_bytes_is_malformed(host):
+def test_taking_more_of_a_file_than_was_sent_is_malformed(host):
     make(host, "head -c 1000000 /dev/zero > f")
-    host.on_data = lambda request, offset: None
-    host.start_read("/artifacts", "f", window=1000)
-    host.wait(lambda: host.reply(wire.FILE_DATA, 2), "data")
-    host.send(wire.READ_ACK, struct.pack("<IQ", 2, 1001))
+    read = host.start_read("/artifacts", "f", window=1000)
+    read.auto_credit = False
+    host.wait(lambda: read.data, "data")
+    host.credit(read, 1001)
     host.wait_closed()
     host.drop()
     host.accept()
 
 
-def test_an_aborted_read_ends(host):
+def test_a_closed_read_ends(sandbox, host):
     make(host, "head -c 1000000 /dev/zero > f")
-    host.on_data = lambda request, offset: None
-    host.start_read("/artifacts", "f", window=1000)
-    host.wait(lambda: host.reply(wire.FILE_DATA, 2), "data")
-    host.send(wire.ABORT, struct.pack("<I", 2))
-    host.wait(lambda: host.reply(wire.FILE_END, 2), "the end")
-    end = host.reply(wire.FILE_END, 2)
-    assert (end["errno"], end["size"]) == (ECANCELED, 1000)
-    host.send(wire.ABORT, struct.pack("<I", 2))  # again: nothing to do
+    before = len(os.listdir(f"/proc/{sandbox.pid}/fd"))
+    read = host.start_read("/artifacts", "f", window=1000)
+    read.auto_credit = False
+    host.wait(lambda: read.data, "data")
+    host.close(read)
+    host.send("CLOSE", chan=read.number)  # again: nothing to do
+    host.credit(read, 1000)  # on its way when it was closed
     host.ping()
-
-
-def test_a_request_number_in_use_is_malformed(host):
-    make(host, "head -c 1000000 /dev/zero > f")
-    host.on_data = lambda request, offset: None
-    for _ in range(2):
-        host.start_read("/artifacts", "f", window=1000)
-    host.wait_closed()
-    host.drop()
-    host.accept()
+    assert len(os.listdir(f"/proc/{sandbox.pid}/fd")) == before
 
 
 def test_too_many_reads_at_once_are_refused(host):
     make(host, "head -c 1000000 /dev/zero > f")
-    host.on_data = lambda request, offset: None
-    for i in range(100, 165):
-        host.start_read("/artifacts", "f", window=1000, request=i)
-    host.wait(lambda: host.reply(wire.FILE_END, 164), "a refusal")
-    assert host.reply(wire.FILE_END, 164)["errno"] == EAGAIN
-    assert not any(host.reply(wire.FILE_END, i) for i in range(100, 164))
-    for i in range(100, 164):
-        host.send(wire.ABORT, struct.pack("<I", i))
-    host.wait(lambda: host.reply(wire.FILE_END, 163), "they end")
-    host.on_data = type(host).on_data.__get__(host)
+    reads = [host.start_read("/artifacts", "f", window=0)
+             for _ in range(65)]
+    assert host.wait_close(reads.pop()).code == EAGAIN
+    host.ping()
+    assert not any(r.closed for r in reads)
+    for read in reads:
+        host.close(read)
     assert len(host.read("/artifacts", "f")[0]) == 1000000
 
 
 def test_many_reads_at_once_are_served_in_turn(host):
     make(host, "for i in 1 2 3 4 5 6 7 8; do"
                " head -c 2000000 /dev/urandom > f$i; done")
-    for i in range(1, 9):
-        host.start_read("/artifacts", f"f{i}", request=i)
-    host.wait(lambda: all(host.reply(wire.FILE_END, i)
-                          for i in range(1, 9)), "all are read")
-    order = [r["request"] for r in host.replies
-             if r["kind"] == wire.FILE_DATA]
-    first_end = next(i for i, r in enumerate(host.replies)
-                     if r["kind"] == wire.FILE_END)
-    assert set(order[:first_end]) == set(range(1, 9))
+    seen = []
+    host.on_data = lambda f: (seen.append(f["chan"]),
+                              type(host).on_data(host, f))
+    reads = [host.start_read("/artifacts", f"f{i}") for i in range(1, 9)]
+    host.wait(lambda: any(r.closed for r in reads), "one is read")
+    assert set(seen) == {r.number for r in reads}
+    host.wait_close(*reads)
 
 
 def test_a_large_walk_does_not_hold_up_a_run(host):
     make(host, "for d in 1 2 3 4; do mkdir $d;"
                " (cd $d; seq 10000 | xargs touch); done")
-    for i in range(8):
-        host.send(wire.WALK, struct.pack("<IBI", 10 + i, 1, 1),
-                  wire.pack_bytes("/artifacts"))
-        host.send(wire.WALK, struct.pack("<IBI", 30 + i, 0, 5000),
-                  wire.pack_bytes("/artifacts"))
+    walks = [host.open("OPEN_WALK", 50000, root="/artifacts")
+             for i in range(3)]
+    for walk in walks:
+        walk.auto_credit = False
     run = host.start(Command(["echo", "quick"]))
     host.finish(run)
-    assert not all(host.reply(wire.FILE_END, 30 + i) for i in range(8))
-    host.wait(lambda: all(host.reply(wire.FILE_END, 30 + i)
-                          for i in range(8)), "all walks end")
+    assert not all(w.closed for w in walks)
+    host.wait_close(*walks)
 
 
-def test_requests_end_with_the_link(sandbox, host):
+def test_files_end_with_the_link(sandbox, host):
     make(host, "head -c 1000000 /dev/zero > f")
     before = len(os.listdir(f"/proc/{sandbox.pid}/fd"))
-    host.on_data = lambda request, offset: None
-    for i in range(10):
-        host.start_read("/artifacts", "f", window=1000, request=50 + i)
-    host.wait(lambda: host.reply(wire.FILE_DATA, 59), "they run")
+    reads = [host.start_read("/artifacts", "f", window=1000)
+             for _ in range(10)]
+    for read in reads:
+        read.auto_credit = False
+    write = host.start_write("w", root="/artifacts")
+    host.wait(lambda: reads[9].data and write.limit, "they run")
     host.drop()
     host.accept()
     host.ping()
     wait_until(lambda: len(os.listdir(
         f"/proc/{sandbox.pid}/fd")) == before, "the files are closed")
+    assert set(host.walk("/artifacts")[0]) == {b"f"}
+
+
+def listing(host, where="/workspace"):
+    return set(host.walk(where)[0])
+
+
+def test_a_file_is_written_whole(host):
+    data = os.urandom(3000000)
+    assert host.write("f", data, mode=0o640) == 0
+    assert host.read("/workspace", "f") == (data, 0)
+    run = host.run(shell("stat -c '%a %u %g' f"))
+    assert run.output() == b"640 1000 1000\n"
+    assert host.write("f", b"", mode=0o755, owner=wire.ROOT) == 0
+    run = host.run(shell("stat -c '%a %u %s' f"))
+    assert run.output() == b"755 0 0\n"
+    assert listing(host) == {b"f"}
+
+
+def test_nothing_is_seen_of_a_write_before_its_end(host):
+    assert host.write("f", b"old") == 0
+    write = host.start_write("f")
+    host.write_some(write, 0, b"new")
+    host.ping()
+    assert host.read("/workspace", "f") == (b"old", 0)
+    host.send("STREAM_END", chan=write.number)
+    assert host.wait_close(write).code == 0
+    assert host.read("/workspace", "f") == (b"new", 0)
+
+
+def test_a_write_that_is_closed_leaves_nothing(host):
+    write = host.start_write("f")
+    host.write_some(write, 0, b"x" * 100000)
+    host.close(write)
+    host.ping()
+    assert listing(host) == set()
+
+
+def test_a_write_before_its_credit_is_malformed(host):
+    """Nothing may be sent before the agent has granted the first bytes; two
+    frames that arrive together are more than it can have granted."""
+    size = wire.WINDOW + 1
+    host.last += 1
+    host.send_raw(
+        wire.pack_frame("OPEN_WRITE", chan=host.last, root="/workspace",
+                        path="f")
+        + wire.pack_frame("DATA", chan=host.last, bytes=bytes(size)))
+    host.wait_closed()
+    host.drop()
+    host.accept()
+    assert listing(host) == set()
+
+
+BAD_PATHS = {
+    "a link on the way": ("ln -s /etc d", "d/e/f", ELOOP),
+    "a link before it": ("ln -s /etc d", "d/f", ENOTDIR),
+    "the parent": ("true", "../f", EXDEV),
+    "the parent from within": ("mkdir d", "d/../../f", EXDEV),
+    "an absolute path": ("true", "/f", EXDEV),
+    "an absolute path further down": ("true", "/tmp/f", EXDEV),
+    "a directory": ("mkdir d", "d", EISDIR),
+    "a directory's own name": ("mkdir d", "d/.", EISDIR),
+    "a path that ends in a slash": ("mkdir d", "d/", EISDIR),
+    "an empty path": ("true", "", EISDIR),
+    "no directory": ("true", "d/f", ENOENT),
+    "a file as a directory": ("touch d", "d/f", ENOTDIR),
+    "a NUL": ("true", b"a\0b", EINVAL),
+    "a long name": ("true", "n" * 300, ENAMETOOLONG),
+}
+
+
+@pytest.mark.parametrize("setup, path, errno", BAD_PATHS.values(),
+                         ids=BAD_PATHS.keys())
+def test_only_files_below_the_root_are_written(host, setup, path, errno):
+    make(host, setup)
+    before = listing(host, "/artifacts")
+    assert host.write(path, b"x", root="/artifacts") == errno
+    assert listing(host, "/artifacts") == before
+
+
+def test_a_link_of_the_files_name_is_replaced_and_not_followed(host):
+    host.run(shell("echo safe > target; ln -s target f"))
+    assert host.write("f", b"new") == 0
+    run = host.run(shell("cat target; stat -c %F f"))
+    assert run.output() == b"safe\nregular file\n"
+
+
+def test_a_write_that_fails_ends_with_its_errno(host):
+    assert host.write("f", b"x", root="/etc") == EROFS
+    assert host.write("f", b"x", root="/dev/fd") in (ENOTDIR, ELOOP)

@@ -1,4 +1,5 @@
 """The link may go at any moment; the runs do not notice."""
+import errno
 import hashlib
 import os
 import struct
@@ -8,12 +9,12 @@ import uuid
 import pytest
 
 import wire
-from host import Sandbox, wait_until
+from host import Channel, Sandbox, wait_until
 from wire import Command, python, shell
 
 
 def test_the_hello_names_version_boot_and_no_runs(host):
-    assert host.hello["version"] == 1
+    assert host.hello["version"] == wire.VERSION
     assert host.hello["runs"] == 0
     assert host.hello["boot"].int != 0
 
@@ -25,7 +26,7 @@ def test_nothing_is_sent_before_the_welcome(sandbox, host):
     host.accept(welcome=False)
     length = run.length
     host.pump(0.6)
-    assert run.length == length and not host.replies
+    assert run.length == length and not host.channels
     host.welcome()
     host.attach(run)
     host.finish(run)
@@ -174,12 +175,28 @@ def test_a_forgotten_log_is_refused_and_not_listed(host):
     assert run.refused == "the log was forgotten on request"
 
 
-def test_a_live_run_cannot_be_forgotten(host):
-    run = host.start(shell("sleep 0.2; echo x"))
-    host.wait(lambda: run.records, "it runs")
+def test_closing_a_live_run_kills_and_forgets_it(sandbox, host):
+    run = host.start(shell("echo x; yes"), auto_ack=False)
+    host.wait(lambda: run.length >= wire.WINDOW - 65536, "its pipe is full")
     host.forget(run)
+    wait_until(lambda: not sandbox.processes(), "it is dead")
+    host.ping()
+    host.drop()
+    host.accept()
+    assert run.key not in host.hello_runs
+    host.attach(run)
+    assert run.refused == "the log was forgotten on request"
+
+
+def test_a_second_channel_for_a_run_ends_the_first(host):
+    run = host.start(shell("echo x; sleep 0.2; echo y"))
+    host.wait(lambda: run.output() == b"x\n", "it runs")
+    number = run.chan
+    host.open_run(run, run.length, wire.WINDOW)
+    first = host.channels[number] = Channel(number)
     host.finish(run)
-    assert run.output() == b"x\n"
+    assert run.output() == b"x\ny\n"
+    assert first.closed == (errno.ECANCELED, "opened again")
 
 
 def test_a_key_with_a_past_elsewhere_is_not_started(host):
@@ -243,31 +260,48 @@ def test_a_spec_that_is_wrong_is_refused_and_the_link_stays(host):
     for spec in (b"", b"\xff" * 40, wire.pack_spec([Command(["a"])])[:-1],
                  wire.pack_spec([Command([""])]),
                  wire.pack_spec([Command(["a"], cwd="relative")])):
-        key = uuid.uuid4()
-        run = host.runs[key] = type(host.run(Command(["true"])))(key)
-        host.send(wire.RUN_START, key.bytes,
-                  struct.pack("<QQ", 0, 1 << 20), spec)
+        run = host.start_spec(spec)
         host.finish(run)
         assert run.refused
     host.ping()
 
 
+PING = wire.number_of("PING")
+
+
+WALK = wire.pack_frame("OPEN_WALK", chan=77, root="/proc", limit=1)
 BAD_FRAMES = {
-    "too long": struct.pack("<IHH", 0x7fffffff, wire.PING, 0),
-    "too short": struct.pack("<IHH", 3, wire.PING, 0),
-    "flags": struct.pack("<IHHQ", 12, wire.PING, 1, 0),
-    "an unknown type": struct.pack("<IHH", 4, 77, 0),
-    "a frame of its own": wire.pack_frame(wire.HELLO_END),
-    "a short field": wire.pack_frame(wire.PING, b"1234"),
-    "bytes left over": wire.pack_frame(wire.PING, b"123456789"),
-    "a second welcome": wire.pack_frame(wire.WELCOME,
-                                        struct.pack("<I", 1)),
-    "a string beyond the frame": wire.pack_frame(
-        wire.WALK, struct.pack("<IBI", 1, 0, 1), struct.pack("<I", 99)),
-    "a NUL in a root": wire.pack_frame(
-        wire.WALK, struct.pack("<IBI", 1, 0, 1), wire.pack_bytes(b"/a\0")),
-    "a cancel without reason": wire.pack_frame(
-        wire.RUN_CANCEL, bytes(16), b"\0"),
+    "too long": struct.pack("<IHH", 0x7fffffff, PING, 0),
+    "too short": struct.pack("<IHH", 3, PING, 0),
+    "flags": struct.pack("<IHHQ", 12, PING, 1, 0),
+    "an unknown type": struct.pack("<IHH", 4, 999, 0),
+    "a frame of its own": wire.pack_frame("HELLO_END"),
+    "a short field": wire.pack_body(PING, b"1234"),
+    "bytes left over": wire.pack_body(PING, b"123456789"),
+    "a second welcome": wire.pack_frame("WELCOME", version=wire.VERSION),
+    "a string beyond the frame": wire.pack_body(
+        wire.number_of("OPEN_WALK"),
+        struct.pack("<IBQI", 77, 0, 1, 99)),
+    "a NUL in a root": wire.pack_frame("OPEN_WALK", chan=77, root="/a\0"),
+    "a cancel without reason": wire.pack_frame("CANCEL", chan=1, reason=0),
+    "a channel that never was": wire.pack_frame("CREDIT", chan=78),
+    "channel zero": wire.pack_frame("OPEN_WALK", chan=0, root="/"),
+    "a close of channel zero": wire.pack_frame("CLOSE", chan=0),
+    "a channel number again": WALK + WALK,
+    "data for one that sends": WALK + wire.pack_frame(
+        "DATA", chan=77, bytes=b"x"),
+    "a cancel of a walk": WALK + wire.pack_frame(
+        "CANCEL", chan=77, reason=wire.CANCELED),
+    "the end of a walk's stream": WALK + wire.pack_frame(
+        "STREAM_END", chan=77),
+    "credit for another stream": WALK + wire.pack_frame(
+        "CREDIT", chan=77, stream=1, limit=9),
+    "data of no bytes": wire.pack_frame(
+        "OPEN_WRITE", chan=77, root="/tmp", path="x") + wire.pack_frame(
+            "DATA", chan=77),
+    "data out of order": wire.pack_frame(
+        "OPEN_WRITE", chan=77, root="/tmp", path="x") + wire.pack_frame(
+            "DATA", chan=77, offset=1, bytes=b"x"),
     "noise": os.urandom(4) + b"\xff" * 64,
 }
 
@@ -294,9 +328,9 @@ def test_an_ack_beyond_what_was_sent_is_malformed(host):
 
 
 @pytest.mark.parametrize("first", [
-    wire.pack_frame(wire.PING, bytes(8)),
-    wire.pack_frame(wire.WELCOME, struct.pack("<I", 2)),
-    wire.pack_frame(wire.WELCOME),
+    wire.pack_frame("PING"),
+    wire.pack_frame("WELCOME", version=wire.VERSION + 1),
+    wire.pack_body(wire.number_of("WELCOME"), b""),
 ])
 def test_only_a_right_welcome_opens_the_link(host, first):
     host.drop()
@@ -309,11 +343,11 @@ def test_only_a_right_welcome_opens_the_link(host, first):
 
 
 def test_frames_may_come_in_any_pieces(host):
-    run = type(host.run(Command(["true"])))(uuid.uuid4())
-    host.runs[run.key] = run
-    frame = wire.pack_frame(
-        wire.RUN_START, run.key.bytes, struct.pack("<QQ", 0, 1 << 20),
-        wire.pack_spec([shell("echo pieces")]))
+    send, sent = host.send_raw, []
+    host.send_raw = sent.append
+    run = host.start(shell("echo pieces"))
+    host.send_raw = send
+    frame = b"".join(sent)
     for i in range(0, len(frame), 7):
         host.send_raw(frame[i:i + 7])
         time.sleep(0.0005)
@@ -333,7 +367,7 @@ def test_a_large_spec_arrives_whole(host):
 def test_a_host_that_does_not_read_stops_the_agent_from_reading(host):
     """PONGs do not pile up in the agent."""
     host.conn.setblocking(False)
-    frame = wire.pack_frame(wire.PING, bytes(8)) * 1000
+    frame = wire.pack_frame("PING") * 1000
     sent = 0
     try:
         while sent < 64 << 20:
@@ -350,4 +384,4 @@ def test_a_host_that_does_not_read_stops_the_agent_from_reading(host):
     host.conn.setblocking(True)
     assert sent < 8 << 20
     wanted = sent // 16
-    host.wait(lambda: len(host.replies) >= wanted - 1, "all PONGs")
+    host.wait(lambda: len(host.pongs) >= wanted - 1, "all PONGs")

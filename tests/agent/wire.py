@@ -1,19 +1,26 @@
-"""Frames, run specifications and run logs, as common/*.h describe them.
+"""Frames, run specifications and run logs, as the sandbox's agent has them.
 
-Written from the headers and not from the C code, so that a mistake in one of
-the two shows.
+Frames are packed and unpacked by schema/frame.txt, which makes the C code of
+both programs, too; specifications and logs are written from common/*.h and not
+from the C code, so that a mistake in one of the two shows.
 """
+import os
 import struct
+import sys
 import uuid
 from dataclasses import dataclass, field
 
-UP_MAX = 262144 + 64
-WINDOW = 1 << 20
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "schema"))
+import gen_msg  # noqa: E402
 
-(HELLO, HELLO_RUN, HELLO_END, RUN_KNOWN, RUN_REFUSED, RUN_LOG, FILE_ENTRY,
- FILE_DATA, FILE_END, PONG) = range(1, 11)
-(WELCOME, RUN_START, RUN_ACK, RUN_CANCEL, RUN_FORGET, WALK, WALK_TAKEN, READ,
- READ_ACK, ABORT, PING) = range(32, 43)
+LIST = gen_msg.parse(os.path.join(TOP, "schema", "frame.txt"))
+VERSION = LIST.version
+UP_MAX = next(d.max for d in LIST.directions if d.name == "up")
+WINDOW = 1 << 20
+CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i32": "i",
+         "i64": "q", "bool": "B", "enum": "B"}
 
 (RUN_STARTED, COMMAND_STARTED, STDOUT, STDERR, COMMAND_ENDED,
  RUN_ENDED) = range(1, 7)
@@ -33,9 +40,47 @@ def pack_bytes(data):
     return struct.pack("<I", len(data)) + data
 
 
-def pack_frame(kind, *parts):
-    body = b"".join(parts)
-    return struct.pack("<IHH", len(body) + 4, kind, 0) + body
+def pack_body(number, body):
+    """A frame of any number with these bytes behind its head."""
+    return struct.pack("<IHH", len(body) + 4, number, 0) + body
+
+
+def pack_field(kind, value):
+    if kind in CODES:
+        return struct.pack("<" + CODES[kind], value)
+    if kind == "uuid":
+        return value.bytes
+    if isinstance(value, str):
+        value = value.encode()
+    if kind == "str":
+        return struct.pack("<I", len(value)) + value + b"\0"
+    if kind == "bytes":
+        return pack_bytes(value)
+    return bytes(value)  # fixed, rest
+
+
+def pack_frame(name, **values):
+    """A frame of schema/frame.txt; fields not given are 0 or empty."""
+    message = LIST.message(name)
+    assert values.keys() <= {f.name for f in message.fields}
+    none = {"uuid": uuid.UUID(int=0), "str": "", "bytes": b"", "rest": b""}
+    return pack_body(message.number, b"".join(
+        pack_field(f.kind, values.get(f.name, none.get(f.kind, 0)))
+        for f in message.fields))
+
+
+def number_of(name):
+    return LIST.message(name).number
+
+
+def unpack_frame(number, body):
+    """(name, fields) of a frame that comes up; bounds are checked."""
+    message = next(m for m in LIST.messages if m.number == number)
+    assert message.direction.name in ("both", "up")
+    fields = Fields(body)
+    values = {f.name: fields.listed(f) for f in message.fields}
+    fields.end()
+    return message.name, values
 
 
 class Fields:
@@ -58,6 +103,25 @@ class Fields:
 
     def id(self):
         return uuid.UUID(bytes=bytes(self.take(16)))
+
+    def listed(self, f):
+        """A field as the list has it."""
+        if f.kind in CODES:
+            value = self.number(CODES[f.kind])
+            assert f.low <= value <= f.high
+            return value
+        if f.kind == "uuid":
+            return self.id()
+        if f.kind == "rest":
+            return bytes(self.rest())
+        if f.kind == "fixed":
+            return bytes(self.take(f.high))
+        value = self.text()
+        assert len(value) <= f.high
+        if f.kind == "str":
+            assert self.take(1) == b"\0" and b"\0" not in value
+            return value.decode()
+        return value
 
     def rest(self):
         part, self.data = self.data, b""

@@ -78,12 +78,6 @@ on_copied(struct copy *a, void *arg)
 	(void)arg;
 }
 
-static struct task *
-run_of(const struct uuid *u)
-{
-	return runs[u->b[0] % RUNS];
-}
-
 static int
 on_hello(const struct peer_hello *h, void *arg, struct err *e)
 {
@@ -96,75 +90,20 @@ on_hello(const struct peer_hello *h, void *arg, struct err *e)
 	return 0;
 }
 
-static int
-on_run_known(const struct uuid *run, bool fresh, uint64_t length, void *arg,
-    struct err *e)
-{
-	(void)length;
-	(void)arg;
-	return task_on_known(run_of(run), fresh, e);
-}
-
-static int
-on_run_refused(
-    const struct uuid *run, const char *why, void *arg, struct err *e)
-{
-	(void)arg;
-	(void)e;
-	task_on_refused(run_of(run), why);
-	return 0;
-}
-
-static int
-on_run_log(const struct uuid *run, uint64_t offset, const uint8_t *p, size_t n,
-    void *arg, struct err *e)
-{
-	struct task *r = run_of(run);
-
-	(void)arg;
-	(void)e;
-	task_on_log(r, offset, p, n);
-	if (r->state != TASK_OVER && r->length > r->check.scan.offset)
-		abort(); /* written and not checked */
-	return 0;
-}
-
-static int
-on_file_entry(
-    uint32_t request, const struct peer_entry *f, void *arg, struct err *e)
-{
-	(void)arg;
-	return copy_on_entry(copy, request, f, e);
-}
-
-static int
-on_file_data(uint32_t request, uint64_t offset, const uint8_t *p, size_t n,
-    void *arg, struct err *e)
-{
-	(void)arg;
-	return copy_on_data(copy, request, offset, p, n, e);
-}
-
-static int
-on_file_end(
-    uint32_t request, int32_t error, uint64_t size, void *arg, struct err *e)
-{
-	int rc = copy_on_end(copy, request, error, e);
-
-	(void)arg;
-	(void)size;
-	/* The front gives a file for whatever is asked for. */
-	for (uint32_t i = 0; i < 4; i++)
-		copy_on_fd(copy, i, memfd_create("f", MFD_CLOEXEC), "");
-	return rc;
-}
-
 static void
 on_turn(void *arg)
 {
 	(void)arg;
-	for (size_t i = 0; i < RUNS; i++)
+	for (size_t i = 0; i < RUNS; i++) {
+		const struct task *t = runs[i];
+
+		if (t->state != TASK_OVER && t->length > t->check.scan.offset)
+			abort(); /* written and not checked */
 		task_flush(runs[i]);
+	}
+	/* The front gives a file for whatever is asked for. */
+	for (uint32_t i = 0; i < 4; i++)
+		copy_on_fd(copy, i, memfd_create("f", MFD_CLOEXEC), "");
 }
 
 static void
@@ -177,12 +116,9 @@ on_down(const struct err *why, void *arg)
 	copy_detach(copy);
 }
 
-static const struct peer_ops peer_ops = {on_hello, on_run_known, on_run_refused,
-    on_run_log, on_file_entry, on_file_data, on_file_end, on_turn, on_turn,
-    on_down};
+static const struct peer_ops peer_ops = {on_hello, on_turn, on_turn, on_down};
 
 static const struct copy_limits limits = {1 << 16, 1 << 14, 3};
-static uint32_t next_request;
 static const struct task_host task_host = {.front = &no_front,
     .on_disk = on_disk,
     .on_begin = on_begin,
@@ -208,7 +144,6 @@ make_parts(const struct copy_host *copy_host)
 		if (task_new(host, &s, on_complete, NULL, &runs[i], &e) != 0)
 			abort();
 	}
-	next_request = 1;
 	copy = copy_new(copy_host, 1);
 	runs[0]->arg = host; /* freed with the parts */
 }
@@ -258,7 +193,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct copy_host host = {.front = &no_front,
 	    .limits = &limits,
-	    .next_request = &next_request,
 	    .time_ms = 60000,
 	    .on_end = on_copied};
 	struct link l = {.ops = &link_ops};

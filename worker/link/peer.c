@@ -1,5 +1,21 @@
+/*
+ * peer.c - the worker's end of the link: hello, channels, credit
+ *
+ *	DOWN -> NEW -> GREETING -> UP -> DOWN ...
+ *
+ * In each state one table says which frames are permitted (frame_up).  In UP
+ * a frame's channel is looked up first: one that is open gets it, one that was
+ * open on this stream is passed over (its CLOSE and the frame crossed), one
+ * that never was ends the stream.  Numbers are not used again on a stream, so
+ * "was" needs no memory: it is any number up to the last one given.
+ *
+ * The credit of a channel's stream is checked here for all kinds alike, before
+ * anybody looks at what came.
+ */
 #include "worker/link/peer.h"
 
+#include "common/credit.h"
+#include "common/hashmap.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 
@@ -7,10 +23,10 @@
 #define SMALL_BYTES (256u << 10)
 
 enum peer_state {
-	PEER_DOWN = 1,
-	PEER_NEW = 2,      /* connected, HELLO comes */
-	PEER_GREETING = 4, /* its runs come */
-	PEER_UP = 8
+	PEER_DOWN,
+	PEER_NEW,      /* connected, HELLO comes */
+	PEER_GREETING, /* its runs come */
+	PEER_UP
 };
 
 struct peer {
@@ -20,226 +36,247 @@ struct peer {
 	enum peer_state state;
 	struct peer_hello hello;
 	uint32_t announced; /* runs that HELLO promised */
+	struct hashmap chans;
+	uint32_t last; /* the number given last on this stream */
 };
+
+struct peer_chan {
+	struct hash_entry by_number;
+	struct peer *peer;
+	uint32_t number;
+	struct grant grant; /* of stream 0, the only one so far */
+	uint64_t window;
+	const struct peer_chan_ops *ops;
+	void *arg;
+};
+
+/* ---- sending */
+
+/* After a frame_put_x into link_out, with what it said. */
+static void
+sent(struct peer *p, int rc)
+{
+	static struct log_limit limit;
+
+	if (rc == 0) {
+		link_send(p->link);
+		return;
+	}
+	/* The agent reads nothing: its own sandbox waits.  What could not be
+	 * said is said anew on the next stream. */
+	log_warn_limited(&limit, "link: an agent does not read: closed");
+	link_hang_up(p->link);
+}
 
 /* ---- greeting */
 
-static void
-send_welcome(struct peer *p)
-{
-	struct buf *out = link_out(p->link);
-	size_t at = frame_begin(out, FRAME_WELCOME);
-
-	wire_put_u32(out, FRAME_VERSION);
-	frame_end(out, at);
-	link_send(p->link);
-}
-
 static int
-on_hello(struct peer *p, struct wire_in *in, struct err *e)
+on_hello(void *arg, const struct frame_hello *m, struct err *e)
 {
-	struct uuid boot;
-	uint32_t version = wire_get_u32(in), runs;
+	static const struct frame_welcome welcome = {FRAME_VERSION};
+	struct peer *p = arg;
 
-	wire_get_uuid(in, &boot);
-	runs = wire_get_u32(in);
-	if (wire_get_end(in, e) != 0)
-		return ERR_PROTO;
-	if (version != FRAME_VERSION)
-		return err_set(e, ERR_PROTO, "agent of version %u, want %d",
-		    version, FRAME_VERSION);
-	if (runs > PEER_RUNS_MAX)
-		return err_set(e, ERR_PROTO, "HELLO with %u runs", runs);
+	if (m->version != FRAME_VERSION)
+		return err_set(e, ERR_PROTO,
+		    "the agent speaks version %u of the link, this server "
+		    "version %d: the sandbox is of another version of it",
+		    m->version, FRAME_VERSION);
+	if (m->runs > PEER_RUNS_MAX)
+		return err_set(e, ERR_PROTO, "%u runs", m->runs);
 	free(p->hello.runs);
 	p->hello.runs = NULL;
 	p->hello.nruns = 0;
-	p->hello.boot = boot;
-	p->announced = runs;
+	p->hello.boot = m->boot;
+	p->announced = m->runs;
 	p->state = PEER_GREETING;
-	send_welcome(p);
+	sent(p, frame_put_welcome(link_out(p->link), &welcome));
 	return 0;
 }
 
 static int
-on_hello_run(struct peer *p, struct wire_in *in, struct err *e)
+on_hello_run(void *arg, const struct frame_hello_run *m, struct err *e)
 {
+	struct peer *p = arg;
 	struct peer_hello *h = &p->hello;
-	struct peer_run r;
-	uint8_t ended;
 
-	wire_get_uuid(in, &r.uuid);
-	ended = wire_get_u8(in);
-	r.from = wire_get_u64(in);
-	r.length = wire_get_u64(in);
-	if (wire_get_end(in, e) != 0)
-		return ERR_PROTO;
-	if (h->nruns >= p->announced || ended > 1 || r.from > r.length ||
-	    r.length > INT64_MAX)
+	if (h->nruns >= p->announced || m->from > m->length ||
+	    m->length > INT64_MAX)
 		return err_set(e, ERR_PROTO, "a run that cannot be");
-	r.ended = ended == 1;
 	if (h->nruns % 16 == 0)
 		h->runs =
 		    xreallocarray(h->runs, h->nruns + 16, sizeof(*h->runs));
-	h->runs[h->nruns++] = r;
+	h->runs[h->nruns++] = (struct peer_run){.uuid = m->run,
+	    .ended = m->ended,
+	    .from = m->from,
+	    .length = m->length};
 	return 0;
 }
 
 static int
-on_hello_end(struct peer *p, struct wire_in *in, struct err *e)
+on_hello_end(void *arg, const struct frame_hello_end *m, struct err *e)
 {
-	if (wire_get_end(in, e) != 0)
-		return ERR_PROTO;
+	struct peer *p = arg;
+
+	(void)m;
 	if (p->hello.nruns != p->announced)
-		return err_set(e, ERR_PROTO, "HELLO of %u runs, %u came",
+		return err_set(e, ERR_PROTO, "%u runs were promised, %u came",
 		    p->announced, p->hello.nruns);
 	p->state = PEER_UP;
 	return p->ops->on_hello(&p->hello, p->arg, e);
 }
 
-/* ---- runs */
+/* ---- channels */
 
-static int
-on_run_known(struct peer *p, struct wire_in *in, struct err *e)
+static struct peer_chan *
+chan_of(struct hash_entry *en)
 {
-	struct uuid run;
-	uint64_t length;
-	uint8_t fresh;
+	return HASH_OF(en, struct peer_chan, by_number);
+}
 
-	wire_get_uuid(in, &run);
-	fresh = wire_get_u8(in);
-	length = wire_get_u64(in);
-	if (wire_get_end(in, e) != 0)
-		return ERR_PROTO;
-	if (fresh > 1 || length > INT64_MAX)
-		return err_set(e, ERR_PROTO, "fresh %u", fresh);
-	return p->ops->on_run_known(&run, fresh == 1, length, p->arg, e);
+static struct peer_chan *
+chan_new(struct peer *p, uint64_t from, uint64_t window,
+    const struct peer_chan_ops *ops, void *arg)
+{
+	struct peer_chan *c = xcalloc(1, sizeof(*c));
+
+	if (p->last == UINT32_MAX) /* the next stream begins with 1 again */
+		link_hang_up(p->link);
+	else
+		p->last++;
+	c->peer = p;
+	c->number = p->last;
+	c->window = window;
+	grant_open(&c->grant, from, from + window);
+	c->ops = ops;
+	c->arg = arg;
+	hashmap_put(&p->chans, &c->by_number, hashmap_key_u64(c->number));
+	return c;
+}
+
+static void
+chan_free(struct peer_chan *c)
+{
+	if (c == NULL)
+		return;
+	hashmap_del(&c->peer->chans, &c->by_number);
+	free(c);
+}
+
+/* *c is NULL for a number that was. */
+static int
+chan_find(struct peer *p, uint32_t number, struct peer_chan **c, struct err *e)
+{
+	struct hash_entry *en = hashmap_get_u64(&p->chans, number);
+
+	*c = en == NULL ? NULL : chan_of(en);
+	if (*c == NULL && (number == 0 || number > p->last))
+		return err_set(e, ERR_PROTO, "channel %u never was", number);
+	return 0;
 }
 
 static int
-on_run_refused(struct peer *p, struct wire_in *in, struct err *e)
+not_this_kind(uint32_t number, struct err *e)
 {
-	AUTO(auto_free) char *why = NULL;
-	struct uuid run;
-
-	wire_get_uuid(in, &run);
-	why = wire_get_str(in, PEER_WHY_MAX);
-	if (wire_get_end(in, e) != 0)
-		return ERR_PROTO;
-	return p->ops->on_run_refused(&run, why, p->arg, e);
+	return err_set(e, ERR_PROTO, "not for channel %u", number);
 }
 
 static int
-on_run_log(struct peer *p, struct wire_in *in, struct err *e)
+on_known(void *arg, const struct frame_known *m, struct err *e)
 {
-	struct uuid run;
-	uint64_t offset;
-	const uint8_t *bytes;
-	size_t n;
+	struct peer_chan *c;
 
-	wire_get_uuid(in, &run);
-	offset = wire_get_u64(in);
-	bytes = wire_get_rest(in, &n);
-	if (wire_get_end(in, e) != 0)
+	if (chan_find(arg, m->chan, &c, e) != 0)
 		return ERR_PROTO;
-	if (n == 0 || n > FRAME_LOG_MAX || offset > INT64_MAX - n)
-		return err_set(e, ERR_PROTO, "%zu bytes of a log", n);
-	return p->ops->on_run_log(&run, offset, bytes, n, p->arg, e);
-}
-
-/* ---- files */
-
-static int
-on_file_entry(struct peer *p, struct wire_in *in, struct err *e)
-{
-	struct peer_entry f;
-	uint32_t request = wire_get_u32(in);
-
-	f.kind = wire_get_u8(in);
-	f.mode = wire_get_u32(in);
-	f.size = wire_get_u64(in);
-	f.mtime_ns = wire_get_i64(in);
-	f.path = wire_get_bytes(in, FRAME_PATH_MAX, &f.path_len);
-	if (wire_get_end(in, e) != 0)
-		return ERR_PROTO;
-	if (f.kind == 0 || strchr("fdl?", f.kind) == NULL)
-		return err_set(e, ERR_PROTO, "file of kind %u", f.kind);
-	return p->ops->on_file_entry(request, &f, p->arg, e);
+	if (c == NULL)
+		return 0;
+	if (c->ops->on_known == NULL)
+		return not_this_kind(m->chan, e);
+	return c->ops->on_known(m->fresh, c->arg, e);
 }
 
 static int
-on_file_data(struct peer *p, struct wire_in *in, struct err *e)
+on_data(void *arg, const struct frame_data *m, struct err *e)
 {
-	uint32_t request = wire_get_u32(in);
-	uint64_t offset = wire_get_u64(in);
-	const uint8_t *bytes;
-	size_t n;
+	struct peer_chan *c;
 
-	bytes = wire_get_rest(in, &n);
-	if (wire_get_end(in, e) != 0)
+	if (chan_find(arg, m->chan, &c, e) != 0)
 		return ERR_PROTO;
-	if (n == 0 || offset > INT64_MAX - n)
-		return err_set(e, ERR_PROTO, "%zu bytes of a file", n);
-	return p->ops->on_file_data(request, offset, bytes, n, p->arg, e);
+	if (c == NULL)
+		return 0;
+	if (c->ops->on_data == NULL || m->stream != 0)
+		return not_this_kind(m->chan, e);
+	if (m->bytes.n > FRAME_DATA_MAX)
+		return err_set(e, ERR_PROTO, "%zu bytes", m->bytes.n);
+	if (grant_take(&c->grant, m->offset, m->bytes.n, e) != 0)
+		return ERR_PROTO;
+	return c->ops->on_data(m->bytes.p, m->bytes.n, c->arg, e);
 }
 
 static int
-on_file_end(struct peer *p, struct wire_in *in, struct err *e)
+on_entry(void *arg, const struct frame_entry *m, struct err *e)
 {
-	uint32_t request = wire_get_u32(in);
-	int32_t error = wire_get_i32(in);
-	uint64_t size = wire_get_u64(in);
+	struct peer_chan *c;
 
-	if (wire_get_end(in, e) != 0)
+	if (chan_find(arg, m->chan, &c, e) != 0)
 		return ERR_PROTO;
-	if (error < 0 || error > 4095)
-		return err_set(e, ERR_PROTO, "errno %d", error);
-	return p->ops->on_file_end(request, error, size, p->arg, e);
+	if (c == NULL)
+		return 0;
+	if (c->ops->on_entry == NULL)
+		return not_this_kind(m->chan, e);
+	if (m->kind == 0 || strchr("fdl?", m->kind) == NULL)
+		return err_set(e, ERR_PROTO, "file of kind %u", m->kind);
+	if (grant_take(&c->grant, m->index, 1, e) != 0)
+		return ERR_PROTO;
+	return c->ops->on_entry(m, c->arg, e);
 }
 
 static int
-on_pong(struct peer *p, struct wire_in *in, struct err *e)
+on_close(void *arg, const struct frame_close *m, struct err *e)
 {
-	(void)p;
-	(void)wire_get_u64(in);
-	return wire_get_end(in, e);
+	const struct peer_chan_ops *ops;
+	struct peer_chan *c;
+
+	if (chan_find(arg, m->chan, &c, e) != 0)
+		return ERR_PROTO;
+	if (c == NULL)
+		return 0;
+	ops = c->ops;
+	arg = c->arg;
+	chan_free(c);
+	ops->on_close(m->code, m->text, arg);
+	return 0;
+}
+
+static int
+on_pong(void *arg, const struct frame_pong *m, struct err *e)
+{
+	(void)arg;
+	(void)m;
+	(void)e;
+	return 0;
 }
 
 /* ---- the stream */
 
-static const struct {
-	enum frame_type type;
-	unsigned int states;
-	int (*on)(struct peer *p, struct wire_in *in, struct err *e);
-} peer_routes[] = {
-    {FRAME_HELLO, PEER_NEW, on_hello},
-    {FRAME_HELLO_RUN, PEER_GREETING, on_hello_run},
-    {FRAME_HELLO_END, PEER_GREETING, on_hello_end},
-    {FRAME_RUN_KNOWN, PEER_UP, on_run_known},
-    {FRAME_RUN_REFUSED, PEER_UP, on_run_refused},
-    {FRAME_RUN_LOG, PEER_UP, on_run_log},
-    {FRAME_FILE_ENTRY, PEER_UP, on_file_entry},
-    {FRAME_FILE_DATA, PEER_UP, on_file_data},
-    {FRAME_FILE_END, PEER_UP, on_file_end},
-    {FRAME_PONG, PEER_UP, on_pong},
+static const struct frame_up permitted[] = {
+    [PEER_DOWN] = {0},
+    [PEER_NEW] = {.on_hello = on_hello},
+    [PEER_GREETING] = {.on_hello_run = on_hello_run,
+	.on_hello_end = on_hello_end},
+    [PEER_UP] = {.on_known = on_known,
+	.on_data = on_data,
+	.on_entry = on_entry,
+	.on_close = on_close,
+	.on_pong = on_pong},
 };
 
 static int
 frame_cb(struct link *l, struct frame *f, void *arg, struct err *e)
 {
-	struct peer *p = arg;
-	int rc;
+	const struct peer *p = arg;
 
 	(void)l;
-	for (size_t i = 0; i < ARRAY_LEN(peer_routes); i++) {
-		if (peer_routes[i].type != f->type ||
-		    (peer_routes[i].states & (unsigned int)p->state) == 0)
-			continue;
-		rc = peer_routes[i].on(p, &f->in, e);
-		/* p may be gone now */
-		return rc < 0 ? err_wrap(e, "%s", frame_type_name(f->type)) : 0;
-	}
-	return err_set(
-	    e, ERR_PROTO, "%s is not permitted now", frame_type_name(f->type));
+	return frame_dispatch_up(&permitted[p->state], f, arg, e);
 }
 
 static void
@@ -249,6 +286,20 @@ open_cb(struct link *l, void *arg)
 
 	(void)l;
 	p->state = PEER_NEW;
+	p->last = 0;
+}
+
+static void
+lose_chans(struct peer *p)
+{
+	struct hash_entry *en;
+
+	while ((en = hashmap_next(&p->chans, NULL)) != NULL) {
+		struct peer_chan *c = chan_of(en);
+
+		c->ops->on_lost(c->arg);
+		chan_free(c);
+	}
 }
 
 static void
@@ -258,6 +309,7 @@ close_cb(struct link *l, const struct err *why, void *arg)
 
 	(void)l;
 	p->state = PEER_DOWN;
+	lose_chans(p);
 	p->ops->on_down(why, p->arg);
 }
 
@@ -290,7 +342,6 @@ peer_new(struct link *link, const struct peer_ops *ops, void *arg)
 	p->link = link;
 	p->ops = ops;
 	p->arg = arg;
-	p->state = PEER_DOWN;
 	link_set_user(link, &peer_user, p);
 	return p;
 }
@@ -300,15 +351,11 @@ peer_free(struct peer *p)
 {
 	if (p == NULL)
 		return;
+	lose_chans(p);
+	hashmap_clear(&p->chans);
 	link_free(p->link);
 	free(p->hello.runs);
 	free(p);
-}
-
-struct link *
-peer_link(struct peer *p)
-{
-	return p->link;
 }
 
 bool
@@ -323,159 +370,89 @@ peer_has_room(const struct peer *p, size_t n)
 	return link_room(p->link) >= n + SMALL_BYTES;
 }
 
-/* ---- sending */
+/* ---- for the channels' owners */
 
-/* A place for a frame with n bytes of fields, or NULL. */
-static struct buf *
-begin(struct peer *p, enum frame_type type, size_t n, size_t *at)
+struct peer_chan *
+peer_open_sequence(struct peer *p, struct frame_open_sequence m,
+    const struct peer_chan_ops *ops, void *arg)
 {
-	static struct log_limit limit;
-	struct buf *b = link_out(p->link);
+	struct peer_chan *c = chan_new(p, m.from, FRAME_WINDOW_BYTES, ops, arg);
 
-	if (p->state != PEER_UP)
-		return NULL;
-	if (buf_room(b) < FRAME_HEADER_BYTES + n) {
-		/* The agent reads nothing: its own sandbox waits.  What could
-		 * not be said is said anew on the next stream. */
-		log_warn_limited(
-		    &limit, "link: an agent does not read: closed");
-		link_hang_up(p->link);
-		return NULL;
-	}
-	*at = frame_begin(b, type);
-	return b;
+	m.chan = c->number;
+	m.limit = c->grant.limit;
+	sent(p, frame_put_open_sequence(link_out(p->link), &m));
+	return c;
 }
 
-static void
-end(struct peer *p, size_t at)
+struct peer_chan *
+peer_open_read(struct peer *p, struct frame_open_read m,
+    const struct peer_chan_ops *ops, void *arg)
 {
-	frame_end(link_out(p->link), at);
-	link_send(p->link);
+	struct peer_chan *c = chan_new(p, m.from, FRAME_WINDOW_BYTES, ops, arg);
+
+	m.chan = c->number;
+	m.limit = c->grant.limit;
+	sent(p, frame_put_open_read(link_out(p->link), &m));
+	return c;
 }
 
-void
-peer_run_start(struct peer *p, const struct uuid *run, uint64_t have,
-    const void *spec, size_t n)
+struct peer_chan *
+peer_open_walk(struct peer *p, struct frame_open_walk m,
+    const struct peer_chan_ops *ops, void *arg)
 {
-	size_t at;
-	struct buf *b = begin(p, FRAME_RUN_START, n + 32, &at);
+	struct peer_chan *c = chan_new(p, 0, PEER_WALK_WINDOW, ops, arg);
 
-	if (b == NULL)
-		return;
-	wire_put_uuid(b, run);
-	wire_put_u64(b, have);
-	wire_put_u64(b, FRAME_WINDOW_BYTES);
-	if (n > 0 && buf_append(b, spec, n) != 0)
-		fatal(70, "peer: no room for a spec");
-	end(p, at);
+	m.chan = c->number;
+	m.limit = c->grant.limit;
+	sent(p, frame_put_open_walk(link_out(p->link), &m));
+	return c;
 }
 
 void
-peer_run_ack(struct peer *p, const struct uuid *run, uint64_t offset)
+peer_take(struct peer_chan *c, uint64_t offset)
 {
-	size_t at;
-	struct buf *b = begin(p, FRAME_RUN_ACK, 24, &at);
+	const struct frame_credit m = {
+	    .chan = c->number, .taken = offset, .limit = offset + c->window};
 
-	if (b == NULL)
-		return;
-	wire_put_uuid(b, run);
-	wire_put_u64(b, offset);
-	end(p, at);
+	if (m.limit > c->grant.limit)
+		c->grant.limit = m.limit;
+	sent(c->peer, frame_put_credit(link_out(c->peer->link), &m));
 }
 
 void
-peer_run_cancel(
-    struct peer *p, const struct uuid *run, enum runlog_reason reason)
+peer_cancel(struct peer_chan *c, enum runlog_reason reason)
 {
-	size_t at;
-	struct buf *b = begin(p, FRAME_RUN_CANCEL, 17, &at);
+	const struct frame_cancel m = {
+	    .chan = c->number, .reason = (uint8_t)reason};
 
-	if (b == NULL)
-		return;
-	wire_put_uuid(b, run);
-	wire_put_u8(b, (uint8_t)reason);
-	end(p, at);
+	sent(c->peer, frame_put_cancel(link_out(c->peer->link), &m));
 }
 
 void
-peer_run_forget(struct peer *p, const struct uuid *run)
+peer_close(struct peer_chan *c)
 {
-	size_t at;
-	struct buf *b = begin(p, FRAME_RUN_FORGET, 16, &at);
+	struct frame_close m = {.text = ""};
 
-	if (b == NULL)
+	if (c == NULL)
 		return;
-	wire_put_uuid(b, run);
-	end(p, at);
+	m.chan = c->number;
+	sent(c->peer, frame_put_close(link_out(c->peer->link), &m));
+	chan_free(c);
+}
+
+/* A channel without an owner, for as long as it takes to close it. */
+void
+peer_discard(struct peer *p, const struct uuid *run, uint64_t from)
+{
+	if (p->state == PEER_UP)
+		peer_close(peer_open_sequence(p,
+		    (struct frame_open_sequence){.run = *run, .from = from},
+		    NULL, NULL));
 }
 
 void
-peer_walk(struct peer *p, uint32_t request, const char *root)
+peer_taken(struct peer *p, const struct frame_taken *m)
 {
-	size_t at;
-	struct buf *b = begin(p, FRAME_WALK, 16 + strlen(root), &at);
-
-	if (b == NULL)
-		return;
-	wire_put_u32(b, request);
-	wire_put_u8(b, 1); /* changed ones only */
-	wire_put_u32(b, FRAME_WALK_MAX);
-	wire_put_str(b, root);
-	end(p, at);
-}
-
-void
-peer_walk_taken(struct peer *p, uint32_t request, const void *path, size_t n)
-{
-	size_t at;
-	struct buf *b = begin(p, FRAME_WALK_TAKEN, 8 + n, &at);
-
-	if (b == NULL)
-		return;
-	wire_put_u32(b, request);
-	wire_put_bytes(b, path, n);
-	end(p, at);
-}
-
-void
-peer_read(struct peer *p, uint32_t request, uint64_t max, const char *root,
-    const void *path, size_t n)
-{
-	size_t at;
-	struct buf *b = begin(p, FRAME_READ, 32 + strlen(root) + n, &at);
-
-	if (b == NULL)
-		return;
-	wire_put_u32(b, request);
-	wire_put_u64(b, 0);
-	wire_put_u64(b, max);
-	wire_put_u32(b, FRAME_WINDOW_BYTES);
-	wire_put_str(b, root);
-	wire_put_bytes(b, path, n);
-	end(p, at);
-}
-
-void
-peer_read_ack(struct peer *p, uint32_t request, uint64_t offset)
-{
-	size_t at;
-	struct buf *b = begin(p, FRAME_READ_ACK, 12, &at);
-
-	if (b == NULL)
-		return;
-	wire_put_u32(b, request);
-	wire_put_u64(b, offset);
-	end(p, at);
-}
-
-void
-peer_abort(struct peer *p, uint32_t request)
-{
-	size_t at;
-	struct buf *b = begin(p, FRAME_ABORT, 4, &at);
-
-	if (b == NULL)
-		return;
-	wire_put_u32(b, request);
-	end(p, at);
+	if (p->state == PEER_UP)
+		sent(p, frame_put_taken(link_out(p->link), m));
 }

@@ -63,94 +63,14 @@ test_the_records_are_a_good_log(void **state)
 	put_output(&o, 300, 'x');
 	outlog_put_end(&o, 0, &end);
 	outlog_put_run_end(&o, &run_end);
-	assert_true(ring_used(&o.ring) <= sizeof(bytes));
-	ring_get(&o.ring, 0, bytes, ring_used(&o.ring));
+	assert_true(ring_used(&o.flow.ring) <= sizeof(bytes));
+	ring_get(&o.flow.ring, 0, bytes, ring_used(&o.flow.ring));
 	runlog_check_init(&check, 1);
-	assert_int_equal(runlog_check_feed(&check, bytes, ring_used(&o.ring),
-			     none_cb, &records, &e),
+	assert_int_equal(runlog_check_feed(&check, bytes,
+			     ring_used(&o.flow.ring), none_cb, &records, &e),
 	    0);
 	assert_true(check.ended);
 	assert_int_equal(records, 4);
-	outlog_clear(&o);
-}
-
-static void
-test_nothing_is_sendable_before_the_worker_asks(void **state)
-{
-	struct outlog o;
-	struct err e;
-
-	(void)state;
-	outlog_init(&o, &id);
-	outlog_put_plain(&o, RUNLOG_RUN_STARTED, 0);
-	assert_int_equal(outlog_sendable(&o), 0);
-	assert_int_equal(outlog_attach(&o, 0, 1000, &e), 0);
-	assert_int_equal(outlog_sendable(&o), RUNLOG_HEADER_BYTES);
-	outlog_clear(&o);
-}
-
-static void
-test_credit_is_a_window_behind_the_acknowledged(void **state)
-{
-	struct outlog o;
-	struct err e;
-
-	(void)state;
-	outlog_init(&o, &id);
-	put_output(&o, 1000, 'x');
-	assert_int_equal(outlog_attach(&o, 0, 300, &e), 0);
-	assert_int_equal(outlog_sendable(&o), 300);
-	o.sent = 300;
-	assert_int_equal(outlog_sendable(&o), 0);
-	assert_int_equal(outlog_ack(&o, 100, &e), 0);
-	assert_int_equal(outlog_sendable(&o), 100);
-	outlog_clear(&o);
-}
-
-static void
-test_an_ack_of_what_was_not_sent_is_refused(void **state)
-{
-	struct outlog o;
-	struct err e;
-
-	(void)state;
-	outlog_init(&o, &id);
-	put_output(&o, 1000, 'x');
-	assert_int_equal(outlog_attach(&o, 0, 300, &e), 0);
-	o.sent = 300;
-	assert_int_equal(outlog_ack(&o, 301, &e), ERR_PROTO);
-	assert_int_equal(outlog_ack(&o, 300, &e), 0);
-	assert_int_equal(outlog_ack(&o, 10, &e), 0); /* old news */
-	assert_int_equal(o.ring.start, 300);
-	outlog_clear(&o);
-}
-
-static void
-test_attaching_needs_the_bytes_to_be_kept(void **state)
-{
-	struct outlog o;
-	struct err e;
-
-	(void)state;
-	outlog_init(&o, &id);
-	put_output(&o, 1000, 'x');
-	assert_int_equal(outlog_attach(&o, 500, 1000, &e), 0);
-	assert_int_equal(outlog_attach(&o, 499, 1000, &e), ERR_NOTFOUND);
-	assert_int_equal(outlog_attach(&o, 1016, 1000, &e), 0);
-	assert_int_equal(outlog_attach(&o, 1017, 1000, &e), ERR_NOTFOUND);
-	outlog_clear(&o);
-}
-
-static void
-test_a_window_is_never_larger_than_what_is_kept(void **state)
-{
-	struct outlog o;
-	struct err e;
-
-	(void)state;
-	outlog_init(&o, &id);
-	assert_int_equal(outlog_attach(&o, 0, UINT64_MAX, &e), 0);
-	assert_int_equal(o.window, FRAME_WINDOW_BYTES);
 	outlog_clear(&o);
 }
 
@@ -172,7 +92,7 @@ test_a_full_log_has_room_for_every_end_record(void **state)
 
 		put_output(&o, n < 60000 ? n : 60000, 'x');
 	}
-	assert_int_equal(ring_used(&o.ring), FRAME_WINDOW_BYTES);
+	assert_int_equal(ring_used(&o.flow.ring), FRAME_WINDOW_BYTES);
 	for (uint32_t i = 0; i < RUNSPEC_COMMANDS_MAX; i++) {
 		outlog_put_plain(&o, RUNLOG_COMMAND_STARTED, i);
 		put_output(&o, 3, 'y');
@@ -180,7 +100,7 @@ test_a_full_log_has_room_for_every_end_record(void **state)
 		outlog_put_end(&o, i, &end);
 	}
 	outlog_put_run_end(&o, &run_end);
-	assert_true(ring_used(&o.ring) <= o.ring.max);
+	assert_true(ring_used(&o.flow.ring) <= o.flow.ring.max);
 	outlog_clear(&o);
 }
 
@@ -197,10 +117,10 @@ test_a_character_that_is_cut_is_held_until_its_rest(void **state)
 	outlog_stream_begin(&s, RUNLOG_STDERR, 0);
 	print(&o, &s, 1, euro[0]);
 	print(&o, &s, 1, euro[1]);
-	assert_int_equal(ring_used(&o.ring), 0);
+	assert_int_equal(ring_used(&o.flow.ring), 0);
 	print(&o, &s, 1, euro[2]);
-	assert_int_equal(ring_used(&o.ring), RUNLOG_HEADER_BYTES + 3);
-	ring_get(&o.ring, RUNLOG_HEADER_BYTES, got, sizeof(got));
+	assert_int_equal(ring_used(&o.flow.ring), RUNLOG_HEADER_BYTES + 3);
+	ring_get(&o.flow.ring, RUNLOG_HEADER_BYTES, got, sizeof(got));
 	assert_memory_equal(got, euro, sizeof(got));
 	assert_int_equal(s.bytes, 3);
 	print(&o, &s, 1, euro[0]); /* never a character: it comes at the end */
@@ -215,11 +135,6 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_the_records_are_a_good_log),
-	    cmocka_unit_test(test_nothing_is_sendable_before_the_worker_asks),
-	    cmocka_unit_test(test_credit_is_a_window_behind_the_acknowledged),
-	    cmocka_unit_test(test_an_ack_of_what_was_not_sent_is_refused),
-	    cmocka_unit_test(test_attaching_needs_the_bytes_to_be_kept),
-	    cmocka_unit_test(test_a_window_is_never_larger_than_what_is_kept),
 	    cmocka_unit_test(test_a_full_log_has_room_for_every_end_record),
 	    cmocka_unit_test(
 		test_a_character_that_is_cut_is_held_until_its_rest),

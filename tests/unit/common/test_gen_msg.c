@@ -196,6 +196,25 @@ test_a_frame_becomes_a_struct_and_its_functions(void **state)
 }
 
 static void
+test_a_frame_of_both_directions_is_in_both_tables(void **state)
+{
+	static const char list[] = "list frames\nversion 1\n"
+				   "direction both max 80\n1 SHARED\n"
+				   "direction up max 100\n2 RISE\n"
+				   "direction down max 90\n3 FALL\n";
+
+	(void)state;
+	assert_int_equal(generate("header", list), 0);
+	check_says("#define FRAME_BOTH_EACH(X) \\\n\tX(shared, const)\n");
+	check_says("#define FRAME_UP_EACH(X) \\\n\tX(shared, const) \\\n"
+		   "\tX(rise, const)\n");
+	check_says("#define FRAME_DOWN_EACH(X) \\\n\tX(shared, const) \\\n"
+		   "\tX(fall, const)\n");
+	check_refused(FRAMES "1 A\ndirection both max 80\n",
+	    ":5: direction both comes first");
+}
+
+static void
 test_an_unknown_form_fails(void **state)
 {
 	(void)state;
@@ -210,6 +229,7 @@ main(void)
 	    cmocka_unit_test(test_a_bad_line_is_refused_with_its_number),
 	    cmocka_unit_test(test_a_message_becomes_a_struct_and_its_functions),
 	    cmocka_unit_test(test_a_frame_becomes_a_struct_and_its_functions),
+	    cmocka_unit_test(test_a_frame_of_both_directions_is_in_both_tables),
 	    cmocka_unit_test(test_an_unknown_form_fails),
 	};
 

@@ -196,21 +196,67 @@ fake_link_say(struct fake_link *k, struct buf *b, struct err *e)
 static inline void
 fake_link_greet(struct fake_link *k)
 {
-	struct uuid boot = {{1}};
+	const struct frame_hello hello = {
+	    .version = FRAME_VERSION, .boot = {{1}}};
+	const struct frame_hello_end end = {0};
 	struct buf b;
 	struct err e;
-	size_t at;
 
 	buf_init(&b, 0);
 	k->l.user->on_open(&k->l, k->l.arg);
-	at = frame_begin(&b, FRAME_HELLO);
-	wire_put_u32(&b, FRAME_VERSION);
-	wire_put_uuid(&b, &boot);
-	wire_put_u32(&b, 0);
-	frame_end(&b, at);
-	at = frame_begin(&b, FRAME_HELLO_END);
-	frame_end(&b, at);
+	assert_int_equal(frame_put_hello(&b, &hello), 0);
+	assert_int_equal(frame_put_hello_end(&b, &end), 0);
 	assert_int_equal(fake_link_say(k, &b, &e), 0);
+}
+
+/* fake_link_lose - the stream is gone */
+static inline void
+fake_link_lose(struct fake_link *k)
+{
+	struct err why;
+
+	(void)err_set(&why, ERR_LOST, "lost");
+	k->l.user->on_close(&k->l, &why, k->l.arg);
+	buf_clear(&k->l.out);
+}
+
+/* What an agent says on a channel: 0, or ERR_PROTO. */
+static inline int
+fake_link_data(
+    struct fake_link *k, uint32_t chan, uint64_t at, const void *p, size_t n)
+{
+	const struct frame_data m = {
+	    .chan = chan, .offset = at, .bytes = {p, n}};
+	struct buf b;
+	struct err e;
+
+	buf_init(&b, 0);
+	assert_int_equal(frame_put_data(&b, &m), 0);
+	return fake_link_say(k, &b, &e);
+}
+
+static inline int
+fake_link_known(struct fake_link *k, uint32_t chan, bool fresh)
+{
+	const struct frame_known m = {.chan = chan, .fresh = fresh};
+	struct buf b;
+	struct err e;
+
+	buf_init(&b, 0);
+	assert_int_equal(frame_put_known(&b, &m), 0);
+	return fake_link_say(k, &b, &e);
+}
+
+static inline int
+fake_link_close(struct fake_link *k, uint32_t chan, int code, const char *text)
+{
+	const struct frame_close m = {.chan = chan, .code = code, .text = text};
+	struct buf b;
+	struct err e;
+
+	buf_init(&b, 0);
+	assert_int_equal(frame_put_close(&b, &m), 0);
+	return fake_link_say(k, &b, &e);
 }
 
 /* fake_link_sent - the next frame the worker sent, which must be of this
@@ -232,6 +278,26 @@ fake_link_sent(struct fake_link *k, enum frame_type type)
 	if (buf_len(&k->l.out) == 0)
 		buf_clear(&k->l.out);
 	return in;
+}
+
+/* fake_link_sent_chan - the same, of which the channel's number is told */
+static inline uint32_t
+fake_link_sent_chan(struct fake_link *k, enum frame_type type)
+{
+	struct wire_in in = fake_link_sent(k, type);
+
+	return wire_get_u32(&in);
+}
+
+/* fake_link_sent_credit - the next frame is CREDIT; how far it was taken */
+static inline uint64_t
+fake_link_sent_credit(struct fake_link *k)
+{
+	struct wire_in in = fake_link_sent(k, FRAME_CREDIT);
+
+	(void)wire_get_u32(&in);
+	assert_int_equal(wire_get_u8(&in), 0);
+	return wire_get_u64(&in);
 }
 
 static inline void

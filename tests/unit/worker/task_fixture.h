@@ -14,6 +14,7 @@ struct fixture {
 	struct task_host host;
 	struct task *task;
 	int spool;
+	uint32_t chan; /* the sequence's number */
 	unsigned int completed;
 	unsigned int over;
 	bool disk_full;
@@ -62,19 +63,17 @@ on_hello(const struct peer_hello *h, void *arg, struct err *e)
 	return 0;
 }
 
-static inline int
-on_run_log(const struct uuid *run, uint64_t offset, const uint8_t *p, size_t n,
-    void *arg, struct err *e)
+static inline void
+on_down(const struct err *why, void *arg)
 {
+	(void)why;
 	(void)arg;
-	(void)e;
-	assert_true(uuid_is_equal(run, &run_uuid));
-	task_on_log(fix.task, offset, p, n);
-	return 0;
+	if (fix.task != NULL)
+		task_detach(fix.task);
 }
 
 static const struct peer_ops peer_ops = {
-    .on_hello = on_hello, .on_run_log = on_run_log};
+    .on_hello = on_hello, .on_down = on_down};
 
 static inline void
 new_task(uint64_t limit)
@@ -130,23 +129,47 @@ teardown(void **state)
 	return 0;
 }
 
+/* attach - the agent is asked for it */
+static inline void
+attach(const struct peer_run *known)
+{
+	task_attach(fix.task, fix.peer, known);
+	fix.chan = fake_link_sent_chan(&fix.link, FRAME_OPEN_SEQUENCE);
+}
+
+/* reconnect - the link was lost; here is the next, and the task is on it */
+static inline void
+reconnect(void)
+{
+	fake_link_lose(&fix.link);
+	fake_link_greet(&fix.link);
+	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
+	attach(&known_from_start);
+}
+
 static inline void
 begin(uint64_t limit)
 {
-	struct err e;
-
 	new_task(limit);
 	task_begin(fix.task);
-	task_attach(fix.task, fix.peer, NULL);
-	(void)fake_link_sent(&fix.link, FRAME_RUN_START);
-	assert_int_equal(task_on_known(fix.task, true, &e), 0);
+	attach(NULL);
+	assert_int_equal(fake_link_known(&fix.link, fix.chan, true), 0);
+}
+
+static inline int
+try_log(uint64_t offset, struct buf *b)
+{
+	int rc = fake_link_data(
+	    &fix.link, fix.chan, offset, buf_data(b), buf_len(b));
+
+	buf_clear(b);
+	return rc;
 }
 
 static inline void
 say_log(uint64_t offset, struct buf *b)
 {
-	task_on_log(fix.task, offset, buf_data(b), buf_len(b));
-	buf_clear(b);
+	assert_int_equal(try_log(offset, b), 0);
 }
 
 static inline uint64_t

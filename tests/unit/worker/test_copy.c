@@ -14,7 +14,7 @@ struct fixture {
 	struct copy_limits limits;
 	struct copy_host host;
 	struct copy *copy;
-	uint32_t next_request;
+	uint64_t nentries; /* of the walk so far */
 	bool ended;
 };
 static struct fixture fix;
@@ -28,7 +28,16 @@ on_hello(const struct peer_hello *h, void *arg, struct err *e)
 	return 0;
 }
 
-static const struct peer_ops peer_ops = {.on_hello = on_hello};
+static void
+on_down(const struct err *why, void *arg)
+{
+	(void)why;
+	(void)arg;
+	copy_detach(fix.copy);
+}
+
+static const struct peer_ops peer_ops = {
+    .on_hello = on_hello, .on_down = on_down};
 
 static void
 on_end(struct copy *c, void *arg)
@@ -50,12 +59,10 @@ setup(void **state)
 	fix.peer = peer_new(&fix.link.l, &peer_ops, NULL);
 	fake_link_greet(&fix.link);
 	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
-	fix.next_request = 1;
 	fix.limits = (struct copy_limits){100, 50, 3};
 	fix.host = (struct copy_host){.base = fix.base,
 	    .front = &fix.front.chan,
 	    .limits = &fix.limits,
-	    .next_request = &fix.next_request,
 	    .time_ms = 60000,
 	    .on_end = on_end};
 	fix.copy = copy_new(&fix.host, 42);
@@ -77,40 +84,50 @@ teardown(void **state)
 static uint32_t
 sent_request(enum frame_type type)
 {
-	struct wire_in in = fake_link_sent(&fix.link, type);
-
-	return wire_get_u32(&in);
+	return fake_link_sent_chan(&fix.link, type);
 }
 
 static uint32_t
 attach(void)
 {
 	copy_attach(fix.copy, fix.peer);
-	return sent_request(FRAME_WALK);
+	fix.nentries = 0;
+	return sent_request(FRAME_OPEN_WALK);
+}
+
+static int
+try_entry(
+    uint32_t walk, uint64_t index, char kind, const char *path, uint64_t size)
+{
+	static const uint8_t mark[FRAME_MARK_BYTES] = "a mark";
+	const struct frame_entry m = {.chan = walk,
+	    .index = index,
+	    .kind = (uint8_t)kind,
+	    .mode = 0644,
+	    .size = size,
+	    .mark = mark,
+	    .path = {(const uint8_t *)path, strlen(path)}};
+	struct buf b;
+	struct err e;
+
+	buf_init(&b, 0);
+	assert_int_equal(frame_put_entry(&b, &m), 0);
+	return fake_link_say(&fix.link, &b, &e);
 }
 
 static void
 entry(uint32_t walk, char kind, const char *path, uint64_t size)
 {
-	struct peer_entry f = {.kind = (uint8_t)kind,
-	    .mode = 0644,
-	    .size = size,
-	    .path = (const uint8_t *)path,
-	    .path_len = strlen(path)};
-	struct err e;
-
-	assert_int_equal(copy_on_entry(fix.copy, walk, &f, &e), 0);
+	assert_int_equal(try_entry(walk, fix.nentries++, kind, path, size), 0);
 }
 
 static void
-end(uint32_t request, int32_t error)
+end(uint32_t chan, int32_t error)
 {
-	struct err e;
-
-	assert_int_equal(copy_on_end(fix.copy, request, error, &e), 0);
+	assert_int_equal(fake_link_close(&fix.link, chan, error, ""), 0);
 }
 
-/* ARTIFACT_OPEN is next; gives a file for it and returns READ's request. */
+/* ARTIFACT_OPEN is next; gives a file for it and returns its read's channel. */
 static uint32_t
 give_file(uint32_t number)
 {
@@ -122,16 +139,13 @@ give_file(uint32_t number)
 	assert_int_equal(m.id, 42);
 	assert_int_equal(m.file, number);
 	copy_on_fd(fix.copy, number, memfd_create("f", MFD_CLOEXEC), "");
-	return sent_request(FRAME_READ);
+	return sent_request(FRAME_OPEN_READ);
 }
 
 static int
-data(uint32_t request, uint64_t offset, const char *bytes)
+data(uint32_t chan, uint64_t offset, const char *bytes)
 {
-	struct err e;
-
-	return copy_on_data(fix.copy, request, offset, (const uint8_t *)bytes,
-	    strlen(bytes), &e);
+	return fake_link_data(&fix.link, chan, offset, bytes, strlen(bytes));
 }
 
 /* ARTIFACT_DONE is next. */
@@ -164,6 +178,9 @@ test_a_file_is_copied_with_its_digest(void **state)
 	struct digest *d = digest_begin();
 	uint8_t want[DIGEST_BYTES];
 	struct msg_artifact_done m;
+	const uint8_t *got;
+	struct wire_in in;
+	size_t n;
 
 	(void)state;
 	entry(walk, 'f', "d/a.txt", 5);
@@ -184,7 +201,12 @@ test_a_file_is_copied_with_its_digest(void **state)
 	/* not taken before the front has committed */
 	fake_link_sent_nothing(&fix.link);
 	copy_taken(fix.copy);
-	assert_int_equal(sent_request(FRAME_WALK_TAKEN), walk);
+	in = fake_link_sent(&fix.link, FRAME_TAKEN);
+	assert_string_equal(wire_get_text(&in, 100), COPY_ROOT);
+	got = wire_get_bytes(&in, 100, &n);
+	assert_int_equal(n, strlen("d/a.txt"));
+	assert_memory_equal(got, "d/a.txt", n);
+	assert_memory_equal(wire_get_fixed(&in, FRAME_MARK_BYTES), "a mark", 7);
 }
 
 static void
@@ -233,7 +255,7 @@ test_sizes_are_counted_and_not_believed(void **state)
 	end(walk, 0);
 	read = give_file(0);
 	assert_int_equal(data(read, 0, much), 0);
-	assert_int_equal(sent_request(FRAME_ABORT), read);
+	assert_int_equal(sent_request(FRAME_CLOSE), read);
 	expect_failed();
 	/* what was on its way is passed over */
 	assert_int_equal(data(read, 60, "more"), 0);
@@ -334,8 +356,10 @@ test_after_a_lost_link_only_the_missing_ones_come(void **state)
 	end(read, 0);
 	(void)done();
 	(void)give_file(1);
-	copy_detach(fix.copy);
+	fake_link_lose(&fix.link);
 	expect_failed();
+	fake_link_greet(&fix.link);
+	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
 	walk = attach();
 	entry(walk, 'f', "a", 1);
 	entry(walk, 'f', "b", 1);
@@ -361,7 +385,7 @@ test_an_agent_that_stalls_is_not_waited_for(void **state)
 	fix.copy = copy_new(&host, 42);
 	walk = attach();
 	fixture_loop(fix.base, &fix.ended);
-	assert_int_equal(sent_request(FRAME_ABORT), walk);
+	assert_int_equal(sent_request(FRAME_CLOSE), walk);
 	assert_non_null(strstr(copy_error(fix.copy), "took too long"));
 }
 
@@ -378,18 +402,38 @@ test_a_walk_that_is_too_long_is_named(void **state)
 }
 
 static void
-test_a_walk_that_never_ends_breaks_the_protocol(void **state)
+test_a_walk_that_never_ends_is_closed(void **state)
 {
-	struct peer_entry f = {.kind = 'f', .path_len = 1};
 	uint32_t walk = attach();
-	struct err e;
-	int rc = 0;
+	unsigned int grants = 0;
 
 	(void)state;
-	f.path = (const uint8_t *)"a";
-	for (int i = 0; rc == 0 && i < 4 * FRAME_WALK_MAX; i++)
-		rc = copy_on_entry(fix.copy, walk, &f, &e);
-	assert_int_equal(rc, ERR_PROTO);
+	for (unsigned int i = 0; i < COPY_WALK_MAX; i++) {
+		entry(walk, 'd', "a", 0);
+		if (buf_len(&fix.link.l.out) > 0) {
+			assert_int_equal(
+			    fake_link_sent_credit(&fix.link), i + 1);
+			grants++;
+		}
+	}
+	assert_true(grants > 0 && grants < COPY_WALK_MAX / 100);
+	assert_false(fix.ended);
+	entry(walk, 'd', "a", 0); /* one too many */
+	assert_int_equal(sent_request(FRAME_CLOSE), walk);
+	assert_true(fix.ended);
+	assert_string_equal(
+	    copy_error(fix.copy), "artifact extraction: too many files");
+}
+
+static void
+test_entries_beyond_their_credit_break_the_protocol(void **state)
+{
+	uint32_t walk = attach();
+
+	(void)state;
+	assert_int_equal(try_entry(walk, 1, 'f', "a", 1), ERR_PROTO);
+	assert_int_equal(
+	    try_entry(walk, PEER_WALK_WINDOW, 'f', "a", 1), ERR_PROTO);
 }
 
 static void
@@ -422,7 +466,8 @@ main(void)
 	    TEST(test_after_a_lost_link_only_the_missing_ones_come),
 	    TEST(test_an_agent_that_stalls_is_not_waited_for),
 	    TEST(test_a_walk_that_is_too_long_is_named),
-	    TEST(test_a_walk_that_never_ends_breaks_the_protocol),
+	    TEST(test_a_walk_that_never_ends_is_closed),
+	    TEST(test_entries_beyond_their_credit_break_the_protocol),
 	    TEST(test_many_complaints_are_cut_short),
 	};
 

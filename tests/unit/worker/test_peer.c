@@ -5,9 +5,9 @@
 struct fixture {
 	struct fake_link link;
 	struct peer *peer;
-	unsigned int hellos, logs, entries, pieces, ends, downs;
+	unsigned int hellos, knowns, pieces, entries, closes, losts, downs;
 	uint32_t nruns;
-	int down_code;
+	int down_code, close_code;
 };
 static struct fixture fix;
 
@@ -18,82 +18,6 @@ on_hello(const struct peer_hello *h, void *arg, struct err *e)
 	(void)e;
 	fix.hellos++;
 	fix.nruns = h->nruns;
-	return 0;
-}
-
-static int
-on_run_known(const struct uuid *run, bool fresh, uint64_t length, void *arg,
-    struct err *e)
-{
-	(void)run;
-	(void)fresh;
-	(void)length;
-	(void)arg;
-	(void)e;
-	return 0;
-}
-
-static int
-on_run_refused(
-    const struct uuid *run, const char *why, void *arg, struct err *e)
-{
-	(void)run;
-	(void)arg;
-	(void)e;
-	assert_true(strlen(why) <= PEER_WHY_MAX);
-	return 0;
-}
-
-static int
-on_run_log(const struct uuid *run, uint64_t offset, const uint8_t *p, size_t n,
-    void *arg, struct err *e)
-{
-	(void)run;
-	(void)offset;
-	(void)arg;
-	assert_true(n > 0 && n <= FRAME_LOG_MAX);
-	fix.logs++;
-	if (p[0] == 'x')
-		return err_set(e, ERR_PROTO, "not an x");
-	return 0;
-}
-
-static int
-on_file_entry(
-    uint32_t request, const struct peer_entry *f, void *arg, struct err *e)
-{
-	(void)request;
-	(void)f;
-	(void)arg;
-	(void)e;
-	fix.entries++;
-	return 0;
-}
-
-static int
-on_file_data(uint32_t request, uint64_t offset, const uint8_t *p, size_t n,
-    void *arg, struct err *e)
-{
-	(void)request;
-	(void)offset;
-	(void)p;
-	(void)n;
-	(void)arg;
-	(void)e;
-	fix.pieces++;
-	return 0;
-}
-
-static int
-on_file_end(
-    uint32_t request, int32_t error, uint64_t size, void *arg, struct err *e)
-{
-	(void)request;
-	(void)error;
-	(void)size;
-	(void)arg;
-	(void)e;
-	fix.ends++;
 	return 0;
 }
 
@@ -111,9 +35,61 @@ on_down(const struct err *why, void *arg)
 	fix.down_code = why->code;
 }
 
-static const struct peer_ops ops = {on_hello, on_run_known, on_run_refused,
-    on_run_log, on_file_entry, on_file_data, on_file_end, on_nothing,
-    on_nothing, on_down};
+static const struct peer_ops ops = {on_hello, on_nothing, on_nothing, on_down};
+
+static int
+on_known(bool fresh, void *arg, struct err *e)
+{
+	(void)fresh;
+	(void)arg;
+	(void)e;
+	fix.knowns++;
+	return 0;
+}
+
+static int
+on_data(const uint8_t *p, size_t n, void *arg, struct err *e)
+{
+	(void)arg;
+	assert_true(n > 0 && n <= FRAME_DATA_MAX);
+	fix.pieces++;
+	if (p[0] == 'x')
+		return err_set(e, ERR_PROTO, "not an x");
+	return 0;
+}
+
+static int
+on_entry(const struct frame_entry *m, void *arg, struct err *e)
+{
+	(void)m;
+	(void)arg;
+	(void)e;
+	fix.entries++;
+	return 0;
+}
+
+static void
+on_close(int code, const char *text, void *arg)
+{
+	(void)arg;
+	assert_true(strlen(text) <= FRAME_CLOSE_TEXT_MAX);
+	fix.closes++;
+	fix.close_code = code;
+}
+
+static void
+on_lost(void *arg)
+{
+	(void)arg;
+	fix.losts++;
+}
+
+static const struct peer_chan_ops seq_ops = {
+    on_known, on_data, NULL, on_close, on_lost};
+static const struct peer_chan_ops read_ops = {
+    NULL, on_data, NULL, on_close, on_lost};
+static const struct peer_chan_ops walk_ops = {
+    NULL, NULL, on_entry, on_close, on_lost};
 
 static int
 setup(void **state)
@@ -137,26 +113,17 @@ teardown(void **state)
 static void
 put_hello(struct buf *b, uint32_t version, uint32_t runs)
 {
-	struct uuid boot = {{9}};
-	size_t at = frame_begin(b, FRAME_HELLO);
+	const struct frame_hello m = {version, {{9}}, runs};
 
-	wire_put_u32(b, version);
-	wire_put_uuid(b, &boot);
-	wire_put_u32(b, runs);
-	frame_end(b, at);
+	assert_int_equal(frame_put_hello(b, &m), 0);
 }
 
 static void
 put_run(struct buf *b, uint64_t from, uint64_t length)
 {
-	struct uuid run = {{5}};
-	size_t at = frame_begin(b, FRAME_HELLO_RUN);
+	const struct frame_hello_run m = {{{5}}, false, from, length};
 
-	wire_put_uuid(b, &run);
-	wire_put_u8(b, 0);
-	wire_put_u64(b, from);
-	wire_put_u64(b, length);
-	frame_end(b, at);
+	assert_int_equal(frame_put_hello_run(b, &m), 0);
 }
 
 static void
@@ -164,18 +131,6 @@ put_plain(struct buf *b, enum frame_type type)
 {
 	size_t at = frame_begin(b, type);
 
-	frame_end(b, at);
-}
-
-static void
-put_log(struct buf *b, const char *bytes, size_t n, uint64_t offset)
-{
-	struct uuid run = {{5}};
-	size_t at = frame_begin(b, FRAME_RUN_LOG);
-
-	wire_put_uuid(b, &run);
-	wire_put_u64(b, offset);
-	assert_int_equal(buf_append(b, bytes, n), 0);
 	frame_end(b, at);
 }
 
@@ -191,6 +146,65 @@ static void
 open_link(void)
 {
 	fix.link.l.user->on_open(&fix.link.l, fix.link.l.arg);
+}
+
+static void
+greet(void)
+{
+	fake_link_greet(&fix.link);
+	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
+}
+
+enum kind {
+	SEQUENCE,
+	READ,
+	WALK,
+	KINDS
+};
+
+/* A channel of that kind; its number in *number. */
+static struct peer_chan *
+open_chan(enum kind kind, uint32_t *number)
+{
+	static const enum frame_type types[] = {
+	    FRAME_OPEN_SEQUENCE, FRAME_OPEN_READ, FRAME_OPEN_WALK};
+	struct peer_chan *c;
+
+	if (kind == SEQUENCE)
+		c = peer_open_sequence(fix.peer,
+		    (struct frame_open_sequence){.run = {{1}}}, &seq_ops, NULL);
+	else if (kind == READ)
+		c = peer_open_read(fix.peer,
+		    (struct frame_open_read){.until = 9, .root = "/r"},
+		    &read_ops, NULL);
+	else
+		c = peer_open_walk(fix.peer,
+		    (struct frame_open_walk){.root = "/r"}, &walk_ops, NULL);
+	*number = fake_link_sent_chan(&fix.link, types[kind]);
+	return c;
+}
+
+static int
+say_data(uint32_t chan, uint64_t at, const char *text)
+{
+	return fake_link_data(&fix.link, chan, at, text, strlen(text));
+}
+
+static int
+say_entry(uint32_t chan, uint64_t index, uint8_t kind, size_t path)
+{
+	static const uint8_t bytes[FRAME_PATH_MAX] = {'a'};
+	static const uint8_t mark[FRAME_MARK_BYTES];
+	const struct frame_entry m = {.chan = chan,
+	    .index = index,
+	    .kind = kind,
+	    .mark = mark,
+	    .path = {bytes, path}};
+	struct buf b;
+
+	buf_init(&b, 0);
+	assert_int_equal(frame_put_entry(&b, &m), 0);
+	return say(&b);
 }
 
 static void
@@ -224,8 +238,6 @@ test_hellos_that_lie_are_refused(void **state)
 	(void)state;
 	buf_init(&b, 0);
 	open_link();
-	put_hello(&b, FRAME_VERSION + 1, 0);
-	assert_int_equal(say(&b), ERR_PROTO);
 	put_hello(&b, FRAME_VERSION, PEER_RUNS_MAX + 1);
 	assert_int_equal(say(&b), ERR_PROTO);
 	put_hello(&b, FRAME_VERSION, 1);
@@ -244,6 +256,23 @@ test_hellos_that_lie_are_refused(void **state)
 }
 
 static void
+test_an_agent_of_another_version_is_told_apart(void **state)
+{
+	struct buf b;
+	struct err e;
+
+	(void)state;
+	buf_init(&b, 0);
+	open_link();
+	put_hello(&b, 1, 0); /* as that version said it, too */
+	assert_int_equal(fake_link_say(&fix.link, &b, &e), ERR_PROTO);
+	assert_string_equal(e.msg,
+	    "HELLO: the agent speaks version 1 of the link, this server "
+	    "version 2: the sandbox is of another version of it");
+	fake_link_sent_nothing(&fix.link);
+}
+
+static void
 test_nothing_but_hello_may_come_first_and_only_once(void **state)
 {
 	struct buf b;
@@ -251,9 +280,8 @@ test_nothing_but_hello_may_come_first_and_only_once(void **state)
 	(void)state;
 	buf_init(&b, 0);
 	open_link();
-	put_log(&b, "abc", 3, 0);
-	assert_int_equal(say(&b), ERR_PROTO);
-	assert_int_equal(fix.logs, 0);
+	assert_int_equal(say_data(1, 0, "abc"), ERR_PROTO);
+	assert_int_equal(fix.pieces, 0);
 	fake_link_greet(&fix.link);
 	put_hello(&b, FRAME_VERSION, 0);
 	assert_int_equal(say(&b), ERR_PROTO);
@@ -266,29 +294,13 @@ test_frames_of_our_own_direction_are_refused(void **state)
 
 	(void)state;
 	buf_init(&b, 0);
-	fake_link_greet(&fix.link);
-	for (unsigned int t = FRAME_WELCOME; t <= FRAME_PING; t++) {
+	greet();
+	for (unsigned int t = FRAME_WELCOME; t <= FRAME_OPEN_WALK; t++) {
+		if (strcmp(frame_type_name(t), "?") == 0)
+			continue;
 		put_plain(&b, (enum frame_type)t);
 		assert_int_equal(say(&b), ERR_PROTO);
 	}
-}
-
-static void
-test_logs_are_bounded_in_size_and_place(void **state)
-{
-	static const char much[FRAME_LOG_MAX] = {'a'};
-	struct buf b;
-
-	(void)state;
-	buf_init(&b, 0);
-	fake_link_greet(&fix.link);
-	put_log(&b, "", 0, 0);
-	assert_int_equal(say(&b), ERR_PROTO);
-	put_log(&b, "a", 1, UINT64_MAX);
-	assert_int_equal(say(&b), ERR_PROTO);
-	put_log(&b, much, sizeof(much), 0);
-	assert_int_equal(say(&b), 0);
-	assert_int_equal(fix.logs, 1);
 }
 
 static void
@@ -299,8 +311,10 @@ test_fields_too_few_or_too_many_are_refused(void **state)
 
 	(void)state;
 	buf_init(&b, 0);
-	fake_link_greet(&fix.link);
-	for (unsigned int t = FRAME_RUN_KNOWN; t <= FRAME_PONG; t++) {
+	greet();
+	for (unsigned int t = FRAME_DATA; t <= FRAME_EXITED; t++) {
+		if (strcmp(frame_type_name(t), "?") == 0)
+			continue;
 		at = frame_begin(&b, (enum frame_type)t);
 		wire_put_u16(&b, 7);
 		frame_end(&b, at);
@@ -311,82 +325,260 @@ test_fields_too_few_or_too_many_are_refused(void **state)
 	wire_put_u8(&b, 7);
 	frame_end(&b, at);
 	assert_int_equal(say(&b), ERR_PROTO);
-	assert_int_equal(fix.logs + fix.entries + fix.pieces + fix.ends, 0);
+	assert_int_equal(fix.pieces + fix.entries + fix.closes, 0);
+}
+
+/* What an agent may say on a channel, each good once for its kinds. */
+static int
+say_known(uint32_t chan)
+{
+	return fake_link_known(&fix.link, chan, true);
+}
+
+static int
+say_a_byte(uint32_t chan)
+{
+	return say_data(chan, 0, "a");
+}
+
+static int
+say_an_entry(uint32_t chan)
+{
+	return say_entry(chan, 0, 'f', 1);
+}
+
+static int
+say_close(uint32_t chan)
+{
+	return fake_link_close(&fix.link, chan, 5, "text");
+}
+
+static const struct {
+	int (*say)(uint32_t chan);
+	bool good[KINDS];
+} words[] = {
+    {say_known, {[SEQUENCE] = true}},
+    {say_a_byte, {[SEQUENCE] = true, [READ] = true}},
+    {say_an_entry, {[WALK] = true}},
+    {say_close, {true, true, true}},
+};
+
+static void
+test_each_kind_takes_what_is_its_own(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		for (enum kind k = 0; k < KINDS; k++) {
+			uint32_t n;
+
+			greet();
+			(void)open_chan(k, &n);
+			assert_int_equal(
+			    words[i].say(n), words[i].good[k] ? 0 : ERR_PROTO);
+			fake_link_lose(&fix.link);
+		}
+}
+
+enum end {
+	BY_US,
+	BY_AGENT,
+	NEVER_OPENED,
+	ANOTHER_STREAM
+};
+
+static const struct {
+	enum end end;
+	int rc;
+} ends[] = {{BY_US, 0}, {BY_AGENT, 0}, {NEVER_OPENED, ERR_PROTO},
+    {ANOTHER_STREAM, ERR_PROTO}};
+
+/* A channel's number after that end of it. */
+static uint32_t
+number_after(enum end how, enum kind kind)
+{
+	struct peer_chan *c;
+	uint32_t n;
+
+	c = open_chan(kind, &n);
+	if (how == BY_US) {
+		peer_close(c);
+		assert_int_equal(
+		    fake_link_sent_chan(&fix.link, FRAME_CLOSE), n);
+	} else if (how == BY_AGENT) {
+		assert_int_equal(say_close(n), 0);
+	} else if (how == ANOTHER_STREAM) {
+		fake_link_lose(&fix.link);
+		greet();
+	}
+	return how == NEVER_OPENED ? n + 1 : n;
 }
 
 static void
-put_entry(struct buf *b, uint8_t kind, const char *path, size_t n)
+test_what_comes_for_a_channel_that_is_not_open(void **state)
 {
-	size_t at = frame_begin(b, FRAME_FILE_ENTRY);
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+		for (size_t w = 0; w < ARRAY_LEN(words); w++)
+			for (enum kind k = 0; k < KINDS; k++) {
+				uint32_t n;
 
-	wire_put_u32(b, 1);
-	wire_put_u8(b, kind);
-	wire_put_u32(b, 0644);
-	wire_put_u64(b, 5);
-	wire_put_i64(b, 0);
-	wire_put_bytes(b, path, n);
-	frame_end(b, at);
+				greet();
+				n = number_after(ends[i].end, k);
+				fix.knowns = fix.pieces = fix.entries =
+				    fix.closes = 0;
+				assert_int_equal(words[w].say(n), ends[i].rc);
+				assert_int_equal(fix.knowns + fix.pieces +
+					fix.entries + fix.closes,
+				    0);
+				fake_link_lose(&fix.link);
+			}
 }
 
 static void
-test_files_have_a_kind_and_a_bounded_path(void **state)
+test_numbers_begin_anew_with_each_stream(void **state)
 {
-	static const char path[FRAME_PATH_MAX + 1] = {'a'};
+	uint32_t n;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		greet();
+		(void)open_chan(READ, &n);
+		assert_int_equal(n, 1);
+		(void)open_chan(WALK, &n);
+		assert_int_equal(n, 2);
+		fake_link_lose(&fix.link);
+		assert_int_equal(fix.losts, 2 * (i + 1));
+	}
+	assert_int_equal(say_data(0, 0, "a"), ERR_PROTO);
+}
+
+static void
+test_bytes_come_in_order_and_within_credit(void **state)
+{
+	static const char much[FRAME_DATA_MAX] = {'a'};
+	struct peer_chan *c;
+	uint64_t at = 0;
+	uint32_t n;
+
+	(void)state;
+	greet();
+	c = open_chan(READ, &n);
+	assert_int_equal(say_data(n, 1, "abc"), ERR_PROTO);
+	assert_int_equal(say_data(n, 0, ""), ERR_PROTO);
+	assert_int_equal(say_data(n, UINT64_MAX, "abc"), ERR_PROTO);
+	for (; at < FRAME_WINDOW_BYTES; at += sizeof(much))
+		assert_int_equal(
+		    fake_link_data(&fix.link, n, at, much, sizeof(much)), 0);
+	assert_int_equal(say_data(n, at, "a"), ERR_PROTO);
+	peer_take(c, 3);
+	assert_int_equal(fake_link_sent_credit(&fix.link), 3);
+	assert_int_equal(say_data(n, at, "abcd"), ERR_PROTO);
+	assert_int_equal(say_data(n, at, "abc"), 0);
+	assert_int_equal(fix.pieces, 5);
+}
+
+static void
+test_a_piece_and_another_stream_have_bounds(void **state)
+{
+	const struct frame_data other = {
+	    .chan = 1, .stream = 1, .bytes = {(const uint8_t *)"a", 1}};
+	static const uint8_t much[FRAME_DATA_MAX + 1];
 	struct buf b;
+	uint32_t n;
 
 	(void)state;
 	buf_init(&b, 0);
-	fake_link_greet(&fix.link);
-	put_entry(&b, 'x', "a", 1);
+	greet();
+	(void)open_chan(READ, &n);
+	assert_int_equal(frame_put_data(&b, &other), 0);
 	assert_int_equal(say(&b), ERR_PROTO);
-	put_entry(&b, 0, "a", 1);
-	assert_int_equal(say(&b), ERR_PROTO);
-	put_entry(&b, 'f', path, sizeof(path));
-	assert_int_equal(say(&b), ERR_PROTO);
-	put_entry(&b, 'f', path, sizeof(path) - 1);
-	assert_int_equal(say(&b), 0);
-	assert_int_equal(fix.entries, 1);
+	assert_int_equal(
+	    fake_link_data(&fix.link, n, 0, much, sizeof(much)), ERR_PROTO);
+}
+
+static void
+test_entries_have_a_kind_and_are_counted(void **state)
+{
+	uint32_t n;
+
+	(void)state;
+	greet();
+	(void)open_chan(WALK, &n);
+	assert_int_equal(say_entry(n, 0, 'x', 1), ERR_PROTO);
+	assert_int_equal(say_entry(n, 0, 0, 1), ERR_PROTO);
+	assert_int_equal(say_entry(n, 0, 'f', FRAME_PATH_MAX), 0);
+	assert_int_equal(say_entry(n, 0, 'f', 1), ERR_PROTO);
+	assert_int_equal(say_entry(n, 2, 'f', 1), ERR_PROTO);
+	for (uint64_t i = 1; i < PEER_WALK_WINDOW; i++)
+		assert_int_equal(say_entry(n, i, 'd', 1), 0);
+	assert_int_equal(say_entry(n, PEER_WALK_WINDOW, 'd', 1), ERR_PROTO);
+	assert_int_equal(fix.entries, PEER_WALK_WINDOW);
 }
 
 static void
 test_what_a_callback_refuses_is_the_agents_fault(void **state)
 {
+	const struct frame_data m = {
+	    .chan = 1, .bytes = {(const uint8_t *)"x", 1}};
 	struct buf b;
 	struct err e;
+	uint32_t n;
 
 	(void)state;
 	buf_init(&b, 0);
-	fake_link_greet(&fix.link);
-	put_log(&b, "x", 1, 0);
+	greet();
+	(void)open_chan(SEQUENCE, &n);
+	assert_int_equal(frame_put_data(&b, &m), 0);
 	assert_int_equal(fake_link_say(&fix.link, &b, &e), ERR_PROTO);
-	assert_string_equal(e.msg, "RUN_LOG: not an x");
+	assert_string_equal(e.msg, "DATA: not an x");
+}
+
+static void
+test_a_discarded_run_is_opened_and_closed(void **state)
+{
+	const struct uuid run = {{1}};
+	uint32_t n;
+
+	(void)state;
+	peer_discard(fix.peer, &run, 7); /* not up: nothing */
+	fake_link_sent_nothing(&fix.link);
+	greet();
+	peer_discard(fix.peer, &run, 7);
+	n = fake_link_sent_chan(&fix.link, FRAME_OPEN_SEQUENCE);
+	assert_int_equal(fake_link_sent_chan(&fix.link, FRAME_CLOSE), n);
+	/* its log may have been on its way */
+	assert_int_equal(say_known(n), 0);
+	assert_int_equal(say_data(n, 7, "abc"), 0);
+	assert_int_equal(fix.knowns + fix.pieces, 0);
 }
 
 static void
 test_nothing_is_sent_while_it_is_not_up(void **state)
 {
-	struct uuid run = {{1}};
+	static const uint8_t mark[FRAME_MARK_BYTES];
+	const struct frame_taken m = {.root = "/", .mark = mark};
 
 	(void)state;
-	peer_run_cancel(fix.peer, &run, RUNLOG_CANCELED);
+	peer_taken(fix.peer, &m);
 	fake_link_sent_nothing(&fix.link);
 	open_link();
-	peer_run_cancel(fix.peer, &run, RUNLOG_CANCELED);
+	peer_taken(fix.peer, &m);
 	fake_link_sent_nothing(&fix.link);
 }
 
 static void
 test_an_agent_that_never_reads_is_hung_up_on(void **state)
 {
-	struct uuid run = {{1}};
+	struct peer_chan *c;
+	uint32_t n;
 
 	(void)state;
-	fake_link_greet(&fix.link);
+	greet();
+	c = open_chan(READ, &n);
 	while (!fix.link.hung_up) {
 		assert_true(buf_len(&fix.link.l.out) <= LINK_OUT_MAX);
-		peer_run_ack(fix.peer, &run, 1);
+		peer_take(c, 0);
 	}
-	assert_true(buf_len(&fix.link.l.out) == 0);
 }
 
 static void
@@ -405,6 +597,7 @@ static void
 test_a_lost_stream_is_told_with_its_reason(void **state)
 {
 	struct err why;
+	uint32_t n;
 
 	(void)state;
 	fake_link_greet(&fix.link);
@@ -413,6 +606,12 @@ test_a_lost_stream_is_told_with_its_reason(void **state)
 	assert_int_equal(fix.downs, 1);
 	assert_int_equal(fix.down_code, ERR_PROTO);
 	assert_false(peer_is_up(fix.peer));
+	buf_clear(&fix.link.l.out);
+	greet();
+	(void)open_chan(READ, &n);
+	fake_link_lose(&fix.link);
+	assert_int_equal(fix.losts, 1); /* the channel, before its stream */
+	assert_int_equal(fix.closes, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -423,12 +622,18 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_it_is_up_after_the_whole_hello_only),
 	    TEST(test_hellos_that_lie_are_refused),
+	    TEST(test_an_agent_of_another_version_is_told_apart),
 	    TEST(test_nothing_but_hello_may_come_first_and_only_once),
 	    TEST(test_frames_of_our_own_direction_are_refused),
-	    TEST(test_logs_are_bounded_in_size_and_place),
 	    TEST(test_fields_too_few_or_too_many_are_refused),
-	    TEST(test_files_have_a_kind_and_a_bounded_path),
+	    TEST(test_each_kind_takes_what_is_its_own),
+	    TEST(test_what_comes_for_a_channel_that_is_not_open),
+	    TEST(test_numbers_begin_anew_with_each_stream),
+	    TEST(test_bytes_come_in_order_and_within_credit),
+	    TEST(test_a_piece_and_another_stream_have_bounds),
+	    TEST(test_entries_have_a_kind_and_are_counted),
 	    TEST(test_what_a_callback_refuses_is_the_agents_fault),
+	    TEST(test_a_discarded_run_is_opened_and_closed),
 	    TEST(test_nothing_is_sent_while_it_is_not_up),
 	    TEST(test_an_agent_that_never_reads_is_hung_up_on),
 	    TEST(test_large_frames_leave_room_for_small_ones),

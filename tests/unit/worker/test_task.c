@@ -28,8 +28,6 @@ test_a_whole_log_is_told_in_order(void **state)
 static void
 test_a_log_is_acknowledged_at_each_turn(void **state)
 {
-	struct wire_in in;
-	struct uuid u;
 	struct buf b;
 	size_t n;
 
@@ -41,17 +39,13 @@ test_a_log_is_acknowledged_at_each_turn(void **state)
 	n = buf_len(&b);
 	say_log(0, &b);
 	task_flush(fix.task);
-	in = fake_link_sent(&fix.link, FRAME_RUN_ACK);
-	wire_get_uuid(&in, &u);
-	assert_int_equal(wire_get_u64(&in), n);
+	assert_int_equal(fake_link_sent_credit(&fix.link), n);
 }
 
 static void
 test_a_long_log_is_acknowledged_at_its_end(void **state)
 {
 	AUTO(auto_free) char *text = xcalloc(1, TASK_UNACKED_MAX + 1);
-	struct wire_in in;
-	struct uuid u;
 	struct buf b;
 	size_t n;
 
@@ -63,9 +57,7 @@ test_a_long_log_is_acknowledged_at_its_end(void **state)
 	n = buf_len(&b);
 	say_log(0, &b);
 	task_flush(fix.task);
-	in = fake_link_sent(&fix.link, FRAME_RUN_ACK);
-	wire_get_uuid(&in, &u);
-	assert_int_equal(wire_get_u64(&in), n);
+	assert_int_equal(fake_link_sent_credit(&fix.link), n);
 	assert_int_equal(fix.completed, 1);
 }
 
@@ -93,7 +85,7 @@ test_bytes_are_told_once_a_turn_and_never_twice(void **state)
 }
 
 static void
-test_bytes_from_the_wrong_place_end_the_run_as_forged(void **state)
+test_a_forged_log_ends_the_run_and_is_wanted_no_more(void **state)
 {
 	struct buf b;
 	char *text;
@@ -101,13 +93,28 @@ test_bytes_from_the_wrong_place_end_the_run_as_forged(void **state)
 	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
-	log_plain(&b, RUNLOG_RUN_STARTED, 0);
-	say_log(5, &b);
+	log_output(&b, "before any command");
+	say_log(0, &b);
 	text = expect_end(RUNLOG_INTERNAL);
 	assert_non_null(strstr(text, "the sandbox sent a broken log: "));
 	free(text);
 	assert_int_equal(spool_length(), 0);
-	(void)fake_link_sent(&fix.link, FRAME_RUN_CANCEL);
+	assert_int_equal(fake_link_sent_chan(&fix.link, FRAME_CLOSE), fix.chan);
+}
+
+static void
+test_a_log_before_its_run_is_known_breaks_the_protocol(void **state)
+{
+	struct buf b;
+
+	(void)state;
+	new_task(1 << 20);
+	task_begin(fix.task);
+	attach(NULL);
+	buf_init(&b, 0);
+	log_plain(&b, RUNLOG_RUN_STARTED, 0);
+	assert_int_equal(try_log(0, &b), ERR_PROTO);
+	assert_int_equal(spool_length(), 0);
 }
 
 static void
@@ -157,16 +164,6 @@ test_a_command_that_was_never_asked_for_ends_the_run(void **state)
 }
 
 static void
-test_more_than_its_credit_ends_the_run(void **state)
-{
-	(void)state;
-	begin(UINT64_C(1) << 30);
-	(void)say_much(FRAME_WINDOW_BYTES + 100000, false);
-	assert_int_equal(fix.over, 1);
-	skip_to_end(RUNLOG_INTERNAL);
-}
-
-static void
 test_an_agent_that_heeds_no_limit_is_cut_off_at_the_margin(void **state)
 {
 	(void)state;
@@ -176,59 +173,49 @@ test_an_agent_that_heeds_no_limit_is_cut_off_at_the_margin(void **state)
 	skip_to_end(RUNLOG_OUTPUT_LIMIT);
 	assert_true(spool_length() <= 100000 + TASK_MARGIN_BYTES);
 	/* told to stop when the limit was passed, not at the margin */
-	(void)fake_link_sent(&fix.link, FRAME_RUN_ACK);
-	(void)fake_link_sent(&fix.link, FRAME_RUN_CANCEL);
+	(void)fake_link_sent_credit(&fix.link);
+	(void)fake_link_sent(&fix.link, FRAME_CANCEL);
 }
 
 static void
-test_what_comes_after_the_end_is_acknowledged_and_dropped(void **state)
+test_what_comes_after_the_end_is_passed_over(void **state)
 {
 	struct buf b;
-	struct wire_in in;
-	struct uuid u;
 
 	(void)state;
 	begin(1 << 20);
 	task_end(fix.task, RUNLOG_LOST, "gone");
 	free(expect_end(RUNLOG_LOST));
+	assert_int_equal(fake_link_sent_chan(&fix.link, FRAME_CLOSE), fix.chan);
 	buf_init(&b, 0);
 	log_plain(&b, RUNLOG_RUN_STARTED, 0);
 	say_log(0, &b);
-	in = fake_link_sent(&fix.link, FRAME_RUN_ACK);
-	wire_get_uuid(&in, &u);
-	assert_int_equal(wire_get_u64(&in), 16);
-	(void)fake_link_sent(&fix.link, FRAME_RUN_FORGET);
+	fake_link_sent_nothing(&fix.link);
 	front_expect_nothing(&fix.front);
+	assert_int_equal(spool_length(), 0);
 }
 
 static void
 test_an_agent_that_starts_a_begun_run_anew_breaks_the_protocol(void **state)
 {
-	struct err e;
-
 	(void)state;
 	begin(1 << 20);
-	task_detach(fix.task);
-	task_attach(fix.task, fix.peer, &known_from_start);
-	(void)fake_link_sent(&fix.link, FRAME_RUN_START);
-	assert_int_equal(task_on_known(fix.task, true, &e), ERR_PROTO);
+	reconnect();
+	assert_int_equal(fake_link_known(&fix.link, fix.chan, true), ERR_PROTO);
 }
 
 static void
 test_a_cancel_is_said_again_on_the_next_stream(void **state)
 {
 	struct wire_in in;
-	struct uuid u;
 
 	(void)state;
 	begin(1 << 20);
 	task_cancel(fix.task, RUNLOG_CANCELED);
-	(void)fake_link_sent(&fix.link, FRAME_RUN_CANCEL);
-	task_detach(fix.task);
-	task_attach(fix.task, fix.peer, &known_from_start);
-	(void)fake_link_sent(&fix.link, FRAME_RUN_START);
-	in = fake_link_sent(&fix.link, FRAME_RUN_CANCEL);
-	wire_get_uuid(&in, &u);
+	(void)fake_link_sent(&fix.link, FRAME_CANCEL);
+	reconnect();
+	in = fake_link_sent(&fix.link, FRAME_CANCEL);
+	assert_int_equal(wire_get_u32(&in), fix.chan);
 	assert_int_equal(wire_get_u8(&in), RUNLOG_CANCELED);
 }
 
@@ -239,11 +226,55 @@ test_a_refused_run_never_began(void **state)
 
 	(void)state;
 	new_task(1 << 20);
-	task_attach(fix.task, fix.peer, NULL);
-	task_on_refused(fix.task, "too many \x01runs");
+	attach(NULL);
+	assert_int_equal(
+	    fake_link_close(&fix.link, fix.chan, 11, "too many \x01runs"), 0);
 	text = expect_end(RUNLOG_START_FAILED);
 	assert_string_equal(text, "the sandbox refused the run: too many runs");
 	free(text);
+}
+
+static void
+test_a_run_that_is_whole_is_forgotten_by_its_channel(void **state)
+{
+	struct buf b;
+
+	(void)state;
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_whole(&b, "hello", false);
+	say_log(0, &b);
+	task_flush(fix.task);
+	fake_link_sent_nothing(&fix.link); /* not before the front has it */
+	task_forget(fix.task);
+	assert_int_equal(fake_link_sent_chan(&fix.link, FRAME_CLOSE), fix.chan);
+}
+
+static void
+test_a_run_that_was_whole_before_the_link_is_forgotten_by_its_key(void **state)
+{
+	struct wire_in in;
+	struct uuid u;
+	struct buf b;
+	uint32_t chan;
+
+	(void)state;
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_whole(&b, "hello", false);
+	say_log(0, &b);
+	task_flush(fix.task);
+	fake_link_lose(&fix.link);
+	fake_link_greet(&fix.link);
+	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
+	task_attach(fix.task, fix.peer, &known_from_start);
+	fake_link_sent_nothing(&fix.link);
+	task_forget(fix.task);
+	in = fake_link_sent(&fix.link, FRAME_OPEN_SEQUENCE);
+	chan = wire_get_u32(&in);
+	wire_get_uuid(&in, &u);
+	assert_true(uuid_is_equal(&u, &run_uuid));
+	assert_int_equal(fake_link_sent_chan(&fix.link, FRAME_CLOSE), chan);
 }
 
 static void
@@ -270,17 +301,20 @@ main(void)
 	    TEST(test_a_log_is_acknowledged_at_each_turn),
 	    TEST(test_a_long_log_is_acknowledged_at_its_end),
 	    TEST(test_bytes_are_told_once_a_turn_and_never_twice),
-	    TEST(test_bytes_from_the_wrong_place_end_the_run_as_forged),
+	    TEST(test_a_forged_log_ends_the_run_and_is_wanted_no_more),
+	    TEST(test_a_log_before_its_run_is_known_breaks_the_protocol),
 	    TEST(test_no_part_of_a_piece_with_rubbish_is_kept),
 	    TEST(test_forged_byte_counts_end_the_run),
 	    TEST(test_a_command_that_was_never_asked_for_ends_the_run),
-	    TEST(test_more_than_its_credit_ends_the_run),
 	    TEST(test_an_agent_that_heeds_no_limit_is_cut_off_at_the_margin),
-	    TEST(test_what_comes_after_the_end_is_acknowledged_and_dropped),
+	    TEST(test_what_comes_after_the_end_is_passed_over),
 	    TEST(
 		test_an_agent_that_starts_a_begun_run_anew_breaks_the_protocol),
 	    TEST(test_a_cancel_is_said_again_on_the_next_stream),
 	    TEST(test_a_refused_run_never_began),
+	    TEST(test_a_run_that_is_whole_is_forgotten_by_its_channel),
+	    TEST(
+		test_a_run_that_was_whole_before_the_link_is_forgotten_by_its_key),
 	    TEST(test_a_whole_log_outlives_its_sandbox),
 	};
 

@@ -10,7 +10,6 @@ test_a_taken_over_run_goes_on_from_its_spool(void **state)
 	struct wire_in in;
 	struct uuid u;
 	struct buf b;
-	struct err e;
 	size_t n, all;
 
 	(void)state;
@@ -26,11 +25,14 @@ test_a_taken_over_run_goes_on_from_its_spool(void **state)
 	(void)front_next(&fix.front, IPC_RUN_RECORD);
 	front_expect_nothing(&fix.front);
 	task_attach(fix.task, fix.peer, &known_from_start);
-	in = fake_link_sent(&fix.link, FRAME_RUN_START);
+	in = fake_link_sent(&fix.link, FRAME_OPEN_SEQUENCE);
+	fix.chan = wire_get_u32(&in);
 	wire_get_uuid(&in, &u);
 	assert_int_equal(wire_get_u64(&in), n);
-	assert_int_equal(task_on_known(fix.task, false, &e), 0);
-	task_on_log(fix.task, n, buf_data(&b) + n, all - n);
+	assert_int_equal(fake_link_known(&fix.link, fix.chan, false), 0);
+	assert_int_equal(
+	    fake_link_data(&fix.link, fix.chan, n, buf_data(&b) + n, all - n),
+	    0);
 	task_flush(fix.task);
 	expect_bytes(all);
 	(void)front_next(&fix.front, IPC_RUN_RECORD);
@@ -47,6 +49,7 @@ test_a_large_spool_is_read_by_its_headers(void **state)
 	(void)state;
 	begin(UINT64_C(1) << 30);
 	length = say_much(20 << 20, true);
+	fake_link_lose(&fix.link);
 	task_free(fix.task);
 	while (
 	    recv(fix.front.fd, fix.front.packet, IPC_MSG_MAX, MSG_DONTWAIT) > 0)

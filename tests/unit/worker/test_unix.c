@@ -171,7 +171,7 @@ static void
 put_log(struct buf *b, size_t n)
 {
 	struct uuid run = {{5}};
-	size_t at = frame_begin(b, FRAME_RUN_LOG);
+	size_t at = frame_begin(b, FRAME_DATA);
 	uint8_t *p;
 
 	wire_put_uuid(b, &run);
@@ -298,7 +298,7 @@ test_much_comes_whole_and_in_bounded_turns(void **state)
 	expect(getpid());
 	fd = connect_to_it();
 	fixture_loop(fix.base, &fix.opened);
-	pid = start_writer(fd, 200, FRAME_LOG_MAX);
+	pid = start_writer(fd, 200, FRAME_DATA_MAX);
 	(void)close(fd);
 	fixture_loop(fix.base, &fix.closed);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
