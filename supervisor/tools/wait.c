@@ -71,6 +71,8 @@ on_bus(const struct bus_event *ev, void *arg)
 	case BUS_RUN_RECORDED:
 		if (w->until == WAIT_RECORDED)
 			wait_over(w, WAIT_IS_RECORDED, NULL, NULL);
+		else if (w->is_late)
+			wait_over(w, WAIT_TIMED_OUT, NULL, NULL);
 		break;
 	case BUS_RUN_REFUSED:
 	case BUS_RUN_END_FAILED:
@@ -84,10 +86,15 @@ on_bus(const struct bus_event *ev, void *arg)
 	}
 }
 
+/* The answer names the run, so it waits until that is on disk. */
 static void
 deadline_cb(void *arg)
 {
-	wait_over(arg, WAIT_TIMED_OUT, NULL, NULL);
+	struct wait *w = arg;
+
+	w->is_late = true;
+	if (w->run->recorded != RUN_NOT_RECORDED)
+		wait_over(w, WAIT_TIMED_OUT, NULL, NULL);
 }
 
 /* The run ends as canceled, and with it the wait. */

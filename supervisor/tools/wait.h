@@ -27,7 +27,7 @@ enum wait_until {
 enum wait_outcome {
 	WAIT_IS_RECORDED,
 	WAIT_IS_OVER,   /* with the digest of its log */
-	WAIT_TIMED_OUT, /* the call's deadline came first */
+	WAIT_TIMED_OUT, /* the call's deadline came first; it is recorded */
 	WAIT_FAILED     /* why: the run, or its end, could not be recorded */
 };
 
@@ -43,6 +43,7 @@ struct wait {
 	void *arg; /* of who waits */
 	struct bus_member member;
 	struct timer *deadline;
+	bool is_late; /* the deadline has passed */
 	struct log_request *request;
 	struct progress *progress;
 };

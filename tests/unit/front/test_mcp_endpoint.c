@@ -75,6 +75,30 @@ an_awaited_run_comes_with_its_output_twice(void **state)
 	json_decref(result);
 }
 
+/* The answer names the run: a crash must not forget it. */
+static void
+a_wait_that_is_over_too_early_is_answered_when_the_run_is_on_disk(void **state)
+{
+	struct store_snapshot snap;
+	json_t *result;
+	struct err e;
+
+	(void)state;
+	fx.worker.deaf = true;
+	fixture_initialize();
+	fixture_call(FIXTURE_BOTH, "run_sandbox",
+	    "{\"identifier\":\"box\",\"commands\":[{\"shell\":\"true\"}],"
+	    "\"options\":{\"await_completion\":true,"
+	    "\"await_timeout_ms\":1}}");
+	result = fixture_result();
+	assert_true(json_is_null(json_object_get(
+	    json_object_get(result, "structuredContent"), "final")));
+	json_decref(result);
+	assert_int_equal(store_snapshot(fx.store, &snap, &e), 0);
+	assert_int_equal(snap.nruns, 1);
+	store_snapshot_clear(&snap);
+}
+
 /* isError is for what keeps a tool from doing its work. */
 static void
 a_failed_run_is_no_failed_call(void **state)
@@ -349,6 +373,7 @@ main(void)
 	    T(a_session_is_opened_and_its_id_returned),
 	    T(all_six_tools_are_listed),
 	    T(an_awaited_run_comes_with_its_output_twice),
+	    T(a_wait_that_is_over_too_early_is_answered_when_the_run_is_on_disk),
 	    T(a_failed_run_is_no_failed_call),
 	    T(a_run_that_is_not_awaited_names_its_urls),
 	    T(without_an_engine_the_error_says_what_is_away),
