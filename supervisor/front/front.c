@@ -1,9 +1,9 @@
 /*
  * front.c - the front put together, and what each request passes
  *
- * 	fault in its form? -> Host and Origin -> CORS headers -> OPTIONS
- * 	-> is there a route? -> its method -> do the parameters fit?
- * 	-> the route's handler
+ *	fault in its form? -> Host and Origin -> CORS headers -> OPTIONS
+ *	-> is there a route? -> do the parameters fit? -> its method
+ *	-> the route's handler
  *
  * What is refused on MCP_PATH is told in JSON-RPC's form, elsewhere in ours.
  */
@@ -112,12 +112,12 @@ front_on_request(struct http_exchange *x, void *arg)
 		answer_options(x, r);
 	} else if (r == NULL) {
 		http_error(x, 404, "not_found", "there is nothing here");
+	} else if (fit == HTTP_FIT_HEAD) {
+		refuse(r, x, 404, "not_found", r->missing);
 	} else if ((r->methods & (unsigned int)http_method(x)) == 0) {
 		http_add_header(x, "Allow", r->allow);
 		refuse(r, x, 405, "method_not_allowed",
 		    "this method is not for this path: see Allow");
-	} else if (fit == HTTP_FIT_HEAD) {
-		refuse(r, x, 404, "not_found", r->missing);
 	} else {
 		r->on_request(f, x);
 	}

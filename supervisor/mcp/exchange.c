@@ -50,7 +50,7 @@ end(struct mcp_exchange *x)
 
 /* The last thing ops are asked for; x is pinned by the caller. */
 static void
-reply(struct mcp_exchange *x, int status, const char *session_id,
+send_reply(struct mcp_exchange *x, int status, const char *session_id,
     const char *text)
 {
 	end(x);
@@ -80,6 +80,12 @@ stream_last(struct mcp_exchange *x, const char *session_id, const char *text)
 }
 
 void
+exchange_wait(struct mcp_exchange *x, struct exchange_waiter *w)
+{
+	x->waiter = w;
+}
+
+void
 exchange_answer(
     struct mcp_exchange *x, const char *session_id, const char *text)
 {
@@ -89,16 +95,16 @@ exchange_answer(
 	    (text == NULL && exchange_takes_stream(x)))
 		stream_last(x, session_id, text);
 	else
-		reply(x, text == NULL ? 202 : 200, session_id, text);
+		send_reply(x, text == NULL ? 202 : 200, session_id, text);
 	(void)exchange_unpin(x);
 }
 
 void
-exchange_refuse(struct mcp_exchange *x, int status, const char *text)
+exchange_reply(struct mcp_exchange *x, int status, const char *text)
 {
 	x->waiter = NULL;
 	exchange_pin(x);
-	reply(x, status, NULL, text);
+	send_reply(x, status, NULL, text);
 	(void)exchange_unpin(x);
 }
 
@@ -112,6 +118,12 @@ exchange_abandon(struct mcp_exchange *x)
 }
 
 /* ---- before the end */
+
+void
+exchange_set_forms(struct mcp_exchange *x, unsigned int forms)
+{
+	x->forms = forms;
+}
 
 bool
 exchange_takes_stream(const struct mcp_exchange *x)

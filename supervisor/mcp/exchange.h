@@ -1,15 +1,14 @@
 /*
  * exchange.h - one HTTP request and its one answer
  *
- *	        exchange_new
- *	             |
- *	           open ------ a body with one request: it becomes the waiter
- *	          /  |  \
- *	   refuse    |    exchange_stream_open: an event stream, then messages
- *	   accept    |     |
- *	          \  |    /
- *	           ended      by the waiter's answer, by a refusal, or because
- *	                      the connection closed
+ *	exchange_new
+ *	     |
+ *	   open --- exchange_wait: a request waits for its answer
+ *	     |  \
+ *	     |   exchange_stream_open: an event stream, then messages
+ *	     |  /
+ *	   ended    by the waiter's answer, a reply of another status, or
+ *	            because the connection closed
  *
  * An exchange ends once; after that the transport's ops are not called for
  * it, and it is freed as soon as nobody on the stack uses it (exchange_pin).
@@ -48,17 +47,21 @@ void exchange_pin(struct mcp_exchange *x);
  * pin */
 bool exchange_unpin(struct mcp_exchange *x);
 
+/* exchange_wait - w owes the answer from now on; there is one per exchange */
+void exchange_wait(struct mcp_exchange *x, struct exchange_waiter *w);
 /* exchange_answer - the waiter's text, 200, in the form the client takes; w
  * is not told of the end.  session_id for the header, or NULL; text NULL: it
  * ends without a message (202, or an empty stream). */
 void exchange_answer(
     struct mcp_exchange *x, const char *session_id, const char *text);
-/* exchange_refuse - a status with a body, never as a stream; text NULL: a
- * status alone (202, 204) */
-void exchange_refuse(struct mcp_exchange *x, int status, const char *text);
+/* exchange_reply - any other answer: a status with a body, never as a stream;
+ * text NULL: a status alone (202, 204) */
+void exchange_reply(struct mcp_exchange *x, int status, const char *text);
 /* exchange_abandon - the client is gone: no ops are called */
 void exchange_abandon(struct mcp_exchange *x);
 
+/* exchange_set_forms - what the client takes (accept.h); JSON before */
+void exchange_set_forms(struct mcp_exchange *x, unsigned int forms);
 /* exchange_takes_stream - the client would read events */
 bool exchange_takes_stream(const struct mcp_exchange *x);
 /* exchange_stream_open - if the client takes one; x may have ended then */

@@ -132,7 +132,7 @@ inflight_find(
 	struct inflight_entry *entry;
 
 	LIST_FOREACH (entry, chain_of(t, session, id), chain)
-		if (!entry->cancelled &&
+		if (!entry->canceled &&
 		    memcmp(entry->session, session, SESSION_ID_LEN) == 0 &&
 		    strcmp(entry->id, id) == 0)
 			return entry;

@@ -22,8 +22,8 @@ struct inflight_owner;
 struct inflight_entry { /* part of a call */
 	LIST_ENTRY(inflight_entry) chain;
 	uint8_t session[SESSION_ID_LEN];
-	char *id;       /* JSON text, owned */
-	bool cancelled; /* no longer found */
+	char *id;      /* JSON text, owned */
+	bool canceled; /* no longer found */
 	struct inflight_owner *owner;
 };
 

@@ -94,7 +94,7 @@ refuse(const struct visit *v, int status, int code, const char *message,
 	AUTO(auto_free)
 	char *text = rpc_error(v->message.id, code, message, data);
 
-	exchange_refuse(v->x, status, text);
+	exchange_reply(v->x, status, text);
 }
 
 static void
@@ -172,7 +172,7 @@ handle_session_method(struct visit *v)
 		return;
 	}
 	session_end(v->m->sessions, &v->session, clock_wall_ms() / 1000);
-	exchange_refuse(v->x, 204, NULL);
+	exchange_reply(v->x, 204, NULL);
 }
 
 /* ---- a message */
@@ -220,7 +220,7 @@ on_notification(struct visit *v)
 	 * ignored; all are accepted. */
 	if (notice != NULL)
 		notice->on(&c);
-	exchange_refuse(v->x, 202, NULL);
+	exchange_reply(v->x, 202, NULL);
 }
 
 static void
@@ -255,13 +255,15 @@ handle_message(struct visit *v)
 	else if (message->kind == RPC_NOTIFICATION)
 		on_notification(v);
 	else /* we never ask: whatever it answers, nobody waits for it */
-		exchange_refuse(v->x, 202, NULL);
+		exchange_reply(v->x, 202, NULL);
 }
 
 /* What can be said before the body is read; false when it was refused. */
 static bool
 check_post(const struct visit *v)
 {
+	unsigned int forms;
+
 	if (v->http->body_len > v->m->body_max) {
 		AUTO(auto_free)
 		char *message = xasprintf("the body is over the limit of %zu "
@@ -276,13 +278,14 @@ check_post(const struct visit *v)
 		    "Content-Type must be application/json", NULL);
 		return false;
 	}
-	v->x->forms = accept_forms(v->http->accept);
-	if (v->x->forms == 0) {
+	forms = accept_forms(v->http->accept);
+	if (forms == 0) {
 		refuse(v, 406, MCP_SERVER_ERROR,
 		    "Accept must list application/json or text/event-stream",
 		    NULL);
 		return false;
 	}
+	exchange_set_forms(v->x, forms);
 	return true;
 }
 

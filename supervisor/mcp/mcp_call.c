@@ -114,7 +114,7 @@ mcp_call_cancel(
 	if (entry == NULL)
 		return;
 	c = call_of_entry(entry);
-	entry->cancelled = true;
+	entry->canceled = true;
 	r = c->request;
 	call_on_lost(c);
 	if (r != NULL) /* no response, says the cancellation page */

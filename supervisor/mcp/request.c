@@ -28,7 +28,7 @@ request_new(struct mcp_exchange *x, char *id)
 	r->waiter.on_end = request_on_end;
 	r->exchange = x;
 	r->id = id;
-	x->waiter = &r->waiter;
+	exchange_wait(x, &r->waiter);
 	return r;
 }
 
@@ -74,7 +74,7 @@ request_refuse(struct mcp_request *r, int status, int code, const char *message)
 	struct mcp_exchange *x = r->exchange;
 
 	request_free(r);
-	exchange_refuse(x, status, text);
+	exchange_reply(x, status, text);
 }
 
 void

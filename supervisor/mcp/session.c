@@ -1,8 +1,8 @@
 /*
  * session.c - session ids that carry their session
  *
- * 	form 1 | revision 4 | time 5 | random 18 | HMAC-SHA256 32   bytes,
- * 	as 80 characters of base64url
+ *	form 1 | revision 4 | time 5 | random 18 | HMAC-SHA256 32   bytes,
+ *	as 80 characters of base64url
  *
  * Nothing is kept for a session that lives; only those that were ended early
  * are remembered, oldest first out, until they would have expired anyhow.
