@@ -1,0 +1,373 @@
+/*
+ * ground.h - a whole worker between a front, a backend and a carrier that do
+ * what the test says
+ *
+ * The backend keeps what it is asked and answers when told to, as one whose
+ * engine may be slow, wrong or away.  The carrier makes links that keep what
+ * is sent.  What the front is told is collected as words.
+ */
+#ifndef TESTS_WORKER_GROUND_H
+#define TESTS_WORKER_GROUND_H
+
+#include "tests/unit/worker/fixture.h"
+
+#include "common/conf.h"
+#include "common/runspec.h"
+#include "worker/worker.h"
+
+#define GROUND_ASKED_MAX 32
+#define GROUND_NAME "mcp-sbx-a-01"
+#define GROUND_ID "0123456789ab"
+#define GROUND_SANDBOX 7
+
+struct ground_ask {
+	char what[BACKEND_ID_MAX + 1]; /* id or name */
+	backend_container_cb container_cb;
+	backend_done_cb done_cb;
+	backend_list_cb list_cb;
+	void *arg;
+};
+struct ground_asks {
+	struct ground_ask all[GROUND_ASKED_MAX];
+	size_t n;
+};
+
+struct ground {
+	struct event_base *base;
+	struct conf *conf;
+	struct worker w;
+	struct front front;
+
+	struct backend backend;
+	backend_opened_cb opened_cb; /* NULL: nothing is being opened */
+	void *opened_arg;
+	bool abandoned;
+	struct ground_asks inspects, removes, lists;
+
+	struct carrier carrier;
+	struct fake_link link;
+	int prepare_rc;
+	unsigned int listens, forgets, sweeps;
+	uint32_t leftovers; /* what a sweep of the carrier finds */
+
+	char told[512]; /* "READY LOST", what the front heard */
+};
+static struct ground ground;
+
+static const struct uuid ground_uuid = {{0xab}};
+
+/* ---- the backend */
+
+static inline void
+ground_ask_add(struct ground_asks *q, struct ground_ask ask, const char *what)
+{
+	assert_true(q->n < GROUND_ASKED_MAX);
+	(void)snprintf(ask.what, sizeof(ask.what), "%s", what);
+	q->all[q->n++] = ask;
+}
+
+/* ground_ask_take - the oldest; the test fails when there is none */
+static inline struct ground_ask
+ground_ask_take(struct ground_asks *q)
+{
+	struct ground_ask ask = q->all[0];
+
+	assert_true(q->n > 0);
+	q->n--;
+	memmove(&q->all[0], &q->all[1], q->n * sizeof(q->all[0]));
+	return ask;
+}
+
+static inline struct backend_open *
+ground_open(struct backend *b, const struct backend_spec *spec,
+    backend_opened_cb cb, void *arg)
+{
+	(void)b;
+	assert_string_equal(spec->name, GROUND_NAME);
+	assert_true(uuid_is_equal(&spec->identity.uuid, &ground_uuid));
+	assert_null(ground.opened_cb);
+	ground.opened_cb = cb;
+	ground.opened_arg = arg;
+	return (struct backend_open *)&ground;
+}
+
+static inline void
+ground_abandon(struct backend *b, struct backend_open *o)
+{
+	(void)b;
+	assert_ptr_equal(o, &ground);
+	ground.abandoned = true;
+}
+
+static inline void
+ground_inspect(struct backend *b, const struct backend_handle *h,
+    backend_container_cb cb, void *arg)
+{
+	(void)b;
+	ground_ask_add(&ground.inspects,
+	    (struct ground_ask){.container_cb = cb, .arg = arg},
+	    backend_handle_text(h));
+}
+
+static inline void
+ground_remove(struct backend *b, const struct backend_handle *h,
+    backend_done_cb cb, void *arg)
+{
+	(void)b;
+	ground_ask_add(&ground.removes,
+	    (struct ground_ask){.done_cb = cb, .arg = arg},
+	    backend_handle_text(h));
+}
+
+static inline void
+ground_list(struct backend *b, backend_list_cb cb, void *arg)
+{
+	(void)b;
+	ground_ask_add(
+	    &ground.lists, (struct ground_ask){.list_cb = cb, .arg = arg}, "");
+}
+
+static const struct backend_ops ground_backend_ops = {
+    .can = BACKEND_HAS_PID | BACKEND_HAS_MOUNTS,
+    .open = ground_open,
+    .abandon = ground_abandon,
+    .inspect = ground_inspect,
+    .remove = ground_remove,
+    .list = ground_list};
+
+/* ---- its answers */
+
+/* ground_container - ours, running, as we would make it */
+static inline struct backend_container
+ground_container(void)
+{
+	struct backend_container c = {.running = true,
+	    .is_ours = true,
+	    .identity = {.uuid = ground_uuid}};
+
+	backend_handle_named(&c.handle, GROUND_ID);
+	c.handle.pid = 99;
+	memcpy(c.identity.fingerprint, ground.w.policy.fingerprint,
+	    sizeof(c.identity.fingerprint));
+	return c;
+}
+
+static inline void
+ground_opened(int rc)
+{
+	struct backend_opened o = {.c = ground_container()};
+	backend_opened_cb cb = ground.opened_cb;
+	struct err e;
+
+	assert_non_null(cb);
+	ground.opened_cb = NULL;
+	if (rc != 0)
+		(void)err_set(&e, rc, "as told");
+	cb(rc, rc == 0 ? &o : NULL, rc == 0 ? NULL : &e, ground.opened_arg);
+}
+
+static inline void
+ground_inspected(int rc, const struct backend_container *c)
+{
+	struct ground_ask ask = ground_ask_take(&ground.inspects);
+	struct err e;
+
+	if (rc != 0)
+		(void)err_set(&e, rc, "as told");
+	ask.container_cb(rc, rc == 0 ? c : NULL, rc == 0 ? NULL : &e, ask.arg);
+}
+
+static inline void
+ground_removed(int rc)
+{
+	struct ground_ask ask = ground_ask_take(&ground.removes);
+	struct err e;
+
+	if (rc != 0)
+		(void)err_set(&e, rc, "as told");
+	ask.done_cb(rc, rc == 0 ? NULL : &e, ask.arg);
+}
+
+static inline void
+ground_listed(int rc, const struct backend_container *list, size_t n)
+{
+	struct ground_ask ask = ground_ask_take(&ground.lists);
+	struct err e;
+
+	if (rc != 0)
+		(void)err_set(&e, rc, "as told");
+	ask.list_cb(rc, list, n, rc == 0 ? NULL : &e, ask.arg);
+}
+
+/* ---- the carrier */
+
+static inline int
+ground_prepare(struct carrier *c, const struct uuid *box,
+    struct backend_wishes *out, struct err *e)
+{
+	(void)c;
+	(void)box;
+	memset(out, 0, sizeof(*out));
+	return ground.prepare_rc == 0 ?
+	    0 :
+	    err_set(e, ground.prepare_rc, "no room for a link");
+}
+
+static inline int
+ground_listen(
+    struct carrier *c, const struct uuid *box, struct link **out, struct err *e)
+{
+	(void)c;
+	(void)box;
+	(void)e;
+	ground.listens++;
+	fake_link_init(&ground.link);
+	*out = &ground.link.l;
+	return 0;
+}
+
+static inline void
+ground_forget(struct carrier *c, const struct uuid *box)
+{
+	(void)c;
+	(void)box;
+	ground.forgets++;
+}
+
+static inline uint32_t
+ground_sweep(struct carrier *c, int64_t before_ms,
+    bool (*keep)(const struct uuid *, void *), void *arg)
+{
+	(void)c;
+	(void)before_ms;
+	(void)keep;
+	(void)arg;
+	ground.sweeps++;
+	return ground.leftovers;
+}
+
+static const struct carrier_ops ground_carrier_ops = {.name = "ground",
+    .prepare = ground_prepare,
+    .listen = ground_listen,
+    .forget = ground_forget,
+    .sweep = ground_sweep};
+
+static inline void
+ground_link_closes(int code)
+{
+	struct err e;
+
+	(void)err_set(&e, code, "as told");
+	ground.link.l.user->on_close(&ground.link.l, &e, ground.link.l.arg);
+}
+
+/* ---- the front */
+
+/* ground_told - what the front heard since the last time, as words */
+static inline const char *
+ground_told(void)
+{
+	struct front *f = &ground.front;
+	ssize_t n;
+
+	fixture_settle(ground.base);
+	ground.told[0] = '\0';
+	while (
+	    (n = recv(f->fd, f->packet, sizeof(f->packet), MSG_DONTWAIT)) > 0)
+		for (size_t at = 0; at < (size_t)n;) {
+			size_t size, used = strlen(ground.told);
+			struct ipc_msg m;
+			struct err e;
+
+			assert_int_equal(ipc_msg_parse(&m, f->packet + at,
+					     (size_t)n - at, 0, &size, &e),
+			    0);
+			(void)snprintf(ground.told + used,
+			    sizeof(ground.told) - used, "%s%s",
+			    used > 0 ? " " : "", ipc_type_name(m.type));
+			at += size;
+		}
+	return ground.told;
+}
+
+/* ground_box - one that the front asks for */
+static inline void
+ground_box(enum msg_open_mode mode)
+{
+	const struct box_start s = {.sandbox = GROUND_SANDBOX,
+	    .mode = mode,
+	    .uuid = ground_uuid,
+	    .name = GROUND_NAME,
+	    .container_id = mode == MSG_OPEN_MODE_ADOPT ? GROUND_ID : "",
+	    .template = {.image = ""},
+	    .claim = {.tenant = "default", .identifier = "a"}};
+	struct err e;
+
+	assert_int_equal(boxes_open(ground.w.boxes, &s, &e), 0);
+}
+
+/* ground_task - RUN_START's, with an empty spool and a spec of one command */
+static inline struct task_start
+ground_task(uint64_t number)
+{
+	char path[] = "/tmp/worker-test-spool-XXXXXX";
+	struct task_start s = {.id = number,
+	    .uuid = {{(uint8_t)number}},
+	    .spool_limit = 1 << 20,
+	    .spec = xmemdup("spec", 4),
+	    .nspec = 4,
+	    .ncommands = 1};
+
+	s.spool = mkostemp(path, O_APPEND | O_CLOEXEC);
+	assert_true(s.spool >= 0);
+	(void)unlink(path);
+	return s;
+}
+
+/* ---- life */
+
+static inline int
+ground_setup(void **state)
+{
+	struct err e;
+
+	(void)state;
+	memset(&ground, 0, sizeof(ground));
+	ground.base = event_base_new();
+	ground.conf = conf_new();
+	assert_int_equal(
+	    worker_init(&ground.w, ground.base, ground.conf, &e), 0);
+	ground.backend.ops = &ground_backend_ops;
+	ground.carrier.ops = &ground_carrier_ops;
+	ground.w.box_host.backend = &ground.backend;
+	ground.w.box_host.carrier = &ground.carrier;
+	front_init(&ground.front, ground.base);
+	ground.w.front = ground.front.chan;
+	return 0;
+}
+
+/* What is still to be called is, as when a backend is freed. */
+static inline int
+ground_teardown(void **state)
+{
+	(void)state;
+	if (ground.opened_cb != NULL)
+		ground_opened(ERR_WRONG_STATE);
+	while (ground.inspects.n > 0)
+		ground_inspected(ERR_WRONG_STATE, NULL);
+	while (ground.lists.n > 0)
+		ground_listed(ERR_WRONG_STATE, NULL, 0);
+	while (ground.removes.n > 0)
+		ground_removed(ERR_WRONG_STATE);
+	worker_clear(&ground.w);
+	front_clear(&ground.front);
+	fixture_settle(ground.base);
+	event_base_free(ground.base);
+	conf_free(ground.conf);
+	return 0;
+}
+
+#define GROUND_TEST(name)                                                      \
+	cmocka_unit_test_setup_teardown(name, ground_setup, ground_teardown)
+
+#endif

@@ -1,0 +1,469 @@
+/* A box's life, from a table: what happens, and what the front hears of it. */
+#include "tests/unit/worker/ground.h"
+
+#define MAKE MSG_OPEN_MODE_CREATE
+#define ADOPT MSG_OPEN_MODE_ADOPT
+
+enum step {
+	THE_END,
+	OPENED,      /* the backend made it */
+	OPEN_FAILED, /* or did not */
+	HELLO,       /* its agent is there */
+	OTHER_LIFE,  /* an agent is there that began anew */
+	LINK_LOST,
+	LINK_BROKEN, /* the agent broke the protocol */
+	SEEN,        /* the engine shows it, running */
+	SEEN_EXITED,
+	SEEN_OOM,
+	SEEN_ANOTHERS,
+	SEEN_OLD_POLICY,
+	SEEN_RESTARTED,
+	SEEN_NOT,  /* the engine knows none */
+	NOT_SAID,  /* the engine is away */
+	ENGINE_UP, /* and there again */
+	EVENT_DIED,
+	EVENT_DESTROYED,
+	REMOVE, /* the front says so */
+	REMOVED,
+	NOT_REMOVED
+};
+
+static void
+show(enum step s)
+{
+	struct backend_container c = ground_container();
+
+	c.running = s != SEEN_EXITED && s != SEEN_OOM;
+	c.oom_killed = s == SEEN_OOM;
+	if (s == SEEN_ANOTHERS)
+		c.identity.uuid.b[0] = 0xcd;
+	if (s == SEEN_OLD_POLICY)
+		c.identity.fingerprint[0] ^= 1;
+	if (s == SEEN_RESTARTED)
+		c.handle.pid++;
+	ground_inspected(0, &c);
+}
+
+static void
+take_event(enum step s)
+{
+	struct backend_handle h;
+
+	backend_handle_named(&h, GROUND_ID);
+	worker_watch.on_change(
+	    &h, s == EVENT_DIED ? BACKEND_DIED : BACKEND_DESTROYED, &ground.w);
+}
+
+static void
+take_step(enum step s)
+{
+	if (s == OPENED || s == OPEN_FAILED)
+		ground_opened(s == OPENED ? 0 : ERR_BACKEND);
+	else if (s == HELLO || s == OTHER_LIFE)
+		fake_link_greet_as(&ground.link, s == HELLO ? 1 : 2);
+	else if (s == LINK_LOST || s == LINK_BROKEN)
+		ground_link_closes(s == LINK_LOST ? ERR_LOST : ERR_PROTO);
+	else if (s >= SEEN && s <= SEEN_RESTARTED)
+		show(s);
+	else if (s == SEEN_NOT || s == NOT_SAID)
+		ground_inspected(
+		    s == SEEN_NOT ? ERR_NOTFOUND : ERR_BACKEND, NULL);
+	else if (s == ENGINE_UP)
+		worker_watch.on_state(true, "", &ground.w);
+	else if (s == EVENT_DIED || s == EVENT_DESTROYED)
+		take_event(s);
+	else if (s == REMOVE)
+		boxes_remove(
+		    ground.w.boxes, GROUND_SANDBOX, &ground_uuid, GROUND_NAME);
+	else
+		ground_removed(s == REMOVED ? 0 : ERR_BACKEND);
+}
+
+struct life {
+	const char *name;
+	enum msg_open_mode mode;
+	enum step steps[12];
+	const char *told; /* without the SANDBOX_ before each word */
+	unsigned int forgets;
+	bool busy; /* being made or taken away at the end */
+};
+
+static const struct life lives[] = {
+    {"it is made and up", MAKE, {OPENED, HELLO}, "READY", 0, false},
+    {"it is being made", MAKE, {THE_END}, "", 0, true},
+    {"the engine refuses it", MAKE, {OPEN_FAILED}, "FAILED", 1, false},
+    {"its agent lies before it is up", MAKE, {OPENED, LINK_BROKEN, REMOVED},
+	"FAILED", 1, false},
+    {"its agent lies later", MAKE, {OPENED, HELLO, LINK_BROKEN, REMOVED},
+	"READY LOST", 1, false},
+    {"removed while up", MAKE, {OPENED, HELLO, REMOVE, REMOVED},
+	"READY REMOVED", 1, false},
+    {"removed twice, told once", MAKE, {OPENED, HELLO, REMOVE, REMOVE, REMOVED},
+	"READY REMOVED", 1, false},
+    {"it cannot be removed", MAKE, {OPENED, HELLO, REMOVE, NOT_REMOVED},
+	"READY REMOVED", 0, false},
+    {"it is being removed", MAKE, {OPENED, HELLO, REMOVE}, "READY", 0, true},
+    {"removed before its agent came", MAKE, {OPENED, REMOVE, REMOVED},
+	"REMOVED", 1, false},
+    {"removed while it is made, which comes through", MAKE,
+	{REMOVE, OPENED, REMOVED}, "REMOVED", 1, false},
+    {"removed while it is made, which does not", MAKE, {REMOVE, OPEN_FAILED},
+	"REMOVED", 1, false},
+
+    {"the link is lost and comes again", MAKE,
+	{OPENED, HELLO, LINK_LOST, SEEN, HELLO}, "READY", 0, false},
+    {"the agent is back before the engine has answered", MAKE,
+	{OPENED, HELLO, LINK_LOST, HELLO, SEEN}, "READY", 0, false},
+    {"the link is lost while the engine is away", MAKE,
+	{OPENED, HELLO, LINK_LOST, NOT_SAID, HELLO}, "READY", 0, false},
+    {"the link is lost because it has exited", MAKE,
+	{OPENED, HELLO, LINK_LOST, SEEN_EXITED, REMOVED}, "READY LOST", 1,
+	false},
+    {"the link is lost because it is gone", MAKE,
+	{OPENED, HELLO, LINK_LOST, SEEN_NOT, REMOVED}, "READY LOST", 1, false},
+    {"it was restarted from outside", MAKE,
+	{OPENED, HELLO, LINK_LOST, SEEN_RESTARTED, REMOVED}, "READY LOST", 1,
+	false},
+    {"its agent began anew", MAKE,
+	{OPENED, HELLO, LINK_LOST, OTHER_LIFE, REMOVED}, "READY LOST", 1,
+	false},
+
+    {"an event says that it died", MAKE,
+	{OPENED, HELLO, EVENT_DIED, SEEN_OOM, REMOVED}, "READY LOST", 1, false},
+    {"an event says that it died, and it did not", MAKE,
+	{OPENED, HELLO, EVENT_DIED, SEEN}, "READY", 0, false},
+    {"an event says that it is gone", MAKE,
+	{OPENED, HELLO, EVENT_DESTROYED, REMOVED}, "READY LOST", 1, false},
+    {"events of a box that is being removed are its removal's", MAKE,
+	{OPENED, HELLO, REMOVE, EVENT_DIED, EVENT_DESTROYED, REMOVED},
+	"READY REMOVED", 1, false},
+    {"it died before its agent came", MAKE,
+	{OPENED, EVENT_DIED, SEEN_EXITED, REMOVED}, "LOST", 1, false},
+
+    {"it is adopted", ADOPT, {SEEN, HELLO}, "READY", 0, false},
+    {"adopted when the engine is there again", ADOPT,
+	{NOT_SAID, ENGINE_UP, SEEN, HELLO}, "READY", 0, false},
+    {"there is none to adopt", ADOPT, {SEEN_NOT, SEEN_NOT}, "LOST", 1, false},
+    {"the one to adopt has exited: told when nothing is left", ADOPT,
+	{SEEN_EXITED, SEEN_EXITED, REMOVED}, "LOST", 1, false},
+    {"the one to adopt is another's and is left alone", ADOPT,
+	{SEEN_ANOTHERS, SEEN_ANOTHERS}, "LOST", 1, false},
+    {"the one to adopt is of an old policy", ADOPT,
+	{SEEN_OLD_POLICY, SEEN_OLD_POLICY, REMOVED}, "LOST", 1, false},
+    {"removed before it was looked at", ADOPT, {REMOVE, SEEN, SEEN, REMOVED},
+	"REMOVED", 1, false},
+    {"removed while what is lost is taken away", ADOPT,
+	{SEEN_EXITED, REMOVE, SEEN_EXITED, REMOVED}, "REMOVED", 1, false},
+    {"adopted, and its agent lies", ADOPT, {SEEN, LINK_BROKEN, REMOVED}, "LOST",
+	1, false},
+};
+
+/* "SANDBOX_READY SANDBOX_LOST" as "READY LOST"; states of the engine, which
+ * have no test here, are left out. */
+static const char *
+told_short(void)
+{
+	static char out[512];
+	char all[512], *save = NULL;
+	const char *word;
+
+	out[0] = '\0';
+	(void)snprintf(all, sizeof(all), "%s", ground_told());
+	for (word = strtok_r(all, " ", &save); word != NULL;
+	     word = strtok_r(NULL, " ", &save)) {
+		size_t used = strlen(out);
+
+		if (strncmp(word, "SANDBOX_", 8) == 0)
+			(void)snprintf(out + used, sizeof(out) - used, "%s%s",
+			    used > 0 ? " " : "", word + 8);
+	}
+	return out;
+}
+
+static void
+live(const struct life *l)
+{
+	void *state = NULL;
+
+	assert_int_equal(ground_setup(&state), 0);
+	ground_box(l->mode);
+	for (size_t i = 0; l->steps[i] != THE_END; i++) {
+		take_step(l->steps[i]);
+		fixture_settle(ground.base);
+	}
+	assert_string_equal(told_short(), l->told);
+	assert_int_equal(ground.forgets, l->forgets);
+	assert_int_equal(boxes_is_busy(ground.w.boxes), l->busy);
+	assert_int_equal(ground_teardown(&state), 0);
+}
+
+static void
+test_every_life_is_told_as_it_was(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(lives); i++) {
+		print_message("# %s\n", lives[i].name);
+		live(&lives[i]);
+	}
+}
+
+/* ---- what a table does not say */
+
+static void
+test_the_agent_of_its_handle_is_let_in_and_nobody_before(void **state)
+{
+	(void)state;
+	ground_box(MAKE);
+	assert_int_equal(ground.listens, 1);
+	assert_false(backend_handle_is_set(&ground.link.expected));
+	ground_opened(0);
+	assert_int_equal(backend_handle_pid(&ground.link.expected), 99);
+}
+
+static void
+test_what_the_policy_forbids_is_not_made(void **state)
+{
+	const struct box_start s = {.sandbox = GROUND_SANDBOX,
+	    .uuid = ground_uuid,
+	    .name = GROUND_NAME,
+	    .container_id = "",
+	    .template = {.image = "another:1"},
+	    .claim = {.tenant = "default", .identifier = "a"}};
+	struct err e;
+
+	(void)state;
+	assert_int_equal(boxes_open(ground.w.boxes, &s, &e), 0);
+	assert_string_equal(ground_told(), "SANDBOX_FAILED");
+	assert_null(ground.opened_cb);
+	assert_int_equal(ground.listens, 0);
+}
+
+static void
+test_a_carrier_that_cannot_is_a_box_that_failed(void **state)
+{
+	(void)state;
+	ground.prepare_rc = ERR_SYS;
+	ground_box(MAKE);
+	assert_string_equal(ground_told(), "SANDBOX_FAILED");
+	assert_null(ground.opened_cb);
+	assert_false(boxes_is_busy(ground.w.boxes));
+}
+
+static void
+test_a_number_and_a_uuid_have_one_box_each(void **state)
+{
+	struct box_start s = {.sandbox = GROUND_SANDBOX,
+	    .mode = ADOPT,
+	    .uuid = {{1}},
+	    .name = GROUND_NAME,
+	    .container_id = ""};
+	struct err e;
+
+	(void)state;
+	ground_box(MAKE);
+	assert_int_equal(boxes_open(ground.w.boxes, &s, &e), ERR_PROTO);
+	s.sandbox++;
+	s.uuid = ground_uuid;
+	assert_int_equal(boxes_open(ground.w.boxes, &s, &e), ERR_PROTO);
+}
+
+static void
+test_a_lost_box_gives_its_number_free(void **state)
+{
+	(void)state;
+	ground_box(MAKE);
+	ground_opened(0);
+	fake_link_greet(&ground.link);
+	take_event(EVENT_DESTROYED);
+	fixture_settle(ground.base);
+	ground_box(MAKE); /* while the old one is taken away */
+	ground_removed(0);
+	ground_opened(0);
+	fake_link_greet(&ground.link);
+	assert_string_equal(
+	    ground_told(), "SANDBOX_READY SANDBOX_LOST SANDBOX_READY");
+}
+
+static void
+remove_unknown(void)
+{
+	boxes_remove(ground.w.boxes, GROUND_SANDBOX, &ground_uuid, GROUND_NAME);
+	assert_true(boxes_is_busy(ground.w.boxes));
+	assert_string_equal(ground.inspects.all[0].what, GROUND_NAME);
+}
+
+static void
+test_an_unknown_box_is_removed_by_its_name(void **state)
+{
+	struct backend_container c = ground_container();
+
+	(void)state;
+	remove_unknown();
+	ground_inspected(0, &c);
+	assert_string_equal(ground.removes.all[0].what, GROUND_ID);
+	ground_removed(0);
+	assert_string_equal(ground_told(), "SANDBOX_REMOVED");
+	assert_int_equal(ground.forgets, 1);
+	assert_false(boxes_is_busy(ground.w.boxes));
+}
+
+static void
+test_anothers_container_of_that_name_stays(void **state)
+{
+	struct backend_container c = ground_container();
+
+	(void)state;
+	c.is_ours = false;
+	remove_unknown();
+	ground_inspected(0, &c);
+	assert_int_equal(ground.removes.n, 0);
+	assert_string_equal(ground_told(), "SANDBOX_REMOVED");
+}
+
+static void
+test_a_removal_that_fails_is_told_and_forgets_nothing(void **state)
+{
+	(void)state;
+	remove_unknown();
+	ground_inspected(ERR_BACKEND, NULL);
+	assert_string_equal(ground_told(), "SANDBOX_REMOVED");
+	assert_int_equal(ground.forgets, 0);
+}
+
+/* ---- its tasks */
+
+static void
+start(uint64_t number)
+{
+	struct task_start s = ground_task(number);
+	struct err e;
+
+	assert_int_equal(
+	    boxes_start_task(ground.w.boxes, GROUND_SANDBOX, &s, &e), 0);
+}
+
+static void
+come_up(void)
+{
+	ground_box(MAKE);
+	ground_opened(0);
+	fake_link_greet(&ground.link);
+	(void)fake_link_sent(&ground.link, FRAME_WELCOME);
+	assert_string_equal(ground_told(), "SANDBOX_READY");
+}
+
+static void
+test_a_task_waits_for_its_boxs_agent(void **state)
+{
+	(void)state;
+	ground_box(MAKE);
+	start(1);
+	assert_int_equal(ground.w.active, 1);
+	ground_opened(0);
+	fake_link_greet(&ground.link);
+	(void)fake_link_sent(&ground.link, FRAME_WELCOME);
+	(void)fake_link_sent(&ground.link, FRAME_RUN_START);
+	fake_link_sent_nothing(&ground.link);
+}
+
+static void
+test_a_task_that_is_told_twice_is_started_once(void **state)
+{
+	struct task_start other = ground_task(2);
+	struct err e;
+
+	(void)state;
+	come_up();
+	start(1);
+	start(1);
+	(void)fake_link_sent(&ground.link, FRAME_RUN_START);
+	fake_link_sent_nothing(&ground.link);
+	other.id = 1;
+	assert_int_equal(
+	    boxes_start_task(ground.w.boxes, GROUND_SANDBOX, &other, &e),
+	    ERR_PROTO);
+}
+
+static void
+test_a_task_in_no_box_is_lost(void **state)
+{
+	(void)state;
+	start(1);
+	assert_string_equal(ground_told(), "RUN_ENDED");
+	assert_null(boxes_find_task(ground.w.boxes, 1));
+}
+
+static void
+test_a_task_in_a_box_that_goes_is_lost(void **state)
+{
+	(void)state;
+	come_up();
+	boxes_remove(ground.w.boxes, GROUND_SANDBOX, &ground_uuid, GROUND_NAME);
+	start(1);
+	assert_string_equal(ground_told(), "RUN_ENDED");
+}
+
+static void
+test_tasks_end_before_their_box_is_told_lost(void **state)
+{
+	(void)state;
+	come_up();
+	start(1);
+	start(2);
+	take_event(EVENT_DESTROYED);
+	assert_string_equal(ground_told(), "RUN_ENDED RUN_ENDED SANDBOX_LOST");
+	assert_int_equal(ground.w.active, 0);
+}
+
+static void
+test_a_task_is_cancelled_at_once_where_nothing_can_have_begun(void **state)
+{
+	(void)state;
+	ground_box(MAKE);
+	start(1);
+	tasks_item_cancel(boxes_find_task(ground.w.boxes, 1), RUNLOG_CANCELED);
+	assert_string_equal(ground_told(), "RUN_ENDED");
+	assert_non_null(boxes_find_task(ground.w.boxes, 1));
+	tasks_item_forget(boxes_find_task(ground.w.boxes, 1));
+	assert_null(boxes_find_task(ground.w.boxes, 1));
+}
+
+static void
+test_a_task_that_may_have_begun_is_cancelled_by_its_agent(void **state)
+{
+	(void)state;
+	come_up();
+	start(1);
+	(void)fake_link_sent(&ground.link, FRAME_RUN_START);
+	tasks_item_cancel(boxes_find_task(ground.w.boxes, 1), RUNLOG_CANCELED);
+	assert_string_equal(ground_told(), "");
+	(void)fake_link_sent(&ground.link, FRAME_RUN_CANCEL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_every_life_is_told_as_it_was),
+	    GROUND_TEST(
+		test_the_agent_of_its_handle_is_let_in_and_nobody_before),
+	    GROUND_TEST(test_what_the_policy_forbids_is_not_made),
+	    GROUND_TEST(test_a_carrier_that_cannot_is_a_box_that_failed),
+	    GROUND_TEST(test_a_number_and_a_uuid_have_one_box_each),
+	    GROUND_TEST(test_a_lost_box_gives_its_number_free),
+	    GROUND_TEST(test_an_unknown_box_is_removed_by_its_name),
+	    GROUND_TEST(test_anothers_container_of_that_name_stays),
+	    GROUND_TEST(test_a_removal_that_fails_is_told_and_forgets_nothing),
+	    GROUND_TEST(test_a_task_waits_for_its_boxs_agent),
+	    GROUND_TEST(test_a_task_that_is_told_twice_is_started_once),
+	    GROUND_TEST(test_a_task_in_no_box_is_lost),
+	    GROUND_TEST(test_a_task_in_a_box_that_goes_is_lost),
+	    GROUND_TEST(test_tasks_end_before_their_box_is_told_lost),
+	    GROUND_TEST(
+		test_a_task_is_cancelled_at_once_where_nothing_can_have_begun),
+	    GROUND_TEST(
+		test_a_task_that_may_have_begun_is_cancelled_by_its_agent),
+	};
+
+	return cmocka_run_group_tests_name("box", tests, NULL, NULL);
+}
