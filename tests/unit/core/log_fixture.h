@@ -50,7 +50,7 @@ put_output(struct made_log *l, enum runlog_type type, size_t n)
 	p = buf_reserve(&l->b, n);
 	assert_non_null(p);
 	for (size_t i = 0; i < n; i++)
-		p[i] = pattern((*at)++, type);
+		p[i] = pattern((*at)++, (int)type);
 	buf_commit(&l->b, n);
 }
 
