@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,6 +17,8 @@
 #define CHILD_COUNTS_S 5
 #define CHILD_REASON_MAX 400
 #define CHILD_EXIT_USAGE 64
+#define HEAP_BLOCK_MAX (256 << 10) /* larger blocks are mapped */
+#define HEAP_FREE_MAX (512 << 10)  /* more at the end goes back */
 
 struct child {
 	struct ipc_chan *chan;
@@ -280,6 +283,16 @@ check_channel(const char *role_name)
 	(void)fcntl(CHILD_CTL_FD, F_SETFD, FD_CLOEXEC);
 }
 
+/* What is large is mapped, and given back as soon as it is free: left alone,
+ * glibc raises the threshold to the largest block that was ever freed, and
+ * keeps the holes of later ones.  Before the first allocation of weight. */
+static void
+give_back_what_is_freed(void)
+{
+	(void)mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_MAX);
+	(void)mallopt(M_TRIM_THRESHOLD, HEAP_FREE_MAX);
+}
+
 struct child *
 child_start(struct event_base *base, enum msg_role role, uint32_t index,
     const struct child_ops *ops, void *arg)
@@ -287,6 +300,7 @@ child_start(struct event_base *base, enum msg_role role, uint32_t index,
 	static const struct timeval period = {.tv_sec = CHILD_COUNTS_S};
 	struct child *c = xcalloc(1, sizeof(*c));
 
+	give_back_what_is_freed();
 	c->ops = ops;
 	c->arg = arg;
 	c->state = MSG_CONTROL_STARTED;
