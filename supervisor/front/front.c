@@ -185,6 +185,7 @@ new_http(struct front *f)
 	    .idle_ms = (uint32_t)conf_int(f->conf, CONF_IDLE_TIMEOUT_MS),
 	    .connections_max =
 		(uint32_t)conf_int(f->conf, CONF_MAX_CONNECTIONS),
+	    .large_dir = conf_str(f->conf, CONF_DATA_DIR),
 	};
 
 	return http_server_new(f->base, &limits, front_on_request, f);

@@ -66,6 +66,9 @@ struct http_limits {
 	uint32_t idle_ms;    /* between requests, and without progress of an
 			      * answer that the client does not read */
 	uint32_t connections_max;
+	const char *large_dir; /* for answers too large to wait in memory, in
+				* files without a name; NULL: they do wait
+				* there.  Looked at by http_server_new only */
 };
 
 struct http_stats { /* since start, but for connections and streams */

@@ -23,6 +23,7 @@
 #define HTTP_READ_SLACK 65536
 #define HTTP_BUSY_READ_MAX 4096 /* kept of what comes during an answer */
 #define HTTP_INPUT_TOTAL_MAX (64u << 20) /* unfinished requests, all in all */
+#define HTTP_MEMORY_MAX (256u << 10)     /* of an answer that waits in memory */
 #define HTTP_INPUT_FAIR 65536 /* a connection below it is not cut for that */
 
 enum http_conn_state {
@@ -71,6 +72,7 @@ struct http_server {
 	struct http_conn **by_fd;
 	size_t by_fd_len;
 	size_t fd_limit;
+	int large_fd;                /* directory of http_large.c; -1: none */
 	struct http_conn_list fresh; /* made, not yet adopted */
 	struct http_conn_list conns;
 	struct http_conn_list dead; /* to be freed after this turn */
@@ -153,6 +155,17 @@ void http_conn_request_done_cb(struct evhttp_request *req, void *arg);
 /* http_conn_refuse_later - from a later turn: answer status, close; -1: just
  * close */
 void http_conn_refuse_later(struct http_conn *c, int status);
+
+/* http_large.c */
+void http_large_open(struct http_server *s); /* as s->limits says */
+void http_large_close(struct http_server *s);
+/* http_large_file - the pieces, one after the other, in a file of their own;
+ * its descriptor, or -1: it must be done in memory */
+int http_large_file(
+    const struct http_server *s, const struct evbuffer_iovec *pieces, int n);
+/* http_large_send - n bytes at offset of fd, which it closes, follow what the
+ * connection has to send; if that fails the connection is ended */
+void http_large_send(struct http_conn *c, int fd, uint64_t offset, uint64_t n);
 
 /* http_exchange.c */
 void http_request_cb_from_evhttp(struct evhttp_request *req, void *arg);

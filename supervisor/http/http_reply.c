@@ -48,6 +48,22 @@ free_text_cb(const void *p, size_t n, void *arg)
 	free(arg);
 }
 
+/* The file that a large answer waits in; -1: memory will do. */
+static int
+large_file(const struct http_exchange *x, const void *p, size_t n)
+{
+	union {
+		const void *in;
+		void *out; /* libevent's own pieces are not const */
+	} base = {.in = p};
+	const struct evbuffer_iovec piece = {base.out, n};
+
+	if (x->req == NULL || x->method == HTTP_METHOD_HEAD ||
+	    n <= HTTP_MEMORY_MAX)
+		return -1;
+	return http_large_file(x->server, &piece, 1);
+}
+
 /* owned: the buffer to free, or NULL when p must be copied. */
 static void
 reply_bytes(struct http_exchange *x, int status, const char *type,
@@ -56,7 +72,13 @@ reply_bytes(struct http_exchange *x, int status, const char *type,
 	struct evhttp_request *req;
 	struct evbuffer *out;
 	bool sent = false;
+	int fd = large_file(x, p, n);
 
+	if (fd != -1) {
+		free(owned);
+		http_reply_file(x, status, type, fd, 0, n);
+		return;
+	}
 	add_common_headers(x, status, type);
 	if (x->req != NULL && type != NULL && has_body(status)) {
 		out = evhttp_request_get_output_buffer(x->req);
@@ -110,14 +132,8 @@ http_reply_file(struct http_exchange *x, int status, const char *type, int fd,
 	add_common_headers(x, status, type);
 	add_length(x, n);
 	(void)http_exchange_end(x);
-	/* Into the connection's own buffer: there it goes by sendfile(2), in
-	 * evhttp's it would be mapped. */
 	evhttp_send_reply_start(req, status, http_reason(status));
-	if (evbuffer_add_file(bufferevent_get_output(c->bev), fd,
-		(ev_off_t)offset, (ev_off_t)n) != 0) {
-		(void)close(fd);
-		http_conn_refuse_later(c, -1); /* shorter than it says */
-	}
+	http_large_send(c, fd, offset, n);
 	evhttp_send_reply_end(req);
 }
 

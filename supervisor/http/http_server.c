@@ -7,6 +7,7 @@
  *	http_reply  http_stream           answers
  *	http_exchange                     one request (router, params)
  *	http_conn                         one connection
+ *	http_large                        files that answers wait in
  *	http_accept  http_refuse          listening; answers beside evhttp
  *	http_stat    http_status          counters; words
  */
@@ -46,6 +47,7 @@ http_server_new(struct event_base *base, const struct http_limits *limits,
 	s->on_request = on_request;
 	s->arg = arg;
 	s->fd_limit = descriptor_limit();
+	http_large_open(s);
 	if (getrandom(&s->id_start, sizeof(s->id_start), 0) < 0)
 		fatal(70, "getrandom: %s", strerror(errno));
 	TAILQ_INIT(&s->fresh);
@@ -79,6 +81,7 @@ http_server_free(struct http_server *s)
 	(void)event_del(&s->adopt);
 	(void)event_del(&s->reap);
 	http_accept_clear(s);
+	http_large_close(s);
 	free(s->by_fd);
 	free(s);
 }

@@ -8,6 +8,8 @@
 
 #include <event2/http_struct.h>
 
+#define LARGE_PIECES 16 /* a large message is one piece and its wrapping */
+
 static void
 stream_writable_cb(struct evhttp_connection *evcon, void *arg)
 {
@@ -48,6 +50,32 @@ http_stream_start(struct http_exchange *x, void (*on_writable)(void *))
 	bufferevent_setwatermark(x->conn->bev, EV_WRITE, HTTP_STREAM_LOW, 0);
 }
 
+/* All but the last byte of what is too large for memory, as a chunk of its
+ * own beside evhttp, to which that byte is left: with it comes the callback. */
+static void
+send_large_part(struct http_exchange *x, struct evbuffer *data)
+{
+	struct evbuffer *out = bufferevent_get_output(x->conn->bev);
+	struct evbuffer_iovec pieces[LARGE_PIECES];
+	size_t n = evbuffer_get_length(data) - 1;
+	int fd, used;
+
+	used =
+	    evbuffer_peek(data, (ev_ssize_t)n + 1, NULL, pieces, LARGE_PIECES);
+	if (used < 1 || used > LARGE_PIECES)
+		return;
+	pieces[used - 1].iov_len--;
+	fd = http_large_file(x->server, pieces, used);
+	if (fd == -1)
+		return;
+	if (x->req->chunked)
+		(void)evbuffer_add_printf(out, "%zx\r\n", n);
+	http_large_send(x->conn, fd, 0, n);
+	if (x->req->chunked)
+		(void)evbuffer_add(out, "\r\n", 2);
+	(void)evbuffer_drain(data, n);
+}
+
 void
 http_stream_write(struct http_exchange *x, struct evbuffer *data)
 {
@@ -55,6 +83,8 @@ http_stream_write(struct http_exchange *x, struct evbuffer *data)
 		(void)evbuffer_drain(data, evbuffer_get_length(data));
 		return;
 	}
+	if (evbuffer_get_length(data) > HTTP_MEMORY_MAX)
+		send_large_part(x, data);
 	evhttp_send_reply_chunk_with_cb(x->req, data, stream_writable_cb, x);
 }
 

@@ -1,0 +1,251 @@
+/*
+ * test_http_large.c - answers above HTTP_MEMORY_MAX wait in a file
+ *
+ * A file without a name is seen as a descriptor of this process that points
+ * into the server's directory.
+ */
+#include "tests/unit/http/server.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#define LARGE (1u << 20)
+#define BIG "GET /big HTTP/1.1\r\nHost: h\r\n\r\n"
+
+static struct server server;
+static struct raw c;
+static char dir[] = "/tmp/http-large-XXXXXX";
+
+static int
+open_all(void **state)
+{
+	struct http_limits limits = server_usual;
+
+	(void)state;
+	limits.large_dir = dir;
+	server_open(&server, &limits);
+	/* Small, so that most of an answer waits on the server's side. */
+	raw_open(&c, server.port, 4096);
+	return 0;
+}
+
+static int
+close_all(void **state)
+{
+	(void)state;
+	raw_close(&c);
+	server_close(&server);
+	return 0;
+}
+
+static bool
+is_nameless(const char *number)
+{
+	char path[300], target[300];
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%s", number);
+	n = readlink(path, target, sizeof(target) - 1);
+	if (n < 0)
+		return false;
+	target[n] = '\0';
+	return strncmp(target, dir, strlen(dir)) == 0 &&
+	    strstr(target, "(deleted)") != NULL;
+}
+
+static unsigned int
+files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	unsigned int n = 0;
+
+	assert_non_null(d);
+	while ((entry = readdir(d)) != NULL)
+		n += is_nameless(entry->d_name) ? 1 : 0;
+	(void)closedir(d);
+	return n;
+}
+
+static uint8_t
+pattern(size_t i)
+{
+	return (uint8_t)('a' + i % 23);
+}
+
+static char *
+large_text(void)
+{
+	char *text = xmalloc(LARGE + 1);
+
+	for (size_t i = 0; i < LARGE; i++)
+		text[i] = (char)pattern(i);
+	text[LARGE] = '\0';
+	return text;
+}
+
+/* What comes next in c is n bytes of the pattern, from at on. */
+static void
+take_pattern(size_t at, size_t n)
+{
+	const uint8_t *p;
+
+	raw_wait_until(server.base, (raw_receive(&c), buf_len(&c.in) >= n));
+	p = buf_data(&c.in);
+	for (size_t i = 0; i < n; i++)
+		if (p[i] != pattern(at + i))
+			fail_msg("byte %zu is wrong", at + i);
+	buf_consume(&c.in, n);
+}
+
+static void
+take_text(const char *text)
+{
+	size_t n = strlen(text);
+
+	raw_wait_until(server.base, (raw_receive(&c), buf_len(&c.in) >= n));
+	assert_memory_equal(buf_data(&c.in), text, n);
+	buf_consume(&c.in, n);
+}
+
+static void
+take_head(void)
+{
+	const char *text;
+
+	raw_wait_for(&c, server.base, "\r\n\r\n");
+	text = raw_text(&c);
+	buf_consume(&c.in, (size_t)(strstr(text, "\r\n\r\n") + 4 - text));
+}
+
+static void
+stream_bytes(const void *p, size_t n)
+{
+	struct evbuffer *out = evbuffer_new();
+
+	(void)evbuffer_add(out, p, n);
+	http_stream_write(server.held[0], out);
+	assert_int_equal(evbuffer_get_length(out), 0);
+	evbuffer_free(out);
+}
+
+static void
+a_large_answer_waits_in_a_file_and_comes_whole(void **state)
+{
+	char *text = large_text();
+
+	(void)state;
+	raw_send(&c, server.base, "GET /hold HTTP/1.1\r\nHost: h\r\n\r\n");
+	raw_wait_until(server.base, server.nheld == 1);
+	http_reply(server.held[0], 200, "text/plain", text, LARGE);
+	free(text);
+	assert_int_equal(files(), 1);
+	take_head();
+	take_pattern(0, LARGE);
+	raw_wait_until(server.base, files() == 0);
+	raw_ask(
+	    &c, server.base, "GET /next HTTP/1.1\r\nHost: h\r\n\r\n", "/next");
+}
+
+static void
+a_short_answer_needs_no_file(void **state)
+{
+	(void)state;
+	raw_ask(&c, server.base, "GET /short HTTP/1.1\r\nHost: h\r\n\r\n",
+	    "/short");
+	assert_int_equal(files(), 0);
+}
+
+static void
+a_head_needs_no_file(void **state)
+{
+	(void)state;
+	raw_ask(&c, server.base, "HEAD /big HTTP/1.1\r\nHost: h\r\n\r\n",
+	    "Content-Length: 16777216\r\n");
+	assert_int_equal(files(), 0);
+}
+
+static void
+a_client_that_leaves_takes_its_file_with_it(void **state)
+{
+	(void)state;
+	raw_send(&c, server.base, BIG);
+	raw_wait_until(server.base, files() == 1);
+	raw_close(&c);
+	raw_wait_until(server.base, files() == 0);
+}
+
+static void
+a_large_event_waits_in_a_file_between_others(void **state)
+{
+	char *text = large_text();
+	char chunk[32];
+
+	(void)state;
+	raw_send(&c, server.base, "GET /stream HTTP/1.1\r\nHost: h\r\n\r\n");
+	take_head();
+	stream_bytes("before\n", 7);
+	stream_bytes(text, LARGE);
+	assert_int_equal(files(), 1);
+	stream_bytes("behind\n", 7);
+	http_stream_end(server.held[0]);
+	take_text("7\r\nbefore\n\r\n");
+	(void)snprintf(chunk, sizeof(chunk), "%x\r\n", LARGE - 1);
+	take_text(chunk);
+	take_pattern(0, LARGE - 1);
+	take_text("\r\n1\r\n");
+	take_pattern(LARGE - 1, 1);
+	take_text("\r\n7\r\nbehind\n\r\n0\r\n\r\n");
+	raw_wait_until(server.base, files() == 0);
+	free(text);
+}
+
+static void
+a_large_event_to_http_1_0_has_no_chunks(void **state)
+{
+	char *text = large_text();
+
+	(void)state;
+	raw_send(&c, server.base, "GET /stream HTTP/1.0\r\nHost: h\r\n\r\n");
+	take_head();
+	stream_bytes(text, LARGE);
+	http_stream_end(server.held[0]);
+	take_pattern(0, LARGE);
+	raw_wait_end(&c, server.base);
+	assert_int_equal(buf_len(&c.in), 0);
+	free(text);
+}
+
+static void
+without_a_directory_a_large_answer_waits_in_memory(void **state)
+{
+	(void)state;
+	server_open(&server, &server_usual);
+	raw_open(&c, server.port, 4096);
+	raw_ask(&c, server.base, BIG, "Content-Length: 16777216\r\n");
+	assert_int_equal(files(), 0);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    T(a_large_answer_waits_in_a_file_and_comes_whole),
+	    T(a_short_answer_needs_no_file),
+	    T(a_head_needs_no_file),
+	    T(a_client_that_leaves_takes_its_file_with_it),
+	    T(a_large_event_waits_in_a_file_between_others),
+	    T(a_large_event_to_http_1_0_has_no_chunks),
+	    cmocka_unit_test_teardown(
+		without_a_directory_a_large_answer_waits_in_memory, close_all),
+	};
+	int failed;
+
+	if (mkdtemp(dir) == NULL)
+		return 1;
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	(void)rmdir(dir);
+	return failed;
+}
