@@ -1,3 +1,17 @@
+/*
+ * child.c - a child's control channel, from child_start to the end of the
+ *process
+ *
+ *	STARTED		HELLO is said; CONFIG lines are collected
+ *	READY		at CONFIG_END on_config ran and READY was said; from
+ *			now on LISTEN, PEER and PEER_GONE may come, and a
+ *			second CONFIG...CONFIG_END is a reload
+ *
+ * What comes when is checked by the list (schema/ipc.txt) before a handler
+ * here is called.  Whatever ends the channel ends the process: end of file is
+ * the supervisor's death, anything else is a program that does not belong to
+ * it.
+ */
 #include "common/child.h"
 
 #include <errno.h>

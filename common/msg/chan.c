@@ -1,3 +1,24 @@
+/*
+ * chan.c - a channel's life
+ *
+ * Sending: msg_send_... encodes into `next`, the packet being said.  It goes
+ * to the socket at once, or at ipc_chan_uncork, or when the next message does
+ * not fit or has descriptors; what the kernel does not take now waits in
+ * `queue`, in order, until the socket is writable (or, when the kernel is
+ * short of memory, for a moment).  A long queue makes the channel full, which
+ * its owner asks for and is told the end of (on_drain); at IPC_QUEUE_HARD the
+ * peer is taken for dead.
+ *
+ * Receiving: one packet at a time into rx, its messages one by one to
+ * on_message; after IPC_TURN_MAX of them other events have their turn.
+ *
+ * The end: of file, a failure to receive, what a peer got wrong, or a failure
+ * to send.  The last is not told from where it happened, inside a send: what
+ * the peer said before it went away is still read, and then on_close is called
+ * (tx_dead).  The descriptor is closed before on_close, which is called once.
+ *
+ * Any callback may free the channel: see ipc_chan_enter.
+ */
 #include "common/msg/chan.h"
 
 #include <errno.h>

@@ -1,3 +1,15 @@
+/*
+ * codec.c - one field after the other
+ *
+ * field_size says how many bytes it takes,
+ * field_put writes them into memory that is reserved for all of them,
+ * field_get reads them.  A number passes through a uint64_t, in which a signed
+ * one is sign-extended, so that one comparison checks any range.
+ *
+ * Writing, what is over a bound is our bug.  Reading, it is the peer's: the
+ * reader (wire.h) is sticky, and after each field codec_get looks whether it
+ * was good, to name the first that was not.
+ */
 #include "common/msg/codec.h"
 
 #include "common/log.h"

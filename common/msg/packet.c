@@ -1,3 +1,13 @@
+/*
+ * packet.c - in and out of a packet
+ *
+ * In: ipc_msg_parse believes nothing but the size of the packet; ipc_msg_get
+ * hands descriptors out to the members of the struct only after every field
+ * was found good, so that on failure they are still the message's.
+ *
+ * Out: the room of a message is known before it is written, so its header is
+ * written once, complete.
+ */
 #include "common/msg/packet.h"
 
 #include "common/log.h"

@@ -1,3 +1,10 @@
+/*
+ * wire.c - bytes to fields and back
+ *
+ * Reading is one function, wire_take, which gives the next n bytes or makes
+ * the reader bad for good; all others are made of it.  Lengths from outside
+ * are compared before they are used, never added to a pointer.
+ */
 #include "common/msg/wire.h"
 
 #include "common/log.h"

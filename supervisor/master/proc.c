@@ -1,3 +1,16 @@
+/*
+ * proc.c - one life of one child
+ *
+ *	DOWN		nothing is there; proc_start forks
+ *	STARTED		HELLO is awaited; then on_hello configures it
+ *	CONFIGURED	READY is awaited
+ *	READY		pinged; an answer that does not come ends it
+ *
+ * One deadline timer stands for whatever is awaited (enum proc_wait): a child
+ * that is late gets a second look, then SIGABRT, then SIGKILL.  The life is
+ * over when the process is reaped and its channel is read to the end, in
+ * either order: last words may still lie in the socket.
+ */
 #include "supervisor/master/proc.h"
 
 #include <errno.h>
