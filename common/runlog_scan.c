@@ -109,9 +109,9 @@ runlog_walk_init(struct runlog_walk *w, struct runlog_scan *scan,
 	*w = (struct runlog_walk){.scan = scan,
 	    .source = *source,
 	    .upto = upto,
-	    .chunk = chunk,
 	    .size = size,
 	    .ahead = size};
+	w->chunk = chunk;
 	if (source->mem == NULL || scan->offset >= upto)
 		return;
 	w->p = source->mem + scan->offset;

@@ -43,7 +43,7 @@ enum request_kind {
 };
 
 struct log_request {
-	STAILQ_ENTRY(log_request) link; /* waiting, jobs, done or delivering */
+	TAILQ_ENTRY(log_request) link; /* waiting, jobs, done or delivering */
 	LIST_ENTRY(log_request) of_view;
 	struct log_view *view;
 	enum request_kind kind;
@@ -61,7 +61,7 @@ struct log_request {
 	struct log_records records;
 	uint8_t *mem; /* of the records, when they came from a file */
 };
-STAILQ_HEAD(request_queue, log_request);
+TAILQ_HEAD(request_queue, log_request);
 LIST_HEAD(request_list, log_request);
 
 struct log_view {
@@ -241,8 +241,8 @@ push_done(struct logs *l, struct log_request *r)
 	bool first;
 
 	(void)pthread_mutex_lock(&l->mutex);
-	first = STAILQ_EMPTY(&l->done);
-	STAILQ_INSERT_TAIL(&l->done, r, link);
+	first = TAILQ_EMPTY(&l->done);
+	TAILQ_INSERT_TAIL(&l->done, r, link);
 	(void)pthread_mutex_unlock(&l->mutex);
 	if (first)
 		logs_wake(l);
@@ -252,7 +252,7 @@ static void
 push_job(struct logs *l, struct log_request *r)
 {
 	(void)pthread_mutex_lock(&l->mutex);
-	STAILQ_INSERT_TAIL(&l->jobs, r, link);
+	TAILQ_INSERT_TAIL(&l->jobs, r, link);
 	(void)pthread_mutex_unlock(&l->mutex);
 	(void)pthread_cond_signal(&l->cond);
 }
@@ -264,11 +264,11 @@ take_job(struct logs *l)
 	struct log_request *r = NULL;
 
 	(void)pthread_mutex_lock(&l->mutex);
-	while (STAILQ_EMPTY(&l->jobs) && !l->stopping)
+	while (TAILQ_EMPTY(&l->jobs) && !l->stopping)
 		(void)pthread_cond_wait(&l->cond, &l->mutex);
 	if (!l->stopping) {
-		r = STAILQ_FIRST(&l->jobs);
-		STAILQ_REMOVE_HEAD(&l->jobs, link);
+		r = TAILQ_FIRST(&l->jobs);
+		TAILQ_REMOVE(&l->jobs, r, link);
 	}
 	(void)pthread_mutex_unlock(&l->mutex);
 	return r;
@@ -354,7 +354,7 @@ log_view_digest(struct log_view *v, uint64_t upto, log_digest_cb cb, void *arg,
 		return;
 	}
 	r->waiting = true;
-	STAILQ_INSERT_TAIL(&v->waiting, r, link);
+	TAILQ_INSERT_TAIL(&v->waiting, r, link);
 }
 
 void
@@ -375,7 +375,7 @@ log_request_cancel(struct log_request *r)
 	if (r == NULL)
 		return;
 	if (r->waiting) {
-		STAILQ_REMOVE(&r->view->waiting, r, log_request, link);
+		TAILQ_REMOVE(&r->view->waiting, r, link);
 		request_free(r);
 		return;
 	}
@@ -392,7 +392,7 @@ view_new(struct logs *l, uint32_t ncommands, const struct log_caps *caps)
 	v->logs = l;
 	v->fd = -1;
 	v->digest = log_digest_new(ncommands, caps);
-	STAILQ_INIT(&v->waiting);
+	TAILQ_INIT(&v->waiting);
 	LIST_INIT(&v->requests);
 	TAILQ_INSERT_TAIL(&l->views, v, link);
 	return v;
@@ -507,7 +507,7 @@ request_answer(struct log_request *r)
 static void
 view_next_digest(struct log_view *v)
 {
-	struct log_request *r = STAILQ_FIRST(&v->waiting);
+	struct log_request *r = TAILQ_FIRST(&v->waiting);
 
 	v->digesting = NULL;
 	TAILQ_REMOVE(&v->logs->views, v, link);
@@ -515,7 +515,7 @@ view_next_digest(struct log_view *v)
 	view_count_held(v);
 	if (r == NULL)
 		return;
-	STAILQ_REMOVE_HEAD(&v->waiting, link);
+	TAILQ_REMOVE(&v->waiting, r, link);
 	r->waiting = false;
 	request_submit(r);
 }
@@ -560,7 +560,7 @@ logs_destroy(struct logs *l)
 static void
 logs_cb(evutil_socket_t fd, short what, void *arg)
 {
-	struct request_queue list = STAILQ_HEAD_INITIALIZER(list);
+	struct request_queue list = TAILQ_HEAD_INITIALIZER(list);
 	struct logs *l = arg;
 	struct log_request *r;
 	uint64_t n;
@@ -570,11 +570,11 @@ logs_cb(evutil_socket_t fd, short what, void *arg)
 	 * for nothing, the other way round it would be forgotten. */
 	(void)!read(fd, &n, sizeof(n));
 	(void)pthread_mutex_lock(&l->mutex);
-	STAILQ_CONCAT(&list, &l->done);
+	TAILQ_CONCAT(&list, &l->done, link);
 	(void)pthread_mutex_unlock(&l->mutex);
 	l->delivering = true;
-	while (!l->closed && (r = STAILQ_FIRST(&list)) != NULL) {
-		STAILQ_REMOVE_HEAD(&list, link);
+	while (!l->closed && (r = TAILQ_FIRST(&list)) != NULL) {
+		TAILQ_REMOVE(&list, r, link);
 		request_deliver(l, r);
 	}
 	l->delivering = false;
@@ -628,8 +628,8 @@ logs_new(struct event_base *base, unsigned int threads, struct logs **out,
 		return err_set(e, ERR_SYS, "eventfd: %s", strerror(errno));
 	l = xcalloc(1, sizeof(*l));
 	l->fd = fd;
-	STAILQ_INIT(&l->jobs);
-	STAILQ_INIT(&l->done);
+	TAILQ_INIT(&l->jobs);
+	TAILQ_INIT(&l->done);
 	TAILQ_INIT(&l->views);
 	(void)pthread_mutex_init(&l->mutex, NULL);
 	(void)pthread_cond_init(&l->cond, NULL);
