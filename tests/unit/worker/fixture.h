@@ -195,13 +195,9 @@ fake_link_say(struct fake_link *k, struct buf *b, struct err *e)
 static inline void
 fake_link_greet_as(struct fake_link *k, uint8_t life)
 {
-<<<<<<< HEAD
 	const struct frame_hello hello = {
-	    .version = FRAME_VERSION, .boot = {{1}}};
+	    .version = FRAME_VERSION, .boot = {{life}}};
 	const struct frame_hello_end end = {0};
-=======
-	struct uuid boot = {{life}};
->>>>>>> 5306bdf (tests: a box's lives from a table; jobs, sweep, later)
 	struct buf b;
 	struct err e;
 
@@ -212,7 +208,12 @@ fake_link_greet_as(struct fake_link *k, uint8_t life)
 	assert_int_equal(fake_link_say(k, &b, &e), 0);
 }
 
-<<<<<<< HEAD
+static inline void
+fake_link_greet(struct fake_link *k)
+{
+	fake_link_greet_as(k, 1);
+}
+
 /* fake_link_lose - the stream is gone */
 static inline void
 fake_link_lose(struct fake_link *k)
@@ -261,12 +262,6 @@ fake_link_close(struct fake_link *k, uint32_t chan, int code, const char *text)
 	buf_init(&b, 0);
 	assert_int_equal(frame_put_close(&b, &m), 0);
 	return fake_link_say(k, &b, &e);
-=======
-static inline void
-fake_link_greet(struct fake_link *k)
-{
-	fake_link_greet_as(k, 1);
->>>>>>> 5306bdf (tests: a box's lives from a table; jobs, sweep, later)
 }
 
 /* fake_link_sent - the next frame the worker sent, which must be of this
