@@ -19,7 +19,7 @@
 #include "supervisor/store/store.h"
 
 #define WRITER_BATCH_MAX 1024
-#define WRITER_SOON_MS 30
+#define WRITER_SOON_MS 100
 
 struct db;
 struct done;
