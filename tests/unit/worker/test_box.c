@@ -362,7 +362,7 @@ test_a_task_waits_for_its_boxs_agent(void **state)
 	ground_opened(0);
 	fake_link_greet(&ground.link);
 	(void)fake_link_sent(&ground.link, FRAME_WELCOME);
-	(void)fake_link_sent(&ground.link, FRAME_OPEN);
+	(void)fake_link_sent(&ground.link, FRAME_OPEN_SEQUENCE);
 	fake_link_sent_nothing(&ground.link);
 }
 
@@ -376,7 +376,7 @@ test_a_task_that_is_told_twice_is_started_once(void **state)
 	come_up();
 	start(1);
 	start(1);
-	(void)fake_link_sent(&ground.link, FRAME_OPEN);
+	(void)fake_link_sent(&ground.link, FRAME_OPEN_SEQUENCE);
 	fake_link_sent_nothing(&ground.link);
 	other.id = 1;
 	assert_int_equal(
@@ -434,7 +434,7 @@ test_a_task_that_may_have_begun_is_cancelled_by_its_agent(void **state)
 	(void)state;
 	come_up();
 	start(1);
-	(void)fake_link_sent(&ground.link, FRAME_OPEN);
+	(void)fake_link_sent(&ground.link, FRAME_OPEN_SEQUENCE);
 	tasks_item_cancel(boxes_find_task(ground.w.boxes, 1), RUNLOG_CANCELED);
 	assert_string_equal(ground_told(), "");
 	(void)fake_link_sent(&ground.link, FRAME_CANCEL);
