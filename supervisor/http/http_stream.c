@@ -51,20 +51,24 @@ http_stream_start(struct http_exchange *x, void (*on_writable)(void *))
 }
 
 /* All but the last byte of what is too large for memory, as a chunk of its
- * own beside evhttp, to which that byte is left: with it comes the callback. */
+ * own beside evhttp, to which that byte is left: with it comes the callback.
+ * In its old place it would keep the memory of all. */
 static void
 send_large_part(struct http_exchange *x, struct evbuffer *data)
 {
 	struct evbuffer *out = bufferevent_get_output(x->conn->bev);
-	struct evbuffer_iovec pieces[LARGE_PIECES];
+	struct evbuffer_iovec pieces[LARGE_PIECES], *end;
 	size_t n = evbuffer_get_length(data) - 1;
+	uint8_t last;
 	int fd, used;
 
 	used =
 	    evbuffer_peek(data, (ev_ssize_t)n + 1, NULL, pieces, LARGE_PIECES);
 	if (used < 1 || used > LARGE_PIECES)
 		return;
-	pieces[used - 1].iov_len--;
+	end = &pieces[used - 1];
+	end->iov_len--;
+	last = ((const uint8_t *)end->iov_base)[end->iov_len];
 	fd = http_large_file(x->server, pieces, used);
 	if (fd == -1)
 		return;
@@ -73,7 +77,8 @@ send_large_part(struct http_exchange *x, struct evbuffer *data)
 	http_large_send(x->conn, fd, 0, n);
 	if (x->req->chunked)
 		(void)evbuffer_add(out, "\r\n", 2);
-	(void)evbuffer_drain(data, n);
+	(void)evbuffer_drain(data, n + 1);
+	(void)evbuffer_add(data, &last, 1);
 }
 
 void
