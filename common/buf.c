@@ -2,11 +2,11 @@
 
 #include <stdio.h>
 
+#include "common/exit.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 
 #define BUF_FIRST_BYTES 256
-#define EXIT_BUG 70
 
 static size_t
 buf_max(const struct buf *b)

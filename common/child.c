@@ -24,13 +24,14 @@
 
 #include <event2/event.h>
 
+#include "common/exit.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 
 #define CHILD_WORKERS_MAX 64 /* bound of index in schema/ipc.txt */
 #define CHILD_COUNTS_S 5
 #define CHILD_REASON_MAX 400
-#define CHILD_EXIT_USAGE 64
+#define EXIT_USAGE 64
 #define HEAP_BLOCK_MAX (256 << 10) /* larger blocks are mapped */
 #define HEAP_FREE_MAX (512 << 10)  /* more at the end goes back */
 
@@ -110,8 +111,7 @@ first_config(struct child *c)
 	apply_log_settings(c->conf);
 	status = c->ops->on_config(c, c->conf, c->arg, &e);
 	if (status != 0)
-		die(c, status > 0 && status < 126 ? status : CHILD_EXIT_BUG,
-		    e.msg);
+		die(c, status > 0 && status < 126 ? status : EXIT_BUG, e.msg);
 	c->state = MSG_CONTROL_READY;
 	msg_send_ready(c->chan, &(struct msg_ready){0});
 }
@@ -245,7 +245,7 @@ on_close(struct ipc_chan *chan, const struct err *why, void *arg)
 	(void)arg;
 	if (why->code != 0 && why->code != ERR_SYS) {
 		log_error("%s", why->msg);
-		_exit(CHILD_EXIT_PROTO);
+		_exit(EXIT_PROTO);
 	}
 	log_info("the supervisor is gone; exit");
 	_exit(0);
@@ -292,8 +292,8 @@ check_channel(const char *role_name)
 
 	if (getsockopt(CHILD_CTL_FD, SOL_SOCKET, SO_TYPE, &type, &len) == -1 ||
 	    type != SOCK_SEQPACKET)
-		fatal(CHILD_EXIT_USAGE,
-		    "%s is started by mcp-sandboxd: start that", role_name);
+		fatal(EXIT_USAGE, "%s is started by mcp-sandboxd: start that",
+		    role_name);
 	(void)fcntl(CHILD_CTL_FD, F_SETFD, FD_CLOEXEC);
 }
 
@@ -332,7 +332,7 @@ child_start(struct event_base *base, enum msg_role role, uint32_t index,
 	c->counts_timer = event_new(base, -1, EV_PERSIST, counts_cb, c);
 	if (c->counts_timer == NULL ||
 	    event_add(c->counts_timer, &period) == -1)
-		fatal(CHILD_EXIT_MEMORY, "no timer");
+		fatal(EXIT_MEMORY, "no timer");
 	msg_send_hello(c->chan,
 	    &(struct msg_hello){.version = IPC_VERSION,
 		.role = role,

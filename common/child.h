@@ -17,18 +17,12 @@
 #include "common/msg/msg_gen.h"
 
 #define CHILD_CTL_FD 3
-enum child_exit { /* sysexits.h numbers; see master/restart.h */
-	CHILD_EXIT_BUG = 70,
-	CHILD_EXIT_MEMORY = 71,
-	CHILD_EXIT_PROTO = 76,
-	CHILD_EXIT_PRIVILEGE = 77, /* not restarted */
-	CHILD_EXIT_CONFIG = 78     /* not restarted */
-};
 
 struct event_base;
 struct child;
 struct child_ops {
-	/* First configuration, complete.  0, or an exit status with *e. */
+	/* First configuration, complete.  0, or an exit status (exit.h)
+	 * with *e. */
 	int (*on_config)(
 	    struct child *c, const struct conf *conf, void *arg, struct err *e);
 	/* A later one (SIGHUP); may be NULL. */

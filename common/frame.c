@@ -1,9 +1,9 @@
 #include "common/frame.h"
 
+#include "common/exit.h"
 #include "common/log.h"
 #include "common/msg/frame_gen.h"
 
-#define EXIT_BUG 70
 #define FRAME_LENGTH_BYTES 4 /* what the length field does not count */
 
 size_t

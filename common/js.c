@@ -1,11 +1,9 @@
 #include "common/js.h"
 
+#include "common/exit.h"
 #include "common/log.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
-
-#define EXIT_BUG 70
-#define EXIT_MEMORY 71
 
 /*
  * Looked at before jansson sees the text, whose own limit is fixed and whose

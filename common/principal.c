@@ -1,9 +1,8 @@
 #include "common/principal.h"
 
+#include "common/exit.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
-
-#define EXIT_BUG 70
 
 static void
 copy_name(char *to, size_t size, const char *from)

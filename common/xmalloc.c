@@ -3,9 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/exit.h"
 #include "common/log.h"
-
-#define EXIT_MEMORY 71
 
 NORETURN static void
 xmalloc_fail(size_t n, size_t size)

@@ -2,10 +2,10 @@
 
 #include <event2/event.h>
 
+#include "common/exit.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/xmalloc.h"
-
-#define EXIT_MEMORY 71
 
 struct later {
 	void (*fn)(void *);
@@ -26,8 +26,7 @@ later_cb(evutil_socket_t fd, short what, void *arg)
 void
 later_ms(struct event_base *base, uint32_t ms, void (*fn)(void *), void *arg)
 {
-	struct timeval tv = {
-	    (time_t)(ms / 1000), (suseconds_t)(ms % 1000) * 1000};
+	struct timeval tv = timer_timeval(ms);
 	struct later *l = xcalloc(1, sizeof(*l));
 
 	l->fn = fn;

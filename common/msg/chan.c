@@ -29,12 +29,12 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 
+#include "common/exit.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/msg/codec.h"
 #include "common/xmalloc.h"
 
-#define EXIT_BUG 70
 #define IPC_TURN_MAX 64 /* messages, then other events have their turn */
 #define IPC_SNDBUF_BYTES (1 << 20)
 #define IPC_RETRY_MS 10 /* the kernel is short of something */

@@ -12,9 +12,8 @@
  */
 #include "common/msg/codec.h"
 
+#include "common/exit.h"
 #include "common/log.h"
-
-#define EXIT_BUG 70
 
 /* Numbers, by kind: bytes on the wire, and of the member. */
 static const struct codec_width {

@@ -10,10 +10,10 @@
  */
 #include "common/msg/packet.h"
 
+#include "common/exit.h"
 #include "common/log.h"
 #include "common/msg/codec.h"
 
-#define EXIT_BUG 70
 #define IPC_KEEP_BYTES 4096
 
 /* ---- in */

@@ -7,10 +7,9 @@
  */
 #include "common/msg/wire.h"
 
+#include "common/exit.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
-
-#define EXIT_BUG 70
 
 static uint8_t *
 wire_reserve(struct buf *b, size_t n)

@@ -13,6 +13,7 @@
 #include "common/child.h"
 #include "common/clock.h"
 #include "common/confine.h"
+#include "common/exit.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
@@ -126,9 +127,9 @@ on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 	rc = build(p, e);
 	if (rc != 0)
 		/* A wrong installation does not mend itself; a disk may. */
-		return rc == ERR_INVAL ? CHILD_EXIT_CONFIG : CHILD_EXIT_BUG;
+		return rc == ERR_INVAL ? EXIT_CONFIG : EXIT_BUG;
 	if (confine_front(e) != 0)
-		return CHILD_EXIT_PRIVILEGE;
+		return EXIT_PRIVILEGE;
 	return 0;
 }
 
@@ -151,7 +152,7 @@ on_listen(int fd, const char *address, void *arg)
 	struct err e;
 
 	if (front_listen(p->front, fd, &e) != 0)
-		child_die(p->child, CHILD_EXIT_BUG, "%s: %s", address, e.msg);
+		child_die(p->child, EXIT_BUG, "%s: %s", address, e.msg);
 	log_info("listening on %s", address);
 }
 
@@ -224,7 +225,7 @@ on_drain(uint32_t left_ms, void *arg)
 	p->drain_until_ms = clock_mono_ms() + left_ms;
 	p->drain = event_new(p->base, -1, EV_PERSIST, drain_cb, p);
 	if (p->drain == NULL)
-		fatal(CHILD_EXIT_MEMORY, "out of memory");
+		fatal(EXIT_MEMORY, "out of memory");
 	(void)event_add(p->drain, &poll);
 	core_drain(p->core);
 	front_drain(p->front, on_idle, p);
@@ -244,7 +245,7 @@ static const struct child_ops ops = {
 static void
 on_event_fatal_cb(int err)
 {
-	fatal(CHILD_EXIT_BUG, "libevent: fatal error %d", err);
+	fatal(EXIT_BUG, "libevent: fatal error %d", err);
 }
 
 static void
@@ -269,8 +270,8 @@ main(void)
 	event_set_log_callback(on_event_log_cb);
 	p->base = event_base_new();
 	if (p->base == NULL)
-		fatal(CHILD_EXIT_BUG, "no event base");
+		fatal(EXIT_BUG, "no event base");
 	p->child = child_start(p->base, MSG_ROLE_FRONT, 0, &ops, p);
 	(void)event_base_dispatch(p->base);
-	fatal(CHILD_EXIT_BUG, "the event loop ended by itself");
+	fatal(EXIT_BUG, "the event loop ended by itself");
 }

@@ -6,6 +6,7 @@
 #include <event2/event.h>
 
 #include "common/child.h"
+#include "common/exit.h"
 #include "common/log.h"
 #include "supervisor/master/crew.h"
 #include "supervisor/master/notify.h"
@@ -43,7 +44,7 @@ tell(struct conf *told, const char *key, const char *value)
 	struct err e;
 
 	if (conf_set(told, key, value, &e) != 0)
-		fatal(CHILD_EXIT_BUG, "%s: %s", key, e.msg);
+		fatal(EXIT_BUG, "%s: %s", key, e.msg);
 }
 
 /* Children are told facts where the configuration leaves something open: the
@@ -292,12 +293,12 @@ master_run(const struct master_setup *setup)
 	if (prepare(&m, &e) != 0) {
 		log_error("%s", e.msg);
 		release(&m);
-		return CHILD_EXIT_MEMORY;
+		return EXIT_MEMORY;
 	}
 	start_crew(&m);
 	if (event_base_dispatch(m.base) == -1) {
 		log_error("the event loop failed");
-		m.status = CHILD_EXIT_BUG;
+		m.status = EXIT_BUG;
 	}
 	release(&m);
 	if (m.status == 0)

@@ -2,7 +2,7 @@
 
 #include <sys/wait.h>
 
-#include "common/child.h"
+#include "common/exit.h"
 
 enum restart_end
 restart_read_status(int wait_status)
@@ -12,8 +12,8 @@ restart_read_status(int wait_status)
 	switch (WEXITSTATUS(wait_status)) {
 	case 0:
 		return RESTART_LEFT;
-	case CHILD_EXIT_PRIVILEGE:
-	case CHILD_EXIT_CONFIG:
+	case EXIT_PRIVILEGE:
+	case EXIT_CONFIG:
 		return RESTART_REFUSED;
 	default:
 		return RESTART_DIED;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "common/child.h"
+#include "common/exit.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
@@ -175,7 +176,7 @@ exec_program(const struct spawn *s)
 	log_error("cannot execute %s as %s: %s", s->path,
 	    s->user != NULL ? s->user->name : "the present user",
 	    strerror(errno));
-	_exit(errno == EACCES ? CHILD_EXIT_PRIVILEGE : CHILD_EXIT_MEMORY);
+	_exit(errno == EACCES ? EXIT_PRIVILEGE : EXIT_MEMORY);
 }
 
 static NORETURN void
@@ -189,13 +190,13 @@ run_child(const struct spawn *s, int channel, pid_t parent)
 	(void)umask(077);
 	if (arrange_descriptors(channel, &e) != 0) {
 		log_error("%s", e.msg);
-		_exit(CHILD_EXIT_MEMORY);
+		_exit(EXIT_MEMORY);
 	}
 	raise_limits();
 	if ((s->user != NULL && privdrop_apply(s->user, &e) != 0) ||
 	    tie_to_parent(parent, &e) != 0) {
 		log_error("%s", e.msg);
-		_exit(CHILD_EXIT_PRIVILEGE);
+		_exit(EXIT_PRIVILEGE);
 	}
 	exec_program(s);
 }

@@ -1,12 +1,10 @@
 #include "worker/link/digest.h"
 
-#include <stdio.h>
-
 #include <openssl/evp.h>
 
+#include "common/exit.h"
+#include "common/hex.h"
 #include "common/log.h"
-
-#define EXIT_MEMORY 71
 
 /* struct digest is OpenSSL's context under our name. */
 static EVP_MD_CTX *
@@ -54,6 +52,5 @@ digest_hex(const void *p, size_t n, char out[DIGEST_HEX_BYTES])
 
 	digest_add(d, p, n);
 	digest_end(d, sum);
-	for (size_t i = 0; i < DIGEST_BYTES; i++)
-		(void)snprintf(out + 2 * i, 3, "%02x", sum[i]);
+	hex_encode(sum, sizeof(sum), out);
 }

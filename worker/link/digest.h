@@ -3,9 +3,10 @@
 #define WORKER_LINK_DIGEST_H
 
 #include "common/base.h"
+#include "common/hex.h"
 
 #define DIGEST_BYTES 32
-#define DIGEST_HEX_BYTES (2 * DIGEST_BYTES + 1)
+#define DIGEST_HEX_BYTES HEX_BYTES(DIGEST_BYTES)
 
 struct digest;
 

@@ -24,6 +24,7 @@
 #include <event2/event.h>
 
 #include "common/child.h"
+#include "common/exit.h"
 #include "common/log.h"
 
 #define PATIENCE_MS 10000
@@ -60,7 +61,7 @@ child_on_config(
 	if (strcmp(conf_str(conf, CONF_INSTANCE), "refuse") == 0)
 		return err_set(e, ERR_INVAL, "no database in %s", "/here") !=
 			0 ?
-		    CHILD_EXIT_CONFIG :
+		    EXIT_CONFIG :
 		    0;
 	if (strcmp(conf_str(conf, CONF_INSTANCE), "bad-status") == 0)
 		return err_set(e, ERR_SYS, "a code instead of a status");
@@ -116,7 +117,7 @@ child_on_drain(uint32_t left_ms, void *arg)
 		child_counts(the_child, 1, 2);
 		break;
 	case DRAIN_DIE:
-		child_die(the_child, CHILD_EXIT_BUG, "broke at %d", 42);
+		child_die(the_child, EXIT_BUG, "broke at %d", 42);
 	case DRAIN_LEVEL:
 		report("level %d", (int)log_get_level());
 		break;

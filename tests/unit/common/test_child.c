@@ -1,5 +1,7 @@
 #include "tests/unit/common/child_fixture.h"
 
+#include "common/exit.h"
+
 static void
 test_hello_says_version_role_index_and_pid(void **state)
 {
@@ -44,9 +46,9 @@ test_a_failed_start_gives_its_reason_and_status(void **state)
 	send_config(&f, "INSTANCE", "refuse");
 	send_config_end(&f);
 	wait_seen(&f, IPC_LAST_WORDS, 1);
-	assert_int_equal(f.fields[0], CHILD_EXIT_CONFIG);
+	assert_int_equal(f.fields[0], EXIT_CONFIG);
 	assert_string_equal(f.text, "no database in /here");
-	assert_int_equal(wait_exit(&f), CHILD_EXIT_CONFIG << 8);
+	assert_int_equal(wait_exit(&f), EXIT_CONFIG << 8);
 	assert_int_equal(f.seen[IPC_READY], 0);
 	stop(&f);
 }
@@ -61,7 +63,7 @@ test_an_error_code_as_status_is_a_bug(void **state)
 	send_config(&f, "INSTANCE", "bad-status");
 	send_config_end(&f);
 	wait_seen(&f, IPC_LAST_WORDS, 1);
-	assert_int_equal(wait_exit(&f), CHILD_EXIT_BUG << 8);
+	assert_int_equal(wait_exit(&f), EXIT_BUG << 8);
 	stop(&f);
 }
 
@@ -197,9 +199,9 @@ test_dying_gives_the_reason(void **state)
 	start_ready(&f, MSG_ROLE_WORKER);
 	send_drain(&f, DRAIN_DIE);
 	wait_seen(&f, IPC_LAST_WORDS, 1);
-	assert_int_equal(f.fields[0], CHILD_EXIT_BUG);
+	assert_int_equal(f.fields[0], EXIT_BUG);
 	assert_string_equal(f.text, "broke at 42");
-	assert_int_equal(wait_exit(&f), CHILD_EXIT_BUG << 8);
+	assert_int_equal(wait_exit(&f), EXIT_BUG << 8);
 	stop(&f);
 }
 

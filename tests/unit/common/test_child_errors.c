@@ -1,9 +1,11 @@
 #include "tests/unit/common/child_fixture.h"
 
+#include "common/exit.h"
+
 static void
 expect_protocol_exit(struct fixture *f)
 {
-	assert_int_equal(wait_exit(f), CHILD_EXIT_PROTO << 8);
+	assert_int_equal(wait_exit(f), EXIT_PROTO << 8);
 	stop(f);
 }
 
