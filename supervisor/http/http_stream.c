@@ -75,8 +75,9 @@ send_large_part(struct http_exchange *x, struct evbuffer *data)
 	if (x->req->chunked)
 		(void)evbuffer_add_printf(out, "%zx\r\n", n);
 	http_large_send(x->conn, fd, 0, n);
+	/* By reference: added, it would be given as much room as the file. */
 	if (x->req->chunked)
-		(void)evbuffer_add(out, "\r\n", 2);
+		(void)evbuffer_add_reference(out, "\r\n", 2, NULL, NULL);
 	(void)evbuffer_drain(data, n + 1);
 	(void)evbuffer_add(data, &last, 1);
 }
