@@ -6,7 +6,7 @@
 
 #include "common/js.h"
 #include "common/log.h"
-#include "common/runlog.h"
+#include "common/runlog_scan.h"
 #include "supervisor/tools/view.h"
 
 #define MERGE_BYTES 49152 /* records of one stream told as one event */
@@ -164,28 +164,17 @@ add_command_ended(
 	add_event(out, r->id, "command_finished", o);
 }
 
-/* Small writes of a chatty program, taken together as long as they are of the
- * same stream; returns the bytes of all those records. */
-static size_t
-merge_output(const uint8_t *p, size_t n, const struct runlog_header *first,
-    struct buf *text)
-{
-	struct runlog_header h;
-	size_t at = 0;
-
-	while (n - at >= RUNLOG_HEADER_BYTES &&
-	    runlog_parse_header(p + at, &h, NULL) == 0 &&
-	    h.type == first->type && h.command == first->command &&
-	    n - at - RUNLOG_HEADER_BYTES >= h.length) {
-		if (at > 0 && buf_len(text) + h.length > MERGE_BYTES)
-			break;
-		if (buf_append(text, p + at + RUNLOG_HEADER_BYTES, h.length) !=
-		    0)
-			break;
-		at += RUNLOG_HEADER_BYTES + h.length;
-	}
-	return at;
-}
+struct telling {
+	struct evbuffer *out;
+	const struct store_run *row;
+	uint64_t base; /* the offset of the first record */
+	/* Small writes of a chatty program are gathered as long as they are
+	 * of one stream. */
+	bool is_gathering;
+	struct runlog_header first;
+	struct buf text;
+	uint64_t end; /* of the last of them */
+};
 
 static void
 set_id(struct record *r, uint64_t offset)
@@ -194,47 +183,76 @@ set_id(struct record *r, uint64_t offset)
 	    r->id, sizeof(r->id), "%llu", (unsigned long long)offset);
 }
 
-/* The event at the beginning of p; returns the bytes of its records. */
-static size_t
-add_next(struct evbuffer *out, const struct store_run *row, const uint8_t *p,
-    size_t n, uint64_t offset)
+static void
+tell_gathered(struct telling *t)
 {
-	struct buf text = {0};
-	struct record r;
-	size_t used;
+	struct record r = {.h = t->first};
 
-	if (n < RUNLOG_HEADER_BYTES ||
-	    runlog_parse_header(p, &r.h, NULL) != 0 ||
-	    r.h.length > n - RUNLOG_HEADER_BYTES ||
-	    r.h.command >= row->ncommands)
-		return n; /* not the walker's records: our bug, not theirs */
-	used = RUNLOG_HEADER_BYTES + r.h.length;
-	r.payload = p + RUNLOG_HEADER_BYTES;
-	if (runlog_is_output(r.h.type))
-		used = merge_output(p, n, &r.h, &text);
-	set_id(&r, offset + used);
-	if (runlog_is_output(r.h.type))
-		add_output(out, row, &r, &text);
-	else if (r.h.type == RUNLOG_RUN_STARTED)
-		add_started(out, row, &r);
+	if (!t->is_gathering)
+		return;
+	set_id(&r, t->base + t->end);
+	add_output(t->out, t->row, &r, &t->text);
+	buf_clear(&t->text);
+	t->is_gathering = false;
+}
+
+static void
+begin_record(struct telling *t, const struct runlog_scan *scan)
+{
+	const struct runlog_header *h = &scan->header;
+
+	if (h->type != t->first.type || h->command != t->first.command ||
+	    buf_len(&t->text) + h->length > MERGE_BYTES)
+		tell_gathered(t);
+	if (!runlog_is_output(h->type))
+		return;
+	if (!t->is_gathering)
+		t->first = *h;
+	t->is_gathering = true;
+	t->end = scan->offset + h->length;
+}
+
+static void
+tell_record(struct telling *t, const struct runlog_scan *scan,
+    const struct runlog_piece *payload)
+{
+	struct record r = {.h = scan->header, .payload = payload->p};
+
+	set_id(&r, t->base + scan->offset);
+	if (r.h.type == RUNLOG_RUN_STARTED)
+		add_started(t->out, t->row, &r);
 	else if (r.h.type == RUNLOG_COMMAND_STARTED)
-		add_command_started(out, row, &r);
+		add_command_started(t->out, t->row, &r);
 	else if (r.h.type == RUNLOG_COMMAND_ENDED)
-		add_command_ended(out, row, &r);
+		add_command_ended(t->out, t->row, &r);
 	/* RUN_ENDED is told by the last event. */
-	buf_clear(&text);
-	return used;
 }
 
 void
 run_events_add(struct evbuffer *out, const struct store_run *row,
     const struct log_records *records)
 {
-	uint64_t base = records->next - records->n;
+	const struct runlog_source source = {.fd = -1, .mem = records->p};
+	struct telling t = {
+	    .out = out, .row = row, .base = records->next - records->n};
+	struct runlog_piece piece;
+	struct runlog_scan scan;
+	struct runlog_walk walk;
+	int step;
 
-	for (size_t at = 0; at < records->n;)
-		at += add_next(
-		    out, row, records->p + at, records->n - at, base + at);
+	runlog_scan_init(&scan, 0);
+	runlog_walk_init(&walk, &scan, &source, records->n, NULL, 0);
+	while ((step = runlog_walk_next(&walk, &piece, NULL)) > RUNLOG_MORE) {
+		if (scan.header.command >= row->ncommands)
+			break; /* the reader gives none */
+		if (step == RUNLOG_HEADER)
+			begin_record(&t, &scan);
+		else if (step == RUNLOG_RECORD)
+			tell_record(&t, &scan, &piece);
+		else
+			(void)!buf_append(&t.text, piece.p, piece.n);
+	}
+	tell_gathered(&t);
 }
 
 /* ---- behind it */
