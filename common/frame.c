@@ -6,30 +6,6 @@
 
 #define FRAME_LENGTH_BYTES 4 /* what the length field does not count */
 
-size_t
-frame_begin(struct buf *b, unsigned int type)
-{
-	size_t at = buf_len(b);
-
-	wire_put_u32(b, 0); /* frame_end knows it */
-	wire_put_u16(b, (uint16_t)type);
-	wire_put_u16(b, 0);
-	return at;
-}
-
-void
-frame_end(struct buf *b, size_t at)
-{
-	size_t size = buf_len(b) - at;
-	uint8_t *p = buf_data(b) + at;
-
-	if (size < FRAME_HEADER_BYTES || size > FRAME_DOWN_MAX)
-		fatal(EXIT_BUG, "frame_end: a frame of %zu bytes", size);
-	size -= FRAME_LENGTH_BYTES;
-	for (size_t i = 0; i < FRAME_LENGTH_BYTES; i++)
-		p[i] = (uint8_t)(size >> 8 * i);
-}
-
 int
 frame_next(const struct buf *b, size_t max, struct frame *f, struct err *e)
 {

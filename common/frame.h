@@ -29,14 +29,6 @@
 /* Where the agent finds the link: its own binary and the socket. */
 #define FRAME_DIR_IN_SANDBOX "/.mcp-sandbox"
 
-/* frame_begin / frame_end - build a frame at the end of b:
- *	size_t at = frame_begin(&b, FRAME_PONG);
- *	wire_put_u64(&b, token);
- *	frame_end(&b, at);
- * b's limit is the sender's queue limit: check buf_room first. */
-size_t frame_begin(struct buf *b, unsigned int type);
-void frame_end(struct buf *b, size_t at);
-
 /* A received frame; in is valid until the buffer it was taken from changes. */
 struct frame {
 	unsigned int type; /* enum frame_type */

@@ -312,10 +312,21 @@ codec_size(const struct codec *c, const void *m)
 	return n;
 }
 
+/* Bytes of a rest that the sender writes itself. */
+static size_t
+left_out(const struct codec *c, const void *m)
+{
+	const struct codec_field *f = c->fields + c->nfields - 1;
+
+	if (c->nfields == 0 || f->kind != CODEC_REST || span_in(m, f)->p)
+		return 0;
+	return span_in(m, f)->n;
+}
+
 void
 codec_put(struct buf *b, const struct codec *c, const void *m)
 {
-	size_t n = codec_size(c, m);
+	size_t n = codec_size(c, m) - left_out(c, m);
 	uint8_t *begin = buf_reserve(b, n), *p = begin;
 
 	if (begin == NULL)

@@ -44,7 +44,7 @@ void link_expect(struct link *l, const struct backend_handle *h);
 
 /* link_room - bytes that link_out still takes */
 size_t link_room(const struct link *l);
-/* link_out - where to append whole frames (frame_begin, frame_end), at most
+/* link_out - where to append whole frames (frame_put_...), at most
  * link_room; then link_send: now, or at the end of the turn if one is under
  * way.  Without a stream they are dropped. */
 struct buf *link_out(struct link *l);

@@ -1,4 +1,5 @@
 #include "tests/unit/worker/fixture.h"
+#include "tests/unit/common/frame_raw.h"
 
 #include "common/runspec.h"
 
@@ -129,9 +130,9 @@ put_run(struct buf *b, uint64_t from, uint64_t length)
 static void
 put_plain(struct buf *b, enum frame_type type)
 {
-	size_t at = frame_begin(b, type);
+	size_t at = raw_begin(b, type);
 
-	frame_end(b, at);
+	raw_end(b, at);
 }
 
 static int
@@ -298,7 +299,7 @@ test_frames_of_our_own_direction_are_refused(void **state)
 	for (unsigned int t = FRAME_WELCOME; t <= FRAME_OPEN_WALK; t++) {
 		if (strcmp(frame_type_name(t), "?") == 0)
 			continue;
-		put_plain(&b, (enum frame_type)t);
+		put_plain(&b, t);
 		assert_int_equal(say(&b), ERR_PROTO);
 	}
 }
@@ -315,15 +316,15 @@ test_fields_too_few_or_too_many_are_refused(void **state)
 	for (unsigned int t = FRAME_DATA; t <= FRAME_EXITED; t++) {
 		if (strcmp(frame_type_name(t), "?") == 0)
 			continue;
-		at = frame_begin(&b, (enum frame_type)t);
+		at = raw_begin(&b, t);
 		wire_put_u16(&b, 7);
-		frame_end(&b, at);
+		raw_end(&b, at);
 		assert_int_equal(say(&b), ERR_PROTO);
 	}
-	at = frame_begin(&b, FRAME_PONG);
+	at = raw_begin(&b, FRAME_PONG);
 	wire_put_u64(&b, 7);
 	wire_put_u8(&b, 7);
-	frame_end(&b, at);
+	raw_end(&b, at);
 	assert_int_equal(say(&b), ERR_PROTO);
 	assert_int_equal(fix.pieces + fix.entries + fix.closes, 0);
 }

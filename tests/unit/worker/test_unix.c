@@ -1,4 +1,5 @@
 #include "tests/unit/worker/fixture.h"
+#include "tests/unit/common/frame_raw.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -171,7 +172,7 @@ static void
 put_log(struct buf *b, size_t n)
 {
 	struct uuid run = {{5}};
-	size_t at = frame_begin(b, FRAME_DATA);
+	size_t at = raw_begin(b, FRAME_DATA);
 	uint8_t *p;
 
 	wire_put_uuid(b, &run);
@@ -179,7 +180,7 @@ put_log(struct buf *b, size_t n)
 	p = buf_reserve(b, n);
 	memset(p, 'a', n);
 	buf_commit(b, n);
-	frame_end(b, at);
+	raw_end(b, at);
 }
 
 /* A process of its own that writes n frames and closes. */
@@ -399,9 +400,9 @@ test_what_is_sent_arrives_and_a_lost_reader_is_noticed(void **state)
 	expect(getpid());
 	fd = connect_to_it();
 	fixture_loop(fix.base, &fix.opened);
-	at = frame_begin(link_out(fix.link), FRAME_WELCOME);
+	at = raw_begin(link_out(fix.link), FRAME_WELCOME);
 	wire_put_u32(link_out(fix.link), 1);
-	frame_end(link_out(fix.link), at);
+	raw_end(link_out(fix.link), at);
 	link_send(fix.link);
 	assert_int_equal(read(fd, got, sizeof(got)), 12);
 	(void)close(fd);
