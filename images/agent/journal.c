@@ -2,14 +2,13 @@
 
 #include "common/xmalloc.h"
 
-/* Keys are random UUIDs made by the server: any of their bytes will do. */
-static size_t
-bucket_of(const struct uuid *key)
+static bool
+is_key(const struct hash_entry *h, const void *key)
 {
-	uint64_t v;
+	const struct journal_entry *en =
+	    HASH_OF(h, const struct journal_entry, by_key);
 
-	memcpy(&v, key->b, sizeof(v));
-	return (size_t)((v * 0x9e3779b97f4a7c15u) >> 32) % JOURNAL_BUCKETS;
+	return uuid_is_equal(&en->key, key);
 }
 
 void
@@ -28,7 +27,7 @@ entry_free(struct journal *j, struct journal_entry *en)
 		j->nkept--;
 		j->drop_seq(en->seq);
 	}
-	LIST_REMOVE(en, by_key);
+	hashmap_del(&j->by_key, &en->by_key);
 	free(en);
 }
 
@@ -45,6 +44,7 @@ journal_clear(struct journal *j)
 		TAILQ_REMOVE(&j->ended, en, by_age);
 		entry_free(j, en);
 	}
+	hashmap_clear(&j->by_key);
 	j->nlive = 0;
 	j->nended = 0;
 }
@@ -52,12 +52,10 @@ journal_clear(struct journal *j)
 struct journal_entry *
 journal_find(const struct journal *j, const struct uuid *key)
 {
-	struct journal_entry *en;
+	struct hash_entry *h =
+	    hashmap_get(&j->by_key, hashmap_key_uuid(key), is_key, key);
 
-	LIST_FOREACH (en, &j->buckets[bucket_of(key)], by_key)
-		if (uuid_is_equal(&en->key, key))
-			return en;
-	return NULL;
+	return HASH_OBJECT(h, struct journal_entry, by_key);
 }
 
 struct journal_entry *
@@ -67,7 +65,7 @@ journal_add(struct journal *j, const struct uuid *key, struct seq *seq)
 
 	en->key = *key;
 	en->seq = seq;
-	LIST_INSERT_HEAD(&j->buckets[bucket_of(key)], en, by_key);
+	hashmap_put(&j->by_key, &en->by_key, hashmap_key_uuid(key));
 	TAILQ_INSERT_TAIL(&j->live, en, by_age);
 	j->nlive++;
 	j->nkept++;

@@ -11,10 +11,10 @@
 #include <sys/queue.h>
 
 #include "common/base.h"
+#include "common/hashmap.h"
 #include "common/uuid.h"
 
 #define JOURNAL_ENDED_MAX 4096
-#define JOURNAL_BUCKETS 4096
 
 struct seq;
 
@@ -23,12 +23,11 @@ struct journal_entry {
 	bool ended;
 	struct seq *seq; /* NULL: its log was forgotten */
 	uint64_t length; /* of the log; right once it has ended */
-	LIST_ENTRY(journal_entry) by_key;
+	struct hash_entry by_key;
 	TAILQ_ENTRY(journal_entry) by_age; /* among the live or the ended */
 };
 
 TAILQ_HEAD(journal_list, journal_entry);
-LIST_HEAD(journal_bucket, journal_entry);
 
 struct journal {
 	uint32_t nlive;
@@ -37,7 +36,7 @@ struct journal {
 	struct journal_list live;
 	struct journal_list ended;       /* oldest first */
 	void (*drop_seq)(struct seq *q); /* frees an old entry's */
-	struct journal_bucket buckets[JOURNAL_BUCKETS];
+	struct hashmap by_key;
 };
 
 void journal_init(struct journal *j, void (*drop_seq)(struct seq *q));

@@ -3,7 +3,7 @@
 #include "common/xmalloc.h"
 
 struct taken_entry {
-	LIST_ENTRY(taken_entry) by_name;
+	struct hash_entry by_name;
 	TAILQ_ENTRY(taken_entry) by_age;
 	struct taken_mark mark;
 	char *root;
@@ -17,37 +17,43 @@ taken_init(struct taken *t)
 	TAILQ_INIT(&t->by_age);
 }
 
-/* FNV-1a.  Names are chosen by the sandbox's code, which with a bad choice
- * slows down its own sandbox, by at most TAKEN_MAX comparisons. */
-static size_t
-hash(const char *root, const char *path)
-{
-	uint64_t h = 0xcbf29ce484222325u;
+struct taken_name {
+	const char *root;
+	const char *path;
+};
 
-	for (; *root != '\0'; root++)
-		h = (h ^ (uint8_t)*root) * 0x100000001b3u;
-	for (; *path != '\0'; path++)
-		h = (h ^ (uint8_t)*path) * 0x100000001b3u;
-	return (size_t)(h ^ (h >> 32)) % TAKEN_BUCKETS;
+static uint64_t
+hash_of(const char *root, const char *path)
+{
+	return hashmap_key_named(hashmap_key_text(root), path);
+}
+
+static bool
+is_name(const struct hash_entry *h, const void *key)
+{
+	const struct taken_entry *en =
+	    HASH_OF(h, const struct taken_entry, by_name);
+	const struct taken_name *name = key;
+
+	return strcmp(en->path, name->path) == 0 &&
+	    strcmp(en->root, name->root) == 0;
 }
 
 static struct taken_entry *
 find(const struct taken *t, const char *root, const char *path)
 {
-	struct taken_entry *en;
+	const struct taken_name name = {root, path};
+	struct hash_entry *h =
+	    hashmap_get(&t->by_name, hash_of(root, path), is_name, &name);
 
-	LIST_FOREACH (en, &t->buckets[hash(root, path)], by_name)
-		if (strcmp(en->path, path) == 0 && strcmp(en->root, root) == 0)
-			return en;
-	return NULL;
+	return HASH_OBJECT(h, struct taken_entry, by_name);
 }
 
 static void
 drop(struct taken *t, struct taken_entry *en)
 {
-	LIST_REMOVE(en, by_name);
+	hashmap_del(&t->by_name, &en->by_name);
 	TAILQ_REMOVE(&t->by_age, en, by_age);
-	t->count--;
 	free(en->root);
 	free(en->path);
 	free(en);
@@ -60,6 +66,7 @@ taken_clear(struct taken *t)
 
 	while ((en = TAILQ_FIRST(&t->by_age)) != NULL)
 		drop(t, en);
+	hashmap_clear(&t->by_name);
 }
 
 void
@@ -89,15 +96,14 @@ taken_put(struct taken *t, const char *root, const char *path,
 
 	if (en != NULL)
 		drop(t, en);
-	else if (t->count >= TAKEN_MAX)
+	else if (t->by_name.count >= TAKEN_MAX)
 		drop(t, TAILQ_FIRST(&t->by_age));
 	en = xcalloc(1, sizeof(*en));
 	en->mark = *mark;
 	en->root = xstrdup(root);
 	en->path = xstrdup(path);
-	LIST_INSERT_HEAD(&t->buckets[hash(root, path)], en, by_name);
+	hashmap_put(&t->by_name, &en->by_name, hash_of(root, path));
 	TAILQ_INSERT_TAIL(&t->by_age, en, by_age);
-	t->count++;
 }
 
 const struct taken_mark *

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 
 #include "common/base.h"
+#include "common/hashmap.h"
 
 #define TAKEN_MAX 5000
-#define TAKEN_BUCKETS 4096
 
 /* Two equal marks: the file was not written in between. */
 struct taken_mark {
@@ -24,13 +24,11 @@ struct taken_mark {
 };
 
 struct taken_entry;
-LIST_HEAD(taken_bucket, taken_entry);
 TAILQ_HEAD(taken_list, taken_entry);
 
 struct taken {
-	uint32_t count;
 	struct taken_list by_age;
-	struct taken_bucket buckets[TAKEN_BUCKETS];
+	struct hashmap by_name;
 };
 
 void taken_init(struct taken *t);

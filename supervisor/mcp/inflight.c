@@ -2,73 +2,75 @@
 
 #include "common/xmalloc.h"
 
-#define BUCKETS 1024
-#define OWNER_BUCKETS 64
-
 struct inflight_owner {
-	LIST_ENTRY(inflight_owner) chain;
+	struct hash_entry by_who;
 	struct principal *who;
 	unsigned int n;
 };
-LIST_HEAD(entry_chain, inflight_entry);
-LIST_HEAD(owner_chain, inflight_owner);
 
 struct inflight {
-	size_t n;
-	struct entry_chain chains[BUCKETS];
-	struct owner_chain owners[OWNER_BUCKETS];
+	struct hashmap entries; /* by session and id */
+	struct hashmap owners;  /* by tenant and subject */
 };
 
-/* FNV-1a.  A client can make its own ids collide: it then walks a chain of
- * its own INFLIGHT_PER_PRINCIPAL at most, as the session part is random. */
-static uint32_t
-hash(uint32_t h, const void *p, size_t n)
-{
-	const uint8_t *b = p;
+struct request_key {
+	const uint8_t *session;
+	const char *id;
+};
 
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ b[i]) * 16777619u;
-	return h;
+static uint64_t
+hash_of(const uint8_t *session, const char *id)
+{
+	return hashmap_key_named(
+	    hashmap_key_bytes(session, SESSION_ID_LEN), id);
 }
 
-static struct entry_chain *
-chain_of(struct inflight *t, const uint8_t *session, const char *id)
+/* One that was canceled has given its key up. */
+static bool
+is_request(const struct hash_entry *en, const void *key)
 {
-	uint32_t h = hash(2166136261u, session, SESSION_ID_LEN);
+	const struct inflight_entry *entry =
+	    HASH_OF(en, const struct inflight_entry, by_id);
+	const struct request_key *want = key;
 
-	return &t->chains[hash(h, id, strlen(id)) % BUCKETS];
+	return !entry->canceled &&
+	    memcmp(entry->session, want->session, SESSION_ID_LEN) == 0 &&
+	    strcmp(entry->id, want->id) == 0;
 }
 
 static bool
-is_same(const struct principal *a, const struct principal *b)
+is_who(const struct hash_entry *en, const void *key)
 {
-	return a->tenant == b->tenant && strcmp(a->subject, b->subject) == 0;
+	const struct inflight_owner *o =
+	    HASH_OF(en, const struct inflight_owner, by_who);
+	const struct principal *who = key;
+
+	return o->who->tenant == who->tenant &&
+	    strcmp(o->who->subject, who->subject) == 0;
 }
 
 static struct inflight_owner *
 owner_get(struct inflight *t, struct principal *who)
 {
-	uint32_t h = hash(2166136261u, &who->tenant, sizeof(who->tenant));
-	struct owner_chain *chain;
-	struct inflight_owner *o;
+	uint64_t h = hashmap_key_named(who->tenant, who->subject);
+	struct inflight_owner *o =
+	    HASH_OBJECT(hashmap_get(&t->owners, h, is_who, who),
+		struct inflight_owner, by_who);
 
-	h = hash(h, who->subject, strlen(who->subject));
-	chain = &t->owners[h % OWNER_BUCKETS];
-	LIST_FOREACH (o, chain, chain)
-		if (is_same(o->who, who))
-			return o;
+	if (o != NULL)
+		return o;
 	o = xcalloc(1, sizeof(*o));
 	o->who = principal_ref(who);
-	LIST_INSERT_HEAD(chain, o, chain);
+	hashmap_put(&t->owners, &o->by_who, h);
 	return o;
 }
 
 static void
-owner_put(struct inflight_owner *o)
+owner_put(struct inflight *t, struct inflight_owner *o)
 {
 	if (o->n > 0)
 		return;
-	LIST_REMOVE(o, chain);
+	hashmap_del(&t->owners, &o->by_who);
 	principal_unref(o->who);
 	free(o);
 }
@@ -88,6 +90,8 @@ inflight_free(struct inflight *t)
 		return;
 	while ((entry = inflight_any(t)) != NULL)
 		inflight_remove(t, entry);
+	hashmap_clear(&t->entries);
+	hashmap_clear(&t->owners);
 	free(t);
 }
 
@@ -108,20 +112,20 @@ inflight_add(struct inflight *t, struct inflight_entry *entry,
 		    "or cancel one",
 		    INFLIGHT_PER_PRINCIPAL);
 	o->n++;
-	t->n++;
 	entry->owner = o;
-	LIST_INSERT_HEAD(chain_of(t, entry->session, entry->id), entry, chain);
+	hashmap_put(
+	    &t->entries, &entry->by_id, hash_of(entry->session, entry->id));
 	return 0;
 }
 
 void
 inflight_remove(struct inflight *t, struct inflight_entry *entry)
 {
-	LIST_REMOVE(entry, chain);
-	t->n--;
-	/* Only clang's analyzer finds an entry in the table twice. */
-	entry->owner->n--; // NOLINT(clang-analyzer-core.NullDereference)
-	owner_put(entry->owner);
+	struct inflight_owner *o = entry->owner;
+
+	hashmap_del(&t->entries, &entry->by_id);
+	o->n--;
+	owner_put(t, o);
 	entry->owner = NULL;
 }
 
@@ -129,21 +133,16 @@ struct inflight_entry *
 inflight_find(
     struct inflight *t, const uint8_t session[SESSION_ID_LEN], const char *id)
 {
-	struct inflight_entry *entry;
+	const struct request_key key = {session, id};
+	struct hash_entry *en =
+	    hashmap_get(&t->entries, hash_of(session, id), is_request, &key);
 
-	LIST_FOREACH (entry, chain_of(t, session, id), chain)
-		if (!entry->canceled &&
-		    memcmp(entry->session, session, SESSION_ID_LEN) == 0 &&
-		    strcmp(entry->id, id) == 0)
-			return entry;
-	return NULL;
+	return HASH_OBJECT(en, struct inflight_entry, by_id);
 }
 
 struct inflight_entry *
 inflight_any(struct inflight *t)
 {
-	for (size_t i = 0; t->n > 0 && i < BUCKETS; i++)
-		if (!LIST_EMPTY(&t->chains[i]))
-			return LIST_FIRST(&t->chains[i]);
-	return NULL;
+	return HASH_OBJECT(
+	    hashmap_next(&t->entries, NULL), struct inflight_entry, by_id);
 }

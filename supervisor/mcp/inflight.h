@@ -7,10 +7,9 @@
 #ifndef MCP_INFLIGHT_H
 #define MCP_INFLIGHT_H
 
-#include <sys/queue.h>
-
 #include "common/base.h"
 #include "common/err.h"
+#include "common/hashmap.h"
 #include "common/principal.h"
 #include "supervisor/mcp/session.h"
 
@@ -20,7 +19,7 @@ struct inflight;
 struct inflight_owner;
 
 struct inflight_entry { /* part of a call */
-	LIST_ENTRY(inflight_entry) chain;
+	struct hash_entry by_id;
 	uint8_t session[SESSION_ID_LEN];
 	char *id;      /* JSON text, owned */
 	bool canceled; /* no longer found */

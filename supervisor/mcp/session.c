@@ -18,6 +18,7 @@
 #include <openssl/rand.h>
 
 #include "common/err.h"
+#include "common/hashmap.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 
@@ -28,27 +29,24 @@
 #define AT_REVISION 1
 #define AT_TIME 5
 #define AT_ID 10
-#define BUCKETS 4096 /* a power of two */
 
 /* Keeps this use of the key apart from any other. */
 static const char domain[] = "mcp session 1";
 
 struct ended {
 	TAILQ_ENTRY(ended) order; /* by the time they ended */
-	LIST_ENTRY(ended) chain;
+	struct hash_entry by_id;
 	int64_t expires_s;
 	uint8_t id[SESSION_ID_LEN];
 };
 TAILQ_HEAD(ended_order, ended);
-LIST_HEAD(ended_chain, ended);
 
 struct session_keeper {
 	EVP_MAC *mac;
 	EVP_MAC_CTX *keyed; /* duplicated for each use */
 	uint32_t ttl_s;
-	size_t nended;
 	struct ended_order order;
-	struct ended_chain chains[BUCKETS];
+	struct hashmap by_id;
 };
 
 static void
@@ -103,6 +101,7 @@ session_keeper_free(struct session_keeper *k)
 		TAILQ_REMOVE(&k->order, s, order);
 		free(s);
 	}
+	hashmap_clear(&k->by_id);
 	EVP_MAC_CTX_free(k->keyed);
 	EVP_MAC_free(k->mac);
 	free(k);
@@ -168,22 +167,24 @@ decode(const char *text, uint8_t token[TOKEN_LEN])
 	    ERR_NOTFOUND;
 }
 
-static struct ended_chain *
-chain_of(struct session_keeper *k, const uint8_t *id)
+static bool
+is_id(const struct hash_entry *en, const void *key)
 {
-	/* The id is random, and ours: no need to mix it. */
-	return &k->chains[get_be(id, 4) & (BUCKETS - 1)];
+	const struct ended *s = HASH_OF(en, const struct ended, by_id);
+
+	return memcmp(s->id, key, SESSION_ID_LEN) == 0;
+}
+
+static uint64_t
+hash_of(const uint8_t *id)
+{
+	return hashmap_key_bytes(id, SESSION_ID_LEN);
 }
 
 static bool
-is_ended(struct session_keeper *k, const uint8_t *id)
+is_ended(const struct session_keeper *k, const uint8_t *id)
 {
-	struct ended *s;
-
-	LIST_FOREACH (s, chain_of(k, id), chain)
-		if (memcmp(s->id, id, SESSION_ID_LEN) == 0)
-			return true;
-	return false;
+	return hashmap_get(&k->by_id, hash_of(id), is_id, id) != NULL;
 }
 
 int
@@ -215,9 +216,8 @@ forget_first(struct session_keeper *k)
 	struct ended *s = TAILQ_FIRST(&k->order);
 
 	TAILQ_REMOVE(&k->order, s, order);
-	LIST_REMOVE(s, chain);
+	hashmap_del(&k->by_id, &s->by_id);
 	free(s);
-	k->nended--;
 }
 
 void
@@ -228,12 +228,11 @@ session_end(struct session_keeper *k, const struct session *s, int64_t now_s)
 	if (is_ended(k, s->id))
 		return;
 	while ((done = TAILQ_FIRST(&k->order)) != NULL &&
-	    (done->expires_s < now_s || k->nended >= SESSION_ENDED_MAX))
+	    (done->expires_s < now_s || k->by_id.count >= SESSION_ENDED_MAX))
 		forget_first(k);
 	done = xcalloc(1, sizeof(*done));
 	memcpy(done->id, s->id, SESSION_ID_LEN);
 	done->expires_s = s->issued_s + (int64_t)k->ttl_s;
 	TAILQ_INSERT_TAIL(&k->order, done, order);
-	LIST_INSERT_HEAD(chain_of(k, done->id), done, chain);
-	k->nended++;
+	hashmap_put(&k->by_id, &done->by_id, hash_of(done->id));
 }
