@@ -9,15 +9,13 @@
  *
  * The end comes from the worker (run_on_ended), or from here when there is no
  * worker to report it: the sandbox is gone, or the run never began.  Then the
- * log is read, off the loop, for what it had done by then.  The ending is
- * kept apart from the row until it is on disk: nobody is told what a crash
- * could forget.
+ * log is read, off the loop, for what it had done.  The ending is kept apart
+ * from the row until it is on disk: nobody is told what a crash could forget.
  */
 #include "supervisor/core/run.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/conf.h"
@@ -649,6 +647,12 @@ run_view(struct run *r)
 }
 
 /* ---- what happens to it */
+
+void
+run_record(struct run *r)
+{
+	store_run_hurry(r->runs->parts.store, r->row.id);
+}
 
 void
 run_cancel(struct run *r, enum runlog_reason reason)

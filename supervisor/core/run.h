@@ -115,6 +115,8 @@ void run_unref(struct run *r);
 
 /* run_cancel - its program's whole tree is killed; it ends as reason */
 void run_cancel(struct run *r, enum runlog_reason reason);
+/* run_record - its row goes to disk now, if it was to wait for the end */
+void run_record(struct run *r);
 /* run_view - its log for readers: made when first asked for, the run's */
 struct log_view *run_view(struct run *r);
 

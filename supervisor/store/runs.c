@@ -4,7 +4,8 @@
  *	begin	STORE_NOW: an op of its own.  STORE_SOON: held (writer.h) until
  *		- the run ends: its end takes the begin along (op.h, covers)
  *		  and inserts the run as it ended; or
- *		- it is due, it is moved, or something is trimmed: it goes.
+ *		- it is due, it is moved or hurried, or something is trimmed:
+ *		  it goes.
  *	move	an update of an unfinished run.
  *	end	an update, or the insert when it covers the begin; artifacts
  *		with their blobs' counts, and the tenant's totals, in the same
@@ -465,14 +466,21 @@ store_run_begin(struct store *s, const struct store_run *row,
 }
 
 void
-store_run_move(struct store *s, uint64_t run, uint64_t sandbox,
-    const char *sandbox_name, store_done_cb done, void *arg)
+store_run_hurry(struct store *s, uint64_t run)
 {
-	struct move_op *op = xcalloc(1, sizeof(*op));
 	struct op *begin = writer_take(s->writer, is_begin_of, &run);
 
 	if (begin != NULL)
 		writer_submit(s->writer, begin);
+}
+
+void
+store_run_move(struct store *s, uint64_t run, uint64_t sandbox,
+    const char *sandbox_name, store_done_cb done, void *arg)
+{
+	struct move_op *op = xcalloc(1, sizeof(*op));
+
+	store_run_hurry(s, run);
 	op->w.op.run = move_run;
 	op->w.op.deliver = store_write_deliver;
 	op->w.op.release = move_release;

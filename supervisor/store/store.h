@@ -126,7 +126,7 @@ int store_log_read(
 /*
  * store_run_begin - the row of a new run, with its commands and its log's name
  *
- * STORE_SOON: whoever waits, waits for the end.  The row is held for up to 30
+ * STORE_SOON: whoever waits, waits for the end.  The row is held for up to 100
  * ms; when the run ends before, it is written once, as it ended, its spec
  * never, and its log needs no name.  Otherwise done has rc 0 when it is on
  * disk.  With another rc nothing is: the run must not be acknowledged, and no
@@ -139,6 +139,9 @@ enum store_when {
 };
 void store_run_begin(struct store *s, const struct store_run *row,
     struct store_log *log, enum store_when when, store_done_cb done, void *arg);
+/* store_run_hurry - somebody is to hear of this run: if its begin is held, it
+ * goes now */
+void store_run_hurry(struct store *s, uint64_t run);
 /* store_run_move - a queued run to another sandbox */
 void store_run_move(struct store *s, uint64_t run, uint64_t sandbox,
     const char *sandbox_name, store_done_cb done, void *arg);

@@ -93,7 +93,9 @@ deadline_cb(void *arg)
 	struct wait *w = arg;
 
 	w->is_late = true;
-	if (w->run->recorded != RUN_NOT_RECORDED)
+	if (w->run->recorded == RUN_NOT_RECORDED)
+		run_record(w->run);
+	else
 		wait_over(w, WAIT_TIMED_OUT, NULL, NULL);
 }
 

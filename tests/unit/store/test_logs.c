@@ -242,6 +242,26 @@ test_a_move_takes_the_row_along_that_was_held(void **state)
 }
 
 static void
+test_a_begin_that_is_hurried_goes_before_what_comes_after_it(void **state)
+{
+	struct fixture *f = *state;
+	struct run r;
+
+	run_open(f, &r, 1);
+	run_begin(f, &r, STORE_SOON);
+	store_run_hurry(f->store, 1);
+	fixture_put_sandbox(f, 2, "b");
+	assert_int_equal(r.begun.calls, 1);
+	assert_int_equal(r.begun.rc, 0);
+	store_run_hurry(f->store, 1); /* it has gone: nothing happens */
+	store_run_hurry(f->store, 99);
+	run_end(f, &r);
+	fixture_wait(f, &r.ended.calls, 1);
+	assert_int_equal(r.ended.rc, 0);
+	run_close(&r);
+}
+
+static void
 test_closing_the_store_writes_what_is_held(void **state)
 {
 	struct fixture *f = *state;
@@ -405,6 +425,7 @@ main(void)
 	    TEST(test_runs_that_are_over_soon_are_one_write_each_and_no_file),
 	    TEST(test_a_run_that_takes_longer_gets_row_and_name_by_itself),
 	    TEST(test_a_move_takes_the_row_along_that_was_held),
+	    TEST(test_a_begin_that_is_hurried_goes_before_what_comes_after_it),
 	    TEST(test_closing_the_store_writes_what_is_held),
 	    TEST(test_an_unfinished_run_goes_on_with_the_log_it_had),
 	    TEST(test_a_begin_that_fails_leaves_no_file),
