@@ -2,10 +2,9 @@
  * run.c - runs: the registry, and what each step of run_step.h does
  *
  * A run begins with run_create: its row goes to the store, its log is opened,
- * it takes its place in the sandbox's queue.  The scheduler calls run_start
- * when its turn has come; the worker is told with the descriptor of the log,
- * into which it writes all by itself.  What the front hears of it are records
- * that are no output, and how long the log is.
+ * it takes its place in the sandbox's queue.  The scheduler calls run_start at
+ * its turn; the worker is told with the descriptor of the log, into which it
+ * writes by itself.  The front hears of records but output, and of its length.
  *
  * The end comes from the worker (run_on_ended), or from here when there is no
  * worker to report it: the sandbox is gone, or the run never began.  Then the
