@@ -86,13 +86,6 @@ wire_put_bytes(struct buf *b, const void *p, size_t n)
 }
 
 void
-wire_put_uuid(struct buf *b, const struct uuid *u)
-{
-	memcpy(wire_reserve(b, sizeof(u->b)), u->b, sizeof(u->b));
-	buf_commit(b, sizeof(u->b));
-}
-
-void
 wire_in_init(struct wire_in *in, const void *p, size_t n)
 {
 	in->p = n != 0 ? p : (const uint8_t *)"";
