@@ -33,7 +33,6 @@ TAILQ_HEAD(run_list, run);
 struct runs {
 	struct runs_parts parts;
 	struct run_list phases[RUN_NPHASE];
-	uint64_t counts[RUN_NPHASE];
 	struct hashmap ids;
 	struct hashmap uuids;
 	uint64_t next_id;
@@ -66,12 +65,6 @@ runs_find_uuid(struct runs *rs, uint64_t tenant, const struct uuid *uuid)
 }
 
 uint64_t
-runs_count(const struct runs *rs, enum run_phase phase)
-{
-	return rs->counts[phase];
-}
-
-uint64_t
 runs_active(const struct runs *rs)
 {
 	return rs->ids.count;
@@ -85,10 +78,8 @@ run_set_phase(struct run *r, enum run_phase to)
 	struct runs *rs = r->runs;
 
 	TAILQ_REMOVE(&rs->phases[r->phase], r, link);
-	rs->counts[r->phase]--;
 	r->phase = to;
 	TAILQ_INSERT_TAIL(&rs->phases[to], r, link);
-	rs->counts[to]++;
 }
 
 static void run_retry_cb(void *arg);
@@ -120,7 +111,6 @@ run_enter(struct run *r)
 	hashmap_put(&rs->uuids, &r->by_uuid, hashmap_key_uuid(&r->row.uuid));
 	r->phase = RUN_WAITING;
 	TAILQ_INSERT_TAIL(&rs->phases[RUN_WAITING], r, link);
-	rs->counts[RUN_WAITING]++;
 }
 
 struct run *
@@ -136,7 +126,6 @@ run_free(struct run *r)
 	struct runs *rs = r->runs;
 
 	TAILQ_REMOVE(&rs->phases[r->phase], r, link);
-	rs->counts[r->phase]--;
 	log_view_close(r->view);
 	artifacts_clear(&r->artifacts);
 	store_log_close(r->log);

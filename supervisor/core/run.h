@@ -89,7 +89,6 @@ void runs_set_next_id(struct runs *rs, uint64_t id);
 struct run *runs_find(struct runs *rs, uint64_t id);
 struct run *runs_find_uuid(
     struct runs *rs, uint64_t tenant, const struct uuid *uuid);
-uint64_t runs_count(const struct runs *rs, enum run_phase phase);
 /* runs_active - those whose end is not on disk */
 uint64_t runs_active(const struct runs *rs);
 
@@ -117,6 +116,12 @@ void run_unref(struct run *r);
 void run_cancel(struct run *r, enum runlog_reason reason);
 /* run_record - its row goes to disk now, if it was to wait for the end */
 void run_record(struct run *r);
+/* run_waits_for - what, if it waits; NULL (it has ended): nothing */
+static inline enum sched_wait
+run_waits_for(const struct run *r)
+{
+	return r == NULL ? SCHED_NOTHING_WAITS : sched_item_waits(&r->turn);
+}
 /* run_view - its log for readers: made when first asked for, the run's */
 struct log_view *run_view(struct run *r);
 

@@ -58,6 +58,13 @@ sched_queue_waits(const struct sched_queue *q)
 	return SCHED_WAITS_FOR_TURN;
 }
 
+enum sched_wait
+sched_item_waits(const struct sched_item *item)
+{
+	return item->where == SCHED_IN_QUEUE ? sched_queue_waits(item->queue) :
+					       SCHED_NOTHING_WAITS;
+}
+
 static void
 queue_look(struct sched_queue *q)
 {

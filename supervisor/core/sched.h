@@ -75,6 +75,8 @@ void sched_queue_clear(struct sched_queue *q); /* it must be empty */
 void sched_queue_gate(struct sched_queue *q, enum sched_gate gate);
 bool sched_queue_is_empty(const struct sched_queue *q); /* none runs either */
 enum sched_wait sched_queue_waits(const struct sched_queue *q);
+/* sched_item_waits - the same for an item; nothing, if it is not in a queue */
+enum sched_wait sched_item_waits(const struct sched_item *item);
 /* sched_queue_first - a running one, else one that waits, else NULL */
 struct sched_item *sched_queue_first(const struct sched_queue *q);
 

@@ -6,7 +6,6 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/lookup.h"
 #include "supervisor/core/run.h"
-#include "supervisor/core/sandbox.h"
 #include "supervisor/tools/view.h"
 
 /* Small JSON answers beside MCP: the index and one run. */
@@ -48,14 +47,6 @@ run_get_free(struct run_get *g)
 	free(g);
 }
 
-static enum sched_wait
-why_it_waits(const struct run *r)
-{
-	return r != NULL && r->phase == RUN_WAITING ?
-	    sched_queue_waits(&r->sandbox->queue) :
-	    SCHED_NOTHING_WAITS;
-}
-
 static void
 run_digest_cb(
     int rc, const struct log_digest *d, const struct err *why, void *arg)
@@ -66,7 +57,7 @@ run_digest_cb(
 	if (rc != 0) {
 		http_error_from(g->x, rc, why);
 	} else {
-		o = view_run(g->found.row, d, why_it_waits(g->found.run));
+		o = view_run(g->found.row, d, run_waits_for(g->found.run));
 		reply_json(g->x, 200, o);
 	}
 	run_get_free(g);

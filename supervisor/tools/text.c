@@ -78,8 +78,9 @@ add_output(struct buf *b, const char *name, const json_t *value, size_t part)
 static void
 add_outputs(struct buf *b, const json_t *result)
 {
+	const json_t *final = json_object_get(result, "final");
 	const json_t *commands =
-	    json_object_get(json_object_get(result, "final"), "commands");
+	    json_object_get(final != NULL ? final : result, "commands");
 	size_t n = json_array_size(commands);
 	/* Two streams, a head and a tail each; half the room for words. */
 	size_t part = TOOL_TEXT_MAX / 8 / (n == 0 ? 1 : n);

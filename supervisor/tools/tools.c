@@ -22,6 +22,7 @@ static const struct tool *const all[] = {
     &tool_initialize_sandbox,
     &tool_execute_code,
     &tool_stop_sandbox,
+    &tool_get_run,
 };
 
 struct tool_bound { /* what the registry gives back */

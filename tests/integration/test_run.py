@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+from client import wait_for
+
 
 def test_a_shell_command_gives_its_output(client, sandbox):
     final = client.run(sandbox, "echo hello")
@@ -163,6 +165,36 @@ def test_an_expired_wait_gives_null_and_the_run_goes_on(client, sandbox):
     assert out["final"] is None
     final = client.wait_end(out["run_id"])
     assert final["commands"][0]["stdout"] == "done\n"
+
+
+def test_a_run_that_was_not_awaited_is_got_later(client, sandbox):
+    run = client.start(sandbox, "sleep 0.3; echo done",
+                       await_completion=False)["run_id"]
+    seen = client.call("get_run", run_id=run)
+    assert seen["state"] in ("queued", "running")
+    ended = client.call("get_run", run_id=run, wait_ms=45000)
+    assert ended["state"] == "completed"
+    assert ended["commands"][0]["stdout"] == "done\n"
+    assert client.call("get_run", run_id=run) == ended
+
+
+def test_a_run_that_there_is_not_is_named(client):
+    text = client.fail("get_run",
+                       run_id="00000000-0000-4000-8000-000000000000")
+    assert "get_run: " in text and "is not known" in text
+    assert "run_id" in client.fail("get_run", run_id="x" * 36)
+
+
+def test_a_queued_run_says_what_it_waits_for(client, sandbox):
+    first = client.start(sandbox, "sleep 60", await_completion=False,
+                         lock_sandbox=True)["run_id"]
+    second = client.start(sandbox, "true", await_completion=False,
+                          lock_sandbox=True)["run_id"]
+    wait_for(lambda: client.call("get_run", run_id=first)["state"]
+             == "running", 60, "the first run")
+    queued = client.call("get_run", run_id=second, wait_ms=100)
+    assert queued["state"] == "queued"
+    assert queued["waits_for"] == "lock"
 
 
 def test_files_and_identifier_persist(client, sandbox):

@@ -62,7 +62,7 @@ take(enum runlog_type type, uint16_t command, const struct buf *payload)
 static bool
 take_end(uint16_t command, enum runlog_reason reason, int exit_code)
 {
-	const struct runlog_end end = {.reason = reason,
+	const struct runlog_end end = {.reason = (uint8_t)reason,
 	    .exit_code = exit_code,
 	    .stdout_bytes = 7,
 	    .text = "why"};

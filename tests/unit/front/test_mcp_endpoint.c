@@ -26,11 +26,11 @@ a_session_is_opened_and_its_id_returned(void **state)
 }
 
 static void
-all_six_tools_are_listed(void **state)
+all_tools_are_listed(void **state)
 {
 	static const char *const names[] = {"run_sandbox", "delete_sandbox",
 	    "restart_sandbox", "initialize_sandbox", "execute_code",
-	    "stop_sandbox"};
+	    "stop_sandbox", "get_run"};
 	json_t *o, *tools;
 	char *more;
 
@@ -371,7 +371,7 @@ main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
 	    T(a_session_is_opened_and_its_id_returned),
-	    T(all_six_tools_are_listed),
+	    T(all_tools_are_listed),
 	    T(an_awaited_run_comes_with_its_output_twice),
 	    T(a_wait_that_is_over_too_early_is_answered_when_the_run_is_on_disk),
 	    T(a_failed_run_is_no_failed_call),

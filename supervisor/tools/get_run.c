@@ -1,0 +1,133 @@
+/*
+ * get_run.c - the tool get_run: how a run stands, or ended
+ *
+ * It looks the run up, waits for its end if it is asked to, and shows what
+ * there is then.  Nothing that happens to this call happens to the run.
+ */
+#include "supervisor/tools/tool.h"
+
+#include "common/clock.h"
+#include "supervisor/core/lookup.h"
+#include "supervisor/core/run.h"
+#include "supervisor/tools/view.h"
+#include "supervisor/tools/wait.h"
+
+struct get_call {
+	struct tool_call t;
+	struct lookup *lookup;
+	struct lookup_found found;
+	struct log_request *request;
+	struct wait wait;
+};
+
+static void
+get_done(struct get_call *c, const struct log_digest *d)
+{
+	tool_result(
+	    &c->t, view_run(c->found.row, d, run_waits_for(c->found.run)));
+}
+
+static void
+digest_cb(int rc, const struct log_digest *d, const struct err *why, void *arg)
+{
+	struct get_call *c = arg;
+
+	c->request = NULL;
+	if (rc != 0)
+		tool_fail(&c->t, why);
+	else
+		get_done(c, d);
+}
+
+static void
+look(struct get_call *c)
+{
+	const struct run *r = c->found.run;
+
+	log_view_digest(c->found.view, r != NULL ? r->length : UINT64_MAX,
+	    digest_cb, c, &c->request);
+}
+
+static void
+over_cb(struct wait *w, enum wait_outcome outcome, const struct log_digest *d,
+    const struct err *why)
+{
+	struct get_call *c = w->arg;
+	struct err e;
+
+	if (outcome == WAIT_IS_OVER) {
+		get_done(c, d);
+	} else if (outcome == WAIT_FAILED) {
+		e = *why;
+		tool_fail(&c->t, &e);
+	} else {
+		look(c);
+	}
+}
+
+static void
+found_cb(
+    int rc, const struct lookup_found *found, const struct err *why, void *arg)
+{
+	struct get_call *c = arg;
+	struct tool_call *t = &c->t;
+	json_int_t wait_ms =
+	    json_integer_value(json_object_get(t->arguments, "wait_ms"));
+
+	if (rc != 0) {
+		tool_fail(t, why);
+		return;
+	}
+	c->found = *found;
+	if (wait_ms == 0 || found->run == NULL ||
+	    found->run->phase == RUN_OVER) {
+		look(c);
+		return;
+	}
+	t->call->deadline_ms = clock_mono_ms() + (uint64_t)wait_ms;
+	wait_start(&c->wait, core_base(t->core), found->run, t->call,
+	    WAIT_ENDED, over_cb, c);
+	call_release(t->call); /* a cancel is not the run's */
+}
+
+static void
+get_on_start(struct tool_call *t, const json_t *arguments)
+{
+	struct get_call *c = (struct get_call *)t;
+	struct uuid run;
+	struct err e;
+
+	if (uuid_parse(text_member(arguments, "run_id"), &run) != 0) {
+		(void)err_set(&e, ERR_INVAL, "run_id: want the id of a run");
+		tool_fail(t, &e);
+		return;
+	}
+	c->lookup = lookup_open(t->core, t->call->who, &run, found_cb, c);
+}
+
+static void
+get_on_clear(struct tool_call *t)
+{
+	struct get_call *c = (struct get_call *)t;
+
+	log_request_cancel(c->request);
+	wait_clear(&c->wait);
+	lookup_close(c->lookup);
+}
+
+static void
+get_summary(const json_t *o, struct buf *line)
+{
+	const char *error = text_member(o, "error");
+
+	(void)buf_printf(line, "run %s %s%s%.700s", text_member(o, "run_id"),
+	    text_member(o, "state"), error[0] != '\0' ? ": " : "", error);
+}
+
+const struct tool tool_get_run = {
+    .name = "get_run",
+    .size = sizeof(struct get_call),
+    .start = get_on_start,
+    .clear = get_on_clear,
+    .summary = get_summary,
+};
