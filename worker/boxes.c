@@ -1,3 +1,9 @@
+/*
+ * What comes from the front with a number, from the engine with a handle, or
+ * about no box in particular, is brought to the box that it is about.  A box
+ * that this worker does not know can still be removed: one that an earlier
+ * worker made and the front has given up.
+ */
 #include "worker/boxes.h"
 
 #include "common/msg/msg_gen.h"

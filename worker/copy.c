@@ -1,3 +1,17 @@
+/*
+ * One task's artifacts, from the box to the front's files.
+ *
+ *	IDLE		no link
+ *	WALKING		the agent lists what changed below the root
+ *	ASKING		the front is asked for a file to write one to
+ *	READING		its bytes come, within credit
+ *	ENDED		on_end was called
+ *
+ * ASKING and READING go on in turn until no listed file is left.  A lost link
+ * takes all but ENDED back to IDLE; the next walk lists anew, and files that
+ * were copied before are not asked for again.  What is wrong with one file is
+ * a note, and the next one's turn.
+ */
 #include "worker/copy.h"
 
 #include <errno.h>

@@ -1,3 +1,9 @@
+/*
+ * Each message is decoded and bounded by code from schema/ipc.txt; here is
+ * checked what a list cannot say (names, specs), and then the box or the task
+ * is told.  About runs that are not here any more the front may still speak:
+ * such words are passed over.
+ */
 #include "worker/jobs.h"
 
 #include <stdio.h>

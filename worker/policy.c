@@ -1,3 +1,9 @@
+/*
+ * Made once from the configuration, with every word checked, and then asked
+ * about each box.  The fingerprint is of what cannot be changed in a box that
+ * runs (network, privileges, capabilities): one with another fingerprint is
+ * not taken over.
+ */
 #include "worker/policy.h"
 
 #include <ctype.h>

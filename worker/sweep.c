@@ -1,3 +1,12 @@
+/*
+ *	SWEEP...	what the front knows is collected
+ *	SWEEP_END	the backend is asked for all boxes of our instance
+ *	its list	what is old enough and not known is removed, SWEEP_WIDTH
+ *			at a time; then the carrier's leftovers; then SWEPT
+ *
+ * One at a time: lists that come while one is at work are for a sweep that
+ * will be dropped.
+ */
 #include "worker/sweep.h"
 
 #include "common/msg/msg_gen.h"

@@ -1,3 +1,14 @@
+/*
+ * Bytes of the log take one way: task_on_log checks place and credit,
+ * take_bytes the order of records, and then all of a piece is written to the
+ * spool or none of it is believed.  What the disk does not take waits in
+ * pending; then nothing is acknowledged, so the agent's credit ends and its
+ * program blocks.  What is in the spool is told and acknowledged once a turn
+ * (task_flush), not for each piece.
+ *
+ * There are two ends: the log's own (RUN_ENDED is its last record), and one
+ * from outside (task_end).  tell_end is behind both, once.
+ */
 #include "worker/task.h"
 
 #include <errno.h>

@@ -1,3 +1,8 @@
+/*
+ * From JSON to structs, with distrust: nothing is taken that is not of the
+ * type and in the range that it must be.  Labels of containers that are not
+ * ours are not looked at any further than to see that.
+ */
 #include "worker/docker/answer.h"
 
 #include <ctype.h>

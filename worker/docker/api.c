@@ -1,3 +1,12 @@
+/*
+ * curl tells which sockets and what time it waits for (socket_cb, timer_cb),
+ * and the loop tells curl when they are there (api_act).
+ *
+ * While curl is at work (depth > 0) none of its functions may be called that
+ * start or end a transfer.  So calls that are started or cancelled in a
+ * callback are only noted, and api_after does what was put off when curl has
+ * returned: it ends what is finished, then adds what is new.
+ */
 #include "worker/docker/api.h"
 
 #include <errno.h>

@@ -1,3 +1,8 @@
+/*
+ * JSON for the engine, its filters, and the tar that an image is built from.
+ * What a sandbox may be is the policy's (policy.h), what its agent needs the
+ * carrier's (backend_wishes): nothing here decides.
+ */
 #include "worker/docker/body.h"
 
 #include <stdio.h>

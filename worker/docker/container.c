@@ -1,3 +1,8 @@
+/*
+ * Boxes that are there: looked at, taken away, listed.  Each call is an object
+ * of its own that ends with its callback.  The engine answers a removal that
+ * is under way already with 409: it is asked again until the box is gone.
+ */
 #include "worker/docker/internal.h"
 
 #include <stdio.h>

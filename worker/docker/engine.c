@@ -1,3 +1,13 @@
+/*
+ * Where the engine is, and whether.
+ *
+ *	tick -> _ping -> version -> info -> up
+ *
+ * While it is up, _ping alone is asked every 5 s.  When that fails, and every
+ * 2 s from then on, all sockets that exist are tried in order; only when none
+ * of them answered it is said to be down.  What is said (hooks) is said once
+ * per change.
+ */
 #include "worker/docker/internal.h"
 
 #include <errno.h>

@@ -1,3 +1,12 @@
+/*
+ * The id of an image by its name.
+ *
+ *	look -> there: its id holds for HOLDS_MS
+ *	     -> missing: build it (the configured image, from its Dockerfile) or
+ *		pull it, once; then look again, and what that says is the answer
+ *
+ * All who ask while an attempt is under way wait for it.
+ */
 #include "worker/docker/internal.h"
 
 #include <stdio.h>

@@ -1,3 +1,10 @@
+/*
+ * All paths are relative to one descriptor of DATA_DIR/links and no symbolic
+ * link is followed below it.  The agent's binary is copied when the worker
+ * starts, under a name with its digest, unless that is there and whole; each
+ * box's is a hard link to it, so that replacing the installed program changes
+ * no box that runs.
+ */
 #include "worker/link/linkdir.h"
 
 #include <dirent.h>

@@ -1,3 +1,17 @@
+/*
+ * A link is a listening socket and at most one stream.  The door (on_accept)
+ * opens when the box's process is known and shuts for a moment when someone
+ * connects in a loop.
+ *
+ * Reading: whatever is there, up to UNIX_TURN_BYTES, is cut into frames in one
+ * buffer that all links share; only a frame that is not whole yet is kept by
+ * its link.  A link's user may drop or free the link in any callback: the
+ * stream's generation tells read_turn that it did, and memory goes in a later
+ * turn of the loop.
+ *
+ * Writing: at the end of a turn, or at once outside of one.  A failed send is
+ * told from the loop, because who sends is not ready to be told.
+ */
 #include "worker/link/unix.h"
 
 #include <errno.h>
