@@ -184,6 +184,7 @@ copy_free(struct copy *c)
 {
 	if (c == NULL)
 		return;
+	peer_leave(c->chan);
 	close_file(c);
 	timer_free(c->timer);
 	for (uint32_t i = 0; i < c->nfiles; i++)
@@ -223,6 +224,7 @@ void
 copy_detach(struct copy *c)
 {
 	c->peer = NULL;
+	peer_leave(c->chan);
 	c->chan = NULL;
 	if (c->state == COPY_ENDED)
 		return;

@@ -107,6 +107,7 @@ task_free(struct task *t)
 {
 	if (t == NULL)
 		return;
+	peer_leave(t->chan);
 	task_release(t);
 	free(t);
 }
@@ -481,6 +482,7 @@ void
 task_detach(struct task *t)
 {
 	t->peer = NULL;
+	peer_leave(t->chan);
 	t->chan = NULL;
 	if (t->state < TASK_COMPLETE)
 		t->state = TASK_WAITING;

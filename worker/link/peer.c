@@ -440,6 +440,12 @@ peer_close(struct peer_chan *c)
 	chan_free(c);
 }
 
+void
+peer_leave(struct peer_chan *c)
+{
+	chan_free(c);
+}
+
 /* A channel without an owner, for as long as it takes to close it. */
 void
 peer_discard(struct peer *p, const struct uuid *run, uint64_t from)

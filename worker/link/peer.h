@@ -91,6 +91,9 @@ void peer_take(struct peer_chan *c, uint64_t offset);
 void peer_cancel(struct peer_chan *c, enum runlog_reason reason);
 /* peer_close - nothing more of it is wanted; c is gone.  NULL is fine. */
 void peer_close(struct peer_chan *c);
+/* peer_leave - its owner goes: c is gone here, the agent is not told.  NULL is
+ * fine. */
+void peer_leave(struct peer_chan *c);
 /* peer_discard - of a run that nobody wants and no channel is for: the agent
  * stops it if it lives, and keeps no log of it; from: as far as its log was
  * taken, or is kept */

@@ -98,7 +98,7 @@ static inline struct ipc_msg
 front_next(struct front *f, enum ipc_type type)
 {
 	ssize_t n = recv(f->fd, f->packet, sizeof(f->packet), MSG_DONTWAIT);
-	struct ipc_msg m;
+	struct ipc_msg m = {0};
 	size_t size;
 	struct err e;
 
