@@ -250,7 +250,7 @@ body_filters_events(struct buf *b, const char *instance)
 /* ---- the build context */
 
 /* POSIX.1-1988 (ustar): numbers are octal digits, the checksum is taken with
- * spaces in its place.  Decision 9 says why this is no library. */
+ * spaces in its place.  Decision 12 says why this is no library. */
 struct tar_header {
 	char name[100];
 	char mode[8], uid[8], gid[8];
