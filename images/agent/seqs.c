@@ -7,13 +7,23 @@
 
 static const struct chan_ops seq_chan_ops;
 
+/* The journal is full, and this is the oldest. */
+static void
+drop_cb(struct seq *q)
+{
+	struct seqs *s = q->chan.arg;
+
+	mux_close(s->mux, &q->chan, ENOBUFS, "too many runs are not forgotten");
+	seq_free(q);
+}
+
 void
 seqs_init(struct seqs *s, struct mux *mux, struct procs *procs)
 {
 	memset(s, 0, sizeof(*s));
 	s->mux = mux;
 	s->procs = procs;
-	journal_init(&s->journal, seq_free);
+	journal_init(&s->journal, drop_cb);
 }
 
 /* ---- hello */

@@ -228,6 +228,22 @@ def test_the_journal_keeps_4096_ended_keys(sandbox, host):
     assert live.end().reason == "canceled"
 
 
+def test_of_4096_ended_runs_that_nobody_forgets_the_oldest_goes(host):
+    """With the channel that it still has."""
+    denied = Command(["x"], flags=wire.DENIED, deny="x")  # no process
+    runs = []
+    for _ in range(4096 // 64 + 1):
+        batch = [host.start(denied) for _ in range(64)]
+        runs += batch
+        host.finish(*batch)
+    host.ping()
+    gone = [r.refused == "too many runs are not forgotten" for r in runs]
+    assert gone == [True] * 64 + [False] * 4096
+    host.ack(runs[0])  # on its way when it was closed
+    host.forget(runs[-1])
+    assert host.run(Command(["true"])).end().exit_code == 0
+
+
 def test_logs_that_nobody_takes_are_bounded(host):
     """64 MiB of ended runs' logs, then no new run until some are taken."""
     runs = []
