@@ -63,15 +63,15 @@ specdir_make(const struct runspec *spec, const struct uuid *run, struct err *e)
 	return 0;
 }
 
-struct removal {
+struct specdir_removal {
 	uint32_t left; /* entries in this slice */
 	bool more;     /* the slice was too small */
 };
 
-static void remove_entries(struct removal *r, int dir, int depth);
+static void remove_entries(struct specdir_removal *r, int dir, int depth);
 
 static void
-remove_tree(struct removal *r, int parent, const char *name, int depth)
+remove_tree(struct specdir_removal *r, int parent, const char *name, int depth)
 {
 	int fd;
 
@@ -90,7 +90,7 @@ remove_tree(struct removal *r, int parent, const char *name, int depth)
 }
 
 static void
-remove_entries(struct removal *r, int dir, int depth)
+remove_entries(struct specdir_removal *r, int dir, int depth)
 {
 	const struct dirent *d;
 	DIR *stream = fdopendir(dir);
@@ -115,7 +115,7 @@ remove_entries(struct removal *r, int dir, int depth)
 bool
 specdir_remove(const struct uuid *run, uint32_t *done)
 {
-	struct removal r = {SPECDIR_SLICE, false};
+	struct specdir_removal r = {SPECDIR_SLICE, false};
 	char name[SPECDIR_NAME_MAX];
 
 	specdir_name(name, run);
