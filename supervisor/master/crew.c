@@ -1,38 +1,155 @@
+/*
+ * crew.c - the lives of the front and the workers
+ *
+ * A slot is a child's place: the front has slot 0, each worker one behind it.
+ * One life after the other is in it, and struct proc (proc.h) knows how far
+ * the present one is.
+ *
+ *	slot_start		proc_start, and the first messages
+ *	   | on_hello		it is told its configuration; the front also
+ *	   |			the listening socket
+ *	   | on_ready		pair_if_ready: a worker and the front get the
+ *	   |			two ends of a channel, once both are ready
+ *	   | slot_on_exit	it was reaped.  What its status means is in
+ *	   |			restart.h:
+ *	   |	refused		never started again; if it was the front, or
+ *	   |			the last worker, the crew stops
+ *	   |	died		slot_died: counted per slot and per role
+ *	   |	left		status 0: with its front, or else a death
+ *	   v
+ *	slot_schedule		the slot's timer starts the next life; while
+ *				the role is throttled, the role's timer does
+ *
+ * A worker leaves with 0 when its front is gone, and may be reaped before it.
+ * So a 0 with the front alive waits CREW_UNEXPLAINED_MS for the front's death
+ * (SLOT_UNEXPLAINED), and counts as a death of its own only after that.  The
+ * other order is SLOT_ORPHAN: the front is gone, and the worker has leave_ms
+ * to see it.
+ *
+ * The end has three states.  CREW_STOPPING_FRONT: the front drains, and is
+ * killed when it does not end.  CREW_STOPPING_WORKERS: who is left is asked,
+ * then killed.  CREW_ENDED: nobody is up, and on_end was called.
+ */
 #include "supervisor/master/crew.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <event2/event.h>
 
 #include "common/clock.h"
+#include "common/exit.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/xmalloc.h"
-#include "supervisor/master/crew_int.h"
+#include "supervisor/master/proc.h"
 
-void
-crew_timer_set(struct event *timer, uint32_t ms)
+#define CREW_DRAIN_GRACE_MS 1000 /* the front ends its own drain first */
+#define CREW_UNEXPLAINED_MS 100
+#define CREW_AFTER_FRONT_MS 1 /* timers of one moment have no order */
+
+enum crew_state {
+	CREW_RUNNING,
+	CREW_STOPPING_FRONT,
+	CREW_STOPPING_WORKERS,
+	CREW_ENDED
+};
+
+/* Why a worker that exits with 0 may do so. */
+enum slot_note {
+	SLOT_NONE,
+	SLOT_ORPHAN,     /* its front is gone: it should exit */
+	SLOT_UNEXPLAINED /* it exited; is its front about to be reaped? */
+};
+
+enum slot_use {
+	SLOT_USED,
+	SLOT_REFUSED
+};
+enum slot_channel {
+	SLOT_ALONE,
+	SLOT_PAIRED
+}; /* in its present life */
+
+struct slot { /* a place in the crew; one life after the other is in it */
+	struct crew *crew;
+	struct proc proc;
+	struct restart restart;
+	struct event *timer; /* the next start */
+	uint64_t due_ms;     /* when that is */
+	/* Of its newest channel with the present front, 0: none yet. */
+	uint32_t peer_generation;
+	enum slot_channel channel;
+	enum slot_note note;
+	enum slot_use use;
+};
+
+struct role {
+	struct crew *crew;
+	enum msg_role role;
+	const char *name;
+	const struct restart_policy *policy;
+	struct restart_burst burst;
+	struct event *timer; /* pending: throttled */
+	uint64_t until_ms;
+};
+
+struct crew {
+	struct event_base *base;
+	const struct crew_setup *setup;
+	const struct crew_ops *ops;
+	void *arg;
+	enum crew_state state;
+	int status;
+	const struct conf *conf;
+	uint32_t peer_generation; /* the newest */
+	enum {
+		CREW_NOT_YET,
+		CREW_WAS_READY
+	} was_ready;
+	struct role roles[2];
+	struct event *stop_timer;
+	uint32_t nslots;
+	struct slot slots[CREW_WORKERS_MAX + 1]; /* the front, the workers */
+};
+
+static inline struct slot *
+slot_front(struct crew *c)
 {
-	struct timeval tv = {.tv_sec = (time_t)(ms / 1000),
-	    .tv_usec = (suseconds_t)(ms % 1000) * 1000};
-
-	if (event_add(timer, &tv) == -1)
-		fatal(71, "no timer");
+	return &c->slots[0];
 }
 
-bool
+static inline struct role *
+slot_role(struct slot *s)
+{
+	return &s->crew->roles[s->proc.role == MSG_ROLE_FRONT ? 0 : 1];
+}
+
+static void
+arm(struct event *timer, uint32_t ms)
+{
+	struct timeval tv = timer_timeval(ms);
+
+	if (event_add(timer, &tv) == -1)
+		fatal(EXIT_MEMORY, "no timer");
+}
+
+static bool
 role_is_throttled(const struct role *r)
 {
 	return evtimer_pending(r->timer, NULL);
 }
 
-void
+/* Its next start, in ms. */
+static void
 slot_schedule(struct slot *s, uint32_t ms)
 {
 	s->due_ms = clock_mono_ms() + ms;
-	crew_timer_set(s->timer, ms);
+	arm(s->timer, ms);
 }
 
 /* How long until the slot's next start, as the front is told. */
@@ -50,7 +167,8 @@ slot_delay_ms(struct slot *s)
 	return due_ms > now_ms ? (uint32_t)(due_ms - now_ms) : 0;
 }
 
-void
+/* The front is told that this worker is away, and how long. */
+static void
 slot_tell_gone(struct slot *s)
 {
 	struct crew *c = s->crew;
@@ -63,6 +181,279 @@ slot_tell_gone(struct slot *s)
 		.delay_ms = slot_delay_ms(s),
 		.throttled = role_is_throttled(slot_role(s)) ||
 		    s->use == SLOT_REFUSED || c->state != CREW_RUNNING});
+}
+
+/* Death and restart */
+
+static void
+role_throttle(struct role *r, uint32_t ms)
+{
+	log_error("%s: more than %u deaths in %u s: throttled for %u s",
+	    r->name, r->policy->burst, r->policy->window_ms / 1000, ms / 1000);
+	r->until_ms = clock_mono_ms() + ms;
+	arm(r->timer, ms);
+	r->crew->ops->on_health(CREW_DEGRADED, r->crew->arg);
+}
+
+/* The throttling is over: whoever of the role is down starts. */
+static void
+role_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct role *r = arg;
+	struct crew *c = r->crew;
+
+	(void)fd;
+	(void)what;
+	log_info("%s: no longer throttled", r->name);
+	for (uint32_t i = 0; i < c->nslots; i++) {
+		struct slot *s = &c->slots[i];
+
+		if (slot_role(s) == r && s->proc.state == PROC_DOWN &&
+		    s->use == SLOT_USED && !evtimer_pending(s->timer, NULL))
+			slot_schedule(s, 0);
+	}
+	if (!role_is_throttled(&c->roles[0]) &&
+	    !role_is_throttled(&c->roles[1]))
+		c->ops->on_health(CREW_WELL, c->arg);
+}
+
+static void
+describe_status(int wait_status, char *out, size_t size)
+{
+	if (WIFSIGNALED(wait_status))
+		(void)snprintf(out, size, "signal %d (%s)",
+		    WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+	else
+		(void)snprintf(
+		    out, size, "exit status %d", WEXITSTATUS(wait_status));
+}
+
+/* A death is counted, and the next start is set: by the slot's timer, or by
+ * the role's when that is throttled. */
+static void
+slot_died(struct slot *s, const char *how)
+{
+	struct role *r = slot_role(s);
+	uint64_t now_ms = clock_mono_ms();
+	uint32_t delay_ms, throttle_ms;
+
+	delay_ms = restart_next(r->policy, &s->restart, now_ms, s->proc.done);
+	throttle_ms = restart_burst_add(r->policy, &r->burst, now_ms);
+	log_warn("%s died: %s; work done: %u; restart in %u ms", s->proc.name,
+	    how, s->proc.done, delay_ms);
+	if (throttle_ms > 0 && !role_is_throttled(r))
+		role_throttle(r, throttle_ms);
+	if (!role_is_throttled(r))
+		slot_schedule(s, delay_ms);
+}
+
+/* Stopping */
+
+static bool
+is_anybody_up(const struct crew *c)
+{
+	for (uint32_t i = 0; i < c->nslots; i++)
+		if (c->slots[i].proc.state != PROC_DOWN)
+			return true;
+	return false;
+}
+
+static void
+cancel_timers(struct crew *c)
+{
+	for (uint32_t i = 0; i < c->nslots; i++)
+		(void)event_del(c->slots[i].timer);
+	for (size_t i = 0; i < ARRAY_LEN(c->roles); i++)
+		(void)event_del(c->roles[i].timer);
+}
+
+static void
+end_if_empty(struct crew *c)
+{
+	if (c->state != CREW_STOPPING_WORKERS || is_anybody_up(c))
+		return;
+	(void)event_del(c->stop_timer);
+	c->state = CREW_ENDED;
+	c->ops->on_end(c->status, c->arg);
+}
+
+static void
+stop_workers(struct crew *c)
+{
+	uint32_t leave_ms = c->setup->tuning->leave_ms;
+
+	c->state = CREW_STOPPING_WORKERS;
+	for (uint32_t i = 0; i < c->nslots; i++)
+		if (c->slots[i].proc.state != PROC_DOWN)
+			msg_send_drain(c->slots[i].proc.chan,
+			    &(struct msg_drain){.left_ms = leave_ms});
+	arm(c->stop_timer, leave_ms);
+	end_if_empty(c);
+}
+
+static void
+stop_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct crew *c = arg;
+
+	(void)fd;
+	(void)what;
+	if (c->state == CREW_STOPPING_FRONT) {
+		log_warn("the front did not drain in time: SIGKILL");
+		proc_kill(&slot_front(c)->proc);
+		return;
+	}
+	for (uint32_t i = 0; i < c->nslots; i++)
+		if (c->slots[i].proc.state != PROC_DOWN) {
+			log_warn(
+			    "%s did not leave: SIGKILL", c->slots[i].proc.name);
+			proc_kill(&c->slots[i].proc);
+		}
+}
+
+void
+crew_stop(struct crew *c, uint32_t left_ms)
+{
+	if (c->state != CREW_RUNNING)
+		return;
+	cancel_timers(c);
+	c->state = CREW_STOPPING_FRONT;
+	if (slot_front(c)->proc.state == PROC_DOWN) {
+		stop_workers(c);
+		return;
+	}
+	msg_send_drain(
+	    slot_front(c)->proc.chan, &(struct msg_drain){.left_ms = left_ms});
+	arm(c->stop_timer, left_ms + CREW_DRAIN_GRACE_MS);
+}
+
+void
+crew_kill(struct crew *c)
+{
+	if (c->state == CREW_ENDED)
+		return;
+	cancel_timers(c);
+	(void)event_del(c->stop_timer);
+	c->state = CREW_STOPPING_WORKERS;
+	for (uint32_t i = 0; i < c->nslots; i++)
+		proc_kill(&c->slots[i].proc);
+	end_if_empty(c);
+}
+
+/* Exits */
+
+/* The workers leave with their front; those that were quicker than the news
+ * of its death have now explained themselves. */
+static void
+front_gone(struct crew *c)
+{
+	for (uint32_t i = 1; i < c->nslots; i++) {
+		struct slot *w = &c->slots[i];
+
+		w->peer_generation = 0;
+		if (w->note == SLOT_UNEXPLAINED) {
+			log_info("%s left with the front", w->proc.name);
+			w->note = SLOT_NONE;
+			slot_schedule(w, CREW_AFTER_FRONT_MS);
+		}
+		if (w->channel == SLOT_ALONE || w->proc.state == PROC_DOWN)
+			continue;
+		w->note = SLOT_ORPHAN;
+		proc_expect_exit(&w->proc, c->setup->tuning->leave_ms);
+	}
+}
+
+static bool
+are_all_workers_refused(const struct crew *c)
+{
+	for (uint32_t i = 1; i < c->nslots; i++)
+		if (c->slots[i].use != SLOT_REFUSED)
+			return false;
+	return true;
+}
+
+/* Exit 77 or 78: starting it again would end the same way. */
+static void
+slot_refused(struct slot *s, int status)
+{
+	struct crew *c = s->crew;
+
+	s->use = SLOT_REFUSED;
+	log_error("%s exited with status %d and is not started again",
+	    s->proc.name, status);
+	if (s != slot_front(c) && !are_all_workers_refused(c))
+		return;
+	c->status = status;
+	crew_stop(c, 0);
+}
+
+static void
+slot_left(struct slot *s)
+{
+	const struct crew *c = s->crew;
+
+	if (s->note == SLOT_ORPHAN) {
+		log_info("%s left with the front", s->proc.name);
+		s->note = SLOT_NONE;
+		slot_schedule(s, CREW_AFTER_FRONT_MS);
+	} else if (s->proc.role == MSG_ROLE_WORKER &&
+	    c->slots[0].proc.state == PROC_READY) {
+		s->note = SLOT_UNEXPLAINED;
+		slot_schedule(s, CREW_UNEXPLAINED_MS);
+	} else {
+		slot_died(s, "exit status 0 without a reason");
+	}
+}
+
+static void
+slot_ended(struct slot *s, int wait_status)
+{
+	char how[64];
+
+	switch (restart_read_status(wait_status)) {
+	case RESTART_REFUSED:
+		slot_refused(s, WEXITSTATUS(wait_status));
+		break;
+	case RESTART_LEFT:
+		slot_left(s);
+		break;
+	case RESTART_DIED:
+		describe_status(wait_status, how, sizeof(how));
+		slot_died(s, how);
+		break;
+	}
+}
+
+static void
+on_exit_while_stopping(struct slot *s)
+{
+	struct crew *c = s->crew;
+
+	log_debug("%s is gone", s->proc.name);
+	if (c->state == CREW_STOPPING_FRONT && s == slot_front(c)) {
+		stop_workers(c);
+		return;
+	}
+	if (s != slot_front(c))
+		slot_tell_gone(s);
+	end_if_empty(c);
+}
+
+/* A life is over: what follows for it and the others. */
+static void
+slot_on_exit(struct slot *s, int wait_status)
+{
+	struct crew *c = s->crew;
+
+	if (c->state != CREW_RUNNING) {
+		on_exit_while_stopping(s);
+		return;
+	}
+	slot_ended(s, wait_status);
+	if (s != slot_front(c))
+		slot_tell_gone(s);
+	else if (c->state == CREW_RUNNING) /* it may have refused */
+		front_gone(c);
 }
 
 /* Starting */
@@ -242,9 +633,9 @@ role_init(struct crew *c, size_t at, enum msg_role role, const char *name,
 	r->role = role;
 	r->name = name;
 	r->policy = policy;
-	r->timer = evtimer_new(c->base, crew_role_cb, r);
+	r->timer = evtimer_new(c->base, role_cb, r);
 	if (r->timer == NULL)
-		fatal(71, "no timer");
+		fatal(EXIT_MEMORY, "no timer");
 }
 
 static void
@@ -257,7 +648,7 @@ slot_init(struct crew *c, uint32_t at)
 	s->note = SLOT_NONE;
 	s->timer = evtimer_new(c->base, slot_cb, s);
 	if (s->timer == NULL)
-		fatal(71, "no timer");
+		fatal(EXIT_MEMORY, "no timer");
 	proc_init(&s->proc, c->base, at == 0 ? MSG_ROLE_FRONT : MSG_ROLE_WORKER,
 	    at == 0 ? 0 : at - 1, c->setup->tuning, &slot_ops, s);
 }
@@ -276,9 +667,9 @@ crew_new(struct event_base *base, const struct crew_setup *setup,
 	c->nslots = setup->workers + 1;
 	role_init(c, 0, MSG_ROLE_FRONT, "front", &setup->tuning->front);
 	role_init(c, 1, MSG_ROLE_WORKER, "workers", &setup->tuning->worker);
-	c->stop_timer = evtimer_new(base, crew_stop_cb, c);
+	c->stop_timer = evtimer_new(base, stop_cb, c);
 	if (c->stop_timer == NULL)
-		fatal(71, "no timer");
+		fatal(EXIT_MEMORY, "no timer");
 	for (uint32_t i = 0; i < c->nslots; i++)
 		slot_init(c, i);
 	return c;

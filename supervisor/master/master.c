@@ -8,6 +8,7 @@
 #include "common/child.h"
 #include "common/exit.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "supervisor/master/crew.h"
 #include "supervisor/master/notify.h"
 #include "supervisor/master/signals.h"
@@ -216,8 +217,7 @@ static int
 start_watchdog(struct master *m, struct err *e)
 {
 	uint32_t ms = notify_watchdog_ms(m->notify);
-	struct timeval tv = {.tv_sec = (time_t)(ms / 1000),
-	    .tv_usec = (suseconds_t)(ms % 1000) * 1000};
+	struct timeval tv = timer_timeval(ms);
 
 	if (ms == 0)
 		return 0;

@@ -21,7 +21,9 @@
 #include <event2/event.h>
 
 #include "common/clock.h"
+#include "common/exit.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/xmalloc.h"
 
 #define PROC_CLOSE_MS 500
@@ -30,12 +32,11 @@
 static void
 wait_for(struct proc *p, enum proc_wait what, uint32_t ms)
 {
-	struct timeval tv = {.tv_sec = (time_t)(ms / 1000),
-	    .tv_usec = (suseconds_t)(ms % 1000) * 1000};
+	struct timeval tv = timer_timeval(ms);
 
 	p->wait = what;
 	if (event_add(p->deadline, &tv) == -1)
-		fatal(71, "%s: no timer", p->name);
+		fatal(EXIT_MEMORY, "%s: no timer", p->name);
 }
 
 static uint32_t
@@ -278,7 +279,7 @@ proc_init(struct proc *p, struct event_base *base, enum msg_role role,
 	p->deadline = evtimer_new(base, deadline_cb, p);
 	p->ping = event_new(base, -1, EV_PERSIST, ping_cb, p);
 	if (p->deadline == NULL || p->ping == NULL)
-		fatal(71, "%s: no timer", p->name);
+		fatal(EXIT_MEMORY, "%s: no timer", p->name);
 }
 
 void
@@ -295,8 +296,7 @@ proc_start(struct proc *p, struct spawn *s, struct err *e)
 {
 	AUTO(auto_close) int theirs = -1;
 	AUTO(auto_close) int ours = -1;
-	struct timeval period = {.tv_sec = (time_t)(p->tuning->ping_ms / 1000),
-	    .tv_usec = (suseconds_t)(p->tuning->ping_ms % 1000) * 1000};
+	struct timeval period = timer_timeval(p->tuning->ping_ms);
 	char arg[16];
 	int fds[2];
 	int rc;
@@ -322,7 +322,7 @@ proc_start(struct proc *p, struct spawn *s, struct err *e)
 	ours = -1; /* the channel's */
 	wait_for_child(p, PROC_WAIT_READY, p->tuning->ready_ms);
 	if (event_add(p->ping, &period) == -1)
-		fatal(71, "%s: no timer", p->name);
+		fatal(EXIT_MEMORY, "%s: no timer", p->name);
 	log_debug("%s[%d] started", p->name, (int)p->pid);
 	return 0;
 }
