@@ -25,7 +25,7 @@
 #define INDEX_MAX 63
 #define DRAIN_LOOK_MS 20
 
-struct process {
+struct worker_process {
 	struct worker w;
 	struct child *child;
 	struct timer *drain_look;
@@ -48,7 +48,7 @@ leave(void)
 static void
 drain_look_cb(void *arg)
 {
-	struct process *p = arg;
+	struct worker_process *p = arg;
 
 	if (p->front_gone && !boxes_is_busy(p->w.boxes))
 		leave();
@@ -62,12 +62,12 @@ drain_end_cb(void *arg)
 	leave();
 }
 
-static struct process *the_process;
+static struct worker_process *the_process;
 
 static void
 front_closed(struct worker *w, const struct err *why)
 {
-	struct process *p = the_process;
+	struct worker_process *p = the_process;
 
 	if (why != NULL && why->code == ERR_PROTO)
 		child_die(p->child, EXIT_PROTO, "front: %s", why->msg);
@@ -81,7 +81,7 @@ front_closed(struct worker *w, const struct err *why)
 static void
 on_drain(uint32_t left_ms, void *arg)
 {
-	struct process *p = arg;
+	struct worker_process *p = arg;
 
 	if (p->draining)
 		return;
@@ -145,7 +145,7 @@ open_backend(struct worker *w, const struct conf *conf, struct err *e)
 static int
 on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 {
-	struct process *p = arg;
+	struct worker_process *p = arg;
 	struct event_base *base = p->w.base;
 	int status;
 
@@ -164,7 +164,7 @@ on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 static void
 on_peer(uint32_t index, uint32_t generation, int fd, void *arg)
 {
-	struct process *p = arg;
+	struct worker_process *p = arg;
 
 	log_debug("front %u, generation %u", index, generation);
 	if (p->w.front != NULL) /* our sandboxes belong to the one before */
@@ -197,7 +197,7 @@ parse_index(int argc, char **argv)
 int
 main(int argc, char **argv)
 {
-	static struct process process;
+	static struct worker_process process;
 	uint32_t index = parse_index(argc, argv);
 	struct event_base *base = event_base_new();
 

@@ -5,7 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
-enum taken {
+enum output_took {
 	TAKEN_SOME,
 	TAKEN_NONE_NOW,
 	TAKEN_END
@@ -69,7 +69,7 @@ enlarge(struct output *o)
 }
 
 /* At most max bytes from the pipe, and no more than were read. */
-static enum taken
+static enum output_took
 take_some(struct output *o, uint64_t max, uint64_t *total)
 {
 	size_t room = output_room(o);

@@ -20,7 +20,7 @@ uplink_init(struct uplink *u, struct loop *loop, const char *address,
 	u->loop = loop;
 	u->ops = ops;
 	u->arg = arg;
-	u->link.carrier = &link_unix;
+	u->link.carrier = &uplink_unix;
 	u->link.address = address;
 	u->link.fd = -1;
 	u->backoff_ms = UPLINK_BACKOFF_FIRST_MS;

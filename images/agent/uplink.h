@@ -17,7 +17,7 @@
 #include "common/err.h"
 #include "common/msg/frame_gen.h"
 #include "images/agent/flow.h"
-#include "images/agent/link.h"
+#include "images/agent/uplink_stream.h"
 #include "images/agent/loop.h"
 
 #define UPLINK_BACKOFF_FIRST_MS 5
@@ -46,7 +46,7 @@ struct uplink {
 	struct loop *loop;
 	const struct uplink_ops *ops;
 	void *arg;
-	struct link link;
+	struct uplink_stream link;
 	loop_token token;
 	uint32_t events;
 	enum uplink_state state;

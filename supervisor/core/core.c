@@ -302,13 +302,13 @@ on_bus(const struct bus_event *ev, void *arg)
 
 /* ---- by the clock */
 
-struct sweep {
+struct sweep_list {
 	struct ipc_chan *chan;
 	struct buf uuids;
 };
 
 static void
-sweep_flush(struct sweep *s)
+sweep_flush(struct sweep_list *s)
 {
 	msg_send_sweep(s->chan,
 	    &(struct msg_sweep){
@@ -319,7 +319,7 @@ sweep_flush(struct sweep *s)
 static void
 sweep_add(const struct sandbox *sb, void *arg)
 {
-	struct sweep *s = arg;
+	struct sweep_list *s = arg;
 
 	if (sb->state == SANDBOX_GONE)
 		return;
@@ -332,7 +332,7 @@ sweep_add(const struct sandbox *sb, void *arg)
 static void
 core_sweep(struct core *c)
 {
-	struct sweep s = {.chan = fleet_any_chan(c->fleet)};
+	struct sweep_list s = {.chan = fleet_any_chan(c->fleet)};
 
 	if (s.chan == NULL)
 		return;

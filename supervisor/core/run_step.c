@@ -3,7 +3,7 @@
 #define END (RUN_DO_FINISH | RUN_DO_STORE)
 #define LEAVE_AND_END (RUN_DO_LEAVE_SANDBOX | END)
 
-struct row {
+struct run_arc {
 	bool is_there;
 	struct run_move move;
 };
@@ -16,7 +16,7 @@ struct row {
 	}
 #define ON(from, what) [RUN_##from][RUN_##what]
 
-static const struct row table[RUN_NPHASE][RUN_NHAPPENING] = {
+static const struct run_arc table[RUN_NPHASE][RUN_NHAPPENING] = {
     ON(WAITING, ITS_TURN) = MOVE(SENT, RUN_DO_SEND),
     ON(WAITING, CANCEL) = MOVE(STORING, LEAVE_AND_END),
     ON(WAITING, SANDBOX_GONE) = MOVE(STORING, LEAVE_AND_END),
@@ -39,7 +39,7 @@ static const struct row table[RUN_NPHASE][RUN_NHAPPENING] = {
 struct run_move
 run_step(enum run_phase from, enum run_happening what)
 {
-	const struct row *r = &table[from][what];
+	const struct run_arc *r = &table[from][what];
 
 	if (!r->is_there)
 		return (struct run_move){.to = from};

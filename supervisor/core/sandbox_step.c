@@ -15,7 +15,7 @@
 	(SANDBOX_DO_SAVE | SANDBOX_DO_OPEN_GATE | SANDBOX_DO_SAY_READY)
 #define CLEARED (SANDBOX_DO_SAVE | SANDBOX_DO_SAY_GONE)
 
-struct row {
+struct sandbox_arc {
 	bool is_there;
 	struct sandbox_move move;
 };
@@ -28,7 +28,7 @@ struct row {
 	}
 #define ON(from, what) [SANDBOX_##from][SANDBOX_##what]
 
-static const struct row table[SANDBOX_NSTATE][SANDBOX_NHAPPENING] = {
+static const struct sandbox_arc table[SANDBOX_NSTATE][SANDBOX_NHAPPENING] = {
     ON(NEW, WORKER_CAME) = MOVE(CREATING,
 	SANDBOX_DO_TELL_CREATE | SANDBOX_DO_RESEND | SANDBOX_DO_OPEN_GATE,
 	CREATING),
@@ -86,7 +86,7 @@ static const struct row table[SANDBOX_NSTATE][SANDBOX_NHAPPENING] = {
 struct sandbox_move
 sandbox_step(enum sandbox_state from, enum sandbox_happening what)
 {
-	const struct row *r = &table[from][what];
+	const struct sandbox_arc *r = &table[from][what];
 
 	if (!r->is_there)
 		return (struct sandbox_move){.to = from};

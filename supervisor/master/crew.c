@@ -2,10 +2,10 @@
  * crew.c - the lives of the front and the workers
  *
  * A slot is a child's place: the front has slot 0, each worker one behind it.
- * One life after the other is in it, and struct proc (proc.h) knows how far
+ * One life after the other is in it, and struct life (life.h) knows how far
  * the present one is.
  *
- *	slot_start		proc_start, and the first messages
+ *	slot_start		life_start, and the first messages
  *	   | on_hello		it is told its configuration; the front also
  *	   |			the listening socket
  *	   | on_ready		pair_if_ready: a worker and the front get the
@@ -46,7 +46,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
-#include "supervisor/master/proc.h"
+#include "supervisor/master/life.h"
 
 #define CREW_DRAIN_GRACE_MS 1000 /* the front ends its own drain first */
 #define CREW_UNEXPLAINED_MS 100
@@ -77,7 +77,7 @@ enum slot_channel {
 
 struct slot { /* a place in the crew; one life after the other is in it */
 	struct crew *crew;
-	struct proc proc;
+	struct life life;
 	struct restart restart;
 	struct event *timer; /* the next start */
 	uint64_t due_ms;     /* when that is */
@@ -126,7 +126,7 @@ slot_front(struct crew *c)
 static inline struct role *
 slot_role(struct slot *s)
 {
-	return &s->crew->roles[s->proc.role == MSG_ROLE_FRONT ? 0 : 1];
+	return &s->crew->roles[s->life.role == MSG_ROLE_FRONT ? 0 : 1];
 }
 
 static void
@@ -173,10 +173,10 @@ slot_tell_gone(struct slot *s)
 {
 	struct crew *c = s->crew;
 
-	if (slot_front(c)->proc.state != PROC_READY)
+	if (slot_front(c)->life.state != LIFE_READY)
 		return;
-	msg_send_peer_gone(slot_front(c)->proc.chan,
-	    &(struct msg_peer_gone){.index = s->proc.index,
+	msg_send_peer_gone(slot_front(c)->life.chan,
+	    &(struct msg_peer_gone){.index = s->life.index,
 		.generation = s->peer_generation,
 		.delay_ms = slot_delay_ms(s),
 		.throttled = role_is_throttled(slot_role(s)) ||
@@ -208,7 +208,7 @@ role_cb(evutil_socket_t fd, short what, void *arg)
 	for (uint32_t i = 0; i < c->nslots; i++) {
 		struct slot *s = &c->slots[i];
 
-		if (slot_role(s) == r && s->proc.state == PROC_DOWN &&
+		if (slot_role(s) == r && s->life.state == LIFE_DOWN &&
 		    s->use == SLOT_USED && !evtimer_pending(s->timer, NULL))
 			slot_schedule(s, 0);
 	}
@@ -237,10 +237,10 @@ slot_died(struct slot *s, const char *how)
 	uint64_t now_ms = clock_mono_ms();
 	uint32_t delay_ms, throttle_ms;
 
-	delay_ms = restart_next(r->policy, &s->restart, now_ms, s->proc.done);
+	delay_ms = restart_next(r->policy, &s->restart, now_ms, s->life.done);
 	throttle_ms = restart_burst_add(r->policy, &r->burst, now_ms);
-	log_warn("%s died: %s; work done: %u; restart in %u ms", s->proc.name,
-	    how, s->proc.done, delay_ms);
+	log_warn("%s died: %s; work done: %u; restart in %u ms", s->life.name,
+	    how, s->life.done, delay_ms);
 	if (throttle_ms > 0 && !role_is_throttled(r))
 		role_throttle(r, throttle_ms);
 	if (!role_is_throttled(r))
@@ -253,7 +253,7 @@ static bool
 is_anybody_up(const struct crew *c)
 {
 	for (uint32_t i = 0; i < c->nslots; i++)
-		if (c->slots[i].proc.state != PROC_DOWN)
+		if (c->slots[i].life.state != LIFE_DOWN)
 			return true;
 	return false;
 }
@@ -284,8 +284,8 @@ stop_workers(struct crew *c)
 
 	c->state = CREW_STOPPING_WORKERS;
 	for (uint32_t i = 0; i < c->nslots; i++)
-		if (c->slots[i].proc.state != PROC_DOWN)
-			msg_send_drain(c->slots[i].proc.chan,
+		if (c->slots[i].life.state != LIFE_DOWN)
+			msg_send_drain(c->slots[i].life.chan,
 			    &(struct msg_drain){.left_ms = leave_ms});
 	arm(c->stop_timer, leave_ms);
 	end_if_empty(c);
@@ -300,14 +300,14 @@ stop_cb(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (c->state == CREW_STOPPING_FRONT) {
 		log_warn("the front did not drain in time: SIGKILL");
-		proc_kill(&slot_front(c)->proc);
+		life_kill(&slot_front(c)->life);
 		return;
 	}
 	for (uint32_t i = 0; i < c->nslots; i++)
-		if (c->slots[i].proc.state != PROC_DOWN) {
+		if (c->slots[i].life.state != LIFE_DOWN) {
 			log_warn(
-			    "%s did not leave: SIGKILL", c->slots[i].proc.name);
-			proc_kill(&c->slots[i].proc);
+			    "%s did not leave: SIGKILL", c->slots[i].life.name);
+			life_kill(&c->slots[i].life);
 		}
 }
 
@@ -318,12 +318,12 @@ crew_stop(struct crew *c, uint32_t left_ms)
 		return;
 	cancel_timers(c);
 	c->state = CREW_STOPPING_FRONT;
-	if (slot_front(c)->proc.state == PROC_DOWN) {
+	if (slot_front(c)->life.state == LIFE_DOWN) {
 		stop_workers(c);
 		return;
 	}
 	msg_send_drain(
-	    slot_front(c)->proc.chan, &(struct msg_drain){.left_ms = left_ms});
+	    slot_front(c)->life.chan, &(struct msg_drain){.left_ms = left_ms});
 	arm(c->stop_timer, left_ms + CREW_DRAIN_GRACE_MS);
 }
 
@@ -336,7 +336,7 @@ crew_kill(struct crew *c)
 	(void)event_del(c->stop_timer);
 	c->state = CREW_STOPPING_WORKERS;
 	for (uint32_t i = 0; i < c->nslots; i++)
-		proc_kill(&c->slots[i].proc);
+		life_kill(&c->slots[i].life);
 	end_if_empty(c);
 }
 
@@ -352,14 +352,14 @@ front_gone(struct crew *c)
 
 		w->peer_generation = 0;
 		if (w->note == SLOT_UNEXPLAINED) {
-			log_info("%s left with the front", w->proc.name);
+			log_info("%s left with the front", w->life.name);
 			w->note = SLOT_NONE;
 			slot_schedule(w, CREW_AFTER_FRONT_MS);
 		}
-		if (w->channel == SLOT_ALONE || w->proc.state == PROC_DOWN)
+		if (w->channel == SLOT_ALONE || w->life.state == LIFE_DOWN)
 			continue;
 		w->note = SLOT_ORPHAN;
-		proc_expect_exit(&w->proc, c->setup->tuning->leave_ms);
+		life_expect_exit(&w->life, c->setup->tuning->leave_ms);
 	}
 }
 
@@ -380,7 +380,7 @@ slot_refused(struct slot *s, int status)
 
 	s->use = SLOT_REFUSED;
 	log_error("%s exited with status %d and is not started again",
-	    s->proc.name, status);
+	    s->life.name, status);
 	if (s != slot_front(c) && !are_all_workers_refused(c))
 		return;
 	c->status = status;
@@ -393,11 +393,11 @@ slot_left(struct slot *s)
 	const struct crew *c = s->crew;
 
 	if (s->note == SLOT_ORPHAN) {
-		log_info("%s left with the front", s->proc.name);
+		log_info("%s left with the front", s->life.name);
 		s->note = SLOT_NONE;
 		slot_schedule(s, CREW_AFTER_FRONT_MS);
-	} else if (s->proc.role == MSG_ROLE_WORKER &&
-	    c->slots[0].proc.state == PROC_READY) {
+	} else if (s->life.role == MSG_ROLE_WORKER &&
+	    c->slots[0].life.state == LIFE_READY) {
 		s->note = SLOT_UNEXPLAINED;
 		slot_schedule(s, CREW_UNEXPLAINED_MS);
 	} else {
@@ -429,7 +429,7 @@ on_exit_while_stopping(struct slot *s)
 {
 	struct crew *c = s->crew;
 
-	log_debug("%s is gone", s->proc.name);
+	log_debug("%s is gone", s->life.name);
 	if (c->state == CREW_STOPPING_FRONT && s == slot_front(c)) {
 		stop_workers(c);
 		return;
@@ -463,17 +463,17 @@ slot_start(struct slot *s)
 {
 	const struct crew_setup *setup = s->crew->setup;
 	struct privdrop_user user;
-	struct spawn spawn = {.path = s->proc.role == MSG_ROLE_FRONT ?
+	struct spawn spawn = {.path = s->life.role == MSG_ROLE_FRONT ?
 		setup->front_path :
 		setup->worker_path};
 	struct err e;
 
-	if (users_find(setup->users, s->proc.role, &user) == USERS_CHANGE)
+	if (users_find(setup->users, s->life.role, &user) == USERS_CHANGE)
 		spawn.user = &user;
 	s->note = SLOT_NONE;
 	s->channel = SLOT_ALONE;
 	s->restart.ready_ms = 0;
-	if (proc_start(&s->proc, &spawn, &e) != 0)
+	if (life_start(&s->life, &spawn, &e) != 0)
 		slot_died(s, e.msg);
 }
 
@@ -505,22 +505,22 @@ pair(struct slot *worker)
 	int fds[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == -1) {
-		log_error("%s: no job channel: %s", worker->proc.name,
+		log_error("%s: no job channel: %s", worker->life.name,
 		    strerror(errno));
-		proc_kill(&worker->proc); /* its next life tries again */
+		life_kill(&worker->life); /* its next life tries again */
 		return;
 	}
 	worker->channel = SLOT_PAIRED;
 	worker->peer_generation = ++c->peer_generation;
-	msg_send_peer(slot_front(c)->proc.chan,
-	    &(struct msg_peer){.index = worker->proc.index,
+	msg_send_peer(slot_front(c)->life.chan,
+	    &(struct msg_peer){.index = worker->life.index,
 		.generation = worker->peer_generation,
 		.channel = fds[0]});
-	msg_send_peer(worker->proc.chan,
+	msg_send_peer(worker->life.chan,
 	    &(struct msg_peer){.index = 0,
 		.generation = worker->peer_generation,
 		.channel = fds[1]});
-	log_debug("front and %s have channel %u", worker->proc.name,
+	log_debug("front and %s have channel %u", worker->life.name,
 	    worker->peer_generation);
 }
 
@@ -528,8 +528,8 @@ pair(struct slot *worker)
 static void
 pair_if_ready(struct slot *worker)
 {
-	if (slot_front(worker->crew)->proc.state == PROC_READY &&
-	    worker->proc.state == PROC_READY && worker->note == SLOT_NONE &&
+	if (slot_front(worker->crew)->life.state == LIFE_READY &&
+	    worker->life.state == LIFE_READY && worker->note == SLOT_NONE &&
 	    worker->channel == SLOT_ALONE)
 		pair(worker);
 }
@@ -540,14 +540,14 @@ check_all_ready(struct crew *c)
 	if (c->was_ready == CREW_WAS_READY)
 		return;
 	for (uint32_t i = 0; i < c->nslots; i++)
-		if (c->slots[i].proc.state != PROC_READY)
+		if (c->slots[i].life.state != LIFE_READY)
 			return;
 	c->was_ready = CREW_WAS_READY;
 	c->ops->on_ready(c->arg);
 }
 
 static void
-on_ready(struct proc *p, void *arg)
+on_ready(struct life *p, void *arg)
 {
 	struct slot *s = arg;
 	struct crew *c = s->crew;
@@ -560,26 +560,26 @@ on_ready(struct proc *p, void *arg)
 		if (s != slot_front(c) && s != &c->slots[i])
 			continue;
 		pair_if_ready(&c->slots[i]);
-		if (c->slots[i].proc.state == PROC_DOWN)
+		if (c->slots[i].life.state == LIFE_DOWN)
 			slot_tell_gone(&c->slots[i]);
 	}
 	check_all_ready(c);
 }
 
 static void
-on_hello(struct proc *p, void *arg)
+on_hello(struct life *p, void *arg)
 {
 	struct slot *s = arg;
 	struct crew *c = s->crew;
 	int fd;
 
-	proc_configure(p, c->conf);
+	life_configure(p, c->conf);
 	if (p->role != MSG_ROLE_FRONT || c->setup->listener->fd < 0)
 		return;
 	fd = fcntl(c->setup->listener->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	if (fd == -1) {
 		log_error("listening socket: %s", strerror(errno));
-		proc_kill(p);
+		life_kill(p);
 		return;
 	}
 	msg_send_listen(p->chan,
@@ -588,20 +588,20 @@ on_hello(struct proc *p, void *arg)
 }
 
 static void
-on_exit_of(struct proc *p, int wait_status, void *arg)
+on_exit_of(struct life *p, int wait_status, void *arg)
 {
 	(void)p;
 	slot_on_exit(arg, wait_status);
 }
 
-static const struct proc_ops slot_ops = {
+static const struct life_ops slot_ops = {
     .on_hello = on_hello, .on_ready = on_ready, .on_exit = on_exit_of};
 
 static struct slot *
 find_pid(struct crew *c, pid_t pid)
 {
 	for (uint32_t i = 0; i < c->nslots; i++)
-		if (c->slots[i].proc.pid == pid)
+		if (c->slots[i].life.pid == pid)
 			return &c->slots[i];
 	return NULL;
 }
@@ -617,7 +617,7 @@ crew_reap(struct crew *c)
 
 		/* As PID 1 of a container we inherit strangers, too. */
 		if (s != NULL)
-			proc_on_reaped(&s->proc, wait_status);
+			life_on_reaped(&s->life, wait_status);
 	}
 }
 
@@ -649,7 +649,7 @@ slot_init(struct crew *c, uint32_t at)
 	s->timer = evtimer_new(c->base, slot_cb, s);
 	if (s->timer == NULL)
 		fatal(EXIT_MEMORY, "no timer");
-	proc_init(&s->proc, c->base, at == 0 ? MSG_ROLE_FRONT : MSG_ROLE_WORKER,
+	life_init(&s->life, c->base, at == 0 ? MSG_ROLE_FRONT : MSG_ROLE_WORKER,
 	    at == 0 ? 0 : at - 1, c->setup->tuning, &slot_ops, s);
 }
 
@@ -681,8 +681,8 @@ crew_free(struct crew *c)
 	if (c == NULL)
 		return;
 	for (uint32_t i = 0; i < c->nslots; i++) {
-		proc_kill(&c->slots[i].proc);
-		proc_clear(&c->slots[i].proc);
+		life_kill(&c->slots[i].life);
+		life_clear(&c->slots[i].life);
 		event_free(c->slots[i].timer);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(c->roles); i++)
@@ -696,10 +696,10 @@ crew_configure(struct crew *c, const struct conf *conf)
 {
 	c->conf = conf;
 	for (uint32_t i = 0; i < c->nslots; i++) {
-		struct proc *p = &c->slots[i].proc;
+		struct life *p = &c->slots[i].life;
 
-		if (p->state == PROC_CONFIGURED || p->state == PROC_READY)
-			proc_configure(p, conf);
+		if (p->state == LIFE_CONFIGURED || p->state == LIFE_READY)
+			life_configure(p, conf);
 	}
 }
 
@@ -707,7 +707,7 @@ void
 crew_set_log_level(struct crew *c, unsigned int level)
 {
 	for (uint32_t i = 0; i < c->nslots; i++)
-		msg_send_log_level(c->slots[i].proc.chan,
+		msg_send_log_level(c->slots[i].life.chan,
 		    &(struct msg_log_level){.level = level});
 }
 

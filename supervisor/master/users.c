@@ -10,7 +10,7 @@
 
 #define SOCKET_PATH_MAX 4096
 
-struct lookup {
+struct users_answer {
 	int rc;
 	struct privdrop_user user;
 	struct err e;
@@ -22,7 +22,7 @@ struct lookup {
  * their code nor keeps their memory.
  */
 static void
-lookup_in_child(const char *name, struct lookup *out)
+lookup_in_child(const char *name, struct users_answer *out)
 {
 	AUTO(auto_close) int from = -1;
 	AUTO(auto_close) int to = -1;
@@ -39,7 +39,7 @@ lookup_in_child(const char *name, struct lookup *out)
 	if (pid == -1)
 		return;
 	if (pid == 0) {
-		struct lookup found = {.rc = 0};
+		struct users_answer found = {.rc = 0};
 
 		found.rc = privdrop_lookup(name, &found.user, &found.e);
 		_exit(write(to, &found, sizeof(found)) != sizeof(found));
@@ -55,7 +55,7 @@ lookup_in_child(const char *name, struct lookup *out)
 static enum users_mode
 resolve_one(const char *role, const char *name, struct privdrop_user *out)
 {
-	struct lookup found;
+	struct users_answer found;
 
 	if (name[0] == '\0')
 		return USERS_STAY;

@@ -2,7 +2,7 @@
 
 #include <strings.h>
 
-static const struct range {
+static const struct accept_range {
 	const char *name;
 	unsigned int forms;
 } ranges[] = {{"application/json", ACCEPT_JSON}, {"application/*", ACCEPT_JSON},

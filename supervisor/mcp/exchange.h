@@ -19,7 +19,7 @@
 #define MCP_EXCHANGE_H
 
 #include "common/base.h"
-#include "supervisor/mcp/internal.h"
+#include "supervisor/mcp/mcp_int.h"
 
 /* Who owes the answer; part of it. */
 struct exchange_waiter {

@@ -13,7 +13,7 @@
 #include "common/js.h"
 #include "common/xmalloc.h"
 #include "supervisor/mcp/accept.h"
-#include "supervisor/mcp/internal.h"
+#include "supervisor/mcp/mcp_int.h"
 #include "supervisor/mcp/mcp_call.h"
 #include "supervisor/mcp/provider.h"
 #include "supervisor/mcp/rpc.h"

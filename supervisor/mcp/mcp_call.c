@@ -77,7 +77,7 @@ call_on_lost(void *arg)
 }
 
 void
-mcp_call_start(struct mcp_request *r, const struct tool *tool,
+mcp_call_start(struct mcp_request *r, const struct registry_tool *tool,
     json_t *arguments, const struct mcp_context *with)
 {
 	struct mcp_exchange *x = r->exchange;

@@ -26,7 +26,7 @@
  * The tool may end the call at once: r may be gone on return, and its exchange
  * ended (it is pinned by the caller).  Refuses r when the call cannot be taken.
  */
-void mcp_call_start(struct mcp_request *r, const struct tool *tool,
+void mcp_call_start(struct mcp_request *r, const struct registry_tool *tool,
     json_t *arguments, const struct mcp_context *with);
 /* mcp_call_cancel - notifications/cancelled for a request id (JSON text) of
  * this session; unknown ones are ignored */

@@ -75,7 +75,7 @@ on_call(struct mcp_request *r, const struct mcp_context *c)
 	json_t *name = json_object_get(params, "name");
 	AUTO(auto_json)
 	json_t *arguments = json_incref(json_object_get(params, "arguments"));
-	const struct tool *tool;
+	const struct registry_tool *tool;
 	struct err e;
 
 	if (!json_is_string(name)) {

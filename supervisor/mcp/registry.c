@@ -23,7 +23,7 @@ static const struct member {
 
 struct registry {
 	size_t n;
-	struct tool tools[REGISTRY_TOOLS_MAX];
+	struct registry_tool tools[REGISTRY_TOOLS_MAX];
 	char *list[ERA_REVISIONS]; /* made when first asked for */
 };
 
@@ -125,7 +125,7 @@ registry_add(struct registry *r, json_t *definition, mcp_tool_cb on_call,
     void *arg, struct err *e)
 {
 	struct schema *input = NULL;
-	struct tool *t;
+	struct registry_tool *t;
 	struct err why;
 
 	if (r->n == REGISTRY_TOOLS_MAX)
@@ -148,7 +148,7 @@ registry_add(struct registry *r, json_t *definition, mcp_tool_cb on_call,
 	return 0;
 }
 
-const struct tool *
+const struct registry_tool *
 registry_find(const struct registry *r, const char *name)
 {
 	for (size_t i = 0; i < r->n; i++)
@@ -158,7 +158,7 @@ registry_find(const struct registry *r, const char *name)
 }
 
 static json_t *
-tool_for(const struct tool *t, const struct era_revision *rev)
+tool_for(const struct registry_tool *t, const struct era_revision *rev)
 {
 	json_t *out = json_object();
 

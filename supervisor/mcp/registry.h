@@ -18,7 +18,7 @@
 #define REGISTRY_TOOLS_MAX 64
 #define REGISTRY_NAME_MAX 64 /* of [A-Za-z0-9_.-] */
 
-struct tool {
+struct registry_tool {
 	json_t *definition;
 	const char *name; /* in the definition */
 	struct schema *input;
@@ -33,7 +33,8 @@ void registry_free(struct registry *r);
 int registry_add(struct registry *r, json_t *definition, mcp_tool_cb on_call,
     void *arg, struct err *e) MUSTCHECK;
 /* NULL when there is none of this name */
-const struct tool *registry_find(const struct registry *r, const char *name);
+const struct registry_tool *registry_find(
+    const struct registry *r, const char *name);
 /* registry_list - the result of tools/list as JSON text; the registry's,
  * until the next registry_add */
 const char *registry_list(struct registry *r, const struct era_revision *rev);

@@ -14,13 +14,13 @@
 
 #define EXACT_MAX 9007199254740992.0 /* doubles are exact integers below */
 
-struct check {
+struct schema_check {
 	const struct schema *schema;
 	struct err *e;
 };
 
-static int check_value(const struct check *c, const json_t *node, json_t *value,
-    const struct schema_path *path);
+static int check_value(const struct schema_check *c, const json_t *node,
+    json_t *value, const struct schema_path *path);
 
 /* ---- type */
 
@@ -93,8 +93,8 @@ type_format(const json_t *type, char *out, size_t size)
 }
 
 static int
-check_type(const struct check *c, const json_t *node, const json_t *value,
-    const struct schema_path *path)
+check_type(const struct schema_check *c, const json_t *node,
+    const json_t *value, const struct schema_path *path)
 {
 	const json_t *type = json_object_get(node, "type");
 	char want[128] = "";
@@ -123,8 +123,8 @@ as_integer(const json_t *node, const json_t *value)
 /* ---- values without parts */
 
 static int
-check_number(const struct check *c, const json_t *node, const json_t *value,
-    const struct schema_path *path)
+check_number(const struct schema_check *c, const json_t *node,
+    const json_t *value, const struct schema_path *path)
 {
 	const json_t *min = json_object_get(node, "minimum");
 	const json_t *max = json_object_get(node, "maximum");
@@ -165,8 +165,8 @@ limit(const json_t *node, const char *keyword, size_t none)
 }
 
 static int
-check_string(const struct check *c, const json_t *node, const json_t *value,
-    const struct schema_path *path)
+check_string(const struct schema_check *c, const json_t *node,
+    const json_t *value, const struct schema_path *path)
 {
 	const json_t *pattern = json_object_get(node, "pattern");
 	size_t n = characters(value);
@@ -192,8 +192,8 @@ check_string(const struct check *c, const json_t *node, const json_t *value,
 }
 
 static int
-check_choice(const struct check *c, const json_t *node, const json_t *value,
-    const struct schema_path *path)
+check_choice(const struct schema_check *c, const json_t *node,
+    const json_t *value, const struct schema_path *path)
 {
 	const json_t *choice = json_object_get(node, "enum");
 	const json_t *only = json_object_get(node, "const");
@@ -225,7 +225,7 @@ check_choice(const struct check *c, const json_t *node, const json_t *value,
 /* ---- arrays and objects */
 
 static int
-check_array(const struct check *c, const json_t *node, json_t *value,
+check_array(const struct schema_check *c, const json_t *node, json_t *value,
     const struct schema_path *path)
 {
 	const json_t *items = json_object_get(node, "items");
@@ -257,8 +257,8 @@ check_array(const struct check *c, const json_t *node, json_t *value,
 }
 
 static int
-fail_unknown(
-    const struct check *c, json_t *properties, const struct schema_path *at)
+fail_unknown(const struct schema_check *c, json_t *properties,
+    const struct schema_path *at)
 {
 	char where[SCHEMA_PATH_TEXT], known[256] = "";
 	const char *name;
@@ -276,7 +276,7 @@ fail_unknown(
 }
 
 static int
-check_member(const struct check *c, const json_t *node, json_t *object,
+check_member(const struct schema_check *c, const json_t *node, json_t *object,
     const char *name, const struct schema_path *path)
 {
 	json_t *properties = json_object_get(node, "properties");
@@ -300,7 +300,7 @@ check_member(const struct check *c, const json_t *node, json_t *object,
 }
 
 static int
-check_object(const struct check *c, const json_t *node, json_t *value,
+check_object(const struct schema_check *c, const json_t *node, json_t *value,
     const struct schema_path *path)
 {
 	const json_t *required = json_object_get(node, "required"), *want;
@@ -327,12 +327,12 @@ check_object(const struct check *c, const json_t *node, json_t *value,
 /* The message of the form that the client most likely meant: the one of the
  * value's own type. */
 static int
-check_any_of(const struct check *c, const json_t *node, json_t *value,
+check_any_of(const struct schema_check *c, const json_t *node, json_t *value,
     const struct schema_path *path)
 {
 	const json_t *any_of = json_object_get(node, "anyOf"), *form;
 	struct err why, meant = {0};
-	struct check each = {c->schema, &why};
+	struct schema_check each = {c->schema, &why};
 	char want[128] = "";
 	size_t i;
 
@@ -356,7 +356,7 @@ check_any_of(const struct check *c, const json_t *node, json_t *value,
 }
 
 static int
-check_value(const struct check *c, const json_t *node, json_t *value,
+check_value(const struct schema_check *c, const json_t *node, json_t *value,
     const struct schema_path *path)
 {
 	if (json_is_true(node))
@@ -381,7 +381,8 @@ check_value(const struct check *c, const json_t *node, json_t *value,
 /* Also where the schema does not look: tools read C strings.  The depth is
  * bounded by the parser. */
 static int
-check_nul(const struct check *c, json_t *value, const struct schema_path *path)
+check_nul(
+    const struct schema_check *c, json_t *value, const struct schema_path *path)
 {
 	struct schema_path at = {path, NULL, 0};
 	const char *name;
@@ -405,7 +406,7 @@ check_nul(const struct check *c, json_t *value, const struct schema_path *path)
 int
 schema_check(const struct schema *s, json_t *arguments, struct err *e)
 {
-	struct check c = {s, e};
+	struct schema_check c = {s, e};
 
 	if (check_nul(&c, arguments, NULL) != 0)
 		return ERR_INVAL;

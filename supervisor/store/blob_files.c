@@ -2,7 +2,7 @@
 
 #include "supervisor/store/leftovers.h"
 #include "supervisor/store/spool.h"
-#include "supervisor/store/store_private.h"
+#include "supervisor/store/store_int.h"
 
 struct log_coming {
 	struct log_coming *next;

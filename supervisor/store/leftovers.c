@@ -9,7 +9,7 @@
 
 #include "supervisor/store/db.h"
 #include "supervisor/store/spool.h"
-#include "supervisor/store/store_private.h"
+#include "supervisor/store/store_int.h"
 #include "supervisor/store/wanted.h"
 #include "supervisor/store/writer.h"
 

@@ -6,7 +6,7 @@
 #include "common/fd.h"
 #include "supervisor/store/blob_files.h"
 #include "supervisor/store/spool.h"
-#include "supervisor/store/store_private.h"
+#include "supervisor/store/store_int.h"
 
 /* Life, on the loop's thread. */
 

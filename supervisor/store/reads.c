@@ -4,7 +4,7 @@
  * Each op reads in one transaction what belongs together (a run, its commands,
  * its artifacts) and hands it over once, on the loop's thread.
  */
-#include "supervisor/store/store_private.h"
+#include "supervisor/store/store_int.h"
 
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"

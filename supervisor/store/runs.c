@@ -16,7 +16,7 @@
  * row is not written, the name is taken back.  An end whose log fits into the
  * row reads it, and removes the file when the row is on disk.
  */
-#include "supervisor/store/store_private.h"
+#include "supervisor/store/store_int.h"
 
 #include "common/js.h"
 #include "common/runspec.h"

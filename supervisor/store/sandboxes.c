@@ -1,4 +1,4 @@
-#include "supervisor/store/store_private.h"
+#include "supervisor/store/store_int.h"
 
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"

@@ -7,7 +7,7 @@
  * the files go, still on the writer's thread; then the next step is submitted,
  * behind what others submitted meanwhile, until there is no more to do.
  */
-#include "supervisor/store/store_private.h"
+#include "supervisor/store/store_int.h"
 
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"

@@ -18,7 +18,7 @@
 #include "common/conf.h"
 #include "common/err.h"
 #include "supervisor/core/core.h"
-#include "supervisor/tools/text.h"
+#include "supervisor/tools/tool_text.h"
 
 struct denylist;
 struct languages;

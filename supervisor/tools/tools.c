@@ -9,7 +9,7 @@
 #include "supervisor/core/denylist.h"
 #include "supervisor/mcp/mcp.h"
 #include "supervisor/tools/languages.h"
-#include "supervisor/tools/text.h"
+#include "supervisor/tools/tool_text.h"
 #include "supervisor/tools/tool.h"
 
 #define DEFINITION_MAX 65536

@@ -48,7 +48,7 @@ FNR == 1 {
 	if (FILENAME ~ /\.c$/ && first && own != FILENAME &&
 	    (getline line < own) >= 0) {
 		close(own)
-		if (name != own && name !~ ("^" room "/[a-z_]*(int|private)"))
+		if (name != own && name !~ ("^" room "/[a-z_]*_int\\.h"))
 			fault("first comes " own ", or the inner header of " \
 			    "its room")
 	}

@@ -1,4 +1,4 @@
-#include "worker/docker/internal.h"
+#include "worker/docker/docker_int.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * of its own that ends with its callback.  The engine answers a removal that
  * is under way already with 409: it is asked again until the box is gone.
  */
-#include "worker/docker/internal.h"
+#include "worker/docker/docker_int.h"
 
 #include <stdio.h>
 

@@ -10,7 +10,7 @@
  *
  * Each calls only those below it.
  */
-#include "worker/docker/internal.h"
+#include "worker/docker/docker_int.h"
 
 #include "common/xmalloc.h"
 

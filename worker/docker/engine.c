@@ -8,7 +8,7 @@
  * of them answered it is said to be down.  What is said (hooks) is said once
  * per change.
  */
-#include "worker/docker/internal.h"
+#include "worker/docker/docker_int.h"
 
 #include <errno.h>
 #include <stdio.h>

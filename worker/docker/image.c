@@ -7,7 +7,7 @@
  *
  * All who ask while an attempt is under way wait for it.
  */
-#include "worker/docker/internal.h"
+#include "worker/docker/docker_int.h"
 
 #include <stdio.h>
 

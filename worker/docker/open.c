@@ -3,7 +3,7 @@
  * free, create, start, inspect.  Whatever goes wrong behind create takes the
  * container away again before the caller hears of it.
  */
-#include "worker/docker/internal.h"
+#include "worker/docker/docker_int.h"
 
 #include <stdio.h>
 

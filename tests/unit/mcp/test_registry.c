@@ -42,7 +42,7 @@ expect(struct registry *r, const char *text, int code, const char *part)
 static void
 test_tools_are_found_by_their_exact_name(void **state)
 {
-	const struct tool *t;
+	const struct registry_tool *t;
 
 	expect(*state, TOOL("a"), 0, NULL);
 	expect(*state, TOOL("A.b_c-1"), 0, NULL);

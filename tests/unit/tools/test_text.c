@@ -8,7 +8,7 @@
 
 #include "common/utf8.h"
 #include "common/xmalloc.h"
-#include "supervisor/tools/text.h"
+#include "supervisor/tools/tool_text.h"
 #include "supervisor/tools/tool.h"
 
 static json_t *

@@ -1,4 +1,4 @@
-/* sandboxes.c - the tools delete_sandbox and restart_sandbox */
+/* sandbox_tools.c - the tools delete_sandbox and restart_sandbox */
 #include "supervisor/tools/tool.h"
 
 #include "supervisor/core/sandbox.h"

@@ -1,17 +1,17 @@
 /*
- * proc.c - one life of one child
+ * life.c - one life of one child
  *
- *	DOWN		nothing is there; proc_start forks
+ *	DOWN		nothing is there; life_start forks
  *	STARTED		HELLO is awaited; then on_hello configures it
  *	CONFIGURED	READY is awaited
  *	READY		pinged; an answer that does not come ends it
  *
- * One deadline timer stands for whatever is awaited (enum proc_wait): a child
+ * One deadline timer stands for whatever is awaited (enum life_wait): a child
  * that is late gets a second look, then SIGABRT, then SIGKILL.  The life is
  * over when the process is reaped and its channel is read to the end, in
  * either order: last words may still lie in the socket.
  */
-#include "supervisor/master/proc.h"
+#include "supervisor/master/life.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -26,11 +26,11 @@
 #include "common/timer.h"
 #include "common/xmalloc.h"
 
-#define PROC_CLOSE_MS 500
-#define PROC_SECOND_LOOK_MS 1000 /* the last part of a long wait */
+#define LIFE_CLOSE_MS 500
+#define LIFE_SECOND_LOOK_MS 1000 /* the last part of a long wait */
 
 static void
-wait_for(struct proc *p, enum proc_wait what, uint32_t ms)
+wait_for(struct life *p, enum life_wait what, uint32_t ms)
 {
 	struct timeval tv = timer_timeval(ms);
 
@@ -42,7 +42,7 @@ wait_for(struct proc *p, enum proc_wait what, uint32_t ms)
 static uint32_t
 second_look_ms(uint32_t ms)
 {
-	return ms / 4 < PROC_SECOND_LOOK_MS ? ms / 4 : PROC_SECOND_LOOK_MS;
+	return ms / 4 < LIFE_SECOND_LOOK_MS ? ms / 4 : LIFE_SECOND_LOOK_MS;
 }
 
 /*
@@ -51,7 +51,7 @@ second_look_ms(uint32_t ms)
  * the answer that lies in the socket was read.
  */
 static void
-wait_for_child(struct proc *p, enum proc_wait what, uint32_t ms)
+wait_for_child(struct life *p, enum life_wait what, uint32_t ms)
 {
 	p->looks = 1;
 	p->wait_ms = ms;
@@ -59,14 +59,14 @@ wait_for_child(struct proc *p, enum proc_wait what, uint32_t ms)
 }
 
 static void
-wait_no_more(struct proc *p)
+wait_no_more(struct life *p)
 {
-	p->wait = PROC_WAIT_NONE;
+	p->wait = LIFE_WAIT_NONE;
 	(void)event_del(p->deadline);
 }
 
 static void
-send_signal(struct proc *p, int sig)
+send_signal(struct life *p, int sig)
 {
 	/* Not reaped, so the pid is still this process's. */
 	if (p->pid > 0 && kill(p->pid, sig) == -1)
@@ -76,19 +76,19 @@ send_signal(struct proc *p, int sig)
 
 /* Reaped and read to the end: the life is over. */
 static void
-finish(struct proc *p)
+finish(struct life *p)
 {
 	wait_no_more(p);
 	(void)event_del(p->ping);
 	ipc_chan_free(p->chan);
 	p->chan = NULL;
-	p->state = PROC_DOWN;
+	p->state = LIFE_DOWN;
 	p->ops->on_exit(p, p->wait_status, p->arg);
 }
 
 /* SIGABRT first: a core file says where it hung. */
 static void
-look_again(struct proc *p, const char *why)
+look_again(struct life *p, const char *why)
 {
 	if (p->looks-- > 0) {
 		wait_for(p, p->wait, second_look_ms(p->wait_ms));
@@ -97,34 +97,34 @@ look_again(struct proc *p, const char *why)
 	log_error("%s[%d] %s in %u ms: SIGABRT", p->name, (int)p->pid, why,
 	    p->wait_ms);
 	send_signal(p, SIGABRT);
-	wait_for(p, PROC_WAIT_ABORT, p->tuning->abort_ms);
+	wait_for(p, LIFE_WAIT_ABORT, p->tuning->abort_ms);
 }
 
 static void
 deadline_cb(evutil_socket_t fd, short what, void *arg)
 {
-	struct proc *p = arg;
+	struct life *p = arg;
 
 	(void)fd;
 	(void)what;
 	switch (p->wait) {
-	case PROC_WAIT_READY:
+	case LIFE_WAIT_READY:
 		look_again(p, "was not ready");
 		break;
-	case PROC_WAIT_PONG:
+	case LIFE_WAIT_PONG:
 		look_again(p, "answered no ping");
 		break;
-	case PROC_WAIT_ABORT:
-	case PROC_WAIT_LEAVE:
+	case LIFE_WAIT_ABORT:
+	case LIFE_WAIT_LEAVE:
 		log_warn(
 		    "%s[%d] is still there: SIGKILL", p->name, (int)p->pid);
-		proc_kill(p);
+		life_kill(p);
 		break;
-	case PROC_WAIT_CLOSE:
+	case LIFE_WAIT_CLOSE:
 		finish(p);
 		break;
-	case PROC_WAIT_NONE:
-	case PROC_WAIT_KILL:
+	case LIFE_WAIT_NONE:
+	case LIFE_WAIT_KILL:
 		break;
 	}
 }
@@ -134,21 +134,21 @@ deadline_cb(evutil_socket_t fd, short what, void *arg)
 static void
 ping_cb(evutil_socket_t fd, short what, void *arg)
 {
-	struct proc *p = arg;
+	struct life *p = arg;
 
 	(void)fd;
 	(void)what;
-	if (p->state != PROC_READY)
+	if (p->state != LIFE_READY)
 		return;
 	msg_send_ping(p->chan, &(struct msg_ping){0});
-	if (p->wait == PROC_WAIT_NONE)
-		wait_for_child(p, PROC_WAIT_PONG, p->tuning->silence_ms);
+	if (p->wait == LIFE_WAIT_NONE)
+		wait_for_child(p, LIFE_WAIT_PONG, p->tuning->silence_ms);
 }
 
 static int
 on_hello(void *arg, const struct msg_hello *m, struct err *e)
 {
-	struct proc *p = arg;
+	struct life *p = arg;
 
 	if (m->version != IPC_VERSION)
 		return err_set(e, ERR_PROTO,
@@ -166,12 +166,12 @@ on_hello(void *arg, const struct msg_hello *m, struct err *e)
 static int
 on_ready(void *arg, const struct msg_ready *m, struct err *e)
 {
-	struct proc *p = arg;
+	struct life *p = arg;
 
 	(void)m;
 	(void)e;
-	p->state = PROC_READY;
-	if (p->wait == PROC_WAIT_READY)
+	p->state = LIFE_READY;
+	if (p->wait == LIFE_WAIT_READY)
 		wait_no_more(p);
 	p->ops->on_ready(p, p->arg);
 	return 0;
@@ -180,11 +180,11 @@ on_ready(void *arg, const struct msg_ready *m, struct err *e)
 static int
 on_pong(void *arg, const struct msg_pong *m, struct err *e)
 {
-	struct proc *p = arg;
+	struct life *p = arg;
 
 	(void)m;
 	(void)e;
-	if (p->wait == PROC_WAIT_PONG)
+	if (p->wait == LIFE_WAIT_PONG)
 		wait_no_more(p);
 	return 0;
 }
@@ -192,7 +192,7 @@ on_pong(void *arg, const struct msg_pong *m, struct err *e)
 static int
 on_counts(void *arg, const struct msg_counts *m, struct err *e)
 {
-	struct proc *p = arg;
+	struct life *p = arg;
 
 	(void)e;
 	p->done = m->done;
@@ -203,15 +203,15 @@ on_counts(void *arg, const struct msg_counts *m, struct err *e)
 static int
 on_last_words(void *arg, const struct msg_last_words *m, struct err *e)
 {
-	struct proc *p = arg;
+	struct life *p = arg;
 
-	if (p->last_words == PROC_SPOKE)
+	if (p->last_words == LIFE_SPOKE)
 		return err_set(e, ERR_PROTO, "said twice");
-	p->last_words = PROC_SPOKE;
+	p->last_words = LIFE_SPOKE;
 	log_error("%s[%d] ends with status %u: %s", p->name, (int)p->pid,
 	    m->status, m->reason);
 	if (p->pid > 0)
-		proc_expect_exit(p, p->tuning->leave_ms);
+		life_expect_exit(p, p->tuning->leave_ms);
 	return 0;
 }
 
@@ -226,7 +226,7 @@ static const struct msg_child_to_master handlers = {
 static int
 on_message(struct ipc_chan *chan, struct ipc_msg *m, void *arg, struct err *e)
 {
-	struct proc *p = arg;
+	struct life *p = arg;
 
 	(void)chan;
 	return msg_dispatch_child_to_master(&handlers, p->state, m, p, e);
@@ -236,10 +236,10 @@ on_message(struct ipc_chan *chan, struct ipc_msg *m, void *arg, struct err *e)
 static void
 on_close(struct ipc_chan *chan, const struct err *why, void *arg)
 {
-	struct proc *p = arg;
+	struct life *p = arg;
 
 	(void)chan;
-	p->link = PROC_CLOSED;
+	p->link = LIFE_CLOSED;
 	if (p->pid == 0) {
 		finish(p);
 		return;
@@ -247,19 +247,19 @@ on_close(struct ipc_chan *chan, const struct err *why, void *arg)
 	if (why->code != 0 && why->code != ERR_SYS) {
 		log_error(
 		    "%s[%d]: %s: SIGKILL", p->name, (int)p->pid, why->msg);
-		proc_kill(p);
+		life_kill(p);
 		return;
 	}
-	if (p->wait != PROC_WAIT_KILL && p->wait != PROC_WAIT_ABORT)
-		proc_expect_exit(p, p->tuning->leave_ms);
+	if (p->wait != LIFE_WAIT_KILL && p->wait != LIFE_WAIT_ABORT)
+		life_expect_exit(p, p->tuning->leave_ms);
 }
 
 static const struct ipc_ops chan_ops = {
     .on_message = on_message, .on_close = on_close};
 
 void
-proc_init(struct proc *p, struct event_base *base, enum msg_role role,
-    uint32_t index, const struct tuning *tuning, const struct proc_ops *ops,
+life_init(struct life *p, struct event_base *base, enum msg_role role,
+    uint32_t index, const struct tuning *tuning, const struct life_ops *ops,
     void *arg)
 {
 	memset(p, 0, sizeof(*p));
@@ -269,9 +269,9 @@ proc_init(struct proc *p, struct event_base *base, enum msg_role role,
 	p->tuning = tuning;
 	p->ops = ops;
 	p->arg = arg;
-	p->state = PROC_DOWN;
-	p->wait = PROC_WAIT_NONE;
-	p->last_words = PROC_QUIET;
+	p->state = LIFE_DOWN;
+	p->wait = LIFE_WAIT_NONE;
+	p->last_words = LIFE_QUIET;
 	if (role == MSG_ROLE_FRONT)
 		(void)snprintf(p->name, sizeof(p->name), "front");
 	else
@@ -283,7 +283,7 @@ proc_init(struct proc *p, struct event_base *base, enum msg_role role,
 }
 
 void
-proc_clear(struct proc *p)
+life_clear(struct life *p)
 {
 	event_free(p->deadline);
 	event_free(p->ping);
@@ -292,7 +292,7 @@ proc_clear(struct proc *p)
 }
 
 int
-proc_start(struct proc *p, struct spawn *s, struct err *e)
+life_start(struct life *p, struct spawn *s, struct err *e)
 {
 	AUTO(auto_close) int theirs = -1;
 	AUTO(auto_close) int ours = -1;
@@ -303,7 +303,7 @@ proc_start(struct proc *p, struct spawn *s, struct err *e)
 
 	p->done = 0;
 	p->active = 0;
-	p->last_words = PROC_QUIET;
+	p->last_words = LIFE_QUIET;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == -1)
 		return err_set(
 		    e, ERR_SYS, "%s: socketpair: %s", p->name, strerror(errno));
@@ -316,11 +316,11 @@ proc_start(struct proc *p, struct spawn *s, struct err *e)
 	if (rc != 0)
 		return rc;
 
-	p->state = PROC_STARTED;
-	p->link = PROC_OPEN;
+	p->state = LIFE_STARTED;
+	p->link = LIFE_OPEN;
 	p->chan = ipc_chan_new(p->base, ours, p->name, &chan_ops, p);
 	ours = -1; /* the channel's */
-	wait_for_child(p, PROC_WAIT_READY, p->tuning->ready_ms);
+	wait_for_child(p, LIFE_WAIT_READY, p->tuning->ready_ms);
 	if (event_add(p->ping, &period) == -1)
 		fatal(EXIT_MEMORY, "%s: no timer", p->name);
 	log_debug("%s[%d] started", p->name, (int)p->pid);
@@ -330,51 +330,51 @@ proc_start(struct proc *p, struct spawn *s, struct err *e)
 static void
 send_config_cb(const char *key, const char *value, void *arg)
 {
-	const struct proc *p = arg;
+	const struct life *p = arg;
 
 	msg_send_config(
 	    p->chan, &(struct msg_config){.key = key, .value = value});
 }
 
 void
-proc_configure(struct proc *p, const struct conf *conf)
+life_configure(struct life *p, const struct conf *conf)
 {
 	if (p->chan == NULL)
 		return;
 	conf_each(conf, p->role == MSG_ROLE_FRONT ? CONF_FRONT : CONF_WORKER,
 	    send_config_cb, p);
 	msg_send_config_end(p->chan, &(struct msg_config_end){0});
-	if (p->state == PROC_STARTED)
-		p->state = PROC_CONFIGURED;
+	if (p->state == LIFE_STARTED)
+		p->state = LIFE_CONFIGURED;
 }
 
 void
-proc_expect_exit(struct proc *p, uint32_t ms)
+life_expect_exit(struct life *p, uint32_t ms)
 {
 	if (p->pid > 0)
-		wait_for(p, PROC_WAIT_LEAVE, ms);
+		wait_for(p, LIFE_WAIT_LEAVE, ms);
 }
 
 void
-proc_kill(struct proc *p)
+life_kill(struct life *p)
 {
 	if (p->pid == 0)
 		return;
 	wait_no_more(p);
-	p->wait = PROC_WAIT_KILL;
+	p->wait = LIFE_WAIT_KILL;
 	send_signal(p, SIGKILL);
 }
 
 void
-proc_on_reaped(struct proc *p, int wait_status)
+life_on_reaped(struct life *p, int wait_status)
 {
 	p->pid = 0;
 	p->wait_status = wait_status;
-	if (p->link == PROC_CLOSED) {
+	if (p->link == LIFE_CLOSED) {
 		finish(p);
 		return;
 	}
 	/* Its last words may still be in the channel: the end of it comes
 	 * after them.  A little later is enough should it never come. */
-	wait_for(p, PROC_WAIT_CLOSE, PROC_CLOSE_MS);
+	wait_for(p, LIFE_WAIT_CLOSE, LIFE_CLOSE_MS);
 }

@@ -1,18 +1,18 @@
-#include "images/agent/link.h"
+#include "images/agent/uplink_stream.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define LINK_SNDBUF_BYTES (1 << 20)
+#define UPLINK_SNDBUF_BYTES (1 << 20)
 
 static int
-unix_open(struct link *k, struct err *e)
+unix_open(struct uplink_stream *k, struct err *e)
 {
 	AUTO(auto_close) int fd = -1;
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	int size = LINK_SNDBUF_BYTES;
+	int size = UPLINK_SNDBUF_BYTES;
 
 	if (strlen(k->address) >= sizeof(sa.sun_path))
 		return err_set(e, ERR_INVAL, "%s: longer than %zu bytes",
@@ -32,13 +32,13 @@ unix_open(struct link *k, struct err *e)
 }
 
 static ssize_t
-unix_read(struct link *k, void *p, size_t n)
+unix_read(struct uplink_stream *k, void *p, size_t n)
 {
 	return recv(k->fd, p, n, 0);
 }
 
 static ssize_t
-unix_write(struct link *k, const struct iovec *iov, int niov)
+unix_write(struct uplink_stream *k, const struct iovec *iov, int niov)
 {
 	struct msghdr m = {0};
 
@@ -49,12 +49,12 @@ unix_write(struct link *k, const struct iovec *iov, int niov)
 }
 
 static void
-unix_close(struct link *k)
+unix_close(struct uplink_stream *k)
 {
 	if (k->fd != -1)
 		(void)close(k->fd);
 	k->fd = -1;
 }
 
-const struct link_carrier link_unix = {
+const struct uplink_carrier uplink_unix = {
     unix_open, unix_read, unix_write, unix_close};

@@ -1,6 +1,6 @@
-/* store_private.h - what the files of the store share about a struct store. */
-#ifndef STORE_STORE_PRIVATE_H
-#define STORE_STORE_PRIVATE_H
+/* store_int.h - what the files of the store share about a struct store. */
+#ifndef STORE_STORE_INT_H
+#define STORE_STORE_INT_H
 
 #include "common/xmalloc.h"
 #include "supervisor/store/op.h"

@@ -1,4 +1,4 @@
-#include "supervisor/tools/text.h"
+#include "supervisor/tools/tool_text.h"
 
 #include "common/buf.h"
 #include "common/js.h"

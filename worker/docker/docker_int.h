@@ -1,8 +1,8 @@
 /*
- * internal.h - what the files of worker/docker/ share
+ * docker_int.h - what the files of worker/docker/ share
  */
-#ifndef WORKER_DOCKER_INTERNAL_H
-#define WORKER_DOCKER_INTERNAL_H
+#ifndef WORKER_DOCKER_DOCKER_INT_H
+#define WORKER_DOCKER_DOCKER_INT_H
 
 #include <sys/queue.h>
 

@@ -1,6 +1,6 @@
-/* internal.h - the structures that the files of mcp/ share */
-#ifndef MCP_INTERNAL_H
-#define MCP_INTERNAL_H
+/* mcp_int.h - the structures that the files of mcp/ share */
+#ifndef MCP_MCP_INT_H
+#define MCP_MCP_INT_H
 
 #include <sys/queue.h>
 

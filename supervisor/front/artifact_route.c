@@ -1,5 +1,5 @@
 /*
- * artifacts.c - GET /artifacts/{identifier}/{run_id or latest}/{path}
+ * artifact_route.c - GET /artifacts/{identifier}/{run_id or latest}/{path}
  *
  * A file that a run left.  Whoever wrote it is not trusted, so it is always an
  * attachment of no particular type, in a sandbox should a browser show it all
@@ -25,7 +25,7 @@ struct artifact_get {
 };
 
 /* What is sent: its descriptor is http.c's once it is. */
-struct artifact_file {
+struct artifact_sent {
 	struct download *d;
 	char etag[HEX_BYTES(32) + 2]; /* the digest in quotes */
 };
@@ -63,7 +63,7 @@ add_disposition(struct http_exchange *x, const char *name)
 }
 
 static void
-add_file_headers(struct http_exchange *x, const struct artifact_file *a,
+add_file_headers(struct http_exchange *x, const struct artifact_sent *a,
     const char *modified, const char *name)
 {
 	http_add_header(x, "ETag", a->etag);
@@ -105,7 +105,7 @@ is_unmodified_since(const char *text, int64_t mtime_s)
 }
 
 static bool
-is_fresh(const struct http_exchange *x, const struct artifact_file *a)
+is_fresh(const struct http_exchange *x, const struct artifact_sent *a)
 {
 	const char *tags = http_header(x, HTTP_H_IF_NONE_MATCH);
 	const char *since = http_header(x, HTTP_H_IF_MODIFIED_SINCE);
@@ -118,7 +118,7 @@ is_fresh(const struct http_exchange *x, const struct artifact_file *a)
 
 /* The part that is asked for; a stale If-Range asks for all. */
 static enum range_result
-wanted_range(const struct http_exchange *x, const struct artifact_file *a,
+wanted_range(const struct http_exchange *x, const struct artifact_sent *a,
     const char *modified, struct range *r)
 {
 	const char *text = http_header(x, HTTP_H_RANGE);
@@ -135,7 +135,7 @@ wanted_range(const struct http_exchange *x, const struct artifact_file *a,
 /* ---- the answer */
 
 static void
-send_file(struct http_exchange *x, struct artifact_file *a, const char *name)
+send_file(struct http_exchange *x, struct artifact_sent *a, const char *name)
 {
 	static const char type[] = "application/octet-stream";
 	time_t mtime = (time_t)(a->d->mtime_ns / 1000000000);
@@ -178,7 +178,7 @@ static void
 artifact_cb(int rc, struct download *d, const struct err *why, void *arg)
 {
 	struct artifact_get *g = arg;
-	struct artifact_file a = {.d = d, .etag = "\""};
+	struct artifact_sent a = {.d = d, .etag = "\""};
 
 	if (http_is_gone(g->x)) {
 		http_drop(g->x);

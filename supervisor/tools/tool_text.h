@@ -1,13 +1,13 @@
 /*
- * text.h - the text block of a tool's result, for models that are not
+ * tool_text.h - the text block of a tool's result, for models that are not
  * shown structured content
  *
  * One line that sums up, then the structured content as indented JSON.  When
  * that would be longer than TOOL_TEXT_MAX, the outputs' heads and tails come
  * in its place, with the number of bytes left out.
  */
-#ifndef TOOLS_TEXT_H
-#define TOOLS_TEXT_H
+#ifndef TOOLS_TOOL_TEXT_H
+#define TOOLS_TOOL_TEXT_H
 
 #include <jansson.h>
 
