@@ -316,11 +316,14 @@ codec_size(const struct codec *c, const void *m)
 static size_t
 left_out(const struct codec *c, const void *m)
 {
-	const struct codec_field *f = c->fields + c->nfields - 1;
+	const struct codec_field *last;
 
-	if (c->nfields == 0 || f->kind != CODEC_REST || span_in(m, f)->p)
+	if (c->nfields == 0)
 		return 0;
-	return span_in(m, f)->n;
+	last = &c->fields[c->nfields - 1];
+	if (last->kind != CODEC_REST || span_in(m, last)->p != NULL)
+		return 0;
+	return span_in(m, last)->n;
 }
 
 void

@@ -463,6 +463,7 @@ do_say_ended(struct run *r)
 {
 	run_row_close(&r->row, &r->ending);
 	r->row.spool_bytes = r->length;
+	free(r->row.artifacts); /* none, of a restored row */
 	r->row.artifacts = r->artifacts.rows;
 	r->row.nartifacts = r->artifacts.nrows;
 	r->artifacts.rows = NULL;
