@@ -31,7 +31,6 @@
 #define CHILD_WORKERS_MAX 64 /* bound of index in schema/ipc.txt */
 #define CHILD_COUNTS_S 5
 #define CHILD_REASON_MAX 400
-#define EXIT_USAGE 64
 #define HEAP_BLOCK_MAX (256 << 10) /* larger blocks are mapped */
 #define HEAP_FREE_MAX (512 << 10)  /* more at the end goes back */
 

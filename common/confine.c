@@ -1,5 +1,5 @@
 /*
- * The lists are by purpose; DESIGN's promise behind them is that a front that
+ * The lists are by purpose; the promise behind them is that a front that
  * was taken over has no path to the engine and neither process has a way to
  * become more than it is.
  */

@@ -1,8 +1,8 @@
 /*
- * exit.h - how our processes end, beside 0 and 1
+ * exit.h - how processes end, beside 0 and 1
  *
- * The numbers of sysexits.h where they fit; master/restart.h says what the
- * supervisor makes of them.
+ * Ours: the numbers of sysexits.h where they fit; master/restart.h says what
+ * the supervisor makes of them.  A command in a sandbox: as a shell has it.
  */
 #ifndef COMMON_EXIT_H
 #define COMMON_EXIT_H
@@ -14,6 +14,12 @@ enum exit_status {
 	EXIT_PROTO = 76,     /* a peer process broke the protocol */
 	EXIT_PRIVILEGE = 77, /* not restarted */
 	EXIT_CONFIG = 78     /* not restarted */
+};
+
+enum exit_command {
+	EXIT_CANNOT = 126, /* there, but not to be started */
+	EXIT_NOT_FOUND = 127,
+	EXIT_KILLED = 128 + 9 /* by SIGKILL */
 };
 
 #endif

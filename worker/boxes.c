@@ -114,7 +114,7 @@ boxes_start_task(
 	return 0;
 }
 
-/* ---- of all of them */
+/* ---- what concerns all boxes */
 
 void
 boxes_on_change(

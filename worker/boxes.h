@@ -34,7 +34,7 @@ int boxes_start_task(struct boxes *bs, uint64_t sandbox, struct task_start *s,
 /* boxes_find_task - by the run's number; NULL: none */
 struct tasks_item *boxes_find_task(const struct boxes *bs, uint64_t number);
 
-/* ---- of all of them */
+/* ---- what concerns all boxes */
 
 /* boxes_on_change - from the backend's watch */
 void boxes_on_change(

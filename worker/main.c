@@ -91,7 +91,7 @@ on_drain(uint32_t left_ms, void *arg)
 	drain_look_cb(p);
 }
 
-/* ---- the beginning */
+/* ---- starting */
 
 /* The one there is; it must suit what the backend can do. */
 static int

@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "common/exit.h"
 #include "images/agent/caps.h"
 #include "images/agent/keeper.h"
 
@@ -14,7 +15,7 @@ command_fail(struct keeper_job *job, enum keeper_stage stage, int error)
 {
 	job->stage = stage;
 	job->error = error;
-	_exit(126);
+	_exit(EXIT_CANNOT);
 }
 
 /* Raw system calls: libc's wrappers want to tell other threads. */

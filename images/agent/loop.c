@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sys/epoll.h>
 
+#include "common/exit.h"
 #include "common/log.h"
 
 #define LOOP_EVENTS_PER_TURN 64
@@ -72,7 +73,7 @@ loop_mod(struct loop *l, loop_token token, uint32_t events)
 	const struct loop_watch *w = loop_find(l, token);
 
 	if (w != NULL && epoll_ctl(l->epoll, EPOLL_CTL_MOD, w->fd, &ev) == -1)
-		fatal(70, "epoll_ctl: %s", strerror(errno));
+		fatal(EXIT_BUG, "epoll_ctl: %s", strerror(errno));
 }
 
 void
@@ -98,7 +99,7 @@ loop_turn(struct loop *l, int timeout_ms)
 	int n = epoll_wait(l->epoll, ev, LOOP_EVENTS_PER_TURN, timeout_ms);
 
 	if (n == -1 && errno != EINTR)
-		fatal(70, "epoll_wait: %s", strerror(errno));
+		fatal(EXIT_BUG, "epoll_wait: %s", strerror(errno));
 	for (int i = 0; i < n; i++) {
 		const struct loop_watch *w = loop_find(l, ev[i].data.u64);
 

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "common/exit.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "images/agent/agent.h"
@@ -18,8 +19,6 @@
 #include "images/agent/env.h"
 #include "images/agent/hosts.h"
 #include "images/agent/oom.h"
-
-#define EXIT_BUG 70
 
 /* /dev/null as 0, 1 and KEEPER_REPORT_FD, stderr as it is, nothing above. */
 static void

@@ -4,13 +4,10 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "common/exit.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "images/agent/oom.h"
-
-#define EXIT_KILLED (128 + SIGKILL)
-#define EXIT_NOT_FOUND 127
-#define EXIT_CANNOT 126
 
 void
 proc_end_unstarted(struct proc_end *end, enum keeper_stage stage, int error)

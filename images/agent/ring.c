@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include "common/exit.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 
@@ -34,7 +35,7 @@ mem_new(size_t cap)
 	p = mmap(NULL, cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 	    -1, 0);
 	if (p == MAP_FAILED)
-		fatal(71, "out of memory for %zu bytes of a log", cap);
+		fatal(EXIT_MEMORY, "out of memory for %zu bytes of a log", cap);
 	(void)madvise(p, cap, MADV_DONTFORK);
 	return p;
 }
@@ -92,7 +93,7 @@ ring_grow(struct ring *r, size_t need)
 	int n;
 
 	if (need > r->max)
-		fatal(70, "log ring: %zu bytes of %zu", need, r->max);
+		fatal(EXIT_BUG, "log ring: %zu bytes of %zu", need, r->max);
 	cap = step_for(r, need);
 	mem = mem_new(cap);
 	if (ring_used(r) > 0) {

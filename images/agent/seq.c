@@ -19,12 +19,12 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 
+#include "common/exit.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "images/agent/specdir.h"
 
 #define ARTIFACTS_DIR "/artifacts"
-#define EXIT_CANNOT 126
 
 static const struct proc_ops seq_proc_ops;
 

@@ -37,7 +37,7 @@ int fleet_on_worker_state(
     void *worker, const struct msg_worker_state *m, struct err *e) MUSTCHECK;
 
 /* fleet_attach - fd, the fleet's from now on, leads to that worker; an earlier
- * channel of it is void */
+ * channel to it is closed first */
 void fleet_attach(struct fleet *f, uint32_t worker, int fd);
 /* fleet_worker_gone - the supervisor says so; throttled: it keeps failing */
 void fleet_worker_gone(struct fleet *f, uint32_t worker, bool throttled);

@@ -3,9 +3,8 @@
 #include <stdio.h>
 
 #include "common/clock.h"
+#include "common/exit.h"
 #include "common/xmalloc.h"
-
-#define EXIT_KILLED 137 /* what a shell makes of SIGKILL */
 
 static void
 set_string(char **to, const char *text)

@@ -93,7 +93,7 @@ sandbox_step(enum sandbox_state from, enum sandbox_happening what)
 	return r->move;
 }
 
-/* ---- words */
+/* ---- states in words */
 
 bool
 sandbox_state_is_live(enum sandbox_state s)

@@ -176,7 +176,7 @@ sched_move_waiting(struct sched_queue *from, struct sched_queue *to,
 	queue_look(from);
 }
 
-/* ---- turns */
+/* ---- one turn of the scheduler */
 
 /* One item of a queue that is ready. */
 static void

@@ -6,6 +6,7 @@
 
 #include "common/exit.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/follow.h"
 #include "supervisor/front/run_events.h"
@@ -120,8 +121,7 @@ events_on_writable(void *arg)
 static void
 events_beat_later(struct events *s)
 {
-	uint32_t ms = s->front->heartbeat_ms;
-	const struct timeval tv = {ms / 1000, ms % 1000 * 1000};
+	const struct timeval tv = timer_timeval(s->front->heartbeat_ms);
 
 	(void)event_add(&s->beat, &tv);
 }

@@ -16,6 +16,7 @@
 #include <event2/event.h>
 
 #include "common/clock.h"
+#include "common/exit.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/front/routes.h"
@@ -214,7 +215,7 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	front_reload(f);
 	f->tick = event_new(f->base, -1, EV_PERSIST, tick_cb, f);
 	if (f->tick == NULL)
-		fatal(71, "out of memory");
+		fatal(EXIT_MEMORY, "out of memory");
 	(void)event_add(f->tick, &second);
 	if (tools_new(f->core, f->mcp, parts->tools, &f->tools, e) != 0) {
 		front_free(f);

@@ -16,6 +16,7 @@
 #include "common/exit.h"
 #include "common/fd.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/front/front.h"
 #include "supervisor/front/key.h"
@@ -217,7 +218,7 @@ on_idle(void *arg)
 static void
 on_drain(uint32_t left_ms, void *arg)
 {
-	const struct timeval poll = {0, DRAIN_POLL_MS * 1000};
+	const struct timeval poll = timer_timeval(DRAIN_POLL_MS);
 	struct program *p = arg;
 
 	if (p->drain != NULL)
@@ -240,7 +241,7 @@ static const struct child_ops ops = {
     .on_drain = on_drain,
 };
 
-/* ---- libevent's voice */
+/* ---- what libevent reports */
 
 static void
 on_event_fatal_cb(int err)

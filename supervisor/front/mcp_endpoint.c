@@ -7,6 +7,7 @@
 
 #include <event2/buffer.h>
 
+#include "common/exit.h"
 #include "common/js.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
@@ -65,7 +66,7 @@ endpoint_on_stream_write(void *handle, const struct iovec *pieces, int n)
 	struct evbuffer *out = evbuffer_new();
 
 	if (out == NULL)
-		fatal(71, "out of memory");
+		fatal(EXIT_MEMORY, "out of memory");
 	for (int i = 0; i < n; i++)
 		(void)evbuffer_add(out, pieces[i].iov_base, pieces[i].iov_len);
 	http_stream_write(p->x, out);

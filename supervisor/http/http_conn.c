@@ -24,17 +24,18 @@
 #include <sys/socket.h>
 
 #include "common/clock.h"
+#include "common/exit.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/xmalloc.h"
 
-/* ---- time */
+/* ---- deadlines */
 
 static void
 conn_arm(struct http_conn *c, uint64_t now_ms)
 {
 	uint64_t left = c->deadline_ms > now_ms ? c->deadline_ms - now_ms : 0;
-	const struct timeval tv = {.tv_sec = (time_t)(left / 1000),
-	    .tv_usec = (suseconds_t)(left % 1000 * 1000)};
+	const struct timeval tv = timer_timeval(left);
 
 	(void)evtimer_add(&c->timer, &tv);
 	c->armed_ms = c->deadline_ms;
@@ -238,7 +239,7 @@ http_conn_new_cb(struct event_base *base, void *arg)
 	struct http_conn *c;
 
 	if (bev == NULL)
-		fatal(71, "out of memory");
+		fatal(EXIT_MEMORY, "out of memory");
 	c = xcalloc(1, sizeof(*c));
 	c->server = s;
 	c->bev = bev;
@@ -249,7 +250,7 @@ http_conn_new_cb(struct event_base *base, void *arg)
 	c->out_cb =
 	    evbuffer_add_cb(bufferevent_get_output(bev), conn_output_cb, c);
 	if (c->in_cb == NULL || c->out_cb == NULL)
-		fatal(71, "out of memory");
+		fatal(EXIT_MEMORY, "out of memory");
 	(void)evtimer_assign(&c->timer, base, conn_timer_cb, c);
 	TAILQ_INSERT_TAIL(&s->fresh, c, link);
 	event_active(&s->adopt, EV_TIMEOUT, 1);

@@ -19,6 +19,7 @@
 #include <event2/http_struct.h>
 
 #include "common/clock.h"
+#include "common/exit.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 
@@ -291,7 +292,7 @@ http_request_cb_from_evhttp(struct evhttp_request *req, void *arg)
 	struct http_exchange *x;
 
 	if (c == NULL)
-		fatal(70, "a request without a connection");
+		fatal(EXIT_BUG, "a request without a connection");
 	http_conn_set_state(c, HTTP_CONN_BUSY);
 	x = exchange_new(s, c, req);
 	c->x = x;

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "common/clock.h"
+#include "common/timer.h"
 #include "common/xmalloc.h"
 
 #define LINGERS_MAX 64
@@ -63,7 +64,7 @@ linger_cb(evutil_socket_t fd, short what, void *arg)
 static void
 linger_start(struct http_server *s, int fd)
 {
-	const struct timeval tv = {LINGER_MS / 1000, 0};
+	const struct timeval tv = timer_timeval(LINGER_MS);
 	struct http_linger *l;
 
 	if (fd < 0)

@@ -17,6 +17,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 
+#include "common/exit.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 
@@ -49,7 +50,7 @@ http_server_new(struct event_base *base, const struct http_limits *limits,
 	s->fd_limit = descriptor_limit();
 	http_large_open(s);
 	if (getrandom(&s->id_start, sizeof(s->id_start), 0) < 0)
-		fatal(70, "getrandom: %s", strerror(errno));
+		fatal(EXIT_BUG, "getrandom: %s", strerror(errno));
 	TAILQ_INIT(&s->fresh);
 	TAILQ_INIT(&s->conns);
 	TAILQ_INIT(&s->dead);
@@ -58,7 +59,7 @@ http_server_new(struct event_base *base, const struct http_limits *limits,
 	(void)evtimer_assign(&s->reap, base, http_conn_reap_cb, s);
 	s->evhttp = evhttp_new(base);
 	if (s->evhttp == NULL)
-		fatal(71, "out of memory");
+		fatal(EXIT_MEMORY, "out of memory");
 	evhttp_set_allowed_methods(s->evhttp, METHODS);
 	evhttp_set_default_content_type(s->evhttp, NULL);
 	evhttp_set_max_headers_size(s->evhttp, (ev_ssize_t)limits->head_max);

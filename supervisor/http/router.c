@@ -9,11 +9,10 @@
 
 #include <sys/queue.h>
 
+#include "common/exit.h"
 #include "common/log.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
-
-#define EXIT_BUG 70
 
 struct entry {
 	TAILQ_ENTRY(entry) link;

@@ -24,7 +24,7 @@ struct listener {
 
 /* listen_check - may this server listen on the numeric address bind?
  * ERR_INVAL for what is no address, ERR_POLICY for one that is not loopback:
- * there are no tenants to tell callers apart by (DESIGN section 8). */
+ * there are no tenants to tell callers apart by. */
 int listen_check(const char *bind_to, struct err *e) MUSTCHECK;
 /* listen_open - bind and listen.  ERR_CONFLICT when the port is taken,
  * ERR_SYS for anything else; the text says what to do.  *l is changed only on

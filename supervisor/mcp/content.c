@@ -1,6 +1,7 @@
 #include "supervisor/mcp/content.h"
 
 #include "common/buf.h"
+#include "common/exit.h"
 #include "common/js.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
@@ -35,7 +36,7 @@ static void
 add_bytes(struct buf *b, const void *p, size_t n)
 {
 	if (n > 0 && buf_append(b, p, n) != 0)
-		fatal(71, "out of memory (content of %zu bytes)", n);
+		fatal(EXIT_MEMORY, "out of memory (content of %zu bytes)", n);
 }
 
 static void

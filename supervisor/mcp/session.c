@@ -18,6 +18,7 @@
 #include <openssl/rand.h>
 
 #include "common/err.h"
+#include "common/exit.h"
 #include "common/hashmap.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
@@ -86,7 +87,7 @@ session_keeper_new(const uint8_t *key, size_t key_len, uint32_t ttl_s)
 	k->keyed = k->mac == NULL ? NULL : EVP_MAC_CTX_new(k->mac);
 	if (k->keyed == NULL ||
 	    EVP_MAC_init(k->keyed, key, key_len, params) != 1)
-		fatal(70, "OpenSSL has no HMAC-SHA256");
+		fatal(EXIT_BUG, "OpenSSL has no HMAC-SHA256");
 	return k;
 }
 
@@ -125,7 +126,7 @@ mac(const struct session_keeper *k, const uint8_t *payload,
 	    EVP_MAC_update(ctx, (const unsigned char *)who->subject,
 		strlen(who->subject)) != 1 ||
 	    EVP_MAC_final(ctx, out, &len, MAC_LEN) != 1 || len != MAC_LEN)
-		fatal(70, "HMAC-SHA256 failed");
+		fatal(EXIT_BUG, "HMAC-SHA256 failed");
 	EVP_MAC_CTX_free(ctx);
 }
 
@@ -139,7 +140,7 @@ session_issue(struct session_keeper *k, const struct era_revision *rev,
 	put_be(token + AT_REVISION, 4, rev->number);
 	put_be(token + AT_TIME, 5, (uint64_t)now_s);
 	if (RAND_bytes(token + AT_ID, SESSION_ID_LEN) != 1)
-		fatal(70, "no random bytes for a session id");
+		fatal(EXIT_BUG, "no random bytes for a session id");
 	mac(k, token, who, token + PAYLOAD_LEN);
 	/* 60 bytes are 80 characters: no padding, one spelling only. */
 	(void)EVP_EncodeBlock((unsigned char *)out, token, TOKEN_LEN);

@@ -140,7 +140,7 @@ run_on_clear(struct tool_call *t)
 	wait_clear(&((struct run_call *)t)->wait);
 }
 
-/* ---- its words */
+/* ---- the summary */
 
 static void
 run_summary(const json_t *o, struct buf *line)

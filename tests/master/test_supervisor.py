@@ -1,4 +1,4 @@
-"""How children live and die (DESIGN section 3), on the real program."""
+"""How children live and die, on the real program."""
 import os
 import re
 import signal

@@ -23,7 +23,7 @@
 #define UP_MS 5000
 #define DOWN_MS 2000
 
-/* ---- where */
+/* ---- which sockets are tried */
 
 static int
 take_host(struct docker *d, const char *host, struct err *e)
@@ -83,7 +83,7 @@ choose_socket(struct docker *d)
 	return false;
 }
 
-/* ---- whether */
+/* ---- whether it answers */
 
 static void
 say(struct docker *d)

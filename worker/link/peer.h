@@ -75,8 +75,9 @@ bool peer_has_room(const struct peer *p, size_t n);
 /*
  * peer_open_x - a channel, with its first window granted
  *
- * chan and limit of m are filled in here.  The peer must be up.  Small frames
- * beyond all room end the stream: the agent does not read.
+ * chan and limit of m are filled in here.  The peer must be up.  An agent
+ * that does not read, so that not even a small frame fits into what waits to
+ * be sent, loses its stream.
  */
 struct peer_chan *peer_open_sequence(struct peer *p,
     struct frame_open_sequence m, const struct peer_chan_ops *ops, void *arg);

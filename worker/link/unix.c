@@ -136,7 +136,7 @@ stream_lose_errno(struct unix_link *u, const char *what, int number)
 	stream_lose(u, &e);
 }
 
-/* ---- out */
+/* ---- writing */
 
 static void
 stream_write(struct unix_link *u)
@@ -190,7 +190,7 @@ unix_send(struct link *l)
 		stream_write(u);
 }
 
-/* ---- in */
+/* ---- reading */
 
 /* Frames at p; what is left over stays at p's beginning and is returned.  -1:
  * the stream is gone. */
@@ -307,7 +307,7 @@ unix_set_reading(struct link *l, bool on)
 		(void)event_del(u->on_read);
 }
 
-/* ---- the door */
+/* ---- accepting the agent */
 
 static void
 stream_begin(struct unix_link *u, int fd)

@@ -270,7 +270,7 @@ another_mcp_path_moves_what_is_below_it(void **state)
 }
 
 static void
-metrics_have_the_seeds_names_and_count(void **state)
+metrics_have_the_compatible_names_and_count(void **state)
 {
 	static const char *const names[] = {"mcp_active_sandboxes ",
 	    "mcp_active_runs ", "mcp_runs_total{status=\"completed\"} 1\n",
@@ -376,7 +376,7 @@ main(void)
 	    cmocka_unit_test_setup_teardown(
 		another_mcp_path_moves_what_is_below_it, setup_other_path,
 		fixture_teardown),
-	    T(metrics_have_the_seeds_names_and_count),
+	    T(metrics_have_the_compatible_names_and_count),
 	    T(a_run_is_shown_and_a_foreign_one_is_not_found),
 	    T(asking_for_a_run_and_leaving_is_safe),
 	    T(a_reload_takes_new_hosts),
