@@ -118,8 +118,7 @@ artifacts_done(struct artifacts *a, uint32_t number, uint64_t size,
 		return;
 	if (store_blob_commit(a->log, number, a->tenant, sha256, &e) != 0) {
 		log_warn("artifact: %s", e.msg);
-		free(a->error);
-		a->error = xstrdup(e.msg);
+		artifacts_fail(a, e.msg);
 	} else {
 		f->row.size = size;
 		memcpy(f->row.sha256, sha256, sizeof(f->row.sha256));
@@ -138,4 +137,36 @@ artifacts_failed(struct artifacts *a, uint32_t number)
 		return;
 	store_blob_abort(a->log, number);
 	file_free(a, f);
+}
+
+void
+artifacts_fail(struct artifacts *a, const char *why)
+{
+	free(a->error);
+	a->error = xstrdup(why);
+}
+
+bool
+artifacts_has_error(const struct artifacts *a)
+{
+	return a->error != NULL;
+}
+
+char *
+artifacts_take_error(struct artifacts *a)
+{
+	char *error = a->error;
+
+	a->error = NULL;
+	return error;
+}
+
+void
+artifacts_take_rows(
+    struct artifacts *a, struct store_artifact **rows, uint32_t *nrows)
+{
+	*rows = a->rows;
+	*nrows = a->nrows;
+	a->rows = NULL;
+	a->nrows = 0;
 }

@@ -56,5 +56,13 @@ int artifacts_begin(struct artifacts *a, const struct artifact_offer *offer,
 void artifacts_done(struct artifacts *a, uint32_t number, uint64_t size,
     const uint8_t sha256[32]);
 void artifacts_failed(struct artifacts *a, uint32_t number);
+/* artifacts_fail - they are not whole, and that is why (copied) */
+void artifacts_fail(struct artifacts *a, const char *why);
+bool artifacts_has_error(const struct artifacts *a);
+
+/* For the end of the run: what is taken is the caller's. */
+char *artifacts_take_error(struct artifacts *a); /* NULL: none */
+void artifacts_take_rows(
+    struct artifacts *a, struct store_artifact **rows, uint32_t *nrows);
 
 #endif

@@ -357,9 +357,9 @@ trimmed_cb(int rc, const struct err *why, void *arg)
 static void
 core_trim(struct core *c)
 {
-	if (c->is_trimming || c->counters.ended_since_trim < TRIM_EVERY)
+	if (c->is_trimming ||
+	    counters_take_ended(&c->counters, TRIM_EVERY) == 0)
 		return;
-	c->counters.ended_since_trim = 0;
 	c->is_trimming = true;
 	store_trim(c->parts.store, c->parts.local->tenant,
 	    (uint64_t)conf_int(c->parts.conf, CONF_MAX_RUNS), trimmed_cb, c);
@@ -485,11 +485,13 @@ int
 core_recover(struct core *c, struct err *e)
 {
 	struct store_snapshot snap;
+	struct store_counts total;
 	int rc;
 
-	if (store_counts(c->parts.store, &c->counters.total, e) != 0 ||
+	if (store_counts(c->parts.store, &total, e) != 0 ||
 	    store_snapshot(c->parts.store, &snap, e) != 0)
 		return e->code;
+	counters_restore(&c->counters, &total);
 	rc = restore_all(c, &snap, e);
 	store_snapshot_clear(&snap);
 	return rc;

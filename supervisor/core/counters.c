@@ -40,7 +40,7 @@ count_run(struct counters *c, const struct store_run *row)
 		c->total.runs_canceled++;
 	else
 		c->total.runs_failed++;
-	c->ended_since_trim++;
+	c->ended++;
 }
 
 static void
@@ -67,4 +67,21 @@ void
 counters_clear(struct counters *c, struct bus *bus)
 {
 	bus_leave(bus, &c->member);
+}
+
+void
+counters_restore(struct counters *c, const struct store_counts *total)
+{
+	c->total = *total;
+}
+
+uint64_t
+counters_take_ended(struct counters *c, uint64_t n)
+{
+	uint64_t ended = c->ended;
+
+	if (ended < n)
+		return 0;
+	c->ended = 0;
+	return ended;
 }

@@ -25,11 +25,16 @@ struct counters {
 	struct store_counts total;
 	struct counters_histogram command_seconds; /* since the start */
 	uint64_t reaper_deletes;
-	uint64_t ended_since_trim; /* the core's, to be set to 0 */
+	uint64_t ended; /* since counters_take_ended */
 	struct bus_member member;
 };
 
 void counters_init(struct counters *c, struct bus *bus);
 void counters_clear(struct counters *c, struct bus *bus);
+/* counters_restore - go on from these totals */
+void counters_restore(struct counters *c, const struct store_counts *total);
+/* counters_take_ended - runs that ended since it was called last, once they
+ * are n; 0 before */
+uint64_t counters_take_ended(struct counters *c, uint64_t n);
 
 #endif

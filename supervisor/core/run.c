@@ -305,10 +305,9 @@ end_by_log(struct run *r)
 	free(r->why_text);
 	r->why_text = xstrdup("");
 	r->fail_code = 0;
-	if (!r->log_end.end.artifacts || r->artifacts.error != NULL)
-		return;
-	r->artifacts.error =
-	    xstrdup("the sandbox was gone before the artifacts were copied");
+	if (r->log_end.end.artifacts && !artifacts_has_error(&r->artifacts))
+		artifacts_fail(&r->artifacts,
+		    "the sandbox was gone before the artifacts were copied");
 }
 
 /* After a loss the log is all there is. */
@@ -388,10 +387,9 @@ do_finish(struct run *r)
 {
 	run_row_end(&r->row, &r->log_end, r->why, r->why_text, run_say_command,
 	    r, &r->ending);
-	if (r->artifacts.error != NULL) {
+	if (artifacts_has_error(&r->artifacts)) {
 		free(r->ending.artifacts_error);
-		r->ending.artifacts_error = r->artifacts.error;
-		r->artifacts.error = NULL;
+		r->ending.artifacts_error = artifacts_take_error(&r->artifacts);
 	}
 	explicit_bzero(r->row.spec, r->row.spec_len);
 	free(r->row.spec);
@@ -464,10 +462,8 @@ do_say_ended(struct run *r)
 	run_row_close(&r->row, &r->ending);
 	r->row.spool_bytes = r->length;
 	free(r->row.artifacts); /* none, of a restored row */
-	r->row.artifacts = r->artifacts.rows;
-	r->row.nartifacts = r->artifacts.nrows;
-	r->artifacts.rows = NULL;
-	r->artifacts.nrows = 0;
+	artifacts_take_rows(
+	    &r->artifacts, &r->row.artifacts, &r->row.nartifacts);
 	run_say(r, BUS_RUN_ENDED, NULL);
 }
 
@@ -743,10 +739,8 @@ run_on_ended(struct run *r, const struct msg_run_ended *m)
 	r->why = m->reason;
 	free(r->why_text);
 	r->why_text = xstrdup(m->text);
-	if (m->artifacts_error[0] != '\0') {
-		free(r->artifacts.error);
-		r->artifacts.error = xstrdup(m->artifacts_error);
-	}
+	if (m->artifacts_error[0] != '\0')
+		artifacts_fail(&r->artifacts, m->artifacts_error);
 	run_happen(r,
 	    r->length > LOG_DIGEST_FROM_BYTES ? RUN_WORKER_ENDED_LONG :
 						RUN_WORKER_ENDED);
