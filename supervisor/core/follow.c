@@ -71,9 +71,9 @@ records_cb(
 		f->ops->on_next(f, records, f->arg);
 	} else if (f->is_live) {
 		f->state = FOLLOW_WAITING;
-		if (f->found.run->length > f->offset && rc == 0)
-			ask(f); /* it grew while it was read */
-		else if (f->found.run->phase == RUN_OVER)
+		/* It may have grown, or ended, while it was read. */
+		if ((f->found.run->length > f->offset && rc == 0) ||
+		    f->found.run->phase == RUN_OVER)
 			ask(f);
 	} else {
 		f->state = FOLLOW_OVER;

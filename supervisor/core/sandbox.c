@@ -423,7 +423,9 @@ sandbox_happen(
 	if (m.to == sb->state && m.deeds == SANDBOX_DO_NOTHING)
 		return;
 	sb->state = m.to;
-	sb->why = why == NULL ? (struct err){0} : *why;
+	sb->why.code = 0;
+	if (why != NULL)
+		sb->why = *why;
 	if (m.deeds & SANDBOX_DO_SAVE)
 		sb->row.state = m.word;
 	sb->pins++;

@@ -141,14 +141,10 @@ tool_text(const struct tool *tool, const json_t *result)
 {
 	AUTO(auto_free) char *line = summary_line(tool, result);
 	AUTO(auto_free) char *text = xmalloc(TOOL_TEXT_MAX + 1);
-	size_t n = strlen(line);
 	struct dump d = {text, TOOL_TEXT_MAX};
 
-	memcpy(text, line, n);
-	text[n++] = '\n';
-	d.at += n;
-	d.room -= n;
-	if (json_dump_callback(result, dump_cb, &d, JSON_INDENT(2)) != 0)
+	if (dump_cb(line, strlen(line), &d) != 0 || dump_cb("\n", 1, &d) != 0 ||
+	    json_dump_callback(result, dump_cb, &d, JSON_INDENT(2)) != 0)
 		return outputs_text(line, result);
 	return xstrndup(text, (size_t)(d.at - text));
 }

@@ -69,7 +69,7 @@ static const struct backend_ops docker_ops = {
 
 int
 docker_new(struct event_base *base, const struct docker_settings *s,
-    const struct backend_watch *user, void *arg, struct backend **out,
+    const struct backend_watch *watch, void *arg, struct backend **out,
     struct err *e)
 {
 	struct docker *d = xcalloc(1, sizeof(*d));
@@ -80,7 +80,7 @@ docker_new(struct event_base *base, const struct docker_settings *s,
 	d->instance = xstrdup(s->instance);
 	d->dockerfile = xstrdup(s->dockerfile != NULL ? s->dockerfile : "");
 	d->auto_build = s->auto_build;
-	d->user = user;
+	d->user = watch;
 	d->user_arg = arg;
 	d->api = api_new(base);
 	image_init(d);

@@ -24,10 +24,10 @@ struct carrier_ops {
 	unsigned int needs; /* of the backend, enum backend_can */
 	void (*free)(struct carrier *c);
 	int (*prepare)(struct carrier *c, const struct uuid *box,
-	    struct backend_wishes *out, struct err *e) MUSTCHECK;
+	    struct backend_wishes *out, struct err *e);
 	/* *out lets nobody in before link_expect. */
 	int (*listen)(struct carrier *c, const struct uuid *box,
-	    struct link **out, struct err *e) MUSTCHECK;
+	    struct link **out, struct err *e);
 	void (*forget)(struct carrier *c, const struct uuid *box);
 	/* Forgets boxes of which something is left that is older than
 	 * before_ms (wall clock) and that keep does not know; how many. */
