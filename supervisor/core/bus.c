@@ -42,9 +42,3 @@ bus_tell(struct bus *b, const struct bus_event *ev)
 	}
 	b->walks = walk.outer;
 }
-
-bool
-bus_is_empty(const struct bus *b)
-{
-	return TAILQ_EMPTY(&b->members);
-}

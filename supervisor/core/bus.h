@@ -69,6 +69,5 @@ void bus_join(struct bus *b, struct bus_member *m,
 /* bus_leave - also of one that never joined, or has left */
 void bus_leave(struct bus *b, struct bus_member *m);
 void bus_tell(struct bus *b, const struct bus_event *ev);
-bool bus_is_empty(const struct bus *b);
 
 #endif

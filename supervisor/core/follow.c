@@ -172,12 +172,6 @@ follow_row(const struct follow *f)
 	return f->found.row;
 }
 
-struct run *
-follow_run(const struct follow *f)
-{
-	return f->found.run;
-}
-
 void
 follow_close(struct follow *f)
 {

@@ -19,7 +19,6 @@
 
 struct core;
 struct follow;
-struct run;
 
 struct follow_ops {
 	/* The run was found (rc 0), or ERR_NOTFOUND, ERR_INVAL (there is no
@@ -48,8 +47,6 @@ struct follow *follow_open(struct core *c, const struct principal *who,
 void follow_next(struct follow *f, size_t max);
 /* follow_row - the run, as far as it is known; after on_open */
 const struct store_run *follow_row(const struct follow *f);
-/* follow_run - while it is not over; NULL afterwards */
-struct run *follow_run(const struct follow *f);
 void follow_close(struct follow *f); /* at any time, also inside; NULL too */
 
 #endif

@@ -490,8 +490,12 @@ run_happen(struct run *r, enum run_happening what)
 {
 	struct run_move m = run_step(r->phase, what);
 
-	if (m.to != r->phase)
+	if (m.to != r->phase) {
+		log_debug("run %llu: from %s to %s",
+		    (unsigned long long)r->row.id, run_phase_name(r->phase),
+		    run_phase_name(m.to));
 		run_set_phase(r, m.to);
+	}
 	(void)run_ref(r);
 	for (size_t i = 0; i < ARRAY_LEN(acts); i++)
 		if (m.deeds & acts[i].deed)

@@ -422,6 +422,8 @@ sandbox_happen(
 
 	if (m.to == sb->state && m.deeds == SANDBOX_DO_NOTHING)
 		return;
+	log_debug("sandbox %s: from %s to %s", sb->row.name,
+	    sandbox_state_name(sb->state), sandbox_state_name(m.to));
 	sb->state = m.to;
 	sb->why.code = 0;
 	if (why != NULL)

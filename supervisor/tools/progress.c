@@ -52,8 +52,9 @@ add_stream(struct buf *b, const struct log_stream *s, uint64_t from)
 		(void)buf_printf(b, "\n[... %llu bytes left out ...]\n",
 		    (unsigned long long)(tail_at -
 			(from > head ? from : head)));
-	add_text(
-	    b, buf_data(&s->tail) + skip, (size_t)(buf_len(&s->tail) - skip));
+	if (skip < buf_len(&s->tail))
+		add_text(b, buf_data(&s->tail) + skip,
+		    (size_t)(buf_len(&s->tail) - skip));
 }
 
 static uint64_t
