@@ -544,7 +544,16 @@ sandbox_replace(
 	    .image = old->row.image,
 	    .origin = "run",
 	    .ttl_s = ttl_s};
+	uint64_t n = old->all->ids.count;
 
+	/* Those that go are not counted against those that come, but they
+	 * are not without number either. */
+	if (n >=
+	    2 * (uint64_t)conf_int(old->all->parts.conf, CONF_MAX_SANDBOXES))
+		return err_set(e, ERR_LIMIT,
+		    "limit reached: %llu sandboxes exist or are being removed "
+		    "(twice MAX_SANDBOXES): try again when some are gone",
+		    (unsigned long long)n);
 	if (check_worker(old->all, e) != 0)
 		return e->code;
 	old->pins++;

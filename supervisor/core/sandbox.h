@@ -98,8 +98,9 @@ struct sandbox_wish { /* its texts are copied */
 int sandbox_open(struct sandboxes *all, const struct sandbox_wish *w,
     struct sandbox **out, struct err *e) MUSTCHECK;
 /* sandbox_replace - *old loses its identifier to a new generation of the same
- * image, at once; each goes its own way from there.  ERR_BACKEND: as above,
- * and *old is as it was. */
+ * image, at once; each goes its own way from there.  ERR_LIMIT: twice
+ * MAX_SANDBOXES exist or are being removed; ERR_BACKEND: as above.  Then *old
+ * is as it was. */
 int sandbox_replace(struct sandbox *old, uint32_t ttl_s, struct sandbox **out,
     struct err *e) MUSTCHECK;
 /* sandbox_restore - one of the database's; owner is its tenant */

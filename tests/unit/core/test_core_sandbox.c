@@ -127,6 +127,25 @@ test_replacing_leaves_one_holder_however_often(void **state)
 }
 
 static void
+test_what_is_being_removed_bounds_what_replaces_it(void **state)
+{
+	struct sandbox *sb = ground_open("box"), *kept;
+	struct err e;
+
+	(void)state;
+	say_ready(0, 1);
+	assert_int_equal(conf_set(g.conf, "MAX_SANDBOXES", "1", &e), 0);
+	assert_int_equal(sandbox_replace(sb, 60, &sb, &e), 0);
+	kept = sb;
+	assert_int_equal(sandbox_replace(sb, 60, &sb, &e), ERR_LIMIT);
+	assert_non_null(strstr(e.msg, "MAX_SANDBOXES"));
+	assert_ptr_equal(ground_find("box"), kept);
+	expect_told(0, "remove 1");
+	say_removed(0, 1, 0);
+	assert_int_equal(sandbox_replace(sb, 60, &sb, &e), 0);
+}
+
+static void
 test_a_failed_removal_is_tried_again(void **state)
 {
 	struct sandbox *sb = ground_open("box");
@@ -346,6 +365,7 @@ main(void)
 	    TEST(test_a_sandbox_that_cannot_be_made_fails_its_runs),
 	    TEST(test_a_removed_sandbox_gives_its_name_up_at_once),
 	    TEST(test_replacing_leaves_one_holder_however_often),
+	    TEST(test_what_is_being_removed_bounds_what_replaces_it),
 	    TEST(test_a_failed_removal_is_tried_again),
 	    TEST(test_an_expired_sandbox_is_removed_but_not_while_in_use),
 	    TEST(test_the_next_worker_is_told_all_in_order),
