@@ -7,6 +7,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/mcp/content.h"
 #include "supervisor/mcp/mcp_call.h"
+#include "supervisor/mcp/schema_tidy.h"
 
 #define SINCE_FIRST 20241105
 
@@ -91,6 +92,8 @@ on_call(struct mcp_request *r, const struct mcp_context *c)
 	tool = plain_string(name) == NULL ?
 	    NULL :
 	    registry_find(c->m->registry, json_string_value(name));
+	if (tool != NULL)
+		schema_tidy(tool->input, arguments);
 	if (tool == NULL)
 		unknown_tool(r, name);
 	else if (schema_check(tool->input, arguments, &e) != 0)

@@ -221,7 +221,7 @@ test_run_sandbox_says_what_is_wrong(void **state)
 	expect(*state, "run_sandbox", "{'identifier':'a','commands':[]}",
 	    "argument commands: want at least 1 item");
 	expect(*state, "run_sandbox", RUN("'shell':7"),
-	    "argument commands[0].shell: want a string, null or a boolean");
+	    "argument commands[0].shell: want a string or a boolean");
 	expect(*state, "run_sandbox", RUN("'timeout_ms':'1'"),
 	    "argument commands[0].timeout_ms: want an integer, got a string");
 	expect(*state, "run_sandbox", RUN("'timeout_ms':-1"),
@@ -360,6 +360,54 @@ test_results_fit_the_output_schemas(void **state)
 	    "\"ended_at\":null,\"commands\":[],\"artifacts\":[]}");
 }
 
+/* Some function-calling dialects drop a property whose type is a list. */
+static void
+no_list_of_types(const json_t *node, const char *where)
+{
+	const char *key;
+	const json_t *sub;
+	size_t i;
+
+	if (json_is_array(json_object_get(node, "type")))
+		fail_msg("%s: a list of types", where);
+	json_object_foreach ((json_t *)(uintptr_t)node, key, sub)
+		no_list_of_types(sub, key);
+	json_array_foreach (node, i, sub)
+		no_list_of_types(sub, where);
+}
+
+static void
+test_no_schema_has_a_list_of_types(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		json_t *d = load(names[i]);
+
+		no_list_of_types(d, names[i]);
+		json_decref(d);
+	}
+}
+
+static void
+test_strict_callers_and_decorating_models_are_understood(void **state)
+{
+	expect(*state, "run_sandbox",
+	    RUN("'shell':'x','argv':null,'cwd':null,'env':null,"
+		"'timeout_ms':null,'allow_failure':null,'description':'d'"),
+	    NULL);
+	expect(*state, "run_sandbox",
+	    "{'identifier':'a','commands':[{'shell':null,'argv':['x']}],"
+	    "'options':null,'reason':'because'}",
+	    NULL);
+	expect(*state, "run_sandbox",
+	    WITH("'ttl_seconds':null,'as_user':null,'thought':'t'"), NULL);
+	expect(*state, "run_sandbox", RUN("'shell':'x','descripton':'d'"),
+	    "unknown argument commands[0].descripton");
+	expect(*state, "run_sandbox",
+	    "{'identifier':null,'commands':[{'shell':'x'}]}",
+	    "argument identifier: want a string, got null");
+}
+
 #define WITH_TOOLS(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -376,6 +424,9 @@ main(void)
 	    WITH_TOOLS(test_identifiers_are_checked_in_every_tool),
 	    WITH_TOOLS(test_delete_and_restart_want_an_identifier),
 	    WITH_TOOLS(test_the_interpreters_tools_need_no_identifier),
+	    cmocka_unit_test(test_no_schema_has_a_list_of_types),
+	    WITH_TOOLS(
+		test_strict_callers_and_decorating_models_are_understood),
 	    cmocka_unit_test(test_results_fit_the_output_schemas),
 	};
 

@@ -1,0 +1,24 @@
+/*
+ * schema_tidy.h - what clients put around arguments, taken away
+ */
+#ifndef MCP_SCHEMA_TIDY_H
+#define MCP_SCHEMA_TIDY_H
+
+#include <jansson.h>
+
+#include "supervisor/mcp/schema.h"
+
+/*
+ * schema_tidy - bring arguments into the form that the schema speaks of
+ *
+ * Everywhere that the schema names properties, down to SCHEMA_DEPTH_MAX:
+ * - null for a property that is optional and cannot be null is taken out:
+ *   callers with strict schemas send every property, null for the absent;
+ * - a key that the schema does not name, and that models are known to
+ *   decorate calls with (description, reason, explanation, thought), is
+ *   taken out.
+ * All else stays, for schema_check to judge.
+ */
+void schema_tidy(const struct schema *s, json_t *arguments);
+
+#endif

@@ -1,0 +1,119 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "common/xmalloc.h"
+#include "supervisor/mcp/schema_tidy.h"
+
+/* JSON with ' for " */
+static json_t *
+load(const char *text)
+{
+	char *copy = xstrdup(text);
+	json_t *j;
+
+	for (char *p = copy; *p != '\0'; p++)
+		*p = (char)(*p == '\'' ? '"' : *p);
+	j = json_loads(copy, 0, NULL);
+	if (j == NULL)
+		fail_msg("not JSON: %s", copy);
+	free(copy);
+	return j;
+}
+
+static void
+expect(const char *schema, const char *arguments, const char *want)
+{
+	json_t *root = load(schema), *args = load(arguments);
+	json_t *wanted = load(want);
+	struct schema *s = NULL;
+	struct err e = {0};
+
+	if (schema_new(root, &s, &e) != 0)
+		fail_msg("schema: %s", e.msg);
+	schema_tidy(s, args);
+	if (!json_equal(args, wanted))
+		fail_msg("%s became %s", arguments, json_dumps(args, 0));
+	schema_free(s);
+	json_decref(wanted);
+	json_decref(args);
+	json_decref(root);
+}
+
+#define STRICT                                                                 \
+	"{'type':'object','properties':{'id':{'type':'string'},"               \
+	"'n':{'type':'integer'},'o':{'anyOf':[{'type':'string'},"              \
+	"{'type':'null'}]},'list':{'type':'array','items':{'type':"            \
+	"'object','properties':{'a':{'type':'string'}},"                       \
+	"'additionalProperties':false}},'free':{'type':'object'}},"            \
+	"'required':['id'],'additionalProperties':false}"
+
+static void
+test_null_for_an_optional_argument_is_taken_out(void **state)
+{
+	(void)state;
+	expect(STRICT, "{'id':'x','n':null}", "{'id':'x'}");
+	expect(STRICT, "{'id':'x','list':null,'free':null}", "{'id':'x'}");
+	expect(STRICT, "{'id':'x','list':[{'a':null},{'a':'b'}]}",
+	    "{'id':'x','list':[{},{'a':'b'}]}");
+}
+
+static void
+test_null_stays_where_it_has_a_meaning_or_is_a_fault(void **state)
+{
+	(void)state;
+	expect(STRICT, "{'id':null}", "{'id':null}");
+	expect(STRICT, "{'id':'x','o':null}", "{'id':'x','o':null}");
+	expect(STRICT, "{'id':'x','what':null}", "{'id':'x','what':null}");
+	expect(STRICT, "{'id':'x','list':[null]}", "{'id':'x','list':[null]}");
+	expect(STRICT, "{'id':'x','free':{'k':null}}",
+	    "{'id':'x','free':{'k':null}}");
+	expect("{'properties':{'x':{}}}", "{'x':null}", "{'x':null}");
+	expect("{'properties':{'x':{'type':['null','string']}}}", "{'x':null}",
+	    "{'x':null}");
+}
+
+static void
+test_decorations_are_taken_out_and_other_keys_stay(void **state)
+{
+	(void)state;
+	expect(STRICT,
+	    "{'id':'x','description':'d','reason':'r','explanation':1,"
+	    "'thought':{}}",
+	    "{'id':'x'}");
+	expect(STRICT, "{'id':'x','list':[{'a':'b','thought':'t','b':1}]}",
+	    "{'id':'x','list':[{'a':'b','b':1}]}");
+	expect(STRICT, "{'id':'x','free':{'reason':'r'}}",
+	    "{'id':'x','free':{'reason':'r'}}");
+	expect("{'properties':{'x':{}}}", "{'reason':'r'}", "{'reason':'r'}");
+	expect("{'properties':{'reason':{'type':'string'}},"
+	       "'additionalProperties':false}",
+	    "{'reason':'r'}", "{'reason':'r'}");
+}
+
+static void
+test_what_is_no_object_stays_as_it_is(void **state)
+{
+	(void)state;
+	expect(STRICT, "{'id':{'n':null},'list':'x','n':[1,null]}",
+	    "{'id':{'n':null},'list':'x','n':[1,null]}");
+	expect("{'type':'array','items':false}", "[null,{'thought':1}]",
+	    "[null,{'thought':1}]");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_null_for_an_optional_argument_is_taken_out),
+	    cmocka_unit_test(
+		test_null_stays_where_it_has_a_meaning_or_is_a_fault),
+	    cmocka_unit_test(
+		test_decorations_are_taken_out_and_other_keys_stay),
+	    cmocka_unit_test(test_what_is_no_object_stays_as_it_is),
+	};
+
+	return cmocka_run_group_tests_name("schema_tidy", tests, NULL, NULL);
+}
