@@ -358,6 +358,18 @@ def test_a_missing_image_is_an_error_that_says_what_to_do(make_worker):
     assert "./bootstrap" in m.fields[1]
 
 
+def test_a_local_image_is_never_pulled(make_worker):
+    worker = make_worker(SANDBOX_IMAGE="localhost/nobody/nothing:1",
+                         AUTO_BUILD_SANDBOX_IMAGE="true",
+                         SANDBOX_DOCKERFILE_PATH="/nonexistent").start()
+    number = worker.number()
+    worker.send_open(number, uuid.uuid4())
+    m = worker.job.wait("SANDBOX_FAILED", number)
+    assert "localhost/nobody/nothing:1 is missing" in m.fields[1]
+    assert "SANDBOX_DOCKERFILE_PATH" in m.fields[1]
+    assert "pulling" not in worker.log()
+
+
 def test_a_missing_image_is_built_when_there_is_a_dockerfile(make_worker):
     name = f"mcp-sandboxd/built-{os.getpid()}"
     worker = make_worker(SANDBOX_IMAGE=name + ":latest",

@@ -18,8 +18,9 @@ struct event_base;
 struct docker_settings {
 	const char *host;       /* DOCKER_HOST, "" */
 	const char *instance;   /* value of our label */
-	const char *dockerfile; /* to build policy->image from; NULL or no
-				 * such file: it is pulled */
+	const char *dockerfile; /* to build policy->image from; NULL or
+				 * empty: what is installed, for an image
+				 * below localhost/; no such file: pulled */
 	bool auto_build;        /* false: a missing image is an error */
 	const struct policy *policy;
 };

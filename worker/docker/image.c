@@ -5,6 +5,8 @@
  *	     -> missing: build it (the configured image, from its Dockerfile) or
  *		pull it, once; then look again, and what that says is the answer
  *
+ * A name below localhost/ is nobody's but this engine's: it is never pulled.
+ *
  * All who ask while an attempt is under way wait for it.
  */
 #include "worker/docker/docker_int.h"
@@ -19,6 +21,11 @@
 
 #define HOLDS_MS 5000 /* a new build of the image is seen after that */
 #define DOCKERFILE_MAX (1u << 20)
+#define LOCAL_PREFIX "localhost/"
+#ifndef PKGDATADIR
+#define PKGDATADIR "/usr/local/share/mcp-sandboxd"
+#endif
+#define INSTALLED_DOCKERFILE PKGDATADIR "/images/sandbox/Dockerfile"
 
 struct image_wait {
 	struct image *image;
@@ -134,22 +141,41 @@ image_make(struct image *im, const char *path, const struct buf *body)
 	(void)docker_ask_full(im->d, &ask);
 }
 
+static bool
+is_local(const struct image *im)
+{
+	return strncmp(im->ref, LOCAL_PREFIX, sizeof(LOCAL_PREFIX) - 1) == 0;
+}
+
+/* Ours is for an image of ours only: under a name that a registry serves it
+ * would be another image. */
+static const char *
+dockerfile_of(const struct image *im)
+{
+	if (strcmp(im->ref, im->d->policy->image) != 0)
+		return NULL;
+	if (im->d->dockerfile[0] != '\0')
+		return im->d->dockerfile;
+	return is_local(im) ? INSTALLED_DOCKERFILE : NULL;
+}
+
+/* 0: it is being built. */
 static int
 image_build(struct image *im)
 {
+	const char *dockerfile = dockerfile_of(im);
 	AUTO(auto_free) char *text = NULL;
 	char path[API_PATH_MAX];
 	struct buf q, tar;
 	struct err e;
 	size_t n;
 
-	if (im->d->dockerfile[0] == '\0' ||
-	    strcmp(im->ref, im->d->policy->image) != 0 ||
-	    access(im->d->dockerfile, R_OK) != 0)
+	if (dockerfile == NULL)
 		return -1;
-	if (fd_read_file(im->d->dockerfile, DOCKERFILE_MAX, &text, &n, &e) !=
-	    0) {
-		log_warn("image %s: %s", im->ref, e.msg);
+	if (fd_read_file(dockerfile, DOCKERFILE_MAX, &text, &n, &e) != 0) {
+		(void)snprintf(im->problem, sizeof(im->problem),
+		    "SANDBOX_DOCKERFILE_PATH: %.250s", e.msg);
+		log_warn("image %s: %s", im->ref, im->problem);
 		return -1;
 	}
 	buf_init(&tar, 2 * DOCKERFILE_MAX);
@@ -162,7 +188,7 @@ image_build(struct image *im)
 		return -1;
 	}
 	log_info("image %s is missing: building it from %s", im->ref,
-	    im->d->dockerfile);
+	    dockerfile);
 	(void)snprintf(path, sizeof(path), "%.*s", (int)buf_len(&q),
 	    (const char *)buf_data(&q));
 	image_make(im, path, &tar);
@@ -217,7 +243,10 @@ image_inspected_cb(const struct api_answer *a, void *arg)
 	} else if (im->made || !im->d->auto_build || im->d->freeing) {
 		image_missing(im);
 	} else if (image_build(im) != 0) {
-		image_pull(im);
+		if (is_local(im))
+			image_missing(im);
+		else
+			image_pull(im);
 	}
 }
 
