@@ -187,8 +187,8 @@ image_build(struct image *im)
 		buf_clear(&q);
 		return -1;
 	}
-	log_info("image %s is missing: building it from %s", im->ref,
-	    dockerfile);
+	log_info(
+	    "image %s is missing: building it from %s", im->ref, dockerfile);
 	(void)snprintf(path, sizeof(path), "%.*s", (int)buf_len(&q),
 	    (const char *)buf_data(&q));
 	image_make(im, path, &tar);
