@@ -261,16 +261,13 @@ db_wal_size(const struct db *db)
 	return (uint64_t)size;
 }
 
-int
-db_wal_extend(struct db *db, uint64_t size, struct err *e)
+/* From the file's end as it is: the caller has the writer's lock. */
+static int
+wal_append_zeros(sqlite3_file *f, uint64_t at, uint64_t size)
 {
 	static const uint8_t zeros[65536];
-	sqlite3_file *f = wal_file(db);
-	uint64_t at = db_wal_size(db);
 	int rc = SQLITE_OK;
 
-	if (f == NULL)
-		return 0;
 	while (rc == SQLITE_OK && at < size) {
 		uint64_t n = size - at;
 
@@ -279,6 +276,32 @@ db_wal_extend(struct db *db, uint64_t size, struct err *e)
 		rc = f->pMethods->xWrite(f, zeros, (int)n, (sqlite3_int64)at);
 		at += n;
 	}
+	return rc;
+}
+
+/*
+ * Who commits holds the writer's lock, so with it in our hands the file's end
+ * is the end of everybody's frames.
+ */
+int
+db_wal_extend(struct db *db, uint64_t size, struct err *e)
+{
+	sqlite3_file *f = wal_file(db);
+	struct err ignored;
+	int rc;
+
+	if (f == NULL)
+		return 0;
+	(void)sqlite3_busy_timeout(db->h, 0);
+	rc = sqlite3_exec(db->h, db_sql[DB_BEGIN], NULL, NULL, NULL);
+	(void)sqlite3_busy_timeout(db->h, DB_BUSY_MS);
+	if (rc == SQLITE_OK) {
+		rc = wal_append_zeros(f, db_wal_size(db), size);
+		if (db_exec(db, DB_ROLLBACK, &ignored) != 0)
+			return err_set(e, ERR_DB, "%s", ignored.msg);
+	}
+	if ((rc & 0xff) == SQLITE_BUSY)
+		return err_set(e, ERR_CONFLICT, "a writer is in the way");
 	if (rc == SQLITE_OK)
 		rc = f->pMethods->xSync(f, SQLITE_SYNC_NORMAL);
 	if (rc != SQLITE_OK)

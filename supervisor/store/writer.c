@@ -193,11 +193,11 @@ writer_make_room(struct writer *w)
 {
 	uint64_t size = db_wal_size(w->db);
 	uint64_t want = checkpoint_room(db_wal_bytes(w->db), size);
-	struct err ignored;
+	struct err why;
 
 	if (want > size && queue_count(&w->queue, NULL) == 0 &&
-	    db_wal_extend(w->db, want, &ignored) != 0)
-		w->no_room = true;
+	    db_wal_extend(w->db, want, &why) != 0)
+		w->no_room = why.code != ERR_CONFLICT;
 }
 
 static void
