@@ -21,7 +21,7 @@
 #define MIB (UINT64_C(1) << 20)
 #define TEXT_MAX 8192
 
-/* capabilities(7), Linux 6.1 */
+/* capabilities(7), Linux 6.1, each at the place of its number; and ALL */
 static const char *const cap_names[] = {"CHOWN", "DAC_OVERRIDE",
     "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID",
     "SETPCAP", "LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST",
@@ -34,9 +34,16 @@ static const char *const cap_names[] = {"CHOWN", "DAC_OVERRIDE",
 
 static const char *const cap_add_default[] = {
     "SETUID", "SETGID", "CHOWN", "FOWNER", "DAC_OVERRIDE"};
-/* The agent's own: it ends what its commands left, whoever they run as, and
- * takes capabilities out of their bounding set.  No command has these two. */
-static const char *const cap_add_agent[] = {"KILL", "SETPCAP"};
+/* What the agent itself works with, whatever its commands may have.  No
+ * command ever has the last two: it ends what commands left, whoever they run
+ * as, and takes capabilities out of their bounding set. */
+static const char *const cap_add_agent[] = {
+    "SETUID", "SETGID", "CHOWN", "FOWNER", "DAC_OVERRIDE", "KILL", "SETPCAP"};
+static const char *const cap_agent_alone[] = {"KILL", "SETPCAP"};
+/* What an engine gives a container that is not told to drop ALL. */
+static const char *const cap_engine[] = {"CHOWN", "DAC_OVERRIDE", "FSETID",
+    "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID", "SETFCAP", "SETPCAP",
+    "NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE"};
 
 /* ---- words */
 
@@ -99,6 +106,19 @@ list_add(char **list, const char *item)
 		list[n] = xstrdup(item);
 }
 
+static void
+list_remove(char **list, const char *item)
+{
+	size_t kept = 0;
+
+	for (size_t n = 0; list[n] != NULL; n++)
+		if (strcmp(list[n], item) == 0)
+			free(list[n]);
+		else
+			list[kept++] = list[n];
+	list[kept] = NULL;
+}
+
 static char **
 list_new(void)
 {
@@ -106,10 +126,10 @@ list_new(void)
 }
 
 static bool
-is_cap(const char *name)
+is_one_of(const char *const *names, size_t n, const char *name)
 {
-	for (size_t i = 0; i < ARRAY_LEN(cap_names); i++)
-		if (strcmp(cap_names[i], name) == 0)
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(names[i], name) == 0)
 			return true;
 	return false;
 }
@@ -126,7 +146,8 @@ add_cap(char **list, const char *given, const char *key, const struct conf *c,
 	for (; given[n] != '\0' && n + 1 < sizeof(name); n++)
 		name[n] = (char)toupper((unsigned char)given[n]);
 	name[n] = '\0';
-	if (is_cap(name) || conf_bool(c, CONF_SANDBOX_CAPS_BYPASS_CHECK)) {
+	if (is_one_of(cap_names, ARRAY_LEN(cap_names), name) ||
+	    conf_bool(c, CONF_SANDBOX_CAPS_BYPASS_CHECK)) {
 		list_add(list, name);
 		return 0;
 	}
@@ -154,6 +175,55 @@ add_caps(char **list, enum conf_key key, const char *name, const struct conf *c,
 	return 0;
 }
 
+static bool
+has_word(char *const *list, const char *word)
+{
+	for (size_t i = 0; list[i] != NULL; i++)
+		if (strcmp(list[i], word) == 0)
+			return true;
+	return false;
+}
+
+/* Whether a container of this configuration would have it, were there no
+ * agent: as the engine reads the two lists. */
+static bool
+is_for_commands(const struct policy *p, const char *cap)
+{
+	if (is_one_of(cap_agent_alone, ARRAY_LEN(cap_agent_alone), cap))
+		return false;
+	if (has_word(p->cap_add, "ALL"))
+		return !has_word(p->cap_drop, cap);
+	if (has_word(p->cap_add, cap))
+		return true;
+	if (has_word(p->cap_drop, cap))
+		return false;
+	return !has_word(p->cap_drop, "ALL") &&
+	    is_one_of(cap_engine, ARRAY_LEN(cap_engine), cap);
+}
+
+static uint64_t
+cap_bit(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(cap_names); i++)
+		if (strcmp(cap_names[i], name) == 0)
+			return UINT64_C(1) << i;
+	return 0;
+}
+
+/* The agent's are added to what was configured, and withheld from commands
+ * where they were not. */
+static void
+add_caps_of_agent(struct policy *p)
+{
+	for (size_t i = 0; i < ARRAY_LEN(cap_add_agent); i++)
+		if (!is_for_commands(p, cap_add_agent[i]))
+			p->withheld |= cap_bit(cap_add_agent[i]);
+	for (size_t i = 0; i < ARRAY_LEN(cap_add_agent); i++) {
+		list_add(p->cap_add, cap_add_agent[i]);
+		list_remove(p->cap_drop, cap_add_agent[i]);
+	}
+}
+
 static int
 take_caps(struct policy *p, const struct conf *c, struct err *e)
 {
@@ -167,8 +237,7 @@ take_caps(struct policy *p, const struct conf *c, struct err *e)
 	if (p->cap_add[0] == NULL)
 		for (size_t i = 0; i < ARRAY_LEN(cap_add_default); i++)
 			list_add(p->cap_add, cap_add_default[i]);
-	for (size_t i = 0; i < ARRAY_LEN(cap_add_agent); i++)
-		list_add(p->cap_add, cap_add_agent[i]);
+	add_caps_of_agent(p);
 	return 0;
 }
 
@@ -230,6 +299,7 @@ take_fingerprint(struct policy *p)
 	    p->no_new_privileges ? 1 : 0);
 	print_sorted(&b, p->cap_add);
 	print_sorted(&b, p->cap_drop);
+	(void)buf_printf(&b, "%llx|", (unsigned long long)p->withheld);
 	(void)SHA256(buf_data(&b), buf_len(&b), digest);
 	buf_clear(&b);
 	hex_encode(digest, POLICY_FINGERPRINT_LEN / 2, p->fingerprint);

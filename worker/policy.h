@@ -29,8 +29,9 @@ struct policy {
 	char **images; /* further ones allowed; NULL-terminated, as all lists */
 	enum policy_network network;
 	bool no_new_privileges;
-	char **cap_drop; /* upper case, without CAP_ */
-	char **cap_add;
+	char **cap_drop;       /* upper case, without CAP_ */
+	char **cap_add;        /* with those that the agent needs for itself */
+	uint64_t withheld;     /* of these the agent lets no command have */
 	char *runtime;         /* "": the engine's default */
 	uint64_t memory_bytes; /* the most a sandbox may have */
 	uint64_t nano_cpus;

@@ -6,6 +6,7 @@ import time
 import uuid
 
 import driver
+from conftest import FOREIGN
 from driver import reason, wait_for
 
 
@@ -503,6 +504,30 @@ def test_localhost_has_a_name_in_an_image_that_knows_none(worker):
     worker.finish(run)
     assert run.stdout() == (
         b"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n")
+
+
+def test_a_foreign_image_without_setuid_works(make_worker):
+    worker = make_worker(
+        SANDBOX_CAP_ADD="NET_BIND_SERVICE",
+        SANDBOX_IMAGES_ALLOWED=FOREIGN + ":latest").start()
+    sandbox, _, _ = worker.open(image=FOREIGN + ":latest")
+    user = worker.run(sandbox, "echo a > x; echo b > /artifacts/y; cat x; "
+                      "grep -E '^(Uid|CapPrm)' /proc/self/status")
+    assert reason(worker.finish(user)) == "exit"
+    assert user.stdout().split() == [
+        b"a", b"Uid:", *[b"1000"] * 4, b"CapPrm:", b"0" * 16]
+    assert user.files == {b"y": b"b\n"}
+    root = worker.run(
+        sandbox, "grep CapPrm /proc/self/status; kill -9 1", user=1)
+    worker.finish(root)
+    assert root.stdout().split()[1] == b"%016x" % (1 << 10)
+
+
+def test_a_sandboxes_user_may_not_connect_to_its_link(worker):
+    sandbox, _, _ = worker.open()
+    run = worker.run(sandbox, "stat -c %a-%u /.mcp-sandbox/sock")
+    worker.finish(run)
+    assert run.stdout() == b"600-%d\n" % os.geteuid()
 
 
 def test_the_sandbox_cannot_change_its_agent_or_socket(worker):

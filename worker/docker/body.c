@@ -17,6 +17,9 @@
 #include "worker/docker/api.h"
 
 #define MIB (UINT64_C(1) << 20)
+/* Of 1024 and 500, which everybody else on the host has, this server too. */
+#define CPU_SHARES 256
+#define IO_WEIGHT 100
 #define TAR_BLOCK 512
 #define TAR_END (2 * TAR_BLOCK) /* zeros */
 
@@ -131,6 +134,9 @@ put_limits(json_t *o, const struct body_create *c)
 	put(o, "MemorySwap", number(t->memory_bytes));
 	put(o, "NanoCpus", number(t->nano_cpus));
 	put(o, "PidsLimit", number(t->pids));
+	put(o, "CpuShares", number(CPU_SHARES));
+	if (c->has_io_weight)
+		put(o, "BlkioWeight", number(IO_WEIGHT));
 	put(core, "Name", text("core"));
 	put(core, "Soft", number(0));
 	put(core, "Hard", number(0));
@@ -184,6 +190,17 @@ host_config(const struct body_create *c)
 	return o;
 }
 
+/* Behind the carrier's command: images/agent/terms.h. */
+static json_t *
+agent_arguments(const struct policy *p)
+{
+	char mask[20];
+
+	(void)snprintf(
+	    mask, sizeof(mask), "%llx", (unsigned long long)p->withheld);
+	return list((const char *const[]){"-k", mask, NULL});
+}
+
 char *
 body_create(const struct body_create *c)
 {
@@ -193,7 +210,7 @@ body_create(const struct body_create *c)
 
 	put(o, "Image", text(c->image_id));
 	put(o, "Entrypoint", list(wishes->command));
-	put(o, "Cmd", json_array());
+	put(o, "Cmd", agent_arguments(c->policy));
 	put(o, "User", text("0:0"));
 	put(o, "WorkingDir", text("/workspace"));
 	put(o, "Hostname", text("sandbox"));

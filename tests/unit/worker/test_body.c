@@ -31,7 +31,8 @@ build(enum backend_stdio stdio)
 	    .instance = "inst",
 	    .image_id = "sha256:00ff",
 	    .spec = &spec,
-	    .created_ms = 1700000000123};
+	    .created_ms = 1700000000123,
+	    .has_io_weight = true};
 	json_t *o = NULL;
 	struct err e;
 	char *s;
@@ -75,7 +76,7 @@ take_policy(void)
 }
 
 static const char expected[] =
-    "{'Image':'sha256:00ff','Entrypoint':['/inside/agent','x'],'Cmd':[],"
+    "{'Image':'sha256:00ff','Entrypoint':['/inside/agent','x'],'Cmd':['-k','120'],"
     "'User':'0:0','WorkingDir':'/workspace','Hostname':'sandbox',"
     "'NetworkDisabled':true,'OpenStdin':false,'StdinOnce':false,'Tty':false,"
     "'Labels':{'mcp.role':'sandbox','mcp.instance':'inst',"
@@ -87,7 +88,7 @@ static const char expected[] =
     "'CapDrop':['ALL'],'CapAdd':['SETUID','SETGID','CHOWN','FOWNER',"
     "'DAC_OVERRIDE','KILL','SETPCAP'],'SecurityOpt':['no-new-privileges'],"
     "'Memory':67108864,'MemorySwap':67108864,'NanoCpus':500000000,"
-    "'PidsLimit':20,'Ulimits':[{'Name':'core','Soft':0,'Hard':0}],"
+    "'PidsLimit':20,'CpuShares':256,'BlkioWeight':100,'Ulimits':[{'Name':'core','Soft':0,'Hard':0}],"
     "'Tmpfs':{'/tmp':'rw,exec,nosuid,nodev,mode=1777,size=256m'},"
     "'Binds':['/data/x:/inside:ro','/data/y:/beside:ro'],'Init':false,"
     "'RestartPolicy':{'Name':'no'},'AutoRemove':false,'Privileged':false}}";
