@@ -248,10 +248,7 @@ executed(const struct store_run *row, const struct log_digest *d)
 		set_failure(o, row, k);
 	json_object_set_new(o, "exit_code",
 	    k->end_reason == 0 ? json_null() : json_integer(k->exit_code));
-	json_object_set_new(o, "output", view_merged(d));
-	json_object_set_new(o, "output_truncated",
-	    json_boolean(k->stdout_bytes > row->stdout_max ||
-		k->stderr_bytes > row->stderr_max));
+	view_merged(o, d);
 	uuid_format(&row->uuid, id);
 	json_object_set_new(o, "run_id", json_string(id));
 	return o;

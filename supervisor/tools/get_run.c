@@ -23,8 +23,14 @@ struct get_call {
 static void
 get_done(struct get_call *c, const struct log_digest *d)
 {
-	tool_result(
-	    &c->t, view_run(c->found.row, d, run_waits_for(c->found.run)));
+	const json_t *from = json_object_get(c->t.arguments, "artifacts_from");
+
+	tool_result(&c->t,
+	    view_run(c->found.row, d,
+		&(struct view_wish){
+		    .waits = run_waits_for(c->found.run),
+		    .artifacts_from = (uint32_t)json_integer_value(from),
+		}));
 }
 
 static void

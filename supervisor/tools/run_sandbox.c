@@ -66,7 +66,8 @@ run_over_cb(struct wait *w, enum wait_outcome outcome,
 	if (c->await)
 		json_object_set_new(o, "final",
 		    outcome == WAIT_IS_OVER ?
-			view_run(&w->run->row, d, SCHED_NOTHING_WAITS) :
+			view_run(&w->run->row, d,
+			    &(struct view_wish){.waits = SCHED_NOTHING_WAITS}) :
 			json_null());
 	tool_result(&c->t, o);
 }
