@@ -177,7 +177,7 @@ new_mcp(const struct front_parts *parts)
 }
 
 static struct http_server *
-new_http(struct front *f)
+new_http(struct front *f, const struct front_parts *parts)
 {
 	const struct http_limits limits = {
 	    .head_max = FRONT_HEAD_MAX,
@@ -186,7 +186,7 @@ new_http(struct front *f)
 	    .idle_ms = (uint32_t)conf_int(f->conf, CONF_IDLE_TIMEOUT_MS),
 	    .connections_max =
 		(uint32_t)conf_int(f->conf, CONF_MAX_CONNECTIONS),
-	    .large_dir = conf_str(f->conf, CONF_DATA_DIR),
+	    .large_dir = parts->dir,
 	};
 
 	return http_server_new(f->base, &limits, front_on_request, f);
@@ -211,7 +211,7 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	f->mcp = new_mcp(parts);
 	f->check = check_new(f->conf);
 	f->router = routes_new(f->mcp_path);
-	f->http = new_http(f);
+	f->http = new_http(f, parts);
 	front_reload(f);
 	f->tick = event_new(f->base, -1, EV_PERSIST, tick_cb, f);
 	if (f->tick == NULL)

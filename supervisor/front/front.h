@@ -57,6 +57,7 @@ struct front_parts {
 	struct store *store; /* kept; may be NULL */
 	struct core *core;   /* kept */
 	const struct embed_file *tools;
+	const char *dir;            /* the front's own; NULL: none */
 	const uint8_t *session_key; /* FRONT_KEY_BYTES, copied */
 	uint32_t heartbeat_ms;      /* of silent event streams */
 };

@@ -15,6 +15,7 @@
 #include "common/confine.h"
 #include "common/exit.h"
 #include "common/fd.h"
+#include "common/layout.h"
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
@@ -29,6 +30,7 @@ struct program {
 	struct event_base *base;
 	struct child *child;
 	struct conf *conf;
+	char *dir; /* in DATA_DIR, ours alone */
 	struct store *store;
 	struct core *core;
 	struct front *front;
@@ -62,11 +64,13 @@ raise_descriptor_limit(const struct conf *conf)
 static int
 open_data(struct program *p, uint8_t key[KEY_BYTES], struct err *e)
 {
-	const char *dir = conf_str(p->conf, CONF_DATA_DIR);
 	const char *artifacts = conf_str(p->conf, CONF_ARTIFACTS_DIR);
 
-	if (fd_mkdir_all(dir, 0700, e) != 0 || key_load(dir, key, e) != 0 ||
-	    store_open(p->base, dir, artifacts, &p->store, e) != 0)
+	p->dir =
+	    xasprintf("%s/" LAYOUT_FRONT, conf_str(p->conf, CONF_DATA_DIR));
+	if (fd_mkdir_all(p->dir, 0700, e) != 0 ||
+	    key_load(p->dir, key, e) != 0 ||
+	    store_open(p->base, p->dir, artifacts, &p->store, e) != 0)
 		return e->code;
 	return 0;
 }
@@ -107,6 +111,7 @@ build(struct program *p, struct err *e)
 	    .store = p->store,
 	    .core = p->core,
 	    .tools = embed_tools,
+	    .dir = p->dir,
 	    .session_key = key,
 	    .heartbeat_ms = FRONT_HEARTBEAT_MS,
 	};
