@@ -324,7 +324,7 @@ execute_on_start(struct tool_call *t, const json_t *arguments)
 
 	l = languages_find(
 	    tool_languages(t), name[0] == '\0' ? "python" : name);
-	if (core_admit_run(t->core, &e) != 0) {
+	if (core_admit_run(t->core, sb, &e) != 0) {
 		tool_fail(t, &e);
 	} else if (json_string_length(json_object_get(arguments, "code")) >
 	    CODE_MAX) {

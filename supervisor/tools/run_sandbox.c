@@ -83,6 +83,8 @@ find_or_open(struct run_call *c, const struct run_args *a, struct sandbox **out,
 	struct principal *who = c->t.call->who;
 
 	*out = sandbox_find_named(all, who->tenant, a->identifier);
+	if (core_admit_run(c->t.core, *out, e) != 0)
+		return e->code;
 	if (*out != NULL) {
 		sandbox_touch(*out, a->ttl_s);
 		return 0;
@@ -123,8 +125,7 @@ run_on_start(struct tool_call *t, const json_t *arguments)
 	struct err e;
 	int rc;
 
-	if (core_admit_run(t->core, &e) != 0 ||
-	    args_run_from(
+	if (args_run_from(
 		core_conf(t->core), tool_denylist(t), arguments, &a, &e) != 0) {
 		tool_fail(t, &e);
 		return;
