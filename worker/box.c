@@ -445,8 +445,8 @@ looked(struct box *b, const struct backend_container *c)
 		lose_container(b, c);
 	} else if (strcmp(c->identity.fingerprint, b->at.id.fingerprint) != 0) {
 		lose(b,
-		    "it was made under another policy of network or "
-		    "capabilities");
+		    "it was made under another policy of network, "
+		    "capabilities, system calls or paths");
 	} else if (box_listen(b, &e) != 0) {
 		log_warn("box %s: %s", b->name, e.msg);
 		timer_set_ms(b->timer, LOOK_AGAIN_MS);

@@ -1,8 +1,8 @@
 /*
  * Made once from the configuration, with every word checked, and then asked
  * about each box.  The fingerprint is of what cannot be changed in a box that
- * runs (network, privileges, capabilities): one with another fingerprint is
- * not taken over.
+ * runs (network, privileges, capabilities, system calls, paths): one with
+ * another fingerprint is not taken over.
  */
 #include "worker/policy.h"
 
@@ -13,9 +13,11 @@
 #include <openssl/sha.h>
 
 #include "common/buf.h"
+#include "common/exit.h"
 #include "common/hex.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "worker/profile.h"
 
 #define LIST_MAX 64
 #define MIB (UINT64_C(1) << 20)
@@ -44,6 +46,34 @@ static const char *const cap_agent_alone[] = {"KILL", "SETPCAP"};
 static const char *const cap_engine[] = {"CHOWN", "DAC_OVERRIDE", "FSETID",
     "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID", "SETFCAP", "SETPCAP",
     "NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE"};
+
+/*
+ * What /proc and /sys tell of the machine instead of the sandbox: its memory,
+ * its keys, its kernel, its clock's users, its hardware.  An engine's own list
+ * is shorter and grows with its version; this one is part of the fingerprint.
+ */
+static const char *const masked_paths[] = {"/proc/acpi", "/proc/asound",
+    "/proc/config.gz", "/proc/driver", "/proc/dynamic_debug",
+    "/proc/interrupts", "/proc/iomem", "/proc/ioports", "/proc/kallsyms",
+    "/proc/kcore", "/proc/key-users", "/proc/keys", "/proc/kmsg",
+    "/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags",
+    "/proc/latency_stats", "/proc/mdstat", "/proc/modules",
+    "/proc/pagetypeinfo", "/proc/sched_debug", "/proc/schedstat", "/proc/scsi",
+    "/proc/slabinfo", "/proc/softirqs", "/proc/swaps", "/proc/sysrq-trigger",
+    "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo",
+    "/sys/devices/virtual/dmi", "/sys/devices/virtual/powercap",
+    "/sys/firmware", "/sys/fs/bpf", "/sys/fs/pstore", "/sys/hypervisor",
+    "/sys/kernel/debug", "/sys/kernel/security", "/sys/kernel/slab",
+    "/sys/kernel/tracing", "/sys/module", "/sys/power", NULL};
+
+/* /etc/hostname, and in a network two more, are files of the host's disk that
+ * the engine puts there: root of a sandbox could make them as large as that.
+ */
+static const char *const read_only_paths[] = {"/proc/bus", "/proc/fs",
+    "/proc/irq", "/proc/sys", "/sys/fs/cgroup", "/dev", "/etc/hostname", NULL};
+static const char *const read_only_paths_networked[] = {"/proc/bus", "/proc/fs",
+    "/proc/irq", "/proc/sys", "/sys/fs/cgroup", "/dev", "/etc/hostname",
+    "/etc/hosts", "/etc/resolv.conf", NULL};
 
 /* ---- words */
 
@@ -288,6 +318,14 @@ print_sorted(struct buf *b, char *const *list)
 }
 
 static void
+print_all(struct buf *b, const char *const *list)
+{
+	for (; *list != NULL; list++)
+		(void)buf_printf(b, "%s,", *list);
+	(void)buf_printf(b, "|");
+}
+
+static void
 take_fingerprint(struct policy *p)
 {
 	uint8_t digest[SHA256_DIGEST_LENGTH];
@@ -300,6 +338,11 @@ take_fingerprint(struct policy *p)
 	print_sorted(&b, p->cap_add);
 	print_sorted(&b, p->cap_drop);
 	(void)buf_printf(&b, "%llx|", (unsigned long long)p->withheld);
+	print_all(&b, p->masked);
+	print_all(&b, p->read_only);
+	(void)SHA256((const uint8_t *)p->seccomp, strlen(p->seccomp), digest);
+	if (buf_append(&b, digest, sizeof(digest)) != 0)
+		fatal(EXIT_BUG, "policy: its text is too long");
 	(void)SHA256(buf_data(&b), buf_len(&b), digest);
 	buf_clear(&b);
 	hex_encode(digest, POLICY_FINGERPRINT_LEN / 2, p->fingerprint);
@@ -322,7 +365,12 @@ policy_init(struct policy *p, const struct conf *c, struct err *e)
 	    (uint64_t)conf_int(c, CONF_DEFAULT_CPU_CORES) * 1000000000u;
 	p->pids = (uint32_t)conf_int(c, CONF_DEFAULT_PIDS);
 	p->tmp_bytes = (uint64_t)conf_int(c, CONF_SANDBOX_TMP_MB) * MIB;
-	if (take_images(p, c, e) != 0 || take_caps(p, c, e) != 0) {
+	p->masked = masked_paths;
+	p->read_only = p->network == POLICY_NETWORK_NONE ?
+	    read_only_paths :
+	    read_only_paths_networked;
+	if (take_images(p, c, e) != 0 || take_caps(p, c, e) != 0 ||
+	    profile_load(c, &p->seccomp, e) != 0) {
 		policy_clear(p);
 		return ERR_INVAL;
 	}
@@ -346,6 +394,7 @@ policy_clear(struct policy *p)
 	list_free(p->cap_add);
 	free(p->image);
 	free(p->runtime);
+	free(p->seccomp);
 	memset(p, 0, sizeof(*p));
 }
 

@@ -491,7 +491,12 @@ def test_the_container_is_hardened_as_configured(worker):
         ["SETUID", "SETGID", "CHOWN", "FOWNER", "DAC_OVERRIDE", "KILL",
          "SETPCAP"])
     assert host["Memory"] == host["MemorySwap"] == 128 << 20
-    assert host["SecurityOpt"] == ["no-new-privileges"]
+    privileges, seccomp = host["SecurityOpt"]
+    assert privileges == "no-new-privileges"
+    assert seccomp.startswith('seccomp={"defaultAction":"SCMP_ACT_ERRNO"')
+    assert "/proc/kpagecount" in host["MaskedPaths"]
+    assert "/dev" in host["ReadonlyPaths"]
+    assert host["ShmSize"] == 64 << 20
     assert host["Binds"] == [f"{worker.dir}/links/{uid}:/.mcp-sandbox:ro"]
     assert labels["mcp.instance"] == worker.instance
     assert labels["mcp.sandbox"] == str(uid)

@@ -20,6 +20,7 @@
 /* Of 1024 and 500, which everybody else on the host has, this server too. */
 #define CPU_SHARES 256
 #define IO_WEIGHT 100
+#define SHM_BYTES (64 * MIB) /* /dev/shm; counts as memory */
 #define TAR_BLOCK 512
 #define TAR_END (2 * TAR_BLOCK) /* zeros */
 
@@ -167,6 +168,19 @@ restart_no(void)
 }
 
 static json_t *
+security(const struct policy *p)
+{
+	json_t *a = json_array();
+	char *seccomp = xasprintf("seccomp=%s", p->seccomp);
+
+	if (p->no_new_privileges)
+		(void)json_array_append_new(a, text("no-new-privileges"));
+	(void)json_array_append_new(a, text(seccomp));
+	free(seccomp);
+	return a;
+}
+
+static json_t *
 host_config(const struct body_create *c)
 {
 	const struct policy *p = c->policy;
@@ -177,8 +191,10 @@ host_config(const struct body_create *c)
 	    text(p->network == POLICY_NETWORK_NONE ? "none" : "bridge"));
 	put(o, "CapDrop", list((const char *const *)p->cap_drop));
 	put(o, "CapAdd", list((const char *const *)p->cap_add));
-	if (p->no_new_privileges)
-		put(o, "SecurityOpt", list_of(text("no-new-privileges")));
+	put(o, "SecurityOpt", security(p));
+	put(o, "MaskedPaths", list(p->masked));
+	put(o, "ReadonlyPaths", list(p->read_only));
+	put(o, "ShmSize", number(SHM_BYTES));
 	put_limits(o, c);
 	put(o, "Binds", binds(c->spec->wishes));
 	if (p->runtime[0] != '\0')
