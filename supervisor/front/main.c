@@ -94,6 +94,15 @@ open_core(struct program *p, struct err *e)
 
 static void on_front_tick(void *arg);
 
+/* No restart: that would go on without what is gone. */
+static void
+on_damaged(const struct err *why, void *arg)
+{
+	struct program *p = arg;
+
+	child_die(p->child, EXIT_CONFIG, "%s", why->msg);
+}
+
 static int
 build(struct program *p, struct err *e)
 {
@@ -103,6 +112,7 @@ build(struct program *p, struct err *e)
 	raise_descriptor_limit(p->conf);
 	if (open_data(p, key, e) != 0)
 		return e->code;
+	store_on_damaged(p->store, on_damaged, p);
 	if (open_core(p, e) != 0)
 		return e->code;
 	parts = (struct front_parts){
@@ -132,8 +142,12 @@ on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 	p->conf = conf_copy(conf);
 	rc = build(p, e);
 	if (rc != 0)
-		/* A wrong installation does not mend itself; a disk may. */
-		return rc == ERR_INVAL ? EXIT_CONFIG : EXIT_BUG;
+		/* A wrong installation, or a database that is damaged or not
+		 * ours, does not mend itself; a disk may. */
+		return rc == ERR_INVAL || rc == ERR_DAMAGED ||
+			rc == ERR_WRONG_STATE ?
+		    EXIT_CONFIG :
+		    EXIT_BUG;
 	if (confine_front(e) != 0)
 		return EXIT_PRIVILEGE;
 	return 0;
