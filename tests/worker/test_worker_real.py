@@ -279,6 +279,42 @@ def test_a_container_whose_agent_is_killed_is_lost_and_removed(worker):
     wait_for(lambda: worker.engine.inspect(container) is None)
 
 
+def begin_sleep(worker):
+    sandbox, _, container = worker.open()
+    run = worker.run(sandbox, "echo begun; sleep 600", timeout_ms=600000)
+    wait_for(lambda: os.path.getsize(run.path) > 40)
+    return sandbox, container, run
+
+
+def test_a_paused_container_ends_its_runs_and_is_renewed(make_worker):
+    worker = make_worker(AGENT_PING_MS="300").start()
+    sandbox, container, run = begin_sleep(worker)
+    other, _, _ = worker.open()
+    worker.engine.request("POST", f"/containers/{container}/pause")
+    ended = worker.finish(run)
+    assert reason(ended) == "sandbox_lost"
+    assert "its agent does not answer" in ended.text
+    assert "not answer" in worker.job.wait("SANDBOX_LOST", sandbox).fields.why
+    wait_for(lambda: worker.engine.inspect(container) is None)
+    again = worker.run(other, "echo fine")
+    worker.finish(again)
+    assert again.stdout() == b"fine\n"
+
+
+def test_a_stopped_agent_ends_no_run_later_than_its_limits(make_worker):
+    worker = make_worker(RUN_GRACE_MS="300").start()
+    sandbox, _, container = worker.open()
+    run = worker.run(sandbox, "echo begun; sleep 600", timeout_ms=1000)
+    wait_for(lambda: os.path.getsize(run.path) > 40)
+    pid = worker.engine.inspect(container)["State"]["Pid"]
+    os.kill(pid, signal.SIGSTOP)
+    ended = worker.finish(run)
+    assert reason(ended) == "timeout"
+    assert "agent did not end the run" in ended.text
+    worker.job.wait("SANDBOX_LOST", sandbox)
+    wait_for(lambda: worker.engine.inspect(container) is None)
+
+
 def test_artifacts_are_copied_once_with_their_digests(worker):
     sandbox, _, _ = worker.open()
     run = worker.run(sandbox, "cd /artifacts; mkdir d; echo a > a.txt; "

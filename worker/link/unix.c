@@ -435,8 +435,7 @@ put_acl(const char *path, uid_t user)
 		{ACL_GROUP_OBJ, 0, UINT32_MAX}, {ACL_MASK, 6, UINT32_MAX},
 		{ACL_OTHER, 0, UINT32_MAX}}};
 
-	return setxattr(
-	    path, "system.posix_acl_access", &acl, sizeof(acl), 0);
+	return setxattr(path, "system.posix_acl_access", &acl, sizeof(acl), 0);
 }
 
 /*
@@ -458,8 +457,8 @@ admit(struct unix_link *u, struct err *e)
 	dir = linkdirs_make(u->dirs, &u->box, &ignored, e);
 	if (dir < 0)
 		return dir;
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dir,
-	    UNIX_SOCKET_NAME);
+	(void)snprintf(
+	    path, sizeof(path), "/proc/self/fd/%d/%s", dir, UNIX_SOCKET_NAME);
 	if (put_acl(path, st.st_uid) == 0)
 		return 0;
 	log_warn_limited(&strangers,
