@@ -180,7 +180,7 @@ end_open_commands(struct store_run *row, enum runlog_reason reason,
 		if (c->status != COMMAND_RUNNING)
 			continue;
 		c->status = status_of(&(struct runlog_end){
-		    .reason = reason, .exit_code = EXIT_KILLED});
+		    .reason = (uint8_t)reason, .exit_code = EXIT_KILLED});
 		c->end_reason = reason;
 		c->ended_ms = clock_wall_ms();
 		c->exit_code = EXIT_KILLED;
