@@ -104,6 +104,10 @@ front_on_request(struct http_exchange *x, void *arg)
 		refuse(r, x, fault, "bad_request", text);
 		return;
 	}
+	if (http_is_guest(x) && (r == NULL || r->who != ROUTE_FOR_PROBES)) {
+		http_busy(x);
+		return;
+	}
 	if (check_who(f, x, &why) != 0) {
 		refuse(r, x, why.status, why.code, why.text);
 		return;
@@ -186,6 +190,8 @@ new_http(struct front *f, const struct front_parts *parts)
 	    .idle_ms = (uint32_t)conf_int(f->conf, CONF_IDLE_TIMEOUT_MS),
 	    .connections_max =
 		(uint32_t)conf_int(f->conf, CONF_MAX_CONNECTIONS),
+	    .waiting_memory = FRONT_WAITING_MEMORY,
+	    .waiting_files = FRONT_WAITING_FILES,
 	    .large_dir = parts->dir,
 	};
 

@@ -26,6 +26,9 @@
 
 #define FRONT_HEARTBEAT_MS 15000
 #define FRONT_HEAD_MAX 16384
+/* Answers that wait for their clients, over all connections. */
+#define FRONT_WAITING_MEMORY (16u << 20)
+#define FRONT_WAITING_FILES (UINT64_C(1) << 30)
 
 struct event;
 struct event_base;
