@@ -177,3 +177,11 @@ js_dump(const json_t *j)
 		fatal(EXIT_BUG, "js_dump: not a JSON value, or out of memory");
 	return s;
 }
+
+const char *
+js_text(const json_t *o, const char *key)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	return text != NULL ? text : "";
+}

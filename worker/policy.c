@@ -451,15 +451,31 @@ policy_check_claim(const struct policy_claim *c, struct err *e)
 	return 0;
 }
 
+/* Names what would work, as far as a text has room. */
+static int
+refuse_image(const struct policy *p, const char *image, struct err *e)
+{
+	char names[256];
+	size_t used;
+
+	(void)snprintf(names, sizeof(names), "%.150s", p->image);
+	for (size_t i = 0; p->images[i] != NULL; i++) {
+		used = strlen(names);
+		(void)snprintf(
+		    names + used, sizeof(names) - used, ", %s", p->images[i]);
+	}
+	return err_set(e, ERR_POLICY,
+	    "image %.100s is not allowed; allowed: %s (the operator's "
+	    "SANDBOX_IMAGES_ALLOWED adds others)",
+	    image, names);
+}
+
 int
 policy_check(const struct policy *p, struct policy_template *t, struct err *e)
 {
 	if (t->image[0] == '\0')
 		t->image = p->image;
 	if (!is_image(t->image) || !is_allowed_image(p, t->image))
-		return err_set(e, ERR_POLICY,
-		    "image %.100s is not allowed: SANDBOX_IMAGE and "
-		    "SANDBOX_IMAGES_ALLOWED name those that are",
-		    t->image);
+		return refuse_image(p, t->image, e);
 	return check_limits(p, t, e);
 }

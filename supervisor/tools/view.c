@@ -79,6 +79,13 @@ view_share(const size_t *wants, size_t n, size_t max)
 
 /* ---- output */
 
+/* Bytes that one of a kind may take, as JSON; of a stream as they are. */
+struct view_levels {
+	size_t wishes;
+	size_t heads;
+	size_t stream;
+};
+
 /* Of all heads; what is a tail is always shown. */
 static size_t
 heads_level(const struct store_run *row, const struct log_digest *d)
@@ -97,53 +104,102 @@ heads_level(const struct store_run *row, const struct log_digest *d)
 	    tails < VIEW_OUTPUT_MAX ? VIEW_OUTPUT_MAX - tails : 0);
 }
 
-/* The first bytes, how many there are in all, and, if there are more, the last
- * ones and how many are in neither.  Both are cut to whole characters. */
+/* What of a stream is shown: its first bytes and, if there are more, its last.
+ * Both are cut to whole characters. */
+struct piece {
+	const uint8_t *head, *tail;
+	size_t nhead, ntail;
+};
+
+/* A tail of at most max bytes that begins with a character. */
+static void
+cut_tail(struct piece *p, size_t max)
+{
+	size_t skip = p->ntail > max ? p->ntail - max : 0;
+
+	p->tail += skip;
+	p->ntail -= skip;
+	skip = utf8_broken_start_len(p->tail, p->ntail);
+	p->tail += skip;
+	p->ntail -= skip;
+}
+
+/*
+ *	whole	there is no more of it than the head
+ *	fit	bytes of the head that the answer has room for
+ *	max	of both; 0: no limit
+ */
+static void
+cut_piece(struct piece *p, bool whole, size_t fit, size_t max)
+{
+	bool is_long = max > 0 && p->nhead + p->ntail > max;
+
+	if (is_long && p->ntail == 0 && whole) {
+		p->tail = p->head + max / 2;
+		p->ntail = p->nhead - max / 2;
+	}
+	if (is_long) { /* a short tail leaves more to the head */
+		size_t room = max - (p->ntail < max / 2 ? p->ntail : max / 2);
+
+		fit = fit < room ? fit : room;
+	}
+	if (fit >= p->nhead && whole)
+		return;
+	p->nhead = utf8_complete_len(p->head, fit < p->nhead ? fit : p->nhead);
+	if (p->ntail > 0)
+		cut_tail(p, is_long ? max / 2 : p->ntail);
+}
+
 static void
 set_stream(json_t *o, const char *name, const struct log_stream *s,
-    uint64_t total, size_t level)
+    uint64_t total, const struct view_levels *at)
 {
 	AUTO(auto_free) char *key = xasprintf("%s_bytes", name);
 	AUTO(auto_free) char *cut = xasprintf("%s_truncated", name);
 	AUTO(auto_free) char *tail = xasprintf("%s_tail", name);
 	AUTO(auto_free) char *dropped = xasprintf("%s_dropped", name);
-	const uint8_t *p = buf_data(&s->head), *q = buf_data(&s->tail);
-	size_t n = js_bytes_fit(p, buf_len(&s->head), level);
-	size_t m = buf_len(&s->tail), skip;
+	size_t n = buf_len(&s->head);
+	struct piece p = {
+	    buf_data(&s->head), buf_data(&s->tail), n, buf_len(&s->tail)};
 
 	if (total < s->bytes)
 		total = s->bytes; /* it runs: its row does not know yet */
+	cut_piece(
+	    &p, total == n, js_bytes_fit(p.head, n, at->heads), at->stream);
 	json_object_set_new(o, key, json_integer((json_int_t)total));
-	json_object_set_new(o, cut, json_boolean(total > n));
-	if (total > n)
-		n = utf8_complete_len(p, n);
-	set_bytes(o, name, p, n);
-	if (m == 0 && n == buf_len(&s->head))
+	json_object_set_new(o, cut, json_boolean(total > p.nhead));
+	set_bytes(o, name, p.head, p.nhead);
+	if (total == p.nhead)
 		return;
-	skip = s->bytes > n + m ? utf8_broken_start_len(q, m) : 0;
-	if (m > 0)
-		set_bytes(o, tail, q + skip, m - skip);
+	if (p.ntail > 0)
+		set_bytes(o, tail, p.tail, p.ntail);
 	json_object_set_new(
-	    o, dropped, json_integer((json_int_t)(total - n - (m - skip))));
+	    o, dropped, json_integer((json_int_t)(total - p.nhead - p.ntail)));
 }
 
 void
-view_merged(json_t *o, const struct log_digest *d)
+view_merged(json_t *o, const struct log_digest *d, size_t stream_max)
 {
-	const uint8_t *p = buf_data(&d->merged);
-	size_t n = js_bytes_fit(p, buf_len(&d->merged), VIEW_OUTPUT_MAX);
+	size_t n = buf_len(&d->merged);
+	struct piece p = {buf_data(&d->merged), NULL, n, 0};
 	uint64_t total = 0;
 
 	for (uint32_t i = 0; i < d->ncommands; i++)
 		total +=
 		    d->commands[i].out[0].bytes + d->commands[i].out[1].bytes;
-	if (total > n)
-		n = utf8_complete_len(p, n);
-	json_object_set_new(o, "output", js_string_bytes(p, n, NULL));
-	json_object_set_new(o, "output_truncated", json_boolean(total > n));
-	if (total > n)
+	cut_piece(&p, total == n, js_bytes_fit(p.head, n, VIEW_OUTPUT_MAX),
+	    stream_max);
+	json_object_set_new(
+	    o, "output", js_string_bytes(p.head, p.nhead, NULL));
+	json_object_set_new(
+	    o, "output_truncated", json_boolean(total > p.nhead));
+	if (total == p.nhead)
+		return;
+	if (p.ntail > 0)
 		json_object_set_new(
-		    o, "output_dropped", json_integer((json_int_t)(total - n)));
+		    o, "output_tail", js_string_bytes(p.tail, p.ntail, NULL));
+	json_object_set_new(o, "output_dropped",
+	    json_integer((json_int_t)(total - p.nhead - p.ntail)));
 }
 
 /* ---- commands */
@@ -192,11 +248,6 @@ set_wish(json_t *o, const struct store_command *c, size_t level)
 	json_object_set_new(o, "request_truncated", json_true());
 }
 
-struct view_levels {
-	size_t wishes;
-	size_t heads;
-};
-
 static json_t *
 view_command(const struct store_command *c, const struct log_command *log,
     const struct view_levels *at)
@@ -214,8 +265,8 @@ view_command(const struct store_command *c, const struct log_command *log,
 	json_object_set_new(o, "timeout_ms", json_integer(c->timeout_ms));
 	json_object_set_new(o, "started_at", view_time(c->started_ms));
 	json_object_set_new(o, "ended_at", view_time(c->ended_ms));
-	set_stream(o, "stdout", &log->out[0], c->stdout_bytes, at->heads);
-	set_stream(o, "stderr", &log->out[1], c->stderr_bytes, at->heads);
+	set_stream(o, "stdout", &log->out[0], c->stdout_bytes, at);
+	set_stream(o, "stderr", &log->out[1], c->stderr_bytes, at);
 	return o;
 }
 
@@ -301,7 +352,8 @@ json_t *
 view_run(const struct store_run *row, const struct log_digest *d,
     const struct view_wish *wish)
 {
-	const struct view_levels at = {wishes_level(row), heads_level(row, d)};
+	const struct view_levels at = {
+	    wishes_level(row), heads_level(row, d), wish->stream_max};
 	json_t *o = json_object(), *commands = json_array();
 
 	view_head(o, row);

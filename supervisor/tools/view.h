@@ -25,6 +25,7 @@
 struct view_wish {
 	enum sched_wait waits;   /* why it is still queued */
 	uint32_t artifacts_from; /* the first of the list that is wanted */
+	size_t stream_max;       /* bytes of a stream shown; 0: all there is */
 };
 
 /* view_run - d is the digest of its log; any thread may call it, for a row
@@ -32,8 +33,8 @@ struct view_wish {
 json_t *view_run(const struct store_run *row, const struct log_digest *d,
     const struct view_wish *wish);
 /* view_merged - both outputs as they came, into output, output_truncated and
- * output_dropped of o */
-void view_merged(json_t *o, const struct log_digest *d);
+ * output_dropped of o, and output_tail when the middle was left out */
+void view_merged(json_t *o, const struct log_digest *d, size_t stream_max);
 /* view_share - the highest level at which wants that are cut there are at most
  * max together */
 size_t view_share(const size_t *wants, size_t n, size_t max);

@@ -256,7 +256,7 @@ test_merged_output_has_its_bound_and_its_count(void **state)
 	(void)state;
 	d = digest_of_prints(1, LONG, &caps);
 	o = json_object();
-	view_merged(o, d);
+	view_merged(o, d, 0);
 	assert_int_equal(number(o, "output_dropped") +
 		(json_int_t)json_string_length(json_object_get(o, "output")),
 	    (COMMANDS - 1) * 2 * LONG + 10);
@@ -264,6 +264,48 @@ test_merged_output_has_its_bound_and_its_count(void **state)
 	    VIEW_OUTPUT_MAX / 6 - 1, VIEW_OUTPUT_MAX / 6);
 	json_decref(o);
 	log_digest_free(d);
+}
+
+/* 64 bytes of a stream: the first and the last half. */
+static void
+test_a_stream_is_cut_to_what_the_wish_says(void **state)
+{
+	static const struct log_caps caps[] = {
+	    {{4096, 4096}, 1024, LOG_HEADS_MAX, LOG_HEADS_MAX},
+	    {{100, 100}, 50, LOG_HEADS_MAX, LOG_HEADS_MAX},
+	    {{100, 100}, 20, LOG_HEADS_MAX, LOG_HEADS_MAX}};
+	static const json_int_t tails[] = {32, 32, 20};
+	const json_t *c;
+	json_t *o;
+
+	(void)state;
+	fill_row('x', 1);
+	for (size_t i = 0; i < ARRAY_LEN(caps); i++) {
+		struct log_digest *d = digest_of_prints('x', 1000, &caps[i]);
+
+		o = view_run(&row, d, &(struct view_wish){.stream_max = 64});
+		c = json_array_get(json_object_get(o, "commands"), 0);
+		assert_int_equal(shown(c, "stdout", "none"), 64 - tails[i]);
+		assert_int_equal(shown(c, "stdout_tail", "none"), tails[i]);
+		assert_int_equal(number(c, "stdout_dropped"), 1000 - 64);
+		assert_true(
+		    json_is_true(json_object_get(c, "stdout_truncated")));
+		c = json_array_get(
+		    json_object_get(o, "commands"), COMMANDS - 1);
+		assert_int_equal(shown(c, "stdout", "none"), 5);
+		assert_null(json_object_get(c, "stdout_dropped"));
+		json_decref(o);
+		o = json_object();
+		view_merged(o, d, 64);
+		assert_in_range(shown(o, "output", "none"), 1, 64);
+		assert_int_equal(number(o, "output_dropped") +
+			shown(o, "output", "none") +
+			shown(o, "output_tail", "none"),
+		    (COMMANDS - 1) * 2000 + 10);
+		json_decref(o);
+		log_digest_free(d);
+	}
+	clear_row();
 }
 
 static void
@@ -288,6 +330,7 @@ main(void)
 	    cmocka_unit_test(test_a_list_of_artifacts_goes_on_where_it_was_cut),
 	    cmocka_unit_test(test_a_request_that_is_too_long_says_so),
 	    cmocka_unit_test(test_merged_output_has_its_bound_and_its_count),
+	    cmocka_unit_test(test_a_stream_is_cut_to_what_the_wish_says),
 	    cmocka_unit_test(test_a_share_leaves_the_small_ones_whole),
 	};
 
