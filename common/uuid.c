@@ -3,12 +3,13 @@
 #include <errno.h>
 #include <sys/random.h>
 
+#include "common/clock.h"
 #include "common/exit.h"
 #include "common/hex.h"
 #include "common/log.h"
 
-void
-uuid_random(struct uuid *u)
+static void
+uuid_fill(struct uuid *u, uint8_t version)
 {
 	ssize_t n;
 
@@ -18,8 +19,24 @@ uuid_random(struct uuid *u)
 	while (n < 0 && errno == EINTR);
 	if (n != (ssize_t)sizeof(u->b))
 		fatal(EXIT_BUG, "getrandom: %s", strerror(errno));
-	u->b[6] = (uint8_t)((u->b[6] & 0x0f) | 0x40);
+	u->b[6] = (uint8_t)((u->b[6] & 0x0f) | version << 4);
 	u->b[8] = (uint8_t)((u->b[8] & 0x3f) | 0x80);
+}
+
+void
+uuid_random(struct uuid *u)
+{
+	uuid_fill(u, 4);
+}
+
+void
+uuid_timed(struct uuid *u)
+{
+	uint64_t ms = (uint64_t)clock_wall_ms();
+
+	uuid_fill(u, 7);
+	for (size_t i = 0; i < 6; i++)
+		u->b[i] = (uint8_t)(ms >> (40 - 8 * i));
 }
 
 /* 8-4-4-4-12 digits: a dash stands before bytes 4, 6, 8 and 10. */

@@ -1,4 +1,4 @@
-/* uuid.h - random UUIDs, RFC 9562 version 4. */
+/* uuid.h - UUIDs, RFC 9562: random ones, and random ones in order of time. */
 #ifndef COMMON_UUID_H
 #define COMMON_UUID_H
 
@@ -11,6 +11,14 @@ struct uuid {
 };
 
 void uuid_random(struct uuid *u); /* getrandom(2); ends the process if none */
+/* uuid_timed - version 7: milliseconds of the wall clock, then 74 random bits;
+ * rows of an index by it that are made together lie together */
+void uuid_timed(struct uuid *u);
+static inline bool
+uuid_is_timed(const struct uuid *u)
+{
+	return u->b[6] >> 4 == 7;
+}
 void uuid_format(const struct uuid *u, char out[UUID_TEXT_LEN + 1]);
 /* uuid_parse - strict: 36 characters, either case; -1 when not one */
 int uuid_parse(const char *text, struct uuid *u) MUSTCHECK;

@@ -69,16 +69,14 @@ db_fail(struct db *db, int rc, struct err *e)
 		return err_set(e, ERR_DB,
 		    "database: disk is full: free space in %s", db->dir);
 	if (kind == SQLITE_NOTADB)
-		return err_set(e, ERR_DAMAGED,
+		return err_set(e, ERR_DB,
 		    "%s/" DB_FILE " is no database: move it away, or put a "
 		    "backup in its place",
 		    db->dir);
 	if (kind == SQLITE_CORRUPT)
-		return err_set(e, ERR_DAMAGED,
-		    "%s/" DB_FILE " is damaged: stop what uses it, then put a "
-		    "backup in its place, or save what can be read (sqlite3 "
-		    "%s/" DB_FILE " .recover)",
-		    db->dir, db->dir);
+		return err_set(e, ERR_DB,
+		    "%s/" DB_FILE " is damaged: put a backup in its place",
+		    db->dir);
 	if (kind == SQLITE_BUSY)
 		return err_set(e, ERR_DB,
 		    "%s/" DB_FILE " is locked by another program: end it",
@@ -506,13 +504,18 @@ db_begin(struct db *db, struct err *e)
 	return db_exec(db, DB_BEGIN, e);
 }
 
+bool
+db_is_begun(const struct db *db)
+{
+	return sqlite3_get_autocommit(db->h) == 0;
+}
+
 void
 db_rollback(struct db *db)
 {
 	struct err ignored;
 
 	/* SQLite may have rolled back by itself. */
-	if (sqlite3_get_autocommit(db->h) == 0 &&
-	    db_exec(db, DB_ROLLBACK, &ignored) != 0)
+	if (db_is_begun(db) && db_exec(db, DB_ROLLBACK, &ignored) != 0)
 		db->doomed = true;
 }

@@ -54,6 +54,7 @@ int db_exec_int(
  */
 bool db_is_doomed(const struct db *db);
 int db_begin(struct db *db, struct err *e) MUSTCHECK; /* to write */
+bool db_is_begun(const struct db *db);
 void db_rollback(struct db *db); /* as far as there is a transaction */
 
 enum db_wal {

@@ -26,6 +26,8 @@ struct op {
 	size_t bytes;                   /* roughly, for the queue's limit */
 	uint64_t due_ms; /* of one that is held: when it goes by itself */
 	int rc;          /* set before it is queued: not run, only delivered */
+	/* run may be called once more, when all that it wrote is undone. */
+	bool again;
 	/* Not run: this one does its work, too.  It is delivered right before
 	 * this one and with its rc. */
 	struct op *covers;

@@ -1,8 +1,8 @@
 /*
  * queue.c - a list under a mutex, with a condition for its one taker
  *
- * The taker is woken only for the first op: while there are others it is
- * awake, or about to look again.
+ * The taker is woken only by the op that it waits for: with more it is awake,
+ * or about to look again.
  */
 #include "supervisor/store/queue.h"
 
@@ -16,6 +16,7 @@ queue_init(struct queue *q)
 
 	memset(q, 0, sizeof(*q));
 	q->tail = &q->head;
+	q->wanted = 1;
 	(void)pthread_mutex_init(&q->mutex, NULL);
 	(void)pthread_condattr_init(&attr);
 	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -35,28 +36,30 @@ queue_clear(struct queue *q)
 void
 queue_push(struct queue *q, struct op *list)
 {
-	bool first;
+	uint64_t before;
+	bool wake;
 
 	(void)pthread_mutex_lock(&q->mutex);
-	first = q->count == 0;
+	before = q->count;
 	*q->tail = list;
 	for (; list != NULL; list = list->next) {
 		q->tail = &list->next;
 		q->count++;
 		q->bytes += list->bytes;
 	}
+	wake = before < q->wanted && q->count >= q->wanted;
 	(void)pthread_mutex_unlock(&q->mutex);
 	/* Not before: the thread would wake only to wait for the mutex. */
-	if (first)
+	if (wake)
 		(void)pthread_cond_signal(&q->cond);
 }
 
 static void
-deadline_in(uint64_t ms, struct timespec *t)
+deadline_in(uint64_t us, struct timespec *t)
 {
 	(void)clock_gettime(CLOCK_MONOTONIC, t);
-	t->tv_sec += (time_t)(ms / 1000);
-	t->tv_nsec += (long)(ms % 1000) * 1000000;
+	t->tv_sec += (time_t)(us / 1000000);
+	t->tv_nsec += (long)(us % 1000000) * 1000;
 	if (t->tv_nsec >= 1000000000) {
 		t->tv_sec++;
 		t->tv_nsec -= 1000000000;
@@ -75,9 +78,36 @@ wait_for_op(struct queue *q, uint64_t wait_ms)
 			(void)pthread_cond_wait(&q->cond, &q->mutex);
 		return;
 	}
-	deadline_in(wait_ms, &until);
+	deadline_in(wait_ms * 1000, &until);
 	while (q->head == NULL && !q->stopped && rc == 0)
 		rc = pthread_cond_timedwait(&q->cond, &q->mutex, &until);
+}
+
+bool
+queue_wait(struct queue *q, uint64_t wait_ms)
+{
+	bool found;
+
+	(void)pthread_mutex_lock(&q->mutex);
+	wait_for_op(q, wait_ms);
+	found = q->head != NULL;
+	(void)pthread_mutex_unlock(&q->mutex);
+	return found;
+}
+
+void
+queue_gather(struct queue *q, uint64_t count, uint64_t wait_us)
+{
+	struct timespec until;
+	int rc = 0;
+
+	deadline_in(wait_us, &until);
+	(void)pthread_mutex_lock(&q->mutex);
+	q->wanted = count;
+	while (q->count < count && !q->stopped && rc == 0)
+		rc = pthread_cond_timedwait(&q->cond, &q->mutex, &until);
+	q->wanted = 1;
+	(void)pthread_mutex_unlock(&q->mutex);
 }
 
 static struct op *

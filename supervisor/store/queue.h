@@ -15,6 +15,7 @@ struct queue {
 	struct op **tail;
 	uint64_t count;
 	uint64_t bytes;
+	uint64_t wanted; /* the taker sleeps until there are so many */
 	bool stopped;
 };
 
@@ -26,6 +27,10 @@ void queue_push(struct queue *q, struct op *list);
  * wait_ms at most.  NULL: time is over, or queue_stop was called and all is
  * taken; then queue_is_stopped. */
 struct op *queue_take(struct queue *q, size_t max, uint64_t wait_ms);
+/* queue_wait - until there is one, or for wait_ms; whether there is */
+bool queue_wait(struct queue *q, uint64_t wait_ms);
+/* queue_gather - sleeps until there are count, or for wait_us */
+void queue_gather(struct queue *q, uint64_t count, uint64_t wait_us);
 void queue_stop(struct queue *q);
 bool queue_is_stopped(struct queue *q);
 uint64_t queue_count(struct queue *q, uint64_t *bytes);

@@ -350,6 +350,8 @@ end_take_log(struct run_op *o, struct err *e)
 {
 	struct store_run *r = &o->row;
 
+	free(r->log); /* of a first attempt */
+	r->log = NULL;
 	if (o->log == NULL || r->spool_bytes > STORE_INLINE_MAX)
 		return 0;
 	r->log_len = (size_t)r->spool_bytes;
@@ -431,6 +433,7 @@ run_op_new(const struct store_run *row, struct store_log *log,
 	from.log_len = 0;
 	o->w.op.deliver = run_deliver;
 	o->w.op.release = run_op_release;
+	o->w.op.again = true;
 	o->w.done = done;
 	o->w.arg = arg;
 	o->log = log == NULL ? NULL : store_log_ref(log);
@@ -484,6 +487,7 @@ store_run_move(struct store *s, uint64_t run, uint64_t sandbox,
 	op->w.op.run = move_run;
 	op->w.op.deliver = store_write_deliver;
 	op->w.op.release = move_release;
+	op->w.op.again = true;
 	op->w.op.bytes = sizeof(*op);
 	op->w.done = done;
 	op->w.arg = arg;

@@ -42,6 +42,7 @@ store_sandbox_put(struct store *s, const struct store_sandbox *row,
 	op->w.op.run = sandbox_put_run;
 	op->w.op.deliver = store_write_deliver;
 	op->w.op.release = sandbox_op_release;
+	op->w.op.again = true;
 	op->w.op.bytes = sizeof(*op) + 256;
 	op->w.done = done;
 	op->w.arg = arg;

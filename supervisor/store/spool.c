@@ -27,7 +27,7 @@
 #define BLOB_NAME_MAX HEX_BYTES(32)
 #define TENANT_MAX 21   /* a number */
 #define LOG_NAME_MAX 41 /* uuid.log */
-#define SPARES_MAX 16
+#define SPARES_MAX 64
 #define TMP_NAME_MAX 59 /* uuid.number.opening */
 
 struct spool {
@@ -163,6 +163,8 @@ spool_close(struct spool *s)
 
 /* Logs. */
 
+/* The bucket is made of random digits: the last ones, where the first ones are
+ * the time. */
 static void
 log_name(
     const struct uuid *run, char bucket[BUCKET_MAX], char name[LOG_NAME_MAX])
@@ -170,7 +172,8 @@ log_name(
 	char text[UUID_TEXT_LEN + 1];
 
 	uuid_format(run, text);
-	(void)snprintf(bucket, BUCKET_MAX, "%.2s", text);
+	(void)snprintf(bucket, BUCKET_MAX, "%.2s",
+	    text + (uuid_is_timed(run) ? UUID_TEXT_LEN - 2 : 0));
 	(void)snprintf(name, LOG_NAME_MAX, "%s.log", text);
 }
 

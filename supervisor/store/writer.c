@@ -2,14 +2,20 @@
  * writer.c - the writer's thread, and what is held before it
  *
  * An op's way: held on the loop's thread, perhaps -> the queue -> a batch
- * (begin, each op in its savepoint, commit) -> each op's after -> the done
- * queue -> delivered and released on the loop's thread.
+ * (begin, each op, commit) -> each op's after -> the done queue -> delivered
+ * and released on the loop's thread.
+ *
+ * A batch is run without savepoints, of which each copies the pages that its
+ * op writes to.  When an op fails, all is undone and begun anew, each op in a
+ * savepoint.  Those that cannot be run twice (op.h, again) have one at once.
  *
  * Between two batches the thread looks after the WAL (checkpoint.h): emptied
  * when nothing was written for a second, used again from its beginning when it
  * is large, made longer ahead of need while nobody waits.
  */
 #include "supervisor/store/writer.h"
+
+#include <stdatomic.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -18,17 +24,16 @@
 #include "supervisor/store/checkpoint.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/done.h"
-#include "supervisor/store/identity.h"
 #include "supervisor/store/queue.h"
 
 struct writer {
 	struct op *held; /* on the loop's thread, the oldest first */
 	struct op **held_tail;
+	atomic_uint nheld;
 	struct timer *timer; /* for the oldest */
 	struct queue queue;
 	pthread_t thread;
 	struct db *db;
-	const struct identity *identity; /* or NULL */
 	struct done *done;
 	struct checkpoint checkpoint;
 	bool no_room;          /* for a longer WAL, until the next checkpoint */
@@ -59,31 +64,11 @@ notice_push(struct writer *w, const struct err *why)
 
 	op->deliver = notice_deliver;
 	op->release = notice_release;
-	op->rc = why->code;
 	op->why = *why;
 	done_push(w->done, op);
 }
 
 /* A batch. */
-
-/* 0 also when the op failed alone; negative: the batch is lost. */
-static int
-op_run(struct db *db, struct op *op, struct err *e)
-{
-	int rc = db_exec(db, DB_SAVEPOINT, e);
-
-	if (rc != 0)
-		return rc;
-	op->rc = op->run(db, op, &op->why);
-	if (op->rc == 0)
-		return db_exec(db, DB_RELEASE, e);
-	if (db_is_doomed(db)) {
-		*e = op->why;
-		return op->rc;
-	}
-	rc = db_exec(db, DB_ROLLBACK_TO, e);
-	return rc != 0 ? rc : db_exec(db, DB_RELEASE, e);
-}
 
 static bool
 op_wants_run(const struct op *op)
@@ -100,14 +85,83 @@ batch_wants_run(const struct op *list)
 	return false;
 }
 
+/* Alone: its failure is its own.  Negative: the batch is lost. */
+static int
+op_run_saved(struct db *db, struct op *op, struct err *e)
+{
+	int rc = db_exec(db, DB_SAVEPOINT, e);
+
+	if (rc != 0)
+		return rc;
+	op->rc = op->run(db, op, &op->why);
+	if (op->rc == 0)
+		return db_exec(db, DB_RELEASE, e);
+	if (db_is_doomed(db)) {
+		*e = op->why;
+		return op->rc;
+	}
+	rc = db_exec(db, DB_ROLLBACK_TO, e);
+	return rc != 0 ? rc : db_exec(db, DB_RELEASE, e);
+}
+
+static int
+batch_run_saved(struct db *db, struct op *list, struct err *e)
+{
+	int rc = 0;
+
+	for (struct op *op = list; op != NULL && rc == 0; op = op->next)
+		if (op_wants_run(op))
+			rc = op_run_saved(db, op, e);
+	return rc;
+}
+
+static bool
+batch_is_plain(const struct op *list)
+{
+	for (; list != NULL; list = list->next)
+		if (op_wants_run(list) && !list->again)
+			return false;
+	return true;
+}
+
+static int
+batch_run_plain(struct db *db, struct op *list, struct err *e)
+{
+	int rc = 0;
+
+	for (struct op *op = list; op != NULL && rc == 0; op = op->next) {
+		if (!op_wants_run(op))
+			continue;
+		rc = op->run(db, op, e);
+		/* The next would be on its own. */
+		if (rc == 0 && !db_is_begun(db))
+			rc = err_set(e, ERR_DB, "database: rolled back");
+	}
+	return rc;
+}
+
+static int
+batch_run_ops(struct db *db, struct op *list, struct err *e)
+{
+	int rc;
+
+	if (!batch_is_plain(list))
+		return batch_run_saved(db, list, e);
+	rc = batch_run_plain(db, list, e);
+	if (rc == 0 || db_is_doomed(db))
+		return rc;
+	db_rollback(db);
+	rc = db_begin(db, e);
+	return rc != 0 ? rc : batch_run_saved(db, list, e);
+}
+
 static int
 batch_run(struct db *db, struct op *list, struct err *e)
 {
 	int rc = db_begin(db, e);
 
-	for (struct op *op = list; op != NULL && rc == 0; op = op->next)
-		if (op_wants_run(op))
-			rc = op_run(db, op, e);
+	if (rc == 0)
+		rc = batch_run_ops(db, list, e);
 	if (rc == 0)
 		rc = db_exec(db, DB_COMMIT, e);
 	if (rc != 0)
@@ -136,7 +190,7 @@ batch_count(struct writer *w, const struct op *list, int rc)
 	for (const struct op *op = list; op != NULL; op = op->next) {
 		good += op_wants_run(op);
 		bad += op->rc != 0;
-		broken = broken || op->rc == ERR_DB || op->rc == ERR_DAMAGED;
+		broken = broken || op->rc == ERR_DB;
 	}
 	(void)pthread_mutex_lock(&w->mutex);
 	w->stats.writes += good;
@@ -173,8 +227,6 @@ batch_commit(struct writer *w, struct op *list)
 	struct err why = {0};
 	int rc = batch_run(w->db, list, &why);
 
-	if (rc == 0 && w->identity != NULL)
-		rc = identity_check(w->identity, &why);
 	if (rc != 0)
 		batch_fail(list, rc, &why);
 	batch_count(w, list, rc);
@@ -224,6 +276,17 @@ writer_checkpoint(struct writer *w, enum checkpoint_kind kind)
 	notice_push(w, &why);
 }
 
+/* Whose end is near will wait for the disk, too: with this one, if it can. */
+static void
+writer_gather(struct writer *w)
+{
+	uint64_t all = atomic_load_explicit(&w->nheld, memory_order_relaxed) +
+	    queue_count(&w->queue, NULL);
+
+	if (all >= WRITER_MANY)
+		queue_gather(&w->queue, all / 2, WRITER_GATHER_US);
+}
+
 static void *
 writer_main(void *arg)
 {
@@ -242,7 +305,9 @@ writer_main(void *arg)
 		}
 		if (!w->no_room)
 			writer_make_room(w);
-		list = queue_take(&w->queue, WRITER_BATCH_MAX, wait_ms);
+		if (queue_wait(&w->queue, wait_ms))
+			writer_gather(w);
+		list = queue_take(&w->queue, WRITER_BATCH_MAX, 0);
 		if (list != NULL)
 			writer_batch(w, list);
 		else if (queue_is_stopped(&w->queue))
@@ -254,14 +319,24 @@ writer_main(void *arg)
 
 /* From the loop's thread. */
 
+/* Only the loop's thread changes it. */
+static void
+held_count(struct writer *w, int change)
+{
+	atomic_store_explicit(
+	    &w->nheld, w->nheld + (unsigned int)change, memory_order_relaxed);
+}
+
 /* The first n held ones. */
 static void
 held_go(struct writer *w, size_t n)
 {
 	struct op *first = w->held, **at = &w->held;
 
-	while (n-- > 0 && *at != NULL)
+	while (n-- > 0 && *at != NULL) {
 		at = &(*at)->next;
+		held_count(w, -1);
+	}
 	if (at == &w->held)
 		return;
 	w->held = *at;
@@ -287,8 +362,8 @@ on_due(void *arg)
 }
 
 int
-writer_start(struct event_base *base, struct db *db, const struct identity *id,
-    struct done *done, struct writer **out, struct err *e)
+writer_start(struct event_base *base, struct db *db, struct done *done,
+    struct writer **out, struct err *e)
 {
 	struct writer *w = xcalloc(1, sizeof(*w));
 	int rc;
@@ -298,7 +373,6 @@ writer_start(struct event_base *base, struct db *db, const struct identity *id,
 	queue_init(&w->queue);
 	(void)pthread_mutex_init(&w->mutex, NULL);
 	w->db = db;
-	w->identity = id;
 	w->done = done;
 	rc = queue_thread(&w->thread, writer_main, w, e);
 	if (rc != 0) {
@@ -342,6 +416,7 @@ writer_hold(struct writer *w, struct op *op)
 		timer_set_ms(w->timer, WRITER_SOON_MS);
 	*w->held_tail = op;
 	w->held_tail = &op->next;
+	held_count(w, 1);
 }
 
 struct op *
@@ -360,6 +435,7 @@ writer_take(struct writer *w,
 	if (op->next == NULL)
 		w->held_tail = at;
 	op->next = NULL;
+	held_count(w, -1);
 	return op;
 }
 

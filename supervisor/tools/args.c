@@ -350,7 +350,7 @@ args_run_from(const struct conf *conf, const struct denylist *deny,
 	struct run_args a = {.wish = {.tool = "run_sandbox"}};
 
 	args_identifier(args, "", a.identifier);
-	uuid_random(&a.wish.uuid);
+	uuid_timed(&a.wish.uuid);
 	if (options_from(conf, json_object_get(args, "options"), &a, e) != 0 ||
 	    commands_from(conf, deny, args, &a.wish, e) != 0) {
 		run_wish_clear(&a.wish);

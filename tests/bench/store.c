@@ -111,7 +111,7 @@ row_fill(struct store_run *r, uint64_t id)
 	    .spec = xcalloc(1, 200),
 	    .commands = xcalloc(1, sizeof(struct store_command)),
 	    .ncommands = 1};
-	uuid_random(&r->uuid);
+	uuid_timed(&r->uuid);
 	r->commands[0] = (struct store_command){.shell = xstrdup("true"),
 	    .cwd = xstrdup("/workspace"),
 	    .env_json = xstrdup("{}"),

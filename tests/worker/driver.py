@@ -130,22 +130,20 @@ class Engine:
         status, data = self.request("GET", f"/containers/{name}/json")
         return json.loads(data) if status == 200 else None
 
-    def import_image(self, name, busybox="/bin/busybox", places=True):
-        """A busybox, and with places the directories that a sandbox has."""
+    def import_image(self, name, busybox="/bin/busybox"):
+        """A busybox and the directories that a sandbox needs."""
         out = io.BytesIO()
         with tarfile.open(fileobj=out, mode="w") as tar:
             for path, uid, mode in (
                     ("bin", 0, 0o755), ("etc", 0, 0o755), ("tmp", 0, 0o1777),
-                    *((("workspace", 1000, 0o755), ("artifacts", 1000, 0o755))
-                      if places else ())):
+                    ("workspace", 1000, 0o755), ("artifacts", 1000, 0o755)):
                 info = tarfile.TarInfo(path)
                 info.type, info.mode = tarfile.DIRTYPE, mode
                 info.uid = info.gid = uid
                 tar.addfile(info)
             tar.add(busybox, "bin/busybox", filter=as_root)
             for applet in ("sh", "cat", "dd", "echo", "sleep", "true", "seq",
-                           "mkdir", "ln", "head", "yes", "kill", "grep",
-                           "test", "rm", "wc", "usleep", "stat", "touch"):
+                           "mkdir", "ln", "head", "yes", "kill"):
                 info = tarfile.TarInfo(f"bin/{applet}")
                 info.type, info.linkname = tarfile.SYMTYPE, "busybox"
                 tar.addfile(info)

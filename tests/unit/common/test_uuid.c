@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "common/clock.h"
 #include "common/uuid.h"
 
 static void
@@ -19,6 +20,26 @@ test_random_ones_are_version_4_and_differ(void **state)
 		assert_int_equal(a.b[8] >> 6, 2);
 		assert_false(uuid_is_equal(&a, &b));
 	}
+}
+
+static void
+test_timed_ones_are_version_7_and_in_order(void **state)
+{
+	struct uuid a, b;
+	int64_t now;
+
+	(void)state;
+	uuid_timed(&a);
+	assert_true(uuid_is_timed(&a));
+	assert_int_equal(a.b[8] >> 6, 2);
+	uuid_random(&b);
+	assert_false(uuid_is_timed(&b));
+	now = clock_wall_ms();
+	while (clock_wall_ms() <= now)
+		;
+	uuid_timed(&b);
+	assert_true(memcmp(a.b, b.b, 6) < 0);
+	assert_memory_not_equal(a.b + 9, b.b + 9, 7);
 }
 
 static void
@@ -64,6 +85,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_random_ones_are_version_4_and_differ),
+	    cmocka_unit_test(test_timed_ones_are_version_7_and_in_order),
 	    cmocka_unit_test(test_text_is_lower_case_and_comes_back),
 	    cmocka_unit_test(test_anything_else_is_none),
 	};

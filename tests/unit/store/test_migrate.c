@@ -83,6 +83,46 @@ test_what_an_older_version_wrote_is_kept(void **state)
 	    7);
 }
 
+/* A CHECK is changed in the text of its table. */
+static void
+test_the_words_of_a_state_are_checked_in_old_databases_and_new(void **state)
+{
+	const struct embed_file first[] = {embed_sql[0], END};
+	struct fixture *f = *state;
+
+	assert_int_equal(check_and_run(f, first), 0);
+	assert_int_equal(check_and_run(f, embed_sql), 0);
+	assert_int_equal(fixture_query(f,
+			     "SELECT count(*) FROM sqlite_schema"
+			     " WHERE name = 'run'"
+			     " AND sql LIKE '%state = ''completed'' OR%'"
+			     " AND sql NOT LIKE '%state IN%'"),
+	    1);
+	fixture_exec(f,
+	    "INSERT INTO sandbox VALUES (1, randomblob(16), 1, 'a', 1, 'n', "
+	    "'', 'i', 'removed', 'run', 1, 1, 1, 1, 1, 1, 1)");
+	for (unsigned int i = 0; i < RUN_STATE_COUNT; i++) {
+		AUTO(auto_free)
+		char *sql = xasprintf("INSERT INTO run VALUES (%u, "
+				      "randomblob(16), 1, 1, 'a', 'n', '', "
+				      "'t', '%s', '', '', '', 1, 1, 1, 3, 1, "
+				      "1, NULL, NULL)",
+		    i + 1, run_state_word((enum run_state)i));
+
+		fixture_exec(f, sql);
+	}
+	fixture_exec(
+	    f, "UPDATE OR IGNORE run SET state = 'complete' WHERE id = 1");
+	assert_int_equal(fixture_query(f,
+			     "SELECT count(*) FROM run"
+			     " WHERE state = 'complete'"),
+	    0);
+	assert_int_equal(fixture_query(f,
+			     "SELECT count(*) FROM pragma_integrity_check"
+			     " WHERE integrity_check = 'ok'"),
+	    1);
+}
+
 static void
 test_only_the_missing_ones_run(void **state)
 {
@@ -180,6 +220,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_the_real_migrations_run_and_run_once),
 	    TEST(test_what_an_older_version_wrote_is_kept),
+	    TEST(
+		test_the_words_of_a_state_are_checked_in_old_databases_and_new),
 	    TEST(test_only_the_missing_ones_run),
 	    TEST(test_one_that_fails_leaves_nothing_of_itself),
 	    TEST(test_one_that_leaves_dangling_rows_is_undone),

@@ -100,6 +100,26 @@ test_a_log_is_where_and_as_the_contract_says(void **state)
 }
 
 static void
+test_a_log_with_the_time_in_its_name_is_found_by_its_last_digits(void **state)
+{
+	struct room *r = *state;
+	AUTO(auto_free) char *path = NULL;
+	char text[UUID_TEXT_LEN + 1];
+	struct uuid run;
+	struct stat st;
+
+	uuid_timed(&run);
+	put(spool_log_create(r->s, &run, &r->err), "x");
+	uuid_format(&run, text);
+	path = xasprintf(
+	    "%s/spool/%s/%s.log", r->f->dir, text + UUID_TEXT_LEN - 2, text);
+	assert_int_equal(stat(path, &st), 0);
+	assert_holds(spool_log_read(r->s, &run, &r->err), "x");
+	spool_log_remove(r->s, &run);
+	assert_int_equal(stat(path, &st), -1);
+}
+
+static void
 test_a_log_that_is_not_there_is_not_found(void **state)
 {
 	struct room *r = *state;
@@ -334,6 +354,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_a_log_is_appended_and_read),
 	    TEST(test_a_log_is_where_and_as_the_contract_says),
+	    TEST(
+		test_a_log_with_the_time_in_its_name_is_found_by_its_last_digits),
 	    TEST(test_a_log_that_is_not_there_is_not_found),
 	    TEST(test_a_blob_is_found_by_tenant_and_digest),
 	    TEST(test_the_same_bytes_twice_are_one_blob_and_readers_go_on),

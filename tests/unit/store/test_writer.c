@@ -169,7 +169,7 @@ rig_setup(void **state)
 	assert_int_equal(migrate_run(db, embed_sql, &e), 0);
 	assert_int_equal(done_new(r->f->base, &r->done, &e), 0);
 	assert_int_equal(
-	    writer_start(r->f->base, db, NULL, r->done, &r->writer, &e), 0);
+	    writer_start(r->f->base, db, r->done, &r->writer, &e), 0);
 	assert_int_equal(sem_init(&r->entered, 0, 0), 0);
 	assert_int_equal(sem_init(&r->leave, 0, 0), 0);
 	*state = r;
@@ -267,6 +267,58 @@ test_delivery_is_in_the_order_of_submission(void **state)
 		assert_int_equal(r->rc[i], i % 7 == 3 ? ERR_WRONG_STATE : 0);
 	}
 	assert_int_equal(r->released, 2000);
+}
+
+static void
+submit_again(struct rig *r, op_run run, uint64_t number)
+{
+	struct op *op = make_op(r, run, number);
+
+	op->again = true;
+	writer_submit(r->writer, op);
+}
+
+static void
+test_one_that_fails_among_those_that_can_run_again(void **state)
+{
+	struct rig *r = *state;
+	struct store_stats s;
+
+	gate_shut(r);
+	submit_again(r, good_run, 1);
+	submit_again(r, constraint_run, 2);
+	submit_again(r, refusing_run, 3);
+	submit_again(r, good_run, 4);
+	gate_open(r);
+	fixture_wait(r->f, &r->delivered, 5);
+	assert_int_equal(r->rc[1], 0);
+	assert_int_equal(r->rc[2], ERR_INVAL);
+	assert_int_equal(r->rc[3], ERR_WRONG_STATE);
+	assert_int_equal(r->rc[4], 0);
+	assert_int_equal(rows(r), 3);
+	writer_stats(r->writer, &s);
+	assert_int_equal(s.commits, 2);
+	assert_int_equal(s.failures, 2);
+}
+
+static void
+test_a_lost_transaction_of_those_that_can_run_again(void **state)
+{
+	struct rig *r = *state;
+
+	gate_shut(r);
+	submit_again(r, good_run, 1);
+	submit_again(r, dooming_run, 2);
+	submit_again(r, good_run, 3);
+	gate_open(r);
+	fixture_wait(r->f, &r->delivered, 4);
+	assert_int_equal(r->rc[1], ERR_DB);
+	assert_int_equal(r->rc[2], ERR_DB);
+	assert_int_equal(r->rc[3], ERR_DB);
+	assert_int_equal(rows(r), 1);
+	submit_again(r, good_run, 4);
+	fixture_wait(r->f, &r->delivered, 5);
+	assert_int_equal(r->rc[4], 0);
 }
 
 static void
@@ -593,6 +645,8 @@ main(void)
 	    TEST(test_one_alone_is_committed_at_once_and_synced),
 	    TEST(test_delivery_is_in_the_order_of_submission),
 	    TEST(test_one_that_fails_is_undone_alone),
+	    TEST(test_one_that_fails_among_those_that_can_run_again),
+	    TEST(test_a_lost_transaction_of_those_that_can_run_again),
 	    TEST(test_a_lost_transaction_fails_all_of_it_and_nothing_after),
 	    TEST(test_one_that_was_refused_before_is_only_delivered),
 	    TEST(test_stop_commits_what_is_queued_and_delivers_nothing),
