@@ -63,6 +63,7 @@ static const struct {
     {ERR_CONFLICT, "conflict"},
     {ERR_WRONG_STATE, "state"},
     {ERR_LOST, "lost"},
+    {ERR_DAMAGED, "damaged"},
 };
 
 const char *

@@ -16,7 +16,8 @@ enum err_code {         /* all negative, 0 is success */
 	ERR_POLICY = -9,  /* not allowed by the worker's policy */
 	ERR_CONFLICT = -10,
 	ERR_WRONG_STATE = -11, /* not possible in this state */
-	ERR_LOST = -12         /* the sandbox is gone */
+	ERR_LOST = -12,        /* the sandbox is gone */
+	ERR_DAMAGED = -13      /* the database: starting again cannot help */
 };
 
 #define ERR_TEXT_MAX 512

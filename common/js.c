@@ -113,6 +113,61 @@ js_base64(const void *p, size_t n)
 	return js_string_checked(text, len);
 }
 
+/* jansson's escapes; a byte that is no text is a U+FFFD of three. */
+static size_t
+byte_cost(uint8_t c, bool lossy)
+{
+	if (c == '"' || c == '\\')
+		return 2;
+	if (c >= 0x80)
+		return lossy ? 3 : 1;
+	if (c >= 0x20)
+		return 1;
+	return c == '\b' || c == '\f' || c == '\n' || c == '\r' || c == '\t' ?
+	    2 :
+	    6;
+}
+
+struct bytes_cost {
+	bool lossy;
+	size_t text;
+	size_t bytes; /* for base64 */
+};
+
+static size_t
+bytes_cost_sum(const struct bytes_cost *c)
+{
+	return c->text + (c->lossy ? (c->bytes + 2) / 3 * 4 : 0);
+}
+
+size_t
+js_bytes_cost(const void *p, size_t n)
+{
+	struct bytes_cost c = {!utf8_is_valid(p, n), 0, n};
+	const uint8_t *s = p;
+
+	for (size_t i = 0; i < n; i++)
+		c.text += byte_cost(s[i], c.lossy);
+	return bytes_cost_sum(&c);
+}
+
+size_t
+js_bytes_fit(const void *p, size_t n, size_t max)
+{
+	struct bytes_cost c = {!utf8_is_valid(p, n), 0, 0};
+	const uint8_t *s = p;
+
+	for (; c.bytes < n; c.bytes++) {
+		size_t text = c.text + byte_cost(s[c.bytes], c.lossy);
+		const struct bytes_cost more = {c.lossy, text, c.bytes + 1};
+
+		if (bytes_cost_sum(&more) > max)
+			break;
+		c.text = text;
+	}
+	return c.bytes;
+}
+
 char *
 js_dump(const json_t *j)
 {
@@ -121,4 +176,12 @@ js_dump(const json_t *j)
 	if (s == NULL)
 		fatal(EXIT_BUG, "js_dump: not a JSON value, or out of memory");
 	return s;
+}
+
+const char *
+js_text(const json_t *o, const char *key)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	return text != NULL ? text : "";
 }

@@ -23,8 +23,15 @@ bool js_is_deeper(const char *text, size_t len, int max);
 /* js_string_bytes - a JSON string from any bytes: what is not UTF-8 becomes
  * U+FFFD; *lossy (may be NULL) says whether that happened */
 json_t *js_string_bytes(const void *p, size_t n, bool *lossy);
+/* js_text - the text of a member; "" when it is none, or o no object */
+const char *js_text(const json_t *o, const char *key);
 /* js_base64 - RFC 4648 standard base64, as a JSON string */
 json_t *js_base64(const void *p, size_t n);
+/* js_bytes_cost - how many bytes of JSON these bytes are at most, as a string
+ * and, where the string would be lossy, in base64 beside it */
+size_t js_bytes_cost(const void *p, size_t n);
+/* js_bytes_fit - how many of the first bytes cost at most max */
+size_t js_bytes_fit(const void *p, size_t n, size_t max);
 /* js_dump - compact, sorted as inserted; the caller frees; never NULL */
 char *js_dump(const json_t *j);
 

@@ -11,8 +11,9 @@
  *	  |		|	    |
  *	  |		| hello	    |
  *	  |		v	    |
- *	  |	       UP <--> AWAY |	the link was lost: does it still run?
- *	  |		|	|   |	After BOX_AWAY_MS it is given up
+ *	  |	       UP <--> AWAY |	UP: the agent is asked again and again
+ *	  |		|	|   |	AWAY: the link was lost: does it still
+ *	  |		|	|   |	run?  After BOX_AWAY_MS it is given up
  *	  +-------------+-------+---+
  *			|		failed, lost, or to be removed
  *			v
@@ -84,6 +85,8 @@ struct box {
 		uint32_t create_us, start_us, hello_us;
 	} times;
 	uint64_t away_since_ms;
+	unsigned int silences; /* questions without an answer, in a row */
+	bool unread;           /* nothing is read from the agent for now */
 
 	struct link *link; /* the peer's */
 	struct peer *peer;
@@ -333,11 +336,21 @@ on_hello(const struct peer_hello *h, void *arg, struct err *e)
 	b->has_boot = true;
 	b->boot = h->boot;
 	set_state(b, BOX_UP);
-	timer_stop(b->timer);
+	b->silences = 0;
+	timer_set_ms(b->timer, b->in->host->ping_ms);
 	if (!b->told_ready)
 		tell_ready(b);
 	tasks_attach(b->tasks, b->peer, h);
 	return 0;
+}
+
+static void
+on_overdue(void *arg)
+{
+	struct box *b = arg;
+
+	if (is_in(b, BOX_RUNNING))
+		lose(b, "its agent did not end a run in time");
 }
 
 static void box_inspect(struct box *b);
@@ -414,7 +427,7 @@ box_listen(struct box *b, struct err *e)
 		return rc;
 	b->peer = peer_new(b->link, &peer_ops, b);
 	if (is_front_full(b->in))
-		link_pause(b->link);
+		box_pause(b);
 	return 0;
 }
 
@@ -445,8 +458,8 @@ looked(struct box *b, const struct backend_container *c)
 		lose_container(b, c);
 	} else if (strcmp(c->identity.fingerprint, b->at.id.fingerprint) != 0) {
 		lose(b,
-		    "it was made under another policy of network or "
-		    "capabilities");
+		    "it was made under another policy of network, "
+		    "capabilities, system calls or paths");
 	} else if (box_listen(b, &e) != 0) {
 		log_warn("box %s: %s", b->name, e.msg);
 		timer_set_ms(b->timer, LOOK_AGAIN_MS);
@@ -535,12 +548,28 @@ opened_cb(
 	answered(b);
 }
 
+/* An answer may have come while nobody read, or this process was stopped: only
+ * several in a row that do not come mean anything. */
+static void
+ask_agent(struct box *b)
+{
+	if (peer_ping(b->peer))
+		b->silences = 0;
+	else if (!b->unread && ++b->silences >= BOX_SILENCES_MAX) {
+		lose(b, "its agent does not answer");
+		return;
+	}
+	timer_set_ms(b->timer, b->in->host->ping_ms);
+}
+
 static void
 timer_cb(void *arg)
 {
 	struct box *b = arg;
 
-	if (b->state == BOX_LOOKING) {
+	if (b->state == BOX_UP) {
+		ask_agent(b);
+	} else if (b->state == BOX_LOOKING) {
 		box_inspect(b);
 	} else if (b->state == BOX_AWAY) {
 		timer_set_ms(b->timer, LOOK_AGAIN_MS);
@@ -575,7 +604,8 @@ box_new(struct box_all *all, const struct box_start *s)
 	b->timer = timer_new(all->host->base, timer_cb, b);
 	b->tasks = tasks_new(&all->tasks_host,
 	    s->mode == MSG_OPEN_MODE_CREATE ? TASKS_NONE_BEGUN :
-					      TASKS_MAY_HAVE_BEGUN);
+					      TASKS_MAY_HAVE_BEGUN,
+	    on_overdue, b);
 	box_map_enter(&b->in->map, &b->at);
 	return b;
 }
@@ -661,6 +691,7 @@ box_look(struct box *b)
 void
 box_pause(struct box *b)
 {
+	b->unread = true;
 	if (b->link != NULL)
 		link_pause(b->link);
 }
@@ -668,6 +699,7 @@ box_pause(struct box *b)
 void
 box_resume(struct box *b)
 {
+	b->unread = false;
 	if (b->link != NULL)
 		link_resume(b->link);
 }

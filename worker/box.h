@@ -27,7 +27,8 @@
 #include "worker/tasks.h"
 
 #define BOX_HELLO_MS 10000
-#define BOX_AWAY_MS 30000 /* running without a link: given up */
+#define BOX_AWAY_MS 30000  /* running without a link: given up */
+#define BOX_SILENCES_MAX 2 /* questions that an agent leaves unanswered */
 
 struct box;
 
@@ -40,6 +41,7 @@ struct box_host {
 	const struct policy *policy;
 	const struct task_host *task;
 	const struct copy_limits *limits;
+	uint32_t ping_ms;            /* between two questions to an agent */
 	void (*on_ready)(void *arg); /* READY was told */
 	void (*on_full)(void *arg);  /* the front's channel is: read no more */
 	void *arg;

@@ -92,6 +92,8 @@ check_spec(struct task_start *s, struct err *e)
 	if (runspec_decode(s->spec, s->nspec, &spec, e) != 0)
 		return ERR_PROTO;
 	s->ncommands = spec.ncommands;
+	for (uint32_t i = 0; i < spec.ncommands; i++)
+		s->limit_ms += spec.commands[i].timeout_ms;
 	runspec_clear(&spec);
 	if (s->spool_limit == 0 || s->spool_limit > POLICY_SPOOL_MAX)
 		return err_set(e, ERR_PROTO, "spool limit %llu",

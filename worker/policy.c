@@ -1,8 +1,8 @@
 /*
  * Made once from the configuration, with every word checked, and then asked
  * about each box.  The fingerprint is of what cannot be changed in a box that
- * runs (network, privileges, capabilities): one with another fingerprint is
- * not taken over.
+ * runs (network, privileges, capabilities, system calls, paths): one with
+ * another fingerprint is not taken over.
  */
 #include "worker/policy.h"
 
@@ -13,15 +13,17 @@
 #include <openssl/sha.h>
 
 #include "common/buf.h"
+#include "common/exit.h"
 #include "common/hex.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "worker/profile.h"
 
 #define LIST_MAX 64
 #define MIB (UINT64_C(1) << 20)
 #define TEXT_MAX 8192
 
-/* capabilities(7), Linux 6.1 */
+/* capabilities(7), Linux 6.1, each at the place of its number; and ALL */
 static const char *const cap_names[] = {"CHOWN", "DAC_OVERRIDE",
     "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID",
     "SETPCAP", "LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST",
@@ -34,9 +36,44 @@ static const char *const cap_names[] = {"CHOWN", "DAC_OVERRIDE",
 
 static const char *const cap_add_default[] = {
     "SETUID", "SETGID", "CHOWN", "FOWNER", "DAC_OVERRIDE"};
-/* The agent's own: it ends what its commands left, whoever they run as, and
- * takes capabilities out of their bounding set.  No command has these two. */
-static const char *const cap_add_agent[] = {"KILL", "SETPCAP"};
+/* What the agent itself works with, whatever its commands may have.  No
+ * command ever has the last two: it ends what commands left, whoever they run
+ * as, and takes capabilities out of their bounding set. */
+static const char *const cap_add_agent[] = {
+    "SETUID", "SETGID", "CHOWN", "FOWNER", "DAC_OVERRIDE", "KILL", "SETPCAP"};
+static const char *const cap_agent_alone[] = {"KILL", "SETPCAP"};
+/* What an engine gives a container that is not told to drop ALL. */
+static const char *const cap_engine[] = {"CHOWN", "DAC_OVERRIDE", "FSETID",
+    "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID", "SETFCAP", "SETPCAP",
+    "NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE"};
+
+/*
+ * What /proc and /sys tell of the machine instead of the sandbox: its memory,
+ * its keys, its kernel, its clock's users, its hardware.  An engine's own list
+ * is shorter and grows with its version; this one is part of the fingerprint.
+ */
+static const char *const masked_paths[] = {"/proc/acpi", "/proc/asound",
+    "/proc/config.gz", "/proc/driver", "/proc/dynamic_debug",
+    "/proc/interrupts", "/proc/iomem", "/proc/ioports", "/proc/kallsyms",
+    "/proc/kcore", "/proc/key-users", "/proc/keys", "/proc/kmsg",
+    "/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags",
+    "/proc/latency_stats", "/proc/mdstat", "/proc/modules",
+    "/proc/pagetypeinfo", "/proc/sched_debug", "/proc/schedstat", "/proc/scsi",
+    "/proc/slabinfo", "/proc/softirqs", "/proc/swaps", "/proc/sysrq-trigger",
+    "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo",
+    "/sys/devices/virtual/dmi", "/sys/devices/virtual/powercap",
+    "/sys/firmware", "/sys/fs/bpf", "/sys/fs/pstore", "/sys/hypervisor",
+    "/sys/kernel/debug", "/sys/kernel/security", "/sys/kernel/slab",
+    "/sys/kernel/tracing", "/sys/module", "/sys/power", NULL};
+
+/* /etc/hostname, and in a network two more, are files of the host's disk that
+ * the engine puts there: root of a sandbox could make them as large as that.
+ */
+static const char *const read_only_paths[] = {"/proc/bus", "/proc/fs",
+    "/proc/irq", "/proc/sys", "/sys/fs/cgroup", "/dev", "/etc/hostname", NULL};
+static const char *const read_only_paths_networked[] = {"/proc/bus", "/proc/fs",
+    "/proc/irq", "/proc/sys", "/sys/fs/cgroup", "/dev", "/etc/hostname",
+    "/etc/hosts", "/etc/resolv.conf", NULL};
 
 /* ---- words */
 
@@ -99,6 +136,19 @@ list_add(char **list, const char *item)
 		list[n] = xstrdup(item);
 }
 
+static void
+list_remove(char **list, const char *item)
+{
+	size_t kept = 0;
+
+	for (size_t n = 0; list[n] != NULL; n++)
+		if (strcmp(list[n], item) == 0)
+			free(list[n]);
+		else
+			list[kept++] = list[n];
+	list[kept] = NULL;
+}
+
 static char **
 list_new(void)
 {
@@ -106,10 +156,10 @@ list_new(void)
 }
 
 static bool
-is_cap(const char *name)
+is_one_of(const char *const *names, size_t n, const char *name)
 {
-	for (size_t i = 0; i < ARRAY_LEN(cap_names); i++)
-		if (strcmp(cap_names[i], name) == 0)
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(names[i], name) == 0)
 			return true;
 	return false;
 }
@@ -126,7 +176,8 @@ add_cap(char **list, const char *given, const char *key, const struct conf *c,
 	for (; given[n] != '\0' && n + 1 < sizeof(name); n++)
 		name[n] = (char)toupper((unsigned char)given[n]);
 	name[n] = '\0';
-	if (is_cap(name) || conf_bool(c, CONF_SANDBOX_CAPS_BYPASS_CHECK)) {
+	if (is_one_of(cap_names, ARRAY_LEN(cap_names), name) ||
+	    conf_bool(c, CONF_SANDBOX_CAPS_BYPASS_CHECK)) {
 		list_add(list, name);
 		return 0;
 	}
@@ -154,6 +205,55 @@ add_caps(char **list, enum conf_key key, const char *name, const struct conf *c,
 	return 0;
 }
 
+static bool
+has_word(char *const *list, const char *word)
+{
+	for (size_t i = 0; list[i] != NULL; i++)
+		if (strcmp(list[i], word) == 0)
+			return true;
+	return false;
+}
+
+/* Whether a container of this configuration would have it, were there no
+ * agent: as the engine reads the two lists. */
+static bool
+is_for_commands(const struct policy *p, const char *cap)
+{
+	if (is_one_of(cap_agent_alone, ARRAY_LEN(cap_agent_alone), cap))
+		return false;
+	if (has_word(p->cap_add, "ALL"))
+		return !has_word(p->cap_drop, cap);
+	if (has_word(p->cap_add, cap))
+		return true;
+	if (has_word(p->cap_drop, cap))
+		return false;
+	return !has_word(p->cap_drop, "ALL") &&
+	    is_one_of(cap_engine, ARRAY_LEN(cap_engine), cap);
+}
+
+static uint64_t
+cap_bit(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(cap_names); i++)
+		if (strcmp(cap_names[i], name) == 0)
+			return UINT64_C(1) << i;
+	return 0;
+}
+
+/* The agent's are added to what was configured, and withheld from commands
+ * where they were not. */
+static void
+add_caps_of_agent(struct policy *p)
+{
+	for (size_t i = 0; i < ARRAY_LEN(cap_add_agent); i++)
+		if (!is_for_commands(p, cap_add_agent[i]))
+			p->withheld |= cap_bit(cap_add_agent[i]);
+	for (size_t i = 0; i < ARRAY_LEN(cap_add_agent); i++) {
+		list_add(p->cap_add, cap_add_agent[i]);
+		list_remove(p->cap_drop, cap_add_agent[i]);
+	}
+}
+
 static int
 take_caps(struct policy *p, const struct conf *c, struct err *e)
 {
@@ -167,8 +267,7 @@ take_caps(struct policy *p, const struct conf *c, struct err *e)
 	if (p->cap_add[0] == NULL)
 		for (size_t i = 0; i < ARRAY_LEN(cap_add_default); i++)
 			list_add(p->cap_add, cap_add_default[i]);
-	for (size_t i = 0; i < ARRAY_LEN(cap_add_agent); i++)
-		list_add(p->cap_add, cap_add_agent[i]);
+	add_caps_of_agent(p);
 	return 0;
 }
 
@@ -219,6 +318,14 @@ print_sorted(struct buf *b, char *const *list)
 }
 
 static void
+print_all(struct buf *b, const char *const *list)
+{
+	for (; *list != NULL; list++)
+		(void)buf_printf(b, "%s,", *list);
+	(void)buf_printf(b, "|");
+}
+
+static void
 take_fingerprint(struct policy *p)
 {
 	uint8_t digest[SHA256_DIGEST_LENGTH];
@@ -230,6 +337,12 @@ take_fingerprint(struct policy *p)
 	    p->no_new_privileges ? 1 : 0);
 	print_sorted(&b, p->cap_add);
 	print_sorted(&b, p->cap_drop);
+	(void)buf_printf(&b, "%llx|", (unsigned long long)p->withheld);
+	print_all(&b, p->masked);
+	print_all(&b, p->read_only);
+	(void)SHA256((const uint8_t *)p->seccomp, strlen(p->seccomp), digest);
+	if (buf_append(&b, digest, sizeof(digest)) != 0)
+		fatal(EXIT_BUG, "policy: its text is too long");
 	(void)SHA256(buf_data(&b), buf_len(&b), digest);
 	buf_clear(&b);
 	hex_encode(digest, POLICY_FINGERPRINT_LEN / 2, p->fingerprint);
@@ -252,7 +365,12 @@ policy_init(struct policy *p, const struct conf *c, struct err *e)
 	    (uint64_t)conf_int(c, CONF_DEFAULT_CPU_CORES) * 1000000000u;
 	p->pids = (uint32_t)conf_int(c, CONF_DEFAULT_PIDS);
 	p->tmp_bytes = (uint64_t)conf_int(c, CONF_SANDBOX_TMP_MB) * MIB;
-	if (take_images(p, c, e) != 0 || take_caps(p, c, e) != 0) {
+	p->masked = masked_paths;
+	p->read_only = p->network == POLICY_NETWORK_NONE ?
+	    read_only_paths :
+	    read_only_paths_networked;
+	if (take_images(p, c, e) != 0 || take_caps(p, c, e) != 0 ||
+	    profile_load(c, &p->seccomp, e) != 0) {
 		policy_clear(p);
 		return ERR_INVAL;
 	}
@@ -276,6 +394,7 @@ policy_clear(struct policy *p)
 	list_free(p->cap_add);
 	free(p->image);
 	free(p->runtime);
+	free(p->seccomp);
 	memset(p, 0, sizeof(*p));
 }
 
@@ -332,15 +451,31 @@ policy_check_claim(const struct policy_claim *c, struct err *e)
 	return 0;
 }
 
+/* Names what would work, as far as a text has room. */
+static int
+refuse_image(const struct policy *p, const char *image, struct err *e)
+{
+	char names[256];
+	size_t used;
+
+	(void)snprintf(names, sizeof(names), "%.150s", p->image);
+	for (size_t i = 0; p->images[i] != NULL; i++) {
+		used = strlen(names);
+		(void)snprintf(
+		    names + used, sizeof(names) - used, ", %s", p->images[i]);
+	}
+	return err_set(e, ERR_POLICY,
+	    "image %.100s is not allowed; allowed: %s (the operator's "
+	    "SANDBOX_IMAGES_ALLOWED adds others)",
+	    image, names);
+}
+
 int
 policy_check(const struct policy *p, struct policy_template *t, struct err *e)
 {
 	if (t->image[0] == '\0')
 		t->image = p->image;
 	if (!is_image(t->image) || !is_allowed_image(p, t->image))
-		return err_set(e, ERR_POLICY,
-		    "image %.100s is not allowed: SANDBOX_IMAGE and "
-		    "SANDBOX_IMAGES_ALLOWED name those that are",
-		    t->image);
+		return refuse_image(p, t->image, e);
 	return check_limits(p, t, e);
 }

@@ -29,15 +29,19 @@ struct policy {
 	char **images; /* further ones allowed; NULL-terminated, as all lists */
 	enum policy_network network;
 	bool no_new_privileges;
-	char **cap_drop; /* upper case, without CAP_ */
-	char **cap_add;
-	char *runtime;         /* "": the engine's default */
-	uint64_t memory_bytes; /* the most a sandbox may have */
+	char **cap_drop;   /* upper case, without CAP_ */
+	char **cap_add;    /* with those that the agent needs for itself */
+	uint64_t withheld; /* of these the agent lets no command have */
+	char *seccomp;     /* the engine's JSON; "unconfined" */
+	const char *const *masked;    /* paths a sandbox cannot look into */
+	const char *const *read_only; /* and such as it cannot write */
+	char *runtime;                /* "": the engine's default */
+	uint64_t memory_bytes;        /* the most a sandbox may have */
 	uint64_t nano_cpus;
 	uint32_t pids;
 	uint64_t tmp_bytes;
-	/* Of network, no-new-privileges and capabilities: a sandbox made under
-	 * another policy is not taken over. */
+	/* Of network, no-new-privileges, capabilities, system calls and paths:
+	 * a sandbox made under another policy is not taken over. */
 	char fingerprint[POLICY_FINGERPRINT_LEN + 1];
 };
 

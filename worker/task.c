@@ -63,10 +63,11 @@ task_start_clear(struct task_start *s)
 	s->nspec = 0;
 }
 
+static void overdue_cb(void *arg);
+
 int
 task_new(const struct task_host *host, struct task_start *s,
-    void (*on_complete)(struct task *, void *), void *arg, struct task **out,
-    struct err *e)
+    const struct task_ops *ops, void *arg, struct task **out, struct err *e)
 {
 	struct task *t;
 
@@ -76,11 +77,12 @@ task_new(const struct task_host *host, struct task_start *s,
 	}
 	t = xcalloc(1, sizeof(*t));
 	t->host = host;
-	t->on_complete = on_complete;
+	t->ops = ops;
 	t->arg = arg;
 	t->s = *s;
 	s->spool = -1;
 	s->spec = NULL;
+	t->overdue = timer_new(host->base, overdue_cb, t);
 	runlog_check_init(&t->check, t->s.ncommands);
 	buf_init(&t->records, RECORDS_MAX);
 	buf_init(&t->pending, FRAME_WINDOW_BYTES);
@@ -97,6 +99,8 @@ task_release(struct task *t)
 		t->retry = NULL;
 		t->host->on_disk(false, "", t->host->arg);
 	}
+	timer_free(t->overdue);
+	t->overdue = NULL;
 	buf_clear(&t->records);
 	buf_clear(&t->pending);
 	task_start_clear(&t->s);
@@ -427,8 +431,38 @@ task_flush(struct task *t)
 	}
 	if (t->check.ended && t->state != TASK_COMPLETE) {
 		t->state = TASK_COMPLETE;
-		t->on_complete(t, t->arg);
+		timer_stop(t->overdue);
+		t->ops->on_complete(t, t->arg);
 	}
+}
+
+/* ---- an agent that does not end it */
+
+static bool
+is_read(const struct task *t)
+{
+	struct ipc_chan *front = front_of(t);
+
+	return buf_len(&t->pending) == 0 &&
+	    (front == NULL || !ipc_chan_is_full(front));
+}
+
+/* What is late may be here already and unread, for want of disk or of a front
+ * that listens, or because this process was stopped. */
+static void
+overdue_cb(void *arg)
+{
+	struct task *t = arg;
+
+	if (!is_read(t) || !t->overdue_once) {
+		t->overdue_once = is_read(t);
+		timer_set_ms(t->overdue, TASK_OVERDUE_AGAIN_MS);
+		return;
+	}
+	task_end(t,
+	    t->cancel != 0 ? (enum runlog_reason)t->cancel : RUNLOG_TIMEOUT,
+	    "the sandbox's agent did not end the run in time");
+	t->ops->on_overdue(t, t->arg);
 }
 
 /* ---- to the agent */
@@ -439,6 +473,8 @@ task_send(struct task *t)
 	if (t->state != TASK_WAITING || t->peer == NULL ||
 	    !peer_has_room(t->peer, t->s.nspec))
 		return;
+	if (!timer_is_set(t->overdue))
+		timer_set_ms(t->overdue, t->s.limit_ms + t->host->grace_ms);
 	t->state = TASK_ASKED;
 	t->acked = t->check.scan.offset;
 	t->chan = peer_open_sequence(t->peer,
@@ -494,6 +530,8 @@ task_cancel(struct task *t, enum runlog_reason reason)
 	if (t->cancel != 0 || t->state >= TASK_COMPLETE)
 		return;
 	t->cancel = (uint8_t)reason;
+	if (timer_is_set(t->overdue))
+		timer_set_ms(t->overdue, t->host->grace_ms);
 	if (t->chan != NULL)
 		peer_cancel(t->chan, reason);
 }

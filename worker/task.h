@@ -16,6 +16,10 @@
  * sandbox.  A full disk only makes the run wait: the agent's credit runs out
  * and its program blocks.
  *
+ * An agent is trusted to end its runs in time, and watched: limit_ms and the
+ * host's grace after it was asked, or the grace after a cancel, the task is
+ * ended here.
+ *
  * It ends in one of two ways: its log comes to its end and on_complete is
  * called (copy artifacts if task_has_artifacts, then task_finish), or task_end
  * says otherwise.  Either tells the front once.  It stays until task_free (the
@@ -35,6 +39,7 @@
 #define TASK_MARGIN_BYTES (2u << 20)
 #define TASK_UNACKED_MAX 16384 /* of an ended log */
 #define TASK_DISK_RETRY_MS 250
+#define TASK_OVERDUE_AGAIN_MS 1000
 
 struct event_base;
 struct ipc_chan;
@@ -50,6 +55,14 @@ struct task_host {
 	void (*on_begin)(void *arg); /* task_begin was called */
 	void (*on_over)(void *arg);  /* RUN_ENDED was told */
 	void *arg;
+	uint32_t grace_ms; /* beyond a run's limits */
+};
+
+/* What one task tells its owner. */
+struct task_ops {
+	void (*on_complete)(struct task *t, void *arg); /* its log is whole */
+	/* The agent did not end it in time: it was ended here. */
+	void (*on_overdue)(struct task *t, void *arg);
 };
 
 /* What RUN_START says.  Descriptors and spec become the run's. */
@@ -61,6 +74,7 @@ struct task_start {
 	uint8_t *spec;
 	size_t nspec;
 	uint32_t ncommands;
+	uint64_t limit_ms; /* of all its commands together */
 };
 
 /* task_start_clear - closes and frees what is still in it */
@@ -77,7 +91,7 @@ enum task_state {
 /* For others to read, for task.c to write. */
 struct task {
 	const struct task_host *host;
-	void (*on_complete)(struct task *t, void *arg);
+	const struct task_ops *ops;
 	void *arg;
 	struct peer *peer;      /* NULL: away */
 	struct peer_chan *chan; /* from ASKED on, while there is a link */
@@ -90,15 +104,18 @@ struct task {
 	struct buf records; /* u16 length + bytes each, to be told */
 	struct buf pending; /* the disk was full for these */
 	struct timer *retry;
+	struct timer *overdue; /* set from ASKED to COMPLETE */
+	bool overdue_once;
 	struct runlog_run_end log_end;
 	uint8_t cancel; /* reason asked for, 0: none */
 	bool known;     /* the agent had it at some time */
 	bool limited;   /* over its spool's limit */
 };
 
-/* task_new - takes *s (also on failure).  ERR_PROTO when the spool is none */
+/* task_new - takes *s (also on failure); ops are kept by pointer.  ERR_PROTO
+ * when the spool is none */
 int task_new(const struct task_host *host, struct task_start *s,
-    void (*on_complete)(struct task *, void *), void *arg, struct task **out,
+    const struct task_ops *ops, void *arg, struct task **out,
     struct err *e) MUSTCHECK;
 void task_free(struct task *t);
 

@@ -29,6 +29,8 @@ TAILQ_HEAD(tasks_list, tasks_item);
 
 struct tasks {
 	const struct tasks_host *host;
+	void (*on_overdue)(void *arg);
+	void *arg;
 	struct tasks_list list; /* as they were started */
 	struct hashmap by_uuid;
 	struct copies *copies;
@@ -84,11 +86,14 @@ find_known(const struct peer_hello *h, const struct uuid *uuid)
 /* ---- life */
 
 struct tasks *
-tasks_new(const struct tasks_host *host, enum tasks_past past)
+tasks_new(const struct tasks_host *host, enum tasks_past past,
+    void (*on_overdue)(void *), void *arg)
 {
 	struct tasks *ts = xcalloc(1, sizeof(*ts));
 
 	ts->host = host;
+	ts->on_overdue = on_overdue;
+	ts->arg = arg;
 	ts->begun = past == TASKS_MAY_HAVE_BEGUN;
 	TAILQ_INIT(&ts->list);
 	ts->copies = copies_new(host->task->base, host->front, host->limits);
@@ -227,6 +232,17 @@ complete_cb(struct task *t, void *arg)
 		task_finish(t, "");
 }
 
+static void
+overdue_cb(struct task *t, void *arg)
+{
+	const struct tasks_item *it = arg;
+
+	(void)t;
+	it->in->on_overdue(it->in->arg);
+}
+
+static const struct task_ops task_ops = {complete_cb, overdue_cb};
+
 int
 tasks_start(struct tasks *ts, struct task_start *s, struct err *e)
 {
@@ -238,7 +254,7 @@ tasks_start(struct tasks *ts, struct task_start *s, struct err *e)
 		return 0;
 	}
 	it = xcalloc(1, sizeof(*it));
-	if (task_new(ts->host->task, s, complete_cb, it, &it->task, e) != 0) {
+	if (task_new(ts->host->task, s, &task_ops, it, &it->task, e) != 0) {
 		free(it);
 		return ERR_PROTO;
 	}

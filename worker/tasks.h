@@ -33,8 +33,10 @@ enum tasks_past {
 	TASKS_MAY_HAVE_BEGUN
 };
 
-/* tasks_new - host is kept by pointer */
-struct tasks *tasks_new(const struct tasks_host *host, enum tasks_past past);
+/* tasks_new - host is kept by pointer.  on_overdue: a task was ended because
+ * the agent did not end it in time */
+struct tasks *tasks_new(const struct tasks_host *host, enum tasks_past past,
+    void (*on_overdue)(void *arg), void *arg);
 /* tasks_free - the front is told nothing: tasks_end first */
 void tasks_free(struct tasks *ts);
 /* tasks_end - all of them, now */

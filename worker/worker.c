@@ -121,12 +121,15 @@ worker_init(struct worker *w, struct event_base *base, const struct conf *c,
 	w->limits.files =
 	    (uint32_t)conf_int(c, CONF_ARTIFACTS_MAX_EXTRACT_FILES);
 	w->task_host = (struct task_host){.base = base,
+	    /* The front's own deadline is the last one. */
+	    .grace_ms = (uint32_t)conf_int(c, CONF_RUN_GRACE_MS) / 2,
 	    .front = &w->front,
 	    .on_disk = on_disk,
 	    .on_begin = on_begin,
 	    .on_over = on_over,
 	    .arg = w};
 	w->box_host = (struct box_host){.base = base,
+	    .ping_ms = (uint32_t)conf_int(c, CONF_AGENT_PING_MS),
 	    .front = &w->front,
 	    .policy = &w->policy,
 	    .task = &w->task_host,

@@ -20,7 +20,7 @@ drop_cap(struct __user_cap_data_struct *d, unsigned int cap)
 }
 
 void
-caps_init(void)
+caps_init(uint64_t withheld)
 {
 	struct __user_cap_header_struct h = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct own[CAPS_WORDS] = {{0, 0, 0}};
@@ -32,8 +32,10 @@ caps_init(void)
 		root_caps[i].effective = own[i].permitted;
 		root_caps[i].inheritable = own[i].permitted;
 	}
-	drop_cap(root_caps, CAP_KILL);
-	drop_cap(root_caps, CAP_SETPCAP);
+	withheld |= UINT64_C(1) << CAP_KILL | UINT64_C(1) << CAP_SETPCAP;
+	for (unsigned int cap = 0; cap <= CAP_LAST_CAP; cap++)
+		if ((withheld >> cap & 1) != 0)
+			drop_cap(root_caps, cap);
 
 	/* Inheritable can be raised only to what is still in the bounding
 	 * set: this comes first. */

@@ -1,12 +1,11 @@
 /*
  * main.c - the agent's process: init of a sandbox
  *
- *	agent [socket]
+ *	agent [-k MASK] [socket]	terms.h says what they mean
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -19,6 +18,8 @@
 #include "images/agent/env.h"
 #include "images/agent/hosts.h"
 #include "images/agent/oom.h"
+#include "images/agent/places.h"
+#include "images/agent/terms.h"
 
 /* /dev/null as 0, 1 and KEEPER_REPORT_FD, stderr as it is, nothing above. */
 static void
@@ -38,7 +39,7 @@ init_descriptors(void)
 
 /* What all commands get, set once here: they inherit it. */
 static void
-init_process(void)
+init_process(const struct terms *t)
 {
 	static const struct rlimit no_core = {0, 0};
 
@@ -53,7 +54,8 @@ init_process(void)
 	if (chdir("/") == -1)
 		log_warn("chdir /: %s", strerror(errno));
 	hosts_fill(HOSTS_FILE);
-	caps_init();
+	places_make();
+	caps_init(t->withheld);
 	env_init();
 	oom_init();
 }
@@ -62,16 +64,15 @@ int
 main(int argc, char **argv)
 {
 	static struct agent agent;
+	struct terms terms;
 	struct err e;
 
 	log_init("agent");
-	if (argc > 2) {
-		(void)fprintf(stderr, "usage: agent [socket]\n");
-		return 64;
-	}
+	if (terms_parse(&terms, argc, argv, &e) != 0)
+		fatal(EXIT_USAGE, "%s", e.msg);
 	init_descriptors();
-	init_process();
-	if (agent_init(&agent, argc == 2 ? argv[1] : AGENT_SOCKET, &e) != 0)
+	init_process(&terms);
+	if (agent_init(&agent, terms.socket, &e) != 0)
 		fatal(EXIT_BUG, "%s", e.msg);
 	agent_run(&agent);
 	return 0;

@@ -59,6 +59,14 @@ reap_children(struct reaper *r)
 	}
 }
 
+/* kill(2)'s alone: with any other code the sender names itself. */
+static bool
+is_to_end(const struct signalfd_siginfo *info)
+{
+	return info->ssi_signo == SIGTERM && info->ssi_code == SI_USER &&
+	    (getpid() != 1 || info->ssi_pid == 0);
+}
+
 static void
 reap_signal_cb(uint32_t events, void *arg)
 {
@@ -68,8 +76,7 @@ reap_signal_cb(uint32_t events, void *arg)
 
 	(void)events;
 	for (size_t i = 0; n > 0 && i < (size_t)n / sizeof(info[0]); i++)
-		if (info[i].ssi_signo == SIGTERM &&
-		    (getpid() != 1 || info[i].ssi_pid == 0))
+		if (is_to_end(&info[i]))
 			r->quit = true;
 	reap_children(r);
 }

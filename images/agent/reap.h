@@ -11,7 +11,8 @@
  * theirs are below their own keepers.
  *
  * SIGTERM ends the agent.  As init it obeys only those from outside its PID
- * namespace (sender 0): the sandbox's root cannot end the sandbox so.
+ * namespace (sent by kill(2), sender 0): the sandbox's root cannot end the
+ * sandbox so.
  */
 #ifndef AGENT_REAP_H
 #define AGENT_REAP_H

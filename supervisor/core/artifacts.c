@@ -161,10 +161,22 @@ artifacts_take_error(struct artifacts *a)
 	return error;
 }
 
+static int
+compare_paths(const void *a, const void *b)
+{
+	const struct store_artifact *x = a, *y = b;
+
+	return strcmp(x->path, y->path);
+}
+
+/* In the order in which the database gives them: a list that is shown in parts
+ * goes on where it was. */
 void
 artifacts_take_rows(
     struct artifacts *a, struct store_artifact **rows, uint32_t *nrows)
 {
+	if (a->nrows > 0)
+		qsort(a->rows, a->nrows, sizeof(*a->rows), compare_paths);
 	*rows = a->rows;
 	*nrows = a->nrows;
 	a->rows = NULL;

@@ -8,6 +8,7 @@
 #include "supervisor/core/fleet.h"
 #include "supervisor/core/logs.h"
 #include "supervisor/core/run.h"
+#include "supervisor/core/run_files.h"
 #include "supervisor/core/sandbox.h"
 #include "supervisor/core/sched.h"
 
@@ -365,6 +366,19 @@ core_trim(struct core *c)
 	    (uint64_t)conf_int(c->parts.conf, CONF_MAX_RUNS), trimmed_cb, c);
 }
 
+/* The agent ends what is over its limits, and the worker the agent that does
+ * not; what neither did is ended here. */
+static void
+core_end_overdue(struct core *c, uint64_t now_ms)
+{
+	struct run *r;
+
+	while ((r = runs_overdue(c->runs, now_ms)) != NULL) {
+		sandbox_on_hung(r->sandbox);
+		core_turn(c);
+	}
+}
+
 static void
 tick_cb(void *arg)
 {
@@ -381,6 +395,7 @@ tick_cb(void *arg)
 		core_sweep(c);
 		c->next_sweep_ms = now + SWEEP_EVERY_MS;
 	}
+	core_end_overdue(c, now);
 	core_trim(c);
 }
 
@@ -514,12 +529,26 @@ core_admit(const struct core *c, struct err *e)
 		"the server is shutting down: try again later");
 }
 
+/* So that one of them cannot take the places of all. */
+static int
+admit_to_sandbox(const struct core *c, const struct sandbox *sb, struct err *e)
+{
+	unsigned int n = sb == NULL ? 0 : sched_queue_count(&sb->queue);
+
+	if (n < (unsigned int)conf_int(c->parts.conf, CONF_MAX_SANDBOX_RUNS))
+		return 0;
+	return err_set(e, ERR_LIMIT,
+	    "limit reached: %u runs are queued or running in the sandbox %s "
+	    "(MAX_SANDBOX_RUNS): wait for some to end, or cancel them",
+	    n, sb->row.identifier);
+}
+
 int
-core_admit_run(const struct core *c, struct err *e)
+core_admit_run(const struct core *c, const struct sandbox *sb, struct err *e)
 {
 	uint64_t n = runs_active(c->runs);
 
-	if (core_admit(c, e) != 0)
+	if (core_admit(c, e) != 0 || admit_to_sandbox(c, sb, e) != 0)
 		return e->code;
 	if (n >= (uint64_t)conf_int(c->parts.conf, CONF_MAX_ACTIVE_RUNS))
 		return err_set(e, ERR_LIMIT,

@@ -31,6 +31,7 @@ struct core;
 struct event_base;
 struct logs;
 struct runs;
+struct sandbox;
 struct sandboxes;
 struct store;
 
@@ -60,10 +61,13 @@ struct logs *core_logs(const struct core *c);
 struct runs *core_runs(const struct core *c);
 struct sandboxes *core_sandboxes(const struct core *c);
 
-/* core_admit - may one more run, or sandbox, begin?  ERR_WRONG_STATE: the
- * server is shutting down; ERR_LIMIT: MAX_ACTIVE_RUNS */
+/* core_admit - may one more sandbox begin?  ERR_WRONG_STATE: the server is
+ * shutting down */
 int core_admit(const struct core *c, struct err *e) MUSTCHECK;
-int core_admit_run(const struct core *c, struct err *e) MUSTCHECK;
+/* core_admit_run - may one more run, in sb (NULL: in one that is to be made)?
+ * ERR_LIMIT: MAX_ACTIVE_RUNS, MAX_SANDBOX_RUNS */
+int core_admit_run(
+    const struct core *c, const struct sandbox *sb, struct err *e) MUSTCHECK;
 /* core_turn - start what may start: after a run was made */
 void core_turn(struct core *c);
 /* core_check - 0 when calls can be served now; else what is missing */

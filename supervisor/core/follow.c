@@ -63,21 +63,23 @@ records_cb(
 {
 	struct follow *f = arg;
 
-	(void)why; /* what cannot be read is where the log ends */
 	f->request = NULL;
-	if (rc == 0 && records->n > 0) {
+	if (rc != 0) {
+		f->state = FOLLOW_OVER;
+		f->ops->on_next(f, NULL, why, f->arg);
+	} else if (records->n > 0) {
 		f->offset = records->next;
 		f->state = FOLLOW_RESTING;
-		f->ops->on_next(f, records, f->arg);
+		f->ops->on_next(f, records, NULL, f->arg);
 	} else if (f->is_live) {
 		f->state = FOLLOW_WAITING;
 		/* It may have grown, or ended, while it was read. */
-		if ((f->found.run->length > f->offset && rc == 0) ||
+		if (f->found.run->length > f->offset ||
 		    f->found.run->phase == RUN_OVER)
 			ask(f);
 	} else {
 		f->state = FOLLOW_OVER;
-		f->ops->on_next(f, NULL, f->arg);
+		f->ops->on_next(f, NULL, NULL, f->arg);
 	}
 }
 

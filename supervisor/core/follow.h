@@ -25,10 +25,12 @@ struct follow_ops {
 	 * record at that offset), ERR_SYS, ERR_DB. */
 	void (*on_open)(
 	    struct follow *f, int rc, const struct err *why, void *arg);
-	/* The answer to follow_next: whole records, or NULL: there are no
-	 * more, and the run's end is on disk. */
-	void (*on_next)(
-	    struct follow *f, const struct log_records *records, void *arg);
+	/* The answer to follow_next: whole records; or NULL and no reason:
+	 * there are no more, and the run's end is on disk; or NULL and why
+	 * the log cannot be read now (ERR_SYS, ERR_LIMIT) or ever
+	 * (ERR_PROTO).  Only after records it goes on. */
+	void (*on_next)(struct follow *f, const struct log_records *records,
+	    const struct err *why, void *arg);
 };
 
 /* An offset behind whatever the log has: only its end is waited for. */

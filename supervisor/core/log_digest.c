@@ -15,7 +15,10 @@
 #include "common/msg/wire.h"
 #include "common/xmalloc.h"
 
-#define DIGEST_VERSION 1
+#define DIGEST_VERSION 2
+/* Part of caps.heads that is made free when they are full, so that it is done
+ * rarely. */
+#define HEADS_SLACK 64
 
 enum digest_turn {
 	TURN_DONE,
@@ -52,8 +55,10 @@ digest_reset(struct log_digest *d)
 		stream_init(&c->out[1], &caps, 1);
 	}
 	buf_clear(&d->merged);
-	*d = (struct log_digest){
-	    .ncommands = ncommands, .commands = commands, .caps = caps};
+	*d = (struct log_digest){.ncommands = ncommands,
+	    .commands = commands,
+	    .caps = caps,
+	    .level = UINT32_MAX};
 	buf_init(&d->merged, (size_t)caps.merged + 1);
 	runlog_check_init(&d->check, ncommands);
 }
@@ -125,6 +130,100 @@ merged_append(struct log_digest *d, const uint8_t *p, size_t n)
 	digest_append(&d->merged, p, n < room ? n : room);
 }
 
+/* ---- one bound for all heads */
+
+static struct log_stream *
+stream_at(const struct log_digest *d, size_t i)
+{
+	return &d->commands[i / 2].out[i % 2];
+}
+
+/* Bytes of all heads if none were longer than level, and of more n more. */
+static uint64_t
+heads_at_level(const struct log_digest *d, const struct log_stream *more,
+    size_t n, uint32_t level)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < 2 * (size_t)d->ncommands; i++) {
+		const struct log_stream *s = stream_at(d, i);
+		size_t len = s->head_len + (s == more ? n : 0);
+
+		sum += len < level ? len : level;
+	}
+	return sum;
+}
+
+/* The highest level at which they fit, with some room for what follows. */
+static uint32_t
+find_level(const struct log_digest *d, const struct log_stream *more, size_t n)
+{
+	const uint64_t max = d->caps.heads - d->caps.heads / HEADS_SLACK;
+	uint32_t low = 0, high = d->level;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2 + 1;
+
+		if (heads_at_level(d, more, n, mid) <= max)
+			low = mid;
+		else
+			high = mid - 1;
+	}
+	return low;
+}
+
+/* What is cut off is behind the head now: the tail takes its part of it.  As
+ * long as the tail is not full it begins where the head ends. */
+static void
+cut_head(struct log_digest *d, struct log_stream *s, uint32_t level)
+{
+	const uint8_t *head = buf_data(&s->head);
+	uint64_t rest = s->bytes - level;
+	size_t want = rest < d->caps.tail ? (size_t)rest : d->caps.tail;
+	size_t more = want - buf_len(&s->tail);
+	struct buf kept, tail;
+
+	buf_init(&kept, s->head.max);
+	buf_init(&tail, s->tail.max);
+	digest_append(&kept, head, level);
+	digest_append(&tail, head + s->head_len - more, more);
+	digest_append(&tail, buf_data(&s->tail), buf_len(&s->tail));
+	buf_clear(&s->head);
+	buf_clear(&s->tail);
+	s->head = kept;
+	s->tail = tail;
+	d->heads -= s->head_len - level;
+	s->head_len = level;
+}
+
+static size_t
+head_room(const struct log_digest *d, const struct log_stream *s, uint32_t cap)
+{
+	if (cap > d->level)
+		cap = d->level;
+	return cap > s->head_len ? cap - s->head_len : 0;
+}
+
+/* How many of n bytes go into the head of s; others make room for it. */
+static size_t
+head_part(
+    struct log_digest *d, const struct log_stream *s, size_t n, uint32_t cap)
+{
+	size_t room = head_room(d, s, cap);
+
+	n = n < room ? n : room;
+	if (d->caps.heads == 0 || d->heads + n <= d->caps.heads)
+		return n;
+	d->level = find_level(d, s, n);
+	for (size_t i = 0; i < 2 * (size_t)d->ncommands; i++)
+		if (stream_at(d, i)->head_len > d->level)
+			cut_head(d, stream_at(d, i), d->level);
+	room = head_room(d, s, cap);
+	return n < room ? n : room;
+}
+
+/* ---- output */
+
 static void
 begin_output(struct digest_walk *w)
 {
@@ -133,10 +232,10 @@ begin_output(struct digest_walk *w)
 	const unsigned int i = scan->header.type == RUNLOG_STDERR;
 	const size_t n = scan->header.length;
 	struct log_stream *s = &w->d->commands[scan->header.command].out[i];
-	size_t room = caps->head[i] - s->head_len, rest;
+	size_t rest;
 
 	w->stream = s;
-	w->head = n < room ? n : room;
+	w->head = head_part(w->d, s, n, caps->head[i]);
 	rest = n - w->head;
 	w->pass = rest > caps->tail ? rest - caps->tail : 0;
 	if (w->head > 0) {
@@ -145,6 +244,7 @@ begin_output(struct digest_walk *w)
 		s->head_to = scan->at + RUNLOG_HEADER_BYTES + n;
 	}
 	s->head_len += (uint32_t)w->head;
+	w->d->heads += w->head;
 	s->bytes += n;
 }
 
@@ -451,6 +551,7 @@ log_digest_encode(const struct log_digest *d, struct buf *out)
 	wire_put_u32(out, d->caps.head[0]);
 	wire_put_u32(out, d->caps.head[1]);
 	wire_put_u32(out, d->caps.tail);
+	wire_put_u32(out, d->caps.heads);
 	wire_put_u64(out, d->scanned);
 	wire_put_u8(out, d->broken);
 	wire_put_i64(out, d->started_us);
@@ -473,16 +574,19 @@ stream_is_possible(const struct log_digest *d, const struct log_stream *s,
     size_t head_max, size_t nhead, size_t ntail)
 {
 	uint64_t head = s->bytes < head_max ? s->bytes : head_max;
-	uint64_t rest = s->bytes - head;
+	uint64_t rest = s->bytes - s->head_len;
 
-	if (s->head_len != head || (nhead != 0 && nhead != head))
+	if (s->head_len > head || (nhead != 0 && nhead != s->head_len))
+		return false;
+	if (d->caps.heads == 0 ? s->head_len != head :
+				 d->heads + s->head_len > d->caps.heads)
 		return false;
 	if (ntail != (rest < d->caps.tail ? rest : d->caps.tail))
 		return false;
 	if (s->head_from > s->head_to || s->head_to > d->scanned ||
 	    s->bytes > d->scanned)
 		return false;
-	return head <= s->head_to - s->head_from;
+	return s->head_len <= s->head_to - s->head_from;
 }
 
 static int
@@ -501,6 +605,7 @@ decode_stream(struct log_digest *d, struct log_stream *s, unsigned int i,
 	if (in->bad != NULL ||
 	    !stream_is_possible(d, s, d->caps.head[i], nhead, ntail))
 		return decode_bad("stream", e);
+	d->heads += s->head_len;
 	digest_append(&s->head, head, nhead);
 	digest_append(&s->tail, tail, ntail);
 	s->absent = nhead < s->head_len;
@@ -544,7 +649,8 @@ decode_head(struct log_digest *d, struct wire_in *in, struct err *e)
 	if (wire_get_u32(in) != d->ncommands ||
 	    wire_get_u32(in) != d->caps.head[0] ||
 	    wire_get_u32(in) != d->caps.head[1] ||
-	    wire_get_u32(in) != d->caps.tail)
+	    wire_get_u32(in) != d->caps.tail ||
+	    wire_get_u32(in) != d->caps.heads)
 		return decode_bad("caps", e);
 	d->scanned = wire_get_u64(in);
 	broken = wire_get_u8(in);

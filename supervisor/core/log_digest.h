@@ -12,6 +12,9 @@
  *
  *	stream:  head | dropped | tail       bytes = all three together
  *
+ * When the heads of all streams would be more than caps.heads, the longest
+ * become shorter: all that were cut for it end at the same length.
+ *
  * The agent cuts records between characters of UTF-8, but the end of a head
  * and the beginning of a tail may fall into one.  Who shows them as text
  * leaves the halves out (utf8_complete_len, utf8_broken_start_len) and counts
@@ -28,12 +31,14 @@
 #include "common/err.h"
 #include "common/runlog_check.h"
 
-#define LOG_TAIL_BYTES 4096 /* the most a tail may be */
+#define LOG_TAIL_BYTES 4096      /* the most a tail may be */
+#define LOG_HEADS_MAX (4u << 20) /* heads of a run together, as it is shown */
 
 struct log_caps {
 	uint32_t head[2]; /* of stdout, of stderr */
 	uint32_t tail;    /* of either, at most LOG_TAIL_BYTES */
 	uint32_t merged;  /* 0: none is made */
+	uint32_t heads;   /* of all heads together; 0: their own caps do */
 };
 
 struct log_stream {
@@ -75,6 +80,8 @@ struct log_digest {
 	struct buf merged; /* the heads of all, in the order they came */
 	/* For log_digest.c. */
 	struct log_caps caps;
+	uint64_t heads; /* bytes of all heads, in memory or absent */
+	uint32_t level; /* a head longer than this was cut for the others */
 	struct runlog_check check;
 	bool final; /* was decoded: never looks on */
 };

@@ -34,6 +34,7 @@
 
 #include "common/fd.h"
 #include "common/xmalloc.h"
+#include "supervisor/store/store.h"
 
 #define READ_MIN_BYTES (RUNLOG_HEADER_BYTES + RUNLOG_PAYLOAD_MAX)
 
@@ -67,8 +68,9 @@ LIST_HEAD(request_list, log_request);
 struct log_view {
 	TAILQ_ENTRY(log_view) link;
 	struct logs *logs;
-	int fd;       /* -1: in memory */
-	uint8_t *mem; /* NULL: in a file */
+	int fd;                /* -1: in memory */
+	struct store_log *log; /* whose fd is; NULL: the view's own */
+	uint8_t *mem;          /* NULL: in a file */
 	size_t nmem;
 	struct log_digest *digest;
 	struct log_request *digesting; /* works on it */
@@ -409,6 +411,17 @@ log_view_open(
 }
 
 struct log_view *
+log_view_open_run(struct logs *l, struct store_log *log, uint32_t ncommands,
+    const struct log_caps *caps)
+{
+	struct log_view *v = view_new(l, ncommands, caps);
+
+	v->log = store_log_ref(log);
+	v->fd = store_log_fd(log);
+	return v;
+}
+
+struct log_view *
 log_view_open_memory(struct logs *l, const uint8_t *p, size_t n,
     uint32_t ncommands, const struct log_caps *caps)
 {
@@ -438,7 +451,9 @@ view_free(struct log_view *v)
 {
 	TAILQ_REMOVE(&v->logs->views, v, link);
 	v->logs->held -= v->held;
-	if (v->fd >= 0)
+	if (v->log != NULL)
+		store_log_close(v->log);
+	else if (v->fd >= 0)
 		(void)close(v->fd);
 	free(v->mem);
 	log_digest_free(v->digest);

@@ -33,6 +33,7 @@ struct event_base;
 struct logs;
 struct log_view;
 struct log_request;
+struct store_log;
 
 int logs_new(struct event_base *base, unsigned int threads, struct logs **out,
     struct err *e) MUSTCHECK;
@@ -42,12 +43,16 @@ void logs_free(struct logs *l);
 
 /*
  * log_view_open - of a file; fd is the view's from now on
+ * log_view_open_run - of a run that goes on; the view takes a reference to its
+ *	log and no descriptor, so that it is there when there are none left
  * log_view_open_memory - of n bytes, copied
  *
  * caps are those of the run: its digest is made for them.
  */
 struct log_view *log_view_open(
     struct logs *l, int fd, uint32_t ncommands, const struct log_caps *caps);
+struct log_view *log_view_open_run(struct logs *l, struct store_log *log,
+    uint32_t ncommands, const struct log_caps *caps);
 struct log_view *log_view_open_memory(struct logs *l, const uint8_t *p,
     size_t n, uint32_t ncommands, const struct log_caps *caps);
 /* log_view_restore - begin with a digest that was encoded at the run's end;

@@ -51,26 +51,29 @@ live_cb(void *arg)
 }
 
 /* Of a long log the file, of a short one the bytes. */
-static void
-open_view(struct lookup *l)
+static int
+open_view(struct lookup *l, struct err *e)
 {
 	const struct log_caps caps = run_wish_caps(&l->row, RUN_APART);
 	struct logs *logs = core_logs(l->core);
-	struct err e;
+	struct err why;
 	int fd;
 
 	fd = l->row.log == NULL ?
-	    store_log_read(core_store(l->core), &l->row.uuid, &e) :
+	    store_log_read(core_store(l->core), &l->row.uuid, e) :
 	    ERR_NOTFOUND;
+	if (fd < 0 && fd != ERR_NOTFOUND)
+		return e->code;
 	/* Without a file its output is not there any more. */
 	l->view = fd < 0 ? log_view_open_memory(logs, l->row.log,
 			       l->row.log_len, l->row.ncommands, &caps) :
 			   log_view_open(logs, fd, l->row.ncommands, &caps);
 	if (l->row.digest != NULL &&
-	    log_view_restore(l->view, l->row.digest, l->row.digest_len, &e) !=
+	    log_view_restore(l->view, l->row.digest, l->row.digest_len, &why) !=
 		0)
 		log_warn("run %llu: its log is walked: %s",
-		    (unsigned long long)l->row.id, e.msg);
+		    (unsigned long long)l->row.id, why.msg);
+	return 0;
 }
 
 static void
@@ -78,6 +81,7 @@ row_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
 {
 	struct lookup *l = arg;
 	struct lookup_found f;
+	struct err e;
 
 	l->is_reading = false;
 	if (l->is_closed) {
@@ -89,7 +93,10 @@ row_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
 		return;
 	}
 	store_run_copy(&l->row, row);
-	open_view(l);
+	if (open_view(l, &e) != 0) {
+		l->cb(e.code, NULL, &e, l->arg);
+		return;
+	}
 	f = (struct lookup_found){NULL, &l->row, l->view};
 	l->cb(0, &f, NULL, l->arg);
 }

@@ -24,7 +24,8 @@ struct lookup_found {
 	const struct store_run *row;
 	struct log_view *view;
 };
-/* rc 0 with f, or ERR_NOTFOUND, ERR_DB, ERR_LIMIT with why. */
+/* rc 0 with f, or ERR_NOTFOUND, ERR_DB, ERR_LIMIT, ERR_SYS (its log cannot be
+ * opened) with why. */
 typedef void (*lookup_cb)(
     int rc, const struct lookup_found *f, const struct err *why, void *arg);
 

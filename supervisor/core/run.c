@@ -27,6 +27,10 @@
 
 #define RETRY_MS 1000
 #define RESEND_MS 100
+/* A log that cannot be read is tried again this often, then given up. */
+#define READS_MAX 60
+/* For the files of a run whose programs are over. */
+#define FILES_GRACE_MS 600000
 
 TAILQ_HEAD(run_list, run);
 
@@ -68,6 +72,23 @@ uint64_t
 runs_active(const struct runs *rs)
 {
 	return rs->ids.count;
+}
+
+static bool
+is_overdue(const struct run *r, uint64_t now_ms)
+{
+	return r->deadline_ms != 0 && r->deadline_ms <= now_ms;
+}
+
+struct run *
+runs_overdue(struct runs *rs, uint64_t now_ms)
+{
+	struct run *r;
+
+	TAILQ_FOREACH (r, &rs->phases[RUN_SENT], link)
+		if (is_overdue(r, now_ms) && r->sandbox->state == SANDBOX_READY)
+			return r;
+	return NULL;
 }
 
 /* ---- life */
@@ -217,6 +238,12 @@ run_say_command(uint32_t command, void *arg)
 
 /* ---- deeds: to the worker */
 
+struct ipc_chan *
+run_chan(const struct run *r)
+{
+	return fleet_chan(r->runs->parts.fleet, r->worker);
+}
+
 static int
 run_send(struct run *r)
 {
@@ -241,14 +268,14 @@ run_send(struct run *r)
 		(void)close(m.spool);
 		return ERR_SYS;
 	}
-	msg_send_run_start(fleet_chan(p->fleet, r->worker), &m);
+	msg_send_run_start(run_chan(r), &m);
 	return 0;
 }
 
 static void
 run_tell_cancel(struct run *r)
 {
-	struct ipc_chan *chan = fleet_chan(r->runs->parts.fleet, r->worker);
+	struct ipc_chan *chan = run_chan(r);
 
 	if (chan != NULL)
 		msg_send_run_cancel(chan,
@@ -270,7 +297,7 @@ do_send(struct run *r)
 {
 	static struct log_limit limit;
 
-	if (fleet_chan(r->runs->parts.fleet, r->worker) == NULL)
+	if (run_chan(r) == NULL)
 		return; /* all is said again when it comes */
 	if (run_send(r) != 0) {
 		log_warn_limited(&limit,
@@ -286,7 +313,7 @@ do_send(struct run *r)
 static void
 do_forget(struct run *r)
 {
-	struct ipc_chan *chan = fleet_chan(r->runs->parts.fleet, r->worker);
+	struct ipc_chan *chan = run_chan(r);
 
 	if (chan != NULL)
 		msg_send_run_forget(
@@ -338,6 +365,17 @@ keep_digest(struct run *r, const struct log_digest *d)
 	buf_clear(&b);
 }
 
+/* Without its log a lost run would end with less than it did. */
+static bool
+read_again(struct run *r, int rc, const struct err *why)
+{
+	log_warn("run %llu: %s", (unsigned long long)r->row.id, why->msg);
+	if ((rc != ERR_SYS && rc != ERR_LIMIT) || ++r->nreads >= READS_MAX)
+		return false;
+	run_retry_in(r, RETRY_MS);
+	return true;
+}
+
 static void
 run_digest_cb(
     int rc, const struct log_digest *d, const struct err *why, void *arg)
@@ -345,8 +383,8 @@ run_digest_cb(
 	struct run *r = arg;
 
 	if (rc != 0) {
-		log_warn(
-		    "run %llu: %s", (unsigned long long)r->row.id, why->msg);
+		if (read_again(r, rc, why))
+			return;
 	} else {
 		if (r->is_lost)
 			take_lost_log(r, d);
@@ -451,6 +489,8 @@ run_retry_cb(void *arg)
 
 	if (r->phase == RUN_STORING)
 		do_store(r);
+	else if (r->phase == RUN_READING)
+		do_read_log(r);
 	else if (r->phase == RUN_SENT)
 		run_happen(r, RUN_WORKER_CAME);
 }
@@ -506,39 +546,16 @@ run_happen(struct run *r, enum run_happening what)
 /* ---- making */
 
 static void
-fill_row(struct run *r, struct run_wish *w)
-{
-	const struct conf *conf = r->runs->parts.conf;
-	const struct store_sandbox *sandbox = &r->sandbox->row;
-
-	r->row = (struct store_run){
-	    .id = r->runs->next_id++,
-	    .uuid = w->uuid,
-	    .tenant = sandbox->tenant,
-	    .sandbox = sandbox->id,
-	    .identifier = xstrdup(sandbox->identifier),
-	    .sandbox_name = xstrdup(sandbox->name),
-	    .container_id = xstrdup(sandbox->container_id),
-	    .tool = xstrdup(w->tool),
-	    .state = RUN_STATE_QUEUED,
-	    .error = xstrdup(""),
-	    .artifacts_error = xstrdup(""),
-	    .created_ms = clock_wall_ms(),
-	    .stdout_max =
-		(uint32_t)conf_int(conf, CONF_DEFAULT_STDOUT_MAX_BYTES),
-	    .stderr_max =
-		(uint32_t)conf_int(conf, CONF_DEFAULT_STDERR_MAX_BYTES),
-	    .commands = w->commands,
-	    .ncommands = w->spec.ncommands,
-	};
-	w->commands = NULL;
-}
-
-static void
 recorded_cb(int rc, const struct err *why, void *arg)
 {
 	struct run *r = arg;
+	struct err e;
 
+	/* What ended its sandbox is why it could not be written either. */
+	if (rc != 0 && r->fail_code != 0) {
+		(void)err_set(&e, r->fail_code, "%s", r->why_text);
+		why = &e;
+	}
 	r->recorded = rc == 0 ? RUN_IS_RECORDED : RUN_WAS_REFUSED;
 	run_say(r, rc == 0 ? BUS_RUN_RECORDED : BUS_RUN_REFUSED, why);
 	if (rc != 0)
@@ -562,7 +579,7 @@ run_create(struct runs *rs, struct sandbox *sb, struct run_wish *w,
 		return e->code;
 	}
 	r = run_new(rs, sb);
-	fill_row(r, w);
+	run_row_begin(&r->row, w, rs->next_id++, &sb->row, rs->parts.conf);
 	r->row.spec = spec;
 	r->row.spec_len = n;
 	r->log = log;
@@ -629,9 +646,8 @@ run_view(struct run *r)
 	const struct log_caps caps = run_wish_caps(&r->row, r->merge);
 
 	if (r->view == NULL)
-		r->view = log_view_open(r->runs->parts.logs,
-		    fcntl(store_log_fd(r->log), F_DUPFD_CLOEXEC, 3),
-		    r->row.ncommands, &caps);
+		r->view = log_view_open_run(
+		    r->runs->parts.logs, r->log, r->row.ncommands, &caps);
 	return r->view;
 }
 
@@ -664,8 +680,23 @@ run_start(struct run *r)
 
 	r->worker = r->sandbox->worker;
 	run_happen(r, RUN_ITS_TURN);
+	if (r->sandbox->state == SANDBOX_READY)
+		run_set_deadline(r);
 	run_tell(r, &ev);
 	r->is_doubtful = false;
+}
+
+void
+run_set_deadline(struct run *r)
+{
+	uint64_t at = clock_mono_ms() +
+	    (uint64_t)conf_int(r->runs->parts.conf, CONF_RUN_GRACE_MS);
+
+	if (r->deadline_ms == 0)
+		for (uint32_t i = 0; i < r->row.ncommands; i++)
+			at += r->row.commands[i].timeout_ms;
+	if (at > r->deadline_ms)
+		r->deadline_ms = at;
 }
 
 void
@@ -681,6 +712,11 @@ run_sandbox_gone(
 {
 	if (r->phase > RUN_SENT)
 		return;
+	if (reason == RUNLOG_LOST && is_overdue(r, clock_mono_ms())) {
+		reason = RUNLOG_TIMEOUT;
+		text = "the run is over its limits and its agent does not "
+		       "answer: its sandbox was replaced";
+	}
 	r->why = reason;
 	free(r->why_text);
 	r->why_text = xstrdup(text);
@@ -720,6 +756,7 @@ run_on_bytes(struct run *r, uint64_t length)
 int
 run_on_record(struct run *r, const struct span *record, struct err *e)
 {
+	bool had_end = r->log_end.has_end;
 	struct runlog_header h;
 
 	if (record->n < RUNLOG_HEADER_BYTES ||
@@ -731,6 +768,8 @@ run_on_record(struct run *r, const struct span *record, struct err *e)
 	    run_row_take(
 		&r->row, &r->log_end, &h, record->p + RUNLOG_HEADER_BYTES))
 		run_say_command(h.command, r);
+	if (r->log_end.has_end && !had_end && r->deadline_ms != 0)
+		r->deadline_ms = clock_mono_ms() + FILES_GRACE_MS;
 	return 0;
 }
 
@@ -748,40 +787,4 @@ run_on_ended(struct run *r, const struct msg_run_ended *m)
 	run_happen(r,
 	    r->length > LOG_DIGEST_FROM_BYTES ? RUN_WORKER_ENDED_LONG :
 						RUN_WORKER_ENDED);
-}
-
-void
-run_on_artifact_open(struct run *r, const struct msg_artifact_open *m)
-{
-	const struct artifact_offer offer = {.number = m->file,
-	    .size = m->size,
-	    .mode = m->mode,
-	    .mtime_ns = m->mtime_ns,
-	    .path = m->path.p,
-	    .path_len = m->path.n};
-	struct msg_artifact_fd answer = {
-	    .id = r->row.id, .file = m->file, .refusal = "", .file_fd = -1};
-	struct ipc_chan *chan = fleet_chan(r->runs->parts.fleet, r->worker);
-	struct err e;
-
-	answer.file_fd = r->phase == RUN_SENT ?
-	    artifacts_begin(&r->artifacts, &offer, &e) :
-	    err_set(&e, ERR_WRONG_STATE, "the run is over");
-	if (answer.file_fd < 0) {
-		answer.file_fd = -1;
-		answer.refusal = e.msg;
-	}
-	msg_send_artifact_fd(chan, &answer);
-}
-
-void
-run_on_artifact_done(struct run *r, const struct msg_artifact_done *m)
-{
-	artifacts_done(&r->artifacts, m->file, m->size, m->sha256);
-}
-
-void
-run_on_artifact_failed(struct run *r, const struct msg_artifact_failed *m)
-{
-	artifacts_failed(&r->artifacts, m->file);
 }

@@ -65,6 +65,8 @@ struct run {
 	bool is_lost;  /* the log alone says what it had done */
 	int fail_code; /* ERR_*: it ended before it began; for its caller */
 	struct run_ending ending;
+	uint64_t deadline_ms; /* all its limits are over then; 0: not yet set */
+	unsigned int nreads;  /* of its log that failed */
 	struct timer *retry;
 	struct hash_entry by_id;
 	struct hash_entry by_uuid;
@@ -89,6 +91,9 @@ void runs_set_next_id(struct runs *rs, uint64_t id);
 struct run *runs_find(struct runs *rs, uint64_t id);
 struct run *runs_find_uuid(
     struct runs *rs, uint64_t tenant, const struct uuid *uuid);
+/* runs_overdue - one that should be over by its limits, and whose sandbox is
+ * there to say so but does not; or NULL */
+struct run *runs_overdue(struct runs *rs, uint64_t now_ms);
 /* runs_active - those whose end is not on disk */
 uint64_t runs_active(const struct runs *rs);
 
@@ -122,6 +127,8 @@ run_waits_for(const struct run *r)
 {
 	return r == NULL ? SCHED_NOTHING_WAITS : sched_item_waits(&r->turn);
 }
+/* run_chan - to its worker; NULL while that is away */
+struct ipc_chan *run_chan(const struct run *r);
 /* run_view - its log for readers: made when first asked for, the run's */
 struct log_view *run_view(struct run *r);
 
@@ -129,10 +136,14 @@ struct log_view *run_view(struct run *r);
 
 void run_start(struct run *r); /* its turn has come */
 void run_resend(struct run *r);
-/* run_sandbox_gone - it ends as reason, unless its log says otherwise; it has
- * left the queue when this returns.  code and text: see struct run */
+/* run_sandbox_gone - it ends as reason, unless its log says otherwise; one
+ * that is lost when it should long be over ends as timeout.  It has left the
+ * queue when this returns.  code and text: see struct run */
 void run_sandbox_gone(
     struct run *r, enum runlog_reason reason, int code, const char *text);
+/* run_set_deadline - its sandbox is up, and the run was sent: its time counts;
+ * again, after a worker was away: it gets the grace once more */
+void run_set_deadline(struct run *r);
 /* run_move - it waits for another sandbox from now on */
 void run_move(struct run *r, struct sandbox *to);
 /* run_set_container - its sandbox runs in this one */
@@ -142,8 +153,5 @@ void run_on_bytes(struct run *r, uint64_t length);
 int run_on_record(
     struct run *r, const struct span *record, struct err *e) MUSTCHECK;
 void run_on_ended(struct run *r, const struct msg_run_ended *m);
-void run_on_artifact_open(struct run *r, const struct msg_artifact_open *m);
-void run_on_artifact_done(struct run *r, const struct msg_artifact_done *m);
-void run_on_artifact_failed(struct run *r, const struct msg_artifact_failed *m);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "common/clock.h"
+#include "common/conf.h"
 #include "common/exit.h"
 #include "common/xmalloc.h"
 
@@ -11,6 +12,35 @@ set_string(char **to, const char *text)
 {
 	free(*to);
 	*to = xstrdup(text);
+}
+
+/* ---- the beginning */
+
+void
+run_row_begin(struct store_run *row, struct run_wish *w, uint64_t id,
+    const struct store_sandbox *sandbox, const struct conf *conf)
+{
+	*row = (struct store_run){
+	    .id = id,
+	    .uuid = w->uuid,
+	    .tenant = sandbox->tenant,
+	    .sandbox = sandbox->id,
+	    .identifier = xstrdup(sandbox->identifier),
+	    .sandbox_name = xstrdup(sandbox->name),
+	    .container_id = xstrdup(sandbox->container_id),
+	    .tool = xstrdup(w->tool),
+	    .state = RUN_STATE_QUEUED,
+	    .error = xstrdup(""),
+	    .artifacts_error = xstrdup(""),
+	    .created_ms = clock_wall_ms(),
+	    .stdout_max =
+		(uint32_t)conf_int(conf, CONF_DEFAULT_STDOUT_MAX_BYTES),
+	    .stderr_max =
+		(uint32_t)conf_int(conf, CONF_DEFAULT_STDERR_MAX_BYTES),
+	    .commands = w->commands,
+	    .ncommands = w->spec.ncommands,
+	};
+	w->commands = NULL;
 }
 
 /* ---- records */
@@ -149,8 +179,8 @@ end_open_commands(struct store_run *row, enum runlog_reason reason,
 
 		if (c->status != COMMAND_RUNNING)
 			continue;
-		c->status = reason == RUNLOG_CANCELED ? COMMAND_CANCELED :
-							COMMAND_FAILED;
+		c->status = status_of(&(struct runlog_end){
+		    .reason = (uint8_t)reason, .exit_code = EXIT_KILLED});
 		c->end_reason = reason;
 		c->ended_ms = clock_wall_ms();
 		c->exit_code = EXIT_KILLED;

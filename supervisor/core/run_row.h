@@ -1,5 +1,5 @@
 /*
- * run_row.h - what a run's log says, as its row and its commands' rows
+ * run_row.h - a run's row, and what its log says in it and its commands' rows
  *
  * Functions over a row alone: no run, no list, no channel.
  */
@@ -9,7 +9,14 @@
 #include "common/base.h"
 #include "common/runlog.h"
 #include "supervisor/core/log_digest.h"
+#include "supervisor/core/run_wish.h"
 #include "supervisor/store/store.h"
+
+struct conf;
+
+/* run_row_begin - of a new run; *w gives up its rows */
+void run_row_begin(struct store_run *row, struct run_wish *w, uint64_t id,
+    const struct store_sandbox *sandbox, const struct conf *conf);
 
 /* What the log says of the whole run; has_end: its last record has come. */
 struct run_log_end {

@@ -34,10 +34,14 @@ run_wish_encode(
 struct log_caps
 run_wish_caps(const struct store_run *row, enum run_merge merge)
 {
+	uint32_t both = row->stdout_max + row->stderr_max;
+
+	if (both > LOG_HEADS_MAX)
+		both = LOG_HEADS_MAX;
 	return (struct log_caps){
 	    .head = {row->stdout_max, row->stderr_max},
 	    .tail = LOG_TAIL_BYTES,
-	    .merged =
-		merge == RUN_MERGED ? row->stdout_max + row->stderr_max : 0,
+	    .merged = merge == RUN_MERGED ? both : 0,
+	    .heads = LOG_HEADS_MAX,
 	};
 }

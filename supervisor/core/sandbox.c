@@ -11,8 +11,6 @@
  */
 #include "supervisor/core/sandbox.h"
 
-#include <ctype.h>
-
 #include "common/clock.h"
 #include "common/conf.h"
 #include "common/log.h"
@@ -20,9 +18,10 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/fleet.h"
 #include "supervisor/core/run.h"
+#include "supervisor/core/sandbox_row.h"
 
-#define SLUG_MAX 40
 #define REMOVE_RETRY_MS 2000
+#define RESAVE_MS 2000
 /* Runs of one sandbox that go at a time: each takes a keeper, a shell and what
  * that starts out of the sandbox's limit of processes. */
 #define PIDS_PER_RUN 8
@@ -107,20 +106,22 @@ sandbox_free(struct sandbox *sb)
 	struct sandboxes *all = sb->all;
 
 	names_leave(&all->names, &sb->name);
-	hashmap_del(&all->ids, &sb->by_id);
+	if (sb->state != SANDBOX_GONE)
+		hashmap_del(&all->ids, &sb->by_id);
 	TAILQ_REMOVE(&all->list, sb, link);
 	sched_queue_clear(&sb->queue);
 	timer_free(sb->retry);
+	timer_free(sb->resave);
 	principal_unref(sb->owner);
 	store_sandbox_clear(&sb->row);
 	free(sb);
 }
 
-/* Gone, and its last run has left it. */
+/* Gone, its last run has left it, and its row says so. */
 static void
 sandbox_free_if_over(struct sandbox *sb)
 {
-	if (sb->state == SANDBOX_GONE && sb->pins == 0 &&
+	if (sb->state == SANDBOX_GONE && sb->pins == 0 && !sb->is_unsaved &&
 	    sched_queue_is_empty(&sb->queue))
 		sandbox_free(sb);
 }
@@ -175,11 +176,64 @@ sandbox_chan(const struct sandbox *sb)
 	return fleet_chan(sb->all->parts.fleet, sb->worker);
 }
 
+static void sandbox_put(struct sandbox *sb);
+static void sandbox_happen(
+    struct sandbox *sb, enum sandbox_happening what, const struct err *why);
+
+static void
+sandbox_resave_cb(void *arg)
+{
+	struct sandbox *sb = arg;
+
+	if (sb->is_unsaved)
+		sandbox_put(sb);
+}
+
+/* Without a row it can have no runs: it ends.  A row that is there but behind
+ * is what a restart repairs; it is written again until it is right. */
+static void
+put_failed(struct sandbox *sb, const struct err *why)
+{
+	static struct log_limit limit;
+	struct err e = *why;
+
+	log_warn_limited(&limit, "sandbox %s: its row is not on disk: %s",
+	    sb->row.name, why->msg);
+	if (!sb->is_recorded && sb->nwrites == 0) {
+		(void)err_wrap(&e, "the sandbox could not be recorded");
+		sandbox_happen(sb, SANDBOX_UNRECORDED, &e);
+		return;
+	}
+	sb->is_unsaved = true;
+	if (sb->resave == NULL)
+		sb->resave =
+		    timer_new(sb->all->parts.base, sandbox_resave_cb, sb);
+	timer_set_ms(sb->resave, RESAVE_MS);
+}
+
+static void
+put_cb(int rc, const struct err *why, void *arg)
+{
+	struct sandbox *sb = arg;
+
+	sb->nwrites--;
+	if (rc == 0)
+		sb->is_recorded = true;
+	if (rc != 0)
+		put_failed(sb, why);
+	else if (sb->nwrites == 0)
+		sb->is_unsaved = false;
+	sb->pins--;
+	sandbox_free_if_over(sb);
+}
+
 static void
 sandbox_put(struct sandbox *sb)
 {
 	sb->expires_saved_ms = sb->row.expires_ms;
-	store_sandbox_put(sb->all->parts.store, &sb->row, NULL, NULL);
+	sb->pins++;
+	sb->nwrites++;
+	store_sandbox_put(sb->all->parts.store, &sb->row, put_cb, sb);
 }
 
 static void
@@ -211,7 +265,8 @@ do_save(struct sandbox *sb)
 {
 	if (sb->state == SANDBOX_GONE)
 		sb->row.ended_ms = clock_wall_ms();
-	sandbox_put(sb);
+	if (sb->is_recorded || sb->nwrites > 0 || sb->state != SANDBOX_GONE)
+		sandbox_put(sb);
 }
 
 static void
@@ -295,8 +350,10 @@ do_say_ready(struct sandbox *sb)
 {
 	struct sched_item *item;
 
-	TAILQ_FOREACH (item, &sb->queue.running, link)
+	TAILQ_FOREACH (item, &sb->queue.running, link) {
 		run_set_container(run_of(item), sb->row.container_id);
+		run_set_deadline(run_of(item));
+	}
 	sandbox_say(sb, BUS_SANDBOX_READY);
 }
 
@@ -315,6 +372,21 @@ move_run(struct sched_item *item, void *arg)
 static struct sandbox *sandbox_make(
     struct sandboxes *all, const struct sandbox_wish *w, uint32_t generation);
 
+/* What an earlier server may have sent may have begun in this one, and with
+ * it the log's end is lost: it must not begin again. */
+static void
+end_doubtful(struct sandbox *sb, struct sched_items *list)
+{
+	struct sched_item *item, *next;
+
+	for (item = TAILQ_FIRST(list); item != NULL; item = next) {
+		next = TAILQ_NEXT(item, link);
+		if (run_of(item)->is_doubtful)
+			run_sandbox_gone(run_of(item), RUNLOG_LOST,
+			    sb->why.code, sb->why.msg);
+	}
+}
+
 /* What was never sent goes to a fresh sandbox of the same name. */
 static void
 do_requeue(struct sandbox *sb)
@@ -326,11 +398,11 @@ do_requeue(struct sandbox *sb)
 	    .ttl_s = sb->row.ttl_s};
 	struct sandbox *to;
 
+	end_doubtful(sb, &sb->queue.waiting);
+	end_doubtful(sb, &sb->queue.locked);
 	if (TAILQ_EMPTY(&sb->queue.waiting) && TAILQ_EMPTY(&sb->queue.locked))
 		return;
 	to = sandbox_make(sb->all, &w, sb->row.generation + 1);
-	to->ndoubtful = sb->ndoubtful;
-	sb->ndoubtful = 0;
 	sched_move_waiting(&sb->queue, &to->queue, move_run, to);
 }
 
@@ -425,6 +497,8 @@ sandbox_happen(
 	log_debug("sandbox %s: from %s to %s", sb->row.name,
 	    sandbox_state_name(sb->state), sandbox_state_name(m.to));
 	sb->state = m.to;
+	if (m.to == SANDBOX_GONE) /* it may stay for its row's sake */
+		hashmap_del(&sb->all->ids, &sb->by_id);
 	sb->why.code = 0;
 	if (why != NULL)
 		sb->why = *why;
@@ -449,52 +523,6 @@ sandbox_retry_cb(void *arg)
 
 /* ---- making */
 
-/* mcp-sbx-<slug>-<8 hex>, the compatible tools' form; the hex is of the UUID,
- * so that a new generation never waits for the old one's name. */
-static char *
-container_name(const char *identifier, const struct uuid *uuid)
-{
-	char slug[SLUG_MAX + 1];
-	size_t n = 0;
-
-	for (; identifier[n] != '\0' && n < SLUG_MAX; n++)
-		slug[n] = isalnum((unsigned char)identifier[n]) ?
-		    (char)tolower((unsigned char)identifier[n]) :
-		    '-';
-	slug[n] = '\0';
-	return xasprintf("mcp-sbx-%s-%02x%02x%02x%02x", slug, uuid->b[0],
-	    uuid->b[1], uuid->b[2], uuid->b[3]);
-}
-
-static void
-fill_row(struct sandbox *sb, const struct sandbox_wish *w, uint32_t generation)
-{
-	const struct conf *conf = sb->all->parts.conf;
-	struct uuid uuid;
-
-	uuid_random(&uuid);
-	sb->row = (struct store_sandbox){
-	    .id = sb->all->next_id++,
-	    .uuid = uuid,
-	    .tenant = w->who->tenant,
-	    .identifier = xstrdup(w->identifier),
-	    .generation = generation,
-	    .name = container_name(w->identifier, &uuid),
-	    .container_id = xstrdup(""),
-	    .image = xstrdup(w->image),
-	    .state = SANDBOX_IS_CREATING,
-	    .origin = xstrdup(w->origin),
-	    .memory_bytes = (uint64_t)conf_int(conf, CONF_DEFAULT_MEMORY_MB)
-		<< 20,
-	    .nano_cpus =
-		(uint64_t)conf_int(conf, CONF_DEFAULT_CPU_CORES) * 1000000000u,
-	    .pids = (uint32_t)conf_int(conf, CONF_DEFAULT_PIDS),
-	    .ttl_s = w->ttl_s,
-	    .created_ms = clock_wall_ms(),
-	};
-	do_touch(sb);
-}
-
 static struct sandbox *
 sandbox_make(
     struct sandboxes *all, const struct sandbox_wish *w, uint32_t generation)
@@ -502,7 +530,9 @@ sandbox_make(
 	struct sandbox *sb = sandbox_new(all, w->who);
 
 	sb->state = SANDBOX_NEW;
-	fill_row(sb, w, generation);
+	sandbox_row_init(
+	    &sb->row, w, all->next_id++, generation, all->parts.conf);
+	do_touch(sb);
 	sandbox_enter(sb);
 	sandbox_put(sb);
 	if (sandbox_chan(sb) != NULL)
@@ -571,6 +601,7 @@ sandbox_restore(struct sandboxes *all, struct principal *owner,
 	struct sandbox *sb = sandbox_new(all, owner);
 
 	store_sandbox_copy(&sb->row, row);
+	sb->is_recorded = true;
 	sb->expires_saved_ms = row->expires_ms;
 	if (row->state == SANDBOX_IS_REMOVING)
 		sb->state = SANDBOX_LEAVING;
@@ -645,6 +676,18 @@ sandbox_on_lost(struct sandbox *sb, const char *why)
 		log_info("sandbox %s is lost: %s", sb->row.name, why);
 	(void)err_set(&e, ERR_LOST, "the sandbox was lost: %.200s", why);
 	sandbox_happen(sb, SANDBOX_LOST, &e);
+}
+
+void
+sandbox_on_hung(struct sandbox *sb)
+{
+	struct err e;
+
+	log_warn("sandbox %s: its agent does not answer: it is replaced",
+	    sb->row.name);
+	(void)err_set(
+	    &e, ERR_LOST, "the sandbox was lost: its agent did not answer");
+	sandbox_happen(sb, SANDBOX_HUNG, &e);
 }
 
 void

@@ -6,9 +6,9 @@
  * (sched.h); its name is held in names.h from its beginning until it is not
  * wanted any more.
  *
- * A sandbox is freed when it is gone and its last run has left it.  Its bus
- * tells READY or FAILED, and at the end GONE; whoever joined it has left the
- * bus when GONE was told.
+ * A sandbox is freed when it is gone, its last run has left it and its row
+ * says so.  Its bus tells READY or FAILED, and at the end GONE; whoever joined
+ * it has left the bus when GONE was told.
  */
 #ifndef CORE_SANDBOX_H
 #define CORE_SANDBOX_H
@@ -39,7 +39,7 @@ struct sandbox {
 	struct store_sandbox row;
 	enum sandbox_state state;
 	uint32_t worker;   /* that has it, or will */
-	unsigned int pins; /* steps under way: not freed */
+	unsigned int pins; /* steps and writes under way: not freed */
 	struct bus bus;
 	struct sched_queue queue;
 	struct name_hold name;
@@ -47,8 +47,12 @@ struct sandbox {
 	unsigned int ndoubtful;   /* old runs that wait: see run.is_doubtful */
 	bool is_expired;          /* not wanted because its time was over */
 	int64_t expires_saved_ms; /* what the database has */
+	unsigned int nwrites;     /* of its row, under way */
+	bool is_recorded;         /* the database has a row of it */
+	bool is_unsaved;          /* the last write failed: tried again */
 	struct err why;           /* for the deeds of a step */
 	struct timer *retry;
+	struct timer *resave;
 	struct hash_entry by_id;
 	TAILQ_ENTRY(sandbox) link; /* in order of their numbers */
 };
@@ -118,6 +122,9 @@ void sandbox_remove(struct sandbox *sb);
 void sandbox_on_up(struct sandbox *sb, const char *container_id);
 void sandbox_on_failed(struct sandbox *sb, int code, const char *text);
 void sandbox_on_lost(struct sandbox *sb, const char *why);
+/* sandbox_on_hung - its agent does not do its work: it is removed, its runs
+ * end as lost, and what was never sent goes to a fresh one */
+void sandbox_on_hung(struct sandbox *sb);
 /* code 0: nothing is left of it */
 void sandbox_on_removed(struct sandbox *sb, int code, const char *text);
 /* sandbox_add_doubtful - a restored run waits in its queue */

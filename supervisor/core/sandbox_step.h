@@ -53,6 +53,8 @@ enum sandbox_happening {
 	SANDBOX_IS_UP,         /* the worker: its agent is there */
 	SANDBOX_FAILED,        /* the worker: it cannot be made, or adopted */
 	SANDBOX_LOST,          /* the worker: it is not there (any more) */
+	SANDBOX_HUNG,          /* its agent does not do its work */
+	SANDBOX_UNRECORDED,    /* it has no row, and gets none */
 	SANDBOX_UNWANTED,      /* deleted by a client, replaced, or expired */
 	SANDBOX_REMOVED,       /* the worker: nothing is left of it */
 	SANDBOX_REMOVE_FAILED, /* the worker: something may be left */

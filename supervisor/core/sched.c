@@ -91,6 +91,8 @@ item_leave_list(struct sched_item *item)
 	TAILQ_REMOVE(list_of(item), item, link);
 	if (item->where == SCHED_IS_RUNNING)
 		q->nrunning--;
+	else
+		q->nwaiting--;
 	if (q->lock_holder == item)
 		q->lock_holder = NULL;
 	item->where = SCHED_NOWHERE;
@@ -113,6 +115,7 @@ item_wait(struct sched_queue *q, struct sched_item *item)
 	item->queue = q;
 	item->where = SCHED_IN_QUEUE;
 	TAILQ_INSERT_TAIL(list_of(item), item, link);
+	q->nwaiting++;
 }
 
 void
@@ -245,11 +248,16 @@ sched_queue_gate(struct sched_queue *q, enum sched_gate gate)
 	queue_look(q);
 }
 
+unsigned int
+sched_queue_count(const struct sched_queue *q)
+{
+	return q->nwaiting + q->nrunning;
+}
+
 bool
 sched_queue_is_empty(const struct sched_queue *q)
 {
-	return TAILQ_EMPTY(&q->waiting) && TAILQ_EMPTY(&q->locked) &&
-	    TAILQ_EMPTY(&q->running);
+	return sched_queue_count(q) == 0;
 }
 
 struct sched_item *

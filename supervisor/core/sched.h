@@ -57,6 +57,7 @@ struct sched_queue { /* part of a sandbox */
 	struct sched_items locked;  /* that want it */
 	struct sched_items running;
 	unsigned int nrunning;
+	unsigned int nwaiting; /* in waiting and in locked */
 	unsigned int limit;
 	enum sched_gate gate;
 	struct sched_item *lock_holder;
@@ -73,6 +74,8 @@ void sched_queue_init(
     struct sched *s, struct sched_queue *q, unsigned int limit);
 void sched_queue_clear(struct sched_queue *q); /* it must be empty */
 void sched_queue_gate(struct sched_queue *q, enum sched_gate gate);
+/* sched_queue_count - that wait or run */
+unsigned int sched_queue_count(const struct sched_queue *q);
 bool sched_queue_is_empty(const struct sched_queue *q); /* none runs either */
 enum sched_wait sched_queue_waits(const struct sched_queue *q);
 /* sched_item_waits - the same for an item; nothing, if it is not in a queue */

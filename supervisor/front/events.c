@@ -92,8 +92,8 @@ events_pump(struct events *s)
 }
 
 static void
-events_on_next(
-    struct follow *follow, const struct log_records *records, void *arg)
+events_on_next(struct follow *follow, const struct log_records *records,
+    const struct err *why, void *arg)
 {
 	struct evbuffer *out = new_buffer();
 	struct events *s = arg;
@@ -101,6 +101,8 @@ events_on_next(
 	s->asked = false;
 	if (records != NULL)
 		run_events_add(out, follow_row(follow), records);
+	else if (why != NULL)
+		run_events_add_error(out, why);
 	else
 		run_events_add_end(out, follow_row(follow), s->at.stage);
 	if (evbuffer_get_length(out) > 0)

@@ -104,6 +104,10 @@ front_on_request(struct http_exchange *x, void *arg)
 		refuse(r, x, fault, "bad_request", text);
 		return;
 	}
+	if (http_is_guest(x) && (r == NULL || r->who != ROUTE_FOR_PROBES)) {
+		http_busy(x);
+		return;
+	}
 	if (check_who(f, x, &why) != 0) {
 		refuse(r, x, why.status, why.code, why.text);
 		return;
@@ -177,7 +181,7 @@ new_mcp(const struct front_parts *parts)
 }
 
 static struct http_server *
-new_http(struct front *f)
+new_http(struct front *f, const struct front_parts *parts)
 {
 	const struct http_limits limits = {
 	    .head_max = FRONT_HEAD_MAX,
@@ -186,7 +190,9 @@ new_http(struct front *f)
 	    .idle_ms = (uint32_t)conf_int(f->conf, CONF_IDLE_TIMEOUT_MS),
 	    .connections_max =
 		(uint32_t)conf_int(f->conf, CONF_MAX_CONNECTIONS),
-	    .large_dir = conf_str(f->conf, CONF_DATA_DIR),
+	    .waiting_memory = FRONT_WAITING_MEMORY,
+	    .waiting_files = FRONT_WAITING_FILES,
+	    .large_dir = parts->dir,
 	};
 
 	return http_server_new(f->base, &limits, front_on_request, f);
@@ -211,7 +217,7 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	f->mcp = new_mcp(parts);
 	f->check = check_new(f->conf);
 	f->router = routes_new(f->mcp_path);
-	f->http = new_http(f);
+	f->http = new_http(f, parts);
 	front_reload(f);
 	f->tick = event_new(f->base, -1, EV_PERSIST, tick_cb, f);
 	if (f->tick == NULL)

@@ -26,6 +26,9 @@
 
 #define FRONT_HEARTBEAT_MS 15000
 #define FRONT_HEAD_MAX 16384
+/* Answers that wait for their clients, over all connections. */
+#define FRONT_WAITING_MEMORY (16u << 20)
+#define FRONT_WAITING_FILES (UINT64_C(1) << 30)
 
 struct event;
 struct event_base;
@@ -57,6 +60,7 @@ struct front_parts {
 	struct store *store; /* kept; may be NULL */
 	struct core *core;   /* kept */
 	const struct embed_file *tools;
+	const char *dir;            /* the front's own; NULL: none */
 	const uint8_t *session_key; /* FRONT_KEY_BYTES, copied */
 	uint32_t heartbeat_ms;      /* of silent event streams */
 };

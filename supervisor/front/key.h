@@ -1,5 +1,5 @@
 /*
- * key.h - the server's own secret, DATA_DIR/session.key
+ * key.h - the server's own secret, session.key in its directory
  *
  * 32 random bytes that authenticate session ids, so that these survive a
  * restart.  Made once, whole or not at all, readable by its owner only.

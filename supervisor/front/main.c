@@ -15,6 +15,7 @@
 #include "common/confine.h"
 #include "common/exit.h"
 #include "common/fd.h"
+#include "common/layout.h"
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
@@ -29,6 +30,7 @@ struct program {
 	struct event_base *base;
 	struct child *child;
 	struct conf *conf;
+	char *dir; /* in DATA_DIR, ours alone */
 	struct store *store;
 	struct core *core;
 	struct front *front;
@@ -62,11 +64,13 @@ raise_descriptor_limit(const struct conf *conf)
 static int
 open_data(struct program *p, uint8_t key[KEY_BYTES], struct err *e)
 {
-	const char *dir = conf_str(p->conf, CONF_DATA_DIR);
 	const char *artifacts = conf_str(p->conf, CONF_ARTIFACTS_DIR);
 
-	if (fd_mkdir_all(dir, 0700, e) != 0 || key_load(dir, key, e) != 0 ||
-	    store_open(p->base, dir, artifacts, &p->store, e) != 0)
+	p->dir =
+	    xasprintf("%s/" LAYOUT_FRONT, conf_str(p->conf, CONF_DATA_DIR));
+	if (fd_mkdir_all(p->dir, 0700, e) != 0 ||
+	    key_load(p->dir, key, e) != 0 ||
+	    store_open(p->base, p->dir, artifacts, &p->store, e) != 0)
 		return e->code;
 	return 0;
 }
@@ -90,6 +94,15 @@ open_core(struct program *p, struct err *e)
 
 static void on_front_tick(void *arg);
 
+/* No restart: that would go on without what is gone. */
+static void
+on_damaged(const struct err *why, void *arg)
+{
+	struct program *p = arg;
+
+	child_die(p->child, EXIT_CONFIG, "%s", why->msg);
+}
+
 static int
 build(struct program *p, struct err *e)
 {
@@ -99,6 +112,7 @@ build(struct program *p, struct err *e)
 	raise_descriptor_limit(p->conf);
 	if (open_data(p, key, e) != 0)
 		return e->code;
+	store_on_damaged(p->store, on_damaged, p);
 	if (open_core(p, e) != 0)
 		return e->code;
 	parts = (struct front_parts){
@@ -107,6 +121,7 @@ build(struct program *p, struct err *e)
 	    .store = p->store,
 	    .core = p->core,
 	    .tools = embed_tools,
+	    .dir = p->dir,
 	    .session_key = key,
 	    .heartbeat_ms = FRONT_HEARTBEAT_MS,
 	};
@@ -127,8 +142,12 @@ on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 	p->conf = conf_copy(conf);
 	rc = build(p, e);
 	if (rc != 0)
-		/* A wrong installation does not mend itself; a disk may. */
-		return rc == ERR_INVAL ? EXIT_CONFIG : EXIT_BUG;
+		/* A wrong installation, or a database that is damaged or not
+		 * ours, does not mend itself; a disk may. */
+		return rc == ERR_INVAL || rc == ERR_DAMAGED ||
+			rc == ERR_WRONG_STATE ?
+		    EXIT_CONFIG :
+		    EXIT_BUG;
 	if (confine_front(e) != 0)
 		return EXIT_PRIVILEGE;
 	return 0;

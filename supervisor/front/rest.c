@@ -37,6 +37,7 @@ struct run_get {
 	struct http_exchange *x; /* outlives its client */
 	struct lookup *lookup;
 	struct lookup_found found;
+	uint32_t artifacts_from;
 	bool cancel;
 };
 
@@ -57,7 +58,11 @@ run_digest_cb(
 	if (rc != 0) {
 		http_error_from(g->x, rc, why);
 	} else {
-		o = view_run(g->found.row, d, run_waits_for(g->found.run));
+		o = view_run(g->found.row, d,
+		    &(struct view_wish){
+			.waits = run_waits_for(g->found.run),
+			.artifacts_from = g->artifacts_from,
+		    });
 		reply_json(g->x, 200, o);
 	}
 	run_get_free(g);
@@ -83,16 +88,41 @@ run_found_cb(
 	    g, NULL);
 }
 
+/* Of a long list of artifacts: ?artifacts_from=, 0 when it is not asked for. */
+static int
+parse_artifacts_from(struct http_exchange *x, uint32_t *from)
+{
+	const char *text = http_query(x, "artifacts_from");
+
+	*from = 0;
+	if (text == NULL)
+		return 0;
+	if (text[0] == '\0' || strlen(text) > 6 ||
+	    strspn(text, "0123456789") != strlen(text))
+		return -1;
+	*from = (uint32_t)strtoul(text, NULL, 10);
+	return 0;
+}
+
 static void
 look_up(struct front *f, struct http_exchange *x, bool cancel)
 {
-	struct run_get *g = xcalloc(1, sizeof(*g));
+	struct run_get *g;
+	uint32_t from;
 	struct uuid run;
 
+	if (parse_artifacts_from(x, &from) != 0) {
+		http_error(x, 400, "bad_request",
+		    "artifacts_from must be a number: the artifacts_next of "
+		    "the answer before");
+		return;
+	}
+	g = xcalloc(1, sizeof(*g));
 	if (uuid_parse(http_param(x, "run"), &run) != 0)
 		fatal(EXIT_BUG, "a route without its run");
 	g->x = x;
 	g->cancel = cancel;
+	g->artifacts_from = from;
 	http_hold(x, NULL, NULL);
 	g->lookup = lookup_open(
 	    f->core, check_principal(f->check), &run, run_found_cb, g);

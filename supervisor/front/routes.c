@@ -46,18 +46,22 @@ static const struct http_param_kind kinds[] = {
 
 static const struct route routes[] = {
     {ROUTE_MCP, "", HTTP_METHOD_GET | HTTP_METHOD_POST | HTTP_METHOD_DELETE,
-	"POST, DELETE, OPTIONS", NULL, front_on_mcp},
-    {ROUTE_BELOW_MCP, "/events", READ, READ_ALLOW, NULL, front_on_events},
+	"POST, DELETE, OPTIONS", NULL, front_on_mcp, ROUTE_FOR_USERS},
+    {ROUTE_BELOW_MCP, "/events", READ, READ_ALLOW, NULL, front_on_events,
+	ROUTE_FOR_USERS},
     {ROUTE_BELOW_MCP, "/runs/:run", READ, READ_ALLOW, "no such run",
-	front_on_run},
+	front_on_run, ROUTE_FOR_USERS},
     {ROUTE_BELOW_MCP, "/runs/:run/cancel", HTTP_METHOD_POST, "POST, OPTIONS",
-	"no such run", front_on_run_cancel},
+	"no such run", front_on_run_cancel, ROUTE_FOR_USERS},
     {ROUTE_TOP, "/artifacts/:identifier/:run_or_latest/*path", READ, READ_ALLOW,
-	"no such artifact", front_on_artifact},
-    {ROUTE_TOP, "/healthz", READ, READ_ALLOW, NULL, front_on_healthz},
-    {ROUTE_TOP, "/readyz", READ, READ_ALLOW, NULL, front_on_readyz},
-    {ROUTE_TOP, "/metrics", READ, READ_ALLOW, NULL, front_on_metrics},
-    {ROUTE_TOP, "/", READ, READ_ALLOW, NULL, front_on_index},
+	"no such artifact", front_on_artifact, ROUTE_FOR_USERS},
+    {ROUTE_TOP, "/healthz", READ, READ_ALLOW, NULL, front_on_healthz,
+	ROUTE_FOR_PROBES},
+    {ROUTE_TOP, "/readyz", READ, READ_ALLOW, NULL, front_on_readyz,
+	ROUTE_FOR_PROBES},
+    {ROUTE_TOP, "/metrics", READ, READ_ALLOW, NULL, front_on_metrics,
+	ROUTE_FOR_PROBES},
+    {ROUTE_TOP, "/", READ, READ_ALLOW, NULL, front_on_index, ROUTE_FOR_USERS},
 };
 
 struct http_router *

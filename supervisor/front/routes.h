@@ -24,6 +24,10 @@ struct route {
 	const char *allow;   /* the header; it may name fewer than methods */
 	const char *missing; /* what a path that does not fit is told */
 	route_handler on_request;
+	enum route_who {
+		ROUTE_FOR_USERS,
+		ROUTE_FOR_PROBES /* also when all connections are taken */
+	} who;
 };
 
 /* routes_new - a router that gives struct route; mcp_path without a slash at

@@ -43,16 +43,19 @@ add_text(struct evbuffer *out, const char *text)
 	(void)evbuffer_add(out, text, strlen(text));
 }
 
-/* o is taken over. */
+/* o is taken over; id NULL: none. */
 static void
 add_event(struct evbuffer *out, const char *id, const char *name, json_t *o)
 {
 	AUTO(auto_free) char *data = js_dump(o);
 
 	json_decref(o);
-	add_text(out, "id: ");
-	add_text(out, id);
-	add_text(out, "\nevent: ");
+	if (id != NULL) {
+		add_text(out, "id: ");
+		add_text(out, id);
+		add_text(out, "\n");
+	}
+	add_text(out, "event: ");
 	add_text(out, name);
 	add_text(out, "\ndata: ");
 	add_text(out, data);
@@ -291,4 +294,13 @@ run_events_add_end(struct evbuffer *out, const struct store_run *row,
 		add_artifacts(out, row);
 	if (from <= RUN_EVENTS_END)
 		add_final(out, row);
+}
+
+void
+run_events_add_error(struct evbuffer *out, const struct err *why)
+{
+	add_event(out, NULL, "stream_error",
+	    json_pack("{s:s, s:o}", "code",
+		why->code == ERR_LIMIT ? "busy" : "log_unreadable", "message",
+		js_string_bytes(why->msg, strlen(why->msg), NULL)));
 }

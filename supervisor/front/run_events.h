@@ -40,5 +40,8 @@ void run_events_add(struct evbuffer *out, const struct store_run *row,
  * end is on disk */
 void run_events_add_end(struct evbuffer *out, const struct store_run *row,
     enum run_events_stage from);
+/* run_events_add_error - the log cannot be read on.  It has no id: a client
+ * that comes again goes on behind the last event that it has seen. */
+void run_events_add_error(struct evbuffer *out, const struct err *why);
 
 #endif

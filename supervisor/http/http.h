@@ -24,6 +24,7 @@ struct event_base;
 struct evbuffer;
 struct http_server;
 struct http_exchange;
+struct http_large;
 struct sockaddr;
 struct sockaddr_storage;
 
@@ -66,9 +67,14 @@ struct http_limits {
 	uint32_t idle_ms;    /* between requests, and without progress of an
 			      * answer that the client does not read */
 	uint32_t connections_max;
-	const char *large_dir; /* for answers too large to wait in memory, in
-				* files without a name; NULL: they do wait
-				* there.  Looked at by http_server_new only */
+	size_t waiting_memory;  /* bytes of answers that wait in memory, over
+				 * all connections, before larger ones are
+				 * put into files; twice that is refused */
+	uint64_t waiting_files; /* bytes of answers that wait in files; more
+				 * is refused */
+	const char *large_dir;  /* for answers too large to wait in memory, in
+				 * files without a name; NULL: they do wait
+				 * there.  Looked at by http_server_new only */
 };
 
 struct http_stats { /* since start, but for connections and streams */
@@ -76,6 +82,9 @@ struct http_stats { /* since start, but for connections and streams */
 	uint64_t by_class[6]; /* [2]: answers 200 to 299 */
 	uint64_t connections;
 	uint64_t streams;
+	uint64_t displaced;      /* closed for a new connection, since start */
+	uint64_t waiting_memory; /* bytes of answers that wait */
+	uint64_t waiting_files;  /* of those in files */
 };
 
 /* What can be said of an exchange when it has ended. */
@@ -136,6 +145,10 @@ const struct sockaddr *http_local_address(
 /* http_hold - the handler will answer later; on_gone may be NULL */
 void http_hold(struct http_exchange *x, void (*on_gone)(void *), void *arg);
 bool http_is_gone(const struct http_exchange *x);
+/* http_is_guest - all connections_max are taken, and this is one of the few
+ * beyond: only what is cheap and must work even then is to be answered, the
+ * rest with http_busy */
+bool http_is_guest(const struct http_exchange *x);
 
 /* ---- an answer */
 
@@ -151,6 +164,23 @@ void http_reply_owned(
 /* http_reply_file - n bytes at offset of fd, which it closes */
 void http_reply_file(struct http_exchange *x, int status, const char *type,
     int fd, uint64_t offset, uint64_t n);
+/* http_busy - 503, too many connections */
+void http_busy(struct http_exchange *x);
+/*
+ * An answer that waits in a file, for more than one exchange.
+ *
+ *	http_large_file	an empty file without a name, or -1: there is none
+ *	http_large_new	its n bytes from now on; fd is the answer's.  One
+ *			reference
+ *	http_reply_large  sends it; it takes a reference of its own
+ */
+int http_large_file(const struct http_server *s);
+struct http_large *http_large_new(
+    const struct http_server *s, int fd, uint64_t n);
+uint64_t http_large_size(const struct http_large *l);
+void http_large_unref(struct http_large *l); /* NULL is fine */
+void http_reply_large(struct http_exchange *x, int status, const char *type,
+    struct http_large *l);
 /* http_error - {"error":{"code","message","request_id"}} */
 void http_error(struct http_exchange *x, int status, const char *code,
     const char *fmt, ...) PRINTF(4, 5);

@@ -120,6 +120,10 @@ http_conn_set_state(struct http_conn *c, enum http_conn_state state)
 	const struct http_limits *l = &c->server->limits;
 
 	c->state = state;
+	if (state == HTTP_CONN_FRESH || state == HTTP_CONN_IDLE)
+		http_places_rest(c);
+	else
+		http_places_leave(c);
 	switch (state) {
 	case HTTP_CONN_FRESH:
 	case HTTP_CONN_READING:
@@ -127,6 +131,7 @@ http_conn_set_state(struct http_conn *c, enum http_conn_state state)
 		break;
 	case HTTP_CONN_IDLE:
 		c->request_bytes = 0;
+		http_head_begin(&c->head);
 		conn_set_read_max(
 		    c, l->head_max + l->body_max + HTTP_READ_SLACK);
 		conn_set_deadline(c, l->idle_ms);
@@ -159,6 +164,8 @@ http_conn_request_done_cb(struct evhttp_request *req, void *arg)
 	http_conn_set_state(c, HTTP_CONN_IDLE);
 	if (waiting > 0) { /* pipelined */
 		c->request_bytes = waiting;
+		http_head_take_end(
+		    &c->head, bufferevent_get_input(c->bev), waiting);
 		http_conn_set_state(c, HTTP_CONN_READING);
 	} else if (c->server->draining) {
 		http_conn_refuse_later(c, -1);
@@ -179,10 +186,12 @@ conn_input_cb(
 	if (info->n_added == 0 || c->state > HTTP_CONN_READING)
 		return;
 	c->request_bytes += info->n_added;
+	http_head_take_end(&c->head, buf, info->n_added);
 	if (c->state == HTTP_CONN_IDLE)
 		http_conn_set_state(c, HTTP_CONN_READING);
 	else
 		c->state = HTTP_CONN_READING; /* FRESH: its time runs on */
+	http_places_leave(c);
 	if (s->input_bytes > HTTP_INPUT_TOTAL_MAX &&
 	    evbuffer_get_length(buf) > HTTP_INPUT_FAIR)
 		http_conn_refuse_later(c, 503);
@@ -224,6 +233,7 @@ conn_output_cb(
 	struct http_conn *c = arg;
 
 	c->drained += info->n_deleted;
+	http_waiting_count(c, evbuffer_get_length(buf));
 	if (info->n_added > 0 && info->orig_size == 0 && c->refuse == 0 &&
 	    c->state <= HTTP_CONN_READING)
 		conn_watch_own_errors(c, buf);
@@ -263,6 +273,7 @@ conn_unwatch(struct http_conn *c)
 	struct evbuffer *in = bufferevent_get_input(c->bev);
 
 	c->server->input_bytes -= evbuffer_get_length(in);
+	http_waiting_count(c, 0);
 	(void)evbuffer_remove_cb_entry(in, c->in_cb);
 	(void)evbuffer_remove_cb_entry(
 	    bufferevent_get_output(c->bev), c->out_cb);
@@ -278,6 +289,7 @@ conn_close_cb(struct evhttp_connection *evcon, void *arg)
 	(void)evcon;
 	(void)event_del(&c->timer);
 	conn_unwatch(c);
+	http_places_leave(c);
 	if ((size_t)c->fd < s->by_fd_len)
 		s->by_fd[c->fd] = NULL;
 	TAILQ_REMOVE(&s->conns, c, link);
@@ -330,6 +342,22 @@ conn_set_socket(int fd)
 }
 
 static void
+conn_take_place(struct http_server *s, struct http_conn *c)
+{
+	enum http_place place = HTTP_PLACE_NONE;
+
+	if (!s->paused && !s->draining)
+		place = http_places_take(c);
+	if (place == HTTP_PLACE_NONE) {
+		http_refuse_now(c, 503);
+		return;
+	}
+	c->guest = place == HTTP_PLACE_GUEST;
+	if (c->guest && s->limits.request_ms > HTTP_GUEST_MS)
+		conn_set_deadline(c, HTTP_GUEST_MS);
+}
+
+static void
 conn_adopt(struct http_server *s, struct http_conn *c)
 {
 	void *evcon = NULL;
@@ -356,9 +384,7 @@ conn_adopt(struct http_server *s, struct http_conn *c)
 	/* The kernel gives the lowest free number: all below are taken. */
 	if ((size_t)c->fd + HTTP_FREE_FDS >= s->fd_limit)
 		http_accept_pause(s);
-	if (s->paused || s->draining ||
-	    s->stats.connections > s->limits.connections_max)
-		http_refuse_now(c, 503);
+	conn_take_place(s, c);
 }
 
 void

@@ -143,6 +143,10 @@ check_framing(struct http_exchange *x)
 	const char *coding = x->header[HTTP_H_TRANSFER_ENCODING];
 	enum evhttp_cmd_type type = evhttp_request_get_command(x->req);
 
+	/* evhttp is lenient about the form of chunks (a bare LF, blanks):
+	 * nothing that follows them is taken for another request. */
+	if (coding != NULL)
+		x->close = true;
 	if (length != NULL && coding != NULL)
 		request_is_bad(
 		    x, 400, "Content-Length and Transfer-Encoding together");
@@ -244,13 +248,15 @@ exchange_new(
 	 * by that header's rules. */
 	req->flags &= ~EVHTTP_PROXY_REQUEST;
 	x->method = method_of(req);
-	x->close = s->draining;
+	x->close = s->draining || c->guest;
 	http_stat_next_id(s, x->id);
 	memcpy(x->target, uri, n + 1);
 	check_version(x);
 	take_target(x);
 	take_headers(x);
 	check_framing(x);
+	if (c->head.fault != NULL)
+		request_is_bad(x, 400, c->head.fault);
 	if (x->header[HTTP_H_HOST] == NULL)
 		request_is_bad(x, 400, "no Host header");
 	return x;
@@ -415,6 +421,15 @@ bool
 http_is_gone(const struct http_exchange *x)
 {
 	return x->req == NULL;
+}
+
+bool
+http_is_guest(const struct http_exchange *x)
+{
+	const struct http_server *s = x->server;
+
+	return x->conn != NULL && x->conn->guest &&
+	    s->stats.connections > s->limits.connections_max;
 }
 
 enum http_fit

@@ -19,12 +19,23 @@
 
 #define HTTP_LISTENERS_MAX 16
 #define HTTP_ID_MAX 24
-#define HTTP_FREE_FDS 16 /* fewer free descriptors: accept no more */
+#define HTTP_GUESTS_MAX 16 /* connections beyond connections_max */
+#define HTTP_GUEST_MS 5000 /* in which they say what they want */
+#define HTTP_FREE_FDS 16   /* fewer free descriptors: accept no more */
 #define HTTP_READ_SLACK 65536
 #define HTTP_BUSY_READ_MAX 4096 /* kept of what comes during an answer */
 #define HTTP_INPUT_TOTAL_MAX (64u << 20) /* unfinished requests, all in all */
 #define HTTP_MEMORY_MAX (256u << 10)     /* of an answer that waits in memory */
 #define HTTP_INPUT_FAIR 65536 /* a connection below it is not cut for that */
+
+/* How far the head of a request has come, and what is wrong with it. */
+struct http_head {
+	const char *fault; /* NULL: nothing so far */
+	size_t line;       /* bytes of the line at hand */
+	unsigned int nlines;
+	uint8_t last;
+	bool done;
+};
 
 enum http_conn_state {
 	HTTP_CONN_FRESH,   /* nothing came yet */
@@ -38,23 +49,31 @@ enum http_conn_state {
 struct http_conn {
 	struct http_server *server;
 	TAILQ_ENTRY(http_conn) link;
+	TAILQ_ENTRY(http_conn) rest_link; /* while it rests */
 	struct evhttp_connection *evcon;
 	struct bufferevent *bev;
 	struct evbuffer_cb_entry *in_cb, *out_cb;
 	struct event timer;
-	uint64_t deadline_ms; /* 0: none */
-	uint64_t armed_ms;    /* when the timer fires, 0: not armed */
-	uint64_t drained;     /* bytes of answers the kernel took */
+	uint64_t deadline_ms;  /* 0: none */
+	uint64_t armed_ms;     /* when the timer fires, 0: not armed */
+	uint64_t memory_bytes; /* of its output; the rest waits in files: */
+	uint64_t file_bytes;   /* added since there was none */
+	uint64_t rests_since_ms;
+	struct http_head head;
+	uint64_t drained; /* bytes of answers the kernel took */
 	uint64_t drained_seen;
 	size_t request_bytes; /* of the request on its way in */
 	enum http_conn_state state;
 	int fd;
+	bool rests;
+	bool guest; /* above connections_max when it came */
 	int refuse; /* status to answer and close with; -1: just close */
 	struct http_exchange *x;                   /* while BUSY and STREAM */
 	void (*on_close)(struct http_exchange *x); /* its, when this closes */
 };
 TAILQ_HEAD(http_conn_list, http_conn);
 
+struct http_waiting;
 struct http_linger;
 TAILQ_HEAD(http_linger_list, http_linger);
 
@@ -75,12 +94,15 @@ struct http_server {
 	int large_fd;                /* directory of http_large.c; -1: none */
 	struct http_conn_list fresh; /* made, not yet adopted */
 	struct http_conn_list conns;
-	struct http_conn_list dead; /* to be freed after this turn */
+	struct http_conn_list resting; /* nobody is at work for them */
+	struct http_conn_list dead;    /* to be freed after this turn */
 	struct event adopt;
 	struct event reap;
 	struct http_linger_list lingers;
 	unsigned int nlingers;
 	size_t input_bytes;
+	uint64_t memory_bytes; /* of answers that wait, of all */
+	struct http_waiting *waiting;
 	uint32_t id_start;
 	uint32_t id_next;
 	struct http_stats stats;
@@ -144,6 +166,26 @@ void http_accept_pause(struct http_server *s);
 void http_refuse_now(struct http_conn *c, int status);
 void http_refuse_free_lingers(struct http_server *s);
 
+/* http_head.c */
+void http_head_begin(struct http_head *h);
+/* http_head_take - the next n bytes of a request; what follows its head is
+ * passed by.  Then h->fault is NULL, or what was wrong with it */
+void http_head_take(struct http_head *h, const uint8_t *p, size_t n);
+/* http_head_take_end - the last n bytes of in */
+void http_head_take_end(struct http_head *h, struct evbuffer *in, size_t n);
+
+/* http_places.c */
+enum http_place {
+	HTTP_PLACE_OWN,
+	HTTP_PLACE_GUEST,
+	HTTP_PLACE_NONE
+};
+void http_places_rest(struct http_conn *c);  /* from now on */
+void http_places_leave(struct http_conn *c); /* it is at work, or gone */
+/* http_places_take - for a connection that was just counted; another may be
+ * closed for it */
+enum http_place http_places_take(struct http_conn *c);
+
 /* http_conn.c */
 struct bufferevent *http_conn_new_cb(struct event_base *base, void *arg);
 void http_conn_adopt_cb(evutil_socket_t fd, short what, void *arg);
@@ -159,13 +201,34 @@ void http_conn_refuse_later(struct http_conn *c, int status);
 /* http_large.c */
 void http_large_open(struct http_server *s); /* as s->limits says */
 void http_large_close(struct http_server *s);
-/* http_large_file - the pieces, one after the other, in a file of their own;
- * its descriptor, or -1: it must be done in memory */
-int http_large_file(
+/* http_large_write - the pieces, one after the other, in a file of their own;
+ * NULL: it must be done in memory */
+struct http_large *http_large_write(
     const struct http_server *s, const struct evbuffer_iovec *pieces, int n);
-/* http_large_send - n bytes at offset of fd, which it closes, follow what the
- * connection has to send; if that fails the connection is ended */
-void http_large_send(struct http_conn *c, int fd, uint64_t offset, uint64_t n);
+/* http_large_send - it follows what the connection has to send; if that fails
+ * the connection is ended.  The caller keeps its reference. */
+void http_large_send(struct http_conn *c, struct http_large *l);
+/* http_large_send_file - likewise n bytes at offset of fd, which it closes */
+void http_large_send_file(
+    struct http_conn *c, int fd, uint64_t offset, uint64_t n);
+
+/* http_waiting.c */
+struct http_waiting {
+	unsigned int refs; /* the server's, and one per file */
+	uint64_t files;    /* bytes */
+};
+struct http_waiting *http_waiting_new(void); /* one reference */
+void http_waiting_unref(struct http_waiting *w);
+/* Where n bytes more may wait for a client. */
+enum http_room {
+	HTTP_ROOM_MEMORY,
+	HTTP_ROOM_FILE,
+	HTTP_ROOM_NONE
+};
+enum http_room http_waiting_room(const struct http_server *s, size_t n);
+uint64_t http_waiting_files(const struct http_server *s); /* bytes */
+/* http_waiting_count - its output has this length now */
+void http_waiting_count(struct http_conn *c, size_t length);
 
 /* http_exchange.c */
 void http_request_cb_from_evhttp(struct evhttp_request *req, void *arg);

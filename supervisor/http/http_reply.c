@@ -48,9 +48,9 @@ free_text_cb(const void *p, size_t n, void *arg)
 	free(arg);
 }
 
-/* The file that a large answer waits in; -1: memory will do. */
-static int
-large_file(const struct http_exchange *x, const void *p, size_t n)
+/* The file that a large answer waits in; NULL: memory will do. */
+static struct http_large *
+large_answer(const struct http_exchange *x, const void *p, size_t n)
 {
 	union {
 		const void *in;
@@ -58,10 +58,18 @@ large_file(const struct http_exchange *x, const void *p, size_t n)
 	} base = {.in = p};
 	const struct evbuffer_iovec piece = {base.out, n};
 
-	if (x->req == NULL || x->method == HTTP_METHOD_HEAD ||
-	    n <= HTTP_MEMORY_MAX)
-		return -1;
-	return http_large_file(x->server, &piece, 1);
+	if (http_waiting_room(x->server, n) != HTTP_ROOM_FILE)
+		return NULL;
+	return http_large_write(x->server, &piece, 1);
+}
+
+static void
+reply_waits_too_much(struct http_exchange *x)
+{
+	http_add_header(x, "Retry-After", "1");
+	http_error(x, 503, "busy",
+	    "too much waits to be sent to clients that do not read: try again "
+	    "later");
 }
 
 /* owned: the buffer to free, or NULL when p must be copied. */
@@ -69,14 +77,24 @@ static void
 reply_bytes(struct http_exchange *x, int status, const char *type,
     const void *p, size_t n, char *owned)
 {
+	bool sent = false,
+	     waits = x->req != NULL && x->method != HTTP_METHOD_HEAD &&
+	    type != NULL;
+	struct http_large *large = NULL;
 	struct evhttp_request *req;
 	struct evbuffer *out;
-	bool sent = false;
-	int fd = large_file(x, p, n);
 
-	if (fd != -1) {
+	if (waits && http_waiting_room(x->server, n) == HTTP_ROOM_NONE) {
 		free(owned);
-		http_reply_file(x, status, type, fd, 0, n);
+		reply_waits_too_much(x);
+		return;
+	}
+	if (waits)
+		large = large_answer(x, p, n);
+	if (large != NULL) {
+		free(owned);
+		http_reply_large(x, status, type, large);
+		http_large_unref(large);
 		return;
 	}
 	add_common_headers(x, status, type);
@@ -111,30 +129,67 @@ http_reply_owned(
 	reply_bytes(x, status, type, p, n, p);
 }
 
+/* The headers of n bytes; NULL when none of them will follow, and all is
+ * done. */
+static struct evhttp_request *
+begin_bytes(struct http_exchange *x, int status, const char *type, uint64_t n)
+{
+	bool body = x->method != HTTP_METHOD_HEAD && n > 0;
+	struct evhttp_request *req;
+
+	add_common_headers(x, status, type);
+	add_length(x, n);
+	req = http_exchange_end(x);
+	if (req == NULL)
+		return NULL;
+	if (body) {
+		evhttp_send_reply_start(req, status, http_reason(status));
+		return req;
+	}
+	evhttp_send_reply(req, status, http_reason(status), NULL);
+	return NULL;
+}
+
 void
 http_reply_file(struct http_exchange *x, int status, const char *type, int fd,
     uint64_t offset, uint64_t n)
 {
-	struct evhttp_request *req = x->req;
 	struct http_conn *c = x->conn;
-	bool body = x->method != HTTP_METHOD_HEAD && n > 0;
+	struct evhttp_request *req = begin_bytes(x, status, type, n);
 
-	if (req == NULL || !body) {
+	if (req == NULL) {
 		(void)close(fd);
-		add_common_headers(x, status, type);
-		add_length(x, n);
-		req = http_exchange_end(x);
-		if (req != NULL)
-			evhttp_send_reply(
-			    req, status, http_reason(status), NULL);
 		return;
 	}
-	add_common_headers(x, status, type);
-	add_length(x, n);
-	(void)http_exchange_end(x);
-	evhttp_send_reply_start(req, status, http_reason(status));
-	http_large_send(c, fd, offset, n);
+	http_large_send_file(c, fd, offset, n);
 	evhttp_send_reply_end(req);
+}
+
+void
+http_reply_large(
+    struct http_exchange *x, int status, const char *type, struct http_large *l)
+{
+	struct http_conn *c = x->conn;
+	struct evhttp_request *req;
+
+	if (http_waiting_files(x->server) > x->server->limits.waiting_files) {
+		reply_waits_too_much(x);
+		return;
+	}
+	req = begin_bytes(x, status, type, http_large_size(l));
+	if (req == NULL)
+		return;
+	http_large_send(c, l);
+	evhttp_send_reply_end(req);
+}
+
+void
+http_busy(struct http_exchange *x)
+{
+	const struct http_refusal *r = http_refusal(503);
+
+	http_add_header(x, "Retry-After", "1");
+	http_error(x, r->status, r->code, "%s", r->message);
 }
 
 static void

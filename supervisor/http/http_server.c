@@ -7,9 +7,11 @@
  *	http_reply  http_stream           answers
  *	http_exchange                     one request (router, params)
  *	http_conn                         one connection
+ *	http_places  http_head            who has a place; lines of a head
  *	http_large                        files that answers wait in
  *	http_accept  http_refuse          listening; answers beside evhttp
  *	http_stat    http_status          counters; words
+ *	http_waiting                      how much waits, over all
  */
 #include "supervisor/http/http_int.h"
 
@@ -53,6 +55,7 @@ http_server_new(struct event_base *base, const struct http_limits *limits,
 		fatal(EXIT_BUG, "getrandom: %s", strerror(errno));
 	TAILQ_INIT(&s->fresh);
 	TAILQ_INIT(&s->conns);
+	TAILQ_INIT(&s->resting);
 	TAILQ_INIT(&s->dead);
 	TAILQ_INIT(&s->lingers);
 	(void)evtimer_assign(&s->adopt, base, http_conn_adopt_cb, s);

@@ -7,6 +7,8 @@ void
 http_server_stats(const struct http_server *s, struct http_stats *out)
 {
 	*out = s->stats;
+	out->waiting_memory = s->memory_bytes;
+	out->waiting_files = http_waiting_files(s);
 }
 
 void

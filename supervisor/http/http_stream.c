@@ -59,8 +59,9 @@ send_large_part(struct http_exchange *x, struct evbuffer *data)
 	struct evbuffer *out = bufferevent_get_output(x->conn->bev);
 	struct evbuffer_iovec pieces[LARGE_PIECES], *end;
 	size_t n = evbuffer_get_length(data) - 1;
+	struct http_large *large;
 	uint8_t last;
-	int fd, used;
+	int used;
 
 	used =
 	    evbuffer_peek(data, (ev_ssize_t)n + 1, NULL, pieces, LARGE_PIECES);
@@ -69,12 +70,13 @@ send_large_part(struct http_exchange *x, struct evbuffer *data)
 	end = &pieces[used - 1];
 	end->iov_len--;
 	last = ((const uint8_t *)end->iov_base)[end->iov_len];
-	fd = http_large_file(x->server, pieces, used);
-	if (fd == -1)
+	large = http_large_write(x->server, pieces, used);
+	if (large == NULL)
 		return;
 	if (x->req->chunked)
 		(void)evbuffer_add_printf(out, "%zx\r\n", n);
-	http_large_send(x->conn, fd, 0, n);
+	http_large_send(x->conn, large);
+	http_large_unref(large);
 	/* By reference: added, it would be given as much room as the file. */
 	if (x->req->chunked)
 		(void)evbuffer_add_reference(out, "\r\n", 2, NULL, NULL);
@@ -89,8 +91,18 @@ http_stream_write(struct http_exchange *x, struct evbuffer *data)
 		(void)evbuffer_drain(data, evbuffer_get_length(data));
 		return;
 	}
-	if (evbuffer_get_length(data) > HTTP_MEMORY_MAX)
+	switch (http_waiting_room(x->server, evbuffer_get_length(data))) {
+	case HTTP_ROOM_FILE:
 		send_large_part(x, data);
+		break;
+	case HTTP_ROOM_NONE: /* an answer with a hole is none */
+		(void)evbuffer_drain(data, evbuffer_get_length(data));
+		http_conn_refuse_later(x->conn, -1);
+		return;
+	case HTTP_ROOM_MEMORY:
+	default:
+		break;
+	}
 	evhttp_send_reply_chunk_with_cb(x->req, data, stream_writable_cb, x);
 }
 

@@ -8,12 +8,28 @@
 #include <sys/stat.h>
 
 #include "common/fd.h"
+#include "common/layout.h"
 #include "common/log.h"
+#include "common/xmalloc.h"
+#include "supervisor/master/ancestry.h"
+#include "supervisor/master/relocate.h"
 
-#define DIR_MODE 0711
+#define PASS_MODE 0711 /* others pass through to what is theirs */
+#define OWN_MODE 0700
 
-/* Opened once and then changed by descriptor: the front owns DATA_DIR and
- * could put a link in a name's place between two looks at it. */
+/* One of the directories, as it should be. */
+struct place {
+	const char *name;
+	mode_t mode;                /* at least */
+	mode_t most;                /* what an operator may let others do */
+	enum users_mode owner_mode; /* USERS_STAY: as we are */
+	const struct privdrop_user *owner;
+};
+
+static const struct privdrop_user root_user = {.name = "root"};
+
+/* Opened once and then changed by descriptor: in the layout of old the front
+ * owned DATA_DIR, and could put a link in a name's place at any time. */
 static int
 open_dir(int at, const char *name, const char *path, struct err *e)
 {
@@ -26,41 +42,61 @@ open_dir(int at, const char *name, const char *path, struct err *e)
 	return fd;
 }
 
-/* The owner the directory should have; 1 when that was another. */
+/* The owner the directory should have; 1 when that was another.  Who does not
+ * run as root has no choice. */
 static int
-set_owner(int fd, const char *path, enum users_mode mode,
-    const struct privdrop_user *user, struct err *e)
+set_owner(int fd, const struct place *p, const struct stat *st, struct err *e)
 {
-	struct stat st;
+	const struct privdrop_user *owner =
+	    p->owner_mode == USERS_CHANGE ? p->owner : &root_user;
 
-	if (fstat(fd, &st) == -1)
-		return err_set(
-		    e, ERR_SYS, "DATA_DIR: stat %s: %s", path, strerror(errno));
-	if (mode != USERS_CHANGE || st.st_uid == user->uid)
+	if (geteuid() != 0 ||
+	    (st->st_uid == owner->uid && st->st_gid == owner->gid))
 		return 0;
-	if (fchown(fd, user->uid, user->gid) == -1)
-		return err_set(e, ERR_SYS, "DATA_DIR: chown %s to %s: %s", path,
-		    user->name, strerror(errno));
-	return 1;
+	if (fchown(fd, owner->uid, owner->gid) == -1)
+		return err_set(e, ERR_SYS, "DATA_DIR: chown %s to %s: %s",
+		    p->name, owner->name, strerror(errno));
+	return st->st_uid != owner->uid;
 }
 
-/* x for who passes through, needed where front and worker are two users. */
+/* Nobody else writes there.  Without root's rights there is one user, and no
+ * other passes through. */
 static int
-set_mode(int fd, const char *path, const struct users *u, struct err *e)
+set_mode(int fd, const struct place *p, const struct stat *st, struct err *e)
 {
-	struct stat st;
+	mode_t mode = (st->st_mode & p->most) | OWN_MODE;
 
-	if (u->front_mode != USERS_CHANGE && u->worker_mode != USERS_CHANGE)
+	if (geteuid() == 0)
+		mode |= p->mode;
+	else if (st->st_uid != geteuid())
 		return 0;
-	if (fstat(fd, &st) == -1)
-		return err_set(
-		    e, ERR_SYS, "DATA_DIR: stat %s: %s", path, strerror(errno));
-	if ((st.st_mode & DIR_MODE) == DIR_MODE)
+	if ((st->st_mode & 07777) == mode)
 		return 0;
-	if (fchmod(fd, (st.st_mode & 07777) | DIR_MODE) == -1)
-		return err_set(e, ERR_SYS, "DATA_DIR: chmod %s: %s", path,
+	if (fchmod(fd, mode) == -1)
+		return err_set(e, ERR_SYS, "DATA_DIR: chmod %s: %s", p->name,
 		    strerror(errno));
 	return 0;
+}
+
+/* The owner first: from then on nobody else changes the mode.  1 when it was
+ * another's. */
+static int
+settle(int fd, const struct place *p, struct err *e)
+{
+	struct stat st;
+	int rc, changed;
+
+	if (fstat(fd, &st) == -1)
+		return err_set(e, ERR_SYS, "DATA_DIR: stat %s: %s", p->name,
+		    strerror(errno));
+	changed = set_owner(fd, p, &st, e);
+	if (changed < 0)
+		return changed;
+	if (fstat(fd, &st) == -1) /* a change of owner changes the mode */
+		return err_set(e, ERR_SYS, "DATA_DIR: stat %s: %s", p->name,
+		    strerror(errno));
+	rc = set_mode(fd, p, &st, e);
+	return rc < 0 ? rc : changed;
 }
 
 static int
@@ -77,35 +113,148 @@ lock_dir(int fd, const char *path, struct err *e)
 	    e, ERR_SYS, "DATA_DIR: lock %s: %s", path, strerror(errno));
 }
 
+/* A directory in DATA_DIR, made if it is missing; its descriptor. */
 static int
-prepare_links(
-    int dir_fd, const char *path, const struct users *u, struct err *e)
+prepare_part(int data, const char *path, const struct place *p, struct err *e)
 {
-	AUTO(auto_close) int fd = -1;
-	int rc;
+	int fd, rc;
+	bool is_new = mkdirat(data, p->name, p->mode) == 0;
 
-	if (mkdirat(dir_fd, "links", DIR_MODE) == -1 && errno != EEXIST)
-		return err_set(e, ERR_SYS, "DATA_DIR: mkdir %s/links: %s", path,
-		    strerror(errno));
-	fd = open_dir(dir_fd, "links", "links", e);
+	if (!is_new && errno != EEXIST)
+		return err_set(e, ERR_SYS, "DATA_DIR: mkdir %s/%s: %s", path,
+		    p->name, strerror(errno));
+	fd = open_dir(data, p->name, p->name, e);
 	if (fd < 0)
 		return fd;
-	rc = set_mode(fd, "links", u, e);
+	rc = settle(fd, p, e);
+	if (rc < 0) {
+		(void)close(fd);
+		return rc;
+	}
+	if (rc > 0 && !is_new)
+		log_warn("DATA_DIR: %s/%s belongs to %s now; what is in it "
+			 "keeps its owner (chown -R mends it)",
+		    path, p->name,
+		    p->owner_mode == USERS_CHANGE ? p->owner->name :
+						    root_user.name);
+	return fd;
+}
+
+/* Where two users make the difference, a way that somebody else could change
+ * is refused; where all are one, that is said (users.c). */
+static int
+check_ancestry(const char *path, const struct users *u, struct err *e)
+{
+	struct err why;
+	int rc = ancestry_check(path, geteuid(), &why);
+
 	if (rc == 0)
-		rc = set_owner(fd, "links", u->worker_mode, &u->worker, e);
+		return 0;
+	if (rc == ERR_POLICY && users_are_apart(u))
+		return err_set(e, rc,
+		    "DATA_DIR %s: %s: that user could choose what sandboxes "
+		    "have mounted.  Set DATA_DIR to a directory below those "
+		    "of root alone, such as /var/lib/mcp-sandboxd",
+		    path, why.msg);
+	if (rc == ERR_POLICY)
+		log_warn("DATA_DIR %s: %s: that user could choose what "
+			 "sandboxes have mounted",
+		    path, why.msg);
+	else
+		log_warn("DATA_DIR: %s", why.msg);
+	return 0;
+}
+
+/* Which name ARTIFACTS_DIR has in DATA_DIR, "" for none: elsewhere the front
+ * makes it, here only we may. */
+static int
+name_artifacts(
+    const char *path, const char *artifacts, char **name, struct err *e)
+{
+	AUTO(auto_free) char *parent = xasprintf("%s/..", artifacts);
+	AUTO(auto_free) char *real = realpath(artifacts, NULL);
+	AUTO(auto_free) char *above = realpath(parent, NULL);
+	AUTO(auto_free) char *links = xasprintf("%s/" LAYOUT_LINKS, path);
+	const size_t n = strlen(links);
+
+	*name = xstrdup("");
+	if (real == NULL)
+		return 0;
+	if (strcmp(real, path) == 0 ||
+	    (strncmp(real, links, n) == 0 && strchr("/", real[n]) != NULL))
+		return err_set(e, ERR_INVAL,
+		    "ARTIFACTS_DIR %s: that is not the front's to write; leave "
+		    "it empty for DATA_DIR/" LAYOUT_FRONT "/artifacts",
+		    artifacts);
+	if (above != NULL && strcmp(above, path) == 0) {
+		free(*name);
+		*name = xstrdup(strrchr(real, '/') + 1);
+	}
+	return 0;
+}
+
+/* Its descriptor, or -1 when it is not in DATA_DIR itself. */
+static int
+prepare_artifacts(int data, const char *path, const char *artifacts,
+    const struct users *u, int *out, struct err *e)
+{
+	AUTO(auto_free) char *name = NULL;
+	int rc;
+
+	*out = -1;
+	if (artifacts[0] == '\0')
+		return 0;
+	rc = name_artifacts(path, artifacts, &name, e);
+	if (rc != 0 || name[0] == '\0' || strcmp(name, LAYOUT_FRONT) == 0)
+		return rc;
+	*out = prepare_part(data, path,
+	    &(struct place){name, OWN_MODE, 0755, u->front_mode, &u->front}, e);
+	return *out < 0 ? *out : 0;
+}
+
+/* What is in it, once DATA_DIR itself is ours. */
+static int
+prepare_parts(int data, const char *path, const char *artifacts,
+    const struct users *u, struct err *e)
+{
+	AUTO(auto_close) int links = -1;
+	AUTO(auto_close) int front = -1;
+	AUTO(auto_close) int kept = -1;
+	int rc;
+
+	links = prepare_part(data, path,
+	    &(struct place){
+		LAYOUT_LINKS, PASS_MODE, 0755, u->worker_mode, &u->worker},
+	    e);
+	if (links < 0)
+		return links;
+	front = prepare_part(data, path,
+	    &(struct place){
+		LAYOUT_FRONT, OWN_MODE, OWN_MODE, u->front_mode, &u->front},
+	    e);
+	if (front < 0)
+		return front;
+	rc = prepare_artifacts(data, path, artifacts, u, &kept, e);
+	if (rc != 0)
+		return rc;
+	rc = relocate_data(data, front, kept, path, e);
+	if (rc > 0)
+		log_info("DATA_DIR %s had the layout of an earlier version: "
+			 "%d files and directories are in %s/" LAYOUT_FRONT
+			 " now",
+		    path, rc, path);
 	return rc < 0 ? rc : 0;
 }
 
 static int
-prepare(
-    const char *path, const struct users *u, struct datadir *d, struct err *e)
+prepare(const char *path, const char *artifacts, const struct users *u,
+    struct datadir *d, struct err *e)
 {
 	AUTO(auto_close) int fd = -1;
 	AUTO(auto_free) char *absolute = NULL;
-	const bool is_new = access(path, F_OK) == -1;
 	int rc;
 
-	if (fd_mkdir_all(path, DIR_MODE, e) != 0)
+	if (fd_mkdir_all(path, PASS_MODE, e) != 0)
 		return err_wrap(e, "DATA_DIR");
 	absolute = realpath(path, NULL);
 	if (absolute == NULL)
@@ -116,17 +265,16 @@ prepare(
 		return fd;
 	rc = lock_dir(fd, absolute, e);
 	if (rc == 0)
-		rc = prepare_links(fd, absolute, u, e);
+		rc = settle(fd,
+		    &(struct place){
+			absolute, PASS_MODE, 0755, USERS_STAY, NULL},
+		    e);
+	if (rc >= 0)
+		rc = check_ancestry(absolute, u, e);
 	if (rc == 0)
-		rc = set_mode(fd, absolute, u, e);
-	if (rc == 0)
-		rc = set_owner(fd, absolute, u->front_mode, &u->front, e);
+		rc = prepare_parts(fd, absolute, artifacts, u, e);
 	if (rc < 0)
 		return rc;
-	if (rc > 0 && !is_new)
-		log_warn("DATA_DIR %s belongs to %s now; files of an earlier "
-			 "start inside it keep their owner (chown -R mends it)",
-		    absolute, u->front.name);
 	d->lock_fd = fd; /* datadir_close closes and frees */
 	fd = -1;
 	d->path = absolute;
@@ -136,11 +284,11 @@ prepare(
 
 /* The modes are those that are meant, whatever the caller's umask. */
 int
-datadir_open(
-    const char *path, const struct users *u, struct datadir *d, struct err *e)
+datadir_open(const char *path, const char *artifacts, const struct users *u,
+    struct datadir *d, struct err *e)
 {
 	mode_t before = umask(022);
-	int rc = prepare(path, u, d, e);
+	int rc = prepare(path, artifacts, u, d, e);
 
 	(void)umask(before);
 	return rc;

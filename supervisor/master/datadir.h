@@ -1,8 +1,11 @@
 /*
  * datadir.h - DATA_DIR: there, owned by whom it should be, and ours alone
  *
- *	DATA_DIR	the front's, mode 0711: the worker passes through
- *	DATA_DIR/links	the worker's, mode 0711
+ *	DATA_DIR	root's, mode 0711: front and workers pass through
+ *	DATA_DIR/front	the front's, mode 0700
+ *	DATA_DIR/links	the workers', mode 0711
+ *
+ * Started by an ordinary user, all are that user's.
  */
 #ifndef MASTER_DATADIR_H
 #define MASTER_DATADIR_H
@@ -17,14 +20,18 @@ struct datadir {
 };
 
 /*
- * datadir_open - make what is missing, set owners, lock
+ * datadir_open - lock, make what is missing, set owners and modes, move what
+ * lies as in the layout of old
  *
- * ERR_CONFLICT when another server holds the lock, else ERR_SYS.  What is
- * inside a directory whose owner had to be changed keeps its owners; a
- * warning says so.  *d is changed only on success.
+ * artifacts is ARTIFACTS_DIR, "" when it is not set.  ERR_CONFLICT when
+ * another server holds the lock, ERR_POLICY when somebody else than root
+ * could exchange a directory on the way although front and workers are users
+ * of their own, else ERR_SYS or ERR_INVAL.  What is inside a directory whose
+ * owner had to be changed keeps its owners; a warning says so.  *d is changed
+ * only on success.
  */
-int datadir_open(const char *path, const struct users *u, struct datadir *d,
-    struct err *e) MUSTCHECK;
+int datadir_open(const char *path, const char *artifacts, const struct users *u,
+    struct datadir *d, struct err *e) MUSTCHECK;
 void datadir_close(struct datadir *d);
 /* datadir_instance - a name derived from an absolute path, the same at each
  * start: "d" and 16 hexadecimal digits */

@@ -81,7 +81,8 @@ prepare(struct conf *conf, struct users *users, struct listener *listener,
 	if (rc != 0)
 		return rc;
 	users_resolve(conf, users);
-	return datadir_open(conf_str(conf, CONF_DATA_DIR), users, datadir, e);
+	return datadir_open(conf_str(conf, CONF_DATA_DIR),
+	    conf_str(conf, CONF_ARTIFACTS_DIR), users, datadir, e);
 }
 
 static int

@@ -112,6 +112,13 @@ users_clear(struct users *u)
 	u->docker_host = NULL;
 }
 
+bool
+users_are_apart(const struct users *u)
+{
+	return u->front_mode == USERS_CHANGE &&
+	    (u->worker_mode == USERS_STAY || u->front.uid != u->worker.uid);
+}
+
 static void
 add_socket_group(struct privdrop_user *u, const char *path)
 {

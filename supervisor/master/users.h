@@ -31,6 +31,9 @@ struct users {
  * warns about a user that is missing */
 void users_resolve(const struct conf *conf, struct users *u);
 void users_clear(struct users *u);
+/* users_are_apart - whether the front is another user than the workers, and
+ * neither is the user that everything belongs to */
+bool users_are_apart(const struct users *u);
 /*
  * users_find - the user for a new child; USERS_STAY leaves *out alone
  *

@@ -49,7 +49,8 @@ unknown_tool(struct mcp_request *r, json_t *name)
 	AUTO(auto_free) char *message = NULL;
 
 	json_object_set(data, "name", name);
-	message = xasprintf("Unknown tool: %.80s; tools/list names them",
+	message = xasprintf(
+	    "tool_not_found: Unknown tool: %.80s; tools/list names them",
 	    json_string_value(name));
 	request_error(r, MCP_INVALID_PARAMS, message, data);
 }
@@ -61,9 +62,10 @@ bad_arguments(
     struct mcp_request *r, const struct era_revision *rev, const char *why)
 {
 	struct mcp_content *content = mcp_content_new();
+	AUTO(auto_free) char *said = xasprintf("invalid_arguments: %s", why);
 	AUTO(auto_free) char *text = NULL;
 
-	mcp_content_text(content, why, strlen(why));
+	mcp_content_text(content, said, strlen(said));
 	text = content_tool_result(rev, content, MCP_TOOL_FAILED);
 	mcp_content_free(content);
 	request_result(r, NULL, text);

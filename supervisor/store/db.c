@@ -69,14 +69,16 @@ db_fail(struct db *db, int rc, struct err *e)
 		return err_set(e, ERR_DB,
 		    "database: disk is full: free space in %s", db->dir);
 	if (kind == SQLITE_NOTADB)
-		return err_set(e, ERR_DB,
+		return err_set(e, ERR_DAMAGED,
 		    "%s/" DB_FILE " is no database: move it away, or put a "
 		    "backup in its place",
 		    db->dir);
 	if (kind == SQLITE_CORRUPT)
-		return err_set(e, ERR_DB,
-		    "%s/" DB_FILE " is damaged: put a backup in its place",
-		    db->dir);
+		return err_set(e, ERR_DAMAGED,
+		    "%s/" DB_FILE " is damaged: stop what uses it, then put a "
+		    "backup in its place, or save what can be read (sqlite3 "
+		    "%s/" DB_FILE " .recover)",
+		    db->dir, db->dir);
 	if (kind == SQLITE_BUSY)
 		return err_set(e, ERR_DB,
 		    "%s/" DB_FILE " is locked by another program: end it",

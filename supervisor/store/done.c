@@ -17,6 +17,8 @@ struct done {
 	bool closed;           /* and done_free was called in it */
 	struct event *ev;
 	int fd;
+	void (*on_damaged)(const struct err *why, void *arg); /* once */
+	void *on_damaged_arg;
 };
 
 static struct op *
@@ -32,10 +34,22 @@ take_all(struct done *d)
 	return list;
 }
 
+/* It may end the process, or close the store. */
+static void
+tell_damaged(struct done *d, const struct err *why)
+{
+	void (*cb)(const struct err *, void *) = d->on_damaged;
+
+	d->on_damaged = NULL;
+	if (cb != NULL)
+		cb(why, d->on_damaged_arg);
+}
+
 static void
 done_cb(evutil_socket_t fd, short what, void *arg)
 {
 	struct done *d = arg;
+	struct err why = {0};
 	uint64_t n;
 
 	(void)what;
@@ -49,11 +63,15 @@ done_cb(evutil_socket_t fd, short what, void *arg)
 
 		d->delivering = op->next;
 		op->deliver(op);
+		if (op->rc == ERR_DAMAGED && why.code == 0)
+			(void)err_set(&why, op->rc, "%s", op->why.msg);
 		op->release(op);
 	}
 	d->busy = false;
 	if (d->closed)
 		free(d);
+	else if (why.code != 0)
+		tell_damaged(d, &why);
 }
 
 int
@@ -75,6 +93,14 @@ done_new(struct event_base *base, struct done **out, struct err *e)
 	}
 	*out = d;
 	return 0;
+}
+
+void
+done_on_damaged(
+    struct done *d, void (*cb)(const struct err *why, void *arg), void *arg)
+{
+	d->on_damaged = cb;
+	d->on_damaged_arg = arg;
 }
 
 void

@@ -14,6 +14,10 @@ struct done;
 
 int done_new(
     struct event_base *base, struct done **out, struct err *e) MUSTCHECK;
+/* done_on_damaged - what to call, once, behind the first op that was delivered
+ * with ERR_DAMAGED; on the loop's thread, before the loop runs */
+void done_on_damaged(
+    struct done *d, void (*cb)(const struct err *why, void *arg), void *arg);
 /* done_free - releases what was not delivered; nobody pushes any more */
 void done_free(struct done *d);
 /* done_push - a list linked by next; NULL is fine */

@@ -11,9 +11,11 @@
 #include "common/embed.h"
 #include "common/fd.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/done.h"
+#include "supervisor/store/identity.h"
 #include "supervisor/store/leftovers.h"
 #include "supervisor/store/migrate.h"
 #include "supervisor/store/reader.h"
@@ -21,6 +23,8 @@
 #include "supervisor/store/store_int.h"
 #include "supervisor/store/wanted.h"
 #include "supervisor/store/writer.h"
+
+#define LOOK_MS 1000
 
 /* Files beside a database that is made only now are nobody's leftovers: it may
  * have been moved away, to be put back. */
@@ -63,14 +67,54 @@ start_threads(struct event_base *base, struct store *s, struct err *e)
 	struct db *db;
 	int rc = open_writer(s, &db, e);
 
+	if (rc != 0)
+		return rc;
+	rc = identity_new(s->dir, &s->identity, e);
+	if (rc != 0)
+		db_close(db);
 	if (rc == 0)
-		rc = writer_start(base, db, s->done, &s->writer, e);
+		rc =
+		    writer_start(base, db, s->identity, s->done, &s->writer, e);
 	if (rc == 0)
 		rc = db_open(s->dir, DB_READER, &db, e);
 	if (rc == 0)
 		rc = reader_start(db, s->done, &s->reader, e);
 	return rc;
 }
+
+/* ---- what happens to the files */
+
+static void
+tell_damaged(const struct err *why, void *arg)
+{
+	struct store *s = arg;
+	void (*cb)(const struct err *, void *) = s->on_damaged;
+
+	s->on_damaged = NULL;
+	if (cb != NULL)
+		cb(why, s->on_damaged_arg);
+}
+
+static void
+look_cb(void *arg)
+{
+	struct store *s = arg;
+	struct err why;
+
+	timer_set_ms(s->look, LOOK_MS);
+	if (identity_check(s->identity, &why) != 0)
+		tell_damaged(&why, s);
+}
+
+void
+store_on_damaged(
+    struct store *s, void (*cb)(const struct err *why, void *arg), void *arg)
+{
+	s->on_damaged = cb;
+	s->on_damaged_arg = arg;
+}
+
+/* ---- life */
 
 int
 store_open(struct event_base *base, const char *dir, const char *artifacts,
@@ -94,6 +138,9 @@ store_open(struct event_base *base, const char *dir, const char *artifacts,
 		store_close(s);
 		return err_set(e, rc, "%s", why.msg);
 	}
+	done_on_damaged(s->done, tell_damaged, s);
+	s->look = timer_new(base, look_cb, s);
+	timer_set_ms(s->look, LOOK_MS);
 	leftovers_sweep(s);
 	*out = s;
 	return 0;
@@ -106,6 +153,7 @@ store_close(struct store *s)
 
 	if (s == NULL)
 		return;
+	timer_free(s->look);
 	/* The reader first: it must not be in the last checkpoint's way. */
 	if (s->reader != NULL)
 		reader_stop(s->reader);
@@ -114,6 +162,7 @@ store_close(struct store *s)
 	if (w != NULL)
 		writer_stop(w);
 	done_free(s->done);
+	identity_free(s->identity);
 	wanted_free(s->wanted);
 	spool_close(s->spool);
 	free(s->dir);

@@ -78,10 +78,20 @@ void store_snapshot_clear(struct store_snapshot *s);
  *
  * Not on the loop's way: called before it runs.  Fails with a clear text when
  * a directory cannot be written or is in use by another server, or the file is
- * no database, is locked, or was made by a newer version.
+ * locked; is no database or damaged (ERR_DAMAGED); is another program's, or
+ * was made by a newer version (ERR_WRONG_STATE).
  */
 int store_open(struct event_base *base, const char *dir, const char *artifacts,
     struct store **out, struct err *e) MUSTCHECK;
+/*
+ * store_on_damaged - what to call, once, when the database cannot be relied on
+ * any more: damaged, or removed or replaced below the running server
+ *
+ * Nothing more is acknowledged then (ERR_DAMAGED).  The text says what to do;
+ * starting again does not help.
+ */
+void store_on_damaged(
+    struct store *s, void (*cb)(const struct err *why, void *arg), void *arg);
 /* store_close - commits what is queued or held, calls no callback any more,
  * joins; may be called from a callback.  Logs that are still open must not be
  * used afterwards. */

@@ -9,8 +9,10 @@
 struct db;
 struct db_call;
 struct done;
+struct identity;
 struct reader;
 struct spool;
+struct timer;
 struct wanted;
 struct writer;
 
@@ -18,6 +20,10 @@ struct store {
 	char *dir;
 	struct spool *spool;
 	struct wanted *wanted;
+	struct identity *identity;
+	struct timer *look; /* at what happens to the files */
+	void (*on_damaged)(const struct err *why, void *arg);
+	void *on_damaged_arg;
 	struct done *done;
 	struct writer *writer; /* NULL: not yet, or no more */
 	struct reader *reader;

@@ -24,6 +24,7 @@
 #include "supervisor/store/checkpoint.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/done.h"
+#include "supervisor/store/identity.h"
 #include "supervisor/store/queue.h"
 
 struct writer {
@@ -34,6 +35,7 @@ struct writer {
 	struct queue queue;
 	pthread_t thread;
 	struct db *db;
+	const struct identity *identity; /* or NULL */
 	struct done *done;
 	struct checkpoint checkpoint;
 	bool no_room;          /* for a longer WAL, until the next checkpoint */
@@ -64,6 +66,7 @@ notice_push(struct writer *w, const struct err *why)
 
 	op->deliver = notice_deliver;
 	op->release = notice_release;
+	op->rc = why->code;
 	op->why = *why;
 	done_push(w->done, op);
 }
@@ -190,7 +193,7 @@ batch_count(struct writer *w, const struct op *list, int rc)
 	for (const struct op *op = list; op != NULL; op = op->next) {
 		good += op_wants_run(op);
 		bad += op->rc != 0;
-		broken = broken || op->rc == ERR_DB;
+		broken = broken || op->rc == ERR_DB || op->rc == ERR_DAMAGED;
 	}
 	(void)pthread_mutex_lock(&w->mutex);
 	w->stats.writes += good;
@@ -227,6 +230,8 @@ batch_commit(struct writer *w, struct op *list)
 	struct err why = {0};
 	int rc = batch_run(w->db, list, &why);
 
+	if (rc == 0 && w->identity != NULL)
+		rc = identity_check(w->identity, &why);
 	if (rc != 0)
 		batch_fail(list, rc, &why);
 	batch_count(w, list, rc);
@@ -362,8 +367,8 @@ on_due(void *arg)
 }
 
 int
-writer_start(struct event_base *base, struct db *db, struct done *done,
-    struct writer **out, struct err *e)
+writer_start(struct event_base *base, struct db *db, const struct identity *id,
+    struct done *done, struct writer **out, struct err *e)
 {
 	struct writer *w = xcalloc(1, sizeof(*w));
 	int rc;
@@ -373,6 +378,7 @@ writer_start(struct event_base *base, struct db *db, struct done *done,
 	queue_init(&w->queue);
 	(void)pthread_mutex_init(&w->mutex, NULL);
 	w->db = db;
+	w->identity = id;
 	w->done = done;
 	rc = queue_thread(&w->thread, writer_main, w, e);
 	if (rc != 0) {

@@ -19,6 +19,7 @@
 #include "supervisor/tools/wait.h"
 
 #define CODE_MAX (1u << 20)
+#define UNSUPPORTED_MAX 4096
 #define IDENTIFIER_DEFAULT "default"
 
 struct code_call {
@@ -26,6 +27,7 @@ struct code_call {
 	struct wait wait;        /* execute_code */
 	struct gone gone;        /* stop_sandbox */
 	struct sandbox *opening; /* initialize_sandbox */
+	bool was_there;          /* it had been made before this call */
 	struct bus_member member;
 };
 
@@ -57,12 +59,25 @@ code_on_clear(struct tool_call *t)
 }
 
 static void
-code_summary(const json_t *o, struct buf *line)
+code_summary(const json_t *o, enum tool_text_form form, struct buf *line)
 {
-	const char *message = text_member(o, "message");
+	const char *message = js_text(o, "message");
+	const json_t *code = json_object_get(o, "exit_code");
 
-	(void)buf_printf(line, "%.20s%s%.700s", text_member(o, "status"),
-	    message[0] != '\0' ? ": " : "", message);
+	(void)form;
+	if (message[0] != '\0')
+		(void)buf_printf(
+		    line, "%.20s: %.700s", js_text(o, "status"), message);
+	else if (code != NULL)
+		(void)buf_printf(line, "exit code %lld",
+		    (long long)json_integer_value(code));
+	else
+		(void)buf_printf(line, "sandbox %.40s %s, image %.200s",
+		    js_text(o, "identifier"),
+		    json_is_true(json_object_get(o, "existing")) ?
+			"was there already, with its files" :
+			"is ready",
+		    js_text(o, "image"));
 }
 
 /* ---- initialize_sandbox */
@@ -71,9 +86,10 @@ static void
 initialize_done(struct code_call *c, const struct sandbox *sb)
 {
 	tool_result(&c->t,
-	    json_pack("{s:s, s:s, s:s, s:s}", "status", "success",
+	    json_pack("{s:s, s:s, s:s, s:s, s:b}", "status", "success",
 		"container_id", sb->row.container_id, "identifier",
-		sb->row.identifier, "image", sb->row.image));
+		sb->row.identifier, "image", sb->row.image, "existing",
+		c->was_there));
 }
 
 static void
@@ -96,10 +112,11 @@ static int
 initialize(struct code_call *c, struct err *e)
 {
 	const struct conf *conf = core_conf(c->t.core);
-	const char *image = text_member(c->t.arguments, "image");
+	const char *image = js_text(c->t.arguments, "image");
 	char identifier[SANDBOX_IDENTIFIER_MAX + 1];
 	struct sandbox *sb = find(c, identifier);
 
+	c->was_there = sb != NULL;
 	if (sb != NULL) {
 		sandbox_touch(sb, 0);
 	} else if (core_admit(c->t.core, e) != 0 ||
@@ -236,7 +253,7 @@ set_failure(
 }
 
 static json_t *
-executed(const struct store_run *row, const struct log_digest *d)
+executed(const struct store_run *row, const struct log_digest *d, size_t max)
 {
 	const struct store_command *k = last_command(row);
 	char id[UUID_TEXT_LEN + 1];
@@ -248,10 +265,7 @@ executed(const struct store_run *row, const struct log_digest *d)
 		set_failure(o, row, k);
 	json_object_set_new(o, "exit_code",
 	    k->end_reason == 0 ? json_null() : json_integer(k->exit_code));
-	json_object_set_new(o, "output", view_merged(d));
-	json_object_set_new(o, "output_truncated",
-	    json_boolean(k->stdout_bytes > row->stdout_max ||
-		k->stderr_bytes > row->stderr_max));
+	view_merged(o, d, max);
 	uuid_format(&row->uuid, id);
 	json_object_set_new(o, "run_id", json_string(id));
 	return o;
@@ -269,7 +283,8 @@ execute_over_cb(struct wait *w, enum wait_outcome outcome,
 	else if (r->fail_code == ERR_BACKEND || r->fail_code == ERR_POLICY)
 		code_error(c, "DockerException", r->row.error);
 	else
-		tool_result(&c->t, executed(&r->row, d));
+		tool_result(
+		    &c->t, executed(&r->row, d, tool_stream_max(&c->t)));
 }
 
 /* ---- execute_code: the call */
@@ -277,20 +292,25 @@ execute_over_cb(struct wait *w, enum wait_outcome outcome,
 static void
 unsupported(struct code_call *c, const char *language)
 {
-	char text[120];
+	bool is_js = strcasecmp(language, "javascript") == 0 ||
+	    strcasecmp(language, "js") == 0;
+	struct buf text;
 
-	if (strcasecmp(language, "javascript") == 0 ||
-	    strcasecmp(language, "js") == 0)
-		(void)snprintf(text, sizeof(text),
+	buf_init(&text, UNSUPPORTED_MAX);
+	if (is_js)
+		(void)buf_printf(&text,
 		    "JavaScript execution not supported in minimal container");
 	else
-		(void)snprintf(text, sizeof(text),
-		    "Unsupported language: %.60s", language);
+		(void)buf_printf(
+		    &text, "Unsupported language: %.60s", language);
+	(void)buf_printf(&text, "; this server runs: ");
+	languages_names(tool_languages(&c->t), &text);
 	tool_result(&c->t,
 	    json_pack("{s:s, s:s, s:o, s:n, s:n}", "status", "error",
 		"error_type", "ExecutionError", "message",
-		js_string_bytes(text, strlen(text), NULL), "output",
-		"exit_code"));
+		js_string_bytes(buf_data(&text), buf_len(&text), NULL),
+		"output", "exit_code"));
+	buf_clear(&text);
 }
 
 static void
@@ -319,7 +339,7 @@ static void
 execute_on_start(struct tool_call *t, const json_t *arguments)
 {
 	struct code_call *c = (struct code_call *)t;
-	const char *name = text_member(arguments, "language");
+	const char *name = js_text(arguments, "language");
 	char identifier[SANDBOX_IDENTIFIER_MAX + 1];
 	struct sandbox *sb = find(c, identifier);
 	const struct language *l;
@@ -327,7 +347,7 @@ execute_on_start(struct tool_call *t, const json_t *arguments)
 
 	l = languages_find(
 	    tool_languages(t), name[0] == '\0' ? "python" : name);
-	if (core_admit_run(t->core, &e) != 0) {
+	if (core_admit_run(t->core, sb, &e) != 0) {
 		tool_fail(t, &e);
 	} else if (json_string_length(json_object_get(arguments, "code")) >
 	    CODE_MAX) {

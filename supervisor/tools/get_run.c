@@ -6,6 +6,7 @@
  */
 #include "supervisor/tools/tool.h"
 
+#include "common/js.h"
 #include "common/clock.h"
 #include "supervisor/core/lookup.h"
 #include "supervisor/core/run.h"
@@ -23,8 +24,15 @@ struct get_call {
 static void
 get_done(struct get_call *c, const struct log_digest *d)
 {
-	tool_result(
-	    &c->t, view_run(c->found.row, d, run_waits_for(c->found.run)));
+	const json_t *from = json_object_get(c->t.arguments, "artifacts_from");
+
+	tool_result(&c->t,
+	    view_run(c->found.row, d,
+		&(struct view_wish){
+		    .waits = run_waits_for(c->found.run),
+		    .stream_max = tool_stream_max(&c->t),
+		    .artifacts_from = (uint32_t)json_integer_value(from),
+		}));
 }
 
 static void
@@ -97,7 +105,7 @@ get_on_start(struct tool_call *t, const json_t *arguments)
 	struct uuid run;
 	struct err e;
 
-	if (uuid_parse(text_member(arguments, "run_id"), &run) != 0) {
+	if (uuid_parse(js_text(arguments, "run_id"), &run) != 0) {
 		(void)err_set(&e, ERR_INVAL, "run_id: want the id of a run");
 		tool_fail(t, &e);
 		return;
@@ -116,12 +124,13 @@ get_on_clear(struct tool_call *t)
 }
 
 static void
-get_summary(const json_t *o, struct buf *line)
+get_summary(const json_t *o, enum tool_text_form form, struct buf *line)
 {
-	const char *error = text_member(o, "error");
+	const char *error = js_text(o, "error");
 
-	(void)buf_printf(line, "run %s %s%s%.700s", text_member(o, "run_id"),
-	    text_member(o, "state"), error[0] != '\0' ? ": " : "", error);
+	(void)form;
+	(void)buf_printf(line, "run %s %s%s%.700s", js_text(o, "run_id"),
+	    js_text(o, "state"), error[0] != '\0' ? ": " : "", error);
 }
 
 const struct tool tool_get_run = {

@@ -105,3 +105,11 @@ languages_find(const struct languages *all, const char *name)
 	}
 	return NULL;
 }
+
+void
+languages_names(const struct languages *l, struct buf *out)
+{
+	for (size_t i = 0; i < l->n; i++)
+		(void)buf_printf(
+		    out, "%s%s", i == 0 ? "" : ", ", l->row[i].name);
+}

@@ -3,6 +3,7 @@
 #define TOOLS_LANGUAGES_H
 
 #include "common/base.h"
+#include "common/buf.h"
 #include "common/err.h"
 
 struct languages;
@@ -21,5 +22,7 @@ void languages_free(struct languages *l); /* NULL too */
 /* languages_find - by name or alias, in any case; NULL: there is none */
 const struct language *languages_find(
     const struct languages *l, const char *name);
+/* languages_names - "python, bash, sh" */
+void languages_names(const struct languages *l, struct buf *out);
 
 #endif

@@ -2,6 +2,7 @@
  * sandbox of an identifier, which is made on first use */
 #include "supervisor/tools/tool.h"
 
+#include "common/js.h"
 #include "common/clock.h"
 #include "supervisor/tools/args.h"
 #include "supervisor/tools/view.h"
@@ -45,6 +46,17 @@ never_began(const struct run *r, struct err *e)
 	return true;
 }
 
+static json_t *
+run_final(const struct run_call *c, const struct log_digest *d)
+{
+	json_t *o = view_run(&c->wait.run->row, d,
+	    &(struct view_wish){.waits = SCHED_NOTHING_WAITS,
+		.stream_max = tool_stream_max(&c->t)});
+
+	json_object_del(o, "tool"); /* stands beside it */
+	return o;
+}
+
 static void
 run_over_cb(struct wait *w, enum wait_outcome outcome,
     const struct log_digest *d, const struct err *why)
@@ -65,9 +77,7 @@ run_over_cb(struct wait *w, enum wait_outcome outcome,
 	o = run_head(c);
 	if (c->await)
 		json_object_set_new(o, "final",
-		    outcome == WAIT_IS_OVER ?
-			view_run(&w->run->row, d, SCHED_NOTHING_WAITS) :
-			json_null());
+		    outcome == WAIT_IS_OVER ? run_final(c, d) : json_null());
 	tool_result(&c->t, o);
 }
 
@@ -82,6 +92,8 @@ find_or_open(struct run_call *c, const struct run_args *a, struct sandbox **out,
 	struct principal *who = c->t.call->who;
 
 	*out = sandbox_find_named(all, who->tenant, a->identifier);
+	if (core_admit_run(c->t.core, *out, e) != 0)
+		return e->code;
 	if (*out != NULL) {
 		sandbox_touch(*out, a->ttl_s);
 		return 0;
@@ -122,8 +134,7 @@ run_on_start(struct tool_call *t, const json_t *arguments)
 	struct err e;
 	int rc;
 
-	if (core_admit_run(t->core, &e) != 0 ||
-	    args_run_from(
+	if (args_run_from(
 		core_conf(t->core), tool_denylist(t), arguments, &a, &e) != 0) {
 		tool_fail(t, &e);
 		return;
@@ -142,30 +153,40 @@ run_on_clear(struct tool_call *t)
 
 /* ---- the summary */
 
+/* What a model does next, in words it can act on. */
 static void
-run_summary(const json_t *o, struct buf *line)
+add_goes_on(const json_t *o, enum tool_text_form form, struct buf *line)
+{
+	if (form == TOOL_TEXT_JSON) {
+		(void)buf_printf(line,
+		    "started run %s; events_url=%s; status_url=%s",
+		    js_text(o, "run_id"), js_text(o, "events_url"),
+		    js_text(o, "status_url"));
+		return;
+	}
+	(void)buf_printf(line,
+	    "run %s has not ended yet; call get_run with this run_id (and "
+	    "wait_ms up to 45000) for its end",
+	    js_text(o, "run_id"));
+}
+
+static void
+run_summary(const json_t *o, enum tool_text_form form, struct buf *line)
 {
 	const json_t *final = json_object_get(o, "final");
-	const char *id = text_member(o, "run_id"), *error;
+	const char *error = js_text(final, "error");
 
-	if (final == NULL) {
-		(void)buf_printf(line,
-		    "started run %s; events_url=%s; status_url=%s", id,
-		    text_member(o, "events_url"), text_member(o, "status_url"));
-		return;
-	}
-	if (json_is_null(final)) {
-		(void)buf_printf(line, "run %s goes on; status_url=%s", id,
-		    text_member(o, "status_url"));
-		return;
-	}
-	error = text_member(final, "error");
-	(void)buf_printf(line, "run %s %s%s%.700s", id,
-	    text_member(final, "state"), error[0] != '\0' ? ": " : "", error);
+	if (json_is_object(final))
+		(void)buf_printf(line, "run %s %s%s%.700s",
+		    js_text(o, "run_id"), js_text(final, "state"),
+		    error[0] != '\0' ? ": " : "", error);
+	else
+		add_goes_on(o, form, line);
 }
 
 const struct tool tool_run_sandbox = {
     .name = "run_sandbox",
+    .failed = "run_failed",
     .size = sizeof(struct run_call),
     .start = run_on_start,
     .clear = run_on_clear,

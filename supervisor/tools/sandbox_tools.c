@@ -1,6 +1,8 @@
 /* sandbox_tools.c - the tools delete_sandbox and restart_sandbox */
 #include "supervisor/tools/tool.h"
 
+#include "common/js.h"
+
 #include "supervisor/core/sandbox.h"
 #include "supervisor/tools/args.h"
 #include "supervisor/tools/gone.h"
@@ -73,13 +75,15 @@ sandbox_call_on_clear(struct tool_call *t)
 }
 
 static void
-delete_summary(const json_t *o, struct buf *line)
+delete_summary(const json_t *o, enum tool_text_form form, struct buf *line)
 {
-	(void)buf_printf(line, "deleted %.40s", text_member(o, "identifier"));
+	(void)form;
+	(void)buf_printf(line, "deleted %.40s", js_text(o, "identifier"));
 }
 
 const struct tool tool_delete_sandbox = {
     .name = "delete_sandbox",
+    .failed = "delete_failed",
     .size = sizeof(struct sandbox_call),
     .start = delete_on_start,
     .clear = sandbox_call_on_clear,
@@ -172,16 +176,18 @@ restart_on_start(struct tool_call *t, const json_t *arguments)
 }
 
 static void
-restart_summary(const json_t *o, struct buf *line)
+restart_summary(const json_t *o, enum tool_text_form form, struct buf *line)
 {
 	const json_t *sandbox = json_object_get(o, "sandbox");
 
+	(void)form;
 	(void)buf_printf(line, "%.40s is now %.100s",
-	    text_member(sandbox, "identifier"), text_member(sandbox, "name"));
+	    js_text(sandbox, "identifier"), js_text(sandbox, "name"));
 }
 
 const struct tool tool_restart_sandbox = {
     .name = "restart_sandbox",
+    .failed = "restart_failed",
     .size = sizeof(struct sandbox_call),
     .start = restart_on_start,
     .clear = sandbox_call_on_clear,

@@ -27,12 +27,14 @@ struct tool_call;
 
 struct tool {
 	const char *name;
-	size_t size; /* of a call's state */
+	const char *failed; /* the compatible clients' word; NULL: name */
+	size_t size;        /* of a call's state */
 	/* arguments fit the schema, and are the call's own until it ends. */
 	void (*start)(struct tool_call *t, const json_t *arguments);
 	void (*clear)(struct tool_call *t); /* NULL: it holds nothing */
-	/* The first line of the result, for the model. */
-	void (*summary)(const json_t *result, struct buf *line);
+	/* The first line of the result's text. */
+	void (*summary)(
+	    const json_t *result, enum tool_text_form form, struct buf *line);
 };
 
 struct tool_call {
@@ -50,6 +52,8 @@ struct tool_call {
 void tool_result(struct tool_call *t, json_t *result);
 void tool_fail(struct tool_call *t, const struct err *why);
 
+/* tool_stream_max - bytes of a stream that a result holds */
+size_t tool_stream_max(const struct tool_call *t);
 const struct denylist *tool_denylist(const struct tool_call *t);
 const struct languages *tool_languages(const struct tool_call *t);
 

@@ -1,10 +1,10 @@
 /*
- * tool_text.h - the text block of a tool's result, for models that are not
- * shown structured content
+ * tool_text.h - the text block of a tool's result, which models read
  *
- * One line that sums up, then the structured content as indented JSON.  When
- * that would be longer than TOOL_TEXT_MAX, the outputs' heads and tails come
- * in its place, with the number of bytes left out.
+ * A transcript (transcript.h), or, with TOOL_TEXT=json, what the compatible
+ * server gives: one line that sums up, then the structured content as indented
+ * JSON; when that is longer than TOOL_TEXT_MAX, the transcript's body stands in
+ * its place.
  */
 #ifndef TOOLS_TOOL_TEXT_H
 #define TOOLS_TOOL_TEXT_H
@@ -15,10 +15,13 @@
 
 struct tool;
 
-/* text_member - a text of a result or of arguments; "" when there is none */
-const char *text_member(const json_t *o, const char *key);
+enum tool_text_form {
+	TOOL_TEXT_TRANSCRIPT,
+	TOOL_TEXT_JSON
+};
 
 /* tool_text - the caller frees; never NULL */
-char *tool_text(const struct tool *tool, const json_t *result);
+char *tool_text(
+    const struct tool *tool, const json_t *result, enum tool_text_form form);
 
 #endif

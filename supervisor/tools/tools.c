@@ -55,6 +55,13 @@ tool_languages(const struct tool_call *t)
 	return t->tools->languages;
 }
 
+size_t
+tool_stream_max(const struct tool_call *t)
+{
+	return (size_t)conf_int(
+	    core_conf(t->core), CONF_RESULT_OUTPUT_MAX_BYTES);
+}
+
 static void
 check_idle(struct tools *ts)
 {
@@ -86,7 +93,11 @@ tool_end(
 void
 tool_result(struct tool_call *t, json_t *result)
 {
-	AUTO(auto_free) char *text = tool_text(t->tool, result);
+	enum tool_text_form form =
+	    strcmp(conf_str(core_conf(t->core), CONF_TOOL_TEXT), "json") == 0 ?
+	    TOOL_TEXT_JSON :
+	    TOOL_TEXT_TRANSCRIPT;
+	AUTO(auto_free) char *text = tool_text(t->tool, result, form);
 	struct mcp_content *content = mcp_content_new();
 
 	/* A program that failed is no failed call: MCP's isError is for what
@@ -96,6 +107,15 @@ tool_result(struct tool_call *t, json_t *result)
 	tool_end(t, content, MCP_TOOL_DONE);
 }
 
+/* The word by which clients of the compatible server know a failure. */
+static const char *
+fail_word(const struct tool *tool, int code)
+{
+	if (code == ERR_BACKEND)
+		return "BACKEND_UNAVAILABLE";
+	return tool->failed != NULL ? tool->failed : tool->name;
+}
+
 /* Also what the model cannot mend itself: it can tell its user, and try again.
  * There is no structured content: clients hold it against the tool's output
  * schema even then. */
@@ -103,7 +123,8 @@ void
 tool_fail(struct tool_call *t, const struct err *why)
 {
 	AUTO(auto_free)
-	char *text = xasprintf("%s: %s", t->tool->name, why->msg);
+	char *text =
+	    xasprintf("%s: %s", fail_word(t->tool, why->code), why->msg);
 	struct mcp_content *content = mcp_content_new();
 
 	mcp_content_text(content, text, strlen(text));
@@ -113,7 +134,7 @@ tool_fail(struct tool_call *t, const struct err *why)
 static void
 log_call(const struct tool_call *t)
 {
-	const char *identifier = text_member(t->arguments, "identifier");
+	const char *identifier = js_text(t->arguments, "identifier");
 
 	if (conf_bool(core_conf(t->core), CONF_LOG_TOOLCALLS))
 		log_info("tool %s sandbox %.36s", t->tool->name,
@@ -153,7 +174,7 @@ description_extra(const struct conf *conf, const char *tool, const char *what)
 static void
 set_description(const struct conf *conf, const char *tool, json_t *definition)
 {
-	const char *text = text_member(definition, "description");
+	const char *text = js_text(definition, "description");
 	const char *override, *append;
 	AUTO(auto_free) char *both = NULL;
 
@@ -167,6 +188,26 @@ set_description(const struct conf *conf, const char *tool, json_t *definition)
 	    append != NULL ? " " : "", append != NULL ? append : "");
 	json_object_set_new(definition, "description",
 	    js_string_bytes(both, strlen(both), NULL));
+}
+
+/* Which images may be asked for is the operator's choice. */
+static void
+set_images(const struct conf *conf, const char *tool, json_t *definition)
+{
+	json_t *image = json_object_get(
+	    json_object_get(
+		json_object_get(definition, "inputSchema"), "properties"),
+	    "image");
+	const char *more = conf_str(conf, CONF_SANDBOX_IMAGES_ALLOWED);
+	AUTO(auto_free) char *text = NULL;
+
+	if (strcmp(tool, "initialize_sandbox") != 0 || image == NULL)
+		return;
+	text = xasprintf("Container image: %s (the default)%s%s",
+	    conf_str(conf, CONF_SANDBOX_IMAGE), more[0] != '\0' ? ", " : "",
+	    more);
+	json_object_set_new(
+	    image, "description", js_string_bytes(text, strlen(text), NULL));
 }
 
 static const struct embed_file *
@@ -194,11 +235,12 @@ add_tool(struct tools *ts, struct tool_bound *b, const struct embed_file *file,
 	if (js_parse(file->data, file->len, DEFINITION_MAX, DEFINITION_DEPTH,
 		&definition, e) != 0)
 		return err_wrap(e, "%s", file->name);
-	name = text_member(definition, "name");
+	name = js_text(definition, "name");
 	if (strcmp(name, b->tool->name) != 0)
 		return err_set(e, ERR_INVAL, "%s: its name must be %s",
 		    file->name, b->tool->name);
 	set_description(core_conf(ts->core), name, definition);
+	set_images(core_conf(ts->core), name, definition);
 	return mcp_add_tool(ts->mcp, definition, tool_on_call, b, e);
 }
 

@@ -49,47 +49,215 @@ set_bytes(json_t *o, const char *key, const uint8_t *p, size_t n)
 	json_object_set_new(o, exact, js_base64(p, n));
 }
 
-/* The first bytes, how many there are in all, and, if there are more, the last
- * ones and how many are in neither.  Both are cut to whole characters. */
+/* ---- shares of a bound */
+
+static size_t
+sum_at_level(const size_t *wants, size_t n, size_t level)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += wants[i] < level ? wants[i] : level;
+	return sum;
+}
+
+size_t
+view_share(const size_t *wants, size_t n, size_t max)
+{
+	size_t low = 0, high = max;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2 + 1;
+
+		if (sum_at_level(wants, n, mid) <= max)
+			low = mid;
+		else
+			high = mid - 1;
+	}
+	return low;
+}
+
+/* ---- output */
+
+/* Bytes that one of a kind may take, as JSON; of a stream as they are. */
+struct view_levels {
+	size_t wishes;
+	size_t heads;
+	size_t stream;
+};
+
+/* Of all heads; what is a tail is always shown. */
+static size_t
+heads_level(const struct store_run *row, const struct log_digest *d)
+{
+	AUTO(auto_free)
+	size_t *wants = xcalloc(2 * (size_t)row->ncommands, sizeof(*wants));
+	size_t tails = 0;
+
+	for (size_t i = 0; i < 2 * (size_t)row->ncommands; i++) {
+		const struct log_stream *s = &d->commands[i / 2].out[i % 2];
+
+		wants[i] = js_bytes_cost(buf_data(&s->head), buf_len(&s->head));
+		tails += js_bytes_cost(buf_data(&s->tail), buf_len(&s->tail));
+	}
+	return view_share(wants, 2 * (size_t)row->ncommands,
+	    tails < VIEW_OUTPUT_MAX ? VIEW_OUTPUT_MAX - tails : 0);
+}
+
+/* What of a stream is shown: its first bytes and, if there are more, its last.
+ * Both are cut to whole characters. */
+struct piece {
+	const uint8_t *head, *tail;
+	size_t nhead, ntail;
+};
+
+/* A tail of at most max bytes that begins with a character. */
 static void
-set_stream(
-    json_t *o, const char *name, const struct log_stream *s, uint64_t total)
+cut_tail(struct piece *p, size_t max)
+{
+	size_t skip = p->ntail > max ? p->ntail - max : 0;
+
+	p->tail += skip;
+	p->ntail -= skip;
+	skip = utf8_broken_start_len(p->tail, p->ntail);
+	p->tail += skip;
+	p->ntail -= skip;
+}
+
+/*
+ *	whole	there is no more of it than the head
+ *	fit	bytes of the head that the answer has room for
+ *	max	of both; 0: no limit
+ */
+static void
+cut_piece(struct piece *p, bool whole, size_t fit, size_t max)
+{
+	bool is_long = max > 0 && p->nhead + p->ntail > max;
+
+	if (is_long && p->ntail == 0 && whole) {
+		p->tail = p->head + max / 2;
+		p->ntail = p->nhead - max / 2;
+	}
+	if (is_long) { /* a short tail leaves more to the head */
+		size_t room = max - (p->ntail < max / 2 ? p->ntail : max / 2);
+
+		fit = fit < room ? fit : room;
+	}
+	if (fit >= p->nhead && whole)
+		return;
+	p->nhead = utf8_complete_len(p->head, fit < p->nhead ? fit : p->nhead);
+	if (p->ntail > 0)
+		cut_tail(p, is_long ? max / 2 : p->ntail);
+}
+
+static void
+set_stream(json_t *o, const char *name, const struct log_stream *s,
+    uint64_t total, const struct view_levels *at)
 {
 	AUTO(auto_free) char *key = xasprintf("%s_bytes", name);
 	AUTO(auto_free) char *cut = xasprintf("%s_truncated", name);
 	AUTO(auto_free) char *tail = xasprintf("%s_tail", name);
 	AUTO(auto_free) char *dropped = xasprintf("%s_dropped", name);
-	const uint8_t *p = buf_data(&s->head), *q = buf_data(&s->tail);
-	size_t n = buf_len(&s->head), m = buf_len(&s->tail), skip;
+	size_t n = buf_len(&s->head);
+	struct piece p = {
+	    buf_data(&s->head), buf_data(&s->tail), n, buf_len(&s->tail)};
 
 	if (total < s->bytes)
 		total = s->bytes; /* it runs: its row does not know yet */
+	cut_piece(
+	    &p, total == n, js_bytes_fit(p.head, n, at->heads), at->stream);
 	json_object_set_new(o, key, json_integer((json_int_t)total));
-	json_object_set_new(o, cut, json_boolean(total > n));
-	if (total > n)
-		n = utf8_complete_len(p, n);
-	set_bytes(o, name, p, n);
-	if (m == 0)
+	json_object_set_new(o, cut, json_boolean(total > p.nhead));
+	set_bytes(o, name, p.head, p.nhead);
+	if (total == p.nhead)
 		return;
-	skip = log_stream_dropped(s) > 0 ? utf8_broken_start_len(q, m) : 0;
-	set_bytes(o, tail, q + skip, m - skip);
+	if (p.ntail > 0)
+		set_bytes(o, tail, p.tail, p.ntail);
 	json_object_set_new(
-	    o, dropped, json_integer((json_int_t)(total - n - (m - skip))));
+	    o, dropped, json_integer((json_int_t)(total - p.nhead - p.ntail)));
+}
+
+void
+view_merged(json_t *o, const struct log_digest *d, size_t stream_max)
+{
+	size_t n = buf_len(&d->merged);
+	struct piece p = {buf_data(&d->merged), NULL, n, 0};
+	uint64_t total = 0;
+
+	for (uint32_t i = 0; i < d->ncommands; i++)
+		total +=
+		    d->commands[i].out[0].bytes + d->commands[i].out[1].bytes;
+	cut_piece(&p, total == n, js_bytes_fit(p.head, n, VIEW_OUTPUT_MAX),
+	    stream_max);
+	json_object_set_new(
+	    o, "output", js_string_bytes(p.head, p.nhead, NULL));
+	json_object_set_new(
+	    o, "output_truncated", json_boolean(total > p.nhead));
+	if (total == p.nhead)
+		return;
+	if (p.ntail > 0)
+		json_object_set_new(
+		    o, "output_tail", js_string_bytes(p.tail, p.ntail, NULL));
+	json_object_set_new(o, "output_dropped",
+	    json_integer((json_int_t)(total - p.nhead - p.ntail)));
+}
+
+/* ---- commands */
+
+/* argv_json and env_json are JSON already. */
+static size_t
+wish_cost(const struct store_command *c)
+{
+	return js_bytes_cost(c->shell, strlen(c->shell)) +
+	    strlen(c->argv_json) + strlen(c->env_json) +
+	    js_bytes_cost(c->cwd, strlen(c->cwd)) +
+	    js_bytes_cost(c->error, strlen(c->error));
+}
+
+static size_t
+wishes_level(const struct store_run *row)
+{
+	AUTO(auto_free)
+	size_t *wants = xcalloc(row->ncommands, sizeof(*wants));
+
+	for (uint32_t i = 0; i < row->ncommands; i++)
+		wants[i] = wish_cost(&row->commands[i]);
+	return view_share(wants, row->ncommands, VIEW_WISHES_MAX);
+}
+
+/* What was asked for; of what is too long for its share, the beginning of the
+ * shell's text alone. */
+static void
+set_wish(json_t *o, const struct store_command *c, size_t level)
+{
+	size_t n;
+
+	if (wish_cost(c) <= level) {
+		set_text(o, "shell", c->shell);
+		set_parsed(o, "argv", c->argv_json);
+		set_text(o, "cwd", c->cwd);
+		set_parsed(o, "env", c->env_json);
+		set_text(o, "error", c->error);
+		return;
+	}
+	n = js_bytes_fit(c->shell, strlen(c->shell), level);
+	n = utf8_complete_len(c->shell, n);
+	if (n > 0)
+		json_object_set_new(
+		    o, "shell", js_string_bytes(c->shell, n, NULL));
+	json_object_set_new(o, "request_truncated", json_true());
 }
 
 static json_t *
-view_command(const struct store_command *c, const struct log_command *log)
+view_command(const struct store_command *c, const struct log_command *log,
+    const struct view_levels *at)
 {
 	json_t *o = json_object();
 
 	json_object_set_new(o, "index", json_integer(c->index));
-	set_text(o, "shell", c->shell);
-	set_parsed(o, "argv", c->argv_json);
-	set_text(o, "cwd", c->cwd);
-	set_parsed(o, "env", c->env_json);
+	set_wish(o, c, at->wishes);
 	set_text(o, "status", command_status_word(c->status));
 	set_text(o, "end_reason", runlog_reason_word(c->end_reason));
-	set_text(o, "error", c->error);
 	json_object_set_new(o, "exit_code",
 	    c->end_reason == 0 ? json_null() : json_integer(c->exit_code));
 	if (c->signal != 0)
@@ -97,10 +265,12 @@ view_command(const struct store_command *c, const struct log_command *log)
 	json_object_set_new(o, "timeout_ms", json_integer(c->timeout_ms));
 	json_object_set_new(o, "started_at", view_time(c->started_ms));
 	json_object_set_new(o, "ended_at", view_time(c->ended_ms));
-	set_stream(o, "stdout", &log->out[0], c->stdout_bytes);
-	set_stream(o, "stderr", &log->out[1], c->stderr_bytes);
+	set_stream(o, "stdout", &log->out[0], c->stdout_bytes, at);
+	set_stream(o, "stderr", &log->out[1], c->stderr_bytes, at);
 	return o;
 }
+
+/* ---- artifacts */
 
 static json_t *
 view_artifact(const struct store_artifact *a)
@@ -114,6 +284,35 @@ view_artifact(const struct store_artifact *a)
 	json_object_set_new(o, "sha256", json_string(digest));
 	return o;
 }
+
+#define ARTIFACT_WORDS 140 /* beside its path: keys, size, digest */
+
+/* From wish on, as many as may be; where the next begin, if there are more. */
+static void
+set_artifacts(json_t *o, const struct store_run *row, uint32_t from)
+{
+	json_t *list = json_array();
+	size_t sum = 0, cost;
+	uint32_t i = from;
+
+	for (; i < row->nartifacts; i++) {
+		const struct store_artifact *a = &row->artifacts[i];
+
+		cost = js_bytes_cost(a->path, strlen(a->path)) + ARTIFACT_WORDS;
+		if (sum + cost > VIEW_ARTIFACTS_MAX)
+			break;
+		sum += cost;
+		json_array_append_new(list, view_artifact(a));
+	}
+	json_object_set_new(o, "artifacts", list);
+	if (i >= row->nartifacts)
+		return;
+	json_object_set_new(
+	    o, "artifacts_dropped", json_integer(row->nartifacts - i));
+	json_object_set_new(o, "artifacts_next", json_integer(i));
+}
+
+/* ---- the run */
 
 static void
 view_head(json_t *o, const struct store_run *row)
@@ -151,28 +350,20 @@ wait_word(enum sched_wait waits)
 
 json_t *
 view_run(const struct store_run *row, const struct log_digest *d,
-    enum sched_wait waits)
+    const struct view_wish *wish)
 {
+	const struct view_levels at = {
+	    wishes_level(row), heads_level(row, d), wish->stream_max};
 	json_t *o = json_object(), *commands = json_array();
-	json_t *artifacts = json_array();
 
 	view_head(o, row);
-	set_text(o, "waits_for", wait_word(waits));
+	set_text(o, "waits_for", wait_word(wish->waits));
 	for (uint32_t i = 0; i < row->ncommands; i++)
-		json_array_append_new(
-		    commands, view_command(&row->commands[i], &d->commands[i]));
-	for (uint32_t i = 0; i < row->nartifacts; i++)
-		json_array_append_new(
-		    artifacts, view_artifact(&row->artifacts[i]));
+		json_array_append_new(commands,
+		    view_command(&row->commands[i], &d->commands[i], &at));
 	json_object_set_new(o, "commands", commands);
-	json_object_set_new(o, "artifacts", artifacts);
+	set_artifacts(o, row, wish->artifacts_from);
 	set_text(o, "artifacts_error", row->artifacts_error);
 	set_text(o, "error", row->error);
 	return o;
-}
-
-json_t *
-view_merged(const struct log_digest *d)
-{
-	return js_string_bytes(buf_data(&d->merged), buf_len(&d->merged), NULL);
 }

@@ -1,4 +1,12 @@
-/* view.h - a run as JSON: for results of tools and for the status */
+/*
+ * view.h - a run as JSON: for results of tools and for the status
+ *
+ * Whatever the run printed, was asked for, and left, its view is never above
+ * VIEW_MAX bytes as it is sent: each of the three parts has a bound of its own,
+ * counted as JSON, shared among what wants a place in it so that what is short
+ * is whole.  What is left out is counted, and can be asked for: output by the
+ * run's events, artifacts by where their list is to begin.
+ */
 #ifndef TOOLS_VIEW_H
 #define TOOLS_VIEW_H
 
@@ -9,11 +17,27 @@
 #include "supervisor/core/sched.h"
 #include "supervisor/store/store.h"
 
-/* view_run - d is the digest of its log.  waits: why it is still queued */
+#define VIEW_OUTPUT_MAX (4608u << 10)    /* of all output, heads and tails */
+#define VIEW_WISHES_MAX (1280u << 10)    /* of what the commands are */
+#define VIEW_ARTIFACTS_MAX (1280u << 10) /* of their list */
+#define VIEW_MAX (7424u << 10)
+
+struct view_wish {
+	enum sched_wait waits;   /* why it is still queued */
+	uint32_t artifacts_from; /* the first of the list that is wanted */
+	size_t stream_max;       /* bytes of a stream shown; 0: all there is */
+};
+
+/* view_run - d is the digest of its log; any thread may call it, for a row
+ * that stands still */
 json_t *view_run(const struct store_run *row, const struct log_digest *d,
-    enum sched_wait waits);
-/* view_merged - both outputs as they came, up to the digest's cap */
-json_t *view_merged(const struct log_digest *d);
+    const struct view_wish *wish);
+/* view_merged - both outputs as they came, into output, output_truncated and
+ * output_dropped of o, and output_tail when the middle was left out */
+void view_merged(json_t *o, const struct log_digest *d, size_t stream_max);
+/* view_share - the highest level at which wants that are cut there are at most
+ * max together */
+size_t view_share(const size_t *wants, size_t n, size_t max);
 json_t *view_time(int64_t wall_ms); /* null for 0 */
 
 #endif

@@ -250,6 +250,26 @@ def test_root_cannot_end_the_agent(sandbox, host):
     assert host.hello["boot"] == boot
 
 
+# siginfo_t with a sender of the caller's choice: 0 is "from outside".
+QUEUE_SIGNAL = """
+import ctypes, os, signal, struct
+info = struct.pack("<iiiiiI", signal.SIGTERM, 0, -1, 0, 0, 0).ljust(128, b"\\0")
+number = {"x86_64": 129, "aarch64": 138}[os.uname().machine]
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.syscall(number, 1, int(signal.SIGTERM), info))
+"""
+
+
+def test_root_cannot_end_the_agent_by_a_forged_signal(host):
+    run = host.run(python(QUEUE_SIGNAL), user=wire.ROOT)
+    assert run.output() == b"0\n"
+    boot = host.hello["boot"]
+    host.ping()
+    host.drop()
+    host.accept()
+    assert host.hello["boot"] == boot
+
+
 def test_sigterm_from_outside_ends_the_agent_and_all_else(agent):
     sandbox = Sandbox(agent)
     try:

@@ -103,7 +103,8 @@ request_cb(struct http_exchange *x, void *arg)
 static void
 start(void)
 {
-	const struct http_limits limits = {2048, 4096, 60000, 60000, 16, NULL};
+	const struct http_limits limits = {
+	    2048, 4096, 60000, 60000, 16, 1u << 20, 1u << 20, NULL};
 	socklen_t len = sizeof(address);
 	struct err e;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

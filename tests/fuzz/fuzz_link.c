@@ -72,6 +72,15 @@ on_complete(struct task *r, void *arg)
 }
 
 static void
+on_overdue(struct task *r, void *arg)
+{
+	(void)r;
+	(void)arg;
+}
+
+static const struct task_ops task_ops = {on_complete, on_overdue};
+
+static void
 on_copied(struct copy *a, void *arg)
 {
 	(void)a;
@@ -141,7 +150,7 @@ make_parts(const struct copy_host *copy_host)
 		    .ncommands = 2};
 
 		(void)fcntl(s.spool, F_SETFL, O_APPEND);
-		if (task_new(host, &s, on_complete, NULL, &runs[i], &e) != 0)
+		if (task_new(host, &s, &task_ops, NULL, &runs[i], &e) != 0)
 			abort();
 	}
 	copy = copy_new(copy_host, 1);

@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct log_caps caps = {{64, 32}, 16, 0};
+static const struct log_caps caps = {{64, 32}, 16, 0, 100};
 
 static void
 check_stream(const struct log_stream *s, uint32_t head)
@@ -26,6 +26,8 @@ check_stream(const struct log_stream *s, uint32_t head)
 static void
 check_digest(const struct log_digest *d)
 {
+	if (d->heads > caps.heads)
+		abort();
 	for (uint32_t i = 0; i < d->ncommands; i++)
 		for (unsigned int k = 0; k < 2; k++)
 			check_stream(&d->commands[i].out[k], caps.head[k]);

@@ -122,9 +122,9 @@ class Client:
     def start(self, identifier, *commands, **options):
         commands = [{"shell": c} if isinstance(c, str) else c
                     for c in commands]
-        arguments = {"identifier": identifier, "commands": commands}
-        if options:
-            arguments["options"] = options
+        options.setdefault("await_completion", False)
+        arguments = {"identifier": identifier, "commands": commands,
+                     "options": options}
         return self.call("run_sandbox", **arguments)
 
     def status(self, run_id):

@@ -1,6 +1,7 @@
 """Starts the real server on a port of its own, and looks after it."""
 import http.client
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -48,6 +49,30 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self.unix_path)
 
 
+def may_execute(user, build):
+    """Whether user can reach the programs, as the supervisor starts them."""
+    entry = pwd.getpwnam(user)
+    return subprocess.run(
+        ["test", "-x", os.path.join(build, "mcp-sandboxd-front")],
+        user=entry.pw_uid, group=entry.pw_gid, extra_groups=[],
+        check=False).returncode == 0
+
+
+def users(build):
+    """As root: front and workers as users of their own where these exist
+    and can reach the build, else all as root, which must be asked for."""
+    if os.geteuid() != 0:
+        return {}
+    for user in ("mcp-front", "mcp-worker"):
+        try:
+            reached = may_execute(user, build)
+        except KeyError:
+            reached = False
+        if not reached:
+            return {"RUN_AS_FRONT": "", "RUN_AS_WORKER": ""}
+    return {}
+
+
 class Server:
     """One mcp-sandboxd with its own data directory and instance label."""
 
@@ -58,6 +83,12 @@ class Server:
         self.build = build
         self.dir = tempfile.mkdtemp(prefix="mcp-sandboxd-test-")
         os.chmod(self.dir, 0o755)
+        self.data = (env or {}).get(
+            "DATA_DIR", os.path.join(self.dir, "data"))
+        # common/layout.h
+        self.front_dir = os.path.join(self.data, "front")
+        self.links_dir = os.path.join(self.data, "links")
+        self.database = os.path.join(self.front_dir, "mcp-sandboxd.db")
         self.instance = f"test-{os.getpid()}-{Server.count}"
         self.extra = dict(env or {})
         self.args = list(args)
@@ -71,7 +102,7 @@ class Server:
                 "UBSAN_OPTIONS", "LSAN_OPTIONS", "HOME")
         env = {k: os.environ[k] for k in keep if k in os.environ}
         env.update(PORT=str(self.port or 0), INSTANCE=self.instance,
-                   DATA_DIR=os.path.join(self.dir, "data"))
+                   DATA_DIR=self.data, **users(self.build))
         env.update(self.extra)
         return env
 

@@ -36,9 +36,15 @@ def check(command):
 
 def test_a_long_output_has_its_head_its_tail_and_what_is_between(
         client, sandbox):
-    command = client.run(sandbox, PRINT)["commands"][0]
+    final = client.run(sandbox, PRINT)
+    command = client.status(final["run_id"])["commands"][0]
     check(command)
     assert "stderr_tail" not in command
+    short = final["commands"][0]
+    assert len(short["stdout"]) + len(short["stdout_tail"]) == 32768
+    assert short["stdout_dropped"] == LONG + 4 - 32768
+    assert command["stdout"].startswith(short["stdout"])
+    assert command["stdout_tail"].endswith(short["stdout_tail"])
 
 
 def test_the_second_status_of_a_run_that_goes_on_reads_what_is_new(

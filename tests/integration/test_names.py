@@ -1,7 +1,6 @@
 """Calls on one identifier at the same time: who holds the name."""
 import concurrent.futures
 import sqlite3
-import os
 
 from client import wait_for
 
@@ -20,8 +19,7 @@ def in_parallel(server, calls):
 
 
 def live_rows(server, identifier):
-    path = os.path.join(server.dir, "data", "mcp-sandboxd.db")
-    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    db = sqlite3.connect(f"file:{server.database}?mode=ro", uri=True)
     try:
         return db.execute(
             "SELECT name FROM sandbox WHERE identifier = ? AND state IN"

@@ -126,9 +126,9 @@ def test_leftovers_on_the_engine_are_removed(make_server, engine):
     client = server.client()
     client.run("a", "true")
     server.stop()
-    for name in os.listdir(os.path.join(server.dir, "data")):
+    for name in os.listdir(server.front_dir):
         if name.startswith("mcp-sandboxd.db"):
-            os.unlink(os.path.join(server.dir, "data", name))
+            os.unlink(os.path.join(server.front_dir, name))
     assert len(engine.containers(server.instance)) == 1
     time.sleep(6)  # the sweep spares what is younger than five seconds
     server.start()

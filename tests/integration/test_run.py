@@ -1,4 +1,5 @@
 """run_sandbox: commands, options and results, on the real engine."""
+import json
 import re
 import time
 
@@ -147,7 +148,11 @@ def test_split_utf8_stays_whole(client, sandbox):
         "python3", "-c", "import sys\nfor i in range(200000):"
         "sys.stdout.buffer.write('€'.encode())"]}, await_completion=True,
         await_timeout_ms=60000)
-    assert out["final"]["commands"][0]["stdout"] == text
+    command = out["final"]["commands"][0]
+    assert len(command["stdout"].encode()) in range(16382, 16385)
+    assert command["stdout"] + command["stdout_tail"] in text
+    status = client.status(out["run_id"])
+    assert status["commands"][0]["stdout"] == text
 
 
 def test_binary_output_comes_back_whole_as_base64(client, sandbox):
@@ -165,6 +170,19 @@ def test_an_expired_wait_gives_null_and_the_run_goes_on(client, sandbox):
     assert out["final"] is None
     final = client.wait_end(out["run_id"])
     assert final["commands"][0]["stdout"] == "done\n"
+
+
+def test_a_plain_call_waits_and_costs_a_model_little(client, sandbox):
+    client.run(sandbox, "true")
+    result = client.tool("run_sandbox", identifier=sandbox,
+                         commands=[{"shell": "echo hi", "argv": None}],
+                         options=None, reason="to say hi")
+    text = result["content"][0]["text"]
+    assert text.endswith(" completed\nexit code 0\nhi\n")
+    assert len(text) / 4 <= 60
+    structured = json.dumps(result["structuredContent"],
+                            separators=(",", ":"))
+    assert len(structured) / 4 <= 250
 
 
 def test_a_run_that_was_not_awaited_is_got_later(client, sandbox):

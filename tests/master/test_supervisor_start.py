@@ -252,7 +252,8 @@ def test_children_run_as_their_users(make):
     assert s.events("worker-0", "uid")[0][3] == \
         f"{nobody.pw_uid} gid {nobody.pw_gid}"
     assert "the front runs as daemon, the workers as nobody" in s.stderr()
-    assert os.stat(s.data).st_uid == daemon.pw_uid
+    assert os.stat(s.data).st_uid == 0
+    assert os.stat(os.path.join(s.data, "front")).st_uid == daemon.pw_uid
     assert os.stat(os.path.join(s.data, "links")).st_uid == nobody.pw_uid
     with open(f"/proc/{s.pid('front')}/status", encoding="ascii") as f:
         status = f.read()

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 import driver  # noqa: E402
 
 IMAGE = "mcp-sandboxd/worker-test"
+FOREIGN = "mcp-sandboxd/foreign-test"
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +31,7 @@ def engine():
     assert host.startswith("unix://"), "set DOCKER_HOST to unix:///path"
     e = driver.Engine(host.removeprefix("unix://"))
     e.import_image(IMAGE)
+    e.import_image(FOREIGN, places=False)
     return e
 
 

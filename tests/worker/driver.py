@@ -130,20 +130,22 @@ class Engine:
         status, data = self.request("GET", f"/containers/{name}/json")
         return json.loads(data) if status == 200 else None
 
-    def import_image(self, name, busybox="/bin/busybox"):
-        """A busybox and the directories that a sandbox needs."""
+    def import_image(self, name, busybox="/bin/busybox", places=True):
+        """A busybox, and with places the directories that a sandbox has."""
         out = io.BytesIO()
         with tarfile.open(fileobj=out, mode="w") as tar:
             for path, uid, mode in (
                     ("bin", 0, 0o755), ("etc", 0, 0o755), ("tmp", 0, 0o1777),
-                    ("workspace", 1000, 0o755), ("artifacts", 1000, 0o755)):
+                    *((("workspace", 1000, 0o755), ("artifacts", 1000, 0o755))
+                      if places else ())):
                 info = tarfile.TarInfo(path)
                 info.type, info.mode = tarfile.DIRTYPE, mode
                 info.uid = info.gid = uid
                 tar.addfile(info)
             tar.add(busybox, "bin/busybox", filter=as_root)
             for applet in ("sh", "cat", "dd", "echo", "sleep", "true", "seq",
-                           "mkdir", "ln", "head", "yes", "kill"):
+                           "mkdir", "ln", "head", "yes", "kill", "grep",
+                           "test", "rm", "wc", "usleep", "stat", "touch"):
                 info = tarfile.TarInfo(f"bin/{applet}")
                 info.type, info.linkname = tarfile.SYMTYPE, "busybox"
                 tar.addfile(info)

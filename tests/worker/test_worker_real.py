@@ -6,6 +6,7 @@ import time
 import uuid
 
 import driver
+from conftest import FOREIGN
 from driver import reason, wait_for
 
 
@@ -278,6 +279,42 @@ def test_a_container_whose_agent_is_killed_is_lost_and_removed(worker):
     wait_for(lambda: worker.engine.inspect(container) is None)
 
 
+def begin_sleep(worker):
+    sandbox, _, container = worker.open()
+    run = worker.run(sandbox, "echo begun; sleep 600", timeout_ms=600000)
+    wait_for(lambda: os.path.getsize(run.path) > 40)
+    return sandbox, container, run
+
+
+def test_a_paused_container_ends_its_runs_and_is_renewed(make_worker):
+    worker = make_worker(AGENT_PING_MS="300").start()
+    sandbox, container, run = begin_sleep(worker)
+    other, _, _ = worker.open()
+    worker.engine.request("POST", f"/containers/{container}/pause")
+    ended = worker.finish(run)
+    assert reason(ended) == "sandbox_lost"
+    assert "its agent does not answer" in ended.text
+    assert "not answer" in worker.job.wait("SANDBOX_LOST", sandbox).fields.why
+    wait_for(lambda: worker.engine.inspect(container) is None)
+    again = worker.run(other, "echo fine")
+    worker.finish(again)
+    assert again.stdout() == b"fine\n"
+
+
+def test_a_stopped_agent_ends_no_run_later_than_its_limits(make_worker):
+    worker = make_worker(RUN_GRACE_MS="300").start()
+    sandbox, _, container = worker.open()
+    run = worker.run(sandbox, "echo begun; sleep 600", timeout_ms=1000)
+    wait_for(lambda: os.path.getsize(run.path) > 40)
+    pid = worker.engine.inspect(container)["State"]["Pid"]
+    os.kill(pid, signal.SIGSTOP)
+    ended = worker.finish(run)
+    assert reason(ended) == "timeout"
+    assert "agent did not end the run" in ended.text
+    worker.job.wait("SANDBOX_LOST", sandbox)
+    wait_for(lambda: worker.engine.inspect(container) is None)
+
+
 def test_artifacts_are_copied_once_with_their_digests(worker):
     sandbox, _, _ = worker.open()
     run = worker.run(sandbox, "cd /artifacts; mkdir d; echo a > a.txt; "
@@ -490,7 +527,12 @@ def test_the_container_is_hardened_as_configured(worker):
         ["SETUID", "SETGID", "CHOWN", "FOWNER", "DAC_OVERRIDE", "KILL",
          "SETPCAP"])
     assert host["Memory"] == host["MemorySwap"] == 128 << 20
-    assert host["SecurityOpt"] == ["no-new-privileges"]
+    privileges, seccomp = host["SecurityOpt"]
+    assert privileges == "no-new-privileges"
+    assert seccomp.startswith('seccomp={"defaultAction":"SCMP_ACT_ERRNO"')
+    assert "/proc/kpagecount" in host["MaskedPaths"]
+    assert "/dev" in host["ReadonlyPaths"]
+    assert host["ShmSize"] == 64 << 20
     assert host["Binds"] == [f"{worker.dir}/links/{uid}:/.mcp-sandbox:ro"]
     assert labels["mcp.instance"] == worker.instance
     assert labels["mcp.sandbox"] == str(uid)
@@ -503,6 +545,30 @@ def test_localhost_has_a_name_in_an_image_that_knows_none(worker):
     worker.finish(run)
     assert run.stdout() == (
         b"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n")
+
+
+def test_a_foreign_image_without_setuid_works(make_worker):
+    worker = make_worker(
+        SANDBOX_CAP_ADD="NET_BIND_SERVICE",
+        SANDBOX_IMAGES_ALLOWED=FOREIGN + ":latest").start()
+    sandbox, _, _ = worker.open(image=FOREIGN + ":latest")
+    user = worker.run(sandbox, "echo a > x; echo b > /artifacts/y; cat x; "
+                      "grep -E '^(Uid|CapPrm)' /proc/self/status")
+    assert reason(worker.finish(user)) == "exit"
+    assert user.stdout().split() == [
+        b"a", b"Uid:", *[b"1000"] * 4, b"CapPrm:", b"0" * 16]
+    assert user.files == {b"y": b"b\n"}
+    root = worker.run(
+        sandbox, "grep CapPrm /proc/self/status; kill -9 1", user=1)
+    worker.finish(root)
+    assert root.stdout().split()[1] == b"%016x" % (1 << 10)
+
+
+def test_a_sandboxes_user_may_not_connect_to_its_link(worker):
+    sandbox, _, _ = worker.open()
+    run = worker.run(sandbox, "stat -c %a-%u /.mcp-sandbox/sock")
+    worker.finish(run)
+    assert run.stdout() == b"600-%d\n" % os.geteuid()
 
 
 def test_the_sandbox_cannot_change_its_agent_or_socket(worker):

@@ -17,6 +17,10 @@
 #include "worker/docker/api.h"
 
 #define MIB (UINT64_C(1) << 20)
+/* Of 1024 and 500, which everybody else on the host has, this server too. */
+#define CPU_SHARES 256
+#define IO_WEIGHT 100
+#define SHM_BYTES (64 * MIB) /* /dev/shm; counts as memory */
 #define TAR_BLOCK 512
 #define TAR_END (2 * TAR_BLOCK) /* zeros */
 
@@ -131,6 +135,9 @@ put_limits(json_t *o, const struct body_create *c)
 	put(o, "MemorySwap", number(t->memory_bytes));
 	put(o, "NanoCpus", number(t->nano_cpus));
 	put(o, "PidsLimit", number(t->pids));
+	put(o, "CpuShares", number(CPU_SHARES));
+	if (c->has_io_weight)
+		put(o, "BlkioWeight", number(IO_WEIGHT));
 	put(core, "Name", text("core"));
 	put(core, "Soft", number(0));
 	put(core, "Hard", number(0));
@@ -161,6 +168,19 @@ restart_no(void)
 }
 
 static json_t *
+security(const struct policy *p)
+{
+	json_t *a = json_array();
+	char *seccomp = xasprintf("seccomp=%s", p->seccomp);
+
+	if (p->no_new_privileges)
+		(void)json_array_append_new(a, text("no-new-privileges"));
+	(void)json_array_append_new(a, text(seccomp));
+	free(seccomp);
+	return a;
+}
+
+static json_t *
 host_config(const struct body_create *c)
 {
 	const struct policy *p = c->policy;
@@ -171,8 +191,10 @@ host_config(const struct body_create *c)
 	    text(p->network == POLICY_NETWORK_NONE ? "none" : "bridge"));
 	put(o, "CapDrop", list((const char *const *)p->cap_drop));
 	put(o, "CapAdd", list((const char *const *)p->cap_add));
-	if (p->no_new_privileges)
-		put(o, "SecurityOpt", list_of(text("no-new-privileges")));
+	put(o, "SecurityOpt", security(p));
+	put(o, "MaskedPaths", list(p->masked));
+	put(o, "ReadonlyPaths", list(p->read_only));
+	put(o, "ShmSize", number(SHM_BYTES));
 	put_limits(o, c);
 	put(o, "Binds", binds(c->spec->wishes));
 	if (p->runtime[0] != '\0')
@@ -184,6 +206,17 @@ host_config(const struct body_create *c)
 	return o;
 }
 
+/* Behind the carrier's command: images/agent/terms.h. */
+static json_t *
+agent_arguments(const struct policy *p)
+{
+	char mask[20];
+
+	(void)snprintf(
+	    mask, sizeof(mask), "%llx", (unsigned long long)p->withheld);
+	return list((const char *const[]){"-k", mask, NULL});
+}
+
 char *
 body_create(const struct body_create *c)
 {
@@ -193,7 +226,7 @@ body_create(const struct body_create *c)
 
 	put(o, "Image", text(c->image_id));
 	put(o, "Entrypoint", list(wishes->command));
-	put(o, "Cmd", json_array());
+	put(o, "Cmd", agent_arguments(c->policy));
 	put(o, "User", text("0:0"));
 	put(o, "WorkingDir", text("/workspace"));
 	put(o, "Hostname", text("sandbox"));

@@ -26,6 +26,7 @@ struct body_create {
 	const char *image_id; /* sha256:... */
 	const struct backend_spec *spec;
 	int64_t created_ms;
+	bool has_io_weight; /* the engine enforces it */
 };
 /* body_create - of POST /containers/create; the caller frees */
 char *body_create(const struct body_create *c);

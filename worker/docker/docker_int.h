@@ -57,6 +57,7 @@ STAILQ_HEAD(images, image);
 struct opens {
 	TAILQ_HEAD(, backend_open) all;
 	unsigned int nbusy; /* between create and inspect */
+	bool no_io_weight;  /* the engine said that it enforces none */
 };
 
 /* docker.c's, and in it what each of the others writes. */

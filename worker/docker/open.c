@@ -268,7 +268,9 @@ created_ok(struct backend_open *o, const struct api_answer *a)
 	static struct log_limit limit;
 
 	o->rc = answer_created(a->body, a->len, &o->handle, warning, &o->why);
-	if (o->rc == 0 && warning[0] != '\0')
+	if (o->rc == 0 && strstr(warning, "Block I/O weight") != NULL)
+		o->d->opens.no_io_weight = true; /* it was left out */
+	else if (o->rc == 0 && warning[0] != '\0')
 		log_warn_limited(
 		    &limit, "create: the engine warns: %s", warning);
 	if (o->rc != 0 || o->abandoned)
@@ -313,7 +315,8 @@ open_create(struct backend_open *o)
 	    .instance = o->d->instance,
 	    .image_id = o->image_id,
 	    .spec = &o->spec,
-	    .created_ms = clock_wall_ms()};
+	    .created_ms = clock_wall_ms(),
+	    .has_io_weight = !o->d->opens.no_io_weight};
 	char path[API_PATH_MAX];
 	struct api_ask ask = {.method = "POST",
 	    .path = path,

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "common/fd.h"
+#include "common/layout.h"
 #include "common/log.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
@@ -138,7 +139,7 @@ open_links(struct linkdirs *l, const char *data_dir, struct err *e)
 		    "DATA_DIR %s: a path with a colon or not in UTF-8 cannot "
 		    "be bound into a sandbox",
 		    real);
-	l->path = xasprintf("%s/links", real);
+	l->path = xasprintf("%s/" LAYOUT_LINKS, real);
 	if (mkdir(l->path, DIR_MODE) == -1 && errno != EEXIST)
 		return err_set(
 		    e, ERR_SYS, "mkdir %s: %s", l->path, strerror(errno));

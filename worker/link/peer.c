@@ -37,7 +37,9 @@ struct peer {
 	struct peer_hello hello;
 	uint32_t announced; /* runs that HELLO promised */
 	struct hashmap chans;
-	uint32_t last; /* the number given last on this stream */
+	uint32_t last;  /* the number given last on this stream */
+	uint64_t token; /* of the last PING */
+	bool asked;     /* it is not answered */
 };
 
 struct peer_chan {
@@ -250,9 +252,11 @@ on_close(void *arg, const struct frame_close *m, struct err *e)
 static int
 on_pong(void *arg, const struct frame_pong *m, struct err *e)
 {
-	(void)arg;
-	(void)m;
-	(void)e;
+	struct peer *p = arg;
+
+	if (!p->asked || m->token != p->token)
+		return err_set(e, ERR_PROTO, "an answer to nothing");
+	p->asked = false;
 	return 0;
 }
 
@@ -287,6 +291,7 @@ open_cb(struct link *l, void *arg)
 	(void)l;
 	p->state = PEER_NEW;
 	p->last = 0;
+	p->asked = false;
 }
 
 static void
@@ -362,6 +367,19 @@ bool
 peer_is_up(const struct peer *p)
 {
 	return p != NULL && p->state == PEER_UP;
+}
+
+bool
+peer_ping(struct peer *p)
+{
+	const struct frame_ping m = {p->token + 1};
+
+	if (p->asked)
+		return false;
+	p->token++;
+	p->asked = true;
+	sent(p, frame_put_ping(link_out(p->link), &m));
+	return true;
 }
 
 bool

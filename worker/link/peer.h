@@ -69,6 +69,9 @@ struct peer_chan_ops {
 struct peer *peer_new(struct link *link, const struct peer_ops *ops, void *arg);
 void peer_free(struct peer *p);
 bool peer_is_up(const struct peer *p);
+/* peer_ping - asks the agent whether it is there; false: it has not answered
+ * the last time, and is not asked again.  Only while the stream is up. */
+bool peer_ping(struct peer *p);
 /* peer_has_room - for n further bytes and some small frames */
 bool peer_has_room(const struct peer *p, size_t n);
 

@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 
 #include <event2/event.h>
 
@@ -50,6 +51,8 @@ struct unix_carrier {
 struct unix_link {
 	struct link l;
 	struct event_base *base;
+	struct linkdirs *dirs;
+	struct uuid box;
 	int listen_fd;
 	struct event *on_accept;
 	struct timer *reopen; /* the door, after it was shut */
@@ -410,12 +413,72 @@ accept_cb(evutil_socket_t listen_fd, short what, void *arg)
 	}
 }
 
+/* What setxattr(2) takes: the owner and one user may read and write. */
+static int
+put_acl(const char *path, uid_t user)
+{
+	enum {
+		ACL_USER_OBJ = 1,
+		ACL_USER = 2,
+		ACL_GROUP_OBJ = 4,
+		ACL_MASK = 0x10,
+		ACL_OTHER = 0x20
+	};
+	const struct {
+		uint32_t version;
+		struct {
+			uint16_t tag, perm;
+			uint32_t id;
+		} entries[5];
+	} acl = {2,
+	    {{ACL_USER_OBJ, 6, UINT32_MAX}, {ACL_USER, 6, user},
+		{ACL_GROUP_OBJ, 0, UINT32_MAX}, {ACL_MASK, 6, UINT32_MAX},
+		{ACL_OTHER, 0, UINT32_MAX}}};
+
+	return setxattr(path, "system.posix_acl_access", &acl, sizeof(acl), 0);
+}
+
+/*
+ * The socket is its owner's alone, so that a sandbox's user cannot crowd its
+ * agent out.  An agent that is this host's root needs no leave; one that is
+ * remapped has no power over our files, and gets leave as that user.
+ */
+static int
+admit(struct unix_link *u, struct err *e)
+{
+	AUTO(auto_close) int dir = -1;
+	AUTO(auto_free) char *ignored = NULL;
+	char path[64];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "/proc/%lld", (long long)u->pid);
+	if (stat(path, &st) == -1 || st.st_uid == 0 || st.st_uid == geteuid())
+		return 0; /* gone already, or let in as it is */
+	dir = linkdirs_make(u->dirs, &u->box, &ignored, e);
+	if (dir < 0)
+		return dir;
+	(void)snprintf(
+	    path, sizeof(path), "/proc/self/fd/%d/%s", dir, UNIX_SOCKET_NAME);
+	if (put_acl(path, st.st_uid) == 0)
+		return 0;
+	log_warn_limited(&strangers,
+	    "link: no access list for the agent's user %ld: %s; all users of "
+	    "the sandbox may connect",
+	    (long)st.st_uid, strerror(errno));
+	if (chmod(path, 0666) == -1)
+		return err_set(e, ERR_SYS, "link: chmod: %s", strerror(errno));
+	return 0;
+}
+
 static void
 unix_expect(struct link *l, const struct backend_handle *h)
 {
 	struct unix_link *u = unix_of(l);
+	struct err e;
 
 	u->pid = backend_handle_pid(h);
+	if (u->pid != 0 && admit(u, &e) != 0)
+		log_warn_limited(&strangers, "%s", e.msg);
 	door_open(u);
 }
 
@@ -489,7 +552,7 @@ listen_in(int dir, struct err *e)
 		    e, ERR_SYS, "link: unlink socket: %s", strerror(errno));
 	if (bind(fd, (const struct sockaddr *)&sa, sizeof(sa)) == -1)
 		return err_set(e, ERR_SYS, "link: bind: %s", strerror(errno));
-	if (fchmodat(dir, UNIX_SOCKET_NAME, 0666, 0) == -1)
+	if (fchmodat(dir, UNIX_SOCKET_NAME, 0600, 0) == -1)
 		return err_set(e, ERR_SYS, "link: chmod: %s", strerror(errno));
 	if (listen(fd, BACKLOG) == -1)
 		return err_set(e, ERR_SYS, "link: listen: %s", strerror(errno));
@@ -499,7 +562,8 @@ listen_in(int dir, struct err *e)
 }
 
 static int
-link_new(struct event_base *base, int dir, struct link **out, struct err *e)
+link_new(const struct unix_carrier *c, const struct uuid *box, int dir,
+    struct link **out, struct err *e)
 {
 	int fd = listen_in(dir, e);
 	struct unix_link *u;
@@ -510,11 +574,13 @@ link_new(struct event_base *base, int dir, struct link **out, struct err *e)
 	u->l.ops = &unix_ops;
 	buf_init(&u->l.out, LINK_OUT_MAX);
 	buf_init(&u->in, FRAME_UP_MAX);
-	u->base = base;
+	u->base = c->base;
+	u->dirs = c->dirs;
+	u->box = *box;
 	u->listen_fd = fd;
 	u->fd = -1;
 	u->on_accept = new_event(u, fd, EV_READ | EV_PERSIST, accept_cb);
-	u->reopen = timer_new(base, reopen_cb, u);
+	u->reopen = timer_new(c->base, reopen_cb, u);
 	*out = &u->l;
 	return 0;
 }
@@ -550,12 +616,13 @@ static int
 carrier_listen(
     struct carrier *c, const struct uuid *box, struct link **out, struct err *e)
 {
-	struct event_base *base = ((struct unix_carrier *)c)->base;
 	AUTO(auto_close) int dir = -1;
 	AUTO(auto_free) char *path = NULL;
 
 	dir = linkdirs_make(dirs_of(c), box, &path, e);
-	return dir < 0 ? dir : link_new(base, dir, out, e);
+	if (dir < 0)
+		return dir;
+	return link_new((struct unix_carrier *)c, box, dir, out, e);
 }
 
 static void

@@ -151,10 +151,56 @@ test_a_dump_is_compact_and_in_order(void **state)
 	json_decref(nul);
 }
 
+/* As sent: without the quotes, with base64 where the text is not exact. */
+static size_t
+cost_as_sent(const void *p, size_t n)
+{
+	bool lossy;
+	json_t *text = js_string_bytes(p, n, &lossy);
+	json_t *exact = js_base64(p, n);
+	char *dump = js_dump(text);
+	size_t cost = strlen(dump) - 2;
+
+	if (lossy)
+		cost += json_string_length(exact);
+	free(dump);
+	json_decref(exact);
+	json_decref(text);
+	return cost;
+}
+
+static void
+test_what_bytes_cost_is_known_before_they_are_json(void **state)
+{
+	static const char *const texts[] = {"", "abc", "\"\\\n\t\x01\x7f/",
+	    "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80",
+	    "a\xff"
+	    "b\xc3",
+	    "\xed\xa0\x80\x1f"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		size_t n = strlen(texts[i]);
+		size_t cost = js_bytes_cost(texts[i], n);
+
+		assert_int_equal(cost, cost_as_sent(texts[i], n));
+		for (size_t max = 0; max <= cost; max++) {
+			size_t fit = js_bytes_fit(texts[i], n, max);
+
+			assert_true(fit <= n);
+			assert_true(cost_as_sent(texts[i], fit) <= max ||
+			    fit != js_bytes_fit(texts[i], fit, max));
+		}
+		assert_int_equal(js_bytes_fit(texts[i], n, cost), n);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(
+		test_what_bytes_cost_is_known_before_they_are_json),
 	    cmocka_unit_test(test_good_text_is_parsed_whatever_its_type),
 	    cmocka_unit_test(test_bad_text_is_refused_with_its_place),
 	    cmocka_unit_test(test_a_raw_nul_byte_is_refused),

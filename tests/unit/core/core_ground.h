@@ -372,7 +372,7 @@ ground_open(const char *identifier)
 
 /* A run of one command, with a reference. */
 static inline struct run *
-ground_run(struct sandbox *sb, bool lock)
+ground_run_of(struct sandbox *sb, bool lock, uint32_t timeout_ms)
 {
 	struct run_wish w = {.tool = "test", .lock = lock, .when = STORE_NOW};
 	struct runspec_command *c;
@@ -387,14 +387,21 @@ ground_run(struct sandbox *sb, bool lock)
 	c->argv[0] = xstrdup("true");
 	c->argc = 1;
 	c->cwd = xstrdup("/");
-	c->timeout_ms = 1000;
+	c->timeout_ms = timeout_ms;
 	c->deny = xstrdup("");
 	w.commands = xcalloc(1, sizeof(*w.commands));
+	w.commands[0].timeout_ms = timeout_ms;
 	if (run_create(core_runs(g.core), sb, &w, &r, &e) != 0)
 		fail_msg("%s", e.msg);
 	run_wish_clear(&w);
 	core_turn(g.core);
 	return run_ref(r);
+}
+
+static inline struct run *
+ground_run(struct sandbox *sb, bool lock)
+{
+	return ground_run_of(sb, lock, 1000);
 }
 
 static inline void

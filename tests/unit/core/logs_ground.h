@@ -18,7 +18,7 @@
 
 #define MIB (1u << 20)
 
-static const struct log_caps caps = {{MIB, MIB}, LOG_TAIL_BYTES, 0};
+static const struct log_caps caps = {{MIB, MIB}, LOG_TAIL_BYTES, 0, 0};
 
 /* ---- the wrapped read */
 

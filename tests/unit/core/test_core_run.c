@@ -1,5 +1,7 @@
 #include "tests/unit/core/core_ground.h"
 
+#include <sys/resource.h>
+
 /* Runs in the core: told to a worker, ended by it or without it. */
 
 static void
@@ -172,6 +174,133 @@ test_a_file_of_a_run_that_is_over_is_not_taken(void **state)
 	run_unref(r);
 }
 
+/* ---- its time, when nobody else looks at it */
+
+static void
+set_conf(const char *key, const char *value)
+{
+	struct err e;
+
+	assert_int_equal(conf_set(g.conf, key, value, &e), 0);
+}
+
+static void
+test_a_run_over_all_its_limits_ends_though_nobody_says_so(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *silent, *other, *waits;
+
+	(void)state;
+	set_conf("RUN_GRACE_MS", "100");
+	say_ready(0, 1);
+	silent = ground_run(sb, true);
+	waits = ground_run(sb, true);
+	other = ground_run_of(sb, false, 3600000);
+	expect_told(0, "start 1");
+	expect_told(0, "start 3");
+	ground_wait_over(silent);
+	ground_wait_over(other);
+	assert_int_equal(silent->row.end_reason, RUNLOG_TIMEOUT);
+	assert_int_equal(silent->row.state, RUN_STATE_FAILED);
+	assert_non_null(strstr(silent->row.error, "agent does not answer"));
+	assert_int_equal(other->row.end_reason, RUNLOG_LOST);
+	/* Its sandbox is replaced, and what waited goes on there. */
+	expect_told(0, "remove 1");
+	expect_told(0, "create 2");
+	expect_told(0, "start 2");
+	assert_int_equal(waits->row.sandbox, 2);
+	say_removed(0, 1, 0);
+	run_unref(silent);
+	run_unref(other);
+	run_unref(waits);
+}
+
+static void
+test_the_time_of_a_run_begins_when_its_sandbox_is_up(void **state)
+{
+	struct run *r = ground_run(ground_open("box"), false);
+
+	(void)state;
+	expect_told(0, "start 1");
+	assert_int_equal(r->deadline_ms, 0);
+	say_ready(0, 1);
+	assert_true(r->deadline_ms >= clock_mono_ms() + 1000);
+	run_unref(r);
+}
+
+static void
+test_a_worker_that_was_away_gets_the_grace_again(void **state)
+{
+	struct run *r = ground_run(ground_open("box"), false);
+
+	(void)state;
+	set_conf("RUN_GRACE_MS", "100");
+	expect_told(0, "start 1");
+	say_ready(0, 1);
+	ground_kill_worker(0);
+	set_conf("RUN_GRACE_MS", "3600000");
+	ground_wait_until(r->deadline_ms < clock_mono_ms());
+	ground_worker(0);
+	assert_int_equal(r->phase, RUN_SENT);
+	say_ready(0, 1);
+	assert_true(r->deadline_ms > clock_mono_ms() + 1000000);
+	say_ended(0, 1, RUNLOG_EXIT);
+	ground_wait_over(r);
+	assert_int_equal(r->row.end_reason, RUNLOG_EXIT);
+	run_unref(r);
+}
+
+/* ---- places, descriptors */
+
+static void
+test_one_sandbox_does_not_take_all_places(void **state)
+{
+	struct sandbox *sb = ground_open("box"), *other = ground_open("other");
+	struct run *first, *second;
+	struct err e;
+
+	(void)state;
+	set_conf("MAX_SANDBOX_RUNS", "2");
+	first = ground_run(sb, true);
+	assert_int_equal(core_admit_run(g.core, sb, &e), 0);
+	second = ground_run(sb, true);
+	assert_int_equal(core_admit_run(g.core, sb, &e), ERR_LIMIT);
+	assert_non_null(strstr(e.msg, "MAX_SANDBOX_RUNS"));
+	assert_int_equal(core_admit_run(g.core, other, &e), 0);
+	assert_int_equal(core_admit_run(g.core, NULL, &e), 0);
+	run_cancel(second, RUNLOG_CANCELED);
+	assert_int_equal(core_admit_run(g.core, sb, &e), 0);
+	run_unref(first);
+	run_unref(second);
+}
+
+static void
+test_a_lost_run_ends_with_what_its_log_says_without_a_descriptor(void **state)
+{
+	struct run *r = ground_run(ground_open("box"), false);
+	const uint8_t out[] = "hello";
+	struct rlimit was, none;
+
+	(void)state;
+	expect_told(0, "start 1");
+	say_ready(0, 1);
+	say_begun(0, 1);
+	say_record(0, 1, RUNLOG_STDOUT, out, sizeof(out));
+	ground_settle(0);
+	ground_wait_until(r->recorded == RUN_IS_RECORDED);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = was;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	say_lost(0, 1);
+	ground_wait_over(r);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+	assert_int_equal(r->row.end_reason, RUNLOG_LOST);
+	assert_true(r->row.started_ms != 0);
+	assert_int_equal(r->row.commands[0].stdout_bytes, sizeof(out));
+	run_unref(r);
+}
+
 int
 main(void)
 {
@@ -187,6 +316,12 @@ main(void)
 	    TEST(test_late_news_of_a_run_that_is_over_change_nothing),
 	    TEST(test_only_so_many_runs_of_a_sandbox_go_at_a_time),
 	    TEST(test_a_file_of_a_run_that_is_over_is_not_taken),
+	    TEST(test_a_run_over_all_its_limits_ends_though_nobody_says_so),
+	    TEST(test_the_time_of_a_run_begins_when_its_sandbox_is_up),
+	    TEST(test_a_worker_that_was_away_gets_the_grace_again),
+	    TEST(test_one_sandbox_does_not_take_all_places),
+	    TEST(
+		test_a_lost_run_ends_with_what_its_log_says_without_a_descriptor),
 	};
 
 	return cmocka_run_group_tests_name("core_run", tests, NULL, NULL);

@@ -336,6 +336,70 @@ test_runs_of_a_sandbox_that_is_gone_end_as_lost(void **state)
 }
 
 static void
+test_what_may_have_begun_in_a_lost_sandbox_does_not_run_again(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *first = ground_run(sb, true), *second;
+	struct run *sent = ground_run(sb, false);
+	struct uuid uuid = sent->row.uuid;
+
+	(void)state;
+	expect_told(0, "start 2");
+	say_ready(0, 1);
+	ground_wait_until(sent->recorded == RUN_IS_RECORDED);
+	run_unref(first);
+	run_unref(sent);
+	/* The front dies: the run has begun, and its log has nothing yet. */
+	ground_stop_core();
+	forget_told(0);
+	ground_start_core();
+	ground_worker(0);
+	sent = runs_find_uuid(core_runs(g.core), g.who->tenant, &uuid);
+	(void)run_ref(sent);
+	second = ground_run(ground_find("box"), true);
+	forget_told(0);
+	say_lost(0, 1);
+	ground_wait_over(sent);
+	assert_int_equal(sent->row.end_reason, RUNLOG_LOST);
+	assert_int_equal(second->row.sandbox, 2);
+	expect_told(0, "start 3");
+	assert_false(was_told(0, "start 2"));
+	run_unref(sent);
+	run_unref(second);
+}
+
+/* ---- a database that does not take it */
+
+static void
+test_a_sandbox_without_a_row_ends_with_the_reason(void **state)
+{
+	struct sandbox *sb = ground_open("other");
+	struct store_sandbox row;
+	struct run *r;
+
+	(void)state;
+	/* The database knows another of that name. */
+	store_sandbox_copy(&row, &sb->row);
+	row.id = 99;
+	uuid_random(&row.uuid);
+	free(row.identifier);
+	row.identifier = xstrdup("box");
+	store_sandbox_put(g.store, &row, NULL, NULL);
+	store_sandbox_clear(&row);
+	sb = ground_open("box");
+	r = ground_run(sb, false);
+	expect_told(0, "create 2");
+	ground_wait_over(r);
+	assert_int_equal(r->recorded, RUN_WAS_REFUSED);
+	assert_non_null(strstr(r->why_text, "could not be recorded"));
+	assert_null(ground_find("box"));
+	expect_told(0, "remove 2");
+	say_removed(0, 2, 0);
+	assert_null(sandboxes_find(core_sandboxes(g.core), 2));
+	run_unref(r);
+}
+
+static void
 test_numbers_are_never_given_out_twice(void **state)
 {
 	struct run *r = ground_run(ground_open("box"), false);
@@ -377,6 +441,8 @@ main(void)
 		ground_set_up_alone, ground_tear_down),
 	    TEST(test_a_new_front_takes_everything_over),
 	    TEST(test_runs_of_a_sandbox_that_is_gone_end_as_lost),
+	    TEST(test_what_may_have_begun_in_a_lost_sandbox_does_not_run_again),
+	    TEST(test_a_sandbox_without_a_row_ends_with_the_reason),
 	    TEST(test_numbers_are_never_given_out_twice),
 	};
 

@@ -7,7 +7,7 @@
 #include "supervisor/core/log_digest.h"
 #include "tests/unit/core/log_fixture.h"
 
-static const struct log_caps caps = {{100, 50}, 20, 0};
+static const struct log_caps caps = {{100, 50}, 20, 0, 0};
 
 static uint8_t work_chunk[LOG_WORK_BYTES];
 static const struct log_work work = {work_chunk, sizeof(work_chunk)};
@@ -190,7 +190,7 @@ test_a_file_gives_the_same_digest_whatever_is_read_at_once(void **state)
 static void
 test_the_merged_output_is_both_heads_as_they_came(void **state)
 {
-	static const struct log_caps all = {{4, 10}, 20, 12};
+	static const struct log_caps all = {{4, 10}, 20, 12, 0};
 	struct log_digest *d;
 	struct made_log l;
 
@@ -345,7 +345,7 @@ test_heads_that_were_dropped_are_read_again(void **state)
 static void
 test_a_scattered_head_is_read_again_in_slices(void **state)
 {
-	static const struct log_caps wide = {{1000, 1000}, 20, 0};
+	static const struct log_caps wide = {{1000, 1000}, 20, 0, 0};
 	struct runlog_source source = {0};
 	unsigned int turns = 1;
 	struct log_digest *d;
@@ -454,7 +454,7 @@ test_a_kept_digest_of_another_log_gives_way_to_the_log(void **state)
 static void
 test_other_caps_make_a_kept_digest_useless(void **state)
 {
-	static const struct log_caps other = {{100, 51}, 20, 0};
+	static const struct log_caps other = {{100, 51}, 20, 0, 0};
 	struct log_digest *d, *got;
 	struct made_log l;
 	struct buf b;
@@ -480,7 +480,7 @@ test_other_caps_make_a_kept_digest_useless(void **state)
 static void
 test_only_a_head_that_is_scattered_is_kept_as_bytes(void **state)
 {
-	static const struct log_caps wide = {{1u << 20, 1u << 20}, 20, 0};
+	static const struct log_caps wide = {{1u << 20, 1u << 20}, 20, 0, 0};
 	struct log_digest *d, *kept;
 	struct made_log l;
 	size_t size;
@@ -507,10 +507,103 @@ test_only_a_head_that_is_scattered_is_kept_as_bytes(void **state)
 	buf_clear(&l.b);
 }
 
+/* ---- one bound for the heads of all streams */
+
+#define SHARED_COMMANDS 3
+
+/* Long and short streams, in records of n bytes: 0 to 600 of each. */
+static void
+make_shared(struct made_log *l, size_t n)
+{
+	static const size_t totals[SHARED_COMMANDS][2] = {
+	    {600, 10}, {0, 90}, {300, 600}};
+
+	begin_log(l);
+	for (uint8_t i = 0; i < SHARED_COMMANDS; i++) {
+		put_started(l, i);
+		for (unsigned int k = 0; k < 2; k++)
+			while (l->bytes[k] < totals[i][k]) {
+				size_t left =
+				    totals[i][k] - (size_t)l->bytes[k];
+
+				put_output(l,
+				    k == 0 ? RUNLOG_STDOUT : RUNLOG_STDERR,
+				    left < n ? left : n);
+			}
+		put_ended(l);
+	}
+	put_run_ended(l);
+}
+
+static uint32_t
+longest_head(const struct log_digest *d)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < d->ncommands; i++)
+		for (unsigned int k = 0; k < 2; k++)
+			if (d->commands[i].out[k].head_len > most)
+				most = d->commands[i].out[k].head_len;
+	return most;
+}
+
+/* Whole is what is shorter than the longest; the rest is tail and dropped. */
+static void
+check_shared(const struct log_digest *d, const struct log_caps *all)
+{
+	const uint32_t most = longest_head(d);
+	size_t sum = 0;
+
+	for (uint32_t i = 0; i < d->ncommands; i++)
+		for (unsigned int k = 0; k < 2; k++) {
+			const struct log_stream *s = &d->commands[i].out[k];
+			uint64_t rest = s->bytes - s->head_len;
+			size_t tail = rest < all->tail ? rest : all->tail;
+			int type = k == 0 ? RUNLOG_STDOUT : RUNLOG_STDERR;
+
+			assert_true(rest == 0 || s->head_len == most ||
+			    s->head_len == all->head[k]);
+			assert_pattern(&s->head, 0, s->head_len, type);
+			assert_pattern(&s->tail, s->bytes - tail, tail, type);
+			assert_int_equal(log_stream_dropped(s), rest - tail);
+			sum += s->head_len;
+		}
+	assert_in_range(sum, all->heads / 2, all->heads);
+}
+
+static void
+test_the_longest_heads_give_way_when_all_are_too_much(void **state)
+{
+	static const size_t records[] = {1, 7, 64, 600};
+
+	(void)state;
+	for (uint32_t max = 128; max <= 512; max += 64)
+		for (size_t i = 0; i < ARRAY_LEN(records); i++) {
+			const struct log_caps all = {{400, 400}, 20, 0, max};
+			struct log_digest *d, *kept;
+			struct made_log l;
+
+			make_shared(&l, records[i]);
+			d = digest_of(&l, SHARED_COMMANDS, &all);
+			check_shared(d, &all);
+			log_digest_drop(d);
+			advance(d, buf_data(&l.b), buf_len(&l.b));
+			check_shared(d, &all);
+			kept = recoded(d, SHARED_COMMANDS, NULL);
+			advance(kept, buf_data(&l.b), buf_len(&l.b));
+			check_shared(kept, &all);
+			log_digest_free(kept);
+			log_digest_free(d);
+			buf_clear(&l.b);
+		}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(
+		test_the_longest_heads_give_way_when_all_are_too_much),
 	    cmocka_unit_test(
 		test_head_tail_and_dropped_are_exact_around_the_caps),
 	    cmocka_unit_test(test_streams_and_commands_are_kept_apart),

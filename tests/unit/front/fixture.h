@@ -53,7 +53,7 @@ fixture_open(const char *const *settings)
 	assert_int_equal(core_new(&of_core, &fx.core, &e), 0);
 	assert_int_equal(core_recover(fx.core, &e), 0);
 	parts = (struct front_parts){fx.base, fx.conf, fx.store, fx.core,
-	    embed_tools, key, fixture_heartbeat_ms};
+	    embed_tools, fx.dir, key, fixture_heartbeat_ms};
 	if (front_new(&parts, &fx.front, &e) != 0)
 		fail_msg("%s", e.msg);
 	assert_int_equal(front_listen(fx.front, raw_listen(&fx.port), &e), 0);
@@ -270,7 +270,8 @@ fixture_start_run(void)
 	if (fx.session[0] == '\0')
 		fixture_initialize();
 	fixture_call(FIXTURE_BOTH, "run_sandbox",
-	    "{\"identifier\":\"box\",\"commands\":[{\"shell\":\"true\"}]}");
+	    "{\"identifier\":\"box\",\"commands\":[{\"shell\":\"true\"}],"
+	    "\"options\":{\"await_completion\":false}}");
 	result = fixture_result();
 	id = xstrdup(json_string_value(json_object_get(
 	    json_object_get(result, "structuredContent"), "run_id")));

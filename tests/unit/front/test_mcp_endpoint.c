@@ -5,6 +5,9 @@
 #define RUN_AWAIT                                                              \
 	"{\"identifier\":\"box\",\"commands\":[{\"shell\":\"true\"}],"         \
 	"\"options\":{\"await_completion\":true}}"
+#define RUN_NO_AWAIT                                                           \
+	"{\"identifier\":\"box\",\"commands\":[{\"shell\":\"true\"}],"         \
+	"\"options\":{\"await_completion\":false}}"
 #define RUN "{\"identifier\":\"box\",\"commands\":[{\"shell\":\"true\"}]}"
 
 static const char *
@@ -50,7 +53,7 @@ all_tools_are_listed(void **state)
 }
 
 static void
-an_awaited_run_comes_with_its_output_twice(void **state)
+an_awaited_run_comes_as_a_transcript_and_structured(void **state)
 {
 	json_t *result, *command;
 
@@ -69,9 +72,9 @@ an_awaited_run_comes_with_its_output_twice(void **state)
 	    0);
 	assert_string_equal(
 	    json_string_value(json_object_get(command, "stdout")), "hello\n");
-	assert_int_equal(strncmp(text_of(result), "run_sandbox: run ", 17), 0);
-	assert_non_null(strstr(text_of(result), " completed\n{\n"));
-	assert_non_null(strstr(text_of(result), "\"stdout\": \"hello\\n\""));
+	assert_int_equal(strncmp(text_of(result), "run ", 4), 0);
+	assert_string_equal(
+	    text_of(result) + 4 + 36, " completed\nexit code 0\nhello\n");
 	json_decref(result);
 }
 
@@ -121,15 +124,18 @@ a_failed_run_is_no_failed_call(void **state)
 static void
 a_run_that_is_not_awaited_names_its_urls(void **state)
 {
+	const char *result_text;
 	json_t *result;
 
 	(void)state;
 	fixture_initialize();
-	fixture_call(FIXTURE_BOTH, "run_sandbox", RUN);
+	fixture_call(FIXTURE_BOTH, "run_sandbox", RUN_NO_AWAIT);
 	result = fixture_result();
-	assert_non_null(strstr(text_of(result), "run_sandbox: started run "));
-	assert_non_null(
-	    strstr(text_of(result), "; events_url=/mcp/events?run_id="));
+	assert_non_null(strstr(
+	    text_of(result), " has not ended yet; call get_run with this"));
+	result_text = json_string_value(json_object_get(
+	    json_object_get(result, "structuredContent"), "events_url"));
+	assert_int_equal(strncmp(result_text, "/mcp/events?run_id=", 19), 0);
 	assert_null(json_object_get(
 	    json_object_get(result, "structuredContent"), "final"));
 	json_decref(result);
@@ -147,6 +153,8 @@ without_an_engine_the_error_says_what_is_away(void **state)
 	result = fixture_result();
 	assert_true(json_is_true(json_object_get(result, "isError")));
 	assert_non_null(strstr(text_of(result), "worker"));
+	assert_int_equal(
+	    strncmp(text_of(result), "BACKEND_UNAVAILABLE: ", 21), 0);
 	assert_null(json_object_get(result, "structuredContent"));
 	json_decref(result);
 }
@@ -163,6 +171,7 @@ what_the_core_refuses_is_an_error_result(void **state)
 	result = fixture_result();
 	assert_true(json_is_true(json_object_get(result, "isError")));
 	assert_non_null(strstr(text_of(result), "shell or argv"));
+	assert_int_equal(strncmp(text_of(result), "run_failed: ", 12), 0);
 	json_decref(result);
 	fixture_call(FIXTURE_BOTH, "execute_code", "{\"code\":\"1\"}");
 	result = fixture_result();
@@ -175,15 +184,11 @@ static void
 the_other_tools_work_through_mcp(void **state)
 {
 	static const char *const calls[][3] = {
-	    {"initialize_sandbox", "{}", "initialize_sandbox: success"},
-	    {"execute_code", "{\"code\":\"print(1)\"}",
-		"execute_code: success"},
-	    {"stop_sandbox", "{}",
-		"stop_sandbox: success: Sandbox stopped and removed."},
-	    {"restart_sandbox", "{\"identifier\":\"r\"}",
-		"restart_sandbox: r is now "},
-	    {"delete_sandbox", "{\"identifier\":\"r\"}",
-		"delete_sandbox: deleted r"},
+	    {"initialize_sandbox", "{}", "sandbox default is ready, image "},
+	    {"execute_code", "{\"code\":\"print(1)\"}", "exit code 0\n1\n"},
+	    {"stop_sandbox", "{}", "success: Sandbox stopped and removed."},
+	    {"restart_sandbox", "{\"identifier\":\"r\"}", "r is now "},
+	    {"delete_sandbox", "{\"identifier\":\"r\"}", "deleted r"},
 	};
 	json_t *result;
 
@@ -355,8 +360,8 @@ a_tool_without_a_definition_stops_the_start(void **state)
 {
 	static const struct embed_file none[] = {{NULL, NULL, 0}};
 	const uint8_t key[FRONT_KEY_BYTES] = {0};
-	const struct front_parts parts = {
-	    fx.base, fx.conf, fx.store, fx.core, none, key, FRONT_HEARTBEAT_MS};
+	const struct front_parts parts = {fx.base, fx.conf, fx.store, fx.core,
+	    none, NULL, key, FRONT_HEARTBEAT_MS};
 	struct front *front = NULL;
 	struct err e;
 
@@ -372,7 +377,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    T(a_session_is_opened_and_its_id_returned),
 	    T(all_tools_are_listed),
-	    T(an_awaited_run_comes_with_its_output_twice),
+	    T(an_awaited_run_comes_as_a_transcript_and_structured),
 	    T(a_wait_that_is_over_too_early_is_answered_when_the_run_is_on_disk),
 	    T(a_failed_run_is_no_failed_call),
 	    T(a_run_that_is_not_awaited_names_its_urls),

@@ -92,6 +92,8 @@ server_request_cb(struct http_exchange *x, void *arg)
 	s->requests++;
 	if (fault != 0) {
 		http_error(x, fault, "bad_request", "%s", text);
+	} else if (http_is_guest(x) && strcmp(path, "/probe") != 0) {
+		http_busy(x);
 	} else if (strcmp(path, "/echo") == 0) {
 		body = http_body(x, &n);
 		http_reply(x, 200, "text/plain", body, n);
@@ -159,6 +161,8 @@ static const struct http_limits server_usual = {
     .request_ms = 30000,
     .idle_ms = 60000,
     .connections_max = 1000,
+    .waiting_memory = 16u << 20,
+    .waiting_files = 64u << 20,
 };
 static const struct http_limits server_hasty = {
     .head_max = 16384,
@@ -166,6 +170,8 @@ static const struct http_limits server_hasty = {
     .request_ms = 300,
     .idle_ms = 400,
     .connections_max = 1000,
+    .waiting_memory = 16u << 20,
+    .waiting_files = 64u << 20,
 };
 
 #endif

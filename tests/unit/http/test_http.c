@@ -122,6 +122,20 @@ chunks_become_a_body(void **state)
 	raw_wait_for(&c, server.base, "\r\n\r\nabcdefg");
 }
 
+/* With blanks and bare LFs, which a proxy may take for other chunks. */
+static void
+nothing_behind_chunks_is_a_request(void **state)
+{
+	(void)state;
+	raw_send(&c, server.base,
+	    "POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n"
+	    "\r\n4\nabcd\r\n0\r\n\r\n" GET("/smuggled"));
+	raw_wait_end(&c, server.base);
+	assert_true(raw_has(&c, "Connection: close\r\n"));
+	assert_false(raw_has(&c, "/smuggled"));
+	assert_in_range(server.requests, 1, 1);
+}
+
 static void
 a_late_answer_to_a_client_that_left_is_safe(void **state)
 {
@@ -295,6 +309,15 @@ malformed_and_ambiguous_requests_are_refused(void **state)
 	    {"GET nothing HTTP/1.1\r\nHost: h\r\n\r\n", " 400 "},
 	    {"GET https://h/ HTTP/1.1\r\nHost: h\r\n\r\n", " 400 "},
 	    {" continued: line HTTP/1.1\r\n\r\n", " 501 "},
+	    /* What a proxy before us may read in another way. */
+	    {"GET / HTTP/1.1\nHost: h\r\n\r\n", " 400 "},
+	    {"GET / HTTP/1.1\r\nHost: h\nA: b\r\n\r\n", " 400 "},
+	    {"GET / HTTP/1.1\r\nHost: h\r\n\n", " 400 "},
+	    {"GET / HTTP/1.1\r\nHost: h\r\nA: b\r\n c\r\n\r\n", " 400 "},
+	    {"GET / HTTP/1.1\r\nHost: h\r\nA: b\rc\r\n\r\n", " 400 "},
+	    {"\r\nGET /a HTTP/1.1\r\nHost: h\r\n\r\n"
+	     "GET /b HTTP/1.1\nHost: h\r\n\r\n",
+		" 400 "},
 	};
 
 	(void)state;
@@ -438,6 +461,7 @@ main(void)
 	    T(the_query_is_decoded_by_name),
 	    T(a_part_of_a_file_is_sent),
 	    T(chunks_become_a_body),
+	    T(nothing_behind_chunks_is_a_request),
 	    T(a_late_answer_to_a_client_that_left_is_safe),
 	    T(a_request_sent_while_one_is_held_waits),
 	    T(draining_closes_idle_connections_and_finishes_the_others),

@@ -154,33 +154,98 @@ an_answer_that_is_read_slowly_arrives_whole(void **state)
 
 /* ---- many clients */
 
+/* A server of two places, both of them at work. */
+static void
+open_two_busy(struct server *s, struct raw two[2])
+{
+	struct http_limits limits = server_usual;
+
+	limits.connections_max = 2;
+	server_open(s, &limits);
+	for (unsigned int i = 0; i < 2; i++) {
+		raw_open(&two[i], s->port, 0);
+		raw_send(&two[i], s->base, GET("/hold"));
+		raw_wait_until(s->base, s->nheld == i + 1);
+	}
+}
+
+static void
+close_two(struct server *s, struct raw two[2])
+{
+	for (unsigned int i = 0; i < s->nheld; i++)
+		if (s->held[i] != NULL)
+			http_reply(s->held[i], 204, NULL, NULL, 0);
+	raw_close(&two[0]);
+	raw_close(&two[1]);
+	server_close(s);
+}
+
 static void
 connections_beyond_the_limit_are_told_so(void **state)
 {
-	struct http_limits limits = server_usual;
-	struct raw extra, last;
+	struct raw two[2];
 	struct server s;
 
 	(void)state;
-	limits.connections_max = 2;
-	server_open(&s, &limits);
-	raw_open(&extra, s.port, 0);
-	raw_ask(&extra, s.base, GET("/a"), "/a");
-	raw_open(&last, s.port, 0);
-	raw_ask(&last, s.base, GET("/b"), "/b");
+	open_two_busy(&s, two);
 	raw_close(&c);
 	raw_open(&c, s.port, 0);
 	raw_send(&c, s.base, GET("/c"));
 	raw_wait_end(&c, s.base);
 	assert_true(raw_has(&c, " 503 "));
 	assert_true(raw_has(&c, "\"busy\""));
-	raw_close(&extra);
+	http_reply(s.held[0], 200, "text/plain", "end", 3);
+	s.held[0] = NULL;
+	raw_wait_for(&two[0], s.base, "end");
+	raw_close(&two[0]);
 	raw_wait_until(s.base, server_connections(&s) == 1);
-	raw_open(&extra, s.port, 0);
-	raw_ask(&extra, s.base, GET("/d"), "/d");
-	raw_close(&extra);
-	raw_close(&last);
-	server_close(&s);
+	raw_close(&c);
+	raw_open(&c, s.port, 0);
+	raw_ask(&c, s.base, GET("/d"), "/d");
+	close_two(&s, two);
+}
+
+static void
+a_probe_is_answered_beyond_the_limit(void **state)
+{
+	struct raw two[2];
+	struct server s;
+
+	(void)state;
+	open_two_busy(&s, two);
+	raw_close(&c);
+	raw_open(&c, s.port, 0);
+	raw_send(&c, s.base, GET("/probe"));
+	raw_wait_end(&c, s.base);
+	assert_true(raw_has(&c, " 200 "));
+	assert_true(raw_has(&c, "Connection: close\r\n"));
+	close_two(&s, two);
+}
+
+/* Nobody waits for it, and its client may always connect again. */
+static void
+the_connection_that_rests_longest_gives_its_place(void **state)
+{
+	struct http_limits limits = server_usual;
+	struct raw two[2];
+	struct server s;
+
+	(void)state;
+	limits.connections_max = 2;
+	server_open(&s, &limits);
+	for (unsigned int i = 0; i < 2; i++) {
+		raw_open(&two[i], s.port, 0);
+		raw_ask(&two[i], s.base, GET("/a"), "/a");
+	}
+	raw_ask(&two[0], s.base, GET("/again"), "/again");
+	raw_close(&c);
+	raw_open(&c, s.port, 0);
+	raw_ask(&c, s.base, GET("/c"), "/c");
+	raw_wait_end(&two[1], s.base);
+	assert_int_equal(buf_len(&two[1].in), 0);
+	raw_ask(&two[0], s.base, GET("/d"), "/d");
+	assert_int_equal(server_connections(&s), 2);
+	close_two(&s, two);
 }
 
 static unsigned int
@@ -309,6 +374,8 @@ main(void)
 	    HASTY(an_answer_that_nobody_reads_is_given_up),
 	    HASTY(an_answer_that_is_read_slowly_arrives_whole),
 	    USUAL(connections_beyond_the_limit_are_told_so),
+	    USUAL(a_probe_is_answered_beyond_the_limit),
+	    USUAL(the_connection_that_rests_longest_gives_its_place),
 	    USUAL(accepting_pauses_while_descriptors_are_scarce),
 	    USUAL(accepting_goes_on_when_descriptors_are_free_again),
 	    USUAL(unfinished_bodies_are_bounded_together),

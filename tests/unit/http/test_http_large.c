@@ -229,6 +229,90 @@ a_large_event_to_http_1_0_has_no_chunks(void **state)
 	free(text);
 }
 
+/* Clients that do not read: what waits for them together has two limits. */
+static void
+what_waits_for_all_clients_is_bounded(void **state)
+{
+	struct raw many[6];
+	struct http_stats st;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(many); i++) {
+		raw_open(&many[i], server.port, 4096);
+		raw_send(&many[i], server.base, BIG);
+	}
+	raw_wait_until(server.base, server.requests == ARRAY_LEN(many));
+	assert_int_equal(files(), 4); /* 64 MiB */
+	http_server_stats(server.http, &st);
+	assert_int_equal(st.waiting_files, 64u << 20);
+	raw_wait_for(&many[4], server.base, " 503 ");
+	raw_wait_for(&many[5], server.base, "\"busy\"");
+	raw_ask(&c, server.base, "GET /short HTTP/1.1\r\nHost: h\r\n\r\n",
+	    "/short");
+	for (size_t i = 0; i < ARRAY_LEN(many); i++)
+		raw_close(&many[i]);
+	raw_wait_until(server.base, files() == 0);
+	http_server_stats(server.http, &st);
+	assert_int_equal(st.waiting_files, 0);
+	assert_int_equal(st.waiting_memory, 0);
+}
+
+static void
+when_memory_is_short_files_begin_earlier(void **state)
+{
+	struct http_limits limits = server_usual;
+	static char text[200000];
+	struct http_stats st;
+	struct raw many[8];
+
+	(void)state;
+	limits.large_dir = dir;
+	limits.waiting_memory = 300000;
+	server_open(&server, &limits);
+	for (size_t i = 0; i < ARRAY_LEN(many); i++) {
+		raw_open(&many[i], server.port, 4096);
+		raw_send(&many[i], server.base,
+		    "GET /hold HTTP/1.1\r\nHost: h\r\n\r\n");
+		raw_wait_until(server.base, server.nheld == i + 1);
+	}
+	/* In one turn: the sockets take nothing before its end. */
+	for (size_t i = 0; i < ARRAY_LEN(many); i++)
+		http_reply(
+		    server.held[i], 200, "text/plain", text, sizeof(text));
+	http_server_stats(server.http, &st);
+	assert_in_range(st.waiting_memory, 1, limits.waiting_memory);
+	assert_int_equal(files(), ARRAY_LEN(many) - 1);
+	for (size_t i = 0; i < ARRAY_LEN(many); i++)
+		raw_close(&many[i]);
+	raw_open(&c, server.port, 0);
+}
+
+static void
+one_file_is_the_answer_to_many(void **state)
+{
+	struct http_large *large;
+	struct raw many[3];
+	int fd;
+
+	(void)state;
+	fd = http_large_file(server.http);
+	assert_int_equal(write(fd, "shared", 6), 6);
+	large = http_large_new(server.http, fd, 6);
+	for (size_t i = 0; i < ARRAY_LEN(many); i++) {
+		raw_open(&many[i], server.port, 4096);
+		raw_send(&many[i], server.base,
+		    "GET /hold HTTP/1.1\r\nHost: h\r\n\r\n");
+		raw_wait_until(server.base, server.nheld == i + 1);
+		http_reply_large(server.held[i], 200, "text/plain", large);
+	}
+	http_large_unref(large);
+	for (size_t i = 0; i < ARRAY_LEN(many); i++) {
+		raw_wait_for(&many[i], server.base, "\r\n\r\nshared");
+		raw_close(&many[i]);
+	}
+	raw_wait_until(server.base, files() == 0);
+}
+
 static void
 without_a_directory_a_large_answer_waits_in_memory(void **state)
 {
@@ -251,6 +335,10 @@ main(void)
 	    T(a_client_that_leaves_takes_its_file_with_it),
 	    T(a_large_event_waits_in_a_file_between_others),
 	    T(a_large_event_to_http_1_0_has_no_chunks),
+	    T(what_waits_for_all_clients_is_bounded),
+	    T(one_file_is_the_answer_to_many),
+	    cmocka_unit_test_teardown(
+		when_memory_is_short_files_begin_earlier, close_all),
 	    cmocka_unit_test_teardown(
 		without_a_directory_a_large_answer_waits_in_memory, close_all),
 	};

@@ -178,7 +178,7 @@ static void
 a_thousand_silent_streams_are_held(void **state)
 {
 	const struct http_limits limits = {
-	    16384, 4096, 30000, 60000, 2000, NULL};
+	    16384, 4096, 30000, 60000, 2000, 1u << 20, 1u << 20, NULL};
 	struct raw *many = xcalloc(1000, sizeof(*many));
 	struct event_base *base = event_base_new();
 	struct http_server *http;

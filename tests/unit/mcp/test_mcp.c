@@ -336,8 +336,9 @@ test_arguments_that_do_not_fit_are_a_result_for_the_model(void **state)
 		fake_post(*state, &c, CALL("echo", "{\"n\":\"1\"}"), &a);
 		assert_string_equal(a.body,
 		    "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"content\":"
-		    "[{\"type\":\"text\",\"text\":\"argument n: want an "
-		    "integer, got a string\"}],\"isError\":true}}");
+		    "[{\"type\":\"text\",\"text\":\"invalid_arguments: "
+		    "argument "
+		    "n: want an integer, got a string\"}],\"isError\":true}}");
 		fake_clear(&a);
 		fake_post(*state, &c, CALL("echo", "{\"x\":1}"), &a);
 		fake_expect_has(a.body, "unknown argument x; known: n, s");

@@ -401,8 +401,8 @@ test_strict_callers_and_decorating_models_are_understood(void **state)
 	    NULL);
 	expect(*state, "run_sandbox",
 	    WITH("'ttl_seconds':null,'as_user':null,'thought':'t'"), NULL);
-	expect(*state, "run_sandbox", RUN("'shell':'x','descripton':'d'"),
-	    "unknown argument commands[0].descripton");
+	expect(*state, "run_sandbox", RUN("'shell':'x','colour':'d'"),
+	    "unknown argument commands[0].colour");
 	expect(*state, "run_sandbox",
 	    "{'identifier':null,'commands':[{'shell':'x'}]}",
 	    "argument identifier: want a string, got null");

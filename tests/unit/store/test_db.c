@@ -173,7 +173,7 @@ test_a_damaged_database_says_so(void **state)
 	for (off_t at = sizeof(junk); at < 40 * 4096; at += 4096)
 		assert_int_equal(pwrite(fd, junk, sizeof(junk), at), 4096);
 	assert_int_equal(close(fd), 0);
-	assert_int_equal(db_open(f->dir, DB_WRITER, &db, &f->err), ERR_DB);
+	assert_int_equal(db_open(f->dir, DB_WRITER, &db, &f->err), ERR_DAMAGED);
 	assert_non_null(strstr(f->err.msg, "is damaged"));
 	assert_non_null(strstr(f->err.msg, f->dir));
 }

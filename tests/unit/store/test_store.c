@@ -146,7 +146,7 @@ test_a_file_that_is_no_database_is_refused_and_left_alone(void **state)
 	struct fixture *f = *state;
 
 	write_file(f, "mcp-sandboxd.db", text);
-	assert_int_equal(try_open(f), ERR_DB);
+	assert_int_equal(try_open(f), ERR_DAMAGED);
 	assert_non_null(strstr(f->err.msg, "is no database"));
 	assert_non_null(strstr(f->err.msg, f->dir));
 	assert_true(fixture_file_has(f, "mcp-sandboxd.db", text));
@@ -202,6 +202,109 @@ test_a_database_locked_by_another_program_is_refused(void **state)
 	assert_non_null(strstr(f->err.msg, "is locked by another program"));
 	assert_int_equal(sqlite3_close(h), SQLITE_OK);
 	fixture_open(f);
+}
+
+static void
+damaged_cb(const struct err *why, void *arg)
+{
+	struct result *r = arg;
+
+	r->calls++;
+	r->rc = why->code;
+	(void)snprintf(r->msg, sizeof(r->msg), "%s", why->msg);
+}
+
+static void
+ignore_run_cb(
+    int rc, const struct store_run *row, const struct err *why, void *arg)
+{
+	(void)rc;
+	(void)row;
+	(void)why;
+	(void)arg;
+}
+
+static const char *const files[] = {
+    "mcp-sandboxd.db", "mcp-sandboxd.db-wal", "mcp-sandboxd.db-shm"};
+
+static void
+test_a_write_is_not_acknowledged_when_the_database_was_removed(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		AUTO(auto_free)
+		char *path = xasprintf("%s/%s", f->dir, files[i]);
+		struct result result = {0}, damaged = {0};
+		struct store_sandbox s;
+
+		fixture_open(f);
+		fixture_put_sandbox(f, 1, "a");
+		store_on_damaged(f->store, damaged_cb, &damaged);
+		assert_int_equal(unlink(path), 0);
+		fixture_sandbox(&s, 2, "b");
+		store_sandbox_put(f->store, &s, result_cb, &result);
+		store_sandbox_clear(&s);
+		fixture_wait(f, &damaged.calls, 1);
+		assert_int_equal(result.calls, 1);
+		assert_int_equal(result.rc, ERR_DAMAGED);
+		assert_non_null(strstr(result.msg, "was removed below"));
+		assert_int_equal(damaged.rc, ERR_DAMAGED);
+		assert_string_equal(damaged.msg, result.msg);
+		assert_non_null(strstr(damaged.msg, path));
+		fixture_close(f);
+		fixture_remove_tree(f->dir);
+		assert_int_equal(mkdir(f->dir, 0700), 0);
+	}
+}
+
+static void
+test_a_replaced_database_is_noticed_without_a_write(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(auto_free) char *path = xasprintf("%s/mcp-sandboxd.db", f->dir);
+	AUTO(auto_free) char *other = xasprintf("%s/other", f->dir);
+	struct result damaged = {0};
+
+	fixture_open(f);
+	write_file(f, "other", "");
+	store_on_damaged(f->store, damaged_cb, &damaged);
+	assert_int_equal(rename(other, path), 0);
+	fixture_wait(f, &damaged.calls, 1);
+	assert_non_null(strstr(damaged.msg, "was replaced below"));
+}
+
+static void
+test_damage_that_a_read_meets_is_told_once(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(auto_free) char *path = xasprintf("%s/mcp-sandboxd.db", f->dir);
+	struct result damaged = {0};
+	struct store_run r;
+	uint8_t junk[4096];
+	int fd;
+
+	fixture_open(f);
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	fixture_reopen(f);
+	store_on_damaged(f->store, damaged_cb, &damaged);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	memset(junk, 0x5a, sizeof(junk));
+	for (off_t at = sizeof(junk); at < 40 * 4096; at += 4096)
+		assert_int_equal(pwrite(fd, junk, sizeof(junk), at), 4096);
+	assert_int_equal(close(fd), 0);
+	for (int i = 0; i < 2; i++)
+		store_run_get(f->store, STORE_TENANT_DEFAULT, &r.uuid,
+		    ignore_run_cb, NULL);
+	store_run_clear(&r);
+	fixture_wait(f, &damaged.calls, 1);
+	assert_int_equal(damaged.rc, ERR_DAMAGED);
+	assert_non_null(strstr(damaged.msg, "is damaged"));
+	(void)event_base_loop(f->base, EVLOOP_NONBLOCK);
+	assert_int_equal(damaged.calls, 1);
 }
 
 static void
@@ -388,6 +491,10 @@ main(void)
 	    TEST(test_a_link_in_place_of_the_database_is_not_followed),
 	    TEST(test_a_newer_database_is_refused_and_left_alone),
 	    TEST(test_a_database_locked_by_another_program_is_refused),
+	    TEST(
+		test_a_write_is_not_acknowledged_when_the_database_was_removed),
+	    TEST(test_a_replaced_database_is_noticed_without_a_write),
+	    TEST(test_damage_that_a_read_meets_is_told_once),
 	    TEST(test_close_commits_and_calls_nobody),
 	    TEST(test_close_may_be_called_from_a_callback),
 	    TEST(test_a_new_database_has_an_empty_snapshot),

@@ -169,7 +169,7 @@ rig_setup(void **state)
 	assert_int_equal(migrate_run(db, embed_sql, &e), 0);
 	assert_int_equal(done_new(r->f->base, &r->done, &e), 0);
 	assert_int_equal(
-	    writer_start(r->f->base, db, r->done, &r->writer, &e), 0);
+	    writer_start(r->f->base, db, NULL, r->done, &r->writer, &e), 0);
 	assert_int_equal(sem_init(&r->entered, 0, 0), 0);
 	assert_int_equal(sem_init(&r->leave, 0, 0), 0);
 	*state = r;

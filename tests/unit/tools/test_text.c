@@ -18,18 +18,105 @@ run_with_stdout(unsigned int ncommands, const char *p, size_t n)
 
 	for (unsigned int i = 0; i < ncommands; i++)
 		json_array_append_new(commands,
-		    json_pack("{s:s, s:i, s:s%, s:s}", "status", "completed",
-			"exit_code", 0, "stdout", p, n, "stderr", ""));
+		    json_pack("{s:s, s:s, s:i, s:s%, s:s}", "status",
+			"completed", "end_reason", "exit", "exit_code", 0,
+			"stdout", p, n, "stderr", ""));
 	return json_pack("{s:s, s:s, s:{s:s, s:o}}", "tool", "run_sandbox",
 	    "run_id", "ID", "final", "state", "completed", "commands",
 	    commands);
 }
 
+/* The transcript of a result, which is taken over; ' for " */
 static void
-a_short_result_is_one_line_and_the_json(void **state)
+expect(const struct tool *tool, json_t *o, const char *want)
+{
+	char *text = tool_text(tool, o, TOOL_TEXT_TRANSCRIPT);
+
+	assert_string_equal(text, want);
+	json_decref(o);
+	free(text);
+}
+
+static json_t *
+run_from(const char *text)
+{
+	char *copy = xstrdup(text);
+	json_t *o;
+
+	for (char *p = copy; *p != '\0'; p++)
+		*p = (char)(*p == '\'' ? '"' : *p);
+	o = json_loads(copy, 0, NULL);
+	assert_non_null(o);
+	free(copy);
+	return o;
+}
+
+static void
+a_short_run_is_its_end_and_its_output(void **state)
+{
+	(void)state;
+	expect(&tool_run_sandbox, run_with_stdout(1, "hi\n", 3),
+	    "run ID completed\nexit code 0\nhi\n");
+	expect(&tool_run_sandbox, run_with_stdout(1, "no newline", 10),
+	    "run ID completed\nexit code 0\nno newline\n");
+	expect(&tool_run_sandbox, run_with_stdout(1, "", 0),
+	    "run ID completed\nexit code 0\n");
+}
+
+static void
+several_commands_are_numbered_and_each_end_is_told(void **state)
+{
+	(void)state;
+	expect(&tool_get_run,
+	    run_from("{'run_id':'ID','state':'failed','error':'e','commands':["
+		     "{'end_reason':'exit','exit_code':3,'stdout':'a',"
+		     "'stderr':'b\\n'},"
+		     "{'end_reason':'timeout','timeout_ms':50},"
+		     "{'end_reason':'signal','signal':9},"
+		     "{'end_reason':'start_failed','error':'x: not found'},"
+		     "{'status':'canceled'}]}"),
+	    "run ID failed: e\n"
+	    "command 0: exit code 3\na\nstderr:\nb\n"
+	    "command 1: killed after 50 ms (timeout)\n"
+	    "command 2: ended by signal 9\n"
+	    "command 3: ended by start_failed: x: not found\n"
+	    "command 4: canceled\n");
+}
+
+static void
+artifacts_are_named_with_where_they_are(void **state)
+{
+	(void)state;
+	expect(&tool_get_run,
+	    run_from("{'run_id':'ID','identifier':'box','state':'completed',"
+		     "'commands':[],'artifacts':[{'path':'a.txt','size':3},"
+		     "{'path':'d/b','size':0}]}"),
+	    "run ID completed\nartifacts below /artifacts/box/ID: "
+	    "a.txt (3 bytes), d/b (0 bytes)\n");
+}
+
+static void
+what_was_cut_is_counted_exactly(void **state)
+{
+	(void)state;
+	expect(&tool_get_run,
+	    run_from("{'run_id':'ID','state':'completed','commands':[{"
+		     "'end_reason':'exit','exit_code':0,'stdout':'head\\n',"
+		     "'stdout_tail':'tail','stdout_bytes':1009,"
+		     "'stdout_truncated':true,'stdout_dropped':1000,"
+		     "'stderr':'e','stderr_bytes':8,'stderr_truncated':true}"
+		     "]}"),
+	    "run ID completed\nexit code 0\nhead\n"
+	    "[... 1000 bytes left out; get_run pages through them ...]\n"
+	    "tail\nstderr:\ne\n"
+	    "[... 7 bytes left out; get_run pages through them ...]\n");
+}
+
+static void
+as_json_it_is_one_line_and_the_content(void **state)
 {
 	json_t *o = run_with_stdout(1, "hi\n", 3);
-	char *text = tool_text(&tool_run_sandbox, o);
+	char *text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_JSON);
 	char *json = strchr(text, '\n');
 	json_t *again;
 
@@ -45,37 +132,37 @@ a_short_result_is_one_line_and_the_json(void **state)
 }
 
 static void
-a_run_that_goes_on_says_so(void **state)
+a_run_that_goes_on_says_what_to_call(void **state)
 {
-	json_t *o = json_pack("{s:s, s:n, s:s}", "run_id", "ID", "final",
-	    "status_url", "/mcp/runs/ID");
-	char *text = tool_text(&tool_run_sandbox, o);
+	json_t *o = json_pack("{s:s, s:n, s:s, s:s}", "run_id", "ID", "final",
+	    "events_url", "/E", "status_url", "/S");
+	char *text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_JSON);
 
 	(void)state;
 	assert_int_equal(
-	    strncmp(text, "run_sandbox: run ID goes on; status_url=", 40), 0);
-	json_decref(o);
+	    strncmp(text,
+		"run_sandbox: started run ID; events_url=/E; status_url=/S\n{",
+		59),
+	    0);
 	free(text);
+	expect(&tool_run_sandbox, o,
+	    "run ID has not ended yet; call get_run with this run_id (and "
+	    "wait_ms up to 45000) for its end\n");
 }
 
 static void
 a_message_cannot_break_the_first_line(void **state)
 {
-	json_t *o =
-	    json_pack("{s:s, s:s}", "status", "error", "message", "one\r\ntwo");
-	char *text = tool_text(&tool_execute_code, o);
-
 	(void)state;
-	assert_int_equal(
-	    strncmp(text, "execute_code: error: one  two\n{", 31), 0);
-	json_decref(o);
-	free(text);
+	expect(&tool_execute_code,
+	    json_pack("{s:s, s:s}", "status", "error", "message", "one\r\ntwo"),
+	    "error: one  two\n");
 }
 
 static void
 long_output_is_cut_in_the_middle_and_says_how_much(void **state)
 {
-	size_t n = 1u << 20;
+	size_t n = 1u << 20, part = TOOL_TEXT_MAX / 8;
 	char *out = xmalloc(n), want[80], *text;
 	json_t *o;
 
@@ -83,16 +170,14 @@ long_output_is_cut_in_the_middle_and_says_how_much(void **state)
 	for (size_t i = 0; i < n; i++)
 		out[i] = (char)('a' + i * 26 / n);
 	o = run_with_stdout(1, out, n);
-	text = tool_text(&tool_run_sandbox, o);
+	text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
 	assert_true(strlen(text) <= TOOL_TEXT_MAX);
-	assert_true(strlen(text) > 10000);
-	(void)snprintf(want, sizeof(want), "stdout (%zu bytes):\naaaa", n);
-	assert_non_null(strstr(text, want));
-	(void)snprintf(want, sizeof(want), "\n[... %zu bytes left out ...]\n",
-	    n - 2 * (TOOL_TEXT_MAX / 8));
+	assert_true(strlen(text) > 2 * part);
+	assert_non_null(strstr(text, "exit code 0\naaaa"));
+	(void)snprintf(
+	    want, sizeof(want), "a\n[... %zu bytes left out; ", n - 2 * part);
 	assert_non_null(strstr(text, want));
 	assert_non_null(strstr(text, "zzzz\n"));
-	assert_non_null(strstr(text, "command 0: completed, exit code 0\n"));
 	json_decref(o);
 	free(out);
 	free(text);
@@ -109,7 +194,7 @@ the_cuts_never_split_a_character(void **state)
 	for (unsigned int i = 0; i < 100000; i++)
 		assert_int_equal(buf_append(&b, "\xe2\x82\xac", 3), 0);
 	o = run_with_stdout(1, (char *)buf_data(&b), buf_len(&b));
-	text = tool_text(&tool_run_sandbox, o);
+	text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
 	assert_true(utf8_is_valid(text, strlen(text)));
 	json_decref(o);
 	free(text);
@@ -127,7 +212,7 @@ many_commands_share_the_room(void **state)
 	memset(out, 'x', 30000);
 	out[5] = '\0'; /* would end the text */
 	o = run_with_stdout(64, out, 30000);
-	text = tool_text(&tool_run_sandbox, o);
+	text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
 	assert_true(strlen(text) <= TOOL_TEXT_MAX);
 	assert_non_null(strstr(text, "command 63: "));
 	json_decref(o);
@@ -144,10 +229,11 @@ a_long_output_of_code_is_cut_too(void **state)
 
 	(void)state;
 	memset(out, 'x', 200000);
-	o = json_pack("{s:s, s:s}", "status", "success", "output", out);
-	text = tool_text(&tool_execute_code, o);
+	o = json_pack("{s:s, s:i, s:s}", "status", "success", "exit_code", 0,
+	    "output", out);
+	text = tool_text(&tool_execute_code, o, TOOL_TEXT_TRANSCRIPT);
 	assert_true(strlen(text) <= TOOL_TEXT_MAX);
-	assert_non_null(strstr(text, "output (200000 bytes):\n"));
+	assert_non_null(strstr(text, "[... 167232 bytes left out; "));
 	json_decref(o);
 	free(out);
 	free(text);
@@ -157,8 +243,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_short_result_is_one_line_and_the_json),
-	    cmocka_unit_test(a_run_that_goes_on_says_so),
+	    cmocka_unit_test(a_short_run_is_its_end_and_its_output),
+	    cmocka_unit_test(
+		several_commands_are_numbered_and_each_end_is_told),
+	    cmocka_unit_test(artifacts_are_named_with_where_they_are),
+	    cmocka_unit_test(what_was_cut_is_counted_exactly),
+	    cmocka_unit_test(as_json_it_is_one_line_and_the_content),
+	    cmocka_unit_test(a_run_that_goes_on_says_what_to_call),
 	    cmocka_unit_test(a_message_cannot_break_the_first_line),
 	    cmocka_unit_test(
 		long_output_is_cut_in_the_middle_and_says_how_much),

@@ -17,7 +17,9 @@ struct fixture {
 	uint32_t chan; /* the sequence's number */
 	unsigned int completed;
 	unsigned int over;
+	bool overdue;
 	bool disk_full;
+	uint64_t limit_ms;
 };
 static struct fixture fix;
 static const struct uuid run_uuid = {{7}};
@@ -53,6 +55,16 @@ on_complete(struct task *t, void *arg)
 		task_finish(t, "");
 }
 
+static inline void
+on_overdue(struct task *t, void *arg)
+{
+	(void)t;
+	(void)arg;
+	fix.overdue = true;
+}
+
+static const struct task_ops task_ops = {on_complete, on_overdue};
+
 /* The peer is real; what it is told goes straight to the run. */
 static inline int
 on_hello(const struct peer_hello *h, void *arg, struct err *e)
@@ -84,11 +96,12 @@ new_task(uint64_t limit)
 	    .spool = fcntl(fix.spool, F_DUPFD_CLOEXEC, 3),
 	    .spec = xmemdup("spec", 4),
 	    .nspec = 4,
-	    .ncommands = 1};
+	    .ncommands = 1,
+	    .limit_ms = fix.limit_ms};
 	struct err e;
 
 	assert_int_equal(
-	    task_new(&fix.host, &s, on_complete, NULL, &fix.task, &e), 0);
+	    task_new(&fix.host, &s, &task_ops, NULL, &fix.task, &e), 0);
 }
 
 static inline int
@@ -108,6 +121,8 @@ setup(void **state)
 	fix.peer = peer_new(&fix.link.l, &peer_ops, NULL);
 	fake_link_greet(&fix.link);
 	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
+	fix.limit_ms = 3600000;
+	fix.host.grace_ms = 20;
 	fix.host.base = fix.base;
 	fix.host.front = &fix.front.chan;
 	fix.host.on_disk = on_disk;

@@ -31,7 +31,8 @@ build(enum backend_stdio stdio)
 	    .instance = "inst",
 	    .image_id = "sha256:00ff",
 	    .spec = &spec,
-	    .created_ms = 1700000000123};
+	    .created_ms = 1700000000123,
+	    .has_io_weight = true};
 	json_t *o = NULL;
 	struct err e;
 	char *s;
@@ -75,7 +76,8 @@ take_policy(void)
 }
 
 static const char expected[] =
-    "{'Image':'sha256:00ff','Entrypoint':['/inside/agent','x'],'Cmd':[],"
+    "{'Image':'sha256:00ff','Entrypoint':['/inside/"
+    "agent','x'],'Cmd':['-k','120'],"
     "'User':'0:0','WorkingDir':'/workspace','Hostname':'sandbox',"
     "'NetworkDisabled':true,'OpenStdin':false,'StdinOnce':false,'Tty':false,"
     "'Labels':{'mcp.role':'sandbox','mcp.instance':'inst',"
@@ -85,9 +87,10 @@ static const char expected[] =
     "'mcp.policy_fingerprint':'%s'},"
     "'HostConfig':{'LogConfig':{'Type':'none'},'NetworkMode':'none',"
     "'CapDrop':['ALL'],'CapAdd':['SETUID','SETGID','CHOWN','FOWNER',"
-    "'DAC_OVERRIDE','KILL','SETPCAP'],'SecurityOpt':['no-new-privileges'],"
+    "'DAC_OVERRIDE','KILL','SETPCAP'],'ShmSize':67108864,"
     "'Memory':67108864,'MemorySwap':67108864,'NanoCpus':500000000,"
-    "'PidsLimit':20,'Ulimits':[{'Name':'core','Soft':0,'Hard':0}],"
+    "'PidsLimit':20,'CpuShares':256,'BlkioWeight':100,'Ulimits':[{'Name':'core'"
+    ",'Soft':0,'Hard':0}],"
     "'Tmpfs':{'/tmp':'rw,exec,nosuid,nodev,mode=1777,size=256m'},"
     "'Binds':['/data/x:/inside:ro','/data/y:/beside:ro'],'Init':false,"
     "'RestartPolicy':{'Name':'no'},'AutoRemove':false,'Privileged':false}}";
@@ -98,6 +101,7 @@ test_a_container_is_asked_for_exactly_so(void **state)
 	AUTO(auto_json) json_t *got = NULL;
 	AUTO(auto_json) json_t *want = NULL;
 	char text[sizeof(expected) + 32];
+	json_t *host;
 	struct err e;
 	int n;
 
@@ -109,9 +113,77 @@ test_a_container_is_asked_for_exactly_so(void **state)
 			text[i] = '"';
 	assert_int_equal(js_parse(text, (size_t)n, 65536, 16, &want, &e), 0);
 	got = build(BACKEND_STDIO_NONE);
+	/* Long lists: the two tests below. */
+	host = json_object_get(got, "HostConfig");
+	(void)json_object_del(host, "SecurityOpt");
+	(void)json_object_del(host, "MaskedPaths");
+	(void)json_object_del(host, "ReadonlyPaths");
 	if (!json_equal(got, want))
 		print_error("%s\n", json_dumps(got, 0));
 	assert_true(json_equal(got, want));
+}
+
+static const json_t *
+of_host(const json_t *o, const char *key)
+{
+	return json_object_get(json_object_get(o, "HostConfig"), key);
+}
+
+static void
+test_the_profile_goes_with_every_container(void **state)
+{
+	AUTO(auto_json) json_t *got = NULL;
+	AUTO(auto_json) json_t *profile = NULL;
+	const json_t *opts;
+	const char *seccomp;
+	struct err e;
+
+	(void)state;
+	take_policy();
+	got = build(BACKEND_STDIO_NONE);
+	opts = of_host(got, "SecurityOpt");
+	assert_int_equal(json_array_size(opts), 2);
+	assert_string_equal(
+	    json_string_value(json_array_get(opts, 0)), "no-new-privileges");
+	seccomp = json_string_value(json_array_get(opts, 1));
+	assert_memory_equal(seccomp, "seccomp={", 9);
+	assert_int_equal(
+	    js_parse(seccomp + 8, strlen(seccomp + 8), 65536, 8, &profile, &e),
+	    0);
+	assert_string_equal(
+	    json_string_value(json_object_get(profile, "defaultAction")),
+	    "SCMP_ACT_ERRNO");
+}
+
+static bool
+has_text(const json_t *list, const char *want)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (list, i, item)
+		if (strcmp(json_string_value(item), want) == 0)
+			return true;
+	return false;
+}
+
+static void
+test_what_tells_of_the_machine_is_masked(void **state)
+{
+	static const char *const paths[] = {"/proc/kcore", "/proc/keys",
+	    "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup",
+	    "/proc/timer_list", "/proc/sched_debug", "/proc/latency_stats",
+	    "/proc/acpi", "/proc/scsi", "/sys/firmware", "/sys/kernel/debug"};
+	AUTO(auto_json) json_t *got = NULL;
+
+	(void)state;
+	take_policy();
+	got = build(BACKEND_STDIO_NONE);
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+		assert_true(has_text(of_host(got, "MaskedPaths"), paths[i]));
+	assert_true(has_text(of_host(got, "ReadonlyPaths"), "/proc/sys"));
+	assert_true(has_text(of_host(got, "ReadonlyPaths"), "/etc/hostname"));
+	assert_false(has_text(of_host(got, "ReadonlyPaths"), "/etc/hosts"));
 }
 
 static void
@@ -139,6 +211,7 @@ test_a_bridge_is_only_there_when_configured(void **state)
 	take_policy();
 	got = build(BACKEND_STDIO_NONE);
 	assert_null(json_object_get(got, "NetworkDisabled"));
+	assert_true(has_text(of_host(got, "ReadonlyPaths"), "/etc/hosts"));
 	assert_string_equal(
 	    json_string_value(json_object_get(
 		json_object_get(got, "HostConfig"), "NetworkMode")),
@@ -161,7 +234,8 @@ test_runtime_and_privileges_follow_the_configuration(void **state)
 	host = json_object_get(got, "HostConfig");
 	assert_string_equal(
 	    json_string_value(json_object_get(host, "Runtime")), "crun");
-	assert_null(json_object_get(host, "SecurityOpt"));
+	assert_int_equal(
+	    json_array_size(json_object_get(host, "SecurityOpt")), 1);
 }
 
 /* What tar prints with these options about the archive in b. */
@@ -241,6 +315,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_a_container_is_asked_for_exactly_so),
+	    TEST(test_the_profile_goes_with_every_container),
+	    TEST(test_what_tells_of_the_machine_is_masked),
 	    TEST(test_a_stream_is_open_for_one_client_without_a_terminal),
 	    TEST(test_a_bridge_is_only_there_when_configured),
 	    TEST(test_runtime_and_privileges_follow_the_configuration),

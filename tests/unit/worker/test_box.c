@@ -285,6 +285,94 @@ test_a_lost_box_gives_its_number_free(void **state)
 }
 
 static void
+loop_until_removed(void)
+{
+	bool asked = false;
+
+	while (!asked) {
+		(void)event_base_loop(ground.base, EVLOOP_ONCE);
+		asked = ground.removes.n > 0;
+	}
+}
+
+static void
+test_an_agent_that_answers_no_question_costs_its_box(void **state)
+{
+	(void)state;
+	ground.w.box_host.ping_ms = 5;
+	ground_box(MAKE);
+	ground_opened(0);
+	fake_link_greet(&ground.link);
+	loop_until_removed();
+	assert_string_equal(ground_told(), "SANDBOX_READY SANDBOX_LOST");
+}
+
+static void
+answer_question(void)
+{
+	struct wire_in in = fake_link_sent(&ground.link, FRAME_PING);
+	const struct frame_pong m = {wire_get_u64(&in)};
+	struct buf b;
+	struct err e;
+
+	buf_init(&b, 0);
+	assert_int_equal(frame_put_pong(&b, &m), 0);
+	assert_int_equal(fake_link_say(&ground.link, &b, &e), 0);
+}
+
+static void
+test_an_agent_that_answers_is_asked_again(void **state)
+{
+	(void)state;
+	ground.w.box_host.ping_ms = 1;
+	ground_box(MAKE);
+	ground_opened(0);
+	fake_link_greet(&ground.link);
+	(void)fake_link_sent(&ground.link, FRAME_WELCOME);
+	for (int i = 0; i < 20; i++) {
+		while (buf_len(&ground.link.l.out) == 0)
+			(void)event_base_loop(ground.base, EVLOOP_ONCE);
+		answer_question();
+	}
+	assert_string_equal(ground_told(), "SANDBOX_READY");
+}
+
+/* What waits behind a front that is slow is not the agent's silence. */
+static void
+test_an_agent_that_nobody_reads_is_not_silent(void **state)
+{
+	uint64_t end = clock_mono_ms() + 100;
+
+	(void)state;
+	ground.w.box_host.ping_ms = 1;
+	ground_box(MAKE);
+	ground_opened(0);
+	fake_link_greet(&ground.link);
+	boxes_pause(ground.w.boxes);
+	while (clock_mono_ms() < end)
+		(void)event_base_loop(ground.base, EVLOOP_ONCE);
+	assert_string_equal(ground_told(), "SANDBOX_READY");
+	boxes_resume(ground.w.boxes);
+	loop_until_removed();
+}
+
+static void
+test_an_answer_to_no_question_is_a_lie(void **state)
+{
+	const struct frame_pong m = {1};
+	struct buf b;
+	struct err e;
+
+	(void)state;
+	ground_box(MAKE);
+	ground_opened(0);
+	fake_link_greet(&ground.link);
+	buf_init(&b, 0);
+	assert_int_equal(frame_put_pong(&b, &m), 0);
+	assert_int_equal(fake_link_say(&ground.link, &b, &e), ERR_PROTO);
+}
+
+static void
 remove_unknown(void)
 {
 	boxes_remove(ground.w.boxes, GROUND_SANDBOX, &ground_uuid, GROUND_NAME);
@@ -451,6 +539,10 @@ main(void)
 	    GROUND_TEST(test_a_carrier_that_cannot_is_a_box_that_failed),
 	    GROUND_TEST(test_a_number_and_a_uuid_have_one_box_each),
 	    GROUND_TEST(test_a_lost_box_gives_its_number_free),
+	    GROUND_TEST(test_an_agent_that_answers_no_question_costs_its_box),
+	    GROUND_TEST(test_an_agent_that_answers_is_asked_again),
+	    GROUND_TEST(test_an_agent_that_nobody_reads_is_not_silent),
+	    GROUND_TEST(test_an_answer_to_no_question_is_a_lie),
 	    GROUND_TEST(test_an_unknown_box_is_removed_by_its_name),
 	    GROUND_TEST(test_anothers_container_of_that_name_stays),
 	    GROUND_TEST(test_a_removal_that_fails_is_told_and_forgets_nothing),

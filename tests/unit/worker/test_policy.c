@@ -155,7 +155,7 @@ test_capabilities_are_taken_with_and_without_their_prefix(void **state)
 	take(f);
 	assert_true(has(f->policy.cap_add, "NET_RAW"));
 	assert_true(has(f->policy.cap_add, "SETUID"));
-	assert_false(has(f->policy.cap_add, "CHOWN"));
+	assert_false(has(f->policy.cap_add, "NET_ADMIN"));
 }
 
 static void
@@ -169,6 +169,40 @@ test_the_agent_always_has_its_two_capabilities(void **state)
 	assert_true(has(f->policy.cap_add, "SETPCAP"));
 	assert_true(has(f->policy.cap_add, "DAC_OVERRIDE"));
 	assert_true(has(f->policy.cap_drop, "ALL"));
+}
+
+#define CAP(n) (UINT64_C(1) << (n))
+#define CAPS_ALONE (CAP(5) | CAP(8)) /* KILL, SETPCAP */
+
+/* Whatever commands may have, the agent can work; what it has for itself
+ * alone it withholds from them. */
+static void
+test_what_the_agent_needs_is_not_the_commands(void **state)
+{
+	static const struct {
+		const char *add, *drop;
+		uint64_t withheld;
+	} cases[] = {
+	    {"SETUID,SETGID,CHOWN,FOWNER,DAC_OVERRIDE", "ALL", CAPS_ALONE},
+	    {"NET_RAW", "ALL",
+		CAPS_ALONE | CAP(0) | CAP(1) | CAP(3) | CAP(6) | CAP(7)},
+	    {"CHOWN,KILL", "ALL",
+		CAPS_ALONE | CAP(1) | CAP(3) | CAP(6) | CAP(7)},
+	    {"NET_RAW", "SETUID", CAPS_ALONE | CAP(7)},
+	    {"SETUID", "SETUID", CAPS_ALONE},
+	    {"ALL", "SETUID,NET_RAW", CAPS_ALONE | CAP(7)},
+	};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		set(f, "SANDBOX_CAP_ADD", cases[i].add);
+		set(f, "SANDBOX_CAP_DROP", cases[i].drop);
+		policy_clear(&f->policy);
+		take(f);
+		assert_int_equal(f->policy.withheld, cases[i].withheld);
+		assert_true(has(f->policy.cap_add, "SETUID"));
+		assert_false(has(f->policy.cap_drop, "SETUID"));
+	}
 }
 
 static void
@@ -249,6 +283,7 @@ main(void)
 	    TEST(test_no_word_that_could_leave_its_place_passes),
 	    TEST(test_capabilities_are_taken_with_and_without_their_prefix),
 	    TEST(test_the_agent_always_has_its_two_capabilities),
+	    TEST(test_what_the_agent_needs_is_not_the_commands),
 	    TEST(test_an_unknown_capability_is_refused_by_name),
 	    TEST(test_an_unknown_capability_is_left_out_when_not_strict),
 	    TEST(test_an_unknown_capability_is_passed_on_when_told_so),

@@ -1,5 +1,7 @@
 #include "tests/unit/worker/task_fixture.h"
 
+#include "common/timer.h"
+
 static void
 test_a_whole_log_is_told_in_order(void **state)
 {
@@ -293,6 +295,70 @@ test_a_whole_log_outlives_its_sandbox(void **state)
 	skip_to_end(RUNLOG_EXIT);
 }
 
+/* ---- an agent that does not end it */
+
+static void
+expect_given_up(enum runlog_reason reason)
+{
+	fixture_loop(fix.base, &fix.overdue);
+	free(expect_end(reason));
+	assert_int_equal(fix.completed, 0);
+}
+
+static void
+test_a_run_past_its_limits_ends_without_its_agent(void **state)
+{
+	(void)state;
+	fix.limit_ms = 20;
+	begin(1 << 20);
+	expect_given_up(RUNLOG_TIMEOUT);
+}
+
+static void
+test_an_agent_that_does_not_even_know_a_run_is_not_waited_for(void **state)
+{
+	(void)state;
+	fix.limit_ms = 20;
+	new_task(1 << 20);
+	task_begin(fix.task);
+	attach(NULL);
+	expect_given_up(RUNLOG_TIMEOUT);
+}
+
+static void
+test_a_new_link_gives_a_run_no_new_time(void **state)
+{
+	(void)state;
+	fix.limit_ms = 20;
+	begin(1 << 20);
+	reconnect();
+	expect_given_up(RUNLOG_TIMEOUT);
+}
+
+static void
+test_a_cancel_that_is_not_heeded_ends_the_run_all_the_same(void **state)
+{
+	(void)state;
+	begin(1 << 20);
+	task_cancel(fix.task, RUNLOG_CANCELED);
+	expect_given_up(RUNLOG_CANCELED);
+}
+
+static void
+test_a_whole_log_is_in_time_whatever_follows(void **state)
+{
+	struct buf b;
+
+	(void)state;
+	fix.limit_ms = 0;
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_whole(&b, "hello", true);
+	say_log(0, &b);
+	task_flush(fix.task);
+	assert_false(timer_is_set(fix.task->overdue));
+}
+
 int
 main(void)
 {
@@ -316,6 +382,11 @@ main(void)
 	    TEST(
 		test_a_run_that_was_whole_before_the_link_is_forgotten_by_its_key),
 	    TEST(test_a_whole_log_outlives_its_sandbox),
+	    TEST(test_a_run_past_its_limits_ends_without_its_agent),
+	    TEST(test_an_agent_that_does_not_even_know_a_run_is_not_waited_for),
+	    TEST(test_a_new_link_gives_a_run_no_new_time),
+	    TEST(test_a_cancel_that_is_not_heeded_ends_the_run_all_the_same),
+	    TEST(test_a_whole_log_is_in_time_whatever_follows),
 	};
 
 	return cmocka_run_group_tests_name("task", tests, NULL, NULL);

@@ -107,11 +107,11 @@ test_a_spool_that_cannot_be_appended_to_is_refused(void **state)
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	s.spool = fds[1];
 	assert_int_equal(
-	    task_new(&fix.host, &s, on_complete, NULL, &r, &e), ERR_PROTO);
+	    task_new(&fix.host, &s, &task_ops, NULL, &r, &e), ERR_PROTO);
 	(void)close(fds[0]);
 	s.spool = memfd_create("x", MFD_CLOEXEC); /* no O_APPEND */
 	assert_int_equal(
-	    task_new(&fix.host, &s, on_complete, NULL, &r, &e), ERR_PROTO);
+	    task_new(&fix.host, &s, &task_ops, NULL, &r, &e), ERR_PROTO);
 }
 
 /* A full disk without one: a limit on the file's size says EFBIG, which is

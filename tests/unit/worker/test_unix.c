@@ -234,6 +234,83 @@ test_nobody_is_let_in_before_it_is_known_who(void **state)
 	(void)close(fd);
 }
 
+/* A process of that user, whose number is known before it connects. */
+static pid_t
+start_user(uid_t uid, int *go)
+{
+	int ends[2];
+	char c;
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (setgid(uid) == -1 || setuid(uid) == -1 ||
+		    chdir("/") == -1 || read(ends[0], &c, 1) != 1)
+			_exit(3);
+		_exit(connect_to_it() >= 0 ? 0 : errno == EACCES ? 1 : 2);
+	}
+	(void)close(ends[0]);
+	*go = ends[1];
+	return pid;
+}
+
+static int
+let_go(pid_t pid, int go)
+{
+	int status;
+
+	assert_int_equal(write(go, "g", 1), 1);
+	(void)close(go);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WEXITSTATUS(status);
+}
+
+static void
+await_user(pid_t pid, uid_t uid)
+{
+	char path[32];
+	struct stat st = {0};
+
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	while (st.st_uid != uid)
+		assert_int_equal(stat(path, &st), 0);
+}
+
+/* A sandbox's commands cannot crowd its agent out. */
+static void
+test_only_root_may_connect_to_an_agent_of_root(void **state)
+{
+	int go;
+	pid_t pid;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chmod(fix.data_dir, 0755), 0);
+	expect(getpid());
+	pid = start_user(1000, &go);
+	assert_int_equal(let_go(pid, go), 1);
+}
+
+static void
+test_an_agent_that_is_no_root_here_may_connect_and_no_other(void **state)
+{
+	int go, stranger_go;
+	pid_t agent, stranger;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chmod(fix.data_dir, 0755), 0);
+	agent = start_user(200000, &go);
+	stranger = start_user(201000, &stranger_go);
+	await_user(agent, 200000);
+	expect(agent);
+	assert_int_equal(let_go(stranger, stranger_go), 1);
+	assert_int_equal(let_go(agent, go), 0);
+}
+
 static void
 test_another_process_is_closed_unread(void **state)
 {
@@ -458,6 +535,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_the_expected_process_is_let_in),
 	    TEST(test_nobody_is_let_in_before_it_is_known_who),
+	    TEST(test_only_root_may_connect_to_an_agent_of_root),
+	    TEST(test_an_agent_that_is_no_root_here_may_connect_and_no_other),
 	    TEST(test_another_process_is_closed_unread),
 	    TEST(test_frames_come_whole_whatever_the_pieces),
 	    TEST(test_much_comes_whole_and_in_bounded_turns),

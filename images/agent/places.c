@@ -1,0 +1,44 @@
+#include "images/agent/places.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "common/base.h"
+#include "common/log.h"
+#include "images/agent/command.h"
+
+#define PLACE_MODE 0755
+
+/* 0 or an errno.  A link, or a directory that is somebody's, is the image's
+ * own idea and stays as it is. */
+static int
+place_make(const char *path)
+{
+	AUTO(auto_close) int fd = -1;
+	struct stat st;
+
+	if (mkdir(path, PLACE_MODE) == -1 && errno != EEXIST)
+		return errno;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd == -1)
+		return errno == ELOOP || errno == ENOTDIR ? 0 : errno;
+	if (fstat(fd, &st) == -1)
+		return errno;
+	if (st.st_uid != 0 || (st.st_mode & S_IWOTH) != 0)
+		return 0;
+	return fchown(fd, COMMAND_UID, COMMAND_UID) == -1 ? errno : 0;
+}
+
+void
+places_make(void)
+{
+	static const char *const places[] = {"/workspace", "/artifacts"};
+
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		int error = place_make(places[i]);
+
+		if (error != 0)
+			log_warn("%s: %s", places[i], strerror(error));
+	}
+}

@@ -1,0 +1,26 @@
+/*
+ * terms.h - what the server tells the agent before any link
+ *
+ *	agent [-k MASK] [socket]
+ *
+ * They stand in the container's command line, where anybody inside can read
+ * them and nobody change them.  One that is malformed ends the agent: who
+ * started it made a mistake.
+ */
+#ifndef AGENT_TERMS_H
+#define AGENT_TERMS_H
+
+#include "common/base.h"
+#include "common/err.h"
+
+struct terms {
+	uint64_t withheld; /* -k: capabilities that no command has */
+	const char *socket;
+};
+
+/* terms_parse - socket is AGENT_SOCKET when none is given; what *t points to
+ * is argv's.  ERR_INVAL names what is wrong */
+int terms_parse(
+    struct terms *t, int argc, char **argv, struct err *e) MUSTCHECK;
+
+#endif

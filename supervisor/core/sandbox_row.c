@@ -1,0 +1,54 @@
+#include "supervisor/core/sandbox_row.h"
+
+#include <ctype.h>
+
+#include "common/clock.h"
+#include "common/conf.h"
+#include "common/xmalloc.h"
+
+#define SLUG_MAX 40
+
+/* mcp-sbx-<slug>-<8 hex>, the compatible tools' form; the hex is of the UUID,
+ * so that a new generation never waits for the old one's name. */
+static char *
+container_name(const char *identifier, const struct uuid *uuid)
+{
+	char slug[SLUG_MAX + 1];
+	size_t n = 0;
+
+	for (; identifier[n] != '\0' && n < SLUG_MAX; n++)
+		slug[n] = isalnum((unsigned char)identifier[n]) ?
+		    (char)tolower((unsigned char)identifier[n]) :
+		    '-';
+	slug[n] = '\0';
+	return xasprintf("mcp-sbx-%s-%02x%02x%02x%02x", slug, uuid->b[0],
+	    uuid->b[1], uuid->b[2], uuid->b[3]);
+}
+
+void
+sandbox_row_init(struct store_sandbox *row, const struct sandbox_wish *w,
+    uint64_t id, uint32_t generation, const struct conf *conf)
+{
+	struct uuid uuid;
+
+	uuid_random(&uuid);
+	*row = (struct store_sandbox){
+	    .id = id,
+	    .uuid = uuid,
+	    .tenant = w->who->tenant,
+	    .identifier = xstrdup(w->identifier),
+	    .generation = generation,
+	    .name = container_name(w->identifier, &uuid),
+	    .container_id = xstrdup(""),
+	    .image = xstrdup(w->image),
+	    .state = SANDBOX_IS_CREATING,
+	    .origin = xstrdup(w->origin),
+	    .memory_bytes = (uint64_t)conf_int(conf, CONF_DEFAULT_MEMORY_MB)
+		<< 20,
+	    .nano_cpus =
+		(uint64_t)conf_int(conf, CONF_DEFAULT_CPU_CORES) * 1000000000u,
+	    .pids = (uint32_t)conf_int(conf, CONF_DEFAULT_PIDS),
+	    .ttl_s = w->ttl_s,
+	    .created_ms = clock_wall_ms(),
+	};
+}

@@ -1,0 +1,203 @@
+#include "supervisor/tools/transcript.h"
+
+#include <stdio.h>
+
+#include "common/js.h"
+#include "common/utf8.h"
+
+#define PART_MIN 256     /* of a head or a tail, however many there are */
+#define ARTIFACTS_MAX 20 /* that are named */
+#define CURSOR_HINT "get_run pages through them"
+
+/* ---- output */
+
+/* One block: it ends with a newline, and holds no NUL. */
+static void
+add_text(struct buf *b, const char *p, size_t n)
+{
+	size_t at = buf_len(b);
+
+	if (n == 0 || buf_append(b, p, n) != 0)
+		return;
+	for (; at < buf_len(b); at++)
+		if (buf_data(b)[at] == '\0')
+			buf_data(b)[at] = ' ';
+	if (p[n - 1] != '\n')
+		(void)buf_printf(b, "\n");
+}
+
+static size_t
+tail_start(const char *p, size_t n, size_t part)
+{
+	size_t at = n > part ? n - part : 0;
+
+	while (at < n && ((unsigned char)p[at] & 0xc0) == 0x80)
+		at++;
+	return at;
+}
+
+/* What the result holds of a stream, and how much of it is in neither. */
+struct shown {
+	const char *head, *tail;
+	size_t nhead, ntail;
+	uint64_t dropped;
+};
+
+/* The last bytes of what is shown; none where only a beginning was kept. */
+static size_t
+take_end(const struct shown *s, size_t part, const char **end)
+{
+	const char *p = s->ntail > 0 ? s->tail : s->head;
+	size_t n = s->ntail > 0 ? s->ntail : s->nhead;
+	size_t from =
+	    s->ntail == 0 && s->dropped > 0 ? n : tail_start(p, n, part);
+
+	*end = p + from;
+	return n - from;
+}
+
+static void
+add_cut(struct buf *b, const struct shown *s, size_t part)
+{
+	size_t head =
+	    utf8_complete_len(s->head, s->nhead < part ? s->nhead : part);
+	const char *end;
+	size_t n = take_end(s, part, &end);
+	uint64_t out = s->dropped + s->nhead + s->ntail - head - n;
+
+	add_text(b, s->head, head);
+	(void)buf_printf(b, "[... %llu bytes left out; %s ...]\n",
+	    (unsigned long long)out, CURSOR_HINT);
+	add_text(b, end, n);
+}
+
+static void
+add_stream(struct buf *b, const struct shown *s, size_t part)
+{
+	if (s->dropped == 0 && s->ntail == 0 && s->nhead <= 2 * part)
+		add_text(b, s->head, s->nhead);
+	else
+		add_cut(b, s, part);
+}
+
+static const json_t *
+member(const json_t *o, const char *name, const char *what)
+{
+	char key[32];
+
+	(void)snprintf(key, sizeof(key), "%s_%s", name, what);
+	return json_object_get(o, key);
+}
+
+static void
+take_stream(const json_t *o, const char *name, struct shown *s)
+{
+	const json_t *head = json_object_get(o, name);
+	const json_t *tail = member(o, name, "tail");
+	const json_t *left = member(o, name, "dropped");
+	uint64_t total = (uint64_t)json_integer_value(member(o, name, "bytes"));
+
+	*s = (struct shown){.head = js_text(o, name),
+	    .nhead = json_string_length(head),
+	    .tail = json_string_value(tail),
+	    .ntail = json_string_length(tail)};
+	if (left != NULL)
+		s->dropped = (uint64_t)json_integer_value(left);
+	else if (json_is_true(member(o, name, "truncated")) && total > s->nhead)
+		s->dropped = total - s->nhead;
+}
+
+/* ---- commands */
+
+static void
+add_end(struct buf *b, const json_t *c)
+{
+	const char *reason = js_text(c, "end_reason");
+	const char *error = js_text(c, "error");
+	json_int_t code = json_integer_value(json_object_get(c, "exit_code"));
+	json_int_t signal = json_integer_value(json_object_get(c, "signal"));
+
+	if (reason[0] == '\0')
+		(void)buf_printf(b, "%.40s\n", js_text(c, "status"));
+	else if (strcmp(reason, "exit") == 0)
+		(void)buf_printf(b, "exit code %lld\n", (long long)code);
+	else if (strcmp(reason, "signal") == 0)
+		(void)buf_printf(
+		    b, "ended by signal %lld\n", (long long)signal);
+	else if (strcmp(reason, "timeout") == 0)
+		(void)buf_printf(b, "killed after %lld ms (timeout)\n",
+		    (long long)json_integer_value(
+			json_object_get(c, "timeout_ms")));
+	else
+		(void)buf_printf(b, "ended by %.40s%s%.400s\n", reason,
+		    error[0] != '\0' ? ": " : "", error);
+}
+
+static void
+add_command(struct buf *b, const json_t *c, size_t i, size_t n, size_t part)
+{
+	struct shown out, err;
+
+	if (n > 1)
+		(void)buf_printf(b, "command %zu: ", i);
+	add_end(b, c);
+	take_stream(c, "stdout", &out);
+	take_stream(c, "stderr", &err);
+	add_stream(b, &out, part);
+	if (err.nhead == 0 && err.dropped == 0)
+		return;
+	(void)buf_printf(b, "stderr:\n");
+	add_stream(b, &err, part);
+}
+
+/* ---- artifacts */
+
+static void
+add_artifacts(struct buf *b, const json_t *run)
+{
+	const json_t *all = json_object_get(run, "artifacts");
+	size_t n = json_array_size(all);
+
+	if (n == 0)
+		return;
+	(void)buf_printf(b, "artifacts below /artifacts/%.40s/%.40s:",
+	    js_text(run, "identifier"), js_text(run, "run_id"));
+	for (size_t i = 0; i < n && i < ARTIFACTS_MAX; i++) {
+		const json_t *a = json_array_get(all, i);
+
+		(void)buf_printf(b, "%s %.200s (%lld bytes)", i == 0 ? "" : ",",
+		    js_text(a, "path"),
+		    (long long)json_integer_value(json_object_get(a, "size")));
+	}
+	if (n > ARTIFACTS_MAX)
+		(void)buf_printf(b, " and %zu more", n - ARTIFACTS_MAX);
+	(void)buf_printf(b, "\n");
+}
+
+static void
+add_code(struct buf *b, const json_t *result, size_t room)
+{
+	struct shown s;
+
+	if (!json_is_string(json_object_get(result, "output")))
+		return;
+	take_stream(result, "output", &s);
+	add_stream(b, &s, room / 2);
+}
+
+void
+transcript_write(struct buf *b, const json_t *result, size_t room)
+{
+	const json_t *final = json_object_get(result, "final");
+	const json_t *run = json_is_object(final) ? final : result;
+	const json_t *commands = json_object_get(run, "commands");
+	size_t n = json_array_size(commands);
+	size_t part = room / 4 / (n == 0 ? 1 : n); /* head, tail; two streams */
+
+	if (part < PART_MIN)
+		part = PART_MIN;
+	for (size_t i = 0; i < n; i++)
+		add_command(b, json_array_get(commands, i), i, n, part);
+	add_artifacts(b, run);
+	add_code(b, result, room);
+}

@@ -1,0 +1,72 @@
+"""However much there is, no answer and no turn of a loop is without a bound."""
+import json
+import threading
+
+MIB = 1 << 20
+ANSWER_MAX = 8 * MIB
+COMMANDS = 64
+BYTES = 100_000
+CONTROL = (f"head -c {BYTES} /dev/zero | tr '\\0' '\\1'; "
+           f"head -c {BYTES} /dev/zero | tr '\\0' '\\1' >&2")
+
+
+def check_largest(view):
+    """All that was printed is there or counted."""
+    assert len(view["commands"]) == COMMANDS
+    for c in view["commands"]:
+        for name in ("stdout", "stderr"):
+            assert c[f"{name}_bytes"] == BYTES
+            assert c[f"{name}_truncated"] is True
+            shown = c[name] + c[f"{name}_tail"]
+            assert set(shown) == {"\1"}
+            assert len(shown) + c[f"{name}_dropped"] == BYTES
+
+
+def get_at_once(server, path, n):
+    """n answers that are asked for at the same time."""
+    answers = [None] * n
+
+    def get(i):
+        answers[i] = server.get(path, timeout=60)
+
+    threads = [threading.Thread(target=get, args=(i,)) for i in range(n)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return answers
+
+
+def test_the_largest_run_has_bounded_answers(server, client, sandbox):
+    final = client.run(sandbox, *[CONTROL] * COMMANDS)
+    check_largest(final)
+    run = client.start(sandbox, "true")  # the server goes on
+    front = server.pids("front")
+    listed = client.tool("get_run", run_id=run["run_id"], wait_ms=20000)
+    assert listed["structuredContent"]["state"] == "completed"
+    path = f"/mcp/runs/{final['run_id']}"
+    for status, _, data in get_at_once(server, path, 4):
+        assert status == 200
+        assert MIB < len(data) < ANSWER_MAX
+        check_largest(json.loads(data))
+    status, _, data = client.post({
+        "jsonrpc": "2.0", "id": "x", "method": "tools/call",
+        "params": {"name": "get_run",
+                   "arguments": {"run_id": final["run_id"]}}})
+    assert status == 200 and len(data) < ANSWER_MAX
+    assert server.pids("front") == front
+
+
+def test_a_long_list_of_artifacts_comes_in_parts(server, client, sandbox):
+    make = ("import os\nos.chdir('/artifacts')\n"
+            "for i in range(1500): open('\\1' * 180 + str(i), 'w')")
+    final = client.run(sandbox, {"argv": ["python3", "-c", make]},
+                       wait_ms=90000)
+    names = [a["path"] for a in final["artifacts"]]
+    assert final["artifacts_dropped"] == 1500 - len(names)
+    path = f"/mcp/runs/{final['run_id']}?artifacts_from="
+    rest = json.loads(server.get(path + str(final["artifacts_next"]))[2])
+    assert "artifacts_dropped" not in rest
+    names += [a["path"] for a in rest["artifacts"]]
+    assert len(names) == len(set(names)) == 1500
+    assert server.get(path + "x")[0] == 400
