@@ -2,7 +2,8 @@
  * get_run.c - the tool get_run: how a run stands, or ended
  *
  * It looks the run up, waits for its end if it is asked to, and shows what
- * there is then.  Nothing that happens to this call happens to the run.
+ * there is then: all of it in short, or, with a cursor, a page of the output.
+ * Nothing that happens to this call happens to the run.
  */
 #include "supervisor/tools/tool.h"
 
@@ -10,6 +11,7 @@
 #include "common/clock.h"
 #include "supervisor/core/lookup.h"
 #include "supervisor/core/run.h"
+#include "supervisor/tools/page.h"
 #include "supervisor/tools/view.h"
 #include "supervisor/tools/wait.h"
 
@@ -48,10 +50,42 @@ digest_cb(int rc, const struct log_digest *d, const struct err *why, void *arg)
 }
 
 static void
+page_cb(
+    int rc, const struct log_records *records, const struct err *why, void *arg)
+{
+	struct get_call *c = arg;
+	const struct run *r = c->found.run;
+	bool is_over = r == NULL || r->phase == RUN_OVER;
+	struct err e;
+	uint64_t at;
+
+	c->request = NULL;
+	(void)page_parse_cursor(c->t.arguments, &at);
+	if (rc == ERR_PROTO) {
+		(void)err_set(&e, ERR_INVAL,
+		    "cursor: want \"0\" or next_cursor of an answer before");
+		tool_fail(&c->t, &e);
+	} else if (rc != 0) {
+		tool_fail(&c->t, why);
+	} else {
+		tool_result(&c->t,
+		    page_view(c->found.row, records, at,
+			c->found.row->spool_bytes, is_over));
+	}
+}
+
+static void
 look(struct get_call *c)
 {
 	const struct run *r = c->found.run;
+	uint64_t at;
 
+	if (page_parse_cursor(c->t.arguments, &at)) {
+		log_view_read(c->found.view, at,
+		    r != NULL ? r->length : UINT64_MAX, PAGE_BYTES, page_cb, c,
+		    &c->request);
+		return;
+	}
 	log_view_digest(c->found.view, r != NULL ? r->length : UINT64_MAX,
 	    digest_cb, c, &c->request);
 }
@@ -63,7 +97,8 @@ over_cb(struct wait *w, enum wait_outcome outcome, const struct log_digest *d,
 	struct get_call *c = w->arg;
 	struct err e;
 
-	if (outcome == WAIT_IS_OVER) {
+	if (outcome == WAIT_IS_OVER &&
+	    json_object_get(c->t.arguments, "cursor") == NULL) {
 		get_done(c, d);
 	} else if (outcome == WAIT_FAILED) {
 		e = *why;

@@ -4,10 +4,11 @@
 
 #include "common/js.h"
 #include "common/utf8.h"
+#include "supervisor/tools/page.h"
 
 #define PART_MIN 256     /* of a head or a tail, however many there are */
 #define ARTIFACTS_MAX 20 /* that are named */
-#define CURSOR_HINT "get_run pages through them"
+#define CURSOR_HINT "get_run with cursor \"0\" pages through all"
 
 /* ---- output */
 
@@ -179,6 +180,10 @@ add_code(struct buf *b, const json_t *result, size_t room)
 {
 	struct shown s;
 
+	if (json_is_array(json_object_get(result, "output"))) {
+		page_write(b, result);
+		return;
+	}
 	if (!json_is_string(json_object_get(result, "output")))
 		return;
 	take_stream(result, "output", &s);

@@ -185,6 +185,41 @@ def test_a_plain_call_waits_and_costs_a_model_little(client, sandbox):
     assert len(structured) / 4 <= 250
 
 
+def test_all_output_can_be_paged_through(client, sandbox):
+    run = client.run(sandbox, "seq 1 30000; echo bad >&2; seq 5",
+                     {"argv": ["printf", "\\377"]})
+    pages, cursor = [], "0"
+    while cursor is not None:
+        page = client.call("get_run", run_id=run["run_id"], cursor=cursor)
+        assert page["state"] == "completed"
+        pages += page["output"]
+        cursor = page.get("next_cursor")
+    out = [p["text"] for p in pages if p["stream"] == "stdout" and
+           p["index"] == 0]
+    assert "".join(out) == "".join(
+        f"{i}\n" for i in [*range(1, 30001), *range(1, 6)])
+    assert [p["text"] for p in pages if p["stream"] == "stderr"] == ["bad\n"]
+    assert pages[-1]["index"] == 1 and pages[-1]["base64"] == "/w=="
+    assert "cursor: want" in client.fail("get_run", run_id=run["run_id"],
+                                         cursor="7")
+
+
+def test_pages_of_a_run_that_goes_on_say_where_the_next_begins(
+        client, sandbox):
+    run = client.start(sandbox, "echo one; sleep 60")["run_id"]
+    page = wait_for(
+        lambda: has_output(client.call("get_run", run_id=run, cursor="0")),
+        30, "its first line")
+    assert page["output"][0]["text"] == "one\n"
+    again = client.call("get_run", run_id=run, cursor=page["next_cursor"])
+    assert again["output"] == []
+    assert again["next_cursor"] == page["next_cursor"]
+
+
+def has_output(page):
+    return page if page["output"] else None
+
+
 def test_a_run_that_was_not_awaited_is_got_later(client, sandbox):
     run = client.start(sandbox, "sleep 0.3; echo done",
                        await_completion=False)["run_id"]

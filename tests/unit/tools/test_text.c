@@ -107,9 +107,11 @@ what_was_cut_is_counted_exactly(void **state)
 		     "'stderr':'e','stderr_bytes':8,'stderr_truncated':true}"
 		     "]}"),
 	    "run ID completed\nexit code 0\nhead\n"
-	    "[... 1000 bytes left out; get_run pages through them ...]\n"
+	    "[... 1000 bytes left out; get_run with cursor \"0\" pages through "
+	    "all ...]\n"
 	    "tail\nstderr:\ne\n"
-	    "[... 7 bytes left out; get_run pages through them ...]\n");
+	    "[... 7 bytes left out; get_run with cursor \"0\" pages through "
+	    "all ...]\n");
 }
 
 static void
