@@ -16,7 +16,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,14 +24,14 @@
 #include <event2/event.h>
 
 #include "common/exit.h"
+#include "common/heap.h"
 #include "common/log.h"
+#include "common/loop.h"
 #include "common/xmalloc.h"
 
 #define CHILD_WORKERS_MAX 64 /* bound of index in schema/ipc.txt */
 #define CHILD_COUNTS_S 5
 #define CHILD_REASON_MAX 400
-#define HEAP_BLOCK_MAX (256 << 10) /* larger blocks are mapped */
-#define HEAP_FREE_MAX (512 << 10)  /* more at the end goes back */
 
 struct child {
 	struct ipc_chan *chan;
@@ -108,6 +107,7 @@ first_config(struct child *c)
 	c->conf = c->pending;
 	c->pending = NULL;
 	apply_log_settings(c->conf);
+	loop_excuse(); /* opens all that the program has */
 	status = c->ops->on_config(c, c->conf, c->arg, &e);
 	if (status != 0)
 		die(c, status > 0 && status < 126 ? status : EXIT_BUG, e.msg);
@@ -270,6 +270,7 @@ counts_cb(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	send_counts(arg);
+	heap_tick();
 }
 
 void
@@ -296,16 +297,6 @@ check_channel(const char *role_name)
 	(void)fcntl(CHILD_CTL_FD, F_SETFD, FD_CLOEXEC);
 }
 
-/* What is large is mapped, and given back as soon as it is free: left alone,
- * glibc raises the threshold to the largest block that was ever freed, and
- * keeps the holes of later ones.  Before the first allocation of weight. */
-static void
-give_back_what_is_freed(void)
-{
-	(void)mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_MAX);
-	(void)mallopt(M_TRIM_THRESHOLD, HEAP_FREE_MAX);
-}
-
 struct child *
 child_start(struct event_base *base, enum msg_role role, uint32_t index,
     const struct child_ops *ops, void *arg)
@@ -313,7 +304,7 @@ child_start(struct event_base *base, enum msg_role role, uint32_t index,
 	static const struct timeval period = {.tv_sec = CHILD_COUNTS_S};
 	struct child *c = xcalloc(1, sizeof(*c));
 
-	give_back_what_is_freed();
+	heap_init();
 	c->ops = ops;
 	c->arg = arg;
 	c->state = MSG_CONTROL_STARTED;

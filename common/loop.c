@@ -1,0 +1,63 @@
+#include "common/loop.h"
+
+#include <time.h>
+
+#include <event2/event.h>
+
+#include "common/log.h"
+
+static bool excused;
+static uint64_t longest_us;
+
+static uint64_t
+thread_us(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+static void
+turn_took(uint64_t us)
+{
+	static struct log_limit limit;
+
+	if (excused) {
+		excused = false;
+		return;
+	}
+	if (us > longest_us)
+		longest_us = us;
+	if (us > LOOP_TURN_MAX_MS * UINT64_C(1000))
+		log_warn_limited(&limit,
+		    "a turn of the loop took %llu ms, more than %d",
+		    (unsigned long long)us / 1000, LOOP_TURN_MAX_MS);
+}
+
+int
+loop_run(struct event_base *base)
+{
+	uint64_t before = thread_us(), after;
+	int rc;
+
+	do {
+		rc = event_base_loop(base, EVLOOP_ONCE);
+		after = thread_us();
+		turn_took(after - before);
+		before = after;
+	} while (rc == 0 && event_base_got_break(base) == 0);
+	return rc < 0 ? -1 : 0;
+}
+
+void
+loop_excuse(void)
+{
+	excused = true;
+}
+
+uint64_t
+loop_longest_us(void)
+{
+	return longest_us;
+}
