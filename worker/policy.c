@@ -53,7 +53,7 @@ static const char *const cap_engine[] = {"CHOWN", "DAC_OVERRIDE", "FSETID",
  * is shorter and grows with its version; this one is part of the fingerprint.
  */
 static const char *const masked_paths[] = {"/proc/acpi", "/proc/asound",
-    "/proc/config.gz", "/proc/driver", "/proc/dynamic_debug",
+    "/proc/bus", "/proc/config.gz", "/proc/driver", "/proc/dynamic_debug",
     "/proc/interrupts", "/proc/iomem", "/proc/ioports", "/proc/kallsyms",
     "/proc/kcore", "/proc/key-users", "/proc/keys", "/proc/kmsg",
     "/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags",
@@ -69,11 +69,11 @@ static const char *const masked_paths[] = {"/proc/acpi", "/proc/asound",
 /* /etc/hostname, and in a network two more, are files of the host's disk that
  * the engine puts there: root of a sandbox could make them as large as that.
  */
-static const char *const read_only_paths[] = {"/proc/bus", "/proc/fs",
-    "/proc/irq", "/proc/sys", "/sys/fs/cgroup", "/dev", "/etc/hostname", NULL};
-static const char *const read_only_paths_networked[] = {"/proc/bus", "/proc/fs",
-    "/proc/irq", "/proc/sys", "/sys/fs/cgroup", "/dev", "/etc/hostname",
-    "/etc/hosts", "/etc/resolv.conf", NULL};
+static const char *const read_only_paths[] = {"/proc/fs", "/proc/irq",
+    "/proc/sys", "/sys/fs/cgroup", "/dev", "/etc/hostname", NULL};
+static const char *const read_only_paths_networked[] = {"/proc/fs", "/proc/irq",
+    "/proc/sys", "/sys/fs/cgroup", "/dev", "/etc/hostname", "/etc/hosts",
+    "/etc/resolv.conf", NULL};
 
 /* ---- words */
 
