@@ -26,7 +26,7 @@
 #include "common/exit.h"
 #include "common/heap.h"
 #include "common/log.h"
-#include "common/loop.h"
+#include "common/turns.h"
 #include "common/xmalloc.h"
 
 #define CHILD_WORKERS_MAX 64 /* bound of index in schema/ipc.txt */
@@ -107,7 +107,7 @@ first_config(struct child *c)
 	c->conf = c->pending;
 	c->pending = NULL;
 	apply_log_settings(c->conf);
-	loop_excuse(); /* opens all that the program has */
+	turns_excuse(); /* opens all that the program has */
 	status = c->ops->on_config(c, c->conf, c->arg, &e);
 	if (status != 0)
 		die(c, status > 0 && status < 126 ? status : EXIT_BUG, e.msg);

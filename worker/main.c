@@ -15,7 +15,7 @@
 #include "common/confine.h"
 #include "common/exit.h"
 #include "common/log.h"
-#include "common/loop.h"
+#include "common/turns.h"
 #include "common/timer.h"
 #include "worker/docker/docker.h"
 #include "worker/jobs.h"
@@ -209,6 +209,6 @@ main(int argc, char **argv)
 	process.drain_look = timer_new(base, drain_look_cb, &process);
 	process.drain_end = timer_new(base, drain_end_cb, &process);
 	(void)child_start(base, MSG_ROLE_WORKER, index, &child_ops, &process);
-	(void)!loop_run(base);
+	(void)!turns_run(base);
 	fatal(EXIT_BUG, "the loop has ended");
 }

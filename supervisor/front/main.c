@@ -17,7 +17,7 @@
 #include "common/fd.h"
 #include "common/layout.h"
 #include "common/log.h"
-#include "common/loop.h"
+#include "common/turns.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/front/front.h"
@@ -293,6 +293,6 @@ main(void)
 	if (p->base == NULL)
 		fatal(EXIT_BUG, "no event base");
 	p->child = child_start(p->base, MSG_ROLE_FRONT, 0, &ops, p);
-	(void)!loop_run(p->base);
+	(void)!turns_run(p->base);
 	fatal(EXIT_BUG, "the event loop ended by itself");
 }

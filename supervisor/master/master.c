@@ -8,7 +8,7 @@
 #include "common/child.h"
 #include "common/exit.h"
 #include "common/log.h"
-#include "common/loop.h"
+#include "common/turns.h"
 #include "common/timer.h"
 #include "supervisor/master/crew.h"
 #include "supervisor/master/notify.h"
@@ -297,7 +297,7 @@ master_run(const struct master_setup *setup)
 		return EXIT_MEMORY;
 	}
 	start_crew(&m);
-	if (loop_run(m.base) == -1) {
+	if (turns_run(m.base) == -1) {
 		log_error("the event loop failed");
 		m.status = EXIT_BUG;
 	}

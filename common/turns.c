@@ -1,4 +1,4 @@
-#include "common/loop.h"
+#include "common/turns.h"
 
 #include <time.h>
 
@@ -29,14 +29,14 @@ turn_took(uint64_t us)
 	}
 	if (us > longest_us)
 		longest_us = us;
-	if (us > LOOP_TURN_MAX_MS * UINT64_C(1000))
+	if (us > TURN_MAX_MS * UINT64_C(1000))
 		log_warn_limited(&limit,
 		    "a turn of the loop took %llu ms, more than %d",
-		    (unsigned long long)us / 1000, LOOP_TURN_MAX_MS);
+		    (unsigned long long)us / 1000, TURN_MAX_MS);
 }
 
 int
-loop_run(struct event_base *base)
+turns_run(struct event_base *base)
 {
 	uint64_t before = thread_us(), after;
 	int rc;
@@ -51,13 +51,13 @@ loop_run(struct event_base *base)
 }
 
 void
-loop_excuse(void)
+turns_excuse(void)
 {
 	excused = true;
 }
 
 uint64_t
-loop_longest_us(void)
+turns_longest_us(void)
 {
 	return longest_us;
 }

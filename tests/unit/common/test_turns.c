@@ -1,4 +1,4 @@
-/* test_loop.c - a turn that keeps the others waiting is noticed */
+/* test_turns.c - a turn that keeps the others waiting is noticed */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include <event2/event.h>
 
 #include "common/log.h"
-#include "common/loop.h"
+#include "common/turns.h"
 
 static struct event_base *base;
 static bool excuse;
@@ -33,7 +33,7 @@ long_cb(evutil_socket_t fd, short what, void *arg)
 	(void)arg;
 	work_ms(20);
 	if (excuse)
-		loop_excuse();
+		turns_excuse();
 }
 
 static void
@@ -52,7 +52,7 @@ run_one(event_callback_fn cb)
 
 	assert_int_equal(
 	    event_base_once(base, -1, EV_TIMEOUT, cb, NULL, &soon), 0);
-	assert_int_equal(loop_run(base), 0);
+	assert_int_equal(turns_run(base), 0);
 }
 
 static void
@@ -63,10 +63,10 @@ test_the_longest_turn_is_known_unless_it_is_excused(void **state)
 	assert_non_null(base);
 	excuse = true;
 	run_one(long_cb);
-	assert_true(loop_longest_us() < 15000);
+	assert_true(turns_longest_us() < 15000);
 	excuse = false;
 	run_one(long_cb);
-	assert_true(loop_longest_us() >= 15000);
+	assert_true(turns_longest_us() >= 15000);
 	event_base_free(base);
 }
 
@@ -93,5 +93,5 @@ main(void)
 	};
 
 	log_set_level(LOG_ERROR);
-	return cmocka_run_group_tests_name("loop", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("turns", tests, NULL, NULL);
 }
