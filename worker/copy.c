@@ -24,6 +24,7 @@
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "worker/link/digest.h"
+#include "worker/room_watch.h"
 #include "worker/text.h"
 
 /* Taken so far before the agent is told. */
@@ -471,6 +472,16 @@ copy_on_fd(struct copy *c, uint32_t number, int fd, const char *refusal)
 }
 
 static int
+write_piece(struct copy *c, const uint8_t *p, size_t n, struct err *e)
+{
+	if (room_watch_level(c->host->limits->room, c->fd, n) != ROOM_FREE)
+		return err_set(e, ERR_LIMIT,
+		    "the disk is full: files are left out while less than "
+		    "DISK_RESERVE_MB is free");
+	return fd_write_all(c->fd, p, n, e);
+}
+
+static int
 on_data(const uint8_t *p, size_t n, void *arg, struct err *e)
 {
 	struct copy *c = arg;
@@ -485,7 +496,7 @@ on_data(const uint8_t *p, size_t n, void *arg, struct err *e)
 			"artifact extraction: file too large");
 		return 0;
 	}
-	if (fd_write_all(c->fd, p, n, &why) != 0) {
+	if (write_piece(c, p, n, &why) != 0) {
 		close_chan(c);
 		drop_file(c);
 		note(c, "artifact extraction: %s", why.msg);

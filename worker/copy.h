@@ -24,11 +24,13 @@
 struct copy;
 struct event_base;
 struct ipc_chan;
+struct room_watch;
 
 struct copy_limits {
 	uint64_t total_bytes; /* 0: none */
 	uint64_t file_bytes;
 	uint32_t files;
+	struct room_watch *room; /* of the front's files; or NULL */
 };
 
 struct copy_host {

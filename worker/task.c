@@ -21,6 +21,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "worker/room_watch.h"
 #include "worker/text.h"
 
 /* A log has at most two records per command and two of its own. */
@@ -185,8 +186,8 @@ task_finish(struct task *t, const char *artifacts_error)
 
 	if (t->state == TASK_OVER)
 		return;
-	tell_end(
-	    t, t->limited ? RUNLOG_OUTPUT_LIMIT : reason, "", artifacts_error);
+	tell_end(t, t->stopped != 0 ? (enum runlog_reason)t->stopped : reason,
+	    "", artifacts_error);
 }
 
 void
@@ -269,10 +270,16 @@ retry_cb(void *arg)
 		return;
 	}
 	buf_consume(&t->pending, n);
+	if (buf_len(&t->pending) > 0 && ++t->tries == TASK_DISK_TRIES) {
+		peer_cancel(t->chan, RUNLOG_DISK_FULL);
+		task_end(t, RUNLOG_DISK_FULL, "");
+		return;
+	}
 	if (buf_len(&t->pending) > 0) {
 		timer_set_ms(t->retry, TASK_DISK_RETRY_MS);
 		return;
 	}
+	t->tries = 0;
 	buf_shrink(&t->pending);
 	timer_free(t->retry);
 	t->retry = NULL;
@@ -287,8 +294,7 @@ disk_is_full(struct task *t)
 
 	if (t->retry != NULL)
 		return;
-	(void)snprintf(text, sizeof(text),
-	    "no room for the logs of runs: %s; runs wait until there is",
+	(void)snprintf(text, sizeof(text), "no room for the logs of runs: %s",
 	    strerror(errno));
 	log_warn_limited(
 	    &task_limit, "run %llu: %s", (unsigned long long)t->s.id, text);
@@ -363,21 +369,48 @@ on_lost(void *arg)
 	t->chan = NULL;
 }
 
-/* Over the limit: the run is stopped, its last words are still taken. */
-static bool
-is_within_limit(struct task *t, size_t n)
+/* The run is stopped, its last words are still taken. */
+static void
+task_stop(struct task *t, enum runlog_reason reason, uint64_t most)
 {
+	if (t->stopped == 0) {
+		t->stopped = (uint8_t)reason;
+		t->most = most;
+		peer_cancel(t->chan, reason);
+	}
+}
+
+/* How long its log may become with so much room on the disk. */
+static uint64_t
+disk_limit(const struct task *t, enum room_level room)
+{
+	switch (room) {
+	case ROOM_LOW:
+		return TASK_LOW_BYTES;
+	case ROOM_OUT:
+		return TASK_OUT_BYTES;
+	default:
+		return t->s.spool_limit;
+	}
+}
+
+/* Whether its log may have n bytes more. */
+static bool
+has_place(struct task *t, size_t n)
+{
+	enum room_level room = room_watch_level(t->host->room, t->s.spool, n);
 	uint64_t end = t->check.scan.offset + n;
 
-	if (end <= t->s.spool_limit)
+	if (end > t->s.spool_limit)
+		task_stop(t, RUNLOG_OUTPUT_LIMIT,
+		    t->s.spool_limit + TASK_MARGIN_BYTES);
+	if (end > disk_limit(t, room))
+		task_stop(t, RUNLOG_DISK_FULL,
+		    room == ROOM_OUT ? 0 : end + TASK_MARGIN_BYTES);
+	if (t->stopped == 0 ||
+	    (end <= t->most && (room != ROOM_OUT || end <= TASK_OUT_BYTES)))
 		return true;
-	if (!t->limited) {
-		t->limited = true;
-		peer_cancel(t->chan, RUNLOG_OUTPUT_LIMIT);
-	}
-	if (end <= t->s.spool_limit + TASK_MARGIN_BYTES)
-		return true;
-	task_end(t, RUNLOG_OUTPUT_LIMIT, "");
+	task_end(t, (enum runlog_reason)t->stopped, "");
 	return false;
 }
 
@@ -407,7 +440,7 @@ on_data(const uint8_t *p, size_t n, void *arg, struct err *e)
 		return err_set(e, ERR_PROTO, "the log of a run not known yet");
 	if (t->state > TASK_GOING)
 		return err_set(e, ERR_PROTO, "bytes behind a log's end");
-	if (is_within_limit(t, n))
+	if (has_place(t, n))
 		take_bytes(t, p, n);
 	return 0;
 }
@@ -484,8 +517,8 @@ task_send(struct task *t)
 	    &task_chan_ops, t);
 	if (t->cancel != 0)
 		peer_cancel(t->chan, (enum runlog_reason)t->cancel);
-	else if (t->limited)
-		peer_cancel(t->chan, RUNLOG_OUTPUT_LIMIT);
+	else if (t->stopped != 0)
+		peer_cancel(t->chan, (enum runlog_reason)t->stopped);
 }
 
 void

@@ -13,8 +13,10 @@
  * The spool is the truth about how far the log has come: what was written is
  * acknowledged, what is not is sent again after any loss.  Every byte is
  * checked before it is written (runlog.h), since the log comes from inside the
- * sandbox.  A full disk only makes the run wait: the agent's credit runs out
- * and its program blocks.
+ * sandbox.  When the disk's reserve is touched (room_watch.h), a run whose log
+ * is not short is stopped, as one over its limit is; when the disk takes
+ * nothing at all, it waits (the agent's credit runs out and its program
+ * blocks), but not for long: front and clients are to hear of it.
  *
  * An agent is trusted to end its runs in time, and watched: limit_ms and the
  * host's grace after it was asked, or the grace after a cancel, the task is
@@ -40,9 +42,14 @@
 #define TASK_UNACKED_MAX 16384 /* of an ended log */
 #define TASK_DISK_RETRY_MS 250
 #define TASK_OVERDUE_AGAIN_MS 1000
+#define TASK_DISK_TRIES 3
+/* Logs so short go on below the disk's reserve, and below half of it. */
+#define TASK_LOW_BYTES (64u << 10)
+#define TASK_OUT_BYTES (4u << 10)
 
 struct event_base;
 struct ipc_chan;
+struct room_watch;
 struct task;
 struct timer;
 
@@ -50,6 +57,7 @@ struct timer;
 struct task_host {
 	struct event_base *base;
 	struct ipc_chan **front; /* *front NULL: gone */
+	struct room_watch *room; /* of the spools' disk; or NULL */
 	/* The spool's disk is full, or takes bytes again. */
 	void (*on_disk)(bool full, const char *text, void *arg);
 	void (*on_begin)(void *arg); /* task_begin was called */
@@ -107,9 +115,11 @@ struct task {
 	struct timer *overdue; /* set from ASKED to COMPLETE */
 	bool overdue_once;
 	struct runlog_run_end log_end;
-	uint8_t cancel; /* reason asked for, 0: none */
-	bool known;     /* the agent had it at some time */
-	bool limited;   /* over its spool's limit */
+	uint8_t cancel;  /* reason asked for, 0: none */
+	bool known;      /* the agent had it at some time */
+	uint8_t stopped; /* reason: over its spool's limit, or the disk's */
+	uint64_t most;   /* then: so long its log may still become */
+	uint8_t tries;   /* of what is pending */
 };
 
 /* task_new - takes *s (also on failure); ops are kept by pointer.  ERR_PROTO

@@ -9,6 +9,7 @@
 #include "worker/backend.h"
 #include "worker/boxes.h"
 #include "worker/policy.h"
+#include "worker/room_watch.h"
 
 struct child;
 struct conf;
@@ -22,6 +23,8 @@ struct worker {
 	struct ipc_chan *front; /* the job channel, NULL: none yet */
 	struct policy policy;
 	struct copy_limits limits;
+	struct room_watch spool_room;
+	struct room_watch artifact_room;
 	struct task_host task_host;
 	struct box_host box_host; /* its backend and carrier are main's */
 	struct boxes *boxes;

@@ -199,6 +199,11 @@ ending_text(const struct store_run *row, const struct run_log_end *log,
 	if (end->reason == RUNLOG_OUTPUT_LIMIT)
 		return xstrdup(
 		    "the run printed more than RUN_OUTPUT_MAX_BYTES");
+	if (end->reason == RUNLOG_DISK_FULL)
+		return xstrdup(
+		    "the server's disk is full: less than DISK_RESERVE_MB is "
+		    "free, so the run was ended and its output is cut; delete "
+		    "old runs, or let it print less");
 	if (end->state == RUN_STATE_FAILED && log->has_end)
 		return failure_text(row, &log->end);
 	return xstrdup("");

@@ -3,6 +3,38 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
+
+#include "worker/room_watch.h"
+
+#define DISK_RESERVE 100
+
+/* The disk, in blocks of one MiB and inodes, as it is told. */
+static fsblkcnt_t disk_free = 1000;
+static fsfilcnt_t disk_inodes = 1000;
+static struct room_watch room = {
+    .reserve_bytes = (uint64_t)DISK_RESERVE << 20, .reserve_inodes = 100};
+
+int
+fstatvfs(int fd, struct statvfs *st)
+{
+	(void)fd;
+	*st = (struct statvfs){.f_frsize = 1 << 20,
+	    .f_blocks = 1000,
+	    .f_bavail = disk_free,
+	    .f_files = 1000,
+	    .f_favail = disk_inodes};
+	return 0;
+}
+
+static void
+disk_is(fsblkcnt_t mb, fsfilcnt_t inodes)
+{
+	disk_free = mb;
+	disk_inodes = inodes;
+	room.look_ms = 0; /* it is time to look */
+	fix.host.room = &room;
+}
 
 static void
 test_a_taken_over_run_goes_on_from_its_spool(void **state)
@@ -153,6 +185,89 @@ test_a_full_disk_makes_the_run_wait_and_loses_nothing(void **state)
 	free(expect_end(RUNLOG_EXIT));
 }
 
+static void
+test_a_disk_that_takes_nothing_ends_the_run_before_long(void **state)
+{
+	struct rlimit old, small;
+	struct buf b;
+
+	(void)state;
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_whole(&b, "hello", false);
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	small = old;
+	small.rlim_cur = 20;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	say_log(0, &b);
+	task_flush(fix.task);
+	while (fix.over == 0)
+		(void)event_base_loop(fix.base, EVLOOP_ONCE);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_false(fix.disk_full);
+	assert_int_equal(spool_length(), 20);
+	expect_bytes(20);
+	free(expect_end(RUNLOG_DISK_FULL));
+	(void)fake_link_sent(&fix.link, FRAME_CANCEL);
+	assert_int_equal(fake_link_sent_chan(&fix.link, FRAME_CLOSE), fix.chan);
+}
+
+static void
+test_a_run_that_prints_much_is_stopped_at_the_reserve(void **state)
+{
+	(void)state;
+	begin(1 << 30);
+	disk_is(DISK_RESERVE - 1, 1000);
+	/* It does not heed the cancel; its last words would be taken. */
+	(void)say_much(TASK_MARGIN_BYTES * 2, true);
+	assert_int_equal(fix.over, 1);
+	skip_to_end(RUNLOG_DISK_FULL);
+	assert_true(spool_length() > TASK_MARGIN_BYTES);
+	assert_true(spool_length() <= TASK_MARGIN_BYTES + (1 << 20));
+	(void)fake_link_sent(&fix.link, FRAME_CANCEL);
+}
+
+static void
+test_a_short_run_goes_on_in_the_reserve(void **state)
+{
+	static const struct {
+		fsblkcnt_t mb;
+		fsfilcnt_t inodes;
+	} disks[] = {{DISK_RESERVE - 1, 1000}, {0, 1000}, {1000, 99}};
+	struct buf b;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(disks); i++) {
+		if (i > 0) {
+			(void)teardown(NULL);
+			(void)setup(NULL);
+		}
+		disk_is(disks[i].mb, disks[i].inodes);
+		begin(1 << 20);
+		buf_init(&b, 0);
+		log_whole(&b, "hello", false);
+		say_log(0, &b);
+		task_flush(fix.task);
+		skip_to_end(RUNLOG_EXIT);
+	}
+}
+
+static void
+test_below_half_of_the_reserve_all_but_a_few_lines_ends_at_once(void **state)
+{
+	uint64_t length;
+
+	(void)state;
+	begin(1 << 30);
+	disk_is(DISK_RESERVE / 2 - 1, 1000);
+	(void)say_much(1 << 20, true);
+	assert_int_equal(fix.over, 1);
+	length = spool_length();
+	skip_to_end(RUNLOG_DISK_FULL);
+	assert_true(length <= TASK_OUT_BYTES);
+}
+
 int
 main(void)
 {
@@ -163,6 +278,11 @@ main(void)
 	    TEST(test_a_run_that_began_and_is_not_known_any_more_is_lost),
 	    TEST(test_a_spool_that_cannot_be_appended_to_is_refused),
 	    TEST(test_a_full_disk_makes_the_run_wait_and_loses_nothing),
+	    TEST(test_a_disk_that_takes_nothing_ends_the_run_before_long),
+	    TEST(test_a_run_that_prints_much_is_stopped_at_the_reserve),
+	    TEST(test_a_short_run_goes_on_in_the_reserve),
+	    TEST(
+		test_below_half_of_the_reserve_all_but_a_few_lines_ends_at_once),
 	};
 
 	return cmocka_run_group_tests_name("task_spool", tests, NULL, NULL);
