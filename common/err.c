@@ -64,6 +64,7 @@ static const struct {
     {ERR_WRONG_STATE, "state"},
     {ERR_LOST, "lost"},
     {ERR_DAMAGED, "damaged"},
+    {ERR_DISK_FULL, "disk_full"},
 };
 
 const char *

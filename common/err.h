@@ -17,7 +17,8 @@ enum err_code {         /* all negative, 0 is success */
 	ERR_CONFLICT = -10,
 	ERR_WRONG_STATE = -11, /* not possible in this state */
 	ERR_LOST = -12,        /* the sandbox is gone */
-	ERR_DAMAGED = -13      /* the database: starting again cannot help */
+	ERR_DAMAGED = -13,     /* the database: starting again cannot help */
+	ERR_DISK_FULL = -14    /* less room than the reserve */
 };
 
 #define ERR_TEXT_MAX 512

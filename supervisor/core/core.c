@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/disk.h"
 #include "supervisor/core/fleet.h"
 #include "supervisor/core/logs.h"
 #include "supervisor/core/run.h"
@@ -23,6 +24,7 @@ struct core {
 	struct bus bus;
 	struct bus_member member;
 	struct counters counters;
+	struct disk *disk;
 	struct fleet *fleet;
 	struct sched *sched;
 	struct logs *logs;
@@ -436,6 +438,7 @@ core_new(const struct core_parts *parts, struct core **out, struct err *e)
 	bus_init(&c->bus);
 	counters_init(&c->counters, &c->bus);
 	bus_join(&c->bus, &c->member, on_bus, c);
+	c->disk = disk_new(parts->conf, parts->store);
 	c->fleet = fleet_new(parts->base,
 	    (uint32_t)conf_int(parts->conf, CONF_WORKERS), &fleet_ops, c);
 	c->sched = sched_new(start_cb);
@@ -460,6 +463,7 @@ core_free(struct core *c)
 	logs_free(c->logs);
 	bus_leave(&c->bus, &c->member);
 	counters_clear(&c->counters, &c->bus);
+	disk_free(c->disk);
 	principal_unref(c->parts.local);
 	free(c);
 }
@@ -523,10 +527,10 @@ core_drain(struct core *c)
 int
 core_admit(const struct core *c, struct err *e)
 {
-	return !c->is_draining ?
-	    0 :
-	    err_set(e, ERR_WRONG_STATE,
-		"the server is shutting down: try again later");
+	if (c->is_draining)
+		return err_set(e, ERR_WRONG_STATE,
+		    "the server is shutting down: try again later");
+	return disk_check(c->disk, e);
 }
 
 /* So that one of them cannot take the places of all. */
@@ -563,6 +567,8 @@ core_check(const struct core *c, struct err *e)
 {
 	if (c->is_draining)
 		return err_set(e, ERR_WRONG_STATE, "shutting down");
+	if (disk_check(c->disk, e) != 0)
+		return e->code;
 	return fleet_check_all(c->fleet, e);
 }
 

@@ -11,6 +11,7 @@
  *	fleet      the workers
  *	artifacts  files on their way in
  *	logs       output, read off the loop        log_digest
+ *	disk       room for all that
  *	lookup     a run by its id; follow: its log, at a reader's pace
  *	bus        who wants to know                counters, and those above
  *
@@ -62,7 +63,7 @@ struct runs *core_runs(const struct core *c);
 struct sandboxes *core_sandboxes(const struct core *c);
 
 /* core_admit - may one more sandbox begin?  ERR_WRONG_STATE: the server is
- * shutting down */
+ * shutting down; ERR_DISK_FULL */
 int core_admit(const struct core *c, struct err *e) MUSTCHECK;
 /* core_admit_run - may one more run, in sb (NULL: in one that is to be made)?
  * ERR_LIMIT: MAX_ACTIVE_RUNS, MAX_SANDBOX_RUNS */

@@ -10,6 +10,7 @@ struct numbers {
 	struct core_stats core;
 	struct counters counters;
 	struct store_stats store;
+	struct store_room room;
 	struct http_stats http;
 };
 
@@ -29,6 +30,7 @@ static const struct metric {
 #define CORE(field) offsetof(struct numbers, core.field)
 #define COUNTED(field) offsetof(struct numbers, counters.field)
 #define STORE(field) offsetof(struct numbers, store.field)
+#define ROOM(field) offsetof(struct numbers, room.field)
 #define HTTP(field) offsetof(struct numbers, http.field)
     {"mcp_active_sandboxes", METRIC_GAUGE, "Sandboxes that exist.", "",
 	CORE(active_sandboxes)},
@@ -79,9 +81,20 @@ static const struct metric {
 	"Transactions committed by the database.", "", STORE(commits)},
     {"sandboxd_store_failures_total", METRIC_COUNTER,
 	"Writes that the database refused.", "", STORE(failures)},
+    {"sandboxd_disk_free_bytes", METRIC_GAUGE,
+	"Room on the disks, as far as it is known.", "{dir=\"data\"}",
+	ROOM(data.bytes)},
+    {"sandboxd_disk_free_bytes", METRIC_GAUGE, "", "{dir=\"artifacts\"}",
+	ROOM(artifacts.bytes)},
+    {"sandboxd_disk_free_inodes", METRIC_GAUGE,
+	"Inodes free on the disks, as far as it is known.", "{dir=\"data\"}",
+	ROOM(data.inodes)},
+    {"sandboxd_disk_free_inodes", METRIC_GAUGE, "", "{dir=\"artifacts\"}",
+	ROOM(artifacts.inodes)},
 #undef CORE
 #undef COUNTED
 #undef STORE
+#undef ROOM
 #undef HTTP
 };
 
@@ -137,6 +150,13 @@ add_numbers(struct buf *b, const struct numbers *n)
 	}
 }
 
+static void
+read_store(const struct store *s, struct numbers *n)
+{
+	store_stats(s, &n->store);
+	store_room(s, &n->room);
+}
+
 void
 front_on_metrics(struct front *f, struct http_exchange *x)
 {
@@ -147,7 +167,7 @@ front_on_metrics(struct front *f, struct http_exchange *x)
 	n.counters = *core_counters(f->core);
 	http_server_stats(f->http, &n.http);
 	if (f->store != NULL)
-		store_stats(f->store, &n.store);
+		read_store(f->store, &n);
 	buf_init(&b, METRICS_MAX);
 	add_numbers(&b, &n);
 	add_histogram(&b, &n.counters.command_seconds);

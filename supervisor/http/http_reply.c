@@ -233,6 +233,7 @@ static const struct code_status {
     {ERR_WRONG_STATE, 409, "state"},
     {ERR_LOST, 410, "sandbox_lost"},
     {ERR_BACKEND, 503, "backend_unavailable"},
+    {ERR_DISK_FULL, 507, "disk_full"},
 };
 
 void

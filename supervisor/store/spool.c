@@ -161,6 +161,18 @@ spool_close(struct spool *s)
 	free(s);
 }
 
+int
+spool_data_fd(const struct spool *s)
+{
+	return s->data_fd;
+}
+
+int
+spool_artifacts_fd(const struct spool *s)
+{
+	return s->artifacts_fd;
+}
+
 /* Logs. */
 
 /* The bucket is made of random digits: the last ones, where the first ones are

@@ -28,6 +28,9 @@ struct spool;
 int spool_open(const char *data_dir, const char *artifacts_dir,
     struct spool **out, struct err *e) MUSTCHECK;
 void spool_close(struct spool *s);
+/* Its two directories; borrowed. */
+int spool_data_fd(const struct spool *s);
+int spool_artifacts_fd(const struct spool *s);
 
 /* Both return a descriptor or a negative ERR_*.  spool_log_create makes or
  * opens for append and read; spool_log_read opens to read (ERR_NOTFOUND). */

@@ -175,6 +175,20 @@ store_stats(const struct store *s, struct store_stats *out)
 	writer_stats(s->writer, out);
 }
 
+static void
+room_of(int fd, struct room *out)
+{
+	if (room_read(fd, out) != 0)
+		*out = (struct room){UINT64_MAX, UINT64_MAX};
+}
+
+void
+store_room(const struct store *s, struct store_room *out)
+{
+	room_of(spool_data_fd(s->spool), &out->data);
+	room_of(spool_artifacts_fd(s->spool), &out->artifacts);
+}
+
 /* Writes in general. */
 
 void

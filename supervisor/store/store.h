@@ -37,6 +37,7 @@
 
 #include "common/base.h"
 #include "common/err.h"
+#include "common/room.h"
 #include "common/uuid.h"
 #include "supervisor/store/rows_gen.h"
 
@@ -212,6 +213,13 @@ struct store_counts {
  * restart; before the loop runs */
 int store_counts(
     struct store *s, struct store_counts *out, struct err *e) MUSTCHECK;
+
+/* store_room - on the disks of the two directories, now; as much as there can
+ * be of what cannot be found out */
+struct store_room {
+	struct room data, artifacts;
+};
+void store_room(const struct store *s, struct store_room *out);
 
 struct store_stats { /* since start, for /metrics */
 	uint64_t writes, commits, failures;
