@@ -45,7 +45,7 @@ def make_server(build, engine):
     """Servers of one test's own: make_server(env=..., args=...)."""
     made = []
 
-    def make(**kwargs):
+    def make(build=build, **kwargs):
         s = Server(build, **kwargs)
         made.append(s)
         return s

@@ -106,15 +106,6 @@ def test_an_engine_that_is_down_gives_a_clear_error_and_recovers(
         proxy.down()
 
 
-def refusal(client):
-    """The text of the error that an awaited run gave, None if it gave none."""
-    result = client.tool("run_sandbox", identifier="a",
-                         commands=[{"shell": "echo full"}],
-                         options={"await_completion": True,
-                                  "await_timeout_ms": 5000})
-    return result["content"][0]["text"] if result.get("isError") else None
-
-
 def refused(client, path):
     """The text of the refusal once it names the socket."""
     result = client.tool("run_sandbox", identifier="e",
@@ -131,56 +122,6 @@ def test_a_missing_image_is_named(make_server):
         "run_sandbox", identifier="a", commands=[{"shell": "true"}],
         options={"await_completion": True})
     assert "no-such-image:none" in text
-
-
-def small_disk(data):
-    """A tmpfs of 12 MiB on data, except for the links: the engine has to see
-    those, and lives in a mount namespace of its own."""
-    links, saved = data / "links", data.parent / "links"
-    links.mkdir(parents=True)
-    saved.mkdir()
-    for words in (["--bind", links, saved],
-                  ["-t", "tmpfs", "-o", "size=12m,mode=0755", "tmpfs", data],
-                  ["--bind", saved, links]):
-        if words[0] == "--bind" and words[1] == saved:
-            links.mkdir()
-        subprocess.run(["mount", *map(str, words)], check=True)
-
-
-def test_a_full_disk_fails_calls_clearly_and_the_server_goes_on(
-        make_server, tmp_path):
-    data = tmp_path / "data"
-    small_disk(data)
-    for parent in tmp_path.parents[:2]:
-        os.chmod(parent, 0o755)
-    os.chmod(tmp_path, 0o755)
-    server = None
-    try:
-        server = make_server(env={"DATA_DIR": str(data)})
-        client = server.client()
-        client.run("a", "true")
-        ballast = data / "ballast"
-        with open(ballast, "wb", buffering=0) as f:
-            try:
-                while True:
-                    f.write(b"x" * 65536)
-            except OSError:
-                pass
-        # What the database had reserved may carry a few runs; then it ends.
-        text = wait_for(lambda: refusal(client), 30, "a refusal").lower()
-        assert "disk is full" in text and "free space" in text, text
-        assert server.get("/healthz")[0] == 200
-        os.unlink(ballast)
-        wait_for(lambda: not client.tool(
-            "run_sandbox", identifier="a", commands=[{"shell": "true"}],
-            options={"await_completion": True}).get("isError"), 30,
-            "recovery")
-        assert client.run("a", "echo ok")["commands"][0]["stdout"] == "ok\n"
-    finally:
-        if server is not None:
-            server.stop()
-        subprocess.run(["umount", "-l", str(data)], check=True)
-        subprocess.run(["umount", "-l", str(tmp_path / "links")], check=True)
 
 
 def test_a_client_that_leaves_does_not_stop_its_run(server, sandbox):

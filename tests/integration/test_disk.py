@@ -1,11 +1,17 @@
 """The disk and the database below a running server: full, gone, damaged."""
 import os
+import shutil
+import subprocess
+import tempfile
+
+import pytest
 
 from client import wait_for
 
 
 def database(server, suffix=""):
-    return os.path.join(server.dir, "data", "mcp-sandboxd.db" + suffix)
+    return os.path.join(server.dir, "data", "front",
+                        "mcp-sandboxd.db" + suffix)
 
 
 def test_a_database_removed_below_the_server_stops_it(make_server):
@@ -32,3 +38,133 @@ def test_a_damaged_database_stops_the_start_with_what_to_do(make_server):
     assert "is damaged" in server.tail()
     assert "put a backup in its place" in server.tail()
     assert server.tail().count("is damaged") < 4, server.tail()
+
+
+# ---- a small disk
+
+class Disk:
+    """DATA_DIR whose part of the front is a tmpfs that only servers started
+    here see: it is gone with the last process in its mount namespace."""
+
+    def __init__(self, build, size):
+        self.dir = tempfile.mkdtemp(prefix="mcp-sandboxd-disk-")
+        os.chmod(self.dir, 0o755)
+        self.data = os.path.join(self.dir, "data")
+        front = os.path.join(self.data, "front")
+        os.makedirs(front)
+        self.holder = subprocess.Popen(
+            ["unshare", "-m", "--propagation", "private", "sh", "-ec",
+             f"mount -t tmpfs -o size={size},mode=0700 tmpfs '{front}'\n"
+             "echo mounted\n"
+             "exec setpriv --pdeathsig KILL sleep infinity"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        assert self.holder.stdout.readline() == b"mounted\n"
+        program = os.path.join(self.dir, "mcp-sandboxd")
+        with open(program, "w", encoding="ascii") as f:
+            f.write(f"#!/bin/sh\nexec nsenter -m -t {self.holder.pid} "
+                    f"'{build}/mcp-sandboxd' \"$@\"\n")
+        os.chmod(program, 0o755)
+        self.inside = f"/proc/{self.holder.pid}/root{front}"
+
+    def free(self):
+        st = os.statvfs(self.inside)
+        return st.f_bavail * st.f_frsize
+
+    def fill(self, leave):
+        """A file of somebody else's that leaves so many bytes."""
+        with open(os.path.join(self.inside, "ballast"), "wb") as f:
+            f.write(b"x" * (self.free() - leave))
+
+    def clear(self):
+        os.unlink(os.path.join(self.inside, "ballast"))
+
+    def close(self):
+        self.holder.kill()
+        self.holder.wait()
+        self.holder.stdout.close()
+        shutil.rmtree(self.dir)
+
+
+@pytest.fixture
+def disk(build):
+    made = []
+
+    def make(size):
+        made.append(Disk(build, size))
+        return made[-1]
+
+    yield make
+    for d in made:
+        d.close()
+
+
+@pytest.fixture
+def disk_server(disk, make_server):
+    """(disk, server) of that size, with these settings."""
+    def make(size, **env):
+        d = disk(size)
+        return d, make_server(build=d.dir, env={"DATA_DIR": d.data, **env})
+    return make
+
+
+def refusal(client):
+    """The text of the error that an awaited run gave, None if it gave none."""
+    result = client.tool("run_sandbox", identifier="a",
+                         commands=[{"shell": "echo full"}],
+                         options={"await_completion": True,
+                                  "await_timeout_ms": 5000})
+    return result["content"][0]["text"] if result.get("isError") else None
+
+
+def test_a_disk_without_a_byte_fails_calls_clearly_and_the_server_goes_on(
+        disk_server):
+    disk, server = disk_server("12m", DISK_RESERVE_MB="0",
+                               DISK_RESERVE_INODES="0")
+    client = server.client()
+    client.run("a", "true")
+    disk.fill(0)
+    # What the database had reserved may carry a few runs; then it ends.
+    text = wait_for(lambda: refusal(client), 30, "a refusal").lower()
+    assert "disk is full" in text, text
+    assert server.get("/healthz")[0] == 200
+    disk.clear()
+    wait_for(lambda: refusal(client) is None, 30, "recovery")
+    assert client.run("a", "echo ok")["commands"][0]["stdout"] == "ok\n"
+
+
+def test_below_the_reserve_new_work_is_refused_and_readyz_says_why(
+        disk_server):
+    disk, server = disk_server("64m", DISK_RESERVE_MB="16")
+    client = server.client()
+    client.run("a", "true")
+    run = client.start("a", "read x; echo $x", await_completion=False)
+    disk.fill(15 << 20)
+    status, _, body = server.get("/readyz")
+    assert status == 503 and b"disk is full" in body, body
+    assert b"DISK_RESERVE_MB" in body
+    for tool, arguments in (
+            ("run_sandbox", {"commands": [{"shell": "true"}]}),
+            ("initialize_sandbox", {})):
+        text = client.tool(tool, identifier="b",
+                           **arguments)["content"][0]["text"]
+        assert "disk is full" in text and "DISK_RESERVE_MB" in text, text
+    name = 'sandboxd_disk_free_bytes{dir="data"}'
+    assert server.metric(name) < 16 << 20
+    # What runs already goes on, and its end is on disk.
+    assert client.wait_end(run["run_id"])["state"] == "completed"
+    disk.clear()
+    assert server.get("/readyz")[0] == 200
+    assert client.run("a", "echo ok")["state"] == "completed"
+
+
+def test_a_run_that_fills_the_disk_ends_and_others_go_on(disk_server):
+    disk, server = disk_server("96m", DISK_RESERVE_MB="16")
+    client = server.client()
+    client.run("other", "true")
+    run = client.start("flood", "head -c 200000000 /dev/zero",
+                       await_completion=False)
+    final = client.wait_end(run["run_id"])
+    assert final["end_reason"] == "disk_full", final
+    assert "DISK_RESERVE_MB" in final["error"]
+    assert final["commands"][0]["end_reason"] == "disk_full"
+    assert disk.free() > 8 << 20
