@@ -127,7 +127,8 @@ on_down(const struct err *why, void *arg)
 
 static const struct peer_ops peer_ops = {on_hello, on_turn, on_turn, on_down};
 
-static const struct copy_limits limits = {1 << 16, 1 << 14, 3};
+static const struct copy_limits limits = {
+    .total_bytes = 1 << 16, .file_bytes = 1 << 14, .files = 3};
 static const struct task_host task_host = {.front = &no_front,
     .on_disk = on_disk,
     .on_begin = on_begin,

@@ -59,7 +59,8 @@ setup(void **state)
 	fix.peer = peer_new(&fix.link.l, &peer_ops, NULL);
 	fake_link_greet(&fix.link);
 	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
-	fix.limits = (struct copy_limits){100, 50, 3};
+	fix.limits = (struct copy_limits){
+	    .total_bytes = 100, .file_bytes = 50, .files = 3};
 	fix.host = (struct copy_host){.base = fix.base,
 	    .front = &fix.front.chan,
 	    .limits = &fix.limits,
