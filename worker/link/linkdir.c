@@ -39,6 +39,36 @@ struct linkdirs {
 	size_t agent_len;
 };
 
+/*
+ * What the engine is given is a path, which it looks up as root.  So nobody
+ * but us may have made what lies there, nor write in it, and it must be what
+ * we hold open.  Who else could exchange a directory further up the
+ * supervisor has looked at (supervisor/master/ancestry.h).
+ */
+static int
+check_own(int fd, const char *path, struct err *e)
+{
+	struct stat held, found;
+
+	if (fstat(fd, &held) == -1)
+		return err_set(
+		    e, ERR_SYS, "stat %s: %s", path, strerror(errno));
+	if (held.st_uid != geteuid() ||
+	    (held.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return err_set(e, ERR_POLICY,
+		    "%s is of uid %u, mode %03o: not made by this worker, so "
+		    "not mounted; remove it",
+		    path, (unsigned int)held.st_uid,
+		    (unsigned int)(held.st_mode & 0777));
+	if (lstat(path, &found) == -1 || found.st_dev != held.st_dev ||
+	    found.st_ino != held.st_ino)
+		return err_set(e, ERR_POLICY,
+		    "%s does not lead to the directory that was made: "
+		    "somebody exchanged it, so it is not mounted",
+		    path);
+	return 0;
+}
+
 /* ---- the agent's binary */
 
 int
@@ -98,7 +128,7 @@ is_same(const struct linkdirs *l)
 	size_t n;
 
 	return lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-	    (st.st_mode & 07777) == AGENT_MODE &&
+	    st.st_uid == geteuid() && (st.st_mode & 07777) == AGENT_MODE &&
 	    fd_read_file(path, AGENT_BYTES_MAX, &have, &n, NULL) == 0 &&
 	    n == l->agent_len && memcmp(have, l->agent, n) == 0;
 }
@@ -147,6 +177,12 @@ open_links(struct linkdirs *l, const char *data_dir, struct err *e)
 	if (l->fd == -1)
 		return err_set(
 		    e, ERR_SYS, "open %s: %s", l->path, strerror(errno));
+	if (fchmod(l->fd, DIR_MODE) == -1 && errno != EPERM)
+		return err_set(
+		    e, ERR_SYS, "chmod %s: %s", l->path, strerror(errno));
+	/* A wrong owner does not mend itself. */
+	if (check_own(l->fd, l->path, e) != 0)
+		return err_set(e, ERR_INVAL, "DATA_DIR: %s", e->msg);
 	return 0;
 }
 
@@ -221,8 +257,9 @@ linkdirs_make(
     struct linkdirs *l, const struct uuid *sandbox, char **path, struct err *e)
 {
 	AUTO(auto_close) int fd = -1;
+	AUTO(auto_free) char *made = NULL;
 	char name[UUID_TEXT_LEN + 1];
-	int out;
+	int out, rc;
 
 	uuid_format(sandbox, name);
 	if (mkdirat(l->fd, name, DIR_MODE) == -1 && errno != EEXIST)
@@ -233,12 +270,18 @@ linkdirs_make(
 	if (fd == -1)
 		return err_set(e, ERR_SYS, "open %s/%s: %s", l->path, name,
 		    strerror(errno));
-	if (fchmod(fd, DIR_MODE) == -1) /* whatever the umask */
+	/* Whatever the umask; a stranger's is found below. */
+	if (fchmod(fd, DIR_MODE) == -1 && errno != EPERM)
 		return err_set(e, ERR_SYS, "chmod %s/%s: %s", l->path, name,
 		    strerror(errno));
-	if (put_agent(l, fd, e) != 0)
-		return ERR_SYS;
-	*path = xasprintf("%s/%s", l->path, name);
+	made = xasprintf("%s/%s", l->path, name);
+	rc = check_own(fd, made, e);
+	if (rc == 0)
+		rc = put_agent(l, fd, e);
+	if (rc != 0)
+		return rc;
+	*path = made;
+	made = NULL;
 	out = fd;
 	fd = -1;
 	return out;

@@ -18,7 +18,7 @@
 struct linkdirs;
 
 /* linkdirs_open - agent: path of the binary.  ERR_INVAL when data_dir's real
- * path cannot be bound into a container. */
+ * path cannot be bound into a container, or links in it is another user's. */
 int linkdirs_open(const char *data_dir, const char *agent,
     struct linkdirs **out, struct err *e) MUSTCHECK;
 void linkdirs_close(struct linkdirs *l);
@@ -28,8 +28,9 @@ void linkdirs_close(struct linkdirs *l);
 int linkdirs_find_agent(char **out, struct err *e) MUSTCHECK;
 
 /* linkdirs_make - the sandbox's directory, made or as it is (a container may
- * have it bound).  Returns a descriptor of it or a negative ERR_*; *path is
- * absolute and the caller's to free. */
+ * have it bound).  ERR_POLICY when what is there is not ours, others may write
+ * in it, or the path leads elsewhere.  Returns a descriptor of it or a negative
+ * ERR_*; *path is absolute and the caller's to free. */
 int linkdirs_make(struct linkdirs *l, const struct uuid *sandbox, char **path,
     struct err *e) MUSTCHECK;
 void linkdirs_remove(struct linkdirs *l, const struct uuid *sandbox);

@@ -246,6 +246,110 @@ test_a_path_that_cannot_be_bound_is_refused(void **state)
 	    linkdirs_open("/nowhere/at/all", agent, &l, &e), ERR_SYS);
 }
 
+/* ---- what a front that fell may have planted */
+
+static int
+try_make(struct err *e)
+{
+	struct uuid u = {{1}};
+	char *path = NULL;
+	int fd = linkdirs_make(links, &u, &path, e);
+
+	if (fd >= 0)
+		(void)close(fd);
+	free(path);
+	return fd;
+}
+
+static void
+test_a_planted_link_is_not_mounted(void **state)
+{
+	struct uuid u = {{1}};
+	char name[UUID_TEXT_LEN + 1], planted[256];
+	struct err e;
+
+	(void)state;
+	uuid_format(&u, name);
+	(void)snprintf(planted, sizeof(planted), "%s/links/%s", dir, name);
+	assert_int_equal(symlink("/etc", planted), 0);
+	assert_true(try_make(&e) < 0);
+	assert_int_equal(stat_of("/etc", "/agent").st_ino, 0);
+}
+
+static void
+test_a_directory_of_another_user_is_not_mounted(void **state)
+{
+	struct uuid u = {{1}};
+	char name[UUID_TEXT_LEN + 1], planted[256];
+	struct err e;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	uuid_format(&u, name);
+	(void)snprintf(planted, sizeof(planted), "%s/links/%s", dir, name);
+	assert_int_equal(mkdir(planted, 0711), 0);
+	assert_int_equal(chown(planted, 12345, 12345), 0);
+	assert_int_equal(try_make(&e), ERR_POLICY);
+	assert_non_null(strstr(e.msg, "uid 12345"));
+}
+
+/* Attack H4: links renamed, another put in its place. */
+static void
+test_a_path_that_leads_elsewhere_is_not_mounted(void **state)
+{
+	char now[256], then[256];
+	struct err e;
+
+	(void)state;
+	(void)snprintf(now, sizeof(now), "%s/links", dir);
+	(void)snprintf(then, sizeof(then), "%s/links.was", dir);
+	assert_int_equal(rename(now, then), 0);
+	assert_int_equal(mkdir(now, 0711), 0);
+	assert_int_equal(try_make(&e), ERR_POLICY);
+	assert_non_null(strstr(e.msg, "exchanged"));
+}
+
+static void
+test_links_of_another_user_are_refused_at_the_start(void **state)
+{
+	char path[256];
+	struct linkdirs *l = NULL;
+	struct err e;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	(void)snprintf(path, sizeof(path), "%s/links", dir);
+	assert_int_equal(chown(path, 12345, 12345), 0);
+	assert_int_equal(linkdirs_open(dir, agent, &l, &e), ERR_INVAL);
+	assert_non_null(strstr(e.msg, "uid 12345"));
+}
+
+static void
+test_an_agents_copy_of_another_user_is_made_anew(void **state)
+{
+	struct uuid u = {{1}};
+	char *path;
+	char copy[512];
+	struct err e;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	(void)close(linkdirs_make(links, &u, &path, &e));
+	(void)snprintf(copy, sizeof(copy), "%s/agent", path);
+	assert_int_equal(chown(copy, 12345, 12345), 0); /* all its names */
+	assert_int_equal(chmod(copy, 0755), 0);
+	linkdirs_close(links);
+	open_links();
+	linkdirs_remove(links, &u);
+	free(path);
+	(void)close(linkdirs_make(links, &u, &path, &e));
+	assert_int_equal(stat_of(path, "/agent").st_uid, 0);
+	free(path);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -259,6 +363,11 @@ main(void)
 	    TEST(test_an_agents_copy_that_nobody_has_goes_with_the_sweep),
 	    TEST(test_a_damaged_copy_is_made_anew),
 	    TEST(test_a_path_that_cannot_be_bound_is_refused),
+	    TEST(test_a_planted_link_is_not_mounted),
+	    TEST(test_a_directory_of_another_user_is_not_mounted),
+	    TEST(test_a_path_that_leads_elsewhere_is_not_mounted),
+	    TEST(test_links_of_another_user_are_refused_at_the_start),
+	    TEST(test_an_agents_copy_of_another_user_is_made_anew),
 	};
 
 	return cmocka_run_group_tests_name("linkdir", tests, NULL, NULL);
