@@ -1,15 +1,34 @@
 /*
- * The lists are by purpose; the promise behind them is that a front that
- * was taken over has no path to the engine and neither process has a way to
- * become more than it is.
+ * An allow-list, built from lists by purpose (confine_calls.h) and from rules
+ * that look at arguments, which are here.  The promise behind them is that a
+ * front that was taken over has no path to the engine, nor to anything else,
+ * and neither process has a way to become more than it is.
+ *
+ * A rule whose conditions do not hold leaves a call to the default, ENOSYS.
  */
 #include "common/confine.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "common/confine_calls.h"
+
+/* Of newer headers. */
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#endif
+#ifndef MSG_FASTOPEN
+#define MSG_FASTOPEN 0x20000000
+#endif
 
 /*
  * Leak checking attaches to its own process by ptrace at exit, which the
@@ -33,51 +52,9 @@ __lsan_is_turned_off(void)
 }
 #endif
 
-/* Ways into other processes. */
-static const int deny_processes[] = {SCMP_SYS(ptrace),
-    SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev),
-    SCMP_SYS(process_madvise), SCMP_SYS(pidfd_getfd), SCMP_SYS(kcmp),
-    SCMP_SYS(perf_event_open), SCMP_SYS(userfaultfd)};
-
-/* Another view of the file system, other namespaces. */
-static const int deny_namespaces[] = {SCMP_SYS(mount), SCMP_SYS(umount2),
-    SCMP_SYS(umount), SCMP_SYS(pivot_root), SCMP_SYS(chroot),
-    SCMP_SYS(move_mount), SCMP_SYS(open_tree), SCMP_SYS(fsopen),
-    SCMP_SYS(fsmount), SCMP_SYS(fsconfig), SCMP_SYS(fspick),
-    SCMP_SYS(mount_setattr), SCMP_SYS(unshare), SCMP_SYS(setns),
-    SCMP_SYS(open_by_handle_at), SCMP_SYS(name_to_handle_at)};
-
-/* The kernel itself, the machine, and large parts with a history. */
-static const int deny_kernel[] = {SCMP_SYS(bpf), SCMP_SYS(keyctl),
-    SCMP_SYS(add_key), SCMP_SYS(request_key), SCMP_SYS(init_module),
-    SCMP_SYS(finit_module), SCMP_SYS(delete_module), SCMP_SYS(kexec_load),
-    SCMP_SYS(kexec_file_load), SCMP_SYS(reboot), SCMP_SYS(swapon),
-    SCMP_SYS(swapoff), SCMP_SYS(acct), SCMP_SYS(quotactl), SCMP_SYS(syslog),
-    SCMP_SYS(iopl), SCMP_SYS(ioperm), SCMP_SYS(modify_ldt),
-    SCMP_SYS(settimeofday), SCMP_SYS(clock_settime), SCMP_SYS(clock_adjtime),
-    SCMP_SYS(adjtimex), SCMP_SYS(sethostname), SCMP_SYS(setdomainname)};
-
-/* Another user. */
-static const int deny_ids[] = {SCMP_SYS(setuid), SCMP_SYS(setgid),
-    SCMP_SYS(setreuid), SCMP_SYS(setregid), SCMP_SYS(setresuid),
-    SCMP_SYS(setresgid), SCMP_SYS(setfsuid), SCMP_SYS(setfsgid),
-    SCMP_SYS(setgroups), SCMP_SYS(capset)};
-
-/* io_uring opens and connects sockets without the calls we look at. */
-static const int deny_uring[] = {SCMP_SYS(io_uring_setup),
-    SCMP_SYS(io_uring_enter), SCMP_SYS(io_uring_register)};
-
-static const int exec_calls[] = {SCMP_SYS(execve), SCMP_SYS(execveat)};
-
-static const struct {
-	const int *calls;
-	size_t n;
-} deny_lists[] = {
-    {deny_processes, ARRAY_LEN(deny_processes)},
-    {deny_namespaces, ARRAY_LEN(deny_namespaces)},
-    {deny_kernel, ARRAY_LEN(deny_kernel)},
-    {deny_ids, ARRAY_LEN(deny_ids)},
-    {deny_uring, ARRAY_LEN(deny_uring)},
+enum confine_role {
+	CONFINE_FRONT,
+	CONFINE_WORKER
 };
 
 static void
@@ -87,104 +64,282 @@ auto_filter(scmp_filter_ctx *f)
 		seccomp_release(*f);
 }
 
+/* A call that this machine does not have, or that libseccomp does not know
+ * yet, needs no rule. */
 static int
-add_list(scmp_filter_ctx f, uint32_t action, const int *calls, size_t n)
+add_list(scmp_filter_ctx f, uint32_t action, const char *const *names)
 {
-	for (size_t i = 0; i < n; i++) {
-		/* A call that this machine does not have needs no rule. */
-		if (calls[i] < 0)
-			continue;
-		if (seccomp_rule_add(f, action, calls[i], 0) != 0)
+	for (; *names != NULL; names++) {
+		int nr = seccomp_syscall_resolve_name(*names);
+
+		if (nr >= 0 && seccomp_rule_add(f, action, nr, 0) != 0)
 			return -1;
 	}
 	return 0;
 }
 
+/* Allowed where argument arg is one of these. */
+static int
+allow_values(scmp_filter_ctx f, const char *name, unsigned int arg,
+    const uint64_t *values, size_t n)
+{
+	int nr = seccomp_syscall_resolve_name(name);
+
+	for (size_t i = 0; nr >= 0 && i < n; i++)
+		if (seccomp_rule_add(f, SCMP_ACT_ALLOW, nr, 1,
+			SCMP_CMP(arg, SCMP_CMP_EQ, values[i], 0)) != 0)
+			return -1;
+	return 0;
+}
+
+/* Allowed where argument arg has none of these bits, else EPERM. */
+static int
+allow_without(
+    scmp_filter_ctx f, const char *name, unsigned int arg, uint64_t bits)
+{
+	int nr = seccomp_syscall_resolve_name(name);
+
+	if (nr < 0)
+		return 0;
+	if (seccomp_rule_add(f, SCMP_ACT_ALLOW, nr, 1,
+		SCMP_CMP(arg, SCMP_CMP_MASKED_EQ, bits, 0)) != 0)
+		return -1;
+	for (uint64_t bit = 1; bit != 0 && bit <= bits; bit <<= 1)
+		if ((bits & bit) != 0 &&
+		    seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), nr, 1,
+			SCMP_CMP(arg, SCMP_CMP_MASKED_EQ, bit, bit)) != 0)
+			return -1;
+	return 0;
+}
+
+/* Allowed for this process, which pid or 0 stands for, else EPERM. */
+static int
+allow_own(scmp_filter_ctx f, int nr, uint64_t pid)
+{
+	if (seccomp_rule_add(
+		f, SCMP_ACT_ALLOW, nr, 1, SCMP_A0(SCMP_CMP_EQ, pid, 0)) != 0)
+		return -1;
+	return seccomp_rule_add(
+	    f, SCMP_ACT_ERRNO(EPERM), nr, 1, SCMP_A0(SCMP_CMP_NE, pid, 0));
+}
+
 /*
- * Namespaces by clone: any CLONE_NEW flag is denied.  clone3 has its flags
- * behind a pointer, where a filter cannot look; told that the kernel has no
- * clone3, libc starts threads by clone.
+ * Threads, and nothing else of clone: no process, no namespace.  clone3 has
+ * its flags behind a pointer, where a filter cannot look; told that the kernel
+ * has no clone3, libc starts threads by clone.
  */
 static int
 add_clone(scmp_filter_ctx f)
 {
-	static const unsigned long flags[] = {CLONE_NEWNS, CLONE_NEWCGROUP,
-	    CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID,
-	    CLONE_NEWNET};
+	const uint64_t spaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
+	    CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
 
-	for (size_t i = 0; i < ARRAY_LEN(flags); i++)
-		if (seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone),
+	if (seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
+		SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD | spaces,
+		    CLONE_THREAD)) != 0 ||
+	    seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+		SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0)) != 0)
+		return -1;
+	for (uint64_t bit = 1; bit <= spaces; bit <<= 1)
+		if ((spaces & bit) != 0 &&
+		    seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone),
 			1,
-			SCMP_A0(SCMP_CMP_MASKED_EQ, flags[i], flags[i])) != 0)
+			SCMP_A0(SCMP_CMP_MASKED_EQ, bit | CLONE_THREAD,
+			    bit | CLONE_THREAD)) != 0)
 			return -1;
-	return seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	return 0; /* clone3: the default */
 }
 
-/* The filter compares all 64 bits where the kernel takes 32: a family with
- * rubbish in the upper half falls under "greater", which is denied. */
+/* abort(3) and threads signal the process they are in. */
 static int
-deny_family(scmp_filter_ctx f, enum scmp_compare how, unsigned int family)
+add_signals(scmp_filter_ctx f)
 {
-	return seccomp_rule_add(f, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(socket), 1,
-	    SCMP_A0(how, family, 0));
+	if (allow_own(f, SCMP_SYS(kill), (uint64_t)getpid()) != 0)
+		return -1;
+	return allow_own(f, SCMP_SYS(tgkill), (uint64_t)getpid());
 }
 
-/* The front: AF_INET and AF_INET6.  A datagram socketpair could be connected
- * anew, to a path; a stream pair cannot. */
+/* Its own limits; another process of the same user is not its business. */
+static int
+add_limits(scmp_filter_ctx f)
+{
+	return allow_own(f, SCMP_SYS(prlimit64), 0);
+}
+
+/* No F_SETOWN and F_SETSIG, which send signals, nor F_NOTIFY. */
+static int
+add_descriptors(scmp_filter_ctx f)
+{
+	static const uint64_t commands[] = {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD,
+	    F_SETFD, F_GETFL, F_SETFL, F_GETLK, F_SETLK, F_SETLKW, F_OFD_GETLK,
+	    F_OFD_SETLK, F_OFD_SETLKW, F_ADD_SEALS, F_GET_SEALS, F_GETPIPE_SZ,
+	    F_SETPIPE_SZ};
+	static const uint64_t requests[] = {
+	    FIONBIO, FIONREAD, FIOCLEX, FIONCLEX, TCGETS, TIOCGWINSZ};
+
+	if (allow_values(f, "fcntl", 1, commands, ARRAY_LEN(commands)) != 0 ||
+	    allow_values(f, "fcntl64", 1, commands, ARRAY_LEN(commands)) != 0)
+		return -1;
+	return allow_values(f, "ioctl", 1, requests, ARRAY_LEN(requests));
+}
+
+/* Not dumpable stays not dumpable. */
+static int
+add_prctl(scmp_filter_ctx f)
+{
+	static const uint64_t options[] = {PR_SET_NAME, PR_GET_NAME, PR_SET_VMA,
+	    PR_GET_DUMPABLE, PR_GET_PDEATHSIG, PR_GET_NO_NEW_PRIVS,
+	    PR_SET_NO_NEW_PRIVS, PR_GET_SECCOMP, PR_CAPBSET_READ,
+	    PR_GET_TIMERSLACK};
+
+	return allow_values(f, "prctl", 0, options, ARRAY_LEN(options));
+}
+
+/* No program that runs as us for whoever starts it. */
+static int
+add_modes(scmp_filter_ctx f)
+{
+	const uint64_t bits = S_ISUID | S_ISGID;
+
+	if (allow_without(f, "chmod", 1, bits) != 0 ||
+	    allow_without(f, "fchmod", 1, bits) != 0 ||
+	    allow_without(f, "fchmodat", 2, bits) != 0)
+		return -1;
+	return allow_without(f, "fchmodat2", 2, bits);
+}
+
+/*
+ * Sending on sockets that are there.  A listening socket that is shut down can
+ * be sent on with MSG_FASTOPEN, which connects it to any address without a
+ * call to connect.
+ */
+static int
+add_sending(scmp_filter_ctx f)
+{
+	static const uint64_t levels[] = {SOL_SOCKET, IPPROTO_TCP};
+
+	if (allow_without(f, "sendto", 3, MSG_FASTOPEN) != 0 ||
+	    allow_without(f, "sendmsg", 2, MSG_FASTOPEN) != 0 ||
+	    allow_without(f, "sendmmsg", 3, MSG_FASTOPEN) != 0)
+		return -1;
+	return allow_values(f, "setsockopt", 1, levels, ARRAY_LEN(levels));
+}
+
+static int
+deny_socket(scmp_filter_ctx f, int nr)
+{
+	return seccomp_rule_add(f, SCMP_ACT_ERRNO(EACCES), nr, 0);
+}
+
+/* The front has all its sockets, or is given them: it makes none, and names
+ * no address. */
 static int
 add_sockets_front(scmp_filter_ctx f)
 {
-	if (deny_family(f, SCMP_CMP_GT, AF_INET6) != 0)
-		return -1;
-	for (unsigned int family = 0; family < AF_INET6; family++)
-		if (family != AF_INET &&
-		    deny_family(f, SCMP_CMP_EQ, family) != 0)
+	static const int calls[] = {SCMP_SYS(socket), SCMP_SYS(socketpair),
+	    SCMP_SYS(connect), SCMP_SYS(bind), SCMP_SYS(listen)};
+
+	for (size_t i = 0; i < ARRAY_LEN(calls); i++)
+		if (deny_socket(f, calls[i]) != 0)
 			return -1;
-	return seccomp_rule_add(f, SCMP_ACT_ERRNO(EACCES), SCMP_SYS(socketpair),
-	    1, SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, SOCK_DGRAM));
+	return 0;
 }
 
-/* The worker: AF_UNIX alone. */
+/* The worker: AF_UNIX alone.  The filter compares all 64 bits where the
+ * kernel takes 32: a family with rubbish in the upper half falls under
+ * "greater", which is denied. */
 static int
 add_sockets_worker(scmp_filter_ctx f)
 {
-	if (deny_family(f, SCMP_CMP_LT, AF_UNIX) != 0)
+	static const int calls[] = {SCMP_SYS(socket), SCMP_SYS(socketpair)};
+
+	for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+		if (seccomp_rule_add(f, SCMP_ACT_ALLOW, calls[i], 1,
+			SCMP_A0(SCMP_CMP_EQ, AF_UNIX, 0)) != 0 ||
+		    seccomp_rule_add(f, SCMP_ACT_ERRNO(EACCES), calls[i], 1,
+			SCMP_A0(SCMP_CMP_LT, AF_UNIX, 0)) != 0 ||
+		    seccomp_rule_add(f, SCMP_ACT_ERRNO(EACCES), calls[i], 1,
+			SCMP_A0(SCMP_CMP_GT, AF_UNIX, 0)) != 0)
+			return -1;
+	}
+	return add_list(f, SCMP_ACT_ALLOW, confine_calls_worker);
+}
+
+static int
+add_lists(scmp_filter_ctx f, enum confine_role role)
+{
+	const char *const *const allowed[] = {confine_calls_self,
+	    confine_calls_files, confine_calls_events, confine_calls_socket};
+
+	for (size_t i = 0; i < ARRAY_LEN(allowed); i++)
+		if (add_list(f, SCMP_ACT_ALLOW, allowed[i]) != 0)
+			return -1;
+	if (add_list(f, SCMP_ACT_ERRNO(EPERM), confine_calls_refused) != 0)
 		return -1;
-	return deny_family(f, SCMP_CMP_GT, AF_UNIX);
+	return add_list(f,
+	    role == CONFINE_FRONT ? SCMP_ACT_KILL_PROCESS :
+				    SCMP_ACT_ERRNO(EPERM),
+	    confine_calls_exec);
+}
+
+static int
+add_rules(scmp_filter_ctx f, enum confine_role role)
+{
+	static int (*const rules[])(scmp_filter_ctx) = {add_clone, add_signals,
+	    add_limits, add_descriptors, add_prctl, add_modes, add_sending};
+
+	if (add_lists(f, role) != 0)
+		return -1;
+	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+		if (rules[i](f) != 0)
+			return -1;
+	return role == CONFINE_FRONT ? add_sockets_front(f) :
+				       add_sockets_worker(f);
 }
 
 /* All threads of the process, the store's writer too, come under the filter;
- * calls of a foreign ABI (i386, x32) would go round it and end the process. */
+ * calls of a foreign ABI (i386, x32) would go round it and end the process.
+ * What is refused is in the kernel's log, where that is kept. */
 static int
 set_attributes(scmp_filter_ctx f)
 {
 	if (seccomp_attr_set(f, SCMP_FLTATR_CTL_NNP, 1) != 0 ||
 	    seccomp_attr_set(f, SCMP_FLTATR_CTL_TSYNC, 1) != 0)
 		return -1;
+	(void)seccomp_attr_set(f, SCMP_FLTATR_CTL_LOG, 1);
 	return seccomp_attr_set(
 	    f, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
 }
 
+/* Memory holds secrets of tenants: none of it goes to disk, nor to a debugger
+ * of the same user. */
 static int
-confine(int (*add_sockets)(scmp_filter_ctx f), uint32_t on_exec, struct err *e)
+seal_memory(struct err *e)
 {
-	AUTO(auto_filter) scmp_filter_ctx f = NULL;
-	int rc = 0;
+	const struct rlimit none = {0, 0};
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
 	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1)
 		return err_set(e, ERR_SYS, "prctl: %s", strerror(errno));
-	f = seccomp_init(SCMP_ACT_ALLOW);
+	if (setrlimit(RLIMIT_CORE, &none) == -1)
+		return err_set(e, ERR_SYS, "RLIMIT_CORE: %s", strerror(errno));
+	return 0;
+}
+
+static int
+confine(enum confine_role role, struct err *e)
+{
+	AUTO(auto_filter) scmp_filter_ctx f = NULL;
+	int rc = seal_memory(e);
+
+	if (rc != 0)
+		return rc;
+	f = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
 	if (f == NULL)
 		return err_set(e, ERR_SYS, "seccomp: no filter");
 	if (set_attributes(f) != 0)
 		return err_set(e, ERR_SYS, "seccomp: attributes refused");
-	for (size_t i = 0; i < ARRAY_LEN(deny_lists) && rc == 0; i++)
-		rc = add_list(f, SCMP_ACT_ERRNO(EPERM), deny_lists[i].calls,
-		    deny_lists[i].n);
-	if (rc != 0 ||
-	    add_list(f, on_exec, exec_calls, ARRAY_LEN(exec_calls)) != 0 ||
-	    add_clone(f) != 0 || add_sockets(f) != 0)
+	if (add_rules(f, role) != 0)
 		return err_set(e, ERR_SYS, "seccomp: a rule was refused");
 	rc = seccomp_load(f);
 	if (rc != 0)
@@ -200,11 +355,11 @@ confine(int (*add_sockets)(scmp_filter_ctx f), uint32_t on_exec, struct err *e)
 int
 confine_front(struct err *e)
 {
-	return confine(add_sockets_front, SCMP_ACT_KILL_PROCESS, e);
+	return confine(CONFINE_FRONT, e);
 }
 
 int
 confine_worker(struct err *e)
 {
-	return confine(add_sockets_worker, SCMP_ACT_ERRNO(EPERM), e);
+	return confine(CONFINE_WORKER, e);
 }

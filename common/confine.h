@@ -1,20 +1,19 @@
 /*
  * confine.h - seccomp: what a process may still ask the kernel for
  *
- * Deny-lists by purpose over a default of allow, because libcurl, OpenSSL and
- * SQLite each bring their own needs; what is denied fails with EPERM (EACCES
- * for sockets) and, in confine_front, an attempt to exec kills the process.
+ * Allow-lists (confine_calls.h); the rest fails with ENOSYS, with EPERM (EACCES
+ * for sockets) where an attempt is no accident, and in the front an attempt to
+ * exec kills the process.
  *
- *	front	no socket(AF_UNIX), no connect to one, no AF_NETLINK, AF_PACKET,
- *		AF_VSOCK; no execve, execveat, ptrace, process_vm_*, mount and
- *		namespace calls, bpf, keyctl, module and kexec calls, setuid
- *		family, io_uring (it would go round the socket rule)
- *	worker	no listening or connecting AF_INET/AF_INET6 socket (its engine
- *		is behind a Unix socket); the same others as the front but with
- *		AF_UNIX allowed
+ *	both	files, memory, threads, time, events, and sockets that are
+ *there; signals and limits of the process itself; no other process, no
+ *		namespace, no other user, no io_uring
+ *	front	makes no socket, connects and binds none, sends to nobody by
+ *		TCP fast open
+ *	worker	AF_UNIX sockets: its links and its engine are behind such
  *
- * Also sets no-new-privileges and dumpable 0.  Must be the last step before
- * READY.  Returns 0 or ERR_SYS.
+ * Also sets no-new-privileges, dumpable 0 and the core limit 0.  Must be the
+ * last step before READY.  Returns 0 or ERR_SYS.
  */
 #ifndef COMMON_CONFINE_H
 #define COMMON_CONFINE_H

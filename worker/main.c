@@ -14,9 +14,12 @@
 #include "common/child.h"
 #include "common/confine.h"
 #include "common/exit.h"
+#include "common/fence.h"
+#include "common/layout.h"
 #include "common/log.h"
 #include "common/turns.h"
 #include "common/timer.h"
+#include "common/xmalloc.h"
 #include "worker/docker/docker.h"
 #include "worker/jobs.h"
 #include "worker/link/linkdir.h"
@@ -143,6 +146,21 @@ open_backend(struct worker *w, const struct conf *conf, struct err *e)
 	return 0;
 }
 
+/* The link directories, and what an image is built from.  The engine's socket
+ * needs no gate: Landlock does not stand before those that have a path. */
+static int
+raise_fence(const struct conf *conf, struct err *e)
+{
+	AUTO(auto_free)
+	char *links =
+	    xasprintf("%s/" LAYOUT_LINKS, conf_str(conf, CONF_DATA_DIR));
+	const struct fence_gate gates[] = {{links, FENCE_OWN},
+	    {conf_str(conf, CONF_SANDBOX_DOCKERFILE_PATH), FENCE_READ},
+	    {DOCKER_INSTALLED_FILE, FENCE_READ}};
+
+	return fence_raise(gates, ARRAY_LEN(gates), e);
+}
+
 static int
 on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 {
@@ -159,7 +177,9 @@ on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 		status = open_carrier(&p->w, conf, e);
 	if (status != 0)
 		return status;
-	return confine_worker(e) != 0 ? EXIT_PRIVILEGE : 0;
+	if (raise_fence(conf, e) != 0 || confine_worker(e) != 0)
+		return EXIT_PRIVILEGE;
+	return 0;
 }
 
 static void

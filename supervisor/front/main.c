@@ -15,6 +15,7 @@
 #include "common/confine.h"
 #include "common/exit.h"
 #include "common/fd.h"
+#include "common/fence.h"
 #include "common/layout.h"
 #include "common/log.h"
 #include "common/turns.h"
@@ -62,6 +63,16 @@ raise_descriptor_limit(const struct conf *conf)
 		    (unsigned long long)rl.rlim_cur, (unsigned long long)want);
 }
 
+/* Before the store starts its threads. */
+static int
+raise_fence(const char *dir, const char *artifacts, struct err *e)
+{
+	const struct fence_gate gates[] = {
+	    {dir, FENCE_OWN}, {artifacts, FENCE_OWN}};
+
+	return fence_raise(gates, artifacts[0] != '\0' ? 2 : 1, e);
+}
+
 static int
 open_data(struct program *p, uint8_t key[KEY_BYTES], struct err *e)
 {
@@ -70,6 +81,8 @@ open_data(struct program *p, uint8_t key[KEY_BYTES], struct err *e)
 	p->dir =
 	    xasprintf("%s/" LAYOUT_FRONT, conf_str(p->conf, CONF_DATA_DIR));
 	if (fd_mkdir_all(p->dir, 0700, e) != 0 ||
+	    (artifacts[0] != '\0' && fd_mkdir_all(artifacts, 0700, e) != 0) ||
+	    raise_fence(p->dir, artifacts, e) != 0 ||
 	    key_load(p->dir, key, e) != 0 ||
 	    store_open(p->base, p->dir, artifacts, &p->store, e) != 0)
 		return e->code;

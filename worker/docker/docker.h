@@ -13,6 +13,12 @@
 #include "worker/backend.h"
 #include "worker/policy.h"
 
+/* What an image below localhost/ is built from, unless told otherwise. */
+#ifndef PKGDATADIR
+#define PKGDATADIR "/usr/local/share/mcp-sandboxd"
+#endif
+#define DOCKER_INSTALLED_FILE PKGDATADIR "/images/sandbox/Dockerfile"
+
 struct event_base;
 
 struct docker_settings {

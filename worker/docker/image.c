@@ -22,10 +22,6 @@
 #define HOLDS_MS 5000 /* a new build of the image is seen after that */
 #define DOCKERFILE_MAX (1u << 20)
 #define LOCAL_PREFIX "localhost/"
-#ifndef PKGDATADIR
-#define PKGDATADIR "/usr/local/share/mcp-sandboxd"
-#endif
-#define INSTALLED_DOCKERFILE PKGDATADIR "/images/sandbox/Dockerfile"
 
 struct image_wait {
 	struct image *image;
@@ -156,7 +152,7 @@ dockerfile_of(const struct image *im)
 		return NULL;
 	if (im->d->dockerfile[0] != '\0')
 		return im->d->dockerfile;
-	return is_local(im) ? INSTALLED_DOCKERFILE : NULL;
+	return is_local(im) ? DOCKER_INSTALLED_FILE : NULL;
 }
 
 /* 0: it is being built. */

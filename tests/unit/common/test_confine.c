@@ -16,6 +16,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -256,8 +258,9 @@ test_exec_is_denied_to_the_worker(void **state)
 static void
 try_front_sockets(void)
 {
-	static const int families[] = {AF_UNSPEC, AF_UNIX, AF_NETLINK,
-	    AF_PACKET, AF_VSOCK, AF_ALG, AF_BLUETOOTH, AF_TIPC, AF_XDP};
+	static const int families[] = {AF_UNSPEC, AF_UNIX, AF_INET, AF_INET6,
+	    AF_NETLINK, AF_PACKET, AF_VSOCK, AF_ALG, AF_BLUETOOTH, AF_TIPC,
+	    AF_XDP};
 	static const int types[] = {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET,
 	    SOCK_RAW, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK};
 
@@ -270,28 +273,29 @@ try_front_sockets(void)
 }
 
 static void
-test_the_front_makes_no_socket_but_inet(void **state)
+test_the_front_makes_no_socket(void **state)
 {
 	(void)state;
 	assert_int_equal(in_child(confine_front, try_front_sockets), 0);
 }
 
 static void
-try_datagram_pair(void)
+try_pairs(void)
 {
+	static const int types[] = {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET};
 	int fds[2];
 
-	NEED(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds) == -1 && errno == EACCES);
-	NEED(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, fds) == -1 &&
-	    errno == EACCES);
-	NEED(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
+	for (size_t t = 0; t < ARRAY_LEN(types); t++)
+		NEED(socketpair(AF_UNIX, types[t], 0, fds) == -1 &&
+		    errno == EACCES);
 }
 
+/* A datagram pair could be connected anew, to a path. */
 static void
-test_the_front_makes_no_pair_that_could_be_connected_anew(void **state)
+test_the_front_makes_no_pair(void **state)
 {
 	(void)state;
-	assert_int_equal(in_child(confine_front, try_datagram_pair), 0);
+	assert_int_equal(in_child(confine_front, try_pairs), 0);
 }
 
 static void
@@ -317,7 +321,8 @@ test_the_worker_makes_no_socket_but_unix(void **state)
 
 static int early_pair[2]; /* made before confine, as the channels are */
 static int early_listener;
-static uint16_t early_port;
+static int early_client; /* connected, not accepted yet */
+static struct sockaddr_in early_address;
 
 static void
 make_early_descriptors(void)
@@ -333,7 +338,9 @@ make_early_descriptors(void)
 	assert_int_equal(listen(early_listener, 5), 0);
 	assert_int_equal(
 	    getsockname(early_listener, (struct sockaddr *)&a, &len), 0);
-	early_port = ntohs(a.sin_port);
+	early_client = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(connect(early_client, (struct sockaddr *)&a, len), 0);
+	early_address = a;
 }
 
 static void
@@ -342,6 +349,7 @@ close_early_descriptors(void)
 	(void)close(early_pair[0]);
 	(void)close(early_pair[1]);
 	(void)close(early_listener);
+	(void)close(early_client);
 }
 
 /* A message with a descriptor, as job channels carry them. */
@@ -388,20 +396,14 @@ test_channels_that_exist_go_on_working(void **state)
 static void
 accept_a_client(void)
 {
-	struct sockaddr_in to = {.sin_family = AF_INET,
-	    .sin_port = htons(early_port),
-	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int client = socket(AF_INET, SOCK_STREAM, 0);
 	char byte = 0;
 	int served;
 
-	NEED(client >= 0);
-	NEED(connect(client, (struct sockaddr *)&to, sizeof(to)) == 0);
 	served =
 	    accept4(early_listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	NEED(served >= 0);
 	NEED(write(served, "z", 1) == 1);
-	NEED(read(client, &byte, 1) == 1 && byte == 'z');
+	NEED(read(early_client, &byte, 1) == 1 && byte == 'z');
 }
 
 static void
@@ -411,6 +413,143 @@ test_the_front_accepts_on_its_listening_socket(void **state)
 	make_early_descriptors();
 	assert_int_equal(in_child(confine_front, accept_a_client), 0);
 	close_early_descriptors();
+}
+
+/* Shut down, a listening socket is as one that was never connected: then a
+ * first packet with data connects it, without connect(2). */
+static void
+try_to_connect_the_listener(void)
+{
+	const struct sockaddr *to = (const struct sockaddr *)&early_address;
+	struct msghdr mh = {
+	    .msg_name = &early_address, .msg_namelen = sizeof(early_address)};
+	struct mmsghdr many = {.msg_hdr = mh};
+
+	NEED(shutdown(early_listener, SHUT_RDWR) == 0);
+	NEED(connect(early_listener, to, sizeof(early_address)) == -1 &&
+	    errno == EACCES);
+	NEED(sendto(early_listener, "x", 1, MSG_FASTOPEN, to,
+		 sizeof(early_address)) == -1 &&
+	    errno == EPERM);
+	NEED(
+	    sendmsg(early_listener, &mh, MSG_FASTOPEN) == -1 && errno == EPERM);
+	NEED(sendmmsg(early_listener, &many, 1, MSG_FASTOPEN) == -1 &&
+	    errno == EPERM);
+	NEED(bind(early_listener, to, sizeof(early_address)) == -1 &&
+	    errno == EACCES);
+	NEED(listen(early_listener, 1) == -1 && errno == EACCES);
+}
+
+/* Without the filter that way is open: the test sees it closed by it. */
+static void
+connect_the_listener(void)
+{
+	int other = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(early_address);
+
+	NEED(listen(other, 1) == 0);
+	NEED(getsockname(other, (struct sockaddr *)&early_address, &len) == 0);
+	early_address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	NEED(shutdown(early_listener, SHUT_RDWR) == 0);
+	if (sendto(early_listener, "x", 1, MSG_FASTOPEN,
+		(const struct sockaddr *)&early_address, len) == -1 &&
+	    errno == EOPNOTSUPP)
+		return; /* net.ipv4.tcp_fastopen is 0 */
+	NEED(getpeername(
+		 early_listener, (struct sockaddr *)&early_address, &len) == 0);
+}
+
+static void
+test_the_front_connects_no_socket_that_is_there(void **state)
+{
+	(void)state;
+	make_early_descriptors();
+	assert_int_equal(
+	    in_child(confine_front, try_to_connect_the_listener), 0);
+	close_early_descriptors();
+	make_early_descriptors();
+	assert_int_equal(in_child(NULL, connect_the_listener), 0);
+	close_early_descriptors();
+}
+
+static void
+call_the_unknown(void)
+{
+	NEED(syscall(4000, 0) == -1 && errno == ENOSYS);
+	NEED(syscall(SYS_clone3, NULL, 0) == -1 && errno == ENOSYS);
+	NEED(syscall(SYS_inotify_init1, 0) == -1 && errno == ENOSYS);
+}
+
+static void
+test_an_unknown_call_is_as_on_an_older_kernel(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(confine_front, call_the_unknown), 0);
+	assert_int_equal(in_child(confine_worker, call_the_unknown), 0);
+}
+
+static void
+try_processes(void)
+{
+	NEED(fork() == -1 && errno == EPERM);
+	NEED(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) == -1 && errno == EPERM);
+	NEED(syscall(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0) ==
+		-1 &&
+	    errno == EPERM);
+}
+
+static void
+test_nobody_makes_another_process(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(confine_front, try_processes), 0);
+	assert_int_equal(in_child(confine_worker, try_processes), 0);
+}
+
+static void
+try_signals(void)
+{
+	static const pid_t others[] = {0, -1, 1};
+
+	NEED(kill(getppid(), 0) == -1 && errno == EPERM);
+	for (size_t i = 0; i < ARRAY_LEN(others); i++)
+		NEED(kill(others[i], 0) == -1 && errno == EPERM);
+	NEED(syscall(SYS_tgkill, getppid(), getppid(), 0) == -1 &&
+	    errno == EPERM);
+	NEED(kill(getpid(), 0) == 0 && raise(0) == 0);
+}
+
+static void
+test_nobody_signals_another_process(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(confine_front, try_signals), 0);
+	assert_int_equal(in_child(confine_worker, try_signals), 0);
+}
+
+static void
+try_to_undo(void)
+{
+	struct rlimit core;
+	int fd = open("/dev/null", O_RDONLY);
+
+	NEED(getrlimit(RLIMIT_CORE, &core) == 0);
+	NEED(core.rlim_cur == 0 && core.rlim_max == 0);
+	NEED(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == -1);
+	NEED(prctl(PR_SET_PTRACER, 1, 0, 0, 0) == -1);
+	NEED(syscall(SYS_prlimit64, getppid(), RLIMIT_CORE, NULL, &core) == -1);
+	NEED(fcntl(fd, F_SETOWN, getppid()) == -1 && errno == ENOSYS);
+	NEED(fchmod(fd, S_ISUID | 0755) == -1 && errno == EPERM);
+	NEED(fchmodat(AT_FDCWD, "/tmp", S_ISGID, 0) == -1 && errno == EPERM);
+	NEED(symlink("/", "/tmp/test-confine-link") == -1 && errno == EPERM);
+}
+
+static void
+test_what_would_undo_it_is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(confine_front, try_to_undo), 0);
+	assert_int_equal(in_child(confine_worker, try_to_undo), 0);
 }
 
 /* As the link does: a socket of its own, and as libcurl: connect to one. */
@@ -562,9 +701,13 @@ main(void)
 	    cmocka_unit_test(test_clone_makes_no_namespaces),
 	    cmocka_unit_test(test_exec_kills_the_front),
 	    cmocka_unit_test(test_exec_is_denied_to_the_worker),
-	    cmocka_unit_test(test_the_front_makes_no_socket_but_inet),
-	    cmocka_unit_test(
-		test_the_front_makes_no_pair_that_could_be_connected_anew),
+	    cmocka_unit_test(test_the_front_makes_no_socket),
+	    cmocka_unit_test(test_the_front_makes_no_pair),
+	    cmocka_unit_test(test_the_front_connects_no_socket_that_is_there),
+	    cmocka_unit_test(test_an_unknown_call_is_as_on_an_older_kernel),
+	    cmocka_unit_test(test_nobody_makes_another_process),
+	    cmocka_unit_test(test_nobody_signals_another_process),
+	    cmocka_unit_test(test_what_would_undo_it_is_refused),
 	    cmocka_unit_test(test_the_worker_makes_no_socket_but_unix),
 	    cmocka_unit_test(test_channels_that_exist_go_on_working),
 	    cmocka_unit_test(test_the_front_accepts_on_its_listening_socket),
