@@ -2,8 +2,8 @@
 
 #include <errno.h>
 #include <grp.h>
-#include <linux/capability.h>
 #include <pwd.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #define PASSWD_BYTES_MAX 65536
@@ -55,22 +55,34 @@ privdrop_add_group(struct privdrop_user *u, gid_t gid, struct err *e)
 	return 0;
 }
 
-/* Nothing permitted or effective may be left: with "keep capabilities" set,
- * a change of the uid alone would leave all of them. */
 static int
-check_capabilities(struct err *e)
+get_capabilities(struct __user_cap_data_struct *data, struct err *e)
 {
 	struct __user_cap_header_struct head = {
 	    .version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 
-	memset(data, 0, sizeof(data));
+	memset(data, 0, sizeof(*data) * _LINUX_CAPABILITY_U32S_3);
 	if (syscall(SYS_capget, &head, data) == -1)
 		return err_set(e, ERR_SYS, "capget: %s", strerror(errno));
-	for (size_t i = 0; i < ARRAY_LEN(data); i++)
-		if (data[i].permitted != 0 || data[i].effective != 0)
+	return 0;
+}
+
+/* Nothing else permitted or effective may be left: with "keep capabilities"
+ * set, a change of the uid alone would leave all of them. */
+static int
+check_capabilities(uint64_t allowed, struct err *e)
+{
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	if (get_capabilities(data, e) != 0)
+		return ERR_SYS;
+	for (size_t i = 0; i < ARRAY_LEN(data); i++) {
+		uint32_t more = ~(uint32_t)(allowed >> (32 * i));
+
+		if (((data[i].permitted | data[i].effective) & more) != 0)
 			return err_set(e, ERR_SYS,
-			    "capabilities are left after the change of user");
+			    "capabilities are left that should be gone");
+	}
 	return 0;
 }
 
@@ -109,7 +121,7 @@ privdrop_apply(const struct privdrop_user *u, struct err *e)
 		    strerror(errno));
 	rc = check_ids(u, e);
 	if (rc == 0)
-		rc = check_capabilities(e);
+		rc = check_capabilities(0, e);
 	if (rc != 0)
 		return rc;
 	if (setuid(0) == 0 || seteuid(0) == 0 || setgid(0) == 0 ||
@@ -117,4 +129,39 @@ privdrop_apply(const struct privdrop_user *u, struct err *e)
 		return err_set(e, ERR_SYS,
 		    "user %s: root's id could be taken back", u->name);
 	return 0;
+}
+
+int
+privdrop_bound(uint64_t capabilities, struct err *e)
+{
+	for (unsigned int c = 0; c < 64; c++) {
+		if ((capabilities & PRIVDROP_CAP(c)) != 0 ||
+		    prctl(PR_CAPBSET_DROP, c, 0, 0, 0) == 0)
+			continue;
+		if (errno == EINVAL || errno == EPERM)
+			return 0; /* was the last one, or not for us */
+		return err_set(
+		    e, ERR_SYS, "capability %u: %s", c, strerror(errno));
+	}
+	return 0;
+}
+
+int
+privdrop_keep(uint64_t capabilities, struct err *e)
+{
+	struct __user_cap_header_struct head = {
+	    .version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	if (get_capabilities(data, e) != 0)
+		return ERR_SYS;
+	for (size_t i = 0; i < ARRAY_LEN(data); i++) {
+		data[i].permitted &= (uint32_t)(capabilities >> (32 * i));
+		data[i].effective = data[i].permitted;
+		data[i].inheritable = 0;
+	}
+	if (syscall(SYS_capset, &head, data) == -1)
+		return err_set(e, ERR_SYS, "capset: %s", strerror(errno));
+	return check_capabilities(capabilities, e);
 }

@@ -8,6 +8,7 @@
 #ifndef COMMON_PRIVDROP_H
 #define COMMON_PRIVDROP_H
 
+#include <linux/capability.h>
 #include <sys/types.h>
 
 #include "common/base.h"
@@ -41,5 +42,18 @@ int privdrop_add_group(
  * then end, for it may stand half way.
  */
 int privdrop_apply(const struct privdrop_user *u, struct err *e) MUSTCHECK;
+
+#define PRIVDROP_CAP(number) (UINT64_C(1) << (number))
+/*
+ * privdrop_bound - no program that is executed from now on has more than these
+ * capabilities
+ *
+ * Needs CAP_SETPCAP; without it does nothing, for then no-new-privileges and
+ * privdrop_keep must do.
+ */
+int privdrop_bound(uint64_t capabilities, struct err *e) MUSTCHECK;
+/* privdrop_keep - have none but these, of those that there are, nor hand any
+ * on.  Cannot be undone.  ERR_SYS, and proven as privdrop_apply is. */
+int privdrop_keep(uint64_t capabilities, struct err *e) MUSTCHECK;
 
 #endif

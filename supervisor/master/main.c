@@ -9,11 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sysexits.h>
 
 #include "common/conf.h"
 #include "common/log.h"
+#include "common/privdrop.h"
 #include "supervisor/master/datadir.h"
 #include "supervisor/master/listen.h"
 #include "supervisor/master/master.h"
@@ -63,6 +65,23 @@ apply_log_settings(const struct conf *conf)
 		log_set_format(LOG_FORMAT_JSON);
 }
 
+/* From here on: start children as other users, without capabilities, and send
+ * them signals.  Ports, owners and other users' files are done with. */
+static int
+shed_rights(struct err *e)
+{
+	const uint64_t needed = PRIVDROP_CAP(CAP_SETUID) |
+	    PRIVDROP_CAP(CAP_SETGID) | PRIVDROP_CAP(CAP_SETPCAP) |
+	    PRIVDROP_CAP(CAP_KILL);
+
+	spawn_raise_limits();
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
+		return err_set(e, ERR_SYS, "prctl: %s", strerror(errno));
+	if (privdrop_bound(needed, e) != 0)
+		return ERR_SYS;
+	return privdrop_keep(needed, e);
+}
+
 /* What must be there before the first child starts, in this order: nothing is
  * made on disk by a server that cannot listen. */
 static int
@@ -80,9 +99,11 @@ prepare(struct conf *conf, struct users *users, struct listener *listener,
 		    (uint16_t)conf_int(conf, CONF_PORT), listener, e);
 	if (rc != 0)
 		return rc;
-	users_resolve(conf, users);
-	return datadir_open(conf_str(conf, CONF_DATA_DIR),
-	    conf_str(conf, CONF_ARTIFACTS_DIR), users, datadir, e);
+	rc = users_resolve(conf, users, e);
+	if (rc == 0)
+		rc = datadir_open(conf_str(conf, CONF_DATA_DIR),
+		    conf_str(conf, CONF_ARTIFACTS_DIR), users, datadir, e);
+	return rc == 0 ? shed_rights(e) : rc;
 }
 
 static int

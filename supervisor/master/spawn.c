@@ -106,10 +106,8 @@ arrange_descriptors(int channel, struct err *e)
 	return 0;
 }
 
-/* Up to the hard limit, or past it where we may; never to the millions that
- * some container engines set, for the tables' sake. */
-static void
-raise_limits(void)
+void
+spawn_raise_limits(void)
 {
 	struct rlimit l, higher;
 
@@ -124,6 +122,17 @@ raise_limits(void)
 	l.rlim_cur = l.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &l) == -1)
 		log_warn("RLIMIT_NOFILE: %s", strerror(errno));
+}
+
+/* Memory of a child holds what clients sent: it goes to no file. */
+static int
+refuse_core(struct err *e)
+{
+	const struct rlimit none = {0, 0};
+
+	if (setrlimit(RLIMIT_CORE, &none) == -1)
+		return err_set(e, ERR_SYS, "RLIMIT_CORE: %s", strerror(errno));
+	return 0;
 }
 
 /* After the ids: a change of ids clears the death signal.  A parent that
@@ -143,7 +152,7 @@ static bool
 env_is_kept(const char *entry)
 {
 	static const char *const kept[] = {
-	    "PATH=", "TZ=", "XDG_RUNTIME_DIR=", "MCP_SANDBOXD_"};
+	    "TZ=", "XDG_RUNTIME_DIR=", "MCP_SANDBOXD_"};
 
 	for (size_t i = 0; i < ARRAY_LEN(kept); i++)
 		if (strncmp(entry, kept[i], strlen(kept[i])) == 0)
@@ -192,8 +201,9 @@ run_child(const struct spawn *s, int channel, pid_t parent)
 		log_error("%s", e.msg);
 		_exit(EXIT_MEMORY);
 	}
-	raise_limits();
-	if ((s->user != NULL && privdrop_apply(s->user, &e) != 0) ||
+	if (privdrop_bound(0, &e) != 0 ||
+	    (s->user != NULL && privdrop_apply(s->user, &e) != 0) ||
+	    privdrop_keep(0, &e) != 0 || refuse_core(&e) != 0 ||
 	    tie_to_parent(parent, &e) != 0) {
 		log_error("%s", e.msg);
 		_exit(EXIT_PRIVILEGE);

@@ -3,9 +3,9 @@
  *
  * The child has its channel on descriptor 3, /dev/null on 0, our stderr on 1
  * and 2, and nothing else; default signals, its own session (a Ctrl-C in our
- * terminal is ours alone), umask 077, an environment of PATH, TZ,
- * XDG_RUNTIME_DIR and MCP_SANDBOXD_*, its own user, no new privileges; and it
- * is killed when we die.
+ * terminal is ours alone), umask 077, an environment of TZ,
+ * XDG_RUNTIME_DIR and MCP_SANDBOXD_*, its own user, no capabilities and none
+ * to be had, no new privileges, no core files; and it is killed when we die.
  */
 #ifndef MASTER_SPAWN_H
 #define MASTER_SPAWN_H
@@ -27,6 +27,10 @@ struct spawn {
  * else in the directory for programs.  ERR_NOTFOUND names both places;
  * *path is the caller's to free. */
 int spawn_find(const char *program, char **path, struct err *e) MUSTCHECK;
+/* spawn_raise_limits - open files of children: up to the hard limit, or past it
+ * where we may; never to the millions that some container engines set, for the
+ * tables' sake.  Before we give up the right to. */
+void spawn_raise_limits(void);
 /* spawn_child - channel stays the caller's.  *pid is set on success; what
  * fails in the child is logged there and is an exit status 71 or 77. */
 int spawn_child(

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "common/fence.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 
@@ -52,20 +53,70 @@ lookup_in_child(const char *name, struct users_answer *out)
 	(void)waitpid(pid, NULL, 0);
 }
 
-static enum users_mode
-resolve_one(const char *role, const char *name, struct privdrop_user *out)
+static int
+resolve_one(const struct conf *conf, const char *key, enum conf_key k,
+    enum users_mode *mode, struct privdrop_user *out, struct err *e)
 {
+	const char *name = conf_str(conf, k);
 	struct users_answer found;
 
+	*mode = USERS_STAY;
 	if (name[0] == '\0')
-		return USERS_STAY;
+		return 0;
 	lookup_in_child(name, &found);
-	if (found.rc != 0) {
-		log_warn("%s: the %s will run as root", found.e.msg, role);
-		return USERS_STAY;
-	}
+	if (found.rc == ERR_NOTFOUND)
+		return err_set(e, ERR_NOTFOUND,
+		    "%s: %s: make it (useradd --system --user-group "
+		    "--no-create-home --home-dir /nonexistent --shell "
+		    "/usr/sbin/nologin %s), name another, or set %s to nothing "
+		    "to go on as root",
+		    key, found.e.msg, name, key);
+	if (found.rc != 0)
+		return err_set(e, found.rc, "%s: %s", key, found.e.msg);
 	*out = found.user;
-	return USERS_CHANGE;
+	*mode = USERS_CHANGE;
+	return 0;
+}
+
+/* Who is no root cannot become them; that a name was set which is nobody's is
+ * a mistake all the same. */
+static int
+check_name(
+    const struct conf *conf, const char *key, enum conf_key k, struct err *e)
+{
+	struct conf *defaults = conf_new();
+	bool is_set = strcmp(conf_str(conf, k), conf_str(defaults, k)) != 0;
+	struct privdrop_user user;
+	enum users_mode mode;
+
+	conf_free(defaults);
+	return is_set ? resolve_one(conf, key, k, &mode, &user, e) : 0;
+}
+
+static int
+resolve(const struct conf *conf, struct users *u, struct err *e)
+{
+	int rc;
+
+	if (geteuid() != 0) {
+		rc = check_name(conf, "RUN_AS_FRONT", CONF_RUN_AS_FRONT, e);
+		return rc != 0 ?
+		    rc :
+		    check_name(conf, "RUN_AS_WORKER", CONF_RUN_AS_WORKER, e);
+	}
+	rc = resolve_one(conf, "RUN_AS_FRONT", CONF_RUN_AS_FRONT,
+	    &u->front_mode, &u->front, e);
+	if (rc == 0)
+		rc = resolve_one(conf, "RUN_AS_WORKER", CONF_RUN_AS_WORKER,
+		    &u->worker_mode, &u->worker, e);
+	if (rc == 0 && u->front_mode == USERS_CHANGE &&
+	    u->worker_mode == USERS_CHANGE && u->front.uid == u->worker.uid)
+		return err_set(e, ERR_INVAL,
+		    "RUN_AS_FRONT and RUN_AS_WORKER are both %s: then nothing "
+		    "but the system call filter would keep the front from the "
+		    "engine; name two users",
+		    u->front.name);
+	return rc;
 }
 
 static const char *
@@ -74,35 +125,56 @@ user_name(enum users_mode mode, const struct privdrop_user *user)
 	return mode == USERS_CHANGE ? user->name : "root";
 }
 
+/* What holds the front where its user does not. */
+static void
+say_one_user(const char *who)
+{
+	if (fence_version() == FENCE_NONE)
+		log_warn("%s run as one user and this kernel has no Landlock: "
+			 "a front that was taken over is kept from the engine "
+			 "by the system call filter alone, and could exchange "
+			 "what sandboxes have mounted and this user's files",
+		    who);
+	else
+		log_info("%s run as one user: Landlock (version %d) and the "
+			 "system call filter, not users, keep the front from "
+			 "the engine and from other files",
+		    who, fence_version());
+}
+
 static void
 say_mode(const struct users *u)
 {
 	if (geteuid() != 0)
 		log_info("started as uid %u: front and workers run as the "
-			 "same user; seccomp alone cuts the front off from "
-			 "the engine",
+			 "same user",
 		    (unsigned int)geteuid());
 	else
 		log_info("started as root: the front runs as %s, the workers "
 			 "as %s",
 		    user_name(u->front_mode, &u->front),
 		    user_name(u->worker_mode, &u->worker));
+	if (!users_are_apart(u))
+		say_one_user("front and workers");
+	else if (fence_version() == FENCE_NONE)
+		log_info("this kernel has no Landlock: users and modes of "
+			 "files alone keep front and workers from others' "
+			 "files");
 }
 
-void
-users_resolve(const struct conf *conf, struct users *u)
+int
+users_resolve(const struct conf *conf, struct users *u, struct err *e)
 {
+	int rc;
+
 	memset(u, 0, sizeof(*u));
 	u->front_mode = USERS_STAY;
 	u->worker_mode = USERS_STAY;
 	u->docker_host = xstrdup(conf_str(conf, CONF_DOCKER_HOST));
-	if (geteuid() == 0) {
-		u->front_mode = resolve_one(
-		    "front", conf_str(conf, CONF_RUN_AS_FRONT), &u->front);
-		u->worker_mode = resolve_one(
-		    "workers", conf_str(conf, CONF_RUN_AS_WORKER), &u->worker);
-	}
-	say_mode(u);
+	rc = resolve(conf, u, e);
+	if (rc == 0)
+		say_mode(u);
+	return rc;
 }
 
 void

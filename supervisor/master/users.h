@@ -2,9 +2,8 @@
  * users.h - as whom the children run
  *
  * Started as root, the front and the workers run as RUN_AS_FRONT and
- * RUN_AS_WORKER where these users exist.  Otherwise, and for a user that does
- * not exist, they run as the supervisor does; seccomp still cuts the front
- * off from the engine.
+ * RUN_AS_WORKER, which must exist; with an empty value, as root.  Started by
+ * an ordinary user, all run as that.
  */
 #ifndef MASTER_USERS_H
 #define MASTER_USERS_H
@@ -27,9 +26,12 @@ struct users {
 	char *docker_host;
 };
 
-/* users_resolve - look the users up; says in the log which mode it is, and
- * warns about a user that is missing */
-void users_resolve(const struct conf *conf, struct users *u);
+/* users_resolve - look the users up; says in the log which mode it is, and what
+ * of the separation does not hold in it.  ERR_NOTFOUND for a user that is
+ * missing, ERR_INVAL for one that is both or is root: nothing runs as root that
+ * was meant not to. */
+int users_resolve(
+    const struct conf *conf, struct users *u, struct err *e) MUSTCHECK;
 void users_clear(struct users *u);
 /* users_are_apart - whether the front is another user than the workers, and
  * neither is the user that everything belongs to */

@@ -90,8 +90,7 @@ def test_children_inherit_nothing_but_their_channel(make):
     for role in ("front", "worker-0", "worker-1"):
         assert s.events(role, "fds")[0][3] == "0 1 2 3"
         names = {e[3].split("=")[0] for e in s.events(role, "env")}
-        assert names == {"PATH", "TZ", "XDG_RUNTIME_DIR",
-                         "MCP_SANDBOXD_TEST_DIR"}
+        assert names == {"TZ", "XDG_RUNTIME_DIR", "MCP_SANDBOXD_TEST_DIR"}
         said = {e[2]: e[3] for e in s.events(role)}
         assert said["umask"] == "077"
         assert said["term"] == "open"
@@ -283,13 +282,65 @@ def test_only_the_worker_gets_the_group_of_the_engines_socket(make):
     assert groups("front") == []
 
 
-def test_a_missing_user_is_a_warning(make):
-    s = make(env={"RUN_AS_FRONT": "no-such-user", "RUN_AS_WORKER": "nobody"})
+@pytest.mark.parametrize("key, other", [
+    ("RUN_AS_FRONT", "RUN_AS_WORKER"), ("RUN_AS_WORKER", "RUN_AS_FRONT")])
+def test_a_missing_user_is_refused(make, key, other):
+    s = make(env={key: "no-such-user", other: "nobody"})
+    assert s.wait_exit() == 78
+    assert f"{key}: there is no user no-such-user: make it (useradd" \
+        in s.stderr()
+    assert s.events() == []
+
+
+def test_a_missing_user_is_refused_also_by_who_is_not_root(make):
+    s = make(start=False, env={"RUN_AS_FRONT": "no-such-user"},
+             user="nobody", group="nogroup", extra_groups=[])
+    os.chmod(s.dir, 0o777)
+    with open(s.stderr_path, "w", encoding="ascii"):
+        pass
+    os.chmod(s.stderr_path, 0o666)
+    s.start()
+    assert s.wait_exit() == 78
+    assert "there is no user no-such-user" in s.stderr()
+
+
+def test_front_and_workers_are_not_one_user(make):
+    s = make(env={"RUN_AS_FRONT": "daemon", "RUN_AS_WORKER": "daemon"})
+    assert s.wait_exit() == 78
+    assert "are both daemon" in s.stderr()
+
+
+@pytest.mark.parametrize("name", ["daemon", ""])
+def test_children_have_no_capability_and_can_get_none(make, name):
+    s = make(env={"RUN_AS_FRONT": name,
+                  "RUN_AS_WORKER": name and "nobody"})
     s.wait_ready()
-    assert s.stderr().count("there is no user no-such-user") == 1
-    assert s.events("front", "uid")[0][3] == "0 gid 0"
-    nobody = pwd.getpwnam("nobody")
-    assert s.events("worker-0", "uid")[0][3].startswith(f"{nobody.pw_uid} ")
+    for role in ("front", "worker-0"):
+        with open(f"/proc/{s.pid(role)}/status", encoding="ascii") as f:
+            status = f.read()
+        sets = re.findall(r"^Cap[A-Z][a-z]+:\s(\w+)$", status, re.M)
+        assert [int(s, 16) for s in sets] == [0] * 5, status
+        with open(f"/proc/{s.pid(role)}/limits", encoding="ascii") as f:
+            assert re.search(r"^Max core file size\s+0\s+0 ", f.read(), re.M)
+
+
+def test_the_supervisor_keeps_what_it_needs(make):
+    """To start children as other users (6, 7, 8) and to signal them (5)."""
+    s = make(env={"RUN_AS_FRONT": "daemon", "RUN_AS_WORKER": "nobody"})
+    s.wait_ready()
+    needed = 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8
+    with open(f"/proc/{s.proc.pid}/status", encoding="ascii") as f:
+        status = dict(line.split(":\t") for line in f if ":\t" in line)
+    for kind in ("Prm", "Eff", "Bnd"):
+        assert int(status[f"Cap{kind}"], 16) & ~needed == 0, kind
+    assert int(status["CapInh"], 16) == int(status["CapAmb"], 16) == 0
+    assert status["NoNewPrivs"].strip() == "1"
+    # It is enough: a child that died comes back as its user.
+    s.kill("front")
+    wait_for("another front", lambda: len(s.pids("front")) == 2)
+    daemon = pwd.getpwnam("daemon")
+    s.wait_event("front", "uid", times=2)
+    assert s.events("front", "uid")[1][3].startswith(f"{daemon.pw_uid} ")
 
 
 def test_an_ordinary_user_starts_all_as_itself(make):
