@@ -2,7 +2,8 @@
  * exit.h - how processes end, beside 0 and 1
  *
  * Ours: the numbers of sysexits.h where they fit; master/restart.h says what
- * the supervisor makes of them.  A command in a sandbox: as a shell has it.
+ * the supervisor makes of them.  The agent.  A command in a sandbox: as a shell
+ * has it.
  */
 #ifndef COMMON_EXIT_H
 #define COMMON_EXIT_H
@@ -14,6 +15,10 @@ enum exit_status {
 	EXIT_PROTO = 76,     /* a peer process broke the protocol */
 	EXIT_PRIVILEGE = 77, /* not restarted */
 	EXIT_CONFIG = 78     /* not restarted */
+};
+
+enum exit_agent {
+	EXIT_SPACE = 73 /* its file system is far over its limit */
 };
 
 enum exit_command {

@@ -293,13 +293,17 @@ lose(struct box *b, const char *why)
 static void
 lose_container(struct box *b, const struct backend_container *c)
 {
-	char why[64];
+	char why[128];
 
 	if (c->removing)
 		(void)snprintf(
 		    why, sizeof(why), "its container was removed from outside");
 	else if (c->oom_killed)
 		(void)snprintf(why, sizeof(why), "out of memory");
+	else if (c->exit_code == EXIT_SPACE)
+		(void)snprintf(why, sizeof(why),
+		    "its file system held far more than SANDBOX_DISK_MB or "
+		    "SANDBOX_DISK_INODES");
 	else
 		(void)snprintf(
 		    why, sizeof(why), "exited with status %d", c->exit_code);

@@ -365,6 +365,8 @@ policy_init(struct policy *p, const struct conf *c, struct err *e)
 	    (uint64_t)conf_int(c, CONF_DEFAULT_CPU_CORES) * 1000000000u;
 	p->pids = (uint32_t)conf_int(c, CONF_DEFAULT_PIDS);
 	p->tmp_bytes = (uint64_t)conf_int(c, CONF_SANDBOX_TMP_MB) * MIB;
+	p->disk_bytes = (uint64_t)conf_int(c, CONF_SANDBOX_DISK_MB) * MIB;
+	p->disk_inodes = (uint64_t)conf_int(c, CONF_SANDBOX_DISK_INODES);
 	p->masked = masked_paths;
 	p->read_only = p->network == POLICY_NETWORK_NONE ?
 	    read_only_paths :

@@ -40,6 +40,8 @@ struct policy {
 	uint64_t nano_cpus;
 	uint32_t pids;
 	uint64_t tmp_bytes;
+	uint64_t disk_bytes; /* beyond its image; 0, as for the next: any */
+	uint64_t disk_inodes;
 	/* Of network, no-new-privileges, capabilities, system calls and paths:
 	 * a sandbox made under another policy is not taken over. */
 	char fingerprint[POLICY_FINGERPRINT_LEN + 1];

@@ -9,6 +9,7 @@
 #include <limits.h>
 
 #include "common/clock.h"
+#include "common/exit.h"
 #include "images/agent/file_read.h"
 #include "images/agent/file_write.h"
 #include "images/agent/walk.h"
@@ -169,18 +170,19 @@ static const struct uplink_ops agent_uplink_ops = {
 /* ---- life */
 
 int
-agent_init(struct agent *a, const char *address, struct err *e)
+agent_init(struct agent *a, const struct terms *t, struct err *e)
 {
 	uuid_random(&a->boot);
 	if (loop_init(&a->loop, e) != 0)
 		return e->code;
-	uplink_init(&a->uplink, &a->loop, address, &agent_uplink_ops, a);
+	uplink_init(&a->uplink, &a->loop, t->socket, &agent_uplink_ops, a);
 	mux_init(&a->mux, &a->uplink);
 	if (procs_init(&a->procs, &a->loop, e) != 0)
 		return e->code;
 	seqs_init(&a->seqs, &a->mux, &a->procs);
 	processes_init(&a->processes, &a->mux, &a->procs);
 	files_init(&a->files, &a->mux);
+	layer_init(&a->layer, "/", t->disk);
 	if (reap_init(&a->reaper, &a->loop, &a->procs, e) != 0)
 		return e->code;
 	/* Small, and without anything of a sequence in its memory. */
@@ -201,6 +203,8 @@ agent_timeout(const struct agent *a, bool more_files)
 		return 0;
 	if (reap_next_ms(&a->reaper) < next)
 		next = reap_next_ms(&a->reaper);
+	if (layer_next_ms(&a->layer) < next)
+		next = layer_next_ms(&a->layer);
 	if (next != UINT64_MAX) {
 		now = clock_mono_ms();
 		next = next > now ? next - now : 0;
@@ -211,12 +215,29 @@ agent_timeout(const struct agent *a, bool more_files)
 	return ms;
 }
 
-void
+/* False: the sandbox goes. */
+static bool
+watch_layer(struct agent *a, uint64_t now_ms)
+{
+	switch (layer_tick(&a->layer, now_ms, a->procs.nlive > 0)) {
+	case LAYER_FINE:
+		return true;
+	case LAYER_FULL:
+		seqs_cancel_all(&a->seqs, RUNLOG_DISK_FULL, LAYER_FULL_TEXT);
+		processes_cancel_all(&a->processes, RUNLOG_DISK_FULL);
+		return true;
+	case LAYER_LOST:
+		break;
+	}
+	return false;
+}
+
+int
 agent_run(struct agent *a)
 {
-	bool more_files = false;
+	bool more_files = false, fits = true;
 
-	while (!a->reaper.quit) {
+	while (!a->reaper.quit && fits) {
 		uint64_t now;
 
 		loop_turn(&a->loop, agent_timeout(a, more_files));
@@ -225,9 +246,11 @@ agent_run(struct agent *a)
 		procs_tick(&a->procs, now);
 		seqs_tick(&a->seqs);
 		processes_tick(&a->processes);
+		fits = watch_layer(a, now);
 		uplink_tick(&a->uplink, now);
 		more_files = files_work(&a->files);
 		uplink_flush(&a->uplink);
 	}
 	reap_shutdown(&a->reaper);
+	return fits ? 0 : EXIT_SPACE;
 }

@@ -9,12 +9,14 @@
 #include "common/err.h"
 #include "common/uuid.h"
 #include "images/agent/files.h"
+#include "images/agent/layer.h"
 #include "images/agent/loop.h"
 #include "images/agent/mux.h"
 #include "images/agent/process.h"
 #include "images/agent/procs.h"
 #include "images/agent/reap.h"
 #include "images/agent/seqs.h"
+#include "images/agent/terms.h"
 #include "images/agent/uplink.h"
 
 #define AGENT_SOCKET FRAME_DIR_IN_SANDBOX "/sock"
@@ -28,12 +30,13 @@ struct agent {
 	struct seqs seqs;
 	struct processes processes;
 	struct files files;
+	struct layer layer;
 	struct reaper reaper;
 };
 
-/* agent_init - address is kept by pointer */
-int agent_init(struct agent *a, const char *address, struct err *e) MUSTCHECK;
-/* agent_run - until SIGTERM */
-void agent_run(struct agent *a);
+/* agent_init - what *t points to is kept */
+int agent_init(struct agent *a, const struct terms *t, struct err *e) MUSTCHECK;
+/* agent_run - until SIGTERM, or the sandbox cannot go on; the exit status */
+int agent_run(struct agent *a);
 
 #endif

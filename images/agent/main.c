@@ -1,7 +1,8 @@
 /*
  * main.c - the agent's process: init of a sandbox
  *
- *	agent [-k MASK] [socket]	terms.h says what they mean
+ *	agent [-k MASK] [-b BYTES] [-n INODES] [socket]
+ *					terms.h says what they mean
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -72,8 +73,7 @@ main(int argc, char **argv)
 		fatal(EXIT_USAGE, "%s", e.msg);
 	init_descriptors();
 	init_process(&terms);
-	if (agent_init(&agent, terms.socket, &e) != 0)
+	if (agent_init(&agent, &terms, &e) != 0)
 		fatal(EXIT_BUG, "%s", e.msg);
-	agent_run(&agent);
-	return 0;
+	return agent_run(&agent);
 }

@@ -161,17 +161,30 @@ on_credit(struct chan *c, const struct frame_credit *m, struct err *e)
 	return 0;
 }
 
+static void
+process_cancel(struct process *p, enum runlog_reason reason)
+{
+	if (p->proc == NULL || p->stop != 0)
+		return;
+	p->stop = (uint8_t)reason;
+	proc_kill(p->proc, PROC_KILLED);
+}
+
 static int
 on_cancel(struct chan *c, const struct frame_cancel *m, struct err *e)
 {
-	struct process *p = process_of(c);
-
 	(void)e;
-	if (p->proc == NULL || p->stop != 0)
-		return 0;
-	p->stop = m->reason;
-	proc_kill(p->proc, PROC_KILLED);
+	process_cancel(process_of(c), (enum runlog_reason)m->reason);
 	return 0;
+}
+
+void
+processes_cancel_all(struct processes *ps, enum runlog_reason reason)
+{
+	struct process *p;
+
+	TAILQ_FOREACH (p, &ps->list, link)
+		process_cancel(p, reason);
 }
 
 static void

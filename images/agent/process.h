@@ -12,6 +12,7 @@
 
 #include "common/base.h"
 #include "common/err.h"
+#include "common/runlog.h"
 #include "images/agent/mux.h"
 #include "images/agent/procs.h"
 
@@ -33,6 +34,8 @@ int process_on_open(struct processes *ps, const struct frame_open_process *m,
 /* processes_tick - closes the channels of those that have ended and whose
  * output was sent; processes_is_busy - there are such */
 void processes_tick(struct processes *ps);
+/* processes_cancel_all - all that live */
+void processes_cancel_all(struct processes *ps, enum runlog_reason reason);
 bool processes_is_busy(const struct processes *ps);
 
 #endif

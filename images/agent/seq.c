@@ -191,6 +191,8 @@ seq_end_process(struct seq *q, const struct proc_end *from)
 	if (from->why == PROC_KILLED) /* without a cancel: the agent ends */
 		end.reason = q->stop != 0 ? q->stop : RUNLOG_CANCELED;
 	proc_end_text(from, &q->proc_spec, end.text, sizeof(end.text));
+	if (q->stop != 0 && end.reason == q->stop)
+		utf8_copy(end.text, sizeof(end.text), q->stop_text);
 	seq_end_command(q, &end);
 }
 
@@ -284,16 +286,17 @@ seq_unwant(struct seq *q)
 {
 	q->unwanted = true;
 	seq_drop_log(q);
-	seq_cancel(q, RUNLOG_CANCELED);
+	seq_cancel(q, RUNLOG_CANCELED, "");
 	seq_on_room(q);
 }
 
 void
-seq_cancel(struct seq *q, enum runlog_reason reason)
+seq_cancel(struct seq *q, enum runlog_reason reason, const char *text)
 {
 	if (q->state != SEQ_RUNNING || q->stop != 0)
 		return;
 	q->stop = (uint8_t)reason;
+	q->stop_text = text;
 	if (q->proc != NULL)
 		proc_kill(q->proc, PROC_KILLED);
 }

@@ -37,7 +37,8 @@ struct seq {              /* seq.c writes, but for chan */
 	struct proc_spec proc_spec;
 	struct outlog_stream out[2]; /* stdout, stderr */
 
-	uint8_t stop; /* reason of a cancel, or 0 */
+	uint8_t stop;          /* reason of a cancel, or 0 */
+	const char *stop_text; /* for the end of what it ended */
 	bool failed;
 	uint32_t failed_command;
 	bool has_dir;
@@ -61,8 +62,9 @@ void seq_count_kept(struct seq *q, size_t *total);
 void seq_release_if_taken(struct seq *q);
 /* seq_unwant - nobody takes its log any more: kill its tree; it still ends */
 void seq_unwant(struct seq *q);
-/* seq_cancel - kill its tree, start nothing more; the first reason counts */
-void seq_cancel(struct seq *q, enum runlog_reason reason);
+/* seq_cancel - kill its tree, start nothing more; the first reason counts.
+ * text is a literal */
+void seq_cancel(struct seq *q, enum runlog_reason reason, const char *text);
 /* seq_clean - in SEQ_CLEANING: a slice of it */
 void seq_clean(struct seq *q);
 

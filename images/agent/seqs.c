@@ -114,7 +114,7 @@ static int
 on_cancel(struct chan *c, const struct frame_cancel *m, struct err *e)
 {
 	(void)e;
-	seq_cancel(seq_of(c), (enum runlog_reason)m->reason);
+	seq_cancel(seq_of(c), (enum runlog_reason)m->reason, "");
 	return 0;
 }
 
@@ -257,6 +257,15 @@ seqs_tick(struct seqs *s)
 			seq_clean(en->seq);
 		seqs_settle(s, en);
 	}
+}
+
+void
+seqs_cancel_all(struct seqs *s, enum runlog_reason reason, const char *text)
+{
+	struct journal_entry *en;
+
+	TAILQ_FOREACH (en, &s->journal.live, by_age)
+		seq_cancel(en->seq, reason, text);
 }
 
 bool

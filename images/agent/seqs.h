@@ -41,6 +41,9 @@ int seqs_on_open(struct seqs *s, const struct frame_open_sequence *m,
 
 /* seqs_tick - slices of cleaning; and what has ended is settled */
 void seqs_tick(struct seqs *s);
+/* seqs_cancel_all - all that live; text is a literal */
+void seqs_cancel_all(
+    struct seqs *s, enum runlog_reason reason, const char *text);
 bool seqs_is_busy(const struct seqs *s); /* a tick has something to do */
 
 #endif

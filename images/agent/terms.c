@@ -21,6 +21,10 @@ take_option(struct terms *t, char letter, const char *value)
 {
 	if (letter == 'k')
 		return take_number(value, 16, &t->withheld) == 0;
+	if (letter == 'b')
+		return take_number(value, 10, &t->disk.bytes) == 0;
+	if (letter == 'n')
+		return take_number(value, 10, &t->disk.inodes) == 0;
 	return false;
 }
 

@@ -1,7 +1,7 @@
 /*
  * terms.h - what the server tells the agent before any link
  *
- *	agent [-k MASK] [socket]
+ *	agent [-k MASK] [-b BYTES] [-n INODES] [socket]
  *
  * They stand in the container's command line, where anybody inside can read
  * them and nobody change them.  One that is malformed ends the agent: who
@@ -12,9 +12,13 @@
 
 #include "common/base.h"
 #include "common/err.h"
+#include "images/agent/layer.h"
 
 struct terms {
 	uint64_t withheld; /* -k: capabilities that no command has */
+	/* -b, -n: of the container's file system; 0: no limit, or the
+	 * engine's */
+	struct layer_use disk;
 	const char *socket;
 };
 

@@ -160,6 +160,9 @@ failure_text(const struct store_run *row, const struct runlog_run_end *end)
 	case RUNLOG_START_FAILED:
 		return xasprintf(
 		    "command %u could not start: %.200s", c->index, c->error);
+	case RUNLOG_DISK_FULL: /* the sandbox's own */
+		return xasprintf(
+		    "command %u was ended: %.200s", c->index, c->error);
 	case RUNLOG_MEMORY:
 		return xasprintf("command %u was killed at the sandbox's "
 				 "memory limit",
@@ -188,6 +191,15 @@ end_open_commands(struct store_run *row, enum runlog_reason reason,
 	}
 }
 
+/* A disk that was full: the agent says so of the sandbox's. */
+static bool
+is_of_the_sandbox(const struct store_run *row, const struct run_log_end *log)
+{
+	return log->has_end && log->end.command < row->ncommands &&
+	    row->commands[log->end.command].error != NULL &&
+	    row->commands[log->end.command].error[0] != '\0';
+}
+
 static char *
 ending_text(const struct store_run *row, const struct run_log_end *log,
     const struct run_ending *end, const char *text)
@@ -199,6 +211,8 @@ ending_text(const struct store_run *row, const struct run_log_end *log,
 	if (end->reason == RUNLOG_OUTPUT_LIMIT)
 		return xstrdup(
 		    "the run printed more than RUN_OUTPUT_MAX_BYTES");
+	if (end->reason == RUNLOG_DISK_FULL && is_of_the_sandbox(row, log))
+		return failure_text(row, &log->end);
 	if (end->reason == RUNLOG_DISK_FULL)
 		return xstrdup(
 		    "the server's disk is full: less than DISK_RESERVE_MB is "

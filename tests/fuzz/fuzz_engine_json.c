@@ -52,7 +52,8 @@ static void
 read_small(unsigned int which, const char *s, size_t n)
 {
 	struct backend_handle handle;
-	char id[ANSWER_IMAGE_ID_MAX], text[ANSWER_TEXT_MAX], api[16];
+	char text[ANSWER_TEXT_MAX], api[16];
+	struct answer_image image;
 	struct backend_container c;
 	struct answer_info info;
 	struct err e;
@@ -69,8 +70,8 @@ read_small(unsigned int which, const char *s, size_t n)
 			check_text(text, sizeof(text));
 		break;
 	case 2:
-		if (answer_image(s, n, id, &e) == 0)
-			check_text(id, sizeof(id));
+		if (answer_image(s, n, &image, &e) == 0)
+			check_text(image.id, sizeof(image.id));
 		break;
 	case 3:
 		if (answer_version(s, n, api, &e) == 0)

@@ -32,7 +32,8 @@ from lists import Protocol, pack_bytes  # noqa: E402
 IPC = Protocol("ipc.txt")
 CREATE, ADOPT = (IPC.enums["open_mode"][n] for n in ("CREATE", "ADOPT"))
 REASONS = (None, "exit", "signal", "timeout", "memory", "output_limit",
-           "canceled", "start_failed", "denied", "sandbox_lost", "internal")
+           "canceled", "start_failed", "denied", "sandbox_lost", "internal",
+           "disk_full")
 OUTPUT_LIMIT, CANCELED = 5, 6
 SHELL = 2
 STDOUT, RUN_IS_ENDED = 3, 6
@@ -145,7 +146,7 @@ class Engine:
             tar.add(busybox, "bin/busybox", filter=as_root)
             for applet in ("sh", "cat", "dd", "echo", "sleep", "true", "seq",
                            "mkdir", "ln", "head", "yes", "kill", "grep",
-                           "test", "rm", "wc", "usleep", "stat", "touch"):
+                           "test", "rm", "wc", "usleep", "stat", "touch", "ls"):
                 info = tarfile.TarInfo(f"bin/{applet}")
                 info.type, info.linkname = tarfile.SYMTYPE, "busybox"
                 tar.addfile(info)

@@ -5,6 +5,8 @@ import signal
 import time
 import uuid
 
+import pytest
+
 import driver
 from conftest import FOREIGN
 from driver import reason, wait_for
@@ -277,6 +279,64 @@ def test_a_container_whose_agent_is_killed_is_lost_and_removed(worker):
     assert worker.job.wait("SANDBOX_LOST", sandbox).fields[0] == (
         "exited with status 137")
     wait_for(lambda: worker.engine.inspect(container) is None)
+
+
+def disk_used(worker, sandbox):
+    run = worker.run(sandbox, "busybox du -s -m /workspace")
+    assert reason(worker.finish(run)) == "exit"
+    return int(run.stdout().split()[0])
+
+
+def command_text(run):
+    """What the end of its first command says."""
+    return next(p for kind, _, p in run.log() if kind == 5)
+
+
+FLOODS = {
+    "a large file": "head -c 4000000000 /dev/zero > x",
+    "many files": "i=0; while :; do head -c 4000000 /dev/zero > f$i; "
+                  "i=$((i+1)); done",
+    "a deep one": "while :; do mkdir d; cd d; "
+                  "head -c 1000000 /dev/zero > x; done",
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+def test_a_sandbox_that_fills_its_disk_is_stopped(make_worker, flood):
+    worker = make_worker(SANDBOX_DISK_MB="64").start()
+    sandbox, _, _ = worker.open()
+    run = worker.run(sandbox, FLOODS[flood], "echo not reached")
+    assert reason(worker.finish(run)) == "disk_full"
+    assert b"SANDBOX_DISK_MB" in command_text(run)
+    assert run.stdout() == b""
+    assert disk_used(worker, sandbox) < 300
+    # What is there can be taken away, and then there is room again.
+    clean = worker.run(sandbox, "rm -rf /workspace/*", user=1)
+    assert reason(worker.finish(clean)) == "exit"
+    again = worker.run(sandbox, "head -c 50000000 /dev/zero > x; wc -c < x")
+    assert reason(worker.finish(again)) == "exit"
+    assert again.stdout() == b"50000000\n"
+
+
+def test_a_sandbox_that_makes_too_many_files_is_stopped(make_worker):
+    worker = make_worker(SANDBOX_DISK_INODES="3000").start()
+    sandbox, _, _ = worker.open()
+    run = worker.run(
+        sandbox, "i=0; while :; do : > f$i; i=$((i+1)); done")
+    assert reason(worker.finish(run)) == "disk_full"
+    count = worker.run(sandbox, "ls /workspace | wc -l")
+    worker.finish(count)
+    assert 2000 < int(count.stdout()) < 26000
+
+
+def test_a_file_without_a_name_has_an_end_too(make_worker):
+    worker = make_worker(SANDBOX_DISK_MB="16").start()
+    sandbox, _, _ = worker.open()
+    run = worker.run(
+        sandbox, "exec 3>x; rm x; head -c 1000000000 /dev/zero >&3; "
+        "echo $?; busybox stat -L -c %s /dev/fd/3")
+    assert reason(worker.finish(run)) == "exit"
+    assert run.stdout().split() == [b"153", b"%d" % (32 << 20)]
 
 
 def begin_sleep(worker):

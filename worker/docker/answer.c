@@ -209,11 +209,11 @@ answer_list(const char *s, size_t n, const char *instance,
 /* ---- image, version, info */
 
 int
-answer_image(
-    const char *s, size_t n, char id[ANSWER_IMAGE_ID_MAX], struct err *e)
+answer_image(const char *s, size_t n, struct answer_image *out, struct err *e)
 {
 	AUTO(auto_json) json_t *o = NULL;
 	const char *got;
+	int64_t bytes;
 	size_t len;
 
 	if (parse(s, n, ANSWER_SMALL_MAX, &o, e) != 0)
@@ -225,7 +225,9 @@ answer_image(
 	for (size_t i = 0; i < len; i++)
 		if (!isalnum((unsigned char)got[i]) && got[i] != ':')
 			return bad(e, "image Id");
-	memcpy(id, got, len + 1);
+	memcpy(out->id, got, len + 1);
+	bytes = get_int(o, "Size", 0);
+	out->bytes = bytes > 0 ? (uint64_t)bytes : 0;
 	return 0;
 }
 
@@ -265,6 +267,46 @@ answer_version(const char *s, size_t n, char api[16], struct err *e)
 	return 0;
 }
 
+/* DriverStatus is a list of pairs. */
+static const char *
+driver_status(const json_t *o, const char *key)
+{
+	const json_t *list = json_object_get(o, "DriverStatus"), *pair;
+	size_t i;
+
+	json_array_foreach (list, i, pair) {
+		const char *name = json_string_value(json_array_get(pair, 0));
+
+		if (name != NULL && strcmp(name, key) == 0)
+			return json_string_value(json_array_get(pair, 1));
+	}
+	return NULL;
+}
+
+static void
+take_storage(const json_t *o, struct answer_info *out)
+{
+	static const struct {
+		const char *driver, *on;
+		enum answer_quota quota;
+	} kinds[] = {{"btrfs", NULL, ANSWER_QUOTA_WHOLE},
+	    {"zfs", NULL, ANSWER_QUOTA_LAYER},
+	    {"overlay2", "xfs", ANSWER_QUOTA_LAYER}};
+	const char *driver = get_text(o, "Driver");
+	const char *on = driver_status(o, "Backing Filesystem");
+	char text[sizeof(out->storage)];
+
+	for (size_t i = 0; driver != NULL && i < ARRAY_LEN(kinds); i++)
+		if (strcmp(driver, kinds[i].driver) == 0 &&
+		    (kinds[i].on == NULL ||
+			(on != NULL && strcmp(on, kinds[i].on) == 0)))
+			out->quota = kinds[i].quota;
+	(void)snprintf(text, sizeof(text), "%.30s%s%.30s",
+	    driver != NULL ? driver : "storage of no name",
+	    on != NULL ? " on " : "", on != NULL ? on : "");
+	text_clean(out->storage, sizeof(out->storage), text, strlen(text));
+}
+
 int
 answer_info(const char *s, size_t n, const char *runtime,
     struct answer_info *out, struct err *e)
@@ -279,6 +321,8 @@ answer_info(const char *s, size_t n, const char *runtime,
 	out->pids_limit = get_bool(o, "PidsLimit");
 	out->cpu_quota =
 	    get_bool(o, "CpuCfsQuota") || get_bool(o, "CPUCfsQuota");
+	out->quota = ANSWER_QUOTA_NONE;
+	take_storage(o, out);
 	out->has_runtime = runtime[0] == '\0' ||
 	    json_object_get(json_object_get(o, "Runtimes"), runtime) != NULL;
 	return 0;

@@ -31,16 +31,29 @@ int answer_container(const char *s, size_t n, const char *instance,
 int answer_list(const char *s, size_t n, const char *instance,
     struct backend_container **out, size_t *nout, struct err *e) MUSTCHECK;
 
-int answer_image(const char *s, size_t n, char id[ANSWER_IMAGE_ID_MAX],
-    struct err *e) MUSTCHECK;
+struct answer_image {
+	char id[ANSWER_IMAGE_ID_MAX];
+	uint64_t bytes;
+};
+int answer_image(
+    const char *s, size_t n, struct answer_image *out, struct err *e) MUSTCHECK;
 
 /* answer_version - the API version to speak: 1.41, or as near as it can */
 int answer_version(
     const char *s, size_t n, char api[16], struct err *e) MUSTCHECK;
 
+/* Whether a container's file system can be limited: as far as the storage
+ * driver's name tells.  What it really does, a create shows. */
+enum answer_quota {
+	ANSWER_QUOTA_NONE,
+	ANSWER_QUOTA_LAYER, /* what is added to the image */
+	ANSWER_QUOTA_WHOLE  /* the image counts, too */
+};
 struct answer_info {
 	bool memory_limit, pids_limit, cpu_quota;
 	bool has_runtime; /* the one asked for; true for "" */
+	enum answer_quota quota;
+	char storage[80]; /* the driver and what it stands on, in words */
 };
 int answer_info(const char *s, size_t n, const char *runtime,
     struct answer_info *out, struct err *e) MUSTCHECK;

@@ -123,12 +123,47 @@ binds(const struct backend_wishes *w)
 	return a;
 }
 
+static json_t *
+ulimit(const char *name, uint64_t most)
+{
+	json_t *o = json_object();
+
+	put(o, "Name", text(name));
+	put(o, "Soft", number(most));
+	put(o, "Hard", number(most));
+	return o;
+}
+
+/* What may be written beyond the image: by the engine's quota, or by the
+ * agent, which does not see a file without a name, so that no file may be
+ * larger than what it lets pass for a moment. */
+static void
+put_disk(json_t *o, json_t *ulimits, const struct body_create *c)
+{
+	uint64_t bytes = c->policy->disk_bytes;
+	json_t *storage;
+	char size[24];
+
+	if (bytes == 0)
+		return;
+	if (!c->has_quota) {
+		(void)json_array_append_new(
+		    ulimits, ulimit("fsize", 2 * bytes));
+		return;
+	}
+	(void)snprintf(size, sizeof(size), "%llu",
+	    (unsigned long long)(bytes + c->quota_image_bytes));
+	storage = json_object();
+	put(storage, "size", text(size));
+	put(o, "StorageOpt", storage);
+}
+
 /* No core files; tmpfs counts as memory; no swap beyond the memory. */
 static void
 put_limits(json_t *o, const struct body_create *c)
 {
 	const struct policy_template *t = &c->spec->template;
-	json_t *core = json_object(), *tmpfs = json_object();
+	json_t *ulimits = list_of(ulimit("core", 0)), *tmpfs = json_object();
 	char options[96];
 
 	put(o, "Memory", number(t->memory_bytes));
@@ -138,10 +173,8 @@ put_limits(json_t *o, const struct body_create *c)
 	put(o, "CpuShares", number(CPU_SHARES));
 	if (c->has_io_weight)
 		put(o, "BlkioWeight", number(IO_WEIGHT));
-	put(core, "Name", text("core"));
-	put(core, "Soft", number(0));
-	put(core, "Hard", number(0));
-	put(o, "Ulimits", list_of(core));
+	put_disk(o, ulimits, c);
+	put(o, "Ulimits", ulimits);
 	(void)snprintf(options, sizeof(options),
 	    "rw,exec,nosuid,nodev,mode=1777,size=%llum",
 	    (unsigned long long)(c->policy->tmp_bytes / MIB));
@@ -208,13 +241,19 @@ host_config(const struct body_create *c)
 
 /* Behind the carrier's command: images/agent/terms.h. */
 static json_t *
-agent_arguments(const struct policy *p)
+agent_arguments(const struct body_create *c)
 {
-	char mask[20];
+	const struct policy *p = c->policy;
+	char mask[20], bytes[24], inodes[24];
 
 	(void)snprintf(
 	    mask, sizeof(mask), "%llx", (unsigned long long)p->withheld);
-	return list((const char *const[]){"-k", mask, NULL});
+	(void)snprintf(bytes, sizeof(bytes), "%llu",
+	    (unsigned long long)(c->has_quota ? 0 : p->disk_bytes));
+	(void)snprintf(
+	    inodes, sizeof(inodes), "%llu", (unsigned long long)p->disk_inodes);
+	return list(
+	    (const char *const[]){"-k", mask, "-b", bytes, "-n", inodes, NULL});
 }
 
 char *
@@ -226,7 +265,7 @@ body_create(const struct body_create *c)
 
 	put(o, "Image", text(c->image_id));
 	put(o, "Entrypoint", list(wishes->command));
-	put(o, "Cmd", agent_arguments(c->policy));
+	put(o, "Cmd", agent_arguments(c));
 	put(o, "User", text("0:0"));
 	put(o, "WorkingDir", text("/workspace"));
 	put(o, "Hostname", text("sandbox"));

@@ -27,6 +27,10 @@ struct body_create {
 	const struct backend_spec *spec;
 	int64_t created_ms;
 	bool has_io_weight; /* the engine enforces it */
+	/* The engine limits the file system, with this of the image in it;
+	 * else the agent does. */
+	bool has_quota;
+	uint64_t quota_image_bytes;
 };
 /* body_create - of POST /containers/create; the caller frees */
 char *body_create(const struct body_create *c);

@@ -36,6 +36,7 @@ struct engine {
 	size_t tried;  /* in this round */
 	struct timer *tick;
 	bool known; /* asked at least once */
+	enum answer_quota quota;
 	bool up;
 	bool said_up;
 	char version[16]; /* of the API: "v1.41" */
@@ -58,6 +59,7 @@ struct opens {
 	TAILQ_HEAD(, backend_open) all;
 	unsigned int nbusy; /* between create and inspect */
 	bool no_io_weight;  /* the engine said that it enforces none */
+	bool no_quota;      /* it refused one */
 };
 
 /* docker.c's, and in it what each of the others writes. */
@@ -118,6 +120,8 @@ typedef void (*image_cb)(
     int rc, const char *id, const struct err *why, void *arg);
 /* image_known - what came out last, NULL: ask with image_get */
 const char *image_known(struct docker *d, const char *ref);
+/* image_bytes - of one that is or was known; else 0 */
+uint64_t image_bytes(struct docker *d, const char *ref);
 /* cb later, once; image_leave: not at all */
 struct image_wait *image_get(
     struct docker *d, const char *ref, image_cb cb, void *arg);

@@ -156,6 +156,24 @@ add_text(char *to, size_t size, const char *text)
 	(void)snprintf(to + n, size - n, "%s%s", n > 0 ? ", " : "", text);
 }
 
+/* Who limits a sandbox's file system. */
+static void
+say_disk(const struct docker *d, const struct answer_info *info)
+{
+	const struct policy *p = d->policy;
+	bool by_engine = info->quota != ANSWER_QUOTA_NONE && !d->opens.no_quota;
+
+	if (p->disk_bytes == 0 && p->disk_inodes == 0)
+		log_warn("sandboxes may fill the engine's disk: "
+			 "SANDBOX_DISK_MB and SANDBOX_DISK_INODES are 0");
+	else
+		log_info("a sandbox may add %llu MiB and %llu files to its "
+			 "image (0: any): MiB by %s (%s), files by its agent",
+		    (unsigned long long)(p->disk_bytes >> 20),
+		    (unsigned long long)p->disk_inodes,
+		    by_engine ? "the engine" : "its agent", info->storage);
+}
+
 static void
 is_up(struct docker *d, const struct answer_info *info)
 {
@@ -178,7 +196,9 @@ is_up(struct docker *d, const struct answer_info *info)
 		    "the engine at %s has no runtime %s (SANDBOX_RUNTIME)",
 		    d->engine.sockets[d->engine.socket], d->policy->runtime);
 	d->engine.up = true;
+	d->engine.quota = info->quota;
 	d->engine.hooks->on_alive(d);
+	say_disk(d, info);
 	say(d);
 	again_in(d, UP_MS);
 }

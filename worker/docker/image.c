@@ -37,7 +37,7 @@ struct image {
 	bool busy;
 	bool made; /* building or pulling was tried in this attempt */
 	uint64_t holds_until_ms;
-	char id[ANSWER_IMAGE_ID_MAX]; /* good while rc is 0 */
+	struct answer_image is; /* good while rc is 0 */
 	int rc;
 	struct err why;
 	char problem[ANSWER_TEXT_MAX]; /* of the build or pull */
@@ -57,7 +57,7 @@ image_tell(struct image *im)
 	while ((w = STAILQ_FIRST(&im->waits)) != NULL && !im->busy) {
 		STAILQ_REMOVE_HEAD(&im->waits, link);
 		if (!w->left)
-			w->cb(im->rc, im->id, &im->why, w->arg);
+			w->cb(im->rc, im->is.id, &im->why, w->arg);
 		free(w);
 	}
 }
@@ -232,7 +232,7 @@ image_inspected_cb(const struct api_answer *a, void *arg)
 	struct image *im = arg;
 
 	if (a->rc == 0 && a->status == 200) {
-		image_end(im, answer_image(a->body, a->len, im->id, &im->why));
+		image_end(im, answer_image(a->body, a->len, &im->is, &im->why));
 	} else if (a->rc != 0 || a->status != 404) {
 		(void)docker_fail(a, "image", &im->why);
 		image_end(im, ERR_BACKEND);
@@ -307,7 +307,15 @@ image_known(struct docker *d, const char *ref)
 	if (im == NULL || im->busy || im->rc != 0 ||
 	    clock_mono_ms() >= im->holds_until_ms)
 		return NULL;
-	return im->id;
+	return im->is.id;
+}
+
+uint64_t
+image_bytes(struct docker *d, const char *ref)
+{
+	const struct image *im = image_find(d, ref);
+
+	return im == NULL ? 0 : im->is.bytes;
 }
 
 void

@@ -28,8 +28,10 @@ struct backend_open {
 	struct docker *d;
 	enum open_stage stage;
 	bool abandoned;
-	bool retried; /* create was tried a second time */
-	bool sent;    /* create was: a container may be there */
+	bool retried;  /* create was tried a second time */
+	bool sent;     /* create was: a container may be there */
+	bool quota;    /* with a limit that the engine is to enforce */
+	bool no_quota; /* it failed with one */
 	struct backend_spec spec;
 	char *texts[4];               /* what spec's strings point to */
 	struct backend_wishes wishes; /* spec's */
@@ -268,6 +270,12 @@ created_ok(struct backend_open *o, const struct api_answer *a)
 	static struct log_limit limit;
 
 	o->rc = answer_created(a->body, a->len, &o->handle, warning, &o->why);
+	if (o->rc == 0 && o->no_quota && !o->d->opens.no_quota) {
+		log_warn("engine: it does not limit a sandbox's file system "
+			 "(%s): their agents do",
+		    o->why.msg);
+		o->d->opens.no_quota = true;
+	}
 	if (o->rc == 0 && strstr(warning, "Block I/O weight") != NULL)
 		o->d->opens.no_io_weight = true; /* it was left out */
 	else if (o->rc == 0 && warning[0] != '\0')
@@ -295,6 +303,12 @@ created_cb(const struct api_answer *a, void *arg)
 	}
 	if (a->rc == 0)
 		o->sent = false; /* a plain no */
+	if (a->rc == 0 && a->status != 404 && o->quota && !o->abandoned) {
+		(void)docker_fail(a, "create", &o->why);
+		o->no_quota = true;
+		open_create(o);
+		return;
+	}
 	if (a->rc == 0 && a->status == 404 && !o->retried && !o->abandoned) {
 		/* The image went since we looked. */
 		o->retried = true;
@@ -306,6 +320,25 @@ created_cb(const struct api_answer *a, void *arg)
 	(void)docker_fail(a, "create", &o->why);
 	o->rc = o->why.code = ERR_BACKEND;
 	open_fail(o);
+}
+
+/* Whether the engine is to limit the file system. */
+static bool
+take_quota(const struct backend_open *o, struct body_create *c)
+{
+	enum answer_quota quota = o->d->engine.quota;
+	uint64_t bytes;
+
+	if (quota == ANSWER_QUOTA_NONE || o->d->opens.no_quota || o->no_quota ||
+	    o->d->policy->disk_bytes == 0)
+		return false;
+	c->has_quota = true;
+	if (quota == ANSWER_QUOTA_WHOLE) {
+		/* On disk it is a little more than its files. */
+		bytes = image_bytes(o->d, o->spec.template.image);
+		c->quota_image_bytes = bytes + bytes / 4;
+	}
+	return true;
 }
 
 static void
@@ -324,8 +357,10 @@ open_create(struct backend_open *o)
 	    .max_body = ANSWER_SMALL_MAX,
 	    .on_done = created_cb,
 	    .arg = o};
-	char *body = body_create(&c);
+	char *body;
 
+	o->quota = take_quota(o, &c);
+	body = body_create(&c);
 	o->stage = OPEN_CREATE;
 	o->sent = true;
 	ask.body = body;

@@ -157,6 +157,38 @@ test_limits_that_are_not_enforced_show(void **state)
 	assert_false(info.has_runtime);
 	assert_int_equal(answer_info(s, strlen(s), "", &info, &e), 0);
 	assert_true(info.has_runtime);
+	assert_int_equal(info.quota, ANSWER_QUOTA_NONE);
+}
+
+static void
+test_storage_says_whether_it_can_be_limited(void **state)
+{
+	static const struct {
+		const char *info;
+		enum answer_quota quota;
+		const char *storage;
+	} cases[] = {
+	    {"{\"Driver\":\"btrfs\"}", ANSWER_QUOTA_WHOLE, "btrfs"},
+	    {"{\"Driver\":\"overlay2\",\"DriverStatus\":[[\"x\",\"xfs\"],"
+	     "[\"Backing Filesystem\",\"extfs\"]]}",
+		ANSWER_QUOTA_NONE, "overlay2 on extfs"},
+	    {"{\"Driver\":\"overlay2\",\"DriverStatus\":"
+	     "[[\"Backing Filesystem\",\"xfs\"]]}",
+		ANSWER_QUOTA_LAYER, "overlay2 on xfs"},
+	    {"{\"Driver\":7,\"DriverStatus\":[7,[],[7],{}]}", ANSWER_QUOTA_NONE,
+		"storage of no name"},
+	};
+	struct answer_info info;
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const char *s = cases[i].info;
+
+		assert_int_equal(answer_info(s, strlen(s), "", &info, &e), 0);
+		assert_int_equal(info.quota, cases[i].quota);
+		assert_string_equal(info.storage, cases[i].storage);
+	}
 }
 
 static void
@@ -264,6 +296,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_a_running_container_is_read),
+	    cmocka_unit_test(test_storage_says_whether_it_can_be_limited),
 	    cmocka_unit_test(test_labels_of_another_are_not_ours),
 	    cmocka_unit_test(test_nothing_that_is_no_container_passes),
 	    cmocka_unit_test(test_json_that_is_too_deep_is_refused),

@@ -77,7 +77,7 @@ take_policy(void)
 
 static const char expected[] =
     "{'Image':'sha256:00ff','Entrypoint':['/inside/"
-    "agent','x'],'Cmd':['-k','120'],"
+    "agent','x'],'Cmd':['-k','120','-b','10737418240','-n','500000'],"
     "'User':'0:0','WorkingDir':'/workspace','Hostname':'sandbox',"
     "'NetworkDisabled':true,'OpenStdin':false,'StdinOnce':false,'Tty':false,"
     "'Labels':{'mcp.role':'sandbox','mcp.instance':'inst',"
@@ -89,8 +89,9 @@ static const char expected[] =
     "'CapDrop':['ALL'],'CapAdd':['SETUID','SETGID','CHOWN','FOWNER',"
     "'DAC_OVERRIDE','KILL','SETPCAP'],'ShmSize':67108864,"
     "'Memory':67108864,'MemorySwap':67108864,'NanoCpus':500000000,"
-    "'PidsLimit':20,'CpuShares':256,'BlkioWeight':100,'Ulimits':[{'Name':'core'"
-    ",'Soft':0,'Hard':0}],"
+    "'PidsLimit':20,'CpuShares':256,'BlkioWeight':100,"
+    "'Ulimits':[{'Name':'core','Soft':0,'Hard':0},"
+    "{'Name':'fsize','Soft':21474836480,'Hard':21474836480}],"
     "'Tmpfs':{'/tmp':'rw,exec,nosuid,nodev,mode=1777,size=256m'},"
     "'Binds':['/data/x:/inside:ro','/data/y:/beside:ro'],'Init':false,"
     "'RestartPolicy':{'Name':'no'},'AutoRemove':false,'Privileged':false}}";

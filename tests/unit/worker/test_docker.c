@@ -27,7 +27,8 @@ struct result {
 /* What the fake engine does with the calls of a sandbox's making. */
 static int create_status, start_status, inspect_status, image_status;
 static const char *inspect_uuid;
-static bool inspect_running, hang_create, hang_image;
+static bool inspect_running, hang_create, hang_image, refuse_quota;
+static const char *storage; /* of info */
 static unsigned int creates, deletes, images;
 
 static void
@@ -75,6 +76,9 @@ answer_create(void)
 	creates++;
 	if (hang_create)
 		return NULL;
+	if (refuse_quota && creates == 1)
+		return fake_engine_reply(
+		    500, "{\"message\":\"--storage-opt is not for you\"}");
 	if (create_status == 409 && creates > 1)
 		create_status = 201;
 	if (create_status != 201)
@@ -83,6 +87,18 @@ answer_create(void)
 	inspect_running = true;
 	inspect_uuid = UUID_TEXT;
 	return fake_engine_reply(201, "{\"Id\":\"" ID "\",\"Warnings\":null}");
+}
+
+static const char *
+answer_info_call(void)
+{
+	static char s[256];
+
+	(void)snprintf(s, sizeof(s),
+	    "{\"MemoryLimit\":true,\"PidsLimit\":false,"
+	    "\"CpuCfsQuota\":true,\"Driver\":\"%s\"}",
+	    storage);
+	return fake_engine_reply(200, s);
 }
 
 static const char *
@@ -95,9 +111,7 @@ answer(struct fake_engine *f, const char *method, const char *path)
 		return fake_engine_reply(200,
 		    "{\"ApiVersion\":\"1.41\",\"MinAPIVersion\":\"1.12\"}");
 	if (strstr(path, "/info") != NULL)
-		return fake_engine_reply(200,
-		    "{\"MemoryLimit\":true,\"PidsLimit\":false,"
-		    "\"CpuCfsQuota\":true}");
+		return answer_info_call();
 	if (strstr(path, "/events") != NULL)
 		return NULL;
 	if (strstr(path, "/images/") != NULL) {
@@ -130,7 +144,8 @@ setup(void **state)
 	start_status = 204;
 	inspect_status = image_status = 200;
 	inspect_uuid = UUID_TEXT;
-	inspect_running = hang_create = hang_image = false;
+	inspect_running = hang_create = hang_image = refuse_quota = false;
+	storage = "overlay2";
 	creates = deletes = images = 0;
 	fix.base = event_base_new();
 	fix.conf = conf_new();
@@ -207,6 +222,24 @@ test_a_sandbox_is_made_from_image_to_inspect(void **state)
 	assert_int_equal(r.rc, 0);
 	assert_string_equal(r.id, ID);
 	assert_int_equal(creates, 1);
+}
+
+static void
+test_an_engine_that_refuses_a_quota_is_asked_for_none(void **state)
+{
+	struct result r;
+
+	(void)state;
+	storage = "zfs";
+	refuse_quota = true;
+	(void)open_one(&r);
+	fixture_loop(fix.base, &r.done);
+	assert_int_equal(r.rc, 0);
+	assert_int_equal(creates, 2);
+	(void)open_one(&r);
+	fixture_loop(fix.base, &r.done);
+	assert_int_equal(r.rc, 0);
+	assert_int_equal(creates, 3); /* it is known now */
 }
 
 static void
@@ -383,6 +416,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_a_sandbox_is_made_from_image_to_inspect),
+	    TEST(test_an_engine_that_refuses_a_quota_is_asked_for_none),
 	    TEST(test_an_engine_without_a_limit_is_up_and_complained_about),
 	    TEST(test_a_name_that_another_sandbox_of_ours_has_is_taken),
 	    TEST(test_a_running_container_of_the_same_uuid_is_taken_over),
