@@ -55,6 +55,7 @@ struct log_request {
 	uint64_t upto;
 	size_t max;
 	log_digest_cb digest_cb;
+	struct log_maker *maker;
 	log_read_cb read_cb;
 	void *arg;
 	int rc;
@@ -224,6 +225,8 @@ request_work(struct log_request *r, const struct log_work *work)
 		rc = r->kind == REQUEST_READ ?
 		    request_read(r, length, &e) :
 		    request_digest(r, length, work, &e);
+	if (rc == 0 && r->maker != NULL)
+		r->maker->make(r->maker, r->view->digest);
 	request_set_result(r, rc, &e);
 }
 
@@ -339,6 +342,8 @@ request_free(struct log_request *r)
 {
 	LIST_REMOVE(r, of_view);
 	r->view->logs->nrequests--;
+	if (r->maker != NULL)
+		r->maker->done(r->maker);
 	free(r->mem);
 	free(r->why);
 	free(r);
@@ -348,9 +353,17 @@ void
 log_view_digest(struct log_view *v, uint64_t upto, log_digest_cb cb, void *arg,
     struct log_request **out)
 {
+	log_view_make(v, upto, NULL, cb, arg, out);
+}
+
+void
+log_view_make(struct log_view *v, uint64_t upto, struct log_maker *m,
+    log_digest_cb cb, void *arg, struct log_request **out)
+{
 	struct log_request *r = request_new(v, REQUEST_DIGEST, upto, arg, out);
 
 	r->digest_cb = cb;
+	r->maker = m;
 	if (v->digesting == NULL || r->refused) {
 		request_submit(r);
 		return;

@@ -73,6 +73,18 @@ void log_view_close(struct log_view *v);
 typedef void (*log_digest_cb)(
     int rc, const struct log_digest *d, const struct err *why, void *arg);
 
+/*
+ * What is made of a digest where it was made: of a file's on a reading thread,
+ * so that the loop is not kept; of memory's on the loop.  make is called at
+ * most once, before the answer of rc 0; done, on the loop, when the answer has
+ * been given or nobody wants it any more.  Whoever asks embeds it in what make
+ * needs, and nothing that make looks at may be the loop's.
+ */
+struct log_maker {
+	void (*make)(struct log_maker *m, const struct log_digest *d);
+	void (*done)(struct log_maker *m);
+};
+
 struct log_records { /* whole records, as in the log */
 	const uint8_t *p;
 	size_t n;      /* 0: there is no whole one yet */
@@ -88,6 +100,10 @@ typedef void (*log_read_cb)(int rc, const struct log_records *records,
  * fine), UINT64_MAX: as long as the file is now */
 void log_view_digest(struct log_view *v, uint64_t upto, log_digest_cb cb,
     void *arg, struct log_request **out);
+/* log_view_make - the same, with something made of it; m is done in the end,
+ * whatever becomes of the request */
+void log_view_make(struct log_view *v, uint64_t upto, struct log_maker *m,
+    log_digest_cb cb, void *arg, struct log_request **out);
 /* log_view_read - records from the offset of one on, at most max bytes (but
  * never less than the longest record), below upto */
 void log_view_read(struct log_view *v, uint64_t from, uint64_t upto, size_t max,

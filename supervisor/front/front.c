@@ -20,6 +20,7 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/front/routes.h"
+#include "supervisor/front/status.h"
 
 #define SESSION_TTL_S (7 * 86400)
 #define CORS_METHODS "GET, POST, DELETE, OPTIONS"
@@ -218,6 +219,7 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	f->check = check_new(f->conf);
 	f->router = routes_new(f->mcp_path);
 	f->http = new_http(f, parts);
+	f->statuses = statuses_new(f->base, f->http);
 	front_reload(f);
 	f->tick = event_new(f->base, -1, EV_PERSIST, tick_cb, f);
 	if (f->tick == NULL)
@@ -237,6 +239,7 @@ front_free(struct front *f)
 	if (f == NULL)
 		return;
 	event_free(f->tick);
+	statuses_free(f->statuses);
 	http_server_free(
 	    f->http); /* every holder hears that its client is gone */
 	tools_free(f->tools);

@@ -33,6 +33,7 @@
 struct event;
 struct event_base;
 struct events;
+struct statuses;
 LIST_HEAD(events_list, events);
 
 struct front {
@@ -44,6 +45,7 @@ struct front {
 	struct http_router *router;
 	struct http_server *http;
 	struct mcp *mcp;
+	struct statuses *statuses;
 	struct event *tick;
 	struct tools *tools;
 	char *mcp_path; /* without a slash at the end; "" for "/" */

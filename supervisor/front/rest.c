@@ -6,7 +6,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/lookup.h"
 #include "supervisor/core/run.h"
-#include "supervisor/tools/view.h"
+#include "supervisor/front/status.h"
 
 /* Small JSON answers beside MCP: the index and one run. */
 
@@ -35,8 +35,8 @@ front_on_index(struct front *f, struct http_exchange *x)
 
 struct run_get {
 	struct http_exchange *x; /* outlives its client */
+	struct front *front;
 	struct lookup *lookup;
-	struct lookup_found found;
 	uint32_t artifacts_from;
 	bool cancel;
 };
@@ -46,26 +46,6 @@ run_get_free(struct run_get *g)
 {
 	lookup_close(g->lookup);
 	free(g);
-}
-
-static void
-run_digest_cb(
-    int rc, const struct log_digest *d, const struct err *why, void *arg)
-{
-	struct run_get *g = arg;
-	AUTO(auto_json) json_t *o = NULL;
-
-	if (rc != 0) {
-		http_error_from(g->x, rc, why);
-	} else {
-		o = view_run(g->found.row, d,
-		    &(struct view_wish){
-			.waits = run_waits_for(g->found.run),
-			.artifacts_from = g->artifacts_from,
-		    });
-		reply_json(g->x, 200, o);
-	}
-	run_get_free(g);
 }
 
 /* A run that has ended is not canceled any more: its status says how it did. */
@@ -80,12 +60,12 @@ run_found_cb(
 		run_get_free(g);
 		return;
 	}
-	g->found = *found;
 	if (g->cancel && found->run != NULL)
 		run_cancel(found->run, RUNLOG_CANCELED);
-	log_view_digest(found->view,
-	    found->run != NULL ? found->run->length : UINT64_MAX, run_digest_cb,
-	    g, NULL);
+	statuses_answer(
+	    g->front->statuses, g->x, g->lookup, found, g->artifacts_from);
+	g->lookup = NULL;
+	run_get_free(g);
 }
 
 /* Of a long list of artifacts: ?artifacts_from=, 0 when it is not asked for. */
@@ -120,6 +100,7 @@ look_up(struct front *f, struct http_exchange *x, bool cancel)
 	g = xcalloc(1, sizeof(*g));
 	if (uuid_parse(http_param(x, "run"), &run) != 0)
 		fatal(EXIT_BUG, "a route without its run");
+	g->front = f;
 	g->x = x;
 	g->cancel = cancel;
 	g->artifacts_from = from;

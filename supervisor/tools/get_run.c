@@ -31,6 +31,7 @@ get_done(struct get_call *c, const struct log_digest *d)
 	tool_result(&c->t,
 	    view_run(c->found.row, d,
 		&(struct view_wish){
+		    .size = VIEW_FOR_TOOL,
 		    .waits = run_waits_for(c->found.run),
 		    .stream_max = tool_stream_max(&c->t),
 		    .artifacts_from = (uint32_t)json_integer_value(from),

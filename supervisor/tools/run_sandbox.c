@@ -50,7 +50,8 @@ static json_t *
 run_final(const struct run_call *c, const struct log_digest *d)
 {
 	json_t *o = view_run(&c->wait.run->row, d,
-	    &(struct view_wish){.waits = SCHED_NOTHING_WAITS,
+	    &(struct view_wish){.size = VIEW_FOR_TOOL,
+		.waits = SCHED_NOTHING_WAITS,
 		.stream_max = tool_stream_max(&c->t)});
 
 	json_object_del(o, "tool"); /* stands beside it */

@@ -83,25 +83,50 @@ view_share(const size_t *wants, size_t n, size_t max)
 struct view_levels {
 	size_t wishes;
 	size_t heads;
+	size_t tail; /* bytes as they are */
 	size_t stream;
 };
 
-/* Of all heads; what is a tail is always shown. */
 static size_t
-heads_level(const struct store_run *row, const struct log_digest *d)
+part_of(size_t max, enum view_size size)
 {
-	AUTO(auto_free)
-	size_t *wants = xcalloc(2 * (size_t)row->ncommands, sizeof(*wants));
-	size_t tails = 0;
+	return size == VIEW_FOR_TOOL ? max / VIEW_TOOL_PART : max;
+}
 
-	for (size_t i = 0; i < 2 * (size_t)row->ncommands; i++) {
+static size_t
+at_most(size_t n, size_t max)
+{
+	return max > 0 && n > max ? max : n;
+}
+
+/* A tail's bytes as JSON are at most so many times more. */
+#define COST_MAX 8
+
+/* Tails get up to one half of what all output may take, heads the rest. */
+static void
+share_output(struct view_levels *at, const struct store_run *row,
+    const struct log_digest *d, const struct view_wish *wish)
+{
+	const size_t n = 2 * (size_t)row->ncommands;
+	const size_t max = part_of(VIEW_OUTPUT_MAX, wish->size);
+	AUTO(auto_free) size_t *heads = xcalloc(n, sizeof(*heads));
+	AUTO(auto_free) size_t *tails = xcalloc(n, sizeof(*tails));
+	size_t sum = 0;
+
+	for (size_t i = 0; i < n; i++) {
 		const struct log_stream *s = &d->commands[i / 2].out[i % 2];
 
-		wants[i] = js_bytes_cost(buf_data(&s->head), buf_len(&s->head));
-		tails += js_bytes_cost(buf_data(&s->tail), buf_len(&s->tail));
+		heads[i] = js_bytes_cost(buf_data(&s->head),
+		    at_most(buf_len(&s->head), wish->stream_max));
+		tails[i] = js_bytes_cost(buf_data(&s->tail), buf_len(&s->tail));
+		sum += tails[i];
 	}
-	return view_share(wants, 2 * (size_t)row->ncommands,
-	    tails < VIEW_OUTPUT_MAX ? VIEW_OUTPUT_MAX - tails : 0);
+	at->tail = LOG_TAIL_BYTES;
+	if (sum > max / 2) {
+		at->tail = view_share(tails, n, max / 2) / COST_MAX;
+		sum = max / 2;
+	}
+	at->heads = view_share(heads, n, max - sum);
 }
 
 /* What of a stream is shown: its first bytes and, if there are more, its last.
@@ -162,6 +187,8 @@ set_stream(json_t *o, const char *name, const struct log_stream *s,
 	struct piece p = {
 	    buf_data(&s->head), buf_data(&s->tail), n, buf_len(&s->tail)};
 
+	if (p.ntail > at->tail)
+		cut_tail(&p, at->tail);
 	if (total < s->bytes)
 		total = s->bytes; /* it runs: its row does not know yet */
 	cut_piece(
@@ -215,14 +242,15 @@ wish_cost(const struct store_command *c)
 }
 
 static size_t
-wishes_level(const struct store_run *row)
+wishes_level(const struct store_run *row, enum view_size size)
 {
 	AUTO(auto_free)
 	size_t *wants = xcalloc(row->ncommands, sizeof(*wants));
 
 	for (uint32_t i = 0; i < row->ncommands; i++)
 		wants[i] = wish_cost(&row->commands[i]);
-	return view_share(wants, row->ncommands, VIEW_WISHES_MAX);
+	return view_share(
+	    wants, row->ncommands, part_of(VIEW_WISHES_MAX, size));
 }
 
 /* What was asked for; of what is too long for its share, the beginning of the
@@ -289,17 +317,19 @@ view_artifact(const struct store_artifact *a)
 
 /* From wish on, as many as may be; where the next begin, if there are more. */
 static void
-set_artifacts(json_t *o, const struct store_run *row, uint32_t from)
+set_artifacts(
+    json_t *o, const struct store_run *row, const struct view_wish *wish)
 {
+	const size_t max = part_of(VIEW_ARTIFACTS_MAX, wish->size);
 	json_t *list = json_array();
 	size_t sum = 0, cost;
-	uint32_t i = from;
+	uint32_t i = wish->artifacts_from;
 
 	for (; i < row->nartifacts; i++) {
 		const struct store_artifact *a = &row->artifacts[i];
 
 		cost = js_bytes_cost(a->path, strlen(a->path)) + ARTIFACT_WORDS;
-		if (sum + cost > VIEW_ARTIFACTS_MAX)
+		if (sum + cost > max)
 			break;
 		sum += cost;
 		json_array_append_new(list, view_artifact(a));
@@ -352,17 +382,18 @@ json_t *
 view_run(const struct store_run *row, const struct log_digest *d,
     const struct view_wish *wish)
 {
-	const struct view_levels at = {
-	    wishes_level(row), heads_level(row, d), wish->stream_max};
+	struct view_levels at = {.stream = wish->stream_max};
 	json_t *o = json_object(), *commands = json_array();
 
+	at.wishes = wishes_level(row, wish->size);
+	share_output(&at, row, d, wish);
 	view_head(o, row);
 	set_text(o, "waits_for", wait_word(wish->waits));
 	for (uint32_t i = 0; i < row->ncommands; i++)
 		json_array_append_new(commands,
 		    view_command(&row->commands[i], &d->commands[i], &at));
 	json_object_set_new(o, "commands", commands);
-	set_artifacts(o, row, wish->artifacts_from);
+	set_artifacts(o, row, wish);
 	set_text(o, "artifacts_error", row->artifacts_error);
 	set_text(o, "error", row->error);
 	return o;

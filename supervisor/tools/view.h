@@ -21,8 +21,17 @@
 #define VIEW_WISHES_MAX (1280u << 10)    /* of what the commands are */
 #define VIEW_ARTIFACTS_MAX (1280u << 10) /* of their list */
 #define VIEW_MAX (7424u << 10)
+/* A tool's result is made on the loop, in one turn: what a model can use is
+ * little, and get_run has pages for the rest. */
+#define VIEW_TOOL_PART 8 /* each of its bounds is one of so many */
+
+enum view_size {
+	VIEW_FOR_STATUS,
+	VIEW_FOR_TOOL
+};
 
 struct view_wish {
+	enum view_size size;
 	enum sched_wait waits;   /* why it is still queued */
 	uint32_t artifacts_from; /* the first of the list that is wanted */
 	size_t stream_max;       /* bytes of a stream shown; 0: all there is */

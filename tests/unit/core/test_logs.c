@@ -678,10 +678,88 @@ test_too_many_requests_are_refused(void **state)
 	ground_close(&g);
 }
 
+/* ---- what is made of a digest */
+
+struct made {
+	struct log_maker base;
+	pthread_t by;
+	uint64_t bytes;
+	unsigned int makes, dones;
+};
+
+static void
+made_make(struct log_maker *m, const struct log_digest *d)
+{
+	struct made *made = (struct made *)m;
+
+	made->by = pthread_self();
+	made->bytes = d->commands[0].out[0].bytes;
+	made->makes++;
+}
+
+static void
+made_done(struct log_maker *m)
+{
+	((struct made *)m)->dones++;
+}
+
+static void
+test_what_is_made_of_a_file_is_made_by_a_thread(void **state)
+{
+	struct made made = {.base = {made_make, made_done}};
+	struct answer a = {0};
+	struct log_view *v;
+	struct made_log l;
+	struct ground g;
+
+	(void)state;
+	ground_open(&g, 1);
+	make_log(&l, 6, 1000); /* more than a slice */
+	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	log_view_make(v, UINT64_MAX, &made.base, digest_cb, &a, NULL);
+	await(&g, &a);
+	assert_int_equal(made.makes, 1);
+	assert_int_equal(made.dones, 1);
+	assert_int_equal(made.bytes, l.bytes[0]);
+	assert_false(pthread_equal(made.by, pthread_self()));
+	answer_clear(&a);
+	log_view_close(v);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+static void
+test_a_maker_is_done_with_whatever_becomes_of_it(void **state)
+{
+	struct made made = {.base = {made_make, made_done}};
+	struct answer a = {0};
+	struct log_view *v;
+	struct made_log l;
+	struct ground g;
+
+	(void)state;
+	ground_open(&g, 1);
+	make_log(&l, 1, 1000);
+	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	gate_set(true);
+	log_view_make(v, UINT64_MAX, &made.base, digest_cb, &a, NULL);
+	gate_await();
+	log_view_close(v); /* it is made by now, or never */
+	gate_set(false);
+	while (made.dones == 0)
+		(void)event_base_loop(g.base, EVLOOP_ONCE);
+	assert_int_equal(a.calls, 0);
+	buf_clear(&l.b);
+	ground_close(&g);
+	assert_int_equal(made.dones, 1);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_what_is_made_of_a_file_is_made_by_a_thread),
+	    cmocka_unit_test(test_a_maker_is_done_with_whatever_becomes_of_it),
 	    cmocka_unit_test(test_a_second_digest_reads_only_what_is_new),
 	    cmocka_unit_test(test_output_that_nobody_is_shown_is_not_read),
 	    cmocka_unit_test(
