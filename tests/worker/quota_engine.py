@@ -1,0 +1,102 @@
+"""quota_engine.py DIRECTORY - an engine whose storage has quotas, for a test
+
+Runs dockerd with the btrfs driver over an image file that is mounted by a
+loop device, in a mount namespace of its own (so start it by unshare --mount),
+with everything in DIRECTORY.  Says "ready" on stdout, goes on until its stdin
+ends, which it does however who started it ends, and takes everything away:
+the mount goes with the namespace, and the loop device with the mount.
+"""
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+IMAGE_BYTES = 2 << 30  # sparse
+START_S, STOP_S = 90, 30
+
+libc = ctypes.CDLL(None)
+
+
+def die_with_parent():
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def mount(directory):
+    image, data = (os.path.join(directory, n) for n in ("image", "data"))
+    os.mkdir(data)
+    with open(image, "wb") as f:
+        f.truncate(IMAGE_BYTES)
+    for command in (["mkfs.btrfs", "-q", image],
+                    ["mount", "-t", "btrfs", "-o", "loop", image, data],
+                    ["btrfs", "quota", "enable", data]):
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    os.unlink(image)  # the mount keeps it
+    return data
+
+
+def start(directory, data):
+    config = os.path.join(directory, "daemon.json")
+    with open(config, "w", encoding="ascii") as f:
+        f.write("{}")
+    log = open(os.path.join(directory, "log"), "wb")
+    return subprocess.Popen(
+        ["dockerd", "--host", f"unix://{directory}/sock",
+         "--data-root", data, "--exec-root", f"{directory}/exec",
+         "--pidfile", f"{directory}/pid", "--config-file", config,
+         "--storage-driver", "btrfs", "--bridge", "none",
+         "--iptables=false", "--ip-masq=false", "--group", "0"],
+        stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+        preexec_fn=die_with_parent)
+
+
+def await_socket(directory, engine):
+    end = time.monotonic() + START_S
+    while not os.path.exists(f"{directory}/sock"):
+        if engine.poll() is not None or time.monotonic() > end:
+            with open(os.path.join(directory, "log"), "rb") as f:
+                sys.exit(f.read()[-2000:].decode(errors="replace"))
+        time.sleep(0.05)
+
+
+def children():
+    with open(f"/proc/self/task/{os.getpid()}/children",
+              encoding="ascii") as f:
+        return [int(pid) for pid in f.read().split()]
+
+
+def end_all(engine):
+    """The engine by itself, so that no cgroup stays; then what is left."""
+    engine.terminate()
+    try:
+        engine.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        engine.kill()
+    while pids := children():  # we are the subreaper of all of them
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def main():
+    directory = sys.argv[1]
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(sig, signal.SIG_IGN)  # the end of stdin counts
+    engine = start(directory, mount(directory))
+    try:
+        await_socket(directory, engine)
+        print("ready", flush=True)
+        sys.stdin.buffer.read()
+    finally:
+        end_all(engine)
+        subprocess.run(["umount", os.path.join(directory, "data")],
+                       check=False, stderr=subprocess.DEVNULL)
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

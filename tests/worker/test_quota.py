@@ -1,0 +1,64 @@
+"""Where the engine's storage has quotas, the engine limits a sandbox's disk."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+import driver
+from conftest import IMAGE
+from driver import reason, wait_for
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def has_btrfs():
+    if shutil.which("modprobe"):
+        subprocess.run(["modprobe", "-q", "btrfs"], check=False,
+                       stderr=subprocess.DEVNULL)
+    with open("/proc/filesystems", encoding="ascii") as f:
+        return "\tbtrfs\n" in f.read()
+
+
+@pytest.fixture(name="quota_engine")
+def quota_engine_fixture():
+    if os.geteuid() != 0 or not shutil.which("mkfs.btrfs") or not has_btrfs():
+        pytest.skip("needs root, btrfs-progs and btrfs in the kernel")
+    directory = tempfile.mkdtemp(prefix="mcp-quota-", dir="/tmp")
+    guard = subprocess.Popen(
+        ["unshare", "--mount", "--propagation", "slave", sys.executable,
+         os.path.join(HERE, "quota_engine.py"), directory],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert guard.stdout.readline() == b"ready\n", "the engine's own log"
+        engine = driver.Engine(os.path.join(directory, "sock"))
+        wait_for(lambda: engine.request("GET", "/_ping")[0] == 200)
+        engine.import_image(IMAGE)
+        yield engine
+    finally:
+        guard.stdin.close()
+        guard.wait()
+        guard.stdout.close()
+        shutil.rmtree(directory, ignore_errors=True)  # if it never began
+
+
+def test_the_engine_limits_what_a_sandbox_writes(build, quota_engine):
+    worker = driver.Worker(build, quota_engine, IMAGE + ":latest",
+                           SANDBOX_DISK_MB="64")
+    try:
+        worker.start()
+        sandbox, _, container = worker.open()
+        assert "MiB by the engine (btrfs" in worker.log()
+        options = worker.engine.inspect(container)["HostConfig"]
+        assert int(options["StorageOpt"]["size"]) >= 64 << 20
+        run = worker.run(
+            sandbox, "head -c 200000000 /dev/zero > x; echo $?; wc -c < x; "
+            "rm x; busybox sync; echo again > y; cat y")
+        assert reason(worker.finish(run)) == "exit"
+        status, size, again = run.stdout().split()
+        assert status != b"0" and again == b"again"
+        assert 40 << 20 < int(size) < 100 << 20
+    finally:
+        worker.destroy()
