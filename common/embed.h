@@ -10,9 +10,10 @@ struct embed_file {
 	size_t len;
 };
 
-extern const struct embed_file embed_sql[];     /* schema/sql/ in order */
-extern const struct embed_file embed_tools[];   /* schema/tools/, see there */
-extern const struct embed_file embed_data[];    /* languages.json */
+extern const struct embed_file embed_sql[];   /* schema/sql/ in order */
+extern const struct embed_file embed_tools[]; /* schema/tools/, see there */
+extern const struct embed_file embed_data[];  /* languages.json */
+extern const struct embed_file embed_advisories[];
 extern const struct embed_file embed_seccomp[]; /* made of seccomp.txt */
 
 #endif

@@ -21,6 +21,7 @@
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "worker/docker/docker.h"
+#include "worker/doctor/doctor.h"
 #include "worker/jobs.h"
 #include "worker/link/linkdir.h"
 #include "worker/link/unix.h"
@@ -197,6 +198,13 @@ on_peer(uint32_t index, uint32_t generation, int fd, void *arg)
 static const struct child_ops child_ops = {
     .on_config = on_config, .on_peer = on_peer, .on_drain = on_drain};
 
+/* mcp-sandboxd-worker doctor table|json apart|together */
+static bool
+is_doctor(int argc, char **argv)
+{
+	return argc == 4 && strcmp(argv[1], "doctor") == 0;
+}
+
 static uint32_t
 parse_index(int argc, char **argv)
 {
@@ -219,9 +227,16 @@ int
 main(int argc, char **argv)
 {
 	static struct worker_process process;
-	uint32_t index = parse_index(argc, argv);
-	struct event_base *base = event_base_new();
+	struct event_base *base;
+	uint32_t index;
 
+	if (is_doctor(argc, argv))
+		return doctor_main(
+		    strcmp(argv[2], "json") == 0 ? DOCTOR_JSON : DOCTOR_TABLE,
+		    strcmp(argv[3], "apart") == 0 ? DOCTOR_USERS_APART :
+						    DOCTOR_USERS_TOGETHER);
+	index = parse_index(argc, argv);
+	base = event_base_new();
 	if (base == NULL)
 		fatal(EXIT_MEMORY, "no event base");
 	the_process = &process;

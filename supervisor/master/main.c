@@ -4,7 +4,7 @@
  * Exit status (sysexits.h): 0 told to stop; 64 wrong command line; 71 the
  * system refused something; 75 the port or DATA_DIR is in use; 78 the
  * configuration is wrong or programs are missing; 77 and 78 also when the
- * front or all workers ended so.
+ * front or all workers ended so.  doctor: worker/doctor/doctor.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +16,7 @@
 #include "common/conf.h"
 #include "common/log.h"
 #include "common/privdrop.h"
+#include "supervisor/master/consult.h"
 #include "supervisor/master/datadir.h"
 #include "supervisor/master/listen.h"
 #include "supervisor/master/master.h"
@@ -107,6 +108,24 @@ prepare(struct conf *conf, struct users *users, struct listener *listener,
 }
 
 static int
+see_doctor(const struct options *options, const struct conf *conf)
+{
+	AUTO(auto_free) char *worker_path = NULL;
+	struct users users = {.docker_host = NULL};
+	struct err e;
+	int rc = spawn_find("mcp-sandboxd-worker", &worker_path, &e);
+
+	log_set_level(LOG_WARN);
+	if (rc == 0)
+		rc = users_resolve(conf, &users, &e);
+	if (rc == 0)
+		consult_doctor(worker_path, options->json, conf, &users, &e);
+	log_error("%s", e.msg);
+	users_clear(&users);
+	return status_of(&e);
+}
+
+static int
 serve(const struct options *options, struct conf *conf)
 {
 	AUTO(auto_free) char *front_path = NULL;
@@ -168,6 +187,8 @@ main(int argc, char **argv)
 	}
 	if (options.action == OPTIONS_CHECK)
 		(void)puts("the configuration is good");
+	else if (options.action == OPTIONS_DOCTOR)
+		status = see_doctor(&options, conf);
 	else
 		status = serve(&options, conf);
 	conf_free(conf);

@@ -15,6 +15,13 @@ auto_conf(struct conf **c)
 static int
 take_settings(int argc, char **argv, struct options *o, struct err *e)
 {
+	if (optind < argc && strcmp(argv[optind], "doctor") == 0) {
+		o->action = OPTIONS_DOCTOR;
+		optind++;
+	}
+	if (o->json && o->action != OPTIONS_DOCTOR)
+		return err_set(
+		    e, ERR_INVAL, "--json is for \"mcp-sandboxd doctor\"");
 	for (int i = optind; i < argc; i++)
 		if (strchr(argv[i], '=') == NULL)
 			return err_set(e, ERR_INVAL,
@@ -33,6 +40,7 @@ options_parse(int argc, char **argv, struct options *o, struct err *e)
 	    {"help", no_argument, NULL, OPTIONS_HELP},
 	    {"version", no_argument, NULL, OPTIONS_VERSION},
 	    {"check-config", no_argument, NULL, OPTIONS_CHECK},
+	    {"json", no_argument, NULL, 'j'},
 	    {"config", required_argument, NULL, 'c'}, {NULL, 0, NULL, 0}};
 	int found;
 
@@ -49,6 +57,8 @@ options_parse(int argc, char **argv, struct options *o, struct err *e)
 			return err_set(e, ERR_INVAL, "--config is given twice");
 		if (found == 'c')
 			o->config_file = optarg;
+		else if (found == 'j')
+			o->json = true;
 		else
 			o->action = (enum options_action)found;
 	}
@@ -130,6 +140,8 @@ options_print_help(FILE *f)
 	(void)fputs(
 	    "usage: mcp-sandboxd [--config FILE] [--check-config] "
 	    "[KEY=value ...]\n"
+	    "       mcp-sandboxd doctor [--json] [--config FILE] "
+	    "[KEY=value ...]\n"
 	    "       mcp-sandboxd --help | --version\n"
 	    "\n"
 	    "Gives AI agents sandboxes over MCP.  Settings come from the "
@@ -138,6 +150,10 @@ options_print_help(FILE *f)
 	    "\n"
 	    "  --config FILE    read settings from FILE; SIGHUP reads it "
 	    "again\n"
+	    "  doctor           say what of its protection holds on this host "
+	    "and what does not;\n"
+	    "                   exit: 0 all holds, 1 not all, 78 wrong "
+	    "settings; --json for programs\n"
 	    "  --check-config   check the settings and exit: 0 good, 78 not\n"
 	    "  --help           this text\n"
 	    "  --version        the version\n"

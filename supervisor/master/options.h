@@ -16,6 +16,7 @@
 enum options_action {
 	OPTIONS_RUN,
 	OPTIONS_CHECK,
+	OPTIONS_DOCTOR,
 	OPTIONS_HELP,
 	OPTIONS_VERSION
 };
@@ -23,12 +24,14 @@ enum options_action {
 /* Points into argv, which must stay. */
 struct options {
 	enum options_action action;
+	bool json;               /* with OPTIONS_DOCTOR */
 	const char *config_file; /* NULL: none */
 	char *const *settings;   /* KEY=value */
 	size_t nsettings;
 };
 
-/* options_parse - ERR_INVAL for what is no option and no KEY=value */
+/* options_parse - ERR_INVAL for what is no option, no KEY=value and
+ * not the word doctor before these */
 int options_parse(
     int argc, char **argv, struct options *o, struct err *e) MUSTCHECK;
 /* options_load - a new configuration, checked; *out is the caller's */

@@ -31,6 +31,11 @@ struct docker_settings {
 	const struct policy *policy;
 };
 
+/* docker_usual_sockets - paths of where an engine usually listens, in the
+ * order in which they are tried; the caller frees each */
+#define DOCKER_USUAL_SOCKETS 4
+void docker_usual_sockets(char *out[DOCKER_USUAL_SOCKETS]);
+
 /* docker_new - settings' strings are copied, policy and watch are kept.
  * ERR_INVAL for a host that is no unix:// URL. */
 int docker_new(struct event_base *base, const struct docker_settings *s,

@@ -18,7 +18,7 @@
 #define DOCKER_LIST_MS 10000
 #define DOCKER_BUILD_MS 1800000
 #define DOCKER_OPENS_MAX 8 /* creates at a time; more only adds latency */
-#define DOCKER_SOCKETS_MAX 4
+#define DOCKER_SOCKETS_MAX DOCKER_USUAL_SOCKETS
 
 struct docker;
 

@@ -44,19 +44,22 @@ take_host(struct docker *d, const char *host, struct err *e)
 	return 0;
 }
 
-static void
-take_usual(struct docker *d)
+void
+docker_usual_sockets(char *out[DOCKER_USUAL_SOCKETS])
 {
 	unsigned long uid = (unsigned long)geteuid();
 
-	d->engine.sockets[d->engine.nsockets++] =
-	    xasprintf("/run/user/%lu/podman/podman.sock", uid);
-	d->engine.sockets[d->engine.nsockets++] =
-	    xasprintf("/run/user/%lu/docker.sock", uid);
-	d->engine.sockets[d->engine.nsockets++] =
-	    xstrdup("/run/podman/podman.sock");
-	d->engine.sockets[d->engine.nsockets++] =
-	    xstrdup("/var/run/docker.sock");
+	out[0] = xasprintf("/run/user/%lu/podman/podman.sock", uid);
+	out[1] = xasprintf("/run/user/%lu/docker.sock", uid);
+	out[2] = xstrdup("/run/podman/podman.sock");
+	out[3] = xstrdup("/var/run/docker.sock");
+}
+
+static void
+take_usual(struct docker *d)
+{
+	docker_usual_sockets(d->engine.sockets);
+	d->engine.nsockets = DOCKER_USUAL_SOCKETS;
 }
 
 static bool

@@ -1,0 +1,59 @@
+#include "supervisor/master/consult.h"
+
+#include <errno.h>
+#include <sys/prctl.h>
+
+#include "common/fd.h"
+#include "common/privdrop.h"
+#include "common/xmalloc.h"
+
+#define ENV_MAX 256
+
+struct consult_env {
+	char *vars[ENV_MAX + 1];
+	size_t n;
+};
+
+static void
+add_var(const char *key, const char *value, void *arg)
+{
+	struct consult_env *env = arg;
+
+	if (env->n < ENV_MAX)
+		env->vars[env->n++] = xasprintf("%s=%s", key, value);
+}
+
+static int
+drop_privileges(const struct users *users, struct err *e)
+{
+	struct privdrop_user user;
+
+	if (users_find(users, MSG_ROLE_WORKER, &user) == USERS_CHANGE &&
+	    privdrop_apply(&user, e) != 0)
+		return e->code;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
+		return err_set(e, ERR_SYS, "prctl: %s", strerror(errno));
+	return 0;
+}
+
+void
+consult_doctor(const char *program, bool as_json, const struct conf *conf,
+    const struct users *users, struct err *e)
+{
+	struct consult_env env = {.n = 0};
+	char *argv[] = {xstrdup("mcp-sandboxd-worker"), xstrdup("doctor"),
+	    xstrdup(as_json ? "json" : "table"),
+	    xstrdup(users_are_apart(users) ? "apart" : "together"), NULL};
+
+	conf_each(conf, CONF_WORKER, add_var, &env);
+	fd_close_from(3);
+	if (drop_privileges(users, e) == 0) {
+		(void)execve(program, argv, env.vars);
+		(void)err_set(e, ERR_SYS, "cannot execute %s: %s", program,
+		    strerror(errno));
+	}
+	while (env.n > 0)
+		free(env.vars[--env.n]);
+	for (size_t i = 0; argv[i] != NULL; i++)
+		free(argv[i]);
+}

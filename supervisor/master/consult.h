@@ -1,0 +1,21 @@
+/*
+ * consult.h - become the doctor
+ *
+ * The supervisor may not reach the engine.  The worker's program may, as the
+ * worker's user and with the groups of the engine's sockets; it has the
+ * doctor in it (worker/doctor/).
+ */
+#ifndef MASTER_CONSULT_H
+#define MASTER_CONSULT_H
+
+#include "common/base.h"
+#include "common/conf.h"
+#include "common/err.h"
+#include "supervisor/master/users.h"
+
+/* consult_doctor - executes program in this process, with the workers'
+ * settings alone as environment; it returns only when that fails, with *e */
+void consult_doctor(const char *program, bool as_json, const struct conf *conf,
+    const struct users *users, struct err *e);
+
+#endif

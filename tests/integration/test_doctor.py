@@ -1,0 +1,92 @@
+"""mcp-sandboxd doctor: what holds on this host and what does not."""
+import json
+import os
+import subprocess
+
+import pytest
+
+
+@pytest.fixture
+def doctor(build, engine, tmp_path):
+    def ask(*args, **env):
+        kept = {k: os.environ[k] for k in ("PATH", "ASAN_OPTIONS",
+                                           "DOCKER_HOST")
+                if k in os.environ}
+        return subprocess.run(
+            [os.path.join(build, "mcp-sandboxd"), "doctor", *args],
+            env={**kept, "DATA_DIR": str(tmp_path / "data"), **env},
+            capture_output=True, text=True, timeout=120, check=False)
+    return ask
+
+
+def states(done):
+    """{what: its states}"""
+    found = {}
+    for f in json.loads(done.stdout)["findings"]:
+        found.setdefault(f["what"], set()).add(f["state"])
+    return found
+
+
+def test_it_says_what_holds_and_changes_nothing(doctor, engine, tmp_path):
+    done = doctor("--json")
+    said = json.loads(done.stdout)
+    found = states(done)
+    assert {"settings", "processes", "kernel", "landlock", "clock", "disk",
+            "engine", "containerd", "runc", "users", "seccomp", "lsm",
+            "cgroups", "limits", "storage"} <= set(found)
+    good = all(s == {"holds"} for s in found.values())
+    assert said["holds"] == good
+    assert done.returncode == (0 if good else 1), done.stderr
+    for f in said["findings"]:
+        assert (f["advice"] == "") == (f["state"] == "holds"), f
+    assert not (tmp_path / "data").exists()
+
+
+def test_it_agrees_with_the_engine(doctor, engine):
+    _, data = engine.request("GET", "/info")
+    info = json.loads(data)
+    options = str(info["SecurityOptions"])
+    found = states(doctor("--json"))
+    assert found["users"] == {"holds" if "name=userns" in options
+                              or "name=rootless" in options else "fails"}
+    assert found["seccomp"] == {"holds" if "name=seccomp" in options
+                                else "fails"}
+    assert found["cgroups"] == {"holds" if info["CgroupVersion"] == "2"
+                                else "fails"}
+
+
+def test_people_get_a_table(doctor):
+    done = doctor()
+    lines = done.stdout.splitlines()
+    assert lines[-1].split()[1:] == ["hold,", lines[-1].split()[2], "do",
+                                     "not,", lines[-1].split()[5], "unknown"]
+    assert any(line.startswith("holds    settings") for line in lines)
+
+
+def test_without_an_engine_it_says_so(doctor, tmp_path):
+    done = doctor("--json", DOCKER_HOST=f"unix://{tmp_path}/none.sock")
+    assert done.returncode == 1
+    assert states(done)["engine"] == {"fails"}
+    assert "none.sock" in done.stdout
+
+
+def test_without_a_profile_it_says_so(doctor):
+    done = doctor("--json", "SANDBOX_SECCOMP=unconfined",
+                  "SANDBOX_ALLOW_UNCONFINED=true")
+    assert states(done)["seccomp"] == {"fails"}
+
+
+@pytest.mark.parametrize("setting", ["PORT=x", "SANDBOX_CAP_ADD=NO_SUCH"])
+def test_wrong_settings_are_named(doctor, setting):
+    done = doctor(setting)
+    assert done.returncode == 78
+    assert setting.split("=")[0] in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_wrong_command_line_is_64(doctor, build):
+    assert doctor("--jsn").returncode == 64
+    done = subprocess.run([os.path.join(build, "mcp-sandboxd"), "--json"],
+                          capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert done.returncode == 64 and "doctor" in done.stderr

@@ -1,0 +1,266 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "worker/doctor/advisory.h"
+#include "worker/doctor/facts.h"
+#include "worker/doctor/finding.h"
+#include "worker/doctor/host.h"
+
+static size_t
+count(const struct findings *f, enum finding_state state)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->n; i++)
+		n += f->all[i].state == state;
+	return n;
+}
+
+static bool
+says(const struct findings *f, const char *text)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (strstr(f->all[i].text, text) != NULL)
+			return true;
+	return false;
+}
+
+static struct findings
+look(struct advisory_subject s)
+{
+	struct findings f = {.n = 0};
+
+	advisory_look(&s, &f);
+	return f;
+}
+
+static void
+test_a_version_is_held_against_the_table(void **state)
+{
+	struct findings f = look((struct advisory_subject){
+	    .component = "runc", .version = "1.1.5", .package = ""});
+
+	(void)state;
+	assert_true(says(&f, "CVE-2024-21626"));
+	assert_true(says(&f, "CVE-2025-31133"));
+	assert_false(says(&f, "CVE-2023-25809"));
+	assert_false(findings_all_hold(&f));
+}
+
+static void
+test_debians_package_may_be_mended_without_a_new_version(void **state)
+{
+	struct findings f = look((struct advisory_subject){.component = "runc",
+	    .version = "1.1.5",
+	    .package = "1.1.5+ds1-1+deb12u1"});
+
+	(void)state;
+	assert_false(says(&f, "CVE-2024-21626"));
+	assert_true(says(&f, "CVE-2025-31133"));
+}
+
+static void
+test_what_the_profile_shuts_is_not_open(void **state)
+{
+	struct advisory_subject s = {.component = "kernel",
+	    .version = "6.18.5",
+	    .package = "",
+	    .has_profile = true};
+	struct findings f = look(s);
+
+	(void)state;
+	assert_false(says(&f, "CVE-2026-31431"));
+	assert_true(says(&f, "CVE-2026-23394"));
+	s.has_profile = false;
+	f = look(s);
+	assert_true(says(&f, "CVE-2026-31431"));
+}
+
+static void
+test_a_distributions_own_patches_are_not_known(void **state)
+{
+	struct findings f =
+	    look((struct advisory_subject){.component = "kernel",
+		.version = "5.15.0",
+		.package = "",
+		.patched = true});
+
+	(void)state;
+	assert_int_equal(count(&f, FINDING_FAILS), 0);
+	assert_true(count(&f, FINDING_UNKNOWN) > 1);
+	f = look((struct advisory_subject){
+	    .component = "runc", .version = "", .package = ""});
+	assert_int_equal(count(&f, FINDING_UNKNOWN), 1);
+}
+
+static void
+test_a_kernel_newer_than_the_table_holds(void **state)
+{
+	struct findings f = look((struct advisory_subject){
+	    .component = "kernel", .version = "99.1.0", .package = ""});
+
+	(void)state;
+	assert_int_equal(f.n, 1);
+	assert_true(findings_all_hold(&f));
+}
+
+static void
+test_a_kernels_version_is_upstreams(void **state)
+{
+	struct host_kernel k;
+
+	(void)state;
+	host_kernel_of("6.1.0-37-amd64",
+	    "#1 SMP PREEMPT_DYNAMIC Debian 6.1.140-1 (2025-05-22)", &k);
+	assert_string_equal(k.version, "6.1.140");
+	assert_false(k.patched);
+	host_kernel_of("5.15.0-91-generic", "#101-Ubuntu SMP", &k);
+	assert_true(k.patched);
+	host_kernel_of("5.14.0-362.el9.x86_64", "#1 SMP", &k);
+	assert_true(k.patched);
+	host_kernel_of("6.18.44-own", "#1 SMP", &k);
+	assert_string_equal(k.version, "6.18.44");
+	assert_false(k.patched);
+}
+
+static void
+test_packages_are_found_in_dpkgs_words(void **state)
+{
+	static const char status[] =
+	    "Package: runc\nStatus: deinstall ok config-files\n"
+	    "Version: 1.0\n\n"
+	    "Package: docker.io\nStatus: install ok installed\n"
+	    "Description: x\n Version: no\nVersion: 20.10.24+dfsg1-1\n\n"
+	    "Package: last\nStatus: install ok installed\nVersion: 2";
+	char got[HOST_WORD_MAX];
+
+	(void)state;
+	host_package_of(status, "docker.io", got);
+	assert_string_equal(got, "20.10.24+dfsg1-1");
+	host_package_of(status, "runc", got);
+	assert_string_equal(got, "");
+	host_package_of(status, "last", got);
+	assert_string_equal(got, "2");
+	host_package_of(status, "docker", got);
+	assert_string_equal(got, "");
+}
+
+static void
+test_an_engines_word_is_read(void **state)
+{
+	static const char version[] =
+	    "{\"Version\":\"20.10.24+dfsg1\",\"Components\":["
+	    "{\"Name\":\"containerd\",\"Version\":\"1.6.20~ds1\"},"
+	    "{\"Name\":\"runc\",\"Version\":\"1.1.5\"}]}";
+	static const char info[] =
+	    "{\"ContainerdCommit\":{\"ID\":\"4567abc\"},"
+	    "\"RuncCommit\":{\"ID\":\"1.1.5+ds1-1+deb12u1\"},"
+	    "\"SecurityOptions\":[\"name=seccomp,profile=default\","
+	    "\"name=userns\"],\"Driver\":\"overlay2\",\"DriverStatus\":"
+	    "[[\"Backing Filesystem\",\"xfs\"]],\"CgroupVersion\":\"2\","
+	    "\"MemoryLimit\":true,\"Runtimes\":{\"runc\":{}},"
+	    "\"SystemTime\":\"2026-01-01T02:00:00.5+02:00\"}";
+	struct facts f;
+
+	(void)state;
+	memset(&f, 0, sizeof(f));
+	facts_read(version, info, "crun", 1767225600000, &f);
+	assert_string_equal(f.engine, "20.10.24+dfsg1");
+	assert_string_equal(f.containerd, "1.6.20~ds1");
+	assert_string_equal(f.runc, "1.1.5+ds1-1+deb12u1");
+	assert_string_equal(f.backing, "xfs");
+	assert_true(f.seccomp && f.userns && f.memory_limit);
+	assert_false(f.apparmor || f.rootless || f.pids_limit);
+	assert_false(f.has_runtime);
+	assert_int_equal(f.ahead_ms, 0);
+}
+
+static void
+test_nonsense_of_an_engine_is_nothing(void **state)
+{
+	static const char odd[] =
+	    "{\"DriverStatus\":[1,[2],[\"Backing Filesystem\"]],"
+	    "\"SecurityOptions\":{\"a\":1},\"SystemTime\":\"soon\"}";
+	static const char *const words[] = {
+	    "", "{", "[]", "{\"Version\":1}", odd};
+	struct facts f;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		memset(&f, 0, sizeof(f));
+		facts_read(words[i], words[i], "", 0, &f);
+		assert_string_equal(f.engine, "");
+		assert_string_equal(f.runc, "");
+		assert_false(f.seccomp);
+		assert_true(f.ahead_ms == INT64_MIN);
+	}
+}
+
+static void
+test_findings_are_printed_for_people_and_programs(void **state)
+{
+	struct findings f = {.n = 0};
+	char *text = NULL;
+	size_t size;
+	FILE *out;
+
+	(void)state;
+	findings_add(&f, "one", FINDING_HOLDS, "none", "all is %s", "well");
+	assert_true(findings_all_hold(&f));
+	findings_add(&f, "two", FINDING_UNKNOWN, "look", "a\nb \"c\"");
+	assert_false(findings_all_hold(&f));
+	out = open_memstream(&text, &size);
+	findings_print_table(&f, out);
+	findings_print_json(&f, out);
+	assert_int_equal(fclose(out), 0);
+	assert_string_equal(text,
+	    "holds    one           all is well\n"
+	    "unknown  two           a b \"c\"\n"
+	    "                         -> look\n"
+	    "1 hold, 0 do not, 1 unknown\n"
+	    "{\"holds\":false,\"findings\":[{\"what\":\"one\",\"state\":"
+	    "\"holds\",\"text\":\"all is well\",\"advice\":\"\"},{\"what\":"
+	    "\"two\",\"state\":\"unknown\",\"text\":\"a b \\\"c\\\"\","
+	    "\"advice\":\"look\"}]}\n");
+	free(text);
+}
+
+static void
+test_a_path_that_is_not_there_yet_has_a_disk(void **state)
+{
+	struct host_disk disk;
+
+	(void)state;
+	assert_true(host_disk("/tmp/not/there/yet", &disk));
+	assert_string_equal(disk.path, "/tmp");
+	assert_true(host_disk("nor-this", &disk));
+	assert_string_equal(disk.path, ".");
+	assert_true(host_disk("/nor-this", &disk));
+	assert_string_equal(disk.path, "/");
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_a_version_is_held_against_the_table),
+	    cmocka_unit_test(
+		test_debians_package_may_be_mended_without_a_new_version),
+	    cmocka_unit_test(test_what_the_profile_shuts_is_not_open),
+	    cmocka_unit_test(test_a_distributions_own_patches_are_not_known),
+	    cmocka_unit_test(test_a_kernel_newer_than_the_table_holds),
+	    cmocka_unit_test(test_a_kernels_version_is_upstreams),
+	    cmocka_unit_test(test_packages_are_found_in_dpkgs_words),
+	    cmocka_unit_test(test_an_engines_word_is_read),
+	    cmocka_unit_test(test_nonsense_of_an_engine_is_nothing),
+	    cmocka_unit_test(test_findings_are_printed_for_people_and_programs),
+	    cmocka_unit_test(test_a_path_that_is_not_there_yet_has_a_disk),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

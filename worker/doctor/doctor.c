@@ -1,0 +1,301 @@
+/*
+ * Looks at one thing after another and says of each whether it holds.
+ *
+ *	settings -> kernel, Landlock, clock, disk -> the engine: versions, user
+ *	namespace, seccomp, AppArmor or SELinux, control groups, storage
+ *
+ * What cannot be known (another distribution's patches, an engine that does
+ * not say) is not guessed: it is unknown, and so not content.
+ */
+#include "worker/doctor/doctor.h"
+
+#include <stdio.h>
+
+#include "common/conf.h"
+#include "common/exit.h"
+#include "common/log.h"
+#include "worker/doctor/advisory.h"
+#include "worker/doctor/facts.h"
+#include "worker/doctor/finding.h"
+#include "worker/doctor/host.h"
+#include "worker/doctor/version.h"
+#include "worker/policy.h"
+
+#define OLDEST_KERNEL "4.8" /* before, ptrace goes round seccomp */
+#define CLOCK_MS 5000       /* the engine's from ours */
+#define MIB (UINT64_C(1) << 20)
+
+struct doctor {
+	const struct conf *conf;
+	struct policy policy;
+	struct findings found;
+	struct facts engine;
+	struct host_kernel kernel;
+};
+
+static enum finding_state
+holds_if(bool good)
+{
+	return good ? FINDING_HOLDS : FINDING_FAILS;
+}
+
+/* ---- this machine */
+
+static void
+look_at_kernel(struct doctor *d)
+{
+	host_kernel(&d->kernel);
+	if (version_compare(d->kernel.version, OLDEST_KERNEL) < 0)
+		findings_add(&d->found, "kernel", FINDING_FAILS,
+		    "take a newer kernel",
+		    "%s is older than " OLDEST_KERNEL
+		    ": a tracer goes round the seccomp profile",
+		    d->kernel.release);
+	advisory_look(
+	    &(struct advisory_subject){.component = "kernel",
+		.version = d->kernel.version,
+		.package = "",
+		.patched = d->kernel.patched,
+		.has_profile = strcmp(d->policy.seccomp, "unconfined") != 0},
+	    &d->found);
+}
+
+static void
+look_at_landlock(struct doctor *d)
+{
+	int abi = host_landlock_abi();
+
+	findings_add(&d->found, "landlock", holds_if(abi > 0),
+	    "a kernel of 5.13 or later with landlock among its lsm=",
+	    "ABI %d%s", abi, abi > 0 ? "" : ": the kernel has none");
+}
+
+static void
+look_at_clock(struct doctor *d)
+{
+	bool synchronized = host_clock_is_synchronized();
+
+	findings_add(&d->found, "clock", holds_if(synchronized),
+	    "run a time service: lifetimes of sandboxes are by this clock",
+	    "%s",
+	    synchronized ? "the kernel calls it synchronized" :
+			   "the kernel calls it not synchronized");
+}
+
+/* Below twice the reserve old output is evicted. */
+static void
+look_at_disk(struct doctor *d, const char *what, const char *path)
+{
+	uint64_t bytes =
+	    (uint64_t)conf_int(d->conf, CONF_DISK_RESERVE_MB) * MIB;
+	uint64_t inodes = (uint64_t)conf_int(d->conf, CONF_DISK_RESERVE_INODES);
+	struct host_disk disk;
+
+	if (!host_disk(path, &disk)) {
+		findings_add(&d->found, "disk", FINDING_UNKNOWN, "look at it",
+		    "%s: %s cannot be looked at", what, path);
+		return;
+	}
+	findings_add(&d->found, "disk",
+	    holds_if(bytes > 0 && disk.free_bytes >= 2 * bytes &&
+		disk.free_inodes >= 2 * inodes),
+	    bytes == 0 ? "set DISK_RESERVE_MB" :
+			 "make room, or another file system",
+	    "%s: %llu MiB and %llu inodes are free at %s; the reserve is "
+	    "%llu MiB",
+	    what, (unsigned long long)(disk.free_bytes / MIB),
+	    (unsigned long long)disk.free_inodes, disk.path,
+	    (unsigned long long)(bytes / MIB));
+}
+
+/* ---- the engine */
+
+static void
+look_at_part(struct doctor *d, const char *component, const char *said,
+    const char *package_name)
+{
+	char version[FACTS_WORD_MAX] = "", package[HOST_WORD_MAX] = "";
+
+	if (said[0] != '\0')
+		version_upstream(said, version, sizeof(version));
+	/* An engine of Debian says less than its package's version. */
+	if (strstr(said, "+ds") != NULL || strstr(said, "~ds") != NULL ||
+	    strstr(said, "+dfsg") != NULL)
+		host_package(package_name, package);
+	if (package[0] == '\0' && strstr(said, "deb") != NULL)
+		(void)snprintf(package, sizeof(package), "%s", said);
+	advisory_look(
+	    &(struct advisory_subject){
+		.component = component, .version = version, .package = package},
+	    &d->found);
+}
+
+static void
+look_at_users(struct doctor *d)
+{
+	bool mapped = d->engine.userns || d->engine.rootless;
+
+	findings_add(&d->found, "users", holds_if(mapped),
+	    "start the engine with --userns-remap=default", "%s",
+	    d->engine.rootless ? "the engine runs without root" :
+		mapped         ? "users of sandboxes are mapped to others" :
+			 "root and uid 1000 of a sandbox are the host's and "
+			 "every other sandbox's");
+}
+
+static void
+look_at_seccomp(struct doctor *d)
+{
+	const char *setting = conf_str(d->conf, CONF_SANDBOX_SECCOMP);
+	bool confined = strcmp(setting, "unconfined") != 0;
+
+	findings_add(&d->found, "seccomp",
+	    holds_if(d->engine.seccomp && confined),
+	    confined ? "an engine and a kernel with seccomp" :
+		       "take SANDBOX_SECCOMP=default",
+	    "%s%s; the engine %s it",
+	    strcmp(setting, "default") == 0 ? "our profile" : setting,
+	    confined ? "" : " (no system call is denied)",
+	    d->engine.seccomp ? "enforces" : "does not enforce");
+}
+
+static void
+look_at_modules(struct doctor *d)
+{
+	findings_add(&d->found, "lsm",
+	    holds_if(d->engine.apparmor || d->engine.selinux),
+	    "a kernel with AppArmor or SELinux, and its tools", "%s",
+	    d->engine.apparmor    ? "AppArmor" :
+		d->engine.selinux ? "SELinux" :
+				    "neither AppArmor nor SELinux confines "
+				    "sandboxes");
+}
+
+static void
+look_at_groups(struct doctor *d)
+{
+	const struct facts *f = &d->engine;
+	bool all = f->memory_limit && f->pids_limit && f->cpu_quota;
+
+	findings_add(&d->found, "cgroups",
+	    holds_if(strcmp(f->cgroup, "2") == 0),
+	    "boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1)",
+	    "version %s", f->cgroup[0] != '\0' ? f->cgroup : "unknown");
+	findings_add(&d->found, "limits", holds_if(all),
+	    "enable these controllers", "memory %s, processes %s, CPU %s",
+	    f->memory_limit ? "yes" : "no", f->pids_limit ? "yes" : "no",
+	    f->cpu_quota ? "yes" : "no");
+}
+
+/* The drivers that have quotas; decision 21 says what is done elsewhere. */
+static bool
+has_quota(const struct facts *f)
+{
+	return strcmp(f->driver, "btrfs") == 0 ||
+	    strcmp(f->driver, "zfs") == 0 ||
+	    (strcmp(f->driver, "overlay2") == 0 &&
+		strcmp(f->backing, "xfs") == 0);
+}
+
+static void
+look_at_storage(struct doctor *d)
+{
+	const struct facts *f = &d->engine;
+
+	findings_add(&d->found, "storage", holds_if(has_quota(f)),
+	    "btrfs, zfs, or overlay2 on xfs with pquota, for the engine's data",
+	    "driver %s on %s: %s", f->driver, f->backing,
+	    has_quota(f) ? "the kernel can limit a sandbox's files" :
+			   "no quota of the kernel limits a sandbox's files");
+	if (f->root[0] != '\0')
+		look_at_disk(d, "the engine's data", f->root);
+}
+
+static void
+look_at_engine_clock(struct doctor *d)
+{
+	int64_t ms = d->engine.ahead_ms;
+
+	if (ms == INT64_MIN)
+		findings_add(&d->found, "clock", FINDING_UNKNOWN,
+		    "compare them", "the engine does not say its time");
+	else
+		findings_add(&d->found, "clock",
+		    holds_if(ms > -CLOCK_MS && ms < CLOCK_MS),
+		    "set the clocks of this host and of the engine's",
+		    "the engine's is %lld ms from ours", (long long)ms);
+}
+
+static void
+look_at_engine(struct doctor *d)
+{
+	const char *runtime = d->policy.runtime;
+	const struct facts *f = &d->engine;
+	struct err e;
+
+	if (facts_ask(conf_str(d->conf, CONF_DOCKER_HOST), runtime, &d->engine,
+		&e) != 0) {
+		findings_add(&d->found, "engine", FINDING_FAILS,
+		    "start one, set DOCKER_HOST, or run this as a user who "
+		    "may connect",
+		    "%s", e.msg);
+		return;
+	}
+	look_at_part(d, "engine", f->engine, "docker.io");
+	look_at_part(d, "containerd", f->containerd, "containerd");
+	look_at_part(d, "runc", f->runc, "runc");
+	if (!f->has_runtime)
+		findings_add(&d->found, "runtime", FINDING_FAILS,
+		    "install it, or leave SANDBOX_RUNTIME empty",
+		    "the engine has no %s (SANDBOX_RUNTIME)", runtime);
+	look_at_users(d);
+	look_at_seccomp(d);
+	look_at_modules(d);
+	look_at_groups(d);
+	look_at_storage(d);
+	look_at_engine_clock(d);
+}
+
+/* ---- all of it */
+
+static void
+look(struct doctor *d, bool apart)
+{
+	findings_add(&d->found, "settings", FINDING_HOLDS, "",
+	    "they can be started with");
+	findings_add(&d->found, "processes", holds_if(apart),
+	    "start as root, with the users of RUN_AS_FRONT and RUN_AS_WORKER",
+	    "front and workers run as %s",
+	    apart ? "two users" : "one user, or as root");
+	look_at_kernel(d);
+	look_at_landlock(d);
+	look_at_clock(d);
+	look_at_disk(d, "DATA_DIR", conf_str(d->conf, CONF_DATA_DIR));
+	look_at_engine(d);
+}
+
+int
+doctor_main(enum doctor_form form, enum doctor_users users)
+{
+	static struct doctor d; /* of some size */
+	struct conf *conf = conf_new();
+	struct err e;
+	int status;
+
+	d.conf = conf;
+	if (conf_load_env(conf, &e) != 0 || conf_check(conf, &e) != 0 ||
+	    policy_init(&d.policy, conf, &e) != 0) {
+		log_error("configuration: %s", e.msg);
+		conf_free(conf);
+		return EXIT_CONFIG;
+	}
+	look(&d, users == DOCTOR_USERS_APART);
+	if (form == DOCTOR_JSON)
+		findings_print_json(&d.found, stdout);
+	else
+		findings_print_table(&d.found, stdout);
+	status = findings_all_hold(&d.found) ? 0 : 1;
+	policy_clear(&d.policy);
+	conf_free(conf);
+	return fflush(stdout) == 0 ? status : EXIT_BUG;
+}

@@ -1,0 +1,254 @@
+#include "worker/doctor/facts.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <event2/event.h>
+#include <jansson.h>
+
+#include "common/clock.h"
+#include "common/js.h"
+#include "common/xmalloc.h"
+#include "worker/docker/api.h"
+#include "worker/docker/docker.h"
+#include "worker/text.h"
+
+#define ANSWER_MAX (1u << 20)
+#define DEPTH_MAX 32
+#define ASK_MS 10000
+#define UNIX_PREFIX "unix://"
+
+/* ---- reading */
+
+static void
+take(char *out, size_t size, const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	text_clean(out, size, s == NULL ? "" : s, s == NULL ? 0 : strlen(s));
+}
+
+static bool
+is_true(const json_t *o, const char *key)
+{
+	return json_is_true(json_object_get(o, key));
+}
+
+/* Two digits and nothing else before end; -1 if it is not so. */
+static int
+parse_pair(const char *s, char end)
+{
+	if (!isdigit((unsigned char)s[0]) || !isdigit((unsigned char)s[1]) ||
+	    s[2] != end)
+		return -1;
+	return (s[0] - '0') * 10 + (s[1] - '0');
+}
+
+/* RFC 3339, with Z or an offset. */
+static int64_t
+parse_time(const char *s)
+{
+	struct tm tm = {0};
+	const char *rest = s == NULL ? NULL : strptime(s, "%Y-%m-%dT%T", &tm);
+	int hours, minutes;
+	int64_t ms;
+
+	if (rest == NULL)
+		return INT64_MIN;
+	if (*rest == '.')
+		rest += 1 + strspn(rest + 1, "0123456789");
+	ms = (int64_t)timegm(&tm) * 1000;
+	if (*rest == 'Z')
+		return ms;
+	if (*rest != '+' && *rest != '-')
+		return INT64_MIN;
+	hours = parse_pair(rest + 1, ':');
+	minutes = hours < 0 ? -1 : parse_pair(rest + 4, '\0');
+	if (minutes < 0)
+		return INT64_MIN;
+	return ms - (*rest == '+' ? 1 : -1) * (hours * 60 + minutes) * 60000;
+}
+
+/* "name=seccomp,profile=default" */
+static bool
+has_option(const json_t *info, const char *name)
+{
+	const json_t *a = json_object_get(info, "SecurityOptions"), *item;
+	size_t i, n = strlen(name);
+
+	json_array_foreach (a, i, item) {
+		const char *s = json_string_value(item);
+
+		if (s != NULL && strncmp(s, "name=", 5) == 0 &&
+		    strncmp(s + 5, name, n) == 0 &&
+		    (s[5 + n] == '\0' || s[5 + n] == ','))
+			return true;
+	}
+	return false;
+}
+
+static void
+take_storage(const json_t *info, struct facts *out)
+{
+	const json_t *a = json_object_get(info, "DriverStatus"), *pair;
+	size_t i;
+
+	take(out->driver, sizeof(out->driver), info, "Driver");
+	json_array_foreach (a, i, pair) {
+		const char *key = json_string_value(json_array_get(pair, 0));
+		const char *value = json_string_value(json_array_get(pair, 1));
+
+		if (key != NULL && value != NULL &&
+		    strcmp(key, "Backing Filesystem") == 0)
+			text_clean(out->backing, sizeof(out->backing), value,
+			    strlen(value));
+	}
+}
+
+/* Debian's engine gives packages' versions as commits; others give hashes
+ * there, and the version in the list of components. */
+static void
+take_part(char *out, size_t size, const json_t *version, const char *name,
+    const json_t *info, const char *commit)
+{
+	const json_t *a = json_object_get(version, "Components"), *item;
+	char id[FACTS_WORD_MAX];
+	size_t i;
+
+	json_array_foreach (a, i, item) {
+		const char *s =
+		    json_string_value(json_object_get(item, "Name"));
+
+		if (s != NULL && strcmp(s, name) == 0)
+			take(out, size, item, "Version");
+	}
+	take(id, sizeof(id), json_object_get(info, commit), "ID");
+	if (strchr(id, '.') != NULL)
+		(void)snprintf(out, size, "%s", id);
+}
+
+static void
+take_info(
+    const json_t *info, const char *runtime, int64_t now_ms, struct facts *out)
+{
+	int64_t theirs =
+	    parse_time(json_string_value(json_object_get(info, "SystemTime")));
+
+	out->ahead_ms = theirs == INT64_MIN ? INT64_MIN : theirs - now_ms;
+	take(out->cgroup, sizeof(out->cgroup), info, "CgroupVersion");
+	take(out->root, sizeof(out->root), info, "DockerRootDir");
+	take_storage(info, out);
+	out->userns = has_option(info, "userns");
+	out->rootless = has_option(info, "rootless");
+	out->seccomp = has_option(info, "seccomp");
+	out->apparmor = has_option(info, "apparmor");
+	out->selinux = has_option(info, "selinux");
+	out->memory_limit = is_true(info, "MemoryLimit");
+	out->pids_limit = is_true(info, "PidsLimit");
+	out->cpu_quota =
+	    is_true(info, "CpuCfsQuota") || is_true(info, "CPUCfsQuota");
+	out->has_runtime = runtime[0] == '\0' ||
+	    json_object_get(json_object_get(info, "Runtimes"), runtime) != NULL;
+}
+
+void
+facts_read(const char *version, const char *info, const char *runtime,
+    int64_t now_ms, struct facts *out)
+{
+	AUTO(auto_json) json_t *v = NULL;
+	AUTO(auto_json) json_t *i = NULL;
+	struct err e;
+
+	if (js_parse(version, strlen(version), ANSWER_MAX, DEPTH_MAX, &v, &e) !=
+	    0)
+		v = NULL;
+	if (js_parse(info, strlen(info), ANSWER_MAX, DEPTH_MAX, &i, &e) != 0)
+		i = NULL;
+	take(out->engine, sizeof(out->engine), v, "Version");
+	take_part(out->containerd, sizeof(out->containerd), v, "containerd", i,
+	    "ContainerdCommit");
+	take_part(out->runc, sizeof(out->runc), v, "runc", i, "RuncCommit");
+	take_info(i, runtime, now_ms, out);
+}
+
+/* ---- asking */
+
+struct facts_call {
+	struct event_base *base;
+	char *body; /* NULL: it failed */
+};
+
+static void
+done_cb(const struct api_answer *a, void *arg)
+{
+	struct facts_call *c = arg;
+
+	if (a->rc == 0 && a->status == 200)
+		c->body = xstrndup(a->body, a->len);
+	(void)event_base_loopbreak(c->base);
+}
+
+/* The caller frees; NULL when there is no good answer. */
+static char *
+get(struct event_base *base, struct api *api, const char *path)
+{
+	struct facts_call c = {.base = base};
+	struct api_ask ask = {.method = "GET",
+	    .path = path,
+	    .timeout_ms = ASK_MS,
+	    .max_body = ANSWER_MAX,
+	    .on_done = done_cb,
+	    .arg = &c};
+
+	(void)api_start(api, &ask);
+	(void)event_base_dispatch(base);
+	return c.body;
+}
+
+static bool
+ask_one(struct event_base *base, const char *socket, const char *runtime,
+    struct facts *out)
+{
+	AUTO(auto_free) char *version = NULL;
+	AUTO(auto_free) char *info = NULL;
+	struct api *api = api_new(base);
+
+	api_set_socket(api, socket);
+	version = get(base, api, "/version");
+	info = version == NULL ? NULL : get(base, api, "/info");
+	api_free(api);
+	if (version == NULL || info == NULL)
+		return false;
+	memset(out, 0, sizeof(*out));
+	(void)snprintf(out->socket, sizeof(out->socket), "%s", socket);
+	facts_read(version, info, runtime, clock_wall_ms(), out);
+	return true;
+}
+
+int
+facts_ask(
+    const char *host, const char *runtime, struct facts *out, struct err *e)
+{
+	struct event_base *base = event_base_new();
+	char *usual[DOCKER_USUAL_SOCKETS];
+	bool found = false;
+	struct stat st;
+
+	if (base == NULL)
+		return err_set(e, ERR_SYS, "no event base");
+	docker_usual_sockets(usual);
+	if (strncmp(host, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0)
+		found = ask_one(base, host + strlen(UNIX_PREFIX), runtime, out);
+	for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
+		if (host[0] == '\0' && !found && stat(usual[i], &st) == 0)
+			found = ask_one(base, usual[i], runtime, out);
+		free(usual[i]);
+	}
+	event_base_free(base);
+	if (!found)
+		return err_set(e, ERR_BACKEND, "no engine answers at %s",
+		    host[0] != '\0' ? host : "the usual sockets");
+	return 0;
+}

@@ -1,0 +1,91 @@
+#include "worker/doctor/finding.h"
+
+#include <stdarg.h>
+
+#include <jansson.h>
+
+#include "common/exit.h"
+#include "common/js.h"
+#include "common/log.h"
+#include "worker/text.h"
+
+#define WHAT_WIDTH 12
+
+static const char *const state_words[] = {"holds", "fails", "unknown"};
+
+void
+findings_add(struct findings *f, const char *what, enum finding_state state,
+    const char *advice, const char *text, ...)
+{
+	char said[FINDING_TEXT_MAX];
+	struct finding *x;
+	va_list ap;
+
+	if (f->n == FINDINGS_MAX)
+		fatal(EXIT_BUG, "more than %d findings", FINDINGS_MAX);
+	x = &f->all[f->n++];
+	x->what = what;
+	x->state = state;
+	va_start(ap, text);
+	(void)vsnprintf(said, sizeof(said), text, ap);
+	va_end(ap);
+	text_clean(x->text, sizeof(x->text), said, strlen(said));
+	(void)snprintf(x->advice, sizeof(x->advice), "%s",
+	    state == FINDING_HOLDS ? "" : advice);
+}
+
+bool
+findings_all_hold(const struct findings *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->all[i].state != FINDING_HOLDS)
+			return false;
+	return true;
+}
+
+void
+findings_print_table(const struct findings *f, FILE *out)
+{
+	size_t counts[ARRAY_LEN(state_words)] = {0};
+
+	for (size_t i = 0; i < f->n; i++) {
+		const struct finding *x = &f->all[i];
+
+		(void)fprintf(out, "%-7s  %-*s  %s\n", state_words[x->state],
+		    WHAT_WIDTH, x->what, x->text);
+		if (x->advice[0] != '\0')
+			(void)fprintf(out, "%-7s  %-*s    -> %s\n", "",
+			    WHAT_WIDTH, "", x->advice);
+		counts[x->state]++;
+	}
+	(void)fprintf(out, "%zu hold, %zu do not, %zu unknown\n",
+	    counts[FINDING_HOLDS], counts[FINDING_FAILS],
+	    counts[FINDING_UNKNOWN]);
+}
+
+void
+findings_print_json(const struct findings *f, FILE *out)
+{
+	AUTO(auto_json) json_t *o = json_object();
+	json_t *a = json_array();
+	char *s;
+
+	for (size_t i = 0; i < f->n; i++) {
+		const struct finding *x = &f->all[i];
+		json_t *one = json_object();
+
+		(void)json_object_set_new(one, "what", json_string(x->what));
+		(void)json_object_set_new(
+		    one, "state", json_string(state_words[x->state]));
+		(void)json_object_set_new(one, "text", json_string(x->text));
+		(void)json_object_set_new(
+		    one, "advice", json_string(x->advice));
+		(void)json_array_append_new(a, one);
+	}
+	(void)json_object_set_new(
+	    o, "holds", json_boolean(findings_all_hold(f)));
+	(void)json_object_set_new(o, "findings", a);
+	s = js_dump(o);
+	(void)fprintf(out, "%s\n", s);
+	free(s);
+}
