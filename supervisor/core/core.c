@@ -474,8 +474,6 @@ restore_run(struct core *c, const struct store_run *row, struct err *e)
 	struct sandbox *sb = sandboxes_find(c->sandboxes, row->sandbox);
 	struct run *r;
 
-	if (sb != NULL && !sandbox_state_is_live(sb->state))
-		sb = NULL;
 	if (run_restore(c->runs, sb, row, &r, e) != 0)
 		return e->code;
 	if (r->is_doubtful)

@@ -348,23 +348,6 @@ take_lost_log(struct run *r, const struct log_digest *d)
 		r->fail_code = 0;
 }
 
-#if LOG_DIGEST_MAX > STORE_DIGEST_MAX
-#error "a digest that the store does not take"
-#endif
-
-/* So that nobody has to walk it again (log_digest.h). */
-static void
-keep_digest(struct run *r, const struct log_digest *d)
-{
-	struct buf b;
-
-	buf_init(&b, LOG_DIGEST_MAX);
-	log_digest_encode(d, &b);
-	r->row.digest_len = buf_len(&b);
-	r->row.digest = xmemdup(buf_data(&b), buf_len(&b));
-	buf_clear(&b);
-}
-
 /* Without its log a lost run would end with less than it did. */
 static bool
 read_again(struct run *r, int rc, const struct err *why)
@@ -389,7 +372,7 @@ run_digest_cb(
 		if (r->is_lost)
 			take_lost_log(r, d);
 		if (r->length > LOG_DIGEST_FROM_BYTES)
-			keep_digest(r, d);
+			run_row_keep_digest(&r->row, d);
 	}
 	run_happen(r, RUN_LOG_READ);
 }
@@ -615,27 +598,39 @@ restore_place(struct run *r)
 	}
 }
 
+/* Its sandbox is not there any more: somebody deleted it, or it was lost. */
+static void
+restore_ended(struct run *r, bool was_deleted)
+{
+	run_set_phase(r, RUN_SENT);
+	if (was_deleted)
+		run_sandbox_gone(r, RUNLOG_CANCELED, ERR_WRONG_STATE,
+		    "the run was canceled: its sandbox was deleted");
+	else
+		run_sandbox_gone(r, RUNLOG_LOST, ERR_LOST,
+		    "the sandbox was lost while the server was down");
+}
+
 int
 run_restore(struct runs *rs, struct sandbox *sb, const struct store_run *row,
     struct run **out, struct err *e)
 {
 	struct store_log *log;
 	struct run *r;
+	bool is_live;
 
 	if (store_log_reopen(rs->parts.store, &row->uuid, &log, e) != 0)
 		return e->code;
-	r = run_new(rs, sb);
+	is_live = sb != NULL && sandbox_state_is_live(sb->state);
+	r = run_new(rs, is_live ? sb : NULL);
 	store_run_copy(&r->row, row);
 	r->recorded = RUN_IS_RECORDED;
 	r->log = log;
 	run_enter(r);
-	if (sb != NULL) {
+	if (is_live)
 		restore_place(r);
-	} else {
-		run_set_phase(r, RUN_SENT);
-		run_sandbox_gone(r, RUNLOG_LOST, ERR_LOST,
-		    "the sandbox was lost while the server was down");
-	}
+	else
+		restore_ended(r, sb != NULL);
 	*out = r;
 	return 0;
 }
@@ -702,6 +697,8 @@ run_set_deadline(struct run *r)
 void
 run_resend(struct run *r)
 {
+	/* The one before may not be dead yet. */
+	store_log_share(r->log);
 	r->worker = r->sandbox->worker;
 	run_happen(r, RUN_WORKER_CAME);
 }
@@ -722,6 +719,9 @@ run_sandbox_gone(
 	r->why_text = xstrdup(text);
 	r->fail_code = code;
 	r->is_lost = true;
+	/* The worker has not heard of it yet, and may be writing. */
+	if (r->phase == RUN_SENT)
+		store_log_share(r->log);
 	run_happen(r, RUN_SANDBOX_GONE);
 }
 

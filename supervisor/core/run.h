@@ -110,7 +110,8 @@ uint64_t runs_active(const struct runs *rs);
 int run_create(struct runs *rs, struct sandbox *sb, struct run_wish *w,
     struct run **out, struct err *e) MUSTCHECK;
 /* run_restore - one that was unfinished when the server started; sb NULL: its
- * sandbox is gone, it ends as lost.  *out is the registry's. */
+ * sandbox is gone, it ends as lost; sb is being removed: it ends as canceled.
+ * *out is the registry's. */
 int run_restore(struct runs *rs, struct sandbox *sb,
     const struct store_run *row, struct run **out, struct err *e) MUSTCHECK;
 

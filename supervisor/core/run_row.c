@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "common/buf.h"
 #include "common/clock.h"
 #include "common/conf.h"
 #include "common/exit.h"
@@ -139,6 +140,22 @@ run_row_take_digest(struct store_run *row, struct run_log_end *log,
 	}
 	log->has_end = d->ended_us != 0;
 	log->end = d->end;
+}
+
+#if LOG_DIGEST_MAX > STORE_DIGEST_MAX
+#error "a digest that the store does not take"
+#endif
+
+void
+run_row_keep_digest(struct store_run *row, const struct log_digest *d)
+{
+	struct buf b;
+
+	buf_init(&b, LOG_DIGEST_MAX);
+	log_digest_encode(d, &b);
+	row->digest_len = buf_len(&b);
+	row->digest = xmemdup(buf_data(&b), buf_len(&b));
+	buf_clear(&b);
 }
 
 /* ---- the end */

@@ -36,6 +36,10 @@ void run_row_take_digest(struct store_run *row, struct run_log_end *log,
     const struct log_digest *d, void (*each)(uint32_t command, void *arg),
     void *arg);
 
+/* run_row_keep_digest - of a long log, so that nobody has to walk it again
+ * (log_digest.h) */
+void run_row_keep_digest(struct store_run *row, const struct log_digest *d);
+
 /* How a run ended, as it will be in its row once that is on disk. */
 struct run_ending {
 	enum run_state state;

@@ -77,11 +77,17 @@ store_log_close(struct store_log *l)
 		return;
 	blob_files_drop(l);
 	wanted_drop_log(l->store->wanted, &l->wanted);
-	if (l->name == LOG_NAMELESS)
+	if (l->name == LOG_NAMELESS && !l->is_shared)
 		spool_log_reuse(l->store->spool, l->fd);
 	else
 		(void)close(l->fd);
 	free(l);
+}
+
+void
+store_log_share(struct store_log *l)
+{
+	l->is_shared = true;
 }
 
 int

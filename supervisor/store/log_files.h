@@ -23,6 +23,7 @@ struct store_log {
 		LOG_NAMED,
 		LOG_REMOVED /* it had a name: it can have no other */
 	} name;
+	bool is_shared;           /* not to be used again */
 	struct wanted_log wanted; /* has the run's uuid */
 	/* blob_files.c: */
 	struct log_coming *coming; /* files begun, neither committed nor not */

@@ -127,6 +127,9 @@ int store_log_reopen(struct store *s, const struct uuid *run,
     struct store_log **out, struct err *e) MUSTCHECK;
 struct store_log *store_log_ref(struct store_log *l);
 void store_log_close(struct store_log *l); /* NULL is fine */
+/* store_log_share - somebody who was sent its descriptor may write to it even
+ * after its last store_log_close: the file will be no other run's */
+void store_log_share(struct store_log *l);
 /* store_log_fd - to append and read; borrowed: dup it to send it away */
 int store_log_fd(const struct store_log *l);
 /* store_log_read - a descriptor of an ended run's log that is not in its row;

@@ -49,6 +49,7 @@ struct ground {
 	struct store *store;
 	struct core *core;
 	struct principal *who;
+	enum store_when when;
 	struct script worker[SCRIPTS];
 };
 static struct ground g;
@@ -370,11 +371,11 @@ ground_open(const char *identifier)
 	return sb;
 }
 
-/* A run of one command, with a reference. */
+/* A run of one command, with a reference; its row is written at g.when. */
 static inline struct run *
 ground_run_of(struct sandbox *sb, bool lock, uint32_t timeout_ms)
 {
-	struct run_wish w = {.tool = "test", .lock = lock, .when = STORE_NOW};
+	struct run_wish w = {.tool = "test", .lock = lock, .when = g.when};
 	struct runspec_command *c;
 	struct run *r;
 	struct err e;

@@ -1,6 +1,7 @@
 #include "tests/unit/core/core_ground.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 /* Runs in the core: told to a worker, ended by it or without it. */
 
@@ -301,6 +302,57 @@ test_a_lost_run_ends_with_what_its_log_says_without_a_descriptor(void **state)
 	run_unref(r);
 }
 
+static void
+test_what_a_worker_writes_late_is_in_nobody_elses_log(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *old, *next;
+	static const uint8_t late[] = "late";
+	int was;
+
+	(void)state;
+	g.when = STORE_SOON; /* no log gets a name */
+	say_ready(0, 1);
+	old = ground_run(sb, false);
+	expect_told(0, "start 1");
+	was = dup(g.worker[0].spool);
+	sandbox_remove(sb);
+	ground_wait_over(old);
+	run_unref(old);
+	next = ground_run(ground_open("box"), false);
+	expect_told(0, "start 2");
+	/* Before it heard that the run is over. */
+	assert_int_equal(write(was, late, sizeof(late)), sizeof(late));
+	assert_int_equal(lseek(store_log_fd(next->log), 0, SEEK_END), 0);
+	(void)close(was);
+	run_unref(next);
+}
+
+static void
+test_a_log_is_used_again_when_its_worker_is_done_with_it(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct stat before, after;
+	struct run *r;
+
+	(void)state;
+	g.when = STORE_SOON;
+	say_ready(0, 1);
+	r = ground_run(sb, false);
+	expect_told(0, "start 1");
+	assert_int_equal(fstat(store_log_fd(r->log), &before), 0);
+	say_command_ended(0, 1, 0);
+	say_ended(0, 1, RUNLOG_EXIT);
+	ground_wait_over(r);
+	run_unref(r);
+	ground_settle(0);
+	r = ground_run(sb, false);
+	expect_told(0, "start 2");
+	assert_int_equal(fstat(store_log_fd(r->log), &after), 0);
+	assert_int_equal(before.st_ino, after.st_ino);
+	run_unref(r);
+}
+
 int
 main(void)
 {
@@ -319,6 +371,8 @@ main(void)
 	    TEST(test_a_run_over_all_its_limits_ends_though_nobody_says_so),
 	    TEST(test_the_time_of_a_run_begins_when_its_sandbox_is_up),
 	    TEST(test_a_worker_that_was_away_gets_the_grace_again),
+	    TEST(test_what_a_worker_writes_late_is_in_nobody_elses_log),
+	    TEST(test_a_log_is_used_again_when_its_worker_is_done_with_it),
 	    TEST(test_one_sandbox_does_not_take_all_places),
 	    TEST(
 		test_a_lost_run_ends_with_what_its_log_says_without_a_descriptor),

@@ -336,36 +336,62 @@ test_runs_of_a_sandbox_that_is_gone_end_as_lost(void **state)
 }
 
 static void
+test_runs_of_a_sandbox_that_is_being_removed_end_as_canceled(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *r = ground_run(sb, false);
+	struct uuid uuid = r->row.uuid;
+
+	(void)state;
+	expect_told(0, "start 1");
+	say_ready(0, 1);
+	ground_wait_until(r->recorded == RUN_IS_RECORDED);
+	run_unref(r);
+	/* The front dies between the delete and the run's end. */
+	sb->row.state = SANDBOX_IS_REMOVING;
+	store_sandbox_put(g.store, &sb->row, NULL, NULL);
+	ground_stop_core();
+	ground_start_core();
+	r = runs_find_uuid(core_runs(g.core), g.who->tenant, &uuid);
+	(void)run_ref(r);
+	ground_wait_over(r);
+	assert_int_equal(r->row.end_reason, RUNLOG_CANCELED);
+	run_unref(r);
+}
+
+static void
 test_what_may_have_begun_in_a_lost_sandbox_does_not_run_again(void **state)
 {
 	struct sandbox *sb = ground_open("box");
-	struct run *first = ground_run(sb, true), *second;
-	struct run *sent = ground_run(sb, false);
-	struct uuid uuid = sent->row.uuid;
+	struct run *first = ground_run(sb, true), *third;
+	struct run *second = ground_run(sb, true);
+	struct uuid uuid = second->row.uuid;
 
 	(void)state;
-	expect_told(0, "start 2");
+	expect_told(0, "start 1");
 	say_ready(0, 1);
-	ground_wait_until(sent->recorded == RUN_IS_RECORDED);
+	say_begun(0, 1);
+	ground_wait_until(second->recorded == RUN_IS_RECORDED);
 	run_unref(first);
-	run_unref(sent);
-	/* The front dies: the run has begun, and its log has nothing yet. */
+	run_unref(second);
+	/* The front dies, and the next cannot know that the second waited for
+	 * the lock: the first may have been over, and its end not on disk. */
 	ground_stop_core();
-	forget_told(0);
 	ground_start_core();
+	second = runs_find_uuid(core_runs(g.core), g.who->tenant, &uuid);
+	(void)run_ref(second);
 	ground_worker(0);
-	sent = runs_find_uuid(core_runs(g.core), g.who->tenant, &uuid);
-	(void)run_ref(sent);
-	second = ground_run(ground_find("box"), true);
+	third = ground_run(ground_find("box"), true);
 	forget_told(0);
+	assert_true(second->is_doubtful);
 	say_lost(0, 1);
-	ground_wait_over(sent);
-	assert_int_equal(sent->row.end_reason, RUNLOG_LOST);
-	assert_int_equal(second->row.sandbox, 2);
+	ground_wait_over(second);
+	assert_int_equal(second->row.end_reason, RUNLOG_LOST);
+	assert_int_equal(third->row.sandbox, 2);
 	expect_told(0, "start 3");
 	assert_false(was_told(0, "start 2"));
-	run_unref(sent);
 	run_unref(second);
+	run_unref(third);
 }
 
 /* ---- a database that does not take it */
@@ -441,6 +467,7 @@ main(void)
 		ground_set_up_alone, ground_tear_down),
 	    TEST(test_a_new_front_takes_everything_over),
 	    TEST(test_runs_of_a_sandbox_that_is_gone_end_as_lost),
+	    TEST(test_runs_of_a_sandbox_that_is_being_removed_end_as_canceled),
 	    TEST(test_what_may_have_begun_in_a_lost_sandbox_does_not_run_again),
 	    TEST(test_a_sandbox_without_a_row_ends_with_the_reason),
 	    TEST(test_numbers_are_never_given_out_twice),
