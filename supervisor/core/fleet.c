@@ -39,11 +39,14 @@ fleet_on_worker_state(
     void *worker, const struct msg_worker_state *m, struct err *e)
 {
 	struct fleet_worker *w = worker;
+	bool is_new = !w->engine_known;
 
 	(void)e;
 	w->engine_up = m->engine_up;
 	w->engine_known = true;
 	(void)snprintf(w->detail, sizeof(w->detail), "%s", m->detail);
+	if (is_new)
+		w->fleet->ops->on_came(w->index, w->fleet->arg);
 	return 0;
 }
 
@@ -102,7 +105,6 @@ fleet_attach(struct fleet *f, uint32_t worker, int fd)
 	(void)snprintf(name, sizeof(name), "worker %u", worker);
 	w->chan = ipc_chan_new(f->base, fd, name, &worker_ops, w);
 	w->throttled = false;
-	f->ops->on_came(worker, f->arg);
 }
 
 void
@@ -167,7 +169,9 @@ fleet_place(const struct fleet *f, uint64_t sandbox)
 struct ipc_chan *
 fleet_chan(const struct fleet *f, uint32_t worker)
 {
-	return f->workers[worker].chan;
+	const struct fleet_worker *w = &f->workers[worker];
+
+	return w->engine_known ? w->chan : NULL;
 }
 
 struct ipc_chan *

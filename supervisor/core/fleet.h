@@ -20,7 +20,9 @@ struct fleet_worker;
 struct ipc_chan;
 
 struct fleet_ops {
-	/* A channel is there: tell the worker all that it must know. */
+	/* It is there, and has said how it stands with its engine: tell it all
+	 * that it must know.  What it were asked before, it would ask an
+	 * engine that it does not know yet. */
 	void (*on_came)(uint32_t worker, void *arg);
 	void (*on_went)(uint32_t worker, void *arg);
 	/* What workers say.  The argument of its functions is the struct
@@ -45,7 +47,7 @@ void fleet_worker_gone(struct fleet *f, uint32_t worker, bool throttled);
 /* fleet_place - the worker for a new sandbox of this number: always the same
  * one, unless it is away and another is not */
 uint32_t fleet_place(const struct fleet *f, uint64_t sandbox);
-/* fleet_chan - to that worker; NULL while it is away */
+/* fleet_chan - to that worker; NULL while it is away, or has not come yet */
 struct ipc_chan *fleet_chan(const struct fleet *f, uint32_t worker);
 /* fleet_any_chan - to a worker that has its engine; NULL: none has */
 struct ipc_chan *fleet_any_chan(const struct fleet *f);

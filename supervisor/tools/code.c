@@ -379,13 +379,16 @@ static void
 stopped_cb(struct gone *g, const struct err *why)
 {
 	struct code_call *c = g->arg;
+	struct err e;
 
-	if (why != NULL)
-		code_error(c, "CleanupError", why->msg);
-	else
-		tool_result(&c->t,
-		    json_pack("{s:s, s:s}", "status", "success", "message",
-			"Sandbox stopped and removed."));
+	if (why != NULL) {
+		gone_explain(why, &e);
+		code_error(c, "CleanupError", e.msg);
+		return;
+	}
+	tool_result(&c->t,
+	    json_pack("{s:s, s:s}", "status", "success", "message",
+		"Sandbox stopped and removed."));
 }
 
 static void

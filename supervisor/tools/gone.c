@@ -35,3 +35,12 @@ gone_clear(struct gone *g)
 		bus_leave(&g->sandbox->bus, &g->member);
 	g->sandbox = NULL;
 }
+
+void
+gone_explain(const struct err *why, struct err *e)
+{
+	(void)err_set(e, why->code,
+	    "the sandbox is being deleted but still there: %s; the server "
+	    "keeps trying",
+	    why->msg);
+}

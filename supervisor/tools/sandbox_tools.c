@@ -45,10 +45,7 @@ deleted_cb(struct gone *g, const struct err *why)
 		delete_done(c);
 		return;
 	}
-	(void)err_set(&e, why->code,
-	    "the sandbox is being deleted but still there: %s; the server "
-	    "keeps trying",
-	    why->msg);
+	gone_explain(why, &e);
 	tool_fail(&c->t, &e);
 }
 
