@@ -165,6 +165,16 @@ check_ancestry(const char *path, const struct users *u, struct err *e)
 	return 0;
 }
 
+/* Both real paths; a directory is within itself. */
+static bool
+is_within(const char *path, const char *top)
+{
+	size_t n = strcmp(top, "/") == 0 ? 0 : strlen(top);
+
+	return strncmp(path, top, n) == 0 &&
+	    (path[n] == '/' || path[n] == '\0');
+}
+
 /* Which name ARTIFACTS_DIR has in DATA_DIR, "" for none: elsewhere the front
  * makes it, here only we may. */
 static int
@@ -175,13 +185,11 @@ name_artifacts(
 	AUTO(auto_free) char *real = realpath(artifacts, NULL);
 	AUTO(auto_free) char *above = realpath(parent, NULL);
 	AUTO(auto_free) char *links = xasprintf("%s/" LAYOUT_LINKS, path);
-	const size_t n = strlen(links);
 
 	*name = xstrdup("");
 	if (real == NULL)
 		return 0;
-	if (strcmp(real, path) == 0 ||
-	    (strncmp(real, links, n) == 0 && strchr("/", real[n]) != NULL))
+	if (is_within(path, real) || is_within(real, links))
 		return err_set(e, ERR_INVAL,
 		    "ARTIFACTS_DIR %s: that is not the front's to write; leave "
 		    "it empty for DATA_DIR/" LAYOUT_FRONT "/artifacts",

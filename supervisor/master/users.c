@@ -160,6 +160,10 @@ say_mode(const struct users *u)
 		log_info("this kernel has no Landlock: users and modes of "
 			 "files alone keep front and workers from others' "
 			 "files");
+	else
+		log_info("Landlock (version %d) keeps front and workers to "
+			 "files of their own",
+		    fence_version());
 }
 
 int
