@@ -60,7 +60,10 @@ const struct languages *tool_languages(const struct tool_call *t);
 extern const struct tool tool_run_sandbox;    /* run_sandbox.c */
 extern const struct tool tool_delete_sandbox; /* sandboxes.c */
 extern const struct tool tool_restart_sandbox;
-extern const struct tool tool_get_run;            /* get_run.c */
+extern const struct tool tool_get_run;     /* get_run.c */
+extern const struct tool tool_control_run; /* control_run.c */
+extern const struct tool tool_list_runs;   /* lists.c */
+extern const struct tool tool_list_sandboxes;
 extern const struct tool tool_initialize_sandbox; /* code.c */
 extern const struct tool tool_execute_code;
 extern const struct tool tool_stop_sandbox;

@@ -23,6 +23,9 @@ static const struct tool *const all[] = {
     &tool_execute_code,
     &tool_stop_sandbox,
     &tool_get_run,
+    &tool_list_runs,
+    &tool_list_sandboxes,
+    &tool_control_run,
 };
 
 struct tool_bound { /* what the registry gives back */

@@ -190,6 +190,29 @@ add_code(struct buf *b, const json_t *result, size_t room)
 	add_stream(b, &s, room / 2);
 }
 
+/* ---- lists */
+
+static void
+add_lists(struct buf *b, const json_t *result)
+{
+	const json_t *o;
+	size_t i;
+
+	json_array_foreach (json_object_get(result, "runs"), i, o)
+		(void)buf_printf(b, "%s %s%s%s in %s, made %s\n",
+		    js_text(o, "run_id"), js_text(o, "state"),
+		    js_text(o, "end_reason")[0] != '\0' ? " by " : "",
+		    js_text(o, "end_reason"), js_text(o, "identifier"),
+		    js_text(o, "created_at"));
+	json_array_foreach (json_object_get(result, "sandboxes"), i, o)
+		(void)buf_printf(b,
+		    "%s %s, %lld active runs, expires %s, image %.200s\n",
+		    js_text(o, "identifier"), js_text(o, "state"),
+		    (long long)json_integer_value(
+			json_object_get(o, "active_runs")),
+		    js_text(o, "expires_at"), js_text(o, "image"));
+}
+
 void
 transcript_write(struct buf *b, const json_t *result, size_t room)
 {
@@ -204,5 +227,6 @@ transcript_write(struct buf *b, const json_t *result, size_t room)
 	for (size_t i = 0; i < n; i++)
 		add_command(b, json_array_get(commands, i), i, n, part);
 	add_artifacts(b, run);
+	add_lists(b, result);
 	add_code(b, result, room);
 }

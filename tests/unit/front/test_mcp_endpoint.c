@@ -33,7 +33,8 @@ all_tools_are_listed(void **state)
 {
 	static const char *const names[] = {"run_sandbox", "delete_sandbox",
 	    "restart_sandbox", "initialize_sandbox", "execute_code",
-	    "stop_sandbox", "get_run"};
+	    "stop_sandbox", "get_run", "list_runs", "list_sandboxes",
+	    "control_run"};
 	json_t *o, *tools;
 	char *more;
 

@@ -10,7 +10,7 @@
 
 static const char *const names[] = {"run_sandbox", "delete_sandbox",
     "restart_sandbox", "initialize_sandbox", "execute_code", "stop_sandbox",
-    "get_run"};
+    "get_run", "list_runs", "list_sandboxes", "control_run"};
 
 #define NAMED 6              /* the first of them, that take an identifier */
 #define LIST_BYTES_MAX 18000 /* about 4,500 tokens */
