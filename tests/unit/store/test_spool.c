@@ -2,7 +2,7 @@
 
 #include "supervisor/store/spool.h"
 
-struct room {
+struct spool_room {
 	struct fixture *f;
 	struct spool *s;
 	struct uuid run;
@@ -14,7 +14,7 @@ static const uint8_t digest[32] = {0xab, 0xcd, 1, 2, 3};
 static int
 setup(void **state)
 {
-	struct room *r = xcalloc(1, sizeof(*r));
+	struct spool_room *r = xcalloc(1, sizeof(*r));
 
 	r->f = fixture_new("/tmp");
 	assert_int_equal(spool_open(r->f->dir, "", &r->s, &r->err), 0);
@@ -26,7 +26,7 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	struct room *r = *state;
+	struct spool_room *r = *state;
 
 	spool_close(r->s);
 	fixture_free(r->f);
@@ -58,7 +58,7 @@ assert_holds(int fd, const char *text)
 }
 
 static int64_t
-tmp_count(const struct room *r)
+tmp_count(const struct spool_room *r)
 {
 	AUTO(auto_free) char *path = xasprintf("%s/artifacts/tmp", r->f->dir);
 	DIR *dir = opendir(path);
@@ -75,7 +75,7 @@ tmp_count(const struct room *r)
 static void
 test_a_log_is_appended_and_read(void **state)
 {
-	struct room *r = *state;
+	struct spool_room *r = *state;
 
 	put(spool_log_create(r->s, &r->run, &r->err), "one ");
 	put(spool_log_create(r->s, &r->run, &r->err), "two");
@@ -86,7 +86,7 @@ test_a_log_is_appended_and_read(void **state)
 static void
 test_a_log_is_where_and_as_the_contract_says(void **state)
 {
-	struct room *r = *state;
+	struct spool_room *r = *state;
 	AUTO(auto_free) char *path = NULL;
 	char text[UUID_TEXT_LEN + 1];
 	struct stat st;
@@ -102,7 +102,7 @@ test_a_log_is_where_and_as_the_contract_says(void **state)
 static void
 test_a_log_with_the_time_in_its_name_is_found_by_its_last_digits(void **state)
 {
-	struct room *r = *state;
+	struct spool_room *r = *state;
 	AUTO(auto_free) char *path = NULL;
 	char text[UUID_TEXT_LEN + 1];
 	struct uuid run;
@@ -122,7 +122,7 @@ test_a_log_with_the_time_in_its_name_is_found_by_its_last_digits(void **state)
 static void
 test_a_log_that_is_not_there_is_not_found(void **state)
 {
-	struct room *r = *state;
+	struct spool_room *r = *state;
 
 	assert_int_equal(spool_log_read(r->s, &r->run, &r->err), ERR_NOTFOUND);
 	put(spool_log_create(r->s, &r->run, &r->err), "x");
@@ -134,7 +134,7 @@ test_a_log_that_is_not_there_is_not_found(void **state)
 static void
 test_a_blob_is_found_by_tenant_and_digest(void **state)
 {
-	struct room *r = *state;
+	struct spool_room *r = *state;
 	uint8_t other[32] = {1};
 
 	put(spool_blob_begin(r->s, &r->run, 0, &r->err), "bytes");
@@ -154,7 +154,7 @@ test_a_blob_is_found_by_tenant_and_digest(void **state)
 static void
 test_the_same_bytes_twice_are_one_blob_and_readers_go_on(void **state)
 {
-	struct room *r = *state;
+	struct spool_room *r = *state;
 	int reader;
 
 	put(spool_blob_begin(r->s, &r->run, 0, &r->err), "bytes");
@@ -172,7 +172,7 @@ test_the_same_bytes_twice_are_one_blob_and_readers_go_on(void **state)
 static void
 test_what_was_aborted_or_left_over_is_gone(void **state)
 {
-	struct room *r = *state;
+	struct spool_room *r = *state;
 
 	put(spool_blob_begin(r->s, &r->run, 0, &r->err), "a");
 	put(spool_blob_begin(r->s, &r->run, 1, &r->err), "b");
@@ -192,7 +192,7 @@ test_what_was_aborted_or_left_over_is_gone(void **state)
 static void
 test_a_second_begin_is_a_new_file(void **state)
 {
-	struct room *r = *state;
+	struct spool_room *r = *state;
 	int old = spool_blob_begin(r->s, &r->run, 0, &r->err);
 
 	assert_true(old >= 0);
@@ -206,7 +206,7 @@ test_a_second_begin_is_a_new_file(void **state)
 static void
 test_no_link_is_followed(void **state)
 {
-	struct room *r = *state;
+	struct spool_room *r = *state;
 	AUTO(auto_free) char *log = NULL;
 	AUTO(auto_free) char *tenant = NULL;
 	char text[UUID_TEXT_LEN + 1];
@@ -237,7 +237,7 @@ test_no_link_is_followed(void **state)
 static void
 test_artifacts_may_be_elsewhere(void **state)
 {
-	struct room *r = *state;
+	struct spool_room *r = *state;
 	AUTO(auto_free) char *dir = xasprintf("%s/else/where", r->f->dir);
 	AUTO(auto_free) char *tmp = xasprintf("%s/tmp", dir);
 
@@ -249,7 +249,7 @@ test_artifacts_may_be_elsewhere(void **state)
 static void
 test_a_place_that_is_no_directory_is_named(void **state)
 {
-	struct room *r = *state;
+	struct spool_room *r = *state;
 	AUTO(auto_free) char *path = xasprintf("%s/file", r->f->dir);
 	struct spool *s = NULL;
 
@@ -263,7 +263,7 @@ test_a_place_that_is_no_directory_is_named(void **state)
 static void
 test_a_directory_in_use_is_refused(void **state)
 {
-	struct room *r = *state;
+	struct spool_room *r = *state;
 	AUTO(auto_free) char *other = xasprintf("%s/other", r->f->dir);
 	AUTO(auto_free) char *artifacts = xasprintf("%s/artifacts", r->f->dir);
 	struct spool *s = NULL;
@@ -291,7 +291,7 @@ test_a_walk_finds_logs_and_blobs_and_nothing_else(void **state)
 {
 	static const char *const alien[] = {"spool/notes", "artifacts/7/notes",
 	    "artifacts/7/ab/notes", "artifacts/notes"};
-	struct room *r = *state;
+	struct spool_room *r = *state;
 	struct spool_place *places = NULL;
 	unsigned int found = 0;
 	size_t n;
@@ -317,7 +317,7 @@ test_a_walk_finds_logs_and_blobs_and_nothing_else(void **state)
 static void
 test_a_nameless_log_gets_one_name_once(void **state)
 {
-	struct room *r = *state;
+	struct spool_room *r = *state;
 	struct uuid other;
 	int fd = spool_log_fresh(r->s, &r->err);
 
@@ -335,7 +335,7 @@ test_a_nameless_log_gets_one_name_once(void **state)
 static void
 test_a_nameless_log_is_empty_when_it_is_used_again(void **state)
 {
-	struct room *r = *state;
+	struct spool_room *r = *state;
 	int fd = spool_log_fresh(r->s, &r->err);
 
 	assert_int_equal(fd_write_all(fd, "secret", 6, &r->err), 0);
