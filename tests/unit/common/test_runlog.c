@@ -386,7 +386,7 @@ test_an_end_that_cannot_be_is_refused(void **state)
 
 	(void)state;
 	check_bad_end(0, 0, 0);
-	check_bad_end(RUNLOG_INTERNAL + 1, 0, 0);
+	check_bad_end(RUNLOG_DISK_FULL + 1, 0, 0);
 	check_bad_end(RUNLOG_EXIT, 256, 0);
 	check_bad_end(RUNLOG_EXIT, -2, 0);
 	check_bad_end(RUNLOG_SIGNAL, 0, 65);
@@ -415,14 +415,14 @@ static void
 test_every_reason_has_its_own_word(void **state)
 {
 	(void)state;
-	for (unsigned int a = RUNLOG_EXIT; a <= RUNLOG_INTERNAL; a++) {
+	for (unsigned int a = RUNLOG_EXIT; a <= RUNLOG_DISK_FULL; a++) {
 		assert_string_not_equal(runlog_reason_word(a), "?");
 		for (unsigned int b = RUNLOG_EXIT; b < a; b++)
 			assert_string_not_equal(
 			    runlog_reason_word(a), runlog_reason_word(b));
 	}
 	assert_string_equal(runlog_reason_word(0), "");
-	assert_string_equal(runlog_reason_word(RUNLOG_INTERNAL + 1), "?");
+	assert_string_equal(runlog_reason_word(RUNLOG_DISK_FULL + 1), "?");
 	assert_string_equal(runlog_reason_word(RUNLOG_LOST), "sandbox_lost");
 	assert_string_equal(
 	    runlog_reason_word(RUNLOG_OUTPUT_LIMIT), "output_limit");
