@@ -31,7 +31,7 @@
 
 #define CHILD_WORKERS_MAX 64 /* bound of index in schema/ipc.txt */
 #define CHILD_COUNTS_S 5
-#define CHILD_REASON_MAX 400
+#define CHILD_REASON_MAX 1000
 
 struct child {
 	struct ipc_chan *chan;
@@ -42,6 +42,7 @@ struct child {
 	char role_name[24];
 	struct conf *conf;    /* what the callbacks see; never replaced */
 	struct conf *pending; /* a reload that has not come to its end */
+	char instance[MSG_INSTANCE_INSTANCE_MAX + 1];
 	/* Newest generation per peer: a PEER_GONE about an older one is late.
 	 */
 	uint32_t generations[CHILD_WORKERS_MAX];
@@ -147,6 +148,16 @@ on_config_end(void *arg, const struct msg_config_end *m, struct err *e)
 }
 
 static int
+on_instance(void *arg, const struct msg_instance *m, struct err *e)
+{
+	struct child *c = arg;
+
+	(void)e;
+	(void)snprintf(c->instance, sizeof(c->instance), "%s", m->instance);
+	return 0;
+}
+
+static int
 on_listen(void *arg, struct msg_listen *m, struct err *e)
 {
 	struct child *c = arg;
@@ -226,6 +237,7 @@ static const struct msg_master_to_child handlers = {
     .on_ping = on_ping,
     .on_log_level = on_log_level,
     .on_drain = on_drain,
+    .on_instance = on_instance,
 };
 
 static int
@@ -281,6 +293,12 @@ child_counts(struct child *c, uint32_t done, uint32_t active)
 	/* The first finished work decides how a death is judged: say it now. */
 	if (done > 0 && c->sent_done == 0)
 		send_counts(c);
+}
+
+const char *
+child_instance(const struct child *c)
+{
+	return c->instance;
 }
 
 /* Started by hand, there is no channel: say what to start instead. */

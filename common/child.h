@@ -39,6 +39,9 @@ struct child_ops {
  * given to callbacks is the child's own and stays valid. */
 struct child *child_start(struct event_base *base, enum msg_role role,
     uint32_t index, const struct child_ops *ops, void *arg);
+/* child_instance - what the sandboxes of this server bear; "" before
+ * on_config, and when the supervisor said none */
+const char *child_instance(const struct child *c);
 /* child_counts - work done since start and in progress; sent every 5 s when
  * changed and at once after the first */
 void child_counts(struct child *c, uint32_t done, uint32_t active);

@@ -77,6 +77,19 @@ struct box_identity {
 	char fingerprint[POLICY_FINGERPRINT_LEN + 1];
 };
 
+#define BACKEND_TEXT_MAX 255
+
+/* What else an inspection shows of a box of ours: for a person, or for a
+ * database that is made anew. */
+struct backend_report {
+	char name[BACKEND_TEXT_MAX + 1];
+	char tenant[BACKEND_TEXT_MAX + 1]; /* "": not known, as below */
+	char identifier[BACKEND_TEXT_MAX + 1];
+	char image[BACKEND_TEXT_MAX + 1];
+	uint32_t generation;
+	int64_t finished_ms; /* 0: it never ran, or runs */
+};
+
 /* A box as the engine describes it. */
 struct backend_container {
 	struct backend_handle handle;
@@ -90,6 +103,8 @@ struct backend_container {
 	bool is_ours;
 	struct box_identity identity;
 	int64_t created_ms;
+	/* The callback's to read; NULL in lists and of what is opened. */
+	const struct backend_report *report;
 };
 /* backend_is_box - it is ours and bears that uuid */
 static inline bool
@@ -173,6 +188,10 @@ struct backend_ops {
 	    backend_container_cb cb, void *arg);
 	/* By force, and waited for; what is gone already is removed well. */
 	void (*remove)(struct backend *b, const struct backend_handle *h,
+	    backend_done_cb cb, void *arg);
+	/* Its processes end; its files stay.  What rests already, or is gone,
+	 * is stopped well. */
+	void (*stop)(struct backend *b, const struct backend_handle *h,
 	    backend_done_cb cb, void *arg);
 	/* All boxes of our instance, in any state. */
 	void (*list)(struct backend *b, backend_list_cb cb, void *arg);

@@ -171,7 +171,10 @@ static int
 on_sweep_end(void *arg, const struct msg_sweep_end *m, struct err *e)
 {
 	(void)e;
-	sweep_run(arg, m->asof_wall_ms);
+	sweep_run(arg,
+	    &(struct sweep_wish){.asof_ms = m->asof_wall_ms,
+		.keep_ms = m->keep_ms,
+		.only_look = m->only_look});
 	return 0;
 }
 

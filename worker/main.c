@@ -130,6 +130,7 @@ open_backend(struct worker *w, const struct conf *conf, struct err *e)
 	const struct docker_settings s = {
 	    .host = conf_str(conf, CONF_DOCKER_HOST),
 	    .instance = conf_str(conf, CONF_INSTANCE),
+	    .id = child_instance(w->child),
 	    .dockerfile = conf_str(conf, CONF_SANDBOX_DOCKERFILE_PATH),
 	    .auto_build = conf_bool(conf, CONF_AUTO_BUILD_SANDBOX_IMAGE),
 	    .policy = &w->policy};
@@ -140,6 +141,11 @@ open_backend(struct worker *w, const struct conf *conf, struct err *e)
 		    "digits, '.', '_' and '-'",
 		    s.instance, POLICY_NAME_MAX);
 		return EXIT_CONFIG;
+	}
+	if (s.id[0] == '\0') {
+		(void)err_set(e, ERR_INVAL,
+		    "the supervisor named no instance: restart the server");
+		return EXIT_PROTO;
 	}
 	if (docker_new(
 		w->base, &s, &worker_watch, w, &w->box_host.backend, e) != 0)

@@ -1,8 +1,9 @@
 /*
  *	SWEEP...	what the front knows is collected
  *	SWEEP_END	the backend is asked for all boxes of our instance
- *	its list	what is old enough and not known is removed, SWEEP_WIDTH
- *			at a time; then the carrier's leftovers; then SWEPT
+ *	its list	what is not known and old enough is looked at closely,
+ *			SWEEP_WIDTH at a time: told, then stopped, kept or
+ *			removed; then the carrier's leftovers; then SWEPT
  *
  * One at a time: lists that come while one is at work are for a sweep that
  * will be dropped.
@@ -13,15 +14,23 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 
+/* A box that was not listed. */
+struct sweep_item {
+	struct sweep *sweep;
+	struct backend_handle handle;
+	struct uuid uuid;
+	bool is_gone;
+};
+
 struct sweep {
 	struct worker *w;
 	struct uuid *listed; /* sorted once all are there */
 	size_t nlisted;
 	size_t cap;
 	bool at_work;
-	int64_t before_ms;
-	struct backend_handle *unlisted; /* to be removed */
-	size_t nunlisted;
+	struct sweep_wish wish;
+	struct sweep_item *items;
+	size_t nitems;
 	size_t next;
 	unsigned int busy;
 	uint32_t found;
@@ -42,7 +51,7 @@ static void
 sweep_reset(struct sweep *s)
 {
 	free(s->listed);
-	free(s->unlisted);
+	free(s->items);
 	*s = (struct sweep){.w = s->w};
 }
 
@@ -85,47 +94,148 @@ is_listed(const struct uuid *u, void *arg)
 		compare_uuids) != NULL;
 }
 
+/* Of a box that is kept, the way to its agent is kept, too. */
+static bool
+is_kept(const struct uuid *u, void *arg)
+{
+	const struct sweep *s = arg;
+
+	for (size_t i = 0; i < s->nitems; i++)
+		if (!s->items[i].is_gone && uuid_is_equal(&s->items[i].uuid, u))
+			return true;
+	return is_listed(u, arg);
+}
+
 static void
 sweep_end(struct sweep *s)
 {
 	struct carrier *c = s->w->box_host.carrier;
-	uint32_t forgotten = c->ops->sweep(c, s->before_ms, is_listed, s);
+	uint32_t forgotten = 0;
 
+	if (!s->wish.only_look)
+		forgotten = c->ops->sweep(
+		    c, s->wish.asof_ms - SWEEP_AGE_MS, is_kept, s);
 	if (s->removed > 0 || forgotten > 0)
 		log_info("sweep: %u containers of ours, %u removed; %u of the "
 			 "carrier's leftovers removed",
 		    s->found, s->removed, forgotten);
 	msg_send_swept(s->w->front,
-	    &(struct msg_swept){.found = s->found, .removed = s->removed});
+	    &(struct msg_swept){
+		.is_known = true, .found = s->found, .removed = s->removed});
 	sweep_reset(s);
 }
 
-static void removed_cb(int rc, const struct err *why, void *arg);
+static void inspected_cb(int rc, const struct backend_container *c,
+    const struct err *why, void *arg);
 
 static void
 sweep_next(struct sweep *s)
 {
 	struct backend *b = s->w->box_host.backend;
 
-	while (s->busy < SWEEP_WIDTH && s->next < s->nunlisted) {
+	while (s->busy < SWEEP_WIDTH && s->next < s->nitems) {
+		struct sweep_item *it = &s->items[s->next++];
+
 		s->busy++;
-		b->ops->remove(b, &s->unlisted[s->next++], removed_cb, s);
+		b->ops->inspect(b, &it->handle, inspected_cb, it);
 	}
 	if (s->busy == 0)
 		sweep_end(s);
 }
 
 static void
+item_end(struct sweep_item *it)
+{
+	it->sweep->busy--;
+	sweep_next(it->sweep);
+}
+
+static void
 removed_cb(int rc, const struct err *why, void *arg)
 {
-	struct sweep *s = arg;
+	struct sweep_item *it = arg;
 
-	s->busy--;
+	it->is_gone = rc == 0;
 	if (rc == 0)
-		s->removed++;
+		it->sweep->removed++;
 	else
 		log_warn("sweep: %s", why->msg);
-	sweep_next(s);
+	item_end(it);
+}
+
+static void
+stopped_cb(int rc, const struct err *why, void *arg)
+{
+	struct sweep_item *it = arg;
+
+	if (rc != 0)
+		log_warn("sweep: %s", why->msg);
+	item_end(it);
+}
+
+static void
+tell_found(const struct sweep_item *it, const struct backend_container *c)
+{
+	const struct backend_report *r = c->report;
+
+	msg_send_sweep_found(it->sweep->w->front,
+	    &(struct msg_sweep_found){.uuid = it->uuid,
+		.name = r->name,
+		.container_id = backend_handle_text(&c->handle),
+		.tenant = r->tenant,
+		.identifier = r->identifier,
+		.generation = r->generation,
+		.image = r->image,
+		.created_ms = c->created_ms,
+		.running = c->running});
+}
+
+static bool
+is_over(const struct sweep *s, const struct backend_container *c)
+{
+	int64_t since = c->report->finished_ms;
+
+	if (s->wish.keep_ms == 0)
+		return true;
+	if (since == 0)
+		since = c->created_ms;
+	return !c->running && s->wish.asof_ms - since >= s->wish.keep_ms;
+}
+
+static void
+item_settle(struct sweep_item *it, const struct backend_container *c)
+{
+	struct sweep *s = it->sweep;
+	struct backend *b = s->w->box_host.backend;
+
+	tell_found(it, c);
+	if (!s->wish.only_look && is_over(s, c)) {
+		b->ops->remove(b, &it->handle, removed_cb, it);
+	} else if (!s->wish.only_look && c->running) {
+		log_warn("sweep: %s is a sandbox of this server that its "
+			 "database does not know: it is stopped, and removed "
+			 "in %lld s",
+		    c->report->name, (long long)(s->wish.keep_ms / 1000));
+		b->ops->stop(b, &it->handle, stopped_cb, it);
+	} else {
+		item_end(it);
+	}
+}
+
+static void
+inspected_cb(
+    int rc, const struct backend_container *c, const struct err *why, void *arg)
+{
+	struct sweep_item *it = arg;
+
+	it->is_gone = rc == ERR_NOTFOUND;
+	if (rc == 0 && backend_is_box(c, &it->uuid) && !c->removing) {
+		item_settle(it, c);
+		return;
+	}
+	if (rc != 0)
+		log_debug("sweep: %s", why->msg);
+	item_end(it);
 }
 
 static void
@@ -135,29 +245,32 @@ listed_cb(int rc, const struct backend_container *list, size_t n,
 	struct sweep *s = arg;
 
 	if (rc != 0) {
-		/* No SWEPT with numbers that are not known: the front's next
-		 * sweep finds out. */
 		log_debug("sweep: %s", why->msg);
-		msg_send_swept(s->w->front, &(struct msg_swept){0});
+		msg_send_swept(
+		    s->w->front, &(struct msg_swept){.is_known = false});
 		sweep_reset(s);
 		return;
 	}
-	s->unlisted = xcalloc(n + 1, sizeof(*s->unlisted));
+	s->items = xcalloc(n + 1, sizeof(*s->items));
 	for (size_t i = 0; i < n; i++) {
 		const struct backend_container *c = &list[i];
 
 		if (!c->is_ours)
 			continue;
 		s->found++;
-		if (c->created_ms < s->before_ms &&
-		    !is_listed(&c->identity.uuid, s))
-			s->unlisted[s->nunlisted++] = c->handle;
+		if (is_listed(&c->identity.uuid, s))
+			continue;
+		if (s->wish.only_look ||
+		    c->created_ms < s->wish.asof_ms - SWEEP_AGE_MS)
+			s->items[s->nitems++] = (struct sweep_item){.sweep = s,
+			    .handle = c->handle,
+			    .uuid = c->identity.uuid};
 	}
 	sweep_next(s);
 }
 
 void
-sweep_run(struct worker *w, int64_t asof_ms)
+sweep_run(struct worker *w, const struct sweep_wish *wish)
 {
 	struct sweep *s = sweep_of(w);
 	struct backend *b = w->box_host.backend;
@@ -165,7 +278,7 @@ sweep_run(struct worker *w, int64_t asof_ms)
 	if (s->at_work)
 		return;
 	s->at_work = true;
-	s->before_ms = asof_ms - SWEEP_AGE_MS;
+	s->wish = *wish;
 	if (s->nlisted > 0)
 		qsort(s->listed, s->nlisted, sizeof(*s->listed), compare_uuids);
 	b->ops->list(b, listed_cb, s);
@@ -177,7 +290,7 @@ sweep_free(struct worker *w)
 	if (w->sweep == NULL)
 		return;
 	free(w->sweep->listed);
-	free(w->sweep->unlisted);
+	free(w->sweep->items);
 	free(w->sweep);
 	w->sweep = NULL;
 }

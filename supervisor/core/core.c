@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/census.h"
 #include "supervisor/core/disk.h"
 #include "supervisor/core/fleet.h"
 #include "supervisor/core/logs.h"
@@ -14,8 +15,9 @@
 #include "supervisor/core/sched.h"
 
 #define TICK_MS 200
-#define SWEEP_FIRST_MS 10000
+#define SWEEP_FIRST_MS 5000
 #define SWEEP_EVERY_MS 30000
+#define CENSUS_AGAIN_MS 1000
 #define TRIM_EVERY 100 /* runs that ended */
 #define LOG_THREADS 2
 
@@ -30,6 +32,7 @@ struct core {
 	struct logs *logs;
 	struct runs *runs;
 	struct sandboxes *sandboxes;
+	struct census *census;
 	struct timer *tick;
 	uint64_t next_reap_ms;
 	uint64_t next_sweep_ms;
@@ -87,6 +90,26 @@ static struct core *
 core_of(void *worker)
 {
 	return fleet_worker_arg(worker);
+}
+
+static bool core_sweep(struct core *c);
+
+/* A database that is not known to be ours asks as soon as it can. */
+static void
+core_ask(struct core *c)
+{
+	if (!census_is_settled(c->census) && core_sweep(c))
+		c->next_sweep_ms = clock_mono_ms() + SWEEP_EVERY_MS;
+}
+
+static int
+on_worker_state(void *worker, const struct msg_worker_state *m, struct err *e)
+{
+	int rc = fleet_on_worker_state(worker, m, e);
+
+	if (m->engine_up)
+		core_ask(core_of(worker));
+	return rc;
 }
 
 static struct sandbox *
@@ -216,10 +239,23 @@ on_artifact_failed(
 }
 
 static int
+on_sweep_found(void *worker, const struct msg_sweep_found *m, struct err *e)
+{
+	(void)e;
+	census_on_found(core_of(worker)->census, m);
+	return 0;
+}
+
+static int
 on_swept(void *worker, const struct msg_swept *m, struct err *e)
 {
-	(void)worker;
+	struct core *c = core_of(worker);
+
 	(void)e;
+	if (!census_is_settled(c->census))
+		c->next_sweep_ms = clock_mono_ms() +
+		    (census_on_swept(c->census, m) ? SWEEP_FIRST_MS :
+						     CENSUS_AGAIN_MS);
 	if (m->removed > 0)
 		log_info("sweep: %u objects on the engine, %u leftovers "
 			 "removed",
@@ -228,7 +264,7 @@ on_swept(void *worker, const struct msg_swept *m, struct err *e)
 }
 
 static const struct msg_worker_to_front handlers = {
-    .on_worker_state = fleet_on_worker_state,
+    .on_worker_state = on_worker_state,
     .on_sandbox_ready = on_sandbox_ready,
     .on_sandbox_failed = on_sandbox_failed,
     .on_sandbox_lost = on_sandbox_lost,
@@ -239,6 +275,7 @@ static const struct msg_worker_to_front handlers = {
     .on_artifact_open = on_artifact_open,
     .on_artifact_done = on_artifact_done,
     .on_artifact_failed = on_artifact_failed,
+    .on_sweep_found = on_sweep_found,
     .on_swept = on_swept,
 };
 
@@ -331,20 +368,24 @@ sweep_add(const struct sandbox *sb, void *arg)
 	(void)!buf_append(&s->uuids, sb->row.uuid.b, sizeof(sb->row.uuid.b));
 }
 
-/* Tell one worker what should exist; it removes what should not. */
-static void
+/* Tell one worker what should exist; it sees to what should not. */
+static bool
 core_sweep(struct core *c)
 {
+	const struct conf *conf = c->parts.conf;
 	struct sweep_list s = {.chan = fleet_any_chan(c->fleet)};
 
 	if (s.chan == NULL)
-		return;
+		return false;
 	buf_init(&s.uuids, MSG_SWEEP_UUIDS_MAX);
 	sandboxes_each(c->sandboxes, sweep_add, &s);
 	sweep_flush(&s);
 	buf_clear(&s.uuids);
-	msg_send_sweep_end(
-	    s.chan, &(struct msg_sweep_end){.asof_wall_ms = clock_wall_ms()});
+	msg_send_sweep_end(s.chan,
+	    &(struct msg_sweep_end){.asof_wall_ms = clock_wall_ms(),
+		.keep_ms = conf_int(conf, CONF_UNKNOWN_KEEP_SECONDS) * 1000,
+		.only_look = !census_is_settled(c->census)});
+	return true;
 }
 
 static void
@@ -394,7 +435,7 @@ tick_cb(void *arg)
 		    (uint64_t)conf_int(c->parts.conf, CONF_REAPER_INTERVAL_MS);
 	}
 	if (now >= c->next_sweep_ms) {
-		core_sweep(c);
+		(void)core_sweep(c);
 		c->next_sweep_ms = now + SWEEP_EVERY_MS;
 	}
 	core_end_overdue(c, now);
@@ -422,6 +463,14 @@ make_registries(struct core *c)
 
 	c->sandboxes = sandboxes_new(&of_sandboxes);
 	c->runs = runs_new(&of_runs);
+	c->census = census_new(&(struct census_parts){.conf = p->conf,
+	    .store = p->store,
+	    .fleet = c->fleet,
+	    .sandboxes = c->sandboxes,
+	    .local = p->local,
+	    .instance = p->instance,
+	    .refuse = p->refuse,
+	    .arg = p->refuse_arg});
 }
 
 int
@@ -443,7 +492,6 @@ core_new(const struct core_parts *parts, struct core **out, struct err *e)
 	    (uint32_t)conf_int(parts->conf, CONF_WORKERS), &fleet_ops, c);
 	c->sched = sched_new(start_cb);
 	make_registries(c);
-	c->next_sweep_ms = clock_mono_ms() + SWEEP_FIRST_MS;
 	c->tick = timer_new(parts->base, tick_cb, c);
 	timer_set_ms(c->tick, TICK_MS);
 	*out = c;
@@ -457,6 +505,7 @@ core_free(struct core *c)
 		return;
 	timer_free(c->tick);
 	runs_free(c->runs);
+	census_free(c->census);
 	sandboxes_free(c->sandboxes);
 	fleet_free(c->fleet);
 	sched_free(c->sched);
@@ -511,10 +560,20 @@ core_recover(struct core *c, struct err *e)
 	counters_restore(&c->counters, &total);
 	rc = restore_all(c, &snap, e);
 	store_snapshot_clear(&snap);
+	if (rc == 0)
+		rc = census_open(c->census, e);
+	if (rc == 0 && census_is_settled(c->census))
+		c->next_sweep_ms = clock_mono_ms() + SWEEP_FIRST_MS;
 	return rc;
 }
 
 /* ---- admission, health */
+
+bool
+core_is_settled(const struct core *c)
+{
+	return census_is_settled(c->census) || fleet_is_away(c->fleet);
+}
 
 void
 core_drain(struct core *c)

@@ -9,6 +9,7 @@
  *	run        programs in them, step by step   run_step, run_row
  *	sched      what waits for its turn
  *	fleet      the workers
+ *	census     what the engine has and the database has not
  *	artifacts  files on their way in
  *	logs       output, read off the loop        log_digest
  *	disk       room for all that
@@ -41,12 +42,20 @@ struct core_parts { /* all kept by pointer but local, which is counted */
 	const struct conf *conf;
 	struct store *store;
 	struct principal *local; /* the one tenant there is */
+	const char *instance;    /* id of what is ours on the engine */
+	/* What the database has and what the engine has do not belong
+	 * together (census.h): the process should end. */
+	void (*refuse)(const char *why, void *arg);
+	void *refuse_arg;
 };
 int core_new(
     const struct core_parts *parts, struct core **out, struct err *e) MUSTCHECK;
 void core_free(struct core *c);
 /* core_recover - load what the database has; before the first worker comes */
 int core_recover(struct core *c, struct err *e) MUSTCHECK;
+/* core_is_settled - clients may come: the database is the instance's, or there
+ * is no engine that could say otherwise */
+bool core_is_settled(const struct core *c);
 /* core_drain - admit nothing new from now on */
 void core_drain(struct core *c);
 

@@ -152,6 +152,21 @@ worker_can_open(const struct fleet_worker *w)
 	return w->chan != NULL && (!w->engine_known || w->engine_up);
 }
 
+bool
+fleet_is_away(const struct fleet *f)
+{
+	bool is_away = false;
+
+	for (uint32_t i = 0; i < f->nworkers; i++) {
+		const struct fleet_worker *w = &f->workers[i];
+
+		if (w->engine_up)
+			return false;
+		is_away = is_away || w->engine_known;
+	}
+	return is_away;
+}
+
 uint32_t
 fleet_place(const struct fleet *f, uint64_t sandbox)
 {

@@ -51,6 +51,8 @@ uint32_t fleet_place(const struct fleet *f, uint64_t sandbox);
 struct ipc_chan *fleet_chan(const struct fleet *f, uint32_t worker);
 /* fleet_any_chan - to a worker that has its engine; NULL: none has */
 struct ipc_chan *fleet_any_chan(const struct fleet *f);
+/* fleet_is_away - a worker said that it has no engine, and none has one */
+bool fleet_is_away(const struct fleet *f);
 /* fleet_check - can that worker make a sandbox now?  ERR_BACKEND says why not,
  * in words for clients */
 int fleet_check(

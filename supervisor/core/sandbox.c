@@ -612,6 +612,35 @@ sandbox_restore(struct sandboxes *all, struct principal *owner,
 	sandbox_enter(sb);
 }
 
+void
+sandbox_adopt(struct sandboxes *all, struct principal *owner,
+    const struct store_sandbox *row)
+{
+	const struct sandbox_wish w = {.who = owner,
+	    .identifier = row->identifier,
+	    .image = row->image,
+	    .origin = row->origin,
+	    .ttl_s =
+		(uint32_t)conf_int(all->parts.conf, CONF_DEFAULT_TTL_SECONDS)};
+	struct sandbox *sb = sandbox_new(all, owner);
+
+	sandbox_row_init(
+	    &sb->row, &w, all->next_id++, row->generation, all->parts.conf);
+	do_touch(sb);
+	free(sb->row.name);
+	free(sb->row.container_id);
+	sb->row.uuid = row->uuid;
+	sb->row.name = xstrdup(row->name);
+	sb->row.container_id = xstrdup(row->container_id);
+	sb->row.created_ms = row->created_ms;
+	sb->row.state = SANDBOX_IS_READY;
+	sb->state = SANDBOX_AWAY;
+	sandbox_enter(sb);
+	sandbox_put(sb);
+	if (sandbox_chan(sb) != NULL)
+		sandbox_happen(sb, SANDBOX_WORKER_CAME, NULL);
+}
+
 /* ---- what happens to it */
 
 /* How far the expiry in the database may lag behind the true one. */

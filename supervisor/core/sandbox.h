@@ -111,6 +111,12 @@ int sandbox_replace(struct sandbox *old, uint32_t ttl_s, struct sandbox **out,
 void sandbox_restore(struct sandboxes *all, struct principal *owner,
     const struct store_sandbox *row);
 
+/* sandbox_adopt - one that runs and that the database did not know: from now
+ * on it does.  Of the row is taken what tells it from others; its identifier
+ * must be free. */
+void sandbox_adopt(struct sandboxes *all, struct principal *owner,
+    const struct store_sandbox *row);
+
 /* sandbox_touch - it was used; ttl_s 0: as it is */
 void sandbox_touch(struct sandbox *sb, uint32_t ttl_s);
 /* sandbox_remove - its runs end as canceled; BUS_SANDBOX_GONE follows, or

@@ -25,6 +25,8 @@
 #include "supervisor/front/key.h"
 
 #define DRAIN_POLL_MS 20
+#define SERVE_POLL_MS 5
+#define SERVE_PATIENCE_MS 15000
 /* Descriptors beside those of connections: database, spools of runs. */
 #define DESCRIPTORS_OWN 4096
 
@@ -36,6 +38,10 @@ struct program {
 	struct store *store;
 	struct core *core;
 	struct front *front;
+	int listen_fd;
+	char *address;
+	struct timer *serve;
+	uint64_t serve_at_ms; /* at the latest */
 	struct event *drain;
 	uint64_t drain_until_ms;
 	bool is_idle; /* no call is open */
@@ -89,6 +95,15 @@ open_data(struct program *p, uint8_t key[KEY_BYTES], struct err *e)
 	return 0;
 }
 
+static void
+on_refuse(const char *why, void *arg)
+{
+	struct program *p = arg;
+
+	store_close(p->store);
+	child_die(p->child, EXIT_CONFIG, "%s", why);
+}
+
 static int
 open_core(struct program *p, struct err *e)
 {
@@ -99,6 +114,9 @@ open_core(struct program *p, struct err *e)
 	    .conf = p->conf,
 	    .store = p->store,
 	    .local = local,
+	    .instance = child_instance(p->child),
+	    .refuse = on_refuse,
+	    .refuse_arg = p,
 	};
 	int rc = core_new(&parts, &p->core, e);
 
@@ -179,15 +197,33 @@ on_reload(const struct conf *conf, void *arg)
 	front_reload(p->front);
 }
 
+/* Clients wait in the socket's queue until it is known that this database may
+ * be used: a few milliseconds after the engine was asked, on a first start. */
 static void
-on_listen(int fd, const char *address, void *arg)
+serve_cb(void *arg)
 {
 	struct program *p = arg;
 	struct err e;
 
-	if (front_listen(p->front, fd, &e) != 0)
-		child_die(p->child, EXIT_BUG, "%s: %s", address, e.msg);
-	log_info("listening on %s", address);
+	if (!core_is_settled(p->core) && clock_mono_ms() < p->serve_at_ms) {
+		timer_set_ms(p->serve, SERVE_POLL_MS);
+		return;
+	}
+	if (front_listen(p->front, p->listen_fd, &e) != 0)
+		child_die(p->child, EXIT_BUG, "%s: %s", p->address, e.msg);
+	log_info("listening on %s", p->address);
+}
+
+static void
+on_listen(int fd, const char *address, void *arg)
+{
+	struct program *p = arg;
+
+	p->listen_fd = fd;
+	p->address = xstrdup(address);
+	p->serve = timer_new(p->base, serve_cb, p);
+	p->serve_at_ms = clock_mono_ms() + SERVE_PATIENCE_MS;
+	serve_cb(p);
 }
 
 static void

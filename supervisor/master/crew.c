@@ -573,6 +573,8 @@ on_hello(struct life *p, void *arg)
 	struct crew *c = s->crew;
 	int fd;
 
+	msg_send_instance(
+	    p->chan, &(struct msg_instance){.instance = c->setup->instance});
 	life_configure(p, c->conf);
 	if (p->role != MSG_ROLE_FRONT || c->setup->listener->fd < 0)
 		return;

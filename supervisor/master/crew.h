@@ -28,6 +28,7 @@ struct crew_setup {
 	const struct tuning *tuning;
 	const struct users *users;
 	const struct listener *listener;
+	const char *instance; /* its id */
 	const char *front_path;
 	const char *worker_path;
 	uint32_t workers; /* 1..CREW_WORKERS_MAX */

@@ -18,6 +18,7 @@
 #include "common/privdrop.h"
 #include "supervisor/master/consult.h"
 #include "supervisor/master/datadir.h"
+#include "supervisor/master/instance.h"
 #include "supervisor/master/listen.h"
 #include "supervisor/master/master.h"
 #include "supervisor/master/options.h"
@@ -83,12 +84,22 @@ shed_rights(struct err *e)
 	return privdrop_keep(needed, e);
 }
 
+static enum instance_takeover
+takeover_of(const struct conf *conf)
+{
+	const char *word = conf_str(conf, CONF_TAKEOVER);
+
+	if (strcmp(word, "adopt") == 0)
+		return INSTANCE_ADOPT;
+	return strcmp(word, "forget") == 0 ? INSTANCE_FORGET : INSTANCE_ASK;
+}
+
 /* What must be there before the first child starts, in this order: nothing is
  * made on disk by a server that cannot listen. */
 static int
 prepare(struct conf *conf, struct users *users, struct listener *listener,
-    struct datadir *datadir, char **front_path, char **worker_path,
-    struct err *e)
+    struct datadir *datadir, char instance[INSTANCE_ID_LEN + 1],
+    char **front_path, char **worker_path, struct err *e)
 {
 	int rc;
 
@@ -104,6 +115,9 @@ prepare(struct conf *conf, struct users *users, struct listener *listener,
 	if (rc == 0)
 		rc = datadir_open(conf_str(conf, CONF_DATA_DIR),
 		    conf_str(conf, CONF_ARTIFACTS_DIR), users, datadir, e);
+	if (rc == 0)
+		rc = instance_open(datadir->lock_fd, datadir->path,
+		    takeover_of(conf), instance, e);
 	return rc == 0 ? shed_rights(e) : rc;
 }
 
@@ -133,11 +147,12 @@ serve(const struct options *options, struct conf *conf)
 	struct listener listener = LISTENER_INIT;
 	struct datadir datadir = {.lock_fd = -1};
 	struct users users = {.docker_host = NULL};
+	char instance[INSTANCE_ID_LEN + 1];
 	struct err e;
 	int status;
 
 	apply_log_settings(conf);
-	if (prepare(conf, &users, &listener, &datadir, &front_path,
+	if (prepare(conf, &users, &listener, &datadir, instance, &front_path,
 		&worker_path, &e) != 0) {
 		log_error("%s", e.msg);
 		status = status_of(&e);
@@ -148,6 +163,7 @@ serve(const struct options *options, struct conf *conf)
 		    .conf = conf,
 		    .users = &users,
 		    .datadir = &datadir,
+		    .instance = instance,
 		    .listener = &listener,
 		    .front_path = front_path,
 		    .worker_path = worker_path,

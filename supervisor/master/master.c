@@ -273,6 +273,7 @@ start_crew(struct master *m)
 	    .tuning = &m->tuning,
 	    .users = m->setup->users,
 	    .listener = m->setup->listener,
+	    .instance = m->setup->instance,
 	    .front_path = m->setup->front_path,
 	    .worker_path = m->setup->worker_path,
 	    .workers = (uint32_t)conf_int(m->setup->conf, CONF_WORKERS),

@@ -21,6 +21,7 @@ struct master_setup { /* all of it stays the caller's */
 	struct conf *conf; /* reloads change it */
 	const struct users *users;
 	const struct datadir *datadir;
+	const char *instance;      /* its id */
 	struct listener *listener; /* closed when draining begins */
 	const char *front_path;
 	const char *worker_path;

@@ -41,7 +41,9 @@ options_parse(int argc, char **argv, struct options *o, struct err *e)
 	    {"version", no_argument, NULL, OPTIONS_VERSION},
 	    {"check-config", no_argument, NULL, OPTIONS_CHECK},
 	    {"json", no_argument, NULL, 'j'},
-	    {"config", required_argument, NULL, 'c'}, {NULL, 0, NULL, 0}};
+	    {"config", required_argument, NULL, 'c'},
+	    {"adopt", no_argument, NULL, 'a'},
+	    {"forget", no_argument, NULL, 'f'}, {NULL, 0, NULL, 0}};
 	int found;
 
 	memset(o, 0, sizeof(*o));
@@ -55,10 +57,17 @@ options_parse(int argc, char **argv, struct options *o, struct err *e)
 			    argv[optind - 1]);
 		if (found == 'c' && o->config_file != NULL)
 			return err_set(e, ERR_INVAL, "--config is given twice");
+		if ((found == 'a' || found == 'f') && o->takeover != NULL)
+			return err_set(e, ERR_INVAL,
+			    "--adopt or --forget, one of them, once");
 		if (found == 'c')
 			o->config_file = optarg;
 		else if (found == 'j')
 			o->json = true;
+		else if (found == 'a')
+			o->takeover = "adopt";
+		else if (found == 'f')
+			o->takeover = "forget";
 		else
 			o->action = (enum options_action)found;
 	}
@@ -121,6 +130,8 @@ options_load(const struct options *o, struct conf **out, struct err *e)
 		rc = conf_load_file(c, o->config_file, e);
 	if (rc == 0)
 		rc = load_settings(o, c, e);
+	if (rc == 0 && o->takeover != NULL)
+		rc = conf_set(c, "TAKEOVER", o->takeover, e);
 	if (rc == 0)
 		rc = conf_check(c, e);
 	if (rc == 0)
@@ -155,6 +166,11 @@ options_print_help(FILE *f)
 	    "                   exit: 0 all holds, 1 not all, 78 wrong "
 	    "settings; --json for programs\n"
 	    "  --check-config   check the settings and exit: 0 good, 78 not\n"
+	    "  --adopt          take sandboxes over that the database does "
+	    "not know\n"
+	    "  --forget         go on without them: they are stopped, kept "
+	    "for a day,\n"
+	    "                   then removed\n"
 	    "  --help           this text\n"
 	    "  --version        the version\n"
 	    "\n"

@@ -26,6 +26,7 @@ struct options {
 	enum options_action action;
 	bool json;               /* with OPTIONS_DOCTOR */
 	const char *config_file; /* NULL: none */
+	const char *takeover;    /* value of TAKEOVER; NULL: not said */
 	char *const *settings;   /* KEY=value */
 	size_t nsettings;
 };

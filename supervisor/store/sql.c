@@ -49,6 +49,11 @@ const char *const db_sql[DB_NQUERY] = {
 	" ON CONFLICT (id) DO UPDATE SET " SANDBOX_SET_ALL,
     [DB_SANDBOX_LIVE] = "SELECT " SANDBOX_COLUMNS " FROM sandbox"
 			" WHERE " SANDBOX_IS_LIVE " ORDER BY id",
+    [DB_SANDBOX_ENDED] = "SELECT 1 FROM sandbox WHERE uuid = ?1"
+			 " AND " SANDBOX_IS_DEAD,
+    [DB_INSTANCE_GET] = "SELECT id FROM instance",
+    [DB_INSTANCE_PUT] = "INSERT INTO instance (one, id) VALUES (1, ?1)"
+			" ON CONFLICT (one) DO UPDATE SET id = excluded.id",
 
     [DB_RUN_INSERT] =
 	"INSERT INTO run (" RUN_COLUMNS ") VALUES (" RUN_VALUES ")",

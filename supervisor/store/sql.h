@@ -33,6 +33,9 @@ enum db_query {
 	/* sandboxes */
 	DB_SANDBOX_PUT,
 	DB_SANDBOX_LIVE,
+	DB_SANDBOX_ENDED,
+	DB_INSTANCE_GET,
+	DB_INSTANCE_PUT,
 	/* runs */
 	DB_RUN_INSERT,
 	DB_RUN_MOVE,

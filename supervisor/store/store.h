@@ -100,12 +100,21 @@ void store_close(struct store *s);
 int store_snapshot(
     struct store *s, struct store_snapshot *out, struct err *e) MUSTCHECK;
 
+/* store_instance - whose database it is, "" when nobody said yet; before the
+ * loop runs */
+#define STORE_INSTANCE_MAX 32
+int store_instance(
+    struct store *s, char out[STORE_INSTANCE_MAX + 1], struct err *e) MUSTCHECK;
+
 /* rc 0 or a negative ERR_*, why is NULL when rc is 0. */
 typedef void (*store_done_cb)(int rc, const struct err *why, void *arg);
 
 /* Writes.  Rows are copied; done may be NULL: a failure is logged then. */
 void store_sandbox_put(struct store *s, const struct store_sandbox *row,
     store_done_cb done, void *arg); /* insert or replace */
+
+void store_instance_put(
+    struct store *s, const char *id, store_done_cb done, void *arg);
 
 /*
  * A run's log file, from before its row until somebody was told its end.
@@ -201,6 +210,10 @@ typedef void (*store_run_cb)(
     int rc, const struct store_run *row, const struct err *why, void *arg);
 void store_run_get(struct store *s, uint64_t tenant, const struct uuid *uuid,
     store_run_cb done, void *arg);
+/* store_sandbox_ended - is there a row of it that says so? */
+typedef void (*store_ended_cb)(bool has_ended, void *arg);
+void store_sandbox_ended(
+    struct store *s, const struct uuid *uuid, store_ended_cb done, void *arg);
 typedef void (*store_artifact_cb)(
     int rc, const struct store_artifact *row, const struct err *why, void *arg);
 /* run NULL: "latest", the newest run of the identifier that left this path */

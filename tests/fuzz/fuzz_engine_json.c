@@ -52,6 +52,7 @@ static void
 read_small(unsigned int which, const char *s, size_t n)
 {
 	struct backend_handle handle;
+	static struct backend_report report;
 	char text[ANSWER_TEXT_MAX], api[16];
 	struct answer_image image;
 	struct backend_container c;
@@ -60,7 +61,7 @@ read_small(unsigned int which, const char *s, size_t n)
 
 	switch (which) {
 	case 0:
-		if (answer_container(s, n, "i", &c, &e) == 0 &&
+		if (answer_container(s, n, "i", &c, &report, &e) == 0 &&
 		    (!policy_is_id(c.handle.id) ||
 			(c.running && c.handle.pid < 2)))
 			abort();

@@ -121,21 +121,6 @@ def test_a_sandbox_lost_from_outside_is_told_and_replaced(
     assert again["sandbox_container_id"] != container
 
 
-def test_leftovers_on_the_engine_are_removed(make_server, engine):
-    server = make_server()
-    client = server.client()
-    client.run("a", "true")
-    server.stop()
-    for name in os.listdir(server.front_dir):
-        if name.startswith("mcp-sandboxd.db"):
-            os.unlink(os.path.join(server.front_dir, name))
-    assert len(engine.containers(server.instance)) == 1
-    time.sleep(6)  # the sweep spares what is younger than five seconds
-    server.start()
-    wait_for(lambda: engine.containers(server.instance) == [], 60,
-             "the sweep")
-
-
 def test_expired_sandboxes_are_reaped_but_not_while_in_use(
         make_server, engine):
     server = make_server(env={"REAPER_INTERVAL_MS": "200"})

@@ -255,6 +255,7 @@ class Worker:
         Worker.numbers += 1
         self.build, self.engine = build, engine
         self.instance = f"test{os.getpid()}-{Worker.numbers}"
+        self.instance_id = uuid.uuid4().hex
         self.dir = tempfile.mkdtemp(prefix="mcp-worker-test-")
         os.chmod(self.dir, 0o755)
         self.spools = os.path.join(self.dir, "spool")
@@ -290,6 +291,7 @@ class Worker:
         hello = self.ctl.wait("HELLO").fields
         assert hello.version == IPC.version
         assert hello.role == IPC.enums["role"]["WORKER"]
+        self.ctl.send("INSTANCE", instance=self.instance_id)
         for key, value in self.config.items():
             self.ctl.send("CONFIG", key=key, value=value)
         self.ctl.send("CONFIG_END")
@@ -389,11 +391,15 @@ class Worker:
         self.job.send("ARTIFACT_FD", run.number, [f.fileno()], file=number,
                       refusal="")
 
-    def sweep(self, uuids, asof_ms=None):
+    def sweep(self, uuids, asof_ms=None, keep_ms=0):
+        """What was found without being listed, then (found, removed)."""
         self.job.send("SWEEP", uuids=b"".join(u.bytes for u in uuids))
         asof = asof_ms if asof_ms is not None else int(time.time() * 1000)
-        self.job.send("SWEEP_END", asof_wall_ms=asof)
-        return self.job.wait("SWEPT").fields
+        self.job.send("SWEEP_END", asof_wall_ms=asof, keep_ms=keep_ms,
+                      only_look=False)
+        swept = self.job.wait("SWEPT").fields
+        assert swept.is_known
+        return swept.found, swept.removed
 
 
 def reason(ended):

@@ -595,6 +595,7 @@ def test_the_container_is_hardened_as_configured(worker):
     assert host["ShmSize"] == 64 << 20
     assert host["Binds"] == [f"{worker.dir}/links/{uid}:/.mcp-sandbox:ro"]
     assert labels["mcp.instance"] == worker.instance
+    assert labels["mcp.instance_id"] == worker.instance_id
     assert labels["mcp.sandbox"] == str(uid)
     assert labels["mcp.role"] == "sandbox"
 
@@ -652,6 +653,22 @@ def test_sweep_removes_what_is_not_listed_and_nothing_else(worker):
     assert not os.path.exists(
         os.path.join(worker.dir, "links", str(stray)))
     assert os.path.exists(os.path.join(worker.dir, "links", str(kept)))
+
+
+def test_sweep_stops_and_keeps_what_it_does_not_know(worker):
+    _, stray, container = worker.open()
+    worker.kill()  # the next one has never heard of it
+    worker.start()
+    later = int(time.time() * 1000) + 6000
+    assert worker.sweep([], asof_ms=later, keep_ms=3600_000) == (1, 0)
+    assert not worker.engine.inspect(container)["State"]["Running"]
+    assert worker.sweep([], asof_ms=later, keep_ms=3600_000) == (1, 0)
+    assert os.path.exists(os.path.join(worker.dir, "links", str(stray)))
+    found = worker.job.wait("SWEEP_FOUND").fields
+    assert found.uuid == stray and found.identifier == "chat"
+    later += 3600_000 + 60_000  # the stop took its time
+    assert worker.sweep([], asof_ms=later, keep_ms=3600_000) == (1, 1)
+    assert worker.engine.inspect(container) is None
 
 
 def test_sweep_leaves_alone_what_is_young(worker):

@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <time.h>
 
 #include <jansson.h>
 
@@ -109,16 +110,16 @@ parse_ms(const char *s, int64_t *out)
 }
 
 static void
-take_labels(struct backend_container *c, const json_t *o, const char *instance)
+take_labels(struct backend_container *c, const json_t *o, const char *id)
 {
 	const char *role = get_text(o, BODY_LABEL_ROLE);
-	const char *whose = get_text(o, BODY_LABEL_INSTANCE);
+	const char *whose = get_text(o, BODY_LABEL_ID);
 	const char *box = get_text(o, BODY_LABEL_BOX);
 	const char *created = get_text(o, BODY_LABEL_CREATED);
 	const char *print = get_text(o, BODY_LABEL_FINGERPRINT);
 
 	if (role == NULL || strcmp(role, BODY_ROLE) != 0 || whose == NULL ||
-	    strcmp(whose, instance) != 0 || box == NULL ||
+	    strcmp(whose, id) != 0 || box == NULL ||
 	    uuid_parse(box, &c->identity.uuid) != 0 || created == NULL ||
 	    parse_ms(created, &c->created_ms) != 0)
 		return;
@@ -138,13 +139,57 @@ take_status(struct backend_container *c, const char *status)
 	c->created = strcmp(status, "created") == 0;
 }
 
+/* Cut where it is longer than can be: labels of ours are not. */
+static void
+take_text(char out[BACKEND_TEXT_MAX + 1], const json_t *o, const char *key)
+{
+	const char *s = get_text(o, key);
+
+	(void)snprintf(out, BACKEND_TEXT_MAX + 1, "%s", s == NULL ? "" : s);
+}
+
+/* RFC 3339, always in UTC ("2026-01-31T23:59:59.123456789Z"); the year 1 is
+ * Go's way to say never. */
+static int64_t
+parse_time_ms(const char *s)
+{
+	struct tm tm = {0};
+	const char *rest = s == NULL ? NULL : strptime(s, "%Y-%m-%dT%T", &tm);
+
+	if (rest == NULL || (*rest != 'Z' && *rest != '.') || tm.tm_year < 70)
+		return 0;
+	return (int64_t)timegm(&tm) * 1000;
+}
+
+static void
+take_report(struct backend_report *r, const json_t *o, const json_t *labels)
+{
+	const char *name = get_text(o, "Name");
+	const json_t *state = json_object_get(o, "State");
+	int64_t generation;
+
+	memset(r, 0, sizeof(*r));
+	(void)snprintf(r->name, sizeof(r->name), "%s",
+	    name == NULL ? "" : name + (name[0] == '/'));
+	take_text(r->tenant, labels, BODY_LABEL_TENANT);
+	take_text(r->identifier, labels, BODY_LABEL_IDENTIFIER);
+	take_text(r->image, labels, BODY_LABEL_IMAGE);
+	if (get_text(labels, BODY_LABEL_GENERATION) != NULL &&
+	    parse_ms(get_text(labels, BODY_LABEL_GENERATION), &generation) ==
+		0 &&
+	    generation <= UINT32_MAX)
+		r->generation = (uint32_t)generation;
+	if (!get_bool(state, "Running"))
+		r->finished_ms = parse_time_ms(get_text(state, "FinishedAt"));
+}
+
 int
-answer_container(const char *s, size_t n, const char *instance,
-    struct backend_container *out, struct err *e)
+answer_container(const char *s, size_t n, const char *id,
+    struct backend_container *out, struct backend_report *report, struct err *e)
 {
 	AUTO(auto_json) json_t *o = NULL;
 	struct backend_container c = {0};
-	const json_t *state;
+	const json_t *state, *marks;
 	int64_t code;
 
 	if (parse(s, n, ANSWER_SMALL_MAX, &o, e) != 0)
@@ -166,14 +211,18 @@ answer_container(const char *s, size_t n, const char *instance,
 		return bad(e, "State.ExitCode");
 	c.exit_code = (int32_t)code;
 	take_status(&c, get_text(state, "Status"));
-	take_labels(&c, json_object_get(json_object_get(o, "Config"), "Labels"),
-	    instance);
+	marks = json_object_get(json_object_get(o, "Config"), "Labels");
+	take_labels(&c, marks, id);
+	if (c.is_ours) {
+		take_report(report, o, marks);
+		c.report = report;
+	}
 	*out = c;
 	return 0;
 }
 
 int
-answer_list(const char *s, size_t n, const char *instance,
+answer_list(const char *s, size_t n, const char *id,
     struct backend_container **out, size_t *nout, struct err *e)
 {
 	AUTO(auto_json) json_t *a = NULL;
@@ -198,7 +247,7 @@ answer_list(const char *s, size_t n, const char *instance,
 			continue;
 		c->running = state != NULL && strcmp(state, "running") == 0;
 		take_status(c, state);
-		take_labels(c, json_object_get(o, "Labels"), instance);
+		take_labels(c, json_object_get(o, "Labels"), id);
 		used++;
 	}
 	*out = list;

@@ -23,12 +23,15 @@
 int answer_created(const char *s, size_t n, struct backend_handle *out,
     char warning[ANSWER_TEXT_MAX], struct err *e) MUSTCHECK;
 
-int answer_container(const char *s, size_t n, const char *instance,
-    struct backend_container *out, struct err *e) MUSTCHECK;
+/* answer_container - of an inspection; id is our instance's.  out->report is
+ * NULL unless it is ours, then report. */
+int answer_container(const char *s, size_t n, const char *id,
+    struct backend_container *out, struct backend_report *report,
+    struct err *e) MUSTCHECK;
 
 /* answer_list - *out is the caller's to free; entries that cannot be read are
  * left out */
-int answer_list(const char *s, size_t n, const char *instance,
+int answer_list(const char *s, size_t n, const char *id,
     struct backend_container **out, size_t *nout, struct err *e) MUSTCHECK;
 
 struct answer_image {

@@ -83,19 +83,21 @@ put_identity(json_t *o, const struct body_create *c)
 	uuid_format(&id->uuid, uuid);
 	put(o, BODY_LABEL_ROLE, text(BODY_ROLE));
 	put(o, BODY_LABEL_INSTANCE, text(c->instance));
+	put(o, BODY_LABEL_ID, text(c->id));
 	put(o, BODY_LABEL_BOX, text(uuid));
 	put(o, BODY_LABEL_CREATED, text_of_number(c->created_ms));
 	put(o, BODY_LABEL_FINGERPRINT, text(id->fingerprint));
-	put(o, "mcp.image", text(c->spec->template.image));
+	put(o, BODY_LABEL_IMAGE, text(c->spec->template.image));
 }
 
-/* Who it was made for: to be read by people, believed by nobody. */
+/* Who it was made for: to be read by people, and believed only when an
+ * operator has a database made anew from it (SWEEP_FOUND). */
 static void
 put_claim(json_t *o, const struct policy_claim *claim)
 {
-	put(o, "mcp.tenant", text(claim->tenant));
-	put(o, "mcp.identifier", text(claim->identifier));
-	put(o, "mcp.generation", text_of_number(claim->generation));
+	put(o, BODY_LABEL_TENANT, text(claim->tenant));
+	put(o, BODY_LABEL_IDENTIFIER, text(claim->identifier));
+	put(o, BODY_LABEL_GENERATION, text_of_number(claim->generation));
 }
 
 static json_t *
@@ -284,9 +286,9 @@ body_create(const struct body_create *c)
 /* ---- filters */
 
 static void
-put_filters(struct buf *b, json_t *filters, const char *instance)
+put_filters(struct buf *b, json_t *filters, const char *id)
 {
-	char *label = xasprintf("%s=%s", BODY_LABEL_INSTANCE, instance);
+	char *label = xasprintf("%s=%s", BODY_LABEL_ID, id);
 	char *s;
 
 	put(filters, "label", list_of(text(label)));
@@ -298,15 +300,15 @@ put_filters(struct buf *b, json_t *filters, const char *instance)
 }
 
 void
-body_filters_list(struct buf *b, const char *instance)
+body_filters_list(struct buf *b, const char *id)
 {
 	AUTO(auto_json) json_t *o = json_object();
 
-	put_filters(b, o, instance);
+	put_filters(b, o, id);
 }
 
 void
-body_filters_events(struct buf *b, const char *instance)
+body_filters_events(struct buf *b, const char *id)
 {
 	AUTO(auto_json) json_t *o = json_object();
 	json_t *events = json_array();
@@ -316,7 +318,7 @@ body_filters_events(struct buf *b, const char *instance)
 	(void)json_array_append_new(events, text("destroy"));
 	put(o, "type", list_of(text("container")));
 	put(o, "event", events);
-	put_filters(b, o, instance);
+	put_filters(b, o, id);
 }
 
 /* ---- the build context */

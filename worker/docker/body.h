@@ -15,14 +15,20 @@
 
 #define BODY_LABEL_ROLE "mcp.role"
 #define BODY_LABEL_INSTANCE "mcp.instance"
+#define BODY_LABEL_ID "mcp.instance_id"
 #define BODY_LABEL_BOX "mcp.sandbox"
 #define BODY_LABEL_CREATED "mcp.created_at_unix_ms"
 #define BODY_LABEL_FINGERPRINT "mcp.policy_fingerprint"
+#define BODY_LABEL_IMAGE "mcp.image"
+#define BODY_LABEL_TENANT "mcp.tenant"
+#define BODY_LABEL_IDENTIFIER "mcp.identifier"
+#define BODY_LABEL_GENERATION "mcp.generation"
 #define BODY_ROLE "sandbox"
 
 struct body_create {
 	const struct policy *policy;
 	const char *instance;
+	const char *id;       /* of the instance */
 	const char *image_id; /* sha256:... */
 	const struct backend_spec *spec;
 	int64_t created_ms;
@@ -35,10 +41,10 @@ struct body_create {
 /* body_create - of POST /containers/create; the caller frees */
 char *body_create(const struct body_create *c);
 
-/* body_filters - ?filters= for lists and events of our instance, percent-
- * encoded, appended to b */
-void body_filters_list(struct buf *b, const char *instance);
-void body_filters_events(struct buf *b, const char *instance);
+/* body_filters - ?filters= for lists and events of the instance of that id,
+ * percent-encoded, appended to b */
+void body_filters_list(struct buf *b, const char *id);
+void body_filters_events(struct buf *b, const char *id);
 
 /* body_tar - a tar archive with one file named Dockerfile */
 int body_tar(

@@ -13,6 +13,7 @@
 
 #define REMOVE_RETRY_MS 100
 #define REMOVE_RETRIES 100
+#define STOP_GRACE_S 5
 
 /* ---- inspect */
 
@@ -27,13 +28,15 @@ inspect_done_cb(const struct api_answer *a, void *arg)
 {
 	struct inspect *in = arg;
 	struct backend_container c;
+	struct backend_report report;
 	struct err e;
 	int rc;
 
 	if (a->rc != 0 || a->status != 200)
 		rc = docker_fail(a, "inspect", &e);
 	else
-		rc = answer_container(a->body, a->len, in->d->instance, &c, &e);
+		rc = answer_container(
+		    a->body, a->len, in->d->id, &c, &report, &e);
 	in->cb(rc, rc == 0 ? &c : NULL, rc == 0 ? NULL : &e, in->arg);
 	free(in);
 }
@@ -113,6 +116,40 @@ docker_remove(struct backend *b, const struct backend_handle *h,
 	deletion_send(r);
 }
 
+/* ---- stop */
+
+struct stopping {
+	backend_done_cb cb;
+	void *arg;
+};
+
+static void
+stop_done_cb(const struct api_answer *a, void *arg)
+{
+	struct stopping *s = arg;
+	struct err e;
+	int rc = 0;
+
+	if (a->rc != 0 ||
+	    (a->status != 204 && a->status != 304 && a->status != 404))
+		rc = docker_fail(a, "stop", &e);
+	s->cb(rc, rc == 0 ? NULL : &e, s->arg);
+	free(s);
+}
+
+void
+docker_stop(struct backend *b, const struct backend_handle *h,
+    backend_done_cb cb, void *arg)
+{
+	struct stopping *s = xcalloc(1, sizeof(*s));
+
+	s->cb = cb;
+	s->arg = arg;
+	(void)docker_ask((struct docker *)b, "POST", DOCKER_STOP_MS,
+	    stop_done_cb, s, "/containers/%s/stop?t=%d", backend_handle_text(h),
+	    STOP_GRACE_S);
+}
+
 /* ---- list */
 
 struct listing {
@@ -133,8 +170,7 @@ list_done_cb(const struct api_answer *a, void *arg)
 	if (a->rc != 0 || a->status != 200)
 		rc = docker_fail(a, "list", &e);
 	else
-		rc =
-		    answer_list(a->body, a->len, l->d->instance, &list, &n, &e);
+		rc = answer_list(a->body, a->len, l->d->id, &list, &n, &e);
 	l->cb(rc, list, n, rc == 0 ? NULL : &e, l->arg);
 	free(list);
 	free(l);
@@ -158,7 +194,7 @@ docker_list(struct backend *b, backend_list_cb cb, void *arg)
 	l->cb = cb;
 	l->arg = arg;
 	buf_init(&q, API_PATH_MAX / 2);
-	body_filters_list(&q, d->instance);
+	body_filters_list(&q, d->id);
 	(void)snprintf(path, sizeof(path), "/containers/json?all=1&%.*s",
 	    (int)buf_len(&q), (const char *)buf_data(&q));
 	buf_clear(&q);

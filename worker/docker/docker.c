@@ -27,6 +27,7 @@ docker_free(struct backend *b)
 	image_clear(d);
 	watch_clear(d);
 	free(d->instance);
+	free(d->id);
 	free(d->dockerfile);
 	free(d);
 }
@@ -65,6 +66,7 @@ static const struct backend_ops docker_ops = {
     .abandon = open_abandon,
     .inspect = docker_inspect,
     .remove = docker_remove,
+    .stop = docker_stop,
     .list = docker_list};
 
 int
@@ -78,6 +80,7 @@ docker_new(struct event_base *base, const struct docker_settings *s,
 	d->base = base;
 	d->policy = s->policy;
 	d->instance = xstrdup(s->instance);
+	d->id = xstrdup(s->id);
 	d->dockerfile = xstrdup(s->dockerfile != NULL ? s->dockerfile : "");
 	d->auto_build = s->auto_build;
 	d->user = watch;

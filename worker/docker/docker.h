@@ -23,7 +23,8 @@ struct event_base;
 
 struct docker_settings {
 	const char *host;       /* DOCKER_HOST, "" */
-	const char *instance;   /* value of our label */
+	const char *instance;   /* a label for people */
+	const char *id;         /* the label by which ours are known */
 	const char *dockerfile; /* to build policy->image from; NULL or
 				 * empty: what is installed, for an image
 				 * below localhost/; no such file: pulled */

@@ -14,6 +14,7 @@
 #define DOCKER_START_MS 60000
 #define DOCKER_INSPECT_MS 5000
 #define DOCKER_REMOVE_MS 30000
+#define DOCKER_STOP_MS 30000
 #define DOCKER_PING_MS 3000
 #define DOCKER_LIST_MS 10000
 #define DOCKER_BUILD_MS 1800000
@@ -69,6 +70,7 @@ struct docker {
 	struct api *api;
 	const struct policy *policy;
 	char *instance;
+	char *id; /* of the instance */
 	char *dockerfile;
 	bool auto_build;
 	const struct backend_watch *user;
@@ -96,6 +98,8 @@ int docker_fail(const struct api_answer *a, const char *what, struct err *e);
 void docker_inspect(struct backend *b, const struct backend_handle *h,
     backend_container_cb cb, void *arg);
 void docker_remove(struct backend *b, const struct backend_handle *h,
+    backend_done_cb cb, void *arg);
+void docker_stop(struct backend *b, const struct backend_handle *h,
     backend_done_cb cb, void *arg);
 void docker_list(struct backend *b, backend_list_cb cb, void *arg);
 

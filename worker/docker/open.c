@@ -174,6 +174,7 @@ inspected_cb(
 		return;
 	}
 	o->out.c = *c;
+	o->out.c.report = NULL; /* it is gone when we return */
 	open_leave(o);
 }
 
@@ -346,6 +347,7 @@ open_create(struct backend_open *o)
 {
 	struct body_create c = {.policy = o->d->policy,
 	    .instance = o->d->instance,
+	    .id = o->d->id,
 	    .image_id = o->image_id,
 	    .spec = &o->spec,
 	    .created_ms = clock_wall_ms(),

@@ -59,7 +59,7 @@ watch_start(struct docker *d)
 	if (d->watch.stream != NULL)
 		return;
 	buf_init(&q, API_PATH_MAX / 2);
-	body_filters_events(&q, d->instance);
+	body_filters_events(&q, d->id);
 	(void)snprintf(path, sizeof(path), "/events?%.*s", (int)buf_len(&q),
 	    (const char *)buf_data(&q));
 	buf_clear(&q);

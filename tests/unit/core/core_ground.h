@@ -417,7 +417,7 @@ static inline void
 ground_start_core(void)
 {
 	struct core_parts parts = {
-	    .base = g.base, .conf = g.conf, .local = g.who};
+	    .base = g.base, .conf = g.conf, .local = g.who, .instance = "i"};
 	struct err e;
 
 	assert_int_equal(store_open(g.base, g.dir, NULL, &g.store, &e), 0);

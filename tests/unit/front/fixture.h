@@ -49,7 +49,11 @@ fixture_open(const char *const *settings)
 	assert_int_equal(store_open(fx.base, fx.dir, NULL, &fx.store, &e), 0);
 	fx.who = principal_new(
 	    STORE_TENANT_DEFAULT, "default", "test", PRINCIPAL_USER);
-	of_core = (struct core_parts){fx.base, fx.conf, fx.store, fx.who};
+	of_core = (struct core_parts){.base = fx.base,
+	    .conf = fx.conf,
+	    .store = fx.store,
+	    .local = fx.who,
+	    .instance = "i"};
 	assert_int_equal(core_new(&of_core, &fx.core, &e), 0);
 	assert_int_equal(core_recover(fx.core, &e), 0);
 	parts = (struct front_parts){fx.base, fx.conf, fx.store, fx.core,

@@ -42,7 +42,7 @@ struct ground {
 	backend_opened_cb opened_cb; /* NULL: nothing is being opened */
 	void *opened_arg;
 	bool abandoned;
-	struct ground_asks inspects, removes, lists;
+	struct ground_asks inspects, removes, stops, lists;
 
 	struct carrier carrier;
 	struct fake_link link;
@@ -120,6 +120,16 @@ ground_remove(struct backend *b, const struct backend_handle *h,
 }
 
 static inline void
+ground_stop(struct backend *b, const struct backend_handle *h,
+    backend_done_cb cb, void *arg)
+{
+	(void)b;
+	ground_ask_add(&ground.stops,
+	    (struct ground_ask){.done_cb = cb, .arg = arg},
+	    backend_handle_text(h));
+}
+
+static inline void
 ground_list(struct backend *b, backend_list_cb cb, void *arg)
 {
 	(void)b;
@@ -133,6 +143,7 @@ static const struct backend_ops ground_backend_ops = {
     .abandon = ground_abandon,
     .inspect = ground_inspect,
     .remove = ground_remove,
+    .stop = ground_stop,
     .list = ground_list};
 
 /* ---- its answers */
@@ -178,14 +189,26 @@ ground_inspected(int rc, const struct backend_container *c)
 }
 
 static inline void
-ground_removed(int rc)
+ground_done(struct ground_asks *q, int rc)
 {
-	struct ground_ask ask = ground_ask_take(&ground.removes);
+	struct ground_ask ask = ground_ask_take(q);
 	struct err e;
 
 	if (rc != 0)
 		(void)err_set(&e, rc, "as told");
 	ask.done_cb(rc, rc == 0 ? NULL : &e, ask.arg);
+}
+
+static inline void
+ground_removed(int rc)
+{
+	ground_done(&ground.removes, rc);
+}
+
+static inline void
+ground_stopped(int rc)
+{
+	ground_done(&ground.stops, rc);
 }
 
 static inline void
@@ -359,6 +382,8 @@ ground_teardown(void **state)
 		ground_listed(ERR_WRONG_STATE, NULL, 0);
 	while (ground.removes.n > 0)
 		ground_removed(ERR_WRONG_STATE);
+	while (ground.stops.n > 0)
+		ground_stopped(ERR_WRONG_STATE);
 	worker_clear(&ground.w);
 	front_clear(&ground.front);
 	fixture_settle(ground.base);

@@ -10,7 +10,7 @@
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define LABELS                                                                 \
-	"{\"mcp.role\":\"sandbox\",\"mcp.instance\":\"i\",\"mcp.sandbox\":"    \
+	"{\"mcp.role\":\"sandbox\",\"mcp.instance_id\":\"i\",\"mcp.sandbox\":" \
 	"\"ab000000-0000-0000-0000-000000000000\","                            \
 	"\"mcp.created_at_unix_ms\":\"1700000000123\","                        \
 	"\"mcp.policy_fingerprint\":\"0123456789abcdef\"}"
@@ -18,9 +18,10 @@
 static int
 container(const char *s, struct backend_container *c)
 {
+	static struct backend_report report;
 	struct err e;
 
-	return answer_container(s, strlen(s), "i", c, &e);
+	return answer_container(s, strlen(s), "i", c, &report, &e);
 }
 
 static void
@@ -52,12 +53,38 @@ test_labels_of_another_are_not_ours(void **state)
 	assert_int_equal(
 	    container("{\"Id\":\"" ID "\",\"State\":{\"Running\":false},"
 		      "\"Config\":{\"Labels\":{\"mcp.role\":\"sandbox\","
-		      "\"mcp.instance\":\"other\",\"mcp.sandbox\":"
+		      "\"mcp.instance_id\":\"other\",\"mcp.sandbox\":"
 		      "\"ab000000-0000-0000-0000-000000000000\","
 		      "\"mcp.created_at_unix_ms\":\"1\"}}}",
 		&c),
 	    0);
 	assert_false(c.is_ours);
+	assert_null(c.report);
+}
+
+static void
+test_of_a_container_that_rests_it_is_known_since_when(void **state)
+{
+	struct backend_container c;
+
+	(void)state;
+	assert_int_equal(
+	    container("{\"Id\":\"" ID "\",\"Name\":\"/mcp-sbx-a-1\","
+		      "\"State\":{\"Running\":false,\"FinishedAt\":"
+		      "\"2026-11-22T12:40:22.482123456Z\"},"
+		      "\"Config\":{\"Labels\":" LABELS "}}",
+		&c),
+	    0);
+	assert_non_null(c.report);
+	assert_string_equal(c.report->name, "mcp-sbx-a-1");
+	assert_int_equal(c.report->finished_ms, INT64_C(1795351222000));
+	assert_int_equal(
+	    container("{\"Id\":\"" ID "\",\"State\":{\"Running\":false,"
+		      "\"FinishedAt\":\"0001-01-01T00:00:00Z\"},"
+		      "\"Config\":{\"Labels\":" LABELS "}}",
+		&c),
+	    0);
+	assert_int_equal(c.report->finished_ms, 0);
 }
 
 static void
@@ -298,6 +325,8 @@ main(void)
 	    cmocka_unit_test(test_a_running_container_is_read),
 	    cmocka_unit_test(test_storage_says_whether_it_can_be_limited),
 	    cmocka_unit_test(test_labels_of_another_are_not_ours),
+	    cmocka_unit_test(
+		test_of_a_container_that_rests_it_is_known_since_when),
 	    cmocka_unit_test(test_nothing_that_is_no_container_passes),
 	    cmocka_unit_test(test_json_that_is_too_deep_is_refused),
 	    cmocka_unit_test(test_a_list_leaves_out_what_it_cannot_read),

@@ -29,6 +29,7 @@ build(enum backend_stdio stdio)
 	    .wishes = &wishes};
 	struct body_create c = {.policy = &policy,
 	    .instance = "inst",
+	    .id = "5eed",
 	    .image_id = "sha256:00ff",
 	    .spec = &spec,
 	    .created_ms = 1700000000123,
@@ -81,6 +82,7 @@ static const char expected[] =
     "'User':'0:0','WorkingDir':'/workspace','Hostname':'sandbox',"
     "'NetworkDisabled':true,'OpenStdin':false,'StdinOnce':false,'Tty':false,"
     "'Labels':{'mcp.role':'sandbox','mcp.instance':'inst',"
+    "'mcp.instance_id':'5eed',"
     "'mcp.sandbox':'ab000000-0000-0000-0000-000000000000',"
     "'mcp.tenant':'default','mcp.identifier':'a','mcp.generation':'3',"
     "'mcp.created_at_unix_ms':'1700000000123','mcp.image':'img:1',"
@@ -305,7 +307,7 @@ test_filters_ask_for_our_label_only(void **state)
 	body_filters_list(&b, "i-1");
 	assert_int_equal(buf_append(&b, "", 1), 0);
 	assert_string_equal((char *)buf_data(&b),
-	    "filters=%7B%22label%22%3A%5B%22mcp.instance%3Di-1%22%5D%7D");
+	    "filters=%7B%22label%22%3A%5B%22mcp.instance_id%3Di-1%22%5D%7D");
 	buf_clear(&b);
 }
 

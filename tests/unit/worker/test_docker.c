@@ -61,7 +61,7 @@ answer_inspect(void)
 	(void)snprintf(s, sizeof(s),
 	    "{\"Id\":\"" ID "\",\"State\":{\"Running\":%s,\"Pid\":%d,"
 	    "\"Status\":\"%s\",\"ExitCode\":1},\"Config\":{\"Labels\":{"
-	    "\"mcp.role\":\"sandbox\",\"mcp.instance\":\"inst\","
+	    "\"mcp.role\":\"sandbox\",\"mcp.instance_id\":\"inst\","
 	    "\"mcp.sandbox\":\"%s\",\"mcp.created_at_unix_ms\":\"5\","
 	    "\"mcp.policy_fingerprint\":\"%s\"}}}",
 	    inspect_running ? "true" : "false", inspect_running ? 99 : 0,
@@ -135,7 +135,8 @@ answer(struct fake_engine *f, const char *method, const char *path)
 static int
 setup(void **state)
 {
-	struct docker_settings s = {.instance = "inst", .policy = &fix.policy};
+	struct docker_settings s = {
+	    .instance = "name", .id = "inst", .policy = &fix.policy};
 	char host[100];
 	struct err e;
 
@@ -397,7 +398,8 @@ test_gone_and_unknown_are_told_apart(void **state)
 static void
 test_a_host_that_is_no_socket_is_refused(void **state)
 {
-	struct docker_settings s = {.instance = "inst",
+	struct docker_settings s = {.instance = "name",
+	    .id = "inst",
 	    .policy = &fix.policy,
 	    .host = "tcp://127.0.0.1:2375"};
 	struct backend *b;

@@ -283,8 +283,8 @@ test_a_sweep_asks_the_backend(void **state)
 	(void)state;
 	msg_send_sweep(
 	    their_end, &(struct msg_sweep){.uuids = {ground_uuid.b, 16}});
-	msg_send_sweep_end(
-	    their_end, &(struct msg_sweep_end){.asof_wall_ms = 1});
+	msg_send_sweep_end(their_end,
+	    &(struct msg_sweep_end){.asof_wall_ms = 1, .keep_ms = 1});
 	expect_accepted();
 	ground_listed(0, NULL, 0);
 	expect_accepted();

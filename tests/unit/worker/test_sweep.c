@@ -5,19 +5,35 @@
 #define NOW_MS 1000000
 #define OLD_MS (NOW_MS - SWEEP_AGE_MS - 1)
 
-static struct msg_swept swept;
+#define KEEP_MS 3600000
 
-/* The one message must be SWEPT. */
+/* The next message must be SWEPT, and the last. */
 static void
 expect_swept(uint32_t found, uint32_t removed)
 {
 	struct ipc_msg m = front_next(&ground.front, IPC_SWEPT);
+	struct msg_swept swept;
 	struct err e;
 
 	assert_int_equal(msg_get_swept(&m, &swept, &e), 0);
+	assert_true(swept.is_known);
 	assert_int_equal(swept.found, found);
 	assert_int_equal(swept.removed, removed);
 	front_expect_nothing(&ground.front);
+}
+
+/* The next message must be of that box. */
+static void
+expect_found(uint8_t number, bool running)
+{
+	struct ipc_msg m = front_next(&ground.front, IPC_SWEEP_FOUND);
+	struct msg_sweep_found found;
+	struct err e;
+
+	assert_int_equal(msg_get_sweep_found(&m, &found, &e), 0);
+	assert_int_equal(found.uuid.b[0], number);
+	assert_string_equal(found.identifier, "chat");
+	assert_int_equal(found.running, running);
 }
 
 /* A container of the UUID that begins with this byte. */
@@ -25,6 +41,7 @@ static struct backend_container
 box(uint8_t number, int64_t created_ms)
 {
 	struct backend_container c = {.is_ours = true,
+	    .running = true,
 	    .identity = {.uuid = {{number}}},
 	    .created_ms = created_ms};
 	char id[16];
@@ -32,6 +49,21 @@ box(uint8_t number, int64_t created_ms)
 	(void)snprintf(id, sizeof(id), "c%u", number);
 	backend_handle_named(&c.handle, id);
 	return c;
+}
+
+/* The oldest inspection shows this one; finished_ms 0: it runs. */
+static void
+show(struct backend_container c, int64_t finished_ms)
+{
+	static struct backend_report report;
+
+	report = (struct backend_report){.name = "mcp-sbx-chat-1",
+	    .tenant = "default",
+	    .identifier = "chat",
+	    .finished_ms = finished_ms};
+	c.report = &report;
+	c.running = finished_ms == 0;
+	ground_inspected(0, &c);
 }
 
 static void
@@ -44,7 +76,14 @@ list(uint8_t number)
 }
 
 static void
-test_what_is_not_listed_and_old_enough_is_removed(void **state)
+sweep(int64_t keep_ms)
+{
+	sweep_run(&ground.w,
+	    &(struct sweep_wish){.asof_ms = NOW_MS, .keep_ms = keep_ms});
+}
+
+static void
+test_what_is_not_listed_and_old_enough_is_stopped(void **state)
 {
 	struct backend_container found[] = {box(9, OLD_MS), box(2, OLD_MS),
 	    box(3, OLD_MS + 1), box(4, OLD_MS), box(5, OLD_MS)};
@@ -53,16 +92,75 @@ test_what_is_not_listed_and_old_enough_is_removed(void **state)
 	found[4].is_ours = false;
 	list(9);
 	list(1);
-	sweep_run(&ground.w, NOW_MS);
+	sweep(KEEP_MS);
 	ground_listed(0, found, ARRAY_LEN(found));
-	assert_int_equal(ground.removes.n, 2);
-	assert_string_equal(ground.removes.all[0].what, "c2");
-	assert_string_equal(ground.removes.all[1].what, "c4");
-	ground_removed(0);
+	assert_int_equal(ground.inspects.n, 2);
+	show(found[1], 0);
+	show(found[3], 0);
+	expect_found(2, true);
+	expect_found(4, true);
+	assert_int_equal(ground.removes.n, 0);
+	assert_int_equal(ground.stops.n, 2);
+	assert_string_equal(ground.stops.all[0].what, "c2");
+	assert_string_equal(ground.stops.all[1].what, "c4");
+	ground_stopped(0);
 	front_expect_nothing(&ground.front);
-	ground_removed(0);
-	expect_swept(4, 2);
+	ground_stopped(0);
+	expect_swept(4, 0);
 	assert_int_equal(ground.sweeps, 1);
+}
+
+static void
+test_what_rests_is_kept_until_its_time_is_over(void **state)
+{
+	struct backend_container found[] = {box(2, OLD_MS), box(3, OLD_MS)};
+
+	(void)state;
+	sweep(KEEP_MS);
+	ground_listed(0, found, ARRAY_LEN(found));
+	show(found[0], NOW_MS - KEEP_MS + 1);
+	show(found[1], NOW_MS - KEEP_MS);
+	assert_int_equal(ground.stops.n, 0);
+	assert_int_equal(ground.removes.n, 1);
+	assert_string_equal(ground.removes.all[0].what, "c3");
+	ground_removed(0);
+	expect_found(2, false);
+	expect_found(3, false);
+	expect_swept(2, 1);
+}
+
+static void
+test_who_only_looks_touches_nothing_and_sees_the_young(void **state)
+{
+	struct backend_container found[] = {box(2, NOW_MS), box(3, OLD_MS)};
+
+	(void)state;
+	sweep_run(&ground.w,
+	    &(struct sweep_wish){
+		.asof_ms = NOW_MS, .keep_ms = 1, .only_look = true});
+	ground_listed(0, found, ARRAY_LEN(found));
+	show(found[0], 0);
+	show(found[1], 1);
+	assert_int_equal(ground.stops.n + ground.removes.n, 0);
+	expect_found(2, true);
+	expect_found(3, false);
+	expect_swept(2, 0);
+	assert_int_equal(ground.sweeps, 0);
+}
+
+static void
+test_what_is_not_to_be_kept_goes_at_once(void **state)
+{
+	const struct backend_container found = box(2, OLD_MS);
+
+	(void)state;
+	sweep(0);
+	ground_listed(0, &found, 1);
+	show(found, 0);
+	assert_int_equal(ground.removes.n, 1);
+	ground_removed(0);
+	expect_found(2, true);
+	expect_swept(1, 1);
 }
 
 static void
@@ -73,11 +171,15 @@ test_removals_go_on_a_few_at_a_time(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(found); i++)
 		found[i] = box((uint8_t)(i + 1), OLD_MS);
-	sweep_run(&ground.w, NOW_MS);
+	sweep(0);
 	ground_listed(0, found, ARRAY_LEN(found));
-	for (size_t left = ARRAY_LEN(found); left > 0; left--) {
+	for (size_t i = 0; i < ARRAY_LEN(found); i++) {
+		size_t left = ARRAY_LEN(found) - i;
+
 		assert_int_equal(
-		    ground.removes.n, left < SWEEP_WIDTH ? left : SWEEP_WIDTH);
+		    ground.inspects.n, left < SWEEP_WIDTH ? left : SWEEP_WIDTH);
+		show(found[i], 0);
+		expect_found((uint8_t)(i + 1), true);
 		ground_removed(0);
 	}
 	expect_swept(20, 20);
@@ -89,19 +191,41 @@ test_what_cannot_be_removed_is_not_counted(void **state)
 	const struct backend_container found = box(2, OLD_MS);
 
 	(void)state;
-	sweep_run(&ground.w, NOW_MS);
+	sweep(0);
 	ground_listed(0, &found, 1);
+	show(found, 0);
 	ground_removed(ERR_BACKEND);
+	expect_found(2, true);
+	expect_swept(1, 0);
+}
+
+static void
+test_what_is_another_by_now_is_left_alone(void **state)
+{
+	struct backend_container found = box(2, OLD_MS);
+
+	(void)state;
+	sweep(0);
+	ground_listed(0, &found, 1);
+	found.is_ours = false;
+	show(found, 0);
+	assert_int_equal(ground.removes.n, 0);
 	expect_swept(1, 0);
 }
 
 static void
 test_an_engine_that_does_not_say_leaves_all_as_it_is(void **state)
 {
+	struct ipc_msg m;
+	struct msg_swept swept;
+	struct err e;
+
 	(void)state;
-	sweep_run(&ground.w, NOW_MS);
+	sweep(0);
 	ground_listed(ERR_BACKEND, NULL, 0);
-	expect_swept(0, 0);
+	m = front_next(&ground.front, IPC_SWEPT);
+	assert_int_equal(msg_get_swept(&m, &swept, &e), 0);
+	assert_false(swept.is_known);
 	assert_int_equal(ground.sweeps, 0);
 }
 
@@ -111,12 +235,14 @@ test_a_sweep_during_another_is_dropped(void **state)
 	const struct backend_container found = box(2, OLD_MS);
 
 	(void)state;
-	sweep_run(&ground.w, NOW_MS);
+	sweep(0);
 	list(2);
-	sweep_run(&ground.w, NOW_MS);
+	sweep(0);
 	assert_int_equal(ground.lists.n, 1);
 	ground_listed(0, &found, 1);
+	show(found, 0);
 	ground_removed(0); /* it was not listed in time */
+	expect_found(2, true);
 	expect_swept(1, 1);
 }
 
@@ -127,12 +253,14 @@ test_what_was_listed_before_does_not_hold_for_the_next(void **state)
 
 	(void)state;
 	list(2);
-	sweep_run(&ground.w, NOW_MS);
+	sweep(0);
 	ground_listed(0, &found, 1);
 	expect_swept(1, 0);
-	sweep_run(&ground.w, NOW_MS);
+	sweep(0);
 	ground_listed(0, &found, 1);
+	show(found, 0);
 	ground_removed(0);
+	expect_found(2, true);
 	expect_swept(1, 1);
 }
 
@@ -152,7 +280,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    GROUND_TEST(test_what_is_not_listed_and_old_enough_is_removed),
+	    GROUND_TEST(test_what_is_not_listed_and_old_enough_is_stopped),
+	    GROUND_TEST(test_what_rests_is_kept_until_its_time_is_over),
+	    GROUND_TEST(test_who_only_looks_touches_nothing_and_sees_the_young),
+	    GROUND_TEST(test_what_is_not_to_be_kept_goes_at_once),
+	    GROUND_TEST(test_what_is_another_by_now_is_left_alone),
 	    GROUND_TEST(test_removals_go_on_a_few_at_a_time),
 	    GROUND_TEST(test_what_cannot_be_removed_is_not_counted),
 	    GROUND_TEST(test_an_engine_that_does_not_say_leaves_all_as_it_is),

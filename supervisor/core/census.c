@@ -1,0 +1,263 @@
+#include "supervisor/core/census.h"
+
+#include <stdio.h>
+
+#include "common/conf.h"
+#include "common/log.h"
+#include "common/principal.h"
+#include "common/xmalloc.h"
+#include "supervisor/core/fleet.h"
+#include "supervisor/core/sandbox.h"
+
+#define CENSUS_MAX 4096 /* looked at; further ones are left to the sweep */
+
+/* A sandbox that the database does not know. */
+struct stranger {
+	struct store_sandbox row; /* as far as its labels say */
+	char *tenant;
+	bool running;
+};
+
+struct census {
+	struct census_parts parts;
+	bool is_settled;
+	bool is_refused;
+	struct stranger *strangers;
+	size_t n;
+};
+
+/* An ended one of which something is left: until the database has said. */
+struct leftover {
+	struct census *census;
+	struct uuid uuid;
+	char *name;
+};
+
+static void
+forget_strangers(struct census *c)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		store_sandbox_clear(&c->strangers[i].row);
+		free(c->strangers[i].tenant);
+	}
+	free(c->strangers);
+	c->strangers = NULL;
+	c->n = 0;
+}
+
+struct census *
+census_new(const struct census_parts *parts)
+{
+	struct census *c = xcalloc(1, sizeof(*c));
+
+	c->parts = *parts;
+	return c;
+}
+
+void
+census_free(struct census *c)
+{
+	if (c == NULL)
+		return;
+	forget_strangers(c);
+	free(c);
+}
+
+int
+census_open(struct census *c, struct err *e)
+{
+	char id[STORE_INSTANCE_MAX + 1];
+
+	if (store_instance(c->parts.store, id, e) != 0)
+		return e->code;
+	c->is_settled = strcmp(id, c->parts.instance) == 0;
+	return 0;
+}
+
+bool
+census_is_settled(const struct census *c)
+{
+	return c->is_settled;
+}
+
+/* ---- what is found */
+
+static void
+ended_cb(bool has_ended, void *arg)
+{
+	struct leftover *l = arg;
+	struct ipc_chan *chan = fleet_any_chan(l->census->parts.fleet);
+
+	if (has_ended && chan != NULL)
+		msg_send_sandbox_remove(chan,
+		    &(struct msg_sandbox_remove){
+			.uuid = l->uuid, .name = l->name});
+	free(l->name);
+	free(l);
+}
+
+static void
+look_up(struct census *c, const struct msg_sweep_found *m)
+{
+	struct leftover *l = xcalloc(1, sizeof(*l));
+
+	l->census = c;
+	l->uuid = m->uuid;
+	l->name = xstrdup(m->name);
+	store_sandbox_ended(c->parts.store, &m->uuid, ended_cb, l);
+}
+
+static void
+keep_in_mind(struct census *c, const struct msg_sweep_found *m)
+{
+	struct stranger *s;
+
+	if (c->n == CENSUS_MAX)
+		return;
+	c->strangers =
+	    xreallocarray(c->strangers, c->n + 1, sizeof(*c->strangers));
+	s = &c->strangers[c->n++];
+	*s = (struct stranger){.row = {.uuid = m->uuid,
+				   .identifier = xstrdup(m->identifier),
+				   .generation = m->generation,
+				   .name = xstrdup(m->name),
+				   .container_id = xstrdup(m->container_id),
+				   .image = xstrdup(m->image),
+				   .origin = xstrdup("adopt"),
+				   .created_ms = m->created_ms},
+	    .tenant = xstrdup(m->tenant),
+	    .running = m->running};
+}
+
+struct search {
+	const struct uuid *uuid;
+	bool is_known;
+};
+
+static void
+compare_cb(const struct sandbox *sb, void *arg)
+{
+	struct search *s = arg;
+
+	if (uuid_is_equal(&sb->row.uuid, s->uuid))
+		s->is_known = true;
+}
+
+/* Made while the engine was being asked, or made by a front before us that
+ * the database does know. */
+static bool
+is_known(const struct census *c, const struct uuid *uuid)
+{
+	struct search s = {.uuid = uuid};
+
+	sandboxes_each(c->parts.sandboxes, compare_cb, &s);
+	return s.is_known;
+}
+
+void
+census_on_found(struct census *c, const struct msg_sweep_found *m)
+{
+	if (is_known(c, &m->uuid))
+		return;
+	if (c->is_settled)
+		look_up(c, m);
+	else
+		keep_in_mind(c, m);
+}
+
+/* ---- what is decided */
+
+static void
+settle(struct census *c)
+{
+	c->is_settled = true;
+	store_instance_put(c->parts.store, c->parts.instance, NULL, NULL);
+	forget_strangers(c);
+}
+
+/* Of the same identifier only the newest can have it. */
+static bool
+is_newest(const struct census *c, const struct stranger *s)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		const struct stranger *o = &c->strangers[i];
+
+		if (o != s && o->running &&
+		    strcmp(o->row.identifier, s->row.identifier) == 0 &&
+		    (o->row.generation > s->row.generation ||
+			(o->row.generation == s->row.generation && o > s)))
+			return false;
+	}
+	return true;
+}
+
+static bool
+is_adoptable(const struct census *c, const struct stranger *s)
+{
+	size_t n = strlen(s->row.identifier);
+
+	return s->running && n > 0 && n <= SANDBOX_IDENTIFIER_MAX &&
+	    strcmp(s->tenant, c->parts.local->tenant_name) == 0 &&
+	    is_newest(c, s) &&
+	    sandbox_find_named(c->parts.sandboxes, c->parts.local->tenant,
+		s->row.identifier) == NULL;
+}
+
+static void
+adopt(struct census *c)
+{
+	size_t taken = 0;
+
+	for (size_t i = 0; i < c->n; i++) {
+		struct stranger *s = &c->strangers[i];
+
+		if (!is_adoptable(c, s))
+			continue;
+		sandbox_adopt(c->parts.sandboxes, c->parts.local, &s->row);
+		taken++;
+	}
+	log_warn("%zu sandboxes of instance %s were taken over, %zu are left "
+		 "to the sweep",
+	    taken, c->parts.instance, c->n - taken);
+}
+
+static void
+refuse(struct census *c)
+{
+	char text[800];
+
+	c->is_refused = true;
+	(void)snprintf(text, sizeof(text),
+	    "the database in DATA_DIR %.200s is new, but %zu sandboxes of "
+	    "this instance (%s) are on the engine, %.100s among them: put "
+	    "the database back; or take them over with --adopt; or go on "
+	    "without them with --forget (stopped, removed after "
+	    "UNKNOWN_KEEP_SECONDS); or set another DATA_DIR",
+	    conf_str(c->parts.conf, CONF_DATA_DIR), c->n, c->parts.instance,
+	    c->strangers[0].row.name);
+	c->parts.refuse(text, c->parts.arg);
+}
+
+bool
+census_on_swept(struct census *c, const struct msg_swept *m)
+{
+	const char *takeover = conf_str(c->parts.conf, CONF_TAKEOVER);
+
+	if (c->is_settled || c->is_refused)
+		return true;
+	if (!m->is_known) {
+		forget_strangers(c);
+		return false;
+	}
+	if (c->n > 0 && strcmp(takeover, "ask") == 0) {
+		refuse(c);
+		return true;
+	}
+	if (c->n > 0 && strcmp(takeover, "adopt") == 0)
+		adopt(c);
+	else if (c->n > 0)
+		log_warn("%zu sandboxes of instance %s are not taken over",
+		    c->n, c->parts.instance);
+	settle(c);
+	return true;
+}
