@@ -7,10 +7,14 @@
  *	READING		its bytes come, within credit
  *	ENDED		on_end was called
  *
- * ASKING and READING go on in turn until no listed file is left.  A lost link
- * takes all but ENDED back to IDLE; the next walk lists anew, and files that
- * were copied before are not asked for again.  What is wrong with one file is
- * a note, and the next one's turn.
+ * The walk has credit for one batch of names at a time.  When it is used up, or
+ * the walk over, ASKING and READING go on in turn until no file of the batch is
+ * left; then it is WALKING again.  So no more names than a batch are here,
+ * however many there are.
+ *
+ * A lost link takes all but ENDED back to IDLE; the next walk lists anew, and
+ * files that are done are known by digests of their names.  What is wrong with
+ * one file is a note, and the next one's turn.
  */
 #include "worker/copy.h"
 
@@ -29,7 +33,8 @@
 
 /* Taken so far before the agent is told. */
 #define TAKE_BYTES (FRAME_WINDOW_BYTES / 4)
-#define TAKE_ENTRIES (PEER_WALK_WINDOW / 2)
+#define BATCH_MAX PEER_WALK_WINDOW
+#define NAME_DIGEST_BYTES 16
 #define TEXT_PATH_MAX 120
 
 enum copy_state {
@@ -47,9 +52,11 @@ struct file {
 	uint32_t mode;
 	int64_t mtime_ns;
 	uint8_t mark[FRAME_MARK_BYTES];
-	bool done; /* copied, or given up for good */
-	bool copied;
-	bool listed; /* by the present walk */
+};
+
+/* Of a file that was copied, or given up for good. */
+struct done_name {
+	uint8_t digest[NAME_DIGEST_BYTES];
 };
 
 struct copy {
@@ -58,11 +65,16 @@ struct copy {
 	enum copy_state state;
 	struct peer *peer;
 	struct timer *timer;
-	struct peer_chan *chan; /* of the walk or the read under way */
+	struct peer_chan *walk; /* NULL: none, or it is over */
+	struct peer_chan *read; /* of the file under way */
+	bool walked;            /* at least begun */
+	bool walks_again;       /* some files are done already */
 	uint32_t nlisted;       /* entries of the walk */
-	struct file *files;
-	uint32_t nfiles;
-	uint32_t at;     /* the file under way */
+	struct file *batch;     /* of BATCH_MAX; NULL: not yet */
+	uint32_t nbatch;
+	uint32_t at; /* in it, the file under way */
+	struct done_name *done;
+	uint32_t ndone;
 	uint32_t number; /* of ARTIFACT_OPEN, counts up over restarts */
 	uint32_t ncopied;
 	uint64_t total; /* bytes of copied files */
@@ -123,10 +135,26 @@ close_file(struct copy *c)
 }
 
 static void
-close_chan(struct copy *c)
+close_read(struct copy *c)
 {
-	peer_close(c->chan);
-	c->chan = NULL;
+	peer_close(c->read);
+	c->read = NULL;
+}
+
+static void
+close_walk(struct copy *c)
+{
+	peer_close(c->walk);
+	c->walk = NULL;
+}
+
+static void
+drop_batch(struct copy *c)
+{
+	for (uint32_t i = 0; i < c->nbatch; i++)
+		free(c->batch[i].path);
+	c->nbatch = 0;
+	c->at = 0;
 }
 
 /* The file under way does not come: the front throws away what it has. */
@@ -144,6 +172,7 @@ static void
 end(struct copy *c)
 {
 	c->state = COPY_ENDED;
+	drop_batch(c);
 	timer_stop(c->timer);
 	c->host->on_end(c, c->host->arg);
 }
@@ -153,7 +182,8 @@ copy_stop(struct copy *c, const char *why)
 {
 	if (c->state == COPY_ENDED)
 		return;
-	close_chan(c);
+	close_walk(c);
+	close_read(c);
 	drop_file(c);
 	note(c, "artifact extraction: %s", why);
 	end(c);
@@ -185,12 +215,13 @@ copy_free(struct copy *c)
 {
 	if (c == NULL)
 		return;
-	peer_leave(c->chan);
+	peer_leave(c->walk);
+	peer_leave(c->read);
 	close_file(c);
 	timer_free(c->timer);
-	for (uint32_t i = 0; i < c->nfiles; i++)
-		free(c->files[i].path);
-	free(c->files);
+	drop_batch(c);
+	free(c->batch);
+	free(c->done);
 	free(c);
 }
 
@@ -212,11 +243,14 @@ copy_attach(struct copy *c, struct peer *p)
 	c->peer = p;
 	if (c->state != COPY_IDLE)
 		return;
+	/* What an earlier worker has copied and never said to be stored. */
+	if (!c->walked)
+		peer_taken_stored(p, false);
+	c->walks_again = c->walked;
+	c->walked = true;
 	c->state = COPY_WALKING;
 	c->nlisted = 0;
-	for (uint32_t i = 0; i < c->nfiles; i++)
-		c->files[i].listed = false;
-	c->chan = peer_open_walk(p,
+	c->walk = peer_open_walk(p,
 	    (struct frame_open_walk){.changed_only = true, .root = COPY_ROOT},
 	    &walk_ops, c);
 }
@@ -225,26 +259,21 @@ void
 copy_detach(struct copy *c)
 {
 	c->peer = NULL;
-	peer_leave(c->chan);
-	c->chan = NULL;
+	peer_leave(c->walk);
+	peer_leave(c->read);
+	c->walk = c->read = NULL;
 	if (c->state == COPY_ENDED)
 		return;
 	drop_file(c);
+	drop_batch(c);
 	c->state = COPY_IDLE;
 }
 
 void
 copy_taken(struct copy *c)
 {
-	for (uint32_t i = 0; i < c->nfiles; i++) {
-		const struct file *f = &c->files[i];
-		const struct frame_taken m = {.root = COPY_ROOT,
-		    .path = {f->path, f->path_len},
-		    .mark = f->mark};
-
-		if (c->peer != NULL && f->copied)
-			peer_taken(c->peer, &m);
-	}
+	if (c->peer != NULL && c->ncopied > 0)
+		peer_taken_stored(c->peer, true);
 }
 
 /* ---- the walk */
@@ -269,45 +298,58 @@ copy_is_path(const uint8_t *p, size_t n)
 	return true;
 }
 
-static struct file *
-find_file(struct copy *c, const uint8_t *path, size_t n)
+static struct done_name
+name_digest(const uint8_t *path, size_t n)
 {
-	for (uint32_t i = 0; i < c->nfiles; i++)
-		if (c->files[i].path_len == n &&
-		    memcmp(c->files[i].path, path, n) == 0)
-			return &c->files[i];
-	return NULL;
+	struct digest *d = digest_begin();
+	uint8_t sum[DIGEST_BYTES];
+	struct done_name name;
+
+	digest_add(d, path, n);
+	digest_end(d, sum);
+	memcpy(name.digest, sum, sizeof(name.digest));
+	return name;
+}
+
+static bool
+is_done(const struct copy *c, const struct frame_entry *m)
+{
+	struct done_name name;
+
+	if (!c->walks_again)
+		return false;
+	name = name_digest(m->path.p, m->path.n);
+	for (uint32_t i = 0; i < c->ndone; i++)
+		if (memcmp(&c->done[i], &name, sizeof(name)) == 0)
+			return true;
+	return false;
+}
+
+static void
+set_done(struct copy *c, const struct file *f)
+{
+	if (c->ndone % 64 == 0)
+		c->done =
+		    xreallocarray(c->done, c->ndone + 64, sizeof(*c->done));
+	c->done[c->ndone++] = name_digest(f->path, f->path_len);
 }
 
 static void
 add_file(struct copy *c, const struct frame_entry *m)
 {
-	struct file *known = NULL;
+	struct file *f;
 
-	/* Only after a restart can there be one of that name. */
-	if (c->number > 0)
-		known = find_file(c, m->path.p, m->path.n);
-	if (known == NULL) {
-		if (c->nfiles % 64 == 0)
-			c->files = xreallocarray(
-			    c->files, c->nfiles + 64, sizeof(*c->files));
-		known = &c->files[c->nfiles++];
-		memset(known, 0, sizeof(*known));
-		known->path = xmemdup(m->path.p, m->path.n);
-		known->path_len = m->path.n;
-	}
-	known->listed = true;
-	known->size = m->size;
-	known->mode = m->mode & 0777;
-	known->mtime_ns = m->mtime_ns;
-	memcpy(known->mark, m->mark, sizeof(known->mark));
-}
-
-static void
-walk_done(struct copy *c)
-{
-	c->at = 0;
-	next_file(c);
+	if (is_done(c, m))
+		return;
+	if (c->batch == NULL)
+		c->batch = xcalloc(BATCH_MAX, sizeof(*c->batch));
+	f = &c->batch[c->nbatch++];
+	f->path = xmemdup(m->path.p, m->path.n);
+	f->path_len = m->path.n;
+	f->size = m->size;
+	f->mode = m->mode & 0777;
+	f->mtime_ns = m->mtime_ns;
+	memcpy(f->mark, m->mark, sizeof(f->mark));
 }
 
 static int
@@ -315,12 +357,12 @@ on_entry(const struct frame_entry *m, void *arg, struct err *e)
 {
 	struct copy *c = arg;
 
-	if (c->nfiles >= 2 * COPY_WALK_MAX)
+	if (c->ndone >= 2 * COPY_WALK_MAX)
 		return err_set(e, ERR_PROTO, "ever new files in each walk");
 	if (++c->nlisted > COPY_WALK_MAX) {
-		close_chan(c);
+		close_walk(c);
 		note(c, "artifact extraction: too many files");
-		walk_done(c);
+		next_file(c);
 		return 0;
 	}
 	if (m->kind == 'f' && copy_is_path(m->path.p, m->path.n))
@@ -328,8 +370,8 @@ on_entry(const struct frame_entry *m, void *arg, struct err *e)
 	else if (m->kind == 'f')
 		note_file(c, "artifact extraction: no good path", m->path.p,
 		    m->path.n);
-	if (c->nlisted % TAKE_ENTRIES == 0)
-		peer_take(c->chan, c->nlisted);
+	if (c->nlisted % BATCH_MAX == 0) /* its credit is used up */
+		next_file(c);
 	return 0;
 }
 
@@ -339,25 +381,26 @@ on_walk_close(int code, const char *text, void *arg)
 	struct copy *c = arg;
 
 	(void)text; /* strerror's here is in our words */
-	c->chan = NULL;
+	c->walk = NULL;
 	if (code == E2BIG)
 		note(c, "artifact extraction: too many files");
 	else if (code != 0)
 		note(c, "artifact extraction: cannot list %s: %s", COPY_ROOT,
 		    strerror(code));
-	walk_done(c);
+	if (c->state == COPY_WALKING)
+		next_file(c);
 }
 
 static void
-on_lost(void *arg)
+on_walk_lost(void *arg)
 {
 	struct copy *c = arg;
 
-	c->chan = NULL;
+	c->walk = NULL;
 }
 
 static const struct peer_chan_ops walk_ops = {
-    .on_entry = on_entry, .on_close = on_walk_close, .on_lost = on_lost};
+    .on_entry = on_entry, .on_close = on_walk_close, .on_lost = on_walk_lost};
 
 /* ---- one file after the other */
 
@@ -403,29 +446,32 @@ ask_front(struct copy *c, const struct file *f)
 static void
 next_file(struct copy *c)
 {
-	for (; c->at < c->nfiles; c->at++) {
-		struct file *f = &c->files[c->at];
-		const char *why;
+	for (; c->at < c->nbatch; c->at++) {
+		const struct file *f = &c->batch[c->at];
+		const char *why = why_not(c, f);
 
-		if (f->done || !f->listed)
-			continue;
-		why = why_not(c, f);
 		if (why == NULL) {
 			ask_front(c, f);
 			return;
 		}
-		f->done = true;
+		set_done(c, f);
 		note_file(c, why, f->path, f->path_len);
 	}
-	end(c);
+	drop_batch(c);
+	if (c->walk == NULL) {
+		end(c);
+		return;
+	}
+	c->state = COPY_WALKING;
+	peer_take(c->walk, c->nlisted);
 }
 
 static void
 skip_file(struct copy *c, const char *why)
 {
-	struct file *f = &c->files[c->at++];
+	const struct file *f = &c->batch[c->at++];
 
-	f->done = true;
+	set_done(c, f);
 	note_file(c, why, f->path, f->path_len);
 	drop_file(c);
 	next_file(c);
@@ -454,7 +500,7 @@ copy_on_fd(struct copy *c, uint32_t number, int fd, const char *refusal)
 		skip_file(c, why);
 		return;
 	}
-	f = &c->files[c->at];
+	f = &c->batch[c->at];
 	left = total_left(c);
 	c->fd = fd;
 	c->digest = digest_begin();
@@ -463,7 +509,7 @@ copy_on_fd(struct copy *c, uint32_t number, int fd, const char *refusal)
 	    left;
 	c->state = COPY_READING;
 	/* One byte more says that there is more. */
-	c->chan = peer_open_read(c->peer,
+	c->read = peer_open_read(c->peer,
 	    (struct frame_open_read){
 		.until = c->budget < INT64_MAX ? c->budget + 1 : INT64_MAX,
 		.root = COPY_ROOT,
@@ -489,7 +535,7 @@ on_data(const uint8_t *p, size_t n, void *arg, struct err *e)
 
 	(void)e;
 	if (c->got + n > c->budget) {
-		close_chan(c);
+		close_read(c);
 		skip_file(c,
 		    c->budget < c->host->limits->file_bytes ?
 			"artifact extraction: total size exceeded" :
@@ -497,9 +543,10 @@ on_data(const uint8_t *p, size_t n, void *arg, struct err *e)
 		return 0;
 	}
 	if (write_piece(c, p, n, &why) != 0) {
-		close_chan(c);
+		close_read(c);
 		drop_file(c);
 		note(c, "artifact extraction: %s", why.msg);
+		close_walk(c);
 		end(c); /* the next would not fit either */
 		return 0;
 	}
@@ -507,7 +554,7 @@ on_data(const uint8_t *p, size_t n, void *arg, struct err *e)
 	c->got += n;
 	if (c->got - c->taken >= TAKE_BYTES) {
 		c->taken = c->got;
-		peer_take(c->chan, c->taken);
+		peer_take(c->read, c->taken);
 	}
 	return 0;
 }
@@ -515,13 +562,16 @@ on_data(const uint8_t *p, size_t n, void *arg, struct err *e)
 static void
 file_done(struct copy *c)
 {
-	struct file *f = &c->files[c->at++];
+	const struct file *f = &c->batch[c->at++];
+	const struct frame_taken taken = {
+	    .root = COPY_ROOT, .path = {f->path, f->path_len}, .mark = f->mark};
 	uint8_t sum[DIGEST_BYTES];
 
 	digest_end(c->digest, sum);
 	c->digest = NULL;
 	close_file(c);
-	f->done = f->copied = true;
+	set_done(c, f);
+	peer_taken(c->peer, &taken);
 	c->ncopied++;
 	c->total += c->got;
 	msg_send_artifact_done(*c->host->front,
@@ -539,7 +589,7 @@ on_read_close(int code, const char *text, void *arg)
 	char why[128];
 
 	(void)text;
-	c->chan = NULL;
+	c->read = NULL;
 	if (code == 0) {
 		file_done(c);
 		return;
@@ -549,5 +599,13 @@ on_read_close(int code, const char *text, void *arg)
 	skip_file(c, why);
 }
 
+static void
+on_read_lost(void *arg)
+{
+	struct copy *c = arg;
+
+	c->read = NULL;
+}
+
 static const struct peer_chan_ops read_ops = {
-    .on_data = on_data, .on_close = on_read_close, .on_lost = on_lost};
+    .on_data = on_data, .on_close = on_read_close, .on_lost = on_read_lost};

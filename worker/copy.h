@@ -55,8 +55,8 @@ void copy_stop(struct copy *c, const char *why);
 uint32_t copy_files(const struct copy *c);    /* copied */
 const char *copy_error(const struct copy *c); /* "": none */
 
-/* copy_taken - once the front has them for good: tell the agent which
- * ones need not be walked again.  Nothing while there is no link. */
+/* copy_taken - the front has them for good: the agent is told that they need
+ * not be walked again.  Nothing while there is no link. */
 void copy_taken(struct copy *c);
 
 /* From the front: fd is the artifact's from now on, -1 with refusal. */

@@ -107,6 +107,14 @@ on_taken(void *arg, const struct frame_taken *m, struct err *e)
 }
 
 static int
+on_taken_stored(void *arg, const struct frame_taken_stored *m, struct err *e)
+{
+	struct agent *a = arg;
+
+	return files_on_stored(&a->files, m, e);
+}
+
+static int
 on_ping(void *arg, const struct frame_ping *m, struct err *e)
 {
 	struct agent *a = arg;
@@ -131,6 +139,7 @@ static const struct frame_down agent_down = {
     .on_stream_end = on_stream_end,
     .on_close = on_close,
     .on_taken = on_taken,
+    .on_taken_stored = on_taken_stored,
     .on_ping = on_ping,
 };
 

@@ -11,6 +11,7 @@ files_init(struct files *f, struct mux *mux)
 	f->mux = mux;
 	TAILQ_INIT(&f->jobs);
 	taken_init(&f->taken);
+	taken_init(&f->unstored);
 }
 
 int
@@ -109,6 +110,18 @@ files_on_taken(struct files *f, const struct frame_taken *m, struct err *e)
 	(void)e;
 	memcpy(&mark, m->mark, sizeof(mark));
 	if (path != NULL) /* else no file of ours */
-		taken_put(&f->taken, m->root, path, &mark);
+		taken_put(&f->unstored, m->root, path, &mark);
+	return 0;
+}
+
+int
+files_on_stored(
+    struct files *f, const struct frame_taken_stored *m, struct err *e)
+{
+	(void)e;
+	if (m->stored)
+		taken_move(&f->unstored, &f->taken);
+	else
+		taken_clear(&f->unstored);
 	return 0;
 }

@@ -35,6 +35,7 @@ struct files { /* files.c writes */
 	uint32_t count;
 	TAILQ_HEAD(, file_job) jobs; /* next to be served first */
 	struct taken taken;
+	struct taken unstored; /* copied, but not for good yet */
 };
 
 /* What each kind's struct begins with. */
@@ -60,6 +61,8 @@ struct file_job *files_job_of(struct chan *c);
 
 int files_on_taken(
     struct files *f, const struct frame_taken *m, struct err *e) MUSTCHECK;
+int files_on_stored(struct files *f, const struct frame_taken_stored *m,
+    struct err *e) MUSTCHECK;
 /* files_work - one slice of each that may go on; true when there is more to
  * do at once */
 bool files_work(struct files *f);

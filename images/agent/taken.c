@@ -106,6 +106,16 @@ taken_put(struct taken *t, const char *root, const char *path,
 	TAILQ_INSERT_TAIL(&t->by_age, en, by_age);
 }
 
+void
+taken_move(struct taken *from, struct taken *to)
+{
+	const struct taken_entry *en;
+
+	TAILQ_FOREACH (en, &from->by_age, by_age)
+		taken_put(to, en->root, en->path, &en->mark);
+	taken_clear(from);
+}
+
 const struct taken_mark *
 taken_find(const struct taken *t, const char *root, const char *path)
 {

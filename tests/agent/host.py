@@ -289,9 +289,11 @@ class Host:
         self.wait_close(c)
         return {e["path"]: e for e in c.entries}, c.code
 
-    def taken(self, entry, path=None, root="/artifacts"):
+    def taken(self, entry, path=None, root="/artifacts", stored=True):
         self.send("TAKEN", root=root, path=path or entry["path"],
                   mark=entry["mark"])
+        if stored is not None:
+            self.send("TAKEN_STORED", stored=stored)
 
     def start_read(self, root, path, offset=0, until=1 << 40,
                    window=wire.WINDOW):

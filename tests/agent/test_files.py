@@ -162,6 +162,18 @@ def test_what_is_taken_outlives_the_link(host):
     assert not host.walk("/artifacts", changed_only=True)[0]
 
 
+def test_what_is_taken_counts_when_it_is_stored(host):
+    make(host, "echo 1 > a; echo 2 > b")
+    entries, _ = host.walk("/artifacts", changed_only=True)
+    host.taken(entries[b"a"], stored=None)
+    assert len(host.walk("/artifacts", changed_only=True)[0]) == 2
+    host.taken(entries[b"b"], stored=False)
+    assert len(host.walk("/artifacts", changed_only=True)[0]) == 2
+    host.taken(entries[b"b"], stored=None)
+    host.taken(entries[b"a"])
+    assert not host.walk("/artifacts", changed_only=True)[0]
+
+
 def test_taking_what_was_never_shown_is_harmless(host):
     make(host, "echo 1 > a")
     entries, _ = host.walk("/artifacts", changed_only=True)

@@ -480,3 +480,12 @@ peer_taken(struct peer *p, const struct frame_taken *m)
 	if (p->state == PEER_UP)
 		sent(p, frame_put_taken(link_out(p->link), m));
 }
+
+void
+peer_taken_stored(struct peer *p, bool stored)
+{
+	const struct frame_taken_stored m = {.stored = stored};
+
+	if (p->state == PEER_UP)
+		sent(p, frame_put_taken_stored(link_out(p->link), &m));
+}

@@ -104,5 +104,7 @@ void peer_leave(struct peer_chan *c);
 void peer_discard(struct peer *p, const struct uuid *run, uint64_t from);
 /* peer_taken - that file, as the entry with this mark said, was copied */
 void peer_taken(struct peer *p, const struct frame_taken *m);
+/* peer_taken_stored - all those are in the store, or never will be */
+void peer_taken_stored(struct peer *p, bool stored);
 
 #endif

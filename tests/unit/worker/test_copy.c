@@ -15,6 +15,7 @@ struct fixture {
 	struct copy_host host;
 	struct copy *copy;
 	uint64_t nentries; /* of the walk so far */
+	unsigned int walks;
 	bool ended;
 };
 static struct fixture fix;
@@ -88,10 +89,20 @@ sent_request(enum frame_type type)
 	return fake_link_sent_chan(&fix.link, type);
 }
 
+static void
+expect_stored(bool stored)
+{
+	struct wire_in in = fake_link_sent(&fix.link, FRAME_TAKEN_STORED);
+
+	assert_int_equal(wire_get_u8(&in), stored);
+}
+
 static uint32_t
 attach(void)
 {
 	copy_attach(fix.copy, fix.peer);
+	if (fix.walks++ == 0) /* of an earlier worker's copies */
+		expect_stored(false);
 	fix.nentries = 0;
 	return sent_request(FRAME_OPEN_WALK);
 }
@@ -151,7 +162,7 @@ data(uint32_t chan, uint64_t offset, const char *bytes)
 
 /* ARTIFACT_DONE is next. */
 static struct msg_artifact_done
-done(void)
+told_done(void)
 {
 	struct ipc_msg in = front_next(&fix.front, IPC_ARTIFACT_DONE);
 	struct msg_artifact_done m;
@@ -159,6 +170,14 @@ done(void)
 
 	assert_int_equal(msg_get_artifact_done(&in, &m, &e), 0);
 	return m;
+}
+
+/* The same, and the agent was told. */
+static void
+done(void)
+{
+	(void)told_done();
+	(void)fake_link_sent(&fix.link, FRAME_TAKEN);
 }
 
 static void
@@ -190,7 +209,7 @@ test_a_file_is_copied_with_its_digest(void **state)
 	assert_int_equal(data(read, 0, "he"), 0);
 	assert_int_equal(data(read, 2, "llo"), 0);
 	end(read, 0);
-	m = done();
+	m = told_done();
 	assert_int_equal(m.file, 0);
 	assert_int_equal(m.size, 5);
 	digest_add(d, "hello", 5);
@@ -199,15 +218,68 @@ test_a_file_is_copied_with_its_digest(void **state)
 	assert_true(fix.ended);
 	assert_int_equal(copy_files(fix.copy), 1);
 	assert_string_equal(copy_error(fix.copy), "");
-	/* not taken before the front has committed */
-	fake_link_sent_nothing(&fix.link);
-	copy_taken(fix.copy);
 	in = fake_link_sent(&fix.link, FRAME_TAKEN);
 	assert_string_equal(wire_get_text(&in, 100), COPY_ROOT);
 	got = wire_get_bytes(&in, 100, &n);
 	assert_int_equal(n, strlen("d/a.txt"));
 	assert_memory_equal(got, "d/a.txt", n);
 	assert_memory_equal(wire_get_fixed(&in, FRAME_MARK_BYTES), "a mark", 7);
+	/* not stored before the front has committed */
+	fake_link_sent_nothing(&fix.link);
+	copy_taken(fix.copy);
+	expect_stored(true);
+}
+
+static void
+give_empty_files(uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++) {
+		end(give_file(i), 0);
+		done();
+	}
+}
+
+/* Names come as they are used, whatever there are. */
+static void
+test_no_more_names_than_a_batch_are_here(void **state)
+{
+	uint32_t walk = attach();
+	char path[16];
+
+	(void)state;
+	fix.limits.files = 1000;
+	for (uint32_t i = 0; i < PEER_WALK_WINDOW + 10; i++) {
+		(void)snprintf(path, sizeof(path), "f%u", i);
+		entry(walk, 'f', path, 0);
+		if (i + 1 != PEER_WALK_WINDOW)
+			continue;
+		fake_link_sent_nothing(&fix.link); /* no credit for more */
+		give_empty_files(0, PEER_WALK_WINDOW);
+		assert_int_equal(fake_link_sent_credit(&fix.link), i + 1);
+	}
+	front_expect_nothing(&fix.front);
+	end(walk, 0);
+	give_empty_files(PEER_WALK_WINDOW, PEER_WALK_WINDOW + 10);
+	assert_true(fix.ended);
+	assert_int_equal(copy_files(fix.copy), PEER_WALK_WINDOW + 10);
+}
+
+static void
+test_a_walk_may_end_while_its_last_batch_is_copied(void **state)
+{
+	uint32_t walk = attach();
+	char path[16];
+
+	(void)state;
+	fix.limits.files = 1000;
+	for (uint32_t i = 0; i < PEER_WALK_WINDOW; i++) {
+		(void)snprintf(path, sizeof(path), "f%u", i);
+		entry(walk, 'f', path, 0);
+	}
+	end(walk, 0);
+	give_empty_files(0, PEER_WALK_WINDOW);
+	assert_true(fix.ended);
+	assert_string_equal(copy_error(fix.copy), "");
 }
 
 static void
@@ -264,7 +336,7 @@ test_sizes_are_counted_and_not_believed(void **state)
 	read = give_file(1);
 	assert_int_equal(data(read, 0, "y"), 0);
 	end(read, 0);
-	(void)done();
+	done();
 	assert_true(fix.ended);
 	assert_string_equal(
 	    copy_error(fix.copy), "artifact extraction: file too large: liar");
@@ -288,7 +360,7 @@ test_each_limit_has_its_words_and_the_rest_goes_on(void **state)
 		read = give_file(i);
 		assert_int_equal(data(read, 0, i < 2 ? forty : "d"), 0);
 		end(read, 0);
-		(void)done();
+		done();
 	}
 	assert_true(fix.ended);
 	assert_string_equal(copy_error(fix.copy),
@@ -355,7 +427,7 @@ test_after_a_lost_link_only_the_missing_ones_come(void **state)
 	read = give_file(0);
 	assert_int_equal(data(read, 0, "x"), 0);
 	end(read, 0);
-	(void)done();
+	done();
 	(void)give_file(1);
 	fake_link_lose(&fix.link);
 	expect_failed();
@@ -368,7 +440,7 @@ test_after_a_lost_link_only_the_missing_ones_come(void **state)
 	read = give_file(2);
 	assert_int_equal(data(read, 0, "y"), 0);
 	end(read, 0);
-	(void)done();
+	done();
 	assert_true(fix.ended);
 	assert_int_equal(copy_files(fix.copy), 2);
 	assert_string_equal(copy_error(fix.copy), "");
@@ -457,6 +529,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_a_file_is_copied_with_its_digest),
+	    TEST(test_no_more_names_than_a_batch_are_here),
+	    TEST(test_a_walk_may_end_while_its_last_batch_is_copied),
 	    TEST(test_only_regular_files_are_copied),
 	    TEST(test_paths_that_could_lead_elsewhere_are_left_out),
 	    TEST(test_sizes_are_counted_and_not_believed),
