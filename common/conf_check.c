@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <regex.h>
+#include <strings.h>
 
 #define CONF_INSTANCE_MAX 63 /* what a label value may have anywhere */
 
@@ -119,12 +120,103 @@ conf_check_denylist(const struct conf *c, struct err *e)
 	return 0;
 }
 
+/* With one of these the root of a sandbox is near to that of the host, or in
+ * the way of every other sandbox. */
+static const char *const conf_grave_caps[] = {"ALL", "AUDIT_CONTROL",
+    "AUDIT_READ", "BLOCK_SUSPEND", "BPF", "CHECKPOINT_RESTORE",
+    "DAC_READ_SEARCH", "LINUX_IMMUTABLE", "MAC_ADMIN", "MAC_OVERRIDE",
+    "NET_ADMIN", "PERFMON", "SYSLOG", "SYS_ADMIN", "SYS_BOOT", "SYS_MODULE",
+    "SYS_PACCT", "SYS_PTRACE", "SYS_RAWIO", "SYS_RESOURCE", "SYS_TIME",
+    "SYS_TTY_CONFIG", "WAKE_ALARM"};
+
+static int
+conf_check_caps(const struct conf *c, struct err *e)
+{
+	if (conf_bool(c, CONF_SANDBOX_CAPS_BYPASS_CHECK))
+		return 0;
+	for (char *const *p = conf_list(c, CONF_SANDBOX_CAP_ADD); *p != NULL;
+	     p++) {
+		const char *name = *p;
+
+		if (strncasecmp(name, "CAP_", 4) == 0)
+			name += 4;
+		for (size_t i = 0; i < ARRAY_LEN(conf_grave_caps); i++)
+			if (strcasecmp(name, conf_grave_caps[i]) == 0)
+				return err_set(e, ERR_INVAL,
+				    "SANDBOX_CAP_ADD has %.64s: with it a "
+				    "sandbox is none; set "
+				    "SANDBOX_CAPS_BYPASS_CHECK=true if that "
+				    "is meant",
+				    *p);
+	}
+	return 0;
+}
+
+/* Their owner and mode are changed: the system's own are nobody's data. */
+static int
+conf_check_places(const struct conf *c, struct err *e)
+{
+	static const char *const not_these[] = {"", "/bin", "/boot", "/dev",
+	    "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/run",
+	    "/sbin", "/srv", "/sys", "/tmp", "/usr", "/usr/bin", "/usr/lib",
+	    "/usr/local", "/usr/sbin", "/usr/share", "/var", "/var/lib",
+	    "/var/log", "/var/tmp"};
+	const struct {
+		const char *key, *path;
+	} places[] = {{"DATA_DIR", conf_str(c, CONF_DATA_DIR)},
+	    {"ARTIFACTS_DIR", conf_str(c, CONF_ARTIFACTS_DIR)}};
+
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		const char *path = places[i].path;
+		size_t len = strlen(path);
+
+		if (path[0] != '/')
+			continue;
+		while (len > 0 && path[len - 1] == '/')
+			len--;
+		for (size_t k = 0; k < ARRAY_LEN(not_these); k++)
+			if (strlen(not_these[k]) == len &&
+			    strncmp(path, not_these[k], len) == 0)
+				return err_set(e, ERR_INVAL,
+				    "%s is \"%.64s\", a directory of the "
+				    "system: want one of its own",
+				    places[i].key, path);
+	}
+	return 0;
+}
+
+/* "*" would be nobody and "null" is everybody's: any page can have it. */
+static int
+conf_check_web(const struct conf *c, struct err *e)
+{
+	char *const *p;
+
+	for (p = conf_list(c, CONF_CORS_ALLOW_ORIGINS); *p != NULL; p++) {
+		const char *host = strstr(*p, "://");
+
+		if (host == NULL || host == *p || host[3] == '\0' ||
+		    strpbrk(host + 3, "/*") != NULL)
+			return err_set(e, ERR_INVAL,
+			    "CORS_ALLOW_ORIGINS has \"%.64s\", want origins "
+			    "such as https://app.example",
+			    *p);
+	}
+	for (p = conf_list(c, CONF_ALLOWED_HOSTS); *p != NULL; p++)
+		if (strpbrk(*p, "/*") != NULL)
+			return err_set(e, ERR_INVAL,
+			    "ALLOWED_HOSTS has \"%.64s\", want names such as "
+			    "sandbox.example:8080",
+			    *p);
+	return 0;
+}
+
 int
 conf_check(const struct conf *c, struct err *e)
 {
 	static int (*const rules[])(const struct conf *, struct err *) = {
 	    conf_check_bind, conf_check_mcp_path, conf_check_words,
-	    conf_check_numbers, conf_check_denylist};
+	    conf_check_numbers, conf_check_denylist, conf_check_caps,
+	    conf_check_places, conf_check_web};
 
 	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
 		int rc = rules[i](c, e);

@@ -1,6 +1,7 @@
 #include "supervisor/master/options.h"
 
 #include <getopt.h>
+#include <sys/stat.h>
 
 #include "common/child.h"
 #include "supervisor/master/listen.h"
@@ -119,6 +120,20 @@ check_sizes(const struct conf *c, struct err *e)
 	return check.rc;
 }
 
+/* Who may write such a file decides what the server is. */
+static int
+check_file(const char *what, const char *path, struct err *e)
+{
+	struct stat st;
+
+	if (stat(path, &st) == 0 && (st.st_mode & S_IWOTH) != 0 &&
+	    S_ISREG(st.st_mode))
+		return err_set(e, ERR_POLICY,
+		    "%s %s may be written by everybody: chmod o-w it", what,
+		    path);
+	return 0;
+}
+
 int
 options_load(const struct options *o, struct conf **out, struct err *e)
 {
@@ -126,6 +141,8 @@ options_load(const struct options *o, struct conf **out, struct err *e)
 	int rc;
 
 	rc = conf_load_env(c, e);
+	if (rc == 0 && o->config_file != NULL)
+		rc = check_file("--config", o->config_file, e);
 	if (rc == 0 && o->config_file != NULL)
 		rc = conf_load_file(c, o->config_file, e);
 	if (rc == 0)
@@ -138,6 +155,9 @@ options_load(const struct options *o, struct conf **out, struct err *e)
 		rc = check_sizes(c, e);
 	if (rc == 0)
 		rc = listen_check(conf_str(c, CONF_BIND), e);
+	if (rc == 0)
+		rc = check_file("SANDBOX_DOCKERFILE_PATH",
+		    conf_str(c, CONF_SANDBOX_DOCKERFILE_PATH), e);
 	if (rc != 0)
 		return rc;
 	*out = c; /* the caller's */

@@ -39,6 +39,19 @@ own_directory(char *out, size_t size, struct err *e)
 	return 0;
 }
 
+/* It is started with the rights of its role. */
+static int
+refuse_writable(const char *path, struct err *e)
+{
+	struct stat st;
+
+	if (stat(path, &st) == 0 && (st.st_mode & S_IWOTH) != 0)
+		return err_set(e, ERR_POLICY,
+		    "program %s may be written by everybody: chmod o-w it",
+		    path);
+	return 0;
+}
+
 int
 spawn_find(const char *program, char **path, struct err *e)
 {
@@ -53,11 +66,17 @@ spawn_find(const char *program, char **path, struct err *e)
 	beside = xasprintf("%s/%s", dir, program);
 	installed = xasprintf("%s/%s", PKGLIBEXECDIR, program);
 	if (access(beside, X_OK) == 0) {
+		rc = refuse_writable(beside, e);
+		if (rc != 0)
+			return rc;
 		*path = beside; /* the caller frees it */
 		beside = NULL;
 		return 0;
 	}
 	if (access(installed, X_OK) == 0) {
+		rc = refuse_writable(installed, e);
+		if (rc != 0)
+			return rc;
 		*path = installed;
 		installed = NULL;
 		return 0;

@@ -25,6 +25,7 @@ struct spawn {
 
 /* spawn_find - a program of ours: beside our own executable (a build tree),
  * else in the directory for programs.  ERR_NOTFOUND names both places;
+ * ERR_POLICY: everybody may write it;
  * *path is the caller's to free. */
 int spawn_find(const char *program, char **path, struct err *e) MUSTCHECK;
 /* spawn_raise_limits - open files of children: up to the hard limit, or past it

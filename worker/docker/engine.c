@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "common/exit.h"
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
@@ -188,6 +189,11 @@ is_up(struct docker *d, const struct answer_info *info)
 		add_text(missing, sizeof(missing), "processes");
 	if (!info->cpu_quota)
 		add_text(missing, sizeof(missing), "CPU");
+	/* At the start it is a wrong setting; later, the engine's change. */
+	if (!info->has_runtime && !d->engine.known)
+		fatal(EXIT_CONFIG,
+		    "SANDBOX_RUNTIME: the engine at %s has no runtime %s",
+		    d->engine.sockets[d->engine.socket], d->policy->runtime);
 	d->engine.detail[0] = '\0';
 	if (missing[0] != '\0')
 		(void)snprintf(d->engine.detail, sizeof(d->engine.detail),
