@@ -13,6 +13,7 @@
 
 #include "common/conf.h"
 #include "common/exit.h"
+#include "common/fence.h"
 #include "common/log.h"
 #include "worker/doctor/advisory.h"
 #include "worker/doctor/facts.h"
@@ -63,11 +64,12 @@ look_at_kernel(struct doctor *d)
 static void
 look_at_landlock(struct doctor *d)
 {
-	int abi = host_landlock_abi();
+	int abi = fence_version();
 
-	findings_add(&d->found, "landlock", holds_if(abi > 0),
-	    "a kernel of 5.13 or later with landlock among its lsm=",
-	    "ABI %d%s", abi, abi > 0 ? "" : ": the kernel has none");
+	findings_add(&d->found, "landlock", holds_if(abi != FENCE_NONE),
+	    "a kernel of 5.19 or later with landlock among its lsm=",
+	    "ABI %d%s", abi,
+	    abi != FENCE_NONE ? "" : ": the kernel has none that is of use");
 }
 
 static void

@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <sys/timex.h>
 #include <sys/utsname.h>
 
@@ -14,7 +13,6 @@
 
 #define STATUS_PATH "/var/lib/dpkg/status"
 #define STATUS_MAX (64u << 20)
-#define LANDLOCK_VERSION 1 /* landlock_create_ruleset(2): flags */
 
 /* ---- the kernel */
 
@@ -52,19 +50,6 @@ host_kernel(struct host_kernel *out)
 	memset(out, 0, sizeof(*out));
 	if (uname(&u) == 0)
 		host_kernel_of(u.release, u.version, out);
-}
-
-int
-host_landlock_abi(void)
-{
-#ifdef SYS_landlock_create_ruleset
-	long abi =
-	    syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_VERSION);
-
-	return abi < 0 ? 0 : (int)abi;
-#else
-	return 0;
-#endif
 }
 
 bool

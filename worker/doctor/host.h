@@ -21,8 +21,6 @@ void host_package(const char *name, char out[HOST_WORD_MAX]);
 /* host_package_of - the same of what stands in a status file */
 void host_package_of(
     const char *status, const char *name, char out[HOST_WORD_MAX]);
-/* host_landlock_abi - 0: the kernel has none */
-int host_landlock_abi(void);
 /* host_clock_is_synchronized - by the kernel's word */
 bool host_clock_is_synchronized(void);
 
