@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "common/exit.h"
 #include "common/utf8.h"
@@ -42,6 +44,46 @@ proc_end_fill(struct proc_end *end, const struct keeper_report *report,
 		end->why = PROC_OUT_OF_MEMORY;
 }
 
+/* What a model may try instead: programs that are there. */
+static void
+name_programs(char *out, size_t size)
+{
+	static const char *const names[] = {
+	    "sh", "bash", "python3", "perl", "node", "ruby", "busybox"};
+	static const char *const dirs[] = {
+	    "/usr/local/bin", "/usr/bin", "/bin"};
+	size_t used = 0;
+
+	*out = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		for (size_t d = 0; d < ARRAY_LEN(dirs); d++) {
+			char path[64];
+
+			(void)snprintf(
+			    path, sizeof(path), "%s/%s", dirs[d], names[i]);
+			if (access(path, X_OK) != 0)
+				continue;
+			(void)snprintf(out + used, size - used, "%s%s",
+			    used == 0 ? "; this image has: " : ", ", names[i]);
+			used = strlen(out);
+			break;
+		}
+}
+
+static char *
+exec_text(const struct proc_spec *spec, const char *why, int error)
+{
+	const char *name =
+	    (spec->flags & RUNSPEC_SHELL) != 0 ? "sh" : spec->argv[0];
+	char others[80];
+
+	/* Of a path it may be the program, or what its first line names. */
+	if (error != ENOENT || strchr(name, '/') != NULL)
+		return xasprintf("program %.80s: %s", name, why);
+	name_programs(others, sizeof(others));
+	return xasprintf("program %.40s: not found%s", name, others);
+}
+
 void
 proc_end_text(const struct proc_end *end, const struct proc_spec *spec,
     char *text, size_t size)
@@ -54,9 +96,7 @@ proc_end_text(const struct proc_end *end, const struct proc_spec *spec,
 		return;
 	/* Keep the reason when a long name would push it out. */
 	if (end->stage == KEEPER_EXEC)
-		whole = xasprintf("program %.80s: %s",
-		    (spec->flags & RUNSPEC_SHELL) != 0 ? "sh" : spec->argv[0],
-		    why);
+		whole = exec_text(spec, why, end->error);
 	else if (end->stage == KEEPER_CWD)
 		whole = xasprintf("cwd %.80s: %s", spec->cwd, why);
 	else if (end->stage == KEEPER_USER)

@@ -240,6 +240,18 @@ ending_text(const struct store_run *row, const struct run_log_end *log,
 	return xstrdup("");
 }
 
+/* The run went through its commands: how the one ended that decided it. */
+static enum runlog_reason
+deciding_reason(const struct store_run *row, const struct run_log_end *log)
+{
+	enum runlog_reason reason = RUNLOG_EXIT;
+
+	if (log->has_end && log->end.failed &&
+	    log->end.command < row->ncommands)
+		reason = row->commands[log->end.command].end_reason;
+	return reason != 0 ? reason : RUNLOG_EXIT;
+}
+
 void
 run_row_end(struct store_run *row, const struct run_log_end *log,
     enum runlog_reason reason, const char *text,
@@ -254,6 +266,8 @@ run_row_end(struct store_run *row, const struct run_log_end *log,
 	else if (reason == RUNLOG_CANCELED)
 		end.state = RUN_STATE_CANCELED;
 	end.error = ending_text(row, log, &end, text);
+	if (reason == RUNLOG_EXIT)
+		end.reason = deciding_reason(row, log);
 	end.artifacts_error = xstrdup("");
 	end.ended_ms = clock_wall_ms();
 	*out = end;

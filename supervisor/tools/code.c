@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "common/js.h"
+#include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/sandbox.h"
 #include "supervisor/tools/args.h"
@@ -19,6 +20,7 @@
 #include "supervisor/tools/wait.h"
 
 #define CODE_MAX (1u << 20)
+#define CODE_KEPT_MAX 16384
 #define UNSUPPORTED_MAX 4096
 #define IDENTIFIER_DEFAULT "default"
 
@@ -200,6 +202,21 @@ fill_file(struct runspec *s, const struct language *l, const json_t *code)
 	s->files[0].mode = 0600;
 }
 
+/* The history says what was run, as the text of the first command. */
+static void
+keep_code(struct code_call *c, struct run_wish *w)
+{
+	const json_t *code = json_object_get(c->t.arguments, "code");
+	const char *text = json_string_value(code);
+	size_t n = json_string_length(code);
+
+	if (!conf_bool(core_conf(c->t.core), CONF_HISTORY_CODE))
+		return;
+	n = utf8_complete_len(text, n < CODE_KEPT_MAX ? n : CODE_KEPT_MAX);
+	free(w->commands[0].shell);
+	w->commands[0].shell = xstrndup(text, n);
+}
+
 static void
 fill_wish(struct code_call *c, const struct language *l, struct run_wish *w)
 {
@@ -219,6 +236,7 @@ fill_wish(struct code_call *c, const struct language *l, struct run_wish *w)
 	if (l->compile != NULL)
 		fill_command(w, l->compile, dir, l->file, timeout_ms);
 	fill_command(w, l->run, dir, l->file, timeout_ms);
+	keep_code(c, w);
 }
 
 /* ---- execute_code: what became of it */

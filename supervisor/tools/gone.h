@@ -28,7 +28,8 @@ void gone_watch(struct gone *g, struct sandbox *sb, gone_cb cb, void *arg);
 /* gone_start - and it is removed now; cb may be called inside */
 void gone_start(struct gone *g, struct sandbox *sb, gone_cb cb, void *arg);
 void gone_clear(struct gone *g); /* at any time */
-/* gone_explain - of one that was to be removed: what keeps it, for the client */
+/* gone_explain - of one that was to be removed: what keeps it, for the client
+ */
 void gone_explain(const struct err *why, struct err *e);
 
 #endif

@@ -171,7 +171,7 @@ def test_a_denied_command_is_not_executed(host):
 
 @pytest.mark.parametrize("argv, cwd, code, text", [
     (["no-such-program"], "/workspace", 127,
-     "program no-such-program: No such file or directory"),
+     "program no-such-program: not found; this image has: "),
     (["/no/such"], "/workspace", 127,
      "program /no/such: No such file or directory"),
     (["true"], "/nope", 126, "cwd /nope: No such file or directory"),
@@ -181,13 +181,14 @@ def test_a_denied_command_is_not_executed(host):
      "program /etc/passwd: Permission denied"),
     (["/etc"], "/workspace", 126, "program /etc: Permission denied"),
     (["group"], "/etc", 127,
-     "program group: No such file or directory"),
+     "program group: not found; this image has: "),
 ])
 def test_what_cannot_start_says_why(host, argv, cwd, code, text):
     command = Command(argv, cwd=cwd, env=["PATH=/usr/sbin:/bin:/usr/lib"])
     end = host.run(command).end()
-    assert (end.reason, end.exit_code, end.signal, end.text) == (
-        "start_failed", code, 0, text)
+    assert (end.reason, end.exit_code, end.signal) == (
+        "start_failed", code, 0)
+    assert end.text.startswith(text)
 
 
 def test_a_search_path_hit_without_permission_is_126(host):
@@ -219,7 +220,7 @@ def test_as_many_arguments_as_a_spec_may_have_arrive(host):
 def test_a_program_with_a_very_long_name_says_why_it_cannot_start(host):
     end = host.run(Command(["x" * 5000])).end()
     assert end.reason == "start_failed"
-    assert end.text.endswith(": No such file or directory")
+    assert ": not found; this image has: " in end.text
 
 
 def test_a_failed_start_stops_the_run_like_any_failure(host):

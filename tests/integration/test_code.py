@@ -44,6 +44,15 @@ def test_a_traceback_is_an_execution_error_with_output(client, sandbox):
     assert "before" in out["output"] and "ValueError" in out["output"]
 
 
+def test_the_history_has_the_code_that_was_run(client, sandbox):
+    client.call("initialize_sandbox", identifier=sandbox)
+    code = "print('€' * 3)\n" + "#" * 20000
+    out = client.call("execute_code", code=code, identifier=sandbox)
+    command = client.status(out["run_id"])["commands"][0]
+    assert command["shell"] == code[:len(command["shell"])]
+    assert len(command["shell"].encode()) == 16384
+
+
 def test_unsupported_languages_are_named(client, sandbox):
     client.call("initialize_sandbox", identifier=sandbox)
     out = client.call("execute_code", code="1", language="cobol",

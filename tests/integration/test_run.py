@@ -98,6 +98,7 @@ def test_a_timeout_is_told_as_one_and_kept_in_milliseconds(client, sandbox):
     assert command["status"] == "timed_out"
     assert command["exit_code"] == 137
     assert command["end_reason"] == "timeout"
+    assert final["end_reason"] == "timeout"
     assert "timed out" in final["error"]
     assert time.monotonic() - began < 20
 

@@ -70,7 +70,7 @@ static const struct {
 	int exit_code;
 	const char *text;
 } failures[] = {
-    {KEEPER_EXEC, ENOENT, 127, "program foo: No such file or directory"},
+    {KEEPER_EXEC, ENOENT, 127, "program foo: not found; this image has: sh"},
     {KEEPER_EXEC, EACCES, 126, "program foo: Permission denied"},
     {KEEPER_CWD, ENOENT, 126, "cwd /nope: No such file or directory"},
     {KEEPER_USER, EPERM, 126,
@@ -97,7 +97,10 @@ test_a_failed_start_says_what_and_why(void **state)
 		assert_int_equal(end.why, PROC_UNSTARTED);
 		assert_int_equal(end.exit_code, failures[i].exit_code);
 		assert_int_equal(end.signal, 0);
-		assert_string_equal(text, failures[i].text);
+		/* Further names are this machine's. */
+		assert_int_equal(
+		    strncmp(text, failures[i].text, strlen(failures[i].text)),
+		    0);
 	}
 }
 

@@ -185,6 +185,7 @@ test_the_reason_of_a_failure_is_in_words(void **state)
 		end = end_as(RUNLOG_EXIT, "");
 		assert_int_equal(end.state, RUN_STATE_FAILED);
 		assert_string_equal(end.error, ends[i].text);
+		assert_int_equal(end.reason, ends[i].reason);
 		run_ending_clear(&end);
 	}
 }
