@@ -9,6 +9,10 @@
  * stream's generation tells read_turn that it did, and memory goes in a later
  * turn of the loop.
  *
+ * So that a sandbox that prints without end does not take the loop, the disk
+ * and the front from the others, each has a budget of bytes: as much as it
+ * prints in a second may come at once, and then so much each second.
+ *
  * Writing: at the end of a turn, or at once outside of one.  A failed send is
  * told from the loop, because who sends is not ready to be told.
  */
@@ -46,6 +50,7 @@ struct unix_carrier {
 	struct carrier c;
 	struct event_base *base;
 	struct linkdirs *dirs;
+	uint64_t bytes_per_s; /* of each link; 0: any */
 };
 
 struct unix_link {
@@ -66,6 +71,10 @@ struct unix_link {
 	struct event *on_write;
 	struct buf in;       /* a frame that is not whole yet */
 	uint32_t generation; /* of the stream: changed by drop */
+	uint64_t bytes_per_s;
+	int64_t budget;       /* bytes that may be read; below 0: not for now */
+	uint64_t budget_ms;   /* when that was */
+	struct timer *refill; /* set while it is below 0 */
 	bool in_turn;
 	bool paused;
 	bool dead;
@@ -225,6 +234,43 @@ take_frames(struct unix_link *u, uint8_t *p, size_t n)
 	return (ssize_t)buf_len(&view);
 }
 
+static bool
+is_read(const struct unix_link *u)
+{
+	return u->fd != -1 && !u->paused && !timer_is_set(u->refill);
+}
+
+static void
+refill_cb(void *arg)
+{
+	struct unix_link *u = arg;
+
+	if (is_read(u))
+		(void)event_add(u->on_read, NULL);
+}
+
+/* That much was read: when more may be. */
+static void
+charge(struct unix_link *u, size_t n)
+{
+	int64_t rate = (int64_t)u->bytes_per_s;
+	uint64_t now = clock_mono_ms();
+	int64_t ms = (int64_t)(now - u->budget_ms);
+
+	if (rate == 0)
+		return;
+	u->budget = ms >= 1000 || u->budget + ms * rate / 1000 > rate ?
+	    rate :
+	    u->budget + ms * rate / 1000;
+	u->budget_ms = now;
+	u->budget -= (int64_t)n;
+	if (u->budget >= 0)
+		return;
+	timer_set_ms(u->refill, (uint64_t)(-u->budget * 1000 / rate) + 1);
+	if (u->fd != -1)
+		(void)event_del(u->on_read);
+}
+
 /* One read and its frames: 1 there may be more, 0 not now, -1 gone.  *have:
  * the bytes of a beginning frame in spare. */
 static int
@@ -271,6 +317,7 @@ read_turn(struct unix_link *u)
 		more = read_some(u, &have, &total);
 	if (more < 0)
 		return false;
+	charge(u, total);
 	if (have == 0)
 		buf_shrink(&u->in);
 	else if (buf_append(&u->in, spare, have) != 0)
@@ -304,7 +351,7 @@ unix_set_reading(struct link *l, bool on)
 	u->paused = !on;
 	if (u->fd == -1)
 		return;
-	if (on)
+	if (is_read(u))
 		(void)event_add(u->on_read, NULL);
 	else
 		(void)event_del(u->on_read);
@@ -328,7 +375,7 @@ stream_begin(struct unix_link *u, int fd)
 	u->fd = fd;
 	u->on_read = new_event(u, fd, EV_READ | EV_PERSIST, read_cb);
 	u->on_write = new_event(u, fd, EV_WRITE, write_cb);
-	if (!u->paused)
+	if (is_read(u))
 		(void)event_add(u->on_read, NULL);
 	u->l.user->on_open(&u->l, u->l.arg);
 }
@@ -510,6 +557,7 @@ unix_free_cb(void *arg)
 
 	event_free(u->on_accept);
 	timer_free(u->reopen);
+	timer_free(u->refill);
 	free(u);
 }
 
@@ -522,6 +570,7 @@ unix_free(struct link *l)
 	u->dead = true;
 	(void)event_del(u->on_accept);
 	timer_stop(u->reopen);
+	timer_stop(u->refill);
 	(void)close(u->listen_fd);
 	u->listen_fd = -1;
 	later(u->base, unix_free_cb, u);
@@ -581,6 +630,10 @@ link_new(const struct unix_carrier *c, const struct uuid *box, int dir,
 	u->fd = -1;
 	u->on_accept = new_event(u, fd, EV_READ | EV_PERSIST, accept_cb);
 	u->reopen = timer_new(c->base, reopen_cb, u);
+	u->refill = timer_new(c->base, refill_cb, u);
+	u->bytes_per_s = c->bytes_per_s;
+	u->budget = (int64_t)c->bytes_per_s;
+	u->budget_ms = clock_mono_ms();
 	*out = &u->l;
 	return 0;
 }
@@ -655,7 +708,8 @@ static const struct carrier_ops carrier_ops = {.name = "unix",
 
 int
 unix_carrier_new(struct event_base *base, const char *data_dir,
-    const char *agent, struct carrier **out, struct err *e)
+    const char *agent, uint64_t bytes_per_s, struct carrier **out,
+    struct err *e)
 {
 	struct unix_carrier *u = xcalloc(1, sizeof(*u));
 	int rc = linkdirs_open(data_dir, agent, &u->dirs, e);
@@ -666,6 +720,7 @@ unix_carrier_new(struct event_base *base, const char *data_dir,
 	}
 	u->c.ops = &carrier_ops;
 	u->base = base;
+	u->bytes_per_s = bytes_per_s;
 	*out = &u->c;
 	return 0;
 }

@@ -19,11 +19,13 @@ struct event_base;
 
 #define UNIX_SOCKET_NAME "sock"
 /* Read from one link before the others have their turn. */
-#define UNIX_TURN_BYTES (1u << 20)
+#define UNIX_TURN_BYTES (256u << 10)
 
 /* unix_carrier_new - its directories are below data_dir, agent is the path of
- * the binary.  ERR_INVAL when data_dir cannot be bound into a box. */
+ * the binary.  bytes_per_s: read from each link, after the first so many; 0:
+ * any.  ERR_INVAL when data_dir cannot be bound into a box. */
 int unix_carrier_new(struct event_base *base, const char *data_dir,
-    const char *agent, struct carrier **out, struct err *e) MUSTCHECK;
+    const char *agent, uint64_t bytes_per_s, struct carrier **out,
+    struct err *e) MUSTCHECK;
 
 #endif

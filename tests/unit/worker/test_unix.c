@@ -9,6 +9,8 @@
 
 #include "worker/link/unix.h"
 
+#define BYTES_PER_S (8u << 20)
+
 struct fixture {
 	struct event_base *base;
 	char data_dir[64];
@@ -120,8 +122,8 @@ setup(void **state)
 	(void)snprintf(agent, sizeof(agent), "%s/agent", fix.data_dir);
 	make_agent(agent);
 	fix.base = event_base_new();
-	assert_int_equal(
-	    unix_carrier_new(fix.base, fix.data_dir, agent, &fix.carrier, &e),
+	assert_int_equal(unix_carrier_new(fix.base, fix.data_dir, agent,
+			     BYTES_PER_S, &fix.carrier, &e),
 	    0);
 	assert_int_equal(
 	    fix.carrier->ops->prepare(fix.carrier, &box, &wishes, &e), 0);
@@ -385,6 +387,26 @@ test_much_comes_whole_and_in_bounded_turns(void **state)
 	assert_int_equal(fix.close_code, ERR_LOST);
 }
 
+/* More than its budget comes, but not at once. */
+static void
+test_a_link_that_says_much_is_read_slowly(void **state)
+{
+	uint64_t began = clock_mono_ms();
+	int fd, status;
+	pid_t pid;
+
+	(void)state;
+	expect(getpid());
+	fd = connect_to_it();
+	fix.want = 2 * BYTES_PER_S;
+	pid = start_writer(fd, 2 * BYTES_PER_S / 65536 + 1, 65536);
+	(void)close(fd);
+	fixture_loop(fix.base, &fix.got_all);
+	assert_true(clock_mono_ms() - began >= 500);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void
 test_a_frame_too_long_ends_the_stream_as_a_lie(void **state)
 {
@@ -520,7 +542,7 @@ test_a_path_longer_than_a_sockets_does(void **state)
 	(void)snprintf(agent, sizeof(agent), "%s/agent", fix.data_dir);
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(
-	    unix_carrier_new(fix.base, path, agent, &other, &e), 0);
+	    unix_carrier_new(fix.base, path, agent, 0, &other, &e), 0);
 	assert_int_equal(other->ops->listen(other, &box, &link, &e), 0);
 	link_free(link);
 	fixture_settle(fix.base);
@@ -540,6 +562,7 @@ main(void)
 	    TEST(test_another_process_is_closed_unread),
 	    TEST(test_frames_come_whole_whatever_the_pieces),
 	    TEST(test_much_comes_whole_and_in_bounded_turns),
+	    TEST(test_a_link_that_says_much_is_read_slowly),
 	    TEST(test_a_frame_too_long_ends_the_stream_as_a_lie),
 	    TEST(test_a_new_stream_replaces_the_old_one),
 	    TEST(test_reading_stops_while_it_is_paused),
