@@ -1,5 +1,8 @@
 #include "common/conf.h"
 
+#include "common/conf_near.h"
+#include "common/log.h"
+
 #include <errno.h>
 #include <strings.h>
 
@@ -301,14 +304,24 @@ int
 conf_set(struct conf *c, const char *key, const char *value, struct err *e)
 {
 	const struct conf_row *r = conf_find(key);
+	const char *near;
 	char shown[64];
 
 	if (r != NULL)
 		return conf_set_row(c, r, value, e);
 	if (conf_is_extra(key))
 		return conf_set_extra(c, key, value, e);
-	return err_set(e, ERR_NOTFOUND,
-	    "%s is no configuration key (see --help)", conf_show(key, shown));
+	near = conf_nearest(key);
+	return err_set(e, ERR_NOTFOUND, "%s is no configuration key (%s%s)",
+	    conf_show(key, shown),
+	    near != NULL ? "did you mean " : "see --help",
+	    near != NULL ? near : "");
+}
+
+const char *
+conf_key_name(enum conf_key k)
+{
+	return conf_table[k].key;
 }
 
 bool
@@ -319,6 +332,17 @@ conf_is_unset(const char *key, const char *value)
 	return r != NULL && value[0] == '\0' &&
 	    (r->type == CONF_TYPE_INT || r->type == CONF_TYPE_BOOL ||
 		r->type == CONF_TYPE_ENUM);
+}
+
+static void
+warn_of_slip(const char *key)
+{
+	const char *near = conf_nearest(key);
+
+	if (near != NULL)
+		log_warn("environment: %s is no key of this server; did you "
+			 "mean %s?",
+		    key, near);
 }
 
 int
@@ -332,8 +356,11 @@ conf_load_env(struct conf *c, struct err *e)
 		if (eq == NULL)
 			continue;
 		key = xstrndup(*v, (size_t)(eq - *v));
-		if (conf_is_unset(key, eq + 1) ||
-		    (conf_find(key) == NULL && !conf_is_extra(key)))
+		if (conf_find(key) == NULL && !conf_is_extra(key)) {
+			warn_of_slip(key);
+			continue;
+		}
+		if (conf_is_unset(key, eq + 1))
 			continue;
 		rc = conf_set(c, key, eq + 1, e);
 		if (rc != 0)

@@ -1,7 +1,7 @@
 /*
  * conf.h - the configuration table (schema/config.txt) and its values
  *
- * The supervisor parses (environment, then --config FILE, then KEY=value
+ * The supervisor parses (--config FILE, then environment, then KEY=value
  * arguments; later ones win), checks, and sends each child the keys that the
  * table gives it.  Children fill their own struct conf from CONFIG messages
  * with conf_set.  A wrong value is an error that names the key, what it got
@@ -35,13 +35,16 @@ struct conf *conf_copy(const struct conf *c);
  * kept as extra keys for the front. */
 int conf_set(struct conf *c, const char *key, const char *value,
     struct err *e) MUSTCHECK;
+const char *conf_key_name(enum conf_key k);
 /* conf_is_unset - an empty value for a number, a truth value or a choice: in
  * the environment and in files it counts as not set */
 bool conf_is_unset(const char *key, const char *value);
-/* conf_load_env - every key that is set in environ */
+/* conf_load_env - every key that is set in environ; a name that is nearly one
+ * is warned about */
 int conf_load_env(struct conf *c, struct err *e) MUSTCHECK;
 /* conf_load_file - KEY=value lines (systemd's EnvironmentFile format: # and ;
- * comments, optional single or double quotes); errors name file and line */
+ * comments, optional single or double quotes); errors name file and line.  A
+ * setting of the compatible server that means nothing here is warned about. */
 int conf_load_file(struct conf *c, const char *path, struct err *e) MUSTCHECK;
 /* conf_check - rules across keys (DEFAULT_TTL_SECONDS <= MAX_TTL_SECONDS...) */
 int conf_check(const struct conf *c, struct err *e) MUSTCHECK;

@@ -2,7 +2,9 @@
 
 #include "common/buf.h"
 #include "common/conf.h"
+#include "common/conf_near.h"
 #include "common/fd.h"
+#include "common/log.h"
 #include "common/xmalloc.h"
 
 #define CONF_FILE_MAX (256u << 10)
@@ -183,6 +185,10 @@ conf_load_cb(const char *key, const char *value, void *arg, struct err *e)
 {
 	if (conf_is_unset(key, value))
 		return 0;
+	if (conf_is_foreign(key)) {
+		log_warn("%s means nothing to this server: left out", key);
+		return 0;
+	}
 	return conf_set(arg, key, value, e);
 }
 

@@ -50,7 +50,7 @@ options_parse(int argc, char **argv, struct options *o, struct err *e)
 	memset(o, 0, sizeof(*o));
 	opterr = 0;
 	optind = 0; /* glibc: begin anew, for a second call */
-	while ((found = getopt_long(argc, argv, "", table, NULL)) != -1) {
+	while ((found = getopt_long(argc, argv, "hV", table, NULL)) != -1) {
 		if (found == '?')
 			return err_set(e, ERR_INVAL,
 			    "option \"%s\" is unknown or wants a value; try "
@@ -69,6 +69,10 @@ options_parse(int argc, char **argv, struct options *o, struct err *e)
 			o->takeover = "adopt";
 		else if (found == 'f')
 			o->takeover = "forget";
+		else if (found == 'h')
+			o->action = OPTIONS_HELP;
+		else if (found == 'V')
+			o->action = OPTIONS_VERSION;
 		else
 			o->action = (enum options_action)found;
 	}
@@ -140,11 +144,12 @@ options_load(const struct options *o, struct conf **out, struct err *e)
 	AUTO(auto_conf) struct conf *c = conf_new();
 	int rc;
 
-	rc = conf_load_env(c, e);
-	if (rc == 0 && o->config_file != NULL)
-		rc = check_file("--config", o->config_file, e);
+	rc = o->config_file == NULL ? 0 :
+				      check_file("--config", o->config_file, e);
 	if (rc == 0 && o->config_file != NULL)
 		rc = conf_load_file(c, o->config_file, e);
+	if (rc == 0)
+		rc = conf_load_env(c, e);
 	if (rc == 0)
 		rc = load_settings(o, c, e);
 	if (rc == 0 && o->takeover != NULL)
@@ -175,9 +180,9 @@ options_print_help(FILE *f)
 	    "[KEY=value ...]\n"
 	    "       mcp-sandboxd --help | --version\n"
 	    "\n"
-	    "Gives AI agents sandboxes over MCP.  Settings come from the "
-	    "environment, then\n"
-	    "FILE (KEY=value lines), then the arguments; later ones win.\n"
+	    "Gives AI agents sandboxes over MCP.  Settings come from FILE "
+	    "(KEY=value lines),\n"
+	    "then the environment, then the arguments; later ones win.\n"
 	    "\n"
 	    "  --config FILE    read settings from FILE; SIGHUP reads it "
 	    "again\n"
@@ -191,8 +196,8 @@ options_print_help(FILE *f)
 	    "  --forget         go on without them: they are stopped, kept "
 	    "for a day,\n"
 	    "                   then removed\n"
-	    "  --help           this text\n"
-	    "  --version        the version\n"
+	    "  -h, --help       this text\n"
+	    "  -V, --version    the version\n"
 	    "\n"
 	    "Settings:\n",
 	    f);

@@ -1,7 +1,7 @@
 /*
  * options.h - the command line, and the configuration from its sources
  *
- * Later sources win: environment, --config FILE, KEY=value arguments.  The
+ * Later sources win: --config FILE, environment, KEY=value arguments.  The
  * same sources are read again on SIGHUP.
  */
 #ifndef MASTER_OPTIONS_H

@@ -63,12 +63,12 @@ def test_children_are_told_facts(make):
 
 
 def test_later_sources_win(make):
-    s = make(start=False, env={"SANDBOX_IMAGE": "from:environment",
-                               "INSTANCE": "from-environment",
+    s = make(start=False, env={"INSTANCE": "from-environment",
                                "WORKERS": "3"})
     path = os.path.join(s.dir, "conf")
     with open(path, "w", encoding="ascii") as f:
-        f.write("# a comment\nSANDBOX_IMAGE=from:file\nINSTANCE='from-file'\n")
+        f.write("# a comment\nSANDBOX_IMAGE=from:file\nINSTANCE='from-file'\n"
+                "WORKERS=1\n")
     s.args = ["--config", path, "INSTANCE=from-argument"]
     s.start()
     s.wait_event("worker-2", "ready")
@@ -179,18 +179,46 @@ def test_a_wrong_command_line_is_64(idle, args):
     assert done.stderr.count("\n") == 1
 
 
-def test_help_lists_every_key(idle):
-    done = run(idle, "--help")
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_lists_every_key(idle, option):
+    done = run(idle, option)
     assert done.returncode == 0
     for key in ("BIND", "PORT", "DATA_DIR", "SANDBOX_IMAGE", "--config",
                 "--check-config", "--version"):
         assert key in done.stdout
 
 
-def test_version_is_said(idle):
-    done = run(idle, "--version")
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_version_is_said(idle, option):
+    done = run(idle, option)
     assert done.returncode == 0
     assert re.fullmatch(r"mcp-sandboxd \S+\n", done.stdout)
+
+
+def test_a_slip_in_the_environment_is_warned_about(idle):
+    done = run(idle, "--check-config", WORKER="3", MAX_SANDBOXS="1",
+               EDITOR="vi", MAXIMUM="7")
+    assert done.returncode == 0
+    assert "WORKER is no key of this server; did you mean WORKERS?" in \
+        done.stderr
+    assert "did you mean MAX_SANDBOXES?" in done.stderr
+    assert "EDITOR" not in done.stderr and "MAXIMUM" not in done.stderr
+
+
+def test_a_file_of_the_compatible_server_is_read(idle):
+    path = os.path.join(idle.dir, "env")
+    with open(path, "w", encoding="ascii") as f:
+        f.write("SANDBOX_BACKEND=docker\nDEBUG_UI_ENABLED=true\n"
+                "K8S_SANDBOX_NAMESPACE=x\nDEFAULT_AWAIT_COMPLETION=false\n")
+    done = run(idle, "--check-config", "--config", path)
+    assert done.returncode == 0, done.stderr
+    assert "DEBUG_UI_ENABLED means nothing to this server" in done.stderr
+    with open(path, "a", encoding="ascii") as f:
+        f.write("WORKER=2\n")
+    done = run(idle, "--check-config", "--config", path)
+    assert done.returncode == 78
+    assert "WORKER is no configuration key (did you mean WORKERS)" in \
+        done.stderr
 
 
 def test_check_config_starts_nothing(idle):
