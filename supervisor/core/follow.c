@@ -30,7 +30,7 @@ struct follow {
 	struct bus_member member;
 	struct log_request *request; /* under way, of a view that others use */
 	enum follow_state state;
-	uint64_t offset;
+	struct log_at at;
 	size_t max;
 	bool is_live; /* its end was not on disk when it was looked at last */
 };
@@ -68,13 +68,13 @@ records_cb(
 		f->state = FOLLOW_OVER;
 		f->ops->on_next(f, NULL, why, f->arg);
 	} else if (records->n > 0) {
-		f->offset = records->next;
+		f->at = (struct log_at){records->next, records->skip};
 		f->state = FOLLOW_RESTING;
 		f->ops->on_next(f, records, NULL, f->arg);
 	} else if (f->is_live) {
 		f->state = FOLLOW_WAITING;
 		/* It may have grown, or ended, while it was read. */
-		if (f->found.run->length > f->offset ||
+		if (f->found.run->length > f->at.offset ||
 		    f->found.run->phase == RUN_OVER)
 			ask(f);
 	} else {
@@ -87,8 +87,14 @@ static void
 ask(struct follow *f)
 {
 	f->state = FOLLOW_ASKED;
-	log_view_read(f->found.view, f->offset, log_length(f), f->max,
+	log_view_read_parts(f->found.view, &f->at, log_length(f), f->max,
 	    records_cb, f, &f->request);
+}
+
+void
+follow_go_back(struct follow *f, const struct log_at *at)
+{
+	f->at = *at;
 }
 
 void
@@ -112,7 +118,7 @@ no_record(struct follow *f)
 {
 	struct err e;
 	int rc = err_set(&e, ERR_INVAL, "there is no record at %llu",
-	    (unsigned long long)f->offset);
+	    (unsigned long long)f->at.offset);
 
 	opened(f, rc, &e);
 }
@@ -146,24 +152,26 @@ found_cb(
 	r = found->run;
 	if (r != NULL)
 		bus_join(&found->run->bus, &f->member, on_bus, f);
-	if (f->offset == 0 || f->offset == FOLLOW_END)
+	if ((f->at.offset == 0 && f->at.skip == 0) ||
+	    f->at.offset == FOLLOW_END)
 		opened(f, 0, NULL);
-	else if (f->offset > (r != NULL ? r->length : found->row->spool_bytes))
+	else if (f->at.offset >
+	    (r != NULL ? r->length : found->row->spool_bytes))
 		no_record(f);
 	else
-		log_view_read(found->view, f->offset, log_length(f), 1,
+		log_view_read_parts(found->view, &f->at, log_length(f), 1,
 		    tried_cb, f, &f->request);
 }
 
 struct follow *
 follow_open(struct core *c, const struct principal *who, const struct uuid *run,
-    uint64_t offset, const struct follow_ops *ops, void *arg)
+    const struct log_at *at, const struct follow_ops *ops, void *arg)
 {
 	struct follow *f = xcalloc(1, sizeof(*f));
 
 	f->ops = ops;
 	f->arg = arg;
-	f->offset = offset;
+	f->at = *at;
 	f->lookup = lookup_open(c, who, run, found_cb, f);
 	return f;
 }

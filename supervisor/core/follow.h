@@ -37,16 +37,18 @@ struct follow_ops {
 #define FOLLOW_END UINT64_MAX
 
 /*
- * follow_open - of a run of who's tenant, from that offset on
+ * follow_open - of a run of who's tenant, from that place on
  *
  * Nothing is called inside.  ops is kept by pointer.
  */
 struct follow *follow_open(struct core *c, const struct principal *who,
-    const struct uuid *run, uint64_t offset, const struct follow_ops *ops,
-    void *arg);
+    const struct uuid *run, const struct log_at *at,
+    const struct follow_ops *ops, void *arg);
 /* follow_next - once, after on_open and after each on_next with records; at
- * most max bytes of records (but never less than one) */
+ * most max bytes of them (log_view_read_parts) */
 void follow_next(struct follow *f, size_t max);
+/* follow_go_back - in on_next: the records were taken up to this place only */
+void follow_go_back(struct follow *f, const struct log_at *at);
 /* follow_row - the run, as far as it is known; after on_open */
 const struct store_run *follow_row(const struct follow *f);
 void follow_close(struct follow *f); /* at any time, also inside; NULL too */

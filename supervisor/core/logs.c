@@ -32,11 +32,16 @@
 
 #include <event2/event.h>
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/store.h"
 
 #define READ_MIN_BYTES (RUNLOG_HEADER_BYTES + RUNLOG_PAYLOAD_MAX)
+
+/* A record other than output comes whole. */
+#define PART_MIN_BYTES (RUNLOG_HEADER_BYTES + RUNLOG_RECORD_MAX)
+#define DELIVER_MAX_US 2000 /* in a turn; then others have theirs */
 
 enum request_kind {
 	REQUEST_DIGEST,
@@ -51,17 +56,14 @@ struct log_request {
 	bool waiting;
 	bool refused;
 	atomic_bool canceled;
-	uint64_t from;
 	uint64_t upto;
-	size_t max;
+	struct log_read read;
 	log_digest_cb digest_cb;
 	struct log_maker *maker;
 	log_read_cb read_cb;
 	void *arg;
 	int rc;
 	struct err *why; /* when rc is negative */
-	struct log_records records;
-	uint8_t *mem; /* of the records, when they came from a file */
 };
 TAILQ_HEAD(request_queue, log_request);
 LIST_HEAD(request_list, log_request);
@@ -123,73 +125,6 @@ view_length(const struct log_view *v, uint64_t *length, struct err *e)
 	return 0;
 }
 
-/* The bytes from r->from on, as many as may be given. */
-static int
-read_bytes(struct log_request *r, struct err *e)
-{
-	const struct log_view *v = r->view;
-	size_t n = (size_t)(r->upto - r->from);
-	ssize_t got;
-
-	if (r->upto - r->from > r->max)
-		n = r->max;
-	if (v->mem != NULL) {
-		r->records.p = v->mem + r->from;
-		r->records.n = n;
-		return 0;
-	}
-	r->mem = xmalloc(n + 1);
-	got = fd_pread_all(v->fd, r->mem, n, r->from, e);
-	if (got < 0)
-		return ERR_SYS;
-	r->records.p = r->mem;
-	r->records.n = (size_t)got;
-	return 0;
-}
-
-/* Leave out what is behind the last whole record. */
-static int
-cut_records(struct log_request *r, struct err *e)
-{
-	const struct runlog_source source = {-1, r->records.p};
-	struct runlog_piece piece;
-	struct runlog_scan scan;
-	struct runlog_walk walk;
-	int step;
-
-	runlog_scan_init(&scan, 0);
-	runlog_walk_init(&walk, &scan, &source, r->records.n, NULL, 0);
-	while ((step = runlog_walk_next(&walk, &piece, e)) > RUNLOG_MORE) {
-		if (step != RUNLOG_HEADER)
-			continue;
-		if (scan.header.length > walk.upto - scan.offset)
-			break;
-		if (scan.header.command >= r->view->digest->ncommands) {
-			step = err_set(e, ERR_PROTO,
-			    "log: a record of command %u, which there is not",
-			    scan.header.command);
-			break;
-		}
-		runlog_walk_skip(&walk, UINT32_MAX);
-	}
-	r->records.n = (size_t)scan.at;
-	r->records.next = r->from + scan.at;
-	return step < 0 && scan.at == 0 ? step : 0;
-}
-
-static int
-request_read(struct log_request *r, uint64_t length, struct err *e)
-{
-	if (r->upto > length)
-		r->upto = length;
-	r->records.next = r->from;
-	if (r->from >= r->upto)
-		return 0;
-	if (read_bytes(r, e) != 0)
-		return ERR_SYS;
-	return cut_records(r, e);
-}
-
 static int
 request_digest(struct log_request *r, uint64_t length,
     const struct log_work *work, struct err *e)
@@ -203,6 +138,17 @@ request_digest(struct log_request *r, uint64_t length,
 	if (upto > length)
 		upto = length;
 	return log_digest_advance(d, &source, upto, work, e);
+}
+
+static int
+request_read(struct log_request *r, uint64_t length, struct err *e)
+{
+	struct log_read *read = &r->read;
+
+	read->source = view_source(r->view);
+	read->ncommands = r->view->digest->ncommands;
+	read->upto = r->upto < length ? r->upto : length;
+	return log_read_records(read, e);
 }
 
 static void
@@ -344,7 +290,7 @@ request_free(struct log_request *r)
 	r->view->logs->nrequests--;
 	if (r->maker != NULL)
 		r->maker->done(r->maker);
-	free(r->mem);
+	free(r->read.mem);
 	free(r->why);
 	free(r);
 }
@@ -379,8 +325,22 @@ log_view_read(struct log_view *v, uint64_t from, uint64_t upto, size_t max,
 	struct log_request *r = request_new(v, REQUEST_READ, upto, arg, out);
 
 	r->read_cb = cb;
-	r->from = from;
-	r->max = max < READ_MIN_BYTES ? READ_MIN_BYTES : max;
+	r->read.from.offset = from;
+	r->read.max = max < READ_MIN_BYTES ? READ_MIN_BYTES : max;
+	request_submit(r);
+}
+
+void
+log_view_read_parts(struct log_view *v, const struct log_at *from,
+    uint64_t upto, size_t max, log_read_cb cb, void *arg,
+    struct log_request **out)
+{
+	struct log_request *r = request_new(v, REQUEST_READ, upto, arg, out);
+
+	r->read_cb = cb;
+	r->read.from = *from;
+	r->read.in_parts = true;
+	r->read.max = max < PART_MIN_BYTES ? PART_MIN_BYTES : max;
 	request_submit(r);
 }
 
@@ -528,7 +488,8 @@ request_answer(struct log_request *r)
 		r->digest_cb(
 		    r->rc, good ? r->view->digest : NULL, r->why, r->arg);
 	else
-		r->read_cb(r->rc, good ? &r->records : NULL, r->why, r->arg);
+		r->read_cb(
+		    r->rc, good ? &r->read.records : NULL, r->why, r->arg);
 }
 
 /* The digest of v is free for the next who asked for it. */
@@ -585,10 +546,22 @@ logs_destroy(struct logs *l)
 	free(l);
 }
 
+/* Before those that are done by now. */
+static void
+deliver_later(struct logs *l, struct request_queue *list)
+{
+	(void)pthread_mutex_lock(&l->mutex);
+	TAILQ_CONCAT(list, &l->done, link);
+	TAILQ_CONCAT(&l->done, list, link);
+	(void)pthread_mutex_unlock(&l->mutex);
+	logs_wake(l);
+}
+
 static void
 logs_cb(evutil_socket_t fd, short what, void *arg)
 {
 	struct request_queue list = TAILQ_HEAD_INITIALIZER(list);
+	const uint64_t until = clock_mono_us() + DELIVER_MAX_US;
 	struct logs *l = arg;
 	struct log_request *r;
 	uint64_t n;
@@ -601,11 +574,14 @@ logs_cb(evutil_socket_t fd, short what, void *arg)
 	TAILQ_CONCAT(&list, &l->done, link);
 	(void)pthread_mutex_unlock(&l->mutex);
 	l->delivering = true;
-	while (!l->closed && (r = TAILQ_FIRST(&list)) != NULL) {
+	while (!l->closed && (r = TAILQ_FIRST(&list)) != NULL &&
+	    clock_mono_us() < until) {
 		TAILQ_REMOVE(&list, r, link);
 		request_deliver(l, r);
 	}
 	l->delivering = false;
+	if (!l->closed && !TAILQ_EMPTY(&list))
+		deliver_later(l, &list);
 	if (l->closed)
 		logs_destroy(l);
 }

@@ -22,6 +22,7 @@
 #include "common/base.h"
 #include "common/err.h"
 #include "supervisor/core/log_digest.h"
+#include "supervisor/core/log_read.h"
 
 #define LOGS_HELD_MAX (16u << 20)
 /* Under way; more are refused.  More than there may be active runs, whose logs
@@ -85,11 +86,6 @@ struct log_maker {
 	void (*done)(struct log_maker *m);
 };
 
-struct log_records { /* whole records, as in the log */
-	const uint8_t *p;
-	size_t n;      /* 0: there is no whole one yet */
-	uint64_t next; /* the offset behind them: where to read on */
-};
 typedef void (*log_read_cb)(int rc, const struct log_records *records,
     const struct err *why, void *arg);
 
@@ -108,6 +104,14 @@ void log_view_make(struct log_view *v, uint64_t upto, struct log_maker *m,
  * never less than the longest record), below upto */
 void log_view_read(struct log_view *v, uint64_t from, uint64_t upto, size_t max,
     log_read_cb cb, void *arg, struct log_request **out);
+/*
+ * log_view_read_parts - records from a place on, at most max bytes but for a
+ * header: output is cut, between characters, rather than left for the next
+ * time.  ERR_PROTO also when the record has no such place.
+ */
+void log_view_read_parts(struct log_view *v, const struct log_at *from,
+    uint64_t upto, size_t max, log_read_cb cb, void *arg,
+    struct log_request **out);
 void log_request_cancel(struct log_request *r); /* NULL too */
 
 #endif

@@ -19,7 +19,8 @@
  */
 
 #define LAST_ID_MAX 128
-#define CHUNK_MAX 49152 /* bytes of records asked for at a time */
+#define CHUNK_MAX 12288   /* bytes of records asked for at a time */
+#define APPETITE_MIN 4096 /* bytes of events worth asking for */
 
 struct events {
 	struct front *front;
@@ -82,10 +83,19 @@ write_text(struct events *s, const char *text)
 	evbuffer_free(out);
 }
 
+/* Bytes that may be added to what waits for the client. */
+static size_t
+appetite(const struct events *s)
+{
+	size_t pending = http_stream_pending(s->x);
+
+	return pending < HTTP_STREAM_HIGH ? HTTP_STREAM_HIGH - pending : 0;
+}
+
 static void
 events_pump(struct events *s)
 {
-	if (s->asked || http_stream_pending(s->x) >= HTTP_STREAM_HIGH)
+	if (s->asked || appetite(s) < APPETITE_MIN)
 		return;
 	s->asked = true;
 	follow_next(s->follow, CHUNK_MAX);
@@ -97,13 +107,18 @@ events_on_next(struct follow *follow, const struct log_records *records,
 {
 	struct evbuffer *out = new_buffer();
 	struct events *s = arg;
+	const struct run_events_to to = {
+	    out, follow_row(follow), s->front->event_key};
+	struct log_at at;
 
 	s->asked = false;
-	if (records != NULL)
-		run_events_add(out, follow_row(follow), records);
-	else if (why != NULL)
+	if (records != NULL) {
+		run_events_add(&to, records, appetite(s), &at);
+		follow_go_back(follow, &at);
+	}
+	if (records == NULL && why != NULL)
 		run_events_add_error(out, why);
-	else
+	else if (records == NULL)
 		run_events_add_end(out, follow_row(follow), s->at.stage);
 	if (evbuffer_get_length(out) > 0)
 		http_stream_write(s->x, out);
@@ -197,6 +212,7 @@ parse_query(struct http_exchange *x, struct uuid *run, const char **last_id)
 void
 front_on_events(struct front *f, struct http_exchange *x)
 {
+	const struct log_at behind = {FOLLOW_END, 0};
 	const char *last_id;
 	struct run_events_at at;
 	struct uuid run;
@@ -208,7 +224,7 @@ front_on_events(struct front *f, struct http_exchange *x)
 		    f->mcp_path);
 		return;
 	}
-	if (run_events_parse_id(last_id, &at) != 0) {
+	if (run_events_parse_id(last_id, &run, f->event_key, &at) != 0) {
 		http_error(x, 400, "bad_request",
 		    "Last-Event-ID is not an event of this run");
 		return;
@@ -221,8 +237,8 @@ front_on_events(struct front *f, struct http_exchange *x)
 	LIST_INSERT_HEAD(&f->events, s, link);
 	http_hold(x, events_on_gone, s);
 	s->follow = follow_open(f->core, check_principal(f->check), &run,
-	    at.stage == RUN_EVENTS_LOG ? at.offset : FOLLOW_END,
-	    &events_follow_ops, s);
+	    at.stage == RUN_EVENTS_LOG ? &at.log : &behind, &events_follow_ops,
+	    s);
 }
 
 void

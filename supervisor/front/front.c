@@ -163,6 +163,20 @@ tick_cb(evutil_socket_t fd, short what, void *arg)
 		f->on_tick(f->on_tick_arg);
 }
 
+/* A key of its own, from that of sessions: ids stay good over a restart. */
+static void
+set_event_key(struct front *f, const uint8_t *key)
+{
+	static const char *const words[2] = {"event ids, 1", "event ids, 2"};
+	uint64_t part;
+
+	for (size_t i = 0; i < 2; i++) {
+		part = siphash(
+		    key + i * SIPHASH_KEY_BYTES, words[i], strlen(words[i]));
+		memcpy(f->event_key + i * sizeof(part), &part, sizeof(part));
+	}
+}
+
 static struct mcp *
 new_mcp(const struct front_parts *parts)
 {
@@ -212,6 +226,7 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	f->core = parts->core;
 	f->heartbeat_ms = parts->heartbeat_ms;
 	LIST_INIT(&f->events);
+	set_event_key(f, parts->session_key);
 	f->mcp_path = xstrdup(conf_str(f->conf, CONF_MCP_PATH));
 	for (n = strlen(f->mcp_path); n > 0 && f->mcp_path[n - 1] == '/'; n--)
 		f->mcp_path[n - 1] = '\0';

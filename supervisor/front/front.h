@@ -13,6 +13,7 @@
 #include "common/conf.h"
 #include "common/embed.h"
 #include "common/err.h"
+#include "common/siphash.h"
 #include "supervisor/core/core.h"
 #include "supervisor/front/check.h"
 #include "supervisor/http/http.h"
@@ -50,7 +51,8 @@ struct front {
 	struct tools *tools;
 	char *mcp_path; /* without a slash at the end; "" for "/" */
 	struct events_list events;
-	uint32_t heartbeat_ms; /* of silent event streams */
+	uint8_t event_key[SIPHASH_KEY_BYTES]; /* signs ids of events */
+	uint32_t heartbeat_ms;                /* of silent event streams */
 	bool draining;
 	void (*on_tick)(void *arg);
 	void *on_tick_arg;

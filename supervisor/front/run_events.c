@@ -7,17 +7,71 @@
 #include "common/js.h"
 #include "common/log.h"
 #include "common/runlog_scan.h"
+#include "common/utf8.h"
 #include "supervisor/tools/view.h"
 
-#define MERGE_BYTES 49152 /* records of one stream told as one event */
 #define OFFSET_DIGITS_MAX 18
+#define SKIP_DIGITS_MAX 5
+#define PLACE_TEXT_MAX 32
+#define ID_TEXT_MAX 56
+#define EVENT_BYTES 330 /* about, of an event beside its output */
+#define WISH_MAX 4096   /* of what a command is */
 #define ID_ARTIFACTS "artifacts"
 #define ID_END "end"
 
-int
-run_events_parse_id(const char *text, struct run_events_at *at)
+/* ---- ids */
+
+static void
+format_place(const struct log_at *at, char out[PLACE_TEXT_MAX])
 {
-	*at = (struct run_events_at){RUN_EVENTS_LOG, 0};
+	int n = snprintf(
+	    out, PLACE_TEXT_MAX, "%llu", (unsigned long long)at->offset);
+
+	if (at->skip > 0)
+		(void)snprintf(
+		    out + n, PLACE_TEXT_MAX - (size_t)n, ".%u", at->skip);
+}
+
+static void
+format_id(const struct log_at *at, const struct uuid *run, const uint8_t *key,
+    char out[ID_TEXT_MAX])
+{
+	char place[PLACE_TEXT_MAX], id[UUID_TEXT_LEN + 1];
+	char text[PLACE_TEXT_MAX + UUID_TEXT_LEN + 2];
+	int n;
+
+	format_place(at, place);
+	uuid_format(run, id);
+	n = snprintf(text, sizeof(text), "%s %s", id, place);
+	(void)snprintf(out, ID_TEXT_MAX, "%s-%016llx", place,
+	    (unsigned long long)siphash(key, text, (size_t)n));
+}
+
+static int
+parse_place(const char *text, struct log_at *at)
+{
+	size_t digits = strspn(text, "0123456789");
+	char *end;
+
+	if (digits == 0 || digits > OFFSET_DIGITS_MAX)
+		return ERR_INVAL;
+	at->offset = strtoull(text, &end, 10);
+	if (*end != '.')
+		return 0;
+	digits = strspn(end + 1, "0123456789");
+	if (digits == 0 || digits > SKIP_DIGITS_MAX)
+		return ERR_INVAL;
+	at->skip = (uint32_t)strtoul(end + 1, NULL, 10);
+	return 0;
+}
+
+int
+run_events_parse_id(const char *text, const struct uuid *run,
+    const uint8_t key[SIPHASH_KEY_BYTES], struct run_events_at *at)
+{
+	char want[ID_TEXT_MAX];
+
+	*at = (struct run_events_at){.stage = RUN_EVENTS_LOG};
 	if (text == NULL || text[0] == '\0')
 		return 0;
 	if (strcmp(text, ID_ARTIFACTS) == 0) {
@@ -28,11 +82,10 @@ run_events_parse_id(const char *text, struct run_events_at *at)
 		at->stage = RUN_EVENTS_OVER;
 		return 0;
 	}
-	if (strspn(text, "0123456789") != strlen(text) ||
-	    strlen(text) > OFFSET_DIGITS_MAX)
+	if (parse_place(text, &at->log) != 0)
 		return ERR_INVAL;
-	at->offset = strtoull(text, NULL, 10);
-	return 0;
+	format_id(&at->log, run, key, want);
+	return strcmp(text, want) == 0 ? 0 : ERR_INVAL;
 }
 
 /* ---- one event */
@@ -76,7 +129,7 @@ event_object(const struct store_run *row)
 struct record {
 	struct runlog_header h;
 	const uint8_t *payload;
-	char id[24]; /* the offset behind it */
+	char id[ID_TEXT_MAX]; /* the place behind it */
 };
 
 static void
@@ -97,14 +150,20 @@ add_command_started(
     struct evbuffer *out, const struct store_run *row, const struct record *r)
 {
 	const struct store_command *c = &row->commands[r->h.command];
+	size_t shell = js_bytes_fit(c->shell, strlen(c->shell), WISH_MAX);
+	size_t argv = strlen(c->argv_json);
 	json_t *o = event_object(row);
 
 	json_object_set_new(o, "index", json_integer(r->h.command));
 	if (c->shell[0] != '\0')
-		json_object_set_new(o, "shell", json_string(c->shell));
-	if (c->argv_json[0] != '\0')
+		json_object_set_new(o, "shell",
+		    js_string_bytes(
+			c->shell, utf8_complete_len(c->shell, shell), NULL));
+	if (c->argv_json[0] != '\0' && argv <= WISH_MAX)
 		json_object_set_new(
 		    o, "argv", json_loads(c->argv_json, 0, NULL));
+	if (shell < strlen(c->shell) || argv > WISH_MAX)
+		json_object_set_new(o, "request_truncated", json_true());
 	json_object_set_new(o, "cwd", json_string(c->cwd));
 	json_object_set_new(o, "started_at", view_time(r->h.wall_us / 1000));
 	add_event(out, r->id, "command_started", o);
@@ -168,22 +227,50 @@ add_command_ended(
 }
 
 struct telling {
-	struct evbuffer *out;
-	const struct store_run *row;
-	uint64_t base; /* the offset of the first record */
+	const struct run_events_to *to;
+	const struct log_records *records;
+	struct runlog_scan scan;
+	size_t room;
+	struct log_at at; /* behind what was told or gathered */
+	bool is_full;     /* there is no room for more */
 	/* Small writes of a chatty program are gathered as long as they are
 	 * of one stream. */
 	bool is_gathering;
 	struct runlog_header first;
 	struct buf text;
-	uint64_t end; /* of the last of them */
 };
 
-static void
-set_id(struct record *r, uint64_t offset)
+/* Where in the log the record at hand begins, and from which byte of its
+ * output on it was given. */
+static struct log_at
+record_start(const struct telling *t)
 {
-	(void)snprintf(
-	    r->id, sizeof(r->id), "%llu", (unsigned long long)offset);
+	const struct log_at *from = &t->records->from;
+
+	if (t->scan.at == 0)
+		return *from;
+	return (struct log_at){from->offset + from->skip + t->scan.at, 0};
+}
+
+/* Behind n bytes of its output as given. */
+static struct log_at
+record_place(const struct telling *t, uint32_t n)
+{
+	struct log_at at = record_start(t);
+	bool is_last =
+	    t->scan.at + RUNLOG_HEADER_BYTES + t->scan.header.length ==
+	    t->records->n;
+
+	at.skip += n;
+	if (n < t->scan.header.length || (is_last && t->records->skip > 0))
+		return at;
+	return (struct log_at){at.offset + RUNLOG_HEADER_BYTES + at.skip, 0};
+}
+
+static void
+set_id(const struct telling *t, struct record *r)
+{
+	format_id(&t->at, &t->to->row->uuid, t->to->key, r->id);
 }
 
 static void
@@ -193,69 +280,106 @@ tell_gathered(struct telling *t)
 
 	if (!t->is_gathering)
 		return;
-	set_id(&r, t->base + t->end);
-	add_output(t->out, t->row, &r, &t->text);
+	set_id(t, &r);
+	add_output(t->to->out, t->to->row, &r, &t->text);
 	buf_clear(&t->text);
 	t->is_gathering = false;
 }
 
 static void
-begin_record(struct telling *t, const struct runlog_scan *scan)
+take_room(struct telling *t, size_t n)
 {
-	const struct runlog_header *h = &scan->header;
+	t->room = t->room > n ? t->room - n : 0;
+}
 
-	if (h->type != t->first.type || h->command != t->first.command ||
-	    buf_len(&t->text) + h->length > MERGE_BYTES)
+/* The first is told however little room there is. */
+static void
+begin_record(struct telling *t)
+{
+	const struct runlog_header *h = &t->scan.header;
+	bool is_new = !t->is_gathering || h->type != t->first.type ||
+	    h->command != t->first.command;
+
+	if (is_new && t->scan.at > 0 && t->room < EVENT_BYTES) {
+		t->is_full = true;
+		return;
+	}
+	if (is_new) {
 		tell_gathered(t);
+		take_room(t, EVENT_BYTES);
+	}
 	if (!runlog_is_output(h->type))
 		return;
 	if (!t->is_gathering)
 		t->first = *h;
 	t->is_gathering = true;
-	t->end = scan->offset + h->length;
+	t->at = record_place(t, 0);
 }
 
 static void
-tell_record(struct telling *t, const struct runlog_scan *scan,
-    const struct runlog_piece *payload)
+tell_record(struct telling *t, const struct runlog_piece *payload)
 {
-	struct record r = {.h = scan->header, .payload = payload->p};
+	struct record r = {.h = t->scan.header, .payload = payload->p};
 
-	set_id(&r, t->base + scan->offset);
+	t->at = record_place(t, t->scan.header.length);
+	set_id(t, &r);
 	if (r.h.type == RUNLOG_RUN_STARTED)
-		add_started(t->out, t->row, &r);
+		add_started(t->to->out, t->to->row, &r);
 	else if (r.h.type == RUNLOG_COMMAND_STARTED)
-		add_command_started(t->out, t->row, &r);
+		add_command_started(t->to->out, t->to->row, &r);
 	else if (r.h.type == RUNLOG_COMMAND_ENDED)
-		add_command_ended(t->out, t->row, &r);
+		add_command_ended(t->to->out, t->to->row, &r);
 	/* RUN_ENDED is told by the last event. */
 }
 
+/* All of its output at once: the source is memory. */
+static void
+gather(struct telling *t, const struct runlog_piece *piece)
+{
+	size_t n = js_bytes_fit(piece->p, piece->n, t->room);
+
+	if (n < piece->n) {
+		t->is_full = true;
+		n = utf8_complete_len(piece->p, n);
+		if (n == 0 && buf_len(&t->text) == 0) /* always some */
+			n = piece->n < 4 ? piece->n :
+					   utf8_complete_len(piece->p, 4);
+	}
+	(void)!buf_append(&t->text, piece->p, n);
+	take_room(t, js_bytes_cost(piece->p, n));
+	t->at = record_place(t, (uint32_t)n);
+}
+
+static void
+tell_step(struct telling *t, int step, const struct runlog_piece *piece)
+{
+	if (step == RUNLOG_HEADER)
+		begin_record(t);
+	else if (step == RUNLOG_RECORD)
+		tell_record(t, piece);
+	else
+		gather(t, piece);
+}
+
 void
-run_events_add(struct evbuffer *out, const struct store_run *row,
-    const struct log_records *records)
+run_events_add(const struct run_events_to *to,
+    const struct log_records *records, size_t room, struct log_at *at)
 {
 	const struct runlog_source source = {.fd = -1, .mem = records->p};
 	struct telling t = {
-	    .out = out, .row = row, .base = records->next - records->n};
+	    .to = to, .records = records, .room = room, .at = records->from};
 	struct runlog_piece piece;
-	struct runlog_scan scan;
 	struct runlog_walk walk;
 	int step;
 
-	runlog_scan_init(&scan, 0);
-	runlog_walk_init(&walk, &scan, &source, records->n, NULL, 0);
-	while ((step = runlog_walk_next(&walk, &piece, NULL)) > RUNLOG_MORE) {
-		if (scan.header.command >= row->ncommands)
-			break; /* the reader gives none */
-		if (step == RUNLOG_HEADER)
-			begin_record(&t, &scan);
-		else if (step == RUNLOG_RECORD)
-			tell_record(&t, &scan, &piece);
-		else
-			(void)!buf_append(&t.text, piece.p, piece.n);
-	}
+	runlog_scan_init(&t.scan, 0);
+	runlog_walk_init(&walk, &t.scan, &source, records->n, NULL, 0);
+	while (!t.is_full &&
+	    (step = runlog_walk_next(&walk, &piece, NULL)) > RUNLOG_MORE &&
+	    t.scan.header.command < to->row->ncommands) /* the reader's word */
+		tell_step(&t, step, &piece);
 	tell_gathered(&t);
+	*at = t.at;
 }
 
 /* ---- behind it */

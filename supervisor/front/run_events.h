@@ -1,8 +1,9 @@
 /*
  * run_events.h - records of a run's log as the compatible server's events
  *
- * Each event is a line of JSON with an id: the offset behind its last record,
- * at which a client that lost its connection goes on (Last-Event-ID).  Behind
+ * Each event is a line of JSON with an id: the offset behind its last record
+ * (and, when it has only a part of that one, which), signed, at which a client
+ * that lost its connection goes on (Last-Event-ID).  Behind
  * the log come two more, with ids of their own: artifacts, and the end.
  */
 #ifndef FRONT_RUN_EVENTS_H
@@ -10,11 +11,19 @@
 
 #include "common/base.h"
 #include "common/err.h"
+#include "common/siphash.h"
 #include "common/uuid.h"
 #include "supervisor/core/logs.h"
 #include "supervisor/store/store.h"
 
 struct evbuffer;
+
+/* Where events go, and whose they are. */
+struct run_events_to {
+	struct evbuffer *out;
+	const struct store_run *row;
+	const uint8_t *key; /* SIPHASH_KEY_BYTES: signs places of a log */
+};
 
 /* Where a reader is, from its Last-Event-ID. */
 enum run_events_stage {
@@ -25,17 +34,26 @@ enum run_events_stage {
 };
 struct run_events_at {
 	enum run_events_stage stage;
-	uint64_t offset; /* in the log */
+	struct log_at log; /* when in the log */
 };
 
-/* run_events_parse_id - "" and NULL: from the start.  ERR_INVAL: it cannot be
- * the id of an event of ours (that one exists there is for the log to say) */
-int run_events_parse_id(const char *text, struct run_events_at *at) MUSTCHECK;
+/* run_events_parse_id - "" and NULL: from the start.  ERR_INVAL: it is not the
+ * id of an event of this run.  A place in the log is signed: within output
+ * stands what the run wrote, and that must not be taken for records. */
+int run_events_parse_id(const char *text, const struct uuid *run,
+    const uint8_t key[SIPHASH_KEY_BYTES], struct run_events_at *at) MUSTCHECK;
 
-/* run_events_add - the events of whole records, the last of which ends at
- * records->next.  Records of one stream that come together are one event. */
-void run_events_add(struct evbuffer *out, const struct store_run *row,
-    const struct log_records *records);
+/*
+ * run_events_add - the events of records
+ *
+ * Records of one stream that come together are one event.
+ *
+ *	room	bytes that the events may take, about: output is cut, between
+ *		characters, where it would be more
+ *	at	becomes the place behind what was told
+ */
+void run_events_add(const struct run_events_to *to,
+    const struct log_records *records, size_t room, struct log_at *at);
 /* run_events_add_end - what is behind the log, from that stage on; the run's
  * end is on disk */
 void run_events_add_end(struct evbuffer *out, const struct store_run *row,

@@ -195,8 +195,8 @@ void http_drop(struct http_exchange *x);
  * read so much that fewer than HTTP_STREAM_LOW bytes wait.  http_stream_write
  * takes all bytes out of data.  A client that is gone swallows everything.
  */
-#define HTTP_STREAM_HIGH 65536 /* writers of ours stop here */
-#define HTTP_STREAM_LOW 32768
+#define HTTP_STREAM_HIGH 16384 /* writers of ours stop here */
+#define HTTP_STREAM_LOW 8192
 void http_stream_start(struct http_exchange *x, void (*on_writable)(void *));
 void http_stream_write(struct http_exchange *x, struct evbuffer *data);
 size_t http_stream_pending(const struct http_exchange *x); /* bytes */

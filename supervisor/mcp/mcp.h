@@ -156,7 +156,7 @@ void mcp_call_error(
  * for the client.  The holder hears of notifications/cancelled; that the
  * client left cancels nothing (MCP 2025-11-25, transports).
  */
-#define MCP_PROGRESS_PENDING_MAX (256u << 10)
+#define MCP_PROGRESS_PENDING_MAX (16u << 10)
 struct call *mcp_call_base(struct mcp_call *c);
 
 #endif

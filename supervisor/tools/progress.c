@@ -1,13 +1,15 @@
 #include "supervisor/tools/progress.h"
 
 #include "common/buf.h"
+#include "common/js.h"
 #include "common/timer.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/bus.h"
 #include "supervisor/core/run.h"
 
-#define TEXT_MAX (16u << 10) /* of one notification */
+#define TEXT_MAX (16u << 10) /* of one notification, also as JSON */
+#define TEXT_COST 8          /* a byte is at most so many as JSON */
 
 struct progress {
 	struct run *run;
@@ -57,6 +59,19 @@ add_stream(struct buf *b, const struct log_stream *s, uint64_t from)
 		    (size_t)(buf_len(&s->tail) - skip));
 }
 
+/* What came last is what is wanted. */
+static void
+cut_front(struct buf *b)
+{
+	const size_t n = TEXT_MAX / TEXT_COST;
+
+	if (buf_len(b) <= n ||
+	    js_bytes_cost(buf_data(b), buf_len(b)) <= TEXT_MAX)
+		return;
+	buf_consume(b, buf_len(b) - n);
+	buf_consume(b, utf8_broken_start_len(buf_data(b), buf_len(b)));
+}
+
 static uint64_t
 add_new(struct progress *p, const struct log_digest *d, struct buf *b)
 {
@@ -86,6 +101,7 @@ digest_cb(int rc, const struct log_digest *d, const struct err *why, void *arg)
 		return;
 	buf_init(&text, TEXT_MAX);
 	told.done = add_new(p, d, &text);
+	cut_front(&text);
 	if (buf_len(&text) > 0) {
 		AUTO(auto_free)
 		char *copy =

@@ -44,8 +44,8 @@ static void
 reader_open(struct reader *r, const struct run *run)
 {
 	*r = (struct reader){0};
-	r->follow =
-	    follow_open(g.core, g.who, &run->row.uuid, 0, &reader_ops, r);
+	r->follow = follow_open(g.core, g.who, &run->row.uuid,
+	    &(struct log_at){0, 0}, &reader_ops, r);
 	ground_wait_until(r->opened == 1);
 }
 

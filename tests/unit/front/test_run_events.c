@@ -6,11 +6,15 @@
 #include <cmocka.h>
 
 #include <event2/buffer.h>
+#include <event2/event.h>
 
 #include "common/buf.h"
+#include "common/js.h"
 #include "common/runlog.h"
 #include "common/xmalloc.h"
 #include "supervisor/front/run_events.h"
+
+static const uint8_t key[SIPHASH_KEY_BYTES] = {1, 2, 3};
 
 #define AT 1000 /* the offset of the first record */
 
@@ -36,16 +40,23 @@ told(const struct buf *b)
 	    .container_id = none,
 	    .commands = commands,
 	    .ncommands = 2};
-	const struct log_records records = {
-	    buf_data(b), buf_len(b), AT + buf_len(b)};
+	const struct log_records records = {.p = buf_data(b),
+	    .n = buf_len(b),
+	    .next = AT + buf_len(b),
+	    .from = {AT, 0}};
+	struct log_at at;
 	struct evbuffer *out = evbuffer_new();
 	char *text = xstrdup(""), *line, *more, *chunk;
 
-	run_events_add(out, &row, &records);
+	run_events_add(
+	    &(struct run_events_to){out, &row, key}, &records, 1u << 20, &at);
+	assert_int_equal(at.offset, records.next);
+	assert_int_equal(at.skip, 0);
 	while ((line = evbuffer_readln(out, NULL, EVBUFFER_EOL_LF)) != NULL) {
 		more = NULL;
 		if (strncmp(line, "id: ", 4) == 0)
-			more = xasprintf("%s%s", text, line + 4);
+			more = xasprintf("%s%.*s", text,
+			    (int)strcspn(line + 4, "-"), line + 4);
 		else if (strncmp(line, "event: ", 7) == 0)
 			more = xasprintf("%s %s", text, line + 7);
 		else if ((chunk = strstr(line, "\"chunk\":\"")) != NULL)
@@ -61,6 +72,75 @@ told(const struct buf *b)
 	}
 	evbuffer_free(out);
 	return text;
+}
+
+struct part {
+	const struct store_run *row;
+	struct evbuffer *out;
+	struct log_at at;
+	size_t room;
+	bool called;
+};
+
+static void
+part_cb(
+    int rc, const struct log_records *records, const struct err *why, void *arg)
+{
+	struct part *p = arg;
+
+	(void)why;
+	assert_int_equal(rc, 0);
+	assert_true(records->n > 0);
+	run_events_add(&(struct run_events_to){p->out, p->row, key}, records,
+	    p->room, &p->at);
+	p->called = true;
+}
+
+/* Bytes of text in the chunks, once read as JSON again. */
+static size_t
+chunks_length(struct evbuffer *out)
+{
+	size_t n = 0;
+	char *line;
+
+	while ((line = evbuffer_readln(out, NULL, EVBUFFER_EOL_LF)) != NULL) {
+		json_t *o = strncmp(line, "data: ", 6) == 0 ?
+		    json_loads(line + 6, 0, NULL) :
+		    NULL;
+
+		assert_null(json_object_get(o, "chunk_base64"));
+		n += json_string_length(json_object_get(o, "chunk"));
+		json_decref(o);
+		free(line);
+	}
+	return n;
+}
+
+static void
+tell_in_parts(
+    struct event_base *base, struct log_view *v, size_t room, size_t end)
+{
+	char none[] = "";
+	struct store_command command = {
+	    .shell = none, .argv_json = none, .cwd = none};
+	const struct store_run row = {.identifier = none,
+	    .container_id = none,
+	    .commands = &command,
+	    .ncommands = 1};
+	struct part p = {&row, evbuffer_new(), {0, 0}, room, false};
+	unsigned int parts = 0;
+
+	while (p.at.offset < end) {
+		p.called = false;
+		log_view_read_parts(
+		    v, &p.at, UINT64_MAX, 300 + room, part_cb, &p, NULL);
+		while (!p.called)
+			(void)event_base_loop(base, EVLOOP_ONCE);
+		assert_true(++parts < 400);
+	}
+	assert_true(parts > (room < 300 ? 20 : 1));
+	assert_int_equal(chunks_length(p.out), 20 * 10);
+	evbuffer_free(p.out);
 }
 
 static void
@@ -95,25 +175,73 @@ test_records_of_one_stream_are_one_event_behind_the_last(void **state)
 	    "1150 command_started;1166 command_stderr ;");
 }
 
-/* 48 KiB are told at once; a longer record stays one event. */
+/* A log in memory, told in parts of any size: what comes out is what is in it,
+ * and each place is one to go on from. */
 static void
-test_what_is_taken_together_has_a_limit(void **state)
+test_parts_of_any_size_tell_the_same(void **state)
 {
-	AUTO(auto_free) char *x = xcalloc(1, 50001), *want = NULL;
+	static const char text[] = "a\xc3\xa4\xe2\x82\xac\n\x01\"z";
+	struct event_base *base = event_base_new();
+	const struct log_caps caps = {{100, 100}, 20, 0, 0};
 	struct buf b = {0};
+	struct log_view *v;
+	struct logs *logs;
+	struct err e;
 
 	(void)state;
-	memset(x, 'x', 50000);
-	put(&b, RUNLOG_STDOUT, 0, x, 49152 - 1);
-	put(&b, RUNLOG_STDOUT, 0, "y", 1);
-	put(&b, RUNLOG_STDOUT, 0, "z", 1);
-	put(&b, RUNLOG_STDOUT, 0, x, 50000);
-	put(&b, RUNLOG_STDOUT, 0, "z", 1);
-	want = xasprintf("%d command_stdout %.*sy;%d command_stdout z;"
-			 "%d command_stdout %s;%d command_stdout z;",
-	    AT + 49152 + 32, 49152 - 1, x, AT + 49153 + 48, AT + 99153 + 64, x,
-	    AT + 99154 + 80);
-	assert_told(&b, want);
+	put(&b, RUNLOG_RUN_STARTED, 0, "", 0);
+	put(&b, RUNLOG_COMMAND_STARTED, 0, "", 0);
+	for (int i = 0; i < 20; i++)
+		put(&b, i % 7 == 0 ? RUNLOG_STDERR : RUNLOG_STDOUT, 0, text,
+		    sizeof(text) - 1);
+	assert_int_equal(logs_new(base, 1, &logs, &e), 0);
+	v = log_view_open_memory(logs, buf_data(&b), buf_len(&b), 1, &caps);
+	for (size_t room = 0; room < 1000; room += 97)
+		tell_in_parts(base, v, room, buf_len(&b));
+	log_view_close(v);
+	logs_free(logs);
+	event_base_free(base);
+	buf_clear(&b);
+}
+
+/* Nobody but us knows where a record begins. */
+static void
+test_an_id_is_good_for_its_place_and_run_alone(void **state)
+{
+	const struct uuid run = {{1}}, other = {{2}};
+	const struct store_run row = {.uuid = run, .ncommands = 1};
+	const uint8_t other_key[SIPHASH_KEY_BYTES] = {4};
+	struct log_records records = {.from = {70, 0}};
+	struct evbuffer *out = evbuffer_new();
+	struct run_events_at at;
+	struct buf b = {0};
+	struct log_at behind;
+	char id[80];
+
+	(void)state;
+	put(&b, RUNLOG_STDOUT, 0, "xyz", 3);
+	records.p = buf_data(&b);
+	records.n = buf_len(&b);
+	records.next = 70 + records.n;
+	run_events_add(
+	    &(struct run_events_to){out, &row, key}, &records, 1000, &behind);
+	assert_int_equal(evbuffer_remove(out, id, 79) > 30, true);
+	id[79] = '\0';
+	id[4 + strcspn(id + 4, "\n")] = '\0';
+	assert_int_equal(run_events_parse_id(id + 4, &run, key, &at), 0);
+	assert_int_equal(at.log.offset, 70 + RUNLOG_HEADER_BYTES + 3);
+	assert_int_equal(at.log.skip, 0);
+	assert_int_equal(
+	    run_events_parse_id(id + 4, &other, key, &at), ERR_INVAL);
+	assert_int_equal(
+	    run_events_parse_id(id + 4, &run, other_key, &at), ERR_INVAL);
+	id[4]++;
+	assert_int_equal(
+	    run_events_parse_id(id + 4, &run, key, &at), ERR_INVAL);
+	assert_int_equal(run_events_parse_id("0", &run, key, &at), ERR_INVAL);
+	assert_int_equal(run_events_parse_id("", &run, key, &at), 0);
+	evbuffer_free(out);
+	buf_clear(&b);
 }
 
 int
@@ -122,7 +250,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(
 		test_records_of_one_stream_are_one_event_behind_the_last),
-	    cmocka_unit_test(test_what_is_taken_together_has_a_limit),
+	    cmocka_unit_test(test_an_id_is_good_for_its_place_and_run_alone),
+	    cmocka_unit_test(test_parts_of_any_size_tell_the_same),
 	};
 
 	return cmocka_run_group_tests_name("run_events", tests, NULL, NULL);

@@ -1,0 +1,118 @@
+/* link: -Wl,--wrap=fd_pread_all */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/unit/core/logs_ground.h"
+
+/* ---- records in parts */
+
+struct part_answer {
+	unsigned int calls;
+	int rc;
+	struct log_at at;
+	struct buf output;
+};
+
+static void
+part_cb(int rc, const struct log_records *got, const struct err *why, void *arg)
+{
+	struct part_answer *a = arg;
+	struct runlog_header h;
+
+	(void)why;
+	a->calls++;
+	a->rc = rc;
+	for (size_t at = 0; rc == 0 && at < got->n;) {
+		assert_int_equal(runlog_parse_header(got->p + at, &h, NULL), 0);
+		at += RUNLOG_HEADER_BYTES;
+		if (runlog_is_output(h.type))
+			assert_int_equal(
+			    buf_append(&a->output, got->p + at, h.length), 0);
+		at += h.length;
+	}
+	if (rc == 0)
+		a->at = (struct log_at){got->next, got->skip};
+}
+
+static void
+read_part(const struct ground *g, struct log_view *v, struct part_answer *a,
+    size_t max)
+{
+	const struct log_at from = a->at;
+
+	a->calls = 0;
+	log_view_read_parts(v, &from, UINT64_MAX, max, part_cb, a, NULL);
+	while (a->calls == 0)
+		assert_int_equal(event_base_loop(g->base, EVLOOP_ONCE), 0);
+}
+
+static void
+test_parts_of_records_make_up_the_output(void **state)
+{
+	static const size_t sizes[] = {300, 1016, 5000, 200000};
+	struct log_view *v;
+	struct made_log l;
+	struct ground g;
+
+	(void)state;
+	ground_open(&g, 1);
+	make_log(&l, 1, 1000);
+	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		struct part_answer a = {0};
+
+		while (a.at.offset < buf_len(&l.b)) {
+			size_t before = buf_len(&a.output);
+
+			read_part(&g, v, &a, sizes[i]);
+			assert_int_equal(a.rc, 0);
+			assert_true(buf_len(&a.output) <= before + sizes[i]);
+		}
+		assert_int_equal(a.at.skip, 0);
+		assert_pattern(&a.output, 0, (size_t)l.bytes[0], RUNLOG_STDOUT);
+		buf_clear(&a.output);
+	}
+	log_view_close(v);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+static void
+test_a_place_that_is_none_is_refused(void **state)
+{
+	static const struct log_at places[] = {
+	    {0, 1}, {1, 0}, {2 * RUNLOG_HEADER_BYTES, 50}};
+	struct log_view *v;
+	struct made_log l;
+	struct ground g;
+
+	(void)state;
+	ground_open(&g, 1);
+	begin_log(&l);
+	put_started(&l, 0);
+	put_output(&l, RUNLOG_STDOUT, 50);
+	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		struct part_answer a = {.at = places[i]};
+
+		read_part(&g, v, &a, 1000);
+		assert_int_equal(a.rc, ERR_PROTO);
+	}
+	log_view_close(v);
+	buf_clear(&l.b);
+	ground_close(&g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_parts_of_records_make_up_the_output),
+	    cmocka_unit_test(test_a_place_that_is_none_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("log_read", tests, NULL, NULL);
+}
