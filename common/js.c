@@ -168,14 +168,40 @@ js_bytes_fit(const void *p, size_t n, size_t max)
 	return c.bytes;
 }
 
+#define JS_DUMP_FIRST_BYTES 1024
+
+/* jansson hands out a few bytes at a time, so this is kept short. */
+static int
+append_cb(const char *p, size_t n, void *arg)
+{
+	struct buf *b = arg;
+
+	if (n > b->cap - b->end)
+		return buf_append(b, p, n);
+	memcpy(b->mem + b->end, p, n);
+	b->end += n;
+	return 0;
+}
+
+void
+js_append(struct buf *b, const json_t *j)
+{
+	/* Most fit into this, and it grows from there. */
+	if (buf_reserve(b, JS_DUMP_FIRST_BYTES) == NULL ||
+	    json_dump_callback(
+		j, append_cb, b, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
+		fatal(EXIT_BUG, "js_append: no JSON value, or no room");
+}
+
 char *
 js_dump(const json_t *j)
 {
-	char *s = json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY);
+	struct buf b;
 
-	if (s == NULL)
-		fatal(EXIT_BUG, "js_dump: not a JSON value, or out of memory");
-	return s;
+	buf_init(&b, 0);
+	js_append(&b, j);
+	(void)append_cb("", 1, &b);
+	return (char *)b.mem; /* nothing was consumed */
 }
 
 const char *

@@ -32,7 +32,9 @@ json_t *js_base64(const void *p, size_t n);
 size_t js_bytes_cost(const void *p, size_t n);
 /* js_bytes_fit - how many of the first bytes cost at most max */
 size_t js_bytes_fit(const void *p, size_t n, size_t max);
-/* js_dump - compact, sorted as inserted; the caller frees; never NULL */
+/* js_append - compact, sorted as inserted; b has room, or no limit */
+void js_append(struct buf *b, const json_t *j);
+/* js_dump - the same as a text; the caller frees; never NULL */
 char *js_dump(const json_t *j);
 
 #endif

@@ -49,12 +49,11 @@ void
 mcp_content_text(struct mcp_content *c, const char *text, size_t n)
 {
 	AUTO(auto_json) json_t *string = js_string_bytes(text, n, NULL);
-	AUTO(auto_free) char *quoted = js_dump(string);
 
 	if (buf_len(&c->blocks) > 0)
 		add(&c->blocks, ",");
 	add(&c->blocks, "{\"type\":\"text\",\"text\":");
-	add(&c->blocks, quoted);
+	js_append(&c->blocks, string);
 	add(&c->blocks, "}");
 }
 
@@ -75,23 +74,19 @@ char *
 content_tool_result(const struct era_revision *rev,
     const struct mcp_content *content, enum mcp_outcome outcome)
 {
-	AUTO(auto_free) char *structured = NULL;
 	struct buf b;
-	char *result;
 
 	buf_init(&b, 0);
 	add(&b, "{\"content\":[");
 	add_bytes(&b, buf_data(&content->blocks), buf_len(&content->blocks));
 	add(&b, "]");
 	if (content->structured != NULL && era_has(rev, ERA_STRUCTURED)) {
-		structured = js_dump(content->structured);
 		add(&b, ",\"structuredContent\":");
-		add(&b, structured);
+		js_append(&b, content->structured);
 	}
 	add(&b,
 	    outcome == MCP_TOOL_FAILED ? ",\"isError\":true}" :
 					 ",\"isError\":false}");
-	result = xstrndup((const char *)buf_data(&b), buf_len(&b));
-	buf_clear(&b);
-	return result;
+	add_bytes(&b, "", 1);
+	return (char *)b.mem; /* nothing was consumed */
 }

@@ -175,14 +175,17 @@ cut_piece(struct piece *p, bool whole, size_t fit, size_t max)
 		cut_tail(p, is_long ? max / 2 : p->ntail);
 }
 
+static const struct stream_keys {
+	const char *head, *bytes, *cut, *tail, *dropped;
+} stdout_keys = {"stdout", "stdout_bytes", "stdout_truncated", "stdout_tail",
+    "stdout_dropped"},
+  stderr_keys = {"stderr", "stderr_bytes", "stderr_truncated", "stderr_tail",
+      "stderr_dropped"};
+
 static void
-set_stream(json_t *o, const char *name, const struct log_stream *s,
-    uint64_t total, const struct view_levels *at)
+set_stream(json_t *o, const struct stream_keys *keys,
+    const struct log_stream *s, uint64_t total, const struct view_levels *at)
 {
-	AUTO(auto_free) char *key = xasprintf("%s_bytes", name);
-	AUTO(auto_free) char *cut = xasprintf("%s_truncated", name);
-	AUTO(auto_free) char *tail = xasprintf("%s_tail", name);
-	AUTO(auto_free) char *dropped = xasprintf("%s_dropped", name);
 	size_t n = buf_len(&s->head);
 	struct piece p = {
 	    buf_data(&s->head), buf_data(&s->tail), n, buf_len(&s->tail)};
@@ -193,15 +196,15 @@ set_stream(json_t *o, const char *name, const struct log_stream *s,
 		total = s->bytes; /* it runs: its row does not know yet */
 	cut_piece(
 	    &p, total == n, js_bytes_fit(p.head, n, at->heads), at->stream);
-	json_object_set_new(o, key, json_integer((json_int_t)total));
-	json_object_set_new(o, cut, json_boolean(total > p.nhead));
-	set_bytes(o, name, p.head, p.nhead);
+	json_object_set_new(o, keys->bytes, json_integer((json_int_t)total));
+	json_object_set_new(o, keys->cut, json_boolean(total > p.nhead));
+	set_bytes(o, keys->head, p.head, p.nhead);
 	if (total == p.nhead)
 		return;
 	if (p.ntail > 0)
-		set_bytes(o, tail, p.tail, p.ntail);
-	json_object_set_new(
-	    o, dropped, json_integer((json_int_t)(total - p.nhead - p.ntail)));
+		set_bytes(o, keys->tail, p.tail, p.ntail);
+	json_object_set_new(o, keys->dropped,
+	    json_integer((json_int_t)(total - p.nhead - p.ntail)));
 }
 
 void
@@ -293,8 +296,8 @@ view_command(const struct store_command *c, const struct log_command *log,
 	json_object_set_new(o, "timeout_ms", json_integer(c->timeout_ms));
 	json_object_set_new(o, "started_at", view_time(c->started_ms));
 	json_object_set_new(o, "ended_at", view_time(c->ended_ms));
-	set_stream(o, "stdout", &log->out[0], c->stdout_bytes, at);
-	set_stream(o, "stderr", &log->out[1], c->stderr_bytes, at);
+	set_stream(o, &stdout_keys, &log->out[0], c->stdout_bytes, at);
+	set_stream(o, &stderr_keys, &log->out[1], c->stderr_bytes, at);
 	return o;
 }
 
