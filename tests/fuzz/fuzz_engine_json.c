@@ -1,7 +1,9 @@
 /* fuzz_engine_json.c - whatever an engine may answer.  The first byte says
  * which question it answers.
  * libs: worker common */
+#include "common/xmalloc.h"
 #include "worker/docker/answer.h"
+#include "worker/doctor/facts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -48,6 +50,20 @@ read_list(const char *s, size_t n)
 	free(list);
 }
 
+/* The doctor reads both answers whole. */
+static void
+read_facts(const char *s, size_t n)
+{
+	char *text = xstrndup(s, n);
+	struct facts f = {.ahead_ms = 0};
+
+	facts_read(text, text, "runc", 0, &f);
+	check_text(f.engine, sizeof(f.engine));
+	check_text(f.runc, sizeof(f.runc));
+	check_text(f.root, sizeof(f.root));
+	free(text);
+}
+
 static void
 read_small(unsigned int which, const char *s, size_t n)
 {
@@ -80,6 +96,7 @@ read_small(unsigned int which, const char *s, size_t n)
 		break;
 	case 4:
 		(void)!answer_info(s, n, "runc", &info, &e);
+		read_facts(s, n);
 		break;
 	default:
 		answer_message(s, n, text);
