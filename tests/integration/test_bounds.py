@@ -1,6 +1,9 @@
 """However much there is, no answer and no turn of a loop is without a bound."""
 import json
+import socket
 import threading
+
+from client import wait_for
 
 MIB = 1 << 20
 ANSWER_MAX = 8 * MIB
@@ -72,3 +75,64 @@ def test_a_long_list_of_artifacts_comes_in_parts(server, client, sandbox):
         names += [a["path"] for a in page["artifacts"]]
     assert len(names) == len(set(names)) == 1500
     assert server.get(path + "x")[0] == 400
+
+
+def connect(server, request=b""):
+    sock = socket.create_connection(("127.0.0.1", server.port), timeout=30)
+    sock.sendall(request)
+    return sock
+
+
+def ask(sock, server, path):
+    """The status of one answer on a connection that is kept."""
+    sock.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}"
+                 "\r\n\r\n".encode())
+    return int(sock.recv(4096).split(b" ")[1])
+
+
+def test_when_all_connections_are_taken_probes_and_new_clients_are_served(
+        make_server):
+    places = 20
+    server = make_server(env={"MAX_CONNECTIONS": str(places)})
+    resting = [connect(server) for _ in range(places)]
+    for sock in resting:
+        assert ask(sock, server, "/healthz") == 200
+    run = server.client().start("busy", "sleep 60")["run_id"]
+    follow = (f"GET /mcp/events?run_id={run} HTTP/1.1\r\n"
+              f"Host: 127.0.0.1:{server.port}\r\n\r\n").encode()
+    following = [connect(server, follow) for _ in range(places)]
+    for sock in following:
+        assert sock.recv(4096).startswith(b"HTTP/1.1 200")
+    # Nobody rests now: only probes are served.
+    for path, status in (("/healthz", 200), ("/readyz", 200),
+                         ("/metrics", 200), (f"/mcp/runs/{run}", 503)):
+        assert server.get(path)[0] == status
+    for sock in following + resting:
+        sock.close()
+    wait_for(lambda: server.get(f"/mcp/runs/{run}")[0] == 200, 30,
+             "a place to be free")
+
+
+def test_followers_that_do_not_read_cost_little(server, client, sandbox):
+    """Of what waits for them 16 KiB each are here, however much there is."""
+    readers = 50
+    print_it = ("sleep 1; head -c 20000000 /dev/zero | tr '\\0' '\\1'")
+    run = client.start(sandbox, print_it)["run_id"]
+    follow = (f"GET /mcp/events?run_id={run} HTTP/1.1\r\n"
+              f"Host: 127.0.0.1:{server.port}\r\n\r\n").encode()
+    socks = []
+    for _ in range(readers):
+        sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sock.connect(("127.0.0.1", server.port))
+        sock.sendall(follow)
+        socks.append(sock)
+    waiting = 'sandboxd_answers_waiting_bytes{in="memory"}'
+    most = 0
+    while client.ended(run) is None:
+        most = max(most, server.metric(waiting))
+    most = max(most, server.metric(waiting))
+    assert 0 < most < readers * 40_000
+    for sock in socks:
+        sock.close()
+    wait_for(lambda: server.metric(waiting) < 20_000, 30, "an empty house")
