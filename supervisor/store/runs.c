@@ -324,6 +324,25 @@ end_tally(struct db *db, const struct store_run *r, struct err *e)
 	return db_call_run(&c, e);
 }
 
+/* What is in files, for those who count it. */
+static int
+end_kept(struct db *db, const struct run_op *o, struct err *e)
+{
+	const struct store_run *r = &o->row;
+	bool has_file = o->log != NULL && r->log == NULL;
+	struct db_call c;
+
+	if (!has_file && r->nartifacts == 0)
+		return 0;
+	db_call_init(&c, db, DB_KEPT_INSERT);
+	db_put_uint(&c, r->id);
+	db_put_uint(&c, r->tenant);
+	db_put_int(&c, has_file);
+	db_put_uint(&c, has_file ? r->spool_bytes : 0);
+	db_put_int(&c, r->end_reason == RUNLOG_DISK_FULL);
+	return db_call_run(&c, e);
+}
+
 /* A run of which nothing is written yet: it begins as it ended. */
 static int
 end_insert(struct db *db, const struct store_run *r, struct err *e)
@@ -371,7 +390,7 @@ end_run(struct db *db, struct op *op, struct err *e)
 	for (uint32_t i = 0; i < r->nartifacts; i++)
 		if (end_artifact(db, r, &r->artifacts[i], e) != 0)
 			return e->code;
-	if (end_tally(db, r, e) != 0)
+	if (end_kept(db, o, e) != 0 || end_tally(db, r, e) != 0)
 		return e->code;
 	return r->log != NULL ? 0 : log_file_name(o->log, e);
 }

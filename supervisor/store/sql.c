@@ -18,6 +18,10 @@
 	" AND (created_ms, id) < (?2, ?3)"
 #define LIST_ORDER " ORDER BY created_ms DESC, id DESC"
 
+#define RUN_APART                                                              \
+	", (SELECT data FROM spec WHERE spec.run = run.id)"                    \
+	", (SELECT evicted_ms FROM kept WHERE kept.run = run.id)"
+
 /* A plus before a column keeps the planner from an index of it. */
 const char *const db_sql[DB_NQUERY] = {
     [DB_SET_SYNCHRONOUS] = "PRAGMA synchronous = FULL",
@@ -62,11 +66,9 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_RUN_END] = "UPDATE run SET " RUN_END_SET " WHERE " RUN_END_WHERE
 		   " AND " UNFINISHED,
     [DB_RUN_STATE] = "SELECT state FROM run WHERE id = ?1",
-    [DB_RUN_GET] = "SELECT " RUN_COLUMNS ", (SELECT data FROM spec"
-		   " WHERE spec.run = run.id) FROM run"
+    [DB_RUN_GET] = "SELECT " RUN_COLUMNS RUN_APART " FROM run"
 		   " WHERE uuid = ?1 AND +tenant = ?2",
-    [DB_RUN_UNFINISHED] = "SELECT " RUN_COLUMNS ", (SELECT data FROM spec"
-			  " WHERE spec.run = run.id) FROM run"
+    [DB_RUN_UNFINISHED] = "SELECT " RUN_COLUMNS RUN_APART " FROM run"
 			  " WHERE " UNFINISHED " ORDER BY id",
     [DB_RUN_PLACE] = "SELECT created_ms, id FROM run"
 		     " WHERE uuid = ?1 AND +tenant = ?2",
@@ -112,20 +114,27 @@ const char *const db_sql[DB_NQUERY] = {
 		    " VALUES (?1, ?2, ?3, 1)"
 		    " ON CONFLICT DO UPDATE SET refs = refs + 1",
 
-    [DB_LOG_WANTED] = "SELECT 1 FROM run WHERE uuid = ?1 AND log IS NULL",
+    [DB_KEPT_INSERT] = "INSERT INTO kept (run, tenant, log_files, log_bytes,"
+		       " is_cut, evicted_ms) VALUES (?1, ?2, ?3, ?4, ?5, 0)",
+
+    [DB_LOG_WANTED] = "SELECT 1 FROM run WHERE uuid = ?1 AND log IS NULL"
+		      " AND NOT EXISTS (SELECT 1 FROM kept"
+		      " WHERE kept.run = run.id AND evicted_ms <> 0)",
     [DB_BLOB_WANTED] = "SELECT 1 FROM blob WHERE tenant = ?1"
 		       " AND sha256 = ?2",
 
     [DB_TRIM_KEPT] = "SELECT runs_kept FROM tenant WHERE id = ?1",
     [DB_TRIM_RUNS] = "SELECT id, uuid, log IS NULL FROM run WHERE tenant = ?1"
 		     " AND NOT " UNFINISHED " ORDER BY created_ms, id LIMIT ?2",
-    [DB_TRIM_RUN_DELETE] = "DELETE FROM run WHERE id = ?1",
-    [DB_TRIM_DIGESTS] = "SELECT sha256 FROM artifact WHERE run = ?1",
-    [DB_TRIM_BLOB_UNREF] = "UPDATE blob SET refs = refs - 1"
-			   " WHERE tenant = ?1 AND sha256 = ?2",
-    [DB_TRIM_BLOBS] = "DELETE FROM blob INDEXED BY blob_unused"
-		      " WHERE tenant = ?1 AND refs = 0"
-		      " RETURNING sha256",
+    [DB_FORGET_RUN] = "DELETE FROM run WHERE id = ?1",
+    [DB_FORGET_DIGESTS] = "SELECT sha256 FROM artifact WHERE run = ?1"
+			  " AND NOT EXISTS (SELECT 1 FROM kept"
+			  " WHERE kept.run = ?1 AND evicted_ms <> 0)",
+    [DB_FORGET_BLOB_UNREF] = "UPDATE blob SET refs = refs - 1"
+			     " WHERE tenant = ?1 AND sha256 = ?2",
+    [DB_FORGET_BLOBS] = "DELETE FROM blob INDEXED BY blob_unused"
+			" WHERE tenant = ?1 AND refs = 0"
+			" RETURNING sha256, size",
     /* What ended before the oldest run that is left was made can have no run
      * any more; the last condition is for clocks that went backwards. */
     [DB_TRIM_SANDBOXES] =
@@ -136,6 +145,25 @@ const char *const db_sql[DB_NQUERY] = {
 	" 9223372036854775807)"
 	" AND NOT EXISTS (SELECT 1 FROM run WHERE run.sandbox = s.id)"
 	" ORDER BY s.ended_ms LIMIT 500)",
-    [DB_TRIM_COUNT] = "UPDATE tenant SET runs_kept = runs_kept - ?2"
-		      " WHERE id = ?1",
+    [DB_FORGET_FIND] = "SELECT id, state, log IS NULL, spool_bytes FROM run"
+		       " WHERE uuid = ?1 AND +tenant = ?2",
+    [DB_FORGET_COUNT] = "UPDATE tenant SET runs_kept = runs_kept - ?2"
+			" WHERE id = ?1",
+
+    [DB_EVICT_TENANT_OVER] =
+	"SELECT id FROM tenant WHERE log_bytes + blob_bytes > ?1"
+	" OR log_files + blob_files > ?2 LIMIT 1",
+    [DB_EVICT_TENANT_MOST] =
+	"SELECT id FROM tenant WHERE log_files + blob_files > 0"
+	" ORDER BY log_bytes + blob_bytes DESC LIMIT 1",
+    /* What was cut because the disk was full goes first. */
+    [DB_EVICT_OLDEST] =
+	"SELECT kept.run, run.uuid, log_files, log_bytes FROM kept"
+	" JOIN run ON run.id = kept.run"
+	" WHERE kept.tenant = ?1 AND evicted_ms = 0"
+	" ORDER BY is_cut DESC, kept.run LIMIT 1",
+    [DB_EVICT_MARK] = "UPDATE kept SET evicted_ms = ?2 WHERE run = ?1",
+    [DB_EVICT_USAGE] = "SELECT sum(log_files), sum(log_bytes),"
+		       " sum(blob_files), sum(blob_bytes), sum(evicted)"
+		       " FROM tenant",
 };

@@ -204,6 +204,40 @@ int store_blob_read(struct store *s, uint64_t tenant, const uint8_t sha256[32],
 void store_trim(struct store *s, uint64_t tenant, uint64_t keep,
     store_done_cb done, void *arg);
 
+/* store_run_delete - forget an ended run, its log and artifacts.  ERR_NOTFOUND:
+ * this tenant has none of that id; ERR_CONFLICT: it has not ended */
+void store_run_delete(struct store *s, uint64_t tenant, const struct uuid *run,
+    store_done_cb done, void *arg);
+
+/*
+ * store_evict - ended runs give up their logs in files and their artifacts,
+ * until no tenant is over its quota, all together are not over theirs, and as
+ * much as is wished for was freed, or there is no more
+ *
+ * The oldest run of the tenant that is over, or has most; but first those that
+ * were cut because the disk was full.  Their rows stay: evicted_ms is set, what
+ * is in the row stays, too, artifacts are listed and cannot be had any more.
+ */
+struct store_quota { /* 0: no bound */
+	uint64_t bytes, files;
+};
+struct store_evict_wish {
+	struct store_quota tenant, all, free;
+};
+struct store_usage { /* by ended runs, beside the database */
+	uint64_t log_files, log_bytes;
+	uint64_t blob_files, blob_bytes;
+	uint64_t evicted; /* runs, ever */
+};
+struct store_evicted {
+	uint64_t runs, files, bytes;
+	struct store_usage usage; /* afterwards */
+};
+typedef void (*store_evicted_cb)(
+    int rc, const struct store_evicted *what, const struct err *why, void *arg);
+void store_evict(struct store *s, const struct store_evict_wish *wish,
+    store_evicted_cb done, void *arg);
+
 /* Reads.  The row is the callback's to read, freed after it returns; NULL
  * with rc ERR_NOTFOUND when there is none for this tenant. */
 typedef void (*store_run_cb)(

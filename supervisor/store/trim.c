@@ -11,8 +11,7 @@
 
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
-#include "supervisor/store/leftovers.h"
-#include "supervisor/store/spool.h"
+#include "supervisor/store/forget.h"
 #include "supervisor/store/writer.h"
 
 /* In one step: both bound the time that others wait. */
@@ -29,8 +28,7 @@ struct trim_op {
 	struct uuid runs[TRIM_RUNS_MAX];
 	bool has_file[TRIM_RUNS_MAX]; /* its log is not in the row */
 	size_t nruns;
-	uint8_t (*blobs)[32]; /* without a row by now */
-	size_t nblobs;
+	struct forget forget;
 };
 
 static int
@@ -75,66 +73,6 @@ choose_runs(struct db *db, struct trim_op *t, uint64_t n, struct err *e)
 }
 
 static int
-unref_blob(
-    struct db *db, uint64_t tenant, const uint8_t sha256[32], struct err *e)
-{
-	struct db_call c;
-
-	db_call_init(&c, db, DB_TRIM_BLOB_UNREF);
-	db_put_uint(&c, tenant);
-	db_put_blob(&c, sha256, 32);
-	return db_call_run(&c, e);
-}
-
-/* A run with all that hangs on it; *artifacts is counted up. */
-static int
-forget_run(struct db *db, uint64_t tenant, uint64_t run, size_t *artifacts,
-    struct err *e)
-{
-	struct db_call c;
-	int rc;
-
-	db_call_init(&c, db, DB_TRIM_DIGESTS);
-	db_put_uint(&c, run);
-	while ((rc = db_call_step(&c, e)) == 1) {
-		uint8_t sha256[32];
-
-		db_get_bytes(&c, sha256, sizeof(sha256));
-		rc = unref_blob(db, tenant, sha256, e);
-		if (rc != 0) {
-			db_call_end(&c);
-			return rc;
-		}
-		(*artifacts)++;
-	}
-	if (rc != 0)
-		return rc;
-	db_call_init(&c, db, DB_TRIM_RUN_DELETE);
-	db_put_uint(&c, run);
-	return db_call_run(&c, e);
-}
-
-static int
-collect_blobs(struct db *db, struct trim_op *t, struct err *e)
-{
-	struct db_call c;
-	size_t cap = 0;
-	int rc;
-
-	db_call_init(&c, db, DB_TRIM_BLOBS);
-	db_put_uint(&c, t->tenant);
-	while ((rc = db_call_step(&c, e)) == 1) {
-		if (t->nblobs == cap) {
-			cap = cap == 0 ? 64 : cap * 2;
-			t->blobs =
-			    xreallocarray(t->blobs, cap, sizeof(*t->blobs));
-		}
-		db_get_bytes(&c, t->blobs[t->nblobs++], sizeof(*t->blobs));
-	}
-	return rc;
-}
-
-static int
 forget_sandboxes(struct db *db, uint64_t tenant, struct err *e)
 {
 	struct db_call c;
@@ -144,22 +82,27 @@ forget_sandboxes(struct db *db, uint64_t tenant, struct err *e)
 	return db_call_run(&c, e);
 }
 
+/* The oldest, as many as a step may have. */
 static int
-count_down(struct db *db, const struct trim_op *t, struct err *e)
+forget_runs(struct db *db, struct trim_op *t, struct err *e)
 {
-	struct db_call c;
+	size_t n = 0;
 
-	db_call_init(&c, db, DB_TRIM_COUNT);
-	db_put_uint(&c, t->tenant);
-	db_put_uint(&c, t->nruns);
-	return db_call_run(&c, e);
+	while (n < t->nruns && t->forget.nartifacts < TRIM_ARTIFACTS_MAX) {
+		if (forget_run(db, &t->forget, t->tenant, t->ids[n], e) != 0)
+			return e->code;
+		if (t->has_file[n])
+			forget_add_log(&t->forget, &t->runs[n], 0);
+		n++;
+	}
+	t->nruns = n;
+	return 0;
 }
 
 static int
 trim_run(struct db *db, struct op *op, struct err *e)
 {
 	struct trim_op *t = (struct trim_op *)op;
-	size_t artifacts = 0, n = 0;
 	uint64_t kept = 0, excess;
 	int rc = read_kept(db, t->tenant, &kept, e);
 
@@ -168,30 +111,24 @@ trim_run(struct db *db, struct op *op, struct err *e)
 	excess = kept > t->keep ? kept - t->keep : 0;
 	if (excess > 0)
 		rc = choose_runs(db, t, excess, e);
-	while (rc == 0 && n < t->nruns && artifacts < TRIM_ARTIFACTS_MAX)
-		rc = forget_run(db, t->tenant, t->ids[n++], &artifacts, e);
-	t->nruns = n;
-	t->more = n > 0 && excess > n;
-	if (rc != 0 || collect_blobs(db, t, e) != 0 ||
+	if (rc == 0)
+		rc = forget_runs(db, t, e);
+	if (rc != 0)
+		return rc;
+	t->more = t->nruns > 0 && excess > t->nruns;
+	if (forget_blobs(db, &t->forget, t->tenant, e) != 0 ||
 	    forget_sandboxes(db, t->tenant, e) != 0)
 		return e->code;
-	return count_down(db, t, e);
+	return forget_count(db, t->tenant, t->nruns, e);
 }
 
-/* Their rows are gone from the disk.  A run that ended in the same batch may
- * count a blob again, one that has not ended may have brought it. */
 static void
 trim_after(struct db *db, struct op *op)
 {
 	const struct trim_op *t = (struct trim_op *)op;
 
-	if (op->rc != 0)
-		return;
-	for (size_t i = 0; i < t->nruns; i++)
-		if (t->has_file[i])
-			spool_log_remove(t->store->spool, &t->runs[i]);
-	for (size_t i = 0; i < t->nblobs; i++)
-		leftovers_check_blob(t->store, db, t->tenant, t->blobs[i]);
+	if (op->rc == 0)
+		forget_files(t->store, db, &t->forget);
 }
 
 /* On the loop's thread. */
@@ -210,7 +147,7 @@ trim_deliver(struct op *op)
 static void
 trim_release(struct op *op)
 {
-	free(((struct trim_op *)op)->blobs);
+	forget_clear(&((struct trim_op *)op)->forget);
 	free(op);
 }
 

@@ -141,9 +141,18 @@ life_run(struct life *life, uint64_t id, enum store_when when, size_t length,
 }
 
 static void
+evicted_cb(
+    int rc, const struct store_evicted *what, const struct err *why, void *arg)
+{
+	(void)what;
+	result_cb(rc, why, arg);
+}
+
+static void
 life_main(struct fixture *f, int fd, unsigned int steps)
 {
 	struct life life = {.f = f, .fd = fd};
+	const struct store_evict_wish wish = {.free = {1, 0}};
 	struct result trimmed = {0};
 	struct store_log *log;
 	struct store_run r;
@@ -159,6 +168,8 @@ life_main(struct fixture *f, int fd, unsigned int steps)
 	life_run(&life, 4, STORE_SOON, STORE_INLINE_MAX + 1, 20);
 	store_trim(f->store, 1, 2, result_cb, &trimmed);
 	fixture_wait(f, &trimmed.calls, 1);
+	store_evict(f->store, &wish, evicted_cb, &trimmed);
+	fixture_wait(f, &trimmed.calls, 2);
 	/* and one that has no end */
 	fixture_run(&r, 5, 1, "a");
 	log = fixture_log_open(f, &r);
@@ -219,16 +230,23 @@ assert_acknowledged(struct fixture *f, uint8_t told)
 		assert_int_equal(fixture_query(f, sql), 1);
 }
 
+#define EVICTED "(SELECT run FROM kept WHERE evicted_ms <> 0)"
+
 static void
 assert_rows_have_their_files(struct fixture *f)
 {
-	for_each(f, "SELECT lower(hex(uuid)) FROM run WHERE log IS NULL",
+	for_each(f,
+	    "SELECT lower(hex(uuid)) FROM run WHERE log IS NULL"
+	    " AND id NOT IN " EVICTED,
 	    assert_log_is_there);
-	for_each(
-	    f, "SELECT lower(hex(sha256)) FROM artifact", assert_blob_is_there);
-	assert_int_equal(fixture_query(f,
-			     "SELECT (SELECT coalesce(sum(refs), 0) FROM blob)"
-			     " - (SELECT count(*) FROM artifact)"),
+	for_each(f,
+	    "SELECT lower(hex(sha256)) FROM artifact WHERE run NOT IN " EVICTED,
+	    assert_blob_is_there);
+	assert_int_equal(
+	    fixture_query(f,
+		"SELECT (SELECT coalesce(sum(refs), 0) FROM blob)"
+		" - (SELECT count(*) FROM artifact WHERE run NOT IN " EVICTED
+		")"),
 	    0);
 }
 
@@ -237,8 +255,9 @@ assert_files_have_their_rows(struct fixture *f)
 {
 	fixture_open(f);
 	fixture_wait_files(f, "spool",
-	    (unsigned int)fixture_query(
-		f, "SELECT count(*) FROM run WHERE log IS NULL"));
+	    (unsigned int)fixture_query(f,
+		"SELECT count(*) FROM run WHERE log IS NULL"
+		" AND id NOT IN " EVICTED));
 	fixture_wait_files(f, "artifacts",
 	    (unsigned int)fixture_query(f, "SELECT count(*) FROM blob"));
 	fixture_close(f);

@@ -102,9 +102,11 @@ test_every_query_goes_by_an_index(void **state)
 	    {DB_LOG_WANTED, "(uuid=?)"},
 	    {DB_BLOB_WANTED, "(tenant=? AND sha256=?)"},
 	    {DB_TRIM_RUNS, "run_latest (tenant=?)"},
-	    {DB_TRIM_BLOBS, "blob_unused (tenant=?)"},
+	    {DB_EVICT_OLDEST, "kept_here (tenant=?)"},
+	    {DB_FORGET_FIND, "(uuid=?)"},
+	    {DB_FORGET_BLOBS, "blob_unused (tenant=?)"},
 	    {DB_TRIM_SANDBOXES, "sandbox_dead (tenant=? AND ended_ms<?)"},
-	    {DB_TRIM_RUN_DELETE, "(rowid=?)"},
+	    {DB_FORGET_RUN, "(rowid=?)"},
 	};
 	struct fixture *f = *state;
 
@@ -136,7 +138,7 @@ test_a_reader_cannot_write(void **state)
 	struct db *db;
 
 	assert_int_equal(db_open(f->dir, DB_READER, &db, &f->err), 0);
-	db_call_init(&c, db, DB_TRIM_COUNT);
+	db_call_init(&c, db, DB_FORGET_COUNT);
 	db_put_uint(&c, 1);
 	db_put_uint(&c, 1);
 	assert_int_equal(db_call_run(&c, &f->err), ERR_DB);

@@ -75,12 +75,24 @@ test_what_an_older_version_wrote_is_kept(void **state)
 	    "'', 'i', 'removed', 'run', 1, 1, 1, 1, 1, 1, 1);"
 	    "INSERT INTO run VALUES (7, randomblob(16), 1, 1, 'a', 'n', '', "
 	    "'run_sandbox', 'completed', 'exit', '', '', 1, 1, 1, 3, 1, 1, "
-	    "x'616263')");
+	    "x'616263');"
+	    "INSERT INTO run VALUES (8, randomblob(16), 1, 1, 'a', 'n', '', "
+	    "'run_sandbox', 'completed', 'exit', '', '', 1, 1, 1, 20000, 1, "
+	    "1, NULL);"
+	    "INSERT INTO artifact VALUES (8, 'x', 1, 'a', 5, 420, 1, "
+	    "zeroblob(32));"
+	    "INSERT INTO blob VALUES (1, zeroblob(32), 5, 1)");
 	assert_int_equal(check_and_run(f, embed_sql), 0);
 	assert_int_equal(fixture_query(f,
 			     "SELECT id FROM run WHERE log = x'616263' "
 			     "AND digest IS NULL"),
 	    7);
+	assert_int_equal(fixture_query(f, "SELECT run FROM kept"), 8);
+	assert_int_equal(
+	    fixture_query(f,
+		"SELECT (log_files, log_bytes, blob_files, blob_bytes)"
+		" = (1, 20000, 1, 5) FROM tenant"),
+	    1);
 }
 
 /* A CHECK is changed in the text of its table. */

@@ -1,0 +1,243 @@
+/*
+ * evict.c - ended runs give up what they have in files
+ *
+ * A step is one op: while a tenant is over its quota, or all together are over
+ * theirs, or not enough was freed, the oldest run of that tenant (or of the one
+ * that has most) is marked, and its artifacts refer to their blobs no more.
+ * Rows stay, and say so; what is in them (short logs, heads and tails of long
+ * ones) stays, too.  When that is on disk the files go; then the next step is
+ * submitted, behind what others submitted meanwhile.
+ */
+#include "supervisor/store/store_int.h"
+
+#include "common/clock.h"
+#include "common/xmalloc.h"
+#include "supervisor/store/db.h"
+#include "supervisor/store/forget.h"
+#include "supervisor/store/writer.h"
+
+/* In one step: both bound the time that others wait. */
+#define EVICT_RUNS_MAX 100
+#define EVICT_ARTIFACTS_MAX 1000
+
+struct evict_op {
+	struct op op;
+	store_evicted_cb done;
+	void *arg;
+	struct store *store;
+	struct store_evict_wish wish;
+	struct store_usage usage; /* behind this step */
+	struct store_evicted sum; /* of all steps */
+	size_t nruns;             /* of this one */
+	struct forget forget;
+	bool more;
+};
+
+/* ---- who is next */
+
+static int
+read_usage(struct db *db, struct store_usage *u, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_EVICT_USAGE);
+	rc = db_call_step(&c, e);
+	if (rc != 1)
+		return rc < 0 ? rc : err_set(e, ERR_DB, "database: no tenant");
+	u->log_files = db_get_uint(&c);
+	u->log_bytes = db_get_uint(&c);
+	u->blob_files = db_get_uint(&c);
+	u->blob_bytes = db_get_uint(&c);
+	u->evicted = db_get_uint(&c);
+	db_call_end(&c);
+	return 0;
+}
+
+static int64_t
+limit_of(uint64_t most)
+{
+	return most == 0 || most > INT64_MAX ? INT64_MAX : (int64_t)most;
+}
+
+/* 1: it is *tenant; 0: none. */
+static int
+read_tenant(struct db_call *c, uint64_t *tenant, struct err *e)
+{
+	int rc = db_call_step(c, e);
+
+	if (rc != 1)
+		return rc;
+	*tenant = db_get_uint(c);
+	db_call_end(c);
+	return 1;
+}
+
+static int
+tenant_over(
+    struct db *db, const struct evict_op *o, uint64_t *tenant, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, DB_EVICT_TENANT_OVER);
+	db_put_int(&c, limit_of(o->wish.tenant.bytes));
+	db_put_int(&c, limit_of(o->wish.tenant.files));
+	return read_tenant(&c, tenant, e);
+}
+
+static bool
+is_more_wanted(const struct evict_op *o)
+{
+	const struct store_usage *u = &o->usage;
+	int64_t bytes = (int64_t)(u->log_bytes + u->blob_bytes);
+	int64_t files = (int64_t)(u->log_files + u->blob_files);
+
+	return bytes > limit_of(o->wish.all.bytes) ||
+	    files > limit_of(o->wish.all.files) ||
+	    o->sum.bytes + o->forget.bytes < o->wish.free.bytes ||
+	    o->sum.files + o->forget.nlogs + o->forget.nblobs <
+	    o->wish.free.files;
+}
+
+/* 1: that tenant gives something up; 0: nobody need, or can. */
+static int
+next_tenant(struct db *db, struct evict_op *o, uint64_t *tenant, struct err *e)
+{
+	struct db_call c;
+	int rc = tenant_over(db, o, tenant, e);
+
+	if (rc != 0)
+		return rc;
+	rc = read_usage(db, &o->usage, e);
+	if (rc != 0 || !is_more_wanted(o))
+		return rc;
+	db_call_init(&c, db, DB_EVICT_TENANT_MOST);
+	return read_tenant(&c, tenant, e);
+}
+
+/* ---- a step */
+
+static int
+mark_run(struct db *db, uint64_t run, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, DB_EVICT_MARK);
+	db_put_uint(&c, run);
+	db_put_int(&c, clock_wall_ms());
+	return db_call_run(&c, e);
+}
+
+/* 1: one was evicted; 0: that tenant has none. */
+static int
+evict_oldest(struct db *db, struct evict_op *o, uint64_t tenant, struct err *e)
+{
+	struct db_call c;
+	struct uuid uuid;
+	uint64_t run;
+	int rc;
+
+	db_call_init(&c, db, DB_EVICT_OLDEST);
+	db_put_uint(&c, tenant);
+	rc = db_call_step(&c, e);
+	if (rc != 1)
+		return rc;
+	run = db_get_uint(&c);
+	db_get_bytes(&c, uuid.b, sizeof(uuid.b));
+	if (db_get_int(&c) != 0)
+		forget_add_log(&o->forget, &uuid, db_get_uint(&c));
+	db_call_end(&c);
+	/* The mark last: before it, its artifacts count. */
+	if (forget_artifacts(db, &o->forget, tenant, run, e) != 0 ||
+	    mark_run(db, run, e) != 0 ||
+	    forget_blobs(db, &o->forget, tenant, e) != 0)
+		return e->code;
+	o->nruns++;
+	return 1;
+}
+
+static int
+evict_run(struct db *db, struct op *op, struct err *e)
+{
+	struct evict_op *o = (struct evict_op *)op;
+	uint64_t tenant = 0;
+	int rc;
+
+	while ((rc = next_tenant(db, o, &tenant, e)) == 1) {
+		if (o->nruns == EVICT_RUNS_MAX ||
+		    o->forget.nartifacts >= EVICT_ARTIFACTS_MAX) {
+			o->more = true;
+			break;
+		}
+		rc = evict_oldest(db, o, tenant, e);
+		if (rc != 1)
+			break;
+	}
+	return rc < 0 ? rc : read_usage(db, &o->usage, e);
+}
+
+static void
+evict_after(struct db *db, struct op *op)
+{
+	const struct evict_op *o = (const struct evict_op *)op;
+
+	if (op->rc == 0)
+		forget_files(o->store, db, &o->forget);
+}
+
+/* ---- on the loop's thread */
+
+static void
+evict_release(struct op *op)
+{
+	forget_clear(&((struct evict_op *)op)->forget);
+	free(op);
+}
+
+static void evict_deliver(struct op *op);
+
+static void
+evict_submit(const struct evict_op *from)
+{
+	struct evict_op *o = xcalloc(1, sizeof(*o));
+
+	o->op.run = evict_run;
+	o->op.after = evict_after;
+	o->op.deliver = evict_deliver;
+	o->op.release = evict_release;
+	o->op.bytes = sizeof(*o);
+	o->done = from->done;
+	o->arg = from->arg;
+	o->store = from->store;
+	o->wish = from->wish;
+	o->sum = from->sum;
+	writer_submit(o->store->writer, &o->op);
+}
+
+static void
+evict_deliver(struct op *op)
+{
+	struct evict_op *o = (struct evict_op *)op;
+
+	if (op->rc == 0) {
+		o->sum.runs += o->nruns;
+		o->sum.files += o->forget.nlogs + o->forget.nblobs;
+		o->sum.bytes += o->forget.bytes;
+		o->sum.usage = o->usage;
+		if (o->more) {
+			evict_submit(o);
+			return;
+		}
+	}
+	o->done(op->rc, &o->sum, op->rc == 0 ? NULL : &op->why, o->arg);
+}
+
+void
+store_evict(struct store *s, const struct store_evict_wish *wish,
+    store_evicted_cb done, void *arg)
+{
+	const struct evict_op first = {
+	    .done = done, .arg = arg, .store = s, .wish = *wish};
+
+	evict_submit(&first);
+}

@@ -1,0 +1,256 @@
+#include "tests/unit/store/files_ground.h"
+
+/* What ended runs give up, and those that somebody deletes. */
+
+struct evicted {
+	unsigned int calls;
+	int rc;
+	struct store_evicted what;
+};
+
+static void
+evicted_cb(
+    int rc, const struct store_evicted *what, const struct err *why, void *arg)
+{
+	struct evicted *r = arg;
+
+	assert_int_equal(rc == 0, why == NULL);
+	r->calls++;
+	r->rc = rc;
+	r->what = *what;
+}
+
+static struct store_evicted
+evict(struct fixture *f, struct store_evict_wish wish)
+{
+	struct evicted r = {0};
+
+	store_evict(f->store, &wish, evicted_cb, &r);
+	fixture_wait(f, &r.calls, 1);
+	assert_int_equal(r.rc, 0);
+	assert_counts_agree(f);
+	return r.what;
+}
+
+static struct result
+forget(struct fixture *f, uint64_t tenant, const struct uuid *run)
+{
+	struct result result = {0};
+
+	store_run_delete(f->store, tenant, run, result_cb, &result);
+	fixture_wait(f, &result.calls, 1);
+	assert_counts_agree(f);
+	return result;
+}
+
+#define LOG_BYTES (STORE_INLINE_MAX + 1)
+
+static int
+setup(void **state)
+{
+	struct result result = {0};
+	struct store_sandbox s;
+	struct fixture *f;
+
+	(void)fixture_setup(state);
+	f = *state;
+	fixture_exec(f,
+	    "INSERT INTO tenant (id, name, created_ms)"
+	    " VALUES (2, 'other', 0)");
+	fixture_put_sandbox(f, 1, "a");
+	fixture_sandbox(&s, 2, "a");
+	s.tenant = 2;
+	store_sandbox_put(f->store, &s, result_cb, &result);
+	store_sandbox_clear(&s);
+	fixture_wait(f, &result.calls, 1);
+	return 0;
+}
+
+static void
+got_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
+{
+	int64_t *evicted_ms = arg;
+
+	(void)why;
+	assert_int_equal(rc, 0);
+	*evicted_ms = row->evicted_ms;
+}
+
+static int64_t
+evicted_ms(struct fixture *f, const struct uuid *run)
+{
+	int64_t ms = -1;
+
+	store_run_get(f->store, STORE_TENANT_DEFAULT, run, got_cb, &ms);
+	for (int i = 0; i < FIXTURE_PATIENCE_S * 1000 && ms == -1; i++) {
+		(void)event_base_loop(f->base, EVLOOP_NONBLOCK);
+		(void)usleep(1000);
+	}
+	return ms;
+}
+
+static void
+test_nothing_goes_within_the_quota(void **state)
+{
+	struct fixture *f = *state;
+	struct uuid run = run_with(f, 1, DIGESTS(10));
+	struct store_evicted got = evict(f,
+	    (struct store_evict_wish){
+		.tenant = {LOG_BYTES + 100, 2}, .all = {LOG_BYTES + 100, 2}});
+
+	assert_int_equal(got.runs, 0);
+	assert_int_equal(got.usage.log_files, 1);
+	assert_int_equal(got.usage.log_bytes, LOG_BYTES);
+	assert_int_equal(got.usage.blob_files, 1);
+	assert_int_equal(got.usage.blob_bytes, 100);
+	assert_int_equal(evict(f, (struct store_evict_wish){0}).runs, 0);
+	assert_true(has_log(f, &run));
+	assert_int_equal(evicted_ms(f, &run), 0);
+}
+
+static void
+test_the_oldest_of_a_tenant_over_its_quota_give_up_their_files(void **state)
+{
+	struct fixture *f = *state;
+	struct uuid other = run_of(f, 2, 1, 2, DIGESTS(10));
+	struct result trimmed = {0};
+	struct store_evicted got;
+	struct uuid runs[6];
+
+	for (uint64_t i = 0; i < 6; i++)
+		runs[i] = run_with(f, i + 2, DIGESTS(10, (uint8_t)(20 + i)));
+	got = evict(f,
+	    (struct store_evict_wish){
+		.tenant = {4 * (LOG_BYTES + 100) + 100, 0}});
+	assert_int_equal(got.runs, 2);
+	assert_int_equal(got.files, 4); /* 10 is wanted by the others */
+	assert_int_equal(got.bytes, 2 * (LOG_BYTES + 100));
+	assert_int_equal(got.usage.evicted, 2);
+	for (size_t i = 0; i < 6; i++) {
+		assert_int_equal(has_log(f, &runs[i]), i >= 2);
+		assert_int_equal(evicted_ms(f, &runs[i]) == 0, i >= 2);
+		assert_int_equal(has_blob(f, 1, (uint8_t)(20 + i)), i >= 2);
+	}
+	assert_true(has_blob(f, 1, 10));
+	assert_true(has_log(f, &other));
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 7);
+	/* By number of files; and what was evicted can be trimmed. */
+	got = evict(f, (struct store_evict_wish){.tenant = {0, 3}});
+	assert_int_equal(got.usage.log_files + got.usage.blob_files, 5);
+	store_trim(f->store, 1, 0, result_cb, &trimmed);
+	fixture_wait(f, &trimmed.calls, 1);
+	assert_int_equal(trimmed.rc, 0);
+	assert_counts_agree(f);
+	assert_int_equal(fixture_files(f, "spool"), 1);
+	fixture_reopen(f);
+	fixture_wait_files(f, "artifacts", 1);
+}
+
+static void
+test_over_the_quota_of_all_the_tenant_with_most_gives(void **state)
+{
+	struct fixture *f = *state;
+	struct uuid other = run_of(f, 2, 1, 2, NO_DIGESTS);
+	struct uuid mine[2];
+
+	mine[0] = run_with(f, 2, NO_DIGESTS);
+	mine[1] = run_with(f, 3, NO_DIGESTS);
+	assert_int_equal(
+	    evict(f, (struct store_evict_wish){.all = {0, 2}}).runs, 1);
+	assert_false(has_log(f, &mine[0]));
+	assert_true(has_log(f, &mine[1]));
+	assert_true(has_log(f, &other));
+}
+
+static void
+test_as_much_is_freed_as_is_wished_and_what_was_cut_goes_first(void **state)
+{
+	struct fixture *f = *state;
+	struct store_evicted got;
+	struct uuid runs[3];
+
+	for (uint64_t i = 0; i < 3; i++)
+		runs[i] = run_with(f, i + 1, NO_DIGESTS);
+	fixture_exec(f, "UPDATE kept SET is_cut = 1 WHERE run = 3");
+	got = evict(f, (struct store_evict_wish){.free = {1, 0}});
+	assert_int_equal(got.runs, 1);
+	assert_false(has_log(f, &runs[2]));
+	got = evict(f, (struct store_evict_wish){.free = {LOG_BYTES + 1, 0}});
+	assert_int_equal(got.runs, 2);
+	/* There is no more. */
+	got = evict(f, (struct store_evict_wish){.free = {1, 1}});
+	assert_int_equal(got.runs, 0);
+	assert_int_equal(got.usage.evicted, 3);
+	assert_int_equal(fixture_files(f, "spool"), 0);
+	/* Nor does the look for leftovers believe that files are missing. */
+	fixture_reopen(f);
+	assert_true(evicted_ms(f, &runs[0]) > 0);
+}
+
+static void
+test_many_are_evicted_in_steps(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint64_t i = 1; i <= 250; i++)
+		(void)run_with(f, i, NO_DIGESTS);
+	assert_int_equal(
+	    evict(f, (struct store_evict_wish){.all = {0, 5}}).runs, 245);
+	assert_int_equal(fixture_files(f, "spool"), 5);
+}
+
+static void
+test_a_run_is_deleted_with_its_files(void **state)
+{
+	struct fixture *f = *state;
+	struct uuid runs[2] = {
+	    run_with(f, 1, DIGESTS(10, 11)), run_with(f, 2, DIGESTS(10))};
+
+	assert_int_equal(forget(f, 1, &runs[0]).rc, 0);
+	assert_false(has_log(f, &runs[0]));
+	assert_false(has_blob(f, 1, 11));
+	assert_true(has_blob(f, 1, 10));
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 1);
+	assert_int_equal(forget(f, 1, &runs[0]).rc, ERR_NOTFOUND);
+	assert_int_equal(forget(f, 2, &runs[1]).rc, ERR_NOTFOUND);
+	(void)evict(f, (struct store_evict_wish){.free = {1, 0}});
+	assert_int_equal(forget(f, 1, &runs[1]).rc, 0);
+	assert_int_equal(fixture_files(f, "spool"), 0);
+	assert_int_equal(fixture_files(f, "artifacts"), 0);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM kept"), 0);
+}
+
+static void
+test_an_unfinished_run_is_not_deleted(void **state)
+{
+	struct fixture *f = *state;
+	struct result result;
+	struct store_run r;
+
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	result = forget(f, 1, &r.uuid);
+	assert_int_equal(result.rc, ERR_CONFLICT);
+	assert_string_equal(
+	    result.msg, "the run has not ended: cancel it first");
+	store_run_clear(&r);
+}
+
+int
+main(void)
+{
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, fixture_teardown)
+	const struct CMUnitTest tests[] = {
+	    TEST(test_nothing_goes_within_the_quota),
+	    TEST(
+		test_the_oldest_of_a_tenant_over_its_quota_give_up_their_files),
+	    TEST(test_over_the_quota_of_all_the_tenant_with_most_gives),
+	    TEST(
+		test_as_much_is_freed_as_is_wished_and_what_was_cut_goes_first),
+	    TEST(test_many_are_evicted_in_steps),
+	    TEST(test_a_run_is_deleted_with_its_files),
+	    TEST(test_an_unfinished_run_is_not_deleted),
+	};
+
+	return cmocka_run_group_tests_name("evict", tests, NULL, NULL);
+}
