@@ -65,6 +65,7 @@ static const struct {
     {ERR_LOST, "lost"},
     {ERR_DAMAGED, "damaged"},
     {ERR_DISK_FULL, "disk_full"},
+    {ERR_GONE, "gone"},
 };
 
 const char *

@@ -18,7 +18,8 @@ enum err_code {         /* all negative, 0 is success */
 	ERR_WRONG_STATE = -11, /* not possible in this state */
 	ERR_LOST = -12,        /* the sandbox is gone */
 	ERR_DAMAGED = -13,     /* the database: starting again cannot help */
-	ERR_DISK_FULL = -14    /* less room than the reserve */
+	ERR_DISK_FULL = -14,   /* less room than the reserve */
+	ERR_GONE = -15         /* it was there, and gave room to others */
 };
 
 #define ERR_TEXT_MAX 512

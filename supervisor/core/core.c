@@ -394,6 +394,7 @@ trimmed_cb(int rc, const struct err *why, void *arg)
 	struct core *c = arg;
 
 	c->is_trimming = false;
+	disk_count_again(c->disk);
 	if (rc != 0)
 		log_warn("history is not trimmed: %s", why->msg);
 }
@@ -440,6 +441,7 @@ tick_cb(void *arg)
 	}
 	core_end_overdue(c, now);
 	core_trim(c);
+	disk_tick(c->disk, now);
 }
 
 /* ---- life */
@@ -487,7 +489,7 @@ core_new(const struct core_parts *parts, struct core **out, struct err *e)
 	bus_init(&c->bus);
 	counters_init(&c->counters, &c->bus);
 	bus_join(&c->bus, &c->member, on_bus, c);
-	c->disk = disk_new(parts->conf, parts->store);
+	c->disk = disk_new(parts->conf, parts->store, &c->bus);
 	c->fleet = fleet_new(parts->base,
 	    (uint32_t)conf_int(parts->conf, CONF_WORKERS), &fleet_ops, c);
 	c->sched = sched_new(start_cb);
@@ -510,9 +512,9 @@ core_free(struct core *c)
 	fleet_free(c->fleet);
 	sched_free(c->sched);
 	logs_free(c->logs);
+	disk_free(c->disk);
 	bus_leave(&c->bus, &c->member);
 	counters_clear(&c->counters, &c->bus);
-	disk_free(c->disk);
 	principal_unref(c->parts.local);
 	free(c);
 }
@@ -629,6 +631,18 @@ core_check(const struct core *c, struct err *e)
 	return fleet_check_all(c->fleet, e);
 }
 
+int
+core_delete_run(struct core *c, const struct principal *who,
+    const struct uuid *run, store_done_cb done, void *arg, struct err *e)
+{
+	if (runs_find_uuid(c->runs, who->tenant, run) != NULL)
+		return err_set(
+		    e, ERR_CONFLICT, "the run has not ended: cancel it first");
+	store_run_delete(c->parts.store, who->tenant, run, done, arg);
+	disk_count_again(c->disk);
+	return 0;
+}
+
 struct core_stats
 core_stats(const struct core *c)
 {
@@ -640,5 +654,6 @@ core_stats(const struct core *c)
 	    .workers_ready = f.ready,
 	    .workers_total = f.total,
 	    .worker_restarts = f.restarts,
+	    .usage = disk_usage(c->disk),
 	};
 }

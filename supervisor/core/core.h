@@ -78,6 +78,12 @@ int core_admit(const struct core *c, struct err *e) MUSTCHECK;
  * ERR_LIMIT: MAX_ACTIVE_RUNS, MAX_SANDBOX_RUNS */
 int core_admit_run(
     const struct core *c, const struct sandbox *sb, struct err *e) MUSTCHECK;
+/* core_delete_run - an ended run is forgotten with all its files; done is as
+ * store_run_delete's.  ERR_CONFLICT at once, and done is not called: it has not
+ * ended */
+int core_delete_run(struct core *c, const struct principal *who,
+    const struct uuid *run, store_done_cb done, void *arg,
+    struct err *e) MUSTCHECK;
 /* core_turn - start what may start: after a run was made */
 void core_turn(struct core *c);
 /* core_check - 0 when calls can be served now; else what is missing */
@@ -86,6 +92,7 @@ int core_check(const struct core *c, struct err *e) MUSTCHECK;
 struct core_stats {
 	uint64_t active_sandboxes, active_runs;
 	uint64_t workers_ready, workers_total, worker_restarts;
+	struct store_usage usage;
 };
 struct core_stats core_stats(const struct core *c);
 const struct counters *core_counters(const struct core *c);

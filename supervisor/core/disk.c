@@ -1,27 +1,69 @@
 #include "supervisor/core/disk.h"
 
 #include "common/conf.h"
+#include "common/log.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/bus.h"
+#include "supervisor/core/run.h"
+
+/* When it is low and nobody had more to give. */
+#define AGAIN_MS 5000
 
 struct disk {
 	const struct conf *conf;
 	struct store *store;
+	struct bus *bus;
+	struct bus_member member;
+	struct store_usage usage;
+	bool is_due; /* runs ended with files, or went with them */
+	bool is_evicting;
+	bool is_in_vain; /* the last time nothing was freed */
+	uint64_t again_ms;
 };
 
+static void
+on_bus(const struct bus_event *ev, void *arg)
+{
+	struct disk *d = arg;
+
+	if (ev->kind == BUS_RUN_ENDED &&
+	    (ev->run->row.spool_bytes > STORE_INLINE_MAX ||
+		ev->run->row.nartifacts > 0))
+		d->is_due = true;
+}
+
 struct disk *
-disk_new(const struct conf *conf, struct store *store)
+disk_new(const struct conf *conf, struct store *store, struct bus *bus)
 {
 	struct disk *d = xcalloc(1, sizeof(*d));
 
 	d->conf = conf;
 	d->store = store;
+	d->bus = bus;
+	d->is_due = true;
+	bus_join(bus, &d->member, on_bus, d);
 	return d;
 }
 
 void
 disk_free(struct disk *d)
 {
+	if (d == NULL)
+		return;
+	bus_leave(d->bus, &d->member);
 	free(d);
+}
+
+void
+disk_count_again(struct disk *d)
+{
+	d->is_due = true;
+}
+
+struct store_usage
+disk_usage(const struct disk *d)
+{
+	return d->usage;
 }
 
 /* ---- is there any */
@@ -68,4 +110,81 @@ disk_check(const struct disk *d, struct err *e)
 	if (room_check(d, &room.data, "DATA_DIR", e) != 0)
 		return e->code;
 	return room_check(d, &room.artifacts, "ARTIFACTS_DIR", e);
+}
+
+/* ---- who gives some up */
+
+static uint64_t
+missing(uint64_t is, uint64_t want)
+{
+	return is < want ? want - is : 0;
+}
+
+static void
+wish_for_room(const struct disk *d, const struct room *r, struct store_quota *q)
+{
+	uint64_t bytes = missing(r->bytes, 2 * reserve_bytes(d));
+	uint64_t files = missing(r->inodes, 2 * reserve_inodes(d));
+
+	if (q->bytes < bytes)
+		q->bytes = bytes;
+	if (q->files < files)
+		q->files = files;
+}
+
+static struct store_quota
+quota(const struct disk *d, enum conf_key mb, enum conf_key files)
+{
+	return (struct store_quota){
+	    .bytes = (uint64_t)conf_int(d->conf, mb) << 20,
+	    .files = (uint64_t)conf_int(d->conf, files)};
+}
+
+static void
+evicted_cb(
+    int rc, const struct store_evicted *what, const struct err *why, void *arg)
+{
+	static struct log_limit limit;
+	struct disk *d = arg;
+
+	d->is_evicting = false;
+	if (rc != 0) {
+		d->is_in_vain = true;
+		log_warn_limited(
+		    &limit, "history is not evicted: %s", why->msg);
+		return;
+	}
+	d->is_in_vain = what->files == 0;
+	d->usage = what->usage;
+	if (what->runs > 0)
+		log_info("the oldest %llu runs with files gave them up: "
+			 "%llu files, %llu MiB",
+		    (unsigned long long)what->runs,
+		    (unsigned long long)what->files,
+		    (unsigned long long)(what->bytes >> 20));
+}
+
+void
+disk_tick(struct disk *d, uint64_t now_ms)
+{
+	struct store_evict_wish wish = {
+	    .tenant = quota(
+		d, CONF_HISTORY_TENANT_MAX_MB, CONF_HISTORY_TENANT_MAX_FILES),
+	    .all = quota(d, CONF_HISTORY_MAX_MB, CONF_HISTORY_MAX_FILES)};
+	struct store_room room;
+	bool is_low;
+
+	if (d->is_evicting)
+		return;
+	store_room(d->store, &room);
+	wish_for_room(d, &room.data, &wish.free);
+	wish_for_room(d, &room.artifacts, &wish.free);
+	is_low = wish.free.bytes > 0 || wish.free.files > 0;
+	if (!d->is_due &&
+	    !(is_low && (!d->is_in_vain || now_ms >= d->again_ms)))
+		return;
+	d->is_due = false;
+	d->is_evicting = true;
+	d->again_ms = now_ms + AGAIN_MS;
+	store_evict(d->store, &wish, evicted_cb, d);
 }

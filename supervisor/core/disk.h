@@ -2,7 +2,10 @@
  * disk.h - room for what runs leave: is there any, and who gives some up
  *
  * Below DISK_RESERVE_MB (or DISK_RESERVE_INODES) on the disk of the data or of
- * the artifacts nothing new is admitted, so that the database can go on.
+ * the artifacts nothing new is admitted, and workers end what prints
+ * (worker/room_watch.h), so that the database can go on.  Before it comes to
+ * that, below twice the reserve, and beyond the HISTORY_ quotas, the oldest
+ * ended runs give up their files.
  */
 #ifndef CORE_DISK_H
 #define CORE_DISK_H
@@ -11,14 +14,22 @@
 #include "common/err.h"
 #include "supervisor/store/store.h"
 
+struct bus;
 struct conf;
 struct disk;
 
-/* disk_new - both are kept by pointer */
-struct disk *disk_new(const struct conf *conf, struct store *store);
-void disk_free(struct disk *d); /* NULL is fine */
+/* disk_new - all are kept by pointer */
+struct disk *disk_new(
+    const struct conf *conf, struct store *store, struct bus *bus);
+void disk_free(struct disk *d); /* before the bus; NULL is fine */
 /* disk_check - ERR_DISK_FULL, in words for clients, while there is less room
  * than the reserve; looks each time */
 int disk_check(const struct disk *d, struct err *e) MUSTCHECK;
+/* disk_tick - a few times a second: evict, if there is a reason */
+void disk_tick(struct disk *d, uint64_t now_ms);
+/* disk_count_again - files went without an eviction */
+void disk_count_again(struct disk *d);
+/* disk_usage - what ended runs have, as of a moment ago */
+struct store_usage disk_usage(const struct disk *d);
 
 #endif

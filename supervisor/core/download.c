@@ -29,6 +29,10 @@ row_cb(
 		d.size = row->size;
 		d.mtime_ns = row->mtime_ns;
 		memcpy(d.sha256, row->sha256, sizeof(d.sha256));
+		if (d.fd == ERR_NOTFOUND)
+			d.fd = err_set(&e, ERR_GONE,
+			    "this artifact was given up for newer runs' "
+			    "(HISTORY_MAX_MB, DISK_RESERVE_MB)");
 		if (d.fd < 0) {
 			rc = d.fd;
 			why = &e;

@@ -143,7 +143,12 @@ found_cb(
 {
 	struct follow *f = arg;
 	const struct run *r;
+	struct err e;
 
+	if (rc == 0 && lookup_check_output(found, &e) != 0) {
+		rc = e.code;
+		why = &e;
+	}
 	if (rc != 0) {
 		opened(f, rc, why);
 		return;

@@ -101,6 +101,16 @@ row_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
 	l->cb(0, &f, NULL, l->arg);
 }
 
+int
+lookup_check_output(const struct lookup_found *f, struct err *e)
+{
+	if (f->row->evicted_ms == 0 || f->row->spool_bytes <= STORE_INLINE_MAX)
+		return 0;
+	return err_set(e, ERR_GONE,
+	    "the output of this run was given up for newer runs' "
+	    "(HISTORY_MAX_MB, DISK_RESERVE_MB): how it ended is still known");
+}
+
 struct lookup *
 lookup_open(struct core *c, const struct principal *who, const struct uuid *run,
     lookup_cb cb, void *arg)

@@ -8,7 +8,8 @@
 #include "supervisor/core/run.h"
 #include "supervisor/front/status.h"
 
-/* Small JSON answers beside MCP: the index and one run. */
+/* Small JSON answers beside MCP: the index, and one run: its status, its
+ * cancel, its end for good. */
 
 static void
 reply_json(struct http_exchange *x, int status, const json_t *o)
@@ -110,13 +111,55 @@ look_up(struct front *f, struct http_exchange *x, bool cancel)
 }
 
 void
-front_on_run(struct front *f, struct http_exchange *x)
-{
-	look_up(f, x, false);
-}
-
-void
 front_on_run_cancel(struct front *f, struct http_exchange *x)
 {
 	look_up(f, x, true);
+}
+
+/* ---- one run is forgotten */
+
+struct run_delete {
+	struct http_exchange *x; /* outlives its client */
+	char run[UUID_TEXT_LEN + 1];
+};
+
+static void
+deleted_cb(int rc, const struct err *why, void *arg)
+{
+	struct run_delete *d = arg;
+	AUTO(auto_json) json_t *o = NULL;
+
+	if (rc != 0) {
+		http_error_from(d->x, rc, why);
+	} else {
+		o = json_pack("{s:s, s:b}", "run_id", d->run, "deleted", 1);
+		reply_json(d->x, 200, o);
+	}
+	free(d);
+}
+
+static void
+delete_run(struct front *f, struct http_exchange *x)
+{
+	struct run_delete *d = xcalloc(1, sizeof(*d));
+	struct uuid run;
+	struct err e;
+
+	if (uuid_parse(http_param(x, "run"), &run) != 0)
+		fatal(EXIT_BUG, "a route without its run");
+	uuid_format(&run, d->run);
+	d->x = x;
+	http_hold(x, NULL, NULL);
+	if (core_delete_run(f->core, check_principal(f->check), &run,
+		deleted_cb, d, &e) != 0)
+		deleted_cb(e.code, &e, d);
+}
+
+void
+front_on_run(struct front *f, struct http_exchange *x)
+{
+	if (http_method(x) == HTTP_METHOD_DELETE)
+		delete_run(f, x);
+	else
+		look_up(f, x, false);
 }

@@ -232,6 +232,7 @@ static const struct code_status {
     {ERR_CONFLICT, 409, "conflict"},
     {ERR_WRONG_STATE, 409, "state"},
     {ERR_LOST, 410, "sandbox_lost"},
+    {ERR_GONE, 410, "gone"},
     {ERR_BACKEND, 503, "backend_unavailable"},
     {ERR_DISK_FULL, 507, "disk_full"},
 };

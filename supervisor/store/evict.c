@@ -4,9 +4,9 @@
  * A step is one op: while a tenant is over its quota, or all together are over
  * theirs, or not enough was freed, the oldest run of that tenant (or of the one
  * that has most) is marked, and its artifacts refer to their blobs no more.
- * Rows stay, and say so; what is in them (short logs, heads and tails of long
- * ones) stays, too.  When that is on disk the files go; then the next step is
- * submitted, behind what others submitted meanwhile.
+ * Rows stay, and say so; what is in them (short logs, counts, the digest of a
+ * long log) stays, too.  When that is on disk the files go; then the next step
+ * is submitted, behind what others submitted meanwhile.
  */
 #include "supervisor/store/store_int.h"
 

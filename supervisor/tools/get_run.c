@@ -79,9 +79,14 @@ static void
 look(struct get_call *c)
 {
 	const struct run *r = c->found.run;
+	struct err e;
 	uint64_t at;
 
 	if (page_parse_cursor(c->t.arguments, &at)) {
+		if (lookup_check_output(&c->found, &e) != 0) {
+			tool_fail(&c->t, &e);
+			return;
+		}
 		log_view_read(c->found.view, at,
 		    r != NULL ? r->length : UINT64_MAX, PAGE_BYTES, page_cb, c,
 		    &c->request);

@@ -361,6 +361,9 @@ view_head(json_t *o, const struct store_run *row)
 	json_object_set_new(o, "created_at", view_time(row->created_ms));
 	json_object_set_new(o, "started_at", view_time(row->started_ms));
 	json_object_set_new(o, "ended_at", view_time(row->ended_ms));
+	if (row->evicted_ms != 0)
+		json_object_set_new(
+		    o, "output_evicted_at", view_time(row->evicted_ms));
 	json_object_set_new(
 	    o, "sandbox_container_id", json_string(row->container_id));
 	json_object_set_new(o, "sandbox_name", json_string(row->sandbox_name));
