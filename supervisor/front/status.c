@@ -6,7 +6,8 @@
  *	found --> copied --> made by a reading thread ---> sent, kept if large
  *
  * Two ask for the same when run, beginning of the list and all that may change
- * are the same: the log's length, the state, what it waits for.  So nobody is
+ * are the same: the log's length and whether it is there, the state, what it
+ * waits for.  So nobody is
  * told what is not so any more.
  */
 #include "supervisor/front/status.h"
@@ -28,6 +29,7 @@
 struct status_key {
 	struct uuid run;
 	uint64_t length;
+	int64_t evicted_ms;
 	enum run_state state;
 	enum sched_wait waits;
 	uint32_t nartifacts;
@@ -276,9 +278,9 @@ static bool
 is_same(const struct status_key *a, const struct status_key *b)
 {
 	return memcmp(&a->run, &b->run, sizeof(a->run)) == 0 &&
-	    a->length == b->length && a->state == b->state &&
-	    a->waits == b->waits && a->nartifacts == b->nartifacts &&
-	    a->from == b->from;
+	    a->length == b->length && a->evicted_ms == b->evicted_ms &&
+	    a->state == b->state && a->waits == b->waits &&
+	    a->nartifacts == b->nartifacts && a->from == b->from;
 }
 
 static struct status *
@@ -334,6 +336,7 @@ statuses_answer(struct statuses *all, struct http_exchange *x,
 {
 	const struct status_key key = {.run = found->row->uuid,
 	    .length = found_length(found),
+	    .evicted_ms = found->row->evicted_ms,
 	    .state = found->row->state,
 	    .waits = run_waits_for(found->run),
 	    .nartifacts = found->row->nartifacts,
