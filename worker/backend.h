@@ -193,6 +193,8 @@ struct backend_ops {
 	 * is stopped well. */
 	void (*stop)(struct backend *b, const struct backend_handle *h,
 	    backend_done_cb cb, void *arg);
+	/* Root of a box is another user of this host, as far as it is known. */
+	bool (*remaps)(const struct backend *b);
 	/* All boxes of our instance, in any state. */
 	void (*list)(struct backend *b, backend_list_cb cb, void *arg);
 };

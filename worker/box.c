@@ -35,6 +35,7 @@
 #include "worker/box.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "common/msg/msg_gen.h"
 #include "common/clock.h"
@@ -447,6 +448,28 @@ await_agent(struct box *b, const struct backend_container *c)
 	link_expect(b->link, &b->at.handle);
 }
 
+/* The engine says that it remaps; this is what the kernel says.  A process
+ * that may not be looked at counts as root's. */
+static bool
+is_root_here(const struct backend_container *c)
+{
+	char path[32];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "/proc/%lld",
+	    (long long)backend_handle_pid(&c->handle));
+	return stat(path, &st) == 0 && st.st_uid == 0;
+}
+
+static bool
+is_remap_a_lie(const struct box *b, const struct backend_container *c)
+{
+	const struct box_host *h = b->in->host;
+
+	return h->policy->as_root == POLICY_ROOT_REMAPPED &&
+	    h->backend->ops->remaps(h->backend) && is_root_here(c);
+}
+
 /* The one that should be there: is it, and is it what we would make? */
 static void
 looked(struct box *b, const struct backend_container *c)
@@ -547,7 +570,13 @@ opened_cb(
 	} else if (b->state == BOX_CREATING) {
 		b->times.create_us = o->create_us;
 		b->times.start_us = o->start_us;
-		await_agent(b, &o->c);
+		if (is_remap_a_lie(b, &o->c))
+			fail(b, ERR_POLICY,
+			    "SANDBOX_AS_ROOT is remapped and the engine says "
+			    "that it remaps, but the sandbox's root is root "
+			    "of this host");
+		else
+			await_agent(b, &o->c);
 	}
 	answered(b);
 }

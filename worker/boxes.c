@@ -90,6 +90,23 @@ boxes_find_task(const struct boxes *bs, uint64_t number)
 	return tasks_find(&bs->tasks, number);
 }
 
+/* NULL, or why its commands may not be root. */
+static const char *
+root_refusal(const struct box_host *h, const struct task_start *s)
+{
+	if (!s->is_root || h->policy->as_root == POLICY_ROOT_ALLOW)
+		return NULL;
+	if (h->policy->as_root == POLICY_ROOT_DENY)
+		return "commands as root are not allowed here "
+		       "(SANDBOX_AS_ROOT=deny): leave as_user out";
+	if (!h->backend->ops->remaps(h->backend))
+		return "commands as root are not allowed here: "
+		       "SANDBOX_AS_ROOT=remapped, and the engine remaps no "
+		       "users: leave as_user out, or start the engine with "
+		       "--userns-remap=default";
+	return NULL;
+}
+
 int
 boxes_start_task(
     struct boxes *bs, uint64_t sandbox, struct task_start *s, struct err *e)
@@ -97,6 +114,7 @@ boxes_start_task(
 	const struct tasks_item *known = boxes_find_task(bs, s->id);
 	struct box *b = box_at(box_map_by_sandbox(&bs->all.map, sandbox));
 	struct tasks *ts = b == NULL ? NULL : box_tasks(b);
+	const char *refusal = root_refusal(bs->all.host, s);
 	bool same;
 
 	if (known != NULL) {
@@ -106,6 +124,11 @@ boxes_start_task(
 		    0 :
 		    err_set(e, ERR_PROTO, "run %llu is another already",
 			(unsigned long long)s->id);
+	}
+	if (refusal != NULL) {
+		tasks_refuse(
+		    *bs->all.host->front, s, RUNLOG_START_FAILED, refusal);
+		return 0;
 	}
 	if (ts != NULL)
 		return tasks_start(ts, s, e);

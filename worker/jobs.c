@@ -92,6 +92,7 @@ check_spec(struct task_start *s, struct err *e)
 	if (runspec_decode(s->spec, s->nspec, &spec, e) != 0)
 		return ERR_PROTO;
 	s->ncommands = spec.ncommands;
+	s->is_root = spec.user == RUNSPEC_USER_ROOT;
 	for (uint32_t i = 0; i < spec.ncommands; i++)
 		s->limit_ms += spec.commands[i].timeout_ms;
 	runspec_clear(&spec);

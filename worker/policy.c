@@ -348,6 +348,16 @@ take_fingerprint(struct policy *p)
 	hex_encode(digest, POLICY_FINGERPRINT_LEN / 2, p->fingerprint);
 }
 
+static enum policy_root
+take_root(const struct conf *c)
+{
+	const char *word = conf_str(c, CONF_SANDBOX_AS_ROOT);
+
+	if (strcmp(word, "remapped") == 0)
+		return POLICY_ROOT_REMAPPED;
+	return strcmp(word, "deny") == 0 ? POLICY_ROOT_DENY : POLICY_ROOT_ALLOW;
+}
+
 /* ---- public */
 
 int
@@ -358,6 +368,7 @@ policy_init(struct policy *p, const struct conf *c, struct err *e)
 	    strcmp(conf_str(c, CONF_SANDBOX_NETWORK_MODE), "bridge") == 0 ?
 	    POLICY_NETWORK_BRIDGE :
 	    POLICY_NETWORK_NONE;
+	p->as_root = take_root(c);
 	p->no_new_privileges = conf_bool(c, CONF_SANDBOX_NO_NEW_PRIVILEGES);
 	p->runtime = xstrdup(conf_str(c, CONF_SANDBOX_RUNTIME));
 	p->memory_bytes = (uint64_t)conf_int(c, CONF_DEFAULT_MEMORY_MB) * MIB;

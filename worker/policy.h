@@ -24,11 +24,18 @@ enum policy_network {
 	POLICY_NETWORK_BRIDGE
 };
 
+enum policy_root { /* may commands be root of their sandbox? */
+	POLICY_ROOT_ALLOW,
+	POLICY_ROOT_REMAPPED, /* if that is another user of the host */
+	POLICY_ROOT_DENY
+};
+
 struct policy {
 	char *image;
 	char **images; /* further ones allowed; NULL-terminated, as all lists */
 	enum policy_network network;
 	bool no_new_privileges;
+	enum policy_root as_root;
 	char **cap_drop;   /* upper case, without CAP_ */
 	char **cap_add;    /* with those that the agent needs for itself */
 	uint64_t withheld; /* of these the agent lets no command have */

@@ -82,6 +82,7 @@ struct task_start {
 	uint8_t *spec;
 	size_t nspec;
 	uint32_t ncommands;
+	bool is_root;      /* its commands are root of their sandbox */
 	uint64_t limit_ms; /* of all its commands together */
 };
 

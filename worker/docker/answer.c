@@ -356,6 +356,23 @@ take_storage(const json_t *o, struct answer_info *out)
 	text_clean(out->storage, sizeof(out->storage), text, strlen(text));
 }
 
+/* ["name=seccomp,profile=default", "name=userns", ...] */
+static bool
+has_option(const json_t *info, const char *name)
+{
+	const json_t *options = json_object_get(info, "SecurityOptions"), *v;
+	size_t i, n = strlen(name);
+
+	json_array_foreach (options, i, v) {
+		const char *s = json_string_value(v);
+
+		if (s != NULL && strncmp(s, name, n) == 0 &&
+		    (s[n] == '\0' || s[n] == ','))
+			return true;
+	}
+	return false;
+}
+
 int
 answer_info(const char *s, size_t n, const char *runtime,
     struct answer_info *out, struct err *e)
@@ -370,6 +387,8 @@ answer_info(const char *s, size_t n, const char *runtime,
 	out->pids_limit = get_bool(o, "PidsLimit");
 	out->cpu_quota =
 	    get_bool(o, "CpuCfsQuota") || get_bool(o, "CPUCfsQuota");
+	out->remaps =
+	    has_option(o, "name=userns") || has_option(o, "name=rootless");
 	out->quota = ANSWER_QUOTA_NONE;
 	take_storage(o, out);
 	out->has_runtime = runtime[0] == '\0' ||

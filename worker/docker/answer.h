@@ -54,6 +54,7 @@ enum answer_quota {
 };
 struct answer_info {
 	bool memory_limit, pids_limit, cpu_quota;
+	bool remaps;      /* users: root of a container is none of the host */
 	bool has_runtime; /* the one asked for; true for "" */
 	enum answer_quota quota;
 	char storage[80]; /* the driver and what it stands on, in words */

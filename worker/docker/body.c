@@ -20,6 +20,7 @@
 /* Of 1024 and 500, which everybody else on the host has, this server too. */
 #define CPU_SHARES 256
 #define IO_WEIGHT 100
+#define SIGNALS_MAX 1024     /* queued, and timers, of a user */
 #define SHM_BYTES (64 * MIB) /* /dev/shm; counts as memory */
 #define TAR_BLOCK 512
 #define TAR_END (2 * TAR_BLOCK) /* zeros */
@@ -175,6 +176,10 @@ put_limits(json_t *o, const struct body_create *c)
 	put(o, "CpuShares", number(CPU_SHARES));
 	if (c->has_io_weight)
 		put(o, "BlkioWeight", number(IO_WEIGHT));
+	/* What the kernel counts per user of the host, all sandboxes and
+	 * namespaces together: decision 25. */
+	(void)json_array_append_new(ulimits, ulimit("sigpending", SIGNALS_MAX));
+	(void)json_array_append_new(ulimits, ulimit("msgqueue", 0));
 	put_disk(o, ulimits, c);
 	put(o, "Ulimits", ulimits);
 	(void)snprintf(options, sizeof(options),

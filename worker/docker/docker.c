@@ -59,6 +59,12 @@ static const struct engine_hooks engine_hooks = {on_alive, on_gone, on_news};
 
 /* ---- life */
 
+static bool
+docker_remaps(const struct backend *b)
+{
+	return ((const struct docker *)b)->engine.remaps;
+}
+
 static const struct backend_ops docker_ops = {
     .can = BACKEND_HAS_PID | BACKEND_HAS_MOUNTS,
     .free = docker_free,
@@ -67,6 +73,7 @@ static const struct backend_ops docker_ops = {
     .inspect = docker_inspect,
     .remove = docker_remove,
     .stop = docker_stop,
+    .remaps = docker_remaps,
     .list = docker_list};
 
 int

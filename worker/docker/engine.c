@@ -179,6 +179,20 @@ say_disk(const struct docker *d, const struct answer_info *info)
 }
 
 static void
+say_users(const struct docker *d, const struct answer_info *info)
+{
+	if (info->remaps)
+		log_info("root of a sandbox is another user of this host");
+	else if (d->policy->as_root == POLICY_ROOT_ALLOW)
+		log_warn("root of a sandbox is this host's root, and its user "
+			 "the host's uid 1000: start the engine with "
+			 "--userns-remap=default, or set SANDBOX_AS_ROOT");
+	else
+		log_info("no command runs as root: the engine remaps no users "
+			 "(SANDBOX_AS_ROOT)");
+}
+
+static void
 is_up(struct docker *d, const struct answer_info *info)
 {
 	char missing[128] = "";
@@ -206,8 +220,10 @@ is_up(struct docker *d, const struct answer_info *info)
 		    d->engine.sockets[d->engine.socket], d->policy->runtime);
 	d->engine.up = true;
 	d->engine.quota = info->quota;
+	d->engine.remaps = info->remaps;
 	d->engine.hooks->on_alive(d);
 	say_disk(d, info);
+	say_users(d, info);
 	say(d);
 	again_in(d, UP_MS);
 }

@@ -93,6 +93,8 @@ static const char expected[] =
     "'Memory':67108864,'MemorySwap':67108864,'NanoCpus':500000000,"
     "'PidsLimit':20,'CpuShares':256,'BlkioWeight':100,"
     "'Ulimits':[{'Name':'core','Soft':0,'Hard':0},"
+    "{'Name':'sigpending','Soft':1024,'Hard':1024},"
+    "{'Name':'msgqueue','Soft':0,'Hard':0},"
     "{'Name':'fsize','Soft':21474836480,'Hard':21474836480}],"
     "'Tmpfs':{'/tmp':'rw,exec,nosuid,nodev,mode=1777,size=256m'},"
     "'Binds':['/data/x:/inside:ro','/data/y:/beside:ro'],'Init':false,"

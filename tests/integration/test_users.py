@@ -1,0 +1,180 @@
+"""Whose users a sandbox has: SANDBOX_AS_ROOT, an engine that remaps users, and
+what the kernel counts per user."""
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import pytest
+
+from client import wait_for
+from server import Engine, Server, UnixConnection
+
+TIMERS = """
+import ctypes, sys, time
+libc = ctypes.CDLL(None)
+timer, n = ctypes.c_void_p(), 0
+while n < int(sys.argv[1]) and libc.timer_create(
+        0, None, ctypes.byref(timer)) == 0:
+    n += 1
+print(n, flush=True)
+time.sleep(float(sys.argv[2]))
+"""
+QUEUE = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+print(libc.mq_open(b"/q", os.O_CREAT | os.O_RDWR, 0o600, None) >= 0)
+"""
+
+
+class RemappedEngine(Engine):
+    """A private engine with --userns-remap, and the image of the suite's."""
+
+    def __init__(self):
+        self.dir = tempfile.mkdtemp(prefix="mcpe-", dir="/tmp")
+        os.chmod(self.dir, 0o711)
+        super().__init__(f"unix://{self.dir}/s")
+        self.config = os.path.join(self.dir, "c")
+        with open(self.config, "w", encoding="ascii") as f:
+            f.write("{}")
+        self.log = open(os.path.join(self.dir, "log"), "w+b")
+        self.process = subprocess.Popen(
+            ["unshare", "--mount", "--propagation", "slave", "--net",
+             "dockerd", "--host", f"unix://{self.dir}/s",
+             "--data-root", f"{self.dir}/d", "--exec-root", f"{self.dir}/x",
+             "--pidfile", f"{self.dir}/p", "--config-file", self.config,
+             "--group", "root", "--userland-proxy=false", "--iptables=false",
+             "--ip-masq=false", "--userns-remap=default"],
+            stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL,
+            start_new_session=True)
+
+    def answers(self):
+        if self.process.poll() is not None:
+            self.log.seek(0)
+            pytest.skip("no engine with --userns-remap here: "
+                        + self.log.read().decode()[-300:])
+        try:
+            return self.request("GET", "/_ping")[0] == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def take_image(self, other, name):
+        source = UnixConnection(other.path)
+        source.request("GET", f"/images/{name}/get")
+        there = UnixConnection(self.path)
+        there.request("POST", "/images/load?quiet=1", source.getresponse(),
+                      {"Content-Type": "application/x-tar"},
+                      encode_chunked=True)
+        answer = there.getresponse()
+        assert answer.status == 200 and b"Loaded" in answer.read()
+        source.close()
+        there.close()
+
+    def close(self):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(10)
+        self.log.close()
+        # Named after the exec root, by the users it is for.
+        for name in os.listdir(self.dir):
+            shutil.rmtree(os.path.join(self.dir, name), ignore_errors=True)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def remapped(engine):
+    if os.geteuid() != 0 or shutil.which("dockerd") is None:
+        pytest.skip("starting an engine needs root and dockerd")
+    e = RemappedEngine()
+    try:
+        wait_for(e.answers, 60, "the engine")
+        e.take_image(engine, os.environ["SANDBOX_IMAGE"])
+        yield e
+    finally:
+        e.close()
+
+
+@pytest.fixture(scope="module")
+def on_remapped(build, remapped):
+    s = Server(build, env={"DOCKER_HOST": "unix://" + remapped.path,
+                           "SANDBOX_AS_ROOT": "remapped"})
+    yield s
+    s.destroy(remapped)
+
+
+def has_remap(engine):
+    return b'"name=userns"' in engine.request("GET", "/info")[1]
+
+
+def as_root(client, name, script):
+    return client.run(name, script, as_user="root")
+
+
+@pytest.mark.parametrize("setting", ["deny", "remapped"])
+def test_root_is_refused_where_it_is_not_allowed(
+        make_server, engine, setting):
+    if setting == "remapped" and has_remap(engine):
+        pytest.skip("this engine remaps users")
+    server = make_server(env={"SANDBOX_AS_ROOT": setting})
+    client = server.client()
+    final = as_root(client, "a", "id -u")
+    assert final["state"] == "failed"
+    assert "SANDBOX_AS_ROOT=" + setting in str(final)
+    assert client.run("a", "id -u")["commands"][0]["stdout"] == "1000\n"
+
+
+def test_a_start_says_whose_root_it_is(server, engine):
+    words = ("root of a sandbox is another user of this host"
+             if has_remap(engine) else
+             "root of a sandbox is this host's root")
+    assert words in "\n".join(server.log)
+
+
+def test_root_of_a_remapped_sandbox_is_not_the_hosts(on_remapped, remapped):
+    client = on_remapped.client()
+    final = as_root(client, "a", "id -u; cat /proc/self/uid_map; "
+                    "touch /workspace/x && chown 1000 /workspace/x && "
+                    "stat -c %u /workspace/x")
+    out = final["commands"][0]["stdout"].split()
+    assert (out[0], out[1], out[-1]) == ("0", "0", "1000")
+    assert int(out[2]) > 0
+    container = final["sandbox_container_id"]
+    shown = json.loads(remapped.request(
+        "GET", f"/containers/{container}/json")[1])
+    assert os.stat(f"/proc/{shown['State']['Pid']}").st_uid == int(out[2])
+    user = client.run("a", "id -un; id -u; echo x > /artifacts/y")
+    assert user["commands"][0]["stdout"] == "sandbox\n1000\n"
+    assert "root of a sandbox is another user" in on_remapped.tail()
+
+
+def test_neighbours_on_a_remapped_engine_keep_their_timers(on_remapped):
+    client = on_remapped.client()
+    client.run("a", "cat > /workspace/t.py <<'E'\n" + TIMERS + "E")
+    client.run("b", "cat > /workspace/t.py <<'E'\n" + TIMERS + "E")
+    greedy = client.start("a", "python3 /workspace/t.py 1000000 60")
+    wait_for(lambda: client.status(greedy["run_id"])["commands"][0]["stdout"],
+             30, "all that it can take")
+    taken = client.status(greedy["run_id"])["commands"][0]["stdout"]
+    assert 0 < int(taken) <= 1024
+    beside = client.run("b", "python3 /workspace/t.py 1000 0")
+    assert beside["commands"][0]["stdout"] == "1000\n"
+    host = subprocess.run(["python3", "-c", TIMERS, "1000", "0"],
+                          stdout=subprocess.PIPE, text=True, check=True)
+    assert host.stdout == "1000\n"
+
+
+def test_nobody_takes_posix_queues(client, sandbox):
+    for options in ({}, {"as_user": "root"}):
+        final = client.run(sandbox, "python3 - <<'E'\n" + QUEUE + "E",
+                           **options)
+        assert final["commands"][0]["stdout"] == "False\n"
+    host = subprocess.run(["python3", "-c", QUEUE.replace("/q", "/mcpq")
+                           + "libc.mq_unlink(b'/mcpq')\n"],
+                          stdout=subprocess.PIPE, text=True, check=True)
+    assert host.stdout == "True\n"
