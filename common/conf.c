@@ -300,6 +300,18 @@ conf_set_extra(
 	return 0;
 }
 
+static const char *
+key_at(size_t i)
+{
+	return conf_table[i].key;
+}
+
+static const char *
+nearest(const char *name)
+{
+	return conf_nearest(name, key_at, CONF_KEY_COUNT);
+}
+
 int
 conf_set(struct conf *c, const char *key, const char *value, struct err *e)
 {
@@ -311,17 +323,11 @@ conf_set(struct conf *c, const char *key, const char *value, struct err *e)
 		return conf_set_row(c, r, value, e);
 	if (conf_is_extra(key))
 		return conf_set_extra(c, key, value, e);
-	near = conf_nearest(key);
+	near = nearest(key);
 	return err_set(e, ERR_NOTFOUND, "%s is no configuration key (%s%s)",
 	    conf_show(key, shown),
 	    near != NULL ? "did you mean " : "see --help",
 	    near != NULL ? near : "");
-}
-
-const char *
-conf_key_name(enum conf_key k)
-{
-	return conf_table[k].key;
 }
 
 bool
@@ -337,7 +343,7 @@ conf_is_unset(const char *key, const char *value)
 static void
 warn_of_slip(const char *key)
 {
-	const char *near = conf_nearest(key);
+	const char *near = nearest(key);
 
 	if (near != NULL)
 		log_warn("environment: %s is no key of this server; did you "

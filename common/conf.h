@@ -35,7 +35,6 @@ struct conf *conf_copy(const struct conf *c);
  * kept as extra keys for the front. */
 int conf_set(struct conf *c, const char *key, const char *value,
     struct err *e) MUSTCHECK;
-const char *conf_key_name(enum conf_key k);
 /* conf_is_unset - an empty value for a number, a truth value or a choice: in
  * the environment and in files it counts as not set */
 bool conf_is_unset(const char *key, const char *value);

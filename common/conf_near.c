@@ -1,7 +1,5 @@
 #include "common/conf_near.h"
 
-#include "common/conf.h"
-
 #define NAME_MAX_BYTES 64
 #define NAME_MIN_BYTES 5 /* below, everything is near to something */
 #define NEAR 2
@@ -38,15 +36,15 @@ distance(const char *a, const char *b)
 }
 
 const char *
-conf_nearest(const char *name)
+conf_nearest(const char *name, const char *(*key_at)(size_t i), size_t nkeys)
 {
 	const char *best = NULL;
 	size_t n = strlen(name), least_so_far = NEAR + 1;
 
 	if (n < NAME_MIN_BYTES || n > NAME_MAX_BYTES)
 		return NULL;
-	for (enum conf_key k = 0; k < CONF_KEY_COUNT; k++) {
-		const char *key = conf_key_name(k);
+	for (size_t i = 0; i < nkeys; i++) {
+		const char *key = key_at(i);
 		size_t d =
 		    strlen(key) > NAME_MAX_BYTES ? n : distance(name, key);
 
