@@ -166,6 +166,92 @@ say_mode(const struct users *u)
 		    fence_version());
 }
 
+/* ---- the engine's socket */
+
+static void
+add_socket_group(const char *path, const struct stat *st, void *arg)
+{
+	struct err e;
+
+	if ((st->st_mode & (S_IRGRP | S_IWGRP)) == (S_IRGRP | S_IWGRP) &&
+	    privdrop_add_group(arg, st->st_gid, &e) != 0)
+		log_warn("%s: %s", path, e.msg);
+}
+
+static void
+look_at(const char *path,
+    void (*cb)(const char *path, const struct stat *st, void *arg), void *arg)
+{
+	struct stat st;
+
+	if (stat(path, &st) == 0 && S_ISSOCK(st.st_mode))
+		cb(path, &st, arg);
+}
+
+/* DOCKER_HOST, or the places where such a socket usually is, below two
+ * roots. */
+static void
+each_socket(const struct users *u,
+    void (*cb)(const char *path, const struct stat *st, void *arg), void *arg)
+{
+	static const char prefix[] = "unix://";
+	static const char *const names[] = {
+	    "podman/podman.sock", "docker.sock"};
+	const char *roots[] = {getenv("XDG_RUNTIME_DIR"), "/run", "/var/run"};
+	char path[SOCKET_PATH_MAX];
+
+	if (strncmp(u->docker_host, prefix, strlen(prefix)) == 0) {
+		look_at(u->docker_host + strlen(prefix), cb, arg);
+		return;
+	}
+	for (size_t r = 0; r < ARRAY_LEN(roots); r++)
+		for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+			if (roots[r] == NULL || roots[r][0] != '/')
+				continue;
+			(void)snprintf(
+			    path, sizeof(path), "%s/%s", roots[r], names[i]);
+			look_at(path, cb, arg);
+		}
+}
+
+struct reach {
+	const struct privdrop_user *front;
+	char path[SOCKET_PATH_MAX]; /* of one that the front may open */
+};
+
+static void
+note_reach(const char *path, const struct stat *st, void *arg)
+{
+	struct reach *r = arg;
+	const struct privdrop_user *f = r->front;
+
+	if ((st->st_uid == f->uid && (st->st_mode & S_IWUSR) != 0) ||
+	    (st->st_gid == f->gid && (st->st_mode & S_IWGRP) != 0))
+		(void)snprintf(r->path, sizeof(r->path), "%s", path);
+	else if ((st->st_mode & S_IWOTH) != 0)
+		log_warn("everybody may open the engine's socket %s: only the "
+			 "system call filter keeps the front from it",
+		    path);
+}
+
+/* A front whose user may open the engine's socket is kept from it by the
+ * filter alone. */
+static int
+check_reach(const struct users *u, struct err *e)
+{
+	struct reach r = {.front = &u->front};
+
+	if (u->front_mode != USERS_CHANGE)
+		return 0;
+	each_socket(u, note_reach, &r);
+	if (r.path[0] == '\0')
+		return 0;
+	return err_set(e, ERR_POLICY,
+	    "RUN_AS_FRONT: user %s may open the engine's socket %s, which the "
+	    "front must not: give it a group of its own",
+	    u->front.name, r.path);
+}
+
 int
 users_resolve(const struct conf *conf, struct users *u, struct err *e)
 {
@@ -176,6 +262,8 @@ users_resolve(const struct conf *conf, struct users *u, struct err *e)
 	u->worker_mode = USERS_STAY;
 	u->docker_host = xstrdup(conf_str(conf, CONF_DOCKER_HOST));
 	rc = resolve(conf, u, e);
+	if (rc == 0)
+		rc = check_reach(u, e);
 	if (rc == 0)
 		say_mode(u);
 	return rc;
@@ -195,43 +283,9 @@ users_are_apart(const struct users *u)
 	    (u->worker_mode == USERS_STAY || u->front.uid != u->worker.uid);
 }
 
-static void
-add_socket_group(struct privdrop_user *u, const char *path)
-{
-	struct stat st;
-	struct err e;
-
-	if (stat(path, &st) == -1 || !S_ISSOCK(st.st_mode) ||
-	    (st.st_mode & (S_IRGRP | S_IWGRP)) != (S_IRGRP | S_IWGRP))
-		return;
-	if (privdrop_add_group(u, st.st_gid, &e) != 0)
-		log_warn("%s: %s", path, e.msg);
-}
-
-/* The places where an engine's socket usually is, below two roots. */
-static void
-add_usual_groups(struct privdrop_user *u)
-{
-	static const char *const names[] = {
-	    "podman/podman.sock", "docker.sock"};
-	const char *roots[] = {getenv("XDG_RUNTIME_DIR"), "/run", "/var/run"};
-	char path[SOCKET_PATH_MAX];
-
-	for (size_t r = 0; r < ARRAY_LEN(roots); r++)
-		for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-			if (roots[r] == NULL || roots[r][0] != '/')
-				continue;
-			(void)snprintf(
-			    path, sizeof(path), "%s/%s", roots[r], names[i]);
-			add_socket_group(u, path);
-		}
-}
-
 enum users_mode
 users_find(const struct users *u, enum msg_role role, struct privdrop_user *out)
 {
-	static const char prefix[] = "unix://";
-
 	if (role == MSG_ROLE_FRONT) {
 		if (u->front_mode == USERS_CHANGE)
 			*out = u->front;
@@ -240,9 +294,6 @@ users_find(const struct users *u, enum msg_role role, struct privdrop_user *out)
 	if (u->worker_mode != USERS_CHANGE)
 		return u->worker_mode;
 	*out = u->worker;
-	if (strncmp(u->docker_host, prefix, strlen(prefix)) == 0)
-		add_socket_group(out, u->docker_host + strlen(prefix));
-	else
-		add_usual_groups(out);
+	each_socket(u, add_socket_group, out);
 	return u->worker_mode;
 }

@@ -29,7 +29,8 @@ struct users {
 /* users_resolve - look the users up; says in the log which mode it is, and what
  * of the separation does not hold in it.  ERR_NOTFOUND for a user that is
  * missing, ERR_INVAL for one that is both or is root: nothing runs as root that
- * was meant not to. */
+ * was meant not to.  ERR_POLICY for a front that may open the engine's
+ * socket. */
 int users_resolve(
     const struct conf *conf, struct users *u, struct err *e) MUSTCHECK;
 void users_clear(struct users *u);

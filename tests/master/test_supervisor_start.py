@@ -3,6 +3,7 @@ import os
 import pwd
 import re
 import resource
+import shutil
 import signal
 import socket
 import stat
@@ -308,6 +309,23 @@ def test_only_the_worker_gets_the_group_of_the_engines_socket(make):
             return re.search(r"^Groups:(.*)$", f.read(), re.M)[1].split()
     assert groups("worker-0") == ["54321"]
     assert groups("front") == []
+
+
+@pytest.mark.parametrize("owner, group, mode", [
+    (0, "daemon", 0o660), ("daemon", 0, 0o600)])
+def test_a_front_that_may_open_the_engines_socket_is_refused(
+        make, owner, group, mode):
+    s = make(start=False, env={"RUN_AS_FRONT": "daemon",
+                               "RUN_AS_WORKER": "nobody"})
+    path = os.path.join(s.dir, "engine.sock")
+    with socket.socket(socket.AF_UNIX) as engine:
+        engine.bind(path)
+        os.chmod(path, mode)
+        shutil.chown(path, owner, group)
+        s.env["DOCKER_HOST"] = "unix://" + path
+        s.start()
+        assert s.wait_exit() == 78
+    assert f"daemon may open the engine's socket {path}" in s.stderr()
 
 
 @pytest.mark.parametrize("key, other", [
