@@ -18,7 +18,8 @@ enum exit_status {
 };
 
 enum exit_agent {
-	EXIT_SPACE = 73 /* its file system is far over its limit */
+	EXIT_SPACE = 73,    /* its file system is far over its limit */
+	EXIT_ABANDONED = 75 /* no server came for its lease */
 };
 
 enum exit_command {

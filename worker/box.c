@@ -74,6 +74,7 @@ struct box {
 	struct box_all *in;
 	struct box_place at; /* what it is, who uses it, its handle */
 	enum msg_open_mode mode;
+	uint32_t ttl_s;
 	enum box_state state;
 	char *name;
 
@@ -301,6 +302,9 @@ lose_container(struct box *b, const struct backend_container *c)
 		    why, sizeof(why), "its container was removed from outside");
 	else if (c->oom_killed)
 		(void)snprintf(why, sizeof(why), "out of memory");
+	else if (c->exit_code == EXIT_ABANDONED)
+		(void)snprintf(why, sizeof(why),
+		    "no server came for its TTL and SANDBOX_GRACE_SECONDS");
 	else if (c->exit_code == EXIT_SPACE)
 		(void)snprintf(why, sizeof(why),
 		    "its file system held far more than SANDBOX_DISK_MB or "
@@ -328,6 +332,15 @@ tell_ready(struct box *b)
 	h->on_ready(h->arg);
 }
 
+static void
+tell_lease(struct box *b)
+{
+	uint64_t s = (uint64_t)b->ttl_s + b->in->host->grace_s;
+
+	if (b->ttl_s != 0 && b->peer != NULL)
+		peer_lease(b->peer, s * 1000);
+}
+
 static int
 on_hello(const struct peer_hello *h, void *arg, struct err *e)
 {
@@ -343,6 +356,7 @@ on_hello(const struct peer_hello *h, void *arg, struct err *e)
 	set_state(b, BOX_UP);
 	b->silences = 0;
 	timer_set_ms(b->timer, b->in->host->ping_ms);
+	tell_lease(b);
 	if (!b->told_ready)
 		tell_ready(b);
 	tasks_attach(b->tasks, b->peer, h);
@@ -627,6 +641,7 @@ box_new(struct box_all *all, const struct box_start *s)
 	b->in = all;
 	b->at.sandbox = s->sandbox;
 	b->mode = s->mode;
+	b->ttl_s = s->ttl_s;
 	b->state = s->mode == MSG_OPEN_MODE_CREATE ? BOX_CREATING : BOX_LOOKING;
 	b->at.id.uuid = s->uuid;
 	memcpy(b->at.id.fingerprint, all->host->policy->fingerprint,
@@ -700,6 +715,13 @@ box_remove(struct box *b)
 		return; /* said when it is gone */
 	tasks_end(b->tasks, RUNLOG_LOST, "the sandbox was removed");
 	box_close(b);
+}
+
+void
+box_set_ttl(struct box *b, uint32_t ttl_s)
+{
+	b->ttl_s = ttl_s;
+	tell_lease(b);
 }
 
 void

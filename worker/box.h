@@ -41,7 +41,8 @@ struct box_host {
 	const struct policy *policy;
 	const struct task_host *task;
 	const struct copy_limits *limits;
-	uint32_t ping_ms;            /* between two questions to an agent */
+	uint32_t ping_ms; /* between two questions to an agent */
+	uint32_t grace_s; /* beyond its TTL a box waits for a server */
 	void (*on_ready)(void *arg); /* READY was told */
 	void (*on_full)(void *arg);  /* the front's channel is: read no more */
 	void *arg;
@@ -66,12 +67,15 @@ struct box_start {
 	const char *container_id; /* to adopt; "": by name */
 	struct policy_template template;
 	struct policy_claim claim;
+	uint32_t ttl_s; /* 0: it waits for a server for ever */
 };
 /* box_open - sandbox and UUID must be new; everything else is told to the
  * front */
 void box_open(struct box_all *all, const struct box_start *s);
 /* box_remove - its tasks end, it is taken away, REMOVED is told */
 void box_remove(struct box *b);
+/* box_set_ttl - from now on */
+void box_set_ttl(struct box *b, uint32_t ttl_s);
 /* box_drop - forgotten, and left as it is; the backend must be gone */
 void box_drop(struct box *b);
 

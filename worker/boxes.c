@@ -39,6 +39,15 @@ boxes_settled(struct boxes *bs, uint64_t sandbox)
 		tasks_settled(ts);
 }
 
+void
+boxes_set_ttl(struct boxes *bs, uint64_t sandbox, uint32_t ttl_s)
+{
+	struct box *b = box_at(box_map_by_sandbox(&bs->all.map, sandbox));
+
+	if (b != NULL)
+		box_set_ttl(b, ttl_s);
+}
+
 /* Of a box that this worker does not know. */
 struct unknown {
 	struct boxes *in;

@@ -24,6 +24,8 @@ int boxes_open(
     struct boxes *bs, const struct box_start *s, struct err *e) MUSTCHECK;
 /* boxes_settled - SANDBOX_SETTLED: of its runs the front has told all */
 void boxes_settled(struct boxes *bs, uint64_t sandbox);
+/* boxes_set_ttl - SANDBOX_TTL; nothing for one that is not here */
+void boxes_set_ttl(struct boxes *bs, uint64_t sandbox, uint32_t ttl_s);
 /* boxes_remove - SANDBOX_REMOVE, for any box there ever was */
 void boxes_remove(struct boxes *bs, uint64_t sandbox, const struct uuid *uuid,
     const char *name);

@@ -29,6 +29,7 @@ on_sandbox_open(void *arg, const struct msg_sandbox_open *m, struct err *e)
 	    .uuid = m->uuid,
 	    .name = m->name,
 	    .container_id = m->container_id,
+	    .ttl_s = m->ttl_s,
 	    .template = {.image = m->image,
 		.memory_bytes = m->memory_bytes,
 		.nano_cpus = m->nano_cpus,
@@ -41,6 +42,16 @@ on_sandbox_open(void *arg, const struct msg_sandbox_open *m, struct err *e)
 	    (m->container_id[0] != '\0' && !policy_is_id(m->container_id)))
 		return err_set(e, ERR_PROTO, "no good name or id");
 	return boxes_open(w->boxes, &s, e);
+}
+
+static int
+on_sandbox_ttl(void *arg, const struct msg_sandbox_ttl *m, struct err *e)
+{
+	struct worker *w = arg;
+
+	(void)e;
+	boxes_set_ttl(w->boxes, m->id, m->ttl_s);
+	return 0;
 }
 
 static int
@@ -184,6 +195,7 @@ on_sweep_end(void *arg, const struct msg_sweep_end *m, struct err *e)
 static const struct msg_front_to_worker handlers = {
     .on_sandbox_open = on_sandbox_open,
     .on_sandbox_settled = on_sandbox_settled,
+    .on_sandbox_ttl = on_sandbox_ttl,
     .on_sandbox_remove = on_sandbox_remove,
     .on_run_start = on_run_start,
     .on_run_cancel = on_run_cancel,

@@ -134,6 +134,7 @@ worker_init(struct worker *w, struct event_base *base, const struct conf *c,
 	    .on_over = on_over,
 	    .arg = w};
 	w->box_host = (struct box_host){.base = base,
+	    .grace_s = (uint32_t)conf_int(c, CONF_SANDBOX_GRACE_SECONDS),
 	    .ping_ms = (uint32_t)conf_int(c, CONF_AGENT_PING_MS),
 	    .front = &w->front,
 	    .policy = &w->policy,

@@ -115,6 +115,16 @@ on_taken_stored(void *arg, const struct frame_taken_stored *m, struct err *e)
 }
 
 static int
+on_lease(void *arg, const struct frame_lease *m, struct err *e)
+{
+	struct agent *a = arg;
+
+	(void)e;
+	lease_set(&a->lease, m->ms);
+	return 0;
+}
+
+static int
 on_ping(void *arg, const struct frame_ping *m, struct err *e)
 {
 	struct agent *a = arg;
@@ -141,6 +151,7 @@ static const struct frame_down agent_down = {
     .on_taken = on_taken,
     .on_taken_stored = on_taken_stored,
     .on_ping = on_ping,
+    .on_lease = on_lease,
 };
 
 static int
@@ -192,6 +203,7 @@ agent_init(struct agent *a, const struct terms *t, struct err *e)
 	processes_init(&a->processes, &a->mux, &a->procs);
 	files_init(&a->files, &a->mux);
 	layer_init(&a->layer, "/", t->disk);
+	lease_init(&a->lease);
 	if (reap_init(&a->reaper, &a->loop, &a->procs, e) != 0)
 		return e->code;
 	/* Small, and without anything of a sequence in its memory. */
@@ -214,6 +226,8 @@ agent_timeout(const struct agent *a, bool more_files)
 		next = reap_next_ms(&a->reaper);
 	if (layer_next_ms(&a->layer) < next)
 		next = layer_next_ms(&a->layer);
+	if (lease_next_ms(&a->lease) < next)
+		next = lease_next_ms(&a->lease);
 	if (next != UINT64_MAX) {
 		now = clock_mono_ms();
 		next = next > now ? next - now : 0;
@@ -241,12 +255,20 @@ watch_layer(struct agent *a, uint64_t now_ms)
 	return false;
 }
 
+static bool
+watch_lease(struct agent *a, uint64_t now_ms)
+{
+	return lease_tick(&a->lease, now_ms,
+	    uplink_is_up(&a->uplink) || a->procs.nlive > 0 ? LEASE_HELD :
+							     LEASE_RUNS);
+}
+
 int
 agent_run(struct agent *a)
 {
-	bool more_files = false, fits = true;
+	bool more_files = false, fits = true, wanted = true;
 
-	while (!a->reaper.quit && fits) {
+	while (!a->reaper.quit && fits && wanted) {
 		uint64_t now;
 
 		loop_turn(&a->loop, agent_timeout(a, more_files));
@@ -256,10 +278,13 @@ agent_run(struct agent *a)
 		seqs_tick(&a->seqs);
 		processes_tick(&a->processes);
 		fits = watch_layer(a, now);
+		wanted = watch_lease(a, now);
 		uplink_tick(&a->uplink, now);
 		more_files = files_work(&a->files);
 		uplink_flush(&a->uplink);
 	}
 	reap_shutdown(&a->reaper);
+	if (!wanted)
+		return EXIT_ABANDONED;
 	return fits ? 0 : EXIT_SPACE;
 }

@@ -10,6 +10,7 @@
 #include "common/uuid.h"
 #include "images/agent/files.h"
 #include "images/agent/layer.h"
+#include "images/agent/lease.h"
 #include "images/agent/loop.h"
 #include "images/agent/mux.h"
 #include "images/agent/process.h"
@@ -31,6 +32,7 @@ struct agent {
 	struct processes processes;
 	struct files files;
 	struct layer layer;
+	struct lease lease;
 	struct reaper reaper;
 };
 

@@ -1,6 +1,5 @@
 /*
- * sandbox.c - sandboxes: the registry, and what each step of sandbox_step.h
- * does
+ * sandbox.c - the registry, and what each step of sandbox_step.h does
  *
  * A sandbox begins with sandbox_open: it takes its name, its row goes to the
  * store, and its worker is told to make it.  Its runs are sent right behind
@@ -288,6 +287,7 @@ send_open(struct sandbox *sb, enum msg_open_mode mode)
 		.memory_bytes = row->memory_bytes,
 		.nano_cpus = row->nano_cpus,
 		.pids = row->pids,
+		.ttl_s = row->ttl_s,
 	    });
 	sb->is_settled = false;
 }
@@ -655,8 +655,11 @@ save_slack_ms(const struct sandbox *sb)
 void
 sandbox_touch(struct sandbox *sb, uint32_t ttl_s)
 {
-	if (ttl_s != 0)
+	if (ttl_s != 0 && ttl_s != sb->row.ttl_s) {
 		sb->row.ttl_s = ttl_s;
+		msg_send_sandbox_ttl(sandbox_chan(sb),
+		    &(struct msg_sandbox_ttl){sb->row.id, ttl_s});
+	}
 	do_touch(sb);
 	if (sb->row.expires_ms - sb->expires_saved_ms > save_slack_ms(sb) ||
 	    sb->row.expires_ms < sb->expires_saved_ms)

@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 import wire
-from host import Channel, Sandbox, wait_until
+from host import Channel, Sandbox, WAIT_S, wait_until
 from wire import Command, python, shell
 
 
@@ -401,3 +401,28 @@ def test_a_host_that_does_not_read_stops_the_agent_from_reading(host):
     assert sent < 8 << 20
     wanted = sent // 16
     host.wait(lambda: len(host.pongs) >= wanted - 1, "all PONGs")
+
+
+def test_an_agent_that_no_server_wants_any_more_ends(agent):
+    sandbox = Sandbox(agent)
+    try:
+        host = sandbox.host
+        run = host.start(shell("sleep 1; echo done"))
+        host.wait(lambda: run.records, "it runs")
+        host.send("LEASE", ms=300)
+        host.ping()
+        host.drop()
+        host.stop_listening()
+        wait_until(lambda: sandbox.processes(), "it has begun")
+        assert sandbox.child.poll() is None  # what runs holds it
+        assert sandbox.child.wait(timeout=WAIT_S) == 75
+    finally:
+        sandbox.close()
+
+
+def test_a_server_that_comes_in_time_is_waited_for(sandbox, host):
+    host.send("LEASE", ms=60000)
+    host.ping()
+    host.drop()
+    host.accept()
+    host.ping()

@@ -328,12 +328,12 @@ class Worker:
     # ---- as the front
 
     def send_open(self, number, uid, mode=CREATE, name=None, image="",
-                  container="", memory=0):
+                  container="", memory=0, ttl_s=0):
         self.job.send(
             "SANDBOX_OPEN", number, mode=mode, uuid=uid, tenant="default",
             identifier="chat", generation=1, name=name or f"mcp-test-{uid}",
             image=image, container_id=container, memory_bytes=memory,
-            nano_cpus=0, pids=0)
+            nano_cpus=0, pids=0, ttl_s=ttl_s)
 
     def open(self, **more):
         """A new sandbox that is ready: (number, uuid, container id)."""

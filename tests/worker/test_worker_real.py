@@ -339,6 +339,20 @@ def test_a_file_without_a_name_has_an_end_too(make_worker):
     assert run.stdout().split() == [b"153", b"%d" % (32 << 20)]
 
 
+def test_a_sandbox_that_no_server_comes_for_ends(make_worker):
+    worker = make_worker(SANDBOX_GRACE_SECONDS="1").start()
+    sandbox, uid, container = worker.open(ttl_s=3600)
+    worker.job.send("SANDBOX_TTL", sandbox, ttl_s=1)
+    run = worker.run(sandbox, "true")  # behind the other in the channel
+    worker.finish(run)
+    worker.kill()
+    wait_for(lambda: not worker.engine.inspect(container)["State"]["Running"])
+    worker.start()
+    worker.send_open(sandbox, uid, mode=driver.ADOPT, container=container)
+    why = worker.job.wait("SANDBOX_LOST", sandbox).fields.why
+    assert "SANDBOX_GRACE_SECONDS" in why
+
+
 def begin_sleep(worker):
     sandbox, _, container = worker.open()
     run = worker.run(sandbox, "echo begun; sleep 600", timeout_ms=600000)

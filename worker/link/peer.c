@@ -382,6 +382,15 @@ peer_ping(struct peer *p)
 	return true;
 }
 
+void
+peer_lease(struct peer *p, uint64_t ms)
+{
+	const struct frame_lease m = {ms};
+
+	if (p->state == PEER_UP)
+		sent(p, frame_put_lease(link_out(p->link), &m));
+}
+
 bool
 peer_has_room(const struct peer *p, size_t n)
 {

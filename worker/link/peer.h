@@ -72,6 +72,8 @@ bool peer_is_up(const struct peer *p);
 /* peer_ping - asks the agent whether it is there; false: it has not answered
  * the last time, and is not asked again.  Only while the stream is up. */
 bool peer_ping(struct peer *p);
+/* peer_lease - how long the agent may go on without us */
+void peer_lease(struct peer *p, uint64_t ms);
 /* peer_has_room - for n further bytes and some small frames */
 bool peer_has_room(const struct peer *p, size_t n);
 
