@@ -121,6 +121,35 @@ def test_a_sandbox_lost_from_outside_is_told_and_replaced(
     assert again["sandbox_container_id"] != container
 
 
+def test_an_earlier_versions_data_is_moved_with_all_that_lives(make_server):
+    """Its database, spool, artifacts and key lay in DATA_DIR itself, which
+    was the front's (decision 22)."""
+    server = make_server()
+    client = server.client()
+    done = client.run("a", "echo kept; echo art > /artifacts/f; "
+                      "head -c 50000 /dev/zero | tr '\\0' x")
+    session = client.session
+    server.stop()
+    owner = os.stat(server.front_dir)
+    for name in os.listdir(server.front_dir):
+        os.rename(os.path.join(server.front_dir, name),
+                  os.path.join(server.data, name))
+    os.rmdir(server.front_dir)
+    os.chown(server.data, owner.st_uid, owner.st_gid)
+    server.start()
+    assert any("layout of an earlier version" in n for n in server.log)
+    assert os.stat(server.data).st_uid == os.geteuid()
+    assert server.get("/artifacts/a/latest/f")[2] == b"art\n"
+    client = server.client()
+    client.session = session
+    again = client.run("a", "echo again")
+    assert again["commands"][0]["stdout"] == "again\n"
+    assert again["sandbox_container_id"] == done["sandbox_container_id"]
+    before = client.status(done["run_id"])
+    assert before["commands"][0]["stdout"].startswith("kept\n")
+    assert before["commands"][0]["stdout_bytes"] == 50005
+
+
 def test_expired_sandboxes_are_reaped_but_not_while_in_use(
         make_server, engine):
     server = make_server(env={"REAPER_INTERVAL_MS": "200"})
