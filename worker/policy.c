@@ -383,7 +383,7 @@ policy_init(struct policy *p, const struct conf *c, struct err *e)
 	    read_only_paths :
 	    read_only_paths_networked;
 	if (take_images(p, c, e) != 0 || take_caps(p, c, e) != 0 ||
-	    profile_load(c, &p->seccomp, e) != 0) {
+	    profile_load(c, &p->seccomp, &p->seccomp_path, e) != 0) {
 		policy_clear(p);
 		return ERR_INVAL;
 	}
@@ -408,6 +408,7 @@ policy_clear(struct policy *p)
 	free(p->image);
 	free(p->runtime);
 	free(p->seccomp);
+	free(p->seccomp_path);
 	memset(p, 0, sizeof(*p));
 }
 

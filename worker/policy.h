@@ -36,10 +36,11 @@ struct policy {
 	enum policy_network network;
 	bool no_new_privileges;
 	enum policy_root as_root;
-	char **cap_drop;   /* upper case, without CAP_ */
-	char **cap_add;    /* with those that the agent needs for itself */
-	uint64_t withheld; /* of these the agent lets no command have */
-	char *seccomp;     /* the engine's JSON; "unconfined" */
+	char **cap_drop;    /* upper case, without CAP_ */
+	char **cap_add;     /* with those that the agent needs for itself */
+	uint64_t withheld;  /* of these the agent lets no command have */
+	char *seccomp;      /* the engine's JSON; "unconfined" */
+	char *seccomp_path; /* of the same on this host; NULL: none */
 	const char *const *masked;    /* paths a sandbox cannot look into */
 	const char *const *read_only; /* and such as it cannot write */
 	char *runtime;                /* "": the engine's default */

@@ -15,6 +15,11 @@
 #define KEY "SANDBOX_SECCOMP"
 #define PROFILE_MAX (256u << 10)
 #define DEPTH_MAX 8
+#define SELF_MAX 4096
+
+#ifndef PKGDATADIR
+#define PKGDATADIR "/usr/local/share/mcp-sandboxd"
+#endif
 
 /* Whoever may write the file, or put another in its place, decides what
  * sandboxes may do: that is root, or who started the server. */
@@ -135,13 +140,40 @@ ours(void)
 	return s;
 }
 
+/* The file that was built with this program: beside it in a build tree, else
+ * where it was installed. */
+static char *
+find_ours(void)
+{
+	char self[SELF_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash, *path;
+
+	self[n > 0 ? n : 0] = '\0';
+	slash = strrchr(self, '/');
+	if (slash != NULL) {
+		*slash = '\0';
+		path = xasprintf("%s/schema/seccomp.json", self);
+		if (access(path, R_OK) == 0)
+			return path;
+		free(path);
+	}
+	path = xstrdup(PKGDATADIR "/seccomp.json");
+	if (access(path, R_OK) == 0)
+		return path;
+	free(path);
+	return NULL;
+}
+
 int
-profile_load(const struct conf *c, char **out, struct err *e)
+profile_load(const struct conf *c, char **out, char **path, struct err *e)
 {
 	const char *setting = conf_str(c, CONF_SANDBOX_SECCOMP);
 
+	*path = NULL;
 	if (strcmp(setting, "default") == 0) {
 		*out = ours();
+		*path = find_ours();
 		return 0;
 	}
 	if (strcmp(setting, "unconfined") == 0) {
@@ -155,5 +187,8 @@ profile_load(const struct conf *c, char **out, struct err *e)
 		    KEY " is \"%.64s\", want default or the absolute path of a "
 			"profile",
 		    setting);
-	return load_file(c, setting, out, e);
+	if (load_file(c, setting, out, e) != 0)
+		return ERR_INVAL;
+	*path = xstrdup(setting);
+	return 0;
 }

@@ -12,9 +12,11 @@
 #include "common/conf.h"
 #include "common/err.h"
 
-/* profile_load - *out, the caller's to free, is what goes behind "seccomp="
- * with each create: compact JSON or "unconfined".  ERR_INVAL names what is
- * wrong with the setting or the file. */
-int profile_load(const struct conf *c, char **out, struct err *e) MUSTCHECK;
+/* profile_load - *out is what goes behind "seccomp=" with each create: compact
+ * JSON or "unconfined"; *path is that of a file with the same on this host, for
+ * engines that want it so, or NULL.  Both are the caller's to free.  ERR_INVAL
+ * names what is wrong with the setting or the file. */
+int profile_load(
+    const struct conf *c, char **out, char **path, struct err *e) MUSTCHECK;
 
 #endif

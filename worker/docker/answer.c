@@ -316,6 +316,25 @@ answer_version(const char *s, size_t n, char api[16], struct err *e)
 	return 0;
 }
 
+bool
+answer_is_podman(const char *s, size_t n)
+{
+	AUTO(auto_json) json_t *o = NULL;
+	const json_t *part;
+	struct err e;
+	size_t i;
+
+	if (parse(s, n, ANSWER_SMALL_MAX, &o, &e) != 0)
+		return false;
+	json_array_foreach (json_object_get(o, "Components"), i, part) {
+		const char *name = get_text(part, "Name");
+
+		if (name != NULL && strncmp(name, "Podman", 6) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* DriverStatus is a list of pairs. */
 static const char *
 driver_status(const json_t *o, const char *key)

@@ -45,6 +45,9 @@ int answer_image(
 int answer_version(
     const char *s, size_t n, char api[16], struct err *e) MUSTCHECK;
 
+/* answer_is_podman - of the same answer */
+bool answer_is_podman(const char *s, size_t n);
+
 /* Whether a container's file system can be limited: as far as the storage
  * driver's name tells.  What it really does, a create shows. */
 enum answer_quota {

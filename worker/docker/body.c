@@ -20,7 +20,8 @@
 /* Of 1024 and 500, which everybody else on the host has, this server too. */
 #define CPU_SHARES 256
 #define IO_WEIGHT 100
-#define SIGNALS_MAX 1024     /* queued, and timers, of a user */
+#define SIGNALS_MAX 1024 /* queued, and timers, of a user */
+#define MASKED_MAX 4096
 #define SHM_BYTES (64 * MIB) /* /dev/shm; counts as memory */
 #define TAR_BLOCK 512
 #define TAR_END (2 * TAR_BLOCK) /* zeros */
@@ -207,16 +208,38 @@ restart_no(void)
 	return o;
 }
 
+static void
+add_option(json_t *options, const char *key, const char *value)
+{
+	char *option = xasprintf("%s=%s", key, value);
+
+	(void)json_array_append_new(options, text(option));
+	free(option);
+}
+
+/* Docker takes the profile itself and lists of paths; Podman the profile's
+ * path on this host, and one more option with colons between the paths. */
 static json_t *
-security(const struct policy *p)
+security(const struct policy *p, bool is_podman)
 {
 	json_t *a = json_array();
-	char *seccomp = xasprintf("seccomp=%s", p->seccomp);
+	bool by_path = is_podman && p->seccomp_path != NULL;
+	struct buf masked;
 
 	if (p->no_new_privileges)
 		(void)json_array_append_new(a, text("no-new-privileges"));
-	(void)json_array_append_new(a, text(seccomp));
-	free(seccomp);
+	add_option(a, "seccomp", by_path ? p->seccomp_path : p->seccomp);
+	if (!is_podman)
+		return a;
+	buf_init(&masked, MASKED_MAX);
+	for (size_t i = 0; p->masked[i] != NULL; i++)
+		if (buf_printf(
+			&masked, "%s%s", i > 0 ? ":" : "", p->masked[i]) != 0)
+			fatal(EXIT_BUG, "body: too many masked paths");
+	if (buf_append(&masked, "", 1) != 0)
+		fatal(EXIT_BUG, "body: too many masked paths");
+	add_option(a, "mask", (const char *)buf_data(&masked));
+	buf_clear(&masked);
 	return a;
 }
 
@@ -231,7 +254,7 @@ host_config(const struct body_create *c)
 	    text(p->network == POLICY_NETWORK_NONE ? "none" : "bridge"));
 	put(o, "CapDrop", list((const char *const *)p->cap_drop));
 	put(o, "CapAdd", list((const char *const *)p->cap_add));
-	put(o, "SecurityOpt", security(p));
+	put(o, "SecurityOpt", security(p, c->is_podman));
 	put(o, "MaskedPaths", list(p->masked));
 	put(o, "ReadonlyPaths", list(p->read_only));
 	put(o, "ShmSize", number(SHM_BYTES));

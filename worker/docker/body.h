@@ -33,6 +33,7 @@ struct body_create {
 	const struct backend_spec *spec;
 	int64_t created_ms;
 	bool has_io_weight; /* the engine enforces it */
+	bool is_podman;     /* which takes paths where Docker takes lists */
 	/* The engine limits the file system, with this of the image in it;
 	 * else the agent does. */
 	bool has_quota;

@@ -42,6 +42,7 @@ struct engine {
 	bool up;
 	bool said_up;
 	char version[16]; /* of the API: "v1.41" */
+	bool is_podman;
 	char detail[ERR_TEXT_MAX];
 	char said[ERR_TEXT_MAX];
 };

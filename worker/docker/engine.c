@@ -258,6 +258,7 @@ version_done_cb(const struct api_answer *a, void *arg)
 		rc = docker_fail(a, "version", &e);
 	else
 		rc = answer_version(a->body, a->len, d->engine.version, &e);
+	d->engine.is_podman = rc == 0 && answer_is_podman(a->body, a->len);
 	if (rc != 0) {
 		is_down(d, e.msg);
 		return;

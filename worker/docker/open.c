@@ -351,7 +351,8 @@ open_create(struct backend_open *o)
 	    .image_id = o->image_id,
 	    .spec = &o->spec,
 	    .created_ms = clock_wall_ms(),
-	    .has_io_weight = !o->d->opens.no_io_weight};
+	    .has_io_weight = !o->d->opens.no_io_weight,
+	    .is_podman = o->d->engine.is_podman};
 	char path[API_PATH_MAX];
 	struct api_ask ask = {.method = "POST",
 	    .path = path,

@@ -169,6 +169,22 @@ test_the_version_is_as_near_to_ours_as_the_engine_allows(void **state)
 }
 
 static void
+test_podman_is_known_by_its_name(void **state)
+{
+	static const char podman[] = "{\"ApiVersion\":\"1.41\","
+				     "\"Components\":[{\"Name\":"
+				     "\"Podman Engine\"}]}";
+	static const char docker[] = "{\"ApiVersion\":\"1.41\","
+				     "\"Components\":[1,{\"Name\":"
+				     "\"Engine\"}]}";
+
+	(void)state;
+	assert_true(answer_is_podman(podman, strlen(podman)));
+	assert_false(answer_is_podman(docker, strlen(docker)));
+	assert_false(answer_is_podman("", 0));
+}
+
+static void
 test_limits_that_are_not_enforced_show(void **state)
 {
 	static const char s[] = "{\"MemoryLimit\":true,\"CpuCfsQuota\":false,"
@@ -332,6 +348,7 @@ main(void)
 	    cmocka_unit_test(test_a_list_leaves_out_what_it_cannot_read),
 	    cmocka_unit_test(
 		test_the_version_is_as_near_to_ours_as_the_engine_allows),
+	    cmocka_unit_test(test_podman_is_known_by_its_name),
 	    cmocka_unit_test(test_limits_that_are_not_enforced_show),
 	    cmocka_unit_test(test_events_say_what_happened_to_whom),
 	    cmocka_unit_test(test_the_engines_words_are_made_printable),

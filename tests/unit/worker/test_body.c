@@ -8,10 +8,12 @@
 #include <stdio.h>
 
 #include "common/js.h"
+#include "common/xmalloc.h"
 #include "worker/docker/body.h"
 
 static struct conf *conf;
 static struct policy policy;
+static bool is_podman;
 
 static json_t *
 build(enum backend_stdio stdio)
@@ -33,7 +35,8 @@ build(enum backend_stdio stdio)
 	    .image_id = "sha256:00ff",
 	    .spec = &spec,
 	    .created_ms = 1700000000123,
-	    .has_io_weight = true};
+	    .has_io_weight = true,
+	    .is_podman = is_podman};
 	json_t *o = NULL;
 	struct err e;
 	char *s;
@@ -158,6 +161,27 @@ test_the_profile_goes_with_every_container(void **state)
 	assert_string_equal(
 	    json_string_value(json_object_get(profile, "defaultAction")),
 	    "SCMP_ACT_ERRNO");
+}
+
+static void
+test_podman_is_given_paths(void **state)
+{
+	AUTO(auto_json) json_t *got = NULL;
+	const json_t *opts;
+
+	(void)state;
+	take_policy();
+	free(policy.seccomp_path);
+	policy.seccomp_path = xstrdup("/where/it/is.json");
+	is_podman = true;
+	got = build(BACKEND_STDIO_NONE);
+	is_podman = false;
+	opts = of_host(got, "SecurityOpt");
+	assert_int_equal(json_array_size(opts), 3);
+	assert_string_equal(json_string_value(json_array_get(opts, 1)),
+	    "seccomp=/where/it/is.json");
+	assert_memory_equal(json_string_value(json_array_get(opts, 2)),
+	    "mask=/proc/acpi:/proc/asound:", 29);
 }
 
 static bool
@@ -321,6 +345,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_a_container_is_asked_for_exactly_so),
 	    TEST(test_the_profile_goes_with_every_container),
+	    TEST(test_podman_is_given_paths),
 	    TEST(test_what_tells_of_the_machine_is_masked),
 	    TEST(test_a_stream_is_open_for_one_client_without_a_terminal),
 	    TEST(test_a_bridge_is_only_there_when_configured),

@@ -65,10 +65,11 @@ put_file(struct profile_fixture *f, const char *text)
 static char *
 load(struct profile_fixture *f)
 {
+	AUTO(auto_free) char *path = NULL;
 	char *out = NULL;
 	struct err e;
 
-	assert_int_equal(profile_load(f->conf, &out, &e), 0);
+	assert_int_equal(profile_load(f->conf, &out, &path, &e), 0);
 	assert_non_null(out);
 	return out;
 }
@@ -76,11 +77,12 @@ load(struct profile_fixture *f)
 static void
 refused(struct profile_fixture *f, const char *why)
 {
-	char *out = NULL;
+	char *out = NULL, *path = NULL;
 	struct err e;
 
-	assert_int_equal(profile_load(f->conf, &out, &e), ERR_INVAL);
+	assert_int_equal(profile_load(f->conf, &out, &path, &e), ERR_INVAL);
 	assert_null(out);
+	assert_null(path);
 	assert_non_null(strstr(e.msg, "SANDBOX_SECCOMP"));
 	if (strstr(e.msg, why) == NULL)
 		fail_msg("\"%s\" does not say \"%s\"", e.msg, why);
