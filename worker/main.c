@@ -25,6 +25,7 @@
 #include "worker/jobs.h"
 #include "worker/link/linkdir.h"
 #include "worker/link/unix.h"
+#include "worker/purge.h"
 #include "worker/worker.h"
 
 #define INDEX_MAX 63
@@ -211,6 +212,13 @@ is_doctor(int argc, char **argv)
 	return argc == 4 && strcmp(argv[1], "doctor") == 0;
 }
 
+/* mcp-sandboxd-worker purge ID ask|yes */
+static bool
+is_purge(int argc, char **argv)
+{
+	return argc == 4 && strcmp(argv[1], "purge") == 0;
+}
+
 static uint32_t
 parse_index(int argc, char **argv)
 {
@@ -241,6 +249,9 @@ main(int argc, char **argv)
 		    strcmp(argv[2], "json") == 0 ? DOCTOR_JSON : DOCTOR_TABLE,
 		    strcmp(argv[3], "apart") == 0 ? DOCTOR_USERS_APART :
 						    DOCTOR_USERS_TOGETHER);
+	if (is_purge(argc, argv))
+		return purge_main(argv[2],
+		    strcmp(argv[3], "yes") == 0 ? PURGE_YES : PURGE_ASK);
 	index = parse_index(argc, argv);
 	base = event_base_new();
 	if (base == NULL)

@@ -1,6 +1,7 @@
 #include "supervisor/master/consult.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/prctl.h>
 
 #include "common/fd.h"
@@ -36,17 +37,15 @@ drop_privileges(const struct users *users, struct err *e)
 	return 0;
 }
 
-void
-consult_doctor(const char *program, bool as_json, const struct conf *conf,
-    const struct users *users, struct err *e)
+/* Does not return when it works.  keep: descriptors below that stay open. */
+static void
+become(const char *program, char *const argv[], int keep,
+    const struct conf *conf, const struct users *users, struct err *e)
 {
 	struct consult_env env = {.n = 0};
-	char *argv[] = {xstrdup("mcp-sandboxd-worker"), xstrdup("doctor"),
-	    xstrdup(as_json ? "json" : "table"),
-	    xstrdup(users_are_apart(users) ? "apart" : "together"), NULL};
 
 	conf_each(conf, CONF_WORKER, add_var, &env);
-	fd_close_from(3);
+	fd_close_from(keep);
 	if (drop_privileges(users, e) == 0) {
 		(void)execve(program, argv, env.vars);
 		(void)err_set(e, ERR_SYS, "cannot execute %s: %s", program,
@@ -54,6 +53,40 @@ consult_doctor(const char *program, bool as_json, const struct conf *conf,
 	}
 	while (env.n > 0)
 		free(env.vars[--env.n]);
-	for (size_t i = 0; argv[i] != NULL; i++)
-		free(argv[i]);
+}
+
+static void
+free_words(char **argv)
+{
+	for (; *argv != NULL; argv++)
+		free(*argv);
+}
+
+void
+consult_doctor(const char *program, bool as_json, const struct conf *conf,
+    const struct users *users, struct err *e)
+{
+	char *argv[] = {xstrdup("mcp-sandboxd-worker"), xstrdup("doctor"),
+	    xstrdup(as_json ? "json" : "table"),
+	    xstrdup(users_are_apart(users) ? "apart" : "together"), NULL};
+
+	become(program, argv, STDERR_FILENO + 1, conf, users, e);
+	free_words(argv);
+}
+
+void
+consult_purge(const char *program, const char *id, bool is_agreed, int lock,
+    const struct conf *conf, const struct users *users, struct err *e)
+{
+	char *argv[] = {xstrdup("mcp-sandboxd-worker"), xstrdup("purge"),
+	    xstrdup(id), xstrdup(is_agreed ? "yes" : "ask"), NULL};
+
+	/* The copy stays open behind exec, and with it the lock. */
+	if (lock != STDERR_FILENO + 1 && dup2(lock, STDERR_FILENO + 1) == -1)
+		(void)err_set(e, ERR_SYS, "the lock: %s", strerror(errno));
+	else if (fcntl(STDERR_FILENO + 1, F_SETFD, 0) == -1)
+		(void)err_set(e, ERR_SYS, "the lock: %s", strerror(errno));
+	else
+		become(program, argv, STDERR_FILENO + 2, conf, users, e);
+	free_words(argv);
 }

@@ -1,5 +1,5 @@
 /*
- * consult.h - become the doctor
+ * consult.h - become the doctor, or the purge
  *
  * The supervisor may not reach the engine.  The worker's program may, as the
  * worker's user and with the groups of the engine's sockets; it has the
@@ -17,5 +17,11 @@
  * settings alone as environment; it returns only when that fails, with *e */
 void consult_doctor(const char *program, bool as_json, const struct conf *conf,
     const struct users *users, struct err *e);
+
+/* consult_purge - the same with worker/purge.h; lock, a descriptor, is held
+ * by it as long as it runs */
+void consult_purge(const char *program, const char *id, bool is_agreed,
+    int lock, const struct conf *conf, const struct users *users,
+    struct err *e);
 
 #endif

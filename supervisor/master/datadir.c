@@ -302,6 +302,27 @@ datadir_open(const char *path, const char *artifacts, const struct users *u,
 	return rc;
 }
 
+int
+datadir_lock(const char *path, struct datadir *d, struct err *e)
+{
+	AUTO(auto_close) int fd = -1;
+	AUTO(auto_free) char *absolute = realpath(path, NULL);
+
+	if (absolute == NULL)
+		return err_set(
+		    e, ERR_NOTFOUND, "DATA_DIR: %s: %s", path, strerror(errno));
+	fd = open_dir(AT_FDCWD, absolute, absolute, e);
+	if (fd < 0)
+		return fd;
+	if (lock_dir(fd, absolute, e) != 0)
+		return e->code;
+	d->lock_fd = fd; /* datadir_close closes and frees */
+	fd = -1;
+	d->path = absolute;
+	absolute = NULL;
+	return 0;
+}
+
 void
 datadir_close(struct datadir *d)
 {

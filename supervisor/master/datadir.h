@@ -32,6 +32,9 @@ struct datadir {
  */
 int datadir_open(const char *path, const char *artifacts, const struct users *u,
     struct datadir *d, struct err *e) MUSTCHECK;
+/* datadir_lock - only that, and only where there is one: ERR_NOTFOUND,
+ * ERR_CONFLICT, ERR_SYS */
+int datadir_lock(const char *path, struct datadir *d, struct err *e) MUSTCHECK;
 void datadir_close(struct datadir *d);
 /* datadir_instance - a name derived from an absolute path, the same at each
  * start: "d" and 16 hexadecimal digits */

@@ -140,6 +140,34 @@ see_doctor(const struct options *options, const struct conf *conf)
 }
 
 static int
+purge(const struct options *options, struct conf *conf)
+{
+	AUTO(auto_free) char *worker_path = NULL;
+	struct datadir datadir = {.lock_fd = -1};
+	struct users users = {.docker_host = NULL};
+	char instance[INSTANCE_ID_LEN + 1];
+	struct err e;
+	int rc = spawn_find("mcp-sandboxd-worker", &worker_path, &e);
+
+	log_set_level(LOG_WARN);
+	if (rc == 0)
+		rc = datadir_lock(conf_str(conf, CONF_DATA_DIR), &datadir, &e);
+	if (rc == 0)
+		rc = instance_read(datadir.lock_fd, datadir.path, instance, &e);
+	if (rc == 0)
+		rc = conf_set(conf, "DATA_DIR", datadir.path, &e);
+	if (rc == 0)
+		rc = users_resolve(conf, &users, &e);
+	if (rc == 0)
+		consult_purge(worker_path, instance, options->yes,
+		    datadir.lock_fd, conf, &users, &e);
+	log_error("%s", e.msg);
+	users_clear(&users);
+	datadir_close(&datadir);
+	return status_of(&e);
+}
+
+static int
 serve(const struct options *options, struct conf *conf)
 {
 	AUTO(auto_free) char *front_path = NULL;
@@ -205,6 +233,8 @@ main(int argc, char **argv)
 		(void)puts("the configuration is good");
 	else if (options.action == OPTIONS_DOCTOR)
 		status = see_doctor(&options, conf);
+	else if (options.action == OPTIONS_PURGE)
+		status = purge(&options, conf);
 	else
 		status = serve(&options, conf);
 	conf_free(conf);

@@ -19,7 +19,13 @@ take_settings(int argc, char **argv, struct options *o, struct err *e)
 	if (optind < argc && strcmp(argv[optind], "doctor") == 0) {
 		o->action = OPTIONS_DOCTOR;
 		optind++;
+	} else if (optind < argc && strcmp(argv[optind], "purge") == 0) {
+		o->action = OPTIONS_PURGE;
+		optind++;
 	}
+	if (o->yes && o->action != OPTIONS_PURGE)
+		return err_set(
+		    e, ERR_INVAL, "--yes is for \"mcp-sandboxd purge\"");
 	if (o->json && o->action != OPTIONS_DOCTOR)
 		return err_set(
 		    e, ERR_INVAL, "--json is for \"mcp-sandboxd doctor\"");
@@ -41,7 +47,7 @@ options_parse(int argc, char **argv, struct options *o, struct err *e)
 	    {"help", no_argument, NULL, OPTIONS_HELP},
 	    {"version", no_argument, NULL, OPTIONS_VERSION},
 	    {"check-config", no_argument, NULL, OPTIONS_CHECK},
-	    {"json", no_argument, NULL, 'j'},
+	    {"json", no_argument, NULL, 'j'}, {"yes", no_argument, NULL, 'y'},
 	    {"config", required_argument, NULL, 'c'},
 	    {"adopt", no_argument, NULL, 'a'},
 	    {"forget", no_argument, NULL, 'f'}, {NULL, 0, NULL, 0}};
@@ -65,6 +71,8 @@ options_parse(int argc, char **argv, struct options *o, struct err *e)
 			o->config_file = optarg;
 		else if (found == 'j')
 			o->json = true;
+		else if (found == 'y')
+			o->yes = true;
 		else if (found == 'a')
 			o->takeover = "adopt";
 		else if (found == 'f')
@@ -178,6 +186,8 @@ options_print_help(FILE *f)
 	    "[KEY=value ...]\n"
 	    "       mcp-sandboxd doctor [--json] [--config FILE] "
 	    "[KEY=value ...]\n"
+	    "       mcp-sandboxd purge [--yes] [--config FILE] "
+	    "[KEY=value ...]\n"
 	    "       mcp-sandboxd --help | --version\n"
 	    "\n"
 	    "Gives AI agents sandboxes over MCP.  Settings come from FILE "
@@ -190,6 +200,9 @@ options_print_help(FILE *f)
 	    "and what does not;\n"
 	    "                   exit: 0 all holds, 1 not all, 78 wrong "
 	    "settings; --json for programs\n"
+	    "  purge            remove all sandboxes of this DATA_DIR from the "
+	    "engine, after asking\n"
+	    "                   (--yes: without); no server may run\n"
 	    "  --check-config   check the settings and exit: 0 good, 78 not\n"
 	    "  --adopt          take sandboxes over that the database does "
 	    "not know\n"

@@ -17,6 +17,7 @@ enum options_action {
 	OPTIONS_RUN,
 	OPTIONS_CHECK,
 	OPTIONS_DOCTOR,
+	OPTIONS_PURGE,
 	OPTIONS_HELP,
 	OPTIONS_VERSION
 };
@@ -25,6 +26,7 @@ enum options_action {
 struct options {
 	enum options_action action;
 	bool json;               /* with OPTIONS_DOCTOR */
+	bool yes;                /* with OPTIONS_PURGE */
 	const char *config_file; /* NULL: none */
 	const char *takeover;    /* value of TAKEOVER; NULL: not said */
 	char *const *settings;   /* KEY=value */
@@ -32,7 +34,7 @@ struct options {
 };
 
 /* options_parse - ERR_INVAL for what is no option, no KEY=value and
- * not the word doctor before these */
+ * not one of the words doctor and purge before these */
 int options_parse(
     int argc, char **argv, struct options *o, struct err *e) MUSTCHECK;
 /* options_load - a new configuration, checked; *out is the caller's */

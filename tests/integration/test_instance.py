@@ -32,6 +32,14 @@ def refuses(server, *words):
              f"{words} in the log")
 
 
+def purge(server, *args):
+    return subprocess.run(
+        [os.path.join(server.build, "mcp-sandboxd"), "purge", *args],
+        env=server.environment(), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        cwd=server.dir, timeout=60)
+
+
 def with_file(server, identifier="keep"):
     """A stopped server whose sandbox has a file."""
     client = server.client()
@@ -169,3 +177,36 @@ def test_an_id_that_is_damaged_stops_the_start(make_server, engine):
         f.write("id=../../x\n")
     refuses(server, "instance is damaged")
     assert states(engine, server) == ["running"]
+
+
+def test_purge_removes_what_this_instance_left(make_server, engine):
+    other = make_server()
+    other.client().run("other", "true")
+    server = make_server(env={"INSTANCE": other.instance})
+    client = server.client()
+    client.run("a", "true")
+    client.run("b", "true")
+    busy = purge(server, "--yes")
+    assert busy.returncode == 75 and "in use" in busy.stdout
+    server.stop()
+    asked = purge(server)
+    assert asked.returncode == 1 and "remove these 2 sandboxes" in asked.stdout
+    assert len(engine.containers(other.instance)) == 3
+    done = purge(server, "--yes")
+    assert done.returncode == 0, done.stdout
+    assert "2 sandboxes removed" in done.stdout
+    assert len(engine.containers(other.instance)) == 1
+    assert [n for n in os.listdir(server.links_dir) if n[0] != "."] == []
+    again = purge(server, "--yes")
+    assert again.returncode == 0 and "0 sandboxes removed" in again.stdout
+    server.start()  # and goes on, without them
+    assert server.client().run("a", "echo new")["commands"][0]["stdout"] == \
+        "new\n"
+
+
+def test_purge_where_no_server_ran_says_so(server):
+    done = subprocess.run(
+        [os.path.join(server.build, "mcp-sandboxd"), "purge", "--yes",
+         "DATA_DIR=" + server.dir], env=server.environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 78 and "no server ever ran" in done.stdout
