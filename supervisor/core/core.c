@@ -557,7 +557,7 @@ core_recover(struct core *c, struct err *e)
 	int rc;
 
 	if (store_counts(c->parts.store, &total, e) != 0 ||
-	    store_snapshot(c->parts.store, &snap, e) != 0)
+	    store_snapshot(c->parts.store, run_asked_slim, &snap, e) != 0)
 		return e->code;
 	counters_restore(&c->counters, &total);
 	rc = restore_all(c, &snap, e);
@@ -606,12 +606,29 @@ admit_to_sandbox(const struct core *c, const struct sandbox *sb, struct err *e)
 	    n, sb->row.identifier);
 }
 
+/* What it will be is not known yet: there must be room for the largest. */
+static int
+admit_bytes(const struct core *c, struct err *e)
+{
+	uint64_t n = runs_asked_bytes(c->runs);
+
+	if (n + RUNSPEC_BYTES_MAX <=
+	    (uint64_t)conf_int(c->parts.conf, CONF_MAX_QUEUED_BYTES))
+		return 0;
+	return err_set(e, ERR_LIMIT,
+	    "limit reached: the runs that are queued or running have %llu "
+	    "bytes of commands and files (MAX_QUEUED_BYTES): wait for some "
+	    "to end",
+	    (unsigned long long)n);
+}
+
 int
 core_admit_run(const struct core *c, const struct sandbox *sb, struct err *e)
 {
 	uint64_t n = runs_active(c->runs);
 
-	if (core_admit(c, e) != 0 || admit_to_sandbox(c, sb, e) != 0)
+	if (core_admit(c, e) != 0 || admit_to_sandbox(c, sb, e) != 0 ||
+	    admit_bytes(c, e) != 0)
 		return e->code;
 	if (n >= (uint64_t)conf_int(c->parts.conf, CONF_MAX_ACTIVE_RUNS))
 		return err_set(e, ERR_LIMIT,

@@ -75,7 +75,7 @@ struct sandboxes *core_sandboxes(const struct core *c);
  * shutting down; ERR_DISK_FULL */
 int core_admit(const struct core *c, struct err *e) MUSTCHECK;
 /* core_admit_run - may one more run, in sb (NULL: in one that is to be made)?
- * ERR_LIMIT: MAX_ACTIVE_RUNS, MAX_SANDBOX_RUNS */
+ * ERR_LIMIT: MAX_ACTIVE_RUNS, MAX_SANDBOX_RUNS, MAX_QUEUED_BYTES */
 int core_admit_run(
     const struct core *c, const struct sandbox *sb, struct err *e) MUSTCHECK;
 /* core_delete_run - an ended run is forgotten with all its files; done is as

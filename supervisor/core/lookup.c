@@ -12,7 +12,8 @@ struct lookup {
 	struct core *core;
 	lookup_cb cb;
 	void *arg;
-	struct run *run;      /* in memory: a reference */
+	struct run *run; /* in memory: a reference */
+	struct run_reader reader;
 	struct store_run row; /* else, from the database */
 	struct log_view *view;
 	struct timer *later;
@@ -24,8 +25,10 @@ static void
 lookup_free(struct lookup *l)
 {
 	timer_free(l->later);
-	if (l->run != NULL)
+	if (l->run != NULL) {
+		run_read_end(l->run, &l->reader);
 		run_unref(l->run);
+	}
 	log_view_close(l->view);
 	store_run_clear(&l->row);
 	free(l);
@@ -42,12 +45,21 @@ lookup_close(struct lookup *l)
 }
 
 static void
-live_cb(void *arg)
+texts_cb(int rc, const struct err *why, void *arg)
 {
 	struct lookup *l = arg;
 	const struct lookup_found f = {l->run, &l->run->row, run_view(l->run)};
 
-	l->cb(0, &f, NULL, l->arg);
+	l->cb(rc, rc == 0 ? &f : NULL, why, l->arg);
+}
+
+static void
+live_cb(void *arg)
+{
+	struct lookup *l = arg;
+
+	if (run_read(l->run, &l->reader, texts_cb, l))
+		texts_cb(0, NULL, l);
 }
 
 /* Of a long log the file, of a short one the bytes. */

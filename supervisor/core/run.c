@@ -23,14 +23,13 @@
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/fleet.h"
+#include "supervisor/core/run_tell.h"
 #include "supervisor/core/sandbox.h"
 
 #define RETRY_MS 1000
 #define RESEND_MS 100
 /* A log that cannot be read is tried again this often, then given up. */
 #define READS_MAX 60
-/* For the files of a run whose programs are over. */
-#define FILES_GRACE_MS 600000
 
 TAILQ_HEAD(run_list, run);
 
@@ -40,6 +39,7 @@ struct runs {
 	struct hashmap ids;
 	struct hashmap uuids;
 	uint64_t next_id;
+	uint64_t asked_bytes; /* of all that are not over */
 };
 
 /* ---- finding */
@@ -74,21 +74,22 @@ runs_active(const struct runs *rs)
 	return rs->ids.count;
 }
 
-static bool
-is_overdue(const struct run *r, uint64_t now_ms)
-{
-	return r->deadline_ms != 0 && r->deadline_ms <= now_ms;
-}
-
 struct run *
 runs_overdue(struct runs *rs, uint64_t now_ms)
 {
 	struct run *r;
 
 	TAILQ_FOREACH (r, &rs->phases[RUN_SENT], link)
-		if (is_overdue(r, now_ms) && r->sandbox->state == SANDBOX_READY)
+		if (run_deadline_is_over(&r->deadline, now_ms) &&
+		    r->sandbox->state == SANDBOX_READY)
 			return r;
 	return NULL;
+}
+
+uint64_t
+runs_asked_bytes(const struct runs *rs)
+{
+	return rs->asked_bytes;
 }
 
 /* ---- life */
@@ -113,6 +114,7 @@ run_new(struct runs *rs, struct sandbox *sb)
 	r->runs = rs;
 	r->refs = 1; /* the registry's */
 	bus_init(&r->bus);
+	run_asked_init(&r->asked);
 	r->why_text = xstrdup("");
 	if (sb != NULL) {
 		r->sandbox = sb;
@@ -130,6 +132,7 @@ run_enter(struct run *r)
 	artifacts_init(&r->artifacts, r->log, r->row.tenant);
 	hashmap_put(&rs->ids, &r->by_id, hashmap_key_u64(r->row.id));
 	hashmap_put(&rs->uuids, &r->by_uuid, hashmap_key_uuid(&r->row.uuid));
+	rs->asked_bytes += r->row.asked_bytes;
 	r->phase = RUN_WAITING;
 	TAILQ_INSERT_TAIL(&rs->phases[RUN_WAITING], r, link);
 }
@@ -187,6 +190,7 @@ run_leave(struct run *r)
 {
 	hashmap_del(&r->runs->ids, &r->by_id);
 	hashmap_del(&r->runs->uuids, &r->by_uuid);
+	r->runs->asked_bytes -= r->row.asked_bytes;
 	run_unref(r);
 }
 
@@ -244,43 +248,10 @@ run_chan(const struct run *r)
 	return fleet_chan(r->runs->parts.fleet, r->worker);
 }
 
-static int
-run_send(struct run *r)
-{
-	const struct runs_parts *p = &r->runs->parts;
-	struct msg_run_start m = {.id = r->row.id,
-	    .sandbox = r->sandbox->row.id,
-	    .uuid = r->row.uuid,
-	    .spool_limit =
-		(uint64_t)conf_int(p->conf, CONF_RUN_OUTPUT_MAX_BYTES),
-	    .spool = fcntl(store_log_fd(r->log), F_DUPFD_CLOEXEC, 3),
-	    .spec_file = -1};
-	bool is_large = r->row.spec_len > MSG_RUN_START_SPEC_MAX;
-
-	if (m.spool < 0)
-		return ERR_SYS;
-	if (is_large)
-		m.spec_file = fd_memfd_sealed(
-		    "runspec", r->row.spec, r->row.spec_len, NULL);
-	else
-		m.spec = (struct span){r->row.spec, r->row.spec_len};
-	if (is_large && m.spec_file < 0) {
-		(void)close(m.spool);
-		return ERR_SYS;
-	}
-	msg_send_run_start(run_chan(r), &m);
-	return 0;
-}
-
 static void
-run_tell_cancel(struct run *r)
+do_tell_cancel(struct run *r)
 {
-	struct ipc_chan *chan = run_chan(r);
-
-	if (chan != NULL)
-		msg_send_run_cancel(chan,
-		    &(struct msg_run_cancel){
-			.id = r->row.id, .reason = (uint8_t)r->cancel});
+	run_tell_cancel(run_chan(r), r->row.id, r->cancel);
 }
 
 static void
@@ -291,6 +262,59 @@ run_retry_in(struct run *r, uint64_t ms)
 	timer_set_ms(r->retry, ms);
 }
 
+/* ---- what it was asked to do, when that is only on disk */
+
+static void run_happen(struct run *r, enum run_happening what);
+
+static void
+run_let_go(struct run *r)
+{
+	if (r->recorded == RUN_IS_RECORDED)
+		run_asked_let_go(&r->asked, &r->row);
+}
+
+static void
+fetched_cb(
+    int rc, const struct store_run *row, const struct err *why, void *arg)
+{
+	struct run *r = arg;
+
+	run_asked_fetched(&r->asked, &r->row, rc == 0 ? row : NULL,
+	    r->phase == RUN_SENT ? RUN_ASKED_ALL : RUN_ASKED_TEXTS, why);
+	if (r->is_due && rc == 0)
+		run_happen(r, RUN_WORKER_CAME);
+	else if (r->is_due)
+		run_retry_in(r, RETRY_MS);
+	if (rc == 0)
+		run_let_go(r);
+	run_unref(r);
+}
+
+static void
+run_fetch(struct run *r)
+{
+	if (run_asked_must_fetch(&r->asked))
+		store_run_get(r->runs->parts.store, r->row.tenant, &r->row.uuid,
+		    fetched_cb, run_ref(r));
+}
+
+bool
+run_read(struct run *r, struct run_reader *rd,
+    void (*cb)(int rc, const struct err *why, void *arg), void *arg)
+{
+	if (run_asked_join(&r->asked, rd, cb, arg))
+		return true;
+	run_fetch(r);
+	return false;
+}
+
+void
+run_read_end(struct run *r, struct run_reader *rd)
+{
+	run_asked_leave(&r->asked, rd);
+	run_let_go(r);
+}
+
 /* Only while its worker is there; that the start came through is known. */
 static void
 do_send(struct run *r)
@@ -299,7 +323,14 @@ do_send(struct run *r)
 
 	if (run_chan(r) == NULL)
 		return; /* all is said again when it comes */
-	if (run_send(r) != 0) {
+	r->is_due = r->row.spec == NULL;
+	if (r->is_due) {
+		run_fetch(r); /* and then again */
+		return;
+	}
+	if (run_tell_start(run_chan(r), &r->row, r->log,
+		(uint64_t)conf_int(
+		    r->runs->parts.conf, CONF_RUN_OUTPUT_MAX_BYTES)) != 0) {
 		log_warn_limited(&limit,
 		    "out of descriptors: raise the "
 		    "server's limit of open files");
@@ -307,22 +338,17 @@ do_send(struct run *r)
 		return;
 	}
 	if (r->cancel != 0)
-		run_tell_cancel(r);
+		do_tell_cancel(r);
+	run_let_go(r);
 }
 
 static void
 do_forget(struct run *r)
 {
-	struct ipc_chan *chan = run_chan(r);
-
-	if (chan != NULL)
-		msg_send_run_forget(
-		    chan, &(struct msg_run_forget){.id = r->row.id});
+	run_tell_forget(run_chan(r), r->row.id);
 }
 
 /* ---- deeds: the end */
-
-static void run_happen(struct run *r, enum run_happening what);
 
 /* It had ended by itself, and only its files are missing. */
 static void
@@ -412,10 +438,7 @@ do_finish(struct run *r)
 		free(r->ending.artifacts_error);
 		r->ending.artifacts_error = artifacts_take_error(&r->artifacts);
 	}
-	explicit_bzero(r->row.spec, r->row.spec_len);
-	free(r->row.spec);
-	r->row.spec = NULL;
-	r->row.spec_len = 0;
+	run_asked_drop_spec(&r->row);
 }
 
 static void
@@ -497,7 +520,7 @@ static const struct {
 	void (*act)(struct run *r);
 } acts[] = {
     {RUN_DO_SEND, do_send},
-    {RUN_DO_TELL_CANCEL, run_tell_cancel},
+    {RUN_DO_TELL_CANCEL, do_tell_cancel},
     {RUN_DO_LEAVE_SANDBOX, do_leave_sandbox},
     {RUN_DO_READ_LOG, do_read_log},
     {RUN_DO_FINISH, do_finish},
@@ -543,6 +566,8 @@ recorded_cb(int rc, const struct err *why, void *arg)
 	run_say(r, rc == 0 ? BUS_RUN_RECORDED : BUS_RUN_REFUSED, why);
 	if (rc != 0)
 		run_cancel(r, RUNLOG_INTERNAL); /* never acknowledged */
+	else
+		run_let_go(r);
 	run_unref(r);
 }
 
@@ -565,6 +590,7 @@ run_create(struct runs *rs, struct sandbox *sb, struct run_wish *w,
 	run_row_begin(&r->row, w, rs->next_id++, &sb->row, rs->parts.conf);
 	r->row.spec = spec;
 	r->row.spec_len = n;
+	run_asked_note(&r->row);
 	r->log = log;
 	r->merge = w->merge;
 	run_enter(r);
@@ -575,18 +601,13 @@ run_create(struct runs *rs, struct sandbox *sb, struct run_wish *w,
 	return 0;
 }
 
-/* Whether it had begun shows in its log; what it wants, only in its spec. */
+/* Whether it had begun shows in its log. */
 static void
 restore_place(struct run *r)
 {
-	struct runspec spec;
-	bool lock = false;
+	bool lock = r->row.wants_lock;
 	struct stat st;
 
-	if (runspec_decode(r->row.spec, r->row.spec_len, &spec, NULL) == 0) {
-		lock = (spec.flags & RUNSPEC_LOCK) != 0;
-		runspec_clear(&spec);
-	}
 	if (fstat(store_log_fd(r->log), &st) == 0)
 		r->length = (uint64_t)st.st_size;
 	if (r->length > 0) {
@@ -624,6 +645,7 @@ run_restore(struct runs *rs, struct sandbox *sb, const struct store_run *row,
 	is_live = sb != NULL && sandbox_state_is_live(sb->state);
 	r = run_new(rs, is_live ? sb : NULL);
 	store_run_copy(&r->row, row);
+	run_asked_restored(&r->asked, &r->row);
 	r->recorded = RUN_IS_RECORDED;
 	r->log = log;
 	run_enter(r);
@@ -684,21 +706,13 @@ run_start(struct run *r)
 void
 run_set_deadline(struct run *r)
 {
-	uint64_t at = clock_mono_ms() +
-	    (uint64_t)conf_int(r->runs->parts.conf, CONF_RUN_GRACE_MS);
-
-	if (r->deadline_ms == 0)
-		for (uint32_t i = 0; i < r->row.ncommands; i++)
-			at += r->row.commands[i].timeout_ms;
-	if (at > r->deadline_ms)
-		r->deadline_ms = at;
+	run_deadline_set(&r->deadline, &r->row, r->runs->parts.conf);
 }
 
 void
 run_resend(struct run *r)
 {
-	/* The one before may not be dead yet. */
-	store_log_share(r->log);
+	store_log_share(r->log); /* the one before may not be dead yet */
 	r->worker = r->sandbox->worker;
 	run_happen(r, RUN_WORKER_CAME);
 }
@@ -709,7 +723,8 @@ run_sandbox_gone(
 {
 	if (r->phase > RUN_SENT)
 		return;
-	if (reason == RUNLOG_LOST && is_overdue(r, clock_mono_ms())) {
+	if (reason == RUNLOG_LOST &&
+	    run_deadline_is_over(&r->deadline, clock_mono_ms())) {
 		reason = RUNLOG_TIMEOUT;
 		text = "the run is over its limits and its agent does not "
 		       "answer: its sandbox was replaced";
@@ -719,8 +734,7 @@ run_sandbox_gone(
 	r->why_text = xstrdup(text);
 	r->fail_code = code;
 	r->is_lost = true;
-	/* The worker has not heard of it yet, and may be writing. */
-	if (r->phase == RUN_SENT)
+	if (r->phase == RUN_SENT) /* its worker may still be writing */
 		store_log_share(r->log);
 	run_happen(r, RUN_SANDBOX_GONE);
 }
@@ -730,9 +744,7 @@ run_move(struct run *r, struct sandbox *to)
 {
 	r->sandbox = to;
 	r->worker = to->worker;
-	r->row.sandbox = to->row.id;
-	free(r->row.sandbox_name);
-	r->row.sandbox_name = xstrdup(to->row.name);
+	run_row_move(&r->row, &to->row);
 	store_run_move(r->runs->parts.store, r->row.id, to->row.id,
 	    to->row.name, NULL, NULL);
 }
@@ -756,20 +768,16 @@ run_on_bytes(struct run *r, uint64_t length)
 int
 run_on_record(struct run *r, const struct span *record, struct err *e)
 {
-	bool had_end = r->log_end.has_end;
 	struct runlog_header h;
 
-	if (record->n < RUNLOG_HEADER_BYTES ||
-	    runlog_parse_header(record->p, &h, e) != 0 ||
-	    h.length != record->n - RUNLOG_HEADER_BYTES)
-		return err_set(
-		    e, ERR_PROTO, "a record of %zu bytes", record->n);
+	if (run_row_parse(record, &h, e) != 0)
+		return e->code;
 	if (r->phase == RUN_SENT &&
 	    run_row_take(
 		&r->row, &r->log_end, &h, record->p + RUNLOG_HEADER_BYTES))
 		run_say_command(h.command, r);
-	if (r->log_end.has_end && !had_end && r->deadline_ms != 0)
-		r->deadline_ms = clock_mono_ms() + FILES_GRACE_MS;
+	if (r->log_end.has_end)
+		run_deadline_files(&r->deadline);
 	return 0;
 }
 

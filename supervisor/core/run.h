@@ -24,6 +24,8 @@
 #include "supervisor/core/artifacts.h"
 #include "supervisor/core/bus.h"
 #include "supervisor/core/logs.h"
+#include "supervisor/core/run_asked.h"
+#include "supervisor/core/run_deadline.h"
 #include "supervisor/core/run_row.h"
 #include "supervisor/core/run_step.h"
 #include "supervisor/core/run_wish.h"
@@ -51,6 +53,8 @@ struct run {
 	unsigned int refs;
 	struct bus bus;
 	struct sched_item turn;
+	struct run_asked asked;
+	bool is_due;      /* its turn has come, and its spec is on its way */
 	bool is_doubtful; /* waits, but an earlier server may have sent it */
 	enum run_recorded recorded;
 	struct store_log *log;
@@ -65,8 +69,8 @@ struct run {
 	bool is_lost;  /* the log alone says what it had done */
 	int fail_code; /* ERR_*: it ended before it began; for its caller */
 	struct run_ending ending;
-	uint64_t deadline_ms; /* all its limits are over then; 0: not yet set */
-	unsigned int nreads;  /* of its log that failed */
+	struct run_deadline deadline;
+	unsigned int nreads; /* of its log that failed */
 	struct timer *retry;
 	struct hash_entry by_id;
 	struct hash_entry by_uuid;
@@ -94,6 +98,8 @@ struct run *runs_find_uuid(
 /* runs_overdue - one that should be over by its limits, and whose sandbox is
  * there to say so but does not; or NULL */
 struct run *runs_overdue(struct runs *rs, uint64_t now_ms);
+/* runs_asked_bytes - what those that are not over were asked to do */
+uint64_t runs_asked_bytes(const struct runs *rs);
 /* runs_active - those whose end is not on disk */
 uint64_t runs_active(const struct runs *rs);
 
@@ -128,6 +134,13 @@ run_waits_for(const struct run *r)
 {
 	return r == NULL ? SCHED_NOTHING_WAITS : sched_item_waits(&r->turn);
 }
+/* run_read - somebody is to see its commands' texts, which may be on disk
+ * alone: true: they are in memory; false: when cb is called, with rc 0.  They
+ * stay until run_read_end, which may be called at any time, also of a reader
+ * that never joined. */
+bool run_read(struct run *r, struct run_reader *rd,
+    void (*cb)(int rc, const struct err *why, void *arg), void *arg) MUSTCHECK;
+void run_read_end(struct run *r, struct run_reader *rd);
 /* run_chan - to its worker; NULL while that is away */
 struct ipc_chan *run_chan(const struct run *r);
 /* run_view - its log for readers: made when first asked for, the run's */

@@ -44,6 +44,23 @@ run_row_begin(struct store_run *row, struct run_wish *w, uint64_t id,
 	w->commands = NULL;
 }
 
+void
+run_row_move(struct store_run *row, const struct store_sandbox *to)
+{
+	row->sandbox = to->id;
+	set_string(&row->sandbox_name, to->name);
+}
+
+uint64_t
+run_row_limits_ms(const struct store_run *row)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < row->ncommands; i++)
+		sum += row->commands[i].timeout_ms;
+	return sum;
+}
+
 /* ---- records */
 
 /* The compatible tools' words for how a command ended, and ours. */
@@ -78,6 +95,17 @@ command_ended(
 	if (end->text[0] != '\0')
 		set_string(&c->error, end->text);
 	return is_new;
+}
+
+int
+run_row_parse(const struct span *record, struct runlog_header *h, struct err *e)
+{
+	if (record->n < RUNLOG_HEADER_BYTES ||
+	    runlog_parse_header(record->p, h, e) != 0 ||
+	    h->length != record->n - RUNLOG_HEADER_BYTES)
+		return err_set(
+		    e, ERR_PROTO, "a record of %zu bytes", record->n);
+	return 0;
 }
 
 bool

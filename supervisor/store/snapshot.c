@@ -59,7 +59,8 @@ read_sandboxes(struct db *db, struct store_snapshot *s, struct err *e)
 }
 
 static int
-read_runs(struct db *db, struct store_snapshot *s, struct err *e)
+read_runs(struct db *db, void (*slim)(struct store_run *run),
+    struct store_snapshot *s, struct err *e)
 {
 	struct db_call c;
 	int rc;
@@ -71,13 +72,16 @@ read_runs(struct db *db, struct store_snapshot *s, struct err *e)
 			db_call_end(&c);
 			return e->code;
 		}
+		if (slim != NULL)
+			slim(&s->runs[s->nruns]);
 		s->nruns++;
 	}
 	return rc;
 }
 
 static int
-snapshot_read(struct db *db, struct store_snapshot *s, struct err *e)
+snapshot_read(struct db *db, void (*slim)(struct store_run *run),
+    struct store_snapshot *s, struct err *e)
 {
 	int rc;
 
@@ -86,11 +90,12 @@ snapshot_read(struct db *db, struct store_snapshot *s, struct err *e)
 	    next_number(db, "run", &s->next_run, e) != 0)
 		return e->code;
 	rc = read_sandboxes(db, s, e);
-	return rc != 0 ? rc : read_runs(db, s, e);
+	return rc != 0 ? rc : read_runs(db, slim, s, e);
 }
 
 int
-store_snapshot(struct store *s, struct store_snapshot *out, struct err *e)
+store_snapshot(struct store *s, void (*slim)(struct store_run *run),
+    struct store_snapshot *out, struct err *e)
 {
 	struct store_snapshot snapshot = {0};
 	struct err why = {0};
@@ -98,7 +103,7 @@ store_snapshot(struct store *s, struct store_snapshot *out, struct err *e)
 	int rc = db_open(s->dir, DB_READER, &db, &why);
 
 	if (rc == 0) {
-		rc = snapshot_read(db, &snapshot, &why);
+		rc = snapshot_read(db, slim, &snapshot, &why);
 		db_close(db);
 	}
 	if (rc != 0) {

@@ -97,8 +97,10 @@ void store_on_damaged(
  * joins; may be called from a callback.  Logs that are still open must not be
  * used afterwards. */
 void store_close(struct store *s);
-int store_snapshot(
-    struct store *s, struct store_snapshot *out, struct err *e) MUSTCHECK;
+/* store_snapshot - slim, unless it is NULL, is given each run as soon as it is
+ * read, and may take away what need not be in memory */
+int store_snapshot(struct store *s, void (*slim)(struct store_run *run),
+    struct store_snapshot *out, struct err *e) MUSTCHECK;
 
 /* store_instance - whose database it is, "" when nobody said yet; before the
  * loop runs */

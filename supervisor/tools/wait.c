@@ -52,14 +52,25 @@ digest_short(struct wait *w)
 }
 
 static void
+texts_cb(int rc, const struct err *why, void *arg)
+{
+	struct wait *w = arg;
+
+	if (rc != 0)
+		wait_over(w, WAIT_FAILED, NULL, why);
+	else if (!digest_short(w))
+		log_view_digest(run_view(w->run), w->run->length, digest_cb, w,
+		    &w->request);
+}
+
+static void
 on_ended(struct wait *w)
 {
 	bus_leave(&w->run->bus, &w->member);
 	timer_free(w->deadline);
 	w->deadline = NULL;
-	if (!digest_short(w))
-		log_view_digest(run_view(w->run), w->run->length, digest_cb, w,
-		    &w->request);
+	if (run_read(w->run, &w->reader, texts_cb, w))
+		texts_cb(0, NULL, w);
 }
 
 static void
@@ -146,6 +157,7 @@ wait_clear(struct wait *w)
 		return;
 	bus_leave(&w->run->bus, &w->member);
 	log_request_cancel(w->request);
+	run_read_end(w->run, &w->reader);
 	progress_free(w->progress);
 	timer_free(w->deadline);
 	run_unref(w->run);

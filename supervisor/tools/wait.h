@@ -44,6 +44,7 @@ struct wait {
 	struct bus_member member;
 	struct timer *deadline;
 	bool is_late; /* the deadline has passed */
+	struct run_reader reader;
 	struct log_request *request;
 	struct progress *progress;
 };

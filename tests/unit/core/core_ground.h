@@ -40,6 +40,7 @@ struct script { /* one worker */
 	struct buf told; /* lines */
 	int spool;       /* of the run that was started last, -1: none */
 	uint64_t length;
+	size_t spec_bytes; /* of that run */
 };
 
 struct ground {
@@ -50,6 +51,7 @@ struct ground {
 	struct core *core;
 	struct principal *who;
 	enum store_when when;
+	const char *arg; /* of the next run's program, and its text */
 	struct script worker[SCRIPTS];
 };
 static struct ground g;
@@ -81,6 +83,9 @@ script_on_start(void *arg, struct msg_run_start *m, struct err *e)
 		(void)close(w->spool);
 	w->spool = msg_take_fd(&m->spool);
 	w->length = 0;
+	w->spec_bytes = m->spec_file >= 0 ?
+	    (size_t)lseek(m->spec_file, 0, SEEK_END) :
+	    m->spec.n;
 	return 0;
 }
 
@@ -384,14 +389,19 @@ ground_run_of(struct sandbox *sb, bool lock, uint32_t timeout_ms)
 	w.spec.flags = lock ? RUNSPEC_LOCK : 0;
 	w.spec.ncommands = 1;
 	w.spec.commands = c = xcalloc(1, sizeof(*c));
-	c->argv = xcalloc(2, sizeof(*c->argv));
-	c->argv[0] = xstrdup("true");
-	c->argc = 1;
+	c->argv = xcalloc(3, sizeof(*c->argv));
+	c->argv[c->argc++] = xstrdup("true");
+	if (g.arg != NULL)
+		c->argv[c->argc++] = xstrdup(g.arg);
 	c->cwd = xstrdup("/");
 	c->timeout_ms = timeout_ms;
 	c->deny = xstrdup("");
 	w.commands = xcalloc(1, sizeof(*w.commands));
 	w.commands[0].timeout_ms = timeout_ms;
+	w.commands[0].shell = xstrdup(g.arg == NULL ? "" : g.arg);
+	w.commands[0].argv_json = xstrdup("");
+	w.commands[0].cwd = xstrdup("");
+	w.commands[0].env_json = xstrdup("");
 	if (run_create(core_runs(g.core), sb, &w, &r, &e) != 0)
 		fail_msg("%s", e.msg);
 	run_wish_clear(&w);

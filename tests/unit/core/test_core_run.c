@@ -223,9 +223,9 @@ test_the_time_of_a_run_begins_when_its_sandbox_is_up(void **state)
 
 	(void)state;
 	expect_told(0, "start 1");
-	assert_int_equal(r->deadline_ms, 0);
+	assert_int_equal(r->deadline.at_ms, 0);
 	say_ready(0, 1);
-	assert_true(r->deadline_ms >= clock_mono_ms() + 1000);
+	assert_true(r->deadline.at_ms >= clock_mono_ms() + 1000);
 	run_unref(r);
 }
 
@@ -240,11 +240,11 @@ test_a_worker_that_was_away_gets_the_grace_again(void **state)
 	say_ready(0, 1);
 	ground_kill_worker(0);
 	set_conf("RUN_GRACE_MS", "3600000");
-	ground_wait_until(r->deadline_ms < clock_mono_ms());
+	ground_wait_until(r->deadline.at_ms < clock_mono_ms());
 	ground_worker(0);
 	assert_int_equal(r->phase, RUN_SENT);
 	say_ready(0, 1);
-	assert_true(r->deadline_ms > clock_mono_ms() + 1000000);
+	assert_true(r->deadline.at_ms > clock_mono_ms() + 1000000);
 	say_ended(0, 1, RUNLOG_EXIT);
 	ground_wait_over(r);
 	assert_int_equal(r->row.end_reason, RUNLOG_EXIT);
@@ -353,6 +353,135 @@ test_a_log_is_used_again_when_its_worker_is_done_with_it(void **state)
 	run_unref(r);
 }
 
+/* ---- what waits is on disk */
+
+static struct run *
+large_run(struct sandbox *sb)
+{
+	AUTO(auto_free) char *text = xmalloc(100001);
+	struct run *r;
+
+	memset(text, 'x', 100000);
+	text[100000] = '\0';
+	g.arg = text;
+	r = ground_run(sb, true);
+	g.arg = NULL;
+	return r;
+}
+
+static void
+read_cb(int rc, const struct err *why, void *arg)
+{
+	(void)why;
+	*(int *)arg = rc;
+}
+
+static void
+test_what_a_large_run_is_asked_to_do_waits_on_disk(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *first = ground_run(sb, true), *large = large_run(sb);
+	struct run_reader reader;
+	int rc = 1;
+
+	(void)state;
+	say_ready(0, 1);
+	ground_wait_until(large->recorded == RUN_IS_RECORDED);
+	assert_null(large->row.spec);
+	assert_string_equal(large->row.commands[0].shell, "");
+	assert_true(runs_asked_bytes(core_runs(g.core)) > 100000);
+	/* A reader gets it back, for as long as it looks. */
+	assert_false(run_read(large, &reader, read_cb, &rc));
+	ground_wait_until(rc == 0);
+	assert_int_equal(strlen(large->row.commands[0].shell), 100000);
+	run_read_end(large, &reader);
+	assert_string_equal(large->row.commands[0].shell, "");
+	/* And its worker, when its turn comes. */
+	say_ended(0, 1, RUNLOG_CANCELED);
+	expect_told(0, "start 2");
+	assert_true(g.worker[0].spec_bytes > 100000);
+	ground_wait_over(first);
+	/* The next worker, too. */
+	ground_kill_worker(0);
+	g.worker[0].spec_bytes = 0;
+	forget_told(0);
+	ground_worker(0);
+	expect_told(0, "start 2");
+	assert_true(g.worker[0].spec_bytes > 100000);
+	say_ended(0, 2, RUNLOG_CANCELED);
+	ground_wait_over(large);
+	assert_int_equal(runs_asked_bytes(core_runs(g.core)), 0);
+	run_unref(first);
+	run_unref(large);
+}
+
+static void
+test_a_new_front_leaves_on_disk_what_waits(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *first = ground_run(sb, true), *large = large_run(sb);
+	struct uuid uuid = large->row.uuid;
+
+	(void)state;
+	expect_told(0, "start 1");
+	say_ready(0, 1);
+	say_begun(0, 1);
+	ground_wait_until(large->recorded == RUN_IS_RECORDED);
+	run_unref(first);
+	run_unref(large);
+	ground_stop_core();
+	ground_start_core();
+	large = runs_find_uuid(core_runs(g.core), g.who->tenant, &uuid);
+	assert_null(large->row.spec);
+	assert_true(large->turn.wants_lock);
+	assert_true(runs_asked_bytes(core_runs(g.core)) > 100000);
+	ground_worker(0);
+	say_ready(0, 1);
+	say_ended(0, 1, RUNLOG_CANCELED);
+	expect_told(0, "start 2");
+	assert_true(g.worker[0].spec_bytes > 100000);
+}
+
+static void
+test_a_large_run_can_be_canceled_while_its_spec_is_read(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *first = ground_run(sb, true), *large = large_run(sb);
+
+	(void)state;
+	say_ready(0, 1);
+	ground_wait_until(large->recorded == RUN_IS_RECORDED);
+	run_cancel(first, RUNLOG_CANCELED);
+	sched_leave(&first->turn);
+	core_turn(g.core);
+	assert_int_equal(large->phase, RUN_SENT);
+	run_cancel(large, RUNLOG_CANCELED);
+	expect_told(0, "start 2");
+	expect_told(0, "cancel 2");
+	run_unref(first);
+	run_unref(large);
+}
+
+static void
+test_what_is_queued_has_a_limit_of_bytes(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *r = ground_run(sb, false);
+	char limit[32];
+	struct err e;
+
+	(void)state;
+	(void)snprintf(limit, sizeof(limit), "%u", RUNSPEC_BYTES_MAX * 2);
+	set_conf("MAX_QUEUED_BYTES", limit);
+	assert_int_equal(core_admit_run(g.core, sb, &e), 0);
+	run_unref(r);
+	r = NULL;
+	while (core_admit_run(g.core, sb, &e) == 0)
+		run_unref(large_run(sb));
+	assert_int_equal(e.code, ERR_LIMIT);
+	assert_non_null(strstr(e.msg, "MAX_QUEUED_BYTES"));
+}
+
 int
 main(void)
 {
@@ -373,6 +502,10 @@ main(void)
 	    TEST(test_a_worker_that_was_away_gets_the_grace_again),
 	    TEST(test_what_a_worker_writes_late_is_in_nobody_elses_log),
 	    TEST(test_a_log_is_used_again_when_its_worker_is_done_with_it),
+	    TEST(test_what_a_large_run_is_asked_to_do_waits_on_disk),
+	    TEST(test_a_new_front_leaves_on_disk_what_waits),
+	    TEST(test_a_large_run_can_be_canceled_while_its_spec_is_read),
+	    TEST(test_what_is_queued_has_a_limit_of_bytes),
 	    TEST(test_one_sandbox_does_not_take_all_places),
 	    TEST(
 		test_a_lost_run_ends_with_what_its_log_says_without_a_descriptor),

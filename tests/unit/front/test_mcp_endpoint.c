@@ -98,7 +98,7 @@ a_wait_that_is_over_too_early_is_answered_when_the_run_is_on_disk(void **state)
 	assert_true(json_is_null(json_object_get(
 	    json_object_get(result, "structuredContent"), "final")));
 	json_decref(result);
-	assert_int_equal(store_snapshot(fx.store, &snap, &e), 0);
+	assert_int_equal(store_snapshot(fx.store, NULL, &snap, &e), 0);
 	assert_int_equal(snap.nruns, 1);
 	store_snapshot_clear(&snap);
 }

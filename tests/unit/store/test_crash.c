@@ -180,7 +180,8 @@ test_every_acknowledged_row_survives_kill_9(void **state)
 		size_t n;
 
 		fixture_open(f);
-		assert_int_equal(store_snapshot(f->store, &snap, &f->err), 0);
+		assert_int_equal(
+		    store_snapshot(f->store, NULL, &snap, &f->err), 0);
 		next = snap.next_run;
 		store_snapshot_clear(&snap);
 		fixture_close(f);

@@ -101,7 +101,8 @@ test_a_word_that_is_none_fails_the_read_and_is_named(void **state)
 	assert_int_equal(g.rc, ERR_DB);
 	assert_string_equal(
 	    g.msg, "database: \"asleep\" is no status of a command");
-	assert_int_equal(store_snapshot(f->store, &snap, &f->err), ERR_DB);
+	assert_int_equal(
+	    store_snapshot(f->store, NULL, &snap, &f->err), ERR_DB);
 	store_run_clear(&r);
 }
 

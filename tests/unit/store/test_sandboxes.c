@@ -21,7 +21,7 @@ test_a_sandbox_comes_back_as_it_was_put(void **state)
 	s.memory_bytes = UINT64_MAX;
 	put(f, &s, &r);
 	assert_int_equal(r.rc, 0);
-	assert_int_equal(store_snapshot(f->store, &snap, &f->err), 0);
+	assert_int_equal(store_snapshot(f->store, NULL, &snap, &f->err), 0);
 	assert_int_equal(snap.nsandboxes, 1);
 	got = &snap.sandboxes[0];
 	assert_int_equal(got->id, s.id);
@@ -136,7 +136,7 @@ test_numbers_are_never_given_out_twice(void **state)
 	fixture_put_sandbox(f, 41, "a");
 	fixture_exec(f, "DELETE FROM sandbox");
 	fixture_reopen(f);
-	assert_int_equal(store_snapshot(f->store, &snap, &f->err), 0);
+	assert_int_equal(store_snapshot(f->store, NULL, &snap, &f->err), 0);
 	assert_int_equal(snap.next_sandbox, 42);
 	store_snapshot_clear(&snap);
 }

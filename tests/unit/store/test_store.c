@@ -371,7 +371,7 @@ test_a_new_database_has_an_empty_snapshot(void **state)
 	struct store_snapshot snap;
 
 	fixture_open(f);
-	assert_int_equal(store_snapshot(f->store, &snap, &f->err), 0);
+	assert_int_equal(store_snapshot(f->store, NULL, &snap, &f->err), 0);
 	assert_int_equal(snap.next_sandbox, 1);
 	assert_int_equal(snap.next_run, 1);
 	assert_int_equal(snap.nsandboxes, 0);
@@ -420,7 +420,7 @@ test_the_snapshot_has_what_lives_and_what_is_unfinished(void **state)
 	store_run_move(f->store, 3, 2, "c", result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	fixture_reopen(f);
-	assert_int_equal(store_snapshot(f->store, &snap, &f->err), 0);
+	assert_int_equal(store_snapshot(f->store, NULL, &snap, &f->err), 0);
 	assert_int_equal(snap.next_sandbox, 6);
 	assert_int_equal(snap.next_run, 4);
 	assert_int_equal(snap.nsandboxes, 3);
