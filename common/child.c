@@ -197,6 +197,18 @@ on_peer_gone(void *arg, const struct msg_peer_gone *m, struct err *e)
 }
 
 static int
+on_peer_quiet(void *arg, const struct msg_peer_quiet *m, struct err *e)
+{
+	struct child *c = arg;
+
+	(void)e;
+	if (c->generations[m->index] == m->generation &&
+	    c->ops->on_peer_quiet != NULL)
+		c->ops->on_peer_quiet(m->index, m->quiet, c->arg);
+	return 0;
+}
+
+static int
 on_ping(void *arg, const struct msg_ping *m, struct err *e)
 {
 	struct child *c = arg;
@@ -234,6 +246,7 @@ static const struct msg_master_to_child handlers = {
     .on_listen = on_listen,
     .on_peer = on_peer,
     .on_peer_gone = on_peer_gone,
+    .on_peer_quiet = on_peer_quiet,
     .on_ping = on_ping,
     .on_log_level = on_log_level,
     .on_drain = on_drain,

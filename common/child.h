@@ -33,6 +33,9 @@ struct child_ops {
 	void (*on_peer)(uint32_t index, uint32_t generation, int fd, void *arg);
 	void (*on_peer_gone)(
 	    uint32_t index, uint32_t delay_ms, bool throttled, void *arg);
+	/* That worker leaves pings unanswered, or answers again; may be
+	 * NULL. */
+	void (*on_peer_quiet)(uint32_t index, bool quiet, void *arg);
 	void (*on_drain)(uint32_t left_ms, void *arg); /* finish and exit 0 */
 };
 /* child_start - role and index for HELLO; ops and arg are kept.  The conf

@@ -306,6 +306,12 @@ core_attach_worker(struct core *c, uint32_t worker, int fd)
 }
 
 void
+core_worker_quiet(struct core *c, uint32_t worker, bool quiet)
+{
+	fleet_worker_quiet(c->fleet, worker, quiet);
+}
+
+void
 core_worker_gone(struct core *c, uint32_t worker, bool throttled)
 {
 	fleet_worker_gone(c->fleet, worker, throttled);

@@ -61,6 +61,8 @@ void core_drain(struct core *c);
 
 /* Workers: a channel to that one, the core's from now on; or its loss. */
 void core_attach_worker(struct core *c, uint32_t worker, int fd);
+/* core_worker_quiet - it does not answer the supervisor, or does again */
+void core_worker_quiet(struct core *c, uint32_t worker, bool quiet);
 void core_worker_gone(struct core *c, uint32_t worker, bool throttled);
 
 /* Its parts, for those who work with them. */

@@ -14,6 +14,7 @@ struct fleet_worker {
 	bool engine_known;     /* it has said so since it came */
 	bool engine_up;
 	bool throttled;
+	bool quiet;       /* it answers nobody */
 	char detail[256]; /* about its engine, for people */
 };
 
@@ -105,6 +106,7 @@ fleet_attach(struct fleet *f, uint32_t worker, int fd)
 	(void)snprintf(name, sizeof(name), "worker %u", worker);
 	w->chan = ipc_chan_new(f->base, fd, name, &worker_ops, w);
 	w->throttled = false;
+	w->quiet = false;
 }
 
 void
@@ -114,6 +116,13 @@ fleet_worker_gone(struct fleet *f, uint32_t worker, bool throttled)
 		return;
 	worker_drop(&f->workers[worker]);
 	f->workers[worker].throttled = throttled;
+}
+
+void
+fleet_worker_quiet(struct fleet *f, uint32_t worker, bool quiet)
+{
+	if (worker < f->nworkers)
+		f->workers[worker].quiet = quiet;
 }
 
 struct fleet *
@@ -149,7 +158,8 @@ fleet_free(struct fleet *f)
 static bool
 worker_can_open(const struct fleet_worker *w)
 {
-	return w->chan != NULL && (!w->engine_known || w->engine_up);
+	return w->chan != NULL && !w->quiet &&
+	    (!w->engine_known || w->engine_up);
 }
 
 bool
@@ -223,6 +233,11 @@ fleet_check_all(const struct fleet *f, struct err *e)
 		if (w->chan != NULL && !w->engine_known)
 			return err_set(e, ERR_BACKEND,
 			    "worker %u looks for the engine", i);
+		if (w->quiet)
+			return err_set(e, ERR_BACKEND,
+			    "worker %u does not answer: it is stopped, or has "
+			    "too much to do",
+			    i);
 		if (fleet_check(f, i, e) != 0)
 			return e->code;
 	}
@@ -235,7 +250,7 @@ fleet_stats(const struct fleet *f)
 	struct fleet_stats st = {.total = f->nworkers, .restarts = f->restarts};
 
 	for (uint32_t i = 0; i < f->nworkers; i++)
-		st.ready +=
-		    f->workers[i].chan != NULL && f->workers[i].engine_up;
+		st.ready += f->workers[i].chan != NULL &&
+		    f->workers[i].engine_up && !f->workers[i].quiet;
 	return st;
 }

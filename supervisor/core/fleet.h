@@ -44,6 +44,10 @@ void fleet_attach(struct fleet *f, uint32_t worker, int fd);
 /* fleet_worker_gone - the supervisor says so; throttled: it keeps failing */
 void fleet_worker_gone(struct fleet *f, uint32_t worker, bool throttled);
 
+/* fleet_worker_quiet - the supervisor says so: it does not answer, or does
+ * again.  New sandboxes go elsewhere meanwhile. */
+void fleet_worker_quiet(struct fleet *f, uint32_t worker, bool quiet);
+
 /* fleet_place - the worker for a new sandbox of this number: always the same
  * one, unless it is away and another is not */
 uint32_t fleet_place(const struct fleet *f, uint64_t sandbox);

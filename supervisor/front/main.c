@@ -244,6 +244,14 @@ on_peer_gone(uint32_t index, uint32_t delay_ms, bool throttled, void *arg)
 	core_worker_gone(p->core, index, throttled);
 }
 
+static void
+on_peer_quiet(uint32_t index, bool quiet, void *arg)
+{
+	struct program *p = arg;
+
+	core_worker_quiet(p->core, index, quiet);
+}
+
 /* Work done tells the supervisor that a crash is no broken installation. */
 static void
 on_front_tick(void *arg)
@@ -307,6 +315,7 @@ static const struct child_ops ops = {
     .on_listen = on_listen,
     .on_peer = on_peer,
     .on_peer_gone = on_peer_gone,
+    .on_peer_quiet = on_peer_quiet,
     .on_drain = on_drain,
 };
 

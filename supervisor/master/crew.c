@@ -596,8 +596,28 @@ on_exit_of(struct life *p, int wait_status, void *arg)
 	slot_on_exit(arg, wait_status);
 }
 
-static const struct life_ops slot_ops = {
-    .on_hello = on_hello, .on_ready = on_ready, .on_exit = on_exit_of};
+static void
+on_quiet(struct life *p, bool quiet, void *arg)
+{
+	const struct slot *s = arg;
+	struct crew *c = s->crew;
+
+	log_warn("%s[%d] %s", p->name, (int)p->pid,
+	    quiet ? "does not answer: it is stopped, or has too much to do" :
+		    "answers again");
+	if (p->role != MSG_ROLE_WORKER ||
+	    slot_front(c)->life.state != LIFE_READY)
+		return;
+	msg_send_peer_quiet(slot_front(c)->life.chan,
+	    &(struct msg_peer_quiet){.index = p->index,
+		.generation = s->peer_generation,
+		.quiet = quiet});
+}
+
+static const struct life_ops slot_ops = {.on_hello = on_hello,
+    .on_ready = on_ready,
+    .on_quiet = on_quiet,
+    .on_exit = on_exit_of};
 
 static struct slot *
 find_pid(struct crew *c, pid_t pid)

@@ -129,6 +129,15 @@ deadline_cb(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
+static void
+say_quiet(struct life *p, bool quiet)
+{
+	if (p->quiet == quiet)
+		return;
+	p->quiet = quiet;
+	p->ops->on_quiet(p, quiet, p->arg);
+}
+
 /* Silence is counted from the oldest unanswered ping, not from the last
  * answer: time in which we asked nothing is not the child's. */
 static void
@@ -141,8 +150,13 @@ ping_cb(evutil_socket_t fd, short what, void *arg)
 	if (p->state != LIFE_READY)
 		return;
 	msg_send_ping(p->chan, &(struct msg_ping){0});
-	if (p->wait == LIFE_WAIT_NONE)
+	if (p->wait == LIFE_WAIT_NONE) {
+		p->asked_ms = clock_mono_ms();
 		wait_for_child(p, LIFE_WAIT_PONG, p->tuning->silence_ms);
+	} else if (p->wait == LIFE_WAIT_PONG &&
+	    clock_mono_ms() - p->asked_ms >= p->tuning->quiet_ms) {
+		say_quiet(p, true);
+	}
 }
 
 static int
@@ -186,6 +200,7 @@ on_pong(void *arg, const struct msg_pong *m, struct err *e)
 	(void)e;
 	if (p->wait == LIFE_WAIT_PONG)
 		wait_no_more(p);
+	say_quiet(p, false);
 	return 0;
 }
 
@@ -303,6 +318,7 @@ life_start(struct life *p, struct spawn *s, struct err *e)
 
 	p->done = 0;
 	p->active = 0;
+	p->quiet = false;
 	p->last_words = LIFE_QUIET;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == -1)
 		return err_set(

@@ -41,6 +41,8 @@ struct life_ops {
 	/* HELLO was good: life_configure and what belongs to it. */
 	void (*on_hello)(struct life *p, void *arg);
 	void (*on_ready)(struct life *p, void *arg);
+	/* It leaves pings unanswered for a while, or answers again. */
+	void (*on_quiet)(struct life *p, bool quiet, void *arg);
 	/* Reaped and all it said was read; p is DOWN again. */
 	void (*on_exit)(struct life *p, int wait_status, void *arg);
 };
@@ -65,6 +67,8 @@ struct life { /* others read, life.c writes */
 	} link; /* of chan */
 	struct event *deadline;
 	struct event *ping;
+	uint64_t asked_ms; /* the oldest ping that is not answered */
+	bool quiet;
 	enum life_wait wait;
 	uint32_t wait_ms;   /* of a wait for the child, as a whole */
 	unsigned int looks; /* that are left before it is over */

@@ -6,7 +6,8 @@
 
 static const struct tuning defaults = {
     .ready_ms = 10000,
-    .ping_ms = 5000,
+    .ping_ms = 1000,
+    .quiet_ms = 3000,
     .silence_ms = 15000,
     .abort_ms = 2000,
     .leave_ms = 3000,
@@ -35,6 +36,7 @@ static const struct tunable {
 } tunables[] = {
     {"MCP_SANDBOXD_READY_MS", {AT(ready_ms), NOWHERE}, 10, 600000},
     {"MCP_SANDBOXD_PING_MS", {AT(ping_ms), NOWHERE}, 10, 600000},
+    {"MCP_SANDBOXD_QUIET_MS", {AT(quiet_ms), NOWHERE}, 10, 600000},
     {"MCP_SANDBOXD_SILENCE_MS", {AT(silence_ms), NOWHERE}, 10, 600000},
     {"MCP_SANDBOXD_ABORT_MS", {AT(abort_ms), NOWHERE}, 10, 600000},
     {"MCP_SANDBOXD_LEAVE_MS", {AT(leave_ms), NOWHERE}, 10, 600000},

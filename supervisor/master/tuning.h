@@ -14,6 +14,7 @@
 struct tuning {
 	uint32_t ready_ms;   /* start to READY */
 	uint32_t ping_ms;    /* between two PINGs */
+	uint32_t quiet_ms;   /* PING without PONG: said to the front */
 	uint32_t silence_ms; /* PING without PONG: hung */
 	uint32_t abort_ms;   /* SIGABRT to SIGKILL */
 	uint32_t leave_ms;   /* a child that should exit by itself */

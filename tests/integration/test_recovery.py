@@ -150,6 +150,27 @@ def test_an_earlier_versions_data_is_moved_with_all_that_lives(make_server):
     assert before["commands"][0]["stdout_bytes"] == 50005
 
 
+def test_readyz_names_a_worker_that_is_stopped(make_server):
+    server = make_server(env={"MCP_SANDBOXD_PING_MS": "100",
+                              "MCP_SANDBOXD_QUIET_MS": "1000",
+                              "MCP_SANDBOXD_SILENCE_MS": "600000"})
+    stopped = server.pids("worker")[0]
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        body = wait_for(lambda: not_ready(server), 30, "a 503")
+        assert b"does not answer" in body, body
+        # The other one makes sandboxes meanwhile.
+        assert server.client().run("a", "true")["state"] == "completed"
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+    wait_for(server.is_ready, 30, "readiness")
+
+
+def not_ready(server):
+    status, _, body = server.get("/readyz")
+    return body if status == 503 else None
+
+
 def test_expired_sandboxes_are_reaped_but_not_while_in_use(
         make_server, engine):
     server = make_server(env={"REAPER_INTERVAL_MS": "200"})

@@ -212,6 +212,22 @@ def test_a_stopped_child_is_killed(make):
     s.wait_event("worker-1", "heard", 2)
 
 
+def test_the_front_is_told_of_a_worker_that_does_not_answer(make):
+    s = make(env={"MCP_SANDBOXD_PING_MS": "20",
+                  "MCP_SANDBOXD_QUIET_MS": "200",
+                  "MCP_SANDBOXD_SILENCE_MS": "600000"})
+    s.wait_ready()
+    s.wait_paired()
+    s.kill("worker-1", signal.SIGSTOP)
+    s.wait_log("worker/1[")
+    s.wait_log("does not answer")
+    s.wait_event("front", "quiet", 1)
+    s.kill("worker-1", signal.SIGCONT)
+    s.wait_event("front", "quiet", 2)
+    assert "worker/0[" not in "".join(
+        n for n in s.stderr().splitlines() if "does not answer" in n)
+
+
 def test_a_child_that_is_not_ready_in_time_is_aborted(make):
     s = make(modes={"worker-0": "mute"},
              env={"MCP_SANDBOXD_READY_MS": "200", **PATIENT})

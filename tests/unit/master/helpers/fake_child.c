@@ -296,11 +296,18 @@ on_peer_gone(uint32_t index, uint32_t delay_ms, bool throttled, void *arg)
 	fake_note(arg, "gone %u %u %d", index, delay_ms, throttled);
 }
 
+static void
+on_peer_quiet(uint32_t index, bool quiet, void *arg)
+{
+	fake_note(arg, "quiet %u %d", index, quiet);
+}
+
 static const struct child_ops front_ops = {.on_config = on_config,
     .on_reload = fake_reload,
     .on_listen = on_listen,
     .on_peer = front_on_peer,
     .on_peer_gone = on_peer_gone,
+    .on_peer_quiet = on_peer_quiet,
     .on_drain = fake_drain};
 
 static void
