@@ -378,10 +378,9 @@ def test_a_paused_container_ends_its_runs_and_is_renewed(make_worker):
 def test_a_stopped_agent_ends_no_run_later_than_its_limits(make_worker):
     worker = make_worker(RUN_GRACE_MS="300").start()
     sandbox, _, container = worker.open()
-    run = worker.run(sandbox, "echo begun; sleep 600", timeout_ms=1000)
-    wait_for(lambda: os.path.getsize(run.path) > 40)
     pid = worker.engine.inspect(container)["State"]["Pid"]
     os.kill(pid, signal.SIGSTOP)
+    run = worker.run(sandbox, "sleep 600", timeout_ms=500)
     ended = worker.finish(run)
     assert reason(ended) == "timeout"
     assert "agent did not end the run" in ended.text
