@@ -33,6 +33,8 @@ file_free(struct artifacts *a, struct artifact_file *f)
 {
 	STAILQ_REMOVE(&a->files, f, artifact_file, link);
 	a->nfiles--;
+	if (f->row.path != NULL) /* else it is a row's now */
+		a->names_bytes -= strlen(f->row.path);
 	free(f->row.path);
 	free(f);
 }
@@ -62,6 +64,11 @@ check_offer(
 	if (a->nfiles >= ARTIFACTS_AT_A_TIME ||
 	    file_find(a, offer->number) != NULL)
 		return err_set(e, ERR_LIMIT, "too many files at a time");
+	if (a->names_bytes + offer->path_len > ARTIFACTS_NAMES_MAX)
+		return err_set(e, ERR_LIMIT,
+		    "the names of this run's files have more than %u KiB: "
+		    "put files into fewer directories, or into an archive",
+		    ARTIFACTS_NAMES_MAX >> 10);
 	if (offer->path_len == 0 || offer->path_len > ARTIFACTS_PATH_MAX ||
 	    memchr(offer->path, '\0', offer->path_len) != NULL ||
 	    !utf8_is_valid(offer->path, offer->path_len))
@@ -88,6 +95,7 @@ artifacts_begin(
 	f->row.mtime_ns = offer->mtime_ns;
 	STAILQ_INSERT_TAIL(&a->files, f, link);
 	a->nfiles++;
+	a->names_bytes += offer->path_len;
 	return fd;
 }
 
@@ -99,6 +107,7 @@ rows_add(struct artifacts *a, const struct store_artifact *row)
 	for (uint32_t i = 0; i < a->nrows; i++) {
 		if (strcmp(a->rows[i].path, row->path) != 0)
 			continue;
+		a->names_bytes -= strlen(row->path);
 		free(a->rows[i].path);
 		a->rows[i] = *row;
 		return;

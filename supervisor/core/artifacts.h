@@ -17,6 +17,9 @@
 
 #define ARTIFACTS_AT_A_TIME 64 /* of one run, on their way in */
 #define ARTIFACTS_PATH_MAX 1024
+/* All names of a run together, which are in memory until its end is told:
+ * 5,000 files have some 200 bytes each. */
+#define ARTIFACTS_NAMES_MAX (1u << 20)
 
 struct artifact_file;
 STAILQ_HEAD(artifact_files, artifact_file);
@@ -26,6 +29,7 @@ struct artifacts {             /* part of a run */
 	uint64_t tenant;
 	struct artifact_files files;
 	unsigned int nfiles;
+	size_t names_bytes;          /* of files and rows */
 	struct store_artifact *rows; /* whole, by the time of their end */
 	uint32_t nrows;
 	char *error; /* the last that failed, NULL: none */
