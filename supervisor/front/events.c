@@ -19,8 +19,7 @@
  */
 
 #define LAST_ID_MAX 128
-#define CHUNK_MAX 12288   /* bytes of records asked for at a time */
-#define APPETITE_MIN 4096 /* bytes of events worth asking for */
+#define CHUNK_MAX 12288 /* bytes of records asked for at a time */
 
 struct events {
 	struct front *front;
@@ -83,22 +82,18 @@ write_text(struct events *s, const char *text)
 	evbuffer_free(out);
 }
 
-/* Bytes that may be added to what waits for the client. */
-static size_t
-appetite(const struct events *s)
-{
-	size_t pending = http_stream_pending(s->x);
-
-	return pending < HTTP_STREAM_HIGH ? HTTP_STREAM_HIGH - pending : 0;
-}
-
 static void
 events_pump(struct events *s)
 {
-	if (s->asked || appetite(s) < APPETITE_MIN)
+	size_t appetite;
+
+	if (s->asked)
+		return;
+	appetite = http_stream_appetite(s->x);
+	if (appetite == 0)
 		return;
 	s->asked = true;
-	follow_next(s->follow, CHUNK_MAX);
+	follow_next(s->follow, appetite < CHUNK_MAX ? appetite : CHUNK_MAX);
 }
 
 static void
@@ -113,7 +108,7 @@ events_on_next(struct follow *follow, const struct log_records *records,
 
 	s->asked = false;
 	if (records != NULL) {
-		run_events_add(&to, records, appetite(s), &at);
+		run_events_add(&to, records, http_stream_appetite(s->x), &at);
 		follow_go_back(follow, &at);
 	}
 	if (records == NULL && why != NULL)

@@ -199,6 +199,10 @@ void http_drop(struct http_exchange *x);
 #define HTTP_STREAM_LOW 8192
 void http_stream_start(struct http_exchange *x, void (*on_writable)(void *));
 void http_stream_write(struct http_exchange *x, struct evbuffer *data);
+/* http_stream_appetite - how many bytes to write next: what is missing to
+ * HTTP_STREAM_HIGH; 0: none, on_writable will say when.  When too much waits
+ * over all connections, little, and only for a client that has taken all. */
+size_t http_stream_appetite(const struct http_exchange *x);
 size_t http_stream_pending(const struct http_exchange *x); /* bytes */
 void http_stream_end(struct http_exchange *x);
 

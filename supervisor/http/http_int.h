@@ -226,6 +226,8 @@ enum http_room {
 	HTTP_ROOM_NONE
 };
 enum http_room http_waiting_room(const struct http_server *s, size_t n);
+/* http_waiting_is_much - of what waits in memory: give little more */
+bool http_waiting_is_much(const struct http_server *s);
 uint64_t http_waiting_files(const struct http_server *s); /* bytes */
 /* http_waiting_count - its output has this length now */
 void http_waiting_count(struct http_conn *c, size_t length);

@@ -8,7 +8,9 @@
 
 #include <event2/http_struct.h>
 
-#define LARGE_PIECES 16 /* a large message is one piece and its wrapping */
+#define APPETITE_MIN 4096  /* less is not worth a turn */
+#define APPETITE_SMALL 800 /* with its frame below what is always sent */
+#define LARGE_PIECES 16    /* a large message is one piece and its wrapping */
 
 static void
 stream_writable_cb(struct evhttp_connection *evcon, void *arg)
@@ -112,6 +114,18 @@ http_stream_pending(const struct http_exchange *x)
 	if (x->conn == NULL)
 		return 0;
 	return evbuffer_get_length(bufferevent_get_output(x->conn->bev));
+}
+
+size_t
+http_stream_appetite(const struct http_exchange *x)
+{
+	size_t pending = http_stream_pending(x);
+
+	if (http_waiting_is_much(x->server))
+		return pending == 0 ? APPETITE_SMALL : 0;
+	return pending + APPETITE_MIN <= HTTP_STREAM_HIGH ?
+	    HTTP_STREAM_HIGH - pending :
+	    0;
 }
 
 void

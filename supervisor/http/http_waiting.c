@@ -35,6 +35,12 @@ http_waiting_files(const struct http_server *s)
 	return s->waiting->files;
 }
 
+bool
+http_waiting_is_much(const struct http_server *s)
+{
+	return s->memory_bytes >= s->limits.waiting_memory;
+}
+
 enum http_room
 http_waiting_room(const struct http_server *s, size_t n)
 {

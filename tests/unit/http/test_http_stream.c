@@ -205,6 +205,52 @@ a_thousand_silent_streams_are_held(void **state)
 	free(many);
 }
 
+/* Too much waits for another client: little is given, but never nothing. */
+static void
+appetite_is_small_while_too_much_waits(void **state)
+{
+	struct http_limits limits = server_usual;
+	struct raw silent, reads;
+	struct http_stats st;
+	struct server s;
+
+	(void)state;
+	limits.waiting_memory = 5u << 20;
+	server_open(&s, &limits);
+	raw_open(&reads, s.port, 0);
+	raw_send(&reads, s.base, GET("/stream"));
+	raw_wait_for(&reads, s.base, "\r\n\r\n");
+	assert_int_equal(http_stream_appetite(s.held[0]), HTTP_STREAM_HIGH);
+	raw_open(&silent, s.port, 4096);
+	raw_send(&silent, s.base, GET("/big"));
+	raw_wait_until(s.base,
+	    (http_server_stats(s.http, &st),
+		st.waiting_memory > limits.waiting_memory));
+	for (unsigned int i = 0; i < 3; i++) {
+		size_t n = http_stream_appetite(s.held[0]);
+		struct evbuffer *out = evbuffer_new();
+		char text[1000];
+
+		assert_in_range(n, 1, sizeof(text) - 1);
+		memset(text, 'a' + (int)i, n);
+		(void)evbuffer_add(out, text, n);
+		http_stream_write(s.held[0], out);
+		evbuffer_free(out);
+		assert_int_equal(http_stream_appetite(s.held[0]), 0);
+		raw_wait_for(&reads, s.base,
+		    i == 0     ? "aaa" :
+			i == 1 ? "bbb" :
+				 "ccc");
+		raw_wait_until(s.base, http_stream_pending(s.held[0]) == 0);
+	}
+	raw_close(&silent);
+	raw_wait_until(
+	    s.base, http_stream_appetite(s.held[0]) == HTTP_STREAM_HIGH);
+	http_stream_end(s.held[0]);
+	raw_close(&reads);
+	server_close(&s);
+}
+
 int
 main(void)
 {
@@ -216,6 +262,7 @@ main(void)
 	    T(a_stream_to_http_1_0_ends_with_the_connection),
 	    T(a_reader_that_reads_nothing_costs_a_bounded_buffer),
 	    T(a_client_that_floods_during_a_stream_is_not_swallowed),
+	    cmocka_unit_test(appetite_is_small_while_too_much_waits),
 	    cmocka_unit_test(a_thousand_silent_streams_are_held),
 	};
 
