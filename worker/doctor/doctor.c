@@ -208,7 +208,8 @@ look_at_storage(struct doctor *d)
 	    "btrfs, zfs, or overlay2 on xfs with pquota, for the engine's data",
 	    "driver %s on %s: %s", f->driver, f->backing,
 	    has_quota(f) ? "the kernel can limit a sandbox's files" :
-			   "no quota of the kernel limits a sandbox's files");
+			   "no quota limits a sandbox's files, its agent "
+			   "watches them");
 	if (f->root[0] != '\0')
 		look_at_disk(d, "the engine's data", f->root);
 }
