@@ -1,7 +1,8 @@
 """quota_engine.py DIRECTORY - an engine whose storage has quotas, for a test
 
 Runs dockerd with the btrfs driver over an image file that is mounted by a
-loop device, in a mount namespace of its own (so start it by unshare --mount),
+loop device, in namespaces of its own (so start it by unshare --mount --net: an
+engine without a bridge removes docker0, which may be another engine's),
 with everything in DIRECTORY.  Says "ready" on stdout, goes on until its stdin
 ends, which it does however who started it ends, and takes everything away:
 the mount goes with the namespace, and the loop device with the mount.

@@ -28,7 +28,8 @@ def quota_engine_fixture():
         pytest.skip("needs root, btrfs-progs and btrfs in the kernel")
     directory = tempfile.mkdtemp(prefix="mcp-quota-", dir="/tmp")
     guard = subprocess.Popen(
-        ["unshare", "--mount", "--propagation", "slave", sys.executable,
+        ["unshare", "--mount", "--net", "--propagation", "slave",
+         sys.executable,
          os.path.join(HERE, "quota_engine.py"), directory],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
