@@ -55,7 +55,9 @@ const char *const confine_calls_socket[] = {"accept", "accept4", "recvfrom",
     "recvmsg", "recvmmsg", "recvmmsg_time64", "shutdown", "getsockname",
     "getpeername", "getsockopt", NULL};
 
-const char *const confine_calls_worker[] = {"bind", "listen", "connect", NULL};
+/* An access list lets the agent of a remapped sandbox to its socket. */
+const char *const confine_calls_worker[] = {
+    "bind", "listen", "connect", "setxattr", NULL};
 
 const char *const confine_calls_refused[] = {
     /* ways into other processes */

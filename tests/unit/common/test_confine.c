@@ -22,6 +22,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 
 #include "common/confine.h"
 
@@ -576,6 +577,30 @@ test_the_worker_listens_on_and_connects_to_unix_sockets(void **state)
 	assert_int_equal(in_child(confine_worker, listen_and_connect_unix), 0);
 }
 
+/* As the link does for an agent of another user.  A name that no file system
+ * has: the kernel, not the filter, has to refuse it. */
+static void
+set_access_list(void)
+{
+	NEED(setxattr("/tmp", "nonsense.name", "", 0, 0) == -1 &&
+	    errno == EOPNOTSUPP);
+}
+
+static void
+refuse_access_list(void)
+{
+	NEED(setxattr("/tmp", "nonsense.name", "", 0, 0) == -1 &&
+	    errno == ENOSYS);
+}
+
+static void
+test_the_worker_alone_sets_access_lists(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(confine_worker, set_access_list), 0);
+	assert_int_equal(in_child(confine_front, refuse_access_list), 0);
+}
+
 static void *
 say_yes(void *arg)
 {
@@ -713,6 +738,7 @@ main(void)
 	    cmocka_unit_test(test_the_front_accepts_on_its_listening_socket),
 	    cmocka_unit_test(
 		test_the_worker_listens_on_and_connects_to_unix_sockets),
+	    cmocka_unit_test(test_the_worker_alone_sets_access_lists),
 	    cmocka_unit_test(test_files_threads_and_events_go_on_working),
 	    cmocka_unit_test(test_no_new_privileges_and_not_dumpable),
 	    cmocka_unit_test(test_threads_that_exist_are_confined_too),
