@@ -10,16 +10,11 @@ import pytest
 from client import wait_for
 
 
-def database(server, suffix=""):
-    return os.path.join(server.dir, "data", "front",
-                        "mcp-sandboxd.db" + suffix)
-
-
 def test_a_database_removed_below_the_server_stops_it(make_server):
     server = make_server()
     client = server.client()
     client.run("a", "true")
-    os.unlink(database(server))
+    os.unlink(server.database)
     status, _, body = server.get("/readyz")
     assert status in (0, 200, 503), body
     assert wait_for(lambda: server.proc.poll(), 60, "the server's end") == 78
@@ -31,7 +26,7 @@ def test_a_damaged_database_stops_the_start_with_what_to_do(make_server):
     server = make_server()
     server.client().run("a", "true")
     server.stop()
-    with open(database(server), "r+b") as f:
+    with open(server.database, "r+b") as f:
         f.seek(4096)
         f.write(b"\x5a" * 40 * 4096)
     server.start(wait=False)
@@ -210,7 +205,7 @@ def test_a_run_can_be_deleted_with_all_it_left(make_server):
     final = client.run(
         "a", "head -c 100000 /dev/zero; echo hello > /artifacts/x")
     run_id = final["run_id"]
-    front = os.path.join(server.dir, "data", "front")
+    front = server.front_dir
     assert files_below(f"{front}/spool") == 1
     assert files_below(f"{front}/artifacts") == 1
     going = client.start("a", "sleep 600", await_completion=False)["run_id"]
