@@ -397,6 +397,9 @@ run_digest_cb(
 	} else {
 		if (r->is_lost)
 			take_lost_log(r, d);
+		else if (!r->log_end.has_end) /* cut: how much had come */
+			run_row_take_digest(
+			    &r->row, &r->log_end, d, run_say_command, r);
 		if (r->length > LOG_DIGEST_FROM_BYTES)
 			run_row_keep_digest(&r->row, d);
 	}
