@@ -3,8 +3,8 @@
  * take_bytes the order of records, and then all of a piece is written to the
  * spool or none of it is believed.  What the disk does not take waits in
  * pending; then nothing is acknowledged, so the agent's credit ends and its
- * program blocks.  What is in the spool is told and acknowledged once a turn
- * (task_flush), not for each piece.
+ * program blocks.  What is in the spool is told once a turn
+ * (task_flush), not for each piece, and acknowledged when it is much.
  *
  * There are two ends: the log's own (RUN_ENDED is its last record), and one
  * from outside (task_end).  tell_end is behind both, once.
@@ -450,15 +450,27 @@ static const struct peer_chan_ops task_chan_ops = {.on_known = on_known,
     .on_close = on_close,
     .on_lost = on_lost};
 
+/* A little is freed with what follows, or with the log.  Who writes a lot is
+ * told twice a window: each time wakes its agent. */
+static bool
+is_ack_due(const struct task *t, uint64_t fresh)
+{
+	uint64_t most = TASK_UNACKED_MAX;
+
+	if (fresh >= TASK_ACK_BYTES / 4 && !t->check.ended)
+		most = TASK_ACK_BYTES;
+	return t->length - t->acked > most;
+}
+
 void
 task_flush(struct task *t)
 {
+	uint64_t fresh = t->length - t->told;
+
 	if (t->state == TASK_OVER || buf_len(&t->pending) > 0)
 		return;
 	tell_front(t);
-	/* The end of a short log is forgotten soon, which frees as much. */
-	if (t->chan != NULL && t->length > t->acked &&
-	    (!t->check.ended || t->length - t->acked > TASK_UNACKED_MAX)) {
+	if (t->chan != NULL && is_ack_due(t, fresh)) {
 		peer_take(t->chan, t->length);
 		t->acked = t->length;
 	}

@@ -33,13 +33,15 @@
 #include "common/base.h"
 #include "common/buf.h"
 #include "common/err.h"
+#include "common/frame.h"
 #include "common/runlog_check.h"
 #include "common/uuid.h"
 #include "worker/link/peer.h"
 
 /* How much of a log is taken beyond its limit, so that its end comes. */
 #define TASK_MARGIN_BYTES (2u << 20)
-#define TASK_UNACKED_MAX 16384 /* of an ended log */
+#define TASK_UNACKED_MAX 16384
+#define TASK_ACK_BYTES (FRAME_WINDOW_BYTES / 2) /* of a log that is fast */
 #define TASK_DISK_RETRY_MS 250
 #define TASK_OVERDUE_AGAIN_MS 1000
 #define TASK_DISK_TRIES 3

@@ -22,7 +22,7 @@
 
 #define UPLINK_BACKOFF_FIRST_MS 5
 #define UPLINK_BACKOFF_MAX_MS 500
-#define UPLINK_HOLD_US 2000
+#define UPLINK_HOLD_US 8000
 /* Above this no frame is taken from the worker and no file is sent. */
 #define UPLINK_OUT_HIGH (512u << 10)
 #define UPLINK_OUT_MAX (8u << 20)

@@ -27,13 +27,16 @@ test_a_whole_log_is_told_in_order(void **state)
 	fake_link_sent_nothing(&fix.link);
 }
 
+/* Its bytes are in the agent's way only when they are many. */
 static void
-test_a_log_is_acknowledged_at_each_turn(void **state)
+test_a_log_is_acknowledged_when_it_is_more_than_a_little(void **state)
 {
+	AUTO(auto_free) char *text = xcalloc(1, TASK_UNACKED_MAX + 1);
 	struct buf b;
 	size_t n;
 
 	(void)state;
+	memset(text, 'x', TASK_UNACKED_MAX);
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_plain(&b, RUNLOG_RUN_STARTED, 0);
@@ -41,7 +44,46 @@ test_a_log_is_acknowledged_at_each_turn(void **state)
 	n = buf_len(&b);
 	say_log(0, &b);
 	task_flush(fix.task);
-	assert_int_equal(fake_link_sent_credit(&fix.link), n);
+	fake_link_sent_nothing(&fix.link);
+	log_output(&b, text);
+	say_log(n, &b);
+	task_flush(fix.task);
+	assert_int_equal(fake_link_sent_credit(&fix.link), spool_length());
+}
+
+/* Four records of 32 KiB. */
+static void
+say_a_lot(void)
+{
+	AUTO(auto_free) char *text = xcalloc(1, TASK_ACK_BYTES / 16 + 1);
+	struct buf b;
+
+	memset(text, 'x', TASK_ACK_BYTES / 16);
+	buf_init(&b, 0);
+	for (int i = 0; i < 4; i++)
+		log_output(&b, text);
+	say_log(spool_length(), &b);
+	task_flush(fix.task);
+}
+
+static void
+test_a_fast_log_is_acknowledged_by_half_windows(void **state)
+{
+	struct buf b;
+
+	(void)state;
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_plain(&b, RUNLOG_RUN_STARTED, 0);
+	log_plain(&b, RUNLOG_COMMAND_STARTED, 0);
+	say_log(0, &b);
+	for (int i = 0; i < 3; i++) {
+		say_a_lot();
+		fake_link_sent_nothing(&fix.link);
+	}
+	say_a_lot();
+	assert_true(spool_length() > TASK_ACK_BYTES);
+	assert_int_equal(fake_link_sent_credit(&fix.link), spool_length());
 }
 
 static void
@@ -364,7 +406,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_a_whole_log_is_told_in_order),
-	    TEST(test_a_log_is_acknowledged_at_each_turn),
+	    TEST(test_a_log_is_acknowledged_when_it_is_more_than_a_little),
+	    TEST(test_a_fast_log_is_acknowledged_by_half_windows),
 	    TEST(test_a_long_log_is_acknowledged_at_its_end),
 	    TEST(test_bytes_are_told_once_a_turn_and_never_twice),
 	    TEST(test_a_forged_log_ends_the_run_and_is_wanted_no_more),
