@@ -145,6 +145,7 @@ static void
 put_disk(json_t *o, json_t *ulimits, const struct body_create *c)
 {
 	uint64_t bytes = c->policy->disk_bytes;
+	unsigned long long whole = bytes + c->quota_image_bytes;
 	json_t *storage;
 	char size[24];
 
@@ -155,8 +156,7 @@ put_disk(json_t *o, json_t *ulimits, const struct body_create *c)
 		    ulimits, ulimit("fsize", 2 * bytes));
 		return;
 	}
-	(void)snprintf(size, sizeof(size), "%llu",
-	    (unsigned long long)(bytes + c->quota_image_bytes));
+	(void)snprintf(size, sizeof(size), "%llu", whole);
 	storage = json_object();
 	put(storage, "size", text(size));
 	put(o, "StorageOpt", storage);
