@@ -18,7 +18,6 @@
 #define SWEEP_FIRST_MS 5000
 #define SWEEP_EVERY_MS 30000
 #define CENSUS_AGAIN_MS 1000
-#define TRIM_EVERY 100 /* runs that ended */
 #define LOG_THREADS 2
 
 struct core {
@@ -405,11 +404,12 @@ trimmed_cb(int rc, const struct err *why, void *arg)
 		log_warn("history is not trimmed: %s", why->msg);
 }
 
+/* With each tick in which runs ended, all of them at once: so MAX_RUNS holds
+ * from one tick to the next, and a busy server trims five times a second. */
 static void
 core_trim(struct core *c)
 {
-	if (c->is_trimming ||
-	    counters_take_ended(&c->counters, TRIM_EVERY) == 0)
+	if (c->is_trimming || counters_take_ended(&c->counters) == 0)
 		return;
 	c->is_trimming = true;
 	store_trim(c->parts.store, c->parts.local->tenant,

@@ -76,12 +76,10 @@ counters_restore(struct counters *c, const struct store_counts *total)
 }
 
 uint64_t
-counters_take_ended(struct counters *c, uint64_t n)
+counters_take_ended(struct counters *c)
 {
 	uint64_t ended = c->ended;
 
-	if (ended < n)
-		return 0;
 	c->ended = 0;
 	return ended;
 }

@@ -33,8 +33,7 @@ void counters_init(struct counters *c, struct bus *bus);
 void counters_clear(struct counters *c, struct bus *bus);
 /* counters_restore - go on from these totals */
 void counters_restore(struct counters *c, const struct store_counts *total);
-/* counters_take_ended - runs that ended since it was called last, once they
- * are n; 0 before */
-uint64_t counters_take_ended(struct counters *c, uint64_t n);
+/* counters_take_ended - runs that ended since it was called last */
+uint64_t counters_take_ended(struct counters *c);
 
 #endif

@@ -482,6 +482,46 @@ test_what_is_queued_has_a_limit_of_bytes(void **state)
 	assert_non_null(strstr(e.msg, "MAX_QUEUED_BYTES"));
 }
 
+static void
+found_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
+{
+	(void)row;
+	(void)why;
+	*(int *)arg = rc;
+}
+
+static void
+test_the_oldest_run_goes_when_there_is_one_too_many(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	uint64_t until = clock_mono_ms() + PATIENCE_MS;
+	struct uuid first = {0};
+	int rc = 0;
+
+	(void)state;
+	set_conf("MAX_RUNS", "2");
+	say_ready(0, 1);
+	for (uint64_t id = 1; id <= 3; id++) {
+		struct run *r = ground_run(sb, false);
+		char line[32];
+
+		(void)snprintf(
+		    line, sizeof(line), "start %llu", (unsigned long long)id);
+		expect_told(0, line);
+		if (id == 1)
+			first = r->row.uuid;
+		say_ended(0, id, RUNLOG_CANCELED);
+		ground_wait_over(r);
+		run_unref(r);
+	}
+	while (rc != ERR_NOTFOUND) {
+		assert_true(clock_mono_ms() < until);
+		rc = 1;
+		store_run_get(g.store, g.who->tenant, &first, found_cb, &rc);
+		ground_wait_until(rc != 1);
+	}
+}
+
 int
 main(void)
 {
@@ -506,6 +546,7 @@ main(void)
 	    TEST(test_a_new_front_leaves_on_disk_what_waits),
 	    TEST(test_a_large_run_can_be_canceled_while_its_spec_is_read),
 	    TEST(test_what_is_queued_has_a_limit_of_bytes),
+	    TEST(test_the_oldest_run_goes_when_there_is_one_too_many),
 	    TEST(test_one_sandbox_does_not_take_all_places),
 	    TEST(
 		test_a_lost_run_ends_with_what_its_log_says_without_a_descriptor),
