@@ -363,12 +363,12 @@ end_by_log(struct run *r)
 		    "the sandbox was gone before the artifacts were copied");
 }
 
-/* After a loss the log is all there is. */
+/* Of a log without an end; after a loss it is all there is. */
 static void
-take_lost_log(struct run *r, const struct log_digest *d)
+take_cut_log(struct run *r, const struct log_digest *d)
 {
 	run_row_take_digest(&r->row, &r->log_end, d, run_say_command, r);
-	if (r->log_end.has_end)
+	if (r->is_lost && r->log_end.has_end)
 		end_by_log(r);
 	if (r->row.started_ms != 0)
 		r->fail_code = 0;
@@ -395,11 +395,8 @@ run_digest_cb(
 		if (read_again(r, rc, why))
 			return;
 	} else {
-		if (r->is_lost)
-			take_lost_log(r, d);
-		else if (!r->log_end.has_end) /* cut: how much had come */
-			run_row_take_digest(
-			    &r->row, &r->log_end, d, run_say_command, r);
+		if (r->is_lost || !r->log_end.has_end)
+			take_cut_log(r, d);
 		if (r->length > LOG_DIGEST_FROM_BYTES)
 			run_row_keep_digest(&r->row, d);
 	}
