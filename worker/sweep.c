@@ -197,9 +197,10 @@ is_over(const struct sweep *s, const struct backend_container *c)
 
 	if (s->wish.keep_ms == 0)
 		return true;
-	if (since == 0)
-		since = c->created_ms;
-	return !c->running && s->wish.asof_ms - since >= s->wish.keep_ms;
+	if (c->running)
+		return false;
+	/* One that never ran has nothing that could be missed. */
+	return since == 0 || s->wish.asof_ms - since >= s->wish.keep_ms;
 }
 
 static void

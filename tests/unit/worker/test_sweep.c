@@ -51,6 +51,8 @@ box(uint8_t number, int64_t created_ms)
 	return c;
 }
 
+#define NEVER_RAN INT64_C(-1)
+
 /* The oldest inspection shows this one; finished_ms 0: it runs. */
 static void
 show(struct backend_container c, int64_t finished_ms)
@@ -60,7 +62,7 @@ show(struct backend_container c, int64_t finished_ms)
 	report = (struct backend_report){.name = "mcp-sbx-chat-1",
 	    .tenant = "default",
 	    .identifier = "chat",
-	    .finished_ms = finished_ms};
+	    .finished_ms = finished_ms == NEVER_RAN ? 0 : finished_ms};
 	c.report = &report;
 	c.running = finished_ms == 0;
 	ground_inspected(0, &c);
@@ -127,6 +129,21 @@ test_what_rests_is_kept_until_its_time_is_over(void **state)
 	expect_found(2, false);
 	expect_found(3, false);
 	expect_swept(2, 1);
+}
+
+static void
+test_what_never_ran_goes_at_once(void **state)
+{
+	const struct backend_container found = box(2, OLD_MS);
+
+	(void)state;
+	sweep(KEEP_MS);
+	ground_listed(0, &found, 1);
+	show(found, NEVER_RAN);
+	assert_int_equal(ground.removes.n, 1);
+	ground_removed(0);
+	expect_found(2, false);
+	expect_swept(1, 1);
 }
 
 static void
@@ -282,6 +299,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    GROUND_TEST(test_what_is_not_listed_and_old_enough_is_stopped),
 	    GROUND_TEST(test_what_rests_is_kept_until_its_time_is_over),
+	    GROUND_TEST(test_what_never_ran_goes_at_once),
 	    GROUND_TEST(test_who_only_looks_touches_nothing_and_sees_the_young),
 	    GROUND_TEST(test_what_is_not_to_be_kept_goes_at_once),
 	    GROUND_TEST(test_what_is_another_by_now_is_left_alone),
