@@ -2,11 +2,7 @@
  * spool.h - the store's files: run logs below the data directory, blobs of
  * artifacts below ARTIFACTS_DIR
  *
-<<<<<<< HEAD
- *	dir/spool/<first 2 hex>/<run uuid>.log
-=======
- *	DATA_DIR/spool/<2 random hex digits of it>/<run uuid>.log
->>>>>>> 161aa94 (store: half the work of a short run's rows)
+ *	dir/spool/<2 random hex digits of it>/<run uuid>.log
  *	ARTIFACTS_DIR/<tenant>/<first 2 hex>/<sha256 in hex>
  *	ARTIFACTS_DIR/tmp/<run uuid>.<file number>.<number of this opening>
  *

@@ -2,23 +2,16 @@
  * writer.h - the thread that writes: group commit
  *
  * All ops that wait, up to WRITER_BATCH_MAX, make one transaction; one alone
-<<<<<<< HEAD
- * is committed at once.  Each runs in a savepoint: when it fails, it alone is
- * undone.  What concerns the transaction as a whole (disk full, input/output,
- * a commit that fails) fails every op of it.  Then each op's after is called,
- * and they are delivered, in the order of submission, each exactly once.  When
- * the database turns out to be removed or replaced (identity.h), ops fail with
- * ERR_DAMAGED, those of the last commit too.
-=======
  * is committed at once.  When one fails, it alone is undone.  What concerns the
  * transaction as a whole (disk full, input/output, a commit that fails) fails
  * every op of it.  Then each op's after is called, and they are delivered, in
- * the order of submission, each exactly once.
+ * the order of submission, each exactly once.  When the database turns out to
+ * be removed or replaced (identity.h), ops fail with ERR_DAMAGED, those of the
+ * last commit too.
  *
  * While WRITER_MANY or more are held and wait, their ends are to be expected:
  * the thread gives them WRITER_GATHER_US to come along, so that more of them
  * share a sync.
->>>>>>> 161aa94 (store: half the work of a short run's rows)
  *
  * An op can be held on the loop's thread until another one takes it with it
  * (op.h, covers), until it is told to go, or for WRITER_SOON_MS.  A held op
