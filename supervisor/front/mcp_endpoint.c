@@ -11,6 +11,7 @@
 #include "common/js.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "supervisor/front/greeting.h"
 
 #define MCP_DEPTH_MAX 128 /* of a body parsed for its log line */
 
@@ -128,8 +129,8 @@ log_request(const struct http_exchange *x, const void *body, size_t len)
 	json_decref(o);
 }
 
-void
-front_on_mcp(struct front *f, struct http_exchange *x)
+static void
+ask_library(struct front *f, struct http_exchange *x)
 {
 	struct endpoint *p = xcalloc(1, sizeof(*p));
 	struct mcp_http h = {
@@ -155,4 +156,13 @@ front_on_mcp(struct front *f, struct http_exchange *x)
 	mcp = mcp_handle(f->mcp, &h, &endpoint_ops, p);
 	if (mcp != NULL)
 		p->mcp = mcp; /* else p is gone already */
+}
+
+void
+front_on_mcp(struct front *f, struct http_exchange *x)
+{
+	if (greeting_is_wanted(x))
+		greeting_reply(f, x);
+	else
+		ask_library(f, x);
 }

@@ -6,6 +6,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/lookup.h"
 #include "supervisor/core/run.h"
+#include "supervisor/front/greeting.h"
 #include "supervisor/front/status.h"
 
 /* Small JSON answers beside MCP: the index, and one run: its status, its
@@ -29,7 +30,10 @@ front_on_index(struct front *f, struct http_exchange *x)
 	    f->mcp_path[0] != '\0' ? f->mcp_path : "/", "health", "/healthz",
 	    "ready", "/readyz", "metrics", "/metrics");
 
-	reply_json(x, 200, o);
+	if (greeting_is_wanted(x))
+		greeting_reply(f, x);
+	else
+		reply_json(x, 200, o);
 }
 
 /* ---- one run: its status, and its cancel */

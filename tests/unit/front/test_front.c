@@ -94,6 +94,26 @@ a_wrong_method_says_which_are_right(void **state)
 }
 
 static void
+a_browser_is_told_how_to_connect(void **state)
+{
+	static const char browser[] =
+	    "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n";
+	static const char *const paths[] = {"/", "/mcp", "/mcp/"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		fixture_expect("GET", paths[i], browser, 200);
+		assert_true(raw_has(
+		    &fx.c, "Content-Type: text/html; charset=utf-8\r\n"));
+		assert_true(raw_has(&fx.c, "default-src 'none'"));
+		assert_true(raw_has(&fx.c, "/mcp</pre>"));
+	}
+	fixture_expect("GET", "/", "", 200);
+	assert_true(raw_has(&fx.c, "Content-Type: application/json\r\n"));
+	fixture_expect("POST", "/mcp", browser, 415);
+}
+
+static void
 options_is_answered_everywhere(void **state)
 {
 	(void)state;
@@ -367,6 +387,7 @@ main(void)
 	    T(the_index_names_the_endpoint),
 	    T(an_unknown_path_is_a_json_error_with_the_request_id),
 	    T(a_wrong_method_says_which_are_right),
+	    T(a_browser_is_told_how_to_connect),
 	    T(options_is_answered_everywhere),
 	    ALLOWING(only_names_of_ours_are_taken_for_the_host),
 	    T(the_host_of_an_absolute_target_counts),
