@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -175,16 +176,34 @@ is_within(const char *path, const char *top)
 	    (path[n] == '/' || path[n] == '\0');
 }
 
+/* Where ARTIFACTS_DIR is, or will be: NULL when that is in no directory that
+ * there is, which only the front can say more of. */
+static char *
+real_artifacts(const char *artifacts)
+{
+	AUTO(auto_free) char *up = xstrdup(artifacts);
+	AUTO(auto_free) char *last = xstrdup(artifacts);
+	AUTO(auto_free) char *above = NULL;
+	char *real = realpath(artifacts, NULL);
+
+	if (real != NULL || errno != ENOENT)
+		return real;
+	above = realpath(dirname(up), NULL);
+	if (above == NULL)
+		return NULL;
+	return xasprintf(
+	    "%s/%s", strcmp(above, "/") == 0 ? "" : above, basename(last));
+}
+
 /* Which name ARTIFACTS_DIR has in DATA_DIR, "" for none: elsewhere the front
  * makes it, here only we may. */
 static int
 name_artifacts(
     const char *path, const char *artifacts, char **name, struct err *e)
 {
-	AUTO(auto_free) char *parent = xasprintf("%s/..", artifacts);
-	AUTO(auto_free) char *real = realpath(artifacts, NULL);
-	AUTO(auto_free) char *above = realpath(parent, NULL);
+	AUTO(auto_free) char *real = real_artifacts(artifacts);
 	AUTO(auto_free) char *links = xasprintf("%s/" LAYOUT_LINKS, path);
+	const char *last;
 
 	*name = xstrdup("");
 	if (real == NULL)
@@ -194,9 +213,10 @@ name_artifacts(
 		    "ARTIFACTS_DIR %s: that is not the front's to write; leave "
 		    "it empty for DATA_DIR/" LAYOUT_FRONT "/artifacts",
 		    artifacts);
-	if (above != NULL && strcmp(above, path) == 0) {
+	last = strrchr(real, '/');
+	if (is_within(real, path) && (size_t)(last - real) == strlen(path)) {
 		free(*name);
-		*name = xstrdup(strrchr(real, '/') + 1);
+		*name = xstrdup(last + 1);
 	}
 	return 0;
 }

@@ -192,6 +192,23 @@ def test_artifacts_in_the_data_directory_itself_are_the_fronts(make):
     assert "4 files and directories are in" in s.stderr()
 
 
+@needs_root
+def test_artifacts_in_a_new_data_directory_are_made_for_the_front(make):
+    s = make(start=False, env=TWO)
+    s.env["ARTIFACTS_DIR"] = os.path.join(s.data, "kept/")
+    s.start()
+    s.wait_ready()
+    assert os.stat(os.path.join(s.data, "kept")).st_uid == uid("daemon")
+
+
+def test_artifacts_to_be_made_where_the_workers_write_are_refused(make):
+    s = make(start=False)
+    s.env["ARTIFACTS_DIR"] = s.data + "/links/x"
+    s.start()
+    assert s.wait_exit() == 78
+    assert "ARTIFACTS_DIR" in s.stderr()
+
+
 @pytest.mark.parametrize("where", ["", "/links", "/links/x", "/.."])
 def test_artifacts_are_not_where_the_workers_write(make, where):
     s = make(start=False)
