@@ -240,7 +240,8 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	if (f->tick == NULL)
 		fatal(EXIT_MEMORY, "out of memory");
 	(void)event_add(f->tick, &second);
-	if (tools_new(f->core, f->mcp, parts->tools, &f->tools, e) != 0) {
+	if (tools_new(f->core, f->mcp, parts->tools, f->event_key, &f->tools,
+		e) != 0) {
 		front_free(f);
 		return e->code;
 	}

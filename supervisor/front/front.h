@@ -51,7 +51,7 @@ struct front {
 	struct tools *tools;
 	char *mcp_path; /* without a slash at the end; "" for "/" */
 	struct events_list events;
-	uint8_t event_key[SIPHASH_KEY_BYTES]; /* signs ids of events */
+	uint8_t event_key[SIPHASH_KEY_BYTES]; /* signs places in logs */
 	uint32_t heartbeat_ms;                /* of silent event streams */
 	bool draining;
 	void (*on_tick)(void *arg);

@@ -20,8 +20,15 @@ struct get_call {
 	struct lookup *lookup;
 	struct lookup_found found;
 	struct log_request *request;
+	uint64_t upto; /* of the page: the log's length, or PAGE_GROWS */
 	struct wait wait;
 };
+
+static struct page_of
+page_of(const struct get_call *c)
+{
+	return (struct page_of){&c->found.row->uuid, tool_page_key(&c->t)};
+}
 
 static void
 get_done(struct get_call *c, const struct log_digest *d)
@@ -55,41 +62,45 @@ page_cb(
     int rc, const struct log_records *records, const struct err *why, void *arg)
 {
 	struct get_call *c = arg;
+	const struct page_of of = page_of(c);
+
+	c->request = NULL;
+	if (rc != 0)
+		tool_fail(&c->t, why);
+	else
+		tool_result(
+		    &c->t, page_view(c->found.row, records, &of, c->upto));
+}
+
+static void
+look_page(struct get_call *c, const char *cursor)
+{
 	const struct run *r = c->found.run;
-	bool is_over = r == NULL || r->phase == RUN_OVER;
+	const struct page_of of = page_of(c);
 	struct err e;
 	uint64_t at;
 
-	c->request = NULL;
-	(void)page_parse_cursor(c->t.arguments, &at);
-	if (rc == ERR_PROTO) {
-		(void)err_set(&e, ERR_INVAL,
-		    "cursor: want \"0\" or next_cursor of an answer before");
+	if (page_parse_cursor(&of, cursor, &at, &e) != 0 ||
+	    lookup_check_output(&c->found, &e) != 0) {
 		tool_fail(&c->t, &e);
-	} else if (rc != 0) {
-		tool_fail(&c->t, why);
-	} else {
-		tool_result(&c->t,
-		    page_view(c->found.row, records, at,
-			c->found.row->spool_bytes, is_over));
+		return;
 	}
+	if (r == NULL)
+		c->upto = c->found.row->spool_bytes;
+	else
+		c->upto = r->phase == RUN_OVER ? r->length : PAGE_GROWS;
+	log_view_read(c->found.view, at, r != NULL ? r->length : UINT64_MAX,
+	    PAGE_BYTES, page_cb, c, &c->request);
 }
 
 static void
 look(struct get_call *c)
 {
+	const json_t *cursor = json_object_get(c->t.arguments, "cursor");
 	const struct run *r = c->found.run;
-	struct err e;
-	uint64_t at;
 
-	if (page_parse_cursor(c->t.arguments, &at)) {
-		if (lookup_check_output(&c->found, &e) != 0) {
-			tool_fail(&c->t, &e);
-			return;
-		}
-		log_view_read(c->found.view, at,
-		    r != NULL ? r->length : UINT64_MAX, PAGE_BYTES, page_cb, c,
-		    &c->request);
+	if (cursor != NULL) {
+		look_page(c, json_string_value(cursor));
 		return;
 	}
 	log_view_digest(c->found.view, r != NULL ? r->length : UINT64_MAX,

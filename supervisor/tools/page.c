@@ -1,15 +1,47 @@
 #include "supervisor/tools/page.h"
 
+#include <stdio.h>
+
 #include "common/js.h"
 #include "common/runlog_scan.h"
 
-bool
-page_parse_cursor(const json_t *arguments, uint64_t *offset)
-{
-	const char *text = js_text(arguments, "cursor");
+#define OFFSET_DIGITS_MAX 18
 
-	*offset = strtoull(text, NULL, 10); /* the schema has its form */
-	return text[0] != '\0';
+/* ---- cursors */
+
+void
+page_format_cursor(
+    const struct page_of *of, uint64_t offset, char out[PAGE_CURSOR_TEXT_MAX])
+{
+	char text[PAGE_CURSOR_TEXT_MAX + UUID_TEXT_LEN + 8];
+	char id[UUID_TEXT_LEN + 1];
+	int n;
+
+	uuid_format(of->run, id);
+	n = snprintf(
+	    text, sizeof(text), "page %s %llu", id, (unsigned long long)offset);
+	(void)snprintf(out, PAGE_CURSOR_TEXT_MAX, "%llu-%016llx",
+	    (unsigned long long)offset,
+	    (unsigned long long)siphash(of->key, text, (size_t)n));
+}
+
+int
+page_parse_cursor(
+    const struct page_of *of, const char *text, uint64_t *offset, struct err *e)
+{
+	size_t digits = strspn(text, "0123456789");
+	char want[PAGE_CURSOR_TEXT_MAX] = "0";
+
+	*offset = 0;
+	if (digits > 0 && digits <= OFFSET_DIGITS_MAX &&
+	    strcmp(text, want) != 0) {
+		*offset = strtoull(text, NULL, 10);
+		page_format_cursor(of, *offset, want);
+	}
+	if (strcmp(text, want) == 0)
+		return 0;
+	return err_set(e, ERR_INVAL,
+	    "cursor: want \"0\" or next_cursor of an answer before");
 }
 
 /* ---- as JSON */
@@ -73,11 +105,10 @@ gather(
 
 json_t *
 page_view(const struct store_run *row, const struct log_records *records,
-    uint64_t offset, uint64_t upto, bool is_over)
+    const struct page_of *of, uint64_t upto)
 {
 	struct gathering g = {.list = json_array()};
-	uint64_t next = records->n > 0 ? records->next : offset;
-	char id[UUID_TEXT_LEN + 1];
+	char id[UUID_TEXT_LEN + 1], next[PAGE_CURSOR_TEXT_MAX];
 	json_t *o;
 
 	uuid_format(&row->uuid, id);
@@ -85,9 +116,11 @@ page_view(const struct store_run *row, const struct log_records *records,
 	o = json_pack("{s:s, s:s, s:s, s:o, s:[]}", "run_id", id, "identifier",
 	    row->identifier, "state", run_state_word(row->state), "output",
 	    g.list, "commands");
-	if (!is_over || next < upto)
-		json_object_set_new(o, "next_cursor",
-		    json_sprintf("%llu", (unsigned long long)next));
+	/* Nothing of a log that has ended: whatever its length should be. */
+	if (upto == PAGE_GROWS || (records->n > 0 && records->next < upto)) {
+		page_format_cursor(of, records->next, next);
+		json_object_set_new(o, "next_cursor", json_string(next));
+	}
 	return o;
 }
 

@@ -54,6 +54,8 @@ void tool_fail(struct tool_call *t, const struct err *why);
 
 /* tool_stream_max - bytes of a stream that a result holds */
 size_t tool_stream_max(const struct tool_call *t);
+/* tool_page_key - SIPHASH_KEY_BYTES that sign cursors of output */
+const uint8_t *tool_page_key(const struct tool_call *t);
 const struct denylist *tool_denylist(const struct tool_call *t);
 const struct languages *tool_languages(const struct tool_call *t);
 

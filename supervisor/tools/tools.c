@@ -38,6 +38,7 @@ struct tools {
 	struct mcp *mcp;
 	struct denylist *denylist; /* NULL: off */
 	struct languages *languages;
+	uint8_t page_key[SIPHASH_KEY_BYTES];
 	LIST_HEAD(tool_calls, tool_call) calls;
 	void (*on_idle)(void *arg);
 	void *idle_arg;
@@ -63,6 +64,12 @@ tool_stream_max(const struct tool_call *t)
 {
 	return (size_t)conf_int(
 	    core_conf(t->core), CONF_RESULT_OUTPUT_MAX_BYTES);
+}
+
+const uint8_t *
+tool_page_key(const struct tool_call *t)
+{
+	return t->tools->page_key;
 }
 
 static void
@@ -271,12 +278,13 @@ add_all(struct tools *ts, const struct embed_file *files, struct err *e)
 
 int
 tools_new(struct core *core, struct mcp *m, const struct embed_file *files,
-    struct tools **out, struct err *e)
+    const uint8_t key[SIPHASH_KEY_BYTES], struct tools **out, struct err *e)
 {
 	struct tools *ts = xcalloc(1, sizeof(*ts));
 
 	ts->core = core;
 	ts->mcp = m;
+	memcpy(ts->page_key, key, sizeof(ts->page_key));
 	LIST_INIT(&ts->calls);
 	if (languages_load(&ts->languages, e) != 0 ||
 	    denylist_new(core_conf(core), &ts->denylist, e) != 0 ||

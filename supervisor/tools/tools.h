@@ -11,6 +11,7 @@
 #include "common/base.h"
 #include "common/embed.h"
 #include "common/err.h"
+#include "common/siphash.h"
 
 struct core;
 struct mcp;
@@ -18,9 +19,10 @@ struct tools;
 
 /* tools_new - registers the tools whose definitions are in files; ERR_INVAL
  * when one has no function, or a function no definition.  core and m are kept
- * by pointer. */
+ * by pointer; key is copied: it signs cursors of output. */
 int tools_new(struct core *core, struct mcp *m, const struct embed_file *files,
-    struct tools **out, struct err *e) MUSTCHECK;
+    const uint8_t key[SIPHASH_KEY_BYTES], struct tools **out,
+    struct err *e) MUSTCHECK;
 /* tools_free - calls that are not answered end as failed */
 void tools_free(struct tools *t);
 void tools_reload(struct tools *t); /* the configuration has new values */

@@ -215,6 +215,12 @@ def test_pages_of_a_run_that_goes_on_say_where_the_next_begins(
     again = client.call("get_run", run_id=run, cursor=page["next_cursor"])
     assert again["output"] == []
     assert again["next_cursor"] == page["next_cursor"]
+    place, sign = page["next_cursor"].split("-")
+    other = client.start(sandbox, "true")["run_id"]
+    for who, forged in [(run, place), (run, f"{int(place) - 1}-{sign}"),
+                        (run, ""), (other, page["next_cursor"])]:
+        assert "cursor: want" in client.fail("get_run", run_id=who,
+                                             cursor=forged)
 
 
 def has_output(page):
