@@ -43,8 +43,7 @@ struct list_reading {
 	struct tool_call *t; /* NULL: gone */
 	uint64_t tenant;
 	struct runs *runs;
-	bool want_running; /* of those that have not ended */
-	bool want_queued;
+	uint32_t states; /* that are wanted, 1 << state */
 };
 
 struct runs_call {
@@ -56,19 +55,11 @@ struct runs_call {
 static enum run_state
 state_now(const struct list_reading *r, const struct store_run_line *line)
 {
-	const struct run *run = runs_find_uuid(r->runs, r->tenant, &line->uuid);
+	const struct run *run = line->state != RUN_STATE_QUEUED ?
+	    NULL :
+	    runs_find_uuid(r->runs, r->tenant, &line->uuid);
 
 	return run != NULL ? run->row.state : line->state;
-}
-
-static bool
-is_wanted(const struct list_reading *r, enum run_state state)
-{
-	if (state == RUN_STATE_QUEUED)
-		return r->want_queued;
-	if (state == RUN_STATE_RUNNING)
-		return r->want_running;
-	return true;
 }
 
 static json_t *
@@ -114,7 +105,7 @@ listed_cb(
 	for (size_t i = 0; i < list->n; i++) {
 		enum run_state state = state_now(r, &list->lines[i]);
 
-		if (is_wanted(r, state))
+		if ((r->states & (1u << state)) != 0)
 			json_array_append_new(
 			    runs, view_line(&list->lines[i], state));
 	}
@@ -128,18 +119,23 @@ listed_cb(
 }
 
 static uint32_t
-states_of(struct list_reading *r, const char *word)
+states_of(const char *word)
 {
 	enum run_state state;
 
-	r->want_running = r->want_queued = true;
-	if (word[0] == '\0' || run_state_parse(word, &state) != 0)
-		return 0;
-	if (state != RUN_STATE_QUEUED && state != RUN_STATE_RUNNING)
-		return 1u << state;
-	r->want_running = state == RUN_STATE_RUNNING;
-	r->want_queued = state == RUN_STATE_QUEUED;
-	return 1u << RUN_STATE_QUEUED | 1u << RUN_STATE_RUNNING;
+	return word[0] == '\0' || run_state_parse(word, &state) != 0 ?
+	    UINT32_MAX :
+	    1u << state;
+}
+
+/* What the database may call these. */
+static uint32_t
+states_on_disk(uint32_t states)
+{
+	const uint32_t unfinished =
+	    1u << RUN_STATE_QUEUED | 1u << RUN_STATE_RUNNING;
+
+	return (states & unfinished) != 0 ? states | unfinished : states;
 }
 
 static void
@@ -159,13 +155,15 @@ runs_on_start(struct tool_call *t, const json_t *arguments)
 		return;
 	}
 	r = xcalloc(1, sizeof(*r));
-	*r = (struct list_reading){
-	    .t = t, .tenant = t->call->who->tenant, .runs = core_runs(t->core)};
+	*r = (struct list_reading){.t = t,
+	    .tenant = t->call->who->tenant,
+	    .runs = core_runs(t->core),
+	    .states = states_of(js_text(arguments, "state"))};
 	c->reading = r;
 	store_run_list(core_store(t->core), r->tenant,
 	    &(struct store_run_filter){
 		.identifier = identifier[0] != '\0' ? identifier : NULL,
-		.states = states_of(r, js_text(arguments, "state")),
+		.states = states_on_disk(r->states),
 		.after = cursor[0] != '\0' ? &after : NULL,
 		.limit = limit_of(t)},
 	    listed_cb, r);
