@@ -37,12 +37,57 @@ tail_start(const char *p, size_t n, size_t part)
 	return at;
 }
 
-/* What the result holds of a stream, and how much of it is in neither. */
+/* What the result holds of a stream, and how much of it is in neither.  The
+ * bytes as they were printed are there where text cannot say them. */
 struct shown {
 	const char *head, *tail;
+	const char *head_base64, *tail_base64; /* or NULL */
 	size_t nhead, ntail;
 	uint64_t dropped;
 };
+
+static int
+base64_digit(char c)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				     "abcdefghijklmnopqrstuvwxyz0123456789+/";
+	const char *at = c == '\0' ? NULL : strchr(digits, c);
+
+	return at == NULL ? -1 : (int)(at - digits);
+}
+
+/* The byte at i, or -1: there are not so many. */
+static int
+base64_byte(const char *base64, size_t len, size_t i)
+{
+	size_t at = i / 3 * 4 + i % 3;
+	unsigned int shift = 2 * (unsigned int)(i % 3);
+	int high = at + 1 < len ? base64_digit(base64[at]) : -1;
+	int low = at + 1 < len ? base64_digit(base64[at + 1]) : -1;
+
+	if (high < 0 || low < 0)
+		return -1;
+	return (high << (2 + shift) | low >> (4 - shift)) & 0xff;
+}
+
+/* How many bytes were printed for the first n of text: U+FFFD stands for one,
+ * unless it was printed itself. */
+static size_t
+printed_len(const char *text, size_t n, const char *base64)
+{
+	static const char mark[] = "\xef\xbf\xbd";
+	size_t len = base64 == NULL ? 0 : strlen(base64), at = 0, printed = 0;
+
+	if (base64 == NULL)
+		return n;
+	for (; at < n; at++, printed++)
+		if (n - at >= 3 && memcmp(text + at, mark, 3) == 0 &&
+		    (base64_byte(base64, len, printed) != 0xef ||
+			base64_byte(base64, len, printed + 1) != 0xbf ||
+			base64_byte(base64, len, printed + 2) != 0xbd))
+			at += 2;
+	return printed;
+}
 
 /* The last bytes of what is shown; none where only a beginning was kept. */
 static size_t
@@ -57,6 +102,20 @@ take_end(const struct shown *s, size_t part, const char **end)
 	return n - from;
 }
 
+/* As many bytes as were printed between the head that is shown and the end. */
+static uint64_t
+left_out(const struct shown *s, size_t head, size_t end)
+{
+	size_t shown = printed_len(s->head, head, s->head_base64);
+
+	if (s->ntail == 0)
+		return s->dropped +
+		    printed_len(s->head, s->nhead - end, s->head_base64) -
+		    shown;
+	return s->dropped + printed_len(s->head, s->nhead, s->head_base64) -
+	    shown + printed_len(s->tail, s->ntail - end, s->tail_base64);
+}
+
 static void
 add_cut(struct buf *b, const struct shown *s, size_t part)
 {
@@ -64,8 +123,13 @@ add_cut(struct buf *b, const struct shown *s, size_t part)
 	    utf8_complete_len(s->head, s->nhead < part ? s->nhead : part);
 	const char *end;
 	size_t n = take_end(s, part, &end);
-	uint64_t out = s->dropped + s->nhead + s->ntail - head - n;
+	uint64_t out = left_out(s, head, n);
 
+	if (out == 0) { /* they are one */
+		(void)!buf_append(b, s->head, head);
+		add_text(b, end, n);
+		return;
+	}
 	add_text(b, s->head, head);
 	(void)buf_printf(b, "[... %llu bytes left out; %s ...]\n",
 	    (unsigned long long)out, CURSOR_HINT);
@@ -99,6 +163,8 @@ take_stream(const json_t *o, const char *name, struct shown *s)
 	uint64_t total = (uint64_t)json_integer_value(member(o, name, "bytes"));
 
 	*s = (struct shown){.head = js_text(o, name),
+	    .head_base64 = json_string_value(member(o, name, "base64")),
+	    .tail_base64 = json_string_value(member(o, name, "tail_base64")),
 	    .nhead = json_string_length(head),
 	    .tail = json_string_value(tail),
 	    .ntail = json_string_length(tail)};

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "common/js.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "supervisor/tools/tool_text.h"
@@ -112,6 +113,53 @@ what_was_cut_is_counted_exactly(void **state)
 	    "tail\nstderr:\ne\n"
 	    "[... 7 bytes left out; get_run with cursor \"0\" pages through "
 	    "all ...]\n");
+}
+
+/* Each U+FFFD is one byte of it, or three if it was printed. */
+static void
+of_what_is_no_text_the_bytes_are_counted(void **state)
+{
+	static char bytes[20000];
+	json_t *o, *c;
+	char *text;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes); i += 4)
+		memcpy(bytes + i, "\xff\xef\xbf\xbd", 4);
+	o = run_with_stdout(1, "", 0);
+	c = json_array_get(
+	    json_object_get(json_object_get(o, "final"), "commands"), 0);
+	json_object_set_new(
+	    c, "stdout", js_string_bytes(bytes, sizeof(bytes), NULL));
+	json_object_set_new(
+	    c, "stdout_base64", js_base64(bytes, sizeof(bytes)));
+	text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+	/* 8190 bytes of text at either side are 5460 of those. */
+	assert_non_null(strstr(text, "[... 9080 bytes left out; "));
+	free(text);
+	json_object_set_new(c, "stdout", json_string("x"));
+	json_object_del(c, "stdout_base64");
+	json_object_set_new(
+	    c, "stdout_tail", js_string_bytes(bytes, sizeof(bytes), NULL));
+	json_object_set_new(
+	    c, "stdout_tail_base64", js_base64(bytes, sizeof(bytes)));
+	json_object_set_new(c, "stdout_dropped", json_integer(0));
+	text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+	assert_non_null(strstr(text, "[... 14540 bytes left out; "));
+	free(text);
+	json_decref(o);
+}
+
+static void
+a_head_and_a_tail_that_meet_are_one(void **state)
+{
+	(void)state;
+	expect(&tool_get_run,
+	    run_from("{'run_id':'ID','state':'completed','commands':[{"
+		     "'end_reason':'exit','exit_code':0,'stdout':'one li',"
+		     "'stdout_tail':'ne\\n','stdout_bytes':9,"
+		     "'stdout_truncated':true,'stdout_dropped':0}]}"),
+	    "run ID completed\nexit code 0\none line\n");
 }
 
 static void
@@ -250,6 +298,8 @@ main(void)
 		several_commands_are_numbered_and_each_end_is_told),
 	    cmocka_unit_test(artifacts_are_named_with_where_they_are),
 	    cmocka_unit_test(what_was_cut_is_counted_exactly),
+	    cmocka_unit_test(of_what_is_no_text_the_bytes_are_counted),
+	    cmocka_unit_test(a_head_and_a_tail_that_meet_are_one),
 	    cmocka_unit_test(as_json_it_is_one_line_and_the_content),
 	    cmocka_unit_test(a_run_that_goes_on_says_what_to_call),
 	    cmocka_unit_test(a_message_cannot_break_the_first_line),
