@@ -271,7 +271,8 @@ retry_cb(void *arg)
 	}
 	buf_consume(&t->pending, n);
 	if (buf_len(&t->pending) > 0 && ++t->tries == TASK_DISK_TRIES) {
-		peer_cancel(t->chan, RUNLOG_DISK_FULL);
+		if (t->chan != NULL) /* the link may be lost as well */
+			peer_cancel(t->chan, RUNLOG_DISK_FULL);
 		task_end(t, RUNLOG_DISK_FULL, "");
 		return;
 	}

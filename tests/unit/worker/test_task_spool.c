@@ -214,6 +214,30 @@ test_a_disk_that_takes_nothing_ends_the_run_before_long(void **state)
 }
 
 static void
+test_a_full_disk_ends_a_run_whose_link_is_lost(void **state)
+{
+	struct rlimit old, small;
+	struct buf b;
+
+	(void)state;
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_whole(&b, "hello", false);
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	small = old;
+	small.rlim_cur = 20;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	say_log(0, &b);
+	fake_link_lose(&fix.link);
+	while (fix.over == 0)
+		(void)event_base_loop(fix.base, EVLOOP_ONCE);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	expect_bytes(20);
+	free(expect_end(RUNLOG_DISK_FULL));
+}
+
+static void
 test_a_run_that_prints_much_is_stopped_at_the_reserve(void **state)
 {
 	(void)state;
@@ -279,6 +303,7 @@ main(void)
 	    TEST(test_a_spool_that_cannot_be_appended_to_is_refused),
 	    TEST(test_a_full_disk_makes_the_run_wait_and_loses_nothing),
 	    TEST(test_a_disk_that_takes_nothing_ends_the_run_before_long),
+	    TEST(test_a_full_disk_ends_a_run_whose_link_is_lost),
 	    TEST(test_a_run_that_prints_much_is_stopped_at_the_reserve),
 	    TEST(test_a_short_run_goes_on_in_the_reserve),
 	    TEST(
