@@ -6,8 +6,8 @@
  * exec kills the process.
  *
  *	both	files, memory, threads, time, events, and sockets that are
- *there; signals and limits of the process itself; no other process, no
- *		namespace, no other user, no io_uring
+ *		there; signals and limits of the process itself; no other
+ *		process, no namespace, no other user, no io_uring
  *	front	makes no socket, connects and binds none, sends to nobody by
  *		TCP fast open
  *	worker	AF_UNIX sockets: its links and its engine are behind such

@@ -14,9 +14,8 @@
 #define FENCE_FS_IOCTL_DEV (UINT64_C(1) << 15)
 #define FENCE_NET_TCP 3u /* bind and connect */
 #define FENCE_SCOPED 3u  /* abstract sockets and signals */
-#define FENCE_ABI_MIN                                                          \
-	2 /* the first one refuses renames between directories                 \
-	   */
+/* The first one refuses renames between directories. */
+#define FENCE_ABI_MIN 2
 #define FENCE_ABI_TRUNCATE 3
 #define FENCE_ABI_NET 4
 #define FENCE_ABI_IOCTL 5
