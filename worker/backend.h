@@ -169,6 +169,12 @@ struct backend_watch {
 	    enum backend_change what, void *arg);
 };
 
+enum backend_users {
+	BACKEND_USERS_UNKNOWN, /* it has not said yet */
+	BACKEND_USERS_SAME,    /* root of a box is this host's */
+	BACKEND_USERS_MAPPED   /* it is another user */
+};
+
 struct backend_ops {
 	unsigned int can; /* of enum backend_can */
 	/* Calls what is still to be called, with ERR_WRONG_STATE. */
@@ -193,8 +199,8 @@ struct backend_ops {
 	 * is stopped well. */
 	void (*stop)(struct backend *b, const struct backend_handle *h,
 	    backend_done_cb cb, void *arg);
-	/* Root of a box is another user of this host, as far as it is known. */
-	bool (*remaps)(const struct backend *b);
+	/* Whose users those of a box are, as the backend says. */
+	enum backend_users (*users)(const struct backend *b);
 	/* All boxes of our instance, in any state. */
 	void (*list)(struct backend *b, backend_list_cb cb, void *arg);
 };

@@ -481,7 +481,18 @@ is_remap_a_lie(const struct box *b, const struct backend_container *c)
 	const struct box_host *h = b->in->host;
 
 	return h->policy->as_root == POLICY_ROOT_REMAPPED &&
-	    h->backend->ops->remaps(h->backend) && is_root_here(c);
+	    h->backend->ops->users(h->backend) == BACKEND_USERS_MAPPED &&
+	    is_root_here(c);
+}
+
+/* Then no agent is let in: its commands would be refused for nothing. */
+static bool
+is_root_unknown(const struct box *b)
+{
+	const struct box_host *h = b->in->host;
+
+	return h->policy->as_root == POLICY_ROOT_REMAPPED &&
+	    h->backend->ops->users(h->backend) == BACKEND_USERS_UNKNOWN;
 }
 
 /* The one that should be there: is it, and is it what we would make? */
@@ -501,6 +512,8 @@ looked(struct box *b, const struct backend_container *c)
 		lose(b,
 		    "it was made under another policy of network, "
 		    "capabilities, system calls or paths");
+	} else if (is_root_unknown(b)) {
+		timer_set_ms(b->timer, LOOK_AGAIN_MS);
 	} else if (box_listen(b, &e) != 0) {
 		log_warn("box %s: %s", b->name, e.msg);
 		timer_set_ms(b->timer, LOOK_AGAIN_MS);

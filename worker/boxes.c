@@ -99,20 +99,30 @@ boxes_find_task(const struct boxes *bs, uint64_t number)
 	return tasks_find(&bs->tasks, number);
 }
 
-/* NULL, or why its commands may not be root. */
+/* NULL, or why commands may not be root. */
 static const char *
-root_refusal(const struct box_host *h, const struct task_start *s)
+root_refusal(void *arg)
 {
-	if (!s->is_root || h->policy->as_root == POLICY_ROOT_ALLOW)
+	const struct boxes *bs = arg;
+	const struct box_host *h = bs->all.host;
+
+	if (h->policy->as_root == POLICY_ROOT_ALLOW)
 		return NULL;
 	if (h->policy->as_root == POLICY_ROOT_DENY)
 		return "commands as root are not allowed here "
 		       "(SANDBOX_AS_ROOT=deny): leave as_user out";
-	if (!h->backend->ops->remaps(h->backend))
+	switch (h->backend->ops->users(h->backend)) {
+	case BACKEND_USERS_UNKNOWN:
+		return "whether the engine remaps users is not known yet "
+		       "(SANDBOX_AS_ROOT=remapped): try again";
+	case BACKEND_USERS_SAME:
 		return "commands as root are not allowed here: "
 		       "SANDBOX_AS_ROOT=remapped, and the engine remaps no "
 		       "users: leave as_user out, or start the engine with "
 		       "--userns-remap=default";
+	case BACKEND_USERS_MAPPED:
+		break;
+	}
 	return NULL;
 }
 
@@ -123,7 +133,6 @@ boxes_start_task(
 	const struct tasks_item *known = boxes_find_task(bs, s->id);
 	struct box *b = box_at(box_map_by_sandbox(&bs->all.map, sandbox));
 	struct tasks *ts = b == NULL ? NULL : box_tasks(b);
-	const char *refusal = root_refusal(bs->all.host, s);
 	bool same;
 
 	if (known != NULL) {
@@ -133,11 +142,6 @@ boxes_start_task(
 		    0 :
 		    err_set(e, ERR_PROTO, "run %llu is another already",
 			(unsigned long long)s->id);
-	}
-	if (refusal != NULL) {
-		tasks_refuse(
-		    *bs->all.host->front, s, RUNLOG_START_FAILED, refusal);
-		return 0;
 	}
 	if (ts != NULL)
 		return tasks_start(ts, s, e);
@@ -225,7 +229,9 @@ boxes_new(const struct box_host *host)
 	bs->all.tasks_host = (struct tasks_host){.front = host->front,
 	    .task = host->task,
 	    .limits = host->limits,
-	    .by_number = &bs->tasks};
+	    .by_number = &bs->tasks,
+	    .root_refusal = root_refusal,
+	    .arg = bs};
 	return bs;
 }
 

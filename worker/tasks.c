@@ -158,7 +158,15 @@ static void
 attach(struct tasks *ts, struct task *t)
 {
 	const struct peer_run *known = find_known(ts->hello, &t->s.uuid);
+	const char *refusal = NULL;
 
+	if (t->s.is_root && t->cancel == 0 && !t->known && known == NULL &&
+	    t->length == 0)
+		refusal = ts->host->root_refusal(ts->host->arg);
+	if (refusal != NULL) {
+		task_end(t, RUNLOG_START_FAILED, refusal);
+		return;
+	}
 	task_attach(t, ts->peer, known);
 	if (known != NULL && t->state == TASK_OVER)
 		peer_discard(ts->peer, &known->uuid, known->from);

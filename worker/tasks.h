@@ -25,6 +25,10 @@ struct tasks_host {
 	const struct task_host *task;
 	const struct copy_limits *limits;
 	struct hashmap *by_number; /* the tasks of all boxes */
+	/* NULL, or why no command may be root.  Asked when an agent is there:
+	 * what it has begun goes on. */
+	const char *(*root_refusal)(void *arg);
+	void *arg;
 };
 
 enum tasks_past {

@@ -59,10 +59,10 @@ static const struct engine_hooks engine_hooks = {on_alive, on_gone, on_news};
 
 /* ---- life */
 
-static bool
-docker_remaps(const struct backend *b)
+static enum backend_users
+docker_users(const struct backend *b)
 {
-	return ((const struct docker *)b)->engine.remaps;
+	return ((const struct docker *)b)->engine.users;
 }
 
 static const struct backend_ops docker_ops = {
@@ -73,7 +73,7 @@ static const struct backend_ops docker_ops = {
     .inspect = docker_inspect,
     .remove = docker_remove,
     .stop = docker_stop,
-    .remaps = docker_remaps,
+    .users = docker_users,
     .list = docker_list};
 
 int

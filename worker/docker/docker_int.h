@@ -38,7 +38,7 @@ struct engine {
 	struct timer *tick;
 	bool known; /* asked at least once */
 	enum answer_quota quota;
-	bool remaps; /* root of a container is another user of the host */
+	enum backend_users users;
 	bool up;
 	bool said_up;
 	char version[16]; /* of the API: "v1.41" */

@@ -220,7 +220,8 @@ is_up(struct docker *d, const struct answer_info *info)
 		    d->engine.sockets[d->engine.socket], d->policy->runtime);
 	d->engine.up = true;
 	d->engine.quota = info->quota;
-	d->engine.remaps = info->remaps;
+	d->engine.users =
+	    info->remaps ? BACKEND_USERS_MAPPED : BACKEND_USERS_SAME;
 	d->engine.hooks->on_alive(d);
 	say_disk(d, info);
 	say_users(d, info);

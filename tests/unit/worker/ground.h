@@ -39,6 +39,7 @@ struct ground {
 	struct front front;
 
 	struct backend backend;
+	enum backend_users users;
 	backend_opened_cb opened_cb; /* NULL: nothing is being opened */
 	void *opened_arg;
 	bool abandoned;
@@ -137,6 +138,13 @@ ground_list(struct backend *b, backend_list_cb cb, void *arg)
 	    &ground.lists, (struct ground_ask){.list_cb = cb, .arg = arg}, "");
 }
 
+static inline enum backend_users
+ground_users(const struct backend *b)
+{
+	(void)b;
+	return ground.users;
+}
+
 static const struct backend_ops ground_backend_ops = {
     .can = BACKEND_HAS_PID | BACKEND_HAS_MOUNTS,
     .open = ground_open,
@@ -144,6 +152,7 @@ static const struct backend_ops ground_backend_ops = {
     .inspect = ground_inspect,
     .remove = ground_remove,
     .stop = ground_stop,
+    .users = ground_users,
     .list = ground_list};
 
 /* ---- its answers */

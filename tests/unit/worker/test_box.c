@@ -454,6 +454,91 @@ test_a_task_waits_for_its_boxs_agent(void **state)
 	fake_link_sent_nothing(&ground.link);
 }
 
+/* The agent says that it has the runs 1 to n. */
+static void
+greet_with_runs(uint32_t n)
+{
+	const struct frame_hello hello = {
+	    .version = FRAME_VERSION, .boot = {{1}}, .runs = n};
+	const struct frame_hello_end end = {0};
+	struct link *l = &ground.link.l;
+	struct buf b;
+	struct err e;
+
+	buf_init(&b, 0);
+	l->user->on_open(l, l->arg);
+	assert_int_equal(frame_put_hello(&b, &hello), 0);
+	for (uint32_t i = 1; i <= n; i++)
+		assert_int_equal(frame_put_hello_run(&b,
+				     &(struct frame_hello_run){
+					 .run = {{(uint8_t)i}}, .length = 1}),
+		    0);
+	assert_int_equal(frame_put_hello_end(&b, &end), 0);
+	assert_int_equal(fake_link_say(&ground.link, &b, &e), 0);
+	(void)fake_link_sent(&ground.link, FRAME_WELCOME);
+}
+
+static void
+start_as_root(uint64_t number)
+{
+	struct task_start s = ground_task(number);
+	struct err e;
+
+	s.is_root = true;
+	assert_int_equal(
+	    boxes_start_task(ground.w.boxes, GROUND_SANDBOX, &s, &e), 0);
+}
+
+static void
+test_what_root_has_begun_goes_on_and_no_more_is_begun(void **state)
+{
+	static const struct {
+		enum policy_root as_root;
+		enum backend_users users;
+	} hosts[] = {{POLICY_ROOT_DENY, BACKEND_USERS_MAPPED},
+	    {POLICY_ROOT_REMAPPED, BACKEND_USERS_SAME}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+		if (i > 0) {
+			(void)ground_teardown(NULL);
+			(void)ground_setup(NULL);
+		}
+		ground.w.policy.as_root = hosts[i].as_root;
+		ground.users = hosts[i].users;
+		ground_box(ADOPT);
+		start_as_root(1);
+		start_as_root(2);
+		take_step(SEEN);
+		greet_with_runs(1);
+		(void)fake_link_sent(&ground.link, FRAME_OPEN_SEQUENCE);
+		fake_link_sent_nothing(&ground.link);
+		start_as_root(3);
+		fake_link_sent_nothing(&ground.link);
+		assert_string_equal(
+		    ground_told(), "SANDBOX_READY RUN_ENDED RUN_ENDED");
+	}
+}
+
+/* A worker that has just begun knows nothing of its engine yet. */
+static void
+test_a_task_of_root_waits_until_the_engine_has_said_whose_root(void **state)
+{
+	(void)state;
+	ground.w.policy.as_root = POLICY_ROOT_REMAPPED;
+	ground_box(ADOPT);
+	start_as_root(1);
+	take_step(SEEN);
+	assert_int_equal(ground.listens, 0);
+	assert_string_equal(ground_told(), "");
+	ground.users = BACKEND_USERS_MAPPED;
+	take_step(ENGINE_UP);
+	take_step(SEEN);
+	greet_with_runs(0);
+	(void)fake_link_sent(&ground.link, FRAME_OPEN_SEQUENCE);
+	assert_null(strstr(ground_told(), "RUN_ENDED"));
+}
+
 static void
 test_a_task_that_is_told_twice_is_started_once(void **state)
 {
@@ -547,6 +632,9 @@ main(void)
 	    GROUND_TEST(test_anothers_container_of_that_name_stays),
 	    GROUND_TEST(test_a_removal_that_fails_is_told_and_forgets_nothing),
 	    GROUND_TEST(test_a_task_waits_for_its_boxs_agent),
+	    GROUND_TEST(test_what_root_has_begun_goes_on_and_no_more_is_begun),
+	    GROUND_TEST(
+		test_a_task_of_root_waits_until_the_engine_has_said_whose_root),
 	    GROUND_TEST(test_a_task_that_is_told_twice_is_started_once),
 	    GROUND_TEST(test_a_task_in_no_box_is_lost),
 	    GROUND_TEST(test_a_task_in_a_box_that_goes_is_lost),
