@@ -87,7 +87,7 @@ struct backend_report {
 	char identifier[BACKEND_TEXT_MAX + 1];
 	char image[BACKEND_TEXT_MAX + 1];
 	uint32_t generation;
-	int64_t finished_ms; /* 0: it never ran, or runs */
+	int64_t finished_ms; /* 0: it never ran, or runs; or INT64_MAX */
 };
 
 /* A box as the engine describes it. */

@@ -200,7 +200,9 @@ is_over(const struct sweep *s, const struct backend_container *c)
 	if (c->running)
 		return false;
 	/* One that never ran has nothing that could be missed. */
-	return since == 0 || s->wish.asof_ms - since >= s->wish.keep_ms;
+	if (since == 0)
+		return true;
+	return since != INT64_MAX && s->wish.asof_ms - since >= s->wish.keep_ms;
 }
 
 static void

@@ -148,17 +148,50 @@ take_text(char out[BACKEND_TEXT_MAX + 1], const json_t *o, const char *key)
 	(void)snprintf(out, BACKEND_TEXT_MAX + 1, "%s", s == NULL ? "" : s);
 }
 
-/* RFC 3339, always in UTC ("2026-01-31T23:59:59.123456789Z"); the year 1 is
- * Go's way to say never. */
-static int64_t
-parse_time_ms(const char *s)
+/* Two digits and nothing else before end; -1 if it is not so. */
+static int
+parse_pair(const char *s, char end)
+{
+	if (!isdigit((unsigned char)s[0]) || !isdigit((unsigned char)s[1]) ||
+	    s[2] != end)
+		return -1;
+	return (s[0] - '0') * 10 + (s[1] - '0');
+}
+
+int64_t
+answer_time_ms(const char *s)
 {
 	struct tm tm = {0};
 	const char *rest = s == NULL ? NULL : strptime(s, "%Y-%m-%dT%T", &tm);
+	int hours, minutes;
+	int64_t ms;
 
-	if (rest == NULL || (*rest != 'Z' && *rest != '.') || tm.tm_year < 70)
-		return 0;
-	return (int64_t)timegm(&tm) * 1000;
+	if (rest == NULL)
+		return INT64_MIN;
+	if (*rest == '.')
+		rest += 1 + strspn(rest + 1, "0123456789");
+	ms = (int64_t)timegm(&tm) * 1000;
+	if (*rest == 'Z')
+		return ms;
+	if (*rest != '+' && *rest != '-')
+		return INT64_MIN;
+	hours = parse_pair(rest + 1, ':');
+	minutes = hours < 0 ? -1 : parse_pair(rest + 4, '\0');
+	if (minutes < 0)
+		return INT64_MIN;
+	return ms - (*rest == '+' ? 1 : -1) * (hours * 60 + minutes) * 60000;
+}
+
+/* The year 1 is Go's way to say never.  What cannot be read may have been just
+ * now: nothing is removed for it. */
+static int64_t
+finished_ms(const char *s)
+{
+	int64_t ms = s == NULL ? 0 : answer_time_ms(s);
+
+	if (ms == INT64_MIN)
+		return INT64_MAX;
+	return ms < 0 ? 0 : ms;
 }
 
 static void
@@ -180,7 +213,7 @@ take_report(struct backend_report *r, const json_t *o, const json_t *labels)
 	    generation <= UINT32_MAX)
 		r->generation = (uint32_t)generation;
 	if (!get_bool(state, "Running"))
-		r->finished_ms = parse_time_ms(get_text(state, "FinishedAt"));
+		r->finished_ms = finished_ms(get_text(state, "FinishedAt"));
 }
 
 int

@@ -77,6 +77,9 @@ int answer_event(
  * of the failure it reports, else 0 */
 int answer_progress(const char *s, size_t n, char text[ANSWER_TEXT_MAX]);
 
+/* answer_time_ms - RFC 3339, with Z or an offset; INT64_MIN for what is not */
+int64_t answer_time_ms(const char *s);
+
 /* answer_message - the "message" of an error, or what the body begins with;
  * on one line, printable */
 void answer_message(const char *s, size_t n, char text[ANSWER_TEXT_MAX]);

@@ -1,9 +1,7 @@
 #include "worker/doctor/facts.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include <event2/event.h>
 #include <jansson.h>
@@ -11,6 +9,7 @@
 #include "common/clock.h"
 #include "common/js.h"
 #include "common/xmalloc.h"
+#include "worker/docker/answer.h"
 #include "worker/docker/api.h"
 #include "worker/docker/docker.h"
 #include "worker/text.h"
@@ -34,41 +33,6 @@ static bool
 is_true(const json_t *o, const char *key)
 {
 	return json_is_true(json_object_get(o, key));
-}
-
-/* Two digits and nothing else before end; -1 if it is not so. */
-static int
-parse_pair(const char *s, char end)
-{
-	if (!isdigit((unsigned char)s[0]) || !isdigit((unsigned char)s[1]) ||
-	    s[2] != end)
-		return -1;
-	return (s[0] - '0') * 10 + (s[1] - '0');
-}
-
-/* RFC 3339, with Z or an offset. */
-static int64_t
-parse_time(const char *s)
-{
-	struct tm tm = {0};
-	const char *rest = s == NULL ? NULL : strptime(s, "%Y-%m-%dT%T", &tm);
-	int hours, minutes;
-	int64_t ms;
-
-	if (rest == NULL)
-		return INT64_MIN;
-	if (*rest == '.')
-		rest += 1 + strspn(rest + 1, "0123456789");
-	ms = (int64_t)timegm(&tm) * 1000;
-	if (*rest == 'Z')
-		return ms;
-	if (*rest != '+' && *rest != '-')
-		return INT64_MIN;
-	hours = parse_pair(rest + 1, ':');
-	minutes = hours < 0 ? -1 : parse_pair(rest + 4, '\0');
-	if (minutes < 0)
-		return INT64_MIN;
-	return ms - (*rest == '+' ? 1 : -1) * (hours * 60 + minutes) * 60000;
 }
 
 /* "name=seccomp,profile=default" */
@@ -133,8 +97,8 @@ static void
 take_info(
     const json_t *info, const char *runtime, int64_t now_ms, struct facts *out)
 {
-	int64_t theirs =
-	    parse_time(json_string_value(json_object_get(info, "SystemTime")));
+	int64_t theirs = answer_time_ms(
+	    json_string_value(json_object_get(info, "SystemTime")));
 
 	out->ahead_ms = theirs == INT64_MIN ? INT64_MIN : theirs - now_ms;
 	take(out->cgroup, sizeof(out->cgroup), info, "CgroupVersion");

@@ -65,26 +65,30 @@ test_labels_of_another_are_not_ours(void **state)
 static void
 test_of_a_container_that_rests_it_is_known_since_when(void **state)
 {
+	static const struct {
+		const char *said;
+		int64_t ms;
+	} times[] = {{"2026-11-22T12:40:22.482123456Z", 1795351222000},
+	    {"2026-11-22T14:40:22.482+02:00", 1795351222000},
+	    {"2026-11-22T07:10:22-05:30", 1795351222000},
+	    {"0001-01-01T00:00:00Z", 0}, {"1 hour ago", INT64_MAX},
+	    {"2026-11-22T12:40:22.482", INT64_MAX}};
 	struct backend_container c;
 
 	(void)state;
-	assert_int_equal(
-	    container("{\"Id\":\"" ID "\",\"Name\":\"/mcp-sbx-a-1\","
-		      "\"State\":{\"Running\":false,\"FinishedAt\":"
-		      "\"2026-11-22T12:40:22.482123456Z\"},"
-		      "\"Config\":{\"Labels\":" LABELS "}}",
-		&c),
-	    0);
-	assert_non_null(c.report);
-	assert_string_equal(c.report->name, "mcp-sbx-a-1");
-	assert_int_equal(c.report->finished_ms, INT64_C(1795351222000));
-	assert_int_equal(
-	    container("{\"Id\":\"" ID "\",\"State\":{\"Running\":false,"
-		      "\"FinishedAt\":\"0001-01-01T00:00:00Z\"},"
-		      "\"Config\":{\"Labels\":" LABELS "}}",
-		&c),
-	    0);
-	assert_int_equal(c.report->finished_ms, 0);
+	for (size_t i = 0; i < ARRAY_LEN(times); i++) {
+		char s[1024];
+
+		(void)snprintf(s, sizeof(s),
+		    "{\"Id\":\"" ID "\",\"Name\":\"/mcp-sbx-a-1\","
+		    "\"State\":{\"Running\":false,\"FinishedAt\":\"%s\"},"
+		    "\"Config\":{\"Labels\":" LABELS "}}",
+		    times[i].said);
+		assert_int_equal(container(s, &c), 0);
+		assert_non_null(c.report);
+		assert_string_equal(c.report->name, "mcp-sbx-a-1");
+		assert_int_equal(c.report->finished_ms, times[i].ms);
+	}
 }
 
 static void
