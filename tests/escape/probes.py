@@ -2,7 +2,7 @@
 
 Runs inside a sandbox, alone, with the standard library: reads no argument,
 prints a line of JSON per probe: [group, name, outcome, detail].  The outcome
-is "held" or "open"; run.py says which may be open, for whom and why.
+is "held" or "open"; walls.py says which may be open, for whom and why.
 
 A probe is a function that raises OSError, or answers None, when it was
 stopped; what else it answers says what it got.  Each has a process of its
