@@ -195,6 +195,8 @@ purge_main(const char *id, enum purge_consent consent)
 	} else {
 		(void)event_base_dispatch(p.base);
 		p.backend->ops->free(p.backend);
+		/* What it freed is freed after the turn (later.h). */
+		(void)event_base_loop(p.base, EVLOOP_NONBLOCK);
 	}
 	policy_clear(&p.policy);
 	free(p.all);
