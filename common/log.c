@@ -125,31 +125,81 @@ log_write(const char *p, size_t n)
 	}
 }
 
-/* One write per line: lines of several processes do not mix. */
 static void
-log_put_line(enum log_level level, const char *msg)
+log_line_begin(
+    struct log_line *l, enum log_level level, const char *msg, bool json)
 {
-	bool json = atomic_load(&log_format) == LOG_FORMAT_JSON;
 	char when[CLOCK_TEXT_MAX], head[256];
-	struct log_line l;
 	int n;
 
 	clock_format(clock_wall_ms(), when);
-	l.len = 0;
+	l->len = 0;
 	n = snprintf(head, sizeof(head),
 	    json ? "{\"ts\":\"%s\",\"level\":\"%s\",\"role\":\"%.64s\","
 		   "\"pid\":%ld,\"msg\":\"" :
 		   "%s %s %.64s[%ld] ",
 	    when, log_level_names[level], log_role, (long)getpid());
 	if (n > 0 && (size_t)n < sizeof(head))
-		(void)log_line_put(&l, head, (size_t)n);
-	log_line_put_escaped(&l, msg, json);
-	if (json) {
-		l.text[l.len++] = '"';
-		l.text[l.len++] = '}';
-	}
-	l.text[l.len++] = '\n';
-	log_write(l.text, l.len);
+		(void)log_line_put(l, head, (size_t)n);
+	log_line_put_escaped(l, msg, json);
+	if (json)
+		l->text[l->len++] = '"';
+}
+
+/* One write per line: lines of several processes do not mix. */
+static void
+log_line_end(struct log_line *l, bool json)
+{
+	if (json)
+		l->text[l->len++] = '}';
+	l->text[l->len++] = '\n';
+	log_write(l->text, l->len);
+}
+
+static void
+log_put_line(enum log_level level, const char *msg)
+{
+	bool json = atomic_load(&log_format) == LOG_FORMAT_JSON;
+	struct log_line l;
+
+	log_line_begin(&l, level, msg, json);
+	log_line_end(&l, json);
+}
+
+/* A field that the line has no room for is left out whole. */
+static void
+log_line_put_field(struct log_line *l, const struct log_field *f, bool json)
+{
+	char head[80];
+	int n = snprintf(
+	    head, sizeof(head), json ? ",\"%.32s\":\"" : " %.32s=", f->name);
+	size_t worst = strlen(f->value) * 5;
+
+	if (n < 0 ||
+	    l->len + (size_t)n + worst + 1 > sizeof(l->text) - LOG_TAIL_MAX)
+		return;
+	(void)log_line_put(l, head, (size_t)n);
+	log_line_put_escaped(l, f->value, json);
+	if (json)
+		l->text[l->len++] = '"';
+}
+
+void
+log_event(enum log_level level, const char *message,
+    const struct log_field *fields, size_t n)
+{
+	bool json = atomic_load(&log_format) == LOG_FORMAT_JSON;
+	int saved = errno;
+	struct log_line l;
+
+	if ((int)level > atomic_load(&log_level))
+		return;
+	log_line_begin(&l, level, message, json);
+	for (size_t i = 0; i < n; i++)
+		if (fields[i].value != NULL)
+			log_line_put_field(&l, &fields[i], json);
+	log_line_end(&l, json);
+	errno = saved;
 }
 
 PRINTF(2, 0)

@@ -2,7 +2,8 @@
  * log.h - one line per event on stderr
  *
  * Text form:  2026-11-20T19:00:00.123Z info worker/0[pid] message
- * JSON form:  {"ts":..,"level":..,"role":..,"pid":..,"msg":..}
+ * JSON form:  {"ts":..,"level":..,"role":..,"pid":..,"msg":..} and the fields
+ * of log_event
  *
  * Control characters and non-ASCII bytes of the message are escaped, so text
  * from outside cannot forge a line.  Lines longer than LOG_LINE_MAX are cut.
@@ -38,6 +39,16 @@ void log_error(const char *fmt, ...) PRINTF(1, 2);
 void log_warn(const char *fmt, ...) PRINTF(1, 2);
 void log_info(const char *fmt, ...) PRINTF(1, 2);
 void log_debug(const char *fmt, ...) PRINTF(1, 2);
+
+/* What a line is about, for programs that read it. */
+struct log_field {
+	const char *name;  /* of ours: letters, digits, '_' */
+	const char *value; /* NULL: left out */
+};
+/* log_event - a line with fields: in text behind the message as name=value, in
+ * JSON as members of their own */
+void log_event(enum log_level level, const char *message,
+    const struct log_field *fields, size_t n);
 
 /* fatal - log as error and exit with status (70: bug, 71: memory, ...) */
 NORETURN void fatal(int status, const char *fmt, ...) PRINTF(2, 3);

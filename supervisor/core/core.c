@@ -6,6 +6,7 @@
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/census.h"
+#include "supervisor/core/chronicle.h"
 #include "supervisor/core/disk.h"
 #include "supervisor/core/fleet.h"
 #include "supervisor/core/logs.h"
@@ -25,6 +26,7 @@ struct core {
 	struct bus bus;
 	struct bus_member member;
 	struct counters counters;
+	struct chronicle chronicle;
 	struct disk *disk;
 	struct fleet *fleet;
 	struct sched *sched;
@@ -494,6 +496,7 @@ core_new(const struct core_parts *parts, struct core **out, struct err *e)
 	(void)principal_ref(parts->local);
 	bus_init(&c->bus);
 	counters_init(&c->counters, &c->bus);
+	chronicle_init(&c->chronicle, &c->bus, c->parts.conf);
 	bus_join(&c->bus, &c->member, on_bus, c);
 	c->disk = disk_new(parts->conf, parts->store, &c->bus);
 	c->fleet = fleet_new(parts->base,
@@ -520,6 +523,7 @@ core_free(struct core *c)
 	logs_free(c->logs);
 	disk_free(c->disk);
 	bus_leave(&c->bus, &c->member);
+	chronicle_clear(&c->chronicle, &c->bus);
 	counters_clear(&c->counters, &c->bus);
 	principal_unref(c->parts.local);
 	free(c);

@@ -142,10 +142,20 @@ front_log_cb(const struct http_log_line *line, void *arg)
 	const char *name =
 	    line->method == HTTP_METHOD_OTHER ? "other" : names[line->method];
 
+	char status[16], us[24];
+	const struct log_field fields[] = {
+	    {"request", line->id},
+	    {"method", name},
+	    {"path", line->path},
+	    {"status", status},
+	    {"duration_us", us},
+	    {"client", line->gone ? "gone" : NULL},
+	};
+
 	(void)arg;
-	log_info("http %s %s %.300s %d %llu us%s", line->id, name, line->path,
-	    line->status, (unsigned long long)line->us,
-	    line->gone ? " (client gone)" : "");
+	(void)snprintf(status, sizeof(status), "%d", line->status);
+	(void)snprintf(us, sizeof(us), "%llu", (unsigned long long)line->us);
+	log_event(LOG_INFO, "http", fields, ARRAY_LEN(fields));
 }
 
 /* ---- life */

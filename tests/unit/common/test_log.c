@@ -38,6 +38,71 @@ test_a_line_has_time_level_role_and_pid(void **state)
 	assert_true(y >= 2024 && m >= 1 && m <= 12 && pid > 1);
 }
 
+static const struct log_field fields[] = {
+    {"run", "r-1"}, {"left_out", NULL}, {"sandbox", "a\"b\nc"}};
+
+static void
+say_event(void)
+{
+	log_event(LOG_INFO, "run ended", fields, ARRAY_LEN(fields));
+}
+
+static void
+say_event_in_json(void)
+{
+	log_set_format(LOG_FORMAT_JSON);
+	say_event();
+}
+
+static void
+test_fields_stand_behind_the_message_or_are_members(void **state)
+{
+	struct forked f;
+	json_t *o;
+
+	(void)state;
+	forked_run(&f, say_event);
+	assert_non_null(
+	    strstr(f.text, "] run ended run=r-1 sandbox=a\"b\\x0ac\n"));
+	forked_run(&f, say_event_in_json);
+	o = json_loads(f.text, 0, NULL);
+	assert_non_null(o);
+	assert_string_equal(
+	    json_string_value(json_object_get(o, "msg")), "run ended");
+	assert_string_equal(
+	    json_string_value(json_object_get(o, "run")), "r-1");
+	assert_string_equal(
+	    json_string_value(json_object_get(o, "sandbox")), "a\"b\\x0ac");
+	assert_null(json_object_get(o, "left_out"));
+	json_decref(o);
+}
+
+static void
+say_long_event(void)
+{
+	static char value[LOG_LINE_MAX];
+	const struct log_field all[] = {{"a", value}, {"b", "c"}};
+
+	memset(value, '\n', sizeof(value) - 1);
+	log_set_format(LOG_FORMAT_JSON);
+	log_event(LOG_INFO, "long", all, ARRAY_LEN(all));
+}
+
+static void
+test_a_field_without_room_is_left_out(void **state)
+{
+	struct forked f;
+	json_t *o;
+
+	(void)state;
+	forked_run(&f, say_long_event);
+	o = json_loads(f.text, 0, NULL);
+	assert_non_null(o);
+	assert_null(json_object_get(o, "a"));
+	assert_non_null(json_object_get(o, "b"));
+	json_decref(o);
+}
+
 static void
 say_forged(void)
 {
@@ -234,6 +299,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(
+		test_fields_stand_behind_the_message_or_are_members),
+	    cmocka_unit_test(test_a_field_without_room_is_left_out),
 	    cmocka_unit_test(test_a_line_has_time_level_role_and_pid),
 	    cmocka_unit_test(test_text_from_outside_cannot_forge_a_line),
 	    cmocka_unit_test(test_the_json_form_is_json_and_says_the_same),
