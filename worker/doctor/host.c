@@ -124,7 +124,7 @@ host_disk(const char *path, struct host_disk *out)
 		char *slash = strrchr(at, '/');
 
 		if (slash == NULL)
-			(void)strcpy(at, at[0] == '.' ? "/" : ".");
+			(void)strcpy(at, strcmp(at, ".") == 0 ? "/" : ".");
 		else if (slash == at && at[1] == '\0')
 			return false;
 		else

@@ -240,6 +240,8 @@ test_a_path_that_is_not_there_yet_has_a_disk(void **state)
 	assert_string_equal(disk.path, "/tmp");
 	assert_true(host_disk("nor-this", &disk));
 	assert_string_equal(disk.path, ".");
+	assert_true(host_disk(".nor-this/nor-that", &disk));
+	assert_string_equal(disk.path, ".");
 	assert_true(host_disk("/nor-this", &disk));
 	assert_string_equal(disk.path, "/");
 }
