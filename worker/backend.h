@@ -106,6 +106,11 @@ struct backend_container {
 	/* The callback's to read; NULL in lists and of what is opened. */
 	const struct backend_report *report;
 };
+/* What to say of a container that has its name and is none. */
+#define BACKEND_IS_NO_BOX                                                      \
+	"its container does not bear our mcp.instance_id: it is another "      \
+	"DATA_DIR's, or an earlier version's, and is left alone; where no "    \
+	"other server uses it: docker rm -f"
 /* backend_is_box - it is ours and bears that uuid */
 static inline bool
 backend_is_box(const struct backend_container *c, const struct uuid *uuid)

@@ -502,7 +502,7 @@ looked(struct box *b, const struct backend_container *c)
 	struct err e;
 
 	if (!backend_is_box(c, &b->at.id.uuid)) {
-		lose(b, "the container of its name is another's");
+		lose(b, BACKEND_IS_NO_BOX);
 		return;
 	}
 	box_map_see(&b->in->map, &b->at, &c->handle);

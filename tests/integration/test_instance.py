@@ -141,6 +141,7 @@ def test_a_copy_of_a_data_dir_takes_nothing_over(make_server, engine):
     two.start()
     wait_for(lambda: "is lost" in two.tail(), 60, "what it knew is lost")
     assert states(engine, one) == ["running"]
+    assert "where no other server uses it: docker rm -f" in two.tail()
     two.stop()
     one.start()
     again = one.client().run("keep", "cat /workspace/file")
