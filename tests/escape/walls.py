@@ -65,7 +65,8 @@ def inside(client, name, user):
 # ---- two sandboxes
 
 # What the first sandbox leaves or holds, until its standard input ends; and
-# what the second one tries.  %s is a word that nobody else uses.
+# what the second one tries.  Their first argument is a word that nobody else
+# uses.
 HOLD = """
 import ctypes, fcntl, os, resource, socket, sys, time
 word = sys.argv[1]
