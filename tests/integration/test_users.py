@@ -155,6 +155,21 @@ def test_root_of_a_remapped_sandbox_is_not_the_hosts(on_remapped, remapped):
     assert "Function not implemented" not in on_remapped.tail()
 
 
+def test_a_run_of_root_outlives_its_worker(on_remapped):
+    client = on_remapped.client()
+    run = client.start(
+        "a", "echo begun; while [ ! -e /workspace/go ]; do sleep 0.05; done; "
+        "echo done", as_user="root")
+    wait_for(lambda: client.status(run["run_id"])["commands"][0]["stdout"],
+             30, "it has begun")
+    for pid in on_remapped.pids("worker"):
+        os.kill(pid, signal.SIGKILL)
+    client.run("a", "touch /workspace/go")
+    final = client.wait_end(run["run_id"])
+    assert final["commands"][0]["stdout"] == "begun\ndone\n"
+    assert final["commands"][0]["exit_code"] == 0
+
+
 def test_neighbours_on_a_remapped_engine_keep_their_timers(on_remapped):
     client = on_remapped.client()
     client.run("a", "cat > /workspace/t.py <<'E'\n" + TIMERS + "E")
