@@ -189,7 +189,7 @@ purge_main(const char *id, enum purge_consent consent)
 	if (p.base == NULL)
 		fatal(EXIT_MEMORY, "no event base");
 	p.conf = conf_new();
-	if (open_engine(&p, id, &e) != 0) {
+	if (open_engine(&p, id, &e) != 0 || p.backend == NULL) {
 		log_error("%s", e.msg);
 		p.status = EXIT_CONFIG;
 	} else {

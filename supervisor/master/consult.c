@@ -82,9 +82,9 @@ consult_purge(const char *program, const char *id, bool is_agreed, int lock,
 	    xstrdup(id), xstrdup(is_agreed ? "yes" : "ask"), NULL};
 
 	/* The copy stays open behind exec, and with it the lock. */
-	if (lock != STDERR_FILENO + 1 && dup2(lock, STDERR_FILENO + 1) == -1)
-		(void)err_set(e, ERR_SYS, "the lock: %s", strerror(errno));
-	else if (fcntl(STDERR_FILENO + 1, F_SETFD, 0) == -1)
+	if ((lock != STDERR_FILENO + 1 &&
+		dup2(lock, STDERR_FILENO + 1) == -1) ||
+	    fcntl(STDERR_FILENO + 1, F_SETFD, 0) == -1)
 		(void)err_set(e, ERR_SYS, "the lock: %s", strerror(errno));
 	else
 		become(program, argv, STDERR_FILENO + 2, conf, users, e);

@@ -94,24 +94,25 @@ takeover_of(const struct conf *conf)
 	return strcmp(word, "forget") == 0 ? INSTANCE_FORGET : INSTANCE_ASK;
 }
 
+static int
+find_programs(char **front_path, char **worker_path, struct err *e)
+{
+	if (spawn_find("mcp-sandboxd-front", front_path, e) != 0)
+		return e->code;
+	return spawn_find("mcp-sandboxd-worker", worker_path, e);
+}
+
 /* What must be there before the first child starts, in this order: nothing is
  * made on disk by a server that cannot listen. */
 static int
 prepare(struct conf *conf, struct users *users, struct listener *listener,
-    struct datadir *datadir, char instance[INSTANCE_ID_LEN + 1],
-    char **front_path, char **worker_path, struct err *e)
+    struct datadir *datadir, char instance[INSTANCE_ID_LEN + 1], struct err *e)
 {
-	int rc;
+	int rc = listen_open(conf_str(conf, CONF_BIND),
+	    (uint16_t)conf_int(conf, CONF_PORT), listener, e);
 
-	rc = spawn_find("mcp-sandboxd-front", front_path, e);
 	if (rc == 0)
-		rc = spawn_find("mcp-sandboxd-worker", worker_path, e);
-	if (rc == 0)
-		rc = listen_open(conf_str(conf, CONF_BIND),
-		    (uint16_t)conf_int(conf, CONF_PORT), listener, e);
-	if (rc != 0)
-		return rc;
-	rc = users_resolve(conf, users, e);
+		rc = users_resolve(conf, users, e);
 	if (rc == 0)
 		rc = datadir_open(conf_str(conf, CONF_DATA_DIR),
 		    conf_str(conf, CONF_ARTIFACTS_DIR), users, datadir, e);
@@ -180,8 +181,8 @@ serve(const struct options *options, struct conf *conf)
 	int status;
 
 	apply_log_settings(conf);
-	if (prepare(conf, &users, &listener, &datadir, instance, &front_path,
-		&worker_path, &e) != 0) {
+	if (find_programs(&front_path, &worker_path, &e) != 0 ||
+	    prepare(conf, &users, &listener, &datadir, instance, &e) != 0) {
 		log_error("%s", e.msg);
 		status = status_of(&e);
 	} else {

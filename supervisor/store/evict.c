@@ -133,7 +133,7 @@ static int
 evict_oldest(struct db *db, struct evict_op *o, uint64_t tenant, struct err *e)
 {
 	struct db_call c;
-	struct uuid uuid;
+	struct uuid uuid = {{0}};
 	uint64_t run;
 	int rc;
 

@@ -7,9 +7,11 @@
  */
 #include "supervisor/tools/tool.h"
 
-#include <stdio.h>
+#include <ctype.h>
+#include <errno.h>
 
 #include "common/js.h"
+#include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/sandbox.h"
@@ -274,12 +276,16 @@ view_sandbox(const struct sandbox *sb)
 static int
 parse_place(const char *text, struct list_place *p)
 {
-	int used = 0;
+	char *end;
 
-	if (sscanf(text, "%lld-%36[a-zA-Z0-9_-]%n", &p->created_ms,
-		p->identifier, &used) != 2 ||
-	    text[used] != '\0')
+	if (!isdigit((unsigned char)text[0]))
 		return -1;
+	errno = 0;
+	p->created_ms = strtoll(text, &end, 10);
+	if (errno != 0 || *end++ != '-' || *end == '\0' ||
+	    strlen(end) > SANDBOX_IDENTIFIER_MAX)
+		return -1;
+	utf8_copy(p->identifier, sizeof(p->identifier), end);
 	return 0;
 }
 

@@ -112,7 +112,7 @@ test_a_kernel_newer_than_the_table_holds(void **state)
 static void
 test_a_kernels_version_is_upstreams(void **state)
 {
-	struct host_kernel k;
+	struct host_kernel k = {.patched = false};
 
 	(void)state;
 	host_kernel_of("6.1.0-37-amd64",
