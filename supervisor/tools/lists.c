@@ -273,6 +273,9 @@ view_sandbox(const struct sandbox *sb)
 	    view_time(row->expires_ms));
 }
 
+#define IDENTIFIER_BYTES                                                       \
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+
 static int
 parse_place(const char *text, struct list_place *p)
 {
@@ -283,7 +286,8 @@ parse_place(const char *text, struct list_place *p)
 	errno = 0;
 	p->created_ms = strtoll(text, &end, 10);
 	if (errno != 0 || *end++ != '-' || *end == '\0' ||
-	    strlen(end) > SANDBOX_IDENTIFIER_MAX)
+	    strlen(end) > SANDBOX_IDENTIFIER_MAX ||
+	    end[strspn(end, IDENTIFIER_BYTES)] != '\0')
 		return -1;
 	utf8_copy(p->identifier, sizeof(p->identifier), end);
 	return 0;
