@@ -5,6 +5,10 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <time.h>
+
+#define PATIENCE_MS 1000
+#define PATIENCE_STEP_MS 20
 
 union address {
 	struct sockaddr any;
@@ -110,13 +114,49 @@ bind_failed(const char *bind, uint16_t port, struct err *e)
 	    strerror(errno));
 }
 
+/* A socket that listens; -1 and errno. */
+static int
+try_listen(const union address *a, socklen_t len)
+{
+	AUTO(auto_close) int fd = -1;
+	const int on = 1;
+	int out;
+
+	fd = socket(
+	    a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* Connections of a server that was here before may still linger. */
+	if (fd == -1 ||
+	    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == -1 ||
+	    bind(fd, &a->any, len) == -1 || listen(fd, LISTEN_BACKLOG) == -1)
+		return -1;
+	out = fd; /* the caller's */
+	fd = -1;
+	return out;
+}
+
+/* The front of a server that was killed has the port until it has ended, too:
+ * who starts the next one at once need not hear of that. */
+static int
+listen_patiently(const union address *a, socklen_t len)
+{
+	const struct timespec pause = {.tv_nsec = PATIENCE_STEP_MS * 1000000L};
+	int fd = try_listen(a, len);
+
+	for (int i = 0; fd == -1 && errno == EADDRINUSE &&
+	     i < PATIENCE_MS / PATIENCE_STEP_MS;
+	     i++) {
+		(void)nanosleep(&pause, NULL);
+		fd = try_listen(a, len);
+	}
+	return fd;
+}
+
 int
 listen_open(
     const char *bind_to, uint16_t port, struct listener *l, struct err *e)
 {
 	AUTO(auto_close) int fd = -1;
 	struct listener made = LISTENER_INIT;
-	const int on = 1;
 	union address a;
 	socklen_t len;
 	int rc;
@@ -124,15 +164,8 @@ listen_open(
 	rc = address_parse(bind_to, port, &a, &len, e);
 	if (rc != 0)
 		return rc;
-	fd = socket(
-	    a.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = listen_patiently(&a, len);
 	if (fd == -1)
-		return err_set(
-		    e, ERR_SYS, "socket for %s: %s", bind_to, strerror(errno));
-	/* Connections of a server that was here before may still linger. */
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == -1)
-		return err_set(e, ERR_SYS, "SO_REUSEADDR: %s", strerror(errno));
-	if (bind(fd, &a.any, len) == -1 || listen(fd, LISTEN_BACKLOG) == -1)
 		return bind_failed(bind_to, port, e);
 	made.fd = fd;
 	rc = listener_describe(&made, e);

@@ -26,9 +26,9 @@ struct listener {
  * ERR_INVAL for what is no address, ERR_POLICY for one that is not loopback:
  * there are no tenants to tell callers apart by. */
 int listen_check(const char *bind_to, struct err *e) MUSTCHECK;
-/* listen_open - bind and listen.  ERR_CONFLICT when the port is taken,
- * ERR_SYS for anything else; the text says what to do.  *l is changed only on
- * success. */
+/* listen_open - bind and listen.  ERR_CONFLICT when the port is taken, for a
+ * second: what a killed server leaves over holds it for a moment; ERR_SYS for
+ * anything else; the text says what to do.  *l is changed only on success. */
 int listen_open(const char *bind_to, uint16_t port, struct listener *l,
     struct err *e) MUSTCHECK;
 void listen_close(struct listener *l);

@@ -10,6 +10,9 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "supervisor/master/listen.h"
 
@@ -76,6 +79,32 @@ test_the_socket_is_non_blocking_and_not_inherited(void **state)
 	assert_int_equal(accept(l.fd, NULL, NULL), -1);
 	assert_int_equal(errno, EAGAIN);
 	listen_close(&l);
+}
+
+/* The front of a server that was killed holds it until it has ended, too. */
+static void
+test_a_port_that_is_about_to_be_free_is_waited_for(void **state)
+{
+	struct listener first = LISTENER_INIT, second = LISTENER_INIT;
+	const struct timespec while_it_ends = {.tv_nsec = 100000000};
+	uint16_t port;
+	struct err e;
+	pid_t holder;
+
+	(void)state;
+	assert_int_equal(listen_open("127.0.0.1", 0, &first, &e), 0);
+	port = first.port;
+	holder = fork();
+	assert_true(holder >= 0);
+	if (holder == 0) {
+		(void)nanosleep(&while_it_ends, NULL);
+		_exit(0);
+	}
+	listen_close(&first);
+	assert_int_equal(listen_open("127.0.0.1", port, &second, &e), 0);
+	assert_int_equal(second.port, port);
+	listen_close(&second);
+	assert_int_equal(waitpid(holder, NULL, 0), holder);
 }
 
 static void
@@ -173,6 +202,8 @@ main(void)
 	    cmocka_unit_test(test_port_0_takes_a_free_port_and_says_which),
 	    cmocka_unit_test(test_ipv6_is_written_in_brackets),
 	    cmocka_unit_test(test_the_socket_is_non_blocking_and_not_inherited),
+	    cmocka_unit_test(
+		test_a_port_that_is_about_to_be_free_is_waited_for),
 	    cmocka_unit_test(test_a_taken_port_says_what_to_do),
 	    cmocka_unit_test(
 		test_a_port_with_lingering_connections_can_be_taken_again),
