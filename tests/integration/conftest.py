@@ -67,8 +67,8 @@ def sanitizer_reports(s):
 
 
 def is_endless(line):
-    """A turn far above the bound.  Beside other tests two processors share
-    caches and more, so that a turn's time is its own by half at best."""
+    """A turn of five times the bound.  The bound itself does not hold yet: a
+    request of 1.8 MB takes 53 to 55 ms here beside other tests."""
     turn = re.search(r"a turn of the loop took (\d+) ms, more than (\d+)", line)
     return turn is not None and int(turn[1]) > 5 * int(turn[2])
 
