@@ -439,8 +439,11 @@ answer_info(const char *s, size_t n, const char *runtime,
 	out->pids_limit = get_bool(o, "PidsLimit");
 	out->cpu_quota =
 	    get_bool(o, "CpuCfsQuota") || get_bool(o, "CPUCfsQuota");
-	out->remaps =
-	    has_option(o, "name=userns") || has_option(o, "name=rootless");
+	out->userns = has_option(o, "name=userns");
+	out->rootless = has_option(o, "name=rootless");
+	out->seccomp = has_option(o, "name=seccomp");
+	out->apparmor = has_option(o, "name=apparmor");
+	out->selinux = has_option(o, "name=selinux");
 	out->quota = ANSWER_QUOTA_NONE;
 	take_storage(o, out);
 	out->has_runtime = runtime[0] == '\0' ||

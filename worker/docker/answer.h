@@ -57,11 +57,17 @@ enum answer_quota {
 };
 struct answer_info {
 	bool memory_limit, pids_limit, cpu_quota;
-	bool remaps;      /* users: root of a container is none of the host */
+	bool userns, rootless, seccomp, apparmor, selinux;
 	bool has_runtime; /* the one asked for; true for "" */
 	enum answer_quota quota;
 	char storage[80]; /* the driver and what it stands on, in words */
 };
+/* answer_remaps - root of a container is no root of the host */
+static inline bool
+answer_remaps(const struct answer_info *info)
+{
+	return info->userns || info->rootless;
+}
 int answer_info(const char *s, size_t n, const char *runtime,
     struct answer_info *out, struct err *e) MUSTCHECK;
 

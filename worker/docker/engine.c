@@ -181,7 +181,7 @@ say_disk(const struct docker *d, const struct answer_info *info)
 static void
 say_users(const struct docker *d, const struct answer_info *info)
 {
-	if (info->remaps)
+	if (answer_remaps(info))
 		log_info("root of a sandbox is another user of this host");
 	else if (d->policy->as_root == POLICY_ROOT_ALLOW)
 		log_warn("root of a sandbox is this host's root, and its user "
@@ -221,7 +221,7 @@ is_up(struct docker *d, const struct answer_info *info)
 	d->engine.up = true;
 	d->engine.quota = info->quota;
 	d->engine.users =
-	    info->remaps ? BACKEND_USERS_MAPPED : BACKEND_USERS_SAME;
+	    answer_remaps(info) ? BACKEND_USERS_MAPPED : BACKEND_USERS_SAME;
 	d->engine.hooks->on_alive(d);
 	say_disk(d, info);
 	say_users(d, info);

@@ -135,12 +135,12 @@ look_at_part(struct doctor *d, const char *component, const char *said,
 static void
 look_at_users(struct doctor *d)
 {
-	bool mapped = d->engine.userns || d->engine.rootless;
+	bool mapped = answer_remaps(&d->engine.info);
 
 	findings_add(&d->found, "users", holds_if(mapped),
 	    "start the engine with --userns-remap=default", "%s",
-	    d->engine.rootless ? "the engine runs without root" :
-		mapped         ? "users of sandboxes are mapped to others" :
+	    d->engine.info.rootless ? "the engine runs without root" :
+		mapped ? "users of sandboxes are mapped to others" :
 			 "root and uid 1000 of a sandbox are the host's and "
 			 "every other sandbox's");
 }
@@ -152,32 +152,34 @@ look_at_seccomp(struct doctor *d)
 	bool confined = strcmp(setting, "unconfined") != 0;
 
 	findings_add(&d->found, "seccomp",
-	    holds_if(d->engine.seccomp && confined),
+	    holds_if(d->engine.info.seccomp && confined),
 	    confined ? "an engine and a kernel with seccomp" :
 		       "take SANDBOX_SECCOMP=default",
 	    "%s%s; the engine %s it",
 	    strcmp(setting, "default") == 0 ? "our profile" : setting,
 	    confined ? "" : " (no system call is denied)",
-	    d->engine.seccomp ? "enforces" : "does not enforce");
+	    d->engine.info.seccomp ? "enforces" : "does not enforce");
 }
 
 static void
 look_at_modules(struct doctor *d)
 {
 	findings_add(&d->found, "lsm",
-	    holds_if(d->engine.apparmor || d->engine.selinux),
+	    holds_if(d->engine.info.apparmor || d->engine.info.selinux),
 	    "a kernel with AppArmor or SELinux, and its tools", "%s",
-	    d->engine.apparmor    ? "AppArmor" :
-		d->engine.selinux ? "SELinux" :
-				    "neither AppArmor nor SELinux confines "
-				    "sandboxes");
+	    d->engine.info.apparmor ? "AppArmor" :
+		d->engine.info.selinux ?
+				      "SELinux" :
+				      "neither AppArmor nor SELinux confines "
+				      "sandboxes");
 }
 
 static void
 look_at_groups(struct doctor *d)
 {
 	const struct facts *f = &d->engine;
-	bool all = f->memory_limit && f->pids_limit && f->cpu_quota;
+	const struct answer_info *i = &f->info;
+	bool all = i->memory_limit && i->pids_limit && i->cpu_quota;
 
 	findings_add(&d->found, "cgroups",
 	    holds_if(strcmp(f->cgroup, "2") == 0),
@@ -185,31 +187,22 @@ look_at_groups(struct doctor *d)
 	    "version %s", f->cgroup[0] != '\0' ? f->cgroup : "unknown");
 	findings_add(&d->found, "limits", holds_if(all),
 	    "enable these controllers", "memory %s, processes %s, CPU %s",
-	    f->memory_limit ? "yes" : "no", f->pids_limit ? "yes" : "no",
-	    f->cpu_quota ? "yes" : "no");
-}
-
-/* The drivers that have quotas; decision 21 says what is done elsewhere. */
-static bool
-has_quota(const struct facts *f)
-{
-	return strcmp(f->driver, "btrfs") == 0 ||
-	    strcmp(f->driver, "zfs") == 0 ||
-	    (strcmp(f->driver, "overlay2") == 0 &&
-		strcmp(f->backing, "xfs") == 0);
+	    i->memory_limit ? "yes" : "no", i->pids_limit ? "yes" : "no",
+	    i->cpu_quota ? "yes" : "no");
 }
 
 static void
 look_at_storage(struct doctor *d)
 {
 	const struct facts *f = &d->engine;
+	bool has_quota = f->info.quota != ANSWER_QUOTA_NONE;
 
-	findings_add(&d->found, "storage", holds_if(has_quota(f)),
+	findings_add(&d->found, "storage", holds_if(has_quota),
 	    "btrfs, zfs, or overlay2 on xfs with pquota, for the engine's data",
-	    "driver %s on %s: %s", f->driver, f->backing,
-	    has_quota(f) ? "the kernel can limit a sandbox's files" :
-			   "no quota limits a sandbox's files, its agent "
-			   "watches them");
+	    "driver %s: %s", f->info.storage,
+	    has_quota ? "the kernel can limit a sandbox's files" :
+			"no quota limits a sandbox's files, its agent "
+			"watches them (decision 21)");
 	if (f->root[0] != '\0')
 		look_at_disk(d, "the engine's data", f->root);
 }
@@ -247,7 +240,7 @@ look_at_engine(struct doctor *d)
 	look_at_part(d, "engine", f->engine, "docker.io");
 	look_at_part(d, "containerd", f->containerd, "containerd");
 	look_at_part(d, "runc", f->runc, "runc");
-	if (!f->has_runtime)
+	if (!f->info.has_runtime)
 		findings_add(&d->found, "runtime", FINDING_FAILS,
 		    "install it, or leave SANDBOX_RUNTIME empty",
 		    "the engine has no %s (SANDBOX_RUNTIME)", runtime);

@@ -29,48 +29,6 @@ take(char *out, size_t size, const json_t *o, const char *key)
 	text_clean(out, size, s == NULL ? "" : s, s == NULL ? 0 : strlen(s));
 }
 
-static bool
-is_true(const json_t *o, const char *key)
-{
-	return json_is_true(json_object_get(o, key));
-}
-
-/* "name=seccomp,profile=default" */
-static bool
-has_option(const json_t *info, const char *name)
-{
-	const json_t *a = json_object_get(info, "SecurityOptions"), *item;
-	size_t i, n = strlen(name);
-
-	json_array_foreach (a, i, item) {
-		const char *s = json_string_value(item);
-
-		if (s != NULL && strncmp(s, "name=", 5) == 0 &&
-		    strncmp(s + 5, name, n) == 0 &&
-		    (s[5 + n] == '\0' || s[5 + n] == ','))
-			return true;
-	}
-	return false;
-}
-
-static void
-take_storage(const json_t *info, struct facts *out)
-{
-	const json_t *a = json_object_get(info, "DriverStatus"), *pair;
-	size_t i;
-
-	take(out->driver, sizeof(out->driver), info, "Driver");
-	json_array_foreach (a, i, pair) {
-		const char *key = json_string_value(json_array_get(pair, 0));
-		const char *value = json_string_value(json_array_get(pair, 1));
-
-		if (key != NULL && value != NULL &&
-		    strcmp(key, "Backing Filesystem") == 0)
-			text_clean(out->backing, sizeof(out->backing), value,
-			    strlen(value));
-	}
-}
-
 /* Debian's engine gives packages' versions as commits; others give hashes
  * there, and the version in the list of components. */
 static void
@@ -94,8 +52,7 @@ take_part(char *out, size_t size, const json_t *version, const char *name,
 }
 
 static void
-take_info(
-    const json_t *info, const char *runtime, int64_t now_ms, struct facts *out)
+take_info(const json_t *info, int64_t now_ms, struct facts *out)
 {
 	int64_t theirs = answer_time_ms(
 	    json_string_value(json_object_get(info, "SystemTime")));
@@ -103,18 +60,6 @@ take_info(
 	out->ahead_ms = theirs == INT64_MIN ? INT64_MIN : theirs - now_ms;
 	take(out->cgroup, sizeof(out->cgroup), info, "CgroupVersion");
 	take(out->root, sizeof(out->root), info, "DockerRootDir");
-	take_storage(info, out);
-	out->userns = has_option(info, "userns");
-	out->rootless = has_option(info, "rootless");
-	out->seccomp = has_option(info, "seccomp");
-	out->apparmor = has_option(info, "apparmor");
-	out->selinux = has_option(info, "selinux");
-	out->memory_limit = is_true(info, "MemoryLimit");
-	out->pids_limit = is_true(info, "PidsLimit");
-	out->cpu_quota =
-	    is_true(info, "CpuCfsQuota") || is_true(info, "CPUCfsQuota");
-	out->has_runtime = runtime[0] == '\0' ||
-	    json_object_get(json_object_get(info, "Runtimes"), runtime) != NULL;
 }
 
 void
@@ -134,7 +79,10 @@ facts_read(const char *version, const char *info, const char *runtime,
 	take_part(out->containerd, sizeof(out->containerd), v, "containerd", i,
 	    "ContainerdCommit");
 	take_part(out->runc, sizeof(out->runc), v, "runc", i, "RuncCommit");
-	take_info(i, runtime, now_ms, out);
+	take_info(i, now_ms, out);
+	/* What a worker goes by is read by a worker's own code. */
+	if (answer_info(info, strlen(info), runtime, &out->info, &e) != 0)
+		memset(&out->info, 0, sizeof(out->info));
 }
 
 /* ---- asking */

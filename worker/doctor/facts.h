@@ -6,6 +6,7 @@
 
 #include "common/base.h"
 #include "common/err.h"
+#include "worker/docker/answer.h"
 
 #define FACTS_WORD_MAX 80
 #define FACTS_PATH_MAX 4096
@@ -15,12 +16,9 @@ struct facts {
 	char engine[FACTS_WORD_MAX]; /* versions as they are given */
 	char containerd[FACTS_WORD_MAX];
 	char runc[FACTS_WORD_MAX];   /* "": another runtime, or not said */
-	char driver[FACTS_WORD_MAX]; /* of storage */
-	char backing[FACTS_WORD_MAX];
 	char cgroup[FACTS_WORD_MAX]; /* "1" or "2" */
 	char root[FACTS_PATH_MAX];   /* where it keeps its data */
-	bool userns, rootless, seccomp, apparmor, selinux;
-	bool memory_limit, pids_limit, cpu_quota, has_runtime;
+	struct answer_info info;
 	int64_t ahead_ms; /* its clock before ours; INT64_MIN: not said */
 };
 

@@ -4,9 +4,7 @@
 
 #include <jansson.h>
 
-#include "common/exit.h"
 #include "common/js.h"
-#include "common/log.h"
 #include "worker/text.h"
 
 #define WHAT_WIDTH 12
@@ -21,8 +19,10 @@ findings_add(struct findings *f, const char *what, enum finding_state state,
 	struct finding *x;
 	va_list ap;
 
-	if (f->n == FINDINGS_MAX)
-		fatal(EXIT_BUG, "more than %d findings", FINDINGS_MAX);
+	if (f->n == FINDINGS_MAX) {
+		f->more++;
+		return;
+	}
 	x = &f->all[f->n++];
 	x->what = what;
 	x->state = state;
@@ -40,7 +40,7 @@ findings_all_hold(const struct findings *f)
 	for (size_t i = 0; i < f->n; i++)
 		if (f->all[i].state != FINDING_HOLDS)
 			return false;
-	return true;
+	return f->more == 0;
 }
 
 void
@@ -58,9 +58,12 @@ findings_print_table(const struct findings *f, FILE *out)
 			    WHAT_WIDTH, "", x->advice);
 		counts[x->state]++;
 	}
-	(void)fprintf(out, "%zu hold, %zu do not, %zu unknown\n",
+	(void)fprintf(out, "%zu hold, %zu do not, %zu unknown",
 	    counts[FINDING_HOLDS], counts[FINDING_FAILS],
 	    counts[FINDING_UNKNOWN]);
+	if (f->more > 0)
+		(void)fprintf(out, ", %zu more are not shown", f->more);
+	(void)fputc('\n', out);
 }
 
 void
@@ -85,6 +88,8 @@ findings_print_json(const struct findings *f, FILE *out)
 	(void)json_object_set_new(
 	    o, "holds", json_boolean(findings_all_hold(f)));
 	(void)json_object_set_new(o, "findings", a);
+	(void)json_object_set_new(
+	    o, "not_shown", json_integer((json_int_t)f->more));
 	s = js_dump(o);
 	(void)fprintf(out, "%s\n", s);
 	free(s);

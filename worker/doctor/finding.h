@@ -11,7 +11,7 @@
 
 #include "common/base.h"
 
-#define FINDINGS_MAX 64
+#define FINDINGS_MAX 128
 #define FINDING_TEXT_MAX 400
 
 enum finding_state {
@@ -30,10 +30,12 @@ struct finding {
 struct findings {
 	struct finding all[FINDINGS_MAX];
 	size_t n;
+	size_t more; /* for which there was no room */
 };
 
 /* findings_add - what is kept by pointer; the rest is copied, cut, and made
- * printable.  It ends the process when there is no more room. */
+ * printable.  Beyond FINDINGS_MAX they are counted only, and that is said: then
+ * it is not known whether all hold. */
 void findings_add(struct findings *f, const char *what,
     enum finding_state state, const char *advice, const char *text, ...)
     PRINTF(5, 6);

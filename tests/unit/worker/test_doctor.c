@@ -173,10 +173,11 @@ test_an_engines_word_is_read(void **state)
 	assert_string_equal(f.engine, "20.10.24+dfsg1");
 	assert_string_equal(f.containerd, "1.6.20~ds1");
 	assert_string_equal(f.runc, "1.1.5+ds1-1+deb12u1");
-	assert_string_equal(f.backing, "xfs");
-	assert_true(f.seccomp && f.userns && f.memory_limit);
-	assert_false(f.apparmor || f.rootless || f.pids_limit);
-	assert_false(f.has_runtime);
+	assert_string_equal(f.info.storage, "overlay2 on xfs");
+	assert_int_equal(f.info.quota, ANSWER_QUOTA_LAYER);
+	assert_true(f.info.seccomp && f.info.userns && f.info.memory_limit);
+	assert_false(f.info.apparmor || f.info.rootless || f.info.pids_limit);
+	assert_false(f.info.has_runtime);
 	assert_int_equal(f.ahead_ms, 0);
 }
 
@@ -196,7 +197,7 @@ test_nonsense_of_an_engine_is_nothing(void **state)
 		facts_read(words[i], words[i], "", 0, &f);
 		assert_string_equal(f.engine, "");
 		assert_string_equal(f.runc, "");
-		assert_false(f.seccomp);
+		assert_false(f.info.seccomp);
 		assert_true(f.ahead_ms == INT64_MIN);
 	}
 }
@@ -226,8 +227,62 @@ test_findings_are_printed_for_people_and_programs(void **state)
 	    "{\"holds\":false,\"findings\":[{\"what\":\"one\",\"state\":"
 	    "\"holds\",\"text\":\"all is well\",\"advice\":\"\"},{\"what\":"
 	    "\"two\",\"state\":\"unknown\",\"text\":\"a b \\\"c\\\"\","
-	    "\"advice\":\"look\"}]}\n");
+	    "\"advice\":\"look\"}],"
+	    "\"not_shown\":0}\n");
 	free(text);
+}
+
+static void
+test_findings_without_room_are_counted(void **state)
+{
+	static struct findings f;
+	char *text = NULL;
+	size_t size;
+	FILE *out;
+
+	(void)state;
+	for (int i = 0; i < FINDINGS_MAX; i++)
+		findings_add(&f, "one", FINDING_HOLDS, "", "well");
+	assert_true(findings_all_hold(&f));
+	findings_add(&f, "two", FINDING_HOLDS, "", "well");
+	findings_add(&f, "three", FINDING_FAILS, "", "bad");
+	assert_false(findings_all_hold(&f));
+	out = open_memstream(&text, &size);
+	findings_print_table(&f, out);
+	findings_print_json(&f, out);
+	assert_int_equal(fclose(out), 0);
+	assert_non_null(strstr(text, "unknown, 2 more are not shown\n"));
+	assert_non_null(strstr(text, "\"not_shown\":2}"));
+	free(text);
+}
+
+/* The versions are those of the kernel's own records (CVE list). */
+static void
+test_a_stable_branch_has_its_own_first_good_version(void **state)
+{
+	static const struct {
+		const char *version, *cve;
+		bool is_open;
+	} rows[] = {{"5.10.234", "CVE-2025-21756", true},
+	    {"5.10.235", "CVE-2025-21756", false},
+	    {"5.15.179", "CVE-2025-21756", false},
+	    {"5.4.290", "CVE-2025-21756", false}, /* it began with 5.5 */
+	    {"5.4.294", "CVE-2025-38352", true},
+	    {"5.4.295", "CVE-2025-38352", false},
+	    {"4.14.230", "CVE-2021-22555", true},
+	    {"4.14.231", "CVE-2021-22555", false},
+	    {"6.1.169", "CVE-2026-31431", true},
+	    {"6.1.170", "CVE-2026-31431", false}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct findings f =
+		    look((struct advisory_subject){.component = "kernel",
+			.version = rows[i].version,
+			.package = ""});
+
+		assert_int_equal(says(&f, rows[i].cve), rows[i].is_open);
+	}
 }
 
 static void
@@ -261,6 +316,9 @@ main(void)
 	    cmocka_unit_test(test_an_engines_word_is_read),
 	    cmocka_unit_test(test_nonsense_of_an_engine_is_nothing),
 	    cmocka_unit_test(test_findings_are_printed_for_people_and_programs),
+	    cmocka_unit_test(test_findings_without_room_are_counted),
+	    cmocka_unit_test(
+		test_a_stable_branch_has_its_own_first_good_version),
 	    cmocka_unit_test(test_a_path_that_is_not_there_yet_has_a_disk),
 	};
 
