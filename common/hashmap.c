@@ -6,6 +6,7 @@
 
 #include "common/exit.h"
 #include "common/log.h"
+#include "common/siphash.h"
 #include "common/xmalloc.h"
 
 #define BUCKETS_MIN 16
@@ -22,7 +23,7 @@ hashmap_key_u64(uint64_t key)
 	return key ^ key >> 31;
 }
 
-static uint64_t secret[2];
+static uint8_t secret[SIPHASH_KEY_BYTES];
 static pthread_once_t secret_once = PTHREAD_ONCE_INIT;
 
 static void
@@ -37,75 +38,11 @@ secret_init(void)
 		fatal(EXIT_BUG, "getrandom: %s", strerror(errno));
 }
 
-struct sip {
-	uint64_t v[4];
-};
-
-static uint64_t
-rotate(uint64_t x, unsigned int bits)
-{
-	return x << bits | x >> (64 - bits);
-}
-
-static void
-sip_round(struct sip *s)
-{
-	uint64_t *v = s->v;
-
-	v[0] += v[1];
-	v[1] = rotate(v[1], 13) ^ v[0];
-	v[0] = rotate(v[0], 32);
-	v[2] += v[3];
-	v[3] = rotate(v[3], 16) ^ v[2];
-	v[0] += v[3];
-	v[3] = rotate(v[3], 21) ^ v[0];
-	v[2] += v[1];
-	v[1] = rotate(v[1], 17) ^ v[2];
-	v[2] = rotate(v[2], 32);
-}
-
-static void
-sip_add(struct sip *s, uint64_t word)
-{
-	s->v[3] ^= word;
-	sip_round(s);
-	s->v[0] ^= word;
-}
-
-/* SipHash-1-3 of the number, the bytes, zeros up to a whole word, and how many
- * bytes there were.  By hand: agent and supervisor have no OpenSSL. */
-static uint64_t
-sip_hash(uint64_t number, const uint8_t *p, size_t n)
-{
-	struct sip s;
-	uint64_t word;
-	size_t at;
-
-	(void)pthread_once(&secret_once, secret_init);
-	s = (struct sip){{secret[0] ^ UINT64_C(0x736f6d6570736575),
-	    secret[1] ^ UINT64_C(0x646f72616e646f6d),
-	    secret[0] ^ UINT64_C(0x6c7967656e657261),
-	    secret[1] ^ UINT64_C(0x7465646279746573)}};
-	sip_add(&s, number);
-	for (at = 0; n - at >= sizeof(word); at += sizeof(word)) {
-		memcpy(&word, p + at, sizeof(word));
-		sip_add(&s, word);
-	}
-	word = 0;
-	if (n > at)
-		memcpy(&word, p + at, n - at);
-	sip_add(&s, word);
-	sip_add(&s, n);
-	s.v[2] ^= 0xff;
-	for (int i = 0; i < 3; i++)
-		sip_round(&s);
-	return s.v[0] ^ s.v[1] ^ s.v[2] ^ s.v[3];
-}
-
 uint64_t
 hashmap_key_bytes(const void *p, size_t n)
 {
-	return sip_hash(0, p, n);
+	(void)pthread_once(&secret_once, secret_init);
+	return siphash(secret, p, n);
 }
 
 uint64_t
@@ -117,7 +54,7 @@ hashmap_key_text(const char *s)
 uint64_t
 hashmap_key_named(uint64_t number, const char *s)
 {
-	return sip_hash(number, (const uint8_t *)s, strlen(s));
+	return hashmap_key_u64(number) ^ hashmap_key_text(s);
 }
 
 /* ---- the table */

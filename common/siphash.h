@@ -1,5 +1,9 @@
-/* siphash.h - SipHash-2-4 (Aumasson and Bernstein, 2012): 64 bits that nobody
- * without the key can guess, of a short text */
+/*
+ * siphash.h - SipHash-2-4 (Aumasson and Bernstein, 2012): 64 bits that nobody
+ * without the key can guess, of a short text
+ *
+ * By hand: agent and supervisor have no OpenSSL.
+ */
 #ifndef COMMON_SIPHASH_H
 #define COMMON_SIPHASH_H
 
