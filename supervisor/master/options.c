@@ -5,6 +5,7 @@
 
 #include "common/child.h"
 #include "supervisor/master/listen.h"
+#include "supervisor/master/usage_gen.h"
 
 static void
 auto_conf(struct conf **c)
@@ -13,22 +14,20 @@ auto_conf(struct conf **c)
 }
 
 /* getopt_long has moved what is no option to the end of argv. */
+static void
+take_command(int argc, char **argv, struct options *o)
+{
+	for (size_t i = 0; optind < argc && i < ARRAY_LEN(usage_commands); i++)
+		if (strcmp(argv[optind], usage_commands[i].word) == 0) {
+			o->action = usage_commands[i].action;
+			optind++;
+			return;
+		}
+}
+
 static int
 take_settings(int argc, char **argv, struct options *o, struct err *e)
 {
-	if (optind < argc && strcmp(argv[optind], "doctor") == 0) {
-		o->action = OPTIONS_DOCTOR;
-		optind++;
-	} else if (optind < argc && strcmp(argv[optind], "purge") == 0) {
-		o->action = OPTIONS_PURGE;
-		optind++;
-	}
-	if (o->yes && o->action != OPTIONS_PURGE)
-		return err_set(
-		    e, ERR_INVAL, "--yes is for \"mcp-sandboxd purge\"");
-	if (o->json && o->action != OPTIONS_DOCTOR)
-		return err_set(
-		    e, ERR_INVAL, "--json is for \"mcp-sandboxd doctor\"");
 	for (int i = optind; i < argc; i++)
 		if (strchr(argv[i], '=') == NULL)
 			return err_set(e, ERR_INVAL,
@@ -40,50 +39,79 @@ take_settings(int argc, char **argv, struct options *o, struct err *e)
 	return 0;
 }
 
+static int
+take_option(int found, struct options *o, struct err *e)
+{
+	switch ((enum usage_option)found) {
+	case OPTION_CONFIG:
+		if (o->config_file != NULL)
+			return err_set(e, ERR_INVAL, "--config is given twice");
+		o->config_file = optarg;
+		break;
+	case OPTION_ADOPT:
+	case OPTION_FORGET:
+		if (o->takeover != NULL)
+			return err_set(e, ERR_INVAL,
+			    "--adopt or --forget, one of them, once");
+		o->takeover = found == OPTION_ADOPT ? "adopt" : "forget";
+		break;
+	case OPTION_JSON:
+		o->json = true;
+		break;
+	case OPTION_YES:
+		o->yes = true;
+		break;
+	case OPTION_CHECK_CONFIG:
+		o->action = OPTIONS_CHECK;
+		break;
+	case OPTION_HELP:
+		o->action = OPTIONS_HELP;
+		break;
+	case OPTION_VERSION:
+		o->action = OPTIONS_VERSION;
+		break;
+	case USAGE_LONG_ONLY:
+		break;
+	}
+	return 0;
+}
+
+/* What is only for a command that was not given. */
+static int
+check_with(const bool *given, const struct options *o, struct err *e)
+{
+	for (size_t i = 0; i < ARRAY_LEN(usage_with); i++)
+		if (given[usage_with[i].option] &&
+		    o->action != usage_with[i].action)
+			return err_set(e, ERR_INVAL,
+			    "%s is for \"mcp-sandboxd %s\"", usage_with[i].name,
+			    usage_with[i].command);
+	return 0;
+}
+
 int
 options_parse(int argc, char **argv, struct options *o, struct err *e)
 {
-	static const struct option table[] = {
-	    {"help", no_argument, NULL, OPTIONS_HELP},
-	    {"version", no_argument, NULL, OPTIONS_VERSION},
-	    {"check-config", no_argument, NULL, OPTIONS_CHECK},
-	    {"json", no_argument, NULL, 'j'}, {"yes", no_argument, NULL, 'y'},
-	    {"config", required_argument, NULL, 'c'},
-	    {"adopt", no_argument, NULL, 'a'},
-	    {"forget", no_argument, NULL, 'f'}, {NULL, 0, NULL, 0}};
+	bool given[USAGE_END] = {false};
 	int found;
 
 	memset(o, 0, sizeof(*o));
 	opterr = 0;
 	optind = 0; /* glibc: begin anew, for a second call */
-	while ((found = getopt_long(argc, argv, "hV", table, NULL)) != -1) {
+	while ((found = getopt_long(
+		    argc, argv, usage_short, usage_options, NULL)) != -1) {
 		if (found == '?')
 			return err_set(e, ERR_INVAL,
 			    "option \"%s\" is unknown or wants a value; try "
 			    "--help",
 			    argv[optind - 1]);
-		if (found == 'c' && o->config_file != NULL)
-			return err_set(e, ERR_INVAL, "--config is given twice");
-		if ((found == 'a' || found == 'f') && o->takeover != NULL)
-			return err_set(e, ERR_INVAL,
-			    "--adopt or --forget, one of them, once");
-		if (found == 'c')
-			o->config_file = optarg;
-		else if (found == 'j')
-			o->json = true;
-		else if (found == 'y')
-			o->yes = true;
-		else if (found == 'a')
-			o->takeover = "adopt";
-		else if (found == 'f')
-			o->takeover = "forget";
-		else if (found == 'h')
-			o->action = OPTIONS_HELP;
-		else if (found == 'V')
-			o->action = OPTIONS_VERSION;
-		else
-			o->action = (enum options_action)found;
+		given[found] = true;
+		if (take_option(found, o, e) != 0)
+			return e->code;
 	}
+	take_command(argc, argv, o);
+	if (check_with(given, o, e) != 0)
+		return e->code;
 	return take_settings(argc, argv, o, e);
 }
 
@@ -181,38 +209,8 @@ options_load(const struct options *o, struct conf **out, struct err *e)
 void
 options_print_help(FILE *f)
 {
-	(void)fputs(
-	    "usage: mcp-sandboxd [--config FILE] [--check-config] "
-	    "[KEY=value ...]\n"
-	    "       mcp-sandboxd doctor [--json] [--config FILE] "
-	    "[KEY=value ...]\n"
-	    "       mcp-sandboxd purge [--yes] [--config FILE] "
-	    "[KEY=value ...]\n"
-	    "       mcp-sandboxd --help | --version\n"
-	    "\n"
-	    "Gives AI agents sandboxes over MCP.  Settings come from FILE "
-	    "(KEY=value lines),\n"
-	    "then the environment, then the arguments; later ones win.\n"
-	    "\n"
-	    "  --config FILE    read settings from FILE; SIGHUP reads it "
-	    "again\n"
-	    "  doctor           say what of its protection holds on this host "
-	    "and what does not;\n"
-	    "                   exit: 0 all holds, 1 not all, 78 wrong "
-	    "settings; --json for programs\n"
-	    "  purge            remove all sandboxes of this DATA_DIR from the "
-	    "engine, after asking\n"
-	    "                   (--yes: without); no server may run\n"
-	    "  --check-config   check the settings and exit: 0 good, 78 not\n"
-	    "  --adopt          take sandboxes over that the database does "
-	    "not know\n"
-	    "  --forget         go on without them: they are stopped, kept "
-	    "for a day,\n"
-	    "                   then removed\n"
-	    "  -h, --help       this text\n"
-	    "  -V, --version    the version\n"
-	    "\n"
-	    "Settings:\n",
-	    f);
+	for (size_t i = 0; i < ARRAY_LEN(usage_help); i++)
+		(void)fprintf(f, "%s\n", usage_help[i]);
+	(void)fputs("\nSettings:\n", f);
 	conf_print_help(f);
 }

@@ -33,8 +33,8 @@ struct options {
 	size_t nsettings;
 };
 
-/* options_parse - ERR_INVAL for what is no option, no KEY=value and
- * not one of the words doctor and purge before these */
+/* options_parse - ERR_INVAL for what is no option, no KEY=value and no
+ * command before these (schema/usage.txt) */
 int options_parse(
     int argc, char **argv, struct options *o, struct err *e) MUSTCHECK;
 /* options_load - a new configuration, checked; *out is the caller's */

@@ -1,8 +1,7 @@
 #!/bin/sh
 # schema.sh [--update] - what schema/ says is what code and documents say
 #
-# --update writes the table of docs/configuration.md, docs/ipc.md and
-# docs/frame.md anew.
+# --update writes docs/configuration.md, docs/ipc.md and docs/frame.md anew.
 # shellcheck disable=SC2016 # awk's own
 set -eu
 cd "$(dirname "$0")/../.."
@@ -27,32 +26,37 @@ messages()
 	done
 }
 
-# docs/configuration.md holds the generated table as it is.
-configuration()
+# docs/configuration.md with what is made between its marks.
+configuration_page()
 {
-	sh schema/gen_conf.sh markdown schema/config.txt >"$work/table"
-	if [ ! -e docs/configuration.md ]; then
-		echo 'docs/configuration.md: missing'
-		return
-	fi
-	while IFS= read -r line; do
-		grep -q -x -F -e "$line" docs/configuration.md ||
-		    printf 'docs/configuration.md: lacks: %.70s\n' "$line"
-	done <"$work/table"
+	sh schema/gen_conf.sh markdown schema/config.txt >"$work/config.txt"
+	/usr/bin/python3 schema/gen_usage.py markdown schema/usage.txt \
+	    >"$work/usage.txt"
+	awk -v made="$work" '
+	    /^<!-- from schema\/[a-z]*\.txt -->$/ {
+		print
+		sub("^<!-- from schema/", "")
+		sub(" -->$", "")
+		while ((getline line < (made "/" $0)) > 0)
+			print line
+		skip = 1
+	    }
+	    /^<!-- end -->$/ { skip = 0 }
+	    !skip { print }' docs/configuration.md
 }
 
-# The lines of the old table give way to the new one.
+configuration()
+{
+	configuration_page >"$work/configuration.md"
+	cmp -s "$work/configuration.md" docs/configuration.md ||
+	    echo 'docs/configuration.md is not what schema/config.txt and' \
+		'schema/usage.txt say'
+}
+
 update()
 {
-	sh schema/gen_conf.sh markdown schema/config.txt >"$work/table"
-	awk -v table="$work/table" '
-	    /^\|/ {
-		while ((getline line < table) > 0)
-			print line
-		next
-	    }
-	    { print }' docs/configuration.md >"$work/page"
-	cat "$work/page" >docs/configuration.md
+	configuration_page >"$work/configuration.md"
+	cat "$work/configuration.md" >docs/configuration.md
 	for name in $pages; do
 		page "$name" >"docs/$name.md"
 	done

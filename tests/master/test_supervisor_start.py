@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from supervisor import PATIENCE_S, sockets_of, wait_for
+from supervisor import PATIENCE_S, programs, sockets_of, wait_for
 
 # Deaths that a test makes shall not throttle it.
 PATIENT = {"MCP_SANDBOXD_BURST": "1000"}
@@ -187,6 +187,32 @@ def test_help_lists_every_key(idle, option):
     for key in ("BIND", "PORT", "DATA_DIR", "SANDBOX_IMAGE", "--config",
                 "--check-config", "--version"):
         assert key in done.stdout
+
+
+def test_help_man_page_and_document_say_one_thing(idle):
+    root = os.path.join(os.path.dirname(__file__), "../..")
+    texts = [run(idle, "--help").stdout]
+    for path in (os.path.join(programs(), "man/mcp-sandboxd.8"),
+                 os.path.join(root, "docs/configuration.md")):
+        with open(path, encoding="utf-8") as f:
+            texts.append(f.read())
+
+    def words(text):
+        """Without what is only form."""
+        text = re.sub(r"\\(f[BIRP]|&)|[\\`*|]|^\\... ", "", text, flags=re.M)
+        return " ".join(text.split()).lower()
+
+    said = [words(t) for t in texts]
+    with open(os.path.join(root, "schema/usage.txt"), encoding="ascii") as f:
+        rows = [line.rstrip("\n").split("|") for line in f
+                if not line.startswith("#")]
+    statuses = [row[1] for row in rows if row[0] == "status"]
+    assert {"0", "1", "64", "71", "75", "77", "78"} <= set(statuses)
+    for kind, *row in rows:
+        if kind in ("command", "option", "signal", "status"):
+            for text in said:
+                assert words(row[-1]) in text, row
+                assert words(row[0]) in text, row
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])
