@@ -16,6 +16,7 @@
 #include "common/conf.h"
 #include "common/log.h"
 #include "common/privdrop.h"
+#include "supervisor/master/clients.h"
 #include "supervisor/master/consult.h"
 #include "supervisor/master/datadir.h"
 #include "supervisor/master/instance.h"
@@ -169,6 +170,17 @@ purge(const struct options *options, struct conf *conf)
 }
 
 static int
+print_clients(const struct options *options, const struct conf *conf)
+{
+	struct err e;
+
+	if (clients_print(options->client, conf, stdout, &e) == 0)
+		return EX_OK;
+	log_error("%s", e.msg);
+	return status_of(&e);
+}
+
+static int
 serve(const struct options *options, struct conf *conf)
 {
 	AUTO(auto_free) char *front_path = NULL;
@@ -236,6 +248,8 @@ main(int argc, char **argv)
 		status = see_doctor(&options, conf);
 	else if (options.action == OPTIONS_PURGE)
 		status = purge(&options, conf);
+	else if (options.action == OPTIONS_CLIENTS)
+		status = print_clients(&options, conf);
 	else
 		status = serve(&options, conf);
 	conf_free(conf);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "common/child.h"
+#include "supervisor/master/clients.h"
 #include "supervisor/master/listen.h"
 #include "supervisor/master/usage_gen.h"
 
@@ -23,6 +24,17 @@ take_command(int argc, char **argv, struct options *o)
 			optind++;
 			return;
 		}
+}
+
+/* Some commands take a word of their own. */
+static int
+take_operand(int argc, char **argv, struct options *o, struct err *e)
+{
+	if (o->action != OPTIONS_CLIENTS || optind >= argc ||
+	    strchr(argv[optind], '=') != NULL)
+		return 0;
+	o->client = argv[optind++];
+	return clients_check(o->client, e);
 }
 
 static int
@@ -110,7 +122,7 @@ options_parse(int argc, char **argv, struct options *o, struct err *e)
 			return e->code;
 	}
 	take_command(argc, argv, o);
-	if (check_with(given, o, e) != 0)
+	if (check_with(given, o, e) != 0 || take_operand(argc, argv, o, e) != 0)
 		return e->code;
 	return take_settings(argc, argv, o, e);
 }

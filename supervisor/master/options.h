@@ -18,6 +18,7 @@ enum options_action {
 	OPTIONS_CHECK,
 	OPTIONS_DOCTOR,
 	OPTIONS_PURGE,
+	OPTIONS_CLIENTS,
 	OPTIONS_HELP,
 	OPTIONS_VERSION
 };
@@ -27,6 +28,7 @@ struct options {
 	enum options_action action;
 	bool json;               /* with OPTIONS_DOCTOR */
 	bool yes;                /* with OPTIONS_PURGE */
+	const char *client;      /* with OPTIONS_CLIENTS; NULL: all */
 	const char *config_file; /* NULL: none */
 	const char *takeover;    /* value of TAKEOVER; NULL: not said */
 	char *const *settings;   /* KEY=value */

@@ -1,7 +1,8 @@
 #!/bin/sh
 # schema.sh [--update] - what schema/ says is what code and documents say
 #
-# --update writes docs/configuration.md, docs/ipc.md and docs/frame.md anew.
+# --update writes docs/configuration.md, docs/ipc.md, docs/frame.md and
+# docs/clients.md anew.
 # shellcheck disable=SC2016 # awk's own
 set -eu
 cd "$(dirname "$0")/../.."
@@ -10,11 +11,14 @@ cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# docs/ipc.md and docs/frame.md are made from the lists.
-pages='ipc frame'
+# These pages of docs/ are made from the lists of the same names.
+pages='ipc frame clients'
 page()
 {
-	/usr/bin/python3 schema/gen_msg.py markdown "schema/$1.txt"
+	case $1 in
+	clients) /usr/bin/python3 schema/gen_clients.py markdown "schema/$1.txt" ;;
+	*) /usr/bin/python3 schema/gen_msg.py markdown "schema/$1.txt" ;;
+	esac
 }
 
 messages()

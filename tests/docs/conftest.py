@@ -1,0 +1,45 @@
+"""One server for all pages, as their reader would have it.
+
+Environment: as for tests/integration.
+"""
+import os
+import sys
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
+
+from server import Engine, Server  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def build():
+    path = os.environ.get("MCP_SANDBOXD_BUILD")
+    assert path, "MCP_SANDBOXD_BUILD is not set: run ./bootstrap check"
+    return path
+
+
+@pytest.fixture(scope="session")
+def server(build):
+    s = Server(build)
+    yield s
+    s.destroy(Engine(os.environ["DOCKER_HOST"]))
+
+
+@pytest.fixture(scope="session")
+def base(server):
+    return f"http://127.0.0.1:{server.port}"
+
+
+@pytest.fixture(scope="session")
+def shell_env(build, tmp_path_factory):
+    """A shell's environment in which the programs are installed."""
+    bin_dir = tmp_path_factory.mktemp("bin")
+    os.symlink(os.path.join(build, "mcp-sandboxd"), bin_dir / "mcp-sandboxd")
+    env = {"PATH": f"{bin_dir}:/usr/bin:/bin:/usr/sbin:/sbin",
+           "HOME": str(tmp_path_factory.mktemp("home")), "LC_ALL": "C.UTF-8"}
+    keep = ("DOCKER_HOST", "SANDBOX_IMAGE", "ASAN_OPTIONS", "UBSAN_OPTIONS")
+    env.update({k: os.environ[k] for k in keep if k in os.environ})
+    return env

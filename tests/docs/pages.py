@@ -1,0 +1,185 @@
+"""The blocks of the project's pages: found, played, compared.
+
+A block's language says what becomes of it:
+
+    sh                  played by bash, all of a page in one shell, against a
+                        server; where a block of text follows at once, that is
+                        what it prints
+    sh (not played: R)  not playable here, for reason R
+    json, yaml, ...     parsed
+    text                shown
+
+Lines that are indented by four are commands of ./bootstrap and the like,
+which other jobs of the check run: ELSEWHERE says which.
+"""
+import ast
+import json
+import os
+import re
+import subprocess
+import tomllib
+
+import yaml
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
+PAGES = ("README.md", "docs/clients.md", "docs/security.md")
+SHOWN_AT = "http://127.0.0.1:8080"
+LIMIT_S = 60
+# Commands by their beginnings, and what plays them.
+ELSEWHERE = {
+    "./bootstrap run": 'job "bootstrap run --once"',
+    "./bootstrap check": "the check itself",
+    "./bootstrap bench": "measures, and wants the machine for itself",
+    "./bootstrap deps": "tests/fresh: installs packages",
+    "./bootstrap stop": "stops the engine that the check needs",
+    "rm -rf build data": "removes the build",
+    "autoreconf -i": "tests/fresh",
+    "./configure": 'job "build gcc -Werror"',
+    "make": 'job "release (make distcheck)"',
+}
+
+
+class Block:
+    """One fenced block, or one run of indented lines (language None)."""
+
+    def __init__(self, page, line, info, lines):
+        self.page = page
+        self.line = line
+        self.info = info
+        self.text = "\n".join(lines) + "\n"
+        self.language = info.split()[0] if info else ""
+        found = re.search(r"\(not played: (.+)\)$", info or "")
+        self.reason = found[1] if found else None
+        self.prints = None  # text that is to come out
+
+    def __repr__(self):
+        return f"{self.page}:{self.line}"
+
+
+def blocks_of(page, text):
+    """All blocks of a page, in order."""
+    out, lines, n = [], text.split("\n"), 0
+    after = None  # a played block, until something else than blanks comes
+    while n < len(lines):
+        line, at = lines[n], n + 1
+        n += 1
+        if line.lstrip().startswith("```"):
+            mark = line[:len(line) - len(line.lstrip())] + "```"
+            body = []
+            while lines[n] != mark:
+                body.append(lines[n].removeprefix(mark[:-3]))
+                n += 1
+            n += 1
+            block = Block(page, at, line.lstrip()[3:].strip(), body)
+            if block.language == "text" and after is not None:
+                after.prints = block.text
+            after = block if block.language == "sh" and \
+                block.reason is None else None
+            out.append(block)
+        elif line.startswith("    ") and (at == 1 or lines[at - 2] == ""):
+            body = [line]
+            while lines[n].startswith("    "):
+                body.append(lines[n])
+                n += 1
+            out.append(Block(page, at, None, [b[4:] for b in body]))
+            after = None
+        elif line != "":
+            after = None
+    return out
+
+
+def read(page):
+    with open(os.path.join(TOP, page), encoding="utf-8") as f:
+        return f.read()
+
+
+def check_indented(block):
+    """Each command is one that something else plays."""
+    for line in block.text.splitlines():
+        command = re.sub(r"\s+#.*", "", line).strip()
+        if command and not any(command.startswith(e) for e in ELSEWHERE):
+            raise AssertionError(
+                f"{block}: nothing plays \"{command}\": put it into a block "
+                "of sh, or into ELSEWHERE of tests/docs/pages.py")
+
+
+def unique(pairs):
+    keys = [k for k, _ in pairs]
+    assert len(keys) == len(set(keys)), f"a key twice in {keys}"
+    return dict(pairs)
+
+
+PARSERS = {
+    "json": lambda text: json.loads(text, object_pairs_hook=unique),
+    "yaml": yaml.safe_load,
+    "toml": tomllib.loads,
+    "python": ast.parse,
+}
+
+
+def check_form(block):
+    """It parses as what it says it is."""
+    if block.language == "sh":
+        done = subprocess.run(["bash", "-n"], input=block.text, text=True,
+                              capture_output=True, check=False)
+        assert done.returncode == 0, f"{block}: {done.stderr}"
+    elif block.language in PARSERS:
+        try:
+            return PARSERS[block.language](block.text)
+        except (ValueError, SyntaxError, yaml.YAMLError,
+                AssertionError) as e:
+            raise AssertionError(f"{block}: {e}") from e
+    else:
+        assert block.language == "text", \
+            f"{block}: a block of \"{block.info}\" is of no use to this test"
+    return None
+
+
+def play(blocks, base, env, directory):
+    """Run the blocks of sh of one page, in one shell; base is the server.
+    Each must succeed, and print what stands below it."""
+    mine = [b for b in blocks if b.language == "sh" and b.reason is None]
+    script = "set -eu -o pipefail\n"
+    for b in mine:
+        script += b.text.replace(SHOWN_AT, base) + "\nprintf '\\001'\n"
+    done = subprocess.run(
+        ["bash", "-c", script], env=env, cwd=directory, text=True,
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S,
+        errors="replace", check=False)
+    said = done.stdout.split("\001")
+    for b, out in zip(mine, said):
+        if len(said) <= mine.index(b) + 1:
+            raise AssertionError(
+                f"{b} failed with status {done.returncode}:\n{out}"
+                f"{done.stderr}")
+        out = out.replace(base, SHOWN_AT)
+        if b.prints is not None and plain(out) != plain(b.prints):
+            raise AssertionError(f"{b} does not print what stands below it, "
+                                 f"but:\n{plain(out)}")
+    assert done.returncode == 0, done.stderr
+    return len(mine)
+
+
+# ---- what differs from one time to the next
+
+UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+
+
+def plain(text):
+    """The same for each playing: ids by their order, times, durations."""
+    seen = []
+
+    def number(found):
+        if found[0] not in seen:
+            seen.append(found[0])
+        return f"00000000-0000-4000-8000-{seen.index(found[0]) + 1:012d}"
+
+    text = UUID.sub(number, text)
+    text = re.sub(r"\b[0-9a-f]{64}\b", "0123456789ab" * 5 + "0123", text)
+    text = re.sub(r"\b(mcp-sbx-\S*?-)[0-9a-f]{8}\b", r"\g<1>01234567", text)
+    text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z",
+                  "2026-01-01T12:00:00.000Z", text)
+    text = re.sub(r"\b\d+(\.\d+)? ms\b", "1 ms", text)
+    text = re.sub(r'("(?:next_)?cursor": *")\d+-', r"\g<1>1767268800000-", text)
+    return re.sub(r"(with cursor )\d+-", r"\g<1>1767268800000-", text)

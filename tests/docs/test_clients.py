@@ -1,0 +1,119 @@
+"""What docs/clients.md and "mcp-sandboxd clients" say."""
+import json
+import os
+import subprocess
+
+import pytest
+
+from pages import SHOWN_AT, TOP, blocks_of, check_form, read
+
+NAMES = ["any", "claude-code", "claude-desktop", "cursor", "vscode", "zed",
+         "opencode", "goose", "codex", "langchain", "openai-agents"]
+PAGE = "docs/clients.md"
+
+
+def clients(shell_env, *args, **env):
+    return subprocess.run(
+        ["mcp-sandboxd", "clients", *args], env={**shell_env, **env},
+        capture_output=True, text=True, check=False)
+
+
+def blocks():
+    return [b for b in blocks_of(PAGE, read(PAGE)) if b.language != "text"]
+
+
+def section(name):
+    """The parsed blocks of the client of that title."""
+    text = read(PAGE).split(f"\n## {name}\n")[1].split("\n## ")[0]
+    return [check_form(b) for b in blocks_of(PAGE, text)
+            if b.language not in ("sh", "text")]
+
+
+def urls(value):
+    """All URLs in a parsed block."""
+    if isinstance(value, dict):
+        return [u for v in value.values() for u in urls(v)]
+    if isinstance(value, list):
+        return [u for v in value for u in urls(v)]
+    return [value] if isinstance(value, str) and "/mcp" in value else []
+
+
+def test_all_are_printed_with_each_block_of_the_page(shell_env):
+    done = clients(shell_env)
+    assert done.returncode == 0 and done.stderr == ""
+    assert len(blocks()) >= len(NAMES)
+    for block in blocks():
+        assert f"\n{block.text}" in done.stdout, block
+    for name in NAMES:
+        assert f"({name}), by " in done.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_is_printed_alone_and_as_among_all(name, shell_env):
+    one = clients(shell_env, name).stdout
+    assert one in clients(shell_env).stdout
+    assert "@URL@" not in one and f"{SHOWN_AT}/mcp" in one
+    assert max(map(len, one.splitlines())) < 100
+
+
+@pytest.mark.parametrize("settings, url", [
+    ({"PORT": "9"}, "http://127.0.0.1:9/mcp"),
+    ({"BIND": "::1"}, "http://[::1]:8080/mcp"),
+    ({"MCP_PATH": "/a/b"}, "http://127.0.0.1:8080/a/b"),
+])
+def test_the_url_is_that_of_the_configuration(settings, url, shell_env,
+                                              tmp_path):
+    path = tmp_path / "conf"
+    path.write_text("".join(f"{k}={v}\n" for k, v in settings.items()))
+    arguments = [f"{k}={v}" for k, v in settings.items()]
+    for done in (clients(shell_env, "zed", *arguments),
+                 clients(shell_env, "zed", **settings),
+                 clients(shell_env, "zed", "--config", str(path))):
+        assert done.returncode == 0, done.stderr
+        assert f'{{"url": "{url}"}}' in done.stdout
+
+
+@pytest.mark.parametrize("arguments, status, says", [
+    (["emacs"], 64, "\"emacs\" is none of any, claude-code"),
+    (["zed", "goose"], 64, "\"goose\" is neither"),
+    (["zed", "PORT=0"], 78, "listening on"),
+    (["zed", "PORT=x"], 78, "PORT"),
+])
+def test_what_cannot_be_printed_is_refused(arguments, status, says,
+                                           shell_env):
+    done = clients(shell_env, *arguments)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert says in done.stderr
+
+
+def test_every_configuration_names_the_endpoint_once():
+    for title in ("Any client", "Claude Code", "Cursor", "VS Code", "Zed",
+                  "OpenCode", "Codex", "Goose", "Claude Desktop"):
+        for parsed in section(title):
+            assert urls(parsed) == [f"{SHOWN_AT}/mcp"], title
+
+
+def test_the_greeting_and_readme_say_what_the_list_says(server):
+    known = section("Any client")[0]
+    status, _, page = server.get("/mcp", {"Accept": "text/html"})
+    shown = page.decode().split("<pre>")[2].split("</pre>")[0]
+    assert status == 200
+    known["mcpServers"]["sandbox"]["url"] = \
+        f"http://127.0.0.1:{server.port}/mcp"
+    assert json.loads(shown) == known
+    assert "mcp-sandboxd clients" in read("README.md")
+
+
+# Really connected: by what a client would start or call.
+
+def test_the_bridge_of_claude_desktop_connects(server, shell_env):
+    parsed, = section("Claude Desktop")
+    entry = json.loads(json.dumps(parsed["mcpServers"]["sandbox"]).replace(
+        SHOWN_AT, f"http://127.0.0.1:{server.port}"))
+    folder = os.environ["NODE_CLIENTS"]
+    done = subprocess.run(
+        ["node", os.path.join(TOP, "tests/clients/bridge.mjs"),
+         json.dumps(entry)], cwd=folder, env=shell_env, text=True,
+        capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout == "hello over stdio\n"

@@ -1,0 +1,84 @@
+"""Every block of every page is played, parsed, or says why not."""
+import pytest
+
+from pages import (ELSEWHERE, PAGES, blocks_of, check_form, check_indented,
+                   plain, play, read)
+
+NOT_PLAYED_MAX = 12  # of all pages together: it is the exception
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_are_what_they_say(page):
+    for block in blocks_of(page, read(page)):
+        if block.info is None:
+            check_indented(block)
+        else:
+            check_form(block)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_do_what_the_page_says(page, base, shell_env, tmp_path):
+    play(blocks_of(page, read(page)), base, shell_env, tmp_path)
+
+
+def test_few_blocks_are_not_played():
+    skipped = [b for page in PAGES for b in blocks_of(page, read(page))
+               if b.reason is not None]
+    assert len(skipped) <= NOT_PLAYED_MAX, skipped
+
+
+def test_what_is_played_elsewhere_is_named_somewhere():
+    lines = "".join(b.text for page in PAGES
+                    for b in blocks_of(page, read(page)) if b.info is None)
+    assert [e for e in ELSEWHERE if e not in lines] == []
+
+
+# What is wrong in a page is found.
+
+@pytest.mark.parametrize("text", [
+    "```sh\nfalse\n```\n",
+    "```sh\ncurl -sf http://127.0.0.1:8080/nowhere\n```\n",
+    "```sh\nmcp-sandboxd clients nobody\n```\n",
+    "```sh\necho 1\n```\n\n```text\n2\n```\n",
+    "```sh\necho 1\n```\n\n```text\n1\n2\n```\n",
+    "```sh\nexit 0\n```\n\n```sh\necho never\n```\n",
+])
+def test_a_wrong_command_fails(text, base, shell_env, tmp_path):
+    with pytest.raises(AssertionError):
+        play(blocks_of("page", text), base, shell_env, tmp_path)
+
+
+@pytest.mark.parametrize("text", [
+    '```json\n{"a": 1,}\n```\n',
+    '```json\n{"a": 1, "a": 2}\n```\n',
+    "```yaml\na: b: c\n```\n",
+    "```toml\n[a\n```\n",
+    "```python\nif:\n```\n",
+    "```sh\nif\n```\n",
+    "```sh (not played: no reason)\nif\n```\n",
+    "```klingon\n```\n",
+])
+def test_a_wrong_block_fails(text):
+    with pytest.raises(AssertionError):
+        check_form(blocks_of("page", text)[0])
+
+
+def test_a_command_that_nobody_plays_fails():
+    blocks = blocks_of("page", "Do\n\n    ./bootstrap run\n    ls\n\nso.\n")
+    with pytest.raises(AssertionError, match="ls"):
+        check_indented(blocks[0])
+
+
+def test_what_is_right_is_let_through(base, shell_env, tmp_path):
+    text = ("```sh\nX=$(curl -s http://127.0.0.1:8080/healthz)\n```\n"
+            "```sh\ntest -n \"$X\"; echo it took 17 ms\n```\n\n"
+            "```text\nit took 3 ms\n```\n")
+    assert play(blocks_of("page", text), base, shell_env, tmp_path) == 2
+
+
+def test_ids_and_times_are_made_equal():
+    one = "run 01a203f6-70a9-753e-a627-7d4e8b78218f of 01a203f6-70a9-753e-" \
+          "a627-7d4e8b782190 at 2026-11-22T15:53:32.074Z took 3.4 ms"
+    assert plain(one) == (
+        "run 00000000-0000-4000-8000-000000000001 of 00000000-0000-4000-8000-"
+        "000000000002 at 2026-01-01T12:00:00.000Z took 1 ms")
