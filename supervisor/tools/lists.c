@@ -54,18 +54,21 @@ struct runs_call {
 };
 
 /* The database does not hear that a run began. */
-static enum run_state
-state_now(const struct list_reading *r, const struct store_run_line *line)
+static void
+bring_up_to_date(const struct list_reading *r, struct store_run_line *line)
 {
 	const struct run *run = line->state != RUN_STATE_QUEUED ?
 	    NULL :
 	    runs_find_uuid(r->runs, r->tenant, &line->uuid);
 
-	return run != NULL ? run->row.state : line->state;
+	if (run != NULL) {
+		line->state = run->row.state;
+		line->started_ms = run->row.started_ms;
+	}
 }
 
 static json_t *
-view_line(const struct store_run_line *line, enum run_state state)
+view_line(const struct store_run_line *line)
 {
 	char id[UUID_TEXT_LEN + 1];
 	json_t *o;
@@ -73,9 +76,9 @@ view_line(const struct store_run_line *line, enum run_state state)
 	uuid_format(&line->uuid, id);
 	o = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "run_id", id,
 	    "identifier", line->identifier, "tool", line->tool, "state",
-	    run_state_word(state), "created_at", view_time(line->created_ms),
-	    "started_at", view_time(line->started_ms), "ended_at",
-	    view_time(line->ended_ms));
+	    run_state_word(line->state), "created_at",
+	    view_time(line->created_ms), "started_at",
+	    view_time(line->started_ms), "ended_at", view_time(line->ended_ms));
 	if (line->end_reason != 0)
 		json_object_set_new(o, "end_reason",
 		    json_string(runlog_reason_word(line->end_reason)));
@@ -105,11 +108,11 @@ listed_cb(
 	}
 	runs = json_array();
 	for (size_t i = 0; i < list->n; i++) {
-		enum run_state state = state_now(r, &list->lines[i]);
+		struct store_run_line line = list->lines[i];
 
-		if ((r->states & (1u << state)) != 0)
-			json_array_append_new(
-			    runs, view_line(&list->lines[i], state));
+		bring_up_to_date(r, &line);
+		if ((r->states & (1u << line.state)) != 0)
+			json_array_append_new(runs, view_line(&line));
 	}
 	o = json_pack("{s:o}", "runs", runs);
 	if (list->has_more) {

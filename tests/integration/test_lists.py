@@ -38,6 +38,8 @@ def test_a_run_that_goes_on_is_listed_and_can_be_cancelled(client, sandbox):
              30, "its beginning")
     listed = client.call("list_runs", identifier=sandbox, state="running")
     assert [r["run_id"] for r in listed["runs"]] == [run]
+    assert listed["runs"][0]["started_at"] == \
+        client.call("get_run", run_id=run)["started_at"] is not None
     assert client.call("list_runs", identifier=sandbox,
                        state="queued")["runs"] == []
     boxes, _ = pages(client, "list_sandboxes", "sandboxes", limit=1)
