@@ -1,7 +1,10 @@
 """Every block of every page is played, parsed, or says why not."""
+import os
+import re
+
 import pytest
 
-from pages import (ELSEWHERE, PAGES, blocks_of, check_form, check_indented,
+from pages import (ELSEWHERE, PAGES, TOP, blocks_of, check_form, check_indented,
                    plain, play, read)
 
 NOT_PLAYED_MAX = 12  # of all pages together: it is the exception
@@ -33,7 +36,39 @@ def test_what_is_played_elsewhere_is_named_somewhere():
     assert [e for e in ELSEWHERE if e not in lines] == []
 
 
+def broken_links(page, text):
+    """Relative ones whose file, or whose heading, is not there."""
+    bad = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in target:
+            continue
+        path, _, heading = target.partition("#")
+        path = os.path.normpath(os.path.join(os.path.dirname(page), path)) \
+            if path else page
+        if not os.path.exists(os.path.join(TOP, path)):
+            bad.append(target)
+        elif heading and heading not in headings(
+                text if path == page else read(path)):
+            bad.append(target)
+    return bad
+
+
+def headings(text):
+    return [re.sub(r"[^a-z0-9_ -]", "", h.lower()).replace(" ", "-")
+            for h in re.findall(r"^#+ (.*)$", text, re.M)]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    assert broken_links(page, read(page)) == []
+
+
 # What is wrong in a page is found.
+
+@pytest.mark.parametrize("link", ["nowhere.md", "#nowhere", "words.md#none"])
+def test_a_broken_link_is_found(link):
+    assert broken_links("docs/page.md", f"# Page\n[a]({link})\n") == [link]
+
 
 @pytest.mark.parametrize("text", [
     "```sh\nfalse\n```\n",
