@@ -1,0 +1,358 @@
+/*
+ * limiter.c - buckets of addresses in a table that cannot be flushed
+ *
+ * The table is sets of WAYS places; an address belongs to one set, by a keyed
+ * hash that nobody outside can compute.  A place is free again when all that
+ * it says is what a new one says: the buckets are full and no connection is
+ * open.  So to leave the table takes time and nothing else.  When all places
+ * of a set are in use, the newcomer is counted as the crowd, an entry beside
+ * the table.  An attacker with many addresses makes newcomers share; whoever
+ * has a place keeps it, and what it says.
+ *
+ * A request under IPv6 is counted twice, at its /64 and at its /48.
+ */
+#include "supervisor/http/limiter.h"
+
+#include <errno.h>
+#include <sys/random.h>
+
+#include "common/clock.h"
+#include "common/exit.h"
+#include "common/log.h"
+#include "common/siphash.h"
+#include "common/xmalloc.h"
+
+#define WAYS 8
+#define NET_BYTES 8  /* a /64 */
+#define SITE_BYTES 6 /* a /48 */
+#define PER_MINUTE 60000
+#define PER_SECOND 1000
+
+/* What is missing in a bucket, in thousandths of a piece: 0 is full, so that
+ * zeroed memory is as good as new. */
+struct bucket {
+	uint64_t missing;
+	uint64_t at_ms;
+};
+
+struct entry {
+	uint8_t key[NETADDR_BYTES];
+	uint8_t key_len; /* 0: never used */
+	uint32_t connections;
+	struct bucket requests;
+	struct bucket logins;
+};
+
+struct limiter {
+	struct limiter_rates rates;
+	uint8_t hash_key[SIPHASH_KEY_BYTES];
+	struct entry *entries;
+	size_t nsets;
+	struct entry crowd[2]; /* of addresses, of IPv6 sites */
+	uint64_t refused[LIMITER_REASONS];
+};
+
+/* How fast a bucket fills, and what it holds. */
+struct filling {
+	uint64_t pieces;    /* in */
+	uint64_t period_ms; /* so much time */
+	uint64_t burst;
+};
+
+struct limiter *
+limiter_new(size_t entries)
+{
+	struct limiter *l = xcalloc(1, sizeof(*l));
+
+	if (getrandom(l->hash_key, sizeof(l->hash_key), 0) < 0)
+		fatal(EXIT_BUG, "getrandom: %s", strerror(errno));
+	l->nsets = entries / WAYS;
+	l->entries = xcalloc(l->nsets * WAYS, sizeof(*l->entries));
+	return l;
+}
+
+void
+limiter_free(struct limiter *l)
+{
+	if (l == NULL)
+		return;
+	free(l->entries);
+	free(l);
+}
+
+void
+limiter_set_rates(struct limiter *l, const struct limiter_rates *rates)
+{
+	l->rates = *rates;
+	if (l->rates.requests_burst < l->rates.requests_per_s)
+		l->rates.requests_burst = l->rates.requests_per_s;
+}
+
+/* ---- buckets */
+
+static struct filling
+filling_of_requests(const struct limiter *l, uint64_t times)
+{
+	return (struct filling){.pieces = times * l->rates.requests_per_s,
+	    .period_ms = PER_SECOND,
+	    .burst = times * l->rates.requests_burst};
+}
+
+static struct filling
+filling_of_logins(const struct limiter *l, uint64_t times)
+{
+	return (struct filling){
+	    .pieces = times * l->rates.failed_logins_per_min,
+	    .period_ms = PER_MINUTE,
+	    .burst = times * l->rates.failed_logins_per_min};
+}
+
+static uint64_t
+bucket_missing(const struct bucket *b, const struct filling *f, uint64_t now_ms)
+{
+	uint64_t passed = now_ms - b->at_ms, back;
+
+	if (b->missing == 0 || f->pieces == 0)
+		return 0;
+	if (passed > f->period_ms * (f->burst / f->pieces + 1))
+		return 0;
+	back = passed * 1000 * f->pieces / f->period_ms;
+	return back >= b->missing ? 0 : b->missing - back;
+}
+
+/* 0: a piece is there; else how many seconds until it is. */
+static uint32_t
+bucket_wait(const struct bucket *b, const struct filling *f, uint64_t now_ms)
+{
+	uint64_t lacks = bucket_missing(b, f, now_ms) + 1000;
+
+	if (f->pieces == 0 || lacks <= 1000 * f->burst)
+		return 0;
+	lacks -= 1000 * f->burst;
+	return (uint32_t)(lacks * f->period_ms / (f->pieces * 1000) / 1000 + 1);
+}
+
+static void
+bucket_take(struct bucket *b, const struct filling *f, uint64_t now_ms)
+{
+	uint64_t missing = bucket_missing(b, f, now_ms) + 1000;
+
+	b->missing = missing < 1000 * f->burst ? missing : 1000 * f->burst;
+	b->at_ms = now_ms;
+}
+
+/* ---- the table */
+
+static bool
+entry_is_new(const struct limiter *l, const struct entry *e, uint64_t now_ms)
+{
+	uint64_t times = e->key_len == SITE_BYTES ? LIMITER_SITE : 1;
+	const struct filling requests = filling_of_requests(l, times);
+	const struct filling logins = filling_of_logins(l, times);
+
+	return e->connections == 0 &&
+	    bucket_missing(&e->requests, &requests, now_ms) == 0 &&
+	    bucket_missing(&e->logins, &logins, now_ms) == 0;
+}
+
+static struct entry *
+set_of(struct limiter *l, const uint8_t *key, size_t n)
+{
+	uint64_t h = siphash(l->hash_key, key, n);
+
+	return &l->entries[(size_t)(h % l->nsets) * WAYS];
+}
+
+/* The entry of a key that has one, or NULL. */
+static struct entry *
+entry_find(struct limiter *l, const uint8_t *key, size_t n)
+{
+	struct entry *set = set_of(l, key, n);
+
+	for (size_t i = 0; i < WAYS; i++)
+		if (set[i].key_len == n && memcmp(set[i].key, key, n) == 0)
+			return &set[i];
+	return NULL;
+}
+
+/* Its entry, a new one, or NULL: there is no place. */
+static struct entry *
+entry_of(struct limiter *l, const uint8_t *key, size_t n, uint64_t now_ms)
+{
+	struct entry *set = set_of(l, key, n), *e = entry_find(l, key, n);
+
+	for (size_t i = 0; e == NULL && i < WAYS; i++) {
+		if (!entry_is_new(l, &set[i], now_ms))
+			continue;
+		e = &set[i];
+		*e = (struct entry){.key_len = (uint8_t)n};
+		memcpy(e->key, key, n);
+	}
+	return e;
+}
+
+/* By which keys an address is counted, the narrow one first. */
+struct keys {
+	size_t length[2]; /* so many of its bytes */
+	size_t n;
+};
+
+static struct keys
+keys_of(const struct netaddr *a)
+{
+	if (a->kind == NETADDR_V6)
+		return (struct keys){{NET_BYTES, SITE_BYTES}, 2};
+	return (struct keys){{NETADDR_BYTES, 0}, 1};
+}
+
+struct counted {
+	struct entry *entry[2];
+	uint64_t times[2]; /* of what one address may have */
+	size_t n;
+};
+
+static struct counted
+count_as(struct limiter *l, const struct netaddr *a, uint64_t now_ms)
+{
+	const struct keys k = keys_of(a);
+	struct counted c = {.n = k.n};
+
+	for (size_t i = 0; i < c.n; i++) {
+		c.entry[i] = entry_of(l, a->bytes, k.length[i], now_ms);
+		c.times[i] = i == 1 ? LIMITER_SITE : 1;
+		if (c.entry[i] == NULL) {
+			c.entry[i] = &l->crowd[i];
+			c.times[i] *= LIMITER_CROWD;
+		}
+	}
+	return c;
+}
+
+static bool
+is_exempt(const struct limiter *l, const struct netaddr *a)
+{
+	return !l->rates.loopback && netaddr_is_loopback(a);
+}
+
+/* ---- connections */
+
+bool
+limiter_connect(struct limiter *l, const struct netaddr *a)
+{
+	struct counted c = count_as(l, a, clock_mono_ms());
+	bool any = l->rates.connections == 0 || is_exempt(l, a);
+
+	for (size_t i = 0; i < c.n && !any; i++)
+		if (c.entry[i]->connections >=
+		    c.times[i] * l->rates.connections) {
+			l->refused[LIMITER_CONNECTIONS]++;
+			return false;
+		}
+	for (size_t i = 0; i < c.n; i++)
+		c.entry[i]->connections++;
+	return true;
+}
+
+/* An entry with connections does not leave the table, so who has none there
+ * was counted in the crowd. */
+void
+limiter_disconnect(struct limiter *l, const struct netaddr *a)
+{
+	struct keys k = keys_of(a);
+
+	for (size_t i = 0; i < k.n; i++) {
+		struct entry *e = entry_find(l, a->bytes, k.length[i]);
+
+		if (e == NULL || e->connections == 0)
+			e = &l->crowd[i];
+		if (e->connections > 0)
+			e->connections--;
+	}
+}
+
+/* ---- requests and logins */
+
+uint32_t
+limiter_admit(struct limiter *l, const struct netaddr *a)
+{
+	uint64_t now = clock_mono_ms();
+	struct counted c;
+	uint32_t wait;
+
+	if (l->rates.requests_per_s == 0 || is_exempt(l, a))
+		return 0;
+	c = count_as(l, a, now);
+	for (size_t i = 0; i < c.n; i++) {
+		const struct filling f = filling_of_requests(l, c.times[i]);
+
+		wait = bucket_wait(&c.entry[i]->requests, &f, now);
+		if (wait != 0) {
+			l->refused[LIMITER_REQUESTS]++;
+			return wait;
+		}
+	}
+	for (size_t i = 0; i < c.n; i++) {
+		const struct filling f = filling_of_requests(l, c.times[i]);
+
+		bucket_take(&c.entry[i]->requests, &f, now);
+	}
+	return 0;
+}
+
+uint32_t
+limiter_login_wait(struct limiter *l, const struct netaddr *a)
+{
+	uint64_t now = clock_mono_ms();
+	struct counted c;
+	uint32_t wait;
+
+	if (l->rates.failed_logins_per_min == 0 || is_exempt(l, a))
+		return 0;
+	c = count_as(l, a, now);
+	for (size_t i = 0; i < c.n; i++) {
+		const struct filling f = filling_of_logins(l, c.times[i]);
+
+		wait = bucket_wait(&c.entry[i]->logins, &f, now);
+		if (wait != 0) {
+			l->refused[LIMITER_LOGINS]++;
+			return wait;
+		}
+	}
+	return 0;
+}
+
+void
+limiter_failed_login(struct limiter *l, const struct netaddr *a)
+{
+	uint64_t now = clock_mono_ms();
+	struct counted c;
+
+	if (l->rates.failed_logins_per_min == 0 || is_exempt(l, a))
+		return;
+	c = count_as(l, a, now);
+	for (size_t i = 0; i < c.n; i++) {
+		const struct filling f = filling_of_logins(l, c.times[i]);
+
+		bucket_take(&c.entry[i]->logins, &f, now);
+	}
+}
+
+/* ---- numbers */
+
+uint64_t
+limiter_refused(const struct limiter *l, enum limiter_reason reason)
+{
+	return l->refused[reason];
+}
+
+size_t
+limiter_size(const struct limiter *l)
+{
+	uint64_t now = clock_mono_ms();
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->nsets * WAYS; i++)
+		if (!entry_is_new(l, &l->entries[i], now))
+			n++;
+	return n;
+}

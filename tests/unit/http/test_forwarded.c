@@ -1,0 +1,163 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "supervisor/http/forwarded.h"
+
+static char proxy_net[] = "10.0.0.0/8", proxy_v6[] = "2001:db8:1::/48",
+	    proxy_unix[] = "unix";
+static char *const list[] = {proxy_net, proxy_v6, proxy_unix, NULL};
+
+static struct forwarded_proxies
+proxies(void)
+{
+	struct forwarded_proxies p;
+	struct err e;
+
+	assert_int_equal(forwarded_parse_proxies(list, &p, &e), 0);
+	return p;
+}
+
+/* The client, for a peer and the lines of its header, the last one first. */
+static const char *
+client(const char *peer, const char *line, const char *line_before)
+{
+	static char text[NETADDR_TEXT_MAX];
+	const struct forwarded_proxies p = proxies();
+	struct netaddr a = {.kind = NETADDR_UNIX};
+	struct forwarded_walk w = {.proxies = &p, .client = &a};
+
+	if (strcmp(peer, "unix") != 0)
+		assert_int_equal(netaddr_parse(peer, strlen(peer), &a), 0);
+	forwarded_step(&w, line);
+	if (line_before != NULL)
+		forwarded_step(&w, line_before);
+	return netaddr_format(&a, text);
+}
+
+static void
+the_last_address_that_is_no_proxy_is_the_client(void **state)
+{
+	static const struct {
+		const char *peer, *line, *client;
+	} table[] = {
+	    {"10.0.0.1", "192.0.2.1", "192.0.2.1"},
+	    {"unix", "192.0.2.1", "192.0.2.1"},
+	    {"10.0.0.1", "192.0.2.1:4711", "192.0.2.1"},
+	    {"10.0.0.1", "2001:db8::1", "2001:db8::1"},
+	    {"10.0.0.1", "[2001:db8::1]", "2001:db8::1"},
+	    {"10.0.0.1", "[2001:db8::1]:443", "2001:db8::1"},
+	    {"10.0.0.1", " \t192.0.2.1 \t", "192.0.2.1"},
+	    /* what the client wrote itself comes before it */
+	    {"10.0.0.1", "203.0.113.9, 192.0.2.1", "192.0.2.1"},
+	    {"10.0.0.1", "rubbish, 192.0.2.1", "192.0.2.1"},
+	    {"10.0.0.1", "192.0.2.1, 10.0.0.2, 2001:db8:1::5", "192.0.2.1"},
+	    /* all are proxies: the first of them asked */
+	    {"10.0.0.1", "10.0.0.3,10.0.0.2", "10.0.0.3"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		assert_string_equal(client(table[i].peer, table[i].line, NULL),
+		    table[i].client);
+}
+
+static void
+who_is_no_proxy_is_not_believed(void **state)
+{
+	(void)state;
+	assert_string_equal(
+	    client("192.0.2.1", "203.0.113.9", NULL), "192.0.2.1");
+	assert_string_equal(
+	    client("11.0.0.1", "10.0.0.1, 203.0.113.9", NULL), "11.0.0.1");
+}
+
+static void
+lines_are_one_list_read_from_its_end(void **state)
+{
+	(void)state;
+	assert_string_equal(
+	    client("10.0.0.1", "10.0.0.2", "203.0.113.9, 192.0.2.1"),
+	    "192.0.2.1");
+	assert_string_equal(
+	    client("10.0.0.1", "192.0.2.1", "203.0.113.9"), "192.0.2.1");
+}
+
+static void
+what_is_malformed_ends_the_walk_at_who_sent_it(void **state)
+{
+	static const char *const bad[] = {"", ",", "unknown", "192.0.2.1,",
+	    "192.0.2.1, ", "192.0.2.1 10.0.0.1", "192.0.2.1:", "192.0.2.1:x",
+	    "192.0.2.1:123456", "[192.0.2.1]", "[2001:db8::1", "[::1]x",
+	    "2001:db8::1%1", "[2001:db8::1]:", "\"192.0.2.1\"", "_hidden"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		assert_string_equal(
+		    client("10.0.0.1", bad[i], NULL), "10.0.0.1");
+	assert_string_equal(
+	    client("10.0.0.1", "192.0.2.1, junk, 10.0.0.2", NULL), "10.0.0.2");
+}
+
+static void
+a_long_list_is_not_read_to_its_beginning(void **state)
+{
+	char line[40000] = "";
+	size_t at = 0;
+
+	(void)state;
+	for (int i = 0; i < 3000; i++)
+		at += (size_t)snprintf(
+		    line + at, sizeof(line) - at, "%s10.0.0.9", i ? "," : "");
+	assert_string_equal(client("10.0.0.1", line, "192.0.2.1"), "10.0.0.9");
+}
+
+static void
+a_wrong_proxy_is_named(void **state)
+{
+	char bad[] = "10.0.0.1/8";
+	char *const wrong[] = {proxy_net, bad, NULL};
+	struct forwarded_proxies p;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(forwarded_parse_proxies(wrong, &p, &e), ERR_INVAL);
+	assert_non_null(strstr(e.msg, "TRUSTED_PROXIES"));
+	assert_non_null(strstr(e.msg, "10.0.0.1/8"));
+	assert_int_equal(forwarded_parse_proxies(NULL, &p, &e), 0);
+	assert_int_equal(p.n, 0);
+}
+
+static void
+the_last_element_is_taken_without_blanks(void **state)
+{
+	const char *p;
+	size_t n;
+
+	(void)state;
+	p = forwarded_last("http, https ", &n);
+	assert_int_equal(n, 5);
+	assert_memory_equal(p, "https", n);
+	assert_null(forwarded_last("https,", &n));
+	assert_null(forwarded_last("", &n));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(the_last_address_that_is_no_proxy_is_the_client),
+	    cmocka_unit_test(who_is_no_proxy_is_not_believed),
+	    cmocka_unit_test(lines_are_one_list_read_from_its_end),
+	    cmocka_unit_test(what_is_malformed_ends_the_walk_at_who_sent_it),
+	    cmocka_unit_test(a_long_list_is_not_read_to_its_beginning),
+	    cmocka_unit_test(a_wrong_proxy_is_named),
+	    cmocka_unit_test(the_last_element_is_taken_without_blanks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
