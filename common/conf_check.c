@@ -4,6 +4,9 @@
 #include <regex.h>
 #include <strings.h>
 
+#include "common/netaddr.h"
+
+#define CONF_PROXIES_MAX 64
 #define CONF_INSTANCE_MAX 63 /* what a label value may have anywhere */
 
 static const char conf_letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -24,6 +27,23 @@ conf_check_bind(const struct conf *c, struct err *e)
 	    inet_pton(AF_INET6, bind, &a) != 1)
 		return err_set(e, ERR_INVAL,
 		    "BIND is \"%.64s\", want an IPv4 or IPv6 address", bind);
+	return 0;
+}
+
+static int
+conf_check_proxies(const struct conf *c, struct err *e)
+{
+	char *const *list = conf_list(c, CONF_TRUSTED_PROXIES);
+	struct netblock block;
+
+	for (size_t i = 0; list != NULL && list[i] != NULL; i++) {
+		if (i == CONF_PROXIES_MAX)
+			return err_set(e, ERR_INVAL,
+			    "TRUSTED_PROXIES: more than %d entries",
+			    CONF_PROXIES_MAX);
+		if (netblock_parse(list[i], &block, e) != 0)
+			return err_wrap(e, "TRUSTED_PROXIES");
+	}
 	return 0;
 }
 
@@ -216,7 +236,7 @@ conf_check(const struct conf *c, struct err *e)
 	static int (*const rules[])(const struct conf *, struct err *) = {
 	    conf_check_bind, conf_check_mcp_path, conf_check_words,
 	    conf_check_numbers, conf_check_denylist, conf_check_caps,
-	    conf_check_places, conf_check_web};
+	    conf_check_places, conf_check_web, conf_check_proxies};
 
 	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
 		int rc = rules[i](c, e);

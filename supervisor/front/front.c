@@ -47,17 +47,39 @@ refuse(const struct route *r, struct http_exchange *x, int status,
 		http_error(x, status, code, "%s", text);
 }
 
+/* Before anything else of it is looked at. */
+static void
+refuse_often(struct front *f, const struct route *r, struct http_exchange *x,
+    uint32_t wait_s)
+{
+	char from[NETADDR_TEXT_MAX], text[200], seconds[16];
+
+	(void)snprintf(text, sizeof(text),
+	    "too many requests from %s: %lld a second are permitted "
+	    "(REQUESTS_PER_SECOND_PER_ADDRESS); try again in %u s",
+	    netaddr_format(http_client(x), from),
+	    (long long)conf_int(f->conf, CONF_REQUESTS_PER_SECOND_PER_ADDRESS),
+	    wait_s);
+	(void)snprintf(seconds, sizeof(seconds), "%u", wait_s);
+	http_add_header(x, "Retry-After", seconds);
+	refuse(r, x, 429, "rate_limited", text);
+}
+
 static int
 check_who(struct front *f, struct http_exchange *x, struct check_refusal *why)
 {
 	struct sockaddr_storage local;
 	const char *origin = http_header(x, HTTP_H_ORIGIN);
-	const char *host = http_host(x);
+	const char *host = http_host(x), *seen = http_seen_host(x);
 
-	if (check_request(f->check, host, origin, NULL, why) == 0)
+	if (check_request(f->check, host, origin, NULL, why) != 0 &&
+	    check_request(f->check, host, origin, http_local_address(x, &local),
+		why) != 0)
+		return -1;
+	/* A page can point its own name at a proxy of ours as well. */
+	if (seen == host)
 		return 0;
-	return check_request(
-	    f->check, host, origin, http_local_address(x, &local), why);
+	return check_request(f->check, seen, origin, NULL, why);
 }
 
 /* The Origin was found good: its page may read the answer. */
@@ -100,7 +122,12 @@ front_on_request(struct http_exchange *x, void *arg)
 	struct check_refusal why;
 	const char *text;
 	int fault = http_fault(x, &text);
+	uint32_t wait_s = http_admit(x);
 
+	if (wait_s != 0) {
+		refuse_often(f, r, x, wait_s);
+		return;
+	}
 	if (fault != 0) {
 		refuse(r, x, fault, "bad_request", text);
 		return;
@@ -142,13 +169,14 @@ front_log_cb(const struct http_log_line *line, void *arg)
 	const char *name =
 	    line->method == HTTP_METHOD_OTHER ? "other" : names[line->method];
 
-	char status[16], us[24];
+	char status[16], us[24], address[NETADDR_TEXT_MAX];
 	const struct log_field fields[] = {
 	    {"request", line->id},
 	    {"method", name},
 	    {"path", line->path},
 	    {"status", status},
 	    {"duration_us", us},
+	    {"address", netaddr_format(line->client, address)},
 	    {"client", line->gone ? "gone" : NULL},
 	};
 
@@ -291,9 +319,35 @@ front_listen(struct front *f, int fd, struct err *e)
 	return http_server_listen(f->http, fd, e);
 }
 
+static void
+set_limits_per_address(struct front *f)
+{
+	const struct limiter_rates rates = {
+	    .connections =
+		(uint32_t)conf_int(f->conf, CONF_CONNECTIONS_PER_ADDRESS),
+	    .requests_per_s = (uint32_t)conf_int(
+		f->conf, CONF_REQUESTS_PER_SECOND_PER_ADDRESS),
+	    .requests_burst =
+		(uint32_t)conf_int(f->conf, CONF_REQUEST_BURST_PER_ADDRESS),
+	    .failed_logins_per_min = (uint32_t)conf_int(
+		f->conf, CONF_FAILED_LOGINS_PER_MINUTE_PER_ADDRESS),
+	    .loopback = conf_bool(f->conf, CONF_LIMIT_LOOPBACK),
+	};
+	struct forwarded_proxies proxies;
+	struct err e;
+
+	http_server_set_rates(f->http, &rates);
+	if (forwarded_parse_proxies(
+		conf_list(f->conf, CONF_TRUSTED_PROXIES), &proxies, &e) != 0)
+		log_error("%s; they stay as they were", e.msg);
+	else
+		http_server_set_proxies(f->http, &proxies);
+}
+
 void
 front_reload(struct front *f)
 {
+	set_limits_per_address(f);
 	check_reload(f->check, f->conf);
 	if (f->tools != NULL)
 		tools_reload(f->tools);

@@ -23,7 +23,7 @@ host_of(const struct http_exchange *x)
 	static const char good[] =
 	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	    ".-:[]";
-	const char *host = http_header(x, HTTP_H_HOST);
+	const char *host = http_seen_host(x);
 
 	return host != NULL && host[0] != '\0' &&
 		strspn(host, good) == strlen(host) ?
@@ -45,15 +45,16 @@ greeting_reply(struct front *f, struct http_exchange *x)
 	    "<h1>mcp-sandboxd " PACKAGE_VERSION "</h1>\n"
 	    "<p>A computer of its own for every AI agent. This address is for "
 	    "MCP clients, not for browsers: give them the URL</p>\n"
-	    "<pre>http://%s%s</pre>\n"
+	    "<pre>%s://%s%s</pre>\n"
 	    "<p>as a server of type Streamable HTTP. Where a client reads its "
 	    "servers from a file:</p>\n"
 	    "<pre>{\"mcpServers\": {\"sandbox\": {\"type\": \"http\", "
-	    "\"url\": \"http://%s%s\"}}}</pre>\n"
+	    "\"url\": \"%s://%s%s\"}}}</pre>\n"
 	    "<p>Is it well? <a href=\"/readyz\">/readyz</a>, "
 	    "<a href=\"/metrics\">/metrics</a>.</p>\n"
 	    "</body></html>\n",
-	    host_of(x), f->mcp_path, host_of(x), f->mcp_path);
+	    http_seen_scheme(x), host_of(x), f->mcp_path, http_seen_scheme(x),
+	    host_of(x), f->mcp_path);
 
 	http_add_header(x, "Content-Security-Policy", POLICY);
 	http_add_header(x, "Cache-Control", "no-store");

@@ -18,6 +18,8 @@
 
 #include "common/base.h"
 #include "common/err.h"
+#include "supervisor/http/forwarded.h"
+#include "supervisor/http/limiter.h"
 #include "supervisor/http/router.h"
 
 struct event_base;
@@ -85,12 +87,14 @@ struct http_stats { /* since start, but for connections and streams */
 	uint64_t displaced;      /* closed for a new connection, since start */
 	uint64_t waiting_memory; /* bytes of answers that wait */
 	uint64_t waiting_files;  /* of those in files */
+	uint64_t refused[LIMITER_REASONS]; /* by limits per address */
 };
 
 /* What can be said of an exchange when it has ended. */
 struct http_log_line {
 	const char *id;
 	const char *path; /* as sent */
+	const struct netaddr *client;
 	enum http_method method;
 	int status;
 	uint64_t us; /* from the whole request to the answer */
@@ -115,6 +119,14 @@ void http_server_drain(struct http_server *s);
 void http_server_tick(struct http_server *s);
 /* http_server_set_log - on_log with http_server_new's arg; NULL: no log */
 void http_server_set_log(struct http_server *s, http_log_cb on_log);
+/* http_server_set_rates, http_server_set_proxies - from now on; before the
+ * first of them there are no limits per address, and no proxies */
+void http_server_set_rates(
+    struct http_server *s, const struct limiter_rates *rates);
+void http_server_set_proxies(
+    struct http_server *s, const struct forwarded_proxies *proxies);
+/* http_server_limiter - the server's own, for who checks logins */
+struct limiter *http_server_limiter(struct http_server *s);
 void http_server_stats(const struct http_server *s, struct http_stats *out);
 
 /* ---- a request */
@@ -128,6 +140,17 @@ const char *http_path(const struct http_exchange *x); /* as sent; "" if bad */
 const char *http_header(const struct http_exchange *x, enum http_header h);
 /* client; the Host header, or the authority of "GET http://this/path" */
 const char *http_host(const struct http_exchange *x);
+/* http_client - who asks: the peer, or whom a proxy of ours names.  Stays when
+ * the client goes */
+const struct netaddr *http_client(const struct http_exchange *x);
+/* http_seen_host, http_seen_scheme - by which name and how ("http", "https")
+ * the client reached this server, as a proxy of ours says; else http_host and
+ * the connection's own */
+const char *http_seen_host(const struct http_exchange *x); /* client */
+const char *http_seen_scheme(const struct http_exchange *x);
+/* http_admit - 0; or how many seconds the client must wait, for it asked too
+ * often: to be refused with 429 before anything else.  Once per exchange */
+uint32_t http_admit(const struct http_exchange *x) MUSTCHECK;
 /* http_fault - 0, or the status to refuse it with for its form, with *text */
 int http_fault(const struct http_exchange *x, const char **text);
 /* http_query - a member of the query, decoded; NULL when there is none */

@@ -292,6 +292,8 @@ conn_close_cb(struct evhttp_connection *evcon, void *arg)
 	http_places_leave(c);
 	if ((size_t)c->fd < s->by_fd_len)
 		s->by_fd[c->fd] = NULL;
+	if (c->is_counted)
+		limiter_disconnect(s->limiter, &c->peer);
 	TAILQ_REMOVE(&s->conns, c, link);
 	TAILQ_INSERT_TAIL(&s->dead, c, link);
 	s->stats.connections--;
@@ -341,11 +343,43 @@ conn_set_socket(int fd)
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 }
 
+static struct netaddr
+peer_of(int fd)
+{
+	struct sockaddr_storage ss = {0};
+	socklen_t len = sizeof(ss);
+	union {
+		struct sockaddr_storage *ss;
+		struct sockaddr *sa;
+	} p = {.ss = &ss};
+
+	if (getpeername(fd, p.sa, &len) != 0)
+		return (struct netaddr){.kind = NETADDR_NONE};
+	return netaddr_from_sockaddr(p.sa);
+}
+
+/* A proxy of ours brings many clients, whose requests are counted as theirs. */
+static bool
+conn_is_one_too_many(struct http_conn *c)
+{
+	struct http_server *s = c->server;
+
+	c->peer = peer_of(c->fd);
+	if (forwarded_is_proxy(&s->proxies, &c->peer))
+		return false;
+	c->is_counted = limiter_connect(s->limiter, &c->peer);
+	return !c->is_counted;
+}
+
 static void
 conn_take_place(struct http_server *s, struct http_conn *c)
 {
 	enum http_place place = HTTP_PLACE_NONE;
 
+	if (conn_is_one_too_many(c)) {
+		http_refuse_now(c, 429);
+		return;
+	}
 	if (!s->paused && !s->draining)
 		place = http_places_take(c);
 	if (place == HTTP_PLACE_NONE) {

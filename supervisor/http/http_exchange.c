@@ -259,6 +259,7 @@ exchange_new(
 		request_is_bad(x, 400, c->head.fault);
 	if (x->header[HTTP_H_HOST] == NULL)
 		request_is_bad(x, 400, "no Host header");
+	http_client_find(x);
 	return x;
 }
 
@@ -269,6 +270,7 @@ exchange_free(struct http_exchange *x)
 		evhttp_clear_headers(&x->parsed_query);
 	http_params_clear(&x->params);
 	free(x->accept);
+	free(x->seen_host);
 	free(x);
 }
 
@@ -342,6 +344,7 @@ exchange_log(const struct http_exchange *x)
 {
 	const struct http_log_line line = {.id = x->id,
 	    .path = x->path,
+	    .client = &x->client,
 	    .method = x->method,
 	    .status = x->status,
 	    .us = clock_mono_us() - x->began_us,

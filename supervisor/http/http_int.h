@@ -19,9 +19,10 @@
 
 #define HTTP_LISTENERS_MAX 16
 #define HTTP_ID_MAX 24
-#define HTTP_GUESTS_MAX 16 /* connections beyond connections_max */
-#define HTTP_GUEST_MS 5000 /* in which they say what they want */
-#define HTTP_FREE_FDS 16   /* fewer free descriptors: accept no more */
+#define HTTP_GUESTS_MAX 16   /* connections beyond connections_max */
+#define HTTP_GUEST_MS 5000   /* in which they say what they want */
+#define HTTP_ADDRESSES 32768 /* counted at a time */
+#define HTTP_FREE_FDS 16     /* fewer free descriptors: accept no more */
 #define HTTP_READ_SLACK 65536
 #define HTTP_BUSY_READ_MAX 4096 /* kept of what comes during an answer */
 #define HTTP_INPUT_TOTAL_MAX (64u << 20) /* unfinished requests, all in all */
@@ -65,6 +66,8 @@ struct http_conn {
 	size_t request_bytes; /* of the request on its way in */
 	enum http_conn_state state;
 	int fd;
+	struct netaddr peer;
+	bool is_counted; /* by the limiter */
 	bool rests;
 	bool guest; /* above connections_max when it came */
 	int refuse; /* status to answer and close with; -1: just close */
@@ -81,6 +84,8 @@ struct http_server {
 	struct event_base *base;
 	struct evhttp *evhttp;
 	struct http_limits limits;
+	struct limiter *limiter;
+	struct forwarded_proxies proxies;
 	http_request_cb on_request;
 	http_log_cb on_log;
 	void *arg;
@@ -131,6 +136,9 @@ struct http_exchange {
 	uint64_t began_us;
 	char *accept; /* joined lines */
 	struct http_params params;
+	struct netaddr client;
+	char *seen_host; /* by a proxy of ours, or NULL */
+	bool seen_https;
 	bool query_parsed;
 	struct evkeyvalq parsed_query;
 	char target[];
@@ -231,6 +239,10 @@ bool http_waiting_is_much(const struct http_server *s);
 uint64_t http_waiting_files(const struct http_server *s); /* bytes */
 /* http_waiting_count - its output has this length now */
 void http_waiting_count(struct http_conn *c, size_t length);
+
+/* http_client.c */
+/* http_client_find - fill x->client and what a proxy says of it */
+void http_client_find(struct http_exchange *x);
 
 /* http_exchange.c */
 void http_request_cb_from_evhttp(struct evhttp_request *req, void *arg);

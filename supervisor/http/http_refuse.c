@@ -107,9 +107,11 @@ refusal_text(
 	n = snprintf(out, size,
 	    "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\n"
 	    "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n"
-	    "X-Request-Id: %s\r\nContent-Length: %d\r\n"
+	    "X-Request-Id: %s\r\nContent-Length: %d\r\n%s"
 	    "Connection: close\r\n\r\n%s",
-	    r->status, r->reason, id, n, body);
+	    r->status, r->reason, id, n,
+	    r->status == 429 || r->status == 503 ? "Retry-After: 1\r\n" : "",
+	    body);
 	return (size_t)n;
 }
 

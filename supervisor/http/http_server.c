@@ -5,13 +5,14 @@
  *
  *	http_server                       made, drained, freed
  *	http_reply  http_stream           answers
- *	http_exchange                     one request (router, params)
+ *	http_exchange  http_client        one request, and who asks (router)
  *	http_conn                         one connection
  *	http_places  http_head            who has a place; lines of a head
  *	http_large                        files that answers wait in
  *	http_accept  http_refuse          listening; answers beside evhttp
  *	http_stat    http_status          counters; words
  *	http_waiting                      how much waits, over all
+ *	limiter      forwarded            what an address may; what a proxy says
  */
 #include "supervisor/http/http_int.h"
 
@@ -50,6 +51,7 @@ http_server_new(struct event_base *base, const struct http_limits *limits,
 	s->on_request = on_request;
 	s->arg = arg;
 	s->fd_limit = descriptor_limit();
+	s->limiter = limiter_new(HTTP_ADDRESSES);
 	http_large_open(s);
 	if (getrandom(&s->id_start, sizeof(s->id_start), 0) < 0)
 		fatal(EXIT_BUG, "getrandom: %s", strerror(errno));
@@ -86,6 +88,7 @@ http_server_free(struct http_server *s)
 	(void)event_del(&s->reap);
 	http_accept_clear(s);
 	http_large_close(s);
+	limiter_free(s->limiter);
 	free(s->by_fd);
 	free(s);
 }
@@ -106,4 +109,23 @@ void
 http_server_set_log(struct http_server *s, http_log_cb on_log)
 {
 	s->on_log = on_log;
+}
+
+void
+http_server_set_rates(struct http_server *s, const struct limiter_rates *rates)
+{
+	limiter_set_rates(s->limiter, rates);
+}
+
+void
+http_server_set_proxies(
+    struct http_server *s, const struct forwarded_proxies *proxies)
+{
+	s->proxies = *proxies;
+}
+
+struct limiter *
+http_server_limiter(struct http_server *s)
+{
+	return s->limiter;
 }

@@ -9,6 +9,8 @@ static const struct http_refusal refusals[] = {
 	"the body is larger than MAX_BODY_BYTES, or its chunks are malformed"},
     {417, "Expectation Failed", "expectation_failed",
 	"only Expect: 100-continue is understood"},
+    {429, "Too Many Requests", "too_many_connections",
+	"too many connections from this address (CONNECTIONS_PER_ADDRESS)"},
     {431, "Request Header Fields Too Large", "headers_too_large",
 	"request line and headers are larger than the limit"},
     {501, "Not Implemented", "not_implemented", "unknown method"},
@@ -22,14 +24,8 @@ http_reason(int status)
 	for (size_t i = 0; i < ARRAY_LEN(refusals); i++)
 		if (refusals[i].status == status)
 			return refusals[i].reason;
-	switch (status) {
-	case 429:
-		return "Too Many Requests";
-	case 416:
-		return "Range Not Satisfiable";
-	default:
-		return NULL; /* evhttp's own table */
-	}
+	/* NULL: evhttp's own table */
+	return status == 416 ? "Range Not Satisfiable" : NULL;
 }
 
 const struct http_refusal *
