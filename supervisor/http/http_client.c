@@ -67,12 +67,6 @@ http_client(const struct http_exchange *x)
 }
 
 const char *
-http_seen_host(const struct http_exchange *x)
-{
-	return x->seen_host != NULL ? x->seen_host : http_host(x);
-}
-
-const char *
 http_seen_scheme(const struct http_exchange *x)
 {
 	return x->seen_https ? "https" : "http";

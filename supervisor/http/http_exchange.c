@@ -408,6 +408,12 @@ http_host(const struct http_exchange *x)
 }
 
 const char *
+http_seen_host(const struct http_exchange *x)
+{
+	return x->seen_host != NULL ? x->seen_host : http_host(x);
+}
+
+const char *
 http_path(const struct http_exchange *x)
 {
 	return x->path;

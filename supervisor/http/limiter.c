@@ -35,7 +35,7 @@ struct bucket {
 	uint64_t at_ms;
 };
 
-struct entry {
+struct limiter_place {
 	uint8_t key[NETADDR_BYTES];
 	uint8_t key_len; /* 0: never used */
 	uint32_t connections;
@@ -46,9 +46,9 @@ struct entry {
 struct limiter {
 	struct limiter_rates rates;
 	uint8_t hash_key[SIPHASH_KEY_BYTES];
-	struct entry *entries;
+	struct limiter_place *entries;
 	size_t nsets;
-	struct entry crowd[2]; /* of addresses, of IPv6 sites */
+	struct limiter_place crowd[2]; /* of addresses, of IPv6 sites */
 	uint64_t refused[LIMITER_REASONS];
 };
 
@@ -144,7 +144,8 @@ bucket_take(struct bucket *b, const struct filling *f, uint64_t now_ms)
 /* ---- the table */
 
 static bool
-entry_is_new(const struct limiter *l, const struct entry *e, uint64_t now_ms)
+entry_is_new(
+    const struct limiter *l, const struct limiter_place *e, uint64_t now_ms)
 {
 	uint64_t times = e->key_len == SITE_BYTES ? LIMITER_SITE : 1;
 	const struct filling requests = filling_of_requests(l, times);
@@ -155,7 +156,7 @@ entry_is_new(const struct limiter *l, const struct entry *e, uint64_t now_ms)
 	    bucket_missing(&e->logins, &logins, now_ms) == 0;
 }
 
-static struct entry *
+static struct limiter_place *
 set_of(struct limiter *l, const uint8_t *key, size_t n)
 {
 	uint64_t h = siphash(l->hash_key, key, n);
@@ -164,10 +165,10 @@ set_of(struct limiter *l, const uint8_t *key, size_t n)
 }
 
 /* The entry of a key that has one, or NULL. */
-static struct entry *
+static struct limiter_place *
 entry_find(struct limiter *l, const uint8_t *key, size_t n)
 {
-	struct entry *set = set_of(l, key, n);
+	struct limiter_place *set = set_of(l, key, n);
 
 	for (size_t i = 0; i < WAYS; i++)
 		if (set[i].key_len == n && memcmp(set[i].key, key, n) == 0)
@@ -176,16 +177,17 @@ entry_find(struct limiter *l, const uint8_t *key, size_t n)
 }
 
 /* Its entry, a new one, or NULL: there is no place. */
-static struct entry *
+static struct limiter_place *
 entry_of(struct limiter *l, const uint8_t *key, size_t n, uint64_t now_ms)
 {
-	struct entry *set = set_of(l, key, n), *e = entry_find(l, key, n);
+	struct limiter_place *set = set_of(l, key, n),
+			     *e = entry_find(l, key, n);
 
 	for (size_t i = 0; e == NULL && i < WAYS; i++) {
 		if (!entry_is_new(l, &set[i], now_ms))
 			continue;
 		e = &set[i];
-		*e = (struct entry){.key_len = (uint8_t)n};
+		*e = (struct limiter_place){.key_len = (uint8_t)n};
 		memcpy(e->key, key, n);
 	}
 	return e;
@@ -206,7 +208,7 @@ keys_of(const struct netaddr *a)
 }
 
 struct counted {
-	struct entry *entry[2];
+	struct limiter_place *entry[2];
 	uint64_t times[2]; /* of what one address may have */
 	size_t n;
 };
@@ -261,7 +263,7 @@ limiter_disconnect(struct limiter *l, const struct netaddr *a)
 	struct keys k = keys_of(a);
 
 	for (size_t i = 0; i < k.n; i++) {
-		struct entry *e = entry_find(l, a->bytes, k.length[i]);
+		struct limiter_place *e = entry_find(l, a->bytes, k.length[i]);
 
 		if (e == NULL || e->connections == 0)
 			e = &l->crowd[i];
