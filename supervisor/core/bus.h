@@ -23,6 +23,7 @@ enum bus_kind {
 	BUS_RUN_RECORDED,   /* its row is on disk */
 	BUS_RUN_REFUSED,    /* its row could not be written: why */
 	BUS_RUN_SENT,       /* its turn has come */
+	BUS_RUN_TOLD,       /* its worker has it, perhaps again */
 	BUS_RUN_GREW,       /* its log has more bytes, or a command moved on */
 	BUS_COMMAND_ENDED,  /* command: which */
 	BUS_RUN_LEFT,       /* it holds its sandbox no more */

@@ -337,6 +337,8 @@ on_bus(const struct bus_event *ev, void *arg)
 {
 	struct core *c = arg;
 
+	if (ev->kind == BUS_RUN_TOLD)
+		sandbox_on_run_told(ev->sandbox);
 	if (ev->kind != BUS_RUN_SENT && ev->kind != BUS_RUN_LEFT)
 		return;
 	if (ev->run->is_doubtful)
@@ -530,12 +532,36 @@ core_free(struct core *c)
 }
 
 static int
-restore_run(struct core *c, const struct store_run *row, struct err *e)
+compare_sandboxes(const void *key, const void *row)
+{
+	uint64_t id = *(const uint64_t *)key;
+	uint64_t of = ((const struct store_sandbox *)row)->id;
+
+	return id < of ? -1 : id > of;
+}
+
+static struct run_fate
+fate_of(const struct store_snapshot *snap, const struct sandbox *removing,
+    uint64_t sandbox)
+{
+	if (removing != NULL)
+		return run_fate_of(&removing->row);
+	if (snap->nended == 0)
+		return run_fate_of(NULL);
+	return run_fate_of(bsearch(&sandbox, snap->ended, snap->nended,
+	    sizeof(*snap->ended), compare_sandboxes));
+}
+
+static int
+restore_run(struct core *c, const struct store_snapshot *snap,
+    const struct store_run *row, struct err *e)
 {
 	struct sandbox *sb = sandboxes_find(c->sandboxes, row->sandbox);
+	bool is_live = sb != NULL && sandbox_state_is_live(sb->state);
+	const struct run_fate fate = fate_of(snap, sb, row->sandbox);
 	struct run *r;
 
-	if (run_restore(c->runs, sb, row, &r, e) != 0)
+	if (run_restore(c->runs, is_live ? sb : NULL, &fate, row, &r, e) != 0)
 		return e->code;
 	if (r->is_doubtful)
 		sandbox_add_doubtful(sb);
@@ -551,7 +577,7 @@ restore_all(struct core *c, const struct store_snapshot *snap, struct err *e)
 		sandbox_restore(
 		    c->sandboxes, c->parts.local, &snap->sandboxes[i]);
 	for (size_t i = 0; i < snap->nruns; i++)
-		if (restore_run(c, &snap->runs[i], e) != 0)
+		if (restore_run(c, snap, &snap->runs[i], e) != 0)
 			return e->code;
 	if (snap->nsandboxes > 0 || snap->nruns > 0)
 		log_info("recovering %zu sandboxes, %zu unfinished runs",

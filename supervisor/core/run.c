@@ -320,7 +320,10 @@ static void
 do_send(struct run *r)
 {
 	static struct log_limit limit;
+	const struct bus_event ev = {
+	    .kind = BUS_RUN_TOLD, .run = r, .sandbox = r->sandbox};
 
+	r->is_told = false;
 	if (run_chan(r) == NULL)
 		return; /* all is said again when it comes */
 	r->is_due = r->row.spec == NULL;
@@ -340,6 +343,8 @@ do_send(struct run *r)
 	if (r->cancel != 0)
 		do_tell_cancel(r);
 	run_let_go(r);
+	r->is_told = true;
+	run_tell(r, &ev);
 }
 
 static void
@@ -619,41 +624,28 @@ restore_place(struct run *r)
 	}
 }
 
-/* Its sandbox is not there any more: somebody deleted it, or it was lost. */
-static void
-restore_ended(struct run *r, bool was_deleted)
-{
-	run_set_phase(r, RUN_SENT);
-	if (was_deleted)
-		run_sandbox_gone(r, RUNLOG_CANCELED, ERR_WRONG_STATE,
-		    "the run was canceled: its sandbox was deleted");
-	else
-		run_sandbox_gone(r, RUNLOG_LOST, ERR_LOST,
-		    "the sandbox was lost while the server was down");
-}
-
 int
-run_restore(struct runs *rs, struct sandbox *sb, const struct store_run *row,
-    struct run **out, struct err *e)
+run_restore(struct runs *rs, struct sandbox *sb, const struct run_fate *fate,
+    const struct store_run *row, struct run **out, struct err *e)
 {
 	struct store_log *log;
 	struct run *r;
-	bool is_live;
 
 	if (store_log_reopen(rs->parts.store, &row->uuid, &log, e) != 0)
 		return e->code;
-	is_live = sb != NULL && sandbox_state_is_live(sb->state);
-	r = run_new(rs, is_live ? sb : NULL);
+	r = run_new(rs, sb);
 	store_run_copy(&r->row, row);
 	run_asked_restored(&r->asked, &r->row);
 	r->recorded = RUN_IS_RECORDED;
 	r->log = log;
 	run_enter(r);
-	if (is_live)
-		restore_place(r);
-	else
-		restore_ended(r, sb != NULL);
 	*out = r;
+	if (sb != NULL) {
+		restore_place(r);
+		return 0;
+	}
+	run_set_phase(r, RUN_SENT); /* perhaps: its log says */
+	run_sandbox_gone(r, fate->reason, fate->code, fate->text);
 	return 0;
 }
 

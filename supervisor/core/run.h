@@ -26,6 +26,7 @@
 #include "supervisor/core/logs.h"
 #include "supervisor/core/run_asked.h"
 #include "supervisor/core/run_deadline.h"
+#include "supervisor/core/run_fate.h"
 #include "supervisor/core/run_row.h"
 #include "supervisor/core/run_step.h"
 #include "supervisor/core/run_wish.h"
@@ -55,6 +56,7 @@ struct run {
 	struct sched_item turn;
 	struct run_asked asked;
 	bool is_due;      /* its turn has come, and its spec is on its way */
+	bool is_told;     /* its worker was, since it came */
 	bool is_doubtful; /* waits, but an earlier server may have sent it */
 	enum run_recorded recorded;
 	struct store_log *log;
@@ -116,10 +118,10 @@ uint64_t runs_active(const struct runs *rs);
 int run_create(struct runs *rs, struct sandbox *sb, struct run_wish *w,
     struct run **out, struct err *e) MUSTCHECK;
 /* run_restore - one that was unfinished when the server started; sb NULL: its
- * sandbox is gone, it ends as lost; sb is being removed: it ends as canceled.
- * *out is the registry's. */
+ * sandbox is no more, and it ends as fate says.  *out is the registry's. */
 int run_restore(struct runs *rs, struct sandbox *sb,
-    const struct store_run *row, struct run **out, struct err *e) MUSTCHECK;
+    const struct run_fate *fate, const struct store_run *row, struct run **out,
+    struct err *e) MUSTCHECK;
 
 struct run *run_ref(struct run *r);
 void run_unref(struct run *r);

@@ -18,9 +18,9 @@
 #include "supervisor/core/fleet.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/sandbox_row.h"
+#include "supervisor/core/sandbox_tell.h"
 
 #define REMOVE_RETRY_MS 2000
-#define RESAVE_MS 2000
 /* Runs of one sandbox that go at a time: each takes a keeper, a shell and what
  * that starts out of the sandbox's limit of processes. */
 #define PIDS_PER_RUN 8
@@ -72,6 +72,8 @@ sandboxes_each(const struct sandboxes *all,
 
 /* ---- life */
 
+static const struct sandbox_save_ops save_ops;
+
 static struct sandbox *
 sandbox_new(struct sandboxes *all, struct principal *owner)
 {
@@ -80,6 +82,8 @@ sandbox_new(struct sandboxes *all, struct principal *owner)
 	sb->all = all;
 	sb->owner = principal_ref(owner);
 	bus_init(&sb->bus);
+	sandbox_save_init(&sb->save, all->parts.base, all->parts.store,
+	    &sb->row, &save_ops, sb);
 	return sb;
 }
 
@@ -110,7 +114,7 @@ sandbox_free(struct sandbox *sb)
 	TAILQ_REMOVE(&all->list, sb, link);
 	sched_queue_clear(&sb->queue);
 	timer_free(sb->retry);
-	timer_free(sb->resave);
+	sandbox_save_clear(&sb->save);
 	principal_unref(sb->owner);
 	store_sandbox_clear(&sb->row);
 	free(sb);
@@ -120,8 +124,8 @@ sandbox_free(struct sandbox *sb)
 static void
 sandbox_free_if_over(struct sandbox *sb)
 {
-	if (sb->state == SANDBOX_GONE && sb->pins == 0 && !sb->is_unsaved &&
-	    sched_queue_is_empty(&sb->queue))
+	if (sb->state == SANDBOX_GONE && sb->pins == 0 &&
+	    sandbox_save_is_over(&sb->save) && sched_queue_is_empty(&sb->queue))
 		sandbox_free(sb);
 }
 
@@ -175,75 +179,58 @@ sandbox_chan(const struct sandbox *sb)
 	return fleet_chan(sb->all->parts.fleet, sb->worker);
 }
 
-static void sandbox_put(struct sandbox *sb);
 static void sandbox_happen(
     struct sandbox *sb, enum sandbox_happening what, const struct err *why);
 
 static void
-sandbox_resave_cb(void *arg)
+on_refused(const struct err *why, void *arg)
+{
+	sandbox_happen(arg, SANDBOX_UNRECORDED, why);
+}
+
+static void
+open_gate(struct sandbox *sb)
+{
+	if (sb->is_open && !sb->is_held)
+		sched_queue_gate(&sb->queue, SCHED_GATE_OPEN);
+}
+
+static void
+send_remove(struct sandbox *sb)
+{
+	sb->is_remove_due = false;
+	if (sb->state == SANDBOX_REMOVING)
+		sandbox_tell_remove(sandbox_chan(sb), &sb->row);
+}
+
+static void
+on_rest(void *arg)
 {
 	struct sandbox *sb = arg;
 
-	if (sb->is_unsaved)
-		sandbox_put(sb);
-}
-
-/* Without a row it can have no runs: it ends.  A row that is there but behind
- * is what a restart repairs; it is written again until it is right. */
-static void
-put_failed(struct sandbox *sb, const struct err *why)
-{
-	static struct log_limit limit;
-	struct err e = *why;
-
-	log_warn_limited(&limit, "sandbox %s: its row is not on disk: %s",
-	    sb->row.name, why->msg);
-	if (!sb->is_recorded && sb->nwrites == 0) {
-		(void)err_wrap(&e, "the sandbox could not be recorded");
-		sandbox_happen(sb, SANDBOX_UNRECORDED, &e);
-		return;
+	if (sb->is_remove_due)
+		send_remove(sb);
+	if (sb->is_held) {
+		sb->is_held = false;
+		open_gate(sb);
+		sched_turn(sb->all->parts.sched);
 	}
-	sb->is_unsaved = true;
-	if (sb->resave == NULL)
-		sb->resave =
-		    timer_new(sb->all->parts.base, sandbox_resave_cb, sb);
-	timer_set_ms(sb->resave, RESAVE_MS);
-}
-
-static void
-put_cb(int rc, const struct err *why, void *arg)
-{
-	struct sandbox *sb = arg;
-
-	sb->nwrites--;
-	if (rc == 0)
-		sb->is_recorded = true;
-	if (rc != 0)
-		put_failed(sb, why);
-	else if (sb->nwrites == 0)
-		sb->is_unsaved = false;
-	sb->pins--;
 	sandbox_free_if_over(sb);
 }
 
-static void
-sandbox_put(struct sandbox *sb)
-{
-	sb->expires_saved_ms = sb->row.expires_ms;
-	sb->pins++;
-	sb->nwrites++;
-	store_sandbox_put(sb->all->parts.store, &sb->row, put_cb, sb);
-}
+static const struct sandbox_save_ops save_ops = {on_refused, on_rest};
 
 static void
 do_open_gate(struct sandbox *sb)
 {
-	sched_queue_gate(&sb->queue, SCHED_GATE_OPEN);
+	sb->is_open = true;
+	open_gate(sb);
 }
 
 static void
 do_close_gate(struct sandbox *sb)
 {
+	sb->is_open = false;
 	sched_queue_gate(&sb->queue, SCHED_GATE_SHUT);
 }
 
@@ -264,32 +251,16 @@ do_save(struct sandbox *sb)
 {
 	if (sb->state == SANDBOX_GONE)
 		sb->row.ended_ms = clock_wall_ms();
-	if (sb->is_recorded || sb->nwrites > 0 || sb->state != SANDBOX_GONE)
-		sandbox_put(sb);
+	if (sb->state != SANDBOX_GONE || sandbox_save_is_known(&sb->save))
+		sandbox_save_put(&sb->save);
 }
 
 static void
 send_open(struct sandbox *sb, enum msg_open_mode mode)
 {
-	const struct store_sandbox *row = &sb->row;
-
-	msg_send_sandbox_open(sandbox_chan(sb),
-	    &(struct msg_sandbox_open){
-		.id = row->id,
-		.mode = mode,
-		.uuid = row->uuid,
-		.tenant = sb->owner->tenant_name,
-		.identifier = row->identifier,
-		.generation = row->generation,
-		.name = row->name,
-		.image = row->image,
-		.container_id = row->container_id,
-		.memory_bytes = row->memory_bytes,
-		.nano_cpus = row->nano_cpus,
-		.pids = row->pids,
-		.ttl_s = row->ttl_s,
-	    });
+	sandbox_tell_open(sandbox_chan(sb), &sb->row, sb->owner, mode);
 	sb->is_settled = false;
+	sb->is_resent = false;
 }
 
 static void
@@ -304,32 +275,46 @@ do_tell_adopt(struct sandbox *sb)
 	send_open(sb, MSG_OPEN_MODE_ADOPT);
 }
 
+/* When its row says so: a front that dies meanwhile would leave a row of a
+ * sandbox that is ready, the next would send runs to it, and the engine take
+ * it away under them.  A row that cannot be written holds up no removal. */
 static void
 do_tell_remove(struct sandbox *sb)
 {
-	msg_send_sandbox_remove(sandbox_chan(sb),
-	    &(struct msg_sandbox_remove){
-		.id = sb->row.id, .uuid = sb->row.uuid, .name = sb->row.name});
-}
-
-/* Lets the worker end what it was not told of, so it has to wait for runs of
- * an earlier front that may have begun and are still queued. */
-static void
-sandbox_settle(struct sandbox *sb)
-{
-	struct ipc_chan *chan = sandbox_chan(sb);
-
-	if (sb->is_settled || sb->ndoubtful > 0 || chan == NULL)
-		return;
-	sb->is_settled = true;
-	msg_send_sandbox_settled(
-	    chan, &(struct msg_sandbox_settled){.id = sb->row.id});
+	sb->is_remove_due = sb->save.nwrites > 0;
+	if (!sb->is_remove_due)
+		send_remove(sb);
 }
 
 static struct run *
 run_of(struct sched_item *item)
 {
 	return HASH_OF(item, struct run, turn);
+}
+
+static bool
+is_all_told(const struct sandbox *sb)
+{
+	struct sched_item *item;
+
+	TAILQ_FOREACH (item, &sb->queue.running, link)
+		if (!run_of(item)->is_told)
+			return false;
+	return sb->is_resent && sb->ndoubtful == 0;
+}
+
+/* Lets the worker end what it was not told of, so it has to wait for runs of
+ * an earlier front that may have begun and are still queued, and for those
+ * whose specs are still fetched. */
+static void
+sandbox_settle(struct sandbox *sb)
+{
+	struct ipc_chan *chan = sandbox_chan(sb);
+
+	if (sb->is_settled || chan == NULL || !is_all_told(sb))
+		return;
+	sb->is_settled = true;
+	sandbox_tell_settled(chan, sb->row.id);
 }
 
 static void
@@ -342,6 +327,7 @@ do_resend(struct sandbox *sb)
 		next = TAILQ_NEXT(item, link);
 		run_resend(run_of(item));
 	}
+	sb->is_resent = true;
 	sandbox_settle(sb);
 }
 
@@ -387,7 +373,9 @@ end_doubtful(struct sandbox *sb, struct sched_items *list)
 	}
 }
 
-/* What was never sent goes to a fresh sandbox of the same name. */
+/* What was never sent goes to a fresh sandbox of the same name.  None of it
+ * begins there before that is written: a front that dies first leaves rows by
+ * which they wait here, and they would begin here as well. */
 static void
 do_requeue(struct sandbox *sb)
 {
@@ -403,7 +391,10 @@ do_requeue(struct sandbox *sb)
 	if (TAILQ_EMPTY(&sb->queue.waiting) && TAILQ_EMPTY(&sb->queue.locked))
 		return;
 	to = sandbox_make(sb->all, &w, sb->row.generation + 1);
+	to->is_held = true;
+	sched_queue_gate(&to->queue, SCHED_GATE_SHUT);
 	sched_move_waiting(&sb->queue, &to->queue, move_run, to);
+	sandbox_save_put(&to->save); /* behind the moves */
 }
 
 static void
@@ -534,7 +525,7 @@ sandbox_make(
 	    &sb->row, w, all->next_id++, generation, all->parts.conf);
 	do_touch(sb);
 	sandbox_enter(sb);
-	sandbox_put(sb);
+	sandbox_save_put(&sb->save);
 	if (sandbox_chan(sb) != NULL)
 		sandbox_happen(sb, SANDBOX_WORKER_CAME, NULL);
 	return sb;
@@ -601,8 +592,7 @@ sandbox_restore(struct sandboxes *all, struct principal *owner,
 	struct sandbox *sb = sandbox_new(all, owner);
 
 	store_sandbox_copy(&sb->row, row);
-	sb->is_recorded = true;
-	sb->expires_saved_ms = row->expires_ms;
+	sandbox_save_restored(&sb->save);
 	if (row->state == SANDBOX_IS_REMOVING)
 		sb->state = SANDBOX_LEAVING;
 	else if (row->state == SANDBOX_IS_READY)
@@ -636,7 +626,7 @@ sandbox_adopt(struct sandboxes *all, struct principal *owner,
 	sb->row.state = SANDBOX_IS_READY;
 	sb->state = SANDBOX_AWAY;
 	sandbox_enter(sb);
-	sandbox_put(sb);
+	sandbox_save_put(&sb->save);
 	if (sandbox_chan(sb) != NULL)
 		sandbox_happen(sb, SANDBOX_WORKER_CAME, NULL);
 }
@@ -657,13 +647,12 @@ sandbox_touch(struct sandbox *sb, uint32_t ttl_s)
 {
 	if (ttl_s != 0 && ttl_s != sb->row.ttl_s) {
 		sb->row.ttl_s = ttl_s;
-		msg_send_sandbox_ttl(sandbox_chan(sb),
-		    &(struct msg_sandbox_ttl){sb->row.id, ttl_s});
+		sandbox_tell_ttl(sandbox_chan(sb), sb->row.id, ttl_s);
 	}
 	do_touch(sb);
-	if (sb->row.expires_ms - sb->expires_saved_ms > save_slack_ms(sb) ||
-	    sb->row.expires_ms < sb->expires_saved_ms)
-		sandbox_put(sb);
+	if (sb->row.expires_ms - sb->save.expires_ms > save_slack_ms(sb) ||
+	    sb->row.expires_ms < sb->save.expires_ms)
+		sandbox_save_put(&sb->save);
 }
 
 void
@@ -749,8 +738,15 @@ sandbox_drop_doubtful(struct sandbox *sb)
 }
 
 void
+sandbox_on_run_told(struct sandbox *sb)
+{
+	sandbox_settle(sb);
+}
+
+void
 sandbox_on_run_left(struct sandbox *sb)
 {
+	sandbox_settle(sb);
 	if (sandbox_state_is_live(sb->state))
 		sandbox_touch(sb, 0);
 	sandbox_free_if_over(sb);

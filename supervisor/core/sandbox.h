@@ -21,6 +21,7 @@
 #include "common/principal.h"
 #include "supervisor/core/bus.h"
 #include "supervisor/core/names.h"
+#include "supervisor/core/sandbox_save.h"
 #include "supervisor/core/sandbox_step.h"
 #include "supervisor/core/sched.h"
 #include "supervisor/store/store.h"
@@ -43,16 +44,16 @@ struct sandbox {
 	struct bus bus;
 	struct sched_queue queue;
 	struct name_hold name;
-	bool is_settled;          /* the worker was told of all old runs */
+	bool is_settled;          /* the worker knows that it was told of all
+				   * old runs */
+	bool is_resent;           /* of those that an earlier worker had */
 	unsigned int ndoubtful;   /* old runs that wait: see run.is_doubtful */
 	bool is_expired;          /* not wanted because its time was over */
-	int64_t expires_saved_ms; /* what the database has */
-	unsigned int nwrites;     /* of its row, under way */
-	bool is_recorded;         /* the database has a row of it */
-	bool is_unsaved;          /* the last write failed: tried again */
+	struct sandbox_save save; /* of its row */
+	bool is_remove_due;       /* told when its row is written */
+	bool is_open, is_held;    /* its gate, but for what is to be written */
 	struct err why;           /* for the deeds of a step */
 	struct timer *retry;
-	struct timer *resave;
 	struct hash_entry by_id;
 	TAILQ_ENTRY(sandbox) link; /* in order of their numbers */
 };
@@ -137,6 +138,8 @@ void sandbox_on_removed(struct sandbox *sb, int code, const char *text);
 void sandbox_add_doubtful(struct sandbox *sb);
 /* sandbox_drop_doubtful - and was sent, or is over */
 void sandbox_drop_doubtful(struct sandbox *sb);
+/* sandbox_on_run_told - its worker was, later than its turn came */
+void sandbox_on_run_told(struct sandbox *sb);
 /* sandbox_on_run_left - may free sb */
 void sandbox_on_run_left(struct sandbox *sb);
 

@@ -14,7 +14,10 @@ store_snapshot_clear(struct store_snapshot *s)
 		store_sandbox_clear(&s->sandboxes[i]);
 	for (size_t i = 0; i < s->nruns; i++)
 		store_run_clear(&s->runs[i]);
+	for (size_t i = 0; i < s->nended; i++)
+		store_sandbox_clear(&s->ended[i]);
 	free(s->sandboxes);
+	free(s->ended);
 	free(s->runs);
 	memset(s, 0, sizeof(*s));
 }
@@ -39,21 +42,21 @@ next_number(struct db *db, const char *table, uint64_t *out, struct err *e)
 }
 
 static int
-read_sandboxes(struct db *db, struct store_snapshot *s, struct err *e)
+read_sandboxes(struct db *db, enum db_query which, struct store_sandbox **out,
+    size_t *n, struct err *e)
 {
 	struct db_call c;
 	int rc;
 
-	db_call_init(&c, db, DB_SANDBOX_LIVE);
+	db_call_init(&c, db, which);
 	while ((rc = db_call_step(&c, e)) == 1) {
-		s->sandboxes = array_grow(
-		    s->sandboxes, s->nsandboxes, sizeof(*s->sandboxes));
-		rc = rows_get_sandbox(&c, &s->sandboxes[s->nsandboxes], e);
+		*out = array_grow(*out, *n, sizeof(**out));
+		rc = rows_get_sandbox(&c, &(*out)[*n], e);
 		if (rc != 0) {
 			db_call_end(&c);
 			return rc;
 		}
-		s->nsandboxes++;
+		(*n)++;
 	}
 	return rc;
 }
@@ -83,14 +86,14 @@ static int
 snapshot_read(struct db *db, void (*slim)(struct store_run *run),
     struct store_snapshot *s, struct err *e)
 {
-	int rc;
-
 	if (db_exec(db, DB_BEGIN_READ, e) != 0 ||
 	    next_number(db, "sandbox", &s->next_sandbox, e) != 0 ||
-	    next_number(db, "run", &s->next_run, e) != 0)
+	    next_number(db, "run", &s->next_run, e) != 0 ||
+	    read_sandboxes(
+		db, DB_SANDBOX_LIVE, &s->sandboxes, &s->nsandboxes, e) != 0 ||
+	    read_sandboxes(db, DB_SANDBOX_LEFT, &s->ended, &s->nended, e) != 0)
 		return e->code;
-	rc = read_sandboxes(db, s, e);
-	return rc != 0 ? rc : read_runs(db, slim, s, e);
+	return read_runs(db, slim, s, e);
 }
 
 int

@@ -53,6 +53,10 @@ const char *const db_sql[DB_NQUERY] = {
 	" ON CONFLICT (id) DO UPDATE SET " SANDBOX_SET_ALL,
     [DB_SANDBOX_LIVE] = "SELECT " SANDBOX_COLUMNS " FROM sandbox"
 			" WHERE " SANDBOX_IS_LIVE " ORDER BY id",
+    [DB_SANDBOX_LEFT] =
+	"SELECT " SANDBOX_COLUMNS " FROM sandbox"
+	" WHERE id IN (SELECT sandbox FROM run"
+	" WHERE " UNFINISHED ") AND " SANDBOX_IS_DEAD " ORDER BY id",
     [DB_SANDBOX_ENDED] = "SELECT 1 FROM sandbox WHERE uuid = ?1"
 			 " AND " SANDBOX_IS_DEAD,
     [DB_INSTANCE_GET] = "SELECT id FROM instance",

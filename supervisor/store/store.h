@@ -69,6 +69,9 @@ struct store_snapshot {
 	size_t nsandboxes;
 	struct store_run *runs; /* queued or running, with spec, oldest first */
 	size_t nruns;
+	struct store_sandbox *ended; /* removed or lost ones of these runs, by
+				      * their numbers */
+	size_t nended;
 };
 void store_snapshot_clear(struct store_snapshot *s);
 

@@ -17,9 +17,11 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <event2/event.h>
+#include <sqlite3.h>
 
 #include "common/clock.h"
 #include "common/conf.h"
@@ -454,6 +456,81 @@ ground_stop_core(void)
 	g.core = NULL;
 	for (int k = 0; k < 3; k++) /* libevent frees a turn later */
 		(void)event_base_loop(g.base, EVLOOP_NONBLOCK);
+}
+
+static inline void ground_remove_dir(const char *path);
+
+static inline void
+ground_copy_file(const char *from, const char *to)
+{
+	static char bytes[1 << 16];
+	FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+	size_t n;
+
+	assert_non_null(in);
+	assert_non_null(out);
+	while ((n = fread(bytes, 1, sizeof(bytes), in)) > 0)
+		assert_int_equal(fwrite(bytes, 1, n, out), n);
+	assert_int_equal(fclose(out), 0);
+	(void)fclose(in);
+}
+
+/* The database's files as they are; others by a second name, without what
+ * SQLite makes anew. */
+static inline void
+ground_copy_dir(const char *from, const char *to)
+{
+	DIR *d = opendir(from);
+	const struct dirent *entry;
+	char old[512], new[512];
+
+	assert_non_null(d);
+	assert_int_equal(mkdir(to, 0700), 0);
+	while ((entry = readdir(d)) != NULL) {
+		const char *name = entry->d_name;
+
+		(void)snprintf(old, sizeof(old), "%.200s/%.255s", from, name);
+		(void)snprintf(new, sizeof(new), "%.200s/%.255s", to, name);
+		if (name[0] == '.' || strstr(name, ".db-shm") != NULL)
+			continue;
+		if (entry->d_type == DT_DIR)
+			ground_copy_dir(old, new);
+		else if (strstr(name, ".db") != NULL)
+			ground_copy_file(old, new);
+		else /* it may go at any time */
+			(void)!link(old, new);
+	}
+	(void)closedir(d);
+}
+
+/* Nobody else commits until it is closed. */
+static inline sqlite3 *
+ground_lock(void)
+{
+	char path[128];
+	sqlite3 *db;
+
+	(void)snprintf(path, sizeof(path), "%s/mcp-sandboxd.db", g.dir);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	(void)sqlite3_busy_timeout(db, PATIENCE_MS);
+	assert_int_equal(
+	    sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	return db;
+}
+
+/* As a crash: what is not committed yet never will be. */
+static inline void
+ground_crash_core(void)
+{
+	char copy[128];
+	sqlite3 *db = ground_lock();
+
+	(void)snprintf(copy, sizeof(copy), "%s.copy", g.dir);
+	ground_copy_dir(g.dir, copy);
+	(void)sqlite3_close(db);
+	ground_stop_core();
+	ground_remove_dir(g.dir);
+	assert_int_equal(rename(copy, g.dir), 0);
 }
 
 static inline int

@@ -26,6 +26,8 @@ struct box { /* a container, by its sandbox's number */
 	bool is_settled;
 	enum op op;
 	int worker; /* that was told of it, -1: none */
+	/* What may have ended its runs. */
+	bool has_died, has_failed, is_unwanted;
 };
 
 struct work { /* a run, by its number */
@@ -39,7 +41,8 @@ struct work { /* a run, by its number */
 	int spool;
 	bool is_canceled;
 	/* What the client knows. */
-	struct run *run; /* a reference; NULL after the core went */
+	bool was_canceled; /* by it */
+	struct run *run;   /* a reference; NULL after the core went */
 	struct uuid uuid;
 	bool is_acked;
 };
@@ -51,6 +54,7 @@ static struct {
 	uint64_t nboxes, nworks; /* the highest number seen, and one more */
 	bool is_calm;            /* nothing breaks, nobody asks for more */
 	unsigned int ended, lost, canceled, failed;
+	char large[RUN_ASKED_KEEP_BYTES + 1];
 } m;
 
 static const char *const names[NAMES] = {"a", "b", "c", "d"};
@@ -138,6 +142,9 @@ model_on_start(void *arg, struct msg_run_start *s, struct err *e)
 	work_drop(w);
 	w->worker = worker_of(arg);
 	w->spool = msg_take_fd(&s->spool);
+	if (w->begins > 0 && box_at(s->sandbox)->is_settled)
+		fail_msg("run %llu is told when all were told",
+		    (unsigned long long)s->id);
 	if (w->begins == 0)
 		w->box = s->sandbox;
 	else if (w->box != s->sandbox)
@@ -262,6 +269,7 @@ box_answer_open(uint64_t id, struct box *b, struct ipc_chan *chan)
 {
 	if (b->op == OP_CREATE && !m.is_calm && pick(20) == 0) {
 		b->worker = -1;
+		b->has_failed = true;
 		msg_send_sandbox_failed(chan,
 		    &(struct msg_sandbox_failed){
 			.id = id, .code = ERR_BACKEND, .text = "no engine"});
@@ -310,6 +318,7 @@ box_die(uint64_t id)
 	if (!b->is_alive || b->op != OP_NONE)
 		return;
 	b->is_alive = false;
+	b->has_died = true;
 	if (b->is_open)
 		say_box_lost(id, chan_of(b->worker));
 	b->is_open = false;

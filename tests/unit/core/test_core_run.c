@@ -416,6 +416,28 @@ test_what_a_large_run_is_asked_to_do_waits_on_disk(void **state)
 }
 
 static void
+test_a_new_worker_is_told_of_a_large_run_before_all_was_told(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *large = large_run(sb);
+	const char *start, *settled;
+
+	(void)state;
+	say_ready(0, 1);
+	say_begun(0, 1);
+	ground_wait_until(large->row.spec == NULL);
+	ground_kill_worker(0);
+	forget_told(0);
+	ground_worker(0);
+	expect_told(0, "settled 1");
+	start = strstr(ground_told(0), "start 1");
+	settled = strstr(ground_told(0), "settled 1");
+	assert_non_null(start);
+	assert_true(start < settled);
+	run_unref(large);
+}
+
+static void
 test_a_new_front_leaves_on_disk_what_waits(void **state)
 {
 	struct sandbox *sb = ground_open("box");
@@ -543,6 +565,7 @@ main(void)
 	    TEST(test_what_a_worker_writes_late_is_in_nobody_elses_log),
 	    TEST(test_a_log_is_used_again_when_its_worker_is_done_with_it),
 	    TEST(test_what_a_large_run_is_asked_to_do_waits_on_disk),
+	    TEST(test_a_new_worker_is_told_of_a_large_run_before_all_was_told),
 	    TEST(test_a_new_front_leaves_on_disk_what_waits),
 	    TEST(test_a_large_run_can_be_canceled_while_its_spec_is_read),
 	    TEST(test_what_is_queued_has_a_limit_of_bytes),

@@ -106,6 +106,45 @@ test_a_removed_sandbox_gives_its_name_up_at_once(void **state)
 }
 
 static void
+test_a_removal_is_told_when_its_row_is_on_disk(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	sqlite3 *lock;
+
+	(void)state;
+	say_ready(0, 1);
+	ground_wait_until(sb->save.nwrites == 0);
+	lock = ground_lock();
+	sandbox_remove(sb);
+	ground_settle(0);
+	assert_false(was_told(0, "remove 1"));
+	(void)sqlite3_close(lock);
+	expect_told(0, "remove 1");
+}
+
+/* The front dies when it has told of a sandbox's end, and no run's yet. */
+static void
+test_a_run_ends_as_its_sandbox_did_though_a_crash_came_between(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *r = ground_run(sb, false);
+
+	(void)state;
+	ground_wait_until(r->recorded == RUN_IS_RECORDED);
+	run_unref(r);
+	sb->row.state = SANDBOX_IS_REMOVED;
+	store_sandbox_put(g.store, &sb->row, NULL, NULL);
+	ground_stop_core();
+	ground_start_core();
+	r = runs_find(core_runs(g.core), 1);
+	assert_non_null(r);
+	r = run_ref(r);
+	ground_wait_over(r);
+	assert_int_equal(r->row.end_reason, RUNLOG_START_FAILED);
+	run_unref(r);
+}
+
+static void
 test_replacing_leaves_one_holder_however_often(void **state)
 {
 	struct sandbox *sb = ground_open("box");
@@ -255,6 +294,7 @@ test_what_is_to_be_removed_is_told_to_the_next_worker(void **state)
 	assert_null(ground_find("box"));
 	forget_told(0);
 	ground_worker(0);
+	expect_told(0, "remove 1");
 	assert_string_equal(ground_told(0), "remove 1\n");
 	say_removed(0, 1, 0);
 	assert_null(sandboxes_find(core_sandboxes(g.core), 1));
@@ -454,6 +494,9 @@ main(void)
 	    TEST(test_a_lost_runs_log_is_read_for_what_nobody_told),
 	    TEST(test_a_sandbox_that_cannot_be_made_fails_its_runs),
 	    TEST(test_a_removed_sandbox_gives_its_name_up_at_once),
+	    TEST(test_a_removal_is_told_when_its_row_is_on_disk),
+	    TEST(
+		test_a_run_ends_as_its_sandbox_did_though_a_crash_came_between),
 	    TEST(test_replacing_leaves_one_holder_however_often),
 	    TEST(test_what_is_being_removed_bounds_what_replaces_it),
 	    TEST(test_a_failed_removal_is_tried_again),

@@ -1,0 +1,44 @@
+#include "supervisor/core/sandbox_tell.h"
+
+void
+sandbox_tell_open(struct ipc_chan *chan, const struct store_sandbox *row,
+    const struct principal *owner, enum msg_open_mode mode)
+{
+	msg_send_sandbox_open(chan,
+	    &(struct msg_sandbox_open){
+		.id = row->id,
+		.mode = mode,
+		.uuid = row->uuid,
+		.tenant = owner->tenant_name,
+		.identifier = row->identifier,
+		.generation = row->generation,
+		.name = row->name,
+		.image = row->image,
+		.container_id = row->container_id,
+		.memory_bytes = row->memory_bytes,
+		.nano_cpus = row->nano_cpus,
+		.pids = row->pids,
+		.ttl_s = row->ttl_s,
+	    });
+}
+
+void
+sandbox_tell_settled(struct ipc_chan *chan, uint64_t sandbox)
+{
+	msg_send_sandbox_settled(
+	    chan, &(struct msg_sandbox_settled){.id = sandbox});
+}
+
+void
+sandbox_tell_ttl(struct ipc_chan *chan, uint64_t sandbox, uint32_t ttl_s)
+{
+	msg_send_sandbox_ttl(chan, &(struct msg_sandbox_ttl){sandbox, ttl_s});
+}
+
+void
+sandbox_tell_remove(struct ipc_chan *chan, const struct store_sandbox *row)
+{
+	msg_send_sandbox_remove(chan,
+	    &(struct msg_sandbox_remove){
+		.id = row->id, .uuid = row->uuid, .name = row->name});
+}

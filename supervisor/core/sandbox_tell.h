@@ -1,0 +1,20 @@
+/* sandbox_tell.h - what the worker of a sandbox is told; chan NULL: it is away,
+ * nothing is said */
+#ifndef CORE_SANDBOX_TELL_H
+#define CORE_SANDBOX_TELL_H
+
+#include "common/base.h"
+#include "common/msg/msg_gen.h"
+#include "common/principal.h"
+#include "supervisor/store/store.h"
+
+struct ipc_chan;
+
+void sandbox_tell_open(struct ipc_chan *chan, const struct store_sandbox *row,
+    const struct principal *owner, enum msg_open_mode mode);
+void sandbox_tell_settled(struct ipc_chan *chan, uint64_t sandbox);
+void sandbox_tell_ttl(struct ipc_chan *chan, uint64_t sandbox, uint32_t ttl_s);
+void sandbox_tell_remove(
+    struct ipc_chan *chan, const struct store_sandbox *row);
+
+#endif
