@@ -1,9 +1,9 @@
 #include "images/agent/caps.h"
 
-#include <errno.h>
 #include <linux/capability.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
+
+#include "images/agent/raw.h"
 
 #define CAPS_WORDS _LINUX_CAPABILITY_U32S_3
 
@@ -56,5 +56,5 @@ caps_apply(enum runspec_user user)
 	const struct __user_cap_data_struct *d =
 	    user == RUNSPEC_USER_ROOT ? root_caps : none;
 
-	return syscall(SYS_capset, &h, d) == -1 ? errno : 0;
+	return (int)RAW(SYS_capset, &h, d, 0, 0);
 }

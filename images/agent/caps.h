@@ -20,7 +20,7 @@
  * withheld: the capabilities (1 << CAP_x) that no command has */
 void caps_init(uint64_t withheld);
 /* caps_apply - in a command before exec, after the change of user.  0 or an
- * errno.  Only system calls: the caller shares its memory. */
+ * errno below 0.  Only system calls: the caller shares its memory. */
 int caps_apply(enum runspec_user user);
 
 #endif

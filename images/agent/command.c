@@ -4,45 +4,57 @@
 #include <limits.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 
 #include "common/exit.h"
 #include "images/agent/caps.h"
 #include "images/agent/keeper.h"
+#include "images/agent/raw.h"
+
+/* Of a signal set, as the kernel has it. */
+#define SIGSET_BYTES 8
 
 static NORETURN void
-command_fail(struct keeper_job *job, enum keeper_stage stage, int error)
+command_fail(struct keeper_job *job, enum keeper_stage stage, long error)
 {
 	job->stage = stage;
-	job->error = error;
-	_exit(EXIT_CANNOT);
+	job->error = (int)error;
+	for (;;)
+		(void)RAW(SYS_exit_group, EXIT_CANNOT, 0, 0, 0);
 }
 
-/* Raw system calls: libc's wrappers want to tell other threads. */
 static void
 become_user(struct keeper_job *job)
 {
 	long id = job->user == RUNSPEC_USER_ROOT ? 0 : COMMAND_UID;
-	int error;
+	long rc;
 
 	if (id != 0) {
 		/* so that /dev/stdout can be opened by name */
-		(void)syscall(SYS_fchown, STDOUT_FILENO, id, id);
-		(void)syscall(SYS_fchown, STDERR_FILENO, id, id);
+		(void)RAW(SYS_fchown, STDOUT_FILENO, id, id, 0);
+		(void)RAW(SYS_fchown, STDERR_FILENO, id, id, 0);
 	}
-	if (syscall(SYS_setgroups, 0L, NULL) == -1 ||
-	    syscall(SYS_setresgid, id, id, id) == -1 ||
-	    syscall(SYS_setresuid, id, id, id) == -1)
-		command_fail(job, KEEPER_USER, errno);
-	error = caps_apply(job->user);
-	if (error != 0)
-		command_fail(job, KEEPER_USER, error);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
-		command_fail(job, KEEPER_USER, errno);
+	rc = RAW(SYS_setgroups, 0, 0, 0, 0);
+	if (rc == 0)
+		rc = RAW(SYS_setresgid, id, id, id, 0);
+	if (rc == 0)
+		rc = RAW(SYS_setresuid, id, id, id, 0);
+	if (rc == 0)
+		rc = caps_apply(job->user);
+	if (rc == 0)
+		rc = raw_call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0);
+	if (rc != 0)
+		command_fail(job, KEEPER_USER, -rc);
+}
+
+/* It returns when it fails: the errno. */
+static long
+exec_program(const struct keeper_job *job, const char *path)
+{
+	return -RAW(SYS_execve, path, job->argv, job->env, 0);
 }
 
 /* One directory of a search path, dir of n bytes; the errno of exec. */
-static int
+static long
 exec_in(const struct keeper_job *job, const char *dir, size_t n)
 {
 	char path[PATH_MAX];
@@ -54,18 +66,17 @@ exec_in(const struct keeper_job *job, const char *dir, size_t n)
 	if (n > 0)
 		path[n++] = '/';
 	memcpy(path + n, job->program, name + 1);
-	(void)execve(path, job->argv, job->env);
-	return errno;
+	return exec_program(job, path);
 }
 
 /* As execvp: a program that may not be run hides behind later ones that may;
  * anything but "not here" ends the search. */
-static int
+static long
 exec_search(const struct keeper_job *job)
 {
 	const char *p = job->search;
 	bool denied = false;
-	int error;
+	long error;
 
 	if (*job->program == '\0')
 		return ENOENT; /* not the directories themselves */
@@ -87,20 +98,24 @@ exec_search(const struct keeper_job *job)
 int
 command_main(void *arg)
 {
+	static const uint8_t none[SIGSET_BYTES];
 	struct keeper_job *job = arg;
-	sigset_t none;
+	int err = job->err == -1 ? job->out : job->err;
+	long rc;
 
-	(void)setsid();
-	if (dup2(job->out, STDOUT_FILENO) == -1 ||
-	    dup2(job->err == -1 ? job->out : job->err, STDERR_FILENO) == -1)
-		command_fail(job, KEEPER_FORK, errno);
+	(void)RAW(SYS_setsid, 0, 0, 0, 0);
+	rc = RAW(SYS_dup3, job->out, STDOUT_FILENO, 0, 0);
+	if (rc >= 0)
+		rc = RAW(SYS_dup3, err, STDERR_FILENO, 0, 0);
+	if (rc < 0)
+		command_fail(job, KEEPER_FORK, -rc);
 	become_user(job);
-	if (chdir(job->cwd) == -1)
-		command_fail(job, KEEPER_CWD, errno);
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	if (strchr(job->program, '/') == NULL)
-		command_fail(job, KEEPER_EXEC, exec_search(job));
-	(void)execve(job->program, job->argv, job->env);
-	command_fail(job, KEEPER_EXEC, errno);
+	rc = RAW(SYS_chdir, job->cwd, 0, 0, 0);
+	if (rc < 0)
+		command_fail(job, KEEPER_CWD, -rc);
+	(void)RAW(SYS_rt_sigprocmask, SIG_SETMASK, none, 0, SIGSET_BYTES);
+	command_fail(job, KEEPER_EXEC,
+	    strchr(job->program, '/') == NULL ?
+		exec_search(job) :
+		exec_program(job, job->program));
 }

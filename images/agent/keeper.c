@@ -151,8 +151,8 @@ keeper_run(struct keeper_job *job)
 	struct keeper k = {
 	    .job = job, .report = {.slot = job->slot, .status = SIGKILL}};
 
-	k.command = clone(command_main, stack + sizeof(stack),
-	    CLONE_VM | CLONE_VFORK | SIGCHLD, job);
+	k.command =
+	    clone(command_main, stack + sizeof(stack), CLONE_VM | SIGCHLD, job);
 	if (k.command == -1) {
 		job->stage = KEEPER_FORK;
 		job->error = errno;

@@ -8,8 +8,9 @@
  * KEEPER_REPORT_FD, and waits for the next job.  It ends when PID 1 closes the
  * socket, or after a tree of which something would not die.
  *
- * The command starts by clone(CLONE_VM | CLONE_VFORK), so what goes wrong
- * before exec is seen in shared memory when clone returns.
+ * The command starts by clone(CLONE_VM), so what went wrong before exec is seen
+ * in shared memory when it has ended, and the keeper need not be woken by its
+ * exec.  Until then the job must stay as it is.
  *
  * A keeper that dies without a report was killed by root's code in the
  * sandbox; see reap.h for what happens then.

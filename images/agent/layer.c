@@ -198,6 +198,7 @@ look(struct layer *l, uint64_t now_ms)
 
 	if (!look_below(l, &now))
 		return;
+	l->looked_ms = now_ms;
 	l->spare.bytes = larger(l->spare.bytes, now.bytes);
 	l->spare.inodes = larger(l->spare.inodes, now.inodes);
 	gone.bytes = less(l->spare.bytes, now.bytes);
@@ -227,9 +228,13 @@ layer_tick(struct layer *l, uint64_t now_ms, bool busy)
 	l->was_busy = busy;
 	if (layer_count_is_running(&l->count))
 		return go_on_counting(l, now_ms, busy);
-	if (began)
+	if (began) {
 		l->pause_ms = LOOK_MIN_MS;
-	if (began || ended || (now_ms >= l->next_ms && (busy || l->settles)))
+		/* What was free a moment ago will do to begin with. */
+		if (now_ms - l->looked_ms < LOOK_MAX_MS && !l->settles)
+			l->next_ms = now_ms + LOOK_MIN_MS;
+	}
+	if (ended || (now_ms >= l->next_ms && (busy || l->settles)))
 		look(l, now_ms);
 	return LAYER_FINE;
 }

@@ -43,6 +43,7 @@ struct layer { /* layer.c writes */
 	int64_t since_ns;
 	int64_t boot_offset_ns; /* wall clock, less the one nobody sets */
 	uint64_t next_ms;       /* when to look again */
+	uint64_t looked_ms;
 	uint64_t counted_ms;
 	uint32_t pause_ms;
 	bool was_busy;

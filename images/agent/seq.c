@@ -16,17 +16,17 @@
 #include "images/agent/seq.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/syscall.h>
 
 #include "common/exit.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
+#include "images/agent/emptiness.h"
 #include "images/agent/specdir.h"
 
 #define ARTIFACTS_DIR "/artifacts"
 
 static const struct proc_ops seq_proc_ops;
+static struct emptiness artifacts;
 
 /* ---- life */
 
@@ -80,31 +80,6 @@ seq_release_if_taken(struct seq *q)
 
 /* ---- the sequence's end */
 
-/* 1 when the directory has an entry beside itself and its parent. */
-static uint8_t
-has_entries(const char *path)
-{
-	/* d_ino, d_off, d_reclen, d_type, d_name: three entries are enough */
-	char buf[1024] __attribute__((aligned(8)));
-	long n, used = 0;
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	uint8_t has = 0;
-
-	if (fd == -1)
-		return 0;
-	while (!has && (n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0)
-		for (used = 0; used < n && !has;) {
-			const char *name = buf + used + 19;
-			uint16_t reclen;
-
-			memcpy(&reclen, buf + used + 16, sizeof(reclen));
-			has = strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
-			used += reclen;
-		}
-	(void)close(fd);
-	return has;
-}
-
 static void
 seq_finish(struct seq *q)
 {
@@ -115,7 +90,7 @@ seq_finish(struct seq *q)
 	end.command = (uint16_t)(q->failed ? q->failed_command :
 		q->stop != 0               ? q->command :
 					     0);
-	end.artifacts = has_entries(ARTIFACTS_DIR);
+	end.artifacts = emptiness_has_entries(&artifacts, ARTIFACTS_DIR);
 	outlog_put_run_end(&q->log, &end);
 	runspec_clear(&q->spec);
 	memset(&q->spec, 0, sizeof(q->spec));
@@ -328,6 +303,7 @@ on_taken(void *arg, unsigned int stream, size_t n)
 	if (q->unwanted)
 		seq_drop_log(q);
 	uplink_kick(q->uplink, &q->log.flow);
+	uplink_hurry(q->uplink);
 }
 
 static void

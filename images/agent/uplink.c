@@ -223,6 +223,18 @@ uplink_hold(struct uplink *u)
 }
 
 void
+uplink_hurry(struct uplink *u)
+{
+	uint64_t now;
+
+	if (u->hold_until_us == 0)
+		return;
+	now = clock_mono_us();
+	if (u->hold_until_us > now + UPLINK_OUTPUT_US)
+		u->hold_until_us = now + UPLINK_OUTPUT_US;
+}
+
+void
 uplink_urgent(struct uplink *u)
 {
 	u->hold_until_us = 0;

@@ -6,8 +6,9 @@
  * link is lost.  A malformed frame loses it too.
  *
  * Frames are collected and leave together at the end of a loop turn.  After
- * uplink_hold they wait up to UPLINK_HOLD_US for more: a short command's
- * whole log then leaves in one write with the answer to OPEN_SEQUENCE.
+ * uplink_hold they wait up to UPLINK_HOLD_US for more, and UPLINK_OUTPUT_US
+ * from the first output on: a short command's whole log then leaves in one
+ * write with the answer to OPEN_SEQUENCE (docs/decisions/0033).
  */
 #ifndef AGENT_UPLINK_H
 #define AGENT_UPLINK_H
@@ -22,7 +23,8 @@
 
 #define UPLINK_BACKOFF_FIRST_MS 5
 #define UPLINK_BACKOFF_MAX_MS 500
-#define UPLINK_HOLD_US 8000
+#define UPLINK_HOLD_US 40000
+#define UPLINK_OUTPUT_US 8000
 /* Above this no frame is taken from the worker and no file is sent. */
 #define UPLINK_OUT_HIGH (512u << 10)
 #define UPLINK_OUT_MAX (8u << 20)
@@ -73,8 +75,9 @@ bool uplink_is_up(const struct uplink *u);
 void uplink_kick(struct uplink *u, struct flow *f);
 void uplink_drop(struct uplink *u, struct flow *f); /* before its end */
 /* uplink_hold - if nothing waits to be sent, let what comes wait a little;
- * uplink_urgent - no longer */
+ * uplink_hurry - somebody printed something; uplink_urgent - no longer */
 void uplink_hold(struct uplink *u);
+void uplink_hurry(struct uplink *u);
 void uplink_urgent(struct uplink *u);
 /* uplink_flush - at the end of each turn */
 void uplink_flush(struct uplink *u);
