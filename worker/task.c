@@ -585,7 +585,9 @@ task_cancel(struct task *t, enum runlog_reason reason)
 void
 task_forget(struct task *t)
 {
-	if (t->chan != NULL)
+	if (t->chan != NULL && t->check.ended)
+		peer_forget(t->chan);
+	else if (t->chan != NULL)
 		peer_close(t->chan);
 	else if (t->peer != NULL)
 		peer_discard(t->peer, &t->s.uuid, t->length);

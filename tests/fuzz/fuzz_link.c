@@ -42,7 +42,7 @@ read_nothing(struct link *l, bool on)
 }
 
 static const struct link_ops link_ops = {
-    expect_nothing, nothing, nothing, nothing, read_nothing, nothing};
+    expect_nothing, nothing, nothing, nothing, nothing, read_nothing, nothing};
 
 static void
 on_disk(bool full, const char *text, void *arg)

@@ -47,6 +47,7 @@ struct link {
 struct link_ops { /* as link.h says */
 	void (*expect)(struct link *l, const struct backend_handle *h);
 	void (*send)(struct link *l);
+	void (*send_soon)(struct link *l);
 	void (*drop)(struct link *l);
 	void (*hang_up)(struct link *l);
 	void (*set_reading)(struct link *l, bool on);

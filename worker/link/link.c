@@ -34,6 +34,12 @@ link_send(struct link *l)
 }
 
 void
+link_send_soon(struct link *l)
+{
+	l->ops->send_soon(l);
+}
+
+void
 link_drop(struct link *l)
 {
 	l->ops->drop(l);

@@ -20,6 +20,7 @@
 
 /* All that waits to be sent.  Who sends large frames looks at link_room. */
 #define LINK_OUT_MAX (2 * FRAME_DOWN_MAX)
+#define LINK_SOON_MS 25
 
 struct link;
 
@@ -46,9 +47,11 @@ void link_expect(struct link *l, const struct backend_handle *h);
 size_t link_room(const struct link *l);
 /* link_out - where to append whole frames (frame_put_...), at most
  * link_room; then link_send: now, or at the end of the turn if one is under
- * way.  Without a stream they are dropped. */
+ * way.  Without a stream they are dropped.  link_send_soon: with what is sent
+ * next, or in LINK_SOON_MS. */
 struct buf *link_out(struct link *l);
 void link_send(struct link *l);
+void link_send_soon(struct link *l);
 
 void link_drop(struct link *l); /* the stream, now; on_close is not called */
 /* link_hang_up - the stream, soon, and unsent frames with it; on_close is

@@ -468,6 +468,19 @@ peer_close(struct peer_chan *c)
 }
 
 void
+peer_forget(struct peer_chan *c)
+{
+	struct frame_close m = {.text = "", .chan = c->number};
+	struct link *l = c->peer->link;
+
+	chan_free(c);
+	if (frame_put_close(link_out(l), &m) == 0)
+		link_send_soon(l);
+	else
+		link_hang_up(l);
+}
+
+void
 peer_leave(struct peer_chan *c)
 {
 	chan_free(c);

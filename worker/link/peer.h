@@ -97,6 +97,9 @@ void peer_take(struct peer_chan *c, uint64_t offset);
 void peer_cancel(struct peer_chan *c, enum runlog_reason reason);
 /* peer_close - nothing more of it is wanted; c is gone.  NULL is fine. */
 void peer_close(struct peer_chan *c);
+/* peer_forget - as peer_close, of what has ended: the agent need not be woken
+ * for that alone */
+void peer_forget(struct peer_chan *c);
 /* peer_leave - its owner goes: c is gone here, the agent is not told.  NULL is
  * fine. */
 void peer_leave(struct peer_chan *c);

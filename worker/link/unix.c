@@ -69,6 +69,7 @@ struct unix_link {
 	int failed; /* errno of a send */
 	struct event *on_read;
 	struct event *on_write;
+	struct timer *soon;  /* set: what is in out waits for company */
 	struct buf in;       /* a frame that is not whole yet */
 	uint32_t generation; /* of the stream: changed by drop */
 	uint64_t bytes_per_s;
@@ -172,6 +173,8 @@ stream_write(struct unix_link *u)
 		}
 		buf_consume(out, (size_t)n);
 	}
+	if (timer_is_set(u->soon))
+		timer_stop(u->soon);
 	if (out->cap > OUT_KEEP_BYTES)
 		buf_shrink(out);
 }
@@ -200,6 +203,25 @@ unix_send(struct link *l)
 		buf_clear(&l->out);
 	else if (!u->in_turn && !event_pending(u->on_write, EV_WRITE, NULL))
 		stream_write(u);
+}
+
+static void
+soon_cb(void *arg)
+{
+	struct unix_link *u = arg;
+
+	unix_send(&u->l);
+}
+
+static void
+unix_send_soon(struct link *l)
+{
+	struct unix_link *u = unix_of(l);
+
+	if (u->fd == -1 || u->failed != 0)
+		buf_clear(&l->out);
+	else if (!timer_is_set(u->soon))
+		timer_set_ms(u->soon, LINK_SOON_MS);
 }
 
 /* ---- reading */
@@ -558,6 +580,7 @@ unix_free_cb(void *arg)
 	event_free(u->on_accept);
 	timer_free(u->reopen);
 	timer_free(u->refill);
+	timer_free(u->soon);
 	free(u);
 }
 
@@ -571,6 +594,7 @@ unix_free(struct link *l)
 	(void)event_del(u->on_accept);
 	timer_stop(u->reopen);
 	timer_stop(u->refill);
+	timer_stop(u->soon);
 	(void)close(u->listen_fd);
 	u->listen_fd = -1;
 	later(u->base, unix_free_cb, u);
@@ -578,6 +602,7 @@ unix_free(struct link *l)
 
 static const struct link_ops unix_ops = {.expect = unix_expect,
     .send = unix_send,
+    .send_soon = unix_send_soon,
     .drop = unix_drop,
     .hang_up = unix_hang_up,
     .set_reading = unix_set_reading,
@@ -631,6 +656,7 @@ link_new(const struct unix_carrier *c, const struct uuid *box, int dir,
 	u->on_accept = new_event(u, fd, EV_READ | EV_PERSIST, accept_cb);
 	u->reopen = timer_new(c->base, reopen_cb, u);
 	u->refill = timer_new(c->base, refill_cb, u);
+	u->soon = timer_new(c->base, soon_cb, u);
 	u->bytes_per_s = c->bytes_per_s;
 	u->budget = (int64_t)c->bytes_per_s;
 	u->budget_ms = clock_mono_ms();

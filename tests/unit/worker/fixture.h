@@ -164,6 +164,7 @@ fake_link_init(struct fake_link *k)
 {
 	static const struct link_ops ops = {.expect = fake_link_expect,
 	    .send = fake_link_nothing,
+	    .send_soon = fake_link_nothing,
 	    .drop = fake_link_nothing,
 	    .hang_up = fake_link_hang_up,
 	    .set_reading = fake_link_reading,
