@@ -20,6 +20,7 @@
 #include "common/turns.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "worker/check_engine.h"
 #include "worker/docker/docker.h"
 #include "worker/doctor/doctor.h"
 #include "worker/jobs.h"
@@ -136,13 +137,8 @@ open_backend(struct worker *w, const struct conf *conf, struct err *e)
 	    .auto_build = conf_bool(conf, CONF_AUTO_BUILD_SANDBOX_IMAGE),
 	    .policy = &w->policy};
 
-	if (!policy_is_name(s.instance)) {
-		(void)err_set(e, ERR_INVAL,
-		    "INSTANCE: \"%.64s\" is no name of 2 to %d letters, "
-		    "digits, '.', '_' and '-'",
-		    s.instance, POLICY_NAME_MAX);
+	if (policy_check_instance(s.instance, e) != 0)
 		return EXIT_CONFIG;
-	}
 	if (s.id[0] == '\0') {
 		(void)err_set(e, ERR_INVAL,
 		    "the supervisor named no instance: restart the server");
@@ -219,6 +215,13 @@ is_purge(int argc, char **argv)
 	return argc == 4 && strcmp(argv[1], "purge") == 0;
 }
 
+/* mcp-sandboxd-worker check */
+static bool
+is_check(int argc, char **argv)
+{
+	return argc == 2 && strcmp(argv[1], "check") == 0;
+}
+
 static uint32_t
 parse_index(int argc, char **argv)
 {
@@ -252,6 +255,8 @@ main(int argc, char **argv)
 	if (is_purge(argc, argv))
 		return purge_main(argv[2],
 		    strcmp(argv[3], "yes") == 0 ? PURGE_YES : PURGE_ASK);
+	if (is_check(argc, argv))
+		return check_engine_main();
 	index = parse_index(argc, argv);
 	base = event_base_new();
 	if (base == NULL)

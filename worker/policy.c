@@ -97,6 +97,17 @@ policy_is_name(const char *s)
 	return is_word(s, 2, POLICY_NAME_MAX, "_.-");
 }
 
+int
+policy_check_instance(const char *instance, struct err *e)
+{
+	if (policy_is_name(instance))
+		return 0;
+	return err_set(e, ERR_INVAL,
+	    "INSTANCE: \"%.64s\" is no name of 2 to %d letters, digits, '.', "
+	    "'_' and '-'",
+	    instance, POLICY_NAME_MAX);
+}
+
 bool
 policy_is_id(const char *s)
 {

@@ -94,3 +94,12 @@ key_load(const char *dir, uint8_t out[KEY_BYTES], struct err *e)
 		return e->code;
 	return key_read(path, out, e);
 }
+
+int
+key_look(const char *dir, uint8_t out[KEY_BYTES], struct err *e)
+{
+	AUTO(auto_free) char *path = xasprintf("%s/session.key", dir);
+	int rc = key_read(path, out, e);
+
+	return rc == ERR_NOTFOUND ? 0 : rc;
+}

@@ -15,5 +15,7 @@
 /* key_load - read it, or make it first; ERR_INVAL when it is no such key or
  * others may read it */
 int key_load(const char *dir, uint8_t out[KEY_BYTES], struct err *e) MUSTCHECK;
+/* key_look - the same of one that is there; 0 when there is none */
+int key_look(const char *dir, uint8_t out[KEY_BYTES], struct err *e) MUSTCHECK;
 
 #endif

@@ -21,6 +21,7 @@
 #include "common/turns.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "supervisor/front/check_data.h"
 #include "supervisor/front/front.h"
 #include "supervisor/front/key.h"
 
@@ -86,7 +87,8 @@ open_data(struct program *p, uint8_t key[KEY_BYTES], struct err *e)
 
 	p->dir =
 	    xasprintf("%s/" LAYOUT_FRONT, conf_str(p->conf, CONF_DATA_DIR));
-	if (fd_mkdir_all(p->dir, 0700, e) != 0 ||
+	if (check_data_places(p->conf, e) != 0 ||
+	    fd_mkdir_all(p->dir, 0700, e) != 0 ||
 	    (artifacts[0] != '\0' && fd_mkdir_all(artifacts, 0700, e) != 0) ||
 	    raise_fence(p->dir, artifacts, e) != 0 ||
 	    key_load(p->dir, key, e) != 0 ||
@@ -338,12 +340,23 @@ on_event_log_cb(int severity, const char *text)
 		log_warn_limited(&limit, "libevent: %s", text);
 }
 
+/* mcp-sandboxd-front check resting|served */
+static bool
+is_check(int argc, char **argv)
+{
+	return argc == 3 && strcmp(argv[1], "check") == 0;
+}
+
 int
-main(void)
+main(int argc, char **argv)
 {
 	struct program *p = &program;
 
 	log_init("front");
+	if (is_check(argc, argv))
+		return check_data_main(strcmp(argv[2], "served") == 0 ?
+			CHECK_DATA_IS_SERVED :
+			CHECK_DATA_RESTS);
 	(void)signal(SIGPIPE, SIG_IGN);
 	event_set_fatal_callback(on_event_fatal_cb);
 	event_set_log_callback(on_event_log_cb);

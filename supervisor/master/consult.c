@@ -3,8 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 
+#include "common/exit.h"
 #include "common/fd.h"
+#include "common/log.h"
 #include "common/privdrop.h"
 #include "common/xmalloc.h"
 
@@ -25,11 +28,11 @@ add_var(const char *key, const char *value, void *arg)
 }
 
 static int
-drop_privileges(const struct users *users, struct err *e)
+drop_privileges(const struct users *users, enum msg_role role, struct err *e)
 {
 	struct privdrop_user user;
 
-	if (users_find(users, MSG_ROLE_WORKER, &user) == USERS_CHANGE &&
+	if (users_find(users, role, &user) == USERS_CHANGE &&
 	    privdrop_apply(&user, e) != 0)
 		return e->code;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
@@ -39,14 +42,15 @@ drop_privileges(const struct users *users, struct err *e)
 
 /* Does not return when it works.  keep: descriptors below that stay open. */
 static void
-become(const char *program, char *const argv[], int keep,
+become(const char *program, enum msg_role role, char *const argv[], int keep,
     const struct conf *conf, const struct users *users, struct err *e)
 {
 	struct consult_env env = {.n = 0};
 
-	conf_each(conf, CONF_WORKER, add_var, &env);
+	conf_each(conf, role == MSG_ROLE_FRONT ? CONF_FRONT : CONF_WORKER,
+	    add_var, &env);
 	fd_close_from(keep);
-	if (drop_privileges(users, e) == 0) {
+	if (drop_privileges(users, role, e) == 0) {
 		(void)execve(program, argv, env.vars);
 		(void)err_set(e, ERR_SYS, "cannot execute %s: %s", program,
 		    strerror(errno));
@@ -70,7 +74,8 @@ consult_doctor(const char *program, bool as_json, const struct conf *conf,
 	    xstrdup(as_json ? "json" : "table"),
 	    xstrdup(users_are_apart(users) ? "apart" : "together"), NULL};
 
-	become(program, argv, STDERR_FILENO + 1, conf, users, e);
+	become(
+	    program, MSG_ROLE_WORKER, argv, STDERR_FILENO + 1, conf, users, e);
 	free_words(argv);
 }
 
@@ -87,6 +92,42 @@ consult_purge(const char *program, const char *id, bool is_agreed, int lock,
 	    fcntl(STDERR_FILENO + 1, F_SETFD, 0) == -1)
 		(void)err_set(e, ERR_SYS, "the lock: %s", strerror(errno));
 	else
-		become(program, argv, STDERR_FILENO + 2, conf, users, e);
+		become(program, MSG_ROLE_WORKER, argv, STDERR_FILENO + 2, conf,
+		    users, e);
 	free_words(argv);
+}
+
+static NORETURN void
+become_check(const struct consult_check *c)
+{
+	char *argv[] = {
+	    xstrdup(c->program), xstrdup("check"), xstrdup(c->word), NULL};
+	struct err e;
+
+	if (c->word[0] == '\0') {
+		free(argv[2]);
+		argv[2] = NULL;
+	}
+	become(c->program, c->role, argv, STDERR_FILENO + 1, c->conf, c->users,
+	    &e);
+	log_error("%s", e.msg);
+	_exit(EXIT_PRIVILEGE);
+}
+
+int
+consult_check(const struct consult_check *c)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		become_check(c);
+	if (pid == -1 || waitpid(pid, &status, 0) != pid) {
+		log_error("%s: %s", c->program, strerror(errno));
+		return EXIT_MEMORY;
+	}
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	log_error("%s was ended by signal %d", c->program, WTERMSIG(status));
+	return EXIT_BUG;
 }

@@ -1,5 +1,5 @@
 /*
- * consult.h - become the doctor, or the purge
+ * consult.h - become the doctor or the purge, or ask children's programs
  *
  * The supervisor may not reach the engine.  The worker's program may, as the
  * worker's user and with the groups of the engine's sockets; it has the
@@ -23,5 +23,17 @@ void consult_doctor(const char *program, bool as_json, const struct conf *conf,
 void consult_purge(const char *program, const char *id, bool is_agreed,
     int lock, const struct conf *conf, const struct users *users,
     struct err *e);
+
+/* consult_check - run a program with the word "check", as its user and with
+ * its settings alone; it says in the log what is wrong.  Returns its exit
+ * status */
+struct consult_check {
+	const char *program;
+	enum msg_role role;
+	const char *word; /* one more argument; "": none */
+	const struct conf *conf;
+	const struct users *users;
+};
+int consult_check(const struct consult_check *c) MUSTCHECK;
 
 #endif

@@ -11,6 +11,7 @@
 #include "common/fd.h"
 #include "common/layout.h"
 #include "common/log.h"
+#include "common/place.h"
 #include "common/xmalloc.h"
 #include "supervisor/master/ancestry.h"
 #include "supervisor/master/relocate.h"
@@ -176,36 +177,21 @@ is_within(const char *path, const char *top)
 	    (path[n] == '/' || path[n] == '\0');
 }
 
-/* Where ARTIFACTS_DIR is, or will be: NULL when that is in no directory that
- * there is, which only the front can say more of. */
-static char *
-real_artifacts(const char *artifacts)
-{
-	AUTO(auto_free) char *up = xstrdup(artifacts);
-	AUTO(auto_free) char *last = xstrdup(artifacts);
-	AUTO(auto_free) char *above = NULL;
-	char *real = realpath(artifacts, NULL);
-
-	if (real != NULL || errno != ENOENT)
-		return real;
-	above = realpath(dirname(up), NULL);
-	if (above == NULL)
-		return NULL;
-	return xasprintf(
-	    "%s/%s", strcmp(above, "/") == 0 ? "" : above, basename(last));
-}
-
 /* Which name ARTIFACTS_DIR has in DATA_DIR, "" for none: elsewhere the front
- * makes it, here only we may. */
+ * makes it, here only we may.  What is wrong with it there, the front says. */
 static int
 name_artifacts(
     const char *path, const char *artifacts, char **name, struct err *e)
 {
-	AUTO(auto_free) char *real = real_artifacts(artifacts);
+	AUTO(auto_free) char *real = NULL;
 	AUTO(auto_free) char *links = xasprintf("%s/" LAYOUT_LINKS, path);
 	const char *last;
+	size_t above;
+	struct err why;
 
 	*name = xstrdup("");
+	real = artifacts[0] == '\0' ? NULL :
+				      place_resolve(artifacts, &above, &why);
 	if (real == NULL)
 		return 0;
 	if (is_within(path, real) || is_within(real, links))
@@ -230,8 +216,6 @@ prepare_artifacts(int data, const char *path, const char *artifacts,
 	int rc;
 
 	*out = -1;
-	if (artifacts[0] == '\0')
-		return 0;
 	rc = name_artifacts(path, artifacts, &name, e);
 	if (rc != 0 || name[0] == '\0' || strcmp(name, LAYOUT_FRONT) == 0)
 		return rc;
@@ -275,6 +259,20 @@ prepare_parts(int data, const char *path, const char *artifacts,
 }
 
 static int
+check_place(const char *path, struct err *e)
+{
+	enum place_state state;
+	struct err why;
+
+	if (place_check(path, &state, &why) == 0)
+		return 0;
+	return err_set(e, ERR_INVAL,
+	    "DATA_DIR %.120s: %.200s: make it and give it to that user, or set "
+	    "DATA_DIR",
+	    path, why.msg);
+}
+
+static int
 prepare(const char *path, const char *artifacts, const struct users *u,
     struct datadir *d, struct err *e)
 {
@@ -282,6 +280,8 @@ prepare(const char *path, const char *artifacts, const struct users *u,
 	AUTO(auto_free) char *absolute = NULL;
 	int rc;
 
+	if (check_place(path, e) != 0)
+		return e->code;
 	if (fd_mkdir_all(path, PASS_MODE, e) != 0)
 		return err_wrap(e, "DATA_DIR");
 	absolute = realpath(path, NULL);
@@ -341,6 +341,72 @@ datadir_lock(const char *path, struct datadir *d, struct err *e)
 	d->path = absolute;
 	absolute = NULL;
 	return 0;
+}
+
+/* What we make in it, and what the front makes in its own part. */
+static bool
+is_artifacts_ours(const char *path, const char *artifacts, const char *name)
+{
+	AUTO(auto_free) char *front = xasprintf("%s/" LAYOUT_FRONT, path);
+	AUTO(auto_free) char *real = NULL;
+	size_t above;
+	struct err why;
+
+	if (name[0] != '\0' || artifacts[0] == '\0')
+		return true;
+	real = place_resolve(artifacts, &above, &why);
+	return real != NULL && is_within(real, front);
+}
+
+/* Whoever could exchange what will be ours when we have made it so. */
+static int
+look_above(
+    const char *path, size_t exists, const struct users *u, struct err *e)
+{
+	AUTO(auto_free) char *way = xstrdup(path);
+	char *last;
+
+	if (way[exists] != '\0' || geteuid() != 0) {
+		way[exists] = '\0';
+		return check_ancestry(way, u, e);
+	}
+	last = strrchr(way, '/');
+	last[last == way] = '\0';
+	return check_ancestry(way, u, e);
+}
+
+int
+datadir_look(const char *path, const char *artifacts, const struct users *u,
+    struct datadir *d, struct err *e)
+{
+	AUTO(auto_free) char *absolute = NULL;
+	AUTO(auto_free) char *name = NULL;
+	size_t above = 0;
+	bool is_there;
+	int rc = check_place(path, e);
+
+	if (rc == 0) {
+		absolute = place_resolve(path, &above, e);
+		rc = absolute == NULL ? e->code : 0;
+	}
+	if (rc == 0)
+		rc = look_above(absolute, above, u, e);
+	if (rc == 0)
+		rc = name_artifacts(absolute, artifacts, &name, e);
+	if (rc != 0 || absolute == NULL)
+		return rc;
+	is_there = absolute[above] == '\0';
+	d->has_artifacts = is_artifacts_ours(absolute, artifacts, name);
+	d->path = absolute; /* datadir_close frees */
+	absolute = NULL;
+	if (!is_there)
+		return 0;
+	d->lock_fd = open_dir(AT_FDCWD, d->path, d->path, e);
+	if (d->lock_fd < 0)
+		return d->lock_fd;
+	rc = lock_dir(d->lock_fd, d->path, e);
+	(void)flock(d->lock_fd, LOCK_UN);
+	return rc;
 }
 
 void

@@ -15,8 +15,9 @@
 #include "supervisor/master/users.h"
 
 struct datadir {
-	int lock_fd; /* holds the lock for as long as it is open */
-	char *path;  /* absolute, without links */
+	int lock_fd;        /* holds the lock for as long as it is open */
+	char *path;         /* absolute, without links */
+	bool has_artifacts; /* datadir_look: the front will have them there */
 };
 
 /*
@@ -35,6 +36,14 @@ int datadir_open(const char *path, const char *artifacts, const struct users *u,
 /* datadir_lock - only that, and only where there is one: ERR_NOTFOUND,
  * ERR_CONFLICT, ERR_SYS */
 int datadir_lock(const char *path, struct datadir *d, struct err *e) MUSTCHECK;
+/*
+ * datadir_look - the checks of datadir_open; nothing is made or changed
+ *
+ * *d has the path, and lock_fd, without the lock, or -1 where there is no such
+ * directory yet; this also with ERR_CONFLICT: another server holds it.
+ */
+int datadir_look(const char *path, const char *artifacts, const struct users *u,
+    struct datadir *d, struct err *e) MUSTCHECK;
 void datadir_close(struct datadir *d);
 /* datadir_instance - a name derived from an absolute path, the same at each
  * start: "d" and 16 hexadecimal digits */

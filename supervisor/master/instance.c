@@ -270,3 +270,23 @@ instance_read(
 	memcpy(id, f.id, INSTANCE_ID_LEN + 1);
 	return 0;
 }
+
+int
+instance_look(
+    int dir, const char *path, enum instance_takeover takeover, struct err *e)
+{
+	AUTO(auto_close) int fd = -1;
+	struct instance_file f = {0};
+	AUTO(auto_free) char *text = NULL;
+	char mark[MARK_MAX];
+	int rc = open_file(dir, path, &fd, &f, e);
+
+	text = f.text;
+	if (rc <= 0)
+		return rc;
+	if (make_mark(fd, path, mark, e) != 0)
+		return e->code;
+	return strcmp(mark, f.mark) == 0 || takeover != INSTANCE_ASK ?
+	    0 :
+	    ask(path, &f, e);
+}

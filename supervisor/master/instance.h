@@ -33,6 +33,9 @@ enum instance_takeover {
  */
 int instance_open(int dir, const char *path, enum instance_takeover takeover,
     char id[INSTANCE_ID_LEN + 1], struct err *e) MUSTCHECK;
+/* instance_look - what instance_open would say; nothing is made or changed */
+int instance_look(int dir, const char *path, enum instance_takeover takeover,
+    struct err *e) MUSTCHECK;
 /* instance_read - the id of a directory that has one; else ERR_NOTFOUND */
 int instance_read(int dir, const char *path, char id[INSTANCE_ID_LEN + 1],
     struct err *e) MUSTCHECK;

@@ -13,9 +13,11 @@
 
 #include <sqlite3.h>
 
+#include "common/buf.h"
 #include "common/xmalloc.h"
 
 #define WAL_FRAME_HEADER 24
+#define NAME_BYTES_MAX 16384
 #define PAGE_BYTES 4096 /* SQLite's default; only an estimate hangs on it */
 
 struct db {
@@ -133,23 +135,49 @@ configure(struct db *db, enum db_role role, struct err *e)
 			return e->code;
 	/* Only the writer's thread checkpoints, at a time of its choice. */
 	(void)sqlite3_wal_autocheckpoint(db->h, 0);
-	return role == DB_READER ? db_exec(db, DB_SET_QUERY_ONLY, e) : 0;
+	return role == DB_WRITER ? 0 : db_exec(db, DB_SET_QUERY_ONLY, e);
+}
+
+/* A URI, in which "immutable" keeps SQLite from making files beside it. */
+static char *
+name_for(const char *path, enum db_role role)
+{
+	struct buf b;
+	char *name;
+
+	if (role != DB_LOOK)
+		return xstrdup(path);
+	buf_init(&b, NAME_BYTES_MAX);
+	(void)buf_printf(&b, "file:");
+	for (const char *p = path; *p != '\0'; p++)
+		(void)buf_printf(&b,
+		    strchr("%?#", *p) != NULL ? "%%%02x" : "%c",
+		    (unsigned char)*p);
+	(void)buf_printf(&b, "?immutable=1");
+	name = xstrndup((const char *)buf_data(&b), buf_len(&b));
+	buf_clear(&b);
+	return name;
 }
 
 int
 db_open(const char *dir, enum db_role role, struct db **out, struct err *e)
 {
 	AUTO(auto_free) char *path = xasprintf("%s/" DB_FILE, dir);
+	AUTO(auto_free) char *name = name_for(path, role);
 	struct err why = {0};
 	struct db *db;
 	int rc;
 
 	if (role == DB_WRITER && create_file(path, e) != 0)
 		return ERR_DB;
+	if (role == DB_LOOK && access(path, F_OK) == -1 && errno == ENOENT)
+		return err_set(e, ERR_NOTFOUND, "%s is not there", path);
 	db = xcalloc(1, sizeof(*db));
 	db->dir = xstrdup(dir);
-	rc = sqlite3_open_v2(path, &db->h,
-	    SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+	rc = sqlite3_open_v2(name, &db->h,
+	    SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
+		(role == DB_LOOK ? SQLITE_OPEN_READONLY | SQLITE_OPEN_URI :
+				   SQLITE_OPEN_READWRITE),
 	    NULL);
 	if (rc != SQLITE_OK) {
 		rc = err_set(e, ERR_DB, "%s cannot be opened: %s", path,

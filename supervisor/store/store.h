@@ -75,6 +75,9 @@ struct store_snapshot {
 };
 void store_snapshot_clear(struct store_snapshot *s);
 
+/* store_look - whether store_open would take the database that is there, if
+ * any; nothing is changed, and nobody may have it open */
+int store_look(const char *dir, struct err *e) MUSTCHECK;
 /*
  * store_open - open or create dir/mcp-sandboxd.db, migrate, start the threads
  *

@@ -43,4 +43,10 @@ int docker_new(struct event_base *base, const struct docker_settings *s,
     const struct backend_watch *watch, void *arg, struct backend **out,
     struct err *e) MUSTCHECK;
 
+/* docker_look_image - whether the engine has it, which is neither built nor
+ * pulled.  ERR_NOTFOUND: it has not, and why says what its first use will do;
+ * ERR_BACKEND: the engine did not say.  Only while it is up. */
+void docker_look_image(
+    struct backend *b, const char *ref, backend_done_cb cb, void *arg);
+
 #endif

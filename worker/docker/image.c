@@ -253,6 +253,66 @@ image_inspect(struct image *im)
 	    im, "/images/%s/json", im->ref);
 }
 
+/* ---- looking only */
+
+struct image_look {
+	struct docker *d;
+	char *ref;
+	backend_done_cb cb;
+	void *arg;
+};
+
+/* As image_inspected_cb goes on where it is missing. */
+static int
+say_missing(const struct image_look *l, struct err *e)
+{
+	const struct image im = {.d = l->d, .ref = l->ref};
+	const char *dockerfile = dockerfile_of(&im);
+
+	if (l->d->auto_build && dockerfile != NULL &&
+	    access(dockerfile, R_OK) == 0)
+		return err_set(e, ERR_NOTFOUND,
+		    "image %s is missing: its first use builds it from %s",
+		    l->ref, dockerfile);
+	if (l->d->auto_build && !is_local(&im))
+		return err_set(e, ERR_NOTFOUND,
+		    "image %s is missing: its first use pulls it", l->ref);
+	return err_set(e, ERR_NOTFOUND,
+	    "image %s is missing, and no sandbox can be made of it: build it "
+	    "with ./bootstrap or set SANDBOX_IMAGE",
+	    l->ref);
+}
+
+static void
+looked_cb(const struct api_answer *a, void *arg)
+{
+	struct image_look *l = arg;
+	struct err e = {0};
+	int rc = 0;
+
+	if (a->rc == 0 && a->status == 404)
+		rc = say_missing(l, &e);
+	else if (a->rc != 0 || a->status != 200)
+		rc = docker_fail(a, "image", &e);
+	l->cb(rc, &e, l->arg);
+	free(l->ref);
+	free(l);
+}
+
+void
+docker_look_image(
+    struct backend *b, const char *ref, backend_done_cb cb, void *arg)
+{
+	struct image_look *l = xcalloc(1, sizeof(*l));
+
+	l->d = (struct docker *)b;
+	l->ref = xstrdup(ref);
+	l->cb = cb;
+	l->arg = arg;
+	(void)docker_ask(l->d, "GET", DOCKER_INSPECT_MS, looked_cb, l,
+	    "/images/%s/json", ref);
+}
+
 /* ---- public */
 
 void

@@ -155,6 +155,19 @@ copy_agent(struct linkdirs *l, struct err *e)
 
 /* ---- life */
 
+int
+linkdirs_check(const char *data_dir, struct err *e)
+{
+	if (strchr(data_dir, ':') == NULL &&
+	    strlen(data_dir) <= PATH_BYTES_MAX &&
+	    utf8_is_valid(data_dir, strlen(data_dir)))
+		return 0;
+	return err_set(e, ERR_INVAL,
+	    "DATA_DIR %s: a path with a colon, not in UTF-8, or of more than "
+	    "%d bytes cannot be bound into a sandbox",
+	    data_dir, PATH_BYTES_MAX);
+}
+
 static int
 open_links(struct linkdirs *l, const char *data_dir, struct err *e)
 {
@@ -163,12 +176,8 @@ open_links(struct linkdirs *l, const char *data_dir, struct err *e)
 	if (real == NULL)
 		return err_set(
 		    e, ERR_SYS, "DATA_DIR %s: %s", data_dir, strerror(errno));
-	if (strchr(real, ':') != NULL || strlen(real) > PATH_BYTES_MAX ||
-	    !utf8_is_valid(real, strlen(real)))
-		return err_set(e, ERR_INVAL,
-		    "DATA_DIR %s: a path with a colon or not in UTF-8 cannot "
-		    "be bound into a sandbox",
-		    real);
+	if (linkdirs_check(real, e) != 0)
+		return e->code;
 	l->path = xasprintf("%s/" LAYOUT_LINKS, real);
 	if (mkdir(l->path, DIR_MODE) == -1 && errno != EEXIST)
 		return err_set(

@@ -23,6 +23,9 @@ int linkdirs_open(const char *data_dir, const char *agent,
     struct linkdirs **out, struct err *e) MUSTCHECK;
 void linkdirs_close(struct linkdirs *l);
 
+/* linkdirs_check - ERR_INVAL for such a path: absolute, without links */
+int linkdirs_check(const char *data_dir, struct err *e) MUSTCHECK;
+
 /* linkdirs_find_agent - beside the running program, else where it was
  * installed; the caller frees */
 int linkdirs_find_agent(char **out, struct err *e) MUSTCHECK;

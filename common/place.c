@@ -1,0 +1,93 @@
+#include "common/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "common/xmalloc.h"
+
+/* The real path of what exists of it, the first *used bytes; NULL and errno. */
+static char *
+find_real(const char *path, size_t *used)
+{
+	size_t n = strlen(path);
+
+	for (;;) {
+		AUTO(auto_free) char *way = xstrndup(path, n);
+		struct stat st;
+		char *real;
+
+		if (n == 0)
+			real = realpath(path[0] == '/' ? "/" : ".", NULL);
+		else
+			real = realpath(way, NULL);
+		*used = n;
+		/* Of a link that leads nowhere mkdir would say EEXIST. */
+		if (real != NULL || n == 0 || errno != ENOENT ||
+		    lstat(way, &st) == 0)
+			return real;
+		while (n > 0 && path[n - 1] != '/')
+			n--;
+		while (n > 0 && path[n - 1] == '/')
+			n--;
+	}
+}
+
+static bool
+is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+char *
+place_resolve(const char *path, size_t *above, struct err *e)
+{
+	AUTO(auto_free) char *real = NULL;
+	const char *rest;
+	size_t used, n;
+
+	real = find_real(path, &used);
+	if (real == NULL) {
+		(void)err_set(e, ERR_INVAL, "%.*s%s%s", (int)used,
+		    path[used] == '\0' ? "" : path,
+		    path[used] == '\0' ? "" : ": ",
+		    errno == ENOENT ? "a link that leads nowhere" :
+				      strerror(errno));
+		return NULL;
+	}
+	if (!is_directory(real)) {
+		(void)err_set(e, ERR_INVAL, "%s is no directory", real);
+		return NULL;
+	}
+	*above = strlen(real);
+	rest = path + used + strspn(path + used, "/");
+	for (n = strlen(rest); n > 0 && rest[n - 1] == '/'; n--)
+		;
+	if (n == 0)
+		return xstrdup(real);
+	return xasprintf(
+	    "%s/%.*s", strcmp(real, "/") == 0 ? "" : real, (int)n, rest);
+}
+
+int
+place_check(const char *path, enum place_state *state, struct err *e)
+{
+	AUTO(auto_free) char *real = NULL;
+	size_t above = 0;
+	bool is_there;
+
+	real = place_resolve(path, &above, e);
+	if (real == NULL)
+		return e->code;
+	is_there = real[above] == '\0';
+	*state = is_there ? PLACE_IS_THERE : PLACE_IS_MISSING;
+	real[above] = '\0';
+	if (faccessat(AT_FDCWD, real, W_OK | X_OK, AT_EACCESS) == 0)
+		return 0;
+	return err_set(e, ERR_INVAL, "uid %u may not %s in %s (%s)",
+	    (unsigned int)geteuid(),
+	    is_there ? "write" : "make it, or what is above it,", real,
+	    strerror(errno));
+}

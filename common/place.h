@@ -1,0 +1,28 @@
+/*
+ * place.h - a directory that may not be there yet: where it will be, and
+ * whether this process may make and use it
+ *
+ * Nothing is changed: a start asks before it makes one, and --check-config
+ * instead of it.
+ */
+#ifndef COMMON_PLACE_H
+#define COMMON_PLACE_H
+
+#include "common/base.h"
+#include "common/err.h"
+
+enum place_state {
+	PLACE_IS_THERE,
+	PLACE_IS_MISSING
+};
+
+/* place_resolve - the path absolute, without links in what exists of it; the
+ * caller frees.  *above is how much of it exists, in bytes.  NULL and *e,
+ * ERR_INVAL, when what exists is no directory or leads nowhere. */
+char *place_resolve(const char *path, size_t *above, struct err *e) MUSTCHECK;
+/* place_check - 0 where this process may make what is missing and write into
+ * it; else ERR_INVAL, which names what is in the way */
+int place_check(
+    const char *path, enum place_state *state, struct err *e) MUSTCHECK;
+
+#endif

@@ -1,0 +1,77 @@
+#include "supervisor/front/check_data.h"
+
+#include <unistd.h>
+
+#include "common/exit.h"
+#include "common/layout.h"
+#include "common/log.h"
+#include "common/place.h"
+#include "common/xmalloc.h"
+#include "supervisor/front/key.h"
+#include "supervisor/store/store.h"
+
+int
+check_data_places(const struct conf *conf, struct err *e)
+{
+	const char *artifacts = conf_str(conf, CONF_ARTIFACTS_DIR);
+	enum place_state state;
+	struct err why;
+
+	if (artifacts[0] == '\0' || place_check(artifacts, &state, &why) == 0)
+		return 0;
+	return err_set(e, ERR_INVAL,
+	    "ARTIFACTS_DIR %.120s: %.200s: make it and give it to the front's "
+	    "user (RUN_AS_FRONT), or leave it empty for DATA_DIR/" LAYOUT_FRONT
+	    "/artifacts",
+	    artifacts, why.msg);
+}
+
+/* What there is of it: the supervisor makes it, and gives it to the front. */
+static int
+check_files(const char *dir, struct err *e)
+{
+	uint8_t key[KEY_BYTES];
+	int rc;
+
+	if (access(dir, R_OK | X_OK) == -1)
+		return 0;
+	rc = key_look(dir, key, e);
+	explicit_bzero(key, sizeof(key));
+	return rc == 0 ? store_look(dir, e) : rc;
+}
+
+static int
+check_all(const struct conf *conf, enum check_data_server server)
+{
+	AUTO(auto_free)
+	char *dir =
+	    xasprintf("%s/" LAYOUT_FRONT, conf_str(conf, CONF_DATA_DIR));
+	int status = 0;
+	struct err e;
+
+	if (check_data_places(conf, &e) != 0) {
+		log_error("%s", e.msg);
+		status = EXIT_CONFIG;
+	}
+	if (server == CHECK_DATA_RESTS && check_files(dir, &e) != 0) {
+		log_error("%s", e.msg);
+		status = EXIT_CONFIG;
+	}
+	return status;
+}
+
+int
+check_data_main(enum check_data_server server)
+{
+	struct conf *conf = conf_new();
+	struct err e;
+	int status = EXIT_CONFIG;
+
+	log_set_level(LOG_WARN);
+	if (conf_load_env(conf, &e) != 0)
+		log_error("configuration: %s", e.msg);
+	else
+		status = check_all(conf, server);
+	conf_free(conf);
+	return status;
+}

@@ -1,0 +1,238 @@
+#include "supervisor/master/prepare.h"
+
+#include <errno.h>
+#include <sys/prctl.h>
+
+#include "common/exit.h"
+#include "common/log.h"
+#include "common/privdrop.h"
+#include "supervisor/master/consult.h"
+#include "supervisor/master/spawn.h"
+
+enum prepare_mode {
+	PREPARE_START,
+	PREPARE_LOOK
+};
+
+/* ---- the steps */
+
+static int
+find_programs(const struct conf *conf, enum prepare_mode mode,
+    struct prepared *p, struct err *e)
+{
+	(void)conf;
+	(void)mode;
+	if (spawn_find("mcp-sandboxd-front", &p->front_path, e) != 0)
+		return e->code;
+	return spawn_find("mcp-sandboxd-worker", &p->worker_path, e);
+}
+
+static int
+take_port(const struct conf *conf, enum prepare_mode mode, struct prepared *p,
+    struct err *e)
+{
+	(void)mode; /* nobody connects within the moment of a look */
+	return listen_open(conf_str(conf, CONF_BIND),
+	    (uint16_t)conf_int(conf, CONF_PORT), &p->listener, e);
+}
+
+static int
+find_users(const struct conf *conf, enum prepare_mode mode, struct prepared *p,
+    struct err *e)
+{
+	(void)mode;
+	return users_resolve(conf, &p->users, e);
+}
+
+static int
+take_directory(const struct conf *conf, enum prepare_mode mode,
+    struct prepared *p, struct err *e)
+{
+	const char *path = conf_str(conf, CONF_DATA_DIR);
+	const char *artifacts = conf_str(conf, CONF_ARTIFACTS_DIR);
+
+	return mode == PREPARE_START ?
+	    datadir_open(path, artifacts, &p->users, &p->datadir, e) :
+	    datadir_look(path, artifacts, &p->users, &p->datadir, e);
+}
+
+static enum instance_takeover
+takeover_of(const struct conf *conf)
+{
+	const char *word = conf_str(conf, CONF_TAKEOVER);
+
+	if (strcmp(word, "adopt") == 0)
+		return INSTANCE_ADOPT;
+	return strcmp(word, "forget") == 0 ? INSTANCE_FORGET : INSTANCE_ASK;
+}
+
+static int
+take_instance(const struct conf *conf, enum prepare_mode mode,
+    struct prepared *p, struct err *e)
+{
+	const struct datadir *d = &p->datadir;
+
+	if (mode == PREPARE_START)
+		return instance_open(
+		    d->lock_fd, d->path, takeover_of(conf), p->instance, e);
+	return d->lock_fd < 0 ?
+	    0 :
+	    instance_look(d->lock_fd, d->path, takeover_of(conf), e);
+}
+
+/* In this order: nothing is made on disk by a server that cannot listen. */
+enum prepare_step {
+	STEP_PROGRAMS,
+	STEP_PORT,
+	STEP_USERS,
+	STEP_DIRECTORY,
+	STEP_INSTANCE,
+	STEP_COUNT
+};
+static int (*const steps[STEP_COUNT])(
+    const struct conf *, enum prepare_mode, struct prepared *, struct err *) = {
+    [STEP_PROGRAMS] = find_programs,
+    [STEP_PORT] = take_port,
+    [STEP_USERS] = find_users,
+    [STEP_DIRECTORY] = take_directory,
+    [STEP_INSTANCE] = take_instance,
+};
+
+/* ---- a start */
+
+/* From here on: start children as other users, without capabilities, and send
+ * them signals.  Ports, owners and other users' files are done with. */
+static int
+shed_rights(struct err *e)
+{
+	const uint64_t needed = PRIVDROP_CAP(CAP_SETUID) |
+	    PRIVDROP_CAP(CAP_SETGID) | PRIVDROP_CAP(CAP_SETPCAP) |
+	    PRIVDROP_CAP(CAP_KILL);
+
+	spawn_raise_limits();
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
+		return err_set(e, ERR_SYS, "prctl: %s", strerror(errno));
+	if (privdrop_bound(needed, e) != 0)
+		return ERR_SYS;
+	return privdrop_keep(needed, e);
+}
+
+int
+prepare_start(const struct conf *conf, struct prepared *p, struct err *e)
+{
+	for (size_t i = 0; i < STEP_COUNT; i++)
+		if (steps[i](conf, PREPARE_START, p, e) != 0)
+			return e->code;
+	return shed_rights(e);
+}
+
+/* ---- a look */
+
+struct prepare_look {
+	struct conf *conf; /* as children are told */
+	struct prepared p;
+	struct err why[STEP_COUNT]; /* code 0: good */
+	bool is_served;             /* a server runs on this DATA_DIR */
+	int status;                 /* of children */
+};
+
+static void
+try_steps(struct prepare_look *l)
+{
+	for (size_t i = 0; i < STEP_COUNT; i++) {
+		l->why[i].code = 0;
+		if (steps[i](l->conf, PREPARE_LOOK, &l->p, &l->why[i]) == 0)
+			l->why[i].code = 0;
+	}
+	l->is_served = l->why[STEP_DIRECTORY].code == ERR_CONFLICT;
+}
+
+/* The port that a running server has, and its lock, are no faults of the
+ * settings: it will be stopped before the next start. */
+static bool
+is_servers(const struct prepare_look *l, size_t step)
+{
+	return l->is_served && l->why[step].code == ERR_CONFLICT &&
+	    (step == STEP_PORT || step == STEP_DIRECTORY);
+}
+
+static void
+say_steps(const struct prepare_look *l, struct err *first)
+{
+	for (size_t i = 0; i < STEP_COUNT; i++) {
+		if (l->why[i].code == 0)
+			continue;
+		if (is_servers(l, i)) {
+			log_warn("%s", l->why[i].msg);
+			continue;
+		}
+		log_error("%s", l->why[i].msg);
+		if (first->code == 0)
+			*first = l->why[i];
+	}
+}
+
+static void
+ask_child(struct prepare_look *l, enum msg_role role, const char *program,
+    const char *word)
+{
+	int status = consult_check(&(struct consult_check){.program = program,
+	    .role = role,
+	    .word = word,
+	    .conf = l->conf,
+	    .users = &l->p.users});
+
+	if (l->status == 0)
+		l->status = status;
+}
+
+/* As whom and by which programs must be known.  Where DATA_DIR is wrong, which
+ * was said, the rest is looked at with one that is not. */
+static int
+ask_children(struct prepare_look *l, struct err *e)
+{
+	const char *data = l->p.datadir.path;
+
+	if (l->why[STEP_PROGRAMS].code != 0 || l->why[STEP_USERS].code != 0)
+		return 0;
+	/* What is made in it at a start is the front's then. */
+	if (conf_set(l->conf, "DATA_DIR", data != NULL ? data : "/", e) != 0 ||
+	    (l->p.datadir.has_artifacts &&
+		conf_set(l->conf, "ARTIFACTS_DIR", "", e) != 0))
+		return e->code;
+	ask_child(l, MSG_ROLE_FRONT, l->p.front_path,
+	    l->is_served ? "served" : "resting");
+	ask_child(l, MSG_ROLE_WORKER, l->p.worker_path, "");
+	return 0;
+}
+
+int
+prepare_look(const struct conf *conf, struct err *e)
+{
+	struct prepare_look l = {.p = PREPARED_INIT};
+	struct err why;
+
+	l.conf = conf_copy(conf);
+	e->code = 0;
+	try_steps(&l);
+	say_steps(&l, e);
+	if (ask_children(&l, &why) != 0) {
+		log_error("%s", why.msg);
+		if (e->code == 0)
+			*e = why;
+	}
+	prepared_clear(&l.p);
+	conf_free(l.conf);
+	return e->code != 0 ? e->code : l.status;
+}
+
+void
+prepared_clear(struct prepared *p)
+{
+	users_clear(&p->users);
+	datadir_close(&p->datadir);
+	listen_close(&p->listener);
+	free(p->front_path);
+	free(p->worker_path);
+	p->front_path = p->worker_path = NULL;
+}

@@ -1,0 +1,42 @@
+/*
+ * prepare.h - what must hold before the first child starts: one list of
+ * steps, which a start takes and --check-config tries
+ *
+ * What children look at when they start, their programs say (check_data.h,
+ * check_engine.h): --check-config asks them.
+ */
+#ifndef MASTER_PREPARE_H
+#define MASTER_PREPARE_H
+
+#include "common/base.h"
+#include "common/conf.h"
+#include "common/err.h"
+#include "supervisor/master/datadir.h"
+#include "supervisor/master/instance.h"
+#include "supervisor/master/listen.h"
+#include "supervisor/master/users.h"
+
+struct prepared {
+	struct listener listener;
+	struct users users;
+	struct datadir datadir;
+	char instance[INSTANCE_ID_LEN + 1];
+	char *front_path;
+	char *worker_path;
+};
+#define PREPARED_INIT                                                          \
+	{                                                                      \
+		.listener = LISTENER_INIT, .datadir = {.lock_fd = -1 }         \
+	}
+
+/* prepare_start - all of it, and then without the rights that only this
+ * needed; the first that fails ends it.  *p is to be cleared in any case. */
+int prepare_start(
+    const struct conf *conf, struct prepared *p, struct err *e) MUSTCHECK;
+/* prepare_look - all of it but for what changes something, and what the
+ * children's programs say: each failure is logged.  0; or *e is the first of
+ * ours, or the exit status of the first child's is returned */
+int prepare_look(const struct conf *conf, struct err *e) MUSTCHECK;
+void prepared_clear(struct prepared *p);
+
+#endif

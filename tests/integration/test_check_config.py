@@ -1,0 +1,150 @@
+"""mcp-sandboxd --check-config: what a start looks at, without one."""
+import os
+import sqlite3
+import subprocess
+
+import pytest
+
+from server import users
+
+
+class Check:
+    """Runs of the program in a directory of their own."""
+
+    def __init__(self, build, top):
+        self.build, self.top = build, str(top)
+        os.chmod(self.top, 0o755)  # other users pass through
+        self.data = os.path.join(self.top, "data")
+
+    def run(self, *args, **env):
+        kept = {k: os.environ[k] for k in ("PATH", "ASAN_OPTIONS",
+                                           "UBSAN_OPTIONS", "DOCKER_HOST",
+                                           "SANDBOX_IMAGE")
+                if k in os.environ}
+        return subprocess.run(
+            [os.path.join(self.build, "mcp-sandboxd"), *args],
+            env={**kept, "DATA_DIR": self.data, "PORT": "0",
+                 **users(self.build), **env},
+            cwd=self.top, capture_output=True, text=True, timeout=120,
+            check=False)
+
+    def __call__(self, *settings, **env):
+        return self.run("--check-config", *settings, **env)
+
+
+@pytest.fixture
+def check(build, engine, tmp_path_factory):
+    """Not below tmp_path, whose directories are shut for other users."""
+    import shutil
+    import tempfile
+    top = tempfile.mkdtemp(prefix="mcp-sandboxd-check-")
+    yield Check(build, top)
+    shutil.rmtree(top)
+
+
+def test_what_can_be_started_is_good_and_nothing_is_made(check):
+    done = check()
+    assert (done.returncode, done.stdout) == (0, "the configuration is good\n")
+    assert " error " not in done.stderr
+    for artifacts in ("data/kept", "data/front/kept"):
+        assert check(f"ARTIFACTS_DIR={artifacts}").returncode == 0
+    assert os.listdir(check.top) == []
+
+
+def test_a_start_goes_on_without_engine_and_images_and_so_does_this(check):
+    done = check(f"DOCKER_HOST=unix://{check.top}/none.sock")
+    assert done.returncode == 0, done.stderr
+    assert "warn" in done.stderr and "none.sock" in done.stderr
+    done = check("SANDBOX_IMAGE=localhost/no-such:1",
+                 "SANDBOX_IMAGES_ALLOWED=localhost/no-such:2")
+    assert done.returncode == 0, done.stderr
+    for name in ("localhost/no-such:1", "localhost/no-such:2"):
+        assert f"image {name} is missing" in done.stderr
+
+
+@pytest.mark.parametrize("setting, said", [
+    ("SANDBOX_CAP_ADD=NO_SUCH", "NO_SUCH"),
+    ("SANDBOX_RUNTIME=no-such", "no-such"),
+    ("SANDBOX_IMAGE=a b", "SANDBOX_IMAGE"),
+    ("SANDBOX_SECCOMP=/no/such", "SANDBOX_SECCOMP"),
+    ("INSTANCE=-", "INSTANCE"),
+    ("RUN_AS_FRONT=no-such-user", "RUN_AS_FRONT"),
+    ("CORS_ALLOW_ORIGINS=*", "CORS_ALLOW_ORIGINS"),
+    ("ALLOWED_HOSTS=http://x/", "ALLOWED_HOSTS"),
+    ("ARTIFACTS_DIR=/dev/null/x", "ARTIFACTS_DIR"),
+    ("ARTIFACTS_DIR=data/links/x", "ARTIFACTS_DIR"),
+    ("DATA_DIR=/dev/null/x", "DATA_DIR")])
+def test_what_would_stop_a_start_is_named_by_both(check, setting, said):
+    for args in (["--check-config", setting], [setting]):
+        done = check.run(*args)
+        assert done.returncode == 78, done.stderr
+        assert said in done.stderr and "the configuration" not in done.stdout
+
+
+def test_all_that_is_wrong_is_said_at_once(check):
+    done = check("ARTIFACTS_DIR=/dev/null/x", "SANDBOX_CAP_ADD=NO_SUCH",
+                 "DATA_DIR=/dev/null/x")
+    assert done.returncode == 78
+    for key in ("ARTIFACTS_DIR", "SANDBOX_CAP_ADD", "DATA_DIR"):
+        assert key in done.stderr
+
+
+def test_artifacts_where_the_front_may_not_write_are_refused(check):
+    """Root's directory is as much another's as that of a stranger."""
+    top = os.path.join(check.top, "kept")
+    os.mkdir(top, 0o755)
+    env = {} if os.geteuid() == 0 else {"ARTIFACTS_DIR": "/kept"}
+    front = users(check.build).get("RUN_AS_FRONT")
+    if front == "":  # as root alone: nothing is another's
+        pytest.skip("needs the front's user")
+    env.setdefault("ARTIFACTS_DIR", top)
+    for args in (["--check-config"], []):
+        done = check.run(*args, **env)
+        assert done.returncode == 78, done.stderr
+        assert "ARTIFACTS_DIR" in done.stderr and "give it to" in done.stderr
+        assert "started again" not in done.stderr.replace(
+            "is not started again", "")
+
+
+def test_a_port_of_another_is_75(check, server):
+    done = check(f"PORT={server.port}")
+    assert done.returncode == 75
+    assert str(server.port) in done.stderr
+
+
+def test_a_server_that_runs_is_not_disturbed(check, make_server):
+    s = make_server()
+    front = s.pids("front")
+    done = check(f"PORT={s.port}", DATA_DIR=s.data)
+    assert done.returncode == 0, done.stderr
+    assert "is in use by another mcp-sandboxd" in done.stderr
+    assert s.get("/readyz")[0] == 200 and s.pids("front") == front
+    # What is wrong with the next start is said nevertheless.
+    assert check("SANDBOX_CAP_ADD=NO_SUCH",
+                 DATA_DIR=s.data).returncode == 78
+
+
+def test_a_database_and_a_key_that_are_not_ours(check, make_server):
+    s = make_server()
+    s.stop()
+    before = sorted(os.listdir(s.front_dir))
+    assert check(DATA_DIR=s.data).returncode == 0
+    assert sorted(os.listdir(s.front_dir)) == before
+    with sqlite3.connect(s.database) as db:
+        db.execute("PRAGMA user_version = 9999")
+    db.close()
+    done = check(DATA_DIR=s.data)
+    assert done.returncode == 78 and "newer mcp-sandboxd" in done.stderr
+    os.chmod(os.path.join(s.front_dir, "session.key"), 0o644)
+    done = check(DATA_DIR=s.data)
+    assert done.returncode == 78 and "session.key" in done.stderr
+
+
+def test_a_copy_of_a_data_directory_asks(check, make_server):
+    import shutil
+    s = make_server()
+    s.stop()
+    shutil.copytree(s.data, check.data, symlinks=True)
+    done = check()
+    assert done.returncode == 78 and "is a copy of" in done.stderr
+    assert check("TAKEOVER=forget").returncode == 0
