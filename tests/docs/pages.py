@@ -23,7 +23,8 @@ import yaml
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
-PAGES = ("README.md", "docs/clients.md", "docs/tools.md", "docs/security.md")
+PAGES = ("README.md", "docs/clients.md", "docs/tools.md",
+         "docs/troubleshooting.md", "docs/security.md")
 SHOWN_AT = "http://127.0.0.1:8080"
 LIMIT_S = 60
 # Commands by their beginnings, and what plays them.

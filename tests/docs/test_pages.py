@@ -24,6 +24,15 @@ def test_commands_do_what_the_page_says(page, base, shell_env, tmp_path):
     play(blocks_of(page, read(page)), base, shell_env, tmp_path)
 
 
+def test_readme_holds_where_the_first_call_takes_its_time(
+        base, shell_env, tmp_path):
+    """What takes more than a second may be answered as an event stream."""
+    text, quick = read("README.md"), "echo hello > /artifacts"
+    assert quick in text
+    slow = text.replace(quick, "sleep 3; " + quick)
+    play(blocks_of("README.md", slow), base, shell_env, tmp_path)
+
+
 def test_few_blocks_are_not_played():
     skipped = [b for page in PAGES for b in blocks_of(page, read(page))
                if b.reason is not None]

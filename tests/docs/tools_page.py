@@ -15,7 +15,8 @@ What each tool is for, what it takes, and a call with its answer: a line of
 text first, then what a terminal would show, which is all that a model needs;
 `structuredContent` has the same for programs. The calls were made, in this
 order, on a fresh server; ids, times and durations are made equal here. An
-error is a result with `isError` and a text that says what to do.
+error is a result with `isError` and a text that says what to do
+([troubleshooting.md](troubleshooting.md)).
 
 `null` for an argument that need not be there means that it is not there. An
 unknown argument is an error that names it; only `description`, `reason`,
