@@ -24,3 +24,19 @@ hex_value(char c)
 		return c - 'A' + 10;
 	return -1;
 }
+
+int
+hex_decode(const char *text, void *out, size_t n)
+{
+	uint8_t *to = out;
+
+	for (size_t i = 0; i < n; i++) {
+		int high = hex_value(text[2 * i]);
+		int low = high < 0 ? -1 : hex_value(text[2 * i + 1]);
+
+		if (low < 0)
+			return ERR_PARSE;
+		to[i] = (uint8_t)(high << 4 | low);
+	}
+	return text[2 * n] == '\0' ? 0 : ERR_PARSE;
+}

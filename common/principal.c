@@ -15,8 +15,8 @@ copy_name(char *to, size_t size, const char *from)
 }
 
 struct principal *
-principal_new(uint64_t tenant, const char *tenant_name, const char *subject,
-    enum principal_role role)
+principal_new(struct tenant_id tenant, const char *tenant_name,
+    const char *subject, enum principal_role role)
 {
 	struct principal *p = xcalloc(1, sizeof(*p));
 

@@ -11,7 +11,8 @@ struct artifact_file {
 };
 
 void
-artifacts_init(struct artifacts *a, struct store_log *log, uint64_t tenant)
+artifacts_init(
+    struct artifacts *a, struct store_log *log, struct tenant_id tenant)
 {
 	*a = (struct artifacts){.log = log, .tenant = tenant};
 	STAILQ_INIT(&a->files);

@@ -26,7 +26,7 @@ STAILQ_HEAD(artifact_files, artifact_file);
 
 struct artifacts {             /* part of a run */
 	struct store_log *log; /* the run's, on which blobs hang */
-	uint64_t tenant;
+	struct tenant_id tenant;
 	struct artifact_files files;
 	unsigned int nfiles;
 	size_t names_bytes;          /* of files and rows */
@@ -47,7 +47,7 @@ struct artifact_offer {
 
 /* artifacts_init - log outlives *a */
 void artifacts_init(
-    struct artifacts *a, struct store_log *log, uint64_t tenant);
+    struct artifacts *a, struct store_log *log, struct tenant_id tenant);
 /* artifacts_clear - what is not whole is aborted */
 void artifacts_clear(struct artifacts *a);
 

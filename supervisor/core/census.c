@@ -4,10 +4,10 @@
 
 #include "common/conf.h"
 #include "common/log.h"
-#include "common/principal.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/fleet.h"
 #include "supervisor/core/sandbox.h"
+#include "supervisor/core/tenants.h"
 
 #define CENSUS_MAX 4096 /* looked at; further ones are left to the sweep */
 
@@ -182,7 +182,7 @@ is_newest(const struct census *c, const struct stranger *s)
 	for (size_t i = 0; i < c->n; i++) {
 		const struct stranger *o = &c->strangers[i];
 
-		if (o != s && o->running &&
+		if (o != s && o->running && strcmp(o->tenant, s->tenant) == 0 &&
 		    strcmp(o->row.identifier, s->row.identifier) == 0 &&
 		    (o->row.generation > s->row.generation ||
 			(o->row.generation == s->row.generation && o > s)))
@@ -191,16 +191,20 @@ is_newest(const struct census *c, const struct stranger *s)
 	return true;
 }
 
-static bool
-is_adoptable(const struct census *c, const struct stranger *s)
+/* Whose it is, if it can be taken over: its tenant must be known by name. */
+static const struct tenant *
+adopter_of(const struct census *c, const struct stranger *s)
 {
+	const struct tenant *who =
+	    tenants_find_name(c->parts.tenants, s->tenant);
 	size_t n = strlen(s->row.identifier);
 
-	return s->running && n > 0 && n <= SANDBOX_IDENTIFIER_MAX &&
-	    strcmp(s->tenant, c->parts.local->tenant_name) == 0 &&
-	    is_newest(c, s) &&
-	    sandbox_find_named(c->parts.sandboxes, c->parts.local->tenant,
-		s->row.identifier) == NULL;
+	return who != NULL && s->running && n > 0 &&
+		n <= SANDBOX_IDENTIFIER_MAX && is_newest(c, s) &&
+		sandbox_find_named(c->parts.sandboxes, tenant_id_of(who),
+		    s->row.identifier) == NULL ?
+	    who :
+	    NULL;
 }
 
 static void
@@ -210,10 +214,11 @@ adopt(struct census *c)
 
 	for (size_t i = 0; i < c->n; i++) {
 		struct stranger *s = &c->strangers[i];
+		const struct tenant *who = adopter_of(c, s);
 
-		if (!is_adoptable(c, s))
+		if (who == NULL)
 			continue;
-		sandbox_adopt(c->parts.sandboxes, c->parts.local, &s->row);
+		sandbox_adopt(c->parts.sandboxes, who->owner, &s->row);
 		taken++;
 	}
 	log_warn("%zu sandboxes of instance %s were taken over, %zu are left "

@@ -22,16 +22,16 @@
 struct census;
 struct conf;
 struct fleet;
-struct principal;
 struct sandboxes;
 struct store;
+struct tenants;
 
-struct census_parts { /* kept by pointer, local not counted */
+struct census_parts { /* kept by pointer */
 	const struct conf *conf;
 	struct store *store;
 	struct fleet *fleet;
 	struct sandboxes *sandboxes;
-	struct principal *local;
+	const struct tenants *tenants;
 	const char *instance; /* its id */
 	/* The start must end, with this reason.  It may return. */
 	void (*refuse)(const char *why, void *arg);

@@ -14,6 +14,7 @@
 #include "supervisor/core/run_files.h"
 #include "supervisor/core/sandbox.h"
 #include "supervisor/core/sched.h"
+#include "supervisor/core/tenants.h"
 
 #define TICK_MS 200
 #define SWEEP_FIRST_MS 5000
@@ -27,6 +28,7 @@ struct core {
 	struct bus_member member;
 	struct counters counters;
 	struct chronicle chronicle;
+	struct tenants *tenants;
 	struct disk *disk;
 	struct fleet *fleet;
 	struct sched *sched;
@@ -71,6 +73,12 @@ struct runs *
 core_runs(const struct core *c)
 {
 	return c->runs;
+}
+
+struct tenants *
+core_tenants(const struct core *c)
+{
+	return c->tenants;
 }
 
 struct sandboxes *
@@ -339,6 +347,8 @@ on_bus(const struct bus_event *ev, void *arg)
 
 	if (ev->kind == BUS_RUN_TOLD)
 		sandbox_on_run_told(ev->sandbox);
+	if (ev->kind == BUS_RUN_ENDED)
+		tenants_note_ended(c->tenants, run_tenant(ev->run));
 	if (ev->kind != BUS_RUN_SENT && ev->kind != BUS_RUN_LEFT)
 		return;
 	if (ev->run->is_doubtful)
@@ -397,26 +407,36 @@ core_sweep(struct core *c)
 	return true;
 }
 
+static void core_trim(struct core *c);
+
 static void
 trimmed_cb(int rc, const struct err *why, void *arg)
 {
 	struct core *c = arg;
 
 	c->is_trimming = false;
-	disk_count_again(c->disk);
 	if (rc != 0)
 		log_warn("history is not trimmed: %s", why->msg);
+	core_trim(c);
+	if (!c->is_trimming)
+		disk_count_again(c->disk);
 }
 
-/* With each tick in which runs ended, all of them at once: so MAX_RUNS holds
- * from one tick to the next, and a busy server trims five times a second. */
+/* With each tick in which runs ended, one tenant after the other, all of its
+ * runs at once: so MAX_RUNS holds from one tick to the next, and a busy server
+ * trims five times a second. */
 static void
 core_trim(struct core *c)
 {
-	if (c->is_trimming || counters_take_ended(&c->counters) == 0)
+	const struct tenant *n;
+
+	if (c->is_trimming)
+		return;
+	n = tenants_take_ended(c->tenants);
+	if (n == NULL)
 		return;
 	c->is_trimming = true;
-	store_trim(c->parts.store, c->parts.local->tenant,
+	store_trim(c->parts.store, tenant_id_of(n),
 	    (uint64_t)conf_int(c->parts.conf, CONF_MAX_RUNS), trimmed_cb, c);
 }
 
@@ -452,6 +472,7 @@ tick_cb(void *arg)
 	core_end_overdue(c, now);
 	core_trim(c);
 	disk_tick(c->disk, now);
+	tenants_tick(c->tenants, clock_wall_ms());
 }
 
 /* ---- life */
@@ -479,7 +500,7 @@ make_registries(struct core *c)
 	    .store = p->store,
 	    .fleet = c->fleet,
 	    .sandboxes = c->sandboxes,
-	    .local = p->local,
+	    .tenants = c->tenants,
 	    .instance = p->instance,
 	    .refuse = p->refuse,
 	    .arg = p->refuse_arg});
@@ -491,11 +512,12 @@ core_new(const struct core_parts *parts, struct core **out, struct err *e)
 	struct core *c = xcalloc(1, sizeof(*c));
 
 	c->parts = *parts;
-	if (logs_new(parts->base, LOG_THREADS, &c->logs, e) != 0) {
+	if (tenants_open(parts->store, &c->tenants, e) != 0 ||
+	    logs_new(parts->base, LOG_THREADS, &c->logs, e) != 0) {
+		tenants_free(c->tenants);
 		free(c);
 		return e->code;
 	}
-	(void)principal_ref(parts->local);
 	bus_init(&c->bus);
 	counters_init(&c->counters, &c->bus);
 	chronicle_init(&c->chronicle, &c->bus, c->parts.conf);
@@ -527,7 +549,7 @@ core_free(struct core *c)
 	bus_leave(&c->bus, &c->member);
 	chronicle_clear(&c->chronicle, &c->bus);
 	counters_clear(&c->counters, &c->bus);
-	principal_unref(c->parts.local);
+	tenants_free(c->tenants);
 	free(c);
 }
 
@@ -553,6 +575,19 @@ fate_of(const struct store_snapshot *snap, const struct sandbox *removing,
 }
 
 static int
+restore_sandbox(struct core *c, const struct store_sandbox *row, struct err *e)
+{
+	const struct tenant *n =
+	    tenants_find(c->tenants, (struct tenant_id){row->tenant});
+
+	if (n == NULL)
+		return err_set(e, ERR_DAMAGED,
+		    "database: sandbox %s is of no tenant", row->name);
+	sandbox_restore(c->sandboxes, n->owner, row);
+	return 0;
+}
+
+static int
 restore_run(struct core *c, const struct store_snapshot *snap,
     const struct store_run *row, struct err *e)
 {
@@ -574,8 +609,8 @@ restore_all(struct core *c, const struct store_snapshot *snap, struct err *e)
 	sandboxes_set_next_id(c->sandboxes, snap->next_sandbox);
 	runs_set_next_id(c->runs, snap->next_run);
 	for (size_t i = 0; i < snap->nsandboxes; i++)
-		sandbox_restore(
-		    c->sandboxes, c->parts.local, &snap->sandboxes[i]);
+		if (restore_sandbox(c, &snap->sandboxes[i], e) != 0)
+			return e->code;
 	for (size_t i = 0; i < snap->nruns; i++)
 		if (restore_run(c, snap, &snap->runs[i], e) != 0)
 			return e->code;

@@ -4,6 +4,7 @@
  * Everything is asynchronous on one loop.  The core knows no JSON, no HTTP, no
  * MCP and no tool; those who do (tools/, front/) call in here and join buses.
  *
+ *	tenants    who may call, and what each may have
  *	names      who holds an identifier          (sandbox.c asks it)
  *	sandbox    containers, step by step         sandbox_step
  *	run        programs in them, step by step   run_step, run_row
@@ -36,13 +37,13 @@ struct runs;
 struct sandbox;
 struct sandboxes;
 struct store;
+struct tenants;
 
-struct core_parts { /* all kept by pointer but local, which is counted */
+struct core_parts { /* all kept by pointer */
 	struct event_base *base;
 	const struct conf *conf;
 	struct store *store;
-	struct principal *local; /* the one tenant there is */
-	const char *instance;    /* id of what is ours on the engine */
+	const char *instance; /* id of what is ours on the engine */
 	/* What the database has and what the engine has do not belong
 	 * together (census.h): the process should end. */
 	void (*refuse)(const char *why, void *arg);
@@ -71,6 +72,7 @@ const struct conf *core_conf(const struct core *c);
 struct store *core_store(const struct core *c);
 struct logs *core_logs(const struct core *c);
 struct runs *core_runs(const struct core *c);
+struct tenants *core_tenants(const struct core *c);
 struct sandboxes *core_sandboxes(const struct core *c);
 
 /* core_admit - may one more sandbox begin?  ERR_WRONG_STATE: the server is

@@ -40,7 +40,6 @@ count_run(struct counters *c, const struct store_run *row)
 		c->total.runs_canceled++;
 	else
 		c->total.runs_failed++;
-	c->ended++;
 }
 
 static void
@@ -73,13 +72,4 @@ void
 counters_restore(struct counters *c, const struct store_counts *total)
 {
 	c->total = *total;
-}
-
-uint64_t
-counters_take_ended(struct counters *c)
-{
-	uint64_t ended = c->ended;
-
-	c->ended = 0;
-	return ended;
 }

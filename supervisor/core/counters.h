@@ -25,7 +25,6 @@ struct counters {
 	struct store_counts total;
 	struct counters_histogram command_seconds; /* since the start */
 	uint64_t reaper_deletes;
-	uint64_t ended; /* since counters_take_ended */
 	struct bus_member member;
 };
 
@@ -33,7 +32,5 @@ void counters_init(struct counters *c, struct bus *bus);
 void counters_clear(struct counters *c, struct bus *bus);
 /* counters_restore - go on from these totals */
 void counters_restore(struct counters *c, const struct store_counts *total);
-/* counters_take_ended - runs that ended since it was called last */
-uint64_t counters_take_ended(struct counters *c);
 
 #endif

@@ -11,7 +11,7 @@
 
 struct opening {
 	struct store *store;
-	uint64_t tenant;
+	struct tenant_id tenant;
 	download_cb cb;
 	void *arg;
 };

@@ -4,7 +4,7 @@
 #include "common/log.h"
 
 struct key {
-	uint64_t tenant;
+	struct tenant_id tenant;
 	const char *identifier;
 };
 
@@ -14,7 +14,7 @@ is_key(const struct hash_entry *en, const void *key)
 	const struct name_hold *h = HASH_OF(en, struct name_hold, entry);
 	const struct key *k = key;
 
-	return h->tenant == k->tenant &&
+	return tenant_id_is_equal(h->tenant, k->tenant) &&
 	    strcmp(h->identifier, k->identifier) == 0;
 }
 
@@ -25,18 +25,19 @@ names_clear(struct names *n)
 }
 
 struct name_hold *
-names_find(const struct names *n, uint64_t tenant, const char *identifier)
+names_find(
+    const struct names *n, struct tenant_id tenant, const char *identifier)
 {
 	const struct key k = {tenant, identifier};
 
 	return HASH_OBJECT(
 	    hashmap_get(
-		&n->map, hashmap_key_named(tenant, identifier), is_key, &k),
+		&n->map, hashmap_key_named(tenant.n, identifier), is_key, &k),
 	    struct name_hold, entry);
 }
 
 void
-names_take(struct names *n, struct name_hold *h, uint64_t tenant,
+names_take(struct names *n, struct name_hold *h, struct tenant_id tenant,
     const char *identifier)
 {
 	if (h->is_held || names_find(n, tenant, identifier) != NULL)
@@ -44,7 +45,8 @@ names_take(struct names *n, struct name_hold *h, uint64_t tenant,
 	h->tenant = tenant;
 	h->identifier = identifier;
 	h->is_held = true;
-	hashmap_put(&n->map, &h->entry, hashmap_key_named(tenant, identifier));
+	hashmap_put(
+	    &n->map, &h->entry, hashmap_key_named(tenant.n, identifier));
 }
 
 void

@@ -12,6 +12,7 @@
 
 #include "common/base.h"
 #include "common/hashmap.h"
+#include "common/principal.h"
 
 struct names { /* all zeros: nobody holds any */
 	struct hashmap map;
@@ -19,7 +20,7 @@ struct names { /* all zeros: nobody holds any */
 
 struct name_hold { /* part of a sandbox */
 	struct hash_entry entry;
-	uint64_t tenant;
+	struct tenant_id tenant;
 	const char *identifier; /* the sandbox's, while it holds the name */
 	bool is_held;
 };
@@ -27,9 +28,9 @@ struct name_hold { /* part of a sandbox */
 void names_clear(struct names *n);
 /* names_find - the holder's part, or NULL */
 struct name_hold *names_find(
-    const struct names *n, uint64_t tenant, const char *identifier);
+    const struct names *n, struct tenant_id tenant, const char *identifier);
 /* names_take - the name must be free: find out first */
-void names_take(struct names *n, struct name_hold *h, uint64_t tenant,
+void names_take(struct names *n, struct name_hold *h, struct tenant_id tenant,
     const char *identifier);
 /* names_leave - nothing happens if it holds none */
 void names_leave(struct names *n, struct name_hold *h);

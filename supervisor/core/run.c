@@ -59,13 +59,14 @@ runs_find(struct runs *rs, uint64_t id)
 }
 
 struct run *
-runs_find_uuid(struct runs *rs, uint64_t tenant, const struct uuid *uuid)
+runs_find_uuid(
+    struct runs *rs, struct tenant_id tenant, const struct uuid *uuid)
 {
 	struct run *r = HASH_OBJECT(
 	    hashmap_get(&rs->uuids, hashmap_key_uuid(uuid), is_uuid, uuid),
 	    struct run, by_uuid);
 
-	return r == NULL || r->row.tenant != tenant ? NULL : r;
+	return r == NULL || r->row.tenant != tenant.n ? NULL : r;
 }
 
 uint64_t
@@ -129,7 +130,7 @@ run_enter(struct run *r)
 {
 	struct runs *rs = r->runs;
 
-	artifacts_init(&r->artifacts, r->log, r->row.tenant);
+	artifacts_init(&r->artifacts, r->log, run_tenant(r));
 	hashmap_put(&rs->ids, &r->by_id, hashmap_key_u64(r->row.id));
 	hashmap_put(&rs->uuids, &r->by_uuid, hashmap_key_uuid(&r->row.uuid));
 	rs->asked_bytes += r->row.asked_bytes;
@@ -294,7 +295,7 @@ static void
 run_fetch(struct run *r)
 {
 	if (run_asked_must_fetch(&r->asked))
-		store_run_get(r->runs->parts.store, r->row.tenant, &r->row.uuid,
+		store_run_get(r->runs->parts.store, run_tenant(r), &r->row.uuid,
 		    fetched_cb, run_ref(r));
 }
 

@@ -96,7 +96,7 @@ void runs_free(struct runs *rs);
 void runs_set_next_id(struct runs *rs, uint64_t id);
 struct run *runs_find(struct runs *rs, uint64_t id);
 struct run *runs_find_uuid(
-    struct runs *rs, uint64_t tenant, const struct uuid *uuid);
+    struct runs *rs, struct tenant_id tenant, const struct uuid *uuid);
 /* runs_overdue - one that should be over by its limits, and whose sandbox is
  * there to say so but does not; or NULL */
 struct run *runs_overdue(struct runs *rs, uint64_t now_ms);
@@ -125,6 +125,12 @@ int run_restore(struct runs *rs, struct sandbox *sb,
 
 struct run *run_ref(struct run *r);
 void run_unref(struct run *r);
+
+static inline struct tenant_id
+run_tenant(const struct run *r)
+{
+	return (struct tenant_id){r->row.tenant};
+}
 
 /* run_cancel - its program's whole tree is killed; it ends as reason */
 void run_cancel(struct run *r, enum runlog_reason reason);

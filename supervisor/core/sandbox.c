@@ -47,7 +47,7 @@ sandboxes_find(struct sandboxes *all, uint64_t id)
 
 struct sandbox *
 sandbox_find_named(
-    struct sandboxes *all, uint64_t tenant, const char *identifier)
+    struct sandboxes *all, struct tenant_id tenant, const char *identifier)
 {
 	struct name_hold *h = names_find(&all->names, tenant, identifier);
 
@@ -99,8 +99,8 @@ sandbox_enter(struct sandbox *sb)
 	hashmap_put(&all->ids, &sb->by_id, hashmap_key_u64(sb->row.id));
 	TAILQ_INSERT_TAIL(&all->list, sb, link);
 	if (sandbox_state_is_live(sb->state))
-		names_take(
-		    &all->names, &sb->name, sb->row.tenant, sb->row.identifier);
+		names_take(&all->names, &sb->name, sb->owner->tenant,
+		    sb->row.identifier);
 }
 
 static void

@@ -74,7 +74,7 @@ void sandboxes_set_next_id(struct sandboxes *all, uint64_t id);
 struct sandbox *sandboxes_find(struct sandboxes *all, uint64_t id);
 /* sandbox_find_named - who holds the identifier, or NULL */
 struct sandbox *sandbox_find_named(
-    struct sandboxes *all, uint64_t tenant, const char *identifier);
+    struct sandboxes *all, struct tenant_id tenant, const char *identifier);
 uint64_t sandboxes_live(const struct sandboxes *all);
 /* sandboxes_each - in no case may on make or end one */
 void sandboxes_each(const struct sandboxes *all,

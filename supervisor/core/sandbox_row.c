@@ -35,7 +35,7 @@ sandbox_row_init(struct store_sandbox *row, const struct sandbox_wish *w,
 	*row = (struct store_sandbox){
 	    .id = id,
 	    .uuid = uuid,
-	    .tenant = w->who->tenant,
+	    .tenant = w->who->tenant.n,
 	    .identifier = xstrdup(w->identifier),
 	    .generation = generation,
 	    .name = container_name(w->identifier, &uuid),

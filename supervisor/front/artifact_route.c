@@ -205,7 +205,6 @@ front_on_artifact(struct front *f, struct http_exchange *x)
 	g->x = x;
 	g->name = xstrdup(slash != NULL ? slash + 1 : path);
 	http_hold(x, NULL, NULL);
-	download_open(f->core, check_principal(f->check),
-	    http_param(x, "identifier"), http_param(x, "run_or_latest"), path,
-	    artifact_cb, g);
+	download_open(f->core, http_principal(x), http_param(x, "identifier"),
+	    http_param(x, "run_or_latest"), path, artifact_cb, g);
 }

@@ -14,7 +14,6 @@
 #include <sys/socket.h>
 
 #include "common/xmalloc.h"
-#include "supervisor/store/store.h"
 
 #define HOSTS_MAX 128
 #define HOST_LEN_MAX 262 /* a DNS name, a colon and a port */
@@ -25,7 +24,6 @@ struct check {
 	uint16_t ports[16]; /* of listeners on all addresses */
 	size_t nports;
 	const struct conf *conf;
-	struct principal *local; /* of the built-in tenant */
 };
 
 struct check *
@@ -33,8 +31,6 @@ check_new(const struct conf *conf)
 {
 	struct check *c = xcalloc(1, sizeof(*c));
 
-	c->local = principal_new(
-	    STORE_TENANT_DEFAULT, "default", "local", PRINCIPAL_USER);
 	check_reload(c, conf);
 	return c;
 }
@@ -46,7 +42,6 @@ check_free(struct check *c)
 		return;
 	for (size_t i = 0; i < c->nhosts; i++)
 		free(c->hosts[i]);
-	principal_unref(c->local);
 	free(c);
 }
 
@@ -95,6 +90,26 @@ address_text(const struct sockaddr *sa, char *out, size_t size, bool *any)
 	(void)inet_ntop(AF_INET6, &in6.sin6_addr, text, sizeof(text));
 	(void)snprintf(out, size, "[%s]", text);
 	return ntohs(in6.sin6_port);
+}
+
+bool
+check_is_of_this_host(const struct sockaddr *sa)
+{
+	struct sockaddr_in in4;
+	struct sockaddr_in6 in6;
+
+	if (sa->sa_family == AF_UNIX)
+		return true;
+	if (sa->sa_family == AF_INET) {
+		memcpy(&in4, sa, sizeof(in4));
+		return ntohl(in4.sin_addr.s_addr) >> 24 == 127;
+	}
+	if (sa->sa_family != AF_INET6)
+		return false;
+	memcpy(&in6, sa, sizeof(in6));
+	return IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr) ||
+	    (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr) &&
+		in6.sin6_addr.s6_addr[12] == 127);
 }
 
 void
@@ -239,10 +254,4 @@ check_varies(const struct check *c)
 	char *const *list = conf_list(c->conf, CONF_CORS_ALLOW_ORIGINS);
 
 	return list != NULL && *list != NULL;
-}
-
-struct principal *
-check_principal(const struct check *c)
-{
-	return c->local;
 }

@@ -1,5 +1,5 @@
 /*
- * check.h - who may talk to us at all: Host, Origin, and for whom
+ * check.h - who may talk to us at all: Host and Origin
  *
  * A browser on this machine can be made to call us by any web page: by its
  * Origin, or under a name that the page's owner points at us (DNS rebinding).
@@ -10,7 +10,6 @@
 #define FRONT_CHECK_H
 
 #include "common/conf.h"
-#include "common/principal.h"
 
 struct check;
 struct sockaddr;
@@ -21,6 +20,10 @@ void check_reload(struct check *c, const struct conf *conf);
 /* check_add_listener - an address (of family AF_INET or AF_INET6) we listen
  * on: Host may name it, or loopback, with this port */
 void check_add_listener(struct check *c, const struct sockaddr *sa);
+
+/* check_is_of_this_host - nobody gets there from another machine: loopback, or
+ * a Unix socket */
+bool check_is_of_this_host(const struct sockaddr *sa);
 
 struct check_refusal {
 	int status;
@@ -34,9 +37,5 @@ int check_request(const struct check *c, const char *host, const char *origin,
     const struct sockaddr *local, struct check_refusal *why) MUSTCHECK;
 /* check_varies - answers may differ by Origin */
 bool check_varies(const struct check *c);
-
-/* check_principal - for whom a request is; the one built-in for now.  The
- * check's own: who keeps it takes a reference. */
-struct principal *check_principal(const struct check *c);
 
 #endif

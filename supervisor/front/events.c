@@ -231,7 +231,7 @@ front_on_events(struct front *f, struct http_exchange *x)
 	(void)event_assign(&s->beat, f->base, -1, 0, events_beat_cb, s);
 	LIST_INSERT_HEAD(&f->events, s, link);
 	http_hold(x, events_on_gone, s);
-	s->follow = follow_open(f->core, check_principal(f->check), &run,
+	s->follow = follow_open(f->core, http_principal(x), &run,
 	    at.stage == RUN_EVENTS_LOG ? &at.log : &behind, &events_follow_ops,
 	    s);
 }

@@ -1,14 +1,16 @@
 /*
  * front.c - the front put together, and what each request passes
  *
- *	fault in its form? -> Host and Origin -> CORS headers -> OPTIONS
- *	-> is there a route? -> do the parameters fit? -> its method
- *	-> the route's handler
+ *	fault in its form? -> Host and Origin -> CORS headers -> a page's
+ *OPTIONS
+ *	-> who calls, and may it? -> is there a route? -> do the parameters fit?
+ *	-> its method -> the route's handler
  *
  * What is refused on MCP_PATH is told in JSON-RPC's form, elsewhere in ours.
  */
 #include "supervisor/front/front.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -19,6 +21,8 @@
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/tenants.h"
+#include "supervisor/front/gate.h"
 #include "supervisor/front/routes.h"
 #include "supervisor/front/status.h"
 
@@ -71,7 +75,10 @@ check_who(struct front *f, struct http_exchange *x, struct check_refusal *why)
 	struct sockaddr_storage local;
 	const char *origin = http_header(x, HTTP_H_ORIGIN);
 	const char *host = http_host(x), *seen = http_seen_host(x);
+	uid_t user;
 
+	if (http_peer_user(x, &user)) /* no page gets to the admin socket */
+		return 0;
 	if (check_request(f->check, host, origin, NULL, why) != 0 &&
 	    check_request(f->check, host, origin, http_local_address(x, &local),
 		why) != 0)
@@ -141,6 +148,14 @@ front_on_request(struct http_exchange *x, void *arg)
 		return;
 	}
 	add_cors(f, x);
+	/* A browser asks without its token whether it may send it. */
+	if (http_method(x) == HTTP_METHOD_OPTIONS &&
+	    http_header(x, HTTP_H_ORIGIN) != NULL) {
+		answer_options(x, r);
+		return;
+	}
+	if (!gate_pass(f, x, r))
+		return;
 	if (http_method(x) == HTTP_METHOD_OPTIONS) {
 		answer_options(x, r);
 	} else if (r == NULL) {
@@ -215,6 +230,15 @@ set_event_key(struct front *f, const uint8_t *key)
 	}
 }
 
+/* Its open streams and waiting calls end, too. */
+static void
+on_ended(const struct principal *who, void *arg)
+{
+	struct front *f = arg;
+
+	http_server_end_of(f->http, who);
+}
+
 static struct mcp *
 new_mcp(const struct front_parts *parts)
 {
@@ -269,6 +293,9 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	for (n = strlen(f->mcp_path); n > 0 && f->mcp_path[n - 1] == '/'; n--)
 		f->mcp_path[n - 1] = '\0';
 	f->mcp = new_mcp(parts);
+	f->operator=
+	    principal_new((struct tenant_id){0}, "", "socket", PRINCIPAL_ADMIN);
+	tenants_on_ended(core_tenants(f->core), on_ended, f);
 	f->check = check_new(f->conf);
 	f->router = routes_new(f->mcp_path);
 	f->http = new_http(f, parts);
@@ -298,24 +325,57 @@ front_free(struct front *f)
 	    f->http); /* every holder hears that its client is gone */
 	tools_free(f->tools);
 	mcp_free(f->mcp);
+	tenants_on_ended(core_tenants(f->core), NULL, NULL);
+	principal_unref(f->operator);
 	check_free(f->check);
 	http_router_free(f->router);
 	free(f->mcp_path);
 	free(f);
 }
 
+union socket_address {
+	struct sockaddr any;
+	struct sockaddr_storage room;
+};
+
+static int
+socket_address(int fd, union socket_address *a, struct err *e)
+{
+	socklen_t len = sizeof(*a);
+
+	memset(a, 0, sizeof(*a));
+	return getsockname(fd, &a->any, &len) == 0 ?
+	    0 :
+	    err_set(e, ERR_SYS, "getsockname: %s", strerror(errno));
+}
+
+int
+front_may_listen(const struct front *f, int fd, struct err *e)
+{
+	union socket_address a;
+
+	if (socket_address(fd, &a, e) != 0)
+		return e->code;
+	if (check_is_of_this_host(&a.any) || gate_is_closed(f))
+		return 0;
+	return err_set(e, ERR_POLICY,
+	    "BIND: this address can be reached from other machines, and there "
+	    "is no tenant: everybody could run programs here.  Start with "
+	    "BIND=127.0.0.1 and make one (sandboxctl tenant add NAME, "
+	    "sandboxctl token add NAME), or name tenants and tokens in "
+	    "TENANTS_FILE");
+}
+
 int
 front_listen(struct front *f, int fd, struct err *e)
 {
-	struct sockaddr_storage ss = {0};
-	socklen_t len = sizeof(ss);
-	union {
-		struct sockaddr_storage *ss;
-		struct sockaddr *sa;
-	} p = {.ss = &ss};
+	union socket_address a;
 
-	if (getsockname(fd, p.sa, &len) == 0)
-		check_add_listener(f->check, p.sa);
+	if (front_may_listen(f, fd, e) != 0 || socket_address(fd, &a, e) != 0) {
+		(void)close(fd);
+		return e->code;
+	}
+	check_add_listener(f->check, &a.any);
 	return http_server_listen(f->http, fd, e);
 }
 

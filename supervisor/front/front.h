@@ -49,7 +49,8 @@ struct front {
 	struct statuses *statuses;
 	struct event *tick;
 	struct tools *tools;
-	char *mcp_path; /* without a slash at the end; "" for "/" */
+	struct principal *operator; /* who came by the admin socket */
+	char *mcp_path;             /* without a slash at the end; "" for "/" */
 	struct events_list events;
 	uint8_t event_key[SIPHASH_KEY_BYTES]; /* signs places in logs */
 	uint32_t heartbeat_ms;                /* of silent event streams */
@@ -75,7 +76,10 @@ int front_new(const struct front_parts *parts, struct front **out,
     struct err *e) MUSTCHECK;
 /* front_free - closes all connections; no call may be in flight */
 void front_free(struct front *f);
-/* front_listen - fd is a listening socket, from now on ours */
+/* front_may_listen - ERR_POLICY: the socket can be reached from other machines,
+ * and everybody could use it: there is neither tenant nor token */
+int front_may_listen(const struct front *f, int fd, struct err *e) MUSTCHECK;
+/* front_listen - fd is a listening socket, from now on ours; the same */
 int front_listen(struct front *f, int fd, struct err *e) MUSTCHECK;
 void front_reload(struct front *f); /* f->conf has new values */
 /* front_drain - accept no more, end event streams; calls in flight go on, and

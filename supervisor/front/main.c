@@ -21,6 +21,8 @@
 #include "common/turns.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/tenants.h"
+#include "supervisor/core/tenants_file.h"
 #include "supervisor/front/check_data.h"
 #include "supervisor/front/front.h"
 #include "supervisor/front/key.h"
@@ -35,7 +37,8 @@ struct program {
 	struct event_base *base;
 	struct child *child;
 	struct conf *conf;
-	char *dir; /* in DATA_DIR, ours alone */
+	char *dir;     /* in DATA_DIR, ours alone */
+	char *tenants; /* text of TENANTS_FILE, or NULL */
 	struct store *store;
 	struct core *core;
 	struct front *front;
@@ -80,6 +83,15 @@ raise_fence(const char *dir, const char *artifacts, struct err *e)
 	return fence_raise(gates, artifacts[0] != '\0' ? 2 : 1, e);
 }
 
+/* While files beside our own can be reached. */
+static int
+read_tenants(struct program *p, struct err *e)
+{
+	const char *path = conf_str(p->conf, CONF_TENANTS_FILE);
+
+	return path[0] == '\0' ? 0 : tenants_file_read(path, &p->tenants, e);
+}
+
 static int
 open_data(struct program *p, uint8_t key[KEY_BYTES], struct err *e)
 {
@@ -90,7 +102,7 @@ open_data(struct program *p, uint8_t key[KEY_BYTES], struct err *e)
 	if (check_data_places(p->conf, e) != 0 ||
 	    fd_mkdir_all(p->dir, 0700, e) != 0 ||
 	    (artifacts[0] != '\0' && fd_mkdir_all(artifacts, 0700, e) != 0) ||
-	    raise_fence(p->dir, artifacts, e) != 0 ||
+	    read_tenants(p, e) != 0 || raise_fence(p->dir, artifacts, e) != 0 ||
 	    key_load(p->dir, key, e) != 0 ||
 	    store_open(p->base, p->dir, artifacts, &p->store, e) != 0)
 		return e->code;
@@ -106,24 +118,43 @@ on_refuse(const char *why, void *arg)
 	child_die(p->child, EXIT_CONFIG, "%s", why);
 }
 
+static void
+log_who_may_call(const struct tenants *t)
+{
+	size_t ntenants, ntokens;
+
+	tenants_count(t, &ntenants, &ntokens);
+	if (tenants_is_open(t))
+		log_info("no tenant and no token yet: whoever reaches this "
+			 "server on loopback may use it");
+	else
+		log_info("every request wants a token: %zu tenants, %zu "
+			 "tokens that are good",
+		    ntenants, ntokens);
+}
+
 static int
 open_core(struct program *p, struct err *e)
 {
-	struct principal *local = principal_new(
-	    STORE_TENANT_DEFAULT, "default", "local", PRINCIPAL_USER);
 	const struct core_parts parts = {
 	    .base = p->base,
 	    .conf = p->conf,
 	    .store = p->store,
-	    .local = local,
 	    .instance = child_instance(p->child),
 	    .refuse = on_refuse,
 	    .refuse_arg = p,
 	};
-	int rc = core_new(&parts, &p->core, e);
 
-	principal_unref(local);
-	return rc == 0 ? core_recover(p->core, e) : rc;
+	if (core_new(&parts, &p->core, e) != 0)
+		return e->code;
+	if (p->tenants != NULL &&
+	    tenants_file_apply(core_tenants(p->core),
+		conf_str(p->conf, CONF_TENANTS_FILE), p->tenants, e) != 0)
+		return e->code;
+	free(p->tenants);
+	p->tenants = NULL;
+	log_who_may_call(core_tenants(p->core));
+	return core_recover(p->core, e);
 }
 
 static void on_front_tick(void *arg);
@@ -220,7 +251,10 @@ static void
 on_listen(int fd, const char *address, void *arg)
 {
 	struct program *p = arg;
+	struct err e;
 
+	if (front_may_listen(p->front, fd, &e) != 0)
+		child_die(p->child, EXIT_CONFIG, "%s: %s", address, e.msg);
 	p->listen_fd = fd;
 	p->address = xstrdup(address);
 	p->serve = timer_new(p->base, serve_cb, p);

@@ -142,7 +142,7 @@ ask_library(struct front *f, struct http_exchange *x)
 	    .session_id = http_header(x, HTTP_H_SESSION),
 	    .protocol_version = http_header(x, HTTP_H_PROTOCOL),
 	    .last_event_id = http_header(x, HTTP_H_LAST_EVENT_ID),
-	    .who = check_principal(f->check),
+	    .who = http_principal(x),
 	    .request_id = http_id(x),
 	};
 	struct mcp_exchange *mcp;

@@ -110,8 +110,8 @@ look_up(struct front *f, struct http_exchange *x, bool cancel)
 	g->cancel = cancel;
 	g->artifacts_from = from;
 	http_hold(x, NULL, NULL);
-	g->lookup = lookup_open(
-	    f->core, check_principal(f->check), &run, run_found_cb, g);
+	g->lookup =
+	    lookup_open(f->core, http_principal(x), &run, run_found_cb, g);
 }
 
 void
@@ -154,8 +154,8 @@ delete_run(struct front *f, struct http_exchange *x)
 	uuid_format(&run, d->run);
 	d->x = x;
 	http_hold(x, NULL, NULL);
-	if (core_delete_run(f->core, check_principal(f->check), &run,
-		deleted_cb, d, &e) != 0)
+	if (core_delete_run(
+		f->core, http_principal(x), &run, deleted_cb, d, &e) != 0)
 		deleted_cb(e.code, &e, d);
 }
 

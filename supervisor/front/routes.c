@@ -44,26 +44,39 @@ static const struct http_param_kind kinds[] = {
 #define READ (HTTP_METHOD_GET | HTTP_METHOD_HEAD)
 #define READ_ALLOW "GET, HEAD, OPTIONS"
 
+#define USER ROUTE_ROLE(PRINCIPAL_USER)
+#define ADMIN ROUTE_ROLE(PRINCIPAL_ADMIN)
+#define METRICS ROUTE_ROLE(PRINCIPAL_METRICS)
+
 static const struct route routes[] = {
     {ROUTE_MCP, "", HTTP_METHOD_GET | HTTP_METHOD_POST | HTTP_METHOD_DELETE,
-	"POST, DELETE, OPTIONS", NULL, front_on_mcp, ROUTE_FOR_USERS},
+	"POST, DELETE, OPTIONS", NULL, front_on_mcp, ROUTE_FOR_USERS, USER},
     {ROUTE_BELOW_MCP, "/events", READ, READ_ALLOW, NULL, front_on_events,
-	ROUTE_FOR_USERS},
+	ROUTE_FOR_USERS, USER},
     {ROUTE_BELOW_MCP, "/runs/:run", READ | HTTP_METHOD_DELETE,
 	"GET, HEAD, DELETE, OPTIONS", "no such run", front_on_run,
-	ROUTE_FOR_USERS},
+	ROUTE_FOR_USERS, USER},
     {ROUTE_BELOW_MCP, "/runs/:run/cancel", HTTP_METHOD_POST, "POST, OPTIONS",
-	"no such run", front_on_run_cancel, ROUTE_FOR_USERS},
+	"no such run", front_on_run_cancel, ROUTE_FOR_USERS, USER},
     {ROUTE_TOP, "/artifacts/:identifier/:run_or_latest/*path", READ, READ_ALLOW,
-	"no such artifact", front_on_artifact, ROUTE_FOR_USERS},
+	"no such artifact", front_on_artifact, ROUTE_FOR_USERS, USER},
     {ROUTE_TOP, "/healthz", READ, READ_ALLOW, NULL, front_on_healthz,
-	ROUTE_FOR_PROBES},
+	ROUTE_FOR_PROBES, ROUTE_NOBODY},
     {ROUTE_TOP, "/readyz", READ, READ_ALLOW, NULL, front_on_readyz,
-	ROUTE_FOR_PROBES},
+	ROUTE_FOR_PROBES, ROUTE_NOBODY},
     {ROUTE_TOP, "/metrics", READ, READ_ALLOW, NULL, front_on_metrics,
-	ROUTE_FOR_PROBES},
-    {ROUTE_TOP, "/", READ, READ_ALLOW, NULL, front_on_index, ROUTE_FOR_USERS},
+	ROUTE_FOR_PROBES, METRICS | ADMIN | ROUTE_WHILE_OPEN},
+    {ROUTE_TOP, "/", READ, READ_ALLOW, NULL, front_on_index, ROUTE_FOR_USERS,
+	USER | ADMIN | METRICS},
 };
+
+const struct route *
+routes_next(const struct route *r)
+{
+	const struct route *next = r == NULL ? routes : r + 1;
+
+	return next == routes + ARRAY_LEN(routes) ? NULL : next;
+}
 
 struct http_router *
 routes_new(const char *mcp_path)

@@ -2,7 +2,8 @@
  * routes.h - the table of what is served where
  *
  * A handler gets a request whose Host, Origin, method and path parameters were
- * found good; it ends the exchange (http.h).
+ * found good, and whose principal (http_principal) has a role that the route
+ * is for; it ends the exchange (http.h).
  */
 #ifndef FRONT_ROUTES_H
 #define FRONT_ROUTES_H
@@ -28,7 +29,17 @@ struct route {
 		ROUTE_FOR_USERS,
 		ROUTE_FOR_PROBES /* also when all connections are taken */
 	} who;
+	unsigned int roles; /* who may: ROUTE_ROLE, OR-ed */
 };
+#define ROUTE_NOBODY 0u /* anybody, without being asked who it is */
+#define ROUTE_ROLE(role) (1u << (role))
+#define ROUTE_WHILE_OPEN                                                       \
+	(1u << 31) /* and everybody while no token is wanted                   \
+		    */
+
+/* routes_next - the table, for who looks at all of it; NULL: the first, the
+ * last */
+const struct route *routes_next(const struct route *r);
 
 /* routes_new - a router that gives struct route; mcp_path without a slash at
  * its end */

@@ -18,6 +18,7 @@
 
 #include "common/base.h"
 #include "common/err.h"
+#include "common/principal.h"
 #include "supervisor/http/forwarded.h"
 #include "supervisor/http/limiter.h"
 #include "supervisor/http/router.h"
@@ -114,6 +115,9 @@ int http_server_listen(struct http_server *s, int fd, struct err *e) MUSTCHECK;
 /* http_server_drain - accept no more, close what is idle; every answer from
  * now on closes its connection */
 void http_server_drain(struct http_server *s);
+/* http_server_end_of - connections whose last request was this principal's are
+ * closed, from a later turn: who holds one hears that the client is gone */
+void http_server_end_of(struct http_server *s, const struct principal *who);
 /* http_server_tick - once a second: takes up accepting again when
  * descriptors are free */
 void http_server_tick(struct http_server *s);
@@ -165,6 +169,14 @@ const void *http_body(struct http_exchange *x, size_t *len);
 /* http_local_address - where the connection came in; NULL when unknown */
 const struct sockaddr *http_local_address(
     const struct http_exchange *x, struct sockaddr_storage *out);
+/* http_peer_user - over a Unix socket: which user of this machine; false over
+ * any other */
+bool http_peer_user(const struct http_exchange *x, uid_t *user);
+/* http_set_principal - whose request it is, from now on; it takes a reference
+ * that lives as long as the exchange */
+void http_set_principal(struct http_exchange *x, struct principal *who);
+/* http_principal - NULL: nobody said */
+struct principal *http_principal(const struct http_exchange *x);
 /* http_hold - the handler will answer later; on_gone may be NULL */
 void http_hold(struct http_exchange *x, void (*on_gone)(void *), void *arg);
 bool http_is_gone(const struct http_exchange *x);

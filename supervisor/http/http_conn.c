@@ -313,6 +313,7 @@ http_conn_reap_cb(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	while ((c = TAILQ_FIRST(&s->dead)) != NULL) {
 		TAILQ_REMOVE(&s->dead, c, link);
+		principal_unref(c->who);
 		free(c);
 	}
 }

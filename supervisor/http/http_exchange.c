@@ -269,6 +269,7 @@ exchange_free(struct http_exchange *x)
 	if (x->query_parsed)
 		evhttp_clear_headers(&x->parsed_query);
 	http_params_clear(&x->params);
+	principal_unref(x->who);
 	free(x->accept);
 	free(x->seen_host);
 	free(x);
@@ -465,6 +466,44 @@ http_query(struct http_exchange *x, const char *name)
 		x->query_parsed = true;
 	}
 	return evhttp_find_header(&x->parsed_query, name);
+}
+
+static void
+keep_principal(struct principal **at, struct principal *who)
+{
+	struct principal *before = *at;
+
+	*at = principal_ref(who);
+	principal_unref(before);
+}
+
+void
+http_set_principal(struct http_exchange *x, struct principal *who)
+{
+	keep_principal(&x->who, who);
+	if (x->conn != NULL)
+		keep_principal(&x->conn->who, who);
+}
+
+struct principal *
+http_principal(const struct http_exchange *x)
+{
+	return x->who;
+}
+
+bool
+http_peer_user(const struct http_exchange *x, uid_t *user)
+{
+	struct sockaddr_storage local;
+	const struct sockaddr *sa = http_local_address(x, &local);
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (sa == NULL || sa->sa_family != AF_UNIX ||
+	    getsockopt(x->conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
+		return false;
+	*user = peer.uid;
+	return true;
 }
 
 const struct sockaddr *

@@ -71,7 +71,8 @@ struct http_conn {
 	bool rests;
 	bool guest; /* above connections_max when it came */
 	int refuse; /* status to answer and close with; -1: just close */
-	struct http_exchange *x;                   /* while BUSY and STREAM */
+	struct principal *who;   /* of its last request; a reference, or NULL */
+	struct http_exchange *x; /* while BUSY and STREAM */
 	void (*on_close)(struct http_exchange *x); /* its, when this closes */
 };
 TAILQ_HEAD(http_conn_list, http_conn);
@@ -134,7 +135,8 @@ struct http_exchange {
 	void (*on_writable)(void *arg);
 	void *arg;
 	uint64_t began_us;
-	char *accept; /* joined lines */
+	char *accept;          /* joined lines */
+	struct principal *who; /* a reference, or NULL */
 	struct http_params params;
 	struct netaddr client;
 	char *seen_host; /* by a proxy of ours, or NULL */

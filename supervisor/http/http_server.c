@@ -106,6 +106,16 @@ http_server_drain(struct http_server *s)
 }
 
 void
+http_server_end_of(struct http_server *s, const struct principal *who)
+{
+	struct http_conn *c;
+
+	TAILQ_FOREACH (c, &s->conns, link)
+		if (c->who == who)
+			http_conn_refuse_later(c, -1);
+}
+
+void
 http_server_set_log(struct http_server *s, http_log_cb on_log)
 {
 	s->on_log = on_log;

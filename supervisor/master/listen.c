@@ -40,34 +40,13 @@ address_parse(const char *bind, uint16_t port, union address *a, socklen_t *len,
 	    bind);
 }
 
-static bool
-address_is_loopback(const union address *a)
-{
-	const struct in6_addr *v6 = &a->v6.sin6_addr;
-
-	if (a->any.sa_family == AF_INET)
-		return ntohl(a->v4.sin_addr.s_addr) >> 24 == 127;
-	return IN6_IS_ADDR_LOOPBACK(v6) ||
-	    (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
-}
-
 int
 listen_check(const char *bind, struct err *e)
 {
 	union address a;
 	socklen_t len;
-	int rc;
 
-	rc = address_parse(bind, 0, &a, &len, e);
-	if (rc != 0)
-		return rc;
-	if (!address_is_loopback(&a))
-		return err_set(e, ERR_POLICY,
-		    "BIND: %s can be reached from other machines, and without "
-		    "tenants this server cannot tell callers apart: set BIND "
-		    "to 127.0.0.1 or ::1",
-		    bind);
-	return 0;
+	return address_parse(bind, 0, &a, &len, e);
 }
 
 /* The address as it is now, with the port the kernel chose. */

@@ -22,9 +22,9 @@ struct listener {
 		.fd = -1                                                       \
 	}
 
-/* listen_check - may this server listen on the numeric address bind?
- * ERR_INVAL for what is no address, ERR_POLICY for one that is not loopback:
- * there are no tenants to tell callers apart by. */
+/* listen_check - ERR_INVAL for what is no numeric address.  Whether one that is
+ * not loopback may be served is for the front to say, which knows the tenants
+ */
 int listen_check(const char *bind_to, struct err *e) MUSTCHECK;
 /* listen_open - bind and listen.  ERR_CONFLICT when the port is taken, for a
  * second: what a killed server leaves over holds it for a moment; ERR_SYS for

@@ -45,14 +45,14 @@ is_who(const struct hash_entry *en, const void *key)
 	    HASH_OF(en, const struct inflight_owner, by_who);
 	const struct principal *who = key;
 
-	return o->who->tenant == who->tenant &&
+	return tenant_id_is_equal(o->who->tenant, who->tenant) &&
 	    strcmp(o->who->subject, who->subject) == 0;
 }
 
 static struct inflight_owner *
 owner_get(struct inflight *t, struct principal *who)
 {
-	uint64_t h = hashmap_key_named(who->tenant, who->subject);
+	uint64_t h = hashmap_key_named(who->tenant.n, who->subject);
 	struct inflight_owner *o =
 	    HASH_OBJECT(hashmap_get(&t->owners, h, is_who, who),
 		struct inflight_owner, by_who);

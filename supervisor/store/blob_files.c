@@ -50,21 +50,21 @@ coming_forget(struct store_log *l, uint32_t file)
 }
 
 int
-store_blob_commit(struct store_log *l, uint32_t file, uint64_t tenant,
+store_blob_commit(struct store_log *l, uint32_t file, struct tenant_id tenant,
     const uint8_t sha256[32], struct err *e)
 {
 	struct log_blob *b = xcalloc(1, sizeof(*b));
 	int rc;
 
-	b->tenant = tenant;
+	b->tenant = tenant.n;
 	memcpy(b->sha256, sha256, sizeof(b->sha256));
 	/* Wanted before it is there: a trim that removes the same bytes must
 	 * do so before the rename, or not at all. */
-	wanted_add_blob(l->store->wanted, tenant, sha256);
+	wanted_add_blob(l->store->wanted, tenant.n, sha256);
 	rc = spool_blob_commit(
-	    l->store->spool, &l->wanted.run, file, tenant, sha256, e);
+	    l->store->spool, &l->wanted.run, file, tenant.n, sha256, e);
 	if (rc != 0) {
-		wanted_drop_blob(l->store->wanted, tenant, sha256);
+		wanted_drop_blob(l->store->wanted, tenant.n, sha256);
 		free(b);
 		store_blob_abort(l, file);
 		return rc;
@@ -83,10 +83,10 @@ store_blob_abort(struct store_log *l, uint32_t file)
 }
 
 int
-store_blob_read(
-    struct store *s, uint64_t tenant, const uint8_t sha256[32], struct err *e)
+store_blob_read(struct store *s, struct tenant_id tenant,
+    const uint8_t sha256[32], struct err *e)
 {
-	return spool_blob_read(s->spool, tenant, sha256, e);
+	return spool_blob_read(s->spool, tenant.n, sha256, e);
 }
 
 /* Here, and then counted by a row or not. */

@@ -83,8 +83,8 @@ delete_release(struct op *op)
 }
 
 void
-store_run_delete(struct store *s, uint64_t tenant, const struct uuid *run,
-    store_done_cb done, void *arg)
+store_run_delete(struct store *s, struct tenant_id tenant,
+    const struct uuid *run, store_done_cb done, void *arg)
 {
 	struct delete_op *o = xcalloc(1, sizeof(*o));
 
@@ -96,7 +96,7 @@ store_run_delete(struct store *s, uint64_t tenant, const struct uuid *run,
 	o->w.done = done;
 	o->w.arg = arg;
 	o->store = s;
-	o->tenant = tenant;
+	o->tenant = tenant.n;
 	o->run = *run;
 	writer_submit(s->writer, &o->w.op);
 }

@@ -159,7 +159,7 @@ list_release(struct op *op)
 }
 
 void
-store_run_list(struct store *s, uint64_t tenant,
+store_run_list(struct store *s, struct tenant_id tenant,
     const struct store_run_filter *f, store_run_list_cb done, void *arg)
 {
 	struct list_op *l = xcalloc(1, sizeof(*l));
@@ -169,7 +169,7 @@ store_run_list(struct store *s, uint64_t tenant,
 	l->op.release = list_release;
 	l->done = done;
 	l->arg = arg;
-	l->tenant = tenant;
+	l->tenant = tenant.n;
 	l->states = f->states == 0 ? UINT32_MAX : f->states;
 	l->limit = f->limit;
 	if (f->identifier != NULL)

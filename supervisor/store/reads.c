@@ -120,7 +120,7 @@ run_get_release(struct op *op)
 }
 
 void
-store_run_get(struct store *s, uint64_t tenant, const struct uuid *uuid,
+store_run_get(struct store *s, struct tenant_id tenant, const struct uuid *uuid,
     store_run_cb done, void *arg)
 {
 	struct run_get_op *g = xcalloc(1, sizeof(*g));
@@ -130,7 +130,7 @@ store_run_get(struct store *s, uint64_t tenant, const struct uuid *uuid,
 	g->op.release = run_get_release;
 	g->done = done;
 	g->arg = arg;
-	g->tenant = tenant;
+	g->tenant = tenant.n;
 	g->uuid = *uuid;
 	reader_submit(s->reader, &g->op);
 }
@@ -196,8 +196,9 @@ artifact_get_release(struct op *op)
 }
 
 void
-store_artifact_get(struct store *s, uint64_t tenant, const char *identifier,
-    const struct uuid *run, const char *path, store_artifact_cb done, void *arg)
+store_artifact_get(struct store *s, struct tenant_id tenant,
+    const char *identifier, const struct uuid *run, const char *path,
+    store_artifact_cb done, void *arg)
 {
 	struct artifact_get_op *g = xcalloc(1, sizeof(*g));
 
@@ -206,7 +207,7 @@ store_artifact_get(struct store *s, uint64_t tenant, const char *identifier,
 	g->op.release = artifact_get_release;
 	g->done = done;
 	g->arg = arg;
-	g->tenant = tenant;
+	g->tenant = tenant.n;
 	g->identifier = xstrdup(identifier);
 	g->path = xstrdup(path);
 	g->latest = run == NULL;

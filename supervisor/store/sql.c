@@ -47,6 +47,34 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_RELEASE] = "RELEASE op",
     [DB_ROLLBACK_TO] = "ROLLBACK TO op",
 
+    /* Not REPLACE, which would delete the row that others refer to. */
+    [DB_TENANT_PUT] =
+	"INSERT INTO tenant (" TENANT_COLUMNS ") VALUES (" TENANT_VALUES ")"
+	" ON CONFLICT (id) DO UPDATE SET " TENANT_SET_ALL,
+    [DB_TENANTS_GET] = "SELECT " TENANT_COLUMNS " FROM tenant"
+		       " WHERE gone_ms = 0 ORDER BY id",
+    [DB_TENANT_NEXT] = "SELECT max(id) + 1 FROM tenant",
+    [DB_TENANT_IS_USED] =
+	"SELECT EXISTS (SELECT 1 FROM run WHERE tenant = ?1)"
+	" OR EXISTS (SELECT 1 FROM sandbox WHERE tenant = ?1)",
+    [DB_TENANT_ERASE] = "UPDATE tenant SET name = '.gone-' || id,"
+			" gone_ms = ?2 WHERE id = ?1 AND gone_ms = 0",
+    [DB_TENANT_USAGE] = "SELECT log_files, log_bytes, blob_files,"
+			" blob_bytes, evicted FROM tenant WHERE id = ?1",
+    [DB_TOKEN_PUT] =
+	"INSERT INTO token (" TOKEN_COLUMNS ") VALUES (" TOKEN_VALUES ")"
+	" ON CONFLICT (id) DO UPDATE SET " TOKEN_SET_ALL,
+    [DB_TOKEN_DROP] = "DELETE FROM token WHERE id = ?1",
+    [DB_TOKENS_DROP] = "DELETE FROM token WHERE tenant = ?1",
+    [DB_TOKENS_GET] = "SELECT " TOKEN_COLUMNS " FROM token"
+		      " ORDER BY created_ms, id",
+    [DB_GRANT_PUT] =
+	"INSERT INTO quota (" GRANT_COLUMNS ") VALUES (" GRANT_VALUES ")"
+	" ON CONFLICT (tenant, key) DO UPDATE SET " GRANT_SET_ALL,
+    [DB_GRANT_DROP] = "DELETE FROM quota WHERE tenant = ?1 AND key = ?2",
+    [DB_GRANTS_DROP] = "DELETE FROM quota WHERE tenant = ?1",
+    [DB_GRANTS_GET] = "SELECT " GRANT_COLUMNS " FROM quota",
+
     /* Not REPLACE, which would delete the row that runs refer to. */
     [DB_SANDBOX_PUT] =
 	"INSERT INTO sandbox (" SANDBOX_COLUMNS ") VALUES (" SANDBOX_VALUES ")"

@@ -37,6 +37,7 @@
 
 #include "common/base.h"
 #include "common/err.h"
+#include "common/principal.h"
 #include "common/room.h"
 #include "common/uuid.h"
 #include "supervisor/store/rows_gen.h"
@@ -108,6 +109,24 @@ void store_close(struct store *s);
 int store_snapshot(struct store *s, void (*slim)(struct store_run *run),
     struct store_snapshot *out, struct err *e) MUSTCHECK;
 
+/*
+ * The directory: tenants, the tokens by which they are known, and their
+ * quotas.  It is small and kept in memory (supervisor/core/tenants.h), which
+ * says every change here.
+ */
+struct store_directory {              /* read before the loop runs */
+	struct store_tenant *tenants; /* those of which something is left */
+	size_t ntenants;
+	struct store_token *tokens;
+	size_t ntokens;
+	struct store_grant *grants;
+	size_t ngrants;
+	uint64_t next_tenant; /* first unused number */
+};
+void store_directory_clear(struct store_directory *d);
+int store_directory_read(
+    struct store *s, struct store_directory *out, struct err *e) MUSTCHECK;
+
 /* store_instance - whose database it is, "" when nobody said yet; before the
  * loop runs */
 #define STORE_INSTANCE_MAX 32
@@ -120,6 +139,31 @@ typedef void (*store_done_cb)(int rc, const struct err *why, void *arg);
 /* Writes.  Rows are copied; done may be NULL: a failure is logged then. */
 void store_sandbox_put(struct store *s, const struct store_sandbox *row,
     store_done_cb done, void *arg); /* insert or replace */
+
+/* Insert or replace. */
+void store_tenant_put(struct store *s, const struct store_tenant *row,
+    store_done_cb done, void *arg);
+void store_token_put(struct store *s, const struct store_token *row,
+    store_done_cb done, void *arg);
+void store_grant_put(struct store *s, const struct store_grant *row,
+    store_done_cb done, void *arg);
+/* Remove; none there is fine. */
+void store_grant_drop(struct store *s, struct tenant_id tenant, const char *key,
+    store_done_cb done, void *arg);
+void store_token_drop(
+    struct store *s, const char *id, store_done_cb done, void *arg);
+/* store_tenant_erase - nothing of it may be left but its row, its tokens and
+ * its quotas: these go, and the row gives its name up and says that it is
+ * gone.  ERR_CONFLICT: runs or sandboxes are left */
+void store_tenant_erase(struct store *s, struct tenant_id tenant,
+    int64_t now_ms, store_done_cb done, void *arg);
+/* store_tenant_usage - what its ended runs have in files; rc as in
+ * store_run_get */
+struct store_usage;
+typedef void (*store_usage_cb)(
+    int rc, const struct store_usage *usage, const struct err *why, void *arg);
+void store_tenant_usage(
+    struct store *s, struct tenant_id tenant, store_usage_cb done, void *arg);
 
 void store_instance_put(
     struct store *s, const char *id, store_done_cb done, void *arg);
@@ -198,24 +242,24 @@ void store_run_end(struct store *s, const struct store_run *row,
  */
 int store_blob_begin(
     struct store_log *l, uint32_t file, struct err *e) MUSTCHECK;
-int store_blob_commit(struct store_log *l, uint32_t file, uint64_t tenant,
-    const uint8_t sha256[32], struct err *e) MUSTCHECK;
+int store_blob_commit(struct store_log *l, uint32_t file,
+    struct tenant_id tenant, const uint8_t sha256[32], struct err *e) MUSTCHECK;
 void store_blob_abort(struct store_log *l, uint32_t file);
 /* store_blob_read - a descriptor, or ERR_NOTFOUND */
-int store_blob_read(struct store *s, uint64_t tenant, const uint8_t sha256[32],
-    struct err *e) MUSTCHECK;
+int store_blob_read(struct store *s, struct tenant_id tenant,
+    const uint8_t sha256[32], struct err *e) MUSTCHECK;
 
 /* store_trim - forget ended runs of a tenant beyond the newest keep, oldest
  * first, with their logs, blobs nobody refers to any more, and sandboxes that
  * ended before the oldest run that is left.  Goes in small steps, between
  * which other writes are served; done when there is no more to do. */
-void store_trim(struct store *s, uint64_t tenant, uint64_t keep,
+void store_trim(struct store *s, struct tenant_id tenant, uint64_t keep,
     store_done_cb done, void *arg);
 
 /* store_run_delete - forget an ended run, its log and artifacts.  ERR_NOTFOUND:
  * this tenant has none of that id; ERR_CONFLICT: it has not ended */
-void store_run_delete(struct store *s, uint64_t tenant, const struct uuid *run,
-    store_done_cb done, void *arg);
+void store_run_delete(struct store *s, struct tenant_id tenant,
+    const struct uuid *run, store_done_cb done, void *arg);
 
 /*
  * store_evict - ended runs give up their logs in files and their artifacts,
@@ -250,8 +294,8 @@ void store_evict(struct store *s, const struct store_evict_wish *wish,
  * with rc ERR_NOTFOUND when there is none for this tenant. */
 typedef void (*store_run_cb)(
     int rc, const struct store_run *row, const struct err *why, void *arg);
-void store_run_get(struct store *s, uint64_t tenant, const struct uuid *uuid,
-    store_run_cb done, void *arg);
+void store_run_get(struct store *s, struct tenant_id tenant,
+    const struct uuid *uuid, store_run_cb done, void *arg);
 /* store_sandbox_ended - is there a row of it that says so? */
 typedef void (*store_ended_cb)(bool has_ended, void *arg);
 void store_sandbox_ended(
@@ -259,7 +303,7 @@ void store_sandbox_ended(
 typedef void (*store_artifact_cb)(
     int rc, const struct store_artifact *row, const struct err *why, void *arg);
 /* run NULL: "latest", the newest run of the identifier that left this path */
-void store_artifact_get(struct store *s, uint64_t tenant,
+void store_artifact_get(struct store *s, struct tenant_id tenant,
     const char *identifier, const struct uuid *run, const char *path,
     store_artifact_cb done, void *arg);
 
@@ -291,7 +335,7 @@ struct store_run_filter {
  * is no run that after names */
 typedef void (*store_run_list_cb)(int rc, const struct store_run_list *list,
     const struct err *why, void *arg);
-void store_run_list(struct store *s, uint64_t tenant,
+void store_run_list(struct store *s, struct tenant_id tenant,
     const struct store_run_filter *f, store_run_list_cb done, void *arg);
 
 struct store_counts {

@@ -140,7 +140,8 @@ trim_deliver(struct op *op)
 	struct trim_op *t = (struct trim_op *)op;
 
 	if (op->rc == 0 && t->more)
-		store_trim(t->store, t->tenant, t->keep, t->w.done, t->w.arg);
+		store_trim(t->store, (struct tenant_id){t->tenant}, t->keep,
+		    t->w.done, t->w.arg);
 	else
 		store_write_deliver(op);
 }
@@ -153,8 +154,8 @@ trim_release(struct op *op)
 }
 
 void
-store_trim(struct store *s, uint64_t tenant, uint64_t keep, store_done_cb done,
-    void *arg)
+store_trim(struct store *s, struct tenant_id tenant, uint64_t keep,
+    store_done_cb done, void *arg)
 {
 	struct trim_op *t = xcalloc(1, sizeof(*t));
 
@@ -166,7 +167,7 @@ store_trim(struct store *s, uint64_t tenant, uint64_t keep, store_done_cb done,
 	t->w.done = done;
 	t->w.arg = arg;
 	t->store = s;
-	t->tenant = tenant;
+	t->tenant = tenant.n;
 	t->keep = keep;
 	/* A sandbox whose only run is still held must find that run. */
 	writer_let_go(s->writer);

@@ -43,7 +43,7 @@ add_next(const json_t *o, struct buf *b)
 /* The reader's answer may come when the call is gone. */
 struct list_reading {
 	struct tool_call *t; /* NULL: gone */
-	uint64_t tenant;
+	struct tenant_id tenant;
 	struct runs *runs;
 	uint32_t states; /* that are wanted, 1 << state */
 };
@@ -208,7 +208,7 @@ struct list_place { /* where a list goes on: behind this one */
 };
 
 struct selection {
-	uint64_t tenant;
+	struct tenant_id tenant;
 	const char *state;
 	const struct list_place *after; /* NULL: from the newest on */
 	const struct sandbox **found;
@@ -249,7 +249,7 @@ select_cb(const struct sandbox *sb, void *arg)
 	struct selection *s = arg;
 	const struct list_place *p = s->after;
 
-	if (sb->row.tenant != s->tenant || !sb->name.is_held)
+	if (sb->row.tenant != s->tenant.n || !sb->name.is_held)
 		return; /* another's, or it gave its identifier up */
 	if (s->state[0] != '\0' && strcmp(state_word(sb), s->state) != 0)
 		return;

@@ -102,9 +102,9 @@ static const struct mcp_transport_ops ops = {.reply = reply_cb,
     .stream_end = end_cb};
 
 static struct principal p_alice = {
-    .refs = 1, .tenant = 1, .tenant_name = "p", .subject = "alice"};
+    .refs = 1, .tenant = {1}, .tenant_name = "p", .subject = "alice"};
 static struct principal p_bob = {
-    .refs = 1, .tenant = 1, .tenant_name = "p", .subject = "bob"};
+    .refs = 1, .tenant = {1}, .tenant_name = "p", .subject = "bob"};
 
 static void
 progress(struct mcp_call *c, const char *text)

@@ -19,8 +19,9 @@ class McpError(Exception):
 class Client:
     """One keep-alive connection with one MCP session."""
 
-    def __init__(self, port, revision="2025-11-25", timeout=90):
+    def __init__(self, port, revision="2025-11-25", timeout=90, token=None):
         self.port = port
+        self.token = token
         self.timeout = timeout
         self.revision = revision
         self.session = None
@@ -44,8 +45,11 @@ class Client:
     def request(self, method, path, body=None, headers=None):
         """(status, headers, bytes) of one exchange."""
         conn = self.connect()
+        headers = dict(headers or {})
+        if self.token is not None:
+            headers.setdefault("Authorization", f"Bearer {self.token}")
         try:
-            conn.request(method, path, body=body, headers=headers or {})
+            conn.request(method, path, body=body, headers=headers)
             answer = conn.getresponse()
             data = answer.read()
         except (OSError, http.client.HTTPException):

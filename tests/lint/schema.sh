@@ -3,6 +3,8 @@
 #
 # --update writes docs/configuration.md, docs/ipc.md, docs/frame.md and
 # docs/clients.md anew.
+# --update writes the table of docs/configuration.md, docs/ipc.md,
+# docs/frame.md and docs/quotas.md anew.
 # shellcheck disable=SC2016 # awk's own
 set -eu
 cd "$(dirname "$0")/../.."
@@ -64,6 +66,15 @@ update()
 	for name in $pages; do
 		page "$name" >"docs/$name.md"
 	done
+	sh schema/gen_quota.sh markdown schema/quota.txt >docs/quotas.md
+}
+
+# docs/quotas.md is made from the table.
+quotas()
+{
+	sh schema/gen_quota.sh markdown schema/quota.txt >"$work/quotas.md"
+	cmp -s "$work/quotas.md" docs/quotas.md ||
+	    echo "docs/quotas.md is not what schema/quota.txt says"
 }
 
 # Migrations are numbered 0001, 0002, ... without a gap.
@@ -110,6 +121,7 @@ fi
 {
 	messages
 	configuration
+	quotas
 	migrations
 	json
 } | verdict 'change both sides; for the documents:

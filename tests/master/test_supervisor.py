@@ -318,13 +318,6 @@ def test_a_taken_port_says_what_to_do(make):
     assert not os.path.exists(s.data)
 
 
-def test_an_address_for_others_is_refused(make):
-    s = make(env={"BIND": "0.0.0.0"})
-    assert s.wait_exit() == 78
-    assert "BIND" in s.stderr() and "tenants" in s.stderr()
-    assert s.events() == []
-
-
 def test_ipv6_loopback_is_served(make):
     s = make(env={"BIND": "::1"})
     s.wait_ready()

@@ -31,8 +31,8 @@ static const struct call_ops without = {NULL};
 static struct call
 a_call(const struct call_ops *up)
 {
-	struct principal *who =
-	    principal_new(7, "acme", "alice", PRINCIPAL_USER);
+	struct principal *who = principal_new(
+	    (struct tenant_id){7}, "acme", "alice", PRINCIPAL_USER);
 	struct call c;
 
 	call_init(&c, up, who, "r-1", NULL);
@@ -132,7 +132,8 @@ test_who_did_not_ask_gets_no_progress(void **state)
 static void
 test_a_long_request_id_is_cut(void **state)
 {
-	struct principal *who = principal_new(1, "t", "s", PRINCIPAL_USER);
+	struct principal *who =
+	    principal_new((struct tenant_id){1}, "t", "s", PRINCIPAL_USER);
 	char text[200];
 	struct call c;
 

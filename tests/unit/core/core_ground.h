@@ -429,7 +429,7 @@ static inline void
 ground_start_core(void)
 {
 	struct core_parts parts = {
-	    .base = g.base, .conf = g.conf, .local = g.who, .instance = "i"};
+	    .base = g.base, .conf = g.conf, .instance = "i"};
 	struct err e;
 
 	assert_int_equal(store_open(g.base, g.dir, NULL, &g.store, &e), 0);
@@ -544,8 +544,8 @@ ground_open_all(const char *workers)
 	g.conf = conf_new();
 	assert_int_equal(conf_set(g.conf, "WORKERS", workers, &e), 0);
 	log_set_level(LOG_ERROR);
-	g.who = principal_new(
-	    STORE_TENANT_DEFAULT, "default", "test", PRINCIPAL_USER);
+	g.who = principal_new((struct tenant_id){STORE_TENANT_DEFAULT},
+	    "default", "test", PRINCIPAL_USER);
 	for (unsigned int i = 0; i < SCRIPTS; i++)
 		g.worker[i].spool = -1;
 	ground_start_core();

@@ -23,7 +23,7 @@ test_the_names_of_a_run_have_an_end(void **state)
 	struct err e;
 
 	(void)state;
-	artifacts_init(&a, NULL, 1);
+	artifacts_init(&a, NULL, (struct tenant_id){1});
 	a.names_bytes = ARTIFACTS_NAMES_MAX - 4;
 	assert_int_equal(offer(&a, "a/b/c", &e), ERR_LIMIT);
 	assert_non_null(strstr(e.msg, "1024 KiB"));
@@ -37,7 +37,7 @@ test_a_name_is_text(void **state)
 	struct err e;
 
 	(void)state;
-	artifacts_init(&a, NULL, 1);
+	artifacts_init(&a, NULL, (struct tenant_id){1});
 	assert_int_equal(offer(&a, "", &e), ERR_INVAL);
 	assert_int_equal(offer(&a, "\xff", &e), ERR_INVAL);
 	artifacts_clear(&a);

@@ -6,6 +6,8 @@
 
 #include "common/exit.h"
 #include "supervisor/core/names.h"
+
+#define TENANT(number) ((struct tenant_id){number})
 #include "tests/unit/common/forked.h"
 
 static void
@@ -15,12 +17,12 @@ test_a_name_is_one_tenants(void **state)
 	struct name_hold a = {0}, b = {0};
 
 	(void)state;
-	names_take(&n, &a, 1, "box");
-	names_take(&n, &b, 2, "box");
-	assert_ptr_equal(names_find(&n, 1, "box"), &a);
-	assert_ptr_equal(names_find(&n, 2, "box"), &b);
-	assert_null(names_find(&n, 3, "box"));
-	assert_null(names_find(&n, 1, "bo"));
+	names_take(&n, &a, TENANT(1), "box");
+	names_take(&n, &b, TENANT(2), "box");
+	assert_ptr_equal(names_find(&n, TENANT(1), "box"), &a);
+	assert_ptr_equal(names_find(&n, TENANT(2), "box"), &b);
+	assert_null(names_find(&n, TENANT(3), "box"));
+	assert_null(names_find(&n, TENANT(1), "bo"));
 	names_leave(&n, &a);
 	names_leave(&n, &b);
 	names_clear(&n);
@@ -33,13 +35,13 @@ test_a_name_that_was_left_can_be_taken(void **state)
 	struct name_hold a = {0}, b = {0};
 
 	(void)state;
-	names_take(&n, &a, 1, "box");
+	names_take(&n, &a, TENANT(1), "box");
 	names_leave(&n, &a);
 	names_leave(&n, &a);
-	names_take(&n, &b, 1, "box");
-	assert_ptr_equal(names_find(&n, 1, "box"), &b);
+	names_take(&n, &b, TENANT(1), "box");
+	assert_ptr_equal(names_find(&n, TENANT(1), "box"), &b);
 	names_leave(&n, &a); /* holds nothing: takes nothing away */
-	assert_ptr_equal(names_find(&n, 1, "box"), &b);
+	assert_ptr_equal(names_find(&n, TENANT(1), "box"), &b);
 	names_leave(&n, &b);
 	names_clear(&n);
 }
@@ -50,8 +52,8 @@ take_twice(void)
 	struct names n = {0};
 	struct name_hold a = {0}, b = {0};
 
-	names_take(&n, &a, 1, "box");
-	names_take(&n, &b, 1, "box");
+	names_take(&n, &a, TENANT(1), "box");
+	names_take(&n, &b, TENANT(1), "box");
 }
 
 static void

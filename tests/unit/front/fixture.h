@@ -47,12 +47,11 @@ fixture_open(const char *const *settings)
 		    conf_set(fx.conf, settings[0], settings[1], &e), 0);
 	log_set_level(LOG_ERROR);
 	assert_int_equal(store_open(fx.base, fx.dir, NULL, &fx.store, &e), 0);
-	fx.who = principal_new(
-	    STORE_TENANT_DEFAULT, "default", "test", PRINCIPAL_USER);
+	fx.who = principal_new((struct tenant_id){STORE_TENANT_DEFAULT},
+	    "default", "test", PRINCIPAL_USER);
 	of_core = (struct core_parts){.base = fx.base,
 	    .conf = fx.conf,
 	    .store = fx.store,
-	    .local = fx.who,
 	    .instance = "i"};
 	assert_int_equal(core_new(&of_core, &fx.core, &e), 0);
 	assert_int_equal(core_recover(fx.core, &e), 0);

@@ -107,13 +107,13 @@ static const struct mcp_transport_ops fake_ops = {.reply = fake_reply_cb,
     .stream_end = fake_end_cb};
 
 static struct principal fake_alice = {
-    .refs = 1, .tenant = 1, .tenant_name = "one", .subject = "alice"};
+    .refs = 1, .tenant = {1}, .tenant_name = "one", .subject = "alice"};
 
 static inline struct principal *
 fake_bob(void)
 {
 	static struct principal bob = {
-	    .refs = 1, .tenant = 2, .tenant_name = "two", .subject = "bob"};
+	    .refs = 1, .tenant = {2}, .tenant_name = "two", .subject = "bob"};
 
 	return &bob;
 }

@@ -13,11 +13,11 @@
 #define TTL 100
 
 static const struct principal t_a = {
-    .tenant = 1, .tenant_name = "t", .subject = "a"};
+    .tenant = {1}, .tenant_name = "t", .subject = "a"};
 static const struct principal t_b = {
-    .tenant = 1, .tenant_name = "t", .subject = "b"};
-static const struct principal t = {.tenant = 1, .tenant_name = "t"};
-static const struct principal ta = {.tenant = 2, .tenant_name = "ta"};
+    .tenant = {1}, .tenant_name = "t", .subject = "b"};
+static const struct principal t = {.tenant = {1}, .tenant_name = "t"};
+static const struct principal ta = {.tenant = {2}, .tenant_name = "ta"};
 
 static const uint8_t key[32] = "0123456789abcdef0123456789abcde";
 

@@ -14,7 +14,9 @@ bring(struct store_log *log, uint32_t file, uint64_t tenant, uint8_t digest)
 	assert_true(fd >= 0);
 	assert_int_equal(close(fd), 0);
 	memset(sha256, digest, sizeof(sha256));
-	assert_int_equal(store_blob_commit(log, file, tenant, sha256, &e), 0);
+	assert_int_equal(store_blob_commit(
+			     log, file, (struct tenant_id){tenant}, sha256, &e),
+	    0);
 }
 
 static inline bool
@@ -25,7 +27,7 @@ has_blob(struct fixture *f, uint64_t tenant, uint8_t digest)
 	int fd;
 
 	memset(sha256, digest, sizeof(sha256));
-	fd = store_blob_read(f->store, tenant, sha256, &e);
+	fd = store_blob_read(f->store, (struct tenant_id){tenant}, sha256, &e);
 	if (fd >= 0)
 		(void)close(fd);
 	return fd >= 0;

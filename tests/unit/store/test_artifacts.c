@@ -31,7 +31,8 @@ get(struct fixture *f, uint64_t tenant, const char *identifier,
 {
 	struct got g = {0};
 
-	store_artifact_get(f->store, tenant, identifier, run, path, got_cb, &g);
+	store_artifact_get(f->store, (struct tenant_id){tenant}, identifier,
+	    run, path, got_cb, &g);
 	fixture_wait(f, &g.calls, 1);
 	return g;
 }

@@ -105,7 +105,8 @@ bring(struct life *life, struct store_log *log, struct store_run *r,
 
 	memset(sha256, digest, sizeof(sha256));
 	if (fd < 0 || close(fd) != 0 ||
-	    store_blob_commit(log, file, 1, sha256, &life->f->err) != 0)
+	    store_blob_commit(
+		log, file, (struct tenant_id){1}, sha256, &life->f->err) != 0)
 		_exit(5);
 	if (path != NULL)
 		fixture_run_artifact(r, path, digest);
@@ -166,7 +167,7 @@ life_main(struct fixture *f, int fd, unsigned int steps)
 	life_run(&life, 2, STORE_NOW, 100, 20);
 	life_run(&life, 3, STORE_SOON, 100, 30);
 	life_run(&life, 4, STORE_SOON, STORE_INLINE_MAX + 1, 20);
-	store_trim(f->store, 1, 2, result_cb, &trimmed);
+	store_trim(f->store, (struct tenant_id){1}, 2, result_cb, &trimmed);
 	fixture_wait(f, &trimmed.calls, 1);
 	store_evict(f->store, &wish, evicted_cb, &trimmed);
 	fixture_wait(f, &trimmed.calls, 2);

@@ -37,7 +37,8 @@ forget(struct fixture *f, uint64_t tenant, const struct uuid *run)
 {
 	struct result result = {0};
 
-	store_run_delete(f->store, tenant, run, result_cb, &result);
+	store_run_delete(
+	    f->store, (struct tenant_id){tenant}, run, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	assert_counts_agree(f);
 	return result;
@@ -81,7 +82,8 @@ evicted_ms(struct fixture *f, const struct uuid *run)
 {
 	int64_t ms = -1;
 
-	store_run_get(f->store, STORE_TENANT_DEFAULT, run, got_cb, &ms);
+	store_run_get(f->store, (struct tenant_id){STORE_TENANT_DEFAULT}, run,
+	    got_cb, &ms);
 	for (int i = 0; i < FIXTURE_PATIENCE_S * 1000 && ms == -1; i++) {
 		(void)event_base_loop(f->base, EVLOOP_NONBLOCK);
 		(void)usleep(1000);
@@ -137,7 +139,7 @@ test_the_oldest_of_a_tenant_over_its_quota_give_up_their_files(void **state)
 	/* By number of files; and what was evicted can be trimmed. */
 	got = evict(f, (struct store_evict_wish){.tenant = {0, 3}});
 	assert_int_equal(got.usage.log_files + got.usage.blob_files, 5);
-	store_trim(f->store, 1, 0, result_cb, &trimmed);
+	store_trim(f->store, (struct tenant_id){1}, 0, result_cb, &trimmed);
 	fixture_wait(f, &trimmed.calls, 1);
 	assert_int_equal(trimmed.rc, 0);
 	assert_counts_agree(f);

@@ -179,11 +179,15 @@ test_what_is_new_is_nobodys_leftover(void **state)
 		assert_true(fd >= 0);
 		assert_int_equal(close(fd), 0);
 	}
-	assert_int_equal(store_blob_commit(log, 0, 1, sha256, &f->err), 0);
+	assert_int_equal(
+	    store_blob_commit(log, 0, (struct tenant_id){1}, sha256, &f->err),
+	    0);
 	store_run_begin(f->store, &r, log, STORE_NOW, NULL, NULL);
 	fixture_wait_files(f, "artifacts", 2); /* BLOB is gone */
 	fixture_wait_files(f, "spool", 1);
-	assert_int_equal(store_blob_commit(log, 1, 1, sha256, &f->err), 0);
+	assert_int_equal(
+	    store_blob_commit(log, 1, (struct tenant_id){1}, sha256, &f->err),
+	    0);
 	store_log_close(log);
 	store_run_clear(&r);
 }

@@ -37,7 +37,8 @@ list(struct fixture *f, uint64_t tenant, const struct store_run_filter *filter)
 {
 	struct seen s = {0};
 
-	store_run_list(f->store, tenant, filter, seen_cb, &s);
+	store_run_list(
+	    f->store, (struct tenant_id){tenant}, filter, seen_cb, &s);
 	fixture_wait(f, &s.calls, 1);
 	return s;
 }

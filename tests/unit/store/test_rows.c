@@ -26,7 +26,8 @@ static void
 get(struct fixture *f, const struct uuid *uuid, struct got *g)
 {
 	memset(g, 0, sizeof(*g));
-	store_run_get(f->store, STORE_TENANT_DEFAULT, uuid, got_cb, g);
+	store_run_get(f->store, (struct tenant_id){STORE_TENANT_DEFAULT}, uuid,
+	    got_cb, g);
 	fixture_wait(f, &g->calls, 1);
 }
 

@@ -5,7 +5,8 @@ trim(struct fixture *f, uint64_t tenant, uint64_t keep)
 {
 	struct result result = {0};
 
-	store_trim(f->store, tenant, keep, result_cb, &result);
+	store_trim(
+	    f->store, (struct tenant_id){tenant}, keep, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	return result;
 }
@@ -127,7 +128,7 @@ test_a_blob_that_an_ending_run_brought_again_stays(void **state)
 	fixture_run_artifact(&r, "again", 10);
 	bring(log, 0, 1, 10);
 	/* The file is there and the row on its way when the trim comes. */
-	store_trim(f->store, 1, 0, result_cb, &trimmed);
+	store_trim(f->store, (struct tenant_id){1}, 0, result_cb, &trimmed);
 	store_run_end(f->store, &r, log, result_cb, &ended);
 	fixture_wait(f, &ended.calls, 1);
 	assert_int_equal(ended.rc, 0);
@@ -204,7 +205,7 @@ test_a_run_whose_row_is_held_keeps_its_sandbox(void **state)
 	store_sandbox_clear(&s);
 	fixture_run(&r, 1, 2, "b");
 	store_run_begin(f->store, &r, NULL, STORE_SOON, result_cb, &begun);
-	store_trim(f->store, 1, 0, result_cb, &trimmed);
+	store_trim(f->store, (struct tenant_id){1}, 0, result_cb, &trimmed);
 	fixture_wait(f, &trimmed.calls, 1);
 	fixture_run_ended(&r, RUN_STATE_FAILED);
 	store_run_end(f->store, &r, NULL, result_cb, &ended);

@@ -1,0 +1,231 @@
+#include "supervisor/core/tenants_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "common/fd.h"
+#include "common/hex.h"
+#include "common/xmalloc.h"
+#include "supervisor/core/tenants.h"
+
+#define WORDS_MAX 64
+#define BLANKS " \t\r"
+
+struct line {
+	char *words[WORDS_MAX];
+	size_t n;
+};
+
+/* ---- reading */
+
+int
+tenants_file_read(const char *path, char **out, struct err *e)
+{
+	AUTO(auto_close) int fd = -1;
+	AUTO(auto_free) char *text = NULL;
+	struct stat st;
+	ssize_t n;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd == -1 || fstat(fd, &st) == -1)
+		return err_set(
+		    e, ERR_INVAL, "TENANTS_FILE %s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode) || st.st_size > TENANTS_FILE_MAX)
+		return err_set(e, ERR_INVAL,
+		    "TENANTS_FILE %s: want a file of at most %u bytes", path,
+		    TENANTS_FILE_MAX);
+	text = xcalloc(1, (size_t)st.st_size + 1);
+	n = fd_pread_all(fd, (uint8_t *)text, (size_t)st.st_size, 0, e);
+	if (n < 0)
+		return err_wrap(e, "TENANTS_FILE %s", path);
+	if (strlen(text) != (size_t)n)
+		return err_set(e, ERR_INVAL,
+		    "TENANTS_FILE %s: there is a NUL in it", path);
+	*out = text; /* the caller's */
+	text = NULL;
+	return 0;
+}
+
+/* ---- one line */
+
+static int
+split(char *text, struct line *l, struct err *e)
+{
+	char *at = NULL;
+
+	if (strlen(text) > TENANTS_FILE_LINE_MAX)
+		return err_set(e, ERR_INVAL, "longer than %d bytes",
+		    TENANTS_FILE_LINE_MAX);
+	l->n = 0;
+	for (char *w = strtok_r(text, BLANKS, &at); w != NULL;
+	     w = strtok_r(NULL, BLANKS, &at)) {
+		if (l->n == WORDS_MAX)
+			return err_set(
+			    e, ERR_INVAL, "more than %d words", WORDS_MAX);
+		l->words[l->n++] = w;
+	}
+	return 0;
+}
+
+/* What stands behind "key=", or NULL. */
+static const char *
+value_of(const char *word, const char *key)
+{
+	size_t n = strlen(key);
+
+	return strncmp(word, key, n) == 0 && word[n] == '=' ? word + n + 1 :
+							      NULL;
+}
+
+static int
+set_quota(struct tenant *n, char *word, struct err *e)
+{
+	char *equals = strchr(word, '=');
+	enum quota_key key;
+	int64_t value;
+
+	if (equals == NULL)
+		return err_set(
+		    e, ERR_INVAL, "%.60s: want quota.KEY=VALUE", word);
+	*equals = '\0';
+	if (quota_find(word + strlen("quota."), &key, e) != 0 ||
+	    quota_parse(key, equals + 1, &value, e) != 0)
+		return e->code;
+	if (!n->quota_is_set[key] || n->quota[key] != value)
+		tenant_grant(n, key, value, NULL, NULL);
+	return 0;
+}
+
+static int
+apply_tenant(struct tenants *t, struct line *l, struct err *e)
+{
+	struct tenant *n;
+
+	if (l->n < 2)
+		return err_set(e, ERR_INVAL,
+		    "want tenant NAME [disabled] [quota.KEY=VALUE ...]");
+	n = tenants_find_name(t, l->words[1]);
+	if (n == NULL && tenant_add(t, l->words[1], NULL, NULL, &n, e) != 0)
+		return e->code;
+	for (size_t i = 2; i < l->n; i++) {
+		if (strncmp(l->words[i], "quota.", 6) == 0) {
+			if (set_quota(n, l->words[i], e) != 0)
+				return e->code;
+		} else if (strcmp(l->words[i], "disabled") == 0) {
+			if (n->row.disabled_ms == 0)
+				tenant_use(n, TENANT_DISABLED, NULL, NULL);
+		} else {
+			return err_set(e, ERR_INVAL,
+			    "%.60s: want disabled, or quota.KEY=VALUE",
+			    l->words[i]);
+		}
+	}
+	return 0;
+}
+
+static int
+parse_expiry(const char *text, int64_t *out, struct err *e)
+{
+	size_t n = strlen(text);
+
+	if (n == 0 || n > 12 || strspn(text, "0123456789") != n)
+		return err_set(
+		    e, ERR_INVAL, "expires: want seconds since 1970");
+	*out = strtoll(text, NULL, 10) * 1000;
+	return 0;
+}
+
+static int
+parse_token(const struct line *l, struct token_text *of, struct token_wish *w,
+    struct err *e)
+{
+	const char *value;
+
+	if (l->n < 5)
+		return err_set(e, ERR_INVAL,
+		    "want token TENANT|- ID ROLE SHA256 [expires=SECONDS] "
+		    "[name=WORD]");
+	if (!token_is_id(l->words[2]))
+		return err_set(e, ERR_INVAL,
+		    "%.60s: a token's id is %d letters and digits", l->words[2],
+		    TOKEN_ID_LEN);
+	memcpy(of->id, l->words[2], sizeof(of->id));
+	if (principal_role_parse(l->words[3], &w->role) != 0)
+		return err_set(e, ERR_INVAL,
+		    "%.60s: want user, admin or metrics", l->words[3]);
+	if (hex_decode(l->words[4], of->digest, sizeof(of->digest)) != 0)
+		return err_set(e, ERR_INVAL,
+		    "%.70s: want the SHA-256 of the secret, 64 hexadecimal "
+		    "digits",
+		    l->words[4]);
+	for (size_t i = 5; i < l->n; i++) {
+		if ((value = value_of(l->words[i], "name")) != NULL)
+			w->name = value;
+		else if ((value = value_of(l->words[i], "expires")) == NULL)
+			return err_set(e, ERR_INVAL,
+			    "%.60s: want expires=SECONDS or name=WORD",
+			    l->words[i]);
+		else if (parse_expiry(value, &w->expires_ms, e) != 0)
+			return e->code;
+	}
+	return 0;
+}
+
+static int
+apply_token(struct tenants *t, const struct line *l, struct err *e)
+{
+	struct token_wish wish = {.name = ""};
+	struct token_text of;
+	struct tenant *n = NULL;
+
+	if (parse_token(l, &of, &wish, e) != 0)
+		return e->code;
+	if (strcmp(l->words[1], "-") != 0) {
+		n = tenants_find_name(t, l->words[1]);
+		if (n == NULL)
+			return err_set(e, ERR_INVAL,
+			    "there is no tenant %.60s: a line \"tenant %.60s\" "
+			    "must come before",
+			    l->words[1], l->words[1]);
+	}
+	return tenants_import_token(t, n, &wish, &of, e);
+}
+
+static int
+apply_line(struct tenants *t, char *text, struct err *e)
+{
+	struct line l;
+
+	text[strcspn(text, "#")] = '\0';
+	if (split(text, &l, e) != 0)
+		return e->code;
+	if (l.n == 0)
+		return 0;
+	if (strcmp(l.words[0], "tenant") == 0)
+		return apply_tenant(t, &l, e);
+	if (strcmp(l.words[0], "token") == 0)
+		return apply_token(t, &l, e);
+	return err_set(e, ERR_INVAL,
+	    "a line begins with tenant or token, not with %.60s", l.words[0]);
+}
+
+int
+tenants_file_apply(
+    struct tenants *t, const char *path, char *text, struct err *e)
+{
+	unsigned int number = 1;
+	char *next;
+
+	for (char *line = text; line != NULL; line = next, number++) {
+		next = strchr(line, '\n');
+		if (next != NULL)
+			*next++ = '\0';
+		if (apply_line(t, line, e) != 0) {
+			(void)err_wrap(
+			    e, "TENANTS_FILE %s line %u", path, number);
+			return ERR_INVAL;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,32 @@
+/*
+ * tenants_file.h - TENANTS_FILE: tenants and tokens to have at the start
+ *
+ *	# words between blanks; a line is at most TENANTS_FILE_LINE_MAX bytes
+ *	tenant NAME [disabled] [quota.KEY=VALUE ...]
+ *	token TENANT|- ID ROLE SHA256 [expires=SECONDS] [name=WORD]
+ *
+ * ID and SHA256 (64 hexadecimal digits, of the secret) are what "sandboxctl
+ * token make" prints beside the token itself: the file holds no secret.
+ * SECONDS are since 1970.  What it names is made so at each start; what it
+ * does not name stays as it is, and a token that was revoked stays revoked.
+ */
+#ifndef CORE_TENANTS_FILE_H
+#define CORE_TENANTS_FILE_H
+
+#include "common/base.h"
+#include "common/err.h"
+
+#define TENANTS_FILE_MAX (4u << 20)
+#define TENANTS_FILE_LINE_MAX 1024
+
+struct tenants;
+
+/* tenants_file_read - all of it, ended by a NUL; the caller's.  Where files can
+ * still be reached. */
+int tenants_file_read(const char *path, char **out, struct err *e) MUSTCHECK;
+/* tenants_file_apply - ERR_INVAL names path and line; what stood before that
+ * line holds.  text is changed. */
+int tenants_file_apply(
+    struct tenants *t, const char *path, char *text, struct err *e) MUSTCHECK;
+
+#endif

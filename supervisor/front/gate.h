@@ -1,0 +1,24 @@
+/*
+ * gate.h - who calls: the one place that says so
+ *
+ * Every request passes here before anything is done for it; only what says
+ * nothing of anybody (routes for nobody in particular, and the well-known
+ * places that clients look for, where there is nothing) does not.
+ *
+ *	admin socket	root, and the user the server runs as: administration
+ *	token		Authorization: Bearer, of a tenant or of none
+ *	neither		while the server is open (core/tenants.h), its one
+ *tenant
+ */
+#ifndef FRONT_GATE_H
+#define FRONT_GATE_H
+
+#include "supervisor/front/routes.h"
+
+/* gate_pass - true: http_principal says who, and the route is for it; false:
+ * x was answered, 401 or 403.  r NULL: there is no such route. */
+bool gate_pass(struct front *f, struct http_exchange *x, const struct route *r);
+/* gate_is_closed - requests without a token are refused */
+bool gate_is_closed(const struct front *f);
+
+#endif

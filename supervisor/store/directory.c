@@ -1,0 +1,415 @@
+/*
+ * directory.c - tenants, tokens and quotas: read once, then written through
+ *
+ * All of a kind goes through one op: what it does is a function of its own,
+ * its row a copy.  Erasing a tenant is the one write that looks before it
+ * acts: a row that others refer to keeps its name.
+ */
+#include "supervisor/store/store_int.h"
+
+#include "common/xmalloc.h"
+#include "supervisor/store/db.h"
+#include "supervisor/store/reader.h"
+#include "supervisor/store/rows_sql_gen.h"
+#include "supervisor/store/writer.h"
+
+/* ---- reading all, before the loop runs */
+
+void
+store_directory_clear(struct store_directory *d)
+{
+	for (size_t i = 0; i < d->ntenants; i++)
+		store_tenant_clear(&d->tenants[i]);
+	for (size_t i = 0; i < d->ntokens; i++)
+		store_token_clear(&d->tokens[i]);
+	for (size_t i = 0; i < d->ngrants; i++)
+		store_grant_clear(&d->grants[i]);
+	free(d->tenants);
+	free(d->tokens);
+	free(d->grants);
+	*d = (struct store_directory){0};
+}
+
+static int
+read_tenants(struct db *db, struct store_directory *d, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_TENANTS_GET);
+	while ((rc = db_call_step(&c, e)) == 1) {
+		d->tenants =
+		    array_grow(d->tenants, d->ntenants, sizeof(*d->tenants));
+		rc = rows_get_tenant(&c, &d->tenants[d->ntenants], e);
+		if (rc != 0)
+			break;
+		d->ntenants++;
+	}
+	if (rc != 0)
+		db_call_end(&c);
+	return rc;
+}
+
+static int
+read_tokens(struct db *db, struct store_directory *d, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_TOKENS_GET);
+	while ((rc = db_call_step(&c, e)) == 1) {
+		d->tokens =
+		    array_grow(d->tokens, d->ntokens, sizeof(*d->tokens));
+		rc = rows_get_token(&c, &d->tokens[d->ntokens], e);
+		if (rc != 0)
+			break;
+		d->ntokens++;
+	}
+	if (rc != 0)
+		db_call_end(&c);
+	return rc;
+}
+
+static int
+read_grants(struct db *db, struct store_directory *d, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_GRANTS_GET);
+	while ((rc = db_call_step(&c, e)) == 1) {
+		d->grants =
+		    array_grow(d->grants, d->ngrants, sizeof(*d->grants));
+		rc = rows_get_grant(&c, &d->grants[d->ngrants], e);
+		if (rc != 0)
+			break;
+		d->ngrants++;
+	}
+	if (rc != 0)
+		db_call_end(&c);
+	return rc;
+}
+
+static int
+read_all(struct db *db, struct store_directory *d, struct err *e)
+{
+	int64_t next;
+
+	if (db_exec(db, DB_BEGIN_READ, e) != 0 || read_tenants(db, d, e) != 0 ||
+	    read_tokens(db, d, e) != 0 || read_grants(db, d, e) != 0 ||
+	    db_exec_int(db, DB_TENANT_NEXT, &next, e) != 0)
+		return e->code;
+	d->next_tenant = (uint64_t)next;
+	return 0;
+}
+
+int
+store_directory_read(
+    struct store *s, struct store_directory *out, struct err *e)
+{
+	struct store_directory d = {0};
+	struct err why = {0};
+	struct db *db;
+	int rc = db_open(s->dir, DB_READER, &db, &why);
+
+	if (rc == 0) {
+		rc = read_all(db, &d, &why);
+		db_close(db);
+	}
+	if (rc != 0) {
+		store_directory_clear(&d);
+		return err_set(e, rc, "%s", why.msg);
+	}
+	*out = d;
+	return 0;
+}
+
+/* ---- writing */
+
+struct directory_op {
+	struct write_op w;
+	union {
+		struct store_tenant tenant;
+		struct store_token token;
+		struct store_grant grant;
+	} row;
+	int64_t now_ms;
+};
+
+static struct directory_op *
+op_of(struct op *op)
+{
+	return (struct directory_op *)op;
+}
+
+static int
+tenant_put_run(struct db *db, struct op *op, struct err *e)
+{
+	const struct store_tenant *row = &op_of(op)->row.tenant;
+	struct db_call c;
+
+	if (!id_is_good(row->id))
+		return err_set(e, ERR_INVAL, "tenant without a number");
+	db_call_init(&c, db, DB_TENANT_PUT);
+	rows_put_tenant(&c, row);
+	return db_call_run(&c, e);
+}
+
+static int
+token_put_run(struct db *db, struct op *op, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, DB_TOKEN_PUT);
+	rows_put_token(&c, &op_of(op)->row.token);
+	return db_call_run(&c, e);
+}
+
+static int
+token_drop_run(struct db *db, struct op *op, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, DB_TOKEN_DROP);
+	db_put_text(&c, op_of(op)->row.token.id);
+	return db_call_run(&c, e);
+}
+
+static int
+grant_put_run(struct db *db, struct op *op, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, DB_GRANT_PUT);
+	rows_put_grant(&c, &op_of(op)->row.grant);
+	return db_call_run(&c, e);
+}
+
+static int
+grant_drop_run(struct db *db, struct op *op, struct err *e)
+{
+	const struct store_grant *row = &op_of(op)->row.grant;
+	struct db_call c;
+
+	db_call_init(&c, db, DB_GRANT_DROP);
+	db_put_uint(&c, row->tenant);
+	db_put_text(&c, row->key);
+	return db_call_run(&c, e);
+}
+
+/* A statement whose one parameter is the tenant. */
+static int
+run_of_tenant(struct db *db, enum db_query q, uint64_t tenant, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, q);
+	db_put_uint(&c, tenant);
+	return db_call_run(&c, e);
+}
+
+static int
+check_unused(struct db *db, uint64_t tenant, struct err *e)
+{
+	struct db_call c;
+	bool is_used;
+	int rc;
+
+	db_call_init(&c, db, DB_TENANT_IS_USED);
+	db_put_uint(&c, tenant);
+	rc = db_call_step(&c, e);
+	if (rc < 0)
+		return rc;
+	is_used = rc == 1 && db_get_int(&c) != 0;
+	if (rc == 1)
+		db_call_end(&c);
+	return !is_used ?
+	    0 :
+	    err_set(e, ERR_CONFLICT, "runs or sandboxes of it are left");
+}
+
+static int
+tenant_erase_run(struct db *db, struct op *op, struct err *e)
+{
+	const struct directory_op *o = op_of(op);
+	uint64_t tenant = o->row.tenant.id;
+	struct db_call c;
+
+	if (check_unused(db, tenant, e) != 0 ||
+	    run_of_tenant(db, DB_TOKENS_DROP, tenant, e) != 0 ||
+	    run_of_tenant(db, DB_GRANTS_DROP, tenant, e) != 0)
+		return e->code;
+	db_call_init(&c, db, DB_TENANT_ERASE);
+	db_put_uint(&c, tenant);
+	db_put_int(&c, o->now_ms);
+	return db_call_run(&c, e);
+}
+
+static void
+release_tenant(struct op *op)
+{
+	store_tenant_clear(&op_of(op)->row.tenant);
+	free(op);
+}
+
+static void
+release_token(struct op *op)
+{
+	store_token_clear(&op_of(op)->row.token);
+	free(op);
+}
+
+static void
+release_grant(struct op *op)
+{
+	store_grant_clear(&op_of(op)->row.grant);
+	free(op);
+}
+
+static struct directory_op *
+new_op(int (*run)(struct db *, struct op *, struct err *),
+    void (*release)(struct op *), store_done_cb done, void *arg)
+{
+	struct directory_op *o = xcalloc(1, sizeof(*o));
+
+	o->w.op.run = run;
+	o->w.op.deliver = store_write_deliver;
+	o->w.op.release = release;
+	o->w.op.again = true;
+	o->w.op.bytes = sizeof(*o) + 256;
+	o->w.done = done;
+	o->w.arg = arg;
+	return o;
+}
+
+/* None is refused for a queue that is full: they are rare, and a token that is
+ * revoked must be. */
+void
+store_tenant_put(struct store *s, const struct store_tenant *row,
+    store_done_cb done, void *arg)
+{
+	struct directory_op *o =
+	    new_op(tenant_put_run, release_tenant, done, arg);
+
+	store_tenant_copy(&o->row.tenant, row);
+	writer_submit(s->writer, &o->w.op);
+}
+
+void
+store_token_put(struct store *s, const struct store_token *row,
+    store_done_cb done, void *arg)
+{
+	struct directory_op *o =
+	    new_op(token_put_run, release_token, done, arg);
+
+	store_token_copy(&o->row.token, row);
+	writer_submit(s->writer, &o->w.op);
+}
+
+void
+store_token_drop(struct store *s, const char *id, store_done_cb done, void *arg)
+{
+	struct directory_op *o =
+	    new_op(token_drop_run, release_token, done, arg);
+
+	o->row.token.id = xstrdup(id);
+	writer_submit(s->writer, &o->w.op);
+}
+
+void
+store_grant_put(struct store *s, const struct store_grant *row,
+    store_done_cb done, void *arg)
+{
+	struct directory_op *o =
+	    new_op(grant_put_run, release_grant, done, arg);
+
+	store_grant_copy(&o->row.grant, row);
+	writer_submit(s->writer, &o->w.op);
+}
+
+void
+store_grant_drop(struct store *s, struct tenant_id tenant, const char *key,
+    store_done_cb done, void *arg)
+{
+	struct directory_op *o =
+	    new_op(grant_drop_run, release_grant, done, arg);
+
+	o->row.grant.tenant = tenant.n;
+	o->row.grant.key = xstrdup(key);
+	writer_submit(s->writer, &o->w.op);
+}
+
+void
+store_tenant_erase(struct store *s, struct tenant_id tenant, int64_t now_ms,
+    store_done_cb done, void *arg)
+{
+	struct directory_op *o =
+	    new_op(tenant_erase_run, release_tenant, done, arg);
+
+	o->row.tenant.id = tenant.n;
+	o->now_ms = now_ms;
+	writer_submit(s->writer, &o->w.op);
+}
+
+/* ---- what a tenant has in files */
+
+struct usage_op {
+	struct op op;
+	uint64_t tenant;
+	struct store_usage usage;
+	store_usage_cb done;
+	void *arg;
+};
+
+static int
+usage_run(struct db *db, struct op *op, struct err *e)
+{
+	struct usage_op *u = (struct usage_op *)op;
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_TENANT_USAGE);
+	db_put_uint(&c, u->tenant);
+	rc = db_call_step(&c, e);
+	if (rc == 0)
+		return err_set(e, ERR_NOTFOUND, "no such tenant");
+	if (rc < 0)
+		return rc;
+	u->usage = (struct store_usage){.log_files = db_get_uint(&c)};
+	u->usage.log_bytes = db_get_uint(&c);
+	u->usage.blob_files = db_get_uint(&c);
+	u->usage.blob_bytes = db_get_uint(&c);
+	u->usage.evicted = db_get_uint(&c);
+	db_call_end(&c);
+	return 0;
+}
+
+static void
+usage_deliver(struct op *op)
+{
+	const struct usage_op *u = (const struct usage_op *)op;
+
+	u->done(op->rc, op->rc == 0 ? &u->usage : NULL,
+	    op->rc == 0 ? NULL : &op->why, u->arg);
+}
+
+static void
+usage_release(struct op *op)
+{
+	free(op);
+}
+
+void
+store_tenant_usage(
+    struct store *s, struct tenant_id tenant, store_usage_cb done, void *arg)
+{
+	struct usage_op *u = xcalloc(1, sizeof(*u));
+
+	u->op.run = usage_run;
+	u->op.deliver = usage_deliver;
+	u->op.release = usage_release;
+	u->tenant = tenant.n;
+	u->done = done;
+	u->arg = arg;
+	reader_submit(s->reader, &u->op);
+}
