@@ -1,17 +1,23 @@
 // live.mjs URL - the official MCP client and a call that takes its time:
 // progress while it runs, and what is left of it when it is cancelled
 //
-// Prints TAP.  How long a cancel took is a comment in it: a number, no test.
+// Prints TAP.  How long a cancel took is a comment in it, and ten times of what
+// is promised a test.  The engine must be on this host: its processes are
+// looked for in /proc.
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
+import { randomInt, randomUUID } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from
   "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { ErrorCode } from "@modelcontextprotocol/sdk/types.js";
 import { runSteps } from "./tap.mjs";
 
 const LIMIT_MS = 120_000;
 const POLL_MS = 5;
+const GONE_MS = 10 * 100;
+const TIMEOUT_MS = 4_000; // of a client that does not wait for the end
 
 const url = process.argv[2];
 if (url === undefined) {
@@ -22,6 +28,7 @@ if (url === undefined) {
 const client = new Client({ name: "live", version: "1" });
 const transport = new StreamableHTTPClientTransport(new URL(url));
 const identifier = `live-${randomUUID().slice(0, 8)}`;
+const tag = randomInt(100_000, 1_000_000); // others may test on this host, too
 let unasked = 0;
 
 client.fallbackNotificationHandler = async () => {
@@ -59,9 +66,22 @@ async function until(condition) {
   }
 }
 
-// Calls shell, waits until it printed word, cancels the call, and waits until
-// its run has ended.  Gives the milliseconds from the one to the other.
-async function cancelWhenItSaid(word, shell) {
+// Processes of this host, sandboxes' included, with this command line.
+function onHost(pattern) {
+  return readdirSync("/proc").filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && pattern.test(
+        readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " "));
+    } catch {
+      return false; // it ended meanwhile
+    }
+  });
+}
+
+// Calls shell, waits until it printed word and n processes with such a command
+// line are there, cancels the call, and waits until its run has ended.  Gives
+// the milliseconds until the last of them was gone.
+async function cancelWhenItSaid(word, shell, pattern, n) {
   const before = await canceledRuns();
   const abort = new AbortController();
   let going = false;
@@ -72,12 +92,15 @@ async function cancelWhenItSaid(word, shell) {
     },
   });
   const refused = assert.rejects(ended);
-  await until(() => going);
+  await until(() => going && onHost(pattern).length >= n);
   const began = performance.now();
   abort.abort("enough");
+  await until(() => onHost(pattern).length === 0);
+  const ms = performance.now() - began;
   await refused;
   await until(async () => await canceledRuns() === before + 1);
-  return performance.now() - began;
+  console.log(`# cancel to the last process's end: ${ms.toFixed(1)} ms`);
+  assert.ok(ms < GONE_MS);
 }
 
 // What still runs in the sandbox with this command line.
@@ -85,6 +108,22 @@ function alive(pattern) {
   return output(`for p in /proc/[0-9]*; do
     tr '\\0' ' ' <$p/cmdline 2>/dev/null; echo
   done | grep -E '${pattern}' || :`);
+}
+
+// A run is on the list a moment after it began.
+async function newestRun() {
+  const { structuredContent } = await client.callTool({
+    name: "list_runs", arguments: { identifier, limit: 1 },
+  });
+  return structuredContent.runs[0];
+}
+
+async function endOfNewestRun() {
+  const { run_id } = await newestRun();
+  const { structuredContent } = await client.callTool({
+    name: "get_run", arguments: { run_id, wait_ms: 45_000 },
+  });
+  return structuredContent;
 }
 
 const steps = [
@@ -121,19 +160,57 @@ const steps = [
     assert.equal(unasked, before);
   }],
   ["a cancel ends the run and every process of its tree", async () => {
-    const ms = await cancelWhenItSaid("go", `
-      sleep 91001 &
-      setsid sleep 91002 &
-      (setsid sh -c 'sleep 91003 & exec sleep 91004' &)
+    await cancelWhenItSaid("go", `
+      sleep 91001.${tag} &
+      setsid sleep 91002.${tag} &
+      (setsid sh -c 'sleep 91003.${tag} & exec sleep 91004.${tag}' &)
       trap '' TERM INT HUP
-      echo go; sleep 91005; sleep 91006`);
+      echo go; sleep 91005.${tag}; sleep 91006.${tag}`,
+      new RegExp(`^sleep 9100\\d.${tag}`), 4);
     assert.equal(await alive("[s]leep 9100"), "");
-    console.log(`# cancel to canceled: ${ms.toFixed(1)} ms`);
   }],
   ["a cancel ends a program that prints without end", async () => {
-    const ms = await cancelWhenItSaid("91007", "exec yes 91007");
+    await cancelWhenItSaid(
+      "91007", `exec yes 91007.${tag}`, new RegExp(`^yes 91007.${tag}`), 1);
     assert.equal(await alive("[y]es 91007"), "");
-    console.log(`# cancel to canceled: ${ms.toFixed(1)} ms`);
+  }],
+  ["a client's time-out in the middle of a run leaves what it printed",
+    async () => {
+      const seen = [];
+      const ended = call("for i in $(seq 60); do echo line $i; sleep 1; done", {
+        timeout: TIMEOUT_MS,
+        onprogress: (progress) => seen.push(progress.message),
+      });
+      await assert.rejects(ended, { code: ErrorCode.RequestTimeout });
+      assert.ok(seen.some((message) => message?.includes("line 2")), seen);
+      const run = await endOfNewestRun();
+      assert.equal(run.state, "canceled");
+      assert.equal(run.end_reason, "canceled");
+      assert.match(run.commands[0].stdout, /^line 1\nline 2\n(line \d+\n)*$/);
+      assert.doesNotMatch(run.commands[0].stdout, /line 60/);
+    }],
+  ["a client that just hangs up leaves the run alone", async () => {
+    const before = await newestRun();
+    const gone = new AbortController();
+    const impatient = new Client({ name: "impatient", version: "1" });
+    const carrier = new StreamableHTTPClientTransport(new URL(url), {
+      fetch: (input, init) => fetch(input, { ...init, signal: gone.signal }),
+    });
+    await impatient.connect(carrier);
+    const ended = impatient.callTool({
+      name: "run_sandbox",
+      arguments: {
+        identifier, commands: [{ shell: `sleep 3.${tag}; echo on` }],
+      },
+    }).catch(() => {});
+    await until(() => onHost(new RegExp(`^sleep 3.${tag}`)).length > 0);
+    gone.abort();
+    await impatient.close();
+    await ended;
+    await until(async () => (await newestRun()).run_id !== before.run_id);
+    const run = await endOfNewestRun();
+    assert.equal(run.state, "completed");
+    assert.equal(run.commands[0].stdout, "on\n");
   }],
   ["the sandbox and the session go on", async () => {
     assert.equal(await output("echo still"), "still\n");
