@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "common/clock.h"
 #include "common/xmalloc.h"
@@ -114,11 +116,10 @@ open_next(struct layer_count *c)
 
 /* ---- one entry */
 
-static bool
-is_younger(const struct layer_count *c, const struct stat *st)
+static int64_t
+changed_ns(const struct stat *st)
 {
-	return st->st_ctim.tv_sec * INT64_C(1000000000) + st->st_ctim.tv_nsec >=
-	    c->since_ns;
+	return st->st_ctim.tv_sec * INT64_C(1000000000) + st->st_ctim.tv_nsec;
 }
 
 static void
@@ -126,7 +127,7 @@ add(struct layer_count *c, const struct stat *st)
 {
 	uint64_t bytes = (uint64_t)st->st_blocks * BLOCK_BYTES;
 
-	if (!is_younger(c, st))
+	if (changed_ns(st) < c->since_ns)
 		return;
 	/* All its names together have it once. */
 	if (!S_ISDIR(st->st_mode) && st->st_nlink > 1)
@@ -144,6 +145,8 @@ take_entry(struct layer_count *c, const char *name)
 		return;
 	if (S_ISDIR(st.st_mode) && st.st_dev != c->dev)
 		return; /* something else is mounted there */
+	if (S_ISDIR(st.st_mode) && changed_ns(&st) < c->upper_ns)
+		return;
 	add(c, &st);
 	if (S_ISDIR(st.st_mode))
 		push(c,
@@ -177,6 +180,24 @@ step(struct layer_count *c)
 
 /* ---- the whole */
 
+/* When the upper layer was made, if it is known, and later than since_ns if a
+ * clock says so: then what is younger than since_ns is looked at. */
+static int64_t
+find_upper_ns(int root, int64_t since_ns)
+{
+	struct statx stx;
+	struct statfs fs;
+	int64_t ns;
+
+	if (fstatfs(root, &fs) == -1 || fs.f_type != OVERLAYFS_SUPER_MAGIC ||
+	    statx(root, "", AT_EMPTY_PATH, STATX_BTIME, &stx) == -1 ||
+	    (stx.stx_mask & STATX_BTIME) == 0)
+		return INT64_MIN;
+	ns = stx.stx_btime.tv_sec * INT64_C(1000000000) +
+	    (int64_t)stx.stx_btime.tv_nsec;
+	return ns < since_ns ? ns : since_ns;
+}
+
 void
 layer_count_begin(struct layer_count *c, const char *path, int64_t since_ns,
     uint64_t stop_bytes, uint64_t stop_inodes)
@@ -195,6 +216,7 @@ layer_count_begin(struct layer_count *c, const char *path, int64_t since_ns,
 		return;
 	}
 	c->dev = st.st_dev;
+	c->upper_ns = find_upper_ns(c->root, since_ns);
 	push(c, xstrdup(""));
 }
 

@@ -7,6 +7,12 @@
  * and the names of what is younger.  It goes in slices, since a hostile tree
  * may be large, and deep.
  *
+ * On overlayfs, what a directory of the image has below it is passed over.
+ * Nothing comes into the upper layer unless each directory on the way to it
+ * is there first, and one that comes there is changed by it, or made.  So a
+ * directory that was last changed before the upper layer was made (which is
+ * when its root was) has nothing of the sandbox's below it.
+ *
  * It does not see what has no name any more and is still open.
  */
 #ifndef AGENT_LAYER_COUNT_H
@@ -26,7 +32,8 @@ struct layer_count { /* layer_count.c writes */
 	uint64_t stop_bytes; /* more is not counted any further */
 	uint64_t stop_inodes;
 	int64_t since_ns;
-	int root; /* -1: none is under way */
+	int64_t upper_ns; /* older directories are all the image's */
+	int root;         /* -1: none is under way */
 	dev_t dev;
 	DIR *dir;
 	char *dir_path; /* below root */

@@ -5,8 +5,11 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "common/clock.h"
@@ -41,7 +44,7 @@ teardown(void **state)
 static void
 sh(const char *script)
 {
-	char command[512];
+	char command[1024];
 
 	(void)snprintf(command, sizeof(command), "cd '%s' && %s", dir, script);
 	assert_int_equal(system(command), 0);
@@ -149,6 +152,143 @@ test_it_stops_when_it_is_enough(void **state)
 	assert_in_range(count.inodes, 101, 200);
 }
 
+/* ---- layers, in a mount namespace of a process of its own */
+
+/* The image is in lower/, root/ is what its programs see; false: this kernel
+ * or file system has no such thing. */
+static bool
+mount_layers(void)
+{
+	char options[256], at[80];
+
+	(void)snprintf(at, sizeof(at), "%s/root", dir);
+	(void)snprintf(options, sizeof(options),
+	    "lowerdir=%s/lower,upperdir=%s/upper,workdir=%s/work", dir, dir,
+	    dir);
+	sh("mkdir upper work root");
+	return mount("overlay", at, "overlay", 0, options) == 0;
+}
+
+static void
+count_layers(int64_t since)
+{
+	char root[80];
+
+	(void)snprintf(root, sizeof(root), "%s/root", dir);
+	layer_count_begin(&count, root, since, ANY, ANY);
+	while (!layer_count_slice(&count, clock_mono_us() + 100))
+		continue;
+}
+
+#define NO_LAYERS 77
+
+/* The exit code of check, which has lower/ made and calls mount_layers. */
+static int
+in_layers(int (*check)(void))
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (unshare(CLONE_NEWNS) == -1 ||
+		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == -1)
+			_exit(NO_LAYERS);
+		_exit(check());
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void
+assert_in_layers(int (*check)(void))
+{
+	int code;
+
+	if (geteuid() != 0)
+		skip();
+	code = in_layers(check);
+	if (code == NO_LAYERS)
+		skip();
+	assert_int_equal(code, 0);
+}
+
+#define NEW_BYTES 100000
+
+/* Each way to have something of one's own below directories of the image. */
+static int
+check_changes(void)
+{
+	static const char *const ways[] = {
+	    "head -c 100000 /dev/zero >>a/b/c/file",
+	    "head -c 100000 /dev/zero >a/b/c/new",
+	    "mkdir -p a/b/c/d/e && head -c 100000 /dev/zero >a/b/c/d/e/new",
+	    "ln a/b/c/file a/b/twin && head -c 100000 /dev/zero >>a/b/twin",
+	    "mkdir x && head -c 100000 /dev/zero >x/new && mv x a/b/c",
+	    "chmod 700 a/b/c && head -c 100000 /dev/zero >a/b/c/new",
+	    "rm -r a && mkdir -p a/b && head -c 100000 /dev/zero >a/b/new",
+	    "head -c 100000 /dev/zero >new && mv new a/b/c/file",
+	    ("head -c 100000 /dev/zero >>a/b/c/file && "
+	     "touch -d 1990-01-01 a a/b a/b/c a/b/c/file"),
+	};
+	char command[512];
+	int64_t since;
+
+	sh("mkdir -p lower/a/b/c lower/z && echo x >lower/a/b/c/file && "
+	   "sleep 0.05");
+	for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+		if (!mount_layers())
+			return NO_LAYERS;
+		sh("mkdir root/made_before && sleep 0.05");
+		since = wall_ns() - 20000000;
+		count_layers(since);
+		if (count.bytes != 0 || count.inodes != 0)
+			return 1;
+		(void)snprintf(
+		    command, sizeof(command), "cd root && %s", ways[i]);
+		sh(command);
+		count_layers(since);
+		if (count.bytes < NEW_BYTES)
+			return 2 + (int)i;
+		sh("umount root && rm -rf root upper work");
+	}
+	return 0;
+}
+
+static void
+test_what_changes_in_the_image_is_found(void **state)
+{
+	(void)state;
+	assert_in_layers(check_changes);
+}
+
+/* A file that is changed behind the layers' back, which no program inside can
+ * do, tells whether its directory was looked at. */
+static int
+check_passing_over(void)
+{
+	int64_t since;
+
+	sh("mkdir -p lower/a/b && sleep 0.05");
+	if (!mount_layers())
+		return NO_LAYERS;
+	since = wall_ns();
+	sh("sleep 0.05 && echo x >upper/seen && echo x >lower/a/b/unseen && "
+	   "touch -d now lower/a/b/unseen");
+	count_layers(since);
+	/* b is younger now, but a is not */
+	if (count.upper_ns == INT64_MIN)
+		return NO_LAYERS; /* it keeps no time of birth */
+	return count.inodes == 1 ? 0 : 1;
+}
+
+static void
+test_the_rest_of_the_image_is_not_looked_at(void **state)
+{
+	(void)state;
+	assert_in_layers(check_passing_over);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -162,6 +302,8 @@ main(void)
 	    TEST(test_depth_hides_nothing),
 	    TEST(test_a_link_leads_nowhere),
 	    TEST(test_it_stops_when_it_is_enough),
+	    TEST(test_what_changes_in_the_image_is_found),
+	    TEST(test_the_rest_of_the_image_is_not_looked_at),
 	};
 
 	return cmocka_run_group_tests_name("layer_count", tests, NULL, NULL);
