@@ -38,6 +38,33 @@ frame_next(const struct buf *b, size_t max, struct frame *f, struct err *e)
 	return 1;
 }
 
+bool
+frame_cut(const struct buf *b, struct frame *f, struct frame_data *rest)
+{
+	struct frame_data part;
+	struct wire_in in;
+	struct frame copy;
+	size_t left;
+
+	wire_in_init(&in, buf_data(b), buf_len(b));
+	left = (size_t)wire_get_u32(&in) + FRAME_LENGTH_BYTES;
+	f->type = wire_get_u16(&in);
+	(void)wire_get_u16(&in);
+	if (in.bad != NULL || f->type != FRAME_DATA || left <= buf_len(b))
+		return false;
+	left -= buf_len(b);
+	f->size = buf_len(b);
+	wire_in_init(&f->in, in.p, f->size - FRAME_HEADER_BYTES);
+	copy = *f;
+	if (frame_get_data(&copy, &part, NULL) != 0 || part.bytes.n == 0 ||
+	    part.bytes.n + left > FRAME_DATA_MAX)
+		return false;
+	*rest = part;
+	rest->offset += part.bytes.n;
+	rest->bytes = (struct span){NULL, left};
+	return true;
+}
+
 int
 frame_put(struct buf *b, const struct codec *c, const void *m)
 {

@@ -45,6 +45,18 @@ struct frame {
 int frame_next(
     const struct buf *b, size_t max, struct frame *f, struct err *e) MUSTCHECK;
 
+struct frame_data;
+/*
+ * frame_cut - the beginning of a DATA frame, as a frame of its own
+ *
+ * For a receiver that has not all of it and would have to keep what it has.
+ * b begins with a frame that is not whole.  True: *f is one of the bytes that
+ * are there (used as frame_next's, but b's memory is what it stands in), and
+ * *rest says what frame the bytes to come are of: frame_put_data makes its
+ * head.  False: it is another one, or nothing of its bytes is there.
+ */
+bool frame_cut(const struct buf *b, struct frame *f, struct frame_data *rest);
+
 /* frame_put, frame_get - what common/msg/frame_gen.h is made of */
 int frame_put(struct buf *b, const struct codec *c, const void *m) MUSTCHECK;
 int frame_get(

@@ -5,9 +5,10 @@
  *
  * Reading: whatever is there, up to UNIX_TURN_BYTES, is cut into frames in one
  * buffer that all links share; only a frame that is not whole yet is kept by
- * its link.  A link's user may drop or free the link in any callback: the
- * stream's generation tells read_turn that it did, and memory goes in a later
- * turn of the loop.
+ * its link, and of a DATA frame no more than its head: its user is given what
+ * has come of it as a frame of its own.  A link's user may drop or free the
+ * link in any callback: the stream's generation tells read_turn that it did,
+ * and memory goes in a later turn of the loop.
  *
  * So that a sandbox that prints without end does not take the loop, the disk
  * and the front from the others, each has a budget of bytes: as much as it
@@ -31,6 +32,7 @@
 #include "common/clock.h"
 #include "common/exit.h"
 #include "common/log.h"
+#include "common/msg/frame_gen.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "worker/later.h"
@@ -43,6 +45,8 @@
  * the sandbox can connect in a loop. */
 #define ACCEPTS_MAX 50
 #define SHUT_MS 200
+/* So much of a DATA frame is passed on before the rest is there. */
+#define CUT_MIN_BYTES 1024
 /* Give an output buffer's memory back above this. */
 #define OUT_KEEP_BYTES 16384
 
@@ -323,11 +327,41 @@ read_some(struct unix_link *u, size_t *have, size_t *total)
 	return full ? 1 : 0;
 }
 
+/* Nothing more is read in this turn: what is there of a DATA frame is not
+ * kept, which would take memory and a copy.  As take_frames. */
+static ssize_t
+take_beginning(struct unix_link *u, uint8_t *p, size_t n)
+{
+	struct buf view = {
+	    .mem = p, .end = n, .cap = SPARE_BYTES, .max = SPARE_BYTES};
+	uint32_t generation = u->generation;
+	struct frame_data rest;
+	struct frame f;
+	struct err e;
+	int rc;
+
+	if (n < CUT_MIN_BYTES || !frame_cut(&view, &f, &rest))
+		return (ssize_t)n;
+	rc = u->l.user->on_frame(&u->l, &f, u->l.arg, &e);
+	if (u->generation != generation)
+		return -1;
+	if (rc < 0) {
+		e.code = ERR_PROTO;
+		stream_lose(u, &e);
+		return -1;
+	}
+	view.end = 0;
+	if (frame_put_data(&view, &rest) != 0)
+		fatal(EXIT_BUG, "link: the head of a frame");
+	return (ssize_t)buf_len(&view);
+}
+
 /* False: the stream is gone. */
 static bool
 read_turn(struct unix_link *u)
 {
 	size_t have = buf_len(&u->in), total = 0;
+	ssize_t kept;
 	int more = 1;
 
 	if (spare == NULL)
@@ -340,10 +374,13 @@ read_turn(struct unix_link *u)
 	if (more < 0)
 		return false;
 	charge(u, total);
-	if (have == 0)
+	kept = take_beginning(u, spare, have);
+	if (kept < 0)
+		return false;
+	if (kept == 0)
 		buf_shrink(&u->in);
-	else if (buf_append(&u->in, spare, have) != 0)
-		fatal(EXIT_BUG, "link: %zu bytes of a frame", have);
+	else if (buf_append(&u->in, spare, (size_t)kept) != 0)
+		fatal(EXIT_BUG, "link: %zd bytes of a frame", kept);
 	return true;
 }
 

@@ -84,6 +84,100 @@ check_no_frame(const void *p, size_t n, size_t max)
 }
 
 static void
+put_data(struct buf *b, uint64_t offset, const char *bytes)
+{
+	const struct frame_data m = {.chan = 7,
+	    .offset = offset,
+	    .bytes = {(const uint8_t *)bytes, strlen(bytes)}};
+
+	assert_int_equal(frame_put_data(b, &m), 0);
+}
+
+/* What is there of it, and then the rest behind a head of its own. */
+static void
+check_cut(const struct buf *whole, size_t at, const char *bytes, size_t n)
+{
+	struct frame_data m, rest;
+	struct frame f;
+	struct buf b, tail;
+	struct err e;
+
+	buf_init(&b, 0);
+	buf_init(&tail, 0);
+	assert_int_equal(buf_append(&b, buf_data(whole), at), 0);
+	assert_true(frame_cut(&b, &f, &rest));
+	assert_int_equal(f.type, FRAME_DATA);
+	assert_int_equal(f.size, at);
+	assert_int_equal(frame_get_data(&f, &m, &e), 0);
+	assert_int_equal(m.chan, 7);
+	assert_int_equal(m.offset, 1000);
+	assert_int_equal(m.bytes.n, n);
+	assert_memory_equal(m.bytes.p, bytes, n);
+	assert_int_equal(frame_put_data(&tail, &rest), 0);
+	assert_int_equal(
+	    buf_append(&tail, buf_data(whole) + at, buf_len(whole) - at), 0);
+	assert_int_equal(frame_next(&tail, FRAME_UP_MAX, &f, &e), 1);
+	assert_int_equal(f.size, buf_len(&tail));
+	assert_int_equal(frame_get_data(&f, &m, &e), 0);
+	assert_int_equal(m.chan, 7);
+	assert_int_equal(m.offset, 1000 + n);
+	assert_int_equal(m.bytes.n, strlen(bytes) - n);
+	assert_memory_equal(m.bytes.p, bytes + n, m.bytes.n);
+	buf_clear(&b);
+	buf_clear(&tail);
+}
+
+static void
+test_data_can_be_cut_wherever_it_is_not_whole(void **state)
+{
+	static const char bytes[] = "some bytes of a log";
+	struct frame_data rest;
+	struct frame f;
+	struct buf whole, b;
+	size_t head;
+
+	(void)state;
+	buf_init(&whole, 0);
+	buf_init(&b, 0);
+	put_data(&whole, 1000, bytes);
+	head = buf_len(&whole) - strlen(bytes);
+	for (size_t at = 0; at < buf_len(&whole); at++) {
+		if (at > head)
+			check_cut(&whole, at, bytes, at - head);
+		else
+			assert_false(frame_cut(&b, &f, &rest));
+		assert_int_equal(buf_append(&b, buf_data(&whole) + at, 1), 0);
+	}
+	assert_false(frame_cut(&b, &f, &rest)); /* it is whole */
+	buf_clear(&whole);
+	buf_clear(&b);
+}
+
+static void
+test_nothing_else_is_cut(void **state)
+{
+	struct frame_data rest;
+	struct frame f;
+	struct buf b;
+	size_t at;
+
+	(void)state;
+	buf_init(&b, 0);
+	put_pong(&b, 7);
+	b.end--;
+	assert_false(frame_cut(&b, &f, &rest));
+	buf_clear(&b);
+	at = raw_begin(&b, FRAME_DATA); /* longer than one may be */
+	assert_non_null(buf_reserve(&b, FRAME_DATA_MAX + 14));
+	memset(buf_data(&b) + buf_len(&b), 0, FRAME_DATA_MAX + 14);
+	buf_commit(&b, FRAME_DATA_MAX + 14);
+	raw_end(&b, at);
+	b.end--;
+	assert_false(frame_cut(&b, &f, &rest));
+	buf_clear(&b);
+}
+
+static void
 test_what_is_no_frame_is_refused_as_early_as_possible(void **state)
 {
 	(void)state;
@@ -186,6 +280,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_frames_come_out_whole_and_in_order),
 	    cmocka_unit_test(test_a_frame_in_pieces_is_waited_for),
+	    cmocka_unit_test(test_data_can_be_cut_wherever_it_is_not_whole),
+	    cmocka_unit_test(test_nothing_else_is_cut),
 	    cmocka_unit_test(
 		test_what_is_no_frame_is_refused_as_early_as_possible),
 	    cmocka_unit_test(test_a_frame_of_exactly_the_limit_passes),

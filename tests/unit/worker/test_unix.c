@@ -387,6 +387,76 @@ test_much_comes_whole_and_in_bounded_turns(void **state)
 	assert_int_equal(fix.close_code, ERR_LOST);
 }
 
+/* Of DATA frames as they should be; all bytes are those of their offset. */
+static int
+on_data_frame(struct link *l, struct frame *f, void *arg, struct err *e)
+{
+	struct frame_data m;
+
+	(void)l;
+	(void)arg;
+	assert_int_equal(frame_get_data(f, &m, e), 0);
+	assert_int_equal(m.chan, 3);
+	assert_int_equal(m.offset, fix.frame_bytes);
+	assert_in_range(m.bytes.n, 1, FRAME_DATA_MAX);
+	for (size_t i = 0; i < m.bytes.n; i++)
+		if (m.bytes.p[i] != (uint8_t)((m.offset + i) % 251))
+			fail_msg("another byte at %llu",
+			    (unsigned long long)(m.offset + i));
+	fix.frame_bytes += m.bytes.n;
+	fix.got_all = fix.frame_bytes == fix.want;
+	return 0;
+}
+
+/* DATA of all bytes from 0 to end, in frames of different sizes, of which the
+ * first n bytes are written. */
+static void
+put_stream(struct buf *b, uint64_t end)
+{
+	static uint8_t bytes[FRAME_DATA_MAX];
+
+	for (uint64_t at = 0, n = 1; at < end; at += n) {
+		struct frame_data m = {.chan = 3, .offset = at};
+
+		n = n * 7 % FRAME_DATA_MAX + 1;
+		if (n > end - at)
+			n = end - at;
+		for (size_t i = 0; i < n; i++)
+			bytes[i] = (uint8_t)((at + i) % 251);
+		m.bytes = (struct span){bytes, n};
+		assert_int_equal(frame_put_data(b, &m), 0);
+	}
+}
+
+static void
+test_data_is_passed_on_as_it_comes_and_no_byte_twice(void **state)
+{
+	static const struct link_user data_user = {
+	    on_open, on_data_frame, on_turn, on_close, on_drain};
+	struct buf b;
+	size_t at = 0;
+	int fd;
+
+	(void)state;
+	link_set_user(fix.link, &data_user, NULL);
+	expect(getpid());
+	fd = connect_to_it();
+	fixture_loop(fix.base, &fix.opened);
+	buf_init(&b, 0);
+	fix.want = 5000000;
+	put_stream(&b, fix.want);
+	for (size_t step = 1; at < buf_len(&b); step = step * 5 % 150001) {
+		size_t n = buf_len(&b) - at < step ? buf_len(&b) - at : step;
+		ssize_t k = send(fd, buf_data(&b) + at, n, MSG_DONTWAIT);
+
+		at += k > 0 ? (size_t)k : 0;
+		(void)event_base_loop(fix.base, EVLOOP_NONBLOCK);
+	}
+	fixture_loop(fix.base, &fix.got_all);
+	buf_clear(&b);
+	(void)close(fd);
+}
+
 /* More than its budget comes, but not at once. */
 static void
 test_a_link_that_says_much_is_read_slowly(void **state)
@@ -562,6 +632,7 @@ main(void)
 	    TEST(test_another_process_is_closed_unread),
 	    TEST(test_frames_come_whole_whatever_the_pieces),
 	    TEST(test_much_comes_whole_and_in_bounded_turns),
+	    TEST(test_data_is_passed_on_as_it_comes_and_no_byte_twice),
 	    TEST(test_a_link_that_says_much_is_read_slowly),
 	    TEST(test_a_frame_too_long_ends_the_stream_as_a_lie),
 	    TEST(test_a_new_stream_replaces_the_old_one),
