@@ -3,8 +3,8 @@
  * take_bytes the order of records, and then all of a piece is written to the
  * spool or none of it is believed.  What the disk does not take waits in
  * pending; then nothing is acknowledged, so the agent's credit ends and its
- * program blocks.  What is in the spool is told once a turn
- * (task_flush), not for each piece, and acknowledged when it is much.
+ * program blocks.  What is in the spool is told once a turn (task_flush), not
+ * for each piece, or less often when it is much, and then acknowledged.
  *
  * There are two ends: the log's own (RUN_ENDED is its last record), and one
  * from outside (task_end).  tell_end is behind both, once.
@@ -16,9 +16,10 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "common/msg/msg_gen.h"
+#include "common/clock.h"
 #include "common/exit.h"
 #include "common/log.h"
+#include "common/msg/msg_gen.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "worker/room_watch.h"
@@ -65,6 +66,7 @@ task_start_clear(struct task_start *s)
 }
 
 static void overdue_cb(void *arg);
+static void tell_cb(void *arg);
 
 int
 task_new(const struct task_host *host, struct task_start *s,
@@ -84,6 +86,7 @@ task_new(const struct task_host *host, struct task_start *s,
 	s->spool = -1;
 	s->spec = NULL;
 	t->overdue = timer_new(host->base, overdue_cb, t);
+	t->tell = timer_new(host->base, tell_cb, t);
 	runlog_check_init(&t->check, t->s.ncommands);
 	buf_init(&t->records, RECORDS_MAX);
 	buf_init(&t->pending, FRAME_WINDOW_BYTES);
@@ -102,6 +105,8 @@ task_release(struct task *t)
 	}
 	timer_free(t->overdue);
 	t->overdue = NULL;
+	timer_free(t->tell);
+	t->tell = NULL;
 	buf_clear(&t->records);
 	buf_clear(&t->pending);
 	task_start_clear(&t->s);
@@ -143,6 +148,8 @@ tell_front(struct task *t)
 		    &(struct msg_run_bytes){
 			.id = t->s.id, .length = t->length});
 	t->told = t->length;
+	t->told_ms = clock_mono_ms();
+	timer_stop(t->tell);
 	while (buf_len(&t->records) > 0) {
 		const uint8_t *p = buf_data(&t->records);
 		size_t n = (size_t)(p[0] | p[1] << 8);
@@ -463,14 +470,37 @@ is_ack_due(const struct task *t, uint64_t fresh)
 	return t->length - t->acked > most;
 }
 
+/* Each message wakes the front, and who follows the run's log.  A record is
+ * told at once, and so is what comes after a pause. */
+static bool
+is_tell_due(const struct task *t)
+{
+	return buf_len(&t->records) > 0 ||
+	    clock_mono_ms() - t->told_ms >= TASK_TELL_MS;
+}
+
+static void
+tell_cb(void *arg)
+{
+	struct task *t = arg;
+
+	/* What is pending is told when it is in the spool. */
+	if (buf_len(&t->pending) == 0)
+		tell_front(t);
+}
+
 void
 task_flush(struct task *t)
 {
-	uint64_t fresh = t->length - t->told;
+	uint64_t fresh = t->length - t->turn;
 
 	if (t->state == TASK_OVER || buf_len(&t->pending) > 0)
 		return;
-	tell_front(t);
+	t->turn = t->length;
+	if (is_tell_due(t))
+		tell_front(t);
+	else if (t->length > t->told && !timer_is_set(t->tell))
+		timer_set_ms(t->tell, TASK_TELL_MS);
 	if (t->chan != NULL && is_ack_due(t, fresh)) {
 		peer_take(t->chan, t->length);
 		t->acked = t->length;

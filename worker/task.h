@@ -42,6 +42,8 @@
 #define TASK_MARGIN_BYTES (2u << 20)
 #define TASK_UNACKED_MAX 16384
 #define TASK_ACK_BYTES (FRAME_WINDOW_BYTES / 2) /* of a log that is fast */
+/* That bytes have come is told no sooner after the last time. */
+#define TASK_TELL_MS 10
 #define TASK_DISK_RETRY_MS 250
 #define TASK_OVERDUE_AGAIN_MS 1000
 #define TASK_DISK_TRIES 3
@@ -108,12 +110,15 @@ struct task {
 	struct peer_chan *chan; /* from ASKED on, while there is a link */
 	enum task_state state;
 	struct task_start s;
-	uint64_t length; /* of the spool */
-	uint64_t acked;  /* what the agent was told of it */
-	uint64_t told;   /* and the front */
+	uint64_t length;  /* of the spool */
+	uint64_t acked;   /* what the agent was told of it */
+	uint64_t told;    /* and the front, */
+	uint64_t told_ms; /* then */
+	uint64_t turn;    /* and what it was at the end of the last turn */
 	struct runlog_check check;
 	struct buf records; /* u16 length + bytes each, to be told */
 	struct buf pending; /* the disk was full for these */
+	struct timer *tell; /* set while the front is behind */
 	struct timer *retry;
 	struct timer *overdue; /* set from ASKED to COMPLETE */
 	bool overdue_once;

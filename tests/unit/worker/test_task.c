@@ -1,5 +1,6 @@
 #include "tests/unit/worker/task_fixture.h"
 
+#include "common/clock.h"
 #include "common/timer.h"
 
 static void
@@ -125,6 +126,54 @@ test_bytes_are_told_once_a_turn_and_never_twice(void **state)
 	(void)front_next(&fix.front, IPC_RUN_RECORD);
 	(void)front_next(&fix.front, IPC_RUN_RECORD);
 	task_flush(fix.task);
+	front_expect_nothing(&fix.front);
+}
+
+/* Messages that say how long the log is, up to the one that says length. */
+static unsigned int
+count_tells(uint64_t length)
+{
+	struct msg_run_bytes m = {0};
+	unsigned int n = 0;
+	struct err e;
+
+	for (; m.length < length; n++) {
+		struct ipc_msg in = front_next(&fix.front, IPC_RUN_BYTES);
+
+		assert_int_equal(msg_get_run_bytes(&in, &m, &e), 0);
+	}
+	assert_int_equal(m.length, length);
+	return n;
+}
+
+static void
+test_what_comes_in_many_turns_is_told_in_a_few(void **state)
+{
+	struct buf b;
+	uint64_t at, began, most;
+
+	(void)state;
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_plain(&b, RUNLOG_RUN_STARTED, 0);
+	log_plain(&b, RUNLOG_COMMAND_STARTED, 0);
+	at = buf_len(&b);
+	say_log(0, &b);
+	task_flush(fix.task);
+	expect_bytes(at);
+	(void)front_next(&fix.front, IPC_RUN_RECORD);
+	(void)front_next(&fix.front, IPC_RUN_RECORD);
+	began = clock_mono_ms();
+	for (int i = 0; i < 200; i++) {
+		log_output(&b, "abc");
+		say_log(at, &b);
+		at += 19;
+		task_flush(fix.task);
+	}
+	while (timer_is_set(fix.task->tell))
+		(void)event_base_loop(fix.base, EVLOOP_ONCE);
+	most = (clock_mono_ms() - began) / TASK_TELL_MS + 2;
+	assert_in_range(count_tells(at), 1, most);
 	front_expect_nothing(&fix.front);
 }
 
@@ -410,6 +459,7 @@ main(void)
 	    TEST(test_a_fast_log_is_acknowledged_by_half_windows),
 	    TEST(test_a_long_log_is_acknowledged_at_its_end),
 	    TEST(test_bytes_are_told_once_a_turn_and_never_twice),
+	    TEST(test_what_comes_in_many_turns_is_told_in_a_few),
 	    TEST(test_a_forged_log_ends_the_run_and_is_wanted_no_more),
 	    TEST(test_a_log_before_its_run_is_known_breaks_the_protocol),
 	    TEST(test_no_part_of_a_piece_with_rubbish_is_kept),
