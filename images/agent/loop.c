@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
+#include <time.h>
 
 #include "common/exit.h"
 #include "common/log.h"
@@ -43,6 +44,7 @@ loop_init(struct loop *l, struct err *e)
 		    i + 1 < LOOP_WATCHES_MAX ? i + 1 : LOOP_NONE;
 	}
 	l->first_free = 0;
+	l->rests = false;
 	return 0;
 }
 
@@ -93,11 +95,22 @@ loop_del(struct loop *l, loop_token *token)
 }
 
 void
+loop_rest(struct loop *l)
+{
+	l->rests = true;
+}
+
+void
 loop_turn(struct loop *l, int timeout_ms)
 {
+	static const struct timespec rest = {.tv_nsec = LOOP_REST_US * 1000};
 	struct epoll_event ev[LOOP_EVENTS_PER_TURN];
-	int n = epoll_wait(l->epoll, ev, LOOP_EVENTS_PER_TURN, timeout_ms);
+	int n;
 
+	if (l->rests && timeout_ms != 0)
+		(void)nanosleep(&rest, NULL);
+	l->rests = false;
+	n = epoll_wait(l->epoll, ev, LOOP_EVENTS_PER_TURN, timeout_ms);
 	if (n == -1 && errno != EINTR)
 		fatal(EXIT_BUG, "epoll_wait: %s", strerror(errno));
 	for (int i = 0; i < n; i++) {

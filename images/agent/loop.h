@@ -14,6 +14,7 @@
 #include "common/err.h"
 
 #define LOOP_WATCHES_MAX 2048
+#define LOOP_REST_US 300
 
 typedef void (*loop_cb)(uint32_t events, void *arg);
 
@@ -28,6 +29,7 @@ struct loop_watch {
 struct loop {
 	int epoll;
 	uint32_t first_free;
+	bool rests; /* before the next turn */
 	struct loop_watch watches[LOOP_WATCHES_MAX];
 };
 
@@ -43,5 +45,8 @@ void loop_mod(struct loop *l, loop_token token, uint32_t events);
 void loop_del(struct loop *l, loop_token *token);
 /* loop_turn - wait at most timeout_ms (-1: for ever), call back what came */
 void loop_turn(struct loop *l, int timeout_ms);
+/* loop_rest - so that more accumulates, the next turn begins LOOP_REST_US
+ * later; not if it is one that does not wait */
+void loop_rest(struct loop *l);
 
 #endif

@@ -40,6 +40,7 @@ output_open(struct output *o, int *write_end)
 	}
 	o->fd = fds[0];
 	o->big = false;
+	o->deep = false;
 	*write_end = fds[1];
 	return 0;
 }
@@ -65,7 +66,7 @@ static void
 enlarge(struct output *o)
 {
 	o->big = true;
-	(void)fcntl(o->fd, F_SETPIPE_SZ, OUTPUT_BIG_PIPE_BYTES);
+	o->deep = fcntl(o->fd, F_SETPIPE_SZ, OUTPUT_BIG_PIPE_BYTES) != -1;
 }
 
 /* At most max bytes from the pipe, and no more than were read. */
@@ -108,6 +109,14 @@ size_next(const struct output *o)
 	return n > 0 ? (size_t)n : 1;
 }
 
+/* All was read that was there. */
+static void
+rest_if_little(const struct output *o, uint64_t total)
+{
+	if (o->deep && total >= OUTPUT_GULP_MIN && total < OUTPUT_GULP_BYTES)
+		loop_rest(o->loop);
+}
+
 static void
 output_event_cb(uint32_t events, void *arg)
 {
@@ -127,6 +136,7 @@ output_event_cb(uint32_t events, void *arg)
 		case TAKEN_SOME:
 			break;
 		case TAKEN_NONE_NOW:
+			rest_if_little(o, total);
 			return;
 		case TAKEN_END:
 			output_close(o);

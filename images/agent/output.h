@@ -4,6 +4,11 @@
  * The taker says how much it has room for and where the bytes go, so that
  * they are copied once, by the kernel.  While it has no room the pipe is not
  * read, and the program blocks; output_resume reads on.
+ *
+ * A program that writes much, but in small pieces, would wake the agent for
+ * each, and that the worker, and all of them take turns on the processors.
+ * So when little was there to read, the loop rests for a moment, in which the
+ * pipe, made larger, takes what comes.
  */
 #ifndef AGENT_OUTPUT_H
 #define AGENT_OUTPUT_H
@@ -21,6 +26,9 @@
 #define OUTPUT_ROOM_MIN 4096u
 #define OUTPUT_ROOM_RESUME 65536u
 #define OUTPUT_BIG_PIPE_BYTES (1 << 20)
+/* A program that writes much is read in pieces of these, if it can. */
+#define OUTPUT_GULP_MIN 4096u
+#define OUTPUT_GULP_BYTES (2u * OUTPUT_READ_BYTES)
 
 /* Who takes the bytes; stream is 0 for stdout, 1 for stderr. */
 struct output_ops {
@@ -41,6 +49,7 @@ struct output {           /* output.c writes */
 	void *arg;
 	unsigned int stream;
 	bool big;
+	bool deep; /* its pipe holds what is written in a rest of the loop */
 	uint64_t drain; /* still to take from the pipe at the end */
 };
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 
+#include "common/clock.h"
 #include "images/agent/loop.h"
 
 static struct loop loop;
@@ -123,6 +124,21 @@ test_what_epoll_refuses_is_not_watched(void **state)
 	assert_int_equal(loop.first_free, 0);
 }
 
+static void
+test_a_rest_is_taken_once_and_not_when_there_is_work(void **state)
+{
+	uint64_t began;
+
+	(void)state;
+	loop_rest(&loop);
+	began = clock_mono_us();
+	loop_turn(&loop, 1);
+	assert_true(clock_mono_us() - began >= LOOP_REST_US);
+	loop_rest(&loop);
+	loop_turn(&loop, 0);
+	assert_false(loop.rests);
+}
+
 int
 main(void)
 {
@@ -138,6 +154,9 @@ main(void)
 		teardown),
 	    cmocka_unit_test_setup_teardown(
 		test_what_epoll_refuses_is_not_watched, setup, teardown),
+	    cmocka_unit_test_setup_teardown(
+		test_a_rest_is_taken_once_and_not_when_there_is_work, setup,
+		teardown),
 	};
 
 	return cmocka_run_group_tests_name("loop", tests, NULL, NULL);
