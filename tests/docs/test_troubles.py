@@ -6,8 +6,8 @@ from troubles import codes, covers, explained_codes, explained_texts, said
 
 # Said by a program that is named there, not by us.
 NOT_OURS = ("systemctl …", "usermod …", "docker …", "mcp-sandboxd --help",
-            "Content-Type: …", "Accept: …", "make install", "GET /",
-            "DELETE /mcp…", "journalctl -u")
+            "Content-Type: …", "Accept: …", "Authorization: …",
+            "make install", "GET /", "DELETE /mcp…", "journalctl -u")
 
 
 @pytest.mark.parametrize("kind", codes())

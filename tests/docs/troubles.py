@@ -161,7 +161,8 @@ def codes():
     for path in glob.glob(os.path.join(TOP, "supervisor/tools/*.c")):
         tools |= matches(os.path.relpath(path, TOP),
                          r'\.failed = "([a-z_]+)"')
-    words = read("schema/words.txt").split("enum runlog_reason")[1]
+    words = read("schema/words.txt").split("enum runlog_reason")[1].split(
+        "\nenum ")[0]
     return {
         "A tool answers with isError": tools,
         "Why a run ended": set(re.findall(r"^([a-z_]+)\b", words, re.M)),
