@@ -11,7 +11,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
 
-from server import Engine, Server  # noqa: E402
+from server import Engine, Server, users  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -42,4 +42,5 @@ def shell_env(build, tmp_path_factory):
            "HOME": str(tmp_path_factory.mktemp("home")), "LC_ALL": "C.UTF-8"}
     keep = ("DOCKER_HOST", "SANDBOX_IMAGE", "ASAN_OPTIONS", "UBSAN_OPTIONS")
     env.update({k: os.environ[k] for k in keep if k in os.environ})
+    env.update(users(build))  # for servers of the page's own
     return env
