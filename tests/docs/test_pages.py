@@ -72,6 +72,22 @@ def test_links_lead_somewhere(page):
     assert broken_links(page, read(page)) == []
 
 
+def lost_files(text):
+    """Files of the tree that it names with a folder, and that are not there."""
+    return [path for path in re.findall(
+        r"`((?:common|docs|images|schema|supervisor|tests|worker)/[\w./-]+)`",
+        text) if not os.path.exists(os.path.join(TOP, path))]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_that_are_named_are_there(page):
+    assert lost_files(read(page)) == []
+
+
+def test_a_file_that_is_gone_is_found():
+    assert lost_files("`worker/gone.c`, `worker/task.c`") == ["worker/gone.c"]
+
+
 # What is wrong in a page is found.
 
 @pytest.mark.parametrize("link", ["nowhere.md", "#nowhere", "words.md#none"])
