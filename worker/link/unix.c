@@ -327,13 +327,13 @@ read_some(struct unix_link *u, size_t *have, size_t *total)
 	return full ? 1 : 0;
 }
 
-/* Nothing more is read in this turn: what is there of a DATA frame is not
- * kept, which would take memory and a copy.  As take_frames. */
+/* Nothing more is read in this turn, n bytes of a frame are in spare: of DATA
+ * they are not kept, which would take memory and a copy.  As take_frames. */
 static ssize_t
-take_beginning(struct unix_link *u, uint8_t *p, size_t n)
+take_beginning(struct unix_link *u, size_t n)
 {
 	struct buf view = {
-	    .mem = p, .end = n, .cap = SPARE_BYTES, .max = SPARE_BYTES};
+	    .mem = spare, .end = n, .cap = SPARE_BYTES, .max = SPARE_BYTES};
 	uint32_t generation = u->generation;
 	struct frame_data rest;
 	struct frame f;
@@ -374,7 +374,7 @@ read_turn(struct unix_link *u)
 	if (more < 0)
 		return false;
 	charge(u, total);
-	kept = take_beginning(u, spare, have);
+	kept = take_beginning(u, have);
 	if (kept < 0)
 		return false;
 	if (kept == 0)
