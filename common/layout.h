@@ -4,6 +4,7 @@
  *	DATA_DIR	root's (one-user mode: the user's); others only pass
  *	DATA_DIR/front	the front's: database, logs, artifacts, session key
  *	DATA_DIR/links	the workers': one directory per sandbox
+ *	DATA_DIR/admin.sock	root's: what the front serves to who administers
  *
  * No ancestor of links is the front's: what the engine mounts is found by its
  * path, so whoever may rename on the way chooses it (decision 22).
@@ -13,5 +14,6 @@
 
 #define LAYOUT_FRONT "front"
 #define LAYOUT_LINKS "links"
+#define LAYOUT_ADMIN "admin.sock"
 
 #endif

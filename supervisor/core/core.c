@@ -8,6 +8,7 @@
 #include "supervisor/core/census.h"
 #include "supervisor/core/chronicle.h"
 #include "supervisor/core/disk.h"
+#include "supervisor/core/eraser.h"
 #include "supervisor/core/fleet.h"
 #include "supervisor/core/logs.h"
 #include "supervisor/core/run.h"
@@ -29,6 +30,7 @@ struct core {
 	struct counters counters;
 	struct chronicle chronicle;
 	struct tenants *tenants;
+	struct eraser eraser;
 	struct disk *disk;
 	struct fleet *fleet;
 	struct sched *sched;
@@ -473,6 +475,7 @@ tick_cb(void *arg)
 	core_trim(c);
 	disk_tick(c->disk, now);
 	tenants_tick(c->tenants, clock_wall_ms());
+	eraser_tick(&c->eraser);
 }
 
 /* ---- life */
@@ -496,6 +499,9 @@ make_registries(struct core *c)
 
 	c->sandboxes = sandboxes_new(&of_sandboxes);
 	c->runs = runs_new(&of_runs);
+	c->eraser = (struct eraser){.tenants = c->tenants,
+	    .sandboxes = c->sandboxes,
+	    .store = p->store};
 	c->census = census_new(&(struct census_parts){.conf = p->conf,
 	    .store = p->store,
 	    .fleet = c->fleet,

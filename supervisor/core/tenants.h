@@ -26,7 +26,7 @@
 #include "common/hashmap.h"
 #include "common/principal.h"
 #include "common/quota.h"
-#include "supervisor/core/token.h"
+#include "common/token.h"
 #include "supervisor/store/store.h"
 
 #define TENANTS_MAX 10000

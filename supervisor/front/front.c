@@ -27,7 +27,7 @@
 #include "supervisor/front/status.h"
 
 #define SESSION_TTL_S (7 * 86400)
-#define CORS_METHODS "GET, POST, DELETE, OPTIONS"
+#define CORS_METHODS "GET, POST, PATCH, DELETE, OPTIONS"
 #define CORS_HEADERS                                                           \
 	"Accept, Authorization, Content-Type, Mcp-Session-Id, "                \
 	"Mcp-Protocol-Version, Last-Event-ID, Mcp-Method, Mcp-Name"
@@ -180,6 +180,7 @@ front_log_cb(const struct http_log_line *line, void *arg)
 	    [HTTP_METHOD_POST] = "POST",
 	    [HTTP_METHOD_DELETE] = "DELETE",
 	    [HTTP_METHOD_OPTIONS] = "OPTIONS",
+	    [HTTP_METHOD_PATCH] = "PATCH",
 	};
 	const char *name =
 	    line->method == HTTP_METHOD_OTHER ? "other" : names[line->method];

@@ -32,6 +32,7 @@
 #define SERVE_PATIENCE_MS 15000
 /* Descriptors beside those of connections: database, spools of runs. */
 #define DESCRIPTORS_OWN 4096
+#define LISTENERS_MAX 4
 
 struct program {
 	struct event_base *base;
@@ -42,8 +43,11 @@ struct program {
 	struct store *store;
 	struct core *core;
 	struct front *front;
-	int listen_fd;
-	char *address;
+	struct waiting_listener {
+		int fd;
+		char *address;
+	} listeners[LISTENERS_MAX];
+	size_t nlisteners;
 	struct timer *serve;
 	uint64_t serve_at_ms; /* at the latest */
 	struct event *drain;
@@ -242,9 +246,16 @@ serve_cb(void *arg)
 		timer_set_ms(p->serve, SERVE_POLL_MS);
 		return;
 	}
-	if (front_listen(p->front, p->listen_fd, &e) != 0)
-		child_die(p->child, EXIT_BUG, "%s: %s", p->address, e.msg);
-	log_info("listening on %s", p->address);
+	for (size_t i = 0; i < p->nlisteners; i++) {
+		struct waiting_listener *l = &p->listeners[i];
+
+		if (front_listen(p->front, l->fd, &e) != 0)
+			child_die(
+			    p->child, EXIT_BUG, "%s: %s", l->address, e.msg);
+		log_info("listening on %s", l->address);
+		free(l->address);
+	}
+	p->nlisteners = 0;
 }
 
 static void
@@ -255,10 +266,14 @@ on_listen(int fd, const char *address, void *arg)
 
 	if (front_may_listen(p->front, fd, &e) != 0)
 		child_die(p->child, EXIT_CONFIG, "%s: %s", address, e.msg);
-	p->listen_fd = fd;
-	p->address = xstrdup(address);
-	p->serve = timer_new(p->base, serve_cb, p);
-	p->serve_at_ms = clock_mono_ms() + SERVE_PATIENCE_MS;
+	if (p->nlisteners == LISTENERS_MAX)
+		child_die(p->child, EXIT_BUG, "more listeners than there are");
+	p->listeners[p->nlisteners++] =
+	    (struct waiting_listener){fd, xstrdup(address)};
+	if (p->serve == NULL) {
+		p->serve = timer_new(p->base, serve_cb, p);
+		p->serve_at_ms = clock_mono_ms() + SERVE_PATIENCE_MS;
+	}
 	serve_cb(p);
 }
 

@@ -3,7 +3,11 @@
  */
 #include "supervisor/front/routes.h"
 
+#include "common/principal.h"
+#include "common/token.h"
 #include "common/uuid.h"
+#include "supervisor/front/account.h"
+#include "supervisor/front/admin.h"
 
 #define IDENTIFIER_MAX 36
 
@@ -33,7 +37,21 @@ is_run_or_latest(const char *s)
 	return strcmp(s, "latest") == 0 || is_run(s);
 }
 
+/* "-" is none. */
+static bool
+is_tenant(const char *s)
+{
+	static const char good[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	    "._-";
+	size_t n = strlen(s);
+
+	return n >= 1 && n <= PRINCIPAL_TENANT_MAX && strspn(s, good) == n;
+}
+
 static const struct http_param_kind kinds[] = {
+    {"tenant", is_tenant},
+    {"token", token_is_id},
     {"identifier", is_identifier},
     {"run", is_run},
     {"run_or_latest", is_run_or_latest},
@@ -66,6 +84,25 @@ static const struct route routes[] = {
 	ROUTE_FOR_PROBES, ROUTE_NOBODY},
     {ROUTE_TOP, "/metrics", READ, READ_ALLOW, NULL, front_on_metrics,
 	ROUTE_FOR_PROBES, METRICS | ADMIN | ROUTE_WHILE_OPEN},
+    {ROUTE_TOP, "/api/v1/whoami", READ, READ_ALLOW, NULL, account_on_whoami,
+	ROUTE_FOR_USERS, USER | ADMIN | METRICS},
+    {ROUTE_TOP, "/api/v1/usage", READ, READ_ALLOW, NULL, account_on_usage,
+	ROUTE_FOR_USERS, USER | ADMIN},
+    {ROUTE_TOP, "/api/v1/tenants", READ | HTTP_METHOD_POST,
+	"GET, HEAD, POST, OPTIONS", NULL, admin_on_tenants, ROUTE_FOR_USERS,
+	ADMIN},
+    {ROUTE_TOP, "/api/v1/tenants/:tenant",
+	READ | HTTP_METHOD_PATCH | HTTP_METHOD_DELETE,
+	"GET, HEAD, PATCH, DELETE, OPTIONS", "no such tenant", admin_on_tenant,
+	ROUTE_FOR_USERS, ADMIN},
+    {ROUTE_TOP, "/api/v1/tenants/:tenant/tokens", READ | HTTP_METHOD_POST,
+	"GET, HEAD, POST, OPTIONS", "no such tenant", admin_on_tenant_tokens,
+	ROUTE_FOR_USERS, ADMIN},
+    {ROUTE_TOP, "/api/v1/tokens", READ, READ_ALLOW, NULL, admin_on_tokens,
+	ROUTE_FOR_USERS, ADMIN},
+    {ROUTE_TOP, "/api/v1/tokens/:token", READ | HTTP_METHOD_DELETE,
+	"GET, HEAD, DELETE, OPTIONS", "no such token", admin_on_token,
+	ROUTE_FOR_USERS, ADMIN},
     {ROUTE_TOP, "/", READ, READ_ALLOW, NULL, front_on_index, ROUTE_FOR_USERS,
 	USER | ADMIN | METRICS},
 };

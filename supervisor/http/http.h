@@ -37,7 +37,8 @@ enum http_method { /* bits, for tables of what is allowed */
 	HTTP_METHOD_POST = 4,
 	HTTP_METHOD_DELETE = 8,
 	HTTP_METHOD_OPTIONS = 16,
-	HTTP_METHOD_OTHER = 32
+	HTTP_METHOD_PATCH = 32,
+	HTTP_METHOD_OTHER = 64
 };
 
 /* Headers that somebody reads.  Those up to HTTP_H_SINGLE_MAX may come once

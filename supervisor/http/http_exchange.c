@@ -176,9 +176,10 @@ method_of(struct evhttp_request *req)
 		return HTTP_METHOD_DELETE;
 	case EVHTTP_REQ_OPTIONS:
 		return HTTP_METHOD_OPTIONS;
+	case EVHTTP_REQ_PATCH:
+		return HTTP_METHOD_PATCH;
 	case EVHTTP_REQ_PUT:
 	case EVHTTP_REQ_TRACE:
-	case EVHTTP_REQ_PATCH:
 	case EVHTTP_REQ_CONNECT:
 	default:
 		return HTTP_METHOD_OTHER;

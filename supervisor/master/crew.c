@@ -566,27 +566,36 @@ on_ready(struct life *p, void *arg)
 	check_all_ready(c);
 }
 
+/* false: it is gone for that. */
+static bool
+hand_out(struct life *p, const struct listener *l)
+{
+	int fd;
+
+	if (l->fd < 0)
+		return true;
+	fd = fcntl(l->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (fd == -1) {
+		log_error("listening socket: %s", strerror(errno));
+		life_kill(p);
+		return false;
+	}
+	msg_send_listen(
+	    p->chan, &(struct msg_listen){.address = l->address, .socket = fd});
+	return true;
+}
+
 static void
 on_hello(struct life *p, void *arg)
 {
 	struct slot *s = arg;
 	struct crew *c = s->crew;
-	int fd;
 
 	msg_send_instance(
 	    p->chan, &(struct msg_instance){.instance = c->setup->instance});
 	life_configure(p, c->conf);
-	if (p->role != MSG_ROLE_FRONT || c->setup->listener->fd < 0)
-		return;
-	fd = fcntl(c->setup->listener->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	if (fd == -1) {
-		log_error("listening socket: %s", strerror(errno));
-		life_kill(p);
-		return;
-	}
-	msg_send_listen(p->chan,
-	    &(struct msg_listen){
-		.address = c->setup->listener->address, .socket = fd});
+	if (p->role == MSG_ROLE_FRONT && hand_out(p, c->setup->listener))
+		(void)hand_out(p, c->setup->admin);
 }
 
 static void

@@ -28,7 +28,8 @@ struct crew_setup {
 	const struct tuning *tuning;
 	const struct users *users;
 	const struct listener *listener;
-	const char *instance; /* its id */
+	const struct listener *admin; /* the admin socket */
+	const char *instance;         /* its id */
 	const char *front_path;
 	const char *worker_path;
 	uint32_t workers; /* 1..CREW_WORKERS_MAX */

@@ -5,6 +5,8 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 
 #define PATIENCE_MS 1000
@@ -152,6 +154,43 @@ listen_open(
 		return rc;
 	*l = made; /* the caller's to close */
 	fd = -1;
+	return 0;
+}
+
+/* By its directory's descriptor: a path may be longer than sun_path. */
+static int
+bind_admin(int fd, int data, const char *name)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	union {
+		struct sockaddr_un *sun;
+		struct sockaddr *sa;
+	} p = {.sun = &sun};
+	mode_t before;
+	int rc;
+
+	(void)snprintf(sun.sun_path, sizeof(sun.sun_path),
+	    "/proc/self/fd/%d/%.60s", data, name);
+	if (unlinkat(data, name, 0) == -1 && errno != ENOENT)
+		return -1;
+	before = umask(0177);
+	rc = bind(fd, p.sa, sizeof(sun));
+	(void)umask(before);
+	return rc == 0 ? listen(fd, LISTEN_BACKLOG) : -1;
+}
+
+int
+listen_open_admin(int data, const char *name, struct listener *l, struct err *e)
+{
+	AUTO(auto_close) int fd = -1;
+
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd == -1 || bind_admin(fd, data, name) != 0)
+		return err_set(e, ERR_SYS, "DATA_DIR: listen on %s: %s", name,
+		    strerror(errno));
+	*l = (struct listener){.fd = fd}; /* the caller's to close */
+	fd = -1;
+	(void)snprintf(l->address, sizeof(l->address), "%s", name);
 	return 0;
 }
 

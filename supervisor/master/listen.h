@@ -31,6 +31,11 @@ int listen_check(const char *bind_to, struct err *e) MUSTCHECK;
  * anything else; the text says what to do.  *l is changed only on success. */
 int listen_open(const char *bind_to, uint16_t port, struct listener *l,
     struct err *e) MUSTCHECK;
+/* listen_open_admin - a Unix socket of this name in the directory data, mode
+ * 0600; one that an earlier server left is replaced: whoever calls has locked
+ * the directory */
+int listen_open_admin(
+    int data, const char *name, struct listener *l, struct err *e) MUSTCHECK;
 void listen_close(struct listener *l);
 
 #endif

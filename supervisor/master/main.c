@@ -141,6 +141,7 @@ serve(const struct options *options, struct conf *conf)
 		    .datadir = &p.datadir,
 		    .instance = p.instance,
 		    .listener = &p.listener,
+		    .admin = &p.admin,
 		    .front_path = p.front_path,
 		    .worker_path = p.worker_path,
 		});

@@ -273,6 +273,7 @@ start_crew(struct master *m)
 	    .tuning = &m->tuning,
 	    .users = m->setup->users,
 	    .listener = m->setup->listener,
+	    .admin = m->setup->admin,
 	    .instance = m->setup->instance,
 	    .front_path = m->setup->front_path,
 	    .worker_path = m->setup->worker_path,

@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 
 #include "common/exit.h"
+#include "common/layout.h"
 #include "common/log.h"
 #include "common/privdrop.h"
 #include "supervisor/master/consult.h"
@@ -56,6 +57,16 @@ take_directory(const struct conf *conf, enum prepare_mode mode,
 	    datadir_look(path, artifacts, &p->users, &p->datadir, e);
 }
 
+static int
+take_admin(const struct conf *conf, enum prepare_mode mode, struct prepared *p,
+    struct err *e)
+{
+	(void)conf;
+	return mode == PREPARE_LOOK ?
+	    0 :
+	    listen_open_admin(p->datadir.lock_fd, LAYOUT_ADMIN, &p->admin, e);
+}
+
 static enum instance_takeover
 takeover_of(const struct conf *conf)
 {
@@ -87,6 +98,7 @@ enum prepare_step {
 	STEP_USERS,
 	STEP_DIRECTORY,
 	STEP_INSTANCE,
+	STEP_ADMIN,
 	STEP_COUNT
 };
 static int (*const steps[STEP_COUNT])(
@@ -96,6 +108,7 @@ static int (*const steps[STEP_COUNT])(
     [STEP_USERS] = find_users,
     [STEP_DIRECTORY] = take_directory,
     [STEP_INSTANCE] = take_instance,
+    [STEP_ADMIN] = take_admin,
 };
 
 /* ---- a start */
@@ -230,6 +243,9 @@ void
 prepared_clear(struct prepared *p)
 {
 	users_clear(&p->users);
+	if (p->admin.fd >= 0)
+		(void)unlinkat(p->datadir.lock_fd, LAYOUT_ADMIN, 0);
+	listen_close(&p->admin);
 	datadir_close(&p->datadir);
 	listen_close(&p->listener);
 	free(p->front_path);

@@ -18,6 +18,7 @@
 
 struct prepared {
 	struct listener listener;
+	struct listener admin;
 	struct users users;
 	struct datadir datadir;
 	char instance[INSTANCE_ID_LEN + 1];
@@ -26,7 +27,10 @@ struct prepared {
 };
 #define PREPARED_INIT                                                          \
 	{                                                                      \
-		.listener = LISTENER_INIT, .datadir = {.lock_fd = -1 }         \
+		.listener = LISTENER_INIT, .admin = LISTENER_INIT,             \
+		.datadir = {                                                   \
+			.lock_fd = -1                                          \
+		}                                                              \
 	}
 
 /* prepare_start - all of it, and then without the rights that only this

@@ -1,9 +1,15 @@
 """Tenants and tokens: who may call, and when that ends."""
+import contextlib
 import hashlib
+import http.client
+import json
 import os
 import secrets
+import sqlite3
 import string
+import subprocess
 import tempfile
+import threading
 
 import pytest
 
@@ -133,3 +139,153 @@ def test_a_wrong_line_of_the_file_stops_the_start(make_server, tokens):
     server = make_server(env={"TENANTS_FILE": tokens.write()}, wait=False)
     assert server.proc.wait(30) == 78
     assert "line 1" in server.tail() and "sandboxes" in server.tail()
+
+
+class Ctl:
+    """sandboxctl at a server's admin socket."""
+
+    def __init__(self, server):
+        self.server = server
+
+    def run(self, *words, env=None):
+        done = subprocess.run(
+            [os.path.join(self.server.build, "sandboxctl"), "--data-dir",
+             self.server.data, *words], capture_output=True, text=True,
+            stdin=subprocess.DEVNULL, timeout=60, check=False,
+            env={**os.environ, **(env or {})})
+        return done
+
+    def __call__(self, *words):
+        done = self.run(*words)
+        assert done.returncode == 0, (words, done.stdout, done.stderr)
+        return done.stdout
+
+    def json(self, *words):
+        return json.loads(self("--json", *words))
+
+    def token(self, *words):
+        text = self("token", "add", *words)
+        assert text.startswith("mcps_") and text.count("\n") == 1
+        return text.strip()
+
+
+def test_a_day_of_a_tenant(make_server):
+    server = make_server()
+    ctl = Ctl(server)
+    mode = os.stat(os.path.join(server.data, "admin.sock")).st_mode
+    assert mode & 0o777 == 0o600
+    assert ctl.json("whoami")["role"] == "admin"
+    assert server.get("/")[0] == 200
+    # No administration without a token, also while the server is open.
+    assert server.get("/api/v1/tenants")[0] == 403
+    ctl("tenant", "add", "acme", "quota.sandboxes=3")
+    assert server.get("/")[0] == 401
+    assert ctl.run("tenant", "add", "acme").returncode == 1
+    assert ctl.run("tenant", "add").returncode == 2
+    assert ctl.run("tenant", "add", "../x").returncode == 2
+    assert ctl.run("what").returncode == 2
+    shown = ctl.json("tenant", "show", "acme")
+    assert shown["quotas"]["sandboxes"] == 3
+    assert shown["quotas_set"] == ["sandboxes"]
+    assert ctl.run("tenant", "set", "acme", "quota.x=1").returncode == 1
+    assert ctl.run("tenant", "set", "acme", "quota.weight=0").returncode == 1
+    ctl("tenant", "set", "acme", "quota.weight=7", "quota.sandboxes=default")
+    shown = ctl.json("tenant", "show", "acme")
+    assert shown["quotas_set"] == ["weight"]
+    token = ctl.token("acme", "--name", "of a test", "--expires", "1h")
+    listed = ctl.json("token", "list", "acme")["tokens"]
+    assert [t["name"] for t in listed] == ["of a test"]
+    assert token not in json.dumps(listed)
+    client = server.client(token=token)
+    client.run("box", "echo hi")
+    used = ctl.json("usage", "acme")
+    assert used["sandboxes"] == 1 and used["tenant"] == "acme"
+    own = json.loads(client.request("GET", "/api/v1/usage")[2])
+    assert own == used
+    me = json.loads(client.request("GET", "/api/v1/whoami")[2])
+    assert me["tenant"] == "acme" and me["token_id"] == listed[0]["id"]
+    for path in ("/api/v1/tenants", "/api/v1/tenants/acme",
+                 "/api/v1/tenants/acme/tokens", "/api/v1/tokens"):
+        assert client.request("GET", path)[0] == 403
+    assert "acme" in ctl("tenant", "list") and "acme" in ctl("usage")
+    ctl("tenant", "disable", "acme")
+    assert server.get("/", bearer(token))[0] == 403
+    ctl("tenant", "enable", "acme")
+    assert server.get("/", bearer(token))[0] == 200
+    ctl("tenant", "delete", "acme")
+    assert server.get("/", bearer(token))[0] == 401
+    assert server.get("/")[0] == 401
+    assert ctl.run("tenant", "show", "acme").returncode == 1
+    with contextlib.closing(sqlite3.connect(server.database)) as db:
+        for table in ("run", "sandbox", "token", "quota"):
+            assert db.execute(
+                f"SELECT count(*) FROM {table}").fetchone() == (0,)
+    ctl("tenant", "add", "acme")
+
+
+def test_over_http_with_a_token_of_role_admin(make_server):
+    server = make_server()
+    ctl = Ctl(server)
+    admin = ctl.token("-", "--role", "admin")
+    url = f"http://127.0.0.1:{server.port}"
+    env = {"SANDBOXCTL_TOKEN": admin, "SANDBOXCTL_URL": url}
+    assert ctl.run("tenant", "add", "acme", env=env).returncode == 0
+    done = ctl.run("token", "add", "acme", env=env)
+    user = done.stdout.strip()
+    assert server.get("/", bearer(user))[0] == 200
+    env["SANDBOXCTL_TOKEN"] = user
+    done = ctl.run("tenant", "list", env=env)
+    assert done.returncode == 1 and "role" in done.stderr
+    assert user not in done.stderr
+    # An administrator is no user.
+    assert server.client(token=admin).post("{}")[0] == 403
+
+
+def test_a_revoked_token_ends_what_is_open(make_server):
+    server = make_server()
+    ctl = Ctl(server)
+    ctl("tenant", "add", "acme")
+    token, other = ctl.token("acme"), ctl.token("acme")
+    client, keeper = server.client(token=token), server.client(token=other)
+    run = client.start("box", "echo on; sleep 1000")["run_id"]
+    stream = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    stream.request("GET", f"/mcp/events?run_id={run}", headers=bearer(token))
+    answer = stream.getresponse()
+    assert answer.status == 200 and answer.readline()
+    # A call that waits, on a connection of its own.
+    waiting = server.client(token=token)
+    ended = []
+
+    def wait():
+        try:
+            waiting.run("box", "sleep 1000")
+        except (OSError, http.client.HTTPException, KeyError) as e:
+            ended.append(e)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    wait_for(lambda: len(keeper.call("list_runs")["runs"]) == 2, 60,
+             "the second run")
+    ident = token.split("_")[1]
+    ctl("token", "revoke", ident)
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        answer.read()  # ends; the socket's own time limit says otherwise
+    thread.join(60)
+    assert not thread.is_alive() and ended
+    assert server.get("/", bearer(token))[0] == 401
+    # The tenant's runs go on.
+    assert keeper.status(run)["state"] in ("queued", "running")
+    # And it stays so after a restart of the front.
+    assert ctl.json("token", "list", "acme")["tokens"][0]["state"] == "revoked"
+
+
+def test_a_line_for_the_file_is_made_without_a_server(make_server, tokens):
+    server = make_server()
+    done = subprocess.run(
+        [os.path.join(server.build, "sandboxctl"), "token", "make", "acme",
+         "--name", "ci"], capture_output=True, text=True, timeout=30,
+        check=True)
+    token, line = done.stdout.splitlines()
+    tokens.lines = ["tenant acme", line]
+    other = make_server(env={"TENANTS_FILE": tokens.write()})
+    assert other.get("/", bearer(token))[0] == 200

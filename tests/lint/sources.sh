@@ -145,6 +145,7 @@ generate()
 	library TOOLS_SOURCES '^supervisor/tools/'
 	library FRONT_SOURCES '^supervisor/front/'
 	library MASTER_SOURCES '^supervisor/master/'
+	library CTL_SOURCES '^supervisor/ctl/'
 	library WORKER_SOURCES '^worker/'
 	library AGENT_SOURCES '^images/agent/'
 	grep -E '^schema/sql/.*\.sql$' "$all" | list SQL_FILES

@@ -7,8 +7,8 @@
  * secret has 256 bits; what is kept of it is its SHA-256, which is enough for
  * a secret that nobody can guess.
  */
-#ifndef CORE_TOKEN_H
-#define CORE_TOKEN_H
+#ifndef COMMON_TOKEN_H
+#define COMMON_TOKEN_H
 
 #include "common/base.h"
 

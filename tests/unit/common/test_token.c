@@ -6,7 +6,7 @@
 
 #include <openssl/evp.h>
 
-#include "supervisor/core/token.h"
+#include "common/token.h"
 
 static void
 test_a_token_is_read_as_it_was_made(void **state)

@@ -1,4 +1,4 @@
-#include "supervisor/core/token.h"
+#include "common/token.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>

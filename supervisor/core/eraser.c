@@ -1,0 +1,85 @@
+#include "supervisor/core/eraser.h"
+
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "supervisor/core/sandbox.h"
+#include "supervisor/core/tenants.h"
+
+struct erasing {
+	struct eraser *all;
+	struct tenant_id tenant;
+};
+
+/* What of a tenant is there.  One is named: removing it may free it, so the
+ * list is walked anew for the next. */
+struct eraser_found {
+	uint64_t tenant;
+	uint64_t live; /* number of one that is not being removed, 0: none */
+	bool is_any;
+};
+
+static void
+find_cb(const struct sandbox *sb, void *arg)
+{
+	struct eraser_found *found = arg;
+
+	if (sb->row.tenant != found->tenant)
+		return;
+	found->is_any = true;
+	if (sandbox_state_is_live(sb->state))
+		found->live = sb->row.id;
+}
+
+/* false: something is still there. */
+static bool
+remove_sandboxes(struct eraser *r, uint64_t tenant)
+{
+	struct eraser_found found;
+
+	for (;;) {
+		found = (struct eraser_found){.tenant = tenant};
+		sandboxes_each(r->sandboxes, find_cb, &found);
+		if (found.live == 0)
+			return !found.is_any;
+		sandbox_remove(sandboxes_find(r->sandboxes, found.live));
+	}
+}
+
+static void
+trimmed_cb(int rc, const struct err *why, void *arg)
+{
+	struct erasing *g = arg;
+	struct tenant *n = tenants_find(g->all->tenants, g->tenant);
+
+	g->all->is_trimming = false;
+	if (rc != 0)
+		log_warn("the history of a deleted tenant stays for now: %s",
+		    why->msg);
+	else if (n != NULL)
+		tenant_erase(n);
+	free(g);
+}
+
+static void
+erase(struct eraser *r, const struct tenant *n)
+{
+	struct erasing *g;
+
+	if (!remove_sandboxes(r, n->row.id) || r->is_trimming || n->is_erasing)
+		return;
+	g = xcalloc(1, sizeof(*g));
+	g->all = r;
+	g->tenant = tenant_id_of(n);
+	r->is_trimming = true;
+	store_trim(r->store, g->tenant, 0, trimmed_cb, g);
+}
+
+void
+eraser_tick(struct eraser *r)
+{
+	const struct tenant *n = NULL;
+
+	while ((n = tenants_next(r->tenants, n)) != NULL)
+		if (n->row.deleted_ms != 0)
+			erase(r, n);
+}

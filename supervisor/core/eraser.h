@@ -1,0 +1,27 @@
+/*
+ * eraser.h - tenants that are being deleted: all of theirs goes
+ *
+ * Their sandboxes are removed, which ends their runs; then their history with
+ * its files; then their tokens, quotas and name.  A step that finds something
+ * left is tried again with the next tick, also after a restart.
+ */
+#ifndef CORE_ERASER_H
+#define CORE_ERASER_H
+
+#include "common/base.h"
+
+struct sandboxes;
+struct store;
+struct tenants;
+
+struct eraser {
+	struct tenants *tenants;
+	struct sandboxes *sandboxes;
+	struct store *store;
+	bool is_trimming; /* one after the other */
+};
+
+/* eraser_tick - now and then */
+void eraser_tick(struct eraser *r);
+
+#endif

@@ -1,0 +1,539 @@
+/*
+ * ctl_commands.c - each command: its words, what it asks, how it is told
+ *
+ * A command is a row of the table: words that must be there, how many follow,
+ * and a function.  Most are one request; with --json the server's answer is
+ * printed as it came.
+ */
+#include "supervisor/ctl/ctl_commands.h"
+
+#include <time.h>
+
+#include "common/hex.h"
+#include "common/js.h"
+#include "common/token.h"
+#include "common/xmalloc.h"
+#include "supervisor/ctl/ctl_print.h"
+#include "supervisor/ctl/ctl_request.h"
+
+#define GONE_POLL_NS 200000000L
+#define GONE_POLLS 300
+#define PATH_MAX_BYTES 256
+
+struct ctl_call {
+	const struct ctl_options *o;
+	struct ctl_link *link;
+	char **words; /* behind the command's own */
+	int n;
+};
+
+struct ctl_command {
+	const char *first, *second; /* second may be NULL */
+	const char *follows;        /* for the help */
+	int least, most;
+	int (*run)(const struct ctl_call *c, struct err *e);
+	bool is_local; /* it asks no server */
+	const char *text;
+};
+
+/* ---- parts */
+
+/* A name goes into a path: what the server would not take is refused here. */
+static int
+check_name(const char *name, struct err *e)
+{
+	static const char good[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	    "._-";
+	size_t n = strlen(name);
+
+	if (n > 0 && n <= 64 && strspn(name, good) == n &&
+	    strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+		return 0;
+	return err_set(e, ERR_INVAL, "%.100s: that is no name", name);
+}
+
+static int
+ask(const struct ctl_call *c, const char *method, const char *path,
+    const json_t *body, json_t **out, struct err *e)
+{
+	return ctl_request(c->link, method, path, body, out, e);
+}
+
+/* Before and behind the name. */
+static const char *const of_tenant[2] = {"/api/v1/tenants/", ""};
+static const char *const tokens_of_tenant[2] = {"/api/v1/tenants/", "/tokens"};
+static const char *const of_token[2] = {"/api/v1/tokens/", ""};
+static const char *const usage_of_tenant[2] = {"/api/v1/usage?tenant=", ""};
+
+/* A path with one name in it. */
+static int
+ask_named(const struct ctl_call *c, const char *method,
+    const char *const form[2], const char *name, const json_t *body,
+    json_t **out, struct err *e)
+{
+	char path[PATH_MAX_BYTES];
+
+	if (check_name(name, e) != 0)
+		return e->code;
+	(void)snprintf(path, sizeof(path), "%s%s%s", form[0], name, form[1]);
+	return ask(c, method, path, body, out, e);
+}
+
+static void
+print(const struct ctl_call *c, const json_t *o, const char *member,
+    const struct ctl_column *columns, size_t n)
+{
+	if (c->o->json)
+		ctl_print_json(o);
+	else
+		ctl_print_table(json_object_get(o, member), columns, n);
+}
+
+/* quota.KEY=VALUE: the server knows the keys; "default" is null. */
+static int
+add_quota(json_t *quotas, const char *word, struct err *e)
+{
+	const char *equals = strchr(word, '=');
+	char key[64], *end;
+	long long value;
+
+	if (strncmp(word, "quota.", 6) != 0 || equals == NULL ||
+	    (size_t)(equals - word) >= sizeof(key))
+		return err_set(
+		    e, ERR_INVAL, "%.100s: want quota.KEY=VALUE", word);
+	(void)snprintf(
+	    key, sizeof(key), "%.*s", (int)(equals - word - 6), word + 6);
+	if (strcmp(equals + 1, "default") == 0) {
+		json_object_set_new(quotas, key, json_null());
+		return 0;
+	}
+	value = strtoll(equals + 1, &end, 10);
+	if (equals[1] < '0' || equals[1] > '9' || *end != '\0')
+		return err_set(e, ERR_INVAL,
+		    "%.100s: want a number, or \"default\"", word);
+	json_object_set_new(quotas, key, json_integer(value));
+	return 0;
+}
+
+static int
+parse_quotas(const struct ctl_call *c, json_t *quotas, struct err *e)
+{
+	for (int i = 1; i < c->n; i++)
+		if (add_quota(quotas, c->words[i], e) != 0)
+			return e->code;
+	return 0;
+}
+
+/* "90", "90s", "15m", "12h", "30d" */
+static int
+parse_duration(const char *text, long long *out, struct err *e)
+{
+	static const char units[] = "smhd";
+	static const long long seconds[] = {1, 60, 3600, 86400};
+	char *end;
+	const char *unit;
+
+	*out = strtoll(text, &end, 10);
+	if (text[0] >= '0' && text[0] <= '9' && *out > 0 &&
+	    *out <= 1000000000LL) {
+		if (*end == '\0')
+			return 0;
+		unit = strchr(units, *end);
+		if (unit != NULL && end[1] == '\0') {
+			*out *= seconds[unit - units];
+			return 0;
+		}
+	}
+	return err_set(e, ERR_INVAL,
+	    "--expires %.60s: want a number with s, m, h or d, such as 30d",
+	    text);
+}
+
+/* ---- tenants */
+
+static int
+tenant_add(const struct ctl_call *c, struct err *e)
+{
+	AUTO(auto_json)
+	json_t *body = json_pack("{s:s, s:{}}", "name", c->words[0], "quotas");
+	AUTO(auto_json) json_t *o = NULL;
+
+	if (check_name(c->words[0], e) != 0 ||
+	    parse_quotas(c, json_object_get(body, "quotas"), e) != 0 ||
+	    ask(c, "POST", "/api/v1/tenants", body, &o, e) != 0)
+		return e->code;
+	if (c->o->json)
+		ctl_print_json(o);
+	else
+		(void)printf("tenant %s is there; give it a token: "
+			     "sandboxctl token add %s\n",
+		    c->words[0], c->words[0]);
+	return 0;
+}
+
+static int
+tenant_list(const struct ctl_call *c, struct err *e)
+{
+	static const struct ctl_column columns[] = {{"NAME", "name"},
+	    {"STATE", "state"}, {"TOKENS", "tokens"}, {"CREATED", "created_at"},
+	    {"QUOTAS SET", "quotas_set"}};
+	AUTO(auto_json) json_t *o = NULL;
+
+	if (ask(c, "GET", "/api/v1/tenants", NULL, &o, e) != 0)
+		return e->code;
+	print(c, o, "tenants", columns, ARRAY_LEN(columns));
+	return 0;
+}
+
+static int
+tenant_print(const struct ctl_call *c, const json_t *o)
+{
+	if (c->o->json)
+		ctl_print_json(o);
+	else
+		ctl_print_object(o);
+	return 0;
+}
+
+static int
+tenant_show(const struct ctl_call *c, struct err *e)
+{
+	AUTO(auto_json) json_t *o = NULL;
+
+	if (ask_named(c, "GET", of_tenant, c->words[0], NULL, &o, e) != 0)
+		return e->code;
+	return tenant_print(c, o);
+}
+
+static int
+tenant_set(const struct ctl_call *c, struct err *e)
+{
+	AUTO(auto_json) json_t *body = json_pack("{s:{}}", "quotas");
+	AUTO(auto_json) json_t *o = NULL;
+
+	if (parse_quotas(c, json_object_get(body, "quotas"), e) != 0 ||
+	    ask_named(c, "PATCH", of_tenant, c->words[0], body, &o, e) != 0)
+		return e->code;
+	return tenant_print(c, o);
+}
+
+static int
+tenant_switch(const struct ctl_call *c, int off, struct err *e)
+{
+	AUTO(auto_json) json_t *body = json_pack("{s:b}", "disabled", off);
+	AUTO(auto_json) json_t *o = NULL;
+
+	if (ask_named(c, "PATCH", of_tenant, c->words[0], body, &o, e) != 0)
+		return e->code;
+	if (c->o->json)
+		ctl_print_json(o);
+	else
+		(void)printf(
+		    "tenant %s is %s\n", c->words[0], js_text(o, "state"));
+	return 0;
+}
+
+static int
+tenant_disable(const struct ctl_call *c, struct err *e)
+{
+	return tenant_switch(c, 1, e);
+}
+
+static int
+tenant_enable(const struct ctl_call *c, struct err *e)
+{
+	return tenant_switch(c, 0, e);
+}
+
+/* Until nothing of it is left. */
+static int
+wait_until_gone(const struct ctl_call *c, struct err *e)
+{
+	const struct timespec pause = {.tv_nsec = GONE_POLL_NS};
+	json_t *o = NULL;
+
+	for (int i = 0; i < GONE_POLLS; i++) {
+		int rc =
+		    ask_named(c, "GET", of_tenant, c->words[0], NULL, &o, e);
+
+		if (rc == ERR_NOTFOUND)
+			return 0;
+		if (rc != 0)
+			return rc;
+		json_decref(o);
+		(void)nanosleep(&pause, NULL);
+	}
+	return err_set(e, ERR_BACKEND,
+	    "tenant %s cannot call any more and is still being deleted: the "
+	    "server goes on with it",
+	    c->words[0]);
+}
+
+static int
+tenant_delete(const struct ctl_call *c, struct err *e)
+{
+	AUTO(auto_json) json_t *o = NULL;
+
+	if (ask_named(c, "DELETE", of_tenant, c->words[0], NULL, &o, e) != 0 ||
+	    wait_until_gone(c, e) != 0)
+		return e->code;
+	if (c->o->json)
+		ctl_print_json(o);
+	else
+		(void)printf("tenant %s is gone\n", c->words[0]);
+	return 0;
+}
+
+/* ---- tokens */
+
+static int
+token_body(const struct ctl_call *c, json_t *body, struct err *e)
+{
+	long long seconds;
+
+	if (c->o->role != NULL)
+		json_object_set_new(body, "role", json_string(c->o->role));
+	if (c->o->name != NULL)
+		json_object_set_new(body, "name",
+		    js_string_bytes(c->o->name, strlen(c->o->name), NULL));
+	if (c->o->expires == NULL)
+		return 0;
+	if (parse_duration(c->o->expires, &seconds, e) != 0)
+		return e->code;
+	json_object_set_new(body, "expires_in_s", json_integer(seconds));
+	return 0;
+}
+
+static int
+token_add(const struct ctl_call *c, struct err *e)
+{
+	AUTO(auto_json) json_t *body = json_object();
+	AUTO(auto_json) json_t *o = NULL;
+
+	if (token_body(c, body, e) != 0 ||
+	    ask_named(c, "POST", tokens_of_tenant, c->words[0], body, &o, e) !=
+		0)
+		return e->code;
+	if (c->o->json)
+		ctl_print_json(o);
+	else
+		(void)printf("%s\n", js_text(o, "token"));
+	return 0;
+}
+
+static int
+token_list(const struct ctl_call *c, struct err *e)
+{
+	static const struct ctl_column columns[] = {{"ID", "id"},
+	    {"TENANT", "tenant"}, {"ROLE", "role"}, {"STATE", "state"},
+	    {"EXPIRES", "expires_at"}, {"LAST USED", "last_used_at"},
+	    {"NAME", "name"}};
+	AUTO(auto_json) json_t *o = NULL;
+	int rc = c->n == 0 ?
+	    ask(c, "GET", "/api/v1/tokens", NULL, &o, e) :
+	    ask_named(c, "GET", tokens_of_tenant, c->words[0], NULL, &o, e);
+
+	if (rc != 0)
+		return rc;
+	print(c, o, "tokens", columns, ARRAY_LEN(columns));
+	return 0;
+}
+
+static int
+token_revoke(const struct ctl_call *c, struct err *e)
+{
+	AUTO(auto_json) json_t *o = NULL;
+
+	if (!token_is_id(c->words[0]))
+		return err_set(e, ERR_INVAL,
+		    "%.100s: want the id of a token, as token list prints it",
+		    c->words[0]);
+	if (ask_named(c, "DELETE", of_token, c->words[0], NULL, &o, e) != 0)
+		return e->code;
+	if (c->o->json)
+		ctl_print_json(o);
+	else
+		(void)printf("token %s is revoked\n", c->words[0]);
+	return 0;
+}
+
+/* A token and its line for TENANTS_FILE; nobody else is told. */
+static int
+token_make_line(const struct ctl_call *c, struct err *e)
+{
+	char text[TOKEN_TEXT_LEN + 1], digest[HEX_BYTES(TOKEN_DIGEST_LEN)];
+	const char *role = c->o->role == NULL ? "user" : c->o->role;
+	struct token_text of;
+	long long seconds = 0;
+	char *line;
+
+	if (check_name(c->words[0], e) != 0 || check_name(role, e) != 0 ||
+	    (c->o->expires != NULL &&
+		parse_duration(c->o->expires, &seconds, e) != 0))
+		return e->code;
+	if (c->o->name != NULL && check_name(c->o->name, e) != 0)
+		return e->code;
+	token_make(&of, text);
+	hex_encode(of.digest, sizeof(of.digest), digest);
+	line = xasprintf("token %s %s %s %s", c->words[0], of.id, role, digest);
+	(void)printf("%s\n%s", text, line);
+	if (seconds != 0)
+		(void)printf(" expires=%lld", (long long)time(NULL) + seconds);
+	if (c->o->name != NULL)
+		(void)printf(" name=%s", c->o->name);
+	(void)putchar('\n');
+	explicit_bzero(text, sizeof(text));
+	free(line);
+	return 0;
+}
+
+/* ---- the rest */
+
+static int
+usage_show(const struct ctl_call *c, struct err *e)
+{
+	static const struct ctl_column columns[] = {{"TENANT", "tenant"},
+	    {"SANDBOXES", "sandboxes"}, {"RUNNING", "runs_running"},
+	    {"QUEUED", "runs_queued"}, {"CPU", "cpu_cores"},
+	    {"MEMORY", "memory_bytes"}, {"SPOOL", "spool_bytes"},
+	    {"ARTIFACTS", "artifact_bytes"}};
+	AUTO(auto_json) json_t *o = NULL;
+
+	if (c->n > 0) {
+		if (ask_named(c, "GET", usage_of_tenant, c->words[0], NULL, &o,
+			e) != 0)
+			return e->code;
+		return tenant_print(c, o);
+	}
+	if (ask(c, "GET", "/api/v1/usage", NULL, &o, e) != 0)
+		return e->code;
+	print(c, o, "tenants", columns, ARRAY_LEN(columns));
+	return 0;
+}
+
+static int
+whoami(const struct ctl_call *c, struct err *e)
+{
+	AUTO(auto_json) json_t *o = NULL;
+
+	if (ask(c, "GET", "/api/v1/whoami", NULL, &o, e) != 0)
+		return e->code;
+	return tenant_print(c, o);
+}
+
+static const struct ctl_command commands[] = {
+    {"tenant", "add", "NAME [quota.KEY=VALUE ...]", 1, 32, tenant_add, false,
+	"make a tenant"},
+    {"tenant", "list", "", 0, 0, tenant_list, false, "all of them"},
+    {"tenant", "show", "NAME", 1, 1, tenant_show, false,
+	"one, with the quotas that hold"},
+    {"tenant", "set", "NAME quota.KEY=VALUE ...", 2, 32, tenant_set, false,
+	"set quotas; VALUE may be \"default\""},
+    {"tenant", "disable", "NAME", 1, 1, tenant_disable, false,
+	"its tokens are good for nothing from now on"},
+    {"tenant", "enable", "NAME", 1, 1, tenant_enable, false,
+	"they are good again"},
+    {"tenant", "delete", "NAME", 1, 1, tenant_delete, false,
+	"with its sandboxes, history and tokens; waits until all is gone"},
+    {"token", "add",
+	"TENANT|- [--role user|admin|metrics] [--name TEXT] "
+	"[--expires DURATION]",
+	1, 1, token_add, false,
+	"print a new token: this is the only time; - is no tenant"},
+    {"token", "list", "[TENANT|-]", 0, 1, token_list, false, "without secrets"},
+    {"token", "revoke", "ID", 1, 1, token_revoke, false,
+	"at once; its connections are closed"},
+    {"token", "make", "TENANT|- [--role ...] [--name WORD] [--expires ...]", 1,
+	1, token_make_line, true,
+	"print a new token and its line for TENANTS_FILE; no server is asked"},
+    {"usage", NULL, "[TENANT]", 0, 1, usage_show, false,
+	"what tenants have now"},
+    {"whoami", NULL, "", 0, 0, whoami, false, "as whom the server knows us"},
+};
+
+/* ---- running */
+
+static const struct ctl_command *
+find(const struct ctl_options *o, int *own)
+{
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		const struct ctl_command *k = &commands[i];
+
+		*own = k->second == NULL ? 1 : 2;
+		if (o->nwords >= *own && strcmp(o->words[0], k->first) == 0 &&
+		    (k->second == NULL || strcmp(o->words[1], k->second) == 0))
+			return k;
+	}
+	return NULL;
+}
+
+int
+ctl_commands_run(const struct ctl_options *o, struct err *e)
+{
+	struct ctl_call c = {.o = o};
+	const struct ctl_command *k;
+	int own, rc;
+
+	if (o->nwords == 0) {
+		(void)err_set(
+		    e, ERR_INVAL, "want a command: sandboxctl --help");
+		return CTL_USAGE;
+	}
+	k = find(o, &own);
+	if (k == NULL) {
+		(void)err_set(e, ERR_INVAL,
+		    "no command %.60s%s%.60s: sandboxctl --help", o->words[0],
+		    o->nwords > 1 ? " " : "", o->nwords > 1 ? o->words[1] : "");
+		return CTL_USAGE;
+	}
+	c.words = o->words + own;
+	c.n = o->nwords - own;
+	if (c.n < k->least || c.n > k->most) {
+		(void)err_set(e, ERR_INVAL, "want: sandboxctl %s%s%s %s",
+		    k->first, k->second != NULL ? " " : "",
+		    k->second != NULL ? k->second : "", k->follows);
+		return CTL_USAGE;
+	}
+	if (!k->is_local && ctl_link_open(o, &c.link, e) != 0)
+		return CTL_FAILED;
+	rc = k->run(&c, e);
+	ctl_link_close(c.link);
+	if (rc == 0)
+		return CTL_DONE;
+	return rc == ERR_INVAL ? CTL_USAGE : CTL_FAILED;
+}
+
+void
+ctl_commands_help(FILE *f)
+{
+	(void)fputs(
+	    "usage: sandboxctl [--json] [--data-dir DIR | --url URL] "
+	    "COMMAND\n\n"
+	    "Administers a running mcp-sandboxd over DATA_DIR/admin.sock "
+	    "(as root, or as its\nuser), or over HTTP with a token of "
+	    "role admin.\n\n",
+	    f);
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		const struct ctl_command *k = &commands[i];
+
+		(void)fprintf(f, "  %s%s%s %s\n      %s\n", k->first,
+		    k->second != NULL ? " " : "",
+		    k->second != NULL ? k->second : "", k->follows, k->text);
+	}
+	(void)fputs(
+	    "\n"
+	    "  --json             the server's answer as JSON\n"
+	    "  --data-dir DIR     where the server's DATA_DIR is (else "
+	    "$DATA_DIR, else ./data)\n"
+	    "  --url URL          another server (else $SANDBOXCTL_URL)\n"
+	    "  --token-file FILE  its token (else $SANDBOXCTL_TOKEN); --token "
+	    "TOKEN is seen\n"
+	    "                     by everybody who lists processes\n"
+	    "  -h, --help         this text\n"
+	    "  -V, --version      the version\n"
+	    "\n"
+	    "DURATION is a number with s, m, h or d.  Exit status: 0 done, 1 "
+	    "failed, 2 wrong usage.\n",
+	    f);
+}

@@ -1,0 +1,35 @@
+/*
+ * ctl_options.h - sandboxctl's command line and environment
+ *
+ * Where to: --url (or SANDBOXCTL_URL) with a token of role admin, else the
+ * admin socket in --data-dir (or DATA_DIR).  The token comes from
+ * SANDBOXCTL_TOKEN, --token-file or --token; an argument is seen by everybody
+ * who lists processes.
+ */
+#ifndef CTL_OPTIONS_H
+#define CTL_OPTIONS_H
+
+#include "common/base.h"
+#include "common/err.h"
+
+struct ctl_options {
+	bool json;
+	bool help;
+	bool version;
+	const char *data_dir;
+	const char *url; /* NULL: the admin socket */
+	char *token;     /* NULL: none; wiped when cleared */
+	const char *role;
+	const char *name;
+	const char *expires;
+	char **words; /* what is left of argv: the command */
+	int nwords;
+};
+
+/* ctl_options_parse - ERR_INVAL with what to do; argv is reordered.  *o is to
+ * be cleared in any case */
+int ctl_options_parse(
+    int argc, char **argv, struct ctl_options *o, struct err *e) MUSTCHECK;
+void ctl_options_clear(struct ctl_options *o);
+
+#endif

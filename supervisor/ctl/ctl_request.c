@@ -1,0 +1,187 @@
+#include "supervisor/ctl/ctl_request.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#include <curl/curl.h>
+
+#include "common/buf.h"
+#include "common/js.h"
+#include "common/layout.h"
+#include "common/xmalloc.h"
+
+#define ANSWER_MAX (64u << 20)
+#define DEPTH_MAX 16
+#define CONNECT_S 10L
+#define ANSWER_S 60L
+
+struct ctl_link {
+	CURL *curl;
+	int dir;     /* DATA_DIR; -1: over HTTP */
+	char *base;  /* of URLs */
+	char *token; /* its header, or NULL */
+	struct buf answer;
+	char why[CURL_ERROR_SIZE];
+};
+
+static size_t
+answer_cb(char *p, size_t size, size_t n, void *arg)
+{
+	struct ctl_link *l = arg;
+
+	return buf_append(&l->answer, p, size * n) == 0 ? size * n : 0;
+}
+
+static int
+open_socket(struct ctl_link *l, const char *data_dir, struct err *e)
+{
+	char path[64];
+
+	l->dir = open(data_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (l->dir == -1)
+		return err_set(e, ERR_INVAL,
+		    "%s: %s: name the server's DATA_DIR with --data-dir, or "
+		    "another server with --url",
+		    data_dir, strerror(errno));
+	if (faccessat(l->dir, LAYOUT_ADMIN, R_OK | W_OK, 0) != 0)
+		return err_set(e, ERR_BACKEND, "%s/" LAYOUT_ADMIN ": %s%s",
+		    data_dir, strerror(errno),
+		    errno == ENOENT ? ": no server runs there" : "");
+	(void)snprintf(
+	    path, sizeof(path), "/proc/self/fd/%d/" LAYOUT_ADMIN, l->dir);
+	l->base = xstrdup("http://localhost");
+	(void)curl_easy_setopt(l->curl, CURLOPT_UNIX_SOCKET_PATH, path);
+	return 0;
+}
+
+static void
+use_url(struct ctl_link *l, const struct ctl_options *o)
+{
+	size_t n;
+
+	l->dir = -1;
+	l->base = xstrdup(o->url);
+	for (n = strlen(l->base); n > 0 && l->base[n - 1] == '/'; n--)
+		l->base[n - 1] = '\0';
+	l->token = xasprintf("Authorization: Bearer %s", o->token);
+}
+
+int
+ctl_link_open(const struct ctl_options *o, struct ctl_link **out, struct err *e)
+{
+	struct ctl_link *l = xcalloc(1, sizeof(*l));
+
+	l->dir = -1;
+	buf_init(&l->answer, ANSWER_MAX);
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
+		l->curl = curl_easy_init();
+	if (l->curl == NULL) {
+		ctl_link_close(l);
+		return err_set(e, ERR_SYS, "libcurl does not start");
+	}
+	if (o->url != NULL) {
+		use_url(l, o);
+	} else if (open_socket(l, o->data_dir, e) != 0) {
+		ctl_link_close(l);
+		return e->code;
+	}
+	*out = l;
+	return 0;
+}
+
+void
+ctl_link_close(struct ctl_link *l)
+{
+	if (l == NULL)
+		return;
+	curl_easy_cleanup(l->curl);
+	curl_global_cleanup();
+	if (l->dir >= 0)
+		(void)close(l->dir);
+	if (l->token != NULL)
+		explicit_bzero(l->token, strlen(l->token));
+	free(l->token);
+	free(l->base);
+	buf_clear(&l->answer);
+	free(l);
+}
+
+static void
+set_options(struct ctl_link *l, const char *method, const char *url,
+    const char *text, struct curl_slist *headers)
+{
+	/* No proxy of the environment: a token is meant for one server. */
+	(void)curl_easy_setopt(l->curl, CURLOPT_PROXY, "");
+	(void)curl_easy_setopt(l->curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	(void)curl_easy_setopt(l->curl, CURLOPT_URL, url);
+	(void)curl_easy_setopt(l->curl, CURLOPT_CUSTOMREQUEST, method);
+	(void)curl_easy_setopt(l->curl, CURLOPT_HTTPHEADER, headers);
+	(void)curl_easy_setopt(l->curl, CURLOPT_NOSIGNAL, 1L);
+	(void)curl_easy_setopt(l->curl, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
+	(void)curl_easy_setopt(l->curl, CURLOPT_TIMEOUT, ANSWER_S);
+	(void)curl_easy_setopt(l->curl, CURLOPT_ERRORBUFFER, l->why);
+	(void)curl_easy_setopt(l->curl, CURLOPT_WRITEFUNCTION, answer_cb);
+	(void)curl_easy_setopt(l->curl, CURLOPT_WRITEDATA, l);
+	if (text != NULL)
+		(void)curl_easy_setopt(l->curl, CURLOPT_POSTFIELDS, text);
+	else
+		(void)curl_easy_setopt(l->curl, CURLOPT_HTTPGET, 1L);
+}
+
+static struct curl_slist *
+new_headers(const struct ctl_link *l, const char *text)
+{
+	struct curl_slist *list = curl_slist_append(NULL, "Expect:");
+
+	if (text != NULL)
+		list =
+		    curl_slist_append(list, "Content-Type: application/json");
+	if (l->token != NULL)
+		list = curl_slist_append(list, l->token);
+	return list;
+}
+
+/* What the server says of an answer that is none of 2xx. */
+static int
+refused(long status, const json_t *o, struct err *e)
+{
+	const char *text = js_text(json_object_get(o, "error"), "message");
+
+	return err_set(e, status == 404 ? ERR_NOTFOUND : ERR_BACKEND,
+	    "%s (status %ld)", text[0] != '\0' ? text : "the server refused",
+	    status);
+}
+
+int
+ctl_request(struct ctl_link *l, const char *method, const char *path,
+    const json_t *body, json_t **out, struct err *e)
+{
+	AUTO(auto_free) char *url = xasprintf("%s%s", l->base, path);
+	AUTO(auto_free) char *text = body == NULL ? NULL : js_dump(body);
+	struct curl_slist *headers = new_headers(l, text);
+	json_t *o = NULL;
+	long status = 0;
+	CURLcode rc;
+
+	buf_consume(&l->answer, buf_len(&l->answer));
+	l->why[0] = '\0';
+	set_options(l, method, url, text, headers);
+	rc = curl_easy_perform(l->curl);
+	(void)curl_easy_getinfo(l->curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_slist_free_all(headers);
+	if (rc != CURLE_OK)
+		return err_set(e, ERR_BACKEND, "%s: %s", url,
+		    l->why[0] != '\0' ? l->why : curl_easy_strerror(rc));
+	if (js_parse((const char *)buf_data(&l->answer), buf_len(&l->answer),
+		ANSWER_MAX, DEPTH_MAX, &o, e) != 0)
+		return err_set(e, ERR_BACKEND,
+		    "%s answers with status %ld and no JSON", url, status);
+	if (status < 200 || status > 299) {
+		(void)refused(status, o, e);
+		json_decref(o);
+		return e->code;
+	}
+	*out = o;
+	return 0;
+}

@@ -1,0 +1,32 @@
+/*
+ * ctl_request.h - one request to the server and its JSON answer
+ *
+ * Over the admin socket in DATA_DIR, found by its directory's descriptor (a
+ * path may be longer than a socket's name can be), or over HTTP with a token.
+ * The only file beside the worker's that knows libcurl.
+ */
+#ifndef CTL_REQUEST_H
+#define CTL_REQUEST_H
+
+#include <jansson.h>
+
+#include "common/base.h"
+#include "common/err.h"
+#include "supervisor/ctl/ctl_options.h"
+
+struct ctl_link;
+
+int ctl_link_open(const struct ctl_options *o, struct ctl_link **out,
+    struct err *e) MUSTCHECK;
+void ctl_link_close(struct ctl_link *l); /* NULL is fine */
+/*
+ * ctl_request - method and path ("/api/v1/..."); body may be NULL, and stays
+ * the caller's
+ *
+ * 0 with *out, the caller's, for an answer 2xx; ERR_NOTFOUND for a 404, else
+ * ERR_BACKEND, with what the server says.
+ */
+int ctl_request(struct ctl_link *l, const char *method, const char *path,
+    const json_t *body, json_t **out, struct err *e) MUSTCHECK;
+
+#endif

@@ -1,0 +1,37 @@
+/*
+ * sandboxctl - the operator's command
+ *
+ * Exit status: 0 done, 1 failed, 2 wrong usage; what failed is one line on
+ * stderr.
+ */
+#include <stdio.h>
+
+#include "supervisor/ctl/ctl_commands.h"
+#include "supervisor/ctl/ctl_options.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unreleased"
+#endif
+
+int
+main(int argc, char **argv)
+{
+	struct ctl_options o;
+	struct err e = {0};
+	int status = CTL_DONE;
+
+	if (ctl_options_parse(argc, argv, &o, &e) != 0)
+		status = CTL_USAGE;
+	else if (o.help)
+		ctl_commands_help(stdout);
+	else if (o.version)
+		(void)puts("sandboxctl " PACKAGE_VERSION);
+	else
+		status = ctl_commands_run(&o, &e);
+	ctl_options_clear(&o);
+	if (status != CTL_DONE)
+		(void)fprintf(stderr, "sandboxctl: %s\n", e.msg);
+	if (fflush(stdout) != 0 && status == CTL_DONE)
+		status = CTL_FAILED;
+	return status;
+}

@@ -1,0 +1,181 @@
+#include "supervisor/front/account.h"
+
+#include "common/js.h"
+#include "common/xmalloc.h"
+#include "supervisor/core/sandbox.h"
+#include "supervisor/core/tenants.h"
+#include "supervisor/tools/view.h"
+
+static void
+reply(struct http_exchange *x, json_t *o)
+{
+	char *text = js_dump(o);
+
+	json_decref(o);
+	http_add_header(x, "Cache-Control", "no-store");
+	http_reply_owned(x, 200, "application/json", text, strlen(text));
+}
+
+/* ---- who */
+
+void
+account_on_whoami(struct front *f, struct http_exchange *x)
+{
+	const struct principal *who = http_principal(x);
+	const struct token *k =
+	    tenants_find_token(core_tenants(f->core), who->subject);
+
+	reply(x,
+	    json_pack("{s:o, s:s, s:o, s:o, s:o}", "tenant",
+		who->tenant_name[0] == '\0' ? json_null() :
+					      json_string(who->tenant_name),
+		"role", principal_role_word(who->role), "token_id",
+		k == NULL ? json_null() : json_string(k->row.id), "token_name",
+		k == NULL ? json_null() : json_string(k->row.name),
+		"expires_at",
+		k == NULL ? json_null() : view_time(k->row.expires_ms)));
+}
+
+/* ---- what it has: a list of tenants, one database row after the other */
+
+struct usage_call {
+	struct http_exchange *x; /* outlives its client */
+	struct front *front;
+	struct tenant_id *of;
+	size_t n;
+	size_t at;
+	json_t *list;
+	bool is_one;
+};
+
+struct usage_now {
+	uint64_t tenant;
+	uint64_t sandboxes, memory_bytes, nano_cpus;
+	uint64_t running, queued;
+};
+
+static void
+count_cb(const struct sandbox *sb, void *arg)
+{
+	struct usage_now *u = arg;
+
+	if (sb->row.tenant != u->tenant)
+		return;
+	u->running += sb->queue.nrunning;
+	u->queued += sb->queue.nwaiting;
+	if (!sb->name.is_held)
+		return; /* it is being removed */
+	u->sandboxes++;
+	u->memory_bytes += sb->row.memory_bytes;
+	u->nano_cpus += sb->row.nano_cpus;
+}
+
+static json_t *
+view_usage(const struct front *f, const struct tenant *n,
+    const struct store_usage *files)
+{
+	struct usage_now u = {.tenant = n->row.id};
+
+	sandboxes_each(core_sandboxes(f->core), count_cb, &u);
+	return json_pack("{s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:I}",
+	    "tenant", n->row.name, "sandboxes", (json_int_t)u.sandboxes,
+	    "runs_running", (json_int_t)u.running, "runs_queued",
+	    (json_int_t)u.queued, "cpu_cores", (double)u.nano_cpus / 1e9,
+	    "memory_bytes", (json_int_t)u.memory_bytes, "spool_bytes",
+	    (json_int_t)files->log_bytes, "spool_files",
+	    (json_int_t)files->log_files, "artifact_bytes",
+	    (json_int_t)files->blob_bytes, "artifact_files",
+	    (json_int_t)files->blob_files);
+}
+
+static void
+usage_end(struct usage_call *c)
+{
+	json_t *o = c->is_one && json_array_size(c->list) == 1 ?
+	    json_incref(json_array_get(c->list, 0)) :
+	    json_pack("{s:O}", "tenants", c->list);
+
+	reply(c->x, o);
+	json_decref(c->list);
+	free(c->of);
+	free(c);
+}
+
+static void usage_next(struct usage_call *c);
+
+static void
+usage_cb(
+    int rc, const struct store_usage *usage, const struct err *why, void *arg)
+{
+	struct usage_call *c = arg;
+	const struct tenant *n =
+	    tenants_find(core_tenants(c->front->core), c->of[c->at]);
+
+	(void)why;
+	if (rc == 0 && n != NULL)
+		json_array_append_new(c->list, view_usage(c->front, n, usage));
+	c->at++;
+	usage_next(c);
+}
+
+static void
+usage_next(struct usage_call *c)
+{
+	if (c->at == c->n || http_is_gone(c->x))
+		usage_end(c);
+	else
+		store_tenant_usage(
+		    core_store(c->front->core), c->of[c->at], usage_cb, c);
+}
+
+static void
+collect_all(struct usage_call *c)
+{
+	const struct tenants *t = core_tenants(c->front->core);
+	const struct tenant *n;
+	size_t room = 1;
+
+	for (n = tenants_next(t, NULL); n != NULL; n = tenants_next(t, n))
+		room++;
+	c->of = xcalloc(room, sizeof(*c->of));
+	for (n = tenants_next(t, NULL); n != NULL; n = tenants_next(t, n))
+		c->of[c->n++] = tenant_id_of(n);
+}
+
+static void
+start_usage(struct front *f, struct http_exchange *x, const struct tenant *one)
+{
+	struct usage_call *c = xcalloc(1, sizeof(*c));
+
+	c->x = x;
+	c->front = f;
+	c->is_one = one != NULL;
+	c->list = json_array();
+	if (one == NULL) {
+		collect_all(c);
+	} else {
+		c->of = xcalloc(1, sizeof(*c->of));
+		c->of[c->n++] = tenant_id_of(one);
+	}
+	http_hold(x, NULL, NULL);
+	usage_next(c);
+}
+
+void
+account_on_usage(struct front *f, struct http_exchange *x)
+{
+	const struct tenants *t = core_tenants(f->core);
+	const struct principal *who = http_principal(x);
+	const char *name = http_query(x, "tenant");
+	const struct tenant *n = NULL;
+
+	if (who->role != PRINCIPAL_ADMIN)
+		n = tenants_find(t, who->tenant);
+	else if (name != NULL)
+		n = tenants_find_name(t, name);
+	/* A user who names another tenant hears of its own. */
+	if (n == NULL && (who->role != PRINCIPAL_ADMIN || name != NULL))
+		http_error(x, 404, "not_found", "no such tenant");
+	else
+		start_usage(f, x, n);
+}

@@ -1,0 +1,511 @@
+#include "supervisor/front/admin.h"
+
+#include "common/clock.h"
+#include "common/js.h"
+#include "common/xmalloc.h"
+#include "supervisor/core/acts.h"
+#include "supervisor/core/tenants.h"
+#include "supervisor/tools/view.h"
+
+#define BODY_MAX 16384
+#define DEPTH_MAX 8
+#define EXPIRY_MAX_S (INT64_C(100) * 366 * 86400)
+
+/* ---- what is told */
+
+static void
+reply(struct http_exchange *x, int status, json_t *o)
+{
+	char *text = js_dump(o);
+
+	json_decref(o);
+	http_add_header(x, "Cache-Control", "no-store");
+	http_reply_owned(x, status, "application/json", text, strlen(text));
+}
+
+static json_t *
+view_quotas(const struct tenant *n)
+{
+	json_t *o = json_object();
+
+	for (size_t i = 0; i < QUOTA_COUNT; i++)
+		json_object_set_new(o, quota_rule((enum quota_key)i)->key,
+		    json_integer(n->quota[i]));
+	return o;
+}
+
+static json_t *
+view_set(const struct tenant *n)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < QUOTA_COUNT; i++)
+		if (n->quota_is_set[i])
+			json_array_append_new(list,
+			    json_string(quota_rule((enum quota_key)i)->key));
+	return list;
+}
+
+static const char *
+state_of(const struct tenant *n)
+{
+	if (n->row.deleted_ms != 0)
+		return "deleting";
+	return n->row.disabled_ms != 0 ? "disabled" : "enabled";
+}
+
+static json_t *
+view_tenant(const struct tenant *n)
+{
+	return json_pack("{s:s, s:s, s:o, s:i, s:o, s:o}", "name", n->row.name,
+	    "state", state_of(n), "created_at", view_time(n->row.created_ms),
+	    "tokens", (int)n->ntokens, "quotas", view_quotas(n), "quotas_set",
+	    view_set(n));
+}
+
+static const char *
+state_of_token(const struct token *k)
+{
+	if (k->row.revoked_ms != 0)
+		return "revoked";
+	if (k->row.expires_ms != 0 && k->row.expires_ms <= clock_wall_ms())
+		return "expired";
+	return k->tenant != NULL && !tenant_is_usable(k->tenant) ? "disabled" :
+								   "good";
+}
+
+static json_t *
+view_token(const struct token *k)
+{
+	json_t *o = json_pack("{s:s, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o}",
+	    "id", k->row.id, "tenant",
+	    k->tenant == NULL ? json_null() : json_string(k->tenant->row.name),
+	    "role", principal_role_word(k->row.role), "name", k->row.name,
+	    "state", state_of_token(k), "created_at",
+	    view_time(k->row.created_ms), "expires_at",
+	    view_time(k->row.expires_ms), "last_used_at",
+	    view_time(k->row.used_ms), "revoked_at",
+	    view_time(k->row.revoked_ms));
+
+	return o;
+}
+
+/* ---- a change: told when all of it is on disk */
+
+struct change {
+	struct http_exchange *x; /* outlives its client */
+	json_t *answer;
+	int status;
+	unsigned int pending;
+	int rc; /* of the first that failed */
+	struct err why;
+};
+
+static struct change *
+change_new(struct http_exchange *x)
+{
+	struct change *c = xcalloc(1, sizeof(*c));
+
+	c->x = x;
+	c->pending = 1; /* until change_answer */
+	http_hold(x, NULL, NULL);
+	return c;
+}
+
+static void
+change_step(struct change *c)
+{
+	if (--c->pending > 0)
+		return;
+	if (c->rc != 0) {
+		json_decref(c->answer);
+		http_error(c->x, 500, "not_on_disk",
+		    "it holds, but not beyond a restart yet: %s", c->why.msg);
+	} else {
+		reply(c->x, c->status, c->answer);
+	}
+	free(c);
+}
+
+static void
+changed_cb(int rc, const struct err *why, void *arg)
+{
+	struct change *c = arg;
+
+	if (rc != 0 && c->rc == 0) {
+		c->rc = rc;
+		c->why = *why;
+	}
+	change_step(c);
+}
+
+/* One more thing that changes: for a call that takes changed_cb. */
+static void *
+change_part(struct change *c)
+{
+	c->pending++;
+	return c;
+}
+
+static void
+change_answer(struct change *c, int status, json_t *answer)
+{
+	c->status = status;
+	c->answer = answer;
+	change_step(c);
+}
+
+/* Nothing was begun. */
+static void
+change_refuse(struct change *c, const struct err *e)
+{
+	struct http_exchange *x = c->x;
+
+	free(c);
+	http_error_from(x, e->code, e);
+}
+
+static void
+tell(const struct http_exchange *x, const char *what, const char *tenant,
+    const char *subject, const char *detail)
+{
+	char client[NETADDR_TEXT_MAX];
+
+	acts_tell(&(struct act){.what = what,
+	    .who = http_principal(x),
+	    .origin = netaddr_format(http_client(x), client),
+	    .request_id = http_id(x),
+	    .tenant = tenant,
+	    .subject = subject,
+	    .detail = detail});
+}
+
+/* ---- what is asked for */
+
+/* The body as an object; an empty one is {}.  NULL: x was answered. */
+static json_t *
+parse_body(struct http_exchange *x)
+{
+	json_t *o = NULL;
+	struct err e;
+	size_t n;
+	const void *p = http_body(x, &n);
+
+	if (n == 0)
+		return json_object();
+	if (js_parse(p, n, BODY_MAX, DEPTH_MAX, &o, &e) != 0) {
+		http_error(x, 400, "bad_request", "the body: %s", e.msg);
+		return NULL;
+	}
+	if (json_is_object(o))
+		return o;
+	json_decref(o);
+	http_error(x, 400, "bad_request", "the body: want a JSON object");
+	return NULL;
+}
+
+/* Only these members, each of its type. */
+struct admin_member {
+	const char *name;
+	json_type type; /* JSON_TRUE: either of the two */
+};
+
+static int
+check_members(
+    const json_t *o, const struct admin_member *known, size_t n, struct err *e)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach ((json_t *)(uintptr_t)o, key, value) {
+		const struct admin_member *m = NULL;
+
+		for (size_t i = 0; i < n; i++)
+			if (strcmp(known[i].name, key) == 0)
+				m = &known[i];
+		if (m == NULL)
+			return err_set(
+			    e, ERR_INVAL, "there is no member %.60s", key);
+		if (json_typeof(value) != m->type &&
+		    !(m->type == JSON_TRUE && json_is_false(value)))
+			return err_set(
+			    e, ERR_INVAL, "%s: this is not its type", m->name);
+	}
+	return 0;
+}
+
+static int
+check_quotas(const json_t *quotas, struct err *e)
+{
+	enum quota_key key;
+	const char *name;
+	json_t *value;
+
+	json_object_foreach ((json_t *)(uintptr_t)quotas, name, value) {
+		if (quota_find(name, &key, e) != 0)
+			return e->code;
+		if (!json_is_null(value) && !json_is_integer(value))
+			return quota_check(key, -1, e);
+		if (json_is_integer(value) &&
+		    quota_check(key, json_integer_value(value), e) != 0)
+			return e->code;
+	}
+	return 0;
+}
+
+/* They were checked.  null: the default again. */
+static void
+set_quotas(struct change *c, struct tenant *n, const json_t *quotas)
+{
+	enum quota_key key;
+	const char *name;
+	json_t *value;
+	struct err e;
+
+	json_object_foreach ((json_t *)(uintptr_t)quotas, name, value) {
+		if (quota_find(name, &key, &e) != 0)
+			continue;
+		if (json_is_null(value))
+			tenant_ungrant(n, key, changed_cb, change_part(c));
+		else
+			tenant_grant(n, key, json_integer_value(value),
+			    changed_cb, change_part(c));
+		tell(c->x, "tenant.quota", n->row.name, name, NULL);
+	}
+}
+
+static struct tenant *
+find_tenant(const struct front *f, struct http_exchange *x)
+{
+	struct tenant *n =
+	    tenants_find_name(core_tenants(f->core), http_param(x, "tenant"));
+
+	if (n == NULL)
+		http_error(x, 404, "not_found", "no such tenant");
+	return n;
+}
+
+/* ---- tenants */
+
+static void
+list_tenants(const struct front *f, struct http_exchange *x)
+{
+	const struct tenants *t = core_tenants(f->core);
+	const struct tenant *n = NULL;
+	json_t *list = json_array();
+
+	while ((n = tenants_next(t, n)) != NULL)
+		json_array_append_new(list, view_tenant(n));
+	reply(x, 200, json_pack("{s:o}", "tenants", list));
+}
+
+static void
+add_tenant(const struct front *f, struct http_exchange *x, const json_t *body)
+{
+	static const struct admin_member known[] = {
+	    {"name", JSON_STRING}, {"quotas", JSON_OBJECT}};
+	const json_t *quotas = json_object_get(body, "quotas");
+	struct change *c = change_new(x);
+	struct tenant *n;
+	struct err e;
+
+	if (check_members(body, known, ARRAY_LEN(known), &e) != 0 ||
+	    check_quotas(quotas, &e) != 0 ||
+	    tenant_add(core_tenants(f->core), js_text(body, "name"), changed_cb,
+		c, &n, &e) != 0) {
+		change_refuse(c, &e);
+		return;
+	}
+	(void)change_part(c); /* tenant_add's */
+	tell(x, "tenant.add", n->row.name, NULL, NULL);
+	set_quotas(c, n, quotas);
+	change_answer(c, 201, view_tenant(n));
+}
+
+void
+admin_on_tenants(struct front *f, struct http_exchange *x)
+{
+	AUTO(auto_json) json_t *body = NULL;
+
+	if (http_method(x) != HTTP_METHOD_POST) {
+		list_tenants(f, x);
+		return;
+	}
+	body = parse_body(x);
+	if (body != NULL)
+		add_tenant(f, x, body);
+}
+
+static void
+change_tenant(struct http_exchange *x, struct tenant *n, const json_t *body)
+{
+	static const struct admin_member known[] = {
+	    {"disabled", JSON_TRUE}, {"quotas", JSON_OBJECT}};
+	const json_t *quotas = json_object_get(body, "quotas");
+	const json_t *disabled = json_object_get(body, "disabled");
+	struct change *c = change_new(x);
+	struct err e;
+
+	if (check_members(body, known, ARRAY_LEN(known), &e) != 0 ||
+	    check_quotas(quotas, &e) != 0) {
+		change_refuse(c, &e);
+		return;
+	}
+	if (disabled != NULL) {
+		bool off = json_is_true(disabled);
+
+		tell(x, off ? "tenant.disable" : "tenant.enable", n->row.name,
+		    NULL, NULL);
+		tenant_use(n, off ? TENANT_DISABLED : TENANT_ENABLED,
+		    changed_cb, change_part(c));
+	}
+	set_quotas(c, n, quotas);
+	change_answer(c, 200, view_tenant(n));
+}
+
+static void
+delete_tenant(struct http_exchange *x, struct tenant *n)
+{
+	struct change *c = change_new(x);
+	struct err e;
+
+	if (tenant_delete(n, changed_cb, c, &e) != 0) {
+		change_refuse(c, &e);
+		return;
+	}
+	(void)change_part(c);
+	tell(x, "tenant.delete", n->row.name, NULL, NULL);
+	change_answer(c, 202, view_tenant(n));
+}
+
+void
+admin_on_tenant(struct front *f, struct http_exchange *x)
+{
+	struct tenant *n = find_tenant(f, x);
+	AUTO(auto_json) json_t *body = NULL;
+
+	if (n == NULL)
+		return;
+	if (http_method(x) == HTTP_METHOD_DELETE) {
+		delete_tenant(x, n);
+	} else if (http_method(x) != HTTP_METHOD_PATCH) {
+		reply(x, 200, view_tenant(n));
+	} else {
+		body = parse_body(x);
+		if (body != NULL)
+			change_tenant(x, n, body);
+	}
+}
+
+/* ---- tokens */
+
+static void
+list_tokens(const struct front *f, struct http_exchange *x, bool all,
+    const struct tenant *of)
+{
+	const struct tenants *t = core_tenants(f->core);
+	const struct token *k = NULL;
+	json_t *list = json_array();
+
+	while ((k = tenants_next_token(t, k)) != NULL)
+		if (all || k->tenant == of)
+			json_array_append_new(list, view_token(k));
+	reply(x, 200, json_pack("{s:o}", "tokens", list));
+}
+
+static int
+parse_wish(const json_t *body, struct token_wish *w, struct err *e)
+{
+	static const struct admin_member known[] = {{"role", JSON_STRING},
+	    {"name", JSON_STRING}, {"expires_in_s", JSON_INTEGER}};
+	const json_t *expires = json_object_get(body, "expires_in_s");
+	const char *role = js_text(body, "role");
+
+	*w = (struct token_wish){PRINCIPAL_USER, js_text(body, "name"), 0};
+	if (check_members(body, known, ARRAY_LEN(known), e) != 0)
+		return e->code;
+	if (role[0] != '\0' && principal_role_parse(role, &w->role) != 0)
+		return err_set(
+		    e, ERR_INVAL, "role: want user, admin or metrics");
+	if (expires == NULL)
+		return 0;
+	if (json_integer_value(expires) < 1 ||
+	    json_integer_value(expires) > EXPIRY_MAX_S)
+		return err_set(e, ERR_INVAL,
+		    "expires_in_s: want a number from 1 to %lld",
+		    (long long)EXPIRY_MAX_S);
+	w->expires_ms = clock_wall_ms() + json_integer_value(expires) * 1000;
+	return 0;
+}
+
+static void
+add_token(const struct front *f, struct http_exchange *x, struct tenant *n,
+    const json_t *body)
+{
+	char text[TOKEN_TEXT_LEN + 1];
+	struct change *c = change_new(x);
+	struct token_wish w;
+	struct token *k;
+	struct err e;
+	json_t *o;
+
+	if (parse_wish(body, &w, &e) != 0 ||
+	    tenants_add_token(core_tenants(f->core), n, &w, text, changed_cb, c,
+		&k, &e) != 0) {
+		change_refuse(c, &e);
+		return;
+	}
+	(void)change_part(c);
+	tell(x, "token.add", n == NULL ? NULL : n->row.name, k->row.id,
+	    principal_role_word(w.role));
+	o = view_token(k);
+	json_object_set_new(o, "token", json_string(text));
+	explicit_bzero(text, sizeof(text));
+	change_answer(c, 201, o);
+}
+
+void
+admin_on_tenant_tokens(struct front *f, struct http_exchange *x)
+{
+	bool of_none = strcmp(http_param(x, "tenant"), "-") == 0;
+	struct tenant *n = of_none ? NULL : find_tenant(f, x);
+	AUTO(auto_json) json_t *body = NULL;
+
+	if (n == NULL && !of_none)
+		return;
+	if (http_method(x) != HTTP_METHOD_POST) {
+		list_tokens(f, x, false, n);
+		return;
+	}
+	body = parse_body(x);
+	if (body != NULL)
+		add_token(f, x, n, body);
+}
+
+void
+admin_on_tokens(struct front *f, struct http_exchange *x)
+{
+	list_tokens(f, x, true, NULL);
+}
+
+void
+admin_on_token(struct front *f, struct http_exchange *x)
+{
+	struct tenants *t = core_tenants(f->core);
+	struct token *k = tenants_find_token(t, http_param(x, "token"));
+	struct change *c;
+
+	if (k == NULL) {
+		http_error(x, 404, "not_found", "no such token");
+		return;
+	}
+	if (http_method(x) != HTTP_METHOD_DELETE) {
+		reply(x, 200, view_token(k));
+		return;
+	}
+	c = change_new(x);
+	tell(x, "token.revoke", k->tenant == NULL ? NULL : k->tenant->row.name,
+	    k->row.id, NULL);
+	token_revoke(t, k, changed_cb, change_part(c));
+	change_answer(c, 200, view_token(k));
+}
