@@ -60,9 +60,9 @@ STAILQ_HEAD(images, image);
 /* What open.c writes. */
 struct opens {
 	TAILQ_HEAD(, backend_open) all;
-	unsigned int nbusy; /* between create and inspect */
-	bool no_io_weight;  /* the engine said that it enforces none */
-	bool no_quota;      /* it refused one */
+	unsigned int nbusy;    /* between create and inspect */
+	bool no_io_weight;     /* the engine said that it enforces none */
+	unsigned int no_quota; /* creates without one: it refused one */
 };
 
 /* docker.c's, and in it what each of the others writes. */

@@ -9,9 +9,18 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/timer.h"
 #include "common/xmalloc.h"
 #include "worker/docker/body.h"
 #include "worker/later.h"
+
+/* A name may be taken by a container that is not there yet: the engine still
+ * makes it, for a worker that died. */
+#define NAME_AGAIN_MS 100
+#define NAME_TRIES 100
+/* Creates without a limit until the engine is asked for one again: it may have
+ * failed for another reason. */
+#define QUOTA_AGAIN 16
 
 enum open_stage {
 	OPEN_ENGINE, /* waits to know whether there is one */
@@ -36,6 +45,8 @@ struct backend_open {
 	char *texts[4];               /* what spec's strings point to */
 	struct backend_wishes wishes; /* spec's */
 	struct image_wait *wait;
+	unsigned int ntries; /* of its name */
+	struct timer *again;
 	char image_id[ANSWER_IMAGE_ID_MAX];
 	struct backend_handle handle; /* not set before it is created */
 	struct backend_opened out;
@@ -63,6 +74,7 @@ open_free(struct backend_open *o)
 {
 	for (size_t i = 0; i < ARRAY_LEN(o->texts); i++)
 		free(o->texts[i]);
+	timer_free(o->again);
 	free(o);
 }
 
@@ -230,6 +242,17 @@ conflict_removed_cb(int rc, const struct err *why, void *arg)
 }
 
 static void
+again_cb(void *arg)
+{
+	struct backend_open *o = arg;
+
+	if (o->abandoned)
+		open_fail(o);
+	else
+		open_create(o);
+}
+
+static void
 conflict_found_cb(
     int rc, const struct backend_container *c, const struct err *why, void *arg)
 {
@@ -253,9 +276,10 @@ conflict_found_cb(
 		docker_remove(&o->d->b, &c->handle, conflict_removed_cb, o);
 		return;
 	}
-	if (rc == ERR_NOTFOUND && !o->retried && !o->abandoned) {
-		o->retried = true; /* gone meanwhile */
-		open_create(o);
+	if (rc == ERR_NOTFOUND && !o->abandoned && ++o->ntries < NAME_TRIES) {
+		if (o->again == NULL)
+			o->again = timer_new(o->d->base, again_cb, o);
+		timer_set_ms(o->again, NAME_AGAIN_MS);
 		return;
 	}
 	o->sent = false; /* what is there is not ours to take away */
@@ -271,11 +295,12 @@ created_ok(struct backend_open *o, const struct api_answer *a)
 	static struct log_limit limit;
 
 	o->rc = answer_created(a->body, a->len, &o->handle, warning, &o->why);
-	if (o->rc == 0 && o->no_quota && !o->d->opens.no_quota) {
-		log_warn("engine: it does not limit a sandbox's file system "
-			 "(%s): their agents do",
+	if (o->rc == 0 && o->no_quota) {
+		log_warn_limited(&limit,
+		    "engine: it does not limit a sandbox's file system (%s): "
+		    "their agents do",
 		    o->why.msg);
-		o->d->opens.no_quota = true;
+		o->d->opens.no_quota = QUOTA_AGAIN;
 	}
 	if (o->rc == 0 && strstr(warning, "Block I/O weight") != NULL)
 		o->d->opens.no_io_weight = true; /* it was left out */
@@ -330,9 +355,13 @@ take_quota(const struct backend_open *o, struct body_create *c)
 	enum answer_quota quota = o->d->engine.quota;
 	uint64_t bytes;
 
-	if (quota == ANSWER_QUOTA_NONE || o->d->opens.no_quota || o->no_quota ||
+	if (quota == ANSWER_QUOTA_NONE || o->no_quota ||
 	    o->d->policy->disk_bytes == 0)
 		return false;
+	if (o->d->opens.no_quota > 0) {
+		o->d->opens.no_quota--;
+		return false;
+	}
 	c->has_quota = true;
 	if (quota == ANSWER_QUOTA_WHOLE) {
 		/* On disk it is a little more than its files. */

@@ -27,9 +27,11 @@ struct result {
 /* What the fake engine does with the calls of a sandbox's making. */
 static int create_status, start_status, inspect_status, image_status;
 static const char *inspect_uuid;
-static bool inspect_running, hang_create, hang_image, refuse_quota;
+static bool inspect_running, hang_create, hang_image;
 static const char *storage; /* of info */
 static unsigned int creates, deletes, images;
+static unsigned int refused;   /* the create that is, as one with a quota */
+static unsigned int conflicts; /* creates that meet one */
 
 static void
 on_state(bool up, const char *detail, void *arg)
@@ -76,11 +78,13 @@ answer_create(void)
 	creates++;
 	if (hang_create)
 		return NULL;
-	if (refuse_quota && creates == 1)
+	if (creates == refused)
 		return fake_engine_reply(
 		    500, "{\"message\":\"--storage-opt is not for you\"}");
-	if (create_status == 409 && creates > 1)
+	if (create_status == 409 && creates > conflicts) {
 		create_status = 201;
+		inspect_status = 200;
+	}
 	if (create_status != 201)
 		return fake_engine_reply(
 		    create_status, "{\"message\":\"as told\"}");
@@ -145,9 +149,11 @@ setup(void **state)
 	start_status = 204;
 	inspect_status = image_status = 200;
 	inspect_uuid = UUID_TEXT;
-	inspect_running = hang_create = hang_image = refuse_quota = false;
+	inspect_running = hang_create = hang_image = false;
+	refused = 0;
 	storage = "overlay2";
 	creates = deletes = images = 0;
+	conflicts = 1;
 	fix.base = event_base_new();
 	fix.conf = conf_new();
 	assert_int_equal(policy_init(&fix.policy, fix.conf, &e), 0);
@@ -232,7 +238,7 @@ test_an_engine_that_refuses_a_quota_is_asked_for_none(void **state)
 
 	(void)state;
 	storage = "zfs";
-	refuse_quota = true;
+	refused = 1;
 	(void)open_one(&r);
 	fixture_loop(fix.base, &r.done);
 	assert_int_equal(r.rc, 0);
@@ -241,6 +247,46 @@ test_an_engine_that_refuses_a_quota_is_asked_for_none(void **state)
 	fixture_loop(fix.base, &r.done);
 	assert_int_equal(r.rc, 0);
 	assert_int_equal(creates, 3); /* it is known now */
+}
+
+/* The engine had failed for another reason. */
+static void
+test_a_quota_is_asked_for_again(void **state)
+{
+	struct result r;
+
+	(void)state;
+	storage = "zfs";
+	refused = 1;
+	for (int i = 0; i < 17; i++) {
+		(void)open_one(&r);
+		fixture_loop(fix.base, &r.done);
+		assert_int_equal(r.rc, 0);
+	}
+	assert_int_equal(creates, 18);
+	refused = 19;
+	(void)open_one(&r);
+	fixture_loop(fix.base, &r.done);
+	assert_int_equal(r.rc, 0); /* with one it failed, without it did not */
+	assert_int_equal(creates, 20);
+}
+
+/* The engine makes it for a worker that died: its name is taken, and it is not
+ * to be seen yet. */
+static void
+test_a_name_that_is_being_made_is_waited_for(void **state)
+{
+	struct result r;
+
+	(void)state;
+	create_status = 409;
+	conflicts = 3;
+	inspect_status = 404;
+	(void)open_one(&r);
+	fixture_loop(fix.base, &r.done);
+	assert_int_equal(r.rc, 0);
+	assert_int_equal(creates, 4);
+	assert_int_equal(deletes, 0);
 }
 
 static void
@@ -420,6 +466,8 @@ main(void)
 	    TEST(test_a_sandbox_is_made_from_image_to_inspect),
 	    TEST(test_an_engine_that_refuses_a_quota_is_asked_for_none),
 	    TEST(test_an_engine_without_a_limit_is_up_and_complained_about),
+	    TEST(test_a_quota_is_asked_for_again),
+	    TEST(test_a_name_that_is_being_made_is_waited_for),
 	    TEST(test_a_name_that_another_sandbox_of_ours_has_is_taken),
 	    TEST(test_a_running_container_of_the_same_uuid_is_taken_over),
 	    TEST(test_a_refused_create_passes_the_engines_words_on),
