@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "common/buf.h"
 #include "worker/policy.h"
 
 struct fixture {
@@ -240,6 +241,25 @@ test_an_unknown_capability_is_passed_on_when_told_so(void **state)
 	assert_true(has(f->policy.cap_add, "NEW_ONE"));
 }
 
+/* As many as may be, each as long as one may be. */
+static void
+test_long_lists_of_capabilities_have_a_fingerprint(void **state)
+{
+	struct fixture *f = *state;
+	struct buf list;
+
+	buf_init(&list, 1 << 16);
+	for (int i = 0; i < 32; i++)
+		(void)buf_printf(&list, "%sX%062d", i > 0 ? "," : "", i);
+	assert_int_equal(buf_append(&list, "", 1), 0);
+	set(f, "SANDBOX_CAPS_BYPASS_CHECK", "true");
+	set(f, "SANDBOX_CAP_ADD", (const char *)buf_data(&list));
+	set(f, "SANDBOX_CAP_DROP", (const char *)buf_data(&list));
+	take(f);
+	assert_int_equal(strlen(f->policy.fingerprint), POLICY_FINGERPRINT_LEN);
+	buf_clear(&list);
+}
+
 static void
 test_the_fingerprint_knows_policy_and_no_order(void **state)
 {
@@ -287,6 +307,7 @@ main(void)
 	    TEST(test_an_unknown_capability_is_refused_by_name),
 	    TEST(test_an_unknown_capability_is_left_out_when_not_strict),
 	    TEST(test_an_unknown_capability_is_passed_on_when_told_so),
+	    TEST(test_long_lists_of_capabilities_have_a_fingerprint),
 	    TEST(test_the_fingerprint_knows_policy_and_no_order),
 	    TEST(test_an_image_name_that_is_none_stops_the_start),
 	};
