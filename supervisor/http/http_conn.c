@@ -253,6 +253,7 @@ http_conn_new_cb(struct event_base *base, void *arg)
 	c = xcalloc(1, sizeof(*c));
 	c->server = s;
 	c->bev = bev;
+	STAILQ_INIT(&c->parts);
 	/* Ours until adopted: evhttp may give it up at once. */
 	bufferevent_incref(bev);
 	c->in_cb =

@@ -47,6 +47,13 @@ enum http_conn_state {
 	HTTP_CONN_STREAM
 };
 
+/* Bytes of a file in a connection's output, by their places in all that it
+ * ever sends. */
+struct http_part {
+	uint64_t begin, end;
+	STAILQ_ENTRY(http_part) link;
+};
+
 struct http_conn {
 	struct http_server *server;
 	TAILQ_ENTRY(http_conn) link;
@@ -58,7 +65,7 @@ struct http_conn {
 	uint64_t deadline_ms;  /* 0: none */
 	uint64_t armed_ms;     /* when the timer fires, 0: not armed */
 	uint64_t memory_bytes; /* of its output; the rest waits in files: */
-	uint64_t file_bytes;   /* added since there was none */
+	STAILQ_HEAD(, http_part) parts; /* of its output, in order */
 	uint64_t rests_since_ms;
 	struct http_head head;
 	uint64_t drained; /* bytes of answers the kernel took */
@@ -239,6 +246,9 @@ enum http_room http_waiting_room(const struct http_server *s, size_t n);
 /* http_waiting_is_much - of what waits in memory: give little more */
 bool http_waiting_is_much(const struct http_server *s);
 uint64_t http_waiting_files(const struct http_server *s); /* bytes */
+/* http_waiting_add_file - n bytes of a file are about to be added to its output
+ */
+void http_waiting_add_file(struct http_conn *c, uint64_t n);
 /* http_waiting_count - its output has this length now */
 void http_waiting_count(struct http_conn *c, size_t length);
 

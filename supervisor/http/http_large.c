@@ -130,7 +130,7 @@ send_segment(struct http_conn *c, struct evbuffer_file_segment *seg, uint64_t n)
 
 	if (seg == NULL)
 		return -1;
-	c->file_bytes += n;
+	http_waiting_add_file(c, n);
 	rc = evbuffer_add_file_segment(
 	    bufferevent_get_output(c->bev), seg, 0, (ev_off_t)n);
 	evbuffer_file_segment_free(seg);

@@ -64,14 +64,41 @@ http_waiting_room(const struct http_server *s, size_t n)
 }
 
 void
+http_waiting_add_file(struct http_conn *c, uint64_t n)
+{
+	struct http_part *p = xcalloc(1, sizeof(*p));
+
+	p->begin =
+	    c->drained + evbuffer_get_length(bufferevent_get_output(c->bev));
+	p->end = p->begin + n;
+	STAILQ_INSERT_TAIL(&c->parts, p, link);
+}
+
+/* What of its files is still to be sent.  Of those that are not, nothing is
+ * kept. */
+static uint64_t
+file_bytes(struct http_conn *c, size_t length)
+{
+	struct http_part *p;
+	uint64_t sum = 0;
+
+	while ((p = STAILQ_FIRST(&c->parts)) != NULL &&
+	    (length == 0 || p->end <= c->drained)) {
+		STAILQ_REMOVE_HEAD(&c->parts, link);
+		free(p);
+	}
+	STAILQ_FOREACH (p, &c->parts, link)
+		sum += p->end - (p->begin > c->drained ? p->begin : c->drained);
+	return sum;
+}
+
+void
 http_waiting_count(struct http_conn *c, size_t length)
 {
 	struct http_server *s = c->server;
-	uint64_t now;
+	uint64_t files = file_bytes(c, length);
+	uint64_t now = length > files ? length - files : 0;
 
-	if (length == 0)
-		c->file_bytes = 0;
-	now = length > c->file_bytes ? length - c->file_bytes : 0;
 	s->memory_bytes += now;
 	s->memory_bytes -= c->memory_bytes;
 	c->memory_bytes = now;

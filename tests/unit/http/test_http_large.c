@@ -229,6 +229,31 @@ a_large_event_to_http_1_0_has_no_chunks(void **state)
 	free(text);
 }
 
+/* A client that reads little: what comes behind a file is in memory, however
+ * much of the file went. */
+static void
+what_waits_behind_a_file_is_counted(void **state)
+{
+	enum {
+		SHORT = 60000
+	};
+	char chunk[32];
+	char *text = large_text();
+	struct http_stats st;
+
+	(void)state;
+	(void)snprintf(chunk, sizeof(chunk), "%x\r\n", LARGE - 1);
+	raw_send(&c, server.base, "GET /stream HTTP/1.1\r\nHost: h\r\n\r\n");
+	take_head();
+	stream_bytes(text, LARGE);
+	take_text(chunk); /* some of it went */
+	stream_bytes(text, SHORT);
+	http_server_stats(server.http, &st);
+	assert_true(st.waiting_memory >= SHORT);
+	http_stream_end(server.held[0]);
+	free(text);
+}
+
 /* Clients that do not read: what waits for them together has two limits. */
 static void
 what_waits_for_all_clients_is_bounded(void **state)
@@ -335,6 +360,7 @@ main(void)
 	    T(a_client_that_leaves_takes_its_file_with_it),
 	    T(a_large_event_waits_in_a_file_between_others),
 	    T(a_large_event_to_http_1_0_has_no_chunks),
+	    T(what_waits_behind_a_file_is_counted),
 	    T(what_waits_for_all_clients_is_bounded),
 	    T(one_file_is_the_answer_to_many),
 	    cmocka_unit_test_teardown(
