@@ -132,6 +132,12 @@ wish_for_room(const struct disk *d, const struct room *r, struct store_quota *q)
 		q->files = files;
 }
 
+static bool
+is_wish(const struct store_quota *q)
+{
+	return q->bytes > 0 || q->files > 0;
+}
+
 static struct store_quota
 quota(const struct disk *d, enum conf_key mb, enum conf_key files)
 {
@@ -177,9 +183,12 @@ disk_tick(struct disk *d, uint64_t now_ms)
 	if (d->is_evicting)
 		return;
 	store_room(d->store, &room);
-	wish_for_room(d, &room.data, &wish.free);
-	wish_for_room(d, &room.artifacts, &wish.free);
-	is_low = wish.free.bytes > 0 || wish.free.files > 0;
+	wish_for_room(
+	    d, &room.data, room.is_apart ? &wish.free_logs : &wish.free);
+	wish_for_room(
+	    d, &room.artifacts, room.is_apart ? &wish.free_blobs : &wish.free);
+	is_low = is_wish(&wish.free) || is_wish(&wish.free_logs) ||
+	    is_wish(&wish.free_blobs);
 	if (!d->is_due &&
 	    !(is_low && (!d->is_in_vain || now_ms >= d->again_ms)))
 		return;

@@ -20,6 +20,12 @@
 #define EVICT_RUNS_MAX 100
 #define EVICT_ARTIFACTS_MAX 1000
 
+/* What is wanted: a disk may hold one of them alone. */
+enum evict_kind {
+	EVICT_LOGS = 1,
+	EVICT_BLOBS = 2
+};
+
 struct evict_op {
 	struct op op;
 	store_evicted_cb done;
@@ -30,6 +36,8 @@ struct evict_op {
 	struct store_evicted sum; /* of all steps */
 	size_t nruns;             /* of this one */
 	struct forget forget;
+	unsigned int kinds; /* wanted now: enum evict_kind, OR-ed */
+	unsigned int none;  /* kinds of which there is nothing left */
 	bool more;
 };
 
@@ -86,17 +94,43 @@ tenant_over(
 }
 
 static bool
-is_more_wanted(const struct evict_op *o)
+is_short(const struct store_quota *want, uint64_t bytes, uint64_t files)
+{
+	return bytes < want->bytes || files < want->files;
+}
+
+/* enum evict_kind, OR-ed. */
+static unsigned int
+wanted(const struct evict_op *o)
 {
 	const struct store_usage *u = &o->usage;
+	const struct store_evict_wish *w = &o->wish;
+	uint64_t freed_bytes = o->sum.bytes + o->forget.bytes;
+	uint64_t freed_files =
+	    o->sum.files + o->forget.nlogs + o->forget.nblobs;
+	uint64_t blob_bytes = o->sum.blobs.bytes + o->forget.blob_bytes;
+	uint64_t blob_files = o->sum.blobs.files + o->forget.nblobs;
 	int64_t bytes = (int64_t)(u->log_bytes + u->blob_bytes);
 	int64_t files = (int64_t)(u->log_files + u->blob_files);
 
-	return bytes > limit_of(o->wish.all.bytes) ||
-	    files > limit_of(o->wish.all.files) ||
-	    o->sum.bytes + o->forget.bytes < o->wish.free.bytes ||
-	    o->sum.files + o->forget.nlogs + o->forget.nblobs <
-	    o->wish.free.files;
+	if (bytes > limit_of(w->all.bytes) || files > limit_of(w->all.files) ||
+	    is_short(&w->free, freed_bytes, freed_files))
+		return EVICT_LOGS | EVICT_BLOBS;
+	if (is_short(&w->free_logs, freed_bytes - blob_bytes,
+		freed_files - blob_files) &&
+	    (o->none & EVICT_LOGS) == 0)
+		return EVICT_LOGS;
+	if (is_short(&w->free_blobs, blob_bytes, blob_files) &&
+	    (o->none & EVICT_BLOBS) == 0)
+		return EVICT_BLOBS;
+	return 0;
+}
+
+static void
+put_kinds(struct db_call *c, unsigned int kinds)
+{
+	db_put_int(c, (kinds & EVICT_LOGS) != 0);
+	db_put_int(c, (kinds & EVICT_BLOBS) != 0);
 }
 
 /* 1: that tenant gives something up; 0: nobody need, or can. */
@@ -106,12 +140,17 @@ next_tenant(struct db *db, struct evict_op *o, uint64_t *tenant, struct err *e)
 	struct db_call c;
 	int rc = tenant_over(db, o, tenant, e);
 
+	o->kinds = EVICT_LOGS | EVICT_BLOBS;
 	if (rc != 0)
 		return rc;
 	rc = read_usage(db, &o->usage, e);
-	if (rc != 0 || !is_more_wanted(o))
+	if (rc != 0)
 		return rc;
+	o->kinds = wanted(o);
+	if (o->kinds == 0)
+		return 0;
 	db_call_init(&c, db, DB_EVICT_TENANT_MOST);
+	put_kinds(&c, o->kinds);
 	return read_tenant(&c, tenant, e);
 }
 
@@ -139,6 +178,7 @@ evict_oldest(struct db *db, struct evict_op *o, uint64_t tenant, struct err *e)
 
 	db_call_init(&c, db, DB_EVICT_OLDEST);
 	db_put_uint(&c, tenant);
+	put_kinds(&c, o->kinds);
 	rc = db_call_step(&c, e);
 	if (rc != 1)
 		return rc;
@@ -170,6 +210,10 @@ evict_run(struct db *db, struct op *op, struct err *e)
 			break;
 		}
 		rc = evict_oldest(db, o, tenant, e);
+		if (rc == 0 && o->kinds != (EVICT_LOGS | EVICT_BLOBS)) {
+			o->none |= o->kinds; /* the other may be wanted */
+			continue;
+		}
 		if (rc != 1)
 			break;
 	}
@@ -211,6 +255,7 @@ evict_submit(const struct evict_op *from)
 	o->store = from->store;
 	o->wish = from->wish;
 	o->sum = from->sum;
+	o->none = from->none;
 	writer_submit(o->store->writer, &o->op);
 }
 
@@ -223,6 +268,8 @@ evict_deliver(struct op *op)
 		o->sum.runs += o->nruns;
 		o->sum.files += o->forget.nlogs + o->forget.nblobs;
 		o->sum.bytes += o->forget.bytes;
+		o->sum.blobs.files += o->forget.nblobs;
+		o->sum.blobs.bytes += o->forget.blob_bytes;
 		o->sum.usage = o->usage;
 		if (o->more) {
 			evict_submit(o);

@@ -79,12 +79,15 @@ forget_blobs(struct db *db, struct forget *f, uint64_t tenant, struct err *e)
 	db_put_uint(&c, tenant);
 	while ((rc = db_call_step(&c, e)) == 1) {
 		struct forget_blob *b;
+		uint64_t n;
 
 		f->blobs = array_grow(f->blobs, f->nblobs, sizeof(*f->blobs));
 		b = &f->blobs[f->nblobs++];
 		b->tenant = tenant;
 		db_get_bytes(&c, b->sha256, sizeof(b->sha256));
-		f->bytes += db_get_uint(&c);
+		n = db_get_uint(&c);
+		f->bytes += n;
+		f->blob_bytes += n;
 	}
 	return rc;
 }

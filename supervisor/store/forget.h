@@ -24,8 +24,9 @@ struct forget { /* zeroed at first */
 	size_t nlogs;
 	struct forget_blob *blobs;
 	size_t nblobs;
-	size_t nartifacts; /* rows gone through: a measure of the work */
-	uint64_t bytes;    /* of the files */
+	size_t nartifacts;   /* rows gone through: a measure of the work */
+	uint64_t bytes;      /* of the files */
+	uint64_t blob_bytes; /* of these */
 };
 void forget_clear(struct forget *f); /* frees, and zeroes it */
 

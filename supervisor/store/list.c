@@ -12,7 +12,7 @@
 #include "supervisor/store/db.h"
 #include "supervisor/store/reader.h"
 
-struct list_op {
+struct store_listing {
 	struct op op;
 	store_run_list_cb done;
 	void *arg;
@@ -26,7 +26,7 @@ struct list_op {
 };
 
 static int
-find_start(struct db *db, const struct list_op *l, int64_t *created_ms,
+find_start(struct db *db, const struct store_listing *l, int64_t *created_ms,
     uint64_t *id, struct err *e)
 {
 	struct db_call c;
@@ -85,7 +85,7 @@ clear_line(struct store_run_line *r)
 }
 
 static int
-take_line(struct list_op *l, struct db_call *c, struct err *e)
+take_line(struct store_listing *l, struct db_call *c, struct err *e)
 {
 	struct store_run_list *list = &l->list;
 	struct store_run_line r;
@@ -105,7 +105,7 @@ take_line(struct list_op *l, struct db_call *c, struct err *e)
 static int
 list_run(struct db *db, struct op *op, struct err *e)
 {
-	struct list_op *l = (struct list_op *)op;
+	struct store_listing *l = (struct store_listing *)op;
 	size_t scanned = 0;
 	int64_t created_ms;
 	struct db_call c;
@@ -138,8 +138,10 @@ list_run(struct db *db, struct op *op, struct err *e)
 static void
 list_deliver(struct op *op)
 {
-	struct list_op *l = (struct list_op *)op;
+	struct store_listing *l = (struct store_listing *)op;
 
+	if (l->done == NULL)
+		return;
 	if (op->rc == 0)
 		l->done(0, &l->list, NULL, l->arg);
 	else
@@ -149,7 +151,7 @@ list_deliver(struct op *op)
 static void
 list_release(struct op *op)
 {
-	struct list_op *l = (struct list_op *)op;
+	struct store_listing *l = (struct store_listing *)op;
 
 	for (size_t i = 0; i < l->list.n; i++)
 		clear_line(&l->list.lines[i]);
@@ -159,10 +161,16 @@ list_release(struct op *op)
 }
 
 void
+store_listing_cancel(struct store_listing *l)
+{
+	l->done = NULL;
+}
+
+struct store_listing *
 store_run_list(struct store *s, struct tenant_id tenant,
     const struct store_run_filter *f, store_run_list_cb done, void *arg)
 {
-	struct list_op *l = xcalloc(1, sizeof(*l));
+	struct store_listing *l = xcalloc(1, sizeof(*l));
 
 	l->op.run = list_run;
 	l->op.deliver = list_deliver;
@@ -178,4 +186,5 @@ store_run_list(struct store *s, struct tenant_id tenant,
 	if (f->after != NULL)
 		l->after = *f->after;
 	reader_submit(s->reader, &l->op);
+	return l;
 }

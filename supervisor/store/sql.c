@@ -186,13 +186,15 @@ const char *const db_sql[DB_NQUERY] = {
 	"SELECT id FROM tenant WHERE log_bytes + blob_bytes > ?1"
 	" OR log_files + blob_files > ?2 LIMIT 1",
     [DB_EVICT_TENANT_MOST] =
-	"SELECT id FROM tenant WHERE log_files + blob_files > 0"
-	" ORDER BY log_bytes + blob_bytes DESC LIMIT 1",
+	"SELECT id FROM tenant WHERE log_files * ?1 + blob_files * ?2 > 0"
+	" ORDER BY log_bytes * ?1 + blob_bytes * ?2 DESC LIMIT 1",
     /* What was cut because the disk was full goes first. */
     [DB_EVICT_OLDEST] =
 	"SELECT kept.run, run.uuid, log_files, log_bytes FROM kept"
 	" JOIN run ON run.id = kept.run"
 	" WHERE kept.tenant = ?1 AND evicted_ms = 0"
+	" AND ((?2 AND log_files > 0) OR (?3 AND EXISTS"
+	" (SELECT 1 FROM artifact WHERE artifact.run = kept.run)))"
 	" ORDER BY is_cut DESC, kept.run LIMIT 1",
     [DB_EVICT_MARK] = "UPDATE kept SET evicted_ms = ?2 WHERE run = ?1",
     [DB_EVICT_USAGE] = "SELECT sum(log_files), sum(log_bytes),"

@@ -266,15 +266,19 @@ void store_run_delete(struct store *s, struct tenant_id tenant,
  * until no tenant is over its quota, all together are not over theirs, and as
  * much as is wished for was freed, or there is no more
  *
- * The oldest run of the tenant that is over, or has most; but first those that
- * were cut because the disk was full.  Their rows stay: evicted_ms is set, what
+ * The oldest run of the tenant that is over, or has most, which has something
+ * of what is wanted; but first those that were cut because the disk was full.
+ *  Their rows stay: evicted_ms is set, what
  * is in the row stays, too, artifacts are listed and cannot be had any more.
  */
 struct store_quota { /* 0: no bound */
 	uint64_t bytes, files;
 };
 struct store_evict_wish {
-	struct store_quota tenant, all, free;
+	struct store_quota tenant, all;
+	struct store_quota free; /* of whatever it is */
+	/* Of logs, of artifacts, when each has a disk of its own. */
+	struct store_quota free_logs, free_blobs;
 };
 struct store_usage { /* by ended runs, beside the database */
 	uint64_t log_files, log_bytes;
@@ -283,6 +287,7 @@ struct store_usage { /* by ended runs, beside the database */
 };
 struct store_evicted {
 	uint64_t runs, files, bytes;
+	struct store_quota blobs; /* of these */
 	struct store_usage usage; /* afterwards */
 };
 typedef void (*store_evicted_cb)(
@@ -332,11 +337,15 @@ struct store_run_filter {
 	size_t limit;
 };
 /* list and what it points to are freed after done returns; ERR_NOTFOUND: there
- * is no run that after names */
+ * is no run that after names.  done comes once, later, unless the store is
+ * closed first. */
 typedef void (*store_run_list_cb)(int rc, const struct store_run_list *list,
     const struct err *why, void *arg);
-void store_run_list(struct store *s, struct tenant_id tenant,
+struct store_listing;
+struct store_listing *store_run_list(struct store *s, struct tenant_id tenant,
     const struct store_run_filter *f, store_run_list_cb done, void *arg);
+/* store_listing_cancel - before done was called: it will not be */
+void store_listing_cancel(struct store_listing *l);
 
 struct store_counts {
 	uint64_t runs_completed, runs_failed, runs_canceled;
@@ -351,6 +360,7 @@ int store_counts(
  * be of what cannot be found out */
 struct store_room {
 	struct room data, artifacts;
+	bool is_apart; /* they are two disks */
 };
 void store_room(const struct store *s, struct store_room *out);
 

@@ -40,26 +40,20 @@ add_next(const json_t *o, struct buf *b)
 
 /* ---- list_runs */
 
-/* The reader's answer may come when the call is gone. */
-struct list_reading {
-	struct tool_call *t; /* NULL: gone */
-	struct tenant_id tenant;
-	struct runs *runs;
-	uint32_t states; /* that are wanted, 1 << state */
-};
-
 struct runs_call {
 	struct tool_call t;
-	struct list_reading *reading;
+	struct store_listing *listing; /* NULL: it is answered */
+	uint32_t states;               /* that are wanted, 1 << state */
 };
 
 /* The database does not hear that a run began. */
 static void
-bring_up_to_date(const struct list_reading *r, struct store_run_line *line)
+bring_up_to_date(const struct tool_call *t, struct store_run_line *line)
 {
 	const struct run *run = line->state != RUN_STATE_QUEUED ?
 	    NULL :
-	    runs_find_uuid(r->runs, r->tenant, &line->uuid);
+	    runs_find_uuid(
+		core_runs(t->core), t->call->who->tenant, &line->uuid);
 
 	if (run != NULL) {
 		line->state = run->row.state;
@@ -92,26 +86,22 @@ static void
 listed_cb(
     int rc, const struct store_run_list *list, const struct err *why, void *arg)
 {
-	struct list_reading *r = arg;
-	struct tool_call *t = r->t;
+	struct runs_call *c = arg;
+	struct tool_call *t = &c->t;
 	char next[UUID_TEXT_LEN + 1];
 	json_t *o, *runs;
 
-	if (t == NULL) {
-		free(r);
-		return;
-	}
+	c->listing = NULL;
 	if (rc != 0) {
 		tool_fail(t, why);
-		free(r);
 		return;
 	}
 	runs = json_array();
 	for (size_t i = 0; i < list->n; i++) {
 		struct store_run_line line = list->lines[i];
 
-		bring_up_to_date(r, &line);
-		if ((r->states & (1u << line.state)) != 0)
+		bring_up_to_date(t, &line);
+		if ((c->states & (1u << line.state)) != 0)
 			json_array_append_new(runs, view_line(&line));
 	}
 	o = json_pack("{s:o}", "runs", runs);
@@ -120,7 +110,6 @@ listed_cb(
 		json_object_set_new(o, "next_cursor", json_string(next));
 	}
 	tool_result(t, o);
-	free(r);
 }
 
 static uint32_t
@@ -149,7 +138,6 @@ runs_on_start(struct tool_call *t, const json_t *arguments)
 	struct runs_call *c = (struct runs_call *)t;
 	const char *identifier = js_text(arguments, "identifier");
 	const char *cursor = js_text(arguments, "cursor");
-	struct list_reading *r;
 	struct uuid after;
 	struct err e;
 
@@ -159,28 +147,23 @@ runs_on_start(struct tool_call *t, const json_t *arguments)
 		tool_fail(t, &e);
 		return;
 	}
-	r = xcalloc(1, sizeof(*r));
-	*r = (struct list_reading){.t = t,
-	    .tenant = t->call->who->tenant,
-	    .runs = core_runs(t->core),
-	    .states = states_of(js_text(arguments, "state"))};
-	c->reading = r;
-	store_run_list(core_store(t->core), r->tenant,
+	c->states = states_of(js_text(arguments, "state"));
+	c->listing = store_run_list(core_store(t->core), t->call->who->tenant,
 	    &(struct store_run_filter){
 		.identifier = identifier[0] != '\0' ? identifier : NULL,
-		.states = states_on_disk(r->states),
+		.states = states_on_disk(c->states),
 		.after = cursor[0] != '\0' ? &after : NULL,
 		.limit = limit_of(t)},
-	    listed_cb, r);
+	    listed_cb, c);
 }
 
 static void
 runs_on_clear(struct tool_call *t)
 {
-	struct runs_call *c = (struct runs_call *)t;
+	const struct runs_call *c = (const struct runs_call *)t;
 
-	if (c->reading != NULL)
-		c->reading->t = NULL;
+	if (c->listing != NULL)
+		store_listing_cancel(c->listing);
 }
 
 static void

@@ -189,6 +189,31 @@ test_as_much_is_freed_as_is_wished_and_what_was_cut_goes_first(void **state)
 	assert_true(evicted_ms(f, &runs[0]) > 0);
 }
 
+/* Logs and artifacts are on two disks, and one is full. */
+static void
+test_only_what_frees_the_disk_that_is_short_goes(void **state)
+{
+	struct fixture *f = *state;
+	struct uuid plain = run_with(f, 2, NO_DIGESTS);
+	struct uuid first = run_with(f, 3, DIGESTS(20));
+	struct uuid second = run_with(f, 4, DIGESTS(21));
+	struct store_evicted got;
+
+	got = evict(f, (struct store_evict_wish){.free_blobs = {1, 0}});
+	assert_int_equal(got.runs, 1);
+	assert_int_equal(got.blobs.bytes, 100);
+	assert_true(has_log(f, &plain));
+	assert_false(has_blob(f, 1, 20));
+	assert_true(evicted_ms(f, &first) > 0);
+	/* More than there is, of blobs; and then still of logs. */
+	got = evict(f,
+	    (struct store_evict_wish){
+		.free_logs = {1, 0}, .free_blobs = {1000, 0}});
+	assert_int_equal(got.runs, 2);
+	assert_false(has_log(f, &plain));
+	assert_true(evicted_ms(f, &second) > 0);
+}
+
 static void
 test_many_are_evicted_in_steps(void **state)
 {
@@ -249,6 +274,7 @@ main(void)
 	    TEST(test_over_the_quota_of_all_the_tenant_with_most_gives),
 	    TEST(
 		test_as_much_is_freed_as_is_wished_and_what_was_cut_goes_first),
+	    TEST(test_only_what_frees_the_disk_that_is_short_goes),
 	    TEST(test_many_are_evicted_in_steps),
 	    TEST(test_a_run_is_deleted_with_its_files),
 	    TEST(test_an_unfinished_run_is_not_deleted),
