@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
@@ -76,7 +77,11 @@ open_view(struct lookup *l, struct err *e)
 	    ERR_NOTFOUND;
 	if (fd < 0 && fd != ERR_NOTFOUND)
 		return e->code;
-	/* Without a file its output is not there any more. */
+	/* Without a file its output is not there any more; a row that was read
+	 * right before does not say so yet. */
+	if (fd < 0 && l->row.log == NULL && l->row.evicted_ms == 0 &&
+	    l->row.spool_bytes > STORE_INLINE_MAX)
+		l->row.evicted_ms = clock_wall_ms();
 	l->view = fd < 0 ? log_view_open_memory(logs, l->row.log,
 			       l->row.log_len, l->row.ncommands, &caps) :
 			   log_view_open(logs, fd, l->row.ncommands, &caps);

@@ -217,6 +217,7 @@ runs_free(struct runs *rs)
 static void
 run_tell(struct run *r, const struct bus_event *ev)
 {
+	r->changes++;
 	(void)run_ref(r);
 	bus_tell(&r->bus, ev);
 	bus_tell(r->runs->parts.bus, ev);
@@ -738,6 +739,7 @@ run_move(struct run *r, struct sandbox *to)
 	r->sandbox = to;
 	r->worker = to->worker;
 	run_row_move(&r->row, &to->row);
+	r->changes++;
 	store_run_move(r->runs->parts.store, r->row.id, to->row.id,
 	    to->row.name, NULL, NULL);
 }
@@ -747,6 +749,7 @@ run_set_container(struct run *r, const char *container_id)
 {
 	free(r->row.container_id);
 	r->row.container_id = xstrdup(container_id);
+	r->changes++;
 }
 
 void
@@ -769,6 +772,7 @@ run_on_record(struct run *r, const struct span *record, struct err *e)
 	    run_row_take(
 		&r->row, &r->log_end, &h, record->p + RUNLOG_HEADER_BYTES))
 		run_say_command(h.command, r);
+	r->changes++;
 	if (r->log_end.has_end)
 		run_deadline_files(&r->deadline);
 	return 0;

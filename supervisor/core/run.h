@@ -53,6 +53,7 @@ struct run {
 	enum run_phase phase;
 	unsigned int refs;
 	struct bus bus;
+	uint64_t changes; /* of its row, since it is in memory */
 	struct sched_item turn;
 	struct run_asked asked;
 	bool is_due;      /* its turn has come, and its spec is on its way */

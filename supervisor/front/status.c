@@ -29,6 +29,7 @@
 struct status_key {
 	struct uuid run;
 	uint64_t length;
+	uint64_t changes; /* of what a worker told, beside the log's bytes */
 	int64_t evicted_ms;
 	enum run_state state;
 	enum sched_wait waits;
@@ -278,9 +279,10 @@ static bool
 is_same(const struct status_key *a, const struct status_key *b)
 {
 	return memcmp(&a->run, &b->run, sizeof(a->run)) == 0 &&
-	    a->length == b->length && a->evicted_ms == b->evicted_ms &&
-	    a->state == b->state && a->waits == b->waits &&
-	    a->nartifacts == b->nartifacts && a->from == b->from;
+	    a->length == b->length && a->changes == b->changes &&
+	    a->evicted_ms == b->evicted_ms && a->state == b->state &&
+	    a->waits == b->waits && a->nartifacts == b->nartifacts &&
+	    a->from == b->from;
 }
 
 static struct status *
@@ -336,6 +338,7 @@ statuses_answer(struct statuses *all, struct http_exchange *x,
 {
 	const struct status_key key = {.run = found->row->uuid,
 	    .length = found_length(found),
+	    .changes = found->run != NULL ? found->run->changes : 0,
 	    .evicted_ms = found->row->evicted_ms,
 	    .state = found->row->state,
 	    .waits = run_waits_for(found->run),
