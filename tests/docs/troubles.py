@@ -161,6 +161,7 @@ def codes():
     for path in glob.glob(os.path.join(TOP, "supervisor/tools/*.c")):
         tools |= matches(os.path.relpath(path, TOP),
                          r'\.failed = "([a-z_]+)"')
+    tools |= matches("supervisor/mcp/methods_tools.c", r'"([a-z_]+): ')
     words = read("schema/words.txt").split("enum runlog_reason")[1].split(
         "\nenum ")[0]
     return {
