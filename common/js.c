@@ -1,6 +1,7 @@
 #include "common/js.h"
 
 #include "common/exit.h"
+#include "common/js_load.h"
 #include "common/log.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
@@ -12,27 +13,32 @@
 bool
 js_is_deeper(const char *text, size_t len, int max)
 {
-	bool quoted = false;
 	int depth = 0;
 
 	for (size_t i = 0; i < len; i++) {
 		char c = text[i];
 
-		if (quoted) {
-			if (c == '\\')
-				i++;
-			else if (c == '"')
-				quoted = false;
-			continue;
-		}
 		if (c == '"')
-			quoted = true;
+			i = js_string_end(text, len, i + 1);
 		else if (c == ']' || c == '}')
 			depth--;
 		else if ((c == '[' || c == '{') && ++depth > max)
 			return true;
 	}
 	return false;
+}
+
+bool
+js_is_more(const char *text, size_t len, size_t max)
+{
+	size_t n = 1;
+
+	for (size_t i = 0; i < len && n <= max; i++)
+		if (text[i] == '"')
+			i = js_string_end(text, len, i + 1);
+		else
+			n += text[i] == ',' || text[i] == '[' || text[i] == '{';
+	return n > max;
 }
 
 int
@@ -48,8 +54,7 @@ js_parse(const char *text, size_t len, size_t max, int depth_max, json_t **out,
 	if (js_is_deeper(text, len, depth_max))
 		return err_set(e, ERR_LIMIT,
 		    "JSON is nested deeper than %d levels", depth_max);
-	j = json_loadb(
-	    text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
+	j = js_load(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
 	if (j == NULL)
 		return err_set(e, ERR_PARSE, "JSON line %d column %d: %s",
 		    je.line, je.column, je.text);

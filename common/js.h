@@ -20,6 +20,9 @@ int js_parse(const char *text, size_t len, size_t max, int depth_max,
     json_t **out, struct err *e) MUSTCHECK;
 /* js_is_deeper - does the text nest deeper than max levels? */
 bool js_is_deeper(const char *text, size_t len, int max);
+/* js_is_more - has the text more than max values?  Empty arrays and objects
+ * may count twice */
+bool js_is_more(const char *text, size_t len, size_t max);
 /* js_string_bytes - a JSON string from any bytes: what is not UTF-8 becomes
  * U+FFFD; *lossy (may be NULL) says whether that happened */
 json_t *js_string_bytes(const void *p, size_t n, bool *lossy);

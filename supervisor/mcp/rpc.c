@@ -1,13 +1,14 @@
 /*
  * rpc.c - JSON-RPC envelopes, read and written
  *
- * Order of reading: how deep, is it JSON, an object and no batch, then by
- * "method" a call (request or notification) or a response.  The id is read
- * first, so that every later complaint can carry it.
+ * Order of reading: how deep, how many values, is it JSON, an object and no
+ * batch, then by "method" a call (request or notification) or a response.  The
+ * id is read first, so that every later complaint can carry it.
  */
 #include "supervisor/mcp/rpc.h"
 
 #include "common/js.h"
+#include "common/js_load.h"
 #include "common/xmalloc.h"
 #include "supervisor/mcp/mcp.h"
 
@@ -148,9 +149,12 @@ rpc_parse(const void *body, size_t len, struct rpc_message *out, struct err *e)
 		return err_set(e, MCP_INVALID_REQUEST,
 		    "nested deeper than %d levels; send a flatter message",
 		    RPC_DEPTH_MAX);
+	if (js_is_more(body, len, RPC_VALUES_MAX))
+		return err_set(e, MCP_INVALID_REQUEST,
+		    "more than %d values; send fewer at once", RPC_VALUES_MAX);
 	/* NUL characters are let in here, so that the answer can have an id
 	 * and name the argument that holds one. */
-	out->root = json_loadb(body, len,
+	out->root = js_load(body, len,
 	    JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &je);
 	if (out->root == NULL)
 		return not_json(&je, e);

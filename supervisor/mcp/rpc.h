@@ -13,8 +13,9 @@
 #include "common/base.h"
 #include "common/err.h"
 
-#define RPC_DEPTH_MAX 128  /* nested objects and arrays in a body */
-#define RPC_STRING_MAX 256 /* bytes of a string id */
+#define RPC_DEPTH_MAX 128     /* nested objects and arrays in a body */
+#define RPC_VALUES_MAX 100000 /* values in a body */
+#define RPC_STRING_MAX 256    /* bytes of a string id */
 
 enum rpc_kind {
 	RPC_REQUEST,

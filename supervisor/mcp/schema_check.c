@@ -146,12 +146,11 @@ check_number(const struct schema_check *c, const json_t *node,
 }
 
 static size_t
-characters(const json_t *string)
+characters(const char *p, size_t bytes)
 {
-	const char *p = json_string_value(string);
 	size_t n = 0;
 
-	for (size_t i = 0; i < json_string_length(string); i++)
+	for (size_t i = 0; i < bytes; i++)
 		n += ((unsigned char)p[i] & 0xc0) != 0x80;
 	return n;
 }
@@ -169,11 +168,14 @@ check_string(const struct schema_check *c, const json_t *node,
     const json_t *value, const struct schema_path *path)
 {
 	const json_t *pattern = json_object_get(node, "pattern");
-	size_t n = characters(value);
 	size_t min = limit(node, "minLength", 0);
 	size_t max = limit(node, "maxLength", SIZE_MAX);
+	size_t n = json_string_length(value);
 	char got[SCHEMA_VALUE_TEXT];
 
+	/* Counted only when it matters: a character has up to four bytes. */
+	if (n / 4 < min || n > max)
+		n = characters(json_string_value(value), n);
 	if (n < min)
 		return schema_path_fail(path, c->e,
 		    "want at least %zu character%s, got %zu", min,

@@ -70,6 +70,31 @@ test_integers_beyond_64_bits_are_refused(void **state)
 }
 
 static void
+test_a_body_of_too_many_values_is_refused(void **state)
+{
+	static char text[2 * RPC_VALUES_MAX + 3];
+	struct rpc_message m;
+	struct err e;
+
+	(void)state;
+	memset(text, ',', sizeof(text) - 1);
+	text[0] = '[';
+	for (size_t i = 1; i < sizeof(text) - 1; i += 2)
+		text[i] = '0';
+	text[sizeof(text) - 2] = ']';
+	assert_int_equal(
+	    rpc_parse(text, sizeof(text) - 1, &m, &e), MCP_INVALID_REQUEST);
+	assert_non_null(strstr(e.msg, "values"));
+	rpc_clear(&m);
+	/* In a string they are none. */
+	text[0] = text[sizeof(text) - 2] = '"';
+	assert_int_equal(
+	    rpc_parse(text, sizeof(text) - 1, &m, &e), MCP_INVALID_REQUEST);
+	assert_non_null(strstr(e.msg, "object"));
+	rpc_clear(&m);
+}
+
+static void
 test_ids_that_are_no_string_or_integer_are_refused(void **state)
 {
 	(void)state;
@@ -277,6 +302,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_ids_come_back_as_they_were_written),
 	    cmocka_unit_test(test_integers_beyond_64_bits_are_refused),
+	    cmocka_unit_test(test_a_body_of_too_many_values_is_refused),
 	    cmocka_unit_test(
 		test_ids_that_are_no_string_or_integer_are_refused),
 	    cmocka_unit_test(test_ids_are_bounded),
