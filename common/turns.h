@@ -3,7 +3,7 @@
  *
  * A turn is what is done between two waits: while it lasts nobody else is
  * served.  One that takes more than TURN_MAX_MS of the processor is told in
- * the log; tests fail by one of five times that (tests/integration).
+ * the log, and tests fail by it (tests/integration).
  *
  * The thread's own time is counted, not the clock's, so that a busy machine is
  * no reason; a turn that waits for a disk is not seen by it.
