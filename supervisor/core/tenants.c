@@ -419,16 +419,24 @@ name_is_good(const char *s)
 	    strchr(first, s[0]) != NULL;
 }
 
+int
+tenants_check_name(const char *name, struct err *e)
+{
+	if (name_is_good(name))
+		return 0;
+	return err_set(e, ERR_INVAL,
+	    "a tenant's name is a letter or digit, then letters, digits, "
+	    "\".\", \"_\" and \"-\", at most %d",
+	    PRINCIPAL_TENANT_MAX);
+}
+
 static int
 check_new_name(const struct tenants *t, const char *name, struct err *e)
 {
 	const struct tenant *n;
 
-	if (!name_is_good(name))
-		return err_set(e, ERR_INVAL,
-		    "a tenant's name is a letter or digit, then letters, "
-		    "digits, \".\", \"_\" and \"-\", at most %d",
-		    PRINCIPAL_TENANT_MAX);
+	if (tenants_check_name(name, e) != 0)
+		return e->code;
 	n = tenants_find_name(t, name);
 	if (n != NULL && n->row.deleted_ms != 0)
 		return err_set(e, ERR_CONFLICT,

@@ -122,6 +122,8 @@ void tenants_count(const struct tenants *t, size_t *ntenants, size_t *ntokens);
 
 /* ---- changing.  done may be NULL. */
 
+/* tenants_check_name - whether a tenant may be called so; ERR_INVAL */
+int tenants_check_name(const char *name, struct err *e) MUSTCHECK;
 /* tenant_add - ERR_INVAL: no name for a tenant (want a letter or digit, then
  * letters, digits, ".", "_" and "-", at most 40); ERR_CONFLICT: there is one,
  * or it is still being deleted; ERR_LIMIT */

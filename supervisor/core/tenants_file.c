@@ -12,6 +12,7 @@
 #define WORDS_MAX 64
 #define BLANKS " \t\r"
 
+/* Where tenants are NULL below, a line is checked only. */
 struct line {
 	char *words[WORDS_MAX];
 	size_t n;
@@ -92,7 +93,7 @@ set_quota(struct tenant *n, char *word, struct err *e)
 	if (quota_find(word + strlen("quota."), &key, e) != 0 ||
 	    quota_parse(key, equals + 1, &value, e) != 0)
 		return e->code;
-	if (!n->quota_is_set[key] || n->quota[key] != value)
+	if (n != NULL && (!n->quota_is_set[key] || n->quota[key] != value))
 		tenant_grant(n, key, value, NULL, NULL);
 	return 0;
 }
@@ -100,20 +101,24 @@ set_quota(struct tenant *n, char *word, struct err *e)
 static int
 apply_tenant(struct tenants *t, struct line *l, struct err *e)
 {
-	struct tenant *n;
+	struct tenant *n = NULL;
 
 	if (l->n < 2)
 		return err_set(e, ERR_INVAL,
 		    "want tenant NAME [disabled] [quota.KEY=VALUE ...]");
-	n = tenants_find_name(t, l->words[1]);
-	if (n == NULL && tenant_add(t, l->words[1], NULL, NULL, &n, e) != 0)
+	if (tenants_check_name(l->words[1], e) != 0)
+		return e->code;
+	if (t != NULL)
+		n = tenants_find_name(t, l->words[1]);
+	if (t != NULL && n == NULL &&
+	    tenant_add(t, l->words[1], NULL, NULL, &n, e) != 0)
 		return e->code;
 	for (size_t i = 2; i < l->n; i++) {
 		if (strncmp(l->words[i], "quota.", 6) == 0) {
 			if (set_quota(n, l->words[i], e) != 0)
 				return e->code;
 		} else if (strcmp(l->words[i], "disabled") == 0) {
-			if (n->row.disabled_ms == 0)
+			if (n != NULL && n->row.disabled_ms == 0)
 				tenant_use(n, TENANT_DISABLED, NULL, NULL);
 		} else {
 			return err_set(e, ERR_INVAL,
@@ -181,6 +186,8 @@ apply_token(struct tenants *t, const struct line *l, struct err *e)
 
 	if (parse_token(l, &of, &wish, e) != 0)
 		return e->code;
+	if (t == NULL)
+		return 0;
 	if (strcmp(l->words[1], "-") != 0) {
 		n = tenants_find_name(t, l->words[1]);
 		if (n == NULL)
@@ -228,4 +235,10 @@ tenants_file_apply(
 		}
 	}
 	return 0;
+}
+
+int
+tenants_file_check(const char *path, char *text, struct err *e)
+{
+	return tenants_file_apply(NULL, path, text, e);
 }

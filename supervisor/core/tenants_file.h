@@ -28,5 +28,8 @@ int tenants_file_read(const char *path, char **out, struct err *e) MUSTCHECK;
  * line holds.  text is changed. */
 int tenants_file_apply(
     struct tenants *t, const char *path, char *text, struct err *e) MUSTCHECK;
+/* tenants_file_check - the same without tenants: what can be said of its lines
+ * alone.  text is changed. */
+int tenants_file_check(const char *path, char *text, struct err *e) MUSTCHECK;
 
 #endif

@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "common/place.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/tenants_file.h"
 #include "supervisor/front/key.h"
 #include "supervisor/store/store.h"
 
@@ -24,6 +25,19 @@ check_data_places(const struct conf *conf, struct err *e)
 	    "user (RUN_AS_FRONT), or leave it empty for DATA_DIR/" LAYOUT_FRONT
 	    "/artifacts",
 	    artifacts, why.msg);
+}
+
+static int
+check_tenants(const struct conf *conf, struct err *e)
+{
+	const char *path = conf_str(conf, CONF_TENANTS_FILE);
+	AUTO(auto_free) char *text = NULL;
+
+	if (path[0] == '\0')
+		return 0;
+	if (tenants_file_read(path, &text, e) != 0)
+		return e->code;
+	return tenants_file_check(path, text, e);
 }
 
 /* What there is of it: the supervisor makes it, and gives it to the front. */
@@ -50,6 +64,10 @@ check_all(const struct conf *conf, enum check_data_server server)
 	struct err e;
 
 	if (check_data_places(conf, &e) != 0) {
+		log_error("%s", e.msg);
+		status = EXIT_CONFIG;
+	}
+	if (check_tenants(conf, &e) != 0) {
 		log_error("%s", e.msg);
 		status = EXIT_CONFIG;
 	}

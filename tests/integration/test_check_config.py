@@ -73,12 +73,23 @@ def test_a_start_goes_on_without_engine_and_images_and_so_does_this(check):
     ("ALLOWED_HOSTS=http://x/", "ALLOWED_HOSTS"),
     ("ARTIFACTS_DIR=/dev/null/x", "ARTIFACTS_DIR"),
     ("ARTIFACTS_DIR=data/links/x", "ARTIFACTS_DIR"),
+    ("TENANTS_FILE=/no/such", "TENANTS_FILE"),
     ("DATA_DIR=/dev/null/x", "DATA_DIR")])
 def test_what_would_stop_a_start_is_named_by_both(check, setting, said):
     for args in (["--check-config", setting], [setting]):
         done = check.run(*args)
         assert done.returncode == 78, done.stderr
         assert said in done.stderr and "the configuration" not in done.stdout
+
+
+def test_a_wrong_line_of_the_tenants_is_named(check):
+    path = os.path.join(check.top, "tenants")
+    with open(path, "w", encoding="ascii") as f:
+        f.write("tenant acme\ntenant .acme\n")
+    for args in (["--check-config"], []):
+        done = check.run(*args, TENANTS_FILE=path)
+        assert done.returncode == 78, done.stderr
+        assert "line 2: a tenant's name" in done.stderr
 
 
 def test_all_that_is_wrong_is_said_at_once(check):

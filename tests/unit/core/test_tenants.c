@@ -386,6 +386,18 @@ expect_file(const char *text, int rc, const char *words)
 	free(copy);
 }
 
+/* Said already of the lines alone. */
+static void
+expect_alone(const char *text, int rc)
+{
+	char *copy = xstrdup(text);
+	struct err e = {0};
+
+	if (tenants_file_check("/f", copy, &e) != rc)
+		fail_msg("%s: %s", text, e.msg);
+	free(copy);
+}
+
 static void
 test_the_file_makes_tenants_and_tokens(void **state)
 {
@@ -446,6 +458,23 @@ test_a_line_that_is_wrong_is_named(void **state)
 	    "another token of the id");
 }
 
+static void
+test_a_line_can_be_checked_without_tenants(void **state)
+{
+	static const char *const bad[] = {"\nsomebody\n", "tenant\n",
+	    "tenant .x", "tenant a quota.x=1", "tenant a quota.weight=0",
+	    "tenant a what", ("token - aaaaaaaaaaaa root " DIGEST),
+	    "token - aaaaaaaaaaaa admin abc"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		expect_alone(bad[i], ERR_INVAL);
+	expect_alone("tenant a quota.weight=2\ntenant b disabled\n"
+		     "token a aaaaaaaaaaaa user " DIGEST "\n",
+	    0);
+	assert_null(tenants_find_name(g.t, "a"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -466,6 +495,7 @@ main(void)
 	    TEST(test_a_tenant_has_so_many_tokens_and_dead_ones_give_way),
 	    TEST(test_the_file_makes_tenants_and_tokens),
 	    TEST(test_a_line_that_is_wrong_is_named),
+	    TEST(test_a_line_can_be_checked_without_tenants),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
