@@ -4,7 +4,10 @@ import os
 import signal
 import socket
 import subprocess
+import tempfile
 import time
+
+import pytest
 
 from client import wait_for
 
@@ -69,12 +72,17 @@ class Proxy:
             os.unlink(self.path)
 
 
+@pytest.fixture
+def open_dir():
+    """Not below tmp_path: another pytest shuts what that is in."""
+    with tempfile.TemporaryDirectory() as path:
+        os.chmod(path, 0o755)
+        yield path
+
+
 def test_an_engine_that_is_down_gives_a_clear_error_and_recovers(
-        make_server, engine, tmp_path):
-    proxy = Proxy(str(tmp_path / "engine.sock"), engine.path)
-    os.chmod(tmp_path, 0o755)
-    for parent in tmp_path.parents[:2]:
-        os.chmod(parent, 0o755)
+        make_server, engine, open_dir):
+    proxy = Proxy(os.path.join(open_dir, "engine.sock"), engine.path)
     server = make_server(env={"DOCKER_HOST": f"unix://{proxy.path}"},
                          wait=False)
     try:
