@@ -1,19 +1,24 @@
-// bridge.mjs ENTRY - the official client over stdio, with what ENTRY starts
+// bridge.mjs ENTRY - the official client by what ENTRY names or starts
 //
-// ENTRY is a server of a client's configuration, {"command": ..., "args": ...}.
+// ENTRY is a server of a client's configuration: {"url": ...}, or for stdio
+// {"command": ..., "args": ...}.
 // Prints what a program in a sandbox printed.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from
   "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from
+  "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
+const entry = JSON.parse(process.argv[2]);
 const client = new Client({ name: "bridge", version: "1" });
-await client.connect(
-  new StdioClientTransport({ ...JSON.parse(process.argv[2]), stderr: "ignore" }));
+await client.connect(entry.url !== undefined
+  ? new StreamableHTTPClientTransport(new URL(entry.url))
+  : new StdioClientTransport({ ...entry, stderr: "ignore" }));
 const { structuredContent } = await client.callTool({
   name: "run_sandbox",
   arguments: {
     identifier: "bridge",
-    commands: [{ argv: ["echo", "hello over stdio"] }],
+    commands: [{ argv: ["echo", "hello from there"] }],
   },
 });
 process.stdout.write(structuredContent.final.commands[0].stdout);

@@ -106,8 +106,10 @@ def test_the_greeting_and_readme_say_what_the_list_says(server):
 
 # Really connected: by what a client would start or call.
 
-def test_the_bridge_of_claude_desktop_connects(server, shell_env):
-    parsed, = section("Claude Desktop")
+@pytest.mark.parametrize("client", ["Any client", "Claude Desktop"])
+def test_the_official_client_connects(client, server, shell_env):
+    """By HTTP, and by the bridge for clients that speak stdio only."""
+    parsed, = section(client)
     entry = json.loads(json.dumps(parsed["mcpServers"]["sandbox"]).replace(
         SHOWN_AT, f"http://127.0.0.1:{server.port}"))
     folder = os.environ["NODE_CLIENTS"]
@@ -116,4 +118,4 @@ def test_the_bridge_of_claude_desktop_connects(server, shell_env):
          json.dumps(entry)], cwd=folder, env=shell_env, text=True,
         capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout == "hello over stdio\n"
+    assert done.stdout == "hello from there\n"
