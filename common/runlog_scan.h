@@ -65,7 +65,7 @@ struct runlog_source {
 
 /* After so much output was skipped, so much is read, then more and more. */
 #define RUNLOG_WALK_JUMP_BYTES 16384
-#define RUNLOG_WALK_FIRST_BYTES 8192
+#define RUNLOG_WALK_FIRST_BYTES 512
 
 struct runlog_walk {
 	struct runlog_scan *scan;

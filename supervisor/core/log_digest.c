@@ -7,11 +7,13 @@
  * records when a slice was read, so a digest is always at a record's
  * beginning when nobody works on it.
  *
- * Of an output record only what goes into the head and what may become the
- * tail is read: the walk skips what lies between.
+ * Of an output record only what goes into the head is read; the walk skips the
+ * rest, when it is long enough to be the whole tail.  Where that stands is
+ * kept, and it is read when a shorter record follows, or at the end.
  */
 #include "supervisor/core/log_digest.h"
 
+#include "common/fd.h"
 #include "common/msg/wire.h"
 #include "common/xmalloc.h"
 
@@ -180,7 +182,8 @@ cut_head(struct log_digest *d, struct log_stream *s, uint32_t level)
 	const uint8_t *head = buf_data(&s->head);
 	uint64_t rest = s->bytes - level;
 	size_t want = rest < d->caps.tail ? (size_t)rest : d->caps.tail;
-	size_t more = want - buf_len(&s->tail);
+	size_t have = s->tail_at != 0 ? d->caps.tail : buf_len(&s->tail);
+	size_t more = want - have;
 	struct buf kept, tail;
 
 	buf_init(&kept, s->head.max);
@@ -224,8 +227,53 @@ head_part(
 
 /* ---- output */
 
+/* It begins in the log at place, all of it. */
 static void
-begin_output(struct digest_walk *w)
+tail_is_at(struct log_digest *d, struct log_stream *s, uint64_t place)
+{
+	if (s->tail_at == 0)
+		d->nlate++;
+	s->tail_at = place;
+	buf_consume(&s->tail, buf_len(&s->tail));
+}
+
+static int
+read_tail(struct log_digest *d, struct log_stream *s,
+    const struct runlog_source *log, struct err *e)
+{
+	uint8_t bytes[LOG_TAIL_BYTES];
+	const uint8_t *p = bytes;
+	const size_t n = d->caps.tail;
+	ssize_t got = (ssize_t)n;
+
+	if (s->tail_at == 0)
+		return 0;
+	if (log->mem != NULL)
+		p = log->mem + s->tail_at;
+	else
+		got = fd_pread_all(log->fd, bytes, n, s->tail_at, e);
+	if (got < 0)
+		return ERR_SYS;
+	if ((size_t)got < n)
+		return err_set(e, ERR_SYS, "log: shorter than it was");
+	digest_append(&s->tail, p, n);
+	s->tail_at = 0;
+	d->nlate--;
+	return 0;
+}
+
+static int
+read_late_tails(
+    struct log_digest *d, const struct runlog_source *log, struct err *e)
+{
+	for (size_t i = 0; i < 2 * (size_t)d->ncommands && d->nlate > 0; i++)
+		if (read_tail(d, stream_at(d, i), log, e) != 0)
+			return ERR_SYS;
+	return 0;
+}
+
+static int
+begin_output(struct digest_walk *w, struct err *e)
 {
 	const struct runlog_scan *scan = &w->d->check.scan;
 	const struct log_caps *caps = &w->d->caps;
@@ -237,7 +285,12 @@ begin_output(struct digest_walk *w)
 	w->stream = s;
 	w->head = head_part(w->d, s, n, caps->head[i]);
 	rest = n - w->head;
-	w->pass = rest > caps->tail ? rest - caps->tail : 0;
+	w->pass = rest >= caps->tail ? rest : 0;
+	if (w->pass > 0 && caps->tail > 0)
+		tail_is_at(
+		    w->d, s, scan->at + RUNLOG_HEADER_BYTES + n - caps->tail);
+	else if (rest > 0 && read_tail(w->d, s, &w->walk.source, e) != 0)
+		return ERR_SYS;
 	if (w->head > 0) {
 		if (s->head_len == 0)
 			s->head_from = scan->at;
@@ -246,6 +299,7 @@ begin_output(struct digest_walk *w)
 	s->head_len += (uint32_t)w->head;
 	w->d->heads += w->head;
 	s->bytes += n;
+	return 0;
 }
 
 /* What the next bytes of an output are for; returns how many were taken. */
@@ -330,7 +384,8 @@ on_header(struct digest_walk *w, struct err *e)
 	if (runlog_check_header(check, e) != 0)
 		return ERR_PROTO;
 	if (runlog_is_output(h->type)) {
-		begin_output(w);
+		if (begin_output(w, e) != 0)
+			return ERR_SYS;
 		skip_output(w);
 	}
 	return TURN_GO;
@@ -373,6 +428,8 @@ digest_scan(struct log_digest *d, const struct runlog_source *log,
 	do
 		turn = digest_step(&w, e);
 	while (turn == TURN_GO);
+	if (turn != ERR_SYS && read_late_tails(d, log, e) != 0)
+		turn = ERR_SYS;
 	if (turn == ERR_SYS) { /* perhaps within a record */
 		digest_reset(d);
 		return ERR_SYS;

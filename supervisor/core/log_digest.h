@@ -47,10 +47,12 @@ struct log_stream {
 	uint64_t bytes;
 	/* For log_digest.c: the records of the head stand in the log from
 	 * head_from to head_to; absent means that its bytes are not in memory
-	 * and have been read again up to fill_at. */
+	 * and have been read again up to fill_at.  tail_at: where the tail
+	 * stands, which is not read yet; 0: it is in memory. */
 	uint64_t head_from;
 	uint64_t head_to;
 	uint64_t fill_at;
+	uint64_t tail_at;
 	uint32_t head_len;
 	bool absent;
 };
@@ -83,7 +85,8 @@ struct log_digest {
 	uint64_t heads; /* bytes of all heads, in memory or absent */
 	uint32_t level; /* a head longer than this was cut for the others */
 	struct runlog_check check;
-	bool final; /* was decoded: never looks on */
+	uint32_t nlate; /* streams whose tail is not read yet */
+	bool final;     /* was decoded: never looks on */
 };
 
 struct log_digest *log_digest_new(
