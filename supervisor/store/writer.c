@@ -289,7 +289,8 @@ writer_gather(struct writer *w)
 	    queue_count(&w->queue, NULL);
 
 	if (all >= WRITER_MANY)
-		queue_gather(&w->queue, all / 2, WRITER_GATHER_US);
+		queue_gather(&w->queue, all / 2,
+		    all >= WRITER_CROWD ? WRITER_CROWD_US : WRITER_GATHER_US);
 }
 
 static void *

@@ -11,7 +11,7 @@
  *
  * While WRITER_MANY or more are held and wait, their ends are to be expected:
  * the thread gives them WRITER_GATHER_US to come along, so that more of them
- * share a sync.
+ * share a sync; WRITER_CROWD_US when they are WRITER_CROWD.
  *
  * An op can be held on the loop's thread until another one takes it with it
  * (op.h, covers), until it is told to go, or for WRITER_SOON_MS.  A held op
@@ -28,6 +28,8 @@
 #define WRITER_SOON_MS 100
 #define WRITER_MANY 6
 #define WRITER_GATHER_US 2000
+#define WRITER_CROWD 18 /* so many take longer by themselves */
+#define WRITER_CROWD_US 5000
 
 struct db;
 struct done;
