@@ -1,9 +1,11 @@
 #include "common/runlog.h"
 
 #include "common/runspec.h"
+#include "common/utf8.h"
 #include "common/msg/wire.h"
 
 #define RUNLOG_END_FIXED 45 /* COMMAND_ENDED less its text */
+#define RUNLOG_LEFT_FIXED 6
 #define RUNLOG_WALL_MAX_US INT64_C(253402300799999999) /* year 9999 */
 #define RUNLOG_SIGNAL_MAX 64
 
@@ -58,6 +60,21 @@ runlog_put_run_end(struct buf *b, const struct runlog_run_end *end)
 	wire_put_u16(b, end->command);
 }
 
+void
+runlog_put_left(struct buf *b, const struct runlog_left *left)
+{
+	wire_put_u32(b, left->count);
+	wire_put_u8(b, left->killed);
+	wire_put_u8(b, left->nshown);
+	for (size_t i = 0; i < left->nshown; i++) {
+		const struct runlog_left_one *one = &left->shown[i];
+
+		wire_put_u32(b, one->id);
+		wire_put_u32(b, one->pid);
+		wire_put_bytes(b, one->text, strlen(one->text));
+	}
+}
+
 static bool
 runlog_is_length(unsigned int type, uint32_t length)
 {
@@ -69,10 +86,12 @@ runlog_is_length(unsigned int type, uint32_t length)
 	case RUNLOG_STDERR:
 		return length <= RUNLOG_PAYLOAD_MAX;
 	case RUNLOG_COMMAND_ENDED:
-		return length >= RUNLOG_END_FIXED &&
-		    length <= RUNLOG_RECORD_MAX;
+		return length >= RUNLOG_END_FIXED && length <= RUNLOG_END_MAX;
 	case RUNLOG_RUN_ENDED:
 		return length == RUNLOG_RUN_END_BYTES;
+	case RUNLOG_LEFT:
+		return length >= RUNLOG_LEFT_FIXED &&
+		    length <= RUNLOG_RECORD_MAX;
 	default:
 		return false;
 	}
@@ -179,4 +198,54 @@ runlog_parse_run_end(
 		return err_set(e, ERR_PROTO, "run end out of range");
 	*end = got;
 	return 0;
+}
+
+bool
+runlog_is_printable(const char *text, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)text[i] < ' ' || text[i] == '\x7f')
+			return false;
+	return utf8_is_valid(text, n);
+}
+
+static void
+runlog_get_left_one(struct wire_in *in, struct runlog_left_one *one)
+{
+	const uint8_t *text;
+	size_t len;
+
+	one->id = wire_get_u32(in);
+	one->pid = wire_get_u32(in);
+	text = wire_get_bytes(in, RUNLOG_LEFT_TEXT, &len);
+	if (text == NULL || one->id == 0 ||
+	    !runlog_is_printable((const char *)text, len)) {
+		in->bad = "process";
+		return;
+	}
+	memcpy(one->text, text, len);
+	one->text[len] = '\0';
+}
+
+int
+runlog_parse_left(
+    const uint8_t *p, size_t n, struct runlog_left *left, struct err *e)
+{
+	struct runlog_left got = {0};
+	struct wire_in in;
+	int rc;
+
+	wire_in_init(&in, p, n);
+	got.count = wire_get_u32(&in);
+	got.killed = wire_get_u8(&in);
+	got.nshown = wire_get_u8(&in);
+	if (got.count == 0 || got.killed > 1 ||
+	    got.nshown > RUNLOG_LEFT_SHOWN || got.nshown > got.count)
+		return err_set(e, ERR_PROTO, "left processes out of range");
+	for (size_t i = 0; i < got.nshown; i++)
+		runlog_get_left_one(&in, &got.shown[i]);
+	rc = wire_get_end(&in, e);
+	if (rc == 0)
+		*left = got;
+	return rc;
 }

@@ -12,7 +12,7 @@
  * checks the order as well.
  *
  * Order of a good log:  RUN_STARTED  (COMMAND_STARTED  (STDOUT|STDERR)*
- * COMMAND_ENDED)*  RUN_ENDED.  Commands run one after another, by index.
+ * LEFT? COMMAND_ENDED)*  RUN_ENDED.  Commands run one after another, by index.
  */
 #ifndef COMMON_RUNLOG_H
 #define COMMON_RUNLOG_H
@@ -25,7 +25,8 @@
 #define RUNLOG_HEADER_BYTES 16
 #define RUNLOG_MAGIC 0xa7
 #define RUNLOG_PAYLOAD_MAX 65536
-#define RUNLOG_RECORD_MAX 256  /* payload of a record other than output */
+#define RUNLOG_RECORD_MAX 768  /* payload of a record other than output */
+#define RUNLOG_END_MAX 256     /* of COMMAND_ENDED */
 #define RUNLOG_RUN_END_BYTES 5 /* payload of RUN_ENDED */
 
 enum runlog_type {
@@ -34,7 +35,8 @@ enum runlog_type {
 	RUNLOG_STDOUT = 3,          /* bytes; cut at UTF-8 boundaries */
 	RUNLOG_STDERR = 4,
 	RUNLOG_COMMAND_ENDED = 5, /* struct runlog_end */
-	RUNLOG_RUN_ENDED = 6      /* struct runlog_run_end */
+	RUNLOG_RUN_ENDED = 6,     /* struct runlog_run_end */
+	RUNLOG_LEFT = 7           /* struct runlog_left */
 };
 
 struct runlog_header {
@@ -62,11 +64,30 @@ struct runlog_run_end {    /* RUN_ENDED */
 	uint16_t command;  /* that failed or was running, else 0 */
 };
 
+#define RUNLOG_LEFT_SHOWN 6
+#define RUNLOG_LEFT_TEXT 96
+
+/* A process that the command left behind: printable UTF-8, as its command line
+ * was.  id is the sandbox's for it, and never another's. */
+struct runlog_left_one {
+	uint32_t id;
+	uint32_t pid;
+	char text[RUNLOG_LEFT_TEXT + 1];
+};
+
+struct runlog_left {    /* LEFT */
+	uint32_t count; /* at least 1 */
+	uint8_t killed; /* 1: no more could be kept, they were killed */
+	uint8_t nshown; /* the first of them */
+	struct runlog_left_one shown[RUNLOG_LEFT_SHOWN];
+};
+
 /* Appending; the caller has made sure of the room. */
 void runlog_put_header(struct buf *b, const struct runlog_header *h);
 void runlog_put_end(struct buf *b, const struct runlog_end *end);
 void runlog_put_run_end(struct buf *b, const struct runlog_run_end *end);
 size_t runlog_end_size(const struct runlog_end *end);
+void runlog_put_left(struct buf *b, const struct runlog_left *left);
 
 /* runlog_parse_header - RUNLOG_HEADER_BYTES bytes at p; ERR_PROTO when it is
  * none or breaks a limit */
@@ -76,5 +97,9 @@ int runlog_parse_end(const uint8_t *p, size_t n, struct runlog_end *end,
     struct err *e) MUSTCHECK;
 int runlog_parse_run_end(const uint8_t *p, size_t n, struct runlog_run_end *end,
     struct err *e) MUSTCHECK;
+int runlog_parse_left(const uint8_t *p, size_t n, struct runlog_left *left,
+    struct err *e) MUSTCHECK;
+/* runlog_is_printable - UTF-8 without control characters */
+bool runlog_is_printable(const char *text, size_t n);
 
 #endif

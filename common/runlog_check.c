@@ -25,7 +25,10 @@ check_order(const struct runlog_check *c, const struct runlog_header *h)
 	case RUNLOG_STDOUT:
 	case RUNLOG_STDERR:
 	case RUNLOG_COMMAND_ENDED:
-		return c->command >= 0 && h->command == c->command;
+		return c->command >= 0 && h->command == c->command &&
+		    (!c->left || h->type == RUNLOG_COMMAND_ENDED);
+	case RUNLOG_LEFT:
+		return c->command >= 0 && h->command == c->command && !c->left;
 	case RUNLOG_RUN_ENDED:
 		return c->started && c->command < 0 &&
 		    h->command < c->ncommands;
@@ -72,6 +75,18 @@ check_command_end(
 }
 
 static int
+check_left(
+    struct runlog_check *c, const struct runlog_piece *payload, struct err *e)
+{
+	struct runlog_left left;
+
+	if (runlog_parse_left(payload->p, payload->n, &left, e) != 0)
+		return ERR_PROTO;
+	c->left = true;
+	return 0;
+}
+
+static int
 check_run_end(
     struct runlog_check *c, const struct runlog_piece *payload, struct err *e)
 {
@@ -97,7 +112,10 @@ runlog_check_record(
 	case RUNLOG_COMMAND_STARTED:
 		c->command = c->scan.header.command;
 		c->bytes[0] = c->bytes[1] = 0;
+		c->left = false;
 		return 0;
+	case RUNLOG_LEFT:
+		return check_left(c, payload, e);
 	case RUNLOG_COMMAND_ENDED:
 		return check_command_end(c, payload, e);
 	case RUNLOG_RUN_ENDED:

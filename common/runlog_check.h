@@ -25,6 +25,7 @@ struct runlog_check {
 	int32_t last;    /* last ended, -1: none */
 	bool started;
 	bool ended;
+	bool left;         /* the running command's LEFT has come */
 	uint64_t bytes[2]; /* stdout, stderr of the running command */
 };
 

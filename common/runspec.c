@@ -3,7 +3,8 @@
 #include "common/msg/wire.h"
 #include "common/xmalloc.h"
 
-#define RUNSPEC_FLAGS_ALL (RUNSPEC_CONTINUE_ON_ERROR | RUNSPEC_LOCK)
+#define RUNSPEC_FLAGS_ALL                                                      \
+	(RUNSPEC_CONTINUE_ON_ERROR | RUNSPEC_LOCK | RUNSPEC_KILL_LEFTOVERS)
 #define RUNSPEC_COMMAND_FLAGS_ALL                                              \
 	(RUNSPEC_ALLOW_FAILURE | RUNSPEC_SHELL | RUNSPEC_DENIED |              \
 	    RUNSPEC_MERGE_STDERR)

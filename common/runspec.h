@@ -33,8 +33,10 @@ enum runspec_user {
 };
 enum runspec_flag {
 	RUNSPEC_CONTINUE_ON_ERROR = 1,
-	RUNSPEC_LOCK = 2 /* the front's: one of its kind at a time in a
-			  * sandbox; the agent has no use for it */
+	RUNSPEC_LOCK = 2, /* the front's: one of its kind at a time in a
+			   * sandbox; the agent has no use for it */
+	RUNSPEC_KILL_LEFTOVERS = 4 /* what a command leaves behind ends with
+				    * it */
 };
 enum runspec_command_flag {
 	RUNSPEC_ALLOW_FAILURE = 1,

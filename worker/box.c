@@ -37,7 +37,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "common/msg/msg_gen.h"
 #include "common/clock.h"
 #include "common/exit.h"
 #include "common/msg/msg_gen.h"
@@ -663,7 +662,7 @@ box_new(struct box_all *all, const struct box_start *s)
 	backend_handle_named(&b->at.handle,
 	    s->container_id[0] != '\0' ? s->container_id : s->name);
 	b->timer = timer_new(all->host->base, timer_cb, b);
-	b->tasks = tasks_new(&all->tasks_host,
+	b->tasks = tasks_new(&all->tasks_host, s->sandbox,
 	    s->mode == MSG_OPEN_MODE_CREATE ? TASKS_NONE_BEGUN :
 					      TASKS_MAY_HAVE_BEGUN,
 	    on_overdue, b);

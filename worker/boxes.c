@@ -99,6 +99,18 @@ boxes_find_task(const struct boxes *bs, uint64_t number)
 	return tasks_find(&bs->tasks, number);
 }
 
+void
+boxes_ask_left(struct boxes *bs, const struct msg_left_ask *m)
+{
+	struct box *b = box_at(box_map_by_sandbox(&bs->all.map, m->id));
+	struct tasks *ts = b == NULL ? NULL : box_tasks(b);
+
+	if (ts != NULL)
+		tasks_ask_left(ts, m);
+	else
+		left_asks_refuse(*bs->all.host->front, m);
+}
+
 /* NULL, or why commands may not be root. */
 static const char *
 root_refusal(void *arg)

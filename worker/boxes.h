@@ -33,6 +33,8 @@ void boxes_remove(struct boxes *bs, uint64_t sandbox, const struct uuid *uuid,
  * no box it is lost.  ERR_PROTO when the message cannot be */
 int boxes_start_task(struct boxes *bs, uint64_t sandbox, struct task_start *s,
     struct err *e) MUSTCHECK;
+/* boxes_ask_left - LEFT_ASK, of any box there ever was */
+void boxes_ask_left(struct boxes *bs, const struct msg_left_ask *m);
 /* boxes_find_task - by the run's number; NULL: none */
 struct tasks_item *boxes_find_task(const struct boxes *bs, uint64_t number);
 

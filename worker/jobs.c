@@ -166,6 +166,16 @@ on_artifact_fd(void *arg, struct msg_artifact_fd *m, struct err *e)
 	return 0;
 }
 
+static int
+on_left_ask(void *arg, const struct msg_left_ask *m, struct err *e)
+{
+	struct worker *w = arg;
+
+	(void)e;
+	boxes_ask_left(w->boxes, m);
+	return 0;
+}
+
 /* ---- sweep */
 
 static int
@@ -200,6 +210,7 @@ static const struct msg_front_to_worker handlers = {
     .on_run_start = on_run_start,
     .on_run_cancel = on_run_cancel,
     .on_run_forget = on_run_forget,
+    .on_left_ask = on_left_ask,
     .on_artifact_fd = on_artifact_fd,
     .on_sweep = on_sweep,
     .on_sweep_end = on_sweep_end,

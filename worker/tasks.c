@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 
 #include "common/msg/msg_gen.h"
-#include "common/msg/msg_gen.h"
 #include "common/xmalloc.h"
 
 struct tasks_item {
@@ -34,6 +33,7 @@ struct tasks {
 	struct tasks_list list; /* as they were started */
 	struct hashmap by_uuid;
 	struct copies *copies;
+	struct left_asks *left;
 	struct peer *peer; /* NULL: away */
 	const struct peer_hello *hello;
 	bool settled;
@@ -86,7 +86,7 @@ find_known(const struct peer_hello *h, const struct uuid *uuid)
 /* ---- life */
 
 struct tasks *
-tasks_new(const struct tasks_host *host, enum tasks_past past,
+tasks_new(const struct tasks_host *host, uint64_t sandbox, enum tasks_past past,
     void (*on_overdue)(void *), void *arg)
 {
 	struct tasks *ts = xcalloc(1, sizeof(*ts));
@@ -97,6 +97,7 @@ tasks_new(const struct tasks_host *host, enum tasks_past past,
 	ts->begun = past == TASKS_MAY_HAVE_BEGUN;
 	TAILQ_INIT(&ts->list);
 	ts->copies = copies_new(host->task->base, host->front, host->limits);
+	ts->left = left_asks_new(host->front, sandbox);
 	return ts;
 }
 
@@ -119,6 +120,7 @@ tasks_free(struct tasks *ts)
 {
 	struct tasks_item *it;
 
+	left_asks_free(ts->left);
 	copies_free(ts->copies);
 	ts->copies = NULL;
 	while ((it = TAILQ_FIRST(&ts->list)) != NULL)
@@ -183,6 +185,7 @@ tasks_attach(struct tasks *ts, struct peer *p, const struct peer_hello *h)
 	TAILQ_FOREACH (it, &ts->list, link)
 		attach(ts, it->task);
 	copies_attach(ts->copies, p);
+	left_asks_attach(ts->left, p);
 	discard_unknown(ts);
 }
 
@@ -196,6 +199,7 @@ tasks_detach(struct tasks *ts)
 	TAILQ_FOREACH (it, &ts->list, link)
 		task_detach(it->task);
 	copies_detach(ts->copies);
+	left_asks_detach(ts->left);
 }
 
 void
@@ -304,6 +308,12 @@ tasks_item_fd(struct tasks_item *it, uint32_t file, int fd, const char *refusal)
 	copies_on_fd(it->in->copies, &it->copy, file, fd, refusal);
 }
 
+void
+tasks_ask_left(struct tasks *ts, const struct msg_left_ask *m)
+{
+	left_asks_start(ts->left, m);
+}
+
 /* ---- the link's turns */
 
 void
@@ -317,6 +327,7 @@ tasks_on_turn(struct tasks *ts)
 		ipc_chan_cork(front);
 	TAILQ_FOREACH (it, &ts->list, link)
 		task_flush(it->task);
+	left_asks_on_turn(ts->left);
 	if (front != NULL)
 		ipc_chan_uncork(front);
 }

@@ -12,6 +12,7 @@
 #include "common/err.h"
 #include "common/hashmap.h"
 #include "worker/copies.h"
+#include "worker/left_asks.h"
 #include "worker/link/peer.h"
 #include "worker/task.h"
 
@@ -37,10 +38,11 @@ enum tasks_past {
 	TASKS_MAY_HAVE_BEGUN
 };
 
-/* tasks_new - host is kept by pointer.  on_overdue: a task was ended because
- * the agent did not end it in time */
-struct tasks *tasks_new(const struct tasks_host *host, enum tasks_past past,
-    void (*on_overdue)(void *arg), void *arg);
+/* tasks_new - host is kept by pointer; sandbox is the front's number of the
+ * box.  on_overdue: a task was ended because the agent did not end it in time
+ */
+struct tasks *tasks_new(const struct tasks_host *host, uint64_t sandbox,
+    enum tasks_past past, void (*on_overdue)(void *arg), void *arg);
 /* tasks_free - the front is told nothing: tasks_end first */
 void tasks_free(struct tasks *ts);
 /* tasks_end - all of them, now */
@@ -67,6 +69,9 @@ void tasks_item_forget(struct tasks_item *it);
 /* tasks_item_fd - for the copy of that task's artifacts; takes fd */
 void tasks_item_fd(
     struct tasks_item *it, uint32_t file, int fd, const char *refusal);
+
+/* tasks_ask_left - what one of its runs left behind */
+void tasks_ask_left(struct tasks *ts, const struct msg_left_ask *m);
 
 /* tasks_on_turn - no more for now: tell the front, acknowledge */
 void tasks_on_turn(struct tasks *ts);

@@ -12,6 +12,7 @@
 #include "common/exit.h"
 #include "images/agent/file_read.h"
 #include "images/agent/file_write.h"
+#include "images/agent/left_answer.h"
 #include "images/agent/walk.h"
 
 /* ---- the kinds of channels */
@@ -125,10 +126,19 @@ on_lease(void *arg, const struct frame_lease *m, struct err *e)
 }
 
 static int
+on_open_left(void *arg, const struct frame_open_left *m, struct err *e)
+{
+	struct agent *a = arg;
+
+	return left_answer_on_open(&a->mux, &a->procs.remnants, m, e);
+}
+
+static int
 on_ping(void *arg, const struct frame_ping *m, struct err *e)
 {
 	struct agent *a = arg;
-	const struct frame_pong pong = {.token = m->token};
+	const struct frame_pong pong = {
+	    .token = m->token, .left = remnants_count(&a->procs.remnants)};
 
 	(void)e;
 	uplink_put(&a->uplink, frame_put_pong(&a->uplink.out, &pong));
@@ -143,6 +153,7 @@ static const struct frame_down agent_down = {
     .on_open_read = on_open_read,
     .on_open_write = on_open_write,
     .on_open_walk = on_open_walk,
+    .on_open_left = on_open_left,
     .on_data = on_data,
     .on_credit = on_credit,
     .on_cancel = on_cancel,
@@ -169,7 +180,8 @@ agent_on_open(void *arg)
 	const struct frame_hello hello = {.version = FRAME_VERSION,
 	    .boot = a->boot,
 	    .runs = seqs_kept(&a->seqs)};
-	const struct frame_hello_end end = {0};
+	const struct frame_hello_end end = {
+	    .left = remnants_count(&a->procs.remnants)};
 
 	uplink_put(&a->uplink, frame_put_hello(&a->uplink.out, &hello));
 	seqs_hello(&a->seqs);
@@ -222,6 +234,8 @@ agent_timeout(const struct agent *a, bool more_files)
 	if (seqs_is_busy(&a->seqs) || processes_is_busy(&a->processes) ||
 	    (more_files && uplink_has_room(&a->uplink)))
 		return 0;
+	if (remnants_next_ms(&a->procs.remnants) < next)
+		next = remnants_next_ms(&a->procs.remnants);
 	if (reap_next_ms(&a->reaper) < next)
 		next = reap_next_ms(&a->reaper);
 	if (layer_next_ms(&a->layer) < next)
@@ -242,12 +256,16 @@ agent_timeout(const struct agent *a, bool more_files)
 static bool
 watch_layer(struct agent *a, uint64_t now_ms)
 {
-	switch (layer_tick(&a->layer, now_ms, a->procs.nlive > 0)) {
+	bool writes =
+	    a->procs.nlive > 0 || !remnants_is_empty(&a->procs.remnants);
+
+	switch (layer_tick(&a->layer, now_ms, writes)) {
 	case LAYER_FINE:
 		return true;
 	case LAYER_FULL:
 		seqs_cancel_all(&a->seqs, RUNLOG_DISK_FULL, LAYER_FULL_TEXT);
 		processes_cancel_all(&a->processes, RUNLOG_DISK_FULL);
+		remnants_kill_all(&a->procs.remnants, LEFTLIST_DISK_FULL);
 		return true;
 	case LAYER_LOST:
 		break;
@@ -275,6 +293,7 @@ agent_run(struct agent *a)
 		now = clock_mono_ms();
 		reap_tick(&a->reaper, now);
 		procs_tick(&a->procs, now);
+		remnants_tick(&a->procs.remnants, now);
 		seqs_tick(&a->seqs);
 		processes_tick(&a->processes);
 		fits = watch_layer(a, now);

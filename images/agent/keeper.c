@@ -111,6 +111,26 @@ is_told_to_kill(const struct keeper *k)
 	return told;
 }
 
+/* Some are about to end, too: the rest of a pipe, what a shell substituted.
+ * Whether anything lives on, and may. */
+static bool
+keeper_leaves(struct keeper *k)
+{
+	uint64_t end = k->report.end_us + KEEPER_STRAGGLE_MS * 1000;
+	uint64_t now;
+
+	if (!k->job->leave || k->report.killed)
+		return false;
+	while (!k->empty && (now = clock_mono_us()) < end) {
+		int sig = wait_signal((long)((end - now + 999) / 1000));
+
+		(void)keeper_reap(k);
+		if (sig == SIGTERM && is_told_to_kill(k))
+			return false;
+	}
+	return !k->empty;
+}
+
 static void
 keeper_watch(struct keeper *k)
 {
@@ -123,8 +143,21 @@ keeper_watch(struct keeper *k)
 			break;
 		}
 	}
-	if (!k->empty)
+	if (k->empty)
+		return;
+	k->report.behind = keeper_leaves(k);
+	if (!k->report.behind)
 		keeper_kill_tree(k);
+}
+
+/* Retired: until the last one is dead. */
+static void
+keeper_stay(struct keeper *k)
+{
+	while (!k->empty) {
+		(void)wait_signal(-1);
+		(void)keeper_reap(k);
+	}
 }
 
 /* The file is root's because we are not dumpable. */
@@ -141,40 +174,41 @@ raise_oom_score(void)
 	(void)close(fd);
 }
 
-/* Returns whether this keeper can take another job. */
+/* Returns whether this keeper can go on. */
 static bool
-keeper_run(struct keeper_job *job)
+keeper_run(struct keeper *k, struct keeper_job *job)
 {
 	static uint8_t stack[KEEPER_STACK_BYTES] __attribute__((aligned(16)));
 	uint64_t cpu_us = children_cpu_us();
-	/* Should its end not be seen, it was killed. */
-	struct keeper k = {
-	    .job = job, .report = {.slot = job->slot, .status = SIGKILL}};
 
-	k.command =
+	/* Should its end not be seen, it was killed. */
+	*k = (struct keeper){
+	    .job = job, .report = {.slot = job->slot, .status = SIGKILL}};
+	k->command =
 	    clone(command_main, stack + sizeof(stack), CLONE_VM | SIGCHLD, job);
-	if (k.command == -1) {
+	if (k->command == -1) {
 		job->stage = KEEPER_FORK;
 		job->error = errno;
 	} else {
-		keeper_watch(&k);
+		keeper_watch(k);
 	}
-	k.report.keeper = getpid();
-	k.report.stage = (uint8_t)job->stage;
-	k.report.error = job->error;
-	k.report.cpu_us = children_cpu_us() - cpu_us;
-	if (k.report.end_us == 0)
-		k.report.end_us = clock_mono_us();
+	k->report.keeper = getpid();
+	k->report.stage = (uint8_t)job->stage;
+	k->report.error = job->error;
+	k->report.cpu_us = children_cpu_us() - cpu_us;
+	if (k->report.end_us == 0)
+		k->report.end_us = clock_mono_us();
 	/* One write of less than PIPE_BUF: whole or not at all. */
-	if (write(KEEPER_REPORT_FD, &k.report, sizeof(k.report)) == -1)
+	if (write(KEEPER_REPORT_FD, &k->report, sizeof(k->report)) == -1)
 		return false;
-	return !k.report.left;
+	return !k->report.left;
 }
 
 void
 keeper_main(int socket, _Atomic uint32_t *begun)
 {
 	static struct keeper_in in;
+	struct keeper k = {.empty = true};
 	struct err e;
 
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -189,13 +223,15 @@ keeper_main(int socket, _Atomic uint32_t *begun)
 
 		if (in.type == KEEPER_MSG_JOB) {
 			*begun = in.order;
-			more = keeper_run(&in.job);
+			more = keeper_run(&k, &in.job);
 		}
 		/* The pipes last until the report, which PID 1 then needs no
 		 * second look for. */
 		keeper_in_clear(&in);
-		if (!more)
+		if (!more || k.report.behind)
 			break;
 	}
+	if (k.report.behind)
+		keeper_stay(&k);
 	_exit(0);
 }

@@ -8,6 +8,12 @@
  * KEEPER_REPORT_FD, and waits for the next job.  It ends when PID 1 closes the
  * socket, or after a tree of which something would not die.
  *
+ * When the job says so (leave), what is alive KEEPER_STRAGGLE_MS after the
+ * command's own end is not killed: the report says "behind", and the keeper
+ * retires.  It takes no other job, stays the subreaper of what was left, reaps
+ * it and ends with the last of it.  Who wants that dead kills the keeper, too
+ * (remnants.h).
+ *
  * The command starts by clone(CLONE_VM), so what went wrong before exec is seen
  * in shared memory when it has ended, and the keeper need not be woken by its
  * exec.  Until then the job must stay as it is.
@@ -30,6 +36,7 @@
 /* Without a death for so long, or after so long in all, a keeper gives up and
  * leaves the rest to PID 1. */
 #define KEEPER_KILL_MS 100
+#define KEEPER_STRAGGLE_MS 20
 #define KEEPER_KILL_MAX_MS 2000
 /* A keeper's chance with the OOM killer, and so its commands', who inherit it:
  * before the agent, whatever their sizes. */
@@ -52,6 +59,7 @@ struct keeper_job {
 	enum runspec_user user;
 	int out; /* write ends; err is -1 when it goes where out goes */
 	int err;
+	uint8_t leave;  /* 1: what outlives the command is left alone */
 	uint32_t slot;  /* for the report */
 	uint32_t order; /* the job's number; a kill names it */
 
@@ -66,6 +74,7 @@ struct keeper_report {
 	int32_t status; /* of the command, as from wait(2) */
 	uint8_t killed; /* the kill began before the command had ended */
 	uint8_t left;   /* something could not be killed in time; it exits */
+	uint8_t behind; /* something lives on, and the keeper is retired */
 	uint8_t stage;  /* enum keeper_stage; error goes with it */
 	int32_t error;
 	uint64_t end_us; /* clock_mono_us when the command ended */

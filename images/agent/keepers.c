@@ -11,13 +11,14 @@
 enum keepers_state {
 	KEEPERS_IDLE,
 	KEEPERS_BUSY,
+	KEEPERS_RETIRED,
 	KEEPERS_LEAVING
 };
 
 struct keepers_entry {
 	TAILQ_ENTRY(keepers_entry) link;
 	pid_t pid;
-	int socket; /* -1: LEAVING */
+	int socket; /* -1: RETIRED, LEAVING */
 	enum keepers_state state;
 	uint32_t order; /* of the job it has, or had last */
 	/* shared with it: the last one it began with */
@@ -43,16 +44,23 @@ keepers_find(const struct keepers *ks, pid_t pid)
 }
 
 static void
-keepers_let_go(struct keepers *ks, struct keepers_entry *k)
+keepers_part(
+    struct keepers *ks, struct keepers_entry *k, enum keepers_state state)
 {
 	if (k->state == KEEPERS_IDLE)
 		ks->nidle--;
 	else if (k->state == KEEPERS_BUSY)
 		ks->nbusy--;
-	k->state = KEEPERS_LEAVING;
+	k->state = state;
 	if (k->socket != -1)
 		(void)close(k->socket);
 	k->socket = -1;
+}
+
+static void
+keepers_let_go(struct keepers *ks, struct keepers_entry *k)
+{
+	keepers_part(ks, k, KEEPERS_LEAVING);
 }
 
 /* A new one, idle; NULL with errno. */
@@ -188,8 +196,9 @@ keepers_on_report(struct keepers *ks, const struct keeper_report *report)
 
 	if (k == NULL || k->state != KEEPERS_BUSY)
 		return;
-	if (report->left != 0) {
-		keepers_let_go(ks, k);
+	if (report->left != 0 || report->behind != 0) {
+		keepers_part(ks, k,
+		    report->behind != 0 ? KEEPERS_RETIRED : KEEPERS_LEAVING);
 		return;
 	}
 	k->state = KEEPERS_IDLE;
@@ -207,7 +216,9 @@ keepers_on_reaped(struct keepers *ks, pid_t pid)
 
 	if (k == NULL)
 		return KEEPERS_LOST;
-	if (k->state == KEEPERS_BUSY)
+	if (k->state == KEEPERS_RETIRED)
+		loss = KEEPERS_LOST;
+	else if (k->state == KEEPERS_BUSY)
 		loss = *k->begun == k->order ? KEEPERS_LOST : KEEPERS_UNBEGUN;
 	keepers_let_go(ks, k);
 	TAILQ_REMOVE(&ks->list, k, link);

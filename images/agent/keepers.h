@@ -4,6 +4,7 @@
  *	IDLE		waits for a job: as many as are busy, but at least one
  *			and at most KEEPERS_IDLE_MAX
  *	BUSY		has a job and will report
+ *	RETIRED		stays with what its command left behind (remnants.h)
  *	LEAVING		was let go, or said that it goes; not reaped yet
  *
  * A fork of PID 1 and the end of one cost a short command a fifth of its time,
@@ -42,7 +43,7 @@ void keepers_on_report(struct keepers *ks, const struct keeper_report *report);
 enum keepers_loss {
 	KEEPERS_QUIET,   /* it had no job */
 	KEEPERS_UNBEGUN, /* it had not begun with its job */
-	KEEPERS_LOST     /* a command may be below it; or no keeper */
+	KEEPERS_LOST     /* something may be below it; or no keeper */
 };
 enum keepers_loss keepers_on_reaped(struct keepers *ks, pid_t pid) MUSTCHECK;
 /* keepers_has - pid is one that is not reaped yet */

@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "common/utf8.h"
 
-#define RECORD_BYTES_MAX 512
+#define RECORD_BYTES_MAX 1024
 
 void
 outlog_init(struct outlog *o, const struct uuid *run)
@@ -52,6 +52,20 @@ outlog_put_end(struct outlog *o, uint32_t command, const struct runlog_end *end)
 
 	runlog_put_end(b, end);
 	record_append(o, b);
+}
+
+void
+outlog_put_left(
+    struct outlog *o, uint32_t command, const struct runlog_left *left)
+{
+	struct buf payload, *b;
+
+	buf_init(&payload, RUNLOG_RECORD_MAX);
+	runlog_put_left(&payload, left);
+	b = record_begin(RUNLOG_LEFT, command, buf_len(&payload));
+	(void)!buf_append(b, buf_data(&payload), buf_len(&payload));
+	record_append(o, b);
+	buf_clear(&payload);
 }
 
 void

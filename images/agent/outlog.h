@@ -16,8 +16,9 @@
 #include "common/uuid.h"
 #include "images/agent/flow.h"
 
-/* Per command: started, two flushes of a cut character, ended. */
-#define OUTLOG_COMMAND_BYTES (4 * RUNLOG_HEADER_BYTES + 2 * 3 + 256)
+/* Per command: started, two flushes of a cut character, left, ended. */
+#define OUTLOG_COMMAND_BYTES                                                   \
+	(5 * RUNLOG_HEADER_BYTES + 2 * 3 + RUNLOG_RECORD_MAX + RUNLOG_END_MAX)
 #define OUTLOG_RESERVE_BYTES ((RUNSPEC_COMMANDS_MAX + 1) * OUTLOG_COMMAND_BYTES)
 
 struct outlog {
@@ -33,6 +34,8 @@ void outlog_put_plain(
     struct outlog *o, enum runlog_type type, uint32_t command);
 void outlog_put_end(
     struct outlog *o, uint32_t command, const struct runlog_end *end);
+void outlog_put_left(
+    struct outlog *o, uint32_t command, const struct runlog_left *left);
 void outlog_put_run_end(struct outlog *o, const struct runlog_run_end *end);
 
 /*

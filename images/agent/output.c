@@ -161,10 +161,11 @@ output_resume(struct output *o)
 }
 
 void
-output_drain_begin(struct output *o)
+output_drain_begin(struct output *o, enum output_then then)
 {
 	int n = 0;
 
+	o->kept = then == OUTPUT_KEEP;
 	loop_del(o->loop, &o->token);
 	o->drain = 0;
 	if (o->fd != -1 && ioctl(o->fd, FIONREAD, &n) == 0 && n > 0)
@@ -175,14 +176,29 @@ bool
 output_drain(struct output *o)
 {
 	while (o->fd != -1 && o->drain > 0) {
+		enum output_took took;
 		uint64_t n = 0;
 
 		if (output_room(o) < OUTPUT_ROOM_MIN)
 			return false;
-		if (take_some(o, o->drain, &n) != TAKEN_SOME)
+		took = take_some(o, o->drain, &n);
+		if (took == TAKEN_END)
+			output_close(o);
+		if (took != TAKEN_SOME)
 			break;
 		o->drain -= n < o->drain ? n : o->drain;
 	}
-	output_close(o);
+	o->drain = 0;
+	if (!o->kept)
+		output_close(o);
 	return true;
+}
+
+void
+output_move(struct output *from, struct output *to)
+{
+	to->fd = from->fd;
+	to->big = from->big;
+	from->fd = -1;
+	output_watch(to);
 }

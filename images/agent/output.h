@@ -51,6 +51,7 @@ struct output {           /* output.c writes */
 	bool big;
 	bool deep; /* its pipe holds what is written in a rest of the loop */
 	uint64_t drain; /* still to take from the pipe at the end */
+	bool kept;      /* it is not closed then, but moved to somebody else */
 };
 
 /* output_init - without a pipe */
@@ -62,11 +63,19 @@ int output_open(struct output *o, int *write_end) MUSTCHECK;
 void output_watch(struct output *o);
 /* output_resume - the taker has room again */
 void output_resume(struct output *o);
-/* output_drain_begin - no process is left: take no more than is in the pipe
+/* output_drain_begin - the end of what is taken: no more than is in the pipe
  * now, whoever else may hold it open */
-void output_drain_begin(struct output *o);
-/* output_drain - true when all of it is taken and the pipe is closed */
+enum output_then {
+	OUTPUT_CLOSE,
+	OUTPUT_KEEP /* for output_move */
+};
+void output_drain_begin(struct output *o, enum output_then then);
+/* output_drain - true when all of it is taken and the pipe is closed or, when
+ * it is kept and has no end yet, ready to be moved */
 bool output_drain(struct output *o);
+/* output_move - from what is drained to *to, which was initialised: from now
+ * on its taker's */
+void output_move(struct output *from, struct output *to);
 /* output_close - drop what is not taken */
 void output_close(struct output *o);
 

@@ -23,18 +23,19 @@
 #include "images/agent/oom.h"
 
 struct proc *
-proc_new(const struct proc_spec *spec, uint32_t slot, struct loop *loop,
-    struct keepers *keepers, const struct proc_ops *ops, void *arg)
+proc_new(const struct proc_spec *spec, uint32_t slot,
+    const struct proc_host *host, const struct proc_ops *ops, void *arg)
 {
 	struct proc *p = xcalloc(1, sizeof(*p));
 
 	p->spec = *spec;
 	p->slot = slot;
-	p->keepers = keepers;
+	p->keepers = host->keepers;
+	p->remnants = host->remnants;
 	p->ops = ops;
 	p->arg = arg;
 	for (unsigned int i = 0; i < ARRAY_LEN(p->out); i++)
-		output_init(&p->out[i], loop, i, &ops->output, arg);
+		output_init(&p->out[i], host->loop, i, &ops->output, arg);
 	p->oom_before = oom_count();
 	p->started_us = clock_mono_us();
 	/* Rounded up: never before its time. */
@@ -85,6 +86,7 @@ proc_give(struct proc *p)
 		job.cwd = p->spec.cwd;
 		job.user = p->spec.user;
 		job.slot = p->slot;
+		job.leave = p->spec.origin != NULL;
 		p->keeper = keepers_start(p->keepers, &job);
 		if (p->keeper == -1)
 			error = errno;
@@ -128,6 +130,9 @@ proc_drain(struct proc *p)
 	    p->report.end_us - p->started_us :
 	    0;
 	p->end.cpu_us = p->report.cpu_us;
+	/* What was killed while it was drained is not left behind. */
+	if (p->group == NULL || remnants_take_output(p->group, p->out))
+		p->end.left = p->left.count > 0 ? &p->left : NULL;
 }
 
 static void
@@ -136,8 +141,24 @@ proc_drain_begin(struct proc *p)
 	p->state = PROC_DRAINING;
 	p->keeper = 0;
 	for (size_t i = 0; i < ARRAY_LEN(p->out); i++)
-		output_drain_begin(&p->out[i]);
+		output_drain_begin(
+		    &p->out[i], p->group != NULL ? OUTPUT_KEEP : OUTPUT_CLOSE);
 	proc_drain(p);
+}
+
+/* The keeper has retired: what is below it lives on, unless its command did
+ * not end by itself. */
+static void
+proc_leave(struct proc *p)
+{
+	struct proc_end end = {0};
+
+	proc_end_fill(&end, &p->report, p->asked, p->oom_before);
+	if (p->asked != PROC_EXITED || end.why == PROC_OUT_OF_MEMORY)
+		remnants_kill_tree(p->keeper);
+	else
+		p->group = remnants_add(
+		    p->remnants, p->spec.origin, p->keeper, &p->left);
 }
 
 void
@@ -146,6 +167,8 @@ proc_on_report(struct proc *p, const struct keeper_report *report)
 	if (p->state != PROC_RUNNING)
 		return;
 	p->report = *report;
+	if (report->behind)
+		proc_leave(p);
 	if (report->left) {
 		p->state = PROC_ORPHANED;
 		p->keeper = 0;

@@ -4,8 +4,8 @@
  *	PROC_RUNNING	a keeper is at work on it
  *	PROC_ORPHANED	the keeper was killed, or gave up; PID 1 kills what it
  *			watched
- *	PROC_DRAINING	no process is left; the pipes hold output that its
- *			owner has no room for yet
+ *	PROC_DRAINING	no process is left, or the rest lives on (remnants.h);
+ *			the pipes hold output that its owner has no room for yet
  *	PROC_ENDED	procs.c tells the owner, and frees it
  *
  * It knows nothing of logs, runs or the link.  Its owner says where output
@@ -19,6 +19,7 @@
 
 #include "common/base.h"
 #include "images/agent/keepers.h"
+#include "images/agent/remnants.h"
 #include "images/agent/output.h"
 #include "images/agent/proc_end.h"
 #include "images/agent/proc_spec.h"
@@ -49,6 +50,7 @@ struct proc { /* proc.c writes */
 	const struct proc_ops *ops;
 	void *arg;
 	struct keepers *keepers;
+	struct remnants *remnants;
 	uint32_t slot;        /* in the table; keepers' reports name it */
 	struct output out[2]; /* stdout, stderr */
 
@@ -60,12 +62,20 @@ struct proc { /* proc.c writes */
 	uint64_t oom_before;
 	uint32_t gone;       /* keepers that died before they began with it */
 	enum proc_why asked; /* why it is killed, PROC_EXITED: it is not */
+	struct remnant_group *group; /* what lives on; NULL: nothing */
+	struct runlog_left left;     /* as it is told */
 	struct proc_end end;
 };
 
+/* What all of them share. */
+struct proc_host {
+	struct loop *loop;
+	struct keepers *keepers;
+	struct remnants *remnants;
+};
+
 struct proc *proc_new(const struct proc_spec *spec, uint32_t slot,
-    struct loop *loop, struct keepers *keepers, const struct proc_ops *ops,
-    void *arg);
+    const struct proc_host *host, const struct proc_ops *ops, void *arg);
 void proc_free(struct proc *p);
 /* proc_begin - give it to a keeper; 0 or an errno */
 int proc_begin(struct proc *p) MUSTCHECK;

@@ -5,6 +5,7 @@
 #define AGENT_PROC_END_H
 
 #include "common/base.h"
+#include "common/runlog.h"
 #include "images/agent/keeper.h"
 #include "images/agent/proc_spec.h"
 
@@ -24,7 +25,8 @@ struct proc_end {
 	enum keeper_stage stage;
 	int error;
 	uint64_t wall_us;
-	uint64_t cpu_us; /* user + system of the whole tree */
+	uint64_t cpu_us;                /* user + system of the whole tree */
+	const struct runlog_left *left; /* behind; NULL: nothing */
 };
 
 /*

@@ -9,6 +9,7 @@
 
 #include "common/base.h"
 #include "common/runspec.h"
+#include "common/uuid.h"
 
 struct proc_spec {
 	char *const *argv; /* NULL behind the last; as in runspec_command */
@@ -18,6 +19,14 @@ struct proc_spec {
 	uint32_t
 	    flags; /* RUNSPEC_SHELL, RUNSPEC_MERGE_STDERR; no others count */
 	uint32_t timeout_ms;
+	/* Whose it is when what it leaves behind may live on (remnants.h);
+	 * NULL: all of it ends with it. */
+	const struct proc_origin *origin;
+};
+
+struct proc_origin {
+	struct uuid run;
+	uint16_t command;
 };
 
 static inline struct proc_spec

@@ -33,6 +33,7 @@ procs_init(struct procs *ps, struct loop *loop, struct err *e)
 	if (ps->report_token == 0)
 		return err_set(e, ERR_SYS, "epoll_ctl: %s", strerror(errno));
 	keepers_init(&ps->keepers);
+	remnants_init(&ps->remnants, loop);
 	return 0;
 }
 
@@ -49,6 +50,7 @@ struct proc *
 procs_start(struct procs *ps, const struct proc_spec *spec,
     const struct proc_ops *ops, void *arg)
 {
+	const struct proc_host host = {ps->loop, &ps->keepers, &ps->remnants};
 	int error, slot = free_slot(ps);
 	struct proc *p;
 
@@ -56,7 +58,7 @@ procs_start(struct procs *ps, const struct proc_spec *spec,
 		errno = EAGAIN;
 		return NULL;
 	}
-	p = proc_new(spec, (uint32_t)slot, ps->loop, &ps->keepers, ops, arg);
+	p = proc_new(spec, (uint32_t)slot, &host, ops, arg);
 	error = proc_begin(p);
 	if (error != 0) {
 		proc_free(p);

@@ -1,6 +1,8 @@
 /*
  * procs.h - all process trees of this sandbox, and the keepers they run under
  *
+ * What commands leave behind is here, too, when they have ended (remnants.h).
+ *
  * The table in which a keeper's report finds its process, the pipe on which
  * the reports come, the deadlines.  An owner starts a process here, and hears
  * from it last by on_end, which is never called from inside procs_start.
@@ -23,6 +25,7 @@ struct procs { /* procs.c writes */
 	uint32_t nlive;
 	struct proc *live[PROCS_MAX];
 	struct keepers keepers;
+	struct remnants remnants;
 	bool left_orphans; /* a keeper could not kill all in time; reap.c's */
 	bool closing;
 };

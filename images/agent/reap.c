@@ -51,6 +51,7 @@ reap_children(struct reaper *r)
 		if (procs_by_keeper(r->procs, pid) != NULL)
 			procs_read_reports(r->procs);
 		loss = keepers_on_reaped(&r->procs->keepers, pid);
+		remnants_on_reaped(&r->procs->remnants, pid);
 		p = procs_by_keeper(r->procs, pid);
 		if (p != NULL)
 			procs_on_keeper_lost(r->procs, p, loss);

@@ -3,8 +3,9 @@
  *
  * All children of the agent are keepers, and all of a command's processes are
  * below its keeper, which is their subreaper.  So a child that is no keeper
- * can only come from a keeper that is gone: root's code killed it, or it gave
- * up on a process that would not die.  The rule: whatever is below the agent
+ * can only come from a keeper that is gone: it was killed, with what it stayed
+ * with (remnants.h) or by root's code, or it gave up on a process that would
+ * not die.  The rule: whatever is below the agent
  * and not below a living keeper is killed, by the rule of tree.h.  A process
  * whose keeper died without a report waits for that (at most REAP_ORPHANS_MS)
  * and then ends as killed by a signal; others are not touched, since

@@ -137,16 +137,33 @@ seq_advance(struct seq *q, const struct runlog_end *end)
 		q->command++;
 }
 
+/* Did this end the run, and not by itself?  Then nothing of it lives on. */
 static void
-seq_end_command(struct seq *q, struct runlog_end *end)
+seq_kill_rest(struct seq *q, const struct runlog_end *end)
+{
+	bool is_forced =
+	    end->reason == RUNLOG_TIMEOUT || end->reason == RUNLOG_MEMORY;
+
+	if (is_forced && q->state == SEQ_CLEANING && q->failed &&
+	    q->failed_command == q->command)
+		(void)remnants_kill_run(
+		    &q->procs->remnants, &q->log.run, LEFTLIST_KILLED);
+}
+
+static void
+seq_end_command(
+    struct seq *q, struct runlog_end *end, const struct runlog_left *left)
 {
 	for (size_t i = 0; i < ARRAY_LEN(q->out); i++)
 		outlog_flush(&q->log, &q->out[i]);
+	if (left != NULL)
+		outlog_put_left(&q->log, q->command, left);
 	end->stdout_bytes = q->out[0].bytes;
 	end->stderr_bytes = q->out[1].bytes;
 	outlog_put_end(&q->log, q->command, end);
 	uplink_kick(q->uplink, &q->log.flow);
 	seq_advance(q, end);
+	seq_kill_rest(q, end);
 }
 
 static void
@@ -168,7 +185,7 @@ seq_end_process(struct seq *q, const struct proc_end *from)
 	proc_end_text(from, &q->proc_spec, end.text, sizeof(end.text));
 	if (q->stop != 0 && end.reason == q->stop)
 		utf8_copy(end.text, sizeof(end.text), q->stop_text);
-	seq_end_command(q, &end);
+	seq_end_command(q, &end, from->left);
 }
 
 /* ---- a command's begin */
@@ -193,7 +210,7 @@ seq_end_at_once(
 	    .reason = (uint8_t)reason, .exit_code = exit_code};
 
 	utf8_copy(end.text, sizeof(end.text), text);
-	seq_end_command(q, &end);
+	seq_end_command(q, &end, NULL);
 }
 
 static void
@@ -208,6 +225,9 @@ seq_begin_command(struct seq *q)
 		return;
 	}
 	q->proc_spec = proc_spec_of(c, q->spec.user);
+	q->origin = (struct proc_origin){q->log.run, (uint16_t)q->command};
+	if ((q->spec.flags & RUNSPEC_KILL_LEFTOVERS) == 0)
+		q->proc_spec.origin = &q->origin;
 	q->proc = procs_start(q->procs, &q->proc_spec, &seq_proc_ops, q);
 	if (q->proc != NULL)
 		return;
@@ -272,6 +292,8 @@ seq_cancel(struct seq *q, enum runlog_reason reason, const char *text)
 		return;
 	q->stop = (uint8_t)reason;
 	q->stop_text = text;
+	(void)remnants_kill_run(
+	    &q->procs->remnants, &q->log.run, LEFTLIST_KILLED);
 	if (q->proc != NULL)
 		proc_kill(q->proc, PROC_KILLED);
 }

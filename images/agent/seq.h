@@ -35,6 +35,7 @@ struct seq {              /* seq.c writes, but for chan */
 	uint32_t command;
 	struct proc *proc; /* of the command; NULL: none */
 	struct proc_spec proc_spec;
+	struct proc_origin origin;
 	struct outlog_stream out[2]; /* stdout, stderr */
 
 	uint8_t stop;          /* reason of a cancel, or 0 */

@@ -224,6 +224,15 @@ tree_signal(pid_t root, int sig, tree_skip skip, void *arg)
 }
 
 size_t
+tree_list(pid_t root, pid_t *out, size_t max)
+{
+	struct tree_set set = tree_signal(root, 0, NULL, NULL);
+
+	memcpy(out, queue, (set.count < max ? set.count : max) * sizeof(*out));
+	return set.count;
+}
+
+size_t
 tree_kill(pid_t root, tree_skip skip, void *arg, uint64_t deadline_us)
 {
 	struct tree_set last = tree_signal(root, SIGSTOP, skip, arg);

@@ -30,6 +30,9 @@ typedef bool (*tree_skip)(pid_t pid, void *arg);
 /* tree_signal - sends sig (0: none) to all descendants of root, once each,
  * parents first; says which they were.  skip may be NULL. */
 struct tree_set tree_signal(pid_t root, int sig, tree_skip skip, void *arg);
+/* tree_list - all descendants of root, parents first; at most max of them are
+ * put into out.  How many there are. */
+size_t tree_list(pid_t root, pid_t *out, size_t max);
 /* tree_kill - the rule above, until deadline_us of clock_mono_us at most.
  * Returns how many were found by the last look; does not wait for them. */
 size_t tree_kill(pid_t root, tree_skip skip, void *arg, uint64_t deadline_us);

@@ -10,6 +10,7 @@
 #include "supervisor/core/disk.h"
 #include "supervisor/core/eraser.h"
 #include "supervisor/core/fleet.h"
+#include "supervisor/core/left_behind.h"
 #include "supervisor/core/logs.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/run_files.h"
@@ -37,6 +38,7 @@ struct core {
 	struct logs *logs;
 	struct runs *runs;
 	struct sandboxes *sandboxes;
+	struct left_behind *left_behind;
 	struct census *census;
 	struct timer *tick;
 	uint64_t next_reap_ms;
@@ -87,6 +89,12 @@ struct sandboxes *
 core_sandboxes(const struct core *c)
 {
 	return c->sandboxes;
+}
+
+struct left_behind *
+core_left_behind(const struct core *c)
+{
+	return c->left_behind;
 }
 
 const struct counters *
@@ -200,6 +208,8 @@ on_run_record(void *worker, const struct msg_run_record *m, struct err *e)
 {
 	struct run *r = run_of(worker, m->id);
 
+	if (r != NULL)
+		left_behind_on_record(r->sandbox, &m->record);
 	return r == NULL ? 0 : run_on_record(r, &m->record, e);
 }
 
@@ -250,6 +260,23 @@ on_artifact_failed(
 }
 
 static int
+on_left_answer(void *worker, const struct msg_left_answer *m, struct err *e)
+{
+	return left_behind_on_answer(core_of(worker)->left_behind, m, e);
+}
+
+static int
+on_sandbox_left(void *worker, const struct msg_sandbox_left *m, struct err *e)
+{
+	struct sandbox *sb = sandbox_of(worker, m->id);
+
+	(void)e;
+	if (sb != NULL)
+		sandbox_on_left(sb, m->count);
+	return 0;
+}
+
+static int
 on_sweep_found(void *worker, const struct msg_sweep_found *m, struct err *e)
 {
 	(void)e;
@@ -286,6 +313,8 @@ static const struct msg_worker_to_front handlers = {
     .on_artifact_open = on_artifact_open,
     .on_artifact_done = on_artifact_done,
     .on_artifact_failed = on_artifact_failed,
+    .on_left_answer = on_left_answer,
+    .on_sandbox_left = on_sandbox_left,
     .on_sweep_found = on_sweep_found,
     .on_swept = on_swept,
 };
@@ -502,6 +531,7 @@ make_registries(struct core *c)
 	c->eraser = (struct eraser){.tenants = c->tenants,
 	    .sandboxes = c->sandboxes,
 	    .store = p->store};
+	c->left_behind = left_behind_new(p->base, c->fleet, c->sandboxes);
 	c->census = census_new(&(struct census_parts){.conf = p->conf,
 	    .store = p->store,
 	    .fleet = c->fleet,
@@ -545,6 +575,7 @@ core_free(struct core *c)
 	if (c == NULL)
 		return;
 	timer_free(c->tick);
+	left_behind_free(c->left_behind);
 	runs_free(c->runs);
 	census_free(c->census);
 	sandboxes_free(c->sandboxes);

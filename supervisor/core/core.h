@@ -13,6 +13,7 @@
  *	census     what the engine has and the database has not
  *	artifacts  files on their way in
  *	logs       output, read off the loop        log_digest
+ *	left_behind  processes that outlive their commands
  *	disk       room for all that
  *	lookup     a run by its id; follow: its log, at a reader's pace
  *	bus        who wants to know                counters, and those above
@@ -31,6 +32,7 @@
 
 struct conf;
 struct core;
+struct left_behind;
 struct event_base;
 struct logs;
 struct runs;
@@ -74,6 +76,7 @@ struct logs *core_logs(const struct core *c);
 struct runs *core_runs(const struct core *c);
 struct tenants *core_tenants(const struct core *c);
 struct sandboxes *core_sandboxes(const struct core *c);
+struct left_behind *core_left_behind(const struct core *c);
 
 /* core_admit - may one more sandbox begin?  ERR_WRONG_STATE: the server is
  * shutting down; ERR_DISK_FULL */

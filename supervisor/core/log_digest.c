@@ -17,7 +17,7 @@
 #include "common/msg/wire.h"
 #include "common/xmalloc.h"
 
-#define DIGEST_VERSION 2
+#define DIGEST_VERSION 3
 /* Part of caps.heads that is made free when they are full, so that it is done
  * rarely. */
 #define HEADS_SLACK 64
@@ -52,7 +52,9 @@ digest_reset(struct log_digest *d)
 			buf_clear(&c->out[k].head);
 			buf_clear(&c->out[k].tail);
 		}
+		buf_clear(&c->left);
 		memset(c, 0, sizeof(*c));
+		buf_init(&c->left, RUNLOG_RECORD_MAX);
 		stream_init(&c->out[0], &caps, 0);
 		stream_init(&c->out[1], &caps, 1);
 	}
@@ -353,7 +355,10 @@ take_record(struct log_digest *d, const struct runlog_piece *payload)
 		c->state = LOG_COMMAND_RUNNING;
 		c->started_us = h->wall_us;
 		break;
-	case RUNLOG_COMMAND_ENDED: /* these two were parsed by the check */
+	case RUNLOG_LEFT: /* these three were parsed by the check */
+		digest_append(&c->left, payload->p, payload->n);
+		break;
+	case RUNLOG_COMMAND_ENDED:
 		c->state = LOG_COMMAND_ENDED;
 		c->ended_us = h->wall_us;
 		(void)!runlog_parse_end(payload->p, payload->n, &c->end, NULL);
@@ -594,6 +599,7 @@ encode_command(const struct log_command *c, size_t *room, struct buf *out)
 		wire_put_bytes(out, buf_data(&end), buf_len(&end));
 		buf_clear(&end);
 	}
+	wire_put_bytes(out, buf_data(&c->left), buf_len(&c->left));
 	encode_stream(&c->out[0], room, out);
 	encode_stream(&c->out[1], room, out);
 }
@@ -674,7 +680,8 @@ decode_command(struct log_digest *d, struct log_command *c, struct wire_in *in,
     struct err *e)
 {
 	uint8_t state = wire_get_u8(in);
-	const uint8_t *end;
+	struct runlog_left left;
+	const uint8_t *end, *p;
 	size_t n;
 
 	c->started_us = wire_get_i64(in);
@@ -687,6 +694,10 @@ decode_command(struct log_digest *d, struct log_command *c, struct wire_in *in,
 		if (end == NULL || runlog_parse_end(end, n, &c->end, e) != 0)
 			return decode_bad("end of a command", e);
 	}
+	p = wire_get_bytes(in, RUNLOG_RECORD_MAX, &n);
+	if (n > 0 && runlog_parse_left(p, n, &left, e) != 0)
+		return decode_bad("processes that were left", e);
+	digest_append(&c->left, p, n);
 	for (unsigned int i = 0; i < 2; i++)
 		if (decode_stream(d, &c->out[i], i, in, e) != 0)
 			return ERR_PROTO;

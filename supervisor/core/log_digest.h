@@ -68,6 +68,7 @@ struct log_command {
 	int64_t started_us; /* wall clock; 0: not yet */
 	int64_t ended_us;
 	struct runlog_end end;    /* when ended */
+	struct buf left;          /* LEFT as it came, fit to be parsed, or "" */
 	struct log_stream out[2]; /* stdout, stderr */
 };
 

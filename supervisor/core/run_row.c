@@ -97,6 +97,15 @@ command_ended(
 	return is_new;
 }
 
+static void
+command_left(struct store_command *c, const uint8_t *payload, size_t n)
+{
+	struct runlog_left left;
+
+	if (runlog_parse_left(payload, n, &left, NULL) == 0)
+		c->left_running = left.killed ? 0 : left.count;
+}
+
 int
 run_row_parse(const struct span *record, struct runlog_header *h, struct err *e)
 {
@@ -126,6 +135,9 @@ run_row_take(struct store_run *row, struct run_log_end *log,
 	case RUNLOG_COMMAND_STARTED:
 		c->started_ms = h->wall_us / 1000;
 		c->status = COMMAND_RUNNING;
+		break;
+	case RUNLOG_LEFT:
+		command_left(c, payload, h->length);
 		break;
 	case RUNLOG_COMMAND_ENDED:
 		return runlog_parse_end(payload, h->length, &end, NULL) == 0 &&
@@ -157,6 +169,7 @@ run_row_take_digest(struct store_run *row, struct run_log_end *log,
 		if (from->state == LOG_COMMAND_WAITING)
 			continue;
 		c->started_ms = from->started_us / 1000;
+		command_left(c, buf_data(&from->left), buf_len(&from->left));
 		if (from->state == LOG_COMMAND_ENDED) {
 			if (command_ended(c, from->ended_us, &from->end))
 				each(i, arg);

@@ -52,7 +52,8 @@ struct sandbox {
 	struct sandbox_save save; /* of its row */
 	bool is_remove_due;       /* told when its row is written */
 	bool is_open, is_held;    /* its gate, but for what is to be written */
-	struct err why;           /* for the deeds of a step */
+	uint32_t left;  /* processes that commands left behind, told last */
+	struct err why; /* for the deeds of a step */
 	struct timer *retry;
 	struct hash_entry by_id;
 	TAILQ_ENTRY(sandbox) link; /* in order of their numbers */
@@ -134,6 +135,12 @@ void sandbox_on_lost(struct sandbox *sb, const char *why);
 void sandbox_on_hung(struct sandbox *sb);
 /* code 0: nothing is left of it */
 void sandbox_on_removed(struct sandbox *sb, int code, const char *text);
+/* sandbox_on_left - so many processes that its commands left behind live */
+static inline void
+sandbox_on_left(struct sandbox *sb, uint32_t count)
+{
+	sb->left = count;
+}
 /* sandbox_add_doubtful - a restored run waits in its queue */
 void sandbox_add_doubtful(struct sandbox *sb);
 /* sandbox_drop_doubtful - and was sent, or is over */

@@ -35,6 +35,12 @@ args_ttl(const struct conf *conf, const json_t *options)
 	return (uint32_t)(ttl > max ? max : ttl);
 }
 
+bool
+args_kills_leftovers(const json_t *options)
+{
+	return json_is_true(json_object_get(options, "kill_leftovers"));
+}
+
 /* ---- environment */
 
 /* Set or replace one K=V. */
@@ -308,6 +314,8 @@ options_from(const struct conf *conf, const json_t *options, struct run_args *a,
 		a->wish.spec.user = RUNSPEC_USER_ROOT;
 	if (json_is_true(json_object_get(options, "continue_on_error")))
 		a->wish.spec.flags |= RUNSPEC_CONTINUE_ON_ERROR;
+	if (args_kills_leftovers(options))
+		a->wish.spec.flags |= RUNSPEC_KILL_LEFTOVERS;
 	a->wish.lock = json_is_true(json_object_get(options, "lock_sandbox"));
 	if (a->wish.lock)
 		a->wish.spec.flags |= RUNSPEC_LOCK;

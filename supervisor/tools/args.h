@@ -30,6 +30,8 @@ void args_identifier(const json_t *args, const char *fallback,
 /* args_ttl - options.ttl_seconds: absent or <= 0 gives the default, more than
  * MAX_TTL_SECONDS is cut to it (the compatible tool's rule) */
 uint32_t args_ttl(const struct conf *conf, const json_t *options);
+/* args_kills_leftovers - options.kill_leftovers */
+bool args_kills_leftovers(const json_t *options);
 /* args_command_row - the row that belongs to a command of the spec */
 void args_command_row(
     struct store_command *row, uint32_t index, const struct runspec_command *c);

@@ -231,6 +231,8 @@ fill_wish(struct code_call *c, const struct language *l, struct run_wish *w)
 	uuid_format(&w->uuid, id);
 	dir = xasprintf("%s%s", RUNSPEC_DIR_PREFIX, id);
 	fill_file(&w->spec, l, json_object_get(c->t.arguments, "code"));
+	if (args_kills_leftovers(json_object_get(c->t.arguments, "options")))
+		w->spec.flags |= RUNSPEC_KILL_LEFTOVERS;
 	w->spec.commands = xcalloc(2, sizeof(*w->spec.commands));
 	w->commands = xcalloc(2, sizeof(*w->commands));
 	if (l->compile != NULL)
@@ -286,6 +288,7 @@ executed(const struct store_run *row, const struct log_digest *d, size_t max)
 	view_merged(o, d, max);
 	uuid_format(&row->uuid, id);
 	json_object_set_new(o, "run_id", json_string(id));
+	view_left(o, k, &d->commands[k->index]);
 	return o;
 }
 

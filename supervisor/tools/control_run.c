@@ -1,37 +1,48 @@
 /*
- * control_run.c - the tool control_run: what is done to a run that goes on
+ * control_run.c - the tool control_run: what is done to a run
  *
  * A cancel is answered when the run's end is on disk, or after a while with
- * the state that it has then.
+ * the state that it has then.  list and kill are about processes that its
+ * commands left running, which outlive it: its sandbox is asked.
  */
 #include "supervisor/tools/tool.h"
 
 #include "common/clock.h"
 #include "common/js.h"
+#include "supervisor/core/left_behind.h"
 #include "supervisor/core/lookup.h"
 #include "supervisor/core/run.h"
 #include "supervisor/tools/wait.h"
 
 #define CANCEL_WAIT_MS 5000
 
+enum control_action {
+	CONTROL_CANCEL,
+	CONTROL_LIST,
+	CONTROL_KILL
+};
+
 struct control_call {
 	struct tool_call t;
+	enum control_action action;
 	struct lookup *lookup;
 	struct lookup_found found;
+	struct left_ask *ask;
 	struct wait wait;
 };
 
-static void
-control_done(struct control_call *c)
+static json_t *
+control_head(const struct control_call *c)
 {
 	const struct store_run *row = c->found.row;
 	char id[UUID_TEXT_LEN + 1];
 
 	uuid_format(&row->uuid, id);
-	tool_result(&c->t,
-	    json_pack("{s:s, s:s, s:s}", "run_id", id, "identifier",
-		row->identifier, "state", run_state_word(row->state)));
+	return json_pack("{s:s, s:s, s:s}", "run_id", id, "identifier",
+	    row->identifier, "state", run_state_word(row->state));
 }
+
+/* ---- cancel */
 
 static void
 over_cb(struct wait *w, enum wait_outcome outcome, const struct log_digest *d,
@@ -43,29 +54,140 @@ over_cb(struct wait *w, enum wait_outcome outcome, const struct log_digest *d,
 	if (outcome == WAIT_FAILED)
 		tool_fail(&c->t, why);
 	else
-		control_done(c);
+		tool_result(&c->t, control_head(c));
 }
+
+static void
+control_cancel(struct control_call *c)
+{
+	struct tool_call *t = &c->t;
+	struct run *r = c->found.run;
+
+	if (r == NULL || r->phase == RUN_OVER) {
+		tool_result(t, control_head(c));
+		return;
+	}
+	t->call->deadline_ms = clock_mono_ms() + CANCEL_WAIT_MS;
+	wait_start(
+	    &c->wait, core_base(t->core), r, t->call, WAIT_ENDED, over_cb, c);
+	run_cancel(r, RUNLOG_CANCELED);
+}
+
+/* ---- list, kill */
+
+static json_t *
+view_process(const struct leftlist_process *p)
+{
+	return json_pack("{s:o, s:I, s:I, s:o}", "process",
+	    json_sprintf("p%lu", (unsigned long)p->id), "pid",
+	    (json_int_t)p->pid, "command", (json_int_t)p->command,
+	    "command_line", js_string_bytes(p->text, p->ntext, NULL));
+}
+
+static json_t *
+view_output(const struct leftlist_log *log)
+{
+	static const char *const states[] = {[LEFTLIST_RUNNING] = "running",
+	    [LEFTLIST_ENDED] = "ended",
+	    [LEFTLIST_KILLED] = "killed",
+	    [LEFTLIST_DISK_FULL] = "killed, the sandbox's disk was full"};
+
+	return json_pack("{s:I, s:s, s:I, s:I, s:o}", "command",
+	    (json_int_t)log->command, "state", states[log->state], "bytes",
+	    (json_int_t)log->bytes, "dropped",
+	    (json_int_t)(log->bytes - log->noutput), "text",
+	    js_string_bytes(log->output, log->noutput, NULL));
+}
+
+static void
+left_answer_cb(
+    int rc, const struct leftlist *l, const struct err *why, void *arg)
+{
+	struct control_call *c = arg;
+	json_t *o, *processes, *output;
+	struct err e;
+
+	c->ask = NULL;
+	if (rc == ERR_NOTFOUND) {
+		(void)err_set(&e, ERR_NOTFOUND,
+		    "process: this run has left no %s running; action list "
+		    "shows what it has",
+		    js_text(c->t.arguments, "process"));
+		tool_fail(&c->t, &e);
+		return;
+	}
+	if (rc != 0) {
+		tool_fail(&c->t, why);
+		return;
+	}
+	o = control_head(c);
+	processes = json_array();
+	output = json_array();
+	for (uint32_t i = 0; i < l->nprocesses; i++)
+		json_array_append_new(
+		    processes, view_process(&l->processes[i]));
+	for (uint32_t i = 0; i < l->nlogs; i++)
+		json_array_append_new(output, view_output(&l->logs[i]));
+	if (c->action == CONTROL_KILL)
+		json_object_set_new(
+		    o, "killed", json_integer((json_int_t)l->killed));
+	json_object_set_new(
+	    o, "left_running", json_integer((json_int_t)l->count));
+	json_object_set_new(o, "processes", processes);
+	json_object_set_new(o, "output", output);
+	tool_result(&c->t, o);
+}
+
+static void
+control_left(struct control_call *c)
+{
+	const char *process = js_text(c->t.arguments, "process");
+	struct left_wish wish = {.sandbox = c->found.row->sandbox,
+	    .run = c->found.row->uuid,
+	    .action = c->action == CONTROL_KILL ? MSG_LEFT_ACTION_KILL :
+						  MSG_LEFT_ACTION_LIST};
+	unsigned long number;
+	struct err e;
+
+	if (process[0] != '\0') {
+		number = strtoul(process + 1, NULL, 10);
+		/* One that can be no process's is none either. */
+		wish.process =
+		    number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
+	}
+	c->ask = left_ask_open(
+	    core_left_behind(c->t.core), &wish, left_answer_cb, c, &e);
+	if (c->ask == NULL)
+		tool_fail(&c->t, &e);
+}
+
+/* ---- the call */
 
 static void
 found_cb(
     int rc, const struct lookup_found *found, const struct err *why, void *arg)
 {
 	struct control_call *c = arg;
-	struct tool_call *t = &c->t;
 
 	if (rc != 0) {
-		tool_fail(t, why);
+		tool_fail(&c->t, why);
 		return;
 	}
 	c->found = *found;
-	if (found->run == NULL || found->run->phase == RUN_OVER) {
-		control_done(c);
-		return;
-	}
-	t->call->deadline_ms = clock_mono_ms() + CANCEL_WAIT_MS;
-	wait_start(&c->wait, core_base(t->core), found->run, t->call,
-	    WAIT_ENDED, over_cb, c);
-	run_cancel(found->run, RUNLOG_CANCELED);
+	if (c->action == CONTROL_CANCEL)
+		control_cancel(c);
+	else
+		control_left(c);
+}
+
+static enum control_action
+action_of(const json_t *arguments)
+{
+	const char *word = js_text(arguments, "action");
+
+	if (strcmp(word, "list") == 0)
+		return CONTROL_LIST;
+	return strcmp(word, "kill") == 0 ? CONTROL_KILL : CONTROL_CANCEL;
 }
 
 static void
@@ -75,8 +197,17 @@ control_on_start(struct tool_call *t, const json_t *arguments)
 	struct uuid run;
 	struct err e;
 
+	c->action = action_of(arguments);
 	if (uuid_parse(js_text(arguments, "run_id"), &run) != 0) {
 		(void)err_set(&e, ERR_INVAL, "run_id: want the id of a run");
+		tool_fail(t, &e);
+		return;
+	}
+	if (js_text(arguments, "process")[0] != '\0' &&
+	    c->action != CONTROL_KILL) {
+		(void)err_set(&e, ERR_INVAL,
+		    "process: only with action kill; cancel ends the whole "
+		    "run, list shows all");
 		tool_fail(t, &e);
 		return;
 	}
@@ -88,6 +219,7 @@ control_on_clear(struct tool_call *t)
 {
 	struct control_call *c = (struct control_call *)t;
 
+	left_ask_close(c->ask);
 	wait_clear(&c->wait);
 	lookup_close(c->lookup);
 }
@@ -95,9 +227,18 @@ control_on_clear(struct tool_call *t)
 static void
 control_summary(const json_t *o, enum tool_text_form form, struct buf *line)
 {
+	const json_t *killed = json_object_get(o, "killed");
+
 	(void)form;
 	(void)buf_printf(
 	    line, "run %s is %s", js_text(o, "run_id"), js_text(o, "state"));
+	if (killed != NULL)
+		(void)buf_printf(line, "; %lld killed",
+		    (long long)json_integer_value(killed));
+	if (json_is_array(json_object_get(o, "processes")))
+		(void)buf_printf(line, "; %lld processes left running",
+		    (long long)json_integer_value(
+			json_object_get(o, "left_running")));
 }
 
 const struct tool tool_control_run = {

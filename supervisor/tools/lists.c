@@ -251,12 +251,12 @@ view_sandbox(const struct sandbox *sb)
 {
 	const struct store_sandbox *row = &sb->row;
 
-	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:o, s:o}", "identifier",
-	    row->identifier, "state", state_word(sb), "name", row->name,
-	    "image", row->image, "active_runs",
-	    (json_int_t)sched_queue_count(&sb->queue), "created_at",
-	    view_time(row->created_ms), "expires_at",
-	    view_time(row->expires_ms));
+	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o}",
+	    "identifier", row->identifier, "state", state_word(sb), "name",
+	    row->name, "image", row->image, "active_runs",
+	    (json_int_t)sched_queue_count(&sb->queue), "left_running",
+	    (json_int_t)sb->left, "created_at", view_time(row->created_ms),
+	    "expires_at", view_time(row->expires_ms));
 }
 
 #define IDENTIFIER_BYTES                                                       \

@@ -200,6 +200,34 @@ add_end(struct buf *b, const json_t *c)
 		    error[0] != '\0' ? ": " : "", error);
 }
 
+/* What is left running, in words that a model can act on. */
+static void
+add_left(struct buf *b, const json_t *c)
+{
+	const json_t *left = json_object_get(c, "left_running"), *p;
+	long long n = json_integer_value(json_object_get(left, "count"));
+	bool is_killed = json_is_true(json_object_get(left, "killed"));
+	const json_t *list = json_object_get(left, "processes");
+	size_t i;
+
+	if (!json_is_object(left))
+		return;
+	(void)buf_printf(b, "%lld process%s %s", n, n == 1 ? "" : "es",
+	    is_killed ? "that it left running would be one group too many "
+			"in this sandbox and were killed" :
+			"left running");
+	json_array_foreach (list, i, p)
+		(void)buf_printf(b, "%s %s `%.200s`", i == 0 ? ":" : ",",
+		    js_text(p, "process"), js_text(p, "command_line"));
+	if (n > (long long)json_array_size(list))
+		(void)buf_printf(
+		    b, " and %lld more", n - (long long)json_array_size(list));
+	(void)buf_printf(b, "%s\n",
+	    is_killed ? "" :
+			"; control_run with this run_id and action list "
+			"shows them and what they print, kill ends them");
+}
+
 static void
 add_command(struct buf *b, const json_t *c, size_t i, size_t n, size_t part)
 {
@@ -211,10 +239,11 @@ add_command(struct buf *b, const json_t *c, size_t i, size_t n, size_t part)
 	take_stream(c, "stdout", &out);
 	take_stream(c, "stderr", &err);
 	add_stream(b, &out, part);
-	if (err.nhead == 0 && err.dropped == 0)
-		return;
-	(void)buf_printf(b, "stderr:\n");
-	add_stream(b, &err, part);
+	if (err.nhead > 0 || err.dropped > 0) {
+		(void)buf_printf(b, "stderr:\n");
+		add_stream(b, &err, part);
+	}
+	add_left(b, c);
 }
 
 /* ---- artifacts */
@@ -241,11 +270,47 @@ add_artifacts(struct buf *b, const json_t *run)
 	(void)buf_printf(b, "\n");
 }
 
+/* ---- what control_run found */
+
+static void
+add_processes(struct buf *b, const json_t *result, size_t room)
+{
+	const json_t *o;
+	struct shown s;
+	size_t i;
+
+	json_array_foreach (json_object_get(result, "processes"), i, o)
+		(void)buf_printf(b, "%s pid %lld of command %lld `%.200s`\n",
+		    js_text(o, "process"),
+		    (long long)json_integer_value(json_object_get(o, "pid")),
+		    (long long)json_integer_value(
+			json_object_get(o, "command")),
+		    js_text(o, "command_line"));
+	json_array_foreach (json_object_get(result, "output"), i, o) {
+		(void)buf_printf(b, "printed since command %lld ended (%s):\n",
+		    (long long)json_integer_value(
+			json_object_get(o, "command")),
+		    js_text(o, "state"));
+		if (json_integer_value(json_object_get(o, "dropped")) > 0)
+			(void)buf_printf(b, "[... %lld bytes dropped ...]\n",
+			    (long long)json_integer_value(
+				json_object_get(o, "dropped")));
+		take_stream(o, "text", &s);
+		add_text(b, s.head, s.nhead < room ? s.nhead : room);
+	}
+}
+
+/* ---- code */
+
 static void
 add_code(struct buf *b, const json_t *result, size_t room)
 {
 	struct shown s;
 
+	if (json_is_array(json_object_get(result, "processes"))) {
+		add_processes(b, result, room);
+		return;
+	}
 	if (json_is_array(json_object_get(result, "output"))) {
 		page_write(b, result);
 		return;
@@ -254,9 +319,24 @@ add_code(struct buf *b, const json_t *result, size_t room)
 		return;
 	take_stream(result, "output", &s);
 	add_stream(b, &s, room / 2);
+	add_left(b, result);
 }
 
 /* ---- lists */
+
+static void
+add_sandbox(struct buf *b, const json_t *o)
+{
+	long long left = json_integer_value(json_object_get(o, "left_running"));
+
+	(void)buf_printf(b, "%s %s, %lld active runs, ",
+	    js_text(o, "identifier"), js_text(o, "state"),
+	    (long long)json_integer_value(json_object_get(o, "active_runs")));
+	if (left > 0)
+		(void)buf_printf(b, "%lld processes left running, ", left);
+	(void)buf_printf(b, "expires %s, image %.200s\n",
+	    js_text(o, "expires_at"), js_text(o, "image"));
+}
 
 static void
 add_lists(struct buf *b, const json_t *result)
@@ -271,12 +351,7 @@ add_lists(struct buf *b, const json_t *result)
 		    js_text(o, "end_reason"), js_text(o, "identifier"),
 		    js_text(o, "created_at"));
 	json_array_foreach (json_object_get(result, "sandboxes"), i, o)
-		(void)buf_printf(b,
-		    "%s %s, %lld active runs, expires %s, image %.200s\n",
-		    js_text(o, "identifier"), js_text(o, "state"),
-		    (long long)json_integer_value(
-			json_object_get(o, "active_runs")),
-		    js_text(o, "expires_at"), js_text(o, "image"));
+		add_sandbox(b, o);
 }
 
 void

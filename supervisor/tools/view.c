@@ -280,6 +280,39 @@ set_wish(json_t *o, const struct store_command *c, size_t level)
 }
 
 static json_t *
+view_left_one(const struct runlog_left_one *one)
+{
+	return json_pack("{s:o, s:I, s:s}", "process",
+	    json_sprintf("p%lu", (unsigned long)one->id), "pid",
+	    (json_int_t)one->pid, "command_line", one->text);
+}
+
+void
+view_left(
+    json_t *o, const struct store_command *c, const struct log_command *log)
+{
+	struct runlog_left left = {.count = c->left_running};
+	json_t *list = json_array(), *of;
+	struct err e;
+
+	/* The log says which; when it is evicted, the row how many. */
+	if (buf_len(&log->left) > 0 &&
+	    runlog_parse_left(
+		buf_data(&log->left), buf_len(&log->left), &left, &e) != 0)
+		left.nshown = 0;
+	for (uint32_t i = 0; i < left.nshown; i++)
+		json_array_append_new(list, view_left_one(&left.shown[i]));
+	of = json_pack(
+	    "{s:I, s:o}", "count", (json_int_t)left.count, "processes", list);
+	if (left.killed)
+		json_object_set_new(of, "killed", json_true());
+	if (left.count > 0)
+		json_object_set_new(o, "left_running", of);
+	else
+		json_decref(of);
+}
+
+static json_t *
 view_command(const struct store_command *c, const struct log_command *log,
     const struct view_levels *at)
 {
@@ -298,6 +331,7 @@ view_command(const struct store_command *c, const struct log_command *log,
 	json_object_set_new(o, "ended_at", view_time(c->ended_ms));
 	set_stream(o, &stdout_keys, &log->out[0], c->stdout_bytes, at);
 	set_stream(o, &stderr_keys, &log->out[1], c->stderr_bytes, at);
+	view_left(o, c, log);
 	return o;
 }
 

@@ -48,5 +48,9 @@ void view_merged(json_t *o, const struct log_digest *d, size_t stream_max);
  * max together */
 size_t view_share(const size_t *wants, size_t n, size_t max);
 json_t *view_time(int64_t wall_ms); /* null for 0 */
+/* view_left - what a command left behind when it ended, as left_running of o;
+ * nothing when that is nothing */
+void view_left(
+    json_t *o, const struct store_command *c, const struct log_command *log);
 
 #endif

@@ -113,6 +113,12 @@ class Run:
                 return end
         raise AssertionError(f"command {command} has no end")
 
+    def left(self, command=0):
+        for record in self.records:
+            if (record.kind, record.command) == (wire.LEFT, command):
+                return record.left()
+        return wire.Left(0, False, [])
+
     @property
     def run_end(self):
         return self.records[-1].run_end()
@@ -160,6 +166,7 @@ class Host:
         self.hello = None
         self.hello_runs = {}
         self.greeted = False
+        self.left = None  # processes, as HELLO_END and PONG say
         self.closed = False
         self.buffer = bytearray()
         self.listen()
@@ -271,6 +278,22 @@ class Host:
     def run(self, commands, **more):
         return self.finish(self.start(commands, **more))
 
+    # what runs left behind
+
+    def ask_left(self, run, action, process=0):
+        return self.wait_close(self.open(
+            "OPEN_LEFT", action=action, run=run.key, process=process))
+
+    def list_left(self, run):
+        c = self.ask_left(run, 0)
+        assert c.code == 0
+        return wire.unpack_leftlist(c.data)
+
+    def kill_left(self, run, process=0):
+        c = self.ask_left(run, 1, process)
+        assert c.code == 0
+        return wire.unpack_leftlist(c.data)
+
     # processes
 
     def process(self, command, window=wire.WINDOW, **spec):
@@ -380,10 +403,12 @@ class Host:
         key = f.pop("run")
         self.hello_runs[key] = f
 
-    def on_hello_end(self, _):
+    def on_hello_end(self, f):
         self.greeted = True
+        self.left = f["left"]
 
     def on_pong(self, f):
+        self.left = f["left"]
         self.pongs.append(f["token"])
 
     def on_known(self, f):

@@ -7,7 +7,7 @@ import pytest
 
 import wire
 from host import Sandbox, wait_until
-from wire import Command, python, shell
+from wire import KILL_LEFTOVERS, Command, python, shell
 
 
 def assert_empty(sandbox):
@@ -30,8 +30,9 @@ LEFTOVERS = {
 
 
 @pytest.mark.parametrize("text", LEFTOVERS.values(), ids=LEFTOVERS.keys())
-def test_what_a_command_leaves_behind_is_killed(sandbox, host, text):
-    run = host.run(shell(text))
+def test_what_a_command_leaves_behind_is_killed_on_request(
+        sandbox, host, text):
+    run = host.run(shell(text), flags=KILL_LEFTOVERS)
     assert_empty(sandbox)
     end = run.end()
     assert (end.reason, end.exit_code) == ("exit", 0)
@@ -67,7 +68,8 @@ def test_children_of_threads_are_found(sandbox, host):
         "    time.sleep(600)\n"
         "for i in range(5):\n"
         "    threading.Thread(target=go, daemon=True).start()\n"
-        "time.sleep(0.2); print('x', flush=True); os._exit(0)"))
+        "time.sleep(0.2); print('x', flush=True); os._exit(0)"),
+        flags=KILL_LEFTOVERS)
     assert run.output() == b"x\n"
     assert_empty(sandbox)
 
@@ -97,7 +99,8 @@ def test_a_chain_that_forks_and_exits_is_caught(sandbox, host):
              "while True:\n"
              "    if os.fork(): os._exit(0)\n"
              "    os.setsid()\n")
-    run = host.run(shell(f"python3 -c '{chain}' & sleep 0.3; echo x"))
+    run = host.run(shell(f"python3 -c '{chain}' & sleep 0.3; echo x"),
+                   flags=KILL_LEFTOVERS)
     assert run.output() == b"x\n"
     wait_until(lambda: not sandbox.processes(), "the chain is broken", 5)
 
@@ -105,7 +108,7 @@ def test_a_chain_that_forks_and_exits_is_caught(sandbox, host):
 def test_the_kill_of_one_run_leaves_the_others(sandbox, host):
     other = host.start(shell("setsid sh -c 'sleep 1; echo alive' & wait"))
     for _ in range(10):
-        host.run(shell(LEFTOVERS["a tree"]))
+        host.run(shell(LEFTOVERS["a tree"]), flags=KILL_LEFTOVERS)
     host.finish(other)
     assert other.output() == b"alive\n"
     assert other.end().exit_code == 0
@@ -306,7 +309,7 @@ def test_one_run_too_many_is_refused(host):
 
 
 def test_an_idle_agent_sleeps(sandbox, host):
-    host.run(shell("sleep 0.2 & sleep 0.01"))
+    host.run(shell("sleep 0.2 & sleep 0.01"), flags=KILL_LEFTOVERS)
     host.ping()
     time.sleep(0.1)  # the last keeper is reaped
     before = sandbox.switches(), sandbox.cpu_ticks()

@@ -23,14 +23,14 @@ CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i32": "i",
          "i64": "q", "bool": "B", "enum": "B"}
 
 (RUN_STARTED, COMMAND_STARTED, STDOUT, STDERR, COMMAND_ENDED,
- RUN_ENDED) = range(1, 7)
+ RUN_ENDED, LEFT) = range(1, 8)
 
 REASONS = (None, "exit", "signal", "timeout", "memory", "output_limit",
            "canceled", "start_failed", "denied", "sandbox_lost", "internal")
 OUTPUT_LIMIT, CANCELED = 5, 6
 
 SANDBOX, ROOT = 0, 1
-CONTINUE_ON_ERROR = 1
+CONTINUE_ON_ERROR, LOCK, KILL_LEFTOVERS = 1, 2, 4
 ALLOW_FAILURE, SHELL, DENIED, MERGE_STDERR = 1, 2, 4, 8
 
 
@@ -212,6 +212,51 @@ class Record:
         f.end()
         return end
 
+    def left(self):
+        f = Fields(self.payload)
+        count, killed, shown = (f.number(c) for c in "IBB")
+        left = [(f.number("I"), f.number("I"), f.text().decode())
+                for _ in range(shown)]
+        f.end()
+        return Left(count, bool(killed), left)
+
+
+@dataclass
+class Left:
+    count: int
+    killed: bool
+    shown: list  # (id, pid, text)
+
+
+@dataclass
+class LeftLog:
+    command: int
+    state: str
+    bytes: int
+    output: bytes
+
+
+@dataclass
+class LeftList:
+    total: int
+    count: int
+    killed: int
+    processes: list  # (id, pid, command, text)
+    logs: list
+
+
+def unpack_leftlist(data):
+    """common/leftlist.h"""
+    f = Fields(data)
+    total, count, killed, n = (f.number("I") for _ in range(4))
+    processes = [(f.number("I"), f.number("I"), f.number("H"),
+                  f.text().decode()) for _ in range(n)]
+    states = ("running", "ended", "killed", "disk_full")
+    logs = [LeftLog(f.number("H"), states[f.number("B")], f.number("Q"),
+                    f.text()) for _ in range(f.number("I"))]
+    f.end()
+    return LeftList(total, count, killed, processes, logs)
+
 
 class LogParser:
     """Whole records from a log that comes in pieces; checks their order."""
@@ -220,6 +265,7 @@ class LogParser:
         self.buffer = bytearray()
         self.command = -1
         self.running = False
+        self.left = False
         self.started = False
         self.ended = False
 
@@ -249,9 +295,15 @@ class LogParser:
             assert record.command == self.command + 1
             self.command += 1
             self.running = True
+            self.left = False
         elif record.kind in (STDOUT, STDERR):
             assert self.running and record.command == self.command
+            assert not self.left
             assert record.payload, "an output record without output"
+        elif record.kind == LEFT:
+            assert self.running and record.command == self.command
+            assert not self.left
+            self.left = True
         elif record.kind == COMMAND_ENDED:
             assert self.running and record.command == self.command
             self.running = False

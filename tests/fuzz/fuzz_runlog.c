@@ -27,7 +27,9 @@ record_cb(
 	if ((s->records == 0) != (h->type == RUNLOG_RUN_STARTED))
 		abort();
 	if (h->type == RUNLOG_COMMAND_ENDED &&
-	    s->last != RUNLOG_COMMAND_STARTED)
+	    s->last != RUNLOG_COMMAND_STARTED && s->last != RUNLOG_LEFT)
+		abort();
+	if (h->type == RUNLOG_LEFT && s->last != RUNLOG_COMMAND_STARTED)
 		abort();
 	if (s->last == RUNLOG_RUN_ENDED)
 		abort();

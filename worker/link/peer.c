@@ -16,6 +16,7 @@
 
 #include "common/credit.h"
 #include "common/hashmap.h"
+#include "common/leftlist.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 
@@ -40,6 +41,8 @@ struct peer {
 	uint32_t last;  /* the number given last on this stream */
 	uint64_t token; /* of the last PING */
 	bool asked;     /* it is not answered */
+	uint32_t left;  /* processes that commands left behind */
+	bool left_is_new;
 };
 
 struct peer_chan {
@@ -119,11 +122,12 @@ on_hello_end(void *arg, const struct frame_hello_end *m, struct err *e)
 {
 	struct peer *p = arg;
 
-	(void)m;
 	if (p->hello.nruns != p->announced)
 		return err_set(e, ERR_PROTO, "%u runs were promised, %u came",
 		    p->announced, p->hello.nruns);
 	p->state = PEER_UP;
+	p->left = m->left;
+	p->left_is_new = true;
 	return p->ops->on_hello(&p->hello, p->arg, e);
 }
 
@@ -257,6 +261,8 @@ on_pong(void *arg, const struct frame_pong *m, struct err *e)
 	if (!p->asked || m->token != p->token)
 		return err_set(e, ERR_PROTO, "an answer to nothing");
 	p->asked = false;
+	p->left = m->left;
+	p->left_is_new = true;
 	return 0;
 }
 
@@ -433,6 +439,28 @@ peer_open_walk(struct peer *p, struct frame_open_walk m,
 	m.limit = c->grant.limit;
 	sent(p, frame_put_open_walk(link_out(p->link), &m));
 	return c;
+}
+
+struct peer_chan *
+peer_open_left(struct peer *p, struct frame_open_left m,
+    const struct peer_chan_ops *ops, void *arg)
+{
+	struct peer_chan *c = chan_new(p, 0, LEFTLIST_BYTES_MAX, ops, arg);
+
+	m.chan = c->number;
+	m.limit = c->grant.limit;
+	sent(p, frame_put_open_left(link_out(p->link), &m));
+	return c;
+}
+
+bool
+peer_take_left(struct peer *p, uint32_t *count)
+{
+	bool is_new = p->left_is_new;
+
+	p->left_is_new = false;
+	*count = p->left;
+	return is_new;
 }
 
 void

@@ -91,6 +91,13 @@ struct peer_chan *peer_open_read(struct peer *p, struct frame_open_read m,
 struct peer_chan *peer_open_walk(struct peer *p, struct frame_open_walk m,
     const struct peer_chan_ops *ops, void *arg);
 
+/* peer_open_left - its answer is one leftlist; nothing more is granted */
+struct peer_chan *peer_open_left(struct peer *p, struct frame_open_left m,
+    const struct peer_chan_ops *ops, void *arg);
+/* peer_take_left - true: the agent has said anew (at hello, and at each answer
+ * to a ping) how many processes live that commands left behind */
+bool peer_take_left(struct peer *p, uint32_t *count);
+
 /* peer_take - all before offset (bytes, entries) is taken for good, and as
  * much as before may come behind it */
 void peer_take(struct peer_chan *c, uint64_t offset);

@@ -49,6 +49,7 @@ a_job(char **argv, char **env)
 	    .user = RUNSPEC_USER_ROOT,
 	    .out = a_file(),
 	    .err = a_file(),
+	    .leave = 1,
 	    .slot = 7,
 	    .order = 4000000000u};
 }

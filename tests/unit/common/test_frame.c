@@ -29,6 +29,7 @@ test_frames_come_out_whole_and_in_order(void **state)
 	buf_init(&b, 0);
 	put_pong(&b, 7);
 	at = raw_begin(&b, FRAME_HELLO_END);
+	wire_put_u32(&b, 0);
 	raw_end(&b, at);
 	put_pong(&b, 8);
 
@@ -40,6 +41,7 @@ test_frames_come_out_whole_and_in_order(void **state)
 	buf_consume(&b, f.size);
 	assert_int_equal(frame_next(&b, FRAME_UP_MAX, &f, &e), 1);
 	assert_int_equal(f.type, FRAME_HELLO_END);
+	assert_int_equal(wire_get_u32(&f.in), 0);
 	assert_int_equal(wire_get_end(&f.in, &e), 0);
 	buf_consume(&b, f.size);
 	assert_int_equal(frame_next(&b, FRAME_UP_MAX, &f, &e), 1);
@@ -215,13 +217,13 @@ static void
 test_every_type_has_its_own_name(void **state)
 {
 	(void)state;
-	for (unsigned int a = 0; a <= FRAME_OPEN_WALK + 1; a++)
+	for (unsigned int a = 0; a <= FRAME_OPEN_LEFT + 1; a++)
 		for (unsigned int b = 0; b < a; b++)
 			if (frame_codec(a) != NULL && frame_codec(b) != NULL)
 				assert_string_not_equal(
 				    frame_type_name(a), frame_type_name(b));
 	assert_string_equal(frame_type_name(FRAME_NONE), "?");
-	assert_string_equal(frame_type_name(FRAME_OPEN_WALK + 1), "?");
+	assert_string_equal(frame_type_name(FRAME_OPEN_LEFT + 1), "?");
 	assert_string_equal(frame_type_name(UINT32_MAX), "?");
 	assert_string_equal(frame_type_name(FRAME_TAKEN), "TAKEN");
 }

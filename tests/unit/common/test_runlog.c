@@ -307,12 +307,76 @@ test_headers_over_a_limit_are_refused(void **state)
 	    {{RUNLOG_RUN_ENDED, 0, RUNLOG_RUN_END_BYTES, 0}, 0},
 	    {{RUNLOG_RUN_ENDED, 0, 4, 0}, ERR_PROTO},
 	    {{(enum runlog_type)0, 0, 0, 0}, ERR_PROTO},
-	    {{(enum runlog_type)7, 0, 0, 0}, ERR_PROTO},
+	    {{RUNLOG_LEFT, 0, 6, 0}, 0},
+	    {{RUNLOG_LEFT, 0, 5, 0}, ERR_PROTO},
+	    {{RUNLOG_LEFT, 0, RUNLOG_RECORD_MAX, 0}, 0},
+	    {{RUNLOG_LEFT, 0, RUNLOG_RECORD_MAX + 1, 0}, ERR_PROTO},
+	    {{(enum runlog_type)8, 0, 0, 0}, ERR_PROTO},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
 		check_header(&known[i].h, known[i].want);
+}
+
+static void
+test_what_was_left_comes_back_the_same(void **state)
+{
+	const struct runlog_left left = {.count = 9,
+	    .killed = 1,
+	    .nshown = 2,
+	    .shown = {
+		{1, 17, "python3 -m http.server"}, {2, 18, "caf\xc3\xa9"}}};
+	struct runlog_left got;
+	struct buf b;
+	struct err e;
+
+	(void)state;
+	buf_init(&b, 0);
+	runlog_put_left(&b, &left);
+	assert_int_equal(
+	    runlog_parse_left(buf_data(&b), buf_len(&b), &got, &e), 0);
+	assert_int_equal(got.count, 9);
+	assert_int_equal(got.killed, 1);
+	assert_int_equal(got.nshown, 2);
+	assert_int_equal(got.shown[0].pid, 17);
+	assert_string_equal(got.shown[1].text, left.shown[1].text);
+	for (size_t n = 0; n < buf_len(&b); n++)
+		assert_int_equal(
+		    runlog_parse_left(buf_data(&b), n, &got, &e), ERR_PROTO);
+	buf_clear(&b);
+}
+
+static void
+check_bad_left(const struct runlog_left *left)
+{
+	struct runlog_left got;
+	struct buf b;
+	struct err e;
+
+	buf_init(&b, 0);
+	runlog_put_left(&b, left);
+	assert_int_equal(
+	    runlog_parse_left(buf_data(&b), buf_len(&b), &got, &e), ERR_PROTO);
+	buf_clear(&b);
+}
+
+static void
+test_what_was_left_is_not_believed(void **state)
+{
+	(void)state;
+	check_bad_left(&(struct runlog_left){.count = 0});
+	check_bad_left(&(struct runlog_left){.count = 1, .killed = 2});
+	check_bad_left(&(struct runlog_left){
+	    .count = 1, .nshown = 2, .shown = {{1, 1, "a"}, {2, 2, "b"}}});
+	check_bad_left(&(struct runlog_left){
+	    .count = 1, .nshown = 1, .shown = {{0, 1, "a"}}});
+	check_bad_left(&(struct runlog_left){
+	    .count = 1, .nshown = 1, .shown = {{1, 1, "a\nb"}}});
+	check_bad_left(&(struct runlog_left){
+	    .count = 1, .nshown = 1, .shown = {{1, 1, "\x7f"}}});
+	check_bad_left(&(struct runlog_left){
+	    .count = 1, .nshown = 1, .shown = {{1, 1, "\xff"}}});
 }
 
 static void
@@ -439,6 +503,8 @@ main(void)
 		test_a_log_out_of_order_is_refused_in_pieces_of_any_size),
 	    cmocka_unit_test(test_the_first_wrong_byte_is_enough),
 	    cmocka_unit_test(test_headers_over_a_limit_are_refused),
+	    cmocka_unit_test(test_what_was_left_comes_back_the_same),
+	    cmocka_unit_test(test_what_was_left_is_not_believed),
 	    cmocka_unit_test(test_an_end_comes_back_the_same),
 	    cmocka_unit_test(test_the_longest_end_text_fits_a_record),
 	    cmocka_unit_test(test_an_end_that_cannot_be_is_refused),

@@ -195,7 +195,7 @@ spoil(struct runspec *s, int how)
 		c->flags = 16;
 		break;
 	case 7:
-		s->flags = 4;
+		s->flags = 8;
 		break;
 	case 8:
 		s->user = (enum runspec_user)2;

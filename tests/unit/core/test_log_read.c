@@ -52,7 +52,7 @@ read_part(const struct ground *g, struct log_view *v, struct part_answer *a,
 static void
 test_parts_of_records_make_up_the_output(void **state)
 {
-	static const size_t sizes[] = {300, 1016, 5000, 200000};
+	static const size_t sizes[] = {800, 1016, 5000, 200000};
 	struct log_view *v;
 	struct made_log l;
 	struct ground g;

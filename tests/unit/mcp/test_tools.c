@@ -239,6 +239,7 @@ test_run_sandbox_says_what_is_wrong(void **state)
 	expect(*state, "run_sandbox", WITH("'foo':1"),
 	    "unknown argument options.foo; known: ttl_seconds, default_cwd, "
 	    "default_env, as_user, continue_on_error, lock_sandbox, "
+	    "kill_leftovers, "
 	    "await_completion, await_timeout_ms");
 	expect(*state, "run_sandbox", WITH("'as_user':'me'"),
 	    "argument options.as_user: want one of \"sandbox\", \"root\"");

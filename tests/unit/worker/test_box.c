@@ -311,7 +311,7 @@ static void
 answer_question(void)
 {
 	struct wire_in in = fake_link_sent(&ground.link, FRAME_PING);
-	const struct frame_pong m = {wire_get_u64(&in)};
+	const struct frame_pong m = {.token = wire_get_u64(&in)};
 	struct buf b;
 	struct err e;
 
@@ -359,7 +359,7 @@ test_an_agent_that_nobody_reads_is_not_silent(void **state)
 static void
 test_an_answer_to_no_question_is_a_lie(void **state)
 {
-	const struct frame_pong m = {1};
+	const struct frame_pong m = {.token = 1};
 	struct buf b;
 	struct err e;
 

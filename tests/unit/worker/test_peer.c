@@ -135,6 +135,15 @@ put_plain(struct buf *b, enum frame_type type)
 	raw_end(b, at);
 }
 
+static void
+put_hello_end(struct buf *b, uint32_t left)
+{
+	size_t at = raw_begin(b, FRAME_HELLO_END);
+
+	wire_put_u32(b, left);
+	raw_end(b, at);
+}
+
 static int
 say(struct buf *b)
 {
@@ -222,7 +231,7 @@ test_it_is_up_after_the_whole_hello_only(void **state)
 	put_run(&b, 10, 10);
 	assert_int_equal(say(&b), 0);
 	assert_false(peer_is_up(fix.peer));
-	put_plain(&b, FRAME_HELLO_END);
+	put_hello_end(&b, 3);
 	assert_int_equal(say(&b), 0);
 	assert_true(peer_is_up(fix.peer));
 	assert_int_equal(fix.hellos, 1);
@@ -242,7 +251,7 @@ test_hellos_that_lie_are_refused(void **state)
 	put_hello(&b, FRAME_VERSION, PEER_RUNS_MAX + 1);
 	assert_int_equal(say(&b), ERR_PROTO);
 	put_hello(&b, FRAME_VERSION, 1);
-	put_plain(&b, FRAME_HELLO_END); /* one is missing */
+	put_hello_end(&b, 3); /* one is missing */
 	assert_int_equal(say(&b), ERR_PROTO);
 	open_link();
 	put_hello(&b, FRAME_VERSION, 1);
