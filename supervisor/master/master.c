@@ -145,6 +145,7 @@ stop(struct master *m)
 	log_info("stopping; calls in flight have %u ms", left_ms);
 	notify_stopping(m->notify);
 	listen_close(m->setup->listener);
+	listen_close(m->setup->admin);
 	crew_stop(m->crew, left_ms);
 }
 

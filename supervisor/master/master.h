@@ -23,7 +23,7 @@ struct master_setup { /* all of it stays the caller's */
 	const struct datadir *datadir;
 	const char *instance;      /* its id */
 	struct listener *listener; /* closed when draining begins */
-	const struct listener *admin;
+	struct listener *admin;    /* likewise */
 	const char *front_path;
 	const char *worker_path;
 };

@@ -243,7 +243,7 @@ void
 prepared_clear(struct prepared *p)
 {
 	users_clear(&p->users);
-	if (p->admin.fd >= 0)
+	if (p->admin.address[0] != '\0') /* also when it is closed by now */
 		(void)unlinkat(p->datadir.lock_fd, LAYOUT_ADMIN, 0);
 	listen_close(&p->admin);
 	datadir_close(&p->datadir);

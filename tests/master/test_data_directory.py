@@ -62,7 +62,8 @@ def test_the_layout_of_old_is_moved_once_and_said(make):
         with open(path, encoding="ascii") as f:
             assert f.read() == name
         assert os.stat(path).st_uid == uid("daemon")
-    assert sorted(os.listdir(s.data)) == ["front", "instance", "links"]
+    assert sorted(os.listdir(s.data)) == [
+        "admin.sock", "front", "instance", "links"]
     assert os.stat(s.data).st_uid == 0
     # Sandboxes that run have theirs mounted.
     assert os.stat(os.path.join(s.data, "links", "a-sandbox")).st_ino == before
@@ -108,7 +109,8 @@ def test_an_ordinary_users_layout_of_old_is_moved_too(make):
     old_layout(s.data, os.geteuid())
     s.start()
     s.wait_ready()
-    assert sorted(os.listdir(s.data)) == ["front", "instance", "links"]
+    assert sorted(os.listdir(s.data)) == [
+        "admin.sock", "front", "instance", "links"]
 
 
 @needs_root

@@ -108,11 +108,12 @@ def test_children_inherit_nothing_but_their_channel(make):
 def test_a_running_child_holds_its_own_channels_only(make):
     s = make()
     s.wait_ready()
-    # Its channel, a peer each; the front has a second worker and listens.
+    # Its channel, a peer each; the front has a second worker and
+    # listens twice.
     front, *workers = [sockets_of(s.pid(r))
                        for r in ("front", "worker-0", "worker-1")]
     assert [len(w) for w in workers] == [2, 2]
-    assert len(front) == 4
+    assert len(front) == 5
     assert not workers[0] & workers[1]
     assert not front & (workers[0] | workers[1])
 

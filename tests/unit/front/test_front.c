@@ -259,7 +259,8 @@ cors_is_answered_to_listed_origins(void **state)
 	assert_true(raw_has(
 	    &fx.c, "Access-Control-Allow-Origin: http://app.example\r\n"));
 	assert_true(raw_has(&fx.c,
-	    "Access-Control-Allow-Methods: GET, POST, DELETE, OPTIONS\r\n"));
+	    "Access-Control-Allow-Methods: GET, POST, PATCH, DELETE, "
+	    "OPTIONS\r\n"));
 	assert_true(raw_has(&fx.c,
 	    "Access-Control-Allow-Headers: Accept, Authorization, "
 	    "Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, "

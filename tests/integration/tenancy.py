@@ -1,0 +1,205 @@
+"""A tenant that tries all ids of others: every route, every tool.
+
+Routes come from the router's table (supervisor/front/routes.c) and tools from
+the server's own list, so that one which is new must be named here, or the
+test says so.
+"""
+import json
+import random
+import re
+import uuid
+
+TOP_ROUTES = re.compile(r'\{ROUTE_(\w+), "([^"]*)",')
+NEVER = "00000000-0000-4000-8000-000000000000"
+
+# What of the answers differs by what was asked, and by when.
+OWN_WORDS = re.compile(r'"request_id":\s*"[^"]*"')
+
+
+def routes(top):
+    with open(f"{top}/supervisor/front/routes.c", encoding="utf-8") as f:
+        return [("/mcp" if place != "TOP" else "") + path
+                for place, path in TOP_ROUTES.findall(f.read())]
+
+
+class Tenant:
+    """One with sandboxes, a run that goes on, artifacts, and a session."""
+
+    def __init__(self, server, name, token):
+        self.name = name
+        self.token = token
+        self.client = server.client(token=token)
+        self.canary = f"canary-{name}-{uuid.uuid4().hex}"
+        self.runs = []
+        self.identifiers = []
+        self.cursors = []
+
+    def settle(self, sandboxes):
+        for i in range(sandboxes):
+            # The first is called the same by all of them.
+            name = "box" if i == 0 else f"box-{self.name}-{i}"
+            self.identifiers.append(name)
+            final = self.client.run(
+                name, f"echo {self.canary}; "
+                f"echo {self.canary} > /artifacts/{self.canary}.txt")
+            assert final["state"] == "completed", final
+            self.runs.append(final["run_id"])
+        self.runs.append(self.client.start(
+            "box", f"echo {self.canary}; sleep 100000")["run_id"])
+        page = self.client.call("list_runs", limit=1)
+        self.cursors.append(page["next_cursor"])
+        page = self.client.call("get_run", run_id=self.runs[0], cursor="0")
+        if page.get("next_cursor"):
+            self.cursors.append(page["next_cursor"])
+
+
+def mutated(text, rng):
+    """The same with one character that it may have changed."""
+    at = [i for i, c in enumerate(text) if c.isalnum()]
+    i = rng.choice(at)
+    digits = "0123456789abcdef"
+    new = rng.choice([c for c in digits if c != text[i]])
+    return text[:i] + new + text[i + 1:]
+
+
+def requests(victim, run):
+    """(method, path, body) of all routes with a foreign or unknown id.
+    Each pattern of the table must have one."""
+    file = f"{victim.canary}.txt"
+    yield "/mcp/runs/:run", "GET", f"/mcp/runs/{run}"
+    yield "/mcp/runs/:run", "DELETE", f"/mcp/runs/{run}"
+    yield "/mcp/runs/:run/cancel", "POST", f"/mcp/runs/{run}/cancel"
+    yield "/mcp/events", "GET", f"/mcp/events?run_id={run}"
+    yield ("/artifacts/:identifier/:run_or_latest/*path", "GET",
+           f"/artifacts/box/{run}/{file}")
+    yield ("/artifacts/:identifier/:run_or_latest/*path", "GET",
+           f"/artifacts/box/latest/{file}")
+    for path in ("/api/v1/tenants", "/api/v1/tokens"):
+        yield path, "GET", path
+    for path, more in (("/api/v1/tenants/:tenant", ""),
+                       ("/api/v1/tenants/:tenant/tokens", "/tokens")):
+        yield path, "GET", f"/api/v1/tenants/{victim.name}{more}"
+    yield ("/api/v1/tokens/:token", "DELETE",
+           "/api/v1/tokens/" + victim.token.split("_")[1])
+
+
+# Routes that take no id of anybody: what they say is the caller's own.
+OF_NOBODY = {"/mcp", "/healthz", "/readyz", "/metrics", "/",
+             "/api/v1/whoami", "/api/v1/usage"}
+
+# Arguments of each tool that name something, for a foreign or unknown id.
+RUN_TOOLS = {
+    "get_run": {}, "control_run": {"action": "cancel"},
+}
+NAMED_TOOLS = {"run_sandbox", "delete_sandbox", "restart_sandbox",
+               "initialize_sandbox", "execute_code", "stop_sandbox"}
+LISTS = {"list_runs", "list_sandboxes"}
+
+
+def plain(data, *ids):
+    """An answer without what was asked and what tells requests apart."""
+    text = data.decode("utf-8", "replace")
+    text = OWN_WORDS.sub("", text)
+    for i in ids:
+        text = text.replace(i, "ID")
+    return text
+
+
+class Tally:
+    """Calls, answers by kind, and what should not have been."""
+
+    def __init__(self):
+        self.calls = 0
+        self.kinds = {}
+        self.wrong = []
+        self.answers = {}
+
+    def note(self, what, status, data, others):
+        self.calls += 1
+        self.kinds[status] = self.kinds.get(status, 0) + 1
+        text = data.decode("utf-8", "replace")
+        for other in others:
+            if other.canary in text or other.token in text:
+                self.wrong.append(f"{what}: bytes of {other.name}: {text}")
+
+    def same(self, key, answer, what):
+        """All answers of a kind are one."""
+        first = self.answers.setdefault(key, answer)
+        if first != answer:
+            self.wrong.append(f"{what}: {answer} is not {first}")
+
+
+def tool(client, name, **arguments):
+    status, _, data = client.post({
+        "jsonrpc": "2.0", "id": 7, "method": "tools/call",
+        "params": {"name": name, "arguments": arguments}})
+    return status, data
+
+
+def attack(me, victim, others, tally, rng):
+    """Every route and every tool once, with ids of the victim, with ids that
+    are nobody's, and with ids that are nearly the victim's."""
+    run = rng.choice(victim.runs)
+    file = f"{victim.canary}.txt"
+    for kind in (run, mutated(run, rng), str(uuid.UUID(
+            int=rng.getrandbits(128), version=4))):
+        for route, method, path in requests(victim, kind):
+            status, _, data = me.client.request(method, path)
+            what = f"{me.name}: {method} {path}"
+            # The path of a file is the asker's word.
+            tally.note(what, status, data.replace(file.encode(), b""), others)
+            tally.same((route, method),
+                       (status, plain(data, kind, victim.name)), what)
+        for name, more in RUN_TOOLS.items():
+            status, data = tool(me.client, name, run_id=kind, **more)
+            what = f"{me.name}: {name} {kind}"
+            tally.note(what, status, data, others)
+            tally.same(name, (status, plain(data, kind)), what)
+    for cursor in victim.cursors:
+        for name in LISTS:
+            status, data = tool(me.client, name, cursor=cursor)
+            what = f"{me.name}: {name} cursor {cursor}"
+            tally.note(what, status, data, others)
+            if cursor in victim.cursors[:1] and name == "list_runs":
+                never, again = tool(me.client, name, cursor=NEVER)
+                tally.note(what, never, again, others)
+                if plain(data, cursor) != plain(again, NEVER):
+                    tally.wrong.append(f"{what}: {data} is not {again}")
+        status, data = tool(me.client, "get_run", run_id=me.runs[0],
+                            cursor=cursor)
+        tally.note(f"{me.name}: get_run cursor", status, data, others)
+    # A session of somebody else is none.
+    own, me.client.session = me.client.session, victim.client.session
+    status, data = tool(me.client, "list_runs")
+    me.client.session = own
+    tally.note(f"{me.name}: foreign session", status, data, others)
+    if status != 404:
+        tally.wrong.append(f"{me.name}: a foreign session: {status}")
+    # What it may see is its own.
+    for name in LISTS:
+        status, data = tool(me.client, name, limit=100)
+        tally.note(f"{me.name}: {name}", status, data, others)
+        for other in others:
+            for other_run in other.runs:
+                if other_run.encode() in data:
+                    tally.wrong.append(f"{name}: a run of {other.name}")
+    for path in ("/api/v1/whoami", "/api/v1/usage",
+                 f"/api/v1/usage?tenant={victim.name}"):
+        status, _, data = me.client.request("GET", path)
+        tally.note(f"{me.name}: {path}", status, data, others)
+        if json.loads(data)["tenant"] != me.name:
+            tally.wrong.append(f"{path}: {data}")
+
+
+def check_lists(top, client):
+    """What is new in the server is known here."""
+    probe = Tenant.__new__(Tenant)
+    probe.name, probe.canary, probe.token = "x", "y", "mcps_z_"
+    known = {route for route, _, _ in requests(probe, NEVER)} | OF_NOBODY
+    assert set(routes(top)) == known, set(routes(top)) ^ known
+    tools = {t["name"] for t in client.rpc("tools/list")["tools"]}
+    assert tools == set(RUN_TOOLS) | NAMED_TOOLS | LISTS, tools
+
+
+def rng_of(seed):
+    return random.Random(seed)
