@@ -136,7 +136,7 @@ def tool(client, name, **arguments):
     return status, data
 
 
-def attack(me, victim, others, tally, rng):
+def try_ids(me, victim, others, tally, rng):
     """Every route and every tool once, with ids of the victim, with ids that
     are nobody's, and with ids that are nearly the victim's."""
     run = rng.choice(victim.runs)
@@ -155,40 +155,54 @@ def attack(me, victim, others, tally, rng):
             what = f"{me.name}: {name} {kind}"
             tally.note(what, status, data, others)
             tally.same(name, (status, plain(data, kind)), what)
+
+
+def try_cursors(me, victim, others, tally):
     for cursor in victim.cursors:
-        for name in LISTS:
+        for name in sorted(LISTS):
             status, data = tool(me.client, name, cursor=cursor)
-            what = f"{me.name}: {name} cursor {cursor}"
-            tally.note(what, status, data, others)
-            if cursor in victim.cursors[:1] and name == "list_runs":
-                never, again = tool(me.client, name, cursor=NEVER)
-                tally.note(what, never, again, others)
-                if plain(data, cursor) != plain(again, NEVER):
-                    tally.wrong.append(f"{what}: {data} is not {again}")
+            tally.note(f"{me.name}: {name} cursor {cursor}", status, data,
+                       others)
         status, data = tool(me.client, "get_run", run_id=me.runs[0],
                             cursor=cursor)
         tally.note(f"{me.name}: get_run cursor", status, data, others)
-    # A session of somebody else is none.
+    for cursor in (victim.cursors[0], NEVER):
+        status, data = tool(me.client, "list_runs", cursor=cursor)
+        tally.same("list_runs cursor", (status, plain(data, cursor)),
+                   f"{me.name}: list_runs cursor {cursor}")
+
+
+def try_session(me, victim, others, tally):
+    """A session of somebody else is none."""
     own, me.client.session = me.client.session, victim.client.session
     status, data = tool(me.client, "list_runs")
     me.client.session = own
     tally.note(f"{me.name}: foreign session", status, data, others)
     if status != 404:
         tally.wrong.append(f"{me.name}: a foreign session: {status}")
-    # What it may see is its own.
-    for name in LISTS:
+
+
+def look_around(me, victim, others, tally):
+    """What it may see is its own."""
+    foreign = [run for other in others for run in other.runs]
+    for name in sorted(LISTS):
         status, data = tool(me.client, name, limit=100)
         tally.note(f"{me.name}: {name}", status, data, others)
-        for other in others:
-            for other_run in other.runs:
-                if other_run.encode() in data:
-                    tally.wrong.append(f"{name}: a run of {other.name}")
+        tally.wrong += [f"{name}: {run} of another" for run in foreign
+                        if run.encode() in data]
     for path in ("/api/v1/whoami", "/api/v1/usage",
                  f"/api/v1/usage?tenant={victim.name}"):
         status, _, data = me.client.request("GET", path)
         tally.note(f"{me.name}: {path}", status, data, others)
         if json.loads(data)["tenant"] != me.name:
             tally.wrong.append(f"{path}: {data}")
+
+
+def attack(me, victim, others, tally, rng):
+    try_ids(me, victim, others, tally, rng)
+    try_cursors(me, victim, others, tally)
+    try_session(me, victim, others, tally)
+    look_around(me, victim, others, tally)
 
 
 def check_lists(top, client):

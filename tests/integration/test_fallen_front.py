@@ -142,7 +142,8 @@ def test_its_user_alone_gets_nothing(ground):
          report], user=FRONT, group=FRONT, extra_groups=[], check=True,
         timeout=60, env={}, cwd="/")
     check_held(read(report), 43)
-    assert set(os.listdir(server.data)) == {"front", "instance", "links"}
+    assert set(os.listdir(server.data)) == {
+        "admin.sock", "front", "instance", "links"}
 
 
 @pytest.mark.parametrize("ground", [(FRONT, WORKER), ("", "")], indirect=True,
