@@ -169,6 +169,32 @@ on_listen(void *arg, struct msg_listen *m, struct err *e)
 }
 
 static int
+on_tls_file(void *arg, struct msg_tls_file *m, struct err *e)
+{
+	struct child *c = arg;
+
+	if (c->ops->on_tls_file == NULL)
+		return err_set(e, ERR_PROTO, "not for this program");
+	c->ops->on_tls_file(m->part, msg_take_fd(&m->file), c->arg);
+	return 0;
+}
+
+static int
+on_tls_end(void *arg, const struct msg_tls_end *m, struct err *e)
+{
+	struct child *c = arg;
+
+	if (c->ops->on_tls_end == NULL)
+		return err_set(e, ERR_PROTO, "not for this program");
+	if (c->state == MSG_CONTROL_STARTED) /* with the configuration */
+		return 0;
+	msg_send_tls_taken(c->chan,
+	    &(struct msg_tls_taken){
+		.number = m->number, .good = c->ops->on_tls_end(c->arg) == 0});
+	return 0;
+}
+
+static int
 on_peer(void *arg, struct msg_peer *m, struct err *e)
 {
 	struct child *c = arg;
@@ -251,6 +277,8 @@ static const struct msg_master_to_child handlers = {
     .on_log_level = on_log_level,
     .on_drain = on_drain,
     .on_instance = on_instance,
+    .on_tls_file = on_tls_file,
+    .on_tls_end = on_tls_end,
 };
 
 static int

@@ -17,6 +17,7 @@
 #include "common/msg/msg_gen.h"
 
 #define CHILD_CTL_FD 3
+#define TLS_FILE_MAX (1 << 20) /* bytes of each file of TLS_... */
 
 struct event_base;
 struct child;
@@ -27,6 +28,12 @@ struct child_ops {
 	    struct child *c, const struct conf *conf, void *arg, struct err *e);
 	/* A later one (SIGHUP); may be NULL. */
 	void (*on_reload)(const struct conf *conf, void *arg);
+	/* A sealed copy of one of the files of TLS_..., the callee's; and that
+	 * all of them came, again after a reload: 0, or -1 when they are not
+	 * good.  Those of the start come before on_config, and on_tls_end is
+	 * not asked.  Both may be NULL. */
+	void (*on_tls_file)(enum msg_tls_part part, int fd, void *arg);
+	int (*on_tls_end)(void *arg);
 	void (*on_listen)(int fd, const char *address, void *arg); /* front */
 	/* A fresh job channel: for a worker to the front (index 0), for the
 	 * front to worker index.  fd is the callee's. */

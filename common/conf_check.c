@@ -48,6 +48,22 @@ conf_check_proxies(const struct conf *c, struct err *e)
 }
 
 static int
+conf_check_tls(const struct conf *c, struct err *e)
+{
+	bool cert = conf_str(c, CONF_TLS_CERT_FILE)[0] != '\0';
+
+	if (cert != (conf_str(c, CONF_TLS_KEY_FILE)[0] != '\0'))
+		return err_set(e, ERR_INVAL,
+		    "TLS_CERT_FILE and TLS_KEY_FILE belong together, and only "
+		    "one of them is set");
+	if (!cert && conf_str(c, CONF_TLS_CLIENT_CA_FILE)[0] != '\0')
+		return err_set(e, ERR_INVAL,
+		    "TLS_CLIENT_CA_FILE is set, but without TLS_CERT_FILE and "
+		    "TLS_KEY_FILE there is no TLS");
+	return 0;
+}
+
+static int
 conf_check_mcp_path(const struct conf *c, struct err *e)
 {
 	const char *path = conf_str(c, CONF_MCP_PATH);
@@ -236,7 +252,8 @@ conf_check(const struct conf *c, struct err *e)
 	static int (*const rules[])(const struct conf *, struct err *) = {
 	    conf_check_bind, conf_check_mcp_path, conf_check_words,
 	    conf_check_numbers, conf_check_denylist, conf_check_caps,
-	    conf_check_places, conf_check_web, conf_check_proxies};
+	    conf_check_places, conf_check_web, conf_check_proxies,
+	    conf_check_tls};
 
 	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
 		int rc = rules[i](c, e);

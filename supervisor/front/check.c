@@ -23,6 +23,7 @@ struct check {
 	size_t nhosts;
 	uint16_t ports[16]; /* of listeners on all addresses */
 	size_t nports;
+	bool tls;
 	const struct conf *conf;
 };
 
@@ -49,6 +50,12 @@ void
 check_reload(struct check *c, const struct conf *conf)
 {
 	c->conf = conf; /* lists are looked up there each time */
+}
+
+void
+check_set_tls(struct check *c)
+{
+	c->tls = true;
 }
 
 static void
@@ -169,7 +176,7 @@ is_local_address(
 	return false;
 }
 
-/* A Host without a port means port 80. */
+/* A Host without a port means port 80, or 443. */
 static bool
 is_own_host(const struct check *c, const char *host)
 {
@@ -183,7 +190,8 @@ is_own_host(const struct check *c, const char *host)
 		return false;
 	if (strchr(host, ':') != NULL && host[n - 1] != ']')
 		return false;
-	(void)snprintf(text, sizeof(text), "%s:80", host);
+	(void)snprintf(
+	    text, sizeof(text), "%s:%s", host, c->tls ? "443" : "80");
 	for (size_t i = 0; i < c->nhosts; i++)
 		if (strcasecmp(c->hosts[i], text) == 0)
 			return true;
@@ -197,10 +205,11 @@ is_own_origin(const struct check *c, const char *origin)
 {
 	static const char *const names[] = {
 	    "127.0.0.1:", "localhost:", "[::1]:"};
-	const char *host = origin + 7;
+	const char *scheme = c->tls ? "https://" : "http://";
+	const char *host = origin + strlen(scheme);
 	bool loopback = false;
 
-	if (strncasecmp(origin, "http://", 7) != 0)
+	if (strncasecmp(origin, scheme, strlen(scheme)) != 0)
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (strncasecmp(host, names[i], strlen(names[i])) == 0)

@@ -24,6 +24,9 @@ void check_add_listener(struct check *c, const struct sockaddr *sa);
 /* check_is_of_this_host - nobody gets there from another machine: loopback, or
  * a Unix socket */
 bool check_is_of_this_host(const struct sockaddr *sa);
+/* check_set_tls - a Host without a port means 443, and pages of ours come by
+ * https */
+void check_set_tls(struct check *c);
 
 struct check_refusal {
 	int status;

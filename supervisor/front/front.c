@@ -417,6 +417,13 @@ front_reload(struct front *f)
 }
 
 void
+front_set_tls(struct front *f, struct tls *tls)
+{
+	check_set_tls(f->check);
+	http_server_set_tls(f->http, tls);
+}
+
+void
 front_drain(struct front *f, void (*on_idle)(void *arg), void *arg)
 {
 	f->draining = true;

@@ -82,6 +82,9 @@ int front_may_listen(const struct front *f, int fd, struct err *e) MUSTCHECK;
 /* front_listen - fd is a listening socket, from now on ours; the same */
 int front_listen(struct front *f, int fd, struct err *e) MUSTCHECK;
 void front_reload(struct front *f); /* f->conf has new values */
+/* front_set_tls - before front_listen, or again with newer files; tls is the
+ * front's */
+void front_set_tls(struct front *f, struct tls *tls);
 /* front_drain - accept no more, end event streams; calls in flight go on, and
  * on_idle is called once there are none */
 void front_drain(struct front *f, void (*on_idle)(void *arg), void *arg);

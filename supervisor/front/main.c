@@ -4,6 +4,7 @@
  * Started by the supervisor, which sends configuration, listening sockets and
  * the workers' channels (common/child.h).
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -26,6 +27,7 @@
 #include "supervisor/front/check_data.h"
 #include "supervisor/front/front.h"
 #include "supervisor/front/key.h"
+#include "supervisor/http/tls.h"
 
 #define DRAIN_POLL_MS 20
 #define SERVE_POLL_MS 5
@@ -48,6 +50,7 @@ struct program {
 		char *address;
 	} listeners[LISTENERS_MAX];
 	size_t nlisteners;
+	int tls_files[MSG_TLS_PART_CLIENT_CA + 1]; /* -1: none */
 	struct timer *serve;
 	uint64_t serve_at_ms; /* at the latest */
 	struct event *drain;
@@ -56,7 +59,7 @@ struct program {
 };
 
 /* Static, so that leak checkers see what lives as long as the program. */
-static struct program program;
+static struct program program = {.tls_files = {-1, -1, -1}};
 
 /* ---- opening */
 
@@ -172,6 +175,80 @@ on_damaged(const struct err *why, void *arg)
 	child_die(p->child, EXIT_CONFIG, "%s", why->msg);
 }
 
+/* ---- TLS */
+
+static void
+on_tls_file(enum msg_tls_part part, int fd, void *arg)
+{
+	struct program *p = arg;
+
+	if (p->tls_files[part] != -1)
+		(void)close(p->tls_files[part]);
+	p->tls_files[part] = fd;
+}
+
+static int
+load_tls(const int *files, struct tls **out, struct err *e)
+{
+	int rc = tls_load(files[MSG_TLS_PART_CERTIFICATE],
+	    files[MSG_TLS_PART_KEY], files[MSG_TLS_PART_CLIENT_CA], out, e);
+
+	if (rc == 0 && tls_warning(*out) != NULL)
+		log_warn("%s", tls_warning(*out));
+	return rc;
+}
+
+/* What came, and then the copies are gone. */
+static int
+take_tls(struct program *p, struct err *e)
+{
+	struct tls *tls = NULL;
+	int rc;
+
+	if (p->tls_files[MSG_TLS_PART_CERTIFICATE] == -1)
+		return 0;
+	rc = load_tls(p->tls_files, &tls, e);
+	for (size_t i = 0; i < ARRAY_LEN(p->tls_files); i++)
+		on_tls_file((enum msg_tls_part)i, -1, p);
+	if (rc == 0)
+		front_set_tls(p->front, tls);
+	return rc;
+}
+
+static int
+on_tls_end(void *arg)
+{
+	struct program *p = arg;
+	struct err e;
+
+	if (take_tls(p, &e) != 0) {
+		log_error("reload: %s; the certificate stays as it was", e.msg);
+		return -1;
+	}
+	log_info("the TLS certificate was read again");
+	return 0;
+}
+
+/* "mcp-sandboxd --check-config": the files are where the channel would be. */
+static int
+check_tls(void)
+{
+	static const int files[] = {
+	    CHILD_CTL_FD, CHILD_CTL_FD + 1, CHILD_CTL_FD + 2};
+	int found[ARRAY_LEN(files)];
+	struct tls *tls = NULL;
+	struct err e;
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++)
+		found[i] = fcntl(files[i], F_GETFD) == -1 ? -1 : files[i];
+	if (load_tls(found, &tls, &e) != 0) {
+		log_error("%s", e.msg);
+		return EXIT_CONFIG;
+	}
+	tls_free(tls);
+	return 0;
+}
+
 static int
 build(struct program *p, struct err *e)
 {
@@ -197,6 +274,8 @@ build(struct program *p, struct err *e)
 	if (front_new(&parts, &p->front, e) != 0)
 		return e->code;
 	explicit_bzero(key, sizeof(key));
+	if (take_tls(p, e) != 0)
+		return e->code;
 	front_set_tick(p->front, on_front_tick, p);
 	return 0;
 }
@@ -363,6 +442,8 @@ on_drain(uint32_t left_ms, void *arg)
 static const struct child_ops ops = {
     .on_config = on_config,
     .on_reload = on_reload,
+    .on_tls_file = on_tls_file,
+    .on_tls_end = on_tls_end,
     .on_listen = on_listen,
     .on_peer = on_peer,
     .on_peer_gone = on_peer_gone,
@@ -389,7 +470,7 @@ on_event_log_cb(int severity, const char *text)
 		log_warn_limited(&limit, "libevent: %s", text);
 }
 
-/* mcp-sandboxd-front check resting|served */
+/* mcp-sandboxd-front check resting|served|tls */
 static bool
 is_check(int argc, char **argv)
 {
@@ -402,6 +483,9 @@ main(int argc, char **argv)
 	struct program *p = &program;
 
 	log_init("front");
+	tls_init();
+	if (is_check(argc, argv) && strcmp(argv[2], "tls") == 0)
+		return check_tls();
 	if (is_check(argc, argv))
 		return check_data_main(strcmp(argv[2], "served") == 0 ?
 			CHECK_DATA_IS_SERVED :

@@ -28,6 +28,7 @@ struct evbuffer;
 struct http_server;
 struct http_exchange;
 struct http_large;
+struct tls;
 struct sockaddr;
 struct sockaddr_storage;
 
@@ -90,6 +91,8 @@ struct http_stats { /* since start, but for connections and streams */
 	uint64_t waiting_memory; /* bytes of answers that wait */
 	uint64_t waiting_files;  /* of those in files */
 	uint64_t refused[LIMITER_REASONS]; /* by limits per address */
+	uint64_t handshakes;               /* of TLS, since start */
+	uint64_t handshakes_failed;
 };
 
 /* What can be said of an exchange when it has ended. */
@@ -130,6 +133,9 @@ void http_server_set_rates(
     struct http_server *s, const struct limiter_rates *rates);
 void http_server_set_proxies(
     struct http_server *s, const struct forwarded_proxies *proxies);
+/* http_server_set_tls - connections that come from now on speak TLS; tls is the
+ * server's.  Those that are there keep what they have */
+void http_server_set_tls(struct http_server *s, struct tls *tls);
 /* http_server_limiter - the server's own, for who checks logins */
 struct limiter *http_server_limiter(struct http_server *s);
 void http_server_stats(const struct http_server *s, struct http_stats *out);

@@ -2,6 +2,7 @@
 #include "supervisor/http/http_int.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 
 #include "common/fd.h"
 #include "common/log.h"
@@ -53,8 +54,18 @@ accept_error_cb(struct evconnlistener *listener, void *arg)
 
 	(void)listener;
 	TAILQ_FOREACH (s, &servers, link)
-		if (s->evhttp == arg)
+		if (s->evhttp == arg || s->evhttp_local == arg)
 			http_accept_pause(s);
+}
+
+static bool
+is_local(int fd)
+{
+	int family = AF_UNSPEC;
+	socklen_t len = sizeof(family);
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &len) == 0 &&
+	    family == AF_UNIX;
 }
 
 int
@@ -73,7 +84,8 @@ http_server_listen(struct http_server *s, int fd, struct err *e)
 		(void)close(fd);
 		return e->code;
 	}
-	bound = evhttp_accept_socket_with_handle(s->evhttp, fd);
+	bound = evhttp_accept_socket_with_handle(
+	    is_local(fd) ? s->evhttp_local : s->evhttp, fd);
 	if (bound == NULL) {
 		(void)close(fd);
 		return err_set(e, ERR_SYS, "cannot accept on socket %d", fd);

@@ -45,6 +45,7 @@ http_client_find(struct http_exchange *x)
 	bool has_proto = false;
 
 	x->client = x->conn->peer;
+	x->seen_https = x->conn->ssl != NULL;
 	if (!forwarded_is_proxy(&s->proxies, &x->client))
 		return;
 	TAILQ_FOREACH_REVERSE (kv, headers, evkeyvalq, next) {

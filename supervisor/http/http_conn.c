@@ -53,13 +53,24 @@ conn_set_deadline(struct http_conn *c, uint32_t in_ms)
 		conn_arm(c, now);
 }
 
+/* Of a large answer over TLS libevent says nothing until all is taken. */
+static bool
+conn_moves(struct http_conn *c)
+{
+	uint64_t written = http_tls_written(c);
+	bool moves = c->drained != c->drained_seen || written != c->tls_seen;
+
+	c->drained_seen = c->drained;
+	c->tls_seen = written;
+	return moves;
+}
+
 static void
 conn_expired(struct http_conn *c)
 {
 	switch (c->state) {
 	case HTTP_CONN_WRITING:
-		if (c->drained != c->drained_seen) {
-			c->drained_seen = c->drained;
+		if (conn_moves(c)) {
 			conn_set_deadline(c, c->server->limits.idle_ms);
 			return;
 		}
@@ -137,7 +148,7 @@ http_conn_set_state(struct http_conn *c, enum http_conn_state state)
 		conn_set_deadline(c, l->idle_ms);
 		break;
 	case HTTP_CONN_WRITING:
-		c->drained_seen = c->drained;
+		(void)conn_moves(c);
 		conn_set_deadline(c, l->idle_ms);
 		break;
 	case HTTP_CONN_BUSY:
@@ -241,19 +252,33 @@ conn_output_cb(
 
 /* ---- birth and death */
 
-struct bufferevent *
-http_conn_new_cb(struct event_base *base, void *arg)
+static void
+conn_broken(struct http_conn *c)
 {
-	struct http_server *s = arg;
-	struct bufferevent *bev = bufferevent_socket_new(base, -1, 0);
-	struct http_conn *c;
+	http_conn_refuse_later(c, -1);
+}
 
+/* The time for the request begins anew. */
+static void
+conn_opened(struct http_conn *c)
+{
+	http_conn_set_state(c, HTTP_CONN_FRESH);
+}
+
+static struct bufferevent *
+conn_new(struct event_base *base, struct http_server *s, struct tls *tls)
+{
+	struct http_conn *c = xcalloc(1, sizeof(*c));
+	struct bufferevent *bev;
+
+	c->server = s;
+	bev = tls != NULL ? http_tls_bufferevent(c, tls) :
+			    bufferevent_socket_new(base, -1, 0);
 	if (bev == NULL)
 		fatal(EXIT_MEMORY, "out of memory");
-	c = xcalloc(1, sizeof(*c));
-	c->server = s;
 	c->bev = bev;
 	STAILQ_INIT(&c->parts);
+	http_pump_init(c, conn_broken);
 	/* Ours until adopted: evhttp may give it up at once. */
 	bufferevent_incref(bev);
 	c->in_cb =
@@ -266,6 +291,20 @@ http_conn_new_cb(struct event_base *base, void *arg)
 	TAILQ_INSERT_TAIL(&s->fresh, c, link);
 	event_active(&s->adopt, EV_TIMEOUT, 1);
 	return bev;
+}
+
+struct bufferevent *
+http_conn_new_cb(struct event_base *base, void *arg)
+{
+	struct http_server *s = arg;
+
+	return conn_new(base, s, s->tls);
+}
+
+struct bufferevent *
+http_conn_new_local_cb(struct event_base *base, void *arg)
+{
+	return conn_new(base, arg, NULL);
 }
 
 static void
@@ -289,6 +328,9 @@ conn_close_cb(struct evhttp_connection *evcon, void *arg)
 
 	(void)evcon;
 	(void)event_del(&c->timer);
+	http_tls_bye(c);
+	http_handshake_end(c);
+	http_pump_clear(c);
 	conn_unwatch(c);
 	http_places_leave(c);
 	if ((size_t)c->fd < s->by_fd_len)
@@ -417,6 +459,9 @@ conn_adopt(struct http_server *s, struct http_conn *c)
 	conn_set_read_max(
 	    c, s->limits.head_max + s->limits.body_max + HTTP_READ_SLACK);
 	http_conn_set_state(c, HTTP_CONN_FRESH);
+	http_handshake_begin(c, conn_opened);
+	if (c->shakes && s->limits.request_ms > HTTP_HANDSHAKE_MS)
+		conn_set_deadline(c, HTTP_HANDSHAKE_MS);
 	/* The kernel gives the lowest free number: all below are taken. */
 	if ((size_t)c->fd + HTTP_FREE_FDS >= s->fd_limit)
 		http_accept_pause(s);

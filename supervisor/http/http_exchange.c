@@ -190,18 +190,20 @@ method_of(struct evhttp_request *req)
 static void
 take_target(struct http_exchange *x)
 {
+	const char *scheme = x->conn->ssl != NULL ? "https://" : "http://";
+	size_t scheme_len = strlen(scheme);
 	char *p = x->target;
 	char *q;
 
 	x->path = "";
-	if (strncasecmp(p, "http://", 7) == 0) {
-		x->authority = p + 7;
-		q = p + 7 + strcspn(p + 7, "/?");
+	if (strncasecmp(p, scheme, scheme_len) == 0) {
+		x->authority = p + scheme_len;
+		q = p + scheme_len + strcspn(p + scheme_len, "/?");
 		if (*q == '/') {
 			/* One byte forward for the NUL between the two. */
-			memmove(p, p + 7, (size_t)(q - (p + 7)));
+			memmove(p, x->authority, (size_t)(q - x->authority));
+			p[q - x->authority] = '\0';
 			x->authority = p;
-			p[q - (p + 7)] = '\0';
 		}
 		p = q;
 	}

@@ -9,6 +9,7 @@
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <event2/http.h>
@@ -16,13 +17,15 @@
 #include <event2/listener.h>
 
 #include "supervisor/http/http.h"
+#include "supervisor/http/tls.h"
 
 #define HTTP_LISTENERS_MAX 16
 #define HTTP_ID_MAX 24
-#define HTTP_GUESTS_MAX 16   /* connections beyond connections_max */
-#define HTTP_GUEST_MS 5000   /* in which they say what they want */
-#define HTTP_ADDRESSES 32768 /* counted at a time */
-#define HTTP_FREE_FDS 16     /* fewer free descriptors: accept no more */
+#define HTTP_GUESTS_MAX 16      /* connections beyond connections_max */
+#define HTTP_GUEST_MS 5000      /* in which they say what they want */
+#define HTTP_ADDRESSES 32768    /* counted at a time */
+#define HTTP_HANDSHAKE_MS 10000 /* at most, for a TLS handshake */
+#define HTTP_FREE_FDS 16        /* fewer free descriptors: accept no more */
 #define HTTP_READ_SLACK 65536
 #define HTTP_BUSY_READ_MAX 4096 /* kept of what comes during an answer */
 #define HTTP_INPUT_TOTAL_MAX (64u << 20) /* unfinished requests, all in all */
@@ -78,8 +81,25 @@ struct http_conn {
 	bool rests;
 	bool guest; /* above connections_max when it came */
 	int refuse; /* status to answer and close with; -1: just close */
-	struct principal *who;   /* of its last request; a reference, or NULL */
-	struct http_exchange *x; /* while BUSY and STREAM */
+	struct principal *who; /* of its last request; a reference, or NULL */
+	/* Of TLS alone: */
+	struct ssl_st *ssl; /* the bufferevent's; NULL: not TLS, or closed */
+	bool shakes;        /* the handshake is not over */
+	void (*on_open)(struct http_conn *c);   /* when it is */
+	void (*on_broken)(struct http_conn *c); /* a file cannot be read */
+	bool is_queued;                         /* for a step of it */
+	bool tls_broken;   /* no alert of ours would be read */
+	uint64_t tls_seen; /* bytes that had gone out at drained_seen */
+	struct event handshake;
+	TAILQ_ENTRY(http_conn) handshake_link;
+	TAILQ_HEAD(, http_pump_item) pump;
+	uint64_t pump_bytes;             /* of what waits in it */
+	struct evhttp_request *pump_req; /* that it is of, or NULL */
+	struct event pump_timer;
+	bool pump_ends; /* the request is evhttp's when all is sent */
+	bool pump_was_empty;
+
+	struct http_exchange *x;                   /* while BUSY and STREAM */
 	void (*on_close)(struct http_exchange *x); /* its, when this closes */
 };
 TAILQ_HEAD(http_conn_list, http_conn);
@@ -91,6 +111,7 @@ TAILQ_HEAD(http_linger_list, http_linger);
 struct http_server {
 	struct event_base *base;
 	struct evhttp *evhttp;
+	struct evhttp *evhttp_local; /* of Unix sockets, which are plain */
 	struct http_limits limits;
 	struct limiter *limiter;
 	struct forwarded_proxies proxies;
@@ -111,6 +132,9 @@ struct http_server {
 	struct http_conn_list dead;    /* to be freed after this turn */
 	struct event adopt;
 	struct event reap;
+	struct tls *tls; /* of connections that come; NULL: none */
+	struct http_conn_list handshakes; /* that can take a step */
+	struct event handshake_turn;
 	struct http_linger_list lingers;
 	unsigned int nlingers;
 	size_t input_bytes;
@@ -205,6 +229,7 @@ enum http_place http_places_take(struct http_conn *c);
 
 /* http_conn.c */
 struct bufferevent *http_conn_new_cb(struct event_base *base, void *arg);
+struct bufferevent *http_conn_new_local_cb(struct event_base *base, void *arg);
 void http_conn_adopt_cb(evutil_socket_t fd, short what, void *arg);
 void http_conn_reap_cb(evutil_socket_t fd, short what, void *arg);
 struct http_conn *http_conn_of(
@@ -224,10 +249,11 @@ struct http_large *http_large_write(
     const struct http_server *s, const struct evbuffer_iovec *pieces, int n);
 /* http_large_send - it follows what the connection has to send; if that fails
  * the connection is ended.  The caller keeps its reference. */
-void http_large_send(struct http_conn *c, struct http_large *l);
+void http_large_send(
+    struct http_conn *c, struct evhttp_request *req, struct http_large *l);
 /* http_large_send_file - likewise n bytes at offset of fd, which it closes */
-void http_large_send_file(
-    struct http_conn *c, int fd, uint64_t offset, uint64_t n);
+void http_large_send_file(struct http_conn *c, struct evhttp_request *req,
+    int fd, uint64_t offset, uint64_t n);
 
 /* http_waiting.c */
 struct http_waiting {
@@ -251,6 +277,39 @@ uint64_t http_waiting_files(const struct http_server *s); /* bytes */
 void http_waiting_add_file(struct http_conn *c, uint64_t n);
 /* http_waiting_count - its output has this length now */
 void http_waiting_count(struct http_conn *c, size_t length);
+
+/* http_handshake.c: TLS before the first request, and after the last */
+/* http_tls_bufferevent - NULL: out of memory */
+struct bufferevent *http_tls_bufferevent(struct http_conn *c, struct tls *tls);
+/* http_handshake_begin - nothing on a connection that is plain */
+void http_handshake_begin(
+    struct http_conn *c, void (*on_open)(struct http_conn *c));
+void http_handshake_end(struct http_conn *c); /* it closes */
+void http_handshake_turn_cb(evutil_socket_t fd, short what, void *server);
+/* http_tls_say - beside the bufferevent, when it has nothing to send */
+void http_tls_say(struct http_conn *c, const char *text, size_t n);
+void http_tls_bye(struct http_conn *c);
+/* http_tls_written - bytes that the kernel took, for who looks for progress */
+uint64_t http_tls_written(const struct http_conn *c);
+
+/* http_pump.c: answers over TLS that do not end at once */
+void http_pump_init(
+    struct http_conn *c, void (*on_broken)(struct http_conn *c));
+/* A file, which somebody has until the pump has done with it. */
+struct http_pump_file {
+	int fd;
+	uint64_t offset, left;
+	void (*release)(void *arg); /* NULL: fd is closed */
+	void *arg;
+};
+void http_pump_add(struct http_conn *c, struct evhttp_request *req,
+    const struct http_pump_file *file);
+/* http_pump_bytes - takes all bytes out of data */
+void http_pump_bytes(
+    struct http_conn *c, struct evhttp_request *req, struct evbuffer *data);
+/* http_pump_end - instead of evhttp_send_reply_end */
+void http_pump_end(struct http_conn *c, struct evhttp_request *req);
+void http_pump_clear(struct http_conn *c);
 
 /* http_client.c */
 /* http_client_find - fill x->client and what a proxy says of it */

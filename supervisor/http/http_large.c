@@ -121,6 +121,12 @@ sent_cb(const struct evbuffer_file_segment *seg, int flags, void *arg)
 	http_large_unref(arg);
 }
 
+static void
+release_large(void *arg)
+{
+	http_large_unref(arg);
+}
+
 /* Into the connection's own buffer: there it goes by sendfile(2), in evhttp's
  * it would be mapped.  0, or -1: seg is freed all the same. */
 static int
@@ -138,11 +144,21 @@ send_segment(struct http_conn *c, struct evbuffer_file_segment *seg, uint64_t n)
 }
 
 void
-http_large_send(struct http_conn *c, struct http_large *l)
+http_large_send(
+    struct http_conn *c, struct evhttp_request *req, struct http_large *l)
 {
-	struct evbuffer_file_segment *seg =
-	    evbuffer_file_segment_new(l->fd, 0, (ev_off_t)l->n, 0);
+	struct evbuffer_file_segment *seg;
 
+	if (c->ssl != NULL) {
+		l->refs++;
+		http_pump_add(c, req,
+		    &(struct http_pump_file){.fd = l->fd,
+			.left = l->n,
+			.release = release_large,
+			.arg = l});
+		return;
+	}
+	seg = evbuffer_file_segment_new(l->fd, 0, (ev_off_t)l->n, 0);
 	if (seg != NULL) {
 		l->refs++;
 		evbuffer_file_segment_add_cleanup_cb(seg, sent_cb, l);
@@ -152,11 +168,19 @@ http_large_send(struct http_conn *c, struct http_large *l)
 }
 
 void
-http_large_send_file(struct http_conn *c, int fd, uint64_t offset, uint64_t n)
+http_large_send_file(struct http_conn *c, struct evhttp_request *req, int fd,
+    uint64_t offset, uint64_t n)
 {
-	struct evbuffer_file_segment *seg = evbuffer_file_segment_new(
-	    fd, (ev_off_t)offset, (ev_off_t)n, EVBUF_FS_CLOSE_ON_FREE);
+	struct evbuffer_file_segment *seg;
 
+	if (c->ssl != NULL) {
+		http_pump_add(c, req,
+		    &(struct http_pump_file){
+			.fd = fd, .offset = offset, .left = n});
+		return;
+	}
+	seg = evbuffer_file_segment_new(
+	    fd, (ev_off_t)offset, (ev_off_t)n, EVBUF_FS_CLOSE_ON_FREE);
 	if (seg == NULL)
 		(void)close(fd);
 	if (send_segment(c, seg, n) != 0)

@@ -128,9 +128,13 @@ http_refuse_now(struct http_conn *c, int status)
 	http_stat_count(s, r->status);
 	/* No answer is under way in these states, so this is the first byte
 	 * of one; a socket that cannot take it at once gets none. */
-	(void)!send(c->fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (c->ssl == NULL)
+		(void)!send(c->fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	else if (!c->shakes)
+		http_tls_say(c, text, n);
 	(void)bufferevent_disable(c->bev, EV_READ | EV_WRITE);
-	if (s->nlingers < LINGERS_MAX && !s->paused && !s->draining)
+	if (!c->shakes && s->nlingers < LINGERS_MAX && !s->paused &&
+	    !s->draining)
 		fd = fcntl(c->fd, F_DUPFD_CLOEXEC, 3);
 	evhttp_connection_free(c->evcon); /* shuts our direction down */
 	linger_start(s, fd);

@@ -150,6 +150,15 @@ begin_bytes(struct http_exchange *x, int status, const char *type, uint64_t n)
 	return NULL;
 }
 
+static void
+end_bytes(struct http_conn *c, struct evhttp_request *req)
+{
+	if (c->ssl != NULL)
+		http_pump_end(c, req);
+	else
+		evhttp_send_reply_end(req);
+}
+
 void
 http_reply_file(struct http_exchange *x, int status, const char *type, int fd,
     uint64_t offset, uint64_t n)
@@ -161,8 +170,8 @@ http_reply_file(struct http_exchange *x, int status, const char *type, int fd,
 		(void)close(fd);
 		return;
 	}
-	http_large_send_file(c, fd, offset, n);
-	evhttp_send_reply_end(req);
+	http_large_send_file(c, req, fd, offset, n);
+	end_bytes(c, req);
 }
 
 void
@@ -179,8 +188,8 @@ http_reply_large(
 	req = begin_bytes(x, status, type, http_large_size(l));
 	if (req == NULL)
 		return;
-	http_large_send(c, l);
-	evhttp_send_reply_end(req);
+	http_large_send(c, req, l);
+	end_bytes(c, req);
 }
 
 void

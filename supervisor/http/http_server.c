@@ -10,6 +10,7 @@
  *	http_places  http_head            who has a place; lines of a head
  *	http_large                        files that answers wait in
  *	http_accept  http_refuse          listening; answers beside evhttp
+ *	http_handshake  http_pump         TLS: its begin, files over it (tls)
  *	http_stat    http_status          counters; words
  *	http_waiting                      how much waits, over all
  *	limiter      forwarded            what an address may; what a proxy says
@@ -40,6 +41,25 @@ descriptor_limit(void)
 	return (size_t)rl.rlim_cur;
 }
 
+/* evhttp does not say by which listener a connection came, so those that are
+ * never TLS have an evhttp of their own. */
+static struct evhttp *
+new_evhttp(struct http_server *s,
+    struct bufferevent *(*on_connection)(struct event_base *, void *))
+{
+	struct evhttp *h = evhttp_new(s->base);
+
+	if (h == NULL)
+		fatal(EXIT_MEMORY, "out of memory");
+	evhttp_set_allowed_methods(h, METHODS);
+	evhttp_set_default_content_type(h, NULL);
+	evhttp_set_max_headers_size(h, (ev_ssize_t)s->limits.head_max);
+	evhttp_set_max_body_size(h, (ev_ssize_t)s->limits.body_max);
+	evhttp_set_bevcb(h, on_connection, s);
+	evhttp_set_gencb(h, http_request_cb_from_evhttp, s);
+	return h;
+}
+
 struct http_server *
 http_server_new(struct event_base *base, const struct http_limits *limits,
     http_request_cb on_request, void *arg)
@@ -60,17 +80,13 @@ http_server_new(struct event_base *base, const struct http_limits *limits,
 	TAILQ_INIT(&s->resting);
 	TAILQ_INIT(&s->dead);
 	TAILQ_INIT(&s->lingers);
+	TAILQ_INIT(&s->handshakes);
+	(void)evtimer_assign(
+	    &s->handshake_turn, base, http_handshake_turn_cb, s);
 	(void)evtimer_assign(&s->adopt, base, http_conn_adopt_cb, s);
 	(void)evtimer_assign(&s->reap, base, http_conn_reap_cb, s);
-	s->evhttp = evhttp_new(base);
-	if (s->evhttp == NULL)
-		fatal(EXIT_MEMORY, "out of memory");
-	evhttp_set_allowed_methods(s->evhttp, METHODS);
-	evhttp_set_default_content_type(s->evhttp, NULL);
-	evhttp_set_max_headers_size(s->evhttp, (ev_ssize_t)limits->head_max);
-	evhttp_set_max_body_size(s->evhttp, (ev_ssize_t)limits->body_max);
-	evhttp_set_bevcb(s->evhttp, http_conn_new_cb, s);
-	evhttp_set_gencb(s->evhttp, http_request_cb_from_evhttp, s);
+	s->evhttp = new_evhttp(s, http_conn_new_cb);
+	s->evhttp_local = new_evhttp(s, http_conn_new_local_cb);
 	http_accept_init(s);
 	return s;
 }
@@ -82,13 +98,16 @@ http_server_free(struct http_server *s)
 		return;
 	http_conn_adopt_cb(-1, 0, s); /* what was accepted in this turn */
 	evhttp_free(s->evhttp);
+	evhttp_free(s->evhttp_local);
 	http_refuse_free_lingers(s);
 	http_conn_reap_cb(-1, 0, s);
 	(void)event_del(&s->adopt);
 	(void)event_del(&s->reap);
+	(void)event_del(&s->handshake_turn);
 	http_accept_clear(s);
 	http_large_close(s);
 	limiter_free(s->limiter);
+	tls_free(s->tls);
 	free(s->by_fd);
 	free(s);
 }
@@ -138,4 +157,11 @@ struct limiter *
 http_server_limiter(struct http_server *s)
 {
 	return s->limiter;
+}
+
+void
+http_server_set_tls(struct http_server *s, struct tls *tls)
+{
+	tls_free(s->tls);
+	s->tls = tls;
 }

@@ -75,12 +75,13 @@ send_large_part(struct http_exchange *x, struct evbuffer *data)
 	large = http_large_write(x->server, pieces, used);
 	if (large == NULL)
 		return;
-	if (x->req->chunked)
+	/* There the pieces are chunks. */
+	if (x->req->chunked && x->conn->ssl == NULL)
 		(void)evbuffer_add_printf(out, "%zx\r\n", n);
-	http_large_send(x->conn, large);
+	http_large_send(x->conn, x->req, large);
 	http_large_unref(large);
 	/* By reference: added, it would be given as much room as the file. */
-	if (x->req->chunked)
+	if (x->req->chunked && x->conn->ssl == NULL)
 		(void)evbuffer_add_reference(out, "\r\n", 2, NULL, NULL);
 	(void)evbuffer_drain(data, n + 1);
 	(void)evbuffer_add(data, &last, 1);
@@ -105,7 +106,11 @@ http_stream_write(struct http_exchange *x, struct evbuffer *data)
 	default:
 		break;
 	}
-	evhttp_send_reply_chunk_with_cb(x->req, data, stream_writable_cb, x);
+	if (x->conn->ssl != NULL)
+		http_pump_bytes(x->conn, x->req, data);
+	else
+		evhttp_send_reply_chunk_with_cb(
+		    x->req, data, stream_writable_cb, x);
 }
 
 size_t
@@ -113,7 +118,8 @@ http_stream_pending(const struct http_exchange *x)
 {
 	if (x->conn == NULL)
 		return 0;
-	return evbuffer_get_length(bufferevent_get_output(x->conn->bev));
+	return evbuffer_get_length(bufferevent_get_output(x->conn->bev)) +
+	    (size_t)x->conn->pump_bytes;
 }
 
 size_t
@@ -131,6 +137,7 @@ http_stream_appetite(const struct http_exchange *x)
 void
 http_stream_end(struct http_exchange *x)
 {
+	struct http_conn *c = x->conn;
 	struct evhttp_request *req;
 
 	if (x->conn != NULL) {
@@ -139,6 +146,8 @@ http_stream_end(struct http_exchange *x)
 		bufferevent_setwatermark(x->conn->bev, EV_WRITE, 0, 0);
 	}
 	req = http_exchange_end(x);
-	if (req != NULL)
+	if (req != NULL && c->ssl != NULL)
+		http_pump_end(c, req);
+	else if (req != NULL)
 		evhttp_send_reply_end(req);
 }

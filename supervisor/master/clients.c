@@ -1,6 +1,7 @@
 #include "supervisor/master/clients.h"
 
 #include "common/xmalloc.h"
+#include "supervisor/master/tlsfiles.h"
 
 #define MARK "@URL@"
 
@@ -52,8 +53,8 @@ find_url(const struct conf *conf, char **url, struct err *e)
 		    "PORT=0 is another port at each start: the log's line "
 		    "\"listening on\" names it; say PORT=that");
 	host = host_of(conf_str(conf, CONF_BIND));
-	*url = xasprintf("http://%s:%d%s", host, (int)conf_int(conf, CONF_PORT),
-	    conf_str(conf, CONF_MCP_PATH));
+	*url = xasprintf("%s://%s:%d%s", tlsfiles_scheme(conf), host,
+	    (int)conf_int(conf, CONF_PORT), conf_str(conf, CONF_MCP_PATH));
 	return 0;
 }
 

@@ -5,11 +5,13 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "common/child.h"
 #include "common/exit.h"
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/privdrop.h"
 #include "common/xmalloc.h"
+#include "supervisor/master/tlsfiles.h"
 
 #define ENV_MAX 256
 
@@ -97,9 +99,29 @@ consult_purge(const char *program, const char *id, bool is_agreed, int lock,
 	free_words(argv);
 }
 
+/* To where the program looks for them: out of each other's way first.  The
+ * first descriptor that is not to be kept. */
+static int
+place_files(const int *files)
+{
+	int copies[TLSFILES_COUNT];
+
+	for (int i = 0; i < TLSFILES_COUNT; i++)
+		copies[i] = files[i] == -1 ? -1 :
+					     fcntl(files[i], F_DUPFD_CLOEXEC,
+						 CHILD_CTL_FD + TLSFILES_COUNT);
+	for (int i = 0; i < TLSFILES_COUNT; i++) {
+		(void)close(CHILD_CTL_FD + i);
+		if (copies[i] != -1)
+			(void)dup2(copies[i], CHILD_CTL_FD + i);
+	}
+	return CHILD_CTL_FD + TLSFILES_COUNT;
+}
+
 static NORETURN void
 become_check(const struct consult_check *c)
 {
+	int keep = place_files(c->files);
 	char *argv[] = {
 	    xstrdup(c->program), xstrdup("check"), xstrdup(c->word), NULL};
 	struct err e;
@@ -108,8 +130,7 @@ become_check(const struct consult_check *c)
 		free(argv[2]);
 		argv[2] = NULL;
 	}
-	become(c->program, c->role, argv, STDERR_FILENO + 1, c->conf, c->users,
-	    &e);
+	become(c->program, c->role, argv, keep, c->conf, c->users, &e);
 	log_error("%s", e.msg);
 	_exit(EXIT_PRIVILEGE);
 }

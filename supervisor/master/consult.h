@@ -31,6 +31,9 @@ struct consult_check {
 	const char *program;
 	enum msg_role role;
 	const char *word; /* one more argument; "": none */
+	/* tlsfiles.h; the program has them from descriptor CHILD_CTL_FD on,
+	 * -1 is none */
+	const int *files;
 	const struct conf *conf;
 	const struct users *users;
 };

@@ -107,6 +107,8 @@ struct crew {
 	int status;
 	const struct conf *conf;
 	uint32_t peer_generation; /* the newest */
+	struct tlsfiles tls_offer;
+	uint32_t tls_number; /* of the newest offer */
 	enum {
 		CREW_NOT_YET,
 		CREW_WAS_READY
@@ -547,6 +549,12 @@ check_all_ready(struct crew *c)
 }
 
 static void
+send_tls_offer(struct crew *c)
+{
+	tlsfiles_send(&c->tls_offer, slot_front(c)->life.chan, c->tls_number);
+}
+
+static void
 on_ready(struct life *p, void *arg)
 {
 	struct slot *s = arg;
@@ -556,6 +564,8 @@ on_ready(struct life *p, void *arg)
 	log_info("%s[%d] is ready", p->name, (int)p->pid);
 	if (c->state != CREW_RUNNING)
 		return;
+	if (s == slot_front(c))
+		send_tls_offer(c);
 	for (uint32_t i = 1; i < c->nslots; i++) {
 		if (s != slot_front(c) && s != &c->slots[i])
 			continue;
@@ -593,15 +603,56 @@ on_hello(struct life *p, void *arg)
 
 	msg_send_instance(
 	    p->chan, &(struct msg_instance){.instance = c->setup->instance});
+	if (p->role == MSG_ROLE_FRONT)
+		tlsfiles_send(c->setup->tls, p->chan, 0);
 	life_configure(p, c->conf);
 	if (p->role == MSG_ROLE_FRONT && hand_out(p, c->setup->listener))
 		(void)hand_out(p, c->setup->admin);
 }
 
+/* An answer to an older offer, or of a front that was asked before this one,
+ * says nothing. */
+static void
+on_tls_taken(struct life *p, uint32_t number, bool good, void *arg)
+{
+	struct crew *c = ((struct slot *)arg)->crew;
+	static const struct tlsfiles none = TLSFILES_INIT;
+
+	(void)p;
+	if (number != c->tls_number ||
+	    c->tls_offer.fds[MSG_TLS_PART_CERTIFICATE] == -1)
+		return;
+	if (!good) {
+		tlsfiles_close(&c->tls_offer);
+		return;
+	}
+	tlsfiles_close(c->setup->tls);
+	*c->setup->tls = c->tls_offer;
+	c->tls_offer = none;
+}
+
+void
+crew_offer_tls(struct crew *c, struct tlsfiles *offer)
+{
+	static const struct tlsfiles none = TLSFILES_INIT;
+
+	tlsfiles_close(&c->tls_offer);
+	c->tls_offer = *offer;
+	*offer = none;
+	c->tls_number++;
+	/* One that has not said HELLO is asked when it is ready. */
+	if (slot_front(c)->life.state >= LIFE_CONFIGURED)
+		send_tls_offer(c);
+}
+
 static void
 on_exit_of(struct life *p, int wait_status, void *arg)
 {
-	(void)p;
+	struct crew *c = ((struct slot *)arg)->crew;
+
+	/* It may have died of them: the next one is not asked again. */
+	if (p == &slot_front(c)->life)
+		tlsfiles_close(&c->tls_offer);
 	slot_on_exit(arg, wait_status);
 }
 
@@ -626,6 +677,7 @@ on_quiet(struct life *p, bool quiet, void *arg)
 static const struct life_ops slot_ops = {.on_hello = on_hello,
     .on_ready = on_ready,
     .on_quiet = on_quiet,
+    .on_tls_taken = on_tls_taken,
     .on_exit = on_exit_of};
 
 static struct slot *
@@ -695,6 +747,7 @@ crew_new(struct event_base *base, const struct crew_setup *setup,
 	c->ops = ops;
 	c->arg = arg;
 	c->state = CREW_RUNNING;
+	c->tls_offer = (struct tlsfiles)TLSFILES_INIT;
 	c->nslots = setup->workers + 1;
 	role_init(c, 0, MSG_ROLE_FRONT, "front", &setup->tuning->front);
 	role_init(c, 1, MSG_ROLE_WORKER, "workers", &setup->tuning->worker);
@@ -719,6 +772,7 @@ crew_free(struct crew *c)
 	for (size_t i = 0; i < ARRAY_LEN(c->roles); i++)
 		event_free(c->roles[i].timer);
 	event_free(c->stop_timer);
+	tlsfiles_close(&c->tls_offer);
 	free(c);
 }
 

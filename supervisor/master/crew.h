@@ -18,6 +18,7 @@
 #include "common/base.h"
 #include "common/conf.h"
 #include "supervisor/master/listen.h"
+#include "supervisor/master/tlsfiles.h"
 #include "supervisor/master/tuning.h"
 #include "supervisor/master/users.h"
 
@@ -30,6 +31,8 @@ struct crew_setup {
 	const struct listener *listener;
 	const struct listener *admin; /* the admin socket */
 	const char *instance;         /* its id */
+	/* What a front begins with; changed by crew_offer_tls alone. */
+	struct tlsfiles *tls;
 	const char *front_path;
 	const char *worker_path;
 	uint32_t workers; /* 1..CREW_WORKERS_MAX */
@@ -58,6 +61,10 @@ void crew_free(struct crew *c); /* kills who is left */
  * the next.  Running children are told again. */
 void crew_configure(struct crew *c, const struct conf *conf);
 void crew_set_log_level(struct crew *c, unsigned int level);
+/* crew_offer_tls - files that were read anew, the crew's from now on: the
+ * front has the say whether they are good, and then every later front gets
+ * them */
+void crew_offer_tls(struct crew *c, struct tlsfiles *offer);
 void crew_start(struct crew *c); /* the front first */
 void crew_reap(struct crew *c);  /* SIGCHLD came */
 /* crew_stop - the front drains for at most left_ms, then the workers leave */

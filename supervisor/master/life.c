@@ -230,12 +230,24 @@ on_last_words(void *arg, const struct msg_last_words *m, struct err *e)
 	return 0;
 }
 
+static int
+on_tls_taken(void *arg, const struct msg_tls_taken *m, struct err *e)
+{
+	struct life *p = arg;
+
+	if (p->role != MSG_ROLE_FRONT)
+		return err_set(e, ERR_PROTO, "not for this program");
+	p->ops->on_tls_taken(p, m->number, m->good, p->arg);
+	return 0;
+}
+
 static const struct msg_child_to_master handlers = {
     .on_hello = on_hello,
     .on_ready = on_ready,
     .on_pong = on_pong,
     .on_counts = on_counts,
     .on_last_words = on_last_words,
+    .on_tls_taken = on_tls_taken,
 };
 
 static int

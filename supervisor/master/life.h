@@ -43,6 +43,9 @@ struct life_ops {
 	void (*on_ready)(struct life *p, void *arg);
 	/* It leaves pings unanswered for a while, or answers again. */
 	void (*on_quiet)(struct life *p, bool quiet, void *arg);
+	/* TLS_TAKEN; may be NULL: a worker is not asked. */
+	void (*on_tls_taken)(
+	    struct life *p, uint32_t number, bool good, void *arg);
 	/* Reaped and all it said was read; p is DOWN again. */
 	void (*on_exit)(struct life *p, int wait_status, void *arg);
 };

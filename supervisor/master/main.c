@@ -20,6 +20,7 @@
 #include "supervisor/master/options.h"
 #include "supervisor/master/prepare.h"
 #include "supervisor/master/spawn.h"
+#include "supervisor/master/tlsfiles.h"
 #include "supervisor/master/users.h"
 
 #ifndef PACKAGE_VERSION
@@ -133,7 +134,8 @@ serve(const struct options *options, struct conf *conf)
 		log_error("%s", e.msg);
 		status = status_of(&e);
 	} else {
-		log_info("listening on http://%s", p.listener.address);
+		log_info("listening on %s://%s", tlsfiles_scheme(conf),
+		    p.listener.address);
 		status = master_run(&(struct master_setup){
 		    .options = options,
 		    .conf = conf,
@@ -141,6 +143,7 @@ serve(const struct options *options, struct conf *conf)
 		    .datadir = &p.datadir,
 		    .instance = p.instance,
 		    .listener = &p.listener,
+		    .tls = &p.tls,
 		    .admin = &p.admin,
 		    .front_path = p.front_path,
 		    .worker_path = p.worker_path,

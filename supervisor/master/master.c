@@ -88,6 +88,13 @@ configure_children(struct master *m)
 }
 
 static void
+say_ready(struct master *m)
+{
+	notify_status(m->notify, "ready on %s://%s",
+	    tlsfiles_scheme(m->setup->conf), m->setup->listener->address);
+}
+
+static void
 on_crew_ready(void *arg)
 {
 	struct master *m = arg;
@@ -97,8 +104,7 @@ on_crew_ready(void *arg)
 	m->state = MASTER_RUNNING;
 	log_info("ready");
 	notify_ready(m->notify);
-	notify_status(
-	    m->notify, "ready on http://%s", m->setup->listener->address);
+	say_ready(m);
 }
 
 static void
@@ -111,8 +117,7 @@ on_crew_health(enum crew_health health, void *arg)
 	if (health == CREW_DEGRADED)
 		notify_status(m->notify, "degraded: restarts are throttled");
 	else
-		notify_status(m->notify, "ready on http://%s",
-		    m->setup->listener->address);
+		say_ready(m);
 }
 
 static void
@@ -149,6 +154,20 @@ stop(struct master *m)
 	crew_stop(m->crew, left_ms);
 }
 
+/* What is wrong with the files themselves is the front's to find; it says so
+ * in the log and goes on with those it has. */
+static void
+reload_tls(struct master *m)
+{
+	struct tlsfiles fresh;
+	struct err e;
+
+	if (tlsfiles_open(m->setup->conf, &fresh, &e) != 0)
+		log_error("reload: %s; the certificate stays as it was", e.msg);
+	else
+		crew_offer_tls(m->crew, &fresh);
+}
+
 static void
 reload(struct master *m)
 {
@@ -170,6 +189,7 @@ reload(struct master *m)
 		    others > 1 ? " (and others)" : "");
 	apply_log_settings(m->setup->conf);
 	configure_children(m);
+	reload_tls(m);
 	log_info("configuration reloaded");
 	if (m->state == MASTER_RUNNING)
 		notify_ready(m->notify);
@@ -276,6 +296,7 @@ start_crew(struct master *m)
 	    .listener = m->setup->listener,
 	    .admin = m->setup->admin,
 	    .instance = m->setup->instance,
+	    .tls = m->setup->tls,
 	    .front_path = m->setup->front_path,
 	    .worker_path = m->setup->worker_path,
 	    .workers = (uint32_t)conf_int(m->setup->conf, CONF_WORKERS),

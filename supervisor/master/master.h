@@ -14,6 +14,7 @@
 #include "supervisor/master/datadir.h"
 #include "supervisor/master/listen.h"
 #include "supervisor/master/options.h"
+#include "supervisor/master/tlsfiles.h"
 #include "supervisor/master/users.h"
 
 struct master_setup { /* all of it stays the caller's */
@@ -22,6 +23,7 @@ struct master_setup { /* all of it stays the caller's */
 	const struct users *users;
 	const struct datadir *datadir;
 	const char *instance;      /* its id */
+	struct tlsfiles *tls;      /* reloads change them */
 	struct listener *listener; /* closed when draining begins */
 	struct listener *admin;    /* likewise */
 	const char *front_path;

@@ -29,6 +29,14 @@ find_programs(const struct conf *conf, enum prepare_mode mode,
 }
 
 static int
+take_tls(const struct conf *conf, enum prepare_mode mode, struct prepared *p,
+    struct err *e)
+{
+	(void)mode;
+	return tlsfiles_open(conf, &p->tls, e);
+}
+
+static int
 take_port(const struct conf *conf, enum prepare_mode mode, struct prepared *p,
     struct err *e)
 {
@@ -94,6 +102,7 @@ take_instance(const struct conf *conf, enum prepare_mode mode,
 /* In this order: nothing is made on disk by a server that cannot listen. */
 enum prepare_step {
 	STEP_PROGRAMS,
+	STEP_TLS,
 	STEP_PORT,
 	STEP_USERS,
 	STEP_DIRECTORY,
@@ -104,6 +113,7 @@ enum prepare_step {
 static int (*const steps[STEP_COUNT])(
     const struct conf *, enum prepare_mode, struct prepared *, struct err *) = {
     [STEP_PROGRAMS] = find_programs,
+    [STEP_TLS] = take_tls,
     [STEP_PORT] = take_port,
     [STEP_USERS] = find_users,
     [STEP_DIRECTORY] = take_directory,
@@ -192,6 +202,7 @@ ask_child(struct prepare_look *l, enum msg_role role, const char *program,
 	int status = consult_check(&(struct consult_check){.program = program,
 	    .role = role,
 	    .word = word,
+	    .files = l->p.tls.fds,
 	    .conf = l->conf,
 	    .users = &l->p.users});
 
@@ -216,6 +227,8 @@ ask_children(struct prepare_look *l, struct err *e)
 	ask_child(l, MSG_ROLE_FRONT, l->p.front_path,
 	    l->is_served ? "served" : "resting");
 	ask_child(l, MSG_ROLE_WORKER, l->p.worker_path, "");
+	if (l->p.tls.fds[MSG_TLS_PART_CERTIFICATE] != -1)
+		ask_child(l, MSG_ROLE_FRONT, l->p.front_path, "tls");
 	return 0;
 }
 
@@ -243,6 +256,7 @@ void
 prepared_clear(struct prepared *p)
 {
 	users_clear(&p->users);
+	tlsfiles_close(&p->tls);
 	if (p->admin.address[0] != '\0') /* also when it is closed by now */
 		(void)unlinkat(p->datadir.lock_fd, LAYOUT_ADMIN, 0);
 	listen_close(&p->admin);

@@ -14,11 +14,13 @@
 #include "supervisor/master/datadir.h"
 #include "supervisor/master/instance.h"
 #include "supervisor/master/listen.h"
+#include "supervisor/master/tlsfiles.h"
 #include "supervisor/master/users.h"
 
 struct prepared {
 	struct listener listener;
 	struct listener admin;
+	struct tlsfiles tls;
 	struct users users;
 	struct datadir datadir;
 	char instance[INSTANCE_ID_LEN + 1];
@@ -28,7 +30,7 @@ struct prepared {
 #define PREPARED_INIT                                                          \
 	{                                                                      \
 		.listener = LISTENER_INIT, .admin = LISTENER_INIT,             \
-		.datadir = {                                                   \
+		.tls = TLSFILES_INIT, .datadir = {                             \
 			.lock_fd = -1                                          \
 		}                                                              \
 	}

@@ -86,6 +86,22 @@ child_on_listen(int fd, const char *address, void *arg)
 }
 
 static inline void
+child_on_tls_file(enum msg_tls_part part, int fd, void *arg)
+{
+	(void)arg;
+	report("tls file %d %d", (int)part, fd > 2);
+	(void)close(fd);
+}
+
+static inline int
+child_on_tls_end(void *arg)
+{
+	(void)arg;
+	report("tls end");
+	return -1;
+}
+
+static inline void
 child_on_peer(uint32_t index, uint32_t generation, int fd, void *arg)
 {
 	(void)arg;
@@ -128,6 +144,8 @@ child_on_drain(uint32_t left_ms, void *arg)
 
 static const struct child_ops ops = {.on_config = child_on_config,
     .on_reload = child_on_reload,
+    .on_tls_file = child_on_tls_file,
+    .on_tls_end = child_on_tls_end,
     .on_listen = child_on_listen,
     .on_peer = child_on_peer,
     .on_peer_gone = child_on_peer_gone,
@@ -155,7 +173,7 @@ struct fixture {
 		LINK_CLOSED
 	} link;
 	/* Of what was received: how often, and its number fields. */
-	unsigned int seen[IPC_LAST_WORDS + 1];
+	unsigned int seen[IPC_TLS_TAKEN + 1];
 	uint32_t fields[4];
 	char text[512];
 };
@@ -222,10 +240,22 @@ on_last_words(void *arg, const struct msg_last_words *m, struct err *e)
 }
 
 static inline int
+on_tls_taken(void *arg, const struct msg_tls_taken *m, struct err *e)
+{
+	struct fixture *f = arg;
+
+	(void)e;
+	f->seen[IPC_TLS_TAKEN]++;
+	f->fields[0] = m->number;
+	f->fields[1] = m->good;
+	return 0;
+}
+
+static inline int
 on_message(struct ipc_chan *chan, struct ipc_msg *m, void *arg, struct err *e)
 {
-	static const struct msg_child_to_master handlers = {
-	    on_hello, on_ready, on_pong, on_counts, on_last_words};
+	static const struct msg_child_to_master handlers = {on_hello, on_ready,
+	    on_pong, on_counts, on_last_words, on_tls_taken};
 	const unsigned int any_state = UINT_MAX;
 
 	(void)chan;

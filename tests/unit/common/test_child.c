@@ -135,6 +135,28 @@ test_the_listening_socket_comes_with_its_address(void **state)
 }
 
 static void
+test_tls_files_are_taken_and_answered(void **state)
+{
+	struct fixture f;
+	int fds[2];
+
+	(void)state;
+	start_ready(&f, MSG_ROLE_FRONT);
+	assert_int_equal(pipe(fds), 0);
+	msg_send_tls_file(f.chan,
+	    &(struct msg_tls_file){.part = MSG_TLS_PART_KEY, .file = fds[0]});
+	msg_send_tls_end(f.chan, &(struct msg_tls_end){.number = 7});
+	expect_report(&f, "tls file 1 1");
+	expect_report(&f, "tls end");
+	wait_seen(&f, IPC_TLS_TAKEN, 1);
+	assert_int_equal(f.fields[0], 7);
+	assert_int_equal(f.fields[1], 0);
+	(void)close(fds[1]);
+	stop(&f);
+	assert_int_equal(wait_exit(&f), 0);
+}
+
+static void
 test_a_peer_channel_works(void **state)
 {
 	struct fixture f;
@@ -241,6 +263,7 @@ main(void)
 	    cmocka_unit_test(test_a_reload_takes_only_what_may_change),
 	    cmocka_unit_test(test_the_log_level_changes),
 	    cmocka_unit_test(test_the_listening_socket_comes_with_its_address),
+	    cmocka_unit_test(test_tls_files_are_taken_and_answered),
 	    cmocka_unit_test(test_a_peer_channel_works),
 	    cmocka_unit_test(test_news_of_an_older_peer_is_dropped),
 	    cmocka_unit_test(test_the_first_finished_work_is_reported_at_once),
