@@ -616,29 +616,21 @@ static void
 on_tls_taken(struct life *p, uint32_t number, bool good, void *arg)
 {
 	struct crew *c = ((struct slot *)arg)->crew;
-	static const struct tlsfiles none = TLSFILES_INIT;
 
 	(void)p;
 	if (number != c->tls_number ||
 	    c->tls_offer.fds[MSG_TLS_PART_CERTIFICATE] == -1)
 		return;
-	if (!good) {
+	if (good)
+		tlsfiles_move(c->setup->tls, &c->tls_offer);
+	else
 		tlsfiles_close(&c->tls_offer);
-		return;
-	}
-	tlsfiles_close(c->setup->tls);
-	*c->setup->tls = c->tls_offer;
-	c->tls_offer = none;
 }
 
 void
 crew_offer_tls(struct crew *c, struct tlsfiles *offer)
 {
-	static const struct tlsfiles none = TLSFILES_INIT;
-
-	tlsfiles_close(&c->tls_offer);
-	c->tls_offer = *offer;
-	*offer = none;
+	tlsfiles_move(&c->tls_offer, offer);
 	c->tls_number++;
 	/* One that has not said HELLO is asked when it is ready. */
 	if (slot_front(c)->life.state >= LIFE_CONFIGURED)

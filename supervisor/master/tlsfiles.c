@@ -105,6 +105,16 @@ tlsfiles_close(struct tlsfiles *t)
 }
 
 void
+tlsfiles_move(struct tlsfiles *to, struct tlsfiles *from)
+{
+	static const struct tlsfiles none = TLSFILES_INIT;
+
+	tlsfiles_close(to);
+	*to = *from;
+	*from = none;
+}
+
+void
 tlsfiles_send(const struct tlsfiles *t, struct ipc_chan *chan, uint32_t number)
 {
 	if (t->fds[MSG_TLS_PART_CERTIFICATE] == -1)

@@ -29,6 +29,8 @@ struct tlsfiles {
 int tlsfiles_open(
     const struct conf *conf, struct tlsfiles *out, struct err *e) MUSTCHECK;
 void tlsfiles_close(struct tlsfiles *t);
+/* tlsfiles_move - into to, whose own are closed; from is empty then */
+void tlsfiles_move(struct tlsfiles *to, struct tlsfiles *from);
 /* tlsfiles_send - to a front, TLS_END included; nothing when there are none */
 void tlsfiles_send(
     const struct tlsfiles *t, struct ipc_chan *chan, uint32_t number);
