@@ -41,7 +41,7 @@ become_user(struct keeper_job *job)
 	if (rc == 0)
 		rc = caps_apply(job->user);
 	if (rc == 0)
-		rc = raw_call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0);
+		rc = RAW(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0);
 	if (rc != 0)
 		command_fail(job, KEEPER_USER, -rc);
 }

@@ -10,33 +10,37 @@
 #include <sys/syscall.h>
 
 /* raw_call - the result, or an errno below 0; on other processors than these
- * write the few lines */
+ * write the few lines.  Five arguments: prctl wants zeros in those that it
+ * does not use, and takes whatever is in their registers. */
 #if defined(__x86_64__)
 static inline long
-raw_call(long number, long a, long b, long c, long d)
+raw_call(long number, long a, long b, long c, long d, long f)
 {
 	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = f;
 	long result;
 
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
-			 : "rcx", "r11", "memory");
+	__asm__ volatile(
+	    "syscall"
+	    : "=a"(result)
+	    : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+	    : "rcx", "r11", "memory");
 	return result;
 }
 #elif defined(__aarch64__)
 static inline long
-raw_call(long number, long a, long b, long c, long d)
+raw_call(long number, long a, long b, long c, long d, long f)
 {
 	register long x8 __asm__("x8") = number;
 	register long x0 __asm__("x0") = a;
 	register long x1 __asm__("x1") = b;
 	register long x2 __asm__("x2") = c;
 	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = f;
 
 	__asm__ volatile("svc 0"
 			 : "+r"(x0)
-			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4)
 			 : "memory");
 	return x0;
 }
@@ -45,6 +49,6 @@ raw_call(long number, long a, long b, long c, long d)
 #endif
 
 #define RAW(number, a, b, c, d)                                                \
-	raw_call((number), (long)(a), (long)(b), (long)(c), (long)(d))
+	raw_call((number), (long)(a), (long)(b), (long)(c), (long)(d), 0)
 
 #endif
