@@ -24,8 +24,9 @@
  *	any of these, when it is not wanted:   LEAVING <--> REMOVING --> GONE
  *	any of these, when it is lost or cannot be made:                 GONE
  *
- * Runs are sent behind the request to make or to adopt a sandbox; only while
- * it is looked for they wait, since it may never have come to be.
+ * Runs are sent behind the request to make a sandbox; while it is looked for
+ * or taken over they wait, since it may not be there: what never began goes to
+ * a fresh one then.
  */
 #ifndef CORE_SANDBOX_STEP_H
 #define CORE_SANDBOX_STEP_H

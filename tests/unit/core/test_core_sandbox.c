@@ -144,6 +144,28 @@ test_a_run_ends_as_its_sandbox_did_though_a_crash_came_between(void **state)
 	run_unref(r);
 }
 
+/* It went while no worker was there. */
+static void
+test_what_came_for_a_sandbox_that_is_not_there_runs_in_a_fresh_one(void **state)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *r;
+
+	(void)state;
+	say_ready(0, 1);
+	ground_kill_worker(0);
+	ground_worker(0);
+	expect_told(0, "adopt 1");
+	r = ground_run(sb, false);
+	ground_settle(0);
+	assert_false(was_told(0, "start 1"));
+	say_lost(0, 1);
+	expect_told(0, "create 2");
+	expect_told(0, "start 1");
+	assert_int_equal(r->row.sandbox, 2);
+	run_unref(r);
+}
+
 static void
 test_replacing_leaves_one_holder_however_often(void **state)
 {
@@ -497,6 +519,8 @@ main(void)
 	    TEST(test_a_removal_is_told_when_its_row_is_on_disk),
 	    TEST(
 		test_a_run_ends_as_its_sandbox_did_though_a_crash_came_between),
+	    TEST(
+		test_what_came_for_a_sandbox_that_is_not_there_runs_in_a_fresh_one),
 	    TEST(test_replacing_leaves_one_holder_however_often),
 	    TEST(test_what_is_being_removed_bounds_what_replaces_it),
 	    TEST(test_a_failed_removal_is_tried_again),
