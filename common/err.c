@@ -66,6 +66,7 @@ static const struct {
     {ERR_DAMAGED, "damaged"},
     {ERR_DISK_FULL, "disk_full"},
     {ERR_GONE, "gone"},
+    {ERR_QUOTA, "quota_exceeded"},
 };
 
 const char *

@@ -19,7 +19,8 @@ enum err_code {         /* all negative, 0 is success */
 	ERR_LOST = -12,        /* the sandbox is gone */
 	ERR_DAMAGED = -13,     /* the database: starting again cannot help */
 	ERR_DISK_FULL = -14,   /* less room than the reserve */
-	ERR_GONE = -15         /* it was there, and gave room to others */
+	ERR_GONE = -15,        /* it was there, and gave room to others */
+	ERR_QUOTA = -16        /* its tenant may have no more of it */
 };
 
 #define ERR_TEXT_MAX 512

@@ -12,6 +12,17 @@ quota_rule(enum quota_key key)
 	return &rules[key];
 }
 
+int64_t
+quota_fallback(enum quota_key key, enum quota_for whom)
+{
+	const struct quota_rule *r = &rules[key];
+
+	if (whom == QUOTA_FOR_TENANT || key == QUOTA_WEIGHT ||
+	    key == QUOTA_REQUEST_BURST)
+		return r->fallback;
+	return r->min == 0 ? 0 : r->max;
+}
+
 static int
 no_such_quota(const char *name, struct err *e)
 {

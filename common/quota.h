@@ -16,11 +16,18 @@ struct quota_rule {
 	const char *unit;
 	int64_t min; /* where it is 0, 0 is no limit */
 	int64_t max;
-	int64_t fallback; /* where nothing is set */
+	int64_t fallback; /* of a tenant, where nothing is set */
 	const char *text;
 };
 
 const struct quota_rule *quota_rule(enum quota_key key);
+/* quota_fallback - where nothing is set.  The tenant that a server has from the
+ * first is the host's own: the configuration's limits are all it has. */
+enum quota_for {
+	QUOTA_FOR_TENANT,
+	QUOTA_FOR_HOST
+};
+int64_t quota_fallback(enum quota_key key, enum quota_for whom);
 /* quota_find - by its name; ERR_INVAL names those there are */
 int quota_find(const char *name, enum quota_key *out, struct err *e) MUSTCHECK;
 /* quota_check - is it a value of that one?  ERR_INVAL */

@@ -33,6 +33,9 @@ BEGIN {
 		    "`sandboxctl tenant set NAME quota.KEY=VALUE` sets one, " \
 		    "`quota.KEY=default` takes it back.\nWhere the least is " \
 		    "0, 0 is no limit: who is to have nothing is disabled.\n" \
+		    "The tenant `default` has none but its weight where " \
+		    "nothing is set: there the configuration\047s limits " \
+		    "are all.\n" \
 		    "\n| key | unit | least | most | default | what |\n" \
 		    "| --- | --- | --- | --- | --- | --- |\n", made
 	else

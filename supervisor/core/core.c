@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/admission.h"
 #include "supervisor/core/census.h"
 #include "supervisor/core/chronicle.h"
 #include "supervisor/core/disk.h"
@@ -12,6 +13,7 @@
 #include "supervisor/core/fleet.h"
 #include "supervisor/core/left_behind.h"
 #include "supervisor/core/logs.h"
+#include "supervisor/core/quota_use.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/run_files.h"
 #include "supervisor/core/sandbox.h"
@@ -35,6 +37,8 @@ struct core {
 	struct disk *disk;
 	struct fleet *fleet;
 	struct sched *sched;
+	struct quota_uses *uses;
+	struct admission admission;
 	struct logs *logs;
 	struct runs *runs;
 	struct sandboxes *sandboxes;
@@ -44,7 +48,6 @@ struct core {
 	uint64_t next_reap_ms;
 	uint64_t next_sweep_ms;
 	bool is_trimming;
-	bool is_draining;
 };
 
 /* ---- parts */
@@ -83,6 +86,12 @@ struct tenants *
 core_tenants(const struct core *c)
 {
 	return c->tenants;
+}
+
+struct quota_uses *
+core_quota_uses(const struct core *c)
+{
+	return c->uses;
 }
 
 struct sandboxes *
@@ -454,8 +463,8 @@ trimmed_cb(int rc, const struct err *why, void *arg)
 }
 
 /* With each tick in which runs ended, one tenant after the other, all of its
- * runs at once: so MAX_RUNS holds from one tick to the next, and a busy server
- * trims five times a second. */
+ * runs at once: so MAX_RUNS and history_runs hold from one tick to the next,
+ * and a busy server trims five times a second. */
 static void
 core_trim(struct core *c)
 {
@@ -468,7 +477,9 @@ core_trim(struct core *c)
 		return;
 	c->is_trimming = true;
 	store_trim(c->parts.store, tenant_id_of(n),
-	    (uint64_t)conf_int(c->parts.conf, CONF_MAX_RUNS), trimmed_cb, c);
+	    quota_use_history(c->uses, tenant_id_of(n),
+		(uint64_t)conf_int(c->parts.conf, CONF_MAX_RUNS)),
+	    trimmed_cb, c);
 }
 
 /* The agent ends what is over its limits, and the worker the agent that does
@@ -501,6 +512,10 @@ tick_cb(void *arg)
 		c->next_sweep_ms = now + SWEEP_EVERY_MS;
 	}
 	core_end_overdue(c, now);
+	quota_uses_tick(c->uses);
+	sched_set_places(c->sched,
+	    (unsigned int)conf_int(c->parts.conf, CONF_MAX_RUNNING_RUNS));
+	core_turn(c);
 	core_trim(c);
 	disk_tick(c->disk, now);
 	tenants_tick(c->tenants, clock_wall_ms());
@@ -518,6 +533,7 @@ make_registries(struct core *c)
 	    .store = p->store,
 	    .fleet = c->fleet,
 	    .sched = c->sched,
+	    .uses = c->uses,
 	    .bus = &c->bus};
 	const struct runs_parts of_runs = {.base = p->base,
 	    .conf = p->conf,
@@ -562,7 +578,10 @@ core_new(const struct core_parts *parts, struct core **out, struct err *e)
 	c->fleet = fleet_new(parts->base,
 	    (uint32_t)conf_int(parts->conf, CONF_WORKERS), &fleet_ops, c);
 	c->sched = sched_new(start_cb);
+	c->uses = quota_uses_new(c->tenants, c->sched);
 	make_registries(c);
+	c->admission = (struct admission){
+	    .conf = parts->conf, .disk = c->disk, .runs = c->runs};
 	c->tick = timer_new(parts->base, tick_cb, c);
 	timer_set_ms(c->tick, TICK_MS);
 	*out = c;
@@ -580,6 +599,7 @@ core_free(struct core *c)
 	census_free(c->census);
 	sandboxes_free(c->sandboxes);
 	fleet_free(c->fleet);
+	quota_uses_free(c->uses);
 	sched_free(c->sched);
 	logs_free(c->logs);
 	disk_free(c->disk);
@@ -688,71 +708,40 @@ core_is_settled(const struct core *c)
 void
 core_drain(struct core *c)
 {
-	c->is_draining = true;
+	c->admission.is_draining = true;
+}
+
+/* As sandbox_open would make it. */
+static int
+admit_to_tenant(const struct core *c, struct principal *who, struct err *e)
+{
+	return admission_sandbox(
+	    &c->admission, quota_use_of(c->uses, who->tenant), e);
 }
 
 int
-core_admit(const struct core *c, struct err *e)
+core_admit_sandbox(const struct core *c, struct principal *who,
+    const struct sandbox *old, struct err *e)
 {
-	if (c->is_draining)
-		return err_set(e, ERR_WRONG_STATE,
-		    "the server is shutting down: try again later");
-	return disk_check(c->disk, e);
-}
-
-/* So that one of them cannot take the places of all. */
-static int
-admit_to_sandbox(const struct core *c, const struct sandbox *sb, struct err *e)
-{
-	unsigned int n;
-
-	if (sb == NULL)
-		return 0;
-	n = sched_queue_count(&sb->queue);
-	if (n < (unsigned int)conf_int(c->parts.conf, CONF_MAX_SANDBOX_RUNS))
-		return 0;
-	return err_set(e, ERR_LIMIT,
-	    "limit reached: %u runs are queued or running in the sandbox %s "
-	    "(MAX_SANDBOX_RUNS): wait for some to end, or cancel them",
-	    n, sb->row.identifier);
-}
-
-/* What it will be is not known yet: there must be room for the largest. */
-static int
-admit_bytes(const struct core *c, struct err *e)
-{
-	uint64_t n = runs_asked_bytes(c->runs);
-
-	if (n + RUNSPEC_BYTES_MAX <=
-	    (uint64_t)conf_int(c->parts.conf, CONF_MAX_QUEUED_BYTES))
-		return 0;
-	return err_set(e, ERR_LIMIT,
-	    "limit reached: the runs that are queued or running have %llu "
-	    "bytes of commands and files (MAX_QUEUED_BYTES): wait for some "
-	    "to end",
-	    (unsigned long long)n);
-}
-
-int
-core_admit_run(const struct core *c, const struct sandbox *sb, struct err *e)
-{
-	uint64_t n = runs_active(c->runs);
-
-	if (core_admit(c, e) != 0 || admit_to_sandbox(c, sb, e) != 0 ||
-	    admit_bytes(c, e) != 0)
+	if (admission_any(&c->admission, e) != 0)
 		return e->code;
-	if (n >= (uint64_t)conf_int(c->parts.conf, CONF_MAX_ACTIVE_RUNS))
-		return err_set(e, ERR_LIMIT,
-		    "limit reached: %llu runs are queued or running "
-		    "(MAX_ACTIVE_RUNS): wait for some to end",
-		    (unsigned long long)n);
-	return 0;
+	return old != NULL ? 0 : admit_to_tenant(c, who, e);
+}
+
+int
+core_admit_run(const struct core *c, struct principal *who,
+    const struct sandbox *sb, struct err *e)
+{
+	if (core_admit_sandbox(c, who, sb, e) != 0)
+		return e->code;
+	return admission_run(
+	    &c->admission, quota_use_of(c->uses, who->tenant), sb, e);
 }
 
 int
 core_check(const struct core *c, struct err *e)
 {
-	if (c->is_draining)
+	if (c->admission.is_draining)
 		return err_set(e, ERR_WRONG_STATE, "shutting down");
 	if (disk_check(c->disk, e) != 0)
 		return e->code;

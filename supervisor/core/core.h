@@ -9,6 +9,7 @@
  *	sandbox    containers, step by step         sandbox_step
  *	run        programs in them, step by step   run_step, run_row
  *	sched      what waits for its turn
+ *	quota_use  what each tenant has           admission: may it have more?
  *	fleet      the workers
  *	census     what the engine has and the database has not
  *	artifacts  files on their way in
@@ -33,6 +34,7 @@
 struct conf;
 struct core;
 struct left_behind;
+struct quota_uses;
 struct event_base;
 struct logs;
 struct runs;
@@ -76,15 +78,19 @@ struct logs *core_logs(const struct core *c);
 struct runs *core_runs(const struct core *c);
 struct tenants *core_tenants(const struct core *c);
 struct sandboxes *core_sandboxes(const struct core *c);
+struct quota_uses *core_quota_uses(const struct core *c);
 struct left_behind *core_left_behind(const struct core *c);
 
-/* core_admit - may one more sandbox begin?  ERR_WRONG_STATE: the server is
- * shutting down; ERR_DISK_FULL */
-int core_admit(const struct core *c, struct err *e) MUSTCHECK;
-/* core_admit_run - may one more run, in sb (NULL: in one that is to be made)?
- * ERR_LIMIT: MAX_ACTIVE_RUNS, MAX_SANDBOX_RUNS, MAX_QUEUED_BYTES */
-int core_admit_run(
-    const struct core *c, const struct sandbox *sb, struct err *e) MUSTCHECK;
+/* core_admit_sandbox - may who have one more, or (old not NULL) a new one in
+ * place of old?  ERR_WRONG_STATE: the server is shutting down; ERR_DISK_FULL;
+ * ERR_QUOTA; ERR_LIMIT: the rest is for others */
+int core_admit_sandbox(const struct core *c, struct principal *who,
+    const struct sandbox *old, struct err *e) MUSTCHECK;
+/* core_admit_run - one more run, in sb (NULL: in one that is to be made)?
+ * The same, and ERR_LIMIT: MAX_ACTIVE_RUNS, MAX_SANDBOX_RUNS,
+ * MAX_QUEUED_BYTES */
+int core_admit_run(const struct core *c, struct principal *who,
+    const struct sandbox *sb, struct err *e) MUSTCHECK;
 /* core_delete_run - an ended run is forgotten with all its files; done is as
  * store_run_delete's.  ERR_CONFLICT at once, and done is not called: it has not
  * ended */

@@ -16,6 +16,7 @@
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/fleet.h"
+#include "supervisor/core/quota_use.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/sandbox_row.h"
 #include "supervisor/core/sandbox_tell.h"
@@ -95,7 +96,9 @@ sandbox_enter(struct sandbox *sb)
 	unsigned int limit = sb->row.pids / PIDS_PER_RUN;
 
 	sb->worker = fleet_place(all->parts.fleet, sb->row.id);
-	sched_queue_init(all->parts.sched, &sb->queue, limit == 0 ? 1 : limit);
+	sb->use = quota_use_of(all->parts.uses, sb->owner->tenant);
+	sched_queue_init(&sb->use->lane, &sb->queue, limit == 0 ? 1 : limit);
+	quota_use_add_sandbox(sb->use, &sb->row);
 	hashmap_put(&all->ids, &sb->by_id, hashmap_key_u64(sb->row.id));
 	TAILQ_INSERT_TAIL(&all->list, sb, link);
 	if (sandbox_state_is_live(sb->state))
@@ -103,14 +106,13 @@ sandbox_enter(struct sandbox *sb)
 		    sb->row.identifier);
 }
 
+/* It is in no map but that of names, or the maps go as well. */
 static void
 sandbox_free(struct sandbox *sb)
 {
 	struct sandboxes *all = sb->all;
 
 	names_leave(&all->names, &sb->name);
-	if (sb->state != SANDBOX_GONE)
-		hashmap_del(&all->ids, &sb->by_id);
 	TAILQ_REMOVE(&all->list, sb, link);
 	sched_queue_clear(&sb->queue);
 	timer_free(sb->retry);
@@ -488,8 +490,10 @@ sandbox_happen(
 	log_debug("sandbox %s: from %s to %s", sb->row.name,
 	    sandbox_state_name(sb->state), sandbox_state_name(m.to));
 	sb->state = m.to;
-	if (m.to == SANDBOX_GONE) /* it may stay for its row's sake */
+	if (m.to == SANDBOX_GONE) { /* it may stay for its row's sake */
 		hashmap_del(&sb->all->ids, &sb->by_id);
+		quota_use_drop_sandbox(sb->use, &sb->row);
+	}
 	sb->why.code = 0;
 	if (why != NULL)
 		sb->why = *why;
@@ -521,8 +525,8 @@ sandbox_make(
 	struct sandbox *sb = sandbox_new(all, w->who);
 
 	sb->state = SANDBOX_NEW;
-	sandbox_row_init(
-	    &sb->row, w, all->next_id++, generation, all->parts.conf);
+	sandbox_row_init(&sb->row, w, all->next_id++, generation,
+	    all->parts.conf, all->parts.uses);
 	do_touch(sb);
 	sandbox_enter(sb);
 	sandbox_save_put(&sb->save);
@@ -614,8 +618,8 @@ sandbox_adopt(struct sandboxes *all, struct principal *owner,
 		(uint32_t)conf_int(all->parts.conf, CONF_DEFAULT_TTL_SECONDS)};
 	struct sandbox *sb = sandbox_new(all, owner);
 
-	sandbox_row_init(
-	    &sb->row, &w, all->next_id++, row->generation, all->parts.conf);
+	sandbox_row_init(&sb->row, &w, all->next_id++, row->generation,
+	    all->parts.conf, all->parts.uses);
 	do_touch(sb);
 	free(sb->row.name);
 	free(sb->row.container_id);

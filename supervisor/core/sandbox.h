@@ -29,6 +29,8 @@
 struct conf;
 struct event_base;
 struct fleet;
+struct quota_use;
+struct quota_uses;
 struct sandboxes;
 struct timer;
 
@@ -43,6 +45,7 @@ struct sandbox {
 	unsigned int pins; /* steps and writes under way: not freed */
 	struct bus bus;
 	struct sched_queue queue;
+	struct quota_use *use; /* its tenant's, which counts it */
 	struct name_hold name;
 	bool is_settled;          /* the worker knows that it was told of all
 				   * old runs */
@@ -67,6 +70,7 @@ struct sandboxes_parts {
 	struct store *store;
 	struct fleet *fleet;
 	struct sched *sched;
+	struct quota_uses *uses;
 	struct bus *bus; /* the core's */
 };
 struct sandboxes *sandboxes_new(const struct sandboxes_parts *parts);

@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/conf.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/quota_use.h"
 
 #define SLUG_MAX 40
 
@@ -26,8 +27,21 @@ container_name(const char *identifier, const struct uuid *uuid)
 }
 
 void
+sandbox_row_limits(
+    struct store_sandbox *row, const struct conf *conf, struct quota_uses *uses)
+{
+	row->memory_bytes = (uint64_t)conf_int(conf, CONF_DEFAULT_MEMORY_MB)
+	    << 20;
+	row->nano_cpus =
+	    (uint64_t)conf_int(conf, CONF_DEFAULT_CPU_CORES) * 1000000000u;
+	row->pids = (uint32_t)conf_int(conf, CONF_DEFAULT_PIDS);
+	quota_use_cut(uses, row);
+}
+
+void
 sandbox_row_init(struct store_sandbox *row, const struct sandbox_wish *w,
-    uint64_t id, uint32_t generation, const struct conf *conf)
+    uint64_t id, uint32_t generation, const struct conf *conf,
+    struct quota_uses *uses)
 {
 	struct uuid uuid;
 
@@ -43,12 +57,8 @@ sandbox_row_init(struct store_sandbox *row, const struct sandbox_wish *w,
 	    .image = xstrdup(w->image),
 	    .state = SANDBOX_IS_CREATING,
 	    .origin = xstrdup(w->origin),
-	    .memory_bytes = (uint64_t)conf_int(conf, CONF_DEFAULT_MEMORY_MB)
-		<< 20,
-	    .nano_cpus =
-		(uint64_t)conf_int(conf, CONF_DEFAULT_CPU_CORES) * 1000000000u,
-	    .pids = (uint32_t)conf_int(conf, CONF_DEFAULT_PIDS),
 	    .ttl_s = w->ttl_s,
 	    .created_ms = clock_wall_ms(),
 	};
+	sandbox_row_limits(row, conf, uses);
 }

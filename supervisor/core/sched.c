@@ -2,29 +2,62 @@
 
 #include "common/xmalloc.h"
 
-TAILQ_HEAD(sched_queues, sched_queue);
+#define HOUR 1000000000u /* of a lane's clock, by its weight */
+
+TAILQ_HEAD(sched_lanes, sched_lane);
 
 struct sched {
 	void (*start)(struct sched_item *item);
-	struct sched_queues ready;
+	struct sched_lanes ready;
+	uint64_t clock; /* of the lane that started something last */
 	uint64_t next_number;
+	unsigned int nrunning;
+	unsigned int places; /* 0: as many as want to */
 	bool in_turn;
 };
 
 /* ---- the round */
 
+static bool
+lane_is_full(const struct sched_lane *lane)
+{
+	return lane->limit != 0 && lane->nrunning >= lane->limit;
+}
+
+static bool
+sched_is_full(const struct sched *s)
+{
+	return s->places != 0 && s->nrunning >= s->places;
+}
+
+static void
+lane_look(struct sched_lane *lane)
+{
+	struct sched *s = lane->sched;
+	bool ready = !TAILQ_EMPTY(&lane->ready) && !lane_is_full(lane);
+
+	if (lane->is_ready == ready)
+		return;
+	lane->is_ready = ready;
+	if (!ready) {
+		TAILQ_REMOVE(&s->ready, lane, link);
+		return;
+	}
+	if (lane->clock < s->clock)
+		lane->clock = s->clock;
+	TAILQ_INSERT_TAIL(&s->ready, lane, link);
+}
+
 static void
 queue_set_ready(struct sched_queue *q, bool ready)
 {
-	struct sched *s = q->sched;
-
 	if (q->is_ready == ready)
 		return;
 	q->is_ready = ready;
 	if (ready)
-		TAILQ_INSERT_TAIL(&s->ready, q, link);
+		TAILQ_INSERT_TAIL(&q->lane->ready, q, link);
 	else
-		TAILQ_REMOVE(&s->ready, q, link);
+		TAILQ_REMOVE(&q->lane->ready, q, link);
 }
 
 /* The next to go, whatever else stands in its way. */
@@ -42,8 +75,9 @@ queue_head(const struct sched_queue *q)
 	return free;
 }
 
-enum sched_wait
-sched_queue_waits(const struct sched_queue *q)
+/* What it waits for among its own. */
+static enum sched_wait
+queue_waits(const struct sched_queue *q)
 {
 	const struct sched_item *head = queue_head(q);
 
@@ -59,6 +93,18 @@ sched_queue_waits(const struct sched_queue *q)
 }
 
 enum sched_wait
+sched_queue_waits(const struct sched_queue *q)
+{
+	enum sched_wait own = queue_waits(q);
+
+	if (own != SCHED_WAITS_FOR_TURN)
+		return own;
+	if (lane_is_full(q->lane))
+		return SCHED_WAITS_FOR_QUOTA;
+	return sched_is_full(q->lane->sched) ? SCHED_WAITS_FOR_PLACE : own;
+}
+
+enum sched_wait
 sched_item_waits(const struct sched_item *item)
 {
 	return item->where == SCHED_IN_QUEUE ? sched_queue_waits(item->queue) :
@@ -68,7 +114,8 @@ sched_item_waits(const struct sched_item *item)
 static void
 queue_look(struct sched_queue *q)
 {
-	queue_set_ready(q, sched_queue_waits(q) == SCHED_WAITS_FOR_TURN);
+	queue_set_ready(q, queue_waits(q) == SCHED_WAITS_FOR_TURN);
+	lane_look(q->lane);
 }
 
 /* ---- lists */
@@ -89,10 +136,14 @@ item_leave_list(struct sched_item *item)
 	struct sched_queue *q = item->queue;
 
 	TAILQ_REMOVE(list_of(item), item, link);
-	if (item->where == SCHED_IS_RUNNING)
+	if (item->where == SCHED_IS_RUNNING) {
 		q->nrunning--;
-	else
+		q->lane->nrunning--;
+		q->lane->sched->nrunning--;
+	} else {
 		q->nwaiting--;
+		q->lane->nwaiting--;
+	}
 	if (q->lock_holder == item)
 		q->lock_holder = NULL;
 	item->where = SCHED_NOWHERE;
@@ -105,6 +156,8 @@ item_run(struct sched_queue *q, struct sched_item *item)
 	item->where = SCHED_IS_RUNNING;
 	TAILQ_INSERT_TAIL(&q->running, item, link);
 	q->nrunning++;
+	q->lane->nrunning++;
+	q->lane->sched->nrunning++;
 	if (item->wants_lock && q->lock_holder == NULL)
 		q->lock_holder = item;
 }
@@ -116,13 +169,14 @@ item_wait(struct sched_queue *q, struct sched_item *item)
 	item->where = SCHED_IN_QUEUE;
 	TAILQ_INSERT_TAIL(list_of(item), item, link);
 	q->nwaiting++;
+	q->lane->nwaiting++;
 }
 
 void
 sched_add(struct sched_queue *q, struct sched_item *item, bool wants_lock)
 {
 	item->wants_lock = wants_lock;
-	item->number = q->sched->next_number++;
+	item->number = q->lane->sched->next_number++;
 	item_wait(q, item);
 	queue_look(q);
 }
@@ -132,7 +186,7 @@ sched_add_running(
     struct sched_queue *q, struct sched_item *item, bool wants_lock)
 {
 	item->wants_lock = wants_lock;
-	item->number = q->sched->next_number++;
+	item->number = q->lane->sched->next_number++;
 	item_run(q, item);
 	queue_look(q);
 }
@@ -195,16 +249,32 @@ queue_start(struct sched *s, struct sched_queue *q)
 	s->start(item);
 }
 
+/* The one whose clock is behind; of equal ones, who came first.  There are no
+ * more than tenants that have something to start and are kept from it. */
+static struct sched_lane *
+next_lane(const struct sched *s)
+{
+	struct sched_lane *next = TAILQ_FIRST(&s->ready), *lane;
+
+	TAILQ_FOREACH (lane, &s->ready, link)
+		if (lane->clock < next->clock)
+			next = lane;
+	return sched_is_full(s) ? NULL : next;
+}
+
 void
 sched_turn(struct sched *s)
 {
-	struct sched_queue *q;
+	struct sched_lane *lane;
 
 	if (s->in_turn)
 		return;
 	s->in_turn = true;
-	while ((q = TAILQ_FIRST(&s->ready)) != NULL)
-		queue_start(s, q);
+	while ((lane = next_lane(s)) != NULL) {
+		s->clock = lane->clock;
+		lane->clock += HOUR / lane->weight;
+		queue_start(s, TAILQ_FIRST(&lane->ready));
+	}
 	s->in_turn = false;
 }
 
@@ -227,9 +297,38 @@ sched_free(struct sched *s)
 }
 
 void
-sched_queue_init(struct sched *s, struct sched_queue *q, unsigned int limit)
+sched_set_places(struct sched *s, unsigned int places)
 {
-	*q = (struct sched_queue){.sched = s, .limit = limit};
+	s->places = places;
+}
+
+void
+sched_lane_init(struct sched *s, struct sched_lane *lane)
+{
+	*lane = (struct sched_lane){.sched = s, .weight = 1};
+	TAILQ_INIT(&lane->ready);
+}
+
+void
+sched_lane_clear(struct sched_lane *lane)
+{
+	lane->limit = 0;
+	lane_look(lane);
+}
+
+void
+sched_lane_set(struct sched_lane *lane, unsigned int limit, unsigned int weight)
+{
+	lane->limit = limit;
+	lane->weight = weight;
+	lane_look(lane);
+}
+
+void
+sched_queue_init(
+    struct sched_lane *lane, struct sched_queue *q, unsigned int limit)
+{
+	*q = (struct sched_queue){.lane = lane, .limit = limit};
 	TAILQ_INIT(&q->waiting);
 	TAILQ_INIT(&q->locked);
 	TAILQ_INIT(&q->running);
@@ -239,6 +338,7 @@ void
 sched_queue_clear(struct sched_queue *q)
 {
 	queue_set_ready(q, false);
+	lane_look(q->lane);
 }
 
 void

@@ -7,10 +7,15 @@
  * and, if it asked for the sandbox's lock, no other has it.  Runs without the
  * lock may pass those that wait for it.
  *
- * Queues that may have something to start take turns, one run each, so that a
- * long queue holds up nobody else's.  Starting happens in sched_turn, never
- * inside the call that made it possible: no depth of queue is a depth of
- * stack.
+ * A tenant's queues are in its lane.  Lanes that may start something share the
+ * places there are by their weights: each has a clock, which a start moves on
+ * by 1/weight, and the lane whose clock is behind the others' is next.  One
+ * that had nothing to start does not save up: its clock is set to the time of
+ * those that went on, so what comes late and alone starts before a backlog.
+ * In a lane, queues take turns, one run each.
+ *
+ * Starting happens in sched_turn, never inside the call that made it possible:
+ * no depth of queue is a depth of stack.
  */
 #ifndef CORE_SCHED_H
 #define CORE_SCHED_H
@@ -20,7 +25,10 @@
 #include "common/base.h"
 
 struct sched;
+struct sched_lane;
 struct sched_queue;
+
+#define SCHED_WEIGHT_MAX 1000
 
 enum sched_gate { /* set by the sandbox */
 	SCHED_GATE_SHUT,
@@ -33,7 +41,9 @@ enum sched_wait {
 	SCHED_WAITS_FOR_TURN,    /* it may go */
 	SCHED_WAITS_FOR_SANDBOX, /* the gate is shut */
 	SCHED_WAITS_FOR_RUNS,    /* as many as may run at a time do */
-	SCHED_WAITS_FOR_LOCK
+	SCHED_WAITS_FOR_LOCK,
+	SCHED_WAITS_FOR_QUOTA, /* as many as its lane may run at a time do */
+	SCHED_WAITS_FOR_PLACE  /* as many as all together may */
 };
 
 enum sched_where {
@@ -51,8 +61,22 @@ struct sched_item { /* part of a run */
 };
 TAILQ_HEAD(sched_items, sched_item);
 
-struct sched_queue { /* part of a sandbox */
+TAILQ_HEAD(sched_queues, sched_queue);
+
+struct sched_lane { /* part of what is known of a tenant */
 	struct sched *sched;
+	struct sched_queues ready; /* that may start something */
+	unsigned int nrunning;     /* in all of its queues */
+	unsigned int nwaiting;
+	unsigned int limit; /* of nrunning; 0: none */
+	unsigned int weight;
+	uint64_t clock;
+	bool is_ready; /* it may start something */
+	TAILQ_ENTRY(sched_lane) link;
+};
+
+struct sched_queue { /* part of a sandbox */
+	struct sched_lane *lane;
 	struct sched_items waiting; /* without the lock */
 	struct sched_items locked;  /* that want it */
 	struct sched_items running;
@@ -70,8 +94,19 @@ struct sched_queue { /* part of a sandbox */
 struct sched *sched_new(void (*start)(struct sched_item *item));
 void sched_free(struct sched *s);
 
+/* sched_set_places - so many may run at a time, of all lanes; 0: no limit */
+void sched_set_places(struct sched *s, unsigned int places);
+
+/* sched_lane_init - without a limit, of weight 1 */
+void sched_lane_init(struct sched *s, struct sched_lane *lane);
+void sched_lane_clear(struct sched_lane *lane); /* its queues must be */
+/* sched_lane_set - limit 0: none; weight 1 to SCHED_WEIGHT_MAX.  What may start
+ * by it does so in sched_turn; nothing that runs is ended. */
+void sched_lane_set(
+    struct sched_lane *lane, unsigned int limit, unsigned int weight);
+
 void sched_queue_init(
-    struct sched *s, struct sched_queue *q, unsigned int limit);
+    struct sched_lane *lane, struct sched_queue *q, unsigned int limit);
 void sched_queue_clear(struct sched_queue *q); /* it must be empty */
 void sched_queue_gate(struct sched_queue *q, enum sched_gate gate);
 /* sched_queue_count - that wait or run */

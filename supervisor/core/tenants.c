@@ -204,7 +204,7 @@ static void
 tenant_reset_quotas(struct tenant *n)
 {
 	for (size_t i = 0; i < QUOTA_COUNT; i++)
-		n->quota[i] = quota_rule((enum quota_key)i)->fallback;
+		n->quota[i] = tenant_fallback(n, (enum quota_key)i);
 }
 
 static struct tenant *
@@ -495,7 +495,7 @@ void
 tenant_ungrant(
     struct tenant *n, enum quota_key key, store_done_cb done, void *arg)
 {
-	n->quota[key] = quota_rule(key)->fallback;
+	n->quota[key] = tenant_fallback(n, key);
 	n->quota_is_set[key] = false;
 	grant_save(n, key, done, arg);
 }

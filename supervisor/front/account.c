@@ -2,7 +2,7 @@
 
 #include "common/js.h"
 #include "common/xmalloc.h"
-#include "supervisor/core/sandbox.h"
+#include "supervisor/core/quota_use.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/tools/view.h"
 
@@ -48,41 +48,21 @@ struct usage_call {
 	bool is_one;
 };
 
-struct usage_now {
-	uint64_t tenant;
-	uint64_t sandboxes, memory_bytes, nano_cpus;
-	uint64_t running, queued;
-};
-
-static void
-count_cb(const struct sandbox *sb, void *arg)
-{
-	struct usage_now *u = arg;
-
-	if (sb->row.tenant != u->tenant)
-		return;
-	u->running += sb->queue.nrunning;
-	u->queued += sb->queue.nwaiting;
-	if (!sb->name.is_held)
-		return; /* it is being removed */
-	u->sandboxes++;
-	u->memory_bytes += sb->row.memory_bytes;
-	u->nano_cpus += sb->row.nano_cpus;
-}
-
 static json_t *
 view_usage(const struct front *f, const struct tenant *n,
     const struct store_usage *files)
 {
-	struct usage_now u = {.tenant = n->row.id};
+	const struct quota_use *u =
+	    quota_use_of(core_quota_uses(f->core), tenant_id_of(n));
 
-	sandboxes_each(core_sandboxes(f->core), count_cb, &u);
-	return json_pack("{s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:I}",
-	    "tenant", n->row.name, "sandboxes", (json_int_t)u.sandboxes,
-	    "runs_running", (json_int_t)u.running, "runs_queued",
-	    (json_int_t)u.queued, "cpu_cores", (double)u.nano_cpus / 1e9,
-	    "memory_bytes", (json_int_t)u.memory_bytes, "spool_bytes",
-	    (json_int_t)files->log_bytes, "spool_files",
+	return json_pack(
+	    "{s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "tenant",
+	    n->row.name, "sandboxes", (json_int_t)u->sandboxes, "runs_running",
+	    (json_int_t)u->lane.nrunning, "runs_queued",
+	    (json_int_t)u->lane.nwaiting, "cpu_cores",
+	    (double)u->nano_cpus / 1e9, "memory_bytes",
+	    (json_int_t)u->memory_bytes, "streams", (json_int_t)u->streams,
+	    "spool_bytes", (json_int_t)files->log_bytes, "spool_files",
 	    (json_int_t)files->log_files, "artifact_bytes",
 	    (json_int_t)files->blob_bytes, "artifact_files",
 	    (json_int_t)files->blob_files);

@@ -9,6 +9,7 @@
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/follow.h"
+#include "supervisor/front/refusal.h"
 #include "supervisor/front/run_events.h"
 
 /*
@@ -25,6 +26,7 @@ struct events {
 	struct front *front;
 	struct http_exchange *x;
 	struct follow *follow;
+	struct quota_use *use; /* its tenant's, which counts it */
 	struct event beat;
 	struct run_events_at at;
 	bool started;
@@ -38,6 +40,7 @@ events_free(struct events *s)
 	(void)event_del(&s->beat);
 	follow_close(s->follow);
 	LIST_REMOVE(s, link);
+	quota_use_drop_stream(s->use);
 	free(s);
 }
 
@@ -208,6 +211,9 @@ void
 front_on_events(struct front *f, struct http_exchange *x)
 {
 	const struct log_at behind = {FOLLOW_END, 0};
+	struct quota_use *use =
+	    quota_use_of(core_quota_uses(f->core), http_principal(x)->tenant);
+	struct quota_refusal why;
 	const char *last_id;
 	struct run_events_at at;
 	struct uuid run;
@@ -224,8 +230,13 @@ front_on_events(struct front *f, struct http_exchange *x)
 		    "Last-Event-ID is not an event of this run");
 		return;
 	}
+	if (!quota_use_add_stream(use, &why)) {
+		refusal_send(x, ROUTE_TOP, &why);
+		return;
+	}
 	s = xcalloc(1, sizeof(*s));
 	s->front = f;
+	s->use = use;
 	s->x = x;
 	s->at = at;
 	(void)event_assign(&s->beat, f->base, -1, 0, events_beat_cb, s);

@@ -3,7 +3,8 @@
  *
  *	fault in its form? -> Host and Origin -> CORS headers -> a page's
  *OPTIONS
- *	-> who calls, and may it? -> is there a route? -> do the parameters fit?
+ *	-> who calls, and may it? -> its tenant's requests -> is there a route?
+ *-> do the parameters fit?
  *	-> its method -> the route's handler
  *
  * What is refused on MCP_PATH is told in JSON-RPC's form, elsewhere in ours.
@@ -23,6 +24,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/front/gate.h"
+#include "supervisor/front/refusal.h"
 #include "supervisor/front/routes.h"
 #include "supervisor/front/status.h"
 
@@ -67,6 +69,24 @@ refuse_often(struct front *f, const struct route *r, struct http_exchange *x,
 	(void)snprintf(seconds, sizeof(seconds), "%u", wait_s);
 	http_add_header(x, "Retry-After", seconds);
 	refuse(r, x, 429, "rate_limited", text);
+}
+
+/* Of its tenant, whoever of it asks. */
+static bool
+pass_quota(
+    const struct front *f, const struct route *r, struct http_exchange *x)
+{
+	const struct principal *who = http_principal(x);
+	struct quota_refusal why;
+
+	if (who == NULL || who->tenant.n == 0)
+		return true;
+	if (quota_use_admit_request(
+		quota_use_of(core_quota_uses(f->core), who->tenant),
+		clock_mono_ms(), &why))
+		return true;
+	refusal_send(x, r != NULL ? r->place : ROUTE_TOP, &why);
+	return false;
 }
 
 static int
@@ -154,7 +174,7 @@ front_on_request(struct http_exchange *x, void *arg)
 		answer_options(x, r);
 		return;
 	}
-	if (!gate_pass(f, x, r))
+	if (!gate_pass(f, x, r) || !pass_quota(f, r, x))
 		return;
 	if (http_method(x) == HTTP_METHOD_OPTIONS) {
 		answer_options(x, r);

@@ -237,6 +237,7 @@ static const struct code_status {
     {ERR_PARSE, 400, "bad_request"},
     {ERR_NOTFOUND, 404, "not_found"},
     {ERR_LIMIT, 429, "limit"},
+    {ERR_QUOTA, 429, "quota_exceeded"},
     {ERR_POLICY, 403, "policy"},
     {ERR_CONFLICT, 409, "conflict"},
     {ERR_WRONG_STATE, 409, "state"},

@@ -121,7 +121,8 @@ initialize(struct code_call *c, struct err *e)
 	c->was_there = sb != NULL;
 	if (sb != NULL) {
 		sandbox_touch(sb, 0);
-	} else if (core_admit(c->t.core, e) != 0 ||
+	} else if (core_admit_sandbox(c->t.core, c->t.call->who, NULL, e) !=
+		0 ||
 	    sandbox_open(core_sandboxes(c->t.core),
 		&(struct sandbox_wish){.who = c->t.call->who,
 		    .identifier = identifier,
@@ -368,7 +369,7 @@ execute_on_start(struct tool_call *t, const json_t *arguments)
 
 	l = languages_find(
 	    tool_languages(t), name[0] == '\0' ? "python" : name);
-	if (core_admit_run(t->core, sb, &e) != 0) {
+	if (core_admit_run(t->core, t->call->who, sb, &e) != 0) {
 		tool_fail(t, &e);
 	} else if (json_string_length(json_object_get(arguments, "code")) >
 	    CODE_MAX) {

@@ -93,7 +93,7 @@ find_or_open(struct run_call *c, const struct run_args *a, struct sandbox **out,
 	struct principal *who = c->t.call->who;
 
 	*out = sandbox_find_named(all, who->tenant, a->identifier);
-	if (core_admit_run(c->t.core, *out, e) != 0)
+	if (core_admit_run(c->t.core, who, *out, e) != 0)
 		return e->code;
 	if (*out != NULL) {
 		sandbox_touch(*out, a->ttl_s);

@@ -144,7 +144,7 @@ restart(struct sandbox_call *c, struct sandbox *old, const json_t *arguments,
 	const struct conf *conf = core_conf(c->t.core);
 	uint32_t ttl_s = args_ttl(conf, json_object_get(arguments, "options"));
 
-	if (core_admit(c->t.core, e) != 0)
+	if (core_admit_sandbox(c->t.core, c->t.call->who, old, e) != 0)
 		return e->code;
 	if (old == NULL)
 		return sandbox_open(all,

@@ -123,6 +123,8 @@ fail_word(const struct tool *tool, int code)
 {
 	if (code == ERR_BACKEND)
 		return "BACKEND_UNAVAILABLE";
+	if (code == ERR_QUOTA)
+		return err_name(code);
 	return tool->failed != NULL ? tool->failed : tool->name;
 }
 

@@ -413,6 +413,10 @@ wait_word(enum sched_wait waits)
 		return "other_runs";
 	case SCHED_WAITS_FOR_LOCK:
 		return "lock";
+	case SCHED_WAITS_FOR_QUOTA:
+		return "quota runs_running";
+	case SCHED_WAITS_FOR_PLACE:
+		return "other_tenants";
 	default:
 		return "";
 	}

@@ -52,7 +52,7 @@ client_run(const char *name)
 
 	if (sb == NULL)
 		sb = open_or_null(name);
-	if (sb == NULL || core_admit_run(g.core, sb, &e) != 0)
+	if (sb == NULL || core_admit_run(g.core, g.who, sb, &e) != 0)
 		return;
 	/* Some are so large that they are on disk alone. */
 	g.arg = pick(4) == 0 ? m.large : NULL;

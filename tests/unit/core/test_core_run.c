@@ -266,14 +266,14 @@ test_one_sandbox_does_not_take_all_places(void **state)
 	(void)state;
 	set_conf("MAX_SANDBOX_RUNS", "2");
 	first = ground_run(sb, true);
-	assert_int_equal(core_admit_run(g.core, sb, &e), 0);
+	assert_int_equal(core_admit_run(g.core, g.who, sb, &e), 0);
 	second = ground_run(sb, true);
-	assert_int_equal(core_admit_run(g.core, sb, &e), ERR_LIMIT);
+	assert_int_equal(core_admit_run(g.core, g.who, sb, &e), ERR_LIMIT);
 	assert_non_null(strstr(e.msg, "MAX_SANDBOX_RUNS"));
-	assert_int_equal(core_admit_run(g.core, other, &e), 0);
-	assert_int_equal(core_admit_run(g.core, NULL, &e), 0);
+	assert_int_equal(core_admit_run(g.core, g.who, other, &e), 0);
+	assert_int_equal(core_admit_run(g.core, g.who, NULL, &e), 0);
 	run_cancel(second, RUNLOG_CANCELED);
-	assert_int_equal(core_admit_run(g.core, sb, &e), 0);
+	assert_int_equal(core_admit_run(g.core, g.who, sb, &e), 0);
 	run_unref(first);
 	run_unref(second);
 }
@@ -555,10 +555,10 @@ test_what_is_queued_has_a_limit_of_bytes(void **state)
 	(void)state;
 	(void)snprintf(limit, sizeof(limit), "%u", RUNSPEC_BYTES_MAX * 2);
 	set_conf("MAX_QUEUED_BYTES", limit);
-	assert_int_equal(core_admit_run(g.core, sb, &e), 0);
+	assert_int_equal(core_admit_run(g.core, g.who, sb, &e), 0);
 	run_unref(r);
 	r = NULL;
-	while (core_admit_run(g.core, sb, &e) == 0)
+	while (core_admit_run(g.core, g.who, sb, &e) == 0)
 		run_unref(large_run(sb));
 	assert_int_equal(e.code, ERR_LIMIT);
 	assert_non_null(strstr(e.msg, "MAX_QUEUED_BYTES"));

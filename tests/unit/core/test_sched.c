@@ -16,6 +16,7 @@ struct thing {
 };
 
 static struct sched *sched;
+static struct sched_lane lane;
 static struct sched_queue one, two;
 static struct thing t[ITEMS];
 static char started[ITEMS + 1];
@@ -45,8 +46,9 @@ set_up(void **state)
 	for (int i = 0; i < ITEMS; i++)
 		t[i].name = (char)('a' + i);
 	sched = sched_new(start);
-	sched_queue_init(sched, &one, 2);
-	sched_queue_init(sched, &two, 2);
+	sched_lane_init(sched, &lane);
+	sched_queue_init(&lane, &one, 2);
+	sched_queue_init(&lane, &two, 2);
 	return 0;
 }
 
@@ -56,6 +58,7 @@ tear_down(void **state)
 	(void)state;
 	sched_queue_clear(&one);
 	sched_queue_clear(&two);
+	sched_lane_clear(&lane);
 	sched_free(sched);
 	return 0;
 }
@@ -201,6 +204,151 @@ test_what_ran_before_takes_its_lock_again(void **state)
 	assert_string_equal(started, "");
 }
 
+/* ---- lanes */
+
+#define CROWD 500
+
+struct flood {
+	struct sched_lane lane;
+	struct sched_queue queue;
+	struct sched_item items[CROWD];
+};
+
+static struct flood a, b;
+static struct sched_item *last;
+
+static void
+start_one(struct sched_item *item)
+{
+	last = item;
+}
+
+/* Of n starts with one place, how many are a's?  What started is over. */
+static unsigned int
+share_of_a(unsigned int n)
+{
+	unsigned int count = 0;
+
+	for (; n > 0; n--) {
+		last = NULL;
+		sched_turn(sched);
+		assert_non_null(last);
+		count += last->queue == &a.queue;
+		sched_leave(last);
+	}
+	return count;
+}
+
+static void
+flood_open(struct flood *f, unsigned int weight)
+{
+	memset(f, 0, sizeof(*f));
+	sched_lane_init(sched, &f->lane);
+	sched_lane_set(&f->lane, 0, weight);
+	sched_queue_init(&f->lane, &f->queue, CROWD);
+	sched_queue_gate(&f->queue, SCHED_GATE_OPEN);
+}
+
+static void
+flood_fill(struct flood *f, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		sched_add(&f->queue, &f->items[i], false);
+}
+
+static int
+set_up_lanes(void **state)
+{
+	(void)state;
+	sched = sched_new(start_one);
+	sched_set_places(sched, 1);
+	flood_open(&a, 1);
+	flood_open(&b, 3);
+	return 0;
+}
+
+static int
+tear_down_lanes(void **state)
+{
+	struct flood *both[] = {&a, &b};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(both); i++) {
+		for (size_t k = 0; k < CROWD; k++)
+			sched_leave(&both[i]->items[k]);
+		assert_int_equal(both[i]->lane.nwaiting, 0);
+		assert_int_equal(both[i]->lane.nrunning, 0);
+		sched_queue_clear(&both[i]->queue);
+		sched_lane_clear(&both[i]->lane);
+	}
+	sched_free(sched);
+	return 0;
+}
+
+static void
+test_places_are_shared_by_weight(void **state)
+{
+	unsigned int of_a;
+
+	(void)state;
+	flood_fill(&a, CROWD);
+	flood_fill(&b, CROWD);
+	of_a = share_of_a(400);
+	assert_in_range(of_a, 95, 105);
+	/* A changed weight holds at once. */
+	sched_lane_set(&a.lane, 0, 9);
+	of_a = share_of_a(100);
+	assert_in_range(of_a, 70, 80);
+}
+
+static void
+test_who_comes_late_starts_before_a_backlog(void **state)
+{
+	(void)state;
+	flood_fill(&b, CROWD);
+	assert_int_equal(share_of_a(200), 0);
+	flood_fill(&a, 1);
+	assert_int_equal(share_of_a(2), 1);
+	/* And what was idle saved nothing up. */
+	assert_int_equal(share_of_a(100), 0);
+	flood_fill(&a, CROWD / 2);
+	assert_in_range(share_of_a(100), 24, 28);
+}
+
+static void
+test_a_full_lane_holds_up_only_itself(void **state)
+{
+	(void)state;
+	sched_set_places(sched, 0);
+	sched_lane_set(&a.lane, 2, 1);
+	flood_fill(&a, 5);
+	flood_fill(&b, 5);
+	sched_turn(sched);
+	assert_int_equal(a.lane.nrunning, 2);
+	assert_int_equal(a.lane.nwaiting, 3);
+	assert_int_equal(b.lane.nrunning, 5);
+	assert_int_equal(sched_item_waits(&a.items[4]), SCHED_WAITS_FOR_QUOTA);
+	sched_leave(&a.items[0]);
+	sched_turn(sched);
+	assert_int_equal(a.lane.nrunning, 2);
+	sched_lane_set(&a.lane, 4, 1);
+	sched_turn(sched);
+	assert_int_equal(a.lane.nrunning, 4);
+	assert_int_equal(sched_item_waits(&a.items[4]), SCHED_NOTHING_WAITS);
+}
+
+static void
+test_what_waits_for_a_place_says_so(void **state)
+{
+	(void)state;
+	flood_fill(&a, 2);
+	sched_turn(sched);
+	assert_int_equal(sched_item_waits(&a.items[1]), SCHED_WAITS_FOR_PLACE);
+	sched_set_places(sched, 2);
+	sched_turn(sched);
+	assert_int_equal(a.lane.nrunning, 2);
+}
+
 int
 main(void)
 {
@@ -214,6 +362,13 @@ main(void)
 	    TEST(test_what_waits_may_leave),
 	    TEST(test_what_waits_moves_in_its_order_behind_what_is_there),
 	    TEST(test_what_ran_before_takes_its_lock_again),
+#undef TEST
+#define TEST(f)                                                                \
+	cmocka_unit_test_setup_teardown(f, set_up_lanes, tear_down_lanes)
+	    TEST(test_places_are_shared_by_weight),
+	    TEST(test_who_comes_late_starts_before_a_backlog),
+	    TEST(test_a_full_lane_holds_up_only_itself),
+	    TEST(test_what_waits_for_a_place_says_so),
 	};
 
 	return cmocka_run_group_tests_name("sched", tests, NULL, NULL);

@@ -1,0 +1,90 @@
+/*
+ * quota_use.h - what each tenant has of its quotas, and whether it may have
+ * more
+ *
+ * Counts are changed where states are: a sandbox counts from sandbox_enter
+ * until it is gone, a run by the lane that its sandbox's queue is in.  Limits
+ * are the tenants' own of this moment (tenants_quota): a changed quota holds
+ * for the next request, and what is over a lowered one stays.
+ */
+#ifndef CORE_QUOTA_USE_H
+#define CORE_QUOTA_USE_H
+
+#include <sys/queue.h>
+
+#include "common/base.h"
+#include "common/err.h"
+#include "common/hashmap.h"
+#include "common/principal.h"
+#include "common/quota.h"
+#include "supervisor/core/sched.h"
+
+struct quota_uses;
+struct store_sandbox;
+struct tenants;
+
+/* quota_use.c writes it and nobody else does, but for what sched.c does in the
+ * lane. */
+struct quota_use {
+	struct quota_uses *all;
+	struct tenant_id tenant;
+	struct sched_lane lane; /* its runs */
+	uint64_t sandboxes;
+	uint64_t nano_cpus;    /* of them */
+	uint64_t memory_bytes; /* of them */
+	uint64_t streams;
+	uint64_t tokens_ms; /* of requests: thousandths */
+	uint64_t filled_ms; /* when; 0: never */
+	struct hash_entry by_tenant;
+	TAILQ_ENTRY(quota_use) link;
+};
+
+struct quota_refusal {
+	enum quota_key key;
+	int64_t limit;
+	int64_t used;
+	uint32_t wait_s; /* before it is worth another try */
+};
+
+/* Both are kept by pointer. */
+struct quota_uses *quota_uses_new(
+    const struct tenants *tenants, struct sched *sched);
+void quota_uses_free(struct quota_uses *all); /* NULL is fine */
+/* quota_uses_tick - what a changed quota permits begins in the next sched_turn
+ */
+void quota_uses_tick(struct quota_uses *all);
+/* quota_uses_sandboxes - of all tenants */
+uint64_t quota_uses_sandboxes(const struct quota_uses *all);
+/* quota_use_of - never NULL; it stays until quota_uses_free */
+struct quota_use *quota_use_of(struct quota_uses *all, struct tenant_id tenant);
+
+/* quota_use_cut - what a sandbox would have is cut to what its tenant's may */
+void quota_use_cut(struct quota_uses *all, struct store_sandbox *row);
+/* quota_use_add_sandbox, quota_use_drop_sandbox - of this row, whose limits
+ * must be the same both times */
+void quota_use_add_sandbox(
+    struct quota_use *u, const struct store_sandbox *row);
+void quota_use_drop_sandbox(
+    struct quota_use *u, const struct store_sandbox *row);
+
+/* quota_use_admit_sandbox - one more like this?  ERR_QUOTA: sandboxes,
+ * cpu_cores or memory_mb */
+int quota_use_admit_sandbox(const struct quota_use *u,
+    const struct store_sandbox *like, struct err *e) MUSTCHECK;
+/* quota_use_history - how many ended runs are kept: at most max */
+uint64_t quota_use_history(
+    struct quota_uses *all, struct tenant_id tenant, uint64_t max);
+/* quota_use_admit_run - ERR_QUOTA: runs_queued */
+int quota_use_admit_run(struct quota_use *u, struct err *e) MUSTCHECK;
+/* quota_use_admit_request - true: it counts; false: requests_per_second */
+bool quota_use_admit_request(
+    struct quota_use *u, uint64_t now_ms, struct quota_refusal *why) MUSTCHECK;
+/* quota_use_add_stream - true: quota_use_drop_stream follows once; false:
+ * streams */
+bool quota_use_add_stream(
+    struct quota_use *u, struct quota_refusal *why) MUSTCHECK;
+void quota_use_drop_stream(struct quota_use *u);
+/* quota_refusal_text - in words of err_set, with ERR_QUOTA, which it returns */
+int quota_refusal_text(const struct quota_refusal *why, struct err *e);
+
+#endif

@@ -1,0 +1,118 @@
+"""Quotas of tenants: what is refused, and how that is told."""
+import http.client
+import json
+
+import pytest
+
+from client import wait_for
+from test_tenants import Ctl, bearer
+
+
+class Tenant:
+    """A tenant of a server, with a client of its own."""
+
+    def __init__(self, server, ctl, name):
+        self.server = server
+        self.ctl = ctl
+        self.name = name
+        ctl("tenant", "add", name)
+        self.token = ctl.token(name)
+        self.client = server.client(token=self.token)
+
+    def set(self, **quotas):
+        self.ctl("tenant", "set", self.name,
+                 *(f"quota.{k}={v}" for k, v in quotas.items()))
+
+    def used(self):
+        return self.ctl.json("usage", self.name)
+
+
+@pytest.fixture(scope="module")
+def host(build, engine):
+    from server import Server
+    s = Server(build)
+    yield s, Ctl(s)
+    s.destroy(engine)
+
+
+def test_one_sandbox_too_many(host, engine):
+    a, b = Tenant(*host, "sand-a"), Tenant(*host, "sand-b")
+    a.set(sandboxes=1, sandbox_memory_mb=128, sandbox_pids=64)
+    run = a.client.run("one", "true")
+    _, body = engine.request(
+        "GET", f"/containers/{run['sandbox_container_id']}/json")
+    limits = json.loads(body)["HostConfig"]
+    assert (limits["Memory"], limits["PidsLimit"]) == (128 << 20, 64)
+    told = a.client.fail("run_sandbox", identifier="two",
+                         commands=[{"shell": "true"}])
+    assert told.startswith("quota_exceeded: quota sandboxes: "
+                           "the limit is 1, used are 1: ")
+    assert "delete_sandbox" in told
+    told = a.client.fail("restart_sandbox", identifier="two")
+    assert told.startswith("quota_exceeded: ")
+    a.client.call("restart_sandbox", identifier="one")
+    assert b.client.run("two", "true")["state"] == "completed"
+    used = a.used()
+    assert (used["sandboxes"], used["memory_bytes"]) == (1, 128 << 20)
+    a.client.call("delete_sandbox", identifier="one")
+    assert a.client.run("two", "true")["state"] == "completed"
+    a.client.call("delete_sandbox", identifier="two")
+    b.client.call("delete_sandbox", identifier="two")
+
+
+def test_runs_wait_and_then_are_refused(host):
+    a = Tenant(*host, "runs-a")
+    a.set(runs_running=1, runs_queued=1)
+    first = a.client.start("box", "sleep 1000")["run_id"]
+    wait_for(lambda: a.client.status(first)["state"] == "running", 60,
+             "the first run")
+    second = a.client.start("box", "true")["run_id"]
+    assert a.client.status(second)["waits_for"] == "quota runs_running"
+    told = a.client.fail("run_sandbox", identifier="box",
+                         commands=[{"shell": "true"}])
+    assert told.startswith("quota_exceeded: quota runs_queued: "
+                           "the limit is 1, used are 1: ")
+    used = a.used()
+    assert (used["runs_running"], used["runs_queued"]) == (1, 1)
+    a.set(runs_running=2)
+    wait_for(lambda: a.client.status(second)["state"] == "completed", 60,
+             "the second run")
+    a.client.call("delete_sandbox", identifier="box")
+
+
+def test_requests_and_streams(host):
+    a, b = Tenant(*host, "often-a"), Tenant(*host, "often-b")
+    server = host[0]
+    run = a.client.start("box", "sleep 1000")["run_id"]
+    a.set(streams=1)
+    stream = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    path = f"/mcp/events?run_id={run}"
+    stream.request("GET", path, headers=bearer(a.token))
+    answer = stream.getresponse()
+    assert answer.status == 200 and answer.readline()
+    status, headers, body = server.get(path, bearer(a.token))
+    error = json.loads(body)["error"]
+    assert status == 429 and int(headers["Retry-After"]) >= 1
+    assert error["code"] == "quota_exceeded" and error["request_id"]
+    assert (error["quota"], error["limit"], error["used"]) == ("streams", 1, 1)
+    stream.close()
+    wait_for(lambda: a.used()["streams"] == 0, 30, "the stream's end")
+    a.client.call("delete_sandbox", identifier="box")
+    # Slower than the test: the bucket stays empty.
+    a.set(requests_per_second=1, request_burst=1)
+    refused = None
+    for _ in range(100):
+        refused = server.get("/api/v1/whoami", bearer(a.token))
+        if refused[0] == 429:
+            break
+    status, headers, body = refused
+    error = json.loads(body)["error"]
+    assert status == 429 and int(headers["Retry-After"]) >= 1
+    assert (error["code"], error["quota"]) == (
+        "quota_exceeded", "requests_per_second")
+    answers = [a.client.post("{}") for _ in range(50)]
+    _, _, body = next(n for n in answers if n[0] == 429)
+    error = json.loads(body)["error"]
+    assert error["data"]["code"] == "quota_exceeded"
+    assert error["data"]["quota"] == "requests_per_second"
+    assert server.get("/api/v1/whoami", bearer(b.token))[0] == 200
