@@ -1,16 +1,17 @@
 /*
  * evict.c - ended runs give up what they have in files
  *
- * A step is one op: while a tenant is over its quota, or all together are over
- * theirs, or not enough was freed, the oldest run of that tenant (or of the one
- * that has most) is marked, and its artifacts refer to their blobs no more.
- * Rows stay, and say so; what is in them (short logs, counts, the digest of a
- * long log) stays, too.  When that is on disk the files go; then the next step
- * is submitted, behind what others submitted meanwhile.
+ * A step is one op: while a tenant is over its bound, or a quota, or all
+ * together are over theirs, or not enough was freed, the oldest run of that
+ * tenant (or of the one that has most) is marked, and its artifacts refer to
+ * their blobs no more. Rows stay, and say so; what is in them (short logs,
+ * counts, the digest of a long log) stays, too.  When that is on disk the files
+ * go; then the next step is submitted, behind what others submitted meanwhile.
  */
 #include "supervisor/store/store_int.h"
 
 #include "common/clock.h"
+#include "common/quota.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/forget.h"
@@ -93,6 +94,29 @@ tenant_over(
 	return read_tenant(&c, tenant, e);
 }
 
+/* Over a quota of its own; where none is set it has no limit. */
+static int
+quota_over(struct db *db, struct evict_op *o, uint64_t *tenant, struct err *e)
+{
+	static const struct {
+		enum evict_kind kind;
+		enum quota_key key;
+	} of[] = {
+	    {EVICT_LOGS, QUOTA_SPOOL_MB}, {EVICT_BLOBS, QUOTA_ARTIFACT_MB}};
+	struct db_call c;
+	int rc = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(of) && rc == 0; i++) {
+		if ((o->none & of[i].kind) != 0)
+			continue;
+		o->kinds = of[i].kind;
+		db_call_init(&c, db, DB_EVICT_QUOTA_OVER);
+		db_put_text(&c, quota_rule(of[i].key)->key);
+		rc = read_tenant(&c, tenant, e);
+	}
+	return rc;
+}
+
 static bool
 is_short(const struct store_quota *want, uint64_t bytes, uint64_t files)
 {
@@ -141,6 +165,8 @@ next_tenant(struct db *db, struct evict_op *o, uint64_t *tenant, struct err *e)
 	int rc = tenant_over(db, o, tenant, e);
 
 	o->kinds = EVICT_LOGS | EVICT_BLOBS;
+	if (rc == 0)
+		rc = quota_over(db, o, tenant, e);
 	if (rc != 0)
 		return rc;
 	rc = read_usage(db, &o->usage, e);

@@ -263,7 +263,8 @@ void store_run_delete(struct store *s, struct tenant_id tenant,
 
 /*
  * store_evict - ended runs give up their logs in files and their artifacts,
- * until no tenant is over its quota, all together are not over theirs, and as
+ * until no tenant is over its quota (that of the wish, and the tenant's own
+ * spool_mb and artifact_mb), all together are not over theirs, and as
  * much as is wished for was freed, or there is no more
  *
  * The oldest run of the tenant that is over, or has most, which has something

@@ -149,6 +149,31 @@ test_the_oldest_of_a_tenant_over_its_quota_give_up_their_files(void **state)
 }
 
 static void
+test_a_tenant_over_its_own_quota_gives_what_the_quota_is_of(void **state)
+{
+	struct fixture *f = *state;
+	struct uuid plain = run_with(f, 2, NO_DIGESTS);
+	struct uuid first = run_with(f, 3, DIGESTS(20));
+	struct uuid second = run_with(f, 4, DIGESTS(21));
+	struct uuid other = run_of(f, 2, 1, 2, DIGESTS(22));
+
+	/* No other way to have a mebibyte without writing one. */
+	fixture_exec(f,
+	    "UPDATE artifact SET size = 1048576;"
+	    "UPDATE blob SET size = 1048576;"
+	    "UPDATE tenant SET blob_bytes = 1048576 * blob_files");
+	fixture_exec(f, "INSERT INTO quota VALUES (1, 'artifact_mb', 1)");
+	assert_int_equal(evict(f, (struct store_evict_wish){0}).runs, 1);
+	assert_true(has_log(f, &plain));
+	assert_false(has_blob(f, 1, 20));
+	assert_int_not_equal(evicted_ms(f, &first), 0);
+	assert_true(has_blob(f, 1, 21));
+	assert_int_equal(evicted_ms(f, &second), 0);
+	assert_true(has_log(f, &other));
+	assert_int_equal(evict(f, (struct store_evict_wish){0}).runs, 0);
+}
+
+static void
 test_over_the_quota_of_all_the_tenant_with_most_gives(void **state)
 {
 	struct fixture *f = *state;
@@ -271,6 +296,7 @@ main(void)
 	    TEST(test_nothing_goes_within_the_quota),
 	    TEST(
 		test_the_oldest_of_a_tenant_over_its_quota_give_up_their_files),
+	    TEST(test_a_tenant_over_its_own_quota_gives_what_the_quota_is_of),
 	    TEST(test_over_the_quota_of_all_the_tenant_with_most_gives),
 	    TEST(
 		test_as_much_is_freed_as_is_wished_and_what_was_cut_goes_first),
