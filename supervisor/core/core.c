@@ -711,12 +711,10 @@ core_drain(struct core *c)
 	c->admission.is_draining = true;
 }
 
-/* As sandbox_open would make it. */
-static int
-admit_to_tenant(const struct core *c, struct principal *who, struct err *e)
+static struct quota_use *
+use_of(const struct core *c, const struct principal *who)
 {
-	return admission_sandbox(
-	    &c->admission, quota_use_of(c->uses, who->tenant), e);
+	return quota_use_of(c->uses, who->tenant);
 }
 
 int
@@ -725,17 +723,21 @@ core_admit_sandbox(const struct core *c, struct principal *who,
 {
 	if (admission_any(&c->admission, e) != 0)
 		return e->code;
-	return old != NULL ? 0 : admit_to_tenant(c, who, e);
+	if (old != NULL)
+		return quota_use_admit_replacement(use_of(c, who), e);
+	return admission_sandbox(&c->admission, use_of(c, who), e);
 }
 
 int
 core_admit_run(const struct core *c, struct principal *who,
     const struct sandbox *sb, struct err *e)
 {
-	if (core_admit_sandbox(c, who, sb, e) != 0)
+	if (admission_any(&c->admission, e) != 0)
 		return e->code;
-	return admission_run(
-	    &c->admission, quota_use_of(c->uses, who->tenant), sb, e);
+	if (sb == NULL &&
+	    admission_sandbox(&c->admission, use_of(c, who), e) != 0)
+		return e->code;
+	return admission_run(&c->admission, use_of(c, who), sb, e);
 }
 
 int

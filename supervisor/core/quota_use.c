@@ -193,6 +193,18 @@ quota_use_admit_run(struct quota_use *u, struct err *e)
 	return check_one(u, QUOTA_RUNS_QUEUED, u->lane.nwaiting, 1, e);
 }
 
+int
+quota_use_admit_replacement(const struct quota_use *u, struct err *e)
+{
+	const struct quota_refusal why = {.key = QUOTA_SANDBOXES,
+	    .limit = limit_of(u, QUOTA_SANDBOXES),
+	    .used = (int64_t)u->sandboxes};
+
+	if (why.limit == 0 || why.used < 2 * why.limit)
+		return 0;
+	return quota_refusal_text(&why, e);
+}
+
 uint64_t
 quota_use_history(struct quota_uses *all, struct tenant_id tenant, uint64_t max)
 {

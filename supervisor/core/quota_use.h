@@ -71,6 +71,10 @@ void quota_use_drop_sandbox(
  * cpu_cores or memory_mb */
 int quota_use_admit_sandbox(const struct quota_use *u,
     const struct store_sandbox *like, struct err *e) MUSTCHECK;
+/* quota_use_admit_replacement - one more in place of one that goes?
+ * ERR_QUOTA: with those that go, there are twice as many as sandboxes says */
+int quota_use_admit_replacement(
+    const struct quota_use *u, struct err *e) MUSTCHECK;
 /* quota_use_history - how many ended runs are kept: at most max */
 uint64_t quota_use_history(
     struct quota_uses *all, struct tenant_id tenant, uint64_t max);

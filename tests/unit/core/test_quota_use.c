@@ -93,6 +93,26 @@ test_a_sandbox_counts_until_nothing_is_left_of_it(void **state)
 }
 
 static void
+test_replacing_again_and_again_is_held_too(void **state)
+{
+	struct sandbox *sb = ground_open("box"), *fresh;
+	struct err e;
+
+	(void)state;
+	grant(QUOTA_SANDBOXES, 1);
+	expect_told(0, "create 1");
+	assert_int_equal(core_admit_sandbox(g.core, g.who, sb, &e), 0);
+	assert_int_equal(sandbox_replace(sb, 60, &fresh, &e), 0);
+	expect_no_drift();
+	assert_int_equal(
+	    core_admit_sandbox(g.core, g.who, fresh, &e), ERR_QUOTA);
+	assert_int_equal(core_admit_run(g.core, g.who, fresh, &e), 0);
+	expect_told(0, "remove 1");
+	sandbox_on_removed(sb, 0, "");
+	assert_int_equal(core_admit_sandbox(g.core, g.who, fresh, &e), 0);
+}
+
+static void
 test_one_sandbox_is_cut_to_its_tenants_limits(void **state)
 {
 	const struct sandbox *sb;
@@ -197,6 +217,7 @@ main(void)
 #define TEST(f)                                                                \
 	cmocka_unit_test_setup_teardown(f, ground_set_up, ground_tear_down)
 	    TEST(test_a_sandbox_counts_until_nothing_is_left_of_it),
+	    TEST(test_replacing_again_and_again_is_held_too),
 	    TEST(test_one_sandbox_is_cut_to_its_tenants_limits),
 	    TEST(test_runs_over_the_quota_wait_and_too_many_are_refused),
 	    TEST(test_requests_come_at_their_rate_after_a_burst),
