@@ -13,7 +13,7 @@
  *	fleet      the workers
  *	census     what the engine has and the database has not
  *	artifacts  files on their way in
- *	logs       output, read off the loop        log_digest
+ *	logs       output, read off the loop        log_digest, threads
  *	left_behind  processes that outlive their commands
  *	disk       room for all that
  *	lookup     a run by its id; follow: its log, at a reader's pace

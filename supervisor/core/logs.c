@@ -5,43 +5,35 @@
  *
  *	waiting   in the view: another digest of this view is under way
  *	   |
- *	jobs      for any reading thread; a long walk comes back here after
- *	   |      each slice
- *	done      for the loop, which is woken by an eventfd
+ *	a job     of the threads (threads.h); a long walk is one of many slices
  *	   |
  *	answered  its callback is called, then it is freed
  *
- * Requests of a view in memory go from the beginning right to done, where the
- * loop does their work.  A digest is worked on by one request at a time, and
- * the next begins only after the callback of the last has returned; so what a
- * callback looks at stands still.
+ * Requests of a view in memory are given to no thread: the loop does their
+ * work.  A digest is worked on by one request at a time, and the next begins
+ * only after the callback of the last has returned; so what a callback looks
+ * at stands still.
  *
- * Only the two lists under the mutex are shared.  A request is touched by the
- * thread that took it from one, and canceled says to the thread that nobody
- * wants it any more; it is always the loop that frees, requests and views.
+ * A request is touched by the thread that works on it, and canceled says to
+ * the thread that nobody wants it any more; it is always the loop that frees,
+ * requests and views.
  */
 #include "supervisor/core/logs.h"
 
-#include <sys/eventfd.h>
 #include <sys/queue.h>
 #include <sys/stat.h>
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 
-#include <event2/event.h>
-
-#include "common/clock.h"
 #include "common/fd.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/threads.h"
 #include "supervisor/store/store.h"
 
 #define READ_MIN_BYTES (RUNLOG_HEADER_BYTES + RUNLOG_PAYLOAD_MAX)
 
 /* A record other than output comes whole. */
 #define PART_MIN_BYTES (RUNLOG_HEADER_BYTES + RUNLOG_RECORD_MAX)
-#define DELIVER_MAX_US 2000 /* in a turn; then others have theirs */
 
 enum request_kind {
 	REQUEST_DIGEST,
@@ -49,7 +41,8 @@ enum request_kind {
 };
 
 struct log_request {
-	TAILQ_ENTRY(log_request) link; /* waiting, jobs, done or delivering */
+	struct thread_job job;         /* first */
+	TAILQ_ENTRY(log_request) link; /* waiting */
 	LIST_ENTRY(log_request) of_view;
 	struct log_view *view;
 	enum request_kind kind;
@@ -85,19 +78,11 @@ struct log_view {
 TAILQ_HEAD(view_list, log_view);
 
 struct logs {
-	struct event *ev;
-	int fd;
-	pthread_mutex_t mutex;
-	pthread_cond_t cond;
-	struct request_queue jobs; /* these three under the mutex */
-	struct request_queue done;
-	bool stopping;
-	pthread_t threads[LOGS_THREADS_MAX];
-	unsigned int nthreads;
+	struct threads *threads;
 	struct view_list views; /* the first was looked at longest ago */
 	size_t held;            /* of all views */
 	unsigned int nrequests;
-	bool delivering; /* logs_cb is on the stack, */
+	bool delivering; /* request_done is on the stack, */
 	bool closed;     /* and logs_free was called in it */
 };
 
@@ -176,72 +161,18 @@ request_work(struct log_request *r, const struct log_work *work)
 	request_set_result(r, rc, &e);
 }
 
-/* ---- the threads */
+_Static_assert(LOG_WORK_BYTES <= THREADS_ROOM_BYTES, "a thread's room");
 
-static void
-logs_wake(const struct logs *l)
+static enum thread_verdict
+request_slice(struct thread_job *job, uint8_t *room)
 {
-	const uint64_t one = 1;
+	const struct log_work work = {room, LOG_WORK_BYTES};
+	struct log_request *r = (struct log_request *)job;
 
-	(void)!write(l->fd, &one, sizeof(one));
-}
-
-static void
-push_done(struct logs *l, struct log_request *r)
-{
-	bool first;
-
-	(void)pthread_mutex_lock(&l->mutex);
-	first = TAILQ_EMPTY(&l->done);
-	TAILQ_INSERT_TAIL(&l->done, r, link);
-	(void)pthread_mutex_unlock(&l->mutex);
-	if (first)
-		logs_wake(l);
-}
-
-static void
-push_job(struct logs *l, struct log_request *r)
-{
-	(void)pthread_mutex_lock(&l->mutex);
-	TAILQ_INSERT_TAIL(&l->jobs, r, link);
-	(void)pthread_mutex_unlock(&l->mutex);
-	(void)pthread_cond_signal(&l->cond);
-}
-
-/* NULL: the end. */
-static struct log_request *
-take_job(struct logs *l)
-{
-	struct log_request *r = NULL;
-
-	(void)pthread_mutex_lock(&l->mutex);
-	while (TAILQ_EMPTY(&l->jobs) && !l->stopping)
-		(void)pthread_cond_wait(&l->cond, &l->mutex);
-	if (!l->stopping) {
-		r = TAILQ_FIRST(&l->jobs);
-		TAILQ_REMOVE(&l->jobs, r, link);
-	}
-	(void)pthread_mutex_unlock(&l->mutex);
-	return r;
-}
-
-static void *
-thread_main(void *arg)
-{
-	AUTO(auto_free) uint8_t *chunk = xmalloc(LOG_WORK_BYTES);
-	const struct log_work work = {chunk, LOG_WORK_BYTES};
-	struct logs *l = arg;
-	struct log_request *r;
-
-	while ((r = take_job(l)) != NULL) {
-		if (!atomic_load(&r->canceled))
-			request_work(r, &work);
-		if (r->rc > 0 && !atomic_load(&r->canceled))
-			push_job(l, r);
-		else
-			push_done(l, r);
-	}
-	return NULL;
+	if (!atomic_load(&r->canceled))
+		request_work(r, &work);
+	return r->rc > 0 && !atomic_load(&r->canceled) ? THREAD_AGAIN :
+							 THREAD_DONE;
 }
 
 /* ---- requests, on the loop */
@@ -254,10 +185,12 @@ request_submit(struct log_request *r)
 	if (r->kind == REQUEST_DIGEST && !r->refused)
 		v->digesting = r;
 	if (v->fd < 0 || r->refused)
-		push_done(v->logs, r);
+		threads_skip(v->logs->threads, &r->job);
 	else
-		push_job(v->logs, r);
+		threads_add(v->logs->threads, THREAD_LINE_LOGS, &r->job);
 }
+
+static void request_done(struct thread_job *job);
 
 static struct log_request *
 request_new(struct log_view *v, enum request_kind kind, uint64_t upto,
@@ -266,6 +199,8 @@ request_new(struct log_view *v, enum request_kind kind, uint64_t upto,
 	struct log_request *r = xcalloc(1, sizeof(*r));
 	struct err e;
 
+	r->job.work = request_slice;
+	r->job.done = request_done;
 	r->view = v;
 	r->kind = kind;
 	r->upto = upto;
@@ -510,7 +445,7 @@ view_next_digest(struct log_view *v)
 }
 
 /* The callback may close the view, and even call logs_free: what that means
- * comes when logs_cb is done. */
+ * comes when request_done is. */
 static void
 request_deliver(struct logs *l, struct log_request *r)
 {
@@ -540,116 +475,43 @@ logs_destroy(struct logs *l)
 			request_free(r);
 		view_free(v);
 	}
-	(void)pthread_cond_destroy(&l->cond);
-	(void)pthread_mutex_destroy(&l->mutex);
-	(void)close(l->fd);
 	free(l);
 }
 
-/* Before those that are done by now. */
 static void
-deliver_later(struct logs *l, struct request_queue *list)
+request_done(struct thread_job *job)
 {
-	(void)pthread_mutex_lock(&l->mutex);
-	TAILQ_CONCAT(list, &l->done, link);
-	TAILQ_CONCAT(&l->done, list, link);
-	(void)pthread_mutex_unlock(&l->mutex);
-	logs_wake(l);
-}
+	struct log_request *r = (struct log_request *)job;
+	struct logs *l = r->view->logs;
 
-static void
-logs_cb(evutil_socket_t fd, short what, void *arg)
-{
-	struct request_queue list = TAILQ_HEAD_INITIALIZER(list);
-	const uint64_t until = clock_mono_us() + DELIVER_MAX_US;
-	struct logs *l = arg;
-	struct log_request *r;
-	uint64_t n;
-
-	(void)what;
-	/* First the counter, then the list: a push between the two wakes us
-	 * for nothing, the other way round it would be forgotten. */
-	(void)!read(fd, &n, sizeof(n));
-	(void)pthread_mutex_lock(&l->mutex);
-	TAILQ_CONCAT(&list, &l->done, link);
-	(void)pthread_mutex_unlock(&l->mutex);
 	l->delivering = true;
-	while (!l->closed && (r = TAILQ_FIRST(&list)) != NULL &&
-	    clock_mono_us() < until) {
-		TAILQ_REMOVE(&list, r, link);
-		request_deliver(l, r);
-	}
+	request_deliver(l, r);
 	l->delivering = false;
-	if (!l->closed && !TAILQ_EMPTY(&list))
-		deliver_later(l, &list);
 	if (l->closed)
 		logs_destroy(l);
 }
 
 /* ---- life */
 
-static void
-stop_threads(struct logs *l)
-{
-	(void)pthread_mutex_lock(&l->mutex);
-	l->stopping = true;
-	(void)pthread_mutex_unlock(&l->mutex);
-	(void)pthread_cond_broadcast(&l->cond);
-	for (unsigned int i = 0; i < l->nthreads; i++)
-		(void)pthread_join(l->threads[i], NULL);
-	l->nthreads = 0;
-}
-
-static int
-start_threads(struct logs *l, unsigned int threads, struct err *e)
-{
-	sigset_t all, old;
-	int rc = 0;
-
-	/* Signals are the loop's business. */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	while (l->nthreads < threads && rc == 0) {
-		rc = pthread_create(
-		    &l->threads[l->nthreads], NULL, thread_main, l);
-		if (rc == 0)
-			l->nthreads++;
-	}
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (rc != 0)
-		return err_set(e, ERR_SYS, "start a thread: %s", strerror(rc));
-	return 0;
-}
-
 int
 logs_new(struct event_base *base, unsigned int threads, struct logs **out,
     struct err *e)
 {
-	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	struct logs *l;
+	struct logs *l = xcalloc(1, sizeof(*l));
 
-	if (fd == -1)
-		return err_set(e, ERR_SYS, "eventfd: %s", strerror(errno));
-	l = xcalloc(1, sizeof(*l));
-	l->fd = fd;
-	TAILQ_INIT(&l->jobs);
-	TAILQ_INIT(&l->done);
 	TAILQ_INIT(&l->views);
-	(void)pthread_mutex_init(&l->mutex, NULL);
-	(void)pthread_cond_init(&l->cond, NULL);
-	l->ev = event_new(base, fd, EV_READ | EV_PERSIST, logs_cb, l);
-	if (l->ev == NULL || event_add(l->ev, NULL) != 0) {
-		logs_free(l);
-		return err_set(e, ERR_SYS, "no event for the logs");
-	}
-	if (threads > LOGS_THREADS_MAX)
-		threads = LOGS_THREADS_MAX;
-	if (start_threads(l, threads, e) != 0) {
-		logs_free(l);
-		return ERR_SYS;
+	if (threads_new(base, threads, &l->threads, e) != 0) {
+		free(l);
+		return e->code;
 	}
 	*out = l;
 	return 0;
+}
+
+struct threads *
+logs_threads(const struct logs *l)
+{
+	return l->threads;
 }
 
 void
@@ -657,10 +519,7 @@ logs_free(struct logs *l)
 {
 	if (l == NULL)
 		return;
-	stop_threads(l);
-	if (l->ev != NULL)
-		event_free(l->ev);
-	l->ev = NULL;
+	threads_free(l->threads); /* requests are their views' */
 	l->closed = true;
 	if (!l->delivering)
 		logs_destroy(l);

@@ -28,9 +28,9 @@
 /* Under way; more are refused.  More than there may be active runs, whose logs
  * are all read when their sandboxes are lost at once, and connections. */
 #define LOGS_REQUESTS_MAX 250000
-#define LOGS_THREADS_MAX 8
 
 struct event_base;
+struct threads;
 struct logs;
 struct log_view;
 struct log_request;
@@ -41,6 +41,8 @@ int logs_new(struct event_base *base, unsigned int threads, struct logs **out,
 /* logs_free - views that are open and requests under way go with it, without
  * a callback; may be called inside one */
 void logs_free(struct logs *l);
+/* logs_threads - which other work may be given to as well */
+struct threads *logs_threads(const struct logs *l);
 
 /*
  * log_view_open - of a file; fd is the view's from now on
