@@ -1,10 +1,31 @@
 #include "common/js.h"
 
 #include "common/exit.h"
-#include "common/js_load.h"
 #include "common/log.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
+
+/* The index of the quote that ends the string whose first byte is at "at"; len
+ * when it has none. */
+static size_t
+string_end(const char *text, size_t len, size_t at)
+{
+	const char *quote;
+	size_t end, slashes;
+
+	for (; at < len; at = end + 1) {
+		quote = memchr(text + at, '"', len - at);
+		if (quote == NULL)
+			return len;
+		end = (size_t)(quote - text);
+		for (slashes = 0; end - slashes > at; slashes++)
+			if (text[end - slashes - 1] != '\\')
+				break;
+		if (slashes % 2 == 0)
+			return end;
+	}
+	return len;
+}
 
 /*
  * Looked at before jansson sees the text, whose own limit is fixed and whose
@@ -19,7 +40,7 @@ js_is_deeper(const char *text, size_t len, int max)
 		char c = text[i];
 
 		if (c == '"')
-			i = js_string_end(text, len, i + 1);
+			i = string_end(text, len, i + 1);
 		else if (c == ']' || c == '}')
 			depth--;
 		else if ((c == '[' || c == '{') && ++depth > max)
@@ -35,7 +56,7 @@ js_is_more(const char *text, size_t len, size_t max)
 
 	for (size_t i = 0; i < len && n <= max; i++)
 		if (text[i] == '"')
-			i = js_string_end(text, len, i + 1);
+			i = string_end(text, len, i + 1);
 		else
 			n += text[i] == ',' || text[i] == '[' || text[i] == '{';
 	return n > max;
@@ -54,7 +75,8 @@ js_parse(const char *text, size_t len, size_t max, int depth_max, json_t **out,
 	if (js_is_deeper(text, len, depth_max))
 		return err_set(e, ERR_LIMIT,
 		    "JSON is nested deeper than %d levels", depth_max);
-	j = js_load(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
+	j = json_loadb(
+	    text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &je);
 	if (j == NULL)
 		return err_set(e, ERR_PARSE, "JSON line %d column %d: %s",
 		    je.line, je.column, je.text);

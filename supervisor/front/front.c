@@ -22,7 +22,9 @@
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/logs.h"
 #include "supervisor/core/tenants.h"
+#include "supervisor/front/bodies.h"
 #include "supervisor/front/gate.h"
 #include "supervisor/front/refusal.h"
 #include "supervisor/front/routes.h"
@@ -321,6 +323,7 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	f->router = routes_new(f->mcp_path);
 	f->http = new_http(f, parts);
 	f->statuses = statuses_new(f->base, f->http);
+	f->bodies = bodies_new(logs_threads(core_logs(f->core)));
 	front_reload(f);
 	f->tick = event_new(f->base, -1, EV_PERSIST, tick_cb, f);
 	if (f->tick == NULL)
@@ -344,6 +347,7 @@ front_free(struct front *f)
 	statuses_free(f->statuses);
 	http_server_free(
 	    f->http); /* every holder hears that its client is gone */
+	bodies_free(f->bodies);
 	tools_free(f->tools);
 	mcp_free(f->mcp);
 	tenants_on_ended(core_tenants(f->core), NULL, NULL);

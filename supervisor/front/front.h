@@ -31,6 +31,7 @@
 #define FRONT_WAITING_MEMORY (16u << 20)
 #define FRONT_WAITING_FILES (UINT64_C(1) << 30)
 
+struct bodies;
 struct event;
 struct event_base;
 struct events;
@@ -47,6 +48,7 @@ struct front {
 	struct http_server *http;
 	struct mcp *mcp;
 	struct statuses *statuses;
+	struct bodies *bodies;
 	struct event *tick;
 	struct tools *tools;
 	struct principal *operator; /* who came by the admin socket */

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include <event2/event.h>
+#include <jansson.h>
 
 #include "common/child.h"
 #include "common/clock.h"
@@ -483,6 +484,7 @@ main(int argc, char **argv)
 	struct program *p = &program;
 
 	log_init("front");
+	json_object_seed(0); /* before there are threads */
 	tls_init();
 	if (is_check(argc, argv) && strcmp(argv[2], "tls") == 0)
 		return check_tls();

@@ -11,14 +11,15 @@
 #include "common/js.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "supervisor/front/bodies.h"
 #include "supervisor/front/greeting.h"
-
-#define MCP_DEPTH_MAX 128 /* of a body parsed for its log line */
 
 /* An HTTP exchange that the library answers; gone with its answer. */
 struct endpoint {
+	struct front *f;
 	struct http_exchange *x;
-	struct mcp_exchange *mcp; /* NULL: inside mcp_handle */
+	struct body_reading *reading; /* its body, on a thread; or */
+	struct mcp_exchange *mcp;     /* NULL: inside mcp_handle */
 };
 
 static void
@@ -26,7 +27,10 @@ endpoint_on_gone(void *arg)
 {
 	struct endpoint *p = arg;
 
-	mcp_client_gone(p->mcp);
+	if (p->reading != NULL)
+		body_reading_cancel(p->reading);
+	else
+		mcp_client_gone(p->mcp);
 	http_drop(p->x);
 	free(p);
 }
@@ -118,22 +122,20 @@ front_mcp_error(
 }
 
 static void
-log_request(const struct http_exchange *x, const void *body, size_t len)
+log_request(const struct http_exchange *x, const struct mcp_message *message)
 {
-	json_t *o = NULL;
-	const char *method = NULL;
+	const char *method = mcp_message_method(message);
 
-	if (js_parse(body, len, len, MCP_DEPTH_MAX, &o, NULL) == 0)
-		method = json_string_value(json_object_get(o, "method"));
 	log_info("mcp %s %.100s", http_id(x), method != NULL ? method : "?");
-	json_decref(o);
 }
 
+/* message NULL: the library reads the body. */
 static void
-ask_library(struct front *f, struct http_exchange *x)
+ask_library(
+    struct endpoint *p, struct mcp_message *message, const void *body, size_t n)
 {
-	struct endpoint *p = xcalloc(1, sizeof(*p));
-	struct mcp_http h = {
+	struct http_exchange *x = p->x;
+	const struct mcp_http h = {
 	    .method = http_method(x) == HTTP_METHOD_POST ? "POST" :
 		http_method(x) == HTTP_METHOD_GET        ? "GET" :
 							   "DELETE",
@@ -142,20 +144,67 @@ ask_library(struct front *f, struct http_exchange *x)
 	    .session_id = http_header(x, HTTP_H_SESSION),
 	    .protocol_version = http_header(x, HTTP_H_PROTOCOL),
 	    .last_event_id = http_header(x, HTTP_H_LAST_EVENT_ID),
+	    .body = body,
+	    .body_len = n,
+	    .message = message,
 	    .who = http_principal(x),
 	    .request_id = http_id(x),
 	};
 	struct mcp_exchange *mcp;
 
-	h.body = http_body(x, &h.body_len);
-	p->x = x;
-	http_hold(x, endpoint_on_gone, p);
-	if (http_method(x) == HTTP_METHOD_POST &&
-	    conf_bool(f->conf, CONF_LOG_MCP_REQUESTS))
-		log_request(x, h.body, h.body_len);
-	mcp = mcp_handle(f->mcp, &h, &endpoint_ops, p);
+	if (message != NULL && conf_bool(p->f->conf, CONF_LOG_MCP_REQUESTS))
+		log_request(x, message);
+	mcp = mcp_handle(p->f->mcp, &h, &endpoint_ops, p);
 	if (mcp != NULL)
 		p->mcp = mcp; /* else p is gone already */
+	mcp_message_free(message);
+}
+
+static void
+body_read_cb(struct mcp_message *message, size_t bytes, void *arg)
+{
+	struct endpoint *p = arg;
+
+	p->reading = NULL;
+	ask_library(p, message, NULL, bytes);
+}
+
+static void
+take_small(struct endpoint *p)
+{
+	struct mcp_message *message = NULL;
+	const void *body;
+	size_t n;
+
+	body = http_body(p->x, &n);
+	if (http_method(p->x) == HTTP_METHOD_POST &&
+	    conf_bool(p->f->conf, CONF_LOG_MCP_REQUESTS))
+		message = mcp_message_read(body, n);
+	ask_library(p, message, body, n);
+}
+
+static void
+take_message(struct front *f, struct http_exchange *x)
+{
+	bool is_large = http_method(x) == HTTP_METHOD_POST &&
+	    http_body_bytes(x) > BODIES_FROM;
+	struct endpoint *p;
+
+	if (is_large && !bodies_have_room(f->bodies, http_body_bytes(x))) {
+		http_add_header(x, "Retry-After", "1");
+		front_mcp_error(x, 503, MCP_SERVER_ERROR,
+		    "too many large messages are being read: try again later");
+		return;
+	}
+	p = xcalloc(1, sizeof(*p));
+	p->f = f;
+	p->x = x;
+	http_hold(x, endpoint_on_gone, p);
+	if (is_large)
+		p->reading =
+		    bodies_read(f->bodies, http_take_body(x), body_read_cb, p);
+	else
+		take_small(p);
 }
 
 void
@@ -164,5 +213,5 @@ front_on_mcp(struct front *f, struct http_exchange *x)
 	if (greeting_is_wanted(x))
 		greeting_reply(f, x);
 	else
-		ask_library(f, x);
+		take_message(f, x);
 }

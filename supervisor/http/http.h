@@ -173,6 +173,11 @@ enum http_fit http_route(struct http_exchange *x,
 const char *http_param(const struct http_exchange *x, const char *name);
 /* client; the body in one piece */
 const void *http_body(struct http_exchange *x, size_t *len);
+/* client; how many bytes it has */
+size_t http_body_bytes(const struct http_exchange *x);
+/* http_take_body - the body in whatever pieces it came in, the caller's from
+ * now on, also when the client goes; x has an empty one then */
+struct evbuffer *http_take_body(struct http_exchange *x);
 /* http_local_address - where the connection came in; NULL when unknown */
 const struct sockaddr *http_local_address(
     const struct http_exchange *x, struct sockaddr_storage *out);

@@ -325,6 +325,27 @@ http_body(struct http_exchange *x, size_t *len)
 	return *len == 0 ? (const void *)"" : evbuffer_pullup(in, -1);
 }
 
+size_t
+http_body_bytes(const struct http_exchange *x)
+{
+	return x->req == NULL ?
+	    0 :
+	    evbuffer_get_length(evhttp_request_get_input_buffer(x->req));
+}
+
+struct evbuffer *
+http_take_body(struct http_exchange *x)
+{
+	struct evbuffer *body = evbuffer_new();
+
+	if (body == NULL ||
+	    (x->req != NULL &&
+		evbuffer_add_buffer(
+		    body, evhttp_request_get_input_buffer(x->req)) != 0))
+		fatal(EXIT_MEMORY, "out of memory");
+	return body;
+}
+
 void
 http_hold(struct http_exchange *x, void (*on_gone)(void *), void *arg)
 {

@@ -76,6 +76,37 @@ mcp_add_tool(struct mcp *m, json_t *definition, mcp_tool_cb on_call, void *arg,
 	return registry_add(m->registry, definition, on_call, arg, e);
 }
 
+/* ---- a body, read before */
+
+struct mcp_message {
+	struct rpc_message rpc;
+	int code; /* 0, or as rpc_parse returned, and why */
+	struct err why;
+};
+
+struct mcp_message *
+mcp_message_read(const void *body, size_t len)
+{
+	struct mcp_message *message = xcalloc(1, sizeof(*message));
+
+	message->code = rpc_parse(body, len, &message->rpc, &message->why);
+	return message;
+}
+
+void
+mcp_message_free(struct mcp_message *message)
+{
+	if (message != NULL)
+		rpc_clear(&message->rpc);
+	free(message);
+}
+
+const char *
+mcp_message_method(const struct mcp_message *message)
+{
+	return message->rpc.method;
+}
+
 /* ---- the ladder */
 
 /* One HTTP request on its way down. */
@@ -289,6 +320,21 @@ check_post(const struct visit *v)
 	return true;
 }
 
+/* As rpc_parse, also when that was done before. */
+static int
+take_message(struct visit *v, struct err *e)
+{
+	const struct mcp_http *http = v->http;
+	struct mcp_message *given = http->message;
+
+	if (given == NULL)
+		return rpc_parse(http->body, http->body_len, &v->message, e);
+	v->message = given->rpc;
+	given->rpc = (struct rpc_message){0};
+	*e = given->why;
+	return given->code;
+}
+
 static void
 handle_post(struct visit *v)
 {
@@ -297,7 +343,7 @@ handle_post(struct visit *v)
 
 	if (!check_post(v))
 		return;
-	code = rpc_parse(v->http->body, v->http->body_len, &v->message, &e);
+	code = take_message(v, &e);
 	if (code != 0)
 		refuse(v, 400, code, e.msg, NULL);
 	else

@@ -28,6 +28,7 @@ struct mcp;          /* the server: registry, revisions, session key */
 struct mcp_call;     /* one tools/call in flight */
 struct mcp_content;  /* what a tool answers */
 struct mcp_exchange; /* one HTTP request, until it is answered */
+struct mcp_message;  /* a body, read */
 
 enum mcp_code { /* JSON-RPC and MCP error codes */
 	MCP_PARSE_ERROR = -32700,
@@ -87,6 +88,19 @@ struct mcp_transport_ops {
 	void (*stream_end)(void *handle);
 };
 
+/*
+ * What a body says: read apart from mcp_handle, for what is long.
+ *
+ * mcp_message_read knows no server and takes no lock: any thread may call it,
+ * beside others, and hand the message over (json_object_seed first, where
+ * there are threads).  A body that is wrong is a message, too: mcp_handle
+ * says what is wrong with it.
+ */
+struct mcp_message *mcp_message_read(const void *body, size_t len);
+void mcp_message_free(struct mcp_message *message); /* NULL is fine */
+/* mcp_message_method - NULL: it has none */
+const char *mcp_message_method(const struct mcp_message *message);
+
 /* What a POST, GET or DELETE on the endpoint brought. */
 struct mcp_http {
 	const char *method;       /* "POST" "GET" "DELETE" */
@@ -97,6 +111,8 @@ struct mcp_http {
 	const char *last_event_id;
 	const void *body;
 	size_t body_len;
+	/* The body, read; what is in it is taken.  NULL: mcp_handle reads it */
+	struct mcp_message *message;
 	struct principal *who;  /* a call takes a reference of its own */
 	const char *request_id; /* of the transport, for logs */
 };

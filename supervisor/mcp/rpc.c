@@ -8,7 +8,6 @@
 #include "supervisor/mcp/rpc.h"
 
 #include "common/js.h"
-#include "common/js_load.h"
 #include "common/xmalloc.h"
 #include "supervisor/mcp/mcp.h"
 
@@ -154,7 +153,7 @@ rpc_parse(const void *body, size_t len, struct rpc_message *out, struct err *e)
 		    "more than %d values; send fewer at once", RPC_VALUES_MAX);
 	/* NUL characters are let in here, so that the answer can have an id
 	 * and name the argument that holds one. */
-	out->root = js_load(body, len,
+	out->root = json_loadb(body, len,
 	    JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &je);
 	if (out->root == NULL)
 		return not_json(&je, e);

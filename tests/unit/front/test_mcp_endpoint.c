@@ -289,6 +289,119 @@ a_client_that_leaves_during_a_call_is_let_go(void **state)
 		"mcp_runs_total{status=\"completed\"} 2\n") != NULL);
 }
 
+/* text, and blanks that make it too large for the loop. */
+static char *
+large_of(const char *text)
+{
+	return xasprintf("%s%*s", text, 3 * 65536, "");
+}
+
+static void
+a_large_message_is_answered_as_a_small_one(void **state)
+{
+	static const char *const texts[] = {
+	    "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}",
+	    "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"no/such\"}",
+	    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}",
+	    "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":}",
+	    "{\"id\":7,\"method\":\"ping\"}",
+	    "[]",
+	    "{\"a\":1,\"a\":2}",
+	    "\"\xff\"",
+	    "[1e400]",
+	};
+	char *more;
+
+	(void)state;
+	fixture_initialize();
+	more = xasprintf("%s%sMcp-Session-Id: %s\r\n", FIXTURE_JSON,
+	    FIXTURE_BOTH, fx.session);
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		char *small, *large = large_of(texts[i]);
+		int status;
+
+		status =
+		    fixture_status(fixture_ask("POST", "/mcp", more, texts[i]));
+		small = xstrdup(strstr(raw_text(&fx.c), "\r\n\r\n"));
+		assert_int_equal(
+		    fixture_status(fixture_ask("POST", "/mcp", more, large)),
+		    status);
+		assert_string_equal(strstr(raw_text(&fx.c), "\r\n\r\n"), small);
+		free(small);
+		free(large);
+	}
+	free(more);
+}
+
+static void
+a_large_call_runs(void **state)
+{
+	char *text = large_of(RUN_AWAIT);
+	json_t *result;
+
+	(void)state;
+	fx.worker.at_once = true;
+	fx.worker.said = "hello\n";
+	fixture_initialize();
+	fixture_call(FIXTURE_BOTH, "run_sandbox", text);
+	result = fixture_result();
+	assert_false(json_boolean_value(json_object_get(result, "isError")));
+	assert_int_equal(fx.worker.runs, 1);
+	json_decref(result);
+	free(text);
+}
+
+/* Requests of one connection, sent at once: answers in their order. */
+static void
+a_small_message_behind_a_large_one_waits_for_it(void **state)
+{
+	char *large =
+	    large_of("{\"jsonrpc\":\"2.0\",\"id\":71,\"method\":\"no/one\"}");
+	const char *small =
+	    "{\"jsonrpc\":\"2.0\",\"id\":72,\"method\":\"no/two\"}";
+	char *more;
+
+	(void)state;
+	fixture_initialize();
+	more = xasprintf("%sMcp-Session-Id: %s\r\n", FIXTURE_JSON, fx.session);
+	buf_consume(&fx.c.in, buf_len(&fx.c.in));
+	fixture_send("POST", "/mcp", more, large);
+	fixture_send("POST", "/mcp", more, small);
+	raw_wait_for(&fx.c, fx.base, "no/two");
+	assert_true(strstr(raw_text(&fx.c), "\"id\":71") <
+	    strstr(raw_text(&fx.c), "\"id\":72"));
+	free(more);
+	free(large);
+}
+
+static void
+a_client_that_leaves_while_its_message_is_read_is_let_go(void **state)
+{
+	char *large =
+	    large_of("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}");
+	char *more;
+
+	(void)state;
+	fixture_initialize();
+	more = xasprintf("%sMcp-Session-Id: %s\r\n", FIXTURE_JSON, fx.session);
+	for (int i = 0; i < 30; i++) {
+		fixture_send("POST", "/mcp", more, large);
+		for (int turns = 0; turns < i % 5; turns++)
+			(void)event_base_loop(fx.base, EVLOOP_NONBLOCK);
+		raw_close(&fx.c);
+		raw_open(&fx.c, fx.port, 0);
+	}
+	raw_wait_until(fx.base,
+	    strstr(fixture_ask("GET", "/metrics", "", ""),
+		"sandboxd_connections 1\n") != NULL);
+	/* One that is being read when all ends. */
+	fixture_send("POST", "/mcp", more, large);
+	for (int turns = 0; turns < 3; turns++)
+		(void)event_base_loop(fx.base, EVLOOP_NONBLOCK);
+	free(more);
+	free(large);
+}
+
 static void
 a_body_over_the_limit_is_413(void **state)
 {
@@ -390,6 +503,10 @@ main(void)
 		setup_hasty, fixture_teardown),
 	    T(a_client_without_streams_waits_for_json),
 	    T(a_client_that_leaves_during_a_call_is_let_go),
+	    T(a_large_message_is_answered_as_a_small_one),
+	    T(a_large_call_runs),
+	    T(a_small_message_behind_a_large_one_waits_for_it),
+	    T(a_client_that_leaves_while_its_message_is_read_is_let_go),
 	    T(a_body_over_the_limit_is_413),
 	    T(draining_refuses_new_calls_and_finishes_old_ones),
 	    cmocka_unit_test_setup_teardown(

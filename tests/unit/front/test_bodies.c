@@ -1,0 +1,180 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <event2/buffer.h>
+#include <event2/event.h>
+
+#include "supervisor/core/threads.h"
+#include "supervisor/front/bodies.h"
+
+#define PING "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"
+
+struct place {
+	struct event_base *base;
+	struct threads *threads;
+	struct bodies *bodies;
+};
+
+struct heard {
+	unsigned int calls;
+	size_t bytes;
+	char method[16];
+};
+
+static void
+heard_cb(struct mcp_message *message, size_t bytes, void *arg)
+{
+	struct heard *h = arg;
+	const char *method = mcp_message_method(message);
+
+	h->calls++;
+	h->bytes = bytes;
+	(void)strncpy(
+	    h->method, method == NULL ? "?" : method, sizeof(h->method) - 1);
+	mcp_message_free(message);
+}
+
+static void
+place_open(struct place *p, unsigned int threads)
+{
+	struct err e;
+
+	p->base = event_base_new();
+	assert_non_null(p->base);
+	assert_int_equal(threads_new(p->base, threads, &p->threads, &e), 0);
+	p->bodies = bodies_new(p->threads);
+}
+
+static void
+place_close(struct place *p)
+{
+	bodies_free(p->bodies);
+	threads_free(p->threads);
+	event_base_free(p->base);
+}
+
+/* text, then blanks; in several pieces. */
+static struct evbuffer *
+body_of(const char *text, size_t blanks)
+{
+	static char blank[65536];
+	struct evbuffer *body = evbuffer_new();
+
+	memset(blank, ' ', sizeof(blank));
+	assert_non_null(body);
+	assert_int_equal(evbuffer_add(body, text, strlen(text)), 0);
+	for (; blanks > 0; blanks -= sizeof(blank))
+		assert_int_equal(evbuffer_add_reference(
+				     body, blank, sizeof(blank), NULL, NULL),
+		    0);
+	return body;
+}
+
+static void
+await(const struct place *p, const struct heard *h)
+{
+	while (h->calls == 0)
+		assert_int_equal(event_base_loop(p->base, EVLOOP_ONCE), 0);
+}
+
+static void
+test_a_body_is_read_in_a_later_turn(void **state)
+{
+	struct heard good = {0}, bad = {0};
+	struct place p;
+
+	(void)state;
+	place_open(&p, 1);
+	(void)bodies_read(p.bodies, body_of(PING, 3 * 65536), heard_cb, &good);
+	(void)bodies_read(p.bodies, body_of("{", 0), heard_cb, &bad);
+	assert_int_equal(good.calls, 0);
+	await(&p, &bad);
+	assert_int_equal(good.calls, 1);
+	assert_string_equal(good.method, "ping");
+	assert_int_equal(good.bytes, strlen(PING) + 3 * 65536);
+	assert_string_equal(bad.method, "?");
+	place_close(&p);
+}
+
+static void
+test_many_bodies_are_read_in_their_order(void **state)
+{
+	struct heard h[4 * BODIES_AT_ONCE] = {{0}};
+	struct place p;
+
+	(void)state;
+	place_open(&p, 1);
+	for (size_t i = 0; i < ARRAY_LEN(h); i++)
+		(void)bodies_read(
+		    p.bodies, body_of(PING, 65536), heard_cb, &h[i]);
+	await(&p, &h[ARRAY_LEN(h) - 1]);
+	for (size_t i = 0; i < ARRAY_LEN(h); i++)
+		assert_int_equal(h[i].calls, 1);
+	place_close(&p);
+}
+
+/* No thread: all of them stand where they are. */
+static void
+test_bytes_under_way_have_a_bound(void **state)
+{
+	struct body_reading *r[BODIES_AT_ONCE + 2];
+	struct heard h = {0};
+	struct place p;
+
+	(void)state;
+	place_open(&p, 0);
+	assert_true(bodies_have_room(p.bodies, BODIES_TOTAL_MAX + 1));
+	for (size_t i = 0; i < ARRAY_LEN(r); i++)
+		r[i] = bodies_read(
+		    p.bodies, body_of("", 16 * 65536), heard_cb, &h);
+	assert_false(bodies_have_room(p.bodies, BODIES_TOTAL_MAX));
+	assert_true(bodies_have_room(
+	    p.bodies, BODIES_TOTAL_MAX - ARRAY_LEN(r) * 16 * 65536));
+	for (size_t i = 0; i < ARRAY_LEN(r); i++)
+		body_reading_cancel(r[i]);
+	/* Those that the threads have still take room. */
+	assert_true(bodies_have_room(
+	    p.bodies, BODIES_TOTAL_MAX - (size_t)BODIES_AT_ONCE * 16 * 65536));
+	assert_false(bodies_have_room(p.bodies, BODIES_TOTAL_MAX));
+	place_close(&p);
+	assert_int_equal(h.calls, 0);
+}
+
+static void
+test_who_canceled_hears_nothing(void **state)
+{
+	struct heard gone = {0}, h = {0};
+	struct body_reading *r[BODIES_AT_ONCE + 2];
+	struct place p;
+
+	(void)state;
+	place_open(&p, 2);
+	for (unsigned int round = 0; round < 20; round++) {
+		for (size_t i = 0; i < ARRAY_LEN(r); i++)
+			r[i] = bodies_read(
+			    p.bodies, body_of(PING, 65536), heard_cb, &gone);
+		for (size_t i = 0; i < ARRAY_LEN(r); i++)
+			body_reading_cancel(r[i]);
+	}
+	(void)bodies_read(p.bodies, body_of(PING, 65536), heard_cb, &h);
+	await(&p, &h);
+	assert_int_equal(gone.calls, 0);
+	assert_true(bodies_have_room(p.bodies, BODIES_TOTAL_MAX));
+	place_close(&p);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_a_body_is_read_in_a_later_turn),
+	    cmocka_unit_test(test_many_bodies_are_read_in_their_order),
+	    cmocka_unit_test(test_bytes_under_way_have_a_bound),
+	    cmocka_unit_test(test_who_canceled_hears_nothing),
+	};
+
+	return cmocka_run_group_tests_name("bodies", tests, NULL, NULL);
+}
