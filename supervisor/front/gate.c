@@ -68,22 +68,26 @@ know_user(struct front *f, struct http_exchange *x, uid_t user)
 	return false;
 }
 
-/* Whose tokens were wrong too often is not listened to for a while. */
+/* Whose tokens were wrong too often is told so, and nobody else is told of it.
+ * Good ones pass all the same: others may be behind the same address. */
 static bool
-may_try(struct front *f, struct http_exchange *x)
+refuse_often(struct front *f, struct http_exchange *x)
 {
 	uint32_t wait_s =
 	    limiter_login_wait(http_server_limiter(f->http), http_client(x));
 	char text[16];
 
-	if (wait_s == 0)
-		return true;
+	if (wait_s == 0) {
+		limiter_failed_login(
+		    http_server_limiter(f->http), http_client(x));
+		return false;
+	}
 	(void)snprintf(text, sizeof(text), "%u", wait_s);
 	http_add_header(x, "Retry-After", text);
 	http_error(x, 429, "too_many_failed_logins",
 	    "too many tokens of this address were wrong: try again in %u s",
 	    wait_s);
-	return false;
+	return true;
 }
 
 static bool
@@ -94,8 +98,6 @@ know_token(struct front *f, struct http_exchange *x)
 	struct principal *who = NULL;
 	enum tenants_answer answer;
 
-	if (token != NULL && !tenants_is_open(t) && !may_try(f, x))
-		return false;
 	if (tenants_is_open(t))
 		answer = tenants_local(t, &who);
 	else
@@ -105,9 +107,8 @@ know_token(struct front *f, struct http_exchange *x)
 		http_set_principal(x, who);
 		return true;
 	}
-	if (token != NULL && answer == TENANTS_UNKNOWN)
-		limiter_failed_login(
-		    http_server_limiter(f->http), http_client(x));
+	if (token != NULL && answer == TENANTS_UNKNOWN && refuse_often(f, x))
+		return false;
 	tell_failure(x,
 	    answer == TENANTS_DISABLED ? "its tenant is disabled" :
 		token == NULL          ? "no token" :

@@ -52,7 +52,7 @@ void limiter_disconnect(struct limiter *l, const struct netaddr *a);
 /* limiter_admit - 0: a request of this address may be looked at; else how many
  * seconds it is to wait, at least 1 */
 uint32_t limiter_admit(struct limiter *l, const struct netaddr *a) MUSTCHECK;
-/* limiter_login_wait - 0: a token of this address may be looked at; else how
+/* limiter_login_wait - for who sent a wrong token.  0: it is one more; else how
  * many seconds it is to wait: too many before were wrong */
 uint32_t limiter_login_wait(
     struct limiter *l, const struct netaddr *a) MUSTCHECK;

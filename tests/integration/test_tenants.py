@@ -279,6 +279,32 @@ def test_a_revoked_token_ends_what_is_open(make_server):
     assert ctl.json("token", "list", "acme")["tokens"][0]["state"] == "revoked"
 
 
+def test_wrong_tokens_of_a_neighbour_do_not_shut_good_ones_out(
+        make_server, tokens):
+    tokens.tenant("acme")
+    good = tokens.token("acme", "user")
+    server = make_server(env={
+        "TENANTS_FILE": tokens.write(), "LIMIT_LOOPBACK": "true",
+        "FAILED_LOGINS_PER_MINUTE_PER_ADDRESS": "2"})
+    wrong = bearer(make_token()[0])
+    # The bucket fills while this runs: a few more may be looked at.
+    found = [server.get("/", wrong)[0] for _ in range(20)]
+    assert found[0] == 401 and 429 in found
+    status, headers, data = server.get("/", wrong)
+    if status == 429:
+        assert int(headers["Retry-After"]) >= 1
+        assert json.loads(data)["error"]["code"] == "too_many_failed_logins"
+    # From the same address, while that lasts.
+    assert server.get("/", bearer(good))[0] == 200
+    # Who sends none at all is told what to send, as ever.
+    assert server.get("/")[0] == 401
+    # What is refused that way is not told of: the log has a bound.
+    wait_for(lambda: any("no token" in n for n in server.log), 30,
+             "the last line of the log")
+    told = [n for n in server.log if "no such token" in n]
+    assert len(told) == found.count(401) + (status == 401)
+
+
 def test_a_line_for_the_file_is_made_without_a_server(make_server, tokens):
     server = make_server()
     done = subprocess.run(
