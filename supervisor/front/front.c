@@ -31,7 +31,7 @@
 #include "supervisor/front/status.h"
 
 #define SESSION_TTL_S (7 * 86400)
-#define CORS_METHODS "GET, POST, PATCH, DELETE, OPTIONS"
+#define ANY_METHODS "GET, HEAD, POST, PATCH, DELETE, OPTIONS"
 #define CORS_HEADERS                                                           \
 	"Accept, Authorization, Content-Type, Mcp-Session-Id, "                \
 	"Mcp-Protocol-Version, Last-Event-ID, Mcp-Method, Mcp-Name"
@@ -130,14 +130,15 @@ add_cors(struct front *f, struct http_exchange *x)
 static void
 answer_options(struct http_exchange *x, const struct route *r)
 {
+	const char *allow = r != NULL ? r->allow : ANY_METHODS;
+
 	if (http_header(x, HTTP_H_ORIGIN) != NULL) {
-		http_add_header(
-		    x, "Access-Control-Allow-Methods", CORS_METHODS);
+		http_add_header(x, "Access-Control-Allow-Methods", allow);
 		http_add_header(
 		    x, "Access-Control-Allow-Headers", CORS_HEADERS);
 		http_add_header(x, "Access-Control-Max-Age", "300");
 	}
-	http_add_header(x, "Allow", r != NULL ? r->allow : CORS_METHODS);
+	http_add_header(x, "Allow", allow);
 	http_reply(x, 204, NULL, NULL, 0);
 }
 
