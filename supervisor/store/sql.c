@@ -50,7 +50,8 @@ const char *const db_sql[DB_NQUERY] = {
     /* Not REPLACE, which would delete the row that others refer to. */
     [DB_TENANT_PUT] =
 	"INSERT INTO tenant (" TENANT_COLUMNS ") VALUES (" TENANT_VALUES ")"
-	" ON CONFLICT (id) DO UPDATE SET " TENANT_SET_ALL,
+	" ON CONFLICT (id) DO UPDATE SET " TENANT_SET_ALL
+	" WHERE tenant.gone_ms = 0",
     [DB_TENANTS_GET] = "SELECT " TENANT_COLUMNS " FROM tenant"
 		       " WHERE gone_ms = 0 ORDER BY id",
     [DB_TENANT_NEXT] = "SELECT max(id) + 1 FROM tenant",
@@ -61,15 +62,19 @@ const char *const db_sql[DB_NQUERY] = {
 			" gone_ms = ?2 WHERE id = ?1 AND gone_ms = 0",
     [DB_TENANT_USAGE] = "SELECT log_files, log_bytes, blob_files,"
 			" blob_bytes, evicted FROM tenant WHERE id = ?1",
+    /* What was asked for before its tenant was erased comes to nothing. */
     [DB_TOKEN_PUT] =
-	"INSERT INTO token (" TOKEN_COLUMNS ") VALUES (" TOKEN_VALUES ")"
+	"INSERT INTO token (" TOKEN_COLUMNS ") SELECT " TOKEN_VALUES
+	" WHERE ?2 = 0 OR"
+	" EXISTS (SELECT 1 FROM tenant WHERE id = ?2 AND gone_ms = 0)"
 	" ON CONFLICT (id) DO UPDATE SET " TOKEN_SET_ALL,
     [DB_TOKEN_DROP] = "DELETE FROM token WHERE id = ?1",
     [DB_TOKENS_DROP] = "DELETE FROM token WHERE tenant = ?1",
     [DB_TOKENS_GET] = "SELECT " TOKEN_COLUMNS " FROM token"
 		      " ORDER BY created_ms, id",
     [DB_GRANT_PUT] =
-	"INSERT INTO quota (" GRANT_COLUMNS ") VALUES (" GRANT_VALUES ")"
+	"INSERT INTO quota (" GRANT_COLUMNS ") SELECT " GRANT_VALUES
+	" WHERE EXISTS (SELECT 1 FROM tenant WHERE id = ?1 AND gone_ms = 0)"
 	" ON CONFLICT (tenant, key) DO UPDATE SET " GRANT_SET_ALL,
     [DB_GRANT_DROP] = "DELETE FROM quota WHERE tenant = ?1 AND key = ?2",
     [DB_GRANTS_DROP] = "DELETE FROM quota WHERE tenant = ?1",

@@ -186,6 +186,35 @@ test_a_server_whose_last_tenant_is_gone_stays_closed(void **state)
 }
 
 static void
+test_what_changes_while_a_tenant_is_erased_leaves_nothing(void **state)
+{
+	char text[TOKEN_TEXT_LEN + 1];
+	struct tenant *n = add("acme");
+	struct token *k = add_token(n, PRINCIPAL_USER, 0, text);
+	struct tenant_id id = tenant_id_of(n);
+	uint64_t end = clock_mono_ms() + PATIENCE_MS;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(tenant_delete(n, done_cb, NULL, &e), 0);
+	wait_for_writes(3);
+	tenant_erase(n);
+	token_revoke(g.t, k, done_cb, NULL);
+	tenant_use(n, TENANT_DISABLED, done_cb, NULL);
+	tenant_grant(n, QUOTA_SANDBOXES, 1, done_cb, NULL);
+	while (tenants_find(g.t, id) != NULL && clock_mono_ms() < end)
+		(void)event_base_loop(g.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+	assert_null(tenants_find(g.t, id));
+	wait_for_writes(6);
+	live_again(); /* a token of no tenant would be a damaged database */
+	assert_null(tenants_next_token(g.t, NULL));
+	(void)add("acme"); /* its name is free, on disk as well */
+	wait_for_writes(1);
+	live_again();
+	assert_non_null(tenants_find_name(g.t, "acme"));
+}
+
+static void
 test_a_token_says_whose_it_is_also_in_another_life(void **state)
 {
 	char text[TOKEN_TEXT_LEN + 1], other[TOKEN_TEXT_LEN + 1];
@@ -484,6 +513,7 @@ main(void)
 	    TEST(test_a_new_server_is_open_until_the_first_token),
 	    TEST(test_a_server_whose_last_token_was_revoked_stays_closed),
 	    TEST(test_a_server_whose_last_tenant_is_gone_stays_closed),
+	    TEST(test_what_changes_while_a_tenant_is_erased_leaves_nothing),
 	    TEST(test_a_token_says_whose_it_is_also_in_another_life),
 	    TEST(test_a_wrong_secret_is_as_an_unknown_token),
 	    TEST(test_a_revoked_token_ends_at_once_and_for_good),
