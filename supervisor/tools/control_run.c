@@ -228,6 +228,7 @@ static void
 control_summary(const json_t *o, enum tool_text_form form, struct buf *line)
 {
 	const json_t *killed = json_object_get(o, "killed");
+	long long left = json_integer_value(json_object_get(o, "left_running"));
 
 	(void)form;
 	(void)buf_printf(
@@ -236,9 +237,8 @@ control_summary(const json_t *o, enum tool_text_form form, struct buf *line)
 		(void)buf_printf(line, "; %lld killed",
 		    (long long)json_integer_value(killed));
 	if (json_is_array(json_object_get(o, "processes")))
-		(void)buf_printf(line, "; %lld processes left running",
-		    (long long)json_integer_value(
-			json_object_get(o, "left_running")));
+		(void)buf_printf(line, "; %lld process%s left running", left,
+		    left == 1 ? "" : "es");
 }
 
 const struct tool tool_control_run = {

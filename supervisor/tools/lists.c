@@ -169,9 +169,10 @@ runs_on_clear(struct tool_call *t)
 static void
 runs_summary(const json_t *o, enum tool_text_form form, struct buf *line)
 {
+	size_t n = json_array_size(json_object_get(o, "runs"));
+
 	(void)form;
-	(void)buf_printf(
-	    line, "%zu runs", json_array_size(json_object_get(o, "runs")));
+	(void)buf_printf(line, "%zu run%s", n, n == 1 ? "" : "s");
 	add_next(o, line);
 }
 
@@ -326,9 +327,10 @@ sandboxes_on_start(struct tool_call *t, const json_t *arguments)
 static void
 sandboxes_summary(const json_t *o, enum tool_text_form form, struct buf *line)
 {
+	size_t n = json_array_size(json_object_get(o, "sandboxes"));
+
 	(void)form;
-	(void)buf_printf(line, "%zu sandboxes",
-	    json_array_size(json_object_get(o, "sandboxes")));
+	(void)buf_printf(line, "%zu sandbox%s", n, n == 1 ? "" : "es");
 	add_next(o, line);
 }
 

@@ -328,12 +328,15 @@ static void
 add_sandbox(struct buf *b, const json_t *o)
 {
 	long long left = json_integer_value(json_object_get(o, "left_running"));
+	long long active =
+	    json_integer_value(json_object_get(o, "active_runs"));
 
-	(void)buf_printf(b, "%s %s, %lld active runs, ",
-	    js_text(o, "identifier"), js_text(o, "state"),
-	    (long long)json_integer_value(json_object_get(o, "active_runs")));
+	(void)buf_printf(b, "%s %s, %lld active run%s, ",
+	    js_text(o, "identifier"), js_text(o, "state"), active,
+	    active == 1 ? "" : "s");
 	if (left > 0)
-		(void)buf_printf(b, "%lld processes left running, ", left);
+		(void)buf_printf(b, "%lld process%s left running, ", left,
+		    left == 1 ? "" : "es");
 	(void)buf_printf(b, "expires %s, image %.200s\n",
 	    js_text(o, "expires_at"), js_text(o, "image"));
 }

@@ -139,6 +139,20 @@ def test_timeout_and_cancel_end_all_of_their_run(client, sandbox):
     assert control(client, other, "kill")["killed"] == 1
 
 
+def test_a_limit_ends_all_of_its_run(make_server):
+    client = make_server(env={"RUN_OUTPUT_MAX_BYTES": "100000",
+                              "DEFAULT_MEMORY_MB": "64"}).client()
+    other = client.run("limits", "sleep 300 &")
+    for last, reason in (("yes", "output_limit"),
+                         ("python3 -c 'x = b\"x\" * (1 << 30)'", "memory")):
+        final = client.run("limits", "setsid sleep 301 &", last)
+        assert final["end_reason"] == reason
+        assert left_of(final)["count"] == 1
+        wait_for(lambda: count_sleepers(client, "limits") == 1, 20,
+                 "their death")
+    assert control(client, other, "kill")["killed"] == 1
+
+
 def test_the_list_of_sandboxes_counts_them(client, sandbox):
     def count():
         listed = client.call("list_sandboxes", limit=100)["sandboxes"]
@@ -147,6 +161,9 @@ def test_the_list_of_sandboxes_counts_them(client, sandbox):
 
     final = client.run(sandbox, "sleep 300 & sleep 301 &")
     assert count() == 2
+    assert left_of(client.status(final["run_id"]))["count"] == 2
+    text = client.tool("list_sandboxes")["content"][0]["text"]
+    assert f"{sandbox} ready, 0 active runs, 2 processes left running," in text
     control(client, final, "kill")
     assert count() == 0
 

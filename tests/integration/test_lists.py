@@ -56,7 +56,7 @@ def test_a_run_that_goes_on_is_listed_and_can_be_cancelled(client, sandbox):
 def test_the_text_of_a_list_has_what_it_lists(client, sandbox):
     run = client.run(sandbox, "true")["run_id"]
     text = client.tool("list_runs", identifier=sandbox)["content"][0]["text"]
-    assert text.startswith(f"1 runs\n{run} completed by exit in {sandbox}, ")
+    assert text.startswith(f"1 run\n{run} completed by exit in {sandbox}, ")
     text = client.tool("list_sandboxes")["content"][0]["text"]
     assert f"\n{sandbox} ready, 0 active runs, expires " in text
 

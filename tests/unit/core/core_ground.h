@@ -43,6 +43,7 @@ struct script { /* one worker */
 	int spool;       /* of the run that was started last, -1: none */
 	uint64_t length;
 	size_t spec_bytes; /* of that run */
+	uint64_t asked;    /* the number of the last LEFT_ASK */
 };
 
 struct ground {
@@ -107,6 +108,17 @@ script_on_artifact_fd(void *arg, struct msg_artifact_fd *m, struct err *e)
 	return 0;
 }
 
+static inline int
+script_on_left_ask(void *arg, const struct msg_left_ask *m, struct err *e)
+{
+	struct script *w = arg;
+
+	(void)e;
+	told(w, m->action == MSG_LEFT_ACTION_KILL ? "kill" : "list", m->id);
+	w->asked = m->ask;
+	return 0;
+}
+
 #define SCRIPT_NOTES(name, word)                                               \
 	static inline int script_on_##name(                                    \
 	    void *arg, const struct msg_##name *m, struct err *e)              \
@@ -142,6 +154,7 @@ script_message_cb(
 	    .on_run_start = script_on_start,
 	    .on_run_cancel = script_on_cancel,
 	    .on_run_forget = script_on_run_forget,
+	    .on_left_ask = script_on_left_ask,
 	    .on_artifact_fd = script_on_artifact_fd,
 	    .on_sweep = script_on_sweep,
 	    .on_sweep_end = script_on_sweep_end,
