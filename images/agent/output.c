@@ -199,6 +199,7 @@ output_move(struct output *from, struct output *to)
 {
 	to->fd = from->fd;
 	to->big = from->big;
+	to->deep = from->deep;
 	from->fd = -1;
 	output_watch(to);
 }
