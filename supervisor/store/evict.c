@@ -172,12 +172,15 @@ next_tenant(struct db *db, struct evict_op *o, uint64_t *tenant, struct err *e)
 	rc = read_usage(db, &o->usage, e);
 	if (rc != 0)
 		return rc;
-	o->kinds = wanted(o);
-	if (o->kinds == 0)
-		return 0;
-	db_call_init(&c, db, DB_EVICT_TENANT_MOST);
-	put_kinds(&c, o->kinds);
-	return read_tenant(&c, tenant, e);
+	while ((o->kinds = wanted(o)) != 0) {
+		db_call_init(&c, db, DB_EVICT_TENANT_MOST);
+		put_kinds(&c, o->kinds);
+		rc = read_tenant(&c, tenant, e);
+		if (rc != 0 || o->kinds == (EVICT_LOGS | EVICT_BLOBS))
+			return rc;
+		o->none |= o->kinds; /* the other may be wanted */
+	}
+	return 0;
 }
 
 /* ---- a step */

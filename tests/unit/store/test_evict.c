@@ -239,6 +239,24 @@ test_only_what_frees_the_disk_that_is_short_goes(void **state)
 	assert_true(evicted_ms(f, &second) > 0);
 }
 
+/* Runs that printed nothing, but left files. */
+static void
+test_a_disk_without_logs_does_not_keep_the_other_full(void **state)
+{
+	struct fixture *f = *state;
+	struct uuid run = run_with(f, 2, DIGESTS(20));
+	struct store_evicted got;
+
+	fixture_exec(f, "UPDATE kept SET log_files = 0, log_bytes = 0");
+	fixture_exec(f, "UPDATE tenant SET log_files = 0, log_bytes = 0");
+	got = evict(f,
+	    (struct store_evict_wish){
+		.free_logs = {1, 0}, .free_blobs = {1, 0}});
+	assert_int_equal(got.runs, 1);
+	assert_false(has_blob(f, 1, 20));
+	assert_true(evicted_ms(f, &run) > 0);
+}
+
 static void
 test_many_are_evicted_in_steps(void **state)
 {
@@ -301,6 +319,7 @@ main(void)
 	    TEST(
 		test_as_much_is_freed_as_is_wished_and_what_was_cut_goes_first),
 	    TEST(test_only_what_frees_the_disk_that_is_short_goes),
+	    TEST(test_a_disk_without_logs_does_not_keep_the_other_full),
 	    TEST(test_many_are_evicted_in_steps),
 	    TEST(test_a_run_is_deleted_with_its_files),
 	    TEST(test_an_unfinished_run_is_not_deleted),
