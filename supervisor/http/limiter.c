@@ -180,17 +180,19 @@ entry_find(struct limiter *l, const uint8_t *key, size_t n)
 static struct limiter_place *
 entry_of(struct limiter *l, const uint8_t *key, size_t n, uint64_t now_ms)
 {
-	struct limiter_place *set = set_of(l, key, n),
-			     *e = entry_find(l, key, n);
+	struct limiter_place *set = set_of(l, key, n);
+	struct limiter_place *known = entry_find(l, key, n);
 
-	for (size_t i = 0; e == NULL && i < WAYS; i++) {
+	if (known != NULL)
+		return known;
+	for (size_t i = 0; i < WAYS; i++) {
 		if (!entry_is_new(l, &set[i], now_ms))
 			continue;
-		e = &set[i];
-		*e = (struct limiter_place){.key_len = (uint8_t)n};
-		memcpy(e->key, key, n);
+		set[i] = (struct limiter_place){.key_len = (uint8_t)n};
+		memcpy(set[i].key, key, n);
+		return &set[i];
 	}
-	return e;
+	return NULL;
 }
 
 /* By which keys an address is counted, the narrow one first. */
