@@ -5,7 +5,8 @@
  * to the socket at once, or at ipc_chan_uncork, or when the next message does
  * not fit or has descriptors; what the kernel does not take now waits in
  * `queue`, in order, until the socket is writable (or, when the kernel is
- * short of memory, for a moment).  A long queue makes the channel full, which
+ * short of memory, for a moment).  What nobody waits for (ipc_chan_late) is
+ * gathered in `late`, for a timer.  A long queue makes the channel full, which
  * its owner asks for and is told the end of (on_drain); at IPC_QUEUE_HARD the
  * peer is taken for dead.
  *
@@ -53,10 +54,13 @@ struct ipc_chan {
 	struct event ev_read;
 	struct event ev_write;
 	struct event ev_retry;
+	struct event ev_late;
 	uint8_t *rx; /* IPC_MSG_MAX bytes */
 	STAILQ_HEAD(ipc_queue, ipc_node) queue;
 	struct ipc_out next; /* what is being said: one packet */
+	struct ipc_out late; /* what goes when ev_late is due */
 	bool corked;
+	bool is_late;  /* what is said now */
 	size_t queued; /* bytes in the queue with its own memory */
 	bool full;     /* said so, on_drain not yet called */
 	bool tx_dead;  /* why_tx says what happened */
@@ -69,6 +73,7 @@ static void
 ipc_chan_destroy(struct ipc_chan *c)
 {
 	ipc_out_clear(&c->next);
+	ipc_out_clear(&c->late);
 	free(c->rx);
 	free(c->name);
 	free(c);
@@ -113,6 +118,7 @@ ipc_chan_shut(struct ipc_chan *c)
 	(void)event_del(&c->ev_read);
 	(void)event_del(&c->ev_write);
 	(void)event_del(&c->ev_retry);
+	(void)event_del(&c->ev_late);
 	(void)close(c->fd);
 	c->fd = -1;
 	ipc_chan_drop_queue(c);
@@ -437,6 +443,49 @@ ipc_chan_retry_cb(int fd, short what, void *arg)
 	ipc_chan_leave(c);
 }
 
+static void
+ipc_chan_queue(struct ipc_chan *c, struct ipc_out *o)
+{
+	struct ipc_node *node = xmalloc(sizeof(*node));
+
+	node->out = *o; /* the node's from here on */
+	ipc_out_init(o);
+	STAILQ_INSERT_TAIL(&c->queue, node, link);
+	c->queued += ipc_node_bytes(node);
+	if (c->queued > IPC_QUEUE_BYTES)
+		c->full = true;
+	if (c->queued > IPC_QUEUE_HARD)
+		ipc_chan_stop_sending(
+		    c, "the peer does not read: queue overflow", 0);
+}
+
+/* The packet goes, or into the queue. */
+static void
+ipc_chan_pass(struct ipc_chan *c, struct ipc_out *o)
+{
+	if (buf_len(&o->b) == 0)
+		return;
+	if (c->fd >= 0 && !c->tx_dead) {
+		/* What waits goes first. */
+		if (!STAILQ_EMPTY(&c->queue) ||
+		    ipc_chan_try(c, o) == IPC_SENT_LATER)
+			ipc_chan_queue(c, o);
+	}
+	ipc_out_reset(o);
+}
+
+static void
+ipc_chan_late_cb(int fd, short what, void *arg)
+{
+	struct ipc_chan *c = arg;
+
+	(void)fd;
+	(void)what;
+	ipc_chan_enter(c);
+	ipc_chan_pass(c, &c->late);
+	ipc_chan_leave(c);
+}
+
 /* A larger send buffer saves wake-ups; it is fine without.  FORCE needs
  * CAP_NET_ADMIN and goes over the system's limit. */
 static void
@@ -468,12 +517,14 @@ ipc_chan_new(struct event_base *base, int fd, const char *name,
 	c->rx = xmalloc(IPC_MSG_MAX);
 	STAILQ_INIT(&c->queue);
 	ipc_out_init(&c->next);
+	ipc_out_init(&c->late);
 	if (event_assign(&c->ev_read, base, fd, EV_READ | EV_PERSIST,
 		ipc_chan_read_cb, c) != 0 ||
 	    event_assign(&c->ev_write, base, fd, EV_WRITE | EV_PERSIST,
 		ipc_chan_write_cb, c) != 0 ||
 	    event_assign(&c->ev_retry, base, -1, 0, ipc_chan_retry_cb, c) !=
 		0 ||
+	    event_assign(&c->ev_late, base, -1, 0, ipc_chan_late_cb, c) != 0 ||
 	    event_add(&c->ev_read, NULL) != 0)
 		fatal(EXIT_BUG, "ipc channel %s: no events", name);
 	return c;
@@ -503,35 +554,23 @@ ipc_chan_is_full(const struct ipc_chan *c)
 	return c->full;
 }
 
+/* Into the packet that is being built; what does not fit there goes before. */
 static void
-ipc_chan_queue(struct ipc_chan *c)
+ipc_chan_put(struct ipc_chan *c, struct ipc_out *o, const struct codec *codec,
+    const void *m)
 {
-	struct ipc_node *node = xmalloc(sizeof(*node));
-
-	node->out = c->next; /* the node's from here on */
-	ipc_out_init(&c->next);
-	STAILQ_INSERT_TAIL(&c->queue, node, link);
-	c->queued += ipc_node_bytes(node);
-	if (c->queued > IPC_QUEUE_BYTES)
-		c->full = true;
-	if (c->queued > IPC_QUEUE_HARD)
-		ipc_chan_stop_sending(
-		    c, "the peer does not read: queue overflow", 0);
+	if (!ipc_out_may_share(o, codec, m))
+		ipc_chan_pass(c, o);
+	ipc_out_put(o, codec, m);
 }
 
-/* The packet goes, or into the queue. */
 static void
-ipc_chan_pass(struct ipc_chan *c)
+ipc_chan_wait_late(struct ipc_chan *c)
 {
-	if (buf_len(&c->next.b) == 0)
-		return;
-	if (c->fd >= 0 && !c->tx_dead) {
-		/* What waits goes first. */
-		if (!STAILQ_EMPTY(&c->queue) ||
-		    ipc_chan_try(c, &c->next) == IPC_SENT_LATER)
-			ipc_chan_queue(c);
-	}
-	ipc_out_reset(&c->next);
+	static const struct timeval late = {0, IPC_LATE_MS * 1000};
+
+	if (!event_pending(&c->ev_late, EV_TIMEOUT, NULL))
+		(void)event_add(&c->ev_late, &late);
 }
 
 void
@@ -541,11 +580,14 @@ ipc_chan_send(struct ipc_chan *c, const struct codec *codec, const void *m)
 		packet_drop(codec, m);
 		return;
 	}
-	if (!ipc_out_may_share(&c->next, codec, m))
-		ipc_chan_pass(c);
-	ipc_out_put(&c->next, codec, m);
+	if (c->is_late) {
+		ipc_chan_put(c, &c->late, codec, m);
+		ipc_chan_wait_late(c);
+		return;
+	}
+	ipc_chan_put(c, &c->next, codec, m);
 	if (!c->corked || c->next.nfds > 0)
-		ipc_chan_pass(c);
+		ipc_chan_pass(c, &c->next);
 }
 
 void
@@ -558,5 +600,11 @@ void
 ipc_chan_uncork(struct ipc_chan *c)
 {
 	c->corked = false;
-	ipc_chan_pass(c);
+	ipc_chan_pass(c, &c->next);
+}
+
+void
+ipc_chan_late(struct ipc_chan *c, bool is_late)
+{
+	c->is_late = is_late;
 }

@@ -22,6 +22,8 @@
 #define IPC_QUEUE_BYTES (4u << 20)
 #define IPC_QUEUE_HARD (64u << 20)
 
+#define IPC_LATE_MS 5 /* ipc_chan_late */
+
 struct ipc_chan;
 struct event_base;
 
@@ -61,5 +63,10 @@ void ipc_chan_send(
  * callback, never nested. */
 void ipc_chan_cork(struct ipc_chan *c);
 void ipc_chan_uncork(struct ipc_chan *c);
+/* ipc_chan_late - from true to false: what is sent is what nobody waits for.
+ * It goes IPC_LATE_MS later at most, together, in its order, and what is sent
+ * otherwise overtakes it; a channel that ends meanwhile drops it.  Inside one
+ * callback, not with a cork. */
+void ipc_chan_late(struct ipc_chan *c, bool is_late);
 
 #endif

@@ -45,6 +45,10 @@ run_tell_cancel(struct ipc_chan *chan, uint64_t run, enum runlog_reason reason)
 void
 run_tell_forget(struct ipc_chan *chan, uint64_t run)
 {
-	if (chan != NULL)
-		msg_send_run_forget(chan, &(struct msg_run_forget){.id = run});
+	if (chan == NULL)
+		return;
+	/* The run's answer goes first, and the next one's start. */
+	ipc_chan_late(chan, true);
+	msg_send_run_forget(chan, &(struct msg_run_forget){.id = run});
+	ipc_chan_late(chan, false);
 }

@@ -130,6 +130,51 @@ test_the_messages_of_a_packet_stop_with_their_channel(void **state)
 	free_ends(&a, &b);
 }
 
+static void
+test_what_is_late_shares_a_packet_and_is_overtaken(void **state)
+{
+	unsigned int before = count_open_fds();
+	struct end a, b;
+
+	(void)state;
+	make_ends(&a, &b);
+	ipc_chan_late(a.c, true);
+	send_message(&a, 2, 1);
+	send_message(&a, 3, 1);
+	ipc_chan_late(a.c, false);
+	send_message(&a, 0, 1);
+	send_fds(&a, 1, open_null(), -1);
+	WAIT_FOR(b.next_id == 4); /* in the order of their numbers */
+	assert_int_equal(a.closes + b.closes, 0);
+	free_ends(&a, &b);
+	assert_int_equal(count_open_fds(), before);
+}
+
+static void
+test_what_is_late_is_one_packet(void **state)
+{
+	struct end a;
+	int pair[2];
+	unsigned int n = 0;
+
+	(void)state;
+	make_pair(pair);
+	end_open(&a, pair[0]);
+	ipc_chan_late(a.c, true);
+	for (uint64_t i = 0; i < 6; i++)
+		send_message(&a, i, 100);
+	ipc_chan_late(a.c, false);
+	assert_int_equal(count_packets(pair[1]), 0);
+	WAIT_FOR((n += count_packets(pair[1])) > 0);
+	assert_int_equal(n, 1);
+
+	ipc_chan_late(a.c, true); /* it is forgotten with the channel */
+	send_message(&a, 6, 1);
+	ipc_chan_free(a.c);
+	assert_int_equal(count_packets(pair[1]), 0);
+	(void)close(pair[1]);
+}
+
 int
 main(void)
 {
@@ -139,6 +184,8 @@ main(void)
 	    T(test_descriptors_keep_their_place_among_corked_messages),
 	    T(test_a_corked_channel_may_be_freed_or_closed),
 	    T(test_the_messages_of_a_packet_stop_with_their_channel),
+	    T(test_what_is_late_shares_a_packet_and_is_overtaken),
+	    T(test_what_is_late_is_one_packet),
 	};
 
 	return cmocka_run_group_tests_name("ipc_chan_cork", tests, NULL, NULL);
