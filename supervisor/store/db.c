@@ -26,6 +26,7 @@ struct db {
 	char *dir;
 	bool doomed;
 	uint64_t wal_pages;
+	uint64_t wal_size; /* of its file, at least; 0: to be asked for */
 };
 
 const char *
@@ -249,6 +250,7 @@ db_checkpoint(struct db *db, enum db_wal wal, struct err *e)
 
 	/* A reader in the way is tried again later, not waited for. */
 	(void)sqlite3_busy_timeout(db->h, 50);
+	db->wal_size = 0;
 	rc = sqlite3_wal_checkpoint_v2(db->h, NULL,
 	    wal == DB_WAL_TRUNCATE ? SQLITE_CHECKPOINT_TRUNCATE :
 				     SQLITE_CHECKPOINT_RESTART,
@@ -280,15 +282,24 @@ wal_file(const struct db *db)
 	return f != NULL && f->pMethods != NULL ? f : NULL;
 }
 
-uint64_t
-db_wal_size(const struct db *db)
+static uint64_t
+file_size(sqlite3_file *f)
 {
-	sqlite3_file *f = wal_file(db);
 	sqlite3_int64 size = 0;
 
 	if (f == NULL || f->pMethods->xFileSize(f, &size) != SQLITE_OK)
 		return 0;
 	return (uint64_t)size;
+}
+
+/* Asked for when it may have grown, not after each commit: it is the times of
+ * the file that are asked for as well (identity.c). */
+uint64_t
+db_wal_size(struct db *db)
+{
+	if (db->wal_size <= db_wal_bytes(db))
+		db->wal_size = file_size(wal_file(db));
+	return db->wal_size;
 }
 
 /* From the file's end as it is: the caller has the writer's lock. */
@@ -322,11 +333,12 @@ db_wal_extend(struct db *db, uint64_t size, struct err *e)
 
 	if (f == NULL)
 		return 0;
+	db->wal_size = 0;
 	(void)sqlite3_busy_timeout(db->h, 0);
 	rc = sqlite3_exec(db->h, db_sql[DB_BEGIN], NULL, NULL, NULL);
 	(void)sqlite3_busy_timeout(db->h, DB_BUSY_MS);
 	if (rc == SQLITE_OK) {
-		rc = wal_append_zeros(f, db_wal_size(db), size);
+		rc = wal_append_zeros(f, file_size(f), size);
 		if (db_exec(db, DB_ROLLBACK, &ignored) != 0)
 			return err_set(e, ERR_DB, "%s", ignored.msg);
 	}

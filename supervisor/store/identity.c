@@ -1,7 +1,9 @@
 #include "supervisor/store/identity.h"
 
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <errno.h>
+#include <fcntl.h>
 
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
@@ -16,25 +18,36 @@ struct identity {
 	} files[ARRAY_LEN(suffixes)];
 };
 
+/* Not its times: who asks Linux (6.13 and later) for them has the next write
+ * change them, and a sync of that write then writes the inode as well. */
+static int
+look_at(const char *path, dev_t *dev, ino_t *ino)
+{
+	struct statx st;
+
+	if (statx(AT_FDCWD, path, 0, STATX_INO, &st) == -1)
+		return -1;
+	*dev = makedev(st.stx_dev_major, st.stx_dev_minor);
+	*ino = st.stx_ino;
+	return 0;
+}
+
 int
 identity_new(const char *dir, struct identity **out, struct err *e)
 {
 	struct identity *id = xcalloc(1, sizeof(*id));
-	struct stat st;
 
 	for (size_t i = 0; i < ARRAY_LEN(suffixes); i++) {
 		char *path = xasprintf("%s/" DB_FILE "%s", dir, suffixes[i]);
 
 		id->files[i].path = path;
-		if (stat(path, &st) == -1) {
+		if (look_at(path, &id->files[i].dev, &id->files[i].ino) == -1) {
 			int rc =
 			    err_set(e, ERR_DB, "%s: %s", path, strerror(errno));
 
 			identity_free(id);
 			return rc;
 		}
-		id->files[i].dev = st.st_dev;
-		id->files[i].ino = st.st_ino;
 	}
 	*out = id;
 	return 0;
@@ -55,11 +68,12 @@ identity_check(const struct identity *id, struct err *e)
 {
 	for (size_t i = 0; i < ARRAY_LEN(suffixes); i++) {
 		const char *path = id->files[i].path;
-		struct stat st;
-		int rc = stat(path, &st);
+		dev_t dev;
+		ino_t ino;
+		int rc = look_at(path, &dev, &ino);
 
-		if (rc == 0 && st.st_dev == id->files[i].dev &&
-		    st.st_ino == id->files[i].ino)
+		if (rc == 0 && dev == id->files[i].dev &&
+		    ino == id->files[i].ino)
 			continue;
 		if (rc == -1 && errno != ENOENT && errno != ENOTDIR)
 			continue; /* a disk's error says nothing of this */
