@@ -77,10 +77,12 @@ store_log_close(struct store_log *l)
 		return;
 	blob_files_drop(l);
 	wanted_drop_log(l->store->wanted, &l->wanted);
-	if (l->name == LOG_NAMELESS && !l->is_shared)
+	if (l->name == LOG_NAMELESS && !l->is_shared) {
 		spool_log_reuse(l->store->spool, l->fd);
-	else
+		store_tidy_soon(l->store);
+	} else {
 		(void)close(l->fd);
+	}
 	free(l);
 }
 

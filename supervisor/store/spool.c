@@ -28,6 +28,7 @@
 #define TENANT_MAX 21   /* a number */
 #define LOG_NAME_MAX 41 /* uuid.log */
 #define SPARES_MAX 64
+#define SPARES_MANY 32  /* then one is emptied when it is wanted */
 #define TMP_NAME_MAX 59 /* uuid.number.opening */
 
 struct spool {
@@ -38,8 +39,9 @@ struct spool {
 	uint32_t opening; /* tells our files in tmp from older ones */
 	char *data_dir;   /* for messages */
 	char *artifacts_dir;
-	int spares[SPARES_MAX]; /* empty, nameless logs */
+	int spares[SPARES_MAX]; /* nameless logs: */
 	size_t nspares;
+	size_t nempty; /* the first of them */
 };
 
 enum make {
@@ -228,13 +230,33 @@ spool_log_remove(struct spool *s, const struct uuid *run)
 		(void)unlinkat(dir, name, 0);
 }
 
+void
+spool_tidy(struct spool *s)
+{
+	while (s->nempty < s->nspares) {
+		int *fd = &s->spares[s->nempty];
+
+		if (ftruncate(*fd, 0) == 0) {
+			s->nempty++;
+			continue;
+		}
+		(void)close(*fd);
+		*fd = s->spares[--s->nspares];
+	}
+}
+
 int
 spool_log_fresh(struct spool *s, struct err *e)
 {
 	int fd;
 
-	if (s->nspares > 0)
-		return s->spares[--s->nspares];
+	if (s->nempty == 0 && s->nspares >= SPARES_MANY)
+		spool_tidy(s);
+	if (s->nempty > 0) {
+		fd = s->spares[--s->nempty];
+		s->spares[s->nempty] = s->spares[--s->nspares];
+		return fd;
+	}
 	fd = openat(
 	    s->log_fd, ".", O_TMPFILE | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
 	if (fd == -1 && (errno == EOPNOTSUPP || errno == EISDIR))
@@ -261,7 +283,7 @@ spool_log_name(struct spool *s, int fd, const struct uuid *run, struct err *e)
 void
 spool_log_reuse(struct spool *s, int fd)
 {
-	if (s->nspares < SPARES_MAX && ftruncate(fd, 0) == 0)
+	if (s->nspares < SPARES_MAX)
 		s->spares[s->nspares++] = fd;
 	else
 		(void)close(fd);

@@ -39,12 +39,14 @@ void spool_log_remove(struct spool *s, const struct uuid *run);
  * A log without a name is gone with its last descriptor.  spool_log_fresh
  * gives one, made anew or used before (ERR_WRONG_STATE where the file system
  * has no such files); spool_log_name makes it the log of that run; both only
- * once.  spool_log_reuse takes back one that was never named.
+ * once.  spool_log_reuse takes back one that was never named; spool_tidy
+ * empties those, some time later.
  */
 int spool_log_fresh(struct spool *s, struct err *e) MUSTCHECK;
 int spool_log_name(
     struct spool *s, int fd, const struct uuid *run, struct err *e) MUSTCHECK;
 void spool_log_reuse(struct spool *s, int fd);
+void spool_tidy(struct spool *s);
 
 /* An artifact on its way in, then under its digest. */
 int spool_blob_begin(struct spool *s, const struct uuid *run, uint32_t file,

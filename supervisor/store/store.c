@@ -27,6 +27,7 @@
 #include "supervisor/store/writer.h"
 
 #define LOOK_MS 1000
+#define TIDY_MS 5
 
 /* Files beside a database that is made only now are nobody's leftovers: it may
  * have been moved away, to be put back. */
@@ -108,6 +109,21 @@ look_cb(void *arg)
 		tell_damaged(&why, s);
 }
 
+static void
+tidy_cb(void *arg)
+{
+	struct store *s = arg;
+
+	spool_tidy(s->spool);
+}
+
+void
+store_tidy_soon(struct store *s)
+{
+	if (s->tidy != NULL && !timer_is_set(s->tidy))
+		timer_set_ms(s->tidy, TIDY_MS);
+}
+
 void
 store_on_damaged(
     struct store *s, void (*cb)(const struct err *why, void *arg), void *arg)
@@ -160,6 +176,7 @@ store_open(struct event_base *base, const char *dir, const char *artifacts,
 	done_on_damaged(s->done, tell_damaged, s);
 	s->look = timer_new(base, look_cb, s);
 	timer_set_ms(s->look, LOOK_MS);
+	s->tidy = timer_new(base, tidy_cb, s);
 	leftovers_sweep(s);
 	*out = s;
 	return 0;
@@ -173,6 +190,8 @@ store_close(struct store *s)
 	if (s == NULL)
 		return;
 	timer_free(s->look);
+	timer_free(s->tidy);
+	s->tidy = NULL;
 	/* The reader first: it must not be in the last checkpoint's way. */
 	if (s->reader != NULL)
 		reader_stop(s->reader);

@@ -22,6 +22,7 @@ struct store {
 	struct wanted *wanted;
 	struct identity *identity;
 	struct timer *look; /* at what happens to the files */
+	struct timer *tidy; /* logs that can be used again; NULL at the end */
 	void (*on_damaged)(const struct err *why, void *arg);
 	void *on_damaged_arg;
 	struct done *done;
@@ -36,6 +37,10 @@ struct write_op {
 	void *arg;
 };
 void store_write_deliver(struct op *op);
+
+/* store_tidy_soon - what was used is made fit to be used again, when the loop
+ * has done what somebody waits for */
+void store_tidy_soon(struct store *s);
 
 /* store_refuse - if the queue is full, let done have ERR_LIMIT and return
  * true; asked before anything is copied */

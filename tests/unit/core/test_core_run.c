@@ -337,6 +337,7 @@ test_a_log_is_used_again_when_its_worker_is_done_with_it(void **state)
 	struct sandbox *sb = ground_open("box");
 	struct stat before, after;
 	struct run *r;
+	int was;
 
 	(void)state;
 	g.when = STORE_SOON;
@@ -344,11 +345,16 @@ test_a_log_is_used_again_when_its_worker_is_done_with_it(void **state)
 	r = ground_run(sb, false);
 	expect_told(0, "start 1");
 	assert_int_equal(fstat(store_log_fd(r->log), &before), 0);
+	was = dup(store_log_fd(r->log));
+	assert_int_equal(write(was, "x", 1), 1);
 	say_command_ended(0, 1, 0);
 	say_ended(0, 1, RUNLOG_EXIT);
 	ground_wait_over(r);
 	run_unref(r);
 	ground_settle(0);
+	/* when it is empty */
+	ground_wait_until(fstat(was, &after) == 0 && after.st_size == 0);
+	(void)close(was);
 	r = ground_run(sb, false);
 	expect_told(0, "start 2");
 	assert_int_equal(fstat(store_log_fd(r->log), &after), 0);

@@ -347,6 +347,51 @@ test_a_nameless_log_is_empty_when_it_is_used_again(void **state)
 	assert_int_equal(close(fd), 0);
 }
 
+static int
+used_log(struct spool_room *r)
+{
+	struct stat st;
+	int fd = spool_log_fresh(r->s, &r->err);
+
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, 0);
+	assert_int_equal(fd_write_all(fd, "old", 3, &r->err), 0);
+	return fd;
+}
+
+static void
+test_a_used_log_comes_back_empty_however_many_there_are(void **state)
+{
+	struct spool_room *r = *state;
+	int fds[100];
+
+	for (int round = 0; round < 4; round++) {
+		for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+			fds[i] = used_log(r);
+		for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+			spool_log_reuse(r->s, fds[i]);
+			if (round % 2 == 0 && i % 10 == 0)
+				spool_tidy(r->s);
+		}
+	}
+}
+
+static void
+test_what_is_tidied_is_used_first(void **state)
+{
+	struct spool_room *r = *state;
+	int one = used_log(r), two = used_log(r), three;
+
+	spool_log_reuse(r->s, one);
+	spool_tidy(r->s);
+	spool_log_reuse(r->s, two);
+	assert_int_equal(used_log(r), one);
+	three = used_log(r); /* the second is not empty yet */
+	assert_int_not_equal(three, two);
+	assert_int_equal(close(one), 0);
+	assert_int_equal(close(three), 0);
+}
+
 int
 main(void)
 {
@@ -368,6 +413,8 @@ main(void)
 	    TEST(test_a_walk_finds_logs_and_blobs_and_nothing_else),
 	    TEST(test_a_nameless_log_gets_one_name_once),
 	    TEST(test_a_nameless_log_is_empty_when_it_is_used_again),
+	    TEST(test_a_used_log_comes_back_empty_however_many_there_are),
+	    TEST(test_what_is_tidied_is_used_first),
 	};
 
 	return cmocka_run_group_tests_name("spool", tests, NULL, NULL);
