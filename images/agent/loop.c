@@ -45,6 +45,7 @@ loop_init(struct loop *l, struct err *e)
 	}
 	l->first_free = 0;
 	l->rests = false;
+	l->ndropped = 0;
 	return 0;
 }
 
@@ -78,6 +79,17 @@ loop_mod(struct loop *l, loop_token token, uint32_t events)
 		fatal(EXIT_BUG, "epoll_ctl: %s", strerror(errno));
 }
 
+/* Its events, of which there may be some, are dropped. */
+static void
+watch_free(struct loop *l, struct loop_watch *w)
+{
+	w->fd = -1;
+	if (++w->generation == 0)
+		w->generation = 1;
+	w->next_free = l->first_free;
+	l->first_free = (uint32_t)(w - l->watches);
+}
+
 void
 loop_del(struct loop *l, loop_token *token)
 {
@@ -87,11 +99,32 @@ loop_del(struct loop *l, loop_token *token)
 	if (w == NULL)
 		return;
 	(void)epoll_ctl(l->epoll, EPOLL_CTL_DEL, w->fd, NULL);
-	w->fd = -1;
-	if (++w->generation == 0)
-		w->generation = 1;
-	w->next_free = l->first_free;
-	l->first_free = (uint32_t)(w - l->watches);
+	watch_free(l, w);
+}
+
+static void
+close_dropped(struct loop *l)
+{
+	while (l->ndropped > 0) {
+		int fd = l->dropped[--l->ndropped];
+
+		/* not all were watched to the end */
+		(void)epoll_ctl(l->epoll, EPOLL_CTL_DEL, fd, NULL);
+		(void)close(fd);
+	}
+}
+
+void
+loop_drop(struct loop *l, loop_token *token, int fd)
+{
+	struct loop_watch *w = loop_find(l, *token);
+
+	*token = 0;
+	if (w != NULL)
+		watch_free(l, w);
+	if (l->ndropped == LOOP_DROPPED_MAX)
+		close_dropped(l);
+	l->dropped[l->ndropped++] = fd;
 }
 
 void
@@ -107,6 +140,7 @@ loop_turn(struct loop *l, int timeout_ms)
 	struct epoll_event ev[LOOP_EVENTS_PER_TURN];
 	int n;
 
+	close_dropped(l);
 	if (l->rests && timeout_ms != 0)
 		(void)nanosleep(&rest, NULL);
 	l->rests = false;

@@ -15,6 +15,7 @@
 
 #define LOOP_WATCHES_MAX 2048
 #define LOOP_REST_US 300
+#define LOOP_DROPPED_MAX 64
 
 typedef void (*loop_cb)(uint32_t events, void *arg);
 
@@ -30,6 +31,8 @@ struct loop {
 	int epoll;
 	uint32_t first_free;
 	bool rests; /* before the next turn */
+	unsigned int ndropped;
+	int dropped[LOOP_DROPPED_MAX]; /* to be closed then, too */
 	struct loop_watch watches[LOOP_WATCHES_MAX];
 };
 
@@ -43,6 +46,9 @@ loop_token loop_add(
 void loop_mod(struct loop *l, loop_token token, uint32_t events);
 /* loop_del - ends the watch and sets *token to 0; fine on 0 */
 void loop_del(struct loop *l, loop_token *token);
+/* loop_drop - loop_del, and a close of fd, which is the loop's from now on:
+ * both when the next turn begins, behind what this one has to tell */
+void loop_drop(struct loop *l, loop_token *token, int fd);
 /* loop_turn - wait at most timeout_ms (-1: for ever), call back what came */
 void loop_turn(struct loop *l, int timeout_ms);
 /* loop_rest - so that more accumulates, the next turn begins LOOP_REST_US

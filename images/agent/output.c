@@ -50,8 +50,7 @@ output_close(struct output *o)
 {
 	if (o->fd == -1)
 		return;
-	loop_del(o->loop, &o->token);
-	(void)close(o->fd);
+	loop_drop(o->loop, &o->token, o->fd);
 	o->fd = -1;
 }
 
@@ -166,10 +165,12 @@ output_drain_begin(struct output *o, enum output_then then)
 	int n = 0;
 
 	o->kept = then == OUTPUT_KEEP;
-	loop_del(o->loop, &o->token);
 	o->drain = 0;
 	if (o->fd != -1 && ioctl(o->fd, FIONREAD, &n) == 0 && n > 0)
 		o->drain = (uint64_t)n;
+	/* Without any output_drain closes it. */
+	if (o->drain > 0 || o->kept)
+		loop_del(o->loop, &o->token);
 }
 
 bool
