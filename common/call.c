@@ -15,6 +15,16 @@ call_init(struct call *c, const struct call_ops *up, struct principal *who,
 }
 
 void
+call_set_origin(struct call *c, const char *origin)
+{
+	size_t n = origin == NULL ? 0 : strnlen(origin, sizeof(c->origin) - 1);
+
+	if (n > 0)
+		memcpy(c->origin, origin, n);
+	c->origin[n] = '\0';
+}
+
+void
 call_clear(struct call *c)
 {
 	principal_unref(c->who);

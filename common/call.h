@@ -19,6 +19,7 @@
 #include "common/principal.h"
 
 #define CALL_REQUEST_ID_MAX 64
+#define CALL_ORIGIN_MAX 46
 
 struct call;
 
@@ -42,8 +43,9 @@ struct call {
 	const struct call_ops *up;
 	struct principal *who;
 	char request_id[CALL_REQUEST_ID_MAX + 1]; /* for logs and errors */
-	char *idempotency_key;                    /* NULL: none */
-	uint64_t deadline_ms; /* on the monotonic clock, 0: none */
+	char origin[CALL_ORIGIN_MAX]; /* an address, "": not known */
+	char *idempotency_key;        /* NULL: none */
+	uint64_t deadline_ms;         /* on the monotonic clock, 0: none */
 	bool canceled;
 	call_cancel_cb on_cancel;
 	void *holder;
@@ -53,6 +55,8 @@ struct call {
  * (a request id is cut at its limit, key may be NULL) */
 void call_init(struct call *c, const struct call_ops *up, struct principal *who,
     const char *request_id, const char *key);
+/* call_set_origin - copied, cut at its limit; may be NULL */
+void call_set_origin(struct call *c, const char *origin);
 void call_clear(struct call *c);
 
 /* call_hold - arg works for the call from now on.  A call that was canceled

@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/acts.h"
 #include "supervisor/core/admission.h"
 #include "supervisor/core/census.h"
 #include "supervisor/core/chronicle.h"
@@ -32,6 +33,7 @@ struct core {
 	struct bus_member member;
 	struct counters counters;
 	struct chronicle chronicle;
+	struct acts *acts;
 	struct tenants *tenants;
 	struct eraser eraser;
 	struct disk *disk;
@@ -80,6 +82,12 @@ struct runs *
 core_runs(const struct core *c)
 {
 	return c->runs;
+}
+
+struct acts *
+core_acts(const struct core *c)
+{
+	return c->acts;
 }
 
 struct tenants *
@@ -573,6 +581,9 @@ core_new(const struct core_parts *parts, struct core **out, struct err *e)
 	bus_init(&c->bus);
 	counters_init(&c->counters, &c->bus);
 	chronicle_init(&c->chronicle, &c->bus, c->parts.conf);
+	store_audit_keep(
+	    parts->store, (uint64_t)conf_int(parts->conf, CONF_AUDIT_ROWS));
+	c->acts = acts_new(parts->base, parts->store, &c->bus);
 	bus_join(&c->bus, &c->member, on_bus, c);
 	c->disk = disk_new(parts->conf, parts->store, &c->bus);
 	c->fleet = fleet_new(parts->base,
@@ -604,6 +615,7 @@ core_free(struct core *c)
 	logs_free(c->logs);
 	disk_free(c->disk);
 	bus_leave(&c->bus, &c->member);
+	acts_free(c->acts);
 	chronicle_clear(&c->chronicle, &c->bus);
 	counters_clear(&c->counters, &c->bus);
 	tenants_free(c->tenants);

@@ -17,6 +17,7 @@
  *	left_behind  processes that outlive their commands
  *	disk       room for all that
  *	lookup     a run by its id; follow: its log, at a reader's pace
+ *	acts       who did what, for the audit
  *	bus        who wants to know                counters, and those above
  *
  * core.c puts them together: it hands on what workers say, lets the scheduler
@@ -31,6 +32,7 @@
 #include "supervisor/core/bus.h"
 #include "supervisor/core/counters.h"
 
+struct acts;
 struct conf;
 struct core;
 struct left_behind;
@@ -76,6 +78,7 @@ const struct conf *core_conf(const struct core *c);
 struct store *core_store(const struct core *c);
 struct logs *core_logs(const struct core *c);
 struct runs *core_runs(const struct core *c);
+struct acts *core_acts(const struct core *c);
 struct tenants *core_tenants(const struct core *c);
 struct sandboxes *core_sandboxes(const struct core *c);
 struct quota_uses *core_quota_uses(const struct core *c);

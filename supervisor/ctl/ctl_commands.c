@@ -13,6 +13,7 @@
 #include "common/js.h"
 #include "common/token.h"
 #include "common/xmalloc.h"
+#include "supervisor/ctl/ctl_audit.h"
 #include "supervisor/ctl/ctl_print.h"
 #include "supervisor/ctl/ctl_request.h"
 
@@ -422,6 +423,18 @@ whoami(const struct ctl_call *c, struct err *e)
 	return tenant_print(c, o);
 }
 
+static int
+audit_list(const struct ctl_call *c, struct err *e)
+{
+	return ctl_audit_list(c->o, c->link, c->words, c->n, e);
+}
+
+static int
+audit_verify(const struct ctl_call *c, struct err *e)
+{
+	return ctl_audit_verify(c->o, c->link, c->words, c->n, e);
+}
+
 static const struct ctl_command commands[] = {
     {"tenant", "add", "NAME [quota.KEY=VALUE ...]", 1, 32, tenant_add, false,
 	"make a tenant"},
@@ -449,6 +462,12 @@ static const struct ctl_command commands[] = {
 	"print a new token and its line for TENANTS_FILE; no server is asked"},
     {"usage", NULL, "[TENANT]", 0, 1, usage_show, false,
 	"what tenants have now"},
+    {"audit", "list",
+	"[tenant=NAME] [what=WORD] [since=SECONDS] [limit=N] "
+	"[cursor=N]",
+	0, 5, audit_list, false, "what was done and by whom, newest first"},
+    {"audit", "verify", "[SEQ HASH]", 0, 2, audit_verify, false,
+	"whether any row was changed or is missing; status 1 names the first"},
     {"whoami", NULL, "", 0, 0, whoami, false, "as whom the server knows us"},
 };
 

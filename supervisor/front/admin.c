@@ -1,5 +1,7 @@
 #include "supervisor/front/admin.h"
 
+#include <stdio.h>
+
 #include "common/clock.h"
 #include "common/js.h"
 #include "common/xmalloc.h"
@@ -94,6 +96,7 @@ view_token(const struct token *k)
 
 struct change {
 	struct http_exchange *x; /* outlives its client */
+	struct acts *acts;
 	json_t *answer;
 	int status;
 	unsigned int pending;
@@ -102,11 +105,12 @@ struct change {
 };
 
 static struct change *
-change_new(struct http_exchange *x)
+change_new(const struct front *f, struct http_exchange *x)
 {
 	struct change *c = xcalloc(1, sizeof(*c));
 
 	c->x = x;
+	c->acts = core_acts(f->core);
 	c->pending = 1; /* until change_answer */
 	http_hold(x, NULL, NULL);
 	return c;
@@ -165,19 +169,23 @@ change_refuse(struct change *c, const struct err *e)
 	http_error_from(x, e->code, e);
 }
 
+/* The answer waits for this, too. */
 static void
-tell(const struct http_exchange *x, const char *what, const char *tenant,
+tell(struct change *c, const char *what, const char *tenant,
     const char *subject, const char *detail)
 {
+	const struct http_exchange *x = c->x;
 	char client[NETADDR_TEXT_MAX];
 
-	acts_tell(&(struct act){.what = what,
-	    .who = http_principal(x),
-	    .origin = netaddr_format(http_client(x), client),
-	    .request_id = http_id(x),
-	    .tenant = tenant,
-	    .subject = subject,
-	    .detail = detail});
+	acts_tell(c->acts,
+	    &(struct act){.what = what,
+		.who = http_principal(x),
+		.origin = netaddr_format(http_client(x), client),
+		.request_id = http_id(x),
+		.tenant = tenant,
+		.subject = subject,
+		.detail = detail},
+	    changed_cb, change_part(c));
 }
 
 /* ---- what is asked for */
@@ -253,6 +261,18 @@ check_quotas(const json_t *quotas, struct err *e)
 	return 0;
 }
 
+static void
+tell_quota(struct change *c, const struct tenant *n, const char *name,
+    const json_t *value)
+{
+	char text[24] = "default";
+
+	if (!json_is_null(value))
+		(void)snprintf(text, sizeof(text), "%lld",
+		    (long long)json_integer_value(value));
+	tell(c, "tenant.quota", n->row.name, name, text);
+}
+
 /* They were checked.  null: the default again. */
 static void
 set_quotas(struct change *c, struct tenant *n, const json_t *quotas)
@@ -270,7 +290,7 @@ set_quotas(struct change *c, struct tenant *n, const json_t *quotas)
 		else
 			tenant_grant(n, key, json_integer_value(value),
 			    changed_cb, change_part(c));
-		tell(c->x, "tenant.quota", n->row.name, name, NULL);
+		tell_quota(c, n, name, value);
 	}
 }
 
@@ -305,7 +325,7 @@ add_tenant(const struct front *f, struct http_exchange *x, const json_t *body)
 	static const struct admin_member known[] = {
 	    {"name", JSON_STRING}, {"quotas", JSON_OBJECT}};
 	const json_t *quotas = json_object_get(body, "quotas");
-	struct change *c = change_new(x);
+	struct change *c = change_new(f, x);
 	struct tenant *n;
 	struct err e;
 
@@ -317,7 +337,7 @@ add_tenant(const struct front *f, struct http_exchange *x, const json_t *body)
 		return;
 	}
 	(void)change_part(c); /* tenant_add's */
-	tell(x, "tenant.add", n->row.name, NULL, NULL);
+	tell(c, "tenant.add", n->row.name, NULL, NULL);
 	set_quotas(c, n, quotas);
 	change_answer(c, 201, view_tenant(n));
 }
@@ -337,13 +357,14 @@ admin_on_tenants(struct front *f, struct http_exchange *x)
 }
 
 static void
-change_tenant(struct http_exchange *x, struct tenant *n, const json_t *body)
+change_tenant(const struct front *f, struct http_exchange *x, struct tenant *n,
+    const json_t *body)
 {
 	static const struct admin_member known[] = {
 	    {"disabled", JSON_TRUE}, {"quotas", JSON_OBJECT}};
 	const json_t *quotas = json_object_get(body, "quotas");
 	const json_t *disabled = json_object_get(body, "disabled");
-	struct change *c = change_new(x);
+	struct change *c = change_new(f, x);
 	struct err e;
 
 	if (check_members(body, known, ARRAY_LEN(known), &e) != 0 ||
@@ -354,7 +375,7 @@ change_tenant(struct http_exchange *x, struct tenant *n, const json_t *body)
 	if (disabled != NULL) {
 		bool off = json_is_true(disabled);
 
-		tell(x, off ? "tenant.disable" : "tenant.enable", n->row.name,
+		tell(c, off ? "tenant.disable" : "tenant.enable", n->row.name,
 		    NULL, NULL);
 		tenant_use(n, off ? TENANT_DISABLED : TENANT_ENABLED,
 		    changed_cb, change_part(c));
@@ -364,9 +385,9 @@ change_tenant(struct http_exchange *x, struct tenant *n, const json_t *body)
 }
 
 static void
-delete_tenant(struct http_exchange *x, struct tenant *n)
+delete_tenant(const struct front *f, struct http_exchange *x, struct tenant *n)
 {
-	struct change *c = change_new(x);
+	struct change *c = change_new(f, x);
 	struct err e;
 
 	if (tenant_delete(n, changed_cb, c, &e) != 0) {
@@ -374,7 +395,7 @@ delete_tenant(struct http_exchange *x, struct tenant *n)
 		return;
 	}
 	(void)change_part(c);
-	tell(x, "tenant.delete", n->row.name, NULL, NULL);
+	tell(c, "tenant.delete", n->row.name, NULL, NULL);
 	change_answer(c, 202, view_tenant(n));
 }
 
@@ -387,13 +408,13 @@ admin_on_tenant(struct front *f, struct http_exchange *x)
 	if (n == NULL)
 		return;
 	if (http_method(x) == HTTP_METHOD_DELETE) {
-		delete_tenant(x, n);
+		delete_tenant(f, x, n);
 	} else if (http_method(x) != HTTP_METHOD_PATCH) {
 		reply(x, 200, view_tenant(n));
 	} else {
 		body = parse_body(x);
 		if (body != NULL)
-			change_tenant(x, n, body);
+			change_tenant(f, x, n, body);
 	}
 }
 
@@ -443,7 +464,7 @@ add_token(const struct front *f, struct http_exchange *x, struct tenant *n,
     const json_t *body)
 {
 	char text[TOKEN_TEXT_LEN + 1];
-	struct change *c = change_new(x);
+	struct change *c = change_new(f, x);
 	struct token_wish w;
 	struct token *k;
 	struct err e;
@@ -456,7 +477,7 @@ add_token(const struct front *f, struct http_exchange *x, struct tenant *n,
 		return;
 	}
 	(void)change_part(c);
-	tell(x, "token.add", n == NULL ? NULL : n->row.name, k->row.id,
+	tell(c, "token.add", n == NULL ? NULL : n->row.name, k->row.id,
 	    principal_role_word(w.role));
 	o = view_token(k);
 	json_object_set_new(o, "token", json_string(text));
@@ -503,8 +524,8 @@ admin_on_token(struct front *f, struct http_exchange *x)
 		reply(x, 200, view_token(k));
 		return;
 	}
-	c = change_new(x);
-	tell(x, "token.revoke", k->tenant == NULL ? NULL : k->tenant->row.name,
+	c = change_new(f, x);
+	tell(c, "token.revoke", k->tenant == NULL ? NULL : k->tenant->row.name,
 	    k->row.id, NULL);
 	token_revoke(t, k, changed_cb, change_part(c));
 	change_answer(c, 200, view_token(k));

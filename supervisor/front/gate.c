@@ -11,14 +11,16 @@
 #define WELL_KNOWN "/.well-known/"
 
 static void
-tell_failure(const struct http_exchange *x, const char *why)
+tell_failure(
+    const struct front *f, const struct http_exchange *x, const char *why)
 {
 	char client[NETADDR_TEXT_MAX];
 
-	acts_tell(&(struct act){.what = "auth.failure",
-	    .origin = netaddr_format(http_client(x), client),
-	    .request_id = http_id(x),
-	    .detail = why});
+	acts_refused(core_acts(f->core),
+	    &(struct act){.what = "auth.failure",
+		.origin = netaddr_format(http_client(x), client),
+		.request_id = http_id(x),
+		.detail = why});
 }
 
 /* RFC 6750, section 3: no error is named when nothing was sent. */
@@ -62,7 +64,7 @@ know_user(struct front *f, struct http_exchange *x, uid_t user)
 		http_set_principal(x, f->operator);
 		return true;
 	}
-	tell_failure(x, "another user at the admin socket");
+	tell_failure(f, x, "another user at the admin socket");
 	http_error(x, 403, "forbidden",
 	    "the admin socket is for root and the user the server runs as");
 	return false;
@@ -83,6 +85,7 @@ refuse_often(struct front *f, struct http_exchange *x)
 		return false;
 	}
 	(void)snprintf(text, sizeof(text), "%u", wait_s);
+	tell_failure(f, x, "too many failed logins");
 	http_add_header(x, "Retry-After", text);
 	http_error(x, 429, "too_many_failed_logins",
 	    "too many tokens of this address were wrong: try again in %u s",
@@ -109,7 +112,7 @@ know_token(struct front *f, struct http_exchange *x)
 	}
 	if (token != NULL && answer == TENANTS_UNKNOWN && refuse_often(f, x))
 		return false;
-	tell_failure(x,
+	tell_failure(f, x,
 	    answer == TENANTS_DISABLED ? "its tenant is disabled" :
 		token == NULL          ? "no token" :
 					 "no such token");

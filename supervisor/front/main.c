@@ -23,6 +23,7 @@
 #include "common/turns.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/acts.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/core/tenants_file.h"
 #include "supervisor/front/check_data.h"
@@ -398,6 +399,7 @@ on_front_tick(void *arg)
 static NORETURN void
 finish(struct program *p)
 {
+	acts_flush(core_acts(p->core));
 	store_close(p->store); /* commits what is queued */
 	log_info("stopped");
 	_exit(0);

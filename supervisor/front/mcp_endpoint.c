@@ -135,6 +135,7 @@ ask_library(
     struct endpoint *p, struct mcp_message *message, const void *body, size_t n)
 {
 	struct http_exchange *x = p->x;
+	char client[NETADDR_TEXT_MAX];
 	const struct mcp_http h = {
 	    .method = http_method(x) == HTTP_METHOD_POST ? "POST" :
 		http_method(x) == HTTP_METHOD_GET        ? "GET" :
@@ -149,6 +150,7 @@ ask_library(
 	    .message = message,
 	    .who = http_principal(x),
 	    .request_id = http_id(x),
+	    .origin = netaddr_format(http_client(x), client),
 	};
 	struct mcp_exchange *mcp;
 

@@ -4,6 +4,7 @@
 #include "common/js.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/acts.h"
 #include "supervisor/core/lookup.h"
 #include "supervisor/core/run.h"
 #include "supervisor/front/greeting.h"
@@ -142,6 +143,22 @@ deleted_cb(int rc, const struct err *why, void *arg)
 	free(d);
 }
 
+/* Before it is known whether there is one: an attempt is an act, too. */
+static void
+tell_delete(
+    const struct front *f, const struct http_exchange *x, const char *run)
+{
+	char client[NETADDR_TEXT_MAX];
+
+	acts_note(core_acts(f->core),
+	    &(struct act){.what = "run.delete",
+		.who = http_principal(x),
+		.origin = netaddr_format(http_client(x), client),
+		.request_id = http_id(x),
+		.tenant = http_principal(x)->tenant_name,
+		.subject = run});
+}
+
 static void
 delete_run(struct front *f, struct http_exchange *x)
 {
@@ -154,6 +171,7 @@ delete_run(struct front *f, struct http_exchange *x)
 	uuid_format(&run, d->run);
 	d->x = x;
 	http_hold(x, NULL, NULL);
+	tell_delete(f, x, d->run);
 	if (core_delete_run(
 		f->core, http_principal(x), &run, deleted_cb, d, &e) != 0)
 		deleted_cb(e.code, &e, d);

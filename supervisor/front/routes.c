@@ -8,6 +8,7 @@
 #include "common/uuid.h"
 #include "supervisor/front/account.h"
 #include "supervisor/front/admin.h"
+#include "supervisor/front/audit_route.h"
 
 #define IDENTIFIER_MAX 36
 
@@ -102,6 +103,10 @@ static const struct route routes[] = {
 	ROUTE_FOR_USERS, ADMIN},
     {ROUTE_TOP, "/api/v1/tokens/:token", READ | HTTP_METHOD_DELETE,
 	"GET, HEAD, DELETE, OPTIONS", "no such token", admin_on_token,
+	ROUTE_FOR_USERS, ADMIN},
+    {ROUTE_TOP, "/api/v1/audit", READ, READ_ALLOW, NULL, audit_on_list,
+	ROUTE_FOR_USERS, ADMIN},
+    {ROUTE_TOP, "/api/v1/audit/verify", READ, READ_ALLOW, NULL, audit_on_verify,
 	ROUTE_FOR_USERS, ADMIN},
     {ROUTE_TOP, "/", READ, READ_ALLOW, NULL, front_on_index, ROUTE_FOR_USERS,
 	USER | ADMIN | METRICS},

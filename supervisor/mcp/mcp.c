@@ -216,7 +216,8 @@ on_request(struct visit *v, const struct session *session)
 	    .message = &v->message,
 	    .session = session,
 	    .who = v->http->who,
-	    .request_id = v->http->request_id};
+	    .request_id = v->http->request_id,
+	    .origin = v->http->origin};
 	const struct rpc_message *message = &v->message;
 	const struct mcp_method *method = provider_method(
 	    v->m, message->method, session == NULL ? NULL : session->rev);
@@ -243,7 +244,8 @@ on_notification(struct visit *v)
 	    .message = &v->message,
 	    .session = &v->session,
 	    .who = v->http->who,
-	    .request_id = v->http->request_id};
+	    .request_id = v->http->request_id,
+	    .origin = v->http->origin};
 	const struct mcp_notice *notice =
 	    provider_notice(v->m, v->message.method, v->session.rev);
 

@@ -115,6 +115,7 @@ struct mcp_http {
 	struct mcp_message *message;
 	struct principal *who;  /* a call takes a reference of its own */
 	const char *request_id; /* of the transport, for logs */
+	const char *origin;     /* the client's address; may be NULL */
 };
 
 /*

@@ -19,6 +19,7 @@ struct mcp_context {
 	const struct session *session;     /* NULL: initialize */
 	struct principal *who;
 	const char *request_id; /* of the transport */
+	const char *origin;     /* likewise; may be NULL */
 };
 
 /* Members since and until are revisions as numbers (20251125), both of them

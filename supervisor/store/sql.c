@@ -80,6 +80,23 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_GRANTS_DROP] = "DELETE FROM quota WHERE tenant = ?1",
     [DB_GRANTS_GET] = "SELECT " GRANT_COLUMNS " FROM quota",
 
+    [DB_AUDIT_ENDS] = "SELECT head_seq, head_hash, base_seq, base_hash"
+		      " FROM audit_ends",
+    [DB_AUDIT_ENDS_PUT] = "UPDATE audit_ends SET head_seq = ?1, head_hash = ?2,"
+			  " base_seq = ?3, base_hash = ?4",
+    [DB_AUDIT_INSERT] =
+	"INSERT INTO audit (" AUDIT_COLUMNS ") VALUES (" AUDIT_VALUES ")",
+    [DB_AUDIT_HASH] = "SELECT hash FROM audit WHERE seq = ?1",
+    [DB_AUDIT_TRIM] = "DELETE FROM audit WHERE seq <= ?1",
+    [DB_AUDIT_FIRST] = "SELECT min(seq) FROM audit",
+    [DB_AUDIT_AFTER] = "SELECT " AUDIT_COLUMNS " FROM audit"
+		       " WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+    [DB_AUDIT_LIST] = "SELECT " AUDIT_COLUMNS " FROM audit"
+		      " WHERE seq < ?1 AND seq >= ?2 AND +at_ms >= ?3"
+		      " AND (?4 = '' OR tenant = ?4 OR actor_tenant = ?4)"
+		      " AND (?5 = '' OR what = ?5)"
+		      " ORDER BY seq DESC",
+
     /* Not REPLACE, which would delete the row that runs refer to. */
     [DB_SANDBOX_PUT] =
 	"INSERT INTO sandbox (" SANDBOX_COLUMNS ") VALUES (" SANDBOX_VALUES ")"

@@ -163,6 +163,7 @@ store_open(struct event_base *base, const char *dir, const char *artifacts,
 		return err_set(e, rc, "data directory %s", why.msg);
 	s = xcalloc(1, sizeof(*s));
 	s->dir = xstrdup(dir);
+	s->audit_keep = STORE_AUDIT_KEEP;
 	s->wanted = wanted_new();
 	rc = spool_open(dir, artifacts, &s->spool, &why);
 	if (rc == 0)

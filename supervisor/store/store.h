@@ -165,6 +165,56 @@ typedef void (*store_usage_cb)(
 void store_tenant_usage(
     struct store *s, struct tenant_id tenant, store_usage_cb done, void *arg);
 
+/*
+ * The audit: rows in a chain of hashes (audit_chain.h), numbered from 1 on
+ * without gaps, and the chain's two ends in a row of their own.
+ */
+struct store_audit_mark {
+	uint64_t seq;
+	uint8_t hash[32];
+};
+/* store_audit_put - seq and hash are the store's to set.  done NULL: it goes
+ * with the next write, or soon, and is tried again when it fails; else at
+ * once. */
+void store_audit_put(struct store *s, const struct store_audit *row,
+    store_done_cb done, void *arg);
+/* store_audit_keep - so many rows, some more for a while; from the next put */
+#define STORE_AUDIT_KEEP 1000000
+void store_audit_keep(struct store *s, uint64_t rows);
+/* store_audit_check - the next piece of the chain; after NULL: from its
+ * beginning, else found.at of the piece before */
+#define STORE_AUDIT_PIECE 5000
+struct store_audit_check {
+	uint64_t rows; /* checked now */
+	struct store_audit_mark at;
+	bool is_over;
+	bool is_bad;
+	uint64_t bad_seq; /* the first that is wrong */
+	const char *what; /* static text */
+	struct store_audit_mark base, head;
+};
+typedef void (*store_audit_check_cb)(int rc,
+    const struct store_audit_check *found, const struct err *why, void *arg);
+void store_audit_check(struct store *s, const struct store_audit_mark *after,
+    store_audit_check_cb done, void *arg);
+/* store_audit_list - newest first; the page is freed after done returns */
+struct store_audit_filter {
+	uint64_t before; /* 0: from the newest on */
+	int64_t since_ms;
+	const char *tenant; /* its acts and those about it; NULL: all */
+	const char *what;   /* NULL: all */
+	size_t limit;
+};
+struct store_audit_page {
+	struct store_audit *rows;
+	size_t n;
+	uint64_t next; /* what filter.before is next; 0: no more */
+};
+typedef void (*store_audit_page_cb)(int rc, const struct store_audit_page *page,
+    const struct err *why, void *arg);
+void store_audit_list(struct store *s, const struct store_audit_filter *f,
+    store_audit_page_cb done, void *arg);
+
 void store_instance_put(
     struct store *s, const char *id, store_done_cb done, void *arg);
 

@@ -28,6 +28,9 @@ struct store {
 	struct done *done;
 	struct writer *writer; /* NULL: not yet, or no more */
 	struct reader *reader;
+	uint64_t audit_keep;
+	size_t audit_behind;  /* rows on their way */
+	bool audit_is_marked; /* in the log, since the start */
 };
 
 /* The first member of each write's op. */

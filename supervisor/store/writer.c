@@ -32,6 +32,8 @@ struct writer {
 	struct op **held_tail;
 	atomic_uint nheld;
 	struct timer *timer; /* for the oldest */
+	struct op *rider;    /* on the loop's thread, too */
+	struct timer *ride;
 	struct queue queue;
 	pthread_t thread;
 	struct db *db;
@@ -367,6 +369,49 @@ on_due(void *arg)
 		timer_set_ms(w->timer, w->held->due_ms - now);
 }
 
+/* ---- one that goes with the next */
+
+static void
+writer_push(struct writer *w, struct op *list)
+{
+	struct op *rider = w->rider;
+
+	if (rider != NULL) {
+		w->rider = NULL;
+		timer_stop(w->ride);
+		rider->next = list;
+		list = rider;
+	}
+	if (list != NULL)
+		queue_push(&w->queue, list);
+}
+
+static void
+ride_cb(void *arg)
+{
+	writer_push(arg, NULL);
+}
+
+void
+writer_ride(struct writer *w, struct op *op)
+{
+	op->next = NULL;
+	w->rider = op;
+	timer_set_ms(w->ride, WRITER_SOON_MS);
+}
+
+struct op *
+writer_rider(struct writer *w)
+{
+	return w->rider;
+}
+
+void
+writer_send_rider(struct writer *w)
+{
+	writer_push(w, NULL);
+}
+
 int
 writer_start(struct event_base *base, struct db *db, const struct identity *id,
     struct done *done, struct writer **out, struct err *e)
@@ -376,6 +421,7 @@ writer_start(struct event_base *base, struct db *db, const struct identity *id,
 
 	w->held_tail = &w->held;
 	w->timer = timer_new(base, on_due, w);
+	w->ride = timer_new(base, ride_cb, w);
 	queue_init(&w->queue);
 	(void)pthread_mutex_init(&w->mutex, NULL);
 	w->db = db;
@@ -384,6 +430,7 @@ writer_start(struct event_base *base, struct db *db, const struct identity *id,
 	rc = queue_thread(&w->thread, writer_main, w, e);
 	if (rc != 0) {
 		timer_free(w->timer);
+		timer_free(w->ride);
 		queue_clear(&w->queue);
 		(void)pthread_mutex_destroy(&w->mutex);
 		db_close(w->db);
@@ -398,7 +445,9 @@ void
 writer_stop(struct writer *w)
 {
 	writer_let_go(w);
+	writer_send_rider(w);
 	timer_free(w->timer);
+	timer_free(w->ride);
 	queue_stop(&w->queue);
 	(void)pthread_join(w->thread, NULL);
 	db_close(w->db);
@@ -411,7 +460,7 @@ void
 writer_submit(struct writer *w, struct op *op)
 {
 	op->next = NULL;
-	queue_push(&w->queue, op);
+	writer_push(w, op);
 }
 
 void

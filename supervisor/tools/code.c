@@ -134,6 +134,8 @@ initialize(struct code_call *c, struct err *e)
 		&sb, e) != 0) {
 		return e->code;
 	}
+	if (!c->was_there)
+		tool_tell_sandbox(&c->t, sb);
 	c->opening = sb;
 	bus_join(&sb->bus, &c->member, opening_cb, c);
 	return 0;
@@ -352,6 +354,7 @@ execute(struct code_call *c, struct sandbox *sb, const struct language *l)
 		code_error(c, "ExecutionError", e.msg);
 		return;
 	}
+	tool_tell_run(&c->t, r);
 	wait_start(&c->wait, core_base(core), r, c->t.call, WAIT_ENDED,
 	    execute_over_cb, c);
 	core_turn(core);
@@ -422,6 +425,7 @@ stop_on_start(struct tool_call *t, const json_t *arguments)
 
 	(void)arguments;
 	if (sb != NULL) {
+		tool_tell(t, "sandbox.delete", sb->row.name, NULL);
 		gone_start(&c->gone, sb, stopped_cb, c);
 	} else {
 		c->gone.arg = c;

@@ -99,13 +99,16 @@ find_or_open(struct run_call *c, const struct run_args *a, struct sandbox **out,
 		sandbox_touch(*out, a->ttl_s);
 		return 0;
 	}
-	return sandbox_open(all,
-	    &(struct sandbox_wish){.who = who,
-		.identifier = a->identifier,
-		.image = conf_str(core_conf(c->t.core), CONF_SANDBOX_IMAGE),
-		.origin = "run",
-		.ttl_s = a->ttl_s},
-	    out, e);
+	if (sandbox_open(all,
+		&(struct sandbox_wish){.who = who,
+		    .identifier = a->identifier,
+		    .image = conf_str(core_conf(c->t.core), CONF_SANDBOX_IMAGE),
+		    .origin = "run",
+		    .ttl_s = a->ttl_s},
+		out, e) != 0)
+		return e->code;
+	tool_tell_sandbox(&c->t, *out);
+	return 0;
 }
 
 static int
@@ -118,6 +121,7 @@ run_begin(struct run_call *c, struct run_args *a, struct err *e)
 	if (find_or_open(c, a, &sb, e) != 0 ||
 	    run_create(core_runs(core), sb, &a->wish, &r, e) != 0)
 		return e->code;
+	tool_tell_run(&c->t, r);
 	c->await = a->await;
 	if (c->await)
 		c->t.call->deadline_ms = clock_mono_ms() + a->await_timeout_ms;

@@ -57,8 +57,10 @@ delete_on_start(struct tool_call *t, const json_t *arguments)
 
 	if (sb == NULL)
 		delete_done(c);
-	else
+	else {
+		tool_tell(t, "sandbox.delete", sb->row.name, NULL);
 		gone_start(&c->gone, sb, deleted_cb, c);
+	}
 }
 
 static void
@@ -169,6 +171,7 @@ restart_on_start(struct tool_call *t, const json_t *arguments)
 		tool_fail(t, &e);
 		return;
 	}
+	tool_tell_sandbox(t, c->fresh);
 	bus_join(&c->fresh->bus, &c->opening, opening_cb, c);
 }
 

@@ -23,6 +23,8 @@
 struct denylist;
 struct languages;
 struct mcp_call;
+struct run;
+struct sandbox;
 struct tool_call;
 
 struct tool {
@@ -51,6 +53,11 @@ struct tool_call {
  * tool from its work, in words for the model. */
 void tool_result(struct tool_call *t, json_t *result);
 void tool_fail(struct tool_call *t, const struct err *why);
+/* tool_tell - for the audit: what this call has begun */
+void tool_tell(struct tool_call *t, const char *what, const char *subject,
+    const char *detail);
+void tool_tell_run(struct tool_call *t, const struct run *r);
+void tool_tell_sandbox(struct tool_call *t, const struct sandbox *sb);
 
 /* tool_stream_max - bytes of a stream that a result holds */
 size_t tool_stream_max(const struct tool_call *t);

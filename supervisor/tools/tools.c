@@ -3,10 +3,16 @@
 #include <ctype.h>
 #include <stdio.h>
 
+#include <openssl/evp.h>
+
+#include "common/exit.h"
 #include "common/js.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/acts.h"
 #include "supervisor/core/denylist.h"
+#include "supervisor/core/run.h"
+#include "supervisor/core/sandbox.h"
 #include "supervisor/mcp/mcp.h"
 #include "supervisor/tools/languages.h"
 #include "supervisor/tools/tool_text.h"
@@ -141,6 +147,55 @@ tool_fail(struct tool_call *t, const struct err *why)
 
 	mcp_content_text(content, text, strlen(text));
 	tool_end(t, content, MCP_TOOL_FAILED);
+}
+
+/* ---- what it has begun */
+
+/* Of the arguments as they came, members in order: who has them can show that
+ * they were these. */
+static void
+digest_arguments(const json_t *arguments, uint8_t digest[32])
+{
+	AUTO(auto_free)
+	char *text = json_dumps(arguments, JSON_COMPACT | JSON_SORT_KEYS);
+
+	if (text == NULL ||
+	    EVP_Digest(text, strlen(text), digest, NULL, EVP_sha256(), NULL) !=
+		1)
+		fatal(EXIT_BUG, "SHA-256 of arguments failed");
+}
+
+void
+tool_tell(struct tool_call *t, const char *what, const char *subject,
+    const char *detail)
+{
+	uint8_t digest[32];
+
+	digest_arguments(t->arguments, digest);
+	acts_note(core_acts(t->core),
+	    &(struct act){.what = what,
+		.who = t->call->who,
+		.origin = t->call->origin,
+		.request_id = t->call->request_id,
+		.tenant = t->call->who->tenant_name,
+		.subject = subject,
+		.detail = detail,
+		.digest = digest});
+}
+
+void
+tool_tell_run(struct tool_call *t, const struct run *r)
+{
+	char id[UUID_TEXT_LEN + 1];
+
+	uuid_format(&r->row.uuid, id);
+	tool_tell(t, "run.start", id, r->row.sandbox_name);
+}
+
+void
+tool_tell_sandbox(struct tool_call *t, const struct sandbox *sb)
+{
+	tool_tell(t, "sandbox.start", sb->row.name, sb->row.image);
 }
 
 static void

@@ -17,6 +17,7 @@ SAYING = {
     "err_set": (
         "supervisor/tools/*.c", "supervisor/front/*.c", "supervisor/mcp/*.c",
         "supervisor/core/*.c", "supervisor/store/*.c",
+        "supervisor/ctl/ctl_audit.c",
         "supervisor/master/*.c", "common/conf*.c", "worker/*.c",
         "worker/docker/*.c", "worker/link/*.c"),
     "ask_fail": ("supervisor/core/left_behind.c",),

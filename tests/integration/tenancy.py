@@ -74,7 +74,8 @@ def requests(victim, run):
            f"/artifacts/box/{run}/{file}")
     yield ("/artifacts/:identifier/:run_or_latest/*path", "GET",
            f"/artifacts/box/latest/{file}")
-    for path in ("/api/v1/tenants", "/api/v1/tokens"):
+    for path in ("/api/v1/tenants", "/api/v1/tokens", "/api/v1/audit",
+                 "/api/v1/audit/verify"):
         yield path, "GET", path
     for path, more in (("/api/v1/tenants/:tenant", ""),
                        ("/api/v1/tenants/:tenant/tokens", "/tokens")):

@@ -1,0 +1,184 @@
+#include "supervisor/ctl/ctl_audit.h"
+
+#include <stdio.h>
+
+#include "common/js.h"
+#include "common/xmalloc.h"
+#include "supervisor/ctl/ctl_print.h"
+
+#define PATH_BYTES 512
+#define HASH_DIGITS 64
+
+/* ---- list */
+
+/* KEY=VALUE into the query: the server knows the keys. */
+static int
+add_filter(char path[PATH_BYTES], const char *word, struct err *e)
+{
+	static const char *const keys[] = {
+	    "tenant", "what", "since", "limit", "cursor"};
+	static const char good[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	    "._-";
+	const char *value = strchr(word, '=');
+	size_t used = strlen(path), n;
+	bool is_key = false;
+
+	for (size_t i = 0; i < ARRAY_LEN(keys) && value != NULL; i++)
+		is_key = is_key ||
+		    (strlen(keys[i]) == (size_t)(value - word) &&
+			strncmp(word, keys[i], (size_t)(value - word)) == 0);
+	n = value == NULL ? 0 : strlen(value + 1);
+	if (!is_key || n == 0 || n > 64 || strspn(value + 1, good) != n)
+		return err_set(e, ERR_INVAL,
+		    "%.100s: want tenant=NAME, what=WORD, since=SECONDS (of "
+		    "the clock, as date +%%s prints them), limit=N or cursor=N",
+		    word);
+	(void)snprintf(path + used, PATH_BYTES - used, "%c%s",
+	    strchr(path, '?') == NULL ? '?' : '&', word);
+	return 0;
+}
+
+int
+ctl_audit_list(const struct ctl_options *o, struct ctl_link *l,
+    char *const *words, int n, struct err *e)
+{
+	static const struct ctl_column columns[] = {{"SEQ", "seq"},
+	    {"AT", "at"}, {"WHAT", "what"}, {"TENANT", "tenant"},
+	    {"SUBJECT", "subject"}, {"DETAIL", "detail"}, {"TIMES", "times"},
+	    {"BY", "actor"}, {"FROM", "origin"}};
+	char path[PATH_BYTES] = "/api/v1/audit";
+	AUTO(auto_json) json_t *answer = NULL;
+
+	for (int i = 0; i < n; i++)
+		if (add_filter(path, words[i], e) != 0)
+			return e->code;
+	if (ctl_request(l, "GET", path, NULL, &answer, e) != 0)
+		return e->code;
+	if (o->json)
+		ctl_print_json(answer);
+	else
+		ctl_print_table(json_object_get(answer, "audit"), columns,
+		    ARRAY_LEN(columns));
+	return 0;
+}
+
+/* ---- verify */
+
+static json_int_t
+seq_of(const json_t *mark)
+{
+	return json_integer_value(json_object_get(mark, "seq"));
+}
+
+/* A row that is known from elsewhere. */
+struct known {
+	long long seq;
+	const char *hash; /* NULL: none */
+};
+
+static int
+parse_known(char *const *words, int n, struct known *known, struct err *e)
+{
+	char *end;
+
+	*known = (struct known){0, NULL};
+	if (n == 0)
+		return 0;
+	known->seq = strtoll(words[0], &end, 10);
+	known->hash = n == 2 ? words[1] : "";
+	if (*end == '\0' && known->seq > 0 &&
+	    strlen(known->hash) == HASH_DIGITS &&
+	    strspn(known->hash, "0123456789abcdef") == HASH_DIGITS)
+		return 0;
+	return err_set(e, ERR_INVAL,
+	    "want the number of a row and its hash, as \"audit head\" of the "
+	    "log or an earlier verify has them");
+}
+
+static int
+ask_known(struct ctl_link *l, const struct known *known, struct err *e)
+{
+	char path[PATH_BYTES];
+	AUTO(auto_json) json_t *o = NULL;
+	const json_t *row;
+
+	(void)snprintf(path, sizeof(path), "/api/v1/audit?limit=1&cursor=%lld",
+	    known->seq + 1);
+	if (ctl_request(l, "GET", path, NULL, &o, e) != 0)
+		return e->code;
+	row = json_array_get(json_object_get(o, "audit"), 0);
+	if (row != NULL && seq_of(row) == known->seq &&
+	    strcmp(js_text(row, "hash"), known->hash) == 0)
+		return 0;
+	return err_set(e, ERR_WRONG_STATE,
+	    "audit: row %lld is not the one with this hash: the chain was cut "
+	    "or written anew, or the row is older than AUDIT_ROWS keeps",
+	    known->seq);
+}
+
+static int
+ask_piece(struct ctl_link *l, const json_t *at, json_t **out, struct err *e)
+{
+	char path[PATH_BYTES] = "/api/v1/audit/verify";
+
+	if (at != NULL)
+		(void)snprintf(path, sizeof(path),
+		    "/api/v1/audit/verify?after=%lld&hash=%.64s",
+		    (long long)seq_of(at), js_text(at, "hash"));
+	return ctl_request(l, "GET", path, NULL, out, e);
+}
+
+static int
+explain_bad(const json_t *o, struct err *e)
+{
+	const json_t *bad = json_object_get(o, "bad");
+
+	if (!json_is_object(bad))
+		return 0;
+	return err_set(e, ERR_WRONG_STATE,
+	    "audit: row %lld: %.100s: the table was changed from outside",
+	    (long long)seq_of(bad), js_text(bad, "what"));
+}
+
+static void
+print_verified(const struct ctl_options *o, const json_t *last, long long rows)
+{
+	const json_t *head = json_object_get(last, "head");
+	AUTO(auto_json)
+	json_t *all = json_pack("{s:I, s:O, s:O}", "rows", (json_int_t)rows,
+	    "base", json_object_get(last, "base"), "head", head);
+
+	if (o->json)
+		ctl_print_json(all);
+	else
+		(void)printf("%lld rows are as they were written; the newest "
+			     "is %lld %s\n",
+		    rows, (long long)seq_of(head), js_text(head, "hash"));
+}
+
+int
+ctl_audit_verify(const struct ctl_options *o, struct ctl_link *l,
+    char *const *words, int n, struct err *e)
+{
+	AUTO(auto_json) json_t *last = NULL;
+	struct known known;
+	long long rows = 0;
+	json_t *next;
+
+	if (parse_known(words, n, &known, e) != 0)
+		return e->code;
+	do {
+		if (ask_piece(l, json_object_get(last, "at"), &next, e) != 0)
+			return e->code;
+		json_decref(last);
+		last = next;
+		if (explain_bad(last, e) != 0)
+			return e->code;
+		rows += json_integer_value(json_object_get(last, "rows"));
+	} while (!json_is_true(json_object_get(last, "over")));
+	if (known.hash != NULL && ask_known(l, &known, e) != 0)
+		return e->code;
+	print_verified(o, last, rows);
+	return 0;
+}

@@ -1,0 +1,243 @@
+/*
+ * audit.c - rows of the audit are written
+ *
+ * Rows that come one after another are one op, which goes with the next write
+ * (writer.h, rider): the row of a run's start costs no commit of its own, and
+ * the two ends of the chain are read and written once for all of them.  Where
+ * the chain ends is the database's to say, so what is rolled back leaves
+ * nothing behind.
+ *
+ * What nobody waits for is tried again when it could not be written, as long
+ * as there is room for it here.
+ */
+#include "supervisor/store/store_int.h"
+
+#include <stdio.h>
+
+#include "common/hex.h"
+#include "common/log.h"
+#include "supervisor/store/audit_chain.h"
+#include "supervisor/store/audit_ends.h"
+#include "supervisor/store/db.h"
+#include "supervisor/store/rows_sql_gen.h"
+#include "supervisor/store/writer.h"
+
+#define OP_ROWS_MAX 512  /* more go in the next op */
+#define BEHIND_MAX 10000 /* rows that could not be written yet */
+#define TRIM_STEP 256    /* so many beyond the limit go at once */
+#define TRIM_MAX 1024
+#define MARK_EVERY 100
+
+struct audit_entry {
+	struct store_audit row;
+	store_done_cb done; /* NULL: nobody waits */
+	void *arg;
+};
+
+struct audit_op {
+	struct op op;
+	struct store *store;
+	uint64_t keep;
+	struct audit_entry *entries;
+	size_t n;
+	struct store_audit_mark first, head; /* as written */
+};
+
+/* ---- on the writer's thread */
+
+static struct span
+span_of(const char *text)
+{
+	return text == NULL ?
+	    (struct span){(const uint8_t *)"", 0} :
+	    (struct span){(const uint8_t *)text, strlen(text)};
+}
+
+static void
+set_hash(struct store_audit *r, const uint8_t before[32])
+{
+	const struct audit_content c = {.seq = r->seq,
+	    .at_ms = r->at_ms,
+	    .times = r->times,
+	    .texts = {span_of(r->what), span_of(r->actor_tenant),
+		span_of(r->actor), span_of(r->origin), span_of(r->request_id),
+		span_of(r->tenant), span_of(r->subject), span_of(r->detail),
+		{r->digest, r->digest_len}}};
+
+	audit_chain_next(before, &c, r->hash);
+}
+
+static int
+insert(struct db *db, struct store_audit *r, struct audit_ends *ends,
+    struct err *e)
+{
+	struct db_call c;
+
+	r->seq = ++ends->head.seq;
+	set_hash(r, ends->head.hash);
+	memcpy(ends->head.hash, r->hash, sizeof(r->hash));
+	db_call_init(&c, db, DB_AUDIT_INSERT);
+	rows_put_audit(&c, r);
+	return db_call_run(&c, e);
+}
+
+/* The oldest go; the hash of the last of them stays, so that the rest can be
+ * followed from there. */
+static int
+trim(struct db *db, uint64_t keep, struct audit_ends *ends, struct err *e)
+{
+	uint64_t kept = ends->head.seq - ends->base.seq, n = kept - keep;
+	uint64_t to = ends->base.seq + (n > TRIM_MAX ? TRIM_MAX : n);
+	struct db_call c;
+	int rc;
+
+	if (kept < keep + TRIM_STEP)
+		return 0;
+	db_call_init(&c, db, DB_AUDIT_HASH);
+	db_put_uint(&c, to);
+	rc = db_call_step(&c, e);
+	if (rc <= 0)
+		return rc; /* somebody took it: that is to be found */
+	ends->base.seq = to;
+	db_get_bytes(&c, ends->base.hash, sizeof(ends->base.hash));
+	db_call_end(&c);
+	db_call_init(&c, db, DB_AUDIT_TRIM);
+	db_put_uint(&c, to);
+	return db_call_run(&c, e);
+}
+
+static int
+audit_run(struct db *db, struct op *op, struct err *e)
+{
+	struct audit_op *a = (struct audit_op *)op;
+	struct audit_ends ends;
+
+	if (audit_ends_get(db, &ends, e) != 0)
+		return e->code;
+	a->first = ends.head;
+	for (size_t i = 0; i < a->n; i++)
+		if (insert(db, &a->entries[i].row, &ends, e) != 0)
+			return e->code;
+	a->head = ends.head;
+	if (trim(db, a->keep, &ends, e) != 0)
+		return e->code;
+	return audit_ends_put(db, &ends, e);
+}
+
+/* ---- on the loop's */
+
+/* Where the log has it, too, whoever cuts the table's end is found out. */
+static void
+mark(struct store *s, const struct audit_op *a)
+{
+	char seq[24], hash[HEX_BYTES(32)];
+
+	if (s->audit_is_marked &&
+	    a->first.seq / MARK_EVERY == a->head.seq / MARK_EVERY)
+		return;
+	s->audit_is_marked = true;
+	(void)snprintf(
+	    seq, sizeof(seq), "%llu", (unsigned long long)a->head.seq);
+	hex_encode(a->head.hash, sizeof(a->head.hash), hash);
+	log_event(LOG_INFO, "audit head",
+	    (const struct log_field[]){{"seq", seq}, {"hash", hash}}, 2);
+}
+
+static void put(struct store *s, struct audit_entry *from);
+
+/* What somebody waits for is that one's to repeat. */
+static void
+try_again(struct audit_op *a)
+{
+	static struct log_limit limit;
+	struct store *s = a->store;
+	size_t n = 0;
+
+	for (size_t i = 0; i < a->n; i++) {
+		if (a->entries[i].done != NULL)
+			continue;
+		if (s->audit_behind < BEHIND_MAX && a->op.rc != ERR_DAMAGED)
+			put(s, &a->entries[i]);
+		else
+			n++;
+	}
+	log_warn_limited(&limit, "audit: not written: %s%s", a->op.why.msg,
+	    n > 0 ? "; acts are lost" : "");
+}
+
+static void
+audit_deliver(struct op *op)
+{
+	struct audit_op *a = (struct audit_op *)op;
+	const struct err *why = op->rc == 0 ? NULL : &op->why;
+
+	a->store->audit_behind -= a->n;
+	if (op->rc == 0)
+		mark(a->store, a);
+	else
+		try_again(a);
+	for (size_t i = 0; i < a->n; i++)
+		if (a->entries[i].done != NULL)
+			a->entries[i].done(op->rc, why, a->entries[i].arg);
+}
+
+static void
+audit_release(struct op *op)
+{
+	struct audit_op *a = (struct audit_op *)op;
+
+	for (size_t i = 0; i < a->n; i++)
+		store_audit_clear(&a->entries[i].row);
+	free(a->entries);
+	free(a);
+}
+
+static struct audit_op *
+new_op(struct store *s)
+{
+	struct audit_op *a = xcalloc(1, sizeof(*a));
+
+	a->op.run = audit_run;
+	a->op.deliver = audit_deliver;
+	a->op.release = audit_release;
+	a->op.again = true;
+	a->op.bytes = sizeof(*a);
+	a->store = s;
+	a->keep = s->audit_keep;
+	return a;
+}
+
+/* The row is taken. */
+static void
+put(struct store *s, struct audit_entry *from)
+{
+	struct audit_op *a = (struct audit_op *)writer_rider(s->writer);
+
+	if (a == NULL) {
+		a = new_op(s);
+		writer_ride(s->writer, &a->op);
+	}
+	a->entries = array_grow(a->entries, a->n, sizeof(*a->entries));
+	a->entries[a->n++] = *from;
+	a->op.bytes += sizeof(*from) + 256;
+	from->row = (struct store_audit){0};
+	s->audit_behind++;
+	if (from->done != NULL || a->n == OP_ROWS_MAX)
+		writer_send_rider(s->writer);
+}
+
+void
+store_audit_put(struct store *s, const struct store_audit *row,
+    store_done_cb done, void *arg)
+{
+	struct audit_entry entry = {.done = done, .arg = arg};
+
+	store_audit_copy(&entry.row, row);
+	put(s, &entry);
+}
+
+void
+store_audit_keep(struct store *s, uint64_t rows)
+{
+	s->audit_keep = rows;
+}

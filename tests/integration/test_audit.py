@@ -1,0 +1,92 @@
+"""The audit: who did what, in a chain that shows what was changed."""
+import json
+import os
+import sqlite3
+import subprocess
+import time
+
+from client import wait_for
+
+
+class Audit:
+    """sandboxctl audit at a server's admin socket."""
+
+    def __init__(self, server):
+        self.server = server
+
+    def ctl(self, *words, status=0):
+        done = subprocess.run(
+            [os.path.join(self.server.build, "sandboxctl"), "--data-dir",
+             self.server.data, *words], capture_output=True, text=True,
+            stdin=subprocess.DEVNULL, timeout=60, check=False)
+        assert done.returncode == status, (words, done.stdout, done.stderr)
+        return done.stderr if status else done.stdout
+
+    def rows(self, *words):
+        """Oldest first."""
+        text = self.ctl("--json", "audit", "list", "limit=500", *words)
+        return json.loads(text)["audit"][::-1]
+
+    def has(self, **members):
+        return any(all(r[k] == v for k, v in members.items())
+                   for r in self.rows())
+
+    def sql(self, text):
+        path = os.path.join(self.server.data, "front", "mcp-sandboxd.db")
+        with sqlite3.connect(path, timeout=30) as db:
+            db.execute(text)
+        db.close()
+
+
+def test_what_is_done_is_in_the_audit_and_a_change_is_found(make_server):
+    server = make_server()
+    audit = Audit(server)
+    audit.ctl("tenant", "add", "acme", "quota.sandboxes=3")
+    token = audit.ctl("token", "add", "acme").strip()
+    ident = token.split("_")[1]
+    client = server.client(token=token)
+    assert client.run("box", "echo hunter2")["state"] == "completed"
+    client.call("delete_sandbox", identifier="box")
+    for _ in range(50):
+        assert server.get("/", {"Authorization": "Bearer x"})[0] in (401, 429)
+    wait_for(lambda: audit.has(what="sandbox.end"), 30, "the end")
+    rows = audit.rows()
+    by_what = {r["what"]: r for r in rows}
+    assert [r["seq"] for r in rows] == list(range(1, len(rows) + 1))
+    assert by_what["tenant.add"]["actor"] == "socket"
+    assert by_what["tenant.quota"]["detail"] == "3"
+    assert by_what["token.add"]["subject"] == ident
+    for what in ("sandbox.start", "run.start", "sandbox.delete"):
+        row = by_what[what]
+        assert (row["actor"], row["tenant"]) == (ident, "acme"), row
+        assert row["origin"] == "127.0.0.1" and row["request_id"]
+        assert len(row["digest"]) == 64
+    # A flood is a few rows, and no secret is in any.
+    assert 1 <= sum(r["what"] == "auth.failure" for r in rows) <= 4
+    assert token not in json.dumps(rows) and "hunter2" not in json.dumps(rows)
+    assert len(audit.rows("what=run.start")) == 1
+    assert not audit.rows("tenant=other")
+    assert not audit.rows(f"since={int(time.time()) + 1000}")
+    assert server.get("/api/v1/audit",
+                      {"Authorization": f"Bearer {token}"})[0] == 403
+    # Over HTTP, with an administrator's token.
+    admin = audit.ctl("token", "add", "-", "--role", "admin").strip()
+    status, _, body = server.get("/api/v1/audit?limit=2",
+                                 {"Authorization": f"Bearer {admin}"})
+    assert status == 200 and len(json.loads(body)["audit"]) == 2
+    for bad in ("limit=x", "cursor=", "since=-1"):
+        assert server.get(f"/api/v1/audit?{bad}",
+                          {"Authorization": f"Bearer {admin}"})[0] == 400
+    # The chain, and a row of it changed.
+    verified = json.loads(audit.ctl("--json", "audit", "verify"))
+    head = verified["head"]
+    audit.ctl("audit", "verify", str(head["seq"]), head["hash"])
+    assert "row" in audit.ctl("audit", "verify", str(head["seq"]), "0" * 64,
+                              status=1)
+    audit.ctl("audit", "verify", "1", status=2)
+    audit.ctl("audit", "list", "who=me", status=2)
+    audit.sql("UPDATE audit SET actor = 'nobody' WHERE seq = 3")
+    assert "row 3:" in audit.ctl("audit", "verify", status=1)
+    audit.sql("DELETE FROM audit WHERE seq = 2")
+    assert "row 2: the row is missing" in audit.ctl(
+        "audit", "verify", status=1)
