@@ -72,6 +72,29 @@ reply_waits_too_much(struct http_exchange *x)
 	    "later");
 }
 
+/* Over TLS libevent tells that "100 Continue" was written by a callback later
+ * in the same turn, which evhttp would take for the end of an answer that was
+ * begun in between.  So the end of that one comes a turn later, too. */
+static void
+send_whole(
+    struct http_conn *c, struct evhttp_request *req, int status, uint64_t n)
+{
+	const struct evkeyvalq *in = evhttp_request_get_input_headers(req);
+	struct evkeyvalq *out = evhttp_request_get_output_headers(req);
+	char text[24];
+
+	if (c->ssl == NULL || evhttp_find_header(in, "Expect") == NULL) {
+		evhttp_send_reply(req, status, http_reason(status), NULL);
+		return;
+	}
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
+	if (has_body(status) &&
+	    evhttp_find_header(out, "Content-Length") == NULL)
+		(void)evhttp_add_header(out, "Content-Length", text);
+	evhttp_send_reply_start(req, status, http_reason(status));
+	http_pump_end(c, req);
+}
+
 /* owned: the buffer to free, or NULL when p must be copied. */
 static void
 reply_bytes(struct http_exchange *x, int status, const char *type,
@@ -81,6 +104,7 @@ reply_bytes(struct http_exchange *x, int status, const char *type,
 	     waits = x->req != NULL && x->method != HTTP_METHOD_HEAD &&
 	    type != NULL;
 	struct http_large *large = NULL;
+	struct http_conn *c = x->conn;
 	struct evhttp_request *req;
 	struct evbuffer *out;
 
@@ -112,7 +136,7 @@ reply_bytes(struct http_exchange *x, int status, const char *type,
 		free(owned);
 	req = http_exchange_end(x);
 	if (req != NULL)
-		evhttp_send_reply(req, status, http_reason(status), NULL);
+		send_whole(c, req, status, type == NULL ? 0 : n);
 }
 
 void
@@ -135,6 +159,7 @@ static struct evhttp_request *
 begin_bytes(struct http_exchange *x, int status, const char *type, uint64_t n)
 {
 	bool body = x->method != HTTP_METHOD_HEAD && n > 0;
+	struct http_conn *c = x->conn;
 	struct evhttp_request *req;
 
 	add_common_headers(x, status, type);
@@ -146,7 +171,7 @@ begin_bytes(struct http_exchange *x, int status, const char *type, uint64_t n)
 		evhttp_send_reply_start(req, status, http_reason(status));
 		return req;
 	}
-	evhttp_send_reply(req, status, http_reason(status), NULL);
+	send_whole(c, req, status, n);
 	return NULL;
 }
 

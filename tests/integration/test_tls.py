@@ -467,3 +467,22 @@ def test_check_config_warns_of_a_certificate_that_ends(build, engine,
         wait_for(lambda: "expires in " in s.tail(), 30, "the warning")
     finally:
         s.destroy(engine)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_body_may_follow_before_100_continue_has_come(tls, waits):
+    sock = tls.context().wrap_socket(
+        socket.create_connection(("127.0.0.1", tls.server.port), timeout=60),
+        server_hostname="127.0.0.1")
+    head = (f"POST /healthz HTTP/1.1\r\nHost: 127.0.0.1:{tls.server.port}\r\n"
+            "Content-Length: 5\r\nExpect: 100-continue\r\n\r\n").encode()
+    for _ in range(10):
+        got = b""
+        sock.sendall(head)
+        while waits and b"100 Continue\r\n\r\n" not in got:
+            got += sock.recv(4096) or pytest.fail(f"closed after {got}")
+        sock.sendall(b"hello")
+        while b"}}" not in got:  # the end of the refusal, of an answer at once
+            got += sock.recv(4096) or pytest.fail(f"closed after {got}")
+        assert got.count(b"HTTP/1.1 405") == 1
+    sock.close()
