@@ -619,22 +619,21 @@ token_insert(struct tenants *t, struct tenant *n, const struct token_wish *w,
 
 int
 tenants_add_token(struct tenants *t, struct tenant *n,
-    const struct token_wish *w, char text[TOKEN_TEXT_LEN + 1],
-    store_done_cb done, void *arg, struct token **out, struct err *e)
+    const struct token_wish *w, store_done_cb done, void *arg,
+    struct token_made *out, struct err *e)
 {
 	struct token_text of;
 
 	if (check_wish(n, w, e) != 0)
 		return e->code;
-	if (w->expires_ms < 0 ||
-	    (w->expires_ms != 0 && w->expires_ms <= clock_wall_ms()))
+	if (w->expires_ms != 0 && w->expires_ms <= clock_wall_ms())
 		return err_set(e, ERR_INVAL, "its expiry has passed already");
 	if (make_room(t, n, e) != 0)
 		return e->code;
 	do
-		token_make(&of, text);
+		token_make(&of, out->text);
 	while (tenants_find_token(t, of.id) != NULL);
-	*out = token_insert(t, n, w, &of, done, arg);
+	out->token = token_insert(t, n, w, &of, done, arg);
 	return 0;
 }
 

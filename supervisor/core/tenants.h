@@ -161,11 +161,15 @@ struct token_wish {
 	const char *name;
 	int64_t expires_ms; /* 0: never */
 };
-/* tenants_add_token - n NULL: of no tenant.  text is the one time it is to be
- * had. ERR_INVAL: name, expiry, a user's without a tenant; ERR_LIMIT */
+struct token_made {
+	struct token *token;
+	char text[TOKEN_TEXT_LEN + 1]; /* the one time it is to be had */
+};
+/* tenants_add_token - n NULL: of no tenant.  ERR_INVAL: name, expiry, a user's
+ * without a tenant; ERR_LIMIT */
 int tenants_add_token(struct tenants *t, struct tenant *n,
-    const struct token_wish *w, char text[TOKEN_TEXT_LEN + 1],
-    store_done_cb done, void *arg, struct token **out, struct err *e) MUSTCHECK;
+    const struct token_wish *w, store_done_cb done, void *arg,
+    struct token_made *out, struct err *e) MUSTCHECK;
 /* tenants_import_token - one whose digest is known; ERR_CONFLICT: there
  * is one of this id with another digest, tenant or role.  The same again does
  * nothing: one that was revoked stays so. */

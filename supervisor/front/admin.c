@@ -463,25 +463,24 @@ static void
 add_token(const struct front *f, struct http_exchange *x, struct tenant *n,
     const json_t *body)
 {
-	char text[TOKEN_TEXT_LEN + 1];
 	struct change *c = change_new(f, x);
+	struct token_made made;
 	struct token_wish w;
-	struct token *k;
 	struct err e;
 	json_t *o;
 
 	if (parse_wish(body, &w, &e) != 0 ||
-	    tenants_add_token(core_tenants(f->core), n, &w, text, changed_cb, c,
-		&k, &e) != 0) {
+	    tenants_add_token(
+		core_tenants(f->core), n, &w, changed_cb, c, &made, &e) != 0) {
 		change_refuse(c, &e);
 		return;
 	}
 	(void)change_part(c);
-	tell(c, "token.add", n == NULL ? NULL : n->row.name, k->row.id,
+	tell(c, "token.add", n == NULL ? NULL : n->row.name, made.token->row.id,
 	    principal_role_word(w.role));
-	o = view_token(k);
-	json_object_set_new(o, "token", json_string(text));
-	explicit_bzero(text, sizeof(text));
+	o = view_token(made.token);
+	json_object_set_new(o, "token", json_string(made.text));
+	explicit_bzero(made.text, sizeof(made.text));
 	change_answer(c, 201, o);
 }
 

@@ -285,7 +285,7 @@ struct bufferevent *http_tls_bufferevent(struct http_conn *c, struct tls *tls);
 void http_handshake_begin(
     struct http_conn *c, void (*on_open)(struct http_conn *c));
 void http_handshake_end(struct http_conn *c); /* it closes */
-void http_handshake_turn_cb(evutil_socket_t fd, short what, void *server);
+void http_handshake_turn_cb(evutil_socket_t fd, short what, void *arg);
 /* http_tls_say - beside the bufferevent, when it has nothing to send */
 void http_tls_say(struct http_conn *c, const char *text, size_t n);
 void http_tls_bye(struct http_conn *c);

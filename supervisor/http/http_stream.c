@@ -146,7 +146,7 @@ http_stream_end(struct http_exchange *x)
 		bufferevent_setwatermark(x->conn->bev, EV_WRITE, 0, 0);
 	}
 	req = http_exchange_end(x);
-	if (req != NULL && c->ssl != NULL)
+	if (req != NULL && c != NULL && c->ssl != NULL)
 		http_pump_end(c, req);
 	else if (req != NULL)
 		evhttp_send_reply_end(req);

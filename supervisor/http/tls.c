@@ -78,6 +78,7 @@ pem_close(struct pem *p)
 
 /* Instead of a prompt on a terminal. */
 static int
+/* NOLINTNEXTLINE(readability-non-const-parameter): OpenSSL's pem_password_cb */
 no_passphrase_cb(char *out, int size, int writing, void *arg)
 {
 	(void)out;

@@ -123,12 +123,13 @@ add_token(struct tenant *n, enum principal_role role, int64_t expires_ms,
     char text[TOKEN_TEXT_LEN + 1])
 {
 	const struct token_wish w = {role, "t", expires_ms};
-	struct token *k;
+	struct token_made made;
 	struct err e;
 
-	if (tenants_add_token(g.t, n, &w, text, done_cb, NULL, &k, &e) != 0)
+	if (tenants_add_token(g.t, n, &w, done_cb, NULL, &made, &e) != 0)
 		fail_msg("%s", e.msg);
-	return k;
+	memcpy(text, made.text, sizeof(made.text));
+	return made.token;
 }
 
 static void
@@ -381,22 +382,22 @@ static void
 test_a_tenant_has_so_many_tokens_and_dead_ones_give_way(void **state)
 {
 	const struct token_wish w = {PRINCIPAL_USER, "", 0};
-	char text[TOKEN_TEXT_LEN + 1];
 	struct tenant *n = add("acme");
-	struct token *first = NULL, *k;
+	struct token *first = NULL;
+	struct token_made made;
 	struct err e;
 
 	(void)state;
 	for (unsigned int i = 0; i < TENANT_TOKENS_MAX; i++) {
 		assert_int_equal(
-		    tenants_add_token(g.t, n, &w, text, NULL, NULL, &k, &e), 0);
-		first = first == NULL ? k : first;
+		    tenants_add_token(g.t, n, &w, NULL, NULL, &made, &e), 0);
+		first = first == NULL ? made.token : first;
 	}
 	assert_int_equal(
-	    tenants_add_token(g.t, n, &w, text, NULL, NULL, &k, &e), ERR_LIMIT);
+	    tenants_add_token(g.t, n, &w, NULL, NULL, &made, &e), ERR_LIMIT);
 	token_revoke(g.t, first, NULL, NULL);
 	assert_int_equal(
-	    tenants_add_token(g.t, n, &w, text, NULL, NULL, &k, &e), 0);
+	    tenants_add_token(g.t, n, &w, NULL, NULL, &made, &e), 0);
 	assert_int_equal(n->ntokens, TENANT_TOKENS_MAX);
 }
 
