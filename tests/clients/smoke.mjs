@@ -4,6 +4,7 @@
 // itself checks structured content against each tool's output schema.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
+import Ajv from "ajv/dist/2020.js";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from
   "@modelcontextprotocol/sdk/client/streamableHttp.js";
@@ -68,6 +69,23 @@ const steps = [
       assert.equal(tool.outputSchema.type, "object");
     }
   }],
+  ["a validator in its strictest mode has no word to say of the schemas",
+    async () => {
+      const { tools } = await client.listTools();
+      for (const { name, inputSchema, outputSchema } of tools) {
+        for (const schema of [inputSchema, outputSchema]) {
+          const words = [];
+          const tell = (...text) => words.push(text.join(" "));
+          const ajv = new Ajv.default({
+            strict: true, strictTypes: true, strictTuples: true,
+            strictRequired: true, validateFormats: false,
+            logger: { log: tell, warn: tell, error: tell },
+          });
+          assert.doesNotThrow(() => ajv.compile(schema), name);
+          assert.deepEqual(words, [], name);
+        }
+      }
+    }],
   ["run_sandbox runs a command and waits for its end", async () => {
     const { run: final, command } =
       await run({ argv: ["echo", "hello", "world"] });
