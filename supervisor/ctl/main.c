@@ -4,7 +4,9 @@
  * Exit status: 0 done, 1 failed, 2 wrong usage; what failed is one line on
  * stderr.
  */
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "supervisor/ctl/ctl_commands.h"
 #include "supervisor/ctl/ctl_options.h"
@@ -31,7 +33,13 @@ main(int argc, char **argv)
 	ctl_options_clear(&o);
 	if (status != CTL_DONE)
 		(void)fprintf(stderr, "sandboxctl: %s\n", e.msg);
-	if (fflush(stdout) != 0 && status == CTL_DONE)
-		status = CTL_FAILED;
+	if (fflush(stdout) == 0)
+		return status;
+	if (status == CTL_DONE)
+		(void)fprintf(stderr,
+		    "sandboxctl: it was done, but what came of it could not "
+		    "be printed: %s\n",
+		    strerror(errno));
+	return status == CTL_DONE ? CTL_FAILED : status;
 	return status;
 }

@@ -306,6 +306,15 @@ def test_wrong_tokens_of_a_neighbour_do_not_shut_good_ones_out(
     assert 1 <= len(told) <= found.count(401) + (status == 401)
 
 
+def test_what_cannot_be_printed_is_said(build):
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run(
+            [os.path.join(build, "sandboxctl"), "--help"], stdout=full,
+            stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "could not be printed: No space left" in done.stderr
+
+
 def test_a_line_for_the_file_is_made_without_a_server(make_server, tokens):
     server = make_server()
     done = subprocess.run(
