@@ -170,6 +170,7 @@ def test_frames_that_crossed_with_the_agents_close_are_passed_over(
 def test_an_agent_with_channels_of_every_kind_keeps_no_file_open(
         sandbox, host):
     host.run(Command(["true"]))
+    host.ping()  # a command's pipes are closed behind its end
     before = len(os.listdir(f"/proc/{sandbox.pid}/fd"))
     for c in kinds(host).values():
         host.send("CLOSE", chan=c.number)

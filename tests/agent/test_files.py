@@ -305,6 +305,7 @@ def test_taking_more_of_a_file_than_was_sent_is_malformed(host):
 
 def test_a_closed_read_ends(sandbox, host):
     make(host, "head -c 1000000 /dev/zero > f")
+    host.ping()  # a command's pipes are closed behind its end
     before = len(os.listdir(f"/proc/{sandbox.pid}/fd"))
     read = host.start_read("/artifacts", "f", window=1000)
     read.auto_credit = False
@@ -355,6 +356,7 @@ def test_a_large_walk_does_not_hold_up_a_run(host):
 
 def test_files_end_with_the_link(sandbox, host):
     make(host, "head -c 1000000 /dev/zero > f")
+    host.ping()  # a command's pipes are closed behind its end
     before = len(os.listdir(f"/proc/{sandbox.pid}/fd"))
     reads = [host.start_read("/artifacts", "f", window=1000)
              for _ in range(10)]
