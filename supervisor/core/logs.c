@@ -161,10 +161,11 @@ request_work(struct log_request *r, const struct log_work *work)
 	request_set_result(r, rc, &e);
 }
 
+/* NOLINTNEXTLINE(misc-redundant-expression): by chance they are equal */
 _Static_assert(LOG_WORK_BYTES <= THREADS_ROOM_BYTES, "a thread's room");
 
 static enum thread_verdict
-request_slice(struct thread_job *job, uint8_t *room)
+request_slice(struct thread_job *job, void *room)
 {
 	const struct log_work work = {room, LOG_WORK_BYTES};
 	struct log_request *r = (struct log_request *)job;

@@ -38,7 +38,7 @@ enum thread_verdict {
 struct thread_job {
 	TAILQ_ENTRY(thread_job) link;
 	/* work - on a thread; room: THREADS_ROOM_BYTES to work with */
-	enum thread_verdict (*work)(struct thread_job *job, uint8_t *room);
+	enum thread_verdict (*work)(struct thread_job *job, void *room);
 	/* done - on the loop: the job is its maker's again, who may free it,
 	 * or all threads */
 	void (*done)(struct thread_job *job);

@@ -33,7 +33,7 @@ struct bodies {
 /* ---- on a thread */
 
 static enum thread_verdict
-reading_work(struct thread_job *job, uint8_t *room)
+reading_work(struct thread_job *job, void *room)
 {
 	struct body_reading *r = (struct body_reading *)job;
 

@@ -27,11 +27,11 @@ static atomic_uint began;
 static unsigned int ndone;
 
 static enum thread_verdict
-task_work(struct thread_job *job, uint8_t *room)
+task_work(struct thread_job *job, void *room)
 {
 	struct task *t = (struct task *)job;
 
-	room[0] = room[THREADS_ROOM_BYTES - 1] = 1;
+	memset(room, 1, THREADS_ROOM_BYTES);
 	t->works++;
 	t->worker = pthread_self();
 	(void)atomic_fetch_add(&began, 1);
