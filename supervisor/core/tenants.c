@@ -1,9 +1,5 @@
 /*
- * tenants.c - the directory in memory, and what changes it
- *
- * Tenants are found by number and name, tokens by id.  A token's principal is
- * made once and shared by all calls with it, so "the calls of this token" is a
- * comparison of pointers.
+ * tenants.c - who calls, and what changes the directory
  *
  *	token	good --> revoked, expired ----------------> dropped when its
  *		  \----- (tenant disabled) comes back       tenant has too many
@@ -17,119 +13,10 @@
 #include "common/log.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/tenants_map.h"
+#include "supervisor/core/tenants_save.h"
 
 #define USED_EVERY_MS 60000 /* how true used_ms is */
-#define SAVE_EVERY_MS 2000
-
-TAILQ_HEAD(tenant_list, tenant);
-TAILQ_HEAD(token_list, token);
-LIST_HEAD(saving_list, saving);
-
-struct tenants {
-	struct store *store;
-	struct tenant_list list;
-	struct tenant_list ended; /* with runs that ended */
-	struct token_list tokens;
-	struct saving_list savings; /* under way */
-	struct hashmap numbers;
-	struct hashmap names;
-	struct hashmap ids;
-	unsigned int ntokens_of_none;
-	uint64_t next_number;
-	struct principal *local;
-	int64_t next_expiry_ms; /* INT64_MAX: none expires */
-	int64_t next_save_ms;
-	bool is_behind; /* something is not on disk */
-	void (*on_ended)(const struct principal *who, void *arg);
-	void *on_ended_arg;
-};
-
-/* ---- looking */
-
-static bool
-is_name(const struct hash_entry *en, const void *key)
-{
-	return strcmp(HASH_OF(en, const struct tenant, by_name)->row.name,
-		   key) == 0;
-}
-
-static bool
-is_token_id(const struct hash_entry *en, const void *key)
-{
-	return strcmp(HASH_OF(en, const struct token, by_id)->row.id, key) == 0;
-}
-
-struct tenant *
-tenants_find(const struct tenants *t, struct tenant_id id)
-{
-	return HASH_OBJECT(
-	    hashmap_get_u64(&t->numbers, id.n), struct tenant, by_number);
-}
-
-struct tenant *
-tenants_find_name(const struct tenants *t, const char *name)
-{
-	return HASH_OBJECT(
-	    hashmap_get(&t->names, hashmap_key_text(name), is_name, name),
-	    struct tenant, by_name);
-}
-
-struct token *
-tenants_find_token(const struct tenants *t, const char *id)
-{
-	return HASH_OBJECT(
-	    hashmap_get(&t->ids, hashmap_key_text(id), is_token_id, id),
-	    struct token, by_id);
-}
-
-int64_t
-tenants_quota(const struct tenants *t, struct tenant_id id, enum quota_key key)
-{
-	const struct tenant *n = tenants_find(t, id);
-
-	return n == NULL ? quota_rule(key)->fallback : n->quota[key];
-}
-
-struct tenant *
-tenants_next(const struct tenants *t, const struct tenant *n)
-{
-	return n == NULL ? TAILQ_FIRST(&t->list) : TAILQ_NEXT(n, link);
-}
-
-struct token *
-tenants_next_token(const struct tenants *t, const struct token *k)
-{
-	return k == NULL ? TAILQ_FIRST(&t->tokens) : TAILQ_NEXT(k, link);
-}
-
-static bool
-token_is_over(const struct token *k, int64_t wall_ms)
-{
-	return k->row.revoked_ms != 0 ||
-	    (k->row.expires_ms != 0 && k->row.expires_ms <= wall_ms);
-}
-
-void
-tenants_count(const struct tenants *t, size_t *ntenants, size_t *ntokens)
-{
-	int64_t now = clock_wall_ms();
-	const struct tenant *n;
-	const struct token *k;
-
-	*ntenants = *ntokens = 0;
-	TAILQ_FOREACH (n, &t->list, link)
-		*ntenants +=
-		    n->row.id != STORE_TENANT_DEFAULT && tenant_is_usable(n);
-	TAILQ_FOREACH (k, &t->tokens, link)
-		*ntokens += !token_is_over(k, now) &&
-		    (k->tenant == NULL || tenant_is_usable(k->tenant));
-}
-
-bool
-tenants_is_open(const struct tenants *t)
-{
-	return t->ids.count == 0 && t->next_number == STORE_TENANT_DEFAULT + 1;
-}
 
 /* ---- who calls */
 
@@ -198,182 +85,6 @@ tenant_tell_ended(const struct tenant *n)
 		n->all->on_ended(n->all->local, n->all->on_ended_arg);
 }
 
-/* ---- entering and leaving */
-
-static void
-tenant_reset_quotas(struct tenant *n)
-{
-	for (size_t i = 0; i < QUOTA_COUNT; i++)
-		n->quota[i] = tenant_fallback(n, (enum quota_key)i);
-}
-
-static struct tenant *
-tenant_enter(struct tenants *t, const struct store_tenant *row)
-{
-	struct tenant *n = xcalloc(1, sizeof(*n));
-
-	n->all = t;
-	store_tenant_copy(&n->row, row);
-	n->owner = principal_new(
-	    (struct tenant_id){row->id}, row->name, "server", PRINCIPAL_USER);
-	tenant_reset_quotas(n);
-	hashmap_put(&t->numbers, &n->by_number, hashmap_key_u64(row->id));
-	hashmap_put(&t->names, &n->by_name, hashmap_key_text(row->name));
-	TAILQ_INSERT_TAIL(&t->list, n, link);
-	return n;
-}
-
-static void
-tenant_leave(struct tenant *n)
-{
-	struct tenants *t = n->all;
-
-	hashmap_del(&t->numbers, &n->by_number);
-	hashmap_del(&t->names, &n->by_name);
-	TAILQ_REMOVE(&t->list, n, link);
-	if (n->has_ended_runs)
-		TAILQ_REMOVE(&t->ended, n, ended_link);
-	principal_unref(n->owner);
-	store_tenant_clear(&n->row);
-	free(n);
-}
-
-static unsigned int *
-token_counter(struct tenants *t, struct tenant *n)
-{
-	return n == NULL ? &t->ntokens_of_none : &n->ntokens;
-}
-
-static struct token *
-token_enter(struct tenants *t, struct tenant *n, const struct store_token *row)
-{
-	struct token *k = xcalloc(1, sizeof(*k));
-
-	k->tenant = n;
-	store_token_copy(&k->row, row);
-	k->who = principal_new((struct tenant_id){row->tenant},
-	    n == NULL ? "" : n->row.name, row->id, row->role);
-	(*token_counter(t, n))++;
-	hashmap_put(&t->ids, &k->by_id, hashmap_key_text(row->id));
-	TAILQ_INSERT_TAIL(&t->tokens, k, link);
-	if (row->expires_ms != 0 && row->expires_ms < t->next_expiry_ms)
-		t->next_expiry_ms = row->expires_ms;
-	return k;
-}
-
-static void
-token_leave(struct tenants *t, struct token *k)
-{
-	(*token_counter(t, k->tenant))--;
-	hashmap_del(&t->ids, &k->by_id);
-	TAILQ_REMOVE(&t->tokens, k, link);
-	principal_unref(k->who);
-	store_token_clear(&k->row);
-	free(k);
-}
-
-/* ---- to disk, and again if that failed */
-
-struct saving {
-	struct tenants *all;
-	LIST_ENTRY(saving) link;
-	uint64_t tenant; /* 0: it is of a token */
-	char token[TOKEN_ID_LEN + 1];
-	store_done_cb done;
-	void *arg;
-};
-
-static struct saving *
-saving_new(struct tenants *t, store_done_cb done, void *arg)
-{
-	struct saving *s = xcalloc(1, sizeof(*s));
-
-	s->all = t;
-	s->done = done;
-	s->arg = arg;
-	LIST_INSERT_HEAD(&t->savings, s, link);
-	return s;
-}
-
-static void
-saving_free(struct saving *s)
-{
-	LIST_REMOVE(s, link);
-	free(s);
-}
-
-static void
-saved_cb(int rc, const struct err *why, void *arg)
-{
-	struct saving *s = arg;
-	struct tenant *n = tenants_find(s->all, (struct tenant_id){s->tenant});
-	struct token *k = tenants_find_token(s->all, s->token);
-
-	if (rc != 0) {
-		log_warn("%s: not on disk, tried again: %s",
-		    n != NULL ? n->row.name : s->token, why->msg);
-		if (n != NULL)
-			n->is_unsaved = true;
-		if (k != NULL)
-			k->is_unsaved = true;
-		s->all->is_behind = true;
-	}
-	if (s->done != NULL)
-		s->done(rc, why, s->arg);
-	saving_free(s);
-}
-
-static void
-tenant_save(struct tenant *n, store_done_cb done, void *arg)
-{
-	struct saving *s = saving_new(n->all, done, arg);
-
-	s->tenant = n->row.id;
-	n->is_unsaved = false;
-	store_tenant_put(n->all->store, &n->row, saved_cb, s);
-}
-
-static void
-token_save(struct tenants *t, struct token *k, store_done_cb done, void *arg)
-{
-	struct saving *s = saving_new(t, done, arg);
-
-	memcpy(s->token, k->row.id, sizeof(s->token));
-	k->is_unsaved = false;
-	store_token_put(t->store, &k->row, saved_cb, s);
-}
-
-static void
-grant_save(struct tenant *n, enum quota_key key, store_done_cb done, void *arg)
-{
-	const char *name = quota_rule(key)->key;
-	char copy[64];
-	struct store_grant row = {
-	    .tenant = n->row.id, .key = copy, .value = n->quota[key]};
-
-	(void)snprintf(copy, sizeof(copy), "%s", name);
-	if (n->quota_is_set[key])
-		store_grant_put(n->all->store, &row, done, arg);
-	else
-		store_grant_drop(
-		    n->all->store, tenant_id_of(n), name, done, arg);
-}
-
-static void
-save_what_is_behind(struct tenants *t)
-{
-	struct tenant *n;
-	struct token *k;
-
-	t->is_behind = false;
-	TAILQ_FOREACH (n, &t->list, link)
-		if (n->is_unsaved)
-			tenant_save(n, NULL, NULL);
-	TAILQ_FOREACH (k, &t->tokens, link)
-		if (k->is_unsaved)
-			token_save(t, k, NULL, NULL);
-}
-
 static void
 end_expired(struct tenants *t, int64_t wall_ms)
 {
@@ -397,10 +108,7 @@ tenants_tick(struct tenants *t, int64_t wall_ms)
 {
 	if (wall_ms >= t->next_expiry_ms)
 		end_expired(t, wall_ms);
-	if (t->is_behind && wall_ms >= t->next_save_ms) {
-		t->next_save_ms = wall_ms + SAVE_EVERY_MS;
-		save_what_is_behind(t);
-	}
+	tenants_save_tick(t, wall_ms);
 }
 
 /* ---- tenants change */
@@ -488,7 +196,7 @@ tenant_grant(struct tenant *n, enum quota_key key, int64_t value,
 {
 	n->quota[key] = value;
 	n->quota_is_set[key] = true;
-	grant_save(n, key, done, arg);
+	tenant_save_grant(n, key, done, arg);
 }
 
 void
@@ -497,7 +205,7 @@ tenant_ungrant(
 {
 	n->quota[key] = tenant_fallback(n, key);
 	n->quota_is_set[key] = false;
-	grant_save(n, key, done, arg);
+	tenant_save_grant(n, key, done, arg);
 }
 
 int
@@ -513,47 +221,6 @@ tenant_delete(struct tenant *n, store_done_cb done, void *arg, struct err *e)
 	return 0;
 }
 
-static void
-erased_cb(int rc, const struct err *why, void *arg)
-{
-	struct saving *s = arg;
-	struct tenants *t = s->all;
-	struct tenant *n = tenants_find(t, (struct tenant_id){s->tenant});
-	struct token *k, *next;
-
-	saving_free(s);
-	if (n == NULL)
-		return;
-	n->is_erasing = false;
-	if (rc != 0) {
-		if (rc != ERR_CONFLICT)
-			log_warn(
-			    "tenant %s: not erased: %s", n->row.name, why->msg);
-		return;
-	}
-	for (k = TAILQ_FIRST(&t->tokens); k != NULL; k = next) {
-		next = TAILQ_NEXT(k, link);
-		if (k->tenant == n)
-			token_leave(t, k);
-	}
-	log_info("tenant %s is gone", n->row.name);
-	tenant_leave(n);
-}
-
-void
-tenant_erase(struct tenant *n)
-{
-	struct saving *s;
-
-	if (n->is_erasing)
-		return;
-	n->is_erasing = true;
-	s = saving_new(n->all, NULL, NULL);
-	s->tenant = n->row.id;
-	store_tenant_erase(
-	    n->all->store, tenant_id_of(n), clock_wall_ms(), erased_cb, s);
-}
-
 /* ---- tokens change */
 
 /* The oldest one that is over makes room. */
@@ -563,7 +230,7 @@ make_room(struct tenants *t, struct tenant *n, struct err *e)
 	int64_t now = clock_wall_ms();
 	struct token *k;
 
-	if (*token_counter(t, n) < TENANT_TOKENS_MAX)
+	if (*tenants_token_counter(t, n) < TENANT_TOKENS_MAX)
 		return 0;
 	TAILQ_FOREACH (k, &t->tokens, link)
 		if (k->tenant == n && token_is_over(k, now)) {
@@ -775,8 +442,7 @@ tenants_free(struct tenants *t)
 
 	if (t == NULL)
 		return;
-	while (!LIST_EMPTY(&t->savings)) /* the store calls back no more */
-		saving_free(LIST_FIRST(&t->savings));
+	tenants_save_end(t);
 	while ((k = TAILQ_FIRST(&t->tokens)) != NULL)
 		token_leave(t, k);
 	while ((n = TAILQ_FIRST(&t->list)) != NULL)

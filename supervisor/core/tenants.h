@@ -36,7 +36,7 @@
 
 struct tenants;
 
-/* tenants.c writes it and nobody else does. */
+/* tenants*.c write it and nobody else does. */
 struct tenant {
 	struct tenants *all;
 	struct store_tenant row;
