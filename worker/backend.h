@@ -117,6 +117,10 @@ backend_is_box(const struct backend_container *c, const struct uuid *uuid)
 {
 	return c->is_ours && uuid_is_equal(&c->identity.uuid, uuid);
 }
+/* backend_why_ended - of one that does not run any more, for a client; 128
+ * bytes are enough */
+void backend_why_ended(
+    const struct backend_container *c, char *why, size_t size);
 
 enum backend_stdio {
 	BACKEND_STDIO_NONE,

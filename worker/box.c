@@ -35,7 +35,6 @@
 #include "worker/box.h"
 
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "common/clock.h"
 #include "common/exit.h"
@@ -45,6 +44,7 @@
 #include "common/xmalloc.h"
 #include "worker/later.h"
 #include "worker/removal.h"
+#include "worker/root_rule.h"
 
 #define LOOK_AGAIN_MS 1000
 /* The engine learns of a death a moment after the link does. */
@@ -296,21 +296,7 @@ lose_container(struct box *b, const struct backend_container *c)
 {
 	char why[128];
 
-	if (c->removing)
-		(void)snprintf(
-		    why, sizeof(why), "its container was removed from outside");
-	else if (c->oom_killed)
-		(void)snprintf(why, sizeof(why), "out of memory");
-	else if (c->exit_code == EXIT_ABANDONED)
-		(void)snprintf(why, sizeof(why),
-		    "no server came for its TTL and SANDBOX_GRACE_SECONDS");
-	else if (c->exit_code == EXIT_SPACE)
-		(void)snprintf(why, sizeof(why),
-		    "its file system held far more than SANDBOX_DISK_MB or "
-		    "SANDBOX_DISK_INODES");
-	else
-		(void)snprintf(
-		    why, sizeof(why), "exited with status %d", c->exit_code);
+	backend_why_ended(c, why, sizeof(why));
 	lose(b, why);
 }
 
@@ -461,39 +447,6 @@ await_agent(struct box *b, const struct backend_container *c)
 	link_expect(b->link, &b->at.handle);
 }
 
-/* The engine says that it remaps; this is what the kernel says.  A process
- * that may not be looked at counts as root's. */
-static bool
-is_root_here(const struct backend_container *c)
-{
-	char path[32];
-	struct stat st;
-
-	(void)snprintf(path, sizeof(path), "/proc/%lld",
-	    (long long)backend_handle_pid(&c->handle));
-	return stat(path, &st) == 0 && st.st_uid == 0;
-}
-
-static bool
-is_remap_a_lie(const struct box *b, const struct backend_container *c)
-{
-	const struct box_host *h = b->in->host;
-
-	return h->policy->as_root == POLICY_ROOT_REMAPPED &&
-	    h->backend->ops->users(h->backend) == BACKEND_USERS_MAPPED &&
-	    is_root_here(c);
-}
-
-/* Then no agent is let in: its commands would be refused for nothing. */
-static bool
-is_root_unknown(const struct box *b)
-{
-	const struct box_host *h = b->in->host;
-
-	return h->policy->as_root == POLICY_ROOT_REMAPPED &&
-	    h->backend->ops->users(h->backend) == BACKEND_USERS_UNKNOWN;
-}
-
 /* The one that should be there: is it, and is it what we would make? */
 static void
 looked(struct box *b, const struct backend_container *c)
@@ -511,7 +464,8 @@ looked(struct box *b, const struct backend_container *c)
 		lose(b,
 		    "it was made under another policy of network, "
 		    "capabilities, system calls or paths");
-	} else if (is_root_unknown(b)) {
+	} else if (root_rule_is_unknown(
+		       b->in->host->policy, b->in->host->backend)) {
 		timer_set_ms(b->timer, LOOK_AGAIN_MS);
 	} else if (box_listen(b, &e) != 0) {
 		log_warn("box %s: %s", b->name, e.msg);
@@ -596,11 +550,9 @@ opened_cb(
 	} else if (b->state == BOX_CREATING) {
 		b->times.create_us = o->create_us;
 		b->times.start_us = o->start_us;
-		if (is_remap_a_lie(b, &o->c))
-			fail(b, ERR_POLICY,
-			    "SANDBOX_AS_ROOT is remapped and the engine says "
-			    "that it remaps, but the sandbox's root is root "
-			    "of this host");
+		if (root_rule_is_broken(b->in->host->policy,
+			b->in->host->backend, &o->c.handle))
+			fail(b, ERR_POLICY, ROOT_RULE_BROKEN);
 		else
 			await_agent(b, &o->c);
 	}

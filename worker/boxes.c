@@ -9,6 +9,7 @@
 #include "common/msg/msg_gen.h"
 #include "common/xmalloc.h"
 #include "worker/removal.h"
+#include "worker/root_rule.h"
 
 struct boxes {
 	struct box_all all;
@@ -111,31 +112,13 @@ boxes_ask_left(struct boxes *bs, const struct msg_left_ask *m)
 		left_asks_refuse(*bs->all.host->front, m);
 }
 
-/* NULL, or why commands may not be root. */
 static const char *
 root_refusal(void *arg)
 {
 	const struct boxes *bs = arg;
 	const struct box_host *h = bs->all.host;
 
-	if (h->policy->as_root == POLICY_ROOT_ALLOW)
-		return NULL;
-	if (h->policy->as_root == POLICY_ROOT_DENY)
-		return "commands as root are not allowed here "
-		       "(SANDBOX_AS_ROOT=deny): leave as_user out";
-	switch (h->backend->ops->users(h->backend)) {
-	case BACKEND_USERS_UNKNOWN:
-		return "whether the engine remaps users is not known yet "
-		       "(SANDBOX_AS_ROOT=remapped): try again";
-	case BACKEND_USERS_SAME:
-		return "commands as root are not allowed here: "
-		       "SANDBOX_AS_ROOT=remapped, and the engine remaps no "
-		       "users: leave as_user out, or start the engine with "
-		       "--userns-remap=default";
-	case BACKEND_USERS_MAPPED:
-		break;
-	}
-	return NULL;
+	return root_rule_refusal(h->policy, h->backend);
 }
 
 int
