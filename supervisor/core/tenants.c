@@ -196,7 +196,7 @@ tenant_grant(struct tenant *n, enum quota_key key, int64_t value,
 {
 	n->quota[key] = value;
 	n->quota_is_set[key] = true;
-	tenant_save_grant(n, key, done, arg);
+	tenants_save_grant(n, key, done, arg);
 }
 
 void
@@ -205,7 +205,7 @@ tenant_ungrant(
 {
 	n->quota[key] = tenant_fallback(n, key);
 	n->quota_is_set[key] = false;
-	tenant_save_grant(n, key, done, arg);
+	tenants_save_grant(n, key, done, arg);
 }
 
 int

@@ -78,7 +78,7 @@ token_save(struct tenants *t, struct token *k, store_done_cb done, void *arg)
 }
 
 void
-tenant_save_grant(
+tenants_save_grant(
     struct tenant *n, enum quota_key key, store_done_cb done, void *arg)
 {
 	const char *name = quota_rule(key)->key;

@@ -8,12 +8,12 @@
 
 #include "supervisor/core/tenants_map.h"
 
-/* tenant_save, token_save, tenant_save_grant - as it is now; done may be NULL
+/* tenant_save, token_save, tenants_save_grant - as it is now; done may be NULL
  */
 void tenant_save(struct tenant *n, store_done_cb done, void *arg);
 void token_save(
     struct tenants *t, struct token *k, store_done_cb done, void *arg);
-void tenant_save_grant(
+void tenants_save_grant(
     struct tenant *n, enum quota_key key, store_done_cb done, void *arg);
 
 /* tenants_save_tick - what is behind is written again */
