@@ -15,16 +15,15 @@
 #include "supervisor/core/left_behind.h"
 #include "supervisor/core/logs.h"
 #include "supervisor/core/quota_use.h"
+#include "supervisor/core/recovery.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/run_files.h"
 #include "supervisor/core/sandbox.h"
 #include "supervisor/core/sched.h"
+#include "supervisor/core/sweeper.h"
 #include "supervisor/core/tenants.h"
 
 #define TICK_MS 200
-#define SWEEP_FIRST_MS 5000
-#define SWEEP_EVERY_MS 30000
-#define CENSUS_AGAIN_MS 1000
 #define LOG_THREADS 2
 
 struct core {
@@ -46,9 +45,9 @@ struct core {
 	struct sandboxes *sandboxes;
 	struct left_behind *left_behind;
 	struct census *census;
+	struct sweeper sweeper;
 	struct timer *tick;
 	uint64_t next_reap_ms;
-	uint64_t next_sweep_ms;
 	bool is_trimming;
 };
 
@@ -128,23 +127,13 @@ core_of(void *worker)
 	return fleet_worker_arg(worker);
 }
 
-static bool core_sweep(struct core *c);
-
-/* A database that is not known to be ours asks as soon as it can. */
-static void
-core_ask(struct core *c)
-{
-	if (!census_is_settled(c->census) && core_sweep(c))
-		c->next_sweep_ms = clock_mono_ms() + SWEEP_EVERY_MS;
-}
-
 static int
 on_worker_state(void *worker, const struct msg_worker_state *m, struct err *e)
 {
 	int rc = fleet_on_worker_state(worker, m, e);
 
 	if (m->engine_up)
-		core_ask(core_of(worker));
+		sweeper_ask(&core_of(worker)->sweeper);
 	return rc;
 }
 
@@ -304,17 +293,8 @@ on_sweep_found(void *worker, const struct msg_sweep_found *m, struct err *e)
 static int
 on_swept(void *worker, const struct msg_swept *m, struct err *e)
 {
-	struct core *c = core_of(worker);
-
 	(void)e;
-	if (!census_is_settled(c->census))
-		c->next_sweep_ms = clock_mono_ms() +
-		    (census_on_swept(c->census, m) ? SWEEP_FIRST_MS :
-						     CENSUS_AGAIN_MS);
-	if (m->removed > 0)
-		log_info("sweep: %u objects on the engine, %u leftovers "
-			 "removed",
-		    m->found, m->removed);
+	sweeper_on_swept(&core_of(worker)->sweeper, m);
 	return 0;
 }
 
@@ -409,52 +389,6 @@ on_bus(const struct bus_event *ev, void *arg)
 
 /* ---- by the clock */
 
-struct sweep_list {
-	struct ipc_chan *chan;
-	struct buf uuids;
-};
-
-static void
-sweep_flush(struct sweep_list *s)
-{
-	msg_send_sweep(s->chan,
-	    &(struct msg_sweep){
-		.uuids = {buf_data(&s->uuids), buf_len(&s->uuids)}});
-	buf_consume(&s->uuids, buf_len(&s->uuids));
-}
-
-static void
-sweep_add(const struct sandbox *sb, void *arg)
-{
-	struct sweep_list *s = arg;
-
-	if (sb->state == SANDBOX_GONE)
-		return;
-	if (buf_len(&s->uuids) + sizeof(sb->row.uuid.b) > MSG_SWEEP_UUIDS_MAX)
-		sweep_flush(s);
-	(void)!buf_append(&s->uuids, sb->row.uuid.b, sizeof(sb->row.uuid.b));
-}
-
-/* Tell one worker what should exist; it sees to what should not. */
-static bool
-core_sweep(struct core *c)
-{
-	const struct conf *conf = c->parts.conf;
-	struct sweep_list s = {.chan = fleet_any_chan(c->fleet)};
-
-	if (s.chan == NULL)
-		return false;
-	buf_init(&s.uuids, MSG_SWEEP_UUIDS_MAX);
-	sandboxes_each(c->sandboxes, sweep_add, &s);
-	sweep_flush(&s);
-	buf_clear(&s.uuids);
-	msg_send_sweep_end(s.chan,
-	    &(struct msg_sweep_end){.asof_wall_ms = clock_wall_ms(),
-		.keep_ms = conf_int(conf, CONF_UNKNOWN_KEEP_SECONDS) * 1000,
-		.only_look = !census_is_settled(c->census)});
-	return true;
-}
-
 static void core_trim(struct core *c);
 
 static void
@@ -515,10 +449,7 @@ tick_cb(void *arg)
 		c->next_reap_ms = now +
 		    (uint64_t)conf_int(c->parts.conf, CONF_REAPER_INTERVAL_MS);
 	}
-	if (now >= c->next_sweep_ms) {
-		(void)core_sweep(c);
-		c->next_sweep_ms = now + SWEEP_EVERY_MS;
-	}
+	sweeper_tick(&c->sweeper, now);
 	core_end_overdue(c, now);
 	quota_uses_tick(c->uses);
 	sched_set_places(c->sched,
@@ -564,6 +495,10 @@ make_registries(struct core *c)
 	    .instance = p->instance,
 	    .refuse = p->refuse,
 	    .arg = p->refuse_arg});
+	c->sweeper = (struct sweeper){.conf = p->conf,
+	    .fleet = c->fleet,
+	    .sandboxes = c->sandboxes,
+	    .census = c->census};
 }
 
 int
@@ -622,73 +557,6 @@ core_free(struct core *c)
 	free(c);
 }
 
-static int
-compare_sandboxes(const void *key, const void *row)
-{
-	uint64_t id = *(const uint64_t *)key;
-	uint64_t of = ((const struct store_sandbox *)row)->id;
-
-	return id < of ? -1 : id > of;
-}
-
-static struct run_fate
-fate_of(const struct store_snapshot *snap, const struct sandbox *removing,
-    uint64_t sandbox)
-{
-	if (removing != NULL)
-		return run_fate_of(&removing->row);
-	if (snap->nended == 0)
-		return run_fate_of(NULL);
-	return run_fate_of(bsearch(&sandbox, snap->ended, snap->nended,
-	    sizeof(*snap->ended), compare_sandboxes));
-}
-
-static int
-restore_sandbox(struct core *c, const struct store_sandbox *row, struct err *e)
-{
-	const struct tenant *n =
-	    tenants_find(c->tenants, (struct tenant_id){row->tenant});
-
-	if (n == NULL)
-		return err_set(e, ERR_DAMAGED,
-		    "database: sandbox %s is of no tenant", row->name);
-	sandbox_restore(c->sandboxes, n->owner, row);
-	return 0;
-}
-
-static int
-restore_run(struct core *c, const struct store_snapshot *snap,
-    const struct store_run *row, struct err *e)
-{
-	struct sandbox *sb = sandboxes_find(c->sandboxes, row->sandbox);
-	bool is_live = sb != NULL && sandbox_state_is_live(sb->state);
-	const struct run_fate fate = fate_of(snap, sb, row->sandbox);
-	struct run *r;
-
-	if (run_restore(c->runs, is_live ? sb : NULL, &fate, row, &r, e) != 0)
-		return e->code;
-	if (r->is_doubtful)
-		sandbox_add_doubtful(sb);
-	return 0;
-}
-
-static int
-restore_all(struct core *c, const struct store_snapshot *snap, struct err *e)
-{
-	sandboxes_set_next_id(c->sandboxes, snap->next_sandbox);
-	runs_set_next_id(c->runs, snap->next_run);
-	for (size_t i = 0; i < snap->nsandboxes; i++)
-		if (restore_sandbox(c, &snap->sandboxes[i], e) != 0)
-			return e->code;
-	for (size_t i = 0; i < snap->nruns; i++)
-		if (restore_run(c, snap, &snap->runs[i], e) != 0)
-			return e->code;
-	if (snap->nsandboxes > 0 || snap->nruns > 0)
-		log_info("recovering %zu sandboxes, %zu unfinished runs",
-		    snap->nsandboxes, snap->nruns);
-	return 0;
-}
-
 int
 core_recover(struct core *c, struct err *e)
 {
@@ -700,12 +568,13 @@ core_recover(struct core *c, struct err *e)
 	    store_snapshot(c->parts.store, run_asked_slim, &snap, e) != 0)
 		return e->code;
 	counters_restore(&c->counters, &total);
-	rc = restore_all(c, &snap, e);
+	rc = recovery_restore(
+	    &(struct recovery){c->tenants, c->sandboxes, c->runs}, &snap, e);
 	store_snapshot_clear(&snap);
 	if (rc == 0)
 		rc = census_open(c->census, e);
-	if (rc == 0 && census_is_settled(c->census))
-		c->next_sweep_ms = clock_mono_ms() + SWEEP_FIRST_MS;
+	if (rc == 0)
+		sweeper_begin(&c->sweeper);
 	return rc;
 }
 

@@ -17,8 +17,8 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/fleet.h"
 #include "supervisor/core/quota_use.h"
-#include "supervisor/core/run.h"
 #include "supervisor/core/sandbox_row.h"
+#include "supervisor/core/sandbox_runs.h"
 #include "supervisor/core/sandbox_tell.h"
 
 #define REMOVE_RETRY_MS 2000
@@ -288,23 +288,6 @@ do_tell_remove(struct sandbox *sb)
 		send_remove(sb);
 }
 
-static struct run *
-run_of(struct sched_item *item)
-{
-	return HASH_OF(item, struct run, turn);
-}
-
-static bool
-is_all_told(const struct sandbox *sb)
-{
-	struct sched_item *item;
-
-	TAILQ_FOREACH (item, &sb->queue.running, link)
-		if (!run_of(item)->is_told)
-			return false;
-	return sb->is_resent && sb->ndoubtful == 0;
-}
-
 /* Lets the worker end what it was not told of, so it has to wait for runs of
  * an earlier front that may have begun and are still queued, and for those
  * whose specs are still fetched. */
@@ -313,7 +296,8 @@ sandbox_settle(struct sandbox *sb)
 {
 	struct ipc_chan *chan = sandbox_chan(sb);
 
-	if (sb->is_settled || chan == NULL || !is_all_told(sb))
+	if (sb->is_settled || chan == NULL || !sb->is_resent ||
+	    sb->ndoubtful > 0 || !sandbox_runs_are_told(&sb->queue))
 		return;
 	sb->is_settled = true;
 	sandbox_tell_settled(chan, sb->row.id);
@@ -322,13 +306,7 @@ sandbox_settle(struct sandbox *sb)
 static void
 do_resend(struct sandbox *sb)
 {
-	struct sched_item *item, *next;
-
-	for (item = TAILQ_FIRST(&sb->queue.running); item != NULL;
-	     item = next) {
-		next = TAILQ_NEXT(item, link);
-		run_resend(run_of(item));
-	}
+	sandbox_runs_resend(&sb->queue);
 	sb->is_resent = true;
 	sandbox_settle(sb);
 }
@@ -336,12 +314,7 @@ do_resend(struct sandbox *sb)
 static void
 do_say_ready(struct sandbox *sb)
 {
-	struct sched_item *item;
-
-	TAILQ_FOREACH (item, &sb->queue.running, link) {
-		run_set_container(run_of(item), sb->row.container_id);
-		run_set_deadline(run_of(item));
-	}
+	sandbox_runs_begin(&sb->queue, sb->row.container_id);
 	sandbox_say(sb, BUS_SANDBOX_READY);
 }
 
@@ -351,29 +324,8 @@ do_say_failed(struct sandbox *sb)
 	sandbox_say(sb, BUS_SANDBOX_FAILED);
 }
 
-static void
-move_run(struct sched_item *item, void *arg)
-{
-	run_move(run_of(item), arg);
-}
-
 static struct sandbox *sandbox_make(
     struct sandboxes *all, const struct sandbox_wish *w, uint32_t generation);
-
-/* What an earlier server may have sent may have begun in this one, and with
- * it the log's end is lost: it must not begin again. */
-static void
-end_doubtful(struct sandbox *sb, struct sched_items *list)
-{
-	struct sched_item *item, *next;
-
-	for (item = TAILQ_FIRST(list); item != NULL; item = next) {
-		next = TAILQ_NEXT(item, link);
-		if (run_of(item)->is_doubtful)
-			run_sandbox_gone(run_of(item), RUNLOG_LOST,
-			    sb->why.code, sb->why.msg);
-	}
-}
 
 /* What was never sent goes to a fresh sandbox of the same name.  None of it
  * begins there before that is written: a front that dies first leaves rows by
@@ -388,37 +340,26 @@ do_requeue(struct sandbox *sb)
 	    .ttl_s = sb->row.ttl_s};
 	struct sandbox *to;
 
-	end_doubtful(sb, &sb->queue.waiting);
-	end_doubtful(sb, &sb->queue.locked);
-	if (TAILQ_EMPTY(&sb->queue.waiting) && TAILQ_EMPTY(&sb->queue.locked))
+	sandbox_runs_end_doubtful(&sb->queue, &sb->why);
+	if (sb->queue.nwaiting == 0)
 		return;
 	to = sandbox_make(sb->all, &w, sb->row.generation + 1);
 	to->is_held = true;
 	sched_queue_gate(&to->queue, SCHED_GATE_SHUT);
-	sched_move_waiting(&sb->queue, &to->queue, move_run, to);
+	sandbox_runs_move(&sb->queue, to);
 	sandbox_save_put(&to->save); /* behind the moves */
-}
-
-static void
-end_runs(struct sandbox *sb, enum runlog_reason reason)
-{
-	struct sched_item *item;
-
-	while ((item = sched_queue_first(&sb->queue)) != NULL)
-		run_sandbox_gone(
-		    run_of(item), reason, sb->why.code, sb->why.msg);
 }
 
 static void
 do_end_lost(struct sandbox *sb)
 {
-	end_runs(sb, RUNLOG_LOST);
+	sandbox_runs_end(&sb->queue, RUNLOG_LOST, &sb->why);
 }
 
 static void
 do_end_failed(struct sandbox *sb)
 {
-	end_runs(sb, RUNLOG_START_FAILED);
+	sandbox_runs_end(&sb->queue, RUNLOG_START_FAILED, &sb->why);
 }
 
 static void
@@ -426,7 +367,7 @@ do_end_canceled(struct sandbox *sb)
 {
 	(void)err_set(&sb->why, ERR_WRONG_STATE,
 	    "the run was canceled: its sandbox was deleted");
-	end_runs(sb, RUNLOG_CANCELED);
+	sandbox_runs_end(&sb->queue, RUNLOG_CANCELED, &sb->why);
 }
 
 static void sandbox_retry_cb(void *arg);
