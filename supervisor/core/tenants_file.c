@@ -16,6 +16,8 @@
 struct line {
 	char *words[WORDS_MAX];
 	size_t n;
+	bool wants_tokens; /* this one or an earlier one makes a tenant or token
+			    */
 };
 
 /* ---- reading */
@@ -108,6 +110,8 @@ apply_tenant(struct tenants *t, struct line *l, struct err *e)
 		    "want tenant NAME [disabled] [quota.KEY=VALUE ...]");
 	if (tenants_check_name(l->words[1], e) != 0)
 		return e->code;
+	if (strcmp(l->words[1], TENANT_DEFAULT_NAME) != 0)
+		l->wants_tokens = true;
 	if (t != NULL)
 		n = tenants_find_name(t, l->words[1]);
 	if (t != NULL && n == NULL &&
@@ -178,7 +182,7 @@ parse_token(const struct line *l, struct token_text *of, struct token_wish *w,
 }
 
 static int
-apply_token(struct tenants *t, const struct line *l, struct err *e)
+apply_token(struct tenants *t, struct line *l, struct err *e)
 {
 	struct token_wish wish = {.name = ""};
 	struct token_text of;
@@ -186,6 +190,7 @@ apply_token(struct tenants *t, const struct line *l, struct err *e)
 
 	if (parse_token(l, &of, &wish, e) != 0)
 		return e->code;
+	l->wants_tokens = true;
 	if (t == NULL)
 		return 0;
 	if (strcmp(l->words[1], "-") != 0) {
@@ -200,27 +205,26 @@ apply_token(struct tenants *t, const struct line *l, struct err *e)
 }
 
 static int
-apply_line(struct tenants *t, char *text, struct err *e)
+apply_line(struct tenants *t, char *text, struct line *l, struct err *e)
 {
-	struct line l;
-
 	text[strcspn(text, "#")] = '\0';
-	if (split(text, &l, e) != 0)
+	if (split(text, l, e) != 0)
 		return e->code;
-	if (l.n == 0)
+	if (l->n == 0)
 		return 0;
-	if (strcmp(l.words[0], "tenant") == 0)
-		return apply_tenant(t, &l, e);
-	if (strcmp(l.words[0], "token") == 0)
-		return apply_token(t, &l, e);
+	if (strcmp(l->words[0], "tenant") == 0)
+		return apply_tenant(t, l, e);
+	if (strcmp(l->words[0], "token") == 0)
+		return apply_token(t, l, e);
 	return err_set(e, ERR_INVAL,
-	    "a line begins with tenant or token, not with %.60s", l.words[0]);
+	    "a line begins with tenant or token, not with %.60s", l->words[0]);
 }
 
-int
-tenants_file_apply(
-    struct tenants *t, const char *path, char *text, struct err *e)
+static int
+apply_lines(struct tenants *t, const char *path, char *text, bool *wants_tokens,
+    struct err *e)
 {
+	struct line l = {.wants_tokens = false};
 	unsigned int number = 1;
 	char *next;
 
@@ -228,17 +232,28 @@ tenants_file_apply(
 		next = strchr(line, '\n');
 		if (next != NULL)
 			*next++ = '\0';
-		if (apply_line(t, line, e) != 0) {
+		if (apply_line(t, line, &l, e) != 0) {
 			(void)err_wrap(
 			    e, "TENANTS_FILE %s line %u", path, number);
 			return ERR_INVAL;
 		}
 	}
+	*wants_tokens = l.wants_tokens;
 	return 0;
 }
 
 int
-tenants_file_check(const char *path, char *text, struct err *e)
+tenants_file_apply(
+    struct tenants *t, const char *path, char *text, struct err *e)
 {
-	return tenants_file_apply(NULL, path, text, e);
+	bool wants_tokens;
+
+	return apply_lines(t, path, text, &wants_tokens, e);
+}
+
+int
+tenants_file_check(
+    const char *path, char *text, bool *wants_tokens, struct err *e)
+{
+	return apply_lines(NULL, path, text, wants_tokens, e);
 }

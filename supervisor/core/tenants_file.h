@@ -29,7 +29,8 @@ int tenants_file_read(const char *path, char **out, struct err *e) MUSTCHECK;
 int tenants_file_apply(
     struct tenants *t, const char *path, char *text, struct err *e) MUSTCHECK;
 /* tenants_file_check - the same without tenants: what can be said of its lines
- * alone.  text is changed. */
-int tenants_file_check(const char *path, char *text, struct err *e) MUSTCHECK;
+ * alone; wants_tokens: a server with them would.  text is changed. */
+int tenants_file_check(
+    const char *path, char *text, bool *wants_tokens, struct err *e) MUSTCHECK;
 
 #endif

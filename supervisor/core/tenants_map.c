@@ -87,7 +87,7 @@ tenants_count(const struct tenants *t, size_t *ntenants, size_t *ntokens)
 bool
 tenants_is_open(const struct tenants *t)
 {
-	return t->ids.count == 0 && t->next_number == STORE_TENANT_DEFAULT + 1;
+	return store_directory_is_open(t->ids.count, t->next_number);
 }
 
 /* ---- entering and leaving */

@@ -99,24 +99,17 @@ address_text(const struct sockaddr *sa, char *out, size_t size, bool *any)
 	return ntohs(in6.sin6_port);
 }
 
-bool
-check_is_of_this_host(const struct sockaddr *sa)
+int
+check_may_listen(const struct netaddr *a, struct err *e)
 {
-	struct sockaddr_in in4;
-	struct sockaddr_in6 in6;
-
-	if (sa->sa_family == AF_UNIX)
-		return true;
-	if (sa->sa_family == AF_INET) {
-		memcpy(&in4, sa, sizeof(in4));
-		return ntohl(in4.sin_addr.s_addr) >> 24 == 127;
-	}
-	if (sa->sa_family != AF_INET6)
-		return false;
-	memcpy(&in6, sa, sizeof(in6));
-	return IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr) ||
-	    (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr) &&
-		in6.sin6_addr.s6_addr[12] == 127);
+	if (netaddr_is_loopback(a))
+		return 0;
+	return err_set(e, ERR_POLICY,
+	    "BIND: this address can be reached from other machines, and there "
+	    "is no tenant: everybody could run programs here.  Start with "
+	    "BIND=127.0.0.1 and make one (sandboxctl tenant add NAME, "
+	    "sandboxctl token add NAME), or name tenants and tokens in "
+	    "TENANTS_FILE");
 }
 
 void

@@ -10,6 +10,8 @@
 #define FRONT_CHECK_H
 
 #include "common/conf.h"
+#include "common/err.h"
+#include "common/netaddr.h"
 
 struct check;
 struct sockaddr;
@@ -21,9 +23,9 @@ void check_reload(struct check *c, const struct conf *conf);
  * on: Host may name it, or loopback, with this port */
 void check_add_listener(struct check *c, const struct sockaddr *sa);
 
-/* check_is_of_this_host - nobody gets there from another machine: loopback, or
- * a Unix socket */
-bool check_is_of_this_host(const struct sockaddr *sa);
+/* check_may_listen - there is neither tenant nor token, so whoever reaches the
+ * address may use the server: ERR_POLICY unless that is this machine alone */
+int check_may_listen(const struct netaddr *a, struct err *e) MUSTCHECK;
 /* check_set_tls - a Host without a port means 443, and pages of ours come by
  * https */
 void check_set_tls(struct check *c);

@@ -1,13 +1,16 @@
 #include "supervisor/front/check_data.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 #include "common/exit.h"
 #include "common/layout.h"
 #include "common/log.h"
+#include "common/netaddr.h"
 #include "common/place.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/tenants_file.h"
+#include "supervisor/front/check.h"
 #include "supervisor/front/key.h"
 #include "supervisor/store/store.h"
 
@@ -28,7 +31,7 @@ check_data_places(const struct conf *conf, struct err *e)
 }
 
 static int
-check_tenants(const struct conf *conf, struct err *e)
+check_tenants(const struct conf *conf, bool *wants_tokens, struct err *e)
 {
 	const char *path = conf_str(conf, CONF_TENANTS_FILE);
 	AUTO(auto_free) char *text = NULL;
@@ -37,59 +40,84 @@ check_tenants(const struct conf *conf, struct err *e)
 		return 0;
 	if (tenants_file_read(path, &text, e) != 0)
 		return e->code;
-	return tenants_file_check(path, text, e);
+	return tenants_file_check(path, text, wants_tokens, e);
 }
 
 /* What there is of it: the supervisor makes it, and gives it to the front. */
 static int
-check_files(const char *dir, struct err *e)
+check_files(const char *dir, bool *wants_tokens, struct err *e)
 {
 	uint8_t key[KEY_BYTES];
 	int rc;
 
-	if (access(dir, R_OK | X_OK) == -1)
+	if (access(dir, R_OK | X_OK) == -1) {
+		*wants_tokens = errno != ENOENT; /* who knows */
 		return 0;
+	}
 	rc = key_look(dir, key, e);
 	explicit_bzero(key, sizeof(key));
-	return rc == 0 ? store_look(dir, e) : rc;
+	return rc == 0 ? store_look(dir, wants_tokens, e) : rc;
+}
+
+/* A start asks the same of its socket. */
+static int
+check_address(const struct conf *conf, struct err *e)
+{
+	const char *text = conf_str(conf, CONF_BIND);
+	struct netaddr address;
+
+	if (netaddr_parse(text, strlen(text), &address) != 0)
+		return 0; /* the supervisor says what is wrong with it */
+	return check_may_listen(&address, e);
 }
 
 static int
-check_all(const struct conf *conf, enum check_data_server server)
+say(const struct err *e)
+{
+	log_error("%s", e->msg);
+	return EXIT_CONFIG;
+}
+
+static int
+check_all(const struct conf *conf)
 {
 	AUTO(auto_free)
 	char *dir =
 	    xasprintf("%s/" LAYOUT_FRONT, conf_str(conf, CONF_DATA_DIR));
+	bool by_file = false, by_database = false, is_known = true;
 	int status = 0;
 	struct err e;
 
-	if (check_data_places(conf, &e) != 0) {
-		log_error("%s", e.msg);
-		status = EXIT_CONFIG;
+	if (check_data_places(conf, &e) != 0)
+		status = say(&e);
+	if (check_tenants(conf, &by_file, &e) != 0) {
+		status = say(&e);
+		is_known = false;
 	}
-	if (check_tenants(conf, &e) != 0) {
-		log_error("%s", e.msg);
-		status = EXIT_CONFIG;
+	if (check_files(dir, &by_database, &e) != 0) {
+		status = say(&e);
+		is_known = false;
 	}
-	if (server == CHECK_DATA_RESTS && check_files(dir, &e) != 0) {
-		log_error("%s", e.msg);
-		status = EXIT_CONFIG;
-	}
+	if (is_known && !by_file && !by_database &&
+	    check_address(conf, &e) != 0)
+		status = say(&e);
 	return status;
 }
 
 int
-check_data_main(enum check_data_server server)
+check_data_main(void)
 {
 	struct conf *conf = conf_new();
 	struct err e;
-	int status = EXIT_CONFIG;
+	int status;
 
 	log_set_level(LOG_WARN);
-	if (conf_load_env(conf, &e) != 0)
-		log_error("configuration: %s", e.msg);
-	else
-		status = check_all(conf, server);
+	if (conf_load_env(conf, &e) != 0) {
+		(void)err_wrap(&e, "configuration");
+		status = say(&e);
+	} else {
+		status = check_all(conf);
+	}
 	conf_free(conf);
 	return status;
 }

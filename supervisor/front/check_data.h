@@ -14,12 +14,9 @@
 /* check_data_places - ARTIFACTS_DIR; ERR_INVAL names it and the cure */
 int check_data_places(const struct conf *conf, struct err *e) MUSTCHECK;
 
-enum check_data_server {
-	CHECK_DATA_RESTS,
-	CHECK_DATA_IS_SERVED /* a server has the database open */
-};
 /* check_data_main - the settings come in the environment; what is wrong is
- * said in the log.  The exit status: 0, or 78 */
-int check_data_main(enum check_data_server server);
+ * said in the log.  A server may have the database open.  The exit status: 0,
+ * or 78 */
+int check_data_main(void);
 
 #endif

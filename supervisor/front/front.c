@@ -379,17 +379,14 @@ int
 front_may_listen(const struct front *f, int fd, struct err *e)
 {
 	union socket_address a;
+	struct netaddr address;
 
+	if (gate_is_closed(f))
+		return 0;
 	if (socket_address(fd, &a, e) != 0)
 		return e->code;
-	if (check_is_of_this_host(&a.any) || gate_is_closed(f))
-		return 0;
-	return err_set(e, ERR_POLICY,
-	    "BIND: this address can be reached from other machines, and there "
-	    "is no tenant: everybody could run programs here.  Start with "
-	    "BIND=127.0.0.1 and make one (sandboxctl tenant add NAME, "
-	    "sandboxctl token add NAME), or name tenants and tokens in "
-	    "TENANTS_FILE");
+	address = netaddr_from_sockaddr(&a.any);
+	return check_may_listen(&address, e);
 }
 
 int

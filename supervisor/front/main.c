@@ -473,7 +473,7 @@ on_event_log_cb(int severity, const char *text)
 		log_warn_limited(&limit, "libevent: %s", text);
 }
 
-/* mcp-sandboxd-front check resting|served|tls */
+/* mcp-sandboxd-front check data|tls */
 static bool
 is_check(int argc, char **argv)
 {
@@ -491,9 +491,7 @@ main(int argc, char **argv)
 	if (is_check(argc, argv) && strcmp(argv[2], "tls") == 0)
 		return check_tls();
 	if (is_check(argc, argv))
-		return check_data_main(strcmp(argv[2], "served") == 0 ?
-			CHECK_DATA_IS_SERVED :
-			CHECK_DATA_RESTS);
+		return check_data_main();
 	(void)signal(SIGPIPE, SIG_IGN);
 	event_set_fatal_callback(on_event_fatal_cb);
 	event_set_log_callback(on_event_log_cb);

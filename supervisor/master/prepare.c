@@ -224,8 +224,7 @@ ask_children(struct prepare_look *l, struct err *e)
 	    (l->p.datadir.has_artifacts &&
 		conf_set(l->conf, "ARTIFACTS_DIR", "", e) != 0))
 		return e->code;
-	ask_child(l, MSG_ROLE_FRONT, l->p.front_path,
-	    l->is_served ? "served" : "resting");
+	ask_child(l, MSG_ROLE_FRONT, l->p.front_path, "data");
 	ask_child(l, MSG_ROLE_WORKER, l->p.worker_path, "");
 	if (l->p.tls.fds[MSG_TLS_PART_CERTIFICATE] != -1)
 		ask_child(l, MSG_ROLE_FRONT, l->p.front_path, "tls");

@@ -139,7 +139,18 @@ configure(struct db *db, enum db_role role, struct err *e)
 	return role == DB_WRITER ? 0 : db_exec(db, DB_SET_QUERY_ONLY, e);
 }
 
-/* A URI, in which "immutable" keeps SQLite from making files beside it. */
+static bool
+has_wal(const char *path)
+{
+	AUTO(auto_free) char *wal = xasprintf("%s-wal", path);
+	AUTO(auto_free) char *shm = xasprintf("%s-shm", path);
+
+	return access(wal, F_OK) == 0 && access(shm, F_OK) == 0;
+}
+
+/* A URI, in which "readonly_shm" has SQLite read the WAL of a server that runs
+ * or was killed without writing to the file of its locks, and "immutable" keeps
+ * it from making files beside a database that has none. */
 static char *
 name_for(const char *path, enum db_role role)
 {
@@ -154,7 +165,8 @@ name_for(const char *path, enum db_role role)
 		(void)buf_printf(&b,
 		    strchr("%?#", *p) != NULL ? "%%%02x" : "%c",
 		    (unsigned char)*p);
-	(void)buf_printf(&b, "?immutable=1");
+	(void)buf_printf(
+	    &b, has_wal(path) ? "?readonly_shm=1" : "?immutable=1");
 	name = xstrndup((const char *)buf_data(&b), buf_len(&b));
 	buf_clear(&b);
 	return name;

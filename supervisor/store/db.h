@@ -26,7 +26,7 @@ struct db;
 enum db_role {
 	DB_WRITER,
 	DB_READER,
-	DB_LOOK /* changes nothing; only while nobody has it open */
+	DB_LOOK /* changes nothing, not even beside the file */
 };
 
 /*
@@ -34,7 +34,8 @@ enum db_role {
  *
  * Sets everything but the journal mode, so that a file that turns out not to
  * be ours is left as it is; db_use_wal follows when it is.  To DB_LOOK a file
- * that is missing is ERR_NOTFOUND, and what is still in the WAL is not seen.
+ * that is missing is ERR_NOTFOUND, and a WAL without its -shm (somebody copied
+ * the two alone) is not seen.
  */
 int db_open(const char *dir, enum db_role role, struct db **out,
     struct err *e) MUSTCHECK;

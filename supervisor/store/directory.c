@@ -30,6 +30,12 @@ store_directory_clear(struct store_directory *d)
 	*d = (struct store_directory){0};
 }
 
+bool
+store_directory_is_open(uint64_t ntokens, uint64_t next_tenant)
+{
+	return ntokens == 0 && next_tenant == STORE_TENANT_DEFAULT + 1;
+}
+
 static int
 read_tenants(struct db *db, struct store_directory *d, struct err *e)
 {

@@ -72,6 +72,9 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_TOKENS_DROP] = "DELETE FROM token WHERE tenant = ?1",
     [DB_TOKENS_GET] = "SELECT " TOKEN_COLUMNS " FROM token"
 		      " ORDER BY created_ms, id",
+    [DB_TOKENS_COUNT] = "SELECT count(*) FROM token",
+    [DB_TOKENS_THERE] = "SELECT count(*) FROM sqlite_schema"
+			" WHERE type = 'table' AND name = 'token'",
     [DB_GRANT_PUT] =
 	"INSERT INTO quota (" GRANT_COLUMNS ") SELECT " GRANT_VALUES
 	" WHERE EXISTS (SELECT 1 FROM tenant WHERE id = ?1 AND gone_ms = 0)"

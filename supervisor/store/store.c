@@ -132,23 +132,6 @@ store_on_damaged(
 	s->on_damaged_arg = arg;
 }
 
-/* ---- looking only */
-
-int
-store_look(const char *dir, struct err *e)
-{
-	struct err why = {0};
-	struct db *db;
-	int rc = db_open(dir, DB_LOOK, &db, &why);
-
-	if (rc == 0) {
-		rc = migrate_check(db, embed_sql, &why);
-		db_close(db);
-	}
-	return rc == 0 || rc == ERR_NOTFOUND ? 0 :
-					       err_set(e, rc, "%s", why.msg);
-}
-
 /* ---- life */
 
 int

@@ -77,8 +77,9 @@ struct store_snapshot {
 void store_snapshot_clear(struct store_snapshot *s);
 
 /* store_look - whether store_open would take the database that is there, if
- * any; nothing is changed, and nobody may have it open */
-int store_look(const char *dir, struct err *e) MUSTCHECK;
+ * any, and whether it has a tenant or a token, by which requests want one;
+ * nothing is changed, and a server may have it open */
+int store_look(const char *dir, bool *wants_tokens, struct err *e) MUSTCHECK;
 /*
  * store_open - open or create dir/mcp-sandboxd.db, migrate, start the threads
  *
@@ -124,6 +125,9 @@ struct store_directory {              /* read before the loop runs */
 	uint64_t next_tenant; /* first unused number */
 };
 void store_directory_clear(struct store_directory *d);
+/* store_directory_is_open - nobody has made a tenant or a token yet: requests
+ * need none */
+bool store_directory_is_open(uint64_t ntokens, uint64_t next_tenant);
 int store_directory_read(
     struct store *s, struct store_directory *out, struct err *e) MUSTCHECK;
 

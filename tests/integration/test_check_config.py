@@ -1,10 +1,12 @@
 """mcp-sandboxd --check-config: what a start looks at, without one."""
 import os
+import signal
 import sqlite3
 import subprocess
 
 import pytest
 
+from client import wait_for
 from server import users
 
 
@@ -159,3 +161,60 @@ def test_a_copy_of_a_data_directory_asks(check, make_server):
     done = check()
     assert done.returncode == 78 and "is a copy of" in done.stderr
     assert check("TAKEOVER=forget").returncode == 0
+
+
+def test_an_address_for_others_is_refused_while_there_is_no_tenant(
+        check, make_server):
+    """As by a start; nothing that is looked at is changed by it."""
+    others = {"BIND": "0.0.0.0"}
+    for args in (["--check-config"], []):
+        done = check.run(*args, **others)
+        assert done.returncode == 78, done.stderr
+        assert "can be reached from other machines" in done.stderr
+    path = os.path.join(check.top, "tenants")
+    for lines, status in (("tenant default quota.sandboxes=3\n", 78),
+                          ("tenant acme\n", 0)):
+        with open(path, "w", encoding="ascii") as f:
+            f.write(lines)
+        assert check(TENANTS_FILE=path, **others).returncode == status
+
+    s = make_server()
+    there = {"DATA_DIR": s.data, "PORT": str(s.port), **others}
+    assert check(**there).returncode == 78
+    subprocess.run(
+        [os.path.join(check.build, "sandboxctl"), "--data-dir", s.data,
+         "tenant", "add", "acme"], check=True, timeout=60)
+    assert check(**there).returncode == 0
+    front = s.pids("front")[0]
+    assert s.proc.poll() is None
+    os.kill(s.proc.pid, signal.SIGKILL)
+    wait_for(lambda: not os.path.exists(f"/proc/{front}"), 30, "its end")
+    # What was written is in the WAL alone.
+    before = contents(s.front_dir)
+    assert [n for n in before if n.endswith("-wal")]
+    assert check(**there).returncode == 0
+    assert contents(s.front_dir) == before
+
+
+def test_a_database_from_before_tenants_has_none(check, make_server):
+    s = make_server()
+    s.stop()
+    with sqlite3.connect(s.database) as db:
+        db.execute("DROP TABLE token")
+        db.execute("PRAGMA user_version = 6")
+    db.close()
+    before = contents(s.front_dir)
+    assert check(DATA_DIR=s.data).returncode == 0
+    done = check(DATA_DIR=s.data, BIND="::")
+    assert done.returncode == 78 and "BIND" in done.stderr
+    assert contents(s.front_dir) == before
+
+
+def contents(directory):
+    out = {}
+    for name in sorted(os.listdir(directory)):
+        path = os.path.join(directory, name)
+        if os.path.isfile(path):
+            with open(path, "rb") as f:
+                out[name] = f.read()
+    return out

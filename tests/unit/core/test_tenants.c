@@ -422,8 +422,9 @@ expect_alone(const char *text, int rc)
 {
 	char *copy = xstrdup(text);
 	struct err e = {0};
+	bool wants_tokens;
 
-	if (tenants_file_check("/f", copy, &e) != rc)
+	if (tenants_file_check("/f", copy, &wants_tokens, &e) != rc)
 		fail_msg("%s: %s", text, e.msg);
 	free(copy);
 }
