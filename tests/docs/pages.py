@@ -16,7 +16,10 @@ import ast
 import json
 import os
 import re
+import shutil
+import socket
 import subprocess
+import tempfile
 import tomllib
 
 import yaml
@@ -24,8 +27,12 @@ import yaml
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
 PAGES = ("README.md", "docs/clients.md", "docs/tools.md",
-         "docs/troubleshooting.md", "docs/security.md")
+         "docs/troubleshooting.md", "docs/security.md", "docs/operations.md")
 SHOWN_AT = "http://127.0.0.1:8080"
+# Of a server that a page starts itself: its places and port.
+SHOWN_PLACES = ("/etc/mcp-sandboxd", "/var/lib/mcp-", "/var/log/mcp-",
+                "/var/backups/mcp-")
+SHOWN_PORT = "8443"
 LIMIT_S = 60
 # Commands by their beginnings, and what plays them.
 ELSEWHERE = {
@@ -137,29 +144,60 @@ def check_form(block):
     return None
 
 
-def play(blocks, base, env, directory):
-    """Run the blocks of sh of one page, in one shell; base is the server.
-    Each must succeed, and print what stands below it."""
+class Elsewhere:
+    """A directory in the place of / and a port for a page's own server, held
+    until it listens there."""
+
+    def __init__(self):
+        self.top = tempfile.mkdtemp(prefix="mcp-sandboxd-page-")
+        os.chmod(self.top, 0o755)
+        for parent in ("etc", "var/lib", "var/log", "var/backups"):
+            os.makedirs(os.path.join(self.top, parent))
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(("", 0))
+        self.port = str(self.socket.getsockname()[1])
+
+    def close(self):
+        self.socket.close()
+        shutil.rmtree(self.top)
+
+    def shown(self):
+        """[(as the page has it, as it is)]"""
+        return [(p, self.top + p) for p in SHOWN_PLACES] + \
+            [(SHOWN_PORT, self.port)]
+
+
+def play(blocks, shown, env, directory):
+    """Run the blocks of sh of one page, in one shell; shown says what stands
+    on the page for what.  Each must succeed, and print what stands below it;
+    what a failed one leaves running is ended."""
     mine = [b for b in blocks if b.language == "sh" and b.reason is None]
-    script = "set -eu -o pipefail\n"
+    script = "set -eu -o pipefail\ntrap 'kill $(jobs -p) || :; wait' EXIT\n"
     for b in mine:
-        script += b.text.replace(SHOWN_AT, base) + "\nprintf '\\001'\n"
+        script += replaced(b.text, shown) + "\nprintf '\\001'\n"
     done = subprocess.run(
-        ["bash", "-c", script], env=env, cwd=directory, text=True,
-        stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S,
-        errors="replace", check=False)
+        ["timeout", "-k", "20", str(LIMIT_S), "bash", "-c", script], env=env,
+        cwd=directory, text=True, stdin=subprocess.DEVNULL,
+        capture_output=True, errors="replace", check=False)
     said = done.stdout.split("\001")
     for b, out in zip(mine, said):
         if len(said) <= mine.index(b) + 1:
             raise AssertionError(
                 f"{b} failed with status {done.returncode}:\n{out}"
                 f"{done.stderr}")
-        out = out.replace(base, SHOWN_AT)
+        out = replaced(out, [(is_, as_) for as_, is_ in shown])
         if b.prints is not None and plain(out) != plain(b.prints):
             raise AssertionError(f"{b} does not print what stands below it, "
                                  f"but:\n{plain(out)}")
     assert done.returncode == 0, done.stderr
     return len(mine)
+
+
+def replaced(text, pairs):
+    for old, new in pairs:
+        text = text.replace(old, new)
+    return text
 
 
 # ---- what differs from one time to the next
@@ -178,6 +216,7 @@ def plain(text, seen=None):
         return f"00000000-0000-4000-8000-{seen.index(found[0]) + 1:012d}"
 
     text = UUID.sub(number, text)
+    text = re.sub(r"\btoken \w{12} is", "token 0123456789ab is", text)
     text = re.sub(r"\b[0-9a-f]{64}\b", "0123456789ab" * 5 + "0123", text)
     text = re.sub(r"\b(mcp-sbx-\S*?-)[0-9a-f]{8}\b", r"\g<1>01234567", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z",

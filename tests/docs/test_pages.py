@@ -20,18 +20,18 @@ def test_blocks_are_what_they_say(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_commands_do_what_the_page_says(page, base, shell_env, tmp_path):
-    play(blocks_of(page, read(page)), base, shell_env, tmp_path)
+def test_commands_do_what_the_page_says(page, shown, shell_env, tmp_path):
+    play(blocks_of(page, read(page)), shown, shell_env, tmp_path)
 
 
 def test_readme_holds_where_the_first_call_takes_its_time(
-        base, shell_env, tmp_path):
+        shown, shell_env, tmp_path):
     """What takes more than a second may be answered as an event stream."""
     text, quick = read("README.md"), "echo hello > /artifacts"
     assert quick in text
     slow = text.replace(quick, "sleep 3; " + quick)
     played = [b for b in blocks_of("README.md", slow) if quick in b.text]
-    assert play(played, base, shell_env, tmp_path) == 1
+    assert play(played, shown, shell_env, tmp_path) == 1
 
 
 def test_few_blocks_are_not_played():
@@ -105,9 +105,16 @@ def test_a_broken_link_is_found(link):
     "```sh\necho 1\n```\n\n```text\n1\n2\n```\n",
     "```sh\nexit 0\n```\n\n```sh\necho never\n```\n",
 ])
-def test_a_wrong_command_fails(text, base, shell_env, tmp_path):
+def test_a_wrong_command_fails(text, shown, shell_env, tmp_path):
     with pytest.raises(AssertionError):
-        play(blocks_of("page", text), base, shell_env, tmp_path)
+        play(blocks_of("page", text), shown, shell_env, tmp_path)
+
+
+def test_what_a_failed_page_started_is_ended(shown, shell_env, tmp_path):
+    text = "```sh\nsleep 300 & echo $! >pid; false\n```\n"
+    with pytest.raises(AssertionError):
+        play(blocks_of("page", text), shown, shell_env, tmp_path)
+    assert not os.path.exists("/proc/" + (tmp_path / "pid").read_text().strip())
 
 
 @pytest.mark.parametrize("text", [
@@ -131,11 +138,11 @@ def test_a_command_that_nobody_plays_fails():
         check_indented(blocks[0])
 
 
-def test_what_is_right_is_let_through(base, shell_env, tmp_path):
+def test_what_is_right_is_let_through(shown, shell_env, tmp_path):
     text = ("```sh\nX=$(curl -s http://127.0.0.1:8080/healthz)\n```\n"
             "```sh\ntest -n \"$X\"; echo it took 17 ms\n```\n\n"
             "```text\nit took 3 ms\n```\n")
-    assert play(blocks_of("page", text), base, shell_env, tmp_path) == 2
+    assert play(blocks_of("page", text), shown, shell_env, tmp_path) == 2
 
 
 def test_ids_and_times_are_made_equal():
