@@ -97,6 +97,11 @@ class Protocol:
     def name(self, number):
         return self.by_number[number].name
 
+    def spoken(self, direction):
+        """Names of what may be said in that direction."""
+        return [name for name, m in self.by_name.items()
+                if m.direction.name == direction]
+
     def pack(self, name, /, **values):
         fields = self.fields(name)
         assert set(values) == {f.name for f in fields}, name

@@ -70,9 +70,11 @@ backend_handle_is_same_life(
 	return a->pid == b->pid;
 }
 
-/* What a box is, from its making to its end, whoever uses it. */
+/* What a box is, from its making to its end, whoever uses it.  It has one
+ * tenant for life. */
 struct box_identity {
 	struct uuid uuid;
+	char tenant[POLICY_WORD_MAX + 1]; /* its name; "": not known */
 	/* Of the policy it was made under; "": not known. */
 	char fingerprint[POLICY_FINGERPRINT_LEN + 1];
 };
@@ -83,8 +85,7 @@ struct box_identity {
  * database that is made anew. */
 struct backend_report {
 	char name[BACKEND_TEXT_MAX + 1];
-	char tenant[BACKEND_TEXT_MAX + 1]; /* "": not known, as below */
-	char identifier[BACKEND_TEXT_MAX + 1];
+	char identifier[BACKEND_TEXT_MAX + 1]; /* "": not known, as below */
 	char image[BACKEND_TEXT_MAX + 1];
 	uint32_t generation;
 	int64_t finished_ms; /* 0: it never ran, or runs; or INT64_MAX */
@@ -108,14 +109,16 @@ struct backend_container {
 };
 /* What to say of a container that has its name and is none. */
 #define BACKEND_IS_NO_BOX                                                      \
-	"its container does not bear our mcp.instance_id: it is another "      \
-	"DATA_DIR's, or an earlier version's, and is left alone; where no "    \
-	"other server uses it: docker rm -f"
-/* backend_is_box - it is ours and bears that uuid */
+	"its container does not bear our mcp.instance_id, or another "         \
+	"sandbox's mcp.sandbox or mcp.tenant: it is another DATA_DIR's, or "   \
+	"an earlier version's, and is left alone; where no other server uses " \
+	"it: docker rm -f"
+/* backend_is_box - it is ours and bears that UUID and that tenant */
 static inline bool
-backend_is_box(const struct backend_container *c, const struct uuid *uuid)
+backend_is_box(const struct backend_container *c, const struct box_identity *id)
 {
-	return c->is_ours && uuid_is_equal(&c->identity.uuid, uuid);
+	return c->is_ours && uuid_is_equal(&c->identity.uuid, &id->uuid) &&
+	    strcmp(c->identity.tenant, id->tenant) == 0;
 }
 /* backend_why_ended - of one that does not run any more, for a client; 128
  * bytes are enough */

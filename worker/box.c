@@ -218,8 +218,8 @@ take_away(struct box *b, enum removal_sight sight)
 		backend_handle_named(&handle, b->name);
 	b->awaited++;
 	b->in->removals++;
-	removal_start(h->backend, h->carrier, &b->at.id.uuid, &handle, sight,
-	    removed_cb, b);
+	removal_start(
+	    h->backend, h->carrier, &b->at.id, &handle, sight, removed_cb, b);
 }
 
 /* No container was made; what the carrier prepared goes. */
@@ -453,7 +453,7 @@ looked(struct box *b, const struct backend_container *c)
 {
 	struct err e;
 
-	if (!backend_is_box(c, &b->at.id.uuid)) {
+	if (!backend_is_box(c, &b->at.id)) {
 		lose(b, BACKEND_IS_NO_BOX);
 		return;
 	}
@@ -604,10 +604,13 @@ box_new(struct box_all *all, const struct box_start *s)
 
 	b->in = all;
 	b->at.sandbox = s->sandbox;
+	b->at.tenant = s->tenant;
 	b->mode = s->mode;
 	b->ttl_s = s->ttl_s;
 	b->state = s->mode == MSG_OPEN_MODE_CREATE ? BOX_CREATING : BOX_LOOKING;
 	b->at.id.uuid = s->uuid;
+	(void)snprintf(
+	    b->at.id.tenant, sizeof(b->at.id.tenant), "%s", s->tenant_name);
 	memcpy(b->at.id.fingerprint, all->host->policy->fingerprint,
 	    sizeof(b->at.id.fingerprint));
 	b->name = xstrdup(s->name);

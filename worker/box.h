@@ -61,6 +61,8 @@ struct box *box_at(struct box_place *p);
 /* What SANDBOX_OPEN says; strings are borrowed. */
 struct box_start {
 	uint64_t sandbox; /* the front's number of who uses it */
+	uint64_t tenant;  /* and of whose it is */
+	const char *tenant_name;
 	enum msg_open_mode mode;
 	struct uuid uuid;
 	const char *name;         /* of the container */

@@ -20,10 +20,12 @@ struct box_map {
 	struct hashmap by_handle;
 };
 
-/* A box's place in it, embedded in the box.  sandbox and id are the caller's
- * to set before box_map_enter and stay as they are, the rest is box_map.c's. */
+/* A box's place in it, embedded in the box.  sandbox, tenant and id are the
+ * caller's to set before box_map_enter and stay as they are, the rest is
+ * box_map.c's. */
 struct box_place {
-	uint64_t sandbox; /* the front's number */
+	uint64_t sandbox; /* the front's number, as its tenant's */
+	uint64_t tenant;
 	struct box_identity id;
 	struct backend_handle handle;
 	bool entered; /* in the first two maps */

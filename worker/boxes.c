@@ -6,6 +6,8 @@
  */
 #include "worker/boxes.h"
 
+#include <stdio.h>
+
 #include "common/msg/msg_gen.h"
 #include "common/xmalloc.h"
 #include "worker/removal.h"
@@ -30,23 +32,45 @@ boxes_open(struct boxes *bs, const struct box_start *s, struct err *e)
 	return 0;
 }
 
-void
-boxes_settled(struct boxes *bs, uint64_t sandbox)
+/* The box of that sandbox, if there is one; it must be that tenant's. */
+static int
+find_box(const struct boxes *bs, uint64_t sandbox, uint64_t tenant,
+    struct box **out, struct err *e)
 {
-	struct box *b = box_at(box_map_by_sandbox(&bs->all.map, sandbox));
-	struct tasks *ts = b == NULL ? NULL : box_tasks(b);
+	struct box_place *p = box_map_by_sandbox(&bs->all.map, sandbox);
 
-	if (ts != NULL)
-		tasks_settled(ts);
+	*out = box_at(p);
+	if (p == NULL || p->tenant == tenant)
+		return 0;
+	return err_set(e, ERR_PROTO, "sandbox %llu is not tenant %llu's",
+	    (unsigned long long)sandbox, (unsigned long long)tenant);
 }
 
-void
-boxes_set_ttl(struct boxes *bs, uint64_t sandbox, uint32_t ttl_s)
+int
+boxes_settled(
+    struct boxes *bs, const struct msg_sandbox_settled *m, struct err *e)
 {
-	struct box *b = box_at(box_map_by_sandbox(&bs->all.map, sandbox));
+	struct tasks *ts;
+	struct box *b;
 
+	if (find_box(bs, m->id, m->tenant, &b, e) != 0)
+		return ERR_PROTO;
+	ts = b == NULL ? NULL : box_tasks(b);
+	if (ts != NULL)
+		tasks_settled(ts);
+	return 0;
+}
+
+int
+boxes_set_ttl(struct boxes *bs, const struct msg_sandbox_ttl *m, struct err *e)
+{
+	struct box *b;
+
+	if (find_box(bs, m->id, m->tenant, &b, e) != 0)
+		return ERR_PROTO;
 	if (b != NULL)
-		box_set_ttl(b, ttl_s);
+		box_set_ttl(b, m->ttl_s);
+	return 0;
 }
 
 /* Of a box that this worker does not know. */
@@ -68,48 +92,63 @@ unknown_removed_cb(int rc, const struct err *why, void *arg)
 }
 
 static void
-remove_unknown(struct boxes *bs, uint64_t sandbox, const struct uuid *uuid,
-    const char *name)
+remove_unknown(struct boxes *bs, const struct msg_sandbox_remove *m,
+    const struct box_identity *id)
 {
 	const struct box_host *host = bs->all.host;
 	struct unknown *u = xcalloc(1, sizeof(*u));
 	struct backend_handle h;
 
-	*u = (struct unknown){bs, sandbox};
+	*u = (struct unknown){bs, m->id};
 	bs->unknown++;
-	backend_handle_named(&h, name);
-	removal_start(host->backend, host->carrier, uuid, &h, REMOVAL_UNSEEN,
+	backend_handle_named(&h, m->name);
+	removal_start(host->backend, host->carrier, id, &h, REMOVAL_UNSEEN,
 	    unknown_removed_cb, u);
 }
 
-void
-boxes_remove(struct boxes *bs, uint64_t sandbox, const struct uuid *uuid,
-    const char *name)
+int
+boxes_remove(
+    struct boxes *bs, const struct msg_sandbox_remove *m, struct err *e)
 {
-	struct box_place *p = box_map_by_uuid(&bs->all.map, uuid);
+	struct box_place *p = box_map_by_uuid(&bs->all.map, &m->uuid);
+	struct box_identity id = {.uuid = m->uuid};
 
-	if (p != NULL && p->sandbox == sandbox)
+	(void)snprintf(id.tenant, sizeof(id.tenant), "%s", m->tenant_name);
+	if (p != NULL && strcmp(p->id.tenant, id.tenant) != 0)
+		return err_set(e, ERR_PROTO, "sandbox %llu is not tenant %s's",
+		    (unsigned long long)m->id, id.tenant);
+	if (p != NULL && p->sandbox == m->id)
 		box_remove(box_at(p));
 	else
-		remove_unknown(bs, sandbox, uuid, name);
+		remove_unknown(bs, m, &id);
+	return 0;
 }
 
-struct tasks_item *
-boxes_find_task(const struct boxes *bs, uint64_t number)
+int
+boxes_find_task(const struct boxes *bs, uint64_t number, uint64_t tenant,
+    struct tasks_item **out, struct err *e)
 {
-	return tasks_find(&bs->tasks, number);
+	*out = tasks_find(&bs->tasks, number);
+	if (*out == NULL || tasks_item_tenant(*out) == tenant)
+		return 0;
+	return err_set(e, ERR_PROTO, "run %llu is not tenant %llu's",
+	    (unsigned long long)number, (unsigned long long)tenant);
 }
 
-void
-boxes_ask_left(struct boxes *bs, const struct msg_left_ask *m)
+int
+boxes_ask_left(struct boxes *bs, const struct msg_left_ask *m, struct err *e)
 {
-	struct box *b = box_at(box_map_by_sandbox(&bs->all.map, m->id));
-	struct tasks *ts = b == NULL ? NULL : box_tasks(b);
+	struct tasks *ts;
+	struct box *b;
 
+	if (find_box(bs, m->id, m->tenant, &b, e) != 0)
+		return ERR_PROTO;
+	ts = b == NULL ? NULL : box_tasks(b);
 	if (ts != NULL)
 		tasks_ask_left(ts, m);
 	else
 		left_asks_refuse(*bs->all.host->front, m);
+	return 0;
 }
 
 static const char *
@@ -125,11 +164,16 @@ int
 boxes_start_task(
     struct boxes *bs, uint64_t sandbox, struct task_start *s, struct err *e)
 {
-	const struct tasks_item *known = boxes_find_task(bs, s->id);
-	struct box *b = box_at(box_map_by_sandbox(&bs->all.map, sandbox));
-	struct tasks *ts = b == NULL ? NULL : box_tasks(b);
+	struct tasks_item *known;
+	struct tasks *ts;
+	struct box *b;
 	bool same;
 
+	if (boxes_find_task(bs, s->id, s->tenant, &known, e) != 0 ||
+	    find_box(bs, sandbox, s->tenant, &b, e) != 0) {
+		task_start_clear(s);
+		return ERR_PROTO;
+	}
 	if (known != NULL) {
 		same = uuid_is_equal(tasks_item_uuid(known), &s->uuid);
 		task_start_clear(s);
@@ -138,6 +182,7 @@ boxes_start_task(
 		    err_set(e, ERR_PROTO, "run %llu is another already",
 			(unsigned long long)s->id);
 	}
+	ts = b == NULL ? NULL : box_tasks(b);
 	if (ts != NULL)
 		return tasks_start(ts, s, e);
 	tasks_refuse(

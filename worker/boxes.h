@@ -16,27 +16,33 @@ struct boxes *boxes_new(const struct box_host *host);
 /* boxes_free - forgets all, takes none away; the backend must be gone */
 void boxes_free(struct boxes *bs);
 
-/* ---- from the front */
+/* ---- from the front
+ * All of these: ERR_PROTO when the message cannot be, as one of one tenant
+ * about what is another's. */
 
-/* boxes_open - ERR_PROTO when the sandbox or the UUID has one already;
+/* boxes_open - also when the sandbox or the UUID has one already;
  * everything else is told to the front */
 int boxes_open(
     struct boxes *bs, const struct box_start *s, struct err *e) MUSTCHECK;
 /* boxes_settled - SANDBOX_SETTLED: of its runs the front has told all */
-void boxes_settled(struct boxes *bs, uint64_t sandbox);
+int boxes_settled(struct boxes *bs, const struct msg_sandbox_settled *m,
+    struct err *e) MUSTCHECK;
 /* boxes_set_ttl - SANDBOX_TTL; nothing for one that is not here */
-void boxes_set_ttl(struct boxes *bs, uint64_t sandbox, uint32_t ttl_s);
+int boxes_set_ttl(
+    struct boxes *bs, const struct msg_sandbox_ttl *m, struct err *e) MUSTCHECK;
 /* boxes_remove - SANDBOX_REMOVE, for any box there ever was */
-void boxes_remove(struct boxes *bs, uint64_t sandbox, const struct uuid *uuid,
-    const char *name);
+int boxes_remove(struct boxes *bs, const struct msg_sandbox_remove *m,
+    struct err *e) MUSTCHECK;
 /* boxes_start_task - RUN_START; takes *s.  Told twice it is started once; in
- * no box it is lost.  ERR_PROTO when the message cannot be */
+ * no box it is lost */
 int boxes_start_task(struct boxes *bs, uint64_t sandbox, struct task_start *s,
     struct err *e) MUSTCHECK;
 /* boxes_ask_left - LEFT_ASK, of any box there ever was */
-void boxes_ask_left(struct boxes *bs, const struct msg_left_ask *m);
-/* boxes_find_task - by the run's number; NULL: none */
-struct tasks_item *boxes_find_task(const struct boxes *bs, uint64_t number);
+int boxes_ask_left(
+    struct boxes *bs, const struct msg_left_ask *m, struct err *e) MUSTCHECK;
+/* boxes_find_task - by the run's number and its tenant's; *out NULL: none */
+int boxes_find_task(const struct boxes *bs, uint64_t number, uint64_t tenant,
+    struct tasks_item **out, struct err *e) MUSTCHECK;
 
 /* ---- what concerns all boxes */
 

@@ -25,6 +25,8 @@ on_sandbox_open(void *arg, const struct msg_sandbox_open *m, struct err *e)
 {
 	struct worker *w = arg;
 	const struct box_start s = {.sandbox = m->id,
+	    .tenant = m->tenant,
+	    .tenant_name = m->tenant_name,
 	    .mode = m->mode,
 	    .uuid = m->uuid,
 	    .name = m->name,
@@ -34,13 +36,14 @@ on_sandbox_open(void *arg, const struct msg_sandbox_open *m, struct err *e)
 		.memory_bytes = m->memory_bytes,
 		.nano_cpus = m->nano_cpus,
 		.pids = m->pids},
-	    .claim = {.tenant = m->tenant,
-		.identifier = m->identifier,
-		.generation = m->generation}};
+	    .claim = {
+		.identifier = m->identifier, .generation = m->generation}};
 
 	if (!policy_is_name(m->name) ||
 	    (m->container_id[0] != '\0' && !policy_is_id(m->container_id)))
 		return err_set(e, ERR_PROTO, "no good name or id");
+	if (!policy_is_tenant(m->tenant_name))
+		return err_set(e, ERR_PROTO, "no tenant name");
 	return boxes_open(w->boxes, &s, e);
 }
 
@@ -49,9 +52,7 @@ on_sandbox_ttl(void *arg, const struct msg_sandbox_ttl *m, struct err *e)
 {
 	struct worker *w = arg;
 
-	(void)e;
-	boxes_set_ttl(w->boxes, m->id, m->ttl_s);
-	return 0;
+	return boxes_set_ttl(w->boxes, m, e);
 }
 
 static int
@@ -60,9 +61,7 @@ on_sandbox_settled(
 {
 	struct worker *w = arg;
 
-	(void)e;
-	boxes_settled(w->boxes, m->id);
-	return 0;
+	return boxes_settled(w->boxes, m, e);
 }
 
 static int
@@ -72,8 +71,10 @@ on_sandbox_remove(void *arg, const struct msg_sandbox_remove *m, struct err *e)
 
 	if (!policy_is_name(m->name))
 		return err_set(e, ERR_PROTO, "no container name");
-	boxes_remove(w->boxes, m->id, &m->uuid, m->name);
-	return 0;
+	/* "": a container without the label. */
+	if (m->tenant_name[0] != '\0' && !policy_is_tenant(m->tenant_name))
+		return err_set(e, ERR_PROTO, "no tenant name");
+	return boxes_remove(w->boxes, m, e);
 }
 
 /* ---- runs */
@@ -118,6 +119,7 @@ on_run_start(void *arg, struct msg_run_start *m, struct err *e)
 {
 	struct worker *w = arg;
 	struct task_start s = {.id = m->id,
+	    .tenant = m->tenant,
 	    .uuid = m->uuid,
 	    .spool_limit = m->spool_limit,
 	    .spool = msg_take_fd(&m->spool)};
@@ -133,9 +135,10 @@ static int
 on_run_cancel(void *arg, const struct msg_run_cancel *m, struct err *e)
 {
 	struct worker *w = arg;
-	struct tasks_item *it = boxes_find_task(w->boxes, m->id);
+	struct tasks_item *it;
 
-	(void)e;
+	if (boxes_find_task(w->boxes, m->id, m->tenant, &it, e) != 0)
+		return ERR_PROTO;
 	if (it != NULL)
 		tasks_item_cancel(it, (enum runlog_reason)m->reason);
 	return 0;
@@ -145,9 +148,10 @@ static int
 on_run_forget(void *arg, const struct msg_run_forget *m, struct err *e)
 {
 	struct worker *w = arg;
-	struct tasks_item *it = boxes_find_task(w->boxes, m->id);
+	struct tasks_item *it;
 
-	(void)e;
+	if (boxes_find_task(w->boxes, m->id, m->tenant, &it, e) != 0)
+		return ERR_PROTO;
 	if (it != NULL)
 		tasks_item_forget(it);
 	return 0;
@@ -157,9 +161,10 @@ static int
 on_artifact_fd(void *arg, struct msg_artifact_fd *m, struct err *e)
 {
 	struct worker *w = arg;
-	struct tasks_item *it = boxes_find_task(w->boxes, m->id);
+	struct tasks_item *it;
 
-	(void)e;
+	if (boxes_find_task(w->boxes, m->id, m->tenant, &it, e) != 0)
+		return ERR_PROTO;
 	if (it != NULL)
 		tasks_item_fd(
 		    it, m->file, msg_take_fd(&m->file_fd), m->refusal);
@@ -171,9 +176,7 @@ on_left_ask(void *arg, const struct msg_left_ask *m, struct err *e)
 {
 	struct worker *w = arg;
 
-	(void)e;
-	boxes_ask_left(w->boxes, m);
-	return 0;
+	return boxes_ask_left(w->boxes, m, e);
 }
 
 /* ---- sweep */

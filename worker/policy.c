@@ -462,11 +462,15 @@ check_limits(const struct policy *p, struct policy_template *t, struct err *e)
 	return 0;
 }
 
+bool
+policy_is_tenant(const char *s)
+{
+	return is_word(s, 1, POLICY_WORD_MAX, "_.-");
+}
+
 int
 policy_check_claim(const struct policy_claim *c, struct err *e)
 {
-	if (!is_word(c->tenant, 1, POLICY_WORD_MAX, "_.-"))
-		return err_set(e, ERR_POLICY, "no tenant name");
 	/* An identifier may begin with '_' or '-'. */
 	for (const char *s = c->identifier; *s != '\0'; s++)
 		if (!isalnum((unsigned char)*s) && *s != '_' && *s != '-')

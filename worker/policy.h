@@ -74,12 +74,13 @@ int policy_check(
 
 /* Which sandbox uses a box.  Strings are borrowed. */
 struct policy_claim {
-	const char *tenant;
 	const char *identifier;
 	uint32_t generation;
 };
 /* policy_check_claim - ERR_POLICY unless its words are fit for labels */
 int policy_check_claim(const struct policy_claim *c, struct err *e) MUSTCHECK;
+/* policy_is_tenant - a word fit for a label */
+bool policy_is_tenant(const char *s);
 
 /* policy_is_name - 2 to POLICY_NAME_MAX of [A-Za-z0-9_.-], first alphanumeric:
  * what an engine takes as a container's name, and safe in a URL path */

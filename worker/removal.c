@@ -5,7 +5,7 @@
 struct removal {
 	struct backend *backend;
 	struct carrier *carrier;
-	struct uuid box;
+	struct box_identity box;
 	backend_done_cb cb;
 	void *arg;
 };
@@ -16,7 +16,7 @@ removed_cb(int rc, const struct err *why, void *arg)
 	struct removal *r = arg;
 
 	if (rc == 0)
-		r->carrier->ops->forget(r->carrier, &r->box);
+		r->carrier->ops->forget(r->carrier, &r->box.uuid);
 	r->cb(rc, why, r->arg);
 	free(r);
 }
@@ -36,9 +36,9 @@ seen_cb(
 }
 
 void
-removal_start(struct backend *b, struct carrier *c, const struct uuid *box,
-    const struct backend_handle *h, enum removal_sight sight,
-    backend_done_cb cb, void *arg)
+removal_start(struct backend *b, struct carrier *c,
+    const struct box_identity *box, const struct backend_handle *h,
+    enum removal_sight sight, backend_done_cb cb, void *arg)
 {
 	struct removal *r = xcalloc(1, sizeof(*r));
 

@@ -21,8 +21,8 @@ enum removal_sight {
 
 /* removal_start - cb once, never inside this call; negative with why when the
  * box is still there */
-void removal_start(struct backend *b, struct carrier *c, const struct uuid *box,
-    const struct backend_handle *h, enum removal_sight sight,
-    backend_done_cb cb, void *arg);
+void removal_start(struct backend *b, struct carrier *c,
+    const struct box_identity *box, const struct backend_handle *h,
+    enum removal_sight sight, backend_done_cb cb, void *arg);
 
 #endif

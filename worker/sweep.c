@@ -18,7 +18,7 @@
 struct sweep_item {
 	struct sweep *sweep;
 	struct backend_handle handle;
-	struct uuid uuid;
+	struct box_identity id;
 	bool is_gone;
 };
 
@@ -101,7 +101,8 @@ is_kept(const struct uuid *u, void *arg)
 	const struct sweep *s = arg;
 
 	for (size_t i = 0; i < s->nitems; i++)
-		if (!s->items[i].is_gone && uuid_is_equal(&s->items[i].uuid, u))
+		if (!s->items[i].is_gone &&
+		    uuid_is_equal(&s->items[i].id.uuid, u))
 			return true;
 	return is_listed(u, arg);
 }
@@ -179,10 +180,10 @@ tell_found(const struct sweep_item *it, const struct backend_container *c)
 	const struct backend_report *r = c->report;
 
 	msg_send_sweep_found(it->sweep->w->front,
-	    &(struct msg_sweep_found){.uuid = it->uuid,
+	    &(struct msg_sweep_found){.uuid = it->id.uuid,
 		.name = r->name,
 		.container_id = backend_handle_text(&c->handle),
-		.tenant = r->tenant,
+		.tenant = it->id.tenant,
 		.identifier = r->identifier,
 		.generation = r->generation,
 		.image = r->image,
@@ -232,7 +233,7 @@ inspected_cb(
 	struct sweep_item *it = arg;
 
 	it->is_gone = rc == ERR_NOTFOUND;
-	if (rc == 0 && backend_is_box(c, &it->uuid) && !c->removing) {
+	if (rc == 0 && backend_is_box(c, &it->id) && !c->removing) {
 		item_settle(it, c);
 		return;
 	}
@@ -265,9 +266,8 @@ listed_cb(int rc, const struct backend_container *list, size_t n,
 			continue;
 		if (s->wish.only_look ||
 		    c->created_ms < s->wish.asof_ms - SWEEP_AGE_MS)
-			s->items[s->nitems++] = (struct sweep_item){.sweep = s,
-			    .handle = c->handle,
-			    .uuid = c->identity.uuid};
+			s->items[s->nitems++] = (struct sweep_item){
+			    .sweep = s, .handle = c->handle, .id = c->identity};
 	}
 	sweep_next(s);
 }

@@ -79,6 +79,7 @@ struct task_ops {
 
 /* What RUN_START says.  Descriptors and spec become the run's. */
 struct task_start {
+	uint64_t tenant; /* whose it is, by the front's number */
 	uint64_t id;
 	struct uuid uuid;
 	uint64_t spool_limit;

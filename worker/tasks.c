@@ -74,6 +74,12 @@ tasks_item_uuid(const struct tasks_item *it)
 	return &it->task->s.uuid;
 }
 
+uint64_t
+tasks_item_tenant(const struct tasks_item *it)
+{
+	return it->task->s.tenant;
+}
+
 static const struct peer_run *
 find_known(const struct peer_hello *h, const struct uuid *uuid)
 {

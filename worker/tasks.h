@@ -64,6 +64,7 @@ void tasks_refuse(struct ipc_chan *front, struct task_start *s,
 /* tasks_find - by the run's number; NULL: none */
 struct tasks_item *tasks_find(const struct hashmap *by_number, uint64_t number);
 const struct uuid *tasks_item_uuid(const struct tasks_item *it);
+uint64_t tasks_item_tenant(const struct tasks_item *it);
 void tasks_item_cancel(struct tasks_item *it, enum runlog_reason reason);
 void tasks_item_forget(struct tasks_item *it);
 /* tasks_item_fd - for the copy of that task's artifacts; takes fd */

@@ -31,6 +31,7 @@ struct leftover {
 	struct census *census;
 	struct uuid uuid;
 	char *name;
+	char *tenant;
 };
 
 static void
@@ -90,8 +91,10 @@ ended_cb(bool has_ended, void *arg)
 
 	if (has_ended && chan != NULL)
 		msg_send_sandbox_remove(chan,
-		    &(struct msg_sandbox_remove){
-			.uuid = l->uuid, .name = l->name});
+		    &(struct msg_sandbox_remove){.uuid = l->uuid,
+			.tenant_name = l->tenant,
+			.name = l->name});
+	free(l->tenant);
 	free(l->name);
 	free(l);
 }
@@ -104,6 +107,7 @@ look_up(struct census *c, const struct msg_sweep_found *m)
 	l->census = c;
 	l->uuid = m->uuid;
 	l->name = xstrdup(m->name);
+	l->tenant = xstrdup(m->tenant);
 	store_sandbox_ended(c->parts.store, &m->uuid, ended_cb, l);
 }
 

@@ -107,7 +107,8 @@ ask_moot(struct left_ask *a)
 /* ---- asking */
 
 static void
-ask_send(struct left_ask *a, struct ipc_chan *chan)
+ask_send(
+    struct left_ask *a, struct ipc_chan *chan, const struct principal *owner)
 {
 	/* Killing one twice would say that there is none. */
 	if (a->was_sent && a->wish.process != 0) {
@@ -117,6 +118,7 @@ ask_send(struct left_ask *a, struct ipc_chan *chan)
 	a->was_sent = true;
 	msg_send_left_ask(chan,
 	    &(struct msg_left_ask){.id = a->wish.sandbox,
+		.tenant = owner->tenant.n,
 		.ask = a->number,
 		.action = a->wish.action,
 		.run = a->wish.run,
@@ -144,7 +146,7 @@ ask_cb(void *arg)
 	}
 	chan = fleet_chan(lb->fleet, sb->worker);
 	if (chan != NULL)
-		ask_send(a, chan);
+		ask_send(a, chan, sb->owner);
 	else
 		timer_set_ms(a->timer, AGAIN_MS);
 }

@@ -253,7 +253,7 @@ run_chan(const struct run *r)
 static void
 do_tell_cancel(struct run *r)
 {
-	run_tell_cancel(run_chan(r), r->row.id, r->cancel);
+	run_tell_cancel(run_chan(r), &r->row, r->cancel);
 }
 
 static void
@@ -352,7 +352,7 @@ do_send(struct run *r)
 static void
 do_forget(struct run *r)
 {
-	run_tell_forget(run_chan(r), r->row.id);
+	run_tell_forget(run_chan(r), &r->row);
 }
 
 /* ---- deeds: the end */

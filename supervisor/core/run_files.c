@@ -11,8 +11,11 @@ run_on_artifact_open(struct run *r, const struct msg_artifact_open *m)
 	    .mtime_ns = m->mtime_ns,
 	    .path = m->path.p,
 	    .path_len = m->path.n};
-	struct msg_artifact_fd answer = {
-	    .id = r->row.id, .file = m->file, .refusal = "", .file_fd = -1};
+	struct msg_artifact_fd answer = {.id = r->row.id,
+	    .tenant = r->row.tenant,
+	    .file = m->file,
+	    .refusal = "",
+	    .file_fd = -1};
 	struct ipc_chan *chan = run_chan(r);
 	struct err e;
 

@@ -11,6 +11,7 @@ run_tell_start(struct ipc_chan *chan, const struct store_run *row,
     const struct store_log *log, uint64_t spool_limit)
 {
 	struct msg_run_start m = {.id = row->id,
+	    .tenant = row->tenant,
 	    .sandbox = row->sandbox,
 	    .uuid = row->uuid,
 	    .spool_limit = spool_limit,
@@ -34,21 +35,24 @@ run_tell_start(struct ipc_chan *chan, const struct store_run *row,
 }
 
 void
-run_tell_cancel(struct ipc_chan *chan, uint64_t run, enum runlog_reason reason)
+run_tell_cancel(struct ipc_chan *chan, const struct store_run *row,
+    enum runlog_reason reason)
 {
 	if (chan != NULL)
 		msg_send_run_cancel(chan,
-		    &(struct msg_run_cancel){
-			.id = run, .reason = (uint8_t)reason});
+		    &(struct msg_run_cancel){.id = row->id,
+			.tenant = row->tenant,
+			.reason = (uint8_t)reason});
 }
 
 void
-run_tell_forget(struct ipc_chan *chan, uint64_t run)
+run_tell_forget(struct ipc_chan *chan, const struct store_run *row)
 {
 	if (chan == NULL)
 		return;
 	/* The run's answer goes first, and the next one's start. */
 	ipc_chan_late(chan, true);
-	msg_send_run_forget(chan, &(struct msg_run_forget){.id = run});
+	msg_send_run_forget(chan,
+	    &(struct msg_run_forget){.id = row->id, .tenant = row->tenant});
 	ipc_chan_late(chan, false);
 }

@@ -12,8 +12,8 @@ struct ipc_chan;
 int run_tell_start(struct ipc_chan *chan, const struct store_run *row,
     const struct store_log *log, uint64_t spool_limit) MUSTCHECK;
 /* chan NULL: the worker is away, nothing is said. */
-void run_tell_cancel(
-    struct ipc_chan *chan, uint64_t run, enum runlog_reason reason);
-void run_tell_forget(struct ipc_chan *chan, uint64_t run);
+void run_tell_cancel(struct ipc_chan *chan, const struct store_run *row,
+    enum runlog_reason reason);
+void run_tell_forget(struct ipc_chan *chan, const struct store_run *row);
 
 #endif

@@ -202,7 +202,7 @@ send_remove(struct sandbox *sb)
 {
 	sb->is_remove_due = false;
 	if (sb->state == SANDBOX_REMOVING)
-		sandbox_tell_remove(sandbox_chan(sb), &sb->row);
+		sandbox_tell_remove(sandbox_chan(sb), &sb->row, sb->owner);
 }
 
 static void
@@ -300,7 +300,7 @@ sandbox_settle(struct sandbox *sb)
 	    sb->ndoubtful > 0 || !sandbox_runs_are_told(&sb->queue))
 		return;
 	sb->is_settled = true;
-	sandbox_tell_settled(chan, sb->row.id);
+	sandbox_tell_settled(chan, sb->row.id, sb->owner);
 }
 
 static void
@@ -592,7 +592,8 @@ sandbox_touch(struct sandbox *sb, uint32_t ttl_s)
 {
 	if (ttl_s != 0 && ttl_s != sb->row.ttl_s) {
 		sb->row.ttl_s = ttl_s;
-		sandbox_tell_ttl(sandbox_chan(sb), sb->row.id, ttl_s);
+		sandbox_tell_ttl(
+		    sandbox_chan(sb), sb->row.id, sb->owner, ttl_s);
 	}
 	do_touch(sb);
 	if (sb->row.expires_ms - sb->save.expires_ms > save_slack_ms(sb) ||

@@ -7,9 +7,10 @@ sandbox_tell_open(struct ipc_chan *chan, const struct store_sandbox *row,
 	msg_send_sandbox_open(chan,
 	    &(struct msg_sandbox_open){
 		.id = row->id,
+		.tenant = owner->tenant.n,
 		.mode = mode,
 		.uuid = row->uuid,
-		.tenant = owner->tenant_name,
+		.tenant_name = owner->tenant_name,
 		.identifier = row->identifier,
 		.generation = row->generation,
 		.name = row->name,
@@ -23,22 +24,30 @@ sandbox_tell_open(struct ipc_chan *chan, const struct store_sandbox *row,
 }
 
 void
-sandbox_tell_settled(struct ipc_chan *chan, uint64_t sandbox)
+sandbox_tell_settled(
+    struct ipc_chan *chan, uint64_t sandbox, const struct principal *owner)
 {
-	msg_send_sandbox_settled(
-	    chan, &(struct msg_sandbox_settled){.id = sandbox});
+	msg_send_sandbox_settled(chan,
+	    &(struct msg_sandbox_settled){
+		.id = sandbox, .tenant = owner->tenant.n});
 }
 
 void
-sandbox_tell_ttl(struct ipc_chan *chan, uint64_t sandbox, uint32_t ttl_s)
+sandbox_tell_ttl(struct ipc_chan *chan, uint64_t sandbox,
+    const struct principal *owner, uint32_t ttl_s)
 {
-	msg_send_sandbox_ttl(chan, &(struct msg_sandbox_ttl){sandbox, ttl_s});
+	msg_send_sandbox_ttl(chan,
+	    &(struct msg_sandbox_ttl){
+		.id = sandbox, .tenant = owner->tenant.n, .ttl_s = ttl_s});
 }
 
 void
-sandbox_tell_remove(struct ipc_chan *chan, const struct store_sandbox *row)
+sandbox_tell_remove(struct ipc_chan *chan, const struct store_sandbox *row,
+    const struct principal *owner)
 {
 	msg_send_sandbox_remove(chan,
-	    &(struct msg_sandbox_remove){
-		.id = row->id, .uuid = row->uuid, .name = row->name});
+	    &(struct msg_sandbox_remove){.id = row->id,
+		.uuid = row->uuid,
+		.tenant_name = owner->tenant_name,
+		.name = row->name});
 }

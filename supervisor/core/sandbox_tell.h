@@ -12,9 +12,11 @@ struct ipc_chan;
 
 void sandbox_tell_open(struct ipc_chan *chan, const struct store_sandbox *row,
     const struct principal *owner, enum msg_open_mode mode);
-void sandbox_tell_settled(struct ipc_chan *chan, uint64_t sandbox);
-void sandbox_tell_ttl(struct ipc_chan *chan, uint64_t sandbox, uint32_t ttl_s);
-void sandbox_tell_remove(
-    struct ipc_chan *chan, const struct store_sandbox *row);
+void sandbox_tell_settled(
+    struct ipc_chan *chan, uint64_t sandbox, const struct principal *owner);
+void sandbox_tell_ttl(struct ipc_chan *chan, uint64_t sandbox,
+    const struct principal *owner, uint32_t ttl_s);
+void sandbox_tell_remove(struct ipc_chan *chan, const struct store_sandbox *row,
+    const struct principal *owner);
 
 #endif

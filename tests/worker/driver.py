@@ -328,47 +328,49 @@ class Worker:
     # ---- as the front
 
     def send_open(self, number, uid, mode=CREATE, name=None, image="",
-                  container="", memory=0, ttl_s=0):
+                  container="", memory=0, ttl_s=0, tenant=1):
         self.job.send(
-            "SANDBOX_OPEN", number, mode=mode, uuid=uid, tenant="default",
-            identifier="chat", generation=1, name=name or f"mcp-test-{uid}",
+            "SANDBOX_OPEN", number, tenant=tenant, mode=mode, uuid=uid,
+            tenant_name=f"t{tenant}", identifier="chat", generation=1,
+            name=name or f"mcp-test-{uid}",
             image=image, container_id=container, memory_bytes=memory,
             nano_cpus=0, pids=0, ttl_s=ttl_s)
 
-    def open(self, **more):
+    def open(self, tenant=1, **more):
         """A new sandbox that is ready: (number, uuid, container id)."""
         number, uid = self.number(), uuid.uuid4()
-        self.send_open(number, uid, **more)
-        self.job.send("SANDBOX_SETTLED", number)
+        self.send_open(number, uid, tenant=tenant, **more)
+        self.job.send("SANDBOX_SETTLED", number, tenant=tenant)
         m = self.job.wait(("SANDBOX_READY", "SANDBOX_FAILED"), number)
         assert m.type == "SANDBOX_READY", m
         return number, uid, m.fields.container_id
 
-    def send_remove(self, number, uid, name=None):
+    def send_remove(self, number, uid, name=None, tenant=1):
         self.job.send("SANDBOX_REMOVE", number, uuid=uid,
-                      name=name or f"mcp-test-{uid}")
+                      tenant_name=f"t{tenant}", name=name or f"mcp-test-{uid}")
 
     def run(self, sandbox, *texts, limit=1 << 30, **more):
         run = Run(self.number(), pack_spec(*texts, **more), self.spools)
         self.send_run(sandbox, run, limit)
         return run
 
-    def send_run(self, sandbox, run, limit=1 << 30):
+    def send_run(self, sandbox, run, limit=1 << 30, tenant=1):
         spool = os.open(run.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         fds, inline = [spool], run.spec
         if len(inline) > 32768:
             fds.append(sealed(inline))
             inline = b""
-        self.job.send("RUN_START", run.number, fds, sandbox=sandbox,
-                      uuid=run.uuid, spool_limit=limit, spec=inline)
+        self.job.send("RUN_START", run.number, fds, tenant=tenant,
+                      sandbox=sandbox, uuid=run.uuid, spool_limit=limit,
+                      spec=inline)
         for fd in fds:
             os.close(fd)
 
     def cancel(self, run, reason=CANCELED):
-        self.job.send("RUN_CANCEL", run.number, reason=reason)
+        self.job.send("RUN_CANCEL", run.number, tenant=1, reason=reason)
 
     def forget(self, run):
-        self.job.send("RUN_FORGET", run.number)
+        self.job.send("RUN_FORGET", run.number, tenant=1)
 
     def finish(self, run, timeout=WAIT_S):
         """RUN_ENDED's fields; artifacts are taken meanwhile."""
@@ -388,8 +390,8 @@ class Worker:
     def take_file(self, run, number, size, mode, mtime_ns, path):
         f = tempfile.TemporaryFile()
         run.pending[number] = (path, f)
-        self.job.send("ARTIFACT_FD", run.number, [f.fileno()], file=number,
-                      refusal="")
+        self.job.send("ARTIFACT_FD", run.number, [f.fileno()], tenant=1,
+                      file=number, refusal="")
 
     def sweep(self, uuids, asof_ms=None, keep_ms=0):
         """What was found without being listed, then (found, removed)."""

@@ -110,7 +110,7 @@ def test_a_killed_worker_loses_no_byte(worker):
     worker.send_open(sandbox, uid, mode=driver.ADOPT, container=container)
     for r in runs:
         worker.send_run(sandbox, r)
-    worker.job.send("SANDBOX_SETTLED", sandbox)
+    worker.job.send("SANDBOX_SETTLED", sandbox, tenant=1)
     worker.job.wait("SANDBOX_READY", sandbox)
     for n, r in enumerate(runs):
         assert reason(worker.finish(r)) == "exit"
@@ -127,7 +127,7 @@ def test_a_run_that_ended_while_no_worker_was_there_is_told(worker):
     worker.start()
     worker.send_open(sandbox, uid, mode=driver.ADOPT, container=container)
     worker.send_run(sandbox, run)
-    worker.job.send("SANDBOX_SETTLED", sandbox)
+    worker.job.send("SANDBOX_SETTLED", sandbox, tenant=1)
     assert reason(worker.finish(run)) == "exit"
     assert run.stdout() == b"late\n"
 
@@ -158,7 +158,7 @@ def test_runs_that_nobody_mentions_are_stopped_once_settled(worker):
     worker.start()
     worker.send_open(sandbox, uid, mode=driver.ADOPT, container=container)
     worker.job.wait("SANDBOX_READY", sandbox)
-    worker.job.send("SANDBOX_SETTLED", sandbox)
+    worker.job.send("SANDBOX_SETTLED", sandbox, tenant=1)
 
     def is_alone():
         probe = worker.run(
@@ -342,7 +342,7 @@ def test_a_file_without_a_name_has_an_end_too(make_worker):
 def test_a_sandbox_that_no_server_comes_for_ends(make_worker):
     worker = make_worker(SANDBOX_GRACE_SECONDS="1").start()
     sandbox, uid, container = worker.open(ttl_s=3600)
-    worker.job.send("SANDBOX_TTL", sandbox, ttl_s=1)
+    worker.job.send("SANDBOX_TTL", sandbox, tenant=1, ttl_s=1)
     run = worker.run(sandbox, "true")  # behind the other in the channel
     worker.finish(run)
     worker.kill()

@@ -117,6 +117,7 @@ take_labels(struct backend_container *c, const json_t *o, const char *id)
 	const char *box = get_text(o, BODY_LABEL_BOX);
 	const char *created = get_text(o, BODY_LABEL_CREATED);
 	const char *print = get_text(o, BODY_LABEL_FINGERPRINT);
+	const char *tenant = get_text(o, BODY_LABEL_TENANT);
 
 	if (role == NULL || strcmp(role, BODY_ROLE) != 0 || whose == NULL ||
 	    strcmp(whose, id) != 0 || box == NULL ||
@@ -126,6 +127,8 @@ take_labels(struct backend_container *c, const json_t *o, const char *id)
 	if (print != NULL && strlen(print) == POLICY_FINGERPRINT_LEN)
 		memcpy(
 		    c->identity.fingerprint, print, POLICY_FINGERPRINT_LEN + 1);
+	if (tenant != NULL && policy_is_tenant(tenant))
+		memcpy(c->identity.tenant, tenant, strlen(tenant) + 1);
 	c->is_ours = true;
 }
 
@@ -204,7 +207,6 @@ take_report(struct backend_report *r, const json_t *o, const json_t *labels)
 	memset(r, 0, sizeof(*r));
 	(void)snprintf(r->name, sizeof(r->name), "%s",
 	    name == NULL ? "" : name + (name[0] == '/'));
-	take_text(r->tenant, labels, BODY_LABEL_TENANT);
 	take_text(r->identifier, labels, BODY_LABEL_IDENTIFIER);
 	take_text(r->image, labels, BODY_LABEL_IMAGE);
 	if (get_text(labels, BODY_LABEL_GENERATION) != NULL &&

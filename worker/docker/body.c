@@ -87,17 +87,17 @@ put_identity(json_t *o, const struct body_create *c)
 	put(o, BODY_LABEL_INSTANCE, text(c->instance));
 	put(o, BODY_LABEL_ID, text(c->id));
 	put(o, BODY_LABEL_BOX, text(uuid));
+	put(o, BODY_LABEL_TENANT, text(id->tenant));
 	put(o, BODY_LABEL_CREATED, text_of_number(c->created_ms));
 	put(o, BODY_LABEL_FINGERPRINT, text(id->fingerprint));
 	put(o, BODY_LABEL_IMAGE, text(c->spec->template.image));
 }
 
-/* Who it was made for: to be read by people, and believed only when an
+/* What uses it: to be read by people, and believed only when an
  * operator has a database made anew from it (SWEEP_FOUND). */
 static void
 put_claim(json_t *o, const struct policy_claim *claim)
 {
-	put(o, BODY_LABEL_TENANT, text(claim->tenant));
 	put(o, BODY_LABEL_IDENTIFIER, text(claim->identifier));
 	put(o, BODY_LABEL_GENERATION, text_of_number(claim->generation));
 }

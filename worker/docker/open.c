@@ -42,7 +42,7 @@ struct backend_open {
 	bool quota;    /* with a limit that the engine is to enforce */
 	bool no_quota; /* it failed with one */
 	struct backend_spec spec;
-	char *texts[4];               /* what spec's strings point to */
+	char *texts[3];               /* what spec's strings point to */
 	struct backend_wishes wishes; /* spec's */
 	struct image_wait *wait;
 	unsigned int ntries; /* of its name */
@@ -127,7 +127,7 @@ undo_found_cb(
 	struct backend_open *o = arg;
 
 	(void)why;
-	if (rc != 0 || !backend_is_box(c, &o->spec.identity.uuid)) {
+	if (rc != 0 || !backend_is_box(c, &o->spec.identity)) {
 		open_leave(o);
 		return;
 	}
@@ -173,7 +173,7 @@ inspected_cb(
 	if (rc != 0) {
 		o->why = *why;
 		o->rc = rc;
-	} else if (!backend_is_box(c, &o->spec.identity.uuid)) {
+	} else if (!backend_is_box(c, &o->spec.identity)) {
 		o->rc = err_set(&o->why, ERR_BACKEND,
 		    "the engine shows another container than it made");
 	} else if (!c->running) {
@@ -257,7 +257,7 @@ conflict_found_cb(
     int rc, const struct backend_container *c, const struct err *why, void *arg)
 {
 	struct backend_open *o = arg;
-	bool same = rc == 0 && backend_is_box(c, &o->spec.identity.uuid) &&
+	bool same = rc == 0 && backend_is_box(c, &o->spec.identity) &&
 	    strcmp(c->identity.fingerprint, o->spec.identity.fingerprint) == 0;
 
 	(void)why;
@@ -271,7 +271,9 @@ conflict_found_cb(
 			open_start(o);
 		return;
 	}
-	if (rc == 0 && c->is_ours && !o->retried) {
+	/* Of its tenant alone: nobody else's gives way to it. */
+	if (rc == 0 && c->is_ours && !o->retried &&
+	    strcmp(c->identity.tenant, o->spec.identity.tenant) == 0) {
 		o->retried = true;
 		docker_remove(&o->d->b, &c->handle, conflict_removed_cb, o);
 		return;
@@ -483,9 +485,8 @@ spec_copy(struct backend_open *o, const struct backend_spec *from)
 
 	*to = *from;
 	to->name = o->texts[0] = xstrdup(from->name);
-	to->claim.tenant = o->texts[1] = xstrdup(from->claim.tenant);
-	to->claim.identifier = o->texts[2] = xstrdup(from->claim.identifier);
-	to->template.image = o->texts[3] = xstrdup(from->template.image);
+	to->claim.identifier = o->texts[1] = xstrdup(from->claim.identifier);
+	to->template.image = o->texts[2] = xstrdup(from->template.image);
 	o->wishes = *from->wishes;
 	to->wishes = &o->wishes;
 }

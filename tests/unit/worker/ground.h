@@ -163,7 +163,7 @@ ground_container(void)
 {
 	struct backend_container c = {.running = true,
 	    .is_ours = true,
-	    .identity = {.uuid = ground_uuid}};
+	    .identity = {.uuid = ground_uuid, .tenant = "default"}};
 
 	backend_handle_named(&c.handle, GROUND_ID);
 	c.handle.pid = 99;
@@ -327,15 +327,41 @@ static inline void
 ground_box(enum msg_open_mode mode)
 {
 	const struct box_start s = {.sandbox = GROUND_SANDBOX,
+	    .tenant = 1,
+	    .tenant_name = "default",
 	    .mode = mode,
 	    .uuid = ground_uuid,
 	    .name = GROUND_NAME,
 	    .container_id = mode == MSG_OPEN_MODE_ADOPT ? GROUND_ID : "",
 	    .template = {.image = ""},
-	    .claim = {.tenant = "default", .identifier = "a"}};
+	    .claim = {.identifier = "a"}};
 	struct err e;
 
 	assert_int_equal(boxes_open(ground.w.boxes, &s, &e), 0);
+}
+
+/* ground_remove_box - the front wants it gone */
+static inline void
+ground_remove_box(void)
+{
+	const struct msg_sandbox_remove m = {.id = GROUND_SANDBOX,
+	    .uuid = ground_uuid,
+	    .tenant_name = "default",
+	    .name = GROUND_NAME};
+	struct err e;
+
+	assert_int_equal(boxes_remove(ground.w.boxes, &m, &e), 0);
+}
+
+static inline struct tasks_item *
+ground_find_task(uint64_t number)
+{
+	struct tasks_item *it;
+	struct err e;
+
+	assert_int_equal(
+	    boxes_find_task(ground.w.boxes, number, 1, &it, &e), 0);
+	return it;
 }
 
 /* ground_task - RUN_START's, with an empty spool and a spec of one command */
@@ -344,6 +370,7 @@ ground_task(uint64_t number)
 {
 	char path[] = "/tmp/worker-test-spool-XXXXXX";
 	struct task_start s = {.id = number,
+	    .tenant = 1,
 	    .uuid = {{(uint8_t)number}},
 	    .spool_limit = 1 << 20,
 	    .spec = xmemdup("spec", 4),

@@ -13,6 +13,7 @@
 	"{\"mcp.role\":\"sandbox\",\"mcp.instance_id\":\"i\",\"mcp.sandbox\":" \
 	"\"ab000000-0000-0000-0000-000000000000\","                            \
 	"\"mcp.created_at_unix_ms\":\"1700000000123\","                        \
+	"\"mcp.tenant\":\"acme\","                                             \
 	"\"mcp.policy_fingerprint\":\"0123456789abcdef\"}"
 
 static int
@@ -42,6 +43,7 @@ test_a_running_container_is_read(void **state)
 	assert_int_equal(c.created_ms, 1700000000123);
 	assert_int_equal(c.identity.uuid.b[0], 0xab);
 	assert_string_equal(c.identity.fingerprint, "0123456789abcdef");
+	assert_string_equal(c.identity.tenant, "acme");
 }
 
 static void

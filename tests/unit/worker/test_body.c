@@ -22,12 +22,12 @@ build(enum backend_stdio stdio)
 	struct backend_wishes wishes = {
 	    .nmounts = 2, .command = command, .stdio = stdio};
 	struct backend_spec spec = {.name = "mcp-sbx-a-01",
-	    .identity = {.uuid = {{0xab}}},
+	    .identity = {.uuid = {{0xab}}, .tenant = "default"},
 	    .template = {.image = "img:1",
 		.memory_bytes = 64 << 20,
 		.nano_cpus = 500000000,
 		.pids = 20},
-	    .claim = {.tenant = "default", .identifier = "a", .generation = 3},
+	    .claim = {.identifier = "a", .generation = 3},
 	    .wishes = &wishes};
 	struct body_create c = {.policy = &policy,
 	    .instance = "inst",

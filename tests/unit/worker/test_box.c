@@ -73,8 +73,7 @@ take_step(enum step s)
 	else if (s == EVENT_DIED || s == EVENT_DESTROYED)
 		take_event(s);
 	else if (s == REMOVE)
-		boxes_remove(
-		    ground.w.boxes, GROUND_SANDBOX, &ground_uuid, GROUND_NAME);
+		ground_remove_box();
 	else
 		ground_removed(s == REMOVED ? 0 : ERR_BACKEND);
 }
@@ -228,7 +227,9 @@ test_what_the_policy_forbids_is_not_made(void **state)
 	    .name = GROUND_NAME,
 	    .container_id = "",
 	    .template = {.image = "another:1"},
-	    .claim = {.tenant = "default", .identifier = "a"}};
+	    .tenant = 1,
+	    .tenant_name = "default",
+	    .claim = {.identifier = "a"}};
 	struct err e;
 
 	(void)state;
@@ -375,7 +376,7 @@ test_an_answer_to_no_question_is_a_lie(void **state)
 static void
 remove_unknown(void)
 {
-	boxes_remove(ground.w.boxes, GROUND_SANDBOX, &ground_uuid, GROUND_NAME);
+	ground_remove_box();
 	assert_true(boxes_is_busy(ground.w.boxes));
 	assert_string_equal(ground.inspects.all[0].what, GROUND_NAME);
 }
@@ -563,7 +564,7 @@ test_a_task_in_no_box_is_lost(void **state)
 	(void)state;
 	start(1);
 	assert_string_equal(ground_told(), "RUN_ENDED");
-	assert_null(boxes_find_task(ground.w.boxes, 1));
+	assert_null(ground_find_task(1));
 }
 
 static void
@@ -571,7 +572,7 @@ test_a_task_in_a_box_that_goes_is_lost(void **state)
 {
 	(void)state;
 	come_up();
-	boxes_remove(ground.w.boxes, GROUND_SANDBOX, &ground_uuid, GROUND_NAME);
+	ground_remove_box();
 	start(1);
 	assert_string_equal(ground_told(), "RUN_ENDED");
 }
@@ -594,11 +595,11 @@ test_a_task_is_cancelled_at_once_where_nothing_can_have_begun(void **state)
 	(void)state;
 	ground_box(MAKE);
 	start(1);
-	tasks_item_cancel(boxes_find_task(ground.w.boxes, 1), RUNLOG_CANCELED);
+	tasks_item_cancel(ground_find_task(1), RUNLOG_CANCELED);
 	assert_string_equal(ground_told(), "RUN_ENDED");
-	assert_non_null(boxes_find_task(ground.w.boxes, 1));
-	tasks_item_forget(boxes_find_task(ground.w.boxes, 1));
-	assert_null(boxes_find_task(ground.w.boxes, 1));
+	assert_non_null(ground_find_task(1));
+	tasks_item_forget(ground_find_task(1));
+	assert_null(ground_find_task(1));
 }
 
 static void
@@ -608,7 +609,7 @@ test_a_task_that_may_have_begun_is_cancelled_by_its_agent(void **state)
 	come_up();
 	start(1);
 	(void)fake_link_sent(&ground.link, FRAME_OPEN_SEQUENCE);
-	tasks_item_cancel(boxes_find_task(ground.w.boxes, 1), RUNLOG_CANCELED);
+	tasks_item_cancel(ground_find_task(1), RUNLOG_CANCELED);
 	assert_string_equal(ground_told(), "");
 	(void)fake_link_sent(&ground.link, FRAME_CANCEL);
 }

@@ -64,6 +64,7 @@ answer_inspect(void)
 	    "{\"Id\":\"" ID "\",\"State\":{\"Running\":%s,\"Pid\":%d,"
 	    "\"Status\":\"%s\",\"ExitCode\":1},\"Config\":{\"Labels\":{"
 	    "\"mcp.role\":\"sandbox\",\"mcp.instance_id\":\"inst\","
+	    "\"mcp.tenant\":\"default\","
 	    "\"mcp.sandbox\":\"%s\",\"mcp.created_at_unix_ms\":\"5\","
 	    "\"mcp.policy_fingerprint\":\"%s\"}}}",
 	    inspect_running ? "true" : "false", inspect_running ? 99 : 0,
@@ -203,7 +204,8 @@ open_one(struct result *r)
 	static const struct backend_wishes wishes = {.command = command};
 	struct backend_spec spec = {.name = "mcp-sbx-a",
 	    .template = {.image = "img"},
-	    .claim = {.tenant = "default", .identifier = "a"},
+	    .identity = {.tenant = "default"},
+	    .claim = {.identifier = "a"},
 	    .wishes = &wishes};
 	struct backend_open *o;
 

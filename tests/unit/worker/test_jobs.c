@@ -82,7 +82,8 @@ plain_open(void)
 	return (struct msg_sandbox_open){.id = GROUND_SANDBOX,
 	    .mode = MSG_OPEN_MODE_CREATE,
 	    .uuid = ground_uuid,
-	    .tenant = "default",
+	    .tenant = 1,
+	    .tenant_name = "default",
 	    .identifier = "a",
 	    .name = GROUND_NAME,
 	    .image = "",
@@ -93,8 +94,10 @@ static void
 test_a_sandbox_is_opened_and_removed(void **state)
 {
 	const struct msg_sandbox_open open = plain_open();
-	const struct msg_sandbox_remove gone = {
-	    .id = GROUND_SANDBOX, .uuid = ground_uuid, .name = GROUND_NAME};
+	const struct msg_sandbox_remove gone = {.id = GROUND_SANDBOX,
+	    .uuid = ground_uuid,
+	    .tenant_name = "default",
+	    .name = GROUND_NAME};
 
 	(void)state;
 	msg_send_sandbox_open(their_end, &open);
@@ -137,7 +140,7 @@ static void
 test_a_removal_of_no_good_name_ends_the_channel(void **state)
 {
 	const struct msg_sandbox_remove gone = {
-	    .id = 1, .uuid = ground_uuid, .name = "a/b"};
+	    .id = 1, .uuid = ground_uuid, .tenant_name = "t", .name = "a/b"};
 
 	(void)state;
 	msg_send_sandbox_remove(their_end, &gone);
@@ -181,6 +184,7 @@ plain_run(void)
 {
 	struct task_start s = ground_task(1);
 	struct msg_run_start m = {.id = s.id,
+	    .tenant = s.tenant,
 	    .sandbox = GROUND_SANDBOX,
 	    .uuid = s.uuid,
 	    .spool_limit = s.spool_limit,

@@ -42,7 +42,7 @@ box(uint8_t number, int64_t created_ms)
 {
 	struct backend_container c = {.is_ours = true,
 	    .running = true,
-	    .identity = {.uuid = {{number}}},
+	    .identity = {.uuid = {{number}}, .tenant = "default"},
 	    .created_ms = created_ms};
 	char id[16];
 
@@ -60,7 +60,6 @@ show(struct backend_container c, int64_t finished_ms)
 	static struct backend_report report;
 
 	report = (struct backend_report){.name = "mcp-sbx-chat-1",
-	    .tenant = "default",
 	    .identifier = "chat",
 	    .finished_ms = finished_ms == NEVER_RAN ? 0 : finished_ms};
 	c.report = &report;

@@ -544,13 +544,15 @@ ask_worker(void)
 {
 	struct msg_sandbox_open open = {.id = 1,
 	    .mode = MSG_OPEN_MODE_CREATE,
-	    .tenant = "1",
+	    .tenant = 1,
+	    .tenant_name = "1",
 	    .identifier = "fallen",
 	    .generation = 1,
 	    .name = fact("name"),
 	    .image = "",
 	    .container_id = ""};
-	struct msg_sandbox_remove remove = {.id = 3, .name = fact("foreign")};
+	struct msg_sandbox_remove remove = {
+	    .id = 3, .tenant_name = "1", .name = fact("foreign")};
 
 	if (uuid_parse(fact("uuid"), &open.uuid) != 0 ||
 	    uuid_parse(fact("foreign_uuid"), &remove.uuid) != 0)
