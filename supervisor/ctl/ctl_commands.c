@@ -1,9 +1,9 @@
 /*
  * ctl_commands.c - each command: its words, what it asks, how it is told
  *
- * A command is a row of the table: words that must be there, how many follow,
- * and a function.  Most are one request; with --json the server's answer is
- * printed as it came.
+ * A command is a row of schema/ctl.txt: words that must be there, how many
+ * follow, and a function of this file.  Most are one request; with --json the
+ * server's answer is printed as it came.
  */
 #include "supervisor/ctl/ctl_commands.h"
 
@@ -30,11 +30,10 @@ struct ctl_call {
 
 struct ctl_command {
 	const char *first, *second; /* second may be NULL */
-	const char *follows;        /* for the help */
+	const char *follows;        /* as the help has it */
 	int least, most;
 	int (*run)(const struct ctl_call *c, struct err *e);
 	bool is_local; /* it asks no server */
-	const char *text;
 };
 
 /* ---- parts */
@@ -435,41 +434,7 @@ audit_verify(const struct ctl_call *c, struct err *e)
 	return ctl_audit_verify(c->o, c->link, c->words, c->n, e);
 }
 
-static const struct ctl_command commands[] = {
-    {"tenant", "add", "NAME [quota.KEY=VALUE ...]", 1, 32, tenant_add, false,
-	"make a tenant"},
-    {"tenant", "list", "", 0, 0, tenant_list, false, "all of them"},
-    {"tenant", "show", "NAME", 1, 1, tenant_show, false,
-	"one, with the quotas that hold"},
-    {"tenant", "set", "NAME quota.KEY=VALUE ...", 2, 32, tenant_set, false,
-	"set quotas; VALUE may be \"default\""},
-    {"tenant", "disable", "NAME", 1, 1, tenant_disable, false,
-	"its tokens are good for nothing from now on"},
-    {"tenant", "enable", "NAME", 1, 1, tenant_enable, false,
-	"they are good again"},
-    {"tenant", "delete", "NAME", 1, 1, tenant_delete, false,
-	"with its sandboxes, history and tokens; waits until all is gone"},
-    {"token", "add",
-	"TENANT|- [--role user|admin|metrics] [--name TEXT] "
-	"[--expires DURATION]",
-	1, 1, token_add, false,
-	"print a new token: this is the only time; - is no tenant"},
-    {"token", "list", "[TENANT|-]", 0, 1, token_list, false, "without secrets"},
-    {"token", "revoke", "ID", 1, 1, token_revoke, false,
-	"at once; its connections are closed"},
-    {"token", "make", "TENANT|- [--role ...] [--name WORD] [--expires ...]", 1,
-	1, token_make_line, true,
-	"print a new token and its line for TENANTS_FILE; no server is asked"},
-    {"usage", NULL, "[TENANT]", 0, 1, usage_show, false,
-	"what tenants have now"},
-    {"audit", "list",
-	"[tenant=NAME] [what=WORD] [since=SECONDS] [limit=N] "
-	"[cursor=N]",
-	0, 5, audit_list, false, "what was done and by whom, newest first"},
-    {"audit", "verify", "[SEQ HASH]", 0, 2, audit_verify, false,
-	"whether any row was changed or is missing; status 1 names the first"},
-    {"whoami", NULL, "", 0, 0, whoami, false, "as whom the server knows us"},
-};
+#include "supervisor/ctl/ctl_calls_gen.h" /* commands[] */
 
 /* ---- running */
 
@@ -521,38 +486,4 @@ ctl_commands_run(const struct ctl_options *o, struct err *e)
 	if (rc == 0)
 		return CTL_DONE;
 	return rc == ERR_INVAL ? CTL_USAGE : CTL_FAILED;
-}
-
-void
-ctl_commands_help(FILE *f)
-{
-	(void)fputs(
-	    "usage: sandboxctl [--json] [--data-dir DIR | --url URL] "
-	    "COMMAND\n\n"
-	    "Administers a running mcp-sandboxd over DATA_DIR/admin.sock "
-	    "(as root, or as its\nuser), or over HTTP with a token of "
-	    "role admin.\n\n",
-	    f);
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-		const struct ctl_command *k = &commands[i];
-
-		(void)fprintf(f, "  %s%s%s %s\n      %s\n", k->first,
-		    k->second != NULL ? " " : "",
-		    k->second != NULL ? k->second : "", k->follows, k->text);
-	}
-	(void)fputs(
-	    "\n"
-	    "  --json             the server's answer as JSON\n"
-	    "  --data-dir DIR     where the server's DATA_DIR is (else "
-	    "$DATA_DIR, else ./data)\n"
-	    "  --url URL          another server (else $SANDBOXCTL_URL)\n"
-	    "  --token-file FILE  its token (else $SANDBOXCTL_TOKEN); --token "
-	    "TOKEN is seen\n"
-	    "                     by everybody who lists processes\n"
-	    "  -h, --help         this text\n"
-	    "  -V, --version      the version\n"
-	    "\n"
-	    "DURATION is a number with s, m, h or d.  Exit status: 0 done, 1 "
-	    "failed, 2 wrong usage.\n",
-	    f);
 }

@@ -1,8 +1,6 @@
-/* ctl_commands.h - the table of what sandboxctl can do */
+/* ctl_commands.h - what sandboxctl can do (schema/ctl.txt) */
 #ifndef CTL_COMMANDS_H
 #define CTL_COMMANDS_H
-
-#include <stdio.h>
 
 #include "common/base.h"
 #include "common/err.h"
@@ -15,6 +13,5 @@
 
 /* ctl_commands_run - the command of o->words; what failed is in *e */
 int ctl_commands_run(const struct ctl_options *o, struct err *e);
-void ctl_commands_help(FILE *f);
 
 #endif

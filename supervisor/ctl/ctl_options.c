@@ -6,33 +6,9 @@
 
 #include "common/fd.h"
 #include "common/xmalloc.h"
+#include "supervisor/ctl/ctl_usage_gen.h"
 
 #define TOKEN_FILE_MAX 4096
-
-enum option_code {
-	OPTION_JSON = 256,
-	OPTION_DATA_DIR,
-	OPTION_URL,
-	OPTION_TOKEN,
-	OPTION_TOKEN_FILE,
-	OPTION_ROLE,
-	OPTION_NAME,
-	OPTION_EXPIRES
-};
-
-static const struct option known[] = {
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"data-dir", required_argument, NULL, OPTION_DATA_DIR},
-    {"url", required_argument, NULL, OPTION_URL},
-    {"token", required_argument, NULL, OPTION_TOKEN},
-    {"token-file", required_argument, NULL, OPTION_TOKEN_FILE},
-    {"role", required_argument, NULL, OPTION_ROLE},
-    {"name", required_argument, NULL, OPTION_NAME},
-    {"expires", required_argument, NULL, OPTION_EXPIRES},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {NULL, 0, NULL, 0},
-};
 
 static void
 set_token(struct ctl_options *o, const char *text)
@@ -66,7 +42,7 @@ read_token(struct ctl_options *o, const char *path, struct err *e)
 static int
 take(struct ctl_options *o, int code, struct err *e)
 {
-	switch (code) {
+	switch ((enum usage_option)code) {
 	case OPTION_JSON:
 		o->json = true;
 		return 0;
@@ -90,12 +66,13 @@ take(struct ctl_options *o, int code, struct err *e)
 	case OPTION_EXPIRES:
 		o->expires = optarg;
 		return 0;
-	case 'h':
+	case OPTION_HELP:
 		o->help = true;
 		return 0;
-	case 'V':
+	case OPTION_VERSION:
 		o->version = true;
 		return 0;
+	case USAGE_LONG_ONLY:
 	default:
 		return err_set(e, ERR_INVAL, "unknown or incomplete option");
 	}
@@ -125,7 +102,8 @@ ctl_options_parse(int argc, char **argv, struct ctl_options *o, struct err *e)
 	*o = (struct ctl_options){.json = false};
 	take_environment(o);
 	opterr = 0;
-	while ((code = getopt_long(argc, argv, "hV", known, NULL)) != -1)
+	while ((code = getopt_long(
+		    argc, argv, usage_short, usage_options, NULL)) != -1)
 		if (take(o, code, e) != 0)
 			return err_set(e, ERR_INVAL,
 			    "%.200s: %.200s (sandboxctl --help)",
@@ -146,4 +124,11 @@ ctl_options_clear(struct ctl_options *o)
 		explicit_bzero(o->token, strlen(o->token));
 	free(o->token);
 	o->token = NULL;
+}
+
+void
+ctl_options_help(FILE *f)
+{
+	for (size_t i = 0; i < ARRAY_LEN(usage_help); i++)
+		(void)fprintf(f, "%s\n", usage_help[i]);
 }

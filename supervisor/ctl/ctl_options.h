@@ -9,6 +9,8 @@
 #ifndef CTL_OPTIONS_H
 #define CTL_OPTIONS_H
 
+#include <stdio.h>
+
 #include "common/base.h"
 #include "common/err.h"
 
@@ -31,5 +33,6 @@ struct ctl_options {
 int ctl_options_parse(
     int argc, char **argv, struct ctl_options *o, struct err *e) MUSTCHECK;
 void ctl_options_clear(struct ctl_options *o);
+void ctl_options_help(FILE *f);
 
 #endif

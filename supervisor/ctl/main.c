@@ -25,7 +25,7 @@ main(int argc, char **argv)
 	if (ctl_options_parse(argc, argv, &o, &e) != 0)
 		status = CTL_USAGE;
 	else if (o.help)
-		ctl_commands_help(stdout);
+		ctl_options_help(stdout);
 	else if (o.version)
 		(void)puts("sandboxctl " PACKAGE_VERSION);
 	else
@@ -41,5 +41,4 @@ main(int argc, char **argv)
 		    "be printed: %s\n",
 		    strerror(errno));
 	return status == CTL_DONE ? CTL_FAILED : status;
-	return status;
 }

@@ -190,30 +190,63 @@ def test_help_lists_every_key(idle, option):
         assert key in done.stdout
 
 
-def test_help_man_page_and_document_say_one_thing(idle):
-    root = os.path.join(os.path.dirname(__file__), "../..")
-    texts = [run(idle, "--help").stdout]
-    for path in (os.path.join(programs(), "man/mcp-sandboxd.8"),
-                 os.path.join(root, "docs/configuration.md")):
-        with open(path, encoding="utf-8") as f:
-            texts.append(f.read())
+ROOT = os.path.join(os.path.dirname(__file__), "../..")
 
-    def words(text):
-        """Without what is only form."""
-        text = re.sub(r"\\(f[BIRP]|&)|[\\`*|]|^\\... ", "", text, flags=re.M)
-        return " ".join(text.split()).lower()
 
-    said = [words(t) for t in texts]
-    with open(os.path.join(root, "schema/usage.txt"), encoding="ascii") as f:
-        rows = [line.rstrip("\n").split("|") for line in f
+def rows_of(usage):
+    """[[kind, column, ...]]"""
+    with open(os.path.join(ROOT, "schema", usage), encoding="ascii") as f:
+        rows = [line.rstrip("\n").partition("|") for line in f
                 if not line.startswith("#")]
-    statuses = [row[1] for row in rows if row[0] == "status"]
+    return [[kind, *rest.split("|", 6 if kind == "call" else -1)]
+            for kind, _, rest in rows]
+
+
+def words(text):
+    """Without what is only form."""
+    text = re.sub(r"\\(f[BIRP]|&)|[\\`*|]|^\\... ", "", text, flags=re.M)
+    return " ".join(text.split()).lower()
+
+
+@pytest.mark.parametrize("program, usage, documents", [
+    ("mcp-sandboxd", "usage.txt",
+     ["man/mcp-sandboxd.8", "docs/configuration.md"]),
+    ("sandboxctl", "ctl.txt", ["man/sandboxctl.1"])])
+def test_help_man_page_and_document_say_one_thing(program, usage, documents):
+    said = [words(subprocess.run(
+        [os.path.join(programs(), program), "--help"], text=True,
+        stdout=subprocess.PIPE, check=True, timeout=60).stdout)]
+    for path in documents:
+        top = programs() if path.startswith("man/") else ROOT
+        with open(os.path.join(top, path), encoding="utf-8") as f:
+            said.append(words(f.read()))
+    for kind, *row in rows_of(usage):
+        if kind == "call":
+            row = [row[0] + " " + row[-1], row[-2]]
+        elif kind not in ("command", "option", "signal", "status", "file"):
+            continue
+        for text in said[:2] if kind == "file" else said:
+            assert words(row[-1]) in text, row
+            assert words(row[0]) in text, row
+
+
+def test_exit_statuses_are_those_of_the_list():
+    statuses = [row[1] for row in rows_of("usage.txt") if row[0] == "status"]
     assert {"0", "1", "64", "71", "75", "77", "78"} <= set(statuses)
-    for kind, *row in rows:
-        if kind in ("command", "option", "signal", "status"):
-            for text in said:
-                assert words(row[-1]) in text, row
-                assert words(row[0]) in text, row
+
+
+def test_a_command_of_sandboxctl_says_what_it_wants(tmp_path):
+    """Each of the list: with too few words, or too many."""
+    calls = [row for row in rows_of("ctl.txt") if row[0] == "call"]
+    assert len(calls) > 10
+    for _, name, _, least, most, _, _, follows in calls:
+        few = ["x"] * (int(least) - 1 if int(least) else int(most) + 1)
+        done = subprocess.run(
+            [os.path.join(programs(), "sandboxctl"), *name.split(), *few],
+            cwd=tmp_path, capture_output=True, text=True, timeout=60,
+            check=False)
+        assert (done.returncode, done.stderr.strip()) == \
+            (2, f"sandboxctl: want: sandboxctl {name} {follows}".strip())
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])
