@@ -25,6 +25,7 @@
 
 #define TICK_MS 200
 #define LOG_THREADS 2
+#define ENGINE_PLACES 8 /* that a worker asks the engine for at a time */
 
 struct core {
 	struct core_parts parts;
@@ -38,6 +39,7 @@ struct core {
 	struct disk *disk;
 	struct fleet *fleet;
 	struct sched *sched;
+	struct sched *engine;
 	struct quota_uses *uses;
 	struct admission admission;
 	struct logs *logs;
@@ -362,6 +364,12 @@ start_cb(struct sched_item *item)
 	run_start(HASH_OF(item, struct run, turn));
 }
 
+static void
+turn_cb(struct sched_item *item)
+{
+	sandbox_on_turn(HASH_OF(item, struct sandbox, turn));
+}
+
 void
 core_turn(struct core *c)
 {
@@ -472,6 +480,7 @@ make_registries(struct core *c)
 	    .store = p->store,
 	    .fleet = c->fleet,
 	    .sched = c->sched,
+	    .engine = c->engine,
 	    .uses = c->uses,
 	    .bus = &c->bus};
 	const struct runs_parts of_runs = {.base = p->base,
@@ -524,7 +533,10 @@ core_new(const struct core_parts *parts, struct core **out, struct err *e)
 	c->fleet = fleet_new(parts->base,
 	    (uint32_t)conf_int(parts->conf, CONF_WORKERS), &fleet_ops, c);
 	c->sched = sched_new(start_cb);
-	c->uses = quota_uses_new(c->tenants, c->sched);
+	c->engine = sched_new(turn_cb);
+	sched_set_places(c->engine,
+	    ENGINE_PLACES * (unsigned int)conf_int(parts->conf, CONF_WORKERS));
+	c->uses = quota_uses_new(c->tenants, c->sched, c->engine);
 	make_registries(c);
 	c->admission = (struct admission){
 	    .conf = parts->conf, .disk = c->disk, .runs = c->runs};
@@ -546,6 +558,7 @@ core_free(struct core *c)
 	sandboxes_free(c->sandboxes);
 	fleet_free(c->fleet);
 	quota_uses_free(c->uses);
+	sched_free(c->engine);
 	sched_free(c->sched);
 	logs_free(c->logs);
 	disk_free(c->disk);

@@ -1,5 +1,8 @@
 #include "supervisor/core/quota_use.h"
 
+#include <limits.h>
+#include <sched.h>
+
 #include "common/xmalloc.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/store/store.h"
@@ -12,6 +15,8 @@ TAILQ_HEAD(quota_use_list, quota_use);
 struct quota_uses {
 	const struct tenants *tenants;
 	struct sched *sched;
+	struct sched *engine;
+	unsigned int engine_share; /* of one tenant */
 	struct hashmap map;
 	struct quota_use_list list;
 	uint64_t sandboxes;
@@ -26,10 +31,15 @@ limit_of(const struct quota_use *u, enum quota_key key)
 /* ---- life */
 
 static void
-set_lane(struct quota_use *u)
+set_lanes(struct quota_use *u)
 {
-	sched_lane_set(&u->lane, (unsigned int)limit_of(u, QUOTA_RUNS_RUNNING),
-	    (unsigned int)limit_of(u, QUOTA_WEIGHT));
+	unsigned int weight = (unsigned int)limit_of(u, QUOTA_WEIGHT);
+
+	sched_lane_set(
+	    &u->lane, (unsigned int)limit_of(u, QUOTA_RUNS_RUNNING), weight);
+	sched_lane_set(&u->engine,
+	    tenants_is_open(u->all->tenants) ? 0 : u->all->engine_share,
+	    weight);
 }
 
 struct quota_use *
@@ -44,19 +54,37 @@ quota_use_of(struct quota_uses *all, struct tenant_id tenant)
 	u->all = all;
 	u->tenant = tenant;
 	sched_lane_init(all->sched, &u->lane);
-	set_lane(u);
+	sched_lane_init(all->engine, &u->engine);
+	sched_queue_init(&u->engine, &u->asked, UINT_MAX);
+	sched_queue_gate(&u->asked, SCHED_GATE_OPEN);
+	set_lanes(u);
 	hashmap_put(&all->map, &u->by_tenant, hashmap_key_u64(tenant.n));
 	TAILQ_INSERT_TAIL(&all->list, u, link);
 	return u;
 }
 
+/* The engine's work for a sandbox is most of a processor's while it lasts:
+ * half of the processors stay free for who comes next. */
+static unsigned int
+engine_share(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) != 0 || CPU_COUNT(&set) < 4)
+		return 1;
+	return (unsigned int)CPU_COUNT(&set) / 2;
+}
+
 struct quota_uses *
-quota_uses_new(const struct tenants *tenants, struct sched *sched)
+quota_uses_new(
+    const struct tenants *tenants, struct sched *sched, struct sched *engine)
 {
 	struct quota_uses *all = xcalloc(1, sizeof(*all));
 
 	all->tenants = tenants;
 	all->sched = sched;
+	all->engine = engine;
+	all->engine_share = engine_share();
 	TAILQ_INIT(&all->list);
 	return all;
 }
@@ -69,6 +97,8 @@ quota_uses_free(struct quota_uses *all)
 	if (all == NULL)
 		return;
 	while ((u = TAILQ_FIRST(&all->list)) != NULL) {
+		sched_queue_clear(&u->asked);
+		sched_lane_clear(&u->engine);
 		sched_lane_clear(&u->lane);
 		TAILQ_REMOVE(&all->list, u, link);
 		free(u);
@@ -83,8 +113,15 @@ quota_uses_tick(struct quota_uses *all)
 	struct quota_use *u;
 
 	TAILQ_FOREACH (u, &all->list, link)
-		if (u->lane.nwaiting > 0)
-			set_lane(u);
+		if (u->lane.nwaiting > 0 || u->engine.nwaiting > 0)
+			set_lanes(u);
+}
+
+void
+quota_use_ask_engine(struct quota_use *u, struct sched_item *item)
+{
+	set_lanes(u);
+	sched_add(&u->asked, item, false);
 }
 
 /* ---- what there is */
@@ -189,7 +226,7 @@ quota_use_admit_sandbox(
 int
 quota_use_admit_run(struct quota_use *u, struct err *e)
 {
-	set_lane(u);
+	set_lanes(u);
 	return check_one(u, QUOTA_RUNS_QUEUED, u->lane.nwaiting, 1, e);
 }
 

@@ -28,7 +28,9 @@ struct tenants;
 struct quota_use {
 	struct quota_uses *all;
 	struct tenant_id tenant;
-	struct sched_lane lane; /* its runs */
+	struct sched_lane lane;   /* its runs */
+	struct sched_lane engine; /* what it asks of the engine, ... */
+	struct sched_queue asked; /* in order */
 	uint64_t sandboxes;
 	uint64_t nano_cpus;    /* of them */
 	uint64_t memory_bytes; /* of them */
@@ -46,9 +48,9 @@ struct quota_refusal {
 	uint32_t wait_s; /* before it is worth another try */
 };
 
-/* Both are kept by pointer. */
+/* All are kept by pointer. */
 struct quota_uses *quota_uses_new(
-    const struct tenants *tenants, struct sched *sched);
+    const struct tenants *tenants, struct sched *sched, struct sched *engine);
 void quota_uses_free(struct quota_uses *all); /* NULL is fine */
 /* quota_uses_tick - what a changed quota permits begins in the next sched_turn
  */
@@ -57,6 +59,11 @@ void quota_uses_tick(struct quota_uses *all);
 uint64_t quota_uses_sandboxes(const struct quota_uses *all);
 /* quota_use_of - never NULL; it stays until quota_uses_free */
 struct quota_use *quota_use_of(struct quota_uses *all, struct tenant_id tenant);
+
+/* quota_use_ask_engine - item waits for its tenant's turn at the engine.
+ * Beside other tenants, a tenant has few of them going at a time: what was
+ * begun is not interrupted for the next. */
+void quota_use_ask_engine(struct quota_use *u, struct sched_item *item);
 
 /* quota_use_cut - what a sandbox would have is cut to what its tenant's may */
 void quota_use_cut(struct quota_uses *all, struct store_sandbox *row);

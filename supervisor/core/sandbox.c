@@ -2,7 +2,8 @@
  * sandbox.c - the registry, and what each step of sandbox_step.h does
  *
  * A sandbox begins with sandbox_open: it takes its name, its row goes to the
- * store, and its worker is told to make it.  Its runs are sent right behind
+ * store, and its worker is told to make it when it is its tenant's turn at the
+ * engine; a removal waits for its turn as well.  Its runs are sent right behind
  * that; its gate (sched.h) is open whenever they may be.  When the worker goes
  * and comes again, the next one is told all: the sandbox, each run that any
  * worker had (run_resend), and, when those were all, that they were all
@@ -113,6 +114,7 @@ sandbox_free(struct sandbox *sb)
 	struct sandboxes *all = sb->all;
 
 	names_leave(&all->names, &sb->name);
+	sched_leave(&sb->turn);
 	TAILQ_REMOVE(&all->list, sb, link);
 	sched_queue_clear(&sb->queue);
 	timer_free(sb->retry);
@@ -198,17 +200,30 @@ open_gate(struct sandbox *sb)
 }
 
 static void
+do_ask_turn(struct sandbox *sb)
+{
+	if (sb->turn.where == SCHED_NOWHERE)
+		quota_use_ask_engine(sb->use, &sb->turn);
+}
+
+/* In its turn; that of its making, if that has not ended. */
+static void
 send_remove(struct sandbox *sb)
 {
 	sb->is_remove_due = false;
-	if (sb->state == SANDBOX_REMOVING)
+	if (sb->state != SANDBOX_REMOVING)
+		return;
+	if (sb->turn.where == SCHED_IS_RUNNING)
 		sandbox_tell_remove(sandbox_chan(sb), &sb->row, sb->owner);
+	else
+		do_ask_turn(sb);
 }
 
 static void
 on_rest(void *arg)
 {
 	struct sandbox *sb = arg;
+	struct sched *engine = sb->all->parts.engine;
 
 	if (sb->is_remove_due)
 		send_remove(sb);
@@ -218,6 +233,7 @@ on_rest(void *arg)
 		sched_turn(sb->all->parts.sched);
 	}
 	sandbox_free_if_over(sb);
+	sched_turn(engine);
 }
 
 static const struct sandbox_save_ops save_ops = {on_refused, on_rest};
@@ -417,7 +433,15 @@ static const struct {
     {SANDBOX_DO_RETRY_LATER, do_retry_later},
     {SANDBOX_DO_SAY_STUCK, do_say_stuck},
     {SANDBOX_DO_SAY_GONE, do_say_gone},
+    {SANDBOX_DO_ASK_TURN, do_ask_turn},
 };
+
+static bool
+needs_turn(enum sandbox_state s)
+{
+	return s == SANDBOX_NEW || s == SANDBOX_CREATING ||
+	    s == SANDBOX_REMOVING;
+}
 
 /* why (NULL: nothing failed) is what is told. */
 static void
@@ -425,6 +449,7 @@ sandbox_happen(
     struct sandbox *sb, enum sandbox_happening what, const struct err *why)
 {
 	struct sandbox_move m = sandbox_step(sb->state, what);
+	struct sched *engine = sb->all->parts.engine;
 
 	if (m.to == sb->state && m.deeds == SANDBOX_DO_NOTHING)
 		return;
@@ -445,7 +470,21 @@ sandbox_happen(
 		if (m.deeds & acts[i].deed)
 			acts[i].act(sb);
 	sb->pins--;
+	if (!needs_turn(sb->state))
+		sched_leave(&sb->turn);
 	sandbox_free_if_over(sb);
+	sched_turn(engine);
+}
+
+void
+sandbox_on_turn(struct sandbox *sb)
+{
+	if (sandbox_chan(sb) == NULL)
+		sched_leave(&sb->turn); /* it is asked for anew */
+	else if (sb->state == SANDBOX_REMOVING)
+		sandbox_tell_remove(sandbox_chan(sb), &sb->row, sb->owner);
+	else
+		sandbox_happen(sb, SANDBOX_TURN_CAME, NULL);
 }
 
 static void

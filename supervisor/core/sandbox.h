@@ -45,7 +45,8 @@ struct sandbox {
 	unsigned int pins; /* steps and writes under way: not freed */
 	struct bus bus;
 	struct sched_queue queue;
-	struct quota_use *use; /* its tenant's, which counts it */
+	struct sched_item turn; /* at the engine */
+	struct quota_use *use;  /* its tenant's, which counts it */
 	struct name_hold name;
 	bool is_settled;          /* the worker knows that it was told of all
 				   * old runs */
@@ -69,7 +70,8 @@ struct sandboxes_parts {
 	const struct conf *conf;
 	struct store *store;
 	struct fleet *fleet;
-	struct sched *sched;
+	struct sched *sched;  /* of runs */
+	struct sched *engine; /* of what is asked of it */
 	struct quota_uses *uses;
 	struct bus *bus; /* the core's */
 };
@@ -128,6 +130,9 @@ void sandbox_touch(struct sandbox *sb, uint32_t ttl_s);
 /* sandbox_remove - its runs end as canceled; BUS_SANDBOX_GONE follows, or
  * BUS_SANDBOX_REMOVE_FAILED before it.  May be told inside. */
 void sandbox_remove(struct sandbox *sb);
+
+/* sandbox_on_turn - it is its turn at the engine */
+void sandbox_on_turn(struct sandbox *sb);
 
 /* ---- from the worker, and of its runs */
 

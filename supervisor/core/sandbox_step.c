@@ -37,7 +37,8 @@ struct sandbox_arc {
 #define ON(from, what) [SANDBOX_##from][SANDBOX_##what]
 
 static const struct sandbox_arc table[SANDBOX_NSTATE][SANDBOX_NHAPPENING] = {
-    ON(NEW, WORKER_CAME) = MOVE(CREATING,
+    ON(NEW, WORKER_CAME) = MOVE(NEW, SANDBOX_DO_ASK_TURN, CREATING),
+    ON(NEW, TURN_CAME) = MOVE(CREATING,
 	SANDBOX_DO_TELL_CREATE | SANDBOX_DO_RESEND | SANDBOX_DO_OPEN_GATE,
 	CREATING),
     /* No engine has it: nothing is to be removed. */
@@ -61,10 +62,8 @@ static const struct sandbox_arc table[SANDBOX_NSTATE][SANDBOX_NHAPPENING] = {
     ON(LOOKING, IS_UP) =
 	MOVE(READY, SANDBOX_DO_TOUCH | GET_READY | SANDBOX_DO_RESEND, READY),
     ON(LOOKING, FAILED) = MOVE(GONE, FAIL, REMOVED),
-    /* It never came to be: now it is made, its runs are waiting. */
-    ON(LOOKING, LOST) = MOVE(CREATING,
-	SANDBOX_DO_TELL_CREATE | SANDBOX_DO_RESEND | SANDBOX_DO_OPEN_GATE,
-	CREATING),
+    /* It never came to be: it is to be made, its runs are waiting. */
+    ON(LOOKING, LOST) = MOVE(NEW, SANDBOX_DO_ASK_TURN, CREATING),
     ON(LOOKING, UNRECORDED) =
 	MOVE(REMOVING, UNDO | SANDBOX_DO_TELL_REMOVE, REMOVING),
     ON(LOOKING, UNWANTED) =

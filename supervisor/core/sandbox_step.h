@@ -4,7 +4,7 @@
  * No list, no channel, no database: a state and an event give the next state
  * and what is to be done.  sandbox.c does it, and is the only one who does.
  *
- *	NEW        to be made; no worker was ever asked to
+ *	NEW        to be made, when it is its turn; no worker has it
  *	CREATING   a worker makes it
  *	DOUBTFUL   the worker that was making it is gone: is it there?
  *	LOOKING    the next worker looks for it
@@ -24,7 +24,8 @@
  *	any of these, when it is not wanted:   LEAVING <--> REMOVING --> GONE
  *	any of these, when it is lost or cannot be made:                 GONE
  *
- * Runs are sent behind the request to make a sandbox; while it is looked for
+ * Runs are sent behind the request to make a sandbox, which waits for its turn
+ * among those of all tenants (decision 52); while it is looked for
  * or taken over they wait, since it may not be there: what never began goes to
  * a fresh one then.
  */
@@ -51,6 +52,7 @@ enum sandbox_state {
 enum sandbox_happening {
 	SANDBOX_WORKER_CAME, /* its worker can be told things */
 	SANDBOX_WORKER_WENT,
+	SANDBOX_TURN_CAME,     /* the engine may be asked to make it */
 	SANDBOX_IS_UP,         /* the worker: its agent is there */
 	SANDBOX_FAILED,        /* the worker: it cannot be made, or adopted */
 	SANDBOX_LOST,          /* the worker: it is not there (any more) */
@@ -83,7 +85,8 @@ enum sandbox_deed {
 	SANDBOX_DO_END_CANCELED = 1 << 14, /* or canceled */
 	SANDBOX_DO_RETRY_LATER = 1 << 15,
 	SANDBOX_DO_SAY_STUCK = 1 << 16, /* the removal failed for now */
-	SANDBOX_DO_SAY_GONE = 1 << 17
+	SANDBOX_DO_SAY_GONE = 1 << 17,
+	SANDBOX_DO_ASK_TURN = 1 << 18 /* at the engine, among all tenants */
 };
 
 struct sandbox_move {

@@ -1,0 +1,141 @@
+#include "tests/unit/core/core_ground.h"
+
+#include "supervisor/core/tenants.h"
+
+/* Whose sandboxes the engine makes and removes next. */
+
+#define PLACES 8 /* of the one worker */
+
+static struct sandbox *
+open_of(struct principal *who, unsigned int n)
+{
+	struct sandbox *sb;
+	char name[16];
+	struct err e;
+
+	(void)snprintf(name, sizeof(name), "box-%u", n);
+	if (sandbox_open(core_sandboxes(g.core),
+		&(struct sandbox_wish){.who = who,
+		    .identifier = name,
+		    .image = "image",
+		    .origin = "run",
+		    .ttl_s = 3600},
+		&sb, &e) != 0)
+		fail_msg("%s", e.msg);
+	return sb;
+}
+
+static unsigned int
+count_told(const char *what)
+{
+	unsigned int n = 0;
+
+	ground_settle(0);
+	for (const char *at = ground_told(0); (at = strstr(at, what)) != NULL;
+	     at++)
+		n++;
+	return n;
+}
+
+static struct principal *
+tenant_of(const char *name)
+{
+	struct tenant *n;
+	struct err e;
+
+	if (tenant_add(core_tenants(g.core), name, NULL, NULL, &n, &e) != 0)
+		fail_msg("%s", e.msg);
+	return n->owner;
+}
+
+static void
+test_a_worker_is_asked_for_so_many_at_a_time(void **state)
+{
+	(void)state;
+	for (unsigned int i = 1; i <= 3 * PLACES; i++)
+		(void)open_of(g.who, i);
+	assert_int_equal(count_told("create "), PLACES);
+	say_ready(0, 1);
+	assert_int_equal(count_told("create "), PLACES + 1);
+	say_failed(0, 2, ERR_POLICY);
+	assert_int_equal(count_told("create "), PLACES + 2);
+}
+
+static void
+test_a_flood_of_one_tenant_leaves_room_for_another(void **state)
+{
+	struct principal *a = tenant_of("a"), *b = tenant_of("b");
+	unsigned int n;
+
+	(void)state;
+	for (unsigned int i = 0; i < 3 * PLACES; i++)
+		(void)open_of(a, i);
+	n = count_told("create ");
+	assert_in_range(n, 1, 3 * PLACES - 1);
+	(void)open_of(b, 1);
+	assert_int_equal(count_told("create "), n < PLACES ? n + 1 : n);
+	say_ready(0, 1);
+	expect_told(0, "create 25");
+}
+
+static void
+test_removals_wait_for_their_turn_as_well(void **state)
+{
+	struct principal *a = tenant_of("a"), *b = tenant_of("b");
+	struct sandbox *old = open_of(a, 0);
+	uint64_t first = old->row.id, last;
+
+	(void)state;
+	say_ready(0, first);
+	for (unsigned int i = 1; i <= 3 * PLACES; i++)
+		last = open_of(a, i)->row.id;
+	sandbox_remove(old);
+	ground_wait_until(old->save.nwrites == 0);
+	assert_int_equal(count_told("remove "), 0);
+	(void)open_of(b, 1);
+	/* What waits and is not wanted any more is never asked for. */
+	for (uint64_t id = first + 1; id <= last; id++)
+		if (sandboxes_find(core_sandboxes(g.core), id)->state ==
+		    SANDBOX_NEW)
+			sandbox_remove(
+			    sandboxes_find(core_sandboxes(g.core), id));
+	for (uint64_t id = first + 1; id <= last; id++)
+		if (sandboxes_find(core_sandboxes(g.core), id) != NULL)
+			say_ready(0, id);
+	expect_told(0, "remove 1");
+	assert_in_range(count_told("create "), 3, 2 + PLACES);
+	say_removed(0, first, 0);
+	assert_null(sandboxes_find(core_sandboxes(g.core), first));
+}
+
+static void
+test_taking_over_waits_for_no_turn(void **state)
+{
+	(void)state;
+	for (unsigned int i = 1; i <= 3 * PLACES; i++)
+		(void)open_of(g.who, i);
+	for (unsigned int i = 1; i <= 3 * PLACES - PLACES; i++)
+		say_ready(0, i);
+	ground_kill_worker(0);
+	forget_told(0);
+	ground_worker(0);
+	assert_int_equal(count_told("adopt "), 3 * PLACES);
+	/* One of those that were being made is not there. */
+	say_lost(0, 3 * PLACES);
+	expect_told(0, "create 24");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f)                                                                \
+	cmocka_unit_test_setup_teardown(f, ground_set_up, ground_tear_down)
+	    TEST(test_a_worker_is_asked_for_so_many_at_a_time),
+	    TEST(test_a_flood_of_one_tenant_leaves_room_for_another),
+	    TEST(test_removals_wait_for_their_turn_as_well),
+	    TEST(test_taking_over_waits_for_no_turn),
+	};
+
+	return cmocka_run_group_tests_name("engine_turns", tests, NULL, NULL);
+}
