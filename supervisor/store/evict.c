@@ -27,6 +27,15 @@ enum evict_kind {
 	EVICT_BLOBS = 2
 };
 
+/* Where a tenant was found: of each list those at its head that have nothing
+ * to give, whatever their counters say, are passed over. */
+enum evict_list {
+	LIST_OVER,
+	LIST_QUOTAS, /* and the kind */
+	LIST_MOST = LIST_QUOTAS + EVICT_BLOBS,
+	LIST_COUNT = LIST_MOST + (EVICT_LOGS | EVICT_BLOBS) + 1
+};
+
 struct evict_op {
 	struct op op;
 	store_evicted_cb done;
@@ -38,7 +47,9 @@ struct evict_op {
 	size_t nruns;             /* of this one */
 	struct forget forget;
 	unsigned int kinds; /* wanted now: enum evict_kind, OR-ed */
-	unsigned int none;  /* kinds of which there is nothing left */
+	unsigned int list;  /* whose turn it is was found in this one */
+	uint64_t passed[LIST_COUNT];
+	unsigned int none; /* kinds of which there is nothing left */
 	bool more;
 };
 
@@ -71,10 +82,14 @@ limit_of(uint64_t most)
 
 /* 1: it is *tenant; 0: none. */
 static int
-read_tenant(struct db_call *c, uint64_t *tenant, struct err *e)
+read_tenant(struct db_call *c, struct evict_op *o, unsigned int list,
+    uint64_t *tenant, struct err *e)
 {
-	int rc = db_call_step(c, e);
+	int rc;
 
+	o->list = list;
+	db_put_uint(c, o->passed[list]);
+	rc = db_call_step(c, e);
 	if (rc != 1)
 		return rc;
 	*tenant = db_get_uint(c);
@@ -83,15 +98,15 @@ read_tenant(struct db_call *c, uint64_t *tenant, struct err *e)
 }
 
 static int
-tenant_over(
-    struct db *db, const struct evict_op *o, uint64_t *tenant, struct err *e)
+tenant_over(struct db *db, struct evict_op *o, uint64_t *tenant, struct err *e)
 {
 	struct db_call c;
 
 	db_call_init(&c, db, DB_EVICT_TENANT_OVER);
 	db_put_int(&c, limit_of(o->wish.tenant.bytes));
 	db_put_int(&c, limit_of(o->wish.tenant.files));
-	return read_tenant(&c, tenant, e);
+	o->kinds = EVICT_LOGS | EVICT_BLOBS;
+	return read_tenant(&c, o, LIST_OVER, tenant, e);
 }
 
 /* Over a quota of its own; where none is set it has no limit. */
@@ -107,12 +122,10 @@ quota_over(struct db *db, struct evict_op *o, uint64_t *tenant, struct err *e)
 	int rc = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(of) && rc == 0; i++) {
-		if ((o->none & of[i].kind) != 0)
-			continue;
 		o->kinds = of[i].kind;
 		db_call_init(&c, db, DB_EVICT_QUOTA_OVER);
 		db_put_text(&c, quota_rule(of[i].key)->key);
-		rc = read_tenant(&c, tenant, e);
+		rc = read_tenant(&c, o, LIST_QUOTAS + of[i].kind, tenant, e);
 	}
 	return rc;
 }
@@ -164,7 +177,6 @@ next_tenant(struct db *db, struct evict_op *o, uint64_t *tenant, struct err *e)
 	struct db_call c;
 	int rc = tenant_over(db, o, tenant, e);
 
-	o->kinds = EVICT_LOGS | EVICT_BLOBS;
 	if (rc == 0)
 		rc = quota_over(db, o, tenant, e);
 	if (rc != 0)
@@ -175,7 +187,7 @@ next_tenant(struct db *db, struct evict_op *o, uint64_t *tenant, struct err *e)
 	while ((o->kinds = wanted(o)) != 0) {
 		db_call_init(&c, db, DB_EVICT_TENANT_MOST);
 		put_kinds(&c, o->kinds);
-		rc = read_tenant(&c, tenant, e);
+		rc = read_tenant(&c, o, LIST_MOST + o->kinds, tenant, e);
 		if (rc != 0 || o->kinds == (EVICT_LOGS | EVICT_BLOBS))
 			return rc;
 		o->none |= o->kinds; /* the other may be wanted */
@@ -239,12 +251,10 @@ evict_run(struct db *db, struct op *op, struct err *e)
 			break;
 		}
 		rc = evict_oldest(db, o, tenant, e);
-		if (rc == 0 && o->kinds != (EVICT_LOGS | EVICT_BLOBS)) {
-			o->none |= o->kinds; /* the other may be wanted */
-			continue;
-		}
-		if (rc != 1)
+		if (rc < 0)
 			break;
+		if (rc == 0)
+			o->passed[o->list]++;
 	}
 	return rc < 0 ? rc : read_usage(db, &o->usage, e);
 }

@@ -209,15 +209,15 @@ const char *const db_sql[DB_NQUERY] = {
 
     [DB_EVICT_TENANT_OVER] =
 	"SELECT id FROM tenant WHERE log_bytes + blob_bytes > ?1"
-	" OR log_files + blob_files > ?2 LIMIT 1",
+	" OR log_files + blob_files > ?2 LIMIT 1 OFFSET ?3",
     [DB_EVICT_QUOTA_OVER] =
 	"SELECT tenant.id FROM tenant JOIN quota"
 	" ON quota.tenant = tenant.id AND key = ?1 AND value > 0"
 	" WHERE CASE key WHEN 'spool_mb' THEN log_bytes ELSE blob_bytes END"
-	" > value * 1048576 LIMIT 1",
+	" > value * 1048576 LIMIT 1 OFFSET ?2",
     [DB_EVICT_TENANT_MOST] =
 	"SELECT id FROM tenant WHERE log_files * ?1 + blob_files * ?2 > 0"
-	" ORDER BY log_bytes * ?1 + blob_bytes * ?2 DESC LIMIT 1",
+	" ORDER BY log_bytes * ?1 + blob_bytes * ?2 DESC LIMIT 1 OFFSET ?3",
     /* What was cut because the disk was full goes first. */
     [DB_EVICT_OLDEST] =
 	"SELECT kept.run, run.uuid, log_files, log_bytes FROM kept"

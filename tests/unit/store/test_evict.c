@@ -189,6 +189,35 @@ test_over_the_quota_of_all_the_tenant_with_most_gives(void **state)
 	assert_true(has_log(f, &other));
 }
 
+/* Counters and rows that disagree, however that came: others still give. */
+static void
+test_a_tenant_whose_runs_cannot_be_evicted_is_passed_over(void **state)
+{
+	static const struct store_evict_wish wishes[] = {{.tenant = {0, 1}},
+	    {.all = {0, 1}}, {.free_logs = {1, 0}}, {.tenant = {0, 0}}};
+	struct fixture *f = *state;
+
+	fixture_exec(f,
+	    "UPDATE tenant SET log_files = 9, log_bytes = 9 << 20"
+	    " WHERE id = 1;"
+	    "INSERT INTO quota VALUES (1, 'spool_mb', 1),"
+	    " (2, 'spool_mb', 1)");
+	for (size_t i = 0; i < ARRAY_LEN(wishes); i++) {
+		struct evicted r = {0};
+
+		(void)run_of(f, 2, 2 * i + 1, 2, NO_DIGESTS);
+		(void)run_of(f, 2, 2 * i + 2, 2, NO_DIGESTS);
+		if (i == ARRAY_LEN(wishes) - 1)
+			fixture_exec(f,
+			    "UPDATE tenant SET log_bytes = (1 << 20) + 1"
+			    " WHERE id = 2");
+		store_evict(f->store, &wishes[i], evicted_cb, &r);
+		fixture_wait(f, &r.calls, 1);
+		assert_int_equal(r.rc, 0);
+		assert_true(r.what.runs > 0);
+	}
+}
+
 static void
 test_as_much_is_freed_as_is_wished_and_what_was_cut_goes_first(void **state)
 {
@@ -316,6 +345,7 @@ main(void)
 		test_the_oldest_of_a_tenant_over_its_quota_give_up_their_files),
 	    TEST(test_a_tenant_over_its_own_quota_gives_what_the_quota_is_of),
 	    TEST(test_over_the_quota_of_all_the_tenant_with_most_gives),
+	    TEST(test_a_tenant_whose_runs_cannot_be_evicted_is_passed_over),
 	    TEST(
 		test_as_much_is_freed_as_is_wished_and_what_was_cut_goes_first),
 	    TEST(test_only_what_frees_the_disk_that_is_short_goes),
