@@ -4,8 +4,8 @@
  *	begin	STORE_NOW: an op of its own.  STORE_SOON: held (writer.h) until
  *		- the run ends: its end takes the begin along (op.h, covers)
  *		  and inserts the run as it ended; or
- *		- it is due, it is moved or hurried, or something is trimmed:
- *		  it goes.
+ *		- it is due, it is moved or hurried, or its sandbox ends: it
+ *		  goes.
  *	move	an update of an unfinished run.
  *	end	an update, or the insert when it covers the begin; artifacts
  *		with their blobs' counts, and the tenant's totals, in the same
@@ -493,6 +493,24 @@ store_run_hurry(struct store *s, uint64_t run)
 	struct op *begin = writer_take(s->writer, is_begin_of, &run);
 
 	if (begin != NULL)
+		writer_submit(s->writer, begin);
+}
+
+static bool
+is_begin_in(const struct op *op, const void *arg)
+{
+	const uint64_t *sandbox = arg;
+
+	return op->run == insert_run &&
+	    ((const struct run_op *)op)->row.sandbox == *sandbox;
+}
+
+void
+runs_hurry(struct store *s, uint64_t sandbox)
+{
+	struct op *begin;
+
+	while ((begin = writer_take(s->writer, is_begin_in, &sandbox)) != NULL)
 		writer_submit(s->writer, begin);
 }
 

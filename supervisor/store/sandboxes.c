@@ -47,5 +47,8 @@ store_sandbox_put(struct store *s, const struct store_sandbox *row,
 	op->w.done = done;
 	op->w.arg = arg;
 	store_sandbox_copy(&op->row, row);
+	/* Who trims what has ended must find its runs. */
+	if (row->state == SANDBOX_IS_REMOVED || row->state == SANDBOX_IS_LOST)
+		runs_hurry(s, row->id);
 	writer_submit(s->writer, &op->w.op);
 }

@@ -65,6 +65,9 @@ array_grow(void *p, size_t n, size_t size)
 	return (n & (n - 1)) == 0 ? xreallocarray(p, n * 2, size) : p;
 }
 
+/* runs_hurry - the rows of a sandbox's runs that are held are written now */
+void runs_hurry(struct store *s, uint64_t sandbox);
+
 /* reads_run - a row of RUN_COLUMNS and the spec; with commands and artifacts.
  * On failure *r is cleared. */
 int reads_run(struct db *db, struct db_call *c, struct store_run *r,

@@ -106,6 +106,8 @@ trim_run(struct db *db, struct op *op, struct err *e)
 	uint64_t kept = 0, excess;
 	int rc = read_kept(db, t->tenant, &kept, e);
 
+	forget_clear(&t->forget); /* of a first attempt */
+	t->nruns = 0;
 	if (rc != 0)
 		return rc;
 	excess = kept > t->keep ? kept - t->keep : 0;
@@ -163,13 +165,12 @@ store_trim(struct store *s, struct tenant_id tenant, uint64_t keep,
 	t->w.op.after = trim_after;
 	t->w.op.deliver = trim_deliver;
 	t->w.op.release = trim_release;
+	t->w.op.again = true;
 	t->w.op.bytes = sizeof(*t);
 	t->w.done = done;
 	t->w.arg = arg;
 	t->store = s;
 	t->tenant = tenant.n;
 	t->keep = keep;
-	/* A sandbox whose only run is still held must find that run. */
-	writer_let_go(s->writer);
 	writer_submit(s->writer, &t->w.op);
 }

@@ -1,5 +1,8 @@
 #include "tests/unit/store/files_ground.h"
 
+#include "common/clock.h"
+#include "supervisor/store/writer.h"
+
 static struct result
 trim(struct fixture *f, uint64_t tenant, uint64_t keep)
 {
@@ -199,12 +202,13 @@ test_a_run_whose_row_is_held_keeps_its_sandbox(void **state)
 	struct store_run r;
 
 	fixture_sandbox(&s, 2, "b");
+	store_sandbox_put(f->store, &s, result_cb, &put);
+	fixture_run(&r, 1, 2, "b");
+	store_run_begin(f->store, &r, NULL, STORE_SOON, result_cb, &begun);
 	s.state = SANDBOX_IS_LOST;
 	s.ended_ms = 1;
 	store_sandbox_put(f->store, &s, result_cb, &put);
 	store_sandbox_clear(&s);
-	fixture_run(&r, 1, 2, "b");
-	store_run_begin(f->store, &r, NULL, STORE_SOON, result_cb, &begun);
 	store_trim(f->store, (struct tenant_id){1}, 0, result_cb, &trimmed);
 	fixture_wait(f, &trimmed.calls, 1);
 	fixture_run_ended(&r, RUN_STATE_FAILED);
@@ -247,6 +251,28 @@ test_dead_sandboxes_go_with_the_last_of_their_time(void **state)
 	    145);
 }
 
+/* Trims come five times a second: each row would be written twice. */
+static void
+test_what_is_held_stays_held_beside_a_trim(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint64_t id = 1; id <= 3; id++) {
+		uint64_t from = clock_mono_ms();
+		struct result begun = {0};
+		struct store_run r;
+
+		fixture_run(&r, id, 1, "a");
+		store_run_begin(
+		    f->store, &r, NULL, STORE_SOON, result_cb, &begun);
+		(void)trim(f, 1, 0);
+		store_run_clear(&r);
+		assert_true(begun.calls == 0 ||
+		    clock_mono_ms() - from >= WRITER_SOON_MS);
+		fixture_wait(f, &begun.calls, 1);
+	}
+}
+
 /* More than goes in one step. */
 static void
 test_a_trim_goes_on_until_there_is_no_more_to_do(void **state)
@@ -284,6 +310,7 @@ main(void)
 		test_a_blob_of_an_unfinished_run_stays_until_its_log_is_closed),
 	    TEST(test_a_blob_that_a_run_brought_in_vain_goes),
 	    TEST(test_a_run_whose_row_is_held_keeps_its_sandbox),
+	    TEST(test_what_is_held_stays_held_beside_a_trim),
 	    TEST(test_dead_sandboxes_go_with_the_last_of_their_time),
 	    TEST(test_a_trim_goes_on_until_there_is_no_more_to_do),
 	};
