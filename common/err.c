@@ -20,6 +20,7 @@ err_set(struct err *e, int code, const char *fmt, ...)
 	va_end(ap);
 	memcpy(e->msg, text, strlen(text) + 1);
 	e->code = code;
+	e->refusal = (struct err_refusal){0};
 	return code;
 }
 

@@ -25,9 +25,18 @@ enum err_code {         /* all negative, 0 is success */
 
 #define ERR_TEXT_MAX 512
 
+/* Of ERR_QUOTA, for programs: what the text says to people. */
+struct err_refusal {
+	const char *quota; /* its key, static text; NULL: nothing is known */
+	int64_t limit;
+	int64_t used;
+	uint32_t wait_s; /* before it is worth another try */
+};
+
 /* Lives on the stack and owns nothing.  Filled only on failure. */
 struct err {
 	int code;
+	struct err_refusal refusal;
 	char msg[ERR_TEXT_MAX];
 };
 

@@ -15,8 +15,16 @@
 struct refusals { /* alike */
 	char what[WHAT_MAX];
 	char origin[ORIGIN_MAX];
+	char tenant[PRINCIPAL_TENANT_MAX + 1];
+	struct principal who; /* its names; "": nobody */
+	const char *subject;  /* static, as is why */
 	const char *why;
 	uint32_t count; /* that were not told yet */
+};
+
+struct refused { /* of strangers, or of tenants */
+	struct refusals rows[ACTS_REFUSALS_MAX + 1];
+	size_t n;
 };
 
 struct acts {
@@ -24,8 +32,7 @@ struct acts {
 	struct bus *bus;
 	struct bus_member member;
 	struct timer *timer; /* set while there are refusals */
-	struct refusals refusals[ACTS_REFUSALS_MAX + 1];
-	size_t nrefusals;
+	struct refused strangers, tenants;
 };
 
 /* ---- a row */
@@ -99,73 +106,122 @@ acts_note(struct acts *t, const struct act *a)
 
 /* ---- refusals, which somebody outside can make as many of as he likes */
 
-static struct refusals *
-find(struct acts *t, const struct act *a, const char *origin)
+static const char *
+or_empty(const char *text)
 {
-	for (size_t i = 0; i < t->nrefusals; i++) {
-		struct refusals *r = &t->refusals[i];
-
-		if (strcmp(r->origin, origin) == 0 &&
-		    strcmp(r->why, a->detail) == 0 &&
-		    strcmp(r->what, a->what) == 0)
-			return r;
-	}
-	return NULL;
+	return text == NULL ? "" : text;
 }
 
-static struct refusals *
-add(struct acts *t, const struct act *a, const char *origin)
+static const char *
+null_if_empty(const char *text)
 {
-	struct refusals *r = &t->refusals[t->nrefusals++];
+	return text[0] == '\0' ? NULL : text;
+}
 
-	*r = (struct refusals){.why = a->detail};
+static void
+fill(struct refusals *r, const struct act *a)
+{
+	*r = (struct refusals){
+	    .subject = or_empty(a->subject), .why = or_empty(a->detail)};
 	(void)snprintf(r->what, sizeof(r->what), "%s", a->what);
-	(void)snprintf(r->origin, sizeof(r->origin), "%s", origin);
-	return r;
+	(void)snprintf(r->origin, sizeof(r->origin), "%s", or_empty(a->origin));
+	(void)snprintf(r->tenant, sizeof(r->tenant), "%s", or_empty(a->tenant));
+	if (a->who != NULL)
+		r->who = *a->who;
+}
+
+static bool
+is_alike(const struct refusals *a, const struct refusals *b)
+{
+	return strcmp(a->origin, b->origin) == 0 &&
+	    strcmp(a->tenant, b->tenant) == 0 &&
+	    strcmp(a->who.subject, b->who.subject) == 0 &&
+	    strcmp(a->subject, b->subject) == 0 &&
+	    strcmp(a->why, b->why) == 0 && strcmp(a->what, b->what) == 0;
+}
+
+/* *is_new: it was not there before. */
+static struct refusals *
+find(struct acts *t, const struct act *a, bool *is_new)
+{
+	struct refused *all = a->tenant == NULL ? &t->strangers : &t->tenants;
+	struct refusals like;
+
+	fill(&like, a);
+	*is_new = false;
+	for (size_t i = 0; i < all->n; i++)
+		if (is_alike(&all->rows[i], &like))
+			return &all->rows[i];
+	if (all->n <= ACTS_REFUSALS_MAX) {
+		if (all->n == ACTS_REFUSALS_MAX)
+			fill(&like,
+			    &(struct act){.what = a->what,
+				.origin = "*",
+				.tenant = a->tenant == NULL ? NULL : "*",
+				.detail = "several"});
+		*is_new = all->n < ACTS_REFUSALS_MAX;
+		all->rows[all->n++] = like;
+	}
+	return &all->rows[all->n - 1];
+}
+
+static void
+count(struct acts *t, struct refusals *r)
+{
+	if (!timer_is_set(t->timer))
+		timer_set_ms(t->timer, ACTS_PERIOD_MS);
+	if (r->count < UINT32_MAX)
+		r->count++;
 }
 
 void
 acts_refused(struct acts *t, const struct act *a)
 {
-	const char *origin = a->origin == NULL ? "" : a->origin;
-	struct refusals *r = find(t, a, origin);
-	bool is_known = r != NULL;
+	bool is_new;
+	struct refusals *r = find(t, a, &is_new);
 
-	if (!is_known && t->nrefusals >= ACTS_REFUSALS_MAX) {
-		if (t->nrefusals == ACTS_REFUSALS_MAX)
-			(void)add(t,
-			    &(struct act){.what = a->what, .detail = "several"},
-			    "*");
-		r = &t->refusals[ACTS_REFUSALS_MAX];
-		is_known = true;
-	}
-	if (!timer_is_set(t->timer))
-		timer_set_ms(t->timer, ACTS_PERIOD_MS);
-	if (is_known) {
-		if (r->count < UINT32_MAX)
-			r->count++;
+	count(t, r);
+	if (!is_new)
 		return;
-	}
-	(void)add(t, a, origin);
+	r->count = 0;
 	log_act(a, 1);
 	put(t, a, 1, NULL, NULL);
 }
 
 void
-acts_flush(struct acts *t)
+acts_count(struct acts *t, const struct act *a)
 {
-	timer_stop(t->timer);
-	for (size_t i = 0; i < t->nrefusals; i++) {
-		const struct refusals *r = &t->refusals[i];
-		const struct act a = {
-		    .what = r->what, .origin = r->origin, .detail = r->why};
+	bool is_new;
+
+	count(t, find(t, a, &is_new));
+}
+
+static void
+flush(struct acts *t, struct refused *all)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		struct refusals *r = &all->rows[i];
+		const struct act a = {.what = r->what,
+		    .who = r->who.subject[0] == '\0' ? NULL : &r->who,
+		    .origin = null_if_empty(r->origin),
+		    .tenant = null_if_empty(r->tenant),
+		    .subject = null_if_empty(r->subject),
+		    .detail = null_if_empty(r->why)};
 
 		if (r->count == 0)
 			continue;
 		log_act(&a, r->count);
 		put(t, &a, r->count, NULL, NULL);
 	}
-	t->nrefusals = 0;
+	all->n = 0;
+}
+
+void
+acts_flush(struct acts *t)
+{
+	timer_stop(t->timer);
+	flush(t, &t->strangers);
+	flush(t, &t->tenants);
 }
 
 static void

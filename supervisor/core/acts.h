@@ -7,9 +7,11 @@
  * too.  No secret is ever part of an act: of a call's arguments it has a
  * digest.
  *
- * What is refused is counted: the first of an address and reason is told at
- * once, what follows within ACTS_PERIOD_MS as one, with how many there were;
- * beyond ACTS_REFUSALS_MAX of them all others are "*" together.
+ * What is refused is counted: the first of an address, tenant and reason is
+ * told at once, what follows within ACTS_PERIOD_MS as one, with how many there
+ * were.  Refusals for a quota are told by their count only.  Beyond
+ * ACTS_REFUSALS_MAX of them all others are "*" together; strangers cannot take
+ * the places of tenants.
  */
 #ifndef CORE_ACTS_H
 #define CORE_ACTS_H
@@ -48,6 +50,8 @@ void acts_tell(
 void acts_note(struct acts *t, const struct act *a);
 /* acts_refused - a->detail is static text */
 void acts_refused(struct acts *t, const struct act *a);
+/* acts_count - the same, but not before the period is over */
+void acts_count(struct acts *t, const struct act *a);
 /* acts_flush - what was counted until now */
 void acts_flush(struct acts *t);
 

@@ -35,7 +35,8 @@ admission_sandbox(const struct admission *a, struct quota_use *u, struct err *e)
 	uint64_t max = (uint64_t)conf_int(a->conf, CONF_MAX_SANDBOXES);
 
 	sandbox_row_limits(&like, a->conf, u->all);
-	if (quota_use_admit_sandbox(u, &like, e) != 0)
+	if (quota_use_admit_sandbox(u, &like,
+		(uint64_t)conf_int(a->conf, CONF_SANDBOX_DISK_MB), e) != 0)
 		return e->code;
 	if (is_over_share(u, u->sandboxes, quota_uses_sandboxes(u->all), max))
 		return err_set(e, ERR_LIMIT,

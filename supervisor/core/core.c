@@ -383,16 +383,33 @@ on_bus(const struct bus_event *ev, void *arg)
 
 	if (ev->kind == BUS_RUN_TOLD)
 		sandbox_on_run_told(ev->sandbox);
-	if (ev->kind == BUS_RUN_ENDED)
+	if (ev->kind == BUS_RUN_ENDED) {
 		tenants_note_ended(c->tenants, run_tenant(ev->run));
+		quota_use_end_run(
+		    quota_use_of(c->uses, run_tenant(ev->run)), &ev->run->row);
+	}
 	if (ev->kind != BUS_RUN_SENT && ev->kind != BUS_RUN_LEFT)
 		return;
 	if (ev->run->is_doubtful)
 		sandbox_drop_doubtful(ev->sandbox);
 	if (ev->kind == BUS_RUN_LEFT) {
+		quota_use_drop_going(
+		    quota_use_of(c->uses, run_tenant(ev->run)), &ev->run->row);
 		sandbox_on_run_left(ev->sandbox); /* may be gone now */
 		sched_turn(c->sched);
 	}
+}
+
+static void
+on_refused(struct tenant_id tenant, enum quota_key key, void *arg)
+{
+	const struct core *c = arg;
+	const struct tenant *n = tenants_find(c->tenants, tenant);
+
+	acts_count(c->acts,
+	    &(struct act){.what = "quota.refusal",
+		.tenant = n == NULL ? NULL : n->row.name,
+		.subject = quota_rule(key)->key});
 }
 
 /* ---- by the clock */
@@ -446,6 +463,18 @@ core_end_overdue(struct core *c, uint64_t now_ms)
 }
 
 static void
+count_going_cb(const struct sandbox *sb, void *arg)
+{
+	const struct sched_item *item;
+
+	TAILQ_FOREACH (item, &sb->queue.running, link) {
+		const struct run *r = HASH_OF(item, struct run, turn);
+
+		quota_use_add_going(quota_use_of(arg, run_tenant(r)), &r->row);
+	}
+}
+
+static void
 tick_cb(void *arg)
 {
 	struct core *c = arg;
@@ -459,6 +488,8 @@ tick_cb(void *arg)
 	}
 	sweeper_tick(&c->sweeper, now);
 	core_end_overdue(c, now);
+	quota_uses_recount(c->uses, clock_wall_ms());
+	sandboxes_each(c->sandboxes, count_going_cb, c->uses);
 	quota_uses_tick(c->uses);
 	sched_set_places(c->sched,
 	    (unsigned int)conf_int(c->parts.conf, CONF_MAX_RUNNING_RUNS));
@@ -536,7 +567,8 @@ core_new(const struct core_parts *parts, struct core **out, struct err *e)
 	c->engine = sched_new(turn_cb);
 	sched_set_places(c->engine,
 	    ENGINE_PLACES * (unsigned int)conf_int(parts->conf, CONF_WORKERS));
-	c->uses = quota_uses_new(c->tenants, c->sched, c->engine);
+	c->uses = quota_uses_new(c->tenants, parts->store, c->sched, c->engine);
+	quota_uses_on_refused(c->uses, on_refused, c);
 	make_registries(c);
 	c->admission = (struct admission){
 	    .conf = parts->conf, .disk = c->disk, .runs = c->runs};
@@ -581,6 +613,11 @@ core_recover(struct core *c, struct err *e)
 	    store_snapshot(c->parts.store, run_asked_slim, &snap, e) != 0)
 		return e->code;
 	counters_restore(&c->counters, &total);
+	rc = quota_uses_restore(c->uses, clock_wall_ms(), e);
+	if (rc != 0) {
+		store_snapshot_clear(&snap);
+		return rc;
+	}
 	rc = recovery_restore(
 	    &(struct recovery){c->tenants, c->sandboxes, c->runs}, &snap, e);
 	store_snapshot_clear(&snap);

@@ -5,10 +5,12 @@
 
 #include "common/xmalloc.h"
 #include "supervisor/core/tenants.h"
-#include "supervisor/store/store.h"
+#include "supervisor/store/usage.h"
 
 #define NANO 1000000000u
 #define MIB_SHIFT 20
+#define FLUSH_MS 5000
+#define WAIT_FOR_ROOM_S 10
 
 TAILQ_HEAD(quota_use_list, quota_use);
 
@@ -17,9 +19,15 @@ struct quota_uses {
 	struct sched *sched;
 	struct sched *engine;
 	unsigned int engine_share; /* of one tenant */
+	struct store *store;
+	void (*on_refused)(
+	    struct tenant_id tenant, enum quota_key key, void *arg);
+	void *on_refused_arg;
 	struct hashmap map;
 	struct quota_use_list list;
 	uint64_t sandboxes;
+	int64_t counted_ms; /* when those that go were; wall clock */
+	int64_t flushed_ms;
 };
 
 static int64_t
@@ -30,11 +38,27 @@ limit_of(const struct quota_use *u, enum quota_key key)
 
 /* ---- life */
 
+static uint64_t
+day_used_s(const struct quota_use *u)
+{
+	return (u->day_ms + u->going_ms) / 1000;
+}
+
+static bool
+is_day_used(const struct quota_use *u)
+{
+	uint64_t limit = (uint64_t)limit_of(u, QUOTA_RUN_SECONDS_PER_DAY);
+
+	return limit != 0 && day_used_s(u) >= limit;
+}
+
 static void
 set_lanes(struct quota_use *u)
 {
 	unsigned int weight = (unsigned int)limit_of(u, QUOTA_WEIGHT);
 
+	sched_lane_gate(
+	    &u->lane, is_day_used(u) ? SCHED_GATE_SHUT : SCHED_GATE_OPEN);
 	sched_lane_set(
 	    &u->lane, (unsigned int)limit_of(u, QUOTA_RUNS_RUNNING), weight);
 	sched_lane_set(&u->engine,
@@ -76,8 +100,8 @@ engine_share(void)
 }
 
 struct quota_uses *
-quota_uses_new(
-    const struct tenants *tenants, struct sched *sched, struct sched *engine)
+quota_uses_new(const struct tenants *tenants, struct store *store,
+    struct sched *sched, struct sched *engine)
 {
 	struct quota_uses *all = xcalloc(1, sizeof(*all));
 
@@ -85,6 +109,7 @@ quota_uses_new(
 	all->sched = sched;
 	all->engine = engine;
 	all->engine_share = engine_share();
+	all->store = store;
 	TAILQ_INIT(&all->list);
 	return all;
 }
@@ -108,6 +133,15 @@ quota_uses_free(struct quota_uses *all)
 }
 
 void
+quota_uses_on_refused(struct quota_uses *all,
+    void (*cb)(struct tenant_id tenant, enum quota_key key, void *arg),
+    void *arg)
+{
+	all->on_refused = cb;
+	all->on_refused_arg = arg;
+}
+
+void
 quota_uses_tick(struct quota_uses *all)
 {
 	struct quota_use *u;
@@ -115,6 +149,9 @@ quota_uses_tick(struct quota_uses *all)
 	TAILQ_FOREACH (u, &all->list, link)
 		if (u->lane.nwaiting > 0 || u->engine.nwaiting > 0)
 			set_lanes(u);
+	if (all->counted_ms >= all->flushed_ms + FLUSH_MS ||
+	    all->counted_ms < all->flushed_ms)
+		quota_uses_flush(all);
 }
 
 void
@@ -122,6 +159,91 @@ quota_use_ask_engine(struct quota_use *u, struct sched_item *item)
 {
 	set_lanes(u);
 	sched_add(&u->asked, item, false);
+}
+
+/* ---- the day */
+
+int
+quota_uses_restore(struct quota_uses *all, int64_t wall_ms, struct err *e)
+{
+	struct store_days days;
+
+	if (store_usage_of_day(all->store, store_day_of(wall_ms), &days, e) !=
+	    0)
+		return e->code;
+	all->counted_ms = all->flushed_ms = wall_ms;
+	for (size_t i = 0; i < days.n; i++)
+		quota_use_of(all, (struct tenant_id){days.rows[i].tenant})
+		    ->day_ms = days.rows[i].run_ms;
+	free(days.rows);
+	return 0;
+}
+
+void
+quota_uses_recount(struct quota_uses *all, int64_t wall_ms)
+{
+	bool is_new_day =
+	    store_day_of(wall_ms) != store_day_of(all->counted_ms);
+	struct quota_use *u;
+
+	if (is_new_day) {
+		quota_uses_flush(all);
+		store_usage_forget(all->store, store_day_of(wall_ms));
+	}
+	all->counted_ms = wall_ms;
+	TAILQ_FOREACH (u, &all->list, link) {
+		u->going_ms = 0;
+		if (is_new_day)
+			u->day_ms = 0;
+	}
+}
+
+static uint64_t
+going_share(const struct quota_uses *all, const struct store_run *row)
+{
+	return row->started_ms == 0 ?
+	    0 :
+	    store_day_share(row->started_ms, all->counted_ms,
+		store_day_of(all->counted_ms));
+}
+
+void
+quota_use_add_going(struct quota_use *u, const struct store_run *row)
+{
+	u->going_ms += going_share(u->all, row);
+}
+
+void
+quota_use_drop_going(struct quota_use *u, const struct store_run *row)
+{
+	uint64_t share = going_share(u->all, row);
+
+	u->going_ms -= share < u->going_ms ? share : u->going_ms;
+}
+
+void
+quota_use_end_run(struct quota_use *u, const struct store_run *row)
+{
+	if (row->started_ms != 0)
+		u->day_ms += store_day_share(row->started_ms, row->ended_ms,
+		    store_day_of(u->all->counted_ms));
+}
+
+void
+quota_uses_flush(struct quota_uses *all)
+{
+	struct quota_use *u;
+
+	all->flushed_ms = all->counted_ms;
+	TAILQ_FOREACH (u, &all->list, link) {
+		if (u->refusals == 0)
+			continue;
+		store_usage_add(all->store,
+		    &(struct store_day){.tenant = u->tenant.n,
+			.day = store_day_of(all->counted_ms),
+			.refusals = u->refusals});
+		u->refusals = 0;
+	}
 }
 
 /* ---- what there is */
@@ -177,9 +299,12 @@ what_to_do(enum quota_key key)
 	case QUOTA_SANDBOXES:
 	case QUOTA_CPU_CORES:
 	case QUOTA_MEMORY_MB:
+	case QUOTA_DISK_MB:
 		return "delete a sandbox with delete_sandbox";
 	case QUOTA_RUNS_QUEUED:
 		return "wait for runs to end, or cancel some";
+	case QUOTA_RUN_SECONDS_PER_DAY:
+		return "wait for the next day (UTC)";
 	case QUOTA_STREAMS:
 		return "end an event stream";
 	default:
@@ -187,38 +312,64 @@ what_to_do(enum quota_key key)
 	}
 }
 
-int
-quota_refusal_text(const struct quota_refusal *why, struct err *e)
+static uint32_t
+wait_of(const struct quota_uses *all, enum quota_key key)
 {
-	return err_set(e, ERR_QUOTA,
-	    "quota %s: the limit is %lld, used are %lld: %s, or ask an "
+	if (key == QUOTA_RUN_SECONDS_PER_DAY)
+		return (
+		    uint32_t)((STORE_DAY_MS - all->counted_ms % STORE_DAY_MS) /
+			1000 +
+		    1);
+	return key == QUOTA_REQUESTS_PER_SECOND || key == QUOTA_STREAMS ?
+	    1 :
+	    WAIT_FOR_ROOM_S;
+}
+
+static int
+refuse(struct quota_use *u, enum quota_key key, uint64_t used, struct err *e)
+{
+	struct quota_uses *all = u->all;
+
+	(void)err_set(e, ERR_QUOTA,
+	    "quota %s: the limit is %lld, used are %llu: %s, or ask an "
 	    "administrator for more",
-	    quota_rule(why->key)->key, (long long)why->limit,
-	    (long long)why->used, what_to_do(why->key));
+	    quota_rule(key)->key, (long long)limit_of(u, key),
+	    (unsigned long long)used, what_to_do(key));
+	e->refusal = (struct err_refusal){.quota = quota_rule(key)->key,
+	    .limit = limit_of(u, key),
+	    .used = (int64_t)used,
+	    .wait_s = wait_of(all, key)};
+	u->refusals++;
+	u->refused[key]++;
+	if (all->on_refused != NULL)
+		all->on_refused(u->tenant, key, all->on_refused_arg);
+	return ERR_QUOTA;
 }
 
 /* 0 is no limit. */
 static int
-check_one(const struct quota_use *u, enum quota_key key, uint64_t used,
-    uint64_t more, struct err *e)
+check_one(struct quota_use *u, enum quota_key key, uint64_t used, uint64_t more,
+    struct err *e)
 {
-	const struct quota_refusal why = {
-	    .key = key, .limit = limit_of(u, key), .used = (int64_t)used};
+	uint64_t limit = (uint64_t)limit_of(u, key);
 
-	if (why.limit == 0 || used + more <= (uint64_t)why.limit)
-		return 0;
-	return quota_refusal_text(&why, e);
+	return limit == 0 || used + more <= limit ? 0 : refuse(u, key, used, e);
 }
 
 int
-quota_use_admit_sandbox(
-    const struct quota_use *u, const struct store_sandbox *like, struct err *e)
+quota_use_admit_sandbox(struct quota_use *u, const struct store_sandbox *like,
+    uint64_t disk_mb, struct err *e)
 {
+	/* Without a limit of each there is no sum to be held. */
+	if (disk_mb == 0)
+		disk_mb = UINT32_MAX;
 	if (check_one(u, QUOTA_SANDBOXES, u->sandboxes, 1, e) != 0 ||
 	    check_one(u, QUOTA_CPU_CORES, u->nano_cpus / NANO,
 		like->nano_cpus / NANO, e) != 0 ||
 	    check_one(u, QUOTA_MEMORY_MB, u->memory_bytes >> MIB_SHIFT,
-		like->memory_bytes >> MIB_SHIFT, e) != 0)
+		like->memory_bytes >> MIB_SHIFT, e) != 0 ||
+	    check_one(u, QUOTA_DISK_MB, u->sandboxes * disk_mb, disk_mb, e) !=
+		0)
 		return e->code;
 	return 0;
 }
@@ -227,19 +378,19 @@ int
 quota_use_admit_run(struct quota_use *u, struct err *e)
 {
 	set_lanes(u);
+	if (is_day_used(u))
+		return refuse(u, QUOTA_RUN_SECONDS_PER_DAY, day_used_s(u), e);
 	return check_one(u, QUOTA_RUNS_QUEUED, u->lane.nwaiting, 1, e);
 }
 
 int
-quota_use_admit_replacement(const struct quota_use *u, struct err *e)
+quota_use_admit_replacement(struct quota_use *u, struct err *e)
 {
-	const struct quota_refusal why = {.key = QUOTA_SANDBOXES,
-	    .limit = limit_of(u, QUOTA_SANDBOXES),
-	    .used = (int64_t)u->sandboxes};
+	uint64_t limit = (uint64_t)limit_of(u, QUOTA_SANDBOXES);
 
-	if (why.limit == 0 || why.used < 2 * why.limit)
+	if (limit == 0 || u->sandboxes < 2 * limit)
 		return 0;
-	return quota_refusal_text(&why, e);
+	return refuse(u, QUOTA_SANDBOXES, u->sandboxes, e);
 }
 
 uint64_t
@@ -253,16 +404,16 @@ quota_use_history(struct quota_uses *all, struct tenant_id tenant, uint64_t max)
 
 /* ---- requests: a bucket that fills again */
 
-bool
-quota_use_admit_request(
-    struct quota_use *u, uint64_t now_ms, struct quota_refusal *why)
+int
+quota_use_admit_request(struct quota_use *u, uint64_t now_ms, struct err *e)
 {
 	uint64_t rate = (uint64_t)limit_of(u, QUOTA_REQUESTS_PER_SECOND);
 	uint64_t full = (uint64_t)limit_of(u, QUOTA_REQUEST_BURST) * 1000;
 	uint64_t past = now_ms - u->filled_ms;
 
+	u->requests++;
 	if (rate == 0)
-		return true;
+		return 0;
 	if (u->filled_ms == 0 || past >= full / rate + 1)
 		u->tokens_ms = full;
 	else
@@ -270,33 +421,21 @@ quota_use_admit_request(
 	if (u->tokens_ms > full)
 		u->tokens_ms = full;
 	u->filled_ms = now_ms;
-	if (u->tokens_ms >= 1000) {
-		u->tokens_ms -= 1000;
-		return true;
-	}
-	*why = (struct quota_refusal){.key = QUOTA_REQUESTS_PER_SECOND,
-	    .limit = (int64_t)rate,
-	    .used = (int64_t)rate,
-	    .wait_s = 1};
-	return false;
+	if (u->tokens_ms < 1000)
+		return refuse(u, QUOTA_REQUESTS_PER_SECOND, rate, e);
+	u->tokens_ms -= 1000;
+	return 0;
 }
 
 /* ---- streams */
 
-bool
-quota_use_add_stream(struct quota_use *u, struct quota_refusal *why)
+int
+quota_use_add_stream(struct quota_use *u, struct err *e)
 {
-	int64_t limit = limit_of(u, QUOTA_STREAMS);
-
-	if (limit != 0 && u->streams >= (uint64_t)limit) {
-		*why = (struct quota_refusal){.key = QUOTA_STREAMS,
-		    .limit = limit,
-		    .used = (int64_t)u->streams,
-		    .wait_s = 1};
-		return false;
-	}
+	if (check_one(u, QUOTA_STREAMS, u->streams, 1, e) != 0)
+		return e->code;
 	u->streams++;
-	return true;
+	return 0;
 }
 
 void

@@ -20,6 +20,8 @@
 #include "supervisor/core/sched.h"
 
 struct quota_uses;
+struct store;
+struct store_run;
 struct store_sandbox;
 struct tenants;
 
@@ -35,25 +37,27 @@ struct quota_use {
 	uint64_t nano_cpus;    /* of them */
 	uint64_t memory_bytes; /* of them */
 	uint64_t streams;
+	uint64_t day_ms;   /* of runs that ended, today (UTC) */
+	uint64_t going_ms; /* of those that go: as of the last recount */
+	uint64_t refusals; /* that are not in the database yet */
+	uint64_t refused[QUOTA_COUNT]; /* since the start, and so on */
+	uint64_t requests;
 	uint64_t tokens_ms; /* of requests: thousandths */
 	uint64_t filled_ms; /* when; 0: never */
 	struct hash_entry by_tenant;
 	TAILQ_ENTRY(quota_use) link;
 };
 
-struct quota_refusal {
-	enum quota_key key;
-	int64_t limit;
-	int64_t used;
-	uint32_t wait_s; /* before it is worth another try */
-};
-
 /* All are kept by pointer. */
-struct quota_uses *quota_uses_new(
-    const struct tenants *tenants, struct sched *sched, struct sched *engine);
+struct quota_uses *quota_uses_new(const struct tenants *tenants,
+    struct store *store, struct sched *sched, struct sched *engine);
 void quota_uses_free(struct quota_uses *all); /* NULL is fine */
-/* quota_uses_tick - what a changed quota permits begins in the next sched_turn
- */
+/* quota_uses_on_refused - cb is told of each refusal */
+void quota_uses_on_refused(struct quota_uses *all,
+    void (*cb)(struct tenant_id tenant, enum quota_key key, void *arg),
+    void *arg);
+/* quota_uses_tick - what a changed quota, or a new day, permits begins in the
+ * next sched_turn */
 void quota_uses_tick(struct quota_uses *all);
 /* quota_uses_sandboxes - of all tenants */
 uint64_t quota_uses_sandboxes(const struct quota_uses *all);
@@ -64,6 +68,20 @@ struct quota_use *quota_use_of(struct quota_uses *all, struct tenant_id tenant);
  * Beside other tenants, a tenant has few of them going at a time: what was
  * begun is not interrupted for the next. */
 void quota_use_ask_engine(struct quota_use *u, struct sched_item *item);
+/*
+ * The day: what runs took of it that ended is in the database, and is read
+ * once; what those take that go is counted with each tick: quota_uses_recount,
+ * then quota_use_add_going for each, and quota_use_drop_going when one leaves
+ * its sandbox.  quota_use_end_run: its end is on disk.
+ */
+int quota_uses_restore(
+    struct quota_uses *all, int64_t wall_ms, struct err *e) MUSTCHECK;
+void quota_uses_recount(struct quota_uses *all, int64_t wall_ms);
+void quota_use_add_going(struct quota_use *u, const struct store_run *row);
+void quota_use_drop_going(struct quota_use *u, const struct store_run *row);
+void quota_use_end_run(struct quota_use *u, const struct store_run *row);
+/* quota_uses_flush - what was counted here goes to the database */
+void quota_uses_flush(struct quota_uses *all);
 
 /* quota_use_cut - what a sandbox would have is cut to what its tenant's may */
 void quota_use_cut(struct quota_uses *all, struct store_sandbox *row);
@@ -74,28 +92,28 @@ void quota_use_add_sandbox(
 void quota_use_drop_sandbox(
     struct quota_use *u, const struct store_sandbox *row);
 
-/* quota_use_admit_sandbox - one more like this?  ERR_QUOTA: sandboxes,
- * cpu_cores or memory_mb */
-int quota_use_admit_sandbox(const struct quota_use *u,
-    const struct store_sandbox *like, struct err *e) MUSTCHECK;
-/* quota_use_admit_replacement - one more in place of one that goes?
- * ERR_QUOTA: with those that go, there are twice as many as sandboxes says */
-int quota_use_admit_replacement(
-    const struct quota_use *u, struct err *e) MUSTCHECK;
+/*
+ * Refusals: ERR_QUOTA, with err.refusal.  Each is counted.
+ *
+ * quota_use_admit_sandbox - one more like this, that may hold disk_mb (0: there
+ * is no limit)?  sandboxes, cpu_cores, memory_mb, disk_mb
+ */
+int quota_use_admit_sandbox(struct quota_use *u,
+    const struct store_sandbox *like, uint64_t disk_mb,
+    struct err *e) MUSTCHECK;
+/* quota_use_admit_replacement - one more in place of one that goes?  With
+ * those that go, there are twice as many as sandboxes says */
+int quota_use_admit_replacement(struct quota_use *u, struct err *e) MUSTCHECK;
 /* quota_use_history - how many ended runs are kept: at most max */
 uint64_t quota_use_history(
     struct quota_uses *all, struct tenant_id tenant, uint64_t max);
-/* quota_use_admit_run - ERR_QUOTA: runs_queued */
+/* quota_use_admit_run - runs_queued, run_seconds_per_day */
 int quota_use_admit_run(struct quota_use *u, struct err *e) MUSTCHECK;
-/* quota_use_admit_request - true: it counts; false: requests_per_second */
-bool quota_use_admit_request(
-    struct quota_use *u, uint64_t now_ms, struct quota_refusal *why) MUSTCHECK;
-/* quota_use_add_stream - true: quota_use_drop_stream follows once; false:
- * streams */
-bool quota_use_add_stream(
-    struct quota_use *u, struct quota_refusal *why) MUSTCHECK;
+/* quota_use_admit_request - 0: it counts; requests_per_second */
+int quota_use_admit_request(
+    struct quota_use *u, uint64_t now_ms, struct err *e) MUSTCHECK;
+/* quota_use_add_stream - 0: quota_use_drop_stream follows once; streams */
+int quota_use_add_stream(struct quota_use *u, struct err *e) MUSTCHECK;
 void quota_use_drop_stream(struct quota_use *u);
-/* quota_refusal_text - in words of err_set, with ERR_QUOTA, which it returns */
-int quota_refusal_text(const struct quota_refusal *why, struct err *e);
 
 #endif

@@ -21,7 +21,8 @@ struct sched {
 static bool
 lane_is_full(const struct sched_lane *lane)
 {
-	return lane->limit != 0 && lane->nrunning >= lane->limit;
+	return lane->gate == SCHED_GATE_SHUT ||
+	    (lane->limit != 0 && lane->nrunning >= lane->limit);
 }
 
 static bool
@@ -99,6 +100,8 @@ sched_queue_waits(const struct sched_queue *q)
 
 	if (own != SCHED_WAITS_FOR_TURN)
 		return own;
+	if (q->lane->gate == SCHED_GATE_SHUT)
+		return SCHED_WAITS_FOR_DAY;
 	if (lane_is_full(q->lane))
 		return SCHED_WAITS_FOR_QUOTA;
 	return sched_is_full(q->lane->sched) ? SCHED_WAITS_FOR_PLACE : own;
@@ -305,7 +308,8 @@ sched_set_places(struct sched *s, unsigned int places)
 void
 sched_lane_init(struct sched *s, struct sched_lane *lane)
 {
-	*lane = (struct sched_lane){.sched = s, .weight = 1};
+	*lane = (struct sched_lane){
+	    .sched = s, .weight = 1, .gate = SCHED_GATE_OPEN};
 	TAILQ_INIT(&lane->ready);
 }
 
@@ -321,6 +325,13 @@ sched_lane_set(struct sched_lane *lane, unsigned int limit, unsigned int weight)
 {
 	lane->limit = limit;
 	lane->weight = weight;
+	lane_look(lane);
+}
+
+void
+sched_lane_gate(struct sched_lane *lane, enum sched_gate gate)
+{
+	lane->gate = gate;
 	lane_look(lane);
 }
 

@@ -30,7 +30,7 @@ struct sched_queue;
 
 #define SCHED_WEIGHT_MAX 1000
 
-enum sched_gate { /* set by the sandbox */
+enum sched_gate { /* of a queue: set by the sandbox */
 	SCHED_GATE_SHUT,
 	SCHED_GATE_OPEN
 };
@@ -42,6 +42,7 @@ enum sched_wait {
 	SCHED_WAITS_FOR_SANDBOX, /* the gate is shut */
 	SCHED_WAITS_FOR_RUNS,    /* as many as may run at a time do */
 	SCHED_WAITS_FOR_LOCK,
+	SCHED_WAITS_FOR_DAY,   /* its lane is shut */
 	SCHED_WAITS_FOR_QUOTA, /* as many as its lane may run at a time do */
 	SCHED_WAITS_FOR_PLACE  /* as many as all together may */
 };
@@ -70,6 +71,7 @@ struct sched_lane { /* part of what is known of a tenant */
 	unsigned int nwaiting;
 	unsigned int limit; /* of nrunning; 0: none */
 	unsigned int weight;
+	enum sched_gate gate; /* shut: nothing starts */
 	uint64_t clock;
 	bool is_ready; /* it may start something */
 	TAILQ_ENTRY(sched_lane) link;
@@ -104,6 +106,9 @@ void sched_lane_clear(struct sched_lane *lane); /* its queues must be */
  * by it does so in sched_turn; nothing that runs is ended. */
 void sched_lane_set(
     struct sched_lane *lane, unsigned int limit, unsigned int weight);
+
+/* sched_lane_gate - the same */
+void sched_lane_gate(struct sched_lane *lane, enum sched_gate gate);
 
 void sched_queue_init(
     struct sched_lane *lane, struct sched_queue *q, unsigned int limit);

@@ -391,15 +391,42 @@ token_make_line(const struct ctl_call *c, struct err *e)
 /* ---- the rest */
 
 static int
+usage_days(const struct ctl_call *c, struct err *e)
+{
+	static const struct ctl_column columns[] = {{"DAY", "day"},
+	    {"RUNS", "runs"}, {"RUN_SECONDS", "run_seconds"},
+	    {"OUTPUT", "output_bytes"}, {"ARTIFACTS", "artifact_bytes"},
+	    {"SANDBOXES", "sandboxes"}, {"REFUSALS", "refusals"}};
+	const char *days = c->words[1];
+	char path[PATH_MAX_BYTES];
+	AUTO(auto_json) json_t *o = NULL;
+
+	if (check_name(c->words[0], e) != 0)
+		return e->code;
+	if (strncmp(days, "days=", 5) != 0 || strlen(days) > 8 ||
+	    days[5] == '\0' || days[5 + strspn(days + 5, "0123456789")] != '\0')
+		return err_set(
+		    e, ERR_INVAL, "%.60s: want days=N, as in days=7", days);
+	(void)snprintf(path, sizeof(path), "/api/v1/usage?tenant=%s&%s",
+	    c->words[0], days);
+	if (ask(c, "GET", path, NULL, &o, e) != 0)
+		return e->code;
+	print(c, o, "days", columns, ARRAY_LEN(columns));
+	return 0;
+}
+
+static int
 usage_show(const struct ctl_call *c, struct err *e)
 {
 	static const struct ctl_column columns[] = {{"TENANT", "tenant"},
 	    {"SANDBOXES", "sandboxes"}, {"RUNNING", "runs_running"},
 	    {"QUEUED", "runs_queued"}, {"CPU", "cpu_cores"},
-	    {"MEMORY", "memory_bytes"}, {"SPOOL", "spool_bytes"},
-	    {"ARTIFACTS", "artifact_bytes"}};
+	    {"MEMORY", "memory_bytes"}, {"RUN_SECONDS", "run_seconds_today"},
+	    {"SPOOL", "spool_bytes"}, {"ARTIFACTS", "artifact_bytes"}};
 	AUTO(auto_json) json_t *o = NULL;
 
+	if (c->n > 1)
+		return usage_days(c, e);
 	if (c->n > 0) {
 		if (ask_named(c, "GET", usage_of_tenant, c->words[0], NULL, &o,
 			e) != 0)

@@ -1,9 +1,15 @@
 #include "supervisor/front/account.h"
 
+#include <stdio.h>
+#include <time.h>
+
+#include "common/clock.h"
+#include "common/conf.h"
 #include "common/js.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/quota_use.h"
 #include "supervisor/core/tenants.h"
+#include "supervisor/store/usage.h"
 #include "supervisor/tools/view.h"
 
 static void
@@ -44,9 +50,27 @@ struct usage_call {
 	struct tenant_id *of;
 	size_t n;
 	size_t at;
+	uint32_t ndays; /* asked for */
 	json_t *list;
 	bool is_one;
 };
+
+static json_t *
+view_day(const struct store_day *d)
+{
+	const time_t at = (time_t)d->day * (STORE_DAY_MS / 1000);
+	char text[16];
+	struct tm tm;
+
+	(void)gmtime_r(&at, &tm);
+	(void)strftime(text, sizeof(text), "%Y-%m-%d", &tm);
+	return json_pack("{s:s, s:I, s:f, s:I, s:I, s:I, s:I}", "day", text,
+	    "runs", (json_int_t)d->runs, "run_seconds",
+	    (double)d->run_ms / 1000, "output_bytes",
+	    (json_int_t)d->output_bytes, "artifact_bytes",
+	    (json_int_t)d->artifact_bytes, "sandboxes",
+	    (json_int_t)d->sandboxes, "refusals", (json_int_t)d->refusals);
+}
 
 static json_t *
 view_usage(const struct front *f, const struct tenant *n,
@@ -55,14 +79,19 @@ view_usage(const struct front *f, const struct tenant *n,
 	const struct quota_use *u =
 	    quota_use_of(core_quota_uses(f->core), tenant_id_of(n));
 
-	return json_pack(
-	    "{s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "tenant",
-	    n->row.name, "sandboxes", (json_int_t)u->sandboxes, "runs_running",
-	    (json_int_t)u->lane.nrunning, "runs_queued",
+	uint64_t disk_bytes = u->sandboxes * 1048576 *
+	    (uint64_t)conf_int(core_conf(f->core), CONF_SANDBOX_DISK_MB);
+
+	return json_pack("{s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:I, s:I, "
+			 "s:I, s:I, s:I}",
+	    "tenant", n->row.name, "sandboxes", (json_int_t)u->sandboxes,
+	    "runs_running", (json_int_t)u->lane.nrunning, "runs_queued",
 	    (json_int_t)u->lane.nwaiting, "cpu_cores",
 	    (double)u->nano_cpus / 1e9, "memory_bytes",
-	    (json_int_t)u->memory_bytes, "streams", (json_int_t)u->streams,
-	    "spool_bytes", (json_int_t)files->log_bytes, "spool_files",
+	    (json_int_t)u->memory_bytes, "disk_bytes", (json_int_t)disk_bytes,
+	    "run_seconds_today", (double)(u->day_ms + u->going_ms) / 1000,
+	    "streams", (json_int_t)u->streams, "spool_bytes",
+	    (json_int_t)files->log_bytes, "spool_files",
 	    (json_int_t)files->log_files, "artifact_bytes",
 	    (json_int_t)files->blob_bytes, "artifact_files",
 	    (json_int_t)files->blob_files);
@@ -84,6 +113,31 @@ usage_end(struct usage_call *c)
 static void usage_next(struct usage_call *c);
 
 static void
+days_cb(int rc, const struct store_days *days, const struct err *why, void *arg)
+{
+	struct usage_call *c = arg;
+	json_t *list = json_array();
+
+	(void)why;
+	for (size_t i = 0; rc == 0 && i < days->n; i++)
+		json_array_append_new(list, view_day(&days->rows[i]));
+	json_object_set_new(
+	    json_array_get(c->list, json_array_size(c->list) - 1), "days",
+	    list);
+	c->at++;
+	usage_next(c);
+}
+
+static void
+read_days(struct usage_call *c)
+{
+	uint32_t today = store_day_of(clock_wall_ms());
+
+	store_usage_read(core_store(c->front->core), c->of[c->at],
+	    today + 1 - c->ndays, days_cb, c);
+}
+
+static void
 usage_cb(
     int rc, const struct store_usage *usage, const struct err *why, void *arg)
 {
@@ -94,6 +148,10 @@ usage_cb(
 	(void)why;
 	if (rc == 0 && n != NULL)
 		json_array_append_new(c->list, view_usage(c->front, n, usage));
+	if (rc == 0 && n != NULL && c->ndays > 0) {
+		read_days(c);
+		return;
+	}
 	c->at++;
 	usage_next(c);
 }
@@ -123,13 +181,15 @@ collect_all(struct usage_call *c)
 }
 
 static void
-start_usage(struct front *f, struct http_exchange *x, const struct tenant *one)
+start_usage(struct front *f, struct http_exchange *x, const struct tenant *one,
+    uint32_t ndays)
 {
 	struct usage_call *c = xcalloc(1, sizeof(*c));
 
 	c->x = x;
 	c->front = f;
 	c->is_one = one != NULL;
+	c->ndays = ndays;
 	c->list = json_array();
 	if (one == NULL) {
 		collect_all(c);
@@ -141,6 +201,22 @@ start_usage(struct front *f, struct http_exchange *x, const struct tenant *one)
 	usage_next(c);
 }
 
+/* -1: that is no number of days. */
+static int
+parse_days(struct http_exchange *x, uint32_t *out)
+{
+	const char *text = http_query(x, "days");
+	size_t n = text == NULL ? 0 : strlen(text);
+
+	*out = 0;
+	if (text == NULL)
+		return 0;
+	if (n == 0 || n > 3 || strspn(text, "0123456789") != n)
+		return -1;
+	*out = (uint32_t)strtoul(text, NULL, 10);
+	return *out <= STORE_DAYS_MAX ? 0 : -1;
+}
+
 void
 account_on_usage(struct front *f, struct http_exchange *x)
 {
@@ -148,7 +224,13 @@ account_on_usage(struct front *f, struct http_exchange *x)
 	const struct principal *who = http_principal(x);
 	const char *name = http_query(x, "tenant");
 	const struct tenant *n = NULL;
+	uint32_t ndays;
 
+	if (parse_days(x, &ndays) != 0) {
+		http_error(x, 400, "bad_request",
+		    "days: want a number up to %d", STORE_DAYS_MAX);
+		return;
+	}
 	if (who->role != PRINCIPAL_ADMIN)
 		n = tenants_find(t, who->tenant);
 	else if (name != NULL)
@@ -157,5 +239,5 @@ account_on_usage(struct front *f, struct http_exchange *x)
 	if (n == NULL && (who->role != PRINCIPAL_ADMIN || name != NULL))
 		http_error(x, 404, "not_found", "no such tenant");
 	else
-		start_usage(f, x, n);
+		start_usage(f, x, n, ndays);
 }

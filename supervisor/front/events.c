@@ -9,6 +9,7 @@
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/follow.h"
+#include "supervisor/core/quota_use.h"
 #include "supervisor/front/refusal.h"
 #include "supervisor/front/run_events.h"
 
@@ -213,7 +214,7 @@ front_on_events(struct front *f, struct http_exchange *x)
 	const struct log_at behind = {FOLLOW_END, 0};
 	struct quota_use *use =
 	    quota_use_of(core_quota_uses(f->core), http_principal(x)->tenant);
-	struct quota_refusal why;
+	struct err why;
 	const char *last_id;
 	struct run_events_at at;
 	struct uuid run;
@@ -230,7 +231,7 @@ front_on_events(struct front *f, struct http_exchange *x)
 		    "Last-Event-ID is not an event of this run");
 		return;
 	}
-	if (!quota_use_add_stream(use, &why)) {
+	if (quota_use_add_stream(use, &why) != 0) {
 		refusal_send(x, ROUTE_TOP, &why);
 		return;
 	}

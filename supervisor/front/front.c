@@ -23,6 +23,7 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/logs.h"
+#include "supervisor/core/quota_use.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/front/bodies.h"
 #include "supervisor/front/gate.h"
@@ -79,13 +80,13 @@ pass_quota(
     const struct front *f, const struct route *r, struct http_exchange *x)
 {
 	const struct principal *who = http_principal(x);
-	struct quota_refusal why;
+	struct err why;
 
 	if (who == NULL || who->tenant.n == 0)
 		return true;
 	if (quota_use_admit_request(
 		quota_use_of(core_quota_uses(f->core), who->tenant),
-		clock_mono_ms(), &why))
+		clock_mono_ms(), &why) == 0)
 		return true;
 	refusal_send(x, r != NULL ? r->place : ROUTE_TOP, &why);
 	return false;

@@ -2,11 +2,10 @@
 #ifndef FRONT_REFUSAL_H
 #define FRONT_REFUSAL_H
 
-#include "supervisor/core/quota_use.h"
 #include "supervisor/front/routes.h"
 
 /* refusal_send - answers x: 429 with Retry-After, in the form of the place */
-void refusal_send(struct http_exchange *x, enum route_place place,
-    const struct quota_refusal *why);
+void refusal_send(
+    struct http_exchange *x, enum route_place place, const struct err *why);
 
 #endif

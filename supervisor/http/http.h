@@ -16,6 +16,8 @@
 #ifndef HTTP_HTTP_H
 #define HTTP_HTTP_H
 
+#include <jansson.h>
+
 #include "common/base.h"
 #include "common/err.h"
 #include "common/principal.h"
@@ -231,8 +233,13 @@ void http_reply_large(struct http_exchange *x, int status, const char *type,
 /* http_error - {"error":{"code","message","request_id"}} */
 void http_error(struct http_exchange *x, int status, const char *code,
     const char *fmt, ...) PRINTF(4, 5);
-/* http_error_from - the same, from a code of err.h */
+/* http_error_from - the same, from a code of err.h; of ERR_QUOTA with what
+ * http_add_refusal adds */
 void http_error_from(struct http_exchange *x, int code, const struct err *e);
+/* http_add_refusal - Retry-After, and to an object quota, limit, used and
+ * retry_after */
+void http_add_refusal(
+    struct http_exchange *x, const struct err_refusal *why, json_t *to);
 /* http_drop - end it without an answer: the client is gone */
 void http_drop(struct http_exchange *x);
 

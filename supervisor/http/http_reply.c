@@ -226,15 +226,34 @@ http_busy(struct http_exchange *x)
 	http_error(x, r->status, r->code, "%s", r->message);
 }
 
-static void
-error_text(
-    struct http_exchange *x, int status, const char *code, const char *message)
+void
+http_add_refusal(
+    struct http_exchange *x, const struct err_refusal *why, json_t *to)
 {
-	json_t *body = json_pack("{s:{s:s, s:o, s:s}}", "error", "code", code,
-	    "message", js_string_bytes(message, strlen(message), NULL),
-	    "request_id", x->id);
-	char *text = js_dump(body);
+	char seconds[16];
 
+	(void)snprintf(seconds, sizeof(seconds), "%u", why->wait_s);
+	http_add_header(x, "Retry-After", seconds);
+	json_object_set_new(to, "quota", json_string(why->quota));
+	json_object_set_new(to, "limit", json_integer(why->limit));
+	json_object_set_new(to, "used", json_integer(why->used));
+	json_object_set_new(to, "retry_after", json_integer(why->wait_s));
+}
+
+static void
+error_text(struct http_exchange *x, int status, const char *code,
+    const char *message, const struct err_refusal *why)
+{
+	json_t *of = json_pack("{s:s, s:o, s:s}", "code", code, "message",
+	    js_string_bytes(message, strlen(message), NULL), "request_id",
+	    x->id);
+	json_t *body;
+	char *text;
+
+	if (why != NULL && why->quota != NULL)
+		http_add_refusal(x, why, of);
+	body = json_pack("{s:o}", "error", of);
+	text = js_dump(body);
 	json_decref(body);
 	http_add_header(x, "Cache-Control", "no-store");
 	http_reply_owned(x, status, "application/json", text, strlen(text));
@@ -250,7 +269,7 @@ http_error(
 	va_start(ap, fmt);
 	(void)vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
-	error_text(x, status, code, message);
+	error_text(x, status, code, message, NULL);
 }
 
 static const struct code_status {
@@ -280,8 +299,10 @@ http_error_from(struct http_exchange *x, int code, const struct err *e)
 	for (size_t i = 0; i < ARRAY_LEN(code_statuses); i++)
 		if (code_statuses[i].code == code) {
 			error_text(x, code_statuses[i].status,
-			    code_statuses[i].name, text);
+			    code_statuses[i].name, text,
+			    code == ERR_QUOTA && e != NULL ? &e->refusal :
+							     NULL);
 			return;
 		}
-	error_text(x, 500, "internal", text);
+	error_text(x, 500, "internal", text, NULL);
 }

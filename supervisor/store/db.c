@@ -15,6 +15,7 @@
 
 #include "common/buf.h"
 #include "common/xmalloc.h"
+#include "supervisor/store/tally.h"
 
 #define WAL_FRAME_HEADER 24
 #define NAME_BYTES_MAX 16384
@@ -27,7 +28,14 @@ struct db {
 	bool doomed;
 	uint64_t wal_pages;
 	uint64_t wal_size; /* of its file, at least; 0: to be asked for */
+	struct tally tally;
 };
+
+struct tally *
+db_tally(struct db *db)
+{
+	return &db->tally;
+}
 
 const char *
 db_dir(const struct db *db)

@@ -23,6 +23,7 @@
 #define DB_BUSY_MS 3000 /* how long another program may hold a lock */
 
 struct db;
+struct tally;
 enum db_role {
 	DB_WRITER,
 	DB_READER,
@@ -42,6 +43,8 @@ int db_open(const char *dir, enum db_role role, struct db **out,
 void db_close(struct db *db); /* NULL is fine */
 int db_use_wal(struct db *db, struct err *e) MUSTCHECK;
 const char *db_dir(const struct db *db);
+/* db_tally - tally.c's, of the transaction that is under way */
+struct tally *db_tally(struct db *db);
 
 /* db_exec - a statement without parameters; rows are passed over */
 int db_exec(struct db *db, enum db_query q, struct err *e) MUSTCHECK;

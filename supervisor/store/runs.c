@@ -25,6 +25,7 @@
 #include "supervisor/store/db.h"
 #include "supervisor/store/log_files.h"
 #include "supervisor/store/rows_sql_gen.h"
+#include "supervisor/store/tally.h"
 #include "supervisor/store/writer.h"
 
 #define ARTIFACTS_MAX 5000 /* ARTIFACTS_MAX_EXTRACT_FILES at most */
@@ -301,29 +302,6 @@ end_artifact(struct db *db, const struct store_run *r,
 	return db_call_run(&c, e);
 }
 
-static int
-end_tally(struct db *db, const struct store_run *r, struct err *e)
-{
-	static const enum run_state states[] = {
-	    RUN_STATE_COMPLETED, RUN_STATE_FAILED, RUN_STATE_CANCELED};
-	static const enum command_status statuses[] = {
-	    COMMAND_COMPLETED, COMMAND_FAILED, COMMAND_TIMED_OUT};
-	struct db_call c;
-
-	db_call_init(&c, db, DB_TALLY);
-	db_put_uint(&c, r->tenant);
-	for (size_t i = 0; i < ARRAY_LEN(states); i++)
-		db_put_int(&c, r->state == states[i]);
-	for (size_t i = 0; i < ARRAY_LEN(statuses); i++) {
-		int64_t n = 0;
-
-		for (uint32_t k = 0; k < r->ncommands; k++)
-			n += r->commands[k].status == statuses[i];
-		db_put_int(&c, n);
-	}
-	return db_call_run(&c, e);
-}
-
 /* What is in files, for those who count it. */
 static int
 end_kept(struct db *db, const struct run_op *o, struct err *e)
@@ -390,7 +368,7 @@ end_run(struct db *db, struct op *op, struct err *e)
 	for (uint32_t i = 0; i < r->nartifacts; i++)
 		if (end_artifact(db, r, &r->artifacts[i], e) != 0)
 			return e->code;
-	if (end_kept(db, o, e) != 0 || end_tally(db, r, e) != 0)
+	if (end_kept(db, o, e) != 0 || tally_add(db, r, e) != 0)
 		return e->code;
 	return r->log != NULL ? 0 : log_file_name(o->log, e);
 }

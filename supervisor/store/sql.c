@@ -83,6 +83,19 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_GRANTS_DROP] = "DELETE FROM quota WHERE tenant = ?1",
     [DB_GRANTS_GET] = "SELECT " GRANT_COLUMNS " FROM quota",
 
+    [DB_USAGE_ADD] =
+	"INSERT INTO usage (" DAY_COLUMNS ") VALUES (" DAY_VALUES ")"
+	" ON CONFLICT DO UPDATE SET runs = runs + excluded.runs,"
+	" run_ms = run_ms + excluded.run_ms,"
+	" output_bytes = output_bytes + excluded.output_bytes,"
+	" artifact_bytes = artifact_bytes + excluded.artifact_bytes,"
+	" sandboxes = sandboxes + excluded.sandboxes,"
+	" refusals = refusals + excluded.refusals",
+    [DB_USAGE_OF_DAY] = "SELECT " DAY_COLUMNS " FROM usage WHERE day = ?1",
+    [DB_USAGE_OF_TENANT] = "SELECT " DAY_COLUMNS " FROM usage"
+			   " WHERE tenant = ?1 AND day >= ?2 ORDER BY day DESC",
+    [DB_USAGE_FORGET] = "DELETE FROM usage WHERE day < ?1",
+
     [DB_AUDIT_ENDS] = "SELECT head_seq, head_hash, base_seq, base_hash"
 		      " FROM audit_ends",
     [DB_AUDIT_ENDS_PUT] = "UPDATE audit_ends SET head_seq = ?1, head_hash = ?2,"
@@ -139,7 +152,7 @@ const char *const db_sql[DB_NQUERY] = {
 		       " WHERE run = ?1 AND " COMMAND_END_WHERE,
     [DB_COMMANDS_GET] = "SELECT " COMMAND_COLUMNS " FROM command"
 			" WHERE run = ?1 ORDER BY idx",
-    [DB_TALLY] = "UPDATE tenant SET runs_kept = runs_kept + 1,"
+    [DB_TALLY] = "UPDATE tenant SET runs_kept = runs_kept + ?8,"
 		 " runs_completed = runs_completed + ?2,"
 		 " runs_failed = runs_failed + ?3,"
 		 " runs_canceled = runs_canceled + ?4,"

@@ -47,6 +47,11 @@ enum db_query {
 	DB_GRANT_DROP,
 	DB_GRANTS_DROP,
 	DB_GRANTS_GET,
+	/* usage by day */
+	DB_USAGE_ADD,
+	DB_USAGE_OF_DAY,
+	DB_USAGE_OF_TENANT,
+	DB_USAGE_FORGET,
 	/* audit */
 	DB_AUDIT_ENDS,
 	DB_AUDIT_ENDS_PUT,

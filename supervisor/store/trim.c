@@ -12,6 +12,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/forget.h"
+#include "supervisor/store/tally.h"
 #include "supervisor/store/writer.h"
 
 /* In one step: both bound the time that others wait. */
@@ -35,8 +36,10 @@ static int
 read_kept(struct db *db, uint64_t tenant, uint64_t *runs, struct err *e)
 {
 	struct db_call c;
-	int rc;
+	int rc = tally_flush(db, e);
 
+	if (rc != 0)
+		return rc;
 	db_call_init(&c, db, DB_TRIM_KEPT);
 	db_put_uint(&c, tenant);
 	rc = db_call_step(&c, e);

@@ -26,6 +26,7 @@
 #include "supervisor/store/done.h"
 #include "supervisor/store/identity.h"
 #include "supervisor/store/queue.h"
+#include "supervisor/store/tally.h"
 
 struct writer {
 	struct op *held; /* on the loop's thread, the oldest first */
@@ -100,7 +101,10 @@ op_run_saved(struct db *db, struct op *op, struct err *e)
 		return rc;
 	op->rc = op->run(db, op, &op->why);
 	if (op->rc == 0)
+		op->rc = tally_flush(db, &op->why);
+	if (op->rc == 0)
 		return db_exec(db, DB_RELEASE, e);
+	tally_drop(db);
 	if (db_is_doomed(db)) {
 		*e = op->why;
 		return op->rc;
@@ -142,7 +146,7 @@ batch_run_plain(struct db *db, struct op *list, struct err *e)
 		if (rc == 0 && !db_is_begun(db))
 			rc = err_set(e, ERR_DB, "database: rolled back");
 	}
-	return rc;
+	return rc != 0 ? rc : tally_flush(db, e);
 }
 
 static int
@@ -156,6 +160,7 @@ batch_run_ops(struct db *db, struct op *list, struct err *e)
 	if (rc == 0 || db_is_doomed(db))
 		return rc;
 	db_rollback(db);
+	tally_drop(db);
 	rc = db_begin(db, e);
 	return rc != 0 ? rc : batch_run_saved(db, list, e);
 }
@@ -169,8 +174,10 @@ batch_run(struct db *db, struct op *list, struct err *e)
 		rc = batch_run_ops(db, list, e);
 	if (rc == 0)
 		rc = db_exec(db, DB_COMMIT, e);
-	if (rc != 0)
+	if (rc != 0) {
 		db_rollback(db);
+		tally_drop(db);
+	}
 	return rc;
 }
 

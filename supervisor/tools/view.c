@@ -413,6 +413,8 @@ wait_word(enum sched_wait waits)
 		return "other_runs";
 	case SCHED_WAITS_FOR_LOCK:
 		return "lock";
+	case SCHED_WAITS_FOR_DAY:
+		return "quota run_seconds_per_day";
 	case SCHED_WAITS_FOR_QUOTA:
 		return "quota runs_running";
 	case SCHED_WAITS_FOR_PLACE:

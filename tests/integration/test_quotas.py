@@ -1,6 +1,8 @@
 """Quotas of tenants: what is refused, and how that is told."""
 import http.client
 import json
+import os
+import signal
 
 import pytest
 
@@ -116,3 +118,49 @@ def test_requests_and_streams(host):
     assert error["data"]["code"] == "quota_exceeded"
     assert error["data"]["quota"] == "requests_per_second"
     assert server.get("/api/v1/whoami", bearer(b.token))[0] == 200
+
+
+def kill_front(server):
+    old = server.pids("front")
+    for pid in old:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: server.pids("front") not in ([], old), 60, "a new front")
+    wait_for(server.is_ready, 60, "the front")
+
+
+def test_the_seconds_of_a_day_count_beyond_a_killed_front(host):
+    server, ctl = host
+    a, b = Tenant(*host, "day-a"), Tenant(*host, "day-b")
+    run = a.client.start("box", "sleep 1000")["run_id"]
+    wait_for(lambda: a.used()["run_seconds_today"] >= 1, 60, "a second")
+    kill_front(server)
+    a.client = server.client(token=a.token)
+    # What goes on is counted from its beginning, not from the restart.
+    wait_for(lambda: a.used()["run_seconds_today"] >= 2, 60, "it counts on")
+    a.client.request("POST", f"/mcp/runs/{run}/cancel")
+    a.client.wait_end(run)
+    a.set(run_seconds_per_day=1)
+    told = a.client.fail("run_sandbox", identifier="box",
+                         commands=[{"shell": "true"}])
+    assert told.startswith("quota_exceeded: quota run_seconds_per_day: ")
+    kill_front(server)
+    a.client = server.client(token=a.token)
+    b.client = server.client(token=b.token)
+    told = a.client.fail("run_sandbox", identifier="box",
+                         commands=[{"shell": "true"}])
+    assert told.startswith("quota_exceeded: quota run_seconds_per_day: ")
+    assert b.client.run("box", "echo 123")["state"] == "completed"
+    b.client.call("delete_sandbox", identifier="box")
+    days = json.loads(server.get("/api/v1/usage?days=7",
+                                 bearer(b.token))[2])["days"]
+    sums = {k: sum(d[k] for d in days) for k in days[0] if k != "day"}
+    assert 0 <= sums.pop("run_seconds") < 60
+    assert sums == {"runs": 1, "output_bytes": 4, "artifact_bytes": 0,
+                    "sandboxes": 1, "refusals": 0}
+    text = ctl("usage", "day-a", "days=1")
+    assert text.startswith("DAY ") and len(text.splitlines()) == 2
+    for bad in ("days=401", "days=", "days=-1", "days=x"):
+        assert server.get(f"/api/v1/usage?{bad}",
+                          bearer(a.token))[0] == 400
+    a.set(run_seconds_per_day=0)
+    a.client.call("delete_sandbox", identifier="box")

@@ -127,6 +127,42 @@ test_a_flood_of_many_addresses_is_bounded(void **state)
 }
 
 static void
+test_refusals_of_a_quota_are_one_row_a_minute(void **state)
+{
+	static const char *const tenants[] = {"acme", "apex"};
+	struct fixture *f = *state;
+	struct acts *t = begin(f);
+	struct listed l;
+
+	/* Strangers do not take their places. */
+	for (int i = 0; i < 100; i++) {
+		char origin[64];
+
+		(void)snprintf(origin, sizeof(origin), "192.0.2.%d", i);
+		refuse(t, origin, "no token");
+	}
+	acts_flush(t);
+	settle(f, t);
+	l = list(f);
+	for (int i = 0; i < 1000; i++)
+		acts_count(t,
+		    &(struct act){.what = "quota.refusal",
+			.tenant = tenants[i % 2],
+			.subject = i < 500 ? "streams" : "sandboxes"});
+	settle(f, t);
+	assert_int_equal(list(f).n, l.n + 1);
+	acts_flush(t);
+	settle(f, t);
+	assert_int_equal(list(f).n, l.n + 1 + 4 + 1);
+	l = list(f);
+	for (size_t i = 1; i <= 4; i++) {
+		assert_string_equal(l.rows[i].what, "quota.refusal");
+		assert_int_equal(l.rows[i].times, 250);
+	}
+	acts_free(t);
+}
+
+static void
 test_a_long_text_is_cut(void **state)
 {
 	struct fixture *f = *state;
@@ -153,6 +189,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_flood_of_an_address_is_two_rows),
 	    TEST(a_flood_of_many_addresses_is_bounded),
+	    TEST(refusals_of_a_quota_are_one_row_a_minute),
 	    TEST(a_long_text_is_cut),
 	};
 

@@ -166,47 +166,117 @@ test_runs_over_the_quota_wait_and_too_many_are_refused(void **state)
 	run_unref(second);
 }
 
+/* ---- disk, and the day */
+
+static void
+test_the_sum_of_what_disks_may_hold_is_limited(void **state)
+{
+	struct err e;
+
+	(void)state;
+	assert_int_equal(conf_set(g.conf, "SANDBOX_DISK_MB", "100", &e), 0);
+	grant(QUOTA_DISK_MB, 299);
+	ground_open("one");
+	assert_int_equal(core_admit_sandbox(g.core, g.who, NULL, &e), 0);
+	ground_open("two");
+	assert_int_equal(
+	    core_admit_sandbox(g.core, g.who, NULL, &e), ERR_QUOTA);
+	assert_string_equal(e.refusal.quota, "disk_mb");
+	assert_int_equal(e.refusal.limit, 299);
+	assert_int_equal(e.refusal.used, 200);
+	/* Where a sandbox has no limit, no sum can be held. */
+	assert_int_equal(conf_set(g.conf, "SANDBOX_DISK_MB", "0", &e), 0);
+	assert_int_equal(
+	    core_admit_sandbox(g.core, g.who, NULL, &e), ERR_QUOTA);
+	grant(QUOTA_DISK_MB, 0);
+	assert_int_equal(core_admit_sandbox(g.core, g.who, NULL, &e), 0);
+}
+
+#define DAY_MS INT64_C(86400000)
+
+static void
+test_a_day_that_is_used_up_shuts_the_lane_until_midnight(void **state)
+{
+	const int64_t midnight = 20000 * DAY_MS;
+	struct quota_uses *all = core_quota_uses(g.core);
+	struct sandbox *sb = ground_open("box");
+	struct store_run row = {.started_ms = midnight - 5000};
+	struct run *first, *waits;
+	struct err e;
+
+	(void)state;
+	first = ground_run(sb, false);
+	expect_told(0, "start 1");
+	grant(QUOTA_RUN_SECONDS_PER_DAY, 10);
+	/* Of a run that goes, what is of today. */
+	quota_uses_recount(all, midnight + 4000);
+	quota_use_add_going(use(), &row);
+	assert_int_equal(use()->going_ms, 4000);
+	assert_int_equal(core_admit_run(g.core, g.who, sb, &e), 0);
+	/* It leaves its sandbox, and then its end is on disk. */
+	quota_use_drop_going(use(), &row);
+	assert_int_equal(use()->going_ms, 0);
+	row.ended_ms = midnight + 10000;
+	quota_use_end_run(use(), &row);
+	assert_int_equal(use()->day_ms, 10000);
+	assert_int_equal(core_admit_run(g.core, g.who, sb, &e), ERR_QUOTA);
+	assert_string_equal(e.refusal.quota, "run_seconds_per_day");
+	assert_int_equal(e.refusal.used, 10);
+	assert_in_range(e.refusal.wait_s, 86395, 86400);
+	/* What was admitted before does not start. */
+	waits = ground_run(sb, false);
+	core_turn(g.core);
+	assert_int_equal(run_waits_for(waits), SCHED_WAITS_FOR_DAY);
+	quota_uses_recount(all, midnight + DAY_MS);
+	quota_uses_tick(all);
+	core_turn(g.core);
+	assert_int_equal(run_waits_for(waits), SCHED_NOTHING_WAITS);
+	assert_int_equal(use()->day_ms, 0);
+	run_unref(first);
+	run_unref(waits);
+}
+
 /* ---- requests, streams */
 
 static void
 test_requests_come_at_their_rate_after_a_burst(void **state)
 {
-	struct quota_refusal why;
 	uint64_t now = 1000;
+	struct err why;
 
 	(void)state;
-	assert_true(quota_use_admit_request(use(), now, &why));
+	assert_int_equal(quota_use_admit_request(use(), now, &why), 0);
 	grant(QUOTA_REQUESTS_PER_SECOND, 10);
 	grant(QUOTA_REQUEST_BURST, 3);
 	for (int i = 0; i < 3; i++)
-		assert_true(quota_use_admit_request(use(), now, &why));
-	assert_false(quota_use_admit_request(use(), now, &why));
-	assert_int_equal(why.key, QUOTA_REQUESTS_PER_SECOND);
-	assert_int_equal(why.limit, 10);
-	assert_true(why.wait_s >= 1);
-	assert_false(quota_use_admit_request(use(), now + 99, &why));
-	assert_true(quota_use_admit_request(use(), now + 100, &why));
-	assert_false(quota_use_admit_request(use(), now + 100, &why));
+		assert_int_equal(quota_use_admit_request(use(), now, &why), 0);
+	assert_int_equal(quota_use_admit_request(use(), now, &why), ERR_QUOTA);
+	assert_string_equal(why.refusal.quota, "requests_per_second");
+	assert_int_equal(why.refusal.limit, 10);
+	assert_true(why.refusal.wait_s >= 1);
+	assert_int_equal(
+	    quota_use_admit_request(use(), now + 99, &why), ERR_QUOTA);
+	assert_int_equal(quota_use_admit_request(use(), now + 100, &why), 0);
+	assert_int_equal(
+	    quota_use_admit_request(use(), now + 100, &why), ERR_QUOTA);
 	now += 1000000;
 	for (int i = 0; i < 3; i++)
-		assert_true(quota_use_admit_request(use(), now, &why));
-	assert_false(quota_use_admit_request(use(), now, &why));
+		assert_int_equal(quota_use_admit_request(use(), now, &why), 0);
+	assert_int_equal(quota_use_admit_request(use(), now, &why), ERR_QUOTA);
 }
 
 static void
 test_streams_are_counted(void **state)
 {
-	struct quota_refusal why;
 	struct err e;
 
 	(void)state;
 	grant(QUOTA_STREAMS, 1);
-	assert_true(quota_use_add_stream(use(), &why));
-	assert_false(quota_use_add_stream(use(), &why));
-	assert_int_equal(quota_refusal_text(&why, &e), ERR_QUOTA);
+	assert_int_equal(quota_use_add_stream(use(), &e), 0);
+	assert_int_equal(quota_use_add_stream(use(), &e), ERR_QUOTA);
 	assert_non_null(strstr(e.msg, "quota streams"));
 	quota_use_drop_stream(use());
-	assert_true(quota_use_add_stream(use(), &why));
+	assert_int_equal(quota_use_add_stream(use(), &e), 0);
 	quota_use_drop_stream(use());
 }
 
@@ -220,6 +290,8 @@ main(void)
 	    TEST(test_replacing_again_and_again_is_held_too),
 	    TEST(test_one_sandbox_is_cut_to_its_tenants_limits),
 	    TEST(test_runs_over_the_quota_wait_and_too_many_are_refused),
+	    TEST(test_the_sum_of_what_disks_may_hold_is_limited),
+	    TEST(test_a_day_that_is_used_up_shuts_the_lane_until_midnight),
 	    TEST(test_requests_come_at_their_rate_after_a_burst),
 	    TEST(test_streams_are_counted),
 	};

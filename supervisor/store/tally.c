@@ -1,0 +1,131 @@
+#include "supervisor/store/tally.h"
+
+#include "supervisor/store/db.h"
+#include "supervisor/store/rows_sql_gen.h"
+#include "supervisor/store/usage.h"
+
+/* NULL: *e says why. */
+static struct tally_sum *
+sum_of(struct db *db, uint64_t tenant, uint32_t day, struct err *e)
+{
+	struct tally *t = db_tally(db);
+	struct tally_sum *sum;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (t->sums[i].day.tenant == tenant &&
+		    t->sums[i].day.day == day)
+			return &t->sums[i];
+	if (t->n == TALLY_MAX && tally_flush(db, e) != 0)
+		return NULL;
+	sum = &t->sums[t->n++];
+	*sum = (struct tally_sum){.day = {.tenant = tenant, .day = day}};
+	return sum;
+}
+
+static void
+count_run(struct store_counts *n, const struct store_run *r)
+{
+	n->runs_completed += r->state == RUN_STATE_COMPLETED;
+	n->runs_failed += r->state == RUN_STATE_FAILED;
+	n->runs_canceled += r->state == RUN_STATE_CANCELED;
+	for (uint32_t i = 0; i < r->ncommands; i++) {
+		enum command_status status = r->commands[i].status;
+
+		n->commands_completed += status == COMMAND_COMPLETED;
+		n->commands_failed += status == COMMAND_FAILED;
+		n->commands_timed_out += status == COMMAND_TIMED_OUT;
+	}
+}
+
+static void
+use_of_run(struct store_day *d, const struct store_run *r)
+{
+	d->runs++;
+	for (uint32_t i = 0; i < r->ncommands; i++)
+		d->output_bytes +=
+		    r->commands[i].stdout_bytes + r->commands[i].stderr_bytes;
+	for (uint32_t i = 0; i < r->nartifacts; i++)
+		d->artifact_bytes += r->artifacts[i].size;
+}
+
+/* A clock that was set could make it any number of days. */
+static uint32_t
+first_day(const struct store_run *r, uint32_t last)
+{
+	uint32_t day = r->started_ms == 0 ? last : store_day_of(r->started_ms);
+
+	return day > last || last - day > STORE_DAYS_MAX ? last : day;
+}
+
+/* NULL: *e says why. */
+static struct tally_sum *
+add_time(struct db *db, const struct store_run *r, uint32_t day, struct err *e)
+{
+	struct tally_sum *sum = sum_of(db, r->tenant, day, e);
+
+	if (sum != NULL && r->started_ms != 0)
+		sum->day.run_ms +=
+		    store_day_share(r->started_ms, r->ended_ms, day);
+	return sum;
+}
+
+int
+tally_add(struct db *db, const struct store_run *r, struct err *e)
+{
+	uint32_t last = store_day_of(r->ended_ms);
+	struct tally_sum *sum;
+
+	for (uint32_t day = first_day(r, last); day < last; day++)
+		if (add_time(db, r, day, e) == NULL)
+			return e->code;
+	sum = add_time(db, r, last, e);
+	if (sum == NULL)
+		return e->code;
+	count_run(&sum->counts, r);
+	use_of_run(&sum->day, r);
+	return 0;
+}
+
+static int
+put_counts(struct db *db, const struct tally_sum *sum, struct err *e)
+{
+	const struct store_counts *n = &sum->counts;
+	struct db_call c;
+
+	if (sum->day.runs == 0)
+		return 0;
+	db_call_init(&c, db, DB_TALLY);
+	db_put_uint(&c, sum->day.tenant);
+	db_put_uint(&c, n->runs_completed);
+	db_put_uint(&c, n->runs_failed);
+	db_put_uint(&c, n->runs_canceled);
+	db_put_uint(&c, n->commands_completed);
+	db_put_uint(&c, n->commands_failed);
+	db_put_uint(&c, n->commands_timed_out);
+	db_put_uint(&c, sum->day.runs);
+	return db_call_run(&c, e);
+}
+
+int
+tally_flush(struct db *db, struct err *e)
+{
+	struct tally *t = db_tally(db);
+	struct db_call c;
+
+	for (size_t i = 0; i < t->n; i++) {
+		if (put_counts(db, &t->sums[i], e) != 0)
+			return e->code;
+		db_call_init(&c, db, DB_USAGE_ADD);
+		rows_put_day(&c, &t->sums[i].day);
+		if (db_call_run(&c, e) != 0)
+			return e->code;
+	}
+	t->n = 0;
+	return 0;
+}
+
+void
+tally_drop(struct db *db)
+{
+	db_tally(db)->n = 0;
+}

@@ -1,0 +1,166 @@
+#include "supervisor/store/usage.h"
+
+#include "supervisor/store/db.h"
+#include "supervisor/store/reader.h"
+#include "supervisor/store/rows_sql_gen.h"
+#include "supervisor/store/store_int.h"
+#include "supervisor/store/writer.h"
+
+/* ---- reading */
+
+static int
+read_rows(struct db_call *c, struct store_days *out, struct err *e)
+{
+	int rc;
+
+	while ((rc = db_call_step(c, e)) == 1) {
+		out->rows = array_grow(out->rows, out->n, sizeof(*out->rows));
+		rc = rows_get_day(c, &out->rows[out->n], e);
+		if (rc != 0)
+			break;
+		out->n++;
+	}
+	if (rc != 0)
+		db_call_end(c);
+	return rc;
+}
+
+struct days_op {
+	struct op op;
+	uint64_t tenant;
+	uint32_t from;
+	struct store_days days;
+	store_days_cb done;
+	void *arg;
+};
+
+static int
+days_run(struct db *db, struct op *op, struct err *e)
+{
+	struct days_op *o = (struct days_op *)op;
+	struct db_call c;
+
+	db_call_init(&c, db, DB_USAGE_OF_TENANT);
+	db_put_uint(&c, o->tenant);
+	db_put_uint(&c, o->from);
+	return read_rows(&c, &o->days, e);
+}
+
+static void
+days_deliver(struct op *op)
+{
+	const struct days_op *o = (const struct days_op *)op;
+
+	o->done(op->rc, op->rc == 0 ? &o->days : NULL,
+	    op->rc == 0 ? NULL : &op->why, o->arg);
+}
+
+static void
+days_release(struct op *op)
+{
+	free(((struct days_op *)op)->days.rows);
+	free(op);
+}
+
+void
+store_usage_read(struct store *s, struct tenant_id tenant, uint32_t from,
+    store_days_cb done, void *arg)
+{
+	struct days_op *o = xcalloc(1, sizeof(*o));
+
+	o->op.run = days_run;
+	o->op.deliver = days_deliver;
+	o->op.release = days_release;
+	o->tenant = tenant.n;
+	o->from = from;
+	o->done = done;
+	o->arg = arg;
+	reader_submit(s->reader, &o->op);
+}
+
+int
+store_usage_of_day(
+    struct store *s, uint32_t day, struct store_days *out, struct err *e)
+{
+	struct store_days days = {0};
+	struct db_call c;
+	struct db *db;
+	int rc = db_open(s->dir, DB_READER, &db, e);
+
+	if (rc != 0)
+		return rc;
+	db_call_init(&c, db, DB_USAGE_OF_DAY);
+	db_put_uint(&c, day);
+	rc = read_rows(&c, &days, e);
+	db_close(db);
+	if (rc != 0)
+		free(days.rows);
+	else
+		*out = days;
+	return rc;
+}
+
+/* ---- writing */
+
+struct usage_write {
+	struct write_op w;
+	struct store_day row;
+	uint32_t before;
+};
+
+static int
+add_run(struct db *db, struct op *op, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, DB_USAGE_ADD);
+	rows_put_day(&c, &((struct usage_write *)op)->row);
+	return db_call_run(&c, e);
+}
+
+static int
+forget_days(struct db *db, struct op *op, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, DB_USAGE_FORGET);
+	db_put_uint(&c, ((struct usage_write *)op)->before);
+	return db_call_run(&c, e);
+}
+
+static void
+write_release(struct op *op)
+{
+	free(op);
+}
+
+static struct usage_write *
+new_write(int (*run)(struct db *db, struct op *op, struct err *e))
+{
+	struct usage_write *o = xcalloc(1, sizeof(*o));
+
+	o->w.op.run = run;
+	o->w.op.deliver = store_write_deliver;
+	o->w.op.release = write_release;
+	o->w.op.again = true;
+	o->w.op.bytes = sizeof(*o);
+	return o;
+}
+
+void
+store_usage_add(struct store *s, const struct store_day *row)
+{
+	struct usage_write *o = new_write(add_run);
+
+	o->row = *row;
+	writer_submit(s->writer, &o->w.op);
+}
+
+void
+store_usage_forget(struct store *s, uint32_t today)
+{
+	struct usage_write *o = new_write(forget_days);
+
+	o->before = today < STORE_DAYS_MAX ? 0 : today - STORE_DAYS_MAX;
+	writer_submit(s->writer, &o->w.op);
+}
