@@ -559,6 +559,21 @@ class Sandbox:
                     return int(line.split()[1])
         raise AssertionError("no such line")
 
+    def will_sleep_ms(self):
+        """The time-out of the epoll_wait that it is in: its fourth argument,
+        of which -1 is the greatest.  0: it is not asleep."""
+        with open(f"/proc/{self.pid}/syscall", encoding="ascii") as f:
+            call = f.read().split()
+        return int(call[4], 16) & 0xffffffff if len(call) > 4 else 0
+
+    def wait_asleep(self, ms=0xffffffff):
+        """Whatever it is asked in between, it goes back to sleep for as long,
+        if nothing happens."""
+        for _ in range(3):
+            wait_until(lambda: self.will_sleep_ms() >= ms, "the agent sleeps")
+            self.host.ping()
+        wait_until(lambda: self.will_sleep_ms() >= ms, "the agent sleeps")
+
     def close(self):
         self.child.kill()
         self.child.wait()
