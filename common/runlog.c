@@ -224,7 +224,7 @@ runlog_get_left_one(struct wire_in *in, struct runlog_left_one *one)
 		return;
 	}
 	memcpy(one->text, text, len);
-	one->text[len] = '\0';
+	one->text[utf8_mask_controls(one->text, len)] = '\0';
 }
 
 int

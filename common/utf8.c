@@ -156,3 +156,21 @@ utf8_append_repaired(struct buf *b, const void *p, size_t n)
 	}
 	return 0;
 }
+
+/* Those above U+007F are the two bytes c2 80 to c2 9f. */
+size_t
+utf8_mask_controls(char *text, size_t n)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c == 0xc2 && i + 1 < n && (text[i + 1] & 0xe0) == 0x80) {
+			c = '?';
+			i++;
+		}
+		text[used++] = (char)(c < ' ' || c == 0x7f ? '?' : c);
+	}
+	return used;
+}

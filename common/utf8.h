@@ -19,6 +19,9 @@ void utf8_copy(char *out, size_t size, const char *text);
  * of a character that was cut off there; what is left out of valid text so
  * that it begins with a character */
 size_t utf8_broken_start_len(const void *p, size_t n);
+/* utf8_mask_controls - each control character (U+0000..U+001F, U+007F..U+009F)
+ * of text becomes "?", in place; the new length */
+size_t utf8_mask_controls(char *text, size_t n);
 /* utf8_append_repaired - append, each byte that is not part of a character
  * as U+FFFD.  -1 over b's limit. */
 int utf8_append_repaired(struct buf *b, const void *p, size_t n) MUSTCHECK;

@@ -91,12 +91,12 @@ remnant_make_printable(const char *text, size_t n, char *out, size_t size)
 		memcpy(out + used, text + i, len);
 		if (c == '\0')
 			out[used] = ' ';
-		else if (len == 1 && (c < ' ' || c >= 0x7f))
+		else if (len == 1 && c >= 0x80)
 			out[used] = '?';
 		used += len;
 		i += len;
 	}
-	out[used] = '\0';
+	out[utf8_mask_controls(out, used)] = '\0';
 }
 
 void

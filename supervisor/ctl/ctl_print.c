@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "common/js.h"
+#include "common/utf8.h"
 #include "common/xmalloc.h"
 
 void
@@ -22,9 +23,7 @@ text_of(const json_t *v)
 		return xstrdup("-");
 	if (json_is_string(v)) {
 		text = xstrdup(json_string_value(v));
-		for (char *p = text; *p != '\0'; p++)
-			if ((unsigned char)*p < ' ' || *p == 127)
-				*p = '?';
+		text[utf8_mask_controls(text, strlen(text))] = '\0';
 		return text[0] != '\0' ? text : (free(text), xstrdup("-"));
 	}
 	text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);

@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/js.h"
+#include "common/utf8.h"
 #include "supervisor/core/left_behind.h"
 #include "supervisor/core/lookup.h"
 #include "supervisor/core/run.h"
@@ -78,10 +79,14 @@ control_cancel(struct control_call *c)
 static json_t *
 view_process(const struct leftlist_process *p)
 {
+	char text[LEFTLIST_TEXT_MAX];
+
+	memcpy(text, p->text, p->ntext);
 	return json_pack("{s:o, s:I, s:I, s:o}", "process",
 	    json_sprintf("p%lu", (unsigned long)p->id), "pid",
 	    (json_int_t)p->pid, "command", (json_int_t)p->command,
-	    "command_line", js_string_bytes(p->text, p->ntext, NULL));
+	    "command_line",
+	    js_string_bytes(text, utf8_mask_controls(text, p->ntext), NULL));
 }
 
 static json_t *

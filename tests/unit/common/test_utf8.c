@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <cmocka.h>
 
 #include "common/utf8.h"
@@ -195,6 +196,34 @@ test_the_rest_of_a_cut_character_at_the_start_is_measured(void **state)
 	assert_int_equal(utf8_broken_start_len("\x80\x80\x80\x80", 4), 3);
 }
 
+static void
+test_control_characters_are_masked_and_nothing_else(void **state)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+	    {"", ""},
+	    {"a\x1b[31m\n\x7f", "a?[31m??"},
+	    {"\xc2\x80\xc2\x9b"
+	     "1m\xc2\x9f",
+		"??1m?"},
+	    {"\xc2\xa0\xc3\xa9\xc3\x80\xe2\x80\x9b",
+		"\xc2\xa0\xc3\xa9\xc3\x80\xe2\x80\x9b"},
+	    {"\xc2", "\xc2"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char text[32];
+		size_t n;
+
+		(void)snprintf(text, sizeof(text), "%s", cases[i].text);
+		n = utf8_mask_controls(text, strlen(text));
+		assert_int_equal(n, strlen(cases[i].want));
+		assert_memory_equal(text, cases[i].want, n);
+	}
+}
+
 int
 main(void)
 {
@@ -212,6 +241,8 @@ main(void)
 	    cmocka_unit_test(test_a_repair_over_the_limit_is_refused),
 	    cmocka_unit_test(
 		test_the_rest_of_a_cut_character_at_the_start_is_measured),
+	    cmocka_unit_test(
+		test_control_characters_are_masked_and_nothing_else),
 	};
 
 	return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);
