@@ -29,7 +29,6 @@
 #include "common/turns.h"
 #include "common/xmalloc.h"
 
-#define CHILD_WORKERS_MAX 64 /* bound of index in schema/ipc.txt */
 #define CHILD_COUNTS_S 5
 #define CHILD_REASON_MAX 1000
 
@@ -45,7 +44,7 @@ struct child {
 	char instance[MSG_INSTANCE_INSTANCE_MAX + 1];
 	/* Newest generation per peer: a PEER_GONE about an older one is late.
 	 */
-	uint32_t generations[CHILD_WORKERS_MAX];
+	uint32_t generations[CHILD_KEYS_INDEX + 1];
 	uint32_t done, active;
 	uint32_t sent_done, sent_active;
 };
@@ -369,6 +368,8 @@ child_start(struct event_base *base, enum msg_role role, uint32_t index,
 	c->state = MSG_CONTROL_STARTED;
 	if (role == MSG_ROLE_FRONT)
 		(void)snprintf(c->role_name, sizeof(c->role_name), "front");
+	else if (role == MSG_ROLE_KEYS)
+		(void)snprintf(c->role_name, sizeof(c->role_name), "keys");
 	else
 		(void)snprintf(
 		    c->role_name, sizeof(c->role_name), "worker/%u", index);

@@ -17,6 +17,7 @@
 #include "common/msg/msg_gen.h"
 
 #define CHILD_CTL_FD 3
+#define CHILD_KEYS_INDEX 64    /* of MSG_ROLE_KEYS, behind all workers */
 #define TLS_FILE_MAX (1 << 20) /* bytes of each file of TLS_... */
 
 struct event_base;
@@ -36,7 +37,7 @@ struct child_ops {
 	int (*on_tls_end)(void *arg);
 	void (*on_listen)(int fd, const char *address, void *arg); /* front */
 	/* A fresh job channel: for a worker to the front (index 0), for the
-	 * front to worker index.  fd is the callee's. */
+	 * front to worker index, or to the keys.  fd is the callee's. */
 	void (*on_peer)(uint32_t index, uint32_t generation, int fd, void *arg);
 	void (*on_peer_gone)(
 	    uint32_t index, uint32_t delay_ms, bool throttled, void *arg);

@@ -18,7 +18,8 @@
 enum conf_who {
 	CONF_MASTER = 1,
 	CONF_FRONT = 2,
-	CONF_WORKER = 4
+	CONF_WORKER = 4,
+	CONF_KEYS = 8
 };
 
 /* CONF_BIND, CONF_PORT, ...: one per line of the table, generated. */
@@ -47,6 +48,10 @@ int conf_load_env(struct conf *c, struct err *e) MUSTCHECK;
 int conf_load_file(struct conf *c, const char *path, struct err *e) MUSTCHECK;
 /* conf_check - rules across keys (DEFAULT_TTL_SECONDS <= MAX_TTL_SECONDS...) */
 int conf_check(const struct conf *c, struct err *e) MUSTCHECK;
+
+/* conf_is_safe_url - https, or http on this machine; no fragment, blank, quote
+ */
+bool conf_is_safe_url(const char *url);
 
 int64_t conf_int(const struct conf *c, enum conf_key k);
 bool conf_bool(const struct conf *c, enum conf_key k);

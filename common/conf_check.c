@@ -221,6 +221,86 @@ conf_check_places(const struct conf *c, struct err *e)
 	return 0;
 }
 
+/* Whoever is between could exchange the keys: plain HTTP is for a server on
+ * this machine, which tests have. */
+bool
+conf_is_safe_url(const char *url)
+{
+	static const char *const hosts[] = {
+	    "http://127.0.0.1", "http://localhost", "http://[::1]"};
+
+	if (strpbrk(url, " \t\"\\#") != NULL || strlen(url) > 512)
+		return false;
+	if (strncmp(url, "https://", 8) == 0)
+		return url[8] != '\0' && url[8] != '/';
+	for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+		size_t n = strlen(hosts[i]);
+
+		if (strncmp(url, hosts[i], n) == 0 &&
+		    strchr(":/", url[n]) != NULL) /* or the end */
+			return true;
+	}
+	return false;
+}
+
+/* They stand in a header: RFC 6749, section 3.3. */
+static int
+conf_check_scopes(const struct conf *c, struct err *e)
+{
+	const struct {
+		const char *key, *scope;
+	} scopes[] = {{"OAUTH_USER_SCOPE", conf_str(c, CONF_OAUTH_USER_SCOPE)},
+	    {"OAUTH_ADMIN_SCOPE", conf_str(c, CONF_OAUTH_ADMIN_SCOPE)},
+	    {"OAUTH_METRICS_SCOPE", conf_str(c, CONF_OAUTH_METRICS_SCOPE)}};
+
+	for (size_t i = 0; i < ARRAY_LEN(scopes); i++)
+		if (strpbrk(scopes[i].scope, " \"\\") != NULL ||
+		    (i == 0 && scopes[i].scope[0] == '\0'))
+			return err_set(e, ERR_INVAL,
+			    "%s is \"%.64s\", want one scope", scopes[i].key,
+			    scopes[i].scope);
+	return 0;
+}
+
+static int
+conf_check_oauth(const struct conf *c, struct err *e)
+{
+	const char *issuer = conf_str(c, CONF_OAUTH_ISSUER);
+	const char *audience = conf_str(c, CONF_OAUTH_AUDIENCE);
+	const char *resource = conf_str(c, CONF_OAUTH_RESOURCE);
+	const char *keys = conf_str(c, CONF_OAUTH_JWKS_URL);
+
+	if (issuer[0] == '\0') {
+		if (audience[0] == '\0' && resource[0] == '\0' &&
+		    keys[0] == '\0')
+			return 0;
+		return err_set(e, ERR_INVAL,
+		    "OAUTH_AUDIENCE, OAUTH_RESOURCE and OAUTH_JWKS_URL mean "
+		    "nothing without OAUTH_ISSUER: set it");
+	}
+	if (!conf_is_safe_url(issuer) || strchr(issuer, '?') != NULL ||
+	    (keys[0] != '\0' && !conf_is_safe_url(keys)))
+		return err_set(e, ERR_INVAL,
+		    "OAUTH_ISSUER and OAUTH_JWKS_URL are https URLs (http on "
+		    "loopback alone), not \"%.100s\"",
+		    conf_is_safe_url(issuer) && strchr(issuer, '?') == NULL ?
+			keys :
+			issuer);
+	if (audience[0] == '\0')
+		return err_set(e, ERR_INVAL,
+		    "OAUTH_ISSUER wants OAUTH_AUDIENCE: else a token for any "
+		    "other server of that issuer were good here");
+	if (resource[0] == '\0')
+		resource = audience;
+	if (!conf_is_safe_url(resource) || strchr(resource, '?') != NULL)
+		return err_set(e, ERR_INVAL,
+		    "OAUTH_RESOURCE (else OAUTH_AUDIENCE) is the https URL of "
+		    "MCP_PATH as clients use it (http on loopback alone), not "
+		    "\"%.100s\"",
+		    resource);
+	return conf_check_scopes(c, e);
+}
+
 /* "*" would be nobody and "null" is everybody's: any page can have it. */
 static int
 conf_check_web(const struct conf *c, struct err *e)
@@ -253,7 +333,7 @@ conf_check(const struct conf *c, struct err *e)
 	    conf_check_bind, conf_check_mcp_path, conf_check_words,
 	    conf_check_numbers, conf_check_denylist, conf_check_caps,
 	    conf_check_places, conf_check_web, conf_check_proxies,
-	    conf_check_tls};
+	    conf_check_tls, conf_check_oauth};
 
 	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
 		int rc = rules[i](c, e);

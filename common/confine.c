@@ -54,7 +54,8 @@ __lsan_is_turned_off(void)
 
 enum confine_role {
 	CONFINE_FRONT,
-	CONFINE_WORKER
+	CONFINE_WORKER,
+	CONFINE_KEYS
 };
 
 static void
@@ -265,6 +266,23 @@ add_sockets_worker(scmp_filter_ctx f)
 	return add_list(f, SCMP_ACT_ALLOW, confine_calls_worker);
 }
 
+/* A pair of sockets, by which libcurl's threads wake each other, reaches
+ * nobody.  Netlink says to libc which addresses this machine has. */
+static int
+add_sockets_keys(scmp_filter_ctx f)
+{
+	static const uint64_t families[] = {AF_INET, AF_INET6, AF_NETLINK};
+	static const uint64_t pairs[] = {AF_UNIX};
+	static const uint64_t levels[] = {IPPROTO_IP, IPPROTO_IPV6};
+	static const char *const calls[] = {"connect", "bind", NULL};
+
+	if (allow_values(f, "socket", 0, families, ARRAY_LEN(families)) != 0 ||
+	    allow_values(f, "socketpair", 0, pairs, ARRAY_LEN(pairs)) != 0 ||
+	    allow_values(f, "setsockopt", 1, levels, ARRAY_LEN(levels)) != 0)
+		return -1;
+	return add_list(f, SCMP_ACT_ALLOW, calls);
+}
+
 static int
 add_lists(scmp_filter_ctx f, enum confine_role role)
 {
@@ -294,7 +312,8 @@ add_rules(scmp_filter_ctx f, enum confine_role role)
 		if (rules[i](f) != 0)
 			return -1;
 	return role == CONFINE_FRONT ? add_sockets_front(f) :
-				       add_sockets_worker(f);
+	    role == CONFINE_WORKER   ? add_sockets_worker(f) :
+				       add_sockets_keys(f);
 }
 
 /* All threads of the process, the store's writer too, come under the filter;
@@ -362,4 +381,10 @@ int
 confine_worker(struct err *e)
 {
 	return confine(CONFINE_WORKER, e);
+}
+
+int
+confine_keys(struct err *e)
+{
+	return confine(CONFINE_KEYS, e);
 }

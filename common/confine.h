@@ -5,12 +5,14 @@
  * for sockets) where an attempt is no accident, and in the front an attempt to
  * exec kills the process.
  *
- *	both	files, memory, threads, time, events, and sockets that are
+ *	all	files, memory, threads, time, events, and sockets that are
  *		there; signals and limits of the process itself; no other
  *		process, no namespace, no other user, no io_uring
  *	front	makes no socket, connects and binds none, sends to nobody by
  *		TCP fast open
  *	worker	AF_UNIX sockets: its links and its engine are behind such
+ *	keys	Internet sockets that connect, and no other: names and an
+ *		authorization server are behind such
  *
  * Also sets no-new-privileges, dumpable 0 and the core limit 0.  Must be the
  * last step before READY.  Returns 0 or ERR_SYS.
@@ -23,5 +25,6 @@
 
 int confine_front(struct err *e) MUSTCHECK;
 int confine_worker(struct err *e) MUSTCHECK;
+int confine_keys(struct err *e) MUSTCHECK;
 
 #endif

@@ -12,8 +12,9 @@
 #define FENCE_FS_REFER (UINT64_C(1) << 13)
 #define FENCE_FS_TRUNCATE (UINT64_C(1) << 14)
 #define FENCE_FS_IOCTL_DEV (UINT64_C(1) << 15)
-#define FENCE_NET_TCP 3u /* bind and connect */
-#define FENCE_SCOPED 3u  /* abstract sockets and signals */
+#define FENCE_NET_BIND 1u
+#define FENCE_NET_CONNECT 2u
+#define FENCE_SCOPED 3u /* abstract sockets and signals */
 /* The first one refuses renames between directories. */
 #define FENCE_ABI_MIN 2
 #define FENCE_ABI_TRUNCATE 3
@@ -65,14 +66,15 @@ known_rights(int abi)
 }
 
 static int
-make_rules(int abi, struct err *e)
+make_rules(int abi, bool may_connect, struct err *e)
 {
 	struct fence_attr attr = {.fs = known_rights(abi)};
 	size_t size = sizeof(attr.fs);
 	int fd;
 
 	if (abi >= FENCE_ABI_NET) {
-		attr.net = FENCE_NET_TCP;
+		attr.net = may_connect ? FENCE_NET_BIND :
+					 FENCE_NET_BIND | FENCE_NET_CONNECT;
 		size = offsetof(struct fence_attr, scoped);
 	}
 	if (abi >= FENCE_ABI_SCOPED) {
@@ -116,7 +118,9 @@ add_gates(int rules, const struct fence_gate *gates, size_t n, uint64_t known,
 	int rc = 0;
 
 	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = add_gate(rules, &gates[i], known, e);
+		rc = gates[i].use == FENCE_TCP ?
+		    0 :
+		    add_gate(rules, &gates[i], known, e);
 	return rc;
 }
 
@@ -134,11 +138,14 @@ fence_raise(const struct fence_gate *gates, size_t n, struct err *e)
 {
 	const int abi = fence_version();
 	AUTO(auto_close) int rules = -1;
+	bool may_connect = false;
 	int rc;
 
+	for (size_t i = 0; i < n; i++)
+		may_connect |= gates[i].use == FENCE_TCP;
 	if (abi == FENCE_NONE)
 		return 0;
-	rules = make_rules(abi, e);
+	rules = make_rules(abi, may_connect, e);
 	if (rules < 0)
 		return rules;
 	rc = add_gates(

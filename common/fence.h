@@ -6,8 +6,9 @@
  * that raises it and for what that starts from then on; descriptors that are
  * open stay as they are.
  *
- * Also shut where the kernel can: TCP connections and listening, sockets
- * without a path (abstract), and signals to processes outside.
+ * Also shut where the kernel can: TCP connections (but with FENCE_TCP) and
+ * listening, sockets without a path (abstract), and signals to processes
+ * outside.
  */
 #ifndef COMMON_FENCE_H
 #define COMMON_FENCE_H
@@ -17,7 +18,8 @@
 
 enum fence_use {
 	FENCE_READ, /* a file, or all below a directory; missing: no matter */
-	FENCE_OWN   /* make, change, remove below it; never execute */
+	FENCE_OWN,  /* make, change, remove below it; never execute */
+	FENCE_TCP   /* no path: it may connect by TCP */
 };
 
 struct fence_gate {

@@ -49,8 +49,7 @@ become(const char *program, enum msg_role role, char *const argv[], int keep,
 {
 	struct consult_env env = {.n = 0};
 
-	conf_each(conf, role == MSG_ROLE_FRONT ? CONF_FRONT : CONF_WORKER,
-	    add_var, &env);
+	conf_each(conf, users_conf_of(role), add_var, &env);
 	fd_close_from(keep);
 	if (drop_privileges(users, role, e) == 0) {
 		(void)execve(program, argv, env.vars);

@@ -1,7 +1,9 @@
 /*
  * crew.c - the lives of the front and the workers
  *
- * A slot is a child's place: the front has slot 0, each worker one behind it.
+ * A slot is a child's place: the front has slot 0, each worker one behind it,
+ * and what asks for an issuer's keys the last one; of workers all is true of
+ * that, too, but that a front can do without it.
  * One life after the other is in it, and struct life (life.h) knows how far
  * the present one is.
  *
@@ -41,6 +43,7 @@
 
 #include <event2/event.h>
 
+#include "common/child.h"
 #include "common/clock.h"
 #include "common/exit.h"
 #include "common/log.h"
@@ -113,10 +116,10 @@ struct crew {
 		CREW_NOT_YET,
 		CREW_WAS_READY
 	} was_ready;
-	struct role roles[2];
+	struct role roles[MSG_ROLE_KEYS + 1];
 	struct event *stop_timer;
 	uint32_t nslots;
-	struct slot slots[CREW_WORKERS_MAX + 1]; /* the front, the workers */
+	struct slot slots[CREW_WORKERS_MAX + 2]; /* the front, the others */
 };
 
 static inline struct slot *
@@ -128,7 +131,7 @@ slot_front(struct crew *c)
 static inline struct role *
 slot_role(struct slot *s)
 {
-	return &s->crew->roles[s->life.role == MSG_ROLE_FRONT ? 0 : 1];
+	return &s->crew->roles[s->life.role];
 }
 
 static void
@@ -214,20 +217,10 @@ role_cb(evutil_socket_t fd, short what, void *arg)
 		    s->use == SLOT_USED && !evtimer_pending(s->timer, NULL))
 			slot_schedule(s, 0);
 	}
-	if (!role_is_throttled(&c->roles[0]) &&
-	    !role_is_throttled(&c->roles[1]))
-		c->ops->on_health(CREW_WELL, c->arg);
-}
-
-static void
-describe_status(int wait_status, char *out, size_t size)
-{
-	if (WIFSIGNALED(wait_status))
-		(void)snprintf(out, size, "signal %d (%s)",
-		    WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
-	else
-		(void)snprintf(
-		    out, size, "exit status %d", WEXITSTATUS(wait_status));
+	for (size_t i = 0; i < ARRAY_LEN(c->roles); i++)
+		if (role_is_throttled(&c->roles[i]))
+			return;
+	c->ops->on_health(CREW_WELL, c->arg);
 }
 
 /* A death is counted, and the next start is set: by the slot's timer, or by
@@ -368,7 +361,7 @@ front_gone(struct crew *c)
 static bool
 are_all_workers_refused(const struct crew *c)
 {
-	for (uint32_t i = 1; i < c->nslots; i++)
+	for (uint32_t i = 1; i <= c->setup->workers; i++)
 		if (c->slots[i].use != SLOT_REFUSED)
 			return false;
 	return true;
@@ -383,7 +376,7 @@ slot_refused(struct slot *s, int status)
 	s->use = SLOT_REFUSED;
 	log_error("%s exited with status %d and is not started again",
 	    s->life.name, status);
-	if (s != slot_front(c) && !are_all_workers_refused(c))
+	if (s->life.role == MSG_ROLE_WORKER && !are_all_workers_refused(c))
 		return;
 	c->status = status;
 	crew_stop(c, 0);
@@ -398,7 +391,7 @@ slot_left(struct slot *s)
 		log_info("%s left with the front", s->life.name);
 		s->note = SLOT_NONE;
 		slot_schedule(s, CREW_AFTER_FRONT_MS);
-	} else if (s->life.role == MSG_ROLE_WORKER &&
+	} else if (s->life.role != MSG_ROLE_FRONT &&
 	    c->slots[0].life.state == LIFE_READY) {
 		s->note = SLOT_UNEXPLAINED;
 		slot_schedule(s, CREW_UNEXPLAINED_MS);
@@ -410,7 +403,7 @@ slot_left(struct slot *s)
 static void
 slot_ended(struct slot *s, int wait_status)
 {
-	char how[64];
+	char how[RESTART_TEXT_MAX];
 
 	switch (restart_read_status(wait_status)) {
 	case RESTART_REFUSED:
@@ -420,7 +413,7 @@ slot_ended(struct slot *s, int wait_status)
 		slot_left(s);
 		break;
 	case RESTART_DIED:
-		describe_status(wait_status, how, sizeof(how));
+		restart_describe(wait_status, how);
 		slot_died(s, how);
 		break;
 	}
@@ -465,9 +458,10 @@ slot_start(struct slot *s)
 {
 	const struct crew_setup *setup = s->crew->setup;
 	struct privdrop_user user;
-	struct spawn spawn = {.path = s->life.role == MSG_ROLE_FRONT ?
-		setup->front_path :
-		setup->worker_path};
+	const char *const paths[] = {[MSG_ROLE_FRONT] = setup->front_path,
+	    [MSG_ROLE_WORKER] = setup->worker_path,
+	    [MSG_ROLE_KEYS] = setup->keys_path};
+	struct spawn spawn = {.path = paths[s->life.role]};
 	struct err e;
 
 	if (users_find(setup->users, s->life.role, &user) == USERS_CHANGE)
@@ -699,10 +693,10 @@ crew_reap(struct crew *c)
 /* Life of the crew */
 
 static void
-role_init(struct crew *c, size_t at, enum msg_role role, const char *name,
+role_init(struct crew *c, enum msg_role role, const char *name,
     const struct restart_policy *policy)
 {
-	struct role *r = &c->roles[at];
+	struct role *r = &c->roles[role];
 
 	r->crew = c;
 	r->role = role;
@@ -717,6 +711,12 @@ static void
 slot_init(struct crew *c, uint32_t at)
 {
 	struct slot *s = &c->slots[at];
+	enum msg_role role = at == 0 ? MSG_ROLE_FRONT :
+	    at <= c->setup->workers  ? MSG_ROLE_WORKER :
+				       MSG_ROLE_KEYS;
+	uint32_t index = role == MSG_ROLE_FRONT ? 0 :
+	    role == MSG_ROLE_WORKER             ? at - 1 :
+						  CHILD_KEYS_INDEX;
 
 	s->crew = c;
 	s->use = SLOT_USED;
@@ -724,8 +724,8 @@ slot_init(struct crew *c, uint32_t at)
 	s->timer = evtimer_new(c->base, slot_cb, s);
 	if (s->timer == NULL)
 		fatal(EXIT_MEMORY, "no timer");
-	life_init(&s->life, c->base, at == 0 ? MSG_ROLE_FRONT : MSG_ROLE_WORKER,
-	    at == 0 ? 0 : at - 1, c->setup->tuning, &slot_ops, s);
+	life_init(
+	    &s->life, c->base, role, index, c->setup->tuning, &slot_ops, s);
 }
 
 struct crew *
@@ -740,9 +740,10 @@ crew_new(struct event_base *base, const struct crew_setup *setup,
 	c->arg = arg;
 	c->state = CREW_RUNNING;
 	c->tls_offer = (struct tlsfiles)TLSFILES_INIT;
-	c->nslots = setup->workers + 1;
-	role_init(c, 0, MSG_ROLE_FRONT, "front", &setup->tuning->front);
-	role_init(c, 1, MSG_ROLE_WORKER, "workers", &setup->tuning->worker);
+	c->nslots = setup->workers + 1 + (setup->keys_path != NULL);
+	role_init(c, MSG_ROLE_FRONT, "front", &setup->tuning->front);
+	role_init(c, MSG_ROLE_WORKER, "workers", &setup->tuning->worker);
+	role_init(c, MSG_ROLE_KEYS, "keys", &setup->tuning->worker);
 	c->stop_timer = evtimer_new(base, stop_cb, c);
 	if (c->stop_timer == NULL)
 		fatal(EXIT_MEMORY, "no timer");

@@ -1,5 +1,5 @@
 /*
- * crew.h - the front and the workers: who is started, paired, restarted
+ * crew.h - the front, the workers, the keys: who is started, paired, restarted
  *
  *	- A job channel joins the front and each worker once both are READY;
  *	  each has a generation number that is never used again.
@@ -7,8 +7,9 @@
  *	- A dead front takes the workers with it: they see the end of their
  *	  channels, exit 0 and are started anew.  That is no death.
  *	- Deaths are judged by restart.h, per child and per role.
- *	- Exit 77 or 78 of the front or of all workers ends the crew with the
- *	  same status.
+ *	- What asks for an issuer's keys, where there is one, is as a worker.
+ *	- Exit 77 or 78 of the front, of the keys or of all workers ends the
+ *	  crew with the same status.
  */
 #ifndef MASTER_CREW_H
 #define MASTER_CREW_H
@@ -35,7 +36,8 @@ struct crew_setup {
 	struct tlsfiles *tls;
 	const char *front_path;
 	const char *worker_path;
-	uint32_t workers; /* 1..CREW_WORKERS_MAX */
+	const char *keys_path; /* NULL: nobody's keys are wanted */
+	uint32_t workers;      /* 1..CREW_WORKERS_MAX */
 };
 
 enum crew_health {

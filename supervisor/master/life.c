@@ -25,6 +25,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "supervisor/master/users.h"
 
 #define LIFE_CLOSE_MS 500
 #define LIFE_SECOND_LOOK_MS 1000 /* the last part of a long wait */
@@ -301,6 +302,8 @@ life_init(struct life *p, struct event_base *base, enum msg_role role,
 	p->last_words = LIFE_QUIET;
 	if (role == MSG_ROLE_FRONT)
 		(void)snprintf(p->name, sizeof(p->name), "front");
+	else if (role == MSG_ROLE_KEYS)
+		(void)snprintf(p->name, sizeof(p->name), "keys");
 	else
 		(void)snprintf(p->name, sizeof(p->name), "worker/%u", index);
 	p->deadline = evtimer_new(base, deadline_cb, p);
@@ -369,8 +372,7 @@ life_configure(struct life *p, const struct conf *conf)
 {
 	if (p->chan == NULL)
 		return;
-	conf_each(conf, p->role == MSG_ROLE_FRONT ? CONF_FRONT : CONF_WORKER,
-	    send_config_cb, p);
+	conf_each(conf, users_conf_of(p->role), send_config_cb, p);
 	msg_send_config_end(p->chan, &(struct msg_config_end){0});
 	if (p->state == LIFE_STARTED)
 		p->state = LIFE_CONFIGURED;

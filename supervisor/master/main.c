@@ -147,6 +147,7 @@ serve(const struct options *options, struct conf *conf)
 		    .admin = &p.admin,
 		    .front_path = p.front_path,
 		    .worker_path = p.worker_path,
+		    .keys_path = p.keys_path,
 		});
 	}
 	prepared_clear(&p);

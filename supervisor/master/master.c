@@ -299,6 +299,7 @@ start_crew(struct master *m)
 	    .tls = m->setup->tls,
 	    .front_path = m->setup->front_path,
 	    .worker_path = m->setup->worker_path,
+	    .keys_path = m->setup->keys_path,
 	    .workers = (uint32_t)conf_int(m->setup->conf, CONF_WORKERS),
 	};
 	m->crew = crew_new(m->base, &m->crew_setup, &crew_ops, m);

@@ -28,6 +28,7 @@ struct master_setup { /* all of it stays the caller's */
 	struct listener *admin;    /* likewise */
 	const char *front_path;
 	const char *worker_path;
+	const char *keys_path; /* NULL: there is no issuer */
 };
 
 /* master_run - returns the exit status */

@@ -21,9 +21,11 @@ static int
 find_programs(const struct conf *conf, enum prepare_mode mode,
     struct prepared *p, struct err *e)
 {
-	(void)conf;
 	(void)mode;
 	if (spawn_find("mcp-sandboxd-front", &p->front_path, e) != 0)
+		return e->code;
+	if (conf_str(conf, CONF_OAUTH_ISSUER)[0] != '\0' &&
+	    spawn_find("mcp-sandboxd-keys", &p->keys_path, e) != 0)
 		return e->code;
 	return spawn_find("mcp-sandboxd-worker", &p->worker_path, e);
 }
@@ -228,6 +230,8 @@ ask_children(struct prepare_look *l, struct err *e)
 	ask_child(l, MSG_ROLE_WORKER, l->p.worker_path, "");
 	if (l->p.tls.fds[MSG_TLS_PART_CERTIFICATE] != -1)
 		ask_child(l, MSG_ROLE_FRONT, l->p.front_path, "tls");
+	if (l->p.keys_path != NULL)
+		ask_child(l, MSG_ROLE_KEYS, l->p.keys_path, "");
 	return 0;
 }
 
@@ -263,5 +267,6 @@ prepared_clear(struct prepared *p)
 	listen_close(&p->listener);
 	free(p->front_path);
 	free(p->worker_path);
-	p->front_path = p->worker_path = NULL;
+	free(p->keys_path);
+	p->front_path = p->worker_path = p->keys_path = NULL;
 }

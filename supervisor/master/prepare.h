@@ -26,6 +26,7 @@ struct prepared {
 	char instance[INSTANCE_ID_LEN + 1];
 	char *front_path;
 	char *worker_path;
+	char *keys_path; /* NULL: there is no issuer */
 };
 #define PREPARED_INIT                                                          \
 	{                                                                      \

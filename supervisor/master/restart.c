@@ -1,5 +1,6 @@
 #include "supervisor/master/restart.h"
 
+#include <stdio.h>
 #include <sys/wait.h>
 
 #include "common/exit.h"
@@ -18,6 +19,17 @@ restart_read_status(int wait_status)
 	default:
 		return RESTART_DIED;
 	}
+}
+
+void
+restart_describe(int wait_status, char out[RESTART_TEXT_MAX])
+{
+	if (WIFSIGNALED(wait_status))
+		(void)snprintf(out, RESTART_TEXT_MAX, "signal %d (%s)",
+		    WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+	else
+		(void)snprintf(out, RESTART_TEXT_MAX, "exit status %d",
+		    WEXITSTATUS(wait_status));
 }
 
 uint32_t

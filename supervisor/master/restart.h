@@ -27,6 +27,9 @@ enum restart_end {
 	RESTART_REFUSED, /* exit 77 or 78: starting again cannot help */
 };
 enum restart_end restart_read_status(int wait_status);
+/* restart_describe - "signal 9 (Killed)", "exit status 1" */
+#define RESTART_TEXT_MAX 64
+void restart_describe(int wait_status, char out[RESTART_TEXT_MAX]);
 
 /* One child's history; zeroed at first. */
 struct restart {

@@ -93,6 +93,29 @@ check_name(
 	return is_set ? resolve_one(conf, key, k, &mode, &user, e) : 0;
 }
 
+/* Neither the data nor the engine are its business. */
+static int
+resolve_keys(const struct conf *conf, struct users *u, struct err *e)
+{
+	int rc;
+
+	if (conf_str(conf, CONF_OAUTH_ISSUER)[0] == '\0')
+		return 0;
+	if (geteuid() != 0)
+		return check_name(conf, "RUN_AS_KEYS", CONF_RUN_AS_KEYS, e);
+	rc = resolve_one(
+	    conf, "RUN_AS_KEYS", CONF_RUN_AS_KEYS, &u->keys_mode, &u->keys, e);
+	if (rc != 0 || u->keys_mode == USERS_STAY)
+		return rc;
+	if ((u->front_mode == USERS_CHANGE && u->keys.uid == u->front.uid) ||
+	    (u->worker_mode == USERS_CHANGE && u->keys.uid == u->worker.uid))
+		return err_set(e, ERR_INVAL,
+		    "RUN_AS_KEYS is %s, as the front or the workers are: what "
+		    "talks to another server wants a user of its own",
+		    u->keys.name);
+	return 0;
+}
+
 static int
 resolve(const struct conf *conf, struct users *u, struct err *e)
 {
@@ -260,8 +283,11 @@ users_resolve(const struct conf *conf, struct users *u, struct err *e)
 	memset(u, 0, sizeof(*u));
 	u->front_mode = USERS_STAY;
 	u->worker_mode = USERS_STAY;
+	u->keys_mode = USERS_STAY;
 	u->docker_host = xstrdup(conf_str(conf, CONF_DOCKER_HOST));
 	rc = resolve(conf, u, e);
+	if (rc == 0)
+		rc = resolve_keys(conf, u, e);
 	if (rc == 0)
 		rc = check_reach(u, e);
 	if (rc == 0)
@@ -283,9 +309,24 @@ users_are_apart(const struct users *u)
 	    (u->worker_mode == USERS_STAY || u->front.uid != u->worker.uid);
 }
 
+enum conf_who
+users_conf_of(enum msg_role role)
+{
+	static const enum conf_who of[] = {[MSG_ROLE_FRONT] = CONF_FRONT,
+	    [MSG_ROLE_WORKER] = CONF_WORKER,
+	    [MSG_ROLE_KEYS] = CONF_KEYS};
+
+	return of[role];
+}
+
 enum users_mode
 users_find(const struct users *u, enum msg_role role, struct privdrop_user *out)
 {
+	if (role == MSG_ROLE_KEYS) {
+		if (u->keys_mode == USERS_CHANGE)
+			*out = u->keys;
+		return u->keys_mode;
+	}
 	if (role == MSG_ROLE_FRONT) {
 		if (u->front_mode == USERS_CHANGE)
 			*out = u->front;

@@ -87,6 +87,8 @@ MSG_CHILD_TO_MASTER_EACH(HANDLER)
 MSG_MASTER_TO_CHILD_EACH(HANDLER)
 MSG_FRONT_TO_WORKER_EACH(HANDLER)
 MSG_WORKER_TO_FRONT_EACH(HANDLER)
+MSG_FRONT_TO_KEYS_EACH(HANDLER)
+MSG_KEYS_TO_FRONT_EACH(HANDLER)
 
 static int
 dispatch(struct seen *s, struct ipc_msg *m, struct err *e)
@@ -99,6 +101,10 @@ dispatch(struct seen *s, struct ipc_msg *m, struct err *e)
 	    MSG_FRONT_TO_WORKER_EACH(ENTRY)};
 	static const struct msg_worker_to_front to_front = {
 	    MSG_WORKER_TO_FRONT_EACH(ENTRY)};
+	static const struct msg_front_to_keys to_keys = {
+	    MSG_FRONT_TO_KEYS_EACH(ENTRY)};
+	static const struct msg_keys_to_front from_keys = {
+	    MSG_KEYS_TO_FRONT_EACH(ENTRY)};
 
 	switch (s->way) {
 	case 0:
@@ -109,6 +115,10 @@ dispatch(struct seen *s, struct ipc_msg *m, struct err *e)
 		    &to_child, s->state, m, s, e);
 	case 2:
 		return msg_dispatch_front_to_worker(&to_worker, m, s, e);
+	case 4:
+		return msg_dispatch_front_to_keys(&to_keys, m, s, e);
+	case 5:
+		return msg_dispatch_keys_to_front(&from_keys, m, s, e);
 	default:
 		return msg_dispatch_worker_to_front(&to_front, m, s, e);
 	}
@@ -227,7 +237,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 2)
 		return 0;
-	s.way = data[0] & 3;
+	s.way = data[0] & 7;
 	s.state = data[1];
 	if (base == NULL)
 		base = event_base_new();

@@ -35,9 +35,12 @@ trap 'rm -rf "$work"' EXIT
 	    'libevent_(core|extra|openssl|pthreads)-2.1|libjansson|libsqlite3|libseccomp|libcrypto|libssl|libz|libm'
 	links mcp-sandboxd-worker \
 	    'libevent_core-2.1|libjansson|libcurl|libseccomp|libcrypto'
+	links mcp-sandboxd-keys \
+	    'libevent_core-2.1|libjansson|libcurl|libseccomp'
 	links sandbox-agent ''
 	size mcp-sandboxd 2000000
 	size mcp-sandboxd-front 2000000
 	size mcp-sandboxd-worker 2000000
+	size mcp-sandboxd-keys 500000
 	size sandbox-agent 1000000
 } | verdict 'move the code that needs the library to the program that may'

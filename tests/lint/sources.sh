@@ -146,6 +146,7 @@ generate()
 	library FRONT_SOURCES '^supervisor/front/'
 	library MASTER_SOURCES '^supervisor/master/'
 	library CTL_SOURCES '^supervisor/ctl/'
+	library KEYS_SOURCES '^supervisor/keys/'
 	library WORKER_SOURCES '^worker/'
 	library AGENT_SOURCES '^images/agent/'
 	grep -E '^schema/sql/.*\.sql$' "$all" | list SQL_FILES

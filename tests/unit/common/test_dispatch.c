@@ -39,6 +39,8 @@ MSG_CHILD_TO_MASTER_EACH(MSG_COUNT)
 MSG_MASTER_TO_CHILD_EACH(MSG_COUNT)
 MSG_FRONT_TO_WORKER_EACH(MSG_COUNT)
 MSG_WORKER_TO_FRONT_EACH(MSG_COUNT)
+MSG_FRONT_TO_KEYS_EACH(MSG_COUNT)
+MSG_KEYS_TO_FRONT_EACH(MSG_COUNT)
 FRAME_UP_EACH(UP_COUNT)
 FRAME_DOWN_EACH(DOWN_COUNT)
 
@@ -50,6 +52,10 @@ static const struct msg_front_to_worker front_to_worker = {
     MSG_FRONT_TO_WORKER_EACH(MSG_ENTRY)};
 static const struct msg_worker_to_front worker_to_front = {
     MSG_WORKER_TO_FRONT_EACH(MSG_ENTRY)};
+static const struct msg_front_to_keys front_to_keys = {
+    MSG_FRONT_TO_KEYS_EACH(MSG_ENTRY)};
+static const struct msg_keys_to_front keys_to_front = {
+    MSG_KEYS_TO_FRONT_EACH(MSG_ENTRY)};
 static const struct frame_up up = {FRAME_UP_EACH(UP_ENTRY)};
 static const struct frame_down down = {FRAME_DOWN_EACH(DOWN_ENTRY)};
 
@@ -90,7 +96,7 @@ count_open_fds(void)
 	return n;
 }
 
-/* All four directions are asked: one of them takes it. */
+/* All directions are asked: one of them takes it. */
 static void
 test_each_message_is_for_one_direction_and_keeps_no_descriptor(void **state)
 {
@@ -103,7 +109,7 @@ test_each_message_is_for_one_direction_and_keeps_no_descriptor(void **state)
 	for (unsigned int type = 0; type <= UINT16_MAX; type++) {
 		const struct codec *c = msg_codec(type);
 
-		for (int way = 0; way < 4 && c != NULL; way++) {
+		for (int way = 0; way < 6 && c != NULL; way++) {
 			struct ipc_out o;
 			struct ipc_msg m = received(&o, c, &any);
 			struct err e;
@@ -120,6 +126,12 @@ test_each_message_is_for_one_direction_and_keeps_no_descriptor(void **state)
 			else if (way == 2)
 				rc = msg_dispatch_front_to_worker(
 				    &front_to_worker, &m, &calls, &e);
+			else if (way == 3)
+				rc = msg_dispatch_front_to_keys(
+				    &front_to_keys, &m, &calls, &e);
+			else if (way == 4)
+				rc = msg_dispatch_keys_to_front(
+				    &keys_to_front, &m, &calls, &e);
 			else
 				rc = msg_dispatch_worker_to_front(
 				    &worker_to_front, &m, &calls, &e);
