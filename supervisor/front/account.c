@@ -10,6 +10,7 @@
 #include "supervisor/core/quota_use.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/store/usage.h"
+#include "supervisor/front/oauth.h"
 #include "supervisor/tools/view.h"
 
 static void
@@ -30,16 +31,22 @@ account_on_whoami(struct front *f, struct http_exchange *x)
 	const struct principal *who = http_principal(x);
 	const struct token *k =
 	    tenants_find_token(core_tenants(f->core), who->subject);
+	int64_t until_ms = k == NULL ? 0 : k->row.expires_ms;
+	const char *subject =
+	    f->oauth == NULL ? NULL : oauth_subject(f->oauth, who, &until_ms);
 
 	reply(x,
-	    json_pack("{s:o, s:s, s:o, s:o, s:o}", "tenant",
+	    json_pack("{s:o, s:s, s:o, s:o, s:o, s:s?, s:s?}", "tenant",
 		who->tenant_name[0] == '\0' ? json_null() :
 					      json_string(who->tenant_name),
 		"role", principal_role_word(who->role), "token_id",
 		k == NULL ? json_null() : json_string(k->row.id), "token_name",
 		k == NULL ? json_null() : json_string(k->row.name),
 		"expires_at",
-		k == NULL ? json_null() : view_time(k->row.expires_ms)));
+		k == NULL && subject == NULL ? json_null() :
+					       view_time(until_ms),
+		"subject", subject, "issuer",
+		subject == NULL ? NULL : conf_str(f->conf, CONF_OAUTH_ISSUER)));
 }
 
 /* ---- what it has: a list of tenants, one database row after the other */

@@ -66,7 +66,8 @@ check_address(const struct conf *conf, struct err *e)
 	const char *text = conf_str(conf, CONF_BIND);
 	struct netaddr address;
 
-	if (netaddr_parse(text, strlen(text), &address) != 0)
+	if (conf_str(conf, CONF_OAUTH_ISSUER)[0] != '\0' ||
+	    netaddr_parse(text, strlen(text), &address) != 0)
 		return 0; /* the supervisor says what is wrong with it */
 	return check_may_listen(&address, e);
 }

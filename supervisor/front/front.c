@@ -27,6 +27,7 @@
 #include "supervisor/core/tenants.h"
 #include "supervisor/front/bodies.h"
 #include "supervisor/front/gate.h"
+#include "supervisor/front/oauth.h"
 #include "supervisor/front/refusal.h"
 #include "supervisor/front/routes.h"
 #include "supervisor/front/status.h"
@@ -143,18 +144,44 @@ answer_options(struct http_exchange *x, const struct route *r)
 	http_reply(x, 204, NULL, NULL, 0);
 }
 
+/* From who calls on; a second time for a request that waited in the gate. */
+static void
+serve(struct front *f, struct http_exchange *x)
+{
+	const void *found = NULL;
+	enum http_fit fit = http_route(x, f->router, &found);
+	const struct route *r = found;
+
+	if (!gate_pass(f, x, r, serve) || !pass_quota(f, r, x))
+		return;
+	if (http_method(x) == HTTP_METHOD_OPTIONS) {
+		answer_options(x, r);
+	} else if (r == NULL) {
+		http_error(x, 404, "not_found", "there is nothing here");
+	} else if (fit == HTTP_FIT_HEAD) {
+		refuse(r, x, 404, "not_found", r->missing);
+	} else if ((r->methods & (unsigned int)http_method(x)) == 0) {
+		http_add_header(x, "Allow", r->allow);
+		refuse(r, x, 405, "method_not_allowed",
+		    "this method is not for this path: see Allow");
+	} else {
+		r->on_request(f, x);
+	}
+}
+
 static void
 front_on_request(struct http_exchange *x, void *arg)
 {
 	struct front *f = arg;
 	const void *found = NULL;
-	enum http_fit fit = http_route(x, f->router, &found);
-	const struct route *r = found;
 	struct check_refusal why;
+	const struct route *r;
 	const char *text;
 	int fault = http_fault(x, &text);
 	uint32_t wait_s = http_admit(x);
 
+	(void)http_route(x, f->router, &found);
+	r = found;
 	if (wait_s != 0) {
 		refuse_often(f, r, x, wait_s);
 		return;
@@ -178,21 +205,7 @@ front_on_request(struct http_exchange *x, void *arg)
 		answer_options(x, r);
 		return;
 	}
-	if (!gate_pass(f, x, r) || !pass_quota(f, r, x))
-		return;
-	if (http_method(x) == HTTP_METHOD_OPTIONS) {
-		answer_options(x, r);
-	} else if (r == NULL) {
-		http_error(x, 404, "not_found", "there is nothing here");
-	} else if (fit == HTTP_FIT_HEAD) {
-		refuse(r, x, 404, "not_found", r->missing);
-	} else if ((r->methods & (unsigned int)http_method(x)) == 0) {
-		http_add_header(x, "Allow", r->allow);
-		refuse(r, x, 405, "method_not_allowed",
-		    "this method is not for this path: see Allow");
-	} else {
-		r->on_request(f, x);
-	}
+	serve(f, x);
 }
 
 static void
@@ -237,6 +250,8 @@ tick_cb(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	mcp_tick(f->mcp, clock_mono_ms());
 	http_server_tick(f->http);
+	if (f->oauth != NULL)
+		oauth_tick(f->oauth);
 	if (f->on_tick != NULL)
 		f->on_tick(f->on_tick_arg);
 }
@@ -321,6 +336,12 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	f->operator=
 	    principal_new((struct tenant_id){0}, "", "socket", PRINCIPAL_ADMIN);
 	tenants_on_ended(core_tenants(f->core), on_ended, f);
+	f->oauth = oauth_new(&(struct oauth_parts){.base = f->base,
+	    .conf = f->conf,
+	    .tenants = core_tenants(f->core),
+	    .acts = core_acts(f->core),
+	    .on_ended = on_ended,
+	    .arg = f});
 	f->check = check_new(f->conf);
 	f->router = routes_new(f->mcp_path);
 	f->http = new_http(f, parts);
@@ -353,6 +374,7 @@ front_free(struct front *f)
 	tools_free(f->tools);
 	mcp_free(f->mcp);
 	tenants_on_ended(core_tenants(f->core), NULL, NULL);
+	oauth_free(f->oauth);
 	principal_unref(f->operator);
 	check_free(f->check);
 	http_router_free(f->router);

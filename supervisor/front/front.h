@@ -35,6 +35,7 @@ struct bodies;
 struct event;
 struct event_base;
 struct events;
+struct oauth;
 struct statuses;
 LIST_HEAD(events_list, events);
 
@@ -51,6 +52,7 @@ struct front {
 	struct bodies *bodies;
 	struct event *tick;
 	struct tools *tools;
+	struct oauth *oauth;        /* NULL: there is no issuer */
 	struct principal *operator; /* who came by the admin socket */
 	char *mcp_path;             /* without a slash at the end; "" for "/" */
 	struct events_list events;
@@ -106,6 +108,7 @@ void front_on_index(struct front *f, struct http_exchange *x);
 void front_on_artifact(struct front *f, struct http_exchange *x);
 void front_on_healthz(struct front *f, struct http_exchange *x);
 void front_on_readyz(struct front *f, struct http_exchange *x);
+void front_on_resource_metadata(struct front *f, struct http_exchange *x);
 void front_on_metrics(struct front *f, struct http_exchange *x);
 
 /* mcp_endpoint.c: errors on the MCP path before the library is asked: a

@@ -4,8 +4,11 @@
 #include <strings.h>
 
 #include "common/clock.h"
+#include "common/xmalloc.h"
 #include "supervisor/core/acts.h"
 #include "supervisor/core/tenants.h"
+#include "supervisor/front/jwt.h"
+#include "supervisor/front/oauth.h"
 
 #define SCHEME "Bearer"
 #define WELL_KNOWN "/.well-known/"
@@ -23,14 +26,35 @@ tell_failure(
 		.detail = why});
 }
 
+/* Where a token is to be had, for what: the first role that would do.  RFC
+ * 9728, section 5.1; MCP 2025-11-25, authorization. */
+static void
+add_challenge(const struct front *f, struct http_exchange *x,
+    const struct route *r, const char *error)
+{
+	AUTO(auto_free) char *text = NULL;
+	enum principal_role role = PRINCIPAL_USER;
+
+	while (r != NULL && role + 1 < PRINCIPAL_ROLE_COUNT &&
+	    (r->roles & ROUTE_ROLE(role)) == 0)
+		role++;
+	text = f->oauth == NULL ?
+	    xasprintf(SCHEME " realm=\"mcp\"%s", error) :
+	    xasprintf(SCHEME
+		" realm=\"mcp\"%s, resource_metadata=\"%s\", scope=\"%s\"",
+		error, oauth_metadata_url(f->oauth),
+		claims_scope(f->conf, role));
+	http_add_header(x, "WWW-Authenticate", text);
+	http_add_header(x, "Cache-Control", "no-store");
+}
+
 /* RFC 6750, section 3: no error is named when nothing was sent. */
 static void
-challenge(struct http_exchange *x, const char *token)
+challenge(const struct front *f, struct http_exchange *x, const struct route *r,
+    const char *token)
 {
-	http_add_header(x, "WWW-Authenticate",
-	    token == NULL ? SCHEME " realm=\"mcp\"" :
-			    SCHEME " realm=\"mcp\", error=\"invalid_token\"");
-	http_add_header(x, "Cache-Control", "no-store");
+	add_challenge(
+	    f, x, r, token == NULL ? "" : ", error=\"invalid_token\"");
 	if (token == NULL)
 		http_error(x, 401, "unauthorized",
 		    "this server wants a token: send Authorization: " SCHEME
@@ -70,6 +94,12 @@ know_user(struct front *f, struct http_exchange *x, uid_t user)
 	return false;
 }
 
+bool
+gate_is_closed(const struct front *f)
+{
+	return f->oauth != NULL || !tenants_is_open(core_tenants(f->core));
+}
+
 /* Whose tokens were wrong too often is told so, and nobody else is told of it.
  * Good ones pass all the same: others may be behind the same address. */
 static bool
@@ -93,15 +123,158 @@ refuse_often(struct front *f, struct http_exchange *x)
 	return true;
 }
 
+static void
+refuse_disabled(struct http_exchange *x)
+{
+	http_error(x, 403, "tenant_disabled",
+	    "the tenant of this token is disabled: ask an administrator");
+}
+
+/* ---- tokens of an authorization server */
+
+struct gate_wait {
+	struct oauth_wait wait;
+	struct front *f;
+	struct http_exchange *x;
+	gate_again again;
+};
+
+static void
+gone_cb(void *arg)
+{
+	struct gate_wait *g = arg;
+
+	oauth_wait_cancel(g->f->oauth, &g->wait);
+	http_drop(g->x);
+	free(g);
+}
+
+static void
+go_on_cb(struct oauth_wait *w)
+{
+	struct gate_wait *g = CONTAINER_OF(w, struct gate_wait, wait);
+	struct gate_wait of = *g;
+
+	http_hold(of.x, NULL, NULL);
+	free(g);
+	of.again(of.f, of.x);
+}
+
+/* Its key may come: the request is looked at once more then. */
 static bool
-know_token(struct front *f, struct http_exchange *x)
+wait_for_keys(struct front *f, struct http_exchange *x, gate_again again)
+{
+	struct gate_wait *g = xcalloc(1, sizeof(*g));
+
+	g->wait.go_on = go_on_cb;
+	g->f = f;
+	g->x = x;
+	g->again = again;
+	if (!oauth_wait(f->oauth, &g->wait)) {
+		free(g);
+		return false;
+	}
+	http_hold(x, gone_cb, g);
+	return true;
+}
+
+static void
+refuse_without_keys(struct front *f, struct http_exchange *x)
+{
+	tell_failure(f, x, "the issuer's keys are not there");
+	http_add_header(x, "Retry-After", "5");
+	http_error(x, 503, "keys_unavailable",
+	    "the authorization server's keys cannot be had, so no token of it "
+	    "can be checked: try again later");
+}
+
+/* Before a signature is computed, who was wrong too often has to wait, be it
+ * with a good token: only those that were verified before pass. */
+static const struct claims *
+verify(struct front *f, struct http_exchange *x, const struct route *r,
+    gate_again again)
+{
+	const char *token = token_of(x), *why;
+	const struct claims *c = oauth_find(f->oauth, token);
+	bool later;
+
+	if (c != NULL)
+		return c;
+	if (limiter_login_wait(http_server_limiter(f->http), http_client(x)) !=
+	    0) {
+		(void)refuse_often(f, x);
+		return NULL;
+	}
+	c = oauth_verify(f->oauth, token, &why, &later);
+	if (c != NULL || (later && wait_for_keys(f, x, again)))
+		return c;
+	if (!oauth_has_keys(f->oauth)) {
+		refuse_without_keys(f, x);
+		return NULL;
+	}
+	limiter_failed_login(http_server_limiter(f->http), http_client(x));
+	tell_failure(f, x, why);
+	add_challenge(f, x, r, ", error=\"invalid_token\"");
+	http_error(x, 401, "invalid_token", "the token is refused: %s", why);
+	return NULL;
+}
+
+static void
+refuse_scope(
+    const struct front *f, struct http_exchange *x, const struct route *r)
+{
+	add_challenge(f, x, r, ", error=\"insufficient_scope\"");
+	http_error(x, 403, "insufficient_scope",
+	    "the token lacks the scope for this: see WWW-Authenticate");
+}
+
+static bool
+know_jwt(struct front *f, struct http_exchange *x, const struct route *r,
+    gate_again again)
+{
+	char client[NETADDR_TEXT_MAX];
+	const struct act origin = {
+	    .origin = netaddr_format(http_client(x), client),
+	    .request_id = http_id(x)};
+	const struct claims *c = verify(f, x, r, again);
+	struct principal *who = NULL;
+
+	if (c == NULL)
+		return false;
+	switch (oauth_know(f->oauth, c,
+	    r == NULL ? ~0u : r->roles & ~ROUTE_WHILE_OPEN, &origin, &who)) {
+	case OAUTH_KNOWN:
+		http_set_principal(x, who);
+		return true;
+	case OAUTH_NO_SCOPE:
+		refuse_scope(f, x, r);
+		return false;
+	case OAUTH_NO_TENANT:
+		tell_failure(f, x, "no such tenant");
+		http_error(x, 403, "tenant_unknown",
+		    "the token names no tenant of this server: its claim "
+		    "\"%s\" is to be the name of one",
+		    conf_str(f->conf, CONF_OAUTH_TENANT_CLAIM));
+		return false;
+	case OAUTH_DISABLED:
+		tell_failure(f, x, "its tenant is disabled");
+		refuse_disabled(x);
+		return false;
+	}
+	return false;
+}
+
+/* ---- tokens of this server */
+
+static bool
+know_token(struct front *f, struct http_exchange *x, const struct route *r)
 {
 	struct tenants *t = core_tenants(f->core);
 	const char *token = token_of(x);
 	struct principal *who = NULL;
 	enum tenants_answer answer;
 
-	if (tenants_is_open(t))
+	if (!gate_is_closed(f))
 		answer = tenants_local(t, &who);
 	else
 		answer = tenants_know(
@@ -117,11 +290,9 @@ know_token(struct front *f, struct http_exchange *x)
 		token == NULL          ? "no token" :
 					 "no such token");
 	if (answer == TENANTS_DISABLED)
-		http_error(x, 403, "tenant_disabled",
-		    "the tenant of this token is disabled: ask an "
-		    "administrator");
+		refuse_disabled(x);
 	else
-		challenge(x, token);
+		challenge(f, x, r, token);
 	return false;
 }
 
@@ -134,11 +305,26 @@ may_use(
 	return (r->roles & ROUTE_WHILE_OPEN) != 0 && !gate_is_closed(f);
 }
 
+static bool
+know(struct front *f, struct http_exchange *x, const struct route *r,
+    gate_again again)
+{
+	const char *token;
+	uid_t user;
+
+	if (http_peer_user(x, &user))
+		return know_user(f, x, user);
+	token = token_of(x);
+	if (f->oauth != NULL && token != NULL && jwt_has_form(token))
+		return know_jwt(f, x, r, again);
+	return know_token(f, x, r);
+}
+
 bool
-gate_pass(struct front *f, struct http_exchange *x, const struct route *r)
+gate_pass(struct front *f, struct http_exchange *x, const struct route *r,
+    gate_again again)
 {
 	const struct principal *who;
-	uid_t user;
 
 	if (r != NULL && r->roles == ROUTE_NOBODY)
 		return true;
@@ -147,8 +333,7 @@ gate_pass(struct front *f, struct http_exchange *x, const struct route *r)
 	if (r == NULL &&
 	    strncmp(http_path(x), WELL_KNOWN, strlen(WELL_KNOWN)) == 0)
 		return true;
-	if (http_peer_user(x, &user) ? !know_user(f, x, user) :
-				       !know_token(f, x))
+	if (!know(f, x, r, again))
 		return false;
 	who = http_principal(x);
 	if (may_use(f, r, who))
@@ -159,10 +344,4 @@ gate_pass(struct front *f, struct http_exchange *x, const struct route *r)
 		"take a token of role user" :
 		"take a token of role admin, or the admin socket");
 	return false;
-}
-
-bool
-gate_is_closed(const struct front *f)
-{
-	return !tenants_is_open(core_tenants(f->core));
 }

@@ -6,7 +6,8 @@
  * places that clients look for, where there is nothing) does not.
  *
  *	admin socket	root, and the user the server runs as: administration
- *	token		Authorization: Bearer, of a tenant or of none
+ *	token		Authorization: Bearer, of a tenant or of none; or a JWT
+ *			of the authorization server (oauth.h)
  *	neither		while the server is open (core/tenants.h), its one
  *tenant
  */
@@ -15,9 +16,13 @@
 
 #include "supervisor/front/routes.h"
 
+typedef void (*gate_again)(struct front *f, struct http_exchange *x);
+
 /* gate_pass - true: http_principal says who, and the route is for it; false:
- * x was answered, 401 or 403.  r NULL: there is no such route. */
-bool gate_pass(struct front *f, struct http_exchange *x, const struct route *r);
+ * x was answered, 401 or 403, or waits: again is called later, and is to call
+ * this.  r NULL: there is no such route. */
+bool gate_pass(struct front *f, struct http_exchange *x, const struct route *r,
+    gate_again again);
 /* gate_is_closed - requests without a token are refused */
 bool gate_is_closed(const struct front *f);
 

@@ -29,6 +29,7 @@
 #include "supervisor/front/check_data.h"
 #include "supervisor/front/front.h"
 #include "supervisor/front/key.h"
+#include "supervisor/front/oauth.h"
 #include "supervisor/http/tls.h"
 
 #define DRAIN_POLL_MS 20
@@ -128,12 +129,12 @@ on_refuse(const char *why, void *arg)
 }
 
 static void
-log_who_may_call(const struct tenants *t)
+log_who_may_call(const struct tenants *t, bool is_asked)
 {
 	size_t ntenants, ntokens;
 
 	tenants_count(t, &ntenants, &ntokens);
-	if (tenants_is_open(t))
+	if (!is_asked && tenants_is_open(t))
 		log_info("no tenant and no token yet: whoever reaches this "
 			 "server on loopback may use it");
 	else
@@ -162,7 +163,8 @@ open_core(struct program *p, struct err *e)
 		return e->code;
 	free(p->tenants);
 	p->tenants = NULL;
-	log_who_may_call(core_tenants(p->core));
+	log_who_may_call(core_tenants(p->core),
+	    conf_str(p->conf, CONF_OAUTH_ISSUER)[0] != '\0');
 	return core_recover(p->core, e);
 }
 
@@ -364,6 +366,10 @@ on_peer(uint32_t index, uint32_t generation, int fd, void *arg)
 	struct program *p = arg;
 
 	(void)generation;
+	if (index == CHILD_KEYS_INDEX && p->front->oauth != NULL) {
+		oauth_attach(p->front->oauth, fd);
+		return;
+	}
 	core_attach_worker(p->core, index, fd);
 }
 
@@ -372,6 +378,8 @@ on_peer_gone(uint32_t index, uint32_t delay_ms, bool throttled, void *arg)
 {
 	struct program *p = arg;
 
+	if (index == CHILD_KEYS_INDEX)
+		return; /* its channel has ended */
 	log_warn("worker %u is gone: back in %u ms", index, delay_ms);
 	core_worker_gone(p->core, index, throttled);
 }

@@ -9,6 +9,7 @@
 #include "supervisor/front/account.h"
 #include "supervisor/front/admin.h"
 #include "supervisor/front/audit_route.h"
+#include "supervisor/front/oauth.h"
 
 #define IDENTIFIER_MAX 36
 
@@ -83,6 +84,10 @@ static const struct route routes[] = {
 	ROUTE_FOR_PROBES, ROUTE_NOBODY},
     {ROUTE_TOP, "/readyz", READ, READ_ALLOW, NULL, front_on_readyz,
 	ROUTE_FOR_PROBES, ROUTE_NOBODY},
+    {ROUTE_TOP, OAUTH_WELL_KNOWN, READ, READ_ALLOW, NULL,
+	front_on_resource_metadata, ROUTE_FOR_PROBES, ROUTE_NOBODY},
+    {ROUTE_TOP, OAUTH_WELL_KNOWN "/*path", READ, READ_ALLOW, NULL,
+	front_on_resource_metadata, ROUTE_FOR_PROBES, ROUTE_NOBODY},
     {ROUTE_TOP, "/metrics", READ, READ_ALLOW, NULL, front_on_metrics,
 	ROUTE_FOR_PROBES, METRICS | ADMIN | ROUTE_WHILE_OPEN},
     {ROUTE_TOP, "/api/v1/whoami", READ, READ_ALLOW, NULL, account_on_whoami,
