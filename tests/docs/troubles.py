@@ -19,6 +19,7 @@ SAYING = {
         "supervisor/core/*.c", "supervisor/store/*.c",
         "supervisor/ctl/ctl_audit.c",
         "supervisor/master/*.c", "common/conf*.c", "worker/*.c",
+        "supervisor/keys/*.c",
         "worker/docker/*.c", "worker/link/*.c"),
     "ask_fail": ("supervisor/core/left_behind.c",),
     "http_error": ("supervisor/*/*.c",),
