@@ -168,6 +168,16 @@ on_listen(void *arg, struct msg_listen *m, struct err *e)
 }
 
 static int
+on_ceiling(void *arg, const struct msg_ceiling *m, struct err *e)
+{
+	struct child *c = arg;
+
+	if (c->ops->on_ceiling == NULL)
+		return err_set(e, ERR_PROTO, "not for this program");
+	return c->ops->on_ceiling(m->tenant, m->word, c->arg, e);
+}
+
+static int
 on_tls_file(void *arg, struct msg_tls_file *m, struct err *e)
 {
 	struct child *c = arg;
@@ -276,6 +286,7 @@ static const struct msg_master_to_child handlers = {
     .on_log_level = on_log_level,
     .on_drain = on_drain,
     .on_instance = on_instance,
+    .on_ceiling = on_ceiling,
     .on_tls_file = on_tls_file,
     .on_tls_end = on_tls_end,
 };

@@ -35,6 +35,10 @@ struct child_ops {
 	 * not asked.  Both may be NULL. */
 	void (*on_tls_file)(enum msg_tls_part part, int fd, void *arg);
 	int (*on_tls_end)(void *arg);
+	/* A word of TENANTS_FILE for a worker, before on_config; 0, or an error
+	 * that ends the channel.  May be NULL. */
+	int (*on_ceiling)(
+	    const char *tenant, const char *word, void *arg, struct err *e);
 	void (*on_listen)(int fd, const char *address, void *arg); /* front */
 	/* A fresh job channel: for a worker to the front (index 0), for the
 	 * front to worker index, or to the keys.  fd is the callee's. */

@@ -104,9 +104,18 @@ struct backend_container {
 	bool is_ours;
 	struct box_identity identity;
 	int64_t created_ms;
+	uint64_t
+	    nano_cpus; /* it was made with; 0, as for the next: not known */
+	uint64_t memory_bytes;
 	/* The callback's to read; NULL in lists and of what is opened. */
 	const struct backend_report *report;
 };
+/* backend_is_at_work - it is ours and does not rest: it runs, or may yet */
+static inline bool
+backend_is_at_work(const struct backend_container *c)
+{
+	return c->is_ours && (c->running || c->created);
+}
 /* What to say of a container that has its name and is none. */
 #define BACKEND_IS_NO_BOX                                                      \
 	"its container does not bear our mcp.instance_id, or another "         \
@@ -149,6 +158,8 @@ struct backend_spec {
 	struct policy_template template;
 	struct policy_claim claim;
 	const struct backend_wishes *wishes;
+	const struct ceiling *ceiling; /* of its tenant */
+	const struct ceiling *total;   /* of all; both kept by pointer */
 };
 
 struct backend_opened {
@@ -191,9 +202,10 @@ struct backend_ops {
 	unsigned int can; /* of enum backend_can */
 	/* Calls what is still to be called, with ERR_WRONG_STATE. */
 	void (*free)(struct backend *b);
-	/* Image, create, start, and what runs then.  A box of the same
-	 * identity that runs already is taken as it is: an earlier worker made
-	 * it and its runs go on.  ERR_BACKEND at once while the engine is away.
+	/* Image, what there is beside it, create, start, and what runs then.  A
+	 * box of the same identity that runs already is taken as it is: an
+	 * earlier worker made it and its runs go on.  ERR_BACKEND at once while
+	 * the engine is away.
 	 */
 	struct backend_open *(*open)(struct backend *b,
 	    const struct backend_spec *spec, backend_opened_cb cb, void *arg);

@@ -42,6 +42,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "worker/ceilings.h"
 #include "worker/later.h"
 #include "worker/removal.h"
 #include "worker/root_rule.h"
@@ -611,8 +612,8 @@ box_new(struct box_all *all, const struct box_start *s)
 	b->at.id.uuid = s->uuid;
 	(void)snprintf(
 	    b->at.id.tenant, sizeof(b->at.id.tenant), "%s", s->tenant_name);
-	memcpy(b->at.id.fingerprint, all->host->policy->fingerprint,
-	    sizeof(b->at.id.fingerprint));
+	ceilings_fingerprint(ceilings_of(all->host->ceilings, s->tenant_name),
+	    all->host->policy, b->at.id.fingerprint);
 	b->name = xstrdup(s->name);
 	backend_handle_named(&b->at.handle,
 	    s->container_id[0] != '\0' ? s->container_id : s->name);
@@ -633,6 +634,9 @@ prepare(struct box *b, struct backend_spec *spec, struct backend_wishes *wishes,
 	int rc = policy_check_claim(&spec->claim, e);
 
 	if (rc == 0)
+		rc = ceilings_check(
+		    spec->ceiling, h->policy, &spec->template, e);
+	if (rc == 0)
 		rc = policy_check(h->policy, &spec->template, e);
 	if (rc == 0)
 		rc = h->carrier->ops->prepare(
@@ -649,7 +653,9 @@ create(struct box *b, const struct box_start *s)
 	    .identity = b->at.id,
 	    .template = s->template,
 	    .claim = s->claim,
-	    .wishes = &wishes};
+	    .wishes = &wishes,
+	    .ceiling = ceilings_of(b->in->host->ceilings, s->tenant_name),
+	    .total = ceilings_total(b->in->host->ceilings)};
 	struct err e;
 	int rc = prepare(b, &spec, &wishes, &e);
 

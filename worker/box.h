@@ -39,6 +39,7 @@ struct box_host {
 	struct backend *backend;
 	struct carrier *carrier;
 	const struct policy *policy;
+	const struct ceilings *ceilings; /* NULL: none */
 	const struct task_host *task;
 	const struct copy_limits *limits;
 	uint32_t ping_ms; /* between two questions to an agent */

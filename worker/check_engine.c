@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "common/place.h"
 #include "common/xmalloc.h"
+#include "worker/ceilings.h"
 #include "worker/docker/docker.h"
 #include "worker/link/linkdir.h"
 
@@ -96,7 +97,8 @@ check_settings(struct engine_check *c, struct err *e)
 	struct docker_settings s = {.id = "", .policy = &c->policy};
 
 	if (conf_load_env(c->conf, e) != 0 ||
-	    policy_init(&c->policy, c->conf, e) != 0)
+	    policy_init(&c->policy, c->conf, e) != 0 ||
+	    ceilings_check_conf(c->conf, e) != 0)
 		return e->code;
 	instance = conf_str(c->conf, CONF_INSTANCE);
 	if ((instance[0] != '\0' && policy_check_instance(instance, e) != 0) ||

@@ -35,7 +35,9 @@ on_sandbox_open(void *arg, const struct msg_sandbox_open *m, struct err *e)
 	    .template = {.image = m->image,
 		.memory_bytes = m->memory_bytes,
 		.nano_cpus = m->nano_cpus,
-		.pids = m->pids},
+		.pids = m->pids,
+		.runtime = m->runtime,
+		.read_only_root = m->read_only_root},
 	    .claim = {
 		.identifier = m->identifier, .generation = m->generation}};
 

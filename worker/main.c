@@ -20,6 +20,7 @@
 #include "common/turns.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "worker/ceilings.h"
 #include "worker/check_engine.h"
 #include "worker/docker/docker.h"
 #include "worker/doctor/doctor.h"
@@ -35,6 +36,7 @@
 struct worker_process {
 	struct worker w;
 	struct child *child;
+	struct ceilings *ceilings;
 	struct timer *drain_look;
 	struct timer *drain_end;
 	bool draining;
@@ -176,6 +178,9 @@ on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 	if (worker_init(&p->w, base, conf, e) != 0)
 		return EXIT_CONFIG;
 	p->w.child = c;
+	if (ceilings_settle(p->ceilings, conf, e) != 0)
+		return EXIT_CONFIG;
+	p->w.box_host.ceilings = p->ceilings;
 	status = open_backend(&p->w, conf, e);
 	if (status == 0)
 		status = open_carrier(&p->w, conf, e);
@@ -198,8 +203,18 @@ on_peer(uint32_t index, uint32_t generation, int fd, void *arg)
 	jobs_attach(&p->w, fd, front_closed);
 }
 
-static const struct child_ops child_ops = {
-    .on_config = on_config, .on_peer = on_peer, .on_drain = on_drain};
+static int
+on_ceiling(const char *tenant, const char *word, void *arg, struct err *e)
+{
+	const struct worker_process *p = arg;
+
+	return ceilings_say(p->ceilings, tenant, word, e);
+}
+
+static const struct child_ops child_ops = {.on_ceiling = on_ceiling,
+    .on_config = on_config,
+    .on_peer = on_peer,
+    .on_drain = on_drain};
 
 /* mcp-sandboxd-worker doctor table|json apart|together */
 static bool
@@ -263,6 +278,7 @@ main(int argc, char **argv)
 		fatal(EXIT_MEMORY, "no event base");
 	the_process = &process;
 	process.w.base = base;
+	process.ceilings = ceilings_new();
 	process.drain_look = timer_new(base, drain_look_cb, &process);
 	process.drain_end = timer_new(base, drain_end_cb, &process);
 	(void)child_start(base, MSG_ROLE_WORKER, index, &child_ops, &process);

@@ -306,6 +306,30 @@ take_images(struct policy *p, const struct conf *c, struct err *e)
 	return 0;
 }
 
+static int
+take_runtimes(struct policy *p, const struct conf *c, struct err *e)
+{
+	char *const *given = conf_list(c, CONF_SANDBOX_RUNTIMES_ALLOWED);
+
+	p->runtimes = list_new();
+	p->runtime = xstrdup(conf_str(c, CONF_SANDBOX_RUNTIME));
+	if (p->runtime[0] != '\0' &&
+	    !is_word(p->runtime, 1, POLICY_WORD_MAX, "_.-"))
+		return err_set(e, ERR_INVAL,
+		    "SANDBOX_RUNTIME: \"%.64s\" is no runtime name",
+		    p->runtime);
+	for (size_t i = 0; given != NULL && given[i] != NULL; i++) {
+		if (i >= LIST_MAX ||
+		    !is_word(given[i], 1, POLICY_WORD_MAX, "_.-"))
+			return err_set(e, ERR_INVAL,
+			    "SANDBOX_RUNTIMES_ALLOWED: \"%.64s\" is no "
+			    "runtime name, or there are more than %d",
+			    given[i], LIST_MAX);
+		list_add(p->runtimes, given[i]);
+	}
+	return 0;
+}
+
 /* ---- the fingerprint */
 
 static int
@@ -381,7 +405,6 @@ policy_init(struct policy *p, const struct conf *c, struct err *e)
 	    POLICY_NETWORK_NONE;
 	p->as_root = take_root(c);
 	p->no_new_privileges = conf_bool(c, CONF_SANDBOX_NO_NEW_PRIVILEGES);
-	p->runtime = xstrdup(conf_str(c, CONF_SANDBOX_RUNTIME));
 	p->memory_bytes = (uint64_t)conf_int(c, CONF_DEFAULT_MEMORY_MB) * MIB;
 	p->nano_cpus =
 	    (uint64_t)conf_int(c, CONF_DEFAULT_CPU_CORES) * 1000000000u;
@@ -393,16 +416,9 @@ policy_init(struct policy *p, const struct conf *c, struct err *e)
 	p->read_only = p->network == POLICY_NETWORK_NONE ?
 	    read_only_paths :
 	    read_only_paths_networked;
-	if (take_images(p, c, e) != 0 || take_caps(p, c, e) != 0 ||
+	if (take_images(p, c, e) != 0 || take_runtimes(p, c, e) != 0 ||
+	    take_caps(p, c, e) != 0 ||
 	    profile_load(c, &p->seccomp, &p->seccomp_path, e) != 0) {
-		policy_clear(p);
-		return ERR_INVAL;
-	}
-	if (p->runtime[0] != '\0' &&
-	    !is_word(p->runtime, 1, POLICY_WORD_MAX, "_.-")) {
-		(void)err_set(e, ERR_INVAL,
-		    "SANDBOX_RUNTIME: \"%.64s\" is no runtime name",
-		    p->runtime);
 		policy_clear(p);
 		return ERR_INVAL;
 	}
@@ -414,6 +430,7 @@ void
 policy_clear(struct policy *p)
 {
 	list_free(p->images);
+	list_free(p->runtimes);
 	list_free(p->cap_drop);
 	list_free(p->cap_add);
 	free(p->image);
@@ -478,6 +495,18 @@ policy_check_claim(const struct policy_claim *c, struct err *e)
 	if (c->identifier[0] == '\0' || strlen(c->identifier) > POLICY_WORD_MAX)
 		return err_set(e, ERR_POLICY, "no identifier");
 	return 0;
+}
+
+int
+policy_check_runtime(const struct policy *p, const char *runtime, struct err *e)
+{
+	if (runtime[0] == '\0' || strcmp(runtime, p->runtime) == 0 ||
+	    has_word(p->runtimes, runtime))
+		return 0;
+	return err_set(e, ERR_POLICY,
+	    "runtime %.60s is not allowed (the operator's "
+	    "SANDBOX_RUNTIMES_ALLOWED)",
+	    runtime);
 }
 
 /* Names what would work, as far as a text has room. */

@@ -44,6 +44,7 @@ struct policy {
 	const char *const *masked;    /* paths a sandbox cannot look into */
 	const char *const *read_only; /* and such as it cannot write */
 	char *runtime;                /* "": the engine's default */
+	char **runtimes;              /* further ones that a rule may name */
 	uint64_t memory_bytes;        /* the most a sandbox may have */
 	uint64_t nano_cpus;
 	uint32_t pids;
@@ -66,6 +67,8 @@ struct policy_template {
 	uint64_t memory_bytes; /* 0, as for the next two: all that is allowed */
 	uint64_t nano_cpus;
 	uint32_t pids;
+	const char *runtime; /* "": SANDBOX_RUNTIME */
+	bool read_only_root; /* it writes to its own directories alone */
 };
 /* policy_check - ERR_POLICY with a text for the client, or 0 and the blanks
  * of the template filled in */
@@ -77,6 +80,11 @@ struct policy_claim {
 	const char *identifier;
 	uint32_t generation;
 };
+/* policy_check_runtime - ERR_POLICY unless SANDBOX_RUNTIMES_ALLOWED has it, or
+ * it is SANDBOX_RUNTIME or "" */
+int policy_check_runtime(
+    const struct policy *p, const char *runtime, struct err *e) MUSTCHECK;
+
 /* policy_check_claim - ERR_POLICY unless its words are fit for labels */
 int policy_check_claim(const struct policy_claim *c, struct err *e) MUSTCHECK;
 /* policy_is_tenant - a word fit for a label */

@@ -19,6 +19,7 @@ sandbox_tell_open(struct ipc_chan *chan, const struct store_sandbox *row,
 		.memory_bytes = row->memory_bytes,
 		.nano_cpus = row->nano_cpus,
 		.pids = row->pids,
+		.runtime = "",
 		.ttl_s = row->ttl_s,
 	    });
 }

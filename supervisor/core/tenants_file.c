@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "common/ceiling.h"
 #include "common/fd.h"
 #include "common/hex.h"
 #include "common/xmalloc.h"
@@ -100,6 +101,23 @@ set_quota(struct tenant *n, char *word, struct err *e)
 	return 0;
 }
 
+/* Workers hold us to it: what is not less is refused there, so that it is no
+ * more here. */
+static int
+take_ceiling(struct tenant *n, const char *word, struct err *e)
+{
+	struct ceiling c = {.runtime = ""};
+
+	if (ceiling_word(&c, word, e) != 0)
+		return e->code;
+	for (size_t i = 0; n != NULL && i < QUOTA_COUNT; i++)
+		if (c.most[i] != 0 &&
+		    (n->quota[i] == 0 || n->quota[i] > c.most[i]))
+			tenant_grant(
+			    n, (enum quota_key)i, c.most[i], NULL, NULL);
+	return 0;
+}
+
 static int
 apply_tenant(struct tenants *t, struct line *l, struct err *e)
 {
@@ -107,7 +125,8 @@ apply_tenant(struct tenants *t, struct line *l, struct err *e)
 
 	if (l->n < 2)
 		return err_set(e, ERR_INVAL,
-		    "want tenant NAME [disabled] [quota.KEY=VALUE ...]");
+		    "want tenant NAME [disabled] [quota.KEY=VALUE ...] "
+		    "[ceiling.KEY=VALUE ...] [rule.KEY=VALUE ...]");
 	if (tenants_check_name(l->words[1], e) != 0)
 		return e->code;
 	if (strcmp(l->words[1], TENANT_DEFAULT_NAME) != 0)
@@ -121,12 +140,16 @@ apply_tenant(struct tenants *t, struct line *l, struct err *e)
 		if (strncmp(l->words[i], "quota.", 6) == 0) {
 			if (set_quota(n, l->words[i], e) != 0)
 				return e->code;
+		} else if (ceiling_is_word(l->words[i])) {
+			if (take_ceiling(n, l->words[i], e) != 0)
+				return e->code;
 		} else if (strcmp(l->words[i], "disabled") == 0) {
 			if (n != NULL && n->row.disabled_ms == 0)
 				tenant_use(n, TENANT_DISABLED, NULL, NULL);
 		} else {
 			return err_set(e, ERR_INVAL,
-			    "%.60s: want disabled, or quota.KEY=VALUE",
+			    "%.60s: want disabled, quota.KEY=VALUE, "
+			    "ceiling.KEY=VALUE or rule.KEY=VALUE",
 			    l->words[i]);
 		}
 	}

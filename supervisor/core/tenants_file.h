@@ -2,7 +2,8 @@
  * tenants_file.h - TENANTS_FILE: tenants and tokens to have at the start
  *
  *	# words between blanks; a line is at most TENANTS_FILE_LINE_MAX bytes
- *	tenant NAME [disabled] [quota.KEY=VALUE ...]
+ *	tenant NAME [disabled] [quota.KEY=VALUE ...] [ceiling.KEY=VALUE ...]
+ *	    [rule.KEY=VALUE ...]		(common/ceiling.h; in one line)
  *	token TENANT|- ID ROLE SHA256 [expires=SECONDS] [name=WORD]
  *
  * ID and SHA256 (64 hexadecimal digits, of the secret) are what "sandboxctl

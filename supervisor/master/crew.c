@@ -599,6 +599,8 @@ on_hello(struct life *p, void *arg)
 	    p->chan, &(struct msg_instance){.instance = c->setup->instance});
 	if (p->role == MSG_ROLE_FRONT)
 		tlsfiles_send(c->setup->tls, p->chan, 0);
+	else
+		bounds_send(c->setup->bounds, p->chan);
 	life_configure(p, c->conf);
 	if (p->role == MSG_ROLE_FRONT && hand_out(p, c->setup->listener))
 		(void)hand_out(p, c->setup->admin);

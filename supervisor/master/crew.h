@@ -18,6 +18,7 @@
 
 #include "common/base.h"
 #include "common/conf.h"
+#include "supervisor/master/bounds.h"
 #include "supervisor/master/listen.h"
 #include "supervisor/master/tlsfiles.h"
 #include "supervisor/master/tuning.h"
@@ -32,6 +33,7 @@ struct crew_setup {
 	const struct listener *listener;
 	const struct listener *admin; /* the admin socket */
 	const char *instance;         /* its id */
+	const struct bounds *bounds;  /* what a worker begins with */
 	/* What a front begins with; changed by crew_offer_tls alone. */
 	struct tlsfiles *tls;
 	const char *front_path;

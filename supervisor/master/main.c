@@ -143,6 +143,7 @@ serve(const struct options *options, struct conf *conf)
 		    .datadir = &p.datadir,
 		    .instance = p.instance,
 		    .listener = &p.listener,
+		    .bounds = &p.bounds,
 		    .tls = &p.tls,
 		    .admin = &p.admin,
 		    .front_path = p.front_path,

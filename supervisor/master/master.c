@@ -296,6 +296,7 @@ start_crew(struct master *m)
 	    .listener = m->setup->listener,
 	    .admin = m->setup->admin,
 	    .instance = m->setup->instance,
+	    .bounds = m->setup->bounds,
 	    .tls = m->setup->tls,
 	    .front_path = m->setup->front_path,
 	    .worker_path = m->setup->worker_path,

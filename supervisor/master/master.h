@@ -14,6 +14,7 @@
 #include "supervisor/master/datadir.h"
 #include "supervisor/master/listen.h"
 #include "supervisor/master/options.h"
+#include "supervisor/master/bounds.h"
 #include "supervisor/master/tlsfiles.h"
 #include "supervisor/master/users.h"
 
@@ -22,7 +23,8 @@ struct master_setup { /* all of it stays the caller's */
 	struct conf *conf; /* reloads change it */
 	const struct users *users;
 	const struct datadir *datadir;
-	const char *instance;      /* its id */
+	const char *instance; /* its id */
+	const struct bounds *bounds;
 	struct tlsfiles *tls;      /* reloads change them */
 	struct listener *listener; /* closed when draining begins */
 	struct listener *admin;    /* likewise */

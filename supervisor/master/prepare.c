@@ -39,6 +39,14 @@ take_tls(const struct conf *conf, enum prepare_mode mode, struct prepared *p,
 }
 
 static int
+take_bounds(const struct conf *conf, enum prepare_mode mode, struct prepared *p,
+    struct err *e)
+{
+	(void)mode;
+	return bounds_read(conf_str(conf, CONF_TENANTS_FILE), &p->bounds, e);
+}
+
+static int
 take_port(const struct conf *conf, enum prepare_mode mode, struct prepared *p,
     struct err *e)
 {
@@ -105,6 +113,7 @@ take_instance(const struct conf *conf, enum prepare_mode mode,
 enum prepare_step {
 	STEP_PROGRAMS,
 	STEP_TLS,
+	STEP_BOUNDS,
 	STEP_PORT,
 	STEP_USERS,
 	STEP_DIRECTORY,
@@ -116,6 +125,7 @@ static int (*const steps[STEP_COUNT])(
     const struct conf *, enum prepare_mode, struct prepared *, struct err *) = {
     [STEP_PROGRAMS] = find_programs,
     [STEP_TLS] = take_tls,
+    [STEP_BOUNDS] = take_bounds,
     [STEP_PORT] = take_port,
     [STEP_USERS] = find_users,
     [STEP_DIRECTORY] = take_directory,
@@ -260,6 +270,7 @@ prepared_clear(struct prepared *p)
 {
 	users_clear(&p->users);
 	tlsfiles_close(&p->tls);
+	bounds_clear(&p->bounds);
 	if (p->admin.address[0] != '\0') /* also when it is closed by now */
 		(void)unlinkat(p->datadir.lock_fd, LAYOUT_ADMIN, 0);
 	listen_close(&p->admin);

@@ -11,6 +11,7 @@
 #include "common/base.h"
 #include "common/conf.h"
 #include "common/err.h"
+#include "supervisor/master/bounds.h"
 #include "supervisor/master/datadir.h"
 #include "supervisor/master/instance.h"
 #include "supervisor/master/listen.h"
@@ -21,6 +22,7 @@ struct prepared {
 	struct listener listener;
 	struct listener admin;
 	struct tlsfiles tls;
+	struct bounds bounds;
 	struct users users;
 	struct datadir datadir;
 	char instance[INSTANCE_ID_LEN + 1];

@@ -251,7 +251,7 @@ class Worker:
 
     numbers = 0
 
-    def __init__(self, build, engine, image, **config):
+    def __init__(self, build, engine, image, ceilings=(), **config):
         Worker.numbers += 1
         self.build, self.engine = build, engine
         self.instance = f"test{os.getpid()}-{Worker.numbers}"
@@ -260,6 +260,7 @@ class Worker:
         os.chmod(self.dir, 0o755)
         self.spools = os.path.join(self.dir, "spool")
         os.mkdir(self.spools)
+        self.ceilings = ceilings
         self.config = {
             "DATA_DIR": self.dir, "INSTANCE": self.instance,
             "DOCKER_HOST": "unix://" + engine.path, "SANDBOX_IMAGE": image,
@@ -292,6 +293,8 @@ class Worker:
         assert hello.version == IPC.version
         assert hello.role == IPC.enums["role"]["WORKER"]
         self.ctl.send("INSTANCE", instance=self.instance_id)
+        for tenant, word in self.ceilings:
+            self.ctl.send("CEILING", tenant=tenant, word=word)
         for key, value in self.config.items():
             self.ctl.send("CONFIG", key=key, value=value)
         self.ctl.send("CONFIG_END")
@@ -328,13 +331,15 @@ class Worker:
     # ---- as the front
 
     def send_open(self, number, uid, mode=CREATE, name=None, image="",
-                  container="", memory=0, ttl_s=0, tenant=1):
+                  container="", memory=0, ttl_s=0, tenant=1, runtime="",
+                  read_only_root=False, pids=0, cpus=0):
         self.job.send(
             "SANDBOX_OPEN", number, tenant=tenant, mode=mode, uuid=uid,
             tenant_name=f"t{tenant}", identifier="chat", generation=1,
             name=name or f"mcp-test-{uid}",
             image=image, container_id=container, memory_bytes=memory,
-            nano_cpus=0, pids=0, ttl_s=ttl_s)
+            nano_cpus=cpus * 10 ** 9, pids=pids, runtime=runtime,
+            read_only_root=read_only_root, ttl_s=ttl_s)
 
     def open(self, tenant=1, **more):
         """A new sandbox that is ready: (number, uuid, container id)."""

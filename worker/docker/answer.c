@@ -109,6 +109,16 @@ parse_ms(const char *s, int64_t *out)
 	return 0;
 }
 
+/* 0: not known. */
+static uint64_t
+take_size(const json_t *labels, const char *key)
+{
+	const char *s = get_text(labels, key);
+	int64_t v;
+
+	return s != NULL && parse_ms(s, &v) == 0 ? (uint64_t)v : 0;
+}
+
 static void
 take_labels(struct backend_container *c, const json_t *o, const char *id)
 {
@@ -124,6 +134,8 @@ take_labels(struct backend_container *c, const json_t *o, const char *id)
 	    uuid_parse(box, &c->identity.uuid) != 0 || created == NULL ||
 	    parse_ms(created, &c->created_ms) != 0)
 		return;
+	c->nano_cpus = take_size(o, BODY_LABEL_CPUS);
+	c->memory_bytes = take_size(o, BODY_LABEL_MEMORY);
 	if (print != NULL && strlen(print) == POLICY_FINGERPRINT_LEN)
 		memcpy(
 		    c->identity.fingerprint, print, POLICY_FINGERPRINT_LEN + 1);
@@ -427,6 +439,31 @@ has_option(const json_t *info, const char *name)
 	return false;
 }
 
+static void
+take_runtimes(const json_t *o, struct answer_info *out)
+{
+	const json_t *value;
+	const char *name;
+	size_t n;
+
+	(void)snprintf(out->runtimes, sizeof(out->runtimes), " ");
+	json_object_foreach (
+	    (json_t *)(uintptr_t)json_object_get(o, "Runtimes"), name, value) {
+		n = strlen(out->runtimes);
+		(void)snprintf(
+		    out->runtimes + n, sizeof(out->runtimes) - n, "%s ", name);
+	}
+}
+
+bool
+answer_has_runtime(const struct answer_info *info, const char *name)
+{
+	char word[POLICY_WORD_MAX + 3];
+
+	(void)snprintf(word, sizeof(word), " %s ", name);
+	return name[0] == '\0' || strstr(info->runtimes, word) != NULL;
+}
+
 int
 answer_info(const char *s, size_t n, const char *runtime,
     struct answer_info *out, struct err *e)
@@ -448,8 +485,8 @@ answer_info(const char *s, size_t n, const char *runtime,
 	out->selinux = has_option(o, "name=selinux");
 	out->quota = ANSWER_QUOTA_NONE;
 	take_storage(o, out);
-	out->has_runtime = runtime[0] == '\0' ||
-	    json_object_get(json_object_get(o, "Runtimes"), runtime) != NULL;
+	take_runtimes(o, out);
+	out->has_runtime = answer_has_runtime(out, runtime);
 	return 0;
 }
 

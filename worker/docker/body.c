@@ -91,6 +91,10 @@ put_identity(json_t *o, const struct body_create *c)
 	put(o, BODY_LABEL_CREATED, text_of_number(c->created_ms));
 	put(o, BODY_LABEL_FINGERPRINT, text(id->fingerprint));
 	put(o, BODY_LABEL_IMAGE, text(c->spec->template.image));
+	put(o, BODY_LABEL_CPUS,
+	    text_of_number((int64_t)c->spec->template.nano_cpus));
+	put(o, BODY_LABEL_MEMORY,
+	    text_of_number((int64_t)c->spec->template.memory_bytes));
 }
 
 /* What uses it: to be read by people, and believed only when an
@@ -162,6 +166,20 @@ put_disk(json_t *o, json_t *ulimits, const struct body_create *c)
 	put(o, "StorageOpt", storage);
 }
 
+/* What a sandbox is for: where else it cannot write. */
+static void
+put_own(json_t *tmpfs, uint64_t bytes)
+{
+	static const char *const places[] = {"/workspace", "/artifacts"};
+	char options[96];
+
+	(void)snprintf(options, sizeof(options),
+	    "rw,exec,nosuid,nodev,uid=1000,gid=1000,mode=755,size=%llum",
+	    (unsigned long long)(bytes / MIB));
+	for (size_t i = 0; i < ARRAY_LEN(places); i++)
+		put(tmpfs, places[i], text(options));
+}
+
 /* No core files; tmpfs counts as memory; no swap beyond the memory. */
 static void
 put_limits(json_t *o, const struct body_create *c)
@@ -187,6 +205,8 @@ put_limits(json_t *o, const struct body_create *c)
 	    "rw,exec,nosuid,nodev,mode=1777,size=%llum",
 	    (unsigned long long)(c->policy->tmp_bytes / MIB));
 	put(tmpfs, "/tmp", text(options));
+	if (t->read_only_root)
+		put_own(tmpfs, c->policy->tmp_bytes);
 	put(o, "Tmpfs", tmpfs);
 }
 
@@ -246,8 +266,10 @@ security(const struct policy *p, bool is_podman)
 static json_t *
 host_config(const struct body_create *c)
 {
+	const struct policy_template *t = &c->spec->template;
 	const struct policy *p = c->policy;
 	json_t *o = json_object();
+	const char *runtime;
 
 	put(o, "LogConfig", log_none());
 	put(o, "NetworkMode",
@@ -260,8 +282,10 @@ host_config(const struct body_create *c)
 	put(o, "ShmSize", number(SHM_BYTES));
 	put_limits(o, c);
 	put(o, "Binds", binds(c->spec->wishes));
-	if (p->runtime[0] != '\0')
-		put(o, "Runtime", text(p->runtime));
+	runtime = t->runtime[0] != '\0' ? t->runtime : p->runtime;
+	if (runtime[0] != '\0')
+		put(o, "Runtime", text(runtime));
+	put(o, "ReadonlyRootfs", json_boolean(t->read_only_root));
 	put(o, "Init", json_false());
 	put(o, "RestartPolicy", restart_no());
 	put(o, "AutoRemove", json_false());

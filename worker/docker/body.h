@@ -23,6 +23,8 @@
 #define BODY_LABEL_TENANT "mcp.tenant"
 #define BODY_LABEL_IDENTIFIER "mcp.identifier"
 #define BODY_LABEL_GENERATION "mcp.generation"
+#define BODY_LABEL_CPUS "mcp.nano_cpus"
+#define BODY_LABEL_MEMORY "mcp.memory_bytes"
 #define BODY_ROLE "sandbox"
 
 struct body_create {

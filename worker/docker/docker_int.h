@@ -60,7 +60,8 @@ STAILQ_HEAD(images, image);
 /* What open.c writes. */
 struct opens {
 	TAILQ_HEAD(, backend_open) all;
-	unsigned int nbusy;    /* between create and inspect */
+	unsigned int nbusy;    /* that hold a slot */
+	uint64_t nended;       /* of all that there were */
 	bool no_io_weight;     /* the engine said that it enforces none */
 	unsigned int no_quota; /* creates without one: it refused one */
 };

@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "worker/ceilings.h"
 #include "worker/docker/body.h"
 #include "worker/later.h"
 
@@ -26,7 +27,8 @@ enum open_stage {
 	OPEN_ENGINE, /* waits to know whether there is one */
 	OPEN_IMAGE,
 	OPEN_SLOT,
-	OPEN_CREATE, /* from here on it holds a slot */
+	OPEN_COUNT, /* from here on it holds a slot */
+	OPEN_CREATE,
 	OPEN_START,
 	OPEN_INSPECT,
 	OPEN_UNDO,
@@ -36,13 +38,14 @@ enum open_stage {
 struct backend_open {
 	struct docker *d;
 	enum open_stage stage;
+	uint64_t nended; /* opens.nended when it asked what there is */
 	bool abandoned;
 	bool retried;  /* create was tried a second time */
 	bool sent;     /* create was: a container may be there */
 	bool quota;    /* with a limit that the engine is to enforce */
 	bool no_quota; /* it failed with one */
 	struct backend_spec spec;
-	char *texts[3];               /* what spec's strings point to */
+	char *texts[4];               /* what spec's strings point to */
 	struct backend_wishes wishes; /* spec's */
 	struct image_wait *wait;
 	unsigned int ntries; /* of its name */
@@ -85,6 +88,7 @@ open_end(void *arg)
 	struct docker *d = o->d;
 
 	TAILQ_REMOVE(&d->opens.all, o, link);
+	d->opens.nended++;
 	if (o->rc == 0)
 		o->cb(0, &o->out, NULL, o->arg);
 	else
@@ -96,7 +100,7 @@ static void
 open_leave(struct backend_open *o)
 {
 	struct docker *d = o->d;
-	bool had_slot = o->stage >= OPEN_CREATE;
+	bool had_slot = o->stage >= OPEN_COUNT;
 
 	o->stage = OPEN_END;
 	if (had_slot)
@@ -405,6 +409,97 @@ open_create(struct backend_open *o)
 	free(body);
 }
 
+/* ---- what there is beside it, when a ceiling wants to know */
+
+static void open_count(struct backend_open *o);
+
+static bool
+is_at(const struct backend_container *list, size_t n, const struct uuid *uuid)
+{
+	for (size_t i = 0; i < n; i++)
+		if (backend_is_at_work(&list[i]) &&
+		    uuid_is_equal(&list[i].identity.uuid, uuid))
+			return true;
+	return false;
+}
+
+/* All that is or will be there but o, of its tenant and of all: what the engine
+ * shows and what was counted before it and is not there yet. */
+static void
+sum_up(const struct backend_open *o, const struct backend_container *list,
+    size_t n, struct tally sums[2])
+{
+	const struct box_identity *id = &o->spec.identity;
+	const struct policy *p = o->d->policy;
+	const struct backend_open *other;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct backend_container *c = &list[i];
+		uint64_t cpus = c->nano_cpus ? c->nano_cpus : p->nano_cpus;
+		uint64_t memory =
+		    c->memory_bytes ? c->memory_bytes : p->memory_bytes;
+
+		if (!backend_is_at_work(c) || backend_is_box(c, id))
+			continue;
+		tally_add(&sums[1], cpus, memory);
+		if (strcmp(c->identity.tenant, id->tenant) == 0)
+			tally_add(&sums[0], cpus, memory);
+	}
+	TAILQ_FOREACH (other, &o->d->opens.all, link) {
+		const struct policy_template *t = &other->spec.template;
+
+		if (other == o || other->stage < OPEN_CREATE ||
+		    other->stage > OPEN_INSPECT ||
+		    is_at(list, n, &other->spec.identity.uuid))
+			continue;
+		tally_add(&sums[1], t->nano_cpus, t->memory_bytes);
+		if (strcmp(other->spec.identity.tenant, id->tenant) == 0)
+			tally_add(&sums[0], t->nano_cpus, t->memory_bytes);
+	}
+}
+
+static void
+counted_cb(int rc, const struct backend_container *list, size_t n,
+    const struct err *why, void *arg)
+{
+	struct backend_open *o = arg;
+	const struct backend_spec *s = &o->spec;
+	struct tally sums[2] = {{.sandboxes = 0}};
+	char whose[POLICY_WORD_MAX + 8];
+
+	if (rc == 0 && !o->abandoned && o->nended != o->d->opens.nended) {
+		open_count(o); /* one of them may be in neither */
+		return;
+	}
+	(void)snprintf(whose, sizeof(whose), "tenant %s", s->identity.tenant);
+	if (rc != 0) {
+		o->rc = rc;
+		o->why = *why;
+	} else {
+		sum_up(o, list, n, sums);
+		o->rc = ceilings_check_sum(
+		    s->ceiling, &sums[0], &s->template, whose, &o->why);
+		if (o->rc == 0)
+			o->rc = ceilings_check_sum(s->total, &sums[1],
+			    &s->template, "this server", &o->why);
+	}
+	if (o->rc != 0 || o->abandoned)
+		open_fail(o);
+	else
+		open_create(o);
+}
+
+static void
+open_count(struct backend_open *o)
+{
+	o->stage = OPEN_COUNT;
+	o->nended = o->d->opens.nended;
+	if (ceilings_counts(o->spec.ceiling) || ceilings_counts(o->spec.total))
+		docker_list(&o->d->b, counted_cb, o);
+	else
+		open_create(o);
+}
+
 /* ---- before create */
 
 /* Further ones as far as there are slots, in order. */
@@ -419,7 +514,7 @@ open_next(struct docker *d)
 		if (o->stage != OPEN_SLOT)
 			continue;
 		d->opens.nbusy++;
-		open_create(o);
+		open_count(o);
 	}
 }
 
@@ -487,6 +582,7 @@ spec_copy(struct backend_open *o, const struct backend_spec *from)
 	to->name = o->texts[0] = xstrdup(from->name);
 	to->claim.identifier = o->texts[1] = xstrdup(from->claim.identifier);
 	to->template.image = o->texts[2] = xstrdup(from->template.image);
+	to->template.runtime = o->texts[3] = xstrdup(from->template.runtime);
 	o->wishes = *from->wishes;
 	to->wishes = &o->wishes;
 }

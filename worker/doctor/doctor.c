@@ -244,6 +244,13 @@ look_at_engine(struct doctor *d)
 		findings_add(&d->found, "runtime", FINDING_FAILS,
 		    "install it, or leave SANDBOX_RUNTIME empty",
 		    "the engine has no %s (SANDBOX_RUNTIME)", runtime);
+	for (char **r = d->policy.runtimes; *r != NULL; r++)
+		if (!answer_has_runtime(&f->info, *r))
+			findings_add(&d->found, "runtime", FINDING_FAILS,
+			    "install it and name it in the engine's "
+			    "daemon.json, or take it from the list",
+			    "the engine has no %s (SANDBOX_RUNTIMES_ALLOWED)",
+			    *r);
 	look_at_users(d);
 	look_at_seccomp(d);
 	look_at_modules(d);

@@ -333,7 +333,7 @@ ground_box(enum msg_open_mode mode)
 	    .uuid = ground_uuid,
 	    .name = GROUND_NAME,
 	    .container_id = mode == MSG_OPEN_MODE_ADOPT ? GROUND_ID : "",
-	    .template = {.image = ""},
+	    .template = {.image = "", .runtime = ""},
 	    .claim = {.identifier = "a"}};
 	struct err e;
 

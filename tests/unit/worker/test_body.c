@@ -24,6 +24,7 @@ build(enum backend_stdio stdio)
 	struct backend_spec spec = {.name = "mcp-sbx-a-01",
 	    .identity = {.uuid = {{0xab}}, .tenant = "default"},
 	    .template = {.image = "img:1",
+		.runtime = "",
 		.memory_bytes = 64 << 20,
 		.nano_cpus = 500000000,
 		.pids = 20},
@@ -89,6 +90,7 @@ static const char expected[] =
     "'mcp.sandbox':'ab000000-0000-0000-0000-000000000000',"
     "'mcp.tenant':'default','mcp.identifier':'a','mcp.generation':'3',"
     "'mcp.created_at_unix_ms':'1700000000123','mcp.image':'img:1',"
+    "'mcp.nano_cpus':'500000000','mcp.memory_bytes':'67108864',"
     "'mcp.policy_fingerprint':'%s'},"
     "'HostConfig':{'LogConfig':{'Type':'none'},'NetworkMode':'none',"
     "'CapDrop':['ALL'],'CapAdd':['SETUID','SETGID','CHOWN','FOWNER',"
@@ -100,7 +102,8 @@ static const char expected[] =
     "{'Name':'msgqueue','Soft':0,'Hard':0},"
     "{'Name':'fsize','Soft':21474836480,'Hard':21474836480}],"
     "'Tmpfs':{'/tmp':'rw,exec,nosuid,nodev,mode=1777,size=256m'},"
-    "'Binds':['/data/x:/inside:ro','/data/y:/beside:ro'],'Init':false,"
+    "'Binds':['/data/x:/inside:ro','/data/y:/"
+    "beside:ro'],'ReadonlyRootfs':false,'Init':false,"
     "'RestartPolicy':{'Name':'no'},'AutoRemove':false,'Privileged':false}}";
 
 static void

@@ -226,7 +226,7 @@ test_what_the_policy_forbids_is_not_made(void **state)
 	    .uuid = ground_uuid,
 	    .name = GROUND_NAME,
 	    .container_id = "",
-	    .template = {.image = "another:1"},
+	    .template = {.image = "another:1", .runtime = ""},
 	    .tenant = 1,
 	    .tenant_name = "default",
 	    .claim = {.identifier = "a"}};

@@ -1,4 +1,5 @@
 #include "tests/unit/worker/fake_engine.h"
+#include "worker/ceilings.h"
 #include "worker/docker/docker.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -203,10 +204,12 @@ open_one(struct result *r)
 	static const char *const command[] = {"/agent", NULL};
 	static const struct backend_wishes wishes = {.command = command};
 	struct backend_spec spec = {.name = "mcp-sbx-a",
-	    .template = {.image = "img"},
+	    .template = {.image = "img", .runtime = ""},
 	    .identity = {.tenant = "default"},
 	    .claim = {.identifier = "a"},
-	    .wishes = &wishes};
+	    .wishes = &wishes,
+	    .ceiling = ceilings_of(NULL, ""),
+	    .total = ceilings_total(NULL)};
 	struct backend_open *o;
 
 	memset(r, 0, sizeof(*r));

@@ -87,6 +87,7 @@ plain_open(void)
 	    .identifier = "a",
 	    .name = GROUND_NAME,
 	    .image = "",
+	    .runtime = "",
 	    .container_id = ""};
 }
 

@@ -55,7 +55,7 @@ teardown(void **state)
 static struct policy_template
 plain_template(void)
 {
-	return (struct policy_template){.image = ""};
+	return (struct policy_template){.image = "", .runtime = ""};
 }
 
 static bool

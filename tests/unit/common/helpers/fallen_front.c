@@ -550,6 +550,7 @@ ask_worker(void)
 	    .generation = 1,
 	    .name = fact("name"),
 	    .image = "",
+	    .runtime = "",
 	    .container_id = ""};
 	struct msg_sandbox_remove remove = {
 	    .id = 3, .tenant_name = "1", .name = fact("foreign")};

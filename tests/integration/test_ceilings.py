@@ -1,0 +1,63 @@
+"""What root's TENANTS_FILE says of a tenant holds against the front, too."""
+import json
+import os
+import tempfile
+
+import pytest
+
+from server import wait_for
+from test_tenants import Ctl, Tokens
+
+
+@pytest.fixture
+def tokens():
+    """Where the front's user gets to."""
+    with tempfile.TemporaryDirectory(prefix="mcp-ceilings-") as top:
+        os.chmod(top, 0o755)
+        yield Tokens(os.path.join(top, "tenants"))
+
+
+def test_a_quota_does_not_go_beyond_a_ceiling(make_server, tokens):
+    tokens.tenant("acme", "ceiling.sandboxes=1", "rule.read_only_root=true")
+    tokens.tenant("free")
+    acme, free = (tokens.token(n, "user") for n in ("acme", "free"))
+    server = make_server(env={"TENANTS_FILE": tokens.write()})
+    a = server.client(token=acme)
+    text = a.run("one", "touch /bin/x 2>&1; touch /workspace/f && echo good")
+    assert text["state"] == "completed", text
+    assert "Read-only file system" in json.dumps(text)
+    assert "good" in json.dumps(text)
+    # It is a quota as well, and that one gives way.
+    assert "quota sandboxes" in json.dumps(
+        a.tool("initialize_sandbox", identifier="two"))
+    Ctl(server)("tenant", "set", "acme", "quota.sandboxes=9")
+    assert "tenant acme has its ceiling of 1 sandboxes" in json.dumps(
+        a.tool("initialize_sandbox", identifier="three"))
+    # Others are none of its business.
+    b = server.client(token=free)
+    assert "Read-only" not in json.dumps(
+        b.run("one", "touch /bin/x 2>&1; touch /workspace/f"))
+    b.call("initialize_sandbox", identifier="two")
+
+
+@pytest.mark.parametrize("words, what", [
+    (["ceiling.runs_queued=1"], "no ceiling runs_queued"),
+    (["ceiling.sandboxes=x"], "quota sandboxes: want a number"),
+    (["rule.colour=red"], "no rule colour"),
+    (["rule.runtime=../x"], "no runtime name")])
+def test_a_wrong_word_ends_the_start(make_server, tokens, words, what):
+    tokens.tenant("acme", *words)
+    server = make_server(env={"TENANTS_FILE": tokens.write()}, wait=False)
+    assert server.proc.wait(60) == 78
+    wait_for(lambda: any(what in s and "line 1" in s for s in server.log), 30,
+             "its reason")
+
+
+def test_a_file_that_others_may_write_is_not_believed(make_server, tokens):
+    tokens.tenant("acme")
+    path = tokens.write()
+    os.chmod(path, 0o666)
+    server = make_server(env={"TENANTS_FILE": path}, wait=False)
+    assert server.proc.wait(60) == 78
+    wait_for(lambda: any("others may write it" in s for s in server.log), 30,
+             "its reason")
