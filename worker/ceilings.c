@@ -216,7 +216,7 @@ ceilings_fingerprint(const struct ceiling *c, const struct policy *p,
 /* ---- all sandboxes */
 
 void
-tally_add(struct tally *t, uint64_t nano_cpus, uint64_t memory_bytes)
+ceilings_add(struct ceilings_sum *t, uint64_t nano_cpus, uint64_t memory_bytes)
 {
 	t->sandboxes++;
 	t->nano_cpus += nano_cpus;
@@ -231,7 +231,7 @@ ceilings_counts(const struct ceiling *c)
 }
 
 int
-ceilings_check_sum(const struct ceiling *c, const struct tally *others,
+ceilings_check_sum(const struct ceiling *c, const struct ceilings_sum *others,
     const struct policy_template *t, const char *whose, struct err *e)
 {
 	const struct {

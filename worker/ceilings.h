@@ -47,18 +47,19 @@ void ceilings_fingerprint(const struct ceiling *c, const struct policy *p,
     char out[POLICY_FINGERPRINT_LEN + 1]);
 
 /* What sandboxes have together. */
-struct tally {
+struct ceilings_sum {
 	uint64_t sandboxes;
 	uint64_t nano_cpus;
 	uint64_t memory_bytes;
 };
-void tally_add(struct tally *t, uint64_t nano_cpus, uint64_t memory_bytes);
+void ceilings_add(
+    struct ceilings_sum *t, uint64_t nano_cpus, uint64_t memory_bytes);
 /* ceilings_counts - whether sums are bounded, so that there is to be counted */
 bool ceilings_counts(const struct ceiling *c);
 /* ceilings_check_sum - ERR_LIMIT when one more of *t beside *others is too
  * much; whose is "tenant NAME" or the like */
-int ceilings_check_sum(const struct ceiling *c, const struct tally *others,
-    const struct policy_template *t, const char *whose,
-    struct err *e) MUSTCHECK;
+int ceilings_check_sum(const struct ceiling *c,
+    const struct ceilings_sum *others, const struct policy_template *t,
+    const char *whose, struct err *e) MUSTCHECK;
 
 #endif

@@ -427,7 +427,7 @@ is_at(const struct backend_container *list, size_t n, const struct uuid *uuid)
  * shows and what was counted before it and is not there yet. */
 static void
 sum_up(const struct backend_open *o, const struct backend_container *list,
-    size_t n, struct tally sums[2])
+    size_t n, struct ceilings_sum sums[2])
 {
 	const struct box_identity *id = &o->spec.identity;
 	const struct policy *p = o->d->policy;
@@ -441,9 +441,9 @@ sum_up(const struct backend_open *o, const struct backend_container *list,
 
 		if (!backend_is_at_work(c) || backend_is_box(c, id))
 			continue;
-		tally_add(&sums[1], cpus, memory);
+		ceilings_add(&sums[1], cpus, memory);
 		if (strcmp(c->identity.tenant, id->tenant) == 0)
-			tally_add(&sums[0], cpus, memory);
+			ceilings_add(&sums[0], cpus, memory);
 	}
 	TAILQ_FOREACH (other, &o->d->opens.all, link) {
 		const struct policy_template *t = &other->spec.template;
@@ -452,9 +452,9 @@ sum_up(const struct backend_open *o, const struct backend_container *list,
 		    other->stage > OPEN_INSPECT ||
 		    is_at(list, n, &other->spec.identity.uuid))
 			continue;
-		tally_add(&sums[1], t->nano_cpus, t->memory_bytes);
+		ceilings_add(&sums[1], t->nano_cpus, t->memory_bytes);
 		if (strcmp(other->spec.identity.tenant, id->tenant) == 0)
-			tally_add(&sums[0], t->nano_cpus, t->memory_bytes);
+			ceilings_add(&sums[0], t->nano_cpus, t->memory_bytes);
 	}
 }
 
@@ -464,7 +464,7 @@ counted_cb(int rc, const struct backend_container *list, size_t n,
 {
 	struct backend_open *o = arg;
 	const struct backend_spec *s = &o->spec;
-	struct tally sums[2] = {{.sandboxes = 0}};
+	struct ceilings_sum sums[2] = {{.sandboxes = 0}};
 	char whose[POLICY_WORD_MAX + 8];
 
 	if (rc == 0 && !o->abandoned && o->nended != o->d->opens.nended) {
