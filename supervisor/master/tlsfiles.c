@@ -43,6 +43,34 @@ check_file(const struct tls_file *f, const char *path, int fd, struct stat *st,
 	return 0;
 }
 
+/* Root reads any file, and that right is shed after the start. */
+static void
+warn_once_only(
+    const struct tls_file *f, const char *path, const struct stat *st)
+{
+	bool is_readable = st->st_uid == geteuid() ||
+	    (st->st_gid == getegid() && (st->st_mode & S_IRGRP) != 0) ||
+	    (st->st_mode & S_IROTH) != 0;
+
+	if (!is_readable)
+		log_warn("%s: %s belongs to another user: it is read now, and "
+			 "cannot be read again at SIGHUP: chown root it",
+		    f->name, path);
+}
+
+static int
+open_failed(const struct tls_file *f, const char *path, struct err *e)
+{
+	if (errno == EACCES && geteuid() == 0)
+		return err_set(e, ERR_INVAL,
+		    "%s: open %s: %s: after its start the server reads as "
+		    "root without root's right to others' files: chown root "
+		    "it, or restart the server",
+		    f->name, path, strerror(EACCES));
+	return err_set(
+	    e, ERR_INVAL, "%s: open %s: %s", f->name, path, strerror(errno));
+}
+
 /* A copy that nobody changes while it is read. */
 static int
 copy_file(const struct tls_file *f, const char *path, int *out, struct err *e)
@@ -56,10 +84,10 @@ copy_file(const struct tls_file *f, const char *path, int *out, struct err *e)
 	/* O_NONBLOCK: a FIFO must not hold us up. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd == -1)
-		return err_set(e, ERR_INVAL, "%s: open %s: %s", f->name, path,
-		    strerror(errno));
+		return open_failed(f, path, e);
 	if (check_file(f, path, fd, &st, e) != 0)
 		return e->code;
+	warn_once_only(f, path, &st);
 	n = (size_t)st.st_size;
 	mem = xmalloc(n);
 	if (fd_pread_all(fd, mem, n, 0, e) != (ssize_t)n)

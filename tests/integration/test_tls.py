@@ -469,6 +469,32 @@ def test_check_config_warns_of_a_certificate_that_ends(build, engine,
         s.destroy(engine)
 
 
+def test_a_key_of_another_user_is_read_once_and_both_times_said(tls, build,
+                                                                engine):
+    if os.geteuid() != 0:
+        pytest.skip("needs root, who can give files away")
+    s = tls.server
+    os.chown(tls.key, 65534, -1)
+    look = Server(build, env={"TLS_CERT_FILE": tls.certificate,
+                              "TLS_KEY_FILE": tls.key},
+                  args=["--check-config"], wait=False)
+    try:
+        assert look.proc.wait(60) == 0
+        wait_for(lambda: "cannot be read again at SIGHUP" in look.tail(), 30,
+                 "the warning")
+    finally:
+        look.destroy(engine)
+    before = len(s.log)
+    tls.reload()
+    wait_for(lambda: any("chown root it" in n and "stays as it was" in n
+                         for n in s.log[before:]), 30, "what to do")
+    os.chown(tls.key, 0, -1)
+    before = len(s.log)
+    tls.reload()
+    wait_for(lambda: any("was read again" in n for n in s.log[before:]), 30,
+             "that it was read")
+
+
 @pytest.mark.parametrize("waits", [True, False])
 def test_a_body_may_follow_before_100_continue_has_come(tls, waits):
     sock = tls.context().wrap_socket(
