@@ -68,14 +68,14 @@ struct copy {
 	struct peer_chan *walk; /* NULL: none, or it is over */
 	struct peer_chan *read; /* of the file under way */
 	bool walked;            /* at least begun */
-	bool walks_again;       /* some files are done already */
 	uint32_t nlisted;       /* entries of the walk */
 	struct file *batch;     /* of BATCH_MAX; NULL: not yet */
 	uint32_t nbatch;
 	uint32_t at; /* in it, the file under way */
 	struct done_name *done;
 	uint32_t ndone;
-	uint32_t number; /* of ARTIFACT_OPEN, counts up over restarts */
+	uint32_t nsorted; /* of these, sorted: from before this walk */
+	uint32_t number;  /* of ARTIFACT_OPEN, counts up over restarts */
 	uint32_t ncopied;
 	uint64_t total; /* bytes of copied files */
 
@@ -237,6 +237,12 @@ copy_error(const struct copy *c)
 	return c->error;
 }
 
+static int
+compare_names(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct done_name));
+}
+
 void
 copy_attach(struct copy *c, struct peer *p)
 {
@@ -246,8 +252,10 @@ copy_attach(struct copy *c, struct peer *p)
 	/* What an earlier worker has copied and never said to be stored. */
 	if (!c->walked)
 		peer_taken_stored(p, false);
-	c->walks_again = c->walked;
 	c->walked = true;
+	c->nsorted = c->ndone;
+	if (c->nsorted > 0)
+		qsort(c->done, c->nsorted, sizeof(*c->done), compare_names);
 	c->state = COPY_WALKING;
 	c->nlisted = 0;
 	c->walk = peer_open_walk(p,
@@ -316,13 +324,11 @@ is_done(const struct copy *c, const struct frame_entry *m)
 {
 	struct done_name name;
 
-	if (!c->walks_again)
+	if (c->nsorted == 0)
 		return false;
 	name = name_digest(m->path.p, m->path.n);
-	for (uint32_t i = 0; i < c->ndone; i++)
-		if (memcmp(&c->done[i], &name, sizeof(name)) == 0)
-			return true;
-	return false;
+	return bsearch(&name, c->done, c->nsorted, sizeof(name),
+		   compare_names) != NULL;
 }
 
 static void
@@ -352,16 +358,32 @@ add_file(struct copy *c, const struct frame_entry *m)
 	memcpy(f->mark, m->mark, sizeof(f->mark));
 }
 
+static uint32_t
+walk_max(const struct copy *c)
+{
+	uint32_t files = c->host->limits->files;
+
+	return files > COPY_WALK_MAX ? files : COPY_WALK_MAX;
+}
+
+static void
+note_long_walk(struct copy *c)
+{
+	note(c,
+	    "artifact extraction: too many files to look at: the rest is left "
+	    "out");
+}
+
 static int
 on_entry(const struct frame_entry *m, void *arg, struct err *e)
 {
 	struct copy *c = arg;
 
-	if (c->ndone >= 2 * COPY_WALK_MAX)
+	if (c->ndone >= 2 * walk_max(c))
 		return err_set(e, ERR_PROTO, "ever new files in each walk");
-	if (++c->nlisted > COPY_WALK_MAX) {
+	if (++c->nlisted > walk_max(c)) {
 		close_walk(c);
-		note(c, "artifact extraction: too many files");
+		note_long_walk(c);
 		next_file(c);
 		return 0;
 	}
@@ -383,7 +405,7 @@ on_walk_close(int code, const char *text, void *arg)
 	(void)text; /* strerror's here is in our words */
 	c->walk = NULL;
 	if (code == E2BIG)
-		note(c, "artifact extraction: too many files");
+		note_long_walk(c);
 	else if (code != 0)
 		note(c, "artifact extraction: cannot list %s: %s", COPY_ROOT,
 		    strerror(code));
@@ -423,8 +445,6 @@ why_not(const struct copy *c, const struct file *f)
 		return "artifact extraction: file too large";
 	if (f->size > total_left(c))
 		return "artifact extraction: total size exceeded";
-	if (c->ncopied >= c->host->limits->files)
-		return "artifact extraction: too many files";
 	return NULL;
 }
 
@@ -444,8 +464,23 @@ ask_front(struct copy *c, const struct file *f)
 }
 
 static void
+end_of_places(struct copy *c)
+{
+	close_walk(c);
+	note(c,
+	    "artifact extraction: too many files: the rest is left out, %u of "
+	    "a run are kept (ARTIFACTS_MAX_EXTRACT_FILES)",
+	    c->host->limits->files);
+	end(c);
+}
+
+static void
 next_file(struct copy *c)
 {
+	if (c->at < c->nbatch && c->ncopied >= c->host->limits->files) {
+		end_of_places(c);
+		return;
+	}
 	for (; c->at < c->nbatch; c->at++) {
 		const struct file *f = &c->batch[c->at];
 		const char *why = why_not(c, f);

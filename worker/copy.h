@@ -15,7 +15,9 @@
 #include "common/err.h"
 #include "worker/link/peer.h"
 
-#define COPY_WALK_MAX 5000 /* entries looked at */
+#define COPY_WALK_MAX                                                          \
+	5000 /* entries looked at, or as many as may be copied                 \
+	      */
 #define COPY_ROOT "/artifacts"
 #define COPY_PATH_MAX 1024
 #define COPY_TIME_MS 120000

@@ -12,7 +12,7 @@
 #include "common/base.h"
 #include "common/hashmap.h"
 
-#define TAKEN_MAX 5000
+#define TAKEN_MAX 50000 /* some 200 bytes each */
 
 /* Two equal marks: the file was not written in between. */
 struct taken_mark {

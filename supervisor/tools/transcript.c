@@ -253,7 +253,12 @@ add_artifacts(struct buf *b, const json_t *run)
 {
 	const json_t *all = json_object_get(run, "artifacts");
 	size_t n = json_array_size(all);
+	json_int_t more =
+	    json_integer_value(json_object_get(run, "artifacts_dropped"));
 
+	if (js_text(run, "artifacts_error")[0] != '\0')
+		(void)buf_printf(b, "artifacts were left out: %.700s\n",
+		    js_text(run, "artifacts_error"));
 	if (n == 0)
 		return;
 	(void)buf_printf(b, "artifacts below /artifacts/%.40s/%.40s:",
@@ -266,7 +271,9 @@ add_artifacts(struct buf *b, const json_t *run)
 		    (long long)json_integer_value(json_object_get(a, "size")));
 	}
 	if (n > ARTIFACTS_MAX)
-		(void)buf_printf(b, " and %zu more", n - ARTIFACTS_MAX);
+		more += (json_int_t)(n - ARTIFACTS_MAX);
+	if (more > 0)
+		(void)buf_printf(b, " and %lld more", (long long)more);
 	(void)buf_printf(b, "\n");
 }
 
