@@ -28,7 +28,7 @@ on_bus(const struct bus_event *ev, void *arg)
 
 	if (ev->kind == BUS_RUN_ENDED &&
 	    (ev->run->row.spool_bytes > STORE_INLINE_MAX ||
-		ev->run->row.nartifacts > 0))
+		ev->run->row.artifacts_total > 0))
 		d->is_due = true;
 }
 

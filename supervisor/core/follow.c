@@ -177,7 +177,7 @@ follow_open(struct core *c, const struct principal *who, const struct uuid *run,
 	f->ops = ops;
 	f->arg = arg;
 	f->at = *at;
-	f->lookup = lookup_open(c, who, run, found_cb, f);
+	f->lookup = lookup_open(c, who, run, 0, found_cb, f);
 	return f;
 }
 

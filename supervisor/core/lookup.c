@@ -18,13 +18,16 @@ struct lookup {
 	struct store_run row; /* else, from the database */
 	struct log_view *view;
 	struct timer *later;
-	bool is_reading; /* the database has not answered yet */
-	bool is_closed;
+	struct store_getting *getting; /* NULL: the database has answered */
 };
 
-static void
-lookup_free(struct lookup *l)
+void
+lookup_close(struct lookup *l)
 {
+	if (l == NULL)
+		return;
+	if (l->getting != NULL)
+		store_getting_cancel(l->getting);
 	timer_free(l->later);
 	if (l->run != NULL) {
 		run_read_end(l->run, &l->reader);
@@ -33,16 +36,6 @@ lookup_free(struct lookup *l)
 	log_view_close(l->view);
 	store_run_clear(&l->row);
 	free(l);
-}
-
-void
-lookup_close(struct lookup *l)
-{
-	if (l == NULL)
-		return;
-	l->is_closed = true;
-	if (!l->is_reading)
-		lookup_free(l);
 }
 
 static void
@@ -100,11 +93,7 @@ row_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
 	struct lookup_found f;
 	struct err e;
 
-	l->is_reading = false;
-	if (l->is_closed) {
-		lookup_free(l);
-		return;
-	}
+	l->getting = NULL;
 	if (rc != 0) {
 		l->cb(rc, NULL, why, l->arg);
 		return;
@@ -130,7 +119,7 @@ lookup_check_output(const struct lookup_found *f, struct err *e)
 
 struct lookup *
 lookup_open(struct core *c, const struct principal *who, const struct uuid *run,
-    lookup_cb cb, void *arg)
+    uint32_t artifacts_from, lookup_cb cb, void *arg)
 {
 	struct lookup *l = xcalloc(1, sizeof(*l));
 	struct run *r = runs_find_uuid(core_runs(c), who->tenant, run);
@@ -143,8 +132,8 @@ lookup_open(struct core *c, const struct principal *who, const struct uuid *run,
 		l->later = timer_new(core_base(c), live_cb, l);
 		timer_set_ms(l->later, 0);
 	} else {
-		l->is_reading = true;
-		store_run_get(core_store(c), who->tenant, run, row_cb, l);
+		l->getting = store_run_get(
+		    core_store(c), who->tenant, run, artifacts_from, row_cb, l);
 	}
 	return l;
 }

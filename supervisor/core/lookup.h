@@ -32,9 +32,11 @@ typedef void (*lookup_cb)(
 /* lookup_check_output - ERR_GONE: its log was evicted (store.h) */
 int lookup_check_output(const struct lookup_found *f, struct err *e) MUSTCHECK;
 /* lookup_open - cb comes later, never inside; then *f stays until
- * lookup_close, which may be called at any time */
+ * lookup_close, which may be called at any time
+ *
+ *	artifacts_from	where the row's page of artifacts is to begin */
 struct lookup *lookup_open(struct core *c, const struct principal *who,
-    const struct uuid *run, lookup_cb cb, void *arg);
+    const struct uuid *run, uint32_t artifacts_from, lookup_cb cb, void *arg);
 void lookup_close(struct lookup *l); /* NULL too */
 
 #endif

@@ -13,12 +13,10 @@
  */
 #include "supervisor/core/run.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "common/clock.h"
 #include "common/conf.h"
-#include "common/fd.h"
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
@@ -130,7 +128,8 @@ run_enter(struct run *r)
 {
 	struct runs *rs = r->runs;
 
-	artifacts_init(&r->artifacts, r->log, run_tenant(r));
+	artifacts_init(
+	    &r->artifacts, rs->parts.store, rs->parts.base, &r->row, r->log);
 	hashmap_put(&rs->ids, &r->by_id, hashmap_key_u64(r->row.id));
 	hashmap_put(&rs->uuids, &r->by_uuid, hashmap_key_uuid(&r->row.uuid));
 	rs->asked_bytes += r->row.asked_bytes;
@@ -296,8 +295,8 @@ static void
 run_fetch(struct run *r)
 {
 	if (run_asked_must_fetch(&r->asked))
-		store_run_get(r->runs->parts.store, run_tenant(r), &r->row.uuid,
-		    fetched_cb, run_ref(r));
+		(void)store_run_get(r->runs->parts.store, run_tenant(r),
+		    &r->row.uuid, 0, fetched_cb, run_ref(r));
 }
 
 bool
@@ -449,12 +448,18 @@ do_finish(struct run *r)
 }
 
 static void
+listed_cb(void *arg)
+{
+	run_happen(arg, RUN_STORED);
+}
+
+static void
 end_stored_cb(int rc, const struct err *why, void *arg)
 {
 	struct run *r = arg;
 
 	if (rc == 0) {
-		run_happen(r, RUN_STORED);
+		artifacts_list(&r->artifacts, listed_cb, r);
 	} else {
 		static struct log_limit limit;
 		struct err e = *why;
@@ -482,8 +487,7 @@ do_store(struct run *r)
 	}
 	row = run_row_ended(&r->row, &r->ending);
 	row.spool_bytes = r->length;
-	row.artifacts = r->artifacts.rows;
-	row.nartifacts = r->artifacts.nrows;
+	artifacts_lend(&r->artifacts, &row);
 	store_run_end(
 	    r->runs->parts.store, &row, r->log, end_stored_cb, run_ref(r));
 }
@@ -514,9 +518,7 @@ do_say_ended(struct run *r)
 {
 	run_row_close(&r->row, &r->ending);
 	r->row.spool_bytes = r->length;
-	free(r->row.artifacts); /* none, of a restored row */
-	artifacts_take_rows(
-	    &r->artifacts, &r->row.artifacts, &r->row.nartifacts);
+	artifacts_take(&r->artifacts, &r->row);
 	run_say(r, BUS_RUN_ENDED, NULL);
 }
 
@@ -641,6 +643,7 @@ run_restore(struct runs *rs, struct sandbox *sb, const struct run_fate *fate,
 	r->recorded = RUN_IS_RECORDED;
 	r->log = log;
 	run_enter(r);
+	artifacts_restored(&r->artifacts);
 	*out = r;
 	if (sb != NULL) {
 		restore_place(r);
@@ -707,6 +710,7 @@ void
 run_resend(struct run *r)
 {
 	store_log_share(r->log); /* the one before may not be dead yet */
+	artifacts_begin_anew(&r->artifacts);
 	r->worker = r->sandbox->worker;
 	run_happen(r, RUN_WORKER_CAME);
 }

@@ -2,6 +2,26 @@
 
 #include "supervisor/core/run.h"
 
+static void
+answer_offer(struct run *r, uint32_t number, int fd, const char *refusal)
+{
+	msg_send_artifact_fd(run_chan(r),
+	    &(struct msg_artifact_fd){.id = r->row.id,
+		.tenant = r->row.tenant,
+		.file = number,
+		.refusal = refusal,
+		.file_fd = fd});
+}
+
+static void
+answer_cb(void *arg, uint32_t number, int fd, const struct err *why)
+{
+	if (fd < 0)
+		answer_offer(arg, number, -1, why->msg);
+	else
+		answer_offer(arg, number, fd, "");
+}
+
 void
 run_on_artifact_open(struct run *r, const struct msg_artifact_open *m)
 {
@@ -11,28 +31,18 @@ run_on_artifact_open(struct run *r, const struct msg_artifact_open *m)
 	    .mtime_ns = m->mtime_ns,
 	    .path = m->path.p,
 	    .path_len = m->path.n};
-	struct msg_artifact_fd answer = {.id = r->row.id,
-	    .tenant = r->row.tenant,
-	    .file = m->file,
-	    .refusal = "",
-	    .file_fd = -1};
-	struct ipc_chan *chan = run_chan(r);
-	struct err e;
 
-	answer.file_fd = r->phase == RUN_SENT ?
-	    artifacts_begin(&r->artifacts, &offer, &e) :
-	    err_set(&e, ERR_WRONG_STATE, "the run is over");
-	if (answer.file_fd < 0) {
-		answer.file_fd = -1;
-		answer.refusal = e.msg;
-	}
-	msg_send_artifact_fd(chan, &answer);
+	if (r->phase == RUN_SENT)
+		artifacts_offer(&r->artifacts, &offer, answer_cb, r);
+	else
+		answer_offer(r, m->file, -1, "the run is over");
 }
 
 void
 run_on_artifact_done(struct run *r, const struct msg_artifact_done *m)
 {
-	artifacts_done(&r->artifacts, m->file, m->size, m->sha256);
+	if (r->phase == RUN_SENT)
+		artifacts_done(&r->artifacts, m->file, m->size, m->sha256);
 }
 
 void

@@ -111,8 +111,8 @@ look_up(struct front *f, struct http_exchange *x, bool cancel)
 	g->cancel = cancel;
 	g->artifacts_from = from;
 	http_hold(x, NULL, NULL);
-	g->lookup =
-	    lookup_open(f->core, http_principal(x), &run, run_found_cb, g);
+	g->lookup = lookup_open(
+	    f->core, http_principal(x), &run, from, run_found_cb, g);
 }
 
 void

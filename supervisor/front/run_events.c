@@ -389,7 +389,7 @@ add_artifacts(struct evbuffer *out, const struct store_run *row)
 {
 	json_t *o = event_object(row);
 
-	json_object_set_new(o, "count", json_integer(row->nartifacts));
+	json_object_set_new(o, "count", json_integer(row->artifacts_total));
 	add_event(out, ID_ARTIFACTS, "artifacts_extracted", o);
 }
 

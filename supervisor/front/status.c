@@ -33,7 +33,7 @@ struct status_key {
 	int64_t evicted_ms;
 	enum run_state state;
 	enum sched_wait waits;
-	uint32_t nartifacts;
+	uint32_t artifacts_total;
 	uint32_t from;
 };
 
@@ -281,7 +281,7 @@ is_same(const struct status_key *a, const struct status_key *b)
 	return memcmp(&a->run, &b->run, sizeof(a->run)) == 0 &&
 	    a->length == b->length && a->changes == b->changes &&
 	    a->evicted_ms == b->evicted_ms && a->state == b->state &&
-	    a->waits == b->waits && a->nartifacts == b->nartifacts &&
+	    a->waits == b->waits && a->artifacts_total == b->artifacts_total &&
 	    a->from == b->from;
 }
 
@@ -303,7 +303,8 @@ making_new(const struct statuses *all, const struct status_key *key,
 	struct status_making *m = xcalloc(1, sizeof(*m));
 
 	m->base = (struct log_maker){making_make, making_done};
-	m->fd = key->length + (uint64_t)key->nartifacts * ARTIFACT_BYTES >
+	m->fd =
+	    key->length + (uint64_t)found->row->nartifacts * ARTIFACT_BYTES >
 		LARGE_FROM ?
 	    http_large_file(all->http) :
 	    -1;
@@ -342,7 +343,7 @@ statuses_answer(struct statuses *all, struct http_exchange *x,
 	    .evicted_ms = found->row->evicted_ms,
 	    .state = found->row->state,
 	    .waits = run_waits_for(found->run),
-	    .nartifacts = found->row->nartifacts,
+	    .artifacts_total = found->row->artifacts_total,
 	    .from = from};
 	struct status *s = find(all, &key);
 

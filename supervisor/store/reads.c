@@ -2,7 +2,7 @@
  * reads.c - single rows for the loop: ops for the reader's thread
  *
  * Each op reads in one transaction what belongs together (a run, its commands,
- * its artifacts) and hands it over once, on the loop's thread.
+ * a page of its artifacts) and hands it over once, on the loop's thread.
  */
 #include "supervisor/store/store_int.h"
 
@@ -34,32 +34,74 @@ read_commands(struct db *db, struct store_run *r, struct err *e)
 	return rc;
 }
 
-static int
-read_artifacts(struct db *db, struct store_run *r, struct err *e)
+int
+reads_count_artifacts(struct db *db, uint64_t run, uint64_t *out, struct err *e)
 {
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_ARTIFACTS_COUNT);
+	db_put_uint(&c, run);
+	rc = db_call_step(&c, e);
+	if (rc < 0)
+		return rc;
+	*out = db_get_uint(&c);
+	db_call_end(&c);
+	return 0;
+}
+
+/* 0: that was the last; 1: there is more. */
+static int
+read_page(struct db *db, struct store_run *r, struct err *e)
+{
+	size_t bytes = 0;
 	struct db_call c;
 	int rc;
 
 	db_call_init(&c, db, DB_ARTIFACTS_GET);
 	db_put_uint(&c, r->id);
+	db_put_uint(&c, STORE_ARTIFACTS_PAGE + 1);
+	db_put_uint(&c, r->artifacts_from);
 	while ((rc = db_call_step(&c, e)) == 1) {
+		if (r->nartifacts == STORE_ARTIFACTS_PAGE ||
+		    bytes >= STORE_ARTIFACTS_PAGE_BYTES)
+			break;
 		r->artifacts = array_grow(
 		    r->artifacts, r->nartifacts, sizeof(*r->artifacts));
 		rc = rows_get_artifact(&c, &r->artifacts[r->nartifacts], e);
 		if (rc != 0)
 			break;
-		r->nartifacts++;
+		bytes += strlen(r->artifacts[r->nartifacts++].path);
 	}
 	if (rc != 0)
 		db_call_end(&c);
 	return rc;
 }
 
+/* Those of a run that goes on are nobody's yet. */
+static int
+read_artifacts(struct db *db, struct store_run *r, struct err *e)
+{
+	uint64_t n;
+	int rc;
+
+	if (r->state == RUN_STATE_QUEUED || r->state == RUN_STATE_RUNNING)
+		return 0;
+	rc = read_page(db, r, e);
+	n = (uint64_t)r->artifacts_from + r->nartifacts;
+	if (rc == 1 || (rc == 0 && r->nartifacts == 0 && n > 0))
+		rc = reads_count_artifacts(db, r->id, &n, e);
+	r->artifacts_total = (uint32_t)n;
+	return rc;
+}
+
 int
-reads_run(struct db *db, struct db_call *c, struct store_run *r, struct err *e)
+reads_run(struct db *db, struct db_call *c, uint32_t artifacts_from,
+    struct store_run *r, struct err *e)
 {
 	if (rows_get_run(c, r, e) != 0)
 		return e->code;
+	r->artifacts_from = artifacts_from;
 	if (read_commands(db, r, e) == 0 && read_artifacts(db, r, e) == 0)
 		return 0;
 	store_run_clear(r);
@@ -68,19 +110,20 @@ reads_run(struct db *db, struct db_call *c, struct store_run *r, struct err *e)
 
 /* One run. */
 
-struct run_get_op {
+struct store_getting {
 	struct op op;
 	store_run_cb done;
 	void *arg;
 	uint64_t tenant;
 	struct uuid uuid;
+	uint32_t artifacts_from;
 	struct store_run row;
 };
 
 static int
 run_get_run(struct db *db, struct op *op, struct err *e)
 {
-	struct run_get_op *g = (struct run_get_op *)op;
+	struct store_getting *g = (struct store_getting *)op;
 	struct db_call c;
 	int rc;
 
@@ -96,7 +139,7 @@ run_get_run(struct db *db, struct op *op, struct err *e)
 	}
 	if (rc < 0)
 		return rc;
-	rc = reads_run(db, &c, &g->row, e);
+	rc = reads_run(db, &c, g->artifacts_from, &g->row, e);
 	db_call_end(&c);
 	return rc;
 }
@@ -104,8 +147,10 @@ run_get_run(struct db *db, struct op *op, struct err *e)
 static void
 run_get_deliver(struct op *op)
 {
-	struct run_get_op *g = (struct run_get_op *)op;
+	struct store_getting *g = (struct store_getting *)op;
 
+	if (g->done == NULL)
+		return;
 	if (op->rc == 0)
 		g->done(0, &g->row, NULL, g->arg);
 	else
@@ -115,15 +160,21 @@ run_get_deliver(struct op *op)
 static void
 run_get_release(struct op *op)
 {
-	store_run_clear(&((struct run_get_op *)op)->row);
+	store_run_clear(&((struct store_getting *)op)->row);
 	free(op);
 }
 
 void
-store_run_get(struct store *s, struct tenant_id tenant, const struct uuid *uuid,
-    store_run_cb done, void *arg)
+store_getting_cancel(struct store_getting *g)
 {
-	struct run_get_op *g = xcalloc(1, sizeof(*g));
+	g->done = NULL;
+}
+
+struct store_getting *
+store_run_get(struct store *s, struct tenant_id tenant, const struct uuid *uuid,
+    uint32_t artifacts_from, store_run_cb done, void *arg)
+{
+	struct store_getting *g = xcalloc(1, sizeof(*g));
 
 	g->op.run = run_get_run;
 	g->op.deliver = run_get_deliver;
@@ -132,7 +183,9 @@ store_run_get(struct store *s, struct tenant_id tenant, const struct uuid *uuid,
 	g->arg = arg;
 	g->tenant = tenant.n;
 	g->uuid = *uuid;
+	g->artifacts_from = artifacts_from;
 	reader_submit(s->reader, &g->op);
+	return g;
 }
 
 /* One artifact. */
@@ -178,6 +231,8 @@ artifact_get_deliver(struct op *op)
 {
 	struct artifact_get_op *g = (struct artifact_get_op *)op;
 
+	if (g->done == NULL)
+		return;
 	if (op->rc == 0)
 		g->done(0, &g->row, NULL, g->arg);
 	else

@@ -7,8 +7,11 @@
  *		- it is due, it is moved or hurried, or its sandbox ends: it
  *		  goes.
  *	move	an update of an unfinished run.
+ *	put	some of an unfinished run's artifacts, with their blobs'
+ *		counts; nobody sees them before the end.  The same path again
+ *		takes the place of what was there.
  *	end	an update, or the insert when it covers the begin; artifacts
- *		with their blobs' counts, and the tenant's totals, in the same
+ *		that were not put, and the tenant's totals, in the same
  *		transaction.
  *
  * The log: whatever writes a row of which the log is in a file gives the file
@@ -28,7 +31,6 @@
 #include "supervisor/store/tally.h"
 #include "supervisor/store/writer.h"
 
-#define ARTIFACTS_MAX 5000 /* ARTIFACTS_MAX_EXTRACT_FILES at most */
 #define ENV_MASK "***"
 
 struct run_op {
@@ -229,6 +231,94 @@ move_release(struct op *op)
 	free(op);
 }
 
+/* Artifacts. */
+
+static int
+unref_replaced(struct db *db, const struct store_run *r,
+    const struct store_artifact *a, struct err *e)
+{
+	uint8_t sha256[32];
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_ARTIFACT_DELETE);
+	db_put_uint(&c, r->id);
+	db_put_text(&c, a->path);
+	rc = db_call_step(&c, e);
+	if (rc != 1)
+		return rc;
+	db_get_bytes(&c, sha256, sizeof(sha256));
+	db_call_end(&c);
+	/* Without references it goes with the next trim, its file too. */
+	db_call_init(&c, db, DB_FORGET_BLOB_UNREF);
+	db_put_uint(&c, r->tenant);
+	db_put_blob(&c, sha256, sizeof(sha256));
+	return db_call_run(&c, e);
+}
+
+static int
+put_artifact(struct db *db, const struct store_run *r,
+    const struct store_artifact *a, struct err *e)
+{
+	struct db_call c;
+
+	if (unref_replaced(db, r, a, e) != 0)
+		return e->code;
+	db_call_init(&c, db, DB_ARTIFACT_INSERT);
+	db_put_uint(&c, r->id);
+	rows_put_artifact(&c, a);
+	if (db_call_run(&c, e) != 0)
+		return e->code;
+	db_call_init(&c, db, DB_BLOB_REF);
+	db_put_uint(&c, r->tenant);
+	db_put_blob(&c, a->sha256, sizeof(a->sha256));
+	db_put_uint(&c, a->size);
+	return db_call_run(&c, e);
+}
+
+static int
+put_artifacts(struct db *db, const struct store_run *r, struct err *e)
+{
+	for (uint32_t i = 0; i < r->nartifacts; i++)
+		if (put_artifact(db, r, &r->artifacts[i], e) != 0)
+			return e->code;
+	return 0;
+}
+
+/* Only of a run that has a row and no end. */
+static int
+put_run(struct db *db, struct op *op, struct err *e)
+{
+	const struct run_op *o = (const struct run_op *)op;
+	enum run_state state = RUN_STATE_COMPLETED;
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_RUN_STATE);
+	db_put_uint(&c, o->row.id);
+	rc = db_call_step(&c, e);
+	if (rc < 0)
+		return rc;
+	if (rc == 1) {
+		rc = run_state_parse(db_get_word(&c), &state);
+		db_call_end(&c);
+	}
+	if (rc != 0 || !is_unfinished(state))
+		return explain_run(db, o->row.id, e);
+	return put_artifacts(db, &o->row, e);
+}
+
+/* Rows count them now. */
+static void
+put_deliver(struct op *op)
+{
+	const struct run_op *o = (const struct run_op *)op;
+
+	if (op->rc == 0 && o->log != NULL)
+		blob_files_settle(o->log, &o->row);
+	run_deliver(op);
+}
+
 /* End. */
 
 static int
@@ -237,10 +327,6 @@ end_check(const struct store_run *r, struct err *e)
 	if (is_unfinished(r->state))
 		return err_set(e, ERR_INVAL, "a run cannot end as %s",
 		    run_state_word(r->state));
-	if (r->nartifacts > ARTIFACTS_MAX)
-		return err_set(e, ERR_LIMIT,
-		    "a run's end with %u artifacts is too large",
-		    r->nartifacts);
 	if (r->digest_len > STORE_DIGEST_MAX)
 		return err_set(e, ERR_LIMIT,
 		    "a run's end with a digest of %zu bytes is too large",
@@ -282,35 +368,18 @@ end_command(
 	return rc;
 }
 
-static int
-end_artifact(struct db *db, const struct store_run *r,
-    const struct store_artifact *a, struct err *e)
-{
-	struct db_call c;
-	int rc;
-
-	db_call_init(&c, db, DB_ARTIFACT_INSERT);
-	db_put_uint(&c, r->id);
-	rows_put_artifact(&c, a);
-	rc = db_call_run(&c, e);
-	if (rc != 0)
-		return rc;
-	db_call_init(&c, db, DB_BLOB_REF);
-	db_put_uint(&c, r->tenant);
-	db_put_blob(&c, a->sha256, sizeof(a->sha256));
-	db_put_uint(&c, a->size);
-	return db_call_run(&c, e);
-}
-
 /* What is in files, for those who count it. */
 static int
 end_kept(struct db *db, const struct run_op *o, struct err *e)
 {
 	const struct store_run *r = &o->row;
 	bool has_file = o->log != NULL && r->log == NULL;
+	uint64_t n = r->nartifacts;
 	struct db_call c;
 
-	if (!has_file && r->nartifacts == 0)
+	if (r->artifacts_put && reads_count_artifacts(db, r->id, &n, e) != 0)
+		return e->code;
+	if (!has_file && n == 0)
 		return 0;
 	db_call_init(&c, db, DB_KEPT_INSERT);
 	db_put_uint(&c, r->id);
@@ -365,10 +434,8 @@ end_run(struct db *db, struct op *op, struct err *e)
 	if (end_check(r, e) != 0 || end_take_log(o, e) != 0 ||
 	    (is_new ? end_insert(db, r, e) : end_update(db, r, e)) != 0)
 		return e->code;
-	for (uint32_t i = 0; i < r->nartifacts; i++)
-		if (end_artifact(db, r, &r->artifacts[i], e) != 0)
-			return e->code;
-	if (end_kept(db, o, e) != 0 || tally_add(db, r, e) != 0)
+	if (put_artifacts(db, r, e) != 0 || end_kept(db, o, e) != 0 ||
+	    tally_add(db, r, e) != 0)
 		return e->code;
 	return r->log != NULL ? 0 : log_file_name(o->log, e);
 }
@@ -382,16 +449,6 @@ end_after(struct db *db, struct op *op)
 	(void)db;
 	if (op->rc == 0 ? o->row.log != NULL : op->covers != NULL)
 		log_file_remove(o->log);
-}
-
-static void
-end_deliver(struct op *op)
-{
-	const struct run_op *o = (const struct run_op *)op;
-
-	if (op->rc == 0 && o->log != NULL)
-		blob_files_settle(o->log, &o->row);
-	run_deliver(op);
 }
 
 /* Submitting. */
@@ -512,6 +569,33 @@ store_run_move(struct store *s, uint64_t run, uint64_t sandbox,
 	writer_submit(s->writer, &op->w.op);
 }
 
+struct store_putting *
+store_artifacts_put(struct store *s, const struct store_run *row,
+    struct store_log *log, store_done_cb done, void *arg)
+{
+	struct run_op *o = run_op_new(row, log, done, arg);
+
+	store_run_hurry(s, row->id);
+	o->w.op.run = put_run;
+	o->w.op.deliver = put_deliver;
+	writer_submit(s->writer, &o->w.op);
+	return (struct store_putting *)o;
+}
+
+static void
+nobody_cb(int rc, const struct err *why, void *arg)
+{
+	(void)rc;
+	(void)why;
+	(void)arg;
+}
+
+void
+store_putting_cancel(struct store_putting *p)
+{
+	((struct run_op *)p)->w.done = nobody_cb;
+}
+
 void
 store_run_end(struct store *s, const struct store_run *row,
     struct store_log *log, store_done_cb done, void *arg)
@@ -521,6 +605,6 @@ store_run_end(struct store *s, const struct store_run *row,
 	o->w.op.covers = writer_take(s->writer, is_begin_of, &row->id);
 	o->w.op.run = end_run;
 	o->w.op.after = end_after;
-	o->w.op.deliver = end_deliver;
+	o->w.op.deliver = put_deliver;
 	writer_submit(s->writer, &o->w.op);
 }

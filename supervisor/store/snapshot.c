@@ -71,7 +71,7 @@ read_runs(struct db *db, void (*slim)(struct store_run *run),
 	db_call_init(&c, db, DB_RUN_UNFINISHED);
 	while ((rc = db_call_step(&c, e)) == 1) {
 		s->runs = array_grow(s->runs, s->nruns, sizeof(*s->runs));
-		if (reads_run(db, &c, &s->runs[s->nruns], e) != 0) {
+		if (reads_run(db, &c, 0, &s->runs[s->nruns], e) != 0) {
 			db_call_end(&c);
 			return e->code;
 		}

@@ -170,15 +170,21 @@ const char *const db_sql[DB_NQUERY] = {
 	"INSERT INTO artifact (run, tenant, identifier, " ARTIFACT_COLUMNS ")"
 	" SELECT ?1, tenant, identifier, " ARTIFACT_VALUES
 	" FROM run WHERE id = ?1",
+    [DB_ARTIFACT_DELETE] = "DELETE FROM artifact WHERE run = ?1 AND path = ?2"
+			   " RETURNING sha256",
     [DB_ARTIFACTS_GET] = "SELECT " ARTIFACT_COLUMNS " FROM artifact"
-			 " WHERE run = ?1 ORDER BY path",
+			 " WHERE run = ?1 ORDER BY path LIMIT ?2 OFFSET ?3",
+    [DB_ARTIFACTS_COUNT] = "SELECT count(*) FROM artifact WHERE run = ?1",
     [DB_ARTIFACT_GET] = "SELECT " ARTIFACT_COLUMNS " FROM artifact WHERE"
 			" run = (SELECT id FROM run WHERE uuid = ?1"
-			" AND +tenant = ?2 AND identifier = ?3)"
+			" AND +tenant = ?2 AND identifier = ?3"
+			" AND NOT " UNFINISHED ")"
 			" AND path = ?4",
     [DB_ARTIFACT_LATEST] = "SELECT " ARTIFACT_COLUMNS " FROM artifact"
 			   " WHERE tenant = ?1"
 			   " AND identifier = ?2 AND path = ?3"
+			   " AND EXISTS (SELECT 1 FROM run"
+			   " WHERE id = artifact.run AND NOT " UNFINISHED ")"
 			   " ORDER BY run DESC LIMIT 1",
     [DB_BLOB_REF] = "INSERT INTO blob (tenant, sha256, size, refs)"
 		    " VALUES (?1, ?2, ?3, 1)"

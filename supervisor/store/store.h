@@ -275,8 +275,23 @@ void store_run_hurry(struct store *s, uint64_t run);
 void store_run_move(struct store *s, uint64_t run, uint64_t sandbox,
     const char *sandbox_name, store_done_cb done, void *arg);
 /*
- * store_run_end - the last word: state, commands, artifacts with their blobs'
- * reference counts, the log; the spec is wiped
+ * store_artifacts_put - some artifacts of an unfinished run (row->id, tenant
+ * and artifacts; log, on which their blobs hang), with their blobs' reference
+ * counts
+ *
+ * Nobody sees them before the run's end is on disk.  The same path again takes
+ * the place of what was there: a collection may begin anew.  ERR_NOTFOUND,
+ * ERR_WRONG_STATE: there is no such run, or it has ended.
+ * store_putting_cancel - before done was called: it will not be.
+ */
+struct store_putting;
+struct store_putting *store_artifacts_put(struct store *s,
+    const struct store_run *row, struct store_log *log, store_done_cb done,
+    void *arg);
+void store_putting_cancel(struct store_putting *p);
+/*
+ * store_run_end - the last word: state, commands, the log, artifacts that were
+ * not put before (row->artifacts_put: some may have been); the spec is wiped
  *
  * A log of at most STORE_INLINE_MAX bytes (row->spool_bytes) goes into the row
  * and its file away; a longer one stays where it is.  row->log is not looked
@@ -291,7 +306,7 @@ void store_run_end(struct store *s, const struct store_run *row,
  * store_blob_commit puts it under its digest, where the same bytes may be
  * already, or store_blob_abort removes it, as the log's last store_log_close
  * does with those that are left.  A committed blob stays at least until its
- * run's end is on disk, or the log is closed without one.
+ * artifact's row is on disk, or the log is closed without one.
  *	file	tells the files of one run apart
  */
 int store_blob_begin(
@@ -335,7 +350,7 @@ struct store_evict_wish {
 	/* Of logs, of artifacts, when each has a disk of its own. */
 	struct store_quota free_logs, free_blobs;
 };
-struct store_usage { /* by ended runs, beside the database */
+struct store_usage { /* beside the database: logs of ended runs, blobs of all */
 	uint64_t log_files, log_bytes;
 	uint64_t blob_files, blob_bytes;
 	uint64_t evicted; /* runs, ever */
@@ -354,8 +369,16 @@ void store_evict(struct store *s, const struct store_evict_wish *wish,
  * with rc ERR_NOTFOUND when there is none for this tenant. */
 typedef void (*store_run_cb)(
     int rc, const struct store_run *row, const struct err *why, void *arg);
-void store_run_get(struct store *s, struct tenant_id tenant,
-    const struct uuid *uuid, store_run_cb done, void *arg);
+/* store_run_get - its artifacts, which it has when it has ended, are a page of
+ * the list that is ordered by path: from artifacts_from on, at most so many.
+ * store_getting_cancel - before done was called: it will not be */
+#define STORE_ARTIFACTS_PAGE 1000
+#define STORE_ARTIFACTS_PAGE_BYTES (128u << 10) /* of names, and one more */
+struct store_getting;
+struct store_getting *store_run_get(struct store *s, struct tenant_id tenant,
+    const struct uuid *uuid, uint32_t artifacts_from, store_run_cb done,
+    void *arg);
+void store_getting_cancel(struct store_getting *g);
 /* store_sandbox_ended - is there a row of it that says so? */
 typedef void (*store_ended_cb)(bool has_ended, void *arg);
 void store_sandbox_ended(

@@ -68,9 +68,11 @@ array_grow(void *p, size_t n, size_t size)
 /* runs_hurry - the rows of a sandbox's runs that are held are written now */
 void runs_hurry(struct store *s, uint64_t sandbox);
 
-/* reads_run - a row of RUN_COLUMNS and the spec; with commands and artifacts.
- * On failure *r is cleared. */
-int reads_run(struct db *db, struct db_call *c, struct store_run *r,
-    struct err *e) MUSTCHECK;
+/* reads_run - a row of RUN_COLUMNS and the spec; with commands and, when it
+ * has ended, a page of its artifacts.  On failure *r is cleared. */
+int reads_run(struct db *db, struct db_call *c, uint32_t artifacts_from,
+    struct store_run *r, struct err *e) MUSTCHECK;
+int reads_count_artifacts(
+    struct db *db, uint64_t run, uint64_t *out, struct err *e) MUSTCHECK;
 
 #endif

@@ -216,7 +216,7 @@ control_on_start(struct tool_call *t, const json_t *arguments)
 		tool_fail(t, &e);
 		return;
 	}
-	c->lookup = lookup_open(t->core, t->call->who, &run, found_cb, c);
+	c->lookup = lookup_open(t->core, t->call->who, &run, 0, found_cb, c);
 }
 
 static void

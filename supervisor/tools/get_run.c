@@ -30,18 +30,23 @@ page_of(const struct get_call *c)
 	return (struct page_of){&c->found.row->uuid, tool_page_key(&c->t)};
 }
 
+static uint32_t
+artifacts_from(const struct get_call *c)
+{
+	return (uint32_t)json_integer_value(
+	    json_object_get(c->t.arguments, "artifacts_from"));
+}
+
 static void
 get_done(struct get_call *c, const struct log_digest *d)
 {
-	const json_t *from = json_object_get(c->t.arguments, "artifacts_from");
-
 	tool_result(&c->t,
 	    view_run(c->found.row, d,
 		&(struct view_wish){
 		    .size = VIEW_FOR_TOOL,
 		    .waits = run_waits_for(c->found.run),
 		    .stream_max = tool_stream_max(&c->t),
-		    .artifacts_from = (uint32_t)json_integer_value(from),
+		    .artifacts_from = artifacts_from(c),
 		}));
 }
 
@@ -162,7 +167,8 @@ get_on_start(struct tool_call *t, const json_t *arguments)
 		tool_fail(t, &e);
 		return;
 	}
-	c->lookup = lookup_open(t->core, t->call->who, &run, found_cb, c);
+	c->lookup = lookup_open(
+	    t->core, t->call->who, &run, artifacts_from(c), found_cb, c);
 }
 
 static void

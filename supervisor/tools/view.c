@@ -352,7 +352,8 @@ view_artifact(const struct store_artifact *a)
 
 #define ARTIFACT_WORDS 140 /* beside its path: keys, size, digest */
 
-/* From wish on, as many as may be; where the next begin, if there are more. */
+/* From wish on, as many as are here and may be; where the next begin, if there
+ * are more. */
 static void
 set_artifacts(
     json_t *o, const struct store_run *row, const struct view_wish *wish)
@@ -362,8 +363,11 @@ set_artifacts(
 	size_t sum = 0, cost;
 	uint32_t i = wish->artifacts_from;
 
-	for (; i < row->nartifacts; i++) {
-		const struct store_artifact *a = &row->artifacts[i];
+	for (; i >= row->artifacts_from &&
+	     i - row->artifacts_from < row->nartifacts;
+	     i++) {
+		const struct store_artifact *a =
+		    &row->artifacts[i - row->artifacts_from];
 
 		cost = js_bytes_cost(a->path, strlen(a->path)) + ARTIFACT_WORDS;
 		if (sum + cost > max)
@@ -372,10 +376,10 @@ set_artifacts(
 		json_array_append_new(list, view_artifact(a));
 	}
 	json_object_set_new(o, "artifacts", list);
-	if (i >= row->nartifacts)
+	if (i >= row->artifacts_total)
 		return;
 	json_object_set_new(
-	    o, "artifacts_dropped", json_integer(row->nartifacts - i));
+	    o, "artifacts_dropped", json_integer(row->artifacts_total - i));
 	json_object_set_new(o, "artifacts_next", json_integer(i));
 }
 

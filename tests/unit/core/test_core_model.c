@@ -11,7 +11,9 @@
  *	- an identifier has one sandbox that is up, or none;
  *	- the engine has the containers of these, and no other;
  *	- each run that was acknowledged has ended, for a reason that is true;
- *	- no run ever began twice.
+ *	- no run ever began twice;
+ *	- each run that went to its end has all the files that it left, and
+ *	  each blob is counted by as many rows as it says.
  *
  * MODEL_SEED and MODEL_STEPS in the environment repeat, or lengthen, a test.
  */
@@ -327,6 +329,7 @@ struct ended {
 	enum run_state state;
 	enum runlog_reason reason;
 	uint64_t sandbox;
+	uint32_t nfiles;
 	char text[256];
 };
 
@@ -342,6 +345,7 @@ ended_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
 		d->state = row->state;
 		d->reason = row->end_reason;
 		d->sandbox = row->sandbox;
+		d->nfiles = row->artifacts_total;
 		(void)snprintf(d->text, sizeof(d->text), "%.255s",
 		    row->error == NULL ? "" : row->error);
 	}
@@ -365,6 +369,33 @@ is_true(const struct work *w, const struct ended *d)
 	}
 }
 
+/* Its sandbox went between its end and that of its files. */
+static bool
+is_cut(const struct work *w, const struct ended *d)
+{
+	const struct box *b = box_at(d->sandbox);
+
+	return b->has_died || b->is_unwanted || w->was_canceled;
+}
+
+static void
+check_blobs(void)
+{
+	sqlite3 *db = ground_lock();
+	sqlite3_stmt *st;
+
+	assert_int_equal(
+	    sqlite3_prepare_v2(db,
+		"SELECT count(*) FROM blob WHERE refs <> (SELECT count(*)"
+		" FROM artifact WHERE artifact.sha256 = blob.sha256)",
+		-1, &st, NULL),
+	    SQLITE_OK);
+	assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+	assert_int_equal(sqlite3_column_int(st, 0), 0);
+	assert_int_equal(sqlite3_finalize(st), SQLITE_OK);
+	(void)sqlite3_close(db);
+}
+
 static void
 check_work(uint64_t id, struct work *w)
 {
@@ -372,7 +403,7 @@ check_work(uint64_t id, struct work *w)
 
 	if (!w->is_acked)
 		return;
-	store_run_get(g.store, g.who->tenant, &w->uuid, ended_cb, &d);
+	store_run_get(g.store, g.who->tenant, &w->uuid, 0, ended_cb, &d);
 	ground_wait_until(d.is_told);
 	if (d.rc != 0 || !is_true(w, &d))
 		fail_msg("run %llu: rc %d, state %s, reason %d: %s",
@@ -380,6 +411,11 @@ check_work(uint64_t id, struct work *w)
 		    d.reason, d.text);
 	if (d.state == RUN_STATE_COMPLETED)
 		assert_int_equal(w->begins, 1);
+	if (d.state == RUN_STATE_COMPLETED && w->is_over &&
+	    d.nfiles != w->nfiles && !is_cut(w, &d))
+		fail_msg("run %llu has %u files of %u", (unsigned long long)id,
+		    d.nfiles, w->nfiles);
+	assert_true(d.nfiles <= w->nfiles);
 	m.ended++;
 	m.lost += d.reason == RUNLOG_LOST;
 	m.canceled += d.reason == RUNLOG_CANCELED;
@@ -393,6 +429,7 @@ check_all(void)
 	check_boxes();
 	for (uint64_t id = 0; id < m.nworks; id++)
 		check_work(id, &m.works[id]);
+	check_blobs();
 }
 
 static unsigned int

@@ -459,7 +459,7 @@ test_a_run_whose_log_went_says_that_it_is_not_there(void **state)
 	    path, sizeof(path), "%s/spool/%.2s/%s.log", g.dir, text, text);
 	if (unlink(path) != 0)
 		fail_msg("%s: %s", path, strerror(errno));
-	l = lookup_open(g.core, g.who, &uuid, found_row_cb, &evicted_ms);
+	l = lookup_open(g.core, g.who, &uuid, 0, found_row_cb, &evicted_ms);
 	ground_wait_until(evicted_ms != -1);
 	assert_true(evicted_ms > 0);
 	lookup_close(l);
@@ -605,7 +605,7 @@ test_the_oldest_run_goes_when_there_is_one_too_many(void **state)
 	while (rc != ERR_NOTFOUND) {
 		assert_true(clock_mono_ms() < until);
 		rc = 1;
-		store_run_get(g.store, g.who->tenant, &first, found_cb, &rc);
+		store_run_get(g.store, g.who->tenant, &first, 0, found_cb, &rc);
 		ground_wait_until(rc != 1);
 	}
 }

@@ -117,22 +117,149 @@ test_nothing_is_found_by_another_tenant_identifier_or_path(void **state)
 }
 
 static void
-test_the_same_path_twice_in_a_run_undoes_the_whole_end(void **state)
+put(struct fixture *f, const struct store_run *run, const char *path,
+    uint8_t digest, int want)
+{
+	struct store_run some = {.id = run->id, .tenant = run->tenant};
+	struct result result = {0};
+
+	fixture_run_artifact(&some, path, digest);
+	(void)store_artifacts_put(f->store, &some, NULL, result_cb, &result);
+	store_run_clear(&some);
+	fixture_wait(f, &result.calls, 1);
+	assert_int_equal(result.rc, want);
+}
+
+static void
+test_artifacts_of_a_run_that_goes_on_are_seen_when_it_has_ended(void **state)
 {
 	struct fixture *f = *state;
-	struct result result = {0};
 	struct store_run r;
 
 	fixture_run(&r, 1, 1, "a");
 	fixture_insert(f, &r);
+	put(f, &r, "x", 1, 0);
+	assert_int_equal(get(f, 1, "a", &r.uuid, "x").rc, ERR_NOTFOUND);
+	assert_int_equal(get(f, 1, "a", NULL, "x").rc, ERR_NOTFOUND);
 	fixture_run_ended(&r, RUN_STATE_COMPLETED);
-	fixture_run_artifact(&r, "x", 1);
-	fixture_run_artifact(&r, "x", 2);
-	store_run_end(f->store, &r, NULL, result_cb, &result);
-	fixture_wait(f, &result.calls, 1);
-	assert_int_equal(result.rc, ERR_CONFLICT);
-	assert_int_equal(fixture_query(f, "SELECT count(*) FROM blob"), 0);
-	assert_int_equal(fixture_query(f, "SELECT count(*) FROM spec"), 1);
+	r.artifacts_put = true;
+	fixture_run_artifact(&r, "y", 2);
+	fixture_end(f, &r);
+	assert_int_equal(get(f, 1, "a", &r.uuid, "x").digest, 1);
+	assert_int_equal(get(f, 1, "a", NULL, "y").digest, 2);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM kept"), 1);
+	put(f, &r, "z", 3, ERR_WRONG_STATE);
+	store_run_clear(&r);
+	fixture_run(&r, 2, 1, "a"); /* has no row */
+	put(f, &r, "z", 3, ERR_NOTFOUND);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM blob"), 2);
+	store_run_clear(&r);
+}
+
+static void
+test_a_run_whose_files_were_all_put_before_has_files_that_are_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct store_run r;
+
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	put(f, &r, "x", 1, 0);
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
+	r.artifacts_put = true;
+	fixture_end(f, &r);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM kept"), 1);
+	store_run_clear(&r);
+}
+
+static void
+test_the_same_path_again_takes_the_place_of_what_was_there(void **state)
+{
+	struct fixture *f = *state;
+	struct store_run r;
+
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	put(f, &r, "x", 1, 0);
+	put(f, &r, "y", 1, 0);
+	put(f, &r, "x", 2, 0);
+	put(f, &r, "x", 2, 0);
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
+	r.artifacts_put = true;
+	fixture_run_artifact(&r, "y", 3);
+	fixture_end(f, &r);
+	assert_int_equal(get(f, 1, "a", &r.uuid, "x").digest, 2);
+	assert_int_equal(get(f, 1, "a", &r.uuid, "y").digest, 3);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM artifact"), 2);
+	assert_int_equal(
+	    fixture_query(f, "SELECT sum(refs) FROM blob WHERE refs > 0"), 2);
+	assert_int_equal(
+	    fixture_query(f, "SELECT count(*) FROM blob WHERE refs = 0"), 1);
+	store_run_clear(&r);
+}
+
+struct page {
+	unsigned int calls;
+	uint32_t n, total;
+	char first[1100];
+};
+
+static void
+page_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
+{
+	struct page *p = arg;
+
+	assert_int_equal(rc, 0);
+	assert_null(why);
+	p->calls++;
+	p->n = row->nartifacts;
+	p->total = row->artifacts_total;
+	p->first[0] = '\0';
+	if (p->n > 0)
+		(void)snprintf(
+		    p->first, sizeof(p->first), "%s", row->artifacts[0].path);
+}
+
+static struct page
+page_of(struct fixture *f, const struct store_run *r, uint32_t from)
+{
+	struct page p = {0};
+
+	(void)store_run_get(
+	    f->store, (struct tenant_id){1}, &r->uuid, from, page_cb, &p);
+	fixture_wait(f, &p.calls, 1);
+	return p;
+}
+
+static void
+test_a_list_is_read_in_pages(void **state)
+{
+	const uint32_t n = 2 * STORE_ARTIFACTS_PAGE;
+	struct fixture *f = *state;
+	struct store_run r;
+	char path[1025];
+
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
+	for (uint32_t i = 0; i < n; i++) {
+		(void)snprintf(path, sizeof(path), "%04u", i);
+		fixture_run_artifact(&r, path, 1);
+	}
+	for (int i = 0; i < 200; i++) {
+		(void)snprintf(path, sizeof(path), "z%01000d", i);
+		fixture_run_artifact(&r, path, 1);
+	}
+	fixture_end(f, &r);
+	assert_int_equal(page_of(f, &r, 0).n, STORE_ARTIFACTS_PAGE);
+	assert_int_equal(page_of(f, &r, 0).total, n + 200);
+	assert_string_equal(page_of(f, &r, 1001).first, "1001");
+	/* So many of long names. */
+	assert_in_range(page_of(f, &r, n).n, 100, 199);
+	assert_int_equal(page_of(f, &r, n + 199).n, 1);
+	assert_int_equal(page_of(f, &r, n + 199).total, n + 200);
+	assert_int_equal(page_of(f, &r, n + 200).n, 0);
+	assert_int_equal(page_of(f, &r, 999999).total, n + 200);
 	store_run_clear(&r);
 }
 
@@ -144,7 +271,12 @@ main(void)
 	    TEST(test_an_artifact_is_found_by_its_run),
 	    TEST(test_latest_is_the_newest_run_that_left_the_path),
 	    TEST(test_nothing_is_found_by_another_tenant_identifier_or_path),
-	    TEST(test_the_same_path_twice_in_a_run_undoes_the_whole_end),
+	    TEST(
+		test_artifacts_of_a_run_that_goes_on_are_seen_when_it_has_ended),
+	    TEST(
+		test_a_run_whose_files_were_all_put_before_has_files_that_are_kept),
+	    TEST(test_the_same_path_again_takes_the_place_of_what_was_there),
+	    TEST(test_a_list_is_read_in_pages),
 	};
 
 	return cmocka_run_group_tests_name("artifacts", tests, NULL, NULL);

@@ -141,6 +141,55 @@ life_run(struct life *life, uint64_t id, enum store_when when, size_t length,
 	store_run_clear(&r);
 }
 
+/* Some of what row has is put, and it has it no more. */
+static void
+life_put(struct life *life, struct store_log *log, struct store_run *row)
+{
+	struct store_run some = {.id = row->id,
+	    .tenant = row->tenant,
+	    .artifacts = row->artifacts,
+	    .nartifacts = row->nartifacts};
+	struct result result = {0};
+
+	(void)store_artifacts_put(
+	    life->f->store, &some, log, result_cb, &result);
+	fixture_wait(life->f, &result.calls, 1);
+	if (result.rc != 0)
+		_exit(7);
+	for (uint32_t i = 0; i < row->nartifacts; i++)
+		store_artifact_clear(&row->artifacts[i]);
+	row->nartifacts = 0;
+	row->artifacts_put = true;
+}
+
+/* Its files come in batches, one of them twice, as after a lost worker. */
+static void
+life_batches(struct life *life, uint64_t id)
+{
+	struct result ended = {0};
+	struct store_log *log;
+	struct store_run r;
+
+	fixture_run(&r, id, 1, "a");
+	log = fixture_log_open(life->f, &r);
+	life_begin(life, &r, log);
+	fixture_log_fill(log, &r, 'L', 10);
+	bring(life, log, &r, 0, "x", 50);
+	bring(life, log, &r, 1, "y", 51);
+	life_put(life, log, &r);
+	bring(life, log, &r, 2, "x", 52);
+	life_put(life, log, &r);
+	bring(life, log, &r, 3, "z", 53);
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
+	store_run_end(life->f->store, &r, log, result_cb, &ended);
+	fixture_wait(life->f, &ended.calls, 1);
+	if (ended.rc != 0)
+		_exit(8);
+	tell(life, TOLD_ENDED(id));
+	store_log_close(log);
+	store_run_clear(&r);
+}
+
 static void
 evicted_cb(
     int rc, const struct store_evicted *what, const struct err *why, void *arg)
@@ -149,34 +198,61 @@ evicted_cb(
 	result_cb(rc, why, arg);
 }
 
+/* One that has no end. */
 static void
-life_main(struct fixture *f, int fd, unsigned int steps)
+life_endless(struct life *life, const char *put)
 {
-	struct life life = {.f = f, .fd = fd};
-	const struct store_evict_wish wish = {.free = {1, 0}};
-	struct result trimmed = {0};
 	struct store_log *log;
 	struct store_run r;
+
+	fixture_run(&r, 5, 1, "a");
+	log = fixture_log_open(life->f, &r);
+	life_begin(life, &r, log);
+	fixture_log_fill(log, &r, 'L', 10);
+	bring(life, log, &r, 0, NULL, 40);
+	if (put == NULL)
+		return;
+	bring(life, log, &r, 1, put, 41);
+	life_put(life, log, &r);
+}
+
+static void
+live_by_runs(struct life *life)
+{
+	const struct store_evict_wish wish = {.free = {1, 0}};
+	struct store *s = life->f->store;
+	struct result trimmed = {0};
+
+	life_run(life, 1, STORE_NOW, STORE_INLINE_MAX + 1, 10);
+	life_run(life, 2, STORE_NOW, 100, 20);
+	life_run(life, 3, STORE_SOON, 100, 30);
+	life_run(life, 4, STORE_SOON, STORE_INLINE_MAX + 1, 20);
+	store_trim(s, (struct tenant_id){1}, 2, result_cb, &trimmed);
+	fixture_wait(life->f, &trimmed.calls, 1);
+	store_evict(s, &wish, evicted_cb, &trimmed);
+	fixture_wait(life->f, &trimmed.calls, 2);
+	life_endless(life, NULL);
+}
+
+static void
+live_by_batches(struct life *life)
+{
+	life_batches(life, 6);
+	life_endless(life, "x");
+}
+
+static void
+life_main(struct fixture *f, int fd, unsigned int steps,
+    void (*live)(struct life *life))
+{
+	struct life life = {.f = f, .fd = fd};
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (event_reinit(f->base) != 0)
 		_exit(2);
 	fixture_open(f);
 	__atomic_store_n(&steps_left, steps, __ATOMIC_SEQ_CST);
-	life_run(&life, 1, STORE_NOW, STORE_INLINE_MAX + 1, 10);
-	life_run(&life, 2, STORE_NOW, 100, 20);
-	life_run(&life, 3, STORE_SOON, 100, 30);
-	life_run(&life, 4, STORE_SOON, STORE_INLINE_MAX + 1, 20);
-	store_trim(f->store, (struct tenant_id){1}, 2, result_cb, &trimmed);
-	fixture_wait(f, &trimmed.calls, 1);
-	store_evict(f->store, &wish, evicted_cb, &trimmed);
-	fixture_wait(f, &trimmed.calls, 2);
-	/* and one that has no end */
-	fixture_run(&r, 5, 1, "a");
-	log = fixture_log_open(f, &r);
-	life_begin(&life, &r, log);
-	fixture_log_fill(log, &r, 'L', 10);
-	bring(&life, log, &r, 0, NULL, 40);
+	live(&life);
 	fixture_close(f);
 	__atomic_store_n(&steps_left, 0, __ATOMIC_SEQ_CST);
 	tell(&life, TOLD_ALL);
@@ -266,7 +342,8 @@ assert_files_have_their_rows(struct fixture *f)
 
 /* One life of so many steps; true if it was cut short. */
 static bool
-life_and_death(struct fixture *f, unsigned int steps)
+life_and_death(
+    struct fixture *f, unsigned int steps, void (*live)(struct life *life))
 {
 	uint8_t told[32];
 	size_t n = 0;
@@ -277,7 +354,7 @@ life_and_death(struct fixture *f, unsigned int steps)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
-		life_main(f, fds[1], steps);
+		life_main(f, fds[1], steps, live);
 	(void)close(fds[1]);
 	while (n < sizeof(told) && read(fds[0], &told[n], 1) == 1)
 		n++;
@@ -294,22 +371,34 @@ life_and_death(struct fixture *f, unsigned int steps)
 }
 
 static void
-test_rows_and_files_fit_whenever_the_process_dies(void **state)
+die_at_each_step(void (*live)(struct life *life), unsigned int at_least)
 {
 	bool died = true;
 
-	(void)state;
 	for (unsigned int steps = 1; died; steps++) {
 		struct fixture *f = fixture_new("/tmp");
 
 		fixture_open(f);
 		fixture_put_sandbox(f, 1, "a");
 		fixture_close(f);
-		died = life_and_death(f, steps);
+		died = life_and_death(f, steps, live);
 		fixture_free(f);
-		assert_true(
-		    died || steps > 40); /* there are so many at least */
+		assert_true(died || steps > at_least);
 	}
+}
+
+static void
+test_rows_and_files_fit_whenever_the_process_dies(void **state)
+{
+	(void)state;
+	die_at_each_step(live_by_runs, 40);
+}
+
+static void
+test_so_they_do_when_artifacts_come_in_batches(void **state)
+{
+	(void)state;
+	die_at_each_step(live_by_batches, 20);
 }
 
 int
@@ -317,6 +406,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_rows_and_files_fit_whenever_the_process_dies),
+	    cmocka_unit_test(test_so_they_do_when_artifacts_come_in_batches),
 	};
 
 	return cmocka_run_group_tests_name("crash_steps", tests, NULL, NULL);

@@ -209,7 +209,7 @@ test_reads_go_on_while_the_disk_is_full(void **state)
 	fixture_insert(f, &r);
 	disk_fill(f);
 	store_run_get(
-	    f->store, (struct tenant_id){1}, &r.uuid, got_cb, &result);
+	    f->store, (struct tenant_id){1}, &r.uuid, 0, got_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	assert_int_equal(result.rc, 0);
 	disk_free(f);

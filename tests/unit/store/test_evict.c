@@ -83,7 +83,7 @@ evicted_ms(struct fixture *f, const struct uuid *run)
 	int64_t ms = -1;
 
 	store_run_get(f->store, (struct tenant_id){STORE_TENANT_DEFAULT}, run,
-	    got_cb, &ms);
+	    0, got_cb, &ms);
 	for (int i = 0; i < FIXTURE_PATIENCE_S * 1000 && ms == -1; i++) {
 		(void)event_base_loop(f->base, EVLOOP_NONBLOCK);
 		(void)usleep(1000);
@@ -335,12 +335,44 @@ test_an_unfinished_run_is_not_deleted(void **state)
 	store_run_clear(&r);
 }
 
+/* Which count, and cannot be given up before the run has ended. */
+static void
+test_files_of_a_run_that_goes_on_do_not_keep_others_from_giving_theirs(
+    void **state)
+{
+	struct fixture *f = *state;
+	struct store_run some = {.id = 2, .tenant = 1};
+	struct result put = {0};
+	struct store_evicted got;
+	struct store_run r;
+
+	(void)run_of(f, 2, 1, 2, DIGESTS(10));
+	fixture_run(&r, 2, 1, "a");
+	fixture_insert(f, &r);
+	for (uint8_t i = 0; i < 3; i++) {
+		char path[] = {(char)('a' + i), '\0'};
+
+		fixture_run_artifact(&some, path, (uint8_t)(20 + i));
+	}
+	(void)store_artifacts_put(f->store, &some, NULL, result_cb, &put);
+	fixture_wait(f, &put.calls, 1);
+	assert_int_equal(put.rc, 0);
+	got = evict(f, (struct store_evict_wish){.tenant = {0, 1}});
+	assert_int_equal(got.runs, 1);
+	assert_int_equal(got.usage.blob_files, 3);
+	assert_false(has_blob(f, 2, 10));
+	store_run_clear(&some);
+	store_run_clear(&r);
+}
+
 int
 main(void)
 {
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_nothing_goes_within_the_quota),
+	    TEST(
+		test_files_of_a_run_that_goes_on_do_not_keep_others_from_giving_theirs),
 	    TEST(
 		test_the_oldest_of_a_tenant_over_its_quota_give_up_their_files),
 	    TEST(test_a_tenant_over_its_own_quota_gives_what_the_quota_is_of),

@@ -27,7 +27,7 @@ get(struct fixture *f, const struct uuid *uuid, struct got *g)
 {
 	memset(g, 0, sizeof(*g));
 	store_run_get(f->store, (struct tenant_id){STORE_TENANT_DEFAULT}, uuid,
-	    got_cb, g);
+	    0, got_cb, g);
 	fixture_wait(f, &g->calls, 1);
 }
 

@@ -27,7 +27,7 @@ static void
 get(struct fixture *f, uint64_t tenant, const struct uuid *uuid, struct got *g)
 {
 	memset(g, 0, sizeof(*g));
-	store_run_get(f->store, (struct tenant_id){tenant}, uuid, got_cb, g);
+	store_run_get(f->store, (struct tenant_id){tenant}, uuid, 0, got_cb, g);
 	fixture_wait(f, &g->calls, 1);
 }
 

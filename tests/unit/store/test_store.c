@@ -298,7 +298,7 @@ test_damage_that_a_read_meets_is_told_once(void **state)
 	assert_int_equal(close(fd), 0);
 	for (int i = 0; i < 2; i++)
 		store_run_get(f->store,
-		    (struct tenant_id){STORE_TENANT_DEFAULT}, &r.uuid,
+		    (struct tenant_id){STORE_TENANT_DEFAULT}, &r.uuid, 0,
 		    ignore_run_cb, NULL);
 	store_run_clear(&r);
 	fixture_wait(f, &damaged.calls, 1);

@@ -43,7 +43,8 @@ fill_row(char c, size_t shell)
 	    .commands = commands,
 	    .ncommands = COMMANDS,
 	    .artifacts = artifacts,
-	    .nartifacts = ARTIFACTS};
+	    .nartifacts = ARTIFACTS,
+	    .artifacts_total = ARTIFACTS};
 	for (uint32_t i = 0; i < COMMANDS; i++) {
 		commands[i] = (struct store_command){.index = i,
 		    .shell = xcalloc(1, shell + 1),
