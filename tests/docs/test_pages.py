@@ -34,6 +34,12 @@ def test_readme_holds_where_the_first_call_takes_its_time(
     assert play(played, shown, shell_env, tmp_path) == 1
 
 
+def test_a_reader_of_readme_has_a_first_answer_in_three_minutes():
+    """At 150 words a minute, commands as well."""
+    before, found, _ = read("README.md").partition("### Kill it")
+    assert found and len(before.split()) <= 3 * 150
+
+
 def test_few_blocks_are_not_played():
     skipped = [b for page in PAGES for b in blocks_of(page, read(page))
                if b.reason is not None]
