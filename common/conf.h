@@ -49,7 +49,8 @@ int conf_load_file(struct conf *c, const char *path, struct err *e) MUSTCHECK;
 /* conf_check - rules across keys (DEFAULT_TTL_SECONDS <= MAX_TTL_SECONDS...) */
 int conf_check(const struct conf *c, struct err *e) MUSTCHECK;
 
-/* conf_is_safe_url - https, or http on this machine; no fragment, blank, quote
+/* conf_is_safe_url - https, or http on this machine; nobody's password, no
+ * fragment
  */
 bool conf_is_safe_url(const char *url);
 

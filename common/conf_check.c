@@ -229,7 +229,7 @@ conf_is_safe_url(const char *url)
 	static const char *const hosts[] = {
 	    "http://127.0.0.1", "http://localhost", "http://[::1]"};
 
-	if (strpbrk(url, " \t\"\\#") != NULL || strlen(url) > 512)
+	if (strpbrk(url, " \t\"\\#@") != NULL || strlen(url) > 512)
 		return false;
 	if (strncmp(url, "https://", 8) == 0)
 		return url[8] != '\0' && url[8] != '/';

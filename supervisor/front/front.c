@@ -144,15 +144,15 @@ answer_options(struct http_exchange *x, const struct route *r)
 	http_reply(x, 204, NULL, NULL, 0);
 }
 
-/* From who calls on; a second time for a request that waited in the gate. */
+/* From who calls on. */
 static void
-serve(struct front *f, struct http_exchange *x)
+serve(struct front *f, struct http_exchange *x, gate_again again)
 {
 	const void *found = NULL;
 	enum http_fit fit = http_route(x, f->router, &found);
 	const struct route *r = found;
 
-	if (!gate_pass(f, x, r, serve) || !pass_quota(f, r, x))
+	if (!gate_pass(f, x, r, again) || !pass_quota(f, r, x))
 		return;
 	if (http_method(x) == HTTP_METHOD_OPTIONS) {
 		answer_options(x, r);
@@ -167,6 +167,13 @@ serve(struct front *f, struct http_exchange *x)
 	} else {
 		r->on_request(f, x);
 	}
+}
+
+/* It waited in the gate, and does so once. */
+static void
+serve_again(struct front *f, struct http_exchange *x)
+{
+	serve(f, x, NULL);
 }
 
 static void
@@ -205,7 +212,7 @@ front_on_request(struct http_exchange *x, void *arg)
 		answer_options(x, r);
 		return;
 	}
-	serve(f, x);
+	serve(f, x, serve_again);
 }
 
 static void

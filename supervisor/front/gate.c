@@ -206,7 +206,7 @@ verify(struct front *f, struct http_exchange *x, const struct route *r,
 		return NULL;
 	}
 	c = oauth_verify(f->oauth, token, &why, &later);
-	if (c != NULL || (later && wait_for_keys(f, x, again)))
+	if (c != NULL || (later && again != NULL && wait_for_keys(f, x, again)))
 		return c;
 	if (!oauth_has_keys(f->oauth)) {
 		refuse_without_keys(f, x);

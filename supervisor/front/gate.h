@@ -20,7 +20,7 @@ typedef void (*gate_again)(struct front *f, struct http_exchange *x);
 
 /* gate_pass - true: http_principal says who, and the route is for it; false:
  * x was answered, 401 or 403, or waits: again is called later, and is to call
- * this.  r NULL: there is no such route. */
+ * this.  r NULL: there is no such route; again NULL: it waits no more. */
 bool gate_pass(struct front *f, struct http_exchange *x, const struct route *r,
     gate_again again);
 /* gate_is_closed - requests without a token are refused */
