@@ -1,0 +1,172 @@
+"""What mcp-sandboxd-keys makes of an authorization server that is wrong."""
+import json
+import os
+import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+JWKS = b'{"keys": []}'
+OPENID = "/.well-known/openid-configuration"
+RFC8414 = "/.well-known/oauth-authorization-server"
+
+
+@pytest.fixture
+def issuer():
+    """A web server; .pages is {path: bytes or (status, headers, bytes)}."""
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            server.asked.append(self.path)
+            page = server.pages.get(self.path, (404, {}, b"no"))
+            if isinstance(page, bytes):
+                page = (200, {}, page)
+            status, headers, body = page
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            if "Content-Length" not in headers:
+                self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            try:
+                self.wfile.write(body)
+            except OSError:
+                pass
+
+        def log_message(self, *_args):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.pages, server.asked = {}, []
+    server.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,),
+                              daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def metadata(of, **members):
+    return json.dumps({"issuer": of.url, "jwks_uri": of.url + "/jwks",
+                       **members}).encode()
+
+
+def look(url, **settings):
+    """The exit status and what is said of that issuer."""
+    build = os.environ["MCP_SANDBOXD_BUILD"]
+    done = subprocess.run(
+        [os.path.join(build, "mcp-sandboxd-keys"), "check"],
+        env={"OAUTH_ISSUER": url, "OAUTH_AUDIENCE": "https://mcp.example/",
+             "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", ""), **settings},
+        capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stderr
+
+
+def test_keys_are_found_by_either_metadata(issuer):
+    for place in (RFC8414, OPENID):
+        issuer.pages = {place: metadata(issuer), "/jwks": JWKS}
+        assert look(issuer.url) == (0, "")
+    assert issuer.asked == [RFC8414, "/jwks", RFC8414, OPENID, "/jwks"]
+
+
+def test_an_issuer_with_a_path_has_its_metadata_at_two_places(issuer):
+    look(issuer.url + "/realms/lab")
+    assert issuer.asked == [RFC8414 + "/realms/lab", "/realms/lab" + OPENID]
+
+
+def test_keys_of_a_setting_are_asked_for_alone(issuer):
+    issuer.pages = {"/k?a=1": JWKS}
+    assert look(issuer.url, OAUTH_JWKS_URL=issuer.url + "/k?a=1") == (0, "")
+    assert issuer.asked == ["/k?a=1"]
+
+
+@pytest.mark.parametrize("page, says", [
+    ({"issuer": "https://evil.example"}, "they must be the same"),
+    ({"issuer": "{url}/"}, "they must be the same"),
+    ({"issuer": ["{url}"]}, "they must be the same"),
+    ({"jwks_uri": "file:///etc/passwd"}, "names no https URL"),
+    ({"jwks_uri": "http://192.0.2.1/jwks"}, "names no https URL"),
+    ({"jwks_uri": "http://127.0.0.1.evil.example/"}, "names no https URL"),
+    ({"jwks_uri": "http://127.0.0.1@evil.example/"}, "names no https URL"),
+    ({"jwks_uri": "http://127.0.0.1:1@evil.example/"}, "names no https URL"),
+    ({"jwks_uri": 7}, "names no https URL"),
+])
+def test_metadata_that_is_not_the_issuers_is_refused(issuer, page, says):
+    page = {k: v.format(url=issuer.url) if isinstance(v, str) else v
+            for k, v in page.items()}
+    issuer.pages = {RFC8414: metadata(issuer, **page), "/jwks": JWKS}
+    status, said = look(issuer.url)
+    assert status == 0
+    assert says in said
+    assert issuer.asked == [RFC8414]
+
+
+@pytest.mark.parametrize("page, says", [
+    (b"<html>", "metadata"),
+    (b"[" * 30000, "metadata"),
+    ((500, {}, b"no"), "status 500"),
+    ((302, {"Location": "/jwks"}, b""), "status 302"),
+    ((200, {}, b"a" * 60001), "more than 60000 bytes"),
+    ((200, {"Content-Length": "60001"}, b"a"), "more than 60000 bytes"),
+])
+def test_answers_that_are_none_are_named(issuer, page, says):
+    issuer.pages = {RFC8414: page, "/jwks": JWKS}
+    status, said = look(issuer.url)
+    assert status == 0
+    assert says in said
+    assert issuer.asked == [RFC8414]
+
+
+def test_an_issuer_that_is_away_is_a_warning():
+    status, said = look("http://127.0.0.1:1")
+    assert status == 0
+    assert "cannot be had now" in said and "127.0.0.1:1" in said
+
+
+def test_a_file_of_authorities_that_is_not_there_is_wrong(issuer):
+    status, said = look(issuer.url, OAUTH_CA_FILE="/no/such")
+    assert status == 78
+    assert "OAUTH_CA_FILE" in said
+
+
+def test_what_would_not_start_is_said_by_the_check(tmp_path):
+    build = os.environ["MCP_SANDBOXD_BUILD"]
+    for settings, says in (
+            ({"OAUTH_ISSUER": "http://login.example"}, "https URLs"),
+            ({"OAUTH_ISSUER": "https://login.example"}, "OAUTH_AUDIENCE"),
+            ({"OAUTH_AUDIENCE": "https://mcp.example/"}, "OAUTH_ISSUER"),
+            ({"OAUTH_ISSUER": "https://login.example",
+              "OAUTH_AUDIENCE": "api://sandbox"}, "OAUTH_RESOURCE"),
+            ({"OAUTH_ISSUER": "https://login.example",
+              "OAUTH_AUDIENCE": "https://mcp.example/",
+              "OAUTH_USER_SCOPE": "a b"}, "OAUTH_USER_SCOPE")):
+        done = subprocess.run(
+            [os.path.join(build, "mcp-sandboxd"), "--check-config"],
+            env={"PATH": os.environ["PATH"], "PORT": "0",
+                 "DATA_DIR": str(tmp_path / "data"), **settings},
+            capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 78, done.stderr
+        assert says in done.stderr
+
+
+def test_a_certificate_of_unknown_authority_is_refused(issuer, tmp_path):
+    import ssl
+    cert, key = tmp_path / "c.pem", tmp_path / "k.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+         "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", cert,
+         "-days", "2", "-subj", "/CN=localhost", "-addext",
+         "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    issuer.socket = context.wrap_socket(issuer.socket, server_side=True)
+    port = issuer.server_address[1]
+    issuer.url = f"https://localhost:{port}"
+    issuer.pages = {RFC8414: metadata(issuer), "/jwks": JWKS}
+    status, said = look(issuer.url)
+    assert status == 0 and "certificate" in said and issuer.asked == []
+    tmp_path.chmod(0o755)
+    assert look(issuer.url, OAUTH_CA_FILE=str(cert)) == (0, "")

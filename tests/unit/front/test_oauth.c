@@ -1,0 +1,443 @@
+/* Tokens of an authorization server at the front's door: who is let in, what
+ * waits, what ends. */
+#include "tests/unit/front/fixture.h"
+
+#include "supervisor/front/oauth.h"
+#include "tests/unit/front/jwt_ground.h"
+
+#define ISSUER "https://login.example"
+#define AUDIENCE "https://mcp.example/mcp"
+
+static struct ipc_chan *keys; /* mcp-sandboxd-keys' end */
+static unsigned int wanted;
+
+static int
+on_keys_wanted(void *arg, const struct msg_keys_wanted *m, struct err *e)
+{
+	(void)arg;
+	(void)m;
+	(void)e;
+	wanted++;
+	return 0;
+}
+
+static int
+message_cb(struct ipc_chan *c, struct ipc_msg *m, void *arg, struct err *e)
+{
+	static const struct msg_front_to_keys handlers = {
+	    .on_keys_wanted = on_keys_wanted};
+
+	(void)c;
+	return msg_dispatch_front_to_keys(&handlers, m, arg, e);
+}
+
+static void
+close_cb(struct ipc_chan *c, const struct err *why, void *arg)
+{
+	(void)why;
+	(void)arg;
+	ipc_chan_free(c);
+	keys = NULL;
+}
+
+static void
+send_keys(void)
+{
+	AUTO(auto_free) char *text = ground_jwks("");
+
+	msg_send_keys(
+	    keys, &(struct msg_keys){.jwks = {(uint8_t *)text, strlen(text)}});
+}
+
+static int
+setup(void **state)
+{
+	static const char *const settings[] = {"OAUTH_ISSUER", ISSUER,
+	    "OAUTH_AUDIENCE", AUDIENCE, "LIMIT_LOOPBACK", "true",
+	    "FAILED_LOGINS_PER_MINUTE_PER_ADDRESS", "5", NULL};
+	static const struct ipc_ops ops = {message_cb, close_cb, NULL};
+	int fds[2];
+
+	(void)state;
+	ground_make_keys();
+	fixture_open(settings);
+	wanted = 0;
+	assert_int_equal(
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+	keys = ipc_chan_new(fx.base, fds[0], "keys", &ops, NULL);
+	oauth_attach(fx.front->oauth, fds[1]);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	ipc_chan_free(keys);
+	keys = NULL;
+	return fixture_teardown(state);
+}
+
+static struct tenant *
+add_tenant(const char *name)
+{
+	struct tenant *n;
+	struct err e;
+
+	assert_int_equal(
+	    tenant_add(core_tenants(fx.core), name, NULL, NULL, &n, &e), 0);
+	return n;
+}
+
+static char *
+claims_of(const char *sub, const char *more)
+{
+	return xasprintf("{\"iss\":\"" ISSUER "\",\"aud\":\"" AUDIENCE "\","
+			 "\"sub\":\"%s\",\"exp\":%lld%s}",
+	    sub, (long long)clock_wall_ms() / 1000 + 600, more);
+}
+
+static char *
+header_of(const char *sub, const char *more)
+{
+	AUTO(auto_free) char *claims = claims_of(sub, more);
+	AUTO(auto_free) char *token = ground_token(JWT_EDDSA, claims);
+
+	return xasprintf("Authorization: Bearer %s\r\n", token);
+}
+
+#define ACME ",\"tenant\":\"acme\",\"scope\":\"sandbox\""
+
+static void
+test_a_bearer_is_its_tenant_and_subject(void **state)
+{
+	AUTO(auto_free) char *header = header_of("alice", ACME);
+	json_t *o;
+
+	(void)state;
+	(void)add_tenant("acme");
+	send_keys();
+	o = fixture_body(fixture_ask("GET", "/api/v1/whoami", header, ""));
+	assert_string_equal(js_text(o, "tenant"), "acme");
+	assert_string_equal(js_text(o, "subject"), "alice");
+	assert_string_equal(js_text(o, "issuer"), ISSUER);
+	assert_string_equal(js_text(o, "role"), "user");
+	json_decref(o);
+}
+
+static void
+test_without_a_token_nobody_comes_in(void **state)
+{
+	(void)state;
+	fixture_expect("GET", "/api/v1/whoami", "", 401);
+	assert_true(raw_has(&fx.c,
+	    "resource_metadata=\"https://mcp.example"
+	    "/.well-known/oauth-protected-resource/mcp\", scope=\"sandbox\""));
+	fixture_expect("GET", "/.well-known/oauth-protected-resource", "", 200);
+	fixture_expect(
+	    "GET", "/.well-known/oauth-protected-resource/mcp", "", 200);
+	fixture_expect(
+	    "GET", "/.well-known/oauth-protected-resource/mc", "", 404);
+	fixture_expect(
+	    "GET", "/.well-known/oauth-authorization-server", "", 404);
+}
+
+static void
+test_scopes_and_tenants_are_refused_by_name(void **state)
+{
+	AUTO(auto_free)
+	char *scope = header_of("a", ",\"tenant\":\"acme\",\"scope\":\"x\"");
+	AUTO(auto_free) char *none = header_of("a", ",\"scope\":\"sandbox\"");
+	AUTO(auto_free)
+	char *other =
+	    header_of("a", ",\"tenant\":\"acm\",\"scope\":\"sandbox\"");
+	AUTO(auto_free) char *user = header_of("a", ACME);
+
+	(void)state;
+	(void)add_tenant("acme");
+	send_keys();
+	fixture_expect("GET", "/api/v1/whoami", scope, 403);
+	assert_true(raw_has(&fx.c, "error=\"insufficient_scope\""));
+	fixture_expect("GET", "/api/v1/whoami", none, 403);
+	assert_true(raw_has(&fx.c, "\"code\":\"tenant_unknown\""));
+	fixture_expect("GET", "/api/v1/whoami", other, 403);
+	assert_true(raw_has(&fx.c, "\"code\":\"tenant_unknown\""));
+	fixture_expect("GET", "/api/v1/tenants", user, 403);
+	assert_true(raw_has(&fx.c, "scope=\"sandbox:admin\""));
+}
+
+static void
+test_a_tenant_is_made_only_where_a_setting_says_so(void **state)
+{
+	AUTO(auto_free) char *header = header_of("a", ACME);
+	AUTO(auto_free)
+	char *bad =
+	    header_of("a", ",\"tenant\":\"../x\",\"scope\":\"sandbox\"");
+	struct err e;
+
+	(void)state;
+	send_keys();
+	fixture_expect("GET", "/api/v1/whoami", header, 403);
+	assert_int_equal(
+	    conf_set(fx.conf, "OAUTH_TENANT_CREATE", "true", &e), 0);
+	fixture_expect("GET", "/api/v1/whoami", header, 200);
+	assert_non_null(tenants_find_name(core_tenants(fx.core), "acme"));
+	fixture_expect("GET", "/api/v1/whoami", bad, 403);
+}
+
+static void
+test_disabling_a_tenant_is_at_once_and_ends_what_is_open(void **state)
+{
+	AUTO(auto_free) char *header = header_of("a", ACME);
+	struct tenant *n = add_tenant("acme");
+
+	(void)state;
+	send_keys();
+	fixture_expect("GET", "/api/v1/whoami", header, 200);
+	tenant_use(n, TENANT_DISABLED, NULL, NULL);
+	fixture_expect("GET", "/api/v1/whoami", header, 403);
+	assert_true(raw_has(&fx.c, "\"code\":\"tenant_disabled\""));
+	tenant_use(n, TENANT_ENABLED, NULL, NULL);
+	fixture_expect("GET", "/api/v1/whoami", header, 200);
+	tenant_use(n, TENANT_DISABLED, NULL, NULL);
+	oauth_tick(fx.front->oauth);
+	raw_wait_until(fx.base, (raw_receive(&fx.c), fx.c.ended));
+}
+
+static void
+test_tokens_of_one_subject_are_one_caller(void **state)
+{
+	AUTO(auto_free) char *first = header_of("a", ACME);
+	AUTO(auto_free) char *renewed = header_of("a", ACME ",\"jti\":\"2\"");
+	AUTO(auto_free) char *other = header_of("b", ACME);
+	char *session;
+
+	(void)state;
+	(void)add_tenant("acme");
+	send_keys();
+	session = xasprintf("%s" FIXTURE_JSON FIXTURE_BOTH, first);
+	fixture_expect("GET", "/api/v1/whoami", first, 200);
+	(void)fixture_ask("POST", "/mcp", session,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\","
+	    "\"params\":{\"protocolVersion\":\"2025-11-25\","
+	    "\"capabilities\":{},\"clientInfo\":{\"name\":\"t\","
+	    "\"version\":\"1\"}}}");
+	free(session);
+	{
+		const char *at =
+		    strstr(raw_text(&fx.c), "\r\nMcp-Session-Id: ") + 2;
+		AUTO(auto_free)
+		char *id = xasprintf("%.*s\r\n", (int)strcspn(at, "\r"), at);
+		AUTO(auto_free)
+		char *same = xasprintf("%s%s" FIXTURE_JSON FIXTURE_BOTH
+				       "MCP-Protocol-Version: 2025-11-25\r\n",
+		    renewed, id);
+		AUTO(auto_free)
+		char *foreign =
+		    xasprintf("%s%s" FIXTURE_JSON FIXTURE_BOTH
+			      "MCP-Protocol-Version: 2025-11-25\r\n",
+			other, id);
+		static const char ping[] =
+		    "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}";
+
+		assert_int_equal(
+		    fixture_status(fixture_ask("POST", "/mcp", same, ping)),
+		    200);
+		assert_int_equal(
+		    fixture_status(fixture_ask("POST", "/mcp", foreign, ping)),
+		    404);
+	}
+}
+
+/* Once: the keys of the test are those that come. */
+static void
+test_a_request_waits_for_the_keys(void **state)
+{
+	AUTO(auto_free) char *header = header_of("a", ACME);
+
+	(void)state;
+	(void)add_tenant("acme");
+	buf_consume(&fx.c.in, buf_len(&fx.c.in));
+	fixture_send("GET", "/api/v1/whoami", header, "");
+	for (int i = 0; i < 20; i++)
+		raw_turn(fx.base);
+	raw_receive(&fx.c);
+	assert_int_equal(buf_len(&fx.c.in), 0);
+	send_keys();
+	assert_int_equal(fixture_status(fixture_answer()), 200);
+}
+
+static void
+test_a_client_that_goes_while_it_waits(void **state)
+{
+	AUTO(auto_free) char *header = header_of("a", ACME);
+
+	(void)state;
+	(void)add_tenant("acme");
+	fixture_send("GET", "/api/v1/whoami", header, "");
+	for (int i = 0; i < 20; i++)
+		raw_turn(fx.base);
+	raw_close(&fx.c);
+	for (int i = 0; i < 20; i++)
+		raw_turn(fx.base);
+	send_keys();
+	raw_open(&fx.c, fx.port, 0);
+	fixture_expect("GET", "/api/v1/whoami", header, 200);
+}
+
+static void
+test_keys_that_cannot_be_had_are_503(void **state)
+{
+	AUTO(auto_free) char *header = header_of("a", ACME);
+
+	(void)state;
+	buf_consume(&fx.c.in, buf_len(&fx.c.in));
+	fixture_send("GET", "/api/v1/whoami", header, "");
+	raw_wait_until(fx.base,
+	    (msg_send_keys_failed(
+		 keys, &(struct msg_keys_failed){.why = "away"}),
+		fixture_is_whole()));
+	assert_int_equal(fixture_status(raw_text(&fx.c)), 503);
+	assert_true(raw_has(&fx.c, "\"code\":\"keys_unavailable\""));
+}
+
+/* However many tokens name keys that nobody has. */
+static void
+test_unknown_keys_are_asked_for_once(void **state)
+{
+	AUTO(auto_free) char *claims = claims_of("a", ACME);
+	AUTO(auto_free)
+	char *token = token_signed(JWT_EDDSA, ground_keys[JWT_EDDSA],
+	    "{\"alg\":\"EdDSA\",\"kid\":\"other\"}", claims);
+	AUTO(auto_free)
+	char *header = xasprintf("Authorization: Bearer %s\r\n", token);
+
+	(void)state;
+	send_keys();
+	raw_wait_until(fx.base, oauth_has_keys(fx.front->oauth));
+	buf_consume(&fx.c.in, buf_len(&fx.c.in));
+	fixture_send("GET", "/api/v1/whoami", header, "");
+	raw_wait_until(fx.base, wanted == 1);
+	send_keys();
+	assert_int_equal(fixture_status(fixture_answer()), 401);
+	fixture_expect("GET", "/api/v1/whoami", header, 401);
+	assert_int_equal(wanted, 1);
+}
+
+static void
+test_nonsense_leaves_the_keys_as_they_were(void **state)
+{
+	AUTO(auto_free) char *header = header_of("a", ACME);
+	static uint8_t nonsense[] = "<html>";
+
+	(void)state;
+	(void)add_tenant("acme");
+	log_set_level((enum log_level)LOG_ERROR);
+	send_keys();
+	msg_send_keys(keys, &(struct msg_keys){.jwks = {nonsense, 6}});
+	fixture_expect("GET", "/api/v1/whoami", header, 200);
+}
+
+/* A key that is withdrawn takes with it what it signed. */
+static void
+test_what_a_withdrawn_key_signed_is_good_no_more(void **state)
+{
+	AUTO(auto_free) char *header = header_of("a", ACME);
+	AUTO(auto_free)
+	char *jwk = jwk_of(ground_keys[JWT_RS256], "rs", "");
+	AUTO(auto_free) char *text = xasprintf("{\"keys\":[%s]}", jwk);
+
+	(void)state;
+	(void)add_tenant("acme");
+	send_keys();
+	fixture_expect("GET", "/api/v1/whoami", header, 200);
+	msg_send_keys(
+	    keys, &(struct msg_keys){.jwks = {(uint8_t *)text, strlen(text)}});
+	buf_consume(&fx.c.in, buf_len(&fx.c.in));
+	raw_turn(fx.base);
+	raw_turn(fx.base);
+	fixture_send("GET", "/api/v1/whoami", header, "");
+	raw_wait_until(fx.base, wanted == 1);
+	msg_send_keys_failed(keys, &(struct msg_keys_failed){.why = "away"});
+	assert_int_equal(fixture_status(fixture_answer()), 401);
+}
+
+/* Before its signature is computed; those that are known pass. */
+static void
+test_who_was_wrong_too_often_waits_with_a_new_token(void **state)
+{
+	AUTO(auto_free) char *good = header_of("a", ACME);
+	AUTO(auto_free) char *fresh = header_of("b", ACME);
+	AUTO(auto_free) char *bad = xstrdup(good);
+	char *last = strrchr(bad, '.') + 5;
+
+	(void)state;
+	(void)add_tenant("acme");
+	send_keys();
+	*last = *last == 'A' ? 'B' : 'A';
+	fixture_expect("GET", "/api/v1/whoami", good, 200);
+	for (int i = 0; i < 5; i++)
+		fixture_expect("GET", "/api/v1/whoami", bad, 401);
+	fixture_expect("GET", "/api/v1/whoami", bad, 429);
+	fixture_expect("GET", "/api/v1/whoami", fresh, 429);
+	assert_true(raw_has(&fx.c, "\"code\":\"too_many_failed_logins\""));
+	fixture_expect("GET", "/api/v1/whoami", good, 200);
+}
+
+/* What is no plain word, or long, gets a name that cannot be another's. */
+static void
+test_odd_subjects_have_names_of_their_own(void **state)
+{
+	static const char *const subjects[] = {"a b", "\\u00e9", "a",
+	    "0123456789012345678901234567890123456789012345678901234567890123",
+	    "sha256:ca978112ca1bbdcafac231b39a23dc4da786eff8"};
+	char seen[ARRAY_LEN(subjects)][PRINCIPAL_SUBJECT_MAX + 1];
+	const struct act origin = {.origin = "test"};
+
+	(void)state;
+	(void)add_tenant("acme");
+	for (size_t i = 0; i < ARRAY_LEN(subjects); i++) {
+		struct claims c = {.tenant = "acme",
+		    .roles = 1u << PRINCIPAL_USER,
+		    .until_ms = INT64_MAX};
+		struct principal *who;
+		int64_t until_ms;
+
+		(void)snprintf(c.subject, sizeof(c.subject), "%s", subjects[i]);
+		assert_int_equal(
+		    oauth_know(fx.front->oauth, &c, ~0u, &origin, &who),
+		    OAUTH_KNOWN);
+		(void)snprintf(seen[i], sizeof(seen[i]), "%s", who->subject);
+		assert_string_equal(
+		    oauth_subject(fx.front->oauth, who, &until_ms),
+		    subjects[i]);
+		for (size_t k = 0; k < i; k++)
+			assert_string_not_equal(seen[i], seen[k]);
+	}
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    CASE(test_a_bearer_is_its_tenant_and_subject),
+	    CASE(test_without_a_token_nobody_comes_in),
+	    CASE(test_scopes_and_tenants_are_refused_by_name),
+	    CASE(test_a_tenant_is_made_only_where_a_setting_says_so),
+	    CASE(test_disabling_a_tenant_is_at_once_and_ends_what_is_open),
+	    CASE(test_tokens_of_one_subject_are_one_caller),
+	    CASE(test_a_request_waits_for_the_keys),
+	    CASE(test_a_client_that_goes_while_it_waits),
+	    CASE(test_keys_that_cannot_be_had_are_503),
+	    CASE(test_unknown_keys_are_asked_for_once),
+	    CASE(test_nonsense_leaves_the_keys_as_they_were),
+	    CASE(test_what_a_withdrawn_key_signed_is_good_no_more),
+	    CASE(test_who_was_wrong_too_often_waits_with_a_new_token),
+	    CASE(test_odd_subjects_have_names_of_their_own),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	ground_free_keys();
+	return failed;
+}
