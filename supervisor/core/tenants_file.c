@@ -2,23 +2,29 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include "common/ceiling.h"
 #include "common/fd.h"
 #include "common/hex.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/acts.h"
 #include "supervisor/core/tenants.h"
 
 #define WORDS_MAX 64
 #define BLANKS " \t\r"
 
-/* Where tenants are NULL below, a line is checked only. */
+/* Where tenants are NULL, a line is checked only. */
+struct target {
+	struct tenants *tenants;
+	struct acts *acts; /* NULL: nobody is told */
+	bool wants_tokens; /* a line makes a tenant or a token */
+};
+
 struct line {
 	char *words[WORDS_MAX];
 	size_t n;
-	bool wants_tokens; /* this one or an earlier one makes a tenant or token
-			    */
 };
 
 /* ---- reading */
@@ -53,6 +59,21 @@ tenants_file_read(const char *path, char **out, struct err *e)
 
 /* ---- one line */
 
+static void
+tell(const struct target *to, const char *what, const struct tenant *n,
+    const char *subject, const char *detail)
+{
+	if (to->acts == NULL)
+		return;
+	acts_tell(to->acts,
+	    &(struct act){.what = what,
+		.origin = "TENANTS_FILE",
+		.tenant = n == NULL ? NULL : n->row.name,
+		.subject = subject,
+		.detail = detail},
+	    NULL, NULL);
+}
+
 static int
 split(char *text, struct line *l, struct err *e)
 {
@@ -82,8 +103,19 @@ value_of(const char *word, const char *key)
 							      NULL;
 }
 
+static void
+grant(const struct target *to, struct tenant *n, enum quota_key key,
+    int64_t value)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%lld", (long long)value);
+	tenant_grant(n, key, value, NULL, NULL);
+	tell(to, "tenant.quota", n, quota_rule(key)->key, text);
+}
+
 static int
-set_quota(struct tenant *n, char *word, struct err *e)
+set_quota(const struct target *to, struct tenant *n, char *word, struct err *e)
 {
 	char *equals = strchr(word, '=');
 	enum quota_key key;
@@ -96,15 +128,17 @@ set_quota(struct tenant *n, char *word, struct err *e)
 	if (quota_find(word + strlen("quota."), &key, e) != 0 ||
 	    quota_parse(key, equals + 1, &value, e) != 0)
 		return e->code;
-	if (n != NULL && (!n->quota_is_set[key] || n->quota[key] != value))
-		tenant_grant(n, key, value, NULL, NULL);
+	if (n == NULL || (n->quota_is_set[key] && n->quota[key] == value))
+		return 0;
+	grant(to, n, key, value);
 	return 0;
 }
 
 /* Workers hold us to it: what is not less is refused there, so that it is no
  * more here. */
 static int
-take_ceiling(struct tenant *n, const char *word, struct err *e)
+take_ceiling(
+    const struct target *to, struct tenant *n, const char *word, struct err *e)
 {
 	struct ceiling c = {.runtime = ""};
 
@@ -113,39 +147,60 @@ take_ceiling(struct tenant *n, const char *word, struct err *e)
 	for (size_t i = 0; n != NULL && i < QUOTA_COUNT; i++)
 		if (c.most[i] != 0 &&
 		    (n->quota[i] == 0 || n->quota[i] > c.most[i]))
-			tenant_grant(
-			    n, (enum quota_key)i, c.most[i], NULL, NULL);
+			grant(to, n, (enum quota_key)i, c.most[i]);
 	return 0;
 }
 
+/* *out NULL: only checked. */
 static int
-apply_tenant(struct tenants *t, struct line *l, struct err *e)
+find_or_add(const struct target *to, const char *name, struct tenant **out,
+    struct err *e)
 {
-	struct tenant *n = NULL;
+	*out = NULL;
+	if (tenants_check_name(name, e) != 0)
+		return e->code;
+	if (to->tenants == NULL)
+		return 0;
+	*out = tenants_find_name(to->tenants, name);
+	if (*out != NULL)
+		return 0;
+	if (tenant_add(to->tenants, name, NULL, NULL, out, e) != 0)
+		return e->code;
+	tell(to, "tenant.add", *out, NULL, NULL);
+	return 0;
+}
+
+static void
+disable(const struct target *to, struct tenant *n)
+{
+	if (n == NULL || n->row.disabled_ms != 0)
+		return;
+	tenant_use(n, TENANT_DISABLED, NULL, NULL);
+	tell(to, "tenant.disable", n, NULL, NULL);
+}
+
+static int
+apply_tenant(struct target *to, struct line *l, struct err *e)
+{
+	struct tenant *n;
 
 	if (l->n < 2)
 		return err_set(e, ERR_INVAL,
 		    "want tenant NAME [disabled] [quota.KEY=VALUE ...] "
 		    "[ceiling.KEY=VALUE ...] [rule.KEY=VALUE ...]");
-	if (tenants_check_name(l->words[1], e) != 0)
+	if (find_or_add(to, l->words[1], &n, e) != 0)
 		return e->code;
 	if (strcmp(l->words[1], TENANT_DEFAULT_NAME) != 0)
-		l->wants_tokens = true;
-	if (t != NULL)
-		n = tenants_find_name(t, l->words[1]);
-	if (t != NULL && n == NULL &&
-	    tenant_add(t, l->words[1], NULL, NULL, &n, e) != 0)
-		return e->code;
+		to->wants_tokens = true;
 	for (size_t i = 2; i < l->n; i++) {
 		if (strncmp(l->words[i], "quota.", 6) == 0) {
-			if (set_quota(n, l->words[i], e) != 0)
+			if (set_quota(to, n, l->words[i], e) != 0)
 				return e->code;
 		} else if (ceiling_is_word(l->words[i])) {
-			if (take_ceiling(n, l->words[i], e) != 0)
+			if (take_ceiling(to, n, l->words[i], e) != 0)
 				return e->code;
 		} else if (strcmp(l->words[i], "disabled") == 0) {
-			if (n != NULL && n->row.disabled_ms == 0)
-				tenant_use(n, TENANT_DISABLED, NULL, NULL);
+			disable(to, n);
 		} else {
 			return err_set(e, ERR_INVAL,
 			    "%.60s: want disabled, quota.KEY=VALUE, "
@@ -205,15 +260,17 @@ parse_token(const struct line *l, struct token_text *of, struct token_wish *w,
 }
 
 static int
-apply_token(struct tenants *t, struct line *l, struct err *e)
+apply_token(struct target *to, const struct line *l, struct err *e)
 {
+	struct tenants *t = to->tenants;
 	struct token_wish wish = {.name = ""};
 	struct token_text of;
 	struct tenant *n = NULL;
+	bool is_new;
 
 	if (parse_token(l, &of, &wish, e) != 0)
 		return e->code;
-	l->wants_tokens = true;
+	to->wants_tokens = true;
 	if (t == NULL)
 		return 0;
 	if (strcmp(l->words[1], "-") != 0) {
@@ -224,30 +281,35 @@ apply_token(struct tenants *t, struct line *l, struct err *e)
 			    "must come before",
 			    l->words[1], l->words[1]);
 	}
-	return tenants_import_token(t, n, &wish, &of, e);
-}
-
-static int
-apply_line(struct tenants *t, char *text, struct line *l, struct err *e)
-{
-	text[strcspn(text, "#")] = '\0';
-	if (split(text, l, e) != 0)
+	is_new = tenants_find_token(t, of.id) == NULL;
+	if (tenants_import_token(t, n, &wish, &of, e) != 0)
 		return e->code;
-	if (l->n == 0)
-		return 0;
-	if (strcmp(l->words[0], "tenant") == 0)
-		return apply_tenant(t, l, e);
-	if (strcmp(l->words[0], "token") == 0)
-		return apply_token(t, l, e);
-	return err_set(e, ERR_INVAL,
-	    "a line begins with tenant or token, not with %.60s", l->words[0]);
+	if (is_new)
+		tell(to, "token.add", n, of.id, principal_role_word(wish.role));
+	return 0;
 }
 
 static int
-apply_lines(struct tenants *t, const char *path, char *text, bool *wants_tokens,
-    struct err *e)
+apply_line(struct target *to, char *text, struct err *e)
 {
-	struct line l = {.wants_tokens = false};
+	struct line l;
+
+	text[strcspn(text, "#")] = '\0';
+	if (split(text, &l, e) != 0)
+		return e->code;
+	if (l.n == 0)
+		return 0;
+	if (strcmp(l.words[0], "tenant") == 0)
+		return apply_tenant(to, &l, e);
+	if (strcmp(l.words[0], "token") == 0)
+		return apply_token(to, &l, e);
+	return err_set(e, ERR_INVAL,
+	    "a line begins with tenant or token, not with %.60s", l.words[0]);
+}
+
+static int
+apply(struct target *to, const char *path, char *text, struct err *e)
+{
 	unsigned int number = 1;
 	char *next;
 
@@ -255,28 +317,31 @@ apply_lines(struct tenants *t, const char *path, char *text, bool *wants_tokens,
 		next = strchr(line, '\n');
 		if (next != NULL)
 			*next++ = '\0';
-		if (apply_line(t, line, &l, e) != 0) {
+		if (apply_line(to, line, e) != 0) {
 			(void)err_wrap(
 			    e, "TENANTS_FILE %s line %u", path, number);
 			return ERR_INVAL;
 		}
 	}
-	*wants_tokens = l.wants_tokens;
 	return 0;
 }
 
 int
-tenants_file_apply(
-    struct tenants *t, const char *path, char *text, struct err *e)
+tenants_file_apply(struct tenants *t, struct acts *acts, const char *path,
+    char *text, struct err *e)
 {
-	bool wants_tokens;
+	struct target to = {.tenants = t, .acts = acts};
 
-	return apply_lines(t, path, text, &wants_tokens, e);
+	return apply(&to, path, text, e);
 }
 
 int
 tenants_file_check(
     const char *path, char *text, bool *wants_tokens, struct err *e)
 {
-	return apply_lines(NULL, path, text, wants_tokens, e);
+	struct target to = {.tenants = NULL};
+	int rc = apply(&to, path, text, e);
+
+	*wants_tokens = to.wants_tokens;
+	return rc;
 }

@@ -20,15 +20,17 @@
 #define TENANTS_FILE_MAX (4u << 20)
 #define TENANTS_FILE_LINE_MAX 1024
 
+struct acts;
 struct tenants;
 
 /* tenants_file_read - all of it, ended by a NUL; the caller's.  Where files can
  * still be reached. */
 int tenants_file_read(const char *path, char **out, struct err *e) MUSTCHECK;
 /* tenants_file_apply - ERR_INVAL names path and line; what stood before that
- * line holds.  text is changed. */
-int tenants_file_apply(
-    struct tenants *t, const char *path, char *text, struct err *e) MUSTCHECK;
+ * line holds.  What changes is told to acts, unless it is NULL.  text is
+ * changed. */
+int tenants_file_apply(struct tenants *t, struct acts *acts, const char *path,
+    char *text, struct err *e) MUSTCHECK;
 /* tenants_file_check - the same without tenants: what can be said of its lines
  * alone; wants_tokens: a server with them would.  text is changed. */
 int tenants_file_check(

@@ -202,6 +202,8 @@ front_on_request(struct http_exchange *x, void *arg)
 		return;
 	}
 	if (check_who(f, x, &why) != 0) {
+		if (why.status == 403)
+			gate_tell(f, x, "auth.forbidden", why.code);
 		refuse(r, x, why.status, why.code, why.text);
 		return;
 	}

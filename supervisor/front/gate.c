@@ -17,12 +17,24 @@ static void
 tell_failure(
     const struct front *f, const struct http_exchange *x, const char *why)
 {
+	gate_tell(f, x, "auth.failure", why);
+}
+
+void
+gate_tell(const struct front *f, const struct http_exchange *x,
+    const char *what, const char *why)
+{
+	const struct principal *who = http_principal(x);
 	char client[NETADDR_TEXT_MAX];
 
 	acts_refused(core_acts(f->core),
-	    &(struct act){.what = "auth.failure",
+	    &(struct act){.what = what,
+		.who = who,
 		.origin = netaddr_format(http_client(x), client),
 		.request_id = http_id(x),
+		.tenant = who == NULL || who->tenant_name[0] == '\0' ?
+		    NULL :
+		    who->tenant_name,
 		.detail = why});
 }
 
@@ -338,6 +350,7 @@ gate_pass(struct front *f, struct http_exchange *x, const struct route *r,
 	who = http_principal(x);
 	if (may_use(f, r, who))
 		return true;
+	gate_tell(f, x, "auth.forbidden", "not for its role");
 	http_error(x, 403, "forbidden", "this is not for the role %s: %s",
 	    principal_role_word(who->role),
 	    (r->roles & ROUTE_ROLE(PRINCIPAL_USER)) != 0 ?

@@ -23,6 +23,9 @@ typedef void (*gate_again)(struct front *f, struct http_exchange *x);
  * this.  r NULL: there is no such route; again NULL: it waits no more. */
 bool gate_pass(struct front *f, struct http_exchange *x, const struct route *r,
     gate_again again);
+/* gate_tell - for the audit: x is refused; why is static text */
+void gate_tell(const struct front *f, const struct http_exchange *x,
+    const char *what, const char *why);
 /* gate_is_closed - requests without a token are refused */
 bool gate_is_closed(const struct front *f);
 

@@ -158,7 +158,7 @@ open_core(struct program *p, struct err *e)
 	if (core_new(&parts, &p->core, e) != 0)
 		return e->code;
 	if (p->tenants != NULL &&
-	    tenants_file_apply(core_tenants(p->core),
+	    tenants_file_apply(core_tenants(p->core), core_acts(p->core),
 		conf_str(p->conf, CONF_TENANTS_FILE), p->tenants, e) != 0)
 		return e->code;
 	free(p->tenants);

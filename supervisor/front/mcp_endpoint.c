@@ -11,6 +11,7 @@
 #include "common/js.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/quota_use.h"
 #include "supervisor/front/bodies.h"
 #include "supervisor/front/greeting.h"
 
@@ -20,7 +21,16 @@ struct endpoint {
 	struct http_exchange *x;
 	struct body_reading *reading; /* its body, on a thread; or */
 	struct mcp_exchange *mcp;     /* NULL: inside mcp_handle */
+	struct quota_use *use;        /* that counts its stream; NULL: none */
 };
+
+static void
+endpoint_free(struct endpoint *p)
+{
+	if (p->use != NULL)
+		quota_use_drop_stream(p->use);
+	free(p);
+}
 
 static void
 endpoint_on_gone(void *arg)
@@ -32,7 +42,7 @@ endpoint_on_gone(void *arg)
 	else
 		mcp_client_gone(p->mcp);
 	http_drop(p->x);
-	free(p);
+	endpoint_free(p);
 }
 
 /* ---- what the library says */
@@ -46,12 +56,27 @@ endpoint_on_reply(void *handle, int status, const char *session_id,
 
 	if (session_id != NULL)
 		http_add_header(x, "Mcp-Session-Id", session_id);
+	if (status == 429)
+		http_add_header(x, "Retry-After", "1");
 	if (status == 405)
 		http_add_header(x, "Allow", "POST, DELETE, OPTIONS");
 	http_add_header(x, "Cache-Control", "no-store");
-	free(p);
+	endpoint_free(p);
 	http_reply(
 	    x, status, body != NULL ? "application/json" : NULL, body, len);
+}
+
+static int
+endpoint_on_stream_take(void *handle, struct err *e)
+{
+	struct endpoint *p = handle;
+	struct quota_use *use = quota_use_of(
+	    core_quota_uses(p->f->core), http_principal(p->x)->tenant);
+
+	if (quota_use_add_stream(use, e) != 0)
+		return e->code;
+	p->use = use;
+	return 0;
 }
 
 static void
@@ -92,12 +117,13 @@ endpoint_on_stream_end(void *handle)
 	struct endpoint *p = handle;
 	struct http_exchange *x = p->x;
 
-	free(p);
+	endpoint_free(p);
 	http_stream_end(x);
 }
 
 static const struct mcp_transport_ops endpoint_ops = {
     .reply = endpoint_on_reply,
+    .stream_take = endpoint_on_stream_take,
     .stream_start = endpoint_on_stream_start,
     .stream_write = endpoint_on_stream_write,
     .stream_pending = endpoint_on_stream_pending,

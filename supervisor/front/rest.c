@@ -39,6 +39,21 @@ front_on_index(struct front *f, struct http_exchange *x)
 
 /* ---- one run: its status, and its cancel */
 
+static void
+tell_act(const struct front *f, const struct http_exchange *x, const char *what,
+    const char *run)
+{
+	char client[NETADDR_TEXT_MAX];
+
+	acts_note(core_acts(f->core),
+	    &(struct act){.what = what,
+		.who = http_principal(x),
+		.origin = netaddr_format(http_client(x), client),
+		.request_id = http_id(x),
+		.tenant = http_principal(x)->tenant_name,
+		.subject = run});
+}
+
 struct run_get {
 	struct http_exchange *x; /* outlives its client */
 	struct front *front;
@@ -66,8 +81,10 @@ run_found_cb(
 		run_get_free(g);
 		return;
 	}
-	if (g->cancel && found->run != NULL)
+	if (g->cancel && found->run != NULL) {
+		tell_act(g->front, g->x, "run.cancel", http_param(g->x, "run"));
 		run_cancel(found->run, RUNLOG_CANCELED);
+	}
 	statuses_answer(
 	    g->front->statuses, g->x, g->lookup, found, g->artifacts_from);
 	g->lookup = NULL;
@@ -143,22 +160,6 @@ deleted_cb(int rc, const struct err *why, void *arg)
 	free(d);
 }
 
-/* Before it is known whether there is one: an attempt is an act, too. */
-static void
-tell_delete(
-    const struct front *f, const struct http_exchange *x, const char *run)
-{
-	char client[NETADDR_TEXT_MAX];
-
-	acts_note(core_acts(f->core),
-	    &(struct act){.what = "run.delete",
-		.who = http_principal(x),
-		.origin = netaddr_format(http_client(x), client),
-		.request_id = http_id(x),
-		.tenant = http_principal(x)->tenant_name,
-		.subject = run});
-}
-
 static void
 delete_run(struct front *f, struct http_exchange *x)
 {
@@ -171,7 +172,8 @@ delete_run(struct front *f, struct http_exchange *x)
 	uuid_format(&run, d->run);
 	d->x = x;
 	http_hold(x, NULL, NULL);
-	tell_delete(f, x, d->run);
+	/* Before it is known whether there is one: an attempt is an act. */
+	tell_act(f, x, "run.delete", d->run);
 	if (core_delete_run(
 		f->core, http_principal(x), &run, deleted_cb, d, &e) != 0)
 		deleted_cb(e.code, &e, d);

@@ -11,6 +11,7 @@
 struct mcp_content {
 	struct buf blocks;  /* of ContentBlock, with commas between */
 	json_t *structured; /* an object, or NULL */
+	json_t *meta;       /* likewise */
 };
 
 struct mcp_content *
@@ -29,6 +30,7 @@ mcp_content_free(struct mcp_content *c)
 		return;
 	buf_clear(&c->blocks);
 	json_decref(c->structured);
+	json_decref(c->meta);
 	free(c);
 }
 
@@ -70,6 +72,14 @@ mcp_content_structured(struct mcp_content *c, json_t *object)
 	json_decref(object);
 }
 
+void
+mcp_content_meta(struct mcp_content *c, const char *key, json_t *object)
+{
+	if (c->meta == NULL)
+		c->meta = json_object();
+	json_object_set_new(c->meta, key, object);
+}
+
 char *
 content_tool_result(const struct era_revision *rev,
     const struct mcp_content *content, enum mcp_outcome outcome)
@@ -83,6 +93,10 @@ content_tool_result(const struct era_revision *rev,
 	if (content->structured != NULL && era_has(rev, ERA_STRUCTURED)) {
 		add(&b, ",\"structuredContent\":");
 		js_append(&b, content->structured);
+	}
+	if (content->meta != NULL) {
+		add(&b, ",\"_meta\":");
+		js_append(&b, content->meta);
 	}
 	add(&b,
 	    outcome == MCP_TOOL_FAILED ? ",\"isError\":true}" :

@@ -119,10 +119,25 @@ exchange_abandon(struct mcp_exchange *x)
 
 /* ---- before the end */
 
-void
-exchange_set_forms(struct mcp_exchange *x, unsigned int forms)
+static int
+take_place(struct mcp_exchange *x, struct err *e)
 {
+	if (x->has_place)
+		return 0;
+	if (x->ops->stream_take != NULL &&
+	    x->ops->stream_take(x->handle, e) != 0)
+		return e->code;
+	x->has_place = true;
+	return 0;
+}
+
+int
+exchange_set_forms(struct mcp_exchange *x, unsigned int forms, struct err *e)
+{
+	if (forms == ACCEPT_STREAM && take_place(x, e) != 0)
+		return e->code;
 	x->forms = forms;
+	return 0;
 }
 
 bool
@@ -134,8 +149,14 @@ exchange_takes_stream(const struct mcp_exchange *x)
 void
 exchange_stream_open(struct mcp_exchange *x)
 {
+	struct err e;
+
 	if (!exchange_takes_stream(x))
 		return;
+	if (take_place(x, &e) != 0) {
+		x->forms &= ~(unsigned int)ACCEPT_STREAM;
+		return;
+	}
 	exchange_pin(x);
 	open_stream(x, NULL);
 	(void)exchange_unpin(x);
@@ -151,8 +172,8 @@ void
 exchange_send(struct mcp_exchange *x, const char *text)
 {
 	exchange_pin(x);
-	open_stream(x, NULL);
-	if (!x->ended)
+	exchange_stream_open(x);
+	if (!x->ended && stream_is_open(&x->stream))
 		stream_send(&x->stream, text);
 	(void)exchange_unpin(x);
 }

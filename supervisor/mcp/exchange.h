@@ -35,6 +35,7 @@ struct mcp_exchange {
 	unsigned int forms; /* enum accept_form, OR-ed: what the client takes */
 	unsigned int pins;
 	bool ended;
+	bool has_place;    /* one of the client's streams is its own */
 	uint64_t since_ms; /* CLOCK_MONOTONIC */
 	struct mcp_stream stream;
 	struct exchange_waiter *waiter; /* or NULL */
@@ -60,11 +61,14 @@ void exchange_reply(struct mcp_exchange *x, int status, const char *text);
 /* exchange_abandon - the client is gone: no ops are called */
 void exchange_abandon(struct mcp_exchange *x);
 
-/* exchange_set_forms - what the client takes (accept.h); JSON before */
-void exchange_set_forms(struct mcp_exchange *x, unsigned int forms);
+/* exchange_set_forms - what the client takes (accept.h); JSON before.
+ * ERR_QUOTA: it takes streams alone, and may have no more of them */
+int exchange_set_forms(
+    struct mcp_exchange *x, unsigned int forms, struct err *e) MUSTCHECK;
 /* exchange_takes_stream - the client would read events */
 bool exchange_takes_stream(const struct mcp_exchange *x);
-/* exchange_stream_open - if the client takes one; x may have ended then */
+/* exchange_stream_open - if the client takes one and may have one more, else
+ * it gets a plain answer; x may have ended then */
 void exchange_stream_open(struct mcp_exchange *x);
 /* exchange_send - a message before the answer, to who takes a stream; x may
  * have ended then.  What may be left out asks exchange_has_room before. */

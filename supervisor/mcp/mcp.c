@@ -296,6 +296,7 @@ static bool
 check_post(const struct visit *v)
 {
 	unsigned int forms;
+	struct err e;
 
 	if (v->http->body_len > v->m->body_max) {
 		AUTO(auto_free)
@@ -318,7 +319,10 @@ check_post(const struct visit *v)
 		    NULL);
 		return false;
 	}
-	exchange_set_forms(v->x, forms);
+	if (exchange_set_forms(v->x, forms, &e) != 0) {
+		refuse(v, 429, MCP_SERVER_ERROR, e.msg, NULL);
+		return false;
+	}
 	return true;
 }
 

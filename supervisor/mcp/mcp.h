@@ -79,6 +79,10 @@ struct mcp_transport_ops {
 	 * (JSON text; NULL: none).  Ends the exchange. */
 	void (*reply)(void *handle, int status, const char *session_id,
 	    const char *body, size_t len);
+	/* May there be one stream more for this client?  0: it counts until the
+	 * exchange ends.  Asked once, before the first stream_start that a
+	 * plain answer could replace.  NULL: always. */
+	int (*stream_take)(void *handle, struct err *e);
 	/* Open an event stream (status 200), then events, then its end. */
 	void (*stream_start)(void *handle, const char *session_id);
 	/* n pieces of bytes that belong together. */
@@ -143,12 +147,14 @@ void mcp_tick(struct mcp *m, uint64_t mono_ms);
  *
  * mcp_content_text adds a text block; bytes that are not UTF-8 become U+FFFD.
  * mcp_content_structured takes over one object for structuredContent (clients
- * hold it against the tool's output schema, also in a failed result).
+ * hold it against the tool's output schema, also in a failed result);
+ * mcp_content_meta one for a member of _meta, which they do not.
  */
 struct mcp_content *mcp_content_new(void);
 void mcp_content_free(struct mcp_content *c); /* NULL is fine */
 void mcp_content_text(struct mcp_content *c, const char *text, size_t n);
 void mcp_content_structured(struct mcp_content *c, json_t *object);
+void mcp_content_meta(struct mcp_content *c, const char *key, json_t *object);
 
 enum mcp_outcome {
 	MCP_TOOL_DONE,

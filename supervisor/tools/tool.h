@@ -20,6 +20,9 @@
 #include "supervisor/core/core.h"
 #include "supervisor/tools/tool_text.h"
 
+/* The member of a failed result's _meta that says which quota refused. */
+#define TOOL_REFUSAL "mcp-sandboxd/refusal"
+
 struct denylist;
 struct languages;
 struct mcp_call;
@@ -57,6 +60,7 @@ void tool_fail(struct tool_call *t, const struct err *why);
 void tool_tell(struct tool_call *t, const char *what, const char *subject,
     const char *detail);
 void tool_tell_run(struct tool_call *t, const struct run *r);
+void tool_tell_cancel(struct tool_call *t, const struct run *r);
 void tool_tell_sandbox(struct tool_call *t, const struct sandbox *sb);
 
 /* tool_stream_max - bytes of a stream that a result holds */

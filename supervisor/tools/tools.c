@@ -136,7 +136,7 @@ fail_word(const struct tool *tool, int code)
 
 /* Also what the model cannot mend itself: it can tell its user, and try again.
  * There is no structured content: clients hold it against the tool's output
- * schema even then. */
+ * schema even then.  What a program wants to know of a quota is in _meta. */
 void
 tool_fail(struct tool_call *t, const struct err *why)
 {
@@ -146,6 +146,13 @@ tool_fail(struct tool_call *t, const struct err *why)
 	struct mcp_content *content = mcp_content_new();
 
 	mcp_content_text(content, text, strlen(text));
+	if (why->code == ERR_QUOTA)
+		mcp_content_meta(content, TOOL_REFUSAL,
+		    json_pack("{s:s, s:s, s:I, s:I, s:I}", "code",
+			err_name(why->code), "quota", why->refusal.quota,
+			"limit", (json_int_t)why->refusal.limit, "used",
+			(json_int_t)why->refusal.used, "retry_after",
+			(json_int_t)why->refusal.wait_s));
 	tool_end(t, content, MCP_TOOL_FAILED);
 }
 
@@ -190,6 +197,15 @@ tool_tell_run(struct tool_call *t, const struct run *r)
 
 	uuid_format(&r->row.uuid, id);
 	tool_tell(t, "run.start", id, r->row.sandbox_name);
+}
+
+void
+tool_tell_cancel(struct tool_call *t, const struct run *r)
+{
+	char id[UUID_TEXT_LEN + 1];
+
+	uuid_format(&r->row.uuid, id);
+	tool_tell(t, "run.cancel", id, r->row.sandbox_name);
 }
 
 void

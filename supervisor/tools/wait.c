@@ -4,6 +4,7 @@
 #include "common/fd.h"
 #include "common/timer.h"
 #include "supervisor/tools/progress.h"
+#include "supervisor/tools/tool.h"
 
 static void
 wait_over(struct wait *w, enum wait_outcome outcome, const struct log_digest *d,
@@ -117,6 +118,7 @@ cancel_cb(struct call *c, void *arg)
 	struct wait *w = arg;
 
 	(void)c;
+	tool_tell_cancel(w->arg, w->run);
 	run_cancel(w->run, RUNLOG_CANCELED);
 }
 

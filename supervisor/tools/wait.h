@@ -40,7 +40,7 @@ struct wait {
 	struct call *call;
 	enum wait_until until;
 	wait_cb cb;
-	void *arg; /* of who waits */
+	void *arg; /* the state of the tool's call (tool.h) */
 	struct bus_member member;
 	struct timer *deadline;
 	bool is_late; /* the deadline has passed */

@@ -3,9 +3,11 @@ import json
 import os
 import sqlite3
 import subprocess
+import tempfile
 import time
 
 from client import wait_for
+from test_tenants import Tokens
 
 
 class Audit:
@@ -90,3 +92,67 @@ def test_what_is_done_is_in_the_audit_and_a_change_is_found(make_server):
     audit.sql("DELETE FROM audit WHERE seq = 2")
     assert "row 2: the row is missing" in audit.ctl(
         "audit", "verify", status=1)
+
+
+def test_cancels_and_refusals_are_in_the_audit(make_server):
+    server = make_server()
+    audit = Audit(server)
+    audit.ctl("tenant", "add", "acme", "quota.sandboxes=1")
+    token = audit.ctl("token", "add", "acme").strip()
+    client = server.client(token=token)
+    runs = [client.start("box", "sleep 1000")["run_id"] for _ in range(2)]
+    client.request("POST", f"/mcp/runs/{runs[0]}/cancel")
+    client.call("control_run", run_id=runs[1], action="cancel")
+    client.wait_end(runs[0])
+    # Canceled again, nothing is done.
+    client.request("POST", f"/mcp/runs/{runs[0]}/cancel")
+    for _ in range(20):
+        client.fail("run_sandbox", identifier="two",
+                    commands=[{"shell": "true"}])
+        assert client.request("GET", "/api/v1/audit")[0] == 403
+        assert server.get("/", {"Host": "evil.example"})[0] == 403
+        assert server.get("/api/v1/whoami")[0] == 401
+    client.call("delete_sandbox", identifier="box")
+    server.stop()  # what was counted is written
+    server.start()
+    rows = audit.rows()
+    assert [r["subject"] for r in rows if r["what"] == "run.cancel"] == runs
+    for what, detail in (("auth.forbidden", "not for its role"),
+                         ("auth.forbidden", "host_not_allowed"),
+                         ("auth.failure", "no token")):
+        of = [r for r in rows
+              if (r["what"], r["detail"]) == (what, detail)]
+        assert len(of) <= 4 and sum(r["times"] for r in of) == 20, of
+        assert {r["tenant"] for r in of} == {
+            "acme" if detail == "not for its role" else ""}
+    of = [r for r in rows if r["what"] == "quota.refusal"]
+    assert len(of) <= 2 and sum(r["times"] for r in of) == 20, of
+    assert {(r["tenant"], r["subject"], r["origin"]) for r in of} == {
+        ("acme", "sandboxes", "")}
+
+
+def test_what_the_file_of_tenants_changes_is_in_the_audit(make_server):
+    with tempfile.TemporaryDirectory(prefix="mcp-tenants-") as top:
+        os.chmod(top, 0o755)
+        file_is_audited(make_server, Tokens(os.path.join(top, "tenants")))
+
+
+def file_is_audited(make_server, tokens):
+    tokens.tenant("acme", "quota.sandboxes=3")
+    ident = tokens.token("acme", "user").split("_")[1]
+    server = make_server(env={"TENANTS_FILE": tokens.write()})
+    audit = Audit(server)
+    told = [("tenant.add", ""), ("tenant.quota", "sandboxes"),
+            ("token.add", ident)]
+    wait_for(lambda: audit.has(what="token.add"), 30, "the first rows")
+    rows = [r for r in audit.rows() if r["origin"] == "TENANTS_FILE"]
+    assert [(r["what"], r["subject"]) for r in rows] == told
+    server.stop()
+    tokens.lines[0] = "tenant acme quota.sandboxes=4 disabled"
+    tokens.write()
+    server.start()
+    wait_for(lambda: audit.has(what="tenant.disable"), 30, "the last row")
+    rows = [r for r in audit.rows() if r["origin"] == "TENANTS_FILE"]
+    assert [(r["what"], r["subject"]) for r in rows] == [
+        *told, ("tenant.quota", "sandboxes"), ("tenant.disable", "")]
+    assert rows[-2]["detail"] == "4"

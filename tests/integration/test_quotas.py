@@ -50,8 +50,12 @@ def test_one_sandbox_too_many(host, engine):
     assert told.startswith("quota_exceeded: quota sandboxes: "
                            "the limit is 1, used are 1: ")
     assert "delete_sandbox" in told
-    told = a.client.fail("restart_sandbox", identifier="two")
-    assert told.startswith("quota_exceeded: ")
+    told = a.client.tool("restart_sandbox", identifier="two")
+    assert told["content"][0]["text"].startswith("quota_exceeded: ")
+    assert "structuredContent" not in told
+    assert told["_meta"] == {"mcp-sandboxd/refusal": {
+        "code": "quota_exceeded", "quota": "sandboxes", "limit": 1, "used": 1,
+        "retry_after": 10}}
     a.client.call("restart_sandbox", identifier="one")
     assert b.client.run("two", "true")["state"] == "completed"
     used = a.used()
@@ -118,6 +122,44 @@ def test_requests_and_streams(host):
     assert error["data"]["code"] == "quota_exceeded"
     assert error["data"]["quota"] == "requests_per_second"
     assert server.get("/api/v1/whoami", bearer(b.token))[0] == 200
+
+
+def test_a_call_that_streams_is_a_stream(host):
+    a = Tenant(*host, "calls-a")
+    server = host[0]
+    run = a.client.start("box", "sleep 1000")["run_id"]
+    a.set(streams=1)
+    # It opens its stream when it has run for a second.
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "get_run", "arguments": {"run_id": run, "wait_ms": 45000},
+        "_meta": {"progressToken": 1}}}
+    head = {"Content-Type": "application/json", **bearer(a.token),
+            "Accept": "application/json, text/event-stream",
+            "Mcp-Session-Id": a.client.session,
+            "MCP-Protocol-Version": a.client.revision}
+    waits = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+             for _ in range(2)]
+    waits[0].request("POST", "/mcp", json.dumps(call), head)
+    first = waits[0].getresponse()
+    assert first.headers["Content-Type"].startswith("text/event-stream"), \
+        first.read()
+    assert a.used()["streams"] == 1
+    # Beyond the quota a client gets a plain answer if it takes one.
+    waits[1].request("POST", "/mcp", json.dumps({**call, "id": 2}), head)
+    only = {**head, "Accept": "text/event-stream"}
+    status, headers, body = a.client.request(
+        "POST", "/mcp", json.dumps({**call, "id": 3}), only)
+    assert status == 429 and int(headers["Retry-After"]) >= 1
+    assert "quota streams" in json.loads(body)["error"]["message"]
+    a.client.request("POST", f"/mcp/runs/{run}/cancel")
+    second = waits[1].getresponse()
+    assert second.headers["Content-Type"].startswith("application/json")
+    assert json.loads(second.read())["id"] == 2
+    assert b"canceled" in first.read()
+    wait_for(lambda: a.used()["streams"] == 0, 30, "the stream's end")
+    for conn in waits:
+        conn.close()
+    a.client.call("delete_sandbox", identifier="box")
 
 
 def kill_front(server):

@@ -409,7 +409,7 @@ expect_file(const char *text, int rc, const char *words)
 	char *copy = xstrdup(text);
 	struct err e = {0};
 
-	if (tenants_file_apply(g.t, "/f", copy, &e) != rc)
+	if (tenants_file_apply(g.t, NULL, "/f", copy, &e) != rc)
 		fail_msg("%s: %s", text, e.msg);
 	if (rc != 0 && strstr(e.msg, words) == NULL)
 		fail_msg("%s", e.msg);
