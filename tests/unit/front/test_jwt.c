@@ -324,12 +324,12 @@ test_keys_for_other_uses_and_malformed_ones_are_left_out(void **state)
 	    "{\"kty\":\"oct\",\"k\":\"c2VjcmV0\",\"alg\":\"HS256\"}",
 	    "{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"AA\",\"y\":\"AA\"}",
 	    /* Not on the curve. */
-	    "{\"kty\":\"EC\",\"crv\":\"P-256\","
-	    "\"x\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE\","
-	    "\"y\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE\"}",
+	    ("{\"kty\":\"EC\",\"crv\":\"P-256\","
+	     "\"x\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE\","
+	     "\"y\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE\"}"),
 	    "{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"x\":\"AAAA\"}",
-	    "{\"kty\":\"OKP\",\"crv\":\"X25519\","
-	    "\"x\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"}",
+	    ("{\"kty\":\"OKP\",\"crv\":\"X25519\","
+	     "\"x\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"}"),
 	    "{\"kty\":\"RSA\",\"n\":\"AQAB\",\"e\":\"AQAB\"}"};
 	static const char *const uses[] = {",\"use\":\"enc\"", ",\"use\":1",
 	    ",\"alg\":\"RSA-OAEP\"", ",\"alg\":\"HS256\"", ",\"alg\":\"ES256\"",
