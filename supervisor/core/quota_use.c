@@ -224,6 +224,12 @@ quota_use_drop_going(struct quota_use *u, const struct store_run *row)
 void
 quota_use_end_run(struct quota_use *u, const struct store_run *row)
 {
+	u->runs_completed += row->state == RUN_STATE_COMPLETED;
+	u->runs_failed += row->state == RUN_STATE_FAILED;
+	u->runs_canceled += row->state == RUN_STATE_CANCELED;
+	for (uint32_t i = 0; i < row->ncommands; i++)
+		u->output_bytes += row->commands[i].stdout_bytes +
+		    row->commands[i].stderr_bytes;
 	if (row->started_ms != 0)
 		u->day_ms += store_day_share(row->started_ms, row->ended_ms,
 		    store_day_of(u->all->counted_ms));

@@ -42,6 +42,8 @@ struct quota_use {
 	uint64_t refusals; /* that are not in the database yet */
 	uint64_t refused[QUOTA_COUNT]; /* since the start, and so on */
 	uint64_t requests;
+	uint64_t runs_completed, runs_failed, runs_canceled;
+	uint64_t output_bytes;
 	uint64_t tokens_ms; /* of requests: thousandths */
 	uint64_t filled_ms; /* when; 0: never */
 	struct hash_entry by_tenant;

@@ -1,10 +1,11 @@
 #include "supervisor/front/front.h"
 
 #include "common/buf.h"
+#include "supervisor/front/tenant_metrics.h"
 
 /* GET /metrics: Prometheus' text format 0.0.4. */
 
-#define METRICS_MAX 65536
+#define METRICS_MAX (2u << 20)
 
 struct numbers {
 	struct core_stats core;
@@ -195,6 +196,7 @@ front_on_metrics(struct front *f, struct http_exchange *x)
 	add_numbers(&b, &n);
 	add_histogram(&b, &n.counters.command_seconds);
 	add_build_info(&b);
+	tenant_metrics_add(&b, f->core);
 	http_add_header(x, "Cache-Control", "no-store");
 	http_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8",
 	    buf_data(&b), buf_len(&b));

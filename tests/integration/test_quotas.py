@@ -162,6 +162,37 @@ def test_a_call_that_streams_is_a_stream(host):
     a.client.call("delete_sandbox", identifier="box")
 
 
+def test_metrics_by_tenant_have_a_bound(host):
+    a = Tenant(*host, "meter-a")
+    server, ctl = host
+    a.set(sandboxes=1)
+    assert a.client.run("box", "echo 123")["state"] == "completed"
+    a.client.fail("run_sandbox", identifier="two",
+                  commands=[{"shell": "true"}])
+    metrics = bearer(ctl.token("-", "--role", "metrics"))
+    text = server.get("/metrics", metrics)[2].decode()
+    for line in ('sandboxes{tenant="meter-a"} 1',
+                 'runs_total{tenant="meter-a",status="completed"} 1',
+                 'runs_queued{tenant="meter-a"} 0',
+                 'output_bytes_total{tenant="meter-a"} 4',
+                 'refusals_total{tenant="meter-a",quota="sandboxes"} 1'):
+        assert f"\nsandboxd_tenant_{line}\n" in text, line
+    assert 'tenant="other"' not in text
+    assert server.get("/metrics", bearer(a.token))[0] == 403
+    a.client.call("delete_sandbox", identifier="box")
+    # One of that name, and more than have samples of their own.
+    admin = server.client(token=ctl.token("-", "--role", "admin"))
+    for name in ["other", *(f"many-{i}" for i in range(205))]:
+        assert admin.request("POST", "/api/v1/tenants",
+                             json.dumps({"name": name}))[0] == 201
+    lines = server.get("/metrics", metrics)[2].decode().splitlines()
+    of = [n for n in lines if n.startswith("sandboxd_tenant_sandboxes{")]
+    assert len(of) == 201 and len(set(of)) == 201
+    assert of[-1].startswith('sandboxd_tenant_sandboxes{tenant="other"} ')
+    names = {n.split(" ")[0] for n in lines if not n.startswith("#")}
+    assert len(names) == sum(not n.startswith("#") for n in lines)
+
+
 def kill_front(server):
     old = server.pids("front")
     for pid in old:
