@@ -449,3 +449,9 @@ quota_use_drop_stream(struct quota_use *u)
 {
 	u->streams--;
 }
+
+const struct tenant *
+quota_use_tenant(const struct quota_use *u)
+{
+	return u == NULL ? NULL : tenants_find(u->all->tenants, u->tenant);
+}

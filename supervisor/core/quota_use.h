@@ -20,6 +20,7 @@
 #include "supervisor/core/sched.h"
 
 struct quota_uses;
+struct tenant;
 struct store;
 struct store_run;
 struct store_sandbox;
@@ -117,5 +118,8 @@ int quota_use_admit_request(
 /* quota_use_add_stream - 0: quota_use_drop_stream follows once; streams */
 int quota_use_add_stream(struct quota_use *u, struct err *e) MUSTCHECK;
 void quota_use_drop_stream(struct quota_use *u);
+
+/* quota_use_tenant - whose it is; NULL: gone */
+const struct tenant *quota_use_tenant(const struct quota_use *u);
 
 #endif

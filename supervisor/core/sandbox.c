@@ -276,7 +276,8 @@ do_save(struct sandbox *sb)
 static void
 send_open(struct sandbox *sb, enum msg_open_mode mode)
 {
-	sandbox_tell_open(sandbox_chan(sb), &sb->row, sb->owner, mode);
+	sandbox_tell_open(sandbox_chan(sb), &sb->row, sb->owner,
+	    quota_use_tenant(sb->use), mode);
 	sb->is_settled = false;
 	sb->is_resent = false;
 }

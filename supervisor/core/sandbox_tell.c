@@ -2,7 +2,8 @@
 
 void
 sandbox_tell_open(struct ipc_chan *chan, const struct store_sandbox *row,
-    const struct principal *owner, enum msg_open_mode mode)
+    const struct principal *owner, const struct tenant *n,
+    enum msg_open_mode mode)
 {
 	msg_send_sandbox_open(chan,
 	    &(struct msg_sandbox_open){
@@ -19,7 +20,8 @@ sandbox_tell_open(struct ipc_chan *chan, const struct store_sandbox *row,
 		.memory_bytes = row->memory_bytes,
 		.nano_cpus = row->nano_cpus,
 		.pids = row->pids,
-		.runtime = "",
+		.runtime = n == NULL ? "" : n->row.runtime,
+		.read_only_root = n != NULL && n->row.read_only_root,
 		.ttl_s = row->ttl_s,
 	    });
 }

@@ -6,12 +6,16 @@
 #include "common/base.h"
 #include "common/msg/msg_gen.h"
 #include "common/principal.h"
+#include "supervisor/core/tenants.h"
 #include "supervisor/store/store.h"
 
 struct ipc_chan;
 
+/* n NULL: of no rules. */
+
 void sandbox_tell_open(struct ipc_chan *chan, const struct store_sandbox *row,
-    const struct principal *owner, enum msg_open_mode mode);
+    const struct principal *owner, const struct tenant *n,
+    enum msg_open_mode mode);
 void sandbox_tell_settled(
     struct ipc_chan *chan, uint64_t sandbox, const struct principal *owner);
 void sandbox_tell_ttl(struct ipc_chan *chan, uint64_t sandbox,

@@ -163,8 +163,11 @@ tenant_add(struct tenants *t, const char *name, store_done_cb done, void *arg,
     struct tenant **out, struct err *e)
 {
 	AUTO(auto_free) char *copy = xstrdup(name);
-	const struct store_tenant row = {
-	    .id = t->next_number, .name = copy, .created_ms = clock_wall_ms()};
+	char none[] = "";
+	const struct store_tenant row = {.id = t->next_number,
+	    .name = copy,
+	    .created_ms = clock_wall_ms(),
+	    .runtime = none};
 
 	if (check_new_name(t, name, e) != 0)
 		return e->code;
@@ -197,6 +200,18 @@ tenant_grant(struct tenant *n, enum quota_key key, int64_t value,
 	n->quota[key] = value;
 	n->quota_is_set[key] = true;
 	tenants_save_grant(n, key, done, arg);
+}
+
+void
+tenant_rule(struct tenant *n, const char *runtime, bool read_only_root,
+    store_done_cb done, void *arg)
+{
+	char *copy = xstrdup(runtime);
+
+	free(n->row.runtime);
+	n->row.runtime = copy;
+	n->row.read_only_root = read_only_root;
+	tenant_save(n, done, arg);
 }
 
 void

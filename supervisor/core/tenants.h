@@ -148,6 +148,9 @@ void tenant_grant(struct tenant *n, enum quota_key key, int64_t value,
 /* tenant_ungrant - the default holds again */
 void tenant_ungrant(
     struct tenant *n, enum quota_key key, store_done_cb done, void *arg);
+/* tenant_rule - how its next sandboxes are made; runtime "": as all others */
+void tenant_rule(struct tenant *n, const char *runtime, bool read_only_root,
+    store_done_cb done, void *arg);
 /* tenant_delete - nobody may call for it from now on; it is there until
  * tenant_erase found nothing left.  ERR_INVAL: the default tenant stays */
 int tenant_delete(

@@ -134,6 +134,26 @@ set_quota(const struct target *to, struct tenant *n, char *word, struct err *e)
 	return 0;
 }
 
+static void
+take_rule(const struct target *to, struct tenant *n, const struct ceiling *c)
+{
+	const char *runtime =
+	    c->runtime[0] != '\0' ? c->runtime : n->row.runtime;
+	bool read_only = c->root == CEILING_ROOT_UNSET ?
+	    n->row.read_only_root :
+	    c->root == CEILING_ROOT_READ_ONLY;
+
+	if (strcmp(runtime, n->row.runtime) == 0 &&
+	    read_only == n->row.read_only_root)
+		return;
+	if (c->runtime[0] != '\0')
+		tell(to, "tenant.rule", n, "runtime", runtime);
+	else
+		tell(to, "tenant.rule", n, "read_only_root",
+		    read_only ? "true" : "false");
+	tenant_rule(n, runtime, read_only, NULL, NULL);
+}
+
 /* Workers hold us to it: what is not less is refused there, so that it is no
  * more here. */
 static int
@@ -144,39 +164,14 @@ take_ceiling(
 
 	if (ceiling_word(&c, word, e) != 0)
 		return e->code;
-	for (size_t i = 0; n != NULL && i < QUOTA_COUNT; i++)
+	if (n == NULL)
+		return 0;
+	for (size_t i = 0; i < QUOTA_COUNT; i++)
 		if (c.most[i] != 0 &&
 		    (n->quota[i] == 0 || n->quota[i] > c.most[i]))
 			grant(to, n, (enum quota_key)i, c.most[i]);
+	take_rule(to, n, &c);
 	return 0;
-}
-
-/* *out NULL: only checked. */
-static int
-find_or_add(const struct target *to, const char *name, struct tenant **out,
-    struct err *e)
-{
-	*out = NULL;
-	if (tenants_check_name(name, e) != 0)
-		return e->code;
-	if (to->tenants == NULL)
-		return 0;
-	*out = tenants_find_name(to->tenants, name);
-	if (*out != NULL)
-		return 0;
-	if (tenant_add(to->tenants, name, NULL, NULL, out, e) != 0)
-		return e->code;
-	tell(to, "tenant.add", *out, NULL, NULL);
-	return 0;
-}
-
-static void
-disable(const struct target *to, struct tenant *n)
-{
-	if (n == NULL || n->row.disabled_ms != 0)
-		return;
-	tenant_use(n, TENANT_DISABLED, NULL, NULL);
-	tell(to, "tenant.disable", n, NULL, NULL);
 }
 
 static int

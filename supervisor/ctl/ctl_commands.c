@@ -90,6 +90,26 @@ print(const struct ctl_call *c, const json_t *o, const char *member,
 		ctl_print_table(json_object_get(o, member), columns, n);
 }
 
+/* rule.KEY=VALUE, likewise. */
+static int
+add_rule(json_t *rules, const char *word, struct err *e)
+{
+	const char *equals = strchr(word, '=');
+	char key[64];
+
+	if (equals == NULL || (size_t)(equals - word) >= sizeof(key))
+		return err_set(
+		    e, ERR_INVAL, "%.100s: want rule.KEY=VALUE", word);
+	(void)snprintf(
+	    key, sizeof(key), "%.*s", (int)(equals - word - 5), word + 5);
+	json_object_set_new(rules, key,
+	    strcmp(equals + 1, "default") == 0   ? json_null() :
+		strcmp(equals + 1, "true") == 0  ? json_true() :
+		strcmp(equals + 1, "false") == 0 ? json_false() :
+						   json_string(equals + 1));
+	return 0;
+}
+
 /* quota.KEY=VALUE: the server knows the keys; "default" is null. */
 static int
 add_quota(json_t *quotas, const char *word, struct err *e)
@@ -100,8 +120,8 @@ add_quota(json_t *quotas, const char *word, struct err *e)
 
 	if (strncmp(word, "quota.", 6) != 0 || equals == NULL ||
 	    (size_t)(equals - word) >= sizeof(key))
-		return err_set(
-		    e, ERR_INVAL, "%.100s: want quota.KEY=VALUE", word);
+		return err_set(e, ERR_INVAL,
+		    "%.100s: want quota.KEY=VALUE or rule.KEY=VALUE", word);
 	(void)snprintf(
 	    key, sizeof(key), "%.*s", (int)(equals - word - 6), word + 6);
 	if (strcmp(equals + 1, "default") == 0) {
@@ -117,11 +137,20 @@ add_quota(json_t *quotas, const char *word, struct err *e)
 }
 
 static int
-parse_quotas(const struct ctl_call *c, json_t *quotas, struct err *e)
+parse_settings(const struct ctl_call *c, json_t *body, struct err *e)
 {
-	for (int i = 1; i < c->n; i++)
-		if (add_quota(quotas, c->words[i], e) != 0)
-			return e->code;
+	json_t *quotas = json_object_get(body, "quotas");
+	json_t *rules = json_object_get(body, "rules");
+
+	for (int i = 1; i < c->n; i++) {
+		const char *word = c->words[i];
+		int rc = strncmp(word, "rule.", 5) == 0 ?
+		    add_rule(rules, word, e) :
+		    add_quota(quotas, word, e);
+
+		if (rc != 0)
+			return rc;
+	}
 	return 0;
 }
 
@@ -156,11 +185,12 @@ static int
 tenant_add(const struct ctl_call *c, struct err *e)
 {
 	AUTO(auto_json)
-	json_t *body = json_pack("{s:s, s:{}}", "name", c->words[0], "quotas");
+	json_t *body = json_pack(
+	    "{s:s, s:{}, s:{}}", "name", c->words[0], "quotas", "rules");
 	AUTO(auto_json) json_t *o = NULL;
 
 	if (check_name(c->words[0], e) != 0 ||
-	    parse_quotas(c, json_object_get(body, "quotas"), e) != 0 ||
+	    parse_settings(c, body, e) != 0 ||
 	    ask(c, "POST", "/api/v1/tenants", body, &o, e) != 0)
 		return e->code;
 	if (c->o->json)
@@ -209,10 +239,11 @@ tenant_show(const struct ctl_call *c, struct err *e)
 static int
 tenant_set(const struct ctl_call *c, struct err *e)
 {
-	AUTO(auto_json) json_t *body = json_pack("{s:{}}", "quotas");
+	AUTO(auto_json)
+	json_t *body = json_pack("{s:{}, s:{}}", "quotas", "rules");
 	AUTO(auto_json) json_t *o = NULL;
 
-	if (parse_quotas(c, json_object_get(body, "quotas"), e) != 0 ||
+	if (parse_settings(c, body, e) != 0 ||
 	    ask_named(c, "PATCH", of_tenant, c->words[0], body, &o, e) != 0)
 		return e->code;
 	return tenant_print(c, o);

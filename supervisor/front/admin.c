@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "common/ceiling.h"
 #include "common/clock.h"
 #include "common/js.h"
 #include "common/xmalloc.h"
@@ -59,10 +60,11 @@ state_of(const struct tenant *n)
 static json_t *
 view_tenant(const struct tenant *n)
 {
-	return json_pack("{s:s, s:s, s:o, s:i, s:o, s:o}", "name", n->row.name,
-	    "state", state_of(n), "created_at", view_time(n->row.created_ms),
-	    "tokens", (int)n->ntokens, "quotas", view_quotas(n), "quotas_set",
-	    view_set(n));
+	return json_pack("{s:s, s:s, s:o, s:i, s:o, s:o, s:{s:s, s:b}}", "name",
+	    n->row.name, "state", state_of(n), "created_at",
+	    view_time(n->row.created_ms), "tokens", (int)n->ntokens, "quotas",
+	    view_quotas(n), "quotas_set", view_set(n), "rules", "runtime",
+	    n->row.runtime, "read_only_root", n->row.read_only_root);
 }
 
 static const char *
@@ -261,6 +263,51 @@ check_quotas(const json_t *quotas, struct err *e)
 	return 0;
 }
 
+static const char *
+rule_text(const json_t *value)
+{
+	if (json_is_string(value))
+		return json_string_value(value);
+	return json_is_true(value) ? "true" : "false";
+}
+
+/* null: as it is for all others. */
+static int
+check_rules(const json_t *rules, struct ceiling *out, struct err *e)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach ((json_t *)(uintptr_t)rules, name, value) {
+		if (json_is_null(value) && strcmp(name, "runtime") == 0)
+			continue;
+		if (ceiling_rule(out, name, rule_text(value), e) != 0)
+			return e->code;
+	}
+	return 0;
+}
+
+/* They were checked; what is not named stays as it is. */
+static void
+set_rules(struct change *c, struct tenant *n, const json_t *rules,
+    const struct ceiling *said)
+{
+	bool has_runtime = json_object_get(rules, "runtime") != NULL;
+	bool read_only = said->root == CEILING_ROOT_UNSET ?
+	    n->row.read_only_root :
+	    said->root == CEILING_ROOT_READ_ONLY;
+	const char *name;
+	json_t *value;
+
+	if (json_object_size(rules) == 0)
+		return;
+	json_object_foreach ((json_t *)(uintptr_t)rules, name, value)
+		tell(c, "tenant.rule", n->row.name, name,
+		    json_is_null(value) ? "default" : rule_text(value));
+	tenant_rule(n, has_runtime ? said->runtime : n->row.runtime, read_only,
+	    changed_cb, change_part(c));
+}
+
 static void
 tell_quota(struct change *c, const struct tenant *n, const char *name,
     const json_t *value)
@@ -322,8 +369,10 @@ list_tenants(const struct front *f, struct http_exchange *x)
 static void
 add_tenant(const struct front *f, struct http_exchange *x, const json_t *body)
 {
-	static const struct admin_member known[] = {
-	    {"name", JSON_STRING}, {"quotas", JSON_OBJECT}};
+	static const struct admin_member known[] = {{"name", JSON_STRING},
+	    {"quotas", JSON_OBJECT}, {"rules", JSON_OBJECT}};
+	const json_t *rules = json_object_get(body, "rules");
+	struct ceiling said = {.runtime = ""};
 	const json_t *quotas = json_object_get(body, "quotas");
 	struct change *c = change_new(f, x);
 	struct tenant *n;
@@ -331,6 +380,7 @@ add_tenant(const struct front *f, struct http_exchange *x, const json_t *body)
 
 	if (check_members(body, known, ARRAY_LEN(known), &e) != 0 ||
 	    check_quotas(quotas, &e) != 0 ||
+	    check_rules(rules, &said, &e) != 0 ||
 	    tenant_add(core_tenants(f->core), js_text(body, "name"), changed_cb,
 		c, &n, &e) != 0) {
 		change_refuse(c, &e);
@@ -339,6 +389,7 @@ add_tenant(const struct front *f, struct http_exchange *x, const json_t *body)
 	(void)change_part(c); /* tenant_add's */
 	tell(c, "tenant.add", n->row.name, NULL, NULL);
 	set_quotas(c, n, quotas);
+	set_rules(c, n, rules, &said);
 	change_answer(c, 201, view_tenant(n));
 }
 
@@ -360,15 +411,18 @@ static void
 change_tenant(const struct front *f, struct http_exchange *x, struct tenant *n,
     const json_t *body)
 {
-	static const struct admin_member known[] = {
-	    {"disabled", JSON_TRUE}, {"quotas", JSON_OBJECT}};
+	static const struct admin_member known[] = {{"disabled", JSON_TRUE},
+	    {"quotas", JSON_OBJECT}, {"rules", JSON_OBJECT}};
+	const json_t *rules = json_object_get(body, "rules");
+	struct ceiling said = {.runtime = ""};
 	const json_t *quotas = json_object_get(body, "quotas");
 	const json_t *disabled = json_object_get(body, "disabled");
 	struct change *c = change_new(f, x);
 	struct err e;
 
 	if (check_members(body, known, ARRAY_LEN(known), &e) != 0 ||
-	    check_quotas(quotas, &e) != 0) {
+	    check_quotas(quotas, &e) != 0 ||
+	    check_rules(rules, &said, &e) != 0) {
 		change_refuse(c, &e);
 		return;
 	}
@@ -381,6 +435,7 @@ change_tenant(const struct front *f, struct http_exchange *x, struct tenant *n,
 		    changed_cb, change_part(c));
 	}
 	set_quotas(c, n, quotas);
+	set_rules(c, n, rules, &said);
 	change_answer(c, 200, view_tenant(n));
 }
 

@@ -61,3 +61,33 @@ def test_a_file_that_others_may_write_is_not_believed(make_server, tokens):
     assert server.proc.wait(60) == 78
     wait_for(lambda: any("others may write it" in s for s in server.log), 30,
              "its reason")
+
+
+def test_a_rule_is_set_while_the_server_runs(make_server):
+    server = make_server(env={"SANDBOX_RUNTIMES_ALLOWED": "runc,no-such"})
+    ctl = Ctl(server)
+    ctl("tenant", "add", "acme", "rule.read_only_root=true")
+    token = ctl.token("acme")
+    client = server.client(token=token)
+    assert "Read-only" in json.dumps(client.run("a", "touch /home/x 2>&1"))
+    ctl("tenant", "set", "acme", "rule.read_only_root=default",
+        "rule.runtime=no-such")
+    assert ctl.json("tenant", "show", "acme")["rules"] == {
+        "runtime": "no-such", "read_only_root": False}
+    # It has been made; the next one is by the rules of now.
+    assert "Read-only" in json.dumps(client.run("a", "touch /home/x 2>&1"))
+    assert "no-such" in json.dumps(
+        client.tool("initialize_sandbox", identifier="b"))
+    ctl("tenant", "set", "acme", "rule.runtime=other")
+    assert "SANDBOX_RUNTIMES_ALLOWED" in json.dumps(
+        client.tool("initialize_sandbox", identifier="c"))
+    server.stop()
+    server.start()
+    assert ctl.json("tenant", "show", "acme")["rules"]["runtime"] == "other"
+    ctl("tenant", "set", "acme", "rule.runtime=default")
+    client = server.client(token=token)
+    assert client.run("d", "true")["state"] == "completed"
+    done = ctl.run("tenant", "set", "acme", "rule.colour=red")
+    assert done.returncode == 1 and "no rule colour" in done.stderr
+    assert any("tenant.rule" in line for line in
+               ctl("audit", "list", "what=tenant.rule").splitlines())
