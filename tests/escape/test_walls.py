@@ -23,6 +23,22 @@ def test_two_sandboxes_do_not_meet(client, server, user):
     assert walls.wrong(probes) == []
 
 
+def test_two_tenants_do_not_meet(tenants, user):
+    """All walls of a sandbox, and another tenant's beside it."""
+    server, (a, b) = tenants
+    word = os.urandom(8).hex()
+    probes = walls.across(b, server.port, "same", "same", user, word, seeker=a)
+    probes += walls.inside(a, "same", user)
+    assert len(probes) >= 340
+    assert walls.wrong(probes) == []
+    # A writes where B does, and both have their own.
+    a.run("same", f"echo a > /workspace/{word}", as_user=user)
+    b.run("same", f"echo b > /workspace/{word}", as_user=user)
+    for client, said in ((a, "a\n"), (b, "b\n")):
+        final = client.run("same", f"cat /workspace/{word}", as_user=user)
+        assert final["commands"][0]["stdout"] == said
+
+
 def test_artifacts_are_files_of_the_sandbox(client, server, user):
     assert walls.wrong(walls.artifacts(client, server, user, user)) == []
 

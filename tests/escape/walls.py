@@ -102,7 +102,7 @@ while os.path.exists("/workspace/held"):
 """
 TRY = """
 import ctypes, errno, fcntl, glob, json, os, socket, sys
-word = sys.argv[1]
+word, container = sys.argv[1], sys.argv[3]
 libc = ctypes.CDLL(None, use_errno=True)
 key = int(word, 16) & 0x7fffffff
 def connect(kind, address):
@@ -133,6 +133,22 @@ def locked():
         return lock()
     except BlockingIOError:
         return "the other's lock is seen"
+def resolved(name):
+    return socket.gethostbyname(name)
+def below(top):
+    # Its id in a path: its control group, its link, its layers.
+    for path, directories, files in os.walk(top):
+        for found in directories + files:
+            if container in found:
+                return os.path.join(path, found)
+def named_in(pattern):
+    for path in glob.glob(pattern):
+        try:
+            with open(path, errors="replace") as f:
+                if container in f.read():
+                    return path
+        except OSError:
+            pass
 def names_socket():
     with open("/proc/net/unix") as f:
         return "listed" if word in f.read() else None
@@ -150,6 +166,11 @@ tries = {
     "a queue of POSIX": (c, libc.mq_open, b"/" + word.encode(), 2),
     "a process": (named,),
     "a lock on the agent's program": (locked,),
+    "the name of its container": (resolved, container[:12]),
+    "its control group": (below, "/sys/fs/cgroup"),
+    "its link": (below, "/.mcp-sandbox"),
+    "its id in what /proc tells": (named_in, "/proc/[0-9s]*/mountinfo"),
+    "its id in control groups": (named_in, "/proc/[0-9s]*/cgroup"),
     "the server's port": (connect, S, (I, ("127.0.0.1", int(sys.argv[2])))),
 }
 for d in ("/dev/shm", "/tmp", "/workspace", "/artifacts"):
@@ -159,7 +180,7 @@ for name, (function, *args) in tries.items():
         got = function(*args)
         said = ["held", "nothing"] if got is None else ["open", got]
     except OSError as e:
-        said = ["held", errno.errorcode[e.errno]]
+        said = ["held", errno.errorcode.get(e.errno, str(e))]
     print(json.dumps(["across", name] + said))
 """
 
@@ -172,14 +193,17 @@ def is_held(client, name, user, run_id):
     return command["exit_code"] == 0
 
 
-def across(client, port, first, second, user, word):
-    """What one sandbox finds of another that holds all it can."""
+def across(client, port, first, second, user, word, seeker=None):
+    """What one sandbox, the seeker's if that is another tenant's client, finds
+    of another that holds all it can."""
     held = client.start(first, {"argv": ["python3", "-c", HOLD, word]},
                         as_user=user)
     wait_for(lambda: is_held(client, first, user, held["run_id"]), 90,
              "the first sandbox to hold all it can")
-    command = run(client, second, user, {
-        "argv": ["python3", "-c", TRY, word, str(port)]})["commands"][0]
+    container = client.call(
+        "initialize_sandbox", identifier=first)["container_id"]
+    command = run(seeker or client, second, user, {"argv": [
+        "python3", "-c", TRY, word, str(port), container]})["commands"][0]
     run(client, first, user, "rm -f /workspace/held")
     client.wait_end(held["run_id"])
     assert command["exit_code"] == 0, command
