@@ -1,14 +1,13 @@
 #include "images/agent/command.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
-#include <sys/prctl.h>
 
 #include "common/exit.h"
 #include "images/agent/caps.h"
 #include "images/agent/keeper.h"
 #include "images/agent/raw.h"
+#include "images/agent/search.h"
 
 /* Of a signal set, as the kernel has it. */
 #define SIGSET_BYTES 8
@@ -33,66 +32,13 @@ become_user(struct keeper_job *job)
 		(void)RAW(SYS_fchown, STDOUT_FILENO, id, id, 0);
 		(void)RAW(SYS_fchown, STDERR_FILENO, id, id, 0);
 	}
-	rc = RAW(SYS_setgroups, 0, 0, 0, 0);
-	if (rc == 0)
-		rc = RAW(SYS_setresgid, id, id, id, 0);
+	rc = RAW(SYS_setresgid, id, id, id, 0);
 	if (rc == 0)
 		rc = RAW(SYS_setresuid, id, id, id, 0);
 	if (rc == 0)
 		rc = caps_apply(job->user);
-	if (rc == 0)
-		rc = RAW(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0);
 	if (rc != 0)
 		command_fail(job, KEEPER_USER, -rc);
-}
-
-/* It returns when it fails: the errno. */
-static long
-exec_program(const struct keeper_job *job, const char *path)
-{
-	return -RAW(SYS_execve, path, job->argv, job->env, 0);
-}
-
-/* One directory of a search path, dir of n bytes; the errno of exec. */
-static long
-exec_in(const struct keeper_job *job, const char *dir, size_t n)
-{
-	char path[PATH_MAX];
-	size_t name = strlen(job->program);
-
-	if (n + name + 2 > sizeof(path))
-		return ENAMETOOLONG;
-	memcpy(path, dir, n);
-	if (n > 0)
-		path[n++] = '/';
-	memcpy(path + n, job->program, name + 1);
-	return exec_program(job, path);
-}
-
-/* As execvp: a program that may not be run hides behind later ones that may;
- * anything but "not here" ends the search. */
-static long
-exec_search(const struct keeper_job *job)
-{
-	const char *p = job->search;
-	bool denied = false;
-	long error;
-
-	if (*job->program == '\0')
-		return ENOENT; /* not the directories themselves */
-	for (;;) {
-		size_t n = strcspn(p, ":");
-
-		error = exec_in(job, p, n);
-		if (error == EACCES)
-			denied = true;
-		else if (error != ENOENT && error != ENOTDIR &&
-		    error != ENAMETOOLONG)
-			return error;
-		if (p[n] == '\0')
-			return denied ? EACCES : ENOENT;
-		p += n + 1;
-	}
 }
 
 int
@@ -116,6 +62,6 @@ command_main(void *arg)
 	(void)RAW(SYS_rt_sigprocmask, SIG_SETMASK, none, 0, SIGSET_BYTES);
 	command_fail(job, KEEPER_EXEC,
 	    strchr(job->program, '/') == NULL ?
-		exec_search(job) :
-		exec_program(job, job->program));
+		search_exec(job) :
+		-RAW(SYS_execve, job->program, job->argv, job->env, 0));
 }

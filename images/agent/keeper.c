@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -22,6 +23,8 @@ struct keeper {
 	pid_t command;
 	bool ended; /* the command itself */
 	bool empty; /* no child of any kind is left */
+	pid_t self;
+	uint64_t cpu_us; /* of all children before */
 	struct keeper_report report;
 };
 
@@ -179,11 +182,15 @@ static bool
 keeper_run(struct keeper *k, struct keeper_job *job)
 {
 	static uint8_t stack[KEEPER_STACK_BYTES] __attribute__((aligned(16)));
-	uint64_t cpu_us = children_cpu_us();
+	uint64_t cpu_us;
 
 	/* Should its end not be seen, it was killed. */
-	*k = (struct keeper){
-	    .job = job, .report = {.slot = job->slot, .status = SIGKILL}};
+	*k = (struct keeper){.job = job,
+	    .self = k->self,
+	    .cpu_us = k->cpu_us,
+	    .report = {
+		.keeper = k->self, .slot = job->slot, .status = SIGKILL}};
+	job->begin_us = clock_mono_us();
 	k->command =
 	    clone(command_main, stack + sizeof(stack), CLONE_VM | SIGCHLD, job);
 	if (k->command == -1) {
@@ -192,10 +199,11 @@ keeper_run(struct keeper *k, struct keeper_job *job)
 	} else {
 		keeper_watch(k);
 	}
-	k->report.keeper = getpid();
 	k->report.stage = (uint8_t)job->stage;
 	k->report.error = job->error;
-	k->report.cpu_us = children_cpu_us() - cpu_us;
+	cpu_us = children_cpu_us();
+	k->report.cpu_us = cpu_us - k->cpu_us;
+	k->cpu_us = cpu_us;
 	if (k->report.end_us == 0)
 		k->report.end_us = clock_mono_us();
 	/* One write of less than PIPE_BUF: whole or not at all. */
@@ -208,10 +216,14 @@ void
 keeper_main(int socket, _Atomic uint32_t *begun)
 {
 	static struct keeper_in in;
-	struct keeper k = {.empty = true};
+	struct keeper k = {.empty = true, .self = getpid()};
 	struct err e;
 
-	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == -1 ||
+	    /* Commands inherit these two. */
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
+	    setgroups(0, NULL) == -1)
+		_exit(1);
 	(void)prctl(PR_SET_NAME, "keeper", 0, 0, 0);
 	if (socket != KEEPER_SOCKET_FD &&
 	    dup3(socket, KEEPER_SOCKET_FD, O_CLOEXEC) == -1)

@@ -106,11 +106,9 @@ static void
 close_dropped(struct loop *l)
 {
 	while (l->ndropped > 0) {
-		int fd = l->dropped[--l->ndropped];
-
-		/* not all were watched to the end */
-		(void)epoll_ctl(l->epoll, EPOLL_CTL_DEL, fd, NULL);
-		(void)close(fd);
+		/* which ends its watch, too: nobody else has it open for
+		 * longer than a keeper needs to begin */
+		(void)close(l->dropped[--l->ndropped]);
 	}
 }
 

@@ -50,6 +50,7 @@ a_job(char **argv, char **env)
 	    .out = a_file(),
 	    .err = a_file(),
 	    .leave = 1,
+	    .changes = 70000,
 	    .slot = 7,
 	    .order = 4000000000u};
 }
@@ -85,6 +86,7 @@ send_and_compare(const struct keeper_job *job)
 	assert_int_equal(in.job.order, job->order);
 	assert_int_equal(in.job.slot, job->slot);
 	assert_int_equal(in.job.user, job->user);
+	assert_int_equal(in.job.changes, job->changes);
 	assert_int_equal(in.job.stage, KEEPER_STARTED);
 	assert_string_equal(in.job.program, job->program);
 	assert_string_equal(in.job.search, job->search);
