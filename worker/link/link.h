@@ -20,7 +20,7 @@
 
 /* All that waits to be sent.  Who sends large frames looks at link_room. */
 #define LINK_OUT_MAX (2 * FRAME_DOWN_MAX)
-#define LINK_SOON_MS 25
+#define LINK_SOON_MS 100
 
 struct link;
 
