@@ -518,12 +518,10 @@ http_principal(const struct http_exchange *x)
 bool
 http_peer_user(const struct http_exchange *x, uid_t *user)
 {
-	struct sockaddr_storage local;
-	const struct sockaddr *sa = http_local_address(x, &local);
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 
-	if (sa == NULL || sa->sa_family != AF_UNIX ||
+	if (x->conn == NULL || x->conn->peer.kind != NETADDR_UNIX ||
 	    getsockopt(x->conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
 		return false;
 	*user = peer.uid;

@@ -44,7 +44,7 @@ TAILQ_HEAD(ended_order, ended);
 
 struct session_keeper {
 	EVP_MAC *mac;
-	EVP_MAC_CTX *keyed; /* duplicated for each use */
+	EVP_MAC_CTX *keyed; /* begun anew for each use */
 	uint32_t ttl_s;
 	struct ended_order order;
 	struct hashmap by_id;
@@ -112,12 +112,12 @@ static void
 mac(const struct session_keeper *k, const uint8_t *payload,
     const struct principal *who, uint8_t out[MAC_LEN])
 {
-	EVP_MAC_CTX *ctx = EVP_MAC_CTX_dup(k->keyed);
+	EVP_MAC_CTX *ctx = k->keyed;
 	size_t len = 0;
 
 	/* The payload has a fixed length, and the tenant's name goes in with
 	 * its end, so that no two principals read alike. */
-	if (ctx == NULL ||
+	if (EVP_MAC_init(ctx, NULL, 0, NULL) != 1 ||
 	    EVP_MAC_update(
 		ctx, (const unsigned char *)domain, sizeof(domain)) != 1 ||
 	    EVP_MAC_update(ctx, payload, PAYLOAD_LEN) != 1 ||
@@ -127,7 +127,6 @@ mac(const struct session_keeper *k, const uint8_t *payload,
 		strlen(who->subject)) != 1 ||
 	    EVP_MAC_final(ctx, out, &len, MAC_LEN) != 1 || len != MAC_LEN)
 		fatal(EXIT_BUG, "HMAC-SHA256 failed");
-	EVP_MAC_CTX_free(ctx);
 }
 
 void

@@ -36,6 +36,7 @@ struct spool {
 	int log_fd;
 	int artifacts_fd;
 	int tmp_fd;
+	bool is_apart;
 	uint32_t opening; /* tells our files in tmp from older ones */
 	char *data_dir;   /* for messages */
 	char *artifacts_dir;
@@ -114,6 +115,15 @@ open_part(int root, const char *path, const char *name, struct err *e)
 	return e->code;
 }
 
+static bool
+are_apart(int a, int b)
+{
+	struct stat of_a, of_b;
+
+	return fstat(a, &of_a) == 0 && fstat(b, &of_b) == 0 &&
+	    of_a.st_dev != of_b.st_dev;
+}
+
 int
 spool_open(const char *data_dir, const char *artifacts_dir, struct spool **out,
     struct err *e)
@@ -143,6 +153,7 @@ spool_open(const char *data_dir, const char *artifacts_dir, struct spool **out,
 		spool_close(s);
 		return rc;
 	}
+	s->is_apart = are_apart(s->data_fd, s->artifacts_fd);
 	*out = s;
 	return 0;
 }
@@ -161,6 +172,12 @@ spool_close(struct spool *s)
 	free(s->data_dir);
 	free(s->artifacts_dir);
 	free(s);
+}
+
+bool
+spool_is_apart(const struct spool *s)
+{
+	return s->is_apart;
 }
 
 int

@@ -27,6 +27,7 @@ void spool_close(struct spool *s);
 /* Its two directories; borrowed. */
 int spool_data_fd(const struct spool *s);
 int spool_artifacts_fd(const struct spool *s);
+bool spool_is_apart(const struct spool *s); /* they are on two disks */
 
 /* Both return a descriptor or a negative ERR_*.  spool_log_create makes or
  * opens for append and read; spool_log_read opens to read (ERR_NOTFOUND). */

@@ -207,13 +207,9 @@ room_of(int fd, struct room *out)
 void
 store_room(const struct store *s, struct store_room *out)
 {
-	struct stat data, artifacts;
-
 	room_of(spool_data_fd(s->spool), &out->data);
 	room_of(spool_artifacts_fd(s->spool), &out->artifacts);
-	out->is_apart = fstat(spool_data_fd(s->spool), &data) == 0 &&
-	    fstat(spool_artifacts_fd(s->spool), &artifacts) == 0 &&
-	    data.st_dev != artifacts.st_dev;
+	out->is_apart = spool_is_apart(s->spool);
 }
 
 /* Writes in general. */

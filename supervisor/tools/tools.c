@@ -45,6 +45,7 @@ struct tools {
 	struct denylist *denylist; /* NULL: off */
 	struct languages *languages;
 	uint8_t page_key[SIPHASH_KEY_BYTES];
+	EVP_MD *sha256; /* to look for it costs as much as to use it */
 	LIST_HEAD(tool_calls, tool_call) calls;
 	void (*on_idle)(void *arg);
 	void *idle_arg;
@@ -161,14 +162,14 @@ tool_fail(struct tool_call *t, const struct err *why)
 /* Of the arguments as they came, members in order: who has them can show that
  * they were these. */
 static void
-digest_arguments(const json_t *arguments, uint8_t digest[32])
+digest_arguments(const struct tool_call *t, uint8_t digest[32])
 {
 	AUTO(auto_free)
-	char *text = json_dumps(arguments, JSON_COMPACT | JSON_SORT_KEYS);
+	char *text = json_dumps(t->arguments, JSON_COMPACT | JSON_SORT_KEYS);
 
 	if (text == NULL ||
-	    EVP_Digest(text, strlen(text), digest, NULL, EVP_sha256(), NULL) !=
-		1)
+	    EVP_Digest(
+		text, strlen(text), digest, NULL, t->tools->sha256, NULL) != 1)
 		fatal(EXIT_BUG, "SHA-256 of arguments failed");
 }
 
@@ -178,7 +179,7 @@ tool_tell(struct tool_call *t, const char *what, const char *subject,
 {
 	uint8_t digest[32];
 
-	digest_arguments(t->arguments, digest);
+	digest_arguments(t, digest);
 	acts_note(core_acts(t->core),
 	    &(struct act){.what = what,
 		.who = t->call->who,
@@ -359,6 +360,9 @@ tools_new(struct core *core, struct mcp *m, const struct embed_file *files,
 	ts->mcp = m;
 	memcpy(ts->page_key, key, sizeof(ts->page_key));
 	LIST_INIT(&ts->calls);
+	ts->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+	if (ts->sha256 == NULL)
+		fatal(EXIT_BUG, "no SHA-256");
 	if (languages_load(&ts->languages, e) != 0 ||
 	    denylist_new(core_conf(core), &ts->denylist, e) != 0 ||
 	    add_all(ts, files, e) != 0) {
@@ -383,6 +387,7 @@ tools_free(struct tools *ts)
 		tool_fail(t, &e);
 	languages_free(ts->languages);
 	denylist_free(ts->denylist);
+	EVP_MD_free(ts->sha256);
 	free(ts);
 }
 
