@@ -174,6 +174,34 @@ take_ceiling(
 	return 0;
 }
 
+/* *out NULL: only checked. */
+static int
+find_or_add(const struct target *to, const char *name, struct tenant **out,
+    struct err *e)
+{
+	*out = NULL;
+	if (tenants_check_name(name, e) != 0)
+		return e->code;
+	if (to->tenants == NULL)
+		return 0;
+	*out = tenants_find_name(to->tenants, name);
+	if (*out != NULL)
+		return 0;
+	if (tenant_add(to->tenants, name, NULL, NULL, out, e) != 0)
+		return e->code;
+	tell(to, "tenant.add", *out, NULL, NULL);
+	return 0;
+}
+
+static void
+disable(const struct target *to, struct tenant *n)
+{
+	if (n == NULL || n->row.disabled_ms != 0)
+		return;
+	tenant_use(n, TENANT_DISABLED, NULL, NULL);
+	tell(to, "tenant.disable", n, NULL, NULL);
+}
+
 static int
 apply_tenant(struct target *to, struct line *l, struct err *e)
 {
