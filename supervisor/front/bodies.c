@@ -46,6 +46,17 @@ reading_work(struct thread_job *job, void *room)
 	return THREAD_DONE;
 }
 
+static enum thread_verdict
+freeing_work(struct thread_job *job, void *room)
+{
+	struct body_reading *r = (struct body_reading *)job;
+
+	(void)room;
+	mcp_message_free(r->message);
+	r->message = NULL;
+	return THREAD_DONE;
+}
+
 /* ---- on the loop */
 
 static void
@@ -79,23 +90,42 @@ give_next(struct bodies *b)
 }
 
 static void
+leave(struct body_reading *r)
+{
+	struct bodies *b = r->all;
+
+	if (b == NULL)
+		return;
+	TAILQ_REMOVE(&b->given, r, link);
+	b->ngiven--;
+	give_next(b);
+}
+
+static void
+freeing_done(struct thread_job *job)
+{
+	struct body_reading *r = (struct body_reading *)job;
+
+	leave(r);
+	reading_free(r);
+}
+
+static void
 reading_done(struct thread_job *job)
 {
 	struct body_reading *r = (struct body_reading *)job;
-	struct mcp_message *message = r->message;
-	struct bodies *b = r->all;
 
-	if (b != NULL) {
-		TAILQ_REMOVE(&b->given, r, link);
-		b->ngiven--;
-		b->bytes -= r->bytes;
-		give_next(b);
+	if (r->all != NULL)
+		r->all->bytes -= r->bytes;
+	if (!atomic_load(&r->canceled))
+		r->cb(r->message, r->bytes, r->arg);
+	if (r->all == NULL || r->message == NULL) {
+		freeing_done(job);
+		return;
 	}
-	if (!atomic_load(&r->canceled)) {
-		r->message = NULL;
-		r->cb(message, r->bytes, r->arg);
-	}
-	reading_free(r);
+	r->job.work = freeing_work;
+	r->job.done = freeing_done;
+	threads_add(r->all->threads, THREAD_LINE_REQUESTS, &r->job);
 }
 
 bool

@@ -6,6 +6,7 @@
  * in which they came, and the request goes on when that is done: in a later
  * turn.  Of what was read and not taken yet there is little, as texts may grow
  * when they are read: BODIES_AT_ONCE are under way, the others wait as bytes.
+ * Under way is a message until it is freed, which a thread does, too.
  */
 #ifndef FRONT_BODIES_H
 #define FRONT_BODIES_H
@@ -30,7 +31,8 @@ void bodies_free(struct bodies *b);
 /* bodies_have_room - may so many bytes be read?  One body always may */
 bool bodies_have_room(const struct bodies *b, size_t bytes);
 
-/* On the loop; the message is the receiver's, bytes those of its body. */
+/* On the loop; the message is lent until it returns, bytes those of its
+ * body. */
 typedef void (*bodies_cb)(struct mcp_message *message, size_t bytes, void *arg);
 
 /* bodies_read - takes the body over; cb comes in a later turn.  What it

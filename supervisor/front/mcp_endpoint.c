@@ -185,7 +185,6 @@ ask_library(
 	mcp = mcp_handle(p->f->mcp, &h, &endpoint_ops, p);
 	if (mcp != NULL)
 		p->mcp = mcp; /* else p is gone already */
-	mcp_message_free(message);
 }
 
 static void
@@ -209,6 +208,7 @@ take_small(struct endpoint *p)
 	    conf_bool(p->f->conf, CONF_LOG_MCP_REQUESTS))
 		message = mcp_message_read(body, n);
 	ask_library(p, message, body, n);
+	mcp_message_free(message);
 }
 
 static void

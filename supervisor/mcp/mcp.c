@@ -336,7 +336,7 @@ take_message(struct visit *v, struct err *e)
 	if (given == NULL)
 		return rpc_parse(http->body, http->body_len, &v->message, e);
 	v->message = given->rpc;
-	given->rpc = (struct rpc_message){0};
+	v->message.removed = json_array();
 	*e = given->why;
 	return given->code;
 }
@@ -354,7 +354,10 @@ handle_post(struct visit *v)
 		refuse(v, 400, code, e.msg, NULL);
 	else
 		handle_message(v);
-	rpc_clear(&v->message);
+	if (v->http->message != NULL)
+		v->http->message->rpc = v->message; /* is freed there */
+	else
+		rpc_clear(&v->message);
 }
 
 struct mcp_exchange *

@@ -98,7 +98,9 @@ struct mcp_transport_ops {
  * mcp_message_read knows no server and takes no lock: any thread may call it,
  * beside others, and hand the message over (json_object_seed first, where
  * there are threads).  A body that is wrong is a message, too: mcp_handle
- * says what is wrong with it.
+ * says what is wrong with it.  It is large, and costs as much to free:
+ * mcp_handle frees nothing of it, and mcp_message_free may be any thread's,
+ * also beside a call that has its arguments.
  */
 struct mcp_message *mcp_message_read(const void *body, size_t len);
 void mcp_message_free(struct mcp_message *message); /* NULL is fine */
@@ -115,7 +117,8 @@ struct mcp_http {
 	const char *last_event_id;
 	const void *body;
 	size_t body_len;
-	/* The body, read; what is in it is taken.  NULL: mcp_handle reads it */
+	/* The body, read; good for one mcp_handle, and the transport's to free
+	 * when that has returned.  NULL: mcp_handle reads it */
 	struct mcp_message *message;
 	struct principal *who;  /* a call takes a reference of its own */
 	const char *request_id; /* of the transport, for logs */

@@ -95,7 +95,7 @@ on_call(struct mcp_request *r, const struct mcp_context *c)
 	    NULL :
 	    registry_find(c->m->registry, json_string_value(name));
 	if (tool != NULL)
-		schema_tidy(tool->input, arguments);
+		schema_tidy(tool->input, arguments, c->message->removed);
 	if (tool == NULL)
 		unknown_tool(r, name);
 	else if (schema_check(tool->input, arguments, &e) != 0)

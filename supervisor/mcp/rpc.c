@@ -164,6 +164,7 @@ void
 rpc_clear(struct rpc_message *m)
 {
 	json_decref(m->root);
+	json_decref(m->removed);
 	free(m->id);
 	free(m->request_id);
 	free(m->progress_token);

@@ -3,7 +3,8 @@
  */
 #include "supervisor/mcp/schema_tidy.h"
 
-static void tidy_value(const json_t *node, json_t *value, unsigned int depth);
+static void tidy_value(
+    const json_t *node, json_t *value, json_t *removed, unsigned int depth);
 
 static bool
 is_decoration(const char *key)
@@ -75,7 +76,8 @@ is_superfluous(const json_t *node, const char *key, const json_t *value)
 }
 
 static void
-tidy_object(const json_t *node, json_t *object, unsigned int depth)
+tidy_object(
+    const json_t *node, json_t *object, json_t *removed, unsigned int depth)
 {
 	const json_t *properties = json_object_get(node, "properties");
 	const char *key;
@@ -84,16 +86,21 @@ tidy_object(const json_t *node, json_t *object, unsigned int depth)
 
 	if (properties == NULL)
 		return;
-	json_object_foreach_safe (object, next, key, value)
-		if (is_superfluous(node, key, value))
-			json_object_del(object, key);
-		else
-			tidy_value(
-			    json_object_get(properties, key), value, depth);
+	json_object_foreach_safe (object, next, key, value) {
+		if (!is_superfluous(node, key, value)) {
+			tidy_value(json_object_get(properties, key), value,
+			    removed, depth);
+			continue;
+		}
+		if (removed != NULL)
+			json_array_append(removed, value);
+		json_object_del(object, key);
+	}
 }
 
 static void
-tidy_value(const json_t *node, json_t *value, unsigned int depth)
+tidy_value(
+    const json_t *node, json_t *value, json_t *removed, unsigned int depth)
 {
 	const json_t *items = json_object_get(node, "items");
 	json_t *item;
@@ -102,13 +109,13 @@ tidy_value(const json_t *node, json_t *value, unsigned int depth)
 	if (depth > SCHEMA_DEPTH_MAX)
 		return;
 	if (json_is_object(value))
-		tidy_object(node, value, depth + 1);
+		tidy_object(node, value, removed, depth + 1);
 	json_array_foreach (value, i, item)
-		tidy_value(items, item, depth + 1);
+		tidy_value(items, item, removed, depth + 1);
 }
 
 void
-schema_tidy(const struct schema *s, json_t *arguments)
+schema_tidy(const struct schema *s, json_t *arguments, json_t *removed)
 {
-	tidy_value(schema_root(s), arguments, 0);
+	tidy_value(schema_root(s), arguments, removed, 0);
 }

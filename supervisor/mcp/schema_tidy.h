@@ -17,8 +17,9 @@
  * - a key that the schema does not name, and that models are known to
  *   decorate calls with (description, reason, explanation, thought), is
  *   taken out.
- * All else stays, for schema_check to judge.
+ * All else stays, for schema_check to judge.  removed, an array, gets what was
+ * taken out, so that who has it says where it is freed; NULL: here.
  */
-void schema_tidy(const struct schema *s, json_t *arguments);
+void schema_tidy(const struct schema *s, json_t *arguments, json_t *removed);
 
 #endif

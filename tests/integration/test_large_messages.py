@@ -42,6 +42,19 @@ def test_what_is_wrong_in_a_large_message_is_said_as_in_a_small_one(client):
         assert b"rror" in large[2]
 
 
+def test_what_is_ignored_of_a_large_message_costs_no_turn(server):
+    """conftest.py looks at the turns."""
+    c = server.client()
+    for _ in range(5):
+        final = c.tool(
+            "run_sandbox", identifier="ignores",
+            commands=[{"shell": "true"}], description=[{}] * 48000)
+        assert not final["isError"]
+        wrong = c.tool("run_sandbox", identifier="ignores", x=[{}] * 48000)
+        assert wrong["isError"]
+    c.call("delete_sandbox", identifier="ignores")
+
+
 def test_many_large_messages_beside_small_ones(server):
     failed = []
 

@@ -34,7 +34,6 @@ heard_cb(struct mcp_message *message, size_t bytes, void *arg)
 	h->bytes = bytes;
 	(void)strncpy(
 	    h->method, method == NULL ? "?" : method, sizeof(h->method) - 1);
-	mcp_message_free(message);
 }
 
 static void

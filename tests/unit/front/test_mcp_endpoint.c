@@ -1,5 +1,7 @@
 #include "tests/unit/front/fixture.h"
 
+#include <pthread.h>
+
 /* MCP over HTTP with the real library and core. */
 
 #define RUN_AWAIT                                                              \
@@ -9,6 +11,46 @@
 	"{\"identifier\":\"box\",\"commands\":[{\"shell\":\"true\"}],"         \
 	"\"options\":{\"await_completion\":false}}"
 #define RUN "{\"identifier\":\"box\",\"commands\":[{\"shell\":\"true\"}]}"
+
+/* ---- who frees what a client sent */
+
+static pthread_t loop_thread;
+static unsigned int freed_by_loop;
+
+static void
+free_and_count(void *p)
+{
+	if (pthread_equal(pthread_self(), loop_thread) != 0)
+		freed_by_loop++;
+	free(p);
+}
+
+/* A call with this for its arguments, %s being a list of 48,000 empty objects;
+ * an object is three pieces of memory, at least. */
+static json_t *
+call_with_many_objects(const char *form)
+{
+	enum {
+		OBJECTS = 48000
+	};
+	char *list = xcalloc(1, 3 * OBJECTS + 3), *at = list, *arguments;
+	json_t *result;
+
+	*at++ = '[';
+	for (int i = 0; i < OBJECTS; i++)
+		at = mempcpy(at, "{},", 3);
+	at[-1] = ']';
+	arguments = xasprintf("%.200s%s}", form, list);
+	free(list);
+	freed_by_loop = 0;
+	json_set_alloc_funcs(malloc, free_and_count);
+	loop_thread = pthread_self();
+	fixture_call(FIXTURE_BOTH, "run_sandbox", arguments);
+	free(arguments);
+	result = fixture_result();
+	assert_in_range(freed_by_loop, 1, OBJECTS / 10);
+	return result;
+}
 
 static const char *
 text_of(const json_t *result)
@@ -51,6 +93,34 @@ all_tools_are_listed(void **state)
 		    names[i]);
 	json_decref(o);
 	free(more);
+}
+
+static void
+what_is_ignored_of_a_large_call_is_not_freed_by_the_loop(void **state)
+{
+	json_t *result;
+
+	(void)state;
+	fx.worker.at_once = true;
+	fx.worker.said = "";
+	fixture_initialize();
+	result = call_with_many_objects(
+	    "{\"identifier\":\"box\",\"commands\":[{\"shell\":\"true\"}],"
+	    "\"description\":");
+	assert_false(json_boolean_value(json_object_get(result, "isError")));
+	json_decref(result);
+}
+
+static void
+what_is_wrong_in_a_large_call_is_not_freed_by_the_loop(void **state)
+{
+	json_t *result;
+
+	(void)state;
+	fixture_initialize();
+	result = call_with_many_objects("{\"identifier\":\"box\",\"x\":");
+	assert_true(json_boolean_value(json_object_get(result, "isError")));
+	json_decref(result);
 }
 
 static void
@@ -491,6 +561,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    T(a_session_is_opened_and_its_id_returned),
 	    T(all_tools_are_listed),
+	    T(what_is_ignored_of_a_large_call_is_not_freed_by_the_loop),
+	    T(what_is_wrong_in_a_large_call_is_not_freed_by_the_loop),
 	    T(an_awaited_run_comes_as_a_transcript_and_structured),
 	    T(a_wait_that_is_over_too_early_is_answered_when_the_run_is_on_disk),
 	    T(a_failed_run_is_no_failed_call),

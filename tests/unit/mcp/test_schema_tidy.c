@@ -27,15 +27,21 @@ static void
 expect(const char *schema, const char *arguments, const char *want)
 {
 	json_t *root = load(schema), *args = load(arguments);
-	json_t *wanted = load(want);
+	json_t *wanted = load(want), *removed = json_array();
+	json_t *again = json_deep_copy(args);
 	struct schema *s = NULL;
 	struct err e = {0};
 
 	if (schema_new(root, &s, &e) != 0)
 		fail_msg("schema: %s", e.msg);
-	schema_tidy(s, args);
-	if (!json_equal(args, wanted))
+	schema_tidy(s, args, NULL);
+	schema_tidy(s, again, removed);
+	if (!json_equal(args, wanted) || !json_equal(again, wanted))
 		fail_msg("%s became %s", arguments, json_dumps(args, 0));
+	assert_int_equal(
+	    json_array_size(removed) > 0, strcmp(arguments, want) != 0);
+	json_decref(removed);
+	json_decref(again);
 	schema_free(s);
 	json_decref(wanted);
 	json_decref(args);
