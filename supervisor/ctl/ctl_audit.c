@@ -2,9 +2,12 @@
 
 #include <stdio.h>
 
+#include "common/hex.h"
 #include "common/js.h"
+#include "common/layout.h"
 #include "common/xmalloc.h"
 #include "supervisor/ctl/ctl_print.h"
+#include "supervisor/store/audit_walk.h"
 
 #define PATH_BYTES 512
 #define HASH_DIGITS 64
@@ -118,14 +121,16 @@ ask_known(struct ctl_link *l, const struct known *known, struct err *e)
 }
 
 static int
-ask_piece(struct ctl_link *l, const json_t *at, json_t **out, struct err *e)
+ask_piece(struct ctl_link *l, const char *head, const json_t *at, json_t **out,
+    struct err *e)
 {
-	char path[PATH_BYTES] = "/api/v1/audit/verify";
+	char path[PATH_BYTES], from[128] = "";
 
 	if (at != NULL)
-		(void)snprintf(path, sizeof(path),
-		    "/api/v1/audit/verify?after=%lld&hash=%.64s",
+		(void)snprintf(from, sizeof(from), "after=%lld&hash=%.64s&",
 		    (long long)seq_of(at), js_text(at, "hash"));
+	(void)snprintf(path, sizeof(path), "/api/v1/audit/verify?%s%s%s", from,
+	    head == NULL ? "" : "head=", head == NULL ? "" : head);
 	return ctl_request(l, "GET", path, NULL, out, e);
 }
 
@@ -157,28 +162,107 @@ print_verified(const struct ctl_options *o, const json_t *last, long long rows)
 		    rows, (long long)seq_of(head), js_text(head, "hash"));
 }
 
-int
-ctl_audit_verify(const struct ctl_options *o, struct ctl_link *l,
-    char *const *words, int n, struct err *e)
+static int
+check_head(const char *head, struct err *e)
+{
+	if (head == NULL ||
+	    (strlen(head) == HASH_DIGITS &&
+		strspn(head, "0123456789abcdef") == HASH_DIGITS))
+		return 0;
+	return err_set(
+	    e, ERR_INVAL, "--head: want the 64 digits of a row's hash");
+}
+
+static int
+miss_head(const char *head, struct err *e)
+{
+	return err_set(e, ERR_WRONG_STATE,
+	    "audit: no row has the hash %.12s...: the chain was cut or written "
+	    "anew, or the row is older than AUDIT_ROWS keeps",
+	    head);
+}
+
+static int
+verify_server(const struct ctl_options *o, struct ctl_link *l,
+    const struct known *known, struct err *e)
 {
 	AUTO(auto_json) json_t *last = NULL;
-	struct known known;
+	bool has_head = o->head == NULL;
 	long long rows = 0;
 	json_t *next;
 
-	if (parse_known(words, n, &known, e) != 0)
-		return e->code;
 	do {
-		if (ask_piece(l, json_object_get(last, "at"), &next, e) != 0)
+		if (ask_piece(
+			l, o->head, json_object_get(last, "at"), &next, e) != 0)
 			return e->code;
 		json_decref(last);
 		last = next;
 		if (explain_bad(last, e) != 0)
 			return e->code;
 		rows += json_integer_value(json_object_get(last, "rows"));
+		has_head =
+		    has_head || json_is_true(json_object_get(last, "has_head"));
 	} while (!json_is_true(json_object_get(last, "over")));
-	if (known.hash != NULL && ask_known(l, &known, e) != 0)
+	if (known->hash != NULL && ask_known(l, known, e) != 0)
 		return e->code;
+	if (!has_head)
+		return miss_head(o->head, e);
 	print_verified(o, last, rows);
 	return 0;
+}
+
+static json_t *
+view_mark(const struct store_audit_mark *m)
+{
+	char text[HEX_BYTES(32)];
+
+	hex_encode(m->hash, sizeof(m->hash), text);
+	return json_pack("{s:I, s:s}", "seq", (json_int_t)m->seq, "hash", text);
+}
+
+static int
+verify_file(const struct ctl_options *o, struct err *e)
+{
+	AUTO(auto_free) char *dir = xasprintf("%s/" LAYOUT_FRONT, o->data_dir);
+	AUTO(auto_json) json_t *all = NULL;
+	struct store_audit_check found;
+	uint8_t hash[32];
+
+	if (o->head != NULL && hex_decode(o->head, hash, sizeof(hash)) != 0)
+		return check_head("", e);
+	if (audit_walk_file(dir, o->head == NULL ? NULL : hash, &found, e) != 0)
+		return e->code;
+	if (found.is_bad)
+		return err_set(e, ERR_WRONG_STATE,
+		    "audit: row %lld: %s: the table was changed from outside",
+		    (long long)found.bad_seq, found.what);
+	if (o->head != NULL && !found.has_known)
+		return miss_head(o->head, e);
+	all = json_pack("{s:o, s:o}", "base", view_mark(&found.base), "head",
+	    view_mark(&found.head));
+	print_verified(o, all, (long long)found.rows);
+	return 0;
+}
+
+int
+ctl_audit_verify(
+    const struct ctl_options *o, char *const *words, int n, struct err *e)
+{
+	struct ctl_link *l = NULL;
+	struct known known;
+	int rc;
+
+	if (parse_known(words, n, &known, e) != 0 ||
+	    check_head(o->head, e) != 0)
+		return e->code;
+	if (o->offline && known.hash != NULL)
+		return err_set(e, ERR_INVAL,
+		    "--offline wants --head HASH, not the row's number");
+	if (o->offline)
+		return verify_file(o, e);
+	if (ctl_link_open(o, &l, e) != 0)
+		return e->code;
+	rc = verify_server(o, l, &known, e);
+	ctl_link_close(l);
+	return rc;
 }

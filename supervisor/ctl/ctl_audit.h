@@ -14,10 +14,11 @@ int ctl_audit_list(const struct ctl_options *o, struct ctl_link *l,
  * ctl_audit_verify - the whole chain, piece by piece
  *
  * With two words, a number and a hash (of a line of the log, or of an earlier
- * verify): that row must still be the one with this hash.  ERR_WRONG_STATE
- * names the first row that is wrong.
+ * verify): that row must still be the one with this hash; with --head some row
+ * must have it.  --offline: of DATA_DIR's database, and no server is asked.
+ * ERR_WRONG_STATE names the first row that is wrong.
  */
-int ctl_audit_verify(const struct ctl_options *o, struct ctl_link *l,
-    char *const *words, int n, struct err *e) MUSTCHECK;
+int ctl_audit_verify(const struct ctl_options *o, char *const *words, int n,
+    struct err *e) MUSTCHECK;
 
 #endif

@@ -489,7 +489,7 @@ audit_list(const struct ctl_call *c, struct err *e)
 static int
 audit_verify(const struct ctl_call *c, struct err *e)
 {
-	return ctl_audit_verify(c->o, c->link, c->words, c->n, e);
+	return ctl_audit_verify(c->o, c->words, c->n, e);
 }
 
 #include "supervisor/ctl/ctl_calls_gen.h" /* commands[] */

@@ -63,6 +63,12 @@ take(struct ctl_options *o, int code, struct err *e)
 	case OPTION_NAME:
 		o->name = optarg;
 		return 0;
+	case OPTION_HEAD:
+		o->head = optarg;
+		return 0;
+	case OPTION_OFFLINE:
+		o->offline = true;
+		return 0;
 	case OPTION_EXPIRES:
 		o->expires = optarg;
 		return 0;

@@ -24,6 +24,8 @@ struct ctl_options {
 	const char *role;
 	const char *name;
 	const char *expires;
+	const char *head; /* NULL: none */
+	bool offline;
 	char **words; /* what is left of argv: the command */
 	int nwords;
 };

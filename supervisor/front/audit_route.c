@@ -131,10 +131,10 @@ check_cb(int rc, const struct store_audit_check *found, const struct err *why,
 		return;
 	}
 	reply(x,
-	    json_pack("{s:I, s:b, s:o, s:o, s:o, s:o}", "rows",
-		(json_int_t)found->rows, "over", found->is_over, "at",
-		view_mark(&found->at), "base", view_mark(&found->base), "head",
-		view_mark(&found->head), "bad",
+	    json_pack("{s:I, s:b, s:b, s:o, s:o, s:o, s:o}", "rows",
+		(json_int_t)found->rows, "over", found->is_over, "has_head",
+		found->has_known, "at", view_mark(&found->at), "base",
+		view_mark(&found->base), "head", view_mark(&found->head), "bad",
 		!found->is_bad ?
 		    json_null() :
 		    json_pack("{s:I, s:s}", "seq", (json_int_t)found->bad_seq,
@@ -147,6 +147,8 @@ audit_on_verify(struct front *f, struct http_exchange *x)
 	const char *hash = http_query(x, "hash");
 	struct store_audit_mark after = {0};
 	bool is_first = http_query(x, "after") == NULL;
+	const char *head = http_query(x, "head");
+	uint8_t known[32];
 
 	if (!parse_number(x, "after", INT64_MAX, &after.seq))
 		return;
@@ -157,7 +159,12 @@ audit_on_verify(struct front *f, struct http_exchange *x)
 		    "hash: want the 64 digits of the piece before");
 		return;
 	}
+	if (head != NULL && hex_decode(head, known, sizeof(known)) != 0) {
+		http_error(x, 400, "bad_request",
+		    "head: want the 64 digits of a row's hash");
+		return;
+	}
 	http_hold(x, NULL, NULL);
-	store_audit_check(
-	    core_store(f->core), is_first ? NULL : &after, check_cb, x);
+	store_audit_check(core_store(f->core), is_first ? NULL : &after,
+	    head == NULL ? NULL : known, check_cb, x);
 }

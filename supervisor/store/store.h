@@ -186,7 +186,8 @@ void store_audit_put(struct store *s, const struct store_audit *row,
 #define STORE_AUDIT_KEEP 1000000
 void store_audit_keep(struct store *s, uint64_t rows);
 /* store_audit_check - the next piece of the chain; after NULL: from its
- * beginning, else found.at of the piece before */
+ * beginning, else found.at of the piece before; known: a hash to look for, or
+ * NULL */
 #define STORE_AUDIT_PIECE 5000
 struct store_audit_check {
 	uint64_t rows; /* checked now */
@@ -195,12 +196,13 @@ struct store_audit_check {
 	bool is_bad;
 	uint64_t bad_seq; /* the first that is wrong */
 	const char *what; /* static text */
+	bool has_known;   /* a row of the piece, or base, has the hash known */
 	struct store_audit_mark base, head;
 };
 typedef void (*store_audit_check_cb)(int rc,
     const struct store_audit_check *found, const struct err *why, void *arg);
 void store_audit_check(struct store *s, const struct store_audit_mark *after,
-    store_audit_check_cb done, void *arg);
+    const uint8_t *known, store_audit_check_cb done, void *arg);
 /* store_audit_list - newest first; the page is freed after done returns */
 struct store_audit_filter {
 	uint64_t before; /* 0: from the newest on */

@@ -28,7 +28,8 @@ function floor(room, name)
 BEGIN {
 	# What each room may include beside itself and common.
 	below["master"] = below["store"] = below["mcp"] = below["http"] = ""
-	below["ctl"] = below["keys"] = ""
+	below["keys"] = ""
+	below["ctl"] = "store" # the audit of a server that is stopped
 	below["core"] = "store"
 	below["tools"] = "core mcp store"
 	below["front"] = "tools core mcp http store"

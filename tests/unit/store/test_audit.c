@@ -78,7 +78,7 @@ check(struct fixture *f)
 
 		c.calls = 0;
 		store_audit_check(
-		    f->store, is_first ? NULL : &at, checked_cb, &c);
+		    f->store, is_first ? NULL : &at, NULL, checked_cb, &c);
 		fixture_wait(f, &c.calls, 1);
 		rows += c.found.rows;
 	} while (!c.found.is_over && !c.found.is_bad);
