@@ -3,9 +3,10 @@
 Runs dockerd with the btrfs driver over an image file that is mounted by a
 loop device, in namespaces of its own (so start it by unshare --mount --net: an
 engine without a bridge removes docker0, which may be another engine's),
-with everything in DIRECTORY.  Says "ready" on stdout, goes on until its stdin
-ends, which it does however who started it ends, and takes everything away:
-the mount goes with the namespace, and the loop device with the mount.
+with everything in DIRECTORY, and a second name for its runtime.  Says "ready"
+on stdout, goes on until its stdin ends, which it does however who started it
+ends, and takes everything away: the mount goes with the namespace, and the loop
+device with the mount.
 """
 import ctypes
 import os
@@ -49,6 +50,7 @@ def start(directory, data):
          "--data-root", data, "--exec-root", f"{directory}/exec",
          "--pidfile", f"{directory}/pid", "--config-file", config,
          "--storage-driver", "btrfs", "--bridge", "none",
+         "--add-runtime", f"second={shutil.which('runc')}",
          "--iptables=false", "--ip-masq=false", "--group", "0"],
         stdin=subprocess.DEVNULL, stdout=log, stderr=log,
         preexec_fn=die_with_parent)

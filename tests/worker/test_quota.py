@@ -1,9 +1,10 @@
-"""Where the engine's storage has quotas, the engine limits a sandbox's disk."""
+"""What takes an engine of its own: a storage with quotas, a second runtime."""
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import uuid
 
 import pytest
 
@@ -22,7 +23,7 @@ def has_btrfs():
         return "\tbtrfs\n" in f.read()
 
 
-@pytest.fixture(name="quota_engine")
+@pytest.fixture(name="quota_engine", scope="module")
 def quota_engine_fixture():
     if os.geteuid() != 0 or not shutil.which("mkfs.btrfs") or not has_btrfs():
         pytest.skip("needs root, btrfs-progs and btrfs in the kernel")
@@ -61,5 +62,23 @@ def test_the_engine_limits_what_a_sandbox_writes(build, quota_engine):
         status, size, again = run.stdout().split()
         assert status != b"0" and again == b"again"
         assert 40 << 20 < int(size) < 100 << 20
+    finally:
+        worker.destroy()
+
+
+def test_a_tenants_rule_chooses_the_runtime(build, quota_engine):
+    worker = driver.Worker(
+        build, quota_engine, IMAGE + ":latest",
+        ceilings=[("t2", "rule.runtime=second"), ("t3", "rule.runtime=runsc")])
+    try:
+        worker.start()
+        for tenant, runtime in ((1, "runc"), (2, "second")):
+            container = worker.open(tenant=tenant)[2]
+            shown = worker.engine.inspect(container)
+            assert shown["HostConfig"]["Runtime"] == runtime
+        number = worker.number()
+        worker.send_open(number, uuid.uuid4(), tenant=3)
+        failed = worker.job.wait("SANDBOX_FAILED", number)
+        assert "runsc" in failed.fields.text
     finally:
         worker.destroy()
