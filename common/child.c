@@ -204,6 +204,20 @@ on_tls_end(void *arg, const struct msg_tls_end *m, struct err *e)
 }
 
 static int
+on_secrets_key(void *arg, struct msg_secrets_key *m, struct err *e)
+{
+	struct child *c = arg;
+	int fd = msg_take_fd(&m->file);
+
+	(void)e;
+	if (c->ops->on_secrets_key != NULL)
+		c->ops->on_secrets_key(fd, c->arg);
+	else
+		(void)close(fd);
+	return 0;
+}
+
+static int
 on_peer(void *arg, struct msg_peer *m, struct err *e)
 {
 	struct child *c = arg;
@@ -289,6 +303,7 @@ static const struct msg_master_to_child handlers = {
     .on_ceiling = on_ceiling,
     .on_tls_file = on_tls_file,
     .on_tls_end = on_tls_end,
+    .on_secrets_key = on_secrets_key,
 };
 
 static int

@@ -39,6 +39,9 @@ struct child_ops {
 	 * that ends the channel.  May be NULL. */
 	int (*on_ceiling)(
 	    const char *tenant, const char *word, void *arg, struct err *e);
+	/* A sealed copy of SECRETS_KEY_FILE, the callee's; before on_config.
+	 * NULL: it is closed. */
+	void (*on_secrets_key)(int fd, void *arg);
 	void (*on_listen)(int fd, const char *address, void *arg); /* front */
 	/* A fresh job channel: for a worker to the front (index 0), for the
 	 * front to worker index, or to the keys.  fd is the callee's. */

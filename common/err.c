@@ -68,6 +68,8 @@ static const struct {
     {ERR_DISK_FULL, "disk_full"},
     {ERR_GONE, "gone"},
     {ERR_QUOTA, "quota_exceeded"},
+    {ERR_NO_SECRET, "secret_not_found"},
+    {ERR_NO_SECRET_KEY, "secret_unavailable"},
 };
 
 const char *

@@ -7,7 +7,7 @@
 	(RUNSPEC_CONTINUE_ON_ERROR | RUNSPEC_LOCK | RUNSPEC_KILL_LEFTOVERS)
 #define RUNSPEC_COMMAND_FLAGS_ALL                                              \
 	(RUNSPEC_ALLOW_FAILURE | RUNSPEC_SHELL | RUNSPEC_DENIED |              \
-	    RUNSPEC_MERGE_STDERR)
+	    RUNSPEC_MERGE_STDERR | RUNSPEC_NO_SECRET)
 #define RUNSPEC_STR_HEAD 4 /* bytes of a string's length */
 
 static void
@@ -20,6 +20,13 @@ runspec_free_strings(char **v)
 	free(v);
 }
 
+static void
+runspec_wipe_strings(char **v)
+{
+	for (char **s = v; s != NULL && *s != NULL; s++)
+		explicit_bzero(*s, strlen(*s));
+}
+
 void
 runspec_clear(struct runspec *s)
 {
@@ -27,6 +34,7 @@ runspec_clear(struct runspec *s)
 		struct runspec_command *c = &s->commands[i];
 
 		runspec_free_strings(c->argv);
+		runspec_wipe_strings(c->env);
 		runspec_free_strings(c->env);
 		free(c->cwd);
 		free(c->deny);

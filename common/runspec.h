@@ -46,7 +46,10 @@ enum runspec_command_flag {
 	/* the front's denylist matched: not executed, ends as failed with
 	 * exit 1; argv[0] has the text */
 	RUNSPEC_DENIED = 4,
-	RUNSPEC_MERGE_STDERR = 8 /* stderr goes into the stdout pipe */
+	RUNSPEC_MERGE_STDERR = 8, /* stderr goes into the stdout pipe */
+	/* a secret of its environment is not to be had: not executed, ends as
+	 * start_failed; deny has the reason */
+	RUNSPEC_NO_SECRET = 16
 };
 
 struct runspec_command {
@@ -57,7 +60,7 @@ struct runspec_command {
 	char *cwd;           /* absolute */
 	uint32_t timeout_ms; /* 1..RUNSPEC_TIMEOUT_MAX_MS */
 	uint32_t flags;
-	char *deny; /* what matched, "" when none */
+	char *deny; /* why it is not executed, "" when it is */
 };
 
 struct runspec_file {
@@ -76,7 +79,9 @@ struct runspec {
 	uint32_t nfiles;
 };
 
-void runspec_clear(struct runspec *s); /* frees all; fine on a zeroed one */
+/* runspec_clear - frees all, and overwrites the environment, which may hold
+ * secrets; fine on a zeroed one */
+void runspec_clear(struct runspec *s);
 /* runspec_encode - appends to b, whose limit must be RUNSPEC_BYTES_MAX or
  * more; ERR_LIMIT naming what is too large, ERR_INVAL for what decode would
  * refuse */

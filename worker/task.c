@@ -54,15 +54,24 @@ check_spool(int fd, struct err *e)
 	return 0;
 }
 
+/* It may hold secrets. */
+static void
+drop_spec(struct task_start *s)
+{
+	if (s->spec != NULL)
+		explicit_bzero(s->spec, s->nspec);
+	free(s->spec);
+	s->spec = NULL;
+	s->nspec = 0;
+}
+
 void
 task_start_clear(struct task_start *s)
 {
 	if (s->spool >= 0)
 		(void)close(s->spool);
 	s->spool = -1;
-	free(s->spec);
-	s->spec = NULL;
-	s->nspec = 0;
+	drop_spec(s);
 }
 
 static void overdue_cb(void *arg);
@@ -343,9 +352,7 @@ on_known(bool fresh, void *arg, struct err *e)
 		    e, ERR_PROTO, "a run was started that had begun before");
 	t->state = TASK_GOING;
 	t->known = true;
-	free(t->s.spec); /* the agent has it for its life */
-	t->s.spec = NULL;
-	t->s.nspec = 0;
+	drop_spec(&t->s); /* the agent has it for its life */
 	return 0;
 }
 

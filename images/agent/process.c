@@ -254,7 +254,8 @@ why_not(const struct runspec *spec)
 {
 	if (spec->ncommands != 1 || spec->nfiles != 0)
 		return "a process is one command without files";
-	if ((spec->commands[0].flags & RUNSPEC_DENIED) != 0)
+	if ((spec->commands[0].flags & (RUNSPEC_DENIED | RUNSPEC_NO_SECRET)) !=
+	    0)
 		return "the command is denied";
 	return NULL;
 }

@@ -201,7 +201,7 @@ seq_begin_record(struct seq *q)
 	uplink_kick(q->uplink, &q->log.flow);
 }
 
-/* Without a process: denied, or its files could not be written. */
+/* Without a process: denied, or it lacks a secret or its files. */
 static void
 seq_end_at_once(
     struct seq *q, enum runlog_reason reason, int exit_code, const char *text)
@@ -222,6 +222,10 @@ seq_begin_command(struct seq *q)
 	seq_begin_record(q);
 	if ((c->flags & RUNSPEC_DENIED) != 0) {
 		seq_end_at_once(q, RUNLOG_DENIED, 1, c->deny);
+		return;
+	}
+	if ((c->flags & RUNSPEC_NO_SECRET) != 0) {
+		seq_end_at_once(q, RUNLOG_START_FAILED, EXIT_CANNOT, c->deny);
 		return;
 	}
 	q->proc_spec = proc_spec_of(c, q->spec.user);

@@ -21,6 +21,7 @@
 #include "supervisor/core/sandbox.h"
 #include "supervisor/core/sched.h"
 #include "supervisor/core/sweeper.h"
+#include "supervisor/core/secrets.h"
 #include "supervisor/core/tenants.h"
 
 #define TICK_MS 200
@@ -35,6 +36,7 @@ struct core {
 	struct chronicle chronicle;
 	struct acts *acts;
 	struct tenants *tenants;
+	struct secrets *secrets;
 	struct eraser eraser;
 	struct disk *disk;
 	struct fleet *fleet;
@@ -89,6 +91,12 @@ struct acts *
 core_acts(const struct core *c)
 {
 	return c->acts;
+}
+
+struct secrets *
+core_secrets(const struct core *c)
+{
+	return c->secrets;
 }
 
 struct tenants *
@@ -519,12 +527,14 @@ make_registries(struct core *c)
 	    .store = p->store,
 	    .logs = c->logs,
 	    .fleet = c->fleet,
+	    .secrets = c->secrets,
 	    .bus = &c->bus};
 
 	c->sandboxes = sandboxes_new(&of_sandboxes);
 	c->runs = runs_new(&of_runs);
 	c->eraser = (struct eraser){.tenants = c->tenants,
 	    .sandboxes = c->sandboxes,
+	    .secrets = c->secrets,
 	    .store = p->store};
 	c->left_behind = left_behind_new(p->base, c->fleet, c->sandboxes);
 	c->census = census_new(&(struct census_parts){.conf = p->conf,
@@ -548,7 +558,9 @@ core_new(const struct core_parts *parts, struct core **out, struct err *e)
 
 	c->parts = *parts;
 	if (tenants_open(parts->store, &c->tenants, e) != 0 ||
+	    secrets_open(parts->store, &c->secrets, e) != 0 ||
 	    logs_new(parts->base, LOG_THREADS, &c->logs, e) != 0) {
+		secrets_free(c->secrets);
 		tenants_free(c->tenants);
 		free(c);
 		return e->code;
@@ -598,6 +610,7 @@ core_free(struct core *c)
 	acts_free(c->acts);
 	chronicle_clear(&c->chronicle, &c->bus);
 	counters_clear(&c->counters, &c->bus);
+	secrets_free(c->secrets);
 	tenants_free(c->tenants);
 	free(c);
 }

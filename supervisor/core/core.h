@@ -5,6 +5,7 @@
  * MCP and no tool; those who do (tools/, front/) call in here and join buses.
  *
  *	tenants    who may call, and what each may have
+ *	secrets    what tenants keep for their commands     seal
  *	names      who holds an identifier          (sandbox.c asks it)
  *	sandbox    containers, step by step         sandbox_step
  *	run        programs in them, step by step   run_step, run_row
@@ -42,6 +43,7 @@ struct logs;
 struct runs;
 struct sandbox;
 struct sandboxes;
+struct secrets;
 struct store;
 struct tenants;
 
@@ -81,6 +83,7 @@ struct runs *core_runs(const struct core *c);
 struct acts *core_acts(const struct core *c);
 struct tenants *core_tenants(const struct core *c);
 struct sandboxes *core_sandboxes(const struct core *c);
+struct secrets *core_secrets(const struct core *c);
 struct quota_uses *core_quota_uses(const struct core *c);
 struct left_behind *core_left_behind(const struct core *c);
 

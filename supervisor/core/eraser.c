@@ -3,6 +3,7 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/sandbox.h"
+#include "supervisor/core/secrets.h"
 #include "supervisor/core/tenants.h"
 
 struct erasing {
@@ -55,8 +56,10 @@ trimmed_cb(int rc, const struct err *why, void *arg)
 	if (rc != 0)
 		log_warn("the history of a deleted tenant stays for now: %s",
 		    why->msg);
-	else if (n != NULL)
+	if (rc == 0 && n != NULL) {
+		secrets_forget(g->all->secrets, g->tenant);
 		tenant_erase(n);
+	}
 	free(g);
 }
 

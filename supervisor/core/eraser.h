@@ -2,8 +2,8 @@
  * eraser.h - tenants that are being deleted: all of theirs goes
  *
  * Their sandboxes are removed, which ends their runs; then their history with
- * its files; then their tokens, quotas and name.  A step that finds something
- * left is tried again with the next tick, also after a restart.
+ * its files; then their secrets, tokens, quotas and name.  A step that finds
+ * something left is tried again with the next tick, also after a restart.
  */
 #ifndef CORE_ERASER_H
 #define CORE_ERASER_H
@@ -11,12 +11,14 @@
 #include "common/base.h"
 
 struct sandboxes;
+struct secrets;
 struct store;
 struct tenants;
 
 struct eraser {
 	struct tenants *tenants;
 	struct sandboxes *sandboxes;
+	struct secrets *secrets;
 	struct store *store;
 	bool is_trimming; /* one after the other */
 };

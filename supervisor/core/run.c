@@ -332,9 +332,8 @@ do_send(struct run *r)
 		run_fetch(r); /* and then again */
 		return;
 	}
-	if (run_tell_start(run_chan(r), &r->row, r->log,
-		(uint64_t)conf_int(
-		    r->runs->parts.conf, CONF_RUN_OUTPUT_MAX_BYTES)) != 0) {
+	if (run_tell_start(run_chan(r), &r->row, r->log, r->runs->parts.conf,
+		r->runs->parts.secrets) != 0) {
 		log_warn_limited(&limit,
 		    "out of descriptors: raise the "
 		    "server's limit of open files");

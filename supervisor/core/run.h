@@ -37,6 +37,7 @@ struct conf;
 struct event_base;
 struct fleet;
 struct runs;
+struct secrets;
 struct timer;
 
 enum run_recorded {
@@ -88,7 +89,8 @@ struct runs_parts {
 	struct store *store;
 	struct logs *logs;
 	struct fleet *fleet;
-	struct bus *bus; /* the core's */
+	struct secrets *secrets; /* NULL: no run refers to any */
+	struct bus *bus;         /* the core's */
 };
 struct runs *runs_new(const struct runs_parts *parts);
 /* runs_free - all of them, whoever holds them: at the end of the process, or

@@ -16,6 +16,7 @@
 #include "supervisor/ctl/ctl_audit.h"
 #include "supervisor/ctl/ctl_print.h"
 #include "supervisor/ctl/ctl_request.h"
+#include "supervisor/ctl/ctl_secret.h"
 
 #define GONE_POLL_NS 200000000L
 #define GONE_POLLS 300
@@ -490,6 +491,32 @@ static int
 audit_verify(const struct ctl_call *c, struct err *e)
 {
 	return ctl_audit_verify(c->o, c->words, c->n, e);
+}
+
+static int
+secret_set(const struct ctl_call *c, struct err *e)
+{
+	return ctl_secret_set(c->o, c->link, c->words[0], e);
+}
+
+static int
+secret_list(const struct ctl_call *c, struct err *e)
+{
+	static const struct ctl_column columns[] = {{"NAME", "name"},
+	    {"BYTES", "bytes"}, {"STATE", "state"}, {"CHANGED", "changed_at"},
+	    {"LAST USED", "last_used_at"}};
+	AUTO(auto_json) json_t *o = NULL;
+
+	if (ctl_secret_list(c->o, c->link, &o, e) != 0)
+		return e->code;
+	print(c, o, "secrets", columns, ARRAY_LEN(columns));
+	return 0;
+}
+
+static int
+secret_delete(const struct ctl_call *c, struct err *e)
+{
+	return ctl_secret_delete(c->o, c->link, c->words[0], e);
 }
 
 #include "supervisor/ctl/ctl_calls_gen.h" /* commands[] */

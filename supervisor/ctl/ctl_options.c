@@ -72,6 +72,12 @@ take(struct ctl_options *o, int code, struct err *e)
 	case OPTION_EXPIRES:
 		o->expires = optarg;
 		return 0;
+	case OPTION_TENANT:
+		o->tenant = optarg;
+		return 0;
+	case OPTION_FILE:
+		o->file = optarg;
+		return 0;
 	case OPTION_HELP:
 		o->help = true;
 		return 0;

@@ -26,6 +26,8 @@ struct ctl_options {
 	const char *expires;
 	const char *head; /* NULL: none */
 	bool offline;
+	const char *tenant;
+	const char *file;
 	char **words; /* what is left of argv: the command */
 	int nwords;
 };

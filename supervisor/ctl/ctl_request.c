@@ -109,7 +109,7 @@ ctl_link_close(struct ctl_link *l)
 
 static void
 set_options(struct ctl_link *l, const char *method, const char *url,
-    const char *text, struct curl_slist *headers)
+    const struct span *body, struct curl_slist *headers)
 {
 	/* No proxy of the environment: a token is meant for one server. */
 	(void)curl_easy_setopt(l->curl, CURLOPT_PROXY, "");
@@ -123,20 +123,22 @@ set_options(struct ctl_link *l, const char *method, const char *url,
 	(void)curl_easy_setopt(l->curl, CURLOPT_ERRORBUFFER, l->why);
 	(void)curl_easy_setopt(l->curl, CURLOPT_WRITEFUNCTION, answer_cb);
 	(void)curl_easy_setopt(l->curl, CURLOPT_WRITEDATA, l);
-	if (text != NULL)
-		(void)curl_easy_setopt(l->curl, CURLOPT_POSTFIELDS, text);
-	else
+	if (body == NULL) {
 		(void)curl_easy_setopt(l->curl, CURLOPT_HTTPGET, 1L);
+		return;
+	}
+	(void)curl_easy_setopt(
+	    l->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->n);
+	(void)curl_easy_setopt(l->curl, CURLOPT_POSTFIELDS, body->p);
 }
 
 static struct curl_slist *
-new_headers(const struct ctl_link *l, const char *text)
+new_headers(const struct ctl_link *l, const char *type)
 {
 	struct curl_slist *list = curl_slist_append(NULL, "Expect:");
 
-	if (text != NULL)
-		list =
-		    curl_slist_append(list, "Content-Type: application/json");
+	if (type != NULL)
+		list = curl_slist_append(list, type);
 	if (l->token != NULL)
 		list = curl_slist_append(list, l->token);
 	return list;
@@ -153,20 +155,20 @@ refused(long status, const json_t *o, struct err *e)
 	    status);
 }
 
-int
-ctl_request(struct ctl_link *l, const char *method, const char *path,
-    const json_t *body, json_t **out, struct err *e)
+/* type: the header of a body, NULL when there is none */
+static int
+send_request(struct ctl_link *l, const char *method, const char *path,
+    const char *type, const struct span *body, json_t **out, struct err *e)
 {
 	AUTO(auto_free) char *url = xasprintf("%s%s", l->base, path);
-	AUTO(auto_free) char *text = body == NULL ? NULL : js_dump(body);
-	struct curl_slist *headers = new_headers(l, text);
+	struct curl_slist *headers = new_headers(l, type);
 	json_t *o = NULL;
 	long status = 0;
 	CURLcode rc;
 
 	buf_consume(&l->answer, buf_len(&l->answer));
 	l->why[0] = '\0';
-	set_options(l, method, url, text, headers);
+	set_options(l, method, url, body, headers);
 	rc = curl_easy_perform(l->curl);
 	(void)curl_easy_getinfo(l->curl, CURLINFO_RESPONSE_CODE, &status);
 	curl_slist_free_all(headers);
@@ -184,4 +186,25 @@ ctl_request(struct ctl_link *l, const char *method, const char *path,
 	}
 	*out = o;
 	return 0;
+}
+
+int
+ctl_request(struct ctl_link *l, const char *method, const char *path,
+    const json_t *body, json_t **out, struct err *e)
+{
+	AUTO(auto_free) char *text = body == NULL ? NULL : js_dump(body);
+	const struct span bytes = {
+	    (const uint8_t *)text, text == NULL ? 0 : strlen(text)};
+
+	return send_request(l, method, path,
+	    text == NULL ? NULL : "Content-Type: application/json",
+	    text == NULL ? NULL : &bytes, out, e);
+}
+
+int
+ctl_request_bytes(struct ctl_link *l, const char *method, const char *path,
+    const struct span *body, json_t **out, struct err *e)
+{
+	return send_request(l, method, path,
+	    "Content-Type: application/octet-stream", body, out, e);
 }

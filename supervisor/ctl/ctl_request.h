@@ -28,5 +28,9 @@ void ctl_link_close(struct ctl_link *l); /* NULL is fine */
  */
 int ctl_request(struct ctl_link *l, const char *method, const char *path,
     const json_t *body, json_t **out, struct err *e) MUSTCHECK;
+/* ctl_request_bytes - the same with a body that is no JSON; it stays the
+ * caller's, to wipe */
+int ctl_request_bytes(struct ctl_link *l, const char *method, const char *path,
+    const struct span *body, json_t **out, struct err *e) MUSTCHECK;
 
 #endif

@@ -33,7 +33,7 @@
 #include "supervisor/front/status.h"
 
 #define SESSION_TTL_S (7 * 86400)
-#define ANY_METHODS "GET, HEAD, POST, PATCH, DELETE, OPTIONS"
+#define ANY_METHODS "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 #define CORS_HEADERS                                                           \
 	"Accept, Authorization, Content-Type, Mcp-Session-Id, "                \
 	"Mcp-Protocol-Version, Last-Event-ID, Mcp-Method, Mcp-Name"
@@ -227,6 +227,7 @@ front_log_cb(const struct http_log_line *line, void *arg)
 	    [HTTP_METHOD_DELETE] = "DELETE",
 	    [HTTP_METHOD_OPTIONS] = "OPTIONS",
 	    [HTTP_METHOD_PATCH] = "PATCH",
+	    [HTTP_METHOD_PUT] = "PUT",
 	};
 	const char *name =
 	    line->method == HTTP_METHOD_OTHER ? "other" : names[line->method];

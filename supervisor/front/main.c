@@ -24,6 +24,8 @@
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/acts.h"
+#include "supervisor/core/seal.h"
+#include "supervisor/core/secrets.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/core/tenants_file.h"
 #include "supervisor/front/check_data.h"
@@ -38,6 +40,7 @@
 /* Descriptors beside those of connections: database, spools of runs. */
 #define DESCRIPTORS_OWN 4096
 #define LISTENERS_MAX 4
+#define SECRETS_KEY_FILE_MAX 4096
 
 struct program {
 	struct event_base *base;
@@ -54,6 +57,7 @@ struct program {
 	} listeners[LISTENERS_MAX];
 	size_t nlisteners;
 	int tls_files[MSG_TLS_PART_CLIENT_CA + 1]; /* -1: none */
+	int secrets_key;                           /* likewise */
 	struct timer *serve;
 	uint64_t serve_at_ms; /* at the latest */
 	struct event *drain;
@@ -62,7 +66,7 @@ struct program {
 };
 
 /* Static, so that leak checkers see what lives as long as the program. */
-static struct program program = {.tls_files = {-1, -1, -1}};
+static struct program program = {.tls_files = {-1, -1, -1}, .secrets_key = -1};
 
 /* ---- opening */
 
@@ -168,6 +172,41 @@ open_core(struct program *p, struct err *e)
 	return core_recover(p->core, e);
 }
 
+/* ---- the key of secrets */
+
+static void
+on_secrets_key(int fd, void *arg)
+{
+	struct program *p = arg;
+
+	if (p->secrets_key != -1)
+		(void)close(p->secrets_key);
+	p->secrets_key = fd;
+}
+
+/* The supervisor has said so when there is none. */
+static void
+unlock_secrets(struct program *p)
+{
+	uint8_t *text = NULL;
+	struct err e;
+	size_t n;
+
+	if (p->secrets_key == -1)
+		return;
+	if (fd_read_sealed(
+		p->secrets_key, SECRETS_KEY_FILE_MAX, &text, &n, &e) != 0 ||
+	    secrets_unlock(core_secrets(p->core), (const char *)text, n, &e) !=
+		0)
+		log_warn("SECRETS_KEY_FILE: %s; until then runs that need a "
+			 "secret are refused",
+		    e.msg);
+	if (text != NULL)
+		explicit_bzero(text, n);
+	free(text);
+	on_secrets_key(-1, p);
+}
+
 static void on_front_tick(void *arg);
 
 /* No restart: that would go on without what is gone. */
@@ -265,6 +304,7 @@ build(struct program *p, struct err *e)
 	store_on_damaged(p->store, on_damaged, p);
 	if (open_core(p, e) != 0)
 		return e->code;
+	unlock_secrets(p);
 	parts = (struct front_parts){
 	    .base = p->base,
 	    .conf = p->conf,
@@ -455,6 +495,7 @@ static const struct child_ops ops = {
     .on_reload = on_reload,
     .on_tls_file = on_tls_file,
     .on_tls_end = on_tls_end,
+    .on_secrets_key = on_secrets_key,
     .on_listen = on_listen,
     .on_peer = on_peer,
     .on_peer_gone = on_peer_gone,
@@ -496,6 +537,7 @@ main(int argc, char **argv)
 	log_init("front");
 	json_object_seed(0); /* before there are threads */
 	tls_init();
+	seal_init();
 	if (is_check(argc, argv) && strcmp(argv[2], "tls") == 0)
 		return check_tls();
 	if (is_check(argc, argv))

@@ -6,10 +6,12 @@
 #include "common/principal.h"
 #include "common/token.h"
 #include "common/uuid.h"
+#include "supervisor/core/secrets.h"
 #include "supervisor/front/account.h"
 #include "supervisor/front/admin.h"
 #include "supervisor/front/audit_route.h"
 #include "supervisor/front/oauth.h"
+#include "supervisor/front/secret_route.h"
 
 #define IDENTIFIER_MAX 36
 
@@ -51,9 +53,16 @@ is_tenant(const char *s)
 	return n >= 1 && n <= PRINCIPAL_TENANT_MAX && strspn(s, good) == n;
 }
 
+static bool
+is_secret(const char *s)
+{
+	return secrets_check_name(s, NULL) == 0;
+}
+
 static const struct http_param_kind kinds[] = {
     {"tenant", is_tenant},
     {"token", token_is_id},
+    {"secret", is_secret},
     {"identifier", is_identifier},
     {"run", is_run},
     {"run_or_latest", is_run_or_latest},
@@ -63,6 +72,8 @@ static const struct http_param_kind kinds[] = {
 
 #define READ (HTTP_METHOD_GET | HTTP_METHOD_HEAD)
 #define READ_ALLOW "GET, HEAD, OPTIONS"
+#define CHANGE (HTTP_METHOD_PUT | HTTP_METHOD_DELETE)
+#define CHANGE_ALLOW "PUT, DELETE, OPTIONS"
 
 #define USER ROUTE_ROLE(PRINCIPAL_USER)
 #define ADMIN ROUTE_ROLE(PRINCIPAL_ADMIN)
@@ -104,6 +115,14 @@ static const struct route routes[] = {
     {ROUTE_TOP, "/api/v1/tenants/:tenant/tokens", READ | HTTP_METHOD_POST,
 	"GET, HEAD, POST, OPTIONS", "no such tenant", admin_on_tenant_tokens,
 	ROUTE_FOR_USERS, ADMIN},
+    {ROUTE_TOP, "/api/v1/tenants/:tenant/secrets", READ, READ_ALLOW,
+	"no such tenant", secret_on_tenant_list, ROUTE_FOR_USERS, ADMIN},
+    {ROUTE_TOP, "/api/v1/tenants/:tenant/secrets/:secret", CHANGE, CHANGE_ALLOW,
+	"no such secret", secret_on_tenant, ROUTE_FOR_USERS, ADMIN},
+    {ROUTE_TOP, "/api/v1/secrets", READ, READ_ALLOW, NULL, secret_on_own_list,
+	ROUTE_FOR_USERS, USER},
+    {ROUTE_TOP, "/api/v1/secrets/:secret", CHANGE, CHANGE_ALLOW,
+	"no such secret", secret_on_own, ROUTE_FOR_USERS, USER},
     {ROUTE_TOP, "/api/v1/tokens", READ, READ_ALLOW, NULL, admin_on_tokens,
 	ROUTE_FOR_USERS, ADMIN},
     {ROUTE_TOP, "/api/v1/tokens/:token", READ | HTTP_METHOD_DELETE,

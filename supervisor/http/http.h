@@ -41,7 +41,8 @@ enum http_method { /* bits, for tables of what is allowed */
 	HTTP_METHOD_DELETE = 8,
 	HTTP_METHOD_OPTIONS = 16,
 	HTTP_METHOD_PATCH = 32,
-	HTTP_METHOD_OTHER = 64
+	HTTP_METHOD_PUT = 64,
+	HTTP_METHOD_OTHER = 128
 };
 
 /* Headers that somebody reads.  Those up to HTTP_H_SINGLE_MAX may come once

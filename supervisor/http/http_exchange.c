@@ -179,6 +179,7 @@ method_of(struct evhttp_request *req)
 	case EVHTTP_REQ_PATCH:
 		return HTTP_METHOD_PATCH;
 	case EVHTTP_REQ_PUT:
+		return HTTP_METHOD_PUT;
 	case EVHTTP_REQ_TRACE:
 	case EVHTTP_REQ_CONNECT:
 	default:

@@ -592,11 +592,11 @@ hand_out(struct life *p, const struct listener *l)
 static void
 on_hello(struct life *p, void *arg)
 {
-	struct slot *s = arg;
-	struct crew *c = s->crew;
+	struct crew *c = ((struct slot *)arg)->crew;
 
 	msg_send_instance(
 	    p->chan, &(struct msg_instance){.instance = c->setup->instance});
+	keyfile_send(c->setup->secrets_key, p->chan, p->role);
 	if (p->role == MSG_ROLE_FRONT)
 		tlsfiles_send(c->setup->tls, p->chan, 0);
 	else

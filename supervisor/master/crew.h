@@ -20,6 +20,7 @@
 #include "common/conf.h"
 #include "supervisor/master/bounds.h"
 #include "supervisor/master/listen.h"
+#include "supervisor/master/keyfile.h"
 #include "supervisor/master/tlsfiles.h"
 #include "supervisor/master/tuning.h"
 #include "supervisor/master/users.h"
@@ -34,6 +35,7 @@ struct crew_setup {
 	const struct listener *admin; /* the admin socket */
 	const char *instance;         /* its id */
 	const struct bounds *bounds;  /* what a worker begins with */
+	int secrets_key;              /* -1: none */
 	/* What a front begins with; changed by crew_offer_tls alone. */
 	struct tlsfiles *tls;
 	const char *front_path;

@@ -145,6 +145,7 @@ serve(const struct options *options, struct conf *conf)
 		    .listener = &p.listener,
 		    .bounds = &p.bounds,
 		    .tls = &p.tls,
+		    .secrets_key = p.secrets_key,
 		    .admin = &p.admin,
 		    .front_path = p.front_path,
 		    .worker_path = p.worker_path,

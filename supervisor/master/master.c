@@ -298,6 +298,7 @@ start_crew(struct master *m)
 	    .instance = m->setup->instance,
 	    .bounds = m->setup->bounds,
 	    .tls = m->setup->tls,
+	    .secrets_key = m->setup->secrets_key,
 	    .front_path = m->setup->front_path,
 	    .worker_path = m->setup->worker_path,
 	    .keys_path = m->setup->keys_path,

@@ -26,6 +26,7 @@ struct master_setup { /* all of it stays the caller's */
 	const char *instance; /* its id */
 	const struct bounds *bounds;
 	struct tlsfiles *tls;      /* reloads change them */
+	int secrets_key;           /* keyfile.h */
 	struct listener *listener; /* closed when draining begins */
 	struct listener *admin;    /* likewise */
 	const char *front_path;

@@ -109,6 +109,25 @@ take_instance(const struct conf *conf, enum prepare_mode mode,
 	    instance_look(d->lock_fd, d->path, takeover_of(conf), e);
 }
 
+/* A server without the key serves all but those who need a secret. */
+static int
+take_secrets_key(const struct conf *conf, enum prepare_mode mode,
+    struct prepared *p, struct err *e)
+{
+	const struct datadir *d = &p->datadir;
+	struct err why;
+
+	(void)e;
+	if (d->path == NULL)
+		return 0;
+	if (keyfile_open(conf_str(conf, CONF_SECRETS_KEY_FILE), d->path,
+		mode == PREPARE_START ? KEYFILE_MAKE : KEYFILE_LOOK,
+		&p->secrets_key, &why) != 0)
+		log_warn("%s; until then runs that need a secret are refused",
+		    why.msg);
+	return 0;
+}
+
 /* In this order: nothing is made on disk by a server that cannot listen. */
 enum prepare_step {
 	STEP_PROGRAMS,
@@ -118,6 +137,7 @@ enum prepare_step {
 	STEP_USERS,
 	STEP_DIRECTORY,
 	STEP_INSTANCE,
+	STEP_SECRETS_KEY,
 	STEP_ADMIN,
 	STEP_COUNT
 };
@@ -130,6 +150,7 @@ static int (*const steps[STEP_COUNT])(
     [STEP_USERS] = find_users,
     [STEP_DIRECTORY] = take_directory,
     [STEP_INSTANCE] = take_instance,
+    [STEP_SECRETS_KEY] = take_secrets_key,
     [STEP_ADMIN] = take_admin,
 };
 
@@ -271,6 +292,9 @@ prepared_clear(struct prepared *p)
 	users_clear(&p->users);
 	tlsfiles_close(&p->tls);
 	bounds_clear(&p->bounds);
+	if (p->secrets_key != -1)
+		(void)close(p->secrets_key);
+	p->secrets_key = -1;
 	if (p->admin.address[0] != '\0') /* also when it is closed by now */
 		(void)unlinkat(p->datadir.lock_fd, LAYOUT_ADMIN, 0);
 	listen_close(&p->admin);

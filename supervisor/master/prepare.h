@@ -14,6 +14,7 @@
 #include "supervisor/master/bounds.h"
 #include "supervisor/master/datadir.h"
 #include "supervisor/master/instance.h"
+#include "supervisor/master/keyfile.h"
 #include "supervisor/master/listen.h"
 #include "supervisor/master/tlsfiles.h"
 #include "supervisor/master/users.h"
@@ -23,6 +24,7 @@ struct prepared {
 	struct listener admin;
 	struct tlsfiles tls;
 	struct bounds bounds;
+	int secrets_key; /* keyfile.h; -1: none */
 	struct users users;
 	struct datadir datadir;
 	char instance[INSTANCE_ID_LEN + 1];
@@ -33,7 +35,7 @@ struct prepared {
 #define PREPARED_INIT                                                          \
 	{                                                                      \
 		.listener = LISTENER_INIT, .admin = LISTENER_INIT,             \
-		.tls = TLSFILES_INIT, .datadir = {                             \
+		.tls = TLSFILES_INIT, .secrets_key = -1, .datadir = {          \
 			.lock_fd = -1                                          \
 		}                                                              \
 	}

@@ -95,6 +95,16 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_USAGE_OF_TENANT] = "SELECT " DAY_COLUMNS " FROM usage"
 			   " WHERE tenant = ?1 AND day >= ?2 ORDER BY day DESC",
     [DB_USAGE_FORGET] = "DELETE FROM usage WHERE day < ?1",
+    [DB_SECRET_PUT] =
+	"INSERT INTO secret (" SECRET_COLUMNS ") SELECT " SECRET_VALUES
+	" WHERE EXISTS (SELECT 1 FROM tenant WHERE id = ?1 AND gone_ms = 0)"
+	" ON CONFLICT (tenant, name) DO UPDATE SET " SECRET_SET_ALL,
+    [DB_SECRET_USE] = "UPDATE secret SET used_ms = ?3"
+		      " WHERE tenant = ?1 AND name = ?2",
+    [DB_SECRET_DROP] = "DELETE FROM secret WHERE tenant = ?1 AND name = ?2",
+    [DB_SECRETS_DROP] = "DELETE FROM secret WHERE tenant = ?1",
+    [DB_SECRETS_GET] = "SELECT " SECRET_COLUMNS " FROM secret"
+		       " ORDER BY tenant, name",
 
     [DB_AUDIT_ENDS] = "SELECT head_seq, head_hash, base_seq, base_hash"
 		      " FROM audit_ends",

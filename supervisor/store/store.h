@@ -156,9 +156,9 @@ void store_grant_drop(struct store *s, struct tenant_id tenant, const char *key,
     store_done_cb done, void *arg);
 void store_token_drop(
     struct store *s, const char *id, store_done_cb done, void *arg);
-/* store_tenant_erase - nothing of it may be left but its row, its tokens and
- * its quotas: these go, and the row gives its name up and says that it is
- * gone.  ERR_CONFLICT: runs or sandboxes are left */
+/* store_tenant_erase - nothing of it may be left but its row, its tokens,
+ * quotas and secrets: these go, and the row gives its name up and says that it
+ * is gone.  ERR_CONFLICT: runs or sandboxes are left */
 void store_tenant_erase(struct store *s, struct tenant_id tenant,
     int64_t now_ms, store_done_cb done, void *arg);
 /* store_tenant_usage - what its ended runs have in files; rc as in
@@ -168,6 +168,21 @@ typedef void (*store_usage_cb)(
     int rc, const struct store_usage *usage, const struct err *why, void *arg);
 void store_tenant_usage(
     struct store *s, struct tenant_id tenant, store_usage_cb done, void *arg);
+
+/* Secrets, as they are sealed (supervisor/core/secrets.h has them in memory).
+ * Use and drop look at the row's tenant and name; used_ms is use's to write. */
+struct store_secrets { /* read before the loop runs */
+	struct store_secret *rows;
+	size_t n;
+};
+void store_secrets_clear(struct store_secrets *all);
+int store_secrets_read(
+    struct store *s, struct store_secrets *out, struct err *e) MUSTCHECK;
+void store_secret_put(struct store *s, const struct store_secret *row,
+    store_done_cb done, void *arg);
+void store_secret_use(struct store *s, const struct store_secret *row);
+void store_secret_drop(struct store *s, const struct store_secret *row,
+    store_done_cb done, void *arg);
 
 /*
  * The audit: rows in a chain of hashes (audit_chain.h), numbered from 1 on

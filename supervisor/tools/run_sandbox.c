@@ -4,6 +4,7 @@
 
 #include "common/js.h"
 #include "common/clock.h"
+#include "supervisor/core/secrets.h"
 #include "supervisor/tools/args.h"
 #include "supervisor/tools/view.h"
 #include "supervisor/tools/wait.h"
@@ -118,7 +119,9 @@ run_begin(struct run_call *c, struct run_args *a, struct err *e)
 	struct sandbox *sb;
 	struct run *r;
 
-	if (find_or_open(c, a, &sb, e) != 0 ||
+	if (secrets_check(core_secrets(core), c->t.call->who->tenant,
+		&a->wish.spec, e) != 0 ||
+	    find_or_open(c, a, &sb, e) != 0 ||
 	    run_create(core_runs(core), sb, &a->wish, &r, e) != 0)
 		return e->code;
 	tool_tell_run(&c->t, r);

@@ -130,7 +130,8 @@ fail_word(const struct tool *tool, int code)
 {
 	if (code == ERR_BACKEND)
 		return "BACKEND_UNAVAILABLE";
-	if (code == ERR_QUOTA)
+	if (code == ERR_QUOTA || code == ERR_NO_SECRET ||
+	    code == ERR_NO_SECRET_KEY)
 		return err_name(code);
 	return tool->failed != NULL ? tool->failed : tool->name;
 }

@@ -161,6 +161,10 @@ def codes():
     http |= matches("supervisor/http/http_reply.c",
                     r'(?:ERR_\w+, \d+|error_text\(x, 500), "([a-z_]+)"')
     tools = matches("supervisor/tools/tools.c", r'return "([A-Z_]+)"')
+    names = dict(re.findall(r'\{(ERR_\w+), "([a-z_]+)"\}',
+                            read("common/err.c")))
+    tools |= {names[c] for c in matches(
+        "supervisor/tools/tools.c", r"code == (ERR_\w+)")} - {"backend"}
     for path in glob.glob(os.path.join(TOP, "supervisor/tools/*.c")):
         tools |= matches(os.path.relpath(path, TOP),
                          r'\.failed = "([a-z_]+)"')

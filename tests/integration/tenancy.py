@@ -30,6 +30,7 @@ class Tenant:
         self.token = token
         self.client = server.client(token=token)
         self.canary = f"canary-{name}-{uuid.uuid4().hex}"
+        self.secret = f"secret-{name}"
         self.runs = []
         self.identifiers = []
         self.cursors = []
@@ -46,6 +47,9 @@ class Tenant:
             self.runs.append(final["run_id"])
         self.runs.append(self.client.start(
             "box", f"echo {self.canary}; sleep 100000")["run_id"])
+        status, _, _ = self.client.request(
+            "PUT", f"/api/v1/secrets/{self.secret}", self.canary)
+        assert status == 201
         page = self.client.call("list_runs", limit=1)
         self.cursors.append(page["next_cursor"])
         page = self.client.call("get_run", run_id=self.runs[0], cursor="0")
@@ -78,15 +82,20 @@ def requests(victim, run):
                  "/api/v1/audit/verify"):
         yield path, "GET", path
     for path, more in (("/api/v1/tenants/:tenant", ""),
-                       ("/api/v1/tenants/:tenant/tokens", "/tokens")):
+                       ("/api/v1/tenants/:tenant/tokens", "/tokens"),
+                       ("/api/v1/tenants/:tenant/secrets", "/secrets")):
         yield path, "GET", f"/api/v1/tenants/{victim.name}{more}"
+    for name in (victim.secret, run):
+        yield ("/api/v1/secrets/:secret", "DELETE", f"/api/v1/secrets/{name}")
+    yield ("/api/v1/tenants/:tenant/secrets/:secret", "DELETE",
+           f"/api/v1/tenants/{victim.name}/secrets/{victim.secret}")
     yield ("/api/v1/tokens/:token", "DELETE",
            "/api/v1/tokens/" + victim.token.split("_")[1])
 
 
 # Routes that take no id of anybody: what they say is the caller's own.
 OF_NOBODY = {"/mcp", "/healthz", "/readyz", "/metrics", "/",
-             "/api/v1/whoami", "/api/v1/usage"}
+             "/api/v1/whoami", "/api/v1/usage", "/api/v1/secrets"}
 
 # Arguments of each tool that name something, for a foreign or unknown id.
 RUN_TOOLS = {
@@ -183,6 +192,16 @@ def try_session(me, victim, others, tally):
         tally.wrong.append(f"{me.name}: a foreign session: {status}")
 
 
+def try_secrets(me, victim, others, tally):
+    for name in (victim.secret, NEVER):
+        status, data = tool(
+            me.client, "run_sandbox", identifier="box",
+            commands=[{"shell": "echo $S", "env": {"S": f"secret://{name}"}}])
+        what = f"{me.name}: run_sandbox with secret {name}"
+        tally.note(what, status, data, others)
+        tally.same("secret", (status, plain(data, name)), what)
+
+
 def look_around(me, victim, others, tally):
     """What it may see is its own."""
     foreign = [run for other in others for run in other.runs]
@@ -191,6 +210,10 @@ def look_around(me, victim, others, tally):
         tally.note(f"{me.name}: {name}", status, data, others)
         tally.wrong += [f"{name}: {run} of another" for run in foreign
                         if run.encode() in data]
+    _, _, data = me.client.request("GET", "/api/v1/secrets")
+    tally.note(f"{me.name}: /api/v1/secrets", 200, data, others)
+    if [s["name"] for s in json.loads(data)["secrets"]] != [me.secret]:
+        tally.wrong.append(f"{me.name}: secrets: {data}")
     for path in ("/api/v1/whoami", "/api/v1/usage",
                  f"/api/v1/usage?tenant={victim.name}"):
         status, _, data = me.client.request("GET", path)
@@ -203,6 +226,7 @@ def attack(me, victim, others, tally, rng):
     try_ids(me, victim, others, tally, rng)
     try_cursors(me, victim, others, tally)
     try_session(me, victim, others, tally)
+    try_secrets(me, victim, others, tally)
     look_around(me, victim, others, tally)
 
 
@@ -210,6 +234,7 @@ def check_lists(top, client):
     """What is new in the server is known here."""
     probe = Tenant.__new__(Tenant)
     probe.name, probe.canary, probe.token = "x", "y", "mcps_z_"
+    probe.secret = "s"
     known = {route for route, _, _ in requests(probe, NEVER)} | OF_NOBODY
     assert set(routes(top)) == known, set(routes(top)) ^ known
     tools = {t["name"] for t in client.rpc("tools/list")["tools"]}

@@ -143,7 +143,7 @@ def test_its_user_alone_gets_nothing(ground):
         timeout=60, env={}, cwd="/")
     check_held(read(report), 43)
     assert set(os.listdir(server.data)) == {
-        "admin.sock", "front", "instance", "links"}
+        "admin.sock", "front", "instance", "links", "secrets.key"}
 
 
 @pytest.mark.parametrize("ground", [(FRONT, WORKER), ("", "")], indirect=True,

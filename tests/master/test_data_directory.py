@@ -63,7 +63,7 @@ def test_the_layout_of_old_is_moved_once_and_said(make):
             assert f.read() == name
         assert os.stat(path).st_uid == uid("daemon")
     assert sorted(os.listdir(s.data)) == [
-        "admin.sock", "front", "instance", "links"]
+        "admin.sock", "front", "instance", "links", "secrets.key"]
     assert os.stat(s.data).st_uid == 0
     # Sandboxes that run have theirs mounted.
     assert os.stat(os.path.join(s.data, "links", "a-sandbox")).st_ino == before
@@ -110,7 +110,7 @@ def test_an_ordinary_users_layout_of_old_is_moved_too(make):
     s.start()
     s.wait_ready()
     assert sorted(os.listdir(s.data)) == [
-        "admin.sock", "front", "instance", "links"]
+        "admin.sock", "front", "instance", "links", "secrets.key"]
 
 
 @needs_root

@@ -192,7 +192,7 @@ spoil(struct runspec *s, int how)
 		c->timeout_ms = RUNSPEC_TIMEOUT_MAX_MS + 1;
 		break;
 	case 6:
-		c->flags = 16;
+		c->flags = 32;
 		break;
 	case 7:
 		s->flags = 8;

@@ -1,0 +1,170 @@
+#include "supervisor/master/keyfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/fd.h"
+#include "common/hex.h"
+#include "common/layout.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+
+#define KEY_BYTES 32
+#define FILE_MAX 4096
+
+static int
+fail(struct err *e, const char *what, const char *path)
+{
+	return err_set(e, ERR_SYS, "SECRETS_KEY_FILE: %s %s: %s", what, path,
+	    strerror(errno));
+}
+
+/* ---- reading */
+
+static int
+check_file(int fd, const char *path, off_t *size, struct err *e)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == -1)
+		return fail(e, "fstat", path);
+	if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > FILE_MAX)
+		return err_set(e, ERR_INVAL,
+		    "SECRETS_KEY_FILE: %s is no file of 1 to %d bytes: put it "
+		    "back from "
+		    "where it is kept",
+		    path, FILE_MAX);
+	if ((st.st_mode & (S_IRWXG | S_IRWXO)) != 0 || st.st_uid != geteuid())
+		return err_set(e, ERR_POLICY,
+		    "SECRETS_KEY_FILE: %s has uid %u and mode %03o, so others "
+		    "may read "
+		    "it: chown it to %u and chmod 400",
+		    path, (unsigned int)st.st_uid,
+		    (unsigned int)(st.st_mode & 0777), (unsigned int)geteuid());
+	*size = st.st_size;
+	return 0;
+}
+
+static int
+read_file(const char *path, int *out, struct err *e)
+{
+	AUTO(auto_close) int fd = -1;
+	uint8_t mem[FILE_MAX];
+	off_t size;
+	int copy = -1;
+
+	/* O_NONBLOCK: a FIFO must not hold us up. */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd == -1)
+		return err_set(e, errno == ENOENT ? ERR_NOTFOUND : ERR_SYS,
+		    "SECRETS_KEY_FILE: open %s: %s", path, strerror(errno));
+	if (check_file(fd, path, &size, e) != 0)
+		return e->code;
+	if (fd_pread_all(fd, mem, (size_t)size, 0, e) != (ssize_t)size)
+		(void)err_set(
+		    e, ERR_SYS, "SECRETS_KEY_FILE: %s: short read", path);
+	else
+		copy =
+		    fd_memfd_sealed("SECRETS_KEY_FILE", mem, (size_t)size, e);
+	explicit_bzero(mem, sizeof(mem));
+	if (copy < 0)
+		return e->code;
+	*out = copy;
+	return 0;
+}
+
+/* ---- making */
+
+static int
+sync_dir_of(const char *path, struct err *e)
+{
+	AUTO(auto_free) char *dir = xstrdup(path);
+	AUTO(auto_close) int fd = -1;
+	char *slash = strrchr(dir, '/');
+
+	if (slash != NULL)
+		slash[slash == dir] = '\0';
+	fd =
+	    open(slash == NULL ? "." : dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd == -1 || fsync(fd) == -1)
+		return fail(e, "sync the directory of", path);
+	return 0;
+}
+
+static int
+write_key(const char *path, struct err *e)
+{
+	AUTO(auto_close) int fd = -1;
+	uint8_t key[KEY_BYTES];
+	char text[HEX_BYTES(KEY_BYTES) + 1];
+	int rc;
+
+	if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
+		return fail(e, "random bytes for", path);
+	hex_encode(key, sizeof(key), text);
+	explicit_bzero(key, sizeof(key));
+	text[2 * KEY_BYTES] = '\n';
+	fd = open(
+	    path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0400);
+	if (fd == -1)
+		return fail(e, "create", path);
+	rc = fd_write_all(fd, text, 2 * KEY_BYTES + 1, e);
+	explicit_bzero(text, sizeof(text));
+	if (rc != 0)
+		return err_wrap(e, "SECRETS_KEY_FILE: %s", path);
+	return fsync(fd) == -1 ? fail(e, "sync", path) : 0;
+}
+
+/* Under another name first: a crash in between leaves no half a key. */
+static int
+make_file(const char *path, struct err *e)
+{
+	AUTO(auto_free) char *tmp = xasprintf("%s.new", path);
+	int rc;
+
+	(void)unlink(tmp);
+	rc = write_key(tmp, e);
+	if (rc == 0 && link(tmp, path) == -1 && errno != EEXIST)
+		rc = fail(e, "link", path);
+	(void)unlink(tmp);
+	if (rc != 0 || sync_dir_of(path, e) != 0)
+		return e->code;
+	log_info("made %s: keep a copy of it, apart from those of the database",
+	    path);
+	return 0;
+}
+
+int
+keyfile_open(const char *path, const char *data_dir, enum keyfile_mode mode,
+    int *out, struct err *e)
+{
+	AUTO(auto_free)
+	char *file = path[0] != '\0' ?
+	    xstrdup(path) :
+	    xasprintf("%s/" LAYOUT_SECRETS_KEY, data_dir);
+	int rc = read_file(file, out, e);
+
+	if (rc != ERR_NOTFOUND)
+		return rc;
+	if (mode == KEYFILE_LOOK)
+		return 0;
+	return make_file(file, e) != 0 ? e->code : read_file(file, out, e);
+}
+
+void
+keyfile_send(int fd, struct ipc_chan *chan, enum msg_role role)
+{
+	int copy;
+
+	if (fd == -1 || role != MSG_ROLE_FRONT)
+		return;
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (copy == -1)
+		log_error("SECRETS_KEY_FILE: %s", strerror(errno));
+	else
+		msg_send_secrets_key(
+		    chan, &(struct msg_secrets_key){.file = copy});
+}

@@ -1,0 +1,428 @@
+/* Secrets over a real store: their bounds, what a run is given, and what a new
+ * life of the server knows of them. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include <event2/event.h>
+#include <sqlite3.h>
+
+#include "common/clock.h"
+#include "common/runspec.h"
+#include "common/xmalloc.h"
+#include "supervisor/core/secrets.h"
+
+#define PATIENCE_MS 20000
+#define KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+#define OTHER "100102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+
+static const struct tenant_id ours = {STORE_TENANT_DEFAULT};
+static const struct tenant_id others = {STORE_TENANT_DEFAULT + 1};
+
+static struct {
+	char dir[64];
+	struct event_base *base;
+	struct store *store;
+	struct secrets *ss;
+	unsigned int done; /* writes that are on disk */
+} g;
+
+static void
+done_cb(int rc, const struct err *why, void *arg)
+{
+	(void)arg;
+	if (rc != 0)
+		fail_msg("%s", why->msg);
+	g.done++;
+}
+
+static void
+wait_for_writes(unsigned int n)
+{
+	uint64_t end = clock_mono_ms() + PATIENCE_MS;
+
+	while (g.done < n && clock_mono_ms() < end)
+		(void)event_base_loop(g.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+	assert_int_equal(g.done, n);
+}
+
+static void
+live(const char *keys)
+{
+	struct err e;
+
+	g.done = 0;
+	assert_int_equal(store_open(g.base, g.dir, NULL, &g.store, &e), 0);
+	if (secrets_open(g.store, &g.ss, &e) != 0 ||
+	    secrets_unlock(g.ss, keys, strlen(keys), &e) != 0)
+		fail_msg("%s", e.msg);
+}
+
+static void
+die(void)
+{
+	secrets_free(g.ss);
+	store_close(g.store);
+}
+
+static int
+setup(void **state)
+{
+	static const char other[] = "b";
+	struct store_tenant row = {
+	    .id = others.n, .name = (char *)(uintptr_t)other};
+
+	(void)state;
+	(void)snprintf(g.dir, sizeof(g.dir), "/tmp/test-secrets-XXXXXX");
+	assert_non_null(mkdtemp(g.dir));
+	g.base = event_base_new();
+	live(KEY);
+	store_tenant_put(g.store, &row, done_cb, NULL);
+	wait_for_writes(1);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	char command[100];
+
+	(void)state;
+	die();
+	event_base_free(g.base);
+	(void)snprintf(command, sizeof(command), "rm -rf %s", g.dir);
+	return system(command); /* NOLINT(cert-env33-c): our own directory */
+}
+
+static int
+put(struct tenant_id tenant, const char *name, const char *value, size_t n)
+{
+	struct err e;
+
+	return secrets_put(g.ss, tenant, name,
+	    &(struct span){(const uint8_t *)value, n}, done_cb, NULL, &e);
+}
+
+static void
+put_text(struct tenant_id tenant, const char *name, const char *value)
+{
+	unsigned int n = g.done + 1;
+
+	assert_int_equal(put(tenant, name, value, strlen(value)), 0);
+	wait_for_writes(n);
+}
+
+/* ---- a run with two commands, each with one variable */
+
+static char *argv_of[] = {(char *)(uintptr_t) "true", NULL};
+static char *env_of[2][2];
+static struct runspec_command commands[2];
+
+static struct runspec
+spec_of(const char *first, const char *second)
+{
+	env_of[0][0] = (char *)(uintptr_t)first;
+	env_of[1][0] = (char *)(uintptr_t)second;
+	for (size_t i = 0; i < 2; i++)
+		commands[i] = (struct runspec_command){.argv = argv_of,
+		    .argc = 1,
+		    .env = env_of[i],
+		    .nenv = 1,
+		    .cwd = (char *)(uintptr_t) "/",
+		    .timeout_ms = 1};
+	return (struct runspec){.commands = commands, .ncommands = 2};
+}
+
+static int
+check(const char *first, const char *second)
+{
+	struct runspec s = spec_of(first, second);
+	struct err e;
+
+	return secrets_check(g.ss, ours, &s, &e);
+}
+
+/* What the worker is told. */
+static struct runspec
+fill(const char *first, const char *second)
+{
+	struct runspec s = spec_of(first, second), out = {0};
+	struct span span;
+	struct buf in, b;
+	struct err e;
+
+	buf_init(&in, RUNSPEC_BYTES_MAX);
+	assert_int_equal(runspec_encode(&s, &in, &e), 0);
+	span = (struct span){buf_data(&in), buf_len(&in)};
+	assert_true(secrets_are_in(&span));
+	if (secrets_fill(g.ss, ours, &span, &b, &e) != 0 ||
+	    runspec_decode(buf_data(&b), buf_len(&b), &out, &e) != 0)
+		fail_msg("%s", e.msg);
+	buf_clear(&in);
+	buf_clear(&b);
+	return out;
+}
+
+static void
+test_a_value_takes_the_place_of_its_reference(void **state)
+{
+	struct runspec s;
+
+	(void)state;
+	put_text(ours, "a.B-c_1", "hunter2");
+	s = fill("A=secret://a.B-c_1", "B=plain");
+	assert_string_equal(s.commands[0].env[0], "A=hunter2");
+	assert_string_equal(s.commands[1].env[0], "B=plain");
+	assert_int_equal(s.commands[0].flags | s.commands[1].flags, 0);
+	runspec_clear(&s);
+	assert_true(secrets_find(g.ss, ours, "a.B-c_1")->row.used_ms > 0);
+}
+
+static void
+test_a_reference_is_a_whole_value_and_nothing_else(void **state)
+{
+	static const char *const plain[] = {"A=", "A=secret:/x",
+	    "A= secret://x", "A=SECRET://x", "secret://x=1"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(plain); i++)
+		assert_int_equal(check(plain[i], plain[i]), 0);
+	assert_int_equal(check("A=secret://", "B="), ERR_INVAL);
+	assert_int_equal(check("A=secret://x y", "B="), ERR_INVAL);
+	assert_int_equal(check("A=secret://..", "B="), ERR_INVAL);
+	assert_int_equal(check("A=secret://x", "B="), ERR_NO_SECRET);
+}
+
+static void
+test_a_secret_of_another_tenant_is_as_none(void **state)
+{
+	struct err ours_e, never_e;
+	struct runspec s;
+
+	(void)state;
+	put_text(others, "theirs", "hunter2");
+	s = spec_of("A=secret://theirs", "B=");
+	assert_int_equal(secrets_check(g.ss, ours, &s, &ours_e), ERR_NO_SECRET);
+	assert_int_equal(
+	    secrets_check(g.ss, (struct tenant_id){99}, &s, &never_e),
+	    ERR_NO_SECRET);
+	assert_string_equal(ours_e.msg, never_e.msg);
+	assert_null(secrets_next(g.ss, ours, NULL));
+}
+
+static void
+test_a_command_that_lacks_one_says_so_and_no_other_does(void **state)
+{
+	struct runspec s;
+
+	(void)state;
+	put_text(ours, "there", "v");
+	s = fill("A=secret://gone", "B=secret://there");
+	assert_int_equal(s.commands[0].flags, RUNSPEC_NO_SECRET);
+	assert_non_null(strstr(
+	    s.commands[0].deny, "secret_not_found: there is no secret gone: "));
+	assert_int_equal(s.commands[1].flags, 0);
+	assert_string_equal(s.commands[1].env[0], "B=v");
+	runspec_clear(&s);
+}
+
+static void
+test_what_is_no_secret_is_refused(void **state)
+{
+	AUTO(auto_free) char *large = xcalloc(1, SECRET_BYTES_MAX + 2);
+	char name[SECRET_NAME_MAX + 2] = "";
+
+	(void)state;
+	memset(large, 'v', SECRET_BYTES_MAX + 1);
+	memset(name, 'n', SECRET_NAME_MAX + 1);
+	assert_int_equal(put(ours, "a", "", 0), ERR_INVAL);
+	assert_int_equal(put(ours, "a", "a\0b", 3), ERR_INVAL);
+	assert_int_equal(
+	    put(ours, "a", large, SECRET_BYTES_MAX + 1), ERR_INVAL);
+	assert_int_equal(put(ours, name, "v", 1), ERR_INVAL);
+	assert_int_equal(put(ours, "", "v", 1), ERR_INVAL);
+	assert_int_equal(put(ours, "a/b", "v", 1), ERR_INVAL);
+	name[SECRET_NAME_MAX] = '\0';
+	assert_int_equal(put(ours, name, large, SECRET_BYTES_MAX), 0);
+	wait_for_writes(g.done + 1);
+}
+
+static void
+test_a_tenant_has_so_many_and_so_much(void **state)
+{
+	AUTO(auto_free) char *large = xcalloc(1, SECRET_BYTES_MAX + 1);
+	unsigned int n = SECRETS_TENANT_BYTES / SECRET_COST(SECRET_BYTES_MAX);
+	unsigned int before = g.done;
+	char name[16];
+
+	(void)state;
+	memset(large, 'v', SECRET_BYTES_MAX);
+	for (unsigned int i = 0; i < SECRETS_PER_TENANT; i++) {
+		(void)snprintf(name, sizeof(name), "n%u", i);
+		assert_int_equal(put(others, name, "v", 1), 0);
+	}
+	assert_int_equal(put(others, "more", "v", 1), ERR_LIMIT);
+	assert_int_equal(put(others, "n0", "w", 1), 0); /* in its place */
+	for (unsigned int i = 0; i < n; i++) {
+		(void)snprintf(name, sizeof(name), "l%u", i);
+		assert_int_equal(put(ours, name, large, SECRET_BYTES_MAX), 0);
+	}
+	assert_int_equal(put(ours, "more", large, SECRET_BYTES_MAX), ERR_LIMIT);
+	assert_int_equal(put(ours, "l0", "small", 5), 0);
+	assert_int_equal(put(ours, "more", large, SECRET_BYTES_MAX), 0);
+	wait_for_writes(before + SECRETS_PER_TENANT + 1 + n + 2);
+}
+
+static void
+test_a_run_that_would_be_too_large_is_refused_before_it_is(void **state)
+{
+	AUTO(auto_free) char *large = xcalloc(1, SECRET_BYTES_MAX + 1);
+	char *env[41];
+	struct runspec_command c = {.argv = argv_of,
+	    .argc = 1,
+	    .env = env,
+	    .nenv = 40,
+	    .cwd = (char *)(uintptr_t) "/",
+	    .timeout_ms = 1};
+	struct runspec s = {.commands = &c, .ncommands = 1};
+	struct err e;
+
+	(void)state;
+	memset(large, 'v', SECRET_BYTES_MAX);
+	put_text(ours, "l", large);
+	for (size_t i = 0; i < 40; i++)
+		env[i] = (char *)(uintptr_t) "A=secret://l";
+	env[40] = NULL;
+	assert_int_equal(secrets_check(g.ss, ours, &s, &e), ERR_LIMIT);
+	c.nenv = 31;
+	assert_int_equal(secrets_check(g.ss, ours, &s, &e), 0);
+}
+
+static void
+test_they_are_known_to_the_next_server(void **state)
+{
+	struct runspec s;
+
+	(void)state;
+	put_text(ours, "b", "first");
+	put_text(ours, "a", "other");
+	put_text(ours, "b", "second");
+	secrets_drop(g.ss, secrets_find(g.ss, ours, "a"), done_cb, NULL);
+	wait_for_writes(g.done + 1);
+	die();
+	live(KEY);
+	assert_null(secrets_find(g.ss, ours, "a"));
+	s = fill("A=secret://b", "B=secret://b");
+	assert_string_equal(s.commands[0].env[0], "A=second");
+	runspec_clear(&s);
+}
+
+static void
+test_an_old_keys_are_sealed_anew_and_a_lost_keys_stay(void **state)
+{
+	struct err e;
+
+	(void)state;
+	put_text(ours, "s", "kept");
+	die();
+	live(OTHER); /* lost */
+	assert_int_equal(check("A=secret://s", "B="), ERR_NO_SECRET_KEY);
+	die();
+	live(OTHER "\n" KEY); /* back */
+	assert_int_equal(check("A=secret://s", "B="), 0);
+	die();
+	live(OTHER);
+	assert_int_equal(check("A=secret://s", "B="), 0);
+	die();
+	assert_int_equal(store_open(g.base, g.dir, NULL, &g.store, &e), 0);
+	assert_int_equal(secrets_open(g.store, &g.ss, &e), 0); /* no key */
+	assert_int_equal(check("A=secret://s", "B="), ERR_NO_SECRET_KEY);
+	assert_int_equal(put(ours, "t", "v", 1), ERR_NO_SECRET_KEY);
+	assert_int_equal(secrets_unlock(g.ss, "x", 1, &e), ERR_PARSE);
+}
+
+/* Who may write the database, but has no key. */
+static void
+change_database(const char *sql)
+{
+	char path[100];
+	sqlite3 *db;
+
+	(void)snprintf(path, sizeof(path), "%s/mcp-sandboxd.db", g.dir);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	(void)sqlite3_close(db);
+}
+
+static void
+test_a_row_that_was_exchanged_or_changed_is_good_for_nothing(void **state)
+{
+	static const char *const changes[] = {
+	    /* another tenant's in the place of ours */
+	    "UPDATE secret SET sealed = (SELECT sealed FROM secret WHERE "
+	    "tenant = 2 AND name = 's') WHERE tenant = 1 AND name = 's'",
+	    "UPDATE secret SET sealed = (SELECT sealed FROM secret WHERE "
+	    "name = 't') WHERE tenant = 1 AND name = 's'",
+	    "UPDATE secret SET name = 'old' WHERE tenant = 1 AND name = 's';"
+	    "UPDATE secret SET name = 's' WHERE name = 't'",
+	};
+	struct runspec s;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+		put_text(ours, "s", "ours");
+		put_text(ours, "t", "other");
+		put_text(others, "s", "theirs");
+		die();
+		change_database(changes[i]);
+		live(KEY);
+		s = fill("A=secret://s", "B=");
+		assert_int_equal(s.commands[0].flags, RUNSPEC_NO_SECRET);
+		assert_non_null(strstr(s.commands[0].deny,
+		    "secret_unavailable: secret s was changed"));
+		runspec_clear(&s);
+	}
+}
+
+static void
+test_those_of_an_erased_tenant_go(void **state)
+{
+	(void)state;
+	put_text(others, "a", "v");
+	put_text(others, "b", "v");
+	put_text(ours, "a", "v");
+	secrets_forget(g.ss, others);
+	assert_null(secrets_next(g.ss, others, NULL));
+	store_tenant_erase(g.store, others, 1, done_cb, NULL);
+	wait_for_writes(g.done + 1);
+	die();
+	live(KEY);
+	assert_null(secrets_next(g.ss, others, NULL));
+	assert_non_null(secrets_find(g.ss, ours, "a"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_a_value_takes_the_place_of_its_reference),
+	    TEST(test_a_reference_is_a_whole_value_and_nothing_else),
+	    TEST(test_a_secret_of_another_tenant_is_as_none),
+	    TEST(test_a_command_that_lacks_one_says_so_and_no_other_does),
+	    TEST(test_what_is_no_secret_is_refused),
+	    TEST(test_a_tenant_has_so_many_and_so_much),
+	    TEST(test_a_run_that_would_be_too_large_is_refused_before_it_is),
+	    TEST(test_they_are_known_to_the_next_server),
+	    TEST(test_an_old_keys_are_sealed_anew_and_a_lost_keys_stay),
+	    TEST(test_a_row_that_was_exchanged_or_changed_is_good_for_nothing),
+	    TEST(test_those_of_an_erased_tenant_go),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
