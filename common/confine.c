@@ -266,19 +266,21 @@ add_sockets_worker(scmp_filter_ctx f)
 	return add_list(f, SCMP_ACT_ALLOW, confine_calls_worker);
 }
 
-/* A pair of sockets, by which libcurl's threads wake each other, reaches
- * nobody.  Netlink says to libc which addresses this machine has. */
+/* A pair of streams, by which libcurl's threads wake each other, reaches
+ * nobody; one of datagrams could be connected anew.  Netlink says to libc which
+ * addresses this machine has. */
 static int
 add_sockets_keys(scmp_filter_ctx f)
 {
 	static const uint64_t families[] = {AF_INET, AF_INET6, AF_NETLINK};
-	static const uint64_t pairs[] = {AF_UNIX};
 	static const uint64_t levels[] = {IPPROTO_IP, IPPROTO_IPV6};
 	static const char *const calls[] = {"connect", "bind", NULL};
 
 	if (allow_values(f, "socket", 0, families, ARRAY_LEN(families)) != 0 ||
-	    allow_values(f, "socketpair", 0, pairs, ARRAY_LEN(pairs)) != 0 ||
-	    allow_values(f, "setsockopt", 1, levels, ARRAY_LEN(levels)) != 0)
+	    allow_values(f, "setsockopt", 1, levels, ARRAY_LEN(levels)) != 0 ||
+	    seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 2,
+		SCMP_A0(SCMP_CMP_EQ, AF_UNIX, 0),
+		SCMP_A1(SCMP_CMP_MASKED_EQ, 0xf, SOCK_STREAM)) != 0)
 		return -1;
 	return add_list(f, SCMP_ACT_ALLOW, calls);
 }

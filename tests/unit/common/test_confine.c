@@ -174,6 +174,13 @@ test_the_worker_is_denied_every_listed_call(void **state)
 	assert_int_equal(in_child(confine_worker, try_denied_calls), 0);
 }
 
+static void
+test_what_asks_for_keys_is_denied_every_listed_call(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(confine_keys, try_denied_calls), 0);
+}
+
 /* Without the filter they work: the tests above see it, not the machine. */
 static void
 try_allowed_without_filter(void)
@@ -309,6 +316,35 @@ try_worker_sockets(void)
 		NEED(is_denied_socket(families[i], SOCK_STREAM));
 		NEED(is_denied_socket(families[i], SOCK_DGRAM));
 	}
+}
+
+static void
+try_keys_sockets(void)
+{
+	static const int families[] = {AF_UNSPEC, AF_UNIX, AF_PACKET, AF_VSOCK,
+	    AF_ALG, AF_BLUETOOTH, AF_TIPC, AF_XDP};
+	int fd, fds[2];
+
+	for (size_t i = 0; i < ARRAY_LEN(families); i++)
+		NEED(socket(families[i], SOCK_STREAM, 0) == -1 &&
+		    socket(families[i], SOCK_DGRAM, 0) == -1);
+	NEED(syscall(SYS_socket, 0x100000000 | AF_UNIX, SOCK_STREAM, 0) == -1);
+	NEED(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds) == -1);
+	NEED(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds) == -1);
+	NEED(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	NEED(fd != -1 && listen(fd, 1) == -1);
+	fd = socket(AF_INET6, SOCK_DGRAM, 0);
+	NEED(fd != -1 || errno == EAFNOSUPPORT);
+}
+
+static void
+test_what_asks_for_keys_makes_internet_sockets_alone(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(confine_keys, try_keys_sockets), 0);
+	assert_int_equal(in_child(confine_keys, try_namespaces), 0);
+	assert_int_equal(in_child(confine_keys, try_execve), 0);
 }
 
 static void
@@ -733,6 +769,10 @@ main(void)
 	    cmocka_unit_test(test_nobody_makes_another_process),
 	    cmocka_unit_test(test_nobody_signals_another_process),
 	    cmocka_unit_test(test_what_would_undo_it_is_refused),
+	    cmocka_unit_test(
+		test_what_asks_for_keys_is_denied_every_listed_call),
+	    cmocka_unit_test(
+		test_what_asks_for_keys_makes_internet_sockets_alone),
 	    cmocka_unit_test(test_the_worker_makes_no_socket_but_unix),
 	    cmocka_unit_test(test_channels_that_exist_go_on_working),
 	    cmocka_unit_test(test_the_front_accepts_on_its_listening_socket),
