@@ -42,7 +42,7 @@ struct work { /* a run, by its number */
 	bool is_canceled;
 	/* Files that it leaves, of which the worker has offered some. */
 	unsigned int nfiles, nasked;
-	bool is_asking;
+	bool is_asking, is_copying;
 	/* What the client knows. */
 	bool was_canceled; /* by it */
 	struct run *run;   /* a reference; NULL after the core went */
@@ -136,6 +136,7 @@ work_drop(struct work *w)
 	w->worker = -1;
 	w->nasked = 0;
 	w->is_asking = false;
+	w->is_copying = false;
 }
 
 static int
@@ -182,12 +183,24 @@ work_offer(uint64_t id, struct work *w, struct ipc_chan *chan)
 		.path = {(const uint8_t *)path, sizeof(path) - 1}});
 }
 
+static void
+work_copied(uint64_t id, struct work *w, struct ipc_chan *chan)
+{
+	uint8_t sha256[32];
+
+	memset(sha256, (int)(w->nasked % 7) + 1, sizeof(sha256));
+	msg_send_artifact_done(chan,
+	    &(struct msg_artifact_done){
+		.id = id, .file = w->nasked, .sha256 = sha256});
+	w->is_copying = false;
+	w->nasked++;
+}
+
 static int
 model_on_artifact_fd(void *arg, struct msg_artifact_fd *f, struct err *e)
 {
 	struct script *script = arg;
 	struct work *w = work_at(f->id);
-	uint8_t sha256[32];
 
 	(void)e;
 	if (w->worker != worker_of(script) || !w->is_asking ||
@@ -195,15 +208,15 @@ model_on_artifact_fd(void *arg, struct msg_artifact_fd *f, struct err *e)
 		return 0;
 	if (strcmp(f->refusal, "the run is over") == 0)
 		return 0; /* it will be forgotten */
-	w->is_asking = false;
 	if (f->file_fd < 0)
 		fail_msg("run %llu, file %u: %s", (unsigned long long)f->id,
 		    f->file, f->refusal);
-	memset(sha256, (int)(f->file % 7) + 1, sizeof(sha256));
-	msg_send_artifact_done(script->chan,
-	    &(struct msg_artifact_done){
-		.id = f->id, .file = f->file, .sha256 = sha256});
-	if (++w->nasked < w->nfiles && pick(10) > 0)
+	w->is_asking = false;
+	w->is_copying = true;
+	if (!m.is_calm && pick(2) == 0)
+		return 0; /* it takes a while */
+	work_copied(f->id, w, script->chan);
+	if (w->nasked < w->nfiles)
 		work_offer(f->id, w, script->chan);
 	return 0;
 }
@@ -442,7 +455,7 @@ work_finish(struct work *w)
 	put_record(w, RUNLOG_RUN_ENDED, buf_data(&b), buf_len(&b));
 	buf_clear(&b);
 	w->is_over = true;
-	w->nfiles = pick(4) == 0 ? pick(60) : 0;
+	w->nfiles = pick(2) == 0 ? pick(60) : 0;
 }
 
 /* A run goes on by a step, if its worker and its container are there.  What
@@ -464,7 +477,9 @@ work_step(uint64_t id)
 		return true; /* the worker has not heard of it yet */
 	work_write(w);
 	if (w->is_over && w->nasked < w->nfiles) {
-		if (!w->is_asking)
+		if (w->is_copying)
+			work_copied(id, w, chan);
+		else if (!w->is_asking)
 			work_offer(id, w, chan);
 		return true;
 	}
