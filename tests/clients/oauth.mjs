@@ -84,6 +84,8 @@ async function runs(authProvider) {
     arguments: { identifier: "oauth", commands: [{ shell: "echo $((6*7))" }],
       options: { await_completion: true, await_timeout_ms: LIMIT_MS } },
   });
+  await client.callTool(
+    { name: "delete_sandbox", arguments: { identifier: "oauth" } });
   await client.close();
   return structuredContent.final.commands[0].stdout;
 }
