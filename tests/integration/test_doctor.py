@@ -76,6 +76,12 @@ def test_without_a_profile_it_says_so(doctor):
     assert states(done)["seccomp"] == {"fails"}
 
 
+def test_a_runtime_that_the_engine_lacks_is_named(doctor):
+    done = doctor("--json", SANDBOX_RUNTIMES_ALLOWED="runc,no-such")
+    assert states(done)["runtime"] == {"fails"}
+    assert "no-such (SANDBOX_RUNTIMES_ALLOWED)" in done.stdout
+
+
 @pytest.mark.parametrize("setting", ["PORT=x", "SANDBOX_CAP_ADD=NO_SUCH"])
 def test_wrong_settings_are_named(doctor, setting):
     done = doctor(setting)
