@@ -21,6 +21,7 @@ SAYING = {
         "supervisor/master/*.c", "common/conf*.c", "worker/*.c",
         "supervisor/keys/*.c",
         "worker/docker/*.c", "worker/link/*.c"),
+    "note": ("worker/copy.c",),
     "ask_fail": ("supervisor/core/left_behind.c",),
     "http_error": ("supervisor/*/*.c",),
     "refuse": ("supervisor/front/*.c", "supervisor/mcp/*.c"),
