@@ -223,6 +223,9 @@ struct backend_ops {
 	 * is stopped well. */
 	void (*stop)(struct backend *b, const struct backend_handle *h,
 	    backend_done_cb cb, void *arg);
+	/* Of the processors, beside other boxes. */
+	void (*set_shares)(struct backend *b, const struct backend_handle *h,
+	    uint32_t cpu_shares, backend_done_cb cb, void *arg);
 	/* Whose users those of a box are, as the backend says. */
 	enum backend_users (*users)(const struct backend *b);
 	/* All boxes of our instance, in any state. */

@@ -697,6 +697,28 @@ box_set_ttl(struct box *b, uint32_t ttl_s)
 	tell_lease(b);
 }
 
+static void
+shares_set_cb(int rc, const struct err *why, void *arg)
+{
+	struct box *b = arg;
+
+	if (rc != 0 && is_in(b, BOX_RUNNING))
+		log_warn("box %s: %s", b->name, why->msg);
+	answered(b);
+}
+
+void
+box_set_shares(struct box *b, uint32_t cpu_shares)
+{
+	struct backend *backend = b->in->host->backend;
+
+	if (!is_in(b, BOX_RUNNING))
+		return;
+	b->awaited++;
+	backend->ops->set_shares(
+	    backend, &b->at.handle, cpu_shares, shares_set_cb, b);
+}
+
 void
 box_on_change(struct box *b, enum backend_change what)
 {

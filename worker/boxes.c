@@ -73,6 +73,19 @@ boxes_set_ttl(struct boxes *bs, const struct msg_sandbox_ttl *m, struct err *e)
 	return 0;
 }
 
+int
+boxes_set_shares(
+    struct boxes *bs, const struct msg_sandbox_shares *m, struct err *e)
+{
+	struct box *b;
+
+	if (find_box(bs, m->id, m->tenant, &b, e) != 0)
+		return ERR_PROTO;
+	if (b != NULL)
+		box_set_shares(b, m->cpu_shares);
+	return 0;
+}
+
 /* Of a box that this worker does not know. */
 struct unknown {
 	struct boxes *in;

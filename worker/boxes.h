@@ -30,6 +30,9 @@ int boxes_settled(struct boxes *bs, const struct msg_sandbox_settled *m,
 /* boxes_set_ttl - SANDBOX_TTL; nothing for one that is not here */
 int boxes_set_ttl(
     struct boxes *bs, const struct msg_sandbox_ttl *m, struct err *e) MUSTCHECK;
+/* boxes_set_shares - SANDBOX_SHARES; likewise */
+int boxes_set_shares(struct boxes *bs, const struct msg_sandbox_shares *m,
+    struct err *e) MUSTCHECK;
 /* boxes_remove - SANDBOX_REMOVE, for any box there ever was */
 int boxes_remove(struct boxes *bs, const struct msg_sandbox_remove *m,
     struct err *e) MUSTCHECK;

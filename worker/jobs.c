@@ -36,6 +36,7 @@ on_sandbox_open(void *arg, const struct msg_sandbox_open *m, struct err *e)
 		.memory_bytes = m->memory_bytes,
 		.nano_cpus = m->nano_cpus,
 		.pids = m->pids,
+		.cpu_shares = m->cpu_shares,
 		.runtime = m->runtime,
 		.read_only_root = m->read_only_root},
 	    .claim = {
@@ -55,6 +56,14 @@ on_sandbox_ttl(void *arg, const struct msg_sandbox_ttl *m, struct err *e)
 	struct worker *w = arg;
 
 	return boxes_set_ttl(w->boxes, m, e);
+}
+
+static int
+on_sandbox_shares(void *arg, const struct msg_sandbox_shares *m, struct err *e)
+{
+	struct worker *w = arg;
+
+	return boxes_set_shares(w->boxes, m, e);
 }
 
 static int
@@ -211,6 +220,7 @@ static const struct msg_front_to_worker handlers = {
     .on_sandbox_open = on_sandbox_open,
     .on_sandbox_settled = on_sandbox_settled,
     .on_sandbox_ttl = on_sandbox_ttl,
+    .on_sandbox_shares = on_sandbox_shares,
     .on_sandbox_remove = on_sandbox_remove,
     .on_run_start = on_run_start,
     .on_run_cancel = on_run_cancel,

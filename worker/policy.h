@@ -67,6 +67,7 @@ struct policy_template {
 	uint64_t memory_bytes; /* 0, as for the next two: all that is allowed */
 	uint64_t nano_cpus;
 	uint32_t pids;
+	uint32_t cpu_shares; /* beside others; 0: as usual */
 	const char *runtime; /* "": SANDBOX_RUNTIME */
 	bool read_only_root; /* it writes to its own directories alone */
 };

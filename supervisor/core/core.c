@@ -499,6 +499,7 @@ tick_cb(void *arg)
 	quota_uses_recount(c->uses, clock_wall_ms());
 	sandboxes_each(c->sandboxes, count_going_cb, c->uses);
 	quota_uses_tick(c->uses);
+	sandboxes_share(c->sandboxes);
 	sched_set_places(c->sched,
 	    (unsigned int)conf_int(c->parts.conf, CONF_MAX_RUNNING_RUNS));
 	core_turn(c);

@@ -9,6 +9,11 @@
 
 #define NANO 1000000000u
 #define MIB_SHIFT 20
+/* Of the processors, for a tenant of weight 100.  Everybody else on the host
+ * has 1024, this server too; a sandbox never has more than that. */
+#define SHARES 256
+#define SHARES_MIN 2 /* the kernel's */
+#define SHARES_MAX 1000
 #define FLUSH_MS 5000
 #define WAIT_FOR_ROOM_S 10
 
@@ -253,6 +258,20 @@ quota_uses_flush(struct quota_uses *all)
 }
 
 /* ---- what there is */
+
+uint32_t
+quota_use_cpu_shares(const struct quota_use *u)
+{
+	uint64_t all = (uint64_t)limit_of(u, QUOTA_WEIGHT) * SHARES / 100;
+	uint64_t n = 1;
+
+	while (n < u->sandboxes)
+		n *= 2;
+	all /= n;
+	return (uint32_t)(all < SHARES_MIN ? SHARES_MIN :
+		all > SHARES_MAX           ? SHARES_MAX :
+					     all);
+}
 
 void
 quota_use_cut(struct quota_uses *all, struct store_sandbox *row)

@@ -86,6 +86,11 @@ void quota_use_end_run(struct quota_use *u, const struct store_run *row);
 /* quota_uses_flush - what was counted here goes to the database */
 void quota_uses_flush(struct quota_uses *all);
 
+/* quota_use_cpu_shares - of each of its sandboxes: its weight, divided by their
+ * number rounded up to a power of two, so that few engine calls follow from a
+ * new one */
+uint32_t quota_use_cpu_shares(const struct quota_use *u);
+
 /* quota_use_cut - what a sandbox would have is cut to what its tenant's may */
 void quota_use_cut(struct quota_uses *all, struct store_sandbox *row);
 /* quota_use_add_sandbox, quota_use_drop_sandbox - of this row, whose limits

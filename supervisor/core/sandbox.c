@@ -276,8 +276,11 @@ do_save(struct sandbox *sb)
 static void
 send_open(struct sandbox *sb, enum msg_open_mode mode)
 {
+	/* One that is taken over has those of then, whatever they were. */
+	sb->cpu_shares =
+	    mode == MSG_OPEN_MODE_CREATE ? quota_use_cpu_shares(sb->use) : 0;
 	sandbox_tell_open(sandbox_chan(sb), &sb->row, sb->owner,
-	    quota_use_tenant(sb->use), mode);
+	    quota_use_tenant(sb->use), sb->cpu_shares, mode);
 	sb->is_settled = false;
 	sb->is_resent = false;
 }
@@ -437,13 +440,6 @@ static const struct {
     {SANDBOX_DO_ASK_TURN, do_ask_turn},
 };
 
-static bool
-needs_turn(enum sandbox_state s)
-{
-	return s == SANDBOX_NEW || s == SANDBOX_CREATING ||
-	    s == SANDBOX_REMOVING;
-}
-
 /* why (NULL: nothing failed) is what is told. */
 static void
 sandbox_happen(
@@ -471,7 +467,8 @@ sandbox_happen(
 		if (m.deeds & acts[i].deed)
 			acts[i].act(sb);
 	sb->pins--;
-	if (!needs_turn(sb->state))
+	if (sb->state != SANDBOX_NEW && sb->state != SANDBOX_CREATING &&
+	    sb->state != SANDBOX_REMOVING)
 		sched_leave(&sb->turn);
 	sandbox_free_if_over(sb);
 	sched_turn(engine);
@@ -754,6 +751,23 @@ sandboxes_reap(struct sandboxes *all, int64_t wall_ms)
 		sb->is_expired = true;
 		sandbox_remove(sb);
 	}
+}
+
+void
+sandboxes_share(struct sandboxes *all)
+{
+	struct sandbox *sb;
+	uint32_t now;
+
+	TAILQ_FOREACH (sb, &all->list, link) {
+		now = quota_use_cpu_shares(sb->use);
+		if (sb->state == SANDBOX_READY && sb->cpu_shares != now)
+			break;
+	}
+	if (sb == NULL)
+		return;
+	sb->cpu_shares = now;
+	sandbox_tell_shares(sandbox_chan(sb), &sb->row, now);
 }
 
 void

@@ -2,7 +2,7 @@
 
 void
 sandbox_tell_open(struct ipc_chan *chan, const struct store_sandbox *row,
-    const struct principal *owner, const struct tenant *n,
+    const struct principal *owner, const struct tenant *n, uint32_t cpu_shares,
     enum msg_open_mode mode)
 {
 	msg_send_sandbox_open(chan,
@@ -20,6 +20,7 @@ sandbox_tell_open(struct ipc_chan *chan, const struct store_sandbox *row,
 		.memory_bytes = row->memory_bytes,
 		.nano_cpus = row->nano_cpus,
 		.pids = row->pids,
+		.cpu_shares = cpu_shares,
 		.runtime = n == NULL ? "" : n->row.runtime,
 		.read_only_root = n != NULL && n->row.read_only_root,
 		.ttl_s = row->ttl_s,
@@ -42,6 +43,16 @@ sandbox_tell_ttl(struct ipc_chan *chan, uint64_t sandbox,
 	msg_send_sandbox_ttl(chan,
 	    &(struct msg_sandbox_ttl){
 		.id = sandbox, .tenant = owner->tenant.n, .ttl_s = ttl_s});
+}
+
+void
+sandbox_tell_shares(
+    struct ipc_chan *chan, const struct store_sandbox *row, uint32_t cpu_shares)
+{
+	msg_send_sandbox_shares(chan,
+	    &(struct msg_sandbox_shares){.id = row->id,
+		.tenant = row->tenant,
+		.cpu_shares = cpu_shares});
 }
 
 void

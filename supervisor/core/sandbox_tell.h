@@ -14,12 +14,14 @@ struct ipc_chan;
 /* n NULL: of no rules. */
 
 void sandbox_tell_open(struct ipc_chan *chan, const struct store_sandbox *row,
-    const struct principal *owner, const struct tenant *n,
+    const struct principal *owner, const struct tenant *n, uint32_t cpu_shares,
     enum msg_open_mode mode);
 void sandbox_tell_settled(
     struct ipc_chan *chan, uint64_t sandbox, const struct principal *owner);
 void sandbox_tell_ttl(struct ipc_chan *chan, uint64_t sandbox,
     const struct principal *owner, uint32_t ttl_s);
+void sandbox_tell_shares(struct ipc_chan *chan, const struct store_sandbox *row,
+    uint32_t cpu_shares);
 void sandbox_tell_remove(struct ipc_chan *chan, const struct store_sandbox *row,
     const struct principal *owner);
 

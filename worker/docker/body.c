@@ -17,7 +17,8 @@
 #include "worker/docker/api.h"
 
 #define MIB (UINT64_C(1) << 20)
-/* Of 1024 and 500, which everybody else on the host has, this server too. */
+/* Of 1024 and 500, which everybody else on the host has, this server too.  The
+ * front divides by tenants: decision 52. */
 #define CPU_SHARES 256
 #define IO_WEIGHT 100
 #define SIGNALS_MAX 1024 /* queued, and timers, of a user */
@@ -192,7 +193,8 @@ put_limits(json_t *o, const struct body_create *c)
 	put(o, "MemorySwap", number(t->memory_bytes));
 	put(o, "NanoCpus", number(t->nano_cpus));
 	put(o, "PidsLimit", number(t->pids));
-	put(o, "CpuShares", number(CPU_SHARES));
+	put(o, "CpuShares",
+	    number(t->cpu_shares == 0 ? CPU_SHARES : t->cpu_shares));
 	if (c->has_io_weight)
 		put(o, "BlkioWeight", number(IO_WEIGHT));
 	/* What the kernel counts per user of the host, all sandboxes and

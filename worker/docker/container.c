@@ -118,7 +118,7 @@ docker_remove(struct backend *b, const struct backend_handle *h,
 
 /* ---- stop */
 
-struct stopping {
+struct asker {
 	backend_done_cb cb;
 	void *arg;
 };
@@ -126,7 +126,7 @@ struct stopping {
 static void
 stop_done_cb(const struct api_answer *a, void *arg)
 {
-	struct stopping *s = arg;
+	struct asker *s = arg;
 	struct err e;
 	int rc = 0;
 
@@ -141,13 +141,50 @@ void
 docker_stop(struct backend *b, const struct backend_handle *h,
     backend_done_cb cb, void *arg)
 {
-	struct stopping *s = xcalloc(1, sizeof(*s));
+	struct asker *s = xcalloc(1, sizeof(*s));
 
 	s->cb = cb;
 	s->arg = arg;
 	(void)docker_ask((struct docker *)b, "POST", DOCKER_STOP_MS,
 	    stop_done_cb, s, "/containers/%s/stop?t=%d", backend_handle_text(h),
 	    STOP_GRACE_S);
+}
+
+/* ---- shares */
+
+static void
+shares_done_cb(const struct api_answer *a, void *arg)
+{
+	struct asker *s = arg;
+	struct err e;
+	int rc = 0;
+
+	if (a->rc != 0 || (a->status != 200 && a->status != 404))
+		rc = docker_fail(a, "update", &e);
+	s->cb(rc, rc == 0 ? NULL : &e, s->arg);
+	free(s);
+}
+
+void
+docker_set_shares(struct backend *b, const struct backend_handle *h,
+    uint32_t cpu_shares, backend_done_cb cb, void *arg)
+{
+	struct asker *s = xcalloc(1, sizeof(*s));
+	char path[API_PATH_MAX], body[32];
+
+	s->cb = cb;
+	s->arg = arg;
+	(void)snprintf(path, sizeof(path), "/containers/%s/update",
+	    backend_handle_text(h));
+	(void)snprintf(body, sizeof(body), "{\"CpuShares\":%u}", cpu_shares);
+	(void)docker_ask_full((struct docker *)b,
+	    &(struct api_ask){.method = "POST",
+		.path = path,
+		.body = body,
+		.body_len = strlen(body),
+		.timeout_ms = DOCKER_UPDATE_MS,
+		.on_done = shares_done_cb,
+		.arg = s});
 }
 
 /* ---- list */

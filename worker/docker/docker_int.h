@@ -15,6 +15,7 @@
 #define DOCKER_INSPECT_MS 5000
 #define DOCKER_REMOVE_MS 30000
 #define DOCKER_STOP_MS 30000
+#define DOCKER_UPDATE_MS 30000
 #define DOCKER_PING_MS 3000
 #define DOCKER_LIST_MS 10000
 #define DOCKER_BUILD_MS 1800000
@@ -104,6 +105,8 @@ void docker_remove(struct backend *b, const struct backend_handle *h,
     backend_done_cb cb, void *arg);
 void docker_stop(struct backend *b, const struct backend_handle *h,
     backend_done_cb cb, void *arg);
+void docker_set_shares(struct backend *b, const struct backend_handle *h,
+    uint32_t cpu_shares, backend_done_cb cb, void *arg);
 void docker_list(struct backend *b, backend_list_cb cb, void *arg);
 
 /* engine.c; hooks are kept by pointer */

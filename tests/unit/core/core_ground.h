@@ -128,6 +128,7 @@ script_on_left_ask(void *arg, const struct msg_left_ask *m, struct err *e)
 		return 0;                                                      \
 	}
 SCRIPT_NOTES(sandbox_settled, "settled")
+SCRIPT_NOTES(sandbox_shares, "shares")
 SCRIPT_NOTES(sandbox_remove, "remove")
 SCRIPT_NOTES(run_forget, "forget")
 
@@ -150,6 +151,7 @@ script_message_cb(
 	static const struct msg_front_to_worker handlers = {
 	    .on_sandbox_open = script_on_open,
 	    .on_sandbox_settled = script_on_sandbox_settled,
+	    .on_sandbox_shares = script_on_sandbox_shares,
 	    .on_sandbox_remove = script_on_sandbox_remove,
 	    .on_run_start = script_on_start,
 	    .on_run_cancel = script_on_cancel,

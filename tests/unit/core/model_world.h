@@ -237,6 +237,7 @@ model_message_cb(
 	static const struct msg_front_to_worker handlers = {
 	    .on_sandbox_open = model_on_open,
 	    .on_sandbox_settled = model_on_settled,
+	    .on_sandbox_shares = script_on_sandbox_shares,
 	    .on_sandbox_remove = model_on_remove,
 	    .on_run_start = model_on_start,
 	    .on_run_cancel = model_on_cancel,

@@ -125,6 +125,44 @@ test_taking_over_waits_for_no_turn(void **state)
 	expect_told(0, "create 24");
 }
 
+static void
+test_shares_of_the_processors_follow_the_number_of_sandboxes(void **state)
+{
+	struct principal *a = tenant_of("a");
+	struct sandbox *first = open_of(a, 1);
+
+	(void)state;
+	say_ready(0, 1);
+	assert_int_equal(first->cpu_shares, 256);
+	(void)open_of(a, 2);
+	(void)open_of(a, 3);
+	expect_told(0, "shares 1");
+	assert_int_equal(first->cpu_shares, 64);
+	say_ready(0, 2);
+	say_failed(0, 3, ERR_POLICY);
+	ground_wait_until(first->cpu_shares == 128);
+	tenant_grant(tenants_find(core_tenants(g.core), a->tenant),
+	    QUOTA_WEIGHT, 1000, NULL, NULL);
+	ground_wait_until(first->cpu_shares == 1000);
+}
+
+static void
+test_shares_of_what_was_taken_over_are_told_again(void **state)
+{
+	struct sandbox *sb = open_of(g.who, 1);
+
+	(void)state;
+	say_ready(0, 1);
+	ground_kill_worker(0);
+	forget_told(0);
+	ground_worker(0);
+	expect_told(0, "adopt 1");
+	assert_int_equal(sb->cpu_shares, 0);
+	say_ready(0, 1);
+	expect_told(0, "shares 1");
+	assert_int_equal(sb->cpu_shares, 256);
+}
+
 int
 main(void)
 {
@@ -135,6 +173,8 @@ main(void)
 	    TEST(test_a_flood_of_one_tenant_leaves_room_for_another),
 	    TEST(test_removals_wait_for_their_turn_as_well),
 	    TEST(test_taking_over_waits_for_no_turn),
+	    TEST(test_shares_of_the_processors_follow_the_number_of_sandboxes),
+	    TEST(test_shares_of_what_was_taken_over_are_told_again),
 	};
 
 	return cmocka_run_group_tests_name("engine_turns", tests, NULL, NULL);

@@ -191,6 +191,7 @@ worker_on_sandbox_remove(
 		return 0;                                                      \
 	}
 WORKER_IGNORES(sandbox_settled)
+WORKER_IGNORES(sandbox_shares)
 WORKER_IGNORES(run_cancel)
 WORKER_IGNORES(run_forget)
 WORKER_IGNORES(sweep)
@@ -203,6 +204,7 @@ worker_message_cb(
 	static const struct msg_front_to_worker handlers = {
 	    .on_sandbox_open = worker_on_sandbox_open,
 	    .on_sandbox_settled = worker_on_sandbox_settled,
+	    .on_sandbox_shares = worker_on_sandbox_shares,
 	    .on_sandbox_remove = worker_on_sandbox_remove,
 	    .on_run_start = worker_on_run_start,
 	    .on_run_cancel = worker_on_run_cancel,

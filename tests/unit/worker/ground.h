@@ -43,7 +43,7 @@ struct ground {
 	backend_opened_cb opened_cb; /* NULL: nothing is being opened */
 	void *opened_arg;
 	bool abandoned;
-	struct ground_asks inspects, removes, stops, lists;
+	struct ground_asks inspects, removes, stops, shares, lists;
 
 	struct carrier carrier;
 	struct fake_link link;
@@ -131,6 +131,17 @@ ground_stop(struct backend *b, const struct backend_handle *h,
 }
 
 static inline void
+ground_set_shares(struct backend *b, const struct backend_handle *h,
+    uint32_t cpu_shares, backend_done_cb cb, void *arg)
+{
+	(void)b;
+	(void)cpu_shares;
+	ground_ask_add(&ground.shares,
+	    (struct ground_ask){.done_cb = cb, .arg = arg},
+	    backend_handle_text(h));
+}
+
+static inline void
 ground_list(struct backend *b, backend_list_cb cb, void *arg)
 {
 	(void)b;
@@ -152,6 +163,7 @@ static const struct backend_ops ground_backend_ops = {
     .inspect = ground_inspect,
     .remove = ground_remove,
     .stop = ground_stop,
+    .set_shares = ground_set_shares,
     .users = ground_users,
     .list = ground_list};
 
@@ -418,6 +430,8 @@ ground_teardown(void **state)
 		ground_listed(ERR_WRONG_STATE, NULL, 0);
 	while (ground.removes.n > 0)
 		ground_removed(ERR_WRONG_STATE);
+	while (ground.shares.n > 0)
+		ground_done(&ground.shares, ERR_WRONG_STATE);
 	while (ground.stops.n > 0)
 		ground_stopped(ERR_WRONG_STATE);
 	worker_clear(&ground.w);
