@@ -80,22 +80,24 @@ ceilings_say(
 }
 
 static int
+take_item(struct ceiling *out, const char *item, struct err *e)
+{
+	AUTO(auto_free) char *key = xstrdup(item);
+	char *equals = strchr(key, '=');
+
+	if (equals == NULL)
+		return err_set(e, ERR_INVAL, "%.60s: want KEY=VALUE,...", item);
+	*equals = '\0';
+	return ceiling_set(out, key, equals + 1, e);
+}
+
+static int
 take_list(
     struct ceiling *out, char *const *list, const char *name, struct err *e)
 {
-	for (size_t i = 0; list != NULL && list[i] != NULL; i++) {
-		AUTO(auto_free) char *key = xstrdup(list[i]);
-		char *equals = strchr(key, '=');
-
-		if (key[0] == '\0')
-			continue;
-		if (equals == NULL)
-			return err_set(e, ERR_INVAL,
-			    "%s: %.60s: want KEY=VALUE,...", name, key);
-		*equals = '\0';
-		if (ceiling_set(out, key, equals + 1, e) != 0)
+	for (size_t i = 0; list != NULL && list[i] != NULL; i++)
+		if (list[i][0] != '\0' && take_item(out, list[i], e) != 0)
 			return err_wrap(e, "%s", name);
-	}
 	return 0;
 }
 

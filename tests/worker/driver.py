@@ -338,8 +338,8 @@ class Worker:
             tenant_name=f"t{tenant}", identifier="chat", generation=1,
             name=name or f"mcp-test-{uid}",
             image=image, container_id=container, memory_bytes=memory,
-            nano_cpus=cpus * 10 ** 9, pids=pids, runtime=runtime,
-            read_only_root=read_only_root, ttl_s=ttl_s)
+            nano_cpus=cpus * 10 ** 9, pids=pids, cpu_shares=0,
+            runtime=runtime, read_only_root=read_only_root, ttl_s=ttl_s)
 
     def open(self, tenant=1, **more):
         """A new sandbox that is ready: (number, uuid, container id)."""

@@ -419,7 +419,7 @@ def test_artifacts_come_again_when_the_front_never_committed_them(worker):
 def test_artifacts_over_the_limits_are_left_out_and_named(make_worker):
     worker = make_worker(ARTIFACTS_MAX_EXTRACT_FILE_BYTES="1000",
                          ARTIFACTS_MAX_EXTRACT_BYTES="1500",
-                         ARTIFACTS_MAX_EXTRACT_FILES="3").start()
+                         ARTIFACTS_MAX_EXTRACT_FILES="4").start()
     sandbox, _, _ = worker.open()
     run = worker.run(
         sandbox, "cd /artifacts; head -c 1001 /dev/zero > large; "
@@ -432,6 +432,15 @@ def test_artifacts_over_the_limits_are_left_out_and_named(make_worker):
     assert "artifact extraction: total size exceeded: f" in (
         ended.artifacts_error)
     assert 2 <= len(run.files) <= 3 and b"large" not in run.files
+    worker.forget(run)
+    many = worker.run(
+        sandbox, "cd /artifacts; rm *; for i in 1 2 3 4 5; do echo x > m$i; "
+        "done")
+    ended = worker.finish(many)
+    assert ended.artifacts_error == (
+        "artifact extraction: too many files: the rest is left out, 4 of a "
+        "run are kept (ARTIFACTS_MAX_EXTRACT_FILES)")
+    assert len(many.files) == 4
 
 
 def test_two_sandboxes_do_not_wait_for_each_other(worker):
