@@ -162,6 +162,8 @@ fill(const char *first, const char *second)
 	if (secrets_fill(g.ss, ours, &span, &b, &e) != 0 ||
 	    runspec_decode(buf_data(&b), buf_len(&b), &out, &e) != 0)
 		fail_msg("%s", e.msg);
+	if (out.commands == NULL)
+		abort();
 	buf_clear(&in);
 	buf_clear(&b);
 	return out;
