@@ -8,6 +8,10 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/threads.h"
 
+#ifndef JANSSON_THREAD_SAFE_REFCOUNT
+#error "a call has the arguments of a message that a thread frees"
+#endif
+
 struct body_reading {
 	struct thread_job job; /* first */
 	TAILQ_ENTRY(body_reading) link;
