@@ -599,7 +599,7 @@ on_hello(struct life *p, void *arg)
 	keyfile_send(c->setup->secrets_key, p->chan, p->role);
 	if (p->role == MSG_ROLE_FRONT)
 		tlsfiles_send(c->setup->tls, p->chan, 0);
-	else
+	else if (p->role == MSG_ROLE_WORKER)
 		bounds_send(c->setup->bounds, p->chan);
 	life_configure(p, c->conf);
 	if (p->role == MSG_ROLE_FRONT && hand_out(p, c->setup->listener))

@@ -40,6 +40,17 @@ def test_a_quota_does_not_go_beyond_a_ceiling(make_server, tokens):
     b.call("initialize_sandbox", identifier="two")
 
 
+def test_ceilings_are_told_to_workers_alone(make_server, tokens):
+    """What asks an issuer for its keys knows none, and lives."""
+    tokens.tenant("acme", "ceiling.sandboxes=1")
+    server = make_server(env={
+        "TENANTS_FILE": tokens.write(), "RUN_AS_KEYS": "",
+        "OAUTH_ISSUER": "http://127.0.0.1:1",
+        "OAUTH_AUDIENCE": "https://mcp.example/mcp"})
+    wait_for(lambda: any("keys cannot be had" in n for n in server.log), 60,
+             "a word of it")
+
+
 @pytest.mark.parametrize("words, what", [
     (["ceiling.runs_queued=1"], "no ceiling runs_queued"),
     (["ceiling.sandboxes=x"], "quota sandboxes: want a number"),
