@@ -45,7 +45,8 @@ judge(struct fetch *f, CURLcode code, struct err *e)
 		    f->curl_why[0] != '\0' ? f->curl_why :
 					     curl_easy_strerror(code));
 	if (status != 200)
-		return err_set(e, status == 404 ? ERR_NOTFOUND : ERR_BACKEND,
+		return err_set(e,
+		    status / 100 == 4 ? ERR_NOTFOUND : ERR_BACKEND,
 		    "%.200s answers with status %ld", f->url, status);
 	return 0;
 }

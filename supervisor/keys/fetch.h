@@ -18,7 +18,8 @@ struct event_base;
 struct fetch;
 
 /* Once per fetch_start; rc 0: body is the document, until it returns.  Else
- * ERR_NOTFOUND: the server says 404; ERR_BACKEND; *why names the URL. */
+ * ERR_NOTFOUND: the server has no such document (any status 4xx: many
+ * say 400 or 403); ERR_BACKEND; *why names the URL. */
 typedef void (*fetch_done_cb)(
     int rc, const struct buf *body, const struct err *why, void *arg);
 

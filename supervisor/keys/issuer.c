@@ -76,6 +76,18 @@ ask_metadata(struct issuer *i)
 	fetch_start(i->fetch, url);
 }
 
+/* Without TLS only where the issuer itself is: another one's metadata leads to
+ * nothing on this machine. */
+static bool
+may_have_keys_at(const struct issuer *i, const char *url)
+{
+	static const char tls[] = "https://";
+	size_t n = strlen(tls);
+
+	return conf_is_safe_url(url) &&
+	    (strncmp(url, tls, n) == 0 || strncmp(i->url, tls, n) != 0);
+}
+
 /* The issuer is compared as it is: RFC 8414, section 3.3. */
 static int
 read_metadata(
@@ -94,7 +106,7 @@ read_metadata(
 		    "the metadata is of the issuer \"%.150s\", and "
 		    "OAUTH_ISSUER is \"%.150s\": they must be the same",
 		    issuer, i->url);
-	if (!conf_is_safe_url(keys))
+	if (!may_have_keys_at(i, keys))
 		return err_set(e, ERR_INVAL,
 		    "the metadata of %.150s names no https URL as jwks_uri: "
 		    "set OAUTH_JWKS_URL",

@@ -72,6 +72,14 @@ def test_keys_are_found_by_either_metadata(issuer):
     assert issuer.asked == [RFC8414, "/jwks", RFC8414, OPENID, "/jwks"]
 
 
+def test_a_place_that_is_refused_has_no_metadata(issuer):
+    """Not all say 404 where there is nothing."""
+    for status in (400, 401, 403, 405):
+        issuer.pages = {RFC8414: (status, {}, b"{}"),
+                        OPENID: metadata(issuer), "/jwks": JWKS}
+        assert look(issuer.url) == (0, "")
+
+
 def test_an_issuer_with_a_path_has_its_metadata_at_two_places(issuer):
     look(issuer.url + "/realms/lab")
     assert issuer.asked == [RFC8414 + "/realms/lab", "/realms/lab" + OPENID]
@@ -170,3 +178,8 @@ def test_a_certificate_of_unknown_authority_is_refused(issuer, tmp_path):
     assert status == 0 and "certificate" in said and issuer.asked == []
     tmp_path.chmod(0o755)
     assert look(issuer.url, OAUTH_CA_FILE=str(cert)) == (0, "")
+    # It leads to what it is itself, not to a port of this machine.
+    plain = f"http://127.0.0.1:{port}/jwks"
+    issuer.pages = {RFC8414: metadata(issuer, jwks_uri=plain)}
+    status, said = look(issuer.url, OAUTH_CA_FILE=str(cert))
+    assert status == 0 and "names no https URL" in said
