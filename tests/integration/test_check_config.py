@@ -171,6 +171,10 @@ def test_an_address_for_others_is_refused_while_there_is_no_tenant(
         done = check.run(*args, **others)
         assert done.returncode == 78, done.stderr
         assert "can be reached from other machines" in done.stderr
+        assert "OAUTH_ISSUER" in done.stderr
+    assert check(OAUTH_ISSUER="http://127.0.0.1:1", RUN_AS_KEYS="",
+                 OAUTH_AUDIENCE="https://mcp.example/mcp",
+                 **others).returncode == 0
     path = os.path.join(check.top, "tenants")
     for lines, status in (("tenant default quota.sandboxes=3\n", 78),
                           ("tenant acme\n", 0)):
