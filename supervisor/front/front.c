@@ -121,8 +121,8 @@ add_cors(struct front *f, struct http_exchange *x)
 
 	if (origin != NULL) {
 		http_add_header(x, "Access-Control-Allow-Origin", origin);
-		http_add_header(
-		    x, "Access-Control-Expose-Headers", "Mcp-Session-Id");
+		http_add_header(x, "Access-Control-Expose-Headers",
+		    "Mcp-Session-Id, WWW-Authenticate");
 	} else if (!check_varies(f->check)) {
 		return;
 	}

@@ -208,6 +208,7 @@ verify(struct front *f, struct http_exchange *x, const struct route *r,
 {
 	const char *token = token_of(x), *why;
 	const struct claims *c = oauth_find(f->oauth, token);
+	AUTO(auto_free) char *error = NULL;
 	bool later;
 
 	if (c != NULL)
@@ -226,7 +227,9 @@ verify(struct front *f, struct http_exchange *x, const struct route *r,
 	}
 	limiter_failed_login(http_server_limiter(f->http), http_client(x));
 	tell_failure(f, x, why);
-	add_challenge(f, x, r, ", error=\"invalid_token\"");
+	error = xasprintf(
+	    ", error=\"invalid_token\", error_description=\"%s\"", why);
+	add_challenge(f, x, r, error);
 	http_error(x, 401, "invalid_token", "the token is refused: %s", why);
 	return NULL;
 }
@@ -235,7 +238,10 @@ static void
 refuse_scope(
     const struct front *f, struct http_exchange *x, const struct route *r)
 {
-	add_challenge(f, x, r, ", error=\"insufficient_scope\"");
+	gate_tell(f, x, "auth.forbidden", "lacks the scope");
+	add_challenge(f, x, r,
+	    ", error=\"insufficient_scope\", "
+	    "error_description=\"it lacks the scope for this\"");
 	http_error(x, 403, "insufficient_scope",
 	    "the token lacks the scope for this: see WWW-Authenticate");
 }

@@ -335,6 +335,7 @@ static struct tenant *
 find_tenant(struct oauth *o, const struct claims *c, enum oauth_answer *answer,
     bool *is_new)
 {
+	static struct log_limit limit;
 	struct tenant *n = tenants_find_name(o->parts.tenants, c->tenant);
 	struct err e;
 
@@ -343,7 +344,8 @@ find_tenant(struct oauth *o, const struct claims *c, enum oauth_answer *answer,
 	if (n == NULL && conf_bool(o->parts.conf, CONF_OAUTH_TENANT_CREATE)) {
 		if (tenant_add(
 			o->parts.tenants, c->tenant, NULL, NULL, &n, &e) != 0) {
-			log_warn("OAUTH_TENANT_CREATE: %s", e.msg);
+			log_warn_limited(
+			    &limit, "OAUTH_TENANT_CREATE: %s", e.msg);
 			return NULL;
 		}
 		*is_new = true;

@@ -272,8 +272,9 @@ cors_is_answered_to_listed_origins(void **state)
 	    "Access-Control-Allow-Methods: GET, HEAD, PATCH, DELETE, "
 	    "OPTIONS\r\n"));
 	fixture_expect("GET", "/healthz", GOOD_ORIGIN, 200);
-	assert_true(raw_has(
-	    &fx.c, "Access-Control-Expose-Headers: Mcp-Session-Id\r\n"));
+	assert_true(raw_has(&fx.c,
+	    "Access-Control-Expose-Headers: Mcp-Session-Id, "
+	    "WWW-Authenticate\r\n"));
 	assert_true(raw_has(&fx.c, "Vary: Origin\r\n"));
 	fixture_expect("GET", "/healthz", "", 200);
 	assert_true(raw_has(&fx.c, "Vary: Origin\r\n"));

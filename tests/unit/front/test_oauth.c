@@ -151,12 +151,19 @@ test_scopes_and_tenants_are_refused_by_name(void **state)
 	char *other =
 	    header_of("a", ",\"tenant\":\"acm\",\"scope\":\"sandbox\"");
 	AUTO(auto_free) char *user = header_of("a", ACME);
+	AUTO(auto_free)
+	char *admin = header_of("a", ",\"scope\":\"sandbox:admin\"");
 
 	(void)state;
 	(void)add_tenant("acme");
 	send_keys();
 	fixture_expect("GET", "/api/v1/whoami", scope, 403);
-	assert_true(raw_has(&fx.c, "error=\"insufficient_scope\""));
+	assert_true(raw_has(&fx.c,
+	    "error=\"insufficient_scope\", "
+	    "error_description=\"it lacks the scope for this\""));
+	raw_wait_until(fx.base,
+	    (fixture_expect("GET", "/api/v1/audit", admin, 200),
+		raw_has(&fx.c, "\"lacks the scope\"")));
 	fixture_expect("GET", "/api/v1/whoami", none, 403);
 	assert_true(raw_has(&fx.c, "\"code\":\"tenant_unknown\""));
 	fixture_expect("GET", "/api/v1/whoami", other, 403);
@@ -319,8 +326,48 @@ test_unknown_keys_are_asked_for_once(void **state)
 	raw_wait_until(fx.base, wanted == 1);
 	send_keys();
 	assert_int_equal(fixture_status(fixture_answer()), 401);
+	assert_true(raw_has(&fx.c,
+	    "error=\"invalid_token\", "
+	    "error_description=\"its key is none of the issuer's\""));
 	fixture_expect("GET", "/api/v1/whoami", header, 401);
 	assert_int_equal(wanted, 1);
+}
+
+struct waiter {
+	struct oauth_wait wait;
+	unsigned int went_on;
+};
+
+static void
+waiter_go_on(struct oauth_wait *w)
+{
+	CONTAINER_OF(w, struct waiter, wait)->went_on++;
+}
+
+/* What comes beyond them is answered at once; when the keys come all others go
+ * on, once. */
+static void
+test_so_many_requests_wait_and_no_more(void **state)
+{
+	AUTO(auto_free) char *header = header_of("a", ACME);
+	struct waiter waiters[OAUTH_WAITING_MAX + 1] = {0};
+	struct oauth *o = fx.front->oauth;
+
+	(void)state;
+	(void)add_tenant("acme");
+	for (size_t i = 0; i < ARRAY_LEN(waiters); i++) {
+		waiters[i].wait.go_on = waiter_go_on;
+		assert_int_equal(
+		    oauth_wait(o, &waiters[i].wait), i < OAUTH_WAITING_MAX);
+	}
+	fixture_expect("GET", "/api/v1/whoami", header, 503);
+	oauth_wait_cancel(o, &waiters[0].wait); /* its client went away */
+	assert_true(oauth_wait(o, &waiters[OAUTH_WAITING_MAX].wait));
+	send_keys();
+	raw_wait_until(fx.base, oauth_has_keys(o));
+	for (size_t i = 0; i < ARRAY_LEN(waiters); i++)
+		assert_int_equal(waiters[i].went_on, i != 0);
+	fixture_expect("GET", "/api/v1/whoami", header, 200);
 }
 
 static void
@@ -431,6 +478,7 @@ main(void)
 	    CASE(test_a_client_that_goes_while_it_waits),
 	    CASE(test_keys_that_cannot_be_had_are_503),
 	    CASE(test_unknown_keys_are_asked_for_once),
+	    CASE(test_so_many_requests_wait_and_no_more),
 	    CASE(test_nonsense_leaves_the_keys_as_they_were),
 	    CASE(test_what_a_withdrawn_key_signed_is_good_no_more),
 	    CASE(test_who_was_wrong_too_often_waits_with_a_new_token),
