@@ -10,7 +10,7 @@
 
 #define JWKS_MAX (1 << 16) /* bytes */
 #define DEPTH_MAX 8
-#define PART_MAX 1024 /* bytes of a number: 8192 bits */
+#define PART_MAX 1024 /* characters of a number: 6144 bits */
 #define RSA_BITS_MIN 2048
 #define RSA_EXPONENT_MAX 4 /* bytes */
 #define COORDINATE 32      /* of P-256; bytes of an Ed25519 key */
