@@ -370,10 +370,12 @@ oauth_know(struct oauth *o, const struct claims *c, unsigned int roles,
 	roles &= c->roles;
 	if (roles == 0)
 		return OAUTH_NO_SCOPE;
+	if (c->tenant[0] == '\0')
+		roles &= ~(1u << PRINCIPAL_USER);
+	if (roles == 0)
+		return OAUTH_NO_TENANT;
 	while ((roles & 1u << key.role) == 0)
 		key.role++;
-	if (c->tenant[0] == '\0' && key.role == PRINCIPAL_USER)
-		return OAUTH_NO_TENANT;
 	if (c->tenant[0] != '\0') {
 		n = find_tenant(o, c, &answer, &is_new);
 		if (n == NULL)

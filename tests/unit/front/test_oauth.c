@@ -153,6 +153,8 @@ test_scopes_and_tenants_are_refused_by_name(void **state)
 	AUTO(auto_free) char *user = header_of("a", ACME);
 	AUTO(auto_free)
 	char *admin = header_of("a", ",\"scope\":\"sandbox:admin\"");
+	AUTO(auto_free)
+	char *both = header_of("a", ",\"scope\":\"sandbox sandbox:admin\"");
 
 	(void)state;
 	(void)add_tenant("acme");
@@ -165,6 +167,10 @@ test_scopes_and_tenants_are_refused_by_name(void **state)
 	    (fixture_expect("GET", "/api/v1/audit", admin, 200),
 		raw_has(&fx.c, "\"lacks the scope\"")));
 	fixture_expect("GET", "/api/v1/whoami", none, 403);
+	assert_true(raw_has(&fx.c, "\"code\":\"tenant_unknown\""));
+	fixture_expect("GET", "/api/v1/whoami", both, 200);
+	assert_true(raw_has(&fx.c, "\"role\":\"admin\""));
+	fixture_expect("GET", "/mcp", both, 403);
 	assert_true(raw_has(&fx.c, "\"code\":\"tenant_unknown\""));
 	fixture_expect("GET", "/api/v1/whoami", other, 403);
 	assert_true(raw_has(&fx.c, "\"code\":\"tenant_unknown\""));
