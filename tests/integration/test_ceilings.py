@@ -1,6 +1,7 @@
 """What root's TENANTS_FILE says of a tenant holds against the front, too."""
 import json
 import os
+import re
 import tempfile
 
 import pytest
@@ -72,6 +73,19 @@ def test_a_file_that_others_may_write_is_not_believed(make_server, tokens):
     assert server.proc.wait(60) == 78
     wait_for(lambda: any("others may write it" in s for s in server.log), 30,
              "its reason")
+
+
+def test_workers_alone_are_told(make_server, tokens):
+    tokens.tenant("acme", "ceiling.sandboxes=1")
+    token = tokens.token("acme", "user")
+    server = make_server(env={
+        "TENANTS_FILE": tokens.write(), "RUN_AS_KEYS": "",
+        "OAUTH_ISSUER": "http://127.0.0.1:1",
+        "OAUTH_AUDIENCE": "https://mcp.example/"})
+    wait_for(lambda: any(re.search(r"keys\[\d+\] is ready", s)
+                         for s in server.log), 30, "what asks for keys")
+    assert server.client(token=token).run("a", "true")[
+        "state"] == "completed"
 
 
 def test_a_rule_is_set_while_the_server_runs(make_server):
