@@ -12,6 +12,15 @@
 #define FILE_MAX (4 << 20)
 #define BLANKS " \t\r\n"
 
+static bool
+is_others_to_write(const struct stat *st)
+{
+	return (st->st_mode & S_IWOTH) != 0 ||
+	    ((st->st_mode & S_IWGRP) != 0 && st->st_gid != 0 &&
+		st->st_gid != getegid()) ||
+	    (st->st_uid != 0 && st->st_uid != geteuid());
+}
+
 static int
 open_file(const char *path, FILE **out, struct err *e)
 {
@@ -26,11 +35,10 @@ open_file(const char *path, FILE **out, struct err *e)
 		(void)err_set(e, ERR_INVAL,
 		    "TENANTS_FILE %s: want a file of at most %d bytes", path,
 		    FILE_MAX);
-	else if ((st.st_mode & S_IWOTH) != 0 ||
-	    (st.st_uid != 0 && st.st_uid != geteuid()))
+	else if (is_others_to_write(&st))
 		(void)err_set(e, ERR_POLICY,
 		    "TENANTS_FILE %s: others may write it: chown it to the "
-		    "server's user, and chmod o-w it",
+		    "server's user, and chmod go-w it",
 		    path);
 	else if ((*out = fdopen(fd, "r")) != NULL)
 		return 0;

@@ -65,14 +65,22 @@ def test_a_wrong_word_ends_the_start(make_server, tokens, words, what):
              "its reason")
 
 
-def test_a_file_that_others_may_write_is_not_believed(make_server, tokens):
-    tokens.tenant("acme")
-    path = tokens.write()
-    os.chmod(path, 0o666)
+def refusal(make_server, path):
     server = make_server(env={"TENANTS_FILE": path}, wait=False)
     assert server.proc.wait(60) == 78
     wait_for(lambda: any("others may write it" in s for s in server.log), 30,
              "its reason")
+
+
+def test_a_file_that_others_may_write_is_not_believed(make_server, tokens):
+    tokens.tenant("acme")
+    path = tokens.write()
+    os.chmod(path, 0o666)
+    refusal(make_server, path)
+    if os.geteuid() == 0:  # a group that is not root's
+        os.chown(path, 0, 65534)
+        os.chmod(path, 0o664)
+        refusal(make_server, path)
 
 
 def test_workers_alone_are_told(make_server, tokens):
