@@ -62,7 +62,7 @@ STAILQ_HEAD(images, image);
 struct opens {
 	TAILQ_HEAD(, backend_open) all;
 	unsigned int nbusy;    /* that hold a slot */
-	uint64_t nended;       /* of all that there were */
+	uint64_t nmade;        /* of all: that made a box, or found it */
 	bool no_io_weight;     /* the engine said that it enforces none */
 	unsigned int no_quota; /* creates without one: it refused one */
 };

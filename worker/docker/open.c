@@ -38,7 +38,7 @@ enum open_stage {
 struct backend_open {
 	struct docker *d;
 	enum open_stage stage;
-	uint64_t nended; /* opens.nended when it asked what there is */
+	uint64_t nmade; /* opens.nmade when it asked what there is */
 	bool abandoned;
 	bool retried;  /* create was tried a second time */
 	bool sent;     /* create was: a container may be there */
@@ -88,11 +88,12 @@ open_end(void *arg)
 	struct docker *d = o->d;
 
 	TAILQ_REMOVE(&d->opens.all, o, link);
-	d->opens.nended++;
-	if (o->rc == 0)
+	if (o->rc == 0) {
+		d->opens.nmade++;
 		o->cb(0, &o->out, NULL, o->arg);
-	else
+	} else {
 		o->cb(o->rc, NULL, &o->why, o->arg);
+	}
 	open_free(o);
 }
 
@@ -467,7 +468,7 @@ counted_cb(int rc, const struct backend_container *list, size_t n,
 	struct ceilings_sum sums[2] = {{.sandboxes = 0}};
 	char whose[POLICY_WORD_MAX + 8];
 
-	if (rc == 0 && !o->abandoned && o->nended != o->d->opens.nended) {
+	if (rc == 0 && !o->abandoned && o->nmade != o->d->opens.nmade) {
 		open_count(o); /* one of them may be in neither */
 		return;
 	}
@@ -493,7 +494,7 @@ static void
 open_count(struct backend_open *o)
 {
 	o->stage = OPEN_COUNT;
-	o->nended = o->d->opens.nended;
+	o->nmade = o->d->opens.nmade;
 	if (ceilings_counts(o->spec.ceiling) || ceilings_counts(o->spec.total))
 		docker_list(&o->d->b, counted_cb, o);
 	else

@@ -5,6 +5,13 @@
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define UUID_TEXT "ab000000-0000-0000-0000-000000000000"
 #define OTHER_TEXT "cd000000-0000-0000-0000-000000000000"
+/* One sandbox, of the tenant "full". */
+#define LIST                                                                   \
+	"[{\"Id\":\"" ID "\",\"State\":\"running\",\"Labels\":{"               \
+	"\"mcp.role\":\"sandbox\",\"mcp.instance_id\":\"inst\","               \
+	"\"mcp.tenant\":\"full\","                                             \
+	"\"mcp.sandbox\":\"ef000000-0000-0000-0000-000000000000\","            \
+	"\"mcp.created_at_unix_ms\":\"5\"}}]"
 
 struct fixture {
 	struct event_base *base;
@@ -30,7 +37,7 @@ static int create_status, start_status, inspect_status, image_status;
 static const char *inspect_uuid;
 static bool inspect_running, hang_create, hang_image;
 static const char *storage; /* of info */
-static unsigned int creates, deletes, images;
+static unsigned int creates, deletes, images, lists;
 static unsigned int refused;   /* the create that is, as one with a quota */
 static unsigned int conflicts; /* creates that meet one */
 
@@ -128,6 +135,10 @@ answer(struct fake_engine *f, const char *method, const char *path)
 	}
 	if (strstr(path, "/containers/create") != NULL)
 		return answer_create();
+	if (strstr(path, "/containers/json") != NULL) {
+		lists++;
+		return fake_engine_reply(200, LIST);
+	}
 	if (strcmp(method, "DELETE") == 0) {
 		deletes++;
 		return fake_engine_reply(deletes == 1 ? 409 : 404, "{}");
@@ -154,7 +165,7 @@ setup(void **state)
 	inspect_running = hang_create = hang_image = false;
 	refused = 0;
 	storage = "overlay2";
-	creates = deletes = images = 0;
+	creates = deletes = images = lists = 0;
 	conflicts = 1;
 	fix.base = event_base_new();
 	fix.conf = conf_new();
@@ -199,21 +210,23 @@ opened_cb(
 }
 
 static struct backend_open *
-open_one(struct result *r)
+open_of(struct result *r, const char *tenant, const char *uuid,
+    const struct ceiling *ceiling)
 {
 	static const char *const command[] = {"/agent", NULL};
 	static const struct backend_wishes wishes = {.command = command};
 	struct backend_spec spec = {.name = "mcp-sbx-a",
 	    .template = {.image = "img", .runtime = ""},
-	    .identity = {.tenant = "default"},
 	    .claim = {.identifier = "a"},
 	    .wishes = &wishes,
-	    .ceiling = ceilings_of(NULL, ""),
+	    .ceiling = ceiling,
 	    .total = ceilings_total(NULL)};
 	struct backend_open *o;
 
 	memset(r, 0, sizeof(*r));
-	assert_int_equal(uuid_parse(UUID_TEXT, &spec.identity.uuid), 0);
+	(void)snprintf(
+	    spec.identity.tenant, sizeof(spec.identity.tenant), "%s", tenant);
+	assert_int_equal(uuid_parse(uuid, &spec.identity.uuid), 0);
 	memcpy(spec.identity.fingerprint, fix.policy.fingerprint,
 	    sizeof(spec.identity.fingerprint));
 	/* It copies what it needs of spec. */
@@ -221,6 +234,12 @@ open_one(struct result *r)
 	assert_false(r->done);
 	// cppcheck-suppress returnDanglingLifetime
 	return o;
+}
+
+static struct backend_open *
+open_one(struct result *r)
+{
+	return open_of(r, "default", UUID_TEXT, ceilings_of(NULL, ""));
 }
 
 static void
@@ -397,6 +416,26 @@ test_an_image_is_asked_for_once_by_many(void **state)
 	assert_int_equal(creates, 6);
 }
 
+/* Else who is at its ceiling and goes on asking keeps all others waiting. */
+static void
+test_what_there_is_is_not_asked_again_for_one_that_was_refused(void **state)
+{
+	struct result full, other;
+	struct ceiling one = {.runtime = ""};
+	struct err e;
+
+	(void)state;
+	assert_int_equal(ceiling_set(&one, "sandboxes", "1", &e), 0);
+	(void)open_of(&full, "full", OTHER_TEXT, &one);
+	(void)open_of(&other, "default", UUID_TEXT, &one);
+	fixture_loop(fix.base, &full.done);
+	assert_int_equal(full.rc, ERR_LIMIT);
+	fixture_loop(fix.base, &other.done);
+	assert_int_equal(other.rc, 0);
+	assert_int_equal(lists, 2);
+	assert_int_equal(creates, 1);
+}
+
 static void
 test_a_missing_image_is_an_error_of_the_moment_only(void **state)
 {
@@ -479,6 +518,8 @@ main(void)
 	    TEST(test_a_container_that_does_not_start_is_removed),
 	    TEST(test_an_abandoned_open_leaves_nothing),
 	    TEST(test_an_image_is_asked_for_once_by_many),
+	    TEST(
+		test_what_there_is_is_not_asked_again_for_one_that_was_refused),
 	    TEST(test_a_missing_image_is_an_error_of_the_moment_only),
 	    TEST(test_gone_and_unknown_are_told_apart),
 	    TEST(test_a_host_that_is_no_socket_is_refused),
