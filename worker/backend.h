@@ -94,6 +94,7 @@ struct backend_report {
 /* A box as the engine describes it. */
 struct backend_container {
 	struct backend_handle handle;
+	char name[POLICY_NAME_MAX + 1]; /* in lists; "": longer than ours are */
 	bool running;
 	bool created;  /* was never started */
 	bool removing; /* someone is taking it away */

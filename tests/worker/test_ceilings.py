@@ -64,6 +64,21 @@ def test_a_tenant_has_no_more_sandboxes_than_its_ceiling(ceilings):
         assert opened(w, 1) == ""
 
 
+def test_one_identity_is_one_sandbox(ceilings):
+    w = ceilings
+    number, uid = ask(w, 2)
+    assert answer(w, number) == ""
+    # A worker that begins anew and is told it once more takes it over,
+    # and makes no second one of it under another name.
+    for name, end in ((None, ""), (f"mcp-test-{uid}-2", "its ceiling")):
+        w.kill()
+        w.start()
+        number = w.number()
+        w.send_open(number, uid, name=name, tenant=2)
+        said = answer(w, number)
+        assert end in said and (said == "") == (end == ""), said
+
+
 def test_sandboxes_have_no_more_together(ceilings):
     assert opened(ceilings, 5, memory=100 * MIB) == ""
     assert "200 MiB (memory_mb)" in opened(ceilings, 5, memory=101 * MIB)

@@ -268,6 +268,17 @@ answer_container(const char *s, size_t n, const char *id,
 	return 0;
 }
 
+static void
+take_name(char out[POLICY_NAME_MAX + 1], const json_t *names)
+{
+	const char *name = json_string_value(json_array_get(names, 0));
+
+	if (name != NULL && name[0] == '/')
+		name++;
+	if (name != NULL && strlen(name) <= POLICY_NAME_MAX)
+		memcpy(out, name, strlen(name) + 1);
+}
+
 int
 answer_list(const char *s, size_t n, const char *id,
     struct backend_container **out, size_t *nout, struct err *e)
@@ -292,6 +303,7 @@ answer_list(const char *s, size_t n, const char *id,
 
 		if (take_id(o, "Id", c->handle.id) != 0)
 			continue;
+		take_name(c->name, json_object_get(o, "Names"));
 		c->running = state != NULL && strcmp(state, "running") == 0;
 		take_status(c, state);
 		take_labels(c, json_object_get(o, "Labels"), id);

@@ -414,12 +414,19 @@ open_create(struct backend_open *o)
 
 static void open_count(struct backend_open *o);
 
+/* By its name, which one alone has: a front can say one UUID for many. */
 static bool
-is_at(const struct backend_container *list, size_t n, const struct uuid *uuid)
+is_named(const struct backend_container *c, const struct backend_open *o)
+{
+	return strcmp(c->name, o->spec.name) == 0;
+}
+
+static bool
+is_at(const struct backend_container *list, size_t n,
+    const struct backend_open *o)
 {
 	for (size_t i = 0; i < n; i++)
-		if (backend_is_at_work(&list[i]) &&
-		    uuid_is_equal(&list[i].identity.uuid, uuid))
+		if (backend_is_at_work(&list[i]) && is_named(&list[i], o))
 			return true;
 	return false;
 }
@@ -440,7 +447,8 @@ sum_up(const struct backend_open *o, const struct backend_container *list,
 		uint64_t memory =
 		    c->memory_bytes ? c->memory_bytes : p->memory_bytes;
 
-		if (!backend_is_at_work(c) || backend_is_box(c, id))
+		if (!backend_is_at_work(c) ||
+		    (backend_is_box(c, id) && is_named(c, o)))
 			continue;
 		ceilings_add(&sums[1], cpus, memory);
 		if (strcmp(c->identity.tenant, id->tenant) == 0)
@@ -450,8 +458,7 @@ sum_up(const struct backend_open *o, const struct backend_container *list,
 		const struct policy_template *t = &other->spec.template;
 
 		if (other == o || other->stage < OPEN_CREATE ||
-		    other->stage > OPEN_INSPECT ||
-		    is_at(list, n, &other->spec.identity.uuid))
+		    other->stage > OPEN_INSPECT || is_at(list, n, other))
 			continue;
 		ceilings_add(&sums[1], t->nano_cpus, t->memory_bytes);
 		if (strcmp(other->spec.identity.tenant, id->tenant) == 0)
