@@ -101,6 +101,19 @@ take_list(
 	return 0;
 }
 
+/* Else it would be said and hold nobody. */
+static int
+check_total(const struct ceiling *c, struct err *e)
+{
+	if (c->most[QUOTA_SANDBOX_CPU_CORES] == 0 &&
+	    c->most[QUOTA_SANDBOX_MEMORY_MB] == 0 &&
+	    c->most[QUOTA_SANDBOX_PIDS] == 0)
+		return 0;
+	return err_set(e, ERR_INVAL,
+	    "TOTAL_CEILING: want sandboxes, cpu_cores or memory_mb: what one "
+	    "sandbox has is said in TENANT_CEILING");
+}
+
 int
 ceilings_settle(struct ceilings *cs, const struct conf *c, struct err *e)
 {
@@ -109,7 +122,8 @@ ceilings_settle(struct ceilings *cs, const struct conf *c, struct err *e)
 	if (take_list(&cs->others, conf_list(c, CONF_TENANT_CEILING),
 		"TENANT_CEILING", e) != 0 ||
 	    take_list(&cs->total, conf_list(c, CONF_TOTAL_CEILING),
-		"TOTAL_CEILING", e) != 0)
+		"TOTAL_CEILING", e) != 0 ||
+	    check_total(&cs->total, e) != 0)
 		return ERR_INVAL;
 	HASHMAP_FOREACH (en, next, &cs->by_name)
 		ceiling_fill(&HASH_OF(en, struct ceilings_item, by_name)->c,

@@ -64,6 +64,8 @@ REFUSED = [
     ("DEFAULT_MEMORY_MB=0", "DEFAULT_MEMORY_MB", "want a number"),
     ("DEFAULT_PIDS=0", "DEFAULT_PIDS", "want a number"),
     ("DEFAULT_TTL_SECONDS=604801", "DEFAULT_TTL_SECONDS", "want a number"),
+    ("TENANT_CEILING=colour=5", "TENANT_CEILING", "no ceiling colour"),
+    ("TOTAL_CEILING=sandbox_pids=64", "TOTAL_CEILING", "want sandboxes"),
     # What it is made of.
     ("SANDBOX_RUNTIME=no-such-runtime", "SANDBOX_RUNTIME", "no runtime"),
     ("SANDBOX_RUNTIME=../runc", "SANDBOX_RUNTIME", "no runtime name"),
