@@ -12,6 +12,7 @@
 #include "common/hex.h"
 #include "common/js.h"
 #include "common/token.h"
+#include "common/words_gen.h"
 #include "common/xmalloc.h"
 #include "supervisor/ctl/ctl_audit.h"
 #include "supervisor/ctl/ctl_print.h"
@@ -390,6 +391,21 @@ token_revoke(const struct ctl_call *c, struct err *e)
 	return 0;
 }
 
+/* As the server does when it reads the line. */
+static int
+check_role(const char *tenant, const char *word, struct err *e)
+{
+	enum principal_role role;
+
+	if (principal_role_parse(word, &role) != 0)
+		return err_set(e, ERR_INVAL,
+		    "--role %.60s: want user, admin or metrics", word);
+	if (role == PRINCIPAL_USER && strcmp(tenant, "-") == 0)
+		return err_set(e, ERR_INVAL,
+		    "a token of role user belongs to a tenant: name it");
+	return 0;
+}
+
 /* A token and its line for TENANTS_FILE; nobody else is told. */
 static int
 token_make_line(const struct ctl_call *c, struct err *e)
@@ -400,7 +416,8 @@ token_make_line(const struct ctl_call *c, struct err *e)
 	long long seconds = 0;
 	char *line;
 
-	if (check_name(c->words[0], e) != 0 || check_name(role, e) != 0 ||
+	if (check_name(c->words[0], e) != 0 ||
+	    check_role(c->words[0], role, e) != 0 ||
 	    (c->o->expires != NULL &&
 		parse_duration(c->o->expires, &seconds, e) != 0))
 		return e->code;
@@ -467,6 +484,8 @@ usage_show(const struct ctl_call *c, struct err *e)
 	}
 	if (ask(c, "GET", "/api/v1/usage", NULL, &o, e) != 0)
 		return e->code;
+	if (json_object_get(o, "tenants") == NULL) /* a tenant's own token */
+		return tenant_print(c, o);
 	print(c, o, "tenants", columns, ARRAY_LEN(columns));
 	return 0;
 }
@@ -559,9 +578,10 @@ ctl_commands_run(const struct ctl_options *o, struct err *e)
 	c.words = o->words + own;
 	c.n = o->nwords - own;
 	if (c.n < k->least || c.n > k->most) {
-		(void)err_set(e, ERR_INVAL, "want: sandboxctl %s%s%s %s",
+		(void)err_set(e, ERR_INVAL, "want: sandboxctl %s%s%s%s%s",
 		    k->first, k->second != NULL ? " " : "",
-		    k->second != NULL ? k->second : "", k->follows);
+		    k->second != NULL ? k->second : "",
+		    k->follows[0] != '\0' ? " " : "", k->follows);
 		return CTL_USAGE;
 	}
 	if (!k->is_local && ctl_link_open(o, &c.link, e) != 0)

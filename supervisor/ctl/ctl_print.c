@@ -6,10 +6,13 @@
 #include "common/utf8.h"
 #include "common/xmalloc.h"
 
+/* 0.025, and not 0.025000000000000001. */
+#define REAL_DIGITS JSON_REAL_PRECISION(15)
+
 void
 ctl_print_json(const json_t *o)
 {
-	(void)json_dumpf(o, stdout, JSON_INDENT(2));
+	(void)json_dumpf(o, stdout, JSON_INDENT(2) | REAL_DIGITS);
 	(void)putchar('\n');
 }
 
@@ -26,7 +29,7 @@ text_of(const json_t *v)
 		text[utf8_mask_controls(text, strlen(text))] = '\0';
 		return text[0] != '\0' ? text : (free(text), xstrdup("-"));
 	}
-	text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
+	text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | REAL_DIGITS);
 	return text == NULL ? xstrdup("?") : text;
 }
 

@@ -232,6 +232,8 @@ def test_the_seconds_of_a_day_count_beyond_a_killed_front(host):
                     "sandboxes": 1, "refusals": 0}
     text = ctl("usage", "day-a", "days=1")
     assert text.startswith("DAY ") and len(text.splitlines()) == 2
+    # Milliseconds, and no more digits than that.
+    assert len(text.splitlines()[1].split()[2].partition(".")[2]) <= 3, text
     for bad in ("days=401", "days=", "days=-1", "days=x"):
         assert server.get(f"/api/v1/usage?{bad}",
                           bearer(a.token))[0] == 400

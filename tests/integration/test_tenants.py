@@ -237,6 +237,7 @@ def test_over_http_with_a_token_of_role_admin(make_server):
     done = ctl.run("tenant", "list", env=env)
     assert done.returncode == 1 and "role" in done.stderr
     assert user not in done.stderr
+    assert "tenant: acme\n" in ctl.run("usage", env=env).stdout
     # An administrator is no user.
     assert server.client(token=admin).post("{}")[0] == 403
 
@@ -325,3 +326,14 @@ def test_a_line_for_the_file_is_made_without_a_server(make_server, tokens):
     tokens.lines = ["tenant acme", line]
     other = make_server(env={"TENANTS_FILE": tokens.write()})
     assert other.get("/", bearer(token))[0] == 200
+
+
+@pytest.mark.parametrize("words, says", [
+    (("acme", "--role", "x"), "want user, admin or metrics"),
+    (("-",), "belongs to a tenant")])
+def test_a_line_that_would_end_the_start_is_not_made(build, words, says):
+    done = subprocess.run(
+        [os.path.join(build, "sandboxctl"), "token", "make", *words],
+        capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
