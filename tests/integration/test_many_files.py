@@ -38,13 +38,15 @@ def test_a_kill_while_they_come_loses_none(make_server, role):
                        await_completion=False)["run_id"]
     wait_for(lambda: count(server, "count(*) FROM artifact") > FILES / 10,
              60, "some of them")
-    assert client.status(run)["artifacts"] == []  # nobody's before the end
-    assert server.get("/artifacts/a/latest/00000")[0] == 404
+    # Nobody's before the end, which may come first on a busy machine.
+    hidden = server.get("/artifacts/a/latest/00000")[0]
+    at = client.status(run)
+    assert at["state"] == "completed" or (hidden, at["artifacts"]) == (404, [])
     old = server.pids(role)
     os.kill(old[0], signal.SIGKILL)
     client.close()
-    wait_for(lambda: server.pids(role) not in ([], old), 10, "another")
-    wait_for(lambda: server.get("/healthz", timeout=2)[0] == 200, 10,
+    wait_for(lambda: server.pids(role) not in ([], old), 60, "another")
+    wait_for(lambda: server.get("/healthz", timeout=2)[0] == 200, 60,
              "an answer")
     final = client.wait_end(run, 90)
     assert final["state"] == "completed"
@@ -56,7 +58,7 @@ def test_a_kill_while_they_come_loses_none(make_server, role):
     assert count(server, "blob_files FROM tenant") == FILES
     blobs = f"{server.front_dir}/artifacts"
     wait_for(lambda: sum(len(files) for _, _, files in os.walk(blobs))
-             == FILES, 10, "no file but these")
+             == FILES, 60, "no file but these")
     again = client.run("a", "echo more > /artifacts/more")
     assert [a["path"] for a in again["artifacts"]] == ["more"]
 
