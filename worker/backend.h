@@ -80,6 +80,7 @@ struct box_identity {
 };
 
 #define BACKEND_TEXT_MAX 255
+#define BACKEND_ISOLATION_MAX 6000
 
 /* What else an inspection shows of a box of ours: for a person, or for a
  * database that is made anew. */
@@ -89,6 +90,7 @@ struct backend_report {
 	char image[BACKEND_TEXT_MAX + 1];
 	uint32_t generation;
 	int64_t finished_ms; /* 0: it never ran, or runs; or INT64_MAX */
+	char isolation[BACKEND_ISOLATION_MAX + 1]; /* JSON (isolation.h) */
 };
 
 /* A box as the engine describes it. */
@@ -108,7 +110,7 @@ struct backend_container {
 	uint64_t
 	    nano_cpus; /* it was made with; 0, as for the next: not known */
 	uint64_t memory_bytes;
-	/* The callback's to read; NULL in lists and of what is opened. */
+	/* The callback's to read; NULL in lists. */
 	const struct backend_report *report;
 };
 /* backend_is_at_work - it is ours and does not rest: it runs, or may yet */

@@ -97,6 +97,7 @@ struct box {
 	struct tasks *tasks;
 
 	bool told_ready;
+	char *isolation; /* to be told; NULL: nothing */
 	enum box_farewell farewell;
 	char why[ERR_TEXT_MAX]; /* of a loss that is told later */
 };
@@ -141,6 +142,7 @@ free_cb(void *arg)
 	struct box *b = arg;
 
 	timer_free(b->timer);
+	free(b->isolation);
 	free(b->name);
 	free(b);
 }
@@ -314,7 +316,10 @@ tell_ready(struct box *b)
 	    b->name, b->times.create_us, b->times.start_us, b->times.hello_us);
 	msg_send_sandbox_ready(*h->front,
 	    &(struct msg_sandbox_ready){.id = b->at.sandbox,
-		.container_id = backend_handle_text(&b->at.handle)});
+		.container_id = backend_handle_text(&b->at.handle),
+		.isolation = b->isolation});
+	free(b->isolation);
+	b->isolation = NULL;
 	h->on_ready(h->arg);
 }
 
@@ -443,6 +448,8 @@ await_agent(struct box *b, const struct backend_container *c)
 {
 	box_map_see(&b->in->map, &b->at, &c->handle);
 	b->running_us = clock_mono_us();
+	if (c->report != NULL)
+		b->isolation = xstrdup(c->report->isolation);
 	set_state(b, BOX_GREETING);
 	timer_set_ms(b->timer, BOX_HELLO_MS);
 	link_expect(b->link, &b->at.handle);

@@ -165,8 +165,10 @@ on_sandbox_ready(void *worker, const struct msg_sandbox_ready *m, struct err *e)
 	struct sandbox *sb = sandbox_of(worker, m->id);
 
 	(void)e;
-	if (sb != NULL)
+	if (sb != NULL) {
+		sandbox_on_isolation(sb, m->isolation);
 		sandbox_on_up(sb, m->container_id);
+	}
 	core_turn(core_of(worker));
 	return 0;
 }

@@ -119,6 +119,7 @@ sandbox_free(struct sandbox *sb)
 	sched_queue_clear(&sb->queue);
 	timer_free(sb->retry);
 	sandbox_save_clear(&sb->save);
+	free(sb->isolation);
 	principal_unref(sb->owner);
 	store_sandbox_clear(&sb->row);
 	free(sb);

@@ -19,6 +19,7 @@
 #include "common/err.h"
 #include "common/hashmap.h"
 #include "common/principal.h"
+#include "common/xmalloc.h"
 #include "supervisor/core/bus.h"
 #include "supervisor/core/names.h"
 #include "supervisor/core/sandbox_save.h"
@@ -57,8 +58,9 @@ struct sandbox {
 	struct sandbox_save save; /* of its row */
 	bool is_remove_due;       /* told when its row is written */
 	bool is_open, is_held;    /* its gate, but for what is to be written */
-	uint32_t left;  /* processes that commands left behind, told last */
-	struct err why; /* for the deeds of a step */
+	uint32_t left;   /* processes that commands left behind, told last */
+	char *isolation; /* how it is held, as JSON; NULL: not told */
+	struct err why;  /* for the deeds of a step */
 	struct timer *retry;
 	struct hash_entry by_id;
 	TAILQ_ENTRY(sandbox) link; /* in order of their numbers */
@@ -149,6 +151,13 @@ void sandbox_on_lost(struct sandbox *sb, const char *why);
 void sandbox_on_hung(struct sandbox *sb);
 /* code 0: nothing is left of it */
 void sandbox_on_removed(struct sandbox *sb, int code, const char *text);
+/* sandbox_on_isolation - before it is up: how its engine holds it, as JSON */
+static inline void
+sandbox_on_isolation(struct sandbox *sb, const char *text)
+{
+	free(sb->isolation);
+	sb->isolation = xstrdup(text);
+}
 /* sandbox_on_left - so many processes that its commands left behind live */
 static inline void
 sandbox_on_left(struct sandbox *sb, uint32_t count)

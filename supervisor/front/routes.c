@@ -11,6 +11,7 @@
 #include "supervisor/front/admin.h"
 #include "supervisor/front/audit_route.h"
 #include "supervisor/front/oauth.h"
+#include "supervisor/front/sandbox_route.h"
 #include "supervisor/front/secret_route.h"
 
 #define IDENTIFIER_MAX 36
@@ -119,6 +120,11 @@ static const struct route routes[] = {
 	"no such tenant", secret_on_tenant_list, ROUTE_FOR_USERS, ADMIN},
     {ROUTE_TOP, "/api/v1/tenants/:tenant/secrets/:secret", CHANGE, CHANGE_ALLOW,
 	"no such secret", secret_on_tenant, ROUTE_FOR_USERS, ADMIN},
+    {ROUTE_TOP, "/api/v1/tenants/:tenant/sandboxes/:identifier", READ,
+	READ_ALLOW, "no such sandbox", sandbox_on_tenant, ROUTE_FOR_USERS,
+	ADMIN},
+    {ROUTE_TOP, "/api/v1/sandboxes/:identifier", READ, READ_ALLOW,
+	"no such sandbox", sandbox_on_own, ROUTE_FOR_USERS, USER},
     {ROUTE_TOP, "/api/v1/secrets", READ, READ_ALLOW, NULL, secret_on_own_list,
 	ROUTE_FOR_USERS, USER},
     {ROUTE_TOP, "/api/v1/secrets/:secret", CHANGE, CHANGE_ALLOW,

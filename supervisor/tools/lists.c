@@ -220,13 +220,6 @@ compare(const void *a, const void *b)
 	    x->created_ms, x->identifier, y->created_ms, y->identifier);
 }
 
-static const char *
-state_word(const struct sandbox *sb)
-{
-	return sb->state == SANDBOX_READY ? SANDBOX_IS_READY_WORD :
-					    SANDBOX_IS_CREATING_WORD;
-}
-
 static void
 select_cb(const struct sandbox *sb, void *arg)
 {
@@ -235,7 +228,8 @@ select_cb(const struct sandbox *sb, void *arg)
 
 	if (sb->row.tenant != s->tenant.n || !sb->name.is_held)
 		return; /* another's, or it gave its identifier up */
-	if (s->state[0] != '\0' && strcmp(state_word(sb), s->state) != 0)
+	if (s->state[0] != '\0' &&
+	    strcmp(view_sandbox_state(sb), s->state) != 0)
 		return;
 	if (p != NULL &&
 	    compare_place(p->created_ms, p->identifier, sb->row.created_ms,
@@ -245,19 +239,6 @@ select_cb(const struct sandbox *sb, void *arg)
 		s->found = xreallocarray(
 		    s->found, s->n == 0 ? 1 : 2 * s->n, sizeof(*s->found));
 	s->found[s->n++] = sb;
-}
-
-static json_t *
-view_sandbox(const struct sandbox *sb)
-{
-	const struct store_sandbox *row = &sb->row;
-
-	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o}",
-	    "identifier", row->identifier, "state", state_word(sb), "name",
-	    row->name, "image", row->image, "active_runs",
-	    (json_int_t)sched_queue_count(&sb->queue), "left_running",
-	    (json_int_t)sb->left, "created_at", view_time(row->created_ms),
-	    "expires_at", view_time(row->expires_ms));
 }
 
 #define IDENTIFIER_BYTES                                                       \

@@ -448,3 +448,25 @@ view_run(const struct store_run *row, const struct log_digest *d,
 	set_text(o, "error", row->error);
 	return o;
 }
+
+/* ---- a sandbox */
+
+const char *
+view_sandbox_state(const struct sandbox *sb)
+{
+	return sb->state == SANDBOX_READY ? SANDBOX_IS_READY_WORD :
+					    SANDBOX_IS_CREATING_WORD;
+}
+
+json_t *
+view_sandbox(const struct sandbox *sb)
+{
+	const struct store_sandbox *row = &sb->row;
+
+	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:o, s:o}",
+	    "identifier", row->identifier, "state", view_sandbox_state(sb),
+	    "name", row->name, "image", row->image, "active_runs",
+	    (json_int_t)sched_queue_count(&sb->queue), "left_running",
+	    (json_int_t)sb->left, "created_at", view_time(row->created_ms),
+	    "expires_at", view_time(row->expires_ms));
+}

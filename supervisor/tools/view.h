@@ -14,6 +14,7 @@
 
 #include "common/base.h"
 #include "supervisor/core/log_digest.h"
+#include "supervisor/core/sandbox.h"
 #include "supervisor/core/sched.h"
 #include "supervisor/store/store.h"
 
@@ -52,5 +53,8 @@ json_t *view_time(int64_t wall_ms); /* null for 0 */
  * nothing when that is nothing */
 void view_left(
     json_t *o, const struct store_command *c, const struct log_command *log);
+/* view_sandbox - one that holds its identifier, as lists show it */
+json_t *view_sandbox(const struct sandbox *sb);
+const char *view_sandbox_state(const struct sandbox *sb);
 
 #endif

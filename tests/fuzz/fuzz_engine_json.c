@@ -3,6 +3,7 @@
  * libs: worker common */
 #include "common/xmalloc.h"
 #include "worker/docker/answer.h"
+#include "worker/docker/isolation.h"
 #include "worker/doctor/facts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -73,6 +74,8 @@ read_small(unsigned int which, const char *s, size_t n)
 	struct answer_image image;
 	struct backend_container c;
 	struct answer_info info;
+	static char profile[] = "{}";
+	struct policy policy = {.seccomp = profile};
 	struct err e;
 
 	switch (which) {
@@ -81,6 +84,11 @@ read_small(unsigned int which, const char *s, size_t n)
 		    (!policy_is_id(c.handle.id) ||
 			(c.running && c.handle.pid < 2)))
 			abort();
+		isolation_write(s, n,
+		    &(struct isolation_host){
+			.policy = &policy, .has_seccomp = true},
+		    report.isolation);
+		check_text(report.isolation, sizeof(report.isolation));
 		break;
 	case 1:
 		if (answer_created(s, n, &handle, text, &e) == 0)

@@ -83,8 +83,13 @@ def requests(victim, run):
         yield path, "GET", path
     for path, more in (("/api/v1/tenants/:tenant", ""),
                        ("/api/v1/tenants/:tenant/tokens", "/tokens"),
-                       ("/api/v1/tenants/:tenant/secrets", "/secrets")):
+                       ("/api/v1/tenants/:tenant/secrets", "/secrets"),
+                       ("/api/v1/tenants/:tenant/sandboxes/:identifier",
+                        "/sandboxes/box")):
         yield path, "GET", f"/api/v1/tenants/{victim.name}{more}"
+    for name in (f"box-{victim.name}-1", run):
+        yield ("/api/v1/sandboxes/:identifier", "GET",
+               f"/api/v1/sandboxes/{name}")
     for name in (victim.secret, run):
         yield ("/api/v1/secrets/:secret", "DELETE", f"/api/v1/secrets/{name}")
     yield ("/api/v1/tenants/:tenant/secrets/:secret", "DELETE",

@@ -18,12 +18,32 @@ def tokens():
         yield Tokens(os.path.join(top, "tenants"))
 
 
+def isolation(client, path):
+    status, _, data = client.request("GET", path)
+    assert status == 200, data
+    return json.loads(data)["isolation"]
+
+
+def check_as_delivered(told):
+    """As delivered, and the limits of the server's own settings."""
+    assert told["seccomp"] == "server"
+    assert told["no_new_privileges"] and not told["privileged"]
+    assert told["capabilities_dropped"] == ["ALL"]
+    assert "SYS_ADMIN" not in told["capabilities_added"]
+    assert told["network"] == "none" and told["runtime"]
+    limits = told["limits"]
+    assert limits["memory_bytes"] > 0 and limits["cpus"] > 0
+    assert limits["pids"] > 0 and limits["disk_bytes"] > 0
+    assert limits["disk_by"] in ("engine", "agent")
+
+
 def test_a_quota_does_not_go_beyond_a_ceiling(make_server, tokens):
     tokens.tenant("acme", "ceiling.sandboxes=1", "rule.read_only_root=true")
     tokens.tenant("free")
     acme, free = (tokens.token(n, "user") for n in ("acme", "free"))
+    root = tokens.token("-", "admin")
     server = make_server(env={"TENANTS_FILE": tokens.write()})
-    a = server.client(token=acme)
+    a, admin = server.client(token=acme), server.client(token=root)
     text = a.run("one", "touch /bin/x 2>&1; touch /workspace/f && echo good")
     assert text["state"] == "completed", text
     assert "Read-only file system" in json.dumps(text)
@@ -34,11 +54,25 @@ def test_a_quota_does_not_go_beyond_a_ceiling(make_server, tokens):
     Ctl(server)("tenant", "set", "acme", "quota.sandboxes=9")
     assert "tenant acme has its ceiling of 1 sandboxes" in json.dumps(
         a.tool("initialize_sandbox", identifier="three"))
+    # It is what is said of the sandbox, too: by its engine, not by the rule.
+    held = isolation(a, "/api/v1/sandboxes/one")
+    assert held["read_only_root"] is True
     # Others are none of its business.
     b = server.client(token=free)
     assert "Read-only" not in json.dumps(
         b.run("one", "touch /bin/x 2>&1; touch /workspace/f"))
     b.call("initialize_sandbox", identifier="two")
+    held = isolation(b, "/api/v1/sandboxes/two")
+    assert held["read_only_root"] is False
+    assert b.request("GET", "/api/v1/sandboxes/three")[0] == 404
+    # What is wrong with the host is not for tenants.
+    assert "advisories" not in held
+    told = isolation(admin, "/api/v1/tenants/free/sandboxes/two")
+    assert set(told.pop("advisories")) == {"open", "unknown", "not_shown"}
+    assert told == held
+    path = "/api/v1/tenants/free/sandboxes/two"
+    assert b.request("GET", path)[0] == 403
+    check_as_delivered(told)
 
 
 def test_ceilings_are_told_to_workers_alone(make_server, tokens):
@@ -116,6 +150,9 @@ def test_a_rule_is_set_while_the_server_runs(make_server):
         client.tool("initialize_sandbox", identifier="c"))
     server.stop()
     server.start()
+    client = server.client(token=token)
+    assert wait_for(lambda: isolation(client, "/api/v1/sandboxes/a"), 60,
+                    "what the worker sees anew")["read_only_root"] is True
     assert ctl.json("tenant", "show", "acme")["rules"]["runtime"] == "other"
     ctl("tenant", "set", "acme", "rule.runtime=default")
     client = server.client(token=token)

@@ -9,6 +9,7 @@
 
 #include "common/xmalloc.h"
 #include "worker/docker/body.h"
+#include "worker/docker/isolation.h"
 #include "worker/later.h"
 
 #define REMOVE_RETRY_MS 100
@@ -27,16 +28,26 @@ static void
 inspect_done_cb(const struct api_answer *a, void *arg)
 {
 	struct inspect *in = arg;
-	struct backend_container c;
+	const struct engine *en = &in->d->engine;
+	struct backend_container c = {.is_ours = false};
 	struct backend_report report;
 	struct err e;
 	int rc;
 
 	if (a->rc != 0 || a->status != 200)
 		rc = docker_fail(a, "inspect", &e);
+	else if (en->users == BACKEND_USERS_UNKNOWN)
+		rc = err_set(&e, ERR_BACKEND, "%s", en->detail);
 	else
 		rc = answer_container(
 		    a->body, a->len, in->d->id, &c, &report, &e);
+	if (rc == 0 && c.is_ours)
+		isolation_write(a->body, a->len,
+		    &(struct isolation_host){.policy = in->d->policy,
+			.has_seccomp = en->has_seccomp,
+			.has_own_users = en->users == BACKEND_USERS_MAPPED,
+			.advisories = en->advisories},
+		    report.isolation);
 	in->cb(rc, rc == 0 ? &c : NULL, rc == 0 ? NULL : &e, in->arg);
 	free(in);
 }

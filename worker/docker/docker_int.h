@@ -6,6 +6,8 @@
 
 #include <sys/queue.h>
 
+#include <jansson.h>
+
 #include "worker/docker/answer.h"
 #include "worker/docker/docker.h"
 #include "worker/docker/api.h"
@@ -40,6 +42,8 @@ struct engine {
 	bool known; /* asked at least once */
 	enum answer_quota quota;
 	enum backend_users users;
+	bool has_seccomp;
+	json_t *advisories; /* open_advisories.h */
 	bool up;
 	bool said_up;
 	char version[16]; /* of the API: "v1.41" */

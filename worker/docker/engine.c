@@ -15,14 +15,17 @@
 #include <sys/stat.h>
 
 #include "common/exit.h"
+#include "common/js.h"
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "worker/doctor/open_advisories.h"
 
 #define UNIX_PREFIX "unix://"
 #define SOCKET_PATH_MAX 107 /* of sockaddr_un */
 #define UP_MS 5000
 #define DOWN_MS 2000
+#define VERSION_DEPTH 8
 
 /* ---- which sockets are tried */
 
@@ -220,6 +223,7 @@ is_up(struct docker *d, const struct answer_info *info)
 		    d->engine.sockets[d->engine.socket], d->policy->runtime);
 	d->engine.up = true;
 	d->engine.quota = info->quota;
+	d->engine.has_seccomp = info->seccomp;
 	d->engine.users =
 	    answer_remaps(info) ? BACKEND_USERS_MAPPED : BACKEND_USERS_SAME;
 	d->engine.hooks->on_alive(d);
@@ -249,6 +253,20 @@ info_done_cb(const struct api_answer *a, void *arg)
 }
 
 static void
+take_advisories(struct docker *d, const struct api_answer *a)
+{
+	json_t *version = NULL;
+
+	if (js_parse(a->body, a->len, ANSWER_SMALL_MAX, VERSION_DEPTH, &version,
+		NULL) != 0)
+		return;
+	json_decref(d->engine.advisories);
+	d->engine.advisories = open_advisories(
+	    version, strcmp(d->policy->seccomp, "unconfined") != 0);
+	json_decref(version);
+}
+
+static void
 version_done_cb(const struct api_answer *a, void *arg)
 {
 	struct docker *d = arg;
@@ -264,6 +282,7 @@ version_done_cb(const struct api_answer *a, void *arg)
 		is_down(d, e.msg);
 		return;
 	}
+	take_advisories(d, a);
 	(void)docker_ask(d, "GET", DOCKER_PING_MS, info_done_cb, d, "/info");
 }
 
@@ -338,6 +357,8 @@ void
 engine_clear(struct docker *d)
 {
 	timer_free(d->engine.tick);
+	json_decref(d->engine.advisories);
+	d->engine.advisories = NULL;
 	for (size_t i = 0; i < d->engine.nsockets; i++)
 		free(d->engine.sockets[i]);
 	d->engine.nsockets = 0;

@@ -190,8 +190,7 @@ inspected_cb(
 		open_fail(o);
 		return;
 	}
-	o->out.c = *c;
-	o->out.c.report = NULL; /* it is gone when we return */
+	o->out.c = *c; /* its report lives until we return, and so does o */
 	open_leave(o);
 }
 

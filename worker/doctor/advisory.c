@@ -112,3 +112,15 @@ advisory_look(const struct advisory_subject *s, struct findings *out)
 	    "version %s: %zu of %zu known advisories are open",
 	    s->package[0] != '\0' ? s->package : s->version, open, looked);
 }
+
+void
+advisory_each(const struct advisory_subject *s,
+    void (*on)(const char *cve, void *arg), void *arg)
+{
+	const char *at = embed_advisories[0].data;
+	struct advisory a;
+
+	while (s->version[0] != '\0' && next_advisory(&at, &a))
+		if (strcmp(a.component, s->component) == 0 && is_open(&a, s))
+			on(a.cve, arg);
+}

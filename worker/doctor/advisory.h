@@ -18,5 +18,9 @@ struct advisory_subject {
 /* advisory_look - one finding about this component, and one for each advisory
  * that is open */
 void advisory_look(const struct advisory_subject *s, struct findings *out);
+/* advisory_each - the CVE of each that is open, nothing when the version is not
+ * known; the text lives until on returns */
+void advisory_each(const struct advisory_subject *s,
+    void (*on)(const char *cve, void *arg), void *arg);
 
 #endif

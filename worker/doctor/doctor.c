@@ -121,8 +121,7 @@ look_at_part(struct doctor *d, const char *component, const char *said,
 	if (said[0] != '\0')
 		version_upstream(said, version, sizeof(version));
 	/* An engine of Debian says less than its package's version. */
-	if (strstr(said, "+ds") != NULL || strstr(said, "~ds") != NULL ||
-	    strstr(said, "+dfsg") != NULL)
+	if (version_is_debians(said))
 		host_package(package_name, package);
 	if (package[0] == '\0' && strstr(said, "deb") != NULL)
 		(void)snprintf(package, sizeof(package), "%s", said);

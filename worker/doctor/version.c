@@ -104,6 +104,13 @@ version_upstream(const char *version, char *out, size_t size)
 	out[n] = '\0';
 }
 
+bool
+version_is_debians(const char *version)
+{
+	return strstr(version, "+ds") != NULL ||
+	    strstr(version, "~ds") != NULL || strstr(version, "+dfsg") != NULL;
+}
+
 /* The first two numbers: how much of it that is. */
 static size_t
 branch_len(const char *v)

@@ -15,6 +15,8 @@ int version_compare(const char *a, const char *b);
 /* version_upstream - what stands before what a distribution added: "1.1.5" of
  * "1.1.5+ds1-1+deb12u1", "1.0.0~rc93" of "v1.0.0-rc93"; cut to size */
 void version_upstream(const char *version, char *out, size_t size);
+/* version_is_debians - its marks are in it */
+bool version_is_debians(const char *version);
 /* version_is_fixed - fixed has the first good version of each branch (the
  * first two numbers) with commas between; one of a branch that is not there
  * is good when it is newer than all of them */

@@ -6,10 +6,12 @@
 
 #include <stdio.h>
 
+#include "common/js.h"
 #include "worker/doctor/advisory.h"
 #include "worker/doctor/facts.h"
 #include "worker/doctor/finding.h"
 #include "worker/doctor/host.h"
+#include "worker/doctor/open_advisories.h"
 
 static size_t
 count(const struct findings *f, enum finding_state state)
@@ -148,6 +150,67 @@ test_packages_are_found_in_dpkgs_words(void **state)
 	assert_string_equal(got, "2");
 	host_package_of(status, "docker", got);
 	assert_string_equal(got, "");
+}
+
+/* The kernel's are this machine's: they are left out here. */
+static bool
+is_listed(const json_t *o, const char *list, const char *word)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (json_object_get(o, list), i, item)
+		if (strcmp(json_string_value(item), word) == 0)
+			return true;
+	return false;
+}
+
+static void
+test_a_worker_knows_what_is_open_on_its_host(void **state)
+{
+	AUTO(auto_json)
+	json_t *version =
+	    json_pack("{s:s, s:[{s:s, s:s}, {s:s, s:s, s:{s:s}}]}", "Version",
+		"20.10.24+dfsg1", "Components", "Name", "containerd", "Version",
+		"v1.7.26", "Name", "runc", "Version", "1.1.5+ds1", "Details",
+		"GitCommit", "1.1.5+ds1-1+deb12u1");
+	AUTO(auto_json) json_t *o = open_advisories(version, true);
+
+	(void)state;
+	assert_true(is_listed(o, "open", "CVE-2024-40635"));
+	assert_false(is_listed(o, "open", "CVE-2023-25173"));
+	assert_true(is_listed(o, "open", "CVE-2024-45310"));
+	/* Its package has it mended, and the version does not say so. */
+	assert_false(is_listed(o, "open", "CVE-2024-21626"));
+	/* Debian's engine does not say which package it is. */
+	assert_true(is_listed(o, "unknown", "CVE-2024-41110"));
+	assert_false(is_listed(o, "open", "CVE-2024-41110"));
+}
+
+static void
+test_what_an_engine_does_not_say_is_not_known(void **state)
+{
+	static const char wrong[] =
+	    "{\"Version\":7,\"Components\":{\"Name\":\"runc\"}}";
+	static const char worse[] =
+	    "{\"Components\":[1,{\"Name\":\"runc\",\"Version\":[],"
+	    "\"Details\":7}]}";
+	static const char *const words[] = {"{}", "[]", wrong, worse};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		AUTO(auto_json) json_t *version = NULL;
+		AUTO(auto_json) json_t *o = NULL;
+		struct err e;
+
+		assert_int_equal(
+		    js_parse(words[i], strlen(words[i]), 1000, 8, &version, &e),
+		    0);
+		o = open_advisories(version, true);
+		assert_true(is_listed(o, "unknown", "engine"));
+		assert_true(is_listed(o, "unknown", "containerd"));
+		assert_true(is_listed(o, "unknown", "runc"));
+	}
 }
 
 static void
@@ -313,6 +376,8 @@ main(void)
 	    cmocka_unit_test(test_a_kernel_newer_than_the_table_holds),
 	    cmocka_unit_test(test_a_kernels_version_is_upstreams),
 	    cmocka_unit_test(test_packages_are_found_in_dpkgs_words),
+	    cmocka_unit_test(test_a_worker_knows_what_is_open_on_its_host),
+	    cmocka_unit_test(test_what_an_engine_does_not_say_is_not_known),
 	    cmocka_unit_test(test_an_engines_word_is_read),
 	    cmocka_unit_test(test_nonsense_of_an_engine_is_nothing),
 	    cmocka_unit_test(test_findings_are_printed_for_people_and_programs),

@@ -1,0 +1,13 @@
+/* sandbox_route.h - a sandbox, and how it is isolated */
+#ifndef FRONT_SANDBOX_ROUTE_H
+#define FRONT_SANDBOX_ROUTE_H
+
+#include "supervisor/front/front.h"
+
+/* GET /api/v1/sandboxes/{identifier}: one of the caller's.  What is known to be
+ * wrong with the host is not for tenants. */
+void sandbox_on_own(struct front *f, struct http_exchange *x);
+/* The same below /api/v1/tenants/{tenant}, and all of it. */
+void sandbox_on_tenant(struct front *f, struct http_exchange *x);
+
+#endif
