@@ -34,8 +34,8 @@ read_commands(struct db *db, struct store_run *r, struct err *e)
 	return rc;
 }
 
-int
-reads_count_artifacts(struct db *db, uint64_t run, uint64_t *out, struct err *e)
+static int
+count_artifacts(struct db *db, uint64_t run, uint64_t *out, struct err *e)
 {
 	struct db_call c;
 	int rc;
@@ -90,7 +90,7 @@ read_artifacts(struct db *db, struct store_run *r, struct err *e)
 	rc = read_page(db, r, e);
 	n = (uint64_t)r->artifacts_from + r->nartifacts;
 	if (rc == 1 || (rc == 0 && r->nartifacts == 0 && n > 0))
-		rc = reads_count_artifacts(db, r->id, &n, e);
+		rc = count_artifacts(db, r->id, &n, e);
 	r->artifacts_total = (uint32_t)n;
 	return rc;
 }

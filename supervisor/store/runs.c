@@ -368,18 +368,44 @@ end_command(
 	return rc;
 }
 
+/* All of its artifacts: those that were put before, too. */
+struct left {
+	uint64_t files, bytes;
+};
+
+static int
+sum_left(
+    struct db *db, const struct store_run *r, struct left *out, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	*out = (struct left){.files = r->nartifacts};
+	for (uint32_t i = 0; i < r->nartifacts; i++)
+		out->bytes += r->artifacts[i].size;
+	if (!r->artifacts_put)
+		return 0;
+	db_call_init(&c, db, DB_ARTIFACTS_SUM);
+	db_put_uint(&c, r->id);
+	rc = db_call_step(&c, e);
+	if (rc < 0)
+		return rc;
+	out->files = db_get_uint(&c);
+	out->bytes = db_get_uint(&c);
+	db_call_end(&c);
+	return 0;
+}
+
 /* What is in files, for those who count it. */
 static int
-end_kept(struct db *db, const struct run_op *o, struct err *e)
+end_kept(struct db *db, const struct run_op *o, const struct left *left,
+    struct err *e)
 {
 	const struct store_run *r = &o->row;
 	bool has_file = o->log != NULL && r->log == NULL;
-	uint64_t n = r->nartifacts;
 	struct db_call c;
 
-	if (r->artifacts_put && reads_count_artifacts(db, r->id, &n, e) != 0)
-		return e->code;
-	if (!has_file && n == 0)
+	if (!has_file && left->files == 0)
 		return 0;
 	db_call_init(&c, db, DB_KEPT_INSERT);
 	db_put_uint(&c, r->id);
@@ -430,12 +456,14 @@ end_run(struct db *db, struct op *op, struct err *e)
 	struct run_op *o = (struct run_op *)op;
 	const struct store_run *r = &o->row;
 	bool is_new = op->covers != NULL; /* its insertion is ours to do */
+	struct left left;
 
 	if (end_check(r, e) != 0 || end_take_log(o, e) != 0 ||
 	    (is_new ? end_insert(db, r, e) : end_update(db, r, e)) != 0)
 		return e->code;
-	if (put_artifacts(db, r, e) != 0 || end_kept(db, o, e) != 0 ||
-	    tally_add(db, r, e) != 0)
+	if (put_artifacts(db, r, e) != 0 || sum_left(db, r, &left, e) != 0 ||
+	    end_kept(db, o, &left, e) != 0 ||
+	    tally_add(db, r, left.bytes, e) != 0)
 		return e->code;
 	return r->log != NULL ? 0 : log_file_name(o->log, e);
 }

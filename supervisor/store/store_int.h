@@ -72,7 +72,5 @@ void runs_hurry(struct store *s, uint64_t sandbox);
  * has ended, a page of its artifacts.  On failure *r is cleared. */
 int reads_run(struct db *db, struct db_call *c, uint32_t artifacts_from,
     struct store_run *r, struct err *e) MUSTCHECK;
-int reads_count_artifacts(
-    struct db *db, uint64_t run, uint64_t *out, struct err *e) MUSTCHECK;
 
 #endif

@@ -38,14 +38,14 @@ count_run(struct store_counts *n, const struct store_run *r)
 }
 
 static void
-use_of_run(struct store_day *d, const struct store_run *r)
+use_of_run(
+    struct store_day *d, const struct store_run *r, uint64_t artifact_bytes)
 {
 	d->runs++;
+	d->artifact_bytes += artifact_bytes;
 	for (uint32_t i = 0; i < r->ncommands; i++)
 		d->output_bytes +=
 		    r->commands[i].stdout_bytes + r->commands[i].stderr_bytes;
-	for (uint32_t i = 0; i < r->nartifacts; i++)
-		d->artifact_bytes += r->artifacts[i].size;
 }
 
 /* A clock that was set could make it any number of days. */
@@ -70,7 +70,8 @@ add_time(struct db *db, const struct store_run *r, uint32_t day, struct err *e)
 }
 
 int
-tally_add(struct db *db, const struct store_run *r, struct err *e)
+tally_add(struct db *db, const struct store_run *r, uint64_t artifact_bytes,
+    struct err *e)
 {
 	uint32_t last = store_day_of(r->ended_ms);
 	struct tally_sum *sum;
@@ -82,7 +83,7 @@ tally_add(struct db *db, const struct store_run *r, struct err *e)
 	if (sum == NULL)
 		return e->code;
 	count_run(&sum->counts, r);
-	use_of_run(&sum->day, r);
+	use_of_run(&sum->day, r, artifact_bytes);
 	return 0;
 }
 

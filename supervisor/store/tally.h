@@ -24,9 +24,11 @@ struct tally { /* of one connection: db_tally */
 	size_t n;
 };
 
-/* tally_add - r has ended; in the transaction of its end */
-int tally_add(
-    struct db *db, const struct store_run *r, struct err *e) MUSTCHECK;
+/* tally_add - r has ended; in the transaction of its end
+ *
+ *	artifact_bytes	of all its artifacts: r's may be the last of them */
+int tally_add(struct db *db, const struct store_run *r, uint64_t artifact_bytes,
+    struct err *e) MUSTCHECK;
 /* tally_flush - before a commit, and before somebody reads the totals in the
  * same transaction */
 int tally_flush(struct db *db, struct err *e) MUSTCHECK;

@@ -119,6 +119,38 @@ test_a_run_counts_in_the_days_it_went_through(void **state)
 	assert_int_equal(read_days(f, 0).n, 1);
 }
 
+/* Some come before the end, one of them again with other bytes. */
+static void
+test_all_artifacts_of_a_run_count(void **state)
+{
+	struct fixture *f = *state;
+	struct result put = {0};
+	struct store_run r;
+
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	for (uint8_t digest = 1; digest <= 2; digest++) {
+		struct store_run some = {.id = r.id, .tenant = r.tenant};
+
+		fixture_run_artifact(&some, "x", digest);
+		some.artifacts[0].size = digest * 100u;
+		(void)store_artifacts_put(
+		    f->store, &some, NULL, result_cb, &put);
+		store_run_clear(&some);
+		fixture_wait(f, &put.calls, digest);
+		assert_int_equal(put.rc, 0);
+	}
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
+	r.started_ms = r.ended_ms = MIDNIGHT;
+	r.artifacts_put = true;
+	fixture_run_artifact(&r, "y", 3);
+	r.artifacts[0].size = 7;
+	fixture_end(f, &r);
+	assert_int_equal(read_days(f, DAY).rows[0].artifact_bytes, 207);
+	store_run_clear(&r);
+}
+
 static void
 test_an_end_that_is_refused_counts_for_nothing(void **state)
 {
@@ -214,6 +246,7 @@ main(void)
 	    test_##name, fixture_setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_run_counts_in_the_days_it_went_through),
+	    TEST(all_artifacts_of_a_run_count),
 	    TEST(an_end_that_is_refused_counts_for_nothing),
 	    TEST(sandboxes_count_once_and_refusals_are_added),
 	    TEST(a_crowd_of_ends_is_added_once_a_commit),
