@@ -369,11 +369,15 @@ list_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
 	struct artifacts *a = arg;
 
 	a->get = NULL;
-	if (rc != 0) {
+	if (rc != 0 && rc != ERR_NOTFOUND) {
 		try_again(a, "listed", why);
 		return;
 	}
 	rows_drop(a, a->nrows);
+	if (rc != 0) { /* forgotten, since its end was written */
+		say_listed(a);
+		return;
+	}
 	a->nrows = row->nartifacts;
 	a->rows = a->nrows == 0 ? NULL : xcalloc(a->nrows, sizeof(*a->rows));
 	for (uint32_t i = 0; i < a->nrows; i++) {

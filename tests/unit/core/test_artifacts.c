@@ -186,6 +186,34 @@ test_the_next_worker_begins_anew(void **state)
 	    (int64_t)n);
 }
 
+/* A trim may take the run as soon as its end is on disk. */
+static void
+test_a_run_that_was_forgotten_meanwhile_has_an_empty_list(void **state)
+{
+	struct ground *g = *state;
+	struct result result = {0};
+	struct store_run row;
+	char path[24];
+
+	for (uint32_t i = 0; i < ARTIFACTS_BATCH + 1; i++) {
+		(void)snprintf(path, sizeof(path), "%u", i);
+		leave(g, i, path, 1);
+	}
+	fixture_run_ended(&g->row, RUN_STATE_COMPLETED);
+	row = g->row;
+	artifacts_lend(&g->a, &row);
+	store_run_end(g->f->store, &row, g->log, result_cb, &result);
+	store_trim(g->f->store, (struct tenant_id){g->row.tenant}, 0, result_cb,
+	    &result);
+	fixture_wait(g->f, &result.calls, 2);
+	assert_string_equal(result.msg, "");
+	artifacts_list(&g->a, listed_cb, g);
+	fixture_wait(g->f, &g->listed, 1);
+	artifacts_take(&g->a, &g->row);
+	assert_int_equal(g->row.nartifacts, 0);
+	assert_int_equal(g->row.artifacts_total, 0);
+}
+
 static void
 test_while_the_database_fails_the_worker_waits(void **state)
 {
@@ -250,6 +278,7 @@ main(void)
 	    TEST(test_long_names_fill_a_batch_sooner),
 	    TEST(test_a_few_names_go_with_the_end_of_the_run),
 	    TEST(test_the_next_worker_begins_anew),
+	    TEST(test_a_run_that_was_forgotten_meanwhile_has_an_empty_list),
 	    TEST(test_while_the_database_fails_the_worker_waits),
 	    TEST(test_only_so_many_files_come_at_a_time),
 	    TEST(test_a_name_is_text),
