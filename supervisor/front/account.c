@@ -13,6 +13,8 @@
 #include "supervisor/front/oauth.h"
 #include "supervisor/tools/view.h"
 
+#define DAYS_OF_ALL_MAX 20000 /* in one answer */
+
 static void
 reply(struct http_exchange *x, json_t *o)
 {
@@ -208,9 +210,23 @@ start_usage(struct front *f, struct http_exchange *x, const struct tenant *one,
 	usage_next(c);
 }
 
+/* So that an answer about all tenants has a bound. */
+static uint32_t
+days_max(const struct tenants *t, const struct tenant *one)
+{
+	const struct tenant *n = NULL;
+	uint32_t count = 0;
+
+	while (one == NULL && (n = tenants_next(t, n)) != NULL)
+		count++;
+	return count * STORE_DAYS_MAX <= DAYS_OF_ALL_MAX ?
+	    STORE_DAYS_MAX :
+	    DAYS_OF_ALL_MAX / count;
+}
+
 /* -1: that is no number of days. */
 static int
-parse_days(struct http_exchange *x, uint32_t *out)
+parse_days(struct http_exchange *x, uint32_t max, uint32_t *out)
 {
 	const char *text = http_query(x, "days");
 	size_t n = text == NULL ? 0 : strlen(text);
@@ -221,7 +237,7 @@ parse_days(struct http_exchange *x, uint32_t *out)
 	if (n == 0 || n > 3 || strspn(text, "0123456789") != n)
 		return -1;
 	*out = (uint32_t)strtoul(text, NULL, 10);
-	return *out <= STORE_DAYS_MAX ? 0 : -1;
+	return *out <= max ? 0 : -1;
 }
 
 void
@@ -231,20 +247,21 @@ account_on_usage(struct front *f, struct http_exchange *x)
 	const struct principal *who = http_principal(x);
 	const char *name = http_query(x, "tenant");
 	const struct tenant *n = NULL;
-	uint32_t ndays;
+	uint32_t ndays, max;
 
-	if (parse_days(x, &ndays) != 0) {
-		http_error(x, 400, "bad_request",
-		    "days: want a number up to %d", STORE_DAYS_MAX);
-		return;
-	}
 	if (who->role != PRINCIPAL_ADMIN)
 		n = tenants_find(t, who->tenant);
 	else if (name != NULL)
 		n = tenants_find_name(t, name);
 	/* A user who names another tenant hears of its own. */
-	if (n == NULL && (who->role != PRINCIPAL_ADMIN || name != NULL))
+	if (n == NULL && (who->role != PRINCIPAL_ADMIN || name != NULL)) {
 		http_error(x, 404, "not_found", "no such tenant");
+		return;
+	}
+	max = days_max(t, n);
+	if (parse_days(x, max, &ndays) != 0)
+		http_error(
+		    x, 400, "bad_request", "days: want a number up to %u", max);
 	else
 		start_usage(f, x, n, ndays);
 }

@@ -191,6 +191,10 @@ def test_metrics_by_tenant_have_a_bound(host):
     assert of[-1].startswith('sandboxd_tenant_sandboxes{tenant="other"} ')
     names = {n.split(" ")[0] for n in lines if not n.startswith("#")}
     assert len(names) == sum(not n.startswith("#") for n in lines)
+    # Days of so many have a bound, too.
+    assert admin.request("GET", "/api/v1/usage?days=400")[0] == 400
+    used = json.loads(admin.request("GET", "/api/v1/usage?days=1")[2])
+    assert len(used["tenants"]) > 205
 
 
 def kill_front(server):
