@@ -34,6 +34,7 @@ struct secrets {
 	struct hashmap owners;
 	struct hashmap names;
 	size_t cost;
+	size_t sealing, anew; /* not on disk yet; on disk */
 };
 
 /* ---- finding */
@@ -231,7 +232,25 @@ open_value(const struct secrets *ss, const struct secret *s, size_t before,
 	return rc;
 }
 
-static bool
+/* Whoever reads of it takes the old key away: not before all is on disk. */
+static void
+resealed_cb(int rc, const struct err *why, void *arg)
+{
+	struct secrets *ss = arg;
+
+	if (rc == 0)
+		ss->anew++;
+	else
+		log_warn("a secret is not on disk as it was sealed anew, keep "
+			 "the old key: %s",
+		    why->msg);
+	if (--ss->sealing == 0 && ss->anew > 0)
+		log_info("%zu secrets are sealed anew with the first key of "
+			 "SECRETS_KEY_FILE",
+		    ss->anew);
+}
+
+static void
 reseal(struct secrets *ss, struct secret *s)
 {
 	size_t n = secret_bytes(s);
@@ -241,19 +260,19 @@ reseal(struct secrets *ss, struct secret *s)
 	if (open_value(ss, s, 0, &text, &e) != 0) {
 		log_warn("tenant %llu: %s", (unsigned long long)s->row.tenant,
 		    e.msg);
-		return false;
+		return;
 	}
 	set_sealed(ss, s, text, n);
 	explicit_bzero(text, n);
 	free(text);
-	store_secret_put(ss->store, &s->row, NULL, NULL);
-	return true;
+	ss->sealing++;
+	store_secret_put(ss->store, &s->row, resealed_cb, ss);
 }
 
 int
 secrets_unlock(struct secrets *ss, const char *text, size_t n, struct err *e)
 {
-	size_t unknown = 0, anew = 0;
+	size_t unknown = 0;
 	struct hash_entry *en, *next;
 
 	if (seal_keys_parse(text, n, &ss->keys, e) != 0)
@@ -264,12 +283,9 @@ secrets_unlock(struct secrets *ss, const char *text, size_t n, struct err *e)
 		    seal_state_of(ss->keys, s->row.sealed, s->row.sealed_len);
 
 		unknown += state == SEAL_UNKNOWN;
-		anew += state == SEAL_OLD && reseal(ss, s);
+		if (state == SEAL_OLD)
+			reseal(ss, s);
 	}
-	if (anew > 0)
-		log_info("%zu secrets are sealed anew with the first key of "
-			 "SECRETS_KEY_FILE",
-		    anew);
 	if (unknown > 0)
 		log_warn("%zu secrets are sealed with a key that "
 			 "SECRETS_KEY_FILE does not have: put it back as a "

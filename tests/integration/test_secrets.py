@@ -244,7 +244,8 @@ def test_nothing_is_lost_with_the_key(make_server):
         assert status == 503
         assert answer["error"]["code"] == "secret_unavailable"
     again("# the new one", new, old)
-    assert any("1 secrets are sealed anew" in n for n in server.log)
+    wait_for(lambda: any("1 secrets are sealed anew" in n
+                         for n in server.log), 30, "it to be on disk")
     assert out_of(client.run("box", needs("s"))) == digest("kept")
     again(new)
     assert state() == "good"
