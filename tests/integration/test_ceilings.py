@@ -75,17 +75,6 @@ def test_a_quota_does_not_go_beyond_a_ceiling(make_server, tokens):
     check_as_delivered(told)
 
 
-def test_ceilings_are_told_to_workers_alone(make_server, tokens):
-    """What asks an issuer for its keys knows none, and lives."""
-    tokens.tenant("acme", "ceiling.sandboxes=1")
-    server = make_server(env={
-        "TENANTS_FILE": tokens.write(), "RUN_AS_KEYS": "",
-        "OAUTH_ISSUER": "http://127.0.0.1:1",
-        "OAUTH_AUDIENCE": "https://mcp.example/mcp"})
-    wait_for(lambda: any("keys cannot be had" in n for n in server.log), 60,
-             "a word of it")
-
-
 @pytest.mark.parametrize("words, what", [
     (["ceiling.runs_queued=1"], "no ceiling runs_queued"),
     (["ceiling.sandboxes=x"], "quota sandboxes: want a number"),
@@ -118,6 +107,7 @@ def test_a_file_that_others_may_write_is_not_believed(make_server, tokens):
 
 
 def test_workers_alone_are_told(make_server, tokens):
+    """What asks an issuer for its keys knows no ceilings, and lives."""
     tokens.tenant("acme", "ceiling.sandboxes=1")
     token = tokens.token("acme", "user")
     server = make_server(env={
