@@ -77,5 +77,16 @@ hashmap_key_uuid(const struct uuid *u)
 {
 	return hashmap_key_bytes(u->b, sizeof(u->b));
 }
+/* hashmap_key_owned - of a number and a uuid: (tenant, run).  Who asks for
+ * another's is led to nothing, not to what it is then refused. */
+static inline uint64_t
+hashmap_key_owned(uint64_t number, const struct uuid *u)
+{
+	uint8_t key[sizeof(number) + sizeof(u->b)];
+
+	memcpy(key, &number, sizeof(number));
+	memcpy(key + sizeof(number), u->b, sizeof(u->b));
+	return hashmap_key_bytes(key, sizeof(key));
+}
 
 #endif

@@ -60,9 +60,9 @@ struct run *
 runs_find_uuid(
     struct runs *rs, struct tenant_id tenant, const struct uuid *uuid)
 {
+	uint64_t h = hashmap_key_owned(tenant.n, uuid);
 	struct run *r = HASH_OBJECT(
-	    hashmap_get(&rs->uuids, hashmap_key_uuid(uuid), is_uuid, uuid),
-	    struct run, by_uuid);
+	    hashmap_get(&rs->uuids, h, is_uuid, uuid), struct run, by_uuid);
 
 	return r == NULL || r->row.tenant != tenant.n ? NULL : r;
 }
@@ -131,7 +131,8 @@ run_enter(struct run *r)
 	artifacts_init(
 	    &r->artifacts, rs->parts.store, rs->parts.base, &r->row, r->log);
 	hashmap_put(&rs->ids, &r->by_id, hashmap_key_u64(r->row.id));
-	hashmap_put(&rs->uuids, &r->by_uuid, hashmap_key_uuid(&r->row.uuid));
+	hashmap_put(&rs->uuids, &r->by_uuid,
+	    hashmap_key_owned(r->row.tenant, &r->row.uuid));
 	rs->asked_bytes += r->row.asked_bytes;
 	r->phase = RUN_WAITING;
 	TAILQ_INSERT_TAIL(&rs->phases[RUN_WAITING], r, link);
