@@ -31,7 +31,8 @@ struct events {
 	struct event beat;
 	struct run_events_at at;
 	bool started;
-	bool asked; /* records are on their way */
+	bool asked;     /* records are on their way */
+	bool is_bad_id; /* what it was to go on behind is no event of the run */
 	LIST_ENTRY(events) link;
 };
 
@@ -165,11 +166,15 @@ events_on_open(struct follow *follow, int rc, const struct err *why, void *arg)
 	struct err e;
 
 	(void)follow;
+	/* Whose it is comes first: of another's run nothing is checked. */
+	if (rc == 0 && s->is_bad_id)
+		rc = ERR_INVAL;
 	if (rc != 0) {
-		e = *why;
 		if (rc == ERR_INVAL)
 			(void)err_set(&e, rc,
 			    "Last-Event-ID is not an event of this run");
+		else
+			e = *why;
 		events_free(s);
 		http_error_from(x, rc, &e);
 		return;
@@ -219,6 +224,7 @@ front_on_events(struct front *f, struct http_exchange *x)
 	struct run_events_at at;
 	struct uuid run;
 	struct events *s;
+	bool is_bad_id;
 
 	if (parse_query(x, &run, &last_id) != 0) {
 		http_error(x, 400, "bad_request",
@@ -226,11 +232,9 @@ front_on_events(struct front *f, struct http_exchange *x)
 		    f->mcp_path);
 		return;
 	}
-	if (run_events_parse_id(last_id, &run, f->event_key, &at) != 0) {
-		http_error(x, 400, "bad_request",
-		    "Last-Event-ID is not an event of this run");
-		return;
-	}
+	is_bad_id = run_events_parse_id(last_id, &run, f->event_key, &at) != 0;
+	if (is_bad_id)
+		at.stage = RUN_EVENTS_OVER;
 	if (quota_use_add_stream(use, &why) != 0) {
 		refusal_send(x, ROUTE_TOP, &why);
 		return;
@@ -239,6 +243,7 @@ front_on_events(struct front *f, struct http_exchange *x)
 	s->front = f;
 	s->use = use;
 	s->x = x;
+	s->is_bad_id = is_bad_id;
 	s->at = at;
 	(void)event_assign(&s->beat, f->base, -1, 0, events_beat_cb, s);
 	LIST_INSERT_HEAD(&f->events, s, link);

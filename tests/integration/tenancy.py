@@ -9,6 +9,8 @@ import random
 import re
 import uuid
 
+from client import parse_events
+
 TOP_ROUTES = re.compile(r'\{ROUTE_(\w+), "([^"]*)",')
 NEVER = "00000000-0000-4000-8000-000000000000"
 
@@ -34,6 +36,7 @@ class Tenant:
         self.runs = []
         self.identifiers = []
         self.cursors = []
+        self.event = ""
 
     def settle(self, sandboxes):
         for i in range(sandboxes):
@@ -47,6 +50,9 @@ class Tenant:
             self.runs.append(final["run_id"])
         self.runs.append(self.client.start(
             "box", f"echo {self.canary}; sleep 100000")["run_id"])
+        _, _, data = self.client.request(
+            "GET", f"/mcp/events?run_id={self.runs[0]}")
+        self.event = parse_events(data.decode())[0]["id"]
         status, _, _ = self.client.request(
             "PUT", f"/api/v1/secrets/{self.secret}", self.canary)
         assert status == 201
@@ -74,6 +80,8 @@ def requests(victim, run):
     yield "/mcp/runs/:run", "DELETE", f"/mcp/runs/{run}"
     yield "/mcp/runs/:run/cancel", "POST", f"/mcp/runs/{run}/cancel"
     yield "/mcp/events", "GET", f"/mcp/events?run_id={run}"
+    yield ("/mcp/events", "GET",
+           f"/mcp/events?run_id={run}&last_event_id={victim.event}")
     yield ("/artifacts/:identifier/:run_or_latest/*path", "GET",
            f"/artifacts/box/{run}/{file}")
     yield ("/artifacts/:identifier/:run_or_latest/*path", "GET",
@@ -239,7 +247,7 @@ def check_lists(top, client):
     """What is new in the server is known here."""
     probe = Tenant.__new__(Tenant)
     probe.name, probe.canary, probe.token = "x", "y", "mcps_z_"
-    probe.secret = "s"
+    probe.secret, probe.event = "s", "e"
     known = {route for route, _, _ in requests(probe, NEVER)} | OF_NOBODY
     assert set(routes(top)) == known, set(routes(top)) ^ known
     tools = {t["name"] for t in client.rpc("tools/list")["tools"]}

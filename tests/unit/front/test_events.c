@@ -158,6 +158,11 @@ bad_questions_get_json_errors(void **state)
 	fixture_expect("GET",
 	    "/mcp/events?run_id=00000000-0000-4000-8000-000000000000", "", 404);
 	assert_true(raw_has(&fx.c, "\"code\":\"not_found\""));
+	/* Of a run that is not the asker's no id is looked at. */
+	fixture_expect("GET",
+	    "/mcp/events?run_id=00000000-0000-4000-8000-000000000000"
+	    "&last_event_id=nonsense",
+	    "", 404);
 	follow(&r, "", "Last-Event-ID: nonsense\r\n", 0);
 	raw_wait_for(&r, fx.base, " 400 ");
 	raw_close(&r);
