@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
+#include "common/slice.h"
 #include "images/agent/command.h"
 #include "images/agent/keeper_job.h"
 #include "images/agent/tree.h"
@@ -230,6 +231,7 @@ keeper_main(int socket, _Atomic uint32_t *begun)
 		_exit(1);
 	fd_close_from(KEEPER_SOCKET_FD + 1);
 	raise_oom_score();
+	slice_shorten(SLICE_OWN);
 	while (keeper_receive(KEEPER_SOCKET_FD, KEEPER_WAIT, &in, &e) == 1) {
 		bool more = true;
 

@@ -14,6 +14,7 @@
 #include "common/exit.h"
 #include "common/fd.h"
 #include "common/log.h"
+#include "common/slice.h"
 #include "images/agent/agent.h"
 #include "images/agent/caps.h"
 #include "images/agent/env.h"
@@ -48,6 +49,7 @@ init_process(const struct terms *t)
 		(void)signal(sig, SIG_DFL);
 	(void)umask(022);
 	(void)setrlimit(RLIMIT_CORE, &no_core);
+	slice_shorten(SLICE_OWN); /* what a command does is not ours */
 	/* Nobody below may look into us or the keepers, which are copies. */
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (getpid() != 1)

@@ -7,6 +7,7 @@
 #include "common/layout.h"
 #include "common/log.h"
 #include "common/privdrop.h"
+#include "common/slice.h"
 #include "supervisor/master/consult.h"
 #include "supervisor/master/spawn.h"
 
@@ -166,6 +167,7 @@ shed_rights(struct err *e)
 	    PRIVDROP_CAP(CAP_KILL);
 
 	spawn_raise_limits();
+	slice_shorten(SLICE_INHERITED);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
 		return err_set(e, ERR_SYS, "prctl: %s", strerror(errno));
 	if (privdrop_bound(needed, e) != 0)

@@ -1,5 +1,9 @@
 """Whose the processors are when all want them."""
+import ctypes
+import errno
 import json
+import os
+import struct
 
 from client import wait_for
 from test_tenants import Ctl
@@ -40,3 +44,45 @@ def test_a_tenants_weight_is_divided_among_its_sandboxes(build, engine):
         are("a", 512)
     finally:
         server.destroy(engine)
+
+
+def slice_ns(pid):
+    """As sched_getattr says: 0 before Linux 6.12, -1 of one that is gone."""
+    number = {"x86_64": 315, "aarch64": 275}[os.uname().machine]
+    attr = ctypes.create_string_buffer(48)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(number, pid, attr, 48, 0) != 0:
+        assert ctypes.get_errno() == errno.ESRCH
+        return -1
+    return struct.unpack_from("Q", attr, 24)[0]
+
+
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+            return [int(p) for p in f.read().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def test_who_wakes_for_all_interrupts_who_works_for_one(
+        server, client, sandbox, engine):
+    """Ours have the shortest slice, a command has the kernel's."""
+    usual = slice_ns(os.getpid())
+    short = min(usual, 100000)
+    box = client.run(sandbox, "true")["sandbox_container_id"]
+    client.start(sandbox, "exec sleep 600")
+    _, body = engine.request("GET", f"/containers/{box}/json")
+    agent = json.loads(body)["State"]["Pid"]
+
+    def are_short():
+        ours = [server.proc.pid, agent, *children(agent),
+                *(pid for pid, _ in server.children())]
+        return len(ours) > 4 and {slice_ns(p) for p in ours} == {short}
+
+    def commands():
+        return [c for k in children(agent) for c in children(k)]
+
+    wait_for(are_short, 60, "short slices")
+    wait_for(commands, 60, "the command")
+    assert [slice_ns(c) for c in commands()] == [usual]
