@@ -7,3 +7,5 @@
 #ifndef __x86_64__
 #define __x86_64__ 1
 #endif
+/* jansson.h says so, which it does not read; front/bodies.c wants it */
+#define JANSSON_THREAD_SAFE_REFCOUNT 1
