@@ -169,6 +169,8 @@ uint32_t http_admit(const struct http_exchange *x) MUSTCHECK;
 int http_fault(const struct http_exchange *x, const char **text);
 /* http_query - a member of the query, decoded; NULL when there is none */
 const char *http_query(struct http_exchange *x, const char *name);
+/* http_query_text - all of the query as it was sent; NULL when there is none */
+const char *http_query_text(const struct http_exchange *x);
 /* http_route - find the path's route and keep its parameters in x (router.h);
  * http_param gives them, NULL when the route has none of this name */
 enum http_fit http_route(struct http_exchange *x,

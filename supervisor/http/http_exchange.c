@@ -493,6 +493,12 @@ http_query(struct http_exchange *x, const char *name)
 	return evhttp_find_header(&x->parsed_query, name);
 }
 
+const char *
+http_query_text(const struct http_exchange *x)
+{
+	return x->query;
+}
+
 static void
 keep_principal(struct principal **at, struct principal *who)
 {

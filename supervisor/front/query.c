@@ -1,0 +1,426 @@
+/*
+ * query.c - a query is cut at "&" and "=", decoded in a copy of its own, and
+ * each piece goes to its row of the table
+ */
+#include "supervisor/front/query.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "common/clock.h"
+#include "common/exit.h"
+#include "common/hex.h"
+#include "common/log.h"
+#include "common/utf8.h"
+#include "common/xmalloc.h"
+#include "supervisor/http/http.h"
+
+#define NAME_SHOWN 40 /* bytes of a name that nobody knows */
+#define DIGITS_MAX 20
+
+/* ---- decoding */
+
+/* In place: what is decoded is never longer.  -1: a bad escape, a NUL, or no
+ * UTF-8. */
+static int
+decode(char *s)
+{
+	char *to = s;
+	int high, low;
+
+	for (const char *p = s; *p != '\0'; p++) {
+		if (*p == '+') {
+			*to++ = ' ';
+		} else if (*p != '%') {
+			*to++ = *p;
+		} else {
+			high = hex_value(p[1]);
+			low = high < 0 ? -1 : hex_value(p[2]);
+			if (low < 0 || (high == 0 && low == 0))
+				return -1;
+			*to++ = (char)(high << 4 | low);
+			p += 2;
+		}
+	}
+	*to = '\0';
+	return utf8_is_valid(s, (size_t)(to - s)) ? 0 : -1;
+}
+
+/* ---- kinds; false: it is not of that kind */
+
+static bool
+parse_number(const char *text, uint64_t *out)
+{
+	size_t n = strlen(text);
+
+	if (n == 0 || n > DIGITS_MAX || strspn(text, "0123456789") != n)
+		return false;
+	errno = 0;
+	*out = strtoull(text, NULL, 10);
+	return errno == 0;
+}
+
+/* n digits of *p, which goes on behind them. */
+static bool
+take_digits(const char **p, size_t n, int *out)
+{
+	*out = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (!isdigit((unsigned char)**p))
+			return false;
+		*out = *out * 10 + (*(*p)++ - '0');
+	}
+	return true;
+}
+
+static bool
+take_char(const char **p, const char *any_of)
+{
+	if (**p == '\0' || strchr(any_of, **p) == NULL)
+		return false;
+	(*p)++;
+	return true;
+}
+
+/* Behind the seconds; what is finer than a millisecond is cut. */
+static bool
+take_fraction(const char **p, int *ms)
+{
+	int scale = 100;
+
+	*ms = 0;
+	if (**p != '.')
+		return true;
+	(*p)++;
+	if (!isdigit((unsigned char)**p))
+		return false;
+	for (; isdigit((unsigned char)**p); (*p)++, scale /= 10)
+		*ms += (**p - '0') * scale;
+	return true;
+}
+
+/* A "+" that was not escaped has become a space. */
+static bool
+take_zone(const char **p, int *minutes)
+{
+	bool is_east = **p == '+' || **p == ' ';
+	int hour, minute;
+
+	*minutes = 0;
+	if (take_char(p, "Zz"))
+		return true;
+	if (!take_char(p, "+ -") || !take_digits(p, 2, &hour) ||
+	    !take_char(p, ":") || !take_digits(p, 2, &minute) || hour > 23 ||
+	    minute > 59)
+		return false;
+	*minutes = (is_east ? 1 : -1) * (hour * 60 + minute);
+	return true;
+}
+
+/* RFC 3339, 5.6: a date-time. */
+static bool
+parse_date_time(const char *p, int64_t *out)
+{
+	struct tm tm = {0}, again;
+	int ms, minutes;
+	time_t at;
+
+	if (!take_digits(&p, 4, &tm.tm_year) || !take_char(&p, "-") ||
+	    !take_digits(&p, 2, &tm.tm_mon) || !take_char(&p, "-") ||
+	    !take_digits(&p, 2, &tm.tm_mday) || !take_char(&p, "Tt") ||
+	    !take_digits(&p, 2, &tm.tm_hour) || !take_char(&p, ":") ||
+	    !take_digits(&p, 2, &tm.tm_min) || !take_char(&p, ":") ||
+	    !take_digits(&p, 2, &tm.tm_sec) || !take_fraction(&p, &ms) ||
+	    !take_zone(&p, &minutes) || *p != '\0')
+		return false;
+	if (tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 60)
+		return false;
+	tm.tm_year -= 1900;
+	tm.tm_mon -= 1;
+	again = tm;
+	again.tm_hour = 0;
+	again.tm_min = 0;
+	again.tm_sec = 0;
+	/* A day that the month does not have becomes another. */
+	(void)timegm(&again);
+	if (again.tm_mday != tm.tm_mday || again.tm_mon != tm.tm_mon)
+		return false;
+	at = timegm(&tm);
+	*out = ((int64_t)at - (int64_t)minutes * 60) * 1000 + ms;
+	return true;
+}
+
+/* "-90s", "-30m", "-2h", "-7d", "-4w". */
+static bool
+parse_ago(const char *text, int64_t now_ms, int64_t *out)
+{
+	static const struct {
+		char letter;
+		int64_t ms;
+	} units[] = {{'s', 1000}, {'m', 60000}, {'h', 3600000}, {'d', 86400000},
+	    {'w', 7 * (int64_t)86400000}};
+	size_t n = strspn(text + 1, "0123456789");
+	const char *unit = text + 1 + n;
+
+	if (n == 0 || n > 7 || unit[0] == '\0' || unit[1] != '\0')
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+		if (units[i].letter != unit[0])
+			continue;
+		*out = now_ms - strtoll(text + 1, NULL, 10) * units[i].ms;
+		return true;
+	}
+	return false;
+}
+
+static bool
+parse_time(const char *text, int64_t now_ms, int64_t *out)
+{
+	const uint64_t seconds_max = UINT64_C(253402300799); /* year 9999 */
+	uint64_t seconds;
+
+	if (text[0] == '-')
+		return parse_ago(text, now_ms, out);
+	if (!parse_number(text, &seconds))
+		return parse_date_time(text, out);
+	*out = (int64_t)seconds * 1000;
+	return seconds <= seconds_max;
+}
+
+static bool
+find_word(const char *const *words, const char *text, size_t *place)
+{
+	for (size_t i = 0; words[i] != NULL; i++)
+		if (strcmp(words[i], text) == 0) {
+			*place = i;
+			return true;
+		}
+	return false;
+}
+
+static bool
+parse_bool(const char *text, bool *out)
+{
+	*out = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+	return *out || strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
+}
+
+static uint64_t
+text_max(const struct query_param *p)
+{
+	return p->max == 0 ? QUERY_TEXT_MAX : p->max;
+}
+
+static bool
+text_fits(const struct query_param *p, const char *text)
+{
+	size_t n = strlen(text);
+
+	return n >= 1 && n >= p->min && n <= text_max(p) &&
+	    (p->fits == NULL || p->fits(text));
+}
+
+static bool
+take_value(const struct query_param *p, const char *text, int64_t now_ms,
+    struct query_value *v)
+{
+	switch (p->kind) {
+	case QUERY_TEXT:
+		return text_fits(p, text);
+	case QUERY_UUID:
+		return uuid_parse(text, &v->uuid) == 0;
+	case QUERY_WORD:
+		return find_word(p->words, text, &v->word);
+	case QUERY_NUMBER:
+		return parse_number(text, &v->number) && v->number >= p->min &&
+		    (p->max == 0 || v->number <= p->max);
+	case QUERY_TIME:
+		return parse_time(text, now_ms, &v->time_ms);
+	case QUERY_BOOL:
+		return parse_bool(text, &v->is_true);
+	case QUERY_SORT:
+		v->is_descending = text[0] == '-';
+		return find_word(
+		    p->words, text + (v->is_descending ? 1 : 0), &v->word);
+	}
+	return false;
+}
+
+/* ---- refusals */
+
+static void
+add_words(struct buf *b, const char *const *words)
+{
+	for (size_t i = 0; words[i] != NULL; i++)
+		(void)buf_printf(b, "%s%s", i == 0 ? "" : ", ", words[i]);
+}
+
+static void
+add_want(struct buf *b, const struct query_param *p)
+{
+	switch (p->kind) {
+	case QUERY_TEXT:
+		if (p->want != NULL)
+			(void)buf_printf(b, "%s", p->want);
+		else
+			(void)buf_printf(b, "%llu to %llu bytes of text",
+			    (unsigned long long)(p->min == 0 ? 1 : p->min),
+			    (unsigned long long)text_max(p));
+		break;
+	case QUERY_UUID:
+		(void)buf_printf(b, "a UUID");
+		break;
+	case QUERY_WORD:
+		(void)buf_printf(b, "one of ");
+		add_words(b, p->words);
+		break;
+	case QUERY_NUMBER:
+		(void)buf_printf(b, "a number from %llu to %llu",
+		    (unsigned long long)p->min,
+		    (unsigned long long)(p->max == 0 ? UINT64_MAX : p->max));
+		break;
+	case QUERY_TIME:
+		(void)buf_printf(b,
+		    "a time as in RFC 3339 (2026-01-31T18:00:00Z), seconds "
+		    "since 1970, or one before now (-30m, -2h, -7d)");
+		break;
+	case QUERY_BOOL:
+		(void)buf_printf(b, "true or false");
+		break;
+	case QUERY_SORT:
+		(void)buf_printf(b, "one of ");
+		add_words(b, p->words);
+		(void)buf_printf(b, "; behind a \"-\", the largest first");
+		break;
+	}
+}
+
+static int
+refuse_value(const struct query_param *p, struct err *e)
+{
+	struct buf b;
+	int rc;
+
+	buf_init(&b, ERR_TEXT_MAX);
+	add_want(&b, p);
+	rc = err_set(e, ERR_INVAL, "%s: want %.*s", p->name, (int)buf_len(&b),
+	    (const char *)buf_data(&b));
+	buf_clear(&b);
+	return rc;
+}
+
+static int
+refuse_name(
+    const char *name, const struct query_param *table, size_t n, struct err *e)
+{
+	char shown[NAME_SHOWN + 1];
+	struct buf b;
+	int rc;
+
+	utf8_copy(shown, sizeof(shown), name);
+	shown[utf8_mask_controls(shown, strlen(shown))] = '\0';
+	if (n == 0)
+		return err_set(e, ERR_INVAL,
+		    "there is no parameter \"%s\" here, nor any other", shown);
+	buf_init(&b, ERR_TEXT_MAX);
+	for (size_t i = 0; i < n; i++)
+		(void)buf_printf(&b, "%s%s", i == 0 ? "" : ", ", table[i].name);
+	rc = err_set(e, ERR_INVAL,
+	    "there is no parameter \"%s\" here; there are: %.*s", shown,
+	    (int)buf_len(&b), (const char *)buf_data(&b));
+	buf_clear(&b);
+	return rc;
+}
+
+/* ---- pieces */
+
+struct parsing {
+	const struct query_param *table;
+	size_t n;
+	int64_t now_ms;
+	struct query *q;
+};
+
+/* One "name=value", or a name alone; it is cut in place. */
+static int
+take_piece(const struct parsing *of, char *piece, struct err *e)
+{
+	char *equals = strchr(piece, '=');
+	const struct query_param *p;
+	struct query_value *v;
+	size_t i = 0;
+
+	if (equals != NULL)
+		*equals = '\0';
+	if (decode(piece) != 0)
+		return err_set(e, ERR_INVAL,
+		    "the query: a name is not percent-encoded UTF-8");
+	while (i < of->n && strcmp(of->table[i].name, piece) != 0)
+		i++;
+	if (i == of->n)
+		return refuse_name(piece, of->table, of->n, e);
+	p = &of->table[i];
+	v = &of->q->values[i];
+	if (v->is_given)
+		return err_set(e, ERR_INVAL,
+		    "%s: it is given twice; give it once", p->name);
+	v->is_given = true;
+	v->text = equals != NULL ? equals + 1 : "";
+	if (equals == NULL && p->kind == QUERY_BOOL)
+		v->text = "true";
+	else if (equals != NULL && decode(equals + 1) != 0)
+		return err_set(e, ERR_INVAL,
+		    "%s: its value is not percent-encoded UTF-8 without a NUL",
+		    p->name);
+	return take_value(p, v->text, of->now_ms, v) ? 0 : refuse_value(p, e);
+}
+
+int
+query_parse(const char *text, const struct query_param *table, size_t n,
+    int64_t now_ms, struct query *q, struct err *e)
+{
+	const struct parsing of = {table, n, now_ms, q};
+	char *piece, *next;
+
+	*q = (struct query){0};
+	if (n > QUERY_PARAMS_MAX)
+		fatal(EXIT_BUG, "a route with %zu parameters", n);
+	if (text == NULL)
+		return 0;
+	if (strlen(text) > QUERY_BYTES_MAX)
+		return err_set(e, ERR_INVAL,
+		    "the query is longer than %d bytes", QUERY_BYTES_MAX);
+	q->mem = xstrdup(text);
+	for (piece = q->mem; piece != NULL; piece = next) {
+		next = strchr(piece, '&');
+		if (next != NULL)
+			*next++ = '\0';
+		if (*piece != '\0' && take_piece(&of, piece, e) != 0) {
+			query_clear(q);
+			return e->code;
+		}
+	}
+	return 0;
+}
+
+void
+query_clear(struct query *q)
+{
+	free(q->mem);
+	*q = (struct query){0};
+}
+
+bool
+query_read(struct http_exchange *x, const struct query_param *table, size_t n,
+    struct query *q)
+{
+	struct err e;
+
+	if (query_parse(http_query_text(x), table, n, clock_wall_ms(), q, &e) ==
+	    0)
+		return true;
+	http_error_from(x, e.code, &e);
+	return false;
+}
