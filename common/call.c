@@ -1,5 +1,6 @@
 #include "common/call.h"
 
+#include "common/utf8.h"
 #include "common/xmalloc.h"
 
 void
@@ -22,6 +23,15 @@ call_set_origin(struct call *c, const char *origin)
 	if (n > 0)
 		memcpy(c->origin, origin, n);
 	c->origin[n] = '\0';
+}
+
+void
+call_set_client(struct call *c, const char *client)
+{
+	utf8_copy(c->client, sizeof(c->client), client == NULL ? "" : client);
+	if (!utf8_is_valid(c->client, strlen(c->client)))
+		c->client[0] = '\0';
+	c->client[utf8_mask_controls(c->client, strlen(c->client))] = '\0';
 }
 
 void

@@ -20,6 +20,10 @@
 
 #define CALL_REQUEST_ID_MAX 64
 #define CALL_ORIGIN_MAX 46
+#define CALL_CLIENT_MAX 128
+#define CALL_SESSION_LEN 32 /* hex digits */
+#define CALL_TRACE_LEN 32   /* likewise */
+#define CALL_SPAN_LEN 16
 
 struct call;
 
@@ -44,8 +48,18 @@ struct call {
 	struct principal *who;
 	char request_id[CALL_REQUEST_ID_MAX + 1]; /* for logs and errors */
 	char origin[CALL_ORIGIN_MAX]; /* an address, "": not known */
-	char *idempotency_key;        /* NULL: none */
-	uint64_t deadline_ms;         /* on the monotonic clock, 0: none */
+	/* What the client says that it is, name/version: UTF-8 without control
+	 * characters; "": it did not. */
+	char client[CALL_CLIENT_MAX + 1];
+	/* A digest of the session's id, which is no secret; "": none. */
+	char session[CALL_SESSION_LEN + 1];
+	/* W3C Trace Context: the trace, our span in it and the one above, in
+	 * hex; "": not known. */
+	char trace[CALL_TRACE_LEN + 1];
+	char span[CALL_SPAN_LEN + 1];
+	char parent_span[CALL_SPAN_LEN + 1];
+	char *idempotency_key; /* NULL: none */
+	uint64_t deadline_ms;  /* on the monotonic clock, 0: none */
 	bool canceled;
 	call_cancel_cb on_cancel;
 	void *holder;
@@ -57,6 +71,9 @@ void call_init(struct call *c, const struct call_ops *up, struct principal *who,
     const char *request_id, const char *key);
 /* call_set_origin - copied, cut at its limit; may be NULL */
 void call_set_origin(struct call *c, const char *origin);
+/* call_set_client - copied, cut at its limit where a character ends, without
+ * control characters; nothing of what is no UTF-8.  NULL: it said nothing */
+void call_set_client(struct call *c, const char *client);
 void call_clear(struct call *c);
 
 /* call_hold - arg works for the call from now on.  A call that was canceled

@@ -13,6 +13,8 @@
 
 #define PRINCIPAL_TENANT_MAX 40
 #define PRINCIPAL_SUBJECT_MAX 64
+/* The subject of the one without a token. */
+#define PRINCIPAL_LOCAL "local"
 
 /* A tenant's number in the database, of a type of its own: who asks for what
  * belongs to a tenant cannot give a run's number, or none, in its place.  It
@@ -32,8 +34,8 @@ struct principal {
 	struct tenant_id tenant;
 	enum principal_role role;
 	char tenant_name[PRINCIPAL_TENANT_MAX + 1];
-	/* The id of its token, "local" for the one without, "socket" for who
-	 * came by the admin socket. */
+	/* The id of its token, PRINCIPAL_LOCAL for the one without, "socket"
+	 * for who came by the admin socket. */
 	char subject[PRINCIPAL_SUBJECT_MAX + 1];
 };
 

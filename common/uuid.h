@@ -27,5 +27,13 @@ uuid_is_equal(const struct uuid *a, const struct uuid *b)
 {
 	return memcmp(a->b, b->b, sizeof(a->b)) == 0;
 }
+/* uuid_is_zero - it stands for none */
+static inline bool
+uuid_is_zero(const struct uuid *u)
+{
+	static const struct uuid zero;
+
+	return uuid_is_equal(u, &zero);
+}
 
 #endif

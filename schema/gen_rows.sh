@@ -43,7 +43,7 @@ function list_row(i)
 }
 function is_word(i)
 {
-	return type[i] !~ /^(u64|u32|i64|i32|bool|uuid|sha256|text|bytes|secret)$/ &&
+	return type[i] !~ /^(u64|u32|i64|i32|bool|uuid|uuid0|sha256|text|bytes|secret)$/ &&
 	    !is_list(i)
 }
 
@@ -56,7 +56,7 @@ function declare(i,    c)
 		    substr(type[i], 2), field[i], c
 	else if (type[i] == "bool")
 		printf "\tbool %s;%s\n", field[i], c
-	else if (type[i] == "uuid")
+	else if (type[i] == "uuid" || type[i] == "uuid0")
 		printf "\tstruct uuid %s;%s\n", field[i], c
 	else if (type[i] == "sha256")
 		printf "\tuint8_t %s[32];%s\n", field[i], c
@@ -163,6 +163,10 @@ function put_field(i)
 	else if (type[i] == "uuid")
 		printf "\tdb_put_blob(c, r->%s.b, sizeof(r->%s.b));\n",
 		    field[i], field[i]
+	else if (type[i] == "uuid0")
+		printf "\tdb_put_blob(c, uuid_is_zero(&r->%s) ? NULL :" \
+		    " r->%s.b,\n\t    sizeof(r->%s.b));\n", field[i], field[i],
+		    field[i]
 	else if (type[i] == "sha256")
 		printf "\tdb_put_blob(c, r->%s, sizeof(r->%s));\n", field[i],
 		    field[i]
@@ -187,7 +191,7 @@ function get_field(i)
 		printf "\tr->%s = (int32_t)db_get_int(c);\n", field[i]
 	else if (type[i] == "bool")
 		printf "\tr->%s = db_get_int(c) != 0;\n", field[i]
-	else if (type[i] == "uuid")
+	else if (type[i] == "uuid" || type[i] == "uuid0")
 		printf "\tdb_get_bytes(c, r->%s.b, sizeof(r->%s.b));\n",
 		    field[i], field[i]
 	else if (type[i] == "sha256")

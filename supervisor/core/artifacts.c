@@ -386,6 +386,7 @@ list_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
 		a->names_bytes += strlen(a->rows[i].path);
 	}
 	a->total = row->artifacts_total;
+	a->bytes = row->artifact_bytes;
 	say_listed(a);
 }
 
@@ -412,6 +413,9 @@ artifacts_list(struct artifacts *a, artifacts_listed_cb listed, void *arg)
 	if (a->nrows > 0)
 		qsort(a->rows, a->nrows, sizeof(*a->rows), compare_paths);
 	a->total = a->nrows;
+	a->bytes = 0;
+	for (uint32_t i = 0; i < a->nrows; i++)
+		a->bytes += a->rows[i].size;
 	say_listed(a);
 }
 
@@ -423,6 +427,7 @@ artifacts_take(struct artifacts *a, struct store_run *row)
 	row->nartifacts = a->nrows;
 	row->artifacts_from = 0;
 	row->artifacts_total = a->total;
+	row->artifact_bytes = a->bytes;
 	a->rows = NULL;
 	a->nrows = 0;
 	a->names_bytes = 0;

@@ -71,6 +71,7 @@ struct artifacts { /* part of a run */
 	artifacts_listed_cb listed;
 	void *listed_arg;
 	uint32_t total; /* listed: of which rows are the first */
+	uint64_t bytes; /* likewise, of them all */
 	char *error;    /* the last that failed, NULL: none */
 };
 

@@ -6,10 +6,10 @@
  * its turn; the worker is told with the descriptor of the log, into which it
  * writes by itself.  The front hears of records but output, and of its length.
  *
- * The end comes from the worker (run_on_ended), or from here when there is no
- * worker to report it: the sandbox is gone, or the run never began.  Then the
- * log is read, off the loop, for what it had done.  The ending is kept apart
- * from the row until it is on disk: nobody is told what a crash could forget.
+ * The end comes from the worker (run_on_ended), or from here when there is
+ * none to report it: the sandbox is gone, or the run never began.  Then the log
+ * is read, off the loop, for what it had done.  The ending is apart from the
+ * row until it is on disk: nobody is told what a crash could forget.
  */
 #include "supervisor/core/run.h"
 
@@ -115,10 +115,9 @@ run_new(struct runs *rs, struct sandbox *sb)
 	bus_init(&r->bus);
 	run_asked_init(&r->asked);
 	r->why_text = xstrdup("");
-	if (sb != NULL) {
-		r->sandbox = sb;
+	r->sandbox = sb;
+	if (sb != NULL)
 		r->worker = sb->worker;
-	}
 	return r;
 }
 
@@ -693,6 +692,7 @@ run_start(struct run *r)
 	    .kind = BUS_RUN_SENT, .run = r, .sandbox = r->sandbox};
 
 	r->worker = r->sandbox->worker;
+	r->row.sent_ms = clock_wall_ms();
 	run_happen(r, RUN_ITS_TURN);
 	if (r->sandbox->state == SANDBOX_READY)
 		run_set_deadline(r);

@@ -17,6 +17,24 @@ set_string(char **to, const char *text)
 
 /* ---- the beginning */
 
+/* Who asked, by what and from where; the one without a token is nobody. */
+static void
+set_asker(struct store_run *row, const struct call *by)
+{
+	static const struct call nobody;
+	const struct call *c = by == NULL ? &nobody : by;
+	const char *who = c->who == NULL ? "" : c->who->subject;
+
+	row->principal = xstrdup(strcmp(who, PRINCIPAL_LOCAL) == 0 ? "" : who);
+	row->client = xstrdup(c->client);
+	row->address = xstrdup(c->origin);
+	row->session = xstrdup(c->session);
+	row->request_id = xstrdup(c->request_id);
+	row->trace = xstrdup(c->trace);
+	row->span = xstrdup(c->span);
+	row->parent_span = xstrdup(c->parent_span);
+}
+
 void
 run_row_begin(struct store_run *row, struct run_wish *w, uint64_t id,
     const struct store_sandbox *sandbox, const struct conf *conf)
@@ -30,6 +48,9 @@ run_row_begin(struct store_run *row, struct run_wish *w, uint64_t id,
 	    .sandbox_name = xstrdup(sandbox->name),
 	    .container_id = xstrdup(sandbox->container_id),
 	    .tool = xstrdup(w->tool),
+	    .language = xstrdup(w->language == NULL ? "" : w->language),
+	    .rerun_of = w->rerun_of,
+	    .exit_code = -1,
 	    .state = RUN_STATE_QUEUED,
 	    .error = xstrdup(""),
 	    .artifacts_error = xstrdup(""),
@@ -42,6 +63,7 @@ run_row_begin(struct store_run *row, struct run_wish *w, uint64_t id,
 	    .ncommands = w->spec.ncommands,
 	};
 	w->commands = NULL;
+	set_asker(row, w->by);
 }
 
 void
@@ -90,6 +112,7 @@ command_ended(
 	c->signal = end->signal;
 	c->stdout_bytes = end->stdout_bytes;
 	c->stderr_bytes = end->stderr_bytes;
+	c->cpu_us = end->cpu_us;
 	c->status = status_of(end);
 	c->end_reason = end->reason;
 	if (end->text[0] != '\0')
@@ -281,6 +304,29 @@ ending_text(const struct store_run *row, const struct run_log_end *log,
 	return xstrdup("");
 }
 
+/* What its commands came to.  When its turn came is not known of one that
+ * began before the server was started anew: it waited until it began. */
+static void
+sum_commands(struct store_run *row)
+{
+	row->exit_code = -1;
+	row->stdout_bytes = row->stderr_bytes = 0;
+	row->cpu_us = row->memory_peak_bytes = 0;
+	for (uint32_t i = 0; i < row->ncommands; i++) {
+		const struct store_command *c = &row->commands[i];
+
+		if (c->end_reason != 0)
+			row->exit_code = c->exit_code;
+		row->stdout_bytes += c->stdout_bytes;
+		row->stderr_bytes += c->stderr_bytes;
+		row->cpu_us += c->cpu_us;
+		if (c->memory_peak_bytes > row->memory_peak_bytes)
+			row->memory_peak_bytes = c->memory_peak_bytes;
+	}
+	if (row->sent_ms == 0)
+		row->sent_ms = row->started_ms;
+}
+
 /* The run went through its commands: how the one ended that decided it. */
 static enum runlog_reason
 deciding_reason(const struct store_run *row, const struct run_log_end *log)
@@ -302,6 +348,7 @@ run_row_end(struct store_run *row, const struct run_log_end *log,
 	struct run_ending end = {.state = RUN_STATE_FAILED, .reason = reason};
 
 	end_open_commands(row, reason, each, arg);
+	sum_commands(row);
 	if (reason == RUNLOG_EXIT && log->has_end && !log->end.failed)
 		end.state = RUN_STATE_COMPLETED;
 	else if (reason == RUNLOG_CANCELED)

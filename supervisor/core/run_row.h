@@ -63,7 +63,7 @@ struct run_ending {
  *	reason	why nothing more comes; the log says more if it is whole
  *	text	for people, or "": made from reason and log
  * Commands that were still running end with their run, in the row; each is
- * told to each (with its index).
+ * told to each (with its index).  What they came to is the row's, then.
  */
 void run_row_end(struct store_run *row, const struct run_log_end *log,
     enum runlog_reason reason, const char *text,

@@ -3,6 +3,7 @@
 #define CORE_RUN_WISH_H
 
 #include "common/base.h"
+#include "common/call.h"
 #include "common/err.h"
 #include "common/runspec.h"
 #include "common/uuid.h"
@@ -17,7 +18,10 @@ enum run_merge {
 
 /* What a caller wants run; run_wish_clear frees what it points to. */
 struct run_wish {
-	const char *tool; /* static text, for the row */
+	const char *tool;      /* static text, for the row */
+	const char *language;  /* copied into it; NULL: none */
+	const struct call *by; /* who asks; borrowed.  NULL: nobody */
+	struct uuid rerun_of;  /* the run that this one does again, or zero */
 	struct runspec spec;
 	struct store_command *commands; /* rows beside the spec */
 	bool lock;

@@ -438,7 +438,7 @@ tenants_open(struct store *s, struct tenants **out, struct err *e)
 	TAILQ_INIT(&t->tokens);
 	LIST_INIT(&t->savings);
 	t->local = principal_new((struct tenant_id){STORE_TENANT_DEFAULT},
-	    TENANT_DEFAULT_NAME, "local", PRINCIPAL_USER);
+	    TENANT_DEFAULT_NAME, PRINCIPAL_LOCAL, PRINCIPAL_USER);
 	rc = apply(t, &d, e);
 	store_directory_clear(&d);
 	if (rc != 0) {

@@ -57,6 +57,7 @@ call_new(struct mcp_request *r, const struct mcp_context *with)
 	call_init(&c->base, telling ? &call_ops_telling : &call_ops_silent,
 	    with->who, with->request_id, NULL);
 	call_set_origin(&c->base, with->origin);
+	session_name(with->session, c->base.session);
 	c->m = with->m;
 	c->request = r;
 	c->rev = with->session->rev;

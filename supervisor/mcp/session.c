@@ -9,6 +9,7 @@
  */
 #include "supervisor/mcp/session.h"
 
+#include <stdio.h>
 #include <sys/queue.h>
 
 #include <openssl/core_names.h>
@@ -208,6 +209,18 @@ session_open(struct session_keeper *k, const char *text,
 		return ERR_NOTFOUND;
 	*out = s;
 	return 0;
+}
+
+void
+session_name(const struct session *s, char out[SESSION_NAME_LEN + 1])
+{
+	uint8_t digest[32];
+
+	if (EVP_Digest(
+		s->id, sizeof(s->id), digest, NULL, EVP_sha256(), NULL) != 1)
+		fatal(EXIT_BUG, "SHA-256 failed");
+	for (size_t i = 0; i < SESSION_NAME_LEN / 2; i++)
+		(void)snprintf(out + 2 * i, 3, "%02x", digest[i]);
 }
 
 static void

@@ -16,6 +16,7 @@
 #define SESSION_TEXT_LEN 80
 #define SESSION_ID_LEN 18 /* the random part */
 #define SESSION_ENDED_MAX 32768
+#define SESSION_NAME_LEN 32
 
 struct session_keeper;
 
@@ -36,6 +37,9 @@ void session_issue(struct session_keeper *k, const struct era_revision *rev,
  * session of this principal */
 int session_open(struct session_keeper *k, const char *text,
     const struct principal *who, int64_t now_s, struct session *out) MUSTCHECK;
+/* session_name - what it is called in records: hex digits of a digest of its
+ * id, by which nobody can use it */
+void session_name(const struct session *s, char out[SESSION_NAME_LEN + 1]);
 /* session_end - it is not found from now on.  At most SESSION_ENDED_MAX are
  * remembered; beyond that the one that ended first is forgotten. */
 void session_end(

@@ -35,23 +35,6 @@ read_commands(struct db *db, struct store_run *r, struct err *e)
 }
 
 static int
-count_artifacts(struct db *db, uint64_t run, uint64_t *out, struct err *e)
-{
-	struct db_call c;
-	int rc;
-
-	db_call_init(&c, db, DB_ARTIFACTS_COUNT);
-	db_put_uint(&c, run);
-	rc = db_call_step(&c, e);
-	if (rc < 0)
-		return rc;
-	*out = db_get_uint(&c);
-	db_call_end(&c);
-	return 0;
-}
-
-/* 0: that was the last; 1: there is more. */
-static int
 read_page(struct db *db, struct store_run *r, struct err *e)
 {
 	size_t bytes = 0;
@@ -75,24 +58,16 @@ read_page(struct db *db, struct store_run *r, struct err *e)
 	}
 	if (rc != 0)
 		db_call_end(&c);
-	return rc;
+	return rc == 1 ? 0 : rc; /* 1: there is more */
 }
 
 /* Those of a run that goes on are nobody's yet. */
 static int
 read_artifacts(struct db *db, struct store_run *r, struct err *e)
 {
-	uint64_t n;
-	int rc;
-
 	if (r->state == RUN_STATE_QUEUED || r->state == RUN_STATE_RUNNING)
 		return 0;
-	rc = read_page(db, r, e);
-	n = (uint64_t)r->artifacts_from + r->nartifacts;
-	if (rc == 1 || (rc == 0 && r->nartifacts == 0 && n > 0))
-		rc = count_artifacts(db, r->id, &n, e);
-	r->artifacts_total = (uint32_t)n;
-	return rc;
+	return read_page(db, r, e);
 }
 
 int

@@ -369,20 +369,16 @@ end_command(
 }
 
 /* All of its artifacts: those that were put before, too. */
-struct left {
-	uint64_t files, bytes;
-};
-
 static int
-sum_left(
-    struct db *db, const struct store_run *r, struct left *out, struct err *e)
+sum_artifacts(struct db *db, struct store_run *r, struct err *e)
 {
 	struct db_call c;
 	int rc;
 
-	*out = (struct left){.files = r->nartifacts};
+	r->artifacts_total = r->nartifacts;
+	r->artifact_bytes = 0;
 	for (uint32_t i = 0; i < r->nartifacts; i++)
-		out->bytes += r->artifacts[i].size;
+		r->artifact_bytes += r->artifacts[i].size;
 	if (!r->artifacts_put)
 		return 0;
 	db_call_init(&c, db, DB_ARTIFACTS_SUM);
@@ -390,22 +386,21 @@ sum_left(
 	rc = db_call_step(&c, e);
 	if (rc < 0)
 		return rc;
-	out->files = db_get_uint(&c);
-	out->bytes = db_get_uint(&c);
+	r->artifacts_total = db_get_u32(&c);
+	r->artifact_bytes = db_get_uint(&c);
 	db_call_end(&c);
 	return 0;
 }
 
 /* What is in files, for those who count it. */
 static int
-end_kept(struct db *db, const struct run_op *o, const struct left *left,
-    struct err *e)
+end_kept(struct db *db, const struct run_op *o, struct err *e)
 {
 	const struct store_run *r = &o->row;
 	bool has_file = o->log != NULL && r->log == NULL;
 	struct db_call c;
 
-	if (!has_file && left->files == 0)
+	if (!has_file && r->artifacts_total == 0)
 		return 0;
 	db_call_init(&c, db, DB_KEPT_INSERT);
 	db_put_uint(&c, r->id);
@@ -416,19 +411,26 @@ end_kept(struct db *db, const struct run_op *o, const struct left *left,
 	return db_call_run(&c, e);
 }
 
-/* A run of which nothing is written yet: it begins as it ended. */
+/* A run of which nothing is written yet: it begins as it ended.  Its artifacts
+ * refer to its row, and the row counts them. */
 static int
-end_insert(struct db *db, const struct store_run *r, struct err *e)
+end_insert(struct db *db, struct run_op *o, struct err *e)
 {
-	if (insert_row(db, r, e) != 0)
+	const struct store_run *r = &o->row;
+
+	if (sum_artifacts(db, &o->row, e) != 0 || insert_row(db, r, e) != 0 ||
+	    insert_commands(db, r, e) != 0)
 		return e->code;
-	return insert_commands(db, r, e);
+	return put_artifacts(db, r, e);
 }
 
 static int
-end_update(struct db *db, const struct store_run *r, struct err *e)
+end_update(struct db *db, struct run_op *o, struct err *e)
 {
-	if (end_row(db, r, e) != 0)
+	const struct store_run *r = &o->row;
+
+	if (put_artifacts(db, r, e) != 0 ||
+	    sum_artifacts(db, &o->row, e) != 0 || end_row(db, r, e) != 0)
 		return e->code;
 	for (uint32_t i = 0; i < r->ncommands; i++)
 		if (end_command(db, r->id, &r->commands[i], e) != 0)
@@ -456,14 +458,11 @@ end_run(struct db *db, struct op *op, struct err *e)
 	struct run_op *o = (struct run_op *)op;
 	const struct store_run *r = &o->row;
 	bool is_new = op->covers != NULL; /* its insertion is ours to do */
-	struct left left;
 
 	if (end_check(r, e) != 0 || end_take_log(o, e) != 0 ||
-	    (is_new ? end_insert(db, r, e) : end_update(db, r, e)) != 0)
-		return e->code;
-	if (put_artifacts(db, r, e) != 0 || sum_left(db, r, &left, e) != 0 ||
-	    end_kept(db, o, &left, e) != 0 ||
-	    tally_add(db, r, left.bytes, e) != 0)
+	    (is_new ? end_insert(db, o, e) : end_update(db, o, e)) != 0 ||
+	    end_kept(db, o, e) != 0 ||
+	    tally_add(db, r, r->artifact_bytes, e) != 0)
 		return e->code;
 	return r->log != NULL ? 0 : log_file_name(o->log, e);
 }

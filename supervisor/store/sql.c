@@ -188,7 +188,6 @@ const char *const db_sql[DB_NQUERY] = {
 			   " RETURNING sha256",
     [DB_ARTIFACTS_GET] = "SELECT " ARTIFACT_COLUMNS " FROM artifact"
 			 " WHERE run = ?1 ORDER BY path LIMIT ?2 OFFSET ?3",
-    [DB_ARTIFACTS_COUNT] = "SELECT count(*) FROM artifact WHERE run = ?1",
     [DB_ARTIFACTS_SUM] = "SELECT count(*), coalesce(sum(size), 0)"
 			 " FROM artifact WHERE run = ?1",
     [DB_ARTIFACT_GET] = "SELECT " ARTIFACT_COLUMNS " FROM artifact WHERE"

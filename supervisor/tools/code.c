@@ -228,8 +228,11 @@ fill_wish(struct code_call *c, const struct language *l, struct run_wish *w)
 	AUTO(auto_free) char *dir = NULL;
 	char id[UUID_TEXT_LEN + 1];
 
-	*w = (struct run_wish){
-	    .tool = "execute_code", .merge = RUN_MERGED, .when = STORE_SOON};
+	*w = (struct run_wish){.tool = "execute_code",
+	    .language = l->name,
+	    .by = c->t.call,
+	    .merge = RUN_MERGED,
+	    .when = STORE_SOON};
 	uuid_timed(&w->uuid);
 	uuid_format(&w->uuid, id);
 	dir = xasprintf("%s%s", RUNSPEC_DIR_PREFIX, id);

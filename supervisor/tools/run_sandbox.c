@@ -119,6 +119,7 @@ run_begin(struct run_call *c, struct run_args *a, struct err *e)
 	struct sandbox *sb;
 	struct run *r;
 
+	a->wish.by = c->t.call;
 	if (secrets_check(core_secrets(core), c->t.call->who->tenant,
 		&a->wish.spec, e) != 0 ||
 	    find_or_open(c, a, &sb, e) != 0 ||

@@ -117,8 +117,9 @@ test_the_words_of_a_state_are_checked_in_old_databases_and_new(void **state)
 		AUTO(auto_free)
 		char *sql = xasprintf("INSERT INTO run VALUES (%u, "
 				      "randomblob(16), 1, 1, 'a', 'n', '', "
-				      "'t', '%s', '', '', '', 1, 1, 1, 3, 1, "
-				      "1, NULL, NULL)",
+				      "'t', '', '%s', '', '', '', 1, 1, 1, 1, "
+				      "0, 0, 0, 0, 0, 0, 0, 3, 1, 1, NULL, '', "
+				      "'', '', '', '', '', '', '', NULL, NULL)",
 		    i + 1, run_state_word((enum run_state)i));
 
 		fixture_exec(f, sql);
@@ -133,6 +134,128 @@ test_the_words_of_a_state_are_checked_in_old_databases_and_new(void **state)
 			     "SELECT count(*) FROM pragma_integrity_check"
 			     " WHERE integrity_check = 'ok'"),
 	    1);
+}
+
+/* embed_sql as it was up to a version. */
+#define FILES_MAX 100
+
+static int
+run_until(struct fixture *f, int64_t last)
+{
+	struct embed_file files[FILES_MAX] = {{NULL, NULL, 0}};
+
+	for (int64_t i = 0; i < last; i++)
+		files[i] = embed_sql[i];
+	return check_and_run(f, files);
+}
+
+#define RUN_BEFORE(id, state, reason, log)                                     \
+	"INSERT INTO run VALUES (" id ", randomblob(16), 1, 1, 'a', 'n', 'c'," \
+	" 'run_sandbox', '" state "', '" reason "', 'e', 'f', 10, 20, 30, 3,"  \
+	" 1, 2, " log ", x'aa');"
+#define COMMAND_BEFORE(run, idx, reason, code)                                 \
+	"INSERT INTO command VALUES (" run ", " idx ", 'x', '', '/', '',"      \
+	" 'failed', '" reason "', '', " code ", 0, 1, 0, 1, 1, 100, 7, 0);"
+
+/* Four runs and all that refers to them, at version 13. */
+static void
+fill_version_13(const struct fixture *f)
+{
+	fixture_exec(f,
+	    "INSERT INTO sandbox VALUES (1, randomblob(16), 1, 'a', 1, 'n', "
+	    "'', 'i', 'removed', 'run', 1, 1, 1, 1, 1, 1, 1);" RUN_BEFORE(
+		"3", "completed", "exit", "x'616263'") RUN_BEFORE("5", "failed",
+		"exit",
+		"NULL") RUN_BEFORE("6", "running", "", "NULL") RUN_BEFORE("9",
+		"failed", "exit", "NULL") COMMAND_BEFORE("3", "0", "exit",
+		"4") COMMAND_BEFORE("3", "1", "exit", "5") COMMAND_BEFORE("3",
+		"2", "", "-1") COMMAND_BEFORE("5", "0", "",
+		"-1") "INSERT INTO spec VALUES (6, x'01');"
+		      "INSERT INTO artifact VALUES (3, 'x', 1, 'a', 5, 420, 1, "
+		      "zeroblob(32)), (3, 'y', 1, 'a', 6, 420, 1, "
+		      "zeroblob(32)), "
+		      "(6, 'z', 1, 'a', 7, 420, 1, zeroblob(32));"
+		      "INSERT INTO blob VALUES (1, zeroblob(32), 5, 3);"
+		      "INSERT INTO kept VALUES (3, 1, 0, 0, 0, 0);"
+		      "DELETE FROM run WHERE id = 9");
+}
+
+static void
+test_runs_are_kept_with_all_that_refers_to_them(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(run_until(f, 13), 0);
+	fill_version_13(f);
+	assert_int_equal(run_until(f, 14), 0);
+	assert_int_equal(fixture_query(f,
+			     "SELECT count(*) FROM run JOIN command"
+			     " ON command.run = run.id"),
+	    4);
+	assert_int_equal(fixture_query(f,
+			     "SELECT (SELECT count(*) FROM spec)"
+			     " + (SELECT count(*) FROM artifact)"
+			     " + (SELECT count(*) FROM kept)"),
+	    5);
+	/* The largest number was given out, and its run is gone. */
+	assert_int_equal(
+	    fixture_query(
+		f, "SELECT seq FROM sqlite_sequence WHERE name = 'run'"),
+	    9);
+	fixture_exec(f, "PRAGMA foreign_keys = ON; DELETE FROM run");
+	assert_int_equal(fixture_query(f,
+			     "SELECT (SELECT count(*) FROM spec)"
+			     " + (SELECT count(*) FROM artifact)"
+			     " + (SELECT count(*) FROM command)"
+			     " + (SELECT count(*) FROM kept)"),
+	    0);
+	assert_int_equal(fixture_query(f,
+			     "SELECT count(*) FROM pragma_integrity_check"
+			     " WHERE integrity_check = 'ok'"),
+	    1);
+}
+
+static void
+test_runs_of_before_have_what_their_commands_and_files_say(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(run_until(f, 13), 0);
+	fill_version_13(f);
+	assert_int_equal(run_until(f, 14), 0);
+	assert_int_equal(
+	    fixture_query(f,
+		"SELECT (exit_code, stdout_bytes, stderr_bytes, artifacts,"
+		" artifact_bytes, sent_ms, cpu_us, log, digest, error,"
+		" principal) = (5, 300, 21, 2, 11, 20, 0, x'616263', x'aa',"
+		" 'e', '') FROM run WHERE id = 3"),
+	    1);
+	assert_int_equal(fixture_query(f,
+			     "SELECT (exit_code, stdout_bytes, artifacts)"
+			     " = (-1, 100, 0) AND rerun_of IS NULL"
+			     " FROM run WHERE id = 5"),
+	    1);
+	/* What goes on has no files yet. */
+	assert_int_equal(
+	    fixture_query(f,
+		"SELECT (exit_code, artifacts, artifact_bytes, started_ms)"
+		" = (-1, 0, 0, 20) FROM run WHERE id = 6"),
+	    1);
+}
+
+static void
+test_a_run_has_the_indices_of_before_when_it_is_made_anew(void **state)
+{
+	static const char sql[] =
+	    "SELECT sum(length(name) + length(coalesce(sql, '')))"
+	    " FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'run'";
+	struct fixture *f = *state;
+	int64_t before;
+
+	assert_int_equal(run_until(f, 13), 0);
+	before = fixture_query(f, sql);
+	assert_int_equal(run_until(f, 14), 0);
+	assert_int_equal(fixture_query(f, sql), before);
 }
 
 static void
@@ -234,6 +357,9 @@ main(void)
 	    TEST(test_what_an_older_version_wrote_is_kept),
 	    TEST(
 		test_the_words_of_a_state_are_checked_in_old_databases_and_new),
+	    TEST(test_runs_are_kept_with_all_that_refers_to_them),
+	    TEST(test_runs_of_before_have_what_their_commands_and_files_say),
+	    TEST(test_a_run_has_the_indices_of_before_when_it_is_made_anew),
 	    TEST(test_only_the_missing_ones_run),
 	    TEST(test_one_that_fails_leaves_nothing_of_itself),
 	    TEST(test_one_that_leaves_dangling_rows_is_undone),

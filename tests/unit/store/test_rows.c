@@ -108,6 +108,88 @@ test_a_word_that_is_none_fails_the_read_and_is_named(void **state)
 }
 
 static void
+set_asker(struct store_run *r)
+{
+	r->language = xstrdup("python");
+	uuid_random(&r->rerun_of);
+	r->principal = xstrdup("tok1");
+	r->client = xstrdup("editor/1.2");
+	r->address = xstrdup("2001:db8::1");
+	r->session = xstrdup("s");
+	r->request_id = xstrdup("req");
+	r->trace = xstrdup("t");
+	r->span = xstrdup("own");
+	r->parent_span = xstrdup("above");
+}
+
+static void
+test_who_asked_and_what_it_came_to_comes_back(void **state)
+{
+	struct fixture *f = *state;
+	struct store_run r;
+	struct got g;
+
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	set_asker(&r);
+	fixture_insert(f, &r);
+	fixture_run_ended(&r, RUN_STATE_FAILED);
+	r.sent_ms = 5002;
+	r.exit_code = 3;
+	r.stdout_bytes = 11;
+	r.stderr_bytes = 12;
+	r.cpu_us = 13;
+	r.memory_peak_bytes = 14;
+	r.commands[0].cpu_us = 13;
+	r.commands[0].memory_peak_bytes = 14;
+	fixture_run_artifact(&r, "x", 1);
+	fixture_run_artifact(&r, "y", 2);
+	fixture_end(f, &r);
+	get(f, &r.uuid, &g);
+	assert_string_equal(g.msg, "");
+	assert_string_equal(g.row.language, "python");
+	assert_true(uuid_is_equal(&g.row.rerun_of, &r.rerun_of));
+	assert_string_equal(g.row.principal, "tok1");
+	assert_string_equal(g.row.client, "editor/1.2");
+	assert_string_equal(g.row.address, "2001:db8::1");
+	assert_string_equal(g.row.session, "s");
+	assert_string_equal(g.row.request_id, "req");
+	assert_string_equal(g.row.trace, "t");
+	assert_string_equal(g.row.span, "own");
+	assert_string_equal(g.row.parent_span, "above");
+	assert_int_equal(g.row.sent_ms, 5002);
+	assert_int_equal(g.row.exit_code, 3);
+	assert_int_equal(g.row.stdout_bytes, 11);
+	assert_int_equal(g.row.stderr_bytes, 12);
+	assert_int_equal(g.row.cpu_us, 13);
+	assert_int_equal(g.row.memory_peak_bytes, 14);
+	assert_int_equal(g.row.commands[0].cpu_us, 13);
+	assert_int_equal(g.row.commands[0].memory_peak_bytes, 14);
+	assert_int_equal(g.row.artifacts_total, 2);
+	assert_int_equal(g.row.artifact_bytes, 200);
+	store_run_clear(&g.row);
+	store_run_clear(&r);
+}
+
+static void
+test_a_run_that_does_none_again_has_a_null(void **state)
+{
+	struct fixture *f = *state;
+	struct store_run r;
+	struct got g;
+
+	fixture_put_sandbox(f, 1, "a");
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	assert_int_equal(
+	    fixture_query(f, "SELECT rerun_of IS NULL FROM run"), 1);
+	get(f, &r.uuid, &g);
+	assert_true(uuid_is_zero(&g.row.rerun_of));
+	store_run_clear(&g.row);
+	store_run_clear(&r);
+}
+
+static void
 test_words_are_found_by_number_and_back(void **state)
 {
 	enum command_status status = COMMAND_QUEUED;
@@ -134,6 +216,8 @@ main(void)
 	    TEST(test_every_word_of_a_sandbox_is_taken_by_its_table),
 	    TEST(test_every_word_of_a_run_and_its_commands_comes_back),
 	    TEST(test_a_word_that_is_none_fails_the_read_and_is_named),
+	    TEST(test_who_asked_and_what_it_came_to_comes_back),
+	    TEST(test_a_run_that_does_none_again_has_a_null),
 	    cmocka_unit_test(test_words_are_found_by_number_and_back),
 	};
 
