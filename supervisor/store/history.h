@@ -1,0 +1,194 @@
+/*
+ * history.h - the runs of a tenant, asked in many ways
+ *
+ * Answers come from an index beside the database, DATA_DIR/front/history.db,
+ * which follows what the database commits (docs/decisions/0055): whoever
+ * writes or deletes a row of a run, the index hears of it.  It may be removed
+ * at any time while the server is down, and is made anew then.
+ *
+ * A question is answered as of the moment when it was asked, or later: what
+ * was committed before, a run's end that a client was told, a delete, is in
+ * the answer.  For that it waits up to HISTORY_WAIT_MS for the index; an index
+ * that is further behind, is being made anew or cannot be used (no room, no
+ * rights, busy) answers ERR_BACKEND and a text that begins with "history is
+ * not available" and says why: worth another try.  The lists of store.h need
+ * no index.
+ *
+ * Runs that have not ended are in it as the database has them: their state is
+ * queued (the database does not hear that a run began), and filters and sorts
+ * of what only an end knows (end reason, exit code, duration, bytes, text,
+ * artifacts) pass them over.
+ *
+ * Callbacks run on the loop's thread, later, once, unless the question was
+ * canceled or the store closed; what they are given is freed after they
+ * return.  Statistics, exports and searches for the beginning of a word have a
+ * thread of their own: they delay no other question.
+ */
+#ifndef STORE_HISTORY_H
+#define STORE_HISTORY_H
+
+#include "supervisor/store/store.h"
+
+#define HISTORY_WAIT_MS 1000
+#define HISTORY_LIMIT_MAX 500      /* runs of a list's page */
+#define HISTORY_EXPORT_MAX 2000    /* of an export's */
+#define HISTORY_COUNT_MAX 10000    /* a larger total is said to be "at least" */
+#define HISTORY_CURSOR_MAX 64      /* characters of a cursor */
+#define HISTORY_Q_MAX 512          /* bytes of a text to look for */
+#define HISTORY_Q_WORDS_MAX 16     /* words and phrases of it */
+#define HISTORY_PREFIX_MIN 3       /* characters before a final asterisk */
+#define HISTORY_GROUPS_MAX 1000    /* groups of statistics */
+#define HISTORY_ARTIFACTS_MAX 1000 /* of a run, that can be found */
+#define HISTORY_TEXT_MAX 65536     /* bytes of a run's text that can be found */
+#define HISTORY_OUTPUT_BYTES                                                   \
+	4096 /* of the beginning and the end of a stream                       \
+	      */
+
+/* What a run has to be; all that is set must hold.  Texts match whole and
+ * exactly, but q. */
+struct history_filter {
+	const char *identifier; /* these: NULL: any */
+	const char *sandbox;    /* its container's name, or its UUID */
+	const char *principal;
+	const char *tool;
+	const char *language;
+	uint32_t states;               /* 1 << enum run_state, OR-ed; 0: any */
+	enum runlog_reason end_reason; /* 0: any */
+	bool has_exit_code;
+	int32_t exit_code; /* of the last command that ran; -1: none ran */
+	int64_t since_ms;  /* created then or later; 0: any */
+	int64_t until_ms;  /* created before; 0: any */
+	int64_t min_duration_ms; /* from its start to its end; 0: any */
+	int64_t max_duration_ms; /* 0: any */
+	const char *artifact; /* one's path, or what is behind its last slash */
+	const uint8_t *digest; /* one's SHA-256, 32 bytes */
+	/*
+	 * Words, all of which must occur in the run's commands or in the
+	 * beginnings and ends of their outputs; "a phrase" in double quotes,
+	 * the beginning of a word with an asterisk behind it.  Letters'
+	 * case and accents do not matter; what is neither letter, digit nor
+	 * underscore parts words (os.path is the phrase "os path").
+	 */
+	const char *q;
+};
+
+enum history_sort {
+	HISTORY_CREATED,
+	HISTORY_DURATION, /* ended runs only */
+	HISTORY_BYTES     /* stdout, stderr and artifacts; ended runs only */
+};
+enum history_order {
+	HISTORY_DESCENDING,
+	HISTORY_ASCENDING
+};
+enum history_total {
+	HISTORY_NO_TOTAL,
+	HISTORY_TOTAL
+};
+
+struct history_query {
+	struct history_filter filter;
+	enum history_sort sort;
+	enum history_order order;
+	enum history_total total;
+	size_t limit; /* at least 1 */
+	/*
+	 * NULL: from the beginning; else history_page.next of the page before,
+	 * with the same tenant, filter, sort and order (another is
+	 * ERR_INVAL, as is what never was one).  It stays good whatever runs
+	 * come, end or go.
+	 */
+	const char *cursor;
+};
+
+struct history_line { /* texts are never NULL */
+	struct uuid uuid;
+	char *identifier;
+	char *sandbox_name;
+	char *principal;
+	char *client;
+	char *tool;
+	char *language;
+	enum run_state state;
+	enum runlog_reason end_reason; /* 0: has not ended */
+	int32_t exit_code;             /* -1: none */
+	char *error;
+	int64_t created_ms, started_ms, ended_ms;
+	int64_t duration_ms; /* -1: has not ended */
+	uint64_t stdout_bytes, stderr_bytes;
+	uint32_t artifacts;
+	uint64_t artifact_bytes;
+	uint64_t cpu_us;
+	uint64_t memory_peak_bytes;
+};
+
+struct history_page {
+	struct history_line *lines;
+	size_t n;
+	/* More may come: "" when not.  A page can have fewer lines than the
+	 * limit, even none, and yet a next: so much was looked through
+	 * that another question should have its turn. */
+	char next[HISTORY_CURSOR_MAX + 1];
+	bool has_total;
+	bool is_at_least; /* the total is a lower bound */
+	uint64_t total;   /* of all pages */
+};
+/* rc ERR_INVAL: filter or cursor, the text begins with the parameter's name;
+ * ERR_BACKEND: not available, see above */
+typedef void (*history_page_cb)(
+    int rc, const struct history_page *page, const struct err *why, void *arg);
+
+struct history_asking;
+struct history_asking *history_list(struct store *s, struct tenant_id tenant,
+    const struct history_query *q, history_page_cb done, void *arg);
+/* history_export - the next step of a long walk: a page of up to
+ * HISTORY_EXPORT_MAX; go on with its next until that is "".  Each step sees
+ * the history as it is then. */
+struct history_asking *history_export(struct store *s, struct tenant_id tenant,
+    const struct history_query *q, history_page_cb done, void *arg);
+
+enum history_group {
+	HISTORY_BY_DAY, /* of UTC, in which they were created */
+	HISTORY_BY_IDENTIFIER,
+	HISTORY_BY_END_REASON,
+	HISTORY_BY_TOOL,
+	HISTORY_BY_PRINCIPAL,
+	HISTORY_BY_STATE
+};
+struct history_sum { /* of ended runs */
+	char *key;   /* "2026-03-01" for a day, else the word or name */
+	uint64_t runs;
+	int64_t p50_ms, p95_ms, p99_ms; /* durations; up to 1/64 too low */
+	uint64_t cpu_us;
+	uint64_t output_bytes; /* stdout and stderr */
+	uint64_t artifact_bytes;
+};
+struct history_sums {
+	struct history_sum *sums; /* days in order, else most runs first */
+	size_t n;
+	uint64_t more_groups; /* left out: those met last, if there are more
+			       * than HISTORY_GROUPS_MAX; their runs: */
+	uint64_t more_runs;
+	/* So many runs were looked through that it ends here: those created
+	 * before are not in it.  0: all are. */
+	int64_t cut_ms;
+};
+typedef void (*history_sums_cb)(
+    int rc, const struct history_sums *sums, const struct err *why, void *arg);
+/* history_stats - of the ended runs that the filter lets pass */
+struct history_asking *history_stats(struct store *s, struct tenant_id tenant,
+    const struct history_filter *f, enum history_group by, history_sums_cb done,
+    void *arg);
+
+/* history_cancel - before done was called: it will not be */
+void history_cancel(struct history_asking *a);
+
+/* For /metrics. */
+struct history_state {
+	bool is_available;
+	uint64_t behind;    /* rows that were written and are not in it yet */
+	uint64_t made_anew; /* times, since the start */
+};
+void history_state(struct store *s, struct history_state *out);
+
+#endif
