@@ -15,16 +15,6 @@
 
 #define DAYS_OF_ALL_MAX 20000 /* in one answer */
 
-static void
-reply(struct http_exchange *x, json_t *o)
-{
-	char *text = js_dump(o);
-
-	json_decref(o);
-	http_add_header(x, "Cache-Control", "no-store");
-	http_reply_owned(x, 200, "application/json", text, strlen(text));
-}
-
 /* ---- who */
 
 void
@@ -37,7 +27,7 @@ account_on_whoami(struct front *f, struct http_exchange *x)
 	const char *subject =
 	    f->oauth == NULL ? NULL : oauth_subject(f->oauth, who, &until_ms);
 
-	reply(x,
+	http_reply_json(x, 200,
 	    json_pack("{s:o, s:s, s:o, s:o, s:o, s:s?, s:s?}", "tenant",
 		who->tenant_name[0] == '\0' ? json_null() :
 					      json_string(who->tenant_name),
@@ -113,7 +103,7 @@ usage_end(struct usage_call *c)
 	    json_incref(json_array_get(c->list, 0)) :
 	    json_pack("{s:O}", "tenants", c->list);
 
-	reply(c->x, o);
+	http_reply_json(c->x, 200, o);
 	json_decref(c->list);
 	free(c->of);
 	free(c);

@@ -16,16 +16,6 @@
 
 /* ---- what is told */
 
-static void
-reply(struct http_exchange *x, int status, json_t *o)
-{
-	char *text = js_dump(o);
-
-	json_decref(o);
-	http_add_header(x, "Cache-Control", "no-store");
-	http_reply_owned(x, status, "application/json", text, strlen(text));
-}
-
 static json_t *
 view_quotas(const struct tenant *n)
 {
@@ -128,7 +118,7 @@ change_step(struct change *c)
 		http_error(c->x, 500, "not_on_disk",
 		    "it holds, but not beyond a restart yet: %s", c->why.msg);
 	} else {
-		reply(c->x, c->status, c->answer);
+		http_reply_json(c->x, c->status, c->answer);
 	}
 	free(c);
 }
@@ -363,7 +353,7 @@ list_tenants(const struct front *f, struct http_exchange *x)
 
 	while ((n = tenants_next(t, n)) != NULL)
 		json_array_append_new(list, view_tenant(n));
-	reply(x, 200, json_pack("{s:o}", "tenants", list));
+	http_reply_json(x, 200, json_pack("{s:o}", "tenants", list));
 }
 
 static void
@@ -465,7 +455,7 @@ admin_on_tenant(struct front *f, struct http_exchange *x)
 	if (http_method(x) == HTTP_METHOD_DELETE) {
 		delete_tenant(f, x, n);
 	} else if (http_method(x) != HTTP_METHOD_PATCH) {
-		reply(x, 200, view_tenant(n));
+		http_reply_json(x, 200, view_tenant(n));
 	} else {
 		body = parse_body(x);
 		if (body != NULL)
@@ -486,7 +476,7 @@ list_tokens(const struct front *f, struct http_exchange *x, bool all,
 	while ((k = tenants_next_token(t, k)) != NULL)
 		if (all || k->tenant == of)
 			json_array_append_new(list, view_token(k));
-	reply(x, 200, json_pack("{s:o}", "tokens", list));
+	http_reply_json(x, 200, json_pack("{s:o}", "tokens", list));
 }
 
 static int
@@ -575,7 +565,7 @@ admin_on_token(struct front *f, struct http_exchange *x)
 		return;
 	}
 	if (http_method(x) != HTTP_METHOD_DELETE) {
-		reply(x, 200, view_token(k));
+		http_reply_json(x, 200, view_token(k));
 		return;
 	}
 	c = change_new(f, x);

@@ -9,16 +9,6 @@
 #define LIMIT_MAX 500
 #define DIGITS_MAX 18
 
-static void
-reply(struct http_exchange *x, json_t *o)
-{
-	char *text = js_dump(o);
-
-	json_decref(o);
-	http_add_header(x, "Cache-Control", "no-store");
-	http_reply_owned(x, 200, "application/json", text, strlen(text));
-}
-
 /* A number of the query; to stays as it is when there is none.  false: x was
  * answered. */
 static bool
@@ -87,7 +77,7 @@ page_cb(int rc, const struct store_audit_page *page, const struct err *why,
 	list = json_array();
 	for (size_t i = 0; i < page->n; i++)
 		json_array_append_new(list, view_row(&page->rows[i]));
-	reply(x,
+	http_reply_json(x, 200,
 	    json_pack("{s:o, s:o}", "audit", list, "next",
 		page->next == 0 ? json_null() :
 				  json_integer((json_int_t)page->next)));
@@ -130,7 +120,7 @@ check_cb(int rc, const struct store_audit_check *found, const struct err *why,
 		http_error_from(x, rc, why);
 		return;
 	}
-	reply(x,
+	http_reply_json(x, 200,
 	    json_pack("{s:I, s:b, s:b, s:o, s:o, s:o, s:o}", "rows",
 		(json_int_t)found->rows, "over", found->is_over, "has_head",
 		found->has_known, "at", view_mark(&found->at), "base",

@@ -36,7 +36,8 @@
 #define ANY_METHODS "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 #define CORS_HEADERS                                                           \
 	"Accept, Authorization, Content-Type, Mcp-Session-Id, "                \
-	"Mcp-Protocol-Version, Last-Event-ID, Mcp-Method, Mcp-Name"
+	"Mcp-Protocol-Version, Last-Event-ID, Mcp-Method, Mcp-Name, "          \
+	"If-Match, If-None-Match"
 
 static const char instructions[] =
     "Runs commands and code in isolated Linux sandboxes. An identifier names "
@@ -122,7 +123,7 @@ add_cors(struct front *f, struct http_exchange *x)
 	if (origin != NULL) {
 		http_add_header(x, "Access-Control-Allow-Origin", origin);
 		http_add_header(x, "Access-Control-Expose-Headers",
-		    "Mcp-Session-Id, WWW-Authenticate");
+		    "Mcp-Session-Id, WWW-Authenticate, ETag");
 	} else if (!check_varies(f->check)) {
 		return;
 	}

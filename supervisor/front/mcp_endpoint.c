@@ -140,11 +140,8 @@ front_mcp_error(
 	    "error", "code", code, "message",
 	    js_string_bytes(message, strlen(message), NULL), "data",
 	    "request_id", http_id(x));
-	char *text = js_dump(o);
 
-	json_decref(o);
-	http_add_header(x, "Cache-Control", "no-store");
-	http_reply_owned(x, status, "application/json", text, strlen(text));
+	http_reply_json(x, status, o);
 }
 
 static void

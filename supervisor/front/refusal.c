@@ -8,7 +8,6 @@ refusal_send(
     struct http_exchange *x, enum route_place place, const struct err *why)
 {
 	json_t *o, *of;
-	char *text;
 
 	if (place != ROUTE_MCP) {
 		http_error_from(x, why->code, why);
@@ -19,8 +18,5 @@ refusal_send(
 	http_add_refusal(x, &why->refusal, of);
 	o = json_pack("{s:s, s:n, s:{s:i, s:s, s:o}}", "jsonrpc", "2.0", "id",
 	    "error", "code", MCP_SERVER_ERROR, "message", why->msg, "data", of);
-	text = js_dump(o);
-	json_decref(o);
-	http_add_header(x, "Cache-Control", "no-store");
-	http_reply_owned(x, 429, "application/json", text, strlen(text));
+	http_reply_json(x, 429, o);
 }

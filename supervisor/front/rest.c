@@ -13,28 +13,18 @@
 /* Small JSON answers beside MCP: the index, and one run: its status, its
  * cancel, its end for good. */
 
-static void
-reply_json(struct http_exchange *x, int status, const json_t *o)
-{
-	char *text = js_dump(o);
-
-	http_add_header(x, "Cache-Control", "no-store");
-	http_reply_owned(x, status, "application/json", text, strlen(text));
-}
-
 void
 front_on_index(struct front *f, struct http_exchange *x)
 {
-	AUTO(auto_json)
-	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name",
-	    "mcp-sandboxd", "version", PACKAGE_VERSION, "mcp",
-	    f->mcp_path[0] != '\0' ? f->mcp_path : "/", "health", "/healthz",
-	    "ready", "/readyz", "metrics", "/metrics");
-
-	if (greeting_is_wanted(x))
+	if (greeting_is_wanted(x)) {
 		greeting_reply(f, x);
-	else
-		reply_json(x, 200, o);
+		return;
+	}
+	http_reply_json(x, 200,
+	    json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name", "mcp-sandboxd",
+		"version", PACKAGE_VERSION, "mcp",
+		f->mcp_path[0] != '\0' ? f->mcp_path : "/", "health",
+		"/healthz", "ready", "/readyz", "metrics", "/metrics"));
 }
 
 /* ---- one run: its status, and its cancel */
@@ -149,14 +139,12 @@ static void
 deleted_cb(int rc, const struct err *why, void *arg)
 {
 	struct run_delete *d = arg;
-	AUTO(auto_json) json_t *o = NULL;
 
-	if (rc != 0) {
+	if (rc != 0)
 		http_error_from(d->x, rc, why);
-	} else {
-		o = json_pack("{s:s, s:b}", "run_id", d->run, "deleted", 1);
-		reply_json(d->x, 200, o);
-	}
+	else
+		http_reply_json(d->x, 200,
+		    json_pack("{s:s, s:b}", "run_id", d->run, "deleted", 1));
 	free(d);
 }
 

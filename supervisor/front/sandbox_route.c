@@ -34,8 +34,7 @@ reply_sandbox(const struct front *f, struct http_exchange *x,
 {
 	const struct sandbox *sb = sandbox_find_named(
 	    core_sandboxes(f->core), tenant, http_param(x, "identifier"));
-	AUTO(auto_json) json_t *o = NULL;
-	char *text;
+	json_t *o;
 
 	if (sb == NULL) {
 		http_error(x, 404, "not_found", "no such sandbox");
@@ -43,9 +42,7 @@ reply_sandbox(const struct front *f, struct http_exchange *x,
 	}
 	o = view_sandbox(sb);
 	json_object_set_new(o, "isolation", view_isolation(sb, whom));
-	text = js_dump(o);
-	http_add_header(x, "Cache-Control", "no-store");
-	http_reply_owned(x, 200, "application/json", text, strlen(text));
+	http_reply_json(x, 200, o);
 }
 
 void

@@ -14,16 +14,6 @@
 #include "supervisor/core/tenants.h"
 #include "supervisor/tools/view.h"
 
-static void
-reply(struct http_exchange *x, int status, json_t *o)
-{
-	char *text = js_dump(o);
-
-	json_decref(o);
-	http_add_header(x, "Cache-Control", "no-store");
-	http_reply_owned(x, status, "application/json", text, strlen(text));
-}
-
 static json_t *
 view_secret(const struct secrets *ss, const struct secret *s)
 {
@@ -45,7 +35,7 @@ list_secrets(
 
 	while ((s = secrets_next(ss, tenant, s)) != NULL)
 		json_array_append_new(list, view_secret(ss, s));
-	reply(x, 200, json_pack("{s:o}", "secrets", list));
+	http_reply_json(x, 200, json_pack("{s:o}", "secrets", list));
 }
 
 /* ---- a change */
@@ -71,7 +61,7 @@ on_disk_cb(int rc, const struct err *why, void *arg)
 	if (--c->pending > 0)
 		return;
 	if (c->rc == 0) {
-		reply(c->x, c->status, c->answer);
+		http_reply_json(c->x, c->status, c->answer);
 	} else {
 		json_decref(c->answer);
 		http_error(c->x, 500, "not_on_disk",

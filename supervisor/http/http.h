@@ -4,8 +4,8 @@
  * What evhttp leaves open is closed here: a request must arrive whole within
  * its time and size, a connection that says nothing is ended, what is
  * malformed or ambiguous (two lengths, an odd header name) is marked as a
- * fault, every error is JSON, and what one client can make us keep in memory
- * is bounded.  Nobody else knows evhttp.
+ * fault, every error is a problem in JSON (RFC 9457), and what one client can
+ * make us keep in memory is bounded.  Nobody else knows evhttp.
  *
  * An exchange is one request and its answer.  The handler gets it, and must
  * end it exactly once, at once or later, with one of http_reply*, http_error*,
@@ -46,7 +46,8 @@ enum http_method { /* bits, for tables of what is allowed */
 };
 
 /* Headers that somebody reads.  Those up to HTTP_H_SINGLE_MAX may come once
- * only; further lines of Accept are joined, of others the first counts. */
+ * only; further lines of those up to HTTP_H_JOINED_MAX, which are lists, are
+ * joined, of others the first counts. */
 enum http_header {
 	HTTP_H_HOST,
 	HTTP_H_ORIGIN,
@@ -59,9 +60,11 @@ enum http_header {
 	HTTP_H_LAST_EVENT_ID,
 	HTTP_H_SINGLE_MAX = HTTP_H_LAST_EVENT_ID,
 	HTTP_H_ACCEPT,
+	HTTP_H_IF_MATCH,
+	HTTP_H_IF_NONE_MATCH,
+	HTTP_H_JOINED_MAX = HTTP_H_IF_NONE_MATCH,
 	HTTP_H_RANGE,
 	HTTP_H_IF_RANGE,
-	HTTP_H_IF_NONE_MATCH,
 	HTTP_H_IF_MODIFIED_SINCE,
 	HTTP_H_COUNT
 };
@@ -233,7 +236,10 @@ uint64_t http_large_size(const struct http_large *l);
 void http_large_unref(struct http_large *l); /* NULL is fine */
 void http_reply_large(struct http_exchange *x, int status, const char *type,
     struct http_large *l);
-/* http_error - {"error":{"code","message","request_id"}} */
+/* http_reply_json - o, which it takes, as the body; nobody is to keep it */
+void http_reply_json(struct http_exchange *x, int status, json_t *o);
+/* http_error - application/problem+json (RFC 9457), with code and request_id
+ * as members and once more in "error":{"code","message","request_id"} */
 void http_error(struct http_exchange *x, int status, const char *code,
     const char *fmt, ...) PRINTF(4, 5);
 /* http_error_from - the same, from a code of err.h; of ERR_QUOTA with what

@@ -23,7 +23,7 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 
-#define ACCEPT_MAX 4096
+#define JOINED_MAX 4096
 
 static const char *const header_names[HTTP_H_COUNT] = {
     [HTTP_H_HOST] = "Host",
@@ -36,9 +36,10 @@ static const char *const header_names[HTTP_H_COUNT] = {
     [HTTP_H_PROTOCOL] = "MCP-Protocol-Version",
     [HTTP_H_LAST_EVENT_ID] = "Last-Event-ID",
     [HTTP_H_ACCEPT] = "Accept",
+    [HTTP_H_IF_MATCH] = "If-Match",
+    [HTTP_H_IF_NONE_MATCH] = "If-None-Match",
     [HTTP_H_RANGE] = "Range",
     [HTTP_H_IF_RANGE] = "If-Range",
-    [HTTP_H_IF_NONE_MATCH] = "If-None-Match",
     [HTTP_H_IF_MODIFIED_SINCE] = "If-Modified-Since",
 };
 
@@ -66,16 +67,20 @@ is_token(const char *s)
 }
 
 static void
-join_accept(struct http_exchange *x, const char *value)
+join_lines(struct http_exchange *x, size_t h, const char *value)
 {
 	char *both;
 
-	if (strlen(x->header[HTTP_H_ACCEPT]) + strlen(value) > ACCEPT_MAX)
+	if (strlen(x->header[h]) + strlen(value) > JOINED_MAX) {
+		if (h != HTTP_H_ACCEPT)
+			request_is_bad(
+			    x, 431, "a condition of more than 4096 bytes");
 		return;
-	both = xasprintf("%s, %s", x->header[HTTP_H_ACCEPT], value);
-	free(x->accept);
-	x->accept = both;
-	x->header[HTTP_H_ACCEPT] = both;
+	}
+	both = xasprintf("%s, %s", x->header[h], value);
+	free(x->joined[h]);
+	x->joined[h] = both;
+	x->header[h] = both;
 }
 
 static void
@@ -86,11 +91,11 @@ take_header(struct http_exchange *x, const char *name, const char *value)
 			continue;
 		if (x->header[i] == NULL)
 			x->header[i] = value;
-		else if (i == HTTP_H_ACCEPT)
-			join_accept(x, value);
 		else if (i <= HTTP_H_SINGLE_MAX)
 			request_is_bad(
 			    x, 400, "a header that may come once came twice");
+		else if (i <= HTTP_H_JOINED_MAX)
+			join_lines(x, i, value);
 		return;
 	}
 }
@@ -274,7 +279,8 @@ exchange_free(struct http_exchange *x)
 		evhttp_clear_headers(&x->parsed_query);
 	http_params_clear(&x->params);
 	principal_unref(x->who);
-	free(x->accept);
+	for (size_t i = 0; i < HTTP_H_COUNT; i++)
+		free(x->joined[i]);
 	free(x->seen_host);
 	free(x);
 }

@@ -166,8 +166,8 @@ struct http_exchange {
 	void (*on_writable)(void *arg);
 	void *arg;
 	uint64_t began_us;
-	char *accept;          /* joined lines */
-	struct principal *who; /* a reference, or NULL */
+	char *joined[HTTP_H_COUNT]; /* lines, where there were several */
+	struct principal *who;      /* a reference, or NULL */
 	struct http_params params;
 	struct netaddr client;
 	char *seen_host; /* by a proxy of ours, or NULL */
@@ -180,7 +180,6 @@ struct http_exchange {
 /* An answer beside evhttp. */
 struct http_refusal {
 	int status;
-	const char *reason;
 	const char *code;
 	const char *message;
 };
@@ -194,6 +193,15 @@ void http_stat_count(struct http_server *s, int status);
 const char *http_reason(int status);
 /* http_refusal - of this status; 400's for one that has none */
 const struct http_refusal *http_refusal(int status);
+
+/* http_problem.c */
+#define HTTP_PROBLEM_TYPE "application/problem+json"
+/* http_problem_member - what "error" is to be, for more to be added to it */
+json_t *http_problem_member(
+    const char *code, const char *message, const char *id);
+/* http_problem_dump - the body of an answer with this status, which the caller
+ * frees; it takes error, made by http_problem_member */
+char *http_problem_dump(int status, json_t *error);
 
 /* http_accept.c */
 void http_accept_init(struct http_server *s);

@@ -8,7 +8,6 @@
 #include "supervisor/http/http_int.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/socket.h>
 
 #include "common/clock.h"
@@ -92,27 +91,22 @@ http_refuse_free_lingers(struct http_server *s)
 
 /* ---- refusing */
 
-static size_t
-refusal_text(
-    struct http_server *s, const struct http_refusal *r, char *out, size_t size)
+static char *
+refusal_text(struct http_server *s, const struct http_refusal *r)
 {
-	char id[HTTP_ID_MAX], body[400];
-	int n;
+	AUTO(auto_free) char *body = NULL;
+	char id[HTTP_ID_MAX];
 
 	http_stat_next_id(s, id);
-	n = snprintf(body, sizeof(body),
-	    "{\"error\":{\"code\":\"%s\",\"message\":\"%s\","
-	    "\"request_id\":\"%s\"}}",
-	    r->code, r->message, id);
-	n = snprintf(out, size,
-	    "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\n"
-	    "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n"
-	    "X-Request-Id: %s\r\nContent-Length: %d\r\n%s"
-	    "Connection: close\r\n\r\n%s",
-	    r->status, r->reason, id, n,
+	body = http_problem_dump(
+	    r->status, http_problem_member(r->code, r->message, id));
+	return xasprintf("HTTP/1.1 %d %s\r\nContent-Type: " HTTP_PROBLEM_TYPE
+			 "\r\nX-Content-Type-Options: nosniff\r\n"
+			 "Cache-Control: no-store\r\nX-Request-Id: %s\r\n"
+			 "Content-Length: %zu\r\n%sConnection: close\r\n\r\n%s",
+	    r->status, http_reason(r->status), id, strlen(body),
 	    r->status == 429 || r->status == 503 ? "Retry-After: 1\r\n" : "",
 	    body);
-	return (size_t)n;
 }
 
 void
@@ -120,11 +114,10 @@ http_refuse_now(struct http_conn *c, int status)
 {
 	struct http_server *s = c->server;
 	const struct http_refusal *r = http_refusal(status);
-	char text[1024];
+	AUTO(auto_free) char *text = refusal_text(s, r);
+	size_t n = strlen(text);
 	int fd = -1;
-	size_t n;
 
-	n = refusal_text(s, r, text, sizeof(text));
 	http_stat_count(s, r->status);
 	/* No answer is under way in these states, so this is the first byte
 	 * of one; a socket that cannot take it at once gets none. */

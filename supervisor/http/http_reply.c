@@ -1,5 +1,5 @@
 /*
- * http_reply.c - whole answers: bytes, files, errors in JSON
+ * http_reply.c - whole answers: bytes, files, JSON, errors
  *
  * Each ends the exchange first (http_exchange_end) and hands evhttp's request
  * over last: evhttp may free it at once.
@@ -153,6 +153,16 @@ http_reply_owned(
 	reply_bytes(x, status, type, p, n, p);
 }
 
+void
+http_reply_json(struct http_exchange *x, int status, json_t *o)
+{
+	char *text = js_dump(o);
+
+	json_decref(o);
+	http_add_header(x, "Cache-Control", "no-store");
+	http_reply_owned(x, status, "application/json", text, strlen(text));
+}
+
 /* The headers of n bytes; NULL when none of them will follow, and all is
  * done. */
 static struct evhttp_request *
@@ -244,19 +254,14 @@ static void
 error_text(struct http_exchange *x, int status, const char *code,
     const char *message, const struct err_refusal *why)
 {
-	json_t *of = json_pack("{s:s, s:o, s:s}", "code", code, "message",
-	    js_string_bytes(message, strlen(message), NULL), "request_id",
-	    x->id);
-	json_t *body;
+	json_t *of = http_problem_member(code, message, x->id);
 	char *text;
 
 	if (why != NULL && why->quota != NULL)
 		http_add_refusal(x, why, of);
-	body = json_pack("{s:o}", "error", of);
-	text = js_dump(body);
-	json_decref(body);
+	text = http_problem_dump(status, of);
 	http_add_header(x, "Cache-Control", "no-store");
-	http_reply_owned(x, status, "application/json", text, strlen(text));
+	http_reply_owned(x, status, HTTP_PROBLEM_TYPE, text, strlen(text));
 }
 
 void

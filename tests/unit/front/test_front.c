@@ -68,9 +68,40 @@ an_unknown_path_is_a_json_error_with_the_request_id(void **state)
 	(void)snprintf(want, sizeof(want), "\"request_id\":\"%.17s\"", id + 14);
 	assert_true(raw_has(&fx.c, want));
 	assert_true(raw_has(&fx.c, "\"code\":\"not_found\""));
-	assert_true(raw_has(&fx.c, "Content-Type: application/json\r\n"));
+	assert_true(raw_has(&fx.c, "HTTP/1.1 404 Not Found\r\n"));
+	assert_true(
+	    raw_has(&fx.c, "Content-Type: application/problem+json\r\n"));
 	assert_true(raw_has(&fx.c, "X-Content-Type-Options: nosniff\r\n"));
 	assert_true(raw_has(&fx.c, "Cache-Control: no-store\r\n"));
+}
+
+/* RFC 9457, and beside it the member that was there before. */
+static void
+an_error_is_a_problem_and_says_so_twice(void **state)
+{
+	static const char *const same[] = {"code", "request_id"};
+	const json_t *error;
+	json_t *o;
+
+	(void)state;
+	o = fixture_body(fixture_ask("GET", "/nope", "", ""));
+	error = json_object_get(o, "error");
+	assert_string_equal(
+	    json_string_value(json_object_get(o, "type")), "about:blank");
+	assert_string_equal(
+	    json_string_value(json_object_get(o, "title")), "Not Found");
+	assert_int_equal(json_integer_value(json_object_get(o, "status")), 404);
+	assert_true(json_equal(
+	    json_object_get(o, "detail"), json_object_get(error, "message")));
+	assert_non_null(
+	    strstr(json_string_value(json_object_get(o, "instance")),
+		json_string_value(json_object_get(o, "request_id"))));
+	for (size_t i = 0; i < ARRAY_LEN(same); i++) {
+		assert_non_null(json_object_get(o, same[i]));
+		assert_true(json_equal(json_object_get(o, same[i]),
+		    json_object_get(error, same[i])));
+	}
+	json_decref(o);
 }
 
 static void
@@ -263,7 +294,8 @@ cors_is_answered_to_listed_origins(void **state)
 	assert_true(raw_has(&fx.c,
 	    "Access-Control-Allow-Headers: Accept, Authorization, "
 	    "Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, "
-	    "Last-Event-ID, Mcp-Method, Mcp-Name\r\n"));
+	    "Last-Event-ID, Mcp-Method, Mcp-Name, If-Match, "
+	    "If-None-Match\r\n"));
 	assert_true(raw_has(&fx.c, "Access-Control-Max-Age: 300\r\n"));
 	assert_false(raw_has(&fx.c, "Access-Control-Allow-Credentials"));
 	/* Each path offers what it has. */
@@ -274,7 +306,7 @@ cors_is_answered_to_listed_origins(void **state)
 	fixture_expect("GET", "/healthz", GOOD_ORIGIN, 200);
 	assert_true(raw_has(&fx.c,
 	    "Access-Control-Expose-Headers: Mcp-Session-Id, "
-	    "WWW-Authenticate\r\n"));
+	    "WWW-Authenticate, ETag\r\n"));
 	assert_true(raw_has(&fx.c, "Vary: Origin\r\n"));
 	fixture_expect("GET", "/healthz", "", 200);
 	assert_true(raw_has(&fx.c, "Vary: Origin\r\n"));
@@ -392,6 +424,7 @@ main(void)
 	    T(readiness_follows_the_worker),
 	    T(the_index_names_the_endpoint),
 	    T(an_unknown_path_is_a_json_error_with_the_request_id),
+	    T(an_error_is_a_problem_and_says_so_twice),
 	    T(a_wrong_method_says_which_are_right),
 	    T(a_browser_is_told_how_to_connect),
 	    T(options_is_answered_everywhere),

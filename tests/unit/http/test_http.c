@@ -239,7 +239,7 @@ check_refused(const struct refused *r)
 	raw_send(&client, server.base, r->request);
 	raw_wait_end(&client, server.base);
 	if (!raw_has(&client, r->status) ||
-	    !raw_has(&client, "{\"error\":{\"code\":") ||
+	    !raw_has(&client, "\"error\":{\"code\":") ||
 	    !raw_has(&client, "Connection: close\r\n"))
 		fail_msg("to %.80s: %.600s", r->request, raw_text(&client));
 	raw_close(&client);
@@ -433,7 +433,9 @@ who_sends_too_much_can_read_why(void **state)
 	raw_wait_end(&c, server.base);
 	assert_false(c.reset);
 	assert_true(raw_has(&c, " 413 "));
-	assert_true(raw_has(&c, "\"body_too_large\""));
+	assert_true(raw_has(&c, "\"code\":\"body_too_large\""));
+	assert_true(raw_has(&c, "Content-Type: application/problem+json\r\n"));
+	assert_true(raw_has(&c, "\"title\":\"Content Too Large\""));
 	free(body);
 }
 
