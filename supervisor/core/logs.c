@@ -37,7 +37,8 @@
 
 enum request_kind {
 	REQUEST_DIGEST,
-	REQUEST_READ
+	REQUEST_READ,
+	REQUEST_RANGE
 };
 
 struct log_request {
@@ -51,9 +52,11 @@ struct log_request {
 	atomic_bool canceled;
 	uint64_t upto;
 	struct log_read read;
+	struct log_range *range;
 	log_digest_cb digest_cb;
 	struct log_maker *maker;
 	log_read_cb read_cb;
+	log_range_cb range_cb;
 	void *arg;
 	int rc;
 	struct err *why; /* when rc is negative */
@@ -136,6 +139,16 @@ request_read(struct log_request *r, uint64_t length, struct err *e)
 	return log_read_records(read, e);
 }
 
+static int
+request_range(struct log_request *r, uint64_t length,
+    const struct log_work *work, struct err *e)
+{
+	const struct runlog_source source = view_source(r->view);
+
+	return log_range_advance(
+	    r->range, &source, r->upto < length ? r->upto : length, work, e);
+}
+
 static void
 request_set_result(struct log_request *r, int rc, const struct err *e)
 {
@@ -152,10 +165,12 @@ request_work(struct log_request *r, const struct log_work *work)
 	struct err e;
 	int rc = view_length(r->view, &length, &e);
 
-	if (rc == 0)
-		rc = r->kind == REQUEST_READ ?
-		    request_read(r, length, &e) :
-		    request_digest(r, length, work, &e);
+	if (rc == 0 && r->kind == REQUEST_READ)
+		rc = request_read(r, length, &e);
+	else if (rc == 0 && r->kind == REQUEST_RANGE)
+		rc = request_range(r, length, work, &e);
+	else if (rc == 0)
+		rc = request_digest(r, length, work, &e);
 	if (rc == 0 && r->maker != NULL)
 		r->maker->make(r->maker, r->view->digest);
 	request_set_result(r, rc, &e);
@@ -227,6 +242,9 @@ request_free(struct log_request *r)
 	if (r->maker != NULL)
 		r->maker->done(r->maker);
 	free(r->read.mem);
+	if (r->range != NULL)
+		log_range_clear(r->range);
+	free(r->range);
 	free(r->why);
 	free(r);
 }
@@ -277,6 +295,22 @@ log_view_read_parts(struct log_view *v, const struct log_at *from,
 	r->read.from = *from;
 	r->read.in_parts = true;
 	r->read.max = max < PART_MIN_BYTES ? PART_MIN_BYTES : max;
+	request_submit(r);
+}
+
+void
+log_view_range(struct log_view *v, const struct log_range *wish, uint64_t upto,
+    log_range_cb cb, void *arg, struct log_request **out)
+{
+	struct log_request *r = request_new(v, REQUEST_RANGE, upto, arg, out);
+
+	r->range_cb = cb;
+	r->range = xcalloc(1, sizeof(*r->range));
+	r->range->command = wish->command;
+	r->range->streams = wish->streams;
+	r->range->offset = wish->offset;
+	r->range->max = wish->max;
+	log_range_init(r->range);
 	request_submit(r);
 }
 
@@ -423,6 +457,8 @@ request_answer(struct log_request *r)
 	if (r->kind == REQUEST_DIGEST)
 		r->digest_cb(
 		    r->rc, good ? r->view->digest : NULL, r->why, r->arg);
+	else if (r->kind == REQUEST_RANGE)
+		r->range_cb(r->rc, good ? r->range : NULL, r->why, r->arg);
 	else
 		r->read_cb(
 		    r->rc, good ? &r->read.records : NULL, r->why, r->arg);

@@ -22,6 +22,7 @@
 #include "common/base.h"
 #include "common/err.h"
 #include "supervisor/core/log_digest.h"
+#include "supervisor/core/log_range.h"
 #include "supervisor/core/log_read.h"
 
 #define LOGS_HELD_MAX (16u << 20)
@@ -114,6 +115,12 @@ void log_view_read(struct log_view *v, uint64_t from, uint64_t upto, size_t max,
 void log_view_read_parts(struct log_view *v, const struct log_at *from,
     uint64_t upto, size_t max, log_read_cb cb, void *arg,
     struct log_request **out);
+/* log_view_range - bytes of output by their place (log_range.h); of *wish what
+ * is wanted is looked at, below upto */
+typedef void (*log_range_cb)(
+    int rc, const struct log_range *r, const struct err *why, void *arg);
+void log_view_range(struct log_view *v, const struct log_range *wish,
+    uint64_t upto, log_range_cb cb, void *arg, struct log_request **out);
 void log_request_cancel(struct log_request *r); /* NULL too */
 
 #endif

@@ -11,6 +11,7 @@
 #include "supervisor/front/admin.h"
 #include "supervisor/front/audit_route.h"
 #include "supervisor/front/oauth.h"
+#include "supervisor/front/record_route.h"
 #include "supervisor/front/sandbox_route.h"
 #include "supervisor/front/secret_route.h"
 
@@ -125,6 +126,15 @@ static const struct route routes[] = {
 	ADMIN},
     {ROUTE_TOP, "/api/v1/sandboxes/:identifier", READ, READ_ALLOW,
 	"no such sandbox", sandbox_on_own, ROUTE_FOR_USERS, USER},
+    {ROUTE_TOP, "/api/v1/runs/:run", READ | HTTP_METHOD_DELETE,
+	"GET, HEAD, DELETE, OPTIONS", "no such run", record_on_run,
+	ROUTE_FOR_USERS, USER | ADMIN},
+    {ROUTE_TOP, "/api/v1/runs/:run/output", READ, READ_ALLOW, "no such run",
+	record_on_output, ROUTE_FOR_USERS, USER | ADMIN},
+    {ROUTE_TOP, "/api/v1/runs/:run/artifacts", READ, READ_ALLOW, "no such run",
+	record_on_artifacts, ROUTE_FOR_USERS, USER | ADMIN},
+    {ROUTE_TOP, "/api/v1/runs/:run/cancel", HTTP_METHOD_POST, "POST, OPTIONS",
+	"no such run", record_on_cancel, ROUTE_FOR_USERS, USER | ADMIN},
     {ROUTE_TOP, "/api/v1/secrets", READ, READ_ALLOW, NULL, secret_on_own_list,
 	ROUTE_FOR_USERS, USER},
     {ROUTE_TOP, "/api/v1/secrets/:secret", CHANGE, CHANGE_ALLOW,

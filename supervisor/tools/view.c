@@ -244,8 +244,8 @@ wish_cost(const struct store_command *c)
 	    js_bytes_cost(c->error, strlen(c->error));
 }
 
-static size_t
-wishes_level(const struct store_run *row, enum view_size size)
+size_t
+view_wishes_level(const struct store_run *row, enum view_size size)
 {
 	AUTO(auto_free)
 	size_t *wants = xcalloc(row->ncommands, sizeof(*wants));
@@ -258,8 +258,8 @@ wishes_level(const struct store_run *row, enum view_size size)
 
 /* What was asked for; of what is too long for its share, the beginning of the
  * shell's text alone. */
-static void
-set_wish(json_t *o, const struct store_command *c, size_t level)
+void
+view_asked(json_t *o, const struct store_command *c, size_t level)
 {
 	size_t n;
 
@@ -319,7 +319,7 @@ view_command(const struct store_command *c, const struct log_command *log,
 	json_t *o = json_object();
 
 	json_object_set_new(o, "index", json_integer(c->index));
-	set_wish(o, c, at->wishes);
+	view_asked(o, c, at->wishes);
 	set_text(o, "status", command_status_word(c->status));
 	set_text(o, "end_reason", runlog_reason_word(c->end_reason));
 	json_object_set_new(o, "exit_code",
@@ -407,8 +407,8 @@ view_head(json_t *o, const struct store_run *row)
 	json_object_set_new(o, "sandbox_name", json_string(row->sandbox_name));
 }
 
-static const char *
-wait_word(enum sched_wait waits)
+const char *
+view_wait_word(enum sched_wait waits)
 {
 	switch (waits) {
 	case SCHED_WAITS_FOR_SANDBOX:
@@ -435,10 +435,10 @@ view_run(const struct store_run *row, const struct log_digest *d,
 	struct view_levels at = {.stream = wish->stream_max};
 	json_t *o = json_object(), *commands = json_array();
 
-	at.wishes = wishes_level(row, wish->size);
+	at.wishes = view_wishes_level(row, wish->size);
 	share_output(&at, row, d, wish);
 	view_head(o, row);
-	set_text(o, "waits_for", wait_word(wish->waits));
+	set_text(o, "waits_for", view_wait_word(wish->waits));
 	for (uint32_t i = 0; i < row->ncommands; i++)
 		json_array_append_new(commands,
 		    view_command(&row->commands[i], &d->commands[i], &at));

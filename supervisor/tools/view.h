@@ -49,6 +49,12 @@ void view_merged(json_t *o, const struct log_digest *d, size_t stream_max);
  * max together */
 size_t view_share(const size_t *wants, size_t n, size_t max);
 json_t *view_time(int64_t wall_ms); /* null for 0 */
+/* view_asked - what a command is, into o: whole if it costs at most so much as
+ * JSON, which view_wishes_level shares out among those of a run */
+void view_asked(json_t *o, const struct store_command *c, size_t level);
+size_t view_wishes_level(const struct store_run *row, enum view_size size);
+/* view_wait_word - what a queued run waits for; "": nothing */
+const char *view_wait_word(enum sched_wait waits);
 /* view_left - what a command left behind when it ended, as left_running of o;
  * nothing when that is nothing */
 void view_left(

@@ -82,6 +82,10 @@ def requests(victim, run):
     yield "/mcp/events", "GET", f"/mcp/events?run_id={run}"
     yield ("/mcp/events", "GET",
            f"/mcp/events?run_id={run}&last_event_id={victim.event}")
+    for below, method in (("", "GET"), ("", "DELETE"), ("/output", "GET"),
+                          ("/artifacts", "GET"), ("/cancel", "POST")):
+        yield (f"/api/v1/runs/:run{below}", method,
+               f"/api/v1/runs/{run}{below}")
     yield ("/artifacts/:identifier/:run_or_latest/*path", "GET",
            f"/artifacts/box/{run}/{file}")
     yield ("/artifacts/:identifier/:run_or_latest/*path", "GET",

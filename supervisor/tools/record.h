@@ -1,0 +1,25 @@
+/*
+ * record.h - what is recorded of a run, as JSON, without its output
+ *
+ * All members are there, null where there is nothing to say, so that who reads
+ * them needs not ask which version made them.
+ */
+#ifndef TOOLS_RECORD_H
+#define TOOLS_RECORD_H
+
+#include <jansson.h>
+
+#include "supervisor/core/sched.h"
+#include "supervisor/store/history.h"
+#include "supervisor/store/store.h"
+
+/* record_view - all of it, with its commands; what was asked for is cut as in
+ * view.h when it is long */
+json_t *record_view(const struct store_run *row, enum sched_wait waits);
+/* record_add - to a view of a run: what it came to, and who asked for it; what
+ * is not known is left out */
+void record_add(json_t *o, const struct store_run *row);
+/* record_line - one of a list */
+json_t *record_line(const struct history_line *line);
+
+#endif

@@ -1,0 +1,122 @@
+"""One run that is asked about by its id: /api/v1/runs/ID and below."""
+import json
+
+import pytest
+
+from client import wait_for
+
+NEVER = "00000000-0000-4000-8000-000000000000"
+
+
+def get(client, path, want=200):
+    status, headers, data = client.request("GET", path)
+    assert status == want, (status, data)
+    assert headers["Content-Type"] == "application/json"
+    return json.loads(data)
+
+
+def output(client, run, query=""):
+    status, headers, data = client.request(
+        "GET", f"/api/v1/runs/{run}/output{query}")
+    assert status == 200, (status, data)
+    names = ("Offset", "Next", "Total", "Missing")
+    return data, [int(headers[f"X-Output-{n}"]) for n in names], \
+        headers["X-Output-Complete"] == "true"
+
+
+def test_a_run_shows_what_is_recorded_of_it(client, sandbox):
+    run = client.run(
+        sandbox, "echo out; echo err >&2; echo x > /artifacts/f",
+        {"argv": ["sh", "-c", "exit 3"], "env": {"A": "1"},
+         "allow_failure": True})["run_id"]
+    got = get(client, f"/api/v1/runs/{run}")
+    assert got["run_id"] == run
+    assert (got["identifier"], got["tool"]) == (sandbox, "run_sandbox")
+    assert (got["state"], got["end_reason"]) == ("completed", "exit")
+    assert got["exit_code"] == 3
+    assert (got["stdout_bytes"], got["stderr_bytes"]) == (4, 4)
+    assert (got["artifact_count"], got["artifact_bytes"]) == (1, 2)
+    assert got["queue_ms"] >= 0 and got["duration_ms"] >= 0
+    assert got["address"] == "127.0.0.1"
+    assert got["rerun_of"] is None and got["waits_for"] is None
+    first, second = got["commands"]
+    assert first["shell"].startswith("echo out") and first["argv"] is None
+    assert (first["exit_code"], second["exit_code"]) == (0, 3)
+    assert second["argv"] == ["sh", "-c", "exit 3"]
+    assert second["env"] == {"A": "***"} and second["allow_failure"] is True
+    files = get(client, f"/api/v1/runs/{run}/artifacts")
+    assert [(f["path"], f["size"]) for f in files["artifacts"]] == [("f", 2)]
+    assert files["next_cursor"] is None and files["total"] == 1
+    assert get(client, f"/api/v1/runs/{run}/artifacts?cursor=1")[
+        "artifacts"] == []
+
+
+def test_output_comes_by_range(client, sandbox):
+    run = client.run(sandbox, "printf abcdef; printf XYZ >&2",
+                     "printf ghi")["run_id"]
+    assert output(client, run, "?stream=stdout") == (
+        b"abcdefghi", [0, 9, 9, 0], True)
+    assert output(client, run, "?stream=stderr") == (
+        b"XYZ", [0, 3, 3, 0], True)
+    assert output(client, run, "?stream=stdout&offset=4&limit=3") == (
+        b"efg", [4, 7, 9, 0], False)
+    assert output(client, run, "?stream=stdout&command=1&offset=1") == (
+        b"hi", [1, 3, 3, 0], True)
+    assert output(client, run, "?stream=stdout&offset=100") == (
+        b"", [9, 9, 9, 0], True)
+    both, numbers, _ = output(client, run)
+    assert sorted(both) == sorted(b"abcdefXYZghi") and numbers[2] == 12
+
+
+def test_long_output_is_whole_in_pages(client, sandbox):
+    run = client.run(sandbox, "seq 1 400000; seq 1 9 >&2")["run_id"]
+    want = "".join(f"{i}\n" for i in range(1, 400001)).encode()
+    got, done = b"", False
+    while not done:
+        page, numbers, done = output(
+            client, run, f"?stream=stdout&offset={len(got)}&limit=1000003")
+        assert numbers[0] == len(got) and numbers[2] == len(want)
+        got += page
+    assert got == want
+
+
+def test_output_of_a_run_that_goes_on_is_there(client, sandbox):
+    run = client.start(sandbox, "echo begun; sleep 100000")["run_id"]
+    wait_for(lambda: output(client, run)[0] == b"begun\n", 60, "its output")
+    assert output(client, run)[1:] == ([0, 6, 6, 0], False)
+    got = get(client, f"/api/v1/runs/{run}")
+    assert got["state"] == "running" and got["ended_at"] is None
+    status, _, data = client.request("POST", f"/api/v1/runs/{run}/cancel")
+    assert status == 200 and json.loads(data)["run_id"] == run
+    wait_for(lambda: get(client, f"/api/v1/runs/{run}")["state"] ==
+             "canceled", 60, "its end")
+    assert output(client, run) == (b"begun\n", [0, 6, 6, 0], True)
+
+
+def test_an_ended_run_is_forgotten(client, sandbox):
+    run = client.run(sandbox, "true")["run_id"]
+    status, _, data = client.request("DELETE", f"/api/v1/runs/{run}")
+    assert (status, json.loads(data)) == (
+        200, {"run_id": run, "deleted": True})
+    get(client, f"/api/v1/runs/{run}", 404)
+
+
+@pytest.mark.parametrize("query,why", [
+    ("?stream=all", "stream: want one of stdout, stderr, both"),
+    ("?command=64", "command: want a number from 0 to 63"),
+    ("?command=1", "command: the run has 1, counted from 0"),
+    ("?limit=0", "limit: want a number from 1 to 1048576"),
+    ("?line=1", 'there is no parameter "line" here; there are: tenant, '
+     "command, stream, offset, limit"),
+])
+def test_wrong_questions_are_answered_with_what_is_wanted(
+        client, sandbox, query, why):
+    run = client.run(sandbox, "true")["run_id"]
+    answer = get(client, f"/api/v1/runs/{run}/output{query}", 400)
+    assert answer["error"]["message"] == why
+
+
+@pytest.mark.parametrize("below", ["", "/output", "/artifacts"])
+def test_a_run_that_never_was_is_not_known(client, below):
+    error = get(client, f"/api/v1/runs/{NEVER}{below}", 404)["error"]
+    assert error["message"] == f"run {NEVER} is not known"
