@@ -258,6 +258,17 @@ on_peer_quiet(void *arg, const struct msg_peer_quiet *m, struct err *e)
 }
 
 static int
+on_crew_member(void *arg, const struct msg_crew_member *m, struct err *e)
+{
+	struct child *c = arg;
+
+	(void)e;
+	if (c->ops->on_crew_member != NULL)
+		c->ops->on_crew_member(m, c->arg);
+	return 0;
+}
+
+static int
 on_ping(void *arg, const struct msg_ping *m, struct err *e)
 {
 	struct child *c = arg;
@@ -296,6 +307,7 @@ static const struct msg_master_to_child handlers = {
     .on_peer = on_peer,
     .on_peer_gone = on_peer_gone,
     .on_peer_quiet = on_peer_quiet,
+    .on_crew_member = on_crew_member,
     .on_ping = on_ping,
     .on_log_level = on_log_level,
     .on_drain = on_drain,

@@ -51,6 +51,8 @@ struct child_ops {
 	/* That worker leaves pings unanswered, or answers again; may be
 	 * NULL. */
 	void (*on_peer_quiet)(uint32_t index, bool quiet, void *arg);
+	/* How it stands with a program of the server; may be NULL. */
+	void (*on_crew_member)(const struct msg_crew_member *m, void *arg);
 	void (*on_drain)(uint32_t left_ms, void *arg); /* finish and exit 0 */
 };
 /* child_start - role and index for HELLO; ops and arg are kept.  The conf

@@ -723,3 +723,9 @@ core_stats(const struct core *c)
 	    .usage = disk_usage(c->disk),
 	};
 }
+
+struct fleet_look
+core_look_worker(const struct core *c, uint32_t worker)
+{
+	return fleet_look_at(c->fleet, worker);
+}

@@ -32,6 +32,7 @@
 #include "common/principal.h"
 #include "supervisor/core/bus.h"
 #include "supervisor/core/counters.h"
+#include "supervisor/core/fleet.h"
 
 struct acts;
 struct conf;
@@ -114,6 +115,7 @@ struct core_stats {
 	struct store_usage usage;
 };
 struct core_stats core_stats(const struct core *c);
+struct fleet_look core_look_worker(const struct core *c, uint32_t worker);
 const struct counters *core_counters(const struct core *c);
 
 #endif

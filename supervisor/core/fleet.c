@@ -254,3 +254,17 @@ fleet_stats(const struct fleet *f)
 		    f->workers[i].engine_up && !f->workers[i].quiet;
 	return st;
 }
+
+struct fleet_look
+fleet_look_at(const struct fleet *f, uint32_t worker)
+{
+	const struct fleet_worker *w = &f->workers[worker];
+	struct fleet_look look = {"away", ""};
+
+	if (w->chan == NULL)
+		return look;
+	if (w->engine_known)
+		look.detail = w->detail;
+	look.word = !w->engine_known ? "unknown" : w->engine_up ? "up" : "down";
+	return look;
+}

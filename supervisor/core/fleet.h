@@ -64,6 +64,13 @@ int fleet_check(
 /* fleet_check_all - every worker has its engine; else what is missing */
 int fleet_check_all(const struct fleet *f, struct err *e) MUSTCHECK;
 
+/* fleet_look - how it stands with that worker, for who administers */
+struct fleet_look {
+	const char *word;   /* "up", "down", "unknown", "away" */
+	const char *detail; /* what it says of its engine */
+};
+struct fleet_look fleet_look_at(const struct fleet *f, uint32_t worker);
+
 struct fleet_stats {
 	uint64_t total, ready, restarts;
 };

@@ -2,8 +2,8 @@
  * ctl_commands.c - each command: its words, what it asks, how it is told
  *
  * A command is a row of schema/ctl.txt: words that must be there, how many
- * follow, and a function of this file.  Most are one request; with --json the
- * server's answer is printed as it came.
+ * follow, and a function of this file or of a family's own.  Most are one
+ * request; with --json the server's answer is printed as it came.
  */
 #include "supervisor/ctl/ctl_commands.h"
 
@@ -15,20 +15,15 @@
 #include "common/words_gen.h"
 #include "common/xmalloc.h"
 #include "supervisor/ctl/ctl_audit.h"
+#include "supervisor/ctl/ctl_call.h"
 #include "supervisor/ctl/ctl_print.h"
 #include "supervisor/ctl/ctl_request.h"
 #include "supervisor/ctl/ctl_secret.h"
+#include "supervisor/ctl/ctl_status.h"
 
 #define GONE_POLL_NS 200000000L
 #define GONE_POLLS 300
 #define PATH_MAX_BYTES 256
-
-struct ctl_call {
-	const struct ctl_options *o;
-	struct ctl_link *link;
-	char **words; /* behind the command's own */
-	int n;
-};
 
 struct ctl_command {
 	const char *first, *second; /* second may be NULL */

@@ -16,6 +16,7 @@
 
 struct ctl_options {
 	bool json;
+	bool watch;
 	bool help;
 	bool version;
 	const char *data_dir;

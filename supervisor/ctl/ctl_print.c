@@ -5,9 +5,12 @@
 #include "common/js.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
+#include "supervisor/ctl/ctl_screen.h"
 
 /* 0.025, and not 0.025000000000000001. */
 #define REAL_DIGITS JSON_REAL_PRECISION(15)
+#define GAP 2       /* columns between two */
+#define CUT_LEAST 4 /* no column is cut to less */
 
 void
 ctl_print_json(const json_t *o)
@@ -33,6 +36,8 @@ text_of(const json_t *v)
 	return text == NULL ? xstrdup("?") : text;
 }
 
+/* ---- tables */
+
 static size_t
 width_of(const json_t *list, const struct ctl_column *c)
 {
@@ -41,44 +46,94 @@ width_of(const json_t *list, const struct ctl_column *c)
 
 	json_array_foreach (list, i, o) {
 		char *text = text_of(json_object_get(o, c->member));
+		size_t columns = ctl_screen_width(text);
 
-		if (strlen(text) > width)
-			width = strlen(text);
+		if (columns > width)
+			width = columns;
 		free(text);
 	}
 	return width;
 }
 
+/* The widest gives way, a column at a time, until all have room. */
 static void
-print_cell(const char *text, size_t width, bool is_last)
+fit(size_t *width, size_t n, size_t columns)
 {
-	if (is_last)
-		(void)printf("%s\n", text);
+	size_t sum = GAP * (n - 1);
+
+	for (size_t c = 0; c < n; c++)
+		sum += width[c];
+	while (columns != CTL_SCREEN_WHOLE && sum > columns) {
+		size_t most = 0;
+
+		for (size_t c = 1; c < n; c++)
+			if (width[c] > width[most])
+				most = c;
+		if (width[most] <= CUT_LEAST)
+			return;
+		width[most]--;
+		sum--;
+	}
+}
+
+struct cell {
+	const char *text;
+	size_t width;
+	bool is_last;
+	const char *paint; /* "": none */
+};
+
+static void
+print_cell(const struct cell *cell)
+{
+	AUTO(auto_free) char *text = ctl_screen_cut(cell->text, cell->width);
+	size_t wide = ctl_screen_width(text);
+
+	(void)printf("%s%s%s", cell->paint, text,
+	    cell->paint[0] != '\0' ? CTL_SCREEN_PLAIN : "");
+	if (cell->is_last)
+		(void)putchar('\n');
 	else
-		(void)printf("%-*s  ", (int)width, text);
+		(void)printf("%*s", (int)(cell->width - wide + GAP), "");
+}
+
+static void
+print_row(const json_t *o, const struct ctl_column *columns,
+    const size_t *width, size_t n, bool has_colours)
+{
+	for (size_t c = 0; c < n; c++) {
+		AUTO(auto_free)
+		char *text = text_of(json_object_get(o, columns[c].member));
+
+		print_cell(&(struct cell){.text = text,
+		    .width = width[c],
+		    .is_last = c + 1 == n,
+		    .paint = has_colours ? ctl_screen_paint(text) : ""});
+	}
 }
 
 void
 ctl_print_table(const json_t *list, const struct ctl_column *columns, size_t n)
 {
+	const struct ctl_screen screen = ctl_screen_look();
 	size_t *width = xcalloc(n, sizeof(*width));
 	const json_t *o;
 	size_t i;
 
 	for (size_t c = 0; c < n; c++)
 		width[c] = width_of(list, &columns[c]);
+	fit(width, n, screen.columns);
 	for (size_t c = 0; c < n; c++)
-		print_cell(columns[c].head, width[c], c + 1 == n);
+		print_cell(&(struct cell){.text = columns[c].head,
+		    .width = width[c],
+		    .is_last = c + 1 == n,
+		    .paint = screen.has_colours ? CTL_SCREEN_BOLD : ""});
 	json_array_foreach (list, i, o)
-		for (size_t c = 0; c < n; c++) {
-			char *text =
-			    text_of(json_object_get(o, columns[c].member));
-
-			print_cell(text, width[c], c + 1 == n);
-			free(text);
-		}
+		print_row(o, columns, width, n, screen.has_colours);
 	free(width);
 }
+
+/* ---- objects */
 
 void
 ctl_print_object(const json_t *o)
@@ -102,4 +157,42 @@ ctl_print_object(const json_t *o)
 			free(text);
 		}
 	}
+}
+
+/* ---- values */
+
+json_t *
+ctl_print_bytes(json_int_t n)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	double value = (double)n;
+	size_t unit = 0;
+	char text[40];
+
+	while (value >= 1024 && unit + 1 < ARRAY_LEN(units)) {
+		value /= 1024;
+		unit++;
+	}
+	(void)snprintf(text, sizeof(text), unit == 0 ? "%.0f %s" : "%.1f %s",
+	    value, units[unit]);
+	return json_string(text);
+}
+
+json_t *
+ctl_print_seconds(json_int_t s)
+{
+	char text[64];
+
+	if (s >= 86400)
+		(void)snprintf(text, sizeof(text), "%lld d %lld h",
+		    (long long)(s / 86400), (long long)(s % 86400 / 3600));
+	else if (s >= 3600)
+		(void)snprintf(text, sizeof(text), "%lld h %lld min",
+		    (long long)(s / 3600), (long long)(s % 3600 / 60));
+	else if (s >= 60)
+		(void)snprintf(text, sizeof(text), "%lld min %lld s",
+		    (long long)(s / 60), (long long)(s % 60));
+	else
+		(void)snprintf(text, sizeof(text), "%lld s", (long long)s);
+	return json_string(text);
 }

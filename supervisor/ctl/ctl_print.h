@@ -12,9 +12,13 @@ struct ctl_column {
 };
 
 void ctl_print_json(const json_t *o);
-/* ctl_print_table - a line per object of the list, under heads; null is "-" */
+/* ctl_print_table - a line per object of the list, under heads; null is "-".
+ * As wide and as coloured as ctl_screen.h says */
 void ctl_print_table(
     const json_t *list, const struct ctl_column *columns, size_t n);
+/* Strings for a person: "1.5 MiB", "3 h 12 min". */
+json_t *ctl_print_bytes(json_int_t n);
+json_t *ctl_print_seconds(json_int_t s);
 /* ctl_print_object - "member: value", objects within it indented */
 void ctl_print_object(const json_t *o);
 

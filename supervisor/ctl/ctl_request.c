@@ -18,8 +18,9 @@
 
 struct ctl_link {
 	CURL *curl;
-	int dir;     /* DATA_DIR; -1: over HTTP */
-	char *base;  /* of URLs */
+	int dir;    /* DATA_DIR; -1: over HTTP */
+	char *base; /* of URLs */
+	long patience_s;
 	char *token; /* its header, or NULL */
 	struct buf answer;
 	char why[CURL_ERROR_SIZE];
@@ -73,6 +74,7 @@ ctl_link_open(const struct ctl_options *o, struct ctl_link **out, struct err *e)
 	struct ctl_link *l = xcalloc(1, sizeof(*l));
 
 	l->dir = -1;
+	l->patience_s = ANSWER_S;
 	buf_init(&l->answer, ANSWER_MAX);
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
 		l->curl = curl_easy_init();
@@ -88,6 +90,12 @@ ctl_link_open(const struct ctl_options *o, struct ctl_link **out, struct err *e)
 	}
 	*out = l;
 	return 0;
+}
+
+void
+ctl_link_hurry(struct ctl_link *l, long seconds)
+{
+	l->patience_s = seconds;
 }
 
 void
@@ -119,7 +127,7 @@ set_options(struct ctl_link *l, const char *method, const char *url,
 	(void)curl_easy_setopt(l->curl, CURLOPT_HTTPHEADER, headers);
 	(void)curl_easy_setopt(l->curl, CURLOPT_NOSIGNAL, 1L);
 	(void)curl_easy_setopt(l->curl, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
-	(void)curl_easy_setopt(l->curl, CURLOPT_TIMEOUT, ANSWER_S);
+	(void)curl_easy_setopt(l->curl, CURLOPT_TIMEOUT, l->patience_s);
 	(void)curl_easy_setopt(l->curl, CURLOPT_ERRORBUFFER, l->why);
 	(void)curl_easy_setopt(l->curl, CURLOPT_WRITEFUNCTION, answer_cb);
 	(void)curl_easy_setopt(l->curl, CURLOPT_WRITEDATA, l);

@@ -18,6 +18,8 @@ struct ctl_link;
 
 int ctl_link_open(const struct ctl_options *o, struct ctl_link **out,
     struct err *e) MUSTCHECK;
+/* ctl_link_hurry - an answer that takes longer is none */
+void ctl_link_hurry(struct ctl_link *l, long seconds);
 void ctl_link_close(struct ctl_link *l); /* NULL is fine */
 /*
  * ctl_request - method and path ("/api/v1/..."); body may be NULL, and stays

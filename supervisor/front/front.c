@@ -26,6 +26,7 @@
 #include "supervisor/core/quota_use.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/front/bodies.h"
+#include "supervisor/front/crew_members.h"
 #include "supervisor/front/gate.h"
 #include "supervisor/front/oauth.h"
 #include "supervisor/front/refusal.h"
@@ -356,6 +357,7 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	f->check = check_new(f->conf);
 	f->router = routes_new(f->mcp_path);
 	f->http = new_http(f, parts);
+	f->crew_members = crew_members_new();
 	f->statuses = statuses_new(f->base, f->http);
 	f->bodies = bodies_new(logs_threads(core_logs(f->core)));
 	front_reload(f);
@@ -382,6 +384,7 @@ front_free(struct front *f)
 	http_server_free(
 	    f->http); /* every holder hears that its client is gone */
 	bodies_free(f->bodies);
+	crew_members_free(f->crew_members);
 	tools_free(f->tools);
 	mcp_free(f->mcp);
 	tenants_on_ended(core_tenants(f->core), NULL, NULL);

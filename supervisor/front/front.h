@@ -32,6 +32,7 @@
 #define FRONT_WAITING_FILES (UINT64_C(1) << 30)
 
 struct bodies;
+struct crew_members;
 struct event;
 struct event_base;
 struct events;
@@ -52,6 +53,7 @@ struct front {
 	struct bodies *bodies;
 	struct event *tick;
 	struct tools *tools;
+	struct crew_members *crew_members;
 	struct oauth *oauth;        /* NULL: there is no issuer */
 	struct principal *operator; /* who came by the admin socket */
 	char *mcp_path;             /* without a slash at the end; "" for "/" */

@@ -29,6 +29,7 @@
 #include "supervisor/core/tenants.h"
 #include "supervisor/core/tenants_file.h"
 #include "supervisor/front/check_data.h"
+#include "supervisor/front/crew_members.h"
 #include "supervisor/front/front.h"
 #include "supervisor/front/key.h"
 #include "supervisor/front/oauth.h"
@@ -432,6 +433,14 @@ on_peer_quiet(uint32_t index, bool quiet, void *arg)
 	core_worker_quiet(p->core, index, quiet);
 }
 
+static void
+on_crew_member(const struct msg_crew_member *m, void *arg)
+{
+	const struct program *p = arg;
+
+	crew_members_take(p->front->crew_members, m);
+}
+
 /* Work done tells the supervisor that a crash is no broken installation. */
 static void
 on_front_tick(void *arg)
@@ -500,6 +509,7 @@ static const struct child_ops ops = {
     .on_peer = on_peer,
     .on_peer_gone = on_peer_gone,
     .on_peer_quiet = on_peer_quiet,
+    .on_crew_member = on_crew_member,
     .on_drain = on_drain,
 };
 

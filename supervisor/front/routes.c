@@ -14,6 +14,7 @@
 #include "supervisor/front/record_route.h"
 #include "supervisor/front/sandbox_route.h"
 #include "supervisor/front/secret_route.h"
+#include "supervisor/front/server_status.h"
 
 #define IDENTIFIER_MAX 36
 
@@ -144,6 +145,8 @@ static const struct route routes[] = {
     {ROUTE_TOP, "/api/v1/tokens/:token", READ | HTTP_METHOD_DELETE,
 	"GET, HEAD, DELETE, OPTIONS", "no such token", admin_on_token,
 	ROUTE_FOR_USERS, ADMIN},
+    {ROUTE_TOP, "/api/v1/status", READ, READ_ALLOW, NULL,
+	server_status_on_request, ROUTE_FOR_USERS, ADMIN},
     {ROUTE_TOP, "/api/v1/audit", READ, READ_ALLOW, NULL, audit_on_list,
 	ROUTE_FOR_USERS, ADMIN},
     {ROUTE_TOP, "/api/v1/audit/verify", READ, READ_ALLOW, NULL, audit_on_verify,

@@ -32,7 +32,7 @@
  * killed when it does not end.  CREW_STOPPING_WORKERS: who is left is asked,
  * then killed.  CREW_ENDED: nobody is up, and on_end was called.
  */
-#include "supervisor/master/crew.h"
+#include "supervisor/master/crew_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,90 +49,10 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
-#include "supervisor/master/life.h"
 
 #define CREW_DRAIN_GRACE_MS 1000 /* the front ends its own drain first */
 #define CREW_UNEXPLAINED_MS 100
 #define CREW_AFTER_FRONT_MS 1 /* timers of one moment have no order */
-
-enum crew_state {
-	CREW_RUNNING,
-	CREW_STOPPING_FRONT,
-	CREW_STOPPING_WORKERS,
-	CREW_ENDED
-};
-
-/* Why a worker that exits with 0 may do so. */
-enum slot_note {
-	SLOT_NONE,
-	SLOT_ORPHAN,     /* its front is gone: it should exit */
-	SLOT_UNEXPLAINED /* it exited; is its front about to be reaped? */
-};
-
-enum slot_use {
-	SLOT_USED,
-	SLOT_REFUSED
-};
-enum slot_channel {
-	SLOT_ALONE,
-	SLOT_PAIRED
-}; /* in its present life */
-
-struct slot { /* a place in the crew; one life after the other is in it */
-	struct crew *crew;
-	struct life life;
-	struct restart restart;
-	struct event *timer; /* the next start */
-	uint64_t due_ms;     /* when that is */
-	/* Of its newest channel with the present front, 0: none yet. */
-	uint32_t peer_generation;
-	enum slot_channel channel;
-	enum slot_note note;
-	enum slot_use use;
-};
-
-struct role {
-	struct crew *crew;
-	enum msg_role role;
-	const char *name;
-	const struct restart_policy *policy;
-	struct restart_burst burst;
-	struct event *timer; /* pending: throttled */
-	uint64_t until_ms;
-};
-
-struct crew {
-	struct event_base *base;
-	const struct crew_setup *setup;
-	const struct crew_ops *ops;
-	void *arg;
-	enum crew_state state;
-	int status;
-	const struct conf *conf;
-	uint32_t peer_generation; /* the newest */
-	struct tlsfiles tls_offer;
-	uint32_t tls_number; /* of the newest offer */
-	enum {
-		CREW_NOT_YET,
-		CREW_WAS_READY
-	} was_ready;
-	struct role roles[MSG_ROLE_KEYS + 1];
-	struct event *stop_timer;
-	uint32_t nslots;
-	struct slot slots[CREW_WORKERS_MAX + 2]; /* the front, the others */
-};
-
-static inline struct slot *
-slot_front(struct crew *c)
-{
-	return &c->slots[0];
-}
-
-static inline struct role *
-slot_role(struct slot *s)
-{
-	return &s->crew->roles[s->life.role];
-}
 
 static void
 arm(struct event *timer, uint32_t ms)
@@ -141,12 +61,6 @@ arm(struct event *timer, uint32_t ms)
 
 	if (event_add(timer, &tv) == -1)
 		fatal(EXIT_MEMORY, "no timer");
-}
-
-static bool
-role_is_throttled(const struct role *r)
-{
-	return evtimer_pending(r->timer, NULL);
 }
 
 /* Its next start, in ms. */
@@ -471,6 +385,7 @@ slot_start(struct slot *s)
 	s->restart.ready_ms = 0;
 	if (life_start(&s->life, &spawn, &e) != 0)
 		slot_died(s, e.msg);
+	crew_tell_member(s);
 }
 
 static void
@@ -560,6 +475,10 @@ on_ready(struct life *p, void *arg)
 		return;
 	if (s == slot_front(c))
 		send_tls_offer(c);
+	if (s == slot_front(c))
+		crew_tell_all(c);
+	else
+		crew_tell_member(s);
 	for (uint32_t i = 1; i < c->nslots; i++) {
 		if (s != slot_front(c) && s != &c->slots[i])
 			continue;
@@ -642,14 +561,16 @@ on_exit_of(struct life *p, int wait_status, void *arg)
 	if (p == &slot_front(c)->life)
 		tlsfiles_close(&c->tls_offer);
 	slot_on_exit(arg, wait_status);
+	crew_tell_member(arg);
 }
 
 static void
 on_quiet(struct life *p, bool quiet, void *arg)
 {
-	const struct slot *s = arg;
+	struct slot *s = arg;
 	struct crew *c = s->crew;
 
+	crew_tell_member(s);
 	log_warn("%s[%d] %s", p->name, (int)p->pid,
 	    quiet ? "does not answer: it is stopped, or has too much to do" :
 		    "answers again");
@@ -741,6 +662,7 @@ crew_new(struct event_base *base, const struct crew_setup *setup,
 	c->ops = ops;
 	c->arg = arg;
 	c->state = CREW_RUNNING;
+	c->started_wall_ms = clock_wall_ms();
 	c->tls_offer = (struct tlsfiles)TLSFILES_INIT;
 	c->nslots = setup->workers + 1 + (setup->keys_path != NULL);
 	role_init(c, MSG_ROLE_FRONT, "front", &setup->tuning->front);

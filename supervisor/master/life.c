@@ -84,6 +84,7 @@ finish(struct life *p)
 	ipc_chan_free(p->chan);
 	p->chan = NULL;
 	p->state = LIFE_DOWN;
+	p->started_wall_ms = 0;
 	p->ops->on_exit(p, p->wait_status, p->arg);
 }
 
@@ -348,6 +349,8 @@ life_start(struct life *p, struct spawn *s, struct err *e)
 		return rc;
 
 	p->state = LIFE_STARTED;
+	p->starts++;
+	p->started_wall_ms = clock_wall_ms();
 	p->link = LIFE_OPEN;
 	p->chan = ipc_chan_new(p->base, ours, p->name, &chan_ops, p);
 	ours = -1; /* the channel's */

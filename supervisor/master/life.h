@@ -76,8 +76,10 @@ struct life { /* others read, life.c writes */
 	uint32_t wait_ms;   /* of a wait for the child, as a whole */
 	unsigned int looks; /* that are left before it is over */
 	int wait_status;
-	uint32_t done;   /* pieces of work in this life */
-	uint32_t active; /* in progress */
+	uint32_t starts;         /* lives so far, this one counted */
+	int64_t started_wall_ms; /* of this life; 0: it is down */
+	uint32_t done;           /* pieces of work in this life */
+	uint32_t active;         /* in progress */
 	enum {
 		LIFE_QUIET,
 		LIFE_SPOKE

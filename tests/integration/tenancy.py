@@ -91,7 +91,7 @@ def requests(victim, run):
     yield ("/artifacts/:identifier/:run_or_latest/*path", "GET",
            f"/artifacts/box/latest/{file}")
     for path in ("/api/v1/tenants", "/api/v1/tokens", "/api/v1/audit",
-                 "/api/v1/audit/verify"):
+                 "/api/v1/audit/verify", "/api/v1/status"):
         yield path, "GET", path
     for path, more in (("/api/v1/tenants/:tenant", ""),
                        ("/api/v1/tenants/:tenant/tokens", "/tokens"),

@@ -1,0 +1,244 @@
+#include "supervisor/ctl/ctl_status.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "common/js.h"
+#include "supervisor/ctl/ctl_print.h"
+#include "supervisor/ctl/ctl_screen.h"
+
+#define WATCH_PATIENCE_S 5L
+#define CLOCK_BYTES 16
+
+static volatile sig_atomic_t is_interrupted;
+
+/* ---- one answer, for a person */
+
+static json_int_t
+number(const json_t *o, const char *member)
+{
+	return json_integer_value(json_object_get(o, member));
+}
+
+static void
+set_bytes(json_t *o, const char *member)
+{
+	const json_t *v = json_object_get(o, member);
+
+	if (json_is_integer(v))
+		json_object_set_new(
+		    o, member, ctl_print_bytes(json_integer_value(v)));
+}
+
+static void
+set_seconds(json_t *o, const char *member)
+{
+	const json_t *v = json_object_get(o, member);
+
+	if (json_is_integer(v))
+		json_object_set_new(
+		    o, member, ctl_print_seconds(json_integer_value(v)));
+}
+
+static void
+print_head(const json_t *o, const struct ctl_screen *screen)
+{
+	const char *health = js_text(o, "health"), *why = js_text(o, "why");
+	const char *paint = screen->has_colours ? ctl_screen_paint(health) : "";
+	AUTO(auto_json) json_t *up = ctl_print_seconds(number(o, "uptime_s"));
+
+	(void)printf("mcp-sandboxd %s: %s%s%s%s%s, up %s, since %s\n",
+	    js_text(o, "version"), paint, health,
+	    paint[0] != '\0' ? CTL_SCREEN_PLAIN : "",
+	    why[0] != '\0' ? ": " : "", why, json_string_value(up),
+	    js_text(o, "started_at"));
+}
+
+static void
+print_lists(json_t *o)
+{
+	static const struct ctl_column programs[] = {{"PROGRAM", "name"},
+	    {"PID", "pid"}, {"STATE", "state"}, {"RESTARTS", "restarts"},
+	    {"UP", "uptime_s"}};
+	static const struct ctl_column engine[] = {
+	    {"WORKER", "worker"}, {"ENGINE", "engine"}, {"DETAIL", "detail"}};
+	static const struct ctl_column disks[] = {{"DISK", "name"},
+	    {"FREE", "free_bytes"}, {"INODES", "free_inodes"},
+	    {"DIRECTORY", "dir"}};
+	json_t *v;
+	size_t i;
+
+	json_array_foreach (json_object_get(o, "programs"), i, v)
+		set_seconds(v, "uptime_s");
+	json_array_foreach (json_object_get(o, "disks"), i, v)
+		set_bytes(v, "free_bytes");
+	(void)putchar('\n');
+	ctl_print_table(
+	    json_object_get(o, "programs"), programs, ARRAY_LEN(programs));
+	(void)putchar('\n');
+	ctl_print_table(
+	    json_object_get(o, "engine"), engine, ARRAY_LEN(engine));
+	(void)putchar('\n');
+	ctl_print_table(json_object_get(o, "disks"), disks, ARRAY_LEN(disks));
+}
+
+static void
+print_counts(json_t *o)
+{
+	const json_t *load = json_object_get(o, "load");
+	json_t *history = json_object_get(o, "history");
+	const json_t *store = json_object_get(o, "store");
+	const json_t *http = json_object_get(o, "http");
+
+	(void)printf("\n%lld tenants, %lld sandboxes; runs: %lld running, %lld "
+		     "queued; %lld connections, %lld event streams\n",
+	    number(load, "tenants"), number(load, "sandboxes"),
+	    number(load, "runs_running"), number(load, "runs_queued"),
+	    number(http, "connections"), number(http, "streams"));
+	(void)printf(
+	    "history: %lld logs in files", number(history, "log_files"));
+	set_bytes(history, "log_bytes");
+	set_bytes(history, "artifact_bytes");
+	(void)printf(" (%s), %lld artifacts (%s), %lld runs gave up theirs\n",
+	    js_text(history, "log_bytes"), number(history, "artifact_files"),
+	    js_text(history, "artifact_bytes"),
+	    number(history, "evicted_runs"));
+	(void)printf("database: %lld writes wait, %lld commits, %lld "
+		     "failures\n",
+	    number(store, "queue"), number(store, "commits"),
+	    number(store, "failures"));
+}
+
+static void
+print_status(json_t *o)
+{
+	const struct ctl_screen screen = ctl_screen_look();
+
+	print_head(o, &screen);
+	print_lists(o);
+	print_counts(o);
+}
+
+/* ---- asking */
+
+static int
+ask(const struct ctl_call *c, long patience_s, json_t **out, struct err *e)
+{
+	struct ctl_link *l = NULL;
+	int rc;
+
+	/* Each time anew: a server that restarts has another socket. */
+	if (ctl_link_open(c->o, &l, e) != 0)
+		return e->code;
+	if (patience_s > 0)
+		ctl_link_hurry(l, patience_s);
+	rc = ctl_request(l, "GET", "/api/v1/status", NULL, out, e);
+	ctl_link_close(l);
+	return rc;
+}
+
+/* ---- again and again */
+
+static void
+interrupt_cb(int sig)
+{
+	(void)sig;
+	is_interrupted = 1;
+}
+
+struct watch_view {
+	json_t *last; /* as it was printed; NULL: none yet */
+	time_t missing_since;
+};
+
+static void
+say_clock(time_t at, char text[CLOCK_BYTES])
+{
+	struct tm tm;
+
+	(void)localtime_r(&at, &tm);
+	(void)strftime(text, CLOCK_BYTES, "%H:%M:%S", &tm);
+}
+
+static void
+draw_missing(struct watch_view *w, time_t now, const struct err *why)
+{
+	char since[CLOCK_BYTES];
+
+	if (w->missing_since == 0)
+		w->missing_since = now;
+	say_clock(w->missing_since, since);
+	(void)printf("no answer since %s (%lld s): %s\n", since,
+	    (long long)(now - w->missing_since), why->msg);
+	if (w->last == NULL)
+		return;
+	(void)puts("before that:\n");
+	print_status(w->last);
+}
+
+static void
+watch_turn(const struct ctl_call *c, struct watch_view *w)
+{
+	const struct ctl_screen screen = ctl_screen_look();
+	json_t *fresh = NULL;
+	struct err why = {0};
+	int rc = ask(c, WATCH_PATIENCE_S, &fresh, &why);
+
+	if (screen.is_terminal && !c->o->json)
+		(void)fputs(CTL_SCREEN_CLEAR, stdout);
+	if (rc == 0) {
+		w->missing_since = 0;
+		json_decref(w->last);
+		w->last = fresh;
+	}
+	if (c->o->json && rc == 0) {
+		(void)json_dumpf(w->last, stdout, JSON_COMPACT);
+		(void)putchar('\n');
+	} else if (c->o->json) {
+		(void)fprintf(stderr, "sandboxctl: %s\n", why.msg);
+	} else if (rc == 0) {
+		print_status(w->last);
+	} else {
+		draw_missing(w, time(NULL), &why);
+	}
+	if (!screen.is_terminal && !c->o->json)
+		(void)putchar('\n');
+	(void)fflush(stdout);
+}
+
+static int
+watch(const struct ctl_call *c, struct err *e)
+{
+	const struct sigaction act = {.sa_handler = interrupt_cb};
+	const struct timespec second = {.tv_sec = 1};
+	struct watch_view w = {0};
+
+	if (sigaction(SIGINT, &act, NULL) == -1 ||
+	    sigaction(SIGTERM, &act, NULL) == -1)
+		return err_set(e, ERR_SYS, "signals: %s", strerror(errno));
+	while (!is_interrupted && ferror(stdout) == 0) {
+		watch_turn(c, &w);
+		if (!is_interrupted)
+			(void)nanosleep(&second, NULL);
+	}
+	json_decref(w.last);
+	return 0;
+}
+
+int
+ctl_status_show(const struct ctl_call *c, struct err *e)
+{
+	AUTO(auto_json) json_t *o = NULL;
+
+	if (c->o->watch)
+		return watch(c, e);
+	if (ask(c, 0, &o, e) != 0)
+		return e->code;
+	if (c->o->json)
+		ctl_print_json(o);
+	else
+		print_status(o);
+	return 0;
+}

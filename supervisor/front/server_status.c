@@ -1,0 +1,154 @@
+#include "supervisor/front/server_status.h"
+
+#include "common/clock.h"
+#include "common/conf.h"
+#include "common/js.h"
+#include "common/layout.h"
+#include "common/xmalloc.h"
+#include "supervisor/core/fleet.h"
+#include "supervisor/core/quota_use.h"
+#include "supervisor/core/tenants.h"
+#include "supervisor/front/crew_members.h"
+#include "supervisor/tools/view.h"
+
+static json_t *
+view_engine(const struct front *f)
+{
+	uint64_t n = core_stats(f->core).workers_total;
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct fleet_look at = core_look_worker(f->core, i);
+
+		json_array_append_new(list,
+		    json_pack("{s:i, s:s, s:o}", "worker", (int)i, "engine",
+			at.word, "detail",
+			at.detail[0] == '\0' ? json_null() :
+					       js_string_bytes(at.detail,
+						   strlen(at.detail), NULL)));
+	}
+	return list;
+}
+
+static json_t *
+view_room(const char *name, const char *dir, const struct room *r)
+{
+	return json_pack("{s:s, s:o, s:o, s:o}", "name", name, "dir",
+	    js_string_bytes(dir, strlen(dir), NULL), "free_bytes",
+	    r->bytes > INT64_MAX ? json_null() :
+				   json_integer((json_int_t)r->bytes),
+	    "free_inodes",
+	    r->inodes > INT64_MAX ? json_null() :
+				    json_integer((json_int_t)r->inodes));
+}
+
+static json_t *
+view_disks(const struct front *f)
+{
+	const char *data = conf_str(f->conf, CONF_DATA_DIR);
+	const char *set = conf_str(f->conf, CONF_ARTIFACTS_DIR);
+	AUTO(auto_free)
+	char *artifacts = set[0] != '\0' ?
+	    xstrdup(set) :
+	    xasprintf("%s/" LAYOUT_FRONT "/artifacts", data);
+	struct store_room room;
+
+	store_room(f->store, &room);
+	return json_pack("[o, o]", view_room("data", data, &room.data),
+	    view_room("artifacts", artifacts, &room.artifacts));
+}
+
+static json_t *
+view_history(const struct store_usage *u)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I}", "log_bytes",
+	    (json_int_t)u->log_bytes, "log_files", (json_int_t)u->log_files,
+	    "artifact_bytes", (json_int_t)u->blob_bytes, "artifact_files",
+	    (json_int_t)u->blob_files, "evicted_runs", (json_int_t)u->evicted);
+}
+
+static json_t *
+view_store(const struct front *f)
+{
+	struct store_stats st;
+
+	store_stats(f->store, &st);
+	return json_pack("{s:I, s:I, s:I, s:o}", "queue", (json_int_t)st.queue,
+	    "commits", (json_int_t)st.commits, "failures",
+	    (json_int_t)st.failures, "last_error_at",
+	    view_time((int64_t)st.last_error_ms));
+}
+
+/* Of all tenants together. */
+static json_t *
+view_load(const struct front *f)
+{
+	const struct tenants *t = core_tenants(f->core);
+	json_int_t count = 0, running = 0, waiting = 0;
+
+	for (const struct tenant *n = tenants_next(t, NULL); n != NULL;
+	     n = tenants_next(t, n)) {
+		const struct quota_use *u =
+		    quota_use_of(core_quota_uses(f->core), tenant_id_of(n));
+
+		count++;
+		running += u->lane.nrunning;
+		waiting += u->lane.nwaiting;
+	}
+	return json_pack("{s:I, s:I, s:I, s:I}", "tenants", count, "sandboxes",
+	    (json_int_t)core_stats(f->core).active_sandboxes, "runs_running",
+	    running, "runs_queued", waiting);
+}
+
+static json_t *
+view_http(const struct front *f)
+{
+	struct http_stats st;
+
+	http_server_stats(f->http, &st);
+	return json_pack("{s:I, s:I, s:I}", "connections",
+	    (json_int_t)st.connections, "streams", (json_int_t)st.streams,
+	    "requests", (json_int_t)st.requests);
+}
+
+/* In a word, and what is missing. */
+static void
+add_health(const struct front *f, json_t *o)
+{
+	struct err e;
+
+	if (core_check(f->core, &e) != 0)
+		json_object_update_new(o,
+		    json_pack("{s:s, s:o}", "health", "not ready", "why",
+			js_string_bytes(e.msg, strlen(e.msg), NULL)));
+	else
+		json_object_update_new(o,
+		    json_pack("{s:s, s:n}", "health",
+			f->draining ? "stopping" : "ready", "why"));
+}
+
+void
+server_status_on_request(struct front *f, struct http_exchange *x)
+{
+	int64_t now_ms = clock_wall_ms();
+	int64_t since_ms =
+	    crew_members_started_ms(f->crew_members, "supervisor");
+	const struct store_usage usage = core_stats(f->core).usage;
+	json_t *o = json_pack("{s:s}", "version", PACKAGE_VERSION);
+	char *text;
+
+	add_health(f, o);
+	json_object_update_new(o,
+	    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"started_at", view_time(since_ms), "uptime_s",
+		since_ms == 0 ? json_null() :
+				json_integer((now_ms - since_ms) / 1000),
+		"programs", crew_members_view(f->crew_members, now_ms),
+		"engine", view_engine(f), "disks", view_disks(f), "load",
+		view_load(f), "history", view_history(&usage), "store",
+		view_store(f), "http", view_http(f)));
+	text = js_dump(o);
+	json_decref(o);
+	http_add_header(x, "Cache-Control", "no-store");
+	http_reply_owned(x, 200, "application/json", text, strlen(text));
+}

@@ -1,0 +1,136 @@
+"""What an operator sees and does with sandboxctl."""
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from client import wait_for
+from screens import Ctl, Screen
+from server import Server
+
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.fixture(scope="module")
+def own(build, engine):
+    """With a first token nobody comes without one: not everybody's server."""
+    server = Server(build)
+    yield server
+    server.destroy(engine)
+
+
+@pytest.fixture
+def ctl(own):
+    return Ctl(own)
+
+
+def programs(status):
+    return {p["name"]: p for p in status["programs"]}
+
+
+def test_status_tells_of_all_programs(ctl, own):
+    server = own
+    status = ctl.json("status")
+    found = programs(status)
+    assert found["supervisor"]["pid"] == server.proc.pid
+    assert found["front"]["pid"] == server.pids("front")[0]
+    assert {found[n]["pid"] for n in found if n.startswith("worker/")} == \
+        set(server.pids("worker"))
+    assert {p["state"] for p in found.values()} == {"ready"}
+    assert status["health"] == "ready" and status["why"] is None
+    assert {w["engine"] for w in status["engine"]} == {"up"}
+    assert [d["name"] for d in status["disks"]] == ["data", "artifacts"]
+    assert status["disks"][0]["dir"] == server.data
+    assert all(d["free_bytes"] > 0 for d in status["disks"])
+    assert status["load"]["tenants"] >= 1
+    text = ctl("status")
+    for name in found:
+        assert f"\n{name} " in text
+    assert "\x1b" not in text and "ready, up " in text
+
+
+def test_status_counts_deaths(make_server):
+    server = make_server(env={"WORKERS": "1"})
+    ctl = Ctl(server)
+    assert programs(ctl.json("status"))["worker/0"]["restarts"] == 0
+    pid = server.pids("worker")[0]
+    os.kill(pid, signal.SIGKILL)
+
+    def came_back():
+        worker = programs(ctl.json("status"))["worker/0"]
+        return worker["restarts"] == 1 and worker["state"] == "ready" and \
+            worker["pid"] != pid
+    wait_for(came_back, 60, "the worker's next life")
+
+
+def test_status_is_for_administrators(make_server):
+    server = make_server()
+    ctl = Ctl(server)
+    ctl("tenant", "add", "acme")
+    user = ctl("token", "add", "acme").strip()
+    admin = ctl("token", "add", "-", "--role", "admin").strip()
+    for token, status in ((user, 403), (admin, 200), (None, 401)):
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        assert server.get("/api/v1/status", headers)[0] == status
+    there = subprocess.run(
+        [ctl.program, "--url", f"http://127.0.0.1:{server.port}", "status"],
+        env={**os.environ, "SANDBOXCTL_TOKEN": admin}, check=True,
+        capture_output=True, text=True, timeout=60)
+    assert "ready, up " in there.stdout
+
+
+def test_watch_outlives_the_server(make_server):
+    server = make_server(env={"WORKERS": "1"})
+    screen = Screen([*Ctl(server).base, "status", "--watch"])
+    screen.wait_for(b"since ")
+    screen.wait_for(b"supervisor")
+    os.kill(server.pids("front")[0], signal.SIGKILL)
+    # By another front, or by the same view: it goes on.
+    screen.wait_for(b"\x1b[H\x1b[2J")
+    server.stop()
+    screen.wait_for(b"no answer since ")
+    screen.wait_for(b"before that:")
+    server.start()
+    screen.wait_for(b"ready\x1b[0m, up ")
+    screen.press(b"\x03")
+    assert screen.finish()[0] == 0
+
+
+def test_a_table_fits_its_terminal(ctl):
+    wide = "\u6f22\u5b57" * 10
+    token = ctl.json("token", "add", "-", "--role", "metrics", "--name", wide)
+    try:
+        for columns in (60, 100):
+            screen = Screen([*ctl.base, "token", "list"], columns=columns)
+            status, text = screen.finish()
+            assert status == 0 and "\x1b[1m" in text
+            lines = COLOURS.sub("", text).replace("\r", "").splitlines()
+            assert any("\u2026" in line for line in lines) or columns > 60
+            for line in lines:
+                taken = sum(2 if ord(c) > 0x2fff else 1 for c in line)
+                assert taken <= columns, line
+        screen = Screen([*ctl.base, "token", "list"],
+                        env={"NO_COLOR": "1", "COLUMNS": "70"})
+        text = screen.finish()[1]
+        assert "\x1b" not in text and "\u2026" in text
+        # Beside a terminal nothing is missing.
+        assert wide in ctl("token", "list")
+    finally:
+        ctl("token", "revoke", token["id"])
+
+
+def test_words_of_others_do_not_move_the_cursor(ctl):
+    made = ctl.json("token", "add", "-", "--role", "metrics", "--name",
+                    "a\x1b[2Jb\x07c\u009bd")
+    try:
+        text = Screen([*ctl.base, "token", "list"], columns=200,
+                      env={"NO_COLOR": "1"}).finish()[1]
+        assert "a?[2Jb?c" in text
+        assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", text)
+        listed = json.loads(ctl("--json", "token", "list"))
+        assert made["id"] in [t["id"] for t in listed["tokens"]]
+    finally:
+        ctl("token", "revoke", made["id"])
