@@ -8,6 +8,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/acts.h"
 #include "supervisor/core/tenants.h"
+#include "supervisor/front/etag.h"
 #include "supervisor/tools/view.h"
 
 #define BODY_MAX 16384
@@ -92,6 +93,10 @@ struct change {
 	json_t *answer;
 	int status;
 	unsigned int pending;
+	enum change_shows {
+		CHANGE_SHOWS_IT,  /* the answer is what a GET gives now */
+		CHANGE_SHOWS_MORE /* once, and never again */
+	} shows;
 	int rc; /* of the first that failed */
 	struct err why;
 };
@@ -118,6 +123,8 @@ change_step(struct change *c)
 		http_error(c->x, 500, "not_on_disk",
 		    "it holds, but not beyond a restart yet: %s", c->why.msg);
 	} else {
+		if (c->shows == CHANGE_SHOWS_IT)
+			etag_add(c->x, c->answer);
 		http_reply_json(c->x, c->status, c->answer);
 	}
 	free(c);
@@ -331,6 +338,13 @@ set_quotas(struct change *c, struct tenant *n, const json_t *quotas)
 	}
 }
 
+static bool
+is_read(const struct http_exchange *x)
+{
+	return http_method(x) == HTTP_METHOD_GET ||
+	    http_method(x) == HTTP_METHOD_HEAD;
+}
+
 static struct tenant *
 find_tenant(const struct front *f, struct http_exchange *x)
 {
@@ -353,7 +367,7 @@ list_tenants(const struct front *f, struct http_exchange *x)
 
 	while ((n = tenants_next(t, n)) != NULL)
 		json_array_append_new(list, view_tenant(n));
-	http_reply_json(x, 200, json_pack("{s:o}", "tenants", list));
+	etag_reply_json(x, json_pack("{s:o}", "tenants", list));
 }
 
 static void
@@ -452,10 +466,14 @@ admin_on_tenant(struct front *f, struct http_exchange *x)
 
 	if (n == NULL)
 		return;
+	if (is_read(x)) {
+		etag_reply_json(x, view_tenant(n));
+		return;
+	}
+	if (!etag_may_change(x, view_tenant(n)))
+		return;
 	if (http_method(x) == HTTP_METHOD_DELETE) {
 		delete_tenant(f, x, n);
-	} else if (http_method(x) != HTTP_METHOD_PATCH) {
-		http_reply_json(x, 200, view_tenant(n));
 	} else {
 		body = parse_body(x);
 		if (body != NULL)
@@ -476,7 +494,7 @@ list_tokens(const struct front *f, struct http_exchange *x, bool all,
 	while ((k = tenants_next_token(t, k)) != NULL)
 		if (all || k->tenant == of)
 			json_array_append_new(list, view_token(k));
-	http_reply_json(x, 200, json_pack("{s:o}", "tokens", list));
+	etag_reply_json(x, json_pack("{s:o}", "tokens", list));
 }
 
 static int
@@ -526,6 +544,7 @@ add_token(const struct front *f, struct http_exchange *x, struct tenant *n,
 	o = view_token(made.token);
 	json_object_set_new(o, "token", json_string(made.text));
 	explicit_bzero(made.text, sizeof(made.text));
+	c->shows = CHANGE_SHOWS_MORE;
 	change_answer(c, 201, o);
 }
 
@@ -564,10 +583,12 @@ admin_on_token(struct front *f, struct http_exchange *x)
 		http_error(x, 404, "not_found", "no such token");
 		return;
 	}
-	if (http_method(x) != HTTP_METHOD_DELETE) {
-		http_reply_json(x, 200, view_token(k));
+	if (is_read(x)) {
+		etag_reply_json(x, view_token(k));
 		return;
 	}
+	if (!etag_may_change(x, view_token(k)))
+		return;
 	c = change_new(f, x);
 	tell(c, "token.revoke", k->tenant == NULL ? NULL : k->tenant->row.name,
 	    k->row.id, NULL);

@@ -15,6 +15,7 @@
 #include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/download.h"
+#include "supervisor/front/etag.h"
 #include "supervisor/http/range.h"
 
 #define DISPOSITION_NAME_MAX 255
@@ -77,24 +78,6 @@ add_file_headers(struct http_exchange *x, const struct artifact_sent *a,
 
 /* ---- conditions */
 
-/* If-None-Match: * or a list of tags, compared weakly (RFC 9110, 13.1.2). */
-static bool
-etag_is_listed(const char *list, const char *etag)
-{
-	size_t n = strlen(etag);
-	const char *p = list;
-
-	if (strcmp(list, "*") == 0)
-		return true;
-	while ((p = strstr(p, etag)) != NULL) {
-		/* A tag is quoted, so its quotes bound it. */
-		if (p[n] == '\0' || p[n] == ',' || p[n] == ' ')
-			return true;
-		p += n;
-	}
-	return false;
-}
-
 static bool
 is_unmodified_since(const char *text, int64_t mtime_s)
 {
@@ -104,16 +87,18 @@ is_unmodified_since(const char *text, int64_t mtime_s)
 	return end != NULL && *end == '\0' && mtime_s <= (int64_t)timegm(&tm);
 }
 
-static bool
-is_fresh(const struct http_exchange *x, const struct artifact_sent *a)
+/* RFC 9110, section 13.2.2: tags go before dates. */
+static enum etag_verdict
+judge(struct http_exchange *x, const struct artifact_sent *a)
 {
-	const char *tags = http_header(x, HTTP_H_IF_NONE_MATCH);
 	const char *since = http_header(x, HTTP_H_IF_MODIFIED_SINCE);
+	enum etag_verdict verdict = etag_judge(x, a->etag);
 
-	if (tags != NULL)
-		return etag_is_listed(tags, a->etag);
-	return since != NULL &&
-	    is_unmodified_since(since, a->d->mtime_ns / 1000000000);
+	if (verdict == ETAG_GO_ON && since != NULL &&
+	    http_header(x, HTTP_H_IF_NONE_MATCH) == NULL &&
+	    is_unmodified_since(since, a->d->mtime_ns / 1000000000))
+		return ETAG_SAME;
+	return verdict;
 }
 
 /* The part that is asked for; a stale If-Range asks for all. */
@@ -141,14 +126,18 @@ send_file(struct http_exchange *x, struct artifact_sent *a, const char *name)
 	time_t mtime = (time_t)(a->d->mtime_ns / 1000000000);
 	struct range r = {0, a->d->size};
 	enum range_result what;
+	enum etag_verdict verdict = judge(x, a);
 	char modified[64], text[80];
 	struct tm tm;
 	int fd;
 
+	if (verdict == ETAG_ANSWERED)
+		return;
+
 	(void)strftime(modified, sizeof(modified), "%a, %d %b %Y %H:%M:%S GMT",
 	    gmtime_r(&mtime, &tm));
 	add_file_headers(x, a, modified, name);
-	if (is_fresh(x, a)) {
+	if (verdict == ETAG_SAME) {
 		http_reply(x, 304, NULL, NULL, 0);
 		return;
 	}

@@ -3,6 +3,7 @@
 #include "common/js.h"
 #include "supervisor/core/sandbox.h"
 #include "supervisor/core/tenants.h"
+#include "supervisor/front/etag.h"
 #include "supervisor/tools/view.h"
 
 #define ISOLATION_DEPTH 8
@@ -42,7 +43,7 @@ reply_sandbox(const struct front *f, struct http_exchange *x,
 	}
 	o = view_sandbox(sb);
 	json_object_set_new(o, "isolation", view_isolation(sb, whom));
-	http_reply_json(x, 200, o);
+	etag_reply_json(x, o);
 }
 
 void

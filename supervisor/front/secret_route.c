@@ -1,5 +1,5 @@
 /*
- * secret_route.c - PUT, DELETE and lists of secrets
+ * secret_route.c - GET, PUT, DELETE and lists of secrets
  *
  * A value comes as the body, as it is: JSON could not say all bytes, and would
  * leave copies.  The answer waits for the change and for the audit's row of it
@@ -12,17 +12,28 @@
 #include "supervisor/core/acts.h"
 #include "supervisor/core/secrets.h"
 #include "supervisor/core/tenants.h"
+#include "supervisor/front/etag.h"
 #include "supervisor/tools/view.h"
 
+/* Without when it was used: a run that uses it does not change it, and who
+ * changes it by If-Match is not to lose against runs. */
 static json_t *
 view_secret(const struct secrets *ss, const struct secret *s)
 {
-	return json_pack("{s:s, s:I, s:s, s:o, s:o, s:o}", "name", s->row.name,
+	return json_pack("{s:s, s:I, s:s, s:o, s:o}", "name", s->row.name,
 	    "bytes", (json_int_t)secret_bytes(s), "state",
 	    secret_is_usable(ss, s) ? "good" : "unavailable", "created_at",
 	    view_time(s->row.created_ms), "changed_at",
-	    view_time(s->row.changed_ms), "last_used_at",
-	    view_time(s->row.used_ms));
+	    view_time(s->row.changed_ms));
+}
+
+static json_t *
+view_secret_of_list(const struct secrets *ss, const struct secret *s)
+{
+	json_t *o = view_secret(ss, s);
+
+	json_object_set_new(o, "last_used_at", view_time(s->row.used_ms));
+	return o;
 }
 
 static void
@@ -34,8 +45,8 @@ list_secrets(
 	json_t *list = json_array();
 
 	while ((s = secrets_next(ss, tenant, s)) != NULL)
-		json_array_append_new(list, view_secret(ss, s));
-	http_reply_json(x, 200, json_pack("{s:o}", "secrets", list));
+		json_array_append_new(list, view_secret_of_list(ss, s));
+	etag_reply_json(x, json_pack("{s:o}", "secrets", list));
 }
 
 /* ---- a change */
@@ -44,6 +55,7 @@ struct secret_change {
 	struct http_exchange *x; /* outlives its client */
 	json_t *answer;
 	int status;
+	bool is_put; /* the answer is what a GET gives now */
 	unsigned int pending;
 	int rc; /* of the first that failed */
 	struct err why;
@@ -61,6 +73,8 @@ on_disk_cb(int rc, const struct err *why, void *arg)
 	if (--c->pending > 0)
 		return;
 	if (c->rc == 0) {
+		if (c->is_put)
+			etag_add(c->x, c->answer);
 		http_reply_json(c->x, c->status, c->answer);
 	} else {
 		json_decref(c->answer);
@@ -120,6 +134,7 @@ put_secret(
 		http_error_from(x, e.code, &e);
 		return;
 	}
+	c->is_put = true;
 	c->answer = view_secret(ss, secrets_find(ss, tenant_id_of(n), name));
 	tell_act(f, c, "secret.set", n);
 }
@@ -133,10 +148,6 @@ delete_secret(
 	    secrets_find(ss, tenant_id_of(n), http_param(x, "secret"));
 	struct secret_change *c;
 
-	if (s == NULL) {
-		http_error(x, 404, "not_found", "no such secret");
-		return;
-	}
 	c = change_begin(x, 200);
 	c->answer = json_pack("{s:s, s:b}", "name", s->row.name, "deleted", 1);
 	tell_act(f, c, "secret.delete", n);
@@ -144,13 +155,24 @@ delete_secret(
 }
 
 static void
-change_secret(
+answer_secret(
     const struct front *f, struct http_exchange *x, const struct tenant *n)
 {
-	if (http_method(x) == HTTP_METHOD_PUT)
-		put_secret(f, x, n);
-	else
+	const struct secrets *ss = core_secrets(f->core);
+	const struct secret *s =
+	    secrets_find(ss, tenant_id_of(n), http_param(x, "secret"));
+	json_t *now = s == NULL ? NULL : view_secret(ss, s);
+
+	if (http_method(x) == HTTP_METHOD_PUT) {
+		if (etag_may_change(x, now))
+			put_secret(f, x, n);
+	} else if (now == NULL) {
+		http_error(x, 404, "not_found", "no such secret");
+	} else if (http_method(x) != HTTP_METHOD_DELETE) {
+		etag_reply_json(x, now);
+	} else if (etag_may_change(x, now)) {
 		delete_secret(f, x, n);
+	}
 }
 
 /* ---- whose */
@@ -190,7 +212,7 @@ secret_on_own(struct front *f, struct http_exchange *x)
 	const struct tenant *n = own_tenant(f, x);
 
 	if (n != NULL)
-		change_secret(f, x, n);
+		answer_secret(f, x, n);
 }
 
 void
@@ -208,5 +230,5 @@ secret_on_tenant(struct front *f, struct http_exchange *x)
 	const struct tenant *n = named_tenant(f, x);
 
 	if (n != NULL)
-		change_secret(f, x, n);
+		answer_secret(f, x, n);
 }

@@ -15,7 +15,7 @@ TOP_ROUTES = re.compile(r'\{ROUTE_(\w+), "([^"]*)",')
 NEVER = "00000000-0000-4000-8000-000000000000"
 
 # What of the answers differs by what was asked, and by when.
-OWN_WORDS = re.compile(r'"request_id":\s*"[^"]*"')
+OWN_WORDS = re.compile(r'"(?:request_id|instance)":\s*"[^"]*"')
 
 
 def routes(top):
