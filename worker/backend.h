@@ -201,6 +201,12 @@ enum backend_users {
 	BACKEND_USERS_MAPPED   /* it is another user */
 };
 
+/* What a box that runs may have of the host beside others. */
+struct backend_bounds {
+	uint32_t cpu_shares; /* while all want the processors */
+	uint64_t nano_cpus;  /* at any time; 0: as it is */
+};
+
 struct backend_ops {
 	unsigned int can; /* of enum backend_can */
 	/* Calls what is still to be called, with ERR_WRONG_STATE. */
@@ -226,9 +232,9 @@ struct backend_ops {
 	 * is stopped well. */
 	void (*stop)(struct backend *b, const struct backend_handle *h,
 	    backend_done_cb cb, void *arg);
-	/* Of the processors, beside other boxes. */
-	void (*set_shares)(struct backend *b, const struct backend_handle *h,
-	    uint32_t cpu_shares, backend_done_cb cb, void *arg);
+	/* What is gone already is bounded well. */
+	void (*set_bounds)(struct backend *b, const struct backend_handle *h,
+	    const struct backend_bounds *bounds, backend_done_cb cb, void *arg);
 	/* Whose users those of a box are, as the backend says. */
 	enum backend_users (*users)(const struct backend *b);
 	/* All boxes of our instance, in any state. */

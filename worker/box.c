@@ -42,6 +42,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "worker/box_bounds.h"
 #include "worker/ceilings.h"
 #include "worker/later.h"
 #include "worker/removal.h"
@@ -95,6 +96,7 @@ struct box {
 	bool has_boot;
 	struct uuid boot;
 	struct tasks *tasks;
+	struct box_bounds *bounds;
 
 	bool told_ready;
 	char *isolation; /* to be told; NULL: nothing */
@@ -167,6 +169,8 @@ die(struct box *b)
 	close_link(b);
 	tasks_free(b->tasks);
 	b->tasks = NULL;
+	box_bounds_free(b->bounds);
+	b->bounds = NULL;
 	timer_stop(b->timer);
 	if (b->awaited == 0) /* callers up the stack may still look at it */
 		later(b->in->host->base, free_cb, b);
@@ -246,6 +250,8 @@ box_close(struct box *b)
 	box_map_unsee(&b->in->map, &b->at);
 	timer_stop(b->timer);
 	close_link(b);
+	box_bounds_free(b->bounds);
+	b->bounds = NULL;
 	if (was == BOX_CREATING && b->open != NULL)
 		backend->ops->abandon(backend, b->open); /* opened_late */
 	else if (was == BOX_CREATING)
@@ -447,6 +453,7 @@ static void
 await_agent(struct box *b, const struct backend_container *c)
 {
 	box_map_see(&b->in->map, &b->at, &c->handle);
+	box_bounds_own(b->bounds, c->nano_cpus);
 	b->running_us = clock_mono_us();
 	if (c->report != NULL)
 		b->isolation = xstrdup(c->report->isolation);
@@ -629,6 +636,8 @@ box_new(struct box_all *all, const struct box_start *s)
 	    s->mode == MSG_OPEN_MODE_CREATE ? TASKS_NONE_BEGUN :
 					      TASKS_MAY_HAVE_BEGUN,
 	    on_overdue, b);
+	b->bounds =
+	    box_bounds_new(all->host->base, all->host->backend, b->name);
 	box_map_enter(&b->in->map, &b->at);
 	return b;
 }
@@ -704,26 +713,16 @@ box_set_ttl(struct box *b, uint32_t ttl_s)
 	tell_lease(b);
 }
 
-static void
-shares_set_cb(int rc, const struct err *why, void *arg)
-{
-	struct box *b = arg;
-
-	if (rc != 0 && is_in(b, BOX_RUNNING))
-		log_warn("box %s: %s", b->name, why->msg);
-	answered(b);
-}
-
 void
-box_set_shares(struct box *b, uint32_t cpu_shares)
+box_set_shares(struct box *b, const struct msg_sandbox_shares *m)
 {
-	struct backend *backend = b->in->host->backend;
+	const struct backend_bounds want = {
+	    .cpu_shares = m->cpu_shares, .nano_cpus = m->nano_cpus};
 
 	if (!is_in(b, BOX_RUNNING))
 		return;
-	b->awaited++;
-	backend->ops->set_shares(
-	    backend, &b->at.handle, cpu_shares, shares_set_cb, b);
+	box_bounds_set(b->bounds, &b->at.handle, &want);
+	link_pace(b->link, m->output_bytes_s);
 }
 
 void

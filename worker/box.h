@@ -79,8 +79,9 @@ void box_open(struct box_all *all, const struct box_start *s);
 void box_remove(struct box *b);
 /* box_set_ttl - from now on */
 void box_set_ttl(struct box *b, uint32_t ttl_s);
-/* box_set_shares - of the processors, if it runs */
-void box_set_shares(struct box *b, uint32_t cpu_shares);
+/* box_set_shares - of the processors, and how fast its agent is read, if it
+ * runs */
+void box_set_shares(struct box *b, const struct msg_sandbox_shares *m);
 /* box_drop - forgotten, and left as it is; the backend must be gone */
 void box_drop(struct box *b);
 

@@ -82,7 +82,7 @@ boxes_set_shares(
 	if (find_box(bs, m->id, m->tenant, &b, e) != 0)
 		return ERR_PROTO;
 	if (b != NULL)
-		box_set_shares(b, m->cpu_shares);
+		box_set_shares(b, m);
 	return 0;
 }
 

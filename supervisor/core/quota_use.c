@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <sched.h>
 
+#include "common/clock.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/store/usage.h"
@@ -16,6 +17,7 @@
 #define SHARES_MAX 1000
 #define FLUSH_MS 5000
 #define WAIT_FOR_ROOM_S 10
+#define WORKED_MS 10000 /* who worked so lately is at work */
 
 TAILQ_HEAD(quota_use_list, quota_use);
 
@@ -23,7 +25,9 @@ struct quota_uses {
 	const struct tenants *tenants;
 	struct sched *sched;
 	struct sched *engine;
+	unsigned int processors;
 	unsigned int engine_share; /* of one tenant */
+	unsigned int nworking;     /* tenants at work, as of the last tick */
 	struct store *store;
 	void (*on_refused)(
 	    struct tenant_id tenant, enum quota_key key, void *arg);
@@ -92,16 +96,14 @@ quota_use_of(struct quota_uses *all, struct tenant_id tenant)
 	return u;
 }
 
-/* The engine's work for a sandbox is most of a processor's while it lasts:
- * half of the processors stay free for who comes next. */
 static unsigned int
-engine_share(void)
+processors(void)
 {
 	cpu_set_t set;
 
-	if (sched_getaffinity(0, sizeof(set), &set) != 0 || CPU_COUNT(&set) < 4)
-		return 1;
-	return (unsigned int)CPU_COUNT(&set) / 2;
+	return sched_getaffinity(0, sizeof(set), &set) != 0 ?
+	    1 :
+	    (unsigned int)CPU_COUNT(&set);
 }
 
 struct quota_uses *
@@ -113,7 +115,10 @@ quota_uses_new(const struct tenants *tenants, struct store *store,
 	all->tenants = tenants;
 	all->sched = sched;
 	all->engine = engine;
-	all->engine_share = engine_share();
+	all->processors = processors();
+	/* The engine's work for a sandbox is most of a processor's while it
+	 * lasts: half of the processors stay free for who comes next. */
+	all->engine_share = all->processors < 4 ? 1 : all->processors / 2;
 	all->store = store;
 	TAILQ_INIT(&all->list);
 	return all;
@@ -146,14 +151,34 @@ quota_uses_on_refused(struct quota_uses *all,
 	all->on_refused_arg = arg;
 }
 
+static bool
+is_working(const struct quota_use *u)
+{
+	return u->worked_ms != 0 && clock_mono_ms() - u->worked_ms < WORKED_MS;
+}
+
+static void
+look_at_work(struct quota_use *u)
+{
+	uint64_t ended = u->runs_completed + u->runs_failed + u->runs_canceled;
+
+	if (u->lane.nrunning > 0 || u->engine.nrunning > 0 || ended != u->ended)
+		u->worked_ms = clock_mono_ms();
+	u->ended = ended;
+	u->all->nworking += is_working(u);
+}
+
 void
 quota_uses_tick(struct quota_uses *all)
 {
 	struct quota_use *u;
 
-	TAILQ_FOREACH (u, &all->list, link)
+	all->nworking = 0;
+	TAILQ_FOREACH (u, &all->list, link) {
+		look_at_work(u);
 		if (u->lane.nwaiting > 0 || u->engine.nwaiting > 0)
 			set_lanes(u);
+	}
 	if (all->counted_ms >= all->flushed_ms + FLUSH_MS ||
 	    all->counted_ms < all->flushed_ms)
 		quota_uses_flush(all);
@@ -198,6 +223,8 @@ quota_uses_recount(struct quota_uses *all, int64_t wall_ms)
 	all->counted_ms = wall_ms;
 	TAILQ_FOREACH (u, &all->list, link) {
 		u->going_ms = 0;
+		u->busy = u->busy_so_far;
+		u->busy_so_far = 0;
 		if (is_new_day)
 			u->day_ms = 0;
 	}
@@ -271,6 +298,31 @@ quota_use_cpu_shares(const struct quota_use *u)
 	return (uint32_t)(all < SHARES_MIN ? SHARES_MIN :
 		all > SHARES_MAX           ? SHARES_MAX :
 					     all);
+}
+
+void
+quota_use_add_busy(struct quota_use *u)
+{
+	u->busy_so_far++;
+}
+
+unsigned int
+quota_use_busy(const struct quota_use *u)
+{
+	return u->busy;
+}
+
+unsigned int
+quota_use_processors(const struct quota_use *u)
+{
+	return u->all->processors;
+}
+
+bool
+quota_use_is_crowded(const struct quota_use *u)
+{
+	return !tenants_is_open(u->all->tenants) &&
+	    u->all->nworking > (is_working(u) ? 1u : 0u);
 }
 
 void

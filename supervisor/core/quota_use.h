@@ -38,9 +38,14 @@ struct quota_use {
 	uint64_t nano_cpus;    /* of them */
 	uint64_t memory_bytes; /* of them */
 	uint64_t streams;
-	uint64_t day_ms;   /* of runs that ended, today (UTC) */
-	uint64_t going_ms; /* of those that go: as of the last recount */
-	uint64_t refusals; /* that are not in the database yet */
+	unsigned int busy; /* sandboxes that are, as of the last tick, ... */
+	unsigned int
+	    busy_so_far;    /* and as far as they are counted in this one */
+	uint64_t worked_ms; /* when it had the engine or a command at work */
+	uint64_t ended;     /* runs, then */
+	uint64_t day_ms;    /* of runs that ended, today (UTC) */
+	uint64_t going_ms;  /* of those that go: as of the last recount */
+	uint64_t refusals;  /* that are not in the database yet */
 	uint64_t refused[QUOTA_COUNT]; /* since the start, and so on */
 	uint64_t requests;
 	uint64_t runs_completed, runs_failed, runs_canceled;
@@ -90,6 +95,16 @@ void quota_uses_flush(struct quota_uses *all);
  * number rounded up to a power of two, so that few engine calls follow from a
  * new one */
 uint32_t quota_use_cpu_shares(const struct quota_use *u);
+
+/* quota_use_add_busy - one of its sandboxes is.  quota_use_busy: as many as
+ * were counted between the last two of quota_uses_recount */
+void quota_use_add_busy(struct quota_use *u);
+unsigned int quota_use_busy(const struct quota_use *u);
+/* quota_use_processors - of this host */
+unsigned int quota_use_processors(const struct quota_use *u);
+/* quota_use_is_crowded - other tenants are at work, or were some seconds ago.
+ * Never on a server that is open. */
+bool quota_use_is_crowded(const struct quota_use *u);
 
 /* quota_use_cut - what a sandbox would have is cut to what its tenant's may */
 void quota_use_cut(struct quota_uses *all, struct store_sandbox *row);

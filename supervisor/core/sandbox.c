@@ -278,10 +278,10 @@ static void
 send_open(struct sandbox *sb, enum msg_open_mode mode)
 {
 	/* One that is taken over has those of then, whatever they were. */
-	sb->cpu_shares =
-	    mode == MSG_OPEN_MODE_CREATE ? quota_use_cpu_shares(sb->use) : 0;
+	share_begin(&sb->share,
+	    mode == MSG_OPEN_MODE_CREATE ? quota_use_cpu_shares(sb->use) : 0);
 	sandbox_tell_open(sandbox_chan(sb), &sb->row, sb->owner,
-	    quota_use_tenant(sb->use), sb->cpu_shares, mode);
+	    quota_use_tenant(sb->use), sb->share.told.cpu_shares, mode);
 	sb->is_settled = false;
 	sb->is_resent = false;
 }
@@ -757,18 +757,20 @@ sandboxes_reap(struct sandboxes *all, int64_t wall_ms)
 void
 sandboxes_share(struct sandboxes *all)
 {
+	unsigned int told = 0;
 	struct sandbox *sb;
-	uint32_t now;
+	struct share now;
 
 	TAILQ_FOREACH (sb, &all->list, link) {
-		now = quota_use_cpu_shares(sb->use);
-		if (sb->state == SANDBOX_READY && sb->cpu_shares != now)
-			break;
+		share_tick(&sb->share, sb->use,
+		    sb->queue.nrunning > 0 || sb->left > 0);
+		if (sb->state == SANDBOX_READY && told < SHARES_PER_TICK &&
+		    share_is_due(&sb->share, sb->use, all->parts.conf,
+			sb->row.nano_cpus, &now)) {
+			sandbox_tell_shares(sandbox_chan(sb), &sb->row, &now);
+			told++;
+		}
 	}
-	if (sb == NULL)
-		return;
-	sb->cpu_shares = now;
-	sandbox_tell_shares(sandbox_chan(sb), &sb->row, now);
 }
 
 void

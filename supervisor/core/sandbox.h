@@ -25,6 +25,7 @@
 #include "supervisor/core/sandbox_save.h"
 #include "supervisor/core/sandbox_step.h"
 #include "supervisor/core/sched.h"
+#include "supervisor/core/share.h"
 #include "supervisor/store/store.h"
 
 struct conf;
@@ -53,7 +54,7 @@ struct sandbox {
 				   * old runs */
 	bool is_resent;           /* of those that an earlier worker had */
 	unsigned int ndoubtful;   /* old runs that wait: see run.is_doubtful */
-	uint32_t cpu_shares;      /* the worker was told; 0: not known */
+	struct share_held share;  /* of the host, beside others */
 	bool is_expired;          /* not wanted because its time was over */
 	struct sandbox_save save; /* of its row */
 	bool is_remove_due;       /* told when its row is written */
@@ -91,9 +92,8 @@ void sandboxes_each(const struct sandboxes *all,
     void (*on)(const struct sandbox *sb, void *arg), void *arg);
 /* sandboxes_reap - those whose time is over and that nobody uses */
 void sandboxes_reap(struct sandboxes *all, int64_t wall_ms);
-/* sandboxes_share - one whose share of the processors is not what its tenant's
- * sandboxes and weight make it now gets it: one at a time, it is an engine's
- * work */
+/* sandboxes_share - a tick has passed (share.h): some whose share of the host
+ * is another now get it; few at a time, it is an engine's work */
 void sandboxes_share(struct sandboxes *all);
 void sandboxes_worker_came(struct sandboxes *all, uint32_t worker);
 void sandboxes_worker_went(struct sandboxes *all, uint32_t worker);

@@ -47,12 +47,15 @@ sandbox_tell_ttl(struct ipc_chan *chan, uint64_t sandbox,
 
 void
 sandbox_tell_shares(
-    struct ipc_chan *chan, const struct store_sandbox *row, uint32_t cpu_shares)
+    struct ipc_chan *chan, const struct store_sandbox *row,
+    const struct share *share)
 {
 	msg_send_sandbox_shares(chan,
 	    &(struct msg_sandbox_shares){.id = row->id,
 		.tenant = row->tenant,
-		.cpu_shares = cpu_shares});
+		.cpu_shares = share->cpu_shares,
+		.nano_cpus = share->nano_cpus,
+		.output_bytes_s = share->output_bytes_s});
 }
 
 void

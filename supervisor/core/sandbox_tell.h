@@ -6,6 +6,7 @@
 #include "common/base.h"
 #include "common/msg/msg_gen.h"
 #include "common/principal.h"
+#include "supervisor/core/share.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/store/store.h"
 
@@ -21,7 +22,7 @@ void sandbox_tell_settled(
 void sandbox_tell_ttl(struct ipc_chan *chan, uint64_t sandbox,
     const struct principal *owner, uint32_t ttl_s);
 void sandbox_tell_shares(struct ipc_chan *chan, const struct store_sandbox *row,
-    uint32_t cpu_shares);
+    const struct share *share);
 void sandbox_tell_remove(struct ipc_chan *chan, const struct store_sandbox *row,
     const struct principal *owner);
 

@@ -236,7 +236,7 @@ front_on_events(struct front *f, struct http_exchange *x)
 	if (is_bad_id)
 		at.stage = RUN_EVENTS_OVER;
 	if (quota_use_add_stream(use, &why) != 0) {
-		refusal_send(x, ROUTE_TOP, &why);
+		refusal_send_late(f->refusals, x, ROUTE_TOP, &why);
 		return;
 	}
 	s = xcalloc(1, sizeof(*s));

@@ -1,11 +1,30 @@
-/* refusal.h - how a request hears that its tenant's quota is used up */
+/*
+ * refusal.h - how a request hears that its tenant's quota is used up
+ *
+ * Of what a client asks again and again, it hears REFUSAL_LATE_MS later: who
+ * asks the next time when it was answered comes ten times a second on each of
+ * its connections then, and costs the others little.  No more than
+ * REFUSAL_LATE_MAX wait so at a time; further ones are answered at once.
+ */
 #ifndef FRONT_REFUSAL_H
 #define FRONT_REFUSAL_H
 
 #include "supervisor/front/routes.h"
 
+#define REFUSAL_LATE_MS 100
+#define REFUSAL_LATE_MAX 1024
+
+struct event_base;
+struct refusals; /* those that wait */
+
+struct refusals *refusals_new(struct event_base *base);
+void refusals_free(struct refusals *all); /* none may wait */
+
 /* refusal_send - answers x: 429 with Retry-After, in the form of the place */
 void refusal_send(
     struct http_exchange *x, enum route_place place, const struct err *why);
+/* refusal_send_late - the same, later; why is copied */
+void refusal_send_late(struct refusals *all, struct http_exchange *x,
+    enum route_place place, const struct err *why);
 
 #endif

@@ -3,6 +3,7 @@ import http.client
 import json
 import os
 import signal
+import time
 
 import pytest
 
@@ -116,11 +117,40 @@ def test_requests_and_streams(host):
     assert status == 429 and int(headers["Retry-After"]) >= 1
     assert (error["code"], error["quota"]) == (
         "quota_exceeded", "requests_per_second")
-    answers = [a.client.post("{}") for _ in range(50)]
+    answers = (a.client.post("{}") for _ in range(50))
     _, _, body = next(n for n in answers if n[0] == 429)
     error = json.loads(body)["error"]
     assert error["data"]["code"] == "quota_exceeded"
     assert error["data"]["quota"] == "requests_per_second"
+    assert server.get("/api/v1/whoami", bearer(b.token))[0] == 200
+
+
+def test_who_asks_too_often_hears_so_late(host):
+    """Each on its own connection, and also when the client has left."""
+    a, b = Tenant(*host, "late-a"), Tenant(*host, "late-b")
+    server = host[0]
+    a.set(requests_per_second=1, request_burst=1)
+    conns = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+             for _ in range(40)]
+    for conn in conns:
+        conn.connect()
+    begin = time.monotonic()
+    for conn in conns:
+        conn.request("POST", "/mcp", body=b"{}" + b" " * 100000,
+                     headers={**bearer(a.token),
+                              "Content-Type": "application/json"})
+    for conn in conns[:20]:
+        conn.close()
+    assert server.get("/api/v1/whoami", bearer(b.token))[0] == 200
+    refused = 0
+    for conn in conns[20:]:
+        answer = conn.getresponse()
+        answer.read()
+        if answer.status == 429:
+            assert time.monotonic() - begin >= 0.1
+            refused += 1
+        conn.close()
+    assert refused >= 10
     assert server.get("/api/v1/whoami", bearer(b.token))[0] == 200
 
 

@@ -4,9 +4,12 @@ import errno
 import json
 import os
 import struct
+import time
 
 from client import wait_for
 from test_tenants import Ctl
+
+MIB = 1048576
 
 
 def shares(engine, container):
@@ -86,3 +89,78 @@ def test_who_wakes_for_all_interrupts_who_works_for_one(
     wait_for(are_short, 60, "short slices")
     wait_for(commands, 60, "the command")
     assert [slice_ns(c) for c in commands()] == [usual]
+
+
+def cpus(engine, container):
+    """The most of the processors that the engine gives it."""
+    _, body = engine.request("GET", f"/containers/{container}/json")
+    host = json.loads(body)["HostConfig"]
+    return host["CpuQuota"] / host["CpuPeriod"]
+
+
+def test_a_tenant_alone_has_all_and_beside_others_a_part(build, engine):
+    """A's burners are bound while B works, and not for ever."""
+    from server import Server
+    cores = len(os.sched_getaffinity(0))
+    server = Server(build, {"DEFAULT_CPU_CORES": str(cores)})
+    try:
+        ctl = Ctl(server)
+        clients = {}
+        for name in ("a", "b"):
+            ctl("tenant", "add", name)
+            clients[name] = server.client(token=ctl.token(name))
+        boxes = [clients["a"].run(f"burner-{i}", "true")[
+            "sandbox_container_id"] for i in range(2)]
+        runs = [clients["a"].start(
+            f"burner-{i}", "while :; do :; done")["run_id"]
+            for i in range(2)]
+        wait_for(lambda: all(shares(engine, c) == 128 for c in boxes), 60,
+                 "shares of both")
+        assert [cpus(engine, c) for c in boxes] == [cores] * 2
+
+        wait_for(lambda: (clients["b"].run("quiet", "true"), [
+            cpus(engine, c) for c in boxes])[1] == [cores / 4] * 2, 60,
+            "half of the processors for both together")
+
+        for run in runs:
+            clients["a"].call("control_run", run_id=run, action="cancel")
+        wait_for(lambda: [cpus(engine, c) for c in boxes] == [cores] * 2, 60,
+                 "all of its own again")
+    finally:
+        server.destroy(engine)
+
+
+def test_what_is_printed_beside_others_comes_at_its_rate(build, engine):
+    """However slow the machine is, it is never more."""
+    from server import Server
+    cores = len(os.sched_getaffinity(0))
+    server = Server(build, {"CROWDED_OUTPUT_MB_S": "1",
+                            "DEFAULT_CPU_CORES": str(cores)})
+    try:
+        ctl = Ctl(server)
+        clients = {}
+        for name in ("a", "b"):
+            ctl("tenant", "add", name)
+            clients[name] = server.client(token=ctl.token(name))
+        box = clients["a"].run("printer", "true")["sandbox_container_id"]
+        run = clients["a"].start("printer", "yes")["run_id"]
+
+        def is_bound():
+            clients["b"].run("other", "true")
+            return cpus(engine, box) < cores
+
+        def printed():
+            return clients["a"].status(run)["commands"][0]["stdout_bytes"]
+
+        wait_for(is_bound, 60, "the bound of the printer")
+        # What was read before it is paid for first.
+        before, begin = printed(), time.monotonic()
+        wait_for(lambda: (is_bound(), printed())[1] > before + 2 * MIB, 60,
+                 "two more MiB")
+        more = printed() - before
+        assert more < (time.monotonic() - begin + 2) * MIB
+        clients["a"].call("control_run", run_id=run, action="cancel")
+        end = clients["a"].wait_end(run)
+        assert end["end_reason"] == "canceled", end
+    finally:
+        server.destroy(engine)

@@ -21,6 +21,14 @@
  * front divides by tenants: decision 52. */
 #define CPU_SHARES 256
 #define IO_WEIGHT 100
+/* In which a quota of the processors holds.  A short one spreads what a box
+ * has, where others wait for what it does not have (decision 64); the kernel
+ * takes no quota below QUOTA_MIN_US and no period above a second. */
+#define CPU_PERIOD_US 100000
+#define CPU_BOUND_PERIOD_US 5000
+#define CPU_PERIOD_MAX_US 1000000
+#define QUOTA_MIN_US 1000
+#define NANO 1000000000u
 #define SIGNALS_MAX 1024 /* queued, and timers, of a user */
 #define MASKED_MAX 4096
 #define SHM_BYTES (64 * MIB) /* /dev/shm; counts as memory */
@@ -74,6 +82,47 @@ text_of_number(int64_t n)
 
 	(void)snprintf(s, sizeof(s), "%lld", (long long)n);
 	return text(s);
+}
+
+static uint64_t
+quota_us(uint64_t nano_cpus, uint64_t period_us)
+{
+	uint64_t us = nano_cpus / 1000 * period_us / (NANO / 1000);
+
+	return us < QUOTA_MIN_US ? QUOTA_MIN_US : us;
+}
+
+/* The shortest in which so little is a quota. */
+static uint64_t
+bound_period_us(uint64_t nano_cpus)
+{
+	uint64_t us = (uint64_t)QUOTA_MIN_US * NANO / nano_cpus + 1;
+
+	return us < CPU_BOUND_PERIOD_US ? CPU_BOUND_PERIOD_US :
+	    us > CPU_PERIOD_MAX_US      ? CPU_PERIOD_MAX_US :
+					  us;
+}
+
+void
+body_bounds(char out[BODY_BOUNDS_MAX], const struct backend_bounds *b,
+    enum body_cpus form)
+{
+	unsigned long long nano = b->nano_cpus, period;
+
+	if (nano == 0) {
+		(void)snprintf(
+		    out, BODY_BOUNDS_MAX, "{\"CpuShares\":%u}", b->cpu_shares);
+	} else if (form == BODY_CPUS_AS_NANO) {
+		(void)snprintf(out, BODY_BOUNDS_MAX,
+		    "{\"CpuShares\":%u,\"NanoCpus\":%llu}", b->cpu_shares,
+		    nano);
+	} else {
+		period = bound_period_us(b->nano_cpus);
+		(void)snprintf(out, BODY_BOUNDS_MAX,
+		    "{\"CpuShares\":%u,\"CpuPeriod\":%llu,\"CpuQuota\":%llu}",
+		    b->cpu_shares, period,
+		    (unsigned long long)quota_us(nano, period));
+	}
 }
 
 /* What the box is, for its whole life: by these it is known again. */
@@ -191,7 +240,8 @@ put_limits(json_t *o, const struct body_create *c)
 
 	put(o, "Memory", number(t->memory_bytes));
 	put(o, "MemorySwap", number(t->memory_bytes));
-	put(o, "NanoCpus", number(t->nano_cpus));
+	put(o, "CpuPeriod", number(CPU_PERIOD_US));
+	put(o, "CpuQuota", number(quota_us(t->nano_cpus, CPU_PERIOD_US)));
 	put(o, "PidsLimit", number(t->pids));
 	put(o, "CpuShares",
 	    number(t->cpu_shares == 0 ? CPU_SHARES : t->cpu_shares));

@@ -161,41 +161,77 @@ docker_stop(struct backend *b, const struct backend_handle *h,
 	    STOP_GRACE_S);
 }
 
-/* ---- shares */
+/* ---- bounds */
+
+struct bounding {
+	struct docker *d;
+	struct backend_handle handle;
+	struct backend_bounds bounds;
+	bool is_nano; /* asked in the older form */
+	backend_done_cb cb;
+	void *arg;
+};
+
+static void bounding_ask(struct bounding *w);
+
+/* A container that was made with NanoCpus takes no quota beside it. */
+static bool
+wants_older_form(const struct bounding *w, const struct api_answer *a)
+{
+	return a->rc == 0 && a->status >= 400 && !w->is_nano &&
+	    w->bounds.nano_cpus != 0;
+}
 
 static void
-shares_done_cb(const struct api_answer *a, void *arg)
+bounding_done_cb(const struct api_answer *a, void *arg)
 {
-	struct asker *s = arg;
+	struct bounding *w = arg;
 	struct err e;
 	int rc = 0;
 
-	if (a->rc != 0 || (a->status != 200 && a->status != 404))
+	if (a->rc != 0 || (a->status != 200 && a->status != 404)) {
 		rc = docker_fail(a, "update", &e);
-	s->cb(rc, rc == 0 ? NULL : &e, s->arg);
-	free(s);
+		if (wants_older_form(w, a)) {
+			w->is_nano = true;
+			bounding_ask(w);
+			return;
+		}
+	}
+	w->cb(rc, rc == 0 ? NULL : &e, w->arg);
+	free(w);
 }
 
-void
-docker_set_shares(struct backend *b, const struct backend_handle *h,
-    uint32_t cpu_shares, backend_done_cb cb, void *arg)
+static void
+bounding_ask(struct bounding *w)
 {
-	struct asker *s = xcalloc(1, sizeof(*s));
-	char path[API_PATH_MAX], body[32];
+	char path[API_PATH_MAX], body[BODY_BOUNDS_MAX];
 
-	s->cb = cb;
-	s->arg = arg;
 	(void)snprintf(path, sizeof(path), "/containers/%s/update",
-	    backend_handle_text(h));
-	(void)snprintf(body, sizeof(body), "{\"CpuShares\":%u}", cpu_shares);
-	(void)docker_ask_full((struct docker *)b,
+	    backend_handle_text(&w->handle));
+	body_bounds(body, &w->bounds,
+	    w->is_nano ? BODY_CPUS_AS_NANO : BODY_CPUS_AS_QUOTA);
+	(void)docker_ask_full(w->d,
 	    &(struct api_ask){.method = "POST",
 		.path = path,
 		.body = body,
 		.body_len = strlen(body),
 		.timeout_ms = DOCKER_UPDATE_MS,
-		.on_done = shares_done_cb,
-		.arg = s});
+		.on_done = bounding_done_cb,
+		.arg = w});
+}
+
+void
+docker_set_bounds(struct backend *b, const struct backend_handle *h,
+    const struct backend_bounds *bounds, backend_done_cb cb, void *arg)
+{
+	struct bounding *w = xcalloc(1, sizeof(*w));
+
+	w->d = (struct docker *)b;
+	w->handle = *h;
+	w->bounds = *bounds;
+	w->cb = cb;
+	w->arg = arg;
+	bounding_ask(w);
 }
 
 /* ---- list */

@@ -73,7 +73,7 @@ static const struct backend_ops docker_ops = {
     .inspect = docker_inspect,
     .remove = docker_remove,
     .stop = docker_stop,
-    .set_shares = docker_set_shares,
+    .set_bounds = docker_set_bounds,
     .users = docker_users,
     .list = docker_list};
 

@@ -109,8 +109,8 @@ void docker_remove(struct backend *b, const struct backend_handle *h,
     backend_done_cb cb, void *arg);
 void docker_stop(struct backend *b, const struct backend_handle *h,
     backend_done_cb cb, void *arg);
-void docker_set_shares(struct backend *b, const struct backend_handle *h,
-    uint32_t cpu_shares, backend_done_cb cb, void *arg);
+void docker_set_bounds(struct backend *b, const struct backend_handle *h,
+    const struct backend_bounds *bounds, backend_done_cb cb, void *arg);
 void docker_list(struct backend *b, backend_list_cb cb, void *arg);
 
 /* engine.c; hooks are kept by pointer */

@@ -129,6 +129,19 @@ agents_limit(const json_t *config, const char *flag)
 	return 0;
 }
 
+/* NanoCpus, or the quota of a period in its place. */
+static double
+cpus(const json_t *host)
+{
+	json_int_t nano = number(json_object_get(host, "NanoCpus"));
+	json_int_t quota = number(json_object_get(host, "CpuQuota"));
+	json_int_t period = number(json_object_get(host, "CpuPeriod"));
+
+	if (nano == 0 && quota > 0 && period > 0)
+		return (double)quota / (double)period;
+	return (double)nano / 1e9;
+}
+
 static json_t *
 limits(const json_t *config, const json_t *host)
 {
@@ -137,8 +150,7 @@ limits(const json_t *config, const json_t *host)
 	json_int_t by_agent = agents_limit(config, "-b");
 
 	return json_pack("{s:I, s:f, s:I, s:I, s:s, s:I}", "memory_bytes",
-	    number(json_object_get(host, "Memory")), "cpus",
-	    (double)number(json_object_get(host, "NanoCpus")) / 1e9, "pids",
+	    number(json_object_get(host, "Memory")), "cpus", cpus(host), "pids",
 	    number(json_object_get(host, "PidsLimit")), "disk_bytes",
 	    by_engine > 0 ? by_engine : by_agent, "disk_by",
 	    by_engine > 0    ? "engine" :

@@ -51,6 +51,7 @@ struct link_ops { /* as link.h says */
 	void (*drop)(struct link *l);
 	void (*hang_up)(struct link *l);
 	void (*set_reading)(struct link *l, bool on);
+	void (*pace)(struct link *l, uint64_t bytes_per_s);
 	void (*free)(struct link *l);
 };
 

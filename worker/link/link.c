@@ -64,6 +64,12 @@ link_resume(struct link *l)
 }
 
 void
+link_pace(struct link *l, uint64_t bytes_per_s)
+{
+	l->ops->pace(l, bytes_per_s);
+}
+
+void
 link_free(struct link *l)
 {
 	if (l != NULL)

@@ -60,6 +60,9 @@ void link_hang_up(struct link *l);
 /* link_pause, link_resume - stop and go on reading */
 void link_pause(struct link *l);
 void link_resume(struct link *l);
+/* link_pace - at most so many bytes per second are read, or as many as the
+ * carrier permits if those are fewer; 0: as many as it permits */
+void link_pace(struct link *l, uint64_t bytes_per_s);
 void link_free(struct link *l); /* NULL is fine */
 
 #endif

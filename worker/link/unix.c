@@ -37,6 +37,7 @@
 #include "common/xmalloc.h"
 #include "worker/later.h"
 #include "worker/link/linkdir.h"
+#include "worker/link/pace.h"
 
 #define BACKLOG 128
 #define ACCEPTS_PER_TURN 8
@@ -76,10 +77,8 @@ struct unix_link {
 	struct timer *soon;  /* set: what is in out waits for company */
 	struct buf in;       /* a frame that is not whole yet */
 	uint32_t generation; /* of the stream: changed by drop */
-	uint64_t bytes_per_s;
-	int64_t budget;       /* bytes that may be read; below 0: not for now */
-	uint64_t budget_ms;   /* when that was */
-	struct timer *refill; /* set while it is below 0 */
+	struct pace pace;
+	struct timer *refill; /* set while nothing may be read for it */
 	bool in_turn;
 	bool paused;
 	bool dead;
@@ -279,20 +278,11 @@ refill_cb(void *arg)
 static void
 charge(struct unix_link *u, size_t n)
 {
-	int64_t rate = (int64_t)u->bytes_per_s;
-	uint64_t now = clock_mono_ms();
-	int64_t ms = (int64_t)(now - u->budget_ms);
+	uint64_t ms = pace_charge(&u->pace, n, clock_mono_ms());
 
-	if (rate == 0)
+	if (ms == 0)
 		return;
-	u->budget = ms >= 1000 || u->budget + ms * rate / 1000 > rate ?
-	    rate :
-	    u->budget + ms * rate / 1000;
-	u->budget_ms = now;
-	u->budget -= (int64_t)n;
-	if (u->budget >= 0)
-		return;
-	timer_set_ms(u->refill, (uint64_t)(-u->budget * 1000 / rate) + 1);
+	timer_set_ms(u->refill, ms);
 	if (u->fd != -1)
 		(void)event_del(u->on_read);
 }
@@ -414,6 +404,13 @@ unix_set_reading(struct link *l, bool on)
 		(void)event_add(u->on_read, NULL);
 	else
 		(void)event_del(u->on_read);
+}
+
+/* What waits already waits on, at the old rate. */
+static void
+unix_pace(struct link *l, uint64_t bytes_per_s)
+{
+	pace_set(&unix_of(l)->pace, bytes_per_s, clock_mono_ms());
 }
 
 /* ---- accepting the agent */
@@ -643,6 +640,7 @@ static const struct link_ops unix_ops = {.expect = unix_expect,
     .drop = unix_drop,
     .hang_up = unix_hang_up,
     .set_reading = unix_set_reading,
+    .pace = unix_pace,
     .free = unix_free};
 
 /* A path of a directory may be longer than a socket's may be. */
@@ -694,9 +692,7 @@ link_new(const struct unix_carrier *c, const struct uuid *box, int dir,
 	u->reopen = timer_new(c->base, reopen_cb, u);
 	u->refill = timer_new(c->base, refill_cb, u);
 	u->soon = timer_new(c->base, soon_cb, u);
-	u->bytes_per_s = c->bytes_per_s;
-	u->budget = (int64_t)c->bytes_per_s;
-	u->budget_ms = clock_mono_ms();
+	pace_init(&u->pace, c->bytes_per_s, clock_mono_ms());
 	*out = &u->l;
 	return 0;
 }

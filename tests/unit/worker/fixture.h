@@ -123,6 +123,7 @@ struct fake_link {
 	struct link l;
 	bool hung_up;
 	bool freed;
+	uint64_t bytes_per_s;
 	struct backend_handle expected;
 };
 
@@ -153,6 +154,12 @@ fake_link_reading(struct link *l, bool on)
 }
 
 static inline void
+fake_link_pace(struct link *l, uint64_t bytes_per_s)
+{
+	((struct fake_link *)l)->bytes_per_s = bytes_per_s;
+}
+
+static inline void
 fake_link_free(struct link *l)
 {
 	((struct fake_link *)l)->freed = true;
@@ -168,6 +175,7 @@ fake_link_init(struct fake_link *k)
 	    .drop = fake_link_nothing,
 	    .hang_up = fake_link_hang_up,
 	    .set_reading = fake_link_reading,
+	    .pace = fake_link_pace,
 	    .free = fake_link_free};
 
 	memset(k, 0, sizeof(*k));

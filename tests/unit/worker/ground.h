@@ -44,6 +44,7 @@ struct ground {
 	void *opened_arg;
 	bool abandoned;
 	struct ground_asks inspects, removes, stops, shares, lists;
+	struct backend_bounds bounds; /* asked last */
 
 	struct carrier carrier;
 	struct fake_link link;
@@ -131,11 +132,11 @@ ground_stop(struct backend *b, const struct backend_handle *h,
 }
 
 static inline void
-ground_set_shares(struct backend *b, const struct backend_handle *h,
-    uint32_t cpu_shares, backend_done_cb cb, void *arg)
+ground_set_bounds(struct backend *b, const struct backend_handle *h,
+    const struct backend_bounds *bounds, backend_done_cb cb, void *arg)
 {
 	(void)b;
-	(void)cpu_shares;
+	ground.bounds = *bounds;
 	ground_ask_add(&ground.shares,
 	    (struct ground_ask){.done_cb = cb, .arg = arg},
 	    backend_handle_text(h));
@@ -163,7 +164,7 @@ static const struct backend_ops ground_backend_ops = {
     .inspect = ground_inspect,
     .remove = ground_remove,
     .stop = ground_stop,
-    .set_shares = ground_set_shares,
+    .set_bounds = ground_set_bounds,
     .users = ground_users,
     .list = ground_list};
 

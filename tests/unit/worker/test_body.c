@@ -95,7 +95,8 @@ static const char expected[] =
     "'HostConfig':{'LogConfig':{'Type':'none'},'NetworkMode':'none',"
     "'CapDrop':['ALL'],'CapAdd':['SETUID','SETGID','CHOWN','FOWNER',"
     "'DAC_OVERRIDE','KILL','SETPCAP'],'ShmSize':67108864,"
-    "'Memory':67108864,'MemorySwap':67108864,'NanoCpus':500000000,"
+    "'Memory':67108864,'MemorySwap':67108864,'CpuPeriod':100000,'CpuQuota':"
+    "50000,"
     "'PidsLimit':20,'CpuShares':256,'BlkioWeight':100,"
     "'Ulimits':[{'Name':'core','Soft':0,'Hard':0},"
     "{'Name':'sigpending','Soft':1024,'Hard':1024},"
@@ -342,6 +343,38 @@ test_filters_ask_for_our_label_only(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void
+test_bounds_are_a_quota_of_a_period_that_the_kernel_takes(void **state)
+{
+	static const struct {
+		struct backend_bounds bounds;
+		enum body_cpus form;
+		const char *text;
+	} rows[] = {
+	    {{64, 0}, BODY_CPUS_AS_QUOTA, "{\"CpuShares\":64}"},
+	    {{64, 0}, BODY_CPUS_AS_NANO, "{\"CpuShares\":64}"},
+	    {{64, 1000000000}, BODY_CPUS_AS_QUOTA,
+		"{\"CpuShares\":64,\"CpuPeriod\":5000,\"CpuQuota\":5000}"},
+	    {{64, 1000000000}, BODY_CPUS_AS_NANO,
+		"{\"CpuShares\":64,\"NanoCpus\":1000000000}"},
+	    {{2, 125000000}, BODY_CPUS_AS_QUOTA,
+		"{\"CpuShares\":2,\"CpuPeriod\":8001,\"CpuQuota\":1000}"},
+	    {{2, 1}, BODY_CPUS_AS_QUOTA,
+		"{\"CpuShares\":2,\"CpuPeriod\":1000000,\"CpuQuota\":1000}"},
+	    {{1000, UINT64_MAX}, BODY_CPUS_AS_QUOTA, NULL},
+	};
+	char got[BODY_BOUNDS_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		body_bounds(got, &rows[i].bounds, rows[i].form);
+		assert_true(strlen(got) < BODY_BOUNDS_MAX - 1);
+		assert_int_equal(got[strlen(got) - 1], '}');
+		if (rows[i].text != NULL)
+			assert_string_equal(got, rows[i].text);
+	}
+}
+
 int
 main(void)
 {
@@ -356,6 +389,8 @@ main(void)
 	    TEST(test_the_build_context_has_one_file),
 	    TEST(test_a_file_that_does_not_fit_is_refused),
 	    TEST(test_filters_ask_for_our_label_only),
+	    cmocka_unit_test(
+		test_bounds_are_a_quota_of_a_period_that_the_kernel_takes),
 	};
 
 	return cmocka_run_group_tests_name("body", tests, NULL, NULL);

@@ -1,0 +1,124 @@
+#include "tests/unit/worker/ground.h"
+
+#include "worker/box_bounds.h"
+
+/* What is asked of the backend for a box's bounds, and when. */
+
+static struct box_bounds *bounds;
+static struct backend_handle handle;
+
+static void
+begin(uint64_t own_nano_cpus)
+{
+	backend_handle_named(&handle, GROUND_ID);
+	bounds = box_bounds_new(ground.base, &ground.backend, GROUND_NAME);
+	box_bounds_own(bounds, own_nano_cpus);
+}
+
+static void
+want(uint32_t cpu_shares, uint64_t nano_cpus)
+{
+	box_bounds_set(bounds, &handle,
+	    &(struct backend_bounds){
+		.cpu_shares = cpu_shares, .nano_cpus = nano_cpus});
+}
+
+static void
+expect_asked(uint32_t cpu_shares, uint64_t nano_cpus)
+{
+	assert_int_equal(ground.shares.n, 1);
+	assert_string_equal(ground.shares.all[0].what, GROUND_ID);
+	assert_int_equal(ground.bounds.cpu_shares, cpu_shares);
+	assert_int_equal(ground.bounds.nano_cpus, nano_cpus);
+}
+
+static void
+test_a_box_never_gets_more_than_it_was_made_with(void **state)
+{
+	static const struct {
+		uint64_t own, wanted, asked;
+	} rows[] = {{1000, 500, 500}, {1000, 0, 1000}, {1000, 5000, 1000},
+	    {0, 0, 0}, {0, 700, 700}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		begin(rows[i].own);
+		want(64, rows[i].wanted);
+		expect_asked(64, rows[i].asked);
+		ground_done(&ground.shares, 0);
+		box_bounds_free(bounds);
+	}
+}
+
+static void
+test_the_last_word_follows_the_one_under_way(void **state)
+{
+	(void)state;
+	begin(1000);
+	want(2, 100);
+	want(4, 200);
+	want(8, 300);
+	expect_asked(2, 100);
+	ground_done(&ground.shares, 0);
+	expect_asked(8, 300);
+	ground_done(&ground.shares, 0);
+	assert_int_equal(ground.shares.n, 0);
+	box_bounds_free(bounds);
+}
+
+static bool
+is_asked_again(void)
+{
+	return ground.shares.n > 0;
+}
+
+static void
+test_what_failed_is_asked_again_until_it_succeeds(void **state)
+{
+	(void)state;
+	begin(1000);
+	want(2, 100);
+	for (int i = 0; i < 2; i++) {
+		ground_done(&ground.shares, ERR_BACKEND);
+		assert_int_equal(ground.shares.n, 0);
+		while (!is_asked_again())
+			(void)event_base_loop(ground.base, EVLOOP_ONCE);
+		expect_asked(2, 100);
+	}
+	/* What is said now is not kept waiting for it. */
+	ground_done(&ground.shares, ERR_BACKEND);
+	want(4, 200);
+	expect_asked(4, 200);
+	ground_done(&ground.shares, 0);
+	box_bounds_free(bounds);
+}
+
+static void
+test_an_answer_may_come_after_the_end(void **state)
+{
+	(void)state;
+	begin(1000);
+	want(2, 100);
+	want(4, 200);
+	box_bounds_free(bounds);
+	ground_done(&ground.shares, 0);
+	assert_int_equal(ground.shares.n, 0);
+	begin(1000);
+	want(2, 100);
+	box_bounds_free(bounds);
+	ground_done(&ground.shares, ERR_BACKEND);
+	box_bounds_free(NULL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    GROUND_TEST(test_a_box_never_gets_more_than_it_was_made_with),
+	    GROUND_TEST(test_the_last_word_follows_the_one_under_way),
+	    GROUND_TEST(test_what_failed_is_asked_again_until_it_succeeds),
+	    GROUND_TEST(test_an_answer_may_come_after_the_end),
+	};
+
+	return cmocka_run_group_tests_name("box_bounds", tests, NULL, NULL);
+}

@@ -1,0 +1,104 @@
+#include "worker/box_bounds.h"
+
+#include "common/log.h"
+#include "common/timer.h"
+#include "common/xmalloc.h"
+
+struct box_bounds {
+	struct backend *backend;
+	char *name;
+	struct backend_handle handle;
+	uint64_t own_nano_cpus;
+	struct backend_bounds want;
+	bool is_asked; /* an answer is to come */
+	bool is_due;   /* want is newer than what was asked */
+	bool is_left;  /* freed when the answer has come */
+	struct timer *again;
+};
+
+static void bounds_ask(struct box_bounds *b);
+
+static void
+again_cb(void *arg)
+{
+	bounds_ask(arg);
+}
+
+struct box_bounds *
+box_bounds_new(
+    struct event_base *base, struct backend *backend, const char *name)
+{
+	struct box_bounds *b = xcalloc(1, sizeof(*b));
+
+	b->backend = backend;
+	b->name = xstrdup(name);
+	b->again = timer_new(base, again_cb, b);
+	return b;
+}
+
+void
+box_bounds_free(struct box_bounds *b)
+{
+	if (b == NULL)
+		return;
+	timer_free(b->again);
+	b->again = NULL;
+	b->is_left = true;
+	if (b->is_asked)
+		return;
+	free(b->name);
+	free(b);
+}
+
+void
+box_bounds_own(struct box_bounds *b, uint64_t nano_cpus)
+{
+	b->own_nano_cpus = nano_cpus;
+}
+
+static void
+asked_cb(int rc, const struct err *why, void *arg)
+{
+	static struct log_limit limit;
+	struct box_bounds *b = arg;
+
+	b->is_asked = false;
+	if (b->is_left) {
+		box_bounds_free(b);
+	} else if (rc != 0) {
+		if (rc != ERR_WRONG_STATE)
+			log_warn_limited(&limit,
+			    "box %s: its share of the host is not set, and "
+			    "tried again: %s",
+			    b->name, why->msg);
+		timer_set_ms(b->again, BOX_BOUNDS_RETRY_MS);
+	} else if (b->is_due) {
+		bounds_ask(b);
+	}
+}
+
+static void
+bounds_ask(struct box_bounds *b)
+{
+	struct backend_bounds bounds = b->want;
+
+	if (b->own_nano_cpus != 0 &&
+	    (bounds.nano_cpus == 0 || bounds.nano_cpus > b->own_nano_cpus))
+		bounds.nano_cpus = b->own_nano_cpus;
+	b->is_asked = true;
+	b->is_due = false;
+	b->backend->ops->set_bounds(
+	    b->backend, &b->handle, &bounds, asked_cb, b);
+}
+
+void
+box_bounds_set(struct box_bounds *b, const struct backend_handle *h,
+    const struct backend_bounds *want)
+{
+	b->handle = *h;
+	b->want = *want;
+	b->is_due = true;
+	timer_stop(b->again);
+	if (!b->is_asked)
+		bounds_ask(b);
+}

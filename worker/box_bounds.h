@@ -1,0 +1,33 @@
+/*
+ * box_bounds.h - what of the host a running box may have beside others
+ *
+ * The front says it, the backend is asked to set it.  One question is under
+ * way at a time; what is said meanwhile follows it, the last word only.  One
+ * that failed is asked again until it succeeds or the box is gone.
+ */
+#ifndef WORKER_BOX_BOUNDS_H
+#define WORKER_BOX_BOUNDS_H
+
+#include "common/base.h"
+#include "worker/backend.h"
+
+#define BOX_BOUNDS_RETRY_MS 1000
+
+struct event_base;
+struct box_bounds;
+
+/* box_bounds_new - both are kept by pointer; name is copied, for the log */
+struct box_bounds *box_bounds_new(
+    struct event_base *base, struct backend *backend, const char *name);
+/* box_bounds_free - nothing more is asked; an answer that is under way may
+ * still come.  NULL is fine */
+void box_bounds_free(struct box_bounds *b);
+/* box_bounds_own - the processors that the box was made with, which it never
+ * has more than; 0: not known */
+void box_bounds_own(struct box_bounds *b, uint64_t nano_cpus);
+/* box_bounds_set - from now on; nano_cpus 0: all of its own.  The handle is
+ * copied. */
+void box_bounds_set(struct box_bounds *b, const struct backend_handle *h,
+    const struct backend_bounds *want);
+
+#endif
