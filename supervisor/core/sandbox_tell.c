@@ -46,8 +46,7 @@ sandbox_tell_ttl(struct ipc_chan *chan, uint64_t sandbox,
 }
 
 void
-sandbox_tell_shares(
-    struct ipc_chan *chan, const struct store_sandbox *row,
+sandbox_tell_shares(struct ipc_chan *chan, const struct store_sandbox *row,
     const struct share *share)
 {
 	msg_send_sandbox_shares(chan,

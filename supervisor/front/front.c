@@ -359,7 +359,7 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	f->router = routes_new(f->mcp_path);
 	f->http = new_http(f, parts);
 	f->crew_members = crew_members_new();
-	f->refusals = refusals_new(f->base);
+	f->refusals = late_refusals_new(f->base);
 	f->statuses = statuses_new(f->base, f->http);
 	f->bodies = bodies_new(logs_threads(core_logs(f->core)));
 	front_reload(f);
@@ -385,7 +385,7 @@ front_free(struct front *f)
 	statuses_free(f->statuses);
 	http_server_free(
 	    f->http); /* every holder hears that its client is gone */
-	refusals_free(f->refusals);
+	late_refusals_free(f->refusals);
 	bodies_free(f->bodies);
 	crew_members_free(f->crew_members);
 	tools_free(f->tools);

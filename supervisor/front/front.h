@@ -37,7 +37,7 @@ struct event;
 struct event_base;
 struct events;
 struct oauth;
-struct refusals;
+struct late_refusals;
 struct statuses;
 LIST_HEAD(events_list, events);
 
@@ -51,7 +51,7 @@ struct front {
 	struct http_server *http;
 	struct mcp *mcp;
 	struct statuses *statuses;
-	struct refusals *refusals;
+	struct late_refusals *refusals;
 	struct bodies *bodies;
 	struct event *tick;
 	struct tools *tools;

@@ -31,7 +31,7 @@ refusal_send(
 /* ---- late */
 
 struct late {
-	struct refusals *all;
+	struct late_refusals *all;
 	struct http_exchange *x;
 	enum route_place place;
 	struct err why;
@@ -39,7 +39,7 @@ struct late {
 	TAILQ_ENTRY(late) link;
 };
 
-struct refusals {
+struct late_refusals {
 	TAILQ_HEAD(, late) waiting; /* as they came: all wait as long */
 	unsigned int n;
 	struct timer *timer; /* for the first */
@@ -66,7 +66,7 @@ late_on_gone(void *arg)
 static void
 due_cb(void *arg)
 {
-	struct refusals *all = arg;
+	struct late_refusals *all = arg;
 	uint64_t now = clock_mono_ms();
 	struct late *l;
 
@@ -82,10 +82,10 @@ due_cb(void *arg)
 		timer_set_ms(all->timer, l->due_ms - now);
 }
 
-struct refusals *
-refusals_new(struct event_base *base)
+struct late_refusals *
+late_refusals_new(struct event_base *base)
 {
-	struct refusals *all = xcalloc(1, sizeof(*all));
+	struct late_refusals *all = xcalloc(1, sizeof(*all));
 
 	TAILQ_INIT(&all->waiting);
 	all->timer = timer_new(base, due_cb, all);
@@ -93,14 +93,14 @@ refusals_new(struct event_base *base)
 }
 
 void
-refusals_free(struct refusals *all)
+late_refusals_free(struct late_refusals *all)
 {
 	timer_free(all->timer);
 	free(all);
 }
 
 void
-refusal_send_late(struct refusals *all, struct http_exchange *x,
+refusal_send_late(struct late_refusals *all, struct http_exchange *x,
     enum route_place place, const struct err *why)
 {
 	struct evbuffer *body;

@@ -15,16 +15,16 @@
 #define REFUSAL_LATE_MAX 1024
 
 struct event_base;
-struct refusals; /* those that wait */
+struct late_refusals; /* those that wait */
 
-struct refusals *refusals_new(struct event_base *base);
-void refusals_free(struct refusals *all); /* none may wait */
+struct late_refusals *late_refusals_new(struct event_base *base);
+void late_refusals_free(struct late_refusals *all); /* none may wait */
 
 /* refusal_send - answers x: 429 with Retry-After, in the form of the place */
 void refusal_send(
     struct http_exchange *x, enum route_place place, const struct err *why);
 /* refusal_send_late - the same, later; why is copied */
-void refusal_send_late(struct refusals *all, struct http_exchange *x,
+void refusal_send_late(struct late_refusals *all, struct http_exchange *x,
     enum route_place place, const struct err *why);
 
 #endif
