@@ -133,17 +133,17 @@ test_shares_of_the_processors_follow_the_number_of_sandboxes(void **state)
 
 	(void)state;
 	say_ready(0, 1);
-	assert_int_equal(first->cpu_shares, 256);
+	assert_int_equal(first->share.told.cpu_shares, 256);
 	(void)open_of(a, 2);
 	(void)open_of(a, 3);
 	expect_told(0, "shares 1");
-	assert_int_equal(first->cpu_shares, 64);
+	assert_int_equal(first->share.told.cpu_shares, 64);
 	say_ready(0, 2);
 	say_failed(0, 3, ERR_POLICY);
-	ground_wait_until(first->cpu_shares == 128);
+	ground_wait_until(first->share.told.cpu_shares == 128);
 	tenant_grant(tenants_find(core_tenants(g.core), a->tenant),
 	    QUOTA_WEIGHT, 1000, NULL, NULL);
-	ground_wait_until(first->cpu_shares == 1000);
+	ground_wait_until(first->share.told.cpu_shares == 1000);
 }
 
 static void
@@ -157,10 +157,10 @@ test_shares_of_what_was_taken_over_are_told_again(void **state)
 	forget_told(0);
 	ground_worker(0);
 	expect_told(0, "adopt 1");
-	assert_int_equal(sb->cpu_shares, 0);
+	assert_int_equal(sb->share.told.cpu_shares, 0);
 	say_ready(0, 1);
 	expect_told(0, "shares 1");
-	assert_int_equal(sb->cpu_shares, 256);
+	assert_int_equal(sb->share.told.cpu_shares, 256);
 }
 
 int
