@@ -373,6 +373,12 @@ child_counts(struct child *c, uint32_t done, uint32_t active)
 		send_counts(c);
 }
 
+void
+child_still_starting(struct child *c)
+{
+	msg_send_still_starting(c->chan, &(struct msg_still_starting){0});
+}
+
 const char *
 child_instance(const struct child *c)
 {

@@ -65,6 +65,9 @@ const char *child_instance(const struct child *c);
 /* child_counts - work done since start and in progress; sent every 5 s when
  * changed and at once after the first */
 void child_counts(struct child *c, uint32_t done, uint32_t active);
+/* child_still_starting - from on_config, which takes long: at least every
+ * minute, and the supervisor waits on */
+void child_still_starting(struct child *c);
 /* child_die - say why over the channel and exit */
 NORETURN void child_die(struct child *c, int status, const char *fmt, ...)
     PRINTF(3, 4);

@@ -107,9 +107,16 @@ read_tenants(struct program *p, struct err *e)
 	return path[0] == '\0' ? 0 : tenants_file_read(path, &p->tenants, e);
 }
 
+static void
+on_migrating(void *arg)
+{
+	child_still_starting(arg);
+}
+
 static int
 open_data(struct program *p, uint8_t key[KEY_BYTES], struct err *e)
 {
+	const struct store_progress progress = {on_migrating, p->child};
 	const char *artifacts = conf_str(p->conf, CONF_ARTIFACTS_DIR);
 
 	p->dir =
@@ -119,7 +126,8 @@ open_data(struct program *p, uint8_t key[KEY_BYTES], struct err *e)
 	    (artifacts[0] != '\0' && fd_mkdir_all(artifacts, 0700, e) != 0) ||
 	    read_tenants(p, e) != 0 || raise_fence(p->dir, artifacts, e) != 0 ||
 	    key_load(p->dir, key, e) != 0 ||
-	    store_open(p->base, p->dir, artifacts, &p->store, e) != 0)
+	    store_open_slow(
+		p->base, p->dir, artifacts, &progress, &p->store, e) != 0)
 		return e->code;
 	return 0;
 }

@@ -193,6 +193,20 @@ on_ready(void *arg, const struct msg_ready *m, struct err *e)
 	return 0;
 }
 
+/* It said that it goes on: the wait begins anew, but not for ever. */
+static int
+on_still_starting(void *arg, const struct msg_still_starting *m, struct err *e)
+{
+	struct life *p = arg;
+
+	(void)m;
+	(void)e;
+	if (p->wait == LIFE_WAIT_READY &&
+	    clock_mono_ms() - p->began_ms < p->tuning->ready_max_ms)
+		wait_for_child(p, LIFE_WAIT_READY, p->tuning->going_on_ms);
+	return 0;
+}
+
 static int
 on_pong(void *arg, const struct msg_pong *m, struct err *e)
 {
@@ -250,6 +264,7 @@ static const struct msg_child_to_master handlers = {
     .on_counts = on_counts,
     .on_last_words = on_last_words,
     .on_tls_taken = on_tls_taken,
+    .on_still_starting = on_still_starting,
 };
 
 static int
@@ -354,6 +369,7 @@ life_start(struct life *p, struct spawn *s, struct err *e)
 	p->link = LIFE_OPEN;
 	p->chan = ipc_chan_new(p->base, ours, p->name, &chan_ops, p);
 	ours = -1; /* the channel's */
+	p->began_ms = clock_mono_ms();
 	wait_for_child(p, LIFE_WAIT_READY, p->tuning->ready_ms);
 	if (event_add(p->ping, &period) == -1)
 		fatal(EXIT_MEMORY, "%s: no timer", p->name);

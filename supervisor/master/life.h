@@ -70,6 +70,7 @@ struct life { /* others read, life.c writes */
 	} link; /* of chan */
 	struct event *deadline;
 	struct event *ping;
+	uint64_t began_ms;
 	uint64_t asked_ms; /* the oldest ping that is not answered */
 	bool quiet;
 	enum life_wait wait;

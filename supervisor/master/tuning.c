@@ -6,6 +6,8 @@
 
 static const struct tuning defaults = {
     .ready_ms = 10000,
+    .going_on_ms = 120000,
+    .ready_max_ms = 3600000,
     .ping_ms = 1000,
     .quiet_ms = 3000,
     .silence_ms = 15000,
@@ -35,6 +37,8 @@ static const struct tunable {
 	uint32_t max;
 } tunables[] = {
     {"MCP_SANDBOXD_READY_MS", {AT(ready_ms), NOWHERE}, 10, 600000},
+    {"MCP_SANDBOXD_GOING_ON_MS", {AT(going_on_ms), NOWHERE}, 10, 600000},
+    {"MCP_SANDBOXD_READY_MAX_MS", {AT(ready_max_ms), NOWHERE}, 10, 3600000},
     {"MCP_SANDBOXD_PING_MS", {AT(ping_ms), NOWHERE}, 10, 600000},
     {"MCP_SANDBOXD_QUIET_MS", {AT(quiet_ms), NOWHERE}, 10, 600000},
     {"MCP_SANDBOXD_SILENCE_MS", {AT(silence_ms), NOWHERE}, 10, 600000},

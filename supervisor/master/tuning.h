@@ -12,12 +12,14 @@
 #include "supervisor/master/restart.h"
 
 struct tuning {
-	uint32_t ready_ms;   /* start to READY */
-	uint32_t ping_ms;    /* between two PINGs */
-	uint32_t quiet_ms;   /* PING without PONG: said to the front */
-	uint32_t silence_ms; /* PING without PONG: hung */
-	uint32_t abort_ms;   /* SIGABRT to SIGKILL */
-	uint32_t leave_ms;   /* a child that should exit by itself */
+	uint32_t ready_ms;     /* start to READY */
+	uint32_t going_on_ms;  /* STILL_STARTING to the next, or to READY */
+	uint32_t ready_max_ms; /* start to the last that is believed */
+	uint32_t ping_ms;      /* between two PINGs */
+	uint32_t quiet_ms;     /* PING without PONG: said to the front */
+	uint32_t silence_ms;   /* PING without PONG: hung */
+	uint32_t abort_ms;     /* SIGABRT to SIGKILL */
+	uint32_t leave_ms;     /* a child that should exit by itself */
 	struct restart_policy front;
 	struct restart_policy worker;
 };

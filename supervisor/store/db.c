@@ -19,6 +19,7 @@
 
 #define WAL_FRAME_HEADER 24
 #define NAME_BYTES_MAX 16384
+#define PROGRESS_STEPS 100000 /* of SQLite's machine: some milliseconds */
 #define PAGE_BYTES 4096 /* SQLite's default; only an estimate hangs on it */
 
 struct db {
@@ -29,6 +30,8 @@ struct db {
 	uint64_t wal_pages;
 	uint64_t wal_size; /* of its file, at least; 0: to be asked for */
 	struct tally tally;
+	void (*on_progress)(void *arg);
+	void *on_progress_arg;
 };
 
 struct tally *
@@ -557,6 +560,24 @@ db_exec_text(struct db *db, const char *sql, struct err *e)
 	int rc = sqlite3_exec(db->h, sql, NULL, NULL, NULL);
 
 	return rc == SQLITE_OK ? 0 : db_fail(db, rc, e);
+}
+
+static int
+progress_cb(void *arg)
+{
+	const struct db *db = arg;
+
+	db->on_progress(db->on_progress_arg);
+	return 0; /* go on */
+}
+
+void
+db_on_progress(struct db *db, void (*cb)(void *arg), void *arg)
+{
+	db->on_progress = cb;
+	db->on_progress_arg = arg;
+	sqlite3_progress_handler(
+	    db->h, cb == NULL ? 0 : PROGRESS_STEPS, progress_cb, db);
 }
 
 int

@@ -49,6 +49,9 @@ struct tally *db_tally(struct db *db);
 /* db_exec - a statement without parameters; rows are passed over */
 int db_exec(struct db *db, enum db_query q, struct err *e) MUSTCHECK;
 /* db_exec_text - several statements, for migrations */
+/* db_on_progress - while a statement goes on, cb is called now and then; NULL:
+ * nobody any more */
+void db_on_progress(struct db *db, void (*cb)(void *arg), void *arg);
 int db_exec_text(struct db *db, const char *sql, struct err *e) MUSTCHECK;
 /* db_exec_int - a statement's first column of its first row; ERR_NOTFOUND */
 int db_exec_int(

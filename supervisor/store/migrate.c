@@ -2,8 +2,11 @@
 
 #include <stdio.h>
 
+#include "common/clock.h"
+#include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
+#include "supervisor/store/store.h"
 
 #define APPLICATION_ID 1296257107 /* "MCPS", see 0001_initial.sql */
 
@@ -93,9 +96,56 @@ migrate_one(
 	return 0;
 }
 
-int
-migrate_run(struct db *db, const struct embed_file *files, struct err *e)
+/* ---- telling: a large database takes minutes */
+
+#define TELL_MS 100
+
+struct telling {
+	const struct store_progress *p;
+	bool is_new; /* there is nothing to bring up to date */
+	uint64_t began_ms;
+	uint64_t told_ms;
+};
+
+static void
+tell_cb(void *arg)
 {
+	struct telling *t = arg;
+	uint64_t now = clock_mono_ms();
+
+	if (t->p == NULL || now - t->told_ms < TELL_MS)
+		return;
+	t->told_ms = now;
+	t->p->tell(t->p->arg);
+}
+
+static void
+tell_begin(struct telling *t, struct db *db, int64_t from, int64_t to)
+{
+	t->is_new = from == 0;
+	t->began_ms = t->told_ms = clock_mono_ms();
+	db_on_progress(db, tell_cb, t);
+	if (!t->is_new)
+		log_info("the database is brought up to date, from schema %lld "
+			 "to %lld: this takes about a minute for a million "
+			 "runs, and as much room on the disk again",
+		    (long long)from, (long long)to);
+}
+
+static void
+tell_end(const struct telling *t, struct db *db, int rc)
+{
+	db_on_progress(db, NULL, NULL);
+	if (!t->is_new && rc == 0)
+		log_info("the database is up to date, after %llu ms",
+		    (unsigned long long)(clock_mono_ms() - t->began_ms));
+}
+
+int
+migrate_run(struct db *db, const struct embed_file *files,
+    const struct store_progress *p, struct err *e)
+{
+	struct telling t = {.p = p};
 	int64_t known, version;
 	int rc = 0;
 
@@ -106,10 +156,13 @@ migrate_run(struct db *db, const struct embed_file *files, struct err *e)
 		return 0;
 	if (db_exec(db, DB_SET_NO_FOREIGN_KEYS, e) != 0)
 		return e->code;
+	tell_begin(&t, db, version, known);
 	while (rc == 0 && version < known) {
 		rc = migrate_one(db, &files[version], version + 1, e);
 		version++;
+		tell_cb(&t);
 	}
+	tell_end(&t, db, rc);
 	if (rc != 0)
 		return rc; /* the connection is closed now, as it is */
 	return db_exec(db, DB_SET_FOREIGN_KEYS, e);

@@ -42,7 +42,8 @@ keep_unknown_files(struct spool *spool, struct db *db, struct err *e)
 
 /* Open, and bring up to date, in an order that leaves alien files alone. */
 static int
-open_writer(struct store *s, struct db **out, struct err *e)
+open_writer(struct store *s, const struct store_progress *p, struct db **out,
+    struct err *e)
 {
 	struct db *db;
 	int rc = db_open(s->dir, DB_WRITER, &db, e);
@@ -55,7 +56,7 @@ open_writer(struct store *s, struct db **out, struct err *e)
 	if (rc == 0)
 		rc = db_use_wal(db, e);
 	if (rc == 0)
-		rc = migrate_run(db, embed_sql, e);
+		rc = migrate_run(db, embed_sql, p, e);
 	if (rc != 0) {
 		db_close(db);
 		return rc;
@@ -65,10 +66,11 @@ open_writer(struct store *s, struct db **out, struct err *e)
 }
 
 static int
-start_threads(struct event_base *base, struct store *s, struct err *e)
+start_threads(struct event_base *base, struct store *s,
+    const struct store_progress *p, struct err *e)
 {
 	struct db *db;
-	int rc = open_writer(s, &db, e);
+	int rc = open_writer(s, p, &db, e);
 
 	if (rc != 0)
 		return rc;
@@ -135,8 +137,8 @@ store_on_damaged(
 /* ---- life */
 
 int
-store_open(struct event_base *base, const char *dir, const char *artifacts,
-    struct store **out, struct err *e)
+store_open_slow(struct event_base *base, const char *dir, const char *artifacts,
+    const struct store_progress *p, struct store **out, struct err *e)
 {
 	struct err why = {0};
 	struct store *s;
@@ -152,7 +154,7 @@ store_open(struct event_base *base, const char *dir, const char *artifacts,
 	if (rc == 0)
 		rc = done_new(base, &s->done, &why);
 	if (rc == 0)
-		rc = start_threads(base, s, &why);
+		rc = start_threads(base, s, p, &why);
 	if (rc != 0) {
 		store_close(s);
 		return err_set(e, rc, "%s", why.msg);
@@ -164,6 +166,13 @@ store_open(struct event_base *base, const char *dir, const char *artifacts,
 	leftovers_sweep(s);
 	*out = s;
 	return 0;
+}
+
+int
+store_open(struct event_base *base, const char *dir, const char *artifacts,
+    struct store **out, struct err *e)
+{
+	return store_open_slow(base, dir, artifacts, NULL, out, e);
 }
 
 void

@@ -92,6 +92,16 @@ int store_look(const char *dir, bool *wants_tokens, struct err *e) MUSTCHECK;
  */
 int store_open(struct event_base *base, const char *dir, const char *artifacts,
     struct store **out, struct err *e) MUSTCHECK;
+/* store_open_slow - the same; tell is called again and again, inside, while a
+ * database of an earlier version is brought up to date, which may take
+ * minutes */
+struct store_progress {
+	void (*tell)(void *arg);
+	void *arg;
+};
+int store_open_slow(struct event_base *base, const char *dir,
+    const char *artifacts, const struct store_progress *p, struct store **out,
+    struct err *e) MUSTCHECK;
 /*
  * store_on_damaged - what to call, once, when the database cannot be relied on
  * any more: damaged, or removed or replaced below the running server

@@ -195,6 +195,24 @@ def test_a_hung_child_is_aborted(make):
     s.wait_event("worker-0", "heard", 1)
 
 
+def test_a_child_that_says_it_goes_on_is_waited_for(make):
+    s = make(modes={"front": "slow"},
+             env={"MCP_SANDBOXD_READY_MS": "5000", **PATIENT})
+    s.wait_event("front", "slow")  # for longer than that
+    with open(os.path.join(s.control, "go"), "w", encoding="ascii"):
+        pass
+    s.wait_ready()
+    assert "was not ready" not in s.stderr()
+    assert len(s.events("front", "start")) == 1
+
+
+def test_but_not_for_ever(make):
+    s = make(modes={"front": "endless"},
+             env={"MCP_SANDBOXD_READY_MAX_MS": "300",
+                  "MCP_SANDBOXD_GOING_ON_MS": "200", **PATIENT})
+    s.wait_log("was not ready in 200 ms: SIGABRT")
+
+
 def test_a_child_that_ignores_sigabrt_is_killed(make):
     s = make(modes={"front": "hang-hard"}, env=QUICK_PING)
     s.wait_event("front", "ready")

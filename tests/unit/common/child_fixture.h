@@ -173,7 +173,7 @@ struct fixture {
 		LINK_CLOSED
 	} link;
 	/* Of what was received: how often, and its number fields. */
-	unsigned int seen[IPC_TLS_TAKEN + 1];
+	unsigned int seen[IPC_STILL_STARTING + 1];
 	uint32_t fields[4];
 	char text[512];
 };
@@ -252,10 +252,21 @@ on_tls_taken(void *arg, const struct msg_tls_taken *m, struct err *e)
 }
 
 static inline int
+on_still_starting(void *arg, const struct msg_still_starting *m, struct err *e)
+{
+	struct fixture *f = arg;
+
+	(void)m;
+	(void)e;
+	f->seen[IPC_STILL_STARTING]++;
+	return 0;
+}
+
+static inline int
 on_message(struct ipc_chan *chan, struct ipc_msg *m, void *arg, struct err *e)
 {
 	static const struct msg_child_to_master handlers = {on_hello, on_ready,
-	    on_pong, on_counts, on_last_words, on_tls_taken};
+	    on_pong, on_counts, on_last_words, on_tls_taken, on_still_starting};
 	const unsigned int any_state = UINT_MAX;
 
 	(void)chan;

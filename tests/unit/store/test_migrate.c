@@ -36,7 +36,7 @@ check_and_run(struct fixture *f, const struct embed_file *files)
 	int rc = migrate_check(db, files, &f->err);
 
 	if (rc == 0)
-		rc = migrate_run(db, files, &f->err);
+		rc = migrate_run(db, files, NULL, &f->err);
 	db_close(db);
 	return rc;
 }
@@ -259,6 +259,30 @@ test_a_run_has_the_indices_of_before_when_it_is_made_anew(void **state)
 }
 
 static void
+count_cb(void *arg)
+{
+	++*(unsigned int *)arg;
+}
+
+static void
+test_who_waits_is_told_that_it_goes_on(void **state)
+{
+	static const struct embed_file long_one[] = {FIRST,
+	    FILE_OF("0002_long.sql",
+		"CREATE TABLE c AS WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL"
+		" SELECT x + 1 FROM n WHERE x < 6000000) SELECT max(x) FROM n"),
+	    END};
+	unsigned int told = 0;
+	const struct store_progress p = {count_cb, &told};
+	struct fixture *f = *state;
+	struct db *db = open_db(f);
+
+	assert_int_equal(migrate_run(db, long_one, &p, &f->err), 0);
+	assert_true(told > 0);
+	db_close(db);
+}
+
+static void
 test_only_the_missing_ones_run(void **state)
 {
 	static const struct embed_file one[] = {FIRST, END};
@@ -312,7 +336,7 @@ test_foreign_keys_are_on_again_afterwards(void **state)
 	struct fixture *f = *state;
 	struct db *db = open_db(f);
 
-	assert_int_equal(migrate_run(db, embed_sql, &f->err), 0);
+	assert_int_equal(migrate_run(db, embed_sql, NULL, &f->err), 0);
 	assert_int_equal(
 	    db_exec_text(
 		db, "INSERT INTO spec (run, data) VALUES (1, x'00')", &f->err),
@@ -360,6 +384,7 @@ main(void)
 	    TEST(test_runs_are_kept_with_all_that_refers_to_them),
 	    TEST(test_runs_of_before_have_what_their_commands_and_files_say),
 	    TEST(test_a_run_has_the_indices_of_before_when_it_is_made_anew),
+	    TEST(test_who_waits_is_told_that_it_goes_on),
 	    TEST(test_only_the_missing_ones_run),
 	    TEST(test_one_that_fails_leaves_nothing_of_itself),
 	    TEST(test_one_that_leaves_dangling_rows_is_undone),

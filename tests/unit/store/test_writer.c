@@ -166,7 +166,7 @@ rig_setup(void **state)
 	r->f = fixture_new("/tmp");
 	assert_int_equal(db_open(r->f->dir, DB_WRITER, &db, &e), 0);
 	assert_int_equal(db_use_wal(db, &e), 0);
-	assert_int_equal(migrate_run(db, embed_sql, &e), 0);
+	assert_int_equal(migrate_run(db, embed_sql, NULL, &e), 0);
 	assert_int_equal(done_new(r->f->base, &r->done, &e), 0);
 	assert_int_equal(
 	    writer_start(r->f->base, db, NULL, r->done, &r->writer, &e), 0);

@@ -212,6 +212,23 @@ fake_ready_later(struct fake *f)
 		fatal(70, "no timer");
 }
 
+/* Says that it goes on: until the file "go" is there, or for ever. */
+static void
+go_on(const struct fake *f)
+{
+	static const struct timespec pause_between = {.tv_nsec = 20000000};
+	char path[4096];
+
+	(void)snprintf(path, sizeof(path), "%s/go", test_dir());
+	for (unsigned int n = 0;
+	     fake_mode_is(f, "endless") || access(path, F_OK) == -1; n++) {
+		child_still_starting(f->child);
+		if (n == 300)
+			fake_note(f, "slow");
+		(void)nanosleep(&pause_between, NULL);
+	}
+}
+
 static int
 fake_config(struct fake *f, const struct conf *conf, struct err *e)
 {
@@ -226,6 +243,8 @@ fake_config(struct fake *f, const struct conf *conf, struct err *e)
 	if (fake_mode_is(f, "mute"))
 		for (;;)
 			(void)pause();
+	if (fake_mode_is(f, "slow") || fake_mode_is(f, "endless"))
+		go_on(f);
 	fake_ready_later(f);
 	return 0;
 }
