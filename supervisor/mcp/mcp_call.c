@@ -58,6 +58,7 @@ call_new(struct mcp_request *r, const struct mcp_context *with)
 	    with->who, with->request_id, NULL);
 	call_set_origin(&c->base, with->origin);
 	session_name(with->session, c->base.session);
+	call_set_client(&c->base, with->session->client);
 	c->m = with->m;
 	c->request = r;
 	c->rev = with->session->rev;

@@ -5,6 +5,8 @@
 
 #include "common/clock.h"
 #include "common/js.h"
+#include "common/utf8.h"
+#include "common/xmalloc.h"
 #include "supervisor/mcp/mcp_call.h"
 
 #define SINCE_FIRST 20241105
@@ -43,6 +45,20 @@ initialize_result(const struct mcp *m, const struct era_revision *rev)
 	return js_dump(result);
 }
 
+/* name/version, for records: what is no text is left out. */
+static void
+name_client(const json_t *params, char out[CALL_CLIENT_MAX + 1])
+{
+	const json_t *info = json_object_get(params, "clientInfo");
+	const char *version = js_text(info, "version");
+	AUTO(auto_free)
+	char *all = xasprintf("%s%s%s", js_text(info, "name"),
+	    version[0] != '\0' ? "/" : "", version);
+
+	utf8_copy(out, CALL_CLIENT_MAX + 1, all);
+	out[utf8_mask_controls(out, strlen(out))] = '\0';
+}
+
 static void
 on_initialize(struct mcp_request *r, const struct mcp_context *c)
 {
@@ -50,7 +66,7 @@ on_initialize(struct mcp_request *r, const struct mcp_context *c)
 	const json_t *wanted = json_object_get(params, "protocolVersion");
 	AUTO(auto_free) char *result = NULL;
 	const struct era_revision *rev;
-	char id[SESSION_TEXT_LEN + 1];
+	char id[SESSION_TEXT_MAX + 1], client[CALL_CLIENT_MAX + 1];
 
 	if (params == NULL) {
 		request_error(r, MCP_INVALID_PARAMS,
@@ -67,7 +83,9 @@ on_initialize(struct mcp_request *r, const struct mcp_context *c)
 		return;
 	}
 	rev = era_negotiate(json_string_value(wanted));
-	session_issue(c->m->sessions, rev, c->who, clock_wall_ms() / 1000, id);
+	name_client(params, client);
+	session_issue(
+	    c->m->sessions, rev, c->who, client, clock_wall_ms() / 1000, id);
 	result = initialize_result(c->m, rev);
 	request_result(r, id, result);
 }

@@ -1,8 +1,11 @@
 /*
  * session.c - session ids that carry their session
  *
- *	form 1 | revision 4 | time 5 | random 18 | HMAC-SHA256 32   bytes,
- *	as 80 characters of base64url
+ *	form 1 | revision 4 | time 5 | random 18 | client | HMAC-SHA256 32
+ *
+ * bytes, as base64url.  Of form 1 there is no client; of form 2 it is its
+ *length in a byte, its text, and zeros until the whole is a multiple of three,
+ *so that it has one spelling only.
  *
  * Nothing is kept for a session that lives; only those that were ended early
  * are remembered, oldest first out, until they would have expired anyhow.
@@ -24,13 +27,16 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 
-#define FORM 1
+#define FORM_BARE 1
+#define FORM_CLIENT 2
 #define MAC_LEN 32
-#define PAYLOAD_LEN 28 /* form 1, revision 4, time 5, random 18 */
-#define TOKEN_LEN (PAYLOAD_LEN + MAC_LEN)
+#define BARE_LEN 28 /* form 1, revision 4, time 5, random 18 */
+#define TOKEN_MIN (BARE_LEN + MAC_LEN)
+#define TOKEN_MAX (SESSION_TEXT_MAX / 4 * 3)
 #define AT_REVISION 1
 #define AT_TIME 5
 #define AT_ID 10
+#define AT_CLIENT (BARE_LEN + 1)
 
 /* Keeps this use of the key apart from any other. */
 static const char domain[] = "mcp session 1";
@@ -110,18 +116,19 @@ session_keeper_free(struct session_keeper *k)
 }
 
 static void
-mac(const struct session_keeper *k, const uint8_t *payload,
+mac(const struct session_keeper *k, const uint8_t *payload, size_t n,
     const struct principal *who, uint8_t out[MAC_LEN])
 {
 	EVP_MAC_CTX *ctx = k->keyed;
 	size_t len = 0;
 
-	/* The payload has a fixed length, and the tenant's name goes in with
-	 * its end, so that no two principals read alike. */
+	/* The payload says its length by what is at its beginning, and the
+	 * tenant's name goes in with its end, so that no two principals read
+	 * alike. */
 	if (EVP_MAC_init(ctx, NULL, 0, NULL) != 1 ||
 	    EVP_MAC_update(
 		ctx, (const unsigned char *)domain, sizeof(domain)) != 1 ||
-	    EVP_MAC_update(ctx, payload, PAYLOAD_LEN) != 1 ||
+	    EVP_MAC_update(ctx, payload, n) != 1 ||
 	    EVP_MAC_update(ctx, (const unsigned char *)who->tenant_name,
 		strlen(who->tenant_name) + 1) != 1 ||
 	    EVP_MAC_update(ctx, (const unsigned char *)who->subject,
@@ -130,42 +137,64 @@ mac(const struct session_keeper *k, const uint8_t *payload,
 		fatal(EXIT_BUG, "HMAC-SHA256 failed");
 }
 
+/* Of a payload; 0: there is none of that form. */
+static size_t
+payload_len(uint8_t form, size_t client)
+{
+	if (form == FORM_BARE)
+		return BARE_LEN;
+	if (form != FORM_CLIENT || client == 0 || client > CALL_CLIENT_MAX)
+		return 0;
+	return (AT_CLIENT + client + MAC_LEN + 2) / 3 * 3 - MAC_LEN;
+}
+
 void
 session_issue(struct session_keeper *k, const struct era_revision *rev,
-    const struct principal *who, int64_t now_s, char out[SESSION_TEXT_LEN + 1])
+    const struct principal *who, const char *client, int64_t now_s,
+    char out[SESSION_TEXT_MAX + 1])
 {
-	uint8_t token[TOKEN_LEN];
+	size_t nclient = strnlen(client, CALL_CLIENT_MAX);
+	uint8_t form = nclient == 0 ? FORM_BARE : FORM_CLIENT;
+	size_t n = payload_len(form, nclient);
+	uint8_t token[TOKEN_MAX] = {0};
 
-	token[0] = FORM;
+	token[0] = form;
 	put_be(token + AT_REVISION, 4, rev->number);
 	put_be(token + AT_TIME, 5, (uint64_t)now_s);
 	if (RAND_bytes(token + AT_ID, SESSION_ID_LEN) != 1)
 		fatal(EXIT_BUG, "no random bytes for a session id");
-	mac(k, token, who, token + PAYLOAD_LEN);
-	/* 60 bytes are 80 characters: no padding, one spelling only. */
-	(void)EVP_EncodeBlock((unsigned char *)out, token, TOKEN_LEN);
+	if (nclient > 0) {
+		token[BARE_LEN] = (uint8_t)nclient;
+		memcpy(token + AT_CLIENT, client, nclient);
+	}
+	mac(k, token, n, who, token + n);
+	/* A multiple of three: no padding, one spelling only. */
+	(void)EVP_EncodeBlock((unsigned char *)out, token, (int)(n + MAC_LEN));
 	for (char *p = out; *p != '\0'; p++)
 		*p = (char)(*p == '+' ? '-' : *p == '/' ? '_' : *p);
 }
 
-static int
-decode(const char *text, uint8_t token[TOKEN_LEN])
+/* The token's length, or 0: it is none. */
+static size_t
+decode(const char *text, uint8_t token[TOKEN_MAX])
 {
 	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				       "abcdefghijklmnopqrstuvwxyz"
 				       "0123456789-_";
-	unsigned char plain[SESSION_TEXT_LEN];
+	unsigned char plain[SESSION_TEXT_MAX];
+	size_t len = strnlen(text, SESSION_TEXT_MAX + 1);
 
-	if (strnlen(text, SESSION_TEXT_LEN + 1) != SESSION_TEXT_LEN ||
-	    strspn(text, alphabet) != SESSION_TEXT_LEN)
-		return ERR_NOTFOUND;
-	for (size_t i = 0; i < SESSION_TEXT_LEN; i++)
+	if (len > SESSION_TEXT_MAX || len % 4 != 0 || len / 4 * 3 < TOKEN_MIN ||
+	    strspn(text, alphabet) != len)
+		return 0;
+	for (size_t i = 0; i < len; i++)
 		plain[i] = (unsigned char)(text[i] == '-' ? '+' :
 			text[i] == '_'                    ? '/' :
 							    text[i]);
-	return EVP_DecodeBlock(token, plain, SESSION_TEXT_LEN) == TOKEN_LEN ?
-	    0 :
-	    ERR_NOTFOUND;
+	if (EVP_DecodeBlock(token, plain, (int)len) != (int)(len / 4 * 3) ||
+	    payload_len(token[0], token[BARE_LEN]) + MAC_LEN != len / 4 * 3)
+		return 0;
+	return len / 4 * 3;
 }
 
 static bool
@@ -192,16 +221,20 @@ int
 session_open(struct session_keeper *k, const char *text,
     const struct principal *who, int64_t now_s, struct session *out)
 {
-	uint8_t token[TOKEN_LEN], want[MAC_LEN];
-	struct session s;
+	uint8_t token[TOKEN_MAX], want[MAC_LEN];
+	size_t n = decode(text, token);
+	struct session s = {0};
 
-	if (decode(text, token) != 0 || token[0] != FORM)
+	if (n == 0)
 		return ERR_NOTFOUND;
-	mac(k, token, who, want);
-	if (CRYPTO_memcmp(want, token + PAYLOAD_LEN, MAC_LEN) != 0)
+	n -= MAC_LEN;
+	mac(k, token, n, who, want);
+	if (CRYPTO_memcmp(want, token + n, MAC_LEN) != 0)
 		return ERR_NOTFOUND;
 	/* From here on it is what we once wrote. */
 	memcpy(s.id, token + AT_ID, SESSION_ID_LEN);
+	if (token[0] == FORM_CLIENT)
+		memcpy(s.client, token + AT_CLIENT, token[BARE_LEN]);
 	s.issued_s = (int64_t)get_be(token + AT_TIME, 5);
 	s.rev = era_find_number((uint32_t)get_be(token + AT_REVISION, 4));
 	if (s.rev == NULL || now_s - s.issued_s > (int64_t)k->ttl_s ||

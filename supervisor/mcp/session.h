@@ -1,8 +1,9 @@
 /*
  * session.h - stateless sessions: the id itself says all, under an HMAC
  *
- * An id is 80 characters of base64url: version of the form, revision, time
- * of issue, 18 random bytes, and an HMAC-SHA256 over these and the principal.
+ * An id is base64url: version of the form, revision, time of issue, 18 random
+ * bytes, what the client said it is, and an HMAC-SHA256 over these and the
+ * principal: 80 characters, or up to 252 when the client said something.
  * The principal is not in the text: for anybody else the id is simply none
  * of ours, in the same time and with the same answer as a made-up one.
  */
@@ -10,10 +11,11 @@
 #define MCP_SESSION_H
 
 #include "common/base.h"
+#include "common/call.h"
 #include "common/principal.h"
 #include "supervisor/mcp/era.h"
 
-#define SESSION_TEXT_LEN 80
+#define SESSION_TEXT_MAX 252
 #define SESSION_ID_LEN 18 /* the random part */
 #define SESSION_ENDED_MAX 32768
 #define SESSION_NAME_LEN 32
@@ -24,6 +26,7 @@ struct session {
 	uint8_t id[SESSION_ID_LEN];
 	const struct era_revision *rev;
 	int64_t issued_s;
+	char client[CALL_CLIENT_MAX + 1]; /* "": it did not say */
 };
 
 /* key is copied; ttl_s counts from the issue */
@@ -31,8 +34,11 @@ struct session_keeper *session_keeper_new(
     const uint8_t *key, size_t key_len, uint32_t ttl_s);
 void session_keeper_free(struct session_keeper *k);
 
+/* session_issue - client: UTF-8 without control characters, at most
+ * CALL_CLIENT_MAX bytes; "": it did not say */
 void session_issue(struct session_keeper *k, const struct era_revision *rev,
-    const struct principal *who, int64_t now_s, char out[SESSION_TEXT_LEN + 1]);
+    const struct principal *who, const char *client, int64_t now_s,
+    char out[SESSION_TEXT_MAX + 1]);
 /* session_open - 0 and *out filled; ERR_NOTFOUND for whatever is not a live
  * session of this principal */
 int session_open(struct session_keeper *k, const char *text,

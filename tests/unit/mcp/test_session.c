@@ -38,11 +38,11 @@ teardown(void **state)
 static void
 test_an_issued_session_is_opened_with_its_revision(void **state)
 {
-	char id[SESSION_TEXT_LEN + 1];
+	char id[SESSION_TEXT_MAX + 1];
 	struct session s;
 
-	session_issue(*state, era_find_served("2025-06-18"), &t_a, NOW, id);
-	assert_int_equal(strlen(id), SESSION_TEXT_LEN);
+	session_issue(*state, era_find_served("2025-06-18"), &t_a, "", NOW, id);
+	assert_int_equal(strlen(id), 80);
 	for (const char *p = id; *p != '\0'; p++)
 		assert_in_range(*p, 0x21, 0x7e);
 	assert_int_equal(session_open(*state, id, &t_a, NOW, &s), 0);
@@ -51,12 +51,70 @@ test_an_issued_session_is_opened_with_its_revision(void **state)
 }
 
 static void
+test_a_session_says_which_client_it_is_of(void **state)
+{
+	char client[CALL_CLIENT_MAX + 1] = "", id[SESSION_TEXT_MAX + 1];
+	struct session s;
+
+	for (size_t n = 0; n <= CALL_CLIENT_MAX; n++) {
+		session_issue(*state, era_negotiate(""), &t_a, client, NOW, id);
+		assert_int_equal(session_open(*state, id, &t_a, NOW, &s), 0);
+		assert_string_equal(s.client, client);
+		assert_int_equal(
+		    session_open(*state, id, &t_b, NOW, &s), ERR_NOTFOUND);
+		if (n < CALL_CLIENT_MAX)
+			client[n] = (char)('a' + n % 26);
+	}
+	assert_int_equal(strlen(id), SESSION_TEXT_MAX);
+}
+
+static void
+test_no_character_of_a_session_with_a_client_can_be_changed(void **state)
+{
+	char id[SESSION_TEXT_MAX + 1];
+	struct session s;
+
+	session_issue(*state, era_negotiate(""), &t_a, "editor/1", NOW, id);
+	for (char *p = id; *p != '\0'; p++) {
+		char was = *p;
+
+		*p = was == 'A' ? 'B' : 'A';
+		assert_int_equal(
+		    session_open(*state, id, &t_a, NOW, &s), ERR_NOTFOUND);
+		*p = '\0';
+		assert_int_equal(
+		    session_open(*state, id, &t_a, NOW, &s), ERR_NOTFOUND);
+		*p = was;
+	}
+	assert_int_equal(session_open(*state, id, &t_a, NOW, &s), 0);
+}
+
+static void
+test_two_sessions_have_two_names_and_one_keeps_its_own(void **state)
+{
+	char a[SESSION_TEXT_MAX + 1], b[SESSION_TEXT_MAX + 1];
+	char name[2][SESSION_NAME_LEN + 1], again[SESSION_NAME_LEN + 1];
+	struct session s;
+
+	session_issue(*state, era_negotiate(""), &t_a, "", NOW, a);
+	session_issue(*state, era_negotiate(""), &t_a, "", NOW, b);
+	assert_int_equal(session_open(*state, a, &t_a, NOW, &s), 0);
+	session_name(&s, name[0]);
+	session_name(&s, again);
+	assert_string_equal(name[0], again);
+	assert_int_equal(strlen(again), SESSION_NAME_LEN);
+	assert_int_equal(session_open(*state, b, &t_a, NOW, &s), 0);
+	session_name(&s, name[1]);
+	assert_string_not_equal(name[0], name[1]);
+}
+
+static void
 test_two_sessions_are_never_the_same(void **state)
 {
-	char a[SESSION_TEXT_LEN + 1], b[SESSION_TEXT_LEN + 1];
+	char a[SESSION_TEXT_MAX + 1], b[SESSION_TEXT_MAX + 1];
 
-	session_issue(*state, era_negotiate(""), &t_a, NOW, a);
-	session_issue(*state, era_negotiate(""), &t_a, NOW, b);
+	session_issue(*state, era_negotiate(""), &t_a, "", NOW, a);
+	session_issue(*state, era_negotiate(""), &t_a, "", NOW, b);
 	assert_string_not_equal(a, b);
 }
 
@@ -65,10 +123,10 @@ test_a_session_lives_on_in_a_new_server_with_the_same_key(void **state)
 {
 	struct session_keeper *other =
 	    session_keeper_new(key, sizeof(key), TTL);
-	char id[SESSION_TEXT_LEN + 1];
+	char id[SESSION_TEXT_MAX + 1];
 	struct session s;
 
-	session_issue(*state, era_negotiate(""), &t_a, NOW, id);
+	session_issue(*state, era_negotiate(""), &t_a, "", NOW, id);
 	assert_int_equal(session_open(other, id, &t_a, NOW, &s), 0);
 	session_keeper_free(other);
 }
@@ -78,13 +136,13 @@ test_a_server_with_another_key_does_not_know_it(void **state)
 {
 	uint8_t changed[32];
 	struct session_keeper *other;
-	char id[SESSION_TEXT_LEN + 1];
+	char id[SESSION_TEXT_MAX + 1];
 	struct session s;
 
 	memcpy(changed, key, sizeof(key));
 	changed[31] ^= 1;
 	other = session_keeper_new(changed, sizeof(changed), TTL);
-	session_issue(*state, era_negotiate(""), &t_a, NOW, id);
+	session_issue(*state, era_negotiate(""), &t_a, "", NOW, id);
 	assert_int_equal(session_open(other, id, &t_a, NOW, &s), ERR_NOTFOUND);
 	session_keeper_free(other);
 }
@@ -92,10 +150,10 @@ test_a_server_with_another_key_does_not_know_it(void **state)
 static void
 test_another_principal_does_not_find_it(void **state)
 {
-	char id[SESSION_TEXT_LEN + 1];
+	char id[SESSION_TEXT_MAX + 1];
 	struct session s;
 
-	session_issue(*state, era_negotiate(""), &t_a, NOW, id);
+	session_issue(*state, era_negotiate(""), &t_a, "", NOW, id);
 	assert_int_equal(session_open(*state, id, &t_b, NOW, &s), ERR_NOTFOUND);
 	assert_int_equal(session_open(*state, id, &t, NOW, &s), ERR_NOTFOUND);
 	/* The same letters, cut elsewhere. */
@@ -106,11 +164,11 @@ test_another_principal_does_not_find_it(void **state)
 static void
 test_each_changed_character_makes_it_unknown(void **state)
 {
-	char id[SESSION_TEXT_LEN + 1];
+	char id[SESSION_TEXT_MAX + 1];
 	struct session s;
 
-	session_issue(*state, era_negotiate(""), &t_a, NOW, id);
-	for (size_t i = 0; i < SESSION_TEXT_LEN; i++) {
+	session_issue(*state, era_negotiate(""), &t_a, "", NOW, id);
+	for (size_t i = 0; i < 80; i++) {
 		char was = id[i];
 
 		id[i] = was == 'A' ? 'B' : 'A';
@@ -124,10 +182,10 @@ test_each_changed_character_makes_it_unknown(void **state)
 static void
 test_texts_of_another_form_are_unknown(void **state)
 {
-	char id[SESSION_TEXT_LEN + 1], text[SESSION_TEXT_LEN + 8];
+	char id[SESSION_TEXT_MAX + 1], text[SESSION_TEXT_MAX + 8];
 	struct session s;
 
-	session_issue(*state, era_negotiate(""), &t_a, NOW, id);
+	session_issue(*state, era_negotiate(""), &t_a, "", NOW, id);
 	(void)snprintf(text, sizeof(text), "%s ", id);
 	assert_int_equal(
 	    session_open(*state, text, &t_a, NOW, &s), ERR_NOTFOUND);
@@ -147,10 +205,10 @@ test_texts_of_another_form_are_unknown(void **state)
 static void
 test_a_session_expires(void **state)
 {
-	char id[SESSION_TEXT_LEN + 1];
+	char id[SESSION_TEXT_MAX + 1];
 	struct session s;
 
-	session_issue(*state, era_negotiate(""), &t_a, NOW, id);
+	session_issue(*state, era_negotiate(""), &t_a, "", NOW, id);
 	assert_int_equal(session_open(*state, id, &t_a, NOW + TTL, &s), 0);
 	assert_int_equal(
 	    session_open(*state, id, &t_a, NOW + TTL + 1, &s), ERR_NOTFOUND);
@@ -159,11 +217,11 @@ test_a_session_expires(void **state)
 static void
 test_an_ended_session_is_unknown_and_others_are_not(void **state)
 {
-	char a[SESSION_TEXT_LEN + 1], b[SESSION_TEXT_LEN + 1];
+	char a[SESSION_TEXT_MAX + 1], b[SESSION_TEXT_MAX + 1];
 	struct session s;
 
-	session_issue(*state, era_negotiate(""), &t_a, NOW, a);
-	session_issue(*state, era_negotiate(""), &t_a, NOW, b);
+	session_issue(*state, era_negotiate(""), &t_a, "", NOW, a);
+	session_issue(*state, era_negotiate(""), &t_a, "", NOW, b);
 	assert_int_equal(session_open(*state, a, &t_a, NOW, &s), 0);
 	session_end(*state, &s, NOW);
 	session_end(*state, &s, NOW);
@@ -176,9 +234,9 @@ static void
 test_the_memory_of_ended_sessions_is_bounded(void **state)
 {
 	struct session s = {.rev = era_negotiate(""), .issued_s = NOW}, first;
-	char id[SESSION_TEXT_LEN + 1];
+	char id[SESSION_TEXT_MAX + 1];
 
-	session_issue(*state, era_negotiate(""), &t_a, NOW, id);
+	session_issue(*state, era_negotiate(""), &t_a, "", NOW, id);
 	assert_int_equal(session_open(*state, id, &t_a, NOW, &first), 0);
 	session_end(*state, &first, NOW);
 	for (uint32_t i = 1; i < SESSION_ENDED_MAX; i++) {
@@ -199,6 +257,10 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    WITH_KEEPER(test_an_issued_session_is_opened_with_its_revision),
+	    WITH_KEEPER(test_a_session_says_which_client_it_is_of),
+	    WITH_KEEPER(
+		test_no_character_of_a_session_with_a_client_can_be_changed),
+	    WITH_KEEPER(test_two_sessions_have_two_names_and_one_keeps_its_own),
 	    WITH_KEEPER(test_two_sessions_are_never_the_same),
 	    WITH_KEEPER(
 		test_a_session_lives_on_in_a_new_server_with_the_same_key),
