@@ -4,7 +4,8 @@
 #include "common/utf8.h"
 #include "common/msg/wire.h"
 
-#define RUNLOG_END_FIXED 45 /* COMMAND_ENDED less its text */
+#define RUNLOG_END_FIXED 45 /* COMMAND_ENDED less its text and memory */
+#define RUNLOG_END_MEMORY 8
 #define RUNLOG_LEFT_FIXED 6
 #define RUNLOG_WALL_MAX_US INT64_C(253402300799999999) /* year 9999 */
 #define RUNLOG_SIGNAL_MAX 64
@@ -35,7 +36,7 @@ runlog_text_len(const struct runlog_end *end)
 size_t
 runlog_end_size(const struct runlog_end *end)
 {
-	return RUNLOG_END_FIXED + runlog_text_len(end);
+	return RUNLOG_END_FIXED + runlog_text_len(end) + RUNLOG_END_MEMORY;
 }
 
 void
@@ -49,6 +50,7 @@ runlog_put_end(struct buf *b, const struct runlog_end *end)
 	wire_put_u64(b, end->wall_us);
 	wire_put_u64(b, end->cpu_us);
 	wire_put_bytes(b, end->text, runlog_text_len(end));
+	wire_put_u64(b, end->memory_peak_bytes);
 }
 
 void
@@ -143,6 +145,12 @@ runlog_check_end(const struct runlog_end *end, struct err *e)
 	return 0;
 }
 
+static uint64_t
+at_most(uint64_t n, uint64_t max)
+{
+	return n < max ? n : max;
+}
+
 int
 runlog_parse_end(
     const uint8_t *p, size_t n, struct runlog_end *end, struct err *e)
@@ -162,6 +170,8 @@ runlog_parse_end(
 	got.wall_us = wire_get_u64(&in);
 	got.cpu_us = wire_get_u64(&in);
 	text = wire_get_bytes(&in, sizeof(got.text) - 1, &len);
+	if (in.left > 0) /* none, of an agent of before */
+		got.memory_peak_bytes = wire_get_u64(&in);
 	rc = wire_get_end(&in, e);
 	if (rc == 0)
 		rc = runlog_check_end(&got, e);
@@ -170,6 +180,9 @@ runlog_parse_end(
 	if (memchr(text, '\0', len) != NULL)
 		return err_set(e, ERR_PROTO, "end text has a NUL inside");
 	memcpy(got.text, text, len);
+	got.cpu_us = at_most(got.cpu_us, RUNLOG_CPU_MAX_US);
+	got.memory_peak_bytes =
+	    at_most(got.memory_peak_bytes, RUNLOG_MEMORY_MAX_BYTES);
 	*end = got;
 	return 0;
 }

@@ -25,8 +25,11 @@
 #define RUNLOG_HEADER_BYTES 16
 #define RUNLOG_MAGIC 0xa7
 #define RUNLOG_PAYLOAD_MAX 65536
-#define RUNLOG_RECORD_MAX 768  /* payload of a record other than output */
-#define RUNLOG_END_MAX 256     /* of COMMAND_ENDED */
+#define RUNLOG_RECORD_MAX 768 /* payload of a record other than output */
+#define RUNLOG_END_MAX 256    /* of COMMAND_ENDED */
+/* What is more is read as so much: a sum of them is still a number. */
+#define RUNLOG_CPU_MAX_US (UINT64_C(1) << 48)
+#define RUNLOG_MEMORY_MAX_BYTES (UINT64_C(1) << 50)
 #define RUNLOG_RUN_END_BYTES 5 /* payload of RUN_ENDED */
 
 enum runlog_type {
@@ -55,6 +58,9 @@ struct runlog_end { /* COMMAND_ENDED */
 	uint64_t wall_us; /* duration */
 	uint64_t cpu_us;  /* user + system of the tree */
 	char text[128];   /* for start_failed: what and why; else "" */
+	/* Of the largest process of the tree; 0: not known.  Records of agents
+	 * of before end without it. */
+	uint64_t memory_peak_bytes;
 };
 
 struct runlog_run_end {    /* RUN_ENDED */

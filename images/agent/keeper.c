@@ -29,17 +29,30 @@ struct keeper {
 	struct keeper_report report;
 };
 
+/* Of the process, and of those that it reaped itself.  Not of all children of
+ * ours, as getrusage has it: that would be the largest of earlier jobs. */
+static void
+note_memory(struct keeper *k, const struct rusage *used)
+{
+	uint64_t bytes = (uint64_t)used->ru_maxrss * 1024;
+
+	if (bytes > k->report.memory_peak_bytes)
+		k->report.memory_peak_bytes = bytes;
+}
+
 /* Reap what is dead; learn whether the command, and whether all, is gone.
  * How many were dead. */
 static unsigned int
 keeper_reap(struct keeper *k)
 {
+	struct rusage used;
 	unsigned int n = 0;
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+	while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0) {
 		n++;
+		note_memory(k, &used);
 		if (pid != k->command)
 			continue;
 		k->ended = true;

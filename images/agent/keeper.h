@@ -81,8 +81,9 @@ struct keeper_report {
 	uint8_t behind; /* something lives on, and the keeper is retired */
 	uint8_t stage;  /* enum keeper_stage; error goes with it */
 	int32_t error;
-	uint64_t end_us; /* clock_mono_us when the command ended */
-	uint64_t cpu_us; /* of all that was reaped */
+	uint64_t end_us;            /* clock_mono_us when the command ended */
+	uint64_t cpu_us;            /* of all that was reaped */
+	uint64_t memory_peak_bytes; /* of the largest of them */
 };
 
 /* keeper_main - the process's life, right after fork.  socket is its end; in

@@ -134,6 +134,7 @@ proc_drain(struct proc *p)
 	    p->report.end_us - p->started_us :
 	    0;
 	p->end.cpu_us = p->report.cpu_us;
+	p->end.memory_peak_bytes = p->report.memory_peak_bytes;
 	/* What was killed while it was drained is not left behind. */
 	if (p->group == NULL || remnants_take_output(p->group, p->out))
 		p->end.left = p->left.count > 0 ? &p->left : NULL;

@@ -26,6 +26,7 @@ struct proc_end {
 	int error;
 	uint64_t wall_us;
 	uint64_t cpu_us;                /* user + system of the whole tree */
+	uint64_t memory_peak_bytes;     /* of its largest process */
 	const struct runlog_left *left; /* behind; NULL: nothing */
 };
 

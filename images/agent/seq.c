@@ -177,7 +177,8 @@ seq_end_process(struct seq *q, const struct proc_end *from)
 	struct runlog_end end = {.exit_code = from->exit_code,
 	    .signal = from->signal,
 	    .wall_us = from->wall_us,
-	    .cpu_us = from->cpu_us};
+	    .cpu_us = from->cpu_us,
+	    .memory_peak_bytes = from->memory_peak_bytes};
 
 	end.reason = reasons[from->why];
 	if (from->why == PROC_KILLED) /* without a cancel: the agent ends */

@@ -100,7 +100,7 @@ migrate_one(
 
 #define TELL_MS 100
 
-struct telling {
+struct upkeep {
 	const struct store_progress *p;
 	bool is_new; /* there is nothing to bring up to date */
 	uint64_t began_ms;
@@ -110,7 +110,7 @@ struct telling {
 static void
 tell_cb(void *arg)
 {
-	struct telling *t = arg;
+	struct upkeep *t = arg;
 	uint64_t now = clock_mono_ms();
 
 	if (t->p == NULL || now - t->told_ms < TELL_MS)
@@ -120,7 +120,7 @@ tell_cb(void *arg)
 }
 
 static void
-tell_begin(struct telling *t, struct db *db, int64_t from, int64_t to)
+tell_begin(struct upkeep *t, struct db *db, int64_t from, int64_t to)
 {
 	t->is_new = from == 0;
 	t->began_ms = t->told_ms = clock_mono_ms();
@@ -133,7 +133,7 @@ tell_begin(struct telling *t, struct db *db, int64_t from, int64_t to)
 }
 
 static void
-tell_end(const struct telling *t, struct db *db, int rc)
+tell_end(const struct upkeep *t, struct db *db, int rc)
 {
 	db_on_progress(db, NULL, NULL);
 	if (!t->is_new && rc == 0)
@@ -145,7 +145,7 @@ int
 migrate_run(struct db *db, const struct embed_file *files,
     const struct store_progress *p, struct err *e)
 {
-	struct telling t = {.p = p};
+	struct upkeep t = {.p = p};
 	int64_t known, version;
 	int rc = 0;
 

@@ -214,6 +214,19 @@ def test_a_keepers_earlier_commands_are_not_in_the_cpu_time(host):
     assert host.run(Command(["true"])).end().cpu_us < 250000
 
 
+def test_the_memory_of_the_largest_process_is_told(host):
+    grown = host.run(shell("python3 -I -S -c 'x = b\"x\" * (64 << 20)';"
+                           " true"))
+    assert grown.end().exit_code == 0
+    assert 64 << 20 <= grown.end().memory_peak_bytes < 256 << 20
+
+
+def test_a_keepers_earlier_commands_are_not_in_the_memory(host):
+    first = host.run(python("x = b'x' * (64 << 20)"))
+    assert first.end().memory_peak_bytes >= 64 << 20
+    assert host.run(Command(["true"])).end().memory_peak_bytes < 32 << 20
+
+
 def test_a_killed_keeper_takes_no_other_run_down(sandbox, host):
     other = host.start(shell(
         "setsid sh -c 'sleep 0.8; echo alive' & (sleep 600 &) ; wait $!"))

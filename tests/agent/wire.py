@@ -180,6 +180,7 @@ class End:
     wall_us: int
     cpu_us: int
     text: str
+    memory_peak_bytes: int
 
 
 @dataclass
@@ -201,7 +202,7 @@ class Record:
         f = Fields(self.payload)
         end = End(REASONS[f.number("B")], f.number("i"), f.number("i"),
                   f.number("Q"), f.number("Q"), f.number("Q"),
-                  f.number("Q"), f.text().decode())
+                  f.number("Q"), f.text().decode(), f.number("Q"))
         f.end()
         return end
 

@@ -386,7 +386,7 @@ static void
 test_an_end_comes_back_the_same(void **state)
 {
 	struct runlog_end end = {
-	    RUNLOG_SIGNAL, 139, 11, UINT64_MAX, 2, 3, 4, "no such program"};
+	    RUNLOG_SIGNAL, 139, 11, UINT64_MAX, 2, 3, 4, "no such program", 5};
 	struct runlog_end got;
 	struct buf b;
 	struct err e;
@@ -403,9 +403,56 @@ test_an_end_comes_back_the_same(void **state)
 	assert_true(got.stdout_bytes == UINT64_MAX);
 	assert_int_equal(got.cpu_us, 4);
 	assert_string_equal(got.text, end.text);
+	assert_int_equal(got.memory_peak_bytes, 5);
 	for (size_t n = 0; n < buf_len(&b); n++)
-		assert_int_equal(
-		    runlog_parse_end(buf_data(&b), n, &got, &e), ERR_PROTO);
+		if (n != buf_len(&b) - sizeof(uint64_t))
+			assert_int_equal(
+			    runlog_parse_end(buf_data(&b), n, &got, &e),
+			    ERR_PROTO);
+	buf_clear(&b);
+}
+
+/* Agents of before wrote no memory, and their sandboxes and logs live on. */
+static void
+test_an_end_of_an_earlier_agent_is_read(void **state)
+{
+	struct runlog_end end = {.reason = RUNLOG_EXIT,
+	    .cpu_us = 4,
+	    .text = "x",
+	    .memory_peak_bytes = 5};
+	struct runlog_end got;
+	struct buf b;
+	struct err e;
+
+	(void)state;
+	buf_init(&b, 0);
+	runlog_put_end(&b, &end);
+	assert_int_equal(runlog_parse_end(buf_data(&b),
+			     buf_len(&b) - sizeof(uint64_t), &got, &e),
+	    0);
+	assert_string_equal(got.text, "x");
+	assert_int_equal(got.cpu_us, 4);
+	assert_int_equal(got.memory_peak_bytes, 0);
+	buf_clear(&b);
+}
+
+static void
+test_numbers_that_cannot_be_are_cut(void **state)
+{
+	struct runlog_end end = {.reason = RUNLOG_EXIT,
+	    .cpu_us = UINT64_MAX,
+	    .memory_peak_bytes = UINT64_MAX};
+	struct runlog_end got;
+	struct buf b;
+	struct err e;
+
+	(void)state;
+	buf_init(&b, 0);
+	runlog_put_end(&b, &end);
+	assert_int_equal(
+	    runlog_parse_end(buf_data(&b), buf_len(&b), &got, &e), 0);
+	assert_true(got.cpu_us == RUNLOG_CPU_MAX_US);
+	assert_true(got.memory_peak_bytes == RUNLOG_MEMORY_MAX_BYTES);
 	buf_clear(&b);
 }
 
@@ -509,6 +556,8 @@ main(void)
 	    cmocka_unit_test(test_what_was_left_comes_back_the_same),
 	    cmocka_unit_test(test_what_was_left_is_not_believed),
 	    cmocka_unit_test(test_an_end_comes_back_the_same),
+	    cmocka_unit_test(test_an_end_of_an_earlier_agent_is_read),
+	    cmocka_unit_test(test_numbers_that_cannot_be_are_cut),
 	    cmocka_unit_test(test_the_longest_end_text_fits_a_record),
 	    cmocka_unit_test(test_an_end_that_cannot_be_is_refused),
 	    cmocka_unit_test(test_every_reason_has_its_own_word),

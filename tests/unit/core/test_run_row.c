@@ -65,7 +65,9 @@ take_end(uint16_t command, enum runlog_reason reason, int exit_code)
 	const struct runlog_end end = {.reason = (uint8_t)reason,
 	    .exit_code = exit_code,
 	    .stdout_bytes = 7,
-	    .text = "why"};
+	    .cpu_us = 1000 * (command + 1u),
+	    .text = "why",
+	    .memory_peak_bytes = 4096 / (command + 1u)};
 	struct buf b = {0};
 	bool is_new;
 
@@ -162,6 +164,41 @@ test_a_whole_log_without_a_failure_is_completed(void **state)
 }
 
 static void
+test_a_run_is_what_its_commands_come_to(void **state)
+{
+	struct run_ending end;
+
+	(void)state;
+	(void)take(RUNLOG_RUN_STARTED, 0, NULL);
+	(void)take_end(0, RUNLOG_EXIT, 2);
+	(void)take_end(0, RUNLOG_EXIT, 2); /* told again */
+	end = end_as(RUNLOG_LOST, "");
+	assert_int_equal(row.exit_code, 2);
+	assert_int_equal(row.cpu_us, 1000);
+	run_ending_clear(&end);
+	(void)take_end(1, RUNLOG_EXIT, 9);
+	end = end_as(RUNLOG_EXIT, "");
+	assert_int_equal(row.exit_code, 9);
+	assert_int_equal(row.stdout_bytes, 14);
+	assert_int_equal(row.cpu_us, 3000);
+	assert_int_equal(row.memory_peak_bytes, 4096);
+	assert_int_equal(row.sent_ms, WHEN_US / 1000);
+	run_ending_clear(&end);
+}
+
+static void
+test_without_a_command_that_ended_there_is_no_exit_code(void **state)
+{
+	struct run_ending end;
+
+	(void)state;
+	row.exit_code = 7;
+	end = end_as(RUNLOG_LOST, "");
+	assert_int_equal(row.exit_code, -1);
+	run_ending_clear(&end);
+}
+
+static void
 test_the_reason_of_a_failure_is_in_words(void **state)
 {
 	static const struct {
@@ -235,6 +272,8 @@ main(void)
 	    TEST(test_how_a_command_ended_is_its_status),
 	    TEST(test_a_record_of_a_command_there_is_not_changes_nothing),
 	    TEST(test_a_whole_log_without_a_failure_is_completed),
+	    TEST(test_a_run_is_what_its_commands_come_to),
+	    TEST(test_without_a_command_that_ended_there_is_no_exit_code),
 	    TEST(test_the_reason_of_a_failure_is_in_words),
 	    TEST(test_what_still_ran_ends_with_its_run),
 	    TEST(test_an_ending_is_the_rows_only_when_it_is_closed),
