@@ -26,6 +26,7 @@
 #include "common/exit.h"
 #include "common/heap.h"
 #include "common/log.h"
+#include "common/metric.h"
 #include "common/turns.h"
 #include "common/xmalloc.h"
 
@@ -217,6 +218,19 @@ on_secrets_key(void *arg, struct msg_secrets_key *m, struct err *e)
 	return 0;
 }
 
+/* Without it counters begin anew with this process. */
+static int
+on_metrics_memory(void *arg, struct msg_metrics_memory *m, struct err *e)
+{
+	int fd = msg_take_fd(&m->memory);
+
+	(void)arg;
+	if (metric_adopt(fd, e) != 0)
+		log_warn("%s", e->msg);
+	(void)close(fd);
+	return 0;
+}
+
 static int
 on_peer(void *arg, struct msg_peer *m, struct err *e)
 {
@@ -316,6 +330,7 @@ static const struct msg_master_to_child handlers = {
     .on_tls_file = on_tls_file,
     .on_tls_end = on_tls_end,
     .on_secrets_key = on_secrets_key,
+    .on_metrics_memory = on_metrics_memory,
 };
 
 static int

@@ -18,6 +18,7 @@
 #include "supervisor/core/recovery.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/run_files.h"
+#include "supervisor/core/run_times.h"
 #include "supervisor/core/sandbox.h"
 #include "supervisor/core/sched.h"
 #include "supervisor/core/sweeper.h"
@@ -33,6 +34,7 @@ struct core {
 	struct bus bus;
 	struct bus_member member;
 	struct counters counters;
+	struct run_times times;
 	struct chronicle chronicle;
 	struct acts *acts;
 	struct tenants *tenants;
@@ -127,6 +129,12 @@ const struct counters *
 core_counters(const struct core *c)
 {
 	return &c->counters;
+}
+
+const struct run_times *
+core_run_times(const struct core *c)
+{
+	return &c->times;
 }
 
 /* ---- what workers say */
@@ -570,6 +578,7 @@ core_new(const struct core_parts *parts, struct core **out, struct err *e)
 	}
 	bus_init(&c->bus);
 	counters_init(&c->counters, &c->bus);
+	run_times_init(&c->times, &c->bus);
 	chronicle_init(&c->chronicle, &c->bus, c->parts.conf);
 	store_audit_keep(
 	    parts->store, (uint64_t)conf_int(parts->conf, CONF_AUDIT_ROWS));
@@ -612,6 +621,7 @@ core_free(struct core *c)
 	bus_leave(&c->bus, &c->member);
 	acts_free(c->acts);
 	chronicle_clear(&c->chronicle, &c->bus);
+	run_times_clear(&c->times, &c->bus);
 	counters_clear(&c->counters, &c->bus);
 	secrets_free(c->secrets);
 	tenants_free(c->tenants);
@@ -707,6 +717,26 @@ core_delete_run(struct core *c, const struct principal *who,
 	store_run_delete(c->parts.store, who->tenant, run, done, arg);
 	disk_count_again(c->disk);
 	return 0;
+}
+
+/* Those that do not go have no log yet, or are about to end. */
+static void
+add_spool_cb(const struct sandbox *sb, void *arg)
+{
+	const struct sched_item *item;
+	uint64_t *sum = arg;
+
+	TAILQ_FOREACH (item, &sb->queue.running, link)
+		*sum += HASH_OF(item, struct run, turn)->length;
+}
+
+uint64_t
+core_spool_bytes(const struct core *c)
+{
+	uint64_t sum = 0;
+
+	sandboxes_each(c->sandboxes, add_spool_cb, &sum);
+	return sum;
 }
 
 struct core_stats

@@ -114,8 +114,11 @@ struct core_stats {
 	uint64_t workers_ready, workers_total, worker_restarts;
 	struct store_usage usage;
 };
+/* core_spool_bytes - of the logs of runs that go */
+uint64_t core_spool_bytes(const struct core *c);
 struct core_stats core_stats(const struct core *c);
 struct fleet_look core_look_worker(const struct core *c, uint32_t worker);
 const struct counters *core_counters(const struct core *c);
+const struct run_times *core_run_times(const struct core *c);
 
 #endif

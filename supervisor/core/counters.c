@@ -1,34 +1,22 @@
 #include "supervisor/core/counters.h"
 
+#include "common/metric.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/sandbox.h"
-
-const double counters_bounds[COUNTERS_BOUNDS] = {
-    0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30, 120};
-
-static void
-count_duration(struct counters_histogram *h, int64_t duration_ms)
-{
-	double seconds = (double)(duration_ms < 0 ? 0 : duration_ms) / 1000;
-	size_t i = 0;
-
-	while (i < COUNTERS_BOUNDS && seconds > counters_bounds[i])
-		i++;
-	h->bucket[i]++;
-	h->count++;
-	h->sum += seconds;
-}
 
 static void
 count_command(struct counters *c, const struct store_command *k)
 {
+	int64_t ms = k->ended_ms - k->started_ms;
+
 	if (k->status == COMMAND_COMPLETED)
 		c->total.commands_completed++;
 	else if (k->status == COMMAND_TIMED_OUT)
 		c->total.commands_timed_out++;
 	else
 		c->total.commands_failed++;
-	count_duration(&c->command_seconds, k->ended_ms - k->started_ms);
+	(void)metric_observe(FAMILY_MCP_COMMAND_DURATION_SECONDS, 0,
+	    ms < 0 ? 0 : (uint64_t)ms * 1000);
 }
 
 static void

@@ -11,19 +11,8 @@
 #include "supervisor/core/bus.h"
 #include "supervisor/store/store.h"
 
-/* Upper bounds in seconds of a command's duration; above the last: +Inf. */
-#define COUNTERS_BOUNDS 11
-extern const double counters_bounds[COUNTERS_BOUNDS];
-
-struct counters_histogram {
-	uint64_t bucket[COUNTERS_BOUNDS + 1];
-	uint64_t count;
-	double sum;
-};
-
 struct counters {
 	struct store_counts total;
-	struct counters_histogram command_seconds; /* since the start */
 	uint64_t reaper_deletes;
 	struct bus_member member;
 };

@@ -15,7 +15,6 @@
 
 #include <sys/stat.h>
 
-#include "common/clock.h"
 #include "common/conf.h"
 #include "common/log.h"
 #include "common/timer.h"
@@ -599,6 +598,7 @@ run_create(struct runs *rs, struct sandbox *sb, struct run_wish *w,
 	r->row.spec = spec;
 	r->row.spec_len = n;
 	run_asked_note(&r->row);
+	run_clock_make(&r->clock);
 	r->log = log;
 	r->merge = w->merge;
 	run_enter(r);
@@ -692,7 +692,7 @@ run_start(struct run *r)
 	    .kind = BUS_RUN_SENT, .run = r, .sandbox = r->sandbox};
 
 	r->worker = r->sandbox->worker;
-	r->row.sent_ms = clock_wall_ms();
+	r->row.sent_ms = run_clock_send(&r->clock);
 	run_happen(r, RUN_ITS_TURN);
 	if (r->sandbox->state == SANDBOX_READY)
 		run_set_deadline(r);

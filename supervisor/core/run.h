@@ -25,6 +25,7 @@
 #include "supervisor/core/bus.h"
 #include "supervisor/core/logs.h"
 #include "supervisor/core/run_asked.h"
+#include "supervisor/core/run_clock.h"
 #include "supervisor/core/run_deadline.h"
 #include "supervisor/core/run_fate.h"
 #include "supervisor/core/run_row.h"
@@ -54,6 +55,7 @@ struct run {
 	enum run_phase phase;
 	unsigned int refs;
 	struct bus bus;
+	struct run_clock clock;
 	uint64_t changes; /* of its row, since it is in memory */
 	struct sched_item turn;
 	struct run_asked asked;

@@ -28,6 +28,7 @@
 #include "supervisor/front/bodies.h"
 #include "supervisor/front/crew_members.h"
 #include "supervisor/front/gate.h"
+#include "supervisor/front/metrics.h"
 #include "supervisor/front/oauth.h"
 #include "supervisor/front/refusal.h"
 #include "supervisor/front/routes.h"
@@ -221,7 +222,7 @@ front_on_request(struct http_exchange *x, void *arg)
 }
 
 static void
-front_log_cb(const struct http_log_line *line, void *arg)
+log_request(const struct http_log_line *line)
 {
 	static const char *const names[] = {
 	    [HTTP_METHOD_GET] = "GET",
@@ -246,10 +247,19 @@ front_log_cb(const struct http_log_line *line, void *arg)
 	    {"client", line->gone ? "gone" : NULL},
 	};
 
-	(void)arg;
 	(void)snprintf(status, sizeof(status), "%d", line->status);
 	(void)snprintf(us, sizeof(us), "%llu", (unsigned long long)line->us);
 	log_event(LOG_INFO, "http", fields, ARRAY_LEN(fields));
+}
+
+static void
+front_log_cb(const struct http_log_line *line, void *arg)
+{
+	const struct front *f = arg;
+
+	metrics_on_request(routes_number(line->route), line->us);
+	if (f->logs_requests)
+		log_request(line);
 }
 
 /* ---- life */
@@ -265,6 +275,7 @@ tick_cb(evutil_socket_t fd, short what, void *arg)
 	http_server_tick(f->http);
 	if (f->oauth != NULL)
 		oauth_tick(f->oauth);
+	metrics_note(f);
 	if (f->on_tick != NULL)
 		f->on_tick(f->on_tick_arg);
 }
@@ -363,6 +374,8 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	f->statuses = statuses_new(f->base, f->http);
 	f->bodies = bodies_new(logs_threads(core_logs(f->core)));
 	front_reload(f);
+	f->route_name = routes_name;
+	metrics_begin();
 	f->tick = event_new(f->base, -1, EV_PERSIST, tick_cb, f);
 	if (f->tick == NULL)
 		fatal(EXIT_MEMORY, "out of memory");
@@ -474,8 +487,8 @@ front_reload(struct front *f)
 	check_reload(f->check, f->conf);
 	if (f->tools != NULL)
 		tools_reload(f->tools);
-	http_server_set_log(f->http,
-	    conf_bool(f->conf, CONF_LOG_HTTP_REQUESTS) ? front_log_cb : NULL);
+	f->logs_requests = conf_bool(f->conf, CONF_LOG_HTTP_REQUESTS);
+	http_server_set_log(f->http, front_log_cb);
 }
 
 void

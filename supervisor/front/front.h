@@ -63,6 +63,8 @@ struct front {
 	uint8_t event_key[SIPHASH_KEY_BYTES]; /* signs places in logs */
 	uint32_t heartbeat_ms;                /* of silent event streams */
 	bool draining;
+	const char *(*route_name)(unsigned int number); /* routes.h */
+	bool logs_requests;
 	void (*on_tick)(void *arg);
 	void *on_tick_arg;
 };

@@ -1,204 +1,201 @@
-#include "supervisor/front/front.h"
+#include "supervisor/front/metrics.h"
+
+#include <stdio.h>
 
 #include "common/buf.h"
+#include "common/clock.h"
+#include "common/metric.h"
+#include "supervisor/core/run.h"
+#include "supervisor/core/run_times.h"
+#include "supervisor/front/exposition.h"
 #include "supervisor/front/tenant_metrics.h"
 
-/* GET /metrics: Prometheus' text format 0.0.4. */
+/* GET /metrics, and what keeps its cells up to date. */
 
-#define METRICS_MAX (2u << 20)
+#define METRICS_MAX (8u << 20)
+#define EXEMPLAR_MAX 128
 
+/* What others count, gathered. */
 struct numbers {
 	struct core_stats core;
 	struct counters counters;
 	struct store_stats store;
 	struct store_room room;
 	struct http_stats http;
+	uint64_t spool_bytes;
 };
 
-enum metric_type {
-	METRIC_COUNTER,
-	METRIC_GAUGE
+static const struct source {
+	unsigned int cell;
+	enum source_kind {
+		SOURCE_NOW,
+		SOURCE_SINCE, /* counted since this front was started */
+		SOURCE_TOTAL  /* of the database, or counted since ever */
+	} kind;
+	size_t offset; /* of a uint64_t in struct numbers */
+} sources[] = {
+#define AT(field) offsetof(struct numbers, field)
+    {METRIC_MCP_ACTIVE_SANDBOXES, SOURCE_NOW, AT(core.active_sandboxes)},
+    {METRIC_MCP_ACTIVE_RUNS, SOURCE_NOW, AT(core.active_runs)},
+    {METRIC_MCP_RUNS_TOTAL, SOURCE_TOTAL, AT(counters.total.runs_completed)},
+    {METRIC_MCP_RUNS_TOTAL + 1, SOURCE_TOTAL, AT(counters.total.runs_failed)},
+    {METRIC_MCP_RUNS_TOTAL + 2, SOURCE_TOTAL, AT(counters.total.runs_canceled)},
+    {METRIC_MCP_COMMANDS_TOTAL, SOURCE_TOTAL,
+	AT(counters.total.commands_completed)},
+    {METRIC_MCP_COMMANDS_TOTAL + 1, SOURCE_TOTAL,
+	AT(counters.total.commands_failed)},
+    {METRIC_MCP_COMMANDS_TOTAL + 2, SOURCE_TOTAL,
+	AT(counters.total.commands_timed_out)},
+    {METRIC_MCP_REAPER_DELETES_TOTAL, SOURCE_SINCE,
+	AT(counters.reaper_deletes)},
+    {METRIC_HISTORY_BYTES, SOURCE_NOW, AT(core.usage.log_bytes)},
+    {METRIC_HISTORY_BYTES + 1, SOURCE_NOW, AT(core.usage.blob_bytes)},
+    {METRIC_HISTORY_FILES, SOURCE_NOW, AT(core.usage.log_files)},
+    {METRIC_HISTORY_FILES + 1, SOURCE_NOW, AT(core.usage.blob_files)},
+    {METRIC_SPOOL_BYTES, SOURCE_NOW, AT(spool_bytes)},
+    {METRIC_EVICTED_RUNS_TOTAL, SOURCE_TOTAL, AT(core.usage.evicted)},
+    {METRIC_HTTP_REQUESTS_TOTAL, SOURCE_SINCE, AT(http.by_class[1])},
+    {METRIC_HTTP_REQUESTS_TOTAL + 1, SOURCE_SINCE, AT(http.by_class[2])},
+    {METRIC_HTTP_REQUESTS_TOTAL + 2, SOURCE_SINCE, AT(http.by_class[3])},
+    {METRIC_HTTP_REQUESTS_TOTAL + 3, SOURCE_SINCE, AT(http.by_class[4])},
+    {METRIC_HTTP_REQUESTS_TOTAL + 4, SOURCE_SINCE, AT(http.by_class[5])},
+    {METRIC_CONNECTIONS, SOURCE_NOW, AT(http.connections)},
+    {METRIC_EVENT_STREAMS, SOURCE_NOW, AT(http.streams)},
+    {METRIC_CONNECTIONS_DISPLACED_TOTAL, SOURCE_SINCE, AT(http.displaced)},
+    {METRIC_TLS_HANDSHAKES_TOTAL, SOURCE_SINCE, AT(http.handshakes)},
+    {METRIC_TLS_HANDSHAKES_TOTAL + 1, SOURCE_SINCE, AT(http.handshakes_failed)},
+    {METRIC_REFUSED_TOTAL, SOURCE_SINCE, AT(http.refused[LIMITER_CONNECTIONS])},
+    {METRIC_REFUSED_TOTAL + 1, SOURCE_SINCE,
+	AT(http.refused[LIMITER_REQUESTS])},
+    {METRIC_REFUSED_TOTAL + 2, SOURCE_SINCE, AT(http.refused[LIMITER_LOGINS])},
+    {METRIC_ANSWERS_WAITING_BYTES, SOURCE_NOW, AT(http.waiting_memory)},
+    {METRIC_ANSWERS_WAITING_BYTES + 1, SOURCE_NOW, AT(http.waiting_files)},
+    {METRIC_WORKERS_READY, SOURCE_NOW, AT(core.workers_ready)},
+    {METRIC_WORKER_RESTARTS_TOTAL, SOURCE_SINCE, AT(core.worker_restarts)},
+    {METRIC_STORE_COMMITS_TOTAL, SOURCE_SINCE, AT(store.commits)},
+    {METRIC_STORE_FAILURES_TOTAL, SOURCE_SINCE, AT(store.failures)},
+    {METRIC_STORE_QUEUE, SOURCE_NOW, AT(store.queue)},
+    {METRIC_DISK_FREE_BYTES, SOURCE_NOW, AT(room.data.bytes)},
+    {METRIC_DISK_FREE_BYTES + 1, SOURCE_NOW, AT(room.artifacts.bytes)},
+    {METRIC_DISK_FREE_INODES, SOURCE_NOW, AT(room.data.inodes)},
+    {METRIC_DISK_FREE_INODES + 1, SOURCE_NOW, AT(room.artifacts.inodes)},
+#undef AT
 };
 
-/* One line per sample; samples of one name stand together. */
-static const struct metric {
-	const char *name;
-	enum metric_type type;
-	const char *help;
-	const char *labels; /* "" or {a="b"} */
-	size_t offset;      /* of a uint64_t in struct numbers */
-} metrics[] = {
-#define CORE(field) offsetof(struct numbers, core.field)
-#define COUNTED(field) offsetof(struct numbers, counters.field)
-#define STORE(field) offsetof(struct numbers, store.field)
-#define ROOM(field) offsetof(struct numbers, room.field)
-#define HTTP(field) offsetof(struct numbers, http.field)
-    {"mcp_active_sandboxes", METRIC_GAUGE, "Sandboxes that exist.", "",
-	CORE(active_sandboxes)},
-    {"mcp_active_runs", METRIC_GAUGE, "Runs queued or running.", "",
-	CORE(active_runs)},
-    {"mcp_runs_total", METRIC_COUNTER, "Runs ended.", "{status=\"completed\"}",
-	COUNTED(total.runs_completed)},
-    {"mcp_runs_total", METRIC_COUNTER, "", "{status=\"failed\"}",
-	COUNTED(total.runs_failed)},
-    {"mcp_runs_total", METRIC_COUNTER, "", "{status=\"canceled\"}",
-	COUNTED(total.runs_canceled)},
-    {"mcp_commands_total", METRIC_COUNTER, "Commands ended.",
-	"{status=\"completed\"}", COUNTED(total.commands_completed)},
-    {"mcp_commands_total", METRIC_COUNTER, "", "{status=\"failed\"}",
-	COUNTED(total.commands_failed)},
-    {"mcp_commands_total", METRIC_COUNTER, "", "{status=\"timed_out\"}",
-	COUNTED(total.commands_timed_out)},
-    {"mcp_reaper_deletes_total", METRIC_COUNTER,
-	"Sandboxes removed because their time was over.", "",
-	COUNTED(reaper_deletes)},
-    {"sandboxd_history_bytes", METRIC_GAUGE,
-	"Bytes that ended runs have in files.", "{kind=\"logs\"}",
-	CORE(usage.log_bytes)},
-    {"sandboxd_history_bytes", METRIC_GAUGE, "", "{kind=\"artifacts\"}",
-	CORE(usage.blob_bytes)},
-    {"sandboxd_history_files", METRIC_GAUGE, "Files that ended runs have.",
-	"{kind=\"logs\"}", CORE(usage.log_files)},
-    {"sandboxd_history_files", METRIC_GAUGE, "", "{kind=\"artifacts\"}",
-	CORE(usage.blob_files)},
-    {"sandboxd_evicted_runs_total", METRIC_COUNTER,
-	"Ended runs that gave up their files.", "", CORE(usage.evicted)},
-    {"sandboxd_http_requests_total", METRIC_COUNTER,
-	"HTTP requests answered, by class of status.", "{code=\"1xx\"}",
-	HTTP(by_class[1])},
-    {"sandboxd_http_requests_total", METRIC_COUNTER, "", "{code=\"2xx\"}",
-	HTTP(by_class[2])},
-    {"sandboxd_http_requests_total", METRIC_COUNTER, "", "{code=\"3xx\"}",
-	HTTP(by_class[3])},
-    {"sandboxd_http_requests_total", METRIC_COUNTER, "", "{code=\"4xx\"}",
-	HTTP(by_class[4])},
-    {"sandboxd_http_requests_total", METRIC_COUNTER, "", "{code=\"5xx\"}",
-	HTTP(by_class[5])},
-    {"sandboxd_connections", METRIC_GAUGE, "Client connections.", "",
-	HTTP(connections)},
-    {"sandboxd_event_streams", METRIC_GAUGE, "Event streams open.", "",
-	HTTP(streams)},
-    {"sandboxd_connections_displaced_total", METRIC_COUNTER,
-	"Resting connections closed for new ones.", "", HTTP(displaced)},
-    {"sandboxd_tls_handshakes_total", METRIC_COUNTER,
-	"TLS handshakes that came to their end.", "{result=\"open\"}",
-	HTTP(handshakes)},
-    {"sandboxd_tls_handshakes_total", METRIC_COUNTER, "", "{result=\"failed\"}",
-	HTTP(handshakes_failed)},
-    {"sandboxd_refused_total", METRIC_COUNTER,
-	"What limits per address refused.", "{limit=\"connections\"}",
-	HTTP(refused[LIMITER_CONNECTIONS])},
-    {"sandboxd_refused_total", METRIC_COUNTER, "", "{limit=\"requests\"}",
-	HTTP(refused[LIMITER_REQUESTS])},
-    {"sandboxd_refused_total", METRIC_COUNTER, "", "{limit=\"logins\"}",
-	HTTP(refused[LIMITER_LOGINS])},
-    {"sandboxd_answers_waiting_bytes", METRIC_GAUGE,
-	"Bytes of answers that clients have not taken.", "{in=\"memory\"}",
-	HTTP(waiting_memory)},
-    {"sandboxd_answers_waiting_bytes", METRIC_GAUGE, "", "{in=\"files\"}",
-	HTTP(waiting_files)},
-    {"sandboxd_workers_ready", METRIC_GAUGE,
-	"Workers that can reach the engine.", "", CORE(workers_ready)},
-    {"sandboxd_worker_restarts_total", METRIC_COUNTER, "Workers lost.", "",
-	CORE(worker_restarts)},
-    {"sandboxd_store_commits_total", METRIC_COUNTER,
-	"Transactions committed by the database.", "", STORE(commits)},
-    {"sandboxd_store_failures_total", METRIC_COUNTER,
-	"Writes that the database refused.", "", STORE(failures)},
-    {"sandboxd_disk_free_bytes", METRIC_GAUGE,
-	"Room on the disks, as far as it is known.", "{dir=\"data\"}",
-	ROOM(data.bytes)},
-    {"sandboxd_disk_free_bytes", METRIC_GAUGE, "", "{dir=\"artifacts\"}",
-	ROOM(artifacts.bytes)},
-    {"sandboxd_disk_free_inodes", METRIC_GAUGE,
-	"Inodes free on the disks, as far as it is known.", "{dir=\"data\"}",
-	ROOM(data.inodes)},
-    {"sandboxd_disk_free_inodes", METRIC_GAUGE, "", "{dir=\"artifacts\"}",
-	ROOM(artifacts.inodes)},
-#undef CORE
-#undef COUNTED
-#undef STORE
-#undef ROOM
-#undef HTTP
-};
+/* ---- what others count */
 
 static void
-add_head(struct buf *b, const char *name, const char *type, const char *help)
+take_number(const struct source *s, const struct numbers *n)
 {
-	(void)buf_printf(
-	    b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-static void
-add_histogram(struct buf *b, const struct counters_histogram *h)
-{
-	static const char name[] = "mcp_command_duration_seconds";
-	uint64_t below = 0;
-
-	add_head(b, name, "histogram", "How long commands ran.");
-	for (size_t i = 0; i < COUNTERS_BOUNDS; i++) {
-		below += h->bucket[i];
-		(void)buf_printf(b, "%s_bucket{le=\"%g\"} %llu\n", name,
-		    counters_bounds[i], (unsigned long long)below);
-	}
-	(void)buf_printf(b, "%s_bucket{le=\"+Inf\"} %llu\n", name,
-	    (unsigned long long)h->count);
-	(void)buf_printf(b, "%s_sum %.6f\n%s_count %llu\n", name, h->sum, name,
-	    (unsigned long long)h->count);
-}
-
-static void
-add_build_info(struct buf *b)
-{
-	add_head(b, "sandboxd_build_info", "gauge",
-	    "Always 1; the version is a label.");
-	(void)buf_printf(
-	    b, "sandboxd_build_info{version=\"%s\"} 1\n", PACKAGE_VERSION);
-}
-
-static void
-add_numbers(struct buf *b, const struct numbers *n)
-{
-	const struct metric *m;
 	uint64_t value;
 
-	for (size_t i = 0; i < ARRAY_LEN(metrics); i++) {
-		m = &metrics[i];
-		if (m->help[0] != '\0')
-			add_head(b, m->name,
-			    m->type == METRIC_GAUGE ? "gauge" : "counter",
-			    m->help);
-		memcpy(&value, (const char *)n + m->offset, sizeof(value));
-		(void)buf_printf(b, "%s%s %llu\n", m->name, m->labels,
-		    (unsigned long long)value);
-	}
+	memcpy(&value, (const char *)n + s->offset, sizeof(value));
+	if (s->kind == SOURCE_NOW)
+		metric_set(s->cell, value);
+	else if (s->kind == SOURCE_SINCE)
+		metric_since(s->cell, value);
+	else
+		metric_raise(s->cell, value);
 }
 
+/* Room that is not known is METRIC_UNKNOWN as it stands. */
 static void
-read_store(const struct store *s, struct numbers *n)
+take_numbers(const struct front *f)
 {
-	store_stats(s, &n->store);
-	store_room(s, &n->room);
+	struct numbers n = {.room = {.data = {METRIC_UNKNOWN, METRIC_UNKNOWN},
+				.artifacts = {METRIC_UNKNOWN, METRIC_UNKNOWN}}};
+
+	n.core = core_stats(f->core);
+	n.counters = *core_counters(f->core);
+	n.spool_bytes = core_spool_bytes(f->core);
+	http_server_stats(f->http, &n.http);
+	if (f->store != NULL) {
+		store_stats(f->store, &n.store);
+		store_room(f->store, &n.room);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(sources); i++)
+		take_number(&sources[i], &n);
+}
+
+void
+metrics_begin(void)
+{
+	metric_set(METRIC_BUILD_INFO, 1);
+	metric_set(METRIC_START_TIME_SECONDS, (uint64_t)clock_wall_us());
+}
+
+void
+metrics_note(struct front *f)
+{
+	take_numbers(f);
+	tenant_metrics_note(f->core, NULL);
+}
+
+void
+metrics_on_request(unsigned int route, uint64_t us)
+{
+	(void)metric_observe(FAMILY_HTTP_REQUEST_SECONDS, route, us);
+}
+
+/* ---- words */
+
+struct scrape {
+	const struct front *front;
+	const char *tenants[METRIC_TENANTS];
+	char exemplar[EXEMPLAR_MAX];
+};
+
+static const char *
+label_cb(enum metric_number family, unsigned int i, void *arg)
+{
+	struct scrape *s = arg;
+
+	if (family == FAMILY_BUILD_INFO)
+		return PACKAGE_VERSION;
+	if (family == FAMILY_HTTP_REQUEST_SECONDS)
+		return s->front->route_name(i);
+	return s->tenants[i];
+}
+
+static bool
+exemplar_cb(enum metric_number family, unsigned int bucket,
+    struct exposition_exemplar *out, void *arg)
+{
+	const struct run_sample *r;
+	struct scrape *s = arg;
+	char run[UUID_TEXT_LEN + 1];
+
+	if (family < FAMILY_RUN_QUEUE_SECONDS ||
+	    family > FAMILY_RUN_DURATION_SECONDS)
+		return false;
+	r = run_times_latest(core_run_times(s->front->core),
+	    (enum run_span)(family - FAMILY_RUN_QUEUE_SECONDS), bucket);
+	if (r == NULL)
+		return false;
+	uuid_format(&r->run, run);
+	(void)snprintf(s->exemplar, sizeof(s->exemplar), "run_id=\"%s\"%s%s%s",
+	    run, r->trace[0] != '\0' ? ",trace_id=\"" : "", r->trace,
+	    r->trace[0] != '\0' ? "\"" : "");
+	*out = (struct exposition_exemplar){
+	    .labels = s->exemplar, .us = r->us, .wall_ms = r->wall_ms};
+	return true;
 }
 
 void
 front_on_metrics(struct front *f, struct http_exchange *x)
 {
-	struct numbers n = {0};
+	enum exposition_form form =
+	    exposition_choose(http_header(x, HTTP_H_ACCEPT));
+	struct scrape s = {.front = f};
+	const struct exposition_words words = {label_cb, exemplar_cb, &s};
 	struct buf b;
 
-	n.core = core_stats(f->core);
-	n.counters = *core_counters(f->core);
-	http_server_stats(f->http, &n.http);
-	if (f->store != NULL)
-		read_store(f->store, &n);
+	take_numbers(f);
+	tenant_metrics_note(f->core, s.tenants);
 	buf_init(&b, METRICS_MAX);
-	add_numbers(&b, &n);
-	add_histogram(&b, &n.counters.command_seconds);
-	add_build_info(&b);
-	tenant_metrics_add(&b, f->core);
+	exposition_write(&b, form, &words);
 	http_add_header(x, "Cache-Control", "no-store");
-	http_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8",
-	    buf_data(&b), buf_len(&b));
+	http_add_header(x, "Vary", "Accept");
+	http_reply(x, 200, exposition_type(form), buf_data(&b), buf_len(&b));
 	buf_clear(&b);
 }

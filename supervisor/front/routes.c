@@ -3,6 +3,9 @@
  */
 #include "supervisor/front/routes.h"
 
+#include <stdio.h>
+
+#include "common/metric.h"
 #include "common/principal.h"
 #include "common/token.h"
 #include "common/uuid.h"
@@ -17,6 +20,7 @@
 #include "supervisor/front/server_status.h"
 
 #define IDENTIFIER_MAX 36
+#define ROUTE_NAME_MAX 64
 
 /* ---- kinds of parameters */
 
@@ -163,6 +167,27 @@ routes_next(const struct route *r)
 	return next == routes + ARRAY_LEN(routes) ? NULL : next;
 }
 
+unsigned int
+routes_number(const struct route *r)
+{
+	size_t at = r == NULL ? METRIC_ROUTES : (size_t)(r - routes);
+
+	return at < METRIC_ROUTES - 1 ? (unsigned int)at : METRIC_ROUTES - 1;
+}
+
+/* MCP_PATH is told as it is by default. */
+static char names[ARRAY_LEN(routes)][ROUTE_NAME_MAX];
+
+const char *
+routes_name(unsigned int number)
+{
+	if (number == METRIC_ROUTES - 1)
+		return "other";
+	return number < ARRAY_LEN(routes) && names[number][0] != '\0' ?
+	    names[number] :
+	    NULL;
+}
+
 struct http_router *
 routes_new(const char *mcp_path)
 {
@@ -171,6 +196,8 @@ routes_new(const char *mcp_path)
 	for (size_t i = 0; i < ARRAY_LEN(routes); i++) {
 		const struct route *route = &routes[i];
 
+		(void)snprintf(names[i], sizeof(names[i]), "%s%s",
+		    route->place == ROUTE_TOP ? "" : "/mcp", route->pattern);
 		http_router_add(r, route->place == ROUTE_TOP ? "" : mcp_path,
 		    route->pattern, route);
 		if (route->place == ROUTE_MCP)

@@ -41,6 +41,13 @@ struct route {
  * last */
 const struct route *routes_next(const struct route *r);
 
+/* routes_number - a number below METRIC_ROUTES; NULL, and those that have
+ * none of their own: the last */
+unsigned int routes_number(const struct route *r);
+/* routes_name - for people: its pattern, or "other"; NULL: no route has that
+ * number */
+const char *routes_name(unsigned int number);
+
 /* routes_new - a router that gives struct route; mcp_path without a slash at
  * its end */
 struct http_router *routes_new(const char *mcp_path);

@@ -106,6 +106,7 @@ struct http_log_line {
 	const char *id;
 	const char *path; /* as sent */
 	const struct netaddr *client;
+	const void *route; /* as of the last http_route; NULL: none */
 	enum http_method method;
 	int status;
 	uint64_t us; /* from the whole request to the answer */

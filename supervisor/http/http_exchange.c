@@ -377,6 +377,7 @@ exchange_log(const struct http_exchange *x)
 	const struct http_log_line line = {.id = x->id,
 	    .path = x->path,
 	    .client = &x->client,
+	    .route = x->route,
 	    .method = x->method,
 	    .status = x->status,
 	    .us = clock_mono_us() - x->began_us,
@@ -477,8 +478,12 @@ enum http_fit
 http_route(struct http_exchange *x, const struct http_router *router,
     const void **route)
 {
+	enum http_fit fit;
+
 	http_params_clear(&x->params);
-	return http_router_match(router, x->path, &x->params, route);
+	fit = http_router_match(router, x->path, &x->params, route);
+	x->route = *route;
+	return fit;
 }
 
 const char *

@@ -154,6 +154,7 @@ struct http_exchange {
 	enum http_method method;
 	char id[HTTP_ID_MAX];
 	const char *path;
+	const void *route; /* the path's, or NULL */
 	const char *query; /* behind the ?, NULL when none */
 	const char *header[HTTP_H_COUNT];
 	const char *authority; /* of "GET http://this/path", or NULL */

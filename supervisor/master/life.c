@@ -25,6 +25,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "supervisor/master/figures.h"
 #include "supervisor/master/users.h"
 
 #define LIFE_CLOSE_MS 500
@@ -363,6 +364,9 @@ life_start(struct life *p, struct spawn *s, struct err *e)
 	if (rc != 0)
 		return rc;
 
+	figures_born(
+	    p->role, p->pid, p->has_lived ? FIGURES_AGAIN : FIGURES_FIRST);
+	p->has_lived = true;
 	p->state = LIFE_STARTED;
 	p->starts++;
 	p->started_wall_ms = clock_wall_ms();
@@ -391,6 +395,8 @@ life_configure(struct life *p, const struct conf *conf)
 {
 	if (p->chan == NULL)
 		return;
+	if (p->state == LIFE_STARTED)
+		figures_send(p->chan, p->role);
 	conf_each(conf, users_conf_of(p->role), send_config_cb, p);
 	msg_send_config_end(p->chan, &(struct msg_config_end){0});
 	if (p->state == LIFE_STARTED)
@@ -417,6 +423,7 @@ life_kill(struct life *p)
 void
 life_on_reaped(struct life *p, int wait_status)
 {
+	figures_died(p->pid);
 	p->pid = 0;
 	p->wait_status = wait_status;
 	if (p->link == LIFE_CLOSED) {

@@ -73,6 +73,7 @@ struct life { /* others read, life.c writes */
 	uint64_t began_ms;
 	uint64_t asked_ms; /* the oldest ping that is not answered */
 	bool quiet;
+	bool has_lived; /* this is not its first life */
 	enum life_wait wait;
 	uint32_t wait_ms;   /* of a wait for the child, as a whole */
 	unsigned int looks; /* that are left before it is over */

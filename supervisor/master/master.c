@@ -11,6 +11,7 @@
 #include "common/turns.h"
 #include "common/timer.h"
 #include "supervisor/master/crew.h"
+#include "supervisor/master/figures.h"
 #include "supervisor/master/notify.h"
 #include "supervisor/master/signals.h"
 #include "supervisor/master/tuning.h"
@@ -270,6 +271,8 @@ prepare(struct master *m, struct err *e)
 	m->notify = notify_open();
 	if (signals_open(m->base, on_signal, m, &m->signals, e) != 0)
 		return ERR_SYS;
+	if (figures_open(m->base, e) != 0)
+		return e->code;
 	return start_watchdog(m, e);
 }
 
@@ -277,6 +280,7 @@ static void
 release(struct master *m)
 {
 	crew_free(m->crew);
+	figures_close();
 	if (m->watchdog != NULL)
 		event_free(m->watchdog);
 	signals_close(m->signals);

@@ -19,6 +19,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/metric.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/checkpoint.h"
@@ -168,6 +169,7 @@ batch_run_ops(struct db *db, struct op *list, struct err *e)
 static int
 batch_run(struct db *db, struct op *list, struct err *e)
 {
+	uint64_t began_us = clock_mono_us();
 	int rc = db_begin(db, e);
 
 	if (rc == 0)
@@ -177,6 +179,9 @@ batch_run(struct db *db, struct op *list, struct err *e)
 	if (rc != 0) {
 		db_rollback(db);
 		tally_drop(db);
+	} else {
+		(void)metric_observe(
+		    FAMILY_STORE_COMMIT_SECONDS, 0, clock_mono_us() - began_us);
 	}
 	return rc;
 }

@@ -1,10 +1,8 @@
 #!/bin/sh
 # schema.sh [--update] - what schema/ says is what code and documents say
 #
-# --update writes docs/configuration.md, docs/ipc.md, docs/frame.md and
-# docs/clients.md anew.
-# --update writes the table of docs/configuration.md, docs/ipc.md,
-# docs/frame.md and docs/quotas.md anew.
+# --update writes the tables of docs/configuration.md and docs/metrics.md,
+# docs/ipc.md, docs/frame.md, docs/clients.md and docs/quotas.md anew.
 # shellcheck disable=SC2016 # awk's own
 set -eu
 cd "$(dirname "$0")/../.."
@@ -63,10 +61,35 @@ update()
 {
 	configuration_page >"$work/configuration.md"
 	cat "$work/configuration.md" >docs/configuration.md
+	metrics_page >"$work/metrics.md"
+	cat "$work/metrics.md" >docs/metrics.md
 	for name in $pages; do
 		page "$name" >"docs/$name.md"
 	done
 	sh schema/gen_quota.sh markdown schema/quota.txt >docs/quotas.md
+}
+
+# docs/metrics.md with what is made between its marks.
+metrics_page()
+{
+	/usr/bin/python3 schema/gen_metrics.py markdown schema/metrics.txt \
+	    >"$work/metrics.txt"
+	awk -v made="$work/metrics.txt" '
+	    /^<!-- from schema\/metrics.txt -->$/ {
+		print
+		while ((getline line < made) > 0)
+			print line
+		skip = 1
+	    }
+	    /^<!-- end -->$/ { skip = 0 }
+	    !skip { print }' docs/metrics.md
+}
+
+metrics()
+{
+	metrics_page >"$work/metrics.md"
+	cmp -s "$work/metrics.md" docs/metrics.md ||
+	    echo 'docs/metrics.md is not what schema/metrics.txt says'
 }
 
 # docs/quotas.md is made from the table.
@@ -121,6 +144,7 @@ fi
 {
 	messages
 	configuration
+	metrics
 	quotas
 	migrations
 	json

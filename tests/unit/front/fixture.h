@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 
+#include "common/metric.h"
 #include "common/js.h"
 #include "common/log.h"
 #include "supervisor/front/front.h"
@@ -37,6 +38,7 @@ fixture_open(const char *const *settings)
 	struct front_parts parts;
 	struct err e;
 
+	metric_clear();
 	fx = (struct fixture){.base = event_base_new()};
 	(void)snprintf(fx.dir, sizeof(fx.dir), "/tmp/test-front-XXXXXX");
 	assert_non_null(mkdtemp(fx.dir));
