@@ -55,8 +55,8 @@ class Family:
             self.bounds = ""
         self.unit = "" if unit == "-" else unit
         self.labels = [Label(w) for w in words[3:]]
-        if self.type == "histogram" and self.labels:
-            self.sparse = self.labels[0].dynamic
+        if self.type == "histogram":
+            self.sparse = bool(self.labels)
         self.help = text
         self.check(bounds)
         self.upper = bounds.get(self.bounds, [])
@@ -102,7 +102,7 @@ class Family:
 
 def parse(path):
     """-> the families, in the file's order, and the bounds by name"""
-    families, bounds = [], {}
+    families, bounds, is_workers = [], {}, False
     with open(path, encoding="utf-8") as f:
         for number, line in enumerate(f, 1):
             line = line.rstrip("\n")
@@ -111,10 +111,14 @@ def parse(path):
             head, _, text = line.partition(" -- ")
             words = head.split()
             try:
+                if words[0] == "workers":
+                    is_workers = words[1:] == ["begin"]
+                    continue
                 if words[0] == "bounds":
                     bounds[words[1]] = take_bounds(words[2:])
                     continue
                 families.append(Family(words, text, bounds))
+                families[-1].is_workers = is_workers
                 if families[-1].name in [x.name for x in families[:-1]]:
                     raise Wrong("stands there twice")
             except Wrong as e:
@@ -135,12 +139,17 @@ def make_list(families):
     out = [f"/* {MADE} */", "#ifndef COMMON_METRIC_LIST_H",
            "#define COMMON_METRIC_LIST_H", "", "enum metric_cell {"]
     at = 0
+    workers = []
     for f in families:
         out.append(f"\t{f.constant()} = {at},")
+        if f.is_workers:
+            workers += [at, at + f.cells()]
         at += f.cells()
     out += [f"\tMETRIC_CELLS = {at}", "};", "", "enum metric_number {"]
     out += [f"\t{f.constant('FAMILY')}," for f in families]
     out += ["\tMETRIC_FAMILIES", "};", ""]
+    out += [f"#define METRIC_WORKERS_FIRST {workers[0]}u",
+            f"#define METRIC_WORKERS_END {workers[-1]}u"]
     limits = {x.name: x.count for f in families for x in f.labels
               if x.dynamic}
     out += [f"#define METRIC_{name.upper()}S {count}"

@@ -1,5 +1,7 @@
 #include "worker/copies.h"
 
+#include "common/clock.h"
+#include "common/metric.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
 
@@ -12,6 +14,7 @@ struct copies {
 	struct copy *copy;    /* under way, or ended and kept; NULL: none */
 	struct copy_job *job; /* whose it is */
 	bool ended;
+	uint64_t began_us;
 	struct timer *release;
 };
 
@@ -26,6 +29,7 @@ start_next(struct copies *cs)
 	job->waits = false;
 	cs->job = job;
 	cs->ended = false;
+	cs->began_us = clock_mono_us();
 	cs->copy = copy_new(&cs->host, job->task);
 	if (cs->peer != NULL)
 		copy_attach(cs->copy, cs->peer);
@@ -56,6 +60,8 @@ end_cb(struct copy *c, void *arg)
 	struct copies *cs = arg;
 
 	cs->ended = true;
+	(void)metric_observe(
+	    FAMILY_ARTIFACT_COPY_SECONDS, 0, clock_mono_us() - cs->began_us);
 	cs->job->done(cs->job, copy_error(c));
 	/* Freed later in any case: it is in use up the stack. */
 	timer_set_ms(cs->release, copy_files(c) > 0 ? COPIES_COMMIT_MS : 0);

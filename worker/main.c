@@ -11,12 +11,14 @@
 
 #include <event2/event.h>
 
+#include "common/buf.h"
 #include "common/child.h"
 #include "common/confine.h"
 #include "common/exit.h"
 #include "common/fence.h"
 #include "common/layout.h"
 #include "common/log.h"
+#include "common/metric_news.h"
 #include "common/turns.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
@@ -37,6 +39,7 @@ struct worker_process {
 	struct worker w;
 	struct child *child;
 	struct ceilings *ceilings;
+	struct event *figures;
 	struct timer *drain_look;
 	struct timer *drain_end;
 	bool draining;
@@ -191,6 +194,36 @@ on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 	return 0;
 }
 
+/* What was counted goes to the front, which outlives this process. */
+static void
+tell_figures_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct worker_process *p = arg;
+	struct buf b;
+
+	(void)fd;
+	(void)what;
+	if (p->w.front == NULL)
+		return;
+	buf_init(&b, MSG_WORKER_FIGURES_ADDITIONS_MAX);
+	metric_news_write(&b);
+	if (buf_len(&b) > 0)
+		msg_send_worker_figures(p->w.front,
+		    &(struct msg_worker_figures){
+			.additions = {buf_data(&b), buf_len(&b)}});
+	buf_clear(&b);
+}
+
+static void
+start_figures(struct worker_process *p)
+{
+	static const struct timeval second = {.tv_sec = 1};
+
+	p->figures = event_new(p->w.base, -1, EV_PERSIST, tell_figures_cb, p);
+	if (p->figures == NULL || event_add(p->figures, &second) == -1)
+		fatal(EXIT_MEMORY, "no timer");
+}
+
 static void
 on_peer(uint32_t index, uint32_t generation, int fd, void *arg)
 {
@@ -201,6 +234,7 @@ on_peer(uint32_t index, uint32_t generation, int fd, void *arg)
 		child_die(
 		    p->child, EXIT_PROTO, "a second channel to the front");
 	jobs_attach(&p->w, fd, front_closed);
+	start_figures(p);
 }
 
 static int

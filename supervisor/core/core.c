@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/conf.h"
 #include "common/log.h"
+#include "common/metric_news.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/acts.h"
@@ -318,7 +319,16 @@ on_swept(void *worker, const struct msg_swept *m, struct err *e)
 	return 0;
 }
 
+static int
+on_worker_figures(
+    void *worker, const struct msg_worker_figures *m, struct err *e)
+{
+	(void)worker;
+	return metric_news_take(m->additions.p, m->additions.n, e);
+}
+
 static const struct msg_worker_to_front handlers = {
+    .on_worker_figures = on_worker_figures,
     .on_worker_state = on_worker_state,
     .on_sandbox_ready = on_sandbox_ready,
     .on_sandbox_failed = on_sandbox_failed,

@@ -21,6 +21,7 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "worker/docker/operation.h"
 #include "worker/later.h"
 
 #define CONNECT_MS 2000
@@ -249,6 +250,8 @@ call_end(struct api_call *c, CURLcode code)
 
 	(void)curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &a.status);
 	a.took_us = clock_mono_us() - c->started_us;
+	operation_ended(operation_of(c->method, c->path),
+	    code == CURLE_OK ? a.status : 0, a.took_us);
 	if (c->h->freeing)
 		a.rc = err_set(&e, ERR_WRONG_STATE, "the worker is ending");
 	else if (code != CURLE_OK)
