@@ -39,7 +39,7 @@ struct child {
 	const struct child_ops *ops;
 	void *arg;
 	enum msg_control_state state;
-	char role_name[24];
+	char role_name[CHILD_NAME_MAX];
 	struct conf *conf;    /* what the callbacks see; never replaced */
 	struct conf *pending; /* a reload that has not come to its end */
 	char instance[MSG_INSTANCE_INSTANCE_MAX + 1];
@@ -414,6 +414,20 @@ check_channel(const char *role_name)
 	(void)fcntl(CHILD_CTL_FD, F_SETFD, FD_CLOEXEC);
 }
 
+void
+child_name(enum msg_role role, uint32_t index, char out[CHILD_NAME_MAX])
+{
+	static const char *const names[CHILD_ROLES] = {
+	    [MSG_ROLE_FRONT] = "front",
+	    [MSG_ROLE_KEYS] = "keys",
+	    [MSG_ROLE_COURIER] = "courier"};
+
+	if (names[role] != NULL)
+		(void)snprintf(out, CHILD_NAME_MAX, "%s", names[role]);
+	else
+		(void)snprintf(out, CHILD_NAME_MAX, "worker/%u", index);
+}
+
 struct child *
 child_start(struct event_base *base, enum msg_role role, uint32_t index,
     const struct child_ops *ops, void *arg)
@@ -425,13 +439,7 @@ child_start(struct event_base *base, enum msg_role role, uint32_t index,
 	c->ops = ops;
 	c->arg = arg;
 	c->state = MSG_CONTROL_STARTED;
-	if (role == MSG_ROLE_FRONT)
-		(void)snprintf(c->role_name, sizeof(c->role_name), "front");
-	else if (role == MSG_ROLE_KEYS)
-		(void)snprintf(c->role_name, sizeof(c->role_name), "keys");
-	else
-		(void)snprintf(
-		    c->role_name, sizeof(c->role_name), "worker/%u", index);
+	child_name(role, index, c->role_name);
 	log_init(c->role_name);
 	/* A write to a peer that is gone is an error to handle, no death. */
 	(void)signal(SIGPIPE, SIG_IGN);

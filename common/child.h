@@ -18,10 +18,17 @@
 
 #define CHILD_CTL_FD 3
 #define CHILD_KEYS_INDEX 64    /* of MSG_ROLE_KEYS, behind all workers */
+#define CHILD_COURIER_INDEX 65 /* of MSG_ROLE_COURIER */
+#define CHILD_ROLES (MSG_ROLE_COURIER + 1)
 #define TLS_FILE_MAX (1 << 20) /* bytes of each file of TLS_... */
+
+#define CHILD_NAME_MAX 24
 
 struct event_base;
 struct child;
+/* child_name - "front", "worker/1", "keys", "courier": for log lines */
+void child_name(enum msg_role role, uint32_t index, char out[CHILD_NAME_MAX]);
+
 struct child_ops {
 	/* First configuration, complete.  0, or an exit status (exit.h)
 	 * with *e. */
@@ -44,7 +51,7 @@ struct child_ops {
 	void (*on_secrets_key)(int fd, void *arg);
 	void (*on_listen)(int fd, const char *address, void *arg); /* front */
 	/* A fresh job channel: for a worker to the front (index 0), for the
-	 * front to worker index, or to the keys.  fd is the callee's. */
+	 * front to worker index, or to an envoy.  fd is the callee's. */
 	void (*on_peer)(uint32_t index, uint32_t generation, int fd, void *arg);
 	void (*on_peer_gone)(
 	    uint32_t index, uint32_t delay_ms, bool throttled, void *arg);

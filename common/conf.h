@@ -19,7 +19,8 @@ enum conf_who {
 	CONF_MASTER = 1,
 	CONF_FRONT = 2,
 	CONF_WORKER = 4,
-	CONF_KEYS = 8
+	CONF_KEYS = 8,
+	CONF_COURIER = 16
 };
 
 /* CONF_BIND, CONF_PORT, ...: one per line of the table, generated. */

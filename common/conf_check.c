@@ -5,6 +5,8 @@
 #include <strings.h>
 
 #include "common/netaddr.h"
+#include "common/outside.h"
+#include "common/weburl.h"
 
 #define CONF_PROXIES_MAX 64
 #define CONF_INSTANCE_MAX 63 /* what a label value may have anywhere */
@@ -301,6 +303,26 @@ conf_check_oauth(const struct conf *c, struct err *e)
 	return conf_check_scopes(c, e);
 }
 
+static int
+conf_check_courier(const struct conf *c, struct err *e)
+{
+	const char *endpoint = conf_str(c, CONF_OTLP_ENDPOINT);
+	struct outside_allow allow;
+	struct weburl url;
+
+	if (outside_parse(conf_list(c, CONF_WEBHOOK_ALLOW), &allow, e) != 0)
+		return err_wrap(e, "WEBHOOK_ALLOW");
+	if (endpoint[0] == '\0')
+		return 0;
+	if (weburl_parse(endpoint, &url, e) != 0)
+		return err_wrap(e, "OTLP_ENDPOINT");
+	if (strchr(endpoint, '?') != NULL)
+		return err_set(e, ERR_INVAL,
+		    "OTLP_ENDPOINT has a query, and /v1/traces is to be added "
+		    "to it: leave the query away");
+	return 0;
+}
+
 /* "*" would be nobody and "null" is everybody's: any page can have it. */
 static int
 conf_check_web(const struct conf *c, struct err *e)
@@ -333,7 +355,7 @@ conf_check(const struct conf *c, struct err *e)
 	    conf_check_bind, conf_check_mcp_path, conf_check_words,
 	    conf_check_numbers, conf_check_denylist, conf_check_caps,
 	    conf_check_places, conf_check_web, conf_check_proxies,
-	    conf_check_tls, conf_check_oauth};
+	    conf_check_tls, conf_check_oauth, conf_check_courier};
 
 	for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
 		int rc = rules[i](c, e);

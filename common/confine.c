@@ -55,7 +55,7 @@ __lsan_is_turned_off(void)
 enum confine_role {
 	CONFINE_FRONT,
 	CONFINE_WORKER,
-	CONFINE_KEYS
+	CONFINE_ENVOY
 };
 
 static void
@@ -270,7 +270,7 @@ add_sockets_worker(scmp_filter_ctx f)
  * nobody; one of datagrams could be connected anew.  Netlink says to libc which
  * addresses this machine has. */
 static int
-add_sockets_keys(scmp_filter_ctx f)
+add_sockets_envoy(scmp_filter_ctx f)
 {
 	static const uint64_t families[] = {AF_INET, AF_INET6, AF_NETLINK};
 	static const uint64_t levels[] = {IPPROTO_IP, IPPROTO_IPV6};
@@ -315,7 +315,7 @@ add_rules(scmp_filter_ctx f, enum confine_role role)
 			return -1;
 	return role == CONFINE_FRONT ? add_sockets_front(f) :
 	    role == CONFINE_WORKER   ? add_sockets_worker(f) :
-				       add_sockets_keys(f);
+				       add_sockets_envoy(f);
 }
 
 /* All threads of the process, the store's writer too, come under the filter;
@@ -386,7 +386,7 @@ confine_worker(struct err *e)
 }
 
 int
-confine_keys(struct err *e)
+confine_envoy(struct err *e)
 {
-	return confine(CONFINE_KEYS, e);
+	return confine(CONFINE_ENVOY, e);
 }

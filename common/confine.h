@@ -11,8 +11,8 @@
  *	front	makes no socket, connects and binds none, sends to nobody by
  *		TCP fast open
  *	worker	AF_UNIX sockets: its links and its engine are behind such
- *	keys	Internet sockets that connect, and no other: names and an
- *		authorization server are behind such
+ *	envoy	Internet sockets that connect, and no other: names and other
+ *		servers are behind such (envoy.h)
  *
  * Also sets no-new-privileges, dumpable 0 and the core limit 0.  Must be the
  * last step before READY.  Returns 0 or ERR_SYS.
@@ -25,6 +25,6 @@
 
 int confine_front(struct err *e) MUSTCHECK;
 int confine_worker(struct err *e) MUSTCHECK;
-int confine_keys(struct err *e) MUSTCHECK;
+int confine_envoy(struct err *e) MUSTCHECK;
 
 #endif

@@ -101,8 +101,8 @@ function check(    i)
 		fail(key ": default " def " is none of " items)
 	if (type !~ /^(int|bool|str|path|enum|list)$/)
 		fail(key ": unknown type " $2)
-	if (who !~ /^m?f?w?k?$/ || who == "")
-		fail(key ": who is \"" who "\", want some of mfwk, in this order")
+	if (who !~ /^m?f?w?k?c?$/ || who == "")
+		fail(key ": who is \"" who "\", want some of mfwkc, in this order")
 	if (reload != "yes" && reload != "no")
 		fail(key ": reload is \"" reload "\", want yes or no")
 	if (text == "")
@@ -119,6 +119,8 @@ function mask(    out)
 		out = out " | CONF_WORKER"
 	if (who ~ /k/)
 		out = out " | CONF_KEYS"
+	if (who ~ /c/)
+		out = out " | CONF_COURIER"
 	return substr(out, 4)
 }
 function wants()

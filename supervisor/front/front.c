@@ -30,6 +30,7 @@
 #include "supervisor/front/gate.h"
 #include "supervisor/front/metrics.h"
 #include "supervisor/front/oauth.h"
+#include "supervisor/front/postbox.h"
 #include "supervisor/front/refusal.h"
 #include "supervisor/front/routes.h"
 #include "supervisor/front/status.h"
@@ -360,6 +361,9 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	f->operator=
 	    principal_new((struct tenant_id){0}, "", "socket", PRINCIPAL_ADMIN);
 	tenants_on_ended(core_tenants(f->core), on_ended, f);
+	if (conf_bool(f->conf, CONF_WEBHOOKS) ||
+	    conf_str(f->conf, CONF_OTLP_ENDPOINT)[0] != '\0')
+		f->postbox = postbox_new(f->base, NULL, f);
 	f->oauth = oauth_new(&(struct oauth_parts){.base = f->base,
 	    .conf = f->conf,
 	    .tenants = core_tenants(f->core),
@@ -405,6 +409,7 @@ front_free(struct front *f)
 	mcp_free(f->mcp);
 	tenants_on_ended(core_tenants(f->core), NULL, NULL);
 	oauth_free(f->oauth);
+	postbox_free(f->postbox);
 	principal_unref(f->operator);
 	check_free(f->check);
 	http_router_free(f->router);

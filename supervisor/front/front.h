@@ -38,6 +38,7 @@ struct event_base;
 struct events;
 struct oauth;
 struct late_refusals;
+struct postbox;
 struct statuses;
 LIST_HEAD(events_list, events);
 
@@ -57,6 +58,7 @@ struct front {
 	struct tools *tools;
 	struct crew_members *crew_members;
 	struct oauth *oauth;        /* NULL: there is no issuer */
+	struct postbox *postbox;    /* NULL: nothing is sent to others */
 	struct principal *operator; /* who came by the admin socket */
 	char *mcp_path;             /* without a slash at the end; "" for "/" */
 	struct events_list events;

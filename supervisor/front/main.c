@@ -33,6 +33,7 @@
 #include "supervisor/front/front.h"
 #include "supervisor/front/key.h"
 #include "supervisor/front/oauth.h"
+#include "supervisor/front/postbox.h"
 #include "supervisor/http/tls.h"
 
 #define DRAIN_POLL_MS 20
@@ -419,6 +420,12 @@ on_peer(uint32_t index, uint32_t generation, int fd, void *arg)
 		oauth_attach(p->front->oauth, fd);
 		return;
 	}
+	if (index == CHILD_COURIER_INDEX) {
+		if (p->front->postbox == NULL)
+			child_die(p->child, EXIT_BUG, "a courier for nothing");
+		postbox_attach(p->front->postbox, fd);
+		return;
+	}
 	core_attach_worker(p->core, index, fd);
 }
 
@@ -427,7 +434,7 @@ on_peer_gone(uint32_t index, uint32_t delay_ms, bool throttled, void *arg)
 {
 	struct program *p = arg;
 
-	if (index == CHILD_KEYS_INDEX)
+	if (index >= CHILD_KEYS_INDEX)
 		return; /* its channel has ended */
 	log_warn("worker %u is gone: back in %u ms", index, delay_ms);
 	core_worker_gone(p->core, index, throttled);

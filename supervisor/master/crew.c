@@ -2,8 +2,9 @@
  * crew.c - the lives of the front and the workers
  *
  * A slot is a child's place: the front has slot 0, each worker one behind it,
- * and what asks for an issuer's keys the last one; of workers all is true of
- * that, too, but that a front can do without it.
+ * and behind those are the envoys (common/envoy.h): what asks for an issuer's
+ * keys, and the courier.  Of workers all is true of these, too, but that a
+ * front can do without them.
  * One life after the other is in it, and struct life (life.h) knows how far
  * the present one is.
  *
@@ -15,7 +16,8 @@
  *	   | slot_on_exit	it was reaped.  What its status means is in
  *	   |			restart.h:
  *	   |	refused		never started again; if it was the front, or
- *	   |			the last worker, the crew stops
+ *	   |			the last worker, the crew stops.  An envoy that
+ *	   |			was ready once has died of it
  *	   |	died		slot_died: counted per slot and per role
  *	   |	left		status 0: with its front, or else a death
  *	   v
@@ -53,6 +55,11 @@
 #define CREW_DRAIN_GRACE_MS 1000 /* the front ends its own drain first */
 #define CREW_UNEXPLAINED_MS 100
 #define CREW_AFTER_FRONT_MS 1 /* timers of one moment have no order */
+
+static const char *const role_names[CHILD_ROLES] = {[MSG_ROLE_FRONT] = "front",
+    [MSG_ROLE_WORKER] = "workers",
+    [MSG_ROLE_KEYS] = "keys",
+    [MSG_ROLE_COURIER] = "courier"};
 
 static void
 arm(struct event *timer, uint32_t ms)
@@ -104,26 +111,12 @@ slot_tell_gone(struct slot *s)
 
 /* Death and restart */
 
-static void
-role_throttle(struct role *r, uint32_t ms)
-{
-	log_error("%s: more than %u deaths in %u s: throttled for %u s",
-	    r->name, r->policy->burst, r->policy->window_ms / 1000, ms / 1000);
-	r->until_ms = clock_mono_ms() + ms;
-	arm(r->timer, ms);
-	r->crew->ops->on_health(CREW_DEGRADED, r->crew->arg);
-}
-
 /* The throttling is over: whoever of the role is down starts. */
 static void
-role_cb(evutil_socket_t fd, short what, void *arg)
+role_over_cb(struct role *r, void *arg)
 {
-	struct role *r = arg;
-	struct crew *c = r->crew;
+	struct crew *c = arg;
 
-	(void)fd;
-	(void)what;
-	log_info("%s: no longer throttled", r->name);
 	for (uint32_t i = 0; i < c->nslots; i++) {
 		struct slot *s = &c->slots[i];
 
@@ -144,14 +137,13 @@ slot_died(struct slot *s, const char *how)
 {
 	struct role *r = slot_role(s);
 	uint64_t now_ms = clock_mono_ms();
-	uint32_t delay_ms, throttle_ms;
+	uint32_t delay_ms;
 
 	delay_ms = restart_next(r->policy, &s->restart, now_ms, s->life.done);
-	throttle_ms = restart_burst_add(r->policy, &r->burst, now_ms);
 	log_warn("%s died: %s; work done: %u; restart in %u ms", s->life.name,
 	    how, s->life.done, delay_ms);
-	if (throttle_ms > 0 && !role_is_throttled(r))
-		role_throttle(r, throttle_ms);
+	if (role_died(r, now_ms))
+		s->crew->ops->on_health(CREW_DEGRADED, s->crew->arg);
 	if (!role_is_throttled(r))
 		slot_schedule(s, delay_ms);
 }
@@ -173,7 +165,7 @@ cancel_timers(struct crew *c)
 	for (uint32_t i = 0; i < c->nslots; i++)
 		(void)event_del(c->slots[i].timer);
 	for (size_t i = 0; i < ARRAY_LEN(c->roles); i++)
-		(void)event_del(c->roles[i].timer);
+		role_forget(&c->roles[i]);
 }
 
 static void
@@ -281,12 +273,25 @@ are_all_workers_refused(const struct crew *c)
 	return true;
 }
 
-/* Exit 77 or 78: starting it again would end the same way. */
+static bool
+slot_is_envoy(const struct slot *s)
+{
+	return s->life.role == MSG_ROLE_KEYS ||
+	    s->life.role == MSG_ROLE_COURIER;
+}
+
+/* Exit 77 or 78: starting it again would end the same way.  At a start that is
+ * for whoever starts it to mend.  Later what an envoy is missing may come back
+ * (a file of authorities that is written anew), and all others go on. */
 static void
 slot_refused(struct slot *s, int status)
 {
 	struct crew *c = s->crew;
 
+	if (slot_is_envoy(s) && s->was_ready) {
+		slot_died(s, "it refused to start");
+		return;
+	}
 	s->use = SLOT_REFUSED;
 	log_error("%s exited with status %d and is not started again",
 	    s->life.name, status);
@@ -372,10 +377,7 @@ slot_start(struct slot *s)
 {
 	const struct crew_setup *setup = s->crew->setup;
 	struct privdrop_user user;
-	const char *const paths[] = {[MSG_ROLE_FRONT] = setup->front_path,
-	    [MSG_ROLE_WORKER] = setup->worker_path,
-	    [MSG_ROLE_KEYS] = setup->keys_path};
-	struct spawn spawn = {.path = paths[s->life.role]};
+	struct spawn spawn = {.path = setup->paths[s->life.role]};
 	struct err e;
 
 	if (users_find(setup->users, s->life.role, &user) == USERS_CHANGE)
@@ -470,6 +472,7 @@ on_ready(struct life *p, void *arg)
 	struct crew *c = s->crew;
 
 	s->restart.ready_ms = clock_mono_ms();
+	s->was_ready = true;
 	log_info("%s[%d] is ready", p->name, (int)p->pid);
 	if (c->state != CREW_RUNNING)
 		return;
@@ -616,30 +619,9 @@ crew_reap(struct crew *c)
 /* Life of the crew */
 
 static void
-role_init(struct crew *c, enum msg_role role, const char *name,
-    const struct restart_policy *policy)
+slot_init(struct crew *c, enum msg_role role, uint32_t index)
 {
-	struct role *r = &c->roles[role];
-
-	r->crew = c;
-	r->role = role;
-	r->name = name;
-	r->policy = policy;
-	r->timer = evtimer_new(c->base, role_cb, r);
-	if (r->timer == NULL)
-		fatal(EXIT_MEMORY, "no timer");
-}
-
-static void
-slot_init(struct crew *c, uint32_t at)
-{
-	struct slot *s = &c->slots[at];
-	enum msg_role role = at == 0 ? MSG_ROLE_FRONT :
-	    at <= c->setup->workers  ? MSG_ROLE_WORKER :
-				       MSG_ROLE_KEYS;
-	uint32_t index = role == MSG_ROLE_FRONT ? 0 :
-	    role == MSG_ROLE_WORKER             ? at - 1 :
-						  CHILD_KEYS_INDEX;
+	struct slot *s = &c->slots[c->nslots++];
 
 	s->crew = c;
 	s->use = SLOT_USED;
@@ -664,15 +646,21 @@ crew_new(struct event_base *base, const struct crew_setup *setup,
 	c->state = CREW_RUNNING;
 	c->started_wall_ms = clock_wall_ms();
 	c->tls_offer = (struct tlsfiles)TLSFILES_INIT;
-	c->nslots = setup->workers + 1 + (setup->keys_path != NULL);
-	role_init(c, MSG_ROLE_FRONT, "front", &setup->tuning->front);
-	role_init(c, MSG_ROLE_WORKER, "workers", &setup->tuning->worker);
-	role_init(c, MSG_ROLE_KEYS, "keys", &setup->tuning->worker);
+	for (size_t i = 0; i < ARRAY_LEN(c->roles); i++)
+		role_init(&c->roles[i], base, role_names[i],
+		    i == MSG_ROLE_FRONT ? &setup->tuning->front :
+					  &setup->tuning->worker,
+		    role_over_cb, c);
 	c->stop_timer = evtimer_new(base, stop_cb, c);
 	if (c->stop_timer == NULL)
 		fatal(EXIT_MEMORY, "no timer");
-	for (uint32_t i = 0; i < c->nslots; i++)
-		slot_init(c, i);
+	slot_init(c, MSG_ROLE_FRONT, 0);
+	for (uint32_t i = 0; i < setup->workers; i++)
+		slot_init(c, MSG_ROLE_WORKER, i);
+	if (setup->paths[MSG_ROLE_KEYS] != NULL)
+		slot_init(c, MSG_ROLE_KEYS, CHILD_KEYS_INDEX);
+	if (setup->paths[MSG_ROLE_COURIER] != NULL)
+		slot_init(c, MSG_ROLE_COURIER, CHILD_COURIER_INDEX);
 	return c;
 }
 
@@ -687,7 +675,7 @@ crew_free(struct crew *c)
 		event_free(c->slots[i].timer);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(c->roles); i++)
-		event_free(c->roles[i].timer);
+		role_clear(&c->roles[i]);
 	event_free(c->stop_timer);
 	tlsfiles_close(&c->tls_offer);
 	free(c);

@@ -1,5 +1,6 @@
 /*
- * crew.h - the front, the workers, the keys: who is started, paired, restarted
+ * crew.h - the front, the workers, the envoys: who is started, paired,
+ *restarted
  *
  *	- A job channel joins the front and each worker once both are READY;
  *	  each has a generation number that is never used again.
@@ -7,9 +8,10 @@
  *	- A dead front takes the workers with it: they see the end of their
  *	  channels, exit 0 and are started anew.  That is no death.
  *	- Deaths are judged by restart.h, per child and per role.
- *	- What asks for an issuer's keys, where there is one, is as a worker.
- *	- Exit 77 or 78 of the front, of the keys or of all workers ends the
- *	  crew with the same status.
+ *	- What asks for an issuer's keys, and the courier, where there are such,
+ *	  are as a worker.
+ *	- Exit 77 or 78 of the front or of all workers ends the crew with the
+ *	  same status; so does that of an envoy which has not been ready yet.
  */
 #ifndef MASTER_CREW_H
 #define MASTER_CREW_H
@@ -38,10 +40,9 @@ struct crew_setup {
 	int secrets_key;              /* -1: none */
 	/* What a front begins with; changed by crew_offer_tls alone. */
 	struct tlsfiles *tls;
-	const char *front_path;
-	const char *worker_path;
-	const char *keys_path; /* NULL: nobody's keys are wanted */
-	uint32_t workers;      /* 1..CREW_WORKERS_MAX */
+	/* The programs; NULL for an envoy that is not wanted. */
+	char *const *paths; /* [CHILD_ROLES] */
+	uint32_t workers;   /* 1..CREW_WORKERS_MAX */
 };
 
 enum crew_health {

@@ -6,9 +6,11 @@
 
 #include <event2/event.h>
 
+#include "common/child.h"
 #include "supervisor/master/crew.h"
 #include "supervisor/master/life.h"
 #include "supervisor/master/restart.h"
+#include "supervisor/master/role.h"
 
 enum crew_state {
 	CREW_RUNNING,
@@ -44,16 +46,7 @@ struct slot { /* a place in the crew; one life after the other is in it */
 	enum slot_channel channel;
 	enum slot_note note;
 	enum slot_use use;
-};
-
-struct role {
-	struct crew *crew;
-	enum msg_role role;
-	const char *name;
-	const struct restart_policy *policy;
-	struct restart_burst burst;
-	struct event *timer; /* pending: throttled */
-	uint64_t until_ms;
+	bool was_ready; /* in any of its lives */
 };
 
 struct crew {
@@ -72,10 +65,11 @@ struct crew {
 		CREW_NOT_YET,
 		CREW_WAS_READY
 	} was_ready;
-	struct role roles[MSG_ROLE_KEYS + 1];
+	struct role roles[CHILD_ROLES];
 	struct event *stop_timer;
 	uint32_t nslots;
-	struct slot slots[CREW_WORKERS_MAX + 2]; /* the front, the others */
+	/* The front, the workers, the envoys. */
+	struct slot slots[CREW_WORKERS_MAX + CHILD_ROLES - 1];
 };
 
 static inline struct slot *
@@ -88,12 +82,6 @@ static inline struct role *
 slot_role(struct slot *s)
 {
 	return &s->crew->roles[s->life.role];
-}
-
-static inline bool
-role_is_throttled(const struct role *r)
-{
-	return evtimer_pending(r->timer, NULL);
 }
 
 /* crew_tell.c: */

@@ -317,12 +317,7 @@ life_init(struct life *p, struct event_base *base, enum msg_role role,
 	p->state = LIFE_DOWN;
 	p->wait = LIFE_WAIT_NONE;
 	p->last_words = LIFE_QUIET;
-	if (role == MSG_ROLE_FRONT)
-		(void)snprintf(p->name, sizeof(p->name), "front");
-	else if (role == MSG_ROLE_KEYS)
-		(void)snprintf(p->name, sizeof(p->name), "keys");
-	else
-		(void)snprintf(p->name, sizeof(p->name), "worker/%u", index);
+	child_name(role, index, p->name);
 	p->deadline = evtimer_new(base, deadline_cb, p);
 	p->ping = event_new(base, -1, EV_PERSIST, ping_cb, p);
 	if (p->deadline == NULL || p->ping == NULL)

@@ -11,9 +11,9 @@
 #include <sys/types.h>
 
 #include "common/base.h"
+#include "common/child.h"
 #include "common/conf.h"
 #include "common/err.h"
-#include "common/msg/msg_gen.h"
 #include "supervisor/master/spawn.h"
 #include "supervisor/master/tuning.h"
 
@@ -55,7 +55,7 @@ struct event_base;
 struct life { /* others read, life.c writes */
 	enum msg_role role;
 	uint32_t index;
-	char name[24]; /* "front", "worker/1" */
+	char name[CHILD_NAME_MAX]; /* "front", "worker/1" */
 	struct event_base *base;
 	const struct tuning *tuning;
 	const struct life_ops *ops;

@@ -147,9 +147,7 @@ serve(const struct options *options, struct conf *conf)
 		    .tls = &p.tls,
 		    .secrets_key = p.secrets_key,
 		    .admin = &p.admin,
-		    .front_path = p.front_path,
-		    .worker_path = p.worker_path,
-		    .keys_path = p.keys_path,
+		    .paths = p.paths,
 		});
 	}
 	prepared_clear(&p);

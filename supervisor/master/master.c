@@ -303,9 +303,7 @@ start_crew(struct master *m)
 	    .bounds = m->setup->bounds,
 	    .tls = m->setup->tls,
 	    .secrets_key = m->setup->secrets_key,
-	    .front_path = m->setup->front_path,
-	    .worker_path = m->setup->worker_path,
-	    .keys_path = m->setup->keys_path,
+	    .paths = m->setup->paths,
 	    .workers = (uint32_t)conf_int(m->setup->conf, CONF_WORKERS),
 	};
 	m->crew = crew_new(m->base, &m->crew_setup, &crew_ops, m);

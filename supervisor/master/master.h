@@ -29,9 +29,7 @@ struct master_setup { /* all of it stays the caller's */
 	int secrets_key;           /* keyfile.h */
 	struct listener *listener; /* closed when draining begins */
 	struct listener *admin;    /* likewise */
-	const char *front_path;
-	const char *worker_path;
-	const char *keys_path; /* NULL: there is no issuer */
+	char *const *paths;        /* of the programs, as in crew.h */
 };
 
 /* master_run - returns the exit status */

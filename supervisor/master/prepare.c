@@ -18,17 +18,22 @@ enum prepare_mode {
 
 /* ---- the steps */
 
+static const char *const programs[CHILD_ROLES] = {
+    [MSG_ROLE_FRONT] = "mcp-sandboxd-front",
+    [MSG_ROLE_WORKER] = "mcp-sandboxd-worker",
+    [MSG_ROLE_KEYS] = "mcp-sandboxd-keys",
+    [MSG_ROLE_COURIER] = "mcp-sandboxd-courier"};
+
 static int
 find_programs(const struct conf *conf, enum prepare_mode mode,
     struct prepared *p, struct err *e)
 {
 	(void)mode;
-	if (spawn_find("mcp-sandboxd-front", &p->front_path, e) != 0)
-		return e->code;
-	if (conf_str(conf, CONF_OAUTH_ISSUER)[0] != '\0' &&
-	    spawn_find("mcp-sandboxd-keys", &p->keys_path, e) != 0)
-		return e->code;
-	return spawn_find("mcp-sandboxd-worker", &p->worker_path, e);
+	for (size_t i = 0; i < CHILD_ROLES; i++)
+		if (users_are_wanted(conf, (enum msg_role)i) &&
+		    spawn_find(programs[i], &p->paths[i], e) != 0)
+			return e->code;
+	return 0;
 }
 
 static int
@@ -231,15 +236,15 @@ say_steps(const struct prepare_look *l, struct err *first)
 }
 
 static void
-ask_child(struct prepare_look *l, enum msg_role role, const char *program,
-    const char *word)
+ask_child(struct prepare_look *l, enum msg_role role, const char *word)
 {
-	int status = consult_check(&(struct consult_check){.program = program,
-	    .role = role,
-	    .word = word,
-	    .files = l->p.tls.fds,
-	    .conf = l->conf,
-	    .users = &l->p.users});
+	int status =
+	    consult_check(&(struct consult_check){.program = l->p.paths[role],
+		.role = role,
+		.word = word,
+		.files = l->p.tls.fds,
+		.conf = l->conf,
+		.users = &l->p.users});
 
 	if (l->status == 0)
 		l->status = status;
@@ -259,12 +264,13 @@ ask_children(struct prepare_look *l, struct err *e)
 	    (l->p.datadir.has_artifacts &&
 		conf_set(l->conf, "ARTIFACTS_DIR", "", e) != 0))
 		return e->code;
-	ask_child(l, MSG_ROLE_FRONT, l->p.front_path, "data");
-	ask_child(l, MSG_ROLE_WORKER, l->p.worker_path, "");
+	ask_child(l, MSG_ROLE_FRONT, "data");
+	ask_child(l, MSG_ROLE_WORKER, "");
 	if (l->p.tls.fds[MSG_TLS_PART_CERTIFICATE] != -1)
-		ask_child(l, MSG_ROLE_FRONT, l->p.front_path, "tls");
-	if (l->p.keys_path != NULL)
-		ask_child(l, MSG_ROLE_KEYS, l->p.keys_path, "");
+		ask_child(l, MSG_ROLE_FRONT, "tls");
+	for (size_t i = MSG_ROLE_KEYS; i < CHILD_ROLES; i++)
+		if (l->p.paths[i] != NULL)
+			ask_child(l, (enum msg_role)i, "");
 	return 0;
 }
 
@@ -302,8 +308,8 @@ prepared_clear(struct prepared *p)
 	listen_close(&p->admin);
 	datadir_close(&p->datadir);
 	listen_close(&p->listener);
-	free(p->front_path);
-	free(p->worker_path);
-	free(p->keys_path);
-	p->front_path = p->worker_path = p->keys_path = NULL;
+	for (size_t i = 0; i < CHILD_ROLES; i++) {
+		free(p->paths[i]);
+		p->paths[i] = NULL;
+	}
 }

@@ -9,6 +9,7 @@
 #define MASTER_PREPARE_H
 
 #include "common/base.h"
+#include "common/child.h"
 #include "common/conf.h"
 #include "common/err.h"
 #include "supervisor/master/bounds.h"
@@ -28,9 +29,7 @@ struct prepared {
 	struct users users;
 	struct datadir datadir;
 	char instance[INSTANCE_ID_LEN + 1];
-	char *front_path;
-	char *worker_path;
-	char *keys_path; /* NULL: there is no issuer */
+	char *paths[CHILD_ROLES]; /* of the programs; NULL: not wanted */
 };
 #define PREPARED_INIT                                                          \
 	{                                                                      \

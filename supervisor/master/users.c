@@ -93,27 +93,67 @@ check_name(
 	return is_set ? resolve_one(conf, key, k, &mode, &user, e) : 0;
 }
 
-/* Neither the data nor the engine are its business. */
-static int
-resolve_keys(const struct conf *conf, struct users *u, struct err *e)
+bool
+users_are_wanted(const struct conf *conf, enum msg_role role)
 {
-	int rc;
+	if (role == MSG_ROLE_KEYS)
+		return conf_str(conf, CONF_OAUTH_ISSUER)[0] != '\0';
+	if (role == MSG_ROLE_COURIER)
+		return conf_bool(conf, CONF_WEBHOOKS) ||
+		    conf_str(conf, CONF_OTLP_ENDPOINT)[0] != '\0';
+	return true;
+}
 
-	if (conf_str(conf, CONF_OAUTH_ISSUER)[0] == '\0')
+static bool
+is_user(enum users_mode mode, const struct privdrop_user *user, uid_t uid)
+{
+	return mode == USERS_CHANGE && user->uid == uid;
+}
+
+/* Neither the data nor the engine are an envoy's business, and what one of
+ * them was told by a stranger is not the other's. */
+static int
+check_envoy(const struct users *u, const char *key,
+    const struct privdrop_user *envoy, struct err *e)
+{
+	if (!is_user(u->front_mode, &u->front, envoy->uid) &&
+	    !is_user(u->worker_mode, &u->worker, envoy->uid) &&
+	    (envoy == &u->keys || !is_user(u->keys_mode, &u->keys, envoy->uid)))
 		return 0;
-	if (geteuid() != 0)
-		return check_name(conf, "RUN_AS_KEYS", CONF_RUN_AS_KEYS, e);
-	rc = resolve_one(
-	    conf, "RUN_AS_KEYS", CONF_RUN_AS_KEYS, &u->keys_mode, &u->keys, e);
-	if (rc != 0 || u->keys_mode == USERS_STAY)
-		return rc;
-	if ((u->front_mode == USERS_CHANGE && u->keys.uid == u->front.uid) ||
-	    (u->worker_mode == USERS_CHANGE && u->keys.uid == u->worker.uid))
-		return err_set(e, ERR_INVAL,
-		    "RUN_AS_KEYS is %s, as the front or the workers are: what "
-		    "talks to another server wants a user of its own",
-		    u->keys.name);
-	return 0;
+	return err_set(e, ERR_INVAL,
+	    "%s is %s, as the front or the workers are, or RUN_AS_KEYS is: "
+	    "what talks to another server wants a user of its own",
+	    key, envoy->name);
+}
+
+static int
+resolve_envoys(const struct conf *conf, struct users *u, struct err *e)
+{
+	const struct {
+		enum msg_role role;
+		const char *key;
+		enum conf_key name;
+		enum users_mode *mode;
+		struct privdrop_user *user;
+	} envoys[] = {{MSG_ROLE_KEYS, "RUN_AS_KEYS", CONF_RUN_AS_KEYS,
+			  &u->keys_mode, &u->keys},
+	    {MSG_ROLE_COURIER, "RUN_AS_COURIER", CONF_RUN_AS_COURIER,
+		&u->courier_mode, &u->courier}};
+	int rc = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(envoys) && rc == 0; i++) {
+		if (!users_are_wanted(conf, envoys[i].role))
+			continue;
+		if (geteuid() != 0) {
+			rc = check_name(conf, envoys[i].key, envoys[i].name, e);
+			continue;
+		}
+		rc = resolve_one(conf, envoys[i].key, envoys[i].name,
+		    envoys[i].mode, envoys[i].user, e);
+		if (rc == 0 && *envoys[i].mode == USERS_CHANGE)
+			rc = check_envoy(u, envoys[i].key, envoys[i].user, e);
+	}
+	return rc;
 }
 
 static int
@@ -284,10 +324,11 @@ users_resolve(const struct conf *conf, struct users *u, struct err *e)
 	u->front_mode = USERS_STAY;
 	u->worker_mode = USERS_STAY;
 	u->keys_mode = USERS_STAY;
+	u->courier_mode = USERS_STAY;
 	u->docker_host = xstrdup(conf_str(conf, CONF_DOCKER_HOST));
 	rc = resolve(conf, u, e);
 	if (rc == 0)
-		rc = resolve_keys(conf, u, e);
+		rc = resolve_envoys(conf, u, e);
 	if (rc == 0)
 		rc = check_reach(u, e);
 	if (rc == 0)
@@ -314,7 +355,8 @@ users_conf_of(enum msg_role role)
 {
 	static const enum conf_who of[] = {[MSG_ROLE_FRONT] = CONF_FRONT,
 	    [MSG_ROLE_WORKER] = CONF_WORKER,
-	    [MSG_ROLE_KEYS] = CONF_KEYS};
+	    [MSG_ROLE_KEYS] = CONF_KEYS,
+	    [MSG_ROLE_COURIER] = CONF_COURIER};
 
 	return of[role];
 }
@@ -322,19 +364,18 @@ users_conf_of(enum msg_role role)
 enum users_mode
 users_find(const struct users *u, enum msg_role role, struct privdrop_user *out)
 {
-	if (role == MSG_ROLE_KEYS) {
-		if (u->keys_mode == USERS_CHANGE)
-			*out = u->keys;
-		return u->keys_mode;
-	}
-	if (role == MSG_ROLE_FRONT) {
-		if (u->front_mode == USERS_CHANGE)
-			*out = u->front;
-		return u->front_mode;
-	}
-	if (u->worker_mode != USERS_CHANGE)
-		return u->worker_mode;
-	*out = u->worker;
-	each_socket(u, add_socket_group, out);
-	return u->worker_mode;
+	const struct {
+		enum users_mode mode;
+		const struct privdrop_user *user;
+	} roles[] = {[MSG_ROLE_FRONT] = {u->front_mode, &u->front},
+	    [MSG_ROLE_WORKER] = {u->worker_mode, &u->worker},
+	    [MSG_ROLE_KEYS] = {u->keys_mode, &u->keys},
+	    [MSG_ROLE_COURIER] = {u->courier_mode, &u->courier}};
+
+	if (roles[role].mode == USERS_STAY)
+		return USERS_STAY;
+	*out = *roles[role].user;
+	if (role == MSG_ROLE_WORKER)
+		each_socket(u, add_socket_group, out);
+	return USERS_CHANGE;
 }

@@ -2,9 +2,9 @@
  * users.h - as whom the children run
  *
  * Started as root, the front and the workers run as RUN_AS_FRONT and
- * RUN_AS_WORKER, which must exist; with an empty value, as root.  So does what
- * asks for an issuer's keys, as RUN_AS_KEYS, where there is an issuer.  Started
- * by an ordinary user, all run as that.
+ * RUN_AS_WORKER, which must exist; with an empty value, as root.  So do the
+ * envoys (common/envoy.h) that are wanted, as RUN_AS_KEYS and RUN_AS_COURIER.
+ * Started by an ordinary user, all run as that.
  */
 #ifndef MASTER_USERS_H
 #define MASTER_USERS_H
@@ -23,9 +23,11 @@ struct users {
 	enum users_mode front_mode;
 	enum users_mode worker_mode;
 	enum users_mode keys_mode;
+	enum users_mode courier_mode;
 	struct privdrop_user front;
 	struct privdrop_user worker;
 	struct privdrop_user keys;
+	struct privdrop_user courier;
 	char *docker_host;
 };
 
@@ -37,6 +39,8 @@ struct users {
 int users_resolve(
     const struct conf *conf, struct users *u, struct err *e) MUSTCHECK;
 void users_clear(struct users *u);
+/* users_are_wanted - whether the settings want such a child at all */
+bool users_are_wanted(const struct conf *conf, enum msg_role role);
 /* users_conf_of - which settings such a child is given */
 enum conf_who users_conf_of(enum msg_role role);
 /* users_are_apart - whether the front is another user than the workers, and

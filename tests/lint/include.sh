@@ -28,7 +28,7 @@ function floor(room, name)
 BEGIN {
 	# What each room may include beside itself and common.
 	below["master"] = below["store"] = below["mcp"] = below["http"] = ""
-	below["keys"] = ""
+	below["keys"] = below["courier"] = ""
 	below["ctl"] = "store" # the audit of a server that is stopped
 	below["core"] = "store"
 	below["tools"] = "core mcp store"
@@ -72,7 +72,7 @@ FNR == 1 {
 	if (room ~ /core$/ && name ~ /^(jansson|event2\/http)/)
 		fault("core knows no JSON and no HTTP")
 	only("sqlite3.h", "^supervisor/store/")
-	only("curl/curl.h", "^(worker/(docker|kubernetes)|supervisor/(ctl|keys))/")
+	only("curl/curl.h", "^(worker/(docker|kubernetes)|supervisor/(ctl|keys|courier))/")
 	only("event2/http.h", "^supervisor/http/")
 	only("event2/http_struct.h", "^supervisor/http/")
 	only("seccomp.h", "^common/confine\\.")

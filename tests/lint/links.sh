@@ -4,7 +4,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 . tests/lint/lib.sh
 
-build=${1:-build}
+build=${1:-${MCP_SANDBOXD_BUILD:-build}}
 
 # links PROGRAM ALLOWED - the program needs nothing but these libraries
 links()
@@ -37,10 +37,12 @@ trap 'rm -rf "$work"' EXIT
 	    'libevent_core-2.1|libjansson|libcurl|libseccomp|libcrypto'
 	links mcp-sandboxd-keys \
 	    'libevent_core-2.1|libjansson|libcurl|libseccomp'
+	links mcp-sandboxd-courier 'libevent_core-2.1|libcurl|libseccomp'
 	links sandbox-agent ''
 	size mcp-sandboxd 2000000
 	size mcp-sandboxd-front 2000000
 	size mcp-sandboxd-worker 2000000
 	size mcp-sandboxd-keys 500000
+	size mcp-sandboxd-courier 500000
 	size sandbox-agent 1000000
 } | verdict 'move the code that needs the library to the program that may'

@@ -147,6 +147,7 @@ generate()
 	library MASTER_SOURCES '^supervisor/master/'
 	library CTL_SOURCES '^supervisor/ctl/'
 	library KEYS_SOURCES '^supervisor/keys/'
+	library COURIER_SOURCES '^supervisor/courier/'
 	library WORKER_SOURCES '^worker/'
 	library AGENT_SOURCES '^images/agent/'
 	grep -E '^schema/sql/.*\.sql$' "$all" | list SQL_FILES

@@ -48,7 +48,9 @@ class Supervisor:
         sources = {name: os.path.join(programs(), source)
                    for name, source in (("mcp-sandboxd", "mcp-sandboxd"),
                                         ("mcp-sandboxd-front", fake),
-                                        ("mcp-sandboxd-worker", fake))}
+                                        ("mcp-sandboxd-worker", fake),
+                                        ("mcp-sandboxd-keys", fake),
+                                        ("mcp-sandboxd-courier", fake))}
         for path in sources.values():
             assert os.path.exists(path), f"{path} is not built"
         self.dir = tempfile.mkdtemp(prefix="mcp-sandboxd-master-")
@@ -78,7 +80,8 @@ class Supervisor:
     def environment(self):
         env = {"PATH": os.environ["PATH"], "PORT": "0",
                "DATA_DIR": self.data, "RUN_AS_FRONT": "",
-               "RUN_AS_WORKER": "", "LOG_LEVEL": "debug",
+               "RUN_AS_WORKER": "", "RUN_AS_KEYS": "",
+               "RUN_AS_COURIER": "", "LOG_LEVEL": "debug",
                "MCP_SANDBOXD_TEST_DIR": self.control}
         for key in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
             if key in os.environ:

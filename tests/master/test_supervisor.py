@@ -183,6 +183,48 @@ def test_one_worker_that_refuses_leaves_the_rest_at_work(make):
     assert s.stop() == 0
 
 
+ENVOYS = {"keys": {"OAUTH_ISSUER": "http://127.0.0.1:1",
+                   "OAUTH_AUDIENCE": "https://mcp.example/"},
+          "courier": {"WEBHOOKS": "true"}}
+
+
+@pytest.mark.parametrize("role", list(ENVOYS))
+def test_an_envoy_that_refuses_at_the_start_ends_the_supervisor(make, role):
+    s = make(modes={role: "exit 78"}, env=ENVOYS[role])
+    assert s.wait_exit() == 78
+    assert s.living() == []
+    assert f"{role} exited with status 78 and is not started again" \
+        in s.stderr()
+
+
+@pytest.mark.parametrize("status", [77, 78])
+@pytest.mark.parametrize("role", list(ENVOYS))
+def test_an_envoy_that_refuses_later_leaves_the_rest_at_work(
+        make, role, status):
+    """A file of authorities that is being written anew, say: what it is
+    missing may come back."""
+    s = make(env={**PATIENT, **ENVOYS[role]})
+    s.wait_ready()
+    s.wait_event(role, "heard")
+    s.set_mode(role, f"exit {status}")
+    s.kill(role)
+    s.wait_log(f"{role} died: it refused to start", 2)
+    assert s.ask() == s.pid("front")
+    assert len(s.pids("front")) == 1
+    s.set_mode(role, None)
+    s.wait_event(role, "heard", 2)
+    assert s.stop() == 0
+
+
+def test_envoys_are_started_where_they_are_wanted(make):
+    s = make()
+    s.wait_ready()
+    assert not s.pids("keys") and not s.pids("courier")
+    s = make(env={"OTLP_ENDPOINT": "http://127.0.0.1:4318"})
+    s.wait_ready()
+    assert s.pids("courier") and not s.pids("keys")
+
+
 # Silence
 
 def test_a_hung_child_is_aborted(make):

@@ -1,11 +1,11 @@
 /*
- * fake_child - a stand-in for the front and the worker, for tests of the
+ * fake_child - a stand-in for the front and the others, for tests of the
  * supervisor: a real child by common/child.h that does no work and can be
- * told to misbehave.  Copied beside mcp-sandboxd under both programs' names;
+ * told to misbehave.  Copied beside mcp-sandboxd under the programs' names;
  * it is what its name says.
  *
  * MCP_SANDBOXD_TEST_DIR names a directory.  Each start reads how to behave
- * from the file front.mode, worker.mode or worker-N.mode in it (missing:
+ * from the file front.mode, worker-N.mode, worker.mode ... in it (missing:
  * well); what happens is appended to the file "log" there as lines
  * "<role> <pid> <event> ...".
  */
@@ -366,23 +366,38 @@ static const struct child_ops worker_ops = {.on_config = on_config,
 int
 main(int argc, char **argv)
 {
-	const bool is_front = strstr(argv[0], "front") != NULL;
-	char role[32] = "front";
+	/* The worker is the last: any name. */
+	static const struct {
+		const char *name;
+		enum msg_role role;
+		uint32_t index;
+	} roles[] = {{"front", MSG_ROLE_FRONT, 0},
+	    {"keys", MSG_ROLE_KEYS, CHILD_KEYS_INDEX},
+	    {"courier", MSG_ROLE_COURIER, CHILD_COURIER_INDEX},
+	    {"worker", MSG_ROLE_WORKER, 0}};
+	const char *program = strrchr(argv[0], '/');
+	uint32_t index;
+	char role[32];
+	size_t at = 0;
+	bool is_worker;
 
 	if (argc >= 2 && strcmp(argv[1], "check") == 0)
 		return 0; /* --check-config: all is well */
-	if (argc != (is_front ? 1 : 2))
-		fatal(64, "want %s", is_front ? "no argument" : "an index");
-	if (!is_front)
-		(void)snprintf(role, sizeof(role), "worker-%s", argv[1]);
-	fake_open(&fake, role, is_front ? "front" : "worker");
+	while (at < ARRAY_LEN(roles) - 1 &&
+	    strstr(program == NULL ? argv[0] : program, roles[at].name) == NULL)
+		at++;
+	is_worker = roles[at].role == MSG_ROLE_WORKER;
+	if (argc != (is_worker ? 2 : 1))
+		fatal(64, "want %s", is_worker ? "an index" : "no argument");
+	index = is_worker ? (uint32_t)atoi(argv[1]) : roles[at].index;
+	(void)snprintf(role, sizeof(role), is_worker ? "worker-%s" : "%s",
+	    is_worker ? argv[1] : roles[at].name);
+	fake_open(&fake, role, roles[at].name);
 	fake.base = event_base_new();
 	if (fake.base == NULL)
 		fatal(70, "no loop");
-	fake.child =
-	    child_start(fake.base, is_front ? MSG_ROLE_FRONT : MSG_ROLE_WORKER,
-		is_front ? 0 : (uint32_t)atoi(argv[1]),
-		is_front ? &front_ops : &worker_ops, &fake);
+	fake.child = child_start(fake.base, roles[at].role, index,
+	    at == 0 ? &front_ops : &worker_ops, &fake);
 	(void)event_base_dispatch(fake.base);
 	return 98;
 }

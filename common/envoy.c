@@ -1,0 +1,147 @@
+#include "common/envoy.h"
+
+#include <errno.h>
+
+#include "common/confine.h"
+#include "common/exit.h"
+#include "common/fence.h"
+#include "common/log.h"
+#include "common/msg/chan.h"
+#include "common/turns.h"
+
+struct envoy {
+	struct event_base *base;
+	struct child *child;
+	const struct envoy_ops *ops;
+	void *arg;
+	struct ipc_chan *front; /* NULL: not yet */
+	uint32_t done;
+};
+
+static struct envoy envoy; /* there is one in a process */
+
+/* ---- the front */
+
+static int
+message_cb(struct ipc_chan *c, struct ipc_msg *m, void *arg, struct err *e)
+{
+	const struct envoy *v = arg;
+
+	(void)c;
+	return v->ops->on_message(m, v->arg, e);
+}
+
+static NORETURN void
+leave(void)
+{
+	log_info("exit");
+	_exit(0);
+}
+
+static void
+close_cb(struct ipc_chan *c, const struct err *why, void *arg)
+{
+	struct envoy *v = arg;
+
+	(void)c;
+	if (why->code == ERR_PROTO)
+		child_die(v->child, EXIT_PROTO, "front: %s", why->msg);
+	leave();
+}
+
+static const struct ipc_ops front_ops = {message_cb, close_cb, NULL};
+
+static void
+on_peer(uint32_t index, uint32_t generation, int fd, void *arg)
+{
+	struct envoy *v = arg;
+
+	(void)index;
+	(void)generation;
+	if (v->front != NULL)
+		child_die(
+		    v->child, EXIT_PROTO, "a second channel to the front");
+	v->front = ipc_chan_new(v->base, fd, "front", &front_ops, v);
+	v->ops->on_front(v->front, v->arg);
+}
+
+/* ---- life */
+
+int
+envoy_check_files(
+    const struct envoy_ops *ops, const struct conf *conf, struct err *e)
+{
+	for (const struct envoy_file *f = ops->files; f->key != NULL; f++) {
+		const char *path = conf_str(conf, f->name);
+
+		if (path[0] != '\0' && access(path, R_OK) != 0)
+			return err_set(e, ERR_INVAL,
+			    "%s: %.200s: %s, as the user of %s", f->key, path,
+			    strerror(errno), ops->run_as);
+	}
+	return 0;
+}
+
+/* What names and certificates are looked up in, and the files of settings. */
+static int
+raise_fence(const struct envoy_ops *ops, const struct conf *conf, struct err *e)
+{
+	static const char *const usual[] = {"/etc/resolv.conf", "/etc/hosts",
+	    "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf",
+	    "/etc/services", "/run/systemd/resolve",
+	    "/usr/share/ca-certificates", "/usr/local/share/ca-certificates",
+	    "/etc/pki"};
+	struct fence_gate gates[ARRAY_LEN(usual) + 1 + ENVOY_FILES_MAX];
+	size_t n = 0;
+
+	gates[n++] = (struct fence_gate){NULL, FENCE_TCP};
+	for (size_t i = 0; i < ARRAY_LEN(usual); i++)
+		gates[n++] = (struct fence_gate){usual[i], FENCE_READ};
+	for (const struct envoy_file *f = ops->files;
+	     f->key != NULL && n < ARRAY_LEN(gates); f++)
+		gates[n++] =
+		    (struct fence_gate){conf_str(conf, f->name), FENCE_READ};
+	return fence_raise(gates, n, e);
+}
+
+static int
+on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
+{
+	struct envoy *v = arg;
+
+	v->child = c;
+	if (envoy_check_files(v->ops, conf, e) != 0)
+		return EXIT_CONFIG;
+	if (raise_fence(v->ops, conf, e) != 0)
+		return EXIT_PRIVILEGE;
+	if (v->ops->on_open(conf, v->arg, e) != 0)
+		return EXIT_CONFIG;
+	return confine_envoy(e) == 0 ? 0 : EXIT_PRIVILEGE;
+}
+
+static void
+on_drain(uint32_t left_ms, void *arg)
+{
+	(void)left_ms;
+	(void)arg;
+	leave();
+}
+
+static const struct child_ops child_ops = {
+    .on_config = on_config, .on_peer = on_peer, .on_drain = on_drain};
+
+void
+envoy_worked(uint32_t active)
+{
+	child_counts(envoy.child, ++envoy.done, active);
+}
+
+void
+envoy_run(struct event_base *base, enum msg_role role, uint32_t index,
+    const struct envoy_ops *ops, void *arg)
+{
+	envoy = (struct envoy){.base = base, .ops = ops, .arg = arg};
+	(void)child_start(base, role, index, &child_ops, &envoy);
+	(void)!turns_run(base);
+	fatal(EXIT_BUG, "the loop has ended");
+}
