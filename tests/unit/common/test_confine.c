@@ -178,7 +178,7 @@ static void
 test_what_asks_for_keys_is_denied_every_listed_call(void **state)
 {
 	(void)state;
-	assert_int_equal(in_child(confine_keys, try_denied_calls), 0);
+	assert_int_equal(in_child(confine_envoy, try_denied_calls), 0);
 }
 
 /* Without the filter they work: the tests above see it, not the machine. */
@@ -342,9 +342,9 @@ static void
 test_what_asks_for_keys_makes_internet_sockets_alone(void **state)
 {
 	(void)state;
-	assert_int_equal(in_child(confine_keys, try_keys_sockets), 0);
-	assert_int_equal(in_child(confine_keys, try_namespaces), 0);
-	assert_int_equal(in_child(confine_keys, try_execve), 0);
+	assert_int_equal(in_child(confine_envoy, try_keys_sockets), 0);
+	assert_int_equal(in_child(confine_envoy, try_namespaces), 0);
+	assert_int_equal(in_child(confine_envoy, try_execve), 0);
 }
 
 static void
