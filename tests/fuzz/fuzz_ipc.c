@@ -89,6 +89,8 @@ MSG_FRONT_TO_WORKER_EACH(HANDLER)
 MSG_WORKER_TO_FRONT_EACH(HANDLER)
 MSG_FRONT_TO_KEYS_EACH(HANDLER)
 MSG_KEYS_TO_FRONT_EACH(HANDLER)
+MSG_FRONT_TO_COURIER_EACH(HANDLER)
+MSG_COURIER_TO_FRONT_EACH(HANDLER)
 
 static int
 dispatch(struct seen *s, struct ipc_msg *m, struct err *e)
@@ -105,6 +107,10 @@ dispatch(struct seen *s, struct ipc_msg *m, struct err *e)
 	    MSG_FRONT_TO_KEYS_EACH(ENTRY)};
 	static const struct msg_keys_to_front from_keys = {
 	    MSG_KEYS_TO_FRONT_EACH(ENTRY)};
+	static const struct msg_front_to_courier to_courier = {
+	    MSG_FRONT_TO_COURIER_EACH(ENTRY)};
+	static const struct msg_courier_to_front from_courier = {
+	    MSG_COURIER_TO_FRONT_EACH(ENTRY)};
 
 	switch (s->way) {
 	case 0:
@@ -119,6 +125,10 @@ dispatch(struct seen *s, struct ipc_msg *m, struct err *e)
 		return msg_dispatch_front_to_keys(&to_keys, m, s, e);
 	case 5:
 		return msg_dispatch_keys_to_front(&from_keys, m, s, e);
+	case 6:
+		return msg_dispatch_front_to_courier(&to_courier, m, s, e);
+	case 7:
+		return msg_dispatch_courier_to_front(&from_courier, m, s, e);
 	default:
 		return msg_dispatch_worker_to_front(&to_front, m, s, e);
 	}

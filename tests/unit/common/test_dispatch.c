@@ -41,6 +41,8 @@ MSG_FRONT_TO_WORKER_EACH(MSG_COUNT)
 MSG_WORKER_TO_FRONT_EACH(MSG_COUNT)
 MSG_FRONT_TO_KEYS_EACH(MSG_COUNT)
 MSG_KEYS_TO_FRONT_EACH(MSG_COUNT)
+MSG_FRONT_TO_COURIER_EACH(MSG_COUNT)
+MSG_COURIER_TO_FRONT_EACH(MSG_COUNT)
 FRAME_UP_EACH(UP_COUNT)
 FRAME_DOWN_EACH(DOWN_COUNT)
 
@@ -56,6 +58,10 @@ static const struct msg_front_to_keys front_to_keys = {
     MSG_FRONT_TO_KEYS_EACH(MSG_ENTRY)};
 static const struct msg_keys_to_front keys_to_front = {
     MSG_KEYS_TO_FRONT_EACH(MSG_ENTRY)};
+static const struct msg_front_to_courier front_to_courier = {
+    MSG_FRONT_TO_COURIER_EACH(MSG_ENTRY)};
+static const struct msg_courier_to_front courier_to_front = {
+    MSG_COURIER_TO_FRONT_EACH(MSG_ENTRY)};
 static const struct frame_up up = {FRAME_UP_EACH(UP_ENTRY)};
 static const struct frame_down down = {FRAME_DOWN_EACH(DOWN_ENTRY)};
 
@@ -109,7 +115,7 @@ test_each_message_is_for_one_direction_and_keeps_no_descriptor(void **state)
 	for (unsigned int type = 0; type <= UINT16_MAX; type++) {
 		const struct codec *c = msg_codec(type);
 
-		for (int way = 0; way < 6 && c != NULL; way++) {
+		for (int way = 0; way < 8 && c != NULL; way++) {
 			struct ipc_out o;
 			struct ipc_msg m = received(&o, c, &any);
 			struct err e;
@@ -132,6 +138,12 @@ test_each_message_is_for_one_direction_and_keeps_no_descriptor(void **state)
 			else if (way == 4)
 				rc = msg_dispatch_keys_to_front(
 				    &keys_to_front, &m, &calls, &e);
+			else if (way == 5)
+				rc = msg_dispatch_front_to_courier(
+				    &front_to_courier, &m, &calls, &e);
+			else if (way == 6)
+				rc = msg_dispatch_courier_to_front(
+				    &courier_to_front, &m, &calls, &e);
 			else
 				rc = msg_dispatch_worker_to_front(
 				    &worker_to_front, &m, &calls, &e);
