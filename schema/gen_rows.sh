@@ -281,6 +281,7 @@ BEGIN {
 	if (form == "header") {
 		print "#ifndef STORE_ROWS_GEN_H\n#define STORE_ROWS_GEN_H\n"
 		print "#include \"common/base.h\"\n#include \"common/uuid.h\""
+		print "#include \"common/event_kinds_gen.h\""
 		print "#include \"common/words_gen.h\""
 	} else if (form == "sql") {
 		print "#ifndef STORE_ROWS_SQL_GEN_H"

@@ -12,6 +12,8 @@
 #include "supervisor/core/chronicle.h"
 #include "supervisor/core/disk.h"
 #include "supervisor/core/eraser.h"
+#include "supervisor/core/event_feed.h"
+#include "supervisor/core/event_news.h"
 #include "supervisor/core/fleet.h"
 #include "supervisor/core/left_behind.h"
 #include "supervisor/core/logs.h"
@@ -42,6 +44,8 @@ struct core {
 	struct secrets *secrets;
 	struct eraser eraser;
 	struct disk *disk;
+	struct event_feeds *feeds;
+	struct event_news *news;
 	struct fleet *fleet;
 	struct sched *sched;
 	struct sched *engine;
@@ -76,6 +80,12 @@ struct store *
 core_store(const struct core *c)
 {
 	return c->parts.store;
+}
+
+struct event_feeds *
+core_event_feeds(const struct core *c)
+{
+	return c->feeds;
 }
 
 struct logs *
@@ -149,10 +159,13 @@ core_of(void *worker)
 static int
 on_worker_state(void *worker, const struct msg_worker_state *m, struct err *e)
 {
+	struct core *c = core_of(worker);
 	int rc = fleet_on_worker_state(worker, m, e);
 
+	event_news_engine(c->news, fleet_worker_index(worker),
+	    m->engine_up ? NULL : m->detail);
 	if (m->engine_up)
-		sweeper_ask(&core_of(worker)->sweeper);
+		sweeper_ask(&c->sweeper);
 	return rc;
 }
 
@@ -234,10 +247,16 @@ static int
 on_run_record(void *worker, const struct msg_run_record *m, struct err *e)
 {
 	struct run *r = run_of(worker, m->id);
+	int64_t before;
 
-	if (r != NULL)
-		left_behind_on_record(r->sandbox, &m->record);
-	return r == NULL ? 0 : run_on_record(r, &m->record, e);
+	if (r == NULL)
+		return 0;
+	before = r->row.started_ms;
+	left_behind_on_record(r->sandbox, &m->record);
+	if (run_on_record(r, &m->record, e) != 0)
+		return e->code;
+	event_news_started(core_of(worker)->news, &r->row, before);
+	return 0;
 }
 
 static int
@@ -351,6 +370,7 @@ on_worker_came(uint32_t worker, void *arg)
 {
 	struct core *c = arg;
 
+	event_news_worker(c->news, worker, EVENT_WORKER_READY);
 	sandboxes_worker_came(c->sandboxes, worker);
 	core_turn(c);
 }
@@ -360,6 +380,7 @@ on_worker_went(uint32_t worker, void *arg)
 {
 	struct core *c = arg;
 
+	event_news_worker(c->news, worker, EVENT_WORKER_LOST);
 	sandboxes_worker_went(c->sandboxes, worker);
 }
 
@@ -438,6 +459,7 @@ on_refused(struct tenant_id tenant, enum quota_key key, void *arg)
 	    &(struct act){.what = "quota.refusal",
 		.tenant = n == NULL ? NULL : n->row.name,
 		.subject = quota_rule(key)->key});
+	event_news_refused(c->news, tenant, quota_rule(key)->key);
 }
 
 /* ---- by the clock */
@@ -525,6 +547,7 @@ tick_cb(void *arg)
 	core_turn(c);
 	core_trim(c);
 	disk_tick(c->disk, now);
+	event_news_tick(c->news, now);
 	tenants_tick(c->tenants, clock_wall_ms());
 	eraser_tick(&c->eraser);
 }
@@ -595,6 +618,8 @@ core_new(const struct core_parts *parts, struct core **out, struct err *e)
 	c->acts = acts_new(parts->base, parts->store, &c->bus);
 	bus_join(&c->bus, &c->member, on_bus, c);
 	c->disk = disk_new(parts->conf, parts->store, &c->bus);
+	c->feeds = event_feeds_new(parts->base, parts->store);
+	c->news = event_news_new(parts->store, c->disk);
 	c->fleet = fleet_new(parts->base,
 	    (uint32_t)conf_int(parts->conf, CONF_WORKERS), &fleet_ops, c);
 	c->sched = sched_new(start_cb);
@@ -627,6 +652,8 @@ core_free(struct core *c)
 	sched_free(c->engine);
 	sched_free(c->sched);
 	logs_free(c->logs);
+	event_news_free(c->news);
+	event_feeds_free(c->feeds);
 	disk_free(c->disk);
 	bus_leave(&c->bus, &c->member);
 	acts_free(c->acts);
@@ -654,6 +681,7 @@ core_recover(struct core *c, struct err *e)
 		store_snapshot_clear(&snap);
 		return rc;
 	}
+	event_news_began(c->news, snap.next_run);
 	rc = recovery_restore(
 	    &(struct recovery){c->tenants, c->sandboxes, c->runs}, &snap, e);
 	store_snapshot_clear(&snap);

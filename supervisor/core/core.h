@@ -20,6 +20,8 @@
  *	lookup     a run by its id; follow: its log, at a reader's pace
  *	acts       who did what, for the audit
  *	bus        who wants to know                counters, and those above
+ *	event_feed who follows what is told: of tenants  event_news: of the
+ *server
  *
  * core.c puts them together: it hands on what workers say, lets the scheduler
  * have its turn, and does what the clock asks for.
@@ -40,6 +42,7 @@ struct core;
 struct left_behind;
 struct quota_uses;
 struct event_base;
+struct event_feeds;
 struct logs;
 struct runs;
 struct sandbox;
@@ -79,6 +82,7 @@ void core_worker_gone(struct core *c, uint32_t worker, bool throttled);
 struct event_base *core_base(const struct core *c);
 const struct conf *core_conf(const struct core *c);
 struct store *core_store(const struct core *c);
+struct event_feeds *core_event_feeds(const struct core *c);
 struct logs *core_logs(const struct core *c);
 struct runs *core_runs(const struct core *c);
 struct acts *core_acts(const struct core *c);

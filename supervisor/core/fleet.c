@@ -35,6 +35,12 @@ fleet_worker_arg(const struct fleet_worker *w)
 	return w->fleet->arg;
 }
 
+uint32_t
+fleet_worker_index(const struct fleet_worker *w)
+{
+	return w->index;
+}
+
 int
 fleet_on_worker_state(
     void *worker, const struct msg_worker_state *m, struct err *e)

@@ -35,6 +35,7 @@ struct fleet *fleet_new(struct event_base *base, uint32_t nworkers,
     const struct fleet_ops *ops, void *arg);
 void fleet_free(struct fleet *f);
 void *fleet_worker_arg(const struct fleet_worker *w);
+uint32_t fleet_worker_index(const struct fleet_worker *w);
 int fleet_on_worker_state(
     void *worker, const struct msg_worker_state *m, struct err *e) MUSTCHECK;
 

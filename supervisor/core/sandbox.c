@@ -458,9 +458,8 @@ sandbox_happen(
 		hashmap_del(&sb->all->ids, &sb->by_id);
 		quota_use_drop_sandbox(sb->use, &sb->row);
 	}
-	sb->why.code = 0;
-	if (why != NULL)
-		sb->why = *why;
+	sb->why = why != NULL ? *why : (struct err){0};
+	sandbox_row_explain(&sb->row, m.to, what, why);
 	if (m.deeds & SANDBOX_DO_SAVE)
 		sb->row.state = m.word;
 	sb->pins++;
@@ -561,6 +560,7 @@ sandbox_replace(
 	if (check_worker(old->all, e) != 0)
 		return e->code;
 	old->pins++;
+	sandbox_row_explain_by(&old->row, "replaced");
 	sandbox_remove(old);
 	*out = sandbox_make(old->all, &w, old->row.generation + 1);
 	old->pins--;
@@ -750,6 +750,7 @@ sandboxes_reap(struct sandboxes *all, int64_t wall_ms)
 		    wall_ms < sb->row.expires_ms)
 			continue;
 		sb->is_expired = true;
+		sandbox_row_explain_by(&sb->row, "expired");
 		sandbox_remove(sb);
 	}
 }

@@ -62,3 +62,44 @@ sandbox_row_init(struct store_sandbox *row, const struct sandbox_wish *w,
 	};
 	sandbox_row_limits(row, conf, uses);
 }
+
+/* ---- why it goes */
+
+static bool
+is_said(const char *text)
+{
+	return text != NULL && text[0] != '\0';
+}
+
+static void
+say(char **to, const char *text)
+{
+	if (is_said(*to))
+		return;
+	free(*to);
+	*to = xstrdup(text);
+}
+
+void
+sandbox_row_explain_by(struct store_sandbox *row, const char *reason)
+{
+	say(&row->reason, reason);
+}
+
+void
+sandbox_row_explain(struct store_sandbox *row, enum sandbox_state to,
+    enum sandbox_happening what, const struct err *why)
+{
+	static const char *const reasons[SANDBOX_NHAPPENING] = {
+	    [SANDBOX_FAILED] = "failed",
+	    [SANDBOX_LOST] = "lost",
+	    [SANDBOX_HUNG] = "hung",
+	    [SANDBOX_UNWANTED] = "deleted",
+	};
+
+	if (sandbox_state_is_live(to) || reasons[what] == NULL)
+		return;
+	say(&row->reason, reasons[what]);
+	if (why != NULL)
+		say(&row->why, why->msg);
+}

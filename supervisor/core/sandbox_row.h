@@ -18,4 +18,11 @@ void sandbox_row_init(struct store_sandbox *row, const struct sandbox_wish *w,
 void sandbox_row_limits(struct store_sandbox *row, const struct conf *conf,
     struct quota_uses *uses);
 
+/* sandbox_row_explain - why it goes, if it goes, for its events: as what
+ * happened says, and why (may be NULL) in words; the first that was said stays.
+ * sandbox_row_explain_by: it is not wanted for this reason */
+void sandbox_row_explain(struct store_sandbox *row, enum sandbox_state to,
+    enum sandbox_happening what, const struct err *why);
+void sandbox_row_explain_by(struct store_sandbox *row, const char *reason);
+
 #endif

@@ -27,6 +27,7 @@
 #include "supervisor/core/tenants.h"
 #include "supervisor/front/bodies.h"
 #include "supervisor/front/crew_members.h"
+#include "supervisor/front/event_streams.h"
 #include "supervisor/front/gate.h"
 #include "supervisor/front/metrics.h"
 #include "supervisor/front/oauth.h"
@@ -353,6 +354,7 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	f->core = parts->core;
 	f->heartbeat_ms = parts->heartbeat_ms;
 	LIST_INIT(&f->events);
+	f->event_streams = event_streams_new(f);
 	set_event_key(f, parts->session_key);
 	f->mcp_path = xstrdup(conf_str(f->conf, CONF_MCP_PATH));
 	for (n = strlen(f->mcp_path); n > 0 && f->mcp_path[n - 1] == '/'; n--)
@@ -403,6 +405,7 @@ front_free(struct front *f)
 	http_server_free(
 	    f->http); /* every holder hears that its client is gone */
 	late_refusals_free(f->refusals);
+	event_streams_free(f->event_streams);
 	bodies_free(f->bodies);
 	crew_members_free(f->crew_members);
 	tools_free(f->tools);
@@ -509,6 +512,7 @@ front_drain(struct front *f, void (*on_idle)(void *arg), void *arg)
 	f->draining = true;
 	http_server_drain(f->http);
 	front_events_drain(f);
+	event_streams_drain(f->event_streams);
 	tools_drain(f->tools, on_idle, arg);
 }
 

@@ -35,6 +35,7 @@ struct bodies;
 struct crew_members;
 struct event;
 struct event_base;
+struct event_streams;
 struct events;
 struct oauth;
 struct late_refusals;
@@ -62,6 +63,7 @@ struct front {
 	struct principal *operator; /* who came by the admin socket */
 	char *mcp_path;             /* without a slash at the end; "" for "/" */
 	struct events_list events;
+	struct event_streams *event_streams;
 	uint8_t event_key[SIPHASH_KEY_BYTES]; /* signs places in logs */
 	uint32_t heartbeat_ms;                /* of silent event streams */
 	bool draining;

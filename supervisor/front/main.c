@@ -24,6 +24,7 @@
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/acts.h"
+#include "supervisor/core/event_news.h"
 #include "supervisor/core/seal.h"
 #include "supervisor/core/secrets.h"
 #include "supervisor/core/tenants.h"
@@ -315,6 +316,7 @@ build(struct program *p, struct err *e)
 	if (open_core(p, e) != 0)
 		return e->code;
 	unlock_secrets(p);
+	store_event_began(p->store, PACKAGE_VERSION);
 	parts = (struct front_parts){
 	    .base = p->base,
 	    .conf = p->conf,
@@ -472,6 +474,7 @@ static NORETURN void
 finish(struct program *p)
 {
 	acts_flush(core_acts(p->core));
+	event_news_of_server(p->store, EVENT_SERVER_STOPPED);
 	store_close(p->store); /* commits what is queued */
 	log_info("stopped");
 	_exit(0);
@@ -510,6 +513,7 @@ on_drain(uint32_t left_ms, void *arg)
 	if (p->drain == NULL)
 		fatal(EXIT_MEMORY, "out of memory");
 	(void)event_add(p->drain, &poll);
+	event_news_of_server(p->store, EVENT_SERVER_STOPPING);
 	core_drain(p->core);
 	front_drain(p->front, on_idle, p);
 }

@@ -13,6 +13,7 @@
 #include "supervisor/front/account.h"
 #include "supervisor/front/admin.h"
 #include "supervisor/front/audit_route.h"
+#include "supervisor/front/event_streams.h"
 #include "supervisor/front/oauth.h"
 #include "supervisor/front/record_route.h"
 #include "supervisor/front/sandbox_route.h"
@@ -144,6 +145,8 @@ static const struct route routes[] = {
 	ROUTE_FOR_USERS, USER},
     {ROUTE_TOP, "/api/v1/secrets/:secret", CHANGE, CHANGE_ALLOW,
 	"no such secret", secret_on_own, ROUTE_FOR_USERS, USER},
+    {ROUTE_TOP, "/api/v1/events", READ, READ_ALLOW, NULL,
+	event_streams_on_request, ROUTE_FOR_USERS, USER | ADMIN},
     {ROUTE_TOP, "/api/v1/tokens", READ, READ_ALLOW, NULL, admin_on_tokens,
 	ROUTE_FOR_USERS, ADMIN},
     {ROUTE_TOP, "/api/v1/tokens/:token", READ | HTTP_METHOD_DELETE,

@@ -211,11 +211,12 @@ new_op(struct store *s)
 static void
 put(struct store *s, struct audit_entry *from)
 {
-	struct audit_op *a = (struct audit_op *)writer_rider(s->writer);
+	struct audit_op *a =
+	    (struct audit_op *)writer_rider(s->writer, WRITER_SEAT_AUDIT);
 
 	if (a == NULL) {
 		a = new_op(s);
-		writer_ride(s->writer, &a->op);
+		writer_ride(s->writer, WRITER_SEAT_AUDIT, &a->op);
 	}
 	a->entries = array_grow(a->entries, a->n, sizeof(*a->entries));
 	a->entries[a->n++] = *from;
@@ -223,7 +224,7 @@ put(struct store *s, struct audit_entry *from)
 	from->row = (struct store_audit){0};
 	s->audit_behind++;
 	if (from->done != NULL || a->n == OP_ROWS_MAX)
-		writer_send_rider(s->writer);
+		writer_send_riders(s->writer);
 }
 
 void

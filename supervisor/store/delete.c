@@ -1,7 +1,9 @@
 #include "supervisor/store/store_int.h"
 
+#include "common/clock.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
+#include "supervisor/store/event_put.h"
 #include "supervisor/store/forget.h"
 #include "supervisor/store/writer.h"
 
@@ -20,6 +22,7 @@ struct delete_row {
 	enum run_state state;
 	bool has_file;
 	uint64_t bytes;
+	char *identifier;
 };
 
 static int
@@ -41,6 +44,7 @@ find_row(struct db *db, const struct delete_op *o, struct delete_row *row,
 	rc = run_state_parse(db_get_word(&c), &row->state);
 	row->has_file = db_get_int(&c) != 0;
 	row->bytes = db_get_uint(&c);
+	row->identifier = db_get_text(&c);
 	db_call_end(&c);
 	return rc == 0 ?
 	    0 :
@@ -48,22 +52,47 @@ find_row(struct db *db, const struct delete_op *o, struct delete_row *row,
 }
 
 static int
-delete_run(struct db *db, struct op *op, struct err *e)
+put_event(
+    struct db *db, struct op *op, const struct delete_row *row, struct err *e)
+{
+	const struct delete_op *o = (const struct delete_op *)op;
+	struct store_event event = {.tenant = o->tenant,
+	    .at_ms = clock_wall_ms(),
+	    .kind = EVENT_RUN_DELETED,
+	    .identifier = row->identifier,
+	    .run = o->run};
+
+	return event_put(db, op, &event, e);
+}
+
+static int
+delete_row(
+    struct db *db, struct op *op, const struct delete_row *row, struct err *e)
 {
 	struct delete_op *o = (struct delete_op *)op;
-	struct delete_row row;
 
-	if (find_row(db, o, &row, e) != 0)
-		return e->code;
-	if (row.state == RUN_STATE_QUEUED || row.state == RUN_STATE_RUNNING)
+	if (row->state == RUN_STATE_QUEUED || row->state == RUN_STATE_RUNNING)
 		return err_set(
 		    e, ERR_CONFLICT, "the run has not ended: cancel it first");
-	if (row.has_file)
-		forget_add_log(&o->forget, &o->run, row.bytes);
-	if (forget_run(db, &o->forget, o->tenant, row.id, e) != 0 ||
-	    forget_blobs(db, &o->forget, o->tenant, e) != 0)
+	if (row->has_file)
+		forget_add_log(&o->forget, &o->run, row->bytes);
+	if (forget_run(db, &o->forget, o->tenant, row->id, e) != 0 ||
+	    forget_blobs(db, &o->forget, o->tenant, e) != 0 ||
+	    put_event(db, op, row, e) != 0)
 		return e->code;
 	return forget_count(db, o->tenant, 1, e);
+}
+
+static int
+delete_run(struct db *db, struct op *op, struct err *e)
+{
+	struct delete_row row = {0};
+	int rc = find_row(db, (const struct delete_op *)op, &row, e);
+
+	if (rc == 0)
+		rc = delete_row(db, op, &row, e);
+	free(row.identifier);
+	return rc;
 }
 
 static void

@@ -244,6 +244,7 @@ tenant_erase_run(struct db *db, struct op *op, struct err *e)
 	if (check_unused(db, tenant, e) != 0 ||
 	    run_of_tenant(db, DB_TOKENS_DROP, tenant, e) != 0 ||
 	    run_of_tenant(db, DB_GRANTS_DROP, tenant, e) != 0 ||
+	    run_of_tenant(db, DB_EVENTS_DROP, tenant, e) != 0 ||
 	    run_of_tenant(db, DB_SECRETS_DROP, tenant, e) != 0)
 		return e->code;
 	db_call_init(&c, db, DB_TENANT_ERASE);

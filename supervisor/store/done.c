@@ -19,6 +19,8 @@ struct done {
 	int fd;
 	void (*on_damaged)(const struct err *why, void *arg); /* once */
 	void *on_damaged_arg;
+	void (*on_events)(uint64_t tenant, void *arg);
+	void *on_events_arg;
 };
 
 static struct op *
@@ -62,6 +64,8 @@ done_cb(evutil_socket_t fd, short what, void *arg)
 		struct op *op = d->delivering;
 
 		d->delivering = op->next;
+		if (op->rc == 0 && op->has_events && d->on_events != NULL)
+			d->on_events(op->events_of, d->on_events_arg);
 		op->deliver(op);
 		if (op->rc == ERR_DAMAGED && why.code == 0)
 			(void)err_set(&why, op->rc, "%s", op->why.msg);
@@ -101,6 +105,14 @@ done_on_damaged(
 {
 	d->on_damaged = cb;
 	d->on_damaged_arg = arg;
+}
+
+void
+done_on_events(
+    struct done *d, void (*cb)(uint64_t tenant, void *arg), void *arg)
+{
+	d->on_events = cb;
+	d->on_events_arg = arg;
 }
 
 void

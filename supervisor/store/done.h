@@ -18,6 +18,10 @@ int done_new(
  * with ERR_DAMAGED; on the loop's thread, before the loop runs */
 void done_on_damaged(
     struct done *d, void (*cb)(const struct err *why, void *arg), void *arg);
+/* done_on_events - what to call before an op is delivered that is on disk and
+ * has put events; it may not free the store.  NULL: nothing */
+void done_on_events(
+    struct done *d, void (*cb)(uint64_t tenant, void *arg), void *arg);
 /* done_free - releases what was not delivered; nobody pushes any more */
 void done_free(struct done *d);
 /* done_push - a list linked by next; NULL is fine */

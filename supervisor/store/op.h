@@ -31,6 +31,9 @@ struct op {
 	/* Not run: this one does its work, too.  It is delivered right before
 	 * this one and with its rc. */
 	struct op *covers;
+	/* Set by run: events of this tenant were put (event_put.h). */
+	uint64_t events_of;
+	bool has_events;
 	struct err why;
 };
 

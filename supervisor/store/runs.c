@@ -14,6 +14,9 @@
  *		that were not put, and the tenant's totals, in the same
  *		transaction.
  *
+ * Begin and end are told as events in the same transactions (event_log.h); an
+ * end that covers its begin is one event, which says both.
+ *
  * The log: whatever writes a row of which the log is in a file gives the file
  * its name, in the same transaction.  If it cannot, only that op fails; if the
  * row is not written, the name is taken back.  An end whose log fits into the
@@ -26,6 +29,8 @@
 #include "common/xmalloc.h"
 #include "supervisor/store/blob_files.h"
 #include "supervisor/store/db.h"
+#include "supervisor/store/event_log.h"
+#include "supervisor/store/event_put.h"
 #include "supervisor/store/log_files.h"
 #include "supervisor/store/rows_sql_gen.h"
 #include "supervisor/store/tally.h"
@@ -37,6 +42,7 @@ struct run_op {
 	struct write_op w;
 	struct store_run row;
 	struct store_log *log; /* held; or NULL */
+	int64_t started_ms;    /* of a begin: told meanwhile; 0: not */
 };
 
 /* The callback may close the store: nothing of it is needed afterwards. */
@@ -154,6 +160,21 @@ insert_commands(struct db *db, const struct store_run *r, struct err *e)
 	return 0;
 }
 
+/* It may have begun while it was held. */
+static int
+insert_events(struct db *db, struct op *op, struct err *e)
+{
+	const struct run_op *o = (const struct run_op *)op;
+	struct store_run r = o->row; /* borrowed */
+
+	if (event_put_run(db, op, EVENT_RUN_CREATED, &r, e) != 0)
+		return e->code;
+	r.started_ms = o->started_ms;
+	return r.started_ms == 0 ?
+	    0 :
+	    event_put_run(db, op, EVENT_RUN_STARTED, &r, e);
+}
+
 static int
 insert_run(struct db *db, struct op *op, struct err *e)
 {
@@ -161,7 +182,8 @@ insert_run(struct db *db, struct op *op, struct err *e)
 	const struct store_run *r = &o->row;
 
 	if (insert_check(r, e) != 0 || insert_row(db, r, e) != 0 ||
-	    spec_insert(db, r, e) != 0 || insert_commands(db, r, e) != 0)
+	    spec_insert(db, r, e) != 0 || insert_commands(db, r, e) != 0 ||
+	    insert_events(db, op, e) != 0)
 		return e->code;
 	return log_file_name(o->log, e);
 }
@@ -462,7 +484,8 @@ end_run(struct db *db, struct op *op, struct err *e)
 	if (end_check(r, e) != 0 || end_take_log(o, e) != 0 ||
 	    (is_new ? end_insert(db, o, e) : end_update(db, o, e)) != 0 ||
 	    end_kept(db, o, e) != 0 ||
-	    tally_add(db, r, r->artifact_bytes, e) != 0)
+	    tally_add(db, r, r->artifact_bytes, e) != 0 ||
+	    event_put_run(db, op, EVENT_RUN_ENDED, r, e) != 0)
 		return e->code;
 	return r->log != NULL ? 0 : log_file_name(o->log, e);
 }
@@ -565,6 +588,22 @@ is_begin_in(const struct op *op, const void *arg)
 
 	return op->run == insert_run &&
 	    ((const struct run_op *)op)->row.sandbox == *sandbox;
+}
+
+void
+store_run_started(
+    struct store *s, const struct store_run *row, enum store_event_times times)
+{
+	struct op *begin = writer_find(s->writer, is_begin_of, &row->id);
+	struct store_event event;
+
+	if (begin != NULL) {
+		((struct run_op *)begin)->started_ms = row->started_ms;
+		return;
+	}
+	event_of_run(EVENT_RUN_STARTED, row, &event);
+	store_event_note(s, &event, times);
+	store_event_clear(&event);
 }
 
 void

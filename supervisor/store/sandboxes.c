@@ -2,6 +2,7 @@
 
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
+#include "supervisor/store/event_put.h"
 #include "supervisor/store/rows_sql_gen.h"
 #include "supervisor/store/writer.h"
 
@@ -18,6 +19,8 @@ sandbox_put_run(struct db *db, struct op *op, struct err *e)
 
 	if (!id_is_good(s->id))
 		return err_set(e, ERR_INVAL, "sandbox without a number");
+	if (event_put_sandbox(db, op, s, e) != 0)
+		return e->code;
 	db_call_init(&c, db, DB_SANDBOX_PUT);
 	rows_put_sandbox(&c, s);
 	return db_call_run(&c, e);

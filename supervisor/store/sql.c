@@ -53,6 +53,23 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_RELEASE] = "RELEASE op",
     [DB_ROLLBACK_TO] = "ROLLBACK TO op",
 
+    [DB_EVENT_NEWEST] = "SELECT max(seq) FROM event WHERE tenant = ?1",
+    [DB_EVENT_OLDEST] = "SELECT min(seq) FROM event WHERE tenant = ?1",
+    [DB_EVENT_INSERT] =
+	"INSERT INTO event (" EVENT_COLUMNS ") VALUES (" EVENT_VALUES ")",
+    [DB_EVENT_THERE] = "SELECT 1 FROM event WHERE tenant = ?1"
+		       " AND run = ?2 AND kind = ?3 LIMIT 1",
+    [DB_EVENT_KEEP] = "SELECT value FROM quota WHERE tenant = ?1"
+		      " AND key = 'events'",
+    [DB_EVENT_TRIM] = "DELETE FROM event WHERE tenant = ?1 AND seq < ?2"
+		      " AND seq < ?3 + (SELECT min(seq) FROM event"
+		      " WHERE tenant = ?1)",
+    [DB_EVENT_KIND] =
+	"SELECT kind, at_ms FROM event WHERE tenant = ?1 AND seq = ?2",
+    [DB_EVENTS_AFTER] = "SELECT " EVENT_COLUMNS " FROM event"
+			" WHERE tenant = ?1 AND seq > ?2 ORDER BY seq",
+    [DB_EVENTS_DROP] = "DELETE FROM event WHERE tenant = ?1",
+
     /* Not REPLACE, which would delete the row that others refer to. */
     [DB_TENANT_PUT] =
 	"INSERT INTO tenant (" TENANT_COLUMNS ") VALUES (" TENANT_VALUES ")"
@@ -133,6 +150,7 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_SANDBOX_PUT] =
 	"INSERT INTO sandbox (" SANDBOX_COLUMNS ") VALUES (" SANDBOX_VALUES ")"
 	" ON CONFLICT (id) DO UPDATE SET " SANDBOX_SET_ALL,
+    [DB_SANDBOX_STATE] = "SELECT state FROM sandbox WHERE id = ?1",
     [DB_SANDBOX_LIVE] = "SELECT " SANDBOX_COLUMNS " FROM sandbox"
 			" WHERE " SANDBOX_IS_LIVE " ORDER BY id",
     [DB_SANDBOX_LEFT] =
@@ -236,7 +254,7 @@ const char *const db_sql[DB_NQUERY] = {
 	" AND NOT EXISTS (SELECT 1 FROM run WHERE run.sandbox = s.id)"
 	" ORDER BY s.ended_ms LIMIT 500)",
     [DB_FORGET_FIND] =
-	"SELECT id, state, log IS NULL, spool_bytes" RUN_OF_TENANT,
+	"SELECT id, state, log IS NULL, spool_bytes, identifier" RUN_OF_TENANT,
     [DB_FORGET_COUNT] = "UPDATE tenant SET runs_kept = runs_kept - ?2"
 			" WHERE id = ?1",
 

@@ -31,6 +31,9 @@ struct store {
 	uint64_t audit_keep;
 	size_t audit_behind;  /* rows on their way */
 	bool audit_is_marked; /* in the log, since the start */
+	size_t events_behind; /* the same, of events that are noted */
+	void (*on_events)(uint64_t tenant, void *arg);
+	void *on_events_arg;
 };
 
 /* The first member of each write's op. */

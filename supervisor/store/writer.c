@@ -33,8 +33,8 @@ struct writer {
 	struct op *held; /* on the loop's thread, the oldest first */
 	struct op **held_tail;
 	atomic_uint nheld;
-	struct timer *timer; /* for the oldest */
-	struct op *rider;    /* on the loop's thread, too */
+	struct timer *timer;              /* for the oldest */
+	struct op *riders[WRITER_NSEATS]; /* on the loop's thread, too */
 	struct timer *ride;
 	struct queue queue;
 	pthread_t thread;
@@ -386,10 +386,12 @@ on_due(void *arg)
 static void
 writer_push(struct writer *w, struct op *list)
 {
-	struct op *rider = w->rider;
+	for (size_t i = 0; i < WRITER_NSEATS; i++) {
+		struct op *rider = w->riders[i];
 
-	if (rider != NULL) {
-		w->rider = NULL;
+		if (rider == NULL)
+			continue;
+		w->riders[i] = NULL;
 		timer_stop(w->ride);
 		rider->next = list;
 		list = rider;
@@ -405,21 +407,22 @@ ride_cb(void *arg)
 }
 
 void
-writer_ride(struct writer *w, struct op *op)
+writer_ride(struct writer *w, enum writer_seat seat, struct op *op)
 {
 	op->next = NULL;
-	w->rider = op;
-	timer_set_ms(w->ride, WRITER_SOON_MS);
+	w->riders[seat] = op;
+	if (!timer_is_set(w->ride))
+		timer_set_ms(w->ride, WRITER_SOON_MS);
 }
 
 struct op *
-writer_rider(struct writer *w)
+writer_rider(struct writer *w, enum writer_seat seat)
 {
-	return w->rider;
+	return w->riders[seat];
 }
 
 void
-writer_send_rider(struct writer *w)
+writer_send_riders(struct writer *w)
 {
 	writer_push(w, NULL);
 }
@@ -457,7 +460,7 @@ void
 writer_stop(struct writer *w)
 {
 	writer_let_go(w);
-	writer_send_rider(w);
+	writer_send_riders(w);
 	timer_free(w->timer);
 	timer_free(w->ride);
 	queue_stop(&w->queue);
@@ -504,6 +507,17 @@ writer_take(struct writer *w,
 		w->held_tail = at;
 	op->next = NULL;
 	held_count(w, -1);
+	return op;
+}
+
+struct op *
+writer_find(struct writer *w,
+    bool (*is_it)(const struct op *op, const void *arg), const void *arg)
+{
+	struct op *op = w->held;
+
+	while (op != NULL && !is_it(op, arg))
+		op = op->next;
 	return op;
 }
 

@@ -50,12 +50,20 @@ void writer_hold(struct writer *w, struct op *op);
  * says so; NULL when there is none */
 struct op *writer_take(struct writer *w,
     bool (*is_it)(const struct op *op, const void *arg), const void *arg);
+/* writer_find - the same, and it stays held */
+struct op *writer_find(struct writer *w,
+    bool (*is_it)(const struct op *op, const void *arg), const void *arg);
 /* writer_ride - op goes with the next that is submitted, right before it, or
- * after WRITER_SOON_MS; there is one at a time.  writer_rider is it, or NULL:
- * it may be added to.  writer_send_rider: it goes now. */
-void writer_ride(struct writer *w, struct op *op);
-struct op *writer_rider(struct writer *w);
-void writer_send_rider(struct writer *w);
+ * after WRITER_SOON_MS; there is one at a time in each seat.  writer_rider is
+ * it, or NULL: it may be added to.  writer_send_riders: they go now. */
+enum writer_seat {
+	WRITER_SEAT_AUDIT,
+	WRITER_SEAT_EVENTS,
+	WRITER_NSEATS
+};
+void writer_ride(struct writer *w, enum writer_seat seat, struct op *op);
+struct op *writer_rider(struct writer *w, enum writer_seat seat);
+void writer_send_riders(struct writer *w);
 void writer_let_go(struct writer *w); /* submits all that is held */
 /* writer_is_full - more waits than a queue should hold */
 bool writer_is_full(struct writer *w);

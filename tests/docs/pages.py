@@ -28,7 +28,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
 PAGES = ("README.md", "docs/clients.md", "docs/tools.md",
          "docs/troubleshooting.md", "docs/security.md", "docs/operations.md",
-         "docs/sqlite.md")
+         "docs/sqlite.md", "docs/events.md")
 SHOWN_AT = "http://127.0.0.1:8080"
 # Of a server that a page starts itself: its places and port.
 SHOWN_PLACES = ("/etc/mcp-sandboxd", "/var/lib/mcp-", "/var/log/mcp-",
@@ -222,5 +222,6 @@ def plain(text, seen=None):
     text = re.sub(r"\b(mcp-sbx-\S*?-)[0-9a-f]{8}\b", r"\g<1>01234567", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z",
                   "2026-01-01T12:00:00.000Z", text)
+    text = re.sub(r"\b(\d+)\.1\d{12}\b", r"\1.1767268800000", text)
     text = re.sub(r"\b\d+(\.\d+)? ms\b", "1 ms", text)
     return re.sub(r"\b1\d{12}-", "1767268800000-", text)  # a page's cursor

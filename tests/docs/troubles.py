@@ -55,7 +55,7 @@ INTERNAL_TEXTS = (
     "the supervisor named no instance: restart the server",
     "the engine cannot do what the link … needs",
     "database: a run of no known state", "database: \"…\" is no …",
-    "too many files at a time",
+    "too many files at a time", "database: a sandbox of no known state",
 )
 
 

@@ -93,6 +93,7 @@ def requests(victim, run):
     for path in ("/api/v1/tenants", "/api/v1/tokens", "/api/v1/audit",
                  "/api/v1/audit/verify", "/api/v1/status"):
         yield path, "GET", path
+    yield "/api/v1/events", "GET", f"/api/v1/events?tenant={victim.name}"
     for path, more in (("/api/v1/tenants/:tenant", ""),
                        ("/api/v1/tenants/:tenant/tokens", "/tokens"),
                        ("/api/v1/tenants/:tenant/secrets", "/secrets"),

@@ -1,8 +1,9 @@
 #!/bin/sh
 # schema.sh [--update] - what schema/ says is what code and documents say
 #
-# --update writes the tables of docs/configuration.md and docs/metrics.md,
-# docs/ipc.md, docs/frame.md, docs/clients.md and docs/quotas.md anew.
+# --update writes the tables of docs/configuration.md, docs/metrics.md and
+# docs/events.md, docs/ipc.md, docs/frame.md, docs/clients.md and docs/quotas.md
+# anew.
 # shellcheck disable=SC2016 # awk's own
 set -eu
 cd "$(dirname "$0")/../.."
@@ -57,8 +58,32 @@ configuration()
 		'schema/usage.txt say'
 }
 
+# docs/events.md with what is made between its marks.
+events_page()
+{
+	sh schema/gen_events.sh markdown schema/events.txt >"$work/events.txt"
+	awk -v made="$work/events.txt" '
+	    /^<!-- from schema\/events.txt -->$/ {
+		print
+		while ((getline line < made) > 0)
+			print line
+		skip = 1
+	    }
+	    /^<!-- end -->$/ { skip = 0 }
+	    !skip { print }' docs/events.md
+}
+
+events()
+{
+	events_page >"$work/events.md"
+	cmp -s "$work/events.md" docs/events.md ||
+	    echo 'docs/events.md is not what schema/events.txt says'
+}
+
 update()
 {
+	events_page >"$work/events.md"
+	cat "$work/events.md" >docs/events.md
 	configuration_page >"$work/configuration.md"
 	cat "$work/configuration.md" >docs/configuration.md
 	metrics_page >"$work/metrics.md"
@@ -145,6 +170,7 @@ fi
 	messages
 	configuration
 	metrics
+	events
 	quotas
 	migrations
 	json

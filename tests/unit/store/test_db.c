@@ -182,8 +182,10 @@ static int64_t
 committed(sqlite3 *h)
 {
 	return sqlite3_exec(h,
-		   "INSERT INTO event (tenant, at_ms, kind, subject, data)"
-		   " VALUES (1, 0, 'k', '', hex(randomblob(3000)))",
+		   "INSERT INTO event"
+		   " (tenant, seq, at_ms, kind, identifier, data)"
+		   " SELECT 1, coalesce(max(seq), 0) + 1, 0, 'k', '',"
+		   " hex(randomblob(3000)) FROM event",
 		   NULL, NULL, NULL) == SQLITE_OK;
 }
 

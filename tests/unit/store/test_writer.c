@@ -45,8 +45,10 @@ static int
 insert(struct db *db, uint64_t number, struct err *e)
 {
 	AUTO(auto_free)
-	char *sql = xasprintf("INSERT INTO event (tenant, at_ms, kind, subject,"
-			      " data) VALUES (%d, %llu, 'kind', '', '')",
+	char *sql = xasprintf("INSERT INTO event (tenant, seq, at_ms, kind,"
+			      " identifier, data) SELECT %d,"
+			      " coalesce(max(seq), 0) + 1, %llu, 'kind', '', ''"
+			      " FROM event",
 	    STORE_TENANT_DEFAULT, (unsigned long long)number);
 
 	return db_exec_text(db, sql, e);
