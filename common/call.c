@@ -35,6 +35,20 @@ call_set_client(struct call *c, const char *client)
 }
 
 void
+call_set_trace(struct call *c, const char *first, const char *second)
+{
+	struct trace t;
+
+	if (trace_continue(&t, first) == 0 || trace_continue(&t, second) == 0)
+		trace_parent(&t, c->traceparent);
+	else
+		trace_begin(&t);
+	memcpy(c->trace, t.id, sizeof(t.id));
+	memcpy(c->span, t.span, sizeof(t.span));
+	memcpy(c->parent_span, t.parent, sizeof(t.parent));
+}
+
+void
 call_clear(struct call *c)
 {
 	principal_unref(c->who);

@@ -17,13 +17,14 @@
 
 #include "common/base.h"
 #include "common/principal.h"
+#include "common/trace.h"
 
 #define CALL_REQUEST_ID_MAX 64
 #define CALL_ORIGIN_MAX 46
 #define CALL_CLIENT_MAX 128
 #define CALL_SESSION_LEN 32 /* hex digits */
-#define CALL_TRACE_LEN 32   /* likewise */
-#define CALL_SPAN_LEN 16
+#define CALL_TRACE_LEN TRACE_ID_LEN
+#define CALL_SPAN_LEN TRACE_SPAN_LEN
 
 struct call;
 
@@ -58,6 +59,9 @@ struct call {
 	char trace[CALL_TRACE_LEN + 1];
 	char span[CALL_SPAN_LEN + 1];
 	char parent_span[CALL_SPAN_LEN + 1];
+	/* For programs that the call starts, where its client sent one; "":
+	 * it did not. */
+	char traceparent[TRACE_PARENT_LEN + 1];
 	char *idempotency_key; /* NULL: none */
 	uint64_t deadline_ms;  /* on the monotonic clock, 0: none */
 	bool canceled;
@@ -74,6 +78,9 @@ void call_set_origin(struct call *c, const char *origin);
 /* call_set_client - copied, cut at its limit where a character ends, without
  * control characters; nothing of what is no UTF-8.  NULL: it said nothing */
 void call_set_client(struct call *c, const char *client);
+/* call_set_trace - a span below that of the first of these that is a good
+ * traceparent (both may be NULL), else in a trace of our own */
+void call_set_trace(struct call *c, const char *first, const char *second);
 void call_clear(struct call *c);
 
 /* call_hold - arg works for the call from now on.  A call that was canceled

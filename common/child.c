@@ -81,9 +81,7 @@ apply_log_settings(const struct conf *conf)
 
 	if (level >= 0)
 		log_set_level((enum log_level)level);
-	log_set_format(strcmp(conf_str(conf, CONF_LOG_FORMAT), "json") == 0 ?
-		LOG_FORMAT_JSON :
-		LOG_FORMAT_TEXT);
+	log_set_format(log_parse_format(conf_str(conf, CONF_LOG_FORMAT)));
 }
 
 static int

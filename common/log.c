@@ -56,6 +56,14 @@ log_parse_level(const char *name)
 	return -1;
 }
 
+enum log_format
+log_parse_format(const char *name)
+{
+	return strcmp(name, "json") == 0 ? LOG_FORMAT_JSON :
+	    strcmp(name, "logfmt") == 0  ? LOG_FORMAT_LOGFMT :
+					   LOG_FORMAT_TEXT;
+}
+
 /* A line being built; what does not fit is left out as a whole character. */
 struct log_line {
 	char text[LOG_LINE_MAX];
@@ -72,24 +80,27 @@ log_line_put(struct log_line *l, const char *s, size_t n)
 	return true;
 }
 
+/* By LOG_FORMAT_...: what must be escaped beside control characters. */
+static const char *const log_quotes[] = {"", "\"\\", "\"\\"};
+
 /*
- * Printable ASCII as it is, any other byte as \xHH.  In JSON the backslash
- * of \xHH is escaped too, so a reader of either form sees the same text.
+ * Printable ASCII as it is, any other byte as \xHH.  Where quotes are escaped
+ * the backslash of \xHH is, too, so a reader of each form sees the same text.
  */
 static bool
-log_line_put_byte(struct log_line *l, unsigned char c, bool json)
+log_line_put_byte(struct log_line *l, unsigned char c, enum log_format form)
 {
 	static const char hex[] = "0123456789abcdef";
 	char t[6];
 	size_t n = 0;
 
 	if (c >= 0x20 && c < 0x7f) {
-		if (json && (c == '"' || c == '\\'))
+		if (strchr(log_quotes[form], c) != NULL)
 			t[n++] = '\\';
 		t[n++] = (char)c;
 		return log_line_put(l, t, n);
 	}
-	if (json)
+	if (form != LOG_FORMAT_TEXT)
 		t[n++] = '\\';
 	t[n++] = '\\';
 	t[n++] = 'x';
@@ -99,15 +110,33 @@ log_line_put_byte(struct log_line *l, unsigned char c, bool json)
 }
 
 static void
-log_line_put_escaped(struct log_line *l, const char *s, bool json)
+log_line_put_escaped(struct log_line *l, const char *s, enum log_format form)
 {
 	for (; *s != '\0'; s++) {
-		if (!log_line_put_byte(l, (unsigned char)*s, json)) {
+		if (!log_line_put_byte(l, (unsigned char)*s, form)) {
 			memcpy(l->text + l->len, "...", 3); /* of the tail */
 			l->len += 3;
 			return;
 		}
 	}
+}
+
+/* In quotes, but where logfmt needs none. */
+static void
+log_line_put_value(struct log_line *l, const char *s, enum log_format form)
+{
+	static const char plain[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	    "._-/:+@%,;~*#!?&()[]<>|^$";
+	bool quoted = form == LOG_FORMAT_JSON ||
+	    (form == LOG_FORMAT_LOGFMT &&
+		(*s == '\0' || s[strspn(s, plain)] != '\0'));
+
+	if (quoted)
+		(void)log_line_put(l, "\"", 1);
+	log_line_put_escaped(l, s, form);
+	if (quoted)
+		l->text[l->len++] = '"';
 }
 
 static void
@@ -126,31 +155,37 @@ log_write(const char *p, size_t n)
 }
 
 static void
-log_line_begin(
-    struct log_line *l, enum log_level level, const char *msg, bool json)
+log_line_begin(struct log_line *l, enum log_level level, const char *msg,
+    enum log_format form)
 {
 	char when[CLOCK_TEXT_MAX], head[256];
+	const char *name = log_level_names[level];
+	long pid = getpid();
 	int n;
 
 	clock_format(clock_wall_ms(), when);
 	l->len = 0;
-	n = snprintf(head, sizeof(head),
-	    json ? "{\"ts\":\"%s\",\"level\":\"%s\",\"role\":\"%.64s\","
-		   "\"pid\":%ld,\"msg\":\"" :
-		   "%s %s %.64s[%ld] ",
-	    when, log_level_names[level], log_role, (long)getpid());
+	if (form == LOG_FORMAT_JSON)
+		n = snprintf(head, sizeof(head),
+		    "{\"ts\":\"%s\",\"level\":\"%s\",\"role\":\"%.64s\","
+		    "\"pid\":%ld,\"msg\":",
+		    when, name, log_role, pid);
+	else
+		n = snprintf(head, sizeof(head),
+		    form == LOG_FORMAT_LOGFMT ?
+			"ts=%s level=%s role=%.64s pid=%ld msg=" :
+			"%s %s %.64s[%ld] ",
+		    when, name, log_role, pid);
 	if (n > 0 && (size_t)n < sizeof(head))
 		(void)log_line_put(l, head, (size_t)n);
-	log_line_put_escaped(l, msg, json);
-	if (json)
-		l->text[l->len++] = '"';
+	log_line_put_value(l, msg, form);
 }
 
 /* One write per line: lines of several processes do not mix. */
 static void
-log_line_end(struct log_line *l, bool json)
+log_line_end(struct log_line *l, enum log_format form)
 {
-	if (json)
+	if (form == LOG_FORMAT_JSON)
 		l->text[l->len++] = '}';
 	l->text[l->len++] = '\n';
 	log_write(l->text, l->len);
@@ -159,46 +194,45 @@ log_line_end(struct log_line *l, bool json)
 static void
 log_put_line(enum log_level level, const char *msg)
 {
-	bool json = atomic_load(&log_format) == LOG_FORMAT_JSON;
+	enum log_format form = (enum log_format)atomic_load(&log_format);
 	struct log_line l;
 
-	log_line_begin(&l, level, msg, json);
-	log_line_end(&l, json);
+	log_line_begin(&l, level, msg, form);
+	log_line_end(&l, form);
 }
 
 /* A field that the line has no room for is left out whole. */
 static void
-log_line_put_field(struct log_line *l, const struct log_field *f, bool json)
+log_line_put_field(
+    struct log_line *l, const struct log_field *f, enum log_format form)
 {
 	char head[80];
-	int n = snprintf(
-	    head, sizeof(head), json ? ",\"%.32s\":\"" : " %.32s=", f->name);
-	size_t worst = strlen(f->value) * 5;
+	int n = snprintf(head, sizeof(head),
+	    form == LOG_FORMAT_JSON ? ",\"%.32s\":" : " %.32s=", f->name);
+	size_t worst = strlen(f->value) * 5 + 2;
 
 	if (n < 0 ||
-	    l->len + (size_t)n + worst + 1 > sizeof(l->text) - LOG_TAIL_MAX)
+	    l->len + (size_t)n + worst > sizeof(l->text) - LOG_TAIL_MAX)
 		return;
 	(void)log_line_put(l, head, (size_t)n);
-	log_line_put_escaped(l, f->value, json);
-	if (json)
-		l->text[l->len++] = '"';
+	log_line_put_value(l, f->value, form);
 }
 
 void
 log_event(enum log_level level, const char *message,
     const struct log_field *fields, size_t n)
 {
-	bool json = atomic_load(&log_format) == LOG_FORMAT_JSON;
+	enum log_format form = (enum log_format)atomic_load(&log_format);
 	int saved = errno;
 	struct log_line l;
 
 	if ((int)level > atomic_load(&log_level))
 		return;
-	log_line_begin(&l, level, message, json);
+	log_line_begin(&l, level, message, form);
 	for (size_t i = 0; i < n; i++)
 		if (fields[i].value != NULL)
-			log_line_put_field(&l, &fields[i], json);
-	log_line_end(&l, json);
+			log_line_put_field(&l, &fields[i], form);
+	log_line_end(&l, form);
 	errno = saved;
 }
 
@@ -269,11 +303,10 @@ fatal(int status, const char *fmt, ...)
 	_exit(status);
 }
 
-void
-log_warn_limited(struct log_limit *l, const char *fmt, ...)
+bool
+log_may(struct log_limit *l)
 {
 	uint64_t now = clock_mono_ms();
-	va_list ap;
 
 	if (now - l->since_ms >= LOG_LIMIT_MS) {
 		if (l->count > LOG_LIMIT_LINES)
@@ -284,7 +317,15 @@ log_warn_limited(struct log_limit *l, const char *fmt, ...)
 	}
 	if (l->count < UINT32_MAX)
 		l->count++;
-	if (l->count > LOG_LIMIT_LINES)
+	return l->count <= LOG_LIMIT_LINES;
+}
+
+void
+log_warn_limited(struct log_limit *l, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!log_may(l))
 		return;
 	va_start(ap, fmt);
 	log_put(LOG_WARN, fmt, ap);

@@ -2,6 +2,7 @@
  * log.h - one line per event on stderr
  *
  * Text form:  2026-11-20T19:00:00.123Z info worker/0[pid] message
+ * logfmt:     ts=.. level=info role=worker/0 pid=7 msg="a message" and fields
  * JSON form:  {"ts":..,"level":..,"role":..,"pid":..,"msg":..} and the fields
  * of log_event
  *
@@ -24,6 +25,7 @@ enum log_level {
 };
 enum log_format {
 	LOG_FORMAT_TEXT,
+	LOG_FORMAT_LOGFMT,
 	LOG_FORMAT_JSON
 };
 
@@ -31,6 +33,8 @@ enum log_format {
 void log_init(const char *role);
 void log_set_level(enum log_level level);
 void log_set_format(enum log_format format);
+/* log_parse_format - "text" "logfmt" "json"; text when unknown */
+enum log_format log_parse_format(const char *name);
 enum log_level log_get_level(void);
 /* log_parse_level - "error" "warn" "info" "debug"; -1 when unknown */
 int log_parse_level(const char *name);
@@ -59,6 +63,8 @@ struct log_limit {
 	uint64_t since_ms;
 	unsigned int count;
 };
+/* log_may - for log_event: counts a line, and false: it is one too many */
+bool log_may(struct log_limit *l);
 void log_warn_limited(struct log_limit *l, const char *fmt, ...) PRINTF(2, 3);
 
 #endif

@@ -135,10 +135,12 @@ on_run_start(void *arg, struct msg_run_start *m, struct err *e)
 	    .spool_limit = m->spool_limit,
 	    .spool = msg_take_fd(&m->spool)};
 
+	(void)snprintf(s.request, sizeof(s.request), "%s", m->request);
 	if (take_spec(&s, m, e) != 0 || check_spec(&s, e) != 0) {
 		task_start_clear(&s);
 		return ERR_PROTO;
 	}
+	task_tell(LOG_DEBUG, "run started", &s, NULL);
 	return boxes_start_task(w->boxes, m->sandbox, &s, e);
 }
 

@@ -224,6 +224,26 @@ task_end(struct task *t, enum runlog_reason reason, const char *text)
 	tell_end(t, reason, text, "");
 }
 
+void
+task_tell(enum log_level level, const char *message, const struct task_start *s,
+    const char *error)
+{
+	char run[UUID_TEXT_LEN + 1];
+	const struct log_field fields[] = {{"run", run},
+	    {"request", s->request[0] != '\0' ? s->request : NULL},
+	    {"error", error}};
+
+	uuid_format(&s->uuid, run);
+	log_event(level, message, fields, ARRAY_LEN(fields));
+}
+
+static void
+task_warn(const struct task *t, const char *text)
+{
+	if (log_may(&task_limit))
+		task_tell(LOG_WARN, "run", &t->s, text);
+}
+
 /* The agent lied about this run: it is stopped and no byte more believed. */
 static void
 task_break(struct task *t, const char *why)
@@ -232,8 +252,7 @@ task_break(struct task *t, const char *why)
 
 	(void)snprintf(
 	    text, sizeof(text), "the sandbox sent a broken log: %.300s", why);
-	log_warn_limited(
-	    &task_limit, "run %llu: %s", (unsigned long long)t->s.id, text);
+	task_warn(t, text);
 	task_end(t, RUNLOG_INTERNAL, text);
 }
 
@@ -313,8 +332,7 @@ disk_is_full(struct task *t)
 		return;
 	(void)snprintf(text, sizeof(text), "no room for the logs of runs: %s",
 	    strerror(errno));
-	log_warn_limited(
-	    &task_limit, "run %llu: %s", (unsigned long long)t->s.id, text);
+	task_warn(t, text);
 	t->retry = timer_new(t->host->base, retry_cb, t);
 	timer_set_ms(t->retry, TASK_DISK_RETRY_MS);
 	t->host->on_disk(true, text, t->host->arg);

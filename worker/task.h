@@ -34,7 +34,9 @@
 #include "common/buf.h"
 #include "common/err.h"
 #include "common/frame.h"
+#include "common/log.h"
 #include "common/runlog_check.h"
+#include "common/msg/msg_gen.h"
 #include "common/uuid.h"
 #include "worker/link/peer.h"
 
@@ -83,6 +85,7 @@ struct task_start {
 	uint64_t id;
 	struct uuid uuid;
 	uint64_t spool_limit;
+	char request[MSG_RUN_START_REQUEST_MAX + 1]; /* for log lines */
 	int spool;
 	uint8_t *spec;
 	size_t nspec;
@@ -91,6 +94,9 @@ struct task_start {
 	uint64_t limit_ms; /* of all its commands together */
 };
 
+/* task_tell - a log line about it; error may be NULL */
+void task_tell(enum log_level level, const char *message,
+    const struct task_start *s, const char *error);
 /* task_start_clear - closes and frees what is still in it */
 void task_start_clear(struct task_start *s);
 

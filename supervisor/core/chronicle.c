@@ -7,6 +7,12 @@
 #include "common/log.h"
 #include "supervisor/core/run.h"
 
+static const char *
+or_none(const char *text)
+{
+	return text[0] == '\0' ? NULL : text;
+}
+
 static void
 tell_end(const struct store_run *row)
 {
@@ -20,6 +26,11 @@ tell_end(const struct store_run *row)
 	    {"state", run_state_word(row->state)},
 	    {"end_reason", runlog_reason_word(row->end_reason)},
 	    {"duration_ms", duration},
+	    {"request", or_none(row->request_id)},
+	    {"principal", or_none(row->principal)},
+	    {"trace", or_none(row->trace)},
+	    {"span", or_none(row->span)},
+	    {"parent_span", or_none(row->parent_span)},
 	};
 
 	uuid_format(&row->uuid, id);

@@ -41,6 +41,7 @@ run_tell_start(struct ipc_chan *chan, const struct store_run *row,
 	    .sandbox = row->sandbox,
 	    .uuid = row->uuid,
 	    .spool_limit = (uint64_t)conf_int(conf, CONF_RUN_OUTPUT_MAX_BYTES),
+	    .request = row->request_id,
 	    .spool = fcntl(store_log_fd(log), F_DUPFD_CLOEXEC, 3),
 	    .spec_file = -1};
 

@@ -2,6 +2,8 @@
 
 #include "common/xmalloc.h"
 
+#define TRACE_VARIABLE "TRACEPARENT"
+
 void
 run_wish_clear(struct run_wish *w)
 {
@@ -14,16 +16,71 @@ run_wish_clear(struct run_wish *w)
 	runspec_clear(&w->spec);
 }
 
-int
-run_wish_encode(
-    const struct run_wish *w, uint8_t **out, size_t *n, struct err *e)
+static bool
+has_variable(const struct runspec_command *c, const char *name)
 {
+	size_t n = strlen(name);
+
+	for (uint32_t i = 0; i < c->nenv; i++)
+		if (strncmp(c->env[i], name, n) == 0 && c->env[i][n] == '=')
+			return true;
+	return false;
+}
+
+static void
+add_trace(struct runspec_command *c, const char *traceparent)
+{
+	if (has_variable(c, TRACE_VARIABLE) || c->nenv >= RUNSPEC_ENV_MAX)
+		return;
+	c->env = xreallocarray(c->env, c->nenv + 2, sizeof(*c->env));
+	c->env[c->nenv++] = xasprintf(TRACE_VARIABLE "=%s", traceparent);
+	c->env[c->nenv] = NULL;
+}
+
+static void
+drop_trace(struct runspec_command *c, const char *traceparent)
+{
+	const char *last = c->nenv == 0 ? "" : c->env[c->nenv - 1];
+	size_t n = strlen(TRACE_VARIABLE "=");
+
+	if (strncmp(last, TRACE_VARIABLE "=", n) != 0 ||
+	    strcmp(last + n, traceparent) != 0)
+		return;
+	free(c->env[--c->nenv]);
+	c->env[c->nenv] = NULL;
+}
+
+static void
+each_command(struct run_wish *w,
+    void (*what)(struct runspec_command *c, const char *traceparent))
+{
+	for (uint32_t i = 0; i < w->spec.ncommands; i++)
+		what(&w->spec.commands[i], w->by->traceparent);
+}
+
+static int
+encode_spec(const struct runspec *s, struct buf *b, struct err *e)
+{
+	buf_truncate(b, 0);
+	return runspec_encode(s, b, e);
+}
+
+int
+run_wish_encode(struct run_wish *w, uint8_t **out, size_t *n, struct err *e)
+{
+	bool is_traced = w->by != NULL && w->by->traceparent[0] != '\0';
 	struct buf b;
 
 	buf_init(&b, RUNSPEC_BYTES_MAX);
-	if (runspec_encode(&w->spec, &b, e) != 0) {
-		buf_clear(&b);
-		return ERR_INVAL;
+	if (is_traced)
+		each_command(w, add_trace);
+	if (encode_spec(&w->spec, &b, e) != 0) {
+		if (is_traced)
+			each_command(w, drop_trace);
+		if (!is_traced || encode_spec(&w->spec, &b, e) != 0) {
+			buf_clear(&b);
+			return ERR_INVAL;
+		}
 	}
 	*n = buf_len(&b);
 	*out = xmemdup(buf_data(&b), *n);

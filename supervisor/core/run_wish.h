@@ -31,9 +31,11 @@ struct run_wish {
 };
 void run_wish_clear(struct run_wish *w);
 /* run_wish_encode - the spec as the row and the worker have it, n bytes; the
- * caller frees.  ERR_INVAL: a limit of runspec.h is broken */
-int run_wish_encode(const struct run_wish *w, uint8_t **out, size_t *n,
-    struct err *e) MUSTCHECK;
+ * caller frees.  Commands of a client that sent a traceparent have ours in
+ * TRACEPARENT, unless they have one or there is no room for it.  ERR_INVAL: a
+ * limit of runspec.h is broken */
+int run_wish_encode(
+    struct run_wish *w, uint8_t **out, size_t *n, struct err *e) MUSTCHECK;
 
 /* run_wish_caps - how much of its output a run's readers are shown */
 struct log_caps run_wish_caps(

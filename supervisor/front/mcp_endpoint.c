@@ -174,6 +174,7 @@ ask_library(
 	    .who = http_principal(x),
 	    .request_id = http_id(x),
 	    .origin = netaddr_format(http_client(x), client),
+	    .traceparent = http_header(x, HTTP_H_TRACEPARENT),
 	};
 	struct mcp_exchange *mcp;
 

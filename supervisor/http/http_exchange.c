@@ -41,6 +41,7 @@ static const char *const header_names[HTTP_H_COUNT] = {
     [HTTP_H_RANGE] = "Range",
     [HTTP_H_IF_RANGE] = "If-Range",
     [HTTP_H_IF_MODIFIED_SINCE] = "If-Modified-Since",
+    [HTTP_H_TRACEPARENT] = "traceparent",
 };
 
 /* ---- looking at a request */

@@ -19,6 +19,7 @@ enum figures_role {
 	FIGURES_FRONT,
 	FIGURES_WORKER,
 	FIGURES_KEYS,
+	FIGURES_COURIER,
 	FIGURES_ROLES
 };
 
@@ -38,6 +39,7 @@ role_of(enum msg_role role)
 	    [MSG_ROLE_FRONT] = FIGURES_FRONT,
 	    [MSG_ROLE_WORKER] = FIGURES_WORKER,
 	    [MSG_ROLE_KEYS] = FIGURES_KEYS,
+	    [MSG_ROLE_COURIER] = FIGURES_COURIER,
 	};
 
 	return roles[role];

@@ -61,8 +61,7 @@ apply_log_settings(const struct conf *conf)
 
 	if (level >= 0)
 		log_set_level((enum log_level)level);
-	if (strcmp(conf_str(conf, CONF_LOG_FORMAT), "json") == 0)
-		log_set_format(LOG_FORMAT_JSON);
+	log_set_format(log_parse_format(conf_str(conf, CONF_LOG_FORMAT)));
 }
 
 static int

@@ -217,7 +217,8 @@ on_request(struct visit *v, const struct session *session)
 	    .session = session,
 	    .who = v->http->who,
 	    .request_id = v->http->request_id,
-	    .origin = v->http->origin};
+	    .origin = v->http->origin,
+	    .traceparent = v->http->traceparent};
 	const struct rpc_message *message = &v->message;
 	const struct mcp_method *method = provider_method(
 	    v->m, message->method, session == NULL ? NULL : session->rev);
@@ -245,7 +246,8 @@ on_notification(struct visit *v)
 	    .session = &v->session,
 	    .who = v->http->who,
 	    .request_id = v->http->request_id,
-	    .origin = v->http->origin};
+	    .origin = v->http->origin,
+	    .traceparent = v->http->traceparent};
 	const struct mcp_notice *notice =
 	    provider_notice(v->m, v->message.method, v->session.rev);
 

@@ -123,6 +123,7 @@ struct mcp_http {
 	struct principal *who;  /* a call takes a reference of its own */
 	const char *request_id; /* of the transport, for logs */
 	const char *origin;     /* the client's address; may be NULL */
+	const char *traceparent;
 };
 
 /*

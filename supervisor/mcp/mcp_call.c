@@ -59,6 +59,7 @@ call_new(struct mcp_request *r, const struct mcp_context *with)
 	call_set_origin(&c->base, with->origin);
 	session_name(with->session, c->base.session);
 	call_set_client(&c->base, with->session->client);
+	call_set_trace(&c->base, with->message->traceparent, with->traceparent);
 	c->m = with->m;
 	c->request = r;
 	c->rev = with->session->rev;

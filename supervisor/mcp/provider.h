@@ -18,8 +18,9 @@ struct mcp_context {
 	const struct rpc_message *message; /* params: none, or an object */
 	const struct session *session;     /* NULL: initialize */
 	struct principal *who;
-	const char *request_id; /* of the transport */
-	const char *origin;     /* likewise; may be NULL */
+	const char *request_id;  /* of the transport */
+	const char *origin;      /* likewise; may be NULL */
+	const char *traceparent; /* the transport's, or NULL */
 };
 
 /* Members since and until are revisions as numbers (20251125), both of them

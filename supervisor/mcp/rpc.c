@@ -86,7 +86,7 @@ static int
 read_call(struct rpc_message *m, const json_t *method, struct err *e)
 {
 	const json_t *id = json_object_get(m->root, "id");
-	const json_t *token;
+	const json_t *token, *meta;
 
 	m->kind = id == NULL ? RPC_NOTIFICATION : RPC_REQUEST;
 	if (take_scalar(id, "id", &m->id, e) != 0)
@@ -98,8 +98,10 @@ read_call(struct rpc_message *m, const json_t *method, struct err *e)
 	m->method = json_string_value(method);
 	m->params = json_object_get(m->root, "params");
 	m->request_id = scalar_text(json_object_get(m->params, "requestId"));
-	token = json_object_get(
-	    json_object_get(m->params, "_meta"), "progressToken");
+	meta = json_object_get(m->params, "_meta");
+	m->traceparent =
+	    json_string_value(json_object_get(meta, "traceparent"));
+	token = json_object_get(meta, "progressToken");
 	/* null: some clients write all members, also those without a value */
 	if (id != NULL && !json_is_null(token) &&
 	    take_scalar(token, "progressToken", &m->progress_token, e) != 0)

@@ -25,13 +25,14 @@ enum rpc_kind {
 
 struct rpc_message {
 	enum rpc_kind kind;
-	json_t *root;         /* owns what the borrowed ones point to */
-	const char *method;   /* borrowed; NULL in a response */
-	json_t *params;       /* borrowed; any type; NULL: none */
-	json_t *removed;      /* what was taken out of params; or NULL */
-	char *id;             /* JSON text; NULL: none */
-	char *request_id;     /* params.requestId as JSON text, or NULL */
-	char *progress_token; /* params._meta.progressToken, likewise */
+	json_t *root;            /* owns what the borrowed ones point to */
+	const char *method;      /* borrowed; NULL in a response */
+	json_t *params;          /* borrowed; any type; NULL: none */
+	json_t *removed;         /* what was taken out of params; or NULL */
+	char *id;                /* JSON text; NULL: none */
+	char *request_id;        /* params.requestId as JSON text, or NULL */
+	const char *traceparent; /* params._meta.traceparent, or NULL */
+	char *progress_token;    /* params._meta.progressToken, likewise */
 };
 
 /*

@@ -367,7 +367,7 @@ class Worker:
             inline = b""
         self.job.send("RUN_START", run.number, fds, tenant=tenant,
                       sandbox=sandbox, uuid=run.uuid, spool_limit=limit,
-                      spec=inline)
+                      request="", spec=inline)
         for fd in fds:
             os.close(fd)
 

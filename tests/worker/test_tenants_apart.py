@@ -52,7 +52,7 @@ def forged(w, kind):
         "SANDBOX_TTL": (sandbox, {"tenant": A, "ttl_s": 1}),
         "RUN_START": (new.number, {
             "tenant": A, "sandbox": sandbox, "uuid": new.uuid,
-            "spool_limit": 1 << 20, "spec": new.spec}),
+            "spool_limit": 1 << 20, "request": "", "spec": new.spec}),
         "RUN_CANCEL": (w.held.number, {"tenant": A,
                                        "reason": driver.CANCELED}),
         "RUN_FORGET": (w.held.number, {"tenant": A}),

@@ -55,6 +55,33 @@ say_event_in_json(void)
 }
 
 static void
+say_event_in_logfmt(void)
+{
+	static const struct log_field odd[] = {{"empty", ""},
+	    {"path", "/a/b?c"}, {"equals", "a=b"}, {"quoted", "a \"b\" \\\n"}};
+
+	log_init("front");
+	log_set_format(LOG_FORMAT_LOGFMT);
+	log_event(LOG_INFO, "run ended", odd, ARRAY_LEN(odd));
+	log_info("short");
+}
+
+static void
+test_logfmt_quotes_what_needs_it(void **state)
+{
+	struct forked f;
+
+	(void)state;
+	forked_run(&f, say_event_in_logfmt);
+	assert_memory_equal(f.text, "ts=2", 4);
+	assert_non_null(strstr(f.text, " level=info role=front pid="));
+	assert_non_null(strstr(f.text,
+	    " msg=\"run ended\" empty=\"\" path=/a/b?c equals=\"a=b\""
+	    " quoted=\"a \\\"b\\\" \\\\\\\\x0a\"\n"));
+	assert_non_null(strstr(f.text, " msg=short\n"));
+}
+
+static void
 test_fields_stand_behind_the_message_or_are_members(void **state)
 {
 	struct forked f;
@@ -302,6 +329,7 @@ main(void)
 	    cmocka_unit_test(
 		test_fields_stand_behind_the_message_or_are_members),
 	    cmocka_unit_test(test_a_field_without_room_is_left_out),
+	    cmocka_unit_test(test_logfmt_quotes_what_needs_it),
 	    cmocka_unit_test(test_a_line_has_time_level_role_and_pid),
 	    cmocka_unit_test(test_text_from_outside_cannot_forge_a_line),
 	    cmocka_unit_test(test_the_json_form_is_json_and_says_the_same),
