@@ -71,7 +71,7 @@ def test_openmetrics_names_the_runs(make_server):
         "application/openmetrics-text; version=1.0.0; charset=utf-8"
     text = body.decode()
     assert text.endswith("\n# EOF\n")
-    assert f'# {{run_id="{run}"}}' in text
+    assert f'# {{run_id="{run}",trace_id="' in text
     scrape(server, OPENMETRICS)
     client.call("delete_sandbox", identifier="box")
 
