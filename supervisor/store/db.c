@@ -15,6 +15,8 @@
 
 #include "common/buf.h"
 #include "common/xmalloc.h"
+#include "supervisor/store/history_feed.h"
+#include "supervisor/store/history_words.h"
 #include "supervisor/store/tally.h"
 
 #define WAL_FRAME_HEADER 24
@@ -26,6 +28,8 @@ struct db {
 	sqlite3 *h;
 	sqlite3_stmt *st[DB_NQUERY];
 	char *dir;
+	const char *file;  /* in it */
+	struct feed *feed; /* NULL: nobody watches */
 	bool doomed;
 	uint64_t wal_pages;
 	uint64_t wal_size; /* of its file, at least; 0: to be asked for */
@@ -84,19 +88,19 @@ db_fail(struct db *db, int rc, struct err *e)
 		    "database: disk is full: free space in %s", db->dir);
 	if (kind == SQLITE_NOTADB)
 		return err_set(e, ERR_DAMAGED,
-		    "%s/" DB_FILE " is no database: move it away, or put a "
+		    "%s/%s is no database: move it away, or put a "
 		    "backup in its place",
-		    db->dir);
+		    db->dir, db->file);
 	if (kind == SQLITE_CORRUPT)
 		return err_set(e, ERR_DAMAGED,
-		    "%s/" DB_FILE " is damaged: stop what uses it, then put a "
+		    "%s/%s is damaged: stop what uses it, then put a "
 		    "backup in its place, or save what can be read (sqlite3 "
-		    "%s/" DB_FILE " .recover)",
-		    db->dir, db->dir);
+		    "%s/%s .recover)",
+		    db->dir, db->file, db->dir, db->file);
 	if (kind == SQLITE_BUSY)
 		return err_set(e, ERR_DB,
-		    "%s/" DB_FILE " is locked by another program: end it",
-		    db->dir);
+		    "%s/%s is locked by another program: end it", db->dir,
+		    db->file);
 	if (kind == SQLITE_IOERR)
 		return err_set(e, ERR_DB,
 		    "database: input/output error %d in %s: %s", rc, db->dir,
@@ -135,19 +139,38 @@ create_file(const char *path, struct err *e)
 	return 0;
 }
 
+static bool
+is_history(enum db_role role)
+{
+	return role == DB_HISTORY_WRITER || role == DB_HISTORY_READER;
+}
+
+static bool
+is_writer(enum db_role role)
+{
+	return role == DB_WRITER || role == DB_HISTORY_WRITER;
+}
+
 static int
 configure(struct db *db, enum db_role role, struct err *e)
 {
-	static const enum db_query set[] = {DB_SET_SYNCHRONOUS,
-	    DB_SET_FOREIGN_KEYS, DB_SET_NO_MMAP, DB_SET_TEMP_MEMORY,
-	    DB_SET_SECURE_DELETE};
+	static const enum db_query set[] = {DB_SET_FOREIGN_KEYS, DB_SET_NO_MMAP,
+	    DB_SET_TEMP_MEMORY, DB_SET_SECURE_DELETE};
+	/* What the index loses with the power it makes again. */
+	enum db_query sync =
+	    is_history(role) ? DB_SET_SYNCHRONOUS_NORMAL : DB_SET_SYNCHRONOUS;
 
+	if (is_history(role) && history_words_install(db->h) != SQLITE_OK)
+		return err_set(
+		    e, ERR_DB, "this SQLite has no FTS5: install one that has");
+	if (db_exec(db, sync, e) != 0)
+		return e->code;
 	for (size_t i = 0; i < ARRAY_LEN(set); i++)
 		if (db_exec(db, set[i], e) != 0)
 			return e->code;
 	/* Only the writer's thread checkpoints, at a time of its choice. */
 	(void)sqlite3_wal_autocheckpoint(db->h, 0);
-	return role == DB_WRITER ? 0 : db_exec(db, DB_SET_QUERY_ONLY, e);
+	return is_writer(role) ? 0 : db_exec(db, DB_SET_QUERY_ONLY, e);
 }
 
 static bool
@@ -186,18 +209,20 @@ name_for(const char *path, enum db_role role)
 int
 db_open(const char *dir, enum db_role role, struct db **out, struct err *e)
 {
-	AUTO(auto_free) char *path = xasprintf("%s/" DB_FILE, dir);
+	const char *file = is_history(role) ? DB_HISTORY_FILE : DB_FILE;
+	AUTO(auto_free) char *path = xasprintf("%s/%s", dir, file);
 	AUTO(auto_free) char *name = name_for(path, role);
 	struct err why = {0};
 	struct db *db;
 	int rc;
 
-	if (role == DB_WRITER && create_file(path, e) != 0)
+	if (is_writer(role) && create_file(path, e) != 0)
 		return ERR_DB;
 	if (role == DB_LOOK && access(path, F_OK) == -1 && errno == ENOENT)
 		return err_set(e, ERR_NOTFOUND, "%s is not there", path);
 	db = xcalloc(1, sizeof(*db));
 	db->dir = xstrdup(dir);
+	db->file = file;
 	rc = sqlite3_open_v2(name, &db->h,
 	    SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
 		(role == DB_LOOK ? SQLITE_OPEN_READONLY | SQLITE_OPEN_URI :
@@ -239,7 +264,39 @@ wal_hook_cb(void *arg, sqlite3 *h, const char *name, int pages)
 	(void)h;
 	(void)name;
 	db->wal_pages = pages > 0 ? (uint64_t)pages : 0;
+	if (db->feed != NULL)
+		feed_committed(db->feed);
 	return SQLITE_OK;
+}
+
+static void
+update_hook_cb(void *arg, int what, const char *database, const char *table,
+    sqlite3_int64 row)
+{
+	(void)what;
+	(void)database;
+	if (strcmp(table, "run") == 0)
+		feed_touched(arg, row);
+}
+
+static void
+rollback_hook_cb(void *arg)
+{
+	feed_undone(arg);
+}
+
+void
+db_watch_runs(struct db *db, struct feed *feed)
+{
+	db->feed = feed;
+	(void)sqlite3_update_hook(db->h, update_hook_cb, feed);
+	(void)sqlite3_rollback_hook(db->h, rollback_hook_cb, feed);
+}
+
+int64_t
+db_changes(const struct db *db)
+{
+	return sqlite3_total_changes64(db->h);
 }
 
 int
@@ -413,6 +470,13 @@ db_put_blob(struct db_call *c, const void *p, size_t n)
 	if (c->rc == SQLITE_OK)
 		c->rc = sqlite3_bind_blob64(
 		    c->db->st[c->q], c->at++, p, n, SQLITE_STATIC);
+}
+
+void
+db_put_null(struct db_call *c)
+{
+	if (c->rc == SQLITE_OK)
+		c->rc = sqlite3_bind_null(c->db->st[c->q], c->at++);
 }
 
 void

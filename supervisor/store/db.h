@@ -20,6 +20,7 @@
 #include "supervisor/store/sql.h"
 
 #define DB_FILE "mcp-sandboxd.db"
+#define DB_HISTORY_FILE "history.db" /* the index of runs, history_index.h */
 #define DB_BUSY_MS 3000 /* how long another program may hold a lock */
 
 struct db;
@@ -27,11 +28,13 @@ struct tally;
 enum db_role {
 	DB_WRITER,
 	DB_READER,
-	DB_LOOK /* changes nothing, not even beside the file */
+	DB_LOOK,           /* changes nothing, not even beside the file */
+	DB_HISTORY_WRITER, /* both of DB_HISTORY_FILE */
+	DB_HISTORY_READER
 };
 
 /*
- * db_open - open dir/mcp-sandboxd.db; the writer creates it
+ * db_open - open dir/mcp-sandboxd.db, or the role's file; a writer creates it
  *
  * Sets everything but the journal mode, so that a file that turns out not to
  * be ours is left as it is; db_use_wal follows when it is.  To DB_LOOK a file
@@ -43,6 +46,12 @@ int db_open(const char *dir, enum db_role role, struct db **out,
 void db_close(struct db *db); /* NULL is fine */
 int db_use_wal(struct db *db, struct err *e) MUSTCHECK;
 const char *db_dir(const struct db *db);
+/* db_watch_runs - each row of the table run that is written or removed, then
+ * the end of its transaction; after db_use_wal */
+struct feed;
+void db_watch_runs(struct db *db, struct feed *feed);
+/* db_changes - rows changed on this connection, ever */
+int64_t db_changes(const struct db *db);
 /* db_tally - tally.c's, of the transaction that is under way */
 struct tally *db_tally(struct db *db);
 
@@ -94,6 +103,7 @@ void db_put_int(struct db_call *c, int64_t v);
 void db_put_uint(struct db_call *c, uint64_t v);    /* 64 bits, kept by sign */
 void db_put_text(struct db_call *c, const char *s); /* NULL: "" */
 void db_put_blob(struct db_call *c, const void *p, size_t n); /* or NULL */
+void db_put_null(struct db_call *c);
 int db_call_run(struct db_call *c, struct err *e) MUSTCHECK;
 /* db_call_run_one - like run, ERR_NOTFOUND when no row was changed; the text
  * is then the caller's to put */

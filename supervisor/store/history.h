@@ -166,9 +166,12 @@ struct history_sum { /* of ended runs */
 struct history_sums {
 	struct history_sum *sums; /* days in order, else most runs first */
 	size_t n;
-	uint64_t more_groups; /* left out: those met last, if there are more
-			       * than HISTORY_GROUPS_MAX; their runs: */
+	/* Of more than HISTORY_GROUPS_MAX groups the smaller ones are left
+	 * out: how many, and their runs.  is_more_unknown: there are even
+	 * more groups than that. */
+	uint64_t more_groups;
 	uint64_t more_runs;
+	bool is_more_unknown;
 	/* So many runs were looked through that it ends here: those created
 	 * before are not in it.  0: all are. */
 	int64_t cut_ms;

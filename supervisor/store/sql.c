@@ -1,5 +1,6 @@
 #include "supervisor/store/sql.h"
 
+#include "supervisor/store/history_sql.h"
 #include "supervisor/store/rows_sql_gen.h"
 
 #define UNFINISHED                                                             \
@@ -31,6 +32,7 @@
 /* A plus before a column keeps the planner from an index of it. */
 const char *const db_sql[DB_NQUERY] = {
     [DB_SET_SYNCHRONOUS] = "PRAGMA synchronous = FULL",
+    [DB_SET_SYNCHRONOUS_NORMAL] = "PRAGMA synchronous = NORMAL",
     [DB_SET_FOREIGN_KEYS] = "PRAGMA foreign_keys = ON",
     [DB_SET_NO_FOREIGN_KEYS] = "PRAGMA foreign_keys = OFF",
     [DB_SET_NO_MMAP] = "PRAGMA mmap_size = 0",
@@ -281,4 +283,74 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_EVICT_USAGE] = "SELECT sum(log_files), sum(log_bytes),"
 		       " sum(blob_files), sum(blob_bytes), sum(evicted)"
 		       " FROM tenant",
+
+    [DB_SOURCE_RUN] = "SELECT " HISTORY_SOURCE " FROM run WHERE id = ?1",
+    [DB_SOURCE_COMMANDS] = "SELECT shell, argv FROM command WHERE run = ?1"
+			   " ORDER BY idx",
+    [DB_SOURCE_ARTIFACTS] = "SELECT path, sha256 FROM artifact"
+			    " WHERE run = ?1 ORDER BY path LIMIT ?2",
+    [DB_SOURCE_IDS] = "SELECT id FROM run WHERE id > ?1 ORDER BY id LIMIT ?2",
+    [DB_SOURCE_KEPT] = "SELECT id, runs_kept FROM tenant"
+		       " WHERE runs_kept <> 0 ORDER BY id",
+    [DB_SOURCE_UUID] = "SELECT uuid FROM run WHERE id = ?1",
+    [DB_SANDBOX_NAME] = "SELECT name FROM sandbox WHERE uuid = ?1"
+			" AND tenant = ?2",
+
+    [DB_INDEX_STATE] = "SELECT upto, is_dirty FROM state",
+    [DB_INDEX_UPTO_PUT] = "UPDATE state SET upto = ?1",
+    [DB_INDEX_DIRTY_PUT] = "UPDATE state SET is_dirty = ?1",
+    [DB_INDEX_FIND] = "SELECT place, state FROM run WHERE id = ?1",
+    [DB_INDEX_IS_TAKEN] = "SELECT 1 FROM run WHERE place = ?1",
+    [DB_INDEX_INSERT] =
+	"INSERT INTO run (" HISTORY_ROW ") VALUES (?1, ?2, ?3, ?4, ?5, ?6,"
+	" ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,"
+	" ?21, ?22, ?23, ?24, ?25)",
+    [DB_INDEX_DELETE] = "DELETE FROM run WHERE place = ?1",
+    [DB_INDEX_ARTIFACT_PUT] =
+	"INSERT INTO artifact (place, path, tenant, name, sha256)"
+	" VALUES (?1, ?2, ?3, ?4, ?5)",
+    [DB_INDEX_ARTIFACTS_DROP] = "DELETE FROM artifact WHERE place = ?1",
+    [DB_INDEX_TEXT_PUT] = "INSERT INTO text (place, body) VALUES (?1, ?2)",
+    [DB_INDEX_TEXT_GET] = "SELECT body FROM text WHERE place = ?1",
+    [DB_INDEX_TEXT_DROP] = "DELETE FROM text WHERE place = ?1",
+    [DB_INDEX_WORDS_PUT] = "INSERT INTO word (rowid, body) VALUES (?1, ?2)",
+    [DB_INDEX_WORDS_DROP] =
+	"INSERT INTO word (word, rowid, body) VALUES ('delete', ?1, ?2)",
+    [DB_INDEX_WORDS_MERGE] =
+	"INSERT INTO word (word, rank) VALUES ('merge', ?1)",
+    [DB_INDEX_UNFINISHED] = "SELECT id FROM run INDEXED BY run_unfinished"
+			    " WHERE state < 2 ORDER BY id",
+    [DB_INDEX_GAP_PUT] = "INSERT OR IGNORE INTO gap (id) VALUES (?1)",
+    [DB_INDEX_GAP_DROP] = "DELETE FROM gap WHERE id = ?1",
+    [DB_INDEX_GAPS] = "SELECT id FROM gap ORDER BY id",
+    [DB_INDEX_GAPS_TRIM] = "DELETE FROM gap WHERE id < ?1",
+    [DB_INDEX_KEPT] = "SELECT tenant, count(*) FROM run INDEXED BY run_state"
+		      " WHERE state >= 2 GROUP BY tenant ORDER BY tenant",
+    [DB_INDEX_IDS] = "SELECT id FROM run INDEXED BY run_id WHERE id > ?1"
+		     " AND id <= ?2 ORDER BY id",
+    [DB_INDEX_NEWEST] = "SELECT id, uuid FROM run INDEXED BY run_id"
+			" ORDER BY id DESC LIMIT 1",
+
+    [DB_HISTORY_LINE] = HISTORY_LINE("0") " FROM run r WHERE r.place = ?2"
+					  " AND r.tenant = ?1",
+    HISTORY_WAY_OF_RUN(WAY_TENANT, "run_tenant", ""),
+    HISTORY_WAY_OF_RUN(
+	WAY_IDENTIFIER, "run_identifier", " AND r.identifier = ?2"),
+    HISTORY_WAY_OF_RUN(WAY_SANDBOX, "run_sandbox", " AND r.sandbox_name = ?2"),
+    HISTORY_WAY_OF_RUN(WAY_PRINCIPAL, "run_principal", " AND r.principal = ?2"),
+    HISTORY_WAY_OF_RUN(WAY_TOOL, "run_tool", " AND r.tool = ?2"),
+    HISTORY_WAY_OF_RUN(WAY_LANGUAGE, "run_language", " AND r.language = ?2"),
+    HISTORY_WAY_OF_RUN(WAY_STATE, "run_state", " AND r.state = ?2"),
+    HISTORY_WAY_OF_RUN(WAY_REASON, "run_reason", " AND r.end_reason = ?2"),
+    HISTORY_WAY_OF_RUN(WAY_EXIT, "run_exit", " AND r.exit_code = ?2"),
+    HISTORY_WAY_OF_FILE(WAY_NAME, "artifact_name", " AND a.name = ?2"),
+    HISTORY_WAY_OF_FILE(WAY_PATH, "artifact_path", " AND a.path = ?2"),
+    HISTORY_WAY_OF_FILE(WAY_DIGEST, "artifact_digest", " AND a.sha256 = ?2"),
+    HISTORY_WAY(WAY_TEXT, "0", HISTORY_TEXT, "word.rowid"),
+    HISTORY_WAY(WAY_DURATION_IS, "r.duration_ms",
+	HISTORY_RUN("run_duration") " AND r.duration_ms = ?2", "r.place"),
+    HISTORY_WAY(WAY_BYTES_IS, "r.bytes",
+	HISTORY_RUN("run_bytes") " AND r.bytes = ?2", "r.place"),
+    HISTORY_WAY_SORTED(WAY_DURATION, "run_duration", "r.duration_ms"),
+    HISTORY_WAY_SORTED(WAY_BYTES, "run_bytes", "r.bytes"),
 };

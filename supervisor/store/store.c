@@ -17,6 +17,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/done.h"
+#include "supervisor/store/history_lanes.h"
 #include "supervisor/store/identity.h"
 #include "supervisor/store/leftovers.h"
 #include "supervisor/store/migrate.h"
@@ -74,6 +75,8 @@ start_threads(struct event_base *base, struct store *s,
 
 	if (rc != 0)
 		return rc;
+	s->history = history_new(s->dir, s->done);
+	db_watch_runs(db, history_feed(s->history));
 	rc = identity_new(s->dir, &s->identity, e);
 	if (rc != 0)
 		db_close(db);
@@ -84,6 +87,8 @@ start_threads(struct event_base *base, struct store *s,
 		rc = db_open(s->dir, DB_READER, &db, e);
 	if (rc == 0)
 		rc = reader_start(db, s->done, &s->reader, e);
+	if (rc == 0)
+		rc = history_start(s->history, s->spool, e);
 	return rc;
 }
 
@@ -185,13 +190,15 @@ store_close(struct store *s)
 	timer_free(s->look);
 	timer_free(s->tidy);
 	s->tidy = NULL;
-	/* The reader first: it must not be in the last checkpoint's way. */
+	/* Who reads first: nobody must be in the last checkpoint's way. */
+	history_stop(s->history);
 	if (s->reader != NULL)
 		reader_stop(s->reader);
 	w = s->writer;
 	s->writer = NULL; /* what is released now submits nothing more */
 	if (w != NULL)
 		writer_stop(w);
+	history_free(s->history); /* the writer told it all */
 	done_free(s->done);
 	identity_free(s->identity);
 	wanted_free(s->wanted);

@@ -9,6 +9,7 @@
 struct db;
 struct db_call;
 struct done;
+struct history;
 struct identity;
 struct reader;
 struct spool;
@@ -28,6 +29,7 @@ struct store {
 	struct done *done;
 	struct writer *writer; /* NULL: not yet, or no more */
 	struct reader *reader;
+	struct history *history;
 	uint64_t audit_keep;
 	size_t audit_behind;  /* rows on their way */
 	bool audit_is_marked; /* in the log, since the start */

@@ -4,6 +4,8 @@
 
 #include "common/embed.h"
 #include "supervisor/store/db.h"
+#include "supervisor/store/history_sql.h"
+#include "supervisor/store/history_words.h"
 #include "supervisor/store/migrate.h"
 
 static int64_t committed(sqlite3 *h);
@@ -29,29 +31,57 @@ pwrite64(int fd, const void *p, size_t n, off_t at)
 }
 
 static void
+assert_prepares(sqlite3 *h, int q)
+{
+	sqlite3_stmt *st;
+
+	if (db_sql[q] == NULL)
+		fail_msg("query %d has no text", q);
+	if (sqlite3_prepare_v2(h, db_sql[q], -1, &st, NULL) != SQLITE_OK)
+		fail_msg("%s: %s", db_sql[q], sqlite3_errmsg(h));
+	assert_int_equal(sqlite3_finalize(st), SQLITE_OK);
+}
+
+static void
 test_every_statement_can_be_prepared(void **state)
 {
 	struct fixture *f = *state;
 	sqlite3 *h = fixture_sqlite(f);
-	sqlite3_stmt *st;
 
-	for (int q = 0; q < DB_NQUERY; q++) {
-		if (db_sql[q] == NULL)
-			fail_msg("query %d has no text", q);
-		if (sqlite3_prepare_v2(h, db_sql[q], -1, &st, NULL) !=
-		    SQLITE_OK)
-			fail_msg("%s: %s", db_sql[q], sqlite3_errmsg(h));
-		assert_int_equal(sqlite3_finalize(st), SQLITE_OK);
-	}
+	for (int q = 0; q < DB_INDEX_STATE; q++)
+		assert_prepares(h, q);
+	assert_int_equal(sqlite3_close(h), SQLITE_OK);
+}
+
+/* An index of runs, empty. */
+static sqlite3 *
+history_sqlite(void)
+{
+	sqlite3 *h;
+
+	assert_int_equal(sqlite3_open(":memory:", &h), SQLITE_OK);
+	assert_int_equal(history_words_install(h), SQLITE_OK);
+	assert_int_equal(
+	    sqlite3_exec(h, HISTORY_SCHEMA, NULL, NULL, NULL), SQLITE_OK);
+	return h;
+}
+
+static void
+test_every_statement_of_the_history_can_be_prepared(void **state)
+{
+	sqlite3 *h = history_sqlite();
+
+	(void)state;
+	for (int q = DB_INDEX_STATE; q < DB_NQUERY; q++)
+		assert_prepares(h, q);
 	assert_int_equal(sqlite3_close(h), SQLITE_OK);
 }
 
 /* The plan of a statement, as one text. */
 static char *
-plan_of(const struct fixture *f, const char *sql)
+plan_in(sqlite3 *h, const char *sql)
 {
 	AUTO(auto_free) char *explain = xasprintf("EXPLAIN QUERY PLAN %s", sql);
-	sqlite3 *h = fixture_sqlite(f);
 	char *plan = xstrdup("");
 	sqlite3_stmt *st;
 
@@ -65,8 +95,82 @@ plan_of(const struct fixture *f, const char *sql)
 		plan = longer;
 	}
 	assert_int_equal(sqlite3_finalize(st), SQLITE_OK);
+	return plan;
+}
+
+static char *
+plan_of(const struct fixture *f, const char *sql)
+{
+	sqlite3 *h = fixture_sqlite(f);
+	char *plan = plan_in(h, sql);
+
 	assert_int_equal(sqlite3_close(h), SQLITE_OK);
 	return plan;
+}
+
+/* By which index a way goes, and how far it narrows the search. */
+static const char *const ways[HISTORY_NWAY] = {
+    [WAY_TENANT] = "INDEX run_tenant (tenant=? AND rowid>? AND "
+		   "rowid<?)",
+    [WAY_IDENTIFIER] = "INDEX run_identifier (tenant=? AND "
+		       "identifier=? AND rowid>? AND rowid<?)",
+    [WAY_SANDBOX] = "INDEX run_sandbox (tenant=? AND "
+		    "sandbox_name=? AND rowid>? AND rowid<?)",
+    [WAY_PRINCIPAL] = "INDEX run_principal (tenant=? AND "
+		      "principal=? AND rowid>? AND rowid<?)",
+    [WAY_TOOL] = "INDEX run_tool (tenant=? AND tool=? AND "
+		 "rowid>? AND rowid<?)",
+    [WAY_LANGUAGE] = "INDEX run_language (tenant=? AND "
+		     "language=? AND rowid>? AND rowid<?)",
+    [WAY_STATE] = "INDEX run_state (tenant=? AND state=? AND "
+		  "rowid>? AND rowid<?)",
+    [WAY_REASON] = "INDEX run_reason (tenant=? AND end_reason=? "
+		   "AND rowid>? AND rowid<?)",
+    [WAY_EXIT] = "INDEX run_exit (tenant=? AND exit_code=? AND "
+		 "rowid>? AND rowid<?)",
+    [WAY_NAME] = "INDEX artifact_name (tenant=? AND name=? AND "
+		 "place>? AND place<?)",
+    [WAY_PATH] = "INDEX artifact_path (tenant=? AND path=? AND "
+		 "place>? AND place<?)",
+    [WAY_DIGEST] = "INDEX artifact_digest (tenant=? AND sha256=? "
+		   "AND place>? AND place<?)",
+    [WAY_TEXT] = "SCAN word VIRTUAL TABLE INDEX",
+    [WAY_DURATION_IS] = "INDEX run_duration (tenant=? AND "
+			"duration_ms=? AND rowid>? AND rowid<?)",
+    [WAY_BYTES_IS] = "INDEX run_bytes (tenant=? AND bytes=? AND "
+		     "rowid>? AND rowid<?)",
+    [WAY_DURATION] = "INDEX run_duration (tenant=? AND "
+		     "duration_ms>? AND duration_ms<?)",
+    [WAY_BYTES] = "INDEX run_bytes (tenant=? AND bytes>? AND "
+		  "bytes<?)"};
+
+/* A way stops when its page is full: it is in order already. */
+static void
+assert_way(sqlite3 *h, int q, enum history_way way)
+{
+	AUTO(auto_free) char *plan = plan_in(h, db_sql[q + (int)way]);
+
+	if (strstr(plan, ways[way]) == NULL ||
+	    strstr(plan, "ORDER BY") != NULL ||
+	    strstr(plan, "SCAN r") != NULL || strstr(plan, "SCAN a") != NULL ||
+	    strstr(plan, "SCAN x") != NULL)
+		fail_msg("%s\n%s", db_sql[q + (int)way], plan);
+}
+
+static void
+test_every_question_goes_by_an_index(void **state)
+{
+	sqlite3 *h = history_sqlite();
+
+	(void)state;
+	for (int way = 0; way < HISTORY_NWAY; way++) {
+		assert_way(h, DB_HISTORY_DOWN, (enum history_way)way);
+		assert_way(h, DB_HISTORY_UP, (enum history_way)way);
+		assert_way(h, DB_HISTORY_COUNT, (enum history_way)way);
+		assert_way(h, DB_HISTORY_KEYS, (enum history_way)way);
+		assert_way(h, DB_HISTORY_STATS, (enum history_way)way);
+	}
+	assert_int_equal(sqlite3_close(h), SQLITE_OK);
 }
 
 static void
@@ -260,6 +364,8 @@ main(void)
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_every_statement_can_be_prepared),
+	    TEST(test_every_statement_of_the_history_can_be_prepared),
+	    TEST(test_every_question_goes_by_an_index),
 	    TEST(test_every_query_goes_by_an_index),
 	    TEST(test_foreign_keys_hold),
 	    TEST(test_a_reader_cannot_write),

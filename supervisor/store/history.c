@@ -1,0 +1,399 @@
+/*
+ * history.c - questions to the history, and the two lanes that answer them
+ *
+ * A lane is a thread with a connection of its own to the index, both made when
+ * they are first needed: one for pages of lists, which are quick, one for all
+ * that may take its time.  Before a question is answered the lane waits for
+ * the index to reach what was committed when the question came.
+ */
+#include "supervisor/store/history.h"
+
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "supervisor/store/db.h"
+#include "supervisor/store/done.h"
+#include "supervisor/store/history_ask.h"
+#include "supervisor/store/history_feed.h"
+#include "supervisor/store/history_index.h"
+#include "supervisor/store/history_lanes.h"
+#include "supervisor/store/queue.h"
+#include "supervisor/store/store_int.h"
+
+enum lane_name {
+	LANE_QUICK,
+	LANE_SLOW,
+	NLANE
+};
+
+struct lane {
+	struct history *history;
+	bool is_started;
+	struct queue queue;
+	pthread_t thread;
+	struct db *index; /* NULL: not open */
+	struct db *db;    /* the database, for names of sandboxes */
+	uint64_t opened;  /* which index it is */
+};
+
+struct history {
+	const char *dir;
+	struct feed *feed;
+	struct history_index *index;
+	struct done *done;
+	struct lane lanes[NLANE];
+};
+
+/* ---- a lane's thread */
+
+static void
+lane_close(struct lane *l)
+{
+	db_close(l->index);
+	l->index = NULL;
+}
+
+static int
+lane_open(struct lane *l, uint64_t opened, struct err *e)
+{
+	if (l->index != NULL && l->opened == opened)
+		return 0;
+	lane_close(l);
+	l->opened = opened;
+	return db_open(l->history->dir, DB_HISTORY_READER, &l->index, e);
+}
+
+/* A sandbox that nobody knows has no runs. */
+static int
+find_sandbox(struct lane *l, struct history_asking *a, struct err *e)
+{
+	struct db_call c;
+	int rc = 0;
+
+	if (l->db == NULL)
+		rc = db_open(l->history->dir, DB_READER, &l->db, e);
+	if (rc != 0)
+		return rc;
+	db_call_init(&c, l->db, DB_SANDBOX_NAME);
+	db_put_blob(&c, a->sandbox_uuid.b, sizeof(a->sandbox_uuid.b));
+	db_put_uint(&c, a->tenant);
+	rc = db_call_step(&c, e);
+	if (rc == 1) {
+		free(a->sandbox);
+		a->sandbox = db_get_text(&c);
+		db_call_end(&c);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+static int
+lane_read(struct lane *l, struct history_asking *a, struct err *e)
+{
+	struct err ignored;
+	int rc;
+
+	if (a->has_sandbox_uuid && find_sandbox(l, a, e) != 0)
+		return e->code;
+	rc = db_exec(l->index, DB_BEGIN_READ, e);
+	if (rc != 0)
+		return rc;
+	rc = a->op.run(l->index, &a->op, e);
+	if (db_exec(l->index, DB_COMMIT, &ignored) != 0)
+		db_rollback(l->index);
+	return rc;
+}
+
+/* Nothing that is wrong with the index is wrong with the database. */
+static void
+lane_answer(struct lane *l, struct history_asking *a)
+{
+	struct feed *feed = l->history->feed;
+	struct err why = {0};
+	uint64_t opened;
+	int rc = feed_reach(feed, a->mark, HISTORY_WAIT_MS, &opened, &why);
+
+	if (rc == 0) {
+		rc = lane_open(l, opened, &why);
+		if (rc == 0)
+			rc = lane_read(l, a, &why);
+		if (rc == ERR_DAMAGED)
+			feed_distrust(feed, opened);
+		if (rc != 0)
+			lane_close(l);
+		if (rc != 0 && rc != ERR_INVAL) {
+			why.code = ERR_BACKEND;
+			rc = err_wrap(&why, "history is not available");
+		}
+	}
+	a->op.rc = rc;
+	a->op.why = why;
+}
+
+static void *
+lane_main(void *arg)
+{
+	struct lane *l = arg;
+	struct op *op;
+
+	while (!queue_is_stopped(&l->queue)) {
+		op = queue_take(&l->queue, 1, QUEUE_WAIT_FOREVER);
+		if (op == NULL)
+			continue;
+		if (op->rc == 0)
+			lane_answer(l, (struct history_asking *)op);
+		done_push(l->history->done, op);
+	}
+	lane_close(l);
+	db_close(l->db);
+	return NULL;
+}
+
+static void
+lane_submit(struct lane *l, struct history_asking *a)
+{
+	struct err e;
+
+	if (!l->is_started && queue_thread(&l->thread, lane_main, l, &e) != 0) {
+		a->op.rc = err_set(&a->op.why, ERR_BACKEND,
+		    "history is not available: %s", e.msg);
+		done_push(l->history->done, &a->op);
+		return;
+	}
+	l->is_started = true;
+	queue_push(&l->queue, &a->op);
+}
+
+/* ---- life */
+
+struct history *
+history_new(const char *dir, struct done *done)
+{
+	struct history *h = xcalloc(1, sizeof(*h));
+
+	h->dir = dir;
+	h->done = done;
+	h->feed = feed_new();
+	for (size_t i = 0; i < NLANE; i++) {
+		h->lanes[i].history = h;
+		queue_init(&h->lanes[i].queue);
+	}
+	return h;
+}
+
+struct feed *
+history_feed(struct history *h)
+{
+	return h->feed;
+}
+
+int
+history_start(struct history *h, struct spool *spool, struct err *e)
+{
+	return history_index_start(h->dir, spool, h->feed, &h->index, e);
+}
+
+void
+history_stop(struct history *h)
+{
+	if (h == NULL)
+		return;
+	feed_stop(h->feed);
+	for (size_t i = 0; i < NLANE; i++) {
+		struct lane *l = &h->lanes[i];
+
+		queue_stop(&l->queue);
+		if (l->is_started)
+			(void)pthread_join(l->thread, NULL);
+		queue_clear(&l->queue);
+	}
+	if (h->index != NULL)
+		history_index_stop(h->index);
+	h->index = NULL;
+}
+
+void
+history_free(struct history *h)
+{
+	if (h == NULL)
+		return;
+	feed_free(h->feed);
+	free(h);
+}
+
+void
+history_state(struct store *s, struct history_state *out)
+{
+	bool is_held;
+
+	out->behind = feed_behind(s->history->feed, &is_held);
+	out->is_available = !is_held;
+	out->made_anew = history_index_made_anew(s->history->index);
+}
+
+/* ---- asking */
+
+static void
+asking_release(struct op *op)
+{
+	struct history_asking *a = (struct history_asking *)op;
+
+	history_page_clear(&a->page);
+	history_sums_clear(&a->sums);
+	free(a->words.match);
+	free(a->identifier);
+	free(a->sandbox);
+	free(a->principal);
+	free(a->tool);
+	free(a->language);
+	free(a->artifact);
+	free(a);
+}
+
+static void
+page_deliver(struct op *op)
+{
+	struct history_asking *a = (struct history_asking *)op;
+
+	if (!a->is_canceled)
+		a->page_done(op->rc, op->rc == 0 ? &a->page : NULL,
+		    op->rc == 0 ? NULL : &op->why, a->arg);
+}
+
+static void
+sums_deliver(struct op *op)
+{
+	struct history_asking *a = (struct history_asking *)op;
+
+	if (!a->is_canceled)
+		a->sums_done(op->rc, op->rc == 0 ? &a->sums : NULL,
+		    op->rc == 0 ? NULL : &op->why, a->arg);
+}
+
+static char *
+copy_text(const char *text)
+{
+	return text == NULL ? NULL : xstrdup(text);
+}
+
+static void
+copy_filter(struct history_asking *a, const struct history_filter *f)
+{
+	const uint32_t unfinished =
+	    1u << RUN_STATE_QUEUED | 1u << RUN_STATE_RUNNING;
+
+	a->identifier = copy_text(f->identifier);
+	a->sandbox = copy_text(f->sandbox);
+	a->principal = copy_text(f->principal);
+	a->tool = copy_text(f->tool);
+	a->language = copy_text(f->language);
+	a->artifact = copy_text(f->artifact);
+	if (f->digest != NULL) {
+		memcpy(a->digest, f->digest, sizeof(a->digest));
+		a->q.filter.digest = a->digest;
+	}
+	/* The database has these for queued. */
+	if ((f->states & unfinished) != 0)
+		a->q.filter.states =
+		    (f->states & ~unfinished) | 1u << RUN_STATE_QUEUED;
+	a->has_sandbox_uuid =
+	    f->sandbox != NULL && uuid_parse(f->sandbox, &a->sandbox_uuid) == 0;
+}
+
+/* Texts of the question are its asker's: what the lanes use is copied. */
+static struct history_asking *
+asking_new(struct store *s, struct tenant_id tenant,
+    const struct history_query *q, size_t limit_max)
+{
+	struct history_asking *a = xcalloc(1, sizeof(*a));
+	struct op *op = &a->op;
+	struct history_filter *f = &a->q.filter;
+
+	op->release = asking_release;
+	a->mark = feed_mark(s->history->feed);
+	a->tenant = tenant.n;
+	a->q = *q;
+	if (a->q.limit > limit_max)
+		a->q.limit = limit_max;
+	a->question = history_question_hash(tenant, q);
+	copy_filter(a, &q->filter);
+	if (f->q != NULL)
+		op->rc = history_parse_q(f->q, tenant, &a->words, &op->why);
+	f->identifier = a->identifier;
+	f->principal = a->principal;
+	f->tool = a->tool;
+	f->language = a->language;
+	f->artifact = a->artifact;
+	f->sandbox = NULL;
+	f->q = NULL;
+	a->q.cursor = NULL;
+	return a;
+}
+
+static void
+submit(struct store *s, enum lane_name lane, struct history_asking *a)
+{
+	lane_submit(&s->history->lanes[lane], a);
+}
+
+static struct history_asking *
+ask_page(struct store *s, enum lane_name lane, struct history_asking *a,
+    const struct history_query *q)
+{
+	struct op *op = &a->op;
+
+	op->run = history_list_run;
+	op->deliver = page_deliver;
+	if (op->rc == 0 && q->limit == 0)
+		op->rc = err_set(
+		    &op->why, ERR_INVAL, "limit: it has to be at least 1");
+	a->has_cursor = op->rc == 0 && q->cursor != NULL;
+	if (a->has_cursor)
+		op->rc = history_cursor_parse(
+		    q->cursor, a->question, &a->cursor, &op->why);
+	submit(s, lane, a);
+	return a;
+}
+
+struct history_asking *
+history_list(struct store *s, struct tenant_id tenant,
+    const struct history_query *q, history_page_cb done, void *arg)
+{
+	struct history_asking *a = asking_new(s, tenant, q, HISTORY_LIMIT_MAX);
+
+	a->page_done = done;
+	a->arg = arg;
+	return ask_page(s, a->words.has_prefix ? LANE_SLOW : LANE_QUICK, a, q);
+}
+
+struct history_asking *
+history_export(struct store *s, struct tenant_id tenant,
+    const struct history_query *q, history_page_cb done, void *arg)
+{
+	struct history_asking *a = asking_new(s, tenant, q, HISTORY_EXPORT_MAX);
+
+	a->page_done = done;
+	a->arg = arg;
+	return ask_page(s, LANE_SLOW, a, q);
+}
+
+struct history_asking *
+history_stats(struct store *s, struct tenant_id tenant,
+    const struct history_filter *f, enum history_group by, history_sums_cb done,
+    void *arg)
+{
+	const struct history_query q = {.filter = *f, .limit = 1};
+	struct history_asking *a = asking_new(s, tenant, &q, 1);
+
+	a->op.run = history_stats_run;
+	a->op.deliver = sums_deliver;
+	a->by = by;
+	a->sums_done = done;
+	a->arg = arg;
+	submit(s, LANE_SLOW, a);
+	return a;
+}
+
+void
+history_cancel(struct history_asking *a)
+{
+	a->is_canceled = true;
+}

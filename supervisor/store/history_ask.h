@@ -1,0 +1,58 @@
+/*
+ * history_ask.h - a question on its way: made on the loop's thread, answered
+ * on a lane's (history.c), delivered on the loop's
+ */
+#ifndef STORE_HISTORY_ASK_H
+#define STORE_HISTORY_ASK_H
+
+#include "supervisor/store/history.h"
+#include "supervisor/store/history_parse.h"
+#include "supervisor/store/op.h"
+#include "supervisor/store/sql.h"
+
+/* At most so long a page looks for its lines, and so many runs it weighs. */
+#define HISTORY_TURN_MS 250
+#define HISTORY_COUNT_MS 100
+#define HISTORY_COLLECT_MAX 20000
+#define HISTORY_STATS_MS 10000
+
+struct db;
+struct history_asking {
+	struct op op; /* run: answers, from the index alone */
+	bool is_canceled;
+	uint64_t mark; /* history_feed.h */
+	uint64_t tenant;
+	struct history_query q;
+	struct history_words words; /* of q.filter.q; match NULL: none */
+	/* Copies of the texts of q. */
+	char *identifier, *sandbox, *principal, *tool, *language, *artifact;
+	uint8_t digest[32];
+	/* The sandbox was named by its UUID: it is looked up in the database.
+	 */
+	bool has_sandbox_uuid;
+	struct uuid sandbox_uuid;
+	uint64_t question; /* history_parse.h: its hash */
+	bool has_cursor;
+	struct history_cursor cursor;
+	enum history_group by; /* of statistics */
+	history_page_cb page_done;
+	history_sums_cb sums_done;
+	void *arg;
+	struct history_page page;
+	struct history_sums sums;
+};
+
+struct db_call;
+/* history_put_way - ?1 to ?4 as well: all that is on the way */
+void history_put_way(
+    struct db_call *c, const struct history_asking *a, enum history_way way);
+/* history_choose_way - that which meets the fewest runs */
+int history_choose_way(struct db *db, const struct history_asking *a,
+    enum history_way *way, struct err *e) MUSTCHECK;
+
+int history_list_run(struct db *db, struct op *op, struct err *e) MUSTCHECK;
+void history_page_clear(struct history_page *p);
+int history_stats_run(struct db *db, struct op *op, struct err *e) MUSTCHECK;
+void history_sums_clear(struct history_sums *s);
+
+#endif

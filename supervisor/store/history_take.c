@@ -1,0 +1,410 @@
+#include "supervisor/store/history_take.h"
+
+#include <unistd.h>
+
+#include "common/buf.h"
+#include "common/exit.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "supervisor/store/db.h"
+#include "supervisor/store/history.h"
+#include "supervisor/store/history_output.h"
+#include "supervisor/store/history_sql.h"
+#include "supervisor/store/spool.h"
+
+#define PLACE_MASK ((1 << HISTORY_PLACE_BITS) - 1)
+
+struct source {
+	int64_t id;
+	struct history_line line;
+	uint64_t tenant;
+	uint64_t spool_bytes;
+	uint8_t *log;
+	size_t log_len;
+};
+
+static void
+source_clear(struct source *s)
+{
+	struct history_line *l = &s->line;
+
+	free(l->identifier);
+	free(l->sandbox_name);
+	free(l->principal);
+	free(l->client);
+	free(l->tool);
+	free(l->language);
+	free(l->error);
+	free(s->log);
+}
+
+static bool
+has_ended(const struct source *s)
+{
+	return s->line.state != RUN_STATE_QUEUED &&
+	    s->line.state != RUN_STATE_RUNNING;
+}
+
+/* ---- from the database */
+
+/* As HISTORY_SOURCE names them; whether its words are known. */
+static bool
+get_source(struct db_call *c, struct source *s)
+{
+	struct history_line *l = &s->line;
+	int rc;
+
+	s->tenant = db_get_uint(c);
+	db_get_bytes(c, l->uuid.b, sizeof(l->uuid.b));
+	l->identifier = db_get_text(c);
+	l->sandbox_name = db_get_text(c);
+	l->principal = db_get_text(c);
+	l->client = db_get_text(c);
+	l->tool = db_get_text(c);
+	l->language = db_get_text(c);
+	rc = run_state_parse(db_get_word(c), &l->state);
+	if (runlog_reason_parse(db_get_word(c), &l->end_reason) != 0)
+		rc = -1;
+	l->exit_code = (int32_t)db_get_int(c);
+	l->error = db_get_text(c);
+	l->created_ms = db_get_int(c);
+	l->started_ms = db_get_int(c);
+	l->ended_ms = db_get_int(c);
+	l->stdout_bytes = db_get_uint(c);
+	l->stderr_bytes = db_get_uint(c);
+	l->artifacts = db_get_u32(c);
+	l->artifact_bytes = db_get_uint(c);
+	l->cpu_us = db_get_uint(c);
+	l->memory_peak_bytes = db_get_uint(c);
+	s->spool_bytes = db_get_uint(c);
+	s->log = db_get_blob(c, &s->log_len);
+	return rc == 0;
+}
+
+/* 1: there is one that can be understood. */
+static int
+read_source(struct db *db, struct source *s, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_SOURCE_RUN);
+	db_put_int(&c, s->id);
+	rc = db_call_step(&c, e);
+	if (rc != 1)
+		return rc;
+	rc = get_source(&c, s);
+	db_call_end(&c);
+	return rc;
+}
+
+/* Escapes of JSON part words: what they stand for does so mostly. */
+static void
+add_json(struct buf *b, char *json)
+{
+	for (char *p = json; *p != '\0'; p++)
+		if (p[0] == '\\' && p[1] != '\0') {
+			*p++ = ' ';
+			*p = ' ';
+		}
+	history_output_add(b, (const uint8_t *)json, strlen(json));
+}
+
+static int
+add_commands(struct db *db, int64_t run, struct buf *b, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_SOURCE_COMMANDS);
+	db_put_int(&c, run);
+	while ((rc = db_call_step(&c, e)) == 1) {
+		AUTO(auto_free) char *shell = db_get_text(&c);
+		AUTO(auto_free) char *argv = db_get_text(&c);
+
+		history_output_add(b, (const uint8_t *)shell, strlen(shell));
+		add_json(b, argv);
+	}
+	return rc;
+}
+
+/* A file that is not there was given up for newer ones. */
+static void
+add_output(const struct history_take *t, const struct source *s, struct buf *b)
+{
+	struct err ignored;
+	int fd;
+
+	if (s->log != NULL) {
+		history_output_log(b, s->log, s->log_len);
+		return;
+	}
+	if (s->spool_bytes == 0)
+		return;
+	fd = spool_log_read(t->spool, &s->line.uuid, &ignored);
+	if (fd < 0)
+		return;
+	history_output_file(b, fd, s->spool_bytes);
+	(void)close(fd);
+}
+
+/* ---- the index */
+
+static int
+run_with_place(struct db *db, enum db_query q, int64_t place, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, q);
+	db_put_int(&c, place);
+	return db_call_run(&c, e);
+}
+
+static int
+drop_text(struct history_take *t, int64_t place, struct err *e)
+{
+	AUTO(auto_free) char *body = NULL;
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, t->to, DB_INDEX_TEXT_GET);
+	db_put_int(&c, place);
+	rc = db_call_step(&c, e);
+	if (rc != 1)
+		return rc;
+	body = db_get_text(&c);
+	db_call_end(&c);
+	db_call_init(&c, t->to, DB_INDEX_WORDS_DROP);
+	db_put_int(&c, place);
+	db_put_text(&c, body);
+	if (db_call_run(&c, e) != 0)
+		return e->code;
+	t->is_dirty = true;
+	return run_with_place(t->to, DB_INDEX_TEXT_DROP, place, e);
+}
+
+static int
+drop_place(struct history_take *t, int64_t place, struct err *e)
+{
+	if (drop_text(t, place, e) != 0 ||
+	    run_with_place(t->to, DB_INDEX_ARTIFACTS_DROP, place, e) != 0)
+		return e->code;
+	return run_with_place(t->to, DB_INDEX_DELETE, place, e);
+}
+
+/* 1: it is there; 2: and ended. */
+static int
+find_place(struct db *db, int64_t id, int64_t *place, struct err *e)
+{
+	struct db_call c;
+	int64_t state;
+	int rc;
+
+	db_call_init(&c, db, DB_INDEX_FIND);
+	db_put_int(&c, id);
+	rc = db_call_step(&c, e);
+	if (rc != 1)
+		return rc;
+	*place = db_get_int(&c);
+	state = db_get_int(&c);
+	db_call_end(&c);
+	return state == RUN_STATE_QUEUED || state == RUN_STATE_RUNNING ? 1 : 2;
+}
+
+/* The next that is free: a clock that was put back may come to the same
+ * millisecond with the same bits of a number. */
+static int
+choose_place(
+    struct db *db, const struct source *s, int64_t *place, struct err *e)
+{
+	int64_t ms = s->line.created_ms, low = s->id & PLACE_MASK;
+	struct db_call c;
+	int rc;
+
+	if (ms < 0)
+		ms = 0;
+	if (ms > HISTORY_CREATED_MAX)
+		ms = HISTORY_CREATED_MAX;
+	do {
+		*place = ms << HISTORY_PLACE_BITS | low;
+		low = (low + 1) & PLACE_MASK;
+		db_call_init(&c, db, DB_INDEX_IS_TAKEN);
+		db_put_int(&c, *place);
+		rc = db_call_step(&c, e);
+		if (rc == 1)
+			db_call_end(&c);
+	} while (rc == 1);
+	return rc;
+}
+
+static void
+put_end(struct db_call *c, const struct source *s)
+{
+	const struct history_line *l = &s->line;
+	int64_t ms = l->ended_ms - l->started_ms;
+
+	db_put_int(c, l->ended_ms);
+	if (!has_ended(s)) {
+		db_put_null(c);
+		db_put_null(c);
+		return;
+	}
+	db_put_int(c, l->started_ms == 0 || ms < 0 ? 0 : ms);
+	db_put_uint(c, l->stdout_bytes + l->stderr_bytes + l->artifact_bytes);
+}
+
+/* As HISTORY_ROW names them. */
+static int
+put_row(struct db *db, const struct source *s, int64_t place, struct err *e)
+{
+	const struct history_line *l = &s->line;
+	struct db_call c;
+
+	db_call_init(&c, db, DB_INDEX_INSERT);
+	db_put_int(&c, place);
+	db_put_int(&c, s->id);
+	db_put_uint(&c, s->tenant);
+	db_put_blob(&c, l->uuid.b, sizeof(l->uuid.b));
+	db_put_text(&c, l->identifier);
+	db_put_text(&c, l->sandbox_name);
+	db_put_text(&c, l->principal);
+	db_put_text(&c, l->client);
+	db_put_text(&c, l->tool);
+	db_put_text(&c, l->language);
+	/* The database knows of no running one. */
+	db_put_int(&c, has_ended(s) ? l->state : RUN_STATE_QUEUED);
+	db_put_int(&c, l->end_reason);
+	if (has_ended(s))
+		db_put_int(&c, l->exit_code);
+	else
+		db_put_null(&c);
+	db_put_text(&c, l->error);
+	db_put_int(&c, l->created_ms);
+	db_put_int(&c, l->started_ms);
+	put_end(&c, s);
+	db_put_uint(&c, l->stdout_bytes);
+	db_put_uint(&c, l->stderr_bytes);
+	db_put_uint(&c, l->artifacts);
+	db_put_uint(&c, l->artifact_bytes);
+	db_put_uint(&c, l->cpu_us);
+	db_put_uint(&c, l->memory_peak_bytes);
+	return db_call_run(&c, e);
+}
+
+static int
+put_artifact(struct db *db, uint64_t tenant, int64_t place, const char *path,
+    const uint8_t sha256[32], struct err *e)
+{
+	const char *slash = strrchr(path, '/');
+	struct db_call c;
+
+	db_call_init(&c, db, DB_INDEX_ARTIFACT_PUT);
+	db_put_int(&c, place);
+	db_put_text(&c, path);
+	db_put_uint(&c, tenant);
+	db_put_text(&c, slash == NULL ? path : slash + 1);
+	db_put_blob(&c, sha256, 32);
+	return db_call_run(&c, e);
+}
+
+static int
+put_artifacts(struct history_take *t, const struct source *s, int64_t place,
+    struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, t->from, DB_SOURCE_ARTIFACTS);
+	db_put_int(&c, s->id);
+	db_put_int(&c, HISTORY_ARTIFACTS_MAX);
+	while ((rc = db_call_step(&c, e)) == 1) {
+		AUTO(auto_free) char *path = db_get_text(&c);
+		uint8_t sha256[32];
+
+		db_get_bytes(&c, sha256, sizeof(sha256));
+		rc = put_artifact(t->to, s->tenant, place, path, sha256, e);
+		if (rc != 0) {
+			db_call_end(&c);
+			break;
+		}
+	}
+	return rc;
+}
+
+static int
+put_body(struct db *db, enum db_query q, int64_t place, const char *body,
+    struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, q);
+	db_put_int(&c, place);
+	db_put_text(&c, body);
+	return db_call_run(&c, e);
+}
+
+static int
+put_text(struct history_take *t, const struct source *s, int64_t place,
+    struct err *e)
+{
+	const char *body;
+	struct buf b;
+	int rc;
+
+	buf_init(&b, HISTORY_TEXT_MAX);
+	/* history_words.h: whose words they are */
+	(void)buf_printf(&b, "%llu ", (unsigned long long)s->tenant);
+	rc = add_commands(t->from, s->id, &b, e);
+	if (rc == 0) {
+		add_output(t, s, &b);
+		buf_set_max(&b, 0);
+		if (buf_append(&b, "", 1) != 0)
+			fatal(EXIT_BUG, "a buffer without a limit is full");
+		body = (const char *)buf_data(&b);
+		rc = put_body(t->to, DB_INDEX_TEXT_PUT, place, body, e);
+		if (rc == 0)
+			rc =
+			    put_body(t->to, DB_INDEX_WORDS_PUT, place, body, e);
+	}
+	buf_clear(&b);
+	return rc;
+}
+
+static int
+put_run(struct history_take *t, const struct source *s, struct err *e)
+{
+	int64_t place = 0;
+
+	if (choose_place(t->to, s, &place, e) != 0 ||
+	    put_row(t->to, s, place, e) != 0)
+		return e->code;
+	if (!has_ended(s))
+		return 0;
+	if (s->line.artifacts > 0 && put_artifacts(t, s, place, e) != 0)
+		return e->code;
+	return put_text(t, s, place, e);
+}
+
+int
+history_take_run(
+    struct history_take *t, int64_t id, enum history_trust trust, struct err *e)
+{
+	struct source s = {.id = id};
+	int64_t place = 0;
+	int was, rc;
+
+	was = find_place(t->to, id, &place, e);
+	if (was < 0)
+		return was;
+	rc = read_source(t->from, &s, e);
+	if (rc == 1 && was == 2 && trust == HISTORY_KNOWN) {
+		source_clear(&s);
+		return 0;
+	}
+	if (rc >= 0 && was > 0 && drop_place(t, place, e) != 0)
+		rc = e->code;
+	if (rc == 1)
+		rc = put_run(t, &s, e);
+	source_clear(&s);
+	return rc;
+}

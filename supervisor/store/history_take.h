@@ -1,0 +1,30 @@
+/*
+ * history_take.h - one run of the database into the index, or out of it
+ */
+#ifndef STORE_HISTORY_TAKE_H
+#define STORE_HISTORY_TAKE_H
+
+#include "common/base.h"
+#include "common/err.h"
+
+struct db;
+struct spool;
+
+struct history_take {
+	struct db *from;     /* in a transaction, as is */
+	struct db *to;       /* the index */
+	struct spool *spool; /* of long logs */
+	bool is_dirty;       /* words were taken out: FTS5 still has them */
+};
+
+/* history_take_run - what the index says of a run becomes what the database
+ * says, nothing if it has none; known: what the index says of its end is
+ * right as it is, if it says that it ended */
+enum history_trust {
+	HISTORY_ANEW,
+	HISTORY_KNOWN
+};
+int history_take_run(struct history_take *t, int64_t id,
+    enum history_trust trust, struct err *e) MUSTCHECK;
+
+#endif
