@@ -86,6 +86,10 @@ db_fail(struct db *db, int rc, struct err *e)
 	if (is_out_of_space(db, rc))
 		return err_set(e, ERR_DB,
 		    "database: disk is full: free space in %s", db->dir);
+	if ((kind == SQLITE_NOTADB || kind == SQLITE_CORRUPT) &&
+	    strcmp(db->file, DB_HISTORY_FILE) == 0)
+		return err_set(e, ERR_DAMAGED, "%s/%s: %s", db->dir, db->file,
+		    sqlite3_errmsg(db->h));
 	if (kind == SQLITE_NOTADB)
 		return err_set(e, ERR_DAMAGED,
 		    "%s/%s is no database: move it away, or put a "

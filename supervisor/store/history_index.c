@@ -42,6 +42,7 @@ struct history_index {
 	int64_t upto;
 	bool is_dirty; /* as the file says */
 	bool is_merging;
+	bool is_pinned; /* the database is read as of one moment */
 	size_t ngaps;
 	uint64_t merge_at, merge_spent_ms;
 	bool wants_empty_wal;
@@ -54,7 +55,7 @@ struct history_index {
 static int
 step_begin(struct history_index *x, struct err *e)
 {
-	if (db_exec(x->take.from, DB_BEGIN_READ, e) != 0)
+	if (!x->is_pinned && db_exec(x->take.from, DB_BEGIN_READ, e) != 0)
 		return e->code;
 	return db_begin(x->take.to, e);
 }
@@ -64,7 +65,7 @@ step_end(struct history_index *x, int rc, struct err *e)
 {
 	struct err ignored;
 
-	if (db_exec(x->take.from, DB_COMMIT, &ignored) != 0)
+	if (!x->is_pinned && db_exec(x->take.from, DB_COMMIT, &ignored) != 0)
 		db_rollback(x->take.from);
 	if (rc == 0 && x->take.is_dirty && !x->is_dirty) {
 		struct db_call c;
@@ -343,16 +344,42 @@ sift(struct history_index *x, struct err *e)
 }
 
 static int
-catch_up(struct history_index *x, struct err *e)
+look_for_news(struct history_index *x, struct err *e)
 {
 	int rc = take_again(x, DB_INDEX_UNFINISHED, e);
 
 	if (rc == 0)
 		rc = take_again(x, DB_INDEX_GAPS, e);
-	if (rc == 0)
-		rc = scan(x, e);
+	return rc == 0 ? scan(x, e) : rc;
+}
+
+/* 1: all is as the database has it at one moment; counting takes none that
+ * come meanwhile. */
+static int
+check_counts(struct history_index *x, struct err *e)
+{
+	struct err ignored;
+	int rc = db_exec(x->take.from, DB_BEGIN_READ, e);
+
+	if (rc != 0)
+		return rc;
+	x->is_pinned = true;
+	rc = look_for_news(x, e);
 	if (rc == 0)
 		rc = counts_agree(x, e);
+	x->is_pinned = false;
+	if (db_exec(x->take.from, DB_COMMIT, &ignored) != 0)
+		db_rollback(x->take.from);
+	return rc;
+}
+
+static int
+catch_up(struct history_index *x, struct err *e)
+{
+	int rc = look_for_news(x, e);
+
+	if (rc == 0)
+		rc = check_counts(x, e);
 	return rc != 0 ? (rc < 0 ? rc : 0) : sift(x, e);
 }
 

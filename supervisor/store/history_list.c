@@ -20,6 +20,7 @@
 #include "supervisor/store/store_int.h"
 
 #define WORTH_COUNTING 2000
+#define WORTH_SORTING 5000
 #define LOOK_AT_CLOCK 64
 
 struct history_walk {
@@ -27,7 +28,8 @@ struct history_walk {
 	struct history_asking *a;
 	uint64_t until_ms;
 	unsigned int nseen;
-	bool is_full; /* a run that passes has no room */
+	unsigned int tries; /* runs to look at, 0: as time allows */
+	bool is_full;       /* a run that passes has no room */
 	bool is_late;
 	struct history_cursor at; /* the last run that was looked at */
 	int64_t last_place;       /* of a file's way: the run may come again */
@@ -321,6 +323,8 @@ take_row(
 	}
 	if (++w->nseen % LOOK_AT_CLOCK == 0)
 		w->is_late = clock_mono_ms() >= w->until_ms;
+	if (w->tries != 0 && w->nseen >= w->tries)
+		w->is_late = true;
 	return !w->is_late;
 }
 
@@ -517,28 +521,48 @@ choose(const struct history_walk *w, const enum history_way *ways, size_t n,
 	return 0;
 }
 
+/* Common durations are met on the way through all, rare ones are collected;
+ * neither is known before it was tried. */
+static int
+page_by_duration(struct history_walk *w, struct err *e)
+{
+	int rc;
+
+	w->tries = WORTH_COUNTING;
+	rc = walk_places(w, WAY_TENANT, 0, e);
+	w->tries = 0;
+	if (rc != 0 || !w->is_late)
+		return rc;
+	history_page_clear(&w->a->page);
+	w->is_late = false;
+	w->last_place = -1;
+	rc = collect(w, WAY_DURATION, e);
+	return rc == 1 ? walk_places(w, WAY_TENANT, 0, e) : rc;
+}
+
 static int
 page_by_time(
     struct history_walk *w, enum history_way *ways, size_t n, struct err *e)
 {
 	enum history_way way = n > 0 ? ways[0] : WAY_TENANT;
 	int64_t least = INT64_MAX, lasting = INT64_MAX;
-	const enum history_way duration = WAY_DURATION;
+	bool has_duration = wants_duration(w->a);
 	int rc = 0;
 
-	if (n > 1 || (n > 0 && wants_duration(w->a)))
+	if (n == 0 && has_duration)
+		return page_by_duration(w, e);
+	if (n > 1 || (n > 0 && has_duration))
 		rc = choose(w, ways, n, WORTH_COUNTING, &way, &least, e);
-	if (rc == 0 && n > 0 && wants_duration(w->a))
+	if (rc == 0 && n > 0 && has_duration)
 		rc = count_way(
-		    w->db, w->a, duration, WORTH_COUNTING, &lasting, e);
-	if (rc != 0)
-		return rc;
-	if (wants_duration(w->a) && (n == 0 || lasting < least)) {
-		rc = collect(w, duration, e);
+		    w->db, w->a, WAY_DURATION, WORTH_COUNTING, &lasting, e);
+	if (rc == 0 && lasting < least) {
+		rc = collect(w, WAY_DURATION, e);
 		if (rc != 1)
 			return rc;
+		rc = 0;
 	}
-	return walk_places(w, way, 0, e);
+	return rc == 0 ? walk_places(w, way, 0, e) : rc;
 }
 
 static int
@@ -550,9 +574,9 @@ page_by_value(
 	int rc;
 
 	if (n > 0 &&
-	    choose(w, ways, n, HISTORY_COLLECT_MAX + 1, &way, &least, e) != 0)
+	    choose(w, ways, n, WORTH_SORTING + 1, &way, &least, e) != 0)
 		return e->code;
-	if (least <= HISTORY_COLLECT_MAX) {
+	if (least <= WORTH_SORTING) {
 		rc = collect(w, way, e);
 		if (rc != 1)
 			return rc;

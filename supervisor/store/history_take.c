@@ -14,7 +14,7 @@
 
 #define PLACE_MASK ((1 << HISTORY_PLACE_BITS) - 1)
 
-struct source {
+struct run_source {
 	int64_t id;
 	struct history_line line;
 	uint64_t tenant;
@@ -24,7 +24,7 @@ struct source {
 };
 
 static void
-source_clear(struct source *s)
+source_clear(struct run_source *s)
 {
 	struct history_line *l = &s->line;
 
@@ -39,7 +39,7 @@ source_clear(struct source *s)
 }
 
 static bool
-has_ended(const struct source *s)
+has_ended(const struct run_source *s)
 {
 	return s->line.state != RUN_STATE_QUEUED &&
 	    s->line.state != RUN_STATE_RUNNING;
@@ -49,7 +49,7 @@ has_ended(const struct source *s)
 
 /* As HISTORY_SOURCE names them; whether its words are known. */
 static bool
-get_source(struct db_call *c, struct source *s)
+get_source(struct db_call *c, struct run_source *s)
 {
 	struct history_line *l = &s->line;
 	int rc;
@@ -83,7 +83,7 @@ get_source(struct db_call *c, struct source *s)
 
 /* 1: there is one that can be understood. */
 static int
-read_source(struct db *db, struct source *s, struct err *e)
+read_source(struct db *db, struct run_source *s, struct err *e)
 {
 	struct db_call c;
 	int rc;
@@ -130,7 +130,8 @@ add_commands(struct db *db, int64_t run, struct buf *b, struct err *e)
 
 /* A file that is not there was given up for newer ones. */
 static void
-add_output(const struct history_take *t, const struct source *s, struct buf *b)
+add_output(
+    const struct history_take *t, const struct run_source *s, struct buf *b)
 {
 	struct err ignored;
 	int fd;
@@ -215,7 +216,7 @@ find_place(struct db *db, int64_t id, int64_t *place, struct err *e)
  * millisecond with the same bits of a number. */
 static int
 choose_place(
-    struct db *db, const struct source *s, int64_t *place, struct err *e)
+    struct db *db, const struct run_source *s, int64_t *place, struct err *e)
 {
 	int64_t ms = s->line.created_ms, low = s->id & PLACE_MASK;
 	struct db_call c;
@@ -238,7 +239,7 @@ choose_place(
 }
 
 static void
-put_end(struct db_call *c, const struct source *s)
+put_end(struct db_call *c, const struct run_source *s)
 {
 	const struct history_line *l = &s->line;
 	int64_t ms = l->ended_ms - l->started_ms;
@@ -255,7 +256,7 @@ put_end(struct db_call *c, const struct source *s)
 
 /* As HISTORY_ROW names them. */
 static int
-put_row(struct db *db, const struct source *s, int64_t place, struct err *e)
+put_row(struct db *db, const struct run_source *s, int64_t place, struct err *e)
 {
 	const struct history_line *l = &s->line;
 	struct db_call c;
@@ -308,7 +309,7 @@ put_artifact(struct db *db, uint64_t tenant, int64_t place, const char *path,
 }
 
 static int
-put_artifacts(struct history_take *t, const struct source *s, int64_t place,
+put_artifacts(struct history_take *t, const struct run_source *s, int64_t place,
     struct err *e)
 {
 	struct db_call c;
@@ -344,7 +345,7 @@ put_body(struct db *db, enum db_query q, int64_t place, const char *body,
 }
 
 static int
-put_text(struct history_take *t, const struct source *s, int64_t place,
+put_text(struct history_take *t, const struct run_source *s, int64_t place,
     struct err *e)
 {
 	const char *body;
@@ -371,7 +372,7 @@ put_text(struct history_take *t, const struct source *s, int64_t place,
 }
 
 static int
-put_run(struct history_take *t, const struct source *s, struct err *e)
+put_run(struct history_take *t, const struct run_source *s, struct err *e)
 {
 	int64_t place = 0;
 
@@ -389,7 +390,7 @@ int
 history_take_run(
     struct history_take *t, int64_t id, enum history_trust trust, struct err *e)
 {
-	struct source s = {.id = id};
+	struct run_source s = {.id = id};
 	int64_t place = 0;
 	int was, rc;
 

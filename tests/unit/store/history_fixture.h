@@ -69,10 +69,11 @@ static inline void
 ask(struct fixture *f, uint64_t tenant, const struct history_query *q,
     struct answer *out)
 {
-	for (int i = 0; i < FIXTURE_PATIENCE_S; i++) {
+	for (int i = 0; i < FIXTURE_PATIENCE_S * 20; i++) {
 		ask_once(f, tenant, q, out);
 		if (out->rc != ERR_BACKEND)
 			return;
+		(void)usleep(50000);
 	}
 }
 

@@ -1,8 +1,9 @@
 /*
- * store - what a run costs in the store, alone: its log, its row, its end
+ * storing - what a run costs in the store, alone: its log, its row, its end
  *
- *	make -C build tests/bench/store
- *	build/tests/bench/store DIR [runs] [at a time] [soon|now] [log bytes]
+ *	make -C build tests/bench/storing
+ *	build/tests/bench/storing DIR [runs] [at a time] [soon|now] [log
+ *bytes]
  *
  * So many runs at a time go the way of a short one: a log is opened, the run
  * begun, some bytes written by a "worker", the end given, the log closed when
@@ -41,7 +42,7 @@ struct slot {
 static NORETURN void
 die(const char *what, const char *why)
 {
-	(void)fprintf(stderr, "store: %s: %s\n", what, why);
+	(void)fprintf(stderr, "storing: %s: %s\n", what, why);
 	exit(1);
 }
 

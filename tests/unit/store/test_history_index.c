@@ -1,0 +1,200 @@
+#include "tests/unit/store/history_fixture.h"
+
+/* The index can be anything, or nothing: what it is made of is the database. */
+
+#define RUNS 30
+
+static char *
+index_path(const struct fixture *f)
+{
+	return xasprintf("%s/history.db", f->dir);
+}
+
+static void
+fill(struct fixture *f, uint64_t from)
+{
+	for (uint64_t i = from; i < from + RUNS; i++)
+		(void)add_run_saying(
+		    f, i, STORE_TENANT_DEFAULT, "echo", "something");
+}
+
+static void
+open_and_fill(struct fixture *f)
+{
+	fixture_open(f);
+	fixture_put_sandbox(f, 1, "a");
+	fill(f, 1);
+	assert_int_equal(count_q(f, "something"), RUNS);
+}
+
+static uint64_t
+made_anew(struct fixture *f)
+{
+	struct history_state state;
+
+	history_state(f->store, &state);
+	return state.made_anew;
+}
+
+static void
+write_at(const char *path, off_t at, const char *text, size_t times)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	assert_int_not_equal(fd, -1);
+	for (size_t i = 0; i < times; i++) {
+		ssize_t n = (ssize_t)strlen(text);
+
+		assert_int_equal(pwrite(fd, text, (size_t)n, at), n);
+		at += n;
+	}
+	assert_int_equal(close(fd), 0);
+}
+
+static void
+test_garbage_is_made_anew(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(auto_free) char *path = index_path(f);
+
+	open_and_fill(f);
+	fixture_close(f);
+	write_at(path, 0, "garbage ", 1024);
+	fixture_open(f);
+	assert_int_equal(count_q(f, "something"), RUNS);
+	assert_int_equal(made_anew(f), 1);
+}
+
+/* Its beginning is good: it is found when it is read. */
+static void
+test_damage_in_the_middle_is_made_anew(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(auto_free) char *path = index_path(f);
+	struct answer *a = xcalloc(1, sizeof(*a));
+	const struct history_query q = {
+	    .filter = {.identifier = "a"}, .limit = 500};
+
+	open_and_fill(f);
+	fixture_close(f);
+	write_at(path, 8192, "damage! ", 8192);
+	fixture_open(f);
+	/* Damage may be seen by whoever asks first. */
+	ask(f, STORE_TENANT_DEFAULT, &q, a);
+	assert_int_equal(count_q(f, "something"), RUNS);
+	ask(f, STORE_TENANT_DEFAULT, &q, a);
+	assert_int_equal(a->n, RUNS);
+	assert_true(made_anew(f) >= 1);
+	free(a);
+}
+
+static void
+test_another_versions_is_made_anew(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(auto_free) char *path = index_path(f);
+	sqlite3 *h;
+
+	open_and_fill(f);
+	fixture_close(f);
+	assert_int_equal(sqlite3_open(path, &h), SQLITE_OK);
+	assert_int_equal(
+	    sqlite3_exec(h, "PRAGMA user_version = 999", NULL, NULL, NULL),
+	    SQLITE_OK);
+	assert_int_equal(sqlite3_close(h), SQLITE_OK);
+	fixture_open(f);
+	assert_int_equal(count_q(f, "something"), RUNS);
+	assert_int_equal(made_anew(f), 1);
+}
+
+/* A backup of the database, and the index of what came after it. */
+static void
+test_another_databases_is_made_anew(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(auto_free)
+	char *sql = xasprintf("VACUUM INTO '%s/backup'", f->dir);
+	AUTO(auto_free) char *backup = xasprintf("%s/backup", f->dir);
+	AUTO(auto_free) char *db = xasprintf("%s/mcp-sandboxd.db", f->dir);
+
+	open_and_fill(f);
+	fixture_exec(f, sql);
+	fill(f, 1 + RUNS);
+	assert_int_equal(count_q(f, "something"), 2 * RUNS);
+	fixture_close(f);
+	assert_int_equal(rename(backup, db), 0);
+	fixture_open(f);
+	assert_int_equal(count_q(f, "something"), RUNS);
+	assert_int_equal(made_anew(f), 1);
+	fill(f, 1 + RUNS);
+	assert_int_equal(count_q(f, "something"), 2 * RUNS);
+}
+
+static void
+assert_not_available(struct fixture *f)
+{
+	const struct history_query q = {.limit = 1};
+	struct answer *a = xcalloc(1, sizeof(*a));
+
+	ask_once(f, STORE_TENANT_DEFAULT, &q, a);
+	assert_int_equal(a->rc, ERR_BACKEND);
+	assert_non_null(strstr(a->msg, "history is not available"));
+	free(a);
+}
+
+/* What is no damage is waited for; runs are recorded meanwhile. */
+static void
+test_an_index_that_cannot_be_opened_is_tried_again(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(auto_free) char *path = index_path(f);
+
+	assert_int_equal(mkdir(path, 0700), 0);
+	fixture_open(f);
+	fixture_put_sandbox(f, 1, "a");
+	fill(f, 1);
+	assert_not_available(f);
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(count_q(f, "something"), RUNS);
+	assert_int_equal(made_anew(f), 0);
+}
+
+static void
+test_an_index_that_is_locked_is_waited_for(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(auto_free) char *path = index_path(f);
+	sqlite3 *h;
+
+	open_and_fill(f);
+	assert_int_equal(sqlite3_open(path, &h), SQLITE_OK);
+	assert_int_equal(sqlite3_busy_timeout(h, 60000), SQLITE_OK);
+	assert_int_equal(
+	    sqlite3_exec(h, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	fill(f, 1 + RUNS);
+	assert_not_available(f);
+	assert_int_equal(
+	    sqlite3_exec(h, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_close(h), SQLITE_OK);
+	assert_int_equal(count_q(f, "something"), 2 * RUNS);
+	assert_int_equal(made_anew(f), 0);
+}
+
+#define TEST(t)                                                                \
+	cmocka_unit_test_setup_teardown(                                       \
+	    t, fixture_setup_closed, fixture_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_garbage_is_made_anew),
+	    TEST(test_damage_in_the_middle_is_made_anew),
+	    TEST(test_another_versions_is_made_anew),
+	    TEST(test_another_databases_is_made_anew),
+	    TEST(test_an_index_that_cannot_be_opened_is_tried_again),
+	    TEST(test_an_index_that_is_locked_is_waited_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
