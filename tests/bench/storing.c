@@ -7,10 +7,12 @@
  *
  * So many runs at a time go the way of a short one: a log is opened, the run
  * begun, some bytes written by a "worker", the end given, the log closed when
- * that is on disk.  Printed are runs per second, and the processor time per
+ * that is on disk.  "without": the index of runs cannot be made, as a directory
+ * is in its place.  Printed are runs per second, and the processor time per
  * run of the loop's thread and of the store's own.  DIR must be on the disk
  * that is meant; a directory is made in it and removed.
  */
+#include <sys/stat.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <time.h>
@@ -194,7 +196,9 @@ main(int argc, char **argv)
 	struct err e;
 
 	if (argc < 2)
-		die("usage", "DIR [runs] [at a time] [soon|now] [log bytes]");
+		die("usage",
+		    "DIR [runs] [at a time] [soon|now] [log bytes] "
+		    "[with|without]");
 	if (argc > 2)
 		b.runs = strtoull(argv[2], NULL, 10);
 	b.when =
@@ -204,6 +208,12 @@ main(int argc, char **argv)
 	dir = xasprintf("%s/store-XXXXXX", argv[1]);
 	if (mkdtemp(dir) == NULL)
 		die(dir, "cannot be made");
+	if (argc > 6 && strcmp(argv[6], "without") == 0) {
+		AUTO(auto_free) char *index = xasprintf("%s/history.db", dir);
+
+		if (mkdir(index, 0700) != 0)
+			die(index, "cannot be made");
+	}
 	if (store_open(b.base, dir, NULL, &b.store, &e) != 0)
 		die("open", e.msg);
 	put_sandbox(&b);
