@@ -240,7 +240,7 @@ static void
 write_histogram(struct scribe *s)
 {
 	const struct metric_family *f = s->family;
-	uint64_t counts[METRIC_BOUNDS_MAX + 1], below = 0;
+	uint64_t counts[METRIC_BOUNDS_MAX + 1] = {0}, below = 0;
 	uint64_t sum = metric_get(s->at + f->nbounds + 1);
 
 	for (unsigned int i = 0; i <= f->nbounds; i++)
