@@ -14,6 +14,7 @@ extern const struct embed_file embed_sql[];   /* schema/sql/ in order */
 extern const struct embed_file embed_tools[]; /* schema/tools/, see there */
 extern const struct embed_file embed_data[];  /* languages.json */
 extern const struct embed_file embed_advisories[];
+extern const struct embed_file embed_openapi[]; /* openapi.json */
 extern const struct embed_file embed_seccomp[]; /* made of seccomp.txt */
 
 #endif

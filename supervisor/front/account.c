@@ -214,42 +214,59 @@ days_max(const struct tenants *t, const struct tenant *one)
 	    DAYS_OF_ALL_MAX / count;
 }
 
-/* -1: that is no number of days. */
-static int
-parse_days(struct http_exchange *x, uint32_t max, uint32_t *out)
-{
-	const char *text = http_query(x, "days");
-	size_t n = text == NULL ? 0 : strlen(text);
+enum {
+	USAGE_TENANT,
+	USAGE_DAYS
+};
+static const struct query_param usage_params[] = {
+    [USAGE_TENANT] = {.name = "tenant",
+	.kind = QUERY_TEXT,
+	.max = PRINCIPAL_TENANT_MAX},
+    [USAGE_DAYS] = {.name = "days",
+	.kind = QUERY_NUMBER,
+	.max = STORE_DAYS_MAX},
+};
+const struct query_table account_usage_query = {
+    usage_params, ARRAY_LEN(usage_params)};
 
-	*out = 0;
-	if (text == NULL)
-		return 0;
-	if (n == 0 || n > 3 || strspn(text, "0123456789") != n)
-		return -1;
-	*out = (uint32_t)strtoul(text, NULL, 10);
-	return *out <= max ? 0 : -1;
+/* Whose: one, or all (*one is NULL); false: x was answered. */
+static bool
+find_whose(const struct tenants *t, struct http_exchange *x, const char *name,
+    const struct tenant **one)
+{
+	const struct principal *who = http_principal(x);
+
+	*one = NULL;
+	if (who->role != PRINCIPAL_ADMIN)
+		*one = tenants_find(t, who->tenant);
+	else if (name != NULL)
+		*one = tenants_find_name(t, name);
+	else
+		return true;
+	/* A user who names another tenant hears of its own. */
+	if (*one == NULL)
+		http_error(x, 404, "not_found", "no such tenant");
+	return *one != NULL;
 }
 
 void
 account_on_usage(struct front *f, struct http_exchange *x)
 {
 	const struct tenants *t = core_tenants(f->core);
-	const struct principal *who = http_principal(x);
-	const char *name = http_query(x, "tenant");
-	const struct tenant *n = NULL;
+	const struct tenant *n;
 	uint32_t ndays, max;
+	struct query q;
+	bool found;
 
-	if (who->role != PRINCIPAL_ADMIN)
-		n = tenants_find(t, who->tenant);
-	else if (name != NULL)
-		n = tenants_find_name(t, name);
-	/* A user who names another tenant hears of its own. */
-	if (n == NULL && (who->role != PRINCIPAL_ADMIN || name != NULL)) {
-		http_error(x, 404, "not_found", "no such tenant");
+	if (!query_read(x, usage_params, ARRAY_LEN(usage_params), &q))
 		return;
-	}
+	ndays = (uint32_t)q.values[USAGE_DAYS].number;
+	found = find_whose(t, x, q.values[USAGE_TENANT].text, &n);
+	query_clear(&q);
+	if (!found)
+		return;
 	max = days_max(t, n);
-	if (parse_days(x, max, &ndays) != 0)
+	if (ndays > max)
 		http_error(
 		    x, 400, "bad_request", "days: want a number up to %u", max);
 	else

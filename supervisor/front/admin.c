@@ -97,7 +97,8 @@ struct change {
 		CHANGE_SHOWS_IT,  /* the answer is what a GET gives now */
 		CHANGE_SHOWS_MORE /* once, and never again */
 	} shows;
-	int rc; /* of the first that failed */
+	char location[80]; /* of what was made; "" for nothing */
+	int rc;            /* of the first that failed */
 	struct err why;
 };
 
@@ -125,6 +126,8 @@ change_step(struct change *c)
 	} else {
 		if (c->shows == CHANGE_SHOWS_IT)
 			etag_add(c->x, c->answer);
+		if (c->location[0] != '\0')
+			http_add_header(c->x, "Location", c->location);
 		http_reply_json(c->x, c->status, c->answer);
 	}
 	free(c);
@@ -278,6 +281,10 @@ check_rules(const json_t *rules, struct ceiling *out, struct err *e)
 	json_object_foreach ((json_t *)(uintptr_t)rules, name, value) {
 		if (json_is_null(value) && strcmp(name, "runtime") == 0)
 			continue;
+		if (!json_is_string(value) &&
+		    (!json_is_boolean(value) || strcmp(name, "runtime") == 0))
+			return err_set(e, ERR_INVAL,
+			    "rule %.40s: this is not its type", name);
 		if (ceiling_rule(out, name, rule_text(value), e) != 0)
 			return e->code;
 	}
@@ -394,6 +401,8 @@ add_tenant(const struct front *f, struct http_exchange *x, const json_t *body)
 	tell(c, "tenant.add", n->row.name, NULL, NULL);
 	set_quotas(c, n, quotas);
 	set_rules(c, n, rules, &said);
+	(void)snprintf(c->location, sizeof(c->location), "/api/v1/tenants/%s",
+	    n->row.name);
 	change_answer(c, 201, view_tenant(n));
 }
 
@@ -545,6 +554,8 @@ add_token(const struct front *f, struct http_exchange *x, struct tenant *n,
 	json_object_set_new(o, "token", json_string(made.text));
 	explicit_bzero(made.text, sizeof(made.text));
 	c->shows = CHANGE_SHOWS_MORE;
+	(void)snprintf(c->location, sizeof(c->location), "/api/v1/tokens/%s",
+	    made.token->row.id);
 	change_answer(c, 201, o);
 }
 

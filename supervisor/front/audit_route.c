@@ -7,28 +7,7 @@
 
 #define LIMIT_DEFAULT 100
 #define LIMIT_MAX 500
-#define DIGITS_MAX 18
-
-/* A number of the query; to stays as it is when there is none.  false: x was
- * answered. */
-static bool
-parse_number(
-    struct http_exchange *x, const char *name, uint64_t max, uint64_t *to)
-{
-	const char *text = http_query(x, name);
-	size_t n = text == NULL ? 0 : strlen(text);
-
-	if (text == NULL)
-		return true;
-	if (n > 0 && n <= DIGITS_MAX && strspn(text, "0123456789") == n &&
-	    strtoull(text, NULL, 10) <= max) {
-		*to = strtoull(text, NULL, 10);
-		return true;
-	}
-	http_error(x, 400, "bad_request", "%s: want a number up to %llu", name,
-	    (unsigned long long)max);
-	return false;
-}
+#define HASH_DIGITS 64
 
 static json_t *
 view_hex(const uint8_t *p, size_t n)
@@ -83,22 +62,47 @@ page_cb(int rc, const struct store_audit_page *page, const struct err *why,
 				  json_integer((json_int_t)page->next)));
 }
 
+enum {
+	LIST_TENANT,
+	LIST_WHAT,
+	LIST_SINCE,
+	LIST_LIMIT,
+	LIST_CURSOR
+};
+static const struct query_param list_params[] = {
+    [LIST_TENANT] = {.name = "tenant",
+	.kind = QUERY_TEXT,
+	.max = PRINCIPAL_TENANT_MAX},
+    [LIST_WHAT] = {.name = "what", .kind = QUERY_TEXT, .max = 64},
+    [LIST_SINCE] = {.name = "since", .kind = QUERY_TIME},
+    [LIST_LIMIT] = {.name = "limit",
+	.kind = QUERY_NUMBER,
+	.min = 1,
+	.max = LIMIT_MAX},
+    [LIST_CURSOR] = {.name = "cursor", .kind = QUERY_NUMBER, .max = INT64_MAX},
+};
+const struct query_table audit_list_query = {
+    list_params, ARRAY_LEN(list_params)};
+
 void
 audit_on_list(struct front *f, struct http_exchange *x)
 {
-	uint64_t limit = LIMIT_DEFAULT, since_s = 0, before = 0;
-	struct store_audit_filter filter = {
-	    .tenant = http_query(x, "tenant"), .what = http_query(x, "what")};
+	struct store_audit_filter filter = {.limit = LIMIT_DEFAULT};
+	const struct query_value *v;
+	struct query q;
 
-	if (!parse_number(x, "limit", LIMIT_MAX, &limit) ||
-	    !parse_number(x, "since", UINT64_C(1) << 40, &since_s) ||
-	    !parse_number(x, "cursor", INT64_MAX, &before))
+	if (!query_read(x, list_params, ARRAY_LEN(list_params), &q))
 		return;
-	filter.limit = limit == 0 ? 1 : (size_t)limit;
-	filter.since_ms = (int64_t)since_s * 1000;
-	filter.before = before;
+	v = q.values;
+	filter.tenant = v[LIST_TENANT].text;
+	filter.what = v[LIST_WHAT].text;
+	filter.since_ms = v[LIST_SINCE].time_ms;
+	filter.before = v[LIST_CURSOR].number;
+	if (v[LIST_LIMIT].is_given)
+		filter.limit = (size_t)v[LIST_LIMIT].number;
 	http_hold(x, NULL, NULL);
 	store_audit_list(core_store(f->core), &filter, page_cb, x);
+	query_clear(&q);
 }
 
 /* ---- a piece of the chain */
@@ -131,30 +135,64 @@ check_cb(int rc, const struct store_audit_check *found, const struct err *why,
 			"what", found->what)));
 }
 
+static bool
+is_hash(const char *text)
+{
+	uint8_t hash[32];
+
+	return strlen(text) == HASH_DIGITS &&
+	    hex_decode(text, hash, sizeof(hash)) == 0;
+}
+
+enum {
+	VERIFY_AFTER,
+	VERIFY_HASH,
+	VERIFY_HEAD
+};
+static const struct query_param verify_params[] = {
+    [VERIFY_AFTER] = {.name = "after", .kind = QUERY_NUMBER, .max = INT64_MAX},
+    [VERIFY_HASH] = {.name = "hash",
+	.kind = QUERY_TEXT,
+	.min = HASH_DIGITS,
+	.max = HASH_DIGITS,
+	.fits = is_hash,
+	.want = "the 64 digits of the piece before"},
+    [VERIFY_HEAD] = {.name = "head",
+	.kind = QUERY_TEXT,
+	.min = HASH_DIGITS,
+	.max = HASH_DIGITS,
+	.fits = is_hash,
+	.want = "the 64 digits of a row's hash"},
+};
+const struct query_table audit_verify_query = {
+    verify_params, ARRAY_LEN(verify_params)};
+
 void
 audit_on_verify(struct front *f, struct http_exchange *x)
 {
-	const char *hash = http_query(x, "hash");
 	struct store_audit_mark after = {0};
-	bool is_first = http_query(x, "after") == NULL;
-	const char *head = http_query(x, "head");
+	const struct query_value *v;
 	uint8_t known[32];
+	struct query q;
 
-	if (!parse_number(x, "after", INT64_MAX, &after.seq))
+	if (!query_read(x, verify_params, ARRAY_LEN(verify_params), &q))
 		return;
-	if (!is_first &&
-	    (hash == NULL ||
-		hex_decode(hash, after.hash, sizeof(after.hash)) != 0)) {
+	v = q.values;
+	if (v[VERIFY_AFTER].is_given != v[VERIFY_HASH].is_given) {
+		query_clear(&q);
 		http_error(x, 400, "bad_request",
-		    "hash: want the 64 digits of the piece before");
+		    "after and hash: want both, or none");
 		return;
 	}
-	if (head != NULL && hex_decode(head, known, sizeof(known)) != 0) {
-		http_error(x, 400, "bad_request",
-		    "head: want the 64 digits of a row's hash");
-		return;
-	}
+	after.seq = v[VERIFY_AFTER].number;
+	if (v[VERIFY_HASH].is_given)
+		(void)!hex_decode(
+		    v[VERIFY_HASH].text, after.hash, sizeof(after.hash));
+	if (v[VERIFY_HEAD].is_given)
+		(void)!hex_decode(v[VERIFY_HEAD].text, known, sizeof(known));
 	http_hold(x, NULL, NULL);
-	store_audit_check(core_store(f->core), is_first ? NULL : &after,
-	    head == NULL ? NULL : known, check_cb, x);
+	store_audit_check(core_store(f->core),
+	    v[VERIFY_AFTER].is_given ? &after : NULL,
+	    v[VERIFY_HEAD].is_given ? known : NULL, check_cb, x);
+	query_clear(&q);
 }

@@ -6,9 +6,12 @@
 #ifndef FRONT_AUDIT_ROUTE_H
 #define FRONT_AUDIT_ROUTE_H
 
+#include "supervisor/front/query.h"
 #include "supervisor/front/routes.h"
 
 void audit_on_list(struct front *f, struct http_exchange *x);
 void audit_on_verify(struct front *f, struct http_exchange *x);
+
+extern const struct query_table audit_list_query, audit_verify_query;
 
 #endif

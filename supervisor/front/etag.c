@@ -181,26 +181,40 @@ etag_add(struct http_exchange *x, const json_t *o)
 	http_add_header(x, "ETag", tag);
 }
 
+/* false: x was answered already. */
+static bool
+begin_answer(struct http_exchange *x, const char *tag)
+{
+	enum etag_verdict verdict = etag_judge(x, tag);
+
+	if (verdict == ETAG_ANSWERED)
+		return false;
+	http_add_header(x, "ETag", tag);
+	/* To be kept, but asked about each time. */
+	http_add_header(x, "Cache-Control", "private, no-cache");
+	if (verdict == ETAG_SAME)
+		http_reply(x, 304, NULL, NULL, 0);
+	return verdict == ETAG_GO_ON;
+}
+
+void
+etag_reply(struct http_exchange *x, const char *tag, const char *text, size_t n)
+{
+	if (begin_answer(x, tag))
+		http_reply(x, 200, "application/json", text, n);
+}
+
 void
 etag_reply_json(struct http_exchange *x, json_t *o)
 {
 	char *text = js_dump(o);
 	char tag[ETAG_BYTES];
 	size_t n = strlen(text);
-	enum etag_verdict verdict;
 
 	json_decref(o);
 	etag_of_bytes(text, n, tag);
-	verdict = etag_judge(x, tag);
-	if (verdict != ETAG_GO_ON)
-		free(text);
-	if (verdict == ETAG_ANSWERED)
-		return;
-	http_add_header(x, "ETag", tag);
-	/* To be kept, but asked about each time. */
-	http_add_header(x, "Cache-Control", "private, no-cache");
-	if (verdict == ETAG_SAME)
-		http_reply(x, 304, NULL, NULL, 0);
-	else
+	if (begin_answer(x, tag))
 		http_reply_owned(x, 200, "application/json", text, n);
+	else
+		free(text);
 }

@@ -53,5 +53,9 @@ void etag_add(struct http_exchange *x, const json_t *o);
 /* etag_reply_json - the answer to a GET, 200 with o (which it takes) and its
  * tag, or what the conditions ask for */
 void etag_reply_json(struct http_exchange *x, json_t *o);
+/* etag_reply - the same with n bytes of JSON that stay where they are, and
+ * their tag */
+void etag_reply(
+    struct http_exchange *x, const char *tag, const char *text, size_t n);
 
 #endif

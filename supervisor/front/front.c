@@ -5,7 +5,8 @@
  *OPTIONS
  *	-> who calls, and may it? -> its tenant's requests -> is there a route?
  *-> do the parameters fit?
- *	-> its method -> the route's handler
+ *	-> its method -> does its query name what there is?
+ *	-> the route's handler
  *
  * What is refused on MCP_PATH is told in JSON-RPC's form, elsewhere in ours.
  */
@@ -33,6 +34,7 @@
 #include "supervisor/front/oauth.h"
 #include "supervisor/front/postbox.h"
 #include "supervisor/front/refusal.h"
+#include "supervisor/front/route_query.h"
 #include "supervisor/front/routes.h"
 #include "supervisor/front/status.h"
 
@@ -170,7 +172,7 @@ serve(struct front *f, struct http_exchange *x, gate_again again)
 		http_add_header(x, "Allow", r->allow);
 		refuse(r, x, 405, "method_not_allowed",
 		    "this method is not for this path: see Allow");
-	} else {
+	} else if (route_query_pass(r, x)) {
 		r->on_request(f, x);
 	}
 }

@@ -42,6 +42,11 @@ struct query_param {
 	const char *want; /* with fits: what it wants, for people */
 };
 
+struct query_table {
+	const struct query_param *params;
+	size_t n;
+};
+
 struct query_value {
 	bool is_given;
 	const char *text; /* decoded, whatever its kind; NULL: not given */

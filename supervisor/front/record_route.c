@@ -127,6 +127,7 @@ answer_cancel(struct record_ask *a)
 }
 
 static const struct query_param whose[] = {SCOPE_PARAM};
+const struct query_table record_whose_query = {whose, ARRAY_LEN(whose)};
 
 static void
 ask_whose(struct front *f, struct http_exchange *x,
@@ -293,6 +294,8 @@ static const struct query_param output_params[] = {
 	.min = 1,
 	.max = LOG_RANGE_BYTES_MAX},
 };
+const struct query_table record_output_query = {
+    output_params, ARRAY_LEN(output_params)};
 
 void
 record_on_output(struct front *f, struct http_exchange *x)
@@ -355,6 +358,8 @@ answer_artifacts(struct record_ask *a)
 
 static const struct query_param artifact_params[] = {
     SCOPE_PARAM, {.name = "cursor", .kind = QUERY_NUMBER, .max = UINT32_MAX}};
+const struct query_table record_artifacts_query = {
+    artifact_params, ARRAY_LEN(artifact_params)};
 
 void
 record_on_artifacts(struct front *f, struct http_exchange *x)

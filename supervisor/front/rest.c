@@ -21,10 +21,11 @@ front_on_index(struct front *f, struct http_exchange *x)
 		return;
 	}
 	http_reply_json(x, 200,
-	    json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "name", "mcp-sandboxd",
-		"version", PACKAGE_VERSION, "mcp",
+	    json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "name",
+		"mcp-sandboxd", "version", PACKAGE_VERSION, "mcp",
 		f->mcp_path[0] != '\0' ? f->mcp_path : "/", "health",
-		"/healthz", "ready", "/readyz", "metrics", "/metrics"));
+		"/healthz", "ready", "/readyz", "metrics", "/metrics",
+		"openapi", "/api/v1/openapi.json"));
 }
 
 /* ---- one run: its status, and its cancel */

@@ -15,6 +15,7 @@
 #include "supervisor/front/audit_route.h"
 #include "supervisor/front/event_streams.h"
 #include "supervisor/front/oauth.h"
+#include "supervisor/front/openapi_route.h"
 #include "supervisor/front/record_route.h"
 #include "supervisor/front/sandbox_route.h"
 #include "supervisor/front/secret_route.h"
@@ -109,6 +110,8 @@ static const struct route routes[] = {
 	front_on_resource_metadata, ROUTE_FOR_PROBES, ROUTE_NOBODY},
     {ROUTE_TOP, "/metrics", READ, READ_ALLOW, NULL, front_on_metrics,
 	ROUTE_FOR_PROBES, METRICS | ADMIN | ROUTE_WHILE_OPEN},
+    {ROUTE_TOP, "/api/v1/openapi.json", READ, READ_ALLOW, NULL,
+	openapi_on_request, ROUTE_FOR_USERS, USER | ADMIN | METRICS},
     {ROUTE_TOP, "/api/v1/whoami", READ, READ_ALLOW, NULL, account_on_whoami,
 	ROUTE_FOR_USERS, USER | ADMIN | METRICS},
     {ROUTE_TOP, "/api/v1/usage", READ, READ_ALLOW, NULL, account_on_usage,

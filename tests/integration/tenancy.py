@@ -113,7 +113,8 @@ def requests(victim, run):
 
 # Routes that take no id of anybody: what they say is the caller's own.
 OF_NOBODY = {"/mcp", "/healthz", "/readyz", "/metrics", "/",
-             "/api/v1/whoami", "/api/v1/usage", "/api/v1/secrets"}
+             "/api/v1/whoami", "/api/v1/usage", "/api/v1/secrets",
+             "/api/v1/openapi.json"}
 
 # Arguments of each tool that name something, for a foreign or unknown id.
 RUN_TOOLS = {
