@@ -272,6 +272,8 @@ http_error(
 	va_list ap;
 
 	va_start(ap, fmt);
+	/* The analyzer does not see the list of a call that it inlines. */
+	// NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized)
 	(void)vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
 	error_text(x, status, code, message, NULL);

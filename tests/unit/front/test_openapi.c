@@ -427,10 +427,12 @@ check_query(const struct route *r, const char *path, const char *method,
 
 	if (!route_query_is_strict(r))
 		return;
-	if (t == NULL)
+	if (t == NULL) {
 		fail_msg("route_query.c has no row for %s: add one with the "
 			 "table of its parameters, or &none",
 		    r->pattern);
+		return;
+	}
 	for (size_t i = 0; i < t->n; i++) {
 		const struct query_param *p = &t->params[i];
 		const json_t *said = parameter(operation, "query", p->name);
