@@ -217,9 +217,8 @@ reader_go_on(struct event_reader *r)
 {
 	const struct event_feed *f = r->feed;
 
-	if (!r->is_checked)
-		reader_read(r);
-	else if (r->gap.from != 0) /* to be told, if nothing else is */
+	/* A gap is to be told, if nothing else is. */
+	if (!r->is_checked || r->gap.from != 0)
 		reader_read(r);
 	else if (has_next(f, &r->at))
 		become_ready(r);

@@ -402,16 +402,15 @@ page_cb(int rc, const struct store_events_page *page, const struct err *why,
     void *arg)
 {
 	struct http_exchange *x = arg;
-	struct evbuffer *out;
 	char next[EVENT_ID_TEXT_MAX];
-	const struct event_place at = rc != 0 ?
-	    (struct event_place){0} :
-	    (struct event_place){page->scanned, page->scanned_ms};
+	struct event_place at;
+	struct evbuffer *out;
 
 	if (rc != 0) {
 		http_error_from(x, rc, why);
 		return;
 	}
+	at = (struct event_place){page->scanned, page->scanned_ms};
 	out = new_buffer();
 	(void)evbuffer_add_printf(out, "{\"events\":[");
 	for (size_t i = 0; i < page->n; i++) {
