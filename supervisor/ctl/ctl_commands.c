@@ -15,6 +15,7 @@
 #include "common/words_gen.h"
 #include "common/xmalloc.h"
 #include "supervisor/ctl/ctl_audit.h"
+#include "supervisor/ctl/ctl_backup.h"
 #include "supervisor/ctl/ctl_call.h"
 #include "supervisor/ctl/ctl_print.h"
 #include "supervisor/ctl/ctl_request.h"

@@ -16,6 +16,7 @@
 
 struct ctl_options {
 	bool json;
+	bool force;
 	bool watch;
 	bool help;
 	bool version;

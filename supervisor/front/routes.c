@@ -13,6 +13,7 @@
 #include "supervisor/front/account.h"
 #include "supervisor/front/admin.h"
 #include "supervisor/front/audit_route.h"
+#include "supervisor/front/backup_route.h"
 #include "supervisor/front/event_streams.h"
 #include "supervisor/front/oauth.h"
 #include "supervisor/front/openapi_route.h"
@@ -155,6 +156,8 @@ static const struct route routes[] = {
     {ROUTE_TOP, "/api/v1/tokens/:token", READ | HTTP_METHOD_DELETE,
 	"GET, HEAD, DELETE, OPTIONS", "no such token", admin_on_token,
 	ROUTE_FOR_USERS, ADMIN},
+    {ROUTE_TOP, "/api/v1/backups", HTTP_METHOD_POST, "POST, OPTIONS", NULL,
+	backup_on_request, ROUTE_FOR_USERS, ADMIN},
     {ROUTE_TOP, "/api/v1/status", READ, READ_ALLOW, NULL,
 	server_status_on_request, ROUTE_FOR_USERS, ADMIN},
     {ROUTE_TOP, "/api/v1/audit", READ, READ_ALLOW, NULL, audit_on_list,

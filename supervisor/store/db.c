@@ -22,6 +22,7 @@
 #define WAL_FRAME_HEADER 24
 #define NAME_BYTES_MAX 16384
 #define PROGRESS_STEPS 100000 /* of SQLite's machine: some milliseconds */
+#define COPY_PAGES 1024 /* in one step of db_copy */
 #define PAGE_BYTES 4096 /* SQLite's default; only an estimate hangs on it */
 
 struct db {
@@ -669,4 +670,28 @@ db_rollback(struct db *db)
 	/* SQLite may have rolled back by itself. */
 	if (db_is_begun(db) && db_exec(db, DB_ROLLBACK, &ignored) != 0)
 		db->doomed = true;
+}
+
+/* In a transaction that reads: the pages stay those of its beginning, and
+ * nobody's write has it begin again. */
+int
+db_copy(struct db *from, struct db *to,
+    void (*told)(uint64_t done, uint64_t all, void *arg), void *arg,
+    struct err *e)
+{
+	sqlite3_backup *b = sqlite3_backup_init(to->h, "main", from->h, "main");
+	int rc = SQLITE_OK;
+
+	if (b == NULL)
+		return db_fail(to, sqlite3_extended_errcode(to->h), e);
+	while (rc == SQLITE_OK) {
+		uint64_t all;
+
+		rc = sqlite3_backup_step(b, COPY_PAGES);
+		all = (uint64_t)sqlite3_backup_pagecount(b);
+		told((all - (uint64_t)sqlite3_backup_remaining(b)) * PAGE_BYTES,
+		    all * PAGE_BYTES, arg);
+	}
+	rc = sqlite3_backup_finish(b);
+	return rc == SQLITE_OK ? 0 : db_fail(to, rc, e);
 }

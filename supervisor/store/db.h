@@ -55,6 +55,12 @@ int64_t db_changes(const struct db *db);
 /* db_tally - tally.c's, of the transaction that is under way */
 struct tally *db_tally(struct db *db);
 
+/* db_copy - all of from as it reads it now, into the empty database to; told
+ * is called now and then with bytes.  ERR_DB */
+int db_copy(struct db *from, struct db *to,
+    void (*told)(uint64_t done, uint64_t all, void *arg), void *arg,
+    struct err *e) MUSTCHECK;
+
 /* db_exec - a statement without parameters; rows are passed over */
 int db_exec(struct db *db, enum db_query q, struct err *e) MUSTCHECK;
 /* db_exec_text - several statements, for migrations */

@@ -23,10 +23,10 @@
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define FILE_FLAGS (O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
-#define BUCKET_MAX 3 /* "ab" */
+#define BUCKET_MAX SPOOL_BUCKET_BYTES
 #define BLOB_NAME_MAX HEX_BYTES(32)
-#define TENANT_MAX 21   /* a number */
-#define LOG_NAME_MAX 41 /* uuid.log */
+#define TENANT_MAX 21 /* a number */
+#define LOG_NAME_MAX SPOOL_LOG_BYTES
 #define SPARES_MAX 64
 #define SPARES_MANY 32  /* then one is emptied when it is wanted */
 #define TMP_NAME_MAX 59 /* uuid.number.opening */
@@ -196,9 +196,9 @@ spool_artifacts_fd(const struct spool *s)
 
 /* The bucket is made of random digits: the last ones, where the first ones are
  * the time. */
-static void
-log_name(
-    const struct uuid *run, char bucket[BUCKET_MAX], char name[LOG_NAME_MAX])
+void
+spool_log_place(const struct uuid *run, char bucket[SPOOL_BUCKET_BYTES],
+    char name[SPOOL_LOG_BYTES])
 {
 	char text[UUID_TEXT_LEN + 1];
 
@@ -216,7 +216,7 @@ log_open(struct spool *s, const struct uuid *run, int flags, enum make make,
 	AUTO(auto_close) int dir = -1;
 	int fd = -1;
 
-	log_name(run, bucket, name);
+	spool_log_place(run, bucket, name);
 	dir = open_dir_at(s->log_fd, bucket, make);
 	if (dir != -1)
 		fd = openat(dir, name, flags | FILE_FLAGS, 0600);
@@ -241,7 +241,7 @@ spool_log_remove(struct spool *s, const struct uuid *run)
 	char bucket[BUCKET_MAX], name[LOG_NAME_MAX];
 	AUTO(auto_close) int dir = -1;
 
-	log_name(run, bucket, name);
+	spool_log_place(run, bucket, name);
 	dir = open_dir_at(s->log_fd, bucket, MAKE_NOT);
 	if (dir != -1)
 		(void)unlinkat(dir, name, 0);
@@ -288,7 +288,7 @@ spool_log_name(struct spool *s, int fd, const struct uuid *run, struct err *e)
 	char bucket[BUCKET_MAX], name[LOG_NAME_MAX], self[40];
 	AUTO(auto_close) int dir = -1;
 
-	log_name(run, bucket, name);
+	spool_log_place(run, bucket, name);
 	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
 	dir = open_dir_at(s->log_fd, bucket, MAKE_IT);
 	if (dir == -1 ||

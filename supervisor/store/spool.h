@@ -29,6 +29,12 @@ int spool_data_fd(const struct spool *s);
 int spool_artifacts_fd(const struct spool *s);
 bool spool_is_apart(const struct spool *s); /* they are on two disks */
 
+/* spool_log_place - where a run's log is: spool/BUCKET/NAME */
+#define SPOOL_BUCKET_BYTES 3 /* "ab" */
+#define SPOOL_LOG_BYTES 41   /* uuid.log */
+void spool_log_place(const struct uuid *run, char bucket[SPOOL_BUCKET_BYTES],
+    char name[SPOOL_LOG_BYTES]);
+
 /* Both return a descriptor or a negative ERR_*.  spool_log_create makes or
  * opens for append and read; spool_log_read opens to read (ERR_NOTFOUND). */
 int spool_log_create(

@@ -353,4 +353,20 @@ const char *const db_sql[DB_NQUERY] = {
 	HISTORY_RUN("run_bytes") " AND r.bytes = ?2", "r.place"),
     HISTORY_WAY_SORTED(WAY_DURATION, "run_duration", "r.duration_ms"),
     HISTORY_WAY_SORTED(WAY_BYTES, "run_bytes", "r.bytes"),
+    [DB_BACKUP_UNFINISHED] =
+	"SELECT uuid FROM run WHERE state = '" RUN_STATE_RUNNING_WORD "'"
+	" OR state = '" RUN_STATE_QUEUED_WORD "'",
+    [DB_BACKUP_LOGS] =
+	"SELECT run.id, uuid, spool_bytes, " UNFINISHED " FROM run"
+	" LEFT JOIN kept ON kept.run = run.id"
+	" WHERE run.id > ?1 AND log IS NULL"
+	" AND coalesce(evicted_ms, 0) = 0 ORDER BY run.id LIMIT 1",
+    [DB_BACKUP_BLOBS] = "SELECT tenant, sha256, size FROM blob"
+			" WHERE (tenant, sha256) > (?1, ?2) AND refs > 0"
+			" ORDER BY tenant, sha256 LIMIT 1",
+    [DB_BACKUP_NO_BLOB] =
+	"UPDATE kept SET evicted_ms = ?3 WHERE evicted_ms = 0"
+	" AND run IN (SELECT run FROM artifact WHERE tenant = ?1"
+	" AND sha256 = ?2)",
+    [DB_BACKUP_INTEGRITY] = "PRAGMA integrity_check(1)",
 };

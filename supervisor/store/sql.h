@@ -154,6 +154,12 @@ enum db_query {
 	DB_EVICT_OLDEST,
 	DB_EVICT_MARK,
 	DB_EVICT_USAGE,
+	/* backup */
+	DB_BACKUP_UNFINISHED,
+	DB_BACKUP_LOGS,
+	DB_BACKUP_BLOBS,
+	DB_BACKUP_NO_BLOB,
+	DB_BACKUP_INTEGRITY,
 	/* what the index of runs is made of */
 	DB_SOURCE_RUN,
 	DB_SOURCE_COMMANDS,

@@ -94,6 +94,7 @@ def requests(victim, run):
                  "/api/v1/audit/verify", "/api/v1/status"):
         yield path, "GET", path
     yield "/api/v1/events", "GET", f"/api/v1/events?tenant={victim.name}"
+    yield "/api/v1/backups", "POST", "/api/v1/backups"
     for path, more in (("/api/v1/tenants/:tenant", ""),
                        ("/api/v1/tenants/:tenant/tokens", "/tokens"),
                        ("/api/v1/tenants/:tenant/secrets", "/secrets"),

@@ -72,6 +72,7 @@ FNR == 1 {
 	if (room ~ /core$/ && name ~ /^(jansson|event2\/http)/)
 		fault("core knows no JSON and no HTTP")
 	only("sqlite3.h", "^supervisor/store/")
+	only("archive.h", "^supervisor/ctl/")
 	only("curl/curl.h", "^(worker/(docker|kubernetes)|supervisor/(ctl|keys|courier))/")
 	only("event2/http.h", "^supervisor/http/")
 	only("event2/http_struct.h", "^supervisor/http/")

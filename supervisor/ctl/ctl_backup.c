@@ -1,0 +1,294 @@
+#include "supervisor/ctl/ctl_backup.h"
+
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "common/clock.h"
+#include "common/js.h"
+#include "common/layout.h"
+#include "common/xmalloc.h"
+#include "supervisor/ctl/ctl_archive.h"
+#include "supervisor/ctl/ctl_helper.h"
+#include "supervisor/ctl/ctl_print.h"
+#include "supervisor/ctl/ctl_progress.h"
+#include "supervisor/store/backup.h"
+
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unreleased"
+#endif
+#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define INSTANCE_MAX 64
+
+struct job {
+	const char *dir;       /* the server's own */
+	const char *artifacts; /* "": below it */
+	char instance[INSTANCE_MAX + 1];
+	int fd; /* of the archive */
+};
+
+/* ---- as the user that owns it */
+
+static int
+add_manifest(struct ctl_archive *a, const struct job *j, struct err *e)
+{
+	time_t now = time(NULL);
+	char at[32];
+	struct tm tm;
+	AUTO(auto_json) json_t *o = NULL;
+	AUTO(auto_free) char *text = NULL;
+
+	(void)gmtime_r(&now, &tm);
+	(void)strftime(at, sizeof(at), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	o = json_pack("{s:s, s:i, s:s, s:s, s:s}", "format",
+	    "mcp-sandboxd backup", "version", 1, "program", PACKAGE_VERSION,
+	    "made_at", at, "instance", j->instance);
+	text = js_dump(o);
+	return ctl_archive_add_text(a, CTL_ARCHIVE_MANIFEST, text, e);
+}
+
+static int
+add_file(struct ctl_archive *a, const struct backup_file *f, struct err *e)
+{
+	int rc = ctl_archive_add(a, f->name, f->fd, f->size, e);
+
+	(void)close(f->fd);
+	return rc;
+}
+
+static int
+add_all(struct ctl_archive *a, struct backup *b, char *said, struct err *e)
+{
+	uint64_t files = 0, bytes = 0;
+	struct backup_file f;
+	int rc;
+
+	while ((rc = backup_next(b, &f, e)) == 1) {
+		rc = add_file(a, &f, e);
+		if (rc != 0)
+			return rc;
+		files++;
+		bytes += f.size;
+		ctl_progress_tell("backup: files", bytes, 0);
+	}
+	if (rc == 0)
+		rc = backup_finish(b, &f, e);
+	if (rc == 0)
+		rc = add_file(a, &f, e);
+	(void)snprintf(said, CTL_HELPER_TEXT,
+	    "{\"files\": %llu, \"file_bytes\": %llu, \"database_bytes\": %llu, "
+	    "\"given_up_meanwhile\": %llu}",
+	    (unsigned long long)files, (unsigned long long)bytes,
+	    (unsigned long long)f.size, (unsigned long long)backup_missing(b));
+	return rc;
+}
+
+static void
+told_cb(uint64_t done, uint64_t all, void *arg)
+{
+	(void)arg;
+	ctl_progress_tell("backup: database", done, all);
+}
+
+static int
+read_all(char *said, void *arg, struct err *e)
+{
+	const struct job *j = arg;
+	struct ctl_archive *a = NULL;
+	struct backup *b = NULL;
+	int rc = backup_open(j->dir, j->artifacts, &b, e);
+
+	if (rc == 0)
+		rc = backup_copy(b, told_cb, NULL, e);
+	if (rc == 0)
+		rc = ctl_archive_begin(j->fd, &a, e);
+	if (rc == 0)
+		rc = add_manifest(a, j, e);
+	if (rc == 0)
+		rc = add_all(a, b, said, e);
+	if (rc == 0)
+		rc = ctl_archive_end(a, e);
+	ctl_archive_free(a);
+	backup_close(b);
+	ctl_progress_end();
+	return rc;
+}
+
+/* ---- as we are */
+
+static int
+open_partial(const char *partial, struct err *e)
+{
+	int fd = open(partial,
+	    O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	struct stat st;
+
+	if (fd == -1 || fstat(fd, &st) == -1)
+		return err_set(
+		    e, ERR_INVAL, "%s: %s", partial, strerror(errno));
+	if (!S_ISREG(st.st_mode) || flock(fd, LOCK_EX | LOCK_NB) == -1 ||
+	    ftruncate(fd, 0) == -1 || fchmod(fd, 0600) == -1) {
+		(void)close(fd);
+		return err_set(e, ERR_CONFLICT,
+		    "%s: another backup writes it, or it is no file", partial);
+	}
+	return fd;
+}
+
+static int
+sync_above(const char *path, struct err *e)
+{
+	AUTO(auto_free) char *copy = xstrdup(path);
+	AUTO(auto_close) int dir = open(dirname(copy), DIR_FLAGS);
+
+	return dir == -1 || fsync(dir) == -1 ?
+	    err_set(e, ERR_SYS, "%s: sync: %s", path, strerror(errno)) :
+	    0;
+}
+
+static int
+put_in_place(
+    int fd, const char *partial, const struct ctl_call *c, struct err *e)
+{
+	const char *file = c->words[0];
+
+	if (fsync(fd) == -1)
+		return err_set(
+		    e, ERR_SYS, "%s: sync: %s", partial, strerror(errno));
+	if (renameat2(AT_FDCWD, partial, AT_FDCWD, file,
+		c->o->force ? 0 : RENAME_NOREPLACE) == -1)
+		return err_set(e, ERR_SYS, "%s: %s", file,
+		    errno == EEXIST ? "is there: --force replaces it" :
+				      strerror(errno));
+	return sync_above(file, e);
+}
+
+/* The id that the server's sandboxes bear; none, none. */
+static void
+read_instance(const char *data_dir, char id[INSTANCE_MAX + 1])
+{
+	AUTO(auto_free) char *path = xasprintf("%s/instance", data_dir);
+	FILE *f = fopen(path, "re");
+	char line[256];
+
+	id[0] = '\0';
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+		if (sscanf(line, "id=%64[0-9a-f]", id) == 1)
+			break;
+	if (f != NULL)
+		(void)fclose(f);
+}
+
+/* A server that runs writes down that it was done, and says where artifacts
+ * are; none need run. */
+static int
+ask_server(const struct ctl_call *c, json_t **out, struct err *e)
+{
+	AUTO(auto_json)
+	json_t *body = json_pack("{s:o}", "file",
+	    js_string_bytes(c->words[0], strlen(c->words[0]), NULL));
+	AUTO(auto_free)
+	char *path = xasprintf("%s/" LAYOUT_ADMIN, c->o->data_dir);
+	struct ctl_link *l = NULL;
+	int rc;
+
+	*out = NULL;
+	if (access(path, F_OK) == -1 && errno == ENOENT)
+		return 0;
+	if (ctl_link_open(c->o, &l, e) != 0)
+		return e->code;
+	rc = ctl_request(l, "POST", "/api/v1/backups", body, out, e);
+	ctl_link_close(l);
+	return rc;
+}
+
+static int
+find_owner(const char *dir, struct ctl_helper_user *user, struct err *e)
+{
+	struct stat st;
+
+	if (lstat(dir, &st) == -1 || !S_ISDIR(st.st_mode))
+		return err_set(e, ERR_INVAL,
+		    "%s: no server ever ran there: name its DATA_DIR with "
+		    "--data-dir",
+		    dir);
+	*user = (struct ctl_helper_user){st.st_uid, st.st_gid};
+	return 0;
+}
+
+static int
+print_made(const struct ctl_call *c, const char *said)
+{
+	AUTO(auto_json) json_t *o = NULL;
+	json_t *size;
+
+	if (js_parse(said, strlen(said), CTL_HELPER_TEXT, 4, &o, NULL) != 0)
+		return 0;
+	if (c->o->json) {
+		ctl_print_json(o);
+		return 0;
+	}
+	size = ctl_print_bytes(
+	    json_integer_value(json_object_get(o, "file_bytes")) +
+	    json_integer_value(json_object_get(o, "database_bytes")));
+	(void)printf("%s: the database and %lld files, %s\n", c->words[0],
+	    json_integer_value(json_object_get(o, "files")),
+	    json_string_value(size));
+	json_decref(size);
+	return 0;
+}
+
+static int
+make(const struct ctl_call *c, const char *dir, const char *partial,
+    const char *artifacts, struct err *e)
+{
+	struct job j = {.dir = dir, .artifacts = artifacts};
+	struct ctl_helper_user user;
+	char said[CTL_HELPER_TEXT];
+	int rc;
+
+	read_instance(c->o->data_dir, j.instance);
+	if (find_owner(dir, &user, e) != 0)
+		return e->code;
+	j.fd = open_partial(partial, e);
+	if (j.fd < 0)
+		return e->code;
+	rc = ctl_helper_run(&user, read_all, &j, said, e);
+	if (rc == 0)
+		rc = put_in_place(j.fd, partial, c, e);
+	if (rc != 0)
+		(void)unlink(partial);
+	(void)close(j.fd);
+	return rc == 0 ? print_made(c, said) : rc;
+}
+
+int
+ctl_backup_make(const struct ctl_call *c, struct err *e)
+{
+	AUTO(auto_free)
+	char *partial = xasprintf("%s.partial", c->words[0]);
+	AUTO(auto_free)
+	char *dir = xasprintf("%s/" LAYOUT_FRONT, c->o->data_dir);
+	AUTO(auto_json) json_t *o = NULL;
+	const char *set = getenv("ARTIFACTS_DIR");
+	struct stat st;
+
+	if (c->o->url != NULL)
+		return err_set(e, ERR_INVAL,
+		    "a backup is read from DATA_DIR: make it on the server's "
+		    "machine");
+	if (!c->o->force && lstat(c->words[0], &st) == 0)
+		return err_set(e, ERR_SYS, "%s: is there: --force replaces it",
+		    c->words[0]);
+	if (ask_server(c, &o, e) != 0)
+		return e->code;
+	return make(c, dir, partial,
+	    o != NULL       ? js_text(o, "artifacts_dir") :
+		set != NULL ? set :
+			      "",
+	    e);
+}

@@ -1,0 +1,66 @@
+#include "supervisor/front/backup_route.h"
+
+#include "common/js.h"
+#include "common/xmalloc.h"
+#include "supervisor/core/acts.h"
+
+#define BODY_MAX 8192
+#define DEPTH_MAX 4
+
+struct backup_note {
+	struct http_exchange *x; /* outlives its client */
+	const char *artifacts;   /* of the configuration */
+};
+
+static void
+noted_cb(int rc, const struct err *why, void *arg)
+{
+	struct backup_note *n = arg;
+	json_t *o;
+	char *text;
+
+	if (rc != 0) {
+		http_error_from(n->x, rc, why);
+		free(n);
+		return;
+	}
+	o = json_pack("{s:o}", "artifacts_dir",
+	    js_string_bytes(n->artifacts, strlen(n->artifacts), NULL));
+	text = js_dump(o);
+	json_decref(o);
+	http_add_header(n->x, "Cache-Control", "no-store");
+	http_reply_owned(n->x, 200, "application/json", text, strlen(text));
+	free(n);
+}
+
+void
+backup_on_request(struct front *f, struct http_exchange *x)
+{
+	char client[NETADDR_TEXT_MAX];
+	struct backup_note *note;
+	json_t *o = NULL;
+	struct err e;
+	size_t n;
+	const void *body = http_body(x, &n);
+
+	if (js_parse(body, n, BODY_MAX, DEPTH_MAX, &o, &e) != 0 ||
+	    json_object_size(o) != 1 ||
+	    !json_is_string(json_object_get(o, "file"))) {
+		json_decref(o);
+		http_error(x, 400, "bad_request",
+		    "the body: want {\"file\": NAME}, where the backup goes");
+		return;
+	}
+	note = xcalloc(1, sizeof(*note));
+	note->x = x;
+	note->artifacts = conf_str(f->conf, CONF_ARTIFACTS_DIR);
+	http_hold(x, NULL, NULL);
+	acts_tell(core_acts(f->core),
+	    &(struct act){.what = "backup",
+		.who = http_principal(x),
+		.origin = netaddr_format(http_client(x), client),
+		.request_id = http_id(x),
+		.detail = js_text(o, "file")},
+	    noted_cb, note);
+	json_decref(o);
+}
