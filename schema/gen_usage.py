@@ -1,11 +1,14 @@
 #!/usr/bin/python3
-"""gen_usage.py FORM USAGE [VERSION [SETTINGS]] - a command line, said once
+"""gen_usage.py FORM USAGE [VERSION] - a command line, said once
 
     source    tables and the text of --help, for options.c, ctl_options.c
     calls     the table of commands, for ctl_commands.c
     markdown  a part of docs/configuration.md
-    man       the man page; SETTINGS is its part about settings, as
-              gen_conf.sh makes it
+    man       the man page
+    bash      completion for bash
+    zsh       the same for zsh
+    settings  the man page of settings; SETTINGS instead of USAGE, its list
+              of them as gen_conf.sh makes it
 
 USAGE is schema/usage.txt or ctl.txt, whose heads say how they are written.  A
 line that is malformed ends it with status 1, and so the build.
@@ -16,7 +19,8 @@ import textwrap
 
 COLUMNS = {"program": 3, "usage": 1, "text": 1, "command": 2, "call": 7,
            "option": 3, "signal": 2, "status": 2, "file": 2}
-MANUALS = {"1": "User Commands", "8": "System Administration"}
+MANUALS = {"1": "User Commands", "5": "File Formats",
+           "8": "System Administration"}
 OPTION = re.compile(r"(?:-([a-zA-Z]), )?--([a-z-]+)(?: ([A-Z]+))?\Z")
 WIDTH = 78
 INDENT = 19  # of what is said about a thing in --help
@@ -210,10 +214,14 @@ def synopsis(usage):
                   usage.replace("...", "\\&..."))
 
 
-def man(rows, version, settings):
-    name, section, what = rows["program"][0]
-    print(f'.TH {name.upper()} {section} "" "{name} {troff(version)}" '
+def head_of(name, section, version):
+    print(f'.TH {name.upper()} {section} "" "mcp-sandboxd {troff(version)}" '
           f'"{MANUALS[section]}"')
+
+
+def man(rows, version):
+    name, section, what = rows["program"][0]
+    head_of(name, section, version)
     print(f".SH NAME\n{troff(name)} \\- {troff(what)}\n.SH SYNOPSIS")
     for i, (usage,) in enumerate(rows["usage"]):
         print((".br\n" if i else "") + f"\\fB{troff(name)}\\fP "
@@ -227,10 +235,6 @@ def man(rows, version, settings):
         print(f".SH {title}")
         for entry_name, text in entries:
             print(f".TP\n.B {troff(entry_name)}\n{sentence(text)}")
-    if settings:
-        print(".SH CONFIGURATION")
-        with open(settings, encoding="ascii") as f:
-            print(f.read(), end="")
     for title, kind, macro in (("SIGNALS", "signal", "B"),
                                ("EXIT STATUS", "status", "B"),
                                ("FILES", "file", "I")):
@@ -239,17 +243,170 @@ def man(rows, version, settings):
         for entry_name, text in rows[kind]:
             print(f".TP\n.{macro} {troff(entry_name)}\n{sentence(text)}")
     other = {"1": r".BR mcp\-sandboxd (8)",
-             "8": ".BR sandboxctl (1),\n.BR docker (1)"}
+             "8": ".BR mcp\\-sandboxd.conf (5),\n.BR sandboxctl (1),\n"
+                  ".BR docker (1)"}
     print(f".SH SEE ALSO\n{other[section]}")
 
 
+def settings_page(settings, version):
+    head_of("mcp-sandboxd.conf", "5", version)
+    print(r""".SH NAME
+mcp\-sandboxd.conf \- settings of mcp\-sandboxd
+.SH SYNOPSIS
+.B mcp\-sandboxd \-\-config
+.I FILE
+.SH DESCRIPTION
+Lines
+.IR KEY = value ,
+as in an EnvironmentFile of systemd; empty lines and those that begin with # are
+passed over. The same keys in the environment win over the file, and
+those on the command line over both. A wrong value stops the start and
+names its key.
+.SH SETTINGS""")
+    with open(settings, encoding="ascii") as f:
+        print(f.read(), end="")
+    print(".SH SEE ALSO\n.BR mcp\\-sandboxd (8)")
+
+
+# ---- completion
+
+def words_after(rows):
+    """{words before: words that can follow}, of commands."""
+    out = {"": []}
+    for name in [c for c, _ in rows["command"]] + \
+            [c[0] for c in rows["call"]]:
+        before = ""
+        for word in name.split():
+            follow = out.setdefault(before, [])
+            if word not in follow:
+                follow.append(word)
+            before = f"{before} {word}".strip()
+    return out
+
+
+def kinds_of(rows):
+    """What the value of an option, or the word behind a command, is."""
+    values = {}
+    for o in rows["option"]:
+        if o.value:
+            values["--" + o.long] = {
+                "FILE": "file", "DIR": "directory", "ROLE": "role"}.get(
+                    o.value, "word")
+    files = [c[0] for c in rows["call"] if c[6].startswith("FILE")]
+    return values, files
+
+
+BASH = """\
+# made by schema/gen_usage.py, do not edit
+_@()
+{
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+    local said= i word=
+
+    COMPREPLY=()
+    case $prev in
+%(values)s    esac
+    case $cur in
+    -*)
+        mapfile -t COMPREPLY < <(compgen -W '%(options)s' -- "$cur")
+        return
+        ;;
+    esac
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        case $word in
+        %(valued)s) ((i++)) ;;
+        -*) ;;
+        *) said="${said:+$said }$word" ;;
+        esac
+    done
+    case $said in
+%(words)s    esac
+}
+complete -F _@ @
+"""
+
+ZSH = """\
+#compdef @
+# made by schema/gen_usage.py, do not edit
+_@()
+{
+    local cur=${words[CURRENT]} prev=${words[CURRENT-1]} said= word
+    integer i
+
+    case $prev in
+%(values)s    esac
+    if [[ $cur == -* ]]; then
+        compadd -- %(options)s
+        return
+    fi
+    for ((i = 2; i < CURRENT; i++)); do
+        word=${words[i]}
+        case $word in
+        (%(valued)s) ((i++)) ;;
+        (-*) ;;
+        (*) said="${said:+$said }$word" ;;
+        esac
+    done
+    case $said in
+%(words)s    esac
+}
+_@ "$@"
+"""
+
+BASH_KINDS = {
+    "file": """mapfile -t COMPREPLY < <(compgen -f -- "$cur")""",
+    "directory": """mapfile -t COMPREPLY < <(compgen -d -- "$cur")""",
+    "role": "mapfile -t COMPREPLY < <(compgen -W 'user admin metrics' -- "
+            '"$cur")',
+    "word": ":"}
+ZSH_KINDS = {"file": "_files", "directory": "_files -/",
+             "role": "compadd user admin metrics", "word": ":"}
+
+
+def case_of(pattern, does, opened):
+    return (f"    {opened}{pattern})\n        {does}\n        return\n"
+            "        ;;\n")
+
+
+def completion(rows, form, kinds, opened, words_do):
+    values, files = kinds_of(rows)
+    options = []
+    for o in rows["option"]:
+        options += (["-" + o.short] if o.short else []) + ["--" + o.long]
+    cases = "".join(case_of(name, kinds[kind], opened)
+                    for name, kind in values.items())
+    words = "".join(
+        case_of(f"'{before}'", words_do % " ".join(follow), opened)
+        for before, follow in words_after(rows).items())
+    words += "".join(case_of(f"'{name}'", kinds["file"], opened)
+                     for name in files)
+    name = rows["program"][0][0]
+    print((form % {"values": cases, "options": " ".join(options),
+                   "valued": " | ".join(values), "words": words})
+          .replace("_@", "_" + name.replace("-", "_"))
+          .replace("@\n", name + "\n"), end="")
+
+
+def bash(rows):
+    completion(rows, BASH, BASH_KINDS, "",
+               "mapfile -t COMPREPLY < <(compgen -W '%s' -- \"$cur\")")
+
+
+def zsh(rows):
+    completion(rows, ZSH, ZSH_KINDS, "(", "compadd -- %s")
+
+
 def main():
-    forms = {"source": source, "calls": calls, "markdown": markdown}
+    forms = {"source": source, "calls": calls, "markdown": markdown,
+             "bash": bash, "zsh": zsh}
     form, *files = sys.argv[1:]
     if form in forms and len(files) == 1:
         forms[form](read(*files))
-    elif form == "man" and len(files) in (2, 3):
-        man(read(files[0]), files[1], files[2] if files[2:] else None)
+    elif form == "man" and len(files) == 2:
+        man(read(files[0]), files[1])
+    elif form == "settings" and len(files) == 2:
+        settings_page(*files)
     else:
         sys.exit(__doc__)
 

@@ -19,6 +19,7 @@
 #include "supervisor/ctl/ctl_call.h"
 #include "supervisor/ctl/ctl_print.h"
 #include "supervisor/ctl/ctl_request.h"
+#include "supervisor/ctl/ctl_run.h"
 #include "supervisor/ctl/ctl_secret.h"
 #include "supervisor/ctl/ctl_status.h"
 

@@ -78,6 +78,12 @@ take(struct ctl_options *o, int code, struct err *e)
 	case OPTION_FILE:
 		o->file = optarg;
 		return 0;
+	case OPTION_FOLLOW:
+		o->follow = true;
+		return 0;
+	case OPTION_RAW:
+		o->raw = true;
+		return 0;
 	case OPTION_FORCE:
 		o->force = true;
 		return 0;

@@ -16,6 +16,8 @@
 
 struct ctl_options {
 	bool json;
+	bool follow;
+	bool raw;
 	bool force;
 	bool watch;
 	bool help;

@@ -23,6 +23,7 @@ struct ctl_link {
 	long patience_s;
 	char *token; /* its header, or NULL */
 	struct buf answer;
+	FILE *pipe; /* for what a good answer has, NULL: none */
 	char why[CURL_ERROR_SIZE];
 };
 
@@ -30,7 +31,13 @@ static size_t
 answer_cb(char *p, size_t size, size_t n, void *arg)
 {
 	struct ctl_link *l = arg;
+	long status = 0;
 
+	if (l->pipe != NULL)
+		(void)curl_easy_getinfo(
+		    l->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (l->pipe != NULL && status >= 200 && status <= 299)
+		return fwrite(p, size, n, l->pipe) * size;
 	return buf_append(&l->answer, p, size * n) == 0 ? size * n : 0;
 }
 
@@ -131,6 +138,12 @@ set_options(struct ctl_link *l, const char *method, const char *url,
 	(void)curl_easy_setopt(l->curl, CURLOPT_ERRORBUFFER, l->why);
 	(void)curl_easy_setopt(l->curl, CURLOPT_WRITEFUNCTION, answer_cb);
 	(void)curl_easy_setopt(l->curl, CURLOPT_WRITEDATA, l);
+	if (l->pipe != NULL) { /* for as long as something comes */
+		(void)curl_easy_setopt(l->curl, CURLOPT_TIMEOUT, 0L);
+		(void)curl_easy_setopt(l->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+		(void)curl_easy_setopt(
+		    l->curl, CURLOPT_LOW_SPEED_TIME, l->patience_s);
+	}
 	if (body == NULL) {
 		(void)curl_easy_setopt(l->curl, CURLOPT_HTTPGET, 1L);
 		return;
@@ -163,37 +176,70 @@ refused(long status, const json_t *o, struct err *e)
 	    status);
 }
 
-/* type: the header of a body, NULL when there is none */
+struct asked {
+	const char *method, *path;
+	const char *type; /* the header of a body, NULL when there is none */
+	const struct span *body;
+};
+
+/* Whatever it says: *status, and the bytes in l->answer.  ERR_LOST when there
+ * is no answer. */
 static int
-send_request(struct ctl_link *l, const char *method, const char *path,
-    const char *type, const struct span *body, json_t **out, struct err *e)
+perform(struct ctl_link *l, const struct asked *a, long *status, struct err *e)
 {
-	AUTO(auto_free) char *url = xasprintf("%s%s", l->base, path);
-	struct curl_slist *headers = new_headers(l, type);
-	json_t *o = NULL;
-	long status = 0;
+	AUTO(auto_free) char *url = xasprintf("%s%s", l->base, a->path);
+	struct curl_slist *headers = new_headers(l, a->type);
 	CURLcode rc;
 
 	buf_consume(&l->answer, buf_len(&l->answer));
 	l->why[0] = '\0';
-	set_options(l, method, url, body, headers);
+	set_options(l, a->method, url, a->body, headers);
 	rc = curl_easy_perform(l->curl);
-	(void)curl_easy_getinfo(l->curl, CURLINFO_RESPONSE_CODE, &status);
+	*status = 0;
+	(void)curl_easy_getinfo(l->curl, CURLINFO_RESPONSE_CODE, status);
 	curl_slist_free_all(headers);
 	if (rc != CURLE_OK)
-		return err_set(e, ERR_BACKEND, "%s: %s", url,
+		return err_set(e, ERR_LOST, "%s: %s", url,
 		    l->why[0] != '\0' ? l->why : curl_easy_strerror(rc));
-	if (js_parse((const char *)buf_data(&l->answer), buf_len(&l->answer),
-		ANSWER_MAX, DEPTH_MAX, &o, e) != 0)
-		return err_set(e, ERR_BACKEND,
-		    "%s answers with status %ld and no JSON", url, status);
-	if (status < 200 || status > 299) {
-		(void)refused(status, o, e);
-		json_decref(o);
-		return e->code;
-	}
-	*out = o;
 	return 0;
+}
+
+static int
+parse_answer(struct ctl_link *l, const struct asked *a, long status,
+    json_t **out, struct err *e)
+{
+	if (js_parse((const char *)buf_data(&l->answer), buf_len(&l->answer),
+		ANSWER_MAX, DEPTH_MAX, out, e) != 0)
+		return err_set(e, ERR_BACKEND,
+		    "%s%s answers with status %ld and no JSON", l->base,
+		    a->path, status);
+	return 0;
+}
+
+/* What is none of 2xx. */
+static int
+refuse(struct ctl_link *l, const struct asked *a, long status, struct err *e)
+{
+	json_t *o = NULL;
+	int rc = parse_answer(l, a, status, &o, e);
+
+	if (rc == 0)
+		rc = refused(status, o, e);
+	json_decref(o);
+	return status == 502 || status == 503 ? ERR_LOST : rc;
+}
+
+static int
+send_request(
+    struct ctl_link *l, const struct asked *a, json_t **out, struct err *e)
+{
+	long status;
+
+	if (perform(l, a, &status, e) != 0)
+		return e->code;
+	if (status < 200 || status > 299)
+		return refuse(l, a, status, e);
+	return parse_answer(l, a, status, out, e);
 }
 
 int
@@ -204,15 +250,65 @@ ctl_request(struct ctl_link *l, const char *method, const char *path,
 	const struct span bytes = {
 	    (const uint8_t *)text, text == NULL ? 0 : strlen(text)};
 
-	return send_request(l, method, path,
-	    text == NULL ? NULL : "Content-Type: application/json",
-	    text == NULL ? NULL : &bytes, out, e);
+	return send_request(l,
+	    &(struct asked){method, path,
+		text == NULL ? NULL : "Content-Type: application/json",
+		text == NULL ? NULL : &bytes},
+	    out, e);
 }
 
 int
 ctl_request_bytes(struct ctl_link *l, const char *method, const char *path,
     const struct span *body, json_t **out, struct err *e)
 {
-	return send_request(l, method, path,
-	    "Content-Type: application/octet-stream", body, out, e);
+	return send_request(l,
+	    &(struct asked){
+		method, path, "Content-Type: application/octet-stream", body},
+	    out, e);
+}
+
+static const char *
+header_of(struct ctl_link *l, const char *name)
+{
+	struct curl_header *h = NULL;
+
+	return curl_easy_header(l->curl, name, 0, CURLH_HEADER, -1, &h) ==
+		CURLHE_OK ?
+	    h->value :
+	    "";
+}
+
+int
+ctl_request_output(
+    struct ctl_link *l, const char *path, struct ctl_output *out, struct err *e)
+{
+	const struct asked a = {"GET", path, NULL, NULL};
+	long status;
+
+	if (perform(l, &a, &status, e) != 0)
+		return e->code;
+	if (status < 200 || status > 299)
+		return refuse(l, &a, status, e);
+	*out = (struct ctl_output){
+	    .bytes = {buf_data(&l->answer), buf_len(&l->answer)},
+	    .next = strtoull(header_of(l, "X-Output-Next"), NULL, 10),
+	    .missing = strtoull(header_of(l, "X-Output-Missing"), NULL, 10),
+	    .is_complete =
+		strcmp(header_of(l, "X-Output-Complete"), "true") == 0};
+	return 0;
+}
+
+int
+ctl_request_pipe(struct ctl_link *l, const char *path, FILE *f, struct err *e)
+{
+	const struct asked a = {"GET", path, NULL, NULL};
+	long status;
+	int rc;
+
+	l->pipe = f;
+	rc = perform(l, &a, &status, e);
+	l->pipe = NULL;
+	if (rc == 0 && (status < 200 || status > 299))
+		rc = refuse(l, &a, status, e);
+	return rc;
 }

@@ -8,6 +8,8 @@
 #ifndef CTL_REQUEST_H
 #define CTL_REQUEST_H
 
+#include <stdio.h>
+
 #include <jansson.h>
 
 #include "common/base.h"
@@ -34,5 +36,20 @@ int ctl_request(struct ctl_link *l, const char *method, const char *path,
  * caller's, to wipe */
 int ctl_request_bytes(struct ctl_link *l, const char *method, const char *path,
     const struct span *body, json_t **out, struct err *e) MUSTCHECK;
+
+/* What a run printed, from an offset on; bytes are the link's, until it is
+ * asked again. */
+struct ctl_output {
+	struct span bytes;
+	uint64_t next;    /* the offset behind them */
+	uint64_t missing; /* bytes that were counted and are not there */
+	bool is_complete; /* nothing comes behind them */
+};
+/* ctl_request_output - GET; ERR_LOST when no server answers, or not now */
+int ctl_request_output(struct ctl_link *l, const char *path,
+    struct ctl_output *out, struct err *e) MUSTCHECK;
+/* ctl_request_pipe - GET, however much it is, into f as it comes */
+int ctl_request_pipe(
+    struct ctl_link *l, const char *path, FILE *f, struct err *e) MUSTCHECK;
 
 #endif

@@ -22,7 +22,7 @@
 #define WAL_FRAME_HEADER 24
 #define NAME_BYTES_MAX 16384
 #define PROGRESS_STEPS 100000 /* of SQLite's machine: some milliseconds */
-#define COPY_PAGES 1024 /* in one step of db_copy */
+#define COPY_PAGES 1024       /* in one step of db_copy */
 #define PAGE_BYTES 4096 /* SQLite's default; only an estimate hangs on it */
 
 struct db {

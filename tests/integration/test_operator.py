@@ -134,3 +134,104 @@ def test_words_of_others_do_not_move_the_cursor(ctl):
         assert made["id"] in [t["id"] for t in listed["tokens"]]
     finally:
         ctl("token", "revoke", made["id"])
+
+
+# ---- runs
+
+
+@pytest.fixture
+def runs(server):
+    """On the server of all tests: what is asked is one run's own."""
+    client = server.client()
+    yield client, Ctl(server)
+    client.close()
+
+
+def test_a_run_is_shown_with_its_commands(runs, sandbox):
+    client, ctl = runs
+    run = client.run(sandbox, "echo a; echo a > /artifacts/a.txt",
+                     "exit 3")["run_id"]
+    shown = ctl.json("run", "show", run)
+    assert shown["run_id"] == run and shown["exit_code"] == 3
+    text = ctl("run", "show", run)
+    assert f"identifier: {sandbox}\n" in text and "exit 3" in text
+    assert "exit_code: 3\n" in text
+    assert "a.txt" in ctl("run", "artifacts", run)
+    assert ctl.json("run", "artifacts", run)["artifacts"][0]["path"] == "a.txt"
+    assert ctl("run", "tail", run) == "a\n"
+    assert ctl("run", "tail", run, "stream=stderr") == ""
+    assert f"run {run} is deleted" in ctl("run", "delete", run)
+    for words in (["show"], ["tail"], ["tail", "-f"], ["cancel"]):
+        done = ctl.run("run", words[0], run, *words[1:])
+        assert done.returncode == 1 and "(status 404)" in done.stderr
+    done = ctl.run("run", "show", "no-id")
+    assert done.returncode == 2 and "want the id of a run" in done.stderr
+    done = ctl.run("run", "tail", run, "no=such")
+    assert done.returncode == 1 and "no" in done.stderr
+    done = ctl.run("run", "tail", run, "word")
+    assert done.returncode == 2 and "want KEY=VALUE" in done.stderr
+
+
+def test_a_tail_in_a_pipe_is_what_was_printed(runs, sandbox):
+    client, ctl = runs
+    run = client.run(sandbox, "seq 1 700000; printf '\\033[31m\\377'")["run_id"]
+    raw = ctl.run("run", "tail", run, seconds=120, text=False)
+    assert raw.returncode == 0
+    assert raw.stdout == b"".join(b"%d\n" % i for i in range(1, 700001)) + \
+        b"\033[31m\377"
+
+
+def test_a_tail_on_a_terminal_moves_no_cursor(runs, sandbox):
+    client, ctl = runs
+    run = client.run(
+        sandbox, "printf 'a\\033[2Jb\\tc\\302\\233d\\rze \\303\\244 "
+        "\\377.\\n'")["run_id"]
+    status, text = Screen([*ctl.base, "run", "tail", run]).finish()
+    assert status == 0
+    assert "a\\x1b[2Jb" in text and "c\\x9bd\\x0dze \u00e4 \ufffd." in text
+    assert "\x1b" not in text
+    status, text = Screen([*ctl.base, "run", "tail", "--raw", run]).finish()
+    assert status == 0 and "a\x1b[2Jb" in text
+
+
+def test_a_tail_follows_over_a_restart(make_server, tmp_path):
+    server = make_server(env={"WORKERS": "1"})
+    ctl = Ctl(server)
+    client = server.client()
+    run = client.start(
+        "box", "i=0; while [ ! -e end ]; do i=$((i+1)); echo $i; sleep 0.02; "
+        "done; echo over")["run_id"]
+    out, said = tmp_path / "out", tmp_path / "said"
+
+    def wait_for_lines(n):
+        wait_for(lambda: len(out.read_text().splitlines()) >= n, 120, "lines")
+
+    with open(out, "w", encoding="ascii") as to, \
+            open(said, "w", encoding="ascii") as err:
+        tail = subprocess.Popen([*ctl.base, "run", "tail", "-f", run],
+                                stdout=to, stderr=err)
+    wait_for_lines(5)
+    client.close()
+    os.kill(server.pids("front")[0], signal.SIGKILL)
+    wait_for_lines(100)
+    server.stop()
+    wait_for(lambda: "waiting for the server" in said.read_text(), 60,
+             "the tail to miss the server")
+    server.start()
+    client = server.client()
+    client.run("box", "touch end")
+    assert tail.wait(120) == 0, said.read_text()
+    lines = out.read_text().splitlines()
+    assert lines[-1] == "over"
+    assert lines[:-1] == [str(i) for i in range(1, len(lines))]
+    assert ctl("run", "tail", run) == out.read_text()
+    client.close()
+
+
+def test_a_run_is_canceled(runs, sandbox):
+    client, ctl = runs
+    run = client.start(sandbox, "echo begun; sleep 100000")["run_id"]
+    wait_for(lambda: ctl("run", "tail", run) == "begun\n", 60, "output")
+    assert f"run {run} is told to end" in ctl("run", "cancel", run)
+    wait_for(lambda: ctl.json("run", "show", run)["state"] == "canceled", 60,
+             "the end")

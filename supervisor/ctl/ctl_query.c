@@ -1,0 +1,65 @@
+#include "supervisor/ctl/ctl_query.h"
+
+#include <stdio.h>
+
+#include "common/buf.h"
+#include "common/xmalloc.h"
+
+#define PATH_BYTES_MAX 16384
+#define KEY_CHARACTERS "abcdefghijklmnopqrstuvwxyz_0123456789"
+#define PLAIN                                                                  \
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"       \
+	"-._~"
+
+void
+ctl_query_add(char **path, const char *key, const char *value)
+{
+	struct buf b;
+
+	buf_init(&b, PATH_BYTES_MAX);
+	(void)buf_printf(
+	    &b, "%s%c%s=", *path, strchr(*path, '?') == NULL ? '?' : '&', key);
+	for (; *value != '\0'; value++)
+		(void)buf_printf(&b,
+		    strchr(PLAIN, *value) != NULL ? "%c" : "%%%02hhX",
+		    (int)(unsigned char)*value);
+	free(*path);
+	*path = xstrndup((const char *)buf_data(&b), buf_len(&b));
+	buf_clear(&b);
+}
+
+static int
+add_word(char **path, const char *word, struct err *e)
+{
+	const char *equals = strchr(word, '=');
+	size_t n = equals == NULL ? 0 : (size_t)(equals - word);
+	AUTO(auto_free) char *key = NULL;
+
+	if (n == 0 || strspn(word, KEY_CHARACTERS) != n)
+		return err_set(e, ERR_INVAL, "%.100s: want KEY=VALUE", word);
+	if (strlen(word) > 2000)
+		return err_set(
+		    e, ERR_INVAL, "%.40s...: that is too long", word);
+	key = xstrndup(word, n);
+	ctl_query_add(path, key, equals + 1);
+	return 0;
+}
+
+int
+ctl_query_path(const struct ctl_call *c, const char *path, int first,
+    char **out, struct err *e)
+{
+	const char *tenant = c->o->tenant;
+	AUTO(auto_free) char *made = xstrdup(path);
+
+	if (tenant == NULL && c->o->url == NULL)
+		tenant = "default";
+	if (tenant != NULL)
+		ctl_query_add(&made, "tenant", tenant);
+	for (int i = first; i < c->n; i++)
+		if (add_word(&made, c->words[i], e) != 0)
+			return e->code;
+	*out = made;
+	made = NULL;
+	return 0;
+}
