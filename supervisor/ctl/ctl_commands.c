@@ -17,6 +17,7 @@
 #include "supervisor/ctl/ctl_audit.h"
 #include "supervisor/ctl/ctl_backup.h"
 #include "supervisor/ctl/ctl_call.h"
+#include "supervisor/ctl/ctl_doctor.h"
 #include "supervisor/ctl/ctl_print.h"
 #include "supervisor/ctl/ctl_request.h"
 #include "supervisor/ctl/ctl_run.h"

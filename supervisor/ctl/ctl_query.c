@@ -20,9 +20,11 @@ ctl_query_add(char **path, const char *key, const char *value)
 	(void)buf_printf(
 	    &b, "%s%c%s=", *path, strchr(*path, '?') == NULL ? '?' : '&', key);
 	for (; *value != '\0'; value++)
-		(void)buf_printf(&b,
-		    strchr(PLAIN, *value) != NULL ? "%c" : "%%%02hhX",
-		    (int)(unsigned char)*value);
+		if (strchr(PLAIN, *value) != NULL)
+			(void)buf_printf(&b, "%c", *value);
+		else
+			(void)buf_printf(
+			    &b, "%%%02X", (unsigned int)(unsigned char)*value);
 	free(*path);
 	*path = xstrndup((const char *)buf_data(&b), buf_len(&b));
 	buf_clear(&b);

@@ -112,8 +112,8 @@ int
 ctl_sandbox_list(const struct ctl_call *c, struct err *e)
 {
 	static const struct ctl_column columns[] = {
-	    {"IDENTIFIER", "identifier"}, {"STATE", "state"},
-	    {"NAME", "sandbox_name"}, {"IMAGE", "image"},
+	    {"IDENTIFIER", "identifier"}, {"STATE", "state"}, {"NAME", "name"},
+	    {"RUNS", "active_runs"}, {"IMAGE", "image"},
 	    {"CREATED", "created_at"}, {"EXPIRES", "expires_at"}};
 	AUTO(auto_json) json_t *o = NULL;
 
@@ -242,14 +242,18 @@ ctl_run_rerun(const struct ctl_call *c, struct err *e)
 /* ---- numbers, and all of it */
 
 static void
-print_groups(const json_t *list)
+print_groups(const json_t *o)
 {
-	static const struct ctl_column columns[] = {{"GROUP", "group"},
-	    {"RUNS", "runs"}, {"COMPLETED", "completed"}, {"FAILED", "failed"},
-	    {"CANCELED", "canceled"}, {"P50 MS", "p50_ms"},
-	    {"P95 MS", "p95_ms"}, {"P99 MS", "p99_ms"}};
+	static const struct ctl_column columns[] = {{"GROUP", "key"},
+	    {"RUNS", "runs"}, {"P50 MS", "p50_ms"}, {"P95 MS", "p95_ms"},
+	    {"P99 MS", "p99_ms"}, {"CPU S", "cpu_seconds"},
+	    {"OUTPUT", "output_bytes"}, {"ARTIFACTS", "artifact_bytes"}};
+	json_int_t more = json_integer_value(json_object_get(o, "more_groups"));
 
-	ctl_print_table(list, columns, ARRAY_LEN(columns));
+	ctl_print_table(
+	    json_object_get(o, "groups"), columns, ARRAY_LEN(columns));
+	if (more > 0)
+		(void)fprintf(stderr, "there are %lld more groups\n", more);
 }
 
 int
@@ -261,10 +265,8 @@ ctl_run_stats(const struct ctl_call *c, struct err *e)
 		return e->code;
 	if (c->o->json)
 		ctl_print_json(o);
-	else if (json_is_array(json_object_get(o, "groups")))
-		print_groups(json_object_get(o, "groups"));
 	else
-		ctl_print_object(o);
+		print_groups(o);
 	return 0;
 }
 

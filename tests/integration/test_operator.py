@@ -235,3 +235,13 @@ def test_a_run_is_canceled(runs, sandbox):
     assert f"run {run} is told to end" in ctl("run", "cancel", run)
     wait_for(lambda: ctl.json("run", "show", run)["state"] == "canceled", 60,
              "the end")
+
+
+def test_the_doctor_is_the_servers(ctl):
+    said = ctl.run("--json", "doctor", env={"DATA_DIR": ctl.server.data})
+    own = subprocess.run(
+        [os.path.join(ctl.server.build, "mcp-sandboxd"), "doctor", "--json"],
+        capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "DATA_DIR": ctl.server.data})
+    assert said.returncode == own.returncode in (0, 1)
+    assert json.loads(said.stdout).keys() == json.loads(own.stdout).keys()
