@@ -25,6 +25,7 @@
 #define STEP_RUNS 256 /* in a transaction */
 #define GATHER_MS 100 /* for more to come, when nobody asks */
 #define IDLE_MS 1000
+#define REST_MS 600000 /* nothing is to be done */
 #define GAPS_MAX 20000
 #define GAP_REACH 4096
 #define BACKOFF_MIN_MS 100
@@ -589,7 +590,7 @@ idle_ms(const struct history_index *x)
 		return 50;
 	if (x->is_dirty && x->merge_at - now < IDLE_MS)
 		return x->merge_at - now;
-	return x->wants_empty_wal ? 200 : IDLE_MS;
+	return x->wants_empty_wal ? 200 : REST_MS;
 }
 
 /* ---- following */

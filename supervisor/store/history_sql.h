@@ -139,12 +139,14 @@
 		"SELECT r.place, r.duration_ms, r.bytes" from HISTORY_SPAN(    \
 		    place) " AND r.duration_ms >= 0 LIMIT ?5"
 
+// NOLINTBEGIN(bugprone-macro-parentheses): pieces of texts
 #define HISTORY_WAY_OF_RUN(way, index, is)                                     \
 	HISTORY_WAY(way, "0", HISTORY_RUN(index) is, "r.place")
 #define HISTORY_WAY_OF_FILE(way, index, is)                                    \
 	HISTORY_WAY(way, "0", HISTORY_FILE(index) is, "a.place")
 
-/* By a value, then by place; ?3 and ?4: where it begins and ends. */
+/* By a value, then by place; ?3 and ?4: where it begins and ends.  A value is
+ * the text of a column. */
 #define HISTORY_WAY_SORTED(way, index, value)                                  \
 	[DB_HISTORY_DOWN +                                                     \
 	    (way)] = HISTORY_LINE(value)                                       \
@@ -163,5 +165,6 @@
 		"SELECT r.place, " value ", " value HISTORY_RUN(               \
 		    index) " AND " value " >= ?2 AND " value                   \
 			   " <= ?6" HISTORY_SPAN("r.place") " LIMIT ?5"
+// NOLINTEND(bugprone-macro-parentheses)
 
 #endif

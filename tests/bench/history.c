@@ -351,7 +351,8 @@ struct question {
 static const uint8_t common_digest[32], rare_digest[32] = {0xcf, 0x07};
 
 #define PAGE .limit = 50
-#define DAY_25 .since_ms = FIRST_MS + 25 * DAY_MS
+#define DAY_25 (FIRST_MS + 25 * DAY_MS)
+#define DAY_26 (DAY_25 + DAY_MS)
 static const struct question questions[] = {
     {"no filter", {PAGE}, 0, 0},
     {"identifier, common", {{.identifier = "conversation-0"}, PAGE}, 0, 0},
@@ -368,8 +369,7 @@ static const struct question questions[] = {
     {"exit_code, common", {{.has_exit_code = true}, PAGE}, 0, 0},
     {"exit_code, rare", {{.has_exit_code = true, .exit_code = 137}, PAGE}, 0,
 	0},
-    {"since, a day", {{DAY_25, .until_ms = FIRST_MS + 26 * DAY_MS}, PAGE}, 0,
-	0},
+    {"since, a day", {{.since_ms = DAY_25, .until_ms = DAY_26}, PAGE}, 0, 0},
     {"min_duration, common", {{.min_duration_ms = 20}, PAGE}, 0, 0},
     {"min_duration, rare", {{.min_duration_ms = 100000}, PAGE}, 0, 0},
     {"max_duration, rare", {{.max_duration_ms = 1}, PAGE}, 0, 0},
@@ -401,10 +401,10 @@ static const struct question questions[] = {
     {"count, identifier",
 	{{.identifier = "conversation-5"}, .total = HISTORY_TOTAL, PAGE}, 0, 0},
     {"statistics of a day by identifier",
-	{{DAY_25, .until_ms = FIRST_MS + 26 * DAY_MS}, PAGE}, true,
+	{{.since_ms = DAY_25, .until_ms = DAY_26}, PAGE}, true,
 	HISTORY_BY_IDENTIFIER},
     {"statistics of a day by end reason",
-	{{DAY_25, .until_ms = FIRST_MS + 26 * DAY_MS}, PAGE}, true,
+	{{.since_ms = DAY_25, .until_ms = DAY_26}, PAGE}, true,
 	HISTORY_BY_END_REASON},
     {"statistics of an identifier by day",
 	{{.identifier = "conversation-5"}, PAGE}, true, HISTORY_BY_DAY},
@@ -426,6 +426,7 @@ measure(struct bench *b, const struct question *k, unsigned int rounds)
 	uint64_t *us = xcalloc(rounds, sizeof(*us));
 	char cursor[HISTORY_CURSOR_MAX + 1] = "";
 	struct history_query q = k->q;
+	const unsigned int p50 = rounds / 2, p99 = rounds * 99 / 100;
 
 	for (unsigned int i = 0; i < rounds; i++) {
 		uint64_t tenant = i % 4 < 3 ? 1 : 3;
@@ -443,9 +444,8 @@ measure(struct bench *b, const struct question *k, unsigned int rounds)
 		}
 	}
 	qsort(us, rounds, sizeof(*us), compare_us);
-	(void)printf("| %s | %.2f | %.2f |\n", k->name,
-	    (double)us[rounds / 2] / 1000,
-	    (double)us[rounds * 99 / 100] / 1000);
+	(void)printf("| %s | %.2f | %.2f |\n", k->name, (double)us[p50] / 1000,
+	    (double)us[p99] / 1000);
 	free(us);
 }
 
@@ -514,6 +514,7 @@ main(int argc, char **argv)
 	struct bench b = {0};
 	unsigned int rounds = argc > 3 ? (unsigned int)atoi(argv[3]) : 200;
 
+	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc < 3)
 		die("usage", "DIR make [runs] | DIR ask [rounds]");
 	if (strcmp(argv[2], "make") == 0) {
