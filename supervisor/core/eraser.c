@@ -1,5 +1,6 @@
 #include "supervisor/core/eraser.h"
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/sandbox.h"
@@ -85,4 +86,7 @@ eraser_tick(struct eraser *r)
 	while ((n = tenants_next(r->tenants, n)) != NULL)
 		if (n->row.deleted_ms != 0)
 			erase(r, n);
+	r->retention.store = r->store;
+	r->retention.tenants = r->tenants;
+	retention_tick(&r->retention, clock_mono_ms(), clock_wall_ms());
 }

@@ -10,6 +10,8 @@
 
 #include "common/base.h"
 
+#include "supervisor/core/retention.h"
+
 struct sandboxes;
 struct secrets;
 struct store;
@@ -21,9 +23,10 @@ struct eraser {
 	struct secrets *secrets;
 	struct store *store;
 	bool is_trimming; /* one after the other */
+	struct retention retention;
 };
 
-/* eraser_tick - now and then */
+/* eraser_tick - now and then; also what is too old of those that stay */
 void eraser_tick(struct eraser *r);
 
 #endif

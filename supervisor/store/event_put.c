@@ -315,6 +315,25 @@ news_data(const struct store_news *n)
 	return js_dump(o);
 }
 
+int
+event_put_expired(struct db *db, struct op *op, uint64_t tenant, uint64_t runs,
+    uint64_t files_of, struct err *e)
+{
+	AUTO(auto_json) json_t *o = json_object();
+	struct store_event row = {.tenant = tenant,
+	    .at_ms = clock_wall_ms(),
+	    .kind = EVENT_HISTORY_EXPIRED,
+	    .identifier = xstrdup("")};
+	int rc;
+
+	set_number(o, "runs", runs);
+	set_number(o, "files_of", files_of);
+	row.data = js_dump(o);
+	rc = event_put(db, op, &row, e);
+	store_event_clear(&row);
+	return rc;
+}
+
 void
 event_of_news(const struct store_news *news, struct store_event *out)
 {

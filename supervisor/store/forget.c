@@ -93,6 +93,16 @@ forget_blobs(struct db *db, struct forget *f, uint64_t tenant, struct err *e)
 }
 
 int
+forget_sandboxes(struct db *db, uint64_t tenant, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, DB_TRIM_SANDBOXES);
+	db_put_uint(&c, tenant);
+	return db_call_run(&c, e);
+}
+
+int
 forget_count(struct db *db, uint64_t tenant, uint64_t runs, struct err *e)
 {
 	struct db_call c;

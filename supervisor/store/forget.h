@@ -40,6 +40,8 @@ int forget_run(struct db *db, struct forget *f, uint64_t tenant, uint64_t run,
 /* forget_blobs - of that tenant, to which nobody refers any more */
 int forget_blobs(
     struct db *db, struct forget *f, uint64_t tenant, struct err *e) MUSTCHECK;
+/* forget_sandboxes - some of those that ended before its oldest run */
+int forget_sandboxes(struct db *db, uint64_t tenant, struct err *e) MUSTCHECK;
 /* forget_count - so many ended runs less */
 int forget_count(
     struct db *db, uint64_t tenant, uint64_t runs, struct err *e) MUSTCHECK;

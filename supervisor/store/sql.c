@@ -40,10 +40,16 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_SET_TEMP_MEMORY] = "PRAGMA temp_store = MEMORY",
     [DB_SET_SECURE_DELETE] = "PRAGMA secure_delete = ON",
     [DB_SET_QUERY_ONLY] = "PRAGMA query_only = ON",
+    /* Before there is anything in the file. */
+    [DB_SET_AUTO_VACUUM] = "PRAGMA auto_vacuum = INCREMENTAL",
     [DB_SET_WAL] = "PRAGMA journal_mode = WAL",
 
     [DB_GET_VERSION] = "PRAGMA user_version",
     [DB_GET_APPLICATION] = "PRAGMA application_id",
+    [DB_GET_AUTO_VACUUM] = "PRAGMA auto_vacuum",
+    [DB_GET_PAGES] = "PRAGMA page_count",
+    [DB_GET_FREE_PAGES] = "PRAGMA freelist_count",
+    [DB_VACUUM_STEP] = "PRAGMA incremental_vacuum(64)", /* VACUUM_PAGES */
     [DB_GET_TABLES] = "SELECT count(*) FROM sqlite_schema",
     [DB_CHECK_FOREIGN_KEYS] = "PRAGMA foreign_key_check",
 
@@ -84,7 +90,9 @@ const char *const db_sql[DB_NQUERY] = {
 	"SELECT EXISTS (SELECT 1 FROM run WHERE tenant = ?1)"
 	" OR EXISTS (SELECT 1 FROM sandbox WHERE tenant = ?1)",
     [DB_TENANT_ERASE] = "UPDATE tenant SET name = '.gone-' || id,"
-			" gone_ms = ?2 WHERE id = ?1 AND gone_ms = 0",
+			" gone_ms = ?2, runtime = '', read_only_root = 0"
+			" WHERE id = ?1 AND gone_ms = 0",
+    [DB_USAGE_DROP] = "DELETE FROM usage WHERE tenant = ?1",
     [DB_TENANT_USAGE] = "SELECT log_files, log_bytes, blob_files,"
 			" blob_bytes, evicted FROM tenant WHERE id = ?1",
     /* What was asked for before its tenant was erased comes to nothing. */
@@ -236,6 +244,16 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_TRIM_KEPT] = "SELECT runs_kept FROM tenant WHERE id = ?1",
     [DB_TRIM_RUNS] = "SELECT id, uuid, log IS NULL FROM run WHERE tenant = ?1"
 		     " AND NOT " UNFINISHED " ORDER BY created_ms, id LIMIT ?2",
+    /* Created before they ended: what is due is at the index's beginning. */
+    [DB_EXPIRE_RUNS] = "SELECT id, uuid, log IS NULL, spool_bytes FROM run"
+		       " WHERE tenant = ?1 AND created_ms < ?2"
+		       " AND ended_ms < ?2 AND NOT " UNFINISHED
+		       " ORDER BY created_ms, id LIMIT ?3",
+    [DB_EXPIRE_FILES] =
+	"SELECT kept.run, run.uuid, log_files, log_bytes, run.created_ms,"
+	" run.ended_ms FROM kept JOIN run ON run.id = kept.run"
+	" WHERE kept.tenant = ?1 AND is_cut = ?2 AND evicted_ms = 0"
+	" ORDER BY kept.run",
     [DB_FORGET_RUN] = "DELETE FROM run WHERE id = ?1",
     [DB_FORGET_DIGESTS] = "SELECT sha256 FROM artifact WHERE run = ?1"
 			  " AND NOT EXISTS (SELECT 1 FROM kept"

@@ -55,6 +55,8 @@ open_writer(struct store *s, const struct store_progress *p, struct db **out,
 	if (rc == 0)
 		rc = keep_unknown_files(s->spool, db, e);
 	if (rc == 0)
+		rc = db_exec(db, DB_SET_AUTO_VACUUM, e);
+	if (rc == 0)
 		rc = db_use_wal(db, e);
 	if (rc == 0)
 		rc = migrate_run(db, embed_sql, p, e);

@@ -352,6 +352,24 @@ int store_blob_read(struct store *s, struct tenant_id tenant,
 void store_trim(struct store *s, struct tenant_id tenant, uint64_t keep,
     store_done_cb done, void *arg);
 
+/* store_expire - forget ended runs of a tenant that ended before a time, and
+ * have those that ended before another give up their files (as store_evict
+ * does); 0: none.  Goes in small steps, as store_trim does. */
+struct store_expiry {
+	struct tenant_id tenant;
+	int64_t runs_before_ms;
+	int64_t files_before_ms;
+};
+struct store_expired {
+	uint64_t runs;         /* forgotten */
+	uint64_t files_of;     /* runs that gave up theirs, and are there */
+	uint64_t files, bytes; /* of both */
+};
+typedef void (*store_expired_cb)(
+    int rc, const struct store_expired *what, const struct err *why, void *arg);
+void store_expire(struct store *s, const struct store_expiry *wish,
+    store_expired_cb done, void *arg);
+
 /* store_run_delete - forget an ended run, its log and artifacts.  ERR_NOTFOUND:
  * this tenant has none of that id; ERR_CONFLICT: it has not ended */
 void store_run_delete(struct store *s, struct tenant_id tenant,

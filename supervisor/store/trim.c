@@ -75,16 +75,6 @@ choose_runs(struct db *db, struct trim_op *t, uint64_t n, struct err *e)
 	return rc;
 }
 
-static int
-forget_sandboxes(struct db *db, uint64_t tenant, struct err *e)
-{
-	struct db_call c;
-
-	db_call_init(&c, db, DB_TRIM_SANDBOXES);
-	db_put_uint(&c, tenant);
-	return db_call_run(&c, e);
-}
-
 /* The oldest, as many as a step may have. */
 static int
 forget_runs(struct db *db, struct trim_op *t, struct err *e)

@@ -11,7 +11,8 @@
  *
  * Between two batches the thread looks after the WAL (checkpoint.h): emptied
  * when nothing was written for a second, used again from its beginning when it
- * is large, made longer ahead of need while nobody waits.
+ * is large, made longer ahead of need while nobody waits; and after the file's
+ * free pages (vacuum.h).
  */
 #include "supervisor/store/writer.h"
 
@@ -28,6 +29,7 @@
 #include "supervisor/store/identity.h"
 #include "supervisor/store/queue.h"
 #include "supervisor/store/tally.h"
+#include "supervisor/store/vacuum.h"
 
 struct writer {
 	struct op *held; /* on the loop's thread, the oldest first */
@@ -42,6 +44,7 @@ struct writer {
 	const struct identity *identity; /* or NULL */
 	struct done *done;
 	struct checkpoint checkpoint;
+	struct vacuum vacuum;
 	bool no_room;          /* for a longer WAL, until the next checkpoint */
 	pthread_mutex_t mutex; /* for stats */
 	struct store_stats stats;
@@ -250,6 +253,7 @@ batch_commit(struct writer *w, struct op *list)
 		batch_fail(list, rc, &why);
 	batch_count(w, list, rc);
 	checkpoint_on_write(&w->checkpoint, clock_mono_ms());
+	vacuum_on_write(&w->vacuum, clock_mono_ms());
 }
 
 static void
@@ -295,6 +299,32 @@ writer_checkpoint(struct writer *w, enum checkpoint_kind kind)
 	notice_push(w, &why);
 }
 
+/* When nobody waits, too. */
+static void
+writer_vacuum(struct writer *w)
+{
+	uint64_t now = clock_mono_ms();
+	bool moved = false;
+	struct err why;
+
+	if (vacuum_wait_ms(&w->vacuum, now) > 0)
+		return;
+	if (vacuum_turn(&w->vacuum, w->db, now, &moved, &why) != 0) {
+		(void)err_wrap(&why, "free pages stay in the file");
+		notice_push(w, &why);
+	}
+	if (moved)
+		checkpoint_on_write(&w->checkpoint, now);
+}
+
+static uint64_t
+sooner(uint64_t wait_ms, const struct vacuum *v)
+{
+	uint64_t other = vacuum_wait_ms(v, clock_mono_ms());
+
+	return wait_ms < other ? wait_ms : other;
+}
+
 /* Whose end is near will wait for the disk, too: with this one, if it can. */
 static void
 writer_gather(struct writer *w)
@@ -316,6 +346,7 @@ writer_main(void *arg)
 	struct op *list;
 
 	checkpoint_init(&w->checkpoint, clock_mono_ms());
+	vacuum_on_write(&w->vacuum, clock_mono_ms());
 	for (;;) {
 		wait_ms = checkpoint_wait_ms(&w->checkpoint,
 		    db_wal_bytes(w->db), clock_mono_ms(), &kind);
@@ -325,13 +356,15 @@ writer_main(void *arg)
 		}
 		if (!w->no_room)
 			writer_make_room(w);
-		if (queue_wait(&w->queue, wait_ms))
+		if (queue_wait(&w->queue, sooner(wait_ms, &w->vacuum)))
 			writer_gather(w);
 		list = queue_take(&w->queue, WRITER_BATCH_MAX, 0);
 		if (list != NULL)
 			writer_batch(w, list);
 		else if (queue_is_stopped(&w->queue))
 			break;
+		else
+			writer_vacuum(w);
 	}
 	writer_checkpoint(w, CHECKPOINT_TRUNCATE);
 	return NULL;

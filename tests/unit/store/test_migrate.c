@@ -258,6 +258,35 @@ test_a_run_has_the_indices_of_before_when_it_is_made_anew(void **state)
 	assert_int_equal(fixture_query(f, sql), before);
 }
 
+/* A table that is made anew may leave a view of it behind that asks for what
+ * is no more. */
+static void
+test_every_view_can_be_read(void **state)
+{
+	struct fixture *f = *state;
+	sqlite3_stmt *views, *st;
+	unsigned int n = 0;
+	sqlite3 *h;
+
+	assert_int_equal(check_and_run(f, embed_sql), 0);
+	h = fixture_sqlite(f);
+	assert_int_equal(sqlite3_prepare_v2(h,
+			     "SELECT 'SELECT * FROM ' || name FROM"
+			     " sqlite_schema WHERE type = 'view'",
+			     -1, &views, NULL),
+	    SQLITE_OK);
+	for (; sqlite3_step(views) == SQLITE_ROW; n++) {
+		const char *sql = (const char *)sqlite3_column_text(views, 0);
+
+		if (sqlite3_prepare_v2(h, sql, -1, &st, NULL) != SQLITE_OK)
+			fail_msg("%s: %s", sql, sqlite3_errmsg(h));
+		assert_int_equal(sqlite3_finalize(st), SQLITE_OK);
+	}
+	assert_true(n >= 10);
+	assert_int_equal(sqlite3_finalize(views), SQLITE_OK);
+	assert_int_equal(sqlite3_close(h), SQLITE_OK);
+}
+
 static void
 count_cb(void *arg)
 {
@@ -384,6 +413,7 @@ main(void)
 	    TEST(test_runs_are_kept_with_all_that_refers_to_them),
 	    TEST(test_runs_of_before_have_what_their_commands_and_files_say),
 	    TEST(test_a_run_has_the_indices_of_before_when_it_is_made_anew),
+	    TEST(test_every_view_can_be_read),
 	    TEST(test_who_waits_is_told_that_it_goes_on),
 	    TEST(test_only_the_missing_ones_run),
 	    TEST(test_one_that_fails_leaves_nothing_of_itself),

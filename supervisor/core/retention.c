@@ -1,0 +1,99 @@
+#include "supervisor/core/retention.h"
+
+#include "common/log.h"
+
+#define EVERY_MS 60000
+#define DAY_MS INT64_C(86400000)
+
+/* 0: for ever. */
+static int64_t
+days_of(const struct tenant *n, enum quota_key key)
+{
+	return n->row.deleted_ms != 0 ? 0 : n->quota[key];
+}
+
+/* It is another one when any tenant's days are. */
+static uint64_t
+digest_days(const struct tenants *t)
+{
+	const struct tenant *n = NULL;
+	uint64_t sum = 0;
+
+	while ((n = tenants_next(t, n)) != NULL)
+		sum = sum * 31 + n->row.id * 7 +
+		    (uint64_t)days_of(n, QUOTA_HISTORY_DAYS) * 100003 +
+		    (uint64_t)days_of(n, QUOTA_FILES_DAYS);
+	return sum;
+}
+
+/* The next behind the one that was looked at last, that has a number of days:
+ * tenants may come and go in between. */
+static const struct tenant *
+next_tenant(const struct retention *r)
+{
+	const struct tenant *n = NULL;
+
+	while ((n = tenants_next(r->tenants, n)) != NULL)
+		if (n->row.id > r->at &&
+		    (days_of(n, QUOTA_HISTORY_DAYS) > 0 ||
+			days_of(n, QUOTA_FILES_DAYS) > 0))
+			return n;
+	return NULL;
+}
+
+static int64_t
+before(const struct tenant *n, enum quota_key key, int64_t wall_ms)
+{
+	int64_t days = days_of(n, key);
+
+	return days > 0 && wall_ms > days * DAY_MS ? wall_ms - days * DAY_MS :
+						     0;
+}
+
+static void
+expired_cb(
+    int rc, const struct store_expired *what, const struct err *why, void *arg)
+{
+	static struct log_limit limit;
+	struct retention *r = arg;
+
+	r->is_busy = false;
+	if (rc != 0) {
+		log_warn_limited(
+		    &limit, "old runs are not forgotten: %s", why->msg);
+		return;
+	}
+	if (what->runs + what->files_of == 0)
+		return;
+	log_info("too old by the days that are set: %llu runs are forgotten, "
+		 "%llu gave up their files; %llu files, %llu MiB",
+	    (unsigned long long)what->runs, (unsigned long long)what->files_of,
+	    (unsigned long long)what->files,
+	    (unsigned long long)(what->bytes >> 20));
+}
+
+void
+retention_tick(struct retention *r, uint64_t now_ms, int64_t wall_ms)
+{
+	uint64_t days = digest_days(r->tenants);
+	const struct tenant *n;
+
+	if (r->is_busy)
+		return;
+	if (r->at == 0 && now_ms < r->next_ms && days == r->days)
+		return;
+	if (r->at == 0) {
+		r->days = days;
+		r->next_ms = now_ms + EVERY_MS;
+	}
+	n = next_tenant(r);
+	r->at = n == NULL ? 0 : n->row.id;
+	if (n == NULL)
+		return;
+	r->is_busy = true;
+	store_expire(r->store,
+	    &(struct store_expiry){.tenant = tenant_id_of(n),
+		.runs_before_ms = before(n, QUOTA_HISTORY_DAYS, wall_ms),
+		.files_before_ms = before(n, QUOTA_FILES_DAYS, wall_ms)},
+	    expired_cb, r);
+}

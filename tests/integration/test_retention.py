@@ -1,0 +1,160 @@
+"""How long history is kept, and that what goes is gone."""
+import contextlib
+import os
+import sqlite3
+import uuid
+
+import pytest
+
+from client import wait_for
+from test_quotas import Tenant
+from test_tenants import Ctl
+
+DAY_MS = 86400000
+# Files of its own: the same bytes are there as long as one refers to them.
+PRINTS = ("head -c 30000 /dev/zero | tr '\\0' x; "
+          "cat /proc/sys/kernel/random/uuid >/artifacts/a.txt")
+
+
+def finished(client, identifier, *commands):
+    run = client.start(identifier, *commands)["run_id"]
+    client.wait_end(run)
+    return run
+
+
+def make_older(server, run, days):
+    """As if it had ended so many days ago: of a server that is stopped."""
+    with contextlib.closing(sqlite3.connect(server.database)) as db:
+        columns = ("created_ms", "sent_ms", "started_ms", "ended_ms")
+        sets = ", ".join(f"{c} = {c} - {days * DAY_MS}" for c in columns)
+        done = db.execute(f"UPDATE run SET {sets} WHERE uuid = ?",
+                          (uuid.UUID(run).bytes,))
+        assert done.rowcount == 1
+        db.commit()
+
+
+def artifact(tenant, run):
+    return tenant.client.request(
+        "GET", f"/artifacts/box/{run}/a.txt")[0]
+
+
+def known(tenant, run):
+    return tenant.client.request("GET", f"/mcp/runs/{run}")[0] == 200
+
+
+def test_runs_and_files_go_by_their_age(make_server):
+    server = make_server()
+    ctl = Ctl(server)
+    a, b = Tenant(server, ctl, "a"), Tenant(server, ctl, "b")
+    runs = [finished(a.client, "box", PRINTS) for _ in range(3)]
+    other = finished(b.client, "box", PRINTS)
+    a.client.close()
+    b.client.close()
+    server.stop()
+    make_older(server, runs[0], 10)
+    make_older(server, runs[1], 5)
+    make_older(server, other, 10)
+    server.start()
+    assert all(known(a, run) for run in runs)
+    a.set(history_days=7, files_days=3)
+    wait_for(lambda: not known(a, runs[0]), 60, "the oldest to go")
+    wait_for(lambda: artifact(a, runs[1]) != 200, 60, "files to go")
+    assert known(a, runs[1])
+    assert artifact(a, runs[2]) == 200
+    assert artifact(b, other) == 200
+    # For one who keeps everything nothing changes.
+    a.set(history_days=0, files_days=0)
+    assert known(a, runs[1]) and known(a, runs[2])
+    # Of the first neither log nor blob is left, of the second nothing but
+    # the row.
+    spool = os.path.join(server.front_dir, "spool")
+    wait_for(lambda: not any(run in name for run in runs[:2]
+                             for _, _, names in os.walk(spool)
+                             for name in names), 60, "the logs to go")
+    a.client.close()
+    b.client.close()
+
+
+@pytest.mark.parametrize("value", ["-1", "36501", "x"])
+def test_days_that_are_none_are_refused(make_server, value):
+    server = make_server()
+    ctl = Ctl(server)
+    ctl("tenant", "add", "a")
+    done = ctl.run("tenant", "set", "a", f"quota.history_days={value}")
+    assert done.returncode != 0 and "history_days" in done.stderr
+
+
+def holders(top, mark):
+    """Files below top that have the mark in them, or in their name."""
+    found = []
+    for directory, _, names in os.walk(top):
+        for name in names:
+            path = os.path.join(directory, name)
+            if mark in name:
+                found.append(path)
+            elif os.path.isfile(path) and not os.path.islink(path):
+                with contextlib.suppress(FileNotFoundError), \
+                        open(path, "rb") as f:
+                    if mark.encode() in f.read():
+                        found.append(path)
+    return found
+
+
+def leave_traces(tenant, mark):
+    """In every place that keeps what a tenant says."""
+    client = tenant.client
+    for i in range(30):
+        # Rows that grow with their ends are moved in their pages.
+        finished(client, "box",
+                 {"shell": f"echo {mark}; echo {mark} >&2; true {'x' * i * 40}",
+                  "env": {f"N_{mark}": mark}})
+    finished(client, "box",
+             f"for i in $(seq 2000); do echo {mark}; done; "
+             f"echo {mark} >/artifacts/{mark}.txt; "
+             f"echo more >/artifacts/{mark}.log")
+    finished(client, "box", f"echo {mark}; exit 3")
+    client.call("initialize_sandbox", identifier="code")
+    client.call("execute_code", identifier="code", language="python",
+                code=f"print('{mark}')")
+    # At work, and waiting, when the tenant goes.
+    client.start("box", f"echo {mark}; sleep 600")
+    client.start("box", f"echo {mark}", lock_sandbox=True)
+
+
+def test_of_a_tenant_that_is_deleted_nothing_is_left(make_server):
+    server = make_server()
+    ctl = Ctl(server)
+    a, b = Tenant(server, ctl, "a"), Tenant(server, ctl, "b")
+    mark = "m" + uuid.uuid4().hex
+    stays = "s" + uuid.uuid4().hex
+    a.client.rpc("initialize", {
+        "protocolVersion": a.client.revision, "capabilities": {},
+        "clientInfo": {"name": mark, "version": "1"}})
+    a.set(history_days=30)
+    leave_traces(a, mark)
+    finished(b.client, "box", f"echo {stays}")
+    assert holders(server.data, mark)
+    ctl("tenant", "delete", "a")
+    wait_for(lambda: not holders(server.data, mark), 90,
+             f"all to go of {server.data}")
+    assert holders(server.data, stays)
+    with contextlib.closing(sqlite3.connect(server.database)) as db:
+        gone, = db.execute("SELECT id FROM tenant WHERE gone_ms > 0"
+                           ).fetchone()
+        for table, in db.execute(
+                "SELECT m.name FROM sqlite_schema m,"
+                " pragma_table_info(m.name) c"
+                " WHERE m.type = 'table' AND c.name = 'tenant'"
+                " AND m.name <> 'audit'").fetchall():
+            count, = db.execute(
+                f"SELECT count(*) FROM {table} WHERE tenant = ?",
+                (gone,)).fetchone()
+            assert count == 0, table
+        name, runtime = db.execute(
+            "SELECT name, runtime FROM tenant WHERE id = ?",
+            (gone,)).fetchone()
+        assert (name, runtime) == (f".gone-{gone}", "")
+    # And nothing of it comes back, or is in what is stopped.
+    server.stop()
+    assert holders(server.data, mark) == []
+    b.client.close()

@@ -1,0 +1,93 @@
+#include "tests/unit/store/fixture.h"
+
+#include "supervisor/store/vacuum.h"
+
+static void
+fill(struct fixture *f, uint64_t from, uint64_t to)
+{
+	for (uint64_t i = from; i <= to; i++) {
+		struct store_log *log;
+		struct store_run r;
+
+		fixture_run(&r, i, 1, "a");
+		log = fixture_log_open(f, &r);
+		fixture_log_fill(log, &r, 'x', 12000);
+		fixture_run_ended(&r, RUN_STATE_COMPLETED);
+		store_run_begin(f->store, &r, log, STORE_SOON, NULL, NULL);
+		store_run_end(f->store, &r, log, NULL, NULL);
+		store_log_close(log);
+		store_run_clear(&r);
+	}
+}
+
+static void
+trim(struct fixture *f, uint64_t keep)
+{
+	struct result result = {0};
+
+	store_trim(f->store, (struct tenant_id){STORE_TENANT_DEFAULT}, keep,
+	    result_cb, &result);
+	fixture_wait(f, &result.calls, 1);
+	assert_string_equal(result.msg, "");
+}
+
+/* Pages of the file, as who opens it now sees them. */
+static int64_t
+pages(const struct fixture *f)
+{
+	return fixture_query(f, "PRAGMA page_count");
+}
+
+static void
+test_a_file_becomes_smaller_when_runs_were_forgotten(void **state)
+{
+	struct fixture *f = *state;
+	int64_t full;
+
+	assert_int_equal(fixture_query(f, "PRAGMA auto_vacuum"), 2);
+	fixture_put_sandbox(f, 1, "a");
+	fill(f, 1, 1000);
+	trim(f, 1000);
+	full = pages(f);
+	assert_true(full > 3000);
+	trim(f, 10);
+	for (int i = 0; pages(f) > full / 2; i++) {
+		if (i == FIXTURE_PATIENCE_S * 100)
+			fail_msg("%lld pages of %lld are left",
+			    (long long)pages(f), (long long)full);
+		(void)usleep(10000);
+	}
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 10);
+	assert_int_equal(fixture_query(f,
+			     "SELECT count(*) FROM pragma_integrity_check"
+			     " WHERE integrity_check = 'ok'"),
+	    1);
+}
+
+/* Rules alone. */
+static void
+test_nothing_is_looked_at_before_a_pause_or_twice(void **state)
+{
+	struct vacuum v = {0};
+
+	(void)state;
+	assert_true(vacuum_wait_ms(&v, 5) == VACUUM_NEVER);
+	vacuum_on_write(&v, 5);
+	assert_int_equal(vacuum_wait_ms(&v, 5), VACUUM_IDLE_MS);
+	assert_int_equal(vacuum_wait_ms(&v, 5 + VACUUM_IDLE_MS), 0);
+	vacuum_on_write(&v, 100);
+	assert_int_equal(vacuum_wait_ms(&v, 100), VACUUM_IDLE_MS);
+}
+
+int
+main(void)
+{
+#define TEST(t)                                                                \
+	cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)
+	const struct CMUnitTest tests[] = {
+	    TEST(test_a_file_becomes_smaller_when_runs_were_forgotten),
+	    cmocka_unit_test(test_nothing_is_looked_at_before_a_pause_or_twice),
+	};
+
+	return cmocka_run_group_tests_name("vacuum", tests, NULL, NULL);
+}
