@@ -318,6 +318,7 @@ static const struct query_param params[PARAM_COUNT] = {
     [PARAM_TENANT] = {"tenant", QUERY_TEXT, .max = PRINCIPAL_TENANT_MAX,
 	.fits = is_name, .want = "the name of a tenant"},
 };
+const struct query_table event_streams_query = {params, PARAM_COUNT};
 
 struct event_wish {
 	uint64_t tenant;

@@ -4,6 +4,7 @@
 #define FRONT_EVENT_STREAMS_H
 
 #include "supervisor/front/front.h"
+#include "supervisor/front/query.h"
 
 struct event_streams;
 
@@ -15,5 +16,6 @@ void event_streams_drain(struct event_streams *all);
 
 /* a route's handler */
 void event_streams_on_request(struct front *f, struct http_exchange *x);
+extern const struct query_table event_streams_query; /* its parameters */
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "supervisor/front/account.h"
 #include "supervisor/front/audit_route.h"
+#include "supervisor/front/event_streams.h"
 #include "supervisor/front/record_route.h"
 
 static const struct query_table none = {NULL, 0};
@@ -14,6 +15,7 @@ static const struct route_query {
     {"/metrics", &none},
     {"/api/v1/audit", &audit_list_query},
     {"/api/v1/audit/verify", &audit_verify_query},
+    {"/api/v1/events", &event_streams_query},
     {"/api/v1/openapi.json", &none},
     {"/api/v1/runs/:run", &record_whose_query},
     {"/api/v1/runs/:run/artifacts", &record_artifacts_query},

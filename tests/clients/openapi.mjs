@@ -145,6 +145,7 @@ const values = {
   tenant: "acme", identifier: "box", secret: "API_KEY", run_or_latest: "latest",
   path: "a.txt", "resourceMetadataOf.path": "mcp",
   "getRunOutput.command": 0, "getRunOutput.stream": undefined,
+  "events.follow": false, "events.kind": "run", "events.after": "0",
   "listAudit.tenant": undefined, "listAudit.what": undefined,
 };
 
@@ -198,6 +199,8 @@ const more = {
       request: { query: [], token: have.tokens.admin } }],
 };
 more.setSecretOfTenant = more.setSecret;
+more.events = () => [{ what: "of an unknown tenant", want: [404],
+  request: { query: [["tenant", "nobody"]] } }];
 
 // What cannot be brought about here.
 const RARE = ["setSecret 404", "listSecrets 404", "mcp 202",
@@ -223,7 +226,8 @@ const ground = {
   isProtocol: (op) => /^mcp/.test(op),
   isStream: (op) => /[eE]vents$/.test(op),
   rare: (op, status) => RARE.includes(`${op} ${status}`),
-  queryOf: () => undefined,
+  queryOf: (op, role) =>
+    op === "events" && role === "user" ? [["follow", "false"]] : undefined,
   more: async (op) => [...await more[op]?.() ?? [],
     { what: "a Host that is not its own", want: [403, 421],
       request: { headers: { host: "evil.example" } } },
