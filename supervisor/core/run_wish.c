@@ -16,6 +16,22 @@ run_wish_clear(struct run_wish *w)
 	runspec_clear(&w->spec);
 }
 
+uint32_t
+run_wish_options(const struct run_wish *w)
+{
+	uint32_t options = RUN_OPTIONS_ARE_KNOWN;
+
+	if ((w->spec.flags & RUNSPEC_CONTINUE_ON_ERROR) != 0)
+		options |= RUN_GOES_ON_AFTER_ERROR;
+	if (w->lock)
+		options |= RUN_HAS_LOCK;
+	if ((w->spec.flags & RUNSPEC_KILL_LEFTOVERS) != 0)
+		options |= RUN_KILLS_LEFTOVERS;
+	if (w->spec.user == RUNSPEC_USER_ROOT)
+		options |= RUN_IS_ROOT;
+	return options;
+}
+
 static bool
 has_variable(const struct runspec_command *c, const char *name)
 {

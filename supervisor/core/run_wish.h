@@ -30,6 +30,16 @@ struct run_wish {
 	struct uuid uuid;     /* chosen by the caller: files need it */
 };
 void run_wish_clear(struct run_wish *w);
+
+/* How it is run, beside its commands: bits of store_run.options. */
+enum run_option {
+	RUN_OPTIONS_ARE_KNOWN = 1, /* not of runs of earlier versions */
+	RUN_GOES_ON_AFTER_ERROR = 2,
+	RUN_HAS_LOCK = 4,
+	RUN_KILLS_LEFTOVERS = 8,
+	RUN_IS_ROOT = 16
+};
+uint32_t run_wish_options(const struct run_wish *w);
 /* run_wish_encode - the spec as the row and the worker have it, n bytes; the
  * caller frees.  Commands of a client that sent a traceparent have ours in
  * TRACEPARENT, unless they have one or there is no room for it.  ERR_INVAL: a

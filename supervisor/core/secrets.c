@@ -408,6 +408,12 @@ reference_of(const char *pair)
 }
 
 bool
+secrets_is_reference(const char *value)
+{
+	return strncmp(value, REFERENCE, strlen(REFERENCE)) == 0;
+}
+
+bool
 secrets_are_in(const struct span *spec)
 {
 	return memmem(spec->p, spec->n, "=" REFERENCE, strlen("=" REFERENCE)) !=

@@ -78,6 +78,8 @@ void secrets_forget(struct secrets *ss, struct tenant_id tenant);
  * would be too large */
 int secrets_check(const struct secrets *ss, struct tenant_id tenant,
     const struct runspec *spec, struct err *e) MUSTCHECK;
+/* secrets_is_reference - a variable's value that names a secret, and is none */
+bool secrets_is_reference(const char *value);
 /* secrets_are_in - false: there is no reference in an encoded spec */
 bool secrets_are_in(const struct span *spec);
 /*

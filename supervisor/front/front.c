@@ -357,6 +357,7 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	f->heartbeat_ms = parts->heartbeat_ms;
 	LIST_INIT(&f->events);
 	f->event_streams = event_streams_new(f);
+	LIST_INIT(&f->exports);
 	set_event_key(f, parts->session_key);
 	f->mcp_path = xstrdup(conf_str(f->conf, CONF_MCP_PATH));
 	for (n = strlen(f->mcp_path); n > 0 && f->mcp_path[n - 1] == '/'; n--)

@@ -37,11 +37,13 @@ struct event;
 struct event_base;
 struct event_streams;
 struct events;
+struct export;
 struct oauth;
 struct late_refusals;
 struct postbox;
 struct statuses;
 LIST_HEAD(events_list, events);
+LIST_HEAD(exports_list, export);
 
 struct front {
 	struct event_base *base;
@@ -64,6 +66,7 @@ struct front {
 	char *mcp_path;             /* without a slash at the end; "" for "/" */
 	struct events_list events;
 	struct event_streams *event_streams;
+	struct exports_list exports;
 	uint8_t event_key[SIPHASH_KEY_BYTES]; /* signs places in logs */
 	uint32_t heartbeat_ms;                /* of silent event streams */
 	bool draining;

@@ -90,12 +90,12 @@ static void
 ask(struct front *f, struct http_exchange *x, const struct query_value *tenant,
     const struct record_ask *of)
 {
+	const struct uuid run = run_of(x);
 	struct principal *who = scope_find(f, x, tenant);
-	struct uuid run = run_of(x);
 	struct record_ask *a;
 
 	if (who == NULL)
-		return;
+		return; /* and x is gone */
 	a = xmemdup(of, sizeof(*of));
 	a->x = x;
 	a->front = f;
@@ -133,7 +133,7 @@ static void
 ask_whose(struct front *f, struct http_exchange *x,
     void (*answer)(struct record_ask *))
 {
-	struct query q;
+	struct query q = {0};
 
 	if (!query_read(x, whose, ARRAY_LEN(whose), &q))
 		return;
@@ -188,7 +188,7 @@ static void
 ask_delete(struct front *f, struct http_exchange *x)
 {
 	struct principal *who;
-	struct query q;
+	struct query q = {0};
 
 	if (!query_read(x, whose, ARRAY_LEN(whose), &q))
 		return;
@@ -304,7 +304,7 @@ record_on_output(struct front *f, struct http_exchange *x)
 	    LOG_RANGE_STDOUT, LOG_RANGE_STDERR, LOG_RANGE_BOTH};
 	struct record_ask of = {.answer = answer_output};
 	const struct query_value *v;
-	struct query q;
+	struct query q = {0};
 
 	if (!query_read(x, output_params, ARRAY_LEN(output_params), &q))
 		return;
@@ -365,7 +365,7 @@ void
 record_on_artifacts(struct front *f, struct http_exchange *x)
 {
 	struct record_ask of = {.answer = answer_artifacts};
-	struct query q;
+	struct query q = {0};
 
 	if (!query_read(x, artifact_params, ARRAY_LEN(artifact_params), &q))
 		return;

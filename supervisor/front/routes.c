@@ -15,9 +15,13 @@
 #include "supervisor/front/audit_route.h"
 #include "supervisor/front/backup_route.h"
 #include "supervisor/front/event_streams.h"
+#include "supervisor/front/export_route.h"
+#include "supervisor/front/history_route.h"
 #include "supervisor/front/oauth.h"
 #include "supervisor/front/openapi_route.h"
 #include "supervisor/front/record_route.h"
+#include "supervisor/front/rerun_route.h"
+#include "supervisor/front/sandbox_list_route.h"
 #include "supervisor/front/sandbox_route.h"
 #include "supervisor/front/secret_route.h"
 #include "supervisor/front/server_status.h"
@@ -134,8 +138,16 @@ static const struct route routes[] = {
     {ROUTE_TOP, "/api/v1/tenants/:tenant/sandboxes/:identifier", READ,
 	READ_ALLOW, "no such sandbox", sandbox_on_tenant, ROUTE_FOR_USERS,
 	ADMIN},
+    {ROUTE_TOP, "/api/v1/sandboxes", READ, READ_ALLOW, NULL, sandbox_on_list,
+	ROUTE_FOR_USERS, USER | ADMIN},
     {ROUTE_TOP, "/api/v1/sandboxes/:identifier", READ, READ_ALLOW,
 	"no such sandbox", sandbox_on_own, ROUTE_FOR_USERS, USER},
+    {ROUTE_TOP, "/api/v1/runs", READ, READ_ALLOW, NULL, history_on_runs,
+	ROUTE_FOR_USERS, USER | ADMIN},
+    {ROUTE_TOP, "/api/v1/stats", READ, READ_ALLOW, NULL, history_on_stats,
+	ROUTE_FOR_USERS, USER | ADMIN},
+    {ROUTE_TOP, "/api/v1/export", HTTP_METHOD_GET, "GET, OPTIONS", NULL,
+	export_on_get, ROUTE_FOR_USERS, USER | ADMIN},
     {ROUTE_TOP, "/api/v1/runs/:run", READ | HTTP_METHOD_DELETE,
 	"GET, HEAD, DELETE, OPTIONS", "no such run", record_on_run,
 	ROUTE_FOR_USERS, USER | ADMIN},
@@ -145,6 +157,8 @@ static const struct route routes[] = {
 	record_on_artifacts, ROUTE_FOR_USERS, USER | ADMIN},
     {ROUTE_TOP, "/api/v1/runs/:run/cancel", HTTP_METHOD_POST, "POST, OPTIONS",
 	"no such run", record_on_cancel, ROUTE_FOR_USERS, USER | ADMIN},
+    {ROUTE_TOP, "/api/v1/runs/:run/rerun", HTTP_METHOD_POST, "POST, OPTIONS",
+	"no such run", rerun_on_run, ROUTE_FOR_USERS, USER | ADMIN},
     {ROUTE_TOP, "/api/v1/secrets", READ, READ_ALLOW, NULL, secret_on_own_list,
 	ROUTE_FOR_USERS, USER},
     {ROUTE_TOP, "/api/v1/secrets/:secret", CHANGE, CHANGE_ALLOW,

@@ -263,6 +263,13 @@ void http_drop(struct http_exchange *x);
 #define HTTP_STREAM_HIGH 16384 /* writers of ours stop here */
 #define HTTP_STREAM_LOW 8192
 void http_stream_start(struct http_exchange *x, void (*on_writable)(void *));
+/* http_stream_start_as - a stream of another media type; name: what a browser
+ * is to call the file, NULL: none */
+void http_stream_start_as(struct http_exchange *x, const char *type,
+    const char *name, void (*on_writable)(void *));
+/* http_stream_break - it cannot go on: the connection ends without the
+ * stream's end, so that nobody takes it for whole; on_gone is called later */
+void http_stream_break(struct http_exchange *x);
 void http_stream_write(struct http_exchange *x, struct evbuffer *data);
 /* http_stream_appetite - how many bytes to write next: what is missing to
  * HTTP_STREAM_HIGH; 0: none, on_writable will say when.  When too much waits

@@ -296,6 +296,7 @@ static const struct code_status {
     {ERR_GONE, 410, "gone"},
     {ERR_BACKEND, 503, "backend_unavailable"},
     {ERR_DISK_FULL, 507, "disk_full"},
+    {ERR_NO_SECRET, 404, "secret_not_found"},
     {ERR_NO_SECRET_KEY, 503, "secret_unavailable"},
 };
 

@@ -8,6 +8,8 @@
 
 #include <event2/http_struct.h>
 
+#include <stdio.h>
+
 #define APPETITE_MIN 4096  /* less is not worth a turn */
 #define APPETITE_SMALL 800 /* with its frame below what is always sent */
 #define LARGE_PIECES 16    /* a large message is one piece and its wrapping */
@@ -25,11 +27,25 @@ stream_writable_cb(struct evhttp_connection *evcon, void *arg)
 void
 http_stream_start(struct http_exchange *x, void (*on_writable)(void *))
 {
+	http_stream_start_as(x, "text/event-stream", NULL, on_writable);
+}
+
+void
+http_stream_start_as(struct http_exchange *x, const char *type,
+    const char *name, void (*on_writable)(void *))
+{
+	char disposition[80];
+
 	x->on_writable = on_writable;
 	x->status = 200;
 	if (x->req == NULL)
 		return;
-	http_add_header(x, "Content-Type", "text/event-stream");
+	http_add_header(x, "Content-Type", type);
+	if (name != NULL) {
+		(void)snprintf(disposition, sizeof(disposition),
+		    "attachment; filename=\"%s\"", name);
+		http_add_header(x, "Content-Disposition", disposition);
+	}
 	http_add_header(x, "Cache-Control", "no-cache, no-transform");
 	http_add_header(x, "X-Accel-Buffering", "no");
 	http_add_header(x, "X-Content-Type-Options", "nosniff");
@@ -132,6 +148,13 @@ http_stream_appetite(const struct http_exchange *x)
 	return pending + APPETITE_MIN <= HTTP_STREAM_HIGH ?
 	    HTTP_STREAM_HIGH - pending :
 	    0;
+}
+
+void
+http_stream_break(struct http_exchange *x)
+{
+	if (x->conn != NULL)
+		http_conn_refuse_later(x->conn, -1);
 }
 
 void

@@ -37,6 +37,7 @@
 #include "supervisor/store/writer.h"
 
 #define ENV_MASK "***"
+#define ENV_REFERENCE "secret://" /* names a value, and is none */
 
 struct run_op {
 	struct write_op w;
@@ -57,6 +58,12 @@ run_deliver(struct op *op)
 }
 
 /* Insert. */
+
+static bool
+is_reference(const char *value)
+{
+	return strncmp(value, ENV_REFERENCE, strlen(ENV_REFERENCE)) == 0;
+}
 
 /*
  * The table of commands outlives the run and is not wiped, so a value that
@@ -82,7 +89,8 @@ env_check(const struct store_command *command, struct err *e)
 		    "command %u: env_json is no object", command->index);
 	json_object_foreach (root, key, value) {
 		if (!json_is_string(value) ||
-		    strcmp(json_string_value(value), ENV_MASK) != 0)
+		    (strcmp(json_string_value(value), ENV_MASK) != 0 &&
+			!is_reference(json_string_value(value))))
 			return err_set(e, ERR_INVAL,
 			    "command %u: env_json has the value of a "
 			    "variable: want \"" ENV_MASK "\"",

@@ -169,6 +169,11 @@ const char *const db_sql[DB_NQUERY] = {
 	" WHERE " UNFINISHED ") AND " SANDBOX_IS_DEAD " ORDER BY id",
     [DB_SANDBOX_ENDED] = "SELECT 1 FROM sandbox WHERE uuid = ?1"
 			 " AND " SANDBOX_IS_DEAD,
+    [DB_SANDBOX_PLACE] = "SELECT id FROM sandbox WHERE uuid = ?1"
+			 " AND tenant = ?2",
+    [DB_SANDBOX_PAGE] = "SELECT " SANDBOX_COLUMNS " FROM sandbox"
+			" INDEXED BY sandbox_of_tenant WHERE tenant = ?1"
+			" AND id < ?2 ORDER BY id DESC",
     [DB_INSTANCE_GET] = "SELECT id FROM instance",
     [DB_INSTANCE_PUT] = "INSERT INTO instance (one, id) VALUES (1, ?1)"
 			" ON CONFLICT (one) DO UPDATE SET id = excluded.id",

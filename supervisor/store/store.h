@@ -470,6 +470,27 @@ struct store_listing *store_run_list(struct store *s, struct tenant_id tenant,
 /* store_listing_cancel - before done was called: it will not be */
 void store_listing_cancel(struct store_listing *l);
 
+/* The sandboxes of a tenant, those that ended too, newest first; as a list of
+ * runs is. */
+struct store_sandbox_list {
+	struct store_sandbox *rows;
+	size_t n;
+	bool has_more;
+	struct uuid next;
+};
+struct store_sandbox_filter {
+	const char *identifier;     /* NULL: of all */
+	uint32_t states;            /* 1 << enum sandbox_word, OR-ed; 0: all */
+	int64_t since_ms, until_ms; /* created then or later, before; 0: any */
+	const struct uuid *after;   /* NULL: from the newest on */
+	size_t limit;
+};
+typedef void (*store_sandbox_list_cb)(int rc,
+    const struct store_sandbox_list *list, const struct err *why, void *arg);
+void store_sandbox_list(struct store *s, struct tenant_id tenant,
+    const struct store_sandbox_filter *f, store_sandbox_list_cb done,
+    void *arg);
+
 struct store_counts {
 	uint64_t runs_completed, runs_failed, runs_canceled;
 	uint64_t commands_completed, commands_failed, commands_timed_out;

@@ -11,6 +11,7 @@
 
 #include "common/js.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/secrets.h"
 
 void
 args_identifier(const json_t *args, const char *fallback,
@@ -251,7 +252,8 @@ command_from(const struct conf *conf, const struct denylist *deny,
 
 /* ---- rows */
 
-/* The names of the variables; their values may be secrets and stay out. */
+/* The names of the variables; their values may be secrets and stay out, but
+ * for those that say which secret they are. */
 static char *
 env_names(const struct runspec_command *c)
 {
@@ -262,8 +264,11 @@ env_names(const struct runspec_command *c)
 	for (uint32_t i = 0; i < c->nenv; i++) {
 		AUTO(auto_free)
 		char *key = xstrndup(c->env[i], strcspn(c->env[i], "="));
+		const char *value = strchr(c->env[i], '=') + 1;
 
-		json_object_set_new(o, key, json_string("***"));
+		json_object_set_new(o, key,
+		    json_string(
+			secrets_is_reference(value) ? value : ENV_NOT_KEPT));
 	}
 	return js_dump(o);
 }

@@ -14,13 +14,12 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/sandbox.h"
 #include "supervisor/tools/args.h"
+#include "supervisor/tools/code_wish.h"
 #include "supervisor/tools/gone.h"
 #include "supervisor/tools/languages.h"
 #include "supervisor/tools/view.h"
 #include "supervisor/tools/wait.h"
 
-#define CODE_MAX (1u << 20)
-#define CODE_KEPT_MAX 16384
 #define UNSUPPORTED_MAX 4096
 #define IDENTIFIER_DEFAULT "default"
 
@@ -162,91 +161,6 @@ const struct tool tool_initialize_sandbox = {
     .summary = code_summary,
 };
 
-/* ---- execute_code: what is run */
-
-/* {file} and {dir} of a language's words. */
-static char *
-fill_word(const char *word, const char *dir, const char *file)
-{
-	if (strcmp(word, "{file}") == 0)
-		return xasprintf("%s/%s", dir, file);
-	if (strncmp(word, "{dir}", 5) == 0)
-		return xasprintf("%s%s", dir, word + 5);
-	return xstrdup(word);
-}
-
-static void
-fill_command(struct run_wish *w, char *const *words, const char *dir,
-    const char *file, uint32_t timeout_ms)
-{
-	struct runspec_command *c = &w->spec.commands[w->spec.ncommands];
-	uint32_t n = 0;
-
-	while (words[n] != NULL)
-		n++;
-	c->argv = xcalloc(n + 1, sizeof(*c->argv));
-	for (uint32_t i = 0; i < n; i++)
-		c->argv[c->argc++] = fill_word(words[i], dir, file);
-	c->cwd = xstrdup("/workspace");
-	c->timeout_ms = timeout_ms;
-	c->deny = xstrdup("");
-	args_command_row(&w->commands[w->spec.ncommands], w->spec.ncommands, c);
-	w->spec.ncommands++;
-}
-
-static void
-fill_file(struct runspec *s, const struct language *l, const json_t *code)
-{
-	s->files = xcalloc(1, sizeof(*s->files));
-	s->nfiles = 1;
-	s->files[0].name = xstrdup(l->file);
-	s->files[0].len = json_string_length(code);
-	s->files[0].data = xmemdup(json_string_value(code), s->files[0].len);
-	s->files[0].mode = 0600;
-}
-
-/* The history says what was run, as the text of the first command. */
-static void
-keep_code(struct code_call *c, struct run_wish *w)
-{
-	const json_t *code = json_object_get(c->t.arguments, "code");
-	const char *text = json_string_value(code);
-	size_t n = json_string_length(code);
-
-	if (!conf_bool(core_conf(c->t.core), CONF_HISTORY_CODE))
-		return;
-	n = utf8_complete_len(text, n < CODE_KEPT_MAX ? n : CODE_KEPT_MAX);
-	free(w->commands[0].shell);
-	w->commands[0].shell = xstrndup(text, n);
-}
-
-static void
-fill_wish(struct code_call *c, const struct language *l, struct run_wish *w)
-{
-	uint32_t timeout_ms = (uint32_t)conf_int(
-	    core_conf(c->t.core), CONF_DEFAULT_COMMAND_TIMEOUT_MS);
-	AUTO(auto_free) char *dir = NULL;
-	char id[UUID_TEXT_LEN + 1];
-
-	*w = (struct run_wish){.tool = "execute_code",
-	    .language = l->name,
-	    .by = c->t.call,
-	    .merge = RUN_MERGED,
-	    .when = STORE_SOON};
-	uuid_timed(&w->uuid);
-	uuid_format(&w->uuid, id);
-	dir = xasprintf("%s%s", RUNSPEC_DIR_PREFIX, id);
-	fill_file(&w->spec, l, json_object_get(c->t.arguments, "code"));
-	if (args_kills_leftovers(json_object_get(c->t.arguments, "options")))
-		w->spec.flags |= RUNSPEC_KILL_LEFTOVERS;
-	w->spec.commands = xcalloc(2, sizeof(*w->spec.commands));
-	w->commands = xcalloc(2, sizeof(*w->commands));
-	if (l->compile != NULL)
-		fill_command(w, l->compile, dir, l->file, timeout_ms);
-	fill_command(w, l->run, dir, l->file, timeout_ms);
-	keep_code(c, w);
-}
-
 /* ---- execute_code: what became of it */
 
 static const struct store_command *
@@ -343,13 +257,19 @@ unsupported(struct code_call *c, const char *language)
 static void
 execute(struct code_call *c, struct sandbox *sb, const struct language *l)
 {
+	const json_t *text = json_object_get(c->t.arguments, "code");
+	const struct span code = {
+	    (const uint8_t *)json_string_value(text), json_string_length(text)};
 	struct core *core = c->t.core;
 	struct run_wish w;
 	struct run *r;
 	struct err e;
 	int rc;
 
-	fill_wish(c, l, &w);
+	code_wish(core_conf(core), l, &code, &w);
+	w.by = c->t.call;
+	if (args_kills_leftovers(json_object_get(c->t.arguments, "options")))
+		w.spec.flags |= RUNSPEC_KILL_LEFTOVERS;
 	sandbox_touch(sb, 0);
 	rc = run_create(core_runs(core), sb, &w, &r, &e);
 	run_wish_clear(&w);

@@ -12,6 +12,7 @@
 #include "supervisor/core/lookup.h"
 #include "supervisor/core/run.h"
 #include "supervisor/tools/page.h"
+#include "supervisor/tools/record.h"
 #include "supervisor/tools/view.h"
 #include "supervisor/tools/wait.h"
 
@@ -40,14 +41,16 @@ artifacts_from(const struct get_call *c)
 static void
 get_done(struct get_call *c, const struct log_digest *d)
 {
-	tool_result(&c->t,
-	    view_run(c->found.row, d,
-		&(struct view_wish){
-		    .size = VIEW_FOR_TOOL,
-		    .waits = run_waits_for(c->found.run),
-		    .stream_max = tool_stream_max(&c->t),
-		    .artifacts_from = artifacts_from(c),
-		}));
+	json_t *o = view_run(c->found.row, d,
+	    &(struct view_wish){
+		.size = VIEW_FOR_TOOL,
+		.waits = run_waits_for(c->found.run),
+		.stream_max = tool_stream_max(&c->t),
+		.artifacts_from = artifacts_from(c),
+	    });
+
+	record_add(o, c->found.row);
+	tool_result(&c->t, o);
 }
 
 static void

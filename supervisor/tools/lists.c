@@ -1,21 +1,25 @@
 /*
  * lists.c - the tools list_runs and list_sandboxes
  *
- * A cursor of runs is the id of the last one that was looked at; of sandboxes
- * what they are ordered by: when the last one was made, and its identifier.
- * Neither says anything of another tenant.
+ * A cursor of runs is the history's; of sandboxes what they are ordered by:
+ * when the last one was made, and its identifier. Neither says anything of
+ * another tenant.
  */
 #include "supervisor/tools/tool.h"
 
 #include <ctype.h>
 #include <errno.h>
 
+#include "common/clock.h"
+#include "common/hex.h"
 #include "common/js.h"
+#include "common/moment.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/sandbox.h"
 #include "supervisor/tools/args.h"
+#include "supervisor/tools/record.h"
 #include "supervisor/tools/view.h"
 
 #define LIMIT_DEFAULT 20
@@ -42,119 +46,157 @@ add_next(const json_t *o, struct buf *b)
 
 struct runs_call {
 	struct tool_call t;
-	struct store_listing *listing; /* NULL: it is answered */
-	uint32_t states;               /* that are wanted, 1 << state */
+	struct history_asking *asking; /* NULL: it is answered */
+	uint32_t states;               /* that are wanted; 0: all */
 };
 
-/* The database does not hear that a run began. */
-static void
-bring_up_to_date(const struct tool_call *t, struct store_run_line *line)
-{
-	const struct run *run = line->state != RUN_STATE_QUEUED ?
-	    NULL :
-	    runs_find_uuid(
-		core_runs(t->core), t->call->who->tenant, &line->uuid);
-
-	if (run != NULL) {
-		line->state = run->row.state;
-		line->started_ms = run->row.started_ms;
-	}
-}
-
+/* As short as a model wants it: get_run has the rest. */
 static json_t *
-view_line(const struct store_run_line *line)
+view_line(const struct runs_call *c, const struct history_line *l)
 {
-	char id[UUID_TEXT_LEN + 1];
-	json_t *o;
+	static const char *const left_out[] = {"sandbox_name", "client",
+	    "artifact_bytes", "cpu_seconds", "memory_peak_bytes"};
+	json_t *o = record_line(c->t.core, c->t.call->who->tenant, l), *value;
+	const char *name;
+	void *next;
 
-	uuid_format(&line->uuid, id);
-	o = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "run_id", id,
-	    "identifier", line->identifier, "tool", line->tool, "state",
-	    run_state_word(line->state), "created_at",
-	    view_time(line->created_ms), "started_at",
-	    view_time(line->started_ms), "ended_at", view_time(line->ended_ms));
-	if (line->end_reason != 0)
-		json_object_set_new(o, "end_reason",
-		    json_string(runlog_reason_word(line->end_reason)));
-	if (line->error[0] != '\0')
-		json_object_set_new(o, "error",
-		    js_string_bytes(line->error, strlen(line->error), NULL));
+	for (size_t i = 0; i < ARRAY_LEN(left_out); i++)
+		json_object_del(o, left_out[i]);
+	json_object_foreach_safe (o, next, name, value)
+		if (json_is_null(value) && strstr(name, "_at") == NULL)
+			json_object_del(o, name);
 	return o;
 }
 
 static void
 listed_cb(
-    int rc, const struct store_run_list *list, const struct err *why, void *arg)
+    int rc, const struct history_page *page, const struct err *why, void *arg)
 {
 	struct runs_call *c = arg;
 	struct tool_call *t = &c->t;
-	char next[UUID_TEXT_LEN + 1];
 	json_t *o, *runs;
 
-	c->listing = NULL;
+	c->asking = NULL;
 	if (rc != 0) {
 		tool_fail(t, why);
 		return;
 	}
 	runs = json_array();
-	for (size_t i = 0; i < list->n; i++) {
-		struct store_run_line line = list->lines[i];
+	for (size_t i = 0; i < page->n; i++) {
+		const struct history_line *l = &page->lines[i];
+		uint32_t state = 1u
+		    << record_state(t->core, t->call->who->tenant, l);
 
-		bring_up_to_date(t, &line);
-		if ((c->states & (1u << line.state)) != 0)
-			json_array_append_new(runs, view_line(&line));
+		if (c->states == 0 || (c->states & state) != 0)
+			json_array_append_new(runs, view_line(c, l));
 	}
 	o = json_pack("{s:o}", "runs", runs);
-	if (list->has_more) {
-		uuid_format(&list->next, next);
-		json_object_set_new(o, "next_cursor", json_string(next));
-	}
+	if (page->next[0] != '\0')
+		json_object_set_new(o, "next_cursor", json_string(page->next));
+	if (page->has_total &&
+	    (c->states == 0 || record_states_on_disk(c->states) == c->states))
+		json_object_set_new(
+		    o, "total", json_integer((json_int_t)page->total));
 	tool_result(t, o);
 }
 
-static uint32_t
-states_of(const char *word)
+static const char *
+text_of(const json_t *arguments, const char *name)
 {
-	enum run_state state;
-
-	return word[0] == '\0' || run_state_parse(word, &state) != 0 ?
-	    UINT32_MAX :
-	    1u << state;
+	return json_string_value(json_object_get(arguments, name));
 }
 
-/* What the database may call these. */
-static uint32_t
-states_on_disk(uint32_t states)
+static int
+time_of(const json_t *arguments, const char *name, int64_t *out, struct err *e)
 {
-	const uint32_t unfinished =
-	    1u << RUN_STATE_QUEUED | 1u << RUN_STATE_RUNNING;
+	const char *text = text_of(arguments, name);
 
-	return (states & unfinished) != 0 ? states | unfinished : states;
+	if (text == NULL || moment_parse(text, clock_wall_ms(), out))
+		return 0;
+	return err_set(e, ERR_INVAL, "%s: want %s", name, MOMENT_WANT);
+}
+
+static void
+set_words(const json_t *arguments, struct history_filter *f)
+{
+	const char *state = text_of(arguments, "state");
+	const char *reason = text_of(arguments, "end_reason");
+	enum runlog_reason why;
+	enum run_state is;
+
+	if (state != NULL && run_state_parse(state, &is) == 0)
+		f->states = 1u << is;
+	if (reason != NULL && runlog_reason_parse(reason, &why) == 0)
+		f->end_reason = why;
+}
+
+static int
+filter_of(const json_t *a, uint8_t digest[32], struct history_filter *f,
+    struct err *e)
+{
+	const json_t *code = json_object_get(a, "exit_code");
+	const char *artifact = text_of(a, "artifact");
+
+	*f = (struct history_filter){.identifier = text_of(a, "identifier"),
+	    .sandbox = text_of(a, "sandbox"),
+	    .principal = text_of(a, "principal"),
+	    .tool = text_of(a, "tool"),
+	    .language = text_of(a, "language"),
+	    .has_exit_code = code != NULL,
+	    .exit_code = (int32_t)json_integer_value(code),
+	    .min_duration_ms =
+		json_integer_value(json_object_get(a, "min_duration_ms")),
+	    .max_duration_ms =
+		json_integer_value(json_object_get(a, "max_duration_ms")),
+	    .q = text_of(a, "q")};
+	set_words(a, f);
+	if (artifact != NULL && hex_decode(artifact, digest, 32) == 0)
+		f->digest = digest;
+	else
+		f->artifact = artifact;
+	if (time_of(a, "since", &f->since_ms, e) != 0 ||
+	    time_of(a, "until", &f->until_ms, e) != 0)
+		return ERR_INVAL;
+	return 0;
+}
+
+/* The schema has let pass what these are. */
+static void
+set_order(const json_t *arguments, struct history_query *q)
+{
+	const char *sort = js_text(arguments, "sort");
+	const char *by = sort[0] == '-' ? sort + 1 : sort;
+
+	q->order = sort[0] == '\0' || sort[0] == '-' ? HISTORY_DESCENDING :
+						       HISTORY_ASCENDING;
+	q->sort = strcmp(by, "duration") == 0 ? HISTORY_DURATION :
+	    strcmp(by, "bytes") == 0          ? HISTORY_BYTES :
+						HISTORY_CREATED;
 }
 
 static void
 runs_on_start(struct tool_call *t, const json_t *arguments)
 {
 	struct runs_call *c = (struct runs_call *)t;
-	const char *identifier = js_text(arguments, "identifier");
-	const char *cursor = js_text(arguments, "cursor");
-	struct uuid after;
+	struct history_query q = {.limit = limit_of(t),
+	    .cursor = text_of(arguments, "cursor"),
+	    .total = json_is_true(json_object_get(arguments, "count")) ?
+		HISTORY_TOTAL :
+		HISTORY_NO_TOTAL};
+	uint8_t digest[32];
 	struct err e;
 
-	if (cursor[0] != '\0' && uuid_parse(cursor, &after) != 0) {
-		(void)err_set(&e, ERR_INVAL,
-		    "cursor: want next_cursor of the page before");
+	if (filter_of(arguments, digest, &q.filter, &e) != 0) {
 		tool_fail(t, &e);
 		return;
 	}
-	c->states = states_of(js_text(arguments, "state"));
-	c->listing = store_run_list(core_store(t->core), t->call->who->tenant,
-	    &(struct store_run_filter){
-		.identifier = identifier[0] != '\0' ? identifier : NULL,
-		.states = states_on_disk(c->states),
-		.after = cursor[0] != '\0' ? &after : NULL,
-		.limit = limit_of(t)},
-	    listed_cb, c);
+	if (q.cursor != NULL && q.cursor[0] == '\0')
+		q.cursor = NULL;
+	set_order(arguments, &q);
+	c->states = q.filter.states;
+	q.filter.states = record_states_on_disk(c->states);
+	c->asking = history_list(
+	    core_store(t->core), t->call->who->tenant, &q, listed_cb, c);
 }
 
 static void
@@ -162,8 +204,8 @@ runs_on_clear(struct tool_call *t)
 {
 	const struct runs_call *c = (const struct runs_call *)t;
 
-	if (c->listing != NULL)
-		store_listing_cancel(c->listing);
+	if (c->asking != NULL)
+		history_cancel(c->asking);
 }
 
 static void
@@ -194,6 +236,7 @@ struct list_place { /* where a list goes on: behind this one */
 struct selection {
 	struct tenant_id tenant;
 	const char *state;
+	const char *identifier;
 	const struct list_place *after; /* NULL: from the newest on */
 	const struct sandbox **found;
 	size_t n;
@@ -228,6 +271,9 @@ select_cb(const struct sandbox *sb, void *arg)
 
 	if (sb->row.tenant != s->tenant.n || !sb->name.is_held)
 		return; /* another's, or it gave its identifier up */
+	if (s->identifier[0] != '\0' &&
+	    strcmp(sb->row.identifier, s->identifier) != 0)
+		return;
 	if (s->state[0] != '\0' &&
 	    strcmp(view_sandbox_state(sb), s->state) != 0)
 		return;
@@ -284,7 +330,8 @@ sandboxes_on_start(struct tool_call *t, const json_t *arguments)
 {
 	const char *cursor = js_text(arguments, "cursor");
 	struct selection s = {.tenant = t->call->who->tenant,
-	    .state = js_text(arguments, "state")};
+	    .state = js_text(arguments, "state"),
+	    .identifier = js_text(arguments, "identifier")};
 	struct list_place after;
 	struct err e;
 	json_t *o;

@@ -1,6 +1,8 @@
 #include "supervisor/tools/record.h"
 
 #include "common/js.h"
+#include "supervisor/core/core.h"
+#include "supervisor/core/run.h"
 #include "supervisor/tools/view.h"
 
 #define US_PER_S 1e6
@@ -103,6 +105,18 @@ add_identity(json_t *o, const struct store_run *row)
 	    o, "artifacts_error", text_or_null(row->artifacts_error));
 }
 
+static json_t *
+view_options(uint32_t options)
+{
+	if ((options & RUN_OPTIONS_ARE_KNOWN) == 0)
+		return json_null();
+	return json_pack("{s:s, s:b, s:b, s:b}", "as_user",
+	    (options & RUN_IS_ROOT) != 0 ? "root" : "sandbox",
+	    "continue_on_error", (options & RUN_GOES_ON_AFTER_ERROR) != 0,
+	    "lock_sandbox", (options & RUN_HAS_LOCK) != 0, "kill_leftovers",
+	    (options & RUN_KILLS_LEFTOVERS) != 0);
+}
+
 static void
 add_asker(json_t *o, const struct store_run *row)
 {
@@ -157,6 +171,7 @@ record_view(const struct store_run *row, enum sched_wait waits)
 	add_sums(o, row);
 	add_asker(o, row);
 	json_object_set_new(o, "output_evicted_at", view_time(row->evicted_ms));
+	json_object_set_new(o, "options", view_options(row->options));
 	for (uint32_t i = 0; i < row->ncommands; i++)
 		json_array_append_new(
 		    commands, view_command(&row->commands[i], level));
@@ -167,6 +182,9 @@ record_view(const struct store_run *row, enum sched_wait waits)
 void
 record_add(json_t *o, const struct store_run *row)
 {
+	/* Of no use to a model. */
+	static const char *const left_out[] = {
+	    "address", "session", "request_id", "span_id", "parent_span_id"};
 	AUTO(auto_json) json_t *more = json_object();
 	const char *key;
 	json_t *value;
@@ -174,6 +192,8 @@ record_add(json_t *o, const struct store_run *row)
 
 	add_times(more, row);
 	add_asker(more, row);
+	for (size_t i = 0; i < ARRAY_LEN(left_out); i++)
+		json_object_del(more, left_out[i]);
 	json_object_set_new(more, "language", text_or_null(row->language));
 	if (row->exit_code >= 0)
 		json_object_set_new(
@@ -200,9 +220,38 @@ add_line_sums(json_t *o, const struct history_line *l)
 	    o, "memory_peak_bytes", count_of(l->memory_peak_bytes));
 }
 
-json_t *
-record_line(const struct history_line *l)
+static const struct run *
+find_run(const struct core *core, struct tenant_id tenant,
+    const struct history_line *l)
 {
+	return l->state != RUN_STATE_QUEUED ?
+	    NULL :
+	    runs_find_uuid(core_runs(core), tenant, &l->uuid);
+}
+
+enum run_state
+record_state(const struct core *core, struct tenant_id tenant,
+    const struct history_line *l)
+{
+	const struct run *run = find_run(core, tenant, l);
+
+	return run == NULL ? l->state : run->row.state;
+}
+
+uint32_t
+record_states_on_disk(uint32_t states)
+{
+	const uint32_t unfinished =
+	    1u << RUN_STATE_QUEUED | 1u << RUN_STATE_RUNNING;
+
+	return (states & unfinished) != 0 ? states | unfinished : states;
+}
+
+json_t *
+record_line(const struct core *core, struct tenant_id tenant,
+    const struct history_line *l)
+{
+	const struct run *run = find_run(core, tenant, l);
 	json_t *o = json_object();
 
 	json_object_set_new(o, "run_id", uuid_or_null(&l->uuid));
@@ -212,14 +261,17 @@ record_line(const struct history_line *l)
 	json_object_set_new(o, "client", text_or_null(l->client));
 	json_object_set_new(o, "tool", text_or_null(l->tool));
 	json_object_set_new(o, "language", text_or_null(l->language));
-	json_object_set_new(o, "state", text_or_null(run_state_word(l->state)));
+	json_object_set_new(o, "state",
+	    text_or_null(
+		run_state_word(run == NULL ? l->state : run->row.state)));
 	json_object_set_new(
 	    o, "end_reason", text_or_null(runlog_reason_word(l->end_reason)));
 	json_object_set_new(o, "exit_code",
 	    l->exit_code < 0 ? json_null() : json_integer(l->exit_code));
 	json_object_set_new(o, "error", text_or_null(l->error));
 	json_object_set_new(o, "created_at", view_time(l->created_ms));
-	json_object_set_new(o, "started_at", view_time(l->started_ms));
+	json_object_set_new(o, "started_at",
+	    view_time(run == NULL ? l->started_ms : run->row.started_ms));
 	json_object_set_new(o, "ended_at", view_time(l->ended_ms));
 	json_object_set_new(o, "duration_ms",
 	    l->duration_ms < 0 ? json_null() : json_integer(l->duration_ms));

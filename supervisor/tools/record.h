@@ -13,13 +13,23 @@
 #include "supervisor/store/history.h"
 #include "supervisor/store/store.h"
 
+struct core;
+
 /* record_view - all of it, with its commands; what was asked for is cut as in
  * view.h when it is long */
 json_t *record_view(const struct store_run *row, enum sched_wait waits);
 /* record_add - to a view of a run: what it came to, and who asked for it; what
  * is not known is left out */
 void record_add(json_t *o, const struct store_run *row);
-/* record_line - one of a list */
-json_t *record_line(const struct history_line *line);
+/* record_line - one of a list; the database does not hear that a run began,
+ * so core says how it stands */
+json_t *record_line(const struct core *core, struct tenant_id tenant,
+    const struct history_line *line);
+/* record_state - how it stands now */
+enum run_state record_state(const struct core *core, struct tenant_id tenant,
+    const struct history_line *line);
+/* record_states_on_disk - what the database may call runs of these states,
+ * 1 << state, OR-ed */
+uint32_t record_states_on_disk(uint32_t states);
 
 #endif

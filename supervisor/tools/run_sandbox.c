@@ -6,6 +6,7 @@
 #include "common/clock.h"
 #include "supervisor/core/secrets.h"
 #include "supervisor/tools/args.h"
+#include "supervisor/tools/home.h"
 #include "supervisor/tools/view.h"
 #include "supervisor/tools/wait.h"
 
@@ -85,45 +86,23 @@ run_over_cb(struct wait *w, enum wait_outcome outcome,
 
 /* ---- the work */
 
-/* The sandbox of this identifier, made when there is none. */
-static int
-find_or_open(struct run_call *c, const struct run_args *a, struct sandbox **out,
-    struct err *e)
-{
-	struct sandboxes *all = core_sandboxes(c->t.core);
-	struct principal *who = c->t.call->who;
-
-	*out = sandbox_find_named(all, who->tenant, a->identifier);
-	if (core_admit_run(c->t.core, who, *out, e) != 0)
-		return e->code;
-	if (*out != NULL) {
-		sandbox_touch(*out, a->ttl_s);
-		return 0;
-	}
-	if (sandbox_open(all,
-		&(struct sandbox_wish){.who = who,
-		    .identifier = a->identifier,
-		    .image = conf_str(core_conf(c->t.core), CONF_SANDBOX_IMAGE),
-		    .origin = "run",
-		    .ttl_s = a->ttl_s},
-		out, e) != 0)
-		return e->code;
-	tool_tell_sandbox(&c->t, *out);
-	return 0;
-}
-
 static int
 run_begin(struct run_call *c, struct run_args *a, struct err *e)
 {
 	struct core *core = c->t.core;
 	struct sandbox *sb;
+	bool is_new;
 	struct run *r;
 
 	a->wish.by = c->t.call;
 	if (secrets_check(core_secrets(core), c->t.call->who->tenant,
 		&a->wish.spec, e) != 0 ||
-	    find_or_open(c, a, &sb, e) != 0 ||
-	    run_create(core_runs(core), sb, &a->wish, &r, e) != 0)
+	    home_find_or_open(core, c->t.call->who, a->identifier, a->ttl_s,
+		&sb, &is_new, e) != 0)
+		return e->code;
+	if (is_new)
+		tool_tell_sandbox(&c->t, sb);
+	if (run_create(core_runs(core), sb, &a->wish, &r, e) != 0)
 		return e->code;
 	tool_tell_run(&c->t, r);
 	c->await = a->await;

@@ -55,15 +55,27 @@ struct tools {
 /* ---- a call */
 
 const struct denylist *
+tools_denylist(const struct tools *t)
+{
+	return t->denylist;
+}
+
+const struct languages *
+tools_languages(const struct tools *t)
+{
+	return t->languages;
+}
+
+const struct denylist *
 tool_denylist(const struct tool_call *t)
 {
-	return t->tools->denylist;
+	return tools_denylist(t->tools);
 }
 
 const struct languages *
 tool_languages(const struct tool_call *t)
 {
-	return t->tools->languages;
+	return tools_languages(t->tools);
 }
 
 size_t

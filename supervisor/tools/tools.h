@@ -14,6 +14,8 @@
 #include "common/siphash.h"
 
 struct core;
+struct denylist;
+struct languages;
 struct mcp;
 struct tools;
 
@@ -25,6 +27,9 @@ int tools_new(struct core *core, struct mcp *m, const struct embed_file *files,
     struct err *e) MUSTCHECK;
 /* tools_free - calls that are not answered end as failed */
 void tools_free(struct tools *t);
+/* What calls are held against, and what there is for execute_code. */
+const struct denylist *tools_denylist(const struct tools *t); /* NULL: off */
+const struct languages *tools_languages(const struct tools *t);
 void tools_reload(struct tools *t); /* the configuration has new values */
 /* tools_drain - on_idle once no call is open any more; perhaps inside */
 void tools_drain(struct tools *t, void (*on_idle)(void *arg), void *arg);

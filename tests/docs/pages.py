@@ -35,6 +35,7 @@ SHOWN_AT = "http://127.0.0.1:8080"
 SHOWN_PLACES = ("/etc/mcp-sandboxd", "/var/lib/mcp-", "/var/log/mcp-",
                 "/var/backups/mcp-")
 SHOWN_PORT = "8443"
+PAGES += ("docs/history.md",)
 LIMIT_S = 60
 # Commands by their beginnings, and what plays them.
 ELSEWHERE = {
@@ -225,4 +226,5 @@ def plain(text, seen=None):
                   "2026-01-01T12:00:00.000Z", text)
     text = re.sub(r"\b(\d+)\.1\d{12}\b", r"\1.1767268800000", text)
     text = re.sub(r"\b\d+(\.\d+)? ms\b", "1 ms", text)
+    text = re.sub(r"\b[0-9a-f]{50}\b", "0123456789" * 5, text)
     return re.sub(r"\b1\d{12}-", "1767268800000-", text)  # a page's cursor

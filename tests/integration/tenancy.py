@@ -83,7 +83,8 @@ def requests(victim, run):
     yield ("/mcp/events", "GET",
            f"/mcp/events?run_id={run}&last_event_id={victim.event}")
     for below, method in (("", "GET"), ("", "DELETE"), ("/output", "GET"),
-                          ("/artifacts", "GET"), ("/cancel", "POST")):
+                          ("/artifacts", "GET"), ("/cancel", "POST"),
+                          ("/rerun", "POST")):
         yield (f"/api/v1/runs/:run{below}", method,
                f"/api/v1/runs/{run}{below}")
     yield ("/artifacts/:identifier/:run_or_latest/*path", "GET",
@@ -115,7 +116,9 @@ def requests(victim, run):
 # Routes that take no id of anybody: what they say is the caller's own.
 OF_NOBODY = {"/mcp", "/healthz", "/readyz", "/metrics", "/",
              "/api/v1/whoami", "/api/v1/usage", "/api/v1/secrets",
-             "/api/v1/openapi.json"}
+             "/api/v1/openapi.json",
+             "/api/v1/runs", "/api/v1/stats", "/api/v1/export",
+             "/api/v1/sandboxes"}
 
 # Arguments of each tool that name something, for a foreign or unknown id.
 RUN_TOOLS = {
@@ -196,8 +199,10 @@ def try_cursors(me, victim, others, tally):
         status, data = tool(me.client, "get_run", run_id=me.runs[0],
                             cursor=cursor)
         tally.note(f"{me.name}: get_run cursor", status, data, others)
-    for cursor in (victim.cursors[0], NEVER):
-        status, data = tool(me.client, "list_runs", cursor=cursor)
+    # A foreign one is as one of one's own for another question.
+    for cursor, more in ((victim.cursors[0], {}),
+                         (me.cursors[0], {"identifier": "another"})):
+        status, data = tool(me.client, "list_runs", cursor=cursor, **more)
         tally.same("list_runs cursor", (status, plain(data, cursor)),
                    f"{me.name}: list_runs cursor {cursor}")
 
@@ -230,6 +235,24 @@ def look_around(me, victim, others, tally):
         tally.note(f"{me.name}: {name}", status, data, others)
         tally.wrong += [f"{name}: {run} of another" for run in foreign
                         if run.encode() in data]
+    for path in ("runs", "export", "stats?group_by=identifier", "sandboxes",
+                 f"runs?tenant={victim.name}", f"export?tenant={victim.name}",
+                 f"runs?identifier=box-{victim.name}-1",
+                 f"runs?q={victim.canary}", "export?format=csv"):
+        status, _, data = me.client.request("GET", f"/api/v1/{path}")
+        tally.note(f"{me.name}: {path}", status, data, others)
+        tally.wrong += [f"{path}: {run} of another" for run in foreign
+                        if run.encode() in data]
+    for name in (victim.name, NEVER):
+        status, _, data = me.client.request(
+            "GET", f"/api/v1/stats?tenant={name}")
+        tally.same("tenant", (status, plain(data, name)),
+                   f"{me.name}: stats of {name}")
+    for cursor in victim.cursors[:1] + [NEVER]:
+        for path in ("runs", "sandboxes"):
+            status, _, data = me.client.request(
+                "GET", f"/api/v1/{path}?cursor={cursor}")
+            tally.note(f"{me.name}: {path} cursor", status, data, others)
     _, _, data = me.client.request("GET", "/api/v1/secrets")
     tally.note(f"{me.name}: /api/v1/secrets", 200, data, others)
     if [s["name"] for s in json.loads(data)["secrets"]] != [me.secret]:

@@ -4,6 +4,7 @@ import json
 import pytest
 
 from client import wait_for
+from server import UnixConnection
 
 NEVER = "00000000-0000-4000-8000-000000000000"
 
@@ -11,7 +12,8 @@ NEVER = "00000000-0000-4000-8000-000000000000"
 def get(client, path, want=200):
     status, headers, data = client.request("GET", path)
     assert status == want, (status, data)
-    assert headers["Content-Type"] == "application/json"
+    assert headers["Content-Type"] == (
+        "application/json" if want == 200 else "application/problem+json")
     return json.loads(data)
 
 
@@ -120,3 +122,143 @@ def test_wrong_questions_are_answered_with_what_is_wanted(
 def test_a_run_that_never_was_is_not_known(client, below):
     error = get(client, f"/api/v1/runs/{NEVER}{below}", 404)["error"]
     assert error["message"] == f"run {NEVER} is not known"
+
+
+def rerun(client, run, body=None, want=201):
+    status, _, data = client.request(
+        "POST", f"/api/v1/runs/{run}/rerun",
+        None if body is None else json.dumps(body))
+    assert status == want, (status, data)
+    return json.loads(data)
+
+
+def test_a_run_is_run_once_more_as_it_was(client, sandbox):
+    first = client.run(
+        sandbox, "id -un; pwd", {"argv": ["false"], "cwd": "/tmp"},
+        {"argv": ["echo", "a  b"]}, as_user="root",
+        continue_on_error=True)["run_id"]
+    again = rerun(client, first)
+    assert again["rerun_of"] == first and again["run_id"] != first
+    ended = client.wait_end(again["run_id"])
+    assert output(client, first)[0] == output(client, again["run_id"])[0] \
+        == b"root\n/workspace\na  b\n"
+    assert ended["state"] == client.status(first)["state"]
+    was, now = [get(client, f"/api/v1/runs/{r}")
+                for r in (first, again["run_id"])]
+    assert was["options"] == now["options"] == {
+        "as_user": "root", "continue_on_error": True, "lock_sandbox": False,
+        "kill_leftovers": False}
+    for key in ("shell", "argv", "cwd", "timeout_ms", "exit_code"):
+        assert [c[key] for c in was["commands"]] == \
+            [c[key] for c in now["commands"]]
+
+
+def test_a_run_is_run_once_more_when_its_sandbox_is_gone(client, sandbox):
+    first = client.run(sandbox, "echo here")
+    client.call("delete_sandbox", identifier=sandbox)
+    again = rerun(client, first["run_id"])
+    assert again["identifier"] == sandbox
+    assert again["sandbox_name"] != first["sandbox_name"]
+    assert client.wait_end(again["run_id"])["state"] == "completed"
+
+
+def test_values_of_variables_come_with_the_request(client, sandbox):
+    first = client.run(sandbox, {
+        "shell": "echo $A $B", "env": {"A": "one", "B": "two"}})["run_id"]
+    error = rerun(client, first, want=409)["error"]
+    assert error["message"] == (
+        "values of variables are not recorded; give those of A, B in the "
+        'body: {"env": {"NAME": "value"}}')
+    error = rerun(client, first, {"env": {"A": "1"}}, 409)["error"]
+    assert "give those of B in" in error["message"]
+    again = rerun(client, first, {"env": {"A": "1", "B": "2"}})["run_id"]
+    client.wait_end(again)
+    assert output(client, again)[0] == b"1 2\n"
+    assert get(client, f"/api/v1/runs/{again}")["commands"][0]["env"] == {
+        "A": "***", "B": "***"}
+
+
+@pytest.mark.parametrize("body, why", [
+    ({"env": {"C": "1"}},
+     "env.C: no command of the run has a variable of this name"),
+    ({"env": {"A": 1}}, "env.A: want a text"),
+    ({"env": 1}, "env: want an object of names and values"),
+    ({"evn": {}}, 'the body: "evn" is not known; there is: env'),
+    ([], "the body: want a JSON object"),
+])
+def test_a_body_that_is_wrong_is_named(client, sandbox, body, why):
+    first = client.run(sandbox, {"shell": ":", "env": {"A": "1"}})["run_id"]
+    assert rerun(client, first, body, 400)["error"]["message"] == why
+
+
+def test_references_to_secrets_are_recorded_and_hold_again(client, sandbox):
+    for value in ("first", "second"):
+        status, _, _ = client.request(
+            "PUT", "/api/v1/secrets/again", value)
+        assert status in (200, 201)
+        if value == "first":
+            run = client.run(sandbox, {
+                "shell": "echo $S", "env": {"S": "secret://again"}})["run_id"]
+    again = rerun(client, run)
+    assert again["commands"][0]["env"] == {"S": "secret://again"}
+    client.wait_end(again["run_id"])
+    assert output(client, run)[0] == b"first\n"
+    assert output(client, again["run_id"])[0] == b"second\n"
+    client.request("DELETE", "/api/v1/secrets/again")
+    assert "there is no secret" in rerun(client, run, want=404)[
+        "error"]["message"]
+
+
+def test_code_is_run_once_more(client, sandbox):
+    client.call("initialize_sandbox", identifier=sandbox)
+    run = client.call("execute_code", identifier=sandbox,
+                      code="print(6 * 7)")["run_id"]
+    assert get(client, f"/api/v1/runs/{run}")["language"] == "python"
+    again = rerun(client, run)
+    client.wait_end(again["run_id"])
+    assert again["tool"] == "execute_code"
+    assert output(client, again["run_id"])[0] == b"42\n"
+    long = client.call("execute_code", identifier=sandbox,
+                       code="#" * 20000)["run_id"]
+    assert "not recorded whole" in rerun(client, long, want=409)[
+        "error"]["message"]
+
+
+def test_a_rerun_is_in_the_audit(make_server):
+    server = make_server()
+    client = server.client()
+    run = client.run("box", "true")["run_id"]
+    again = rerun(client, run)["run_id"]
+    client.wait_end(again)
+    admin = Admin(server)
+    wait_for(lambda: again in [
+        r["subject"] for r in admin.get("/api/v1/audit?what=run.rerun")[
+            "audit"]], 30, "its row")
+    one = admin.get(f"/api/v1/runs/{again}?tenant=default")
+    assert one["rerun_of"] == run
+    assert "so say whose" in admin.get(f"/api/v1/runs/{again}", 400)[
+        "error"]["message"]
+    assert admin.get(f"/api/v1/runs/{again}?tenant=nobody", 404)[
+        "error"]["message"] == "no such tenant"
+    third = admin.ask("POST", f"/api/v1/runs/{run}/rerun?tenant=default", 201)
+    assert third["principal"] == "socket"
+    client.wait_end(third["run_id"])
+
+
+class Admin:
+    """Whoever came by the admin socket."""
+
+    def __init__(self, server):
+        self.path = f"{server.data}/admin.sock"
+
+    def ask(self, method, path, want=200):
+        conn = UnixConnection(self.path)
+        conn.request(method, path)
+        answer = conn.getresponse()
+        data = answer.read()
+        conn.close()
+        assert answer.status == want, (answer.status, data)
+        return json.loads(data)
+
+    def get(self, path, want=200):
+        return self.ask("GET", path, want)

@@ -115,12 +115,13 @@ test_the_words_of_a_state_are_checked_in_old_databases_and_new(void **state)
 	    "'', 'i', 'removed', 'run', 1, 1, 1, 1, 1, 1, 1)");
 	for (unsigned int i = 0; i < RUN_STATE_COUNT; i++) {
 		AUTO(auto_free)
-		char *sql = xasprintf("INSERT INTO run VALUES (%u, "
-				      "randomblob(16), 1, 1, 'a', 'n', '', "
-				      "'t', '', '%s', '', '', '', 1, 1, 1, 1, "
-				      "0, 0, 0, 0, 0, 0, 0, 3, 1, 1, NULL, '', "
-				      "'', '', '', '', '', '', '', NULL, NULL)",
-		    i + 1, run_state_word((enum run_state)i));
+		char *sql =
+		    xasprintf("INSERT INTO run VALUES (%u, "
+			      "randomblob(16), 1, 1, 'a', 'n', '', "
+			      "'t', '', '%s', '', '', '', 1, 1, 1, 1, "
+			      "0, 0, 0, 0, 0, 0, 0, 3, 1, 1, NULL, '', "
+			      "'', '', '', '', '', '', '', NULL, NULL, 0)",
+			i + 1, run_state_word((enum run_state)i));
 
 		fixture_exec(f, sql);
 	}

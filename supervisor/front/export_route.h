@@ -1,0 +1,14 @@
+/* export_route.h - GET /api/v1/export: runs as JSON lines or CSV, all that the
+ * filters let pass */
+#ifndef FRONT_EXPORT_ROUTE_H
+#define FRONT_EXPORT_ROUTE_H
+
+#include "supervisor/front/front.h"
+
+/* At a time: of one tenant, of all. */
+#define EXPORTS_TENANT_MAX 2
+#define EXPORTS_MAX 16
+
+void export_on_get(struct front *f, struct http_exchange *x);
+
+#endif

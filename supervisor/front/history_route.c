@@ -1,0 +1,232 @@
+/*
+ * history_route.c - the runs of a tenant in pages, and what they come to
+ */
+#include "supervisor/front/history_route.h"
+
+#include "common/xmalloc.h"
+#include "supervisor/front/run_query.h"
+#include "supervisor/tools/record.h"
+#include "supervisor/tools/view.h"
+
+#define LIMIT_DEFAULT 50
+
+struct history_call {
+	struct http_exchange *x;
+	struct front *front;
+	struct principal *who;
+	struct history_asking *asking;
+	uint32_t states;   /* that are wanted; 0: all */
+	const char *group; /* static text */
+};
+
+static void
+call_free(struct history_call *c)
+{
+	principal_unref(c->who);
+	free(c);
+}
+
+static void
+gone_cb(void *arg)
+{
+	struct history_call *c = arg;
+
+	history_cancel(c->asking);
+	http_drop(c->x);
+	call_free(c);
+}
+
+/* NULL: x was answered, or is not this tenant's to ask. */
+static struct history_call *
+call_new(struct front *f, struct http_exchange *x, const struct query *q)
+{
+	struct principal *who = scope_find(f, x, &q->values[RUN_QUERY_TENANT]);
+	struct history_call *c;
+
+	if (who == NULL)
+		return NULL;
+	c = xcalloc(1, sizeof(*c));
+	c->x = x;
+	c->front = f;
+	c->who = who;
+	http_hold(x, gone_cb, c);
+	return c;
+}
+
+/* ---- a list */
+
+static json_t *
+view_lines(const struct history_call *c, const struct history_page *page)
+{
+	const struct core *core = c->front->core;
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < page->n; i++) {
+		const struct history_line *l = &page->lines[i];
+
+		if (c->states == 0 ||
+		    (c->states &
+			(1u << record_state(core, c->who->tenant, l))) != 0)
+			json_array_append_new(
+			    list, record_line(core, c->who->tenant, l));
+	}
+	return list;
+}
+
+/* The database cannot count those that wait apart from those that run. */
+static json_t *
+view_total(const struct history_call *c, const struct history_page *page)
+{
+	bool is_exact =
+	    c->states == 0 || record_states_on_disk(c->states) == c->states;
+
+	return page->has_total && is_exact ?
+	    json_integer((json_int_t)page->total) :
+	    json_null();
+}
+
+static void
+page_cb(
+    int rc, const struct history_page *page, const struct err *why, void *arg)
+{
+	struct history_call *c = arg;
+
+	if (rc != 0)
+		http_error_from(c->x, rc, why);
+	else
+		scope_reply(c->x, 200,
+		    json_pack("{s:o, s:o, s:o, s:b}", "runs",
+			view_lines(c, page), "next_cursor",
+			page->next[0] == '\0' ? json_null() :
+						json_string(page->next),
+			"total", view_total(c, page), "total_is_at_least",
+			page->is_at_least));
+	call_free(c);
+}
+
+enum {
+	RUNS_SORT = RUN_QUERY_FILTERS,
+	RUNS_LIMIT,
+	RUNS_CURSOR,
+	RUNS_COUNT
+};
+static const char *const sorts[] = {"created", "duration", "bytes", NULL};
+static const struct query_param runs_params[] = {
+    RUN_QUERY_PARAMS,
+    [RUNS_SORT] = {.name = "sort", .kind = QUERY_SORT, .words = sorts},
+    [RUNS_LIMIT] = {.name = "limit",
+	.kind = QUERY_NUMBER,
+	.min = 1,
+	.max = HISTORY_LIMIT_MAX},
+    [RUNS_CURSOR] = {.name = "cursor",
+	.kind = QUERY_TEXT,
+	.max = HISTORY_CURSOR_MAX},
+    [RUNS_COUNT] = {.name = "count", .kind = QUERY_BOOL},
+};
+
+static void
+list_runs(struct history_call *c, const struct query *q)
+{
+	static const enum history_sort sort_of[] = {
+	    HISTORY_CREATED, HISTORY_DURATION, HISTORY_BYTES};
+	const struct query_value *v = q->values;
+	uint8_t digest[32];
+	struct history_query ask = {.sort = sort_of[v[RUNS_SORT].word],
+	    .order = v[RUNS_SORT].is_given && !v[RUNS_SORT].is_descending ?
+		HISTORY_ASCENDING :
+		HISTORY_DESCENDING,
+	    .total = v[RUNS_COUNT].is_true ? HISTORY_TOTAL : HISTORY_NO_TOTAL,
+	    .limit = v[RUNS_LIMIT].is_given ? (size_t)v[RUNS_LIMIT].number :
+					      LIMIT_DEFAULT,
+	    .cursor = v[RUNS_CURSOR].text};
+
+	run_query_filter(q, digest, &ask.filter);
+	c->states = ask.filter.states;
+	ask.filter.states = record_states_on_disk(c->states);
+	c->asking = history_list(
+	    core_store(c->front->core), c->who->tenant, &ask, page_cb, c);
+}
+
+void
+history_on_runs(struct front *f, struct http_exchange *x)
+{
+	struct history_call *c;
+	struct query q = {0};
+
+	if (!query_read(x, runs_params, ARRAY_LEN(runs_params), &q))
+		return;
+	c = call_new(f, x, &q);
+	if (c != NULL)
+		list_runs(c, &q);
+	query_clear(&q);
+}
+
+/* ---- statistics */
+
+static json_t *
+view_sum(const struct history_sum *s)
+{
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:I, s:I}", "key",
+	    s->key, "runs", (json_int_t)s->runs, "p50_ms",
+	    (json_int_t)s->p50_ms, "p95_ms", (json_int_t)s->p95_ms, "p99_ms",
+	    (json_int_t)s->p99_ms, "cpu_seconds", (double)s->cpu_us / 1e6,
+	    "output_bytes", (json_int_t)s->output_bytes, "artifact_bytes",
+	    (json_int_t)s->artifact_bytes);
+}
+
+static void
+sums_cb(
+    int rc, const struct history_sums *sums, const struct err *why, void *arg)
+{
+	struct history_call *c = arg;
+	json_t *list;
+
+	if (rc != 0) {
+		http_error_from(c->x, rc, why);
+		call_free(c);
+		return;
+	}
+	list = json_array();
+	for (size_t i = 0; i < sums->n; i++)
+		json_array_append_new(list, view_sum(&sums->sums[i]));
+	scope_reply(c->x, 200,
+	    json_pack("{s:s, s:o, s:I, s:I, s:o}", "group_by", c->group,
+		"groups", list, "more_groups", (json_int_t)sums->more_groups,
+		"more_runs", (json_int_t)sums->more_runs, "cut_at",
+		view_time(sums->cut_ms)));
+	call_free(c);
+}
+
+enum {
+	STATS_GROUP_BY = RUN_QUERY_FILTERS
+};
+static const char *const groups[] = {"day", "identifier", "end_reason", "tool",
+    "principal", "state", NULL}; /* by enum history_group */
+static const struct query_param stats_params[] = {
+    RUN_QUERY_PARAMS,
+    [STATS_GROUP_BY] = {.name = "group_by",
+	.kind = QUERY_WORD,
+	.words = groups},
+};
+
+void
+history_on_stats(struct front *f, struct http_exchange *x)
+{
+	struct history_filter filter;
+	struct history_call *c;
+	uint8_t digest[32];
+	struct query q = {0};
+	size_t by;
+
+	if (!query_read(x, stats_params, ARRAY_LEN(stats_params), &q))
+		return;
+	c = call_new(f, x, &q);
+	if (c != NULL) {
+		by = q.values[STATS_GROUP_BY].word;
+		run_query_filter(&q, digest, &filter);
+		c->group = groups[by];
+		c->asking = history_stats(core_store(f->core), c->who->tenant,
+		    &filter, (enum history_group)by, sums_cb, c);
+	}
+	query_clear(&q);
+}

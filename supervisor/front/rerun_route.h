@@ -1,0 +1,9 @@
+/* rerun_route.h - POST /api/v1/runs/ID/rerun: a run once more */
+#ifndef FRONT_RERUN_ROUTE_H
+#define FRONT_RERUN_ROUTE_H
+
+#include "supervisor/front/front.h"
+
+void rerun_on_run(struct front *f, struct http_exchange *x);
+
+#endif
