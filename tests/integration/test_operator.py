@@ -237,6 +237,47 @@ def test_a_run_is_canceled(runs, sandbox):
              "the end")
 
 
+def test_the_history_is_asked_and_taken_away(make_server):
+    """On a server of its own, whose history is known."""
+    server = make_server()
+    ctl = Ctl(server)
+    client = server.client()
+    runs = [client.run(f"box-{i % 2}", f"echo nr{i}; exit {i}")["run_id"]
+            for i in range(4)]
+    client.close()
+    listed = ctl.json("run", "list", "limit=3", "count=true")
+    assert [r["run_id"] for r in listed["runs"]] == runs[:0:-1]
+    assert listed["total"] == 4
+    rest = ctl.json("run", "list", "limit=3", f"cursor={listed['next_cursor']}")
+    assert [r["run_id"] for r in rest["runs"]] == runs[:1]
+    text = ctl("run", "list", "identifier=box-1", "state=failed")
+    assert runs[1] in text and runs[3] in text and runs[0] not in text
+    assert runs[2] in ctl("run", "list", "exit_code=2")
+    assert runs[2] in ctl("run", "list", "q=nr2")
+    done = ctl.run("run", "list", "limit=1")
+    assert "there are more: cursor=" in done.stderr
+    done = ctl.run("run", "list", "colour=red")
+    assert done.returncode == 1 and "colour" in done.stderr
+    groups = {g["key"]: g["runs"] for g in ctl.json(
+        "run", "stats", "group_by=identifier")["groups"]}
+    assert groups == {"box-0": 2, "box-1": 2}
+    assert "box-0" in ctl("run", "stats", "group_by=identifier")
+    lines = ctl("run", "export", "format=jsonl").splitlines()
+    assert sorted(json.loads(n)["run_id"] for n in lines) == sorted(runs)
+    assert len(ctl("run", "export", "format=csv").splitlines()) == 5
+    done = ctl.run("run", "export", "format=xml")
+    assert done.returncode == 1 and done.stdout == "" and \
+        "format" in done.stderr
+    assert {"box-0", "box-1"} == {
+        s["identifier"] for s in ctl.json("sandbox", "list")["sandboxes"]}
+    assert "\nbox-0 " in ctl("sandbox", "list")
+    assert "identifier: box-0\n" in ctl("sandbox", "show", "box-0")
+    again = ctl.json("run", "rerun", runs[1])
+    wait_for(lambda: ctl.json("run", "show", again["run_id"])["state"] ==
+             "failed", 60, "the end of what was run again")
+    assert runs[3] not in ctl("--tenant", "default", "run", "list", "limit=1")
+
+
 def test_the_doctor_is_the_servers(ctl):
     said = ctl.run("--json", "doctor", env={"DATA_DIR": ctl.server.data})
     own = subprocess.run(
