@@ -310,6 +310,8 @@ static const struct query_param export_params[] = {
     [EXPORT_FORMAT] = {.name = "format", .kind = QUERY_WORD, .words = formats},
     [EXPORT_SORT] = {.name = "sort", .kind = QUERY_SORT, .words = orders},
 };
+const struct query_table export_query = {
+    export_params, ARRAY_LEN(export_params)};
 
 static bool
 has_room(const struct front *f, struct tenant_id tenant, struct err *e)

@@ -123,6 +123,8 @@ static const struct query_param runs_params[] = {
 	.max = HISTORY_CURSOR_MAX},
     [RUNS_COUNT] = {.name = "count", .kind = QUERY_BOOL},
 };
+const struct query_table history_runs_query = {
+    runs_params, ARRAY_LEN(runs_params)};
 
 static void
 list_runs(struct history_call *c, const struct query *q)
@@ -208,6 +210,8 @@ static const struct query_param stats_params[] = {
 	.kind = QUERY_WORD,
 	.words = groups},
 };
+const struct query_table history_stats_query = {
+    stats_params, ARRAY_LEN(stats_params)};
 
 void
 history_on_stats(struct front *f, struct http_exchange *x)

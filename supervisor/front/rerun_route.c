@@ -155,10 +155,12 @@ ask(struct front *f, struct http_exchange *x, struct principal *who,
 	a->lookup = lookup_open(f->core, who, &run, 0, found_cb, a);
 }
 
+static const struct query_param params[] = {SCOPE_PARAM};
+const struct query_table rerun_query = {params, ARRAY_LEN(params)};
+
 void
 rerun_on_run(struct front *f, struct http_exchange *x)
 {
-	static const struct query_param params[] = {SCOPE_PARAM};
 	struct principal *who;
 	struct query q = {0};
 	json_t *more;

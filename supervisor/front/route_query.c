@@ -3,7 +3,11 @@
 #include "supervisor/front/account.h"
 #include "supervisor/front/audit_route.h"
 #include "supervisor/front/event_streams.h"
+#include "supervisor/front/export_route.h"
+#include "supervisor/front/history_route.h"
 #include "supervisor/front/record_route.h"
+#include "supervisor/front/rerun_route.h"
+#include "supervisor/front/sandbox_list_route.h"
 
 static const struct query_table none = {NULL, 0};
 
@@ -15,13 +19,19 @@ static const struct route_query {
     {"/metrics", &none},
     {"/api/v1/audit", &audit_list_query},
     {"/api/v1/audit/verify", &audit_verify_query},
+    {"/api/v1/backups", &none},
     {"/api/v1/events", &event_streams_query},
+    {"/api/v1/export", &export_query},
     {"/api/v1/openapi.json", &none},
+    {"/api/v1/runs", &history_runs_query},
     {"/api/v1/runs/:run", &record_whose_query},
     {"/api/v1/runs/:run/artifacts", &record_artifacts_query},
     {"/api/v1/runs/:run/cancel", &record_whose_query},
     {"/api/v1/runs/:run/output", &record_output_query},
+    {"/api/v1/runs/:run/rerun", &rerun_query},
+    {"/api/v1/sandboxes", &sandbox_list_query},
     {"/api/v1/sandboxes/:identifier", &none},
+    {"/api/v1/stats", &history_stats_query},
     {"/api/v1/secrets", &none},
     {"/api/v1/secrets/:secret", &none},
     {"/api/v1/status", &none},

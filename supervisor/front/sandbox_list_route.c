@@ -107,6 +107,7 @@ static const struct query_param params[] = {
 	.max = LIMIT_MAX},
     [LIST_CURSOR] = {.name = "cursor", .kind = QUERY_UUID},
 };
+const struct query_table sandbox_list_query = {params, ARRAY_LEN(params)};
 
 /* "live" and "ended" are several. */
 static uint32_t

@@ -4,7 +4,10 @@
 #define FRONT_SANDBOX_LIST_ROUTE_H
 
 #include "supervisor/front/front.h"
+#include "supervisor/front/query.h"
 
 void sandbox_on_list(struct front *f, struct http_exchange *x);
+
+extern const struct query_table sandbox_list_query;
 
 #endif
