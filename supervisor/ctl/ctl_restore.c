@@ -19,9 +19,9 @@
 #include <fcntl.h>
 #include <pwd.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/js.h"
 #include "common/layout.h"
@@ -318,8 +318,8 @@ sync_dirs(const struct restore *r, struct err *e)
 static int
 place_all(struct restore *r, struct err *e)
 {
-	(void)snprintf(
-	    r->before, sizeof(r->before), "before-%lld", (long long)time(NULL));
+	(void)snprintf(r->before, sizeof(r->before), "before-%lld",
+	    (long long)clock_wall_ms());
 	/* From now on a second try does not take it away. */
 	if (renameat2(r->data, PARTIAL, r->data, r->before, RENAME_NOREPLACE) ==
 	    -1)
