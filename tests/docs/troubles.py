@@ -43,7 +43,7 @@ INTERNAL = {
     "supervisor/store/sandboxes.c": "what the core asks of the database",
     "supervisor/store/trim.c": "what the core asks of the database",
     "supervisor/store/evict.c": "what the core asks of the database",
-    "supervisor/store/history_index.c": "the log says it; the index is made anew",
+    "supervisor/store/history_index.c": "the log says it; it is made anew",
     "supervisor/store/writer.c": "said with what made it so",
     "worker/link/unix.c": "told as a lost sandbox",
 }
