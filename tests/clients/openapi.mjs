@@ -199,8 +199,10 @@ const more = {
       request: { query: [], token: have.tokens.admin } }],
 };
 more.setSecretOfTenant = more.setSecret;
-more.events = () => [{ what: "of an unknown tenant", want: [404],
-  request: { query: [["tenant", "nobody"]] } }];
+for (const op of ["events", "listRuns", "runStats", "exportRuns",
+  "listSandboxes"])
+  more[op] = () => [{ what: "of an unknown tenant", want: [404],
+    request: { query: [["tenant", "nobody"]] } }];
 
 // What cannot be brought about here.
 const RARE = ["setSecret 404", "listSecrets 404", "mcp 202",
@@ -220,6 +222,8 @@ const ground = {
   fresh: async (op) => fresh[op]?.(),
   make: (op, value) =>
     op === "addTenant" ? { ...value, name: another("made") } : value,
+  isOpaque: (op, name) => name === "cursor" &&
+    (op === "listRuns" || op === "listSandboxes"),
   together: (op) => op === "verifyAudit" ? ["after", "hash"] : undefined,
   unknown: (name) => NOBODYS[name],
   makes: (op, name) => /^setSecret/.test(op) && name === "secret",
