@@ -12,6 +12,7 @@ histogram has, for each, one per bucket, that of +Inf, and the sum in
 microseconds.
 """
 
+import os
 import re
 import sys
 import zlib
@@ -26,17 +27,27 @@ class Wrong(Exception):
     """A line that cannot be understood."""
 
 
+def first_fields(name):
+    """What another table of this folder begins its lines with."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
+    with open(path, encoding="utf-8") as f:
+        return [line.split("|")[0] for line in f
+                if line.strip() and not line.startswith("#")]
+
+
 class Label:
     """One of a family's labels: values, or (dynamic) how many there may be."""
 
     def __init__(self, text):
-        m = re.fullmatch(r"([a-z]+)=(@[0-9]+|[a-z0-9_]+(?:,[a-z0-9_]+)*)",
-                         text)
+        m = re.fullmatch(
+            r"([a-z]+)=(@[0-9]+|<[a-z]+\.txt|[a-z0-9_]+(?:,[a-z0-9_]+)*)",
+            text)
         if not m:
             raise Wrong(f"no label: {text}")
         self.name = m[1]
         self.dynamic = m[2].startswith("@")
-        self.values = [] if self.dynamic else m[2].split(",")
+        self.values = [] if self.dynamic else \
+            first_fields(m[2][1:]) if m[2][0] == "<" else m[2].split(",")
         self.count = int(m[2][1:]) if self.dynamic else len(self.values)
         if len(set(self.values)) != len(self.values):
             raise Wrong(f"a value of {self.name} stands there twice")
@@ -145,7 +156,9 @@ def make_list(families):
         if f.is_workers:
             workers += [at, at + f.cells()]
         at += f.cells()
-    out += [f"\tMETRIC_CELLS = {at}", "};", "", "enum metric_number {"]
+    out += [f"\tMETRIC_CELLS = {at}", "};", ""]
+    out += [f"#define {f.constant()}_CELLS {f.cells()}u" for f in families]
+    out += ["", "enum metric_number {"]
     out += [f"\t{f.constant('FAMILY')}," for f in families]
     out += ["\tMETRIC_FAMILIES", "};", ""]
     out += [f"#define METRIC_WORKERS_FIRST {workers[0]}u",

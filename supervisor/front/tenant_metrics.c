@@ -7,6 +7,10 @@
 #define REST "other"
 #define REST_PLACE (METRIC_TENANTS - 1)
 
+_Static_assert(
+    METRIC_TENANT_REFUSALS_TOTAL_CELLS == METRIC_TENANTS * QUOTA_COUNT,
+    "the label quota has all quotas");
+
 struct numbers_of_tenant {
 	uint64_t sandboxes, running, queued, streams;
 	uint64_t completed, failed, canceled;

@@ -22,6 +22,9 @@ enum figures_role {
 	FIGURES_COURIER,
 	FIGURES_ROLES
 };
+_Static_assert(METRIC_PROCESS_RESIDENT_BYTES_CELLS == FIGURES_ROLES &&
+	METRIC_PROCESS_RESTARTS_TOTAL_CELLS == FIGURES_ROLES - 1,
+    "the label role has all roles");
 
 static struct {
 	int fd;

@@ -31,6 +31,10 @@ static const long statuses[] = {
 #define CODE_OTHER ARRAY_LEN(statuses)
 #define CODES (ARRAY_LEN(statuses) + 2)
 
+_Static_assert(
+    METRIC_ENGINE_REQUESTS_TOTAL_CELLS == (OPERATION_OTHER + 1) * CODES,
+    "the labels are as operations and codes are here");
+
 /* "/v1.41/info" is "/info". */
 static const char *
 skip_version(const char *path)
