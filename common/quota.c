@@ -18,7 +18,8 @@ quota_fallback(enum quota_key key, enum quota_for whom)
 	const struct quota_rule *r = &rules[key];
 
 	if (whom == QUOTA_FOR_TENANT || key == QUOTA_WEIGHT ||
-	    key == QUOTA_REQUEST_BURST || key == QUOTA_EVENTS)
+	    key == QUOTA_REQUEST_BURST || key == QUOTA_EVENTS ||
+	    key == QUOTA_WEBHOOKS)
 		return r->fallback;
 	return r->min == 0 ? 0 : r->max;
 }

@@ -479,9 +479,8 @@ trimmed_cb(int rc, const struct err *why, void *arg)
 		disk_count_again(c->disk);
 }
 
-/* With each tick in which runs ended, one tenant after the other, all of its
- * runs at once: so MAX_RUNS and history_runs hold from one tick to the next,
- * and a busy server trims five times a second. */
+/* With each tick in which runs ended, one tenant after the other: MAX_RUNS and
+ * history_runs hold from one tick to the next. */
 static void
 core_trim(struct core *c)
 {
@@ -579,6 +578,7 @@ make_registries(struct core *c)
 	c->eraser = (struct eraser){.tenants = c->tenants,
 	    .sandboxes = c->sandboxes,
 	    .secrets = c->secrets,
+	    .webhooks = p->webhooks,
 	    .store = p->store};
 	c->left_behind = left_behind_new(p->base, c->fleet, c->sandboxes);
 	c->census = census_new(&(struct census_parts){.conf = p->conf,

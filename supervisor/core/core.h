@@ -48,6 +48,7 @@ struct runs;
 struct sandbox;
 struct sandboxes;
 struct secrets;
+struct webhooks;
 struct store;
 struct tenants;
 
@@ -55,7 +56,8 @@ struct core_parts { /* all kept by pointer */
 	struct event_base *base;
 	const struct conf *conf;
 	struct store *store;
-	const char *instance; /* id of what is ours on the engine */
+	const char *instance;      /* id of what is ours on the engine */
+	struct webhooks *webhooks; /* NULL: nobody has any */
 	/* What the database has and what the engine has do not belong
 	 * together (census.h): the process should end. */
 	void (*refuse)(const char *why, void *arg);

@@ -6,6 +6,7 @@
 #include "supervisor/core/sandbox.h"
 #include "supervisor/core/secrets.h"
 #include "supervisor/core/tenants.h"
+#include "supervisor/core/webhooks.h"
 
 struct erasing {
 	struct eraser *all;
@@ -59,6 +60,8 @@ trimmed_cb(int rc, const struct err *why, void *arg)
 		    why->msg);
 	if (rc == 0 && n != NULL) {
 		secrets_forget(g->all->secrets, g->tenant);
+		if (g->all->webhooks != NULL)
+			webhooks_forget(g->all->webhooks, g->tenant);
 		tenant_erase(n);
 	}
 	free(g);

@@ -21,6 +21,7 @@ struct eraser {
 	struct tenants *tenants;
 	struct sandboxes *sandboxes;
 	struct secrets *secrets;
+	struct webhooks *webhooks;
 	struct store *store;
 	bool is_trimming; /* one after the other */
 	struct retention retention;

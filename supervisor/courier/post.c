@@ -326,7 +326,7 @@ postman_send(struct postman *m, const struct post_ask *ask, struct err *e)
 	struct post *p;
 
 	if (m->count == POST_COUNT_MAX)
-		return err_set(e, ERR_LIMIT, "more than %d requests at a time",
+		return err_set(e, ERR_PROTO, "more than %d requests at a time",
 		    POST_COUNT_MAX);
 	p = xcalloc(1, sizeof(*p));
 	p->m = m;

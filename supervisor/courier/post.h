@@ -45,7 +45,7 @@ typedef void (*post_done_cb)(const struct post_answer *a, void *arg);
 struct postman *postman_new(
     struct event_base *base, const char *ca_file, post_done_cb done, void *arg);
 /* postman_send - all of *ask is copied.  done is called once, in a later turn
- * of the loop; ERR_LIMIT: POST_COUNT_MAX are under way */
+ * of the loop; ERR_PROTO: POST_COUNT_MAX are under way */
 int postman_send(
     struct postman *m, const struct post_ask *ask, struct err *e) MUSTCHECK;
 uint32_t postman_count(const struct postman *m);

@@ -23,6 +23,7 @@
 #include "supervisor/ctl/ctl_run.h"
 #include "supervisor/ctl/ctl_secret.h"
 #include "supervisor/ctl/ctl_status.h"
+#include "supervisor/ctl/ctl_webhook.h"
 
 #define GONE_POLL_NS 200000000L
 #define GONE_POLLS 300

@@ -27,6 +27,7 @@
 #include "supervisor/core/quota_use.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/front/bodies.h"
+#include "supervisor/front/deliveries.h"
 #include "supervisor/front/crew_members.h"
 #include "supervisor/front/event_streams.h"
 #include "supervisor/front/gate.h"
@@ -343,6 +344,34 @@ new_http(struct front *f, const struct front_parts *parts)
 	return http_server_new(f->base, &limits, front_on_request, f);
 }
 
+static void
+on_postbox_room(void *arg)
+{
+	const struct front *f = arg;
+
+	if (f->deliveries != NULL)
+		deliveries_pump(f->deliveries);
+}
+
+static void
+open_outgoing(struct front *f)
+{
+	bool has_webhooks = conf_bool(f->conf, CONF_WEBHOOKS);
+
+	if (!has_webhooks && conf_str(f->conf, CONF_OTLP_ENDPOINT)[0] == '\0')
+		return;
+	f->postbox = postbox_new(f->base, on_postbox_room, f);
+	if (has_webhooks)
+		f->deliveries =
+		    deliveries_new(&(struct deliveries_parts){.base = f->base,
+			.conf = f->conf,
+			.store = f->store,
+			.webhooks = f->webhooks,
+			.feeds = core_event_feeds(f->core),
+			.tenants = core_tenants(f->core),
+			.postbox = f->postbox});
+}
+
 int
 front_new(const struct front_parts *parts, struct front **out, struct err *e)
 {
@@ -354,6 +383,7 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	f->conf = parts->conf;
 	f->store = parts->store;
 	f->core = parts->core;
+	f->webhooks = parts->webhooks;
 	f->heartbeat_ms = parts->heartbeat_ms;
 	LIST_INIT(&f->events);
 	f->event_streams = event_streams_new(f);
@@ -366,9 +396,7 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	f->operator=
 	    principal_new((struct tenant_id){0}, "", "socket", PRINCIPAL_ADMIN);
 	tenants_on_ended(core_tenants(f->core), on_ended, f);
-	if (conf_bool(f->conf, CONF_WEBHOOKS) ||
-	    conf_str(f->conf, CONF_OTLP_ENDPOINT)[0] != '\0')
-		f->postbox = postbox_new(f->base, NULL, f);
+	open_outgoing(f);
 	f->oauth = oauth_new(&(struct oauth_parts){.base = f->base,
 	    .conf = f->conf,
 	    .tenants = core_tenants(f->core),
@@ -415,6 +443,7 @@ front_free(struct front *f)
 	mcp_free(f->mcp);
 	tenants_on_ended(core_tenants(f->core), NULL, NULL);
 	oauth_free(f->oauth);
+	deliveries_free(f->deliveries);
 	postbox_free(f->postbox);
 	principal_unref(f->operator);
 	check_free(f->check);

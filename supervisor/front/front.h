@@ -32,6 +32,7 @@
 #define FRONT_WAITING_FILES (UINT64_C(1) << 30)
 
 struct bodies;
+struct deliveries;
 struct crew_members;
 struct event;
 struct event_base;
@@ -48,8 +49,9 @@ LIST_HEAD(exports_list, export);
 struct front {
 	struct event_base *base;
 	struct conf *conf;
-	struct store *store; /* for its numbers; not ours, may be NULL */
-	struct core *core;   /* not ours */
+	struct store *store;       /* for its numbers; not ours, may be NULL */
+	struct core *core;         /* not ours */
+	struct webhooks *webhooks; /* not ours */
 	struct check *check;
 	struct http_router *router;
 	struct http_server *http;
@@ -60,10 +62,11 @@ struct front {
 	struct event *tick;
 	struct tools *tools;
 	struct crew_members *crew_members;
-	struct oauth *oauth;        /* NULL: there is no issuer */
-	struct postbox *postbox;    /* NULL: nothing is sent to others */
-	struct principal *operator; /* who came by the admin socket */
-	char *mcp_path;             /* without a slash at the end; "" for "/" */
+	struct oauth *oauth;           /* NULL: there is no issuer */
+	struct postbox *postbox;       /* NULL: nothing is sent to others */
+	struct deliveries *deliveries; /* NULL: no webhooks */
+	struct principal *operator;    /* who came by the admin socket */
+	char *mcp_path; /* without a slash at the end; "" for "/" */
 	struct events_list events;
 	struct event_streams *event_streams;
 	struct exports_list exports;
@@ -78,9 +81,10 @@ struct front {
 
 struct front_parts {
 	struct event_base *base;
-	struct conf *conf;   /* kept */
-	struct store *store; /* kept; may be NULL */
-	struct core *core;   /* kept */
+	struct conf *conf;         /* kept */
+	struct store *store;       /* kept; may be NULL */
+	struct core *core;         /* kept */
+	struct webhooks *webhooks; /* kept; NULL: none */
 	const struct embed_file *tools;
 	const char *dir;            /* the front's own; NULL: none */
 	const uint8_t *session_key; /* FRONT_KEY_BYTES, copied */

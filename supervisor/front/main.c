@@ -27,6 +27,7 @@
 #include "supervisor/core/event_news.h"
 #include "supervisor/core/seal.h"
 #include "supervisor/core/secrets.h"
+#include "supervisor/core/webhooks.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/core/tenants_file.h"
 #include "supervisor/front/check_data.h"
@@ -53,6 +54,7 @@ struct program {
 	char *tenants; /* text of TENANTS_FILE, or NULL */
 	struct store *store;
 	struct core *core;
+	struct webhooks *webhooks;
 	struct front *front;
 	struct waiting_listener {
 		int fd;
@@ -161,7 +163,7 @@ log_who_may_call(const struct tenants *t, bool is_asked)
 static int
 open_core(struct program *p, struct err *e)
 {
-	const struct core_parts parts = {
+	struct core_parts parts = {
 	    .base = p->base,
 	    .conf = p->conf,
 	    .store = p->store,
@@ -170,6 +172,9 @@ open_core(struct program *p, struct err *e)
 	    .refuse_arg = p,
 	};
 
+	if (webhooks_open(p->store, &p->webhooks, e) != 0)
+		return e->code;
+	parts.webhooks = p->webhooks;
 	if (core_new(&parts, &p->core, e) != 0)
 		return e->code;
 	if (p->tenants != NULL &&
@@ -208,7 +213,8 @@ unlock_secrets(struct program *p)
 	if (fd_read_sealed(
 		p->secrets_key, SECRETS_KEY_FILE_MAX, &text, &n, &e) != 0 ||
 	    secrets_unlock(core_secrets(p->core), (const char *)text, n, &e) !=
-		0)
+		0 ||
+	    webhooks_unlock(p->webhooks, (const char *)text, n, &e) != 0)
 		log_warn("SECRETS_KEY_FILE: %s; until then runs that need a "
 			 "secret are refused",
 		    e.msg);
@@ -322,6 +328,7 @@ build(struct program *p, struct err *e)
 	    .conf = p->conf,
 	    .store = p->store,
 	    .core = p->core,
+	    .webhooks = p->webhooks,
 	    .tools = embed_tools,
 	    .dir = p->dir,
 	    .session_key = key,

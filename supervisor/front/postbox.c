@@ -171,7 +171,7 @@ room_cb(void *arg)
 {
 	struct postbox *b = arg;
 
-	if (postbox_has_room(b) && b->on_room != NULL)
+	if (postbox_has_room(b))
 		b->on_room(b->arg);
 }
 

@@ -24,6 +24,7 @@
 #include "supervisor/front/sandbox_list_route.h"
 #include "supervisor/front/sandbox_route.h"
 #include "supervisor/front/secret_route.h"
+#include "supervisor/front/webhook_route.h"
 #include "supervisor/front/server_status.h"
 
 #define IDENTIFIER_MAX 36
@@ -77,6 +78,7 @@ static const struct http_param_kind kinds[] = {
     {"tenant", is_tenant},
     {"token", token_is_id},
     {"secret", is_secret},
+    {"webhook", is_run},
     {"identifier", is_identifier},
     {"run", is_run},
     {"run_or_latest", is_run_or_latest},
@@ -88,6 +90,10 @@ static const struct http_param_kind kinds[] = {
 #define READ_ALLOW "GET, HEAD, OPTIONS"
 #define CHANGE (READ | HTTP_METHOD_PUT | HTTP_METHOD_DELETE)
 #define CHANGE_ALLOW "GET, HEAD, PUT, DELETE, OPTIONS"
+
+#define EDIT (READ | HTTP_METHOD_PATCH | HTTP_METHOD_DELETE)
+#define EDIT_ALLOW "GET, HEAD, PATCH, DELETE, OPTIONS"
+#define LIST_ALLOW "GET, HEAD, POST, OPTIONS"
 
 #define USER ROUTE_ROLE(PRINCIPAL_USER)
 #define ADMIN ROUTE_ROLE(PRINCIPAL_ADMIN)
@@ -165,6 +171,20 @@ static const struct route routes[] = {
 	"no such secret", secret_on_own, ROUTE_FOR_USERS, USER},
     {ROUTE_TOP, "/api/v1/events", READ, READ_ALLOW, NULL,
 	event_streams_on_request, ROUTE_FOR_USERS, USER | ADMIN},
+    {ROUTE_TOP, "/api/v1/webhooks", READ | HTTP_METHOD_POST, LIST_ALLOW, NULL,
+	webhook_on_list, ROUTE_FOR_USERS, USER},
+    {ROUTE_TOP, "/api/v1/webhooks/:webhook", EDIT, EDIT_ALLOW,
+	"no such webhook", webhook_on_one, ROUTE_FOR_USERS, USER},
+    {ROUTE_TOP, "/api/v1/webhooks/:webhook/test", HTTP_METHOD_POST,
+	"POST, OPTIONS", "no such webhook", webhook_on_test, ROUTE_FOR_USERS,
+	USER},
+    {ROUTE_TOP, "/api/v1/tenants/:tenant/webhooks", READ | HTTP_METHOD_POST,
+	LIST_ALLOW, "no such tenant", webhook_on_list, ROUTE_FOR_USERS, ADMIN},
+    {ROUTE_TOP, "/api/v1/tenants/:tenant/webhooks/:webhook", EDIT, EDIT_ALLOW,
+	"no such webhook", webhook_on_one, ROUTE_FOR_USERS, ADMIN},
+    {ROUTE_TOP, "/api/v1/tenants/:tenant/webhooks/:webhook/test",
+	HTTP_METHOD_POST, "POST, OPTIONS", "no such webhook", webhook_on_test,
+	ROUTE_FOR_USERS, ADMIN},
     {ROUTE_TOP, "/api/v1/tokens", READ, READ_ALLOW, NULL, admin_on_tokens,
 	ROUTE_FOR_USERS, ADMIN},
     {ROUTE_TOP, "/api/v1/tokens/:token", READ | HTTP_METHOD_DELETE,

@@ -246,7 +246,8 @@ tenant_erase_run(struct db *db, struct op *op, struct err *e)
 	    run_of_tenant(db, DB_GRANTS_DROP, tenant, e) != 0 ||
 	    run_of_tenant(db, DB_EVENTS_DROP, tenant, e) != 0 ||
 	    run_of_tenant(db, DB_SECRETS_DROP, tenant, e) != 0 ||
-	    run_of_tenant(db, DB_USAGE_DROP, tenant, e) != 0)
+	    run_of_tenant(db, DB_USAGE_DROP, tenant, e) != 0 ||
+	    run_of_tenant(db, DB_WEBHOOKS_DROP, tenant, e) != 0)
 		return e->code;
 	db_call_init(&c, db, DB_TENANT_ERASE);
 	db_put_uint(&c, tenant);

@@ -138,6 +138,14 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_SECRETS_DROP] = "DELETE FROM secret WHERE tenant = ?1",
     [DB_SECRETS_GET] = "SELECT " SECRET_COLUMNS " FROM secret"
 		       " ORDER BY tenant, name",
+    [DB_WEBHOOK_PUT] =
+	"INSERT INTO webhook (" WEBHOOK_COLUMNS ") SELECT " WEBHOOK_VALUES
+	" WHERE EXISTS (SELECT 1 FROM tenant WHERE id = ?2 AND gone_ms = 0)"
+	" ON CONFLICT (uuid) DO UPDATE SET " WEBHOOK_SET_ALL,
+    [DB_WEBHOOK_DROP] = "DELETE FROM webhook WHERE uuid = ?1",
+    [DB_WEBHOOKS_DROP] = "DELETE FROM webhook WHERE tenant = ?1",
+    [DB_WEBHOOKS_GET] = "SELECT " WEBHOOK_COLUMNS " FROM webhook"
+			" ORDER BY created_ms, uuid",
 
     [DB_AUDIT_ENDS] = "SELECT head_seq, head_hash, base_seq, base_hash"
 		      " FROM audit_ends",

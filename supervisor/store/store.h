@@ -194,6 +194,20 @@ void store_secret_use(struct store *s, const struct store_secret *row);
 void store_secret_drop(struct store *s, const struct store_secret *row,
     store_done_cb done, void *arg);
 
+/* Webhooks (supervisor/core/webhooks.h has them in memory).  Drop looks at the
+ * row's uuid. */
+struct store_webhooks { /* read before the loop runs */
+	struct store_webhook *rows;
+	size_t n;
+};
+void store_webhooks_clear(struct store_webhooks *all);
+int store_webhooks_read(
+    struct store *s, struct store_webhooks *out, struct err *e) MUSTCHECK;
+void store_webhook_put(struct store *s, const struct store_webhook *row,
+    store_done_cb done, void *arg);
+void store_webhook_drop(struct store *s, const struct store_webhook *row,
+    store_done_cb done, void *arg);
+
 /*
  * The audit: rows in a chain of hashes (audit_chain.h), numbered from 1 on
  * without gaps, and the chain's two ends in a row of their own.

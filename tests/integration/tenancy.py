@@ -109,6 +109,14 @@ def requests(victim, run):
         yield ("/api/v1/secrets/:secret", "DELETE", f"/api/v1/secrets/{name}")
     yield ("/api/v1/tenants/:tenant/secrets/:secret", "DELETE",
            f"/api/v1/tenants/{victim.name}/secrets/{victim.secret}")
+    for method, more in (("GET", ""), ("PATCH", ""), ("DELETE", ""),
+                         ("POST", "/test")):
+        yield (f"/api/v1/webhooks/:webhook{more}", method,
+               f"/api/v1/webhooks/{run}{more}")
+        yield (f"/api/v1/tenants/:tenant/webhooks/:webhook{more}", method,
+               f"/api/v1/tenants/{victim.name}/webhooks/{run}{more}")
+    yield ("/api/v1/tenants/:tenant/webhooks", "GET",
+           f"/api/v1/tenants/{victim.name}/webhooks")
     yield ("/api/v1/tokens/:token", "DELETE",
            "/api/v1/tokens/" + victim.token.split("_")[1])
 
@@ -118,7 +126,7 @@ OF_NOBODY = {"/mcp", "/healthz", "/readyz", "/metrics", "/",
              "/api/v1/whoami", "/api/v1/usage", "/api/v1/secrets",
              "/api/v1/openapi.json",
              "/api/v1/runs", "/api/v1/stats", "/api/v1/export",
-             "/api/v1/sandboxes"}
+             "/api/v1/sandboxes", "/api/v1/webhooks"}
 
 # Arguments of each tool that name something, for a foreign or unknown id.
 RUN_TOOLS = {

@@ -1,0 +1,51 @@
+/*
+ * deliveries.h - events on their way to webhooks
+ *
+ * One at a time of each webhook, in order; of all that are due, those that
+ * wait longest first, but no more at a time to one host than
+ * DELIVERIES_PER_HOST and of one tenant than DELIVERIES_PER_TENANT: who does
+ * not answer delays itself.
+ */
+#ifndef FRONT_DELIVERIES_H
+#define FRONT_DELIVERIES_H
+
+#include "common/base.h"
+#include "common/err.h"
+#include "supervisor/front/postbox.h"
+
+#define DELIVERIES_PER_HOST 4
+#define DELIVERIES_PER_TENANT 8
+
+struct conf;
+struct deliveries;
+struct event_base;
+struct event_feeds;
+struct http_router;
+struct tenants;
+struct webhook;
+struct webhooks;
+
+struct deliveries_parts { /* all are kept */
+	struct event_base *base;
+	const struct conf *conf;
+	struct store *store;
+	struct webhooks *webhooks;
+	struct event_feeds *feeds;
+	const struct tenants *tenants;
+	struct postbox *postbox;
+};
+struct deliveries_counts { /* since the start */
+	uint64_t taken, failed, lost;
+};
+
+struct deliveries *deliveries_new(const struct deliveries_parts *parts);
+void deliveries_free(struct deliveries *all); /* NULL is fine */
+/* deliveries_pump - the postbox has room */
+void deliveries_pump(struct deliveries *all);
+const struct deliveries_counts *deliveries_counts(const struct deliveries *all);
+/* deliveries_test - an event that did not happen, now, once.  ERR_LIMIT: there
+ * is no room; ERR_NO_SECRET_KEY */
+int deliveries_test(struct deliveries *all, const struct webhook *w,
+    postbox_cb done, void *arg, struct err *e) MUSTCHECK;
+
+#endif

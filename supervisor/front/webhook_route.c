@@ -1,0 +1,531 @@
+/*
+ * webhook_route.c - REST of webhooks
+ *
+ * What a person sets is shown, with a tag, as one webhook; how its deliveries
+ * go is in the list beside it, so that who changes one on condition does not
+ * lose against each delivery.  A new one, and one that is enabled again, begins
+ * behind the newest event, whose number is looked up first.
+ */
+#include "supervisor/front/webhook_route.h"
+
+#include "common/conf.h"
+#include "common/js.h"
+#include "common/weburl.h"
+#include "common/xmalloc.h"
+#include "supervisor/core/acts.h"
+#include "supervisor/core/tenants.h"
+#include "supervisor/core/webhooks.h"
+#include "supervisor/front/deliveries.h"
+#include "supervisor/front/etag.h"
+#include "supervisor/store/event_log.h"
+#include "supervisor/tools/view.h"
+
+#define BODY_MAX 16384
+#define DEPTH_MAX 4
+#define KINDS_MAX 64
+
+/* ---- what is shown */
+
+static json_t *
+view_kinds(const char *words)
+{
+	AUTO(auto_free) char *copy = xstrdup(words);
+	json_t *list = json_array();
+	char *rest = copy, *word;
+
+	while ((word = strsep(&rest, ",")) != NULL)
+		json_array_append_new(list, json_string(word));
+	return list;
+}
+
+static json_t *
+text_or_null(const char *text)
+{
+	return text[0] == '\0' ? json_null() : json_string(text);
+}
+
+static json_t *
+view_webhook(const struct webhook *w)
+{
+	const struct store_webhook *r = &w->row;
+	char id[UUID_TEXT_LEN + 1];
+
+	uuid_format(&r->uuid, id);
+	return json_pack("{s:s, s:s, s:o, s:b, s:o, s:o, s:o}", "id", id, "url",
+	    r->url, "events", view_kinds(r->kinds), "enabled", r->enabled,
+	    "disabled_because", text_or_null(r->disabled_why), "created_at",
+	    view_time(r->created_ms), "changed_at", view_time(r->changed_ms));
+}
+
+static json_t *
+view_webhook_of_list(const struct webhook *w)
+{
+	const struct store_webhook *r = &w->row;
+	json_t *o = view_webhook(w);
+
+	json_object_set_new(o, "deliveries",
+	    json_pack("{s:I, s:I, s:I, s:o, s:o, s:i, s:o, s:o}", "taken",
+		(json_int_t)r->delivered, "lost", (json_int_t)r->lost,
+		"done_to_event", (json_int_t)r->seq, "last_success_at",
+		view_time(r->success_ms), "failing_since",
+		view_time(r->failing_ms), "attempts", (int)r->attempts,
+		"next_attempt_at", view_time(r->next_ms), "last_error",
+		text_or_null(r->why)));
+	return o;
+}
+
+/* ---- what is asked for */
+
+struct webhook_ask {
+	json_t *body;
+	char *kinds; /* NULL: not said */
+	bool enabled;
+	struct webhook_wish wish;
+};
+
+static void
+ask_clear(struct webhook_ask *a)
+{
+	json_decref(a->body);
+	free(a->kinds);
+}
+
+static int
+take_url(const struct front *f, struct webhook_ask *a, const json_t *value,
+    struct err *e)
+{
+	struct weburl url;
+
+	if (!json_is_string(value) ||
+	    strlen(json_string_value(value)) != json_string_length(value))
+		return err_set(e, ERR_INVAL, "url: want a text");
+	if (weburl_parse(json_string_value(value), &url, e) != 0)
+		return e->code;
+	if (!url.is_https && !conf_bool(f->conf, CONF_WEBHOOK_ALLOW_HTTP))
+		return err_set(e, ERR_INVAL,
+		    "url: want https: this server sends nothing in the clear "
+		    "(WEBHOOK_ALLOW_HTTP)");
+	a->wish.url = json_string_value(value);
+	return 0;
+}
+
+static int
+take_kinds(struct webhook_ask *a, const json_t *value, struct err *e)
+{
+	struct buf text;
+	const json_t *word;
+	uint64_t kinds;
+	size_t i;
+	int rc = 0;
+
+	if (!json_is_array(value) || json_array_size(value) == 0 ||
+	    json_array_size(value) > KINDS_MAX)
+		return err_set(e, ERR_INVAL,
+		    "events: want a list of kinds, such as [\"run.ended\"]");
+	buf_init(&text, BODY_MAX + KINDS_MAX);
+	json_array_foreach ((json_t *)(uintptr_t)value, i, word)
+		if (!json_is_string(word) ||
+		    buf_printf(&text, "%s%s", i == 0 ? "" : ",",
+			json_string_value(word)) != 0)
+			rc = err_set(
+			    e, ERR_INVAL, "events: want a list of texts");
+	if (rc == 0) {
+		free(a->kinds);
+		a->kinds =
+		    xstrndup((const char *)buf_data(&text), buf_len(&text));
+		a->wish.kinds = a->kinds;
+		rc = webhook_parse_kinds(a->kinds, &kinds, e);
+	}
+	buf_clear(&text);
+	return rc;
+}
+
+static int
+take_bool(const json_t *value, const char *key, bool *out, struct err *e)
+{
+	if (!json_is_boolean(value))
+		return err_set(e, ERR_INVAL, "%s: want true or false", key);
+	*out = json_is_true(value);
+	return 0;
+}
+
+static int
+take_member(const struct front *f, struct webhook_ask *a, const char *key,
+    const json_t *value, struct err *e)
+{
+	if (strcmp(key, "url") == 0)
+		return take_url(f, a, value, e);
+	if (strcmp(key, "events") == 0)
+		return take_kinds(a, value, e);
+	if (strcmp(key, "new_secret") == 0)
+		return take_bool(value, key, &a->wish.wants_secret, e);
+	if (strcmp(key, "enabled") == 0) {
+		a->wish.enabled = &a->enabled;
+		return take_bool(value, key, &a->enabled, e);
+	}
+	return err_set(e, ERR_INVAL, "there is no member %.60s", key);
+}
+
+/* false: x was answered. */
+static bool
+read_ask(const struct front *f, struct http_exchange *x, struct webhook_ask *a)
+{
+	const char *key;
+	json_t *value;
+	struct err e;
+	size_t n;
+	const void *p = http_body(x, &n);
+	int rc = js_parse(p, n, BODY_MAX, DEPTH_MAX, &a->body, &e);
+
+	if (rc == 0 && !json_is_object(a->body))
+		rc = err_set(&e, ERR_INVAL, "want a JSON object");
+	if (rc == 0)
+		json_object_foreach (a->body, key, value) {
+			rc = take_member(f, a, key, value, &e);
+			if (rc != 0)
+				break;
+		}
+	if (rc == 0)
+		return true;
+	http_error(x, 400, "bad_request", "the body: %s", e.msg);
+	return false;
+}
+
+/* ---- a change */
+
+struct webhook_change {
+	const struct front *f;
+	struct http_exchange *x; /* outlives its client */
+	struct tenant_id tenant;
+	struct uuid uuid; /* zero: a new one */
+	struct webhook_ask ask;
+	json_t *answer;
+	int status;
+	bool is_shown; /* as a GET would */
+	unsigned int pending;
+	int rc; /* of the first that failed */
+	struct err why;
+};
+
+static void
+change_step(struct webhook_change *c)
+{
+	if (--c->pending > 0)
+		return;
+	if (c->rc == 0) {
+		if (c->is_shown)
+			etag_add(c->x, c->answer);
+		http_reply_json(c->x, c->status, c->answer);
+	} else {
+		json_decref(c->answer);
+		http_error(c->x, 500, "not_on_disk",
+		    "it holds, but not beyond a restart: set it again: %s",
+		    c->why.msg);
+	}
+	ask_clear(&c->ask);
+	free(c);
+}
+
+static void
+on_disk_cb(int rc, const struct err *why, void *arg)
+{
+	struct webhook_change *c = arg;
+
+	if (rc != 0 && c->rc == 0) {
+		c->rc = rc;
+		c->why = *why;
+	}
+	change_step(c);
+}
+
+static struct webhook_change *
+change_begin(
+    const struct front *f, struct http_exchange *x, const struct tenant *n)
+{
+	struct webhook_change *c = xcalloc(1, sizeof(*c));
+
+	c->f = f;
+	c->x = x;
+	c->tenant = tenant_id_of(n);
+	c->pending = 2; /* the change, and what is told of it */
+	c->status = 200;
+	return c;
+}
+
+/* Where it leads and nothing of its secret. */
+static void
+tell_act(struct webhook_change *c, const char *what, const struct webhook *w)
+{
+	const struct tenant *n =
+	    tenants_find(core_tenants(c->f->core), c->tenant);
+	char client[NETADDR_TEXT_MAX], id[UUID_TEXT_LEN + 1];
+
+	uuid_format(&w->row.uuid, id);
+	acts_tell(core_acts(c->f->core),
+	    &(struct act){.what = what,
+		.who = http_principal(c->x),
+		.origin = netaddr_format(http_client(c->x), client),
+		.request_id = http_id(c->x),
+		.tenant = n == NULL ? "" : n->row.name,
+		.subject = id,
+		.detail = w->row.url},
+	    on_disk_cb, c);
+}
+
+static void
+change_refuse(struct webhook_change *c, const struct err *e)
+{
+	http_error_from(c->x, e->code, e);
+	ask_clear(&c->ask);
+	free(c);
+}
+
+/* The place is known: it is made or changed. */
+static void
+change_apply(struct webhook_change *c)
+{
+	struct webhooks *all = c->f->webhooks;
+	bool is_new = uuid_is_zero(&c->uuid);
+	char secret[WEBHOOK_SECRET_TEXT_MAX] = "";
+	struct webhook *w = NULL;
+	struct err e;
+	int rc;
+
+	if (is_new) {
+		rc = webhook_make(all, c->tenant, &c->ask.wish, secret, &w, &e);
+		c->status = 201;
+	} else {
+		w = webhooks_find(all, c->tenant, &c->uuid);
+		rc = w == NULL ? err_set(&e, ERR_NOTFOUND, "no such webhook") :
+				 webhook_change(w, &c->ask.wish, secret, &e);
+	}
+	if (rc != 0) {
+		change_refuse(c, &e);
+		return;
+	}
+	c->answer = view_webhook(w);
+	c->is_shown = secret[0] == '\0';
+	if (!c->is_shown)
+		json_object_set_new(c->answer, "secret", json_string(secret));
+	explicit_bzero(secret, sizeof(secret));
+	tell_act(c, is_new ? "webhook.add" : "webhook.set", w);
+	webhook_save(w, on_disk_cb, c);
+}
+
+static void
+newest_cb(int rc, const struct store_events_page *page, const struct err *why,
+    void *arg)
+{
+	struct webhook_change *c = arg;
+
+	if (rc != 0) {
+		change_refuse(c, why);
+		return;
+	}
+	c->ask.wish.seq = page->newest;
+	change_apply(c);
+}
+
+static void
+change_ask(struct webhook_change *c)
+{
+	http_hold(c->x, NULL, NULL);
+	(void)store_events_read(
+	    c->f->store, c->tenant.n, UINT32_MAX, NULL, 1, newest_cb, c);
+}
+
+static int
+may_be_made(
+    const struct front *f, const struct webhook_change *c, struct err *e)
+{
+	int64_t most =
+	    tenants_quota(core_tenants(f->core), c->tenant, QUOTA_WEBHOOKS);
+	size_t n = webhooks_count(f->webhooks, c->tenant);
+
+	if (c->ask.wish.url == NULL)
+		return err_set(e, ERR_INVAL,
+		    "the body: url is missing: where is it to go?");
+	if (n < (uint64_t)most)
+		return 0;
+	(void)err_set(e, ERR_QUOTA,
+	    "this tenant has %zu webhooks, which is all that its quota "
+	    "\"webhooks\" permits: delete one, or ask for more",
+	    n);
+	e->refusal = (struct err_refusal){
+	    .quota = "webhooks", .limit = most, .used = (int64_t)n};
+	return ERR_QUOTA;
+}
+
+static void
+add_webhook(
+    const struct front *f, struct http_exchange *x, const struct tenant *n)
+{
+	static const bool yes = true;
+	struct webhook_change *c = change_begin(f, x, n);
+	struct err e;
+
+	if (!read_ask(f, x, &c->ask)) {
+		ask_clear(&c->ask);
+		free(c);
+		return;
+	}
+	if (may_be_made(f, c, &e) != 0) {
+		change_refuse(c, &e);
+		return;
+	}
+	if (c->ask.wish.kinds == NULL)
+		c->ask.wish.kinds = WEBHOOK_KINDS_DEFAULT;
+	if (c->ask.wish.enabled == NULL)
+		c->ask.wish.enabled = &yes;
+	change_ask(c);
+}
+
+static void
+set_webhook(const struct front *f, struct http_exchange *x,
+    const struct tenant *n, const struct webhook *w)
+{
+	struct webhook_change *c = change_begin(f, x, n);
+
+	c->uuid = w->row.uuid;
+	if (!read_ask(f, x, &c->ask)) {
+		ask_clear(&c->ask);
+		free(c);
+		return;
+	}
+	change_ask(c);
+}
+
+static void
+delete_webhook(const struct front *f, struct http_exchange *x,
+    const struct tenant *n, struct webhook *w)
+{
+	struct webhook_change *c = change_begin(f, x, n);
+	char id[UUID_TEXT_LEN + 1];
+
+	http_hold(x, NULL, NULL);
+	uuid_format(&w->row.uuid, id);
+	c->answer = json_pack("{s:s, s:b}", "id", id, "deleted", 1);
+	tell_act(c, "webhook.delete", w);
+	webhook_drop(w, on_disk_cb, c);
+}
+
+/* ---- a test */
+
+static void
+tested_cb(const struct postbox_answer *a, void *arg)
+{
+	bool is_taken = a->status >= 200 && a->status < 300;
+
+	http_reply_json(arg, 200,
+	    json_pack("{s:b, s:o, s:o}", "taken", is_taken, "status",
+		a->status == 0 ? json_null() : json_integer(a->status), "error",
+		a->status == 0 ? json_string(a->why) : json_null()));
+}
+
+static void
+test_webhook(
+    const struct front *f, struct http_exchange *x, const struct webhook *w)
+{
+	struct err e;
+
+	http_hold(x, NULL, NULL);
+	if (deliveries_test(f->deliveries, w, tested_cb, x, &e) == 0)
+		return;
+	if (e.code == ERR_LIMIT)
+		http_error(x, 503, "busy", "%s", e.msg);
+	else
+		http_error_from(x, e.code, &e);
+}
+
+/* ---- whose */
+
+static bool
+is_on(const struct front *f, struct http_exchange *x)
+{
+	if (f->deliveries != NULL)
+		return true;
+	http_error(x, 404, "webhooks_off",
+	    "this server has no webhooks: set WEBHOOKS=true and start it "
+	    "again");
+	return false;
+}
+
+static const struct tenant *
+tenant_of(const struct front *f, struct http_exchange *x)
+{
+	const char *name = http_param(x, "tenant");
+	const struct tenants *all = core_tenants(f->core);
+	const struct tenant *n = name == NULL ?
+	    tenants_find(all, http_principal(x)->tenant) :
+	    tenants_find_name(all, name);
+
+	if (!is_on(f, x))
+		return NULL;
+	if (n != NULL && n->row.deleted_ms == 0)
+		return n;
+	http_error(x, 404, "not_found", "no such tenant");
+	return NULL;
+}
+
+static struct webhook *
+find_webhook(
+    const struct front *f, struct http_exchange *x, const struct tenant *n)
+{
+	struct webhook *w = NULL;
+	struct uuid uuid;
+
+	if (n == NULL)
+		return NULL;
+	if (uuid_parse(http_param(x, "webhook"), &uuid) == 0)
+		w = webhooks_find(f->webhooks, tenant_id_of(n), &uuid);
+	if (w == NULL)
+		http_error(x, 404, "not_found", "no such webhook");
+	return w;
+}
+
+void
+webhook_on_list(struct front *f, struct http_exchange *x)
+{
+	const struct tenant *n = tenant_of(f, x);
+	struct webhook *w = NULL;
+	json_t *list;
+
+	if (n == NULL)
+		return;
+	if (http_method(x) == HTTP_METHOD_POST) {
+		add_webhook(f, x, n);
+		return;
+	}
+	list = json_array();
+	while ((w = webhooks_next(f->webhooks, tenant_id_of(n), w)) != NULL)
+		json_array_append_new(list, view_webhook_of_list(w));
+	etag_reply_json(x, json_pack("{s:o}", "webhooks", list));
+}
+
+void
+webhook_on_one(struct front *f, struct http_exchange *x)
+{
+	const struct tenant *n = tenant_of(f, x);
+	struct webhook *w = find_webhook(f, x, n);
+
+	if (w == NULL)
+		return;
+	if (http_method(x) == HTTP_METHOD_GET ||
+	    http_method(x) == HTTP_METHOD_HEAD)
+		etag_reply_json(x, view_webhook(w));
+	else if (!etag_may_change(x, view_webhook(w)))
+		return;
+	else if (http_method(x) == HTTP_METHOD_DELETE)
+		delete_webhook(f, x, n, w);
+	else
+		set_webhook(f, x, n, w);
+}
+
+void
+webhook_on_test(struct front *f, struct http_exchange *x)
+{
+	const struct webhook *w = find_webhook(f, x, tenant_of(f, x));
+
+	if (w != NULL)
+		test_webhook(f, x, w);
+}
