@@ -41,9 +41,15 @@ static const struct route_query {
     {"/api/v1/tenants/:tenant/secrets", &none},
     {"/api/v1/tenants/:tenant/secrets/:secret", &none},
     {"/api/v1/tenants/:tenant/tokens", &none},
+    {"/api/v1/tenants/:tenant/webhooks", &none},
+    {"/api/v1/tenants/:tenant/webhooks/:webhook", &none},
+    {"/api/v1/tenants/:tenant/webhooks/:webhook/test", &none},
     {"/api/v1/tokens", &none},
     {"/api/v1/tokens/:token", &none},
     {"/api/v1/usage", &account_usage_query},
+    {"/api/v1/webhooks", &none},
+    {"/api/v1/webhooks/:webhook", &none},
+    {"/api/v1/webhooks/:webhook/test", &none},
     {"/api/v1/whoami", &none},
 };
 

@@ -43,7 +43,7 @@ const server = spawn(`${build}/mcp-sandboxd`, [], {
   stdio: ["ignore", "ignore", "inherit"],
   env: { ...process.env, PORT: String(port), DATA_DIR: `${work}/data`,
     INSTANCE: `openapi-${process.pid}`, RUN_AS_FRONT: "", RUN_AS_WORKER: "",
-    RUN_AS_KEYS: "", OAUTH_ISSUER: issuer.url, OAUTH_AUDIENCE: `${base}/mcp` },
+    RUN_AS_KEYS: "", RUN_AS_COURIER: "", WEBHOOKS: "true", OAUTH_ISSUER: issuer.url, OAUTH_AUDIENCE: `${base}/mcp` },
 });
 process.on("exit", () => server.kill());
 const ended = new Promise((done) => server.on("exit", done));
@@ -99,6 +99,14 @@ async function run(shell) {
   return result.structuredContent.run_id;
 }
 
+// Of one that is not enabled: nothing of it changes by itself, and what is sent
+// to it by a test comes nowhere.
+async function addWebhook() {
+  const { id } = await administer("POST", "/api/v1/tenants/acme/webhooks",
+    { url: "https://127.0.0.1:9999/", enabled: false });
+  return id;
+}
+
 async function settle() {
   const end = Date.now() + LIMIT_MS;
   while ((await send("GET", "/readyz").catch(() => ({}))).status !== 200) {
@@ -106,7 +114,8 @@ async function settle() {
     await sleep(50);
   }
   for (const name of ["acme", "spare"])
-    await administer("POST", "/api/v1/tenants", { name });
+    await administer("POST", "/api/v1/tenants",
+      { name, quotas: { webhooks: 1000 } });
   for (const [role, tenant] of [["user", "acme"], ["admin", "-"],
     ["metrics", "-"]]) {
     const made = await administer("POST", `/api/v1/tenants/${tenant}/tokens`,
@@ -123,6 +132,7 @@ async function settle() {
   have.event = /^id: (\S+)/m.exec((await send("GET",
     `/mcp/events?run_id=${have.run}`, { authorization:
       `Bearer ${have.tokens.user}` })).bytes)[1];
+  have.webhook = await addWebhook();
   have.mark = (await administer("GET", "/api/v1/audit/verify")).at;
 }
 
@@ -131,7 +141,7 @@ async function settle() {
 const NOBODYS = { tenant: "nobody", identifier: "nothing", secret: "nothing",
   token: "aaaaaaaaaaaa", run: "00000000-0000-4000-8000-000000000000",
   run_or_latest: "00000000-0000-4000-8000-000000000000",
-  path: "nothing/at/all" };
+  webhook: "00000000-0000-4000-8000-000000000000", path: "nothing/at/all" };
 
 const INITIALIZE = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize",
   params: { protocolVersion: "2025-11-25", capabilities: {},
@@ -168,6 +178,9 @@ const fresh = {
       `/api/v1/tenants/acme/secrets/${another("gone")}`, "value");
     return { params: { secret: name } };
   },
+  listWebhooksOfTenant: () => ({ params: { tenant: "spare" } }),
+  addWebhookOfTenant: () => ({ params: { tenant: "spare" } }),
+  deleteWebhook: async () => ({ params: { webhook: await addWebhook() } }),
   deleteRun: async () => ({ params: { run: await run("true") } }),
   mcp: () => ({ headers: MCP_HEADERS, body: INITIALIZE }),
   mcpPage: () => ({ headers: { accept: "text/html" } }),
@@ -180,6 +193,9 @@ const fresh = {
 };
 fresh.setSecretOfTenant = fresh.setSecret;
 fresh.deleteSecretOfTenant = fresh.deleteSecret;
+fresh.changeWebhook = fresh.deleteWebhook;
+fresh.changeWebhookOfTenant = fresh.changeWebhook;
+fresh.deleteWebhookOfTenant = fresh.deleteWebhook;
 fresh.runDelete = fresh.deleteRun;
 
 // Requests that a document cannot say of itself.
@@ -205,14 +221,16 @@ for (const op of ["events", "listRuns", "runStats", "exportRuns",
     request: { query: [["tenant", "nobody"]] } }];
 
 // What cannot be brought about here.
-const RARE = ["setSecret 404", "listSecrets 404", "mcp 202",
-  "resourceMetadata 200", "resourceMetadata 404", "resourceMetadataOf 404"];
+const RARE = ["setSecret 404", "listSecrets 404", "listWebhooks 404",
+  "addWebhook 404", "mcp 202", "resourceMetadata 200",
+  "resourceMetadata 404", "resourceMetadataOf 404"];
 
 const ground = {
   send,
   get tokens() { return have.tokens; },
   value: (op, name) => {
     if (name === "run" || name === "run_id") return have.run;
+    if (name === "webhook") return have.webhook;
     if (name === "token") return have.token;
     if (name === "last_event_id") return have.event;
     if (op === "verifyAudit" && name === "after") return have.mark.seq;

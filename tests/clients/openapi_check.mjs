@@ -141,7 +141,8 @@ function goodValues(doc, schema) {
   case "string":
     return goodTexts(s);
   case "array":
-    return [[], goodValues(doc, s.items).slice(0, 1)];
+    return [[], goodValues(doc, s.items).slice(0, 1)]
+      .filter((list) => list.length >= (s.minItems ?? 0));
   case "object":
     return goodObjects(doc, s);
   default:
@@ -153,7 +154,7 @@ function goodTexts(s) {
   if (s.format === "uuid") return ["00000000-0000-4000-8000-00000000abcd"];
   if (s.pattern !== undefined) {
     const fit = ["abc", "-30m", "acme-1", "00000000-0000-4000-8000-00000000abcd",
-      "a".repeat(12), "0".repeat(64)].filter((t) =>
+      "a".repeat(12), "0".repeat(64), "https://hooks.example/x"].filter((t) =>
       new RegExp(s.pattern, "u").test(t));
     return fit.slice(0, 1);
   }
@@ -217,6 +218,10 @@ function badValues(doc, schema) {
     out.push(["one byte too long", "x".repeat(s.maxLength + 1)]);
   if (s.minimum !== undefined) out.push(["too small", s.minimum - 1]);
   if (s.maximum < SAFE) out.push(["too large", s.maximum + 1]);
+  if (s.minItems > 0) out.push(["an empty list", []]);
+  if (s.items !== undefined)
+    for (const [why, value] of badValues(doc, s.items))
+      out.push([`a list with ${why}`, [value]]);
   if (types(s).includes("object")) {
     if (s.additionalProperties === false)
       out.push(["a member it has not", { "no-such-member": 1 }]);
