@@ -105,3 +105,25 @@ def test_a_clients_own_variable_stays(make_server):
         {"shell": "echo $TRACEPARENT", "env": {"TRACEPARENT": "mine"}}])
     assert answer["commands"][0]["stdout"] == "mine\n"
     client.call("delete_sandbox", identifier="box")
+
+
+def test_a_run_that_is_run_once_more_is_of_the_traces_of_who_asks(
+        make_server):
+    server = make_server()
+    client = server.client()
+    first, seen = shown(client, headers={"traceparent": GOOD})
+    assert seen != "none"
+    for parent, want in ((OTHER, ("a" * 32, "b" * 16)), (None, (None, ""))):
+        status, _, data = client.request(
+            "POST", f"/api/v1/runs/{first}/rerun",
+            headers={"traceparent": parent} if parent else {})
+        assert status == 201, data
+        again = json.loads(data)["run_id"]
+        trace, span, above, _ = row(server, again)
+        assert (trace if parent else None, above) == want
+        assert re.fullmatch("[0-9a-f]{32}", trace) and trace != TRACE
+        client.wait_end(again)
+        output = client.request(
+            "GET", f"/api/v1/runs/{again}/output?stream=stdout")[2].decode()
+        assert (f"[00-{trace}-{span}-00]" if parent else "[none]") in output
+    client.call("delete_sandbox", identifier="box")
