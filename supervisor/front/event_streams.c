@@ -307,14 +307,14 @@ is_name(const char *text)
 static const struct query_param params[PARAM_COUNT] = {
     [PARAM_AFTER] = {"after", QUERY_TEXT, .max = EVENT_ID_TEXT_MAX,
 	.fits = is_place, .want = "the id of an event, or 0"},
-    [PARAM_FOLLOW] = {"follow", QUERY_BOOL},
+    [PARAM_FOLLOW] = {.name = "follow", .kind = QUERY_BOOL},
     [PARAM_IDENTIFIER] = {"identifier", QUERY_TEXT, .max = 36, .fits = is_name,
 	.want = "the identifier of a sandbox"},
     [PARAM_KIND] = {"kind", QUERY_TEXT, .max = KINDS_MAX, .fits = is_kinds,
 	.want = "kinds of events, such as run.ended,sandbox.lost, or their "
 		"first words"},
     [PARAM_LIMIT] = {"limit", QUERY_NUMBER, .min = 1, .max = LIMIT_MAX},
-    [PARAM_RUN] = {"run", QUERY_UUID},
+    [PARAM_RUN] = {.name = "run", .kind = QUERY_UUID},
     [PARAM_TENANT] = {"tenant", QUERY_TEXT, .max = PRINCIPAL_TENANT_MAX,
 	.fits = is_name, .want = "the name of a tenant"},
 };
