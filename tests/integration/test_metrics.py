@@ -93,10 +93,10 @@ def test_no_counter_falls_when_a_front_or_a_worker_is_killed(make_server):
         assert client.run("box", "true")["state"] == "completed"
         before = counters(scrape(server))
     again = "sandboxd_process_restarts_total"
-    assert before[again + '{role="front"}'] == 2
+    assert before[again + '{role="front"}'] >= 2
     assert before[again + '{role="worker"}'] >= 2
     for role in ("supervisor", "front", "worker"):
-        wait_for(lambda role=role: server.metric(
-            f'sandboxd_process_resident_bytes{{role="{role}"}}') > 1 << 20,
-            60, f"memory of {role}")
+        name = f'sandboxd_process_resident_bytes{{role="{role}"}}'
+        wait_for(lambda name=name: (server.metric(name) or 0) > 1 << 20,
+                 60, f"memory of {role}")
     client.call("delete_sandbox", identifier="box")

