@@ -27,6 +27,7 @@
 struct job {
 	const char *dir;       /* the server's own */
 	const char *artifacts; /* "": below it */
+	uint64_t reserve;      /* of its disk, that stays free */
 	char instance[INSTANCE_MAX + 1];
 	int fd; /* of the archive */
 };
@@ -103,7 +104,7 @@ read_all(char *said, void *arg, struct err *e)
 	int rc = backup_open(j->dir, j->artifacts, &b, e);
 
 	if (rc == 0)
-		rc = backup_copy(b, told_cb, NULL, e);
+		rc = backup_copy(b, j->reserve, told_cb, NULL, e);
 	if (rc == 0)
 		rc = ctl_archive_begin(j->fd, &a, e);
 	if (rc == 0)
@@ -120,21 +121,34 @@ read_all(char *said, void *arg, struct err *e)
 
 /* ---- as we are */
 
+/* A file of ours alone, and still of that name: whoever locked it before may
+ * have put it in its place meanwhile. */
+static bool
+is_own_partial(int fd, const char *partial)
+{
+	struct stat st, named;
+
+	return fstat(fd, &st) == 0 && lstat(partial, &named) == 0 &&
+	    S_ISREG(st.st_mode) && st.st_uid == geteuid() && st.st_nlink == 1 &&
+	    st.st_dev == named.st_dev && st.st_ino == named.st_ino;
+}
+
 static int
 open_partial(const char *partial, struct err *e)
 {
 	int fd = open(partial,
 	    O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-	struct stat st;
 
-	if (fd == -1 || fstat(fd, &st) == -1)
+	if (fd == -1)
 		return err_set(
 		    e, ERR_INVAL, "%s: %s", partial, strerror(errno));
-	if (!S_ISREG(st.st_mode) || flock(fd, LOCK_EX | LOCK_NB) == -1 ||
-	    ftruncate(fd, 0) == -1 || fchmod(fd, 0600) == -1) {
+	if (flock(fd, LOCK_EX | LOCK_NB) == -1 ||
+	    !is_own_partial(fd, partial) || ftruncate(fd, 0) == -1 ||
+	    fchmod(fd, 0600) == -1) {
 		(void)close(fd);
 		return err_set(e, ERR_CONFLICT,
-		    "%s: another backup writes it, or it is no file", partial);
+		    "%s: another backup writes it, or it is no file of ours",
+		    partial);
 	}
 	return fd;
 }
@@ -184,7 +198,7 @@ read_instance(const char *data_dir, char id[INSTANCE_MAX + 1])
 }
 
 /* A server that runs writes down that it was done, and says where artifacts
- * are; none need run. */
+ * are, and what of its disk stays free; none need run. */
 static int
 ask_server(const struct ctl_call *c, json_t **out, struct err *e)
 {
@@ -224,6 +238,7 @@ static int
 print_made(const struct ctl_call *c, const char *said)
 {
 	AUTO(auto_json) json_t *o = NULL;
+	json_int_t gone;
 	json_t *size;
 
 	if (js_parse(said, strlen(said), CTL_HELPER_TEXT, 4, &o, NULL) != 0)
@@ -232,6 +247,12 @@ print_made(const struct ctl_call *c, const char *said)
 		ctl_print_json(o);
 		return 0;
 	}
+	gone = json_integer_value(json_object_get(o, "given_up_meanwhile"));
+	if (gone > 0)
+		(void)fprintf(stderr,
+		    "sandboxctl: %lld files were not there any more: their "
+		    "runs are said to have given them up\n",
+		    gone);
 	size = ctl_print_bytes(
 	    json_integer_value(json_object_get(o, "file_bytes")) +
 	    json_integer_value(json_object_get(o, "database_bytes")));
@@ -243,26 +264,25 @@ print_made(const struct ctl_call *c, const char *said)
 }
 
 static int
-make(const struct ctl_call *c, const char *dir, const char *partial,
-    const char *artifacts, struct err *e)
+make(
+    const struct ctl_call *c, struct job *j, const char *partial, struct err *e)
 {
-	struct job j = {.dir = dir, .artifacts = artifacts};
 	struct ctl_helper_user user;
 	char said[CTL_HELPER_TEXT];
 	int rc;
 
-	read_instance(c->o->data_dir, j.instance);
-	if (find_owner(dir, &user, e) != 0)
+	read_instance(c->o->data_dir, j->instance);
+	if (find_owner(j->dir, &user, e) != 0)
 		return e->code;
-	j.fd = open_partial(partial, e);
-	if (j.fd < 0)
+	j->fd = open_partial(partial, e);
+	if (j->fd < 0)
 		return e->code;
-	rc = ctl_helper_run(&user, read_all, &j, said, e);
+	rc = ctl_helper_run(&user, read_all, j, said, e);
 	if (rc == 0)
-		rc = put_in_place(j.fd, partial, c, e);
+		rc = put_in_place(j->fd, partial, c, e);
 	if (rc != 0)
 		(void)unlink(partial);
-	(void)close(j.fd);
+	(void)close(j->fd);
 	return rc == 0 ? print_made(c, said) : rc;
 }
 
@@ -275,6 +295,7 @@ ctl_backup_make(const struct ctl_call *c, struct err *e)
 	char *dir = xasprintf("%s/" LAYOUT_FRONT, c->o->data_dir);
 	AUTO(auto_json) json_t *o = NULL;
 	const char *set = getenv("ARTIFACTS_DIR");
+	struct job j = {.dir = dir, .artifacts = set == NULL ? "" : set};
 	struct stat st;
 
 	if (c->o->url != NULL)
@@ -286,9 +307,10 @@ ctl_backup_make(const struct ctl_call *c, struct err *e)
 		    c->words[0]);
 	if (ask_server(c, &o, e) != 0)
 		return e->code;
-	return make(c, dir, partial,
-	    o != NULL       ? js_text(o, "artifacts_dir") :
-		set != NULL ? set :
-			      "",
-	    e);
+	if (o != NULL) {
+		j.artifacts = js_text(o, "artifacts_dir");
+		j.reserve = (uint64_t)json_integer_value(
+		    json_object_get(o, "reserve_bytes"));
+	}
+	return make(c, &j, partial, e);
 }

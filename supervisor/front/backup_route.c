@@ -10,6 +10,7 @@
 struct backup_note {
 	struct http_exchange *x; /* outlives its client */
 	const char *artifacts;   /* of the configuration */
+	json_int_t reserve;      /* likewise, in bytes */
 };
 
 static void
@@ -24,8 +25,9 @@ noted_cb(int rc, const struct err *why, void *arg)
 		free(n);
 		return;
 	}
-	o = json_pack("{s:o}", "artifacts_dir",
-	    js_string_bytes(n->artifacts, strlen(n->artifacts), NULL));
+	o = json_pack("{s:o, s:I}", "artifacts_dir",
+	    js_string_bytes(n->artifacts, strlen(n->artifacts), NULL),
+	    "reserve_bytes", n->reserve);
 	text = js_dump(o);
 	json_decref(o);
 	http_add_header(n->x, "Cache-Control", "no-store");
@@ -54,6 +56,8 @@ backup_on_request(struct front *f, struct http_exchange *x)
 	note = xcalloc(1, sizeof(*note));
 	note->x = x;
 	note->artifacts = conf_str(f->conf, CONF_ARTIFACTS_DIR);
+	note->reserve = (json_int_t)conf_int(f->conf, CONF_DISK_RESERVE_MB)
+	    << 20;
 	http_hold(x, NULL, NULL);
 	acts_tell(core_acts(f->core),
 	    &(struct act){.what = "backup",

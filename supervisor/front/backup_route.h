@@ -1,5 +1,5 @@
 /* backup_route.h - POST /api/v1/backups: somebody makes one.  It is written
- * down, and who makes it is told where artifacts are */
+ * down, and who makes it is told where artifacts are and what stays free */
 #ifndef FRONT_BACKUP_ROUTE_H
 #define FRONT_BACKUP_ROUTE_H
 

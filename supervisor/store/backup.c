@@ -2,6 +2,7 @@
 
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -269,11 +270,47 @@ static const char lose_unfinished[] =
     "DROP TABLE temp.lost;"
     "DROP TABLE temp.offset;";
 
-int
-backup_copy(struct backup *b, backup_told told, void *arg, struct err *e)
+static uint64_t
+size_of(const struct backup *b, const char *name)
 {
-	int rc = db_open(b->place, DB_WRITER, &b->copy, e);
+	struct stat st;
 
+	return fstatat(b->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ?
+	    (uint64_t)st.st_size :
+	    0;
+}
+
+/* The copy is on the server's own disk: what it takes there is missing to runs,
+ * which end when the server's reserve is touched. */
+static int
+check_room(const struct backup *b, uint64_t reserve, struct err *e)
+{
+	uint64_t want = size_of(b, DB_FILE) + size_of(b, DB_FILE "-wal");
+	struct statvfs st;
+	uint64_t is;
+
+	if (fstatvfs(b->place_fd, &st) == -1)
+		return fail(e, b->place, "statvfs");
+	is = (uint64_t)st.f_bavail * st.f_frsize;
+	if (is >= want && is - want >= reserve)
+		return 0;
+	return err_set(e, ERR_DISK_FULL,
+	    "%llu MiB are free for %s: the copy of the database takes %llu "
+	    "there for as long as the backup is made, and %llu stay in reserve "
+	    "(DISK_RESERVE_MB): free space there, or stop the server meanwhile",
+	    (unsigned long long)(is >> 20), b->place,
+	    (unsigned long long)(want >> 20),
+	    (unsigned long long)(reserve >> 20));
+}
+
+int
+backup_copy(struct backup *b, uint64_t reserve, backup_told told, void *arg,
+    struct err *e)
+{
+	int rc = check_room(b, reserve, e);
+
+	if (rc == 0)
+		rc = db_open(b->place, DB_WRITER, &b->copy, e);
 	if (rc == 0)
 		rc = db_copy(b->live, b->copy, told, arg, e);
 	db_close(b->live);
@@ -400,8 +437,6 @@ open_blob(const struct backup *b, const char *tenant, const char *digest)
 	AUTO(auto_close) int of = open_at(b->artifacts_fd, tenant, DIR_FLAGS);
 	AUTO(auto_close) int dir = -1;
 
-	if (b->artifacts_fd == -1)
-		errno = ENOENT;
 	(void)snprintf(bucket, sizeof(bucket), "%.2s", digest);
 	dir = open_at(of, bucket, DIR_FLAGS);
 	return open_at(dir, digest, FILE_FLAGS);
@@ -449,6 +484,11 @@ next_blob(struct backup *b, struct backup_file *f, struct err *e)
 	int rc;
 
 	while ((rc = next_blob_row(b, &size, e)) == 1) {
+		if (b->artifacts_fd == -1)
+			return err_set(e, ERR_NOTFOUND,
+			    "%s/artifacts is not there, and the database has "
+			    "artifacts: set ARTIFACTS_DIR to where they are",
+			    b->dir);
 		(void)snprintf(tenant, sizeof(tenant), "%llu",
 		    (unsigned long long)b->at_tenant);
 		hex_encode(b->at_sha256, sizeof(b->at_sha256), digest);

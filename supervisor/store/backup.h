@@ -41,8 +41,10 @@ typedef void (*backup_told)(uint64_t done, uint64_t all, void *arg);
  * of another version than this program */
 int backup_open(const char *dir, const char *artifacts, struct backup **out,
     struct err *e) MUSTCHECK;
-int backup_copy(
-    struct backup *b, backup_told told, void *arg, struct err *e) MUSTCHECK;
+/* backup_copy - ERR_DISK_FULL: it would leave less than reserve on the disk of
+ * the server's directory */
+int backup_copy(struct backup *b, uint64_t reserve, backup_told told, void *arg,
+    struct err *e) MUSTCHECK;
 /* backup_next - 1: *f; 0: there are no more */
 int backup_next(
     struct backup *b, struct backup_file *f, struct err *e) MUSTCHECK;

@@ -195,6 +195,94 @@ def test_a_server_at_rest_is_backed_up_too(make_server, place):
         assert b"kept" in data_of(output_of(client, run))
 
 
+def test_a_backup_belongs_to_who_makes_it(server, place):
+    """What another user put where it is written is not written to."""
+    file = os.path.join(place, "f")
+    for make in (lambda path: os.close(os.open(path, os.O_CREAT, 0o644)),
+                 lambda path: os.link(server.database, path),
+                 lambda path: os.symlink(os.path.join(place, "x"), path)):
+        make(file + ".partial")
+        os.chown(file + ".partial", 65534, 65534, follow_symlinks=False)
+        before = os.stat(server.database).st_size
+        done = Ctl(server).run("backup", file)
+        assert done.returncode != 0 and ".partial: " in done.stderr
+        assert os.listdir(place) == ["f.partial"]
+        assert os.stat(server.database).st_size >= before
+        os.unlink(file + ".partial")
+
+
+def test_a_backup_leaves_room_for_runs(make_server, place):
+    """What its copy takes of the server's disk would end them."""
+    server = make_server()
+    ctl = Ctl(server)
+    file = os.path.join(place, "f")
+    st = os.statvfs(server.data)
+    server.stop()
+    server.extra["DISK_RESERVE_MB"] = str(
+        min(1048576, st.f_bavail * st.f_frsize // (1 << 20) * 2))
+    server.start(wait=False)  # it is never ready so
+    wait_for(lambda: ctl.run("status").returncode == 0, 60, "the server")
+    done = ctl.run("backup", file)
+    assert done.returncode == 1 and "DISK_RESERVE_MB" in done.stderr
+    assert os.listdir(place) == []
+    assert not os.path.exists(os.path.join(server.front_dir, "backup"))
+    server.stop()
+    ctl("backup", file)  # nobody needs it now
+    assert os.listdir(place) == ["f"]
+
+
+def test_artifacts_elsewhere_are_not_left_behind(make_server, place):
+    elsewhere = tempfile.mkdtemp(prefix="mcp-artifacts-")
+    os.chmod(elsewhere, 0o777)
+    server = make_server(env={"ARTIFACTS_DIR": elsewhere})
+    ctl = Ctl(server)
+    try:
+        with contextlib.closing(server.client()) as client:
+            client.run("box", "echo hello > /artifacts/a")
+        ctl("backup", os.path.join(place, "up"))
+        server.stop()
+        done = ctl.run("backup", os.path.join(place, "f"))
+        assert done.returncode == 1 and "ARTIFACTS_DIR" in done.stderr
+        assert os.listdir(place) == ["up"]
+        ctl("backup", os.path.join(place, "down"),
+            env={"ARTIFACTS_DIR": elsewhere})
+    finally:
+        shutil.rmtree(elsewhere)
+    for name in ("up", "down"):
+        with tarfile.open(os.path.join(place, name)) as tar:
+            assert [n for n in tar.getnames() if n.startswith("artifacts/")]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root has other users")
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_restore_is_passed_through_by_its_user(
+        make_server, good, place, is_there):
+    """Whatever root's umask is, and how root made the directory."""
+    file, data = os.path.join(place, "f"), os.path.join(place, "a", "data")
+    server = make_server()
+    owner = os.stat(server.front_dir)
+    os.chmod(place, 0o711)
+    with open(file, "wb") as f:
+        f.write(good)
+    if is_there:
+        os.makedirs(os.path.join(data, "front"))
+        os.chmod(data, 0o700)
+        os.chown(os.path.join(data, "front"), owner.st_uid, owner.st_gid)
+    before = os.umask(0o077)
+    try:
+        done = subprocess.run(
+            [os.path.join(server.build, "sandboxctl"), "--data-dir", data,
+             "restore", "--force", file], capture_output=True, text=True,
+            check=False, timeout=120, env=environment(server))
+    finally:
+        os.umask(before)
+    assert done.returncode == 0, done.stderr
+    st = os.stat(os.path.join(data, "front"))
+    assert (st.st_uid, st.st_mode & 0o777) == (owner.st_uid, 0o700)
+    assert os.stat(os.path.join(
+        data, "front", "mcp-sandboxd.db")).st_uid == owner.st_uid
+
+
 def test_the_same_directory_goes_back_to_what_it_was(make_server, place):
     """Its sandboxes are taken over, and what is done there stays done once."""
     server = make_server()
