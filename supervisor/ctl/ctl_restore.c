@@ -36,6 +36,7 @@
 #define INSTANCE "instance"
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define DEPTH_MAX 6
+#define PASS_MODE 0711 /* as datadir.c has it */
 #define INSTANCE_DIGITS 32
 #define FRONT_USER "mcp-front"
 
@@ -106,7 +107,7 @@ empty_dir(int dir, unsigned int depth, struct err *e)
 static int
 lock_data(struct restore *r, struct err *e)
 {
-	if (fd_mkdir_all(r->data_dir, 0711, e) != 0)
+	if (fd_mkdir_all(r->data_dir, PASS_MODE, e) != 0)
 		return e->code;
 	r->data = open(r->data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (r->data == -1)
@@ -180,13 +181,31 @@ find_user(const struct restore *r, struct ctl_helper_user *user, struct err *e)
 	return 0;
 }
 
+/* As a server's start makes it: who it will belong to passes through. */
+static int
+open_way(const struct restore *r, struct err *e)
+{
+	struct stat st;
+	mode_t mode;
+
+	if (geteuid() != 0)
+		return 0;
+	if (fstat(r->data, &st) == -1)
+		return fail(e, r->data_dir, "stat");
+	mode = (st.st_mode & 0755) | PASS_MODE;
+	return (st.st_mode & 07777) != mode && fchmod(r->data, mode) == -1 ?
+	    fail(e, r->data_dir, "chmod") :
+	    0;
+}
+
 static int
 make_partial(
     struct restore *r, const struct ctl_helper_user *user, struct err *e)
 {
-	if (remove_at(r->data, PARTIAL, DEPTH_MAX, e) != 0)
+	if (open_way(r, e) != 0 ||
+	    remove_at(r->data, PARTIAL, DEPTH_MAX, e) != 0)
 		return e->code;
-	if (mkdirat(r->data, PARTIAL, 0711) == -1)
+	if (mkdirat(r->data, PARTIAL, PASS_MODE) == -1)
 		return fail(e, PARTIAL, "mkdir");
 	r->partial = openat(r->data, PARTIAL, DIR_FLAGS);
 	if (r->partial == -1 || mkdirat(r->partial, LAYOUT_FRONT, 0700) == -1)
@@ -396,6 +415,7 @@ ctl_backup_restore(const struct ctl_call *c, struct err *e)
 		return err_set(e, ERR_INVAL,
 		    "a backup is put into DATA_DIR: restore it on the server's "
 		    "machine");
+	(void)umask(022); /* the modes are those that are meant */
 	r.archive = open(c->words[0], O_RDONLY | O_CLOEXEC);
 	if (r.archive == -1)
 		return err_set(
