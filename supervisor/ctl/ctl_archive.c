@@ -473,7 +473,7 @@ ctl_archive_read(int fd, int dir, const struct ctl_archive_ops *ops, void *arg,
     struct ctl_archive_found *out, struct err *e)
 {
 	struct reading *r = xcalloc(1, sizeof(*r));
-	struct stat st;
+	struct stat st = {0};
 	int rc = 0;
 
 	memset(out, 0, sizeof(*out));

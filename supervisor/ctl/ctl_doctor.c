@@ -32,13 +32,15 @@ run(char **argv)
 int
 ctl_doctor_run(const struct ctl_call *c, struct err *e)
 {
-	char **argv = xcalloc((size_t)c->n + 4, sizeof(*argv));
+	char **argv = xcalloc((size_t)c->n + 5, sizeof(*argv));
 	int n = 0, why;
 
 	argv[n++] = xstrdup(PROGRAM);
 	argv[n++] = xstrdup("doctor");
 	if (c->o->json)
 		argv[n++] = xstrdup("--json");
+	if (c->o->has_data_dir)
+		argv[n++] = xasprintf("DATA_DIR=%s", c->o->data_dir);
 	for (int i = 0; i < c->n; i++)
 		argv[n++] = xstrdup(c->words[i]);
 	run(argv);

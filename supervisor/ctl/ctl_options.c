@@ -48,6 +48,7 @@ take(struct ctl_options *o, int code, struct err *e)
 		return 0;
 	case OPTION_DATA_DIR:
 		o->data_dir = optarg;
+		o->has_data_dir = true;
 		return 0;
 	case OPTION_URL:
 		o->url = optarg;

@@ -22,6 +22,7 @@ struct ctl_options {
 	bool watch;
 	bool help;
 	bool version;
+	bool has_data_dir; /* as an option; else it may be the default */
 	const char *data_dir;
 	const char *url; /* NULL: the admin socket */
 	char *token;     /* NULL: none; wiped when cleared */

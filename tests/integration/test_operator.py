@@ -286,3 +286,12 @@ def test_the_doctor_is_the_servers(ctl):
         env={**os.environ, "DATA_DIR": ctl.server.data})
     assert said.returncode == own.returncode in (0, 1)
     assert json.loads(said.stdout).keys() == json.loads(own.stdout).keys()
+
+
+def test_the_doctor_looks_at_the_named_directory(ctl):
+    said = subprocess.run(
+        [ctl.program, "--json", "--data-dir", "/proc/none", "doctor"],
+        capture_output=True, text=True, timeout=120, check=False)
+    disk = [f["text"] for f in json.loads(said.stdout)["findings"]
+            if f["what"] == "disk"]
+    assert disk and "free at /proc" in disk[0]
