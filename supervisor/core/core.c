@@ -23,6 +23,7 @@
 #include "supervisor/core/run_files.h"
 #include "supervisor/core/run_times.h"
 #include "supervisor/core/sandbox.h"
+#include "supervisor/core/sandbox_runs.h"
 #include "supervisor/core/sched.h"
 #include "supervisor/core/sweeper.h"
 #include "supervisor/core/secrets.h"
@@ -80,6 +81,12 @@ struct store *
 core_store(const struct core *c)
 {
 	return c->parts.store;
+}
+
+struct bus *
+core_bus(struct core *c)
+{
+	return &c->bus;
 }
 
 struct event_feeds *
@@ -676,14 +683,12 @@ core_recover(struct core *c, struct err *e)
 	    store_snapshot(c->parts.store, run_asked_slim, &snap, e) != 0)
 		return e->code;
 	counters_restore(&c->counters, &total);
-	rc = quota_uses_restore(c->uses, clock_wall_ms(), e);
-	if (rc != 0) {
-		store_snapshot_clear(&snap);
-		return rc;
-	}
 	event_news_began(c->news, snap.next_run);
-	rc = recovery_restore(
-	    &(struct recovery){c->tenants, c->sandboxes, c->runs}, &snap, e);
+	rc = quota_uses_restore(c->uses, clock_wall_ms(), e);
+	if (rc == 0)
+		rc = recovery_restore(
+		    &(struct recovery){c->tenants, c->sandboxes, c->runs},
+		    &snap, e);
 	store_snapshot_clear(&snap);
 	if (rc == 0)
 		rc = census_open(c->census, e);
@@ -757,15 +762,10 @@ core_delete_run(struct core *c, const struct principal *who,
 	return 0;
 }
 
-/* Those that do not go have no log yet, or are about to end. */
 static void
 add_spool_cb(const struct sandbox *sb, void *arg)
 {
-	const struct sched_item *item;
-	uint64_t *sum = arg;
-
-	TAILQ_FOREACH (item, &sb->queue.running, link)
-		*sum += HASH_OF(item, struct run, turn)->length;
+	*(uint64_t *)arg += sandbox_runs_spool_bytes(&sb->queue);
 }
 
 uint64_t

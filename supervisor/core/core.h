@@ -84,6 +84,7 @@ void core_worker_gone(struct core *c, uint32_t worker, bool throttled);
 struct event_base *core_base(const struct core *c);
 const struct conf *core_conf(const struct core *c);
 struct store *core_store(const struct core *c);
+struct bus *core_bus(struct core *c);
 struct event_feeds *core_event_feeds(const struct core *c);
 struct logs *core_logs(const struct core *c);
 struct runs *core_runs(const struct core *c);

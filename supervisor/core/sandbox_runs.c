@@ -79,6 +79,17 @@ move_run(struct sched_item *item, void *arg)
 	run_move(run_of(item), arg);
 }
 
+uint64_t
+sandbox_runs_spool_bytes(const struct sched_queue *q)
+{
+	const struct sched_item *item;
+	uint64_t sum = 0;
+
+	TAILQ_FOREACH (item, &q->running, link)
+		sum += HASH_OF(item, struct run, turn)->length;
+	return sum;
+}
+
 void
 sandbox_runs_move(struct sched_queue *from, struct sandbox *to)
 {

@@ -27,6 +27,9 @@ void sandbox_runs_end(
  * have sent.  They may have begun, and with the sandbox the end of their logs
  * is lost: they must not begin again. */
 void sandbox_runs_end_doubtful(struct sched_queue *q, const struct err *why);
+/* sandbox_runs_spool_bytes - of the logs of those that go: the others have none
+ * yet, or are about to end */
+uint64_t sandbox_runs_spool_bytes(const struct sched_queue *q);
 /* sandbox_runs_move - those that wait, to another sandbox of that name */
 void sandbox_runs_move(struct sched_queue *from, struct sandbox *to);
 

@@ -397,10 +397,15 @@ deliveries_test(struct deliveries *all, const struct webhook *w,
 
 /* ---- life */
 
-const struct deliveries_counts *
+struct deliveries_counts
 deliveries_counts(const struct deliveries *all)
 {
-	return &all->counts;
+	struct deliveries_counts counts = all->counts;
+	const struct delivery *d;
+
+	TAILQ_FOREACH (d, &all->list, link)
+		counts.waiting += d->body != NULL;
+	return counts;
 }
 
 struct deliveries *

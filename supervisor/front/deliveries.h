@@ -34,15 +34,16 @@ struct deliveries_parts { /* all are kept */
 	const struct tenants *tenants;
 	struct postbox *postbox;
 };
-struct deliveries_counts { /* since the start */
-	uint64_t taken, failed, lost;
+struct deliveries_counts {
+	uint64_t taken, failed, lost; /* since the start */
+	uint64_t waiting; /* now: events that are read and not taken */
 };
 
 struct deliveries *deliveries_new(const struct deliveries_parts *parts);
 void deliveries_free(struct deliveries *all); /* NULL is fine */
 /* deliveries_pump - the postbox has room */
 void deliveries_pump(struct deliveries *all);
-const struct deliveries_counts *deliveries_counts(const struct deliveries *all);
+struct deliveries_counts deliveries_counts(const struct deliveries *all);
 /* deliveries_test - an event that did not happen, now, once.  ERR_LIMIT: there
  * is no room; ERR_NO_SECRET_KEY */
 int deliveries_test(struct deliveries *all, const struct webhook *w,

@@ -37,6 +37,7 @@
 #include "supervisor/front/refusal.h"
 #include "supervisor/front/route_query.h"
 #include "supervisor/front/routes.h"
+#include "supervisor/front/spans.h"
 #include "supervisor/front/status.h"
 
 #define SESSION_TTL_S (7 * 86400)
@@ -349,6 +350,8 @@ on_postbox_room(void *arg)
 {
 	const struct front *f = arg;
 
+	if (f->spans != NULL)
+		spans_pump(f->spans);
 	if (f->deliveries != NULL)
 		deliveries_pump(f->deliveries);
 }
@@ -356,9 +359,10 @@ on_postbox_room(void *arg)
 static void
 open_outgoing(struct front *f)
 {
+	bool has_spans = conf_str(f->conf, CONF_OTLP_ENDPOINT)[0] != '\0';
 	bool has_webhooks = conf_bool(f->conf, CONF_WEBHOOKS);
 
-	if (!has_webhooks && conf_str(f->conf, CONF_OTLP_ENDPOINT)[0] == '\0')
+	if (!has_webhooks && !has_spans)
 		return;
 	f->postbox = postbox_new(f->base, on_postbox_room, f);
 	if (has_webhooks)
@@ -370,6 +374,13 @@ open_outgoing(struct front *f)
 			.feeds = core_event_feeds(f->core),
 			.tenants = core_tenants(f->core),
 			.postbox = f->postbox});
+	if (has_spans)
+		f->spans = spans_new(&(struct spans_parts){.base = f->base,
+		    .bus = core_bus(f->core),
+		    .tenants = core_tenants(f->core),
+		    .postbox = f->postbox,
+		    .version = PACKAGE_VERSION,
+		    .instance = conf_str(f->conf, CONF_INSTANCE)});
 }
 
 int
@@ -444,6 +455,7 @@ front_free(struct front *f)
 	tenants_on_ended(core_tenants(f->core), NULL, NULL);
 	oauth_free(f->oauth);
 	deliveries_free(f->deliveries);
+	spans_free(f->spans);
 	postbox_free(f->postbox);
 	principal_unref(f->operator);
 	check_free(f->check);

@@ -42,6 +42,7 @@ struct export;
 struct oauth;
 struct late_refusals;
 struct postbox;
+struct spans;
 struct statuses;
 LIST_HEAD(events_list, events);
 LIST_HEAD(exports_list, export);
@@ -65,6 +66,7 @@ struct front {
 	struct oauth *oauth;           /* NULL: there is no issuer */
 	struct postbox *postbox;       /* NULL: nothing is sent to others */
 	struct deliveries *deliveries; /* NULL: no webhooks */
+	struct spans *spans;           /* NULL: no OTLP_ENDPOINT */
 	struct principal *operator;    /* who came by the admin socket */
 	char *mcp_path; /* without a slash at the end; "" for "/" */
 	struct events_list events;

@@ -7,6 +7,7 @@
 #include "common/metric.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/run_times.h"
+#include "supervisor/front/deliveries.h"
 #include "supervisor/front/exposition.h"
 #include "supervisor/front/tenant_metrics.h"
 
@@ -22,6 +23,7 @@ struct numbers {
 	struct store_stats store;
 	struct store_room room;
 	struct http_stats http;
+	struct deliveries_counts webhooks;
 	uint64_t spool_bytes;
 };
 
@@ -72,6 +74,10 @@ static const struct source {
     {METRIC_ANSWERS_WAITING_BYTES + 1, SOURCE_NOW, AT(http.waiting_files)},
     {METRIC_WORKERS_READY, SOURCE_NOW, AT(core.workers_ready)},
     {METRIC_WORKER_RESTARTS_TOTAL, SOURCE_SINCE, AT(core.worker_restarts)},
+    {METRIC_WEBHOOK_DELIVERIES_TOTAL, SOURCE_SINCE, AT(webhooks.taken)},
+    {METRIC_WEBHOOK_DELIVERIES_TOTAL + 1, SOURCE_SINCE, AT(webhooks.failed)},
+    {METRIC_WEBHOOK_DELIVERIES_TOTAL + 2, SOURCE_SINCE, AT(webhooks.lost)},
+    {METRIC_WEBHOOK_QUEUE, SOURCE_NOW, AT(webhooks.waiting)},
     {METRIC_STORE_COMMITS_TOTAL, SOURCE_SINCE, AT(store.commits)},
     {METRIC_STORE_FAILURES_TOTAL, SOURCE_SINCE, AT(store.failures)},
     {METRIC_STORE_QUEUE, SOURCE_NOW, AT(store.queue)},
@@ -109,6 +115,8 @@ take_numbers(const struct front *f)
 	n.counters = *core_counters(f->core);
 	n.spool_bytes = core_spool_bytes(f->core);
 	http_server_stats(f->http, &n.http);
+	if (f->deliveries != NULL)
+		n.webhooks = deliveries_counts(f->deliveries);
 	if (f->store != NULL) {
 		store_stats(f->store, &n.store);
 		store_room(f->store, &n.room);

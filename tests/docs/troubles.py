@@ -28,7 +28,9 @@ SAYING = {
     "refuse": ("supervisor/front/*.c", "supervisor/mcp/*.c"),
     "request_error": ("supervisor/mcp/*.c",),
     "schema_path_fail": ("supervisor/mcp/*.c",),
-    "snprintf": ("supervisor/front/check.c",),
+    "snprintf": ("supervisor/front/check.c", "supervisor/front/spans.c"),
+    "log_warn": ("supervisor/front/spans.c",),
+    "drop": ("supervisor/front/spans.c",),
     "xasprintf": ("supervisor/core/run_row.c",),
     "xstrdup": ("supervisor/core/run_row.c",),
 }
