@@ -95,6 +95,7 @@ class Server:
         self.log = []
         self.port = None
         self.proc = None
+        self.reader = None
         self.start(wait)
 
     def environment(self):
@@ -112,8 +113,9 @@ class Server:
             env=self.environment(), stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True,
             errors="replace", cwd=self.dir)
-        threading.Thread(target=self.read_log, args=(self.proc.stderr,),
-                         daemon=True).start()
+        self.reader = threading.Thread(
+            target=self.read_log, args=(self.proc.stderr,), daemon=True)
+        self.reader.start()
         if wait:
             self.port = wait_for(self.find_port, 30, "the listening port")
             wait_for(self.is_ready, 60, "readiness")
@@ -161,6 +163,9 @@ class Server:
         return Client(self.port, **kwargs)
 
     def tail(self, lines=100):
+        """The last of the log; all of it when the server has ended."""
+        if self.proc.poll() is not None:
+            self.reader.join(30)
         return "\n".join(self.log[-lines:])
 
     def children(self):
