@@ -357,8 +357,10 @@ feed_page_cb(int rc, const struct store_events_page *page,
 
 	f->paging = NULL;
 	(void)why;
-	/* Those that wait read for themselves then, and are told why not. */
+	/* Those that wait read for themselves then, and are told why not; where
+	 * the next tip will be, nobody knows. */
 	if (rc != 0) {
+		drop_rows(f, f->nrows);
 		f->has_tip = false;
 	} else {
 		take_rows(f, page);
