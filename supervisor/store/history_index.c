@@ -656,7 +656,7 @@ fail(struct history_index *x, int rc, struct err *why)
 		feed_hold(x->feed,
 		    "its index was damaged and is made anew: try again in a "
 		    "while");
-		if (x->backoff_ms == 0 && remove_files(x, &e) == 0) {
+		if (remove_files(x, &e) == 0 && x->backoff_ms == 0) {
 			x->backoff_ms = BACKOFF_MIN_MS;
 			return;
 		}

@@ -159,6 +159,47 @@ test_an_index_that_cannot_be_opened_is_tried_again(void **state)
 	assert_int_equal(made_anew(f), 0);
 }
 
+static int64_t
+page_of(const char *path, const char *name)
+{
+	AUTO(auto_free)
+	char *sql = xasprintf(
+	    "SELECT rootpage FROM sqlite_schema WHERE name = '%s'", name);
+	sqlite3_stmt *st;
+	sqlite3 *h;
+	int64_t page;
+
+	assert_int_equal(sqlite3_open(path, &h), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(h, sql, -1, &st, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+	page = sqlite3_column_int64(st, 0);
+	assert_int_equal(sqlite3_finalize(st), SQLITE_OK);
+	assert_int_equal(sqlite3_close(h), SQLITE_OK);
+	return page;
+}
+
+/* That opening it does not find. */
+static void
+test_damage_behind_another_failure_is_made_anew(void **state)
+{
+	struct fixture *f = *state;
+	AUTO(auto_free) char *path = index_path(f);
+	AUTO(auto_free) char *aside = xasprintf("%s.aside", path);
+
+	open_and_fill(f);
+	fixture_close(f);
+	write_at(path, (page_of(path, "run_unfinished") - 1) * 4096, "damage! ",
+	    512);
+	assert_int_equal(rename(path, aside), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	fixture_open(f);
+	assert_not_available(f);
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(rename(aside, path), 0);
+	assert_int_equal(count_q(f, "something"), RUNS);
+	assert_true(made_anew(f) >= 1);
+}
+
 static void
 test_an_index_that_is_locked_is_waited_for(void **state)
 {
@@ -193,6 +234,7 @@ main(void)
 	    TEST(test_another_versions_is_made_anew),
 	    TEST(test_another_databases_is_made_anew),
 	    TEST(test_an_index_that_cannot_be_opened_is_tried_again),
+	    TEST(test_damage_behind_another_failure_is_made_anew),
 	    TEST(test_an_index_that_is_locked_is_waited_for),
 	};
 
