@@ -75,6 +75,7 @@ int
 event_put_once(
     struct db *db, struct op *op, struct store_event *row, struct err *e)
 {
+	bool is_there = false;
 	struct db_call c;
 	int rc;
 
@@ -83,11 +84,13 @@ event_put_once(
 	db_put_blob(&c, row->run.b, sizeof(row->run.b));
 	db_put_text(&c, event_kind_word(row->kind));
 	rc = db_call_step(&c, e);
-	if (rc == 1)
+	if (rc < 0)
+		return rc;
+	if (rc == 1) {
+		is_there = db_get_int(&c) != 0;
 		db_call_end(&c);
-	if (rc != 0)
-		return rc < 0 ? rc : 0;
-	return event_put(db, op, row, e);
+	}
+	return is_there ? 0 : event_put(db, op, row, e);
 }
 
 /* ---- what it says; what is missing is left out */
@@ -315,23 +318,19 @@ news_data(const struct store_news *n)
 	return js_dump(o);
 }
 
-int
-event_put_expired(struct db *db, struct op *op, uint64_t tenant, uint64_t runs,
-    uint64_t files_of, struct err *e)
+void
+event_of_expired(
+    uint64_t tenant, uint64_t runs, uint64_t files_of, struct store_event *out)
 {
 	AUTO(auto_json) json_t *o = json_object();
-	struct store_event row = {.tenant = tenant,
-	    .at_ms = clock_wall_ms(),
-	    .kind = EVENT_HISTORY_EXPIRED,
-	    .identifier = xstrdup("")};
-	int rc;
 
 	set_number(o, "runs", runs);
 	set_number(o, "files_of", files_of);
-	row.data = js_dump(o);
-	rc = event_put(db, op, &row, e);
-	store_event_clear(&row);
-	return rc;
+	*out = (struct store_event){.tenant = tenant,
+	    .at_ms = clock_wall_ms(),
+	    .kind = EVENT_HISTORY_EXPIRED,
+	    .identifier = xstrdup(""),
+	    .data = js_dump(o)};
 }
 
 void

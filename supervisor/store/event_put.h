@@ -30,9 +30,9 @@ int event_put_sandbox(struct db *db, struct op *op,
 /* event_of_run - the event as it would be put; to be cleared */
 void event_of_run(
     enum event_kind kind, const struct store_run *r, struct store_event *out);
-/* event_put_expired - so many runs of a tenant went, or their files */
-int event_put_expired(struct db *db, struct op *op, uint64_t tenant,
-    uint64_t runs, uint64_t files_of, struct err *e) MUSTCHECK;
+/* event_of_expired - so many runs of a tenant went, or their files */
+void event_of_expired(
+    uint64_t tenant, uint64_t runs, uint64_t files_of, struct store_event *out);
 /* event_of_news - likewise, of now */
 struct store_news;
 void event_of_news(const struct store_news *news, struct store_event *out);

@@ -17,6 +17,7 @@
 #include "common/clock.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
+#include "supervisor/store/event_log.h"
 #include "supervisor/store/event_put.h"
 #include "supervisor/store/forget.h"
 #include "supervisor/store/tally.h"
@@ -25,6 +26,9 @@
 /* In one step: both bound the time that others wait. */
 #define EXPIRE_RUNS_MAX 50
 #define EXPIRE_ARTIFACTS_MAX 200
+/* Of these at most one event tells: one for each step would have a tenant's
+ * other events trimmed. */
+#define EXPIRE_TOLD_MAX 10000
 
 struct expire_run {
 	uint64_t id;
@@ -39,8 +43,10 @@ struct expire_op {
 	void *arg;
 	struct store *store;
 	struct store_expiry wish;
-	struct store_expired sum; /* of the steps before */
-	uint64_t nruns, nfiles;   /* of this one */
+	struct store_expired sum;  /* of the steps before */
+	struct store_expired told; /* what events said of these */
+	uint64_t nruns, nfiles;    /* of this one */
+	bool is_told;              /* with this one */
 	struct forget forget;
 	bool more;
 };
@@ -164,6 +170,25 @@ expire_files(struct db *db, struct expire_op *o, struct err *e)
 
 /* ---- a step */
 
+/* What no event has told yet, in the transaction of the step. */
+static int
+tell(struct db *db, struct expire_op *o, struct err *e)
+{
+	uint64_t runs = o->sum.runs + o->nruns - o->told.runs;
+	uint64_t files_of = o->sum.files_of + o->nfiles - o->told.files_of;
+	struct store_event row;
+	int rc;
+
+	if (runs + files_of == 0 ||
+	    (o->more && runs + files_of < EXPIRE_TOLD_MAX))
+		return 0;
+	event_of_expired(o->wish.tenant.n, runs, files_of, &row);
+	rc = event_put(db, &o->op, &row, e);
+	store_event_clear(&row);
+	o->is_told = rc == 0;
+	return rc;
+}
+
 static int
 expire_run(struct db *db, struct op *op, struct err *e)
 {
@@ -171,16 +196,14 @@ expire_run(struct db *db, struct op *op, struct err *e)
 
 	forget_clear(&o->forget); /* of a first attempt */
 	o->nruns = o->nfiles = 0;
-	o->more = false;
+	o->more = o->is_told = false;
 	if (expire_rows(db, o, e) != 0 || expire_files(db, o, e) != 0)
 		return e->code;
-	/* Nothing to write: the commit costs no sync then. */
-	if (o->nruns + o->nfiles == 0)
-		return 0;
-	if (forget_blobs(db, &o->forget, o->wish.tenant.n, e) != 0)
+	/* When there is nothing to write, the commit costs no sync. */
+	if (o->nruns + o->nfiles > 0 &&
+	    forget_blobs(db, &o->forget, o->wish.tenant.n, e) != 0)
 		return e->code;
-	return event_put_expired(
-	    db, op, o->wish.tenant.n, o->nruns, o->nfiles, e);
+	return tell(db, o, e);
 }
 
 static void
@@ -219,7 +242,23 @@ expire_submit(const struct expire_op *from)
 	o->store = from->store;
 	o->wish = from->wish;
 	o->sum = from->sum;
+	o->told = from->told;
 	writer_submit(o->store->writer, &o->op);
+}
+
+/* What went in the steps before one that failed. */
+static void
+tell_later(const struct expire_op *o)
+{
+	uint64_t runs = o->sum.runs - o->told.runs;
+	uint64_t files_of = o->sum.files_of - o->told.files_of;
+	struct store_event row;
+
+	if (runs + files_of == 0)
+		return;
+	event_of_expired(o->wish.tenant.n, runs, files_of, &row);
+	store_event_note(o->store, &row, STORE_EVENT_ALWAYS);
+	store_event_clear(&row);
 }
 
 static void
@@ -232,10 +271,14 @@ expire_deliver(struct op *op)
 		o->sum.files_of += o->nfiles;
 		o->sum.files += o->forget.nlogs + o->forget.nblobs;
 		o->sum.bytes += o->forget.bytes;
+		if (o->is_told)
+			o->told = o->sum;
 		if (o->more) {
 			expire_submit(o);
 			return;
 		}
+	} else {
+		tell_later(o);
 	}
 	o->done(op->rc, &o->sum, op->rc == 0 ? NULL : &op->why, o->arg);
 }

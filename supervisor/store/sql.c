@@ -63,10 +63,15 @@ const char *const db_sql[DB_NQUERY] = {
 
     [DB_EVENT_NEWEST] = "SELECT max(seq) FROM event WHERE tenant = ?1",
     [DB_EVENT_OLDEST] = "SELECT min(seq) FROM event WHERE tenant = ?1",
+    /* What is noted of a tenant that was erased meanwhile comes to nothing. */
     [DB_EVENT_INSERT] =
-	"INSERT INTO event (" EVENT_COLUMNS ") VALUES (" EVENT_VALUES ")",
-    [DB_EVENT_THERE] = "SELECT 1 FROM event WHERE tenant = ?1"
-		       " AND run = ?2 AND kind = ?3 LIMIT 1",
+	"INSERT INTO event (" EVENT_COLUMNS ") SELECT " EVENT_VALUES
+	" WHERE ?1 = 0 OR"
+	" EXISTS (SELECT 1 FROM tenant WHERE id = ?1 AND gone_ms = 0)",
+    /* From the newest back: none of a run stands before run.created. */
+    [DB_EVENT_THERE] = "SELECT kind = ?3 FROM event WHERE tenant = ?1"
+		       " AND run = ?2 AND (kind = ?3 OR kind = 'run.created')"
+		       " ORDER BY seq DESC LIMIT 1",
     [DB_EVENT_KEEP] = "SELECT value FROM quota WHERE tenant = ?1"
 		      " AND key = 'events'",
     [DB_EVENT_TRIM] = "DELETE FROM event WHERE tenant = ?1 AND seq < ?2"
@@ -117,7 +122,8 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_GRANTS_GET] = "SELECT " GRANT_COLUMNS " FROM quota",
 
     [DB_USAGE_ADD] =
-	"INSERT INTO usage (" DAY_COLUMNS ") VALUES (" DAY_VALUES ")"
+	"INSERT INTO usage (" DAY_COLUMNS ") SELECT " DAY_VALUES
+	" WHERE EXISTS (SELECT 1 FROM tenant WHERE id = ?1 AND gone_ms = 0)"
 	" ON CONFLICT DO UPDATE SET runs = runs + excluded.runs,"
 	" run_ms = run_ms + excluded.run_ms,"
 	" output_bytes = output_bytes + excluded.output_bytes,"

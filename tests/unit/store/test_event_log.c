@@ -3,6 +3,7 @@
 #include "common/js.h"
 #include "supervisor/store/event_log.h"
 #include "supervisor/store/event_put.h"
+#include "supervisor/store/usage.h"
 
 /*
  * Events are written with what they tell, numbered for each tenant without a
@@ -319,6 +320,8 @@ test_each_tenant_has_its_own_numbers(void **state)
 	struct fixture *f = *state;
 	struct told told = {0};
 
+	fixture_exec(f,
+	    "INSERT INTO tenant (id, name, created_ms) VALUES (5, 'five', 1)");
 	store_on_events(f->store, told_cb, &told);
 	note(f, 5, 1);
 	store_event_tell(f->store,
@@ -331,6 +334,22 @@ test_each_tenant_has_its_own_numbers(void **state)
 	assert_kinds(f, 5, two, 2);
 	assert_kinds(f, STORE_EVENTS_OF_SERVER, one, 1);
 	assert_kinds(f, 6, NULL, 0);
+}
+
+static void
+test_of_a_tenant_that_is_gone_nothing_is_noted(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_exec(f,
+	    "INSERT INTO tenant (id, name, created_ms, gone_ms)"
+	    " VALUES (5, '.gone-5', 1, 2)");
+	note(f, 5, 1);
+	store_usage_add(f->store,
+	    &(struct store_day){.tenant = 5, .day = 1, .refusals = 1});
+	flush(f);
+	assert_kinds(f, 5, NULL, 0);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM usage"), 0);
 }
 
 static void
@@ -423,6 +442,7 @@ main(void)
 	    TEST(test_what_is_told_again_after_a_restart_is_there_once),
 	    TEST(test_a_run_that_is_deleted_tells_it_once),
 	    TEST(test_each_tenant_has_its_own_numbers),
+	    TEST(test_of_a_tenant_that_is_gone_nothing_is_noted),
 	    TEST(test_a_start_says_whether_the_end_before_was_one),
 	    TEST(test_the_oldest_go_and_the_newest_stays),
 	    TEST(test_a_filter_passes_over_and_says_how_far_it_is),

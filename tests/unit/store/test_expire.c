@@ -154,6 +154,13 @@ test_many_go_in_steps(void **state)
 	assert_int_equal(g.what.files_of, 450);
 	g = expire(f, 2000, 2000);
 	assert_int_equal(g.what.runs, 450);
+	/* An event for each time, not for each step. */
+	assert_int_equal(
+	    fixture_query(f,
+		"SELECT count(*) * 1000000 + sum(data ->> 'runs') * 1000"
+		" + sum(data ->> 'files_of') FROM event"
+		" WHERE kind = 'history.expired'"),
+	    2450450);
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM blob"), 0);
 }
 
