@@ -486,8 +486,7 @@ trimmed_cb(int rc, const struct err *why, void *arg)
 		disk_count_again(c->disk);
 }
 
-/* With each tick in which runs ended, one tenant after the other: MAX_RUNS and
- * history_runs hold from one tick to the next. */
+/* With each tick in which runs ended, one tenant after the other. */
 static void
 core_trim(struct core *c)
 {
@@ -586,7 +585,8 @@ make_registries(struct core *c)
 	    .sandboxes = c->sandboxes,
 	    .secrets = c->secrets,
 	    .webhooks = p->webhooks,
-	    .store = p->store};
+	    .store = p->store,
+	    .disk = c->disk};
 	c->left_behind = left_behind_new(p->base, c->fleet, c->sandboxes);
 	c->census = census_new(&(struct census_parts){.conf = p->conf,
 	    .store = p->store,

@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/disk.h"
 #include "supervisor/core/sandbox.h"
 #include "supervisor/core/secrets.h"
 #include "supervisor/core/tenants.h"
@@ -55,6 +56,7 @@ trimmed_cb(int rc, const struct err *why, void *arg)
 	struct tenant *n = tenants_find(g->all->tenants, g->tenant);
 
 	g->all->is_trimming = false;
+	disk_count_again(g->all->disk);
 	if (rc != 0)
 		log_warn("the history of a deleted tenant stays for now: %s",
 		    why->msg);
@@ -91,5 +93,6 @@ eraser_tick(struct eraser *r)
 			erase(r, n);
 	r->retention.store = r->store;
 	r->retention.tenants = r->tenants;
+	r->retention.disk = r->disk;
 	retention_tick(&r->retention, clock_mono_ms(), clock_wall_ms());
 }

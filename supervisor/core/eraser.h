@@ -12,6 +12,7 @@
 
 #include "supervisor/core/retention.h"
 
+struct disk;
 struct sandboxes;
 struct secrets;
 struct store;
@@ -23,6 +24,7 @@ struct eraser {
 	struct secrets *secrets;
 	struct webhooks *webhooks;
 	struct store *store;
+	struct disk *disk;
 	bool is_trimming; /* one after the other */
 	struct retention retention;
 };

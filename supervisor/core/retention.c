@@ -1,6 +1,7 @@
 #include "supervisor/core/retention.h"
 
 #include "common/log.h"
+#include "supervisor/core/disk.h"
 
 #define EVERY_MS 60000
 #define DAY_MS INT64_C(86400000)
@@ -58,6 +59,9 @@ expired_cb(
 	struct retention *r = arg;
 
 	r->is_busy = false;
+	/* What went before a step failed is gone, too. */
+	if (what->runs + what->files_of > 0)
+		disk_count_again(r->disk);
 	if (rc != 0) {
 		log_warn_limited(
 		    &limit, "old runs are not forgotten: %s", why->msg);

@@ -11,9 +11,12 @@
 #include "common/base.h"
 #include "supervisor/core/tenants.h"
 
+struct disk;
+
 struct retention {
 	struct store *store; /* these are kept by pointer */
 	struct tenants *tenants;
+	struct disk *disk;
 	/* For retention.c; zero at first. */
 	bool is_busy;
 	uint64_t at;      /* the tenant that was looked at last; 0: none */

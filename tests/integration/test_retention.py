@@ -71,6 +71,11 @@ def test_runs_and_files_go_by_their_age(make_server):
     wait_for(lambda: not any(run in name for run in runs[:2]
                              for _, _, names in os.walk(spool)
                              for name in names), 60, "the logs to go")
+    # And it is seen so, without a run that ends.
+    metrics = {"Authorization": "Bearer " +
+               ctl.token("-", "--role", "metrics")}
+    wait_for(lambda: b'sandboxd_history_files{kind="logs"} 2\n'
+             in server.get("/metrics", metrics)[2], 60, "the count of logs")
     a.client.close()
     b.client.close()
 
@@ -138,9 +143,11 @@ def test_of_a_tenant_that_is_deleted_nothing_is_left(make_server):
     wait_for(lambda: not holders(server.data, mark), 90,
              f"all to go of {server.data}")
     assert holders(server.data, stays)
-    with contextlib.closing(sqlite3.connect(server.database)) as db:
-        gone, = db.execute("SELECT id FROM tenant WHERE gone_ms > 0"
-                           ).fetchone()
+    with contextlib.closing(sqlite3.connect(server.database,
+                                            timeout=60)) as db:
+        gone, = wait_for(lambda: db.execute(
+            "SELECT id FROM tenant WHERE gone_ms > 0").fetchone(),
+                         60, "its row to say that it went")
         for table, in db.execute(
                 "SELECT m.name FROM sqlite_schema m,"
                 " pragma_table_info(m.name) c"
