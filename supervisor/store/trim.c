@@ -16,8 +16,8 @@
 #include "supervisor/store/writer.h"
 
 /* In one step: both bound the time that others wait. */
-#define TRIM_RUNS_MAX 500
-#define TRIM_ARTIFACTS_MAX 1000
+#define TRIM_RUNS_MAX 100
+#define TRIM_ARTIFACTS_MAX 400
 
 struct trim_op {
 	struct write_op w;
