@@ -194,6 +194,11 @@ on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 	return 0;
 }
 
+_Static_assert(
+    (METRIC_WORKERS_END - METRIC_WORKERS_FIRST) * METRIC_NEWS_ENTRY_BYTES <=
+	MSG_WORKER_FIGURES_ADDITIONS_MAX,
+    "all that may be added in one message");
+
 /* What was counted goes to the front, which outlives this process. */
 static void
 tell_figures_cb(evutil_socket_t fd, short what, void *arg)

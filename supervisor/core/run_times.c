@@ -5,6 +5,10 @@
 #include "common/clock.h"
 #include "supervisor/core/run.h"
 
+_Static_assert(
+    METRIC_RUNS_ENDED_TOTAL_CELLS == RUNLOG_DISK_FULL - RUNLOG_EXIT + 1,
+    "the label reason has all reasons");
+
 static const enum metric_number families[RUN_SPANS] = {
     [RUN_SPAN_QUEUE] = FAMILY_RUN_QUEUE_SECONDS,
     [RUN_SPAN_START] = FAMILY_RUN_START_SECONDS,

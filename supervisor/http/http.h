@@ -47,7 +47,7 @@ enum http_method { /* bits, for tables of what is allowed */
 
 /* Headers that somebody reads.  Those up to HTTP_H_SINGLE_MAX may come once
  * only; further lines of those up to HTTP_H_JOINED_MAX, which are lists, are
- * joined, of others the first counts. */
+ * joined, of others the first counts; two traceparents are as none. */
 enum http_header {
 	HTTP_H_HOST,
 	HTTP_H_ORIGIN,

@@ -97,6 +97,8 @@ take_header(struct http_exchange *x, const char *name, const char *value)
 			    x, 400, "a header that may come once came twice");
 		else if (i <= HTTP_H_JOINED_MAX)
 			join_lines(x, i, value);
+		else if (i == HTTP_H_TRACEPARENT)
+			x->header[i] = ""; /* of which of the two? of none */
 		return;
 	}
 }

@@ -95,6 +95,15 @@ def test_without_a_good_one_a_trace_of_our_own_begins(make_server):
     run, _ = shown(client, headers={"traceparent": GOOD},
                    meta={"traceparent": "bad"})
     assert row(server, run)[0] == TRACE
+    # Nor are two headers one of them.
+    conn = client.connect()
+    conn.putrequest("POST", f"/api/v1/runs/{run}/rerun")
+    for parent in (GOOD, OTHER):
+        conn.putheader("traceparent", parent)
+    conn.endheaders()
+    again = json.loads(conn.getresponse().read())["run_id"]
+    assert row(server, again)[0] not in (TRACE, "a" * 32, "")
+    client.wait_end(again)
     client.call("delete_sandbox", identifier="box")
 
 
