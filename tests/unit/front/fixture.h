@@ -57,8 +57,14 @@ fixture_open(const char *const *settings)
 	    .instance = "i"};
 	assert_int_equal(core_new(&of_core, &fx.core, &e), 0);
 	assert_int_equal(core_recover(fx.core, &e), 0);
-	parts = (struct front_parts){fx.base, fx.conf, fx.store, fx.core,
-	    embed_tools, fx.dir, key, fixture_heartbeat_ms};
+	parts = (struct front_parts){.base = fx.base,
+	    .conf = fx.conf,
+	    .store = fx.store,
+	    .core = fx.core,
+	    .tools = embed_tools,
+	    .dir = fx.dir,
+	    .session_key = key,
+	    .heartbeat_ms = fixture_heartbeat_ms};
 	if (front_new(&parts, &fx.front, &e) != 0)
 		fail_msg("%s", e.msg);
 	assert_int_equal(front_listen(fx.front, raw_listen(&fx.port), &e), 0);

@@ -544,8 +544,13 @@ a_tool_without_a_definition_stops_the_start(void **state)
 {
 	static const struct embed_file none[] = {{NULL, NULL, 0}};
 	const uint8_t key[FRONT_KEY_BYTES] = {0};
-	const struct front_parts parts = {fx.base, fx.conf, fx.store, fx.core,
-	    none, NULL, key, FRONT_HEARTBEAT_MS};
+	const struct front_parts parts = {.base = fx.base,
+	    .conf = fx.conf,
+	    .store = fx.store,
+	    .core = fx.core,
+	    .tools = none,
+	    .session_key = key,
+	    .heartbeat_ms = FRONT_HEARTBEAT_MS};
 	struct front *front = NULL;
 	struct err e;
 
