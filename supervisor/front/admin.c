@@ -281,7 +281,7 @@ check_rules(const json_t *rules, struct ceiling *out, struct err *e)
 	json_object_foreach ((json_t *)(uintptr_t)rules, name, value) {
 		if (json_is_null(value) && strcmp(name, "runtime") == 0)
 			continue;
-		if (!json_is_string(value) &&
+		if (!json_is_string(value) && !json_is_null(value) &&
 		    (!json_is_boolean(value) || strcmp(name, "runtime") == 0))
 			return err_set(e, ERR_INVAL,
 			    "rule %.40s: this is not its type", name);

@@ -87,7 +87,8 @@ def test_a_secret_reaches_its_command_and_nothing_else(make_server, engine):
     done = client.run("box", needs("db"), SUM,
                       default_env={"S": "secret://db", "PLAIN": "x"})
     assert [c["stdout"] for c in done["commands"]] == [digest(value)] * 2
-    assert done["commands"][0]["env"] == {"S": "***", "PLAIN": "***"}
+    assert done["commands"][0]["env"] == {
+        "S": "secret://db", "PLAIN": "***"}
     held = client.start(
         "box", needs("db", "until test -e go; do sleep 0.05; done; " + SUM),
         lock_sandbox=True)["run_id"]
