@@ -82,27 +82,38 @@ refuse_missing(json_t *missing, struct err *e)
 	return ERR_CONFLICT;
 }
 
+/* The variables of all commands, each name once. */
+static json_t *
+recorded_names(const struct store_run *row)
+{
+	json_t *names = json_object();
+
+	for (uint32_t i = 0; i < row->ncommands; i++) {
+		json_t *env = json_loads(row->commands[i].env_json, 0, NULL);
+
+		if (env != NULL)
+			(void)json_object_update(names, env);
+		json_decref(env);
+	}
+	return names;
+}
+
 /* Nothing that is given is left over. */
 static int
 check_given(const struct rerun *r, struct err *e)
 {
+	AUTO(auto_json) json_t *names = NULL;
 	const char *name;
 	json_t *value;
 
+	if (json_object_size(r->env) == 0)
+		return 0;
+	names = recorded_names(r->row);
 	json_object_foreach (r->env, name, value) {
-		bool is_known = false;
-
-		for (uint32_t i = 0; !is_known && i < r->row->ncommands; i++) {
-			AUTO(auto_json)
-			json_t *recorded =
-			    json_loads(r->row->commands[i].env_json, 0, NULL);
-
-			is_known = json_object_get(recorded, name) != NULL;
-		}
 		if (!json_is_string(value))
 			return err_set(
 			    e, ERR_INVAL, "env.%.40s: want a text", name);
-		if (!is_known)
+		if (json_object_get(names, name) == NULL)
 			return err_set(e, ERR_INVAL,
 			    "env.%.40s: no command of the run has a variable "
 			    "of this name",

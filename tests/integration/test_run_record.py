@@ -191,6 +191,19 @@ def test_a_body_that_is_wrong_is_named(client, sandbox, body, why):
     assert rerun(client, first, body, 400)["error"]["message"] == why
 
 
+def test_many_variables_are_soon_compared(make_server):
+    """Each name is looked for once, not once per command."""
+    server = make_server()
+    client = server.client()
+    names = [[f"V{i}_{c}" for i in range(100)] for c in range(20)]
+    first = client.run("box", *[
+        {"shell": ":", "env": dict.fromkeys(n, "1")} for n in names])["run_id"]
+    given = {n: "1" for of in names for n in of}
+    again = rerun(client, first, {"env": given})["run_id"]
+    assert client.wait_end(again)["state"] == "completed"
+    assert not [n for n in server.log if "a turn of the loop took" in n]
+
+
 def test_references_to_secrets_are_recorded_and_hold_again(client, sandbox):
     for value in ("first", "second"):
         status, _, _ = client.request(
