@@ -171,11 +171,12 @@ ctl_run_show(const struct ctl_call *c, struct err *e)
 	return 0;
 }
 
-int
-ctl_sandbox_show(const struct ctl_call *c, struct err *e)
+/* Of the sandbox that the first word names. */
+static int
+ask_sandbox(const struct ctl_call *c, const char *method, json_t **out,
+    struct err *e)
 {
 	AUTO(auto_free) char *path = NULL;
-	AUTO(auto_json) json_t *o = NULL;
 	const char *tenant = c->o->tenant;
 
 	if (strspn(c->words[0],
@@ -191,7 +192,15 @@ ctl_sandbox_show(const struct ctl_call *c, struct err *e)
 	path = xasprintf("/api/v1/%s%s%ssandboxes/%s",
 	    tenant == NULL ? "" : "tenants/", tenant == NULL ? "" : tenant,
 	    tenant == NULL ? "" : "/", c->words[0]);
-	if (ctl_request(c->link, "GET", path, NULL, &o, e) != 0)
+	return ctl_request(c->link, method, path, NULL, out, e);
+}
+
+int
+ctl_sandbox_show(const struct ctl_call *c, struct err *e)
+{
+	AUTO(auto_json) json_t *o = NULL;
+
+	if (ask_sandbox(c, "GET", &o, e) != 0)
 		return e->code;
 	if (c->o->json)
 		ctl_print_json(o);
@@ -237,6 +246,21 @@ int
 ctl_run_rerun(const struct ctl_call *c, struct err *e)
 {
 	return change(c, "POST", "/rerun", "is begun", e);
+}
+
+int
+ctl_sandbox_delete(const struct ctl_call *c, struct err *e)
+{
+	AUTO(auto_json) json_t *o = NULL;
+
+	if (ask_sandbox(c, "DELETE", &o, e) != 0)
+		return e->code;
+	if (c->o->json)
+		ctl_print_json(o);
+	else
+		(void)printf(
+		    "sandbox %s is deleted\n", js_text(o, "identifier"));
+	return 0;
 }
 
 /* ---- numbers, and all of it */

@@ -18,6 +18,7 @@ int ctl_run_export(const struct ctl_call *c, struct err *e);
 
 int ctl_sandbox_list(const struct ctl_call *c, struct err *e);
 int ctl_sandbox_show(const struct ctl_call *c, struct err *e);
+int ctl_sandbox_delete(const struct ctl_call *c, struct err *e);
 
 /*
  * ctl_tail_run - what a run printed; with --follow until it has ended, also

@@ -16,6 +16,7 @@ struct history_call {
 	struct principal *who;
 	struct history_asking *asking;
 	uint32_t states;   /* that are wanted; 0: all */
+	uint64_t waiting;  /* runs of these, of those that have not ended */
 	const char *group; /* static text */
 };
 
@@ -74,15 +75,19 @@ view_lines(const struct history_call *c, const struct history_page *page)
 }
 
 /* The database cannot count those that wait apart from those that run. */
+static bool
+is_on_disk(const struct history_call *c)
+{
+	return c->states == 0 || record_states_on_disk(c->states) == c->states;
+}
+
 static json_t *
 view_total(const struct history_call *c, const struct history_page *page)
 {
-	bool is_exact =
-	    c->states == 0 || record_states_on_disk(c->states) == c->states;
-
-	return page->has_total && is_exact ?
-	    json_integer((json_int_t)page->total) :
-	    json_null();
+	if (!page->has_total)
+		return json_null();
+	return json_integer(
+	    (json_int_t)(is_on_disk(c) ? page->total : c->waiting));
 }
 
 static void
@@ -100,7 +105,7 @@ page_cb(
 			page->next[0] == '\0' ? json_null() :
 						json_string(page->next),
 			"total", view_total(c, page), "total_is_at_least",
-			page->is_at_least));
+			page->is_at_least && is_on_disk(c)));
 	call_free(c);
 }
 
@@ -144,6 +149,8 @@ list_runs(struct history_call *c, const struct query *q)
 
 	run_query_filter(q, digest, &ask.filter);
 	c->states = ask.filter.states;
+	c->waiting =
+	    record_count(c->front->core, c->who->tenant, &ask, c->states);
 	ask.filter.states = record_states_on_disk(c->states);
 	c->asking = history_list(
 	    core_store(c->front->core), c->who->tenant, &ask, page_cb, c);

@@ -48,6 +48,7 @@ struct runs_call {
 	struct tool_call t;
 	struct history_asking *asking; /* NULL: it is answered */
 	uint32_t states;               /* that are wanted; 0: all */
+	uint64_t waiting; /* runs of these, of those that have not ended */
 };
 
 /* As short as a model wants it: get_run has the rest. */
@@ -74,6 +75,8 @@ listed_cb(
 {
 	struct runs_call *c = arg;
 	struct tool_call *t = &c->t;
+	bool is_on_disk =
+	    c->states == 0 || record_states_on_disk(c->states) == c->states;
 	json_t *o, *runs;
 
 	c->asking = NULL;
@@ -93,10 +96,10 @@ listed_cb(
 	o = json_pack("{s:o}", "runs", runs);
 	if (page->next[0] != '\0')
 		json_object_set_new(o, "next_cursor", json_string(page->next));
-	if (page->has_total &&
-	    (c->states == 0 || record_states_on_disk(c->states) == c->states))
-		json_object_set_new(
-		    o, "total", json_integer((json_int_t)page->total));
+	if (page->has_total)
+		json_object_set_new(o, "total",
+		    json_integer((json_int_t)(is_on_disk ? page->total :
+							   c->waiting)));
 	tool_result(t, o);
 }
 
@@ -157,6 +160,9 @@ filter_of(const json_t *a, uint8_t digest[32], struct history_filter *f,
 	if (time_of(a, "since", &f->since_ms, e) != 0 ||
 	    time_of(a, "until", &f->until_ms, e) != 0)
 		return ERR_INVAL;
+	/* Nothing was created before 1970, and 0 would be no filter. */
+	if (text_of(a, "until") != NULL && f->until_ms <= 0)
+		f->until_ms = 1;
 	return 0;
 }
 
@@ -194,6 +200,8 @@ runs_on_start(struct tool_call *t, const json_t *arguments)
 		q.cursor = NULL;
 	set_order(arguments, &q);
 	c->states = q.filter.states;
+	c->waiting =
+	    record_count(t->core, t->call->who->tenant, &q, c->states);
 	q.filter.states = record_states_on_disk(c->states);
 	c->asking = history_list(
 	    core_store(t->core), t->call->who->tenant, &q, listed_cb, c);

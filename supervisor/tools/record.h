@@ -31,5 +31,9 @@ enum run_state record_state(const struct core *core, struct tenant_id tenant,
 /* record_states_on_disk - what the database may call runs of these states,
  * 1 << state, OR-ed */
 uint32_t record_states_on_disk(uint32_t states);
+/* record_count - how many runs of the states wanted, which are of those that
+ * have not ended, are in a list that q asks for, of all its pages */
+uint64_t record_count(const struct core *core, struct tenant_id tenant,
+    const struct history_query *q, uint32_t states);
 
 #endif

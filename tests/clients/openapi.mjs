@@ -90,9 +90,9 @@ async function administer(method, path, body) {
 const have = { tokens: {} };
 const box = new Client({ name: "openapi", version: "1" });
 
-async function run(shell) {
+async function run(shell, identifier = "box") {
   const result = await box.callTool({ name: "run_sandbox", arguments: {
-    identifier: "box", commands: [{ shell }],
+    identifier, commands: [{ shell }],
     options: { await_completion: true } } });
   assert.equal(result.structuredContent?.final?.state, "completed",
     JSON.stringify(result));
@@ -181,6 +181,10 @@ const fresh = {
   listWebhooksOfTenant: () => ({ params: { tenant: "spare" } }),
   addWebhookOfTenant: () => ({ params: { tenant: "spare" } }),
   deleteWebhook: async () => ({ params: { webhook: await addWebhook() } }),
+  deleteSandbox: async () => {
+    await run("true", "gone"); // made when it is not there
+    return { params: { identifier: "gone" } };
+  },
   deleteRun: async () => ({ params: { run: await run("true") } }),
   mcp: () => ({ headers: MCP_HEADERS, body: INITIALIZE }),
   mcpPage: () => ({ headers: { accept: "text/html" } }),
@@ -197,6 +201,7 @@ fresh.changeWebhook = fresh.deleteWebhook;
 fresh.changeWebhookOfTenant = fresh.changeWebhook;
 fresh.deleteWebhookOfTenant = fresh.deleteWebhook;
 fresh.runDelete = fresh.deleteRun;
+fresh.deleteSandboxOfTenant = fresh.deleteSandbox;
 
 // Requests that a document cannot say of itself.
 const more = {

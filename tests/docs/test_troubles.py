@@ -7,7 +7,8 @@ from troubles import codes, covers, explained_codes, explained_texts, said
 # Said by a program that is named there, not by us.
 NOT_OURS = ("systemctl …", "usermod …", "docker …", "mcp-sandboxd --help",
             "Content-Type: …", "Accept: …", "Authorization: …",
-            "make install", "GET /", "DELETE /mcp…", "journalctl -u")
+            "make install", "GET /", "DELETE /mcp…", "journalctl -u",
+            "sandboxctl …")
 
 
 @pytest.mark.parametrize("kind", codes())

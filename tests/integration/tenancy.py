@@ -102,9 +102,12 @@ def requests(victim, run):
                        ("/api/v1/tenants/:tenant/sandboxes/:identifier",
                         "/sandboxes/box")):
         yield path, "GET", f"/api/v1/tenants/{victim.name}{more}"
+        if path.endswith(":identifier"):
+            yield path, "DELETE", f"/api/v1/tenants/{victim.name}{more}"
     for name in (f"box-{victim.name}-1", run):
-        yield ("/api/v1/sandboxes/:identifier", "GET",
-               f"/api/v1/sandboxes/{name}")
+        for method in ("GET", "DELETE"):
+            yield ("/api/v1/sandboxes/:identifier", method,
+                   f"/api/v1/sandboxes/{name}")
     for name in (victim.secret, run):
         yield ("/api/v1/secrets/:secret", "DELETE", f"/api/v1/secrets/{name}")
     yield ("/api/v1/tenants/:tenant/secrets/:secret", "DELETE",

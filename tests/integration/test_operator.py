@@ -278,6 +278,23 @@ def test_the_history_is_asked_and_taken_away(make_server):
     assert runs[3] not in ctl("--tenant", "default", "run", "list", "limit=1")
 
 
+def test_a_sandbox_is_deleted(runs, sandbox):
+    client, ctl = runs
+    run = client.start(sandbox, "sleep 100000")["run_id"]
+    assert ctl("sandbox", "delete", sandbox) == \
+        f"sandbox {sandbox} is deleted\n"
+    wait_for(lambda: ctl.json("run", "show", run)["state"] == "canceled", 60,
+             "the end of its run")
+    for words in (["show"], ["delete"], ["--tenant", "default", "delete"]):
+        done = ctl.run("sandbox", *words, sandbox)
+        assert done.returncode == 1 and "no such sandbox" in done.stderr
+    done = ctl.run("sandbox", "delete", sandbox, "--tenant", "nobody")
+    assert done.returncode == 1 and "no such tenant" in done.stderr
+    client.run(sandbox, "true")
+    assert ctl.json("sandbox", "delete", sandbox) == {
+        "identifier": sandbox, "deleted": True}
+
+
 def test_the_doctor_is_the_servers(ctl):
     said = ctl.run("--json", "doctor", env={"DATA_DIR": ctl.server.data})
     own = subprocess.run(

@@ -87,6 +87,34 @@ def test_all_runs_are_listed_newest_first(ground):
     assert ground.get("runs")["total"] is None
 
 
+@pytest.mark.parametrize("query, total", [
+    ({"state": "running"}, 1), ({"state": "queued"}, 1),
+    ({"state": "queued", "identifier": "three"}, 1),
+    ({"state": "queued", "identifier": "two"}, 0),
+    ({"state": "running", "tool": "execute_code"}, 0),
+    ({"state": "running", "principal": "nobody"}, 0),
+    ({"state": "running", "since": "-1h"}, 1),
+    ({"state": "running", "until": "-1h"}, 0),
+    ({"state": "running", "q": "sleep"}, 0),
+    ({"state": "running", "exit_code": 0}, 0),
+    ({"state": "queued", "sort": "duration"}, 0),
+    ({"state": "failed"}, 2),
+])
+def test_totals_are_of_what_the_filters_let_pass(ground, query, total):
+    answer = ground.get("runs", count="true", **query)
+    assert answer["total"] == total == len(answer["runs"])
+    assert answer["total_is_at_least"] is False
+    page = ground.client.call("list_runs", count=True, **query)
+    assert page["total"] == total == len(page["runs"])
+
+
+def test_a_total_of_a_sandbox_counts_by_its_name_and_id(ground):
+    box = ground.get("sandboxes", identifier="three")["sandboxes"][0]
+    for name in (box["name"], box["sandbox_id"]):
+        assert ground.get("runs", state="queued", sandbox=name,
+                          count="true")["total"] == 1
+
+
 def test_a_line_has_what_the_record_has(ground):
     for line in ground.get("runs")["runs"]:
         record = ground.get(f"runs/{line['run_id']}")
@@ -117,6 +145,7 @@ def test_a_line_has_what_the_record_has(ground):
     ({"principal": "nobody"}, ()),
     ({"since": "-1h"}, EVERYTHING),
     ({"until": "-1h"}, ()),
+    ({"until": "0"}, ()),
     ({"since": "2020-01-01T00:00:00Z", "until": "2020-01-02T00:00:00Z"}, ()),
 ])
 def test_each_filter_lets_its_runs_pass(ground, query, names):
@@ -176,6 +205,8 @@ def test_pages_have_each_run_once(ground, sort):
      "are: tenant, identifier, sandbox, principal, tool, state, end_reason, "
      "exit_code, language, since, until, min_duration_ms, max_duration_ms, "
      "q, artifact, sort, limit, cursor, count"),
+    ("runs", {"max_duration_ms": 0},
+     "max_duration_ms: want a number from 1 to 2147483647"),
     ("runs", {"limit": 501}, "limit: want a number from 1 to 500"),
     ("runs", {"state": "ended"},
      "state: want one of queued, running, completed, failed, canceled"),
@@ -244,8 +275,9 @@ def test_an_export_is_csv_that_others_read(ground):
 def test_a_reader_that_stops_holds_nobody_up(ground):
     with socket.create_connection(
             ("127.0.0.1", ground.server.port), 60) as slow:
-        slow.sendall(b"GET /api/v1/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert slow.recv(1) == b"H"
+        slow.sendall(b"GET /api/v1/export HTTP/1.1\r\n"
+                     b"Host: 127.0.0.1:%d\r\n\r\n" % ground.server.port)
+        assert slow.recv(12, socket.MSG_WAITALL) == b"HTTP/1.1 200"
         assert len(ground.listed()) == 9
     assert len(ground.ask("export").splitlines()) == 9
 
