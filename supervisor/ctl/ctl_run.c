@@ -173,8 +173,8 @@ ctl_run_show(const struct ctl_call *c, struct err *e)
 
 /* Of the sandbox that the first word names. */
 static int
-ask_sandbox(const struct ctl_call *c, const char *method, json_t **out,
-    struct err *e)
+ask_sandbox(
+    const struct ctl_call *c, const char *method, json_t **out, struct err *e)
 {
 	AUTO(auto_free) char *path = NULL;
 	const char *tenant = c->o->tenant;

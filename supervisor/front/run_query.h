@@ -65,7 +65,7 @@ extern const char *const run_query_reasons[]; /* by enum runlog_reason - 1 */
 	    .max = INT32_MAX},                                                 \
 	[RUN_QUERY_MAX_DURATION] = {.name = "max_duration_ms",                 \
 	    .kind = QUERY_NUMBER,                                              \
-	    .min = 1,                                                           \
+	    .min = 1,                                                          \
 	    .max = INT32_MAX},                                                 \
 	[RUN_QUERY_Q] = {.name = "q",                                          \
 	    .kind = QUERY_TEXT,                                                \

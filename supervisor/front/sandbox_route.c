@@ -122,8 +122,8 @@ delete_of_tenant(
     struct front *f, struct http_exchange *x, const struct tenant *n)
 {
 	const struct principal *by = http_principal(x);
-	struct principal *who = principal_new(
-	    tenant_id_of(n), n->row.name, by->subject, by->role);
+	struct principal *who =
+	    principal_new(tenant_id_of(n), n->row.name, by->subject, by->role);
 
 	delete_sandbox(f, x, who);
 	principal_unref(who);

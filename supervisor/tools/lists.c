@@ -98,8 +98,8 @@ listed_cb(
 		json_object_set_new(o, "next_cursor", json_string(page->next));
 	if (page->has_total)
 		json_object_set_new(o, "total",
-		    json_integer((json_int_t)(is_on_disk ? page->total :
-							   c->waiting)));
+		    json_integer(
+			(json_int_t)(is_on_disk ? page->total : c->waiting)));
 	tool_result(t, o);
 }
 
@@ -200,8 +200,7 @@ runs_on_start(struct tool_call *t, const json_t *arguments)
 		q.cursor = NULL;
 	set_order(arguments, &q);
 	c->states = q.filter.states;
-	c->waiting =
-	    record_count(t->core, t->call->who->tenant, &q, c->states);
+	c->waiting = record_count(t->core, t->call->who->tenant, &q, c->states);
 	q.filter.states = record_states_on_disk(c->states);
 	c->asking = history_list(
 	    core_store(t->core), t->call->who->tenant, &q, listed_cb, c);

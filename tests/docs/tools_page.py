@@ -86,7 +86,8 @@ def dump(value, indent=0):
 
 # What differs from one time to the next.
 MEASURED = {"queue_ms": 1, "duration_ms": 30, "cpu_seconds": 0.01,
-            "memory_peak_bytes": 4194304}
+            "memory_peak_bytes": 4194304,
+            "trace_id": "0123456789abcdef0123456789abcdef"}
 
 
 def all_plain(value, seen):
