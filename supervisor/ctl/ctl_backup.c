@@ -1,6 +1,7 @@
 #include "supervisor/ctl/ctl_backup.h"
 
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -117,6 +118,17 @@ read_all(char *said, void *arg, struct err *e)
 	backup_close(b);
 	ctl_progress_end();
 	return rc;
+}
+
+static int
+sweep(char *said, void *arg, struct err *e)
+{
+	const struct job *j = arg;
+
+	(void)said;
+	(void)e;
+	backup_sweep(j->dir);
+	return 0;
 }
 
 /* ---- as we are */
@@ -268,7 +280,8 @@ make(
     const struct ctl_call *c, struct job *j, const char *partial, struct err *e)
 {
 	struct ctl_helper_user user;
-	char said[CTL_HELPER_TEXT];
+	char said[CTL_HELPER_TEXT], none[CTL_HELPER_TEXT];
+	struct err ignored;
 	int rc;
 
 	read_instance(c->o->data_dir, j->instance);
@@ -280,10 +293,24 @@ make(
 	rc = ctl_helper_run(&user, read_all, j, said, e);
 	if (rc == 0)
 		rc = put_in_place(j->fd, partial, c, e);
+	else
+		(void)!ctl_helper_run(&user, sweep, j, none, &ignored);
 	if (rc != 0)
 		(void)unlink(partial);
 	(void)close(j->fd);
 	return rc == 0 ? print_made(c, said) : rc;
+}
+
+/* The log of each run that is under way is open at one moment. */
+static void
+raise_files(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) != 0)
+		return;
+	files.rlim_cur = files.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &files);
 }
 
 int
@@ -302,6 +329,7 @@ ctl_backup_make(const struct ctl_call *c, struct err *e)
 		return err_set(e, ERR_INVAL,
 		    "a backup is read from DATA_DIR: make it on the server's "
 		    "machine");
+	raise_files();
 	if (!c->o->force && lstat(c->words[0], &st) == 0)
 		return err_set(e, ERR_SYS, "%s: is there: --force replaces it",
 		    c->words[0]);

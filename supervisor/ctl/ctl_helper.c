@@ -11,6 +11,52 @@
 #include "common/fd.h"
 #include "common/privdrop.h"
 
+/* ---- signals that end us end the process that does the work; what it left is
+ * then for us to take away */
+
+static const int ends[] = {SIGHUP, SIGINT, SIGTERM};
+static volatile sig_atomic_t helper; /* 0: nobody */
+
+struct signals_before {
+	sigset_t mask;
+	struct sigaction acts[ARRAY_LEN(ends)];
+};
+
+static void
+pass_on_cb(int sig)
+{
+	(void)sig;
+	if (helper > 0)
+		(void)kill((pid_t)helper, SIGTERM);
+}
+
+/* They wait until helper is known. */
+static void
+signals_take(struct signals_before *b)
+{
+	const struct sigaction act = {.sa_handler = pass_on_cb};
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+		(void)sigaddset(&set, ends[i]);
+	(void)sigprocmask(SIG_BLOCK, &set, &b->mask);
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+		if (sigaction(ends[i], NULL, &b->acts[i]) == 0 &&
+		    b->acts[i].sa_handler != SIG_IGN)
+			(void)sigaction(ends[i], &act, NULL);
+}
+
+static void
+signals_give_back(const struct signals_before *b)
+{
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+		(void)sigaction(ends[i], &b->acts[i], NULL);
+	(void)sigprocmask(SIG_SETMASK, &b->mask, NULL);
+}
+
+/* ---- the process */
+
 struct answer {
 	int rc;
 	struct err why;
@@ -58,11 +104,16 @@ take(int from, pid_t pid, char *said, struct err *e)
 	    ((n = read(from, (char *)&a + used, sizeof(a) - used)) > 0 ||
 		(n == -1 && errno == EINTR)))
 		used += n > 0 ? (size_t)n : 0;
+	helper = 0;
 	while (waitpid(pid, &status, 0) == -1 && errno == EINTR)
 		;
 	if (used != sizeof(a))
 		return err_set(e, ERR_SYS,
-		    "the process that does it ended with status %d", status);
+		    WIFSIGNALED(status) ?
+			"it was ended by signal %d" :
+			"the process that does it ended with status %d",
+		    WIFSIGNALED(status) ? WTERMSIG(status) :
+					  WEXITSTATUS(status));
 	a.said[sizeof(a.said) - 1] = '\0';
 	a.why.msg[sizeof(a.why.msg) - 1] = '\0';
 	(void)snprintf(said, CTL_HELPER_TEXT, "%s", a.said);
@@ -77,17 +128,24 @@ ctl_helper_run(const struct ctl_helper_user *user,
     struct err *e)
 {
 	pid_t parent = getpid(), pid;
+	struct signals_before before;
 	int fds[2], rc;
 
 	if (pipe2(fds, O_CLOEXEC) == -1)
 		return err_set(e, ERR_SYS, "pipe: %s", strerror(errno));
 	(void)fflush(NULL);
+	signals_take(&before);
 	pid = fork();
-	if (pid == 0)
+	if (pid == 0) {
+		signals_give_back(&before);
 		help(user, fds[1], parent, work, arg);
+	}
+	helper = pid == -1 ? 0 : pid;
+	(void)sigprocmask(SIG_SETMASK, &before.mask, NULL);
 	(void)close(fds[1]);
 	rc = pid == -1 ? err_set(e, ERR_SYS, "fork: %s", strerror(errno)) :
 			 take(fds[0], pid, said, e);
 	(void)close(fds[0]);
+	signals_give_back(&before);
 	return rc;
 }

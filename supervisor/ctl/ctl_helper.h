@@ -24,7 +24,8 @@ struct ctl_helper_user {
  * root and that is somebody else
  *
  * said, of CTL_HELPER_TEXT bytes, is what it leaves for us.  Returns what work
- * returned, with its error; ERR_SYS when it was killed.
+ * returned, with its error; ERR_SYS when it was killed.  SIGHUP, SIGINT and
+ * SIGTERM end that process, and not us.
  */
 int ctl_helper_run(const struct ctl_helper_user *user,
     int (*work)(char *said, void *arg, struct err *e), void *arg, char *said,

@@ -70,6 +70,17 @@ empty_place(struct backup *b, struct err *e)
 	return 0;
 }
 
+/* Or one that ended meanwhile took it away. */
+static bool
+is_named(const struct backup *b)
+{
+	struct stat st, named;
+
+	return fstat(b->place_fd, &st) == 0 &&
+	    fstatat(b->dir_fd, PLACE, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    st.st_dev == named.st_dev && st.st_ino == named.st_ino;
+}
+
 static int
 open_place(struct backup *b, struct err *e)
 {
@@ -78,9 +89,12 @@ open_place(struct backup *b, struct err *e)
 	b->place_fd = open_at(b->dir_fd, PLACE, DIR_FLAGS);
 	if (b->place_fd == -1)
 		return fail(e, b->place, "open");
-	if (flock(b->place_fd, LOCK_EX | LOCK_NB) == -1)
+	if (flock(b->place_fd, LOCK_EX | LOCK_NB) == -1 || !is_named(b)) {
+		(void)close(b->place_fd);
+		b->place_fd = -1; /* nothing there is ours to take away */
 		return err_set(e, ERR_CONFLICT,
 		    "another backup of %s is under way: wait for it", b->dir);
+	}
 	return empty_place(b, e);
 }
 
@@ -184,16 +198,24 @@ take_moment(struct backup *b, struct err *e)
 	return rc;
 }
 
-int
-backup_open(
-    const char *dir, const char *artifacts, struct backup **out, struct err *e)
+static struct backup *
+new_backup(const char *dir)
 {
 	struct backup *b = xcalloc(1, sizeof(*b));
-	int rc;
 
 	b->dir = xstrdup(dir);
 	b->place = xasprintf("%s/" PLACE, dir);
 	b->dir_fd = b->artifacts_fd = b->place_fd = -1;
+	return b;
+}
+
+int
+backup_open(
+    const char *dir, const char *artifacts, struct backup **out, struct err *e)
+{
+	struct backup *b = new_backup(dir);
+	int rc;
+
 	rc = open_dirs(b, artifacts, e);
 	if (rc == 0 && faccessat(b->dir_fd, DB_FILE, R_OK | W_OK, 0) == -1)
 		rc = err_set(e, errno == ENOENT ? ERR_NOTFOUND : ERR_SYS,
@@ -240,6 +262,17 @@ backup_close(struct backup *b)
 	free(b->place);
 	free(b->dir);
 	free(b);
+}
+
+void
+backup_sweep(const char *dir)
+{
+	struct backup *b = new_backup(dir);
+	struct err ignored;
+
+	if (open_dirs(b, "", &ignored) == 0)
+		(void)!open_place(b, &ignored);
+	backup_close(b);
 }
 
 /* ---- the copy */

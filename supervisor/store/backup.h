@@ -54,6 +54,9 @@ int backup_finish(
 uint64_t backup_missing(const struct backup *b); /* files that went */
 void backup_close(struct backup *b); /* NULL is fine; leaves nothing behind */
 
+/* backup_sweep - what one that was killed left in dir; if none is made there */
+void backup_sweep(const char *dir);
+
 /*
  * backup_check - a database that was unpacked in dir can be this program's:
  * it is whole (integrity_check) and not of a newer version

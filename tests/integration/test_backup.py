@@ -1,5 +1,6 @@
 """A backup of a server that runs, and what another begins with from it."""
 import contextlib
+import fcntl
 import hashlib
 import io
 import json
@@ -197,18 +198,76 @@ def test_a_server_at_rest_is_backed_up_too(make_server, place):
 
 def test_a_backup_belongs_to_who_makes_it(server, place):
     """What another user put where it is written is not written to."""
-    file = os.path.join(place, "f")
-    for make in (lambda path: os.close(os.open(path, os.O_CREAT, 0o644)),
-                 lambda path: os.link(server.database, path),
-                 lambda path: os.symlink(os.path.join(place, "x"), path)):
+    file, other = os.path.join(place, "f"), os.path.join(place, "x")
+
+    def make_file(path):
+        with open(path, "w", encoding="ascii") as f:
+            f.write("mine")
+        os.chown(path, 65534, 65534)
+
+    with open(other, "w", encoding="ascii") as f:
+        f.write("mine")
+    for make in (make_file, lambda path: os.link(other, path),
+                 lambda path: os.symlink(other, path)):
         make(file + ".partial")
-        os.chown(file + ".partial", 65534, 65534, follow_symlinks=False)
-        before = os.stat(server.database).st_size
         done = Ctl(server).run("backup", file)
         assert done.returncode != 0 and ".partial: " in done.stderr
-        assert os.listdir(place) == ["f.partial"]
-        assert os.stat(server.database).st_size >= before
+        assert sorted(os.listdir(place)) == ["f.partial", "x"]
+        with open(file + ".partial", encoding="ascii") as f:
+            assert f.read() == "mine"
         os.unlink(file + ".partial")
+
+
+def test_a_backup_leaves_another_alone(make_server, place):
+    """One that is under way keeps what it made."""
+    server = make_server()
+    there = os.path.join(server.front_dir, "backup")
+    copy = os.path.join(there, "mcp-sandboxd.db")
+    owner = os.stat(server.front_dir)
+    os.mkdir(there)
+    with open(copy, "w", encoding="ascii") as f:
+        f.write("half")
+    for path in (there, copy):
+        os.chown(path, owner.st_uid, owner.st_gid)
+    lock = os.open(there, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        done = Ctl(server).run("backup", os.path.join(place, "f"))
+        assert done.returncode == 1
+        assert "another backup of" in done.stderr
+        assert os.listdir(there) == ["mcp-sandboxd.db"]
+    finally:
+        os.close(lock)
+    Ctl(server)("backup", os.path.join(place, "f"))
+    assert not os.path.exists(there)
+
+
+def test_a_backup_has_more_files_open_than_others_may(server, place):
+    program = os.path.join(server.build, "sandboxctl")
+    subprocess.run(["prlimit", "--nofile=9:1024", program, "--data-dir",
+                    server.data, "backup", os.path.join(place, "f")],
+                   check=True, timeout=120, stdout=subprocess.DEVNULL)
+
+
+def test_a_backup_that_is_ended_takes_its_copy_away(make_server, place):
+    server = make_server()
+    ctl = Ctl(server)
+    with contextlib.closing(server.client()) as client:
+        for _ in range(4):
+            client.run("box", "head -c 3000000 /dev/urandom | base64; "
+                       "head -c 3000000 /dev/urandom > /artifacts/a")
+    file = os.path.join(place, "f")
+    for i in range(12):
+        proc = subprocess.Popen(
+            [*ctl.base, "backup", file, "--force"], stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            proc.wait(i * 0.01)
+        proc.send_signal((signal.SIGTERM, signal.SIGINT)[i % 2])
+        proc.wait(60)
+        assert not os.path.exists(os.path.join(server.front_dir, "backup"))
+    ctl("backup", file, "--force")
+    assert os.listdir(place) == ["f"]
 
 
 def test_a_backup_leaves_room_for_runs(make_server, place):
