@@ -19,6 +19,7 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/seal.h"
+#include "supervisor/store/event_log.h"
 
 #define DIGEST_BYTES 32
 #define DOUBLINGS_MAX 12 /* beyond it is WEBHOOK_MAX_MS */
@@ -401,6 +402,32 @@ webhook_change(struct webhook *w, const struct webhook_wish *wish,
 	return 0;
 }
 
+static void
+tell_event(const struct webhook *w, enum event_kind kind, const char *why,
+    uint64_t lost)
+{
+	char id[UUID_TEXT_LEN + 1];
+
+	uuid_format(&w->row.uuid, id);
+	store_event_tell(w->all->store,
+	    &(struct store_news){.tenant = w->row.tenant,
+		.kind = kind,
+		.error = why[0] == '\0' ? NULL : why,
+		.webhook = id,
+		.lost = lost});
+}
+
+void
+webhook_tell_lost(struct webhook *w)
+{
+	uint64_t now = clock_mono_ms();
+
+	if (w->told_ms != 0 && now - w->told_ms < WEBHOOK_TELL_MS)
+		return;
+	w->told_ms = now;
+	tell_event(w, EVENT_WEBHOOK_LOST, w->row.why, w->row.lost);
+}
+
 void
 webhook_disable(struct webhook *w, const char *why)
 {
@@ -408,6 +435,7 @@ webhook_disable(struct webhook *w, const char *why)
 	w->row.changed_ms = clock_wall_ms();
 	set_text(&w->row.disabled_why, why);
 	webhook_save(w, NULL, NULL);
+	tell_event(w, EVENT_WEBHOOK_DISABLED, why, 0);
 	tell_changed(w);
 }
 

@@ -32,6 +32,7 @@
 #define WEBHOOK_SIGNATURE_MAX 64
 #define WEBHOOK_FIRST_MS 1000
 #define WEBHOOK_MAX_MS 3600000
+#define WEBHOOK_TELL_MS 60000
 #define WEBHOOK_WHY_MAX 300
 #define WEBHOOK_KINDS_DEFAULT "run.ended,sandbox.removed,sandbox.lost"
 
@@ -41,6 +42,7 @@ struct webhooks;
 struct webhook {
 	struct webhooks *all;
 	struct store_webhook row;
+	uint64_t told_ms; /* when it was told that events are lost; 0: never */
 	TAILQ_ENTRY(webhook) link;
 };
 
@@ -125,7 +127,10 @@ enum webhook_verdict webhook_failed(struct webhook *w,
  * lost untried */
 bool webhook_is_past(
     const struct webhook *w, int64_t at_ms, uint64_t keep_ms, int64_t now_ms);
-/* webhook_disable - the server does, for this reason */
+/* webhook_tell_lost - an event: some are lost to it; not more often than each
+ * WEBHOOK_TELL_MS */
+void webhook_tell_lost(struct webhook *w);
+/* webhook_disable - the server does, for this reason; and an event */
 void webhook_disable(struct webhook *w, const char *why);
 
 /* webhook_delay_ms - pure: how long to wait after so many failures, of which

@@ -48,6 +48,7 @@ struct delivery {
 	enum delivery_state state;
 	uint64_t letter;
 	uint64_t seq; /* of the event */
+	enum event_kind kind;
 	int64_t at_ms;
 	char id[ID_MAX];
 	char *body; /* NULL: none yet */
@@ -88,6 +89,7 @@ take_event(struct delivery *d, const struct store_event *row)
 	d->body = make_body(event_kind_word(row->kind), row->at_ms, data);
 	evbuffer_free(data);
 	d->seq = row->seq;
+	d->kind = row->kind;
 	d->at_ms = row->at_ms;
 	(void)snprintf(d->id, sizeof(d->id),
 	    "evt_%" PRIu64 "_%" PRIu64 "_%" PRId64, row->tenant, row->seq,
@@ -127,6 +129,15 @@ rest(struct delivery *d, uint64_t ms)
 	timer_set_ms(d->timer, ms);
 }
 
+/* That an event which says so is lost as well is not told: it would be for
+ * ever. */
+static void
+tell_lost(const struct delivery *d)
+{
+	if (d->kind != EVENT_WEBHOOK_LOST)
+		webhook_tell_lost(d->w);
+}
+
 static void
 fail(struct delivery *d, uint32_t after_s, const char *why)
 {
@@ -140,6 +151,7 @@ fail(struct delivery *d, uint32_t after_s, const char *why)
 		log_warn("an event is lost to a webhook of tenant %" PRIu64
 			 ": %s",
 		    d->w->row.tenant, why);
+		tell_lost(d);
 		free(d->body);
 		d->body = NULL;
 	}
@@ -261,6 +273,8 @@ on_page(struct event_reader *r, const struct event_page *page, void *arg)
 		first = page->gap.to + 1;
 		webhook_skip(d->w, page->gap.is_restored ? 0 : first - 1,
 		    page->gap.is_restored ? 0 : first - page->gap.from);
+		if (!page->gap.is_restored)
+			webhook_tell_lost(d->w);
 	}
 	if (page->n == 0) {
 		rest(d, 0); /* asks again: not inside this */
@@ -270,6 +284,7 @@ on_page(struct event_reader *r, const struct event_page *page, void *arg)
 	if (webhook_is_past(d->w, d->at_ms, keep_ms(d->all), clock_wall_ms())) {
 		d->all->counts.lost++;
 		webhook_skip(d->w, d->seq, 1);
+		tell_lost(d);
 		free(d->body);
 		d->body = NULL;
 		rest(d, 0);

@@ -49,7 +49,9 @@ struct store_news {
 	const char *error; /* NULL: none */
 	const char *quota; /* NULL: none; else times */
 	uint64_t times;
-	int64_t failed_ms; /* 0: none */
+	int64_t failed_ms;   /* 0: none */
+	const char *webhook; /* NULL: none */
+	uint64_t lost;       /* 0: not told */
 };
 void store_event_tell(struct store *s, const struct store_news *news);
 /* store_event_began - server.started; whether the one before said that it

@@ -315,6 +315,9 @@ news_data(const struct store_news *n)
 	if (n->quota != NULL)
 		set_number(o, "times", n->times);
 	set_time(o, "failed_at", n->failed_ms);
+	set_text(o, "webhook", n->webhook);
+	if (n->lost > 0)
+		set_number(o, "lost", n->lost);
 	return js_dump(o);
 }
 

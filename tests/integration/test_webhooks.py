@@ -1,6 +1,7 @@
 """Webhooks, by the real courier, against receivers of the test's own."""
 import json
 import os
+import re
 import signal
 import subprocess
 
@@ -47,6 +48,23 @@ def listed(client, hook):
 
 def deliveries(client, hook):
     return listed(client, hook)["deliveries"]
+
+
+def events(client, kind):
+    """What each event of that kind tells, once there is one."""
+    def look():
+        status, _, data = client.request(
+            "GET", f"/api/v1/events?follow=false&limit=128&kind={kind}")
+        assert status == 200, data
+        return [e["data"] for e in json.loads(data)["events"]]
+    return wait_for(look, 60, kind)
+
+
+def metric(client, name):
+    status, _, data = client.request("GET", "/metrics")
+    assert status == 200
+    return next(float(line.split()[-1]) for line in data.decode().splitlines()
+                if line.startswith(name + " "))
 
 
 def numbers(got):
@@ -225,11 +243,21 @@ def test_what_nobody_takes_is_lost_in_the_end(make_server, receiver):
     state = deliveries(client, hook)
     assert state["last_error"] == "it answered with status 500"
     assert state["failing_since"] is not None
+    (told,) = events(client, "webhook.lost")
+    assert told == {"webhook": hook["id"], "lost": 1,
+                    "error": "it answered with status 500"}
     r.answer = lambda got: (200, {})
     client.run("box-1", "true")
     assert numbers(wait_taken(r, 1)) == ["box-1"]
+    value = metric(client, 'sandboxd_webhook_deliveries_total{result="lost"}')
+    assert value == 1
     wait_for(lambda: deliveries(client, hook)["failing_since"] is None, 60,
              "peace")
+    assert metric(client, "sandboxd_webhook_queue") == 0
+    assert metric(
+        client, 'sandboxd_webhook_deliveries_total{result="taken"}') == 1
+    assert metric(
+        client, 'sandboxd_webhook_deliveries_total{result="failed"}') > 0
 
 
 def test_a_receiver_that_is_gone_disables_its_webhook(make_server, receiver):
@@ -242,6 +270,8 @@ def test_a_receiver_that_is_gone_disables_its_webhook(make_server, receiver):
     one = wait_for(lambda: not listed(client, hook)["enabled"] and
                    listed(client, hook), 60, "the end")
     assert one["disabled_because"] == "it answered with status 410"
+    (told,) = events(client, "webhook.disabled")
+    assert told == {"webhook": hook["id"], "error": one["disabled_because"]}
     client.run("box-1", "true")
     r.answer = lambda got: (200, {})
     status, one = rest(client, "PATCH", "/" + hook["id"], {"enabled": True})
@@ -285,6 +315,18 @@ def test_settings_are_checked_and_changed_on_condition(make_server, receiver):
     assert not is_signed(made[0]["secret"], got.headers, got.raw)
     assert rest(client, "DELETE", "/" + made[0]["id"])[0] == 200
     assert rest(client, "GET", "/" + made[0]["id"])[0] == 404
+
+
+def test_the_document_names_the_kinds_that_there_are(server):
+    top = os.path.join(os.path.dirname(__file__), "..", "..")
+    with open(os.path.join(top, "schema", "events.txt"),
+              encoding="utf-8") as f:
+        kinds = [line.split(" -- ")[0] for line in f
+                 if re.match(r"(run|sandbox|quota|webhook)\.\w+ -- ", line)]
+    _, _, data = server.client().request("GET", "/api/v1/openapi.json")
+    schemas = json.loads(data)["components"]["schemas"]
+    assert schemas["WebhookEvents"]["items"]["enum"] == kinds
+    assert len(kinds) > 10
 
 
 def test_secrets_are_sealed_anew_with_another_key(
