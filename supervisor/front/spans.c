@@ -23,7 +23,7 @@
 
 #define GATHER_MS 1000
 #define BATCH_MAX 60000 /* bytes of a request; POST_SPANS has some more */
-#define AGAIN_FIRST_MS 1000
+#define AGAIN_FIRST_MS UINT64_C(1000)
 #define AGAIN_MAX_MS 60000
 #define DOUBLINGS_MAX 6
 #define COMPLAIN_MS 60000
