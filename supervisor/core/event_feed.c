@@ -216,13 +216,12 @@ static void
 reader_go_on(struct event_reader *r)
 {
 	const struct event_feed *f = r->feed;
-
 	/* A gap is to be told, if nothing else is. */
-	if (!r->is_checked || r->gap.from != 0)
-		reader_read(r);
-	else if (has_next(f, &r->at))
+	bool is_near = r->is_checked && r->gap.from == 0;
+
+	if (is_near && has_next(f, &r->at))
 		become_ready(r);
-	else if (f->has_tip && r->at.seq >= f->tip.seq)
+	else if (is_near && f->has_tip && r->at.seq >= f->tip.seq)
 		become_waiting(r);
 	else
 		reader_read(r);
