@@ -125,8 +125,8 @@ sweep(char *said, void *arg, struct err *e)
 {
 	const struct job *j = arg;
 
-	(void)said;
 	(void)e;
+	said[0] = '\0';
 	backup_sweep(j->dir);
 	return 0;
 }
