@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/metric.h"
+#include "common/quota.h"
 
 static int
 setup(void **state)
@@ -34,6 +35,19 @@ every_family_has_its_own_cells(void **state)
 		at += n;
 	}
 	assert_int_equal(at, METRIC_CELLS);
+}
+
+static void
+refusals_are_told_by_the_names_of_quotas(void **state)
+{
+	const struct metric_label *l =
+	    &metric_family_at(FAMILY_TENANT_REFUSALS_TOTAL)->labels[1];
+
+	(void)state;
+	assert_int_equal(l->count, QUOTA_COUNT);
+	for (unsigned int i = 0; i < QUOTA_COUNT; i++)
+		assert_string_equal(
+		    l->values[i], quota_rule((enum quota_key)i)->key);
 }
 
 static void
@@ -140,6 +154,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup(name, setup)
 	    T(every_family_has_its_own_cells),
+	    T(refusals_are_told_by_the_names_of_quotas),
 	    T(an_observation_is_in_the_bucket_that_holds_it),
 	    T(a_counter_stays_at_its_end),
 	    T(who_comes_next_goes_on_from_what_was_shown),
