@@ -72,6 +72,14 @@ int query_parse(const char *text, const struct query_param *table, size_t n,
     int64_t now_ms, struct query *q, struct err *e) MUSTCHECK;
 void query_clear(struct query *q);
 
+/* query_until - an end in time for a filter to which 0 is none: nothing here
+ * is of 1970 or before */
+static inline int64_t
+query_until(const struct query_value *v)
+{
+	return v->is_given && v->time_ms <= 0 ? 1 : v->time_ms;
+}
+
 /* query_read - of x's query; false: x was answered, with 400 */
 bool query_read(struct http_exchange *x, const struct query_param *table,
     size_t n, struct query *q) MUSTCHECK;

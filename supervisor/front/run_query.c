@@ -29,13 +29,6 @@ set_reason(const struct query_value *v, struct history_filter *f)
 		f->end_reason = reason;
 }
 
-/* Nothing was created before 1970, and 0 would be no filter. */
-static int64_t
-until_of(const struct query_value *v)
-{
-	return v->is_given && v->time_ms <= 0 ? 1 : v->time_ms;
-}
-
 /* 64 digits are no name that somebody gives a file by hand. */
 static void
 set_artifact(
@@ -64,7 +57,7 @@ run_query_filter(
 	    .has_exit_code = v[RUN_QUERY_EXIT_CODE].is_given,
 	    .exit_code = (int32_t)v[RUN_QUERY_EXIT_CODE].number,
 	    .since_ms = v[RUN_QUERY_SINCE].time_ms,
-	    .until_ms = until_of(&v[RUN_QUERY_UNTIL]),
+	    .until_ms = query_until(&v[RUN_QUERY_UNTIL]),
 	    .min_duration_ms = (int64_t)v[RUN_QUERY_MIN_DURATION].number,
 	    .max_duration_ms = (int64_t)v[RUN_QUERY_MAX_DURATION].number,
 	    .q = v[RUN_QUERY_Q].text,

@@ -146,7 +146,7 @@ sandbox_on_list(struct front *f, struct http_exchange *x)
 			.identifier = v[LIST_IDENTIFIER].text,
 			.states = states_of(&v[LIST_STATE]),
 			.since_ms = v[LIST_SINCE].time_ms,
-			.until_ms = v[LIST_UNTIL].time_ms,
+			.until_ms = query_until(&v[LIST_UNTIL]),
 			.after = v[LIST_CURSOR].is_given ?
 			    &v[LIST_CURSOR].uuid :
 			    NULL,

@@ -11,8 +11,7 @@
  * the answer.  For that it waits up to HISTORY_WAIT_MS for the index; an index
  * that is further behind, is being made anew or cannot be used (no room, no
  * rights, busy) answers ERR_BACKEND and a text that begins with "history is
- * not available" and says why: worth another try.  The lists of store.h need
- * no index.
+ * not available" and says why: worth another try.
  *
  * Runs that have not ended are in it as the database has them: their state is
  * queued (the database does not hear that a run began), and filters and sorts

@@ -1,8 +1,9 @@
 /*
  * sandbox_list.c - the sandboxes of a tenant, newest first, a page at a time
  *
- * As list.c: the cursor is the UUID of the last that was looked at, looked for
- * below the tenant, and a page scans at most STORE_LIST_SCAN_MAX rows.
+ * The cursor is a sandbox's UUID, looked for below the tenant, as every id that
+ * comes from a client.  A page scans at most STORE_LIST_SCAN_MAX rows; what is
+ * not full then still says where to go on.
  */
 #include "supervisor/store/store_int.h"
 

@@ -11,14 +11,6 @@
 #define SANDBOX_IS_DEAD                                                        \
 	"state IN ('" SANDBOX_IS_REMOVED_WORD "', '" SANDBOX_IS_LOST_WORD "')"
 
-#define LIST_COLUMNS                                                           \
-	"uuid, state, end_reason, created_ms, started_ms, ended_ms,"           \
-	" identifier, tool, error"
-#define LIST_FROM                                                              \
-	"SELECT " LIST_COLUMNS " FROM run WHERE tenant = ?1"                   \
-	" AND (created_ms, id) < (?2, ?3)"
-#define LIST_ORDER " ORDER BY created_ms DESC, id DESC"
-
 #define RUN_APART                                                              \
 	", (SELECT data FROM spec WHERE spec.run = run.id)"                    \
 	", (SELECT evicted_ms FROM kept WHERE kept.run = run.id)"
@@ -202,9 +194,6 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_RUN_GET] = "SELECT " RUN_COLUMNS RUN_APART RUN_OF_TENANT,
     [DB_RUN_UNFINISHED] = "SELECT " RUN_COLUMNS RUN_APART " FROM run"
 			  " WHERE " UNFINISHED " ORDER BY id",
-    [DB_RUN_PLACE] = "SELECT created_ms, id" RUN_OF_TENANT,
-    [DB_RUN_LIST] = LIST_FROM LIST_ORDER,
-    [DB_RUN_LIST_NAMED] = LIST_FROM " AND identifier = ?4" LIST_ORDER,
     [DB_SPEC_INSERT] = "INSERT INTO spec (run, data) VALUES (?1, ?2)",
     [DB_SPEC_DELETE] = "DELETE FROM spec WHERE run = ?1",
     [DB_COMMAND_INSERT] = "INSERT INTO command (run, " COMMAND_COLUMNS ")"

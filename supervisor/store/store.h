@@ -449,48 +449,13 @@ void store_artifact_get(struct store *s, struct tenant_id tenant,
     const char *identifier, const struct uuid *run, const char *path,
     store_artifact_cb done, void *arg);
 
-/* The history of a tenant, newest first. */
+/* The sandboxes of a tenant, those that ended too, newest first. */
 #define STORE_LIST_SCAN_MAX 10000 /* rows looked at for a page */
-struct store_run_line {
-	struct uuid uuid;
-	char *identifier;
-	char *tool;
-	enum run_state state; /* queued until it has ended: the database does
-			       * not hear that a run began */
-	enum runlog_reason end_reason;
-	char *error;
-	int64_t created_ms, started_ms, ended_ms;
-};
-struct store_run_list {
-	struct store_run_line *lines;
-	size_t n;
-	bool has_more;
-	struct uuid next; /* with has_more: what filter.after is next */
-};
-struct store_run_filter {
-	const char *identifier;   /* NULL: of all */
-	uint32_t states;          /* 1 << enum run_state, OR-ed; 0: all */
-	const struct uuid *after; /* NULL: from the newest on */
-	size_t limit;
-};
-/* list and what it points to are freed after done returns; ERR_NOTFOUND: there
- * is no run that after names.  done comes once, later, unless the store is
- * closed first. */
-typedef void (*store_run_list_cb)(int rc, const struct store_run_list *list,
-    const struct err *why, void *arg);
-struct store_listing;
-struct store_listing *store_run_list(struct store *s, struct tenant_id tenant,
-    const struct store_run_filter *f, store_run_list_cb done, void *arg);
-/* store_listing_cancel - before done was called: it will not be */
-void store_listing_cancel(struct store_listing *l);
-
-/* The sandboxes of a tenant, those that ended too, newest first; as a list of
- * runs is. */
 struct store_sandbox_list {
 	struct store_sandbox *rows;
 	size_t n;
 	bool has_more;
-	struct uuid next;
+	struct uuid next; /* with has_more: what filter.after is next */
 };
 struct store_sandbox_filter {
 	const char *identifier;     /* NULL: of all */
@@ -499,6 +464,9 @@ struct store_sandbox_filter {
 	const struct uuid *after;   /* NULL: from the newest on */
 	size_t limit;
 };
+/* list and what it points to are freed after done returns; ERR_INVAL: there is
+ * no sandbox that after names.  done comes once, later, unless the store is
+ * closed first. */
 typedef void (*store_sandbox_list_cb)(int rc,
     const struct store_sandbox_list *list, const struct err *why, void *arg);
 void store_sandbox_list(struct store *s, struct tenant_id tenant,

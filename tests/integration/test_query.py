@@ -304,6 +304,7 @@ def test_sandboxes_are_listed_also_when_they_ended(ground):
     assert ground.get("sandboxes", identifier="short")["sandboxes"] == ended
     box = live[1]
     assert ground.listed(sandbox=box["sandbox_id"]) == newest("code", "bash")
+    assert ground.get("sandboxes", until=0)["sandboxes"] == []
     assert ground.get("sandboxes", until=box["created_at"])["sandboxes"] == \
         live[2:]
 

@@ -123,25 +123,6 @@ ask_for_its_artifact(struct principal *who, const struct uuid *run)
 }
 
 static void
-listed_cb(
-    int rc, const struct store_run_list *list, const struct err *why, void *arg)
-{
-	(void)list;
-	(void)why;
-	(void)arg;
-	answered(rc);
-}
-
-static void
-ask_for_what_is_behind_it(struct principal *who, const struct uuid *run)
-{
-	(void)store_run_list(g.store, who->tenant,
-	    &(struct store_run_filter){.after = run, .limit = 20}, listed_cb,
-	    NULL);
-	ground_wait_until(answers == 1);
-}
-
-static void
 deleted_cb(int rc, const struct err *why, void *arg)
 {
 	(void)why;
@@ -166,7 +147,6 @@ static const struct question {
     {"state", ask_for_its_state},
     {"events", ask_for_its_events},
     {"artifact", ask_for_its_artifact},
-    {"list", ask_for_what_is_behind_it},
     {"delete", ask_for_its_end},
 };
 

@@ -195,9 +195,6 @@ test_every_query_goes_by_an_index(void **state)
 		const char *want;
 	} plans[] = {
 	    {DB_RUN_GET, "run_of_tenant (tenant=? AND uuid=?)"},
-	    {DB_RUN_PLACE, "run_of_tenant (tenant=? AND uuid=?)"},
-	    {DB_RUN_LIST, "run_latest (tenant=?"},
-	    {DB_RUN_LIST_NAMED, "run_identifier (tenant=? AND identifier=?"},
 	    {DB_RUN_UNFINISHED, "SCAN run USING INDEX run_unfinished"},
 	    {DB_SANDBOX_LIVE, "SCAN sandbox USING INDEX sandbox_live"},
 	    {DB_ARTIFACT_GET, "run_of_tenant (tenant=? AND uuid=?)"},
