@@ -276,6 +276,8 @@ def test_a_backup_leaves_room_for_runs(make_server, place):
     ctl = Ctl(server)
     file = os.path.join(place, "f")
     st = os.statvfs(server.data)
+    if st.f_bavail * st.f_frsize >= 1 << 40:
+        pytest.skip("the disk has more room than a reserve can be")
     server.stop()
     server.extra["DISK_RESERVE_MB"] = str(
         min(1048576, st.f_bavail * st.f_frsize // (1 << 20) * 2))
