@@ -140,7 +140,7 @@ static int
 make_secret(struct webhook *w, char out[WEBHOOK_SECRET_TEXT_MAX], struct err *e)
 {
 	uint8_t secret[WEBHOOK_SECRET_BYTES];
-	size_t n = strlen(WEBHOOK_SECRET_PREFIX);
+	int n;
 
 	if (w->all->keys == NULL)
 		return err_set(e, ERR_NO_SECRET_KEY,
@@ -148,7 +148,7 @@ make_secret(struct webhook *w, char out[WEBHOOK_SECRET_TEXT_MAX], struct err *e)
 		    "its log says what is wrong with SECRETS_KEY_FILE");
 	if (RAND_bytes(secret, sizeof(secret)) != 1)
 		fatal(EXIT_BUG, "no random bytes");
-	memcpy(out, WEBHOOK_SECRET_PREFIX, n);
+	n = snprintf(out, WEBHOOK_SECRET_TEXT_MAX, WEBHOOK_SECRET_PREFIX);
 	(void)EVP_EncodeBlock(
 	    (unsigned char *)out + n, secret, WEBHOOK_SECRET_BYTES);
 	seal_secret(w, secret);
@@ -209,7 +209,7 @@ webhook_sign(const struct webhook *w, const char *id, int64_t timestamp_s,
 	uint8_t secret[WEBHOOK_SECRET_BYTES], digest[DIGEST_BYTES];
 	AUTO(auto_free) char *head = NULL;
 	struct buf text;
-	int rc = open_secret(w, secret, e);
+	int n, rc = open_secret(w, secret, e);
 
 	if (rc != 0)
 		return rc;
@@ -222,8 +222,8 @@ webhook_sign(const struct webhook *w, const char *id, int64_t timestamp_s,
 		fatal(EXIT_BUG, "no HMAC");
 	explicit_bzero(secret, sizeof(secret));
 	buf_clear(&text);
-	memcpy(out, "v1,", 3);
-	(void)EVP_EncodeBlock((unsigned char *)out + 3, digest, DIGEST_BYTES);
+	n = snprintf(out, WEBHOOK_SIGNATURE_MAX, "v1,");
+	(void)EVP_EncodeBlock((unsigned char *)out + n, digest, DIGEST_BYTES);
 	return 0;
 }
 

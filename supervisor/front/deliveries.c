@@ -187,36 +187,42 @@ posted_cb(const struct postbox_answer *a, void *arg)
 	fail(d, a->retry_after_s, why);
 }
 
+struct mail {
+	const char *id;
+	const char *body;
+	postbox_cb done;
+	void *arg;
+};
+
 static int
-put(struct deliveries *all, const struct webhook *w, const char *id,
-    const char *body, postbox_cb done, void *arg, uint64_t *letter,
-    struct err *e)
+put(struct deliveries *all, const struct webhook *w, const struct mail *m,
+    uint64_t *letter, struct err *e)
 {
-	const struct span text = {(const uint8_t *)body, strlen(body)};
+	const struct span text = {(const uint8_t *)m->body, strlen(m->body)};
 	int64_t now_s = clock_wall_ms() / 1000;
 	char signature[WEBHOOK_SIGNATURE_MAX];
 
-	if (webhook_sign(w, id, now_s, &text, signature, e) != 0)
+	if (webhook_sign(w, m->id, now_s, &text, signature, e) != 0)
 		return e->code;
 	*letter = postbox_put_hook(all->parts.postbox,
 	    &(struct postbox_hook){.url = w->row.url,
-		.id = id,
+		.id = m->id,
 		.timestamp_s = now_s,
 		.signature = signature,
 		.body = text},
-	    done, arg);
+	    m->done, m->arg);
 	return 0;
 }
 
 static void
 send_now(struct delivery *d)
 {
+	const struct mail m = {d->id, d->body, posted_cb, d};
 	struct err e;
 
 	TAILQ_REMOVE(&d->all->ready, d, ready);
 	d->state = DELIVERY_SENT;
-	if (put(d->all, d->w, d->id, d->body, posted_cb, d, &d->letter, &e) !=
-	    0)
+	if (put(d->all, d->w, &m, &d->letter, &e) != 0)
 		fail(d, 0, e.msg);
 }
 
@@ -407,7 +413,7 @@ deliveries_test(struct deliveries *all, const struct webhook *w,
 	body = xasprintf("{\"type\":\"webhook.test\",\"timestamp\":\"%s\","
 			 "\"data\":{\"webhook_id\":\"%s\"}}",
 	    time, of);
-	return put(all, w, id, body, done, arg, &letter, e);
+	return put(all, w, &(struct mail){id, body, done, arg}, &letter, e);
 }
 
 /* ---- life */
