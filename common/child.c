@@ -45,7 +45,7 @@ struct child {
 	char instance[MSG_INSTANCE_INSTANCE_MAX + 1];
 	/* Newest generation per peer: a PEER_GONE about an older one is late.
 	 */
-	uint32_t generations[CHILD_KEYS_INDEX + 1];
+	uint32_t generations[CHILD_PEERS];
 	uint32_t done, active;
 	uint32_t sent_done, sent_active;
 };

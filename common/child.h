@@ -19,6 +19,7 @@
 #define CHILD_CTL_FD 3
 #define CHILD_KEYS_INDEX 64    /* of MSG_ROLE_KEYS, behind all workers */
 #define CHILD_COURIER_INDEX 65 /* of MSG_ROLE_COURIER */
+#define CHILD_PEERS (CHILD_COURIER_INDEX + 1)
 #define CHILD_ROLES (MSG_ROLE_COURIER + 1)
 #define TLS_FILE_MAX (1 << 20) /* bytes of each file of TLS_... */
 

@@ -197,6 +197,31 @@ test_news_of_an_older_peer_is_dropped(void **state)
 	assert_int_equal(wait_exit(&f), 0);
 }
 
+/* Under the sanitizers a place that is not there is found out. */
+static void
+test_every_peer_that_a_message_can_name_has_its_place(void **state)
+{
+	static const unsigned int all[] = {
+	    0, CHILD_KEYS_INDEX - 1, CHILD_KEYS_INDEX, CHILD_COURIER_INDEX};
+	char text[32];
+	struct fixture f;
+
+	(void)state;
+	start_ready(&f, MSG_ROLE_FRONT);
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		int fd = send_peer(&f, all[i], 7);
+
+		(void)snprintf(text, sizeof(text), "peer %u 7", all[i]);
+		expect_report(&f, text);
+		send_gone(&f, all[i], 7, 100, false);
+		(void)snprintf(text, sizeof(text), "gone %u 100 0", all[i]);
+		expect_report(&f, text);
+		(void)close(fd);
+	}
+	stop(&f);
+	assert_int_equal(wait_exit(&f), 0);
+}
+
 static void
 test_the_first_finished_work_is_reported_at_once(void **state)
 {
@@ -266,6 +291,8 @@ main(void)
 	    cmocka_unit_test(test_tls_files_are_taken_and_answered),
 	    cmocka_unit_test(test_a_peer_channel_works),
 	    cmocka_unit_test(test_news_of_an_older_peer_is_dropped),
+	    cmocka_unit_test(
+		test_every_peer_that_a_message_can_name_has_its_place),
 	    cmocka_unit_test(test_the_first_finished_work_is_reported_at_once),
 	    cmocka_unit_test(test_dying_gives_the_reason),
 	    cmocka_unit_test(
