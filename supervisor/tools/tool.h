@@ -49,6 +49,8 @@ struct tool_call {
 	struct mcp_call *mcp;
 	struct call *call; /* who, until when, progress, cancel */
 	json_t *arguments;
+	bool has_digest; /* tools.c's, of the arguments, as what follows */
+	uint8_t digest[32];
 	LIST_ENTRY(tool_call) link;
 };
 

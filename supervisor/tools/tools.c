@@ -172,27 +172,36 @@ tool_fail(struct tool_call *t, const struct err *why)
 
 /* ---- what it has begun */
 
-/* Of the arguments as they came, members in order: who has them can show that
- * they were these. */
-static void
-digest_arguments(const struct tool_call *t, uint8_t digest[32])
+static int
+digest_cb(const char *p, size_t n, void *arg)
 {
-	AUTO(auto_free)
-	char *text = json_dumps(t->arguments, JSON_COMPACT | JSON_SORT_KEYS);
+	return EVP_DigestUpdate(arg, p, n) == 1 ? 0 : -1;
+}
 
-	if (text == NULL ||
-	    EVP_Digest(
-		text, strlen(text), digest, NULL, t->tools->sha256, NULL) != 1)
+/* Of the arguments as they came, members in order: who has them can show that
+ * they were these.  Once per call: they may have megabytes. */
+static const uint8_t *
+digest_arguments(struct tool_call *t)
+{
+	EVP_MD_CTX *c;
+
+	if (t->has_digest)
+		return t->digest;
+	c = EVP_MD_CTX_new();
+	if (c == NULL || EVP_DigestInit_ex(c, t->tools->sha256, NULL) != 1 ||
+	    json_dump_callback(t->arguments, digest_cb, c,
+		JSON_COMPACT | JSON_SORT_KEYS) != 0 ||
+	    EVP_DigestFinal_ex(c, t->digest, NULL) != 1)
 		fatal(EXIT_BUG, "SHA-256 of arguments failed");
+	EVP_MD_CTX_free(c);
+	t->has_digest = true;
+	return t->digest;
 }
 
 void
 tool_tell(struct tool_call *t, const char *what, const char *subject,
     const char *detail)
 {
-	uint8_t digest[32];
-
-	digest_arguments(t, digest);
 	acts_note(core_acts(t->core),
 	    &(struct act){.what = what,
 		.who = t->call->who,
@@ -201,7 +210,7 @@ tool_tell(struct tool_call *t, const char *what, const char *subject,
 		.tenant = t->call->who->tenant_name,
 		.subject = subject,
 		.detail = detail,
-		.digest = digest});
+		.digest = digest_arguments(t)});
 }
 
 void
