@@ -96,7 +96,8 @@ class Server:
         self.port = None
         self.proc = None
         self.reader = None
-        self.start(wait)
+        if wait is not None:  # it is started later
+            self.start(wait)
 
     def environment(self):
         keep = ("PATH", "DOCKER_HOST", "SANDBOX_IMAGE", "ASAN_OPTIONS",
@@ -118,7 +119,10 @@ class Server:
         self.reader.start()
         if wait:
             self.port = wait_for(self.find_port, 30, "the listening port")
-            wait_for(self.is_ready, 60, "readiness")
+            try:
+                wait_for(self.is_ready, 60, "readiness")
+            except AssertionError as e:
+                raise AssertionError(f"{e}:\n{self.tail()}") from e
 
     def read_log(self, stream):
         for line in stream:

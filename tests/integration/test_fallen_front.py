@@ -39,8 +39,7 @@ def ground(build, engine, request):
     helper = os.path.join(build, HELPER)
     assert os.path.exists(helper), f"{helper} is not built"
     server = Server(build, env={"RUN_AS_FRONT": front,
-                                "RUN_AS_WORKER": worker}, wait=False)
-    server.stop()
+                                "RUN_AS_WORKER": worker}, wait=None)
     server.bin = os.path.join(server.dir, "bin")
     os.mkdir(server.bin)
     for name in ("mcp-sandboxd", "mcp-sandboxd-front", "mcp-sandboxd-worker",
