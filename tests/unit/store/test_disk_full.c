@@ -3,9 +3,10 @@
 #include <sched.h>
 #include <sys/mount.h>
 
-/* A real full disk: a small tmpfs that only this process sees. */
+/* A real full disk: a small tmpfs that only this process sees.  When it is
+ * free again it has room for the index of runs as well, which comes behind. */
 
-#define DISK_OPTIONS "size=3m,nr_inodes=300,mode=0700"
+#define DISK_OPTIONS "size=8m,nr_inodes=300,mode=0700"
 
 static char mount_point[] = "/tmp/store-disk-XXXXXX";
 
