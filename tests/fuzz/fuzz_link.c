@@ -41,8 +41,15 @@ read_nothing(struct link *l, bool on)
 	(void)on;
 }
 
-static const struct link_ops link_ops = {
-    expect_nothing, nothing, nothing, nothing, nothing, read_nothing, nothing};
+static void
+pace_nothing(struct link *l, uint64_t bytes_per_s)
+{
+	(void)l;
+	(void)bytes_per_s;
+}
+
+static const struct link_ops link_ops = {expect_nothing, nothing, nothing,
+    nothing, nothing, read_nothing, pace_nothing, nothing};
 
 static void
 on_disk(bool full, const char *text, void *arg)
