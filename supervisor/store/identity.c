@@ -77,11 +77,13 @@ identity_check(const struct identity *id, struct err *e)
 			continue;
 		if (rc == -1 && errno != ENOENT && errno != ENOTDIR)
 			continue; /* a disk's error says nothing of this */
+		/* A WAL or its index that is another was removed: SQLite makes
+		 * one anew for whoever opens the database next. */
 		return err_set(e, ERR_DAMAGED,
 		    "%s was %s below the running server: what was done since "
 		    "is not kept; put a backup of the database in its place, "
 		    "or look for what moved it",
-		    path, rc == -1 ? "removed" : "replaced");
+		    path, rc == -1 || i > 0 ? "removed" : "replaced");
 	}
 	return 0;
 }
