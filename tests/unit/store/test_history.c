@@ -344,9 +344,12 @@ test_any_question_is_answered_as_by_looking_at_all(void **state)
 			ask(f, STORE_TENANT_DEFAULT, &q, a);
 			assert_string_equal(a->msg, "");
 			assert_true(a->has_total);
-			if (a->total != n)
+			if (a->is_at_least) { /* it may count for so long */
+				assert_true(a->total <= n);
+			} else if (a->total != n) {
 				print_error("round %u\n", round);
-			assert_int_equal(a->total, n);
+				assert_int_equal(a->total, n);
+			}
 			assert_true(at + a->n <= n);
 			for (size_t i = 0; i < a->n; i++, at++)
 				assert_memory_equal(&a->ids[i], &want[at]->uuid,
