@@ -20,6 +20,8 @@
 #include "supervisor/store/store_int.h"
 
 #define WORTH_COUNTING 2000
+#define WORTH_MEETING 1500
+#define WORTH_COLLECTING 10000
 #define WORTH_SORTING 5000
 #define LOOK_AT_CLOCK 64
 
@@ -415,9 +417,9 @@ compare_keys(const void *x, const void *y)
 	return (a->place > b->place) - (a->place < b->place);
 }
 
-/* 1: there are more than can be sorted. */
+/* 1: there are more than limit. */
 static int
-read_keys(struct history_walk *w, enum history_way way,
+read_keys(struct history_walk *w, enum history_way way, size_t limit,
     struct history_keys *out, struct err *e)
 {
 	const enum history_sort sort = w->a->q.sort;
@@ -425,12 +427,12 @@ read_keys(struct history_walk *w, enum history_way way,
 	int rc;
 
 	db_call_init(&c, w->db, DB_HISTORY_KEYS + way);
-	put_whole_way(&c, w->a, way, HISTORY_COLLECT_MAX + 1);
+	put_whole_way(&c, w->a, way, (int64_t)limit + 1);
 	while ((rc = db_call_step(&c, e)) == 1) {
 		struct history_cursor k = {.place = db_get_int(&c)};
 		int64_t duration = db_get_int(&c), bytes = db_get_int(&c);
 
-		if (out->n == HISTORY_COLLECT_MAX) {
+		if (out->n == limit) {
 			db_call_end(&c);
 			return 1;
 		}
@@ -485,12 +487,13 @@ take_keys(
 	return rc < 0 ? rc : 0;
 }
 
-/* 1: not this way. */
+/* 1: there are more than limit, not this way. */
 static int
-collect(struct history_walk *w, enum history_way way, struct err *e)
+collect(
+    struct history_walk *w, enum history_way way, size_t limit, struct err *e)
 {
 	struct history_keys keys = {0};
-	int rc = read_keys(w, way, &keys, e);
+	int rc = read_keys(w, way, limit, &keys, e);
 
 	if (rc == 0 && keys.n > 0) {
 		qsort(keys.p, keys.n, sizeof(*keys.p), compare_keys);
@@ -528,7 +531,7 @@ page_by_duration(struct history_walk *w, struct err *e)
 {
 	int rc;
 
-	w->tries = WORTH_COUNTING;
+	w->tries = WORTH_MEETING;
 	rc = walk_places(w, WAY_TENANT, 0, e);
 	w->tries = 0;
 	if (rc != 0 || !w->is_late)
@@ -536,7 +539,7 @@ page_by_duration(struct history_walk *w, struct err *e)
 	history_page_clear(&w->a->page);
 	w->is_late = false;
 	w->last_place = -1;
-	rc = collect(w, WAY_DURATION, e);
+	rc = collect(w, WAY_DURATION, WORTH_COLLECTING, e);
 	return rc == 1 ? walk_places(w, WAY_TENANT, 0, e) : rc;
 }
 
@@ -557,7 +560,7 @@ page_by_time(
 		rc = count_way(
 		    w->db, w->a, WAY_DURATION, WORTH_COUNTING, &lasting, e);
 	if (rc == 0 && lasting < least) {
-		rc = collect(w, WAY_DURATION, e);
+		rc = collect(w, WAY_DURATION, HISTORY_COLLECT_MAX, e);
 		if (rc != 1)
 			return rc;
 		rc = 0;
@@ -577,7 +580,7 @@ page_by_value(
 	    choose(w, ways, n, WORTH_SORTING + 1, &way, &least, e) != 0)
 		return e->code;
 	if (least <= WORTH_SORTING) {
-		rc = collect(w, way, e);
+		rc = collect(w, way, HISTORY_COLLECT_MAX, e);
 		if (rc != 1)
 			return rc;
 	}
