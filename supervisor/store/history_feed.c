@@ -5,7 +5,6 @@
 
 #include "common/xmalloc.h"
 
-#define NOT_AVAILABLE "history is not available: "
 #define MUCH 256
 
 struct feed {
@@ -256,11 +255,12 @@ feed_reach(
 	*opened = f->opened;
 	rc = 0;
 	if (f->is_held)
-		rc = err_set(e, ERR_BACKEND, NOT_AVAILABLE "%s", f->why);
+		rc = err_set(e, ERR_BACKEND, HISTORY_NOT_NOW "%s", f->why);
 	else if (f->reached < mark)
 		rc = err_set(e, ERR_BACKEND,
-		    NOT_AVAILABLE "its index is %zu runs behind: try again in "
-				  "a moment",
+		    HISTORY_NOT_NOW
+		    "its index is %zu runs behind: try again in "
+		    "a moment",
 		    f->n);
 	(void)pthread_mutex_unlock(&f->mutex);
 	return rc;

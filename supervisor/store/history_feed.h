@@ -16,6 +16,13 @@
 
 #define FEED_MAX 65536
 
+/* How an answer begins that is none; and what of the server's own is for its
+ * log alone. */
+#define HISTORY_NOT_NOW "history is not available: "
+#define HISTORY_SEE_LOG                                                        \
+	"its index cannot be used, the server's log says why; "                \
+	"it is tried again by itself"
+
 struct feed;
 
 struct feed *feed_new(void);

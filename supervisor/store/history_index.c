@@ -662,7 +662,7 @@ fail(struct history_index *x, int rc, struct err *why)
 		}
 	}
 	log_warn("store: no index of runs for now: %s", why->msg);
-	feed_hold(x->feed, why->msg);
+	feed_hold(x->feed, HISTORY_SEE_LOG);
 	x->backoff_ms = x->backoff_ms == 0 ? BACKOFF_MIN_MS : 2 * x->backoff_ms;
 	if (x->backoff_ms > BACKOFF_MAX_MS)
 		x->backoff_ms = BACKOFF_MAX_MS;

@@ -155,6 +155,7 @@ assert_not_available(struct fixture *f)
 	ask_once(f, STORE_TENANT_DEFAULT, &q, a);
 	assert_int_equal(a->rc, ERR_BACKEND);
 	assert_non_null(strstr(a->msg, "history is not available"));
+	assert_null(strstr(a->msg, f->dir));
 	free(a);
 }
 
