@@ -28,8 +28,11 @@ def refuses(server, *words):
     server.log.clear()
     server.start(wait=False)
     assert server.proc.wait(60) == 78
-    wait_for(lambda: all(w in server.tail() for w in words), 10,
-             f"{words} in the log")
+    try:
+        wait_for(lambda: all(w in server.tail() for w in words), 10,
+                 f"{words} in the log")
+    except AssertionError as e:
+        raise AssertionError(f"{e}:\n{server.tail()}") from e
 
 
 def purge(server, *args):

@@ -20,6 +20,10 @@ struct work {
 	unsigned long statements, steps, pages;
 };
 static struct work work;
+/* The index of runs goes on beside the questions (store/history_index.h): what
+ * its thread does once it has opened its file is not of them. */
+static __thread bool is_of_index;
+static bool has_index;
 
 static unsigned long
 pages_of(sqlite3 *db)
@@ -34,6 +38,17 @@ pages_of(sqlite3 *db)
 
 #define ADD(sum, n) (void)__atomic_add_fetch(&(sum), n, __ATOMIC_SEQ_CST)
 
+static void
+look_whose(sqlite3 *db)
+{
+	const char *file = sqlite3_db_filename(db, "main");
+
+	if (is_of_index || file == NULL || strstr(file, "history.db") == NULL)
+		return;
+	is_of_index = true;
+	__atomic_store_n(&has_index, true, __ATOMIC_SEQ_CST);
+}
+
 int
 sqlite3_step(sqlite3_stmt *st)
 {
@@ -43,6 +58,9 @@ sqlite3_step(sqlite3_stmt *st)
 
 	if (step == NULL)
 		*(void **)&step = dlsym(RTLD_NEXT, "sqlite3_step");
+	look_whose(sqlite3_db_handle(st));
+	if (is_of_index)
+		return step(st);
 	rc = step(st);
 	ADD(work.statements, is_first);
 	ADD(work.steps,
@@ -238,6 +256,7 @@ test_a_foreign_id_makes_the_work_of_an_unknown_one(void **state)
 	say_command_ended(0, 1, 0);
 	say_ended(0, 1, RUNLOG_EXIT);
 	ground_wait_over(ended);
+	ground_wait_until(__atomic_load_n(&has_index, __ATOMIC_SEQ_CST));
 	running = begin_run("start 2");
 	leave_artifact();
 	for (size_t i = 0; i < ARRAY_LEN(questions); i++) {
@@ -260,6 +279,7 @@ test_more_work_is_noticed(void **state)
 	say_command_ended(0, 1, 0);
 	say_ended(0, 1, RUNLOG_EXIT);
 	ground_wait_over(r);
+	ground_wait_until(__atomic_load_n(&has_index, __ATOMIC_SEQ_CST));
 	id = r->row.uuid;
 	run_unref(r);
 	foreign = work_of(&questions[0], stranger, &id, ERR_NOTFOUND);
@@ -274,6 +294,7 @@ test_more_work_is_noticed(void **state)
 static int
 set_up(void **state)
 {
+	has_index = false;
 	stranger = principal_new(
 	    (struct tenant_id){2}, "other", "test", PRINCIPAL_USER);
 	return ground_set_up(state);
