@@ -205,6 +205,9 @@ enum backend_users {
 struct backend_bounds {
 	uint32_t cpu_shares; /* while all want the processors */
 	uint64_t nano_cpus;  /* at any time; 0: as it is */
+	/* Of the host's, counted from 0; cpus 0: all, or as it is where the
+	 * backend cannot choose.  What the host has not is not chosen. */
+	unsigned int first_cpu, cpus;
 };
 
 struct backend_ops {

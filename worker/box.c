@@ -716,8 +716,10 @@ box_set_ttl(struct box *b, uint32_t ttl_s)
 void
 box_set_shares(struct box *b, const struct msg_sandbox_shares *m)
 {
-	const struct backend_bounds want = {
-	    .cpu_shares = m->cpu_shares, .nano_cpus = m->nano_cpus};
+	const struct backend_bounds want = {.cpu_shares = m->cpu_shares,
+	    .nano_cpus = m->nano_cpus,
+	    .first_cpu = m->first_cpu,
+	    .cpus = m->cpus};
 
 	if (!is_in(b, BOX_RUNNING))
 		return;

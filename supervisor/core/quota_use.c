@@ -17,6 +17,7 @@
 #define SHARES_MAX 1000
 #define FLUSH_MS 5000
 #define WAIT_FOR_ROOM_S 10
+#define PLACES 64       /* bits of a word */
 #define WORKED_MS 10000 /* who worked so lately is at work */
 
 TAILQ_HEAD(quota_use_list, quota_use);
@@ -209,6 +210,30 @@ quota_uses_restore(struct quota_uses *all, int64_t wall_ms, struct err *e)
 	return 0;
 }
 
+/* Who had a place keeps it; the others have the lowest that are free. */
+static void
+give_places(struct quota_uses *all)
+{
+	unsigned int more = 0;
+	uint64_t taken = 0;
+	struct quota_use *u;
+
+	TAILQ_FOREACH (u, &all->list, link) {
+		u->has_place = u->has_place && u->busy > 0;
+		if (u->has_place)
+			taken |= UINT64_C(1) << u->place;
+	}
+	TAILQ_FOREACH (u, &all->list, link) {
+		if (u->busy == 0 || u->has_place)
+			continue;
+		u->place = taken == UINT64_MAX ?
+		    more++ % PLACES :
+		    (unsigned int)__builtin_ctzll(~taken);
+		u->has_place = true;
+		taken |= UINT64_C(1) << u->place;
+	}
+}
+
 void
 quota_uses_recount(struct quota_uses *all, int64_t wall_ms)
 {
@@ -228,6 +253,7 @@ quota_uses_recount(struct quota_uses *all, int64_t wall_ms)
 		if (is_new_day)
 			u->day_ms = 0;
 	}
+	give_places(all);
 }
 
 static uint64_t
@@ -310,6 +336,12 @@ unsigned int
 quota_use_busy(const struct quota_use *u)
 {
 	return u->busy;
+}
+
+unsigned int
+quota_use_place(const struct quota_use *u)
+{
+	return u->place;
 }
 
 unsigned int

@@ -41,6 +41,8 @@ struct quota_use {
 	unsigned int busy; /* sandboxes that are, as of the last tick, ... */
 	unsigned int
 	    busy_so_far;    /* and as far as they are counted in this one */
+	unsigned int place; /* among those that have busy ones; has_place */
+	bool has_place;
 	uint64_t worked_ms; /* when it had the engine or a command at work */
 	uint64_t ended;     /* runs, then */
 	uint64_t day_ms;    /* of runs that ended, today (UTC) */
@@ -102,6 +104,9 @@ void quota_use_add_busy(struct quota_use *u);
 unsigned int quota_use_busy(const struct quota_use *u);
 /* quota_use_processors - of this host */
 unsigned int quota_use_processors(const struct quota_use *u);
+/* quota_use_place - its own among the tenants that have busy sandboxes, from 0
+ * on, for as long as it has; of more than 64 of them some share one */
+unsigned int quota_use_place(const struct quota_use *u);
 /* quota_use_is_crowded - other tenants are at work, or were some seconds ago.
  * Never on a server that is open. */
 bool quota_use_is_crowded(const struct quota_use *u);

@@ -54,6 +54,8 @@ sandbox_tell_shares(struct ipc_chan *chan, const struct store_sandbox *row,
 		.tenant = row->tenant,
 		.cpu_shares = share->cpu_shares,
 		.nano_cpus = share->nano_cpus,
+		.first_cpu = share->first_cpu,
+		.cpus = share->cpus,
 		.output_bytes_s = share->output_bytes_s});
 }
 

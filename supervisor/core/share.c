@@ -47,6 +47,19 @@ divide(uint64_t total, unsigned int busy, uint64_t least)
 	return total < least ? least : total;
 }
 
+/* Half of two by time would leave none free at times: by number it does. */
+static void
+put_processors(struct share *s, const struct quota_use *u, uint64_t percent)
+{
+	unsigned int all = quota_use_processors(u);
+	unsigned int cpus = (unsigned int)(all * percent / 100);
+
+	if (all < 2)
+		return;
+	s->cpus = cpus == 0 ? 1 : cpus;
+	s->first_cpu = quota_use_place(u) * s->cpus % all;
+}
+
 static void
 put_bounds(struct share *s, const struct quota_use *u, const struct conf *conf,
     uint64_t own_nano_cpus)
@@ -56,12 +69,22 @@ put_bounds(struct share *s, const struct quota_use *u, const struct conf *conf,
 	uint64_t all = (uint64_t)quota_use_processors(u) * NANO;
 	unsigned int busy = quota_use_busy(u);
 
-	if (percent < 100)
+	if (percent < 100) {
 		s->nano_cpus = divide(all / 100 * percent, busy, NANO_MIN);
+		put_processors(s, u, percent);
+	}
 	if (s->nano_cpus >= own_nano_cpus)
 		s->nano_cpus = 0;
 	if (mib != 0)
 		s->output_bytes_s = divide(mib * MIB, busy, MIB);
+}
+
+static bool
+is_same(const struct share *a, const struct share *b)
+{
+	return a->cpu_shares == b->cpu_shares && a->nano_cpus == b->nano_cpus &&
+	    a->first_cpu == b->first_cpu && a->cpus == b->cpus &&
+	    a->output_bytes_s == b->output_bytes_s;
 }
 
 bool
@@ -72,9 +95,7 @@ share_is_due(struct share_held *h, const struct quota_use *u,
 
 	if (h->is_busy && quota_use_is_crowded(u))
 		put_bounds(&s, u, conf, own_nano_cpus);
-	if (h->is_known && s.cpu_shares == h->told.cpu_shares &&
-	    s.nano_cpus == h->told.nano_cpus &&
-	    s.output_bytes_s == h->told.output_bytes_s)
+	if (h->is_known && is_same(&s, &h->told))
 		return false;
 	h->told = s;
 	h->is_known = true;

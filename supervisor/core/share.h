@@ -4,9 +4,9 @@
  * Its part of the processors while all want them is its tenant's weight by the
  * number of its sandboxes.  While other tenants are at work, those sandboxes of
  * a tenant that are busy have together no more than CROWDED_CPU_PERCENT of the
- * processors at any time, and print no faster than CROWDED_OUTPUT_MB_S: what
- * the scheduler and the disk take from others for a flood is not given back by
- * shares (decision 64).
+ * processors, so many of them that are its own as far as they last, and print
+ * no faster than CROWDED_OUTPUT_MB_S: what the scheduler and the disk take from
+ * others for a flood is not given back by shares (decision 64).
  *
  * A sandbox is busy when commands run in it for most of the time: one that
  * answers short calls now and then is left alone.
@@ -24,6 +24,8 @@ struct quota_use;
 struct share {
 	uint32_t cpu_shares;
 	uint64_t nano_cpus;      /* at any time; 0: the sandbox's own limit */
+	unsigned int first_cpu;  /* of the processors, counted from 0, */
+	unsigned int cpus;       /* so many; 0: all */
 	uint64_t output_bytes_s; /* 0: as configured */
 };
 

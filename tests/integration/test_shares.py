@@ -98,6 +98,17 @@ def cpus(engine, container):
     return host["CpuQuota"] / host["CpuPeriod"]
 
 
+def place(engine, container):
+    """The processors that the engine lets it run on."""
+    _, body = engine.request("GET", f"/containers/{container}/json")
+    text = json.loads(body)["HostConfig"]["CpusetCpus"]
+    cpus = set()
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        cpus |= set(range(int(first), int(last or first) + 1))
+    return cpus
+
+
 def test_a_tenant_alone_has_all_and_beside_others_a_part(build, engine):
     """A's burners are bound while B works, and not for ever."""
     from server import Server
@@ -121,11 +132,18 @@ def test_a_tenant_alone_has_all_and_beside_others_a_part(build, engine):
         wait_for(lambda: (clients["b"].run("quiet", "true"), [
             cpus(engine, c) for c in boxes])[1] == [cores / 4] * 2, 60,
             "half of the processors for both together")
+        if cores > 1:
+            ours = os.sched_getaffinity(0)
+            own = [place(engine, c) for c in boxes]
+            assert own[0] == own[1] and len(own[0]) == cores // 2, own
+            assert own[0] < ours, own
 
         for run in runs:
             clients["a"].call("control_run", run_id=run, action="cancel")
         wait_for(lambda: [cpus(engine, c) for c in boxes] == [cores] * 2, 60,
                  "all of its own again")
+        if cores > 1:
+            assert [place(engine, c) for c in boxes] == [ours] * 2
     finally:
         server.destroy(engine)
 

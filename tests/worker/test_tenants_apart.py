@@ -44,6 +44,7 @@ def forged(w, kind):
             "memory_bytes": 0, "nano_cpus": 0, "pids": 0, "cpu_shares": 0,
             "runtime": "", "read_only_root": False, "ttl_s": 0}),
         "SANDBOX_SHARES": (sandbox, {"tenant": A, "cpu_shares": 2,
+                                     "first_cpu": 0, "cpus": 0,
                                      "nano_cpus": 0,
                                      "output_bytes_s": 0}),
         "SANDBOX_SETTLED": (sandbox, {"tenant": A}),

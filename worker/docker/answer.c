@@ -17,6 +17,7 @@
 #include "worker/text.h"
 
 #define DEPTH_MAX 32
+#define CPUS_MAX 65536
 #define API_PREFIX "1."
 #define API_MINOR 41 /* Docker 20.10, the oldest we know */
 #define PID_LIMIT (INT64_C(1) << 22)
@@ -476,6 +477,14 @@ answer_has_runtime(const struct answer_info *info, const char *name)
 	return name[0] == '\0' || strstr(info->runtimes, word) != NULL;
 }
 
+static unsigned int
+get_cpus(const json_t *o)
+{
+	json_int_t n = json_integer_value(json_object_get(o, "NCPU"));
+
+	return n < 0 || n > CPUS_MAX ? 0 : (unsigned int)n;
+}
+
 int
 answer_info(const char *s, size_t n, const char *runtime,
     struct answer_info *out, struct err *e)
@@ -490,6 +499,7 @@ answer_info(const char *s, size_t n, const char *runtime,
 	out->pids_limit = get_bool(o, "PidsLimit");
 	out->cpu_quota =
 	    get_bool(o, "CpuCfsQuota") || get_bool(o, "CPUCfsQuota");
+	out->cpus = get_cpus(o);
 	out->userns = has_option(o, "name=userns");
 	out->rootless = has_option(o, "name=rootless");
 	out->seccomp = has_option(o, "name=seccomp");

@@ -58,6 +58,7 @@ enum answer_quota {
 };
 struct answer_info {
 	bool memory_limit, pids_limit, cpu_quota;
+	unsigned int cpus; /* that it has; 0: it does not say */
 	bool userns, rootless, seccomp, apparmor, selinux;
 	bool has_runtime;                   /* the one asked for; true for "" */
 	char runtimes[ANSWER_RUNTIMES_MAX]; /* all, with a blank around each */

@@ -105,24 +105,24 @@ bound_period_us(uint64_t nano_cpus)
 
 void
 body_bounds(char out[BODY_BOUNDS_MAX], const struct backend_bounds *b,
-    enum body_cpus form)
+    enum body_cpus form, const char *cpuset)
 {
 	unsigned long long nano = b->nano_cpus, period;
+	char most[80] = "", on[PROCESSORS_TEXT_MAX + 24] = "";
 
-	if (nano == 0) {
-		(void)snprintf(
-		    out, BODY_BOUNDS_MAX, "{\"CpuShares\":%u}", b->cpu_shares);
-	} else if (form == BODY_CPUS_AS_NANO) {
-		(void)snprintf(out, BODY_BOUNDS_MAX,
-		    "{\"CpuShares\":%u,\"NanoCpus\":%llu}", b->cpu_shares,
-		    nano);
-	} else {
+	if (nano != 0 && form == BODY_CPUS_AS_NANO) {
+		(void)snprintf(most, sizeof(most), ",\"NanoCpus\":%llu", nano);
+	} else if (nano != 0) {
 		period = bound_period_us(b->nano_cpus);
-		(void)snprintf(out, BODY_BOUNDS_MAX,
-		    "{\"CpuShares\":%u,\"CpuPeriod\":%llu,\"CpuQuota\":%llu}",
-		    b->cpu_shares, period,
+		(void)snprintf(most, sizeof(most),
+		    ",\"CpuPeriod\":%llu,\"CpuQuota\":%llu", period,
 		    (unsigned long long)quota_us(nano, period));
 	}
+	if (cpuset != NULL)
+		(void)snprintf(
+		    on, sizeof(on), ",\"CpusetCpus\":\"%s\"", cpuset);
+	(void)snprintf(out, BODY_BOUNDS_MAX, "{\"CpuShares\":%u%s%s}",
+	    b->cpu_shares, most, on);
 }
 
 /* What the box is, for its whole life: by these it is known again. */

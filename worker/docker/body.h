@@ -11,6 +11,7 @@
 #include "common/buf.h"
 #include "common/err.h"
 #include "worker/backend.h"
+#include "worker/docker/processors.h"
 #include "worker/policy.h"
 
 #define BODY_LABEL_ROLE "mcp.role"
@@ -44,16 +45,17 @@ struct body_create {
 /* body_create - of POST /containers/create; the caller frees */
 char *body_create(const struct body_create *c);
 
-/* body_bounds - of POST /containers/ID/update, NUL-terminated.  An engine takes
+/* body_bounds - of POST /containers/ID/update, NUL-terminated.  cpuset: which
+ * processors, NULL: as it is.  An engine takes
  * processors in one of two forms, for all of a container's life: a quota of a
  * period, as body_create makes them, or NanoCpus. */
-#define BODY_BOUNDS_MAX 96
+#define BODY_BOUNDS_MAX (128 + PROCESSORS_TEXT_MAX)
 enum body_cpus {
 	BODY_CPUS_AS_QUOTA,
 	BODY_CPUS_AS_NANO
 };
 void body_bounds(char out[BODY_BOUNDS_MAX], const struct backend_bounds *b,
-    enum body_cpus form);
+    enum body_cpus form, const char *cpuset);
 
 /* body_filters - ?filters= for lists and events of the instance of that id,
  * percent-encoded, appended to b */

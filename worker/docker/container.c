@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "common/log.h"
 #include "common/xmalloc.h"
 #include "worker/docker/body.h"
 #include "worker/docker/isolation.h"
@@ -15,6 +16,7 @@
 #define REMOVE_RETRY_MS 100
 #define REMOVE_RETRIES 100
 #define STOP_GRACE_S 5
+#define CPUSET_TRIES 3
 
 /* ---- inspect */
 
@@ -167,19 +169,59 @@ struct bounding {
 	struct docker *d;
 	struct backend_handle handle;
 	struct backend_bounds bounds;
-	bool is_nano; /* asked in the older form */
+	bool is_nano;     /* asked in the older form */
+	bool is_anywhere; /* asked without processors, as with them it failed */
+	char cpuset[PROCESSORS_TEXT_MAX]; /* "": it is not said */
 	backend_done_cb cb;
 	void *arg;
 };
 
 static void bounding_ask(struct bounding *w);
 
-/* A container that was made with NanoCpus takes no quota beside it. */
+/* A container that was made with NanoCpus takes no quota beside it, and an
+ * engine without the cgroup controller no processors: it is asked for less. */
 static bool
-wants_older_form(const struct bounding *w, const struct api_answer *a)
+ask_for_less(struct bounding *w, const struct api_answer *a)
 {
-	return a->rc == 0 && a->status >= 400 && !w->is_nano &&
-	    w->bounds.nano_cpus != 0;
+	if (a->rc != 0 || a->status < 400)
+		return false;
+	if (w->bounds.nano_cpus != 0 && !w->is_nano) {
+		w->is_nano = true;
+		return true;
+	}
+	if (w->cpuset[0] == '\0' || w->is_anywhere)
+		return false;
+	w->is_nano = false;
+	w->is_anywhere = true;
+	return true;
+}
+
+/* One box may have been on its way out; an engine that never takes them is
+ * not asked for ever. */
+static void
+learn_cpusets(const struct bounding *w)
+{
+	unsigned int *refused = &w->d->engine.no_cpuset;
+
+	if (w->cpuset[0] == '\0')
+		return;
+	if (!w->is_anywhere)
+		*refused = 0;
+	else if (++*refused == CPUSET_TRIES)
+		log_warn("engine: it gives no box processors of its own; "
+			 "CROWDED_CPU_PERCENT is a quota alone");
+}
+
+static void
+choose_cpuset(struct bounding *w)
+{
+	const struct backend_bounds *b = &w->bounds;
+	cpu_set_t own;
+
+	if (w->d->engine.no_cpuset >= CPUSET_TRIES || !processors_own(&own) ||
+	    (unsigned int)CPU_COUNT(&own) != w->d->engine.cpus ||
+	    !processors_text(&own, b->first_cpu, b->cpus, w->cpuset))
+		w->cpuset[0] = '\0';
 }
 
 static void
@@ -191,11 +233,12 @@ bounding_done_cb(const struct api_answer *a, void *arg)
 
 	if (a->rc != 0 || (a->status != 200 && a->status != 404)) {
 		rc = docker_fail(a, "update", &e);
-		if (wants_older_form(w, a)) {
-			w->is_nano = true;
+		if (ask_for_less(w, a)) {
 			bounding_ask(w);
 			return;
 		}
+	} else if (a->status == 200) {
+		learn_cpusets(w);
 	}
 	w->cb(rc, rc == 0 ? NULL : &e, w->arg);
 	free(w);
@@ -209,7 +252,8 @@ bounding_ask(struct bounding *w)
 	(void)snprintf(path, sizeof(path), "/containers/%s/update",
 	    backend_handle_text(&w->handle));
 	body_bounds(body, &w->bounds,
-	    w->is_nano ? BODY_CPUS_AS_NANO : BODY_CPUS_AS_QUOTA);
+	    w->is_nano ? BODY_CPUS_AS_NANO : BODY_CPUS_AS_QUOTA,
+	    w->cpuset[0] == '\0' || w->is_anywhere ? NULL : w->cpuset);
 	(void)docker_ask_full(w->d,
 	    &(struct api_ask){.method = "POST",
 		.path = path,
@@ -231,6 +275,7 @@ docker_set_bounds(struct backend *b, const struct backend_handle *h,
 	w->bounds = *bounds;
 	w->cb = cb;
 	w->arg = arg;
+	choose_cpuset(w);
 	bounding_ask(w);
 }
 

@@ -43,7 +43,9 @@ struct engine {
 	enum answer_quota quota;
 	enum backend_users users;
 	bool has_seccomp;
-	json_t *advisories; /* open_advisories.h */
+	unsigned int cpus;      /* answer.h */
+	unsigned int no_cpuset; /* updates without one: it refused one */
+	json_t *advisories;     /* open_advisories.h */
 	bool up;
 	bool said_up;
 	char version[16]; /* of the API: "v1.41" */

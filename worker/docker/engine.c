@@ -223,6 +223,7 @@ is_up(struct docker *d, const struct answer_info *info)
 		    d->engine.sockets[d->engine.socket], d->policy->runtime);
 	d->engine.up = true;
 	d->engine.quota = info->quota;
+	d->engine.cpus = info->cpus;
 	d->engine.has_seccomp = info->seccomp;
 	d->engine.users =
 	    answer_remaps(info) ? BACKEND_USERS_MAPPED : BACKEND_USERS_SAME;

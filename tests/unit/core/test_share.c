@@ -43,6 +43,13 @@ make_busy(struct quota_use *u, struct share_held *held, unsigned int n)
 		tick(u, held, n, true);
 }
 
+/* One that there is only one of is nobody's own. */
+static unsigned int
+own_cpus(const struct quota_use *u)
+{
+	return quota_use_processors(u) / 2;
+}
+
 static void
 expect_due(struct share_held *h, const struct quota_use *u, uint64_t nano_cpus,
     uint64_t output_mib)
@@ -51,6 +58,7 @@ expect_due(struct share_held *h, const struct quota_use *u, uint64_t nano_cpus,
 
 	assert_true(share_is_due(h, u, g.conf, MANY_CORES, &s));
 	assert_int_equal(s.nano_cpus, nano_cpus);
+	assert_int_equal(s.cpus, nano_cpus == 0 ? 0 : own_cpus(u));
 	assert_int_equal(s.output_bytes_s, output_mib << 20);
 	assert_false(share_is_due(h, u, g.conf, MANY_CORES, &s));
 }
@@ -94,6 +102,43 @@ test_busy_sandboxes_have_half_together_beside_others(void **state)
 	}
 	expect_due(&held[2], a, 0, 0);
 	expect_due(&held[0], a, half / 2, 32);
+}
+
+static void
+test_two_that_are_busy_have_processors_of_their_own(void **state)
+{
+	struct quota_use *uses[] = {use_of("a"), use_of("b")};
+	struct share_held held[2][1];
+	struct share s[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		share_begin(held[i], quota_use_cpu_shares(uses[i]));
+		end_a_run(uses[i]);
+	}
+	for (int i = 0; i < 4; i++) {
+		share_tick(held[1], uses[1], true);
+		tick(uses[0], held[0], 1, true);
+	}
+	for (int i = 0; i < 2; i++) {
+		assert_true(
+		    share_is_due(held[i], uses[i], g.conf, MANY_CORES, &s[i]));
+		assert_int_equal(s[i].cpus, own_cpus(uses[i]));
+	}
+	assert_int_equal(s[0].first_cpu, 0);
+	assert_int_equal(s[1].first_cpu, own_cpus(uses[1]));
+	/* The first rests: the other stays where it is. */
+	for (int i = 0; i < 30; i++) {
+		share_tick(held[1], uses[1], true);
+		end_a_run(uses[0]);
+		tick(uses[0], held[0], 1, false);
+	}
+	assert_false(share_is_due(held[1], uses[1], g.conf, MANY_CORES, &s[1]));
+	assert_true(share_is_due(held[0], uses[0], g.conf, MANY_CORES, &s[0]));
+	assert_int_equal(s[0].cpus, 0);
+	/* And it comes back to the place that is free. */
+	make_busy(uses[0], held[0], 1);
+	assert_int_equal(quota_use_place(uses[0]), 0);
 }
 
 static void
@@ -166,6 +211,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    T(test_who_is_alone_has_all),
 	    T(test_busy_sandboxes_have_half_together_beside_others),
+	    T(test_two_that_are_busy_have_processors_of_their_own),
 	    T(test_its_own_limit_is_no_bound),
 	    T(test_short_calls_now_and_then_are_not_busy),
 	    T(test_what_was_taken_over_is_told_once),

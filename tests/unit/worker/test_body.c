@@ -351,28 +351,31 @@ test_bounds_are_a_quota_of_a_period_that_the_kernel_takes(void **state)
 		enum body_cpus form;
 		const char *text;
 	} rows[] = {
-	    {{64, 0}, BODY_CPUS_AS_QUOTA, "{\"CpuShares\":64}"},
-	    {{64, 0}, BODY_CPUS_AS_NANO, "{\"CpuShares\":64}"},
-	    {{64, 1000000000}, BODY_CPUS_AS_QUOTA,
+	    {{.cpu_shares = 64}, BODY_CPUS_AS_QUOTA, "{\"CpuShares\":64}"},
+	    {{.cpu_shares = 64}, BODY_CPUS_AS_NANO, "{\"CpuShares\":64}"},
+	    {{.cpu_shares = 64, .nano_cpus = 1000000000}, BODY_CPUS_AS_QUOTA,
 		"{\"CpuShares\":64,\"CpuPeriod\":5000,\"CpuQuota\":5000}"},
-	    {{64, 1000000000}, BODY_CPUS_AS_NANO,
+	    {{.cpu_shares = 64, .nano_cpus = 1000000000}, BODY_CPUS_AS_NANO,
 		"{\"CpuShares\":64,\"NanoCpus\":1000000000}"},
-	    {{2, 125000000}, BODY_CPUS_AS_QUOTA,
+	    {{.cpu_shares = 2, .nano_cpus = 125000000}, BODY_CPUS_AS_QUOTA,
 		"{\"CpuShares\":2,\"CpuPeriod\":8001,\"CpuQuota\":1000}"},
-	    {{2, 1}, BODY_CPUS_AS_QUOTA,
+	    {{.cpu_shares = 2, .nano_cpus = 1}, BODY_CPUS_AS_QUOTA,
 		"{\"CpuShares\":2,\"CpuPeriod\":1000000,\"CpuQuota\":1000}"},
-	    {{1000, UINT64_MAX}, BODY_CPUS_AS_QUOTA, NULL},
+	    {{.cpu_shares = 1000, .nano_cpus = UINT64_MAX}, BODY_CPUS_AS_QUOTA,
+		NULL},
 	};
 	char got[BODY_BOUNDS_MAX];
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		body_bounds(got, &rows[i].bounds, rows[i].form);
+		body_bounds(got, &rows[i].bounds, rows[i].form, NULL);
 		assert_true(strlen(got) < BODY_BOUNDS_MAX - 1);
 		assert_int_equal(got[strlen(got) - 1], '}');
 		if (rows[i].text != NULL)
 			assert_string_equal(got, rows[i].text);
 	}
+	body_bounds(got, &rows[0].bounds, BODY_CPUS_AS_QUOTA, "0-3,6");
+	assert_string_equal(got, "{\"CpuShares\":64,\"CpusetCpus\":\"0-3,6\"}");
 }
 
 int

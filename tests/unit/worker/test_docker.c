@@ -1,6 +1,7 @@
 #include "tests/unit/worker/fake_engine.h"
 #include "worker/ceilings.h"
 #include "worker/docker/docker.h"
+#include "worker/docker/processors.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define UUID_TEXT "ab000000-0000-0000-0000-000000000000"
@@ -40,6 +41,7 @@ static const char *storage; /* of info */
 static unsigned int creates, deletes, images, lists;
 static unsigned int refused;   /* the create that is, as one with a quota */
 static unsigned int conflicts; /* creates that meet one */
+static unsigned int updates, refused_updates;
 
 static void
 on_state(bool up, const char *detail, void *arg)
@@ -102,6 +104,15 @@ answer_create(void)
 	return fake_engine_reply(201, "{\"Id\":\"" ID "\",\"Warnings\":null}");
 }
 
+static int
+own_cpus(void)
+{
+	cpu_set_t own;
+
+	assert_true(processors_own(&own));
+	return CPU_COUNT(&own);
+}
+
 static const char *
 answer_info_call(void)
 {
@@ -109,8 +120,8 @@ answer_info_call(void)
 
 	(void)snprintf(s, sizeof(s),
 	    "{\"MemoryLimit\":true,\"PidsLimit\":false,"
-	    "\"CpuCfsQuota\":true,\"Driver\":\"%s\"}",
-	    storage);
+	    "\"CpuCfsQuota\":true,\"Driver\":\"%s\",\"NCPU\":%d}",
+	    storage, own_cpus());
 	return fake_engine_reply(200, s);
 }
 
@@ -133,6 +144,9 @@ answer(struct fake_engine *f, const char *method, const char *path)
 		    NULL :
 		    fake_engine_reply(image_status, "{\"Id\":\"sha256:00\"}");
 	}
+	if (strstr(path, "/update") != NULL)
+		return fake_engine_reply(
+		    ++updates <= refused_updates ? 400 : 200, "{}");
 	if (strstr(path, "/containers/create") != NULL)
 		return answer_create();
 	if (strstr(path, "/containers/json") != NULL) {
@@ -166,6 +180,7 @@ setup(void **state)
 	refused = 0;
 	storage = "overlay2";
 	creates = deletes = images = lists = 0;
+	updates = refused_updates = 0;
 	conflicts = 1;
 	fix.base = event_base_new();
 	fix.conf = conf_new();
@@ -503,6 +518,65 @@ test_a_host_that_is_no_socket_is_refused(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void
+bounded_cb(int rc, const struct err *why, void *arg)
+{
+	struct result *r = arg;
+
+	(void)why;
+	r->done = true;
+	r->rc = rc;
+}
+
+/* How many updates the engine saw for it. */
+static unsigned int
+bound_once(uint64_t nano_cpus, unsigned int refuse, int *rc)
+{
+	const struct backend_bounds bounds = {
+	    .cpu_shares = 64, .nano_cpus = nano_cpus, .cpus = 1};
+	struct backend_handle h;
+	struct result r = {0};
+
+	updates = 0;
+	refused_updates = refuse;
+	backend_handle_named(&h, ID);
+	fix.backend->ops->set_bounds(fix.backend, &h, &bounds, bounded_cb, &r);
+	fixture_loop(fix.base, &r.done);
+	*rc = r.rc;
+	return updates;
+}
+
+static void
+test_an_engine_that_refuses_processors_is_asked_for_none(void **state)
+{
+	int rc;
+
+	(void)state;
+	fixture_loop(fix.base, &fix.told);
+	assert_int_equal(bound_once(0, 0, &rc), 1);
+	assert_int_equal(rc, 0);
+	/* Twice, and a box that takes them again is between. */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(bound_once(0, 1, &rc), 2);
+		assert_int_equal(rc, 0);
+	}
+	assert_int_equal(bound_once(0, 0, &rc), 1);
+	/* A quota in both forms, each with and without processors. */
+	assert_int_equal(bound_once(1000, 4, &rc), 4);
+	assert_int_not_equal(rc, 0);
+	assert_int_equal(bound_once(1000, 3, &rc), 4);
+	assert_int_equal(rc, 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(bound_once(0, 1, &rc), 2);
+		assert_int_equal(rc, 0);
+	}
+	/* From then on they are not asked for. */
+	assert_int_equal(bound_once(0, 1, &rc), 1);
+	assert_int_not_equal(rc, 0);
+	assert_int_equal(bound_once(0, 0, &rc), 1);
+	assert_int_equal(rc, 0);
+}
+
 int
 main(void)
 {
@@ -523,6 +597,7 @@ main(void)
 	    TEST(test_a_missing_image_is_an_error_of_the_moment_only),
 	    TEST(test_gone_and_unknown_are_told_apart),
 	    TEST(test_a_host_that_is_no_socket_is_refused),
+	    TEST(test_an_engine_that_refuses_processors_is_asked_for_none),
 	};
 
 	return cmocka_run_group_tests_name("docker", tests, NULL, NULL);

@@ -1,0 +1,98 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "worker/docker/processors.h"
+
+/* Lists of processors, as cpuset(7) has them. */
+
+static cpu_set_t
+set_of(const int *cpus)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	for (; *cpus != -1; cpus++)
+		CPU_SET((size_t)*cpus, &set);
+	return set;
+}
+
+static void
+test_a_part_is_a_list_of_those_that_are_there(void **state)
+{
+	static const int four[] = {0, 1, 2, 3, -1}, holes[] = {1, 2, 5, 9, -1};
+	const struct {
+		const int *of;
+		unsigned int first, n;
+		const char *text;
+	} rows[] = {{four, 0, 0, "0-3"}, {four, 3, 0, "0-3"},
+	    {four, 0, 4, "0-3"}, {four, 1, 1, "1"}, {four, 0, 2, "0-1"},
+	    {four, 2, 2, "2-3"}, {four, 3, 2, "0,3"}, {four, 2, 3, "0,2-3"},
+	    {holes, 0, 0, "1-2,5,9"}, {holes, 1, 2, "2,5"},
+	    {holes, 3, 2, "1,9"}};
+	char got[PROCESSORS_TEXT_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		cpu_set_t set = set_of(rows[i].of);
+
+		assert_true(
+		    processors_text(&set, rows[i].first, rows[i].n, got));
+		assert_string_equal(got, rows[i].text);
+	}
+}
+
+static void
+test_what_is_not_there_is_no_list(void **state)
+{
+	static const int two[] = {0, 1, -1}, none[] = {-1};
+	cpu_set_t set = set_of(two);
+	char got[PROCESSORS_TEXT_MAX];
+
+	(void)state;
+	assert_false(processors_text(&set, 2, 1, got));
+	assert_false(processors_text(&set, 0, 3, got));
+	set = set_of(none);
+	assert_false(processors_text(&set, 0, 0, got));
+	assert_false(processors_text(&set, 0, 1, got));
+}
+
+static void
+test_a_list_that_is_too_long_is_none(void **state)
+{
+	char got[PROCESSORS_TEXT_MAX];
+	cpu_set_t set;
+
+	(void)state;
+	CPU_ZERO(&set);
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu += 2)
+		CPU_SET(cpu, &set);
+	assert_false(processors_text(&set, 0, 0, got));
+	assert_true(processors_text(&set, 0, 10, got));
+	assert_string_equal(got, "0,2,4,6,8,10,12,14,16,18");
+}
+
+static void
+test_our_own_are_some(void **state)
+{
+	cpu_set_t set;
+
+	(void)state;
+	assert_true(processors_own(&set));
+	assert_true(CPU_COUNT(&set) > 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_a_part_is_a_list_of_those_that_are_there),
+	    cmocka_unit_test(test_what_is_not_there_is_no_list),
+	    cmocka_unit_test(test_a_list_that_is_too_long_is_none),
+	    cmocka_unit_test(test_our_own_are_some),
+	};
+
+	return cmocka_run_group_tests_name("processors", tests, NULL, NULL);
+}
