@@ -123,8 +123,8 @@ lane_answer(struct lane *l, struct history_asking *a)
 		if (rc != 0 && rc != ERR_INVAL) {
 			log_warn_limited(
 			    &limit, "store: no history: %s", why.msg);
-			rc = err_set(
-			    &why, ERR_BACKEND, HISTORY_NOT_NOW HISTORY_SEE_LOG);
+			rc = err_set(&why, ERR_BACKEND,
+			    "history is not available: " HISTORY_SEE_LOG);
 		}
 	}
 	a->op.rc = rc;
@@ -156,8 +156,8 @@ lane_submit(struct lane *l, struct history_asking *a)
 	struct err e;
 
 	if (!l->is_started && queue_thread(&l->thread, lane_main, l, &e) != 0) {
-		a->op.rc = err_set(
-		    &a->op.why, ERR_BACKEND, HISTORY_NOT_NOW "%s", e.msg);
+		a->op.rc = err_set(&a->op.why, ERR_BACKEND,
+		    "history is not available: %s", e.msg);
 		done_push(l->history->done, &a->op);
 		return;
 	}

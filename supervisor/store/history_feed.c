@@ -255,11 +255,12 @@ feed_reach(
 	*opened = f->opened;
 	rc = 0;
 	if (f->is_held)
-		rc = err_set(e, ERR_BACKEND, HISTORY_NOT_NOW "%s", f->why);
+		rc = err_set(
+		    e, ERR_BACKEND, "history is not available: %s", f->why);
 	else if (f->reached < mark)
 		rc = err_set(e, ERR_BACKEND,
-		    HISTORY_NOT_NOW
-		    "its index is %zu runs behind: try again in "
+		    "history is not available: its index is %zu runs behind: "
+		    "try again in "
 		    "a moment",
 		    f->n);
 	(void)pthread_mutex_unlock(&f->mutex);

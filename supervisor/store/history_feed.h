@@ -16,9 +16,7 @@
 
 #define FEED_MAX 65536
 
-/* How an answer begins that is none; and what of the server's own is for its
- * log alone. */
-#define HISTORY_NOT_NOW "history is not available: "
+/* Why there is no answer, where the reason is for the server's log alone. */
 #define HISTORY_SEE_LOG                                                        \
 	"its index cannot be used, the server's log says why; "                \
 	"it is tried again by itself"
