@@ -31,8 +31,9 @@ struct lane {
 	struct queue queue;
 	pthread_t thread;
 	struct db *index; /* NULL: not open */
-	struct db *db;    /* the database, for names of sandboxes */
-	uint64_t opened;  /* which index it is */
+	struct log_limit limit;
+	struct db *db;   /* the database, for names of sandboxes */
+	uint64_t opened; /* which index it is */
 };
 
 struct history {
@@ -106,7 +107,6 @@ lane_read(struct lane *l, struct history_asking *a, struct err *e)
 static void
 lane_answer(struct lane *l, struct history_asking *a)
 {
-	static struct log_limit limit;
 	struct feed *feed = l->history->feed;
 	struct err why = {0};
 	uint64_t opened;
@@ -122,7 +122,7 @@ lane_answer(struct lane *l, struct history_asking *a)
 			lane_close(l);
 		if (rc != 0 && rc != ERR_INVAL) {
 			log_warn_limited(
-			    &limit, "store: no history: %s", why.msg);
+			    &l->limit, "store: no history: %s", why.msg);
 			rc = err_set(&why, ERR_BACKEND,
 			    "history is not available: " HISTORY_SEE_LOG);
 		}

@@ -260,8 +260,7 @@ feed_reach(
 	else if (f->reached < mark)
 		rc = err_set(e, ERR_BACKEND,
 		    "history is not available: its index is %zu runs behind: "
-		    "try again in "
-		    "a moment",
+		    "try again in a moment",
 		    f->n);
 	(void)pthread_mutex_unlock(&f->mutex);
 	return rc;

@@ -44,7 +44,7 @@ struct engine {
 	enum backend_users users;
 	bool has_seccomp;
 	unsigned int cpus;      /* answer.h */
-	unsigned int no_cpuset; /* updates without one: it refused one */
+	unsigned int no_cpuset; /* updates in a row that it refused one in */
 	json_t *advisories;     /* open_advisories.h */
 	bool up;
 	bool said_up;
