@@ -85,8 +85,8 @@ class Family:
         if (self.type == "histogram") != (self.bounds in bounds):
             raise Wrong("a histogram, and only that, has bounds")
         if len(self.labels) > LABELS_MAX or \
-                any(x.dynamic for x in self.labels[1:]):
-            raise Wrong("two labels at most, and only the first is @N")
+                any(x.dynamic and x.count > 1 for x in self.labels[1:]):
+            raise Wrong("two labels at most, and the second is no @N above @1")
         if not self.help.endswith(".") or len(self.help) > HELP_MAX or \
                 re.search(r'["\\]', self.help):
             raise Wrong("its help is a sentence without quotes")

@@ -186,6 +186,15 @@ enum backend_change {
 };
 
 /* What the backend says unasked. */
+/* What the engine says that it is: bounded, printable, "" for what it does not
+ * say. */
+struct backend_about {
+	char name[64];    /* "Docker Engine - Community" */
+	char version[64]; /* "20.10.24+dfsg1" */
+	char api[16];     /* "1.41", the newest that it has */
+	char runtime[64]; /* "runc" */
+};
+
 struct backend_watch {
 	/* The engine came, went, or has something to complain about. */
 	void (*on_state)(bool up, const char *detail, void *arg);
@@ -193,6 +202,8 @@ struct backend_watch {
 	 * for its process. */
 	void (*on_change)(const struct backend_handle *h,
 	    enum backend_change what, void *arg);
+	/* Before on_state says that it is up; may be NULL. */
+	void (*on_about)(const struct backend_about *about, void *arg);
 };
 
 enum backend_users {

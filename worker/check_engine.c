@@ -92,7 +92,8 @@ check_paths(const struct conf *conf, struct err *e)
 static int
 check_settings(struct engine_check *c, struct err *e)
 {
-	static const struct backend_watch watch = {on_state, on_change};
+	static const struct backend_watch watch = {
+	    .on_state = on_state, .on_change = on_change};
 	const char *instance;
 	struct docker_settings s = {.id = "", .policy = &c->policy};
 

@@ -166,7 +166,8 @@ on_change(const struct backend_handle *h, enum backend_change what, void *arg)
 static int
 open_engine(struct purge *p, const char *id, struct err *e)
 {
-	static const struct backend_watch watch = {on_state, on_change};
+	static const struct backend_watch watch = {
+	    .on_state = on_state, .on_change = on_change};
 	struct docker_settings s = {
 	    .instance = "", .id = id, .policy = &p->policy};
 

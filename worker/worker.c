@@ -20,6 +20,12 @@ worker_tell_state(struct worker *w)
 	(void)snprintf(text, sizeof(text), "%s%s%s", w->engine_detail,
 	    w->engine_detail[0] != '\0' && w->disk_waits > 0 ? "; " : "",
 	    w->disk_waits > 0 ? w->disk_detail : "");
+	if (w->engine_said && w->engine_up)
+		msg_send_engine_is(w->front,
+		    &(struct msg_engine_is){.name = w->engine_about.name,
+			.version = w->engine_about.version,
+			.api = w->engine_about.api,
+			.runtime = w->engine_about.runtime});
 	msg_send_worker_state(w->front,
 	    &(struct msg_worker_state){
 		.engine_up = w->engine_up, .detail = text});
@@ -40,6 +46,15 @@ on_state(bool up, const char *detail, void *arg)
 }
 
 static void
+on_about(const struct backend_about *about, void *arg)
+{
+	struct worker *w = arg;
+
+	w->engine_said = true;
+	w->engine_about = *about;
+}
+
+static void
 on_change(const struct backend_handle *h, enum backend_change what, void *arg)
 {
 	struct worker *w = arg;
@@ -47,7 +62,8 @@ on_change(const struct backend_handle *h, enum backend_change what, void *arg)
 	boxes_on_change(w->boxes, h, what);
 }
 
-const struct backend_watch worker_watch = {on_state, on_change};
+const struct backend_watch worker_watch = {
+    .on_state = on_state, .on_change = on_change, .on_about = on_about};
 
 static void
 on_disk(bool full, const char *text, void *arg)

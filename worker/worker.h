@@ -34,6 +34,8 @@ struct worker {
 	uint32_t active; /* runs that are not over */
 
 	bool engine_known;
+	bool engine_said; /* it said what it is */
+	struct backend_about engine_about;
 	bool engine_up;
 	char engine_detail[ERR_TEXT_MAX];
 	unsigned int disk_waits; /* runs that wait for room */

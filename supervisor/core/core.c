@@ -356,6 +356,7 @@ on_worker_figures(
 static const struct msg_worker_to_front handlers = {
     .on_worker_figures = on_worker_figures,
     .on_worker_state = on_worker_state,
+    .on_engine_is = fleet_on_engine_is,
     .on_sandbox_ready = on_sandbox_ready,
     .on_sandbox_failed = on_sandbox_failed,
     .on_sandbox_lost = on_sandbox_lost,
@@ -398,12 +399,6 @@ void
 core_attach_worker(struct core *c, uint32_t worker, int fd)
 {
 	fleet_attach(c->fleet, worker, fd);
-}
-
-void
-core_worker_quiet(struct core *c, uint32_t worker, bool quiet)
-{
-	fleet_worker_quiet(c->fleet, worker, quiet);
 }
 
 void
@@ -599,6 +594,7 @@ make_registries(struct core *c)
 	c->sweeper = (struct sweeper){.conf = p->conf,
 	    .fleet = c->fleet,
 	    .sandboxes = c->sandboxes,
+	    .containers = SWEEPER_UNKNOWN,
 	    .census = c->census};
 }
 
@@ -788,12 +784,13 @@ core_stats(const struct core *c)
 	    .workers_ready = f.ready,
 	    .workers_total = f.total,
 	    .worker_restarts = f.restarts,
+	    .containers = c->sweeper.containers,
 	    .usage = disk_usage(c->disk),
 	};
 }
 
-struct fleet_look
-core_look_worker(const struct core *c, uint32_t worker)
+struct fleet *
+core_fleet(const struct core *c)
 {
-	return fleet_look_at(c->fleet, worker);
+	return c->fleet;
 }

@@ -76,8 +76,6 @@ void core_drain(struct core *c);
 
 /* Workers: a channel to that one, the core's from now on; or its loss. */
 void core_attach_worker(struct core *c, uint32_t worker, int fd);
-/* core_worker_quiet - it does not answer the supervisor, or does again */
-void core_worker_quiet(struct core *c, uint32_t worker, bool quiet);
 void core_worker_gone(struct core *c, uint32_t worker, bool throttled);
 
 /* Its parts, for those who work with them. */
@@ -119,12 +117,13 @@ int core_check(const struct core *c, struct err *e) MUSTCHECK;
 struct core_stats {
 	uint64_t active_sandboxes, active_runs;
 	uint64_t workers_ready, workers_total, worker_restarts;
+	uint64_t containers; /* sweeper.h */
 	struct store_usage usage;
 };
 /* core_spool_bytes - of the logs of runs that go */
 uint64_t core_spool_bytes(const struct core *c);
 struct core_stats core_stats(const struct core *c);
-struct fleet_look core_look_worker(const struct core *c, uint32_t worker);
+struct fleet *core_fleet(const struct core *c);
 const struct counters *core_counters(const struct core *c);
 const struct run_times *core_run_times(const struct core *c);
 

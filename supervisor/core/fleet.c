@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/msg/chan.h"
+#include "common/runlog.h"
 #include "common/xmalloc.h"
 
 struct fleet_worker {
@@ -16,6 +18,9 @@ struct fleet_worker {
 	bool throttled;
 	bool quiet;       /* it answers nobody */
 	char detail[256]; /* about its engine, for people */
+	int64_t since_ms; /* it came, went, or its engine did */
+	bool engine_said;
+	struct fleet_engine engine;
 };
 
 struct fleet {
@@ -49,11 +54,38 @@ fleet_on_worker_state(
 	bool is_new = !w->engine_known;
 
 	(void)e;
+	if (is_new || w->engine_up != m->engine_up)
+		w->since_ms = clock_wall_ms();
 	w->engine_up = m->engine_up;
 	w->engine_known = true;
 	(void)snprintf(w->detail, sizeof(w->detail), "%s", m->detail);
 	if (is_new)
 		w->fleet->ops->on_came(w->index, w->fleet->arg);
+	return 0;
+}
+
+int
+fleet_on_engine_is(void *worker, const struct msg_engine_is *m, struct err *e)
+{
+	struct fleet_worker *w = worker;
+	const struct {
+		const char *from;
+		char *to;
+		size_t size;
+	} texts[] = {{m->name, w->engine.name, sizeof(w->engine.name)},
+	    {m->version, w->engine.version, sizeof(w->engine.version)},
+	    {m->api, w->engine.api, sizeof(w->engine.api)},
+	    {m->runtime, w->engine.runtime, sizeof(w->engine.runtime)}};
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		size_t n = strlen(texts[i].from);
+
+		if (!runlog_is_printable(texts[i].from, n))
+			return err_set(e, ERR_PROTO,
+			    "a word of the engine that is not printable");
+		(void)snprintf(texts[i].to, texts[i].size, "%s", texts[i].from);
+	}
+	w->engine_said = true;
 	return 0;
 }
 
@@ -80,6 +112,8 @@ worker_drop(struct fleet_worker *w)
 	w->chan = NULL;
 	w->engine_known = false;
 	w->engine_up = false;
+	w->engine_said = false;
+	w->since_ms = clock_wall_ms();
 	f->restarts++;
 	f->ops->on_went(w->index, f->arg);
 }
@@ -113,6 +147,7 @@ fleet_attach(struct fleet *f, uint32_t worker, int fd)
 	w->chan = ipc_chan_new(f->base, fd, name, &worker_ops, w);
 	w->throttled = false;
 	w->quiet = false;
+	w->since_ms = clock_wall_ms();
 }
 
 void
@@ -265,12 +300,25 @@ struct fleet_look
 fleet_look_at(const struct fleet *f, uint32_t worker)
 {
 	const struct fleet_worker *w = &f->workers[worker];
-	struct fleet_look look = {"away", ""};
+	struct fleet_look look = {"away", w->since_ms, "", NULL};
 
 	if (w->chan == NULL)
 		return look;
 	if (w->engine_known)
 		look.detail = w->detail;
 	look.word = !w->engine_known ? "unknown" : w->engine_up ? "up" : "down";
+	look.engine = w->engine_said ? &w->engine : NULL;
 	return look;
+}
+
+const struct fleet_engine *
+fleet_engine(const struct fleet *f)
+{
+	for (uint32_t i = 0; i < f->nworkers; i++) {
+		const struct fleet_worker *w = &f->workers[i];
+
+		if (w->chan != NULL && w->engine_up && w->engine_said)
+			return &w->engine;
+	}
+	return NULL;
 }

@@ -26,7 +26,8 @@ struct fleet_ops {
 	void (*on_came)(uint32_t worker, void *arg);
 	void (*on_went)(uint32_t worker, void *arg);
 	/* What workers say.  The argument of its functions is the struct
-	 * fleet_worker that said it; on_worker_state is the fleet's own. */
+	 * fleet_worker that said it; on_worker_state and on_engine_is are the
+	 * fleet's own. */
 	const struct msg_worker_to_front *handlers;
 };
 
@@ -38,6 +39,8 @@ void *fleet_worker_arg(const struct fleet_worker *w);
 uint32_t fleet_worker_index(const struct fleet_worker *w);
 int fleet_on_worker_state(
     void *worker, const struct msg_worker_state *m, struct err *e) MUSTCHECK;
+int fleet_on_engine_is(
+    void *worker, const struct msg_engine_is *m, struct err *e) MUSTCHECK;
 
 /* fleet_attach - fd, the fleet's from now on, leads to that worker; an earlier
  * channel to it is closed first */
@@ -65,12 +68,24 @@ int fleet_check(
 /* fleet_check_all - every worker has its engine; else what is missing */
 int fleet_check_all(const struct fleet *f, struct err *e) MUSTCHECK;
 
+/* What a worker's engine says that it is; "" for what it does not say. */
+struct fleet_engine {
+	char name[MSG_ENGINE_IS_NAME_MAX + 1];
+	char version[MSG_ENGINE_IS_VERSION_MAX + 1];
+	char api[MSG_ENGINE_IS_API_MAX + 1];
+	char runtime[MSG_ENGINE_IS_RUNTIME_MAX + 1];
+};
 /* fleet_look - how it stands with that worker, for who administers */
 struct fleet_look {
 	const char *word;   /* "up", "down", "unknown", "away" */
+	int64_t since_ms;   /* since when it is that word; 0: it never came */
 	const char *detail; /* what it says of its engine */
+	/* As it was last said by this worker; NULL: not yet. */
+	const struct fleet_engine *engine;
 };
 struct fleet_look fleet_look_at(const struct fleet *f, uint32_t worker);
+/* fleet_engine - of the first worker that reaches it; NULL: none does */
+const struct fleet_engine *fleet_engine(const struct fleet *f);
 
 struct fleet_stats {
 	uint64_t total, ready, restarts;

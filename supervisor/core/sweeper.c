@@ -72,6 +72,9 @@ sweeper_ask(struct sweeper *s)
 void
 sweeper_on_swept(struct sweeper *s, const struct msg_swept *m)
 {
+	if (m->is_known)
+		s->containers =
+		    m->found > m->removed ? m->found - m->removed : 0;
 	if (!census_is_settled(s->census))
 		s->next_ms = clock_mono_ms() +
 		    (census_on_swept(s->census, m) ? FIRST_MS :

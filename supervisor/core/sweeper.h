@@ -10,6 +10,8 @@
 
 #include "common/base.h"
 
+#define SWEEPER_UNKNOWN UINT64_MAX
+
 struct census;
 struct conf;
 struct fleet;
@@ -22,6 +24,9 @@ struct sweeper {
 	const struct sandboxes *sandboxes;
 	struct census *census;
 	uint64_t next_ms; /* sweeper.c's; 0 at the beginning */
+	/* On the engine, of this server, behind the last sweep; what none was
+	 * there for yet is SWEEPER_UNKNOWN. */
+	uint64_t containers;
 };
 
 /* sweeper_begin - the sandboxes of the database are there */

@@ -6,6 +6,8 @@
 #include <time.h>
 
 #include "common/js.h"
+#include "common/utf8.h"
+#include "common/xmalloc.h"
 #include "supervisor/ctl/ctl_print.h"
 #include "supervisor/ctl/ctl_screen.h"
 
@@ -42,10 +44,21 @@ set_seconds(json_t *o, const char *member)
 		    o, member, ctl_print_seconds(json_integer_value(v)));
 }
 
+/* What the server says of others, for a terminal. */
+static char *
+take_words(const json_t *o, const char *member)
+{
+	char *text = xstrdup(js_text(o, member));
+
+	text[utf8_mask_controls(text, strlen(text))] = '\0';
+	return text;
+}
+
 static void
 print_head(const json_t *o, const struct ctl_screen *screen)
 {
-	const char *health = js_text(o, "health"), *why = js_text(o, "why");
+	const char *health = js_text(o, "health");
+	AUTO(auto_free) char *why = take_words(o, "why");
 	const char *paint = screen->has_colours ? ctl_screen_paint(health) : "";
 	AUTO(auto_json) json_t *up = ctl_print_seconds(number(o, "uptime_s"));
 
@@ -62,8 +75,10 @@ print_lists(json_t *o)
 	static const struct ctl_column programs[] = {{"PROGRAM", "name"},
 	    {"PID", "pid"}, {"STATE", "state"}, {"RESTARTS", "restarts"},
 	    {"UP", "uptime_s"}};
-	static const struct ctl_column engine[] = {
-	    {"WORKER", "worker"}, {"ENGINE", "engine"}, {"DETAIL", "detail"}};
+	static const struct ctl_column engine[] = {{"WORKER", "worker"},
+	    {"ENGINE", "engine"}, {"SINCE", "since"}, {"NAME", "name"},
+	    {"VERSION", "version"}, {"API", "api_version"},
+	    {"RUNTIME", "runtime"}, {"DETAIL", "detail"}};
 	static const struct ctl_column disks[] = {{"DISK", "name"},
 	    {"FREE", "free_bytes"}, {"INODES", "free_inodes"},
 	    {"DIRECTORY", "dir"}};
@@ -85,6 +100,28 @@ print_lists(json_t *o)
 }
 
 static void
+print_index(const json_t *index)
+{
+	json_int_t rows = number(index, "lag_rows");
+	AUTO(auto_json) json_t *oldest = NULL;
+	AUTO(auto_free) char *why = NULL;
+
+	if (json_is_false(json_object_get(index, "available"))) {
+		why = take_words(index, "why");
+		(void)printf("index of the history: not available: %s; ", why);
+	} else {
+		(void)printf("index of the history: ");
+	}
+	if (rows == 0) {
+		(void)puts("no rows wait");
+		return;
+	}
+	oldest = ctl_print_seconds(number(index, "lag_s"));
+	(void)printf("%lld rows wait, the first for %s\n", rows,
+	    json_string_value(oldest));
+}
+
+static void
 print_counts(json_t *o)
 {
 	const json_t *load = json_object_get(o, "load");
@@ -92,9 +129,15 @@ print_counts(json_t *o)
 	const json_t *store = json_object_get(o, "store");
 	const json_t *http = json_object_get(o, "http");
 
-	(void)printf("\n%lld tenants, %lld sandboxes; runs: %lld running, %lld "
-		     "queued; %lld connections, %lld event streams\n",
-	    number(load, "tenants"), number(load, "sandboxes"),
+	(void)printf("\n%lld tenants, %lld sandboxes, ",
+	    number(load, "tenants"), number(load, "sandboxes"));
+	if (json_is_integer(json_object_get(load, "containers")))
+		(void)printf("%lld containers on the engine; ",
+		    number(load, "containers"));
+	else
+		(void)printf("containers not counted yet; ");
+	(void)printf("runs: %lld running, %lld queued; %lld connections, %lld "
+		     "event streams\n",
 	    number(load, "runs_running"), number(load, "runs_queued"),
 	    number(http, "connections"), number(http, "streams"));
 	(void)printf(
@@ -105,6 +148,7 @@ print_counts(json_t *o)
 	    js_text(history, "log_bytes"), number(history, "artifact_files"),
 	    js_text(history, "artifact_bytes"),
 	    number(history, "evicted_runs"));
+	print_index(json_object_get(history, "index"));
 	(void)printf("database: %lld writes wait, %lld commits, %lld "
 		     "failures\n",
 	    number(store, "queue"), number(store, "commits"),

@@ -273,8 +273,9 @@ label_value(const struct scribe *s, unsigned int label, unsigned int i)
 {
 	const struct metric_label *l = &s->family->labels[label];
 
-	return l->values != NULL ? l->values[i] :
-				   s->words->label(s->number, i, s->words->arg);
+	return l->values != NULL ?
+	    l->values[i] :
+	    s->words->label(s->number, label, i, s->words->arg);
 }
 
 /* For each value of the first label, all of the second. */

@@ -26,9 +26,10 @@ struct exposition_exemplar {
 
 /* What the list of metrics leaves to the program. */
 struct exposition_words {
-	/* the value of a label that it has none of; NULL: not in use */
-	const char *(*label)(
-	    enum metric_number family, unsigned int i, void *arg);
+	/* value i of the family's first or second label (0, 1), if it has none
+	 * there; NULL: not in use */
+	const char *(*label)(enum metric_number family, unsigned int label,
+	    unsigned int i, void *arg);
 	/* of a histogram without labels; false: none.  May be NULL */
 	bool (*exemplar)(enum metric_number family, unsigned int bucket,
 	    struct exposition_exemplar *out, void *arg);

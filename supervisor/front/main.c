@@ -454,7 +454,7 @@ on_peer_quiet(uint32_t index, bool quiet, void *arg)
 {
 	struct program *p = arg;
 
-	core_worker_quiet(p->core, index, quiet);
+	fleet_worker_quiet(core_fleet(p->core), index, quiet);
 }
 
 static void

@@ -5,11 +5,13 @@
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/metric.h"
+#include "supervisor/core/fleet.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/run_times.h"
 #include "supervisor/front/deliveries.h"
 #include "supervisor/front/exposition.h"
 #include "supervisor/front/tenant_metrics.h"
+#include "supervisor/store/history.h"
 
 /* GET /metrics, and what keeps its cells up to date. */
 
@@ -25,6 +27,7 @@ struct numbers {
 	struct http_stats http;
 	struct deliveries_counts webhooks;
 	uint64_t spool_bytes;
+	uint64_t index_up, index_lag_rows, index_lag_us, index_made_anew;
 };
 
 static const struct source {
@@ -54,6 +57,10 @@ static const struct source {
     {METRIC_HISTORY_BYTES + 1, SOURCE_NOW, AT(core.usage.blob_bytes)},
     {METRIC_HISTORY_FILES, SOURCE_NOW, AT(core.usage.log_files)},
     {METRIC_HISTORY_FILES + 1, SOURCE_NOW, AT(core.usage.blob_files)},
+    {METRIC_HISTORY_INDEX_UP, SOURCE_NOW, AT(index_up)},
+    {METRIC_HISTORY_INDEX_LAG_ROWS, SOURCE_NOW, AT(index_lag_rows)},
+    {METRIC_HISTORY_INDEX_LAG_SECONDS, SOURCE_NOW, AT(index_lag_us)},
+    {METRIC_HISTORY_INDEX_MADE_ANEW_TOTAL, SOURCE_SINCE, AT(index_made_anew)},
     {METRIC_SPOOL_BYTES, SOURCE_NOW, AT(spool_bytes)},
     {METRIC_EVICTED_RUNS_TOTAL, SOURCE_TOTAL, AT(core.usage.evicted)},
     {METRIC_HTTP_REQUESTS_TOTAL, SOURCE_SINCE, AT(http.by_class[1])},
@@ -104,6 +111,18 @@ take_number(const struct source *s, const struct numbers *n)
 		metric_raise(s->cell, value);
 }
 
+static void
+take_index(struct store *s, struct numbers *n)
+{
+	struct history_state st;
+
+	history_state(s, &st);
+	n->index_up = st.is_available;
+	n->index_lag_rows = st.lag_rows;
+	n->index_lag_us = st.lag_ms * 1000;
+	n->index_made_anew = st.made_anew;
+}
+
 /* Room that is not known is METRIC_UNKNOWN as it stands. */
 static void
 take_numbers(const struct front *f)
@@ -120,6 +139,7 @@ take_numbers(const struct front *f)
 	if (f->store != NULL) {
 		store_stats(f->store, &n.store);
 		store_room(f->store, &n.room);
+		take_index(f->store, &n);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(sources); i++)
 		take_number(&sources[i], &n);
@@ -129,6 +149,7 @@ void
 metrics_begin(void)
 {
 	metric_set(METRIC_BUILD_INFO, 1);
+	metric_set(METRIC_ENGINE_INFO, 1);
 	metric_set(METRIC_START_TIME_SECONDS, (uint64_t)clock_wall_us());
 }
 
@@ -153,11 +174,24 @@ struct scrape {
 	char exemplar[EXEMPLAR_MAX];
 };
 
+/* NULL while no worker reaches it. */
 static const char *
-label_cb(enum metric_number family, unsigned int i, void *arg)
+engine_label(const struct scrape *s, unsigned int label)
 {
-	struct scrape *s = arg;
+	const struct fleet_engine *en =
+	    fleet_engine(core_fleet(s->front->core));
 
+	return en == NULL ? NULL : label == 0 ? en->version : en->api;
+}
+
+static const char *
+label_cb(
+    enum metric_number family, unsigned int label, unsigned int i, void *arg)
+{
+	const struct scrape *s = arg;
+
+	if (family == FAMILY_ENGINE_INFO)
+		return engine_label(s, label);
 	if (family == FAMILY_BUILD_INFO)
 		return PACKAGE_VERSION;
 	if (family == FAMILY_HTTP_REQUEST_SECONDS)

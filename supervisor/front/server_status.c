@@ -7,25 +7,39 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/fleet.h"
 #include "supervisor/core/quota_use.h"
+#include "supervisor/core/sweeper.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/front/crew_members.h"
+#include "supervisor/store/history.h"
 #include "supervisor/tools/view.h"
+
+/* null for "". */
+static json_t *
+view_words(const char *text)
+{
+	return text[0] == '\0' ? json_null() :
+				 js_string_bytes(text, strlen(text), NULL);
+}
 
 static json_t *
 view_engine(const struct front *f)
 {
+	static const struct fleet_engine unknown;
 	uint64_t n = core_stats(f->core).workers_total;
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct fleet_look at = core_look_worker(f->core, i);
+		struct fleet_look at = fleet_look_at(core_fleet(f->core), i);
+		const struct fleet_engine *en =
+		    at.engine != NULL ? at.engine : &unknown;
 
 		json_array_append_new(list,
-		    json_pack("{s:i, s:s, s:o}", "worker", (int)i, "engine",
-			at.word, "detail",
-			at.detail[0] == '\0' ? json_null() :
-					       js_string_bytes(at.detail,
-						   strlen(at.detail), NULL)));
+		    json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o}",
+			"worker", (int)i, "engine", at.word, "since",
+			view_time(at.since_ms), "name", view_words(en->name),
+			"version", view_words(en->version), "api_version",
+			view_words(en->api), "runtime", view_words(en->runtime),
+			"detail", view_words(at.detail)));
 	}
 	return list;
 }
@@ -58,13 +72,29 @@ view_disks(const struct front *f)
 	    view_room("artifacts", artifacts, &room.artifacts));
 }
 
+/* Administrators may read the names of files in why. */
 static json_t *
-view_history(const struct store_usage *u)
+view_index(const struct front *f)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I}", "log_bytes",
-	    (json_int_t)u->log_bytes, "log_files", (json_int_t)u->log_files,
-	    "artifact_bytes", (json_int_t)u->blob_bytes, "artifact_files",
-	    (json_int_t)u->blob_files, "evicted_runs", (json_int_t)u->evicted);
+	struct history_state st;
+
+	history_state(f->store, &st);
+	return json_pack("{s:b, s:I, s:I, s:I, s:o}", "available",
+	    st.is_available, "lag_rows", (json_int_t)st.lag_rows, "lag_s",
+	    (json_int_t)(st.lag_ms / 1000), "made_anew",
+	    (json_int_t)st.made_anew, "why", view_words(st.why));
+}
+
+static json_t *
+view_history(const struct front *f)
+{
+	const struct store_usage u = core_stats(f->core).usage;
+
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "log_bytes",
+	    (json_int_t)u.log_bytes, "log_files", (json_int_t)u.log_files,
+	    "artifact_bytes", (json_int_t)u.blob_bytes, "artifact_files",
+	    (json_int_t)u.blob_files, "evicted_runs", (json_int_t)u.evicted,
+	    "index", view_index(f));
 }
 
 static json_t *
@@ -84,6 +114,7 @@ static json_t *
 view_load(const struct front *f)
 {
 	const struct tenants *t = core_tenants(f->core);
+	const struct core_stats st = core_stats(f->core);
 	json_int_t count = 0, running = 0, waiting = 0;
 
 	for (const struct tenant *n = tenants_next(t, NULL); n != NULL;
@@ -95,9 +126,12 @@ view_load(const struct front *f)
 		running += u->lane.nrunning;
 		waiting += u->lane.nwaiting;
 	}
-	return json_pack("{s:I, s:I, s:I, s:I}", "tenants", count, "sandboxes",
-	    (json_int_t)core_stats(f->core).active_sandboxes, "runs_running",
-	    running, "runs_queued", waiting);
+	return json_pack("{s:I, s:I, s:o, s:I, s:I}", "tenants", count,
+	    "sandboxes", (json_int_t)st.active_sandboxes, "containers",
+	    st.containers == SWEEPER_UNKNOWN ?
+		json_null() :
+		json_integer((json_int_t)st.containers),
+	    "runs_running", running, "runs_queued", waiting);
 }
 
 static json_t *
@@ -133,7 +167,6 @@ server_status_on_request(struct front *f, struct http_exchange *x)
 	int64_t now_ms = clock_wall_ms();
 	int64_t since_ms =
 	    crew_members_started_ms(f->crew_members, "supervisor");
-	const struct store_usage usage = core_stats(f->core).usage;
 	json_t *o = json_pack("{s:s}", "version", PACKAGE_VERSION);
 	char *text;
 
@@ -145,7 +178,7 @@ server_status_on_request(struct front *f, struct http_exchange *x)
 				json_integer((now_ms - since_ms) / 1000),
 		"programs", crew_members_view(f->crew_members, now_ms),
 		"engine", view_engine(f), "disks", view_disks(f), "load",
-		view_load(f), "history", view_history(&usage), "store",
+		view_load(f), "history", view_history(f), "store",
 		view_store(f), "http", view_http(f)));
 	text = js_dump(o);
 	json_decref(o);

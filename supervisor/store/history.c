@@ -8,6 +8,8 @@
  */
 #include "supervisor/store/history.h"
 
+#include <stdio.h>
+
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
@@ -225,10 +227,13 @@ history_free(struct history *h)
 void
 history_state(struct store *s, struct history_state *out)
 {
-	bool is_held;
+	struct feed_lag lag;
 
-	out->behind = feed_behind(s->history->feed, &is_held);
-	out->is_available = !is_held;
+	feed_lag(s->history->feed, &lag);
+	out->is_available = !lag.is_held;
+	out->lag_rows = lag.rows;
+	out->lag_ms = lag.oldest_ms;
+	(void)snprintf(out->why, sizeof(out->why), "%s", lag.why);
 	out->made_anew = history_index_made_anew(s->history->index);
 }
 

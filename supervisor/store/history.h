@@ -185,12 +185,16 @@ struct history_asking *history_stats(struct store *s, struct tenant_id tenant,
 /* history_cancel - before done was called: it will not be */
 void history_cancel(struct history_asking *a);
 
-/* For /metrics. */
+/* For who administers. */
 struct history_state {
 	bool is_available;
-	uint64_t behind;    /* rows that were written and are not in it yet */
+	uint64_t lag_rows;  /* that were written and are not in it yet */
+	uint64_t lag_ms;    /* how long the first of them has waited; 0: none */
 	uint64_t made_anew; /* times, since the start */
+	/* Why it is not available, "" when it is; may name files. */
+	char why[ERR_TEXT_MAX];
 };
+/* history_state - without waiting for the index */
 void history_state(struct store *s, struct history_state *out);
 
 #endif

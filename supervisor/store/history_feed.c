@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "common/clock.h"
 #include "common/xmalloc.h"
 
 #define MUCH 256
@@ -12,6 +13,7 @@ struct feed {
 	int64_t *open;
 	size_t nopen, open_room;
 	bool open_is_lost;
+	uint64_t touched; /* nopen, and those that it has no room for */
 
 	pthread_mutex_t mutex;
 	pthread_cond_t news;    /* for the index */
@@ -19,13 +21,15 @@ struct feed {
 	int64_t *runs;
 	size_t n, room;
 	bool is_lost;
+	uint64_t waiting, waiting_since_ms; /* rows; n, and dropped ones */
+	uint64_t taken, taken_since_ms;     /* by the index, not in it yet */
 	unsigned int nasking;
 	uint64_t committed; /* marks: so many commits, and one */
 	uint64_t reached;
 	uint64_t opened, distrusted;
 	bool is_held;
 	bool is_stopped;
-	char why[ERR_TEXT_MAX / 2];
+	char why[FEED_WHY_MAX], in_full[FEED_WHY_MAX];
 };
 
 struct feed *
@@ -78,6 +82,7 @@ feed_touched(struct feed *f, int64_t run)
 {
 	if (f->nopen > 0 && f->open[f->nopen - 1] == run)
 		return;
+	f->touched++;
 	if (!numbers_add(&f->open, &f->nopen, &f->open_room, run))
 		f->open_is_lost = true;
 }
@@ -96,6 +101,9 @@ feed_committed(struct feed *f)
 		if (!numbers_add(&f->runs, &f->n, &f->room, f->open[i]))
 			f->is_lost = true;
 	f->committed++;
+	if (f->waiting == 0)
+		f->waiting_since_ms = clock_mono_ms();
+	f->waiting += f->touched;
 	(void)pthread_mutex_unlock(&f->mutex);
 	if (wake)
 		(void)pthread_cond_signal(&f->news);
@@ -106,6 +114,7 @@ void
 feed_undone(struct feed *f)
 {
 	f->nopen = 0;
+	f->touched = 0;
 	f->open_is_lost = false;
 }
 
@@ -186,6 +195,10 @@ feed_take(struct feed *f, struct feed_news *out)
 	f->n = 0;
 	f->room = 0;
 	f->is_lost = false;
+	if (f->taken == 0)
+		f->taken_since_ms = f->waiting_since_ms;
+	f->taken += f->waiting;
+	f->waiting = 0;
 	(void)pthread_mutex_unlock(&f->mutex);
 	if (out->n == 0)
 		return;
@@ -201,17 +214,20 @@ feed_applied(struct feed *f, uint64_t mark)
 {
 	(void)pthread_mutex_lock(&f->mutex);
 	f->reached = mark;
+	f->taken = 0;
 	(void)pthread_cond_broadcast(&f->applied);
 	(void)pthread_mutex_unlock(&f->mutex);
 }
 
 void
-feed_hold(struct feed *f, const char *why)
+feed_hold(struct feed *f, const char *why, const char *in_full)
 {
 	(void)pthread_mutex_lock(&f->mutex);
 	f->is_held = true;
 	f->why[0] = '\0';
 	(void)strncat(f->why, why, sizeof(f->why) - 1);
+	f->in_full[0] = '\0';
+	(void)strncat(f->in_full, in_full, sizeof(f->in_full) - 1);
 	(void)pthread_cond_broadcast(&f->applied);
 	(void)pthread_mutex_unlock(&f->mutex);
 }
@@ -286,16 +302,24 @@ feed_is_distrusted(struct feed *f, uint64_t opened)
 	return is;
 }
 
-uint64_t
-feed_behind(struct feed *f, bool *is_held)
+void
+feed_lag(struct feed *f, struct feed_lag *out)
 {
-	uint64_t n;
+	const uint64_t now = clock_mono_ms();
+	uint64_t since = now;
 
+	*out = (struct feed_lag){.why = ""};
 	(void)pthread_mutex_lock(&f->mutex);
-	n = f->n;
-	*is_held = f->is_held;
+	out->rows = f->taken + f->waiting;
+	out->is_held = f->is_held;
+	if (f->is_held)
+		memcpy(out->why, f->in_full, sizeof(out->why));
+	if (f->taken > 0)
+		since = f->taken_since_ms;
+	else if (f->waiting > 0)
+		since = f->waiting_since_ms;
 	(void)pthread_mutex_unlock(&f->mutex);
-	return n;
+	out->oldest_ms = now > since ? now - since : 0;
 }
 
 void

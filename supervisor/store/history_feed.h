@@ -15,6 +15,7 @@
 #include "common/err.h"
 
 #define FEED_MAX 65536
+#define FEED_WHY_MAX (ERR_TEXT_MAX / 2)
 
 /* Why there is no answer, where the reason is for the server's log alone. */
 #define HISTORY_SEE_LOG                                                        \
@@ -50,9 +51,10 @@ void feed_pause(struct feed *f, uint64_t ms);
 void feed_take(struct feed *f, struct feed_news *out);
 /* feed_applied - the index knows of all before this mark */
 void feed_applied(struct feed *f, uint64_t mark);
-/* feed_hold - the index cannot answer, and why; until feed_go.  Whoever waits
- * is told now.  feed_go: it can, as the how manieth that was opened. */
-void feed_hold(struct feed *f, const char *why);
+/* feed_hold - the index cannot answer, and why: in words for everybody, and in
+ * those for who administers; until feed_go.  Whoever waits is told now.
+ * feed_go: it can, as the how manieth that was opened. */
+void feed_hold(struct feed *f, const char *why, const char *in_full);
 void feed_go(struct feed *f, uint64_t opened);
 
 /* For those who ask. */
@@ -64,7 +66,15 @@ int feed_reach(struct feed *f, uint64_t mark, uint64_t ms, uint64_t *opened,
 /* feed_distrust - the index that was opened as that one is damaged */
 void feed_distrust(struct feed *f, uint64_t opened);
 bool feed_is_distrusted(struct feed *f, uint64_t opened);
-uint64_t feed_behind(struct feed *f, bool *is_held);
+
+/* For who administers. */
+struct feed_lag {
+	uint64_t rows;      /* written, and not in the index yet */
+	uint64_t oldest_ms; /* how long the first of them has waited; 0: none */
+	bool is_held;
+	char why[FEED_WHY_MAX]; /* why it is held, in full; else "" */
+};
+void feed_lag(struct feed *f, struct feed_lag *out);
 
 void feed_stop(struct feed *f);
 bool feed_is_stopped(struct feed *f);

@@ -224,7 +224,7 @@ tell_progress(struct history_index *x, uint64_t done)
 			       "%llu runs are done: try again in a while",
 	    (unsigned long long)done);
 
-	feed_hold(x->feed, text);
+	feed_hold(x->feed, text, text);
 }
 
 /* All that the database has behind upto. */
@@ -655,14 +655,15 @@ fail(struct history_index *x, int rc, struct err *why)
 		atomic_fetch_add(&x->made_anew, 1);
 		feed_hold(x->feed,
 		    "its index was damaged and is made anew: try again in a "
-		    "while");
+		    "while",
+		    why->msg);
 		if (remove_files(x, &e) == 0 && x->backoff_ms == 0) {
 			x->backoff_ms = BACKOFF_MIN_MS;
 			return;
 		}
 	}
 	log_warn("store: no index of runs for now: %s", why->msg);
-	feed_hold(x->feed, HISTORY_SEE_LOG);
+	feed_hold(x->feed, HISTORY_SEE_LOG, why->msg);
 	x->backoff_ms = x->backoff_ms == 0 ? BACKOFF_MIN_MS : 2 * x->backoff_ms;
 	if (x->backoff_ms > BACKOFF_MAX_MS)
 		x->backoff_ms = BACKOFF_MAX_MS;

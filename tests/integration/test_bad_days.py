@@ -10,6 +10,7 @@ import time
 import pytest
 
 from client import wait_for
+from screens import Ctl
 
 
 def test_a_wrong_configuration_value_stops_the_start(make_server):
@@ -88,6 +89,9 @@ def test_an_engine_that_is_down_gives_a_clear_error_and_recovers(
     try:
         server.port = wait_for(server.find_port, 30, "the port")
         wait_for(lambda: server.get("/readyz")[0] == 503, 30, "not ready")
+        missing = engines(server)[0]
+        assert missing["engine"] == "down" and proxy.path in missing["detail"]
+        assert missing["version"] is None
         client = server.client()
         began = time.monotonic()
         text = wait_for(lambda: refused(client, proxy.path), 30,
@@ -97,8 +101,23 @@ def test_an_engine_that_is_down_gives_a_clear_error_and_recovers(
         proxy.up()
         wait_for(server.is_ready, 60, "recovery")
         assert client.run("e", "echo up")["commands"][0]["stdout"] == "up\n"
+        found = engines(server)[0]
+        assert found["engine"] == "up" and found["since"] > missing["since"]
+        info = f'sandboxd_engine_info{{version="{found["version"]}",' \
+            f'api="{found["api_version"]}"}} 1\n'
+        assert info in server.get("/metrics")[2].decode()
         proxy.down()
         wait_for(lambda: server.get("/readyz")[0] == 503, 60, "not ready")
+        wait_for(lambda: {w["engine"] for w in engines(server)} == {"down"},
+                 60, "all workers to miss it")
+        lost = engines(server)[0]
+        assert lost["since"] > found["since"]
+        # What it was is still known; that it is there is not.
+        assert lost["version"] == found["version"]
+        text = Ctl(server)("status")
+        assert "down" in text and "not ready: " in text
+        assert "sandboxd_engine_info{" not in \
+            server.get("/metrics")[2].decode()
         # A warm sandbox needs no engine.
         assert client.run("e", "echo on")["commands"][0]["stdout"] == "on\n"
         began = time.monotonic()
@@ -112,6 +131,11 @@ def test_an_engine_that_is_down_gives_a_clear_error_and_recovers(
     finally:
         server.stop()
         proxy.down()
+
+
+def engines(server):
+    """As status tells of them, one for each worker."""
+    return Ctl(server).json("status")["engine"]
 
 
 def refused(client, path):

@@ -145,6 +145,7 @@ def test_a_reader_that_goes_away_leaves_its_place(full):
 
 def test_questions_say_that_the_index_is_away(make_server):
     server = make_server()
+    ctl = Ctl(server)
     client = server.client()
     run = client.run("box", "true")["run_id"]
     server.stop()
@@ -158,11 +159,23 @@ def test_questions_say_that_the_index_is_away(make_server):
         assert status == 503, (path, data)
         assert json.loads(data)["detail"].startswith(
             "history is not available: ")
+        assert place not in data.decode()
     assert "history is not available: " in client.fail("list_runs")
+    status = ctl.json("status")
+    index = status["history"]["index"]
+    assert not index["available"] and "history.db" in index["why"]
+    assert "index of the history: not available: " in ctl("status")
+    assert metric(server, "up") == 0
     # Runs are made and shown all the same.
     second = client.run("box", "true")["run_id"]
     for known in (run, second):
         assert client.request("GET", f"/api/v1/runs/{known}")[0] == 200
+    # What was there before is not counted.
+    waiting = ctl.json("status")["history"]["index"]
+    assert waiting["lag_rows"] >= 1
+    assert metric(server, "lag_rows") >= 1
+    wait_for(lambda: metric(server, "lag_seconds") > 0.01, 60, "time")
+    assert f"{waiting['lag_rows']} rows wait, the first for " in ctl("status")
     shutil.rmtree(place)
 
     def listed():
@@ -170,6 +183,18 @@ def test_questions_say_that_the_index_is_away(make_server):
         return status == 200 and \
             [r["run_id"] for r in json.loads(data)["runs"]] == [second, run]
     wait_for(listed, 60, "the index")
+    wait_for(lambda: ctl.json("status")["history"]["index"] == {
+        "available": True, "lag_rows": 0, "lag_s": 0, "made_anew": 0,
+        "why": None}, 60, "an index that has all")
+    assert [metric(server, n) for n in ("up", "lag_rows", "lag_seconds")] == \
+        [1, 0, 0]
+
+
+def metric(server, name):
+    """Of the index, as /metrics tells it."""
+    text = server.get("/metrics")[2].decode()
+    return float(re.search(rf"^sandboxd_history_index_{name} (\S+)$", text,
+                           re.MULTILINE)[1])
 
 
 # ---- who asked

@@ -31,7 +31,7 @@ def programs(status):
     return {p["name"]: p for p in status["programs"]}
 
 
-def test_status_tells_of_all_programs(ctl, own):
+def test_status_tells_of_all_programs(ctl, own, engine):
     server = own
     status = ctl.json("status")
     found = programs(status)
@@ -42,6 +42,17 @@ def test_status_tells_of_all_programs(ctl, own):
     assert {p["state"] for p in found.values()} == {"ready"}
     assert status["health"] == "ready" and status["why"] is None
     assert {w["engine"] for w in status["engine"]} == {"up"}
+    there = json.loads(engine.request("GET", "/version")[1])
+    for w in status["engine"]:
+        assert (w["version"], w["api_version"]) == \
+            (there["Version"], there["ApiVersion"])
+        assert w["name"].endswith("Engine") or "Docker" in w["name"]
+        assert w["runtime"] == json.loads(
+            engine.request("GET", "/info")[1])["DefaultRuntime"]
+        assert status["started_at"] <= w["since"]
+    assert status["history"]["index"] == {
+        "available": True, "lag_rows": 0, "lag_s": 0, "made_anew": 0,
+        "why": None}
     assert [d["name"] for d in status["disks"]] == ["data", "artifacts"]
     assert status["disks"][0]["dir"] == server.data
     assert all(d["free_bytes"] > 0 for d in status["disks"])
@@ -50,6 +61,11 @@ def test_status_tells_of_all_programs(ctl, own):
     for name in found:
         assert f"\n{name} " in text
     assert "\x1b" not in text and "ready, up " in text
+    assert f" {there['Version']} " in text
+    assert "index of the history: no rows wait\n" in text
+    wait_for(lambda: ctl.json("status")["load"]["containers"] == 0, 60,
+             "a count of containers")
+    assert " 0 containers on the engine; " in ctl("status")
 
 
 def test_status_counts_deaths(make_server):

@@ -64,6 +64,16 @@ get_int(const json_t *o, const char *key, int64_t none)
 	return json_is_integer(v) ? (int64_t)json_integer_value(v) : none;
 }
 
+/* A member's text, cleaned; "" when it is none. */
+static void
+take_clean(char *to, size_t size, const json_t *o, const char *key)
+{
+	const json_t *v = json_object_get(o, key);
+
+	text_clean(to, size, json_is_string(v) ? json_string_value(v) : "",
+	    json_string_length(v));
+}
+
 static int
 take_id(const json_t *o, const char *key, char id[BACKEND_ID_MAX + 1])
 {
@@ -376,6 +386,28 @@ answer_version(const char *s, size_t n, char api[16], struct err *e)
 	return 0;
 }
 
+int
+answer_about(const char *s, size_t n, struct backend_about *out, struct err *e)
+{
+	AUTO(auto_json) json_t *o = NULL;
+	const json_t *first;
+
+	if (parse(s, n, ANSWER_SMALL_MAX, &o, e) != 0)
+		return ERR_BACKEND;
+	first = json_array_get(json_object_get(o, "Components"), 0);
+	*out = (struct backend_about){.name = ""};
+	take_clean(out->version, sizeof(out->version), o, "Version");
+	take_clean(out->api, sizeof(out->api), o, "ApiVersion");
+	take_clean(out->name, sizeof(out->name), first, "Name");
+	if (strcmp(out->name, "Engine") != 0) /* "Podman Engine" */
+		return 0;
+	take_clean(out->name, sizeof(out->name), json_object_get(o, "Platform"),
+	    "Name");
+	if (out->name[0] == '\0') /* Debian's */
+		(void)snprintf(out->name, sizeof(out->name), "Docker Engine");
+	return 0;
+}
+
 bool
 answer_is_podman(const char *s, size_t n)
 {
@@ -508,6 +540,8 @@ answer_info(const char *s, size_t n, const char *runtime,
 	out->quota = ANSWER_QUOTA_NONE;
 	take_storage(o, out);
 	take_runtimes(o, out);
+	take_clean(out->default_runtime, sizeof(out->default_runtime), o,
+	    "DefaultRuntime");
 	out->has_runtime = answer_has_runtime(out, runtime);
 	return 0;
 }

@@ -46,6 +46,10 @@ int answer_image(
 int answer_version(
     const char *s, size_t n, char api[16], struct err *e) MUSTCHECK;
 
+/* answer_about - of the same answer, all but the runtime */
+int answer_about(const char *s, size_t n, struct backend_about *out,
+    struct err *e) MUSTCHECK;
+
 /* answer_is_podman - of the same answer */
 bool answer_is_podman(const char *s, size_t n);
 
@@ -64,6 +68,7 @@ struct answer_info {
 	char runtimes[ANSWER_RUNTIMES_MAX]; /* all, with a blank around each */
 	enum answer_quota quota;
 	char storage[80]; /* the driver and what it stands on, in words */
+	char default_runtime[64]; /* printable */
 };
 /* answer_remaps - root of a container is no root of the host */
 static inline bool

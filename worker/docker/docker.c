@@ -51,6 +51,8 @@ on_news(struct docker *d)
 {
 	const struct engine *en = &d->engine;
 
+	if (en->up && d->user->on_about != NULL)
+		d->user->on_about(&en->about, d->user_arg);
 	d->user->on_state(en->up, en->detail, d->user_arg);
 	open_engine_changed(d);
 }

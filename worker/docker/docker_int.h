@@ -50,6 +50,7 @@ struct engine {
 	bool said_up;
 	char version[16]; /* of the API: "v1.41" */
 	bool is_podman;
+	struct backend_about about;
 	char detail[ERR_TEXT_MAX];
 	char said[ERR_TEXT_MAX];
 };

@@ -102,8 +102,9 @@ say(struct docker *d)
 	d->engine.said_up = d->engine.up;
 	memcpy(d->engine.said, d->engine.detail, sizeof(d->engine.said));
 	if (d->engine.up && d->engine.detail[0] == '\0')
-		log_info("engine at %s is up, API %s",
-		    d->engine.sockets[d->engine.socket], d->engine.version);
+		log_info("engine at %s is up, %s %s, API %s",
+		    d->engine.sockets[d->engine.socket], d->engine.about.name,
+		    d->engine.about.version, d->engine.version);
 	else
 		log_warn("engine: %s", d->engine.detail);
 	d->engine.hooks->on_news(d);
@@ -195,6 +196,16 @@ say_users(const struct docker *d, const struct answer_info *info)
 			 "(SANDBOX_AS_ROOT)");
 }
 
+/* What makes a container for which nobody asks for another. */
+static void
+take_runtime(struct docker *d, const struct answer_info *info)
+{
+	const char *asked = d->policy->runtime;
+
+	(void)snprintf(d->engine.about.runtime, sizeof(d->engine.about.runtime),
+	    "%s", asked[0] != '\0' ? asked : info->default_runtime);
+}
+
 static void
 is_up(struct docker *d, const struct answer_info *info)
 {
@@ -225,6 +236,7 @@ is_up(struct docker *d, const struct answer_info *info)
 	d->engine.quota = info->quota;
 	d->engine.cpus = info->cpus;
 	d->engine.has_seccomp = info->seccomp;
+	take_runtime(d, info);
 	d->engine.users =
 	    answer_remaps(info) ? BACKEND_USERS_MAPPED : BACKEND_USERS_SAME;
 	d->engine.hooks->on_alive(d);
@@ -278,6 +290,8 @@ version_done_cb(const struct api_answer *a, void *arg)
 		rc = docker_fail(a, "version", &e);
 	else
 		rc = answer_version(a->body, a->len, d->engine.version, &e);
+	if (rc == 0)
+		rc = answer_about(a->body, a->len, &d->engine.about, &e);
 	d->engine.is_podman = rc == 0 && answer_is_podman(a->body, a->len);
 	if (rc != 0) {
 		is_down(d, e.msg);

@@ -8,9 +8,11 @@
 #include "supervisor/front/exposition.h"
 
 static const char *
-label_cb(enum metric_number family, unsigned int i, void *arg)
+label_cb(
+    enum metric_number family, unsigned int label, unsigned int i, void *arg)
 {
-	(void)family;
+	if (family == FAMILY_ENGINE_INFO)
+		return label == 0 ? "20.10\"" : "1.41";
 	(void)arg;
 	return i == 0 ? "a\\b\"c\nx" : NULL;
 }
@@ -56,6 +58,7 @@ the_text_format_has_names_as_they_are(void **state)
 	static const char *const lines[] = {
 	    "# HELP mcp_runs_total Runs ended.\n# TYPE mcp_runs_total counter\n"
 	    "mcp_runs_total{status=\"completed\"} 2\n",
+	    "sandboxd_engine_info{version=\"20.10\\\"\",api=\"1.41\"} 0\n",
 	    "sandboxd_tenant_requests_total{tenant=\"a\\\\b\\\"c\\nx\"} 5\n",
 	    "sandboxd_run_queue_seconds_bucket{le=\"0.0005\"} 0\n"
 	    "sandboxd_run_queue_seconds_bucket{le=\"0.001\"} 1\n",

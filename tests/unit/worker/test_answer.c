@@ -174,6 +174,59 @@ test_the_version_is_as_near_to_ours_as_the_engine_allows(void **state)
 	assert_int_equal(version("", "", api), ERR_BACKEND);
 }
 
+static struct backend_about
+about(const char *s)
+{
+	struct backend_about a;
+	struct err e;
+
+	if (answer_about(s, strlen(s), &a, &e) != 0)
+		fail_msg("%s", e.msg);
+	return a;
+}
+
+static void
+test_an_engine_says_what_it_is(void **state)
+{
+	struct backend_about a;
+
+	(void)state;
+	a = about("{\"Platform\":{\"Name\":\"\"},\"Components\":[{\"Name\":"
+		  "\"Engine\"}],\"Version\":\"20.10.24+dfsg1\","
+		  "\"ApiVersion\":\"1.41\"}");
+	assert_string_equal(a.name, "Docker Engine");
+	assert_string_equal(a.version, "20.10.24+dfsg1");
+	assert_string_equal(a.api, "1.41");
+	assert_string_equal(a.runtime, "");
+	a = about("{\"Platform\":{\"Name\":\"Docker Engine - Community\"},"
+		  "\"Components\":[{\"Name\":\"Engine\"}]}");
+	assert_string_equal(a.name, "Docker Engine - Community");
+	assert_string_equal(a.version, "");
+	a = about("{\"Platform\":{\"Name\":\"linux/amd64/debian-12\"},"
+		  "\"Components\":[{\"Name\":\"Podman Engine\"}]}");
+	assert_string_equal(a.name, "Podman Engine");
+}
+
+static void
+test_a_hostile_engine_says_nothing_that_is_not_fit_to_be_shown(void **state)
+{
+	struct backend_about a;
+	char s[1000];
+	struct err e;
+
+	(void)state;
+	(void)snprintf(s, sizeof(s),
+	    "{\"Components\":[{\"Name\":\"a\\u001b[2J\\nb\"}],"
+	    "\"Version\":\"%0500d\",\"ApiVersion\":[1]}",
+	    0);
+	a = about(s);
+	assert_string_equal(a.name, "a [2J b");
+	assert_int_equal(strlen(a.version), sizeof(a.version) - 1);
+	assert_string_equal(a.api, "");
+	assert_string_equal(about("[]").name, "");
+	assert_int_equal(answer_about("{", 1, &a, &e), ERR_BACKEND);
+}
+
 static void
 test_podman_is_known_by_its_name(void **state)
 {
@@ -354,6 +407,9 @@ main(void)
 	    cmocka_unit_test(test_a_list_leaves_out_what_it_cannot_read),
 	    cmocka_unit_test(
 		test_the_version_is_as_near_to_ours_as_the_engine_allows),
+	    cmocka_unit_test(test_an_engine_says_what_it_is),
+	    cmocka_unit_test(
+		test_a_hostile_engine_says_nothing_that_is_not_fit_to_be_shown),
 	    cmocka_unit_test(test_podman_is_known_by_its_name),
 	    cmocka_unit_test(test_limits_that_are_not_enforced_show),
 	    cmocka_unit_test(test_events_say_what_happened_to_whom),

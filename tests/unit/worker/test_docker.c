@@ -60,7 +60,8 @@ on_change(const struct backend_handle *h, enum backend_change what, void *arg)
 	(void)arg;
 }
 
-static const struct backend_watch watch = {on_state, on_change};
+static const struct backend_watch watch = {
+    .on_state = on_state, .on_change = on_change};
 
 static const char *
 answer_inspect(void)

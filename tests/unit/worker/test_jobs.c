@@ -316,12 +316,31 @@ test_the_engines_state_is_told_once_it_is_known(void **state)
 	assert_string_equal(heard, "WORKER_STATE");
 }
 
+static void
+test_what_the_engine_is_is_told_before_it_is_up(void **state)
+{
+	static const struct backend_about about = {.name = "Docker Engine",
+	    .version = "20.10.24",
+	    .api = "1.41",
+	    .runtime = "runc"};
+
+	(void)state;
+	worker_watch.on_about(&about, &ground.w);
+	worker_watch.on_state(true, "", &ground.w);
+	expect_accepted();
+	assert_string_equal(heard, "ENGINE_IS WORKER_STATE");
+	worker_watch.on_state(false, "gone", &ground.w);
+	expect_accepted();
+	assert_string_equal(heard, "ENGINE_IS WORKER_STATE WORKER_STATE");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    TEST(test_what_the_engine_is_is_told_before_it_is_up),
 	    TEST(test_a_sandbox_is_opened_and_removed),
 	    TEST(test_a_name_that_could_leave_its_place_ends_the_channel),
 	    TEST(test_an_id_that_is_none_ends_the_channel),

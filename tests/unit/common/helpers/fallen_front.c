@@ -615,7 +615,16 @@ on_state(void *arg, const struct msg_worker_state *m, struct err *e)
 	(void)e;
 	return 0;
 }
+static int
+on_engine(void *arg, const struct msg_engine_is *m, struct err *e)
+{
+	(void)arg;
+	(void)m;
+	(void)e;
+	return 0;
+}
 static const struct msg_worker_to_front answers = {.on_worker_state = on_state,
+    .on_engine_is = on_engine,
     .on_sandbox_ready = on_ready,
     .on_sandbox_failed = on_failed,
     .on_sandbox_lost = on_lost,

@@ -1,0 +1,112 @@
+#include "tests/unit/core/core_ground.h"
+
+#include "supervisor/core/fleet.h"
+
+/* What is known of the workers' engines. */
+
+static void
+say_engine(const char *version)
+{
+	msg_send_engine_is(g.worker[0].chan,
+	    &(struct msg_engine_is){.name = "Docker Engine",
+		.version = version,
+		.api = "1.41",
+		.runtime = "runc"});
+	ground_settle(0);
+}
+
+static void
+say_state(bool up)
+{
+	msg_send_worker_state(g.worker[0].chan,
+	    &(struct msg_worker_state){
+		.engine_up = up, .detail = up ? "" : "it is gone"});
+	for (int k = 0; k < 20; k++)
+		(void)event_base_loop(g.base, EVLOOP_NONBLOCK);
+}
+
+static struct fleet_look
+look(void)
+{
+	return fleet_look_at(core_fleet(g.core), 0);
+}
+
+static void
+test_an_engine_is_what_its_worker_said_last(void **state)
+{
+	const struct fleet_engine *en;
+
+	(void)state;
+	assert_null(look().engine);
+	assert_null(fleet_engine(core_fleet(g.core)));
+	say_engine("20.10.23");
+	say_engine("20.10.24");
+	en = fleet_engine(core_fleet(g.core));
+	assert_non_null(en);
+	assert_string_equal(en->name, "Docker Engine");
+	assert_string_equal(en->version, "20.10.24");
+	assert_string_equal(en->api, "1.41");
+	assert_string_equal(en->runtime, "runc");
+}
+
+static void
+test_an_engine_that_went_is_down_since_then(void **state)
+{
+	int64_t up_ms, down_ms;
+
+	(void)state;
+	say_engine("20.10.24");
+	up_ms = look().since_ms;
+	assert_true(up_ms > 0 && up_ms <= clock_wall_ms());
+	say_state(false);
+	down_ms = look().since_ms;
+	assert_string_equal(look().word, "down");
+	assert_string_equal(look().detail, "it is gone");
+	assert_true(down_ms >= up_ms);
+	/* What it was is still known, but for who asks what is there. */
+	assert_string_equal(look().engine->version, "20.10.24");
+	assert_null(fleet_engine(core_fleet(g.core)));
+	while (clock_wall_ms() <= down_ms)
+		;
+	say_state(false);
+	assert_int_equal(look().since_ms, down_ms);
+	say_state(true);
+	assert_string_equal(look().word, "up");
+	assert_true(look().since_ms > down_ms);
+}
+
+static void
+test_a_worker_that_went_takes_its_engine_with_it(void **state)
+{
+	(void)state;
+	say_engine("20.10.24");
+	ground_kill_worker(0);
+	assert_string_equal(look().word, "away");
+	assert_null(look().engine);
+	assert_null(fleet_engine(core_fleet(g.core)));
+	assert_true(look().since_ms > 0);
+}
+
+static void
+test_a_word_with_control_characters_ends_the_channel(void **state)
+{
+	(void)state;
+	say_engine("20.10\x1b[2J");
+	assert_string_equal(look().word, "away");
+}
+
+#define TEST(name)                                                             \
+	cmocka_unit_test_setup_teardown(name, ground_set_up, ground_tear_down)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_an_engine_is_what_its_worker_said_last),
+	    TEST(test_an_engine_that_went_is_down_since_then),
+	    TEST(test_a_worker_that_went_takes_its_engine_with_it),
+	    TEST(test_a_word_with_control_characters_ends_the_channel),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
