@@ -80,7 +80,7 @@ erase(struct eraser *r, const struct tenant *n)
 	g->all = r;
 	g->tenant = tenant_id_of(n);
 	r->is_trimming = true;
-	store_trim(r->store, g->tenant, 0, trimmed_cb, g);
+	store_trim(r->store, g->tenant, STORE_KEEP_NONE, trimmed_cb, g);
 }
 
 void

@@ -502,13 +502,15 @@ quota_use_admit_replacement(struct quota_use *u, struct err *e)
 	return refuse(u, QUOTA_SANDBOXES, u->sandboxes, e);
 }
 
-uint64_t
+struct store_keep
 quota_use_history(struct quota_uses *all, struct tenant_id tenant, uint64_t max)
 {
-	uint64_t limit =
-	    (uint64_t)limit_of(quota_use_of(all, tenant), QUOTA_HISTORY_RUNS);
+	const struct quota_use *u = quota_use_of(all, tenant);
+	uint64_t runs = (uint64_t)limit_of(u, QUOTA_HISTORY_RUNS);
+	uint64_t mb = (uint64_t)limit_of(u, QUOTA_HISTORY_MB);
 
-	return limit == 0 || limit > max ? max : limit;
+	return (struct store_keep){.runs = runs == 0 || runs > max ? max : runs,
+	    .bytes = mb == 0 ? UINT64_MAX : mb << MIB_SHIFT};
 }
 
 /* ---- requests: a bucket that fills again */

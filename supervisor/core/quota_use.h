@@ -132,8 +132,8 @@ int quota_use_admit_sandbox(struct quota_use *u,
 /* quota_use_admit_replacement - one more in place of one that goes?  With
  * those that go, there are twice as many as sandboxes says */
 int quota_use_admit_replacement(struct quota_use *u, struct err *e) MUSTCHECK;
-/* quota_use_history - how many ended runs are kept: at most max */
-uint64_t quota_use_history(
+/* quota_use_history - what is kept of ended runs: at most max */
+struct store_keep quota_use_history(
     struct quota_uses *all, struct tenant_id tenant, uint64_t max);
 /* quota_use_admit_run - runs_queued, run_seconds_per_day */
 int quota_use_admit_run(struct quota_use *u, struct err *e) MUSTCHECK;

@@ -27,6 +27,37 @@ digest_days(const struct tenants *t)
 	return sum;
 }
 
+/* It is another one when any tenant's bounds are. */
+static uint64_t
+digest_bounds(const struct tenants *t)
+{
+	const struct tenant *n = NULL;
+	uint64_t sum = 0;
+
+	while ((n = tenants_next(t, n)) != NULL)
+		sum = sum * 31 + n->row.id * 7 +
+		    (uint64_t)n->quota[QUOTA_HISTORY_RUNS] * 100003 +
+		    (uint64_t)n->quota[QUOTA_HISTORY_MB];
+	return sum;
+}
+
+/* What has no bound of its own is trimmed when a run ends. */
+static void
+note_bounds(struct retention *r)
+{
+	uint64_t bounds = digest_bounds(r->tenants);
+	const struct tenant *n = NULL;
+
+	if (bounds == r->bounds)
+		return;
+	r->bounds = bounds;
+	while ((n = tenants_next(r->tenants, n)) != NULL)
+		if (n->row.deleted_ms == 0 &&
+		    (n->quota[QUOTA_HISTORY_RUNS] > 0 ||
+			n->quota[QUOTA_HISTORY_MB] > 0))
+			tenants_note_ended(r->tenants, tenant_id_of(n));
+}
+
 /* The next behind the one that was looked at last, that has a number of days:
  * tenants may come and go in between. */
 static const struct tenant *
@@ -82,6 +113,7 @@ retention_tick(struct retention *r, uint64_t now_ms, int64_t wall_ms)
 	uint64_t days = digest_days(r->tenants);
 	const struct tenant *n;
 
+	note_bounds(r);
 	if (r->is_busy)
 		return;
 	if (r->at == 0 && now_ms < r->next_ms && days == r->days)

@@ -4,6 +4,9 @@
  * Each minute, and at once when a tenant is given another number of days, all
  * tenants that have one are gone through, one after the other.  The clock
  * decides: a run is as old as the time since its end.
+ *
+ * history_runs and history_mb are looked at when a run ends (core.c).  At a
+ * start, and when they change, their tenants are noted for it from here.
  */
 #ifndef CORE_RETENTION_H
 #define CORE_RETENTION_H
@@ -22,6 +25,7 @@ struct retention {
 	uint64_t at;      /* the tenant that was looked at last; 0: none */
 	uint64_t next_ms; /* of the next time */
 	uint64_t days;    /* a digest of all tenants' numbers of days */
+	uint64_t bounds;  /* one of what runs and MiB they may keep */
 };
 
 /* retention_tick - now and then */

@@ -470,7 +470,8 @@ usage_show(const struct ctl_call *c, struct err *e)
 	    {"SANDBOXES", "sandboxes"}, {"RUNNING", "runs_running"},
 	    {"QUEUED", "runs_queued"}, {"CPU", "cpu_cores"},
 	    {"MEMORY", "memory_bytes"}, {"RUN_SECONDS", "run_seconds_today"},
-	    {"SPOOL", "spool_bytes"}, {"ARTIFACTS", "artifact_bytes"}};
+	    {"SPOOL", "spool_bytes"}, {"ARTIFACTS", "artifact_bytes"},
+	    {"HISTORY", "history_bytes"}};
 	AUTO(auto_json) json_t *o = NULL;
 
 	if (c->n > 1)

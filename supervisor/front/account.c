@@ -82,7 +82,7 @@ view_usage(const struct front *f, const struct tenant *n,
 	    (uint64_t)conf_int(core_conf(f->core), CONF_SANDBOX_DISK_MB);
 
 	return json_pack("{s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:I, s:I, "
-			 "s:I, s:I, s:I}",
+			 "s:I, s:I, s:I, s:I, s:I}",
 	    "tenant", n->row.name, "sandboxes", (json_int_t)u->sandboxes,
 	    "runs_running", (json_int_t)u->lane.nrunning, "runs_queued",
 	    (json_int_t)u->lane.nwaiting, "cpu_cores",
@@ -93,7 +93,9 @@ view_usage(const struct front *f, const struct tenant *n,
 	    (json_int_t)files->log_bytes, "spool_files",
 	    (json_int_t)files->log_files, "artifact_bytes",
 	    (json_int_t)files->blob_bytes, "artifact_files",
-	    (json_int_t)files->blob_files);
+	    (json_int_t)files->blob_files, "history_runs",
+	    (json_int_t)files->runs, "history_bytes",
+	    (json_int_t)files->row_bytes);
 }
 
 static void

@@ -80,7 +80,7 @@ delete_row(
 	    forget_blobs(db, &o->forget, o->tenant, e) != 0 ||
 	    put_event(db, op, row, e) != 0)
 		return e->code;
-	return forget_count(db, o->tenant, 1, e);
+	return forget_count(db, &o->forget, o->tenant, 1, e);
 }
 
 static int

@@ -390,6 +390,8 @@ usage_run(struct db *db, struct op *op, struct err *e)
 	u->usage.blob_files = db_get_uint(&c);
 	u->usage.blob_bytes = db_get_uint(&c);
 	u->usage.evicted = db_get_uint(&c);
+	u->usage.runs = db_get_uint(&c);
+	u->usage.row_bytes = db_get_uint(&c);
 	db_call_end(&c);
 	return 0;
 }

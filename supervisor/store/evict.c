@@ -70,6 +70,8 @@ read_usage(struct db *db, struct store_usage *u, struct err *e)
 	u->blob_files = db_get_uint(&c);
 	u->blob_bytes = db_get_uint(&c);
 	u->evicted = db_get_uint(&c);
+	u->runs = db_get_uint(&c);
+	u->row_bytes = db_get_uint(&c);
 	db_call_end(&c);
 	return 0;
 }

@@ -99,7 +99,7 @@ expire_rows(struct db *db, struct expire_op *o, struct err *e)
 	o->more = i < n || n == EXPIRE_RUNS_MAX;
 	if (i == 0 || forget_sandboxes(db, tenant, e) != 0)
 		return i == 0 ? 0 : e->code;
-	return forget_count(db, tenant, i, e);
+	return forget_count(db, &o->forget, tenant, i, e);
 }
 
 /* ---- files */

@@ -56,13 +56,30 @@ forget_artifacts(struct db *db, struct forget *f, uint64_t tenant, uint64_t run,
 	return rc;
 }
 
+static int
+add_size(struct db *db, struct forget *f, uint64_t run, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_FORGET_SIZE);
+	db_put_uint(&c, run);
+	rc = db_call_step(&c, e);
+	if (rc != 1)
+		return rc;
+	f->row_bytes += db_get_uint(&c);
+	db_call_end(&c);
+	return 0;
+}
+
 int
 forget_run(struct db *db, struct forget *f, uint64_t tenant, uint64_t run,
     struct err *e)
 {
 	struct db_call c;
 
-	if (forget_artifacts(db, f, tenant, run, e) != 0)
+	if (add_size(db, f, run, e) != 0 ||
+	    forget_artifacts(db, f, tenant, run, e) != 0)
 		return e->code;
 	db_call_init(&c, db, DB_FORGET_RUN);
 	db_put_uint(&c, run);
@@ -103,13 +120,15 @@ forget_sandboxes(struct db *db, uint64_t tenant, struct err *e)
 }
 
 int
-forget_count(struct db *db, uint64_t tenant, uint64_t runs, struct err *e)
+forget_count(struct db *db, const struct forget *f, uint64_t tenant,
+    uint64_t runs, struct err *e)
 {
 	struct db_call c;
 
 	db_call_init(&c, db, DB_FORGET_COUNT);
 	db_put_uint(&c, tenant);
 	db_put_uint(&c, runs);
+	db_put_uint(&c, f->row_bytes);
 	return db_call_run(&c, e);
 }
 

@@ -27,6 +27,7 @@ struct forget { /* zeroed at first */
 	size_t nartifacts;   /* rows gone through: a measure of the work */
 	uint64_t bytes;      /* of the files */
 	uint64_t blob_bytes; /* of these */
+	uint64_t row_bytes;  /* of the rows of runs */
 };
 void forget_clear(struct forget *f); /* frees, and zeroes it */
 
@@ -42,9 +43,9 @@ int forget_blobs(
     struct db *db, struct forget *f, uint64_t tenant, struct err *e) MUSTCHECK;
 /* forget_sandboxes - some of those that ended before its oldest run */
 int forget_sandboxes(struct db *db, uint64_t tenant, struct err *e) MUSTCHECK;
-/* forget_count - so many ended runs less */
-int forget_count(
-    struct db *db, uint64_t tenant, uint64_t runs, struct err *e) MUSTCHECK;
+/* forget_count - so many ended runs less, and what their rows took */
+int forget_count(struct db *db, const struct forget *f, uint64_t tenant,
+    uint64_t runs, struct err *e) MUSTCHECK;
 
 /* forget_files - the rows are gone from the disk.  A run that ended in the same
  * batch may count a blob again, one that has not ended may have brought it. */

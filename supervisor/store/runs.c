@@ -38,6 +38,10 @@
 
 #define ENV_MASK "***"
 #define ENV_REFERENCE "secret://" /* names a value, and is none */
+/* What a row takes beside its texts, with its entries in indexes. */
+#define RUN_ROW_BYTES 300
+#define COMMAND_ROW_BYTES 70
+#define ARTIFACT_ROW_BYTES 100
 
 struct run_op {
 	struct write_op w;
@@ -398,17 +402,51 @@ end_command(
 	return rc;
 }
 
-/* All of its artifacts: those that were put before, too. */
-static int
-sum_artifacts(struct db *db, struct store_run *r, struct err *e)
+static uint64_t
+text_bytes(const char *text)
 {
+	return text == NULL ? 0 : strlen(text);
+}
+
+/* As the view run_size has it (schema/sql), without asking for what is here. */
+static uint64_t
+size_rows(const struct store_run *r, uint64_t path_bytes)
+{
+	const char *const texts[] = {r->identifier, r->identifier,
+	    r->sandbox_name, r->container_id, r->error, r->artifacts_error,
+	    r->principal, r->client, r->address, r->session, r->request_id,
+	    r->trace};
+	uint64_t n = RUN_ROW_BYTES + r->digest_len + r->log_len;
+
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		n += text_bytes(texts[i]);
+	for (uint32_t i = 0; i < r->ncommands; i++) {
+		const struct store_command *k = &r->commands[i];
+
+		n += COMMAND_ROW_BYTES + text_bytes(k->shell) +
+		    text_bytes(k->argv_json) + text_bytes(k->cwd) +
+		    text_bytes(k->env_json) + text_bytes(k->error);
+	}
+	return n + 2 * path_bytes +
+	    r->artifacts_total *
+	    (ARTIFACT_ROW_BYTES + 2 * text_bytes(r->identifier));
+}
+
+/* All of its artifacts, those that were put before, too, and what it takes. */
+static int
+sum_up(struct db *db, struct store_run *r, struct err *e)
+{
+	uint64_t path_bytes = 0;
 	struct db_call c;
 	int rc;
 
 	r->artifacts_total = r->nartifacts;
 	r->artifact_bytes = 0;
-	for (uint32_t i = 0; i < r->nartifacts; i++)
+	for (uint32_t i = 0; i < r->nartifacts; i++) {
 		r->artifact_bytes += r->artifacts[i].size;
+		path_bytes += text_bytes(r->artifacts[i].path);
+	}
+	r->row_bytes = size_rows(r, path_bytes);
 	if (!r->artifacts_put)
 		return 0;
 	db_call_init(&c, db, DB_ARTIFACTS_SUM);
@@ -418,6 +456,7 @@ sum_artifacts(struct db *db, struct store_run *r, struct err *e)
 		return rc;
 	r->artifacts_total = db_get_u32(&c);
 	r->artifact_bytes = db_get_uint(&c);
+	r->row_bytes = size_rows(r, db_get_uint(&c));
 	db_call_end(&c);
 	return 0;
 }
@@ -448,7 +487,7 @@ end_insert(struct db *db, struct run_op *o, struct err *e)
 {
 	const struct store_run *r = &o->row;
 
-	if (sum_artifacts(db, &o->row, e) != 0 || insert_row(db, r, e) != 0 ||
+	if (sum_up(db, &o->row, e) != 0 || insert_row(db, r, e) != 0 ||
 	    insert_commands(db, r, e) != 0)
 		return e->code;
 	return put_artifacts(db, r, e);
@@ -459,8 +498,8 @@ end_update(struct db *db, struct run_op *o, struct err *e)
 {
 	const struct store_run *r = &o->row;
 
-	if (put_artifacts(db, r, e) != 0 ||
-	    sum_artifacts(db, &o->row, e) != 0 || end_row(db, r, e) != 0)
+	if (put_artifacts(db, r, e) != 0 || sum_up(db, &o->row, e) != 0 ||
+	    end_row(db, r, e) != 0)
 		return e->code;
 	for (uint32_t i = 0; i < r->ncommands; i++)
 		if (end_command(db, r->id, &r->commands[i], e) != 0)

@@ -91,7 +91,8 @@ const char *const db_sql[DB_NQUERY] = {
 			" WHERE id = ?1 AND gone_ms = 0",
     [DB_USAGE_DROP] = "DELETE FROM usage WHERE tenant = ?1",
     [DB_TENANT_USAGE] = "SELECT log_files, log_bytes, blob_files,"
-			" blob_bytes, evicted FROM tenant WHERE id = ?1",
+			" blob_bytes, evicted, runs_kept, row_bytes"
+			" FROM tenant WHERE id = ?1",
     /* What was asked for before its tenant was erased comes to nothing. */
     [DB_TOKEN_PUT] =
 	"INSERT INTO token (" TOKEN_COLUMNS ") SELECT " TOKEN_VALUES
@@ -208,7 +209,8 @@ const char *const db_sql[DB_NQUERY] = {
 		 " runs_canceled = runs_canceled + ?4,"
 		 " commands_completed = commands_completed + ?5,"
 		 " commands_failed = commands_failed + ?6,"
-		 " commands_timed_out = commands_timed_out + ?7"
+		 " commands_timed_out = commands_timed_out + ?7,"
+		 " row_bytes = row_bytes + ?9"
 		 " WHERE id = ?1",
     [DB_TALLY_TOTAL] = "SELECT sum(runs_completed), sum(runs_failed),"
 		       " sum(runs_canceled), sum(commands_completed),"
@@ -224,7 +226,8 @@ const char *const db_sql[DB_NQUERY] = {
 			   " RETURNING sha256",
     [DB_ARTIFACTS_GET] = "SELECT " ARTIFACT_COLUMNS " FROM artifact"
 			 " WHERE run = ?1 ORDER BY path LIMIT ?2 OFFSET ?3",
-    [DB_ARTIFACTS_SUM] = "SELECT count(*), coalesce(sum(size), 0)"
+    [DB_ARTIFACTS_SUM] = "SELECT count(*), coalesce(sum(size), 0),"
+			 " coalesce(sum(length(CAST(path AS BLOB))), 0)"
 			 " FROM artifact WHERE run = ?1",
     [DB_ARTIFACT_GET] = "SELECT " ARTIFACT_COLUMNS " FROM artifact WHERE"
 			" run = (SELECT id" RUN_OF_TENANT
@@ -249,7 +252,7 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_BLOB_WANTED] = "SELECT 1 FROM blob WHERE tenant = ?1"
 		       " AND sha256 = ?2",
 
-    [DB_TRIM_KEPT] = "SELECT runs_kept FROM tenant WHERE id = ?1",
+    [DB_TRIM_KEPT] = "SELECT runs_kept, row_bytes FROM tenant WHERE id = ?1",
     [DB_TRIM_RUNS] = "SELECT id, uuid, log IS NULL FROM run WHERE tenant = ?1"
 		     " AND NOT " UNFINISHED " ORDER BY created_ms, id LIMIT ?2",
     /* Created before they ended: what is due is at the index's beginning. */
@@ -262,6 +265,8 @@ const char *const db_sql[DB_NQUERY] = {
 	" run.ended_ms FROM kept JOIN run ON run.id = kept.run"
 	" WHERE kept.tenant = ?1 AND is_cut = ?2 AND evicted_ms = 0"
 	" ORDER BY kept.run",
+    [DB_FORGET_SIZE] = "SELECT coalesce(row_bytes, (SELECT bytes FROM run_size"
+		       " WHERE run_size.run = run.id)) FROM run WHERE id = ?1",
     [DB_FORGET_RUN] = "DELETE FROM run WHERE id = ?1",
     [DB_FORGET_DIGESTS] = "SELECT sha256 FROM artifact WHERE run = ?1"
 			  " AND NOT EXISTS (SELECT 1 FROM kept"
@@ -283,8 +288,8 @@ const char *const db_sql[DB_NQUERY] = {
 	" ORDER BY s.ended_ms LIMIT 500)",
     [DB_FORGET_FIND] =
 	"SELECT id, state, log IS NULL, spool_bytes, identifier" RUN_OF_TENANT,
-    [DB_FORGET_COUNT] = "UPDATE tenant SET runs_kept = runs_kept - ?2"
-			" WHERE id = ?1",
+    [DB_FORGET_COUNT] = "UPDATE tenant SET runs_kept = runs_kept - ?2,"
+			" row_bytes = max(row_bytes - ?3, 0) WHERE id = ?1",
 
     [DB_EVICT_TENANT_OVER] =
 	"SELECT id FROM tenant WHERE log_bytes + blob_bytes > ?1"
@@ -307,7 +312,8 @@ const char *const db_sql[DB_NQUERY] = {
 	" ORDER BY is_cut DESC, kept.run LIMIT 1",
     [DB_EVICT_MARK] = "UPDATE kept SET evicted_ms = ?2 WHERE run = ?1",
     [DB_EVICT_USAGE] = "SELECT sum(log_files), sum(log_bytes),"
-		       " sum(blob_files), sum(blob_bytes), sum(evicted)"
+		       " sum(blob_files), sum(blob_bytes), sum(evicted),"
+		       " sum(runs_kept), sum(row_bytes)"
 		       " FROM tenant",
 
     [DB_SOURCE_RUN] = "SELECT " HISTORY_SOURCE " FROM run WHERE id = ?1",

@@ -359,12 +359,18 @@ void store_blob_abort(struct store_log *l, uint32_t file);
 int store_blob_read(struct store *s, struct tenant_id tenant,
     const uint8_t sha256[32], struct err *e) MUSTCHECK;
 
-/* store_trim - forget ended runs of a tenant beyond the newest keep, oldest
+/* store_trim - forget ended runs of a tenant beyond what is to be kept, oldest
  * first, with their logs, blobs nobody refers to any more, and sandboxes that
  * ended before the oldest run that is left.  Goes in small steps, between
- * which other writes are served; done when there is no more to do. */
-void store_trim(struct store *s, struct tenant_id tenant, uint64_t keep,
-    store_done_cb done, void *arg);
+ * which other writes are served; done when there is no more to do.
+ *	keep.bytes	of rows (store_usage.row_bytes); for these alone the
+ *			newest of the runs does not go, however large it is */
+struct store_keep {
+	uint64_t runs, bytes; /* UINT64_MAX: any */
+};
+#define STORE_KEEP_NONE ((struct store_keep){0, UINT64_MAX})
+void store_trim(struct store *s, struct tenant_id tenant,
+    struct store_keep keep, store_done_cb done, void *arg);
 
 /* store_expire - forget ended runs of a tenant that ended before a time, and
  * have those that ended before another give up their files (as store_evict
@@ -409,10 +415,13 @@ struct store_evict_wish {
 	/* Of logs, of artifacts, when each has a disk of its own. */
 	struct store_quota free_logs, free_blobs;
 };
-struct store_usage { /* beside the database: logs of ended runs, blobs of all */
+struct store_usage {
+	/* beside the database: logs of ended runs, blobs of all */
 	uint64_t log_files, log_bytes;
 	uint64_t blob_files, blob_bytes;
 	uint64_t evicted; /* runs, ever */
+	/* in it: ended runs, and what their rows take */
+	uint64_t runs, row_bytes;
 };
 struct store_evicted {
 	uint64_t runs, files, bytes;

@@ -84,6 +84,7 @@ tally_add(struct db *db, const struct store_run *r, uint64_t artifact_bytes,
 		return e->code;
 	count_run(&sum->counts, r);
 	use_of_run(&sum->day, r, artifact_bytes);
+	sum->row_bytes += r->row_bytes;
 	return 0;
 }
 
@@ -104,6 +105,7 @@ put_counts(struct db *db, const struct tally_sum *sum, struct err *e)
 	db_put_uint(&c, n->commands_failed);
 	db_put_uint(&c, n->commands_timed_out);
 	db_put_uint(&c, sum->day.runs);
+	db_put_uint(&c, sum->row_bytes);
 	return db_call_run(&c, e);
 }
 

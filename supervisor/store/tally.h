@@ -17,6 +17,7 @@ struct db;
 struct tally_sum {
 	struct store_day day;
 	struct store_counts counts;
+	uint64_t row_bytes;
 };
 
 struct tally { /* of one connection: db_tally */

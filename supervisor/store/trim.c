@@ -1,11 +1,12 @@
 /*
  * trim.c - old runs are forgotten
  *
- * A step is one op: the oldest ended runs beyond those to keep, with commands
- * and artifacts; blobs that lost their last reference by that; sandboxes
- * without a run that ended before the oldest run left.  When that is on disk
- * the files go, still on the writer's thread; then the next step is submitted,
- * behind what others submitted meanwhile, until there is no more to do.
+ * A step is one op: the oldest ended runs beyond those to keep, or beyond the
+ * bytes that rows may take, with commands and artifacts; blobs that lost their
+ * last reference by that; sandboxes without a run that ended before the oldest
+ * run left.  When that is on disk the files go, still on the writer's thread;
+ * then the next step is submitted, behind what others submitted meanwhile,
+ * until there is no more to do.
  */
 #include "supervisor/store/store_int.h"
 
@@ -18,12 +19,13 @@
 /* In one step: both bound the time that others wait. */
 #define TRIM_RUNS_MAX 100
 #define TRIM_ARTIFACTS_MAX 400
+#define TRIM_BYTES_MAX (4u << 20)
 
 struct trim_op {
 	struct write_op w;
 	struct store *store;
 	uint64_t tenant;
-	uint64_t keep;
+	struct store_keep keep;
 	bool more; /* another step is wanted */
 	uint64_t ids[TRIM_RUNS_MAX];
 	struct uuid runs[TRIM_RUNS_MAX];
@@ -32,8 +34,16 @@ struct trim_op {
 	struct forget forget;
 };
 
+/* Below nothing it is nothing, and not more than all. */
+static uint64_t
+sum_of_rows(int64_t bytes)
+{
+	return bytes < 0 ? 0 : (uint64_t)bytes;
+}
+
 static int
-read_kept(struct db *db, uint64_t tenant, uint64_t *runs, struct err *e)
+read_kept(
+    struct db *db, uint64_t tenant, struct store_keep *kept, struct err *e)
 {
 	struct db_call c;
 	int rc = tally_flush(db, e);
@@ -48,7 +58,8 @@ read_kept(struct db *db, uint64_t tenant, uint64_t *runs, struct err *e)
 	if (rc == 0)
 		return err_set(e, ERR_NOTFOUND, "tenant %llu is not known",
 		    (unsigned long long)tenant);
-	*runs = db_get_uint(&c);
+	kept->runs = db_get_uint(&c);
+	kept->bytes = sum_of_rows(db_get_int(&c));
 	db_call_end(&c);
 	return 0;
 }
@@ -75,13 +86,28 @@ choose_runs(struct db *db, struct trim_op *t, uint64_t n, struct err *e)
 	return rc;
 }
 
+static uint64_t
+beyond(uint64_t is, uint64_t keep)
+{
+	return is > keep ? is - keep : 0;
+}
+
+static bool
+is_enough(const struct trim_op *t, size_t n, const struct store_keep *excess)
+{
+	return n >= excess->runs && t->forget.row_bytes >= excess->bytes;
+}
+
 /* The oldest, as many as a step may have. */
 static int
-forget_runs(struct db *db, struct trim_op *t, struct err *e)
+forget_runs(struct db *db, struct trim_op *t, const struct store_keep *excess,
+    struct err *e)
 {
 	size_t n = 0;
 
-	while (n < t->nruns && t->forget.nartifacts < TRIM_ARTIFACTS_MAX) {
+	while (n < t->nruns && !is_enough(t, n, excess) &&
+	    t->forget.nartifacts < TRIM_ARTIFACTS_MAX &&
+	    t->forget.row_bytes < TRIM_BYTES_MAX) {
 		if (forget_run(db, &t->forget, t->tenant, t->ids[n], e) != 0)
 			return e->code;
 		if (t->has_file[n])
@@ -96,26 +122,34 @@ static int
 trim_run(struct db *db, struct op *op, struct err *e)
 {
 	struct trim_op *t = (struct trim_op *)op;
-	uint64_t kept = 0, excess;
+	struct store_keep kept = {0, 0}, excess;
+	uint64_t most; /* that may go */
 	int rc = read_kept(db, t->tenant, &kept, e);
 
 	forget_clear(&t->forget); /* of a first attempt */
 	t->nruns = 0;
 	if (rc != 0)
 		return rc;
-	excess = kept > t->keep ? kept - t->keep : 0;
-	if (excess > 0)
-		rc = choose_runs(db, t, excess, e);
+	excess.runs = beyond(kept.runs, t->keep.runs);
+	excess.bytes = beyond(kept.bytes, t->keep.bytes);
+	most = excess.runs;
+	if (excess.bytes > 0 && most < kept.runs)
+		most = kept.runs - 1;
+	if (most > 0)
+		rc = choose_runs(db, t, most, e);
 	if (rc == 0)
-		rc = forget_runs(db, t, e);
+		rc = forget_runs(db, t, &excess, e);
 	if (rc != 0)
 		return rc;
-	t->more = t->nruns > 0 && excess > t->nruns;
+	t->more =
+	    t->nruns > 0 && t->nruns < most && !is_enough(t, t->nruns, &excess);
 	if (forget_blobs(db, &t->forget, t->tenant, e) != 0 ||
 	    forget_sandboxes(db, t->tenant, e) != 0)
 		return e->code;
 	/* Nothing to write: the commit costs no sync then. */
-	return t->nruns == 0 ? 0 : forget_count(db, t->tenant, t->nruns, e);
+	return t->nruns == 0 ?
+	    0 :
+	    forget_count(db, &t->forget, t->tenant, t->nruns, e);
 }
 
 static void
@@ -149,7 +183,7 @@ trim_release(struct op *op)
 }
 
 void
-store_trim(struct store *s, struct tenant_id tenant, uint64_t keep,
+store_trim(struct store *s, struct tenant_id tenant, struct store_keep keep,
     store_done_cb done, void *arg)
 {
 	struct trim_op *t = xcalloc(1, sizeof(*t));

@@ -1,6 +1,7 @@
 """How long history is kept, and that what goes is gone."""
 import contextlib
 import os
+import signal
 import sqlite3
 import uuid
 
@@ -87,6 +88,76 @@ def test_days_that_are_none_are_refused(make_server, value):
     ctl("tenant", "add", "a")
     done = ctl.run("tenant", "set", "a", f"quota.history_days={value}")
     assert done.returncode != 0 and "history_days" in done.stderr
+
+
+MIB = 1 << 20
+
+
+def says_much(client, count):
+    """Runs whose output is in their rows."""
+    for _ in range(count):
+        finished(client, "box", "head -c 16000 /dev/zero | tr '\\0' x")
+
+
+def totals(server):
+    """(tenant, what its rows are said to take, what they take)"""
+    with contextlib.closing(sqlite3.connect(server.database,
+                                            timeout=60)) as db:
+        return db.execute(
+            "SELECT name, row_bytes, (SELECT coalesce(sum(bytes), 0) FROM run"
+            " JOIN run_size ON run_size.run = run.id"
+            " WHERE tenant = t.id AND state NOT IN ('queued', 'running'))"
+            " FROM tenant t ORDER BY name").fetchall()
+
+
+def test_rows_go_by_their_bytes(make_server):
+    server = make_server()
+    ctl = Ctl(server)
+    a, b = Tenant(server, ctl, "a"), Tenant(server, ctl, "b")
+    first = finished(a.client, "box", "true")
+    says_much(a.client, 130)
+    says_much(b.client, 3)
+    used = a.used()
+    assert used["history_runs"] == 131
+    assert 130 * 16000 < used["history_bytes"] < 131 * 18000
+    others = b.used()["history_bytes"]
+    assert 3 * 16000 < others < 3 * 18000
+    # What is set holds at once, for this tenant alone.
+    going = a.client.start("box", "read line; echo $line; sleep 600")["run_id"]
+    a.set(history_mb=2)
+    used = wait_for(lambda: (u := a.used())["history_bytes"] <= 2 * MIB and u,
+                    60, "rows to go")
+    assert not known(a, first) and known(a, going)
+    assert 2 * MIB - 18000 < used["history_bytes"]
+    # A front that is killed right after another bound was set goes on when
+    # it is there again; nothing has to end for it.
+    a.set(history_mb=1)
+    os.kill(server.pids("front")[0], signal.SIGKILL)
+
+    def is_below():
+        try:
+            return a.used()["history_bytes"] <= MIB
+        except AssertionError:
+            return False
+    wait_for(is_below, 90, "rows to go after a kill")
+    assert all(said == are for _, said, are in totals(server))
+    assert b.used()["history_runs"] == 3
+    assert b.used()["history_bytes"] == others
+    # With each run that ends the oldest goes, and the newest is there.
+    a.client.close()
+    a.client = server.client(token=a.token)
+    run = finished(a.client, "box", "head -c 16000 /dev/zero | tr '\\0' x")
+    assert known(a, run)
+    wait_for(is_below, 60, "the oldest to go")
+    assert known(a, run)
+    ctl("tenant", "delete", "a")
+    wait_for(lambda: dict((n, s) for n, s, _ in totals(server)).get("a", 0)
+             == 0, 90, "all to go")
+    wait_for(lambda: all(said == are == 0 for name, said, are
+                         in totals(server) if name != "b"), 90,
+             "nothing to be counted")
+    assert b.used()["history_bytes"] == others
+    b.client.close()
 
 
 def holders(top, mark):

@@ -116,6 +116,18 @@ assert_counts_agree(struct fixture *f)
 		" OR (blob_files, blob_bytes) <> (SELECT count(*),"
 		" coalesce(sum(size), 0) FROM blob WHERE tenant = t.id)"),
 	    0);
+	/* What an end counted is what the database counts. */
+	assert_int_equal(
+	    fixture_query(f,
+		"SELECT count(*) FROM run JOIN run_size ON run_size.run = id"
+		" WHERE state NOT IN ('queued', 'running')"
+		" AND row_bytes IS NOT bytes"),
+	    0);
+	assert_int_equal(
+	    fixture_query(f,
+		"SELECT count(*) FROM tenant t WHERE row_bytes <> (SELECT"
+		" coalesce(sum(row_bytes), 0) FROM run WHERE tenant = t.id)"),
+	    0);
 }
 
 #endif

@@ -227,10 +227,14 @@ live_by_runs(struct life *life)
 	life_run(life, 2, STORE_NOW, 100, 20);
 	life_run(life, 3, STORE_SOON, 100, 30);
 	life_run(life, 4, STORE_SOON, STORE_INLINE_MAX + 1, 20);
-	store_trim(s, (struct tenant_id){1}, 2, result_cb, &trimmed);
+	store_trim(s, (struct tenant_id){1}, (struct store_keep){9, 3000},
+	    result_cb, &trimmed);
 	fixture_wait(life->f, &trimmed.calls, 1);
-	store_evict(s, &wish, evicted_cb, &trimmed);
+	store_trim(s, (struct tenant_id){1}, (struct store_keep){2, UINT64_MAX},
+	    result_cb, &trimmed);
 	fixture_wait(life->f, &trimmed.calls, 2);
+	store_evict(s, &wish, evicted_cb, &trimmed);
+	fixture_wait(life->f, &trimmed.calls, 3);
 	life_endless(life, NULL);
 }
 
@@ -324,6 +328,12 @@ assert_rows_have_their_files(struct fixture *f)
 		"SELECT (SELECT coalesce(sum(refs), 0) FROM blob)"
 		" - (SELECT count(*) FROM artifact WHERE run NOT IN " EVICTED
 		")"),
+	    0);
+	assert_int_equal(
+	    fixture_query(f,
+		"SELECT row_bytes - (SELECT coalesce(sum(bytes), 0) FROM run"
+		" JOIN run_size ON run_size.run = id"
+		" WHERE state NOT IN ('queued', 'running')) FROM tenant"),
 	    0);
 }
 

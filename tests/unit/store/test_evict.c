@@ -139,7 +139,8 @@ test_the_oldest_of_a_tenant_over_its_quota_give_up_their_files(void **state)
 	/* By number of files; and what was evicted can be trimmed. */
 	got = evict(f, (struct store_evict_wish){.tenant = {0, 3}});
 	assert_int_equal(got.usage.log_files + got.usage.blob_files, 5);
-	store_trim(f->store, (struct tenant_id){1}, 0, result_cb, &trimmed);
+	store_trim(f->store, (struct tenant_id){1}, STORE_KEEP_NONE, result_cb,
+	    &trimmed);
 	fixture_wait(f, &trimmed.calls, 1);
 	assert_int_equal(trimmed.rc, 0);
 	assert_counts_agree(f);

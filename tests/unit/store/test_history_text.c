@@ -230,8 +230,8 @@ test_a_purged_tenants_runs_are_gone_from_the_file(void **state)
 		    "echo Qmarkercommandq", "Zmarkeroutputz");
 	ask(f, HISTORY_OTHER, &q, a);
 	assert_int_equal(a->n, 10);
-	store_trim(
-	    f->store, (struct tenant_id){HISTORY_OTHER}, 0, result_cb, &done);
+	store_trim(f->store, (struct tenant_id){HISTORY_OTHER}, STORE_KEEP_NONE,
+	    result_cb, &done);
 	fixture_wait(f, &done.calls, 1);
 	assert_string_equal(done.msg, "");
 	ask(f, HISTORY_OTHER, &q, a);

@@ -115,13 +115,13 @@ test_the_words_of_a_state_are_checked_in_old_databases_and_new(void **state)
 	    "'', 'i', 'removed', 'run', 1, 1, 1, 1, 1, 1, 1)");
 	for (unsigned int i = 0; i < RUN_STATE_COUNT; i++) {
 		AUTO(auto_free)
-		char *sql =
-		    xasprintf("INSERT INTO run VALUES (%u, "
-			      "randomblob(16), 1, 1, 'a', 'n', '', "
-			      "'t', '', '%s', '', '', '', 1, 1, 1, 1, "
-			      "0, 0, 0, 0, 0, 0, 0, 3, 1, 1, NULL, '', "
-			      "'', '', '', '', '', '', '', NULL, NULL, 0)",
-			i + 1, run_state_word((enum run_state)i));
+		char *sql = xasprintf(
+		    "INSERT INTO run VALUES (%u, "
+		    "randomblob(16), 1, 1, 'a', 'n', '', "
+		    "'t', '', '%s', '', '', '', 1, 1, 1, 1, "
+		    "0, 0, 0, 0, 0, 0, 0, 3, 1, 1, NULL, '', "
+		    "'', '', '', '', '', '', '', NULL, NULL, 0, NULL)",
+		    i + 1, run_state_word((enum run_state)i));
 
 		fixture_exec(f, sql);
 	}
@@ -257,6 +257,22 @@ test_a_run_has_the_indices_of_before_when_it_is_made_anew(void **state)
 	before = fixture_query(f, sql);
 	assert_int_equal(run_until(f, 14), 0);
 	assert_int_equal(fixture_query(f, sql), before);
+}
+
+static void
+test_rows_of_before_are_counted_for_their_tenants(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(run_until(f, 13), 0);
+	fill_version_13(f);
+	assert_int_equal(run_until(f, 20), 0);
+	/* 3: four letters, log and digest, 3 commands, 2 artifacts; 5. */
+	assert_int_equal(fixture_query(f, "SELECT row_bytes FROM tenant"),
+	    300 + 6 + 3 + 1 + 3 * 72 + 2 * 104 + 300 + 6 + 1 + 72);
+	assert_int_equal(
+	    fixture_query(f, "SELECT count(*) FROM run WHERE row_bytes > 0"),
+	    0);
 }
 
 /* A table that is made anew may leave a view of it behind that asks for what
@@ -414,6 +430,7 @@ main(void)
 	    TEST(test_runs_are_kept_with_all_that_refers_to_them),
 	    TEST(test_runs_of_before_have_what_their_commands_and_files_say),
 	    TEST(test_a_run_has_the_indices_of_before_when_it_is_made_anew),
+	    TEST(test_rows_of_before_are_counted_for_their_tenants),
 	    TEST(test_every_view_can_be_read),
 	    TEST(test_who_waits_is_told_that_it_goes_on),
 	    TEST(test_only_the_missing_ones_run),

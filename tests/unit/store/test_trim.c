@@ -4,14 +4,20 @@
 #include "supervisor/store/writer.h"
 
 static struct result
-trim(struct fixture *f, uint64_t tenant, uint64_t keep)
+trim_to(struct fixture *f, uint64_t tenant, uint64_t runs, uint64_t bytes)
 {
 	struct result result = {0};
 
-	store_trim(
-	    f->store, (struct tenant_id){tenant}, keep, result_cb, &result);
+	store_trim(f->store, (struct tenant_id){tenant},
+	    (struct store_keep){runs, bytes}, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	return result;
+}
+
+static struct result
+trim(struct fixture *f, uint64_t tenant, uint64_t keep)
+{
+	return trim_to(f, tenant, keep, UINT64_MAX);
 }
 
 static int
@@ -131,7 +137,8 @@ test_a_blob_that_an_ending_run_brought_again_stays(void **state)
 	fixture_run_artifact(&r, "again", 10);
 	bring(log, 0, 1, 10);
 	/* The file is there and the row on its way when the trim comes. */
-	store_trim(f->store, (struct tenant_id){1}, 0, result_cb, &trimmed);
+	store_trim(f->store, (struct tenant_id){1}, STORE_KEEP_NONE, result_cb,
+	    &trimmed);
 	store_run_end(f->store, &r, log, result_cb, &ended);
 	fixture_wait(f, &ended.calls, 1);
 	assert_int_equal(ended.rc, 0);
@@ -209,7 +216,8 @@ test_a_run_whose_row_is_held_keeps_its_sandbox(void **state)
 	s.ended_ms = 1;
 	store_sandbox_put(f->store, &s, result_cb, &put);
 	store_sandbox_clear(&s);
-	store_trim(f->store, (struct tenant_id){1}, 0, result_cb, &trimmed);
+	store_trim(f->store, (struct tenant_id){1}, STORE_KEEP_NONE, result_cb,
+	    &trimmed);
 	fixture_wait(f, &trimmed.calls, 1);
 	fixture_run_ended(&r, RUN_STATE_FAILED);
 	store_run_end(f->store, &r, NULL, result_cb, &ended);
@@ -295,6 +303,203 @@ test_a_trim_goes_on_until_there_is_no_more_to_do(void **state)
 	assert_counts_agree(f);
 }
 
+/* ---- by what rows take */
+
+static void
+run_saying(struct fixture *f, uint64_t tenant, uint64_t id, size_t log_bytes,
+    size_t digest_bytes)
+{
+	struct store_log *log;
+	struct store_run r;
+
+	fixture_run(&r, id, tenant, "a");
+	r.tenant = tenant;
+	log = fixture_log_open(f, &r);
+	fixture_insert(f, &r);
+	fixture_log_fill(log, &r, 'L', log_bytes);
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
+	fixture_run_artifact(&r, "a/path", 7);
+	r.digest = xcalloc(1, digest_bytes + 1);
+	r.digest_len = digest_bytes;
+	bring(log, 0, tenant, 7);
+	fixture_end_with(f, &r, log);
+	store_log_close(log);
+	store_run_clear(&r);
+}
+
+static uint64_t
+row_bytes(const struct fixture *f, uint64_t first)
+{
+	AUTO(auto_free)
+	char *sql = xasprintf("SELECT coalesce(sum(row_bytes), 0) FROM run"
+			      " WHERE id >= %llu",
+	    (unsigned long long)first);
+
+	return (uint64_t)fixture_query(f, sql);
+}
+
+static void
+test_rows_beyond_their_bytes_go_the_oldest_first(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint64_t i = 1; i <= 9; i++)
+		run_saying(f, 1, i, i * 1000, 0);
+	assert_true(row_bytes(f, 9) > 9000);
+	assert_int_equal(trim_to(f, 1, UINT64_MAX, row_bytes(f, 1)).rc, 0);
+	assert_int_equal(fixture_query(f, "SELECT min(id) FROM run"), 1);
+	/* A byte too many. */
+	assert_int_equal(trim_to(f, 1, UINT64_MAX, row_bytes(f, 4) - 1).rc, 0);
+	assert_int_equal(fixture_query(f, "SELECT min(id) FROM run"), 5);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 5);
+	assert_counts_agree(f);
+	/* Of two bounds the narrower one holds. */
+	assert_int_equal(trim_to(f, 1, 4, row_bytes(f, 8)).rc, 0);
+	assert_int_equal(fixture_query(f, "SELECT min(id) FROM run"), 8);
+	assert_int_equal(trim_to(f, 1, 1, row_bytes(f, 8)).rc, 0);
+	assert_int_equal(fixture_query(f, "SELECT min(id) FROM run"), 9);
+	assert_counts_agree(f);
+}
+
+static void
+test_the_newest_run_stays_when_it_is_too_large_alone(void **state)
+{
+	struct fixture *f = *state;
+
+	run_saying(f, 1, 1, 100, 0);
+	run_saying(f, 1, 2, 100, STORE_DIGEST_MAX);
+	assert_true(row_bytes(f, 2) > STORE_DIGEST_MAX);
+	assert_int_equal(trim_to(f, 1, UINT64_MAX, 1u << 20).rc, 0);
+	assert_int_equal(
+	    fixture_query(f, "SELECT group_concat(id) FROM run"), 2);
+	/* It goes with the next. */
+	run_saying(f, 1, 3, 100, 0);
+	assert_int_equal(trim_to(f, 1, UINT64_MAX, 1u << 20).rc, 0);
+	assert_int_equal(
+	    fixture_query(f, "SELECT group_concat(id) FROM run"), 3);
+	assert_counts_agree(f);
+}
+
+static void
+test_unfinished_runs_take_no_bytes_and_stay(void **state)
+{
+	struct fixture *f = *state;
+	struct store_run r;
+
+	fixture_run(&r, 1, 1, "a");
+	fixture_insert(f, &r);
+	store_run_clear(&r);
+	assert_int_equal(row_bytes(f, 1), 0);
+	run_saying(f, 1, 2, 5000, 0);
+	run_saying(f, 1, 3, 5000, 0);
+	assert_int_equal(trim_to(f, 1, UINT64_MAX, 0).rc, 0);
+	assert_int_equal(fixture_query(f, "SELECT sum(id) FROM run"), 1 + 3);
+	assert_counts_agree(f);
+}
+
+static void
+test_bytes_of_another_tenant_do_not_count(void **state)
+{
+	struct fixture *f = *state;
+	struct result result = {0};
+	struct store_sandbox s;
+
+	fixture_sandbox(&s, 2, "a");
+	s.tenant = 2;
+	store_sandbox_put(f->store, &s, result_cb, &result);
+	store_sandbox_clear(&s);
+	for (uint64_t i = 1; i <= 4; i++)
+		run_saying(f, 1 + i % 2, i, 10000, 0);
+	assert_int_equal(
+	    trim_to(f, 1, UINT64_MAX, row_bytes(f, 1) * 3 / 4).rc, 0);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 4);
+	assert_int_equal(trim_to(f, 1, UINT64_MAX, 0).rc, 0);
+	assert_int_equal(
+	    fixture_query(f, "SELECT count(*) FROM run WHERE tenant = 1"), 1);
+	assert_int_equal(
+	    fixture_query(f, "SELECT count(*) FROM run WHERE tenant = 2"), 2);
+	assert_counts_agree(f);
+}
+
+static int64_t
+file_bytes(const struct fixture *f)
+{
+	return fixture_query(f,
+	    "SELECT sum(pgsize) FROM dbstat WHERE name IN (SELECT name"
+	    " FROM sqlite_schema WHERE tbl_name IN"
+	    " ('run', 'command', 'artifact', 'kept'))");
+}
+
+/* About: an index's page is full or not. */
+static void
+assert_counted(struct fixture *f, uint64_t first, uint64_t n, size_t log_bytes)
+{
+	int64_t before = file_bytes(f), grown;
+
+	for (uint64_t i = first; i < first + n; i++)
+		run_saying(f, 1, i, log_bytes, 0);
+	grown = file_bytes(f) - before;
+	assert_in_range(row_bytes(f, first), grown * 3 / 4, grown * 5 / 4);
+}
+
+static void
+test_what_is_counted_is_what_the_file_grows_by(void **state)
+{
+	assert_counted(*state, 1, 1000, 50);
+	assert_counted(*state, 1001, 300, 5000);
+	assert_counted(*state, 1301, 300, STORE_INLINE_MAX);
+}
+
+/* A step has a bound of bytes, too. */
+static void
+test_large_rows_go_in_several_steps(void **state)
+{
+	struct fixture *f = *state;
+	struct store_stats before, after;
+
+	for (uint64_t i = 1; i <= 12; i++)
+		run_saying(f, 1, i, 100, STORE_DIGEST_MAX);
+	store_stats(f->store, &before);
+	assert_int_equal(trim_to(f, 1, UINT64_MAX, 1u << 20).rc, 0);
+	store_stats(f->store, &after);
+	assert_true(after.commits - before.commits >= 3);
+	assert_int_equal(fixture_query(f, "SELECT id FROM run"), 12);
+	assert_counts_agree(f);
+}
+
+/* Whatever happened to the sum: what is there does not go for it. */
+static void
+test_a_sum_below_nothing_has_nothing_go(void **state)
+{
+	struct fixture *f = *state;
+
+	run_saying(f, 1, 1, 100, 0);
+	run_saying(f, 1, 2, 100, 0);
+	fixture_exec(f, "UPDATE tenant SET row_bytes = -5");
+	assert_int_equal(trim_to(f, 1, UINT64_MAX, 1u << 20).rc, 0);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 2);
+	assert_int_equal(trim(f, 1, 0).rc, 0);
+	assert_int_equal(fixture_query(f,
+			     "SELECT row_bytes FROM tenant"
+			     " WHERE id = 1"),
+	    0);
+}
+
+/* As a run of before migration 20. */
+static void
+test_a_row_without_its_size_is_counted_when_it_goes(void **state)
+{
+	struct fixture *f = *state;
+
+	run_saying(f, 1, 1, 3000, 0);
+	run_saying(f, 1, 2, 3000, 10);
+	run_saying(f, 1, 3, 3000, 0);
+	fixture_exec(f, "UPDATE run SET row_bytes = NULL WHERE id < 3");
+	assert_int_equal(trim_to(f, 1, UINT64_MAX, row_bytes(f, 3)).rc, 0);
+	assert_int_equal(fixture_query(f, "SELECT id FROM run"), 3);
+	assert_counts_agree(f);
+}
+
 int
 main(void)
 {
@@ -313,6 +518,14 @@ main(void)
 	    TEST(test_what_is_held_stays_held_beside_a_trim),
 	    TEST(test_dead_sandboxes_go_with_the_last_of_their_time),
 	    TEST(test_a_trim_goes_on_until_there_is_no_more_to_do),
+	    TEST(test_rows_beyond_their_bytes_go_the_oldest_first),
+	    TEST(test_the_newest_run_stays_when_it_is_too_large_alone),
+	    TEST(test_unfinished_runs_take_no_bytes_and_stay),
+	    TEST(test_bytes_of_another_tenant_do_not_count),
+	    TEST(test_what_is_counted_is_what_the_file_grows_by),
+	    TEST(test_large_rows_go_in_several_steps),
+	    TEST(test_a_sum_below_nothing_has_nothing_go),
+	    TEST(test_a_row_without_its_size_is_counted_when_it_goes),
 	};
 
 	return cmocka_run_group_tests_name("trim", tests, NULL, NULL);

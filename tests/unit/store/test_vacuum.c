@@ -25,8 +25,8 @@ trim(struct fixture *f, uint64_t keep)
 {
 	struct result result = {0};
 
-	store_trim(f->store, (struct tenant_id){STORE_TENANT_DEFAULT}, keep,
-	    result_cb, &result);
+	store_trim(f->store, (struct tenant_id){STORE_TENANT_DEFAULT},
+	    (struct store_keep){keep, UINT64_MAX}, result_cb, &result);
 	fixture_wait(f, &result.calls, 1);
 	assert_string_equal(result.msg, "");
 }
