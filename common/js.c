@@ -220,6 +220,32 @@ js_append(struct buf *b, const json_t *j)
 		fatal(EXIT_BUG, "js_append: no JSON value, or no room");
 }
 
+static bool
+is_plain(const char *text, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\')
+			return false;
+	}
+	return true;
+}
+
+void
+js_append_text(struct buf *b, const char *text, size_t n)
+{
+	if (is_plain(text, n)) {
+		(void)append_cb("\"", 1, b);
+		(void)append_cb(text, n, b);
+		(void)append_cb("\"", 1, b);
+	} else {
+		AUTO(auto_json) json_t *string = js_string_bytes(text, n, NULL);
+
+		js_append(b, string);
+	}
+}
+
 char *
 js_dump(const json_t *j)
 {

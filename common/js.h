@@ -37,6 +37,8 @@ size_t js_bytes_cost(const void *p, size_t n);
 size_t js_bytes_fit(const void *p, size_t n, size_t max);
 /* js_append - compact, sorted as inserted; b has room, or no limit */
 void js_append(struct buf *b, const json_t *j);
+/* js_append_text - n bytes of UTF-8 as a string */
+void js_append_text(struct buf *b, const char *text, size_t n);
 /* js_dump - the same as a text; the caller frees; never NULL */
 char *js_dump(const json_t *j);
 

@@ -1,10 +1,10 @@
 #include "common/trace.h"
 
 #include <stdio.h>
-#include <sys/random.h>
 
 #include "common/exit.h"
 #include "common/hex.h"
+#include "common/random.h"
 #include "common/log.h"
 
 #define VERSION_LEN 2
@@ -54,8 +54,7 @@ make_id(char *out, size_t digits)
 	uint8_t random[TRACE_ID_LEN / 2];
 
 	do {
-		if (getrandom(random, digits / 2, 0) != (ssize_t)(digits / 2))
-			fatal(EXIT_BUG, "no random numbers");
+		random_fill(random, digits / 2);
 		hex_encode(random, digits / 2, out);
 	} while (is_zero(out, digits));
 }

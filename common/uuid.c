@@ -1,24 +1,15 @@
 #include "common/uuid.h"
 
-#include <errno.h>
-#include <sys/random.h>
-
 #include "common/clock.h"
 #include "common/exit.h"
 #include "common/hex.h"
+#include "common/random.h"
 #include "common/log.h"
 
 static void
 uuid_fill(struct uuid *u, uint8_t version)
 {
-	ssize_t n;
-
-	/* Up to 256 bytes are never cut short once the kernel is seeded. */
-	do
-		n = getrandom(u->b, sizeof(u->b), 0);
-	while (n < 0 && errno == EINTR);
-	if (n != (ssize_t)sizeof(u->b))
-		fatal(EXIT_BUG, "getrandom: %s", strerror(errno));
+	random_fill(u->b, sizeof(u->b));
 	u->b[6] = (uint8_t)((u->b[6] & 0x0f) | version << 4);
 	u->b[8] = (uint8_t)((u->b[8] & 0x3f) | 0x80);
 }

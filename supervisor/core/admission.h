@@ -22,7 +22,7 @@ struct sandbox;
 
 struct admission { /* all kept by pointer */
 	const struct conf *conf;
-	const struct disk *disk;
+	struct disk *disk;
 	const struct runs *runs;
 	bool is_draining;
 };

@@ -1,5 +1,6 @@
 #include "supervisor/core/disk.h"
 
+#include "common/clock.h"
 #include "common/conf.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
@@ -19,7 +20,10 @@ struct disk {
 	bool is_evicting;
 	bool is_in_vain; /* the last time nothing was freed */
 	uint64_t again_ms;
+	uint64_t ample_until_ms; /* there was twice the reserve, just now */
 };
+
+#define AMPLE_MS 20 /* nobody fills a reserve in such a time */
 
 static void
 on_bus(const struct bus_event *ev, void *arg)
@@ -101,12 +105,24 @@ room_check(
 	return 0;
 }
 
-int
-disk_check(const struct disk *d, struct err *e)
+static bool
+is_ample(const struct disk *d, const struct room *r)
 {
+	return r->bytes / 2 >= reserve_bytes(d) &&
+	    r->inodes / 2 >= reserve_inodes(d);
+}
+
+int
+disk_check(struct disk *d, struct err *e)
+{
+	const uint64_t now = clock_mono_ms();
 	struct store_room room;
 
+	if (now < d->ample_until_ms)
+		return 0;
 	store_room(d->store, &room);
+	if (is_ample(d, &room.data) && is_ample(d, &room.artifacts))
+		d->ample_until_ms = now + AMPLE_MS;
 	if (room_check(d, &room.data, "DATA_DIR", e) != 0)
 		return e->code;
 	return room_check(d, &room.artifacts, "ARTIFACTS_DIR", e);

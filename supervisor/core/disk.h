@@ -23,8 +23,9 @@ struct disk *disk_new(
     const struct conf *conf, struct store *store, struct bus *bus);
 void disk_free(struct disk *d); /* before the bus; NULL is fine */
 /* disk_check - ERR_DISK_FULL, in words for clients, while there is less room
- * than the reserve; looks each time */
-int disk_check(const struct disk *d, struct err *e) MUSTCHECK;
+ * than the reserve; looks each time, but for 20 ms after there was twice as
+ * much */
+int disk_check(struct disk *d, struct err *e) MUSTCHECK;
 /* disk_tick - a few times a second: evict, if there is a reason */
 void disk_tick(struct disk *d, uint64_t now_ms);
 /* disk_count_again - files went without an eviction */

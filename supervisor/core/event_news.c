@@ -22,7 +22,7 @@ struct refused_quota {
 
 struct event_news {
 	struct store *store;
-	const struct disk *disk;
+	struct disk *disk;
 	uint64_t first_run;
 	enum seen_engine engines[FLEET_WORKERS_MAX];
 	struct refused_quota refused[EVENT_NEWS_REFUSALS_MAX];
@@ -190,7 +190,7 @@ event_news_tick(struct event_news *n, uint64_t now_ms)
 /* ---- life */
 
 struct event_news *
-event_news_new(struct store *store, const struct disk *disk)
+event_news_new(struct store *store, struct disk *disk)
 {
 	struct event_news *n = xcalloc(1, sizeof(*n));
 

@@ -20,7 +20,7 @@
 struct disk;
 struct event_news;
 
-struct event_news *event_news_new(struct store *store, const struct disk *disk);
+struct event_news *event_news_new(struct store *store, struct disk *disk);
 void event_news_free(struct event_news *n); /* NULL is fine */
 /* event_news_began - runs below first_run were there before this process */
 void event_news_began(struct event_news *n, uint64_t first_run);

@@ -24,6 +24,7 @@
 #include "common/err.h"
 #include "common/exit.h"
 #include "common/hashmap.h"
+#include "common/hex.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 
@@ -249,11 +250,14 @@ session_name(const struct session *s, char out[SESSION_NAME_LEN + 1])
 {
 	uint8_t digest[32];
 
-	if (EVP_Digest(
-		s->id, sizeof(s->id), digest, NULL, EVP_sha256(), NULL) != 1)
+	static EVP_MD *sha256; /* to look for it costs as much as to use it */
+
+	if (sha256 == NULL)
+		sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+	if (sha256 == NULL ||
+	    EVP_Digest(s->id, sizeof(s->id), digest, NULL, sha256, NULL) != 1)
 		fatal(EXIT_BUG, "SHA-256 failed");
-	for (size_t i = 0; i < SESSION_NAME_LEN / 2; i++)
-		(void)snprintf(out + 2 * i, 3, "%02x", digest[i]);
+	hex_encode(digest, SESSION_NAME_LEN / 2, out);
 }
 
 static void

@@ -138,12 +138,25 @@ output_take(struct history_piece *o, struct buf *b, const uint8_t *p, size_t n)
 	}
 }
 
+/* Heads and tails are read only as far as they were written. */
+static struct history_piece *
+output_new(void)
+{
+	struct history_piece *o = xmalloc(sizeof(*o));
+
+	for (size_t i = 0; i < ARRAY_LEN(o->streams); i++) {
+		o->streams[i].nhead = 0;
+		o->streams[i].ntail = 0;
+	}
+	o->command = -1;
+	return o;
+}
+
 void
 history_output_log(struct buf *b, const uint8_t *log, size_t n)
 {
-	struct history_piece *o = xcalloc(1, sizeof(*o));
+	struct history_piece *o = output_new();
 
-	o->command = -1;
 	output_take(o, b, log, n);
 	output_flush(o, b);
 	free(o);
@@ -198,10 +211,9 @@ void
 history_output_file(struct buf *b, int fd, uint64_t bytes)
 {
 	uint8_t *window = xmalloc(2 * (size_t)WINDOW_BYTES);
-	struct history_piece *o = xcalloc(1, sizeof(*o));
+	struct history_piece *o = output_new();
 	size_t n, at;
 
-	o->command = -1;
 	n = read_window(fd, 0, window,
 	    bytes < 2 * (uint64_t)WINDOW_BYTES ? (size_t)bytes : WINDOW_BYTES);
 	output_take(o, b, window, n);

@@ -193,6 +193,36 @@ test_what_bytes_cost_is_known_before_they_are_json(void **state)
 	}
 }
 
+/* Each byte by itself and between others, plain or not. */
+static void
+test_a_text_is_written_as_jansson_does(void **state)
+{
+	char text[] = "ab?cd";
+	struct buf b;
+
+	(void)state;
+	for (int c = 0; c < 256; c++) {
+		json_t *string;
+		char *want;
+
+		text[2] = (char)c;
+		string = js_string_bytes(text, 5, NULL);
+		want = js_dump(string);
+		buf_init(&b, 0);
+		js_append_text(&b, text, 5);
+		assert_int_equal(buf_len(&b), strlen(want));
+		assert_memory_equal(buf_data(&b), want, strlen(want));
+		buf_clear(&b);
+		free(want);
+		json_decref(string);
+	}
+	buf_init(&b, 0);
+	js_append_text(&b, "", 0);
+	assert_int_equal(buf_len(&b), 2);
+	assert_memory_equal(buf_data(&b), "\"\"", 2);
+	buf_clear(&b);
+}
+
 int
 main(void)
 {
@@ -206,6 +236,7 @@ main(void)
 	    cmocka_unit_test(test_any_bytes_become_a_string),
 	    cmocka_unit_test(test_base64_agrees_with_rfc_4648),
 	    cmocka_unit_test(test_a_dump_is_compact_and_in_order),
+	    cmocka_unit_test(test_a_text_is_written_as_jansson_does),
 	};
 
 	return cmocka_run_group_tests_name("js", tests, NULL, NULL);
