@@ -154,7 +154,7 @@ static char *
 data_end(struct buf *b)
 {
 	(void)!buf_append(b, "}", 2); /* and the text's end */
-	return (char *)b->mem;       /* nothing was consumed */
+	return (char *)b->mem;        /* nothing was consumed */
 }
 
 /* ---- of runs */
