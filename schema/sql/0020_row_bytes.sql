@@ -1,5 +1,5 @@
 -- What the rows of ended runs take, so that it can be bounded for one tenant
--- (docs/decisions/0065).  NULL: the run ended before there was this column; it is
+-- (docs/decisions/0066).  NULL: the run ended before there was this column; it is
 -- counted when it goes, as it is counted here.
 ALTER TABLE run ADD COLUMN row_bytes INTEGER;
 ALTER TABLE tenant ADD COLUMN row_bytes INTEGER NOT NULL DEFAULT 0;

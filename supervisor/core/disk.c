@@ -6,6 +6,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/bus.h"
 #include "supervisor/core/run.h"
+#include "supervisor/store/history.h"
 
 /* When it is low and nobody had more to give. */
 #define AGAIN_MS 5000
@@ -196,6 +197,8 @@ disk_tick(struct disk *d, uint64_t now_ms)
 	struct store_room room;
 	bool is_low;
 
+	history_bound(
+	    d->store, (uint64_t)conf_int(d->conf, CONF_HISTORY_TEXT_MB) << 20);
 	if (d->is_evicting)
 		return;
 	store_room(d->store, &room);

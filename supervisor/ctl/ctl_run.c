@@ -65,6 +65,18 @@ say_more(const json_t *o)
 		(void)fprintf(stderr, "there are more: cursor=%s\n", next);
 }
 
+static void
+say_text_since(const json_t *o)
+{
+	const char *since = js_text(o, "text_since");
+
+	if (since[0] != '\0')
+		(void)fprintf(stderr,
+		    "of runs created before %s the text was given up: q does "
+		    "not find them\n",
+		    since);
+}
+
 int
 ctl_run_list(const struct ctl_call *c, struct err *e)
 {
@@ -84,6 +96,7 @@ ctl_run_list(const struct ctl_call *c, struct err *e)
 	say_durations(json_object_get(o, "runs"));
 	ctl_print_table(
 	    json_object_get(o, "runs"), columns, ARRAY_LEN(columns));
+	say_text_since(o);
 	say_more(o);
 	return 0;
 }
@@ -291,6 +304,8 @@ ctl_run_stats(const struct ctl_call *c, struct err *e)
 		ctl_print_json(o);
 	else
 		print_groups(o);
+	if (!c->o->json)
+		say_text_since(o);
 	return 0;
 }
 

@@ -16,6 +16,7 @@
 
 #include <event2/buffer.h>
 
+#include "common/clock.h"
 #include "common/exit.h"
 #include "common/js.h"
 #include "common/log.h"
@@ -225,9 +226,15 @@ writable_cb(void *arg)
 }
 
 static void
-start_stream(struct export *p)
+start_stream(struct export *p, int64_t text_since_ms)
 {
+	char since[CLOCK_TEXT_MAX];
+
 	p->is_started = true;
+	if (text_since_ms != 0) {
+		clock_format(text_since_ms, since);
+		http_add_header(p->x, "X-Text-Since", since);
+	}
 	if (p->format == EXPORT_CSV)
 		http_stream_start_as(p->x,
 		    "text/csv; charset=utf-8; header=present", "runs.csv",
@@ -279,7 +286,7 @@ page_cb(
 	}
 	p->tries = 0;
 	if (!p->is_started) {
-		start_stream(p);
+		start_stream(p, page->text_since_ms);
 		if (p->format == EXPORT_CSV)
 			put_names(p);
 	}

@@ -100,12 +100,13 @@ page_cb(
 		http_error_from(c->x, rc, why);
 	else
 		scope_reply(c->x, 200,
-		    json_pack("{s:o, s:o, s:o, s:b}", "runs",
+		    json_pack("{s:o, s:o, s:o, s:b, s:o}", "runs",
 			view_lines(c, page), "next_cursor",
 			page->next[0] == '\0' ? json_null() :
 						json_string(page->next),
 			"total", view_total(c, page), "total_is_at_least",
-			page->is_at_least && is_on_disk(c)));
+			page->is_at_least && is_on_disk(c), "text_since",
+			view_time(page->text_since_ms)));
 	call_free(c);
 }
 
@@ -199,10 +200,11 @@ sums_cb(
 	for (size_t i = 0; i < sums->n; i++)
 		json_array_append_new(list, view_sum(&sums->sums[i]));
 	scope_reply(c->x, 200,
-	    json_pack("{s:s, s:o, s:I, s:I, s:o}", "group_by", c->group,
+	    json_pack("{s:s, s:o, s:I, s:I, s:o, s:o}", "group_by", c->group,
 		"groups", list, "more_groups", (json_int_t)sums->more_groups,
 		"more_runs", (json_int_t)sums->more_runs, "cut_at",
-		view_time(sums->cut_ms)));
+		view_time(sums->cut_ms), "text_since",
+		view_time(sums->text_since_ms)));
 	call_free(c);
 }
 

@@ -27,7 +27,8 @@ struct numbers {
 	struct http_stats http;
 	struct deliveries_counts webhooks;
 	uint64_t spool_bytes;
-	uint64_t index_up, index_lag_rows, index_lag_us, index_made_anew;
+	uint64_t index_up, index_lag_rows, index_lag_us, index_text_bytes,
+	    index_made_anew;
 };
 
 static const struct source {
@@ -60,6 +61,7 @@ static const struct source {
     {METRIC_HISTORY_INDEX_UP, SOURCE_NOW, AT(index_up)},
     {METRIC_HISTORY_INDEX_LAG_ROWS, SOURCE_NOW, AT(index_lag_rows)},
     {METRIC_HISTORY_INDEX_LAG_SECONDS, SOURCE_NOW, AT(index_lag_us)},
+    {METRIC_HISTORY_INDEX_TEXT_BYTES, SOURCE_NOW, AT(index_text_bytes)},
     {METRIC_HISTORY_INDEX_MADE_ANEW_TOTAL, SOURCE_SINCE, AT(index_made_anew)},
     {METRIC_SPOOL_BYTES, SOURCE_NOW, AT(spool_bytes)},
     {METRIC_EVICTED_RUNS_TOTAL, SOURCE_TOTAL, AT(core.usage.evicted)},
@@ -120,6 +122,7 @@ take_index(struct store *s, struct numbers *n)
 	n->index_up = st.is_available;
 	n->index_lag_rows = st.lag_rows;
 	n->index_lag_us = st.lag_ms * 1000;
+	n->index_text_bytes = st.text_bytes;
 	n->index_made_anew = st.made_anew;
 }
 

@@ -235,6 +235,14 @@ history_state(struct store *s, struct history_state *out)
 	out->lag_ms = lag.oldest_ms;
 	(void)snprintf(out->why, sizeof(out->why), "%s", lag.why);
 	out->made_anew = history_index_made_anew(s->history->index);
+	out->text_bytes = history_index_text_bytes(s->history->index);
+}
+
+void
+history_bound(struct store *s, uint64_t text_bytes)
+{
+	history_index_bound(
+	    s->history->index, text_bytes == 0 ? UINT64_MAX : text_bytes);
 }
 
 /* ---- asking */

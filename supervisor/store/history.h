@@ -131,6 +131,10 @@ struct history_page {
 	bool has_total;
 	bool is_at_least; /* the total is a lower bound */
 	uint64_t total;   /* of all pages */
+	/* Asked for words: runs created before have no text any more
+	 * (history_bound), and what they said is not found.  0: all that were
+	 * asked for have theirs. */
+	int64_t text_since_ms;
 };
 /* rc ERR_INVAL: filter or cursor, the text begins with the parameter's name;
  * ERR_BACKEND: not available, see above */
@@ -174,6 +178,7 @@ struct history_sums {
 	/* So many runs were looked through that it ends here: those created
 	 * before are not in it.  0: all are. */
 	int64_t cut_ms;
+	int64_t text_since_ms; /* as a page's */
 };
 typedef void (*history_sums_cb)(
     int rc, const struct history_sums *sums, const struct err *why, void *arg);
@@ -185,12 +190,19 @@ struct history_asking *history_stats(struct store *s, struct tenant_id tenant,
 /* history_cancel - before done was called: it will not be */
 void history_cancel(struct history_asking *a);
 
+/* history_bound - how many bytes of text the index may have, from now on; 0:
+ * any.  Beyond it the oldest of the tenant that has most leaves: its run is
+ * found by all but its words.  What left comes back when the index is made
+ * anew. */
+void history_bound(struct store *s, uint64_t text_bytes);
+
 /* For who administers. */
 struct history_state {
 	bool is_available;
 	uint64_t lag_rows;  /* that were written and are not in it yet */
 	uint64_t lag_ms;    /* how long the first of them has waited; 0: none */
 	uint64_t made_anew; /* times, since the start */
+	uint64_t text_bytes; /* what history_bound bounds */
 	/* Why it is not available, "" when it is; may name files. */
 	char why[ERR_TEXT_MAX];
 };

@@ -50,6 +50,11 @@ void history_put_way(
 int history_choose_way(struct db *db, const struct history_asking *a,
     enum history_way *way, struct err *e) MUSTCHECK;
 
+/* history_text_since - how far back what it looks for can be found; *since_ms
+ * as in history_page */
+int history_text_since(struct db *db, const struct history_asking *a,
+    int64_t *since_ms, struct err *e) MUSTCHECK;
+
 int history_list_run(struct db *db, struct op *op, struct err *e) MUSTCHECK;
 void history_page_clear(struct history_page *p);
 int history_stats_run(struct db *db, struct op *op, struct err *e) MUSTCHECK;

@@ -29,6 +29,7 @@ struct feed {
 	uint64_t opened, distrusted;
 	bool is_held;
 	bool is_stopped;
+	bool is_nudged;
 	char why[FEED_WHY_MAX], in_full[FEED_WHY_MAX];
 };
 
@@ -141,12 +142,22 @@ feed_wait(struct feed *f, uint64_t ms)
 
 	time_in(ms, &until);
 	(void)pthread_mutex_lock(&f->mutex);
-	while (f->n == 0 && !f->is_lost && !f->is_stopped &&
+	while (f->n == 0 && !f->is_lost && !f->is_stopped && !f->is_nudged &&
 	    f->distrusted != f->opened && rc == 0)
 		rc = pthread_cond_timedwait(&f->news, &f->mutex, &until);
+	f->is_nudged = false;
 	found = f->n > 0 || f->is_lost;
 	(void)pthread_mutex_unlock(&f->mutex);
 	return found;
+}
+
+void
+feed_nudge(struct feed *f)
+{
+	(void)pthread_mutex_lock(&f->mutex);
+	f->is_nudged = true;
+	(void)pthread_cond_signal(&f->news);
+	(void)pthread_mutex_unlock(&f->mutex);
 }
 
 void

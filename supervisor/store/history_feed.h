@@ -49,6 +49,8 @@ void feed_gather(struct feed *f, uint64_t ms);
 /* feed_pause - for ms, whatever comes */
 void feed_pause(struct feed *f, uint64_t ms);
 void feed_take(struct feed *f, struct feed_news *out);
+/* feed_nudge - from any thread: who waits goes on without news, once */
+void feed_nudge(struct feed *f);
 /* feed_applied - the index knows of all before this mark */
 void feed_applied(struct feed *f, uint64_t mark);
 /* feed_hold - the index cannot answer, and why: in words for everybody, and in

@@ -17,6 +17,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/history_feed.h"
+#include "supervisor/store/history_shed.h"
 #include "supervisor/store/history_sql.h"
 #include "supervisor/store/history_take.h"
 #include "supervisor/store/queue.h"
@@ -33,6 +34,8 @@
 #define WAL_BYTES_MAX (16u << 20)
 #define MERGE_PAGES 256
 #define MERGE_SHARE 100 /* one part of so many of the time */
+#define SHED_BYTES (256u << 10)
+#define SHED_SHARE 10
 
 struct history_index {
 	const char *dir;
@@ -47,7 +50,10 @@ struct history_index {
 	size_t ngaps;
 	uint64_t merge_at, merge_spent_ms;
 	bool wants_empty_wal;
+	uint64_t shed_at;
 	uint64_t backoff_ms;
+	atomic_uint_least64_t text_max;
+	atomic_uint_least64_t text_bytes;
 	atomic_uint_least64_t made_anew;
 };
 
@@ -68,6 +74,8 @@ step_end(struct history_index *x, int rc, struct err *e)
 
 	if (!x->is_pinned && db_exec(x->take.from, DB_COMMIT, &ignored) != 0)
 		db_rollback(x->take.from);
+	if (rc == 0)
+		rc = history_corpus_flush(&x->take.corpus, x->take.to, e);
 	if (rc == 0 && x->take.is_dirty && !x->is_dirty) {
 		struct db_call c;
 
@@ -80,6 +88,8 @@ step_end(struct history_index *x, int rc, struct err *e)
 		rc = db_exec(x->take.to, DB_COMMIT, e);
 	if (rc != 0)
 		db_rollback(x->take.to);
+	else
+		atomic_store(&x->text_bytes, x->take.corpus.bytes);
 	if (rc == 0 && db_wal_bytes(x->take.to) > WAL_BYTES_MAX &&
 	    db_checkpoint(x->take.to, DB_WAL_REUSE, e) != 0 &&
 	    e->code != ERR_CONFLICT)
@@ -138,6 +148,7 @@ static int
 take_all(struct history_index *x, const int64_t *ids, size_t n,
     enum history_trust trust, struct err *e)
 {
+	const uint64_t put = x->take.corpus.put;
 	const int64_t upto = x->upto;
 	int rc = step_begin(x, e);
 
@@ -145,6 +156,10 @@ take_all(struct history_index *x, const int64_t *ids, size_t n,
 		rc = take_next(x, ids[i], trust, e);
 	if (rc == 0 && x->upto != upto)
 		rc = put_number(x->take.to, DB_INDEX_UPTO_PUT, x->upto, e);
+	/* Twice what came: a bound that was lowered is reached beside them. */
+	if (rc == 0)
+		rc = history_shed(&x->take, atomic_load(&x->text_max),
+		    2 * (x->take.corpus.put - put), e);
 	return step_end(x, rc, e);
 }
 
@@ -429,6 +444,9 @@ read_state(struct history_index *x, struct err *e)
 	x->is_dirty = db_get_int(&c) != 0;
 	db_call_end(&c);
 	x->take.is_dirty = x->is_dirty;
+	if (history_corpus_load(&x->take.corpus, x->take.to, e) != 0)
+		return e->code;
+	atomic_store(&x->text_bytes, x->take.corpus.bytes);
 	return 0;
 }
 
@@ -565,9 +583,32 @@ merge(struct history_index *x, struct err *e)
 	return rc;
 }
 
+static bool
+has_too_much(const struct history_index *x)
+{
+	return x->take.corpus.bytes > atomic_load(&x->text_max);
+}
+
+static int
+shed(struct history_index *x, struct err *e)
+{
+	const uint64_t before = clock_mono_ms();
+	int rc = step_begin(x, e);
+
+	if (rc == 0)
+		rc = history_shed(
+		    &x->take, atomic_load(&x->text_max), SHED_BYTES, e);
+	rc = step_end(x, rc, e);
+	x->shed_at =
+	    clock_mono_ms() + SHED_SHARE * (clock_mono_ms() - before + 1);
+	return rc;
+}
+
 static int
 tidy_up(struct history_index *x, struct err *e)
 {
+	if (has_too_much(x) && clock_mono_ms() >= x->shed_at)
+		return shed(x, e);
 	if (x->is_dirty && (x->is_merging || clock_mono_ms() >= x->merge_at))
 		return merge(x, e);
 	if (!x->wants_empty_wal)
@@ -580,10 +621,18 @@ tidy_up(struct history_index *x, struct err *e)
 }
 
 static uint64_t
+until_ms(uint64_t at, uint64_t now)
+{
+	return at > now ? at - now : 1;
+}
+
+static uint64_t
 idle_ms(const struct history_index *x)
 {
 	const uint64_t now = clock_mono_ms();
 
+	if (has_too_much(x))
+		return until_ms(x->shed_at, now);
 	if (x->is_dirty && x->is_merging)
 		return 1;
 	if (x->is_dirty && x->merge_at <= now)
@@ -700,6 +749,7 @@ history_index_start(const char *dir, struct spool *spool, struct feed *feed,
 	x->dir = dir;
 	x->feed = feed;
 	x->take.spool = spool;
+	atomic_store(&x->text_max, UINT64_MAX);
 	rc = queue_thread(&x->thread, index_main, x, e);
 	if (rc != 0) {
 		free(x);
@@ -720,4 +770,17 @@ uint64_t
 history_index_made_anew(const struct history_index *x)
 {
 	return atomic_load(&x->made_anew);
+}
+
+void
+history_index_bound(struct history_index *x, uint64_t text_bytes)
+{
+	if (atomic_exchange(&x->text_max, text_bytes) != text_bytes)
+		feed_nudge(x->feed);
+}
+
+uint64_t
+history_index_text_bytes(const struct history_index *x)
+{
+	return atomic_load(&x->text_bytes);
 }

@@ -20,6 +20,10 @@
  * What was taken out of FTS5 is in its file until its pieces are merged; that
  * is done when there is nothing else to do, at most a hundredth of the time,
  * and then the WAL is emptied.
+ *
+ * When there is more text than its bound, the oldest leaves (history_shed.h):
+ * with each step that brings some, up to twice as much, and when there is
+ * nothing else to do, at most a tenth of the time.
  */
 #ifndef STORE_HISTORY_INDEX_H
 #define STORE_HISTORY_INDEX_H
@@ -38,5 +42,9 @@ int history_index_start(const char *dir, struct spool *spool, struct feed *feed,
  * is not in it yet is so at the next start */
 void history_index_stop(struct history_index *x);
 uint64_t history_index_made_anew(const struct history_index *x);
+/* history_index_bound - of the text in it, from now on; without one there is
+ * none */
+void history_index_bound(struct history_index *x, uint64_t text_bytes);
+uint64_t history_index_text_bytes(const struct history_index *x);
 
 #endif

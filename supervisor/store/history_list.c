@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
+#include "supervisor/store/history_corpus.h"
 #include "supervisor/store/history_sql.h"
 #include "supervisor/store/store_int.h"
 
@@ -675,6 +676,17 @@ count_all(
 /* ---- a page */
 
 int
+history_text_since(struct db *db, const struct history_asking *a,
+    int64_t *since_ms, struct err *e)
+{
+	*since_ms = 0;
+	if (a->words.match == NULL)
+		return 0;
+	return history_corpus_reach(db, a->tenant, first_place(&a->q.filter),
+	    last_place(&a->q.filter), since_ms, e);
+}
+
+int
 history_list_run(struct db *db, struct op *op, struct err *e)
 {
 	struct history_asking *a = (struct history_asking *)op;
@@ -690,5 +702,9 @@ history_list_run(struct db *db, struct op *op, struct err *e)
 		history_cursor_format(&w.at, a->question, a->page.next);
 	if (rc == 0 && a->q.total == HISTORY_TOTAL)
 		rc = count_all(&w, ways, n, e);
+	if (rc == 0)
+		rc = history_text_since(db, a, &a->page.text_since_ms, e);
+	if (rc == 0 && a->page.text_since_ms != 0)
+		a->page.is_at_least = a->page.has_total;
 	return rc;
 }

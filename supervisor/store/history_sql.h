@@ -9,7 +9,7 @@
 #ifndef STORE_HISTORY_SQL_H
 #define STORE_HISTORY_SQL_H
 
-#define HISTORY_VERSION 1 /* raise it when anything here changes */
+#define HISTORY_VERSION 2 /* raise it when anything here changes */
 
 #define HISTORY_PLACE_BITS 20
 #define HISTORY_CREATED_MAX (((int64_t)1 << (63 - HISTORY_PLACE_BITS)) - 1)
@@ -53,6 +53,8 @@
 	"CREATE INDEX artifact_digest ON artifact (tenant, sha256, place);" /* FTS5 takes a text away only from who still has it. */ \
 	"CREATE TABLE text (place INTEGER PRIMARY KEY,"                                                                              \
 	" body TEXT NOT NULL) STRICT;"                                                                                               \
+	"CREATE TABLE corpus (tenant INTEGER PRIMARY KEY,"                                                                           \
+	" bytes INTEGER NOT NULL, first INTEGER NOT NULL) STRICT;"                                                                   \
 	"CREATE VIRTUAL TABLE word USING fts5 (body, content = '',"                                                                  \
 	" columnsize = 0, tokenize = 'tenant');"
 

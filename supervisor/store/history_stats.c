@@ -311,6 +311,8 @@ history_stats_run(struct db *db, struct op *op, struct err *e)
 	if (rc == 0)
 		rc = add_rows(&s, db, way, e);
 	if (rc == 0)
+		rc = history_text_since(db, a, &a->sums.text_since_ms, e);
+	if (rc == 0)
 		take_groups(&s);
 	free_groups(&s);
 	return rc;

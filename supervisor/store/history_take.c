@@ -161,8 +161,17 @@ run_with_place(struct db *db, enum db_query q, int64_t place, struct err *e)
 	return db_call_run(&c, e);
 }
 
+/* history_words.h: a text begins with whose it is. */
 static int
-drop_text(struct history_take *t, int64_t place, struct err *e)
+count_text(
+    struct history_take *t, const char *body, int64_t change, struct err *e)
+{
+	return history_corpus_add(
+	    &t->corpus, t->to, strtoull(body, NULL, 10), change, e);
+}
+
+int
+history_take_text(struct history_take *t, int64_t place, struct err *e)
 {
 	AUTO(auto_free) char *body = NULL;
 	struct db_call c;
@@ -178,7 +187,8 @@ drop_text(struct history_take *t, int64_t place, struct err *e)
 	db_call_init(&c, t->to, DB_INDEX_WORDS_DROP);
 	db_put_int(&c, place);
 	db_put_text(&c, body);
-	if (db_call_run(&c, e) != 0)
+	if (db_call_run(&c, e) != 0 ||
+	    count_text(t, body, -(int64_t)strlen(body), e) != 0)
 		return e->code;
 	t->is_dirty = true;
 	return run_with_place(t->to, DB_INDEX_TEXT_DROP, place, e);
@@ -187,7 +197,7 @@ drop_text(struct history_take *t, int64_t place, struct err *e)
 static int
 drop_place(struct history_take *t, int64_t place, struct err *e)
 {
-	if (drop_text(t, place, e) != 0 ||
+	if (history_take_text(t, place, e) != 0 ||
 	    run_with_place(t->to, DB_INDEX_ARTIFACTS_DROP, place, e) != 0)
 		return e->code;
 	return run_with_place(t->to, DB_INDEX_DELETE, place, e);
@@ -350,8 +360,10 @@ put_text(struct history_take *t, const struct run_source *s, int64_t place,
 {
 	const char *body;
 	struct buf b;
-	int rc;
+	int rc = history_corpus_takes(&t->corpus, t->to, s->tenant, place, e);
 
+	if (rc != 1)
+		return rc;
 	buf_init(&b, HISTORY_TEXT_MAX);
 	/* history_words.h: whose words they are */
 	(void)buf_printf(&b, "%llu ", (unsigned long long)s->tenant);
@@ -366,6 +378,8 @@ put_text(struct history_take *t, const struct run_source *s, int64_t place,
 		if (rc == 0)
 			rc =
 			    put_body(t->to, DB_INDEX_WORDS_PUT, place, body, e);
+		if (rc == 0)
+			rc = count_text(t, body, (int64_t)strlen(body), e);
 	}
 	buf_clear(&b);
 	return rc;

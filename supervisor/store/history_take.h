@@ -6,6 +6,7 @@
 
 #include "common/base.h"
 #include "common/err.h"
+#include "supervisor/store/history_corpus.h"
 
 struct db;
 struct spool;
@@ -15,6 +16,7 @@ struct history_take {
 	struct db *to;       /* the index */
 	struct spool *spool; /* of long logs */
 	bool is_dirty;       /* words were taken out: FTS5 still has them */
+	struct history_corpus corpus;
 };
 
 /* history_take_run - what the index says of a run becomes what the database
@@ -26,5 +28,8 @@ enum history_trust {
 };
 int history_take_run(struct history_take *t, int64_t id,
     enum history_trust trust, struct err *e) MUSTCHECK;
+/* history_take_text - out of the index; all else of the run stays in it */
+int history_take_text(
+    struct history_take *t, int64_t place, struct err *e) MUSTCHECK;
 
 #endif

@@ -345,6 +345,20 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_INDEX_TEXT_PUT] = "INSERT INTO text (place, body) VALUES (?1, ?2)",
     [DB_INDEX_TEXT_GET] = "SELECT body FROM text WHERE place = ?1",
     [DB_INDEX_TEXT_DROP] = "DELETE FROM text WHERE place = ?1",
+    [DB_INDEX_CORPUS] = "SELECT coalesce(sum(bytes), 0),"
+			" coalesce(max(first), 0) FROM corpus",
+    [DB_INDEX_CORPUS_ADD] =
+	"INSERT INTO corpus (tenant, bytes, first) VALUES (?1, max(?2, 0), 0)"
+	" ON CONFLICT DO UPDATE SET bytes = max(bytes + ?2, 0)",
+    [DB_INDEX_CORPUS_FIRST] = "SELECT first FROM corpus WHERE tenant = ?1",
+    [DB_INDEX_CORPUS_MOST] = "SELECT tenant, first FROM corpus"
+			     " WHERE bytes > 0 ORDER BY bytes DESC LIMIT 1",
+    [DB_INDEX_CORPUS_OLDEST] =
+	"SELECT r.place FROM run r INDEXED BY run_tenant"
+	" CROSS JOIN text t ON t.place = r.place"
+	" WHERE r.tenant = ?1 AND r.place >= ?2 ORDER BY r.place LIMIT ?3",
+    [DB_INDEX_CORPUS_LEFT] = "UPDATE corpus SET first = ?2 WHERE tenant = ?1",
+    [DB_INDEX_CORPUS_NONE] = "UPDATE corpus SET bytes = 0 WHERE tenant = ?1",
     [DB_INDEX_WORDS_PUT] = "INSERT INTO word (rowid, body) VALUES (?1, ?2)",
     [DB_INDEX_WORDS_DROP] =
 	"INSERT INTO word (word, rowid, body) VALUES ('delete', ?1, ?2)",
@@ -363,6 +377,11 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_INDEX_NEWEST] = "SELECT id, uuid FROM run INDEXED BY run_id"
 			" ORDER BY id DESC LIMIT 1",
 
+    [DB_HISTORY_CORPUS_FIRST] =
+	"SELECT first FROM corpus WHERE tenant = ?1 AND first > ?2"
+	" AND EXISTS (SELECT 1 FROM run r INDEXED BY run_tenant"
+	" WHERE r.tenant = ?1 AND r.place >= ?2 AND r.place <= ?3"
+	" AND r.place < corpus.first)",
     [DB_HISTORY_LINE] = HISTORY_LINE("0") " FROM run r WHERE r.place = ?2"
 					  " AND r.tenant = ?1",
     HISTORY_WAY_OF_RUN(WAY_TENANT, "run_tenant", ""),

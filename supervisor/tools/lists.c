@@ -96,6 +96,9 @@ listed_cb(
 	o = json_pack("{s:o}", "runs", runs);
 	if (page->next[0] != '\0')
 		json_object_set_new(o, "next_cursor", json_string(page->next));
+	if (page->text_since_ms != 0)
+		json_object_set_new(
+		    o, "text_since", view_time(page->text_since_ms));
 	if (page->has_total)
 		json_object_set_new(o, "total",
 		    json_integer(
@@ -219,9 +222,13 @@ static void
 runs_summary(const json_t *o, enum tool_text_form form, struct buf *line)
 {
 	size_t n = json_array_size(json_object_get(o, "runs"));
+	const char *since = js_text(o, "text_since");
 
 	(void)form;
 	(void)buf_printf(line, "%zu run%s", n, n == 1 ? "" : "s");
+	if (since[0] != '\0')
+		(void)buf_printf(
+		    line, "; q finds none created before %s", since);
 	add_next(o, line);
 }
 

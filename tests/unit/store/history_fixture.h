@@ -24,6 +24,7 @@ struct answer {
 	char next[HISTORY_CURSOR_MAX + 1];
 	bool has_total, is_at_least;
 	uint64_t total;
+	int64_t text_since_ms;
 };
 
 static inline void
@@ -51,6 +52,7 @@ answer_cb(
 	a->has_total = p->has_total;
 	a->is_at_least = p->is_at_least;
 	a->total = p->total;
+	a->text_since_ms = p->text_since_ms;
 }
 
 static inline void
