@@ -20,6 +20,9 @@
 #include "common/msg/codec.h"
 #include "common/msg/wire.h"
 
+/* What changed since: 5 has SAID. */
+#define FRAME_VERSION_OLDEST 4
+
 #define FRAME_HEADER_BYTES 8
 #define FRAME_DATA_MAX 262144 /* bytes of one DATA */
 #define FRAME_PATH_MAX 4095

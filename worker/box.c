@@ -47,6 +47,7 @@
 #include "worker/later.h"
 #include "worker/removal.h"
 #include "worker/root_rule.h"
+#include "worker/said.h"
 
 #define LOOK_AGAIN_MS 1000
 /* The engine learns of a death a moment after the link does. */
@@ -96,6 +97,7 @@ struct box {
 	bool has_boot;
 	struct uuid boot;
 	struct tasks *tasks;
+	struct said said;
 	struct box_bounds *bounds;
 
 	bool told_ready;
@@ -426,12 +428,19 @@ on_drain(void *arg)
 	tasks_on_drain(b->tasks);
 }
 
-static const struct peer_ops peer_ops = {
-    .on_hello = on_hello,
+static void
+on_said(const struct frame_said *m, void *arg)
+{
+	struct box *b = arg;
+
+	said_take(&b->said, m, tasks_find_run(b->tasks, &m->run));
+}
+
+static const struct peer_ops peer_ops = {.on_hello = on_hello,
     .on_turn = on_turn,
     .on_drain = on_drain,
     .on_down = on_down,
-};
+    .on_said = on_said};
 
 static int
 box_listen(struct box *b, struct err *e)
@@ -629,6 +638,7 @@ box_new(struct box_all *all, const struct box_start *s)
 	ceilings_fingerprint(ceilings_of(all->host->ceilings, s->tenant_name),
 	    all->host->policy, b->at.id.fingerprint);
 	b->name = xstrdup(s->name);
+	said_init(&b->said, s->tenant, s->claim.identifier);
 	backend_handle_named(&b->at.handle,
 	    s->container_id[0] != '\0' ? s->container_id : s->name);
 	b->timer = timer_new(all->host->base, timer_cb, b);

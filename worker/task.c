@@ -133,6 +133,32 @@ task_free(struct task *t)
 
 /* ---- the log's records */
 
+/* Level debug: what the agent's log says of a command, as it comes. */
+static void
+tell_command(const struct task *t, const struct runlog_header *h,
+    const uint8_t *payload, size_t n)
+{
+	char run[UUID_TEXT_LEN + 1], tenant[24], command[8], code[16];
+	bool is_end = h->type == RUNLOG_COMMAND_ENDED;
+	struct runlog_end end = {.exit_code = 0};
+	const struct log_field fields[] = {{"said_by", "agent"},
+	    {"tenant", tenant}, {"run", run},
+	    {"request", t->s.request[0] != '\0' ? t->s.request : NULL},
+	    {"command", command}, {"exit_code", is_end ? code : NULL}};
+
+	if (!is_end && h->type != RUNLOG_COMMAND_STARTED)
+		return;
+	if (is_end && runlog_parse_end(payload, n, &end, NULL) != 0)
+		return;
+	uuid_format(&t->s.uuid, run);
+	(void)snprintf(
+	    tenant, sizeof(tenant), "%llu", (unsigned long long)t->s.tenant);
+	(void)snprintf(command, sizeof(command), "%u", h->command);
+	(void)snprintf(code, sizeof(code), "%d", end.exit_code);
+	log_event(LOG_DEBUG, is_end ? "command ended" : "command started",
+	    fields, ARRAY_LEN(fields));
+}
+
 static void
 record_cb(
     const struct runlog_header *h, const uint8_t *record, size_t n, void *arg)
@@ -143,6 +169,9 @@ record_cb(
 	if (buf_append(&t->records, record, n) != 0)
 		fatal(EXIT_BUG, "task: records of %zu bytes",
 		    buf_len(&t->records));
+	if (log_get_level() == LOG_DEBUG)
+		tell_command(t, h, record + RUNLOG_HEADER_BYTES,
+		    n - RUNLOG_HEADER_BYTES);
 	if (h->type == RUNLOG_RUN_ENDED &&
 	    runlog_parse_run_end(record + RUNLOG_HEADER_BYTES,
 		n - RUNLOG_HEADER_BYTES, &t->log_end, NULL) != 0)

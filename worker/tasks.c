@@ -61,6 +61,14 @@ find_task(const struct tasks *ts, const struct uuid *uuid)
 	return it == NULL ? NULL : it->task;
 }
 
+const struct task_start *
+tasks_find_run(const struct tasks *ts, const struct uuid *run)
+{
+	const struct task *t = find_task(ts, run);
+
+	return t == NULL ? NULL : &t->s;
+}
+
 struct tasks_item *
 tasks_find(const struct hashmap *by_number, uint64_t number)
 {

@@ -58,6 +58,9 @@ void tasks_settled(struct tasks *ts);
 /* tasks_start - takes *s.  ERR_PROTO when the front's message cannot be */
 int tasks_start(
     struct tasks *ts, struct task_start *s, struct err *e) MUSTCHECK;
+/* tasks_find_run - what is known of this box's run; NULL: it has none such */
+const struct task_start *tasks_find_run(
+    const struct tasks *ts, const struct uuid *run);
 /* tasks_refuse - takes *s and tells the front that the run is over */
 void tasks_refuse(struct ipc_chan *front, struct task_start *s,
     enum runlog_reason reason, const char *text);

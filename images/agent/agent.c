@@ -7,12 +7,15 @@
 #include "images/agent/agent.h"
 
 #include <limits.h>
+#include <stdio.h>
 
 #include "common/clock.h"
 #include "common/exit.h"
 #include "images/agent/file_read.h"
 #include "images/agent/file_write.h"
 #include "images/agent/left_answer.h"
+#include "images/agent/oom.h"
+#include "images/agent/say.h"
 #include "images/agent/walk.h"
 
 /* ---- the kinds of channels */
@@ -171,6 +174,56 @@ agent_on_frame(struct frame *f, void *arg, struct err *e)
 	return frame_dispatch_down(&agent_down, f, arg, e);
 }
 
+/* ---- what it says of itself */
+
+static void
+put_said(struct agent *a, const struct frame_said *m)
+{
+	uplink_put(&a->uplink, frame_put_said(&a->uplink.out, m));
+}
+
+/* With the hello, in the same write.  That it came back is no news. */
+static void
+tell_started(struct agent *a)
+{
+	char text[FRAME_SAID_TEXT_MAX + 1];
+	const struct frame_said m = {
+	    .level = a->was_up ? FRAME_SAID_LEVEL_DEBUG : FRAME_SAID_LEVEL_INFO,
+	    .what = FRAME_SAID_WHAT_STARTED,
+	    .text = text};
+
+	(void)snprintf(text, sizeof(text), "version %s, link %d",
+	    PACKAGE_VERSION, FRAME_VERSION);
+	put_said(a, &m);
+}
+
+/* Lines wait for a worker that has answered: one that has not may go again. */
+static void
+tell_lines(struct agent *a)
+{
+	struct frame_said m;
+
+	if (!uplink_is_up(&a->uplink))
+		return;
+	a->was_up = true;
+	while (say_is_waiting() && uplink_has_room(&a->uplink)) {
+		say_take(&m);
+		put_said(a, &m);
+	}
+}
+
+/* What the kernel killed in a command that went on, or left behind. */
+static void
+watch_memory(void)
+{
+	uint64_t killed = oom_take_news();
+
+	if (killed > 0)
+		say_line(FRAME_SAID_LEVEL_WARN, FRAME_SAID_WHAT_OUT_OF_MEMORY,
+		    NULL, "%llu processes since it was last looked at",
+		    (unsigned long long)killed);
+}
+
 /* ---- the link comes and goes */
 
 static void
@@ -186,6 +239,7 @@ agent_on_open(void *arg)
 	uplink_put(&a->uplink, frame_put_hello(&a->uplink.out, &hello));
 	seqs_hello(&a->seqs);
 	uplink_put(&a->uplink, frame_put_hello_end(&a->uplink.out, &end));
+	tell_started(a);
 }
 
 static void
@@ -263,11 +317,15 @@ watch_layer(struct agent *a, uint64_t now_ms)
 	case LAYER_FINE:
 		return true;
 	case LAYER_FULL:
+		say_line(FRAME_SAID_LEVEL_WARN, FRAME_SAID_WHAT_DISK_FULL, NULL,
+		    "all that runs is ended: %s", LAYER_FULL_TEXT);
 		seqs_cancel_all(&a->seqs, RUNLOG_DISK_FULL, LAYER_FULL_TEXT);
 		processes_cancel_all(&a->processes, RUNLOG_DISK_FULL);
 		remnants_kill_all(&a->procs.remnants, LEFTLIST_DISK_FULL);
 		return true;
 	case LAYER_LOST:
+		say_line(FRAME_SAID_LEVEL_WARN, FRAME_SAID_WHAT_DISK_FULL, NULL,
+		    "far over its limits: the sandbox ends");
 		break;
 	}
 	return false;
@@ -298,8 +356,10 @@ agent_run(struct agent *a)
 		processes_tick(&a->processes);
 		fits = watch_layer(a, now);
 		wanted = watch_lease(a, now);
+		watch_memory();
 		uplink_tick(&a->uplink, now);
 		more_files = files_work(&a->files);
+		tell_lines(a);
 		uplink_flush(&a->uplink);
 	}
 	reap_shutdown(&a->reaper);

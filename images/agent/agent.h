@@ -34,6 +34,7 @@ struct agent {
 	struct layer layer;
 	struct lease lease;
 	struct reaper reaper;
+	bool was_up; /* a worker has answered once */
 };
 
 /* agent_init - what *t points to is kept */

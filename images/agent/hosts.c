@@ -6,7 +6,7 @@
 
 #include "common/base.h"
 #include "common/fd.h"
-#include "common/log.h"
+#include "images/agent/say.h"
 
 static const char hosts_text[] = "127.0.0.1\tlocalhost\n"
 				 "::1\tlocalhost ip6-localhost\n";
@@ -23,5 +23,6 @@ hosts_fill(const char *path)
 	    st.st_size != 0)
 		return;
 	if (fd_write_all(fd, hosts_text, sizeof(hosts_text) - 1, &e) != 0)
-		log_warn("%s: %s", path, e.msg);
+		say_line(FRAME_SAID_LEVEL_WARN, FRAME_SAID_WHAT_NOT_PREPARED,
+		    NULL, "%s: %s", path, e.msg);
 }

@@ -21,6 +21,7 @@
 #include "images/agent/hosts.h"
 #include "images/agent/oom.h"
 #include "images/agent/places.h"
+#include "images/agent/say.h"
 #include "images/agent/terms.h"
 
 /* /dev/null as 0, 1 and KEEPER_REPORT_FD, stderr as it is, nothing above. */
@@ -55,7 +56,8 @@ init_process(const struct terms *t)
 	if (getpid() != 1)
 		(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	if (chdir("/") == -1)
-		log_warn("chdir /: %s", strerror(errno));
+		say_line(FRAME_SAID_LEVEL_WARN, FRAME_SAID_WHAT_NOT_PREPARED,
+		    NULL, "chdir /: %s", strerror(errno));
 	hosts_fill(HOSTS_FILE);
 	places_make();
 	caps_init(t->withheld);

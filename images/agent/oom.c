@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 static int oom_fd = -1;
+static uint64_t oom_seen, oom_told;
 
 void
 oom_init(void)
@@ -12,6 +13,7 @@ oom_init(void)
 
 	for (size_t i = 0; i < ARRAY_LEN(paths) && oom_fd == -1; i++)
 		oom_fd = open(paths[i], O_RDONLY | O_CLOEXEC);
+	oom_told = oom_count(); /* a cgroup may be older than we are */
 }
 
 uint64_t
@@ -41,5 +43,15 @@ oom_count(void)
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
-	return oom_parse(text);
+	oom_seen = oom_parse(text);
+	return oom_seen;
+}
+
+uint64_t
+oom_take_news(void)
+{
+	uint64_t fresh = oom_seen > oom_told ? oom_seen - oom_told : 0;
+
+	oom_told = oom_seen;
+	return fresh;
 }

@@ -12,6 +12,9 @@
 void oom_init(void);
 /* oom_count - kills so far; 0 when there is no such file */
 uint64_t oom_count(void);
+/* oom_take_news - of those that oom_count saw, how many are new since this was
+ * asked last; looks at no file */
+uint64_t oom_take_news(void);
 /* oom_parse - the number behind "oom_kill " at a line's begin; 0 if none */
 uint64_t oom_parse(const char *text);
 

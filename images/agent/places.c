@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "common/base.h"
-#include "common/log.h"
 #include "images/agent/command.h"
+#include "images/agent/say.h"
 
 #define PLACE_MODE 0755
 
@@ -39,6 +39,8 @@ places_make(void)
 		int error = place_make(places[i]);
 
 		if (error != 0)
-			log_warn("%s: %s", places[i], strerror(error));
+			say_line(FRAME_SAID_LEVEL_WARN,
+			    FRAME_SAID_WHAT_NOT_PREPARED, NULL, "%s: %s",
+			    places[i], strerror(error));
 	}
 }

@@ -190,6 +190,7 @@ proc_on_keeper_lost(struct proc *p)
 	p->state = PROC_ORPHANED;
 	p->keeper = 0;
 	memset(&p->report, 0, sizeof(p->report));
+	p->end.keeper_lost = true;
 	p->report.status = SIGKILL; /* as wait(2) would say it */
 	p->report.killed = p->asked != PROC_EXITED;
 	p->report.end_us = clock_mono_us();
@@ -254,6 +255,7 @@ proc_tick(struct proc *p, uint64_t now_ms)
 	if (p->give_up_ms != 0 && now_ms >= p->give_up_ms) {
 		/* Starved, or stopped again: PID 1 does its work. */
 		(void)kill(p->keeper, SIGKILL);
+		p->end.keeper_stuck = true;
 		p->give_up_ms = now_ms + PROC_KEEPER_GRACE_MS;
 	} else if (p->give_up_ms == 0 && now_ms >= p->deadline_ms) {
 		proc_kill(p, PROC_TIMED_OUT);

@@ -28,6 +28,8 @@ struct proc_end {
 	uint64_t cpu_us;                /* user + system of the whole tree */
 	uint64_t memory_peak_bytes;     /* of its largest process */
 	const struct runlog_left *left; /* behind; NULL: nothing */
+	bool keeper_lost;               /* it died before it reported */
+	bool keeper_stuck; /* it did not do as it was told in time */
 };
 
 /*

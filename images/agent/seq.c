@@ -21,6 +21,8 @@
 #include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "images/agent/emptiness.h"
+#include "images/agent/oom.h"
+#include "images/agent/say.h"
 #include "images/agent/specdir.h"
 
 #define ARTIFACTS_DIR "/artifacts"
@@ -166,6 +168,31 @@ seq_end_command(
 	seq_kill_rest(q, end);
 }
 
+/* Only of what did not end by itself. */
+static void
+seq_say_end(const struct seq *q, const struct proc_end *from,
+    const struct runlog_end *end)
+{
+	bool is_killed =
+	    from->why == PROC_TIMED_OUT || from->why == PROC_KILLED;
+
+	if (from->keeper_stuck)
+		say_line(FRAME_SAID_LEVEL_WARN, FRAME_SAID_WHAT_KEEPER_STUCK,
+		    &q->log.run, "command %u", q->command);
+	else if (from->keeper_lost)
+		say_line(FRAME_SAID_LEVEL_WARN, FRAME_SAID_WHAT_KEEPER_LOST,
+		    &q->log.run, "command %u", q->command);
+	if (from->why == PROC_OUT_OF_MEMORY)
+		say_line(FRAME_SAID_LEVEL_WARN, FRAME_SAID_WHAT_OUT_OF_MEMORY,
+		    &q->log.run, "command %u, %llu processes", q->command,
+		    (unsigned long long)oom_take_news());
+	else if (is_killed)
+		say_line(FRAME_SAID_LEVEL_INFO, FRAME_SAID_WHAT_ENDED_COMMAND,
+		    &q->log.run, "command %u after %llu ms: %s", q->command,
+		    (unsigned long long)end->wall_us / 1000,
+		    runlog_reason_word((enum runlog_reason)end->reason));
+}
+
 static void
 seq_end_process(struct seq *q, const struct proc_end *from)
 {
@@ -186,6 +213,7 @@ seq_end_process(struct seq *q, const struct proc_end *from)
 	proc_end_text(from, &q->proc_spec, end.text, sizeof(end.text));
 	if (q->stop != 0 && end.reason == q->stop)
 		utf8_copy(end.text, sizeof(end.text), q->stop_text);
+	seq_say_end(q, from, &end);
 	seq_end_command(q, &end, from->left);
 }
 
@@ -260,6 +288,8 @@ seq_start(struct seq *q)
 	if (q->has_dir && specdir_make(&q->spec, &q->log.run, &e) != 0) {
 		/* Nothing else can work without the files. */
 		q->stop = RUNLOG_START_FAILED;
+		say_line(FRAME_SAID_LEVEL_WARN, FRAME_SAID_WHAT_NO_FILES,
+		    &q->log.run, "%s", e.msg);
 		seq_begin_record(q);
 		seq_end_at_once(q, RUNLOG_START_FAILED, EXIT_CANNOT, e.msg);
 	}

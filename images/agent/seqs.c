@@ -4,6 +4,7 @@
 
 #include "common/exit.h"
 #include "common/log.h"
+#include "images/agent/say.h"
 
 static const struct chan_ops seq_chan_ops;
 
@@ -13,6 +14,8 @@ drop_cb(struct seq *q)
 {
 	struct seqs *s = q->chan.arg;
 
+	say_line(FRAME_SAID_LEVEL_WARN, FRAME_SAID_WHAT_RUN_DROPPED,
+	    &q->log.run, "too many runs are not forgotten");
 	mux_close(s->mux, &q->chan, ENOBUFS, "too many runs are not forgotten");
 	seq_free(q);
 }

@@ -6,6 +6,7 @@
 #include "common/clock.h"
 #include "common/exit.h"
 #include "common/log.h"
+#include "images/agent/say.h"
 
 #define UPLINK_READ_BYTES 65536
 #define UPLINK_CHUNKS 8 /* flows served by one write */
@@ -94,7 +95,6 @@ take_frame(struct uplink *u, struct frame *f, struct err *e)
 static void
 take_frames(struct uplink *u)
 {
-	static struct log_limit limit;
 	struct frame f;
 	struct err e;
 	int n = 0;
@@ -109,7 +109,8 @@ take_frames(struct uplink *u)
 	}
 	u->choked = !uplink_has_room(u);
 	if (n < 0) {
-		log_warn_limited(&limit, "link: %s", e.msg);
+		say_line(FRAME_SAID_LEVEL_WARN, FRAME_SAID_WHAT_LINK_REFUSED,
+		    NULL, "%s", e.msg);
 		uplink_lose(u);
 	}
 	if (buf_len(&u->in) == 0 && u->in.cap > UPLINK_READ_BYTES)

@@ -163,6 +163,7 @@ class Host:
         self.channels = {}  # by number: Run or Channel
         self.last = 0
         self.pongs = []
+        self.said = []
         self.hello = None
         self.hello_runs = {}
         self.greeted = False
@@ -406,6 +407,12 @@ class Host:
     def on_hello_end(self, f):
         self.greeted = True
         self.left = f["left"]
+
+    def on_said(self, f):
+        assert self.greeted
+        f["level"] = ("debug", "info", "warn")[f["level"]]
+        f["what"] = wire.SAID_WHATS[f["what"]]
+        self.said.append(f)
 
     def on_pong(self, f):
         self.left = f["left"]

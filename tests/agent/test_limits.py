@@ -63,8 +63,22 @@ EAT = "b = []\nwhile True: b.append(bytearray(1 << 20))"
 
 
 def test_a_command_over_the_memory_limit_ends_with_reason_memory(small):
-    end = small.host.run(python(EAT)).end()
+    run = small.host.run(python(EAT))
+    end = run.end()
     assert (end.reason, end.exit_code, end.signal) == ("memory", 137, 9)
+    small.host.ping()
+    said = [f for f in small.host.said if f["what"] == "OUT_OF_MEMORY"]
+    assert [(f["level"], f["run"]) for f in said] == [("warn", run.key)]
+    assert said[0]["text"] == "command 0, 1 processes"
+
+
+def test_kills_in_a_command_that_goes_on_are_said_with_the_next(small):
+    small.host.run(shell(f"python3 -c '{EAT}'; true"))
+    small.host.run(Command(["true"]))
+    small.host.ping()
+    said = [f for f in small.host.said if f["what"] == "OUT_OF_MEMORY"]
+    assert [f["text"] for f in said] == [
+        "1 processes since it was last looked at"]
 
 
 def test_a_child_over_the_memory_limit_makes_the_shells_137_memory(small):

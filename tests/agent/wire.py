@@ -17,6 +17,8 @@ import gen_msg  # noqa: E402
 
 LIST = gen_msg.parse(os.path.join(TOP, "schema", "frame.txt"))
 VERSION = LIST.version
+SAID_WHATS = next([name for name, _ in e.values] for e in LIST.enums
+                  if e.name == "said_what")
 UP_MAX = next(d.max for d in LIST.directions if d.name == "up")
 WINDOW = 1 << 20
 CODES = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i32": "i",

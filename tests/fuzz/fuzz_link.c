@@ -10,6 +10,7 @@
 #include "common/xmalloc.h"
 #include "worker/copy.h"
 #include "worker/link/carrier.h"
+#include "worker/said.h"
 #include "worker/task.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -132,7 +133,19 @@ on_down(const struct err *why, void *arg)
 	copy_detach(copy);
 }
 
-static const struct peer_ops peer_ops = {on_hello, on_turn, on_turn, on_down};
+static void
+on_said(const struct frame_said *m, void *arg)
+{
+	static struct said said;
+
+	(void)arg;
+	if (said.sandbox[0] == '\0')
+		said_init(&said, 1, "box");
+	said_take(&said, m, m->run.b[0] == 0 ? NULL : &runs[0]->s);
+}
+
+static const struct peer_ops peer_ops = {
+    on_hello, on_turn, on_turn, on_down, on_said};
 
 static const struct copy_limits limits = {
     .total_bytes = 1 << 16, .file_bytes = 1 << 14, .files = 3};

@@ -20,6 +20,7 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 
+#define SAID_SINCE 5 /* version of the link */
 /* Room that large frames leave to small ones. */
 #define SMALL_BYTES (256u << 10)
 
@@ -78,19 +79,22 @@ sent(struct peer *p, int rc)
 static int
 on_hello(void *arg, const struct frame_hello *m, struct err *e)
 {
-	static const struct frame_welcome welcome = {FRAME_VERSION};
+	/* In its own: it may be older, and takes no other. */
+	const struct frame_welcome welcome = {m->version};
 	struct peer *p = arg;
 
-	if (m->version != FRAME_VERSION)
+	if (m->version < FRAME_VERSION_OLDEST || m->version > FRAME_VERSION)
 		return err_set(e, ERR_PROTO,
 		    "the agent speaks version %u of the link, this server "
-		    "version %d: the sandbox is of another version of it",
-		    m->version, FRAME_VERSION);
+		    "versions %d to %d: the sandbox is of another version of "
+		    "it",
+		    m->version, FRAME_VERSION_OLDEST, FRAME_VERSION);
 	if (m->runs > PEER_RUNS_MAX)
 		return err_set(e, ERR_PROTO, "%u runs", m->runs);
 	free(p->hello.runs);
 	p->hello.runs = NULL;
 	p->hello.nruns = 0;
+	p->hello.version = m->version;
 	p->hello.boot = m->boot;
 	p->announced = m->runs;
 	p->state = PEER_GREETING;
@@ -266,6 +270,19 @@ on_pong(void *arg, const struct frame_pong *m, struct err *e)
 	return 0;
 }
 
+static int
+on_said(void *arg, const struct frame_said *m, struct err *e)
+{
+	const struct peer *p = arg;
+
+	if (p->hello.version < SAID_SINCE)
+		return err_set(
+		    e, ERR_PROTO, "SAID in version %u", p->hello.version);
+	if (p->ops->on_said != NULL)
+		p->ops->on_said(m, p->arg);
+	return 0;
+}
+
 /* ---- the stream */
 
 static const struct frame_up permitted[] = {
@@ -277,7 +294,8 @@ static const struct frame_up permitted[] = {
 	.on_data = on_data,
 	.on_entry = on_entry,
 	.on_close = on_close,
-	.on_pong = on_pong},
+	.on_pong = on_pong,
+	.on_said = on_said},
 };
 
 static int

@@ -36,6 +36,7 @@ struct peer_run {
 };
 
 struct peer_hello {
+	uint32_t version; /* of the link, that the agent speaks */
 	struct uuid boot; /* the agent's life */
 	struct peer_run *runs;
 	uint32_t nruns;
@@ -48,6 +49,8 @@ struct peer_ops {
 	void (*on_drain)(void *arg); /* room again */
 	/* Not up any more; the carrier waits for the next stream. */
 	void (*on_down)(const struct err *why, void *arg);
+	/* A line about itself; as often as it likes.  NULL: nobody hears. */
+	void (*on_said)(const struct frame_said *m, void *arg);
 };
 
 /* What comes on a channel of one kind; what is NULL is malformed for it.  Any

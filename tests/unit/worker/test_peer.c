@@ -6,6 +6,8 @@
 struct fixture {
 	struct fake_link link;
 	struct peer *peer;
+	char said[FRAME_SAID_TEXT_MAX + 1];
+	unsigned int saids;
 	unsigned int hellos, knowns, pieces, entries, closes, losts, downs;
 	uint32_t nruns;
 	int down_code, close_code;
@@ -36,7 +38,16 @@ on_down(const struct err *why, void *arg)
 	fix.down_code = why->code;
 }
 
-static const struct peer_ops ops = {on_hello, on_nothing, on_nothing, on_down};
+static void
+on_said(const struct frame_said *m, void *arg)
+{
+	(void)arg;
+	fix.saids++;
+	(void)snprintf(fix.said, sizeof(fix.said), "%s", m->text);
+}
+
+static const struct peer_ops ops = {
+    on_hello, on_nothing, on_nothing, on_down, on_said};
 
 static int
 on_known(bool fresh, void *arg, struct err *e)
@@ -279,10 +290,91 @@ test_an_agent_of_another_version_is_told_apart(void **state)
 	assert_int_equal(fake_link_say(&fix.link, &b, &e), ERR_PROTO);
 	(void)snprintf(want, sizeof(want),
 	    "HELLO: the agent speaks version 1 of the link, this server "
-	    "version %d: the sandbox is of another version of it",
-	    FRAME_VERSION);
+	    "versions %d to %d: the sandbox is of another version of it",
+	    FRAME_VERSION_OLDEST, FRAME_VERSION);
 	assert_string_equal(e.msg, want);
 	fake_link_sent_nothing(&fix.link);
+}
+
+static int
+say_line(uint32_t version, const char *text)
+{
+	const struct frame_said m = {.level = FRAME_SAID_LEVEL_WARN,
+	    .what = FRAME_SAID_WHAT_DISK_FULL,
+	    .text = text};
+	struct buf b;
+
+	buf_init(&b, 0);
+	open_link();
+	put_hello(&b, version, 0);
+	put_hello_end(&b, 0);
+	assert_int_equal(frame_put_said(&b, &m), 0);
+	return say(&b);
+}
+
+static void
+test_an_older_agent_is_answered_in_its_version_and_says_nothing(void **state)
+{
+	struct wire_in in;
+
+	(void)state;
+	assert_int_equal(say_line(FRAME_VERSION_OLDEST, "x"), ERR_PROTO);
+	assert_true(peer_is_up(fix.peer));
+	in = fake_link_sent(&fix.link, FRAME_WELCOME);
+	assert_int_equal(wire_get_u32(&in), FRAME_VERSION_OLDEST);
+	assert_int_equal(fix.saids, 0);
+}
+
+static void
+test_what_an_agent_says_is_passed_on(void **state)
+{
+	(void)state;
+	assert_int_equal(say_line(FRAME_VERSION, "/ is full"), 0);
+	assert_int_equal(fix.saids, 1);
+	assert_string_equal(fix.said, "/ is full");
+	assert_true(peer_is_up(fix.peer));
+}
+
+static void
+test_a_line_before_the_hello_is_refused(void **state)
+{
+	const struct frame_said m = {.text = ""};
+	struct buf b;
+
+	(void)state;
+	buf_init(&b, 0);
+	open_link();
+	put_hello(&b, FRAME_VERSION, 0);
+	assert_int_equal(frame_put_said(&b, &m), 0);
+	assert_int_equal(say(&b), ERR_PROTO);
+	assert_int_equal(fix.saids, 0);
+}
+
+static int
+say_raw(uint8_t level)
+{
+	struct buf b;
+	size_t at;
+
+	buf_init(&b, 0);
+	at = raw_begin(&b, FRAME_SAID);
+	wire_put_u8(&b, level);
+	wire_put_u8(&b, 0);
+	for (size_t i = 0; i < 6; i++) /* run, dropped, length of text */
+		wire_put_u32(&b, 0);
+	wire_put_u8(&b, 0);
+	raw_end(&b, at);
+	return say(&b);
+}
+
+static void
+test_a_level_above_a_warning_is_refused(void **state)
+{
+	(void)state;
+	greet();
+	assert_int_equal(say_raw(FRAME_SAID_LEVEL_WARN), 0);
+	assert_int_equal(say_raw(FRAME_SAID_LEVEL_WARN + 1), ERR_PROTO);
+	assert_int_equal(fix.saids, 1);
 }
 
 static void
@@ -636,6 +728,11 @@ main(void)
 	    TEST(test_it_is_up_after_the_whole_hello_only),
 	    TEST(test_hellos_that_lie_are_refused),
 	    TEST(test_an_agent_of_another_version_is_told_apart),
+	    TEST(
+		test_an_older_agent_is_answered_in_its_version_and_says_nothing),
+	    TEST(test_what_an_agent_says_is_passed_on),
+	    TEST(test_a_line_before_the_hello_is_refused),
+	    TEST(test_a_level_above_a_warning_is_refused),
 	    TEST(test_nothing_but_hello_may_come_first_and_only_once),
 	    TEST(test_frames_of_our_own_direction_are_refused),
 	    TEST(test_fields_too_few_or_too_many_are_refused),
