@@ -1,7 +1,9 @@
 /* http_stat.c - what a server counts, and the ids of its requests */
 #include "supervisor/http/http_int.h"
 
-#include <stdio.h>
+#include <endian.h>
+
+#include "common/hex.h"
 
 void
 http_server_stats(const struct http_server *s, struct http_stats *out)
@@ -17,8 +19,11 @@ http_server_stats(const struct http_server *s, struct http_stats *out)
 void
 http_stat_next_id(struct http_server *s, char out[HTTP_ID_MAX])
 {
-	(void)snprintf(
-	    out, HTTP_ID_MAX, "%08x-%08x", s->id_start, s->id_next++);
+	const uint32_t start = htobe32(s->id_start), n = htobe32(s->id_next++);
+
+	hex_encode(&start, sizeof(start), out);
+	out[8] = '-';
+	hex_encode(&n, sizeof(n), out + 9);
 }
 
 void

@@ -81,14 +81,16 @@ def memory_kb(server, what="VmRSS"):
         return int(next(n for n in f if n.startswith(what)).split()[1])
 
 
-def begin(server):
+def begin(server, token=None):
     """A client with little room, and the first that it was sent."""
+    bearer = f"Authorization: Bearer {token}\r\n" if token else ""
     slow = socket.socket()
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     slow.settimeout(60)
     slow.connect(("127.0.0.1", server.port))
     slow.sendall(b"GET /api/v1/export HTTP/1.1\r\n"
-                 b"Host: 127.0.0.1:%d\r\n\r\n" % server.port)
+                 b"Host: 127.0.0.1:%d\r\n%s\r\n" % (
+                     server.port, bearer.encode()))
     got = slow.recv(12, socket.MSG_WAITALL)
     assert got == b"HTTP/1.1 200"
     return slow, got
@@ -139,6 +141,21 @@ def test_a_reader_that_goes_away_leaves_its_place(full):
              "a place")
     slow[1].close()
     assert is_indexed(server)
+
+
+def test_a_reader_whose_token_is_revoked_gets_no_more(full):
+    """From here on the server wants tokens."""
+    server, _ = full
+    ctl = Ctl(server)
+    token = ctl("token", "add", "default").strip()
+    slow = begin(server, token)[0]
+    ctl("token", "revoke", token.split("_")[1])
+    got = 0
+    with slow, contextlib.suppress(ConnectionError):
+        while data := slow.recv(1 << 20):
+            got += len(data)
+    # What lay ready on the way, and no page more.
+    assert got < RUNS * len(WORDS) / 2
 
 
 # ---- an index that cannot be used
