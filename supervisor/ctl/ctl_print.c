@@ -12,10 +12,25 @@
 #define GAP 2       /* columns between two */
 #define CUT_LEAST 4 /* no column is cut to less */
 
+/* A terminal obeys control characters of Latin 1 as well, which JSON leaves as
+ * they are. */
+static size_t
+for_whom(void)
+{
+	return isatty(STDOUT_FILENO) != 0 ? JSON_ENSURE_ASCII : 0;
+}
+
 void
 ctl_print_json(const json_t *o)
 {
-	(void)json_dumpf(o, stdout, JSON_INDENT(2) | REAL_DIGITS);
+	(void)json_dumpf(o, stdout, JSON_INDENT(2) | REAL_DIGITS | for_whom());
+	(void)putchar('\n');
+}
+
+void
+ctl_print_json_line(const json_t *o)
+{
+	(void)json_dumpf(o, stdout, JSON_COMPACT | for_whom());
 	(void)putchar('\n');
 }
 

@@ -12,6 +12,8 @@ struct ctl_column {
 };
 
 void ctl_print_json(const json_t *o);
+/* ctl_print_json_line - in one line */
+void ctl_print_json_line(const json_t *o);
 /* ctl_print_table - a line per object of the list, under heads; null is "-".
  * As wide and as coloured as ctl_screen.h says */
 void ctl_print_table(

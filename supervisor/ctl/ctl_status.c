@@ -238,8 +238,7 @@ watch_turn(const struct ctl_call *c, struct watch_view *w)
 		w->last = fresh;
 	}
 	if (c->o->json && rc == 0) {
-		(void)json_dumpf(w->last, stdout, JSON_COMPACT);
-		(void)putchar('\n');
+		ctl_print_json_line(w->last);
 	} else if (c->o->json) {
 		(void)fprintf(stderr, "sandboxctl: %s\n", why.msg);
 	} else if (rc == 0) {

@@ -174,8 +174,10 @@ server_status_on_request(struct front *f, struct http_exchange *x)
 	json_object_update_new(o,
 	    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"started_at", view_time(since_ms), "uptime_s",
-		since_ms == 0 ? json_null() :
-				json_integer((now_ms - since_ms) / 1000),
+		since_ms == 0 ?
+		    json_null() :
+		    json_integer(
+			now_ms < since_ms ? 0 : (now_ms - since_ms) / 1000),
 		"programs", crew_members_view(f->crew_members, now_ms),
 		"engine", view_engine(f), "disks", view_disks(f), "load",
 		view_load(f), "history", view_history(f), "store",
