@@ -18,6 +18,10 @@
 #include "images/agent/say.h"
 #include "images/agent/walk.h"
 
+#ifndef PACKAGE_VERSION
+#define PACKAGE_VERSION "unreleased"
+#endif
+
 /* ---- the kinds of channels */
 
 static int

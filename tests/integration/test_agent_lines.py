@@ -2,11 +2,21 @@
 import json
 import os
 import re
+import shutil
 import signal
+import sys
+import tempfile
+import time
+import uuid
 
 import pytest
 
 from client import wait_for
+
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))), "agent"))
+
+import wire  # noqa: E402
 
 
 @pytest.fixture
@@ -100,3 +110,87 @@ def test_at_level_debug_each_command_has_two_lines(make_server):
     assert found == [
         ("command started", "0", None), ("command ended", "0", "0"),
         ("command started", "1", None), ("command ended", "1", "3")]
+
+
+# ---- an agent that is none of ours
+
+FLOOD = 100000
+# It greets, answers pings, and says far more than it may.
+FAKE_AGENT = """#!/usr/bin/env python3
+import socket, struct, threading, time
+s = socket.socket(socket.AF_UNIX)
+while s.connect_ex("/.mcp-sandbox/sock") != 0:
+    time.sleep(0.005)
+lock = threading.Lock()
+def send(data):
+    with lock:
+        s.sendall(data)
+send({hello!r})
+f = s.makefile("rb")
+def answer():
+    while (head := f.read(8)):
+        size, number, _ = struct.unpack("<IHH", head)
+        body = f.read(size - 4)
+        if number == {ping}:
+            send(struct.pack("<IHH", 16, {pong}, 0) + body + bytes(4))
+threading.Thread(target=answer, daemon=True).start()
+for _ in range({rounds}):
+    send({line!r} * 1000)
+while True:
+    time.sleep(1)
+    send({last!r})
+"""
+
+
+def write_fake_agent(path):
+    line = wire.pack_frame(
+        "SAID", level=2, what=wire.SAID_WHATS.index("DISK_FULL"),
+        run=uuid.uuid4(), text='x\n{"msg":"forged"}\x1b[2J')
+    with open(path, "w", encoding="ascii") as f:
+        f.write(FAKE_AGENT.format(
+            hello=wire.pack_frame("HELLO", version=wire.VERSION,
+                                  boot=uuid.uuid4()) +
+            wire.pack_frame("HELLO_END"),
+            ping=wire.number_of("PING"), pong=wire.number_of("PONG"),
+            rounds=FLOOD // 1000, line=line,
+            last=wire.pack_frame("SAID", level=2, text="over")))
+    os.chmod(path, 0o755)
+
+
+@pytest.fixture
+def hostile_build(build):
+    """Our programs, and an agent that is not."""
+    with tempfile.TemporaryDirectory() as path:
+        os.chmod(path, 0o755)
+        for name in os.listdir(build):
+            if name.startswith("mcp-sandboxd"):
+                shutil.copy(os.path.join(build, name), path)
+        write_fake_agent(os.path.join(path, "sandbox-agent"))
+        yield path
+
+
+def test_a_flood_of_a_hostile_agent_is_bounded(hostile_build, make_server):
+    began = time.monotonic()
+    server = make_server(build=hostile_build,
+                         env={"LOG_FORMAT": "json", "WORKERS": "1"})
+    run = server.client().start("box", "true")["run_id"]
+    worker = server.pids("worker")
+
+    def over():
+        return [f for f in events(server) if f["detail"] == "over"]
+    last = wait_for(over, 120, "the end of the flood")[0]
+    shown = [f for f in events(server, "agent saw a full disk")]
+    # Twenty at once, and one each second.
+    assert 20 <= len(shown) <= 21 + time.monotonic() - began
+    told = sum(int(f.get("dropped", 0)) for f in events(server))
+    # One of the last ones may be too many as well.
+    assert FLOOD <= told + len(shown) <= FLOOD + 120
+    assert int(last["dropped"]) > 0
+    for f in shown:
+        # The text alone is its own; a run that is not there is not named.
+        assert f["detail"] == 'x\\x0a{"msg":"forged"}\\x1b[2J'
+        assert f["level"] == "warn" and f["sandbox"] == "box"
+        assert "run" not in f and "request" not in f
+    assert all(json.loads(n)["msg"] != "forged" for n in server.log)
+    assert server.pids("worker") == worker and server.is_ready()
+    assert server.client().status(run)["state"] in ("queued", "running")
