@@ -149,7 +149,7 @@ def test_words_of_others_do_not_move_the_cursor(ctl):
         listed = json.loads(ctl("--json", "token", "list"))
         assert made["id"] in [t["id"] for t in listed["tokens"]]
         text = Screen([*ctl.base, "--json", "token", "list"]).finish()[1]
-        assert "c\\u009bd" in text
+        assert "c\\u009Bd" in text
         assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", text)
     finally:
         ctl("token", "revoke", made["id"])
