@@ -418,6 +418,7 @@ start_cb(struct sched_item *item)
 static void
 turn_cb(struct sched_item *item)
 {
+	quota_use_begin_engine(item);
 	sandbox_on_turn(HASH_OF(item, struct sandbox, turn));
 }
 

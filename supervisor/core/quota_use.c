@@ -19,6 +19,10 @@
 #define WAIT_FOR_ROOM_S 10
 #define PLACES 64       /* bits of a word */
 #define WORKED_MS 10000 /* who worked so lately is at work */
+/* Who has more than so many behind what begins at the engine, in a crowd, has
+ * a rest of so many ticks. */
+#define REST_BEHIND 2
+#define REST_TICKS 3
 
 TAILQ_HEAD(quota_use_list, quota_use);
 
@@ -169,6 +173,15 @@ look_at_work(struct quota_use *u)
 	u->all->nworking += is_working(u);
 }
 
+static void
+rest(struct quota_use *u)
+{
+	if (u->rest > 0 && (--u->rest == 0 || !quota_use_is_crowded(u))) {
+		u->rest = 0;
+		sched_lane_gate(&u->engine, SCHED_GATE_OPEN);
+	}
+}
+
 void
 quota_uses_tick(struct quota_uses *all)
 {
@@ -180,6 +193,9 @@ quota_uses_tick(struct quota_uses *all)
 		if (u->lane.nwaiting > 0 || u->engine.nwaiting > 0)
 			set_lanes(u);
 	}
+	TAILQ_FOREACH (u, &all->list, link)
+		rest(u);
+	sched_turn(all->engine);
 	if (all->counted_ms >= all->flushed_ms + FLUSH_MS ||
 	    all->counted_ms < all->flushed_ms)
 		quota_uses_flush(all);
@@ -190,6 +206,19 @@ quota_use_ask_engine(struct quota_use *u, struct sched_item *item)
 {
 	set_lanes(u);
 	sched_add(&u->asked, item, false);
+}
+
+void
+quota_use_begin_engine(const struct sched_item *item)
+{
+	struct quota_use *u = HASH_OF(item->queue, struct quota_use, asked);
+
+	if (++u->begun < u->all->engine_share ||
+	    u->engine.nwaiting <= REST_BEHIND || !quota_use_is_crowded(u))
+		return;
+	u->begun = 0;
+	u->rest = REST_TICKS;
+	sched_lane_gate(&u->engine, SCHED_GATE_SHUT);
 }
 
 /* ---- the day */

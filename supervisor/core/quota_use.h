@@ -33,7 +33,9 @@ struct quota_use {
 	struct tenant_id tenant;
 	struct sched_lane lane;   /* its runs */
 	struct sched_lane engine; /* what it asks of the engine, ... */
-	struct sched_queue asked; /* in order */
+	struct sched_queue asked; /* in order; */
+	unsigned int begun;       /* of it since the last rest, ... */
+	unsigned int rest;        /* and ticks that are left of one */
 	uint64_t sandboxes;
 	uint64_t nano_cpus;    /* of them */
 	uint64_t memory_bytes; /* of them */
@@ -67,7 +69,7 @@ void quota_uses_on_refused(struct quota_uses *all,
     void (*cb)(struct tenant_id tenant, enum quota_key key, void *arg),
     void *arg);
 /* quota_uses_tick - what a changed quota, or a new day, permits begins in the
- * next sched_turn */
+ * next sched_turn; who has rested from the engine is served at once */
 void quota_uses_tick(struct quota_uses *all);
 /* quota_uses_sandboxes - of all tenants */
 uint64_t quota_uses_sandboxes(const struct quota_uses *all);
@@ -78,6 +80,11 @@ struct quota_use *quota_use_of(struct quota_uses *all, struct tenant_id tenant);
  * Beside other tenants, a tenant has few of them going at a time: what was
  * begun is not interrupted for the next. */
 void quota_use_ask_engine(struct quota_use *u, struct sched_item *item);
+/* quota_use_begin_engine - item's turn has come.  A tenant that has a backlog
+ * while others are at work rests between its turns, some ticks after each so
+ * many as it may have at a time: what the engine does for it takes processors
+ * from their runs (decision 64). */
+void quota_use_begin_engine(const struct sched_item *item);
 /*
  * The day: what runs took of it that ended is in the database, and is read
  * once; what those take that go is counted with each tick: quota_uses_recount,

@@ -1,5 +1,8 @@
 #include "tests/unit/core/core_ground.h"
 
+#include <sched.h>
+
+#include "supervisor/core/quota_use.h"
 #include "supervisor/core/tenants.h"
 
 /* Whose sandboxes the engine makes and removes next. */
@@ -163,6 +166,160 @@ test_shares_of_what_was_taken_over_are_told_again(void **state)
 	assert_int_equal(sb->share.told.cpu_shares, 256);
 }
 
+/* ---- rests: turns begun and left by hand, with no loop and no clock */
+
+#define ITEMS 8 /* for each of the processors, which a tenant has half of */
+
+struct turns {
+	struct sched *runs, *engine;
+	struct quota_uses *uses;
+	struct quota_use *a, *b;
+	struct sched_item *of_a, of_b;
+	unsigned int nitems, asked, left; /* of a's; begun in order */
+};
+
+static void
+begin_cb(struct sched_item *item)
+{
+	quota_use_begin_engine(item);
+}
+
+static void
+turns_open(struct turns *t)
+{
+	cpu_set_t set;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
+	*t = (struct turns){.nitems = ITEMS * (unsigned int)CPU_COUNT(&set)};
+	t->runs = sched_new(begin_cb);
+	t->engine = sched_new(begin_cb);
+	t->uses =
+	    quota_uses_new(core_tenants(g.core), g.store, t->runs, t->engine);
+	t->a = quota_use_of(t->uses, tenant_of("a")->tenant);
+	t->b = quota_use_of(t->uses, tenant_of("b")->tenant);
+	t->of_a = xcalloc(t->nitems, sizeof(*t->of_a));
+}
+
+static void
+turns_close(struct turns *t)
+{
+	for (unsigned int i = 0; i < t->nitems; i++)
+		sched_leave(&t->of_a[i]);
+	sched_leave(&t->of_b);
+	quota_uses_free(t->uses);
+	sched_free(t->engine);
+	sched_free(t->runs);
+	free(t->of_a);
+}
+
+static void
+ask_a(struct turns *t, unsigned int n)
+{
+	while (n-- > 0)
+		quota_use_ask_engine(t->a, &t->of_a[t->asked++]);
+	sched_turn(t->engine);
+}
+
+/* All that a has going has ended; how many go then? */
+static unsigned int
+leave_a(struct turns *t)
+{
+	unsigned int n = t->a->engine.nrunning;
+
+	while (n-- > 0)
+		sched_leave(&t->of_a[t->left++]);
+	sched_turn(t->engine);
+	return t->a->engine.nrunning;
+}
+
+static void
+b_works(struct turns *t)
+{
+	sched_leave(&t->of_b);
+	quota_use_ask_engine(t->b, &t->of_b);
+	sched_turn(t->engine);
+	assert_int_equal(t->of_b.where, SCHED_IS_RUNNING);
+	quota_uses_tick(t->uses);
+	assert_true(quota_use_is_crowded(t->a));
+}
+
+static void
+test_a_backlog_beside_others_has_rests(void **state)
+{
+	unsigned int going, ticks = 0;
+	struct turns t;
+
+	(void)state;
+	turns_open(&t);
+	ask_a(&t, t.nitems);
+	going = t.a->engine.nrunning;
+	assert_in_range(going, 1, t.nitems / 4);
+	b_works(&t);
+	/* The next in the crowd are the last before a rest. */
+	assert_in_range(leave_a(&t), 1, going);
+	assert_int_equal(leave_a(&t), 0);
+	b_works(&t); /* who has none waits for nothing */
+	for (; t.a->engine.nrunning == 0; ticks++)
+		quota_uses_tick(t.uses);
+	assert_in_range(ticks, 1, 10);
+	assert_int_equal(t.a->engine.nrunning, going);
+	assert_int_equal(leave_a(&t), 0);
+	turns_close(&t);
+}
+
+static void
+test_who_has_no_backlog_has_no_rest(void **state)
+{
+	struct turns t;
+
+	(void)state;
+	turns_open(&t);
+	b_works(&t);
+	while (t.asked + 3 < t.nitems) { /* one, and the next two behind it */
+		ask_a(&t, 3);
+		while (t.a->engine.nwaiting > 0)
+			assert_int_not_equal(leave_a(&t), 0);
+		assert_int_equal(leave_a(&t), 0);
+	}
+	turns_close(&t);
+}
+
+static void
+test_a_backlog_without_others_has_no_rest(void **state)
+{
+	struct turns t;
+
+	(void)state;
+	turns_open(&t);
+	ask_a(&t, t.nitems);
+	do
+		quota_uses_tick(t.uses);
+	while (leave_a(&t) > 0);
+	assert_int_equal(t.left, t.nitems);
+	turns_close(&t);
+}
+
+static void
+test_a_rest_ends_with_the_crowd(void **state)
+{
+	struct turns t;
+
+	(void)state;
+	turns_open(&t);
+	ask_a(&t, t.nitems);
+	b_works(&t);
+	(void)leave_a(&t);
+	assert_int_equal(leave_a(&t), 0);
+	sched_leave(&t.of_b);
+	t.b->worked_ms = 0; /* as if some seconds ago */
+	quota_uses_tick(t.uses);
+	assert_false(quota_use_is_crowded(t.a));
+	while (t.a->engine.nrunning > 0)
+		(void)leave_a(&t);
+	assert_int_equal(t.left, t.nitems);
+	turns_close(&t);
+}
+
 int
 main(void)
 {
@@ -175,6 +332,10 @@ main(void)
 	    TEST(test_taking_over_waits_for_no_turn),
 	    TEST(test_shares_of_the_processors_follow_the_number_of_sandboxes),
 	    TEST(test_shares_of_what_was_taken_over_are_told_again),
+	    TEST(test_a_backlog_beside_others_has_rests),
+	    TEST(test_who_has_no_backlog_has_no_rest),
+	    TEST(test_a_backlog_without_others_has_no_rest),
+	    TEST(test_a_rest_ends_with_the_crowd),
 	};
 
 	return cmocka_run_group_tests_name("engine_turns", tests, NULL, NULL);
