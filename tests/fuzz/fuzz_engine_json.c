@@ -66,6 +66,19 @@ read_facts(const char *s, size_t n)
 }
 
 static void
+read_about(const char *s, size_t n)
+{
+	struct backend_about about;
+	struct err e;
+
+	if (answer_about(s, n, &about, &e) != 0)
+		return;
+	check_text(about.name, sizeof(about.name));
+	check_text(about.version, sizeof(about.version));
+	check_text(about.api, sizeof(about.api));
+}
+
+static void
 read_small(unsigned int which, const char *s, size_t n)
 {
 	struct backend_handle handle;
@@ -101,9 +114,12 @@ read_small(unsigned int which, const char *s, size_t n)
 	case 3:
 		if (answer_version(s, n, api, &e) == 0)
 			check_text(api, sizeof(api));
+		read_about(s, n);
 		break;
 	case 4:
-		(void)!answer_info(s, n, "runc", &info, &e);
+		if (answer_info(s, n, "runc", &info, &e) == 0)
+			check_text(
+			    info.default_runtime, sizeof(info.default_runtime));
 		read_facts(s, n);
 		break;
 	default:

@@ -238,3 +238,5 @@ def test_a_full_disk_ends_what_was_left(make_server):
         return listed["left_running"] == 0
 
     wait_for(over, 30, "its end")
+    wait_for(lambda: any("agent saw a full disk" in n and "sandbox=full" in n
+                         for n in server.log), 60, "the agent's line")
