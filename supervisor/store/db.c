@@ -14,6 +14,7 @@
 #include <sqlite3.h>
 
 #include "common/buf.h"
+#include "common/clock.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/history_feed.h"
 #include "supervisor/store/history_words.h"
@@ -22,6 +23,7 @@
 #define WAL_FRAME_HEADER 24
 #define NAME_BYTES_MAX 16384
 #define PROGRESS_STEPS 100000 /* of SQLite's machine: some milliseconds */
+#define DEADLINE_STEPS 100    /* some tens of FTS5's pages */
 #define COPY_PAGES 1024       /* in one step of db_copy */
 #define PAGE_BYTES 4096 /* SQLite's default; only an estimate hangs on it */
 
@@ -35,6 +37,7 @@ struct db {
 	uint64_t wal_pages;
 	uint64_t wal_size; /* of its file, at least; 0: to be asked for */
 	struct tally tally;
+	uint64_t deadline_ms;
 	void (*on_progress)(void *arg);
 	void *on_progress_arg;
 };
@@ -83,6 +86,8 @@ db_fail(struct db *db, int rc, struct err *e)
 	if (kind == SQLITE_TOOBIG || kind == SQLITE_MISMATCH)
 		return err_set(
 		    e, ERR_INVAL, "database: %s", sqlite3_errmsg(db->h));
+	if (kind == SQLITE_INTERRUPT)
+		return err_set(e, ERR_LIMIT, "database: it takes too long");
 	db->doomed = db->doomed || kind != SQLITE_ERROR;
 	if (is_out_of_space(db, rc))
 		return err_set(e, ERR_DB,
@@ -647,6 +652,22 @@ db_on_progress(struct db *db, void (*cb)(void *arg), void *arg)
 	db->on_progress_arg = arg;
 	sqlite3_progress_handler(
 	    db->h, cb == NULL ? 0 : PROGRESS_STEPS, progress_cb, db);
+}
+
+static int
+deadline_cb(void *arg)
+{
+	return clock_mono_ms() >= ((const struct db *)arg)->deadline_ms;
+}
+
+/* FTS5 looks through its pages inside of one step, but reads each by a small
+ * statement, and these count. */
+void
+db_set_deadline(struct db *db, uint64_t mono_ms)
+{
+	db->deadline_ms = mono_ms;
+	sqlite3_progress_handler(
+	    db->h, mono_ms == 0 ? 0 : DEADLINE_STEPS, deadline_cb, db);
 }
 
 int

@@ -67,6 +67,9 @@ int db_exec(struct db *db, enum db_query q, struct err *e) MUSTCHECK;
 /* db_on_progress - while a statement goes on, cb is called now and then; NULL:
  * nobody any more */
 void db_on_progress(struct db *db, void (*cb)(void *arg), void *arg);
+/* db_set_deadline - what reads beyond it (clock_mono_ms) fails with ERR_LIMIT;
+ * 0: none any more */
+void db_set_deadline(struct db *db, uint64_t mono_ms);
 int db_exec_text(struct db *db, const char *sql, struct err *e) MUSTCHECK;
 /* db_exec_int - a statement's first column of its first row; ERR_NOTFOUND */
 int db_exec_int(

@@ -3,8 +3,10 @@
  *
  * A lane is a thread with a connection of its own to the index, both made when
  * they are first needed: one for pages of lists, which are quick, one for all
- * that may take its time.  Before a question is answered the lane waits for
- * the index to reach what was committed when the question came.
+ * that may take its time.  A page that was not quick, as words have to be
+ * looked for in many runs before one has them all, is begun again on the other.
+ * Before a question is answered the lane waits for the index to reach what was
+ * committed when the question came.
  */
 #include "supervisor/store/history.h"
 
@@ -120,6 +122,10 @@ lane_answer(struct lane *l, struct history_asking *a)
 			rc = lane_read(l, a, &why);
 		if (rc == ERR_DAMAGED)
 			feed_distrust(feed, opened);
+		if (rc == ERR_LIMIT && !a->is_patient) {
+			a->op.rc = rc;
+			return;
+		}
 		if (rc != 0)
 			lane_close(l);
 		if (rc != 0 && rc != ERR_INVAL) {
@@ -131,6 +137,16 @@ lane_answer(struct lane *l, struct history_asking *a)
 	}
 	a->op.rc = rc;
 	a->op.why = why;
+}
+
+/* What takes its time is not for the lane of those that are quick. */
+static void
+lane_hand_over(struct lane *l, struct history_asking *a)
+{
+	history_page_clear(&a->page);
+	a->is_patient = true;
+	a->op.rc = 0;
+	queue_push(&l->history->lanes[LANE_SLOW].queue, &a->op);
 }
 
 static void *
@@ -145,25 +161,38 @@ lane_main(void *arg)
 			continue;
 		if (op->rc == 0)
 			lane_answer(l, (struct history_asking *)op);
-		done_push(l->history->done, op);
+		if (op->rc == ERR_LIMIT)
+			lane_hand_over(l, (struct history_asking *)op);
+		else
+			done_push(l->history->done, op);
 	}
 	lane_close(l);
 	db_close(l->db);
 	return NULL;
 }
 
+static int
+lane_start(struct lane *l, struct err *e)
+{
+	if (!l->is_started && queue_thread(&l->thread, lane_main, l, e) != 0)
+		return e->code;
+	l->is_started = true;
+	return 0;
+}
+
+/* The slow one as well: questions come to it from the quick one. */
 static void
 lane_submit(struct lane *l, struct history_asking *a)
 {
 	struct err e;
 
-	if (!l->is_started && queue_thread(&l->thread, lane_main, l, &e) != 0) {
+	if (lane_start(&l->history->lanes[LANE_SLOW], &e) != 0 ||
+	    lane_start(l, &e) != 0) {
 		a->op.rc = err_set(&a->op.why, ERR_BACKEND,
 		    "history is not available: %s", e.msg);
 		done_push(l->history->done, &a->op);
 		return;
 	}
-	l->is_started = true;
 	queue_push(&l->queue, &a->op);
 }
 
@@ -347,6 +376,7 @@ asking_new(struct store *s, struct tenant_id tenant,
 static void
 submit(struct store *s, enum lane_name lane, struct history_asking *a)
 {
+	a->is_patient = lane == LANE_SLOW;
 	lane_submit(&s->history->lanes[lane], a);
 }
 

@@ -21,7 +21,9 @@
  * Callbacks run on the loop's thread, later, once, unless the question was
  * canceled or the store closed; what they are given is freed after they
  * return.  Statistics, exports and searches for the beginning of a word have a
- * thread of their own: they delay no other question.
+ * thread of their own: they delay no other question.  Neither does a list for
+ * which so much has to be looked through that its first page is not found at
+ * once: it goes there, too, and after some seconds it is ERR_INVAL.
  */
 #ifndef STORE_HISTORY_H
 #define STORE_HISTORY_H

@@ -15,12 +15,14 @@
 #define HISTORY_COUNT_MS 100
 #define HISTORY_COLLECT_MAX 20000
 #define HISTORY_STATS_MS 10000
+#define HISTORY_PATIENCE_MS 10000 /* on the slow lane, for a first run */
 
 struct db;
 struct history_asking {
 	struct op op; /* run: answers, from the index alone */
 	bool is_canceled;
-	uint64_t mark; /* history_feed.h */
+	bool is_patient; /* on the slow lane */
+	uint64_t mark;   /* history_feed.h */
 	uint64_t tenant;
 	struct history_query q;
 	struct history_words words; /* of q.filter.q; match NULL: none */
@@ -54,6 +56,9 @@ int history_choose_way(struct db *db, const struct history_asking *a,
  * as in history_page */
 int history_text_since(struct db *db, const struct history_asking *a,
     int64_t *since_ms, struct err *e) MUSTCHECK;
+
+/* history_too_long - of a patient question that met no run in its time */
+int history_too_long(const struct history_asking *a, int rc, struct err *e);
 
 int history_list_run(struct db *db, struct op *op, struct err *e) MUSTCHECK;
 void history_page_clear(struct history_page *p);

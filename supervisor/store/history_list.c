@@ -225,6 +225,7 @@ put_whole_way(struct db_call *c, const struct history_asking *a,
 		db_put_int(c, max_duration(a));
 }
 
+/* 1: it took too long, and is as good as too many. */
 static int
 count_way(struct db *db, const struct history_asking *a, enum history_way way,
     int64_t limit, int64_t *n, struct err *e)
@@ -235,6 +236,10 @@ count_way(struct db *db, const struct history_asking *a, enum history_way way,
 	db_call_init(&c, db, DB_HISTORY_COUNT + way);
 	put_whole_way(&c, a, way, limit);
 	rc = db_call_step(&c, e);
+	if (rc == ERR_LIMIT) {
+		*n = limit;
+		return 1;
+	}
 	if (rc < 0)
 		return rc;
 	*n = db_get_int(&c);
@@ -336,6 +341,7 @@ static int
 walk_way(struct history_walk *w, enum history_way way, int64_t value,
     int64_t from, int64_t to, struct err *e)
 {
+	const unsigned int before = w->nseen;
 	struct db_call c;
 	int rc;
 
@@ -353,6 +359,11 @@ walk_way(struct history_walk *w, enum history_way way, int64_t value,
 			break;
 	if (rc == 1)
 		db_call_end(&c);
+	/* Where none was seen there is no place to go on from. */
+	if (rc == ERR_LIMIT && w->nseen != before) {
+		w->is_late = true;
+		return 0;
+	}
 	return rc < 0 ? rc : 0;
 }
 
@@ -418,7 +429,7 @@ compare_keys(const void *x, const void *y)
 	return (a->place > b->place) - (a->place < b->place);
 }
 
-/* 1: there are more than limit. */
+/* 1: there are more than limit, or it took too long. */
 static int
 read_keys(struct history_walk *w, enum history_way way, size_t limit,
     struct history_keys *out, struct err *e)
@@ -443,7 +454,7 @@ read_keys(struct history_walk *w, enum history_way way, size_t limit,
 		out->p = array_grow(out->p, out->n, sizeof(*out->p));
 		out->p[out->n++] = k;
 	}
-	return rc;
+	return rc == ERR_LIMIT ? 1 : rc;
 }
 
 static int
@@ -515,7 +526,7 @@ choose(const struct history_walk *w, const enum history_way *ways, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		int64_t found;
 
-		if (count_way(w->db, w->a, ways[i], enough, &found, e) != 0)
+		if (count_way(w->db, w->a, ways[i], enough, &found, e) < 0)
 			return e->code;
 		if (found < *least) {
 			*least = found;
@@ -560,13 +571,13 @@ page_by_time(
 	if (rc == 0 && n > 0 && has_duration)
 		rc = count_way(
 		    w->db, w->a, WAY_DURATION, WORTH_COUNTING, &lasting, e);
-	if (rc == 0 && lasting < least) {
+	if (rc >= 0 && lasting < least) {
 		rc = collect(w, WAY_DURATION, HISTORY_COLLECT_MAX, e);
 		if (rc != 1)
 			return rc;
 		rc = 0;
 	}
-	return rc == 0 ? walk_places(w, way, 0, e) : rc;
+	return rc >= 0 ? walk_places(w, way, 0, e) : rc;
 }
 
 static int
@@ -629,10 +640,10 @@ count_slowly(const struct history_walk *w, enum history_way way, struct err *e)
 		    (++seen % LOOK_AT_CLOCK == 0 && clock_mono_ms() >= until))
 			break;
 	}
-	p->is_at_least = rc == 1;
+	p->is_at_least = rc == 1 || rc == ERR_LIMIT;
 	if (rc == 1)
 		db_call_end(&c);
-	return rc < 0 ? rc : 0;
+	return p->is_at_least || rc == 0 ? 0 : rc;
 }
 
 static int
@@ -658,6 +669,7 @@ count_all(
 		    w->db, w->a, way, HISTORY_COUNT_MAX + 1, &total, e);
 		if (rc == 0)
 			p->total = (uint64_t)total;
+		p->is_at_least = rc == 1;
 	} else {
 		if (n > 1)
 			rc = choose(
@@ -670,7 +682,9 @@ count_all(
 		p->total = HISTORY_COUNT_MAX;
 		p->is_at_least = true;
 	}
-	return rc;
+	if (p->is_at_least && p->total < p->n)
+		p->total = p->n;
+	return rc < 0 ? rc : 0;
 }
 
 /* ---- a page */
@@ -687,6 +701,17 @@ history_text_since(struct db *db, const struct history_asking *a,
 }
 
 int
+history_too_long(const struct history_asking *a, int rc, struct err *e)
+{
+	if (rc != ERR_LIMIT || !a->is_patient || a->words.match == NULL)
+		return rc;
+	return err_set(e, ERR_INVAL,
+	    "q: to look for this takes more than %d s: take rarer words, or "
+	    "fewer",
+	    HISTORY_PATIENCE_MS / 1000);
+}
+
+int
 history_list_run(struct db *db, struct op *op, struct err *e)
 {
 	struct history_asking *a = (struct history_asking *)op;
@@ -696,12 +721,17 @@ history_list_run(struct db *db, struct op *op, struct err *e)
 	int rc;
 
 	w.until_ms = clock_mono_ms() + HISTORY_TURN_MS;
+	db_set_deadline(db,
+	    a->is_patient ? clock_mono_ms() + HISTORY_PATIENCE_MS : w.until_ms);
 	rc = a->q.sort == HISTORY_CREATED ? page_by_time(&w, ways, n, e) :
 					    page_by_value(&w, ways, n, e);
 	if (rc == 0 && (w.is_full || w.is_late))
 		history_cursor_format(&w.at, a->question, a->page.next);
+	db_set_deadline(db, clock_mono_ms() + HISTORY_COUNT_MS);
 	if (rc == 0 && a->q.total == HISTORY_TOTAL)
 		rc = count_all(&w, ways, n, e);
+	db_set_deadline(db, 0);
+	rc = history_too_long(a, rc, e);
 	if (rc == 0)
 		rc = history_text_since(db, a, &a->page.text_since_ms, e);
 	if (rc == 0 && a->page.text_since_ms != 0)

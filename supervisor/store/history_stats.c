@@ -218,11 +218,12 @@ static int
 add_rows(struct stats *s, struct db *db, enum history_way way, struct err *e)
 {
 	const uint64_t until = clock_mono_ms() + HISTORY_STATS_MS;
-	int64_t last = -1;
+	int64_t last = -1, last_ms = 0;
 	unsigned int seen = 0;
 	struct db_call c;
 	int rc;
 
+	db_set_deadline(db, until);
 	db_call_init(&c, db, DB_HISTORY_STATS + way);
 	history_put_way(&c, s->a, way);
 	while ((rc = db_call_step(&c, e)) == 1) {
@@ -234,12 +235,19 @@ add_rows(struct stats *s, struct db *db, enum history_way way, struct err *e)
 		if (passes && place != last)
 			add_row(s, &r);
 		last = place;
+		last_ms = r.created_ms;
 		if (++seen % LOOK_AT_CLOCK != 0 || clock_mono_ms() < until)
 			continue;
 		s->out->cut_ms = r.created_ms;
 		db_call_end(&c);
 		break;
 	}
+	db_set_deadline(db, 0);
+	if (rc == ERR_LIMIT && seen > 0) {
+		s->out->cut_ms = last_ms;
+		return 0;
+	}
+	rc = history_too_long(s->a, rc, e);
 	return rc < 0 ? rc : 0;
 }
 

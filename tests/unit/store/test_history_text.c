@@ -153,6 +153,62 @@ test_a_long_output_is_found_by_its_ends(void **state)
 	free(text);
 }
 
+/* A phrase of so many words that each of them is in a run thousands of times,
+ * and it nowhere. */
+static void
+write_hard_phrase(char *to)
+{
+	(void)strcpy(to, "\"b");
+	for (int i = 0; i < 200; i++)
+		(void)strcat(to, " b");
+	(void)strcat(to, "\"");
+}
+
+static void
+fill_with_hard_text(struct fixture *f, uint64_t runs)
+{
+	char *text = xcalloc(1, 60001);
+
+	for (size_t at = 0; at < 60000; at += 4)
+		memcpy(text + at, "a b ", 4);
+	for (uint64_t i = 1; i <= runs; i++)
+		(void)add_run_saying(f, i, STORE_TENANT_DEFAULT, text, "x");
+	free(text);
+}
+
+static void
+test_what_is_hard_to_find_delays_no_other_question(void **state)
+{
+	char q[HISTORY_Q_MAX];
+	const struct history_query hard = {
+	    .filter = {.q = q}, .total = HISTORY_TOTAL, .limit = 10};
+	const struct history_query easy = {.limit = 10};
+	struct answer *a = xcalloc(2, sizeof(*a));
+	struct fixture *f = *state;
+
+	setup_sandboxes(f);
+	fill_with_hard_text(f, 100);
+	write_hard_phrase(q);
+	assert_int_equal(count_q(f, "a"), 100);
+	(void)history_list(f->store, (struct tenant_id){STORE_TENANT_DEFAULT},
+	    &hard, answer_cb, &a[0]);
+	(void)history_list(f->store, (struct tenant_id){STORE_TENANT_DEFAULT},
+	    &easy, answer_cb, &a[1]);
+	fixture_wait(f, &a[1].calls, 1);
+	assert_int_equal(a[0].calls, 0);
+	assert_int_equal(a[1].n, 10);
+	fixture_wait(f, &a[0].calls, 1);
+	/* On a machine that is slow enough it is given up. */
+	if (a[0].rc != 0) {
+		assert_int_equal(a[0].rc, ERR_INVAL);
+		assert_non_null(strstr(a[0].msg, "take rarer words"));
+	}
+	assert_int_equal(a[0].n, 0);
+	/* And the lane is as good as before. */
+	assert_int_equal(count_q(f, "a"), 100);
+	free(a);
+}
+
 /* ---- forgetting */
 
 static bool
@@ -277,6 +333,7 @@ main(void)
 	    TEST(test_what_cannot_be_looked_for_is_refused),
 	    TEST(test_another_tenants_words_are_not_found),
 	    TEST(test_a_long_output_is_found_by_its_ends),
+	    TEST(test_what_is_hard_to_find_delays_no_other_question),
 	    TEST(test_a_deleted_runs_text_is_gone_from_the_file),
 	    TEST(test_a_purged_tenants_runs_are_gone_from_the_file),
 	    TEST(test_what_went_while_the_server_was_down_is_not_found),
