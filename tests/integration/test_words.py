@@ -1,5 +1,7 @@
 """How far back words of runs are found, when there is a bound of them."""
 import json
+import os
+import signal
 import urllib.parse
 
 from client import wait_for
@@ -84,4 +86,35 @@ def test_the_oldest_words_leave_and_that_is_said(make_server):
     client = server.client()
     assert lists(client, q="marker", limit=100)["text_since"] == since
     wait_for(lambda: MIB - 70000 < text_bytes(server) <= MIB, 60, "the count")
+    client.close()
+
+
+def test_the_bound_changes_with_a_reload_and_holds_after_a_kill(make_server):
+    server = make_server(args=["--config", "words.conf"], wait=False)
+    server.proc.kill()
+    server.proc.wait()
+    config = os.path.join(server.dir, "words.conf")
+    with open(config, "w") as f:
+        f.write("HISTORY_TEXT_MB=0\n")
+    server.start()
+    client = server.client()
+    runs = [says_much(client, i) for i in range(1, 25)]
+    assert len(lists(client, q="marker", limit=100)["runs"]) == 24
+    assert text_bytes(server) > MIB
+    with open(config, "w") as f:
+        f.write("HISTORY_TEXT_MB=1\n")
+    server.proc.send_signal(signal.SIGHUP)
+    wait_for(lambda: text_bytes(server) <= 23 * 65536, 60, "some to leave")
+    # Whatever it was at: it goes on with that.
+    client.close()
+    os.kill(server.pids("front")[0], signal.SIGKILL)
+    client = server.client()
+
+    def is_below():
+        found = text_bytes(server)
+        return found is not None and 0 < found <= MIB
+    wait_for(is_below, 90, "the rest to leave")
+    found = [r["run_id"] for r in
+             reversed(lists(client, q="marker", limit=100)["runs"])]
+    assert 10 < len(found) < 20 and found == runs[-len(found):]
     client.close()
