@@ -20,9 +20,11 @@
 #define PLACES 64       /* bits of a word */
 #define WORKED_MS 10000 /* who worked so lately is at work */
 /* Who has more than so many behind what begins at the engine, in a crowd, has
- * a rest of so many ticks. */
+ * a rest of so many ticks, but for the first so many turns of such a backlog.
+ */
 #define REST_BEHIND 2
-#define REST_TICKS 3
+#define REST_TICKS 4
+#define REST_SPARES 8
 
 TAILQ_HEAD(quota_use_list, quota_use);
 
@@ -213,10 +215,15 @@ quota_use_begin_engine(const struct sched_item *item)
 {
 	struct quota_use *u = HASH_OF(item->queue, struct quota_use, asked);
 
-	if (++u->begun < u->all->engine_share ||
-	    u->engine.nwaiting <= REST_BEHIND || !quota_use_is_crowded(u))
+	if (u->engine.nwaiting <= REST_BEHIND) {
+		u->begun = 0;
 		return;
-	u->begun = 0;
+	}
+	if (++u->begun < REST_SPARES + u->all->engine_share)
+		return;
+	u->begun = REST_SPARES;
+	if (!quota_use_is_crowded(u))
+		return;
 	u->rest = REST_TICKS;
 	sched_lane_gate(&u->engine, SCHED_GATE_SHUT);
 }

@@ -34,7 +34,7 @@ struct quota_use {
 	struct sched_lane lane;   /* its runs */
 	struct sched_lane engine; /* what it asks of the engine, ... */
 	struct sched_queue asked; /* in order; */
-	unsigned int begun;       /* of it since the last rest, ... */
+	unsigned int begun;       /* of a backlog, at most until a rest, ... */
 	unsigned int rest;        /* and ticks that are left of one */
 	uint64_t sandboxes;
 	uint64_t nano_cpus;    /* of them */
@@ -81,9 +81,9 @@ struct quota_use *quota_use_of(struct quota_uses *all, struct tenant_id tenant);
  * begun is not interrupted for the next. */
 void quota_use_ask_engine(struct quota_use *u, struct sched_item *item);
 /* quota_use_begin_engine - item's turn has come.  A tenant that has a backlog
- * while others are at work rests between its turns, some ticks after each so
- * many as it may have at a time: what the engine does for it takes processors
- * from their runs (decision 64). */
+ * while others are at work rests between its turns, after the first few of it,
+ * some ticks after each so many as it may have at a time: what the engine does
+ * for it takes processors from their runs (decision 64). */
 void quota_use_begin_engine(const struct sched_item *item);
 /*
  * The day: what runs took of it that ended is in the database, and is read
