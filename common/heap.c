@@ -4,7 +4,8 @@
 
 #define HEAP_BLOCK_MAX (256 << 10) /* larger blocks are mapped */
 #define HEAP_FREE_MAX (512 << 10)  /* more at the end goes back */
-#define HEAP_GAPS_MAX (4u << 20)   /* more between blocks, too */
+#define HEAP_START_TICKS 3
+#define HEAP_GAPS_MAX (4u << 20) /* more between blocks, too */
 
 /* What is large is mapped, and given back as soon as it is free: left alone,
  * glibc raises the threshold to the largest block that was ever freed, and
@@ -20,12 +21,15 @@ heap_init(void)
 void
 heap_tick(void)
 {
-	static size_t known; /* free, when it was last given back */
+	static size_t known;       /* free, when it was last given back */
+	static unsigned int ticks; /* a start takes much that it needs once */
 	size_t now = mallinfo2().fordblks;
 
 	if (now < known)
 		known = now;
-	if (now - known < HEAP_GAPS_MAX)
+	if (ticks <= HEAP_START_TICKS)
+		ticks++;
+	if (ticks != HEAP_START_TICKS && now - known < HEAP_GAPS_MAX)
 		return;
 	(void)malloc_trim(0);
 	known = mallinfo2().fordblks;

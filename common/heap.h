@@ -11,8 +11,9 @@
 
 /* heap_init - before the first allocation of weight */
 void heap_init(void);
-/* heap_tick - every few seconds, from the loop: gives back what is free when
- * that is much, and not the same that was given back before */
+/* heap_tick - now and then, from the loop: gives back what is free when that
+ * is much, and not the same that was given back before; once after the start in
+ * any case */
 void heap_tick(void);
 
 #endif

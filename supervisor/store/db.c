@@ -333,6 +333,12 @@ db_use_wal(struct db *db, struct err *e)
 	return 0;
 }
 
+void
+db_rest(struct db *db)
+{
+	(void)sqlite3_db_release_memory(db->h);
+}
+
 int
 db_checkpoint(struct db *db, enum db_wal wal, struct err *e)
 {

@@ -88,6 +88,9 @@ enum db_wal {
 	DB_WAL_REUSE,
 	DB_WAL_TRUNCATE
 };
+/* db_rest - nothing is expected of it for a while: pages at hand are given up
+ */
+void db_rest(struct db *db);
 /* db_checkpoint - copy the WAL into the file, then let it be written from its
  * beginning again, or truncate it; ERR_CONFLICT when a reader is in the way
  * just now */

@@ -50,6 +50,7 @@ struct history_index {
 	size_t ngaps;
 	uint64_t merge_at, merge_spent_ms;
 	bool wants_empty_wal;
+	bool is_at_rest; /* nothing was to do since it gave up its pages */
 	uint64_t shed_at;
 	uint64_t backoff_ms;
 	atomic_uint_least64_t text_max;
@@ -611,6 +612,11 @@ tidy_up(struct history_index *x, struct err *e)
 		return shed(x, e);
 	if (x->is_dirty && (x->is_merging || clock_mono_ms() >= x->merge_at))
 		return merge(x, e);
+	if (!x->is_at_rest) {
+		db_rest(x->take.from);
+		db_rest(x->take.to);
+		x->is_at_rest = true;
+	}
 	if (!x->wants_empty_wal)
 		return 0;
 	x->wants_empty_wal = false;
@@ -652,6 +658,7 @@ follow_once(struct history_index *x, struct err *e)
 
 	if (!feed_wait(x->feed, idle_ms(x)))
 		return feed_is_stopped(x->feed) ? 0 : tidy_up(x, e);
+	x->is_at_rest = false;
 	feed_gather(x->feed, GATHER_MS);
 	feed_take(x->feed, &news);
 	rc = take_in_steps(x, news.runs, news.n, HISTORY_ANEW, e);

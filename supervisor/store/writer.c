@@ -290,6 +290,8 @@ writer_checkpoint(struct writer *w, enum checkpoint_kind kind)
 	w->no_room = rc != 0;
 	if (rc == 0) {
 		checkpoint_on_done(&w->checkpoint, kind);
+		if (kind == CHECKPOINT_TRUNCATE)
+			db_rest(w->db);
 		return;
 	}
 	checkpoint_on_failure(&w->checkpoint, clock_mono_ms());
