@@ -1,4 +1,5 @@
 """The disk and the database below a running server: full, gone, damaged."""
+import errno
 import json
 import os
 import shutil
@@ -67,9 +68,16 @@ class Disk:
         return st.f_bavail * st.f_frsize
 
     def fill(self, leave):
-        """A file of somebody else's that leaves so many bytes."""
-        with open(os.path.join(self.inside, "ballast"), "wb") as f:
-            f.write(b"x" * (self.free() - leave))
+        """A file of somebody else's that leaves so many bytes; the server
+        may write meanwhile."""
+        with open(os.path.join(self.inside, "ballast"), "wb", 0) as f:
+            while (more := self.free() - leave) > 0:
+                try:
+                    f.write(b"x" * more)
+                except OSError as e:
+                    if e.errno != errno.ENOSPC:
+                        raise
+                    break
 
     def clear(self):
         os.unlink(os.path.join(self.inside, "ballast"))
