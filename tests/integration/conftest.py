@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
 
-from server import Engine, Server  # noqa: E402
+from server import Engine, Server, harm  # noqa: E402
 
 names = itertools.count(1)
 
@@ -35,9 +35,9 @@ def server(build, engine):
     """One server for all tests that do not harm it."""
     s = Server(build)
     yield s
-    crashed = sanitizer_reports(s)
+    bad = harm(s.log)
     s.destroy(engine)
-    assert not crashed, crashed
+    assert not bad, bad
 
 
 @pytest.fixture
@@ -51,18 +51,10 @@ def make_server(build, engine):
         return s
 
     yield make
-    crashed = "".join(sanitizer_reports(s) for s in made)
+    bad = [n for s in made for n in harm(s.log)]
     for s in made:
         s.destroy(engine)
-    assert not crashed, crashed
-
-
-def sanitizer_reports(s):
-    """Also turns of a loop that kept others waiting (common/turns.h)."""
-    signs = ("Sanitizer", "runtime error")
-    lines = [n for n in s.log if any(sign in n for sign in signs)
-             or "a turn of the loop took" in n]
-    return "\n".join(lines)
+    assert not bad, bad
 
 
 @pytest.fixture

@@ -49,6 +49,20 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self.unix_path)
 
 
+TURNS_MS = 250
+
+
+def harm(log):
+    """Lines of a log that tell of harm: reports of sanitizers, and turns of a
+    loop that kept others waiting (common/turns.h).  One of these may have been
+    the machine's, which can stop a processor and count that as work; what our
+    code does it does again."""
+    turns = [n for n in log if "a turn of the loop took" in n]
+    took = sum(int(re.search(r"took (\d+) ms", n)[1]) for n in turns)
+    return [n for n in log if "Sanitizer" in n or "runtime error" in n] + \
+        (turns if took > TURNS_MS else [])
+
+
 def may_execute(user, build):
     """Whether user can reach the programs, as the supervisor starts them."""
     entry = pwd.getpwnam(user)

@@ -29,7 +29,8 @@ def add_runs(server, like, n):
         db.executemany(
             f"INSERT INTO run ({', '.join(names)}) VALUES ({marks})",
             ([{**of, "id": of["id"] + i, "uuid": u.bytes, "error": WORDS,
-               "created_ms": of["created_ms"] + i}[c] for c in names]
+               "created_ms": of["created_ms"] + i,
+               "ended_ms": of["started_ms"] + i % 10}[c] for c in names]
              for i, u in enumerate(ids, 1)))
         db.commit()
     return [like] + [str(u) for u in ids]
@@ -50,7 +51,7 @@ def is_indexed(server):
 @pytest.fixture(scope="module")
 def full(build, engine):
     """A server with a history, and the ids of its runs, oldest first."""
-    from server import Server
+    from server import Server, harm
     server = Server(build, env={"MAX_RUNS": "100000"})
     try:
         client = server.client()
@@ -62,8 +63,7 @@ def full(build, engine):
         server.start()
         wait_for(lambda: is_indexed(server), 120, "the index")
         yield server, ids
-        bad = [n for n in server.log if "Sanitizer" in n or
-               "runtime error" in n or "a turn of the loop took" in n]
+        bad = harm(server.log)
         assert not bad, bad
     finally:
         server.destroy(engine)
@@ -105,6 +105,38 @@ def test_all_runs_are_exported_in_their_order(full):
     rows = data.decode().split("\r\n")
     assert status == 200 and rows[-1] == "" and len(rows) == RUNS + 3
     assert [r.partition(",")[0] for r in rows[1:-1]] == ids[::-1]
+
+
+def pages(server, query):
+    """Ids of all pages."""
+    found, cursor = [], ""
+    while True:
+        status, data = ask(server, f"runs?limit=500&{query}{cursor}")
+        assert status == 200, data
+        page = json.loads(data)
+        found += [r["run_id"] for r in page["runs"]]
+        if page["next_cursor"] is None:
+            return found
+        cursor = f"&cursor={page['next_cursor']}"
+
+
+@pytest.mark.parametrize("least, most", [
+    (1, 4), (5, 100000), (9, 100000), (9, 9), (1, 8)])
+def test_durations_that_many_and_few_have(full, least, most):
+    """Of those that many have, runs are met on the way through all."""
+    server, ids = full
+    lasted = {r: i % 10 for i, r in enumerate(ids)}
+    status, data = ask(server, f"runs/{ids[0]}")
+    assert status == 200
+    lasted[ids[0]] = json.loads(data)["duration_ms"]
+    want = [r for r in ids if least <= lasted[r] <= most]
+    asked = f"min_duration_ms={least}&max_duration_ms={most}"
+    assert pages(server, f"{asked}&sort=created") == want
+    assert pages(server, asked) == want[::-1]
+    status, data = ask(server, f"runs?limit=1&count=true&{asked}")
+    found = json.loads(data)
+    assert found["total"] == len(want) or (
+        found["total_is_at_least"] and found["total"] < len(want))
 
 
 def test_a_reader_that_waits_costs_no_memory_and_gets_all(full):

@@ -9,7 +9,7 @@ import urllib.parse
 import pytest
 
 from client import wait_for
-from server import Server
+from server import Server, harm
 
 SUMS = ("stdout_bytes", "stderr_bytes", "artifact_count", "artifact_bytes")
 
@@ -64,8 +64,7 @@ class Ground:
 def ground(build, engine):
     g = Ground(build)
     yield g
-    bad = [n for n in g.server.log if "Sanitizer" in n or
-           "runtime error" in n or "a turn of the loop took" in n]
+    bad = harm(g.server.log)
     g.server.destroy(engine)
     assert not bad, bad
 
