@@ -4,9 +4,11 @@
  * Each index of the runs is in the order of creation for one value of its
  * column (history_sql.h), so a question with one filter is a walk that stops
  * when the page is full; what else is asked for is looked at on the way.  Of
- * several filters the rarest is the way.  In the order of duration or bytes a
- * rare filter's runs are collected and sorted, and a common one's are met soon
- * enough on the walk through all in that order.
+ * several filters the rarest is the way.  Of durations, which are no one value,
+ * the few are collected, and the many are met on a walk through an index that
+ * has them beside the place, so it reads no other runs.  In the order of
+ * duration or bytes a rare filter's runs are collected and sorted, and a common
+ * one's are met soon enough on the walk through all in that order.
  *
  * A page looks for HISTORY_TURN_MS at most.  What it has then goes out, with a
  * cursor behind the last run that it looked at.
@@ -21,8 +23,7 @@
 #include "supervisor/store/store_int.h"
 
 #define WORTH_COUNTING 2000
-#define WORTH_MEETING 1500
-#define WORTH_COLLECTING 10000
+#define WORTH_COLLECTING 5000
 #define WORTH_SORTING 5000
 #define LOOK_AT_CLOCK 64
 
@@ -31,8 +32,7 @@ struct history_walk {
 	struct history_asking *a;
 	uint64_t until_ms;
 	unsigned int nseen;
-	unsigned int tries; /* runs to look at, 0: as time allows */
-	bool is_full;       /* a run that passes has no room */
+	bool is_full; /* a run that passes has no room */
 	bool is_late;
 	struct history_cursor at; /* the last run that was looked at */
 	int64_t last_place;       /* of a file's way: the run may come again */
@@ -104,7 +104,8 @@ is_path(const char *artifact)
 	return strchr(artifact, '/') != NULL;
 }
 
-/* Parameters ?5 to ?20 of HISTORY_PASSES, without what the way has seen to. */
+/* Parameters ?5 to ?20 of HISTORY_PASSES, without what the way has seen to,
+ * and ?21 of the way. */
 static void
 put_filter(
     struct db_call *c, const struct history_asking *a, enum history_way way)
@@ -134,6 +135,8 @@ put_filter(
 	put_text(c, way == WAY_TEXT ? NULL : a->words.match);
 	db_put_int(c, first_place(f));
 	db_put_int(c, last_place(f));
+	if (way == WAY_LASTING)
+		db_put_int(c, max_duration(a));
 }
 
 /* ---- ways */
@@ -207,6 +210,8 @@ put_value(struct db_call *c, const struct history_asking *a,
 		db_put_int(c, f->exit_code);
 	else if (way == WAY_DIGEST)
 		db_put_blob(c, a->digest, sizeof(a->digest));
+	else if (way == WAY_LASTING)
+		db_put_int(c, f->min_duration_ms);
 	else
 		db_put_int(c, value);
 }
@@ -331,8 +336,6 @@ take_row(
 	}
 	if (++w->nseen % LOOK_AT_CLOCK == 0)
 		w->is_late = clock_mono_ms() >= w->until_ms;
-	if (w->tries != 0 && w->nseen >= w->tries)
-		w->is_late = true;
 	return !w->is_late;
 }
 
@@ -536,23 +539,19 @@ choose(const struct history_walk *w, const enum history_way *ways, size_t n,
 	return 0;
 }
 
-/* Common durations are met on the way through all, rare ones are collected;
- * neither is known before it was tried. */
+/* Rare durations are collected, others are met soon enough. */
 static int
 page_by_duration(struct history_walk *w, struct err *e)
 {
-	int rc;
+	int64_t found;
+	int rc = count_way(
+	    w->db, w->a, WAY_DURATION, WORTH_COLLECTING + 1, &found, e);
 
-	w->tries = WORTH_MEETING;
-	rc = walk_places(w, WAY_TENANT, 0, e);
-	w->tries = 0;
-	if (rc != 0 || !w->is_late)
-		return rc;
-	history_page_clear(&w->a->page);
-	w->is_late = false;
-	w->last_place = -1;
-	rc = collect(w, WAY_DURATION, WORTH_COLLECTING, e);
-	return rc == 1 ? walk_places(w, WAY_TENANT, 0, e) : rc;
+	if (rc == 0 && found <= WORTH_COLLECTING)
+		rc = collect(w, WAY_DURATION, WORTH_COLLECTING, e);
+	else if (rc == 0)
+		rc = 1;
+	return rc == 1 ? walk_places(w, WAY_LASTING, 0, e) : rc;
 }
 
 static int
@@ -609,7 +608,7 @@ history_choose_way(struct db *db, const struct history_asking *a,
 	size_t n = find_ways(a, ways);
 	int64_t least;
 
-	*way = n > 0 ? ways[0] : WAY_TENANT;
+	*way = n > 0 ? ways[0] : wants_duration(a) ? WAY_LASTING : WAY_TENANT;
 	return n > 1 ?
 	    choose(&w, ways, n, HISTORY_COLLECT_MAX, way, &least, e) :
 	    0;
@@ -676,7 +675,7 @@ count_all(
 			    w, ways, n, HISTORY_COUNT_MAX, &way, &total, e);
 		if (rc == 0)
 			rc = count_slowly(
-			    w, way == WAY_DURATION ? WAY_TENANT : way, e);
+			    w, way == WAY_DURATION ? WAY_LASTING : way, e);
 	}
 	if (p->total > HISTORY_COUNT_MAX) {
 		p->total = HISTORY_COUNT_MAX;

@@ -9,7 +9,7 @@
 #ifndef STORE_HISTORY_SQL_H
 #define STORE_HISTORY_SQL_H
 
-#define HISTORY_VERSION 2 /* raise it when anything here changes */
+#define HISTORY_VERSION 3 /* raise it when anything here changes */
 
 #define HISTORY_PLACE_BITS 20
 #define HISTORY_CREATED_MAX (((int64_t)1 << (63 - HISTORY_PLACE_BITS)) - 1)
@@ -34,7 +34,7 @@
 	"STRICT;"                                                                                                                    \
 	"CREATE UNIQUE INDEX run_id ON run (id);"                                                                                    \
 	"CREATE INDEX run_unfinished ON run (id) WHERE state < 2;"                                                                   \
-	"CREATE INDEX run_tenant ON run (tenant);"                                                                                   \
+	"CREATE INDEX run_tenant ON run (tenant, place, duration_ms);"                                                               \
 	"CREATE INDEX run_identifier ON run (tenant, identifier);"                                                                   \
 	"CREATE INDEX run_sandbox ON run (tenant, sandbox_name);"                                                                    \
 	"CREATE INDEX run_principal ON run (tenant, principal);"                                                                     \

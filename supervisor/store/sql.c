@@ -398,6 +398,8 @@ const char *const db_sql[DB_NQUERY] = {
     HISTORY_WAY_OF_FILE(WAY_PATH, "artifact_path", " AND a.path = ?2"),
     HISTORY_WAY_OF_FILE(WAY_DIGEST, "artifact_digest", " AND a.sha256 = ?2"),
     HISTORY_WAY(WAY_TEXT, "0", HISTORY_TEXT, "word.rowid"),
+    HISTORY_WAY_OF_RUN(
+	WAY_LASTING, "run_tenant", " AND r.duration_ms BETWEEN ?2 AND ?21"),
     HISTORY_WAY(WAY_DURATION_IS, "r.duration_ms",
 	HISTORY_RUN("run_duration") " AND r.duration_ms = ?2", "r.place"),
     HISTORY_WAY(WAY_BYTES_IS, "r.bytes",

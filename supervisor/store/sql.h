@@ -23,6 +23,7 @@ enum history_way {
 	WAY_PATH,
 	WAY_DIGEST,
 	WAY_TEXT,
+	WAY_LASTING, /* by place, of some durations */
 	WAY_DURATION_IS,
 	WAY_BYTES_IS,
 	WAY_DURATION, /* in the order of its values */

@@ -110,8 +110,10 @@ plan_of(const struct fixture *f, const char *sql)
 
 /* By which index a way goes, and how far it narrows the search. */
 static const char *const ways[HISTORY_NWAY] = {
-    [WAY_TENANT] = "INDEX run_tenant (tenant=? AND rowid>? AND "
-		   "rowid<?)",
+    [WAY_TENANT] = "INDEX run_tenant (tenant=? AND place>? AND "
+		   "place<?)",
+    [WAY_LASTING] = "INDEX run_tenant (tenant=? AND place>? AND "
+		    "place<?)",
     [WAY_IDENTIFIER] = "INDEX run_identifier (tenant=? AND "
 		       "identifier=? AND rowid>? AND rowid<?)",
     [WAY_SANDBOX] = "INDEX run_sandbox (tenant=? AND "
