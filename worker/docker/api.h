@@ -1,8 +1,8 @@
 /*
  * api.h - requests to the engine over its Unix socket
  *
- * libcurl's multi interface on the event loop; connections are kept alive.
- * An answer is bounded in size and time and is otherwise not looked at.
+ * HTTP/1.1 on the event loop; connections are kept alive.  An answer is
+ * bounded in size and time and is otherwise not looked at.
  */
 #ifndef WORKER_DOCKER_API_H
 #define WORKER_DOCKER_API_H
@@ -16,7 +16,6 @@ struct api;
 struct api_call;
 
 #define API_PATH_MAX 4096
-#define API_HEADERS_MAX 65536 /* bytes of an answer's headers */
 
 struct api_answer {
 	int rc;           /* 0: a whole answer, whatever its status; else

@@ -1,12 +1,15 @@
 /*
  * The room's top: what a backend is made of.
  *
- *	docker.c	composes; says what follows when the engine comes and
- *goes open.c		a box on its way: image, create, start, inspect
- *	container.c	boxes that are there		image.c	the image's id
- *	watch.c		the engine's events		engine.c where it is,
- *whether ask.c		an API call			body.c, answer.c
- *its JSON api.c		HTTP over the engine's socket, by libcurl
+ *	docker.c	composes; what follows when the engine comes and goes
+ *	open.c		a box on its way: image, create, start, inspect
+ *	container.c	boxes that are there
+ *	image.c		the image's id
+ *	watch.c		the engine's events
+ *	engine.c	where it is, whether
+ *	ask.c		an API call
+ *	body.c		JSON for it		answer.c	JSON from it
+ *	api.c		HTTP over its socket	reply.c		one answer of it
  *
  * Each calls only those below it.
  */

@@ -7,6 +7,7 @@
 #ifndef TESTS_WORKER_FAKE_ENGINE_H
 #define TESTS_WORKER_FAKE_ENGINE_H
 
+#include <signal.h>
 #include <sys/un.h>
 
 #include <event2/buffer.h>
@@ -135,6 +136,8 @@ fake_engine_init(struct fake_engine *f, struct event_base *base)
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 
 	memset(f, 0, sizeof(*f));
+	/* Who asked may be gone when it answers. */
+	(void)signal(SIGPIPE, SIG_IGN);
 	f->base = base;
 	(void)snprintf(f->path, sizeof(f->path), "/tmp/fake-engine-%ld-%d",
 	    (long)getpid(), ++number);

@@ -373,6 +373,266 @@ test_the_end_of_all_tells_those_that_wait(void **state)
 	f->api = NULL;
 }
 
+/* ---- connections that end, and calls that do */
+
+/* Asks until it is answered. */
+static void
+ask_once(struct fixture *f, struct result *r)
+{
+	get(f, r, 1000, 100);
+	fixture_loop(f->base, &r->done);
+}
+
+static void
+test_a_kept_connection_that_was_closed_is_not_used(void **state)
+{
+	struct fixture *f = *state;
+	struct result r;
+
+	f->engine.answer = answer_hello;
+	ask_once(f, &r);
+	fake_engine_drop(&f->engine, f->engine.conns[0]);
+	ask_once(f, &r);
+	assert_int_equal(r.rc, 0);
+	assert_int_equal(f->engine.asked, 2);
+}
+
+/* The first time it closes without a word. */
+static const char *
+answer_at_second(struct fake_engine *f, const char *method, const char *path)
+{
+	if (f->asked != 2)
+		return answer_hello(f, method, path);
+	for (size_t i = 0; i < f->nconns; i++)
+		(void)shutdown(bufferevent_getfd(f->conns[i]), SHUT_RDWR);
+	return NULL;
+}
+
+static void
+test_a_kept_connection_that_breaks_gives_its_call_to_another(void **state)
+{
+	struct fixture *f = *state;
+	struct result r;
+
+	f->engine.answer = answer_at_second;
+	ask_once(f, &r);
+	ask_once(f, &r);
+	assert_int_equal(r.rc, 0);
+	assert_string_equal(r.body, "hello");
+	assert_int_equal(f->engine.asked, 3);
+}
+
+static const char *
+answer_shut(struct fake_engine *f, const char *method, const char *path)
+{
+	(void)method;
+	(void)path;
+	(void)shutdown(bufferevent_getfd(f->conns[0]), SHUT_RDWR);
+	return NULL;
+}
+
+static void
+test_a_new_connection_that_breaks_is_the_calls_end(void **state)
+{
+	struct fixture *f = *state;
+	struct result r;
+
+	f->engine.answer = answer_shut;
+	ask_once(f, &r);
+	assert_int_equal(r.rc, ERR_BACKEND);
+	assert_non_null(strstr(r.why, "broke off"));
+	assert_int_equal(f->engine.asked, 1);
+}
+
+static void
+test_many_calls_at_once_have_their_own_answers(void **state)
+{
+	struct fixture *f = *state;
+	struct result r[20];
+
+	f->engine.answer = answer_hello;
+	for (int round = 0; round < 2; round++) {
+		for (size_t i = 0; i < ARRAY_LEN(r); i++)
+			get(f, &r[i], 10000, 100);
+		for (size_t i = 0; i < ARRAY_LEN(r); i++) {
+			fixture_loop(f->base, &r[i].done);
+			assert_string_equal(r[i].body, "hello");
+		}
+	}
+	fixture_settle(f->base);
+	assert_in_range(f->engine.nconns, 1, 4); /* that are kept */
+}
+
+static const char *
+answer_two_chunks(struct fake_engine *f, const char *method, const char *path)
+{
+	(void)f;
+	(void)method;
+	(void)path;
+	return "HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n"
+	       "3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n";
+}
+
+struct canceller {
+	struct fixture *f;
+	struct api_call *call;
+	unsigned int pieces;
+	struct result next;
+};
+
+static void
+cancel_in_data_cb(const uint8_t *p, size_t n, void *arg)
+{
+	struct canceller *c = arg;
+
+	(void)p;
+	(void)n;
+	c->pieces++;
+	api_cancel(c->call);
+	get(c->f, &c->next, 1000, 100);
+}
+
+static void
+test_a_call_may_be_cancelled_by_its_own_data(void **state)
+{
+	struct fixture *f = *state;
+	struct canceller c = {.f = f};
+	struct api_ask ask = {.method = "GET",
+	    .path = "/stream",
+	    .on_data = cancel_in_data_cb,
+	    .on_done = done_cb,
+	    .arg = &c};
+
+	f->engine.answer = answer_two_chunks;
+	c.call = api_start(f->api, &ask);
+	fixture_loop(f->base, &c.next.done);
+	assert_int_equal(c.pieces, 1);
+	assert_string_equal(c.next.body, "onetwo");
+}
+
+struct chain {
+	struct fixture *f;
+	unsigned int left;
+	bool done;
+};
+
+static void
+chain_cb(const struct api_answer *a, void *arg)
+{
+	struct chain *c = arg;
+	struct api_ask ask = {
+	    .method = "GET", .path = "/x", .on_done = chain_cb, .arg = c};
+
+	assert_int_equal(a->rc, 0);
+	if (--c->left == 0)
+		c->done = true;
+	else
+		(void)api_start(c->f->api, &ask);
+}
+
+static void
+test_an_answer_may_ask_the_next(void **state)
+{
+	struct fixture *f = *state;
+	struct chain c = {.f = f, .left = 20};
+	struct api_ask ask = {
+	    .method = "GET", .path = "/x", .on_done = chain_cb, .arg = &c};
+
+	f->engine.answer = answer_hello;
+	(void)api_start(f->api, &ask);
+	fixture_loop(f->base, &c.done);
+	assert_int_equal(f->engine.asked, 20);
+	assert_int_equal(f->engine.nconns, 1);
+}
+
+static void
+test_a_large_body_is_sent_whole(void **state)
+{
+	struct fixture *f = *state;
+	struct result r = {0};
+	size_t n = (size_t)4 << 20;
+	char *body = xcalloc(1, n);
+	struct api_ask ask = {.method = "POST",
+	    .path = "/build",
+	    .body = body,
+	    .body_len = n,
+	    .content_type = "application/x-tar",
+	    .timeout_ms = 20000,
+	    .on_done = done_cb,
+	    .arg = &r};
+
+	f->engine.answer = answer_hello;
+	(void)api_start(f->api, &ask);
+	free(body);
+	fixture_loop(f->base, &r.done);
+	assert_int_equal(r.rc, 0);
+	assert_string_equal(f->engine.last, "POST /build");
+}
+
+static void
+test_a_path_with_a_line_in_it_is_not_sent(void **state)
+{
+	static const char *const bad[] = {
+	    "/x y", "/x\r\nX: y", "/x\n", "/\t", "/x\177"};
+	struct fixture *f = *state;
+	struct result r;
+
+	f->engine.answer = answer_hello;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		struct api_ask ask = {.method = "GET",
+		    .path = bad[i],
+		    .on_done = done_cb,
+		    .arg = &r};
+
+		memset(&r, 0, sizeof(r));
+		(void)api_start(f->api, &ask);
+		fixture_loop(f->base, &r.done);
+		assert_int_equal(r.rc, ERR_INVAL);
+	}
+	assert_int_equal(f->engine.asked, 0);
+}
+
+static void
+test_another_socket_is_another_engine(void **state)
+{
+	struct fixture *f = *state;
+	struct result r;
+
+	f->engine.answer = answer_hello;
+	ask_once(f, &r);
+	api_set_socket(f->api, "/nowhere/docker.sock");
+	ask_once(f, &r);
+	assert_int_equal(r.rc, ERR_BACKEND);
+	api_set_socket(f->api, f->engine.path);
+	ask_once(f, &r);
+	assert_int_equal(r.rc, 0);
+}
+
+/* An engine whose queue of connections is full for a moment. */
+static void
+test_a_full_queue_is_waited_for(void **state)
+{
+	struct fixture *f = *state;
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	int full[8], n = 0;
+	struct result r;
+
+	f->engine.answer = answer_hello;
+	assert_int_equal(listen(f->engine.fd, 0), 0);
+	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", f->engine.path);
+	do { /* nobody accepts meanwhile */
+		full[n] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		assert_in_range(full[n], 0, INT32_MAX);
+	} while (
+	    connect(full[n++], (const struct sockaddr *)&sa, sizeof(sa)) == 0 &&
+	    n < 8);
+	assert_int_equal(errno, EAGAIN);
+	ask_once(f, &r);
+	assert_int_equal(r.rc, 0);
+	while (n > 0)
+		(void)close(full[--n]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -392,6 +652,16 @@ main(void)
 	    TEST(test_a_stream_comes_in_pieces_beyond_any_limit),
 	    TEST(test_a_cancelled_call_says_nothing),
 	    TEST(test_a_body_is_sent_as_it_is),
+	    TEST(test_a_kept_connection_that_was_closed_is_not_used),
+	    TEST(test_a_kept_connection_that_breaks_gives_its_call_to_another),
+	    TEST(test_a_new_connection_that_breaks_is_the_calls_end),
+	    TEST(test_many_calls_at_once_have_their_own_answers),
+	    TEST(test_a_call_may_be_cancelled_by_its_own_data),
+	    TEST(test_an_answer_may_ask_the_next),
+	    TEST(test_a_large_body_is_sent_whole),
+	    TEST(test_a_path_with_a_line_in_it_is_not_sent),
+	    TEST(test_another_socket_is_another_engine),
+	    TEST(test_a_full_queue_is_waited_for),
 	    TEST(test_the_end_of_all_tells_those_that_wait),
 	};
 
