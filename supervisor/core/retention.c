@@ -6,38 +6,24 @@
 #define EVERY_MS 60000
 #define DAY_MS INT64_C(86400000)
 
-/* 0: for ever. */
+/* Of days and of bounds, 0: none; so it is for who was deleted. */
 static int64_t
-days_of(const struct tenant *n, enum quota_key key)
+limit_of(const struct tenant *n, enum quota_key key)
 {
 	return n->row.deleted_ms != 0 ? 0 : n->quota[key];
 }
 
-/* It is another one when any tenant's days are. */
+/* It is another one when either of any tenant's is. */
 static uint64_t
-digest_days(const struct tenants *t)
+digest(const struct tenants *t, enum quota_key one, enum quota_key other)
 {
 	const struct tenant *n = NULL;
 	uint64_t sum = 0;
 
 	while ((n = tenants_next(t, n)) != NULL)
 		sum = sum * 31 + n->row.id * 7 +
-		    (uint64_t)days_of(n, QUOTA_HISTORY_DAYS) * 100003 +
-		    (uint64_t)days_of(n, QUOTA_FILES_DAYS);
-	return sum;
-}
-
-/* It is another one when any tenant's bounds are. */
-static uint64_t
-digest_bounds(const struct tenants *t)
-{
-	const struct tenant *n = NULL;
-	uint64_t sum = 0;
-
-	while ((n = tenants_next(t, n)) != NULL)
-		sum = sum * 31 + n->row.id * 7 +
-		    (uint64_t)n->quota[QUOTA_HISTORY_RUNS] * 100003 +
-		    (uint64_t)n->quota[QUOTA_HISTORY_MB];
+		    (uint64_t)limit_of(n, one) * 100003 +
+		    (uint64_t)limit_of(n, other);
 	return sum;
 }
 
@@ -45,16 +31,16 @@ digest_bounds(const struct tenants *t)
 static void
 note_bounds(struct retention *r)
 {
-	uint64_t bounds = digest_bounds(r->tenants);
+	uint64_t bounds =
+	    digest(r->tenants, QUOTA_HISTORY_RUNS, QUOTA_HISTORY_MB);
 	const struct tenant *n = NULL;
 
 	if (bounds == r->bounds)
 		return;
 	r->bounds = bounds;
 	while ((n = tenants_next(r->tenants, n)) != NULL)
-		if (n->row.deleted_ms == 0 &&
-		    (n->quota[QUOTA_HISTORY_RUNS] > 0 ||
-			n->quota[QUOTA_HISTORY_MB] > 0))
+		if (limit_of(n, QUOTA_HISTORY_RUNS) > 0 ||
+		    limit_of(n, QUOTA_HISTORY_MB) > 0)
 			tenants_note_ended(r->tenants, tenant_id_of(n));
 }
 
@@ -67,8 +53,8 @@ next_tenant(const struct retention *r)
 
 	while ((n = tenants_next(r->tenants, n)) != NULL)
 		if (n->row.id > r->at &&
-		    (days_of(n, QUOTA_HISTORY_DAYS) > 0 ||
-			days_of(n, QUOTA_FILES_DAYS) > 0))
+		    (limit_of(n, QUOTA_HISTORY_DAYS) > 0 ||
+			limit_of(n, QUOTA_FILES_DAYS) > 0))
 			return n;
 	return NULL;
 }
@@ -76,7 +62,7 @@ next_tenant(const struct retention *r)
 static int64_t
 before(const struct tenant *n, enum quota_key key, int64_t wall_ms)
 {
-	int64_t days = days_of(n, key);
+	int64_t days = limit_of(n, key);
 
 	return days > 0 && wall_ms > days * DAY_MS ? wall_ms - days * DAY_MS :
 						     0;
@@ -110,7 +96,8 @@ expired_cb(
 void
 retention_tick(struct retention *r, uint64_t now_ms, int64_t wall_ms)
 {
-	uint64_t days = digest_days(r->tenants);
+	uint64_t days =
+	    digest(r->tenants, QUOTA_HISTORY_DAYS, QUOTA_FILES_DAYS);
 	const struct tenant *n;
 
 	note_bounds(r);
