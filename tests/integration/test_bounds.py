@@ -1,11 +1,13 @@
-"""However much there is, no answer and no turn of a loop is without a bound."""
+"""No answer, no turn of a loop and no process at rest is without a bound."""
 import json
 import socket
 import threading
+from collections import Counter
 
 from client import wait_for
 
 MIB = 1 << 20
+IDLE_MAX = 16 * MIB
 ANSWER_MAX = 8 * MIB
 COMMANDS = 64
 BYTES = 100_000
@@ -136,3 +138,39 @@ def test_followers_that_do_not_read_cost_little(server, client, sandbox):
     for sock in socks:
         sock.close()
     wait_for(lambda: server.metric(waiting) < 20_000, 30, "an empty house")
+
+
+def mappings(pid):
+    """(what is mapped, bytes there, bytes of it that are the process's)"""
+    what = None
+    with open(f"/proc/{pid}/smaps", encoding="ascii") as f:
+        for line in f:
+            word = line.split()
+            if not word[0].endswith(":"):
+                what = (*word[5:], word[2])
+            elif word[0] == "Rss:":
+                there = int(word[1]) * 1024
+            elif word[0] == "Anonymous:":
+                yield what, there, int(word[1]) * 1024
+
+
+def taken(pids):
+    """Bytes of memory: what each has for itself, and of a file what the one
+    has that uses most of it.  So it says the same beside other servers, which
+    share the libraries."""
+    own, files = 0, Counter()
+    for pid in pids:
+        of_this = Counter()
+        for what, there, anonymous in mappings(pid):
+            own += anonymous
+            of_this[what] += there - anonymous
+        files |= of_this
+    return own + files.total()
+
+
+def test_an_idle_server_takes_little_memory(make_server):
+    server = make_server()
+    pids = [server.proc.pid, *(pid for pid, _ in server.children())]
+    if not server.is_sanitized():
+        wait_for(lambda: taken(pids) <= IDLE_MAX, 60,
+                 "the memory of all processes to be below its bound")

@@ -1,6 +1,4 @@
 """What waits, how much of it, and what nobody ends."""
-import os
-
 from client import wait_for
 
 QUEUED = 40
@@ -14,12 +12,6 @@ def front_kib(server):
     with open(f"/proc/{server.pids('front')[0]}/status",
               encoding="ascii") as f:
         return next(int(n.split()[1]) for n in f if n.startswith("VmRSS"))
-
-
-def is_sanitized(server):
-    """A sanitizer keeps what is freed for a while: its memory says little."""
-    with open(os.path.join(server.build, "mcp-sandboxd-front"), "rb") as f:
-        return b"__asan_init" in f.read()
 
 
 def queue_behind(client, count):
@@ -36,7 +28,7 @@ def test_what_waits_is_on_disk_and_not_in_memory(make_server):
     before = front_kib(server)
     first, queued = queue_behind(client, QUEUED)
     assert client.status(queued[-1])["state"] == "queued"
-    if not is_sanitized(server):
+    if not server.is_sanitized():
         wait_for(lambda: front_kib(server) - before < ROOM_KIB, 30,
                  "the front's memory to stay below its bound")
     # Its turn comes all the same.
