@@ -461,8 +461,7 @@ is_of_this(struct history_index *x, struct err *e)
 	int64_t id;
 	int rc;
 
-	db_call_init(&c, x->take.from, DB_NEXT_NUMBER);
-	db_put_text(&c, "run");
+	db_call_init(&c, x->take.from, DB_NEXT_RUN);
 	rc = db_call_step(&c, e);
 	id = rc == 1 ? db_get_int(&c) : 1;
 	if (rc == 1)

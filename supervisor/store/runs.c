@@ -39,7 +39,7 @@
 #define ENV_MASK "***"
 #define ENV_REFERENCE "secret://" /* names a value, and is none */
 /* What a row takes beside its texts, with its entries in indexes. */
-#define RUN_ROW_BYTES 300
+#define RUN_ROW_BYTES 200
 #define COMMAND_ROW_BYTES 70
 #define ARTIFACT_ROW_BYTES 100
 
@@ -412,10 +412,9 @@ text_bytes(const char *text)
 static uint64_t
 size_rows(const struct store_run *r, uint64_t path_bytes)
 {
-	const char *const texts[] = {r->identifier, r->identifier,
-	    r->sandbox_name, r->container_id, r->error, r->artifacts_error,
-	    r->principal, r->client, r->address, r->session, r->request_id,
-	    r->trace};
+	const char *const texts[] = {r->identifier, r->sandbox_name,
+	    r->container_id, r->error, r->artifacts_error, r->principal,
+	    r->client, r->address, r->session, r->request_id, r->trace};
 	uint64_t n = RUN_ROW_BYTES + r->digest_len + r->log_len;
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)

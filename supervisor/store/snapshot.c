@@ -23,13 +23,12 @@ store_snapshot_clear(struct store_snapshot *s)
 }
 
 static int
-next_number(struct db *db, const char *table, uint64_t *out, struct err *e)
+next_number(struct db *db, enum db_query q, uint64_t *out, struct err *e)
 {
 	struct db_call c;
 	int rc;
 
-	db_call_init(&c, db, DB_NEXT_NUMBER);
-	db_put_text(&c, table);
+	db_call_init(&c, db, q);
 	rc = db_call_step(&c, e);
 	if (rc < 0)
 		return rc;
@@ -87,8 +86,8 @@ snapshot_read(struct db *db, void (*slim)(struct store_run *run),
     struct store_snapshot *s, struct err *e)
 {
 	if (db_exec(db, DB_BEGIN_READ, e) != 0 ||
-	    next_number(db, "sandbox", &s->next_sandbox, e) != 0 ||
-	    next_number(db, "run", &s->next_run, e) != 0 ||
+	    next_number(db, DB_NEXT_SANDBOX, &s->next_sandbox, e) != 0 ||
+	    next_number(db, DB_NEXT_RUN, &s->next_run, e) != 0 ||
 	    read_sandboxes(
 		db, DB_SANDBOX_LIVE, &s->sandboxes, &s->nsandboxes, e) != 0 ||
 	    read_sandboxes(db, DB_SANDBOX_LEFT, &s->ended, &s->nended, e) != 0)

@@ -216,7 +216,12 @@ const char *const db_sql[DB_NQUERY] = {
 		       " sum(runs_canceled), sum(commands_completed),"
 		       " sum(commands_failed), sum(commands_timed_out)"
 		       " FROM tenant",
-    [DB_NEXT_NUMBER] = "SELECT seq + 1 FROM sqlite_sequence WHERE name = ?1",
+    [DB_NEXT_SANDBOX] =
+	"SELECT seq + 1 FROM sqlite_sequence WHERE name = 'sandbox'",
+    /* seq: the largest of those that are gone, or a larger one's. */
+    [DB_NEXT_RUN] =
+	"SELECT 1 + max(coalesce((SELECT seq FROM sqlite_sequence"
+	" WHERE name = 'run'), 0), coalesce((SELECT max(id) FROM run), 0))",
 
     [DB_ARTIFACT_INSERT] =
 	"INSERT INTO artifact (run, tenant, identifier, " ARTIFACT_COLUMNS ")"

@@ -196,17 +196,17 @@ test_every_query_goes_by_an_index(void **state)
 		enum db_query q;
 		const char *want;
 	} plans[] = {
-	    {DB_RUN_GET, "run_of_tenant (tenant=? AND uuid=?)"},
+	    {DB_RUN_GET, "run_of_tenant (uuid=? AND tenant=?)"},
 	    {DB_RUN_UNFINISHED, "SCAN run USING INDEX run_unfinished"},
 	    {DB_SANDBOX_LIVE, "SCAN sandbox USING INDEX sandbox_live"},
-	    {DB_ARTIFACT_GET, "run_of_tenant (tenant=? AND uuid=?)"},
+	    {DB_ARTIFACT_GET, "run_of_tenant (uuid=? AND tenant=?)"},
 	    {DB_ARTIFACT_LATEST,
 		"artifact_latest (tenant=? AND identifier=? AND path=?)"},
 	    {DB_LOG_WANTED, "(uuid=?)"},
 	    {DB_BLOB_WANTED, "(tenant=? AND sha256=?)"},
 	    {DB_TRIM_RUNS, "run_latest (tenant=?)"},
 	    {DB_EVICT_OLDEST, "kept_here (tenant=?)"},
-	    {DB_FORGET_FIND, "run_of_tenant (tenant=? AND uuid=?)"},
+	    {DB_FORGET_FIND, "run_of_tenant (uuid=? AND tenant=?)"},
 	    {DB_FORGET_BLOBS, "blob_unused (tenant=?)"},
 	    {DB_TRIM_SANDBOXES, "sandbox_dead (tenant=? AND ended_ms<?)"},
 	    {DB_FORGET_RUN, "(rowid=?)"},

@@ -273,6 +273,88 @@ test_rows_of_before_are_counted_for_their_tenants(void **state)
 	assert_int_equal(
 	    fixture_query(f, "SELECT count(*) FROM run WHERE row_bytes > 0"),
 	    0);
+	/* As they are counted when they go: of the last it is the same. */
+	assert_int_equal(check_and_run(f, embed_sql), 0);
+	assert_int_equal(
+	    fixture_query(f,
+		"SELECT row_bytes = (SELECT sum(bytes) FROM run_size"
+		" WHERE run <> 6) AND row_bytes > 500 FROM tenant"),
+	    1);
+}
+
+#define INTEGRITY                                                              \
+	"SELECT count(*) FROM pragma_integrity_check"                          \
+	" WHERE integrity_check = 'ok'"
+#define INDICES                                                                \
+	"SELECT group_concat(name) = " INDEX_NAMES                             \
+	" FROM (SELECT name FROM sqlite_schema WHERE type = 'index'"           \
+	" AND tbl_name = 'run' ORDER BY name)"
+#define INDEX_NAMES "'run_latest,run_of_tenant,run_sandbox,run_unfinished'"
+
+static void
+test_a_run_loses_two_indices_and_nothing_else(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(run_until(f, 13), 0);
+	fill_version_13(f);
+	assert_int_equal(run_until(f, 20), 0);
+	assert_int_equal(run_until(f, 21), 0);
+	assert_int_equal(fixture_query(f, INTEGRITY), 1);
+	assert_int_equal(fixture_query(f, INDICES), 1);
+	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 3);
+	/* Its id is its tenant's once. */
+	fixture_exec(f,
+	    "UPDATE OR IGNORE run SET uuid = (SELECT uuid FROM run"
+	    " WHERE id = 3) WHERE id = 5");
+	assert_int_equal(
+	    fixture_query(f, "SELECT count(DISTINCT uuid) FROM run"), 3);
+	/* As one that is new has it. */
+	assert_int_equal(fixture_query(f,
+			     "SELECT count(*) FROM sqlite_schema"
+			     " WHERE name = 'run' AND sql LIKE"
+			     " '%id INTEGER PRIMARY KEY,%'"
+			     " AND sql LIKE '%uuid BLOB NOT NULL CHECK%'"),
+	    1);
+}
+
+static void
+test_no_number_of_a_run_is_given_out_twice(void **state)
+{
+	static const struct {
+		const char *sql;
+		int64_t next;
+	} steps[] = {
+	    /* The largest before is gone. */
+	    {"SELECT 1", 10},
+	    {"UPDATE run SET id = 15 WHERE id = 6", 16},
+	    {"UPDATE run SET id = 12 WHERE id = 5", 16},
+	    {"DELETE FROM run WHERE id = 3", 16},
+	    {"DELETE FROM run WHERE id = 15", 16},
+	    {"DELETE FROM run", 16},
+	};
+	struct fixture *f = *state;
+
+	assert_int_equal(run_until(f, 13), 0);
+	fill_version_13(f);
+	assert_int_equal(check_and_run(f, embed_sql), 0);
+	fixture_exec(f,
+	    "DELETE FROM spec; DELETE FROM command;"
+	    "DELETE FROM artifact; DELETE FROM kept");
+	for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+		fixture_exec(f, steps[i].sql);
+		assert_int_equal(
+		    fixture_query(f, db_sql[DB_NEXT_RUN]), steps[i].next);
+	}
+}
+
+static void
+test_the_first_run_of_a_new_database_has_number_one(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(check_and_run(f, embed_sql), 0);
+	assert_int_equal(fixture_query(f, db_sql[DB_NEXT_RUN]), 1);
 }
 
 /* A table that is made anew may leave a view of it behind that asks for what
@@ -431,6 +513,9 @@ main(void)
 	    TEST(test_runs_of_before_have_what_their_commands_and_files_say),
 	    TEST(test_a_run_has_the_indices_of_before_when_it_is_made_anew),
 	    TEST(test_rows_of_before_are_counted_for_their_tenants),
+	    TEST(test_a_run_loses_two_indices_and_nothing_else),
+	    TEST(test_no_number_of_a_run_is_given_out_twice),
+	    TEST(test_the_first_run_of_a_new_database_has_number_one),
 	    TEST(test_every_view_can_be_read),
 	    TEST(test_who_waits_is_told_that_it_goes_on),
 	    TEST(test_only_the_missing_ones_run),
