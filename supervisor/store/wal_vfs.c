@@ -21,6 +21,7 @@ struct held {
 	int n;
 	sqlite3_int64 at;
 	bool is_last; /* the page that comes ends a commit */
+	int failed;   /* what nobody could be told: the next call is */
 };
 
 static sqlite3_vfs *system_vfs;
@@ -48,6 +49,15 @@ flush(struct held *h)
 	h->is_last = false;
 	return n == 0 ? SQLITE_OK :
 			h->inner->xWrite(h->file, h->bytes, n, h->at);
+}
+
+static int
+take_failed(struct held *h)
+{
+	int rc = h->failed;
+
+	h->failed = SQLITE_OK;
+	return rc;
 }
 
 /* ---- the WAL */
@@ -85,9 +95,10 @@ wal_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
 {
 	struct held *h = held_of(f);
 	bool is_last = h->is_last;
-	int rc = SQLITE_OK;
+	int rc = take_failed(h);
 
-	if (h->n > 0 && (at != h->at + h->n || n > HELD_MAX - h->n)) {
+	if (rc == SQLITE_OK && h->n > 0 &&
+	    (at != h->at + h->n || n > HELD_MAX - h->n)) {
 		rc = flush(h);
 		h->is_last = is_last;
 	}
@@ -110,7 +121,10 @@ static int
 wal_sync(sqlite3_file *f, int flags)
 {
 	struct held *h = held_of(f);
-	int rc = flush(h);
+	int rc = take_failed(h);
+
+	if (rc == SQLITE_OK)
+		rc = flush(h);
 
 	return rc != SQLITE_OK ? rc : h->inner->xSync(f, flags);
 }
@@ -151,27 +165,30 @@ wal_close(sqlite3_file *f)
 
 /* ---- the database, whose locks are the WAL's, too */
 
-static void
+static int
 flush_wal(sqlite3_file *f)
 {
 	struct held *wal = held_of(f)->other;
 
-	if (wal != NULL)
-		(void)flush(wal);
+	return wal == NULL ? SQLITE_OK : flush(wal);
 }
 
 static int
 main_shm_lock(sqlite3_file *f, int offset, int n, int flags)
 {
+	/* What is held here was given up by its transaction. */
 	if ((flags & SQLITE_SHM_UNLOCK) != 0)
-		flush_wal(f);
+		(void)flush_wal(f);
 	return held_of(f)->inner->xShmLock(f, offset, n, flags);
 }
 
 static void
 main_shm_barrier(sqlite3_file *f)
 {
-	flush_wal(f);
+	int rc = flush_wal(f);
+
+	if (rc != SQLITE_OK)
+		held_of(f)->other->failed = rc;
 	held_of(f)->inner->xShmBarrier(f);
 }
 

@@ -279,6 +279,43 @@ test_a_write_that_fails_fails_its_commit(void **state)
 	}
 }
 
+/* Also one long before the commit, of a transaction that has more pages than
+ * its cache. */
+static void
+test_any_write_may_fail(void **state)
+{
+	static const char *const steps[] = {
+	    "INSERT INTO t (x) SELECT hex(randomblob(20000)) FROM t LIMIT 3",
+	    "UPDATE t SET x = x || hex(randomblob(50))",
+	    "UPDATE t SET x = hex(randomblob(500)) WHERE n % 3 = 1"};
+	struct wal_test *t = *state;
+	unsigned int failed = 0;
+
+	must(t->ours, "PRAGMA cache_size = 5");
+	must(t->ours, "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')");
+	for (unsigned int i = 1; i <= 60; i++) {
+		int rc = SQLITE_OK;
+
+		must(t->ours, "BEGIN IMMEDIATE");
+		calls.fail_in = i;
+		for (size_t k = 0; k < ARRAY_LEN(steps) && rc == SQLITE_OK; k++)
+			rc = try(t->ours, steps[k]);
+		if (rc == SQLITE_OK)
+			rc = try(t->ours, "COMMIT");
+		failed += rc != SQLITE_OK;
+		assert_int_equal(rc == SQLITE_OK, calls.fail_in > 0);
+		calls.fail_in = 0;
+		if (sqlite3_get_autocommit(t->ours) == 0)
+			must(t->ours, "ROLLBACK");
+		assert_same(t->ours, t->other);
+		assert_would_survive(t);
+		must(t->ours, "DELETE FROM t WHERE n > 3");
+		must(t->ours, "PRAGMA wal_checkpoint(PASSIVE)");
+	}
+	assert_true(failed > 10);
+	assert_whole(t->ours);
+}
+
 int
 main(void)
 {
@@ -289,6 +326,7 @@ main(void)
 	    TEST(test_without_syncs_others_have_each_commit_too),
 	    TEST(test_nothing_is_held_when_the_lock_is_given_up),
 	    TEST(test_a_write_that_fails_fails_its_commit),
+	    TEST(test_any_write_may_fail),
 	};
 
 	return cmocka_run_group_tests_name("wal_vfs", tests, NULL, NULL);
