@@ -335,7 +335,7 @@ writer_gather(struct writer *w)
 	    queue_count(&w->queue, NULL);
 
 	if (all >= WRITER_MANY)
-		queue_gather(&w->queue, all / 2,
+		queue_gather(&w->queue, all - all / 4,
 		    all >= WRITER_CROWD ? WRITER_CROWD_US : WRITER_GATHER_US);
 }
 

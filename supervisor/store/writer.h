@@ -10,8 +10,9 @@
  * last commit too.
  *
  * While WRITER_MANY or more are held and wait, their ends are to be expected:
- * the thread gives them WRITER_GATHER_US to come along, so that more of them
- * share a sync; WRITER_CROWD_US when they are WRITER_CROWD.
+ * the thread waits until three quarters of them have come along, so that more
+ * share a sync, but no longer than WRITER_GATHER_US; WRITER_CROWD_US when they
+ * are WRITER_CROWD.
  *
  * An op can be held on the loop's thread until another one takes it with it
  * (op.h, covers), until it is told to go, or for WRITER_SOON_MS.  A held op
@@ -29,7 +30,7 @@
 #define WRITER_MANY 6
 #define WRITER_GATHER_US 2000
 #define WRITER_CROWD 18 /* so many take longer by themselves */
-#define WRITER_CROWD_US 5000
+#define WRITER_CROWD_US 8000
 
 struct db;
 struct done;
