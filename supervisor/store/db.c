@@ -16,6 +16,7 @@
 #include "common/buf.h"
 #include "common/clock.h"
 #include "common/xmalloc.h"
+#include "supervisor/store/event_put.h"
 #include "supervisor/store/history_feed.h"
 #include "supervisor/store/history_words.h"
 #include "supervisor/store/tally.h"
@@ -38,6 +39,7 @@ struct db {
 	uint64_t wal_pages;
 	uint64_t wal_size; /* of its file, at least; 0: to be asked for */
 	struct tally tally;
+	struct event_newest newest;
 	uint64_t deadline_ms;
 	void (*on_progress)(void *arg);
 	void *on_progress_arg;
@@ -47,6 +49,12 @@ struct tally *
 db_tally(struct db *db)
 {
 	return &db->tally;
+}
+
+struct event_newest *
+db_event_newest(struct db *db)
+{
+	return &db->newest;
 }
 
 const char *

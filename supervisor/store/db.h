@@ -54,6 +54,8 @@ void db_watch_runs(struct db *db, struct feed *feed);
 int64_t db_changes(const struct db *db);
 /* db_tally - tally.c's, of the transaction that is under way */
 struct tally *db_tally(struct db *db);
+/* db_event_newest - event_put.c's, likewise */
+struct event_newest *db_event_newest(struct db *db);
 
 /* db_copy - all of from as it reads it now, into the empty database to; told
  * is called now and then with bytes.  ERR_DB */

@@ -52,18 +52,40 @@ trim(struct db *db, uint64_t tenant, uint64_t newest, struct err *e)
 	return db_call_run(&c, e);
 }
 
-int
-event_put(struct db *db, struct op *op, struct store_event *row, struct err *e)
+void
+event_put_anew(struct db *db)
 {
-	struct db_call c;
-	uint64_t newest;
+	*db_event_newest(db) = (struct event_newest){0};
+}
 
-	if (number_of(db, DB_EVENT_NEWEST, row->tenant, &newest, e) != 0)
-		return e->code;
-	row->seq = newest + 1;
+/* What was erased meanwhile gets no row, and no number. */
+static int
+insert(struct db *db, const struct store_event *row, struct err *e)
+{
+	int64_t before = db_changes(db);
+	struct db_call c;
+
 	db_call_init(&c, db, DB_EVENT_INSERT);
 	rows_put_event(&c, row);
 	if (db_call_run(&c, e) != 0)
+		return e->code;
+	if (db_changes(db) > before)
+		*db_event_newest(db) =
+		    (struct event_newest){row->tenant, row->seq};
+	return 0;
+}
+
+int
+event_put(struct db *db, struct op *op, struct store_event *row, struct err *e)
+{
+	const struct event_newest *last = db_event_newest(db);
+	uint64_t newest = last->seq;
+
+	if ((newest == 0 || last->tenant != row->tenant) &&
+	    number_of(db, DB_EVENT_NEWEST, row->tenant, &newest, e) != 0)
+		return e->code;
+	row->seq = newest + 1;
+	if (insert(db, row, e) != 0)
 		return e->code;
 	op->has_events = true;
 	op->events_of = row->tenant;

@@ -13,6 +13,14 @@
 #define EVENT_TRIM_EVERY 64
 #define EVENT_TRIM_STEP 1024 /* that go at once, at most */
 
+/* The number that the transaction under way gave last: a crowd of ends asks
+ * once. */
+struct event_newest { /* of one connection: db_event_newest */
+	uint64_t tenant;
+	uint64_t seq; /* 0: not known */
+};
+/* event_put_anew - a transaction begins, or a part of it was undone */
+void event_put_anew(struct db *db);
 /* event_put - seq is set; what is too old goes */
 int event_put(struct db *db, struct op *op, struct store_event *row,
     struct err *e) MUSTCHECK;

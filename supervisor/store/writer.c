@@ -26,6 +26,7 @@
 #include "supervisor/store/checkpoint.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/done.h"
+#include "supervisor/store/event_put.h"
 #include "supervisor/store/identity.h"
 #include "supervisor/store/queue.h"
 #include "supervisor/store/tally.h"
@@ -95,6 +96,14 @@ batch_wants_run(const struct op *list)
 	return false;
 }
 
+/* What was kept at hand of what is undone. */
+static void
+drop_undone(struct db *db)
+{
+	tally_drop(db);
+	event_put_anew(db);
+}
+
 /* Alone: its failure is its own.  Negative: the batch is lost. */
 static int
 op_run_saved(struct db *db, struct op *op, struct err *e)
@@ -108,7 +117,7 @@ op_run_saved(struct db *db, struct op *op, struct err *e)
 		op->rc = tally_flush(db, &op->why);
 	if (op->rc == 0)
 		return db_exec(db, DB_RELEASE, e);
-	tally_drop(db);
+	drop_undone(db);
 	if (db_is_doomed(db)) {
 		*e = op->why;
 		return op->rc;
@@ -164,7 +173,7 @@ batch_run_ops(struct db *db, struct op *list, struct err *e)
 	if (rc == 0 || db_is_doomed(db))
 		return rc;
 	db_rollback(db);
-	tally_drop(db);
+	drop_undone(db);
 	rc = db_begin(db, e);
 	return rc != 0 ? rc : batch_run_saved(db, list, e);
 }
@@ -175,13 +184,14 @@ batch_run(struct db *db, struct op *list, struct err *e)
 	uint64_t began_us = clock_mono_us();
 	int rc = db_begin(db, e);
 
+	event_put_anew(db); /* other programs may write, too */
 	if (rc == 0)
 		rc = batch_run_ops(db, list, e);
 	if (rc == 0)
 		rc = db_exec(db, DB_COMMIT, e);
 	if (rc != 0) {
 		db_rollback(db);
-		tally_drop(db);
+		drop_undone(db);
 	} else {
 		(void)metric_observe(
 		    FAMILY_STORE_COMMIT_SECONDS, 0, clock_mono_us() - began_us);

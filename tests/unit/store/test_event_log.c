@@ -336,6 +336,33 @@ test_each_tenant_has_its_own_numbers(void **state)
 	assert_kinds(f, 6, NULL, 0);
 }
 
+/* They are due together: one batch, which is begun anew for the one that has
+ * another's number. */
+static void
+test_who_fails_among_others_leaves_no_gap(void **state)
+{
+	static const uint64_t ids[] = {1, 2, 3, 3, 4};
+	struct fixture *f = *state;
+	struct result r = {0};
+
+	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+		struct store_run run;
+
+		make_run(f, &run, ids[i]);
+		begin_run(f, &run, STORE_SOON, &r);
+		store_run_clear(&run);
+	}
+	fixture_wait(f, &r.calls, ARRAY_LEN(ids));
+	assert_int_equal(fixture_query(f,
+			     "SELECT count(*) FROM event"
+			     " WHERE kind = 'run.created'"),
+	    4);
+	assert_int_equal(
+	    fixture_query(
+		f, "SELECT count(*) = max(seq) FROM event WHERE tenant = 1"),
+	    1);
+}
+
 static void
 test_of_a_tenant_that_is_gone_nothing_is_noted(void **state)
 {
@@ -442,6 +469,7 @@ main(void)
 	    TEST(test_what_is_told_again_after_a_restart_is_there_once),
 	    TEST(test_a_run_that_is_deleted_tells_it_once),
 	    TEST(test_each_tenant_has_its_own_numbers),
+	    TEST(test_who_fails_among_others_leaves_no_gap),
 	    TEST(test_of_a_tenant_that_is_gone_nothing_is_noted),
 	    TEST(test_a_start_says_whether_the_end_before_was_one),
 	    TEST(test_the_oldest_go_and_the_newest_stays),
