@@ -63,7 +63,7 @@ def full(build, engine):
         server.start()
         wait_for(lambda: is_indexed(server), 120, "the index")
         yield server, ids
-        bad = harm(server.log)
+        bad = harm(server.log, 0)
         assert not bad, bad
     finally:
         server.destroy(engine)

@@ -64,7 +64,7 @@ class Ground:
 def ground(build, engine):
     g = Ground(build)
     yield g
-    bad = harm(g.server.log)
+    bad = harm(g.server.log, 0)
     g.server.destroy(engine)
     assert not bad, bad
 
