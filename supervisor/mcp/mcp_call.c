@@ -57,7 +57,7 @@ call_new(struct mcp_request *r, const struct mcp_context *with)
 	call_init(&c->base, telling ? &call_ops_telling : &call_ops_silent,
 	    with->who, with->request_id, NULL);
 	call_set_origin(&c->base, with->origin);
-	session_name(with->session, c->base.session);
+	memcpy(c->base.session, with->session->name, sizeof(c->base.session));
 	call_set_client(&c->base, with->session->client);
 	call_set_trace(&c->base, with->message->traceparent, with->traceparent);
 	c->m = with->m;

@@ -27,6 +27,9 @@ struct session {
 	const struct era_revision *rev;
 	int64_t issued_s;
 	char client[CALL_CLIENT_MAX + 1]; /* "": it did not say */
+	/* What it is called in records: hex digits of a digest of its id, by
+	 * which nobody can use it. */
+	char name[SESSION_NAME_LEN + 1];
 };
 
 /* key is copied; ttl_s counts from the issue */
@@ -43,9 +46,6 @@ void session_issue(struct session_keeper *k, const struct era_revision *rev,
  * session of this principal */
 int session_open(struct session_keeper *k, const char *text,
     const struct principal *who, int64_t now_s, struct session *out) MUSTCHECK;
-/* session_name - what it is called in records: hex digits of a digest of its
- * id, by which nobody can use it */
-void session_name(const struct session *s, char out[SESSION_NAME_LEN + 1]);
 /* session_end - it is not found from now on.  At most SESSION_ENDED_MAX are
  * remembered; beyond that the one that ended first is forgotten. */
 void session_end(

@@ -75,6 +75,7 @@ test_no_character_of_a_session_with_a_client_can_be_changed(void **state)
 	struct session s;
 
 	session_issue(*state, era_negotiate(""), &t_a, "editor/1", NOW, id);
+	assert_int_equal(session_open(*state, id, &t_a, NOW, &s), 0);
 	for (char *p = id; *p != '\0'; p++) {
 		char was = *p;
 
@@ -93,19 +94,16 @@ static void
 test_two_sessions_have_two_names_and_one_keeps_its_own(void **state)
 {
 	char a[SESSION_TEXT_MAX + 1], b[SESSION_TEXT_MAX + 1];
-	char name[2][SESSION_NAME_LEN + 1], again[SESSION_NAME_LEN + 1];
-	struct session s;
+	struct session s, again, other;
 
 	session_issue(*state, era_negotiate(""), &t_a, "", NOW, a);
 	session_issue(*state, era_negotiate(""), &t_a, "", NOW, b);
 	assert_int_equal(session_open(*state, a, &t_a, NOW, &s), 0);
-	session_name(&s, name[0]);
-	session_name(&s, again);
-	assert_string_equal(name[0], again);
-	assert_int_equal(strlen(again), SESSION_NAME_LEN);
-	assert_int_equal(session_open(*state, b, &t_a, NOW, &s), 0);
-	session_name(&s, name[1]);
-	assert_string_not_equal(name[0], name[1]);
+	assert_int_equal(session_open(*state, a, &t_a, NOW, &again), 0);
+	assert_string_equal(s.name, again.name);
+	assert_int_equal(strlen(s.name), SESSION_NAME_LEN);
+	assert_int_equal(session_open(*state, b, &t_a, NOW, &other), 0);
+	assert_string_not_equal(s.name, other.name);
 }
 
 static void
@@ -147,6 +145,7 @@ test_a_server_with_another_key_does_not_know_it(void **state)
 	session_keeper_free(other);
 }
 
+/* Whether its own has used it before or not. */
 static void
 test_another_principal_does_not_find_it(void **state)
 {
@@ -154,11 +153,42 @@ test_another_principal_does_not_find_it(void **state)
 	struct session s;
 
 	session_issue(*state, era_negotiate(""), &t_a, "", NOW, id);
-	assert_int_equal(session_open(*state, id, &t_b, NOW, &s), ERR_NOTFOUND);
-	assert_int_equal(session_open(*state, id, &t, NOW, &s), ERR_NOTFOUND);
-	/* The same letters, cut elsewhere. */
-	assert_int_equal(session_open(*state, id, &ta, NOW, &s), ERR_NOTFOUND);
-	assert_int_equal(session_open(*state, id, &t_a, NOW, &s), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(
+		    session_open(*state, id, &t_b, NOW, &s), ERR_NOTFOUND);
+		assert_int_equal(
+		    session_open(*state, id, &t, NOW, &s), ERR_NOTFOUND);
+		/* The same letters, cut elsewhere. */
+		assert_int_equal(
+		    session_open(*state, id, &ta, NOW, &s), ERR_NOTFOUND);
+		assert_int_equal(session_open(*state, id, &t_a, NOW, &s), 0);
+	}
+}
+
+/* More than are remembered, in turns. */
+static void
+test_many_sessions_each_find_their_own(void **state)
+{
+	char id[300][SESSION_TEXT_MAX + 1], client[16];
+	struct session s;
+
+	for (int i = 0; i < 300; i++) {
+		(void)snprintf(client, sizeof(client), "client/%d", i);
+		session_issue(*state, era_negotiate(""), i % 2 ? &t_a : &t_b,
+		    client, NOW, id[i]);
+	}
+	for (int i = 0; i < 900; i++) {
+		int k = i * 7 % 300;
+
+		(void)snprintf(client, sizeof(client), "client/%d", k);
+		assert_int_equal(
+		    session_open(*state, id[k], k % 2 ? &t_a : &t_b, NOW, &s),
+		    0);
+		assert_string_equal(s.client, client);
+		assert_int_equal(
+		    session_open(*state, id[k], k % 2 ? &t_b : &t_a, NOW, &s),
+		    ERR_NOTFOUND);
+	}
 }
 
 static void
@@ -266,6 +296,7 @@ main(void)
 		test_a_session_lives_on_in_a_new_server_with_the_same_key),
 	    WITH_KEEPER(test_a_server_with_another_key_does_not_know_it),
 	    WITH_KEEPER(test_another_principal_does_not_find_it),
+	    WITH_KEEPER(test_many_sessions_each_find_their_own),
 	    WITH_KEEPER(test_each_changed_character_makes_it_unknown),
 	    WITH_KEEPER(test_texts_of_another_form_are_unknown),
 	    WITH_KEEPER(test_a_session_expires),
