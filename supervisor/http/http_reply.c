@@ -10,6 +10,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include <event2/bufferevent_struct.h>
+#include <event2/event_struct.h>
+
 #include "common/js.h"
 
 static void
@@ -72,6 +75,17 @@ reply_waits_too_much(struct http_exchange *x)
 	    "later");
 }
 
+/* What the loop would find out in its next turn is known now: the socket takes
+ * bytes.  If it does not, libevent waits for it as always. */
+static void
+write_now(const struct http_conn *c)
+{
+	struct event *ev = &c->bev->ev_write;
+
+	if (c->ssl == NULL && event_pending(ev, EV_WRITE, NULL))
+		event_active(ev, EV_WRITE, 0);
+}
+
 /* Over TLS libevent tells that "100 Continue" was written by a callback later
  * in the same turn, which evhttp would take for the end of an answer that was
  * begun in between.  So the end of that one comes a turn later, too. */
@@ -85,6 +99,7 @@ send_whole(
 
 	if (c->ssl == NULL || evhttp_find_header(in, "Expect") == NULL) {
 		evhttp_send_reply(req, status, http_reason(status), NULL);
+		write_now(c);
 		return;
 	}
 	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
