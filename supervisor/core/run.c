@@ -225,7 +225,8 @@ run_tell(struct run *r, const struct bus_event *ev)
 static void
 run_say(struct run *r, enum bus_kind kind, const struct err *why)
 {
-	const struct bus_event ev = {.kind = kind, .run = r, .why = why};
+	const struct bus_event ev = {
+	    .kind = kind, .run = r, .sandbox = r->sandbox, .why = why};
 
 	run_tell(r, &ev);
 }
@@ -320,8 +321,6 @@ static void
 do_send(struct run *r)
 {
 	static struct log_limit limit;
-	const struct bus_event ev = {
-	    .kind = BUS_RUN_TOLD, .run = r, .sandbox = r->sandbox};
 
 	r->is_told = false;
 	if (run_chan(r) == NULL)
@@ -343,7 +342,7 @@ do_send(struct run *r)
 		do_tell_cancel(r);
 	run_let_go(r);
 	r->is_told = true;
-	run_tell(r, &ev);
+	run_say(r, BUS_RUN_TOLD, NULL);
 }
 
 static void
@@ -478,6 +477,8 @@ static void
 do_store(struct run *r)
 {
 	struct store_run row;
+	const struct bus_event ev = {
+	    .kind = BUS_RUN_ENDING, .run = r, .row = &row};
 
 	if (r->recorded == RUN_WAS_REFUSED) {
 		run_happen(r, RUN_STORED);
@@ -488,6 +489,8 @@ do_store(struct run *r)
 	artifacts_lend(&r->artifacts, &row);
 	store_run_end(
 	    r->runs->parts.store, &row, r->log, end_stored_cb, run_ref(r));
+	if (row.nartifacts == 0 && !row.artifacts_put)
+		run_tell(r, &ev);
 }
 
 static void
@@ -688,15 +691,12 @@ run_cancel(struct run *r, enum runlog_reason reason)
 void
 run_start(struct run *r)
 {
-	const struct bus_event ev = {
-	    .kind = BUS_RUN_SENT, .run = r, .sandbox = r->sandbox};
-
 	r->worker = r->sandbox->worker;
 	r->row.sent_ms = run_clock_send(&r->clock);
 	run_happen(r, RUN_ITS_TURN);
 	if (r->sandbox->state == SANDBOX_READY)
 		run_set_deadline(r);
-	run_tell(r, &ev);
+	run_say(r, BUS_RUN_SENT, NULL);
 	r->is_doubtful = false;
 }
 

@@ -166,15 +166,20 @@ enum mcp_outcome {
 };
 
 /*
- * For tools.  Exactly one of the two ends the call, at once or later, on the
- * same thread; then it is gone, with its base.  content and data are taken
- * over (data may be NULL).  A call that was canceled, or whose client left,
- * is ended all the same; nothing is sent.
+ * For tools.  Exactly one of result, error and send ends the call, at once or
+ * later, on the same thread; then it is gone, with its base.  content and data
+ * are taken over (data may be NULL).  A call that was canceled, or whose client
+ * left, is ended all the same; nothing is sent.
  */
 void mcp_call_result(
     struct mcp_call *c, struct mcp_content *content, enum mcp_outcome outcome);
 void mcp_call_error(
     struct mcp_call *c, int code, const char *message, json_t *data);
+/* mcp_call_prepare - the result as it may be sent later: by mcp_call_send,
+ * which needs it; result and error drop it */
+void mcp_call_prepare(
+    struct mcp_call *c, struct mcp_content *content, enum mcp_outcome outcome);
+void mcp_call_send(struct mcp_call *c);
 /*
  * mcp_call_base - who calls, progress and cancel (common/call.h)
  *

@@ -212,6 +212,24 @@ executed(const struct store_run *row, const struct log_digest *d, size_t max)
 	return o;
 }
 
+static bool
+never_began(const struct run *r)
+{
+	return r->fail_code == ERR_BACKEND || r->fail_code == ERR_POLICY;
+}
+
+static bool
+execute_ending_cb(
+    struct wait *w, const struct store_run *row, const struct log_digest *d)
+{
+	struct code_call *c = w->arg;
+
+	if (never_began(w->run))
+		return false;
+	tool_prepare(&c->t, executed(row, d, tool_stream_max(&c->t)));
+	return true;
+}
+
 static void
 execute_over_cb(struct wait *w, enum wait_outcome outcome,
     const struct log_digest *d, const struct err *why)
@@ -219,9 +237,11 @@ execute_over_cb(struct wait *w, enum wait_outcome outcome,
 	struct code_call *c = w->arg;
 	const struct run *r = w->run;
 
-	if (outcome != WAIT_IS_OVER)
+	if (outcome == WAIT_IS_READY)
+		tool_send(&c->t);
+	else if (outcome != WAIT_IS_OVER)
 		code_error(c, "ExecutionError", why->msg);
-	else if (r->fail_code == ERR_BACKEND || r->fail_code == ERR_POLICY)
+	else if (never_began(r))
 		code_error(c, "DockerException", r->row.error);
 	else
 		tool_result(
@@ -277,10 +297,11 @@ execute(struct code_call *c, struct sandbox *sb, const struct language *l)
 		code_error(c, "ExecutionError", e.msg);
 		return;
 	}
-	tool_tell_run(&c->t, r);
 	wait_start(&c->wait, core_base(core), r, c->t.call, WAIT_ENDED,
 	    execute_over_cb, c);
+	wait_prepare(&c->wait, execute_ending_cb);
 	core_turn(core);
+	tool_tell_run(&c->t, r); /* its worker has it by now */
 }
 
 static void

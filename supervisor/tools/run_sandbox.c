@@ -40,18 +40,16 @@ run_head(const struct run_call *c)
 
 /* What kept a run from beginning is the tool's failure, not the program's. */
 static bool
-never_began(const struct run *r, struct err *e)
+never_began(const struct run *r)
 {
-	if (r->fail_code != ERR_BACKEND && r->fail_code != ERR_POLICY)
-		return false;
-	(void)err_set(e, r->fail_code, "%s", r->row.error);
-	return true;
+	return r->fail_code == ERR_BACKEND || r->fail_code == ERR_POLICY;
 }
 
 static json_t *
-run_final(const struct run_call *c, const struct log_digest *d)
+run_final(const struct run_call *c, const struct store_run *row,
+    const struct log_digest *d)
 {
-	json_t *o = view_run(&c->wait.run->row, d,
+	json_t *o = view_run(row, d,
 	    &(struct view_wish){.size = VIEW_FOR_TOOL,
 		.waits = SCHED_NOTHING_WAITS,
 		.stream_max = tool_stream_max(&c->t)});
@@ -60,28 +58,56 @@ run_final(const struct run_call *c, const struct log_digest *d)
 	return o;
 }
 
+/* final is taken over; NULL: the call does not wait for it. */
+static json_t *
+run_answer(const struct run_call *c, json_t *final)
+{
+	json_t *o = run_head(c);
+
+	if (final != NULL)
+		json_object_set_new(o, "final", final);
+	return o;
+}
+
+static bool
+run_ending_cb(
+    struct wait *w, const struct store_run *row, const struct log_digest *d)
+{
+	struct run_call *c = w->arg;
+
+	if (never_began(w->run))
+		return false;
+	tool_prepare(&c->t, run_answer(c, run_final(c, row, d)));
+	return true;
+}
+
 static void
 run_over_cb(struct wait *w, enum wait_outcome outcome,
     const struct log_digest *d, const struct err *why)
 {
 	struct run_call *c = w->arg;
+	const struct run *r = w->run;
+	json_t *final = NULL;
 	struct err e;
-	json_t *o;
 
+	if (outcome == WAIT_IS_READY) {
+		tool_send(&c->t);
+		return;
+	}
 	if (outcome == WAIT_FAILED) {
 		e = *why;
 		tool_fail(&c->t, &e);
 		return;
 	}
-	if (outcome == WAIT_IS_OVER && never_began(w->run, &e)) {
+	if (outcome == WAIT_IS_OVER && never_began(r)) {
+		(void)err_set(&e, r->fail_code, "%s", r->row.error);
 		tool_fail(&c->t, &e);
 		return;
 	}
-	o = run_head(c);
 	if (c->await)
-		json_object_set_new(o, "final",
-		    outcome == WAIT_IS_OVER ? run_final(c, d) : json_null());
-	tool_result(&c->t, o);
+		final = outcome == WAIT_IS_OVER ? run_final(c, &r->row, d) :
+						  json_null();
+	tool_result(&c->t, run_answer(c, final));
 }
 
 /* ---- the work */
@@ -104,13 +130,15 @@ run_begin(struct run_call *c, struct run_args *a, struct err *e)
 		tool_tell_sandbox(&c->t, sb);
 	if (run_create(core_runs(core), sb, &a->wish, &r, e) != 0)
 		return e->code;
-	tool_tell_run(&c->t, r);
 	c->await = a->await;
 	if (c->await)
 		c->t.call->deadline_ms = clock_mono_ms() + a->await_timeout_ms;
 	wait_start(&c->wait, core_base(core), r, c->t.call,
 	    c->await ? WAIT_ENDED : WAIT_RECORDED, run_over_cb, c);
+	if (c->await)
+		wait_prepare(&c->wait, run_ending_cb);
 	core_turn(core);
+	tool_tell_run(&c->t, r); /* its worker has it by now */
 	return 0;
 }
 

@@ -102,11 +102,10 @@ check_idle(struct tools *ts)
 	on_idle(ts->idle_arg);
 }
 
-static void
-tool_end(
-    struct tool_call *t, struct mcp_content *content, enum mcp_outcome outcome)
+/* What is left is MCP's, whose call has its answer still to get. */
+static struct mcp_call *
+tool_over(struct tool_call *t)
 {
-	struct tools *ts = t->tools;
 	struct mcp_call *mcp = t->mcp;
 
 	call_release(t->call);
@@ -115,12 +114,21 @@ tool_end(
 	LIST_REMOVE(t, link);
 	json_decref(t->arguments);
 	free(t);
-	mcp_call_result(mcp, content, outcome);
+	return mcp;
+}
+
+static void
+tool_end(
+    struct tool_call *t, struct mcp_content *content, enum mcp_outcome outcome)
+{
+	struct tools *ts = t->tools;
+
+	mcp_call_result(tool_over(t), content, outcome);
 	check_idle(ts);
 }
 
-void
-tool_result(struct tool_call *t, json_t *result)
+static struct mcp_content *
+result_content(const struct tool_call *t, json_t *result)
 {
 	enum tool_text_form form =
 	    strcmp(conf_str(core_conf(t->core), CONF_TOOL_TEXT), "json") == 0 ?
@@ -133,7 +141,28 @@ tool_result(struct tool_call *t, json_t *result)
 	 * keeps a tool from doing its work. */
 	mcp_content_text(content, text, strlen(text));
 	mcp_content_structured(content, result);
-	tool_end(t, content, MCP_TOOL_DONE);
+	return content;
+}
+
+void
+tool_result(struct tool_call *t, json_t *result)
+{
+	tool_end(t, result_content(t, result), MCP_TOOL_DONE);
+}
+
+void
+tool_prepare(struct tool_call *t, json_t *result)
+{
+	mcp_call_prepare(t->mcp, result_content(t, result), MCP_TOOL_DONE);
+}
+
+void
+tool_send(struct tool_call *t)
+{
+	struct tools *ts = t->tools;
+
+	mcp_call_send(tool_over(t));
+	check_idle(ts);
 }
 
 /* The word by which clients of the compatible server know a failure. */

@@ -28,9 +28,9 @@ digest_cb(int rc, const struct log_digest *d, const struct err *why, void *arg)
 }
 
 /* A log that is short by the store's own bound is looked at here and now:
- * it would take longer to ask a thread. */
-static bool
-digest_short(struct wait *w)
+ * it would take longer to ask a thread.  NULL: it is not, or cannot be read */
+static struct log_digest *
+digest_short(const struct wait *w)
 {
 	const struct log_caps caps = run_wish_caps(&w->run->row, w->run->merge);
 	uint8_t bytes[STORE_INLINE_MAX];
@@ -43,25 +43,43 @@ digest_short(struct wait *w)
 	if (n > sizeof(bytes) ||
 	    fd_pread_all(store_log_fd(w->run->log), bytes, (size_t)n, 0,
 		NULL) != (ssize_t)n)
-		return false;
+		return NULL;
 	d = log_digest_new(w->run->row.ncommands, &caps);
 	while (log_digest_advance(d, &log, n, &none, &e) == 1)
 		;
-	wait_over(w, WAIT_IS_OVER, d, NULL);
-	log_digest_free(d);
-	return true;
+	return d;
 }
 
 static void
 texts_cb(int rc, const struct err *why, void *arg)
 {
 	struct wait *w = arg;
+	struct log_digest *d = NULL;
 
-	if (rc != 0)
-		wait_over(w, WAIT_FAILED, NULL, why);
-	else if (!digest_short(w))
+	if (rc == 0)
+		d = digest_short(w);
+	if (d != NULL)
+		wait_over(w, WAIT_IS_OVER, d, NULL);
+	else if (rc == 0)
 		log_view_digest(run_view(w->run), w->run->length, digest_cb, w,
 		    &w->request);
+	else
+		wait_over(w, WAIT_FAILED, NULL, why);
+	log_digest_free(d);
+}
+
+/* While the disk is at work; what is not here is not waited for. */
+static void
+on_ending(struct wait *w, const struct store_run *row)
+{
+	struct log_digest *d;
+
+	if (w->ending == NULL || w->is_ready || w->is_late ||
+	    w->run->asked.is_away)
+		return;
+	d = digest_short(w);
+	w->is_ready = d != NULL && w->ending(w, row, d);
+	log_digest_free(d);
 }
 
 static void
@@ -70,7 +88,9 @@ on_ended(struct wait *w)
 	bus_leave(&w->run->bus, &w->member);
 	timer_free(w->deadline);
 	w->deadline = NULL;
-	if (run_read(w->run, &w->reader, texts_cb, w))
+	if (w->is_ready)
+		wait_over(w, WAIT_IS_READY, NULL, NULL);
+	else if (run_read(w->run, &w->reader, texts_cb, w))
 		texts_cb(0, NULL, w);
 }
 
@@ -89,6 +109,9 @@ on_bus(const struct bus_event *ev, void *arg)
 	case BUS_RUN_REFUSED:
 	case BUS_RUN_END_FAILED:
 		wait_over(w, WAIT_FAILED, NULL, ev->why);
+		break;
+	case BUS_RUN_ENDING:
+		on_ending(w, ev->row);
 		break;
 	case BUS_RUN_ENDED:
 		on_ended(w);
@@ -150,6 +173,12 @@ wait_start(struct wait *w, struct event_base *base, struct run *run,
 			w->progress = progress_new(base, run, call);
 	}
 	call_hold(call, cancel_cb, w);
+}
+
+void
+wait_prepare(struct wait *w, wait_ending_cb ending)
+{
+	w->ending = ending;
 }
 
 void

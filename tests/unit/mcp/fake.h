@@ -178,6 +178,16 @@ fake_done(struct mcp_call *c, const char *text, json_t *structured)
 	mcp_call_result(c, content, MCP_TOOL_DONE);
 }
 
+/* The answer is made, and not given. */
+static inline void
+fake_prepare(struct mcp_call *c, const char *text)
+{
+	struct mcp_content *content = mcp_content_new();
+
+	mcp_content_text(content, text, strlen(text));
+	mcp_call_prepare(c, content, MCP_TOOL_DONE);
+}
+
 static inline void
 fake_progress(struct mcp_call *c, uint64_t done, const char *text)
 {

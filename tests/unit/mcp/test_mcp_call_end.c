@@ -135,6 +135,67 @@ test_a_call_that_ended_is_not_cancelled(void **state)
 	fake_clear(&a);
 }
 
+/* ---- answers made ahead */
+
+static void
+test_what_is_prepared_is_sent_when_it_may_be(void **state)
+{
+	struct ground *g = *state;
+	struct fake_answer a;
+
+	fake_post(g->m, &g->client, SLOW("5"), &a);
+	fake_prepare(fake_held[0], "early");
+	fake_prepare(fake_held[0], "ready");
+	assert_false(fake_is_over(&a));
+	mcp_call_send(fake_held[0]);
+	assert_true(fake_is_over(&a));
+	assert_non_null(strstr(a.body, "ready"));
+	assert_null(strstr(a.body, "early"));
+	assert_int_equal(active(), 0);
+	fake_clear(&a);
+}
+
+static void
+test_what_is_prepared_gives_way_to_another_answer(void **state)
+{
+	struct ground *g = *state;
+	struct fake_answer a;
+
+	fake_post(g->m, &g->client, SLOW("5"), &a);
+	fake_prepare(fake_held[0], "ready");
+	fake_done(fake_held[0], "another", NULL);
+	assert_non_null(strstr(a.body, "another"));
+	assert_null(strstr(a.body, "ready"));
+	fake_clear(&a);
+	fake_post(g->m, &g->client, SLOW("6"), &a);
+	fake_prepare(fake_held[1], "ready");
+	mcp_call_error(fake_held[1], MCP_INTERNAL_ERROR, "broken", NULL);
+	assert_non_null(strstr(a.body, "broken"));
+	assert_int_equal(active(), 0);
+	fake_clear(&a);
+}
+
+static void
+test_what_is_prepared_for_nobody_is_not_sent(void **state)
+{
+	struct ground *g = *state;
+	struct fake_answer a;
+
+	fake_post(g->m, &g->client, SLOW("5"), &a);
+	fake_prepare(fake_held[0], "ready");
+	mcp_client_gone(a.exchange);
+	mcp_call_send(fake_held[0]);
+	assert_int_equal(a.nevents + a.ends + a.replies, 0);
+	fake_clear(&a);
+	fake_post(g->m, &g->client, SLOW("6"), &a);
+	mcp_client_gone(a.exchange);
+	fake_prepare(fake_held[1], "ready");
+	mcp_call_send(fake_held[1]);
+	assert_int_equal(a.nevents + a.ends + a.replies, 0);
+	assert_int_equal(active(), 0);
+	fake_clear(&a);
+}
+
 /* ---- clients that leave */
 
 static void
@@ -300,6 +361,9 @@ main(void)
 	    WITH_GROUND(
 		test_only_the_named_request_of_the_session_is_cancelled),
 	    WITH_GROUND(test_a_call_that_ended_is_not_cancelled),
+	    WITH_GROUND(test_what_is_prepared_is_sent_when_it_may_be),
+	    WITH_GROUND(test_what_is_prepared_gives_way_to_another_answer),
+	    WITH_GROUND(test_what_is_prepared_for_nobody_is_not_sent),
 	    WITH_GROUND(test_a_client_that_leaves_cancels_nothing),
 	    WITH_GROUND(
 		test_a_call_whose_client_left_can_be_cancelled_from_elsewhere),
