@@ -147,6 +147,13 @@ run_waits_for(const struct run *r)
 {
 	return r == NULL ? SCHED_NOTHING_WAITS : sched_item_waits(&r->turn);
 }
+/* run_never_began - something of ours kept it from beginning: that is no end
+ * of the program's, and row.error says what it was, once it is over */
+static inline bool
+run_never_began(const struct run *r)
+{
+	return r->fail_code == ERR_BACKEND || r->fail_code == ERR_POLICY;
+}
 /* run_read - somebody is to see its commands' texts, which may be on disk
  * alone: true: they are in memory; false: when cb is called, with rc 0.  They
  * stay until run_read_end, which may be called at any time, also of a reader

@@ -213,18 +213,12 @@ executed(const struct store_run *row, const struct log_digest *d, size_t max)
 }
 
 static bool
-never_began(const struct run *r)
-{
-	return r->fail_code == ERR_BACKEND || r->fail_code == ERR_POLICY;
-}
-
-static bool
 execute_ending_cb(
     struct wait *w, const struct store_run *row, const struct log_digest *d)
 {
 	struct code_call *c = w->arg;
 
-	if (never_began(w->run))
+	if (run_never_began(w->run))
 		return false;
 	tool_prepare(&c->t, executed(row, d, tool_stream_max(&c->t)));
 	return true;
@@ -241,7 +235,7 @@ execute_over_cb(struct wait *w, enum wait_outcome outcome,
 		tool_send(&c->t);
 	else if (outcome != WAIT_IS_OVER)
 		code_error(c, "ExecutionError", why->msg);
-	else if (never_began(r))
+	else if (run_never_began(r))
 		code_error(c, "DockerException", r->row.error);
 	else
 		tool_result(

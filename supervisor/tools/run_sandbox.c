@@ -38,13 +38,6 @@ run_head(const struct run_call *c)
 	return o;
 }
 
-/* What kept a run from beginning is the tool's failure, not the program's. */
-static bool
-never_began(const struct run *r)
-{
-	return r->fail_code == ERR_BACKEND || r->fail_code == ERR_POLICY;
-}
-
 static json_t *
 run_final(const struct run_call *c, const struct store_run *row,
     const struct log_digest *d)
@@ -75,7 +68,7 @@ run_ending_cb(
 {
 	struct run_call *c = w->arg;
 
-	if (never_began(w->run))
+	if (run_never_began(w->run))
 		return false;
 	tool_prepare(&c->t, run_answer(c, run_final(c, row, d)));
 	return true;
@@ -99,7 +92,7 @@ run_over_cb(struct wait *w, enum wait_outcome outcome,
 		tool_fail(&c->t, &e);
 		return;
 	}
-	if (outcome == WAIT_IS_OVER && never_began(r)) {
+	if (outcome == WAIT_IS_OVER && run_never_began(r)) {
 		(void)err_set(&e, r->fail_code, "%s", r->row.error);
 		tool_fail(&c->t, &e);
 		return;
