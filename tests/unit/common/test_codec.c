@@ -134,7 +134,10 @@ check_flipped(const struct codec *c, const struct buf *b)
 			buf_init(&again, 0);
 			codec_put(&again, c, back.m);
 			assert_int_equal(buf_len(&again), buf_len(b));
-			assert_memory_equal(buf_data(&again), p, buf_len(b));
+			/* cmocka compares byte by byte: slow */
+			if (memcmp(buf_data(&again), p, buf_len(b)) != 0)
+				assert_memory_equal(
+				    buf_data(&again), p, buf_len(b));
 			buf_clear(&again);
 		}
 		p[i] = was;
