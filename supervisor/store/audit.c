@@ -112,7 +112,7 @@ audit_run(struct db *db, struct op *op, struct err *e)
 	struct audit_op *a = (struct audit_op *)op;
 	struct audit_ends ends;
 
-	if (audit_ends_get(db, &ends, e) != 0)
+	if (audit_ends_at_hand(db, &ends, e) != 0)
 		return e->code;
 	a->first = ends.head;
 	for (size_t i = 0; i < a->n; i++)

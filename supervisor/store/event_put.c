@@ -58,35 +58,52 @@ event_put_anew(struct db *db)
 	*db_event_newest(db) = (struct event_newest){0};
 }
 
-/* What was erased meanwhile gets no row, and no number. */
+static int
+look(struct db *db, uint64_t tenant, struct event_newest *last, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	if (last->is_known && last->tenant == tenant)
+		return 0;
+	db_call_init(&c, db, DB_EVENT_NEXT);
+	db_put_uint(&c, tenant);
+	rc = db_call_step(&c, e);
+	if (rc < 0)
+		return rc;
+	if (rc == 0)
+		return err_set(e, ERR_DB, "database: events without a number");
+	*last = (struct event_newest){.is_known = true, .tenant = tenant};
+	last->seq = db_get_uint(&c);
+	last->is_gone = db_get_int(&c) == 0;
+	db_call_end(&c);
+	return 0;
+}
+
 static int
 insert(struct db *db, const struct store_event *row, struct err *e)
 {
-	int64_t before = db_changes(db);
 	struct db_call c;
 
 	db_call_init(&c, db, DB_EVENT_INSERT);
 	rows_put_event(&c, row);
-	if (db_call_run(&c, e) != 0)
-		return e->code;
-	if (db_changes(db) > before)
-		*db_event_newest(db) =
-		    (struct event_newest){row->tenant, row->seq};
-	return 0;
+	return db_call_run(&c, e);
 }
 
+/* What was erased meanwhile gets no row, and no number. */
 int
 event_put(struct db *db, struct op *op, struct store_event *row, struct err *e)
 {
-	const struct event_newest *last = db_event_newest(db);
-	uint64_t newest = last->seq;
+	struct event_newest *last = db_event_newest(db);
 
-	if ((newest == 0 || last->tenant != row->tenant) &&
-	    number_of(db, DB_EVENT_NEWEST, row->tenant, &newest, e) != 0)
+	if (look(db, row->tenant, last, e) != 0)
 		return e->code;
-	row->seq = newest + 1;
+	row->seq = last->seq + 1;
+	if (last->is_gone)
+		return 0;
 	if (insert(db, row, e) != 0)
 		return e->code;
+	last->seq = row->seq;
 	op->has_events = true;
 	op->events_of = row->tenant;
 	return row->seq % EVENT_TRIM_EVERY == 0 ?
@@ -125,13 +142,18 @@ data_begin(struct buf *b)
 	(void)!buf_append(b, "{", 1);
 }
 
+/* Our own names have nothing to escape. */
 static void
 set_name(struct buf *b, const char *key)
 {
+	size_t n = strlen(key);
+
 	if (buf_len(b) > 1)
-		(void)!buf_append(b, ",", 1);
-	js_append_text(b, key, strlen(key));
-	(void)!buf_append(b, ":", 1);
+		(void)!buf_append(b, ",\"", 2);
+	else
+		(void)!buf_append(b, "\"", 1);
+	(void)!buf_append(b, key, n);
+	(void)!buf_append(b, "\":", 2);
 }
 
 static void

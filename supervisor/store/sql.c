@@ -56,10 +56,12 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_EVENT_NEWEST] = "SELECT max(seq) FROM event WHERE tenant = ?1",
     [DB_EVENT_OLDEST] = "SELECT min(seq) FROM event WHERE tenant = ?1",
     /* What is noted of a tenant that was erased meanwhile comes to nothing. */
+    [DB_EVENT_NEXT] =
+	"SELECT coalesce(max(seq), 0), ?1 = 0 OR"
+	" EXISTS (SELECT 1 FROM tenant WHERE id = ?1 AND gone_ms = 0)"
+	" FROM event WHERE tenant = ?1",
     [DB_EVENT_INSERT] =
-	"INSERT INTO event (" EVENT_COLUMNS ") SELECT " EVENT_VALUES
-	" WHERE ?1 = 0 OR"
-	" EXISTS (SELECT 1 FROM tenant WHERE id = ?1 AND gone_ms = 0)",
+	"INSERT INTO event (" EVENT_COLUMNS ") VALUES (" EVENT_VALUES ")",
     /* From the newest back: none of a run stands before run.created. */
     [DB_EVENT_THERE] = "SELECT kind = ?3 FROM event WHERE tenant = ?1"
 		       " AND run = ?2 AND (kind = ?3 OR kind = 'run.created')"
@@ -123,6 +125,12 @@ const char *const db_sql[DB_NQUERY] = {
 	" artifact_bytes = artifact_bytes + excluded.artifact_bytes,"
 	" sandboxes = sandboxes + excluded.sandboxes,"
 	" refusals = refusals + excluded.refusals",
+    /* Most of the time it is there, and this costs half of that. */
+    [DB_USAGE_MORE] = "UPDATE usage SET runs = runs + ?3, run_ms = run_ms + ?4,"
+		      " output_bytes = output_bytes + ?5,"
+		      " artifact_bytes = artifact_bytes + ?6,"
+		      " sandboxes = sandboxes + ?7, refusals = refusals + ?8"
+		      " WHERE tenant = ?1 AND day = ?2",
     [DB_USAGE_OF_DAY] = "SELECT " DAY_COLUMNS " FROM usage WHERE day = ?1",
     [DB_USAGE_OF_TENANT] = "SELECT " DAY_COLUMNS " FROM usage"
 			   " WHERE tenant = ?1 AND day >= ?2 ORDER BY day DESC",
@@ -148,8 +156,9 @@ const char *const db_sql[DB_NQUERY] = {
 
     [DB_AUDIT_ENDS] = "SELECT head_seq, head_hash, base_seq, base_hash"
 		      " FROM audit_ends",
+    /* By its key: else SQLite makes ready to undo some of several rows. */
     [DB_AUDIT_ENDS_PUT] = "UPDATE audit_ends SET head_seq = ?1, head_hash = ?2,"
-			  " base_seq = ?3, base_hash = ?4",
+			  " base_seq = ?3, base_hash = ?4 WHERE one = 1",
     [DB_AUDIT_INSERT] =
 	"INSERT INTO audit (" AUDIT_COLUMNS ") VALUES (" AUDIT_VALUES ")",
     [DB_AUDIT_HASH] = "SELECT hash FROM audit WHERE seq = ?1",

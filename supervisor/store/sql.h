@@ -82,6 +82,7 @@ enum db_query {
 	DB_GRANTS_GET,
 	/* usage by day */
 	DB_USAGE_ADD,
+	DB_USAGE_MORE,
 	DB_USAGE_OF_DAY,
 	DB_USAGE_OF_TENANT,
 	DB_USAGE_FORGET,
@@ -106,6 +107,7 @@ enum db_query {
 	/* events */
 	DB_EVENT_NEWEST,
 	DB_EVENT_OLDEST,
+	DB_EVENT_NEXT,
 	DB_EVENT_INSERT,
 	DB_EVENT_THERE,
 	DB_EVENT_KEEP,

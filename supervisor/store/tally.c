@@ -109,20 +109,31 @@ put_counts(struct db *db, const struct tally_sum *sum, struct err *e)
 	return db_call_run(&c, e);
 }
 
+static int
+put_day(struct db *db, const struct store_day *day, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_USAGE_MORE);
+	rows_put_day(&c, day);
+	rc = db_call_run_one(&c, e);
+	if (rc != ERR_NOTFOUND)
+		return rc;
+	db_call_init(&c, db, DB_USAGE_ADD);
+	rows_put_day(&c, day);
+	return db_call_run(&c, e);
+}
+
 int
 tally_flush(struct db *db, struct err *e)
 {
 	struct tally *t = db_tally(db);
-	struct db_call c;
 
-	for (size_t i = 0; i < t->n; i++) {
-		if (put_counts(db, &t->sums[i], e) != 0)
+	for (size_t i = 0; i < t->n; i++)
+		if (put_counts(db, &t->sums[i], e) != 0 ||
+		    put_day(db, &t->sums[i].day, e) != 0)
 			return e->code;
-		db_call_init(&c, db, DB_USAGE_ADD);
-		rows_put_day(&c, &t->sums[i].day);
-		if (db_call_run(&c, e) != 0)
-			return e->code;
-	}
 	t->n = 0;
 	return 0;
 }

@@ -23,6 +23,7 @@
 #include "common/metric.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "supervisor/store/audit_ends.h"
 #include "supervisor/store/checkpoint.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/done.h"
@@ -96,12 +97,13 @@ batch_wants_run(const struct op *list)
 	return false;
 }
 
-/* What was kept at hand of what is undone. */
+/* What is kept at hand, of what is undone or others may have changed. */
 static void
 drop_undone(struct db *db)
 {
 	tally_drop(db);
 	event_put_anew(db);
+	audit_ends_anew(db);
 }
 
 /* Alone: its failure is its own.  Negative: the batch is lost. */
@@ -184,11 +186,12 @@ batch_run(struct db *db, struct op *list, struct err *e)
 	uint64_t began_us = clock_mono_us();
 	int rc = db_begin(db, e);
 
-	event_put_anew(db); /* other programs may write, too */
+	if (!db_is_as_left(db)) /* other programs may write, too */
+		drop_undone(db);
 	if (rc == 0)
 		rc = batch_run_ops(db, list, e);
 	if (rc == 0)
-		rc = db_exec(db, DB_COMMIT, e);
+		rc = db_commit(db, e);
 	if (rc != 0) {
 		db_rollback(db);
 		drop_undone(db);

@@ -2,6 +2,9 @@
 
 #include <sys/prctl.h>
 
+#include <openssl/evp.h>
+
+#include "supervisor/store/audit_chain.h"
 #include "supervisor/store/db.h"
 
 /*
@@ -286,6 +289,62 @@ test_ends_that_are_changed_are_found(void **state)
 	assert_bad(f, 0, "where it ends");
 }
 
+/* Where it ended when the server wrote last is not where it ends. */
+static void
+test_the_chain_goes_on_behind_what_others_wrote(void **state)
+{
+	struct fixture *f = *state;
+
+	fill(f);
+	sql(f,
+	    "DELETE FROM audit WHERE seq > 4;"
+	    "UPDATE audit_ends SET head_seq = 4,"
+	    " head_hash = (SELECT hash FROM audit WHERE seq = 4)");
+	fill(f);
+	assert_good(f, 4 + ROWS);
+}
+
+/* One digest of one text, put together here. */
+static void
+assert_hash(size_t len)
+{
+	AUTO(auto_free) uint8_t *text = xcalloc(1, len + 1);
+	AUTO(auto_free) uint8_t *all = xcalloc(1, 32 + 24 + 9 * 8 + len);
+	struct audit_content c = {.seq = 1, .at_ms = 0x0203, .times = 4};
+	uint8_t want[32], hash[32] = {7}, *p = all + 32 + 24;
+
+	memset(text, 'x', len);
+	all[0] = 7;
+	all[32] = 1;
+	all[40] = 3;
+	all[41] = 2;
+	all[48] = 4;
+	for (size_t i = 0; i < AUDIT_CHAIN_TEXTS; i++, p += 8)
+		if (i == 2) {
+			c.texts[i] = (struct span){text, len};
+			for (size_t k = 0; k < 8; k++)
+				p[k] = (uint8_t)(len >> (8 * k));
+			memcpy(p + 8, text, len);
+			p += len;
+		} else {
+			memset(p, 0xff, 8); /* NULL */
+		}
+	assert_int_equal(
+	    EVP_Digest(all, (size_t)(p - all), want, NULL, EVP_sha256(), NULL),
+	    1);
+	audit_chain_next(hash, &c, hash);
+	assert_memory_equal(hash, want, sizeof(want));
+}
+
+static void
+test_the_hash_is_of_all_bytes_however_many(void **state)
+{
+	(void)state;
+	for (size_t len = 0; len < 1200; len++)
+		assert_hash(len);
+	assert_hash(5000);
+}
+
 static void
 test_old_rows_go_and_the_rest_is_still_a_chain(void **state)
 {
@@ -472,6 +531,8 @@ main(void)
 	    TEST(rows_that_change_places_are_found),
 	    TEST(a_row_that_is_put_in_is_found),
 	    TEST(ends_that_are_changed_are_found),
+	    TEST(the_chain_goes_on_behind_what_others_wrote),
+	    TEST(the_hash_is_of_all_bytes_however_many),
 	    TEST(old_rows_go_and_the_rest_is_still_a_chain),
 	    TEST(a_long_chain_is_checked_in_pieces),
 	    TEST(the_list_has_pages_and_filters),

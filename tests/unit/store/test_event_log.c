@@ -379,6 +379,42 @@ test_of_a_tenant_that_is_gone_nothing_is_noted(void **state)
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM usage"), 0);
 }
 
+/* What was asked for once is asked for again behind what others wrote, and
+ * behind the end of the tenant itself. */
+static void
+test_numbers_go_on_behind_what_others_wrote(void **state)
+{
+	struct fixture *f = *state;
+	struct result r = {0};
+	struct told told = {0};
+
+	fixture_exec(f,
+	    "INSERT INTO tenant (id, name, created_ms) VALUES (5, 'five', 1)");
+	store_on_events(f->store, told_cb, &told);
+	note(f, 5, 2);
+	fixture_wait(f, &told.calls, 2);
+	fixture_exec(f,
+	    "INSERT INTO event (tenant, seq, at_ms, kind, identifier, data)"
+	    " VALUES (5, 3, 1, 'quota.refused', '', '')");
+	note(f, 5, 1);
+	fixture_wait(f, &told.calls, 3);
+	assert_int_equal(
+	    fixture_query(f, "SELECT sum(seq) FROM event WHERE tenant = 5"),
+	    1 + 2 + 3 + 4);
+	fixture_exec(f, "DELETE FROM event WHERE tenant = 5 AND seq > 1");
+	note(f, 5, 1);
+	fixture_wait(f, &told.calls, 4);
+	assert_int_equal(
+	    fixture_query(f, "SELECT sum(seq) FROM event WHERE tenant = 5"),
+	    1 + 2);
+	store_tenant_erase(f->store, (struct tenant_id){5}, 7, result_cb, &r);
+	note(f, 5, 1);
+	fixture_wait(f, &r.calls, 1);
+	assert_int_equal(r.rc, 0);
+	flush(f);
+	assert_kinds(f, 5, NULL, 0);
+}
+
 static void
 test_a_start_says_whether_the_end_before_was_one(void **state)
 {
@@ -471,6 +507,7 @@ main(void)
 	    TEST(test_each_tenant_has_its_own_numbers),
 	    TEST(test_who_fails_among_others_leaves_no_gap),
 	    TEST(test_of_a_tenant_that_is_gone_nothing_is_noted),
+	    TEST(test_numbers_go_on_behind_what_others_wrote),
 	    TEST(test_a_start_says_whether_the_end_before_was_one),
 	    TEST(test_the_oldest_go_and_the_newest_stays),
 	    TEST(test_a_filter_passes_over_and_says_how_far_it_is),
