@@ -38,8 +38,9 @@ front_of(const struct task *t)
 
 /* ---- life */
 
+/* *length: what an earlier worker has written there. */
 static int
-check_spool(int fd, struct err *e)
+check_spool(int fd, uint64_t *length, struct err *e)
 {
 	int flags = fcntl(fd, F_GETFL);
 	struct stat st;
@@ -51,6 +52,7 @@ check_spool(int fd, struct err *e)
 	if ((flags & O_ACCMODE) != O_RDWR || (flags & O_APPEND) == 0)
 		return err_set(
 		    e, ERR_PROTO, "spool: not open to read and append");
+	*length = (uint64_t)st.st_size;
 	return 0;
 }
 
@@ -82,8 +84,9 @@ task_new(const struct task_host *host, struct task_start *s,
     const struct task_ops *ops, void *arg, struct task **out, struct err *e)
 {
 	struct task *t;
+	uint64_t length;
 
-	if (check_spool(s->spool, e) != 0) {
+	if (check_spool(s->spool, &length, e) != 0) {
 		task_start_clear(s);
 		return ERR_PROTO;
 	}
@@ -92,6 +95,7 @@ task_new(const struct task_host *host, struct task_start *s,
 	t->ops = ops;
 	t->arg = arg;
 	t->s = *s;
+	t->length = length;
 	s->spool = -1;
 	s->spec = NULL;
 	t->overdue = timer_new(host->base, overdue_cb, t);
@@ -118,7 +122,7 @@ task_release(struct task *t)
 	t->tell = NULL;
 	buf_clear(&t->records);
 	buf_clear(&t->pending);
-	task_start_clear(&t->s);
+	drop_spec(&t->s);
 }
 
 void
@@ -128,6 +132,8 @@ task_free(struct task *t)
 		return;
 	peer_leave(t->chan);
 	task_release(t);
+	/* Here, and not before its end is told. */
+	task_start_clear(&t->s);
 	free(t);
 }
 
@@ -684,13 +690,11 @@ void
 task_begin(struct task *t)
 {
 	char text[ERR_TEXT_MAX];
-	struct stat st;
 	struct err e;
 
 	t->host->on_begin(t->host->arg);
-	if (fstat(t->s.spool, &st) == -1 || st.st_size == 0)
+	if (t->length == 0)
 		return;
-	t->length = (uint64_t)st.st_size;
 	if (runlog_check_file(
 		&t->check, t->s.spool, t->length, record_cb, t, &e) != 0) {
 		(void)snprintf(text, sizeof(text),
