@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -20,24 +21,30 @@
 #define KEEPER_LOOK_MS 5
 
 struct keeper {
-	const struct keeper_job *job;
+	struct keeper_shared *shared;
+	pid_t self;
+	uint32_t done;        /* the order of the job before */
+	struct keeper_in *in; /* with the job, when it has begun */
+	bool took;            /* it took the job itself, and has its pipes */
 	pid_t command;
 	bool ended; /* the command itself */
 	bool empty; /* no child of any kind is left */
-	pid_t self;
-	uint64_t cpu_us; /* of all children before */
 	struct keeper_report report;
 };
 
 /* Of the process, and of those that it reaped itself.  Not of all children of
- * ours, as getrusage has it: that would be the largest of earlier jobs. */
+ * ours, as getrusage has it: that would count earlier jobs, too. */
 static void
-note_memory(struct keeper *k, const struct rusage *used)
+note_use(struct keeper *k, const struct rusage *used)
 {
 	uint64_t bytes = (uint64_t)used->ru_maxrss * 1024;
 
 	if (bytes > k->report.memory_peak_bytes)
 		k->report.memory_peak_bytes = bytes;
+	k->report.cpu_us +=
+	    (uint64_t)(used->ru_utime.tv_sec + used->ru_stime.tv_sec) *
+		1000000 +
+	    (uint64_t)(used->ru_utime.tv_usec + used->ru_stime.tv_usec);
 }
 
 /* Reap what is dead; learn whether the command, and whether all, is gone.
@@ -52,7 +59,7 @@ keeper_reap(struct keeper *k)
 
 	while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0) {
 		n++;
-		note_memory(k, &used);
+		note_use(k, &used);
 		if (pid != k->command)
 			continue;
 		k->ended = true;
@@ -101,31 +108,99 @@ keeper_kill_tree(struct keeper *k)
 	k->report.left = !k->empty;
 }
 
-static uint64_t
-children_cpu_us(void)
-{
-	struct rusage ru;
+/* ---- the job */
 
-	if (getrusage(RUSAGE_CHILDREN, &ru) == -1)
-		return 0;
-	return (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000 +
-	    (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec);
+static bool
+has_begun(const struct keeper *k)
+{
+	return atomic_load(&k->shared->begun) != k->done;
 }
 
-/* SIGTERM is a doorbell: the word itself is on the socket, with the number of
- * the job it is for, so one that comes too late hits no other job. */
+/* SIGTERM is a doorbell: the word itself is in shared memory, the number of the
+ * job it is for, so one that comes too late hits no other job. */
 static bool
 is_told_to_kill(const struct keeper *k)
 {
-	static struct keeper_in in;
-	bool told = false;
+	return has_begun(k) &&
+	    atomic_load(&k->shared->kill) == atomic_load(&k->shared->begun);
+}
+
+/* The job that is to be killed lies in the socket. */
+static bool
+is_kill_early(const struct keeper *k)
+{
+	return !has_begun(k) &&
+	    (int32_t)(atomic_load(&k->shared->kill) - k->done) > 0;
+}
+
+/* Waits for a job and begins it, if it is not another keeper's by now.  False:
+ * PID 1 needs this keeper no more. */
+static bool
+keeper_take(struct keeper *k)
+{
+	struct keeper_job *job = &k->in->job;
+	uint32_t before = k->done;
 	struct err e;
 
-	while (keeper_receive(KEEPER_SOCKET_FD, KEEPER_LOOK, &in, &e) == 1) {
-		told = told || in.order == k->job->order;
-		keeper_in_clear(&in);
+	if (keeper_receive(KEEPER_SOCKET_FD, k->in, &e) != 0)
+		return false;
+	job->begin_us = clock_mono_us();
+	return atomic_compare_exchange_strong(
+	    &k->shared->begun, &before, job->order);
+}
+
+/* The command's process: it shares the keeper's memory, but the keeper sleeps
+ * until it ends or is killed, and takes no memory meanwhile. */
+static int
+wait_cb(void *arg)
+{
+	struct keeper *k = arg;
+
+	command_prepare();
+	if (!keeper_take(k))
+		_exit(0);
+	command_main(&k->in->job);
+}
+
+static int
+command_cb(void *arg)
+{
+	const struct keeper *k = arg;
+
+	command_prepare();
+	command_main(&k->in->job);
+}
+
+static pid_t
+keeper_clone(struct keeper *k, int (*begin)(void *))
+{
+	static uint8_t stack[KEEPER_STACK_BYTES] __attribute__((aligned(16)));
+
+	return clone(begin, stack + sizeof(stack), CLONE_VM | SIGCHLD, k);
+}
+
+/* Has the command's process be there, with a job or waiting for one; what
+ * fails stands in the job.  False as of keeper_take. */
+static bool
+keeper_begin(struct keeper *k)
+{
+	struct keeper_job *job = &k->in->job;
+
+	k->took = false;
+	/* Who waits for the report goes first. */
+	(void)sched_yield();
+	k->command = keeper_clone(k, wait_cb);
+	if (k->command != -1)
+		return true;
+	if (!keeper_take(k))
+		return false;
+	k->took = true;
+	k->command = keeper_clone(k, command_cb);
+	if (k->command == -1) {
+		job->stage = KEEPER_FORK;
+		job->error = errno;
 	}
-	return told;
+	return true;
 }
 
 /* Some are about to end, too: the rest of a pipe, what a shell substituted.
@@ -136,7 +211,7 @@ keeper_leaves(struct keeper *k)
 	uint64_t end = k->report.end_us + KEEPER_STRAGGLE_MS * 1000;
 	uint64_t now;
 
-	if (!k->job->leave || k->report.killed)
+	if (!k->in->job.leave || k->report.killed)
 		return false;
 	while (!k->empty && (now = clock_mono_us()) < end) {
 		int sig = wait_signal((long)((end - now + 999) / 1000));
@@ -152,13 +227,16 @@ static void
 keeper_watch(struct keeper *k)
 {
 	while (!k->ended) {
-		int sig = wait_signal(-1);
+		int sig = wait_signal(is_kill_early(k) ? KEEPER_LOOK_MS : -1);
 
 		(void)keeper_reap(k);
-		if (sig == SIGTERM && !k->ended && is_told_to_kill(k)) {
+		if (!k->ended && is_told_to_kill(k)) {
 			k->report.killed = 1;
 			break;
 		}
+		/* Root's code may have stopped it while it waited. */
+		if (!k->ended && sig == SIGCHLD && !has_begun(k))
+			(void)kill(k->command, SIGCONT);
 	}
 	if (k->empty)
 		return;
@@ -191,47 +269,50 @@ raise_oom_score(void)
 	(void)close(fd);
 }
 
+static void
+keeper_end_job(struct keeper *k)
+{
+	k->done = k->in->job.order;
+	if (!k->took) /* they were the command's */
+		k->in->job.out = k->in->job.err = -1;
+	keeper_in_clear(k->in);
+}
+
 /* Returns whether this keeper can go on. */
 static bool
-keeper_run(struct keeper *k, struct keeper_job *job)
+keeper_run(struct keeper *k)
 {
-	static uint8_t stack[KEEPER_STACK_BYTES] __attribute__((aligned(16)));
-	uint64_t cpu_us;
+	const struct keeper_job *job = &k->in->job;
 
 	/* Should its end not be seen, it was killed. */
-	*k = (struct keeper){.job = job,
-	    .self = k->self,
-	    .cpu_us = k->cpu_us,
-	    .report = {
-		.keeper = k->self, .slot = job->slot, .status = SIGKILL}};
-	job->begin_us = clock_mono_us();
-	k->command =
-	    clone(command_main, stack + sizeof(stack), CLONE_VM | SIGCHLD, job);
-	if (k->command == -1) {
-		job->stage = KEEPER_FORK;
-		job->error = errno;
-	} else {
+	k->report =
+	    (struct keeper_report){.keeper = k->self, .status = SIGKILL};
+	k->ended = k->empty = false;
+	if (!keeper_begin(k))
+		return false;
+	if (k->command != -1)
 		keeper_watch(k);
-	}
+	else
+		k->empty = true;
+	if (!has_begun(k))
+		return false; /* another keeper gets the job, if there is one */
+	k->report.slot = job->slot;
 	k->report.stage = (uint8_t)job->stage;
 	k->report.error = job->error;
-	cpu_us = children_cpu_us();
-	k->report.cpu_us = cpu_us - k->cpu_us;
-	k->cpu_us = cpu_us;
 	if (k->report.end_us == 0)
 		k->report.end_us = clock_mono_us();
 	/* One write of less than PIPE_BUF: whole or not at all. */
 	if (write(KEEPER_REPORT_FD, &k->report, sizeof(k->report)) == -1)
 		return false;
-	return !k->report.left;
+	keeper_end_job(k);
+	return !k->report.left && !k->report.behind;
 }
 
 void
-keeper_main(int socket, _Atomic uint32_t *begun)
+keeper_main(int socket, struct keeper_shared *shared)
 {
 	static struct keeper_in in;
-	struct keeper k = {.empty = true, .self = getpid()};
-	struct err e;
+	struct keeper k = {.shared = shared, .in = &in, .self = getpid()};
 
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == -1 ||
 	    /* Commands inherit these two. */
@@ -245,19 +326,8 @@ keeper_main(int socket, _Atomic uint32_t *begun)
 	fd_close_from(KEEPER_SOCKET_FD + 1);
 	raise_oom_score();
 	slice_shorten(SLICE_OWN);
-	while (keeper_receive(KEEPER_SOCKET_FD, KEEPER_WAIT, &in, &e) == 1) {
-		bool more = true;
-
-		if (in.type == KEEPER_MSG_JOB) {
-			*begun = in.order;
-			more = keeper_run(&k, &in.job);
-		}
-		/* The pipes last until the report, which PID 1 then needs no
-		 * second look for. */
-		keeper_in_clear(&in);
-		if (!more || k.report.behind)
-			break;
-	}
+	while (keeper_run(&k))
+		continue;
 	if (k.report.behind)
 		keeper_stay(&k);
 	_exit(0);

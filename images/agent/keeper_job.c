@@ -63,6 +63,7 @@ job_encode(struct buf *b, const struct keeper_job *job)
 	wire_put_u32(b, job->order);
 	wire_put_u32(b, job->slot);
 	wire_put_u8(b, (uint8_t)job->user);
+	wire_put_u8(b, job->owned);
 	wire_put_u8(b, job->leave);
 	wire_put_u32(b, job->changes);
 	put_string(b, job->program);
@@ -109,17 +110,6 @@ keeper_job_send(int socket, const struct keeper_job *job)
 	return error;
 }
 
-int
-keeper_kill_send(int socket, uint32_t order)
-{
-	AUTO(buf_clear) struct buf b;
-
-	buf_init(&b, KEEPER_PACKET_MAX);
-	wire_put_u8(&b, KEEPER_MSG_KILL);
-	wire_put_u32(&b, order);
-	return packet_send(socket, &b, NULL, 0);
-}
-
 /* Receiving. */
 
 static const char *
@@ -155,10 +145,11 @@ job_decode(struct keeper_in *in, struct wire_in *w, struct err *e)
 {
 	struct keeper_job *job = &in->job;
 
-	job->order = in->order;
+	job->order = wire_get_u32(w);
 	job->slot = wire_get_u32(w);
 	job->user = wire_get_u8(w) == RUNSPEC_USER_ROOT ? RUNSPEC_USER_ROOT :
 							  RUNSPEC_USER_SANDBOX;
+	job->owned = wire_get_u8(w);
 	job->leave = wire_get_u8(w);
 	job->changes = wire_get_u32(w);
 	job->program = get_string(w);
@@ -193,21 +184,24 @@ open_message(struct keeper_in *in, size_t n, const int *file, struct wire_in *w,
     struct err *e)
 {
 	size_t size;
+	uint8_t type;
 
 	wire_in_init(w, in->packet, n);
-	in->type = wire_get_u8(w);
-	if (in->type != KEEPER_MSG_FILE)
-		return 0;
-	if (fd_read_sealed(*file, KEEPER_JOB_MAX, &in->file, &size, e) != 0)
-		return e->code;
-	wire_in_init(w, in->file, size);
-	in->type = wire_get_u8(w);
+	type = wire_get_u8(w);
+	if (type == KEEPER_MSG_FILE) {
+		if (fd_read_sealed(
+			*file, KEEPER_JOB_MAX, &in->file, &size, e) != 0)
+			return e->code;
+		wire_in_init(w, in->file, size);
+		type = wire_get_u8(w);
+	}
+	if (type != KEEPER_MSG_JOB)
+		return err_set(e, ERR_PROTO, "message %u", type);
 	return 0;
 }
 
 int
-keeper_receive(
-    int socket, enum keeper_wait wait, struct keeper_in *in, struct err *e)
+keeper_receive(int socket, struct keeper_in *in, struct err *e)
 {
 	struct iovec iov = {in->packet, sizeof(in->packet)};
 	union control control;
@@ -221,10 +215,7 @@ keeper_receive(
 	size_t nfds;
 	ssize_t n;
 
-	n = recvmsg(socket, &mh,
-	    MSG_CMSG_CLOEXEC | (wait == KEEPER_LOOK ? MSG_DONTWAIT : 0));
-	if (n == -1 && errno == EAGAIN)
-		return 0;
+	n = recvmsg(socket, &mh, MSG_CMSG_CLOEXEC);
 	if (n <= 0)
 		return err_set(
 		    e, ERR_SYS, "keeper: %s", n == 0 ? "end" : strerror(errno));
@@ -237,10 +228,7 @@ keeper_receive(
 	in->job.err = nfds > 1 ? fds[1] : -1;
 	if (open_message(in, (size_t)n, &file, &w, e) != 0)
 		return e->code;
-	in->order = wire_get_u32(&w);
-	if (in->type == KEEPER_MSG_KILL)
-		return wire_get_end(&w, e) == 0 ? 1 : e->code;
-	return job_decode(in, &w, e) == 0 ? 1 : e->code;
+	return job_decode(in, &w, e);
 }
 
 void

@@ -1,11 +1,10 @@
 /*
  * keeper_job.h - a job on its way from PID 1 to a keeper
  *
- * One packet of a SOCK_SEQPACKET pair: a type, then for a kill the number of
- * the job it is for, and for a job its fields.  The pipes' write ends are
- * passed with it.  A job too large for a packet is passed as a sealed memory
- * file behind them (KEEPER_MSG_FILE), so that sending never blocks.
- * Both ends are ours: what does not decode is a bug.
+ * One packet of a SOCK_SEQPACKET pair: a type, then the job's fields.  The
+ * pipes' write ends are passed with it.  A job too large for a packet is passed
+ * as a sealed memory file behind them (KEEPER_MSG_FILE), so that sending never
+ * blocks.  Both ends are ours: what does not decode is a bug.
  */
 #ifndef AGENT_KEEPER_JOB_H
 #define AGENT_KEEPER_JOB_H
@@ -23,19 +22,15 @@
 
 enum keeper_msg {
 	KEEPER_MSG_JOB = 1,
-	KEEPER_MSG_FILE,
-	KEEPER_MSG_KILL
+	KEEPER_MSG_FILE
 };
 
-/* keeper_job_send, keeper_kill_send - from PID 1; 0 or an errno.  The
- * descriptors stay the caller's. */
+/* keeper_job_send - from PID 1; 0 or an errno.  The descriptors stay the
+ * caller's. */
 int keeper_job_send(int socket, const struct keeper_job *job) MUSTCHECK;
-int keeper_kill_send(int socket, uint32_t order) MUSTCHECK;
 
-/* What a keeper received. */
+/* What was received, by a keeper or the process that waits for it. */
 struct keeper_in {
-	enum keeper_msg type; /* KEEPER_MSG_JOB for both kinds */
-	uint32_t order;
 	struct keeper_job job; /* points into this struct, owns its pipes */
 	uint8_t *file;         /* where the strings are, or in packet */
 	uint8_t packet[KEEPER_PACKET_MAX];
@@ -43,15 +38,9 @@ struct keeper_in {
 	char *env[KEEPER_ENV_MAX];
 };
 
-enum keeper_wait {
-	KEEPER_WAIT,
-	KEEPER_LOOK
-};
-
-/* keeper_receive - 1 with *in filled; 0: nothing is there (KEEPER_LOOK);
- * negative: PID 1 has closed its end, or *e */
-int keeper_receive(int socket, enum keeper_wait wait, struct keeper_in *in,
-    struct err *e) MUSTCHECK;
+/* keeper_receive - waits for a job; negative: PID 1 has closed its end, or *e.
+ * Memory is taken for a large one alone. */
+int keeper_receive(int socket, struct keeper_in *in, struct err *e) MUSTCHECK;
 /* keeper_in_clear - closes the pipes and frees */
 void keeper_in_clear(struct keeper_in *in);
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
@@ -21,8 +22,7 @@ struct keepers_entry {
 	int socket; /* -1: RETIRED, LEAVING */
 	enum keepers_state state;
 	uint32_t order; /* of the job it has, or had last */
-	/* shared with it: the last one it began with */
-	_Atomic uint32_t *begun;
+	struct keeper_shared *shared;
 };
 
 void
@@ -68,35 +68,35 @@ static struct keepers_entry *
 keepers_fork(struct keepers *ks)
 {
 	struct keepers_entry *k;
-	_Atomic uint32_t *begun;
+	struct keeper_shared *shared;
 	int pair[2], error;
 	pid_t pid;
 
-	begun = mmap(NULL, sizeof(*begun), PROT_READ | PROT_WRITE,
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (begun == MAP_FAILED)
+	if (shared == MAP_FAILED)
 		return NULL;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == -1) {
 		error = errno;
-		(void)munmap(begun, sizeof(*begun));
+		(void)munmap(shared, sizeof(*shared));
 		errno = error;
 		return NULL;
 	}
 	pid = fork();
 	if (pid == 0)
-		keeper_main(pair[1], begun);
+		keeper_main(pair[1], shared);
 	error = errno;
 	(void)close(pair[1]);
 	if (pid == -1) {
 		(void)close(pair[0]);
-		(void)munmap(begun, sizeof(*begun));
+		(void)munmap(shared, sizeof(*shared));
 		errno = error;
 		return NULL;
 	}
 	k = xcalloc(1, sizeof(*k));
 	k->pid = pid;
 	k->socket = pair[0];
-	k->begun = begun;
+	k->shared = shared;
 	k->state = KEEPERS_IDLE;
 	ks->nidle++;
 	TAILQ_INSERT_HEAD(&ks->list, k, link);
@@ -148,8 +148,10 @@ keepers_give(
 	ks->nbusy++;
 	k->state = KEEPERS_BUSY;
 	k->order = job->order;
-	/* Root's code may have stopped it while it waited. */
-	(void)kill(k->pid, SIGCONT);
+	/* Root's code may have stopped it while it waited; it has its command's
+	 * process go on. */
+	if (job->changes == 0)
+		(void)kill(k->pid, SIGCONT);
 	TAILQ_REMOVE(&ks->list, k, link);
 	TAILQ_INSERT_HEAD(&ks->list, k, link);
 	return 0;
@@ -181,11 +183,10 @@ keepers_kill(struct keepers *ks, pid_t pid)
 
 	if (k == NULL || k->state != KEEPERS_BUSY)
 		return;
-	/* Not reaped yet, so the number is still its own.  One that cannot
-	 * be told dies itself, and its tree is PID 1's then.  Root's code may
+	atomic_store(&k->shared->kill, k->order);
+	/* Not reaped yet, so the number is still its own.  Root's code may
 	 * have stopped it. */
-	(void)kill(pid,
-	    keeper_kill_send(k->socket, k->order) == 0 ? SIGTERM : SIGKILL);
+	(void)kill(pid, SIGTERM);
 	(void)kill(pid, SIGCONT);
 }
 
@@ -219,10 +220,15 @@ keepers_on_reaped(struct keepers *ks, pid_t pid)
 	if (k->state == KEEPERS_RETIRED)
 		loss = KEEPERS_LOST;
 	else if (k->state == KEEPERS_BUSY)
-		loss = *k->begun == k->order ? KEEPERS_LOST : KEEPERS_UNBEGUN;
+		/* A process below it may be about to begin: from now on it
+		 * cannot. */
+		loss =
+		    atomic_exchange(&k->shared->begun, k->order) == k->order ?
+		    KEEPERS_LOST :
+		    KEEPERS_UNBEGUN;
 	keepers_let_go(ks, k);
 	TAILQ_REMOVE(&ks->list, k, link);
-	(void)munmap(k->begun, sizeof(*k->begun));
+	(void)munmap(k->shared, sizeof(*k->shared));
 	free(k);
 	return loss;
 }

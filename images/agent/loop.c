@@ -79,6 +79,17 @@ loop_mod(struct loop *l, loop_token token, uint32_t events)
 		fatal(EXIT_BUG, "epoll_ctl: %s", strerror(errno));
 }
 
+void
+loop_rebind(struct loop *l, loop_token token, loop_cb cb, void *arg)
+{
+	struct loop_watch *w = loop_find(l, token);
+
+	if (w == NULL)
+		return;
+	w->cb = cb;
+	w->arg = arg;
+}
+
 /* Its events, of which there may be some, are dropped. */
 static void
 watch_free(struct loop *l, struct loop_watch *w)
@@ -102,8 +113,8 @@ loop_del(struct loop *l, loop_token *token)
 	watch_free(l, w);
 }
 
-static void
-close_dropped(struct loop *l)
+void
+loop_tidy(struct loop *l)
 {
 	while (l->ndropped > 0) {
 		/* which ends its watch, too: nobody else has it open for
@@ -121,7 +132,7 @@ loop_drop(struct loop *l, loop_token *token, int fd)
 	if (w != NULL)
 		watch_free(l, w);
 	if (l->ndropped == LOOP_DROPPED_MAX)
-		close_dropped(l);
+		loop_tidy(l);
 	l->dropped[l->ndropped++] = fd;
 }
 
@@ -138,7 +149,7 @@ loop_turn(struct loop *l, int timeout_ms)
 	struct epoll_event ev[LOOP_EVENTS_PER_TURN];
 	int n;
 
-	close_dropped(l);
+	loop_tidy(l);
 	if (l->rests && timeout_ms != 0)
 		(void)nanosleep(&rest, NULL);
 	l->rests = false;

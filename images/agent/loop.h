@@ -44,11 +44,15 @@ int loop_init(struct loop *l, struct err *e) MUSTCHECK;
 loop_token loop_add(
     struct loop *l, int fd, uint32_t events, loop_cb cb, void *arg) MUSTCHECK;
 void loop_mod(struct loop *l, loop_token token, uint32_t events);
+/* loop_rebind - from now on it calls cb(arg) */
+void loop_rebind(struct loop *l, loop_token token, loop_cb cb, void *arg);
 /* loop_del - ends the watch and sets *token to 0; fine on 0 */
 void loop_del(struct loop *l, loop_token *token);
 /* loop_drop - loop_del, and a close of fd, which is the loop's from now on:
  * both when the next turn begins, behind what this one has to tell */
 void loop_drop(struct loop *l, loop_token *token, int fd);
+/* loop_tidy - now */
+void loop_tidy(struct loop *l);
 /* loop_turn - wait at most timeout_ms (-1: for ever), call back what came */
 void loop_turn(struct loop *l, int timeout_ms);
 /* loop_rest - so that more accumulates, the next turn begins LOOP_REST_US

@@ -4,6 +4,7 @@
 
 static int oom_fd = -1;
 static uint64_t oom_seen, oom_told;
+static bool is_fresh; /* nothing has run since it was seen */
 
 void
 oom_init(void)
@@ -44,6 +45,22 @@ oom_count(void)
 		return 0;
 	text[n] = '\0';
 	oom_seen = oom_parse(text);
+	return oom_seen;
+}
+
+void
+oom_look_ahead(void)
+{
+	(void)oom_count();
+	is_fresh = true;
+}
+
+uint64_t
+oom_before(void)
+{
+	if (!is_fresh)
+		return oom_count();
+	is_fresh = false;
 	return oom_seen;
 }
 

@@ -5,11 +5,15 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
+#include "images/agent/spares.h"
+
 enum output_took {
 	TAKEN_SOME,
 	TAKEN_NONE_NOW,
 	TAKEN_END
 };
+
+static void output_event_cb(uint32_t events, void *arg);
 
 void
 output_init(struct output *o, struct loop *loop, unsigned int stream,
@@ -17,6 +21,7 @@ output_init(struct output *o, struct loop *loop, unsigned int stream,
 {
 	memset(o, 0, sizeof(*o));
 	o->fd = -1;
+	o->write_end = -1;
 	o->loop = loop;
 	o->stream = stream;
 	o->ops = ops;
@@ -24,30 +29,45 @@ output_init(struct output *o, struct loop *loop, unsigned int stream,
 }
 
 int
-output_open(struct output *o, int *write_end)
+output_open(struct output *o, enum output_from from, bool *is_users)
 {
-	int fds[2];
+	struct spare s;
+	int error;
 
-	if (pipe2(fds, O_CLOEXEC) == -1)
-		return errno;
-	/* The reading end alone: the program's own must block. */
-	if (fcntl(fds[0], F_SETFL, O_NONBLOCK) == -1) {
-		int error = errno;
-
-		(void)close(fds[0]);
-		(void)close(fds[1]);
+	*is_users = from == OUTPUT_SPARE &&
+	    spares_take(o->loop, output_event_cb, o, &s);
+	if (!*is_users && (error = spares_make(&s)) != 0)
 		return error;
-	}
-	o->fd = fds[0];
+	o->fd = s.fd;
+	o->write_end = s.write_end;
+	o->token = s.token;
 	o->big = false;
 	o->deep = false;
-	*write_end = fds[1];
 	return 0;
+}
+
+/* Behind what this turn has to tell. */
+static void
+close_write_end(struct output *o)
+{
+	loop_token none = 0;
+
+	if (o->write_end != -1)
+		loop_drop(o->loop, &none, o->write_end);
+	o->write_end = -1;
+}
+
+void
+output_given(struct output *o)
+{
+	if (o->write_end > OUTPUT_HELD_FD_MAX)
+		close_write_end(o);
 }
 
 void
 output_close(struct output *o)
 {
+	close_write_end(o);
 	if (o->fd == -1)
 		return;
 	loop_drop(o->loop, &o->token, o->fd);
@@ -166,6 +186,7 @@ output_drain_begin(struct output *o, enum output_then then)
 
 	o->kept = then == OUTPUT_KEEP;
 	o->drain = 0;
+	close_write_end(o);
 	if (o->fd != -1 && ioctl(o->fd, FIONREAD, &n) == 0 && n > 0)
 		o->drain = (uint64_t)n;
 	/* Without any output_drain closes it. */

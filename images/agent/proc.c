@@ -37,7 +37,7 @@ proc_new(const struct proc_spec *spec, uint32_t slot,
 	p->arg = arg;
 	for (unsigned int i = 0; i < ARRAY_LEN(p->out); i++)
 		output_init(&p->out[i], host->loop, i, &ops->output, arg);
-	p->oom_before = oom_count();
+	p->oom_before = oom_before();
 	p->started_us = clock_mono_us();
 	/* Rounded up: never before its time. */
 	p->deadline_ms = (p->started_us + 999) / 1000 + spec->timeout_ms;
@@ -60,11 +60,21 @@ proc_free(struct proc *p)
 
 /* ---- start */
 
-static void
-close_if_open(int fd)
+static int
+open_outputs(struct proc *p, struct keeper_job *job)
 {
-	if (fd != -1)
-		(void)close(fd);
+	/* Root's are root's, as they were made. */
+	enum output_from from =
+	    p->spec.user == RUNSPEC_USER_ROOT ? OUTPUT_NEW : OUTPUT_SPARE;
+	bool out_is_users = true, err_is_users = true;
+	int error = output_open(&p->out[0], from, &out_is_users);
+
+	if (error == 0 && (p->spec.flags & RUNSPEC_MERGE_STDERR) == 0)
+		error = output_open(&p->out[1], from, &err_is_users);
+	job->out = p->out[0].write_end;
+	job->err = p->out[1].write_end;
+	job->owned = out_is_users && err_is_users;
+	return error;
 }
 
 /* To a keeper, with its pipes; 0 or an errno. */
@@ -75,9 +85,7 @@ proc_give(struct proc *p)
 	struct env_start start;
 	int error;
 
-	error = output_open(&p->out[0], &job.out);
-	if (error == 0 && (p->spec.flags & RUNSPEC_MERGE_STDERR) == 0)
-		error = output_open(&p->out[1], &job.err);
+	error = open_outputs(p, &job);
 	if (error == 0) {
 		env_build(&start, &p->spec);
 		job.argv = start.argv;
@@ -96,8 +104,6 @@ proc_give(struct proc *p)
 			error = errno;
 		env_clear(&start);
 	}
-	close_if_open(job.out);
-	close_if_open(job.err);
 	return error;
 }
 
@@ -111,8 +117,10 @@ proc_begin(struct proc *p)
 		close_outputs(p);
 		return error;
 	}
-	for (size_t i = 0; i < ARRAY_LEN(p->out); i++)
+	for (size_t i = 0; i < ARRAY_LEN(p->out); i++) {
+		output_given(&p->out[i]);
 		output_watch(&p->out[i]);
+	}
 	return 0;
 }
 

@@ -515,23 +515,35 @@ class Sandbox:
             return False
 
     def processes(self):
-        """As all_processes, but for keepers: those may wait for work."""
-        keepers = self.keepers()
-        return {p: a for p, a in self.all_processes().items()
-                if p not in keepers}
+        """As all_processes, but for keepers and what waits below them to
+        become a command."""
+        found = self.all_processes()
+        named = self.named_keeper()  # after: one that came since is no matter
+        return {p: a for p, a in found.items() if p not in named}
 
-    def keepers(self):
-        """Pids of what looks like a keeper; on the way to a command's exec
-        its process does, too."""
-        found = set()
+    def named_keeper(self):
+        """Pid -> parent of what has a keeper's name: keepers, and what will
+        be a command."""
+        found = {}
         for pid in self.all_processes():
             try:
-                with open(f"/proc/{pid}/comm", encoding="ascii") as f:
-                    if f.read() == "keeper\n":
-                        found.add(pid)
+                with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+                    name, rest = f.read().rsplit(")", 1)
             except OSError:
                 continue
+            if name.endswith("(keeper"):
+                found[pid] = int(rest.split()[1])
         return found
+
+    def keepers(self):
+        return {pid for pid, parent in self.named_keeper().items()
+                if parent == self.pid}
+
+    def waiting(self):
+        """Pids of what waits below a keeper, one each."""
+        keepers = self.keepers()
+        return {pid for pid, parent in self.named_keeper().items()
+                if parent in keepers}
 
     def all_processes(self):
         """All processes in the sandbox but its init: pid -> arguments."""

@@ -32,7 +32,9 @@ class Cgroup:
             f.write(text)
 
     def add(self, sandbox):
-        """The sandbox with the keeper that waits there."""
+        """The sandbox with the keeper that waits there, and the process that
+        waits below it."""
+        wait_until(sandbox.waiting, "a process waits for a command")
         for pid in (sandbox.pid, *sandbox.all_processes()):
             self.write("cgroup.procs", str(pid))
 
@@ -137,10 +139,15 @@ def test_without_room_for_the_command_beside_its_keeper_it_says_so(agent):
     host = sandbox.host
     try:
         group.add(sandbox)
-        end = host.run(Command(["true"])).end()
-        assert (end.reason, end.text) == (
-            "start_failed",
-            "cannot start a process: Resource temporarily unavailable")
+        # This one's process is there already.
+        assert host.run(Command(["true"])).end().exit_code == 0
+        for _ in range(2):
+            end = host.run(Command(["true"])).end()
+            assert (end.reason, end.text) == (
+                "start_failed",
+                "cannot start a process: Resource temporarily unavailable")
+        group.write("pids.max", "3")
+        assert host.run(Command(["true"])).end().exit_code == 0
     finally:
         sandbox.close()
         group.remove()

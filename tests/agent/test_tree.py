@@ -1,4 +1,5 @@
 """Nothing of a run is alive after its end, and no run takes others along."""
+import contextlib
 import os
 import signal
 import time
@@ -152,6 +153,12 @@ def test_root_killing_every_keeper_harms_only_running_runs(sandbox, host):
     wait_until(lambda: not sandbox.processes(), "the orphans are dead", 2)
 
 
+def signal_all(pids, sig):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, sig)  # what waits dies with its keeper
+
+
 def keeper_of(host, **more):
     return int(host.run(python("import os; print(os.getppid())"),
                         **more).output())
@@ -175,13 +182,14 @@ def test_when_all_is_done_one_keeper_waits(sandbox, host):
     wait_until(lambda: len(sandbox.keepers()) == 1, "one is left")
 
 
+@pytest.mark.parametrize("who", ["named_keeper", "waiting"])
 @pytest.mark.parametrize("pause", [0, 0.0005, 0.1])
 def test_a_keeper_that_was_killed_while_it_waited_is_replaced(
-        sandbox, host, pause):
+        sandbox, host, pause, who):
     first = keeper_of(host)
     for _ in range(30):
-        for pid in sandbox.keepers():
-            os.kill(pid, signal.SIGKILL)
+        wait_until(sandbox.waiting, "a process waits for a command")
+        signal_all(getattr(sandbox, who)(), signal.SIGKILL)
         time.sleep(pause)
         # Given a job before it is dead, it may not take that with it.
         second = keeper_of(host)
@@ -189,11 +197,47 @@ def test_a_keeper_that_was_killed_while_it_waited_is_replaced(
         first = second
 
 
-def test_a_keeper_that_was_stopped_while_it_waited_goes_on(sandbox, host):
+def test_what_waits_for_a_command_ends_with_its_keeper(sandbox, host):
+    wait_until(sandbox.waiting, "a process waits for a command")
+    keeper, waiting = sandbox.keepers(), sandbox.waiting()
+    signal_all(keeper, signal.SIGKILL)
+    wait_until(lambda: not waiting & set(sandbox.all_processes()), "it ends")
+    assert host.run(Command(["echo", "next"])).output() == b"next\n"
+
+
+@pytest.mark.parametrize("who", ["keepers", "waiting", "named_keeper"])
+def test_a_keeper_that_was_stopped_while_it_waited_goes_on(
+        sandbox, host, who):
     first = keeper_of(host)
-    for pid in sandbox.keepers():
-        os.kill(pid, signal.SIGSTOP)
-    assert keeper_of(host) == first
+    # None but root's code in the sandbox could stop it.
+    assert host.run(Command(["true"]), user=wire.ROOT).end().exit_code == 0
+    for _ in range(20):
+        wait_until(sandbox.waiting, "a process waits for a command")
+        signal_all(getattr(sandbox, who)(), signal.SIGSTOP)
+        assert keeper_of(host) == first
+
+
+def test_a_signal_to_what_waits_hits_no_command(sandbox, host):
+    assert host.run(Command(["true"]), user=wire.ROOT).end().exit_code == 0
+    wait_until(sandbox.waiting, "a process waits for a command")
+    for sig in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        signal_all(sandbox.named_keeper(), sig)
+    run = host.run(Command(["echo", "whole"]))
+    assert (run.output(), run.end().reason) == (b"whole\n", "exit")
+
+
+@pytest.mark.parametrize("user", [wire.ROOT, wire.SANDBOX])
+def test_a_command_has_no_signal_that_waited_for_it(host, user):
+    """prctl(PR_GET_PDEATHSIG) is 0, and no signal is blocked or pending."""
+    text = ("import ctypes\n"
+            "n = ctypes.c_int(-1)\n"
+            "ctypes.CDLL(None).prctl(2, ctypes.byref(n), 0, 0, 0)\n"
+            "print(n.value)\n"
+            "for line in open('/proc/self/status'):\n"
+            "    if line[:6] in ('SigPnd', 'ShdPnd', 'SigBlk'):\n"
+            "        print(int(line.split()[1], 16))\n")
+    for _ in range(2):
+        assert host.run(python(text), user=user).output() == b"0\n" * 4
 
 
 def test_a_kill_that_comes_too_late_hits_no_other_command(host):

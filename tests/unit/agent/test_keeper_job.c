@@ -49,6 +49,7 @@ a_job(char **argv, char **env)
 	    .user = RUNSPEC_USER_ROOT,
 	    .out = a_file(),
 	    .err = a_file(),
+	    .owned = 1,
 	    .leave = 1,
 	    .changes = 70000,
 	    .slot = 7,
@@ -80,12 +81,12 @@ send_and_compare(const struct keeper_job *job)
 	struct err e;
 
 	assert_int_equal(keeper_job_send(pair[0], job), 0);
-	assert_int_equal(keeper_receive(pair[1], KEEPER_WAIT, &in, &e), 1);
-	assert_int_equal(in.type, KEEPER_MSG_JOB);
-	assert_int_equal(in.order, job->order);
+	assert_int_equal(keeper_receive(pair[1], &in, &e), 0);
 	assert_int_equal(in.job.order, job->order);
 	assert_int_equal(in.job.slot, job->slot);
 	assert_int_equal(in.job.user, job->user);
+	assert_int_equal(in.job.owned, job->owned);
+	assert_int_equal(in.job.leave, job->leave);
 	assert_int_equal(in.job.changes, job->changes);
 	assert_int_equal(in.job.stage, KEEPER_STARTED);
 	assert_string_equal(in.job.program, job->program);
@@ -155,21 +156,6 @@ test_a_job_too_large_for_a_packet_comes_as_a_file(void **state)
 }
 
 static void
-test_a_kill_names_its_job(void **state)
-{
-	struct err e;
-
-	(void)state;
-	assert_int_equal(keeper_receive(pair[1], KEEPER_LOOK, &in, &e), 0);
-	assert_int_equal(keeper_kill_send(pair[0], 12), 0);
-	assert_int_equal(keeper_receive(pair[1], KEEPER_LOOK, &in, &e), 1);
-	assert_int_equal(in.type, KEEPER_MSG_KILL);
-	assert_int_equal(in.order, 12);
-	assert_int_equal(in.job.out, -1);
-	keeper_in_clear(&in);
-}
-
-static void
 test_the_other_sides_end_is_seen_by_both(void **state)
 {
 	char *none[] = {NULL};
@@ -178,10 +164,9 @@ test_the_other_sides_end_is_seen_by_both(void **state)
 
 	(void)state;
 	assert_int_equal(shutdown(pair[0], SHUT_WR), 0);
-	assert_true(keeper_receive(pair[1], KEEPER_WAIT, &in, &e) < 0);
+	assert_true(keeper_receive(pair[1], &in, &e) < 0);
 	(void)close(pair[1]);
 	assert_int_not_equal(keeper_job_send(pair[0], &job), 0);
-	assert_int_not_equal(keeper_kill_send(pair[0], 1), 0);
 	pair[1] = -1;
 	job_close(&job);
 }
@@ -191,19 +176,19 @@ static void
 test_what_does_not_decode_is_an_error(void **state)
 {
 	static const uint8_t bad[][12] = {
-	    {KEEPER_MSG_KILL},                        /* too short */
-	    {KEEPER_MSG_KILL, 1, 0, 0, 0, 9},         /* too long */
+	    {KEEPER_MSG_JOB},                         /* too short */
+	    {KEEPER_MSG_FILE + 1, 1, 0, 0, 0},        /* unknown */
 	    {KEEPER_MSG_JOB, 1, 0, 0, 0, 1, 0, 0, 0}, /* cut off */
 	    {KEEPER_MSG_FILE},                        /* without one */
 	};
-	static const size_t sizes[] = {2, 6, 9, 1};
+	static const size_t sizes[] = {2, 5, 9, 1};
 	struct err e;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		assert_int_equal(
 		    send(pair[0], bad[i], sizes[i], 0), (ssize_t)sizes[i]);
-		assert_true(keeper_receive(pair[1], KEEPER_WAIT, &in, &e) < 0);
+		assert_true(keeper_receive(pair[1], &in, &e) < 0);
 		keeper_in_clear(&in);
 	}
 }
@@ -216,7 +201,6 @@ main(void)
 	    TEST(test_a_job_arrives_as_it_was_sent),
 	    TEST(test_one_pipe_for_both_streams_arrives_as_one),
 	    TEST(test_a_job_too_large_for_a_packet_comes_as_a_file),
-	    TEST(test_a_kill_names_its_job),
 	    TEST(test_the_other_sides_end_is_seen_by_both),
 	    TEST(test_what_does_not_decode_is_an_error),
 	};

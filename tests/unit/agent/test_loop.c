@@ -183,6 +183,35 @@ test_more_can_be_dropped_than_wait(void **state)
 		assert_int_equal(fcntl(fds[i], F_GETFD), -1);
 }
 
+static void
+refuse_cb(uint32_t events, void *arg)
+{
+	(void)events;
+	(void)arg;
+	fail();
+}
+
+static void
+test_a_watch_that_was_rebound_calls_the_new_one(void **state)
+{
+	int fds[2];
+
+	(void)state;
+	make_readable(fds);
+	tokens[0] = loop_add(&loop, fds[0], EPOLLIN, refuse_cb, NULL);
+	loop_rebind(&loop, tokens[0], count_cb, NULL);
+	loop_turn(&loop, 0);
+	assert_int_equal(calls, 1);
+	tokens[1] = tokens[0];
+	loop_del(&loop, &tokens[0]);
+	loop_rebind(&loop, tokens[1], refuse_cb, NULL); /* nobody's */
+	tokens[0] = loop_add(&loop, fds[0], EPOLLIN, count_cb, NULL);
+	loop_turn(&loop, 0);
+	assert_int_equal(calls, 2);
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+}
+
 int
 main(void)
 {
@@ -206,6 +235,9 @@ main(void)
 		teardown),
 	    cmocka_unit_test_setup_teardown(
 		test_more_can_be_dropped_than_wait, setup, teardown),
+	    cmocka_unit_test_setup_teardown(
+		test_a_watch_that_was_rebound_calls_the_new_one, setup,
+		teardown),
 	};
 
 	return cmocka_run_group_tests_name("loop", tests, NULL, NULL);
