@@ -66,17 +66,30 @@ command_prepare(void)
 }
 
 void
+command_await(void)
+{
+	(void)RAW(SYS_close, STDOUT_FILENO, 0, 0, 0);
+	(void)RAW(SYS_close, STDERR_FILENO, 0, 0, 0);
+}
+
+static void
+put_at(struct keeper_job *job, int fd, int place)
+{
+	long rc = fd == place ? 0 : RAW(SYS_dup3, fd, place, 0, 0);
+
+	if (rc < 0)
+		command_fail(job, KEEPER_FORK, -rc);
+}
+
+void
 command_main(struct keeper_job *job)
 {
 	static const uint8_t none[SIGSET_BYTES];
 	int err = job->err == -1 ? job->out : job->err;
 	long rc;
 
-	rc = RAW(SYS_dup3, job->out, STDOUT_FILENO, 0, 0);
-	if (rc >= 0)
-		rc = RAW(SYS_dup3, err, STDERR_FILENO, 0, 0);
-	if (rc < 0)
-		command_fail(job, KEEPER_FORK, -rc);
+	put_at(job, job->out, STDOUT_FILENO);
+	put_at(job, err, STDERR_FILENO);
 	become_user(job);
 	rc = RAW(SYS_chdir, job->cwd, 0, 0, 0);
 	if (rc < 0)

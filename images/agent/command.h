@@ -17,6 +17,9 @@
 
 /* command_prepare - what needs no job yet, once */
 void command_prepare(void);
+/* command_await - so that the job's pipes, when they come, come to their
+ * places */
+void command_await(void);
 void command_main(struct keeper_job *job) NORETURN;
 
 #endif

@@ -136,13 +136,13 @@ is_kill_early(const struct keeper *k)
 /* Waits for a job and begins it, if it is not another keeper's by now.  False:
  * PID 1 needs this keeper no more. */
 static bool
-keeper_take(struct keeper *k)
+keeper_take(struct keeper *k, enum keeper_pipes pipes)
 {
 	struct keeper_job *job = &k->in->job;
 	uint32_t before = k->done;
 	struct err e;
 
-	if (keeper_receive(KEEPER_SOCKET_FD, k->in, &e) != 0)
+	if (keeper_receive(KEEPER_SOCKET_FD, pipes, k->in, &e) != 0)
 		return false;
 	job->begin_us = clock_mono_us();
 	return atomic_compare_exchange_strong(
@@ -157,7 +157,8 @@ wait_cb(void *arg)
 	struct keeper *k = arg;
 
 	command_prepare();
-	if (!keeper_take(k))
+	command_await();
+	if (!keeper_take(k, KEEPER_PIPES_KEPT))
 		_exit(0);
 	command_main(&k->in->job);
 }
@@ -192,7 +193,7 @@ keeper_begin(struct keeper *k)
 	k->command = keeper_clone(k, wait_cb);
 	if (k->command != -1)
 		return true;
-	if (!keeper_take(k))
+	if (!keeper_take(k, KEEPER_PIPES_CLOSED))
 		return false;
 	k->took = true;
 	k->command = keeper_clone(k, command_cb);

@@ -201,7 +201,8 @@ open_message(struct keeper_in *in, size_t n, const int *file, struct wire_in *w,
 }
 
 int
-keeper_receive(int socket, struct keeper_in *in, struct err *e)
+keeper_receive(
+    int socket, enum keeper_pipes pipes, struct keeper_in *in, struct err *e)
 {
 	struct iovec iov = {in->packet, sizeof(in->packet)};
 	union control control;
@@ -215,7 +216,8 @@ keeper_receive(int socket, struct keeper_in *in, struct err *e)
 	size_t nfds;
 	ssize_t n;
 
-	n = recvmsg(socket, &mh, MSG_CMSG_CLOEXEC);
+	n = recvmsg(
+	    socket, &mh, pipes == KEEPER_PIPES_KEPT ? 0 : MSG_CMSG_CLOEXEC);
 	if (n <= 0)
 		return err_set(
 		    e, ERR_SYS, "keeper: %s", n == 0 ? "end" : strerror(errno));

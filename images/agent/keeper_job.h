@@ -40,7 +40,12 @@ struct keeper_in {
 
 /* keeper_receive - waits for a job; negative: PID 1 has closed its end, or *e.
  * Memory is taken for a large one alone. */
-int keeper_receive(int socket, struct keeper_in *in, struct err *e) MUSTCHECK;
+enum keeper_pipes {
+	KEEPER_PIPES_CLOSED, /* by exec */
+	KEEPER_PIPES_KEPT
+};
+int keeper_receive(int socket, enum keeper_pipes pipes, struct keeper_in *in,
+    struct err *e) MUSTCHECK;
 /* keeper_in_clear - closes the pipes and frees */
 void keeper_in_clear(struct keeper_in *in);
 

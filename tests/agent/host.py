@@ -517,23 +517,14 @@ class Sandbox:
     def processes(self):
         """As all_processes, but for keepers and what waits below them to
         become a command."""
-        found = self.all_processes()
-        named = self.named_keeper()  # after: one that came since is no matter
-        return {p: a for p, a in found.items() if p not in named}
+        return {p: args for p, (name, _, args) in self.scan().items()
+                if name != "keeper"}
 
     def named_keeper(self):
         """Pid -> parent of what has a keeper's name: keepers, and what will
         be a command."""
-        found = {}
-        for pid in self.all_processes():
-            try:
-                with open(f"/proc/{pid}/stat", encoding="ascii") as f:
-                    name, rest = f.read().rsplit(")", 1)
-            except OSError:
-                continue
-            if name.endswith("(keeper"):
-                found[pid] = int(rest.split()[1])
-        return found
+        return {p: parent for p, (name, parent, _) in self.scan().items()
+                if name == "keeper"}
 
     def keepers(self):
         return {pid for pid, parent in self.named_keeper().items()
@@ -541,12 +532,16 @@ class Sandbox:
 
     def waiting(self):
         """Pids of what waits below a keeper, one each."""
-        keepers = self.keepers()
-        return {pid for pid, parent in self.named_keeper().items()
-                if parent in keepers}
+        named = self.named_keeper()
+        return {pid for pid, parent in named.items() if parent in named}
 
     def all_processes(self):
         """All processes in the sandbox but its init: pid -> arguments."""
+        return {p: args for p, (_, _, args) in self.scan().items()}
+
+    def scan(self):
+        """pid -> (name, parent, arguments), each looked at once: keepers come
+        and go."""
         mine = os.readlink(f"/proc/{self.pid}/ns/pid")
         found = {}
         for name in os.listdir("/proc"):
@@ -555,8 +550,11 @@ class Sandbox:
                     continue
                 if os.readlink(f"/proc/{name}/ns/pid") != mine:
                     continue
+                with open(f"/proc/{name}/stat", encoding="latin-1") as f:
+                    comm, rest = f.read().rsplit(")", 1)
                 with open(f"/proc/{name}/cmdline", "rb") as f:
-                    found[int(name)] = f.read()
+                    found[int(name)] = (comm.split("(", 1)[1],
+                                        int(rest.split()[1]), f.read())
             except OSError:
                 continue
         return found

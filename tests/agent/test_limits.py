@@ -8,6 +8,7 @@ import uuid
 
 import pytest
 
+import wire
 from host import Sandbox, wait_until
 from wire import Command, python, shell
 
@@ -146,8 +147,14 @@ def test_without_room_for_the_command_beside_its_keeper_it_says_so(agent):
             assert (end.reason, end.text) == (
                 "start_failed",
                 "cannot start a process: Resource temporarily unavailable")
+        # The keeper has a job at hand now, not a process.
         group.write("pids.max", "3")
-        assert host.run(Command(["true"])).end().exit_code == 0
+        run = host.run(python(
+            "import os, sys; print('err', file=sys.stderr);"
+            " print(sorted(map(int, os.listdir('/proc/self/fd'))))"))
+        assert run.output().startswith(b"[0, 1, 2")
+        assert len(run.output().split(b",")) <= 4  # the listing's own
+        assert run.output(wire.STDERR) == b"err\n"
     finally:
         sandbox.close()
         group.remove()
