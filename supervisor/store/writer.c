@@ -48,6 +48,7 @@ struct writer {
 	struct checkpoint checkpoint;
 	struct vacuum vacuum;
 	bool no_room;          /* for a longer WAL, until the next checkpoint */
+	bool is_reading;       /* the connection, between commits */
 	pthread_mutex_t mutex; /* for stats */
 	struct store_stats stats;
 };
@@ -164,9 +165,58 @@ batch_run_plain(struct db *db, struct op *list, struct err *e)
 	return rc != 0 ? rc : tally_flush(db, e);
 }
 
-static int
-batch_run_ops(struct db *db, struct op *list, struct err *e)
+/* From one commit to the next the connection goes on reading, so that to write
+ * is one lock more, and one less at the end, not four and two. */
+static void
+stop_reading(struct writer *w)
 {
+	struct db_call c;
+
+	if (!w->is_reading)
+		return;
+	w->is_reading = false;
+	db_call_init(&c, w->db, DB_STAY);
+	db_call_end(&c);
+}
+
+static int
+go_on_reading(struct writer *w, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, w->db, DB_STAY);
+	rc = db_call_step(&c, e);
+	w->is_reading = rc == 1; /* nobody ends it yet */
+	return rc < 0 ? rc : 0;
+}
+
+/* What another program has written, or has begun to, is to be waited for, and
+ * then to be read. */
+static int
+batch_begin(struct writer *w, struct err *e)
+{
+	int rc;
+
+	if (w->is_reading && db_begin(w->db, e) == 0)
+		return 0;
+	stop_reading(w);
+	rc = db_begin(w->db, e);
+	return rc != 0 ? rc : go_on_reading(w, e);
+}
+
+static void
+batch_undo(struct writer *w)
+{
+	stop_reading(w);
+	db_rollback(w->db);
+	drop_undone(w->db);
+}
+
+static int
+batch_run_ops(struct writer *w, struct op *list, struct err *e)
+{
+	struct db *db = w->db;
 	int rc;
 
 	if (!batch_is_plain(list))
@@ -174,27 +224,26 @@ batch_run_ops(struct db *db, struct op *list, struct err *e)
 	rc = batch_run_plain(db, list, e);
 	if (rc == 0 || db_is_doomed(db))
 		return rc;
-	db_rollback(db);
-	drop_undone(db);
-	rc = db_begin(db, e);
+	batch_undo(w);
+	rc = batch_begin(w, e);
 	return rc != 0 ? rc : batch_run_saved(db, list, e);
 }
 
 static int
-batch_run(struct db *db, struct op *list, struct err *e)
+batch_run(struct writer *w, struct op *list, struct err *e)
 {
 	uint64_t began_us = clock_mono_us();
-	int rc = db_begin(db, e);
+	struct db *db = w->db;
+	int rc = batch_begin(w, e);
 
 	if (!db_is_as_left(db)) /* other programs may write, too */
 		drop_undone(db);
 	if (rc == 0)
-		rc = batch_run_ops(db, list, e);
+		rc = batch_run_ops(w, list, e);
 	if (rc == 0)
 		rc = db_commit(db, e);
 	if (rc != 0) {
-		db_rollback(db);
-		drop_undone(db);
+		batch_undo(w);
 	} else {
 		(void)metric_observe(
 		    FAMILY_STORE_COMMIT_SECONDS, 0, clock_mono_us() - began_us);
@@ -258,7 +307,7 @@ static void
 batch_commit(struct writer *w, struct op *list)
 {
 	struct err why = {0};
-	int rc = batch_run(w->db, list, &why);
+	int rc = batch_run(w, list, &why);
 
 	if (rc == 0 && w->identity != NULL)
 		rc = identity_check(w->identity, &why);
@@ -288,8 +337,10 @@ writer_make_room(struct writer *w)
 	uint64_t want = checkpoint_room(db_wal_bytes(w->db), size);
 	struct err why;
 
-	if (want > size && queue_count(&w->queue, NULL) == 0 &&
-	    db_wal_extend(w->db, want, &why) != 0)
+	if (want <= size || queue_count(&w->queue, NULL) != 0)
+		return;
+	stop_reading(w);
+	if (db_wal_extend(w->db, want, &why) != 0)
 		w->no_room = why.code != ERR_CONFLICT;
 }
 
@@ -297,9 +348,11 @@ static void
 writer_checkpoint(struct writer *w, enum checkpoint_kind kind)
 {
 	struct err why;
-	int rc = db_checkpoint(w->db,
-	    kind == CHECKPOINT_REUSE ? DB_WAL_REUSE : DB_WAL_TRUNCATE, &why);
+	int rc;
 
+	stop_reading(w);
+	rc = db_checkpoint(w->db,
+	    kind == CHECKPOINT_REUSE ? DB_WAL_REUSE : DB_WAL_TRUNCATE, &why);
 	w->no_room = rc != 0;
 	if (rc == 0) {
 		checkpoint_on_done(&w->checkpoint, kind);
@@ -324,6 +377,7 @@ writer_vacuum(struct writer *w)
 
 	if (vacuum_wait_ms(&w->vacuum, now) > 0)
 		return;
+	stop_reading(w);
 	if (vacuum_turn(&w->vacuum, w->db, now, &moved, &why) != 0) {
 		(void)err_wrap(&why, "free pages stay in the file");
 		notice_push(w, &why);

@@ -428,6 +428,60 @@ test_the_wal_is_emptied_when_nothing_is_written(void **state)
 }
 
 /* While nobody waits, so that a commit only writes over what is there. */
+/* Between two of our commits, and while ours is asked for: it is waited for. */
+static void
+test_what_others_write_is_in_nobodys_way(void **state)
+{
+	struct rig *r = *state;
+	sqlite3 *h = fixture_sqlite(r->f);
+
+	for (unsigned int i = 0; i < 50; i++) {
+		submit(r, good_run, i);
+		fixture_wait(r->f, &r->delivered, 2 * i + 1);
+		assert_int_equal(sqlite3_exec(h,
+				     "BEGIN IMMEDIATE;"
+				     "INSERT INTO event (tenant, seq, at_ms,"
+				     " kind, identifier, data) SELECT 1,"
+				     " max(seq) + 1, 0, 'theirs', '', ''"
+				     " FROM event",
+				     NULL, NULL, NULL),
+		    SQLITE_OK);
+		submit(r, good_run, i);
+		assert_int_equal(
+		    sqlite3_exec(h, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+		fixture_wait(r->f, &r->delivered, 2 * i + 2);
+		assert_int_equal(r->rc[2 * i], 0);
+		assert_int_equal(r->rc[2 * i + 1], 0);
+		assert_int_equal(rows(r), 3 * (i + 1));
+	}
+	assert_int_equal(sqlite3_close(h), SQLITE_OK);
+}
+
+/* Nor are we, a second after the last commit. */
+static void
+test_others_can_empty_the_wal_when_nothing_is_written(void **state)
+{
+	struct rig *r = *state;
+	sqlite3 *h;
+	int busy = 1;
+
+	submit(r, good_run, 1);
+	fixture_wait(r->f, &r->delivered, 1);
+	h = fixture_sqlite(r->f);
+	for (unsigned int i = 0; busy && i < FIXTURE_PATIENCE_S * 100; i++) {
+		busy = sqlite3_wal_checkpoint_v2(h, NULL,
+			   SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) != SQLITE_OK;
+		if (busy)
+			(void)usleep(10000);
+	}
+	assert_false(busy);
+	assert_int_equal(sqlite3_close(h), SQLITE_OK);
+	submit(r, good_run, 2);
+	fixture_wait(r->f, &r->delivered, 2);
+	assert_int_equal(r->rc[1], 0);
+	assert_int_equal(rows(r), 2);
+}
+
 static void
 test_the_wal_has_room_before_a_commit_needs_it(void **state)
 {
@@ -653,6 +707,8 @@ main(void)
 	    TEST(test_one_that_was_refused_before_is_only_delivered),
 	    TEST(test_stop_commits_what_is_queued_and_delivers_nothing),
 	    TEST(test_the_wal_is_emptied_when_nothing_is_written),
+	    TEST(test_what_others_write_is_in_nobodys_way),
+	    TEST(test_others_can_empty_the_wal_when_nothing_is_written),
 	    TEST(test_the_wal_has_room_before_a_commit_needs_it),
 	    TEST(test_what_an_op_covers_goes_its_way_right_before_it),
 	    TEST(test_what_is_held_can_be_taken_back),
