@@ -5,7 +5,7 @@
  * (writer.h, rider): the row of a run's start costs no commit of its own, and
  * the two ends of the chain are read and written once for all of them.  Where
  * the chain ends is the database's to say, so what is rolled back leaves
- * nothing behind.
+ * nothing behind; what was written last is known until somebody else writes.
  *
  * What nobody waits for is tried again when it could not be written, as long
  * as there is room for it here.
