@@ -128,7 +128,7 @@ others()
 	    -e '^schema/(sql/.*\.sql|tools/.*\.json)$' \
 	    -e '^images/(sandbox/|languages\.json$)' \
 	    -e '^(configure|Makefile|aclocal|config\.h)' \
-	    -e '^(sources\.am|m4/|LICENSE$|README\.md$)' \
+	    -e '^(sources\.am|m4/|README\.md$)' \
 	    "$all" | list OTHER_FILES
 }
 
