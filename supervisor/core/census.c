@@ -111,12 +111,21 @@ look_up(struct census *c, const struct msg_sweep_found *m)
 	store_sandbox_ended(c->parts.store, &m->uuid, ended_cb, l);
 }
 
+static bool
+was_found(const struct census *c, const struct uuid *uuid)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (uuid_is_equal(&c->strangers[i].row.uuid, uuid))
+			return true;
+	return false;
+}
+
 static void
 keep_in_mind(struct census *c, const struct msg_sweep_found *m)
 {
 	struct stranger *s;
 
-	if (c->n == CENSUS_MAX)
+	if (c->n == CENSUS_MAX || was_found(c, &m->uuid))
 		return;
 	c->strangers =
 	    xreallocarray(c->strangers, c->n + 1, sizeof(*c->strangers));
@@ -254,10 +263,10 @@ census_on_swept(struct census *c, const struct msg_swept *m)
 
 	if (c->is_settled || c->is_refused)
 		return true;
-	if (!m->is_known) {
-		forget_strangers(c);
+	/* What it found before it failed is there all the same, and so is what
+	 * another one is about to tell. */
+	if (!m->is_known)
 		return false;
-	}
 	if (c->n > 0 && strcmp(takeover, "ask") == 0) {
 		refuse(c);
 		return true;

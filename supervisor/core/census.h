@@ -43,6 +43,8 @@ void census_free(struct census *c);
 int census_open(struct census *c, struct err *e) MUSTCHECK;
 /* census_is_settled - sweeps may touch what is not listed */
 bool census_is_settled(const struct census *c);
+/* Several workers may have been asked, and answer at once.  What one of them
+ * found counts, and once. */
 void census_on_found(struct census *c, const struct msg_sweep_found *m);
 /* census_on_swept - all was found; false: it is to be asked again */
 bool census_on_swept(struct census *c, const struct msg_swept *m);
