@@ -88,7 +88,7 @@ def test_who_wakes_for_all_interrupts_who_works_for_one(
     def threads():
         front, = server.pids("front")
         first, *others = sorted(map(int, os.listdir(f"/proc/{front}/task")))
-        return [slice_ns(first), *{slice_ns(t) for t in others}]
+        return slice_ns(first), {slice_ns(t) for t in others} - {-1}
 
     def name(pid):
         with open(f"/proc/{pid}/comm", encoding="ascii") as f:
@@ -100,7 +100,9 @@ def test_who_wakes_for_all_interrupts_who_works_for_one(
                 if name(c) == "sleep"]
 
     wait_for(are_short, 60, "short slices")
-    assert threads() == [later, short]
+    loop, others = threads()
+    # The store's are short; what the loop makes later has its own.
+    assert loop == later and short in others and others <= {short, later}
     wait_for(commands, 60, "the command")
     assert [slice_ns(c) for c in commands()] == [usual]
 
