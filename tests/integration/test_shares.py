@@ -187,8 +187,17 @@ def test_what_is_printed_beside_others_comes_at_its_rate(build, engine):
             return clients["a"].status(run)["commands"][0]["stdout_bytes"]
 
         wait_for(is_bound, 60, "the bound of the printer")
-        # What was read before it is paid for first.
-        before, begin = printed(), time.monotonic()
+        seen = [printed(), time.monotonic()]
+
+        def is_settled():
+            """What was read before is paid for first, and told in pieces."""
+            was, then = seen
+            is_bound()
+            seen[:] = printed(), time.monotonic()
+            return seen[0] - was < (seen[1] - then + 0.25) * MIB
+
+        wait_for(is_settled, 60, "its rate")
+        before, begin = seen
         wait_for(lambda: (is_bound(), printed())[1] > before + 2 * MIB, 60,
                  "two more MiB")
         more = printed() - before
