@@ -19,8 +19,8 @@ struct slice_attr {
 	uint64_t period;
 };
 
-static void
-slice_set(uint64_t ns, uint64_t flags)
+void
+slice_shorten(enum slice_heirs heirs)
 {
 	struct slice_attr a = {.size = sizeof(a)};
 
@@ -28,21 +28,9 @@ slice_set(uint64_t ns, uint64_t flags)
 	if (syscall(SYS_sched_getattr, 0, &a, sizeof(a), 0) == -1 ||
 	    a.policy != SCHED_OTHER)
 		return;
-	a.runtime = ns;
-	a.flags = flags;
+	a.runtime = SLICE_SHORT_NS;
+	a.flags = heirs == SLICE_OWN ? FLAG_RESET_ON_FORK : 0;
 	if (syscall(SYS_sched_setattr, 0, &a, 0) == -1) {
 		/* then it waits its turn */
 	}
-}
-
-void
-slice_shorten(enum slice_heirs heirs)
-{
-	slice_set(SLICE_SHORT_NS, heirs == SLICE_OWN ? FLAG_RESET_ON_FORK : 0);
-}
-
-void
-slice_let_ours_first(void)
-{
-	slice_set(SLICE_LATER_NS, 0);
 }

@@ -13,7 +13,6 @@
 #include "common/base.h"
 
 #define SLICE_SHORT_NS 100000 /* the shortest there is */
-#define SLICE_LATER_NS 200000
 
 enum slice_heirs {
 	SLICE_INHERITED, /* by threads and processes made from now on */
@@ -22,9 +21,5 @@ enum slice_heirs {
 
 /* slice_shorten - of the calling thread.  What fails is left as it was. */
 void slice_shorten(enum slice_heirs heirs);
-/* slice_let_ours_first - of the calling thread, which wakes others of ours and
- * then has something to do that can wait: they interrupt it where they share a
- * processor.  Still short for everybody else; inherited. */
-void slice_let_ours_first(void);
 
 #endif

@@ -20,7 +20,6 @@
 #include "common/fence.h"
 #include "common/layout.h"
 #include "common/log.h"
-#include "common/slice.h"
 #include "common/turns.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
@@ -360,8 +359,6 @@ on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 			rc == ERR_WRONG_STATE ?
 		    EXIT_CONFIG :
 		    EXIT_BUG;
-	/* The store's threads are there, and keep theirs. */
-	slice_let_ours_first();
 	if (confine_front(e) != 0)
 		return EXIT_PRIVILEGE;
 	return 0;

@@ -70,25 +70,18 @@ def children(pid):
 
 def test_who_wakes_for_all_interrupts_who_works_for_one(
         server, client, sandbox, engine):
-    """Ours have the shortest slice, but for the front's loop, which lets ours
-    go first; a command has the kernel's."""
+    """Ours have the shortest slice, a command has the kernel's."""
     usual = slice_ns(os.getpid())
-    short, later = min(usual, 100000), min(usual, 200000)
+    short = min(usual, 100000)
     box = client.run(sandbox, "true")["sandbox_container_id"]
     client.start(sandbox, "exec sleep 600")
     _, body = engine.request("GET", f"/containers/{box}/json")
     agent = json.loads(body)["State"]["Pid"]
 
     def are_short():
-        roles = server.children()
         ours = [server.proc.pid, agent, *children(agent),
-                *(pid for pid, role in roles if role != "front")]
+                *(pid for pid, _ in server.children())]
         return len(ours) > 4 and {slice_ns(p) for p in ours} == {short}
-
-    def threads():
-        front, = server.pids("front")
-        first, *others = sorted(map(int, os.listdir(f"/proc/{front}/task")))
-        return slice_ns(first), {slice_ns(t) for t in others} - {-1}
 
     def name(pid):
         with open(f"/proc/{pid}/comm", encoding="ascii") as f:
@@ -100,9 +93,6 @@ def test_who_wakes_for_all_interrupts_who_works_for_one(
                 if name(c) == "sleep"]
 
     wait_for(are_short, 60, "short slices")
-    loop, others = threads()
-    # The store's are short; what the loop makes later has its own.
-    assert loop == later and short in others and others <= {short, later}
     wait_for(commands, 60, "the command")
     assert [slice_ns(c) for c in commands()] == [usual]
 

@@ -94,18 +94,6 @@ goes_to_no_child(void)
 }
 
 static int
-is_longer_than_what_it_wakes(void)
-{
-	struct attr before = own();
-
-	slice_shorten(SLICE_INHERITED);
-	slice_let_ours_first();
-	if (own().runtime != (before.runtime == 0 ? 0 : SLICE_LATER_NS))
-		return 1;
-	return before.runtime != 0 && own().runtime >= before.runtime ? 2 : 0;
-}
-
-static int
 leaves_other_policies(void)
 {
 	struct sched_param none = {0};
@@ -121,13 +109,6 @@ test_the_slice_is_short_and_inherited_and_nothing_else_changes(void **state)
 {
 	(void)state;
 	in_a_child(alters_the_slice_alone);
-}
-
-static void
-test_who_lets_ours_first_is_still_before_others(void **state)
-{
-	(void)state;
-	in_a_child(is_longer_than_what_it_wakes);
 }
 
 static void
@@ -150,7 +131,6 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(
 		test_the_slice_is_short_and_inherited_and_nothing_else_changes),
-	    cmocka_unit_test(test_who_lets_ours_first_is_still_before_others),
 	    cmocka_unit_test(test_an_own_slice_goes_to_no_child),
 	    cmocka_unit_test(test_another_policy_stays),
 	};
