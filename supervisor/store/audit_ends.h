@@ -1,4 +1,5 @@
-/* audit_ends.h - the two ends of the audit's chain, a row of their own */
+/* audit_ends.h - the two ends of the audit's chain, in the first tenant's row
+ */
 #ifndef STORE_AUDIT_ENDS_H
 #define STORE_AUDIT_ENDS_H
 
@@ -23,7 +24,7 @@ void audit_ends_anew(struct db *db);
  * asked for when it wrote them itself; ERR_NOTFOUND */
 int audit_ends_at_hand(
     struct db *db, struct audit_ends *out, struct err *e) MUSTCHECK;
-/* ERR_NOTFOUND: the row is missing */
+/* ERR_NOTFOUND: they are missing */
 int audit_ends_get(
     struct db *db, struct audit_ends *out, struct err *e) MUSTCHECK;
 int audit_ends_put(

@@ -21,6 +21,20 @@
 	" FROM run INDEXED BY run_of_tenant WHERE uuid = ?1"                   \
 	" AND tenant = ?2"
 
+#define USAGE_SUM                                                              \
+	"runs = runs + excluded.runs, run_ms = run_ms + excluded.run_ms,"      \
+	" output_bytes = output_bytes + excluded.output_bytes,"                \
+	" artifact_bytes = artifact_bytes + excluded.artifact_bytes,"          \
+	" sandboxes = sandboxes + excluded.sandboxes,"                         \
+	" refusals = refusals + excluded.refusals"
+#define USAGE_SUMS                                                             \
+	"tenant, day, sum(runs), sum(run_ms), sum(output_bytes),"              \
+	" sum(artifact_bytes), sum(sandboxes), sum(refusals)"                  \
+	" FROM usage_parts"
+#define NO_DAY                                                                 \
+	"day_runs = 0, day_run_ms = 0, day_output_bytes = 0,"                  \
+	" day_artifact_bytes = 0"
+
 /* A plus before a column keeps the planner from an index of it. */
 const char *const db_sql[DB_NQUERY] = {
     [DB_SET_SYNCHRONOUS] = "PRAGMA synchronous = FULL",
@@ -90,8 +104,8 @@ const char *const db_sql[DB_NQUERY] = {
 	"SELECT EXISTS (SELECT 1 FROM run WHERE tenant = ?1)"
 	" OR EXISTS (SELECT 1 FROM sandbox WHERE tenant = ?1)",
     [DB_TENANT_ERASE] = "UPDATE tenant SET name = '.gone-' || id,"
-			" gone_ms = ?2, runtime = '', read_only_root = 0"
-			" WHERE id = ?1 AND gone_ms = 0",
+			" gone_ms = ?2, runtime = '', read_only_root = 0,"
+			" day = -1, " NO_DAY " WHERE id = ?1 AND gone_ms = 0",
     [DB_USAGE_DROP] = "DELETE FROM usage WHERE tenant = ?1",
     [DB_TENANT_USAGE] = "SELECT log_files, log_bytes, blob_files,"
 			" blob_bytes, evicted, runs_kept, row_bytes"
@@ -120,22 +134,19 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_USAGE_ADD] =
 	"INSERT INTO usage (" DAY_COLUMNS ") SELECT " DAY_VALUES
 	" WHERE EXISTS (SELECT 1 FROM tenant WHERE id = ?1 AND gone_ms = 0)"
-	" ON CONFLICT DO UPDATE SET runs = runs + excluded.runs,"
-	" run_ms = run_ms + excluded.run_ms,"
-	" output_bytes = output_bytes + excluded.output_bytes,"
-	" artifact_bytes = artifact_bytes + excluded.artifact_bytes,"
-	" sandboxes = sandboxes + excluded.sandboxes,"
-	" refusals = refusals + excluded.refusals",
-    /* Most of the time it is there, and this costs half of that. */
-    [DB_USAGE_MORE] = "UPDATE usage SET runs = runs + ?3, run_ms = run_ms + ?4,"
-		      " output_bytes = output_bytes + ?5,"
-		      " artifact_bytes = artifact_bytes + ?6,"
-		      " sandboxes = sandboxes + ?7, refusals = refusals + ?8"
-		      " WHERE tenant = ?1 AND day = ?2",
-    [DB_USAGE_OF_DAY] = "SELECT " DAY_COLUMNS " FROM usage WHERE day = ?1",
-    [DB_USAGE_OF_TENANT] = "SELECT " DAY_COLUMNS " FROM usage"
-			   " WHERE tenant = ?1 AND day >= ?2 ORDER BY day DESC",
+	" ON CONFLICT DO UPDATE SET " USAGE_SUM,
+    [DB_USAGE_OF_DAY] = "SELECT " USAGE_SUMS " WHERE day = ?1 GROUP BY tenant",
+    [DB_USAGE_OF_TENANT] = "SELECT " USAGE_SUMS " WHERE tenant = ?1"
+			   " AND day >= ?2 GROUP BY day ORDER BY day DESC",
     [DB_USAGE_FORGET] = "DELETE FROM usage WHERE day < ?1",
+    [DB_USAGE_OF_ENDS] =
+	"INSERT INTO usage (" DAY_COLUMNS ") SELECT id, day, day_runs,"
+	" day_run_ms, day_output_bytes, day_artifact_bytes, 0, 0"
+	" FROM tenant WHERE id = ?1 AND day >= 0 AND gone_ms = 0"
+	" ON CONFLICT DO UPDATE SET " USAGE_SUM,
+    [DB_TENANT_DAY] = "UPDATE tenant SET day = ?2, " NO_DAY " WHERE id = ?1",
+    [DB_TENANT_DAY_FORGET] =
+	"UPDATE tenant SET day = -1, " NO_DAY " WHERE day >= 0 AND day < ?1",
     [DB_SECRET_PUT] =
 	"INSERT INTO secret (" SECRET_COLUMNS ") SELECT " SECRET_VALUES
 	" WHERE EXISTS (SELECT 1 FROM tenant WHERE id = ?1 AND gone_ms = 0)"
@@ -155,11 +166,13 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_WEBHOOKS_GET] = "SELECT " WEBHOOK_COLUMNS " FROM webhook"
 			" ORDER BY created_ms, uuid",
 
-    [DB_AUDIT_ENDS] = "SELECT head_seq, head_hash, base_seq, base_hash"
-		      " FROM audit_ends",
-    /* By its key: else SQLite makes ready to undo some of several rows. */
-    [DB_AUDIT_ENDS_PUT] = "UPDATE audit_ends SET head_seq = ?1, head_hash = ?2,"
-			  " base_seq = ?3, base_hash = ?4 WHERE one = 1",
+    [DB_AUDIT_ENDS] = "SELECT audit_head_seq, audit_head_hash, audit_base_seq,"
+		      " audit_base_hash FROM tenant"
+		      " WHERE id = 1 AND audit_head_seq IS NOT NULL",
+    /* In a row that the end of a run of this tenant writes, too. */
+    [DB_AUDIT_ENDS_PUT] = "UPDATE tenant SET audit_head_seq = ?1,"
+			  " audit_head_hash = ?2, audit_base_seq = ?3,"
+			  " audit_base_hash = ?4 WHERE id = 1",
     [DB_AUDIT_INSERT] =
 	"INSERT INTO audit (" AUDIT_COLUMNS ") VALUES (" AUDIT_VALUES ")",
     [DB_AUDIT_HASH] = "SELECT hash FROM audit WHERE seq = ?1",
@@ -213,15 +226,19 @@ const char *const db_sql[DB_NQUERY] = {
 		       " WHERE run = ?1 AND " COMMAND_END_WHERE,
     [DB_COMMANDS_GET] = "SELECT " COMMAND_COLUMNS " FROM command"
 			" WHERE run = ?1 ORDER BY idx",
-    [DB_TALLY] = "UPDATE tenant SET runs_kept = runs_kept + ?8,"
-		 " runs_completed = runs_completed + ?2,"
-		 " runs_failed = runs_failed + ?3,"
-		 " runs_canceled = runs_canceled + ?4,"
-		 " commands_completed = commands_completed + ?5,"
-		 " commands_failed = commands_failed + ?6,"
-		 " commands_timed_out = commands_timed_out + ?7,"
-		 " row_bytes = row_bytes + ?9"
-		 " WHERE id = ?1",
+    /* Of the day that the row is about: of no row when it is another's. */
+    [DB_TALLY] = "UPDATE tenant SET runs_kept = runs_kept + ?4,"
+		 " runs_completed = runs_completed + ?8,"
+		 " runs_failed = runs_failed + ?9,"
+		 " runs_canceled = runs_canceled + ?10,"
+		 " commands_completed = commands_completed + ?11,"
+		 " commands_failed = commands_failed + ?12,"
+		 " commands_timed_out = commands_timed_out + ?13,"
+		 " row_bytes = row_bytes + ?3,"
+		 " day_runs = day_runs + ?4, day_run_ms = day_run_ms + ?5,"
+		 " day_output_bytes = day_output_bytes + ?6,"
+		 " day_artifact_bytes = day_artifact_bytes + ?7"
+		 " WHERE id = ?1 AND day = ?2",
     [DB_TALLY_TOTAL] = "SELECT sum(runs_completed), sum(runs_failed),"
 		       " sum(runs_canceled), sum(commands_completed),"
 		       " sum(commands_failed), sum(commands_timed_out)"

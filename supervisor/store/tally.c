@@ -88,41 +88,70 @@ tally_add(struct db *db, const struct store_run *r, uint64_t artifact_bytes,
 	return 0;
 }
 
+/* ERR_NOTFOUND: the tenant's row is about another day. */
 static int
-put_counts(struct db *db, const struct tally_sum *sum, struct err *e)
+put_end(struct db *db, const struct tally_sum *sum, struct err *e)
 {
 	const struct store_counts *n = &sum->counts;
+	const struct store_day *day = &sum->day;
 	struct db_call c;
 
-	if (sum->day.runs == 0)
-		return 0;
 	db_call_init(&c, db, DB_TALLY);
-	db_put_uint(&c, sum->day.tenant);
+	db_put_uint(&c, day->tenant);
+	db_put_uint(&c, day->day);
+	db_put_uint(&c, sum->row_bytes);
+	db_put_uint(&c, day->runs);
+	db_put_uint(&c, day->run_ms);
+	db_put_uint(&c, day->output_bytes);
+	db_put_uint(&c, day->artifact_bytes);
 	db_put_uint(&c, n->runs_completed);
 	db_put_uint(&c, n->runs_failed);
 	db_put_uint(&c, n->runs_canceled);
 	db_put_uint(&c, n->commands_completed);
 	db_put_uint(&c, n->commands_failed);
 	db_put_uint(&c, n->commands_timed_out);
-	db_put_uint(&c, sum->day.runs);
-	db_put_uint(&c, sum->row_bytes);
+	return db_call_run_one(&c, e);
+}
+
+/* What the tenant's row has of another day goes where days are. */
+static int
+begin_day(struct db *db, uint64_t tenant, uint32_t day, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, DB_USAGE_OF_ENDS);
+	db_put_uint(&c, tenant);
+	if (db_call_run(&c, e) != 0)
+		return e->code;
+	db_call_init(&c, db, DB_TENANT_DAY);
+	db_put_uint(&c, tenant);
+	db_put_uint(&c, day);
+	return db_call_run(&c, e);
+}
+
+/* Of days in which nothing ended. */
+static int
+put_time(struct db *db, const struct store_day *day, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, DB_USAGE_ADD);
+	rows_put_day(&c, day);
 	return db_call_run(&c, e);
 }
 
 static int
-put_day(struct db *db, const struct store_day *day, struct err *e)
+put_sum(struct db *db, const struct tally_sum *sum, struct err *e)
 {
-	struct db_call c;
 	int rc;
 
-	db_call_init(&c, db, DB_USAGE_MORE);
-	rows_put_day(&c, day);
-	rc = db_call_run_one(&c, e);
+	if (sum->day.runs == 0)
+		return put_time(db, &sum->day, e);
+	rc = put_end(db, sum, e);
 	if (rc != ERR_NOTFOUND)
 		return rc;
-	db_call_init(&c, db, DB_USAGE_ADD);
-	rows_put_day(&c, day);
-	return db_call_run(&c, e);
+	rc = begin_day(db, sum->day.tenant, sum->day.day, e);
+	return rc != 0 ? rc : put_end(db, sum, e);
 }
 
 int
@@ -131,8 +160,7 @@ tally_flush(struct db *db, struct err *e)
 	struct tally *t = db_tally(db);
 
 	for (size_t i = 0; i < t->n; i++)
-		if (put_counts(db, &t->sums[i], e) != 0 ||
-		    put_day(db, &t->sums[i].day, e) != 0)
+		if (put_sum(db, &t->sums[i], e) != 0)
 			return e->code;
 	t->n = 0;
 	return 0;

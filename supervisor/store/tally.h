@@ -2,8 +2,9 @@
  * tally.h - what runs that end add to their tenants' totals and days
  *
  * The sums of one transaction are kept here and written once, right before
- * its commit: a crowd of ends is two statements for each tenant, not two for
- * each run.
+ * its commit: a crowd of ends is a statement for each tenant, not one for each
+ * run.  Totals and the newest day stand in one row, the tenant's; a day that is
+ * over goes to the table of days (usage_parts has both).
  */
 #ifndef STORE_TALLY_H
 #define STORE_TALLY_H

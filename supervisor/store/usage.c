@@ -121,11 +121,17 @@ add_run(struct db *db, struct op *op, struct err *e)
 static int
 forget_days(struct db *db, struct op *op, struct err *e)
 {
+	static const enum db_query places[] = {
+	    DB_USAGE_FORGET, DB_TENANT_DAY_FORGET};
 	struct db_call c;
 
-	db_call_init(&c, db, DB_USAGE_FORGET);
-	db_put_uint(&c, ((struct usage_write *)op)->before);
-	return db_call_run(&c, e);
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		db_call_init(&c, db, places[i]);
+		db_put_uint(&c, ((struct usage_write *)op)->before);
+		if (db_call_run(&c, e) != 0)
+			return e->code;
+	}
+	return 0;
 }
 
 static void

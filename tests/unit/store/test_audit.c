@@ -275,17 +275,19 @@ test_ends_that_are_changed_are_found(void **state)
 	struct fixture *f = *state;
 
 	fill(f);
-	sql(f, "UPDATE audit_ends SET head_seq = 7");
+	sql(f, "UPDATE tenant SET audit_head_seq = 7");
 	assert_bad(f, 8, "behind the newest");
-	sql(f, "UPDATE audit_ends SET head_seq = 9");
+	sql(f, "UPDATE tenant SET audit_head_seq = 9");
 	assert_bad(f, 9, "missing");
-	sql(f, "UPDATE audit_ends SET head_seq = 8, head_hash = zeroblob(32)");
+	sql(f,
+	    "UPDATE tenant SET audit_head_seq = 8,"
+	    " audit_head_hash = zeroblob(32)");
 	assert_bad(f, 8, "written last");
-	sql(f, "UPDATE audit_ends SET base_hash = randomblob(32)");
+	sql(f, "UPDATE tenant SET audit_base_hash = randomblob(32)");
 	assert_bad(f, 1, "not as it was written");
-	sql(f, "UPDATE audit_ends SET base_seq = 2");
+	sql(f, "UPDATE tenant SET audit_base_seq = 2");
 	assert_bad(f, 1, "trimmed");
-	sql(f, "DELETE FROM audit_ends");
+	sql(f, "UPDATE tenant SET audit_head_seq = NULL");
 	assert_bad(f, 0, "where it ends");
 }
 
@@ -298,8 +300,8 @@ test_the_chain_goes_on_behind_what_others_wrote(void **state)
 	fill(f);
 	sql(f,
 	    "DELETE FROM audit WHERE seq > 4;"
-	    "UPDATE audit_ends SET head_seq = 4,"
-	    " head_hash = (SELECT hash FROM audit WHERE seq = 4)");
+	    "UPDATE tenant SET audit_head_seq = 4,"
+	    " audit_head_hash = (SELECT hash FROM audit WHERE seq = 4)");
 	fill(f);
 	assert_good(f, 4 + ROWS);
 }

@@ -319,6 +319,34 @@ test_a_run_loses_two_indices_and_nothing_else(void **state)
 }
 
 static void
+test_the_ends_of_the_audit_move_as_they_are(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(run_until(f, 21), 0);
+	fixture_exec(f,
+	    "UPDATE audit_ends SET head_seq = 9, base_seq = 4,"
+	    " head_hash = CAST(printf('%032d', 1) AS BLOB),"
+	    " base_hash = CAST(printf('%032d', 2) AS BLOB);"
+	    "INSERT INTO tenant (id, name, created_ms) VALUES (2, 'b', 1);"
+	    "INSERT INTO usage VALUES (2, 5, 1, 2, 3, 4, 5, 6)");
+	assert_int_equal(run_until(f, 22), 0);
+	assert_int_equal(
+	    fixture_query(f,
+		"SELECT (audit_head_seq, audit_base_seq,"
+		" CAST(audit_head_hash AS TEXT), CAST(audit_base_hash AS TEXT))"
+		" = (9, 4, printf('%032d', 1), printf('%032d', 2))"
+		" FROM tenant WHERE audit_head_seq IS NOT NULL"),
+	    1);
+	assert_int_equal(fixture_query(f,
+			     "SELECT (tenant, runs, run_ms, output_bytes,"
+			     " artifact_bytes, sandboxes, refusals)"
+			     " = ('b', 1, 2, 3, 4, 5, 6) FROM v_usage"),
+	    1);
+	assert_int_equal(fixture_query(f, INTEGRITY), 1);
+}
+
+static void
 test_no_number_of_a_run_is_given_out_twice(void **state)
 {
 	static const struct {
@@ -514,6 +542,7 @@ main(void)
 	    TEST(test_a_run_has_the_indices_of_before_when_it_is_made_anew),
 	    TEST(test_rows_of_before_are_counted_for_their_tenants),
 	    TEST(test_a_run_loses_two_indices_and_nothing_else),
+	    TEST(test_the_ends_of_the_audit_move_as_they_are),
 	    TEST(test_no_number_of_a_run_is_given_out_twice),
 	    TEST(test_the_first_run_of_a_new_database_has_number_one),
 	    TEST(test_every_view_can_be_read),

@@ -22,7 +22,7 @@ sqlite3_step(sqlite3_stmt *st)
 		*(void **)&step = dlsym(RTLD_NEXT, "sqlite3_step");
 	if (text != NULL &&
 	    (strncmp(text, "INSERT INTO usage", 17) == 0 ||
-		strncmp(text, "UPDATE tenant SET runs_kept", 27) == 0))
+		strncmp(text, "UPDATE tenant SET ", 18) == 0))
 		(void)__atomic_add_fetch(&sums, 1, __ATOMIC_SEQ_CST);
 	return step(st);
 }
@@ -209,6 +209,34 @@ test_sandboxes_count_once_and_refusals_are_added(void **state)
 	store_sandbox_clear(&s);
 }
 
+/* A clock that is set back is no reason to count anything twice. */
+static void
+test_days_that_take_turns_lose_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct read r;
+
+	fixture_put_sandbox(f, 1, "a");
+	for (uint64_t id = 1; id <= 6; id++)
+		put_run(f, id, 100, id % 2 == 0 ? 200 : 200 - STORE_DAY_MS);
+	r = read_days(f, DAY - 5);
+	assert_int_equal(r.n, 2);
+	for (size_t i = 0; i < r.n; i++) {
+		assert_int_equal(r.rows[i].day, DAY - i);
+		assert_int_equal(r.rows[i].runs, 3);
+		assert_int_equal(r.rows[i].run_ms, 300);
+		assert_int_equal(r.rows[i].output_bytes, 33);
+	}
+	assert_int_equal(
+	    fixture_query(f, "SELECT sum(runs * run_ms) FROM v_usage"), 1800);
+	/* The newest is forgotten as the others are. */
+	store_usage_forget(f->store, DAY + STORE_DAYS_MAX + 1);
+	fixture_reopen(f);
+	assert_int_equal(read_days(f, 0).n, 0);
+	put_run(f, 7, 100, 200);
+	assert_int_equal(read_days(f, 0).rows[0].runs, 1);
+}
+
 #define CROWD 200
 
 static void
@@ -233,7 +261,8 @@ test_a_crowd_of_ends_is_added_once_a_commit(void **state)
 	}
 	fixture_wait(f, &done.calls, CROWD);
 	store_stats(f->store, &after);
-	assert_in_range(sums, 2, 2 * (after.commits - before.commits));
+	/* Two more when the day begins. */
+	assert_in_range(sums, 1 + 2, after.commits - before.commits + 1 + 2);
 	assert_int_equal(read_days(f, DAY).rows[0].runs, CROWD);
 	assert_int_equal(read_days(f, DAY).rows[0].run_ms, CROWD);
 }
@@ -249,6 +278,7 @@ main(void)
 	    TEST(all_artifacts_of_a_run_count),
 	    TEST(an_end_that_is_refused_counts_for_nothing),
 	    TEST(sandboxes_count_once_and_refusals_are_added),
+	    TEST(days_that_take_turns_lose_nothing),
 	    TEST(a_crowd_of_ends_is_added_once_a_commit),
 	};
 
