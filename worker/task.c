@@ -6,6 +6,10 @@
  * program blocks.  What is in the spool is told once a turn (task_flush), not
  * for each piece, or less often when it is much, and then acknowledged.
  *
+ * A log that is short and whole within one turn takes another: it is held in
+ * memory and goes to the front with RUN_ENDED; the spool stays empty.  Nothing
+ * is held beyond its turn.
+ *
  * There are two ends: the log's own (RUN_ENDED is its last record), and one
  * from outside (task_end).  tell_end is behind both, once.
  */
@@ -103,6 +107,7 @@ task_new(const struct task_host *host, struct task_start *s,
 	runlog_check_init(&t->check, t->s.ncommands);
 	buf_init(&t->records, RECORDS_MAX);
 	buf_init(&t->pending, FRAME_WINDOW_BYTES);
+	buf_init(&t->held, MSG_RUN_ENDED_LOG_MAX);
 	*out = t;
 	return 0;
 }
@@ -122,6 +127,7 @@ task_release(struct task *t)
 	t->tell = NULL;
 	buf_clear(&t->records);
 	buf_clear(&t->pending);
+	buf_clear(&t->held);
 	drop_spec(&t->s);
 }
 
@@ -213,10 +219,12 @@ tell_end(struct task *t, enum runlog_reason reason, const char *text,
     const char *artifacts_error)
 {
 	tell_front(t);
+	t->length += buf_len(&t->held);
 	msg_send_run_ended(front_of(t),
 	    &(struct msg_run_ended){.id = t->s.id,
 		.reason = (uint8_t)reason,
 		.length = t->length,
+		.log = {buf_data(&t->held), buf_len(&t->held)},
 		.text = text,
 		.artifacts_error = artifacts_error});
 	t->state = TASK_OVER;
@@ -391,6 +399,27 @@ task_store(struct task *t, const uint8_t *p, size_t n)
 	disk_is_full(t);
 }
 
+/* What was held goes to the spool after all. */
+static void
+task_spill(struct task *t)
+{
+	struct buf held = t->held;
+
+	if (buf_len(&held) == 0)
+		return;
+	buf_init(&t->held, MSG_RUN_ENDED_LOG_MAX);
+	task_store(t, buf_data(&held), buf_len(&held)); /* may end it */
+	buf_clear(&held);
+}
+
+/* All of a log so far: it may be a short one that ends in this turn. */
+static bool
+task_hold(struct task *t, const uint8_t *p, size_t n)
+{
+	return t->length == 0 && buf_len(&t->pending) == 0 &&
+	    buf_append(&t->held, p, n) == 0;
+}
+
 /* ---- from the agent */
 
 static int
@@ -491,7 +520,11 @@ take_bytes(struct task *t, const uint8_t *p, size_t n)
 	struct err e;
 
 	if (runlog_check_feed(&t->check, p, n, record_cb, t, &e) == 0) {
-		task_store(t, p, n);
+		if (task_hold(t, p, n))
+			return;
+		task_spill(t);
+		if (t->state != TASK_OVER)
+			task_store(t, p, n);
 		return;
 	}
 	t->check = before;
@@ -552,10 +585,13 @@ tell_cb(void *arg)
 void
 task_flush(struct task *t)
 {
-	uint64_t fresh = t->length - t->turn;
+	uint64_t fresh;
 
+	if (!t->check.ended || task_has_artifacts(t))
+		task_spill(t);
 	if (t->state == TASK_OVER || buf_len(&t->pending) > 0)
 		return;
+	fresh = t->length - t->turn;
 	t->turn = t->length;
 	if (is_tell_due(t))
 		tell_front(t);

@@ -11,8 +11,10 @@
  * run is a task here, as long as this worker has to do with it.
  *
  * The spool is the truth about how far the log has come: what was written is
- * acknowledged, what is not is sent again after any loss.  Every byte is
- * checked before it is written (runlog.h), since the log comes from inside the
+ * acknowledged, what is not is sent again after any loss.  A short log that
+ * comes whole in one turn is not written: the front gets it with RUN_ENDED, and
+ * the agent keeps it until the run is forgotten.  Every byte is checked before
+ * it is written or told (runlog.h), since the log comes from inside the
  * sandbox.  When the disk's reserve is touched (room_watch.h), a run whose log
  * is not short is stopped, as one over its limit is; when the disk takes
  * nothing at all, it waits (the agent's credit runs out and its program
@@ -125,6 +127,7 @@ struct task {
 	struct runlog_check check;
 	struct buf records; /* u16 length + bytes each, to be told */
 	struct buf pending; /* the disk was full for these */
+	struct buf held;    /* in this turn: all of the log so far */
 	struct timer *tell; /* set while the front is behind */
 	struct timer *retry;
 	struct timer *overdue; /* set from ASKED to COMPLETE */

@@ -271,9 +271,8 @@ on_run_ended(void *worker, const struct msg_run_ended *m, struct err *e)
 {
 	struct run *r = run_of(worker, m->id);
 
-	(void)e;
-	if (r != NULL)
-		run_on_ended(r, m);
+	if (r != NULL && run_on_ended(r, m, e) != 0)
+		return e->code;
 	core_turn(core_of(worker));
 	return 0;
 }

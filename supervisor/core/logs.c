@@ -357,8 +357,13 @@ struct log_view *
 log_view_open_run(struct logs *l, struct store_log *log, uint32_t ncommands,
     const struct log_caps *caps)
 {
-	struct log_view *v = view_new(l, ncommands, caps);
+	struct log_view *v;
+	size_t n;
+	const uint8_t *held = store_log_held(log, &n);
 
+	if (held != NULL)
+		return log_view_open_memory(l, held, n, ncommands, caps);
+	v = view_new(l, ncommands, caps);
 	v->log = store_log_ref(log);
 	v->fd = store_log_fd(log);
 	return v;

@@ -13,8 +13,6 @@
  */
 #include "supervisor/core/run.h"
 
-#include <sys/stat.h>
-
 #include "common/conf.h"
 #include "common/log.h"
 #include "common/timer.h"
@@ -409,10 +407,7 @@ run_digest_cb(
 static void
 do_read_log(struct run *r)
 {
-	struct stat st;
-
-	if (fstat(store_log_fd(r->log), &st) == 0)
-		r->length = (uint64_t)st.st_size;
+	r->length = store_log_length(r->log);
 	log_view_digest(run_view(r), r->length, run_digest_cb, r, NULL);
 }
 
@@ -617,10 +612,8 @@ static void
 restore_place(struct run *r)
 {
 	bool lock = r->row.wants_lock;
-	struct stat st;
 
-	if (fstat(store_log_fd(r->log), &st) == 0)
-		r->length = (uint64_t)st.st_size;
+	r->length = store_log_length(r->log);
 	if (r->length > 0) {
 		sched_add_running(&r->sandbox->queue, &r->turn, lock);
 		run_set_phase(r, RUN_SENT);
@@ -782,11 +775,14 @@ run_on_record(struct run *r, const struct span *record, struct err *e)
 	return 0;
 }
 
-void
-run_on_ended(struct run *r, const struct msg_run_ended *m)
+int
+run_on_ended(struct run *r, const struct msg_run_ended *m, struct err *e)
 {
 	if (r->phase != RUN_SENT)
-		return;
+		return 0;
+	if (m->log.n > 0 && (r->length != 0 || m->log.n != m->length))
+		return err_set(e, ERR_PROTO, "a log in two places");
+	store_log_hold(r->log, m->log.p, m->log.n, r->view != NULL);
 	run_on_bytes(r, m->length);
 	r->why = m->reason;
 	free(r->why_text);
@@ -796,4 +792,5 @@ run_on_ended(struct run *r, const struct msg_run_ended *m)
 	run_happen(r,
 	    r->length > LOG_DIGEST_FROM_BYTES ? RUN_WORKER_ENDED_LONG :
 						RUN_WORKER_ENDED);
+	return 0;
 }

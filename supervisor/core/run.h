@@ -186,6 +186,7 @@ void run_set_container(struct run *r, const char *container_id);
 void run_on_bytes(struct run *r, uint64_t length);
 int run_on_record(
     struct run *r, const struct span *record, struct err *e) MUSTCHECK;
-void run_on_ended(struct run *r, const struct msg_run_ended *m);
+int run_on_ended(
+    struct run *r, const struct msg_run_ended *m, struct err *e) MUSTCHECK;
 
 #endif

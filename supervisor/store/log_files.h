@@ -18,6 +18,8 @@ struct store_log {
 	struct store *store;
 	unsigned int refs;
 	int fd;
+	uint8_t *held; /* instead of what the file has; NULL: nothing */
+	size_t nheld;
 	enum log_name {
 		LOG_NAMELESS,
 		LOG_NAMED,

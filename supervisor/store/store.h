@@ -286,8 +286,17 @@ void store_log_close(struct store_log *l); /* NULL is fine */
 /* store_log_share - somebody who was sent its descriptor may write to it even
  * after its last store_log_close: the file will be no other run's */
 void store_log_share(struct store_log *l);
+/* store_log_length - of what is there now */
+uint64_t store_log_length(const struct store_log *l);
 /* store_log_fd - to append and read; borrowed: dup it to send it away */
 int store_log_fd(const struct store_log *l);
+/* store_log_hold - all that the log says, n bytes that are in no file; before
+ * store_run_end, and once.  is_read: somebody reads the file already, and is
+ * to find them there, if the disk takes them.  n 0: nothing happens.
+ * store_log_held gives them, borrowed, or NULL. */
+void store_log_hold(
+    struct store_log *l, const uint8_t *p, size_t n, bool is_read);
+const uint8_t *store_log_held(const struct store_log *l, size_t *n);
 /* store_log_read - a descriptor of an ended run's log that is not in its row;
  * ERR_NOTFOUND */
 int store_log_read(

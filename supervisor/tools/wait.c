@@ -34,16 +34,21 @@ digest_short(const struct wait *w)
 {
 	const struct log_caps caps = run_wish_caps(&w->run->row, w->run->merge);
 	uint8_t bytes[STORE_INLINE_MAX];
-	const struct runlog_source log = {.fd = -1, .mem = bytes};
 	const struct log_work none = {NULL, 0};
 	uint64_t n = w->run->length;
+	struct runlog_source log = {.fd = -1};
 	struct log_digest *d;
 	struct err e;
+	size_t nheld;
 
-	if (n > sizeof(bytes) ||
-	    fd_pread_all(store_log_fd(w->run->log), bytes, (size_t)n, 0,
-		NULL) != (ssize_t)n)
-		return NULL;
+	log.mem = store_log_held(w->run->log, &nheld);
+	if (log.mem == NULL) {
+		if (n > sizeof(bytes) ||
+		    fd_pread_all(store_log_fd(w->run->log), bytes, (size_t)n, 0,
+			NULL) != (ssize_t)n)
+			return NULL;
+		log.mem = bytes;
+	}
 	d = log_digest_new(w->run->row.ncommands, &caps);
 	while (log_digest_advance(d, &log, n, &none, &e) == 1)
 		;

@@ -48,6 +48,7 @@ class Channel:
     def __init__(self, sock):
         self.sock = sock
         self.waiting = collections.deque()
+        self.on_ended = None  # (number, fields)
         self.parsed = collections.deque()
 
     def send(self, kind, number=0, fds=(), /, **fields):
@@ -77,8 +78,10 @@ class Channel:
             kind, nfds, length, number = struct.unpack_from("<HHIQ", data)
             assert 16 <= length <= len(data) and nfds == 0 and not extra
             name = IPC.name(kind)
-            self.parsed.append(Message(
-                name, number, IPC.unpack(name, data[16:length])))
+            fields = IPC.unpack(name, data[16:length])
+            self.parsed.append(Message(name, number, fields))
+            if name == "RUN_ENDED" and self.on_ended:
+                self.on_ended(number, fields)
             data = data[length:]
 
     def wait(self, kinds, number=None, timeout=WAIT_S, seen=None):
@@ -268,6 +271,7 @@ class Worker:
             "AUTO_BUILD_SANDBOX_IMAGE": "false", **config}
         self.process = None
         self.last_number = 0
+        self.runs = {}
         self.errors = open(os.path.join(self.dir, "stderr"), "a+b")
 
     def number(self):
@@ -303,6 +307,7 @@ class Worker:
         self.ctl.wait("READY")
         self.job, theirs = (Channel(s) for s in socket.socketpair(
             socket.AF_UNIX, socket.SOCK_SEQPACKET))
+        self.job.on_ended = self.keep_log
         self.ctl.send("PEER", 0, [theirs.sock.fileno()], index=0,
                       generation=1)
         theirs.close()
@@ -368,8 +373,19 @@ class Worker:
         self.job.send("RUN_START", run.number, fds, tenant=tenant,
                       sandbox=sandbox, uuid=run.uuid, spool_limit=limit,
                       request="", spec=inline)
+        self.runs[run.number] = run
         for fd in fds:
             os.close(fd)
+
+    def keep_log(self, number, ended):
+        """A short log comes with the end, and nothing of it before."""
+        run = self.runs.get(number)
+        if run is None or not ended.log:
+            return
+        assert os.path.getsize(run.path) == 0
+        assert len(ended.log) == ended.length
+        with open(run.path, "wb") as f:
+            f.write(ended.log)
 
     def cancel(self, run, reason=CANCELED):
         self.job.send("RUN_CANCEL", run.number, tenant=1, reason=reason)

@@ -34,9 +34,10 @@ def test_every_record_is_told_behind_the_bytes_that_have_it(worker):
         elif m.type == "RUN_RECORD":
             records += 1
 
-    run = worker.run(sandbox, "echo one", "echo two")
+    run = worker.run(sandbox, "echo one", "sleep 0.3; echo two")
     ended = worker.job.wait("RUN_ENDED", run.number, seen=seen)
-    assert records == 6 and length == ended.fields[1]
+    assert records == 6 and length == ended.fields.length
+    assert not ended.fields.log
 
 
 def test_a_second_command_is_far_from_an_exec(worker):
@@ -148,6 +149,32 @@ def test_a_finished_spool_is_told_again_to_a_new_front(worker):
 
     m = worker.job.wait("RUN_ENDED", run.number, seen=seen)
     assert records == 4 and driver.REASONS[m.fields[0]] == "exit"
+
+
+def test_a_log_that_no_spool_has_is_told_again_as_well(worker):
+    sandbox, uid, container = worker.open()
+    run = worker.run(sandbox, "echo done")
+    first = worker.finish(run)
+    assert first.log and run.stdout() == b"done\n"
+    worker.kill()
+    os.unlink(run.path)  # the front had it in memory, and is another
+    worker.start()
+    worker.send_open(sandbox, uid, mode=driver.ADOPT, container=container)
+    worker.send_run(sandbox, run)
+    again = worker.finish(run)
+    assert again.length == first.length and reason(again) == "exit"
+    assert run.stdout() == b"done\n"
+
+
+def test_a_long_log_and_one_that_takes_time_are_in_the_spool(worker):
+    sandbox, _, _ = worker.open()
+    long = worker.run(sandbox, "head -c 5000 /dev/zero | tr '\\0' x")
+    slow = worker.run(sandbox, "echo a; sleep 0.3; echo b")
+    for run in long, slow:
+        ended = worker.finish(run)
+        assert not ended.log
+        assert os.path.getsize(run.path) == ended.length
+    assert long.stdout() == b"x" * 5000 and slow.stdout() == b"a\nb\n"
 
 
 def test_runs_that_nobody_mentions_are_stopped_once_settled(worker):

@@ -42,6 +42,8 @@ struct script { /* one worker */
 	struct buf told; /* lines */
 	int spool;       /* of the run that was started last, -1: none */
 	uint64_t length;
+	bool is_holding; /* a log goes with the end, not into the spool */
+	struct buf held;
 	size_t spec_bytes; /* of that run */
 	uint64_t asked;    /* the number of the last LEFT_ASK */
 };
@@ -320,15 +322,20 @@ say_record(unsigned int i, uint64_t run, enum runlog_type type, const void *p,
 
 	runlog_put_header(&b, &h);
 	assert_int_equal(buf_append(&b, p, n), 0);
-	assert_int_equal(
-	    write(w->spool, buf_data(&b), buf_len(&b)), buf_len(&b));
+	if (w->is_holding)
+		assert_int_equal(
+		    buf_append(&w->held, buf_data(&b), buf_len(&b)), 0);
+	else
+		assert_int_equal(
+		    write(w->spool, buf_data(&b), buf_len(&b)), buf_len(&b));
 	w->length += buf_len(&b);
 	if (type != RUNLOG_STDOUT)
 		msg_send_run_record(w->chan,
 		    &(struct msg_run_record){
 			.id = run, .record = {buf_data(&b), buf_len(&b)}});
-	msg_send_run_bytes(
-	    w->chan, &(struct msg_run_bytes){.id = run, .length = w->length});
+	if (!w->is_holding)
+		msg_send_run_bytes(w->chan,
+		    &(struct msg_run_bytes){.id = run, .length = w->length});
 	buf_clear(&b);
 }
 
@@ -360,10 +367,14 @@ say_command_ended(unsigned int i, uint64_t run, int exit_code)
 static inline void
 say_ended(unsigned int i, uint64_t run, enum runlog_reason reason)
 {
-	msg_send_run_ended(g.worker[i].chan,
+	struct script *w = &g.worker[i];
+
+	msg_send_run_ended(w->chan,
 	    &(struct msg_run_ended){.id = run,
 		.reason = (uint8_t)reason,
-		.length = g.worker[i].length});
+		.length = w->length,
+		.log = {buf_data(&w->held), buf_len(&w->held)}});
+	buf_clear(&w->held);
 	ground_settle(i);
 }
 

@@ -410,9 +410,19 @@ work_write(struct work *w)
 	}
 }
 
+/* All of it is in memory, and nothing in the spool: it can go with the end. */
+static bool
+work_holds(const struct work *w)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(w->spool, &st), 0);
+	return w->is_over && w->nfiles == 0 && st.st_size == 0 && pick(2) == 0;
+}
+
 /* All records, as a worker says them again after it has read the log. */
 static void
-work_tell(uint64_t id, struct work *w, struct ipc_chan *chan)
+work_tell(uint64_t id, struct work *w, struct ipc_chan *chan, bool holds)
 {
 	const uint8_t *p = buf_data(&w->log);
 	size_t at = 0;
@@ -427,8 +437,9 @@ work_tell(uint64_t id, struct work *w, struct ipc_chan *chan)
 		    &(struct msg_run_record){.id = id, .record = {p + at, n}});
 		at += n;
 	}
-	msg_send_run_bytes(
-	    chan, &(struct msg_run_bytes){.id = id, .length = at});
+	if (!holds)
+		msg_send_run_bytes(
+		    chan, &(struct msg_run_bytes){.id = id, .length = at});
 }
 
 static void
@@ -467,16 +478,21 @@ work_step(uint64_t id)
 	struct work *w = &m.works[id];
 	struct ipc_chan *chan = chan_of(w->worker);
 	struct box *b = &m.boxes[w->box];
+	bool holds;
 
 	if (chan == NULL || !b->is_open || !b->is_alive)
 		return false;
+	if (w->begins > 0 && !w->is_over)
+		work_finish(w);
 	if (w->begins == 0)
 		work_begin(id, w);
-	else if (!w->is_over)
-		work_finish(w);
+	if (w->begins == 1 && !w->is_over && pick(3) == 0)
+		work_finish(w); /* within one turn */
 	if (!m.is_calm && pick(3) == 0)
 		return true; /* the worker has not heard of it yet */
-	work_write(w);
+	holds = work_holds(w);
+	if (!holds)
+		work_write(w);
 	if (w->is_over && w->nasked < w->nfiles) {
 		if (w->is_copying)
 			work_copied(id, w, chan);
@@ -486,13 +502,15 @@ work_step(uint64_t id)
 	}
 	if (!m.is_calm && pick(8) == 0)
 		return true;
-	work_tell(id, w, chan);
+	work_tell(id, w, chan, holds);
 	if (w->is_over)
 		msg_send_run_ended(chan,
 		    &(struct msg_run_ended){.id = id,
 			.reason =
 			    w->is_canceled ? RUNLOG_CANCELED : RUNLOG_EXIT,
-			.length = buf_len(&w->log)});
+			.length = buf_len(&w->log),
+			.log = {
+			    buf_data(&w->log), holds ? buf_len(&w->log) : 0}});
 	return true;
 }
 

@@ -411,6 +411,96 @@ test_a_log_is_used_again_when_its_worker_is_done_with_it(void **state)
 	run_unref(r);
 }
 
+/* ---- a log that comes with the end */
+
+static int64_t
+held_in_rows(const uint8_t *p, size_t n)
+{
+	AUTO(auto_free) char *path = xasprintf("%s/mcp-sandboxd.db", g.dir);
+	sqlite3_stmt *st;
+	sqlite3 *db;
+	int64_t rows;
+
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(
+	    sqlite3_prepare_v2(
+		db, "SELECT count(*) FROM run WHERE log = ?", -1, &st, NULL),
+	    SQLITE_OK);
+	assert_int_equal(
+	    sqlite3_bind_blob(st, 1, p, (int)n, SQLITE_STATIC), SQLITE_OK);
+	assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+	rows = sqlite3_column_int64(st, 0);
+	(void)sqlite3_finalize(st);
+	(void)sqlite3_close(db);
+	return rows;
+}
+
+/* A run to its end; whether somebody reads the file from before. */
+static void
+hold_to_end(bool is_followed)
+{
+	struct script *w = &g.worker[0];
+	AUTO(auto_free) uint8_t *said = NULL;
+	struct run *r = ground_run(ground_open("box"), false);
+	uint64_t n;
+
+	expect_told(0, "start 1");
+	if (is_followed)
+		(void)run_view(r);
+	w->is_holding = true;
+	say_begun(0, 1);
+	say_command_ended(0, 1, 0);
+	n = buf_len(&w->held);
+	said = xmemdup(buf_data(&w->held), (size_t)n);
+	assert_true(n > 0 && r->length == 0);
+	say_ended(0, 1, RUNLOG_EXIT);
+	ground_wait_over(r);
+	assert_int_equal(r->row.state, RUN_STATE_COMPLETED);
+	assert_int_equal(r->length, n);
+	assert_int_equal(store_log_length(r->log), n);
+	assert_int_equal(lseek(store_log_fd(r->log), 0, SEEK_END),
+	    is_followed ? (off_t)n : 0);
+	assert_int_equal(held_in_rows(said, (size_t)n), 1);
+	run_unref(r);
+}
+
+static void
+test_a_log_that_comes_with_the_end_is_in_its_row(void **state)
+{
+	(void)state;
+	hold_to_end(false);
+}
+
+static void
+test_who_follows_a_run_finds_such_a_log_in_its_file(void **state)
+{
+	(void)state;
+	hold_to_end(true);
+}
+
+/* What was told and what comes do not fit: whatever says so is no worker. */
+static void
+test_a_log_in_two_places_is_not_believed(void **state)
+{
+	struct run *r = ground_run(ground_open("box"), false);
+
+	(void)state;
+	expect_told(0, "start 1");
+	say_begun(0, 1);
+	assert_true(r->length > 0);
+	assert_int_equal(
+	    buf_append(&g.worker[0].held, "again", strlen("again")), 0);
+	msg_send_run_ended(g.worker[0].chan,
+	    &(struct msg_run_ended){.id = 1,
+		.reason = RUNLOG_EXIT,
+		.length = 5,
+		.log = {buf_data(&g.worker[0].held), 5}});
+	buf_clear(&g.worker[0].held);
+	ground_wait_until(g.worker[0].chan == NULL);
+	assert_int_equal(r->phase, RUN_SENT);
+	run_unref(r);
+}
+
 /* ---- what waits is on disk */
 
 static struct run *
@@ -680,6 +770,9 @@ main(void)
 	    TEST(test_a_worker_that_was_away_gets_the_grace_again),
 	    TEST(test_what_a_worker_writes_late_is_in_nobody_elses_log),
 	    TEST(test_a_log_is_used_again_when_its_worker_is_done_with_it),
+	    TEST(test_a_log_that_comes_with_the_end_is_in_its_row),
+	    TEST(test_who_follows_a_run_finds_such_a_log_in_its_file),
+	    TEST(test_a_log_in_two_places_is_not_believed),
 	    TEST(test_what_a_large_run_is_asked_to_do_waits_on_disk),
 	    TEST(test_a_run_whose_log_went_says_that_it_is_not_there),
 	    TEST(test_each_news_of_a_run_is_a_change),

@@ -114,6 +114,37 @@ test_a_short_log_goes_into_its_row_and_its_file_away(void **state)
 }
 
 static void
+test_a_log_that_no_file_has_goes_into_its_row(void **state)
+{
+	static const uint8_t said[] = "said";
+	struct fixture *f = *state;
+	const uint8_t *held;
+	struct stat st;
+	struct run r;
+	size_t n;
+
+	run_open(f, &r, 1);
+	store_log_hold(r.log, NULL, 0, false); /* nothing was said of any */
+	assert_null(store_log_held(r.log, &n));
+	store_log_hold(r.log, said, 4, false);
+	held = store_log_held(r.log, &n);
+	assert_int_equal(n, 4);
+	assert_memory_equal(held, said, 4);
+	assert_int_equal(store_log_length(r.log), 4);
+	assert_int_equal(fstat(store_log_fd(r.log), &st), 0);
+	assert_int_equal(st.st_size, 0);
+	r.row.spool_bytes = 4;
+	run_begin(f, &r, STORE_SOON);
+	run_end(f, &r);
+	fixture_wait(f, &r.ended.calls, 1);
+	assert_string_equal(r.ended.msg, "");
+	assert_int_equal(
+	    fixture_query(f, "SELECT log = CAST('said' AS BLOB) FROM run"), 1);
+	assert_int_equal(fixture_files(f, "spool"), 0);
+	run_close(&r);
+}
+
+static void
 test_a_long_log_stays_in_its_file(void **state)
 {
 	struct fixture *f = *state;
@@ -420,6 +451,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_a_begin_that_does_not_wait_gives_the_log_its_name),
 	    TEST(test_a_short_log_goes_into_its_row_and_its_file_away),
+	    TEST(test_a_log_that_no_file_has_goes_into_its_row),
 	    TEST(test_a_long_log_stays_in_its_file),
 	    TEST(test_only_so_much_of_a_log_is_taken_as_the_row_says),
 	    TEST(test_runs_that_are_over_soon_are_one_write_each_and_no_file),

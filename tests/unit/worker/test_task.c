@@ -3,9 +3,39 @@
 #include "common/clock.h"
 #include "common/timer.h"
 
+/* The end, with as much of the log as never was in the spool. */
+static void
+expect_end_with(const uint8_t *log, size_t n)
+{
+	struct ipc_msg in = front_next(&fix.front, IPC_RUN_ENDED);
+	struct msg_run_ended m;
+	struct err e;
+
+	assert_int_equal(msg_get_run_ended(&in, &m, &e), 0);
+	assert_int_equal(m.reason, RUNLOG_EXIT);
+	assert_int_equal(m.log.n, n);
+	if (n > 0) {
+		assert_memory_equal(m.log.p, log, n);
+		assert_int_equal(m.length, n);
+		assert_int_equal(spool_length(), 0);
+	} else {
+		assert_int_equal(m.length, spool_length());
+	}
+	front_expect_nothing(&fix.front);
+	assert_int_equal(fix.completed, 1);
+}
+
+static void
+expect_records(unsigned int n)
+{
+	while (n-- > 0)
+		(void)front_next(&fix.front, IPC_RUN_RECORD);
+}
+
 static void
 test_a_whole_log_is_told_in_order(void **state)
 {
+	AUTO(auto_free) uint8_t *said = NULL;
 	struct buf b;
 	size_t n;
 
@@ -14,18 +44,135 @@ test_a_whole_log_is_told_in_order(void **state)
 	buf_init(&b, 0);
 	log_whole(&b, "hello", false);
 	n = buf_len(&b);
+	said = xmemdup(buf_data(&b), n);
 	say_log(0, &b);
 	front_expect_nothing(&fix.front); /* not before the turn's end */
 	task_flush(fix.task);
-	expect_bytes(n);
-	for (int i = 0; i < 4; i++)
-		(void)front_next(&fix.front, IPC_RUN_RECORD);
-	free(expect_end(RUNLOG_EXIT));
-	front_expect_nothing(&fix.front);
-	assert_int_equal(spool_length(), n);
-	assert_int_equal(fix.completed, 1);
+	expect_records(4);
+	expect_end_with(said, n);
 	/* So little is freed with the run. */
 	fake_link_sent_nothing(&fix.link);
+}
+
+/* In pieces of one turn it is the same log. */
+static void
+test_a_short_log_in_pieces_comes_with_its_end(void **state)
+{
+	AUTO(auto_free) uint8_t *said = NULL;
+	struct buf b, piece;
+	size_t n;
+
+	(void)state;
+	begin(1 << 20);
+	buf_init(&b, 0);
+	buf_init(&piece, 0);
+	log_whole(&b, "hello", false);
+	n = buf_len(&b);
+	said = xmemdup(buf_data(&b), n);
+	for (size_t at = 0; at < n; at++) {
+		assert_int_equal(buf_append(&piece, said + at, 1), 0);
+		say_log(at, &piece);
+	}
+	buf_clear(&b);
+	task_flush(fix.task);
+	expect_records(4);
+	expect_end_with(said, n);
+}
+
+static void
+say_whole_and_expect_spool(const char *text, bool artifacts)
+{
+	struct buf b;
+	size_t n;
+
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_whole(&b, text, artifacts);
+	n = buf_len(&b);
+	say_log(0, &b);
+	task_flush(fix.task);
+	expect_bytes(n);
+	assert_int_equal(spool_length(), n);
+	expect_records(4);
+}
+
+static void
+test_a_log_too_long_for_the_end_is_in_the_spool(void **state)
+{
+	char text[MSG_RUN_ENDED_LOG_MAX + 1];
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	say_whole_and_expect_spool(text, false);
+	expect_end_with(NULL, 0);
+}
+
+/* Its end is not told before they are copied; who follows it reads on. */
+static void
+test_a_short_log_with_artifacts_is_in_the_spool(void **state)
+{
+	(void)state;
+	say_whole_and_expect_spool("hello", true);
+	front_expect_nothing(&fix.front);
+	task_finish(fix.task, "");
+	expect_end_with(NULL, 0);
+}
+
+static void
+test_a_log_of_two_turns_is_in_the_spool(void **state)
+{
+	struct buf b;
+	uint64_t at;
+
+	(void)state;
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_plain(&b, RUNLOG_RUN_STARTED, 0);
+	log_plain(&b, RUNLOG_COMMAND_STARTED, 0);
+	at = buf_len(&b);
+	say_log(0, &b);
+	assert_int_equal(spool_length(), 0);
+	task_flush(fix.task);
+	assert_int_equal(spool_length(), at);
+	expect_bytes(at);
+	expect_records(2);
+	log_command_end(&b, 0);
+	log_run_end(&b, RUNLOG_EXIT, false);
+	at += buf_len(&b);
+	say_log(spool_length(), &b);
+	task_flush(fix.task);
+	expect_bytes(at);
+	expect_records(2);
+	expect_end_with(NULL, 0);
+}
+
+/* What is believed so far is told, whatever comes behind it. */
+static void
+test_an_end_from_outside_has_what_was_held(void **state)
+{
+	struct msg_run_ended m;
+	struct ipc_msg in;
+	struct err e;
+	struct buf b;
+	size_t n;
+
+	(void)state;
+	begin(1 << 20);
+	buf_init(&b, 0);
+	log_plain(&b, RUNLOG_RUN_STARTED, 0);
+	n = buf_len(&b);
+	say_log(0, &b);
+	assert_int_equal(
+	    buf_append(&b, "rubbish, as long as a header is", 31), 0);
+	say_log(n, &b);
+	expect_records(1);
+	in = front_next(&fix.front, IPC_RUN_ENDED);
+	assert_int_equal(msg_get_run_ended(&in, &m, &e), 0);
+	assert_int_equal(m.reason, RUNLOG_INTERNAL);
+	assert_int_equal(m.log.n, n);
+	assert_int_equal(m.length, n);
+	assert_int_equal(spool_length(), 0);
 }
 
 /* Its bytes are in the agent's way only when they are many. */
@@ -78,6 +225,7 @@ test_a_fast_log_is_acknowledged_by_half_windows(void **state)
 	log_plain(&b, RUNLOG_RUN_STARTED, 0);
 	log_plain(&b, RUNLOG_COMMAND_STARTED, 0);
 	say_log(0, &b);
+	task_flush(fix.task);
 	for (int i = 0; i < 3; i++) {
 		say_a_lot();
 		fake_link_sent_nothing(&fix.link);
@@ -455,6 +603,11 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_a_whole_log_is_told_in_order),
+	    TEST(test_a_short_log_in_pieces_comes_with_its_end),
+	    TEST(test_a_log_too_long_for_the_end_is_in_the_spool),
+	    TEST(test_a_short_log_with_artifacts_is_in_the_spool),
+	    TEST(test_a_log_of_two_turns_is_in_the_spool),
+	    TEST(test_an_end_from_outside_has_what_was_held),
 	    TEST(test_a_log_is_acknowledged_when_it_is_more_than_a_little),
 	    TEST(test_a_fast_log_is_acknowledged_by_half_windows),
 	    TEST(test_a_long_log_is_acknowledged_at_its_end),
