@@ -1,5 +1,6 @@
 #include "supervisor/store/identity.h"
 
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <errno.h>
@@ -16,6 +17,7 @@ struct identity {
 		dev_t dev;
 		ino_t ino;
 	} files[ARRAY_LEN(suffixes)];
+	int told; /* inotify; -1: nobody tells, each check looks */
 };
 
 /* Not its times: who asks Linux (6.13 and later) for them has the next write
@@ -32,15 +34,34 @@ look_at(const char *path, dev_t *dev, ino_t *ino)
 	return 0;
 }
 
+/* An inode that is unlinked or renamed over has its count of links changed. */
+static void
+watch(struct identity *id)
+{
+	const uint32_t what =
+	    IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF | IN_DONT_FOLLOW;
+
+	id->told = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	for (size_t i = 0; id->told != -1 && i < ARRAY_LEN(suffixes); i++) {
+		if (inotify_add_watch(id->told, id->files[i].path, what) != -1)
+			continue;
+		(void)close(id->told);
+		id->told = -1;
+	}
+}
+
 int
 identity_new(const char *dir, struct identity **out, struct err *e)
 {
 	struct identity *id = xcalloc(1, sizeof(*id));
 
+	for (size_t i = 0; i < ARRAY_LEN(suffixes); i++)
+		id->files[i].path =
+		    xasprintf("%s/" DB_FILE "%s", dir, suffixes[i]);
+	watch(id);
 	for (size_t i = 0; i < ARRAY_LEN(suffixes); i++) {
-		char *path = xasprintf("%s/" DB_FILE "%s", dir, suffixes[i]);
+		const char *path = id->files[i].path;
 
-		id->files[i].path = path;
 		if (look_at(path, &id->files[i].dev, &id->files[i].ino) == -1) {
 			int rc =
 			    err_set(e, ERR_DB, "%s: %s", path, strerror(errno));
@@ -60,6 +81,8 @@ identity_free(struct identity *id)
 		return;
 	for (size_t i = 0; i < ARRAY_LEN(suffixes); i++)
 		free(id->files[i].path);
+	if (id->told != -1)
+		(void)close(id->told);
 	free(id);
 }
 
@@ -86,4 +109,15 @@ identity_check(const struct identity *id, struct err *e)
 		    path, rc == -1 || i > 0 ? "removed" : "replaced");
 	}
 	return 0;
+}
+
+int
+identity_check_told(const struct identity *id, struct err *e)
+{
+	char events[16 * sizeof(struct inotify_event)];
+
+	if (id->told != -1 && read(id->told, events, sizeof(events)) == -1 &&
+	    errno == EAGAIN)
+		return 0;
+	return identity_check(id, e);
 }

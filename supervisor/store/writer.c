@@ -310,7 +310,7 @@ batch_commit(struct writer *w, struct op *list)
 	int rc = batch_run(w, list, &why);
 
 	if (rc == 0 && w->identity != NULL)
-		rc = identity_check(w->identity, &why);
+		rc = identity_check_told(w->identity, &why);
 	if (rc != 0)
 		batch_fail(list, rc, &why);
 	batch_count(w, list, rc);

@@ -1,5 +1,8 @@
 #include "tests/unit/store/fixture.h"
 
+#include <sys/inotify.h>
+#include <dlfcn.h>
+
 /* Opening, closing, what a starting front reads, and the queue's limit. */
 
 static int
@@ -224,6 +227,22 @@ ignore_run_cb(
 	(void)arg;
 }
 
+#define COMMITS 200
+
+static unsigned int looks; /* of any thread */
+
+int
+statx(int fd, const char *path, int flags, unsigned int mask, struct statx *out)
+{
+	static int (*real)(
+	    int, const char *, int, unsigned int, struct statx *);
+
+	if (real == NULL)
+		*(void **)&real = dlsym(RTLD_NEXT, "statx");
+	(void)__atomic_add_fetch(&looks, 1, __ATOMIC_SEQ_CST);
+	return real(fd, path, flags, mask, out);
+}
+
 static const char *const files[] = {
     "mcp-sandboxd.db", "mcp-sandboxd.db-wal", "mcp-sandboxd.db-shm"};
 
@@ -256,6 +275,72 @@ test_a_write_is_not_acknowledged_when_the_database_was_removed(void **state)
 		fixture_remove_tree(f->dir);
 		assert_int_equal(mkdir(f->dir, 0700), 0);
 	}
+}
+
+static int
+put_and_wait(struct fixture *f, uint64_t id, const char *identifier)
+{
+	struct result result = {0};
+	struct store_sandbox s;
+
+	fixture_sandbox(&s, id, identifier);
+	store_sandbox_put(f->store, &s, result_cb, &result);
+	store_sandbox_clear(&s);
+	fixture_wait(f, &result.calls, 1);
+	return result.rc;
+}
+
+/* What has happened to the files before is no reason to look no more. */
+static void
+test_what_is_put_back_may_be_removed_again(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		AUTO(auto_free)
+		char *path = xasprintf("%s/%s", f->dir, files[i]);
+		AUTO(auto_free) char *other = xasprintf("%s/other", f->dir);
+		struct result damaged = {0};
+
+		fixture_open(f);
+		assert_int_equal(put_and_wait(f, 1, "a"), 0);
+		assert_int_equal(link(path, other), 0);
+		assert_int_equal(put_and_wait(f, 2, "b"), 0);
+		assert_int_equal(unlink(other), 0);
+		assert_int_equal(rename(path, other), 0);
+		assert_int_equal(rename(other, path), 0);
+		assert_int_equal(chmod(path, 0640), 0);
+		assert_int_equal(put_and_wait(f, 3, "c"), 0);
+		store_on_damaged(f->store, damaged_cb, &damaged);
+		write_file(f, "other", "");
+		assert_int_equal(rename(other, path), 0);
+		assert_int_equal(put_and_wait(f, 4, "d"), ERR_DAMAGED);
+		fixture_wait(f, &damaged.calls, 1);
+		fixture_close(f);
+		fixture_remove_tree(f->dir);
+		assert_int_equal(mkdir(f->dir, 0700), 0);
+	}
+}
+
+/* Where the kernel tells of changes: three for each commit, else. */
+static void
+test_commits_do_not_look_for_files_of_which_nothing_was_told(void **state)
+{
+	struct fixture *f = *state;
+	int told = inotify_init1(IN_CLOEXEC);
+
+	if (told == -1)
+		skip();
+	(void)close(told);
+	fixture_open(f);
+	looks = 0;
+	for (uint64_t id = 1; id <= COMMITS; id++) {
+		AUTO(auto_free)
+		char *name = xasprintf("%llu", (unsigned long long)id);
+
+		assert_int_equal(put_and_wait(f, id, name), 0);
+	}
+	assert_in_range(looks, 0, COMMITS);
 }
 
 static void
@@ -494,6 +579,8 @@ main(void)
 	    TEST(test_a_database_locked_by_another_program_is_refused),
 	    TEST(
 		test_a_write_is_not_acknowledged_when_the_database_was_removed),
+	    TEST(test_what_is_put_back_may_be_removed_again),
+	    TEST(test_commits_do_not_look_for_files_of_which_nothing_was_told),
 	    TEST(test_a_replaced_database_is_noticed_without_a_write),
 	    TEST(test_damage_that_a_read_meets_is_told_once),
 	    TEST(test_close_commits_and_calls_nobody),
