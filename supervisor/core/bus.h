@@ -16,6 +16,7 @@
 #include "common/base.h"
 #include "common/err.h"
 
+struct parcel;
 struct run;
 struct sandbox;
 struct store_run;
@@ -46,6 +47,7 @@ struct bus_event {
 	/* What it is about to be; without artifacts, as these may be many and
 	 * only told when it ended.  Nobody outside may see it yet. */
 	const struct store_run *row;
+	struct parcel *parcel; /* sent with that: for who waits for it */
 	const struct err *why; /* NULL where nothing failed */
 };
 

@@ -197,6 +197,8 @@ front_on_request(struct http_exchange *x, void *arg)
 	int fault = http_fault(x, &text);
 	uint32_t wait_s = http_admit(x);
 
+	if (f->store != NULL)
+		store_catch_up(f->store);
 	(void)http_route(x, f->router, &found);
 	r = found;
 	if (wait_s != 0) {

@@ -23,6 +23,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include <event2/bufferevent_struct.h>
+
 #include "common/clock.h"
 #include "common/exit.h"
 #include "common/log.h"
@@ -162,6 +164,17 @@ http_conn_set_state(struct http_conn *c, enum http_conn_state state)
 		c->deadline_ms = 0;
 		break;
 	}
+}
+
+/* What the loop would find out in its next turn is known now: the socket takes
+ * bytes.  If it does not, libevent waits for it as always. */
+void
+http_conn_write_now(const struct http_conn *c)
+{
+	struct event *ev = &c->bev->ev_write;
+
+	if (c->ssl == NULL && event_pending(ev, EV_WRITE, NULL))
+		event_active(ev, EV_WRITE, 0);
 }
 
 /* The answer is out; evhttp closes or waits for the next request. */

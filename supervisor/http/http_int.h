@@ -163,6 +163,7 @@ struct http_exchange {
 	int status; /* of the answer */
 	bool streaming;
 	bool close;                 /* say Connection: close */
+	struct parcel *parcel;      /* a reference; or NULL: http_ahead.c */
 	void (*on_gone)(void *arg); /* the holder's; may be NULL */
 	void (*on_writable)(void *arg);
 	void *arg;
@@ -245,6 +246,7 @@ struct http_conn *http_conn_of(
     const struct http_server *s, const struct evhttp_request *req);
 void http_conn_set_state(struct http_conn *c, enum http_conn_state state);
 void http_conn_request_done_cb(struct evhttp_request *req, void *arg);
+void http_conn_write_now(const struct http_conn *c); /* what its output has */
 /* http_conn_refuse_later - from a later turn: answer status, close; -1: just
  * close */
 void http_conn_refuse_later(struct http_conn *c, int status);
@@ -319,6 +321,11 @@ void http_pump_bytes(
 /* http_pump_end - instead of evhttp_send_reply_end */
 void http_pump_end(struct http_conn *c, struct evhttp_request *req);
 void http_pump_clear(struct http_conn *c);
+
+/* http_ahead.c */
+/* http_ahead_end - the client has its answer already, or some of it: x is
+ * answered with that.  False: it has none, and none is sent by others */
+bool http_ahead_end(struct http_exchange *x);
 
 /* http_client.c */
 /* http_client_find - fill x->client and what a proxy says of it */

@@ -10,9 +10,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include <event2/bufferevent_struct.h>
-#include <event2/event_struct.h>
-
 #include "common/js.h"
 
 static void
@@ -75,17 +72,6 @@ reply_waits_too_much(struct http_exchange *x)
 	    "later");
 }
 
-/* What the loop would find out in its next turn is known now: the socket takes
- * bytes.  If it does not, libevent waits for it as always. */
-static void
-write_now(const struct http_conn *c)
-{
-	struct event *ev = &c->bev->ev_write;
-
-	if (c->ssl == NULL && event_pending(ev, EV_WRITE, NULL))
-		event_active(ev, EV_WRITE, 0);
-}
-
 /* Over TLS libevent tells that "100 Continue" was written by a callback later
  * in the same turn, which evhttp would take for the end of an answer that was
  * begun in between.  So the end of that one comes a turn later, too. */
@@ -99,7 +85,7 @@ send_whole(
 
 	if (c->ssl == NULL || evhttp_find_header(in, "Expect") == NULL) {
 		evhttp_send_reply(req, status, http_reason(status), NULL);
-		write_now(c);
+		http_conn_write_now(c);
 		return;
 	}
 	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
@@ -123,6 +109,10 @@ reply_bytes(struct http_exchange *x, int status, const char *type,
 	struct evhttp_request *req;
 	struct evbuffer *out;
 
+	if (http_ahead_end(x)) {
+		free(owned);
+		return;
+	}
 	if (waits && http_waiting_room(x->server, n) == HTTP_ROOM_NONE) {
 		free(owned);
 		reply_waits_too_much(x);

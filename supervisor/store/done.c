@@ -47,18 +47,16 @@ tell_damaged(struct done *d, const struct err *why)
 		cb(why, d->on_damaged_arg);
 }
 
-static void
-done_cb(evutil_socket_t fd, short what, void *arg)
+void
+done_catch_up(struct done *d)
 {
-	struct done *d = arg;
 	struct err why = {0};
-	uint64_t n;
 
-	(void)what;
-	/* First the counter, then the list: a push between the two wakes us
-	 * for nothing, the other way round it would be forgotten. */
-	(void)!read(fd, &n, sizeof(n));
+	if (d->busy)
+		return;
 	d->delivering = take_all(d);
+	if (d->delivering == NULL)
+		return;
 	d->busy = true;
 	while (d->delivering != NULL) {
 		struct op *op = d->delivering;
@@ -76,6 +74,18 @@ done_cb(evutil_socket_t fd, short what, void *arg)
 		free(d);
 	else if (why.code != 0)
 		tell_damaged(d, &why);
+}
+
+static void
+done_cb(evutil_socket_t fd, short what, void *arg)
+{
+	uint64_t n;
+
+	(void)what;
+	/* First the counter, then the list: a push between the two wakes us
+	 * for nothing, the other way round it would be forgotten. */
+	(void)!read(fd, &n, sizeof(n));
+	done_catch_up(arg);
 }
 
 int
@@ -132,15 +142,14 @@ done_free(struct done *d)
 		free(d);
 }
 
-void
-done_push(struct done *d, struct op *list)
+bool
+done_put(struct done *d, struct op *list)
 {
-	const uint64_t one = 1;
 	struct op *last = list;
 	bool first;
 
 	if (list == NULL)
-		return;
+		return false;
 	while (last->next != NULL)
 		last = last->next;
 	(void)pthread_mutex_lock(&d->mutex);
@@ -148,6 +157,20 @@ done_push(struct done *d, struct op *list)
 	*d->tail = list;
 	d->tail = &last->next;
 	(void)pthread_mutex_unlock(&d->mutex);
-	if (first)
-		(void)!write(d->fd, &one, sizeof(one));
+	return first;
+}
+
+void
+done_wake(struct done *d)
+{
+	const uint64_t one = 1;
+
+	(void)!write(d->fd, &one, sizeof(one));
+}
+
+void
+done_push(struct done *d, struct op *list)
+{
+	if (done_put(d, list))
+		done_wake(d);
 }

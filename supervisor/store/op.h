@@ -11,6 +11,7 @@
 #include "common/err.h"
 
 struct db;
+struct parcel;
 
 struct op {
 	struct op *next;
@@ -34,6 +35,8 @@ struct op {
 	/* Set by run: events of this tenant were put (event_put.h). */
 	uint64_t events_of;
 	bool has_events;
+	/* Sent by the writer when this is on disk; or NULL.  One op's. */
+	struct parcel *parcel;
 	struct err why;
 };
 

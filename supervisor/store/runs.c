@@ -25,6 +25,7 @@
 #include "supervisor/store/store_int.h"
 
 #include "common/js.h"
+#include "common/parcel.h"
 #include "common/runspec.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/blob_files.h"
@@ -556,6 +557,7 @@ run_op_release(struct op *op)
 
 	store_run_clear(&o->row);
 	store_log_close(o->log);
+	parcel_unref(op->parcel);
 	free(o);
 }
 
@@ -708,15 +710,19 @@ store_putting_cancel(struct store_putting *p)
 	((struct run_op *)p)->w.done = nobody_cb;
 }
 
-void
+struct parcel *
 store_run_end(struct store *s, const struct store_run *row,
     struct store_log *log, store_done_cb done, void *arg)
 {
 	struct run_op *o = run_op_new(row, log, done, arg);
+	struct parcel *parcel =
+	    writer_is_crowded(s->writer) ? NULL : parcel_new();
 
 	o->w.op.covers = writer_take(s->writer, is_begin_of, &row->id);
 	o->w.op.run = end_run;
 	o->w.op.after = end_after;
 	o->w.op.deliver = put_deliver;
+	o->w.op.parcel = parcel;
 	writer_submit(s->writer, &o->w.op);
+	return parcel;
 }

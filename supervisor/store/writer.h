@@ -66,6 +66,9 @@ void writer_ride(struct writer *w, enum writer_seat seat, struct op *op);
 struct op *writer_rider(struct writer *w, enum writer_seat seat);
 void writer_send_riders(struct writer *w);
 void writer_let_go(struct writer *w); /* submits all that is held */
+/* writer_is_crowded - its commits are of many: WRITER_MANY are held, or about
+ */
+bool writer_is_crowded(const struct writer *w);
 /* writer_is_full - more waits than a queue should hold */
 bool writer_is_full(struct writer *w);
 void writer_stats(struct writer *w, struct store_stats *out);

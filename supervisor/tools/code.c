@@ -220,7 +220,8 @@ execute_ending_cb(
 
 	if (run_never_began(w->run))
 		return false;
-	tool_prepare(&c->t, executed(row, d, tool_stream_max(&c->t)));
+	tool_prepare(
+	    &c->t, executed(row, d, tool_stream_max(&c->t)), w->parcel);
 	return true;
 }
 

@@ -70,7 +70,7 @@ run_ending_cb(
 
 	if (run_never_began(w->run))
 		return false;
-	tool_prepare(&c->t, run_answer(c, run_final(c, row, d)));
+	tool_prepare(&c->t, run_answer(c, run_final(c, row, d)), w->parcel);
 	return true;
 }
 

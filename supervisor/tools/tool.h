@@ -60,7 +60,7 @@ void tool_result(struct tool_call *t, json_t *result);
 void tool_fail(struct tool_call *t, const struct err *why);
 /* tool_prepare - the answer, made before it may be given: tool_send gives it,
  * what ends the call otherwise drops it.  result is taken over. */
-void tool_prepare(struct tool_call *t, json_t *result);
+void tool_prepare(struct tool_call *t, json_t *result, struct parcel *parcel);
 void tool_send(struct tool_call *t);
 /* tool_tell - for the audit: what this call has begun */
 void tool_tell(struct tool_call *t, const char *what, const char *subject,

@@ -151,9 +151,10 @@ tool_result(struct tool_call *t, json_t *result)
 }
 
 void
-tool_prepare(struct tool_call *t, json_t *result)
+tool_prepare(struct tool_call *t, json_t *result, struct parcel *parcel)
 {
-	mcp_call_prepare(t->mcp, result_content(t, result), MCP_TOOL_DONE);
+	mcp_call_prepare(
+	    t->mcp, result_content(t, result), MCP_TOOL_DONE, parcel);
 }
 
 void

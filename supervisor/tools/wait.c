@@ -75,7 +75,7 @@ texts_cb(int rc, const struct err *why, void *arg)
 
 /* While the disk is at work; what is not here is not waited for. */
 static void
-on_ending(struct wait *w, const struct store_run *row)
+on_ending(struct wait *w, const struct store_run *row, struct parcel *parcel)
 {
 	struct log_digest *d;
 
@@ -83,6 +83,7 @@ on_ending(struct wait *w, const struct store_run *row)
 	    w->run->asked.is_away)
 		return;
 	d = digest_short(w);
+	w->parcel = parcel;
 	w->is_ready = d != NULL && w->ending(w, row, d);
 	log_digest_free(d);
 }
@@ -116,7 +117,7 @@ on_bus(const struct bus_event *ev, void *arg)
 		wait_over(w, WAIT_FAILED, NULL, ev->why);
 		break;
 	case BUS_RUN_ENDING:
-		on_ending(w, ev->row);
+		on_ending(w, ev->row, ev->parcel);
 		break;
 	case BUS_RUN_ENDED:
 		on_ended(w);

@@ -48,6 +48,7 @@ struct wait {
 	wait_cb cb;
 	wait_ending_cb ending; /* NULL: it does not want to know */
 	bool is_ready;         /* ending said so */
+	struct parcel *parcel; /* inside ending: for the answer's bytes */
 	void *arg;             /* the state of the tool's call (tool.h) */
 	struct bus_member member;
 	struct timer *deadline;
