@@ -46,14 +46,25 @@ fd_has_entries(int fd)
 	return has;
 }
 
+static int
+look(struct emptiness *em, const char *path, uint32_t changes, struct stat *st)
+{
+	uint64_t now = clock_mono_us();
+	int fd;
+
+	steady_hold(&em->place, path, changes, now);
+	fd = steady_fd(&em->place, path, changes, now);
+	return fd == -1 ? lstat(path, st) : fstat(fd, st);
+}
+
 bool
-emptiness_has_entries(struct emptiness *em, const char *path)
+emptiness_has_entries(struct emptiness *em, const char *path, uint32_t changes)
 {
 	AUTO(auto_close) int fd = -1;
 	struct stat st;
 	bool has;
 
-	if (lstat(path, &st) == -1 || is_same(em, &st))
+	if (look(em, path, changes, &st) == -1 || is_same(em, &st))
 		return false;
 	em->known = false;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -13,16 +13,20 @@
 #include <time.h>
 
 #include "common/base.h"
+#include "images/agent/steady.h"
 
 struct emptiness { /* all 0: nothing is known */
 	dev_t dev;
 	ino_t ino;
 	struct timespec changed;
 	bool known;
+	struct steady place;
 };
 
 /* emptiness_has_entries - whether path is a directory (no link to one) with
- * an entry beside itself and its parent; em is of this path alone */
-bool emptiness_has_entries(struct emptiness *em, const char *path);
+ * an entry beside itself and its parent; em is of this path alone.  changes is
+ * search_changes(), or 0. */
+bool emptiness_has_entries(
+    struct emptiness *em, const char *path, uint32_t changes);
 
 #endif

@@ -47,6 +47,17 @@ note_use(struct keeper *k, const struct rusage *used)
 	    (uint64_t)(used->ru_utime.tv_usec + used->ru_stime.tv_usec);
 }
 
+static void
+note_end(struct keeper *k, pid_t pid, int status, const struct rusage *used)
+{
+	note_use(k, used);
+	if (pid != k->command)
+		return;
+	k->ended = true;
+	k->report.status = status;
+	k->report.end_us = clock_mono_us();
+}
+
 /* Reap what is dead; learn whether the command, and whether all, is gone.
  * How many were dead. */
 static unsigned int
@@ -59,19 +70,15 @@ keeper_reap(struct keeper *k)
 
 	while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0) {
 		n++;
-		note_use(k, &used);
-		if (pid != k->command)
-			continue;
-		k->ended = true;
-		k->report.status = status;
-		k->report.end_us = clock_mono_us();
+		note_end(k, pid, status, &used);
 	}
 	k->empty = pid == -1 && errno == ECHILD;
 	return n;
 }
 
-/* Signals are blocked for good here: they are fetched, not handled, and only
- * SIGKILL and SIGSTOP of the sandbox's root can disturb. */
+/* Signals are blocked here, but for the bell in wait_child: they are fetched,
+ * not handled, and only SIGKILL and SIGSTOP of the sandbox's root can
+ * disturb. */
 static int
 wait_signal(long ms)
 {
@@ -125,12 +132,35 @@ is_told_to_kill(const struct keeper *k)
 	    atomic_load(&k->shared->kill) == atomic_load(&k->shared->begun);
 }
 
-/* The job that is to be killed lies in the socket. */
-static bool
-is_kill_early(const struct keeper *k)
+static void
+bell_cb(int sig)
 {
-	return !has_begun(k) &&
-	    (int32_t)(atomic_load(&k->shared->kill) - k->done) > 0;
+	(void)sig; /* wait4 returns */
+}
+
+/* Until one ends, or the bell rings; should it ring just before, it rings
+ * again soon.  Who waits for a child, and not for its signal, is woken on the
+ * processor that the child gives up. */
+static void
+wait_child(struct keeper *k)
+{
+	struct rusage used;
+	sigset_t bell;
+	int status;
+	pid_t pid;
+
+	(void)sigemptyset(&bell);
+	(void)sigaddset(&bell, SIGTERM);
+	(void)sigprocmask(SIG_UNBLOCK, &bell, NULL);
+	pid = wait4(-1, &status, WUNTRACED, &used);
+	(void)sigprocmask(SIG_BLOCK, &bell, NULL);
+	if (pid <= 0)
+		return;
+	if (!WIFSTOPPED(status))
+		note_end(k, pid, status, &used);
+	else if (!has_begun(k))
+		/* Root's code has stopped it while it waited. */
+		(void)kill(pid, SIGCONT);
 }
 
 /* Waits for a job and begins it, if it is not another keeper's by now.  False:
@@ -155,21 +185,23 @@ static int
 wait_cb(void *arg)
 {
 	struct keeper *k = arg;
+	struct command_ready ready;
 
-	command_prepare();
-	command_await();
+	command_prepare(&ready);
+	command_await(&ready);
 	if (!keeper_take(k, KEEPER_PIPES_KEPT))
 		_exit(0);
-	command_main(&k->in->job);
+	command_main(&k->in->job, &ready);
 }
 
 static int
 command_cb(void *arg)
 {
 	const struct keeper *k = arg;
+	struct command_ready ready;
 
-	command_prepare();
-	command_main(&k->in->job);
+	command_prepare(&ready);
+	command_main(&k->in->job, &ready);
 }
 
 static pid_t
@@ -228,16 +260,12 @@ static void
 keeper_watch(struct keeper *k)
 {
 	while (!k->ended) {
-		int sig = wait_signal(is_kill_early(k) ? KEEPER_LOOK_MS : -1);
-
+		wait_child(k);
 		(void)keeper_reap(k);
 		if (!k->ended && is_told_to_kill(k)) {
 			k->report.killed = 1;
 			break;
 		}
-		/* Root's code may have stopped it while it waited. */
-		if (!k->ended && sig == SIGCHLD && !has_begun(k))
-			(void)kill(k->command, SIGCONT);
 	}
 	if (k->empty)
 		return;
@@ -274,6 +302,7 @@ static void
 keeper_end_job(struct keeper *k)
 {
 	k->done = k->in->job.order;
+	command_learn(&k->in->job);
 	if (!k->took) /* they were the command's */
 		k->in->job.out = k->in->job.err = -1;
 	keeper_in_clear(k->in);
@@ -314,11 +343,12 @@ keeper_main(int socket, struct keeper_shared *shared)
 {
 	static struct keeper_in in;
 	struct keeper k = {.shared = shared, .in = &in, .self = getpid()};
+	static const struct sigaction bell = {.sa_handler = bell_cb};
 
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == -1 ||
 	    /* Commands inherit these two. */
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
-	    setgroups(0, NULL) == -1)
+	    setgroups(0, NULL) == -1 || sigaction(SIGTERM, &bell, NULL) == -1)
 		_exit(1);
 	(void)prctl(PR_SET_NAME, "keeper", 0, 0, 0);
 	if (socket != KEEPER_SOCKET_FD &&

@@ -98,7 +98,8 @@ struct keeper_shared {
 	/* The job that was begun last.  Whose exchange from the job before
 	 * succeeds may begin it, or give it to another keeper: one of them. */
 	_Atomic uint32_t begun;
-	/* The job that is to be killed; SIGTERM is the bell. */
+	/* The job that is to be killed; SIGTERM is the bell, rung until it is
+	 * heard. */
 	_Atomic uint32_t kill;
 };
 

@@ -245,14 +245,25 @@ proc_resume(struct proc *p)
 			output_resume(&p->out[i]);
 }
 
+/* Until it is heard: the keeper may be about to wait, and its command about to
+ * begin. */
+static void
+proc_ring(struct proc *p, uint64_t now_ms)
+{
+	p->ring_ms = now_ms + PROC_RING_MS;
+	keepers_kill(p->keepers, p->keeper);
+}
+
 void
 proc_kill(struct proc *p, enum proc_why why)
 {
+	uint64_t now_ms = clock_mono_ms();
+
 	if (p->state != PROC_RUNNING || p->keeper == 0 || p->give_up_ms != 0)
 		return;
 	p->asked = why;
-	p->give_up_ms = clock_mono_ms() + PROC_KEEPER_GRACE_MS;
-	keepers_kill(p->keepers, p->keeper);
+	p->give_up_ms = now_ms + PROC_KEEPER_GRACE_MS;
+	proc_ring(p, now_ms);
 }
 
 void
@@ -265,6 +276,8 @@ proc_tick(struct proc *p, uint64_t now_ms)
 		(void)kill(p->keeper, SIGKILL);
 		p->end.keeper_stuck = true;
 		p->give_up_ms = now_ms + PROC_KEEPER_GRACE_MS;
+	} else if (p->give_up_ms != 0 && now_ms >= p->ring_ms) {
+		proc_ring(p, now_ms);
 	} else if (p->give_up_ms == 0 && now_ms >= p->deadline_ms) {
 		proc_kill(p, PROC_TIMED_OUT);
 	}
@@ -275,5 +288,7 @@ proc_next_ms(const struct proc *p)
 {
 	if (p->state != PROC_RUNNING)
 		return UINT64_MAX;
-	return p->give_up_ms != 0 ? p->give_up_ms : p->deadline_ms;
+	if (p->give_up_ms == 0)
+		return p->deadline_ms;
+	return p->ring_ms < p->give_up_ms ? p->ring_ms : p->give_up_ms;
 }

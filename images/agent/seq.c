@@ -23,6 +23,7 @@
 #include "images/agent/emptiness.h"
 #include "images/agent/oom.h"
 #include "images/agent/say.h"
+#include "images/agent/search.h"
 #include "images/agent/specdir.h"
 
 #define ARTIFACTS_DIR "/artifacts"
@@ -92,7 +93,8 @@ seq_finish(struct seq *q)
 	end.command = (uint16_t)(q->failed ? q->failed_command :
 		q->stop != 0               ? q->command :
 					     0);
-	end.artifacts = emptiness_has_entries(&artifacts, ARTIFACTS_DIR);
+	end.artifacts =
+	    emptiness_has_entries(&artifacts, ARTIFACTS_DIR, search_changes());
 	outlog_put_run_end(&q->log, &end);
 	runspec_clear(&q->spec);
 	memset(&q->spec, 0, sizeof(q->spec));

@@ -211,6 +211,25 @@ def test_a_cwd_the_user_may_not_enter_is_refused(host):
         "start_failed", "cwd /workspace/secret: Permission denied")
 
 
+def test_a_cwd_that_is_used_again_is_asked_for_its_rights(host):
+    for _ in range(3):
+        assert host.run(Command(["true"])).end().exit_code == 0
+    host.run(shell("chmod 0 /workspace"))
+    end = host.run(Command(["true"])).end()
+    assert (end.reason, end.text) == (
+        "start_failed", "cwd /workspace: Permission denied")
+    assert host.run(
+        shell("chmod 755 /workspace", cwd="/tmp")).end().exit_code == 0
+    assert host.run(Command(["true"])).end().exit_code == 0
+
+
+def test_a_program_runs_as_any_other_is_scheduled(host):
+    run = host.run([Command(["cut", "-d", " ", "-f", "41", "/proc/self/stat"]),
+                    Command(["id", "-G"])])
+    assert run.output() == b"0\n"  # SCHED_OTHER
+    assert run.output(command=1) == b"1000\n"
+
+
 def test_as_many_arguments_as_a_spec_may_have_arrive(host):
     most = ["true"] + ["x" * 131000] * 15 + ["y" * 60000]
     end = host.run(Command(most)).end()

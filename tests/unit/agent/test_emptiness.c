@@ -67,7 +67,7 @@ test_what_is_not_there_has_no_entries(void **state)
 	struct emptiness em = {0};
 
 	(void)state;
-	assert_false(emptiness_has_entries(&em, "/nowhere/at/all"));
+	assert_false(emptiness_has_entries(&em, "/nowhere/at/all", 1));
 	assert_false(em.known);
 }
 
@@ -77,15 +77,15 @@ test_entries_are_seen_as_they_come_and_go(void **state)
 	struct emptiness em = {0};
 
 	(void)state;
-	assert_false(emptiness_has_entries(&em, dir));
+	assert_false(emptiness_has_entries(&em, dir, 1));
 	make("a");
-	assert_true(emptiness_has_entries(&em, dir));
+	assert_true(emptiness_has_entries(&em, dir, 1));
 	drop("a");
-	assert_false(emptiness_has_entries(&em, dir));
+	assert_false(emptiness_has_entries(&em, dir, 1));
 	make(".hidden");
-	assert_true(emptiness_has_entries(&em, dir));
+	assert_true(emptiness_has_entries(&em, dir, 1));
 	drop(".hidden");
-	assert_false(emptiness_has_entries(&em, dir));
+	assert_false(emptiness_has_entries(&em, dir, 1));
 }
 
 static void
@@ -96,7 +96,7 @@ test_a_directory_that_changed_just_now_is_read_again(void **state)
 	(void)state;
 	make("a");
 	drop("a");
-	assert_false(emptiness_has_entries(&em, dir));
+	assert_false(emptiness_has_entries(&em, dir, 1));
 	assert_false(em.known);
 }
 
@@ -107,12 +107,12 @@ test_one_that_rests_is_known_until_it_changes(void **state)
 
 	(void)state;
 	ahead_ms = 100000;
-	assert_false(emptiness_has_entries(&em, dir));
+	assert_false(emptiness_has_entries(&em, dir, 1));
 	assert_true(em.known);
-	assert_false(emptiness_has_entries(&em, dir));
+	assert_false(emptiness_has_entries(&em, dir, 1));
 	wait_for_tick(&em.changed);
 	make("a");
-	assert_true(emptiness_has_entries(&em, dir));
+	assert_true(emptiness_has_entries(&em, dir, 1));
 	drop("a");
 	ahead_ms = 0;
 }
@@ -128,12 +128,12 @@ test_another_directory_of_the_same_name_is_read(void **state)
 	(void)state;
 	ahead_ms = 100000;
 	assert_int_equal(mkdir(path, 0700), 0);
-	assert_false(emptiness_has_entries(&em, path));
+	assert_false(emptiness_has_entries(&em, path, 1));
 	assert_true(em.known);
 	assert_int_equal(rename(path, aside), 0);
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(mkdir(within, 0700), 0);
-	assert_true(emptiness_has_entries(&em, path));
+	assert_true(emptiness_has_entries(&em, path, 1));
 	assert_int_equal(rmdir(within), 0);
 	assert_int_equal(rmdir(path), 0);
 	assert_int_equal(rmdir(aside), 0);
@@ -148,7 +148,7 @@ test_a_link_to_a_directory_is_none(void **state)
 
 	(void)state;
 	assert_int_equal(symlink("/usr", path), 0);
-	assert_false(emptiness_has_entries(&em, path));
+	assert_false(emptiness_has_entries(&em, path, 1));
 	assert_int_equal(unlink(path), 0);
 }
 
