@@ -65,10 +65,10 @@ test_it_is_looked_up_again_after_a_second(void **state)
 static void
 test_nothing_else_is_held(void **state)
 {
+	static const char long_name[] =
+	    "/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 	static const char *const paths[] = {"/", "/nowhere", "/etc/ssl", "etc",
-	    "", "/proc/self", "/etc/passwd",
-	    "/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-	    "a"};
+	    "", "/proc/self", "/etc/passwd", long_name};
 	struct steady s = {.changes = 0};
 
 	(void)state;
