@@ -24,6 +24,8 @@
  */
 #include "supervisor/store/store_int.h"
 
+#include <sched.h>
+
 #include "common/js.h"
 #include "common/parcel.h"
 #include "common/runspec.h"
@@ -724,5 +726,9 @@ store_run_end(struct store *s, const struct store_run *row,
 	o->w.op.deliver = put_deliver;
 	o->w.op.parcel = parcel;
 	writer_submit(s->writer, &o->w.op);
+	/* Its answer is made next, which has time until the disk is at work:
+	 * the writer, where it waits for this processor, goes before. */
+	if (parcel != NULL)
+		(void)sched_yield();
 	return parcel;
 }

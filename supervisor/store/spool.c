@@ -300,10 +300,24 @@ spool_log_name(struct spool *s, int fd, const struct uuid *run, struct err *e)
 void
 spool_log_reuse(struct spool *s, int fd)
 {
-	if (s->nspares < SPARES_MAX)
-		s->spares[s->nspares++] = fd;
-	else
+	struct stat st;
+
+	if (s->nspares == SPARES_MAX) {
 		(void)close(fd);
+		return;
+	}
+	s->spares[s->nspares++] = fd;
+	/* Nothing was written to it: a short log comes with its end. */
+	if (fstat(fd, &st) == 0 && st.st_size == 0) {
+		s->spares[s->nspares - 1] = s->spares[s->nempty];
+		s->spares[s->nempty++] = fd;
+	}
+}
+
+bool
+spool_is_tidy(const struct spool *s)
+{
+	return s->nempty == s->nspares;
 }
 
 /* Blobs. */

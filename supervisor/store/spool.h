@@ -47,13 +47,14 @@ void spool_log_remove(struct spool *s, const struct uuid *run);
  * gives one, made anew or used before (ERR_WRONG_STATE where the file system
  * has no such files); spool_log_name makes it the log of that run; both only
  * once.  spool_log_reuse takes back one that was never named; spool_tidy
- * empties those, some time later.
+ * empties those that are not empty (spool_is_tidy), some time later.
  */
 int spool_log_fresh(struct spool *s, struct err *e) MUSTCHECK;
 int spool_log_name(
     struct spool *s, int fd, const struct uuid *run, struct err *e) MUSTCHECK;
 void spool_log_reuse(struct spool *s, int fd);
 void spool_tidy(struct spool *s);
+bool spool_is_tidy(const struct spool *s);
 
 /* An artifact on its way in, then under its digest. */
 int spool_blob_begin(struct spool *s, const struct uuid *run, uint32_t file,

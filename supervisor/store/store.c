@@ -129,7 +129,8 @@ tidy_cb(void *arg)
 void
 store_tidy_soon(struct store *s)
 {
-	if (s->tidy != NULL && !timer_is_set(s->tidy))
+	if (s->tidy != NULL && !spool_is_tidy(s->spool) &&
+	    !timer_is_set(s->tidy))
 		timer_set_ms(s->tidy, TIDY_MS);
 }
 

@@ -392,6 +392,29 @@ test_what_is_tidied_is_used_first(void **state)
 	assert_int_equal(close(three), 0);
 }
 
+static void
+test_what_nothing_was_written_to_need_not_be_tidied(void **state)
+{
+	struct spool_room *r = *state;
+	int used = used_log(r), empty = spool_log_fresh(r->s, &r->err), fd;
+
+	assert_true(empty >= 0);
+	assert_true(spool_is_tidy(r->s));
+	spool_log_reuse(r->s, used);
+	assert_false(spool_is_tidy(r->s));
+	spool_log_reuse(r->s, empty);
+	assert_int_equal(spool_log_fresh(r->s, &r->err), empty);
+	spool_log_reuse(r->s, empty);
+	assert_false(spool_is_tidy(r->s));
+	spool_tidy(r->s);
+	assert_true(spool_is_tidy(r->s));
+	for (int i = 0; i < 2; i++) {
+		fd = used_log(r);
+		assert_true(fd == empty || fd == used);
+		assert_int_equal(close(fd), 0);
+	}
+}
+
 int
 main(void)
 {
@@ -401,6 +424,7 @@ main(void)
 	    TEST(test_a_log_is_where_and_as_the_contract_says),
 	    TEST(
 		test_a_log_with_the_time_in_its_name_is_found_by_its_last_digits),
+	    TEST(test_what_nothing_was_written_to_need_not_be_tidied),
 	    TEST(test_a_log_that_is_not_there_is_not_found),
 	    TEST(test_a_blob_is_found_by_tenant_and_digest),
 	    TEST(test_the_same_bytes_twice_are_one_blob_and_readers_go_on),
