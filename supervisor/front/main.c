@@ -37,7 +37,6 @@
 #include "supervisor/front/oauth.h"
 #include "supervisor/front/postbox.h"
 #include "supervisor/http/tls.h"
-#include "supervisor/store/overwrite.h"
 
 #define DRAIN_POLL_MS 20
 #define SERVE_POLL_MS 5
@@ -100,7 +99,6 @@ raise_fence(const char *dir, const char *artifacts, struct err *e)
 	const struct fence_gate gates[] = {
 	    {dir, FENCE_OWN}, {artifacts, FENCE_OWN}};
 
-	overwrite_look(dir); /* behind the fence nobody can */
 	return fence_raise(gates, artifacts[0] != '\0' ? 2 : 1, e);
 }
 

@@ -5,7 +5,6 @@
 #include <sqlite3.h>
 
 #include "common/base.h"
-#include "supervisor/store/overwrite.h"
 
 /* The file format, 4.1: a frame is a header and a page; in the header of a
  * commit's last frame bytes 4 to 7 are not all 0. */
@@ -23,11 +22,6 @@ struct held {
 	sqlite3_int64 at;
 	bool is_last; /* the page that comes ends a commit */
 	int failed;   /* what nobody could be told: the next call is */
-	struct overwrite *over; /* of a WAL; NULL: each sync is the system's */
-	uint64_t settled;       /* so many bytes of it are on disk, blocks and
-				   all; 0: it is not known */
-	bool wrote;             /* since the last sync, */
-	bool is_over;           /* and only over what was settled */
 };
 
 static sqlite3_vfs *system_vfs;
@@ -96,21 +90,6 @@ hold(struct held *h, const void *p, int n, sqlite3_int64 at)
 	return was_last ? flush(h) : SQLITE_OK;
 }
 
-/* Who writes has the writer's lock: nobody else cuts the file, or makes it
- * longer, from now to the sync. */
-static void
-note_write(struct held *h, int n, sqlite3_int64 at)
-{
-	if (h->over == NULL)
-		return;
-	if (!h->wrote)
-		h->is_over =
-		    h->settled != 0 && overwrite_size(h->over) == h->settled;
-	h->wrote = true;
-	if ((uint64_t)at + (uint64_t)n > h->settled)
-		h->is_over = false;
-}
-
 static int
 wal_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
 {
@@ -118,7 +97,6 @@ wal_write(sqlite3_file *f, const void *p, int n, sqlite3_int64 at)
 	bool is_last = h->is_last;
 	int rc = take_failed(h);
 
-	note_write(h, n, at);
 	if (rc == SQLITE_OK && h->n > 0 &&
 	    (at != h->at + h->n || n > HELD_MAX - h->n)) {
 		rc = flush(h);
@@ -139,26 +117,6 @@ wal_read(sqlite3_file *f, void *p, int n, sqlite3_int64 at)
 	return rc != SQLITE_OK ? rc : h->inner->xRead(f, p, n, at);
 }
 
-/* What a sync has failed for is not known to be on disk after the next. */
-static int
-sync_over(struct held *h, int flags)
-{
-	bool is_over = h->wrote && h->is_over;
-	uint64_t settled = is_over ? h->settled : overwrite_size(h->over);
-	int rc;
-
-	h->wrote = false;
-	h->settled = 0;
-	if (!is_over)
-		rc = h->inner->xSync(h->file, flags);
-	else
-		rc = overwrite_sync(h->over) == 0 ? SQLITE_OK :
-						    SQLITE_IOERR_FSYNC;
-	if (rc == SQLITE_OK)
-		h->settled = settled;
-	return rc;
-}
-
 static int
 wal_sync(sqlite3_file *f, int flags)
 {
@@ -167,10 +125,8 @@ wal_sync(sqlite3_file *f, int flags)
 
 	if (rc == SQLITE_OK)
 		rc = flush(h);
-	if (rc != SQLITE_OK)
-		return rc;
-	return h->over == NULL ? h->inner->xSync(f, flags) :
-				 sync_over(h, flags);
+
+	return rc != SQLITE_OK ? rc : h->inner->xSync(f, flags);
 }
 
 /* Cut to nothing, it rests: so do we. */
@@ -182,8 +138,6 @@ wal_truncate(sqlite3_file *f, sqlite3_int64 size)
 
 	free(h->bytes);
 	h->bytes = NULL;
-	h->settled = 0;
-	h->is_over = false;
 	return rc != SQLITE_OK ? rc : h->inner->xTruncate(f, size);
 }
 
@@ -204,8 +158,6 @@ wal_close(sqlite3_file *f)
 
 	free(h->bytes);
 	h->bytes = NULL;
-	overwrite_free(h->over);
-	h->over = NULL;
 	if (h->other != NULL)
 		h->other->other = NULL;
 	return h->inner->xClose(f);
@@ -221,24 +173,12 @@ flush_wal(sqlite3_file *f)
 	return wal == NULL ? SQLITE_OK : flush(wal);
 }
 
-static void
-forget_writes(sqlite3_file *f)
-{
-	struct held *wal = held_of(f)->other;
-
-	if (wal != NULL)
-		wal->wrote = false;
-}
-
 static int
 main_shm_lock(sqlite3_file *f, int offset, int n, int flags)
 {
-	/* What is held here was given up by its transaction, and others may
-	 * cut the file now. */
-	if ((flags & SQLITE_SHM_UNLOCK) != 0) {
+	/* What is held here was given up by its transaction. */
+	if ((flags & SQLITE_SHM_UNLOCK) != 0)
 		(void)flush_wal(f);
-		forget_writes(f);
-	}
 	return held_of(f)->inner->xShmLock(f, offset, n, flags);
 }
 
@@ -272,7 +212,6 @@ open_wal(sqlite3_file *f, const char *name)
 
 	h->other = held_of(sqlite3_database_file_object(name));
 	h->other->other = h;
-	h->over = overwrite_new(name);
 	h->methods.xWrite = wal_write;
 	h->methods.xRead = wal_read;
 	h->methods.xSync = wal_sync;

@@ -1,9 +1,7 @@
 #include "tests/unit/store/fixture.h"
 
 #include <sys/syscall.h>
-#include <fcntl.h>
 
-#include "supervisor/store/overwrite.h"
 #include "supervisor/store/wal_vfs.h"
 
 /* SQLite's writes end here. */
@@ -24,30 +22,6 @@ pwrite64(int fd, const void *p, size_t n, off_t at)
 		return -1;
 	}
 	return (ssize_t)syscall(SYS_pwrite64, fd, p, n, at);
-}
-
-/* And its syncs, or what we do in their place: a range, and an idle file. */
-static struct {
-	unsigned int ranges, files;
-	bool fails;
-} syncs;
-
-int
-sync_file_range(int fd, off64_t from, off64_t n, unsigned int flags)
-{
-	syncs.ranges++;
-	if (syncs.fails) {
-		errno = EIO;
-		return -1;
-	}
-	return (int)syscall(SYS_sync_file_range, fd, from, n, flags);
-}
-
-int
-fdatasync(int fd)
-{
-	syncs.files++;
-	return (int)syscall(SYS_fdatasync, fd);
 }
 
 struct wal_test {
@@ -121,7 +95,6 @@ setup(void **state)
 
 	(void)snprintf(t->dir, sizeof(t->dir), "/tmp/wal-vfs-XXXXXX");
 	assert_non_null(mkdtemp(t->dir));
-	overwrite_look(t->dir);
 	t->path = xasprintf("%s/a.db", t->dir);
 	t->ours = open_by(t->path, wal_vfs_name());
 	must(t->ours,
@@ -343,111 +316,6 @@ test_any_write_may_fail(void **state)
 	assert_whole(t->ours);
 }
 
-/* ---- where a file's inode would be written with it */
-
-static void
-must_write_over(const struct wal_test *t)
-{
-	AUTO(auto_free) char *wal = xasprintf("%s-wal", t->path);
-	struct overwrite *o = overwrite_new(wal);
-
-	if (o == NULL)
-		skip();
-	overwrite_free(o);
-}
-
-static void
-begin_wal_anew(sqlite3 *h)
-{
-	must(h, "INSERT INTO t (x) VALUES (hex(randomblob(50000)))");
-	must(h, "PRAGMA wal_checkpoint(RESTART)");
-	syncs.ranges = syncs.files = 0;
-}
-
-#define SMALL "INSERT INTO t (x) VALUES ('a')"
-
-static void
-test_bytes_in_the_place_of_others_leave_the_inode_alone(void **state)
-{
-	struct wal_test *t = *state;
-
-	must_write_over(t);
-	begin_wal_anew(t->ours);
-	must(t->ours, SMALL);
-	assert_int_equal(syncs.ranges, 2); /* one for the WAL's header */
-	assert_int_equal(syncs.files, 2);
-	must(t->ours, SMALL);
-	assert_int_equal(syncs.ranges, 3);
-	assert_int_equal(syncs.files, 3);
-	assert_would_survive(t);
-}
-
-static void
-test_a_longer_file_is_synced_whole(void **state)
-{
-	struct wal_test *t = *state;
-
-	must_write_over(t);
-	begin_wal_anew(t->ours);
-	must(t->ours, SMALL);
-	must(t->ours, "INSERT INTO t (x) VALUES (hex(randomblob(80000)))");
-	assert_int_equal(syncs.ranges, 2);
-	assert_int_equal(syncs.files, 3);
-}
-
-/* Its blocks are others, also where it is as long as it was. */
-static void
-test_a_file_that_others_touched_is_synced_whole(void **state)
-{
-	static const char *const others[] = {"PRAGMA wal_checkpoint(TRUNCATE)",
-	    "PRAGMA synchronous = OFF;"
-	    "INSERT INTO t (x) VALUES (hex(randomblob(80000)))"};
-	struct wal_test *t = *state;
-
-	must_write_over(t);
-	for (size_t i = 0; i < ARRAY_LEN(others); i++) {
-		begin_wal_anew(t->ours);
-		must(t->ours, "PRAGMA cache_size = 5");
-		must(t->ours, "BEGIN; UPDATE t SET x = hex(randomblob(30000))");
-		must(t->ours, "ROLLBACK");
-		must(t->other, others[i]);
-		syncs.ranges = 0;
-		must(t->ours, SMALL);
-		assert_int_equal(syncs.ranges, 0);
-		assert_would_survive(t);
-	}
-	/* So it is for a checkpoint, which does not know whose bytes they are.
-	 */
-	begin_wal_anew(t->ours);
-	must(t->ours, SMALL);
-	syncs.ranges = 0;
-	must(t->ours, "PRAGMA wal_checkpoint(PASSIVE)");
-	assert_int_equal(syncs.ranges, 0);
-	/* What we cut ourselves is not what it was. */
-	must(t->ours, "PRAGMA wal_checkpoint(TRUNCATE)");
-	must(t->ours, SMALL);
-	assert_int_equal(syncs.ranges, 0);
-}
-
-static void
-test_bytes_that_may_be_lost_fail_their_commit(void **state)
-{
-	struct wal_test *t = *state;
-
-	must_write_over(t);
-	begin_wal_anew(t->ours);
-	must(t->ours, SMALL);
-	syncs.fails = true;
-	assert_int_equal(try(t->ours, SMALL), SQLITE_IOERR);
-	syncs.ranges = 0;
-	must(t->ours, SMALL);
-	assert_int_equal(syncs.ranges, 0);
-	syncs.fails = false;
-	must(t->ours, SMALL);
-	assert_int_equal(syncs.ranges, 1);
-	assert_would_survive(t);
-}
-
 int
 main(void)
 {
@@ -459,10 +327,6 @@ main(void)
 	    TEST(test_nothing_is_held_when_the_lock_is_given_up),
 	    TEST(test_a_write_that_fails_fails_its_commit),
 	    TEST(test_any_write_may_fail),
-	    TEST(test_bytes_in_the_place_of_others_leave_the_inode_alone),
-	    TEST(test_a_longer_file_is_synced_whole),
-	    TEST(test_a_file_that_others_touched_is_synced_whole),
-	    TEST(test_bytes_that_may_be_lost_fail_their_commit),
 	};
 
 	return cmocka_run_group_tests_name("wal_vfs", tests, NULL, NULL);
