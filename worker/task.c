@@ -694,6 +694,8 @@ task_detach(struct task *t)
 	t->chan = NULL;
 	if (t->state < TASK_COMPLETE)
 		t->state = TASK_WAITING;
+	/* This turn's end may be long in coming. */
+	task_spill(t);
 }
 
 void

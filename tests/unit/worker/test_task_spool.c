@@ -146,6 +146,17 @@ test_a_spool_that_cannot_be_appended_to_is_refused(void **state)
 	    task_new(&fix.host, &s, &task_ops, NULL, &r, &e), ERR_PROTO);
 }
 
+/* Too long to go with its end. */
+static void
+log_for_spool(struct buf *b)
+{
+	char text[MSG_RUN_ENDED_LOG_MAX + 1];
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	log_whole(b, text, false);
+}
+
 /* A full disk without one: a limit on the file's size says EFBIG, which is
  * treated alike. */
 static void
@@ -159,7 +170,7 @@ test_a_full_disk_makes_the_run_wait_and_loses_nothing(void **state)
 	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
-	log_whole(&b, "hello", false);
+	log_for_spool(&b);
 	n = buf_len(&b);
 	(void)signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
@@ -194,7 +205,7 @@ test_a_disk_that_takes_nothing_ends_the_run_before_long(void **state)
 	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
-	log_whole(&b, "hello", false);
+	log_for_spool(&b);
 	(void)signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
 	small = old;
