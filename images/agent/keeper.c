@@ -91,26 +91,39 @@ wait_signal(long ms)
 	return ms < 0 ? sigwaitinfo(&set, NULL) : sigtimedwait(&set, NULL, &ts);
 }
 
+/* Whether one has died, within ms.  The bell is not for this: it rings as often
+ * as the kill takes looks, and would be taken for deaths. */
+static bool
+wait_death(long ms)
+{
+	struct timespec ts = {ms / 1000, ms % 1000 * 1000000};
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGCHLD);
+	return sigtimedwait(&set, NULL, &ts) != -1;
+}
+
 /*
- * Over when all are reaped, or when for KEEPER_KILL_MS none has died: then the
- * kernel holds one.  A storm of forks takes longer, but makes progress.
+ * Over when all are reaped, or when none has died between so many looks, which
+ * take KEEPER_KILL_MS: then the kernel holds one.  Looks are counted, not time:
+ * who had no processor could not die, and nor do we look then.  A storm of
+ * forks takes longer, but makes progress.
  */
 static void
 keeper_kill_tree(struct keeper *k)
 {
-	uint64_t last = clock_mono_us();
-	uint64_t end = last + KEEPER_KILL_MAX_MS * 1000;
-	uint64_t now = last;
+	uint64_t end = clock_mono_us() + KEEPER_KILL_MAX_MS * 1000;
+	unsigned int quiet = 0;
 
-	while (!k->empty && now < end && now - last < KEEPER_KILL_MS * 1000) {
+	while (!k->empty && quiet < KEEPER_KILL_MS / KEEPER_LOOK_MS &&
+	    clock_mono_us() < end) {
 		(void)tree_kill(getpid(), NULL, NULL, end);
-		if (keeper_reap(k) > 0)
-			last = clock_mono_us();
+		quiet = keeper_reap(k) > 0 ? 0 : quiet + 1;
 		/* Each death is a SIGCHLD; when no more come, look again. */
-		while (!k->empty && wait_signal(KEEPER_LOOK_MS) != -1)
+		while (!k->empty && wait_death(KEEPER_LOOK_MS))
 			if (keeper_reap(k) > 0)
-				last = clock_mono_us();
-		now = clock_mono_us();
+				quiet = 0;
 	}
 	k->report.left = !k->empty;
 }

@@ -39,8 +39,8 @@
  * there before the first fork. */
 #define KEEPER_REPORT_FD 3
 #define KEEPER_SOCKET_FD 4 /* in a keeper only */
-/* Without a death for so long, or after so long in all, a keeper gives up and
- * leaves the rest to PID 1. */
+/* Without a death in looks of so long in all, or after the longest, a keeper
+ * gives up and leaves the rest to PID 1. */
 #define KEEPER_KILL_MS 100
 #define KEEPER_STRAGGLE_MS 20
 #define KEEPER_KILL_MAX_MS 2000
