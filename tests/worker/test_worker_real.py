@@ -22,20 +22,28 @@ def test_a_command_runs_and_its_output_is_in_the_spool(worker):
     assert run.files == {} and ended.artifacts_error == ""
 
 
+def in_two_turns(worker, sandbox):
+    """A run that prints its second line when the spool has the first."""
+    name = uuid.uuid4().hex
+    run = worker.run(
+        sandbox, "echo one",
+        f"until test -e {name}; do sleep 0.02; done; echo two")
+    wait_for(lambda: os.path.getsize(run.path) > 0)
+    worker.finish(worker.run(sandbox, f"touch {name}"))
+    return run
+
+
 def test_every_record_is_told_behind_the_bytes_that_have_it(worker):
     sandbox, _, _ = worker.open()
     length, records = 0, 0
-
-    def seen(m):
-        nonlocal length, records
-        if m.type == "RUN_BYTES":
+    run = in_two_turns(worker, sandbox)
+    ended = worker.job.wait("RUN_ENDED", run.number)
+    for m in worker.job.waiting:  # as it came
+        if m.id == run.number and m.type == "RUN_BYTES":
             assert m.fields[0] > length
             length = m.fields[0]
-        elif m.type == "RUN_RECORD":
+        elif m.id == run.number and m.type == "RUN_RECORD":
             records += 1
-
-    run = worker.run(sandbox, "echo one", "sleep 0.3; echo two")
-    ended = worker.job.wait("RUN_ENDED", run.number, seen=seen)
     assert records == 6 and length == ended.fields.length
     assert not ended.fields.log
 
@@ -169,12 +177,12 @@ def test_a_log_that_no_spool_has_is_told_again_as_well(worker):
 def test_a_long_log_and_one_that_takes_time_are_in_the_spool(worker):
     sandbox, _, _ = worker.open()
     long = worker.run(sandbox, "head -c 5000 /dev/zero | tr '\\0' x")
-    slow = worker.run(sandbox, "echo a; sleep 0.3; echo b")
+    slow = in_two_turns(worker, sandbox)
     for run in long, slow:
         ended = worker.finish(run)
         assert not ended.log
         assert os.path.getsize(run.path) == ended.length
-    assert long.stdout() == b"x" * 5000 and slow.stdout() == b"a\nb\n"
+    assert long.stdout() == b"x" * 5000 and slow.stdout() == b"one\ntwo\n"
 
 
 def test_runs_that_nobody_mentions_are_stopped_once_settled(worker):
