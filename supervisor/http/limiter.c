@@ -176,20 +176,28 @@ entry_find(struct limiter *l, const uint8_t *key, size_t n)
 	return NULL;
 }
 
-/* Its entry, a new one, or NULL: there is no place. */
+/* The bytes of an address by which it is counted. */
+struct limiter_key {
+	const uint8_t *bytes;
+	size_t n;
+};
+
+/* Its entry, a new one, or NULL: there is no place.  A new one that nothing
+ * was counted in yet looks free, so what was given a moment ago is said. */
 static struct limiter_place *
-entry_of(struct limiter *l, const uint8_t *key, size_t n, uint64_t now_ms)
+entry_of(struct limiter *l, const struct limiter_key *key,
+    const struct limiter_place *given, uint64_t now_ms)
 {
-	struct limiter_place *set = set_of(l, key, n);
-	struct limiter_place *known = entry_find(l, key, n);
+	struct limiter_place *set = set_of(l, key->bytes, key->n);
+	struct limiter_place *known = entry_find(l, key->bytes, key->n);
 
 	if (known != NULL)
 		return known;
 	for (size_t i = 0; i < WAYS; i++) {
-		if (!entry_is_new(l, &set[i], now_ms))
+		if (&set[i] == given || !entry_is_new(l, &set[i], now_ms))
 			continue;
-		set[i] = (struct limiter_place){.key_len = (uint8_t)n};
-		memcpy(set[i].key, key, n);
+		set[i] = (struct limiter_place){.key_len = (uint8_t)key->n};
+		memcpy(set[i].key, key->bytes, key->n);
 		return &set[i];
 	}
 	return NULL;
@@ -222,7 +230,10 @@ count_as(struct limiter *l, const struct netaddr *a, uint64_t now_ms)
 	struct counted c = {.n = k.n};
 
 	for (size_t i = 0; i < c.n; i++) {
-		c.entry[i] = entry_of(l, a->bytes, k.length[i], now_ms);
+		const struct limiter_key key = {a->bytes, k.length[i]};
+
+		c.entry[i] =
+		    entry_of(l, &key, i == 0 ? NULL : c.entry[0], now_ms);
 		c.times[i] = i == 1 ? LIMITER_SITE : 1;
 		if (c.entry[i] == NULL) {
 			c.entry[i] = &l->crowd[i];

@@ -97,6 +97,30 @@ an_ipv6_network_is_one_address(void **state)
 	limiter_free(l);
 }
 
+/* Both keys of an address fall into one set now and then, here about once in
+ * 128 networks, and want a place each. */
+static void
+an_ipv6_network_and_its_site_have_a_place_each(void **state)
+{
+	struct limiter *l = made(1024);
+	char text[64];
+
+	(void)state;
+	for (unsigned int i = 0; i < 4000; i++) {
+		struct netaddr a;
+
+		(void)snprintf(text, sizeof(text), "2001:db8:%x::1", i);
+		a = address(text);
+		assert_true(limiter_connect(l, &a));
+		assert_int_equal(limiter_size(l), 2);
+		limiter_disconnect(l, &a);
+		assert_int_equal(limiter_size(l), 0);
+		assert_int_equal(admitted(l, text, 40), 20);
+		now_ms += 60000;
+	}
+	limiter_free(l);
+}
+
 static void
 an_ipv6_site_has_so_many_times_as_much(void **state)
 {
@@ -233,6 +257,7 @@ main(void)
 	    cmocka_unit_test(an_address_has_its_burst_and_then_its_rate),
 	    cmocka_unit_test(what_is_refused_takes_nothing),
 	    cmocka_unit_test(an_ipv6_network_is_one_address),
+	    cmocka_unit_test(an_ipv6_network_and_its_site_have_a_place_each),
 	    cmocka_unit_test(an_ipv6_site_has_so_many_times_as_much),
 	    cmocka_unit_test(an_ipv4_address_is_one_whichever_way_it_comes),
 	    cmocka_unit_test(loopback_is_counted_only_when_told_to),
