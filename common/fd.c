@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "common/buf.h"
 #include "common/xmalloc.h"
@@ -16,6 +18,7 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
+#define LOCK_STEP_MS 20
 #define FD_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 int
@@ -144,6 +147,21 @@ fd_memfd_sealed(const char *name, const void *p, size_t n, struct err *e)
 	out = fd;
 	fd = -1;
 	return out;
+}
+
+int
+fd_lock(int fd, uint32_t patience_ms)
+{
+	const struct timespec pause = {.tv_nsec = LOCK_STEP_MS * 1000000L};
+	int rc = flock(fd, LOCK_EX | LOCK_NB);
+
+	for (uint32_t waited = 0;
+	     rc == -1 && errno == EWOULDBLOCK && waited < patience_ms;
+	     waited += LOCK_STEP_MS) {
+		(void)nanosleep(&pause, NULL);
+		rc = flock(fd, LOCK_EX | LOCK_NB);
+	}
+	return rc;
 }
 
 int

@@ -20,6 +20,12 @@ ssize_t fd_pread_all(
  * change, position 0.  Returns the descriptor or a negative ERR_*.  */
 int fd_memfd_sealed(
     const char *name, const void *p, size_t n, struct err *e) MUSTCHECK;
+/* fd_lock - flock LOCK_EX, tried for patience_ms: the lock of a server that was
+ * killed goes only when its last process has ended, which may be in the middle
+ * of a sync.  Blocks meanwhile.  0, or -1 with errno; EWOULDBLOCK: somebody
+ * else has it still. */
+#define FD_LOCK_PATIENCE_MS 2000
+int fd_lock(int fd, uint32_t patience_ms) MUSTCHECK;
 /* fd_read_sealed - the content of such a file from a peer: it must be a
  * memfd with F_SEAL_WRITE, SHRINK and GROW and hold at most max bytes.
  * *out is the caller's to free. */

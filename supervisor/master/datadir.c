@@ -102,9 +102,9 @@ settle(int fd, const struct place *p, struct err *e)
 }
 
 static int
-lock_dir(int fd, const char *path, struct err *e)
+lock_dir(int fd, const char *path, uint32_t patience_ms, struct err *e)
 {
-	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+	if (fd_lock(fd, patience_ms) == 0)
 		return 0;
 	if (errno == EWOULDBLOCK)
 		return err_set(e, ERR_CONFLICT,
@@ -291,7 +291,7 @@ prepare(const char *path, const char *artifacts, const struct users *u,
 	fd = open_dir(AT_FDCWD, absolute, absolute, e);
 	if (fd < 0)
 		return fd;
-	rc = lock_dir(fd, absolute, e);
+	rc = lock_dir(fd, absolute, FD_LOCK_PATIENCE_MS, e);
 	if (rc == 0)
 		rc = settle(fd,
 		    &(struct place){
@@ -334,7 +334,7 @@ datadir_lock(const char *path, struct datadir *d, struct err *e)
 	fd = open_dir(AT_FDCWD, absolute, absolute, e);
 	if (fd < 0)
 		return fd;
-	if (lock_dir(fd, absolute, e) != 0)
+	if (lock_dir(fd, absolute, FD_LOCK_PATIENCE_MS, e) != 0)
 		return e->code;
 	d->lock_fd = fd; /* datadir_close closes and frees */
 	fd = -1;
@@ -404,7 +404,7 @@ datadir_look(const char *path, const char *artifacts, const struct users *u,
 	d->lock_fd = open_dir(AT_FDCWD, d->path, d->path, e);
 	if (d->lock_fd < 0)
 		return d->lock_fd;
-	rc = lock_dir(d->lock_fd, d->path, e);
+	rc = lock_dir(d->lock_fd, d->path, 0, e);
 	(void)flock(d->lock_fd, LOCK_UN);
 	return rc;
 }

@@ -25,11 +25,11 @@ struct datadir {
  * lies as in the layout of old
  *
  * artifacts is ARTIFACTS_DIR, "" when it is not set.  ERR_CONFLICT when
- * another server holds the lock, ERR_POLICY when somebody else than root
- * could exchange a directory on the way although front and workers are users
- * of their own, else ERR_SYS or ERR_INVAL.  What is inside a directory whose
- * owner had to be changed keeps its owners; a warning says so.  *d is changed
- * only on success.
+ * another server holds the lock (for FD_LOCK_PATIENCE_MS), ERR_POLICY when
+ * somebody else than root could exchange a directory on the way although front
+ * and workers are users of their own, else ERR_SYS or ERR_INVAL.  What is
+ * inside a directory whose owner had to be changed keeps its owners; a warning
+ * says so.  *d is changed only on success.
  */
 int datadir_open(const char *path, const char *artifacts, const struct users *u,
     struct datadir *d, struct err *e) MUSTCHECK;

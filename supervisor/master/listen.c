@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <time.h>
 
-#define PATIENCE_MS 1000
+#define PATIENCE_MS 2000
 #define PATIENCE_STEP_MS 20
 
 union address {

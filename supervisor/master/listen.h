@@ -26,9 +26,10 @@ struct listener {
  * not loopback may be served is for the front to say, which knows the tenants
  */
 int listen_check(const char *bind_to, struct err *e) MUSTCHECK;
-/* listen_open - bind and listen.  ERR_CONFLICT when the port is taken, for a
- * second: what a killed server leaves over holds it for a moment; ERR_SYS for
- * anything else; the text says what to do.  *l is changed only on success. */
+/* listen_open - bind and listen.  ERR_CONFLICT when the port is taken, for
+ * two seconds: what a killed server leaves over holds it for a moment; ERR_SYS
+ * for anything else; the text says what to do.  *l is changed only on success.
+ */
 int listen_open(const char *bind_to, uint16_t port, struct listener *l,
     struct err *e) MUSTCHECK;
 /* listen_open_admin - a Unix socket of this name in the directory data, mode

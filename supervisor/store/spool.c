@@ -8,7 +8,6 @@
  */
 #include "supervisor/store/spool.h"
 
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <dirent.h>
@@ -104,7 +103,7 @@ open_part(int root, const char *path, const char *name, struct err *e)
 	fd = open_dir_at(root, name, MAKE_NOT);
 	if (fd == -1)
 		return fail("open", path, name, e);
-	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+	if (fd_lock(fd, FD_LOCK_PATIENCE_MS) == 0)
 		return fd;
 	if (errno == EWOULDBLOCK)
 		(void)err_set(e, ERR_CONFLICT,

@@ -20,7 +20,7 @@
 struct spool;
 
 /* spool_open - makes the directories that are missing, and locks them: nobody
- * else may remove files there (ERR_CONFLICT) */
+ * else may remove files there (ERR_CONFLICT, after FD_LOCK_PATIENCE_MS) */
 int spool_open(const char *data_dir, const char *artifacts_dir,
     struct spool **out, struct err *e) MUSTCHECK;
 void spool_close(struct spool *s);

@@ -37,6 +37,7 @@ SHOWN_PLACES = ("/etc/mcp-sandboxd", "/var/lib/mcp-", "/var/log/mcp-",
                 "/var/backups/mcp-")
 SHOWN_PORT = "8443"
 LIMIT_S = 60
+TRACE_LINES = 30
 # Commands by their beginnings, and what plays them.
 ELSEWHERE = {
     "./bootstrap run": 'job "bootstrap run --once"',
@@ -179,16 +180,21 @@ def play(blocks, shown, env, directory):
     script = "set -eu -o pipefail\ntrap 'kill $(jobs -p) || :; wait' EXIT\n"
     for b in mine:
         script += replaced(b.text, shown) + "\nprintf '\\001'\n"
-    done = subprocess.run(
-        ["timeout", "-k", "20", str(LIMIT_S), "bash", "-c", script], env=env,
-        cwd=directory, text=True, stdin=subprocess.DEVNULL,
-        capture_output=True, errors="replace", check=False)
+    with tempfile.TemporaryFile("w+", errors="replace") as trace:
+        fd = trace.fileno()
+        done = subprocess.run(
+            ["timeout", "-k", "20", str(LIMIT_S), "bash", "-xc", script],
+            env={**env, "BASH_XTRACEFD": str(fd), "PS4": "+ $SECONDS s: "},
+            pass_fds=(fd,), cwd=directory, text=True, errors="replace",
+            stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        trace.seek(0)
+        steps = "".join(trace.readlines()[-TRACE_LINES:])
     said = done.stdout.split("\001")
     for b, out in zip(mine, said):
         if len(said) <= mine.index(b) + 1:
             raise AssertionError(
                 f"{b} failed with status {done.returncode}:\n{out}"
-                f"{done.stderr}")
+                f"{done.stderr}\nits last steps:\n{steps}")
         out = replaced(out, [(is_, as_) for as_, is_ in shown])
         if b.prints is not None and plain(out) != plain(b.prints):
             raise AssertionError(f"{b} does not print what stands below it, "

@@ -1,4 +1,5 @@
 """From the command line to READY, on the real program."""
+import fcntl
 import os
 import pwd
 import re
@@ -8,6 +9,7 @@ import signal
 import socket
 import stat
 import subprocess
+import time
 
 import pytest
 
@@ -325,6 +327,24 @@ def test_two_servers_do_not_share_a_data_directory(make):
     first.wait_exit()
     third = make(env={"DATA_DIR": first.data})
     third.wait_ready()
+
+
+def test_the_lock_of_a_server_that_is_about_to_end_is_waited_for(make):
+    """kill -9 and a start right behind it: the killed one may be in the
+    middle of a sync and ends when that does."""
+    first = make()
+    first.wait_ready()
+    first.proc.kill()
+    first.wait_exit()
+    fd = os.open(first.data, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        second = make(env={"DATA_DIR": first.data})
+        time.sleep(0.3)
+        assert second.proc.poll() is None, second.stderr()
+    finally:
+        os.close(fd)
+    second.wait_ready()
 
 
 def test_a_data_directory_that_cannot_be_made_is_named(make):

@@ -7,8 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include "common/fd.h"
 #include "common/xmalloc.h"
@@ -245,6 +248,31 @@ test_a_file_in_the_way_of_a_directory_is_named(void **state)
 	assert_int_equal(fd_mkdir_all("", 0700, &e), ERR_INVAL);
 }
 
+static void
+test_a_lock_that_is_about_to_be_free_is_waited_for(void **state)
+{
+	AUTO(auto_free) char *path = write_file("lock", "", 0);
+	const struct timespec while_it_ends = {.tv_nsec = 100000000};
+	AUTO(auto_close) int first = open(path, O_RDONLY | O_CLOEXEC);
+	AUTO(auto_close) int second = open(path, O_RDONLY | O_CLOEXEC);
+	pid_t holder;
+
+	(void)state;
+	assert_int_equal(fd_lock(first, 0), 0);
+	assert_int_equal(fd_lock(second, 0), -1);
+	assert_int_equal(errno, EWOULDBLOCK);
+	holder = fork();
+	assert_true(holder >= 0);
+	if (holder == 0) {
+		(void)nanosleep(&while_it_ends, NULL);
+		_exit(0);
+	}
+	auto_close(&first); /* the child has it still */
+	first = -1;
+	assert_int_equal(fd_lock(second, 60000), 0);
+	assert_int_equal(waitpid(holder, NULL, 0), holder);
+}
+
 int
 main(void)
 {
@@ -261,6 +289,8 @@ main(void)
 	    cmocka_unit_test(test_a_file_over_the_limit_or_none_is_refused),
 	    cmocka_unit_test(test_directories_are_made_with_all_above_them),
 	    cmocka_unit_test(test_a_file_in_the_way_of_a_directory_is_named),
+	    cmocka_unit_test(
+		test_a_lock_that_is_about_to_be_free_is_waited_for),
 	};
 
 	return cmocka_run_group_tests_name("fd", tests, make_dir, remove_dir);
