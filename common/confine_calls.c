@@ -65,8 +65,8 @@ const char *const confine_calls_refused[] = {
     "process_mrelease", "pidfd_open", "pidfd_getfd", "pidfd_send_signal",
     "kcmp", "perf_event_open", "userfaultfd", "tkill", "rt_sigqueueinfo",
     "rt_tgsigqueueinfo", "setpriority", "sched_setscheduler", "sched_setparam",
-    "sched_setattr", "sched_setaffinity", "ioprio_set", "setpgid", "setsid",
-    "migrate_pages", "move_pages",
+    "sched_setaffinity", "ioprio_set", "setpgid", "setsid", "migrate_pages",
+    "move_pages",
     /* another process */
     "fork", "vfork",
     /* another view of the file system, other namespaces */

@@ -26,6 +26,7 @@
 #include "common/msg/msg_gen.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "worker/crowd.h"
 #include "worker/room_watch.h"
 #include "worker/text.h"
 
@@ -604,6 +605,7 @@ task_flush(struct task *t)
 	if (t->check.ended && t->state != TASK_COMPLETE) {
 		t->state = TASK_COMPLETE;
 		timer_stop(t->overdue);
+		crowd_on_end(t->host->crowd, t->asked_us);
 		t->ops->on_complete(t, t->arg);
 	}
 }
@@ -648,6 +650,7 @@ task_send(struct task *t)
 	if (!timer_is_set(t->overdue))
 		timer_set_ms(t->overdue, t->s.limit_ms + t->host->grace_ms);
 	t->state = TASK_ASKED;
+	t->asked_us = clock_mono_us();
 	t->acked = t->check.scan.offset;
 	t->chan = peer_open_sequence(t->peer,
 	    (struct frame_open_sequence){.run = t->s.uuid,

@@ -66,6 +66,7 @@ struct task_host {
 	struct event_base *base;
 	struct ipc_chan **front; /* *front NULL: gone */
 	struct room_watch *room; /* of the spools' disk; or NULL */
+	struct crowd *crowd;     /* of all runs here; or NULL */
 	/* The spool's disk is full, or takes bytes again. */
 	void (*on_disk)(bool full, const char *text, void *arg);
 	void (*on_begin)(void *arg); /* task_begin was called */
@@ -119,11 +120,12 @@ struct task {
 	struct peer_chan *chan; /* from ASKED on, while there is a link */
 	enum task_state state;
 	struct task_start s;
-	uint64_t length;  /* of the spool */
-	uint64_t acked;   /* what the agent was told of it */
-	uint64_t told;    /* and the front, */
-	uint64_t told_ms; /* then */
-	uint64_t turn;    /* and what it was at the end of the last turn */
+	uint64_t length;   /* of the spool */
+	uint64_t acked;    /* what the agent was told of it */
+	uint64_t told;     /* and the front, */
+	uint64_t told_ms;  /* then */
+	uint64_t asked_us; /* when the agent was, last */
+	uint64_t turn;     /* and what it was at the end of the last turn */
 	struct runlog_check check;
 	struct buf records; /* u16 length + bytes each, to be told */
 	struct buf pending; /* the disk was full for these */

@@ -9,6 +9,7 @@
 #include "worker/backend.h"
 #include "worker/boxes.h"
 #include "worker/policy.h"
+#include "worker/crowd.h"
 #include "worker/room_watch.h"
 
 struct child;
@@ -25,6 +26,7 @@ struct worker {
 	struct copy_limits limits;
 	struct room_watch spool_room;
 	struct room_watch artifact_room;
+	struct crowd crowd;
 	struct task_host task_host;
 	struct box_host box_host; /* its backend and carrier are main's */
 	struct boxes *boxes;
