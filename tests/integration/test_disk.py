@@ -3,6 +3,7 @@ import errno
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -134,6 +135,54 @@ def test_a_disk_without_a_byte_fails_calls_clearly_and_the_server_goes_on(
     disk.clear()
     wait_for(lambda: refusal(client) is None, 30, "recovery")
     assert client.run("a", "echo ok")["commands"][0]["stdout"] == "ok\n"
+
+
+def let_go(engine, server, identifier):
+    """Makes /tmp/go in that sandbox, without the server."""
+    box, = (b for b in engine.containers(server.instance)
+            if b["Labels"]["mcp.identifier"] == identifier)
+    _, data = engine.request("GET", f"/containers/{box['Id']}/json")
+    pid = json.loads(data)["State"]["Pid"]
+    with open(f"/proc/{pid}/root/tmp/go", "w", encoding="ascii"):
+        pass
+
+
+def test_an_end_that_finds_no_room_is_recorded_when_there_is_some(
+        disk_server, engine):
+    disk, server = disk_server("12m", DISK_RESERVE_MB="0",
+                               DISK_RESERVE_INODES="0")
+    client = server.client()
+    waits = "until [ -e /tmp/go ]; do sleep 0.05; done; echo kept"
+    runs = {box: client.start(box, waits)["run_id"]
+            for box in ("one", "two", "last")}
+    for run in runs.values():
+        wait_for(lambda run=run: client.status(run)["state"] == "running",
+                 30, "the program")
+    disk.fill(0)
+    wait_for(lambda: refusal(client), 30, "a refusal")
+    for box in ("one", "two"):
+        let_go(engine, server, box)
+        wait_for(lambda box=box: client.status(runs[box])["commands"][0][
+            "status"] == "completed", 30, "the command's end")
+        assert refusal(client)  # what came before it has been tried
+        view = client.status(runs[box])
+        if view["state"] == "running":
+            break  # the first may need less than what was refused
+    # It is told, but not as the run's end: that is not on disk.
+    assert view["state"] == "running" and view["ended_at"] is None, view
+    assert view["commands"][0]["stdout"] == "kept\n", view
+    # Killed with an end that is nowhere on disk, and with one that nobody saw.
+    server.stop(signal.SIGKILL)
+    let_go(engine, server, "last")
+    if box == "one":
+        let_go(engine, server, "two")
+    disk.clear()
+    server.start()
+    client = server.client()
+    for run in runs.values():
+        view = client.wait_end(run)
+        assert view["state"] == "completed", view
+        assert view["commands"][0]["stdout"] == "kept\n", view
 
 
 def test_below_the_reserve_new_work_is_refused_and_readyz_says_why(
