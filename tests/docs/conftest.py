@@ -57,7 +57,8 @@ def shell_env(build, tmp_path_factory):
         os.symlink(os.path.join(build, program), bin_dir / program)
     env = {"PATH": f"{bin_dir}:/usr/bin:/bin:/usr/sbin:/sbin",
            "HOME": str(tmp_path_factory.mktemp("home")), "LC_ALL": "C.UTF-8"}
-    keep = ("DOCKER_HOST", "SANDBOX_IMAGE", "ASAN_OPTIONS", "UBSAN_OPTIONS")
+    keep = ("DOCKER_HOST", "SANDBOX_IMAGE", "TMPDIR", "ASAN_OPTIONS",
+            "UBSAN_OPTIONS")
     env.update({k: os.environ[k] for k in keep if k in os.environ})
     env.update(users(build))  # for servers of the page's own
     return env

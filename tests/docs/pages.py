@@ -36,6 +36,7 @@ SHOWN_AT = "http://127.0.0.1:8080"
 SHOWN_PLACES = ("/etc/mcp-sandboxd", "/var/lib/mcp-", "/var/log/mcp-",
                 "/var/backups/mcp-")
 SHOWN_PORT = "8443"
+SHOWN_IMAGE = "localhost/mcp-sandboxd/sandbox:latest"
 LIMIT_S = 60
 TRACE_LINES = 30
 # Commands by their beginnings, and what plays them.
@@ -214,8 +215,14 @@ def replaced(text, pairs):
 UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 
+def with_shown_image(text):
+    """The image has the name that the pages show, whatever the check's has."""
+    return text.replace(os.environ.get("SANDBOX_IMAGE") or SHOWN_IMAGE,
+                        SHOWN_IMAGE)
+
+
 def plain(text, seen=None):
-    """The same for each playing: ids by their order, times, durations.
+    """The same for each playing: ids by their order, times, durations, image.
     seen, a list, numbers the ids of several texts together."""
     seen = [] if seen is None else seen
 
@@ -224,7 +231,7 @@ def plain(text, seen=None):
             seen.append(found[0])
         return f"00000000-0000-4000-8000-{seen.index(found[0]) + 1:012d}"
 
-    text = UUID.sub(number, text)
+    text = UUID.sub(number, with_shown_image(text))
     text = re.sub(r"\btoken \w{12} is", "token 0123456789ab is", text)
     text = re.sub(r"\b[0-9a-f]{64}\b", "0123456789ab" * 5 + "0123", text)
     text = re.sub(r"\b(mcp-sbx-\S*?-)[0-9a-f]{8}\b", r"\g<1>01234567", text)

@@ -157,3 +157,12 @@ def test_ids_and_times_are_made_equal():
     assert plain(one) == (
         "run 00000000-0000-4000-8000-000000000001 of 00000000-0000-4000-8000-"
         "000000000002 at 2026-01-01T12:00:00.000Z took 1 ms")
+
+
+def test_the_checks_image_has_the_name_that_is_shown(monkeypatch):
+    monkeypatch.setenv("SANDBOX_IMAGE", "elsewhere/it:2")
+    assert plain("ready, image elsewhere/it:2, not elsewhere/it:3") == (
+        "ready, image localhost/mcp-sandboxd/sandbox:latest, "
+        "not elsewhere/it:3")
+    monkeypatch.delenv("SANDBOX_IMAGE")
+    assert plain("image elsewhere/it:2") == "image elsewhere/it:2"

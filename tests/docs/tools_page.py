@@ -5,7 +5,7 @@ server; ids, times and durations are made equal (pages.plain).
 """
 import json
 
-from pages import plain
+from pages import plain, with_shown_image
 
 WIDTH = 100
 BLOCK_LINES_MAX = 60
@@ -184,7 +184,8 @@ def played(client):
 def generate(client):
     """The whole page."""
     client.initialize()
-    tools = client.rpc("tools/list")["tools"]
+    tools = json.loads(with_shown_image(
+        json.dumps(client.rpc("tools/list")["tools"])))
     calls = played(client)
     missing = [t["name"] for t in tools if t["name"] not in calls]
     assert not missing, f"no call for {missing}: add one to CALLS"
