@@ -6,7 +6,7 @@
 // are checked in the same way, and every lie must be found.  Prints TAP.  WORK
 // is an empty directory for the server's data.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { Agent, request } from "node:http";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -39,12 +39,12 @@ function freePort() {
 const port = await freePort();
 const base = `http://127.0.0.1:${port}`;
 const issuer = await startIssuer(`${base}/mcp`);
-const server = spawn(`${build}/mcp-sandboxd`, [], {
-  stdio: ["ignore", "ignore", "inherit"],
-  env: { ...process.env, PORT: String(port), DATA_DIR: `${work}/data`,
-    INSTANCE: `openapi-${process.pid}`, RUN_AS_FRONT: "", RUN_AS_WORKER: "",
-    RUN_AS_KEYS: "", RUN_AS_COURIER: "", WEBHOOKS: "true", OAUTH_ISSUER: issuer.url, OAUTH_AUDIENCE: `${base}/mcp` },
-});
+const env = { ...process.env, PORT: String(port), DATA_DIR: `${work}/data`,
+  INSTANCE: `openapi-${process.pid}`, RUN_AS_FRONT: "", RUN_AS_WORKER: "",
+  RUN_AS_KEYS: "", RUN_AS_COURIER: "", WEBHOOKS: "true",
+  OAUTH_ISSUER: issuer.url, OAUTH_AUDIENCE: `${base}/mcp` };
+const server = spawn(`${build}/mcp-sandboxd`, [],
+  { stdio: ["ignore", "ignore", "inherit"], env });
 process.on("exit", () => server.kill());
 const ended = new Promise((done) => server.on("exit", done));
 
@@ -302,6 +302,8 @@ await runSteps([
     agent.destroy();
     server.kill();
     await ended;
+    execFileSync(`${build}/mcp-sandboxd`,
+      ["purge", "--yes"], { env, stdio: "ignore" });
     await issuer.stop?.();
   }],
 ]);
