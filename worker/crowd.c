@@ -12,9 +12,8 @@ crowd_on_end(struct crowd *c, uint64_t asked_us)
 	if (c == NULL)
 		return;
 	now = clock_mono_us();
-	if (now - asked_us > CROWD_SHORT_US)
-		return;
-	c->took_us += now - asked_us;
+	if (now - asked_us <= CROWD_SHORT_US)
+		c->took_us += now - asked_us;
 	passed = now - c->since_us;
 	if (passed < CROWD_WINDOW_US)
 		return;

@@ -16,7 +16,7 @@
 
 #include "common/base.h"
 
-#define CROWD_SHORT_US 100000 /* longer runs do not count */
+#define CROWD_SHORT_US 100000 /* what longer runs took does not count */
 #define CROWD_WINDOW_US 20000
 #define CROWD_FROM 4  /* at once, on average of a window */
 #define CROWD_UNTIL 2 /* fewer: no crowd any more */

@@ -8,8 +8,8 @@
 #include "common/err.h"
 #include "worker/backend.h"
 #include "worker/boxes.h"
-#include "worker/policy.h"
 #include "worker/crowd.h"
+#include "worker/policy.h"
 #include "worker/room_watch.h"
 
 struct child;

@@ -94,6 +94,20 @@ test_a_crowd_that_left_is_none_at_the_next_run(void **state)
 	assert_false(is_batch);
 }
 
+/* Nor does it go on while those that are left take long. */
+static void
+test_long_runs_alone_end_a_crowd(void **state)
+{
+	struct crowd c = {0};
+
+	(void)state;
+	keep_going(&c, 16, 15 * MS, 200 * MS);
+	assert_true(is_batch);
+	keep_going(&c, 8, 400 * MS, 200 * MS);
+	assert_false(is_batch);
+	assert_int_equal(changes, 2);
+}
+
 static void
 test_long_runs_do_not_count(void **state)
 {
@@ -116,6 +130,7 @@ main(void)
 		test_many_short_runs_are_a_crowd_until_they_are_few, setup),
 	    cmocka_unit_test_setup(
 		test_a_crowd_that_left_is_none_at_the_next_run, setup),
+	    cmocka_unit_test_setup(test_long_runs_alone_end_a_crowd, setup),
 	    cmocka_unit_test_setup(test_long_runs_do_not_count, setup),
 	};
 
