@@ -80,6 +80,7 @@ struct unix_link {
 	struct pace pace;
 	struct timer *refill; /* set while nothing may be read for it */
 	bool in_turn;
+	bool sends; /* in this turn: link_send was called */
 	bool paused;
 	bool dead;
 };
@@ -204,7 +205,9 @@ unix_send(struct link *l)
 
 	if (u->fd == -1 || u->failed != 0)
 		buf_clear(&l->out);
-	else if (!u->in_turn && !event_pending(u->on_write, EV_WRITE, NULL))
+	else if (u->in_turn)
+		u->sends = true;
+	else if (!event_pending(u->on_write, EV_WRITE, NULL))
 		stream_write(u);
 }
 
@@ -384,11 +387,13 @@ read_cb(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	u->in_turn = true;
+	u->sends = false;
 	good = read_turn(u);
 	if (good)
 		u->l.user->on_turn(&u->l, u->l.arg);
 	u->in_turn = false;
-	if (good && u->generation == generation)
+	/* What can wait goes on waiting for company. */
+	if (good && u->generation == generation && u->sends)
 		unix_send(&u->l);
 }
 

@@ -26,6 +26,7 @@ struct fixture {
 	bool opened, got_all, closed;
 	size_t want;
 	bool free_in_frame;
+	bool answers; /* each frame, at once */
 };
 static struct fixture fix;
 
@@ -38,6 +39,17 @@ on_open(struct link *l, void *arg)
 	fix.opened = true;
 }
 
+/* SAY_BYTES of a frame into what waits to be sent. */
+#define SAY_BYTES 12
+static void
+say_something(struct link *l)
+{
+	size_t at = raw_begin(link_out(l), FRAME_WELCOME);
+
+	wire_put_u32(link_out(l), 1);
+	raw_end(link_out(l), at);
+}
+
 static int
 on_frame(struct link *l, struct frame *f, void *arg, struct err *e)
 {
@@ -46,6 +58,10 @@ on_frame(struct link *l, struct frame *f, void *arg, struct err *e)
 	fix.frames++;
 	fix.frame_bytes += f->size;
 	fix.in_turn += f->size;
+	if (fix.answers) {
+		say_something(l);
+		link_send(l);
+	}
 	if (fix.free_in_frame) {
 		link_free(l);
 		fix.link = NULL;
@@ -562,21 +578,70 @@ static void
 test_what_is_sent_arrives_and_a_lost_reader_is_noticed(void **state)
 {
 	uint8_t got[64];
-	size_t at;
 	int fd;
 
 	(void)state;
 	expect(getpid());
 	fd = connect_to_it();
 	fixture_loop(fix.base, &fix.opened);
-	at = raw_begin(link_out(fix.link), FRAME_WELCOME);
-	wire_put_u32(link_out(fix.link), 1);
-	raw_end(link_out(fix.link), at);
+	say_something(fix.link);
 	link_send(fix.link);
-	assert_int_equal(read(fd, got, sizeof(got)), 12);
+	assert_int_equal(read(fd, got, sizeof(got)), SAY_BYTES);
 	(void)close(fd);
 	fixture_loop(fix.base, &fix.closed);
 	assert_int_equal(fix.closes, 1);
+}
+
+/* The agent says something, and what that leads to is done. */
+static void
+hear_something(int fd)
+{
+	struct buf b;
+
+	buf_init(&b, 0);
+	put_log(&b, 10);
+	fix.want = fix.frame_bytes + buf_len(&b);
+	fix.got_all = false;
+	assert_int_equal(
+	    write(fd, buf_data(&b), buf_len(&b)), (ssize_t)buf_len(&b));
+	fixture_loop(fix.base, &fix.got_all);
+	fixture_settle(fix.base);
+	buf_clear(&b);
+}
+
+static ssize_t
+bytes_sent(int fd)
+{
+	uint8_t got[64];
+
+	return recv(fd, got, sizeof(got), MSG_DONTWAIT);
+}
+
+/* Else a CLOSE would wake the agent behind each end that is read. */
+static void
+test_what_can_wait_goes_with_what_cannot_or_a_moment_later(void **state)
+{
+	ssize_t n;
+	int fd;
+
+	(void)state;
+	expect(getpid());
+	fd = connect_to_it();
+	fixture_loop(fix.base, &fix.opened);
+	say_something(fix.link);
+	link_send_soon(fix.link);
+	hear_something(fd);
+	assert_int_equal(bytes_sent(fd), -1);
+	fix.answers = true;
+	hear_something(fd);
+	assert_int_equal(bytes_sent(fd), 2 * SAY_BYTES);
+	fix.answers = false;
+	say_something(fix.link);
+	link_send_soon(fix.link);
+	while ((n = bytes_sent(fd)) == -1)
+		(void)event_base_loop(fix.base, EVLOOP_ONCE);
+	assert_int_equal(n, SAY_BYTES);
+	(void)close(fd);
 }
 
 static void
@@ -639,6 +704,7 @@ main(void)
 	    TEST(test_reading_stops_while_it_is_paused),
 	    TEST(test_it_can_be_freed_by_its_own_frame),
 	    TEST(test_what_is_sent_arrives_and_a_lost_reader_is_noticed),
+	    TEST(test_what_can_wait_goes_with_what_cannot_or_a_moment_later),
 	    TEST(test_connecting_in_a_loop_shuts_the_door_for_a_moment),
 	    TEST(test_a_path_longer_than_a_sockets_does),
 	};
