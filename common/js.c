@@ -196,6 +196,7 @@ js_bytes_fit(const void *p, size_t n, size_t max)
 }
 
 #define JS_DUMP_FIRST_BYTES 1024
+#define JS_APPEND_DEPTH 2048 /* as deep as jansson parses */
 
 /* jansson hands out a few bytes at a time, so this is kept short. */
 static int
@@ -210,12 +211,18 @@ append_cb(const char *p, size_t n, void *arg)
 	return 0;
 }
 
-void
-js_append(struct buf *b, const json_t *j)
+static void
+put(struct buf *b, const char *p, size_t n)
 {
-	/* Most fit into this, and it grows from there. */
-	if (buf_reserve(b, JS_DUMP_FIRST_BYTES) == NULL ||
-	    json_dump_callback(
+	if (append_cb(p, n, b) != 0)
+		fatal(EXIT_BUG, "js_append: no room");
+}
+
+/* Jansson's own words for one value. */
+static void
+append_leaf(struct buf *b, const json_t *j)
+{
+	if (json_dump_callback(
 		j, append_cb, b, JSON_COMPACT | JSON_ENCODE_ANY) != 0)
 		fatal(EXIT_BUG, "js_append: no JSON value, or no room");
 }
@@ -232,17 +239,103 @@ is_plain(const char *text, size_t n)
 	return true;
 }
 
+static void
+append_plain(struct buf *b, const char *text, size_t n)
+{
+	put(b, "\"", 1);
+	put(b, text, n);
+	put(b, "\"", 1);
+}
+
+static void
+append_integer(struct buf *b, json_int_t value)
+{
+	char text[24];
+	int n = snprintf(text, sizeof(text), "%" JSON_INTEGER_FORMAT, value);
+
+	put(b, text, (size_t)n);
+}
+
+static void append_value(struct buf *b, json_t *j, unsigned int depth);
+
+static void
+append_object(struct buf *b, json_t *o, unsigned int depth)
+{
+	const char *key, *mark = "{";
+	json_t *value;
+
+	if (json_object_size(o) == 0)
+		put(b, mark, 1);
+	json_object_foreach (o, key, value) {
+		put(b, mark, 1);
+		js_append_text(b, key, strlen(key));
+		put(b, ":", 1);
+		append_value(b, value, depth);
+		mark = ",";
+	}
+	put(b, "}", 1);
+}
+
+static void
+append_array(struct buf *b, json_t *a, unsigned int depth)
+{
+	const char *mark = "[";
+	json_t *value;
+	size_t i;
+
+	if (json_array_size(a) == 0)
+		put(b, mark, 1);
+	json_array_foreach (a, i, value) {
+		put(b, mark, 1);
+		append_value(b, value, depth);
+		mark = ",";
+	}
+	put(b, "]", 1);
+}
+
+static void
+append_value(struct buf *b, json_t *j, unsigned int depth)
+{
+	if (depth > JS_APPEND_DEPTH)
+		fatal(EXIT_BUG, "js_append: a tree without an end");
+	if (json_is_object(j))
+		append_object(b, j, depth + 1);
+	else if (json_is_array(j))
+		append_array(b, j, depth + 1);
+	else if (json_is_integer(j))
+		append_integer(b, json_integer_value(j));
+	else if (json_is_string(j) &&
+	    is_plain(json_string_value(j), json_string_length(j)))
+		append_plain(b, json_string_value(j), json_string_length(j));
+	else
+		append_leaf(b, j);
+}
+
+/*
+ * Jansson would look for circles: for each object and array it prints the
+ * address, and keeps it in a table of its own, which is half of what an
+ * answer's text costs.  Our trees have none, so the walk is ours, and what a
+ * value looks like is jansson's wherever that is not plain.
+ */
+void
+js_append(struct buf *b, const json_t *j)
+{
+	/* Most fit into this, and it grows from there. */
+	if (buf_reserve(b, JS_DUMP_FIRST_BYTES) == NULL)
+		fatal(EXIT_BUG, "js_append: no room");
+	/* Nothing is written; jansson's iterators know no other type. */
+	append_value(b, (json_t *)(uintptr_t)j, 0);
+}
+
 void
 js_append_text(struct buf *b, const char *text, size_t n)
 {
 	if (is_plain(text, n)) {
-		(void)append_cb("\"", 1, b);
-		(void)append_cb(text, n, b);
-		(void)append_cb("\"", 1, b);
+		append_plain(b, text, n);
 	} else {
 		AUTO(auto_json) json_t *string = js_string_bytes(text, n, NULL);
 
-		js_append(b, string);
+		append_leaf(b, string);
 	}
 }
 

@@ -23,6 +23,7 @@
 #define LOOK_MIN_MS 10
 #define LOOK_MAX_MS 1000
 #define LOOK_SMALL_MS 50
+#define LOOK_FIRST 16 /* of the longest pause, the first is one in so many */
 #define WRITER_BYTES_PER_MS (2 * MIB) /* the fastest, roughly */
 #define STEP_MIN_BYTES (4 * MIB)
 #define STEP_MIN_INODES 500
@@ -230,9 +231,11 @@ layer_tick(struct layer *l, uint64_t now_ms, bool busy)
 		return go_on_counting(l, now_ms, busy);
 	if (began) {
 		l->pause_ms = LOOK_MIN_MS;
-		/* What was free a moment ago will do to begin with. */
+		/* What was free a moment ago will do to begin with, and most
+		 * programs are over before the first look. */
 		if (now_ms - l->looked_ms < LOOK_MAX_MS && !l->settles)
-			l->next_ms = now_ms + LOOK_MIN_MS;
+			l->next_ms = now_ms +
+			    larger(LOOK_MIN_MS, longest_pause(l) / LOOK_FIRST);
 	}
 	if (ended || (now_ms >= l->next_ms && (busy || l->settles)))
 		look(l, now_ms);

@@ -151,6 +151,32 @@ test_a_dump_is_compact_and_in_order(void **state)
 	json_decref(nul);
 }
 
+/* The walk is ours, what a value looks like is not. */
+static void
+test_a_tree_is_written_as_jansson_does(void **state)
+{
+	static const char *const texts[] = {"{}", "[]", "[[],{},[{}]]",
+	    "{\"a\":{\"b\":[1,2,{\"c\":[]}],\"d\":{}},\"e\":[[[3]]]}",
+	    "[0,-1,9223372036854775807,-9223372036854775808]",
+	    "[0.5,-1e300,1.0,123456789.125]", "[true,false,null,\"\"]",
+	    "{\"\":1,\"\\\"q\\\"\":2,\"\\u00e4\\n\":[\"\\u20ac\"]}",
+	    "[\"\\u0000\",\"\\u001f\\u007f\",\"/\",\"\\\\\"]", "7", "\"text\"",
+	    "null"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		AUTO(auto_json)
+		json_t *j = json_loads(
+		    texts[i], JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+		AUTO(auto_free)
+		char *want = json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY);
+		AUTO(auto_free) char *text = js_dump(j);
+
+		assert_non_null(want);
+		assert_string_equal(text, want);
+	}
+}
+
 /* As sent: without the quotes, with base64 where the text is not exact. */
 static size_t
 cost_as_sent(const void *p, size_t n)
@@ -236,6 +262,7 @@ main(void)
 	    cmocka_unit_test(test_any_bytes_become_a_string),
 	    cmocka_unit_test(test_base64_agrees_with_rfc_4648),
 	    cmocka_unit_test(test_a_dump_is_compact_and_in_order),
+	    cmocka_unit_test(test_a_tree_is_written_as_jansson_does),
 	    cmocka_unit_test(test_a_text_is_written_as_jansson_does),
 	};
 
