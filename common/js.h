@@ -35,7 +35,8 @@ json_t *js_base64(const void *p, size_t n);
 size_t js_bytes_cost(const void *p, size_t n);
 /* js_bytes_fit - how many of the first bytes cost at most max */
 size_t js_bytes_fit(const void *p, size_t n, size_t max);
-/* js_append - compact, sorted as inserted; b has room, or no limit */
+/* js_append - compact, sorted as inserted; j has no circles, and b has room or
+ * no limit */
 void js_append(struct buf *b, const json_t *j);
 /* js_append_text - n bytes of UTF-8 as a string */
 void js_append_text(struct buf *b, const char *text, size_t n);

@@ -153,8 +153,10 @@ take_all(struct history_index *x, const int64_t *ids, size_t n,
 	const int64_t upto = x->upto;
 	int rc = step_begin(x, e);
 
-	for (size_t i = 0; i < n && rc == 0; i++)
+	for (size_t i = 0; i < n && rc == 0; i++) {
 		rc = take_next(x, ids[i], trust, e);
+		feed_give_way(x->feed);
+	}
 	if (rc == 0 && x->upto != upto)
 		rc = put_number(x->take.to, DB_INDEX_UPTO_PUT, x->upto, e);
 	/* Twice what came: a bound that was lowered is reached beside them. */
