@@ -313,9 +313,9 @@ append_value(struct buf *b, json_t *j, unsigned int depth)
 
 /*
  * Jansson would look for circles: for each object and array it prints the
- * address, and keeps it in a table of its own, which is half of what an
- * answer's text costs.  Our trees have none, so the walk is ours, and what a
- * value looks like is jansson's wherever that is not plain.
+ * address, and keeps it in a table of its own, two thirds of what an
+ * answer's text costs (decision 81).  Our trees have none, so the walk is ours,
+ * and what a value looks like is jansson's wherever that is not plain.
  */
 void
 js_append(struct buf *b, const json_t *j)

@@ -10,7 +10,8 @@
  *
  * Looks are as frequent as it takes to see a fast writer in time: a limit of
  * 128 MiB is looked at every 50 ms, one of 10 GiB each second, and while much
- * is being written every LOOK_MIN_MS.
+ * is being written every LOOK_MIN_MS.  Where a program follows another, its
+ * first look comes after one LOOK_FIRSTth of that; most are over by then.
  */
 #include "images/agent/layer.h"
 

@@ -49,14 +49,22 @@ commit(int64_t first, size_t n)
 	feed_committed(f);
 }
 
-static uint64_t
-take(void)
+/* Its runs are gone. */
+static struct feed_news
+take_news(void)
 {
 	struct feed_news news;
 
 	feed_take(f, &news);
 	free(news.runs);
-	return news.mark;
+	news.runs = NULL;
+	return news;
+}
+
+static uint64_t
+take(void)
+{
+	return take_news().mark;
 }
 
 static struct feed_lag
@@ -185,16 +193,6 @@ ask(void *arg)
 	return NULL;
 }
 
-static bool
-is_asked(void)
-{
-	struct feed_news news;
-
-	feed_take(f, &news);
-	free(news.runs);
-	return news.is_asked;
-}
-
 static void
 test_the_index_gives_way_while_it_keeps_up_and_nobody_asks(void **state)
 {
@@ -209,7 +207,7 @@ test_the_index_gives_way_while_it_keeps_up_and_nobody_asks(void **state)
 	mark = take();
 	assert_true(gives_way());
 	assert_int_equal(pthread_create(&asking, NULL, ask, &mark), 0);
-	while (!is_asked())
+	while (!take_news().is_asked)
 		continue;
 	assert_false(gives_way());
 	feed_applied(f, mark);
