@@ -72,18 +72,13 @@ command_prepare(struct command_ready *r)
 	/* Without its keeper it may take no job.  A change of the user or the
 	 * group ends this. */
 	(void)RAW(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0);
-	r->behind = false;
 }
 
 void
-command_await(struct command_ready *r)
+command_await(void)
 {
-	static const struct sched_param none;
-
 	(void)RAW(SYS_close, STDOUT_FILENO, 0, 0, 0);
 	(void)RAW(SYS_close, STDERR_FILENO, 0, 0, 0);
-	r->behind = RAW(SYS_sched_getscheduler, 0, 0, 0, 0) == SCHED_OTHER &&
-	    RAW(SYS_sched_setscheduler, 0, SCHED_BATCH, &none, 0) == 0;
 }
 
 static void
@@ -118,7 +113,7 @@ command_main(struct keeper_job *job, const struct command_ready *r)
 	int err = job->err == -1 ? job->out : job->err;
 	long rc;
 
-	if (r->behind)
+	if (r->is_batch)
 		(void)RAW(SYS_sched_setscheduler, 0, SCHED_OTHER, &plain, 0);
 	put_at(job, job->out, STDOUT_FILENO);
 	put_at(job, err, STDERR_FILENO);

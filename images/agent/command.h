@@ -17,16 +17,15 @@
 
 /* What was done before there was a job. */
 struct command_ready {
-	long group; /* how it went */
-	bool behind;
+	long group;    /* how it went */
+	bool is_batch; /* the keeper's, not the command's */
 };
 
 /* command_prepare - what needs no job yet, once */
 void command_prepare(struct command_ready *r);
 /* command_await - so that the job's pipes, when they come, come to their
- * places, and that who sends the job is not interrupted by it: he has little
- * left to do, and sleeps when the command ends */
-void command_await(struct command_ready *r);
+ * places */
+void command_await(void);
 void command_main(
     struct keeper_job *job, const struct command_ready *r) NORETURN;
 /* command_learn - in the keeper, behind the job's report: what makes the next

@@ -52,8 +52,15 @@ static void
 add_base(struct env_start *s, const struct proc_spec *spec, const char *name,
     const char *value)
 {
-	if (lookup(spec->env, name, strlen(name)) == NULL)
-		s->base[s->nbase++] = xasprintf("%s%s", name, value);
+	size_t name_len = strlen(name), value_size = strlen(value) + 1;
+	char *p;
+
+	if (lookup(spec->env, name, name_len) != NULL)
+		return;
+	p = xmalloc(name_len + value_size);
+	memcpy(p, name, name_len);
+	memcpy(p + name_len, value, value_size);
+	s->base[s->nbase++] = p;
 }
 
 static void

@@ -26,6 +26,7 @@ struct keeper {
 	uint32_t done;        /* the order of the job before */
 	struct keeper_in *in; /* with the job, when it has begun */
 	bool took;            /* it took the job itself, and has its pipes */
+	bool is_batch;        /* and so are who it makes, to begin with */
 	pid_t command;
 	bool ended; /* the command itself */
 	bool empty; /* no child of any kind is left */
@@ -198,10 +199,10 @@ static int
 wait_cb(void *arg)
 {
 	struct keeper *k = arg;
-	struct command_ready ready;
+	struct command_ready ready = {.is_batch = k->is_batch};
 
 	command_prepare(&ready);
-	command_await(&ready);
+	command_await();
 	if (!keeper_take(k, KEEPER_PIPES_KEPT))
 		_exit(0);
 	command_main(&k->in->job, &ready);
@@ -211,7 +212,7 @@ static int
 command_cb(void *arg)
 {
 	const struct keeper *k = arg;
-	struct command_ready ready;
+	struct command_ready ready = {.is_batch = k->is_batch};
 
 	command_prepare(&ready);
 	command_main(&k->in->job, &ready);
@@ -311,6 +312,21 @@ raise_oom_score(void)
 	(void)close(fd);
 }
 
+/* A command's process has this from its keeper while it waits for its job: who
+ * sends the job has little left to do then, and sleeps when the command ends.
+ * Whether it is so by this, and not by whoever made the agent so. */
+static bool
+interrupt_nobody(void)
+{
+	bool was_plain = sched_getscheduler(0) == SCHED_OTHER;
+
+	slice_shorten(SLICE_OWN);
+	if (!was_plain)
+		return false;
+	slice_set_batch(true);
+	return (sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) == SCHED_BATCH;
+}
+
 static void
 keeper_end_job(struct keeper *k)
 {
@@ -369,7 +385,7 @@ keeper_main(int socket, struct keeper_shared *shared)
 		_exit(1);
 	fd_close_from(KEEPER_SOCKET_FD + 1);
 	raise_oom_score();
-	slice_shorten(SLICE_OWN);
+	k.is_batch = interrupt_nobody();
 	while (keeper_run(&k))
 		continue;
 	if (k.report.behind)

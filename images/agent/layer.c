@@ -1,17 +1,18 @@
 /*
  * layer.c - when to count, and what follows
  *
- *	LOOKING		statvfs each pause_ms while programs run, and once after
- *	   | a quarter of what is left is gone, or COUNT_ANYWAY_MS passed
- *	COUNTING	in slices
- *	   | over what is allowed: LAYER_FULL
- *	SETTLING	a moment later, when what ran is dead: counted again.
- *			That much is allowed from now on, or it is LAYER_LOST
+ *	LOOKING		statvfs each pause_ms while programs run, and once
+ *after; between short programs as often as for the first time | a quarter of
+ *what is left is gone, or COUNT_ANYWAY_MS passed COUNTING	in slices | over
+ *what is allowed: LAYER_FULL SETTLING	a moment later, when what ran is dead:
+ *counted again. That much is allowed from now on, or it is LAYER_LOST
  *
  * Looks are as frequent as it takes to see a fast writer in time: a limit of
  * 128 MiB is looked at every 50 ms, one of 10 GiB each second, and while much
  * is being written every LOOK_MIN_MS.  Where a program follows another, its
- * first look comes after one LOOK_FIRSTth of that; most are over by then.
+ * first look comes after one LOOK_FIRSTth of that; most are over by then.  The
+ * look behind an end waits as long after the one before, so that a hundred
+ * programs in a row have a few looks, and not a hundred.
  */
 #include "images/agent/layer.h"
 
@@ -108,6 +109,13 @@ longest_pause(const struct layer *l)
 	return ms < LOOK_SMALL_MS ? LOOK_SMALL_MS : (uint32_t)ms;
 }
 
+/* While that is not much, nobody has written much since. */
+static uint64_t
+first_pause(const struct layer *l)
+{
+	return larger(LOOK_MIN_MS, longest_pause(l) / LOOK_FIRST);
+}
+
 /* ---- counting */
 
 static struct layer_use
@@ -198,6 +206,7 @@ look(struct layer *l, uint64_t now_ms)
 {
 	struct layer_use now, step = step_of(l), gone;
 
+	l->owes_look = false;
 	if (!look_below(l, &now))
 		return;
 	l->looked_ms = now_ms;
@@ -220,6 +229,30 @@ look(struct layer *l, uint64_t now_ms)
 	l->next_ms = now_ms + l->pause_ms;
 }
 
+static void
+on_begin(struct layer *l, uint64_t now_ms)
+{
+	l->pause_ms = LOOK_MIN_MS;
+	/* What was free a moment ago will do to begin with, and most programs
+	 * are over before the first look. */
+	if (now_ms - l->looked_ms < LOOK_MAX_MS && !l->settles && !l->owes_look)
+		l->next_ms = now_ms + first_pause(l);
+}
+
+static void
+on_end(struct layer *l, uint64_t now_ms)
+{
+	l->owes_look = true;
+	if (!l->settles)
+		l->next_ms = larger(now_ms, l->looked_ms + first_pause(l));
+}
+
+static bool
+is_watched(const struct layer *l)
+{
+	return is_limited(l) && (l->was_busy || l->settles || l->owes_look);
+}
+
 enum layer_verdict
 layer_tick(struct layer *l, uint64_t now_ms, bool busy)
 {
@@ -230,15 +263,11 @@ layer_tick(struct layer *l, uint64_t now_ms, bool busy)
 	l->was_busy = busy;
 	if (layer_count_is_running(&l->count))
 		return go_on_counting(l, now_ms, busy);
-	if (began) {
-		l->pause_ms = LOOK_MIN_MS;
-		/* What was free a moment ago will do to begin with, and most
-		 * programs are over before the first look. */
-		if (now_ms - l->looked_ms < LOOK_MAX_MS && !l->settles)
-			l->next_ms = now_ms +
-			    larger(LOOK_MIN_MS, longest_pause(l) / LOOK_FIRST);
-	}
-	if (ended || (now_ms >= l->next_ms && (busy || l->settles)))
+	if (began)
+		on_begin(l, now_ms);
+	if (ended)
+		on_end(l, now_ms);
+	if (now_ms >= l->next_ms && is_watched(l))
 		look(l, now_ms);
 	return LAYER_FINE;
 }
@@ -248,8 +277,7 @@ layer_next_ms(const struct layer *l)
 {
 	if (layer_count_is_running(&l->count))
 		return 0;
-	return is_limited(l) && (l->was_busy || l->settles) ? l->next_ms :
-							      UINT64_MAX;
+	return is_watched(l) ? l->next_ms : UINT64_MAX;
 }
 
 void

@@ -47,7 +47,8 @@ struct layer { /* layer.c writes */
 	uint64_t counted_ms;
 	uint32_t pause_ms;
 	bool was_busy;
-	bool settles; /* LAYER_FULL was said: how much is it now? */
+	bool owes_look; /* since the end of what ran */
+	bool settles;   /* LAYER_FULL was said: how much is it now? */
 };
 
 /* layer_init - root is kept by pointer; what is older than now is the image's.

@@ -89,11 +89,12 @@ proc_end_text(const struct proc_end *end, const struct proc_spec *spec,
     char *text, size_t size)
 {
 	AUTO(auto_free) char *whole = NULL;
-	const char *why = strerror(end->error);
+	const char *why;
 
 	*text = '\0';
 	if (end->why != PROC_UNSTARTED)
 		return;
+	why = strerror(end->error);
 	/* Keep the reason when a long name would push it out. */
 	if (end->stage == KEEPER_EXEC)
 		whole = exec_text(spec, why, end->error);

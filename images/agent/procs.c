@@ -156,19 +156,34 @@ procs_on_orphans_gone(struct procs *ps)
 void
 procs_tick(struct procs *ps, uint64_t now_ms)
 {
-	for (size_t i = 0; i < PROCS_MAX && ps->nlive > 0; i++)
-		if (ps->live[i] != NULL && proc_next_ms(ps->live[i]) <= now_ms)
-			proc_tick(ps->live[i], now_ms);
+	size_t seen = 0;
+
+	for (size_t i = 0; i < PROCS_MAX && seen < ps->nlive; i++) {
+		struct proc *p = ps->live[i];
+
+		if (p == NULL)
+			continue;
+		seen++;
+		if (proc_next_ms(p) <= now_ms)
+			proc_tick(p, now_ms);
+	}
 }
 
 uint64_t
 procs_next_ms(const struct procs *ps)
 {
 	uint64_t next = UINT64_MAX;
+	size_t seen = 0;
 
-	for (size_t i = 0; i < PROCS_MAX && ps->nlive > 0; i++)
-		if (ps->live[i] != NULL && proc_next_ms(ps->live[i]) < next)
-			next = proc_next_ms(ps->live[i]);
+	for (size_t i = 0; i < PROCS_MAX && seen < ps->nlive; i++) {
+		const struct proc *p = ps->live[i];
+
+		if (p == NULL)
+			continue;
+		seen++;
+		if (proc_next_ms(p) < next)
+			next = proc_next_ms(p);
+	}
 	return next;
 }
 

@@ -307,6 +307,8 @@ any_tired(const struct remnants *ls)
 void
 remnants_tick(struct remnants *ls, uint64_t now_ms)
 {
+	if (ls->orders == 0) /* nothing was ever left behind */
+		return;
 	if (ls->turn_ms == 0 && any_tired(ls))
 		ls->turn_ms = now_ms + REMNANTS_TURN_MS;
 	if (ls->turn_ms == 0 || now_ms < ls->turn_ms)
@@ -335,7 +337,7 @@ remnants_next_ms(const struct remnants *ls)
 bool
 remnants_is_empty(const struct remnants *ls)
 {
-	for (size_t i = 0; i < REMNANTS_GROUPS_MAX; i++)
+	for (size_t i = 0; i < REMNANTS_GROUPS_MAX && ls->orders > 0; i++)
 		if (group_lives(&ls->groups[i]))
 			return false;
 	return true;

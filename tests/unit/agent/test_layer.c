@@ -1,0 +1,139 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "images/agent/layer.h"
+
+#define MIB (UINT64_C(1) << 20)
+#define FIRST_MS 62 /* a sixteenth of a second, for 10 GiB */
+
+static struct layer layer;
+static uint64_t now;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	layer_init(
+	    &layer, "/", (struct layer_use){.bytes = UINT64_C(10240) * MIB});
+	now = clock_mono_ms();
+	return 0;
+}
+
+static void
+tick(uint64_t at_ms, bool busy)
+{
+	now = at_ms;
+	assert_int_equal(layer_tick(&layer, now, busy), LAYER_FINE);
+	/* somebody else filled the disk, at a bad moment for this test */
+	if (layer_count_is_running(&layer.count))
+		skip();
+}
+
+static void
+test_an_end_is_looked_behind_at_once(void **state)
+{
+	(void)state;
+	tick(now, true);
+	tick(now + 1000, false);
+	assert_int_equal(layer.looked_ms, now);
+	assert_int_equal(layer_next_ms(&layer), UINT64_MAX);
+}
+
+static void
+test_a_program_behind_another_is_looked_at_after_a_while(void **state)
+{
+	(void)state;
+	tick(now, true);
+	tick(now + 1000, false);
+	tick(now + 500, true);
+	assert_int_equal(layer_next_ms(&layer), now + FIRST_MS);
+	tick(now + FIRST_MS - 1, true);
+	assert_int_not_equal(layer.looked_ms, now);
+	tick(now + 1, true);
+	assert_int_equal(layer.looked_ms, now);
+}
+
+static void
+test_short_programs_in_a_row_share_a_look(void **state)
+{
+	uint64_t looked;
+
+	(void)state;
+	tick(now, true);
+	tick(now + 1000, false);
+	looked = layer.looked_ms;
+	while (now + 2 < looked + FIRST_MS) {
+		tick(now + 1, true);
+		tick(now + 1, false);
+		assert_int_equal(layer.looked_ms, looked);
+		assert_int_equal(layer_next_ms(&layer), looked + FIRST_MS);
+	}
+	tick(looked + FIRST_MS, true); /* runs or not */
+	assert_int_equal(layer.looked_ms, looked + FIRST_MS);
+}
+
+static void
+test_the_last_of_them_is_looked_behind_when_nothing_runs(void **state)
+{
+	uint64_t looked;
+
+	(void)state;
+	tick(now, true);
+	tick(now + 1000, false);
+	looked = layer.looked_ms;
+	tick(now + 1, true);
+	tick(now + 1, false);
+	tick(looked + FIRST_MS - 1, false);
+	assert_int_equal(layer.looked_ms, looked);
+	tick(looked + FIRST_MS, false);
+	assert_int_equal(layer.looked_ms, now);
+	assert_int_equal(layer_next_ms(&layer), UINT64_MAX);
+}
+
+static void
+test_a_small_limit_is_looked_at_sooner(void **state)
+{
+	(void)state;
+	layer.max.bytes = 128 * MIB;
+	layer.allowed.bytes = 128 * MIB;
+	tick(now, true);
+	tick(now + 1000, false);
+	tick(now + 1, true);
+	assert_int_equal(layer_next_ms(&layer), now + 10);
+}
+
+static void
+test_without_a_limit_nobody_looks(void **state)
+{
+	(void)state;
+	layer_init(&layer, "/", (struct layer_use){0});
+	tick(now, true);
+	tick(now + 1000, false);
+	assert_int_equal(layer.looked_ms, 0);
+	assert_int_equal(layer_next_ms(&layer), UINT64_MAX);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup(test_an_end_is_looked_behind_at_once, setup),
+	    cmocka_unit_test_setup(
+		test_a_program_behind_another_is_looked_at_after_a_while,
+		setup),
+	    cmocka_unit_test_setup(
+		test_short_programs_in_a_row_share_a_look, setup),
+	    cmocka_unit_test_setup(
+		test_the_last_of_them_is_looked_behind_when_nothing_runs,
+		setup),
+	    cmocka_unit_test_setup(
+		test_a_small_limit_is_looked_at_sooner, setup),
+	    cmocka_unit_test_setup(test_without_a_limit_nobody_looks, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
