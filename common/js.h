@@ -38,8 +38,12 @@ size_t js_bytes_fit(const void *p, size_t n, size_t max);
 /* js_append - compact, sorted as inserted; j has no circles, and b has room or
  * no limit */
 void js_append(struct buf *b, const json_t *j);
-/* js_append_text - n bytes of UTF-8 as a string */
+/* js_append_text - n bytes as a string; what is not UTF-8 becomes U+FFFD */
 void js_append_text(struct buf *b, const char *text, size_t n);
+/* js_pieces_sorted - compact, members in order of their names, byte by byte;
+ * in pieces, so that it is nowhere as a whole */
+typedef void (*js_piece_cb)(const void *p, size_t n, void *arg);
+void js_pieces_sorted(const json_t *j, js_piece_cb cb, void *arg);
 /* js_dump - the same as a text; the caller frees; never NULL */
 char *js_dump(const json_t *j);
 

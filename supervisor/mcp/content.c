@@ -50,12 +50,10 @@ add(struct buf *b, const char *text)
 void
 mcp_content_text(struct mcp_content *c, const char *text, size_t n)
 {
-	AUTO(auto_json) json_t *string = js_string_bytes(text, n, NULL);
-
 	if (buf_len(&c->blocks) > 0)
 		add(&c->blocks, ",");
 	add(&c->blocks, "{\"type\":\"text\",\"text\":");
-	js_append(&c->blocks, string);
+	js_append_text(&c->blocks, text, n);
 	add(&c->blocks, "}");
 }
 

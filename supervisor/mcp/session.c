@@ -40,7 +40,7 @@
 #define AT_TIME 5
 #define AT_ID 10
 #define AT_CLIENT (BARE_LEN + 1)
-#define OPENED_MAX 64
+#define OPENED_MAX 256
 
 /* Keeps this use of the key apart from any other. */
 static const char domain[] = "mcp session 1";

@@ -202,10 +202,11 @@ tool_fail(struct tool_call *t, const struct err *why)
 
 /* ---- what it has begun */
 
-static int
-digest_cb(const char *p, size_t n, void *arg)
+static void
+digest_cb(const void *p, size_t n, void *arg)
 {
-	return EVP_DigestUpdate(arg, p, n) == 1 ? 0 : -1;
+	if (EVP_DigestUpdate(arg, p, n) != 1)
+		fatal(EXIT_BUG, "SHA-256 of arguments failed");
 }
 
 /* Of the arguments as they came, members in order: who has them can show that
@@ -218,10 +219,10 @@ digest_arguments(struct tool_call *t)
 	if (t->has_digest)
 		return t->digest;
 	c = EVP_MD_CTX_new();
-	if (c == NULL || EVP_DigestInit_ex(c, t->tools->sha256, NULL) != 1 ||
-	    json_dump_callback(t->arguments, digest_cb, c,
-		JSON_COMPACT | JSON_SORT_KEYS) != 0 ||
-	    EVP_DigestFinal_ex(c, t->digest, NULL) != 1)
+	if (c == NULL || EVP_DigestInit_ex(c, t->tools->sha256, NULL) != 1)
+		fatal(EXIT_BUG, "SHA-256 of arguments failed");
+	js_pieces_sorted(t->arguments, digest_cb, c);
+	if (EVP_DigestFinal_ex(c, t->digest, NULL) != 1)
 		fatal(EXIT_BUG, "SHA-256 of arguments failed");
 	EVP_MD_CTX_free(c);
 	t->has_digest = true;

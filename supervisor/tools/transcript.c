@@ -1,7 +1,5 @@
 #include "supervisor/tools/transcript.h"
 
-#include <stdio.h>
-
 #include "common/js.h"
 #include "common/utf8.h"
 #include "supervisor/tools/page.h"
@@ -148,9 +146,14 @@ add_stream(struct buf *b, const struct shown *s, size_t part)
 static const json_t *
 member(const json_t *o, const char *name, const char *what)
 {
+	size_t nname = strlen(name), size = strlen(what) + 1;
 	char key[32];
 
-	(void)snprintf(key, sizeof(key), "%s_%s", name, what);
+	if (nname + 1 + size > sizeof(key))
+		return NULL;
+	memcpy(key, name, nname);
+	key[nname] = '_';
+	memcpy(key + nname + 1, what, size);
 	return json_object_get(o, key);
 }
 

@@ -1,12 +1,13 @@
 #include "supervisor/tools/view.h"
 
-#include <stdio.h>
-
 #include "common/clock.h"
 #include "common/hex.h"
 #include "common/js.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
+
+/* Jansson need not look whether the names of members are UTF-8: they are
+ * ours. */
 
 json_t *
 view_time(int64_t wall_ms)
@@ -16,7 +17,7 @@ view_time(int64_t wall_ms)
 	if (wall_ms == 0)
 		return json_null();
 	clock_format(wall_ms, text);
-	return json_string(text);
+	return json_string_nocheck(text);
 }
 
 /* A client's text is UTF-8 already; what we made of names is too. */
@@ -24,7 +25,7 @@ static void
 set_text(json_t *o, const char *key, const char *text)
 {
 	if (text[0] != '\0')
-		json_object_set_new(
+		json_object_set_new_nocheck(
 		    o, key, js_string_bytes(text, strlen(text), NULL));
 }
 
@@ -32,7 +33,7 @@ static void
 set_parsed(json_t *o, const char *key, const char *json)
 {
 	if (json[0] != '\0')
-		json_object_set_new(o, key, json_loads(json, 0, NULL));
+		json_object_set_new_nocheck(o, key, json_loads(json, 0, NULL));
 }
 
 /* Bytes as text and, where the text cannot say them, as they are. */
@@ -42,11 +43,11 @@ set_bytes(json_t *o, const char *key, const uint8_t *p, size_t n)
 	AUTO(auto_free) char *exact = NULL;
 	bool lossy;
 
-	json_object_set_new(o, key, js_string_bytes(p, n, &lossy));
+	json_object_set_new_nocheck(o, key, js_string_bytes(p, n, &lossy));
 	if (!lossy)
 		return;
 	exact = xasprintf("%s_base64", key);
-	json_object_set_new(o, exact, js_base64(p, n));
+	json_object_set_new_nocheck(o, exact, js_base64(p, n));
 }
 
 /* ---- shares of a bound */
@@ -196,14 +197,16 @@ set_stream(json_t *o, const struct stream_keys *keys,
 		total = s->bytes; /* it runs: its row does not know yet */
 	cut_piece(
 	    &p, total == n, js_bytes_fit(p.head, n, at->heads), at->stream);
-	json_object_set_new(o, keys->bytes, json_integer((json_int_t)total));
-	json_object_set_new(o, keys->cut, json_boolean(total > p.nhead));
+	json_object_set_new_nocheck(
+	    o, keys->bytes, json_integer((json_int_t)total));
+	json_object_set_new_nocheck(
+	    o, keys->cut, json_boolean(total > p.nhead));
 	set_bytes(o, keys->head, p.head, p.nhead);
 	if (total == p.nhead)
 		return;
 	if (p.ntail > 0)
 		set_bytes(o, keys->tail, p.tail, p.ntail);
-	json_object_set_new(o, keys->dropped,
+	json_object_set_new_nocheck(o, keys->dropped,
 	    json_integer((json_int_t)(total - p.nhead - p.ntail)));
 }
 
@@ -219,16 +222,16 @@ view_merged(json_t *o, const struct log_digest *d, size_t stream_max)
 		    d->commands[i].out[0].bytes + d->commands[i].out[1].bytes;
 	cut_piece(&p, total == n, js_bytes_fit(p.head, n, VIEW_OUTPUT_MAX),
 	    stream_max);
-	json_object_set_new(
+	json_object_set_new_nocheck(
 	    o, "output", js_string_bytes(p.head, p.nhead, NULL));
-	json_object_set_new(
+	json_object_set_new_nocheck(
 	    o, "output_truncated", json_boolean(total > p.nhead));
 	if (total == p.nhead)
 		return;
 	if (p.ntail > 0)
-		json_object_set_new(
+		json_object_set_new_nocheck(
 		    o, "output_tail", js_string_bytes(p.tail, p.ntail, NULL));
-	json_object_set_new(o, "output_dropped",
+	json_object_set_new_nocheck(o, "output_dropped",
 	    json_integer((json_int_t)(total - p.nhead - p.ntail)));
 }
 
@@ -274,9 +277,9 @@ view_asked(json_t *o, const struct store_command *c, size_t level)
 	n = js_bytes_fit(c->shell, strlen(c->shell), level);
 	n = utf8_complete_len(c->shell, n);
 	if (n > 0)
-		json_object_set_new(
+		json_object_set_new_nocheck(
 		    o, "shell", js_string_bytes(c->shell, n, NULL));
-	json_object_set_new(o, "request_truncated", json_true());
+	json_object_set_new_nocheck(o, "request_truncated", json_true());
 }
 
 static json_t *
@@ -305,9 +308,9 @@ view_left(
 	of = json_pack(
 	    "{s:I, s:o}", "count", (json_int_t)left.count, "processes", list);
 	if (left.killed)
-		json_object_set_new(of, "killed", json_true());
+		json_object_set_new_nocheck(of, "killed", json_true());
 	if (left.count > 0)
-		json_object_set_new(o, "left_running", of);
+		json_object_set_new_nocheck(o, "left_running", of);
 	else
 		json_decref(of);
 }
@@ -318,17 +321,19 @@ view_command(const struct store_command *c, const struct log_command *log,
 {
 	json_t *o = json_object();
 
-	json_object_set_new(o, "index", json_integer(c->index));
+	json_object_set_new_nocheck(o, "index", json_integer(c->index));
 	view_asked(o, c, at->wishes);
 	set_text(o, "status", command_status_word(c->status));
 	set_text(o, "end_reason", runlog_reason_word(c->end_reason));
-	json_object_set_new(o, "exit_code",
+	json_object_set_new_nocheck(o, "exit_code",
 	    c->end_reason == 0 ? json_null() : json_integer(c->exit_code));
 	if (c->signal != 0)
-		json_object_set_new(o, "signal", json_integer(c->signal));
-	json_object_set_new(o, "timeout_ms", json_integer(c->timeout_ms));
-	json_object_set_new(o, "started_at", view_time(c->started_ms));
-	json_object_set_new(o, "ended_at", view_time(c->ended_ms));
+		json_object_set_new_nocheck(
+		    o, "signal", json_integer(c->signal));
+	json_object_set_new_nocheck(
+	    o, "timeout_ms", json_integer(c->timeout_ms));
+	json_object_set_new_nocheck(o, "started_at", view_time(c->started_ms));
+	json_object_set_new_nocheck(o, "ended_at", view_time(c->ended_ms));
 	set_stream(o, &stdout_keys, &log->out[0], c->stdout_bytes, at);
 	set_stream(o, &stderr_keys, &log->out[1], c->stderr_bytes, at);
 	view_left(o, c, log);
@@ -344,9 +349,10 @@ view_artifact(const struct store_artifact *a)
 	char digest[HEX_BYTES(sizeof(a->sha256))];
 
 	hex_encode(a->sha256, sizeof(a->sha256), digest);
-	json_object_set_new(o, "path", json_string(a->path));
-	json_object_set_new(o, "size", json_integer((json_int_t)a->size));
-	json_object_set_new(o, "sha256", json_string(digest));
+	json_object_set_new_nocheck(o, "path", json_string(a->path));
+	json_object_set_new_nocheck(
+	    o, "size", json_integer((json_int_t)a->size));
+	json_object_set_new_nocheck(o, "sha256", json_string(digest));
 	return o;
 }
 
@@ -375,12 +381,12 @@ set_artifacts(
 		sum += cost;
 		json_array_append_new(list, view_artifact(a));
 	}
-	json_object_set_new(o, "artifacts", list);
+	json_object_set_new_nocheck(o, "artifacts", list);
 	if (i >= row->artifacts_total)
 		return;
-	json_object_set_new(
+	json_object_set_new_nocheck(
 	    o, "artifacts_dropped", json_integer(row->artifacts_total - i));
-	json_object_set_new(o, "artifacts_next", json_integer(i));
+	json_object_set_new_nocheck(o, "artifacts_next", json_integer(i));
 }
 
 /* ---- the run */
@@ -391,20 +397,23 @@ view_head(json_t *o, const struct store_run *row)
 	char uuid[UUID_TEXT_LEN + 1];
 
 	uuid_format(&row->uuid, uuid);
-	json_object_set_new(o, "run_id", json_string(uuid));
+	json_object_set_new_nocheck(o, "run_id", json_string_nocheck(uuid));
 	set_text(o, "tool", row->tool);
 	set_text(o, "identifier", row->identifier);
 	set_text(o, "state", run_state_word(row->state));
 	set_text(o, "end_reason", runlog_reason_word(row->end_reason));
-	json_object_set_new(o, "created_at", view_time(row->created_ms));
-	json_object_set_new(o, "started_at", view_time(row->started_ms));
-	json_object_set_new(o, "ended_at", view_time(row->ended_ms));
+	json_object_set_new_nocheck(
+	    o, "created_at", view_time(row->created_ms));
+	json_object_set_new_nocheck(
+	    o, "started_at", view_time(row->started_ms));
+	json_object_set_new_nocheck(o, "ended_at", view_time(row->ended_ms));
 	if (row->evicted_ms != 0)
-		json_object_set_new(
+		json_object_set_new_nocheck(
 		    o, "output_evicted_at", view_time(row->evicted_ms));
-	json_object_set_new(
+	json_object_set_new_nocheck(
 	    o, "sandbox_container_id", json_string(row->container_id));
-	json_object_set_new(o, "sandbox_name", json_string(row->sandbox_name));
+	json_object_set_new_nocheck(
+	    o, "sandbox_name", json_string(row->sandbox_name));
 }
 
 const char *
@@ -442,7 +451,7 @@ view_run(const struct store_run *row, const struct log_digest *d,
 	for (uint32_t i = 0; i < row->ncommands; i++)
 		json_array_append_new(commands,
 		    view_command(&row->commands[i], &d->commands[i], &at));
-	json_object_set_new(o, "commands", commands);
+	json_object_set_new_nocheck(o, "commands", commands);
 	set_artifacts(o, row, wish);
 	set_text(o, "artifacts_error", row->artifacts_error);
 	set_text(o, "error", row->error);

@@ -33,9 +33,13 @@ static void
 check_again(const json_t *j, size_t max)
 {
 	AUTO(auto_free) char *text = js_dump(j);
+	AUTO(auto_free)
+	char *theirs = json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY);
 	json_t *again = NULL;
 	struct err e;
 
+	if (theirs == NULL || strcmp(text, theirs) != 0)
+		abort();
 	if (js_parse(text, strlen(text), max, DEPTH_MAX, &again, &e) != 0 ||
 	    !json_equal(j, again))
 		abort();

@@ -233,7 +233,7 @@ test_a_text_is_written_as_jansson_does(void **state)
 
 		text[2] = (char)c;
 		string = js_string_bytes(text, 5, NULL);
-		want = js_dump(string);
+		want = json_dumps(string, JSON_ENCODE_ANY);
 		buf_init(&b, 0);
 		js_append_text(&b, text, 5);
 		assert_int_equal(buf_len(&b), strlen(want));
@@ -249,10 +249,65 @@ test_a_text_is_written_as_jansson_does(void **state)
 	buf_clear(&b);
 }
 
+static void
+collect_cb(const void *p, size_t n, void *arg)
+{
+	assert_int_equal(buf_append(arg, p, n), 0);
+}
+
+static void
+check_sorted(json_t *j)
+{
+	AUTO(auto_free)
+	char *want = json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS);
+	struct buf b;
+
+	buf_init(&b, 0);
+	js_pieces_sorted(j, collect_cb, &b);
+	assert_int_equal(buf_len(&b), strlen(want));
+	assert_memory_equal(buf_data(&b), want, strlen(want));
+	buf_clear(&b);
+}
+
+static void
+test_members_are_sorted_as_jansson_does(void **state)
+{
+	static const char *const texts[] = {"{}", "[]", "{\"a\":1}",
+	    "{\"b\":1,\"a\":{\"z\":[{\"y\":1,\"x\":2}],\"\":null},\"ab\":0.5}",
+	    "{\"\u00e4\":1,\"z\":2,\"Z\":3,\"a\\u0001\":4,\"aa\":5,\"a\":6}"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		AUTO(auto_json) json_t *j = json_loads(texts[i], 0, NULL);
+
+		check_sorted(j);
+	}
+}
+
+/* Longer than a piece, and as long as one, give or take a byte. */
+static void
+test_long_texts_come_in_pieces(void **state)
+{
+	(void)state;
+	for (size_t n = 8150; n < 8250; n++) {
+		AUTO(auto_json) json_t *j = json_object();
+		AUTO(auto_free) char *text = xmalloc(3 * n);
+
+		memset(text, 'x', 3 * n);
+		text[n - 1] = '\n';
+		json_object_set_new(j, "b", json_stringn(text, n));
+		json_object_set_new(j, "a", json_stringn(text, 3 * n));
+		json_object_set_new(j, "c", json_integer((json_int_t)n));
+		check_sorted(j);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_members_are_sorted_as_jansson_does),
+	    cmocka_unit_test(test_long_texts_come_in_pieces),
 	    cmocka_unit_test(
 		test_what_bytes_cost_is_known_before_they_are_json),
 	    cmocka_unit_test(test_good_text_is_parsed_whatever_its_type),
