@@ -122,6 +122,19 @@ as_integer(const json_t *node, const json_t *value)
 
 /* ---- values without parts */
 
+/* Texts are made only of what does not fit. */
+static int
+fail_wanted(const struct schema_check *c, const char *how, const json_t *wanted,
+    const json_t *value, const struct schema_path *path)
+{
+	char got[SCHEMA_VALUE_TEXT], want[SCHEMA_VALUE_TEXT];
+
+	schema_value_format(value, got);
+	schema_value_format(wanted, want);
+	return schema_path_fail(
+	    path, c->e, "want %s%s, got %s", how, want, got);
+}
+
 static int
 check_number(const struct schema_check *c, const json_t *node,
     const json_t *value, const struct schema_path *path)
@@ -129,19 +142,11 @@ check_number(const struct schema_check *c, const json_t *node,
 	const json_t *min = json_object_get(node, "minimum");
 	const json_t *max = json_object_get(node, "maximum");
 	double d = json_number_value(value);
-	char got[SCHEMA_VALUE_TEXT], want[SCHEMA_VALUE_TEXT];
 
-	schema_value_format(value, got);
-	if (min != NULL && d < json_number_value(min)) {
-		schema_value_format(min, want);
-		return schema_path_fail(
-		    path, c->e, "want at least %s, got %s", want, got);
-	}
-	if (max != NULL && d > json_number_value(max)) {
-		schema_value_format(max, want);
-		return schema_path_fail(
-		    path, c->e, "want at most %s, got %s", want, got);
-	}
+	if (min != NULL && d < json_number_value(min))
+		return fail_wanted(c, "at least ", min, value, path);
+	if (max != NULL && d > json_number_value(max))
+		return fail_wanted(c, "at most ", max, value, path);
 	return 0;
 }
 
@@ -194,34 +199,42 @@ check_string(const struct schema_check *c, const json_t *node,
 }
 
 static int
+fail_choice(const struct schema_check *c, const json_t *choice,
+    const json_t *value, const struct schema_path *path)
+{
+	char got[SCHEMA_VALUE_TEXT], one[SCHEMA_VALUE_TEXT], want[256] = "";
+	const json_t *v;
+	size_t i;
+
+	json_array_foreach (choice, i, v) {
+		size_t used = strlen(want);
+
+		schema_value_format(v, one);
+		(void)snprintf(want + used, sizeof(want) - used, "%s%s",
+		    used == 0 ? "" : ", ", one);
+	}
+	schema_value_format(value, got);
+	return schema_path_fail(
+	    path, c->e, "want one of %s, got %s", want, got);
+}
+
+static int
 check_choice(const struct schema_check *c, const json_t *node,
     const json_t *value, const struct schema_path *path)
 {
 	const json_t *choice = json_object_get(node, "enum");
 	const json_t *only = json_object_get(node, "const");
-	char got[SCHEMA_VALUE_TEXT], one[SCHEMA_VALUE_TEXT], want[256] = "";
 	const json_t *v;
 	size_t i;
 
-	schema_value_format(value, got);
-	if (only != NULL && !json_equal(only, value)) {
-		schema_value_format(only, one);
-		return schema_path_fail(
-		    path, c->e, "want %s, got %s", one, got);
-	}
+	if (only != NULL && !json_equal(only, value))
+		return fail_wanted(c, "", only, value, path);
 	if (choice == NULL)
 		return 0;
-	json_array_foreach (choice, i, v) {
-		size_t used = strlen(want);
-
+	json_array_foreach (choice, i, v)
 		if (json_equal(v, value))
 			return 0;
-		schema_value_format(v, one);
-		(void)snprintf(want + used, sizeof(want) - used, "%s%s",
-		    used == 0 ? "" : ", ", one);
-	}
-	return schema_path_fail(
-	    path, c->e, "want one of %s, got %s", want, got);
+	return fail_choice(c, choice, value, path);
 }
 
 /* ---- arrays and objects */

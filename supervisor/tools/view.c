@@ -295,9 +295,12 @@ view_left(
     json_t *o, const struct store_command *c, const struct log_command *log)
 {
 	struct runlog_left left = {.count = c->left_running};
-	json_t *list = json_array(), *of;
+	json_t *list, *of;
 	struct err e;
 
+	if (c->left_running == 0 && buf_len(&log->left) == 0)
+		return;
+	list = json_array();
 	/* The log says which; when it is evicted, the row how many. */
 	if (buf_len(&log->left) > 0 &&
 	    runlog_parse_left(

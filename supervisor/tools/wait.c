@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/timer.h"
+#include "common/xmalloc.h"
 #include "supervisor/tools/progress.h"
 #include "supervisor/tools/tool.h"
 
@@ -27,32 +28,43 @@ digest_cb(int rc, const struct log_digest *d, const struct err *why, void *arg)
 	wait_over(w, rc == 0 ? WAIT_IS_OVER : WAIT_FAILED, d, why);
 }
 
+static struct log_digest *
+digest_bytes(const struct wait *w, const uint8_t *bytes)
+{
+	const struct log_caps caps = run_wish_caps(&w->run->row, w->run->merge);
+	const struct runlog_source log = {.mem = bytes, .fd = -1};
+	const struct log_work none = {NULL, 0};
+	struct log_digest *d = log_digest_new(w->run->row.ncommands, &caps);
+	struct err e;
+
+	while (log_digest_advance(d, &log, w->run->length, &none, &e) == 1)
+		;
+	return d;
+}
+
+static struct log_digest *
+digest_file(const struct wait *w)
+{
+	const size_t n = (size_t)w->run->length;
+	AUTO(auto_free) uint8_t *bytes = xmalloc(n);
+
+	if (fd_pread_all(store_log_fd(w->run->log), bytes, n, 0, NULL) !=
+	    (ssize_t)n)
+		return NULL;
+	return digest_bytes(w, bytes);
+}
+
 /* A log that is short by the store's own bound is looked at here and now:
  * it would take longer to ask a thread.  NULL: it is not, or cannot be read */
 static struct log_digest *
 digest_short(const struct wait *w)
 {
-	const struct log_caps caps = run_wish_caps(&w->run->row, w->run->merge);
-	uint8_t bytes[STORE_INLINE_MAX];
-	const struct log_work none = {NULL, 0};
-	uint64_t n = w->run->length;
-	struct runlog_source log = {.fd = -1};
-	struct log_digest *d;
-	struct err e;
-	size_t nheld;
+	size_t n;
+	const uint8_t *held = store_log_held(w->run->log, &n);
 
-	log.mem = store_log_held(w->run->log, &nheld);
-	if (log.mem == NULL) {
-		if (n > sizeof(bytes) ||
-		    fd_pread_all(store_log_fd(w->run->log), bytes, (size_t)n, 0,
-			NULL) != (ssize_t)n)
-			return NULL;
-		log.mem = bytes;
-	}
-	d = log_digest_new(w->run->row.ncommands, &caps);
-	while (log_digest_advance(d, &log, n, &none, &e) == 1)
-		;
-	return d;
+	if (held != NULL)
+		return digest_bytes(w, held);
+	return w->run->length <= STORE_INLINE_MAX ? digest_file(w) : NULL;
 }
 
 static void

@@ -98,7 +98,8 @@ def test_children_inherit_nothing_but_their_channel(make):
                          "GLIBC_TUNABLES"}
         # Ours (decision 65), and not what stood there.
         assert [e[3] for e in s.events(role, "env") if "GLIBC" in e[3]] == [
-            "GLIBC_TUNABLES=glibc.malloc.tcache_count=32"]
+            "GLIBC_TUNABLES=glibc.malloc.tcache_count=32:"
+            "glibc.malloc.mxfast=0"]
         said = {e[2]: e[3] for e in s.events(role)}
         assert said["umask"] == "077"
         assert said["term"] == "open"
