@@ -24,6 +24,7 @@
 #include "supervisor/store/spool.h"
 
 #define STEP_RUNS 256 /* in a transaction */
+#define WAY_RUNS 4    /* between those it gives way to others: 30 us each */
 #define GATHER_MS 100 /* for more to come, when nobody asks */
 #define IDLE_MS 1000
 #define REST_MS 600000 /* nothing is to be done */
@@ -155,7 +156,8 @@ take_all(struct history_index *x, const int64_t *ids, size_t n,
 
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		rc = take_next(x, ids[i], trust, e);
-		feed_give_way(x->feed);
+		if ((i + 1) % WAY_RUNS == 0)
+			feed_give_way(x->feed);
 	}
 	if (rc == 0 && x->upto != upto)
 		rc = put_number(x->take.to, DB_INDEX_UPTO_PUT, x->upto, e);

@@ -38,8 +38,10 @@ pack_bytes(uint8_t **at, const void *p, size_t n)
 static inline char *
 pack_text(uint8_t **at, const char *text)
 {
-	return (char *)pack_bytes(
-	    at, text == NULL ? "" : text, text_space(text));
+	char *to = (char *)*at;
+
+	*at = (uint8_t *)stpcpy(to, text == NULL ? "" : text) + 1;
+	return to;
 }
 
 static inline void *
