@@ -202,7 +202,7 @@ js_bytes_fit(const void *p, size_t n, size_t max)
 
 /* A walk through a tree.  With a callback the text goes to it in pieces, and
  * the buffer holds no more than one. */
-struct walk {
+struct js_walk {
 	struct buf *b;
 	bool is_sorted;
 	js_piece_cb cb;
@@ -212,14 +212,14 @@ struct walk {
 #define PIECE_BYTES 8192
 
 static void
-flush(const struct walk *w)
+flush(const struct js_walk *w)
 {
 	w->cb(buf_data(w->b), buf_len(w->b), w->arg);
 	buf_consume(w->b, buf_len(w->b));
 }
 
 static void
-put_slowly(const struct walk *w, const char *p, size_t n)
+put_slowly(const struct js_walk *w, const char *p, size_t n)
 {
 	if (w->cb != NULL && buf_len(w->b) + n > PIECE_BYTES) {
 		flush(w);
@@ -234,7 +234,7 @@ put_slowly(const struct walk *w, const char *p, size_t n)
 
 /* A few bytes at a time, so this is kept short. */
 static void
-put(const struct walk *w, const char *p, size_t n)
+put(const struct js_walk *w, const char *p, size_t n)
 {
 	struct buf *b = w->b;
 
@@ -255,7 +255,7 @@ leaf_cb(const char *p, size_t n, void *arg)
 
 /* Jansson's own words for one value. */
 static void
-put_leaf(struct walk *w, const json_t *j)
+put_leaf(struct js_walk *w, const json_t *j)
 {
 	if (json_dump_callback(j, leaf_cb, w, JSON_COMPACT | JSON_ENCODE_ANY) !=
 	    0)
@@ -265,7 +265,7 @@ put_leaf(struct walk *w, const json_t *j)
 /* RFC 8259, section 7, as jansson does it: what must be escaped, and by two
  * characters where there are two. */
 static void
-put_escape(const struct walk *w, unsigned char c)
+put_escape(const struct js_walk *w, unsigned char c)
 {
 	static const char short_ones[0x20] = {['\b'] = 'b',
 	    ['\f'] = 'f',
@@ -289,7 +289,7 @@ put_escape(const struct walk *w, unsigned char c)
 
 /* text is UTF-8 */
 static void
-put_string(const struct walk *w, const char *text, size_t n)
+put_string(const struct js_walk *w, const char *text, size_t n)
 {
 	size_t from = 0;
 
@@ -308,7 +308,7 @@ put_string(const struct walk *w, const char *text, size_t n)
 }
 
 static void
-put_integer(const struct walk *w, json_int_t value)
+put_integer(const struct js_walk *w, json_int_t value)
 {
 	char text[24], *p = text + sizeof(text);
 	uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
@@ -321,10 +321,11 @@ put_integer(const struct walk *w, json_int_t value)
 	put(w, p, (size_t)(text + sizeof(text) - p));
 }
 
-static void put_value(struct walk *w, json_t *j, unsigned int depth);
+static void put_value(struct js_walk *w, json_t *j, unsigned int depth);
 
 static void
-put_member(struct walk *w, const char *key, json_t *value, unsigned int depth)
+put_member(
+    struct js_walk *w, const char *key, json_t *value, unsigned int depth)
 {
 	put_string(w, key, strlen(key));
 	put(w, ":", 1);
@@ -338,7 +339,7 @@ compare_names(const void *a, const void *b)
 }
 
 static void
-put_sorted(struct walk *w, json_t *o, unsigned int depth)
+put_sorted(struct js_walk *w, json_t *o, unsigned int depth)
 {
 	size_t n = json_object_size(o), i = 0;
 	AUTO(auto_free) const char **names = xcalloc(n, sizeof(*names));
@@ -356,7 +357,7 @@ put_sorted(struct walk *w, json_t *o, unsigned int depth)
 }
 
 static void
-put_object(struct walk *w, json_t *o, unsigned int depth)
+put_object(struct js_walk *w, json_t *o, unsigned int depth)
 {
 	bool is_first = true;
 	const char *key;
@@ -376,7 +377,7 @@ put_object(struct walk *w, json_t *o, unsigned int depth)
 }
 
 static void
-put_array(struct walk *w, json_t *a, unsigned int depth)
+put_array(struct js_walk *w, json_t *a, unsigned int depth)
 {
 	json_t *value;
 	size_t i;
@@ -391,7 +392,7 @@ put_array(struct walk *w, json_t *a, unsigned int depth)
 }
 
 static void
-put_value(struct walk *w, json_t *j, unsigned int depth)
+put_value(struct js_walk *w, json_t *j, unsigned int depth)
 {
 	if (depth > JS_APPEND_DEPTH)
 		fatal(EXIT_BUG, "JSON text: a tree without an end");
@@ -414,7 +415,7 @@ put_value(struct walk *w, json_t *j, unsigned int depth)
 }
 
 static void
-walk(struct walk *w, const json_t *j)
+write_tree(struct js_walk *w, const json_t *j)
 {
 	/* Most fit into this, and it grows from there. */
 	if (buf_reserve(w->b, JS_DUMP_FIRST_BYTES) == NULL)
@@ -433,15 +434,15 @@ walk(struct walk *w, const json_t *j)
 void
 js_append(struct buf *b, const json_t *j)
 {
-	struct walk w = {.b = b};
+	struct js_walk w = {.b = b};
 
-	walk(&w, j);
+	write_tree(&w, j);
 }
 
 void
 js_append_text(struct buf *b, const char *text, size_t n)
 {
-	struct walk w = {.b = b};
+	struct js_walk w = {.b = b};
 	AUTO(auto_json) json_t *repaired = NULL;
 
 	if (utf8_is_valid(text, n)) {
@@ -449,17 +450,17 @@ js_append_text(struct buf *b, const char *text, size_t n)
 		return;
 	}
 	repaired = js_string_bytes(text, n, NULL);
-	walk(&w, repaired);
+	write_tree(&w, repaired);
 }
 
 void
 js_pieces_sorted(const json_t *j, js_piece_cb cb, void *arg)
 {
 	struct buf b;
-	struct walk w = {.b = &b, .is_sorted = true, .cb = cb, .arg = arg};
+	struct js_walk w = {.b = &b, .is_sorted = true, .cb = cb, .arg = arg};
 
 	buf_init(&b, 0);
-	walk(&w, j);
+	write_tree(&w, j);
 	flush(&w);
 	buf_clear(&b);
 }

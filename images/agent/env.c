@@ -52,14 +52,15 @@ static void
 add_base(struct env_start *s, const struct proc_spec *spec, const char *name,
     const char *value)
 {
-	size_t name_len = strlen(name), value_size = strlen(value) + 1;
+	size_t n = strlen(name), nvalue = strlen(value);
 	char *p;
 
-	if (lookup(spec->env, name, name_len) != NULL)
+	if (lookup(spec->env, name, n) != NULL)
 		return;
-	p = xmalloc(name_len + value_size);
-	memcpy(p, name, name_len);
-	memcpy(p + name_len, value, value_size);
+	p = xmalloc(n + nvalue + 1);
+	memcpy(p, name, n);
+	memcpy(p + n, value, nvalue);
+	p[n + nvalue] = '\0';
 	s->base[s->nbase++] = p;
 }
 

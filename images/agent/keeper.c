@@ -117,6 +117,9 @@ keeper_kill_tree(struct keeper *k)
 	uint64_t end = clock_mono_us() + KEEPER_KILL_MAX_MS * 1000;
 	unsigned int quiet = 0;
 
+	/* Who kills interrupts, whatever forks meanwhile. */
+	if (k->is_batch)
+		slice_set_batch(false);
 	while (!k->empty && quiet < KEEPER_KILL_MS / KEEPER_LOOK_MS &&
 	    clock_mono_us() < end) {
 		(void)tree_kill(getpid(), NULL, NULL, end);
@@ -126,6 +129,8 @@ keeper_kill_tree(struct keeper *k)
 			if (keeper_reap(k) > 0)
 				quiet = 0;
 	}
+	if (k->is_batch)
+		slice_set_batch(true);
 	k->report.left = !k->empty;
 }
 

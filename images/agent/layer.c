@@ -243,8 +243,8 @@ static void
 on_end(struct layer *l, uint64_t now_ms)
 {
 	l->owes_look = true;
-	if (!l->settles)
-		l->next_ms = larger(now_ms, l->looked_ms + first_pause(l));
+	l->next_ms =
+	    l->settles ? now_ms : larger(now_ms, l->looked_ms + first_pause(l));
 }
 
 static bool

@@ -146,14 +146,15 @@ add_stream(struct buf *b, const struct shown *s, size_t part)
 static const json_t *
 member(const json_t *o, const char *name, const char *what)
 {
-	size_t nname = strlen(name), size = strlen(what) + 1;
+	size_t n = strlen(name), nwhat = strlen(what);
 	char key[32];
 
-	if (nname + 1 + size > sizeof(key))
+	if (n + 1 + nwhat >= sizeof(key))
 		return NULL;
-	memcpy(key, name, nname);
-	key[nname] = '_';
-	memcpy(key + nname + 1, what, size);
+	memcpy(key, name, n);
+	key[n++] = '_';
+	memcpy(key + n, what, nwhat);
+	key[n + nwhat] = '\0';
 	return json_object_get(o, key);
 }
 
