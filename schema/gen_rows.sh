@@ -83,7 +83,8 @@ function header(    i)
 	printf "void store_%s_copy(\n    struct store_%s *to," \
 	    " const struct store_%s *from);\n", row, row, row
 	printf "/* a copy in one block of the caller, which needs so much space" \
-	    ",\n * begins as malloc begins one, and is never cleared */\n"
+	    ",\n * begins as malloc begins one, and is freed as a whole: what" \
+	    " is secret is\n * the caller\047s to overwrite before */\n"
 	printf "size_t store_%s_space(const struct store_%s *from);\n", row,
 	    row
 	printf "void store_%s_pack(\n    struct store_%s *to," \

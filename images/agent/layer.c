@@ -1,11 +1,12 @@
 /*
  * layer.c - when to count, and what follows
  *
- *	LOOKING		statvfs each pause_ms while programs run, and once
- *after; between short programs as often as for the first time | a quarter of
- *what is left is gone, or COUNT_ANYWAY_MS passed COUNTING	in slices | over
- *what is allowed: LAYER_FULL SETTLING	a moment later, when what ran is dead:
- *counted again. That much is allowed from now on, or it is LAYER_LOST
+ *	LOOKING		statvfs each pause_ms while programs run, and once after
+ *	   | a quarter of what is left is gone, or COUNT_ANYWAY_MS passed
+ *	COUNTING	in slices
+ *	   | over what is allowed: LAYER_FULL
+ *	SETTLING	a moment later, when what ran is dead: counted again.
+ *			That much is allowed from now on, or it is LAYER_LOST
  *
  * Looks are as frequent as it takes to see a fast writer in time: a limit of
  * 128 MiB is looked at every 50 ms, one of 10 GiB each second, and while much

@@ -18,21 +18,6 @@ struct run_call {
 
 /* ---- the answer */
 
-static void
-set_url(json_t *o, const char *key, const char *path, const char *middle,
-    const char *id)
-{
-	struct buf text;
-
-	buf_init(&text, 0);
-	(void)!buf_append(&text, path, strlen(path));
-	(void)!buf_append(&text, middle, strlen(middle));
-	(void)!buf_append(&text, id, UUID_TEXT_LEN);
-	json_object_set_new(o, key,
-	    json_stringn((const char *)buf_data(&text), buf_len(&text)));
-	buf_clear(&text);
-}
-
 static json_t *
 run_head(const struct run_call *c)
 {
@@ -44,8 +29,10 @@ run_head(const struct run_call *c)
 	uuid_format(&row->uuid, id);
 	json_object_set_new(o, "tool", json_string("run_sandbox"));
 	json_object_set_new(o, "run_id", json_string(id));
-	set_url(o, "events_url", path, "/events?run_id=", id);
-	set_url(o, "status_url", path, "/runs/", id);
+	json_object_set_new(
+	    o, "events_url", json_sprintf("%s/events?run_id=%s", path, id));
+	json_object_set_new(
+	    o, "status_url", json_sprintf("%s/runs/%s", path, id));
 	json_object_set_new(o, "identifier", json_string(row->identifier));
 	json_object_set_new(o, "sandbox_name", json_string(row->sandbox_name));
 	return o;
