@@ -46,7 +46,7 @@ static const struct tunable {
     {"MCP_SANDBOXD_LEAVE_MS", {AT(leave_ms), NOWHERE}, 10, 600000},
     {"MCP_SANDBOXD_BACKOFF_MS", {AT(front.first_ms), AT(worker.first_ms)}, 1,
 	60000},
-    {"MCP_SANDBOXD_FRONT_HEALTHY_MS", {AT(front.healthy_ms), NOWHERE}, 1,
+    {"MCP_SANDBOXD_FRONT_HEALTHY_MS", {AT(front.healthy_ms), NOWHERE}, 0,
 	600000},
     {"MCP_SANDBOXD_WORKER_HEALTHY_MS", {AT(worker.healthy_ms), NOWHERE}, 1,
 	600000},
