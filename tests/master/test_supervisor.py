@@ -57,6 +57,20 @@ def test_a_front_that_was_ready_restarts_at_once(make):
     s.wait_log("front died: signal 9 (Killed); work done: 0; restart in 0 ms")
 
 
+def test_a_front_that_was_ready_for_too_short_a_time_waits(make):
+    s = make(env={"MCP_SANDBOXD_FRONT_HEALTHY_MS": "600000",
+                  "MCP_SANDBOXD_BACKOFF_MS": "1000"})
+    s.wait_ready()
+    s.kill("front")
+    s.wait_log("front died: signal 9 (Killed); work done: 0; "
+               "restart in 1000 ms")
+    # Its workers, which do not wait, are there before it and get it then.
+    s.wait_paired(after=2)
+    for i in (0, 1):
+        assert len(s.pids(f"worker-{i}")) == 2
+        assert f"worker/{i} died" not in s.stderr()
+
+
 def test_a_dead_front_takes_the_workers_with_it(make):
     s = make(env=HEALTHY)
     s.wait_ready()
