@@ -41,6 +41,52 @@ is_directory(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* Of a link that leads through a shut directory the link's name is told. */
+static bool
+is_shut(const char *path)
+{
+	struct stat st;
+
+	if (faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0 || errno != EACCES)
+		return false;
+	return stat(path, &st) == -1 || S_ISDIR(st.st_mode);
+}
+
+int
+place_check_way(const char *path, struct err *e)
+{
+	AUTO(auto_free) char *way = xstrdup(path);
+	const char *first = path[0] == '/' ? "/" : ".";
+	const char *shut = is_shut(first) ? first : NULL;
+
+	for (char *p = way; shut == NULL && *p != '\0'; p++) {
+		if (*p != '/' || p == way)
+			continue;
+		*p = '\0';
+		if (is_shut(way))
+			shut = way;
+		else
+			*p = '/';
+	}
+	if (shut == NULL)
+		return 0;
+	return err_set(e, ERR_INVAL, "uid %u may not pass through %s",
+	    (unsigned int)geteuid(), shut);
+}
+
+/* Why it has no real path, which errno says: the first used bytes of it. */
+static void
+explain(const char *path, size_t used, struct err *e)
+{
+	const int why = errno;
+
+	if (why == EACCES && place_check_way(path, e) != 0)
+		return;
+	(void)err_set(e, ERR_INVAL, "%.*s%s%s", (int)used,
+	    path[used] == '\0' ? "" : path, path[used] == '\0' ? "" : ": ",
+	    why == ENOENT ? "a link that leads nowhere" : strerror(why));
+}
+
 char *
 place_resolve(const char *path, size_t *above, struct err *e)
 {
@@ -50,11 +96,7 @@ place_resolve(const char *path, size_t *above, struct err *e)
 
 	real = find_real(path, &used);
 	if (real == NULL) {
-		(void)err_set(e, ERR_INVAL, "%.*s%s%s", (int)used,
-		    path[used] == '\0' ? "" : path,
-		    path[used] == '\0' ? "" : ": ",
-		    errno == ENOENT ? "a link that leads nowhere" :
-				      strerror(errno));
+		explain(path, used, e);
 		return NULL;
 	}
 	if (!is_directory(real)) {

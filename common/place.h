@@ -24,5 +24,9 @@ char *place_resolve(const char *path, size_t *above, struct err *e) MUSTCHECK;
  * it; else ERR_INVAL, which names what is in the way */
 int place_check(
     const char *path, enum place_state *state, struct err *e) MUSTCHECK;
+/* place_check_way - 0 where this process may pass through each directory above
+ * path, as far as they exist; else ERR_INVAL, which names the first that is
+ * shut for it.  What path itself is is not looked at. */
+int place_check_way(const char *path, struct err *e) MUSTCHECK;
 
 #endif

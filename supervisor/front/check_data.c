@@ -17,10 +17,18 @@
 int
 check_data_places(const struct conf *conf, struct err *e)
 {
+	AUTO(auto_free)
+	char *dir =
+	    xasprintf("%s/" LAYOUT_FRONT, conf_str(conf, CONF_DATA_DIR));
 	const char *artifacts = conf_str(conf, CONF_ARTIFACTS_DIR);
 	enum place_state state;
 	struct err why;
 
+	if (place_check_way(dir, &why) != 0)
+		return err_set(e, ERR_INVAL,
+		    "DATA_DIR %.120s: %.200s: let the front's user pass there "
+		    "(chmod o+x), or set DATA_DIR",
+		    conf_str(conf, CONF_DATA_DIR), why.msg);
 	if (artifacts[0] == '\0' || place_check(artifacts, &state, &why) == 0)
 		return 0;
 	return err_set(e, ERR_INVAL,

@@ -11,7 +11,8 @@
 #include "common/conf.h"
 #include "common/err.h"
 
-/* check_data_places - ARTIFACTS_DIR; ERR_INVAL names it and the cure */
+/* check_data_places - the way to DATA_DIR, and ARTIFACTS_DIR; ERR_INVAL names
+ * which, and the cure */
 int check_data_places(const struct conf *conf, struct err *e) MUSTCHECK;
 
 /* check_data_main - the settings come in the environment; what is wrong is

@@ -9,6 +9,7 @@
 #include "common/exit.h"
 #include "common/fd.h"
 #include "common/log.h"
+#include "common/place.h"
 #include "common/privdrop.h"
 #include "common/xmalloc.h"
 #include "supervisor/master/tlsfiles.h"
@@ -48,13 +49,16 @@ become(const char *program, enum msg_role role, char *const argv[], int keep,
     const struct conf *conf, const struct users *users, struct err *e)
 {
 	struct consult_env env = {.n = 0};
+	int failed;
 
 	conf_each(conf, users_conf_of(role), add_var, &env);
 	fd_close_from(keep);
 	if (drop_privileges(users, role, e) == 0) {
 		(void)execve(program, argv, env.vars);
-		(void)err_set(e, ERR_SYS, "cannot execute %s: %s", program,
-		    strerror(errno));
+		failed = errno;
+		if (failed != EACCES || place_check_way(program, e) == 0)
+			(void)err_set(e, ERR_SYS, "%s", strerror(failed));
+		(void)err_wrap(e, "cannot execute %s", program);
 	}
 	while (env.n > 0)
 		free(env.vars[--env.n]);

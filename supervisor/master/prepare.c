@@ -9,6 +9,7 @@
 #include "common/privdrop.h"
 #include "common/slice.h"
 #include "supervisor/master/consult.h"
+#include "supervisor/master/passage.h"
 #include "supervisor/master/spawn.h"
 
 enum prepare_mode {
@@ -67,6 +68,14 @@ find_users(const struct conf *conf, enum prepare_mode mode, struct prepared *p,
 {
 	(void)mode;
 	return users_resolve(conf, &p->users, e);
+}
+
+static int
+try_passage(const struct conf *conf, enum prepare_mode mode, struct prepared *p,
+    struct err *e)
+{
+	(void)mode;
+	return passage_check(&p->users, conf_str(conf, CONF_DATA_DIR), e);
 }
 
 static int
@@ -141,6 +150,7 @@ enum prepare_step {
 	STEP_BOUNDS,
 	STEP_PORT,
 	STEP_USERS,
+	STEP_PASSAGE,
 	STEP_DIRECTORY,
 	STEP_INSTANCE,
 	STEP_SECRETS_KEY,
@@ -154,6 +164,7 @@ static int (*const steps[STEP_COUNT])(
     [STEP_BOUNDS] = take_bounds,
     [STEP_PORT] = take_port,
     [STEP_USERS] = find_users,
+    [STEP_PASSAGE] = try_passage,
     [STEP_DIRECTORY] = take_directory,
     [STEP_INSTANCE] = take_instance,
     [STEP_SECRETS_KEY] = take_secrets_key,
@@ -255,7 +266,8 @@ ask_child(struct prepare_look *l, enum msg_role role, const char *word)
 static int
 ask_children(struct prepare_look *l, struct err *e)
 {
-	const char *data = l->p.datadir.path;
+	const char *data =
+	    l->why[STEP_PASSAGE].code == 0 ? l->p.datadir.path : NULL;
 
 	if (l->why[STEP_PROGRAMS].code != 0 || l->why[STEP_USERS].code != 0)
 		return 0;

@@ -12,6 +12,7 @@
 #include "common/exit.h"
 #include "common/fd.h"
 #include "common/log.h"
+#include "common/place.h"
 #include "common/xmalloc.h"
 
 #ifndef PKGLIBEXECDIR
@@ -204,15 +205,19 @@ exec_program(const struct spawn *s)
 	char *env[SPAWN_ENV_MAX];
 	char *argv[] = {NULL, NULL, NULL};
 	const char *base = strrchr(s->path, '/');
+	struct err why;
+	int failed;
 
 	argv[0] = xstrdup(base != NULL ? base + 1 : s->path);
 	argv[1] = s->arg != NULL ? xstrdup(s->arg) : NULL;
 	select_environment(env, ARRAY_LEN(env));
 	(void)execve(s->path, argv, env);
+	failed = errno;
+	if (failed != EACCES || place_check_way(s->path, &why) == 0)
+		(void)err_set(&why, ERR_SYS, "%s", strerror(failed));
 	log_error("cannot execute %s as %s: %s", s->path,
-	    s->user != NULL ? s->user->name : "the present user",
-	    strerror(errno));
-	_exit(errno == EACCES ? EXIT_PRIVILEGE : EXIT_MEMORY);
+	    s->user != NULL ? s->user->name : "the present user", why.msg);
+	_exit(failed == EACCES ? EXIT_PRIVILEGE : EXIT_MEMORY);
 }
 
 static NORETURN void

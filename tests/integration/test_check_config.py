@@ -119,6 +119,48 @@ def test_artifacts_where_the_front_may_not_write_are_refused(check):
             "is not started again", "")
 
 
+@pytest.fixture
+def home(check):
+    """A directory that is root's alone, as its home is."""
+    if users(check.build) or os.geteuid() != 0:
+        pytest.skip("needs the users of front and workers")
+    path = os.path.join(check.top, "home")
+    os.mkdir(path, 0o700)
+    return path
+
+
+def test_a_way_that_is_shut_is_named_once_by_both(check, home):
+    for args in (["--check-config"], []):
+        done = check.run(*args, DATA_DIR=os.path.join(home, "data"))
+        assert done.returncode == 78, done.stderr
+        assert done.stderr.count(f"may not pass through {home}") == 1
+        assert done.stderr.count(" error ") == 1
+    assert os.listdir(home) == []
+
+
+def test_artifacts_behind_a_shut_way_are_named(check, home):
+    for args in (["--check-config"], []):
+        done = check.run(*args, ARTIFACTS_DIR=os.path.join(home, "a/b"))
+        assert done.returncode == 78, done.stderr
+        assert "ARTIFACTS_DIR" in done.stderr
+        assert f"may not pass through {home}" in done.stderr
+
+
+def test_a_way_that_is_shut_later_ends_the_server(check, make_server, home):
+    """What a child finds when it is started again would not mend itself."""
+    os.chmod(home, 0o755)
+    for role in ("worker", "front"):
+        s = make_server(env={"DATA_DIR": os.path.join(home, role)})
+        os.chmod(home, 0o700)
+        for pid in s.pids(role):
+            os.kill(pid, signal.SIGKILL)
+        assert s.proc.wait(30) == 78
+        os.chmod(home, 0o755)
+        log = "\n".join(s.log)
+        assert f"may not pass through {home}" in log
+        assert "throttled" not in log
+
+
 def test_a_port_of_another_is_75(check, server):
     done = check(f"PORT={server.port}")
     assert done.returncode == 75

@@ -181,6 +181,54 @@ def test_in_one_user_mode_such_a_way_is_only_said(make):
     assert "everybody may write in" in s.stderr()
 
 
+def said_by(s):
+    """What went wrong, line by line."""
+    return [line for line in s.stderr().splitlines()
+            if " error " in line or " warn " in line]
+
+
+@needs_root
+@pytest.mark.parametrize("who, stays", [
+    ("daemon", "RUN_AS_WORKER"), ("nobody", "RUN_AS_FRONT")])
+def test_a_way_that_is_shut_ends_a_start_with_one_sentence(make, who, stays):
+    """As below root's home, whose mode is 700: for either of the two users."""
+    s = make(start=False, env=dict(TWO, DATA_DIR="home/a/data"))
+    s.env[stays] = ""
+    home = os.path.join(s.dir, "home")
+    os.makedirs(os.path.join(home, "a"))
+    os.chmod(home, 0o700)
+    s.start()
+    assert s.wait_exit() == 78
+    said, = said_by(s)
+    assert f"DATA_DIR {home}/a/data: user {who}: " in said
+    assert f"may not pass through {home}: set DATA_DIR to" in said
+    assert s.events() == [] and os.listdir(os.path.join(home, "a")) == []
+    os.chmod(home, 0o711)
+    s.start()
+    s.wait_ready()
+
+
+@needs_root
+def test_a_group_that_may_pass_does(make):
+    s = make(start=False, env=dict(TWO, DATA_DIR="home/data",
+                                   RUN_AS_WORKER=""))
+    home = os.path.join(s.dir, "home")
+    os.mkdir(home)
+    os.chown(home, 0, pwd.getpwnam("daemon").pw_gid)
+    os.chmod(home, 0o710)
+    s.start()
+    s.wait_ready()
+
+
+@needs_root
+def test_a_data_directory_that_is_shut_itself_is_opened(make):
+    s = make(start=False, env=TWO)
+    os.mkdir(s.data, 0o700)
+    s.start()
+    s.wait_ready()
+    assert mode(s.data) == 0o711
+
+
 @needs_root
 def test_artifacts_in_the_data_directory_itself_are_the_fronts(make):
     s = make(start=False, env=TWO)

@@ -496,6 +496,7 @@ def test_a_program_the_user_may_not_execute_ends_with_77(make):
     s.start()
     assert s.wait_exit() == 77
     assert "cannot execute" in s.stderr() and "daemon" in s.stderr()
+    assert f"may not pass through {s.bin}" in s.stderr()
 
 
 # Resources

@@ -16,6 +16,7 @@
 #include "common/fd.h"
 #include "common/layout.h"
 #include "common/log.h"
+#include "common/place.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "worker/link/digest.h"
@@ -171,8 +172,17 @@ linkdirs_check(const char *data_dir, struct err *e)
 static int
 open_links(struct linkdirs *l, const char *data_dir, struct err *e)
 {
-	AUTO(auto_free) char *real = realpath(data_dir, NULL);
+	AUTO(auto_free) char *inside = xasprintf("%s/" LAYOUT_LINKS, data_dir);
+	AUTO(auto_free) char *real = NULL;
+	struct err why;
 
+	/* A directory that is shut does not open by itself. */
+	if (place_check_way(inside, &why) != 0)
+		return err_set(e, ERR_INVAL,
+		    "DATA_DIR %.120s: %.200s: let the workers' user pass there "
+		    "(chmod o+x), or set DATA_DIR",
+		    data_dir, why.msg);
+	real = realpath(data_dir, NULL);
 	if (real == NULL)
 		return err_set(
 		    e, ERR_SYS, "DATA_DIR %s: %s", data_dir, strerror(errno));

@@ -18,7 +18,8 @@
 struct linkdirs;
 
 /* linkdirs_open - agent: path of the binary.  ERR_INVAL when data_dir's real
- * path cannot be bound into a container, or links in it is another user's. */
+ * path cannot be bound into a container, a directory on the way is shut for us,
+ * or links in it is another user's. */
 int linkdirs_open(const char *data_dir, const char *agent,
     struct linkdirs **out, struct err *e) MUSTCHECK;
 void linkdirs_close(struct linkdirs *l);

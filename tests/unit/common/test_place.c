@@ -101,24 +101,42 @@ test_what_is_in_the_way_is_named(void **state)
 	}
 }
 
-/* As somebody else than whose directory it is. */
+/* As somebody else than whose directory it is: 0, 1 for no; 2 where what it
+ * says has not the words said. */
 static int
-check_as_nobody(const char *path)
+ask_as_nobody(int (*ask)(const char *path, struct err *e), const char *path,
+    const char *said)
 {
 	int status;
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		enum place_state place;
 		struct err e;
 
 		if (geteuid() == 0 && setuid(NOBODY) == -1)
-			_exit(2);
-		_exit(place_check(path, &place, &e) == 0 ? 0 : 1);
+			_exit(3);
+		if (ask(path, &e) == 0)
+			_exit(0);
+		_exit(
+		    e.code == ERR_INVAL && strstr(e.msg, said) != NULL ? 1 : 2);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	return WEXITSTATUS(status);
+}
+
+static int
+ask_place(const char *path, struct err *e)
+{
+	enum place_state place;
+
+	return place_check(path, &place, e);
+}
+
+static int
+check_as_nobody(const char *path)
+{
+	return ask_as_nobody(ask_place, path, "");
 }
 
 static void
@@ -141,6 +159,38 @@ test_who_may_not_write_there_may_not_make_it(void **state)
 	assert_false(access("a", F_OK) == 0);
 }
 
+static void
+test_a_directory_that_is_shut_is_named(void **state)
+{
+	AUTO(auto_free) char *shut = xasprintf("%s/shut", top);
+	AUTO(auto_free) char *within = xasprintf("%s/in/x", shut);
+	AUTO(auto_free) char *alias = xasprintf("%s/alias", top);
+	AUTO(auto_free) char *by_link = xasprintf("%s/x", alias);
+	AUTO(auto_free) char *target = xasprintf("%s/in", shut);
+	AUTO(auto_free) char *said = xasprintf("pass through %s", shut);
+	struct err e;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip(); /* what is one's own can be shut for others alone */
+	assert_int_equal(mkdir(shut, 0700), 0);
+	assert_int_equal(mkdir(target, 0755), 0);
+	assert_int_equal(symlink("shut/in", alias), 0);
+	assert_int_equal(place_check_way(within, &e), 0);
+	assert_int_equal(ask_as_nobody(place_check_way, within, said), 1);
+	assert_int_equal(ask_as_nobody(ask_place, within, said), 1);
+	assert_int_equal(ask_as_nobody(place_check_way, "shut/in", "shut"), 1);
+	assert_int_equal(ask_as_nobody(place_check_way, by_link, alias), 1);
+	/* What it is itself does not matter, nor what is not there. */
+	assert_int_equal(ask_as_nobody(place_check_way, shut, ""), 0);
+	assert_int_equal(ask_as_nobody(place_check_way, "none/x", ""), 0);
+	assert_int_equal(ask_as_nobody(place_check_way, "", ""), 0);
+	assert_int_equal(chmod(shut, 0711), 0);
+	assert_int_equal(ask_as_nobody(place_check_way, within, ""), 0);
+	assert_int_equal(unlink(alias), 0);
+	assert_int_equal(rmdir(target) | rmdir(shut), 0);
+}
+
 int
 main(void)
 {
@@ -149,6 +199,7 @@ main(void)
 	    cmocka_unit_test(test_the_root_has_places_too),
 	    cmocka_unit_test(test_what_is_in_the_way_is_named),
 	    cmocka_unit_test(test_who_may_not_write_there_may_not_make_it),
+	    cmocka_unit_test(test_a_directory_that_is_shut_is_named),
 	};
 
 	return cmocka_run_group_tests_name(
