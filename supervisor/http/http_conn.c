@@ -133,7 +133,7 @@ http_conn_set_state(struct http_conn *c, enum http_conn_state state)
 	const struct http_limits *l = &c->server->limits;
 
 	c->state = state;
-	if (state == HTTP_CONN_FRESH || state == HTTP_CONN_IDLE)
+	if (state <= HTTP_CONN_READING)
 		http_places_rest(c);
 	else
 		http_places_leave(c);
@@ -211,11 +211,12 @@ conn_input_cb(
 		return;
 	c->request_bytes += info->n_added;
 	http_head_take_end(&c->head, buf, info->n_added);
-	if (c->state == HTTP_CONN_IDLE)
+	if (c->state == HTTP_CONN_IDLE) {
 		http_conn_set_state(c, HTTP_CONN_READING);
-	else
+	} else {
 		c->state = HTTP_CONN_READING; /* FRESH: its time runs on */
-	http_places_leave(c);
+		http_places_rest(c);
+	}
 	if (s->input_bytes > HTTP_INPUT_TOTAL_MAX &&
 	    evbuffer_get_length(buf) > HTTP_INPUT_FAIR)
 		http_conn_refuse_later(c, 503);

@@ -50,6 +50,13 @@ enum http_conn_state {
 	HTTP_CONN_STREAM
 };
 
+/* Whether it waits for its client (http_places.c). */
+enum http_rests {
+	HTTP_RESTS_NOT,
+	HTTP_RESTS_SILENT,    /* nothing of a request is here */
+	HTTP_RESTS_UNFINISHED /* a request is on its way in */
+};
+
 /* Bytes of a file in a connection's output, by their places in all that it
  * ever sends. */
 struct http_part {
@@ -78,7 +85,7 @@ struct http_conn {
 	int fd;
 	struct netaddr peer;
 	bool is_counted; /* by the limiter */
-	bool rests;
+	enum http_rests rests;
 	bool guest; /* above connections_max when it came */
 	int refuse; /* status to answer and close with; -1: just close */
 	struct principal *who; /* of its last request; a reference, or NULL */
@@ -128,8 +135,9 @@ struct http_server {
 	int large_fd;                /* directory of http_large.c; -1: none */
 	struct http_conn_list fresh; /* made, not yet adopted */
 	struct http_conn_list conns;
-	struct http_conn_list resting; /* nobody is at work for them */
-	struct http_conn_list dead;    /* to be freed after this turn */
+	struct http_conn_list resting;    /* nobody is at work for them */
+	struct http_conn_list unfinished; /* nor for these */
+	struct http_conn_list dead;       /* to be freed after this turn */
 	struct event adopt;
 	struct event reap;
 	struct tls *tls; /* of connections that come; NULL: none */
@@ -231,7 +239,8 @@ enum http_place {
 	HTTP_PLACE_GUEST,
 	HTTP_PLACE_NONE
 };
-void http_places_rest(struct http_conn *c);  /* from now on */
+/* http_places_rest - from now on it waits for its client, as its state says */
+void http_places_rest(struct http_conn *c);
 void http_places_leave(struct http_conn *c); /* it is at work, or gone */
 /* http_places_take - for a connection that was just counted; another may be
  * closed for it */

@@ -79,6 +79,7 @@ http_server_new(struct event_base *base, const struct http_limits *limits,
 	TAILQ_INIT(&s->fresh);
 	TAILQ_INIT(&s->conns);
 	TAILQ_INIT(&s->resting);
+	TAILQ_INIT(&s->unfinished);
 	TAILQ_INIT(&s->dead);
 	TAILQ_INIT(&s->lingers);
 	TAILQ_INIT(&s->handshakes);

@@ -248,6 +248,88 @@ the_connection_that_rests_longest_gives_its_place(void **state)
 	close_two(&s, two);
 }
 
+/* A server of two places, for connections that do not ask. */
+static void
+open_two_quiet(struct server *s, const struct http_limits *limits,
+    struct raw two[2], const char *say)
+{
+	struct http_limits of_two = *limits;
+
+	of_two.connections_max = 2;
+	server_open(s, &of_two);
+	for (unsigned int i = 0; i < 2; i++) {
+		raw_open(&two[i], s->port, 0);
+		raw_send(&two[i], s->base, say);
+		raw_wait_until(s->base, server_connections(s) == i + 1);
+	}
+}
+
+static void
+connections_that_say_nothing_keep_nobody_out(void **state)
+{
+	struct raw two[2];
+	struct server s;
+
+	(void)state;
+	open_two_quiet(&s, &server_usual, two, "");
+	raw_close(&c);
+	raw_open(&c, s.port, 0);
+	raw_ask(&c, s.base, GET("/c"), "/c");
+	raw_wait_end(&two[0], s.base);
+	assert_int_equal(buf_len(&two[0].in), 0);
+	raw_ask(&two[1], s.base, GET("/late"), "/late");
+	assert_int_equal(server_connections(&s), 2);
+	close_two(&s, two);
+}
+
+/* Who asks in the same turn is older, and not at rest. */
+static void
+a_connection_whose_request_waits_to_be_read_keeps_its_place(void **state)
+{
+	struct raw two[2];
+	struct server s;
+
+	(void)state;
+	open_two_quiet(&s, &server_usual, two, "");
+	raw_close(&c);
+	raw_open(&c, s.port, 0);
+	raw_send(&two[0], s.base, GET("/a"));
+	raw_send(&c, s.base, GET("/c"));
+	raw_wait_for(&c, s.base, "/c");
+	raw_wait_for(&two[0], s.base, "/a");
+	raw_wait_end(&two[1], s.base);
+	close_two(&s, two);
+}
+
+/* They do not go on: each has the time for its request, and no longer a place
+ * that somebody else asks for. */
+static void
+requests_that_stay_unfinished_keep_nobody_out(void **state)
+{
+	uint64_t until = clock_mono_ms() + RAW_PATIENCE_MS;
+	struct http_limits limits = server_usual;
+	struct raw two[2];
+	struct server s;
+
+	(void)state;
+	limits.request_ms = 2 * RAW_PATIENCE_MS;
+	open_two_quiet(&s, &limits, two, "GET /never HTTP/1.1\r\nHo");
+	while (!raw_has(&c, "/c") && clock_mono_ms() < until) {
+		raw_close(&c);
+		raw_open(&c, s.port, 0);
+		raw_send(&c, s.base, GET("/c"));
+		while (
+		    !raw_has(&c, "/c") && !c.ended && clock_mono_ms() < until) {
+			raw_turn(s.base);
+			raw_receive(&c);
+		}
+	}
+	assert_true(raw_has(&c, "/c"));
+	raw_wait_end(&two[0], s.base);
+	assert_true(raw_has(&two[0], " 408 "));
+	close_two(&s, two);
+}
+
 static unsigned int
 next_descriptor(void)
 {
@@ -376,6 +458,9 @@ main(void)
 	    USUAL(connections_beyond_the_limit_are_told_so),
 	    USUAL(a_probe_is_answered_beyond_the_limit),
 	    USUAL(the_connection_that_rests_longest_gives_its_place),
+	    USUAL(connections_that_say_nothing_keep_nobody_out),
+	    USUAL(a_connection_whose_request_waits_to_be_read_keeps_its_place),
+	    USUAL(requests_that_stay_unfinished_keep_nobody_out),
 	    USUAL(accepting_pauses_while_descriptors_are_scarce),
 	    USUAL(accepting_goes_on_when_descriptors_are_free_again),
 	    USUAL(unfinished_bodies_are_bounded_together),
