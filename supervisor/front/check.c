@@ -3,7 +3,10 @@
  *
  * Hosts are those of our listeners with their ports, loopback by its names,
  * and ALLOWED_HOSTS; a listener on all addresses takes the one a client
- * reached.  Origins are loopback pages of our own and CORS_ALLOW_ORIGINS.
+ * reached.  From this machine the loopback names are ours with any port: it is
+ * that of whoever forwards (ssh -L, a proxy), and no page can rebind these
+ * names.  Origins are loopback pages of our own ports and CORS_ALLOW_ORIGINS:
+ * a page on another port of loopback is another program's.
  */
 #include "supervisor/front/check.h"
 
@@ -191,27 +194,57 @@ is_own_host(const struct check *c, const char *host)
 	return false;
 }
 
+static const char *const loopback_names[] = {"127.0.0.1", "localhost", "[::1]"};
+
+/* Empty, or ":" and a port. */
+static bool
+is_port_or_none(const char *p)
+{
+	unsigned int port = 0;
+
+	if (*p == '\0')
+		return true;
+	if (*p++ != ':')
+		return false;
+	for (; *p >= '0' && *p <= '9' && port <= UINT16_MAX; p++)
+		port = port * 10 + (unsigned int)(*p - '0');
+	return *p == '\0' && port > 0 && port <= UINT16_MAX;
+}
+
+static bool
+is_loopback_name(const char *host)
+{
+	for (size_t i = 0; i < ARRAY_LEN(loopback_names); i++) {
+		size_t n = strlen(loopback_names[i]);
+
+		if (strncasecmp(host, loopback_names[i], n) == 0 &&
+		    is_port_or_none(host + n))
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_host_on_its_way(
+    const struct check *c, const char *host, const struct check_way *way)
+{
+	if (way->peer != NULL && netaddr_is_loopback(way->peer) &&
+	    is_loopback_name(host))
+		return true;
+	return is_local_address(c, host, way->local);
+}
+
 /* Of our own only the loopback names: a page that was served under another
  * address of ours is not ours to trust without being asked to. */
 static bool
 is_own_origin(const struct check *c, const char *origin)
 {
-	static const char *const names[] = {
-	    "127.0.0.1:", "localhost:", "[::1]:"};
 	const char *scheme = c->tls ? "https://" : "http://";
-	const char *host = origin + strlen(scheme);
-	bool loopback = false;
 
 	if (strncasecmp(origin, scheme, strlen(scheme)) != 0)
 		return false;
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strncasecmp(host, names[i], strlen(names[i])) == 0)
-			loopback = true;
-	if (strcasecmp(host, "127.0.0.1") == 0 ||
-	    strcasecmp(host, "localhost") == 0 ||
-	    strcasecmp(host, "[::1]") == 0)
-		loopback = true;
-	return loopback && is_own_host(c, host);
+	origin += strlen(scheme);
+	return is_loopback_name(origin) && is_own_host(c, origin);
 }
 
 static bool
@@ -225,11 +258,11 @@ is_listed_origin(char *const *list, const char *origin)
 
 int
 check_request(const struct check *c, const char *host, const char *origin,
-    const struct sockaddr *local, struct check_refusal *why)
+    const struct check_way *way, struct check_refusal *why)
 {
 	if (!is_own_host(c, host) &&
 	    !is_allowed_host(conf_list(c->conf, CONF_ALLOWED_HOSTS), host) &&
-	    !is_local_address(c, host, local)) {
+	    !is_host_on_its_way(c, host, way)) {
 		*why = (struct check_refusal){403, "host_not_allowed", ""};
 		(void)snprintf(why->text, sizeof(why->text),
 		    "Host %.100s is not this server's name: add it to "

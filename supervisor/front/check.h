@@ -35,11 +35,15 @@ struct check_refusal {
 	const char *code;
 	char text[256];
 };
+/* How a request came; what is not known is NULL. */
+struct check_way {
+	const struct sockaddr *local; /* for listeners on all addresses */
+	const struct netaddr *peer;   /* on loopback, its names have any port */
+};
 /* check_request - 0, or -1 with why.  Host as in the request, or the
- * authority of its target; local may be NULL and is the address the
- * connection came in on, for listeners on all addresses. */
+ * authority of its target */
 int check_request(const struct check *c, const char *host, const char *origin,
-    const struct sockaddr *local, struct check_refusal *why) MUSTCHECK;
+    const struct check_way *way, struct check_refusal *why) MUSTCHECK;
 /* check_varies - answers may differ by Origin */
 bool check_varies(const struct check *c);
 

@@ -109,18 +109,21 @@ check_who(struct front *f, struct http_exchange *x, struct check_refusal *why)
 	struct sockaddr_storage local;
 	const char *origin = http_header(x, HTTP_H_ORIGIN);
 	const char *host = http_host(x), *seen = http_seen_host(x);
+	struct check_way way = {.peer = http_peer(x)};
 	uid_t user;
 
 	if (http_peer_user(x, &user)) /* no page gets to the admin socket */
 		return 0;
-	if (check_request(f->check, host, origin, NULL, why) != 0 &&
-	    check_request(f->check, host, origin, http_local_address(x, &local),
-		why) != 0)
-		return -1;
+	if (check_request(f->check, host, origin, &way, why) != 0) {
+		way.local = http_local_address(x, &local);
+		if (check_request(f->check, host, origin, &way, why) != 0)
+			return -1;
+	}
 	/* A page can point its own name at a proxy of ours as well. */
 	if (seen == host)
 		return 0;
-	return check_request(f->check, seen, origin, NULL, why);
+	way = (struct check_way){.peer = http_client(x)};
+	return check_request(f->check, seen, origin, &way, why);
 }
 
 /* The Origin was found good: its page may read the answer. */

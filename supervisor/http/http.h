@@ -160,6 +160,8 @@ const char *http_path(const struct http_exchange *x); /* as sent; "" if bad */
 const char *http_header(const struct http_exchange *x, enum http_header h);
 /* client; the Host header, or the authority of "GET http://this/path" */
 const char *http_host(const struct http_exchange *x);
+/* http_peer - who connected; NULL when the client is gone */
+const struct netaddr *http_peer(const struct http_exchange *x);
 /* http_client - who asks: the peer, or whom a proxy of ours names.  Stays when
  * the client goes */
 const struct netaddr *http_client(const struct http_exchange *x);

@@ -62,6 +62,12 @@ http_client_find(struct http_exchange *x)
 }
 
 const struct netaddr *
+http_peer(const struct http_exchange *x)
+{
+	return x->conn != NULL ? &x->conn->peer : NULL;
+}
+
+const struct netaddr *
 http_client(const struct http_exchange *x)
 {
 	return &x->client;

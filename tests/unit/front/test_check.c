@@ -53,12 +53,25 @@ is_good(const char *host, const char *local)
 {
 	struct sockaddr_in in4 = {
 	    .sin_family = AF_INET, .sin_port = htons(8080)};
+	struct check_way way = {0};
 	struct check_refusal why;
 
-	if (local != NULL)
+	if (local != NULL) {
 		assert_int_equal(inet_pton(AF_INET, local, &in4.sin_addr), 1);
+		way.local = (void *)&in4;
+	}
+	return check_request(check, host, NULL, &way, &why) == 0;
+}
+
+static bool
+is_good_from(const char *peer, const char *host)
+{
+	struct check_refusal why;
+	struct netaddr from;
+
+	assert_int_equal(netaddr_parse(peer, strlen(peer), &from), 0);
 	return check_request(check, host, NULL,
-		   local != NULL ? (void *)&in4 : NULL, &why) == 0;
+		   &(struct check_way){.peer = &from}, &why) == 0;
 }
 
 static void
@@ -101,16 +114,67 @@ without_a_port_the_host_is_on_port_80(void **state)
 	assert_false(is_good("::1", NULL));
 }
 
+/* ssh -L, a forwarded port, a proxy that sends its own name for us. */
+static void
+from_this_machine_a_loopback_name_has_any_port(void **state)
+{
+	static const char *const names[] = {"127.0.0.1", "localhost", "[::1]",
+	    "127.0.0.1:1", "Localhost:9000", "[::1]:65535"};
+	static const char *const near[] = {
+	    "127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"};
+	static const char *const far[] = {
+	    "192.0.2.7", "::ffff:192.0.2.7", "2001:db8::1", "::"};
+
+	(void)state;
+	listen_on("192.0.2.7", 8080);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		for (size_t k = 0; k < ARRAY_LEN(near); k++)
+			assert_true(is_good_from(near[k], names[i]));
+		for (size_t k = 0; k < ARRAY_LEN(far); k++)
+			assert_false(is_good_from(far[k], names[i]));
+		assert_false(is_good(names[i], NULL));
+	}
+	assert_true(is_good_from("192.0.2.7", "localhost:8080"));
+	assert_false(is_good_from("127.0.0.1", "evil.example"));
+	assert_false(is_good_from("127.0.0.1", "evil.example:8080"));
+	assert_false(is_good_from("127.0.0.1", "localhost:0"));
+	assert_false(is_good_from("127.0.0.1", "localhost:99999"));
+	assert_false(is_good_from("127.0.0.1", "localhost:-1"));
+	assert_false(is_good_from("127.0.0.1", "localhost: 1"));
+	assert_false(is_good_from("127.0.0.1", "[::1].evil.example"));
+}
+
+/* Another program of this machine serves it. */
+static void
+a_page_from_another_port_of_loopback_must_be_listed(void **state)
+{
+	const struct netaddr from = {.kind = NETADDR_UNIX};
+	struct check_refusal why;
+
+	(void)state;
+	listen_on("127.0.0.1", 8080);
+	assert_int_equal(
+	    check_request(check, "localhost:3000", "http://localhost:3000",
+		&(struct check_way){.peer = &from}, &why),
+	    -1);
+	assert_string_equal(why.code, "origin_not_allowed");
+	assert_int_equal(
+	    check_request(check, "localhost:3000", "http://localhost:8080",
+		&(struct check_way){.peer = &from}, &why),
+	    0);
+}
+
 static void
 a_page_from_another_address_of_ours_must_be_listed(void **state)
 {
+	const struct check_way way = {0};
 	struct check_refusal why;
 	struct err e;
 
 	(void)state;
 	listen_on("192.0.2.7", 8080);
 	assert_int_equal(check_request(check, "192.0.2.7:8080",
-			     "http://192.0.2.7:8080", NULL, &why),
+			     "http://192.0.2.7:8080", &way, &why),
 	    -1);
 	assert_int_equal(why.status, 403);
 	assert_string_equal(why.code, "origin_not_allowed");
@@ -119,7 +183,7 @@ a_page_from_another_address_of_ours_must_be_listed(void **state)
 	    0);
 	check_reload(check, conf);
 	assert_int_equal(check_request(check, "192.0.2.7:8080",
-			     "http://192.0.2.7:8080", NULL, &why),
+			     "http://192.0.2.7:8080", &way, &why),
 	    0);
 }
 
@@ -144,6 +208,8 @@ main(void)
 	    T(the_address_listened_on_is_a_name),
 	    T(listening_everywhere_the_address_reached_is_a_name),
 	    T(without_a_port_the_host_is_on_port_80),
+	    T(from_this_machine_a_loopback_name_has_any_port),
+	    T(a_page_from_another_port_of_loopback_must_be_listed),
 	    T(a_page_from_another_address_of_ours_must_be_listed),
 	    T(very_long_names_are_refused),
 	};
