@@ -258,12 +258,18 @@ on_notification(struct visit *v)
 	exchange_reply(v->x, 202, NULL);
 }
 
+/* With the id of a session that is none (any more), another begins: a client
+ * may send what it had until it has a new one. */
 static void
 on_initialize(struct visit *v)
 {
-	if (v->http->session_id == NULL)
+	const struct mcp_http *http = v->http;
+
+	if (http->session_id == NULL ||
+	    session_open(v->m->sessions, http->session_id, http->who,
+		clock_wall_ms() / 1000, &v->session) != 0)
 		on_request(v, NULL);
-	else if (find_session(v))
+	else
 		refuse(v, 400, MCP_INVALID_REQUEST,
 		    "this session is initialized already; leave out "
 		    "Mcp-Session-Id to start another",

@@ -136,9 +136,31 @@ test_a_second_initialize_on_a_session_is_refused(void **state)
 
 	fake_ask(*state, &c, FAKE_INITIALIZE("2025-11-25"), 400,
 	    MCP_INVALID_REQUEST);
-	c.session = "made-up";
-	fake_ask(*state, &c, FAKE_INITIALIZE("2025-11-25"), 404,
-	    MCP_SESSION_NOT_FOUND);
+	free(s);
+}
+
+/* Some clients go on sending the id that a server forgot. */
+static void
+test_initialize_with_an_id_of_no_session_begins_one(void **state)
+{
+	struct fake_client mine = fake_client("made-up");
+	struct fake_client theirs = fake_client(NULL);
+	char *s = fake_session(*state);
+	struct fake_answer a;
+
+	theirs.who = fake_bob();
+	theirs.session = s;
+	fake_post(*state, &mine, FAKE_INITIALIZE("2025-11-25"), &a);
+	fake_expect(&a, 200, 0);
+	assert_non_null(a.session);
+	mine.session = a.session;
+	fake_ask(*state, &mine, PING, 200, 0);
+	fake_clear(&a);
+	fake_post(*state, &theirs, FAKE_INITIALIZE("2025-11-25"), &a);
+	fake_expect(&a, 200, 0);
+	assert_non_null(a.session);
+	assert_string_not_equal(a.session, s);
+	fake_clear(&a);
 	free(s);
 }
 
@@ -247,6 +269,7 @@ main(void)
 	    WITH_MCP(test_a_modern_request_is_told_to_initialize),
 	    WITH_MCP(test_a_modern_claim_counts_more_than_a_session),
 	    WITH_MCP(test_a_second_initialize_on_a_session_is_refused),
+	    WITH_MCP(test_initialize_with_an_id_of_no_session_begins_one),
 	    WITH_MCP(test_all_but_initialize_wants_a_session),
 	    WITH_MCP(test_an_unknown_session_is_refused_in_the_usual_words),
 	    WITH_MCP(
