@@ -62,6 +62,17 @@ js_is_more(const char *text, size_t len, size_t max)
 	return n > max;
 }
 
+const char *
+js_skip_mark(const char *text, size_t *len)
+{
+	static const char mark[] = {'\xef', '\xbb', '\xbf'};
+
+	if (*len < sizeof(mark) || memcmp(text, mark, sizeof(mark)) != 0)
+		return text;
+	*len -= sizeof(mark);
+	return text + sizeof(mark);
+}
+
 int
 js_parse(const char *text, size_t len, size_t max, int depth_max, json_t **out,
     struct err *e)
@@ -72,6 +83,7 @@ js_parse(const char *text, size_t len, size_t max, int depth_max, json_t **out,
 	if (len > max)
 		return err_set(
 		    e, ERR_LIMIT, "JSON of %zu bytes, limit %zu", len, max);
+	text = js_skip_mark(text, &len);
 	if (js_is_deeper(text, len, depth_max))
 		return err_set(e, ERR_LIMIT,
 		    "JSON is nested deeper than %d levels", depth_max);

@@ -14,8 +14,12 @@ auto_json(json_t **j)
 	json_decref(*j);
 }
 
+/* js_skip_mark - the text behind a byte order mark, which some programs write
+ * before JSON and RFC 8259, section 8.1, lets a reader ignore; *len follows */
+const char *js_skip_mark(const char *text, size_t *len);
 /* js_parse - bounded: text longer than max, nested deeper than depth_max,
- * duplicate keys and invalid UTF-8 are refused; *out is the caller's */
+ * duplicate keys and invalid UTF-8 are refused, a byte order mark before it is
+ * skipped; *out is the caller's */
 int js_parse(const char *text, size_t len, size_t max, int depth_max,
     json_t **out, struct err *e) MUSTCHECK;
 /* js_is_deeper - does the text nest deeper than max levels? */

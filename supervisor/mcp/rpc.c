@@ -144,6 +144,7 @@ rpc_parse(const void *body, size_t len, struct rpc_message *out, struct err *e)
 	json_error_t je;
 
 	*out = (struct rpc_message){0};
+	body = js_skip_mark(body, &len);
 	if (len == 0)
 		return err_set(e, MCP_PARSE_ERROR, "the body is empty");
 	if (js_is_deeper(body, len, RPC_DEPTH_MAX))

@@ -36,6 +36,17 @@ test_good_text_is_parsed_whatever_its_type(void **state)
 }
 
 static void
+test_a_byte_order_mark_before_the_text_is_skipped(void **state)
+{
+	(void)state;
+	check_parse("\xef\xbb\xbf{\"a\":1}", 0, "");
+	check_parse("\xef\xbb\xbf", ERR_PARSE, "line 1");
+	check_parse("\xef\xbb{}", ERR_PARSE, "line 1");
+	check_parse("\xef\xbb\xbf\xef\xbb\xbf{}", ERR_PARSE, "line 1");
+	check_parse("{}\xef\xbb\xbf", ERR_PARSE, "end of file");
+}
+
+static void
 test_bad_text_is_refused_with_its_place(void **state)
 {
 	(void)state;
@@ -311,6 +322,7 @@ main(void)
 	    cmocka_unit_test(
 		test_what_bytes_cost_is_known_before_they_are_json),
 	    cmocka_unit_test(test_good_text_is_parsed_whatever_its_type),
+	    cmocka_unit_test(test_a_byte_order_mark_before_the_text_is_skipped),
 	    cmocka_unit_test(test_bad_text_is_refused_with_its_place),
 	    cmocka_unit_test(test_a_raw_nul_byte_is_refused),
 	    cmocka_unit_test(test_size_and_depth_have_limits),

@@ -54,6 +54,15 @@ test_ids_come_back_as_they_were_written(void **state)
 }
 
 static void
+test_a_byte_order_mark_before_the_message_is_skipped(void **state)
+{
+	(void)state;
+	expect("\xef\xbb\xbf" PING("1"), 0, "1");
+	expect("\xef\xbb\xbf", MCP_PARSE_ERROR, NULL);
+	expect("\xef\xbb" PING("1"), MCP_PARSE_ERROR, NULL);
+}
+
+static void
 test_integers_beyond_64_bits_are_refused(void **state)
 {
 	static const char huge[] = PING("123456789012345678901");
@@ -301,6 +310,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_ids_come_back_as_they_were_written),
+	    cmocka_unit_test(
+		test_a_byte_order_mark_before_the_message_is_skipped),
 	    cmocka_unit_test(test_integers_beyond_64_bits_are_refused),
 	    cmocka_unit_test(test_a_body_of_too_many_values_is_refused),
 	    cmocka_unit_test(
