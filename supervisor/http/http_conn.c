@@ -158,6 +158,7 @@ http_conn_set_state(struct http_conn *c, enum http_conn_state state)
 		conn_set_read_max(c, HTTP_BUSY_READ_MAX);
 		c->deadline_ms = 0;
 		c->refuse = 0;
+		c->refuse_text = NULL;
 		break;
 	case HTTP_CONN_STREAM:
 	default:
@@ -216,6 +217,10 @@ conn_input_cb(
 	} else {
 		c->state = HTTP_CONN_READING; /* FRESH: its time runs on */
 		http_places_rest(c);
+	}
+	if (c->head.chunks.fault != NULL) {
+		c->refuse_text = c->head.chunks.fault;
+		http_conn_refuse_later(c, 400);
 	}
 	if (s->input_bytes > HTTP_INPUT_TOTAL_MAX &&
 	    evbuffer_get_length(buf) > HTTP_INPUT_FAIR)

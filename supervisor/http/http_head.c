@@ -8,6 +8,12 @@
  */
 #include "supervisor/http/http_int.h"
 
+#include <ctype.h>
+
+static const char chunked_line[] = "transfer-encoding:chunked";
+
+#define NOT_LIKE SIZE_MAX
+
 void
 http_head_begin(struct http_head *h)
 {
@@ -19,6 +25,19 @@ head_fault(struct http_head *h, const char *text)
 {
 	if (h->fault == NULL)
 		h->fault = text;
+}
+
+/* As evhttp decides it: the whole value is this word. */
+static void
+compare_byte(struct http_head *h, uint8_t c)
+{
+	if (h->like == NOT_LIKE || c == ' ' || c == '\t' || c == '\r')
+		return;
+	if (h->like < sizeof(chunked_line) - 1 &&
+	    tolower(c) == chunked_line[h->like])
+		h->like++;
+	else
+		h->like = NOT_LIKE;
 }
 
 /* LF: the line has n bytes, the CR before it counted. */
@@ -33,6 +52,9 @@ end_line(struct http_head *h)
 		h->done = true;
 	else if (h->line > 0)
 		h->nlines++; /* empty ones before the first are skipped */
+	if (h->like == sizeof(chunked_line) - 1)
+		h->is_chunked = true;
+	h->like = 0;
 	h->line = 0;
 }
 
@@ -48,6 +70,7 @@ take_byte(struct http_head *h, uint8_t c)
 			head_fault(h, "a folded line in the head");
 		if (c == '\0')
 			head_fault(h, "a NUL in the head");
+		compare_byte(h, c);
 		h->line++;
 	}
 	h->last = c;
@@ -56,8 +79,10 @@ take_byte(struct http_head *h, uint8_t c)
 void
 http_head_take(struct http_head *h, const uint8_t *p, size_t n)
 {
-	for (size_t i = 0; i < n && !h->done; i++)
-		take_byte(h, p[i]);
+	for (; n > 0 && !h->done; n--)
+		take_byte(h, *p++);
+	if (n > 0 && h->is_chunked)
+		http_chunks_take(&h->chunks, p, n);
 }
 
 void
@@ -67,7 +92,7 @@ http_head_take_end(struct http_head *h, struct evbuffer *in, size_t n)
 	struct evbuffer_ptr at;
 	int used;
 
-	while (n > 0 && !h->done) {
+	while (n > 0 && (!h->done || h->is_chunked)) {
 		size_t start = evbuffer_get_length(in) - n, took = 0;
 
 		if (evbuffer_ptr_set(in, &at, start, EVBUFFER_PTR_SET) != 0)

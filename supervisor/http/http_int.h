@@ -32,13 +32,25 @@
 #define HTTP_MEMORY_MAX (256u << 10)     /* of an answer that waits in memory */
 #define HTTP_INPUT_FAIR 65536 /* a connection below it is not cut for that */
 
+/* How far the chunks of a body have come, and what is wrong with them. */
+struct http_chunks {
+	const char *fault; /* NULL: nothing so far */
+	uint64_t left;     /* bytes of the chunk at hand */
+	size_t n;          /* of line */
+	char line[64];     /* of a size, as far as it came */
+	bool done;
+};
+
 /* How far the head of a request has come, and what is wrong with it. */
 struct http_head {
 	const char *fault; /* NULL: nothing so far */
 	size_t line;       /* bytes of the line at hand */
+	size_t like;       /* of "transfer-encoding:chunked" it began with */
 	unsigned int nlines;
 	uint8_t last;
 	bool done;
+	bool is_chunked; /* chunks follow: */
+	struct http_chunks chunks;
 };
 
 enum http_conn_state {
@@ -88,7 +100,8 @@ struct http_conn {
 	enum http_rests rests;
 	bool guest; /* above connections_max when it came */
 	int refuse; /* status to answer and close with; -1: just close */
-	struct principal *who; /* of its last request; a reference, or NULL */
+	const char *refuse_text; /* NULL: the usual one of that status */
+	struct principal *who;   /* of its last request; a reference, or NULL */
 	/* Of TLS alone: */
 	struct ssl_st *ssl; /* the bufferevent's; NULL: not TLS, or closed */
 	bool shakes;        /* the handshake is not over */
@@ -225,10 +238,16 @@ void http_accept_pause(struct http_server *s);
 void http_refuse_now(struct http_conn *c, int status);
 void http_refuse_free_lingers(struct http_server *s);
 
+/* http_chunks.c */
+/* http_chunks_take - the next n bytes of a body in chunks.  Then k->fault is
+ * NULL, or what was wrong with one of them */
+void http_chunks_take(struct http_chunks *k, const uint8_t *p, size_t n);
+
 /* http_head.c */
 void http_head_begin(struct http_head *h);
-/* http_head_take - the next n bytes of a request; what follows its head is
- * passed by.  Then h->fault is NULL, or what was wrong with it */
+/* http_head_take - the next n bytes of a request; of what follows its head only
+ * chunks are looked at.  Then h->fault is NULL, or what was wrong with the
+ * head, and h->chunks.fault likewise */
 void http_head_take(struct http_head *h, const uint8_t *p, size_t n);
 /* http_head_take_end - the last n bytes of in */
 void http_head_take_end(struct http_head *h, struct evbuffer *in, size_t n);

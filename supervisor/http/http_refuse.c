@@ -92,14 +92,15 @@ http_refuse_free_lingers(struct http_server *s)
 /* ---- refusing */
 
 static char *
-refusal_text(struct http_server *s, const struct http_refusal *r)
+refusal_text(
+    struct http_server *s, const struct http_refusal *r, const char *message)
 {
 	AUTO(auto_free) char *body = NULL;
 	char id[HTTP_ID_MAX];
 
 	http_stat_next_id(s, id);
 	body = http_problem_dump(
-	    r->status, http_problem_member(r->code, r->message, id));
+	    r->status, http_problem_member(r->code, message, id));
 	return xasprintf("HTTP/1.1 %d %s\r\nContent-Type: " HTTP_PROBLEM_TYPE
 			 "\r\nX-Content-Type-Options: nosniff\r\n"
 			 "Cache-Control: no-store\r\nX-Request-Id: %s\r\n"
@@ -114,7 +115,10 @@ http_refuse_now(struct http_conn *c, int status)
 {
 	struct http_server *s = c->server;
 	const struct http_refusal *r = http_refusal(status);
-	AUTO(auto_free) char *text = refusal_text(s, r);
+	AUTO(auto_free)
+	char *text = refusal_text(s, r,
+	    c->refuse_text != NULL && status == c->refuse ? c->refuse_text :
+							    r->message);
 	size_t n = strlen(text);
 	int fd = -1;
 
