@@ -35,10 +35,20 @@ distance(const char *a, const char *b)
 	return row[n];
 }
 
+/* Of one word, many a variable of somebody else's is the beginning. */
+static bool
+is_cut_short(const char *name, size_t n, const char *key)
+{
+	const char *second = strchr(name, '_');
+
+	return second != NULL && second[1] != '\0' &&
+	    strncmp(name, key, n) == 0 && key[n] != '\0';
+}
+
 const char *
 conf_nearest(const char *name, const char *(*key_at)(size_t i), size_t nkeys)
 {
-	const char *best = NULL;
+	const char *best = NULL, *whole = NULL;
 	size_t n = strlen(name), least_so_far = NEAR + 1;
 
 	if (n < NAME_MIN_BYTES || n > NAME_MAX_BYTES)
@@ -54,8 +64,11 @@ conf_nearest(const char *name, const char *(*key_at)(size_t i), size_t nkeys)
 			least_so_far = d;
 			best = key;
 		}
+		if (is_cut_short(name, n, key) &&
+		    (whole == NULL || strlen(key) < strlen(whole)))
+			whole = key;
 	}
-	return best;
+	return best != NULL ? best : whole;
 }
 
 bool

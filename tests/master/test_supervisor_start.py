@@ -266,11 +266,13 @@ def test_version_is_said(idle, option):
 
 def test_a_slip_in_the_environment_is_warned_about(idle):
     done = run(idle, "--check-config", WORKER="3", MAX_SANDBOXS="1",
-               EDITOR="vi", MAXIMUM="7")
+               SANDBOX_NETWORK="bridge", EDITOR="vi", MAXIMUM="7")
     assert done.returncode == 0
     assert "WORKER is no key of this server; did you mean WORKERS?" in \
         done.stderr
     assert "did you mean MAX_SANDBOXES?" in done.stderr
+    assert "SANDBOX_NETWORK is no key of this server; did you mean " \
+        "SANDBOX_NETWORK_MODE?" in done.stderr
     assert "EDITOR" not in done.stderr and "MAXIMUM" not in done.stderr
 
 

@@ -1,0 +1,75 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "common/conf_near.h"
+
+static const char *const keys[] = {"SANDBOX_NETWORK_MODE", "SANDBOX_RUNTIME",
+    "SANDBOX_RUNTIMES_ALLOWED", "SANDBOX_OUTPUT_MB_S", "SANDBOX_OUTPUT",
+    "WORKERS", "MAX_QUEUED_BYTES", "MAX_RUNS"};
+
+static const char *
+key_at(size_t i)
+{
+	return keys[i];
+}
+
+/* want NULL: none is near */
+static void
+expect(const char *name, const char *want)
+{
+	const char *got = conf_nearest(name, key_at, ARRAY_LEN(keys));
+
+	if (want == NULL && got != NULL)
+		fail_msg("%s is near to %s", name, got);
+	if (want != NULL && (got == NULL || strcmp(got, want) != 0))
+		fail_msg("%s: want %s, got %s", name, want, got ? got : "none");
+}
+
+static void
+test_a_slip_of_two_characters_is_near(void **state)
+{
+	(void)state;
+	expect("WORKER", "WORKERS");
+	expect("MAX_RUMS", "MAX_RUNS");
+	expect("SANDBOX_NETWRK_MOD", "SANDBOX_NETWORK_MODE");
+	expect("WORKING_SET", NULL);
+}
+
+static void
+test_a_key_cut_short_is_near_to_the_whole_one(void **state)
+{
+	(void)state;
+	expect("SANDBOX_NETWORK", "SANDBOX_NETWORK_MODE");
+	expect("SANDBOX_NETW", "SANDBOX_NETWORK_MODE");
+	expect("MAX_QUEUED", "MAX_QUEUED_BYTES");
+	expect("SANDBOX_RUNTIMES", "SANDBOX_RUNTIME"); /* a slip comes first */
+	expect("SANDBOX_RUNTIMES_A", "SANDBOX_RUNTIMES_ALLOWED");
+	expect("SANDBOX_OUT", "SANDBOX_OUTPUT"); /* the least cut */
+}
+
+/* Others have variables that begin with the same word. */
+static void
+test_one_word_is_no_key_cut_short(void **state)
+{
+	(void)state;
+	expect("SANDBOX", NULL);
+	expect("SANDBOX_", NULL);
+	expect("NETWORK_MODE", NULL);
+	expect("SANDBOX_NETWORK_MODE", NULL);
+	expect("SANDBOX_NETWORK_POLICY", NULL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_a_slip_of_two_characters_is_near),
+	    cmocka_unit_test(test_a_key_cut_short_is_near_to_the_whole_one),
+	    cmocka_unit_test(test_one_word_is_no_key_cut_short),
+	};
+
+	return cmocka_run_group_tests_name("conf_near", tests, NULL, NULL);
+}
