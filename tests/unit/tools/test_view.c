@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "common/conf.h"
 #include "common/js.h"
 #include "supervisor/tools/view.h"
 #include "tests/unit/core/log_fixture.h"
@@ -323,6 +324,89 @@ test_a_share_leaves_the_small_ones_whole(void **state)
 	assert_int_equal(view_share(wants, 5, 0), 0);
 }
 
+/* The largest value that a setting takes. */
+static size_t
+most_of(const char *key)
+{
+	struct conf *conf = conf_new();
+	size_t low = 1024, high = 1u << 30;
+	char text[32];
+	struct err e;
+
+	while (low < high) {
+		size_t mid = low + (high - low + 1) / 2;
+
+		(void)snprintf(text, sizeof(text), "%zu", mid);
+		if (conf_set(conf, key, text, &e) == 0)
+			low = mid;
+		else
+			high = mid - 1;
+	}
+	conf_free(conf);
+	return low;
+}
+
+/* Of one command that prints so many letters. */
+static size_t
+shown_of(
+    size_t printed, const struct log_caps *caps, const struct view_wish *wish)
+{
+	struct log_digest *d = log_digest_new(1, caps);
+	const struct log_work work = {NULL, 0};
+	struct runlog_source source = {-1, NULL};
+	struct made_log l;
+	const json_t *c;
+	struct err e;
+	json_int_t n;
+	json_t *o;
+
+	begin_log(&l);
+	put_record(&l, RUNLOG_COMMAND_STARTED, "", 0);
+	for (size_t at = 0; at < printed; at += LONG)
+		put_bytes(&l, RUNLOG_STDOUT, 'x',
+		    printed - at < LONG ? printed - at : LONG);
+	l.bytes[0] = printed;
+	put_ended(&l);
+	put_run_ended(&l);
+	source.mem = buf_data(&l.b);
+	while (log_digest_advance(d, &source, buf_len(&l.b), &work, &e) > 0)
+		;
+	assert_false(d->broken);
+	fill_row('x', 10);
+	row.ncommands = 1;
+	row.nartifacts = row.artifacts_total = 0;
+	o = view_run(&row, d, wish);
+	c = json_array_get(json_object_get(o, "commands"), 0);
+	n = shown(c, "stdout", "none") + shown(c, "stdout_tail", "none");
+	json_decref(o);
+	clear_row();
+	log_digest_free(d);
+	buf_clear(&l.b);
+	return (size_t)n;
+}
+
+static void
+test_as_much_of_a_stream_is_shown_as_may_be_set(void **state)
+{
+	const size_t in_result = most_of("RESULT_OUTPUT_MAX_BYTES");
+	const size_t head = most_of("DEFAULT_STDOUT_MAX_BYTES");
+	const struct log_caps usual = {
+	    {1 << 20, 1 << 20}, LOG_TAIL_BYTES, 0, LOG_HEADS_MAX};
+	const struct log_caps large = {
+	    {(uint32_t)head, 1 << 20}, LOG_TAIL_BYTES, 0, LOG_HEADS_MAX};
+	const struct view_wish result = {
+	    .size = VIEW_FOR_TOOL, .stream_max = in_result};
+	const struct view_wish status = {.size = VIEW_FOR_STATUS};
+
+	(void)state;
+	for (size_t times = 1; times < 6; times++)
+		assert_int_equal(
+		    shown_of(times * in_result, &usual, &result), in_result);
+	assert_int_equal(shown_of(head, &large, &status), head);
+	assert_true(shown_of(2 * head, &large, &status) >= head);
+	assert_int_equal(head, most_of("DEFAULT_STDERR_MAX_BYTES"));
+}
+
 int
 main(void)
 {
@@ -332,6 +416,7 @@ main(void)
 	    cmocka_unit_test(test_a_request_that_is_too_long_says_so),
 	    cmocka_unit_test(test_merged_output_has_its_bound_and_its_count),
 	    cmocka_unit_test(test_a_stream_is_cut_to_what_the_wish_says),
+	    cmocka_unit_test(test_as_much_of_a_stream_is_shown_as_may_be_set),
 	    cmocka_unit_test(test_a_share_leaves_the_small_ones_whole),
 	};
 
