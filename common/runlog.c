@@ -1,6 +1,7 @@
 #include "common/runlog.h"
 
 #include "common/runspec.h"
+#include "common/text.h"
 #include "common/utf8.h"
 #include "common/msg/wire.h"
 
@@ -179,7 +180,7 @@ runlog_parse_end(
 		return rc;
 	if (memchr(text, '\0', len) != NULL)
 		return err_set(e, ERR_PROTO, "end text has a NUL inside");
-	memcpy(got.text, text, len);
+	text_clean(got.text, sizeof(got.text), text, len);
 	got.cpu_us = at_most(got.cpu_us, RUNLOG_CPU_MAX_US);
 	got.memory_peak_bytes =
 	    at_most(got.memory_peak_bytes, RUNLOG_MEMORY_MAX_BYTES);

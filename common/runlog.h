@@ -57,7 +57,9 @@ struct runlog_end { /* COMMAND_ENDED */
 	uint64_t stderr_bytes;
 	uint64_t wall_us; /* duration */
 	uint64_t cpu_us;  /* user + system of the tree */
-	char text[128];   /* for start_failed: what and why; else "" */
+	/* For start_failed: what and why; else "".  As it was parsed, without
+	 * control characters (text.h): it is shown to whoever asks. */
+	char text[128];
 	/* Of the largest process of the tree; 0: not known.  Records of agents
 	 * of before end without it. */
 	uint64_t memory_peak_bytes;
@@ -105,7 +107,8 @@ int runlog_parse_run_end(const uint8_t *p, size_t n, struct runlog_run_end *end,
     struct err *e) MUSTCHECK;
 int runlog_parse_left(const uint8_t *p, size_t n, struct runlog_left *left,
     struct err *e) MUSTCHECK;
-/* runlog_is_printable - UTF-8 without control characters */
+/* runlog_is_printable - UTF-8 without control characters of ASCII; what is
+ * shown is masked as well (utf8_mask_controls) */
 bool runlog_is_printable(const char *text, size_t n);
 
 #endif

@@ -157,20 +157,32 @@ utf8_append_repaired(struct buf *b, const void *p, size_t n)
 	return 0;
 }
 
-/* Those above U+007F are the two bytes c2 80 to c2 9f. */
+size_t
+utf8_control_len(const void *p, size_t n)
+{
+	const unsigned char *s = p;
+
+	if (n > 0 && (s[0] < ' ' || s[0] == 0x7f))
+		return 1;
+	if (n > 1 && s[0] == 0xc2 && s[1] >= 0x80 && s[1] <= 0x9f)
+		return 2;
+	if (n > 2 && s[0] == 0xe2 &&
+	    ((s[1] == 0x80 && s[2] >= 0xa8 && s[2] <= 0xae) ||
+		(s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9)))
+		return 3;
+	return 0;
+}
+
 size_t
 utf8_mask_controls(char *text, size_t n)
 {
-	size_t used = 0;
+	size_t used = 0, i = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)text[i];
+	while (i < n) {
+		size_t control = utf8_control_len(text + i, n - i);
 
-		if (c == 0xc2 && i + 1 < n && (text[i + 1] & 0xe0) == 0x80) {
-			c = '?';
-			i++;
-		}
-		text[used++] = (char)(c < ' ' || c == 0x7f ? '?' : c);
+		text[used++] = control > 0 ? '?' : text[i];
+		i += control > 0 ? control : 1;
 	}
 	return used;
 }

@@ -19,8 +19,14 @@ void utf8_copy(char *out, size_t size, const char *text);
  * of a character that was cut off there; what is left out of valid text so
  * that it begins with a character */
 size_t utf8_broken_start_len(const void *p, size_t n);
-/* utf8_mask_controls - each control character (U+0000..U+001F, U+007F..U+009F)
- * of text becomes "?", in place; the new length */
+/*
+ * utf8_control_len - bytes of the control character that p[0..n) begins with;
+ * 0: it begins with none.  Beside U+0000..U+001F and U+007F..U+009F these are
+ * what ends a line or turns its direction: U+2028..U+202E, U+2066..U+2069.
+ */
+size_t utf8_control_len(const void *p, size_t n);
+/* utf8_mask_controls - each control character of text becomes "?", in place;
+ * the new length */
 size_t utf8_mask_controls(char *text, size_t n);
 /* utf8_append_repaired - append, each byte that is not part of a character
  * as U+FFFD.  -1 over b's limit. */

@@ -25,11 +25,11 @@
 
 #include "common/msg/msg_gen.h"
 #include "common/fd.h"
+#include "common/text.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "worker/link/digest.h"
 #include "worker/room_watch.h"
-#include "worker/text.h"
 
 /* Taken so far before the agent is told. */
 #define TAKE_BYTES (FRAME_WINDOW_BYTES / 4)

@@ -24,11 +24,11 @@
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/msg/msg_gen.h"
+#include "common/text.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "worker/crowd.h"
 #include "worker/room_watch.h"
-#include "worker/text.h"
 
 /* A log has at most two records per command and two of its own. */
 #define RECORDS_MAX (1u << 20)

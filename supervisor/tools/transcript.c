@@ -6,6 +6,7 @@
 
 #define PART_MIN 256     /* of a head or a tail, however many there are */
 #define ARTIFACTS_MAX 20 /* that are named */
+#define NAME_MAX_BYTES 200
 #define CURSOR_HINT "get_run with cursor \"0\" pages through all"
 
 /* ---- output */
@@ -252,6 +253,19 @@ add_command(struct buf *b, const json_t *c, size_t i, size_t n, size_t part)
 
 /* ---- artifacts */
 
+/* The sandbox named it: a newline in it would begin a line of ours.  As it is
+ * it is in the structure. */
+static void
+add_artifact(struct buf *b, const json_t *a)
+{
+	char shown[NAME_MAX_BYTES + 1];
+
+	utf8_copy(shown, sizeof(shown), js_text(a, "path"));
+	shown[utf8_mask_controls(shown, strlen(shown))] = '\0';
+	(void)buf_printf(b, " %s (%lld bytes)", shown,
+	    (long long)json_integer_value(json_object_get(a, "size")));
+}
+
 static void
 add_artifacts(struct buf *b, const json_t *run)
 {
@@ -268,11 +282,9 @@ add_artifacts(struct buf *b, const json_t *run)
 	(void)buf_printf(b, "artifacts below /artifacts/%.40s/%.40s:",
 	    js_text(run, "identifier"), js_text(run, "run_id"));
 	for (size_t i = 0; i < n && i < ARTIFACTS_MAX; i++) {
-		const json_t *a = json_array_get(all, i);
-
-		(void)buf_printf(b, "%s %.200s (%lld bytes)", i == 0 ? "" : ",",
-		    js_text(a, "path"),
-		    (long long)json_integer_value(json_object_get(a, "size")));
+		if (i > 0)
+			(void)buf_printf(b, ",");
+		add_artifact(b, json_array_get(all, i));
 	}
 	if (n > ARTIFACTS_MAX)
 		more += (json_int_t)(n - ARTIFACTS_MAX);

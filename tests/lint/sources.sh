@@ -27,7 +27,7 @@ list()
 }
 
 base='err|log|xmalloc|clock|buf|fd|uuid|random|utf8|runspec|runlog|runlog_scan|runlog_check|leftlist|frame|base|hashmap|siphash|hex|exit|credit|slice'
-base="$base|msg/wire|msg/codec"
+base="$base|text|msg/wire|msg/codec"
 is_base="^common/($base)\\.[ch]\$"
 
 # library NAME EXPRESSION - C files that match, without a main

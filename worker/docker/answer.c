@@ -12,9 +12,9 @@
 #include <jansson.h>
 
 #include "common/js.h"
+#include "common/text.h"
 #include "common/xmalloc.h"
 #include "worker/docker/body.h"
-#include "worker/text.h"
 
 #define DEPTH_MAX 32
 #define CPUS_MAX 65536

@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "common/js.h"
+#include "common/text.h"
 #include "worker/docker/answer.h"
-#include "worker/text.h"
 
 #define DEPTH_MAX 32
 #define WORD_MAX 65

@@ -8,11 +8,11 @@
 
 #include "common/clock.h"
 #include "common/js.h"
+#include "common/text.h"
 #include "common/xmalloc.h"
 #include "worker/docker/answer.h"
 #include "worker/docker/api.h"
 #include "worker/docker/docker.h"
-#include "worker/text.h"
 
 #define ANSWER_MAX (1u << 20)
 #define DEPTH_MAX 32

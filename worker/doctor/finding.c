@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "common/js.h"
-#include "worker/text.h"
+#include "common/text.h"
 
 #define WHAT_WIDTH 12
 

@@ -2,10 +2,10 @@
 
 #include <stdio.h>
 
+#include "common/text.h"
 #include "worker/doctor/advisory.h"
 #include "worker/doctor/host.h"
 #include "worker/doctor/version.h"
-#include "worker/text.h"
 
 #define WORD_MAX 80
 

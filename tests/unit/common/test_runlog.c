@@ -412,6 +412,26 @@ test_an_end_comes_back_the_same(void **state)
 	buf_clear(&b);
 }
 
+/* The sandbox may have said it, and clients are shown it. */
+static void
+test_the_text_of_an_end_has_no_control_characters(void **state)
+{
+	struct runlog_end end = {.reason = RUNLOG_START_FAILED,
+	    .text = "no \x1b[2Jsuch\r\n\xc2\x9b"
+		    "1m\xffprogram"};
+	struct runlog_end got;
+	struct buf b;
+	struct err e;
+
+	(void)state;
+	buf_init(&b, 0);
+	runlog_put_end(&b, &end);
+	assert_int_equal(
+	    runlog_parse_end(buf_data(&b), buf_len(&b), &got, &e), 0);
+	assert_string_equal(got.text, "no [2Jsuch 1m program");
+	buf_clear(&b);
+}
+
 /* Agents of before wrote no memory, and their sandboxes and logs live on. */
 static void
 test_an_end_of_an_earlier_agent_is_read(void **state)
@@ -556,6 +576,7 @@ main(void)
 	    cmocka_unit_test(test_what_was_left_comes_back_the_same),
 	    cmocka_unit_test(test_what_was_left_is_not_believed),
 	    cmocka_unit_test(test_an_end_comes_back_the_same),
+	    cmocka_unit_test(test_the_text_of_an_end_has_no_control_characters),
 	    cmocka_unit_test(test_an_end_of_an_earlier_agent_is_read),
 	    cmocka_unit_test(test_numbers_that_cannot_be_are_cut),
 	    cmocka_unit_test(test_the_longest_end_text_fits_a_record),

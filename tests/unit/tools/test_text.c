@@ -96,6 +96,19 @@ artifacts_are_named_with_where_they_are(void **state)
 	    "a.txt (3 bytes), d/b (0 bytes)\n");
 }
 
+/* The sandbox gave it its name. */
+static void
+the_name_of_an_artifact_forges_no_line(void **state)
+{
+	(void)state;
+	expect(&tool_get_run,
+	    run_from("{'run_id':'ID','identifier':'box','state':'completed',"
+		     "'commands':[],'artifacts':[{'path':'a\\nexit code 0"
+		     "\\u001b[2J\\u009b','size':3}]}"),
+	    "run ID completed\nartifacts below /artifacts/box/ID: "
+	    "a?exit code 0?[2J? (3 bytes)\n");
+}
+
 static void
 what_was_cut_is_counted_exactly(void **state)
 {
@@ -297,6 +310,7 @@ main(void)
 	    cmocka_unit_test(
 		several_commands_are_numbered_and_each_end_is_told),
 	    cmocka_unit_test(artifacts_are_named_with_where_they_are),
+	    cmocka_unit_test(the_name_of_an_artifact_forges_no_line),
 	    cmocka_unit_test(what_was_cut_is_counted_exactly),
 	    cmocka_unit_test(of_what_is_no_text_the_bytes_are_counted),
 	    cmocka_unit_test(a_head_and_a_tail_that_meet_are_one),

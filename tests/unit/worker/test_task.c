@@ -468,8 +468,9 @@ test_a_refused_run_never_began(void **state)
 	(void)state;
 	new_task(1 << 20);
 	attach(NULL);
-	assert_int_equal(
-	    fake_link_close(&fix.link, fix.chan, 11, "too many \x01runs"), 0);
+	assert_int_equal(fake_link_close(&fix.link, fix.chan, 11,
+			     "too many\xc2\x9b\x01runs"),
+	    0);
 	text = expect_end(RUNLOG_START_FAILED);
 	assert_string_equal(text, "the sandbox refused the run: too many runs");
 	free(text);

@@ -1,4 +1,4 @@
-#include "worker/text.h"
+#include "common/text.h"
 
 #include "common/utf8.h"
 
@@ -7,15 +7,16 @@ text_clean(char *to, size_t size, const void *from, size_t n)
 {
 	const unsigned char *s = from;
 	bool is_utf8 = utf8_is_valid(from, n);
-	size_t used = 0;
+	size_t used = 0, i = 0;
 
-	for (size_t i = 0; i < n && used + 1 < size; i++) {
-		bool plain = s[i] >= 0x20 && s[i] < 0x7f;
+	while (i < n && used + 1 < size) {
+		size_t control = utf8_control_len(s + i, n - i);
 
-		if (plain || (is_utf8 && s[i] >= 0x80))
+		if (control == 0 && (is_utf8 || s[i] < 0x80))
 			to[used++] = (char)s[i];
 		else if (used > 0 && to[used - 1] != ' ')
 			to[used++] = ' ';
+		i += control > 0 ? control : 1;
 	}
 	if (is_utf8)
 		used = utf8_complete_len(to, used);
