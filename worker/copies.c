@@ -4,11 +4,13 @@
 #include "common/metric.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "worker/copy_clock.h"
 
 TAILQ_HEAD(copy_queue, copy_job);
 
 struct copies {
 	struct copy_host host;
+	struct copy_clock clock; /* since somebody waits */
 	struct copy_queue queue;
 	struct peer *peer;    /* NULL: away */
 	struct copy *copy;    /* under way, or ended and kept; NULL: none */
@@ -54,6 +56,22 @@ release_cb(void *arg)
 	start_next(cs);
 }
 
+/* What an agent did not give for one run it would not give for the next.  What
+ * is left out stays in the sandbox: a later run's copy lists it. */
+static void
+end_waiting(struct copies *cs)
+{
+	struct copy_job *job;
+
+	while ((job = TAILQ_FIRST(&cs->queue)) != NULL) {
+		TAILQ_REMOVE(&cs->queue, job, link);
+		job->waits = false;
+		job->done(job,
+		    "artifact extraction: the sandbox took too long to give "
+		    "the files of an earlier run, these are left out");
+	}
+}
+
 static void
 end_cb(struct copy *c, void *arg)
 {
@@ -63,6 +81,8 @@ end_cb(struct copy *c, void *arg)
 	(void)metric_observe(
 	    FAMILY_ARTIFACT_COPY_SECONDS, 0, clock_mono_us() - cs->began_us);
 	cs->job->done(cs->job, copy_error(c));
+	if (copy_clock_is_late(&cs->clock))
+		end_waiting(cs);
 	/* Freed later in any case: it is in use up the stack. */
 	timer_set_ms(cs->release, copy_files(c) > 0 ? COPIES_COMMIT_MS : 0);
 }
@@ -78,6 +98,7 @@ copies_new(struct event_base *base, struct ipc_chan **front,
 	    .front = front,
 	    .limits = limits,
 	    .time_ms = COPY_TIME_MS,
+	    .clock = &cs->clock,
 	    .on_end = end_cb,
 	    .arg = cs};
 	cs->release = timer_new(base, release_cb, cs);
@@ -102,6 +123,8 @@ copies_free(struct copies *cs)
 void
 copies_add(struct copies *cs, struct copy_job *job)
 {
+	if (TAILQ_EMPTY(&cs->queue) && (cs->copy == NULL || cs->ended))
+		copy_clock_init(&cs->clock, cs->host.limits->late_ms);
 	job->waits = true;
 	TAILQ_INSERT_TAIL(&cs->queue, job, link);
 	start_next(cs);

@@ -5,6 +5,9 @@
  * would list the same files again for the next.  So a copy that found some is
  * kept until copies_drop, which is the front's word that it is done with the
  * task, or for COPIES_COMMIT_MS.
+ *
+ * An agent that is late with one copy (copy_clock.h) ends those that wait as
+ * well.
  */
 #ifndef WORKER_COPIES_H
 #define WORKER_COPIES_H

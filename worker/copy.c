@@ -24,10 +24,12 @@
 #include <sys/stat.h>
 
 #include "common/msg/msg_gen.h"
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/text.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "worker/copy_clock.h"
 #include "worker/link/digest.h"
 #include "worker/room_watch.h"
 
@@ -64,6 +66,7 @@ struct copy {
 	uint64_t run;
 	enum copy_state state;
 	struct peer *peer;
+	uint64_t end_ms; /* not later, whoever is late */
 	struct timer *timer;
 	struct peer_chan *walk; /* NULL: none, or it is over */
 	struct peer_chan *read; /* of the file under way */
@@ -91,6 +94,17 @@ struct copy {
 
 static const struct peer_chan_ops walk_ops, read_ops;
 static void next_file(struct copy *c);
+
+/* Whom the copy waits for: the front while it is asked, else the agent. */
+static void
+set_state(struct copy *c, enum copy_state to)
+{
+	c->state = to;
+	if (to == COPY_ASKING || to == COPY_ENDED)
+		copy_clock_stand(c->host->clock);
+	else
+		copy_clock_go(c->host->clock);
+}
 
 /* ---- what goes wrong */
 
@@ -171,7 +185,7 @@ drop_file(struct copy *c)
 static void
 end(struct copy *c)
 {
-	c->state = COPY_ENDED;
+	set_state(c, COPY_ENDED);
 	drop_batch(c);
 	timer_stop(c->timer);
 	c->host->on_end(c, c->host->arg);
@@ -190,9 +204,32 @@ copy_stop(struct copy *c, const char *why)
 }
 
 static void
+set_timer(struct copy *c)
+{
+	uint64_t now_ms = clock_mono_ms();
+	uint64_t left_ms = c->end_ms > now_ms ? c->end_ms - now_ms : 0;
+
+	timer_set_ms(c->timer,
+	    left_ms < COPY_CLOCK_LOOK_MS ? left_ms : COPY_CLOCK_LOOK_MS);
+}
+
+static void
 timer_cb(void *arg)
 {
-	copy_stop(arg, "it took too long, the rest is left out");
+	struct copy *c = arg;
+	struct ipc_chan *front = *c->host->front;
+
+	/* What the agent says is not read meanwhile. */
+	if (front != NULL && ipc_chan_is_full(front))
+		copy_clock_skip(c->host->clock);
+	if (clock_mono_ms() >= c->end_ms)
+		copy_stop(c, "it took too long, the rest is left out");
+	else if (copy_clock_is_late(c->host->clock))
+		copy_stop(c,
+		    "the sandbox took too long to give its files, the rest is "
+		    "left out");
+	else
+		set_timer(c);
 }
 
 /* ---- life */
@@ -206,7 +243,9 @@ copy_new(const struct copy_host *host, uint64_t run)
 	c->run = run;
 	c->fd = -1;
 	c->timer = timer_new(host->base, timer_cb, c);
-	timer_set_ms(c->timer, host->time_ms);
+	c->end_ms = clock_mono_ms() + host->time_ms;
+	set_timer(c);
+	copy_clock_go(host->clock); /* for its agent */
 	return c;
 }
 
@@ -256,7 +295,7 @@ copy_attach(struct copy *c, struct peer *p)
 	c->nsorted = c->ndone;
 	if (c->nsorted > 0)
 		qsort(c->done, c->nsorted, sizeof(*c->done), compare_names);
-	c->state = COPY_WALKING;
+	set_state(c, COPY_WALKING);
 	c->nlisted = 0;
 	c->walk = peer_open_walk(p,
 	    (struct frame_open_walk){.changed_only = true, .root = COPY_ROOT},
@@ -274,7 +313,7 @@ copy_detach(struct copy *c)
 		return;
 	drop_file(c);
 	drop_batch(c);
-	c->state = COPY_IDLE;
+	set_state(c, COPY_IDLE);
 }
 
 void
@@ -404,6 +443,7 @@ on_walk_close(int code, const char *text, void *arg)
 
 	(void)text; /* strerror's here is in our words */
 	c->walk = NULL;
+	copy_clock_earn_piece(c->host->clock);
 	if (code == E2BIG)
 		note_long_walk(c);
 	else if (code != 0)
@@ -458,7 +498,7 @@ ask_front(struct copy *c, const struct file *f)
 	    .mtime_ns = f->mtime_ns,
 	    .path = {f->path, f->path_len}};
 
-	c->state = COPY_ASKING;
+	set_state(c, COPY_ASKING);
 	c->got = c->taken = 0;
 	msg_send_artifact_open(*c->host->front, &m);
 }
@@ -497,7 +537,7 @@ next_file(struct copy *c)
 		end(c);
 		return;
 	}
-	c->state = COPY_WALKING;
+	set_state(c, COPY_WALKING);
 	peer_take(c->walk, c->nlisted);
 }
 
@@ -542,7 +582,7 @@ copy_on_fd(struct copy *c, uint32_t number, int fd, const char *refusal)
 	c->budget = c->host->limits->file_bytes < left ?
 	    c->host->limits->file_bytes :
 	    left;
-	c->state = COPY_READING;
+	set_state(c, COPY_READING);
 	/* One byte more says that there is more. */
 	c->read = peer_open_read(c->peer,
 	    (struct frame_open_read){
@@ -585,6 +625,7 @@ on_data(const uint8_t *p, size_t n, void *arg, struct err *e)
 		end(c); /* the next would not fit either */
 		return 0;
 	}
+	copy_clock_earn_bytes(c->host->clock, n);
 	digest_add(c->digest, p, n);
 	c->got += n;
 	if (c->got - c->taken >= TAKE_BYTES) {
@@ -607,6 +648,7 @@ file_done(struct copy *c)
 	close_file(c);
 	set_done(c, f);
 	peer_taken(c->peer, &taken);
+	copy_clock_earn_piece(c->host->clock);
 	c->ncopied++;
 	c->total += c->got;
 	msg_send_artifact_done(*c->host->front,

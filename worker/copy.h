@@ -5,8 +5,9 @@
  * descriptor back, a read from the agent, ARTIFACT_DONE with the
  * digest.  Limits count bytes that came, not sizes that were told.  What is
  * over a limit or cannot be copied is left out and noted; the rest goes on.
- * When the link is lost in between it begins anew without the files it has;
- * after COPY_TIME_MS it ends with what it has.
+ * When the link is lost in between it begins anew without the files it has.
+ * It ends with what it has when the agent is late (copy_clock.h), and after
+ * COPY_TIME_MS in any case.
  */
 #ifndef WORKER_COPY_H
 #define WORKER_COPY_H
@@ -24,6 +25,7 @@
 #define COPY_ERROR_MAX 1200
 
 struct copy;
+struct copy_clock;
 struct event_base;
 struct ipc_chan;
 struct room_watch;
@@ -32,6 +34,7 @@ struct copy_limits {
 	uint64_t total_bytes; /* 0: none */
 	uint64_t file_bytes;
 	uint32_t files;
+	uint32_t late_ms; /* an agent may let be waited for (copy_clock.h) */
 	struct room_watch *room; /* of the front's files; or NULL */
 };
 
@@ -40,6 +43,7 @@ struct copy_host {
 	struct ipc_chan **front;
 	const struct copy_limits *limits;
 	uint32_t time_ms; /* COPY_TIME_MS; tests have less time */
+	struct copy_clock *clock;
 	/* All that can be copied was. */
 	void (*on_end)(struct copy *c, void *arg);
 	void *arg;

@@ -136,13 +136,14 @@ worker_init(struct worker *w, struct event_base *base, const struct conf *c,
 	    (uint64_t)conf_int(c, CONF_ARTIFACTS_MAX_EXTRACT_FILE_BYTES);
 	w->limits.files =
 	    (uint32_t)conf_int(c, CONF_ARTIFACTS_MAX_EXTRACT_FILES);
+	/* As for a run's end; the front's own deadline is the last one. */
+	w->limits.late_ms = (uint32_t)conf_int(c, CONF_RUN_GRACE_MS) / 2;
 	w->spool_room = w->artifact_room = (struct room_watch){
 	    .reserve_bytes = (uint64_t)conf_int(c, CONF_DISK_RESERVE_MB) << 20,
 	    .reserve_inodes = (uint64_t)conf_int(c, CONF_DISK_RESERVE_INODES)};
 	w->limits.room = &w->artifact_room;
 	w->task_host = (struct task_host){.base = base,
-	    /* The front's own deadline is the last one. */
-	    .grace_ms = (uint32_t)conf_int(c, CONF_RUN_GRACE_MS) / 2,
+	    .grace_ms = w->limits.late_ms,
 	    .front = &w->front,
 	    .room = &w->spool_room,
 	    .crowd = &w->crowd,

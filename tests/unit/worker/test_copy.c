@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "worker/copy.h"
+#include "worker/copy_clock.h"
 #include "worker/link/digest.h"
 
 struct fixture {
@@ -12,6 +13,7 @@ struct fixture {
 	struct fake_link link;
 	struct peer *peer;
 	struct copy_limits limits;
+	struct copy_clock clock;
 	struct copy_host host;
 	struct copy *copy;
 	uint64_t nentries; /* of the walk so far */
@@ -66,7 +68,9 @@ setup(void **state)
 	    .front = &fix.front.chan,
 	    .limits = &fix.limits,
 	    .time_ms = 60000,
+	    .clock = &fix.clock,
 	    .on_end = on_end};
+	copy_clock_init(&fix.clock, 60000);
 	fix.copy = copy_new(&fix.host, 42);
 	return 0;
 }

@@ -1,0 +1,227 @@
+#include "tests/unit/worker/fixture.h"
+
+#include <sys/mman.h>
+
+#include "worker/copies.h"
+#include "worker/copy_clock.h"
+
+/* What runs that ended wait for: an agent that does not give their files. */
+
+#define LATE_MS 300
+
+struct job {
+	struct copy_job job; /* first */
+	char error[COPY_ERROR_MAX];
+	bool done;
+};
+
+static struct fixture {
+	struct event_base *base;
+	struct front front;
+	struct fake_link link;
+	struct peer *peer;
+	struct copy_limits limits;
+	struct copies *copies;
+	struct job jobs[3];
+	uint32_t chan; /* the last opened */
+} fix;
+
+static int
+on_hello(const struct peer_hello *h, void *arg, struct err *e)
+{
+	(void)h;
+	(void)arg;
+	(void)e;
+	return 0;
+}
+
+static void
+on_down(const struct err *why, void *arg)
+{
+	(void)why;
+	(void)arg;
+	copies_detach(fix.copies);
+}
+
+static const struct peer_ops peer_ops = {
+    .on_hello = on_hello, .on_down = on_down};
+
+static void
+done_cb(struct copy_job *job, const char *error)
+{
+	struct job *j = (struct job *)job;
+
+	assert_false(j->done);
+	j->done = true;
+	(void)snprintf(j->error, sizeof(j->error), "%s", error);
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	memset(&fix, 0, sizeof(fix));
+	fix.base = event_base_new();
+	front_init(&fix.front, fix.base);
+	fake_link_init(&fix.link);
+	fix.peer = peer_new(&fix.link.l, &peer_ops, NULL);
+	fake_link_greet(&fix.link);
+	fix.limits = (struct copy_limits){
+	    .file_bytes = 1 << 30, .files = 100, .late_ms = LATE_MS};
+	fix.copies = copies_new(fix.base, &fix.front.chan, &fix.limits);
+	copies_attach(fix.copies, fix.peer);
+	for (size_t i = 0; i < ARRAY_LEN(fix.jobs); i++)
+		fix.jobs[i].job =
+		    (struct copy_job){.task = i + 1, .done = done_cb};
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	copies_free(fix.copies);
+	peer_free(fix.peer);
+	front_clear(&fix.front);
+	fixture_settle(fix.base);
+	event_base_free(fix.base);
+	return 0;
+}
+
+static void
+add_all(void)
+{
+	for (size_t i = 0; i < ARRAY_LEN(fix.jobs); i++)
+		copies_add(fix.copies, &fix.jobs[i].job);
+	buf_clear(&fix.link.l.out);
+	fix.chan = 1;
+}
+
+static void
+expect_all_late(void)
+{
+	assert_non_null(strstr(fix.jobs[0].error,
+	    "the sandbox took too long to give its files, the rest is left"));
+	for (size_t i = 1; i < ARRAY_LEN(fix.jobs); i++) {
+		assert_true(fix.jobs[i].done);
+		assert_non_null(strstr(fix.jobs[i].error,
+		    "the sandbox took too long to give the files of an "
+		    "earlier run"));
+	}
+}
+
+static void
+test_a_silent_walk_ends_all_that_wait(void **state)
+{
+	(void)state;
+	add_all();
+	fixture_loop(fix.base, &fix.jobs[0].done);
+	expect_all_late();
+}
+
+static void
+test_a_link_that_stays_away_is_waited_for_as_long(void **state)
+{
+	(void)state;
+	add_all();
+	fake_link_lose(&fix.link);
+	fixture_loop(fix.base, &fix.jobs[0].done);
+	expect_all_late();
+}
+
+static void
+open_file(void)
+{
+	const struct frame_entry m = {.chan = fix.chan++,
+	    .kind = 'f',
+	    .mark = (const uint8_t[FRAME_MARK_BYTES]){0},
+	    .path = {(const uint8_t *)"a", 1}};
+	struct buf b;
+	struct err e;
+
+	buf_init(&b, 0);
+	assert_int_equal(frame_put_entry(&b, &m), 0);
+	assert_int_equal(fake_link_say(&fix.link, &b, &e), 0);
+	assert_int_equal(fake_link_close(&fix.link, fix.chan - 1, 0, ""), 0);
+	copies_on_fd(fix.copies, &fix.jobs[0].job, 0,
+	    memfd_create("f", MFD_CLOEXEC), "");
+}
+
+/* A byte now and then does not put it off. */
+static void
+test_a_file_that_trickles_ends_all_that_wait(void **state)
+{
+	const uint64_t end_ms = clock_mono_ms() + FIXTURE_WAIT_MS;
+	uint64_t at = 0;
+
+	(void)state;
+	add_all();
+	open_file();
+	while (!fix.jobs[0].done) {
+		assert_true(clock_mono_ms() < end_ms);
+		assert_int_equal(
+		    fake_link_data(&fix.link, fix.chan, at++, "x", 1), 0);
+		(void)event_base_loop(fix.base, EVLOOP_NONBLOCK);
+		(void)usleep(1000);
+	}
+	expect_all_late();
+}
+
+static void
+test_the_time_that_the_front_takes_is_not_the_agents(void **state)
+{
+	struct copy_clock k;
+
+	(void)state;
+	copy_clock_init(&k, 0);
+	assert_false(copy_clock_is_late(&k));
+	copy_clock_go(&k);
+	copy_clock_stand(&k);
+	copy_clock_earn_piece(&k);
+	(void)usleep(2000);
+	assert_false(copy_clock_is_late(&k));
+	copy_clock_go(&k);
+	while (!copy_clock_is_late(&k))
+		;
+	copy_clock_stand(&k);
+	copy_clock_earn_bytes(&k, 1 << 30); /* it has 0 now, and no more */
+	copy_clock_go(&k);
+	while (!copy_clock_is_late(&k))
+		;
+}
+
+/* Each as the first that is late: nobody waited before. */
+static void
+test_a_later_run_has_its_own_time(void **state)
+{
+	(void)state;
+	copies_add(fix.copies, &fix.jobs[0].job);
+	fixture_loop(fix.base, &fix.jobs[0].done);
+	copies_drop(fix.copies, &fix.jobs[0].job);
+	copies_add(fix.copies, &fix.jobs[1].job);
+	assert_false(fix.jobs[1].done);
+	buf_clear(&fix.link.l.out);
+	assert_int_equal(fake_link_close(&fix.link, 2, 0, ""), 0);
+	assert_true(fix.jobs[1].done);
+	assert_string_equal(fix.jobs[1].error, "");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(
+		test_a_silent_walk_ends_all_that_wait, setup, teardown),
+	    cmocka_unit_test_setup_teardown(
+		test_a_link_that_stays_away_is_waited_for_as_long, setup,
+		teardown),
+	    cmocka_unit_test_setup_teardown(
+		test_a_file_that_trickles_ends_all_that_wait, setup, teardown),
+	    cmocka_unit_test_setup_teardown(
+		test_a_later_run_has_its_own_time, setup, teardown),
+	    cmocka_unit_test(
+		test_the_time_that_the_front_takes_is_not_the_agents),
+	};
+
+	return cmocka_run_group_tests_name("copies", tests, NULL, NULL);
+}
