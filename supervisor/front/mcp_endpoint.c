@@ -219,6 +219,30 @@ take_small(struct endpoint *p)
 	mcp_message_free(message);
 }
 
+/* A large message's place, or its refusal. */
+static bool
+has_room(struct front *f, struct http_exchange *x)
+{
+	enum bodies_room room = bodies_have_room(
+	    f->bodies, http_principal(x)->tenant, http_body_bytes(x));
+	char text[160];
+
+	if (room == BODIES_ROOM)
+		return true;
+	http_add_header(x, "Retry-After", "1");
+	if (room == BODIES_FULL) {
+		front_mcp_error(x, 503, MCP_SERVER_ERROR,
+		    "too many large messages are being read: try again later");
+		return false;
+	}
+	(void)snprintf(text, sizeof(text),
+	    "%u MiB of large messages of tenant %s wait to be read: await "
+	    "their answers before you send more",
+	    BODIES_TENANT_MAX >> 20, http_principal(x)->tenant_name);
+	front_mcp_error(x, 429, MCP_SERVER_ERROR, text);
+	return false;
+}
+
 static void
 take_message(struct front *f, struct http_exchange *x)
 {
@@ -226,19 +250,15 @@ take_message(struct front *f, struct http_exchange *x)
 	    http_body_bytes(x) > BODIES_FROM;
 	struct endpoint *p;
 
-	if (is_large && !bodies_have_room(f->bodies, http_body_bytes(x))) {
-		http_add_header(x, "Retry-After", "1");
-		front_mcp_error(x, 503, MCP_SERVER_ERROR,
-		    "too many large messages are being read: try again later");
+	if (is_large && !has_room(f, x))
 		return;
-	}
 	p = xcalloc(1, sizeof(*p));
 	p->f = f;
 	p->x = x;
 	http_hold(x, endpoint_on_gone, p);
 	if (is_large)
-		p->reading =
-		    bodies_read(f->bodies, http_take_body(x), body_read_cb, p);
+		p->reading = bodies_read(f->bodies, http_principal(x)->tenant,
+		    http_take_body(x), body_read_cb, p);
 	else
 		take_small(p);
 }

@@ -12,6 +12,8 @@
 
 #define PING "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"
 
+static const struct tenant_id A = {1}, B = {2};
+
 struct place {
 	struct event_base *base;
 	struct threads *threads;
@@ -87,8 +89,9 @@ test_a_body_is_read_in_a_later_turn(void **state)
 
 	(void)state;
 	place_open(&p, 1);
-	(void)bodies_read(p.bodies, body_of(PING, 3 * 65536), heard_cb, &good);
-	(void)bodies_read(p.bodies, body_of("{", 0), heard_cb, &bad);
+	(void)bodies_read(
+	    p.bodies, A, body_of(PING, 3 * 65536), heard_cb, &good);
+	(void)bodies_read(p.bodies, A, body_of("{", 0), heard_cb, &bad);
 	assert_int_equal(good.calls, 0);
 	await(&p, &bad);
 	assert_int_equal(good.calls, 1);
@@ -108,7 +111,7 @@ test_many_bodies_are_read_in_their_order(void **state)
 	place_open(&p, 1);
 	for (size_t i = 0; i < ARRAY_LEN(h); i++)
 		(void)bodies_read(
-		    p.bodies, body_of(PING, 65536), heard_cb, &h[i]);
+		    p.bodies, A, body_of(PING, 65536), heard_cb, &h[i]);
 	await(&p, &h[ARRAY_LEN(h) - 1]);
 	for (size_t i = 0; i < ARRAY_LEN(h); i++)
 		assert_int_equal(h[i].calls, 1);
@@ -117,29 +120,82 @@ test_many_bodies_are_read_in_their_order(void **state)
 
 /* No thread: all of them stand where they are. */
 static void
-test_bytes_under_way_have_a_bound(void **state)
+test_bytes_under_way_have_a_bound_per_tenant(void **state)
 {
 	struct body_reading *r[BODIES_AT_ONCE + 2];
+	const size_t mib = 1 << 20;
 	struct heard h = {0};
 	struct place p;
 
 	(void)state;
 	place_open(&p, 0);
-	assert_true(bodies_have_room(p.bodies, BODIES_TOTAL_MAX + 1));
+	assert_int_equal(
+	    bodies_have_room(p.bodies, A, BODIES_TOTAL_MAX + 1), BODIES_ROOM);
 	for (size_t i = 0; i < ARRAY_LEN(r); i++)
-		r[i] = bodies_read(
-		    p.bodies, body_of("", 16 * 65536), heard_cb, &h);
-	assert_false(bodies_have_room(p.bodies, BODIES_TOTAL_MAX));
-	assert_true(bodies_have_room(
-	    p.bodies, BODIES_TOTAL_MAX - ARRAY_LEN(r) * 16 * 65536));
+		r[i] = bodies_read(p.bodies, A, body_of("", mib), heard_cb, &h);
+	assert_int_equal(bodies_have_room(p.bodies, A, BODIES_TENANT_MAX),
+	    BODIES_TENANT_FULL);
+	assert_int_equal(bodies_have_room(p.bodies, A,
+			     BODIES_TENANT_MAX - ARRAY_LEN(r) * mib),
+	    BODIES_ROOM);
+	assert_int_equal(
+	    bodies_have_room(p.bodies, B, BODIES_TENANT_MAX), BODIES_ROOM);
 	for (size_t i = 0; i < ARRAY_LEN(r); i++)
 		body_reading_cancel(r[i]);
 	/* Those that the threads have still take room. */
-	assert_true(bodies_have_room(
-	    p.bodies, BODIES_TOTAL_MAX - (size_t)BODIES_AT_ONCE * 16 * 65536));
-	assert_false(bodies_have_room(p.bodies, BODIES_TOTAL_MAX));
+	assert_int_equal(bodies_have_room(p.bodies, A,
+			     BODIES_TENANT_MAX - BODIES_AT_ONCE * mib),
+	    BODIES_ROOM);
+	assert_int_equal(bodies_have_room(p.bodies, A, BODIES_TENANT_MAX),
+	    BODIES_TENANT_FULL);
 	place_close(&p);
 	assert_int_equal(h.calls, 0);
+}
+
+static void
+test_when_all_is_taken_a_tenant_without_any_has_one(void **state)
+{
+	const struct tenant_id newcomer = {100};
+	struct body_reading *r[BODIES_TOTAL_MAX / BODIES_TENANT_MAX + 1];
+	struct heard h = {0};
+	struct place p;
+
+	(void)state;
+	place_open(&p, 0);
+	for (size_t i = 0; i + 1 < ARRAY_LEN(r); i++)
+		r[i] = bodies_read(p.bodies, (struct tenant_id){i + 1},
+		    body_of("", BODIES_TENANT_MAX), heard_cb, &h);
+	assert_int_equal(
+	    bodies_have_room(p.bodies, newcomer, 1 << 20), BODIES_ROOM);
+	r[ARRAY_LEN(r) - 1] = bodies_read(
+	    p.bodies, newcomer, body_of("", 1 << 20), heard_cb, &h);
+	assert_int_equal(
+	    bodies_have_room(p.bodies, newcomer, 1 << 20), BODIES_FULL);
+	for (size_t i = 0; i < ARRAY_LEN(r); i++)
+		body_reading_cancel(r[i]);
+	place_close(&p);
+}
+
+/* One of B comes when many of A wait. */
+static void
+test_the_tenants_take_turns(void **state)
+{
+	struct heard a[4 * BODIES_AT_ONCE] = {{0}}, b = {0};
+	unsigned int before = 0;
+	struct place p;
+
+	(void)state;
+	place_open(&p, 1);
+	for (size_t i = 0; i < ARRAY_LEN(a); i++)
+		(void)bodies_read(
+		    p.bodies, A, body_of(PING, 65536), heard_cb, &a[i]);
+	(void)bodies_read(p.bodies, B, body_of(PING, 65536), heard_cb, &b);
+	await(&p, &b);
+	for (size_t i = 0; i < ARRAY_LEN(a); i++)
+		before += a[i].calls;
+	assert_true(before < ARRAY_LEN(a));
+	await(&p, &a[ARRAY_LEN(a) - 1]);
+	place_close(&p);
 }
 
 static void
@@ -154,14 +210,15 @@ test_who_canceled_hears_nothing(void **state)
 	for (unsigned int round = 0; round < 20; round++) {
 		for (size_t i = 0; i < ARRAY_LEN(r); i++)
 			r[i] = bodies_read(
-			    p.bodies, body_of(PING, 65536), heard_cb, &gone);
+			    p.bodies, A, body_of(PING, 65536), heard_cb, &gone);
 		for (size_t i = 0; i < ARRAY_LEN(r); i++)
 			body_reading_cancel(r[i]);
 	}
-	(void)bodies_read(p.bodies, body_of(PING, 65536), heard_cb, &h);
+	(void)bodies_read(p.bodies, A, body_of(PING, 65536), heard_cb, &h);
 	await(&p, &h);
 	assert_int_equal(gone.calls, 0);
-	assert_true(bodies_have_room(p.bodies, BODIES_TOTAL_MAX));
+	assert_int_equal(
+	    bodies_have_room(p.bodies, A, BODIES_TOTAL_MAX), BODIES_ROOM);
 	place_close(&p);
 }
 
@@ -171,7 +228,10 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_a_body_is_read_in_a_later_turn),
 	    cmocka_unit_test(test_many_bodies_are_read_in_their_order),
-	    cmocka_unit_test(test_bytes_under_way_have_a_bound),
+	    cmocka_unit_test(test_bytes_under_way_have_a_bound_per_tenant),
+	    cmocka_unit_test(
+		test_when_all_is_taken_a_tenant_without_any_has_one),
+	    cmocka_unit_test(test_the_tenants_take_turns),
 	    cmocka_unit_test(test_who_canceled_hears_nothing),
 	};
 
