@@ -167,8 +167,8 @@ test_when_all_is_taken_a_tenant_without_any_has_one(void **state)
 		    body_of("", BODIES_TENANT_MAX), heard_cb, &h);
 	assert_int_equal(
 	    bodies_have_room(p.bodies, newcomer, 1 << 20), BODIES_ROOM);
-	r[ARRAY_LEN(r) - 1] = bodies_read(
-	    p.bodies, newcomer, body_of("", 1 << 20), heard_cb, &h);
+	r[ARRAY_LEN(r) - 1] =
+	    bodies_read(p.bodies, newcomer, body_of("", 1 << 20), heard_cb, &h);
 	assert_int_equal(
 	    bodies_have_room(p.bodies, newcomer, 1 << 20), BODIES_FULL);
 	for (size_t i = 0; i < ARRAY_LEN(r); i++)
