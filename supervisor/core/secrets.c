@@ -499,18 +499,24 @@ refers(const struct runspec *spec)
 }
 
 int
-secrets_check(const struct secrets *ss, struct tenant_id tenant,
+secrets_check(const struct secrets *ss, const struct principal *who,
     const struct runspec *spec, struct err *e)
 {
 	size_t bytes;
 
 	if (!refers(spec))
 		return 0;
+	if (who->role != PRINCIPAL_USER)
+		return err_set(e, ERR_POLICY,
+		    "the run refers to secrets of tenant %s, which programs "
+		    "that an administrator starts are not given: have it run "
+		    "with a token of role user of this tenant",
+		    who->tenant_name);
 	if (measure(spec, &bytes, e) != 0)
 		return e->code;
 	for (uint32_t i = 0; i < spec->ncommands; i++)
-		if (check_command(ss, tenant, &spec->commands[i], &bytes, e) !=
-		    0)
+		if (check_command(
+			ss, who->tenant, &spec->commands[i], &bytes, e) != 0)
 			return e->code;
 	return 0;
 }

@@ -73,10 +73,18 @@ void secrets_drop(
  * itself */
 void secrets_forget(struct secrets *ss, struct tenant_id tenant);
 
-/* secrets_check - could this run be given what it refers to, now?
- * ERR_INVAL: no reference; ERR_NO_SECRET, ERR_NO_SECRET_KEY; ERR_LIMIT: it
- * would be too large */
-int secrets_check(const struct secrets *ss, struct tenant_id tenant,
+/*
+ * secrets_check - may this run of who's be given what it refers to, and could
+ * it be, now?
+ *
+ * The tenant's own principals may (PRINCIPAL_USER).  An administrator sees what
+ * a run prints and may say whose run it is, so one that an administrator
+ * starts in a tenant's name is given nothing, whatever its text.
+ *
+ * ERR_POLICY: not this principal; ERR_INVAL: no reference; ERR_NO_SECRET,
+ * ERR_NO_SECRET_KEY; ERR_LIMIT: it would be too large.
+ */
+int secrets_check(const struct secrets *ss, const struct principal *who,
     const struct runspec *spec, struct err *e) MUSTCHECK;
 /* secrets_is_reference - a variable's value that names a secret, and is none */
 bool secrets_is_reference(const char *value);

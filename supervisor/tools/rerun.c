@@ -245,7 +245,7 @@ rerun_begin(const struct rerun_wish *wish, struct run **out, bool *is_new,
 		return e->code;
 	w.by = wish->by;
 	w.rerun_of = wish->row->uuid;
-	if (secrets_check(core_secrets(r.core), who->tenant, &w.spec, e) != 0 ||
+	if (secrets_check(core_secrets(r.core), who, &w.spec, e) != 0 ||
 	    home_find_or_open(
 		r.core, who, r.row->identifier, 0, &sb, is_new, e) != 0 ||
 	    run_create(core_runs(r.core), sb, &w, out, e) != 0)

@@ -114,8 +114,8 @@ run_begin(struct run_call *c, struct run_args *a, struct err *e)
 	struct run *r;
 
 	a->wish.by = c->t.call;
-	if (secrets_check(core_secrets(core), c->t.call->who->tenant,
-		&a->wish.spec, e) != 0 ||
+	if (secrets_check(
+		core_secrets(core), c->t.call->who, &a->wish.spec, e) != 0 ||
 	    home_find_or_open(core, c->t.call->who, a->identifier, a->ttl_s,
 		&sb, &is_new, e) != 0)
 		return e->code;

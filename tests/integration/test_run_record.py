@@ -222,6 +222,36 @@ def test_references_to_secrets_are_recorded_and_hold_again(client, sandbox):
         "error"]["message"]
 
 
+def test_an_administrator_gets_at_no_secret_by_a_run(make_server):
+    """Neither by one that refers to it, nor by one that is told to."""
+    server = make_server()
+    client, admin = server.client(), Admin(server)
+    status, _, _ = client.request("PUT", "/api/v1/secrets/key", "hunter2")
+    assert status == 201
+    greets = client.run("box", {"shell": "echo $NAME",
+                                "env": {"NAME": "moon"}})["run_id"]
+    refers = client.run("box", {"shell": "echo ${#S}",
+                                "env": {"S": "secret://key"}})["run_id"]
+
+    def ask(run, body, want):
+        return admin.ask("POST", f"/api/v1/runs/{run}/rerun?tenant=default",
+                         want, json.dumps(body))
+
+    for run, body in ((greets, {"env": {"NAME": "secret://key"}}),
+                      (greets, {"env": {"NAME": "secret://never"}}),
+                      (refers, {})):
+        error = ask(run, body, 403)["error"]
+        assert error["code"] == "policy"
+        assert "with a token of role user of this tenant" in error["message"]
+    for run, body in ((greets, {"env": {"NAME": "sun"}}),
+                      (refers, {"env": {"S": "none"}})):
+        again = ask(run, body, 201)["run_id"]
+        assert client.wait_end(again)["state"] == "completed"
+    again = rerun(client, greets, {"env": {"NAME": "secret://key"}})["run_id"]
+    client.wait_end(again)
+    assert output(client, again)[0] == b"hunter2\n"
+
+
 def test_code_is_run_once_more(client, sandbox):
     client.call("initialize_sandbox", identifier=sandbox)
     run = client.call("execute_code", identifier=sandbox,
@@ -264,9 +294,9 @@ class Admin:
     def __init__(self, server):
         self.path = f"{server.data}/admin.sock"
 
-    def ask(self, method, path, want=200):
+    def ask(self, method, path, want=200, body=None):
         conn = UnixConnection(self.path)
-        conn.request(method, path)
+        conn.request(method, path, body)
         answer = conn.getresponse()
         data = answer.read()
         conn.close()

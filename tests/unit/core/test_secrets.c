@@ -23,6 +23,12 @@
 static const struct tenant_id ours = {STORE_TENANT_DEFAULT};
 static const struct tenant_id others = {STORE_TENANT_DEFAULT + 1};
 
+static struct principal our_user = {.refs = 1,
+    .tenant = {STORE_TENANT_DEFAULT},
+    .role = PRINCIPAL_USER,
+    .tenant_name = "ours",
+    .subject = "a token"};
+
 static struct {
 	char dir[64];
 	struct event_base *base;
@@ -143,7 +149,7 @@ check(const char *first, const char *second)
 	struct runspec s = spec_of(first, second);
 	struct err e;
 
-	return secrets_check(g.ss, ours, &s, &e);
+	return secrets_check(g.ss, &our_user, &s, &e);
 }
 
 /* What the worker is told. */
@@ -208,12 +214,40 @@ test_a_secret_of_another_tenant_is_as_none(void **state)
 	(void)state;
 	put_text(others, "theirs", "hunter2");
 	s = spec_of("A=secret://theirs", "B=");
-	assert_int_equal(secrets_check(g.ss, ours, &s, &ours_e), ERR_NO_SECRET);
 	assert_int_equal(
-	    secrets_check(g.ss, (struct tenant_id){99}, &s, &never_e),
+	    secrets_check(g.ss, &our_user, &s, &ours_e), ERR_NO_SECRET);
+	assert_int_equal(
+	    secrets_check(g.ss,
+		&(struct principal){.tenant = {99}, .role = PRINCIPAL_USER}, &s,
+		&never_e),
 	    ERR_NO_SECRET);
 	assert_string_equal(ours_e.msg, never_e.msg);
 	assert_null(secrets_next(g.ss, ours, NULL));
+}
+
+/* Also when it says that it is of the tenant. */
+static void
+test_nobody_but_the_tenants_users_may_run_with_one(void **state)
+{
+	struct principal who = our_user;
+	struct runspec s;
+	struct err e;
+
+	(void)state;
+	put_text(ours, "key", "hunter2");
+	for (unsigned int role = 0; role < PRINCIPAL_ROLE_COUNT; role++) {
+		who.role = (enum principal_role)role;
+		if (role == PRINCIPAL_USER)
+			continue;
+		s = spec_of("A=plain", "B=");
+		assert_int_equal(secrets_check(g.ss, &who, &s, &e), 0);
+		s = spec_of("A=plain", "B=secret://key");
+		assert_int_equal(secrets_check(g.ss, &who, &s, &e), ERR_POLICY);
+		assert_non_null(strstr(e.msg, "token of role user"));
+		s = spec_of("A=secret://never", "B=");
+		assert_int_equal(secrets_check(g.ss, &who, &s, &e), ERR_POLICY);
+	}
+	assert_int_equal(check("A=plain", "B=secret://key"), 0);
 }
 
 static void
@@ -299,9 +333,9 @@ test_a_run_that_would_be_too_large_is_refused_before_it_is(void **state)
 	for (size_t i = 0; i < 40; i++)
 		env[i] = (char *)(uintptr_t) "A=secret://l";
 	env[40] = NULL;
-	assert_int_equal(secrets_check(g.ss, ours, &s, &e), ERR_LIMIT);
+	assert_int_equal(secrets_check(g.ss, &our_user, &s, &e), ERR_LIMIT);
 	c.nenv = 31;
-	assert_int_equal(secrets_check(g.ss, ours, &s, &e), 0);
+	assert_int_equal(secrets_check(g.ss, &our_user, &s, &e), 0);
 }
 
 static void
@@ -416,6 +450,7 @@ main(void)
 	    TEST(test_a_value_takes_the_place_of_its_reference),
 	    TEST(test_a_reference_is_a_whole_value_and_nothing_else),
 	    TEST(test_a_secret_of_another_tenant_is_as_none),
+	    TEST(test_nobody_but_the_tenants_users_may_run_with_one),
 	    TEST(test_a_command_that_lacks_one_says_so_and_no_other_does),
 	    TEST(test_what_is_no_secret_is_refused),
 	    TEST(test_a_tenant_has_so_many_and_so_much),
