@@ -100,15 +100,17 @@ env_build(struct env_start *s, const struct proc_spec *spec)
 	s->shell_argv[0] =
 	    xstrdup(strstr(s->program, "bash") != NULL ? "bash" : "sh");
 	s->shell_argv[1] = xstrdup("-lc");
-	s->shell_argv[2] = spec->argv[0];
+	/* A text that begins with - or + is no option. */
+	s->shell_argv[2] = xstrdup("--");
+	s->shell_argv[3] = spec->argv[0];
 	s->argv = s->shell_argv;
 }
 
 void
 env_clear(struct env_start *s)
 {
-	free(s->shell_argv[0]);
-	free(s->shell_argv[1]);
+	for (size_t i = 0; i < ENV_SHELL_WORDS; i++)
+		free(s->shell_argv[i]);
 	for (uint32_t i = 0; i < s->nbase; i++)
 		free(s->base[i]);
 	free(s->env);

@@ -13,13 +13,15 @@
 #define ENV_DEFAULT_PATH                                                       \
 	"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+#define ENV_SHELL_WORDS 3 /* before its text */
+
 struct env_start {
 	char *const *argv;
 	char **env;
 	const char *program; /* as in struct keeper_job */
 	const char *search;
 	/* owned */
-	char *shell_argv[4];
+	char *shell_argv[ENV_SHELL_WORDS + 2]; /* but for the text */
 	char *base[6];
 	uint32_t nbase;
 };

@@ -133,16 +133,10 @@ env_from(
 
 /* ---- one command */
 
-static char *
-trimmed(const char *s)
+static bool
+is_blank(const char *s)
 {
-	size_t n;
-
-	s += strspn(s, " \t\r\n");
-	n = strlen(s);
-	while (n > 0 && strchr(" \t\r\n", s[n - 1]) != NULL)
-		n--;
-	return xstrndup(s, n);
+	return s[strspn(s, " \t\r\n")] == '\0';
 }
 
 static void
@@ -168,19 +162,19 @@ joined(const json_t *argv)
 }
 
 /* The compatible tool's rule: exactly one of the two; given both, the words of
- * argv, joined by blanks, are the shell text. */
+ * argv, joined by blanks, are the shell text.  A text of nothing but blanks is
+ * none; any other is run whole, since a blank at its end may be escaped. */
 static int
 command_words(
     struct runspec_command *c, const json_t *in, size_t index, struct err *e)
 {
 	const char *shell = json_string_value(json_object_get(in, "shell"));
 	const json_t *argv = json_object_get(in, "argv");
-	AUTO(auto_free) char *text = shell == NULL ? NULL : trimmed(shell);
 	size_t n = json_array_size(argv);
 
-	if (text != NULL && text[0] != '\0') {
+	if (shell != NULL && !is_blank(shell)) {
 		c->flags |= RUNSPEC_SHELL;
-		argv_push(c, n > 0 ? joined(argv) : xstrdup(text));
+		argv_push(c, n > 0 ? joined(argv) : xstrdup(shell));
 		return 0;
 	}
 	if (n == 0)

@@ -130,6 +130,25 @@ def test_shell_text_is_run_by_a_login_bash(host):
     assert int(run.output().splitlines()[0]) >= 4
 
 
+def test_shell_text_that_looks_like_an_option_is_text(host):
+    for text in ("-x", "+x", "--"):
+        run = host.run(shell(text))
+        assert run.end().exit_code == 127, text
+        assert f"{text}: command not found".encode() in run.output(
+            wire.STDERR)
+
+
+def test_a_shell_without_bash_takes_no_option_for_text_either(agent):
+    sandbox = Sandbox(agent, hidden="/usr/bin/bash")
+    try:
+        for text in ("-x", "+x"):
+            run = sandbox.host.run(shell(text))
+            assert run.end().exit_code == 127, text
+            assert f"{text}: not found".encode() in run.output(wire.STDERR)
+    finally:
+        sandbox.close()
+
+
 def test_where_there_is_no_bash_shell_text_is_run_by_sh(agent):
     sandbox = Sandbox(agent, hidden="/usr/bin/bash")
     try:

@@ -40,6 +40,14 @@ def test_a_shell_that_is_unset_leaves_argv(client, sandbox, shell):
     assert final["commands"][0]["stdout"] == "x\n"
 
 
+def test_a_shell_text_is_run_as_it_was_said(client, sandbox):
+    final = client.run(sandbox, "printf '%s|' a\\ ",
+                       "printf '%s|' b \\\n", "\n\tprintf c\n\n", "-x")
+    assert [c["stdout"] for c in final["commands"][:3]] == ["a |", "b|", "c"]
+    assert final["commands"][0]["shell"] == "printf '%s|' a\\ "
+    assert "-x: command not found" in final["commands"][3]["stderr"]
+
+
 def test_shell_and_argv_together_run_argv_as_shell_text(client, sandbox):
     final = client.run(sandbox, {"shell": "/bin/bash", "argv": ["ls", "/"]})
     assert final["state"] == "completed"

@@ -85,14 +85,14 @@ refuse(const char *text, const char *word)
 }
 
 static void
-test_a_shell_text_is_trimmed_and_marked(void **state)
+test_a_shell_text_is_marked(void **state)
 {
 	struct run_args q;
 	struct err e;
 
 	(void)state;
 	assert_int_equal(
-	    parse("{\"identifier\":\"a\",\"commands\":[{\"shell\":\" ls \"}]}",
+	    parse("{\"identifier\":\"a\",\"commands\":[{\"shell\":\"ls\"}]}",
 		&q, &e),
 	    0);
 	assert_string_equal(q.wish.spec.commands[0].argv[0], "ls");
@@ -102,6 +102,40 @@ test_a_shell_text_is_trimmed_and_marked(void **state)
 	assert_int_equal(q.wish.spec.commands[0].timeout_ms, 120000);
 	assert_string_equal(q.wish.commands[0].shell, "ls");
 	run_wish_clear(&q.wish);
+}
+
+static void
+test_a_shell_text_keeps_its_blanks(void **state)
+{
+	struct run_args q;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(parse("{\"identifier\":\"a\",\"commands\":[{\"shell\":"
+			       "\" \\n printf a\\\\ \"}]}",
+			     &q, &e),
+	    0);
+	assert_string_equal(
+	    q.wish.spec.commands[0].argv[0], " \n printf a\\ ");
+	assert_string_equal(q.wish.commands[0].shell, " \n printf a\\ ");
+	run_wish_clear(&q.wish);
+}
+
+static void
+test_a_shell_text_of_blanks_is_none(void **state)
+{
+	struct run_args q;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(parse("{\"identifier\":\"a\",\"commands\":[{\"shell\":"
+			       "\" \\t\\r\\n\",\"argv\":[\"ls\"]}]}",
+			     &q, &e),
+	    0);
+	assert_int_equal(q.wish.spec.commands[0].flags, 0);
+	run_wish_clear(&q.wish);
+	refuse("{\"identifier\":\"a\",\"commands\":[{\"shell\":\" \\n\"}]}",
+	    "command 0 must set exactly one of shell or argv");
 }
 
 static void
@@ -254,7 +288,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-	    T(test_a_shell_text_is_trimmed_and_marked),
+	    T(test_a_shell_text_is_marked),
+	    T(test_a_shell_text_keeps_its_blanks),
+	    T(test_a_shell_text_of_blanks_is_none),
 	    T(test_shell_and_argv_together_join_argv),
 	    T(test_later_variables_replace_earlier_ones),
 	    T(test_the_row_has_names_of_variables_and_no_values),
