@@ -225,8 +225,8 @@ runspec_put_strings(struct buf *b, char *const *v, uint32_t n)
 		wire_put_str(b, v[i]);
 }
 
-int
-runspec_encode(const struct runspec *s, struct buf *b, struct err *e)
+static int
+runspec_measure(const struct runspec *s, size_t room, struct err *e)
 {
 	struct err own;
 	size_t size;
@@ -234,10 +234,26 @@ runspec_encode(const struct runspec *s, struct buf *b, struct err *e)
 	if (runspec_check(s, &own) != 0)
 		return err_set(e, own.code, "%s", own.msg);
 	size = runspec_size(s);
-	if (size > RUNSPEC_BYTES_MAX || size > buf_room(b))
+	if (size > RUNSPEC_BYTES_MAX || size > room)
 		return err_set(e, ERR_LIMIT,
 		    "commands, environment and files have %zu bytes, limit %u",
 		    size, RUNSPEC_BYTES_MAX);
+	return 0;
+}
+
+int
+runspec_fits(const struct runspec *s, struct err *e)
+{
+	return runspec_measure(s, RUNSPEC_BYTES_MAX, e);
+}
+
+int
+runspec_encode(const struct runspec *s, struct buf *b, struct err *e)
+{
+	int rc = runspec_measure(s, buf_room(b), e);
+
+	if (rc != 0)
+		return rc;
 	wire_put_u32(b, RUNSPEC_VERSION);
 	wire_put_u8(b, (uint8_t)s->user);
 	wire_put_u32(b, s->flags);

@@ -82,6 +82,9 @@ struct runspec {
 /* runspec_clear - frees all, and overwrites the environment, which may hold
  * secrets; fine on a zeroed one */
 void runspec_clear(struct runspec *s);
+/* runspec_fits - whether it can be encoded at all; errors as of
+ * runspec_encode */
+int runspec_fits(const struct runspec *s, struct err *e) MUSTCHECK;
 /* runspec_encode - appends to b, whose limit must be RUNSPEC_BYTES_MAX or
  * more; ERR_LIMIT naming what is too large, ERR_INVAL for what decode would
  * refuse */

@@ -12,6 +12,7 @@
 #include "common/js.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/secrets.h"
+#include "supervisor/tools/code_wish.h"
 
 void
 args_identifier(const json_t *args, const char *fallback,
@@ -44,6 +45,36 @@ args_kills_leftovers(const json_t *options)
 
 /* ---- environment */
 
+/* No value is ever named: it may be a secret.  Nor is what stands behind a
+ * "=" in a name, which was meant as one. */
+static int
+check_variable(const char *key, size_t key_len, size_t value_len,
+    const char *where, struct err *e)
+{
+	size_t whole = key_len + 1 + value_len;
+	int shown = (int)strcspn(key, "=");
+
+	if (shown > 40)
+		shown = 40;
+	if (key_len == 0)
+		return err_set(
+		    e, ERR_INVAL, "%s: a variable has no name", where);
+	if (memchr(key, '=', key_len) != NULL)
+		return err_set(e, ERR_INVAL,
+		    "%s.%.*s: the variable's name contains \"=\"", where, shown,
+		    key);
+	if (key_len > ARGS_NAME_MAX)
+		return err_set(e, ERR_INVAL,
+		    "%s.%.*s: the variable's name has %zu bytes, at most %d",
+		    where, shown, key, key_len, ARGS_NAME_MAX);
+	if (whole > RUNSPEC_ARG_BYTES_MAX)
+		return err_set(e, ERR_INVAL,
+		    "%s.%.*s: the variable has %zu bytes with its name, at "
+		    "most %d: put the value into a file",
+		    where, shown, key, whole, RUNSPEC_ARG_BYTES_MAX);
+	return 0;
+}
+
 /* Set or replace one K=V. */
 static int
 env_set(struct runspec_command *c, const char *key, size_t key_len,
@@ -51,11 +82,8 @@ env_set(struct runspec_command *c, const char *key, size_t key_len,
 {
 	char *pair;
 
-	if (key_len == 0 || memchr(key, '=', key_len) != NULL)
-		return err_set(e, ERR_INVAL,
-		    "%s: a variable needs a name without \"=\"", where);
-	if (key_len > 1024 || strlen(value) > RUNSPEC_ARG_BYTES_MAX - 1026)
-		return err_set(e, ERR_INVAL, "%s.%.40s: too long", where, key);
+	if (check_variable(key, key_len, strlen(value), where, e) != 0)
+		return e->code;
 	pair = xasprintf("%.*s=%s", (int)key_len, key, value);
 	for (uint32_t i = 0; i < c->nenv; i++) {
 		if (strncmp(c->env[i], pair, key_len + 1) != 0)
@@ -66,7 +94,9 @@ env_set(struct runspec_command *c, const char *key, size_t key_len,
 	}
 	if (c->nenv == RUNSPEC_ENV_MAX) {
 		free(pair);
-		return err_set(e, ERR_INVAL, "%s: more than %d variables",
+		return err_set(e, ERR_INVAL,
+		    "%s: a command has more than %d variables, those of "
+		    "options.default_env among them",
 		    where, RUNSPEC_ENV_MAX);
 	}
 	c->env = xreallocarray(c->env, c->nenv + 2, sizeof(*c->env));
@@ -88,11 +118,9 @@ env_from_object(
 
 		text = json_is_string(value) ?
 		    xstrdup(json_string_value(value)) :
-		    json_dumps(value, JSON_ENCODE_ANY);
-		if (text == NULL ||
-		    env_set(c, key, strlen(key), text, where, e) != 0)
-			return err_set(e, ERR_INVAL,
-			    "%s.%.40s: not a usable variable", where, key);
+		    js_dump(value);
+		if (env_set(c, key, strlen(key), text, where, e) != 0)
+			return e->code;
 	}
 	return 0;
 }
@@ -115,7 +143,7 @@ env_from_array(
 			    "%s[%zu]: want \"NAME=value\"", where, i);
 		if (env_set(c, text, (size_t)(eq - text), eq + 1, where, e) !=
 		    0)
-			return ERR_INVAL;
+			return e->code;
 	}
 	return 0;
 }
@@ -190,6 +218,36 @@ command_words(
 	return 0;
 }
 
+/* What exec takes as one argument, before anything is begun. */
+static int
+command_lengths(const struct runspec_command *c, const json_t *in, size_t index,
+    struct err *e)
+{
+	bool is_shell = (c->flags & RUNSPEC_SHELL) != 0;
+	bool is_joined =
+	    is_shell && json_array_size(json_object_get(in, "argv")) > 0;
+
+	for (uint32_t i = 0; i < c->argc; i++) {
+		size_t n = strlen(c->argv[i]);
+
+		if (n <= RUNSPEC_ARG_BYTES_MAX)
+			continue;
+		if (is_shell)
+			return err_set(e, ERR_INVAL,
+			    "commands[%zu].%s: %zu bytes, at most %d: "
+			    "execute_code takes a program of %u (language "
+			    "bash), or read what is long from a file",
+			    index, is_joined ? "argv" : "shell", n,
+			    RUNSPEC_ARG_BYTES_MAX, CODE_MAX);
+		return err_set(e, ERR_INVAL,
+		    "commands[%zu].argv[%u]: %zu bytes, at most %d: "
+		    "execute_code takes a program of %u, or read what is long "
+		    "from a file",
+		    index, i, n, RUNSPEC_ARG_BYTES_MAX, CODE_MAX);
+	}
+	return 0;
+}
+
 static int
 command_cwd(struct runspec_command *c, const json_t *in, const char *fallback,
     size_t index, struct err *e)
@@ -232,6 +290,7 @@ command_from(const struct conf *conf, const struct denylist *deny,
 	if (cwd == NULL || cwd[0] == '\0')
 		cwd = "/workspace";
 	if (command_words(c, in, index, e) != 0 ||
+	    command_lengths(c, in, index, e) != 0 ||
 	    command_cwd(c, in, cwd, index, e) != 0 ||
 	    env_from(c, json_object_get(options, "default_env"),
 		"options.default_env", e) != 0 ||
@@ -359,7 +418,8 @@ args_run_from(const struct conf *conf, const struct denylist *deny,
 	args_identifier(args, "", a.identifier);
 	uuid_timed(&a.wish.uuid);
 	if (options_from(conf, json_object_get(args, "options"), &a, e) != 0 ||
-	    commands_from(conf, deny, args, &a.wish, e) != 0) {
+	    commands_from(conf, deny, args, &a.wish, e) != 0 ||
+	    runspec_fits(&a.wish.spec, e) != 0) {
 		run_wish_clear(&a.wish);
 		return ERR_INVAL;
 	}

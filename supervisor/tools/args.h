@@ -20,7 +20,11 @@ struct run_args {
 	uint64_t await_timeout_ms;
 	struct run_wish wish;
 };
-/* args_run_from - *out is filled only on success; deny may be NULL */
+#define ARGS_NAME_MAX 1024 /* bytes of a variable's name */
+
+/* args_run_from - *out is filled only on success; deny may be NULL.  What is
+ * too large for exec or for a run is refused here, and named with its size and
+ * its limit; no value of a variable is. */
 int args_run_from(const struct conf *conf, const struct denylist *deny,
     const json_t *args, struct run_args *out, struct err *e) MUSTCHECK;
 

@@ -48,6 +48,33 @@ def test_a_shell_text_is_run_as_it_was_said(client, sandbox):
     assert "-x: command not found" in final["commands"][3]["stderr"]
 
 
+@pytest.mark.parametrize("command, says", [
+    ({"shell": "x" * 131072}, "commands[0].shell: 131072 bytes"),
+    ({"argv": ["echo", "x" * 131072]}, "commands[0].argv[1]: 131072 bytes"),
+    ({"shell": "x", "env": {"BIG": "hunter2" * 20000}},
+     "commands[0].env.BIG: the variable has 140004 bytes"),
+    ({"shell": "x", "env": {f"V{i}": "hunter2" for i in range(513)}},
+     "commands[0].env: a command has more than 512 variables"),
+    ({"shell": "x", "env": {"A=hunter2": "hunter2"}},
+     "commands[0].env.A: the variable's name contains \"=\""),
+])
+def test_what_exec_does_not_take_is_refused_before_a_sandbox_is_made(
+        client, sandbox, command, says):
+    text = client.fail("run_sandbox", identifier=sandbox, commands=[command])
+    assert says in text and "hunter2" not in text
+    listed = client.call("list_sandboxes", identifier=sandbox)
+    assert listed["sandboxes"] == []
+
+
+def test_a_run_that_is_too_large_makes_no_sandbox(client, sandbox):
+    text = client.fail("run_sandbox", identifier=sandbox,
+                       commands=[{"shell": "x"}] * 64,
+                       options={"default_env": {"EACH": "x" * 100000}})
+    assert "limit 2097152" in text
+    listed = client.call("list_sandboxes", identifier=sandbox)
+    assert listed["sandboxes"] == []
+
+
 def test_shell_and_argv_together_run_argv_as_shell_text(client, sandbox):
     final = client.run(sandbox, {"shell": "/bin/bash", "argv": ["ls", "/"]})
     assert final["state"] == "completed"

@@ -8,6 +8,7 @@
 
 #include "common/js.h"
 #include "common/embed.h"
+#include "common/xmalloc.h"
 #include "supervisor/mcp/schema.h"
 #include "supervisor/tools/args.h"
 
@@ -115,8 +116,7 @@ test_a_shell_text_keeps_its_blanks(void **state)
 			       "\" \\n printf a\\\\ \"}]}",
 			     &q, &e),
 	    0);
-	assert_string_equal(
-	    q.wish.spec.commands[0].argv[0], " \n printf a\\ ");
+	assert_string_equal(q.wish.spec.commands[0].argv[0], " \n printf a\\ ");
 	assert_string_equal(q.wish.commands[0].shell, " \n printf a\\ ");
 	run_wish_clear(&q.wish);
 }
@@ -283,6 +283,174 @@ test_a_ttl_is_defaulted_and_cut(void **state)
 	assert_int_equal(args_ttl(conf, o), 604800);
 }
 
+/* ---- what is too large */
+
+#define SECRET_LOOKING "hunter2"
+
+/* A call of one command with a variable; length bytes of value. */
+static json_t *
+with_variable(const char *name, size_t length)
+{
+	AUTO(auto_free) char *value = xcalloc(length + 1, 1);
+
+	memset(value, 'v', length);
+	if (length >= strlen(SECRET_LOOKING))
+		memcpy(value, SECRET_LOOKING, strlen(SECRET_LOOKING));
+	return json_pack("{s:s, s:[{s:s, s:{s:s}}]}", "identifier", "a",
+	    "commands", "shell", "x", "env", name, value);
+}
+
+/* Refused with a text that has all words, and no value. */
+static void
+refuse_with(json_t *args, const char *const *words)
+{
+	struct run_args q;
+	struct err e = {0};
+
+	assert_int_equal(take(args, NULL, &q, &e), ERR_INVAL);
+	for (; *words != NULL; words++)
+		if (strstr(e.msg, *words) == NULL)
+			fail_msg("\"%s\" does not say %s", e.msg, *words);
+	assert_null(strstr(e.msg, SECRET_LOOKING));
+	json_decref(args);
+}
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void
+pass(json_t *args)
+{
+	struct run_args q;
+	struct err e = {0};
+
+	if (take(args, NULL, &q, &e) != 0)
+		fail_msg("refused: %s", e.msg);
+	run_wish_clear(&q.wish);
+	json_decref(args);
+}
+
+static void
+test_a_variable_that_is_too_long_is_named_with_the_rule(void **state)
+{
+	(void)state;
+	pass(with_variable("BIG", RUNSPEC_ARG_BYTES_MAX - strlen("BIG=")));
+	refuse_with(
+	    with_variable("BIG", RUNSPEC_ARG_BYTES_MAX - strlen("BIG=") + 1),
+	    WORDS("commands[0].env.BIG", "131072 bytes", "131071", "file"));
+	refuse_with(with_variable("BIG", 200000),
+	    WORDS("commands[0].env.BIG", "200004 bytes", "131071"));
+}
+
+static void
+test_the_name_of_a_variable_has_rules_that_are_said(void **state)
+{
+	char name[ARGS_NAME_MAX + 2];
+
+	(void)state;
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	refuse_with(with_variable("A=" SECRET_LOOKING, 1),
+	    WORDS("commands[0].env.A", "contains \"=\""));
+	refuse_with(with_variable("", 1), WORDS("commands[0].env", "no name"));
+	refuse_with(with_variable(name, 1),
+	    WORDS("commands[0].env.nnnn", "1025 bytes", "1024"));
+	name[ARGS_NAME_MAX] = '\0';
+	pass(with_variable(name, 1));
+}
+
+/* n variables, in the form of a list. */
+static json_t *
+variables(const char *prefix, int n)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < n; i++)
+		json_array_append_new(
+		    list, json_sprintf("%s%d=" SECRET_LOOKING, prefix, i));
+	return list;
+}
+
+static json_t *
+with_variables(int defaults, int own)
+{
+	return json_pack("{s:s, s:[{s:s, s:o}], s:{s:o}}", "identifier", "a",
+	    "commands", "shell", "x", "env", variables("OWN", own), "options",
+	    "default_env", variables("ALL", defaults));
+}
+
+static void
+test_the_variables_of_a_command_are_counted_with_the_defaults(void **state)
+{
+	(void)state;
+	pass(with_variables(0, RUNSPEC_ENV_MAX));
+	pass(with_variables(RUNSPEC_ENV_MAX - 1, 1));
+	refuse_with(with_variables(0, RUNSPEC_ENV_MAX + 1),
+	    WORDS("commands[0].env", "512", "options.default_env"));
+	refuse_with(with_variables(RUNSPEC_ENV_MAX, 1),
+	    WORDS("commands[0].env", "512", "options.default_env"));
+	refuse_with(with_variables(RUNSPEC_ENV_MAX + 1, 0),
+	    WORDS("options.default_env", "512"));
+}
+
+static json_t *
+text_of(size_t n)
+{
+	AUTO(auto_free) char *text = xcalloc(n + 1, 1);
+
+	memset(text, 'x', n);
+	return json_string(text);
+}
+
+static json_t *
+with_shell(size_t n)
+{
+	return json_pack("{s:s, s:[{s:o}]}", "identifier", "a", "commands",
+	    "shell", text_of(n));
+}
+
+static json_t *
+with_argument(size_t n)
+{
+	return json_pack("{s:s, s:[{s:[s, o]}]}", "identifier", "a", "commands",
+	    "argv", "echo", text_of(n));
+}
+
+static void
+test_a_long_text_is_sent_to_execute_code_or_a_file(void **state)
+{
+	(void)state;
+	pass(with_shell(RUNSPEC_ARG_BYTES_MAX));
+	refuse_with(with_shell(RUNSPEC_ARG_BYTES_MAX + 1),
+	    WORDS("commands[0].shell", "131072 bytes", "131071", "execute_code",
+		"1048576", "file"));
+	pass(with_argument(RUNSPEC_ARG_BYTES_MAX));
+	refuse_with(with_argument(RUNSPEC_ARG_BYTES_MAX + 1),
+	    WORDS("commands[0].argv[1]", "131072 bytes", "131071",
+		"execute_code", "file"));
+}
+
+static void
+test_words_that_are_too_long_together_are_named(void **state)
+{
+	(void)state;
+	refuse_with(json_pack("{s:s, s:[{s:s, s:[o, o]}]}", "identifier", "a",
+			"commands", "shell", "x", "argv", text_of(70000),
+			text_of(70000)),
+	    WORDS("commands[0].argv", "140001 bytes", "131071"));
+}
+
+/* Of 128 KiB each, which is allowed, more than a run may have. */
+static void
+test_a_run_that_is_too_large_is_refused_before_it_begins(void **state)
+{
+	json_t *args = with_shell(RUNSPEC_ARG_BYTES_MAX);
+	json_t *commands = json_object_get(args, "commands");
+
+	(void)state;
+	for (int i = 0; i < 16; i++)
+		json_array_append(commands, json_array_get(commands, 0));
+	refuse_with(args, WORDS("2097152"));
+}
+
 int
 main(void)
 {
@@ -295,6 +463,12 @@ main(void)
 	    T(test_later_variables_replace_earlier_ones),
 	    T(test_the_row_has_names_of_variables_and_no_values),
 	    T(test_what_is_wrong_is_named),
+	    T(test_a_variable_that_is_too_long_is_named_with_the_rule),
+	    T(test_the_name_of_a_variable_has_rules_that_are_said),
+	    T(test_the_variables_of_a_command_are_counted_with_the_defaults),
+	    T(test_a_long_text_is_sent_to_execute_code_or_a_file),
+	    T(test_words_that_are_too_long_together_are_named),
+	    T(test_a_run_that_is_too_large_is_refused_before_it_begins),
 	    T(test_sixty_four_commands_pass_and_one_more_is_refused),
 	    T(test_the_denylist_marks_a_command),
 	    T(test_a_bad_denylist_pattern_is_named),
