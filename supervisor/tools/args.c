@@ -105,6 +105,36 @@ env_set(struct runspec_command *c, const char *key, size_t key_len,
 	return 0;
 }
 
+#define DIGITS_FIRST 15 /* a double keeps as many of any number */
+#define DIGITS_MOST 17  /* and needs no more to be told from all others */
+
+/* Of a fraction the shortest digits that mean it: 3.1, and not
+ * 3.1000000000000001. */
+static char *
+real_text(const json_t *real)
+{
+	char *text = NULL;
+
+	for (size_t n = DIGITS_FIRST; n <= DIGITS_MOST; n++) {
+		free(text);
+		text =
+		    json_dumps(real, JSON_ENCODE_ANY | JSON_REAL_PRECISION(n));
+		if (text == NULL)
+			return xstrdup("");
+		if (strtod(text, NULL) == json_real_value(real))
+			break;
+	}
+	return text;
+}
+
+static char *
+value_text(const json_t *value)
+{
+	if (json_is_string(value))
+		return xstrdup(json_string_value(value));
+	return json_is_real(value) ? real_text(value) : js_dump(value);
+}
+
 /* {"PORT": 8080}: numbers and booleans are taken as their JSON text. */
 static int
 env_from_object(
@@ -114,11 +144,8 @@ env_from_object(
 	json_t *value;
 
 	json_object_foreach (env, key, value) {
-		AUTO(auto_free) char *text = NULL;
+		AUTO(auto_free) char *text = value_text(value);
 
-		text = json_is_string(value) ?
-		    xstrdup(json_string_value(value)) :
-		    js_dump(value);
 		if (env_set(c, key, strlen(key), text, where, e) != 0)
 			return e->code;
 	}

@@ -175,6 +175,29 @@ test_later_variables_replace_earlier_ones(void **state)
 }
 
 static void
+test_a_number_is_the_text_that_was_said(void **state)
+{
+	static const char *const want[] = {"A=3.1", "B=0.1", "C=1.0",
+	    "D=-2.5e-7", "E=1234567890.125", "F=0.30000000000000004",
+	    "G=9007199254740993"};
+	struct run_args q;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(
+	    parse("{\"identifier\":\"a\",\"commands\":[{\"shell\":\"x\","
+		  "\"env\":{\"A\":3.1,\"B\":0.1,\"C\":1.0,\"D\":-2.5e-7,"
+		  "\"E\":1234567890.125,\"F\":0.30000000000000004,"
+		  "\"G\":9007199254740993}}]}",
+		&q, &e),
+	    0);
+	assert_int_equal(q.wish.spec.commands[0].nenv, ARRAY_LEN(want));
+	for (size_t i = 0; i < ARRAY_LEN(want); i++)
+		assert_string_equal(q.wish.spec.commands[0].env[i], want[i]);
+	run_wish_clear(&q.wish);
+}
+
+static void
 test_the_row_has_names_of_variables_and_no_values(void **state)
 {
 	struct run_args q;
@@ -461,6 +484,7 @@ main(void)
 	    T(test_a_shell_text_of_blanks_is_none),
 	    T(test_shell_and_argv_together_join_argv),
 	    T(test_later_variables_replace_earlier_ones),
+	    T(test_a_number_is_the_text_that_was_said),
 	    T(test_the_row_has_names_of_variables_and_no_values),
 	    T(test_what_is_wrong_is_named),
 	    T(test_a_variable_that_is_too_long_is_named_with_the_rule),
