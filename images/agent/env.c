@@ -1,24 +1,15 @@
 #include "images/agent/env.h"
 
 #include "common/xmalloc.h"
-
-static char *own_path;
-
-void
-env_init(void)
-{
-	const char *path = getenv("PATH");
-
-	free(own_path);
-	own_path =
-	    xstrdup(path != NULL && *path != '\0' ? path : ENV_DEFAULT_PATH);
-}
+#include "images/agent/base_env.h"
 
 static const char *
 home_of(enum runspec_user user)
 {
 	static bool there; /* it is not looked for again: the image has it */
 
+	if (base_env_home() != NULL)
+		return base_env_home();
 	if (user == RUNSPEC_USER_ROOT)
 		return "/root";
 	there = there || access("/home/sandbox", F_OK) == 0;
@@ -49,7 +40,7 @@ lookup(char *const *env, const char *name, size_t len)
 }
 
 static void
-add_base(struct env_start *s, const struct proc_spec *spec, const char *name,
+add_own(struct env_start *s, const struct proc_spec *spec, const char *name,
     const char *value)
 {
 	size_t n = strlen(name), nvalue = strlen(value);
@@ -61,7 +52,16 @@ add_base(struct env_start *s, const struct proc_spec *spec, const char *name,
 	memcpy(p, name, n);
 	memcpy(p + n, value, nvalue);
 	p[n + nvalue] = '\0';
-	s->base[s->nbase++] = p;
+	s->own[s->own_count++] = p;
+}
+
+/* The call's replace those of the same name. */
+static void
+add_rest(struct env_start *s, size_t *n, const struct proc_spec *spec)
+{
+	for (char *const *v = base_env_rest(); *v != NULL; v++)
+		if (lookup(spec->env, *v, strcspn(*v, "=") + 1) == NULL)
+			s->env[(*n)++] = *v;
 }
 
 static void
@@ -69,21 +69,22 @@ build_env(struct env_start *s, const struct proc_spec *spec)
 {
 	const char *name = spec->user == RUNSPEC_USER_ROOT ? "root" : "sandbox";
 	const char *path = lookup(spec->env, "PATH=", 5);
-	size_t n = 0;
+	size_t ncall = 0, n;
 
-	add_base(s, spec, "PATH=", own_path);
-	add_base(s, spec, "HOME=", home_of(spec->user));
-	add_base(s, spec, "USER=", name);
-	add_base(s, spec, "LOGNAME=", name);
-	add_base(s, spec, "LANG=", "C.UTF-8");
-	add_base(s, spec, "PWD=", spec->cwd);
-	s->search = path != NULL ? path : own_path;
+	add_own(s, spec, "PATH=", base_env_path());
+	add_own(s, spec, "HOME=", home_of(spec->user));
+	add_own(s, spec, "USER=", name);
+	add_own(s, spec, "LOGNAME=", name);
+	add_own(s, spec, "PWD=", spec->cwd);
+	s->search = path != NULL ? path : base_env_path();
 
-	while (spec->env[n] != NULL)
-		n++;
-	s->env = xcalloc(s->nbase + n + 1, sizeof(*s->env));
-	memcpy(s->env, s->base, s->nbase * sizeof(*s->env));
-	memcpy(s->env + s->nbase, spec->env, n * sizeof(*s->env));
+	while (spec->env[ncall] != NULL)
+		ncall++;
+	n = s->own_count;
+	s->env = xcalloc(n + BASE_ENV_MAX + ncall + 1, sizeof(*s->env));
+	memcpy(s->env, s->own, n * sizeof(*s->env));
+	add_rest(s, &n, spec);
+	memcpy(s->env + n, spec->env, ncall * sizeof(*s->env));
 }
 
 void
@@ -111,8 +112,8 @@ env_clear(struct env_start *s)
 {
 	for (size_t i = 0; i < ENV_SHELL_WORDS; i++)
 		free(s->shell_argv[i]);
-	for (uint32_t i = 0; i < s->nbase; i++)
-		free(s->base[i]);
+	for (uint32_t i = 0; i < s->own_count; i++)
+		free(s->own[i]);
 	free(s->env);
 	memset(s, 0, sizeof(*s));
 }

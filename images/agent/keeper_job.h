@@ -11,14 +11,18 @@
 
 #include "common/base.h"
 #include "common/err.h"
+#include "images/agent/base_env.h"
+#include "images/agent/env.h"
 #include "images/agent/keeper.h"
 
 #define KEEPER_PACKET_MAX 65536
 /* All of a run specification; the program and the PATH once more, up to
- * RUNSPEC_ARG_BYTES_MAX each; the agent's own PATH twice, of which the kernel
- * allows as much; a NUL per string, and some hundred bytes. */
+ * RUNSPEC_ARG_BYTES_MAX each; the image's PATH twice and its HOME, of which the
+ * kernel allows as much; the rest of the image's variables
+ * (BASE_ENV_BYTES_MAX); a NUL per string, and some hundred bytes. */
 #define KEEPER_JOB_MAX (RUNSPEC_BYTES_MAX + (1u << 20))
-#define KEEPER_ENV_MAX (RUNSPEC_ENV_MAX + 8) /* base entries and a NULL */
+/* and a NULL */
+#define KEEPER_ENV_MAX (RUNSPEC_ENV_MAX + BASE_ENV_MAX + ENV_OWN_MAX + 1)
 
 enum keeper_msg {
 	KEEPER_MSG_JOB = 1,

@@ -17,8 +17,8 @@
 #include "common/log.h"
 #include "common/slice.h"
 #include "images/agent/agent.h"
+#include "images/agent/base_env.h"
 #include "images/agent/caps.h"
-#include "images/agent/env.h"
 #include "images/agent/hosts.h"
 #include "images/agent/oom.h"
 #include "images/agent/places.h"
@@ -70,7 +70,7 @@ init_process(const struct terms *t)
 	hosts_fill(HOSTS_FILE);
 	places_make();
 	caps_init(t->withheld);
-	env_init();
+	base_env_init(environ, "/etc/passwd");
 	oom_init();
 }
 

@@ -477,7 +477,7 @@ class Host:
 class Sandbox:
     """The agent as PID 1 of its own namespace, and its host."""
 
-    def __init__(self, agent, cgroup="", accept=True, hidden=""):
+    def __init__(self, agent, cgroup="", accept=True, hidden="", env=None):
         self.dir = tempfile.mkdtemp(prefix="sandbox-")
         share = os.path.join(self.dir, "share")
         root = os.path.join(self.dir, "root")
@@ -491,7 +491,8 @@ class Sandbox:
             ["unshare", "--pid", "--fork", "--mount-proc",
              "--mount", "--kill-child", "sh", "-c", ROOT_SCRIPT, "sh",
              share, root, cgroup, hidden],
-            stdin=subprocess.DEVNULL, env={"PATH": os.environ["PATH"]})
+            stdin=subprocess.DEVNULL,
+            env={"PATH": os.environ["PATH"], **(env or {})})
         if accept:
             self.host.accept()
         else:

@@ -2,6 +2,8 @@
 import os
 import uuid
 
+import pytest
+
 import wire
 from host import Sandbox
 from wire import Command, python, shell
@@ -75,7 +77,8 @@ def test_the_base_environment_of_the_sandbox_user(host):
     env = env_of(host.run(Command(["env", "-0"], cwd="/tmp")))
     assert env == {"PATH": os.environ["PATH"], "HOME": "/workspace",
                    "USER": "sandbox", "LOGNAME": "sandbox",
-                   "LANG": "C.UTF-8", "PWD": "/tmp"}
+                   "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1",
+                   "PWD": "/tmp"}
 
 
 def test_the_base_environment_of_root(host):
@@ -97,6 +100,54 @@ def test_the_commands_environment_replaces_the_base(host):
     assert (env["LANG"], env["NEW"], env["EMPTY"], env["PATH"],
             env["UTF"]) == ("C", "a=b", "", "/x", "\u20ac")
     assert env["HOME"] == "/workspace"
+
+
+@pytest.mark.parametrize("user", [wire.SANDBOX, wire.ROOT])
+def test_the_images_environment_is_a_commands_base(agent, user):
+    sandbox = Sandbox(agent, env={
+        "FROM_IMAGE": "a b", "PYTHONPATH": "/opt/lib", "HOME": "/app",
+        "LANG": "C", "PYTHONUNBUFFERED": "", "USER": "image", "OURS": "image"})
+    want = {"FROM_IMAGE": "a b", "PYTHONPATH": "/opt/lib", "HOME": "/app",
+            "LANG": "C", "PYTHONUNBUFFERED": "", "OURS": "call",
+            "USER": "root" if user == wire.ROOT else "sandbox",
+            "PATH": os.environ["PATH"]}
+    try:
+        run = sandbox.host.run([Command(["env", "-0"], env=["OURS=call"]),
+                                shell("env -0", env=["OURS=call"])],
+                               user=user)
+        for i in range(2):
+            env = dict(v.split("=", 1) for v in
+                       run.output(command=i).decode().split("\0") if v)
+            names = set(want) - ({"PATH"} if i == 1 else set())
+            assert {n: env.get(n) for n in names} == {
+                n: want[n] for n in names}
+    finally:
+        sandbox.close()
+
+
+def test_an_engines_home_for_root_is_not_the_sandbox_users(agent):
+    sandbox = Sandbox(agent, env={"HOME": "/root"})
+    try:
+        env = env_of(sandbox.host.run(Command(["env", "-0"])))
+        assert env["HOME"] == "/workspace"
+    finally:
+        sandbox.close()
+
+
+def test_what_python_printed_before_it_was_killed_is_there(host):
+    run = host.run(Command(
+        ["python3", "-c", "print('a')\nwhile True: pass"], timeout_ms=2000))
+    assert run.output() == b"a\n"
+    assert run.end().reason == "timeout"
+
+
+def test_python_and_its_children_print_in_their_order(host):
+    text = ("import os, sys, subprocess\n"
+            "print('a')\nsubprocess.run(['echo', 'b'])\n"
+            "print('c', file=sys.stderr)\nprint('e')\nos._exit(0)\n")
+    run = host.run(Command(["python3", "-c", text],
+                           flags=wire.MERGE_STDERR))
+    assert run.output() == b"a\nb\nc\ne\n"
 
 
 def test_the_program_is_looked_up_in_the_commands_path(host):

@@ -24,6 +24,31 @@ unknown argument is an error that names it; only `description`, `reason`,
 
 This page is written by `tests/docs/update`; a test says when it is stale.
 """
+GIVEN = """
+## What a command is given
+
+**Environment**, the later one wins: what the image sets (`ENV`), for both
+users and for shell, `argv` and code alike; then `USER`, `LOGNAME` and `PWD`;
+then `default_env` of the call, then `env`. Where the image sets none, `LANG` is
+`C.UTF-8`, `PYTHONUNBUFFERED` is `1`, `PATH` the usual one, and `HOME`
+`/home/sandbox` (without one `/workspace`) or root's `/root`; an image's own
+`HOME` counts for both users. A login shell, which runs shell text, reads
+`/etc/profile`, and that of Debian sets `PATH` anew.
+
+**What is printed is there when the program is killed**, where the program
+does not keep it to itself. Programs that print to a pipe often do, and lose it
+when they are killed:
+
+| language | |
+| --- | --- |
+| Python | writes at once, since `PYTHONUNBUFFERED` is set; the value `""` in \
+`env` has it buffer, which is faster for a program with a million prints |
+| bash, sh, Node.js | write at once |
+| Perl | buffers: `$\\| = 1;` |
+| awk, sed, grep, C (stdio) | buffer: `mawk -W interactive`, `sed -u`, \
+`grep --line-buffered`, else `stdbuf -oL PROGRAM`; nothing in the environment \
+does it, and no library is put into programs for it |
+"""
 # A title, the tool, its arguments.  RUN stands for the id of the latest run.
 RUN = "<run>"
 CALLS = (
@@ -192,6 +217,7 @@ def generate(client):
     page = HEAD + "\n| tool | |\n| --- | --- |\n"
     for tool in tools:
         page += f"| [`{tool['name']}`](#{tool['name']}) | {tool['title']} |\n"
+    page += GIVEN
     for tool in tools:
         page += f"\n## {tool['name']}\n\n{tool['description']}\n\n"
         page += arguments(tool) + "\n" + calls[tool["name"]]
