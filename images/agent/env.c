@@ -87,31 +87,87 @@ build_env(struct env_start *s, const struct proc_spec *spec)
 	memcpy(s->env + n, spec->env, ncall * sizeof(*s->env));
 }
 
+/* Between single quotes, as a shell takes it. */
+static char *
+quoted(const char *word)
+{
+	static const char mark[] = "'\\''";
+	char *out = xmalloc(strlen(word) * (sizeof(mark) - 1) + 3), *p = out;
+
+	*p++ = '\'';
+	for (; *word != '\0'; word++) {
+		size_t n = *word == '\'' ? sizeof(mark) - 1 : 1;
+
+		memcpy(p, *word == '\'' ? mark : word, n);
+		p += n;
+	}
+	*p++ = '\'';
+	*p = '\0';
+	return out;
+}
+
+/* "PATH='path'behind;text", on one line so that the lines of the text have
+ * their numbers; NULL: exec would not take it. */
+static char *
+text_with_path(const char *text, const char *path, const char *behind)
+{
+	AUTO(auto_free) char *word = quoted(path);
+	char *whole = xasprintf("PATH=%s%s;%s", word, behind, text);
+
+	if (strlen(whole) <= RUNSPEC_ARG_BYTES_MAX)
+		return whole;
+	free(whole);
+	return NULL;
+}
+
+/*
+ * A login shell reads /etc/profile, and Debian's sets PATH anew: what the call
+ * or the image says would be lost.  The call's is the whole; before the image's
+ * a profile may have put something that is needed.  NULL: the text is run as it
+ * is, where nobody says more than is usual, or there is no room for a PATH.
+ */
+static char *
+text_with_said_path(const struct proc_spec *spec)
+{
+	const char *path = lookup(spec->env, "PATH=", 5);
+
+	if (path != NULL)
+		return text_with_path(spec->argv[0], path, "");
+	if (strcmp(base_env_path(), BASE_ENV_PATH) == 0)
+		return NULL;
+	return text_with_path(spec->argv[0], base_env_path(), ":\"$PATH\"");
+}
+
+static void
+build_shell(struct env_start *s, const struct proc_spec *spec)
+{
+	s->program = find_shell();
+	s->shell_text = text_with_said_path(spec);
+	s->shell_argv[0] = strstr(s->program, "bash") != NULL ? "bash" : "sh";
+	s->shell_argv[1] = "-lc";
+	s->shell_argv[2] = "--"; /* a text that begins with - is no option */
+	s->shell_argv[3] =
+	    s->shell_text != NULL ? s->shell_text : spec->argv[0];
+	s->argv = (char *const *)(uintptr_t)s->shell_argv;
+}
+
 void
 env_build(struct env_start *s, const struct proc_spec *spec)
 {
 	memset(s, 0, sizeof(*s));
 	build_env(s, spec);
-	if ((spec->flags & RUNSPEC_SHELL) == 0) {
-		s->argv = spec->argv;
-		s->program = spec->argv[0];
+	if ((spec->flags & RUNSPEC_SHELL) != 0) {
+		build_shell(s, spec);
 		return;
 	}
-	s->program = find_shell();
-	s->shell_argv[0] =
-	    xstrdup(strstr(s->program, "bash") != NULL ? "bash" : "sh");
-	s->shell_argv[1] = xstrdup("-lc");
-	/* A text that begins with - or + is no option. */
-	s->shell_argv[2] = xstrdup("--");
-	s->shell_argv[3] = spec->argv[0];
-	s->argv = s->shell_argv;
+	s->argv = spec->argv;
+	s->program = spec->argv[0];
 }
 
 void
 env_clear(struct env_start *s)
 {
-	for (size_t i = 0; i < ENV_SHELL_WORDS; i++)
-		free(s->shell_argv[i]);
+	free(s->shell_text);
 	for (uint32_t i = 0; i < s->own_count; i++)
 		free(s->own[i]);
 	free(s->env);

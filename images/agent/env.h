@@ -4,6 +4,10 @@
  * Its environment is the image's and what goes with that (base_env.h), then
  * USER, LOGNAME and PWD as they are, and HOME where the image says none; its
  * own entries replace those of the same name.
+ *
+ * Shell text is run by a login shell, as "bash -lc" does.  Where the call says
+ * a PATH, or the image one that is not the usual one, an assignment of it goes
+ * before the text, since profiles set PATH anew.
  */
 #ifndef AGENT_ENV_H
 #define AGENT_ENV_H
@@ -12,15 +16,15 @@
 #include "images/agent/proc_spec.h"
 
 #define ENV_OWN_MAX 5
-#define ENV_SHELL_WORDS 3 /* before its text */
 
 struct env_start {
 	char *const *argv;
 	char **env;
 	const char *program; /* as in struct keeper_job */
 	const char *search;
+	const char *shell_argv[5];
 	/* owned */
-	char *shell_argv[ENV_SHELL_WORDS + 2]; /* but for the text */
+	char *shell_text; /* NULL: the spec's */
 	char *own[ENV_OWN_MAX];
 	uint32_t own_count;
 };

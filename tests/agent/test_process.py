@@ -157,6 +157,48 @@ def test_the_program_is_looked_up_in_the_commands_path(host):
     assert run.output() == b"mine\n"
 
 
+def test_shell_text_finds_what_the_images_path_says(agent):
+    path = "/workspace/it's/bin:" + os.environ["PATH"]
+    sandbox = Sandbox(agent, env={"PATH": path})
+    try:
+        run = sandbox.host.run(shell(
+            "cd /workspace; mkdir -p \"it's/bin\";"
+            " printf '#!/bin/sh\\necho mine\\n' > \"it's/bin/ls\";"
+            " chmod 755 \"it's/bin/ls\"; ls; echo $PATH"))
+        mine, shown = run.output().decode().splitlines()
+        assert mine == "mine"
+        # Behind it stands what /etc/profile made of PATH.
+        assert shown.startswith(path + ":/usr/local/")
+    finally:
+        sandbox.close()
+
+
+def test_shell_text_has_the_calls_path_and_no_other(host):
+    run = host.run(shell("echo $PATH", env=["PATH=/workspace/bin:/bin"]))
+    assert run.output() == b"/workspace/bin:/bin\n"
+
+
+def test_shell_text_is_passed_as_it_is_where_no_path_was_said(agent):
+    usual = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    sandbox = Sandbox(agent, env={"PATH": usual})
+    try:
+        run = sandbox.host.run(shell("echo $BASH_EXECUTION_STRING"))
+        assert run.output() == b"echo $BASH_EXECUTION_STRING\n"
+    finally:
+        sandbox.close()
+
+
+def test_lines_of_shell_text_count_from_its_first(host):
+    run = host.run(shell("\n\nnowhere", env=["PATH=/bin"]))
+    assert b"line 3: nowhere" in run.output(wire.STDERR)
+
+
+def test_a_shell_text_as_long_as_exec_takes_is_run(host):
+    text = "echo ${#BASH_EXECUTION_STRING} #"
+    run = host.run(shell(text.ljust(131071, "x"), env=["PATH=/bin"]))
+    assert run.output() == b"131071\n"
+
+
 def test_a_relative_program_is_looked_up_from_cwd(host):
     host.run(shell("printf '#!/bin/sh\\npwd\\n' > p; chmod 755 p"))
     assert host.run(Command(["./p"])).output() == b"/workspace\n"

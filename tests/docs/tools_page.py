@@ -32,8 +32,9 @@ users and for shell, `argv` and code alike; then `USER`, `LOGNAME` and `PWD`;
 then `default_env` of the call, then `env`. Where the image sets none, `LANG` is
 `C.UTF-8`, `PYTHONUNBUFFERED` is `1`, `PATH` the usual one, and `HOME`
 `/home/sandbox` (without one `/workspace`) or root's `/root`; an image's own
-`HOME` counts for both users. A login shell, which runs shell text, reads
-`/etc/profile`, and that of Debian sets `PATH` anew.
+`HOME` counts for both users. Shell text is run by a login shell, and profiles
+set `PATH` anew: one that the call says is set once more before the text, one
+that the image says is put before theirs.
 
 **What is printed is there when the program is killed**, where the program
 does not keep it to itself. Programs that print to a pipe often do, and lose it

@@ -6,7 +6,8 @@ import urllib.parse
 import pytest
 
 SETS = ("FROM_IMAGE=\"a b\"", "PYTHONPATH=/opt/lib", "LANG=C",
-        "PYTHONUNBUFFERED=", "HOME=/tmp", "OURS=image", "USER=image")
+        "PYTHONUNBUFFERED=", "HOME=/tmp", "OURS=image", "USER=image",
+        "PATH=/opt/go/bin:/usr/bin:/bin")
 SHOW = ("import os\n"
         "for n in ('FROM_IMAGE', 'PYTHONPATH', 'LANG', 'PYTHONUNBUFFERED',"
         " 'HOME', 'OURS', 'USER'):\n"
@@ -58,6 +59,18 @@ def test_commands_have_the_images_environment(own, user):
             "FROM_IMAGE": "a b", "PYTHONPATH": "/opt/lib", "LANG": "C",
             "PYTHONUNBUFFERED": "", "HOME": "/tmp", "OURS": "call",
             "USER": user}, command
+
+
+@pytest.mark.parametrize("user", ["sandbox", "root"])
+def test_shell_text_has_the_path_that_was_said(own, user):
+    final = own.run("box", "echo $PATH", {"argv": ["printenv", "PATH"]},
+                    {"shell": "echo $PATH", "env": {"PATH": "/opt/x:/bin"}},
+                    as_user=user)
+    image, argv, call = [c["stdout"] for c in final["commands"]]
+    assert image.startswith("/opt/go/bin:/usr/bin:/bin:")
+    assert argv == "/opt/go/bin:/usr/bin:/bin\n"
+    assert call == "/opt/x:/bin\n"
+    assert final["commands"][0]["shell"] == "echo $PATH"
 
 
 def test_code_has_the_images_environment(own):
