@@ -153,8 +153,8 @@ js_base64(const void *p, size_t n)
 }
 
 /* jansson's escapes; a byte that is no text is a U+FFFD of three. */
-static size_t
-byte_cost(uint8_t c, bool lossy)
+size_t
+js_byte_cost(uint8_t c, bool lossy)
 {
 	if (c == '"' || c == '\\')
 		return 2;
@@ -186,7 +186,7 @@ js_bytes_cost(const void *p, size_t n)
 	const uint8_t *s = p;
 
 	for (size_t i = 0; i < n; i++)
-		c.text += byte_cost(s[i], c.lossy);
+		c.text += js_byte_cost(s[i], c.lossy);
 	return bytes_cost_sum(&c);
 }
 
@@ -197,7 +197,7 @@ js_bytes_fit(const void *p, size_t n, size_t max)
 	const uint8_t *s = p;
 
 	for (; c.bytes < n; c.bytes++) {
-		size_t text = c.text + byte_cost(s[c.bytes], c.lossy);
+		size_t text = c.text + js_byte_cost(s[c.bytes], c.lossy);
 		const struct bytes_cost more = {c.lossy, text, c.bytes + 1};
 
 		if (bytes_cost_sum(&more) > max)

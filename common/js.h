@@ -37,6 +37,9 @@ json_t *js_base64(const void *p, size_t n);
 /* js_bytes_cost - how many bytes of JSON these bytes are at most, as a string
  * and, where the string would be lossy, in base64 beside it */
 size_t js_bytes_cost(const void *p, size_t n);
+/* js_byte_cost - the string's part of that, for one byte of many, some of
+ * which are no UTF-8 (lossy) or none */
+size_t js_byte_cost(uint8_t c, bool lossy);
 /* js_bytes_fit - how many of the first bytes cost at most max */
 size_t js_bytes_fit(const void *p, size_t n, size_t max);
 /* js_append - compact, sorted as inserted; j has no circles, and b has room or

@@ -71,13 +71,14 @@ page_cb(
 {
 	struct get_call *c = arg;
 	const struct page_of of = page_of(c);
+	const struct page_wish wish = {c->upto, tool_form(&c->t)};
 
 	c->request = NULL;
 	if (rc != 0)
 		tool_fail(&c->t, why);
 	else
 		tool_result(
-		    &c->t, page_view(c->found.row, records, &of, c->upto));
+		    &c->t, page_view(c->found.row, records, &of, &wish));
 }
 
 static void
@@ -85,8 +86,8 @@ look_page(struct get_call *c, const char *cursor)
 {
 	const struct run *r = c->found.run;
 	const struct page_of of = page_of(c);
+	struct log_at at;
 	struct err e;
-	uint64_t at;
 
 	if (page_parse_cursor(&of, cursor, &at, &e) != 0 ||
 	    lookup_check_output(&c->found, &e) != 0) {
@@ -97,8 +98,9 @@ look_page(struct get_call *c, const char *cursor)
 		c->upto = c->found.row->spool_bytes;
 	else
 		c->upto = r->phase == RUN_OVER ? r->length : PAGE_GROWS;
-	log_view_read(c->found.view, at, r != NULL ? r->length : UINT64_MAX,
-	    PAGE_BYTES, page_cb, c, &c->request);
+	log_view_read_parts(c->found.view, &at,
+	    r != NULL ? r->length : UINT64_MAX, PAGE_BYTES, page_cb, c,
+	    &c->request);
 }
 
 static void

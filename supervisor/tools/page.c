@@ -4,54 +4,186 @@
 
 #include "common/js.h"
 #include "common/runlog_scan.h"
+#include "common/utf8.h"
 
 #define OFFSET_DIGITS_MAX 18
+#define SKIP_DIGITS_MAX 5
+#define PLACE_TEXT_MAX 40
+
+/* Of the text for output, beside the line or lines around it. */
+#define PAGE_ROOM (TOOL_TEXT_MAX - 2048)
+#define PIECE_COST 160    /* of one, beside its bytes */
+#define BASE64_COST 2     /* of a byte, rounded up */
+#define CHARACTER_COST 32 /* of any */
 
 /* ---- cursors */
 
-void
-page_format_cursor(
-    const struct page_of *of, uint64_t offset, char out[PAGE_CURSOR_TEXT_MAX])
+/* The place as it stands in a cursor: an offset in the log and, within a
+ * record, how many bytes of its output are behind. */
+static void
+format_place(const struct log_at *at, char out[PLACE_TEXT_MAX])
 {
-	char text[PAGE_CURSOR_TEXT_MAX + UUID_TEXT_LEN + 8];
+	int n = snprintf(
+	    out, PLACE_TEXT_MAX, "%llu", (unsigned long long)at->offset);
+
+	if (at->skip > 0)
+		(void)snprintf(out + n, PLACE_TEXT_MAX - (size_t)n, ".%lu",
+		    (unsigned long)at->skip);
+}
+
+void
+page_format_cursor(const struct page_of *of, const struct log_at *at,
+    char out[PAGE_CURSOR_TEXT_MAX])
+{
+	char place[PLACE_TEXT_MAX];
+	char text[PLACE_TEXT_MAX + UUID_TEXT_LEN + 8];
 	char id[UUID_TEXT_LEN + 1];
 	int n;
 
+	format_place(at, place);
 	uuid_format(of->run, id);
-	n = snprintf(
-	    text, sizeof(text), "page %s %llu", id, (unsigned long long)offset);
-	(void)snprintf(out, PAGE_CURSOR_TEXT_MAX, "%llu-%016llx",
-	    (unsigned long long)offset,
+	n = snprintf(text, sizeof(text), "page %s %s", id, place);
+	(void)snprintf(out, PAGE_CURSOR_TEXT_MAX, "%s-%016llx", place,
 	    (unsigned long long)siphash(of->key, text, (size_t)n));
 }
 
-int
-page_parse_cursor(
-    const struct page_of *of, const char *text, uint64_t *offset, struct err *e)
+/* A number of at most max digits at *text, which moves behind it. */
+static bool
+take_number(const char **text, size_t max, uint64_t *out)
 {
-	size_t digits = strspn(text, "0123456789");
-	char want[PAGE_CURSOR_TEXT_MAX] = "0";
+	size_t digits = strspn(*text, "0123456789");
 
-	*offset = 0;
-	if (digits > 0 && digits <= OFFSET_DIGITS_MAX &&
-	    strcmp(text, want) != 0) {
-		*offset = strtoull(text, NULL, 10);
-		page_format_cursor(of, *offset, want);
-	}
-	if (strcmp(text, want) == 0)
+	if (digits == 0 || digits > max)
+		return false;
+	*out = strtoull(*text, NULL, 10);
+	*text += digits;
+	return true;
+}
+
+int
+page_parse_cursor(const struct page_of *of, const char *text, struct log_at *at,
+    struct err *e)
+{
+	char want[PAGE_CURSOR_TEXT_MAX];
+	const char *p = text;
+	uint64_t skip = 0;
+
+	*at = (struct log_at){0};
+	if (strcmp(text, "0") == 0)
 		return 0;
+	if (take_number(&p, OFFSET_DIGITS_MAX, &at->offset) &&
+	    (*p++ != '.' || take_number(&p, SKIP_DIGITS_MAX, &skip))) {
+		at->skip = (uint32_t)skip;
+		page_format_cursor(of, at, want);
+		if (strcmp(text, want) == 0)
+			return 0;
+	}
 	return err_set(e, ERR_INVAL,
 	    "cursor: want \"0\" or next_cursor of an answer before");
 }
 
-/* ---- as JSON */
+/* ---- how much a page holds
+ *
+ * The text of an answer has a bound, and shows all that its cursor passes
+ * over.  So output is taken for as long as its text has room, whatever the
+ * bytes cost there, and the next page begins behind that. */
+
+struct page_room {
+	enum tool_text_form form;
+	bool is_lossy; /* some of the bytes are no text */
+	size_t left;
+};
+
+/* Of a byte in the text: as U+FFFD, if it is none of it; as JSON, escaped and
+ * as a part of base64 beside it. */
+static size_t
+byte_cost(const struct page_room *r, uint8_t c)
+{
+	if (r->form == TOOL_TEXT_JSON)
+		return js_byte_cost(c, r->is_lossy) +
+		    (r->is_lossy ? BASE64_COST : 0);
+	return r->is_lossy && c >= 0x80 ? 3 : 1;
+}
+
+/* How many of n bytes there is room for; it is taken. */
+static size_t
+take_room(struct page_room *r, const uint8_t *p, size_t n)
+{
+	size_t i, cost;
+
+	for (i = 0; i < n; i++) {
+		cost = byte_cost(r, p[i]);
+		if (cost > r->left)
+			break;
+		r->left -= cost;
+	}
+	return i < n ? utf8_complete_len(p, i) : n;
+}
+
+/* ---- records */
+
+static void
+begin_walk(struct runlog_walk *walk, struct runlog_scan *scan,
+    const struct log_records *records)
+{
+	const struct runlog_source source = {.fd = -1, .mem = records->p};
+
+	runlog_scan_init(scan, 0);
+	runlog_walk_init(walk, scan, &source, records->n, NULL, 0);
+}
+
+static bool
+is_lossy(const struct log_records *records)
+{
+	struct runlog_piece piece;
+	struct runlog_scan scan;
+	struct runlog_walk walk;
+	int step;
+
+	begin_walk(&walk, &scan, records);
+	while ((step = runlog_walk_next(&walk, &piece, NULL)) > RUNLOG_MORE)
+		if (step == RUNLOG_OUTPUT && !utf8_is_valid(piece.p, piece.n))
+			return true;
+	return false;
+}
 
 /* Output of one stream of one command, gathered until another comes. */
 struct gathering {
+	const struct log_records *records;
 	json_t *list;
+	struct runlog_scan scan;
 	struct runlog_header of;
 	struct buf text;
+	struct page_room room;
+	bool is_full;
+	struct log_at at; /* where the next page begins */
 };
+
+/* Where the record at hand begins in the log, n bytes of its output behind:
+ * the first one may be the rest of one, and the last one the beginning. */
+static struct log_at
+place_within(const struct gathering *g, size_t n)
+{
+	const struct log_at *from = &g->records->from;
+	struct log_at at = *from;
+
+	if (g->scan.at > 0)
+		at = (struct log_at){from->offset + from->skip + g->scan.at, 0};
+	at.skip += (uint32_t)n;
+	return at;
+}
+
+static struct log_at
+place_behind(const struct gathering *g)
+{
+	const uint32_t n = g->scan.header.length;
+	const struct log_at at = place_within(g, n);
+	bool is_last = g->scan.at + RUNLOG_HEADER_BYTES + n == g->records->n;
+
+	if (is_last && g->records->skip > 0)
+		return at;
+	return (struct log_at){at.offset + RUNLOG_HEADER_BYTES + at.skip, 0};
+}
 
 static const char *
 stream_name(enum runlog_type type)
@@ -77,48 +209,89 @@ put_piece(struct gathering *g)
 	buf_clear(&g->text);
 }
 
-static void
-gather(
-    struct gathering *g, const struct log_records *records, uint32_t ncommands)
+/* A record of output begins: does its piece find room? */
+static bool
+begin_output(struct gathering *g)
 {
-	const struct runlog_source source = {.fd = -1, .mem = records->p};
+	const struct runlog_header *h = &g->scan.header;
+
+	if (buf_len(&g->text) > 0 && h->type == g->of.type &&
+	    h->command == g->of.command)
+		return true;
+	put_piece(g);
+	g->of = *h;
+	if (g->room.left < PIECE_COST + CHARACTER_COST)
+		return false;
+	g->room.left -= PIECE_COST;
+	return true;
+}
+
+/* All of the record's output at once: the source is memory. */
+static void
+take_output(struct gathering *g, const struct runlog_piece *piece)
+{
+	size_t n = 0;
+
+	if (begin_output(g))
+		n = take_room(&g->room, piece->p, piece->n);
+	(void)!buf_append(&g->text, piece->p, n); /* it has no limit */
+	g->is_full = n < piece->n;
+	g->at = g->is_full ? place_within(g, n) : place_behind(g);
+}
+
+static void
+gather(struct gathering *g, uint32_t ncommands)
+{
 	struct runlog_piece piece;
-	struct runlog_scan scan;
 	struct runlog_walk walk;
 	int step;
 
-	runlog_scan_init(&scan, 0);
-	runlog_walk_init(&walk, &scan, &source, records->n, NULL, 0);
-	while ((step = runlog_walk_next(&walk, &piece, NULL)) > RUNLOG_MORE) {
-		if (scan.header.command >= ncommands)
+	begin_walk(&walk, &g->scan, g->records);
+	while (!g->is_full &&
+	    (step = runlog_walk_next(&walk, &piece, NULL)) > RUNLOG_MORE) {
+		if (g->scan.header.command >= ncommands)
 			break; /* the reader gives none */
-		if (step != RUNLOG_OUTPUT)
-			continue;
-		if (scan.header.type != g->of.type ||
-		    scan.header.command != g->of.command)
-			put_piece(g);
-		g->of = scan.header;
-		(void)!buf_append(&g->text, piece.p, piece.n);
+		if (step == RUNLOG_OUTPUT)
+			take_output(g, &piece);
+		else if (step == RUNLOG_RECORD)
+			g->at = place_behind(g);
 	}
 	put_piece(g);
 }
 
+/* ---- as JSON */
+
+/* There is: the log grows, or this page came on and not to its end.  (It may
+ * be shorter than was said.) */
+static bool
+has_more(const struct gathering *g, uint64_t upto)
+{
+	const struct log_at *from = &g->records->from;
+
+	if (upto == PAGE_GROWS)
+		return true;
+	return g->at.offset < upto &&
+	    (g->at.offset != from->offset || g->at.skip != from->skip);
+}
+
 json_t *
 page_view(const struct store_run *row, const struct log_records *records,
-    const struct page_of *of, uint64_t upto)
+    const struct page_of *of, const struct page_wish *wish)
 {
-	struct gathering g = {.list = json_array()};
+	struct gathering g = {.records = records,
+	    .list = json_array(),
+	    .at = records->from,
+	    .room = {wish->form, is_lossy(records), PAGE_ROOM}};
 	char id[UUID_TEXT_LEN + 1], next[PAGE_CURSOR_TEXT_MAX];
 	json_t *o;
 
 	uuid_format(&row->uuid, id);
-	gather(&g, records, row->ncommands);
+	gather(&g, row->ncommands);
 	o = json_pack("{s:s, s:s, s:s, s:o, s:[]}", "run_id", id, "identifier",
 	    row->identifier, "state", run_state_word(row->state), "output",
 	    g.list, "commands");
-	/* Nothing of a log that has ended: whatever its length should be. */
-	if (upto == PAGE_GROWS || (records->n > 0 && records->next < upto)) {
-		page_format_cursor(of, records->next, next);
+	if (has_more(&g, wish->upto)) {
+		page_format_cursor(of, &g.at, next);
 		json_object_set_new(o, "next_cursor", json_string(next));
 	}
 	return o;

@@ -85,6 +85,15 @@ tool_stream_max(const struct tool_call *t)
 	    core_conf(t->core), CONF_RESULT_OUTPUT_MAX_BYTES);
 }
 
+enum tool_text_form
+tool_form(const struct tool_call *t)
+{
+	return strcmp(conf_str(core_conf(t->core), CONF_TOOL_TEXT), "json") ==
+		0 ?
+	    TOOL_TEXT_JSON :
+	    TOOL_TEXT_TRANSCRIPT;
+}
+
 const uint8_t *
 tool_page_key(const struct tool_call *t)
 {
@@ -130,11 +139,7 @@ tool_end(
 static struct mcp_content *
 result_content(const struct tool_call *t, json_t *result)
 {
-	enum tool_text_form form =
-	    strcmp(conf_str(core_conf(t->core), CONF_TOOL_TEXT), "json") == 0 ?
-	    TOOL_TEXT_JSON :
-	    TOOL_TEXT_TRANSCRIPT;
-	AUTO(auto_free) char *text = tool_text(t->tool, result, form);
+	AUTO(auto_free) char *text = tool_text(t->tool, result, tool_form(t));
 	struct mcp_content *content = mcp_content_new();
 
 	/* A program that failed is no failed call: MCP's isError is for what

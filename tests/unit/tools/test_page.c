@@ -1,4 +1,5 @@
-/* test_page.c - a cursor is a place that was given out, and pages end */
+/* test_page.c - a cursor is a place that was given out, pages leave nothing
+ * out, and they end */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -8,7 +9,10 @@
 #include <stdio.h>
 
 #include "common/js.h"
+#include "common/utf8.h"
 #include "supervisor/tools/page.h"
+#include "supervisor/tools/tool.h"
+#include "tests/unit/core/log_fixture.h"
 
 static const uint8_t key[SIPHASH_KEY_BYTES] = {1, 2, 3};
 static const uint8_t other_key[SIPHASH_KEY_BYTES] = {1, 2, 4};
@@ -16,10 +20,10 @@ static const struct uuid run = {{7}}, other_run = {{8}};
 static const struct page_of of = {&run, key};
 
 static int
-parse(const struct page_of *whose, const char *text, uint64_t *offset)
+parse(const struct page_of *whose, const char *text, struct log_at *at)
 {
 	struct err e;
-	int rc = page_parse_cursor(whose, text, offset, &e);
+	int rc = page_parse_cursor(whose, text, at, &e);
 
 	if (rc != 0)
 		assert_non_null(strstr(e.msg, "cursor: want"));
@@ -29,49 +33,76 @@ parse(const struct page_of *whose, const char *text, uint64_t *offset)
 static void
 a_cursor_leads_back_to_its_place(void **state)
 {
-	static const uint64_t places[] = {0, 1, 32768, 999999999999999999};
+	static const struct log_at places[] = {{0, 0}, {1, 0}, {32768, 1},
+	    {999999999999999999, RUNLOG_PAYLOAD_MAX}};
 	char text[PAGE_CURSOR_TEXT_MAX];
-	uint64_t at;
+	struct log_at at;
 
 	(void)state;
 	assert_int_equal(parse(&of, "0", &at), 0);
-	assert_int_equal(at, 0);
+	assert_int_equal(at.offset, 0);
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		page_format_cursor(&of, places[i], text);
+		page_format_cursor(&of, &places[i], text);
 		assert_int_equal(parse(&of, text, &at), 0);
-		assert_true(at == places[i]);
+		assert_true(at.offset == places[i].offset);
+		assert_int_equal(at.skip, places[i].skip);
 	}
+}
+
+/* They were an offset alone, and are still good for as long as nothing of a
+ * record is behind. */
+static void
+a_place_between_records_is_its_offset(void **state)
+{
+	char text[PAGE_CURSOR_TEXT_MAX];
+
+	(void)state;
+	page_format_cursor(&of, &(struct log_at){100, 0}, text);
+	assert_int_equal(strcspn(text, "-"), 3);
+	page_format_cursor(&of, &(struct log_at){100, 7}, text);
+	assert_int_equal(strncmp(text, "100.7-", 6), 0);
 }
 
 static void
 a_place_that_was_never_given_out_is_refused(void **state)
 {
 	static const char *const forged[] = {"", "7", "00", "0-", " 0", "-1",
-	    "7-0123456789abcdef", "9999999999999999999", "x"};
+	    "7-0123456789abcdef", "9999999999999999999", "x", "7.", "7.1",
+	    "7.99999999999-0123456789abcdef", ".7-0123456789abcdef"};
 	const struct page_of others[] = {{&other_run, key}, {&run, other_key}};
 	char text[PAGE_CURSOR_TEXT_MAX], near[PAGE_CURSOR_TEXT_MAX + 2];
-	uint64_t at;
+	struct log_at at;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(forged); i++)
 		assert_int_equal(parse(&of, forged[i], &at), ERR_INVAL);
-	page_format_cursor(&of, 100, text);
+	page_format_cursor(&of, &(struct log_at){100, 0}, text);
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		assert_int_equal(parse(&others[i], text, &at), ERR_INVAL);
 	(void)snprintf(near, sizeof(near), "0%s", text);
 	assert_int_equal(parse(&of, near, &at), ERR_INVAL);
 	(void)snprintf(near, sizeof(near), "%sa", text);
 	assert_int_equal(parse(&of, near, &at), ERR_INVAL);
+	(void)snprintf(near, sizeof(near), "100.0%s", text + 3);
+	assert_int_equal(parse(&of, near, &at), ERR_INVAL);
 	text[2] = '1';
 	assert_int_equal(parse(&of, text, &at), ERR_INVAL);
+}
+
+static json_t *
+view(const struct log_records *records, uint64_t upto, enum tool_text_form form)
+{
+	static char none[] = "";
+	const struct store_run row = {
+	    .identifier = none, .ncommands = 1, .state = RUN_STATE_COMPLETED};
+
+	return page_view(&row, records, &of, &(struct page_wish){upto, form});
 }
 
 static bool
 says_more(const struct log_records *records, uint64_t upto)
 {
-	static char none[] = "";
-	const struct store_run row = {.identifier = none, .ncommands = 1};
-	json_t *o = page_view(&row, records, &of, upto);
+	json_t *o = view(records, upto, TOOL_TEXT_TRANSCRIPT);
 	bool more = json_object_get(o, "next_cursor") != NULL;
 
 	json_decref(o);
@@ -83,7 +114,8 @@ static void
 pages_end_where_nothing_comes_any_more(void **state)
 {
 	static const uint8_t bytes[1];
-	const struct log_records nothing = {.p = bytes, .next = 100};
+	const struct log_records nothing = {
+	    .p = bytes, .next = 100, .from = {100, 0}};
 
 	(void)state;
 	assert_false(says_more(&nothing, 100));
@@ -91,13 +123,292 @@ pages_end_where_nothing_comes_any_more(void **state)
 	assert_true(says_more(&nothing, PAGE_GROWS));
 }
 
+/* ---- pages of a log, as get_run reads them */
+
+struct paging {
+	enum tool_text_form form;
+	unsigned int pages;
+	struct buf texts;    /* all, one behind the other */
+	struct buf exact[2]; /* what the structures have, by stream */
+};
+
+/* What a program makes of a piece. */
+static void
+keep_exact(struct paging *p, const json_t *piece)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				     "abcdefghijklmnopqrstuvwxyz0123456789+/";
+	bool is_err = strcmp(js_text(piece, "stream"), "stderr") == 0;
+	const char *base64 = js_text(piece, "base64");
+	const json_t *text = json_object_get(piece, "text");
+	struct buf *to = &p->exact[is_err];
+	uint32_t v = 0;
+
+	if (base64[0] == '\0') {
+		assert_int_equal(buf_append(to, json_string_value(text),
+				     json_string_length(text)),
+		    0);
+		return;
+	}
+	for (size_t i = 0; base64[i] != '\0' && base64[i] != '='; i++) {
+		uint8_t byte;
+
+		v = v << 6 | (uint32_t)(strchr(digits, base64[i]) - digits);
+		byte = (uint8_t)(v >> (i % 4 == 1 ? 4 : i % 4 == 2 ? 2 : 0));
+		if (i % 4 != 0)
+			assert_int_equal(buf_append(to, &byte, 1), 0);
+	}
+}
+
+static void
+keep_page(struct paging *p, const json_t *o)
+{
+	AUTO(auto_free) char *text = tool_text(&tool_get_run, o, p->form);
+	const json_t *piece;
+	size_t i;
+
+	assert_true(strlen(text) <= TOOL_TEXT_MAX);
+	assert_true(utf8_is_valid(text, strlen(text)));
+	assert_int_equal(buf_append(&p->texts, text, strlen(text)), 0);
+	json_array_foreach (json_object_get(o, "output"), i, piece)
+		keep_exact(p, piece);
+	/* A page of JSON is the content, and never a transcript instead. */
+	if (p->form == TOOL_TEXT_JSON) {
+		json_t *again =
+		    json_loads(strchr(text, '\n'), JSON_ALLOW_NUL, NULL);
+
+		assert_true(json_equal(o, again));
+		json_decref(again);
+	}
+}
+
+static void
+page_through(struct paging *p, const struct made_log *l)
+{
+	const size_t n = buf_len(&l->b);
+	struct log_at at = {0};
+	const char *next;
+	json_t *o;
+
+	do {
+		struct log_read r = {.source = {-1, buf_data(&l->b)},
+		    .ncommands = 1,
+		    .from = at,
+		    .upto = n,
+		    .max = PAGE_BYTES,
+		    .in_parts = true};
+
+		assert_int_equal(log_read_records(&r, NULL), 0);
+		o = view(&r.records, n, p->form);
+		free(r.mem);
+		keep_page(p, o);
+		next = js_text(o, "next_cursor");
+		if (next[0] != '\0')
+			assert_int_equal(parse(&of, next, &at), 0);
+		assert_true(++p->pages < 2000);
+		if (next[0] == '\0')
+			break;
+		json_decref(o);
+	} while (true);
+	json_decref(o);
+}
+
+static void
+clear_paging(struct paging *p)
+{
+	buf_clear(&p->texts);
+	buf_clear(&p->exact[0]);
+	buf_clear(&p->exact[1]);
+}
+
+static void
+assert_same(const struct buf *got, const struct buf *want)
+{
+	assert_int_equal(buf_len(got), buf_len(want));
+	if (buf_len(want) > 0)
+		assert_memory_equal(
+		    buf_data(got), buf_data(want), buf_len(want));
+}
+
+/* Records as long as may be, of what fill makes. */
+static void
+make_long(struct made_log *l, struct buf *printed, size_t n,
+    uint8_t (*fill)(size_t i))
+{
+	begin_log(l);
+	put_started(l, 0);
+	for (size_t at = 0; at < n;) {
+		uint8_t record[RUNLOG_PAYLOAD_MAX];
+		size_t len = n - at < sizeof(record) ? n - at : sizeof(record);
+
+		for (size_t i = 0; i < len; i++)
+			record[i] = fill(at + i);
+		put_record(l, RUNLOG_STDOUT, record, len);
+		assert_int_equal(buf_append(printed, record, len), 0);
+		l->bytes[0] += len;
+		at += len;
+	}
+	put_ended(l);
+	put_run_ended(l);
+}
+
+static void
+check_pages(const struct made_log *l, const struct buf *printed,
+    const struct buf *errors)
+{
+	static const enum tool_text_form forms[] = {
+	    TOOL_TEXT_TRANSCRIPT, TOOL_TEXT_JSON};
+
+	for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+		struct paging p = {.form = forms[i]};
+
+		page_through(&p, l);
+		assert_same(&p.exact[0], printed);
+		assert_same(&p.exact[1], errors);
+		clear_paging(&p);
+	}
+}
+
+static uint8_t
+letter(size_t i)
+{
+	return (uint8_t)('A' + (i * 2654435761u >> 16) % 26);
+}
+
+static uint8_t
+any_byte(size_t i)
+{
+	return pattern(i, 0);
+}
+
+static uint8_t
+no_text(size_t i)
+{
+	return i % 2 == 0 ? 0xff : 0;
+}
+
+static size_t
+count_of(const struct buf *b, char c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < buf_len(b); i++)
+		n += buf_data(b)[i] == (uint8_t)c;
+	return n;
+}
+
+/* base64 -w0: one line in records of 64 KiB. */
+static void
+the_texts_of_pages_show_what_their_cursors_pass_over(void **state)
+{
+	struct buf printed = {0}, none = {0};
+	struct paging p = {.form = TOOL_TEXT_TRANSCRIPT};
+	struct made_log l;
+
+	(void)state;
+	make_long(&l, &printed, 348894, letter);
+	page_through(&p, &l);
+	for (char c = 'A'; c <= 'Z'; c++) {
+		/* No capital stands in the words around. */
+		assert_int_equal(count_of(&p.texts, c), count_of(&printed, c));
+	}
+	check_pages(&l, &printed, &none);
+	clear_paging(&p);
+	buf_clear(&printed);
+	buf_clear(&l.b);
+}
+
+static void
+what_is_no_text_costs_more_and_is_all_there(void **state)
+{
+	static uint8_t (*const fills[])(size_t) = {any_byte, no_text};
+	struct buf none = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(fills); i++) {
+		struct buf printed = {0};
+		struct made_log l;
+
+		make_long(&l, &printed, 200000, fills[i]);
+		check_pages(&l, &printed, &none);
+		buf_clear(&printed);
+		buf_clear(&l.b);
+	}
+}
+
+static void
+two_streams_by_turns_are_all_there(void **state)
+{
+	static const size_t lengths[] = {1, 700, 9000};
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_LEN(lengths); k++) {
+		struct buf printed[2] = {{0}, {0}};
+		uint8_t record[9000];
+		struct made_log l;
+
+		begin_log(&l);
+		put_started(&l, 0);
+		for (size_t i = 0; i < 9000; i++) {
+			size_t n = i % 2 == 0 ? lengths[k] : 1;
+
+			memset(record, letter(i), n);
+			put_record(&l,
+			    i % 2 == 0 ? RUNLOG_STDOUT : RUNLOG_STDERR, record,
+			    n);
+			l.bytes[i % 2] += n;
+			assert_int_equal(
+			    buf_append(&printed[i % 2], record, n), 0);
+			if (buf_len(&l.b) > 400000)
+				break;
+		}
+		put_ended(&l);
+		put_run_ended(&l);
+		check_pages(&l, &printed[0], &printed[1]);
+		buf_clear(&printed[0]);
+		buf_clear(&printed[1]);
+		buf_clear(&l.b);
+	}
+}
+
+static void
+pages_are_cut_between_characters(void **state)
+{
+	struct buf printed = {0}, none = {0};
+	struct made_log l;
+
+	(void)state;
+	begin_log(&l);
+	put_started(&l, 0);
+	for (unsigned int i = 0; i < 5; i++) {
+		char record[60001];
+
+		for (size_t at = 0; at < 60000; at += 3)
+			memcpy(record + at, "\xe2\x82\xac", 3);
+		put_record(&l, RUNLOG_STDOUT, record, 60000);
+		assert_int_equal(buf_append(&printed, record, 60000), 0);
+		l.bytes[0] += 60000;
+	}
+	put_ended(&l);
+	put_run_ended(&l);
+	check_pages(&l, &printed, &none); /* a half would be in base64 */
+	buf_clear(&printed);
+	buf_clear(&l.b);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_cursor_leads_back_to_its_place),
+	    cmocka_unit_test(a_place_between_records_is_its_offset),
 	    cmocka_unit_test(a_place_that_was_never_given_out_is_refused),
 	    cmocka_unit_test(pages_end_where_nothing_comes_any_more),
+	    cmocka_unit_test(
+		the_texts_of_pages_show_what_their_cursors_pass_over),
+	    cmocka_unit_test(what_is_no_text_costs_more_and_is_all_there),
+	    cmocka_unit_test(two_streams_by_turns_are_all_there),
+	    cmocka_unit_test(pages_are_cut_between_characters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
