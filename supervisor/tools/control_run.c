@@ -98,11 +98,18 @@ view_output(const struct leftlist_log *log)
 	    [LEFTLIST_KILLED] = "killed",
 	    [LEFTLIST_DISK_FULL] = "killed, the sandbox's disk was full"};
 
-	return json_pack("{s:I, s:s, s:I, s:I, s:o}", "command",
+	json_t *o;
+	bool lossy;
+
+	o = json_pack("{s:I, s:s, s:I, s:I, s:o}", "command",
 	    (json_int_t)log->command, "state", states[log->state], "bytes",
 	    (json_int_t)log->bytes, "dropped",
 	    (json_int_t)(log->bytes - log->noutput), "text",
-	    js_string_bytes(log->output, log->noutput, NULL));
+	    js_string_bytes(log->output, log->noutput, &lossy));
+	if (lossy)
+		json_object_set_new(
+		    o, "text_base64", js_base64(log->output, log->noutput));
+	return o;
 }
 
 static void

@@ -8,6 +8,7 @@
 #include "supervisor/tools/transcript.h"
 
 #define SUMMARY_MAX 1024
+#define CUT_WORDS_MAX 256
 
 /* ---- the first line: one line, whole characters */
 
@@ -50,15 +51,35 @@ dump_cb(const char *p, size_t n, void *arg)
 	return 0;
 }
 
+/* What is above the bound is counted, in words of at most CUT_WORDS_MAX. */
+static void
+cut(struct buf *b)
+{
+	const size_t n = buf_len(b);
+	size_t kept;
+
+	if (n <= TOOL_TEXT_MAX)
+		return;
+	kept = utf8_complete_len(buf_data(b), TOOL_TEXT_MAX - CUT_WORDS_MAX);
+	buf_truncate(b, kept);
+	(void)buf_printf(b,
+	    "\n[... %zu bytes of this text left out: it has a bound; ask for "
+	    "less at once, or for one run's output with get_run ...]\n",
+	    n - kept);
+}
+
 static char *
 transcript(const char *line, const json_t *result)
 {
 	struct buf b;
 	char *out;
 
-	buf_init(&b, TOOL_TEXT_MAX);
+	/* No limit, which would drop what comes when it is reached: the result
+	 * is bounded, and so is each part that is written of it. */
+	buf_init(&b, 0);
 	(void)buf_printf(&b, "%s\n", line);
 	transcript_write(&b, result, TOOL_TEXT_MAX / 2);
+	cut(&b);
 	out = xstrndup((const char *)buf_data(&b), buf_len(&b));
 	buf_clear(&b);
 	return out;

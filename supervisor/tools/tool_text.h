@@ -4,7 +4,8 @@
  * A transcript (transcript.h), or, with TOOL_TEXT=json, what the compatible
  * server gives: one line that sums up, then the structured content as indented
  * JSON; when that is longer than TOOL_TEXT_MAX, the transcript's body stands in
- * its place.
+ * its place.  A transcript that would be longer is cut, and says by how much:
+ * nothing is left out without a word.
  */
 #ifndef TOOLS_TOOL_TEXT_H
 #define TOOLS_TOOL_TEXT_H

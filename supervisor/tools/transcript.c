@@ -2,9 +2,10 @@
 
 #include "common/js.h"
 #include "common/utf8.h"
+#include "common/xmalloc.h"
 #include "supervisor/tools/page.h"
+#include "supervisor/tools/view.h"
 
-#define PART_MIN 256     /* of a head or a tail, however many there are */
 #define ARTIFACTS_MAX 20 /* that are named */
 #define NAME_MAX_BYTES 200
 #define CURSOR_HINT "get_run with cursor \"0\" pages through all"
@@ -251,6 +252,27 @@ add_command(struct buf *b, const json_t *c, size_t i, size_t n, size_t part)
 	add_left(b, c);
 }
 
+/* How long a head or a tail may be: the room is shared among all streams so
+ * that what is short is whole, and no stream takes more than a half. */
+static size_t
+part_of_each(const json_t *commands, size_t room)
+{
+	const size_t n = json_array_size(commands);
+	AUTO(auto_free) size_t *wants = xcalloc(2 * n, sizeof(*wants));
+	const json_t *c;
+	struct shown s;
+	size_t i, level;
+
+	json_array_foreach (commands, i, c) {
+		take_stream(c, "stdout", &s);
+		wants[2 * i] = s.nhead + s.ntail;
+		take_stream(c, "stderr", &s);
+		wants[2 * i + 1] = s.nhead + s.ntail;
+	}
+	level = view_share(wants, 2 * n, room);
+	return (level < room / 2 ? level : room / 2) / 2;
+}
+
 /* ---- artifacts */
 
 /* The sandbox named it: a newline in it would begin a line of ours.  As it is
@@ -296,31 +318,51 @@ add_artifacts(struct buf *b, const json_t *run)
 /* ---- what control_run found */
 
 static void
+add_process(struct buf *b, const json_t *o)
+{
+	(void)buf_printf(b, "%s pid %lld of command %lld `%.200s`\n",
+	    js_text(o, "process"),
+	    (long long)json_integer_value(json_object_get(o, "pid")),
+	    (long long)json_integer_value(json_object_get(o, "command")),
+	    js_text(o, "command_line"));
+}
+
+/* The last of what is there, as dropped is what came before it. */
+static void
+add_printed_since(struct buf *b, const json_t *o, size_t room)
+{
+	uint64_t dropped =
+	    (uint64_t)json_integer_value(json_object_get(o, "dropped"));
+	struct shown s;
+	size_t from;
+
+	(void)buf_printf(b, "printed since command %lld ended (%s):\n",
+	    (long long)json_integer_value(json_object_get(o, "command")),
+	    js_text(o, "state"));
+	take_stream(o, "text", &s);
+	from = tail_start(s.head, s.nhead, room);
+	dropped += printed_len(s.head, from, s.head_base64);
+	if (dropped > 0)
+		(void)buf_printf(b, "[... %llu bytes dropped ...]\n",
+		    (unsigned long long)dropped);
+	add_text(b, s.head + from, s.nhead - from);
+}
+
+static void
 add_processes(struct buf *b, const json_t *result, size_t room)
 {
-	const json_t *o;
-	struct shown s;
+	const json_t *output = json_object_get(result, "output"), *o;
+	const size_t n = json_array_size(output);
+	AUTO(auto_free) size_t *wants = xcalloc(n, sizeof(*wants));
 	size_t i;
 
 	json_array_foreach (json_object_get(result, "processes"), i, o)
-		(void)buf_printf(b, "%s pid %lld of command %lld `%.200s`\n",
-		    js_text(o, "process"),
-		    (long long)json_integer_value(json_object_get(o, "pid")),
-		    (long long)json_integer_value(
-			json_object_get(o, "command")),
-		    js_text(o, "command_line"));
-	json_array_foreach (json_object_get(result, "output"), i, o) {
-		(void)buf_printf(b, "printed since command %lld ended (%s):\n",
-		    (long long)json_integer_value(
-			json_object_get(o, "command")),
-		    js_text(o, "state"));
-		if (json_integer_value(json_object_get(o, "dropped")) > 0)
-			(void)buf_printf(b, "[... %lld bytes dropped ...]\n",
-			    (long long)json_integer_value(
-				json_object_get(o, "dropped")));
-		take_stream(o, "text", &s);
-		add_text(b, s.head, s.nhead < room ? s.nhead : room);
-	}
+		add_process(b, o);
+	json_array_foreach (output, i, o)
+		wants[i] = json_string_length(json_object_get(o, "text"));
+	room = view_share(wants, n, room);
+	json_array_foreach (output, i, o)
+		add_printed_since(b, o, room);
 }
 
 /* ---- code */
@@ -386,11 +428,9 @@ transcript_write(struct buf *b, const json_t *result, size_t room)
 	const json_t *final = json_object_get(result, "final");
 	const json_t *run = json_is_object(final) ? final : result;
 	const json_t *commands = json_object_get(run, "commands");
-	size_t n = json_array_size(commands);
-	size_t part = room / 4 / (n == 0 ? 1 : n); /* head, tail; two streams */
+	const size_t n = json_array_size(commands);
+	const size_t part = part_of_each(commands, room);
 
-	if (part < PART_MIN)
-		part = PART_MIN;
 	for (size_t i = 0; i < n; i++)
 		add_command(b, json_array_get(commands, i), i, n, part);
 	add_artifacts(b, run);

@@ -302,6 +302,136 @@ a_long_output_of_code_is_cut_too(void **state)
 	free(text);
 }
 
+/* Both streams of all of them, with what each left running. */
+static json_t *
+run_that_is_long_everywhere(size_t nleft)
+{
+	json_t *o = run_with_stdout(64, "", 0), *c;
+	char *out = xcalloc(1, 30001);
+	size_t i;
+
+	memset(out, 'x', 30000);
+	json_array_foreach (
+	    json_object_get(json_object_get(o, "final"), "commands"), i, c) {
+		json_t *list = json_array();
+
+		for (size_t k = 0; k < nleft; k++)
+			json_array_append_new(list,
+			    json_pack("{s:s, s:s%}", "process", "p1",
+				"command_line", out, (size_t)200));
+		json_object_set_new(c, "stdout", json_string(out));
+		json_object_set_new(c, "stderr", json_string(out));
+		json_object_set_new(c, "left_running",
+		    json_pack(
+			"{s:i, s:o}", "count", (int)nleft, "processes", list));
+	}
+	free(out);
+	return o;
+}
+
+static size_t
+count_of(const char *text, const char *what)
+{
+	size_t n = 0;
+
+	for (; (text = strstr(text, what)) != NULL; text += strlen(what))
+		n++;
+	return n;
+}
+
+static void
+no_command_is_left_out_for_what_others_printed(void **state)
+{
+	json_t *o = run_that_is_long_everywhere(1);
+	char *text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+
+	(void)state;
+	assert_true(strlen(text) <= TOOL_TEXT_MAX);
+	assert_int_equal(count_of(text, "exit code 0\n"), 64);
+	assert_int_equal(count_of(text, "\nstderr:\n"), 64);
+	assert_int_equal(count_of(text, " bytes left out; get_run"), 128);
+	assert_int_equal(count_of(text, "1 process left running"), 64);
+	json_decref(o);
+	free(text);
+}
+
+static void
+what_has_no_room_at_all_is_counted(void **state)
+{
+	json_t *o = run_that_is_long_everywhere(6);
+	char *text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+
+	(void)state;
+	assert_true(strlen(text) <= TOOL_TEXT_MAX);
+	assert_int_equal(count_of(text, " bytes of this text left out"), 1);
+	assert_int_equal(strcmp(text + strlen(text) - 6, " ...]\n"), 0);
+	json_decref(o);
+	free(text);
+}
+
+static void
+what_others_do_not_need_is_for_who_prints_much(void **state)
+{
+	json_t *o = run_with_stdout(64, "short\n", 6), *c;
+	char *out = xcalloc(1, 10001), *text;
+
+	(void)state;
+	memset(out, 'x', 10000);
+	c = json_array_get(
+	    json_object_get(json_object_get(o, "final"), "commands"), 40);
+	json_object_set_new(c, "stdout", json_string(out));
+	text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+	assert_non_null(strstr(text, out));
+	assert_int_equal(count_of(text, "short\n"), 63);
+	json_decref(o);
+	free(out);
+	free(text);
+}
+
+static json_t *
+left_with_outputs(const char *p, size_t n, unsigned int times)
+{
+	json_t *outputs = json_array(), *o;
+
+	for (unsigned int i = 0; i < times; i++) {
+		o = json_pack("{s:i, s:s, s:i, s:i, s:o}", "command", (int)i,
+		    "state", "running", "bytes", (int)n + 7, "dropped", 7,
+		    "text", js_string_bytes(p, n, NULL));
+		if (!utf8_is_valid(p, n))
+			json_object_set_new(o, "text_base64", js_base64(p, n));
+		json_array_append_new(outputs, o);
+	}
+	return json_pack("{s:s, s:s, s:i, s:[], s:o}", "run_id", "ID", "state",
+	    "completed", "left_running", (int)times, "processes", "output",
+	    outputs);
+}
+
+/* The beginning is what had to be dropped before, so it is what goes here. */
+static void
+of_what_is_left_running_the_last_output_is_shown(void **state)
+{
+	static char bytes[30000];
+	json_t *o;
+	char *text;
+
+	(void)state;
+	memset(bytes, '\xff', 20000);
+	memset(bytes + 20000, 'z', 10000);
+	o = left_with_outputs(bytes, sizeof(bytes), 2);
+	text = tool_text(&tool_control_run, o, TOOL_TEXT_TRANSCRIPT);
+	assert_true(strlen(text) <= TOOL_TEXT_MAX);
+	/* 16384 bytes of text: all z, and 2128 U+FFFD */
+	assert_int_equal(count_of(text, "[... 17879 bytes dropped ...]\n"), 2);
+	assert_int_equal(count_of(text, "zzzzz\n"), 2);
+	json_decref(o);
+	free(text);
+	o = left_with_outputs("ab\n", 3, 1);
+	text = tool_text(&tool_control_run, o, TOOL_TEXT_TRANSCRIPT);
+	assert_non_null(strstr(text, "[... 7 bytes dropped ...]\nab\n"));
+	json_decref(o);
+	free(text);
+}
+
 int
 main(void)
 {
@@ -322,6 +452,10 @@ main(void)
 	    cmocka_unit_test(the_cuts_never_split_a_character),
 	    cmocka_unit_test(many_commands_share_the_room),
 	    cmocka_unit_test(a_long_output_of_code_is_cut_too),
+	    cmocka_unit_test(no_command_is_left_out_for_what_others_printed),
+	    cmocka_unit_test(what_has_no_room_at_all_is_counted),
+	    cmocka_unit_test(what_others_do_not_need_is_for_who_prints_much),
+	    cmocka_unit_test(of_what_is_left_running_the_last_output_is_shown),
 	};
 
 	return cmocka_run_group_tests_name("text", tests, NULL, NULL);
