@@ -1,0 +1,177 @@
+/* test_progress_text.c - progress shows what is new, of every stream */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "common/js.h"
+#include "supervisor/tools/progress_text.h"
+#include "tests/unit/core/log_fixture.h"
+
+static const struct log_caps caps = {
+    {1u << 20, 1u << 20}, LOG_TAIL_BYTES, 0, 0};
+
+struct ground {
+	struct made_log log;
+	struct log_digest *d;
+	uint64_t told[1][2];
+	struct buf text;
+};
+
+static void
+begin(struct ground *g, const struct log_caps *c)
+{
+	memset(g, 0, sizeof(*g));
+	begin_log(&g->log);
+	put_started(&g->log, 0);
+	g->d = log_digest_new(1, c);
+}
+
+static void
+end(struct ground *g)
+{
+	log_digest_free(g->d);
+	buf_clear(&g->log.b);
+	buf_clear(&g->text);
+}
+
+static void
+print(struct ground *g, enum runlog_type type, const void *p, size_t n)
+{
+	const uint8_t *from = p;
+
+	for (size_t at = 0; at < n;) {
+		size_t len =
+		    n - at < RUNLOG_PAYLOAD_MAX ? n - at : RUNLOG_PAYLOAD_MAX;
+
+		put_record(&g->log, type, from + at, len);
+		at += len;
+	}
+}
+
+/* What is told now. */
+static const char *
+tell(struct ground *g, uint64_t printed)
+{
+	static uint8_t chunk[LOG_WORK_BYTES];
+	const struct log_work work = {chunk, sizeof(chunk)};
+	const struct runlog_source source = {-1, buf_data(&g->log.b)};
+
+	assert_int_equal(
+	    log_digest_advance(g->d, &source, buf_len(&g->log.b), &work, NULL),
+	    0);
+	buf_clear(&g->text);
+	assert_int_equal(progress_text_add(&g->text, g->d, g->told), printed);
+	assert_true(js_bytes_cost(buf_data(&g->text), buf_len(&g->text)) <=
+	    PROGRESS_TEXT_MAX + 256);
+	assert_int_equal(buf_append(&g->text, "", 1), 0);
+	return (const char *)buf_data(&g->text);
+}
+
+static void
+each_thing_is_told_once(void **state)
+{
+	struct ground g;
+
+	(void)state;
+	begin(&g, &caps);
+	print(&g, RUNLOG_STDOUT, "one\n", 4);
+	print(&g, RUNLOG_STDERR, "bad\n", 4);
+	assert_string_equal(tell(&g, 8), "one\nbad\n");
+	assert_string_equal(tell(&g, 8), "");
+	print(&g, RUNLOG_STDOUT, "two\0\n", 5);
+	assert_string_equal(tell(&g, 13), "two \n");
+	end(&g);
+}
+
+static void
+a_stream_that_prints_much_leaves_room_for_the_other(void **state)
+{
+	static char much[40000];
+	struct ground g;
+	const char *text;
+
+	(void)state;
+	memset(much, 'x', sizeof(much));
+	begin(&g, &caps);
+	print(&g, RUNLOG_STDOUT, much, sizeof(much));
+	print(&g, RUNLOG_STDERR, "bad\n", 4);
+	text = tell(&g, sizeof(much) + 4);
+	assert_non_null(strstr(text, "xxx"));
+	assert_string_equal(text + strlen(text) - 4, "bad\n");
+	end(&g);
+}
+
+static void
+what_is_left_out_of_one_stream_is_counted(void **state)
+{
+	static char much[40000];
+	struct ground g;
+	char want[64];
+
+	(void)state;
+	memset(much, 'x', sizeof(much));
+	begin(&g, &caps);
+	print(&g, RUNLOG_STDOUT, "first\n", 6);
+	assert_string_equal(tell(&g, 6), "first\n");
+	print(&g, RUNLOG_STDOUT, much, sizeof(much));
+	(void)snprintf(want, sizeof(want), "[... %zu bytes left out ...]\nxxx",
+	    sizeof(much) - PROGRESS_TEXT_MAX);
+	assert_int_equal(
+	    strncmp(tell(&g, 6 + sizeof(much)), want, strlen(want)), 0);
+	end(&g);
+}
+
+static void
+between_head_and_tail_the_bytes_are_counted(void **state)
+{
+	static const struct log_caps small = {{10, 10}, 5, 0, 0};
+	struct ground g;
+
+	(void)state;
+	begin(&g, &small);
+	print(&g, RUNLOG_STDOUT, "0123456789abcdefghij", 20);
+	assert_string_equal(
+	    tell(&g, 20), "0123456789\n[... 5 bytes left out ...]\nfghij");
+	print(&g, RUNLOG_STDOUT, "klmnopqrst", 10);
+	assert_string_equal(tell(&g, 30), "[... 5 bytes left out ...]\npqrst");
+	end(&g);
+}
+
+static void
+what_costs_much_is_cut_between_characters(void **state)
+{
+	static char much[30000];
+	struct ground g;
+	const char *text;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(much); i += 3)
+		memcpy(much + i, "\xe2\x82\xac", 3);
+	begin(&g, &caps);
+	print(&g, RUNLOG_STDOUT, much, sizeof(much));
+	text = tell(&g, sizeof(much));
+	assert_null(strstr(text, "\xef\xbf\xbd"));
+	memset(much, '\x01', sizeof(much));
+	print(&g, RUNLOG_STDOUT, much, sizeof(much));
+	(void)tell(&g, 2 * sizeof(much));
+	end(&g);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(each_thing_is_told_once),
+	    cmocka_unit_test(
+		a_stream_that_prints_much_leaves_room_for_the_other),
+	    cmocka_unit_test(what_is_left_out_of_one_stream_is_counted),
+	    cmocka_unit_test(between_head_and_tail_the_bytes_are_counted),
+	    cmocka_unit_test(what_costs_much_is_cut_between_characters),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
