@@ -57,6 +57,7 @@ fill_env(const struct rerun *r, const struct store_command *c, json_t *missing)
 static void
 put_names(struct buf *b, json_t *names)
 {
+	size_t left = json_object_size(names);
 	const char *name, *before = "";
 	json_t *value;
 
@@ -64,7 +65,12 @@ put_names(struct buf *b, json_t *names)
 		if (buf_printf(b, "%s%s", before, name) != 0)
 			break;
 		before = ", ";
+		left--;
 	}
+	buf_set_max(b, 0);
+	if (left > 0)
+		(void)buf_printf(
+		    b, "%s%zu more", before[0] != '\0' ? " and " : "", left);
 }
 
 static int

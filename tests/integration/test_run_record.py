@@ -178,6 +178,16 @@ def test_values_of_variables_come_with_the_request(client, sandbox):
         "A": "***", "B": "***"}
 
 
+def test_of_many_variables_that_are_missing_the_rest_is_counted(
+        client, sandbox):
+    many = {f"A_LONG_NAME_{i:020}": "x" for i in range(20)}
+    first = client.run(sandbox, {"shell": "true", "env": many})["run_id"]
+    error = rerun(client, first, want=409)["error"]
+    named = error["message"].count("A_LONG_NAME_")
+    assert 0 < named < 20 and f" and {20 - named} more in the" in \
+        error["message"]
+
+
 @pytest.mark.parametrize("body, why", [
     ({"env": {"C": "1"}},
      "env.C: no command of the run has a variable of this name"),
