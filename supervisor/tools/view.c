@@ -222,15 +222,13 @@ view_merged(json_t *o, const struct log_digest *d, size_t stream_max)
 		    d->commands[i].out[0].bytes + d->commands[i].out[1].bytes;
 	cut_piece(&p, total == n, js_bytes_fit(p.head, n, VIEW_OUTPUT_MAX),
 	    stream_max);
-	json_object_set_new_nocheck(
-	    o, "output", js_string_bytes(p.head, p.nhead, NULL));
+	set_bytes(o, "output", p.head, p.nhead);
 	json_object_set_new_nocheck(
 	    o, "output_truncated", json_boolean(total > p.nhead));
 	if (total == p.nhead)
 		return;
 	if (p.ntail > 0)
-		json_object_set_new_nocheck(
-		    o, "output_tail", js_string_bytes(p.tail, p.ntail, NULL));
+		set_bytes(o, "output_tail", p.tail, p.ntail);
 	json_object_set_new_nocheck(o, "output_dropped",
 	    json_integer((json_int_t)(total - p.nhead - p.ntail)));
 }

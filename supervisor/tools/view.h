@@ -43,7 +43,8 @@ struct view_wish {
 json_t *view_run(const struct store_run *row, const struct log_digest *d,
     const struct view_wish *wish);
 /* view_merged - both outputs as they came, into output, output_truncated and
- * output_dropped of o, and output_tail when the middle was left out */
+ * output_dropped of o, and output_tail when the middle was left out; as for
+ * the streams of a run, each with base64 beside it where it is no text */
 void view_merged(json_t *o, const struct log_digest *d, size_t stream_max);
 /* view_share - the highest level at which wants that are cut there are at most
  * max together */

@@ -302,6 +302,26 @@ a_long_output_of_code_is_cut_too(void **state)
 	free(text);
 }
 
+/* Of code that prints no text the bytes are counted as well. */
+static void
+an_output_of_code_that_is_no_text_is_counted_in_bytes(void **state)
+{
+	static char bytes[20000];
+	json_t *o;
+	char *text;
+
+	(void)state;
+	memset(bytes, '\xff', sizeof(bytes));
+	o = json_pack("{s:s, s:i, s:o, s:o}", "status", "success", "exit_code",
+	    0, "output", js_string_bytes(bytes, sizeof(bytes), NULL),
+	    "output_base64", js_base64(bytes, sizeof(bytes)));
+	text = tool_text(&tool_execute_code, o, TOOL_TEXT_TRANSCRIPT);
+	/* 16384 bytes of text at either side are 5461 of those. */
+	assert_non_null(strstr(text, "[... 9078 bytes left out; "));
+	json_decref(o);
+	free(text);
+}
+
 /* Both streams of all of them, with what each left running. */
 static json_t *
 run_that_is_long_everywhere(size_t nleft)
@@ -452,6 +472,8 @@ main(void)
 	    cmocka_unit_test(the_cuts_never_split_a_character),
 	    cmocka_unit_test(many_commands_share_the_room),
 	    cmocka_unit_test(a_long_output_of_code_is_cut_too),
+	    cmocka_unit_test(
+		an_output_of_code_that_is_no_text_is_counted_in_bytes),
 	    cmocka_unit_test(no_command_is_left_out_for_what_others_printed),
 	    cmocka_unit_test(what_has_no_room_at_all_is_counted),
 	    cmocka_unit_test(what_others_do_not_need_is_for_who_prints_much),

@@ -268,6 +268,32 @@ test_merged_output_has_its_bound_and_its_count(void **state)
 	log_digest_free(d);
 }
 
+static void
+test_merged_output_that_is_no_text_is_exact_beside_it(void **state)
+{
+	static const struct log_caps caps = {
+	    {4096, 4096}, 1024, LOG_HEADS_MAX, LOG_HEADS_MAX};
+	struct log_digest *d;
+	struct made_log l;
+	json_t *o = json_object();
+
+	(void)state;
+	begin_log(&l);
+	put_started(&l, 0);
+	put_record(&l, RUNLOG_STDOUT, "a\xff", 2);
+	d = log_digest_new(1, &caps);
+	assert_int_equal(
+	    log_digest_advance(d, &(struct runlog_source){-1, buf_data(&l.b)},
+		buf_len(&l.b), &(struct log_work){NULL, 0}, NULL),
+	    0);
+	view_merged(o, d, 0);
+	assert_string_equal(js_text(o, "output"), "a\xef\xbf\xbd");
+	assert_string_equal(js_text(o, "output_base64"), "Yf8=");
+	json_decref(o);
+	log_digest_free(d);
+	buf_clear(&l.b);
+}
+
 /* 64 bytes of a stream: the first and the last half. */
 static void
 test_a_stream_is_cut_to_what_the_wish_says(void **state)
@@ -415,6 +441,8 @@ main(void)
 	    cmocka_unit_test(test_a_list_of_artifacts_goes_on_where_it_was_cut),
 	    cmocka_unit_test(test_a_request_that_is_too_long_says_so),
 	    cmocka_unit_test(test_merged_output_has_its_bound_and_its_count),
+	    cmocka_unit_test(
+		test_merged_output_that_is_no_text_is_exact_beside_it),
 	    cmocka_unit_test(test_a_stream_is_cut_to_what_the_wish_says),
 	    cmocka_unit_test(test_as_much_of_a_stream_is_shown_as_may_be_set),
 	    cmocka_unit_test(test_a_share_leaves_the_small_ones_whole),
