@@ -14,10 +14,10 @@
 
 #include <sqlite3.h>
 
-#include "common/buf.h"
 #include "common/clock.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/audit_ends.h"
+#include "supervisor/store/db_name.h"
 #include "supervisor/store/event_put.h"
 #include "supervisor/store/history_feed.h"
 #include "supervisor/store/history_words.h"
@@ -25,7 +25,6 @@
 #include "supervisor/store/wal_vfs.h"
 
 #define WAL_FRAME_HEADER 24
-#define NAME_BYTES_MAX 16384
 #define PROGRESS_STEPS 100000 /* of SQLite's machine: some milliseconds */
 #define DEADLINE_STEPS 100    /* some tens of FTS5's pages */
 #define COPY_PAGES 1024       /* in one step of db_copy */
@@ -203,39 +202,6 @@ configure(struct db *db, enum db_role role, struct err *e)
 	return is_writer(role) ? 0 : db_exec(db, DB_SET_QUERY_ONLY, e);
 }
 
-static bool
-has_wal(const char *path)
-{
-	AUTO(auto_free) char *wal = xasprintf("%s-wal", path);
-	AUTO(auto_free) char *shm = xasprintf("%s-shm", path);
-
-	return access(wal, F_OK) == 0 && access(shm, F_OK) == 0;
-}
-
-/* A URI, in which "readonly_shm" has SQLite read the WAL of a server that runs
- * or was killed without writing to the file of its locks, and "immutable" keeps
- * it from making files beside a database that has none. */
-static char *
-name_for(const char *path, enum db_role role)
-{
-	struct buf b;
-	char *name;
-
-	if (role != DB_LOOK)
-		return xstrdup(path);
-	buf_init(&b, NAME_BYTES_MAX);
-	(void)buf_printf(&b, "file:");
-	for (const char *p = path; *p != '\0'; p++)
-		(void)buf_printf(&b,
-		    strchr("%?#", *p) != NULL ? "%%%02x" : "%c",
-		    (unsigned char)*p);
-	(void)buf_printf(
-	    &b, has_wal(path) ? "?readonly_shm=1" : "?immutable=1");
-	name = xstrndup((const char *)buf_data(&b), buf_len(&b));
-	buf_clear(&b);
-	return name;
-}
-
 /* Before SQLite does anything: no lock and no count for each piece of memory,
  * of which a short run takes 60.  Where it is too late all is as it was. */
 static void
@@ -250,7 +216,9 @@ db_open(const char *dir, enum db_role role, struct db **out, struct err *e)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	const char *file = is_history(role) ? DB_HISTORY_FILE : DB_FILE;
 	AUTO(auto_free) char *path = xasprintf("%s/%s", dir, file);
-	AUTO(auto_free) char *name = name_for(path, role);
+	AUTO(auto_free)
+	char *name =
+	    db_name(path, role == DB_LOOK ? DB_ACCESS_LOOK : DB_ACCESS_OWN);
 	struct err why = {0};
 	struct db *db;
 	int rc;
