@@ -254,7 +254,7 @@ void http_reply_json(struct http_exchange *x, int status, json_t *o);
 void http_error(struct http_exchange *x, int status, const char *code,
     const char *fmt, ...) PRINTF(4, 5);
 /* http_error_from - the same, from a code of err.h; of ERR_QUOTA with what
- * http_add_refusal adds */
+ * http_add_refusal adds, of ERR_LIMIT with Retry-After */
 void http_error_from(struct http_exchange *x, int code, const struct err *e);
 /* http_add_refusal - Retry-After, and to an object quota, limit, used and
  * retry_after */

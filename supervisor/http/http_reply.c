@@ -312,6 +312,8 @@ http_error_from(struct http_exchange *x, int code, const struct err *e)
 
 	for (size_t i = 0; i < ARRAY_LEN(code_statuses); i++)
 		if (code_statuses[i].code == code) {
+			if (code == ERR_LIMIT)
+				http_add_header(x, "Retry-After", "1");
 			error_text(x, code_statuses[i].status,
 			    code_statuses[i].name, text,
 			    code == ERR_QUOTA && e != NULL ? &e->refusal :

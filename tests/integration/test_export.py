@@ -166,8 +166,9 @@ def test_a_reader_that_waits_costs_no_memory_and_gets_all(full):
 def test_a_reader_that_goes_away_leaves_its_place(full):
     server, _ = full
     slow = [begin(server)[0] for _ in range(2)]
-    status, data = ask(server, "export")
+    status, headers, data = server.get("/api/v1/export")
     assert status == 429 and b"limit reached: 2 exports" in data
+    assert headers["Retry-After"] == "1"
     slow[0].close()
     wait_for(lambda: ask(server, "export?q=nothing")[0] == 200, 60,
              "a place")
