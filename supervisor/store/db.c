@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include <sqlite3.h>
 
@@ -44,7 +45,8 @@ struct db {
 	struct audit_ends_kept audit_ends;
 	unsigned int
 	    left_at; /* SQLite's count of what is written, at a commit */
-	uint64_t deadline_ms;
+	uint64_t deadline_ms;        /* 0: none */
+	const atomic_bool *canceled; /* or NULL */
 	void (*on_progress)(void *arg);
 	void *on_progress_arg;
 };
@@ -661,7 +663,19 @@ db_on_progress(struct db *db, void (*cb)(void *arg), void *arg)
 static int
 deadline_cb(void *arg)
 {
-	return clock_mono_ms() >= ((const struct db *)arg)->deadline_ms;
+	const struct db *db = arg;
+
+	return (db->canceled != NULL && atomic_load(db->canceled)) ||
+	    (db->deadline_ms != 0 && clock_mono_ms() >= db->deadline_ms);
+}
+
+static void
+set_deadline_handler(struct db *db)
+{
+	bool is_wanted = db->deadline_ms != 0 || db->canceled != NULL;
+
+	sqlite3_progress_handler(
+	    db->h, is_wanted ? DEADLINE_STEPS : 0, deadline_cb, db);
 }
 
 /* FTS5 looks through its pages inside of one step, but reads each by a small
@@ -670,8 +684,14 @@ void
 db_set_deadline(struct db *db, uint64_t mono_ms)
 {
 	db->deadline_ms = mono_ms;
-	sqlite3_progress_handler(
-	    db->h, mono_ms == 0 ? 0 : DEADLINE_STEPS, deadline_cb, db);
+	set_deadline_handler(db);
+}
+
+void
+db_set_cancel(struct db *db, const atomic_bool *canceled)
+{
+	db->canceled = canceled;
+	set_deadline_handler(db);
 }
 
 int

@@ -15,6 +15,8 @@
 #ifndef STORE_DB_H
 #define STORE_DB_H
 
+#include <stdatomic.h>
+
 #include "common/base.h"
 #include "common/err.h"
 #include "supervisor/store/sql.h"
@@ -75,6 +77,9 @@ void db_on_progress(struct db *db, void (*cb)(void *arg), void *arg);
 /* db_set_deadline - what reads beyond it (clock_mono_ms) fails with ERR_LIMIT;
  * 0: none any more */
 void db_set_deadline(struct db *db, uint64_t mono_ms);
+/* db_set_cancel - what reads fails with ERR_LIMIT once *canceled is true, which
+ * any thread may make it; NULL: nobody cancels any more */
+void db_set_cancel(struct db *db, const atomic_bool *canceled);
 int db_exec_text(struct db *db, const char *sql, struct err *e) MUSTCHECK;
 /* db_exec_int - a statement's first column of its first row; ERR_NOTFOUND */
 int db_exec_int(

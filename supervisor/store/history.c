@@ -7,11 +7,16 @@
  * looked for in many runs before one has them all, is begun again on the other.
  * Before a question is answered the lane waits for the index to reach what was
  * committed when the question came.
+ *
+ * On each lane tenants have turns (history_turns.h), and of a tenant no more
+ * than some questions wait: another is refused.  One that is canceled leaves
+ * the queue; one that is being answered is interrupted.
  */
 #include "supervisor/store/history.h"
 
 #include <stdio.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
@@ -20,19 +25,16 @@
 #include "supervisor/store/history_feed.h"
 #include "supervisor/store/history_index.h"
 #include "supervisor/store/history_lanes.h"
+#include "supervisor/store/history_readers.h"
+#include "supervisor/store/history_turns.h"
 #include "supervisor/store/queue.h"
 #include "supervisor/store/store_int.h"
 
-enum lane_name {
-	LANE_QUICK,
-	LANE_SLOW,
-	NLANE
-};
-
 struct lane {
 	struct history *history;
+	enum history_lane name;
 	bool is_started;
-	struct queue queue;
+	struct history_turns turns;
 	pthread_t thread;
 	struct db *index; /* NULL: not open */
 	struct log_limit limit;
@@ -43,6 +45,7 @@ struct lane {
 struct history {
 	const char *dir;
 	struct feed *feed;
+	struct history_readers *readers;
 	struct history_index *index;
 	struct done *done;
 	struct lane lanes[NLANE];
@@ -96,15 +99,37 @@ lane_read(struct lane *l, struct history_asking *a, struct err *e)
 	struct err ignored;
 	int rc;
 
-	if (a->has_sandbox_uuid && find_sandbox(l, a, e) != 0)
-		return e->code;
 	rc = db_exec(l->index, DB_BEGIN_READ, e);
 	if (rc != 0)
 		return rc;
+	db_set_cancel(l->index, &a->is_stopped);
 	rc = a->op.run(l->index, &a->op, e);
+	db_set_cancel(l->index, NULL);
 	if (db_exec(l->index, DB_COMMIT, &ignored) != 0)
 		db_rollback(l->index);
 	return rc;
+}
+
+static int
+lane_ask(struct lane *l, struct history_asking *a, struct err *e)
+{
+	uint64_t began_ms;
+	int rc;
+
+	if (a->has_sandbox_uuid && find_sandbox(l, a, e) != 0)
+		return e->code;
+	readers_begin(l->history->readers, l->name, &a->is_stopped);
+	began_ms = clock_mono_ms();
+	rc = lane_read(l, a, e);
+	readers_end(l->history->readers, l->name);
+	if (!atomic_load(&a->is_stopped))
+		return rc;
+	atomic_store(&a->is_stopped, atomic_load(&a->is_canceled));
+	if (rc != ERR_LIMIT)
+		return rc;
+	history_page_clear(&a->page);
+	a->spent_ms += clock_mono_ms() - began_ms;
+	return 1;
 }
 
 /* Nothing that is wrong with the index is wrong with the database. */
@@ -119,10 +144,11 @@ lane_answer(struct lane *l, struct history_asking *a)
 	if (rc == 0) {
 		rc = lane_open(l, opened, &why);
 		if (rc == 0)
-			rc = lane_read(l, a, &why);
+			rc = lane_ask(l, a, &why);
 		if (rc == ERR_DAMAGED)
 			feed_distrust(feed, opened);
-		if (rc == ERR_LIMIT && !a->is_patient) {
+		if (rc == 1 || (rc == ERR_LIMIT && !a->is_patient) ||
+		    atomic_load(&a->is_canceled)) {
 			a->op.rc = rc;
 			return;
 		}
@@ -139,6 +165,15 @@ lane_answer(struct lane *l, struct history_asking *a)
 	a->op.why = why;
 }
 
+static void
+refuse_many(struct history_asking *a, size_t most)
+{
+	a->op.rc = err_set(&a->op.why, ERR_LIMIT,
+	    "limit reached: %zu questions of this tenant to its history wait "
+	    "already: ask again when they are answered, or end some",
+	    most);
+}
+
 /* What takes its time is not for the lane of those that are quick. */
 static void
 lane_hand_over(struct lane *l, struct history_asking *a)
@@ -146,26 +181,38 @@ lane_hand_over(struct lane *l, struct history_asking *a)
 	history_page_clear(&a->page);
 	a->is_patient = true;
 	a->op.rc = 0;
-	queue_push(&l->history->lanes[LANE_SLOW].queue, &a->op);
+	if (history_turns_push(
+		&l->history->lanes[LANE_SLOW].turns, a, HISTORY_WAITING_MAX))
+		return;
+	refuse_many(a, HISTORY_WAITING_MAX);
+	done_push(l->history->done, &a->op);
+}
+
+static void
+lane_turn(struct lane *l, struct history_asking *a)
+{
+	if (a->op.rc == 0 && !atomic_load(&a->is_canceled))
+		lane_answer(l, a);
+	if (atomic_load(&a->is_canceled)) {
+		done_push(l->history->done, &a->op);
+	} else if (a->op.rc == 1) {
+		a->op.rc = 0;
+		history_turns_push_again(&l->turns, a);
+	} else if (a->op.rc == ERR_LIMIT) {
+		lane_hand_over(l, a);
+	} else {
+		done_push(l->history->done, &a->op);
+	}
 }
 
 static void *
 lane_main(void *arg)
 {
+	struct history_asking *a;
 	struct lane *l = arg;
-	struct op *op;
 
-	while (!queue_is_stopped(&l->queue)) {
-		op = queue_take(&l->queue, 1, QUEUE_WAIT_FOREVER);
-		if (op == NULL)
-			continue;
-		if (op->rc == 0)
-			lane_answer(l, (struct history_asking *)op);
-		if (op->rc == ERR_LIMIT)
-			lane_hand_over(l, (struct history_asking *)op);
-		else
-			done_push(l->history->done, op);
-	}
+	while ((a = history_turns_take(&l->turns)) != NULL)
+		lane_turn(l, a);
 	lane_close(l);
 	db_close(l->db);
 	return NULL;
@@ -180,9 +227,10 @@ lane_start(struct lane *l, struct err *e)
 	return 0;
 }
 
-/* The slow one as well: questions come to it from the quick one. */
+/* The slow one as well: questions come to it from the quick one.  most: of the
+ * tenant's may wait. */
 static void
-lane_submit(struct lane *l, struct history_asking *a)
+lane_submit(struct lane *l, struct history_asking *a, size_t most)
 {
 	struct err e;
 
@@ -193,7 +241,11 @@ lane_submit(struct lane *l, struct history_asking *a)
 		done_push(l->history->done, &a->op);
 		return;
 	}
-	queue_push(&l->queue, &a->op);
+	if (a->op.rc == 0 && history_turns_push(&l->turns, a, most))
+		return;
+	if (a->op.rc == 0)
+		refuse_many(a, most);
+	done_push(l->history->done, &a->op);
 }
 
 /* ---- life */
@@ -206,9 +258,11 @@ history_new(const char *dir, struct done *done)
 	h->dir = dir;
 	h->done = done;
 	h->feed = feed_new();
+	h->readers = readers_new();
 	for (size_t i = 0; i < NLANE; i++) {
 		h->lanes[i].history = h;
-		queue_init(&h->lanes[i].queue);
+		h->lanes[i].name = (enum history_lane)i;
+		history_turns_init(&h->lanes[i].turns);
 	}
 	return h;
 }
@@ -222,7 +276,8 @@ history_feed(struct history *h)
 int
 history_start(struct history *h, struct spool *spool, struct err *e)
 {
-	return history_index_start(h->dir, spool, h->feed, &h->index, e);
+	return history_index_start(
+	    h->dir, spool, h->feed, h->readers, &h->index, e);
 }
 
 void
@@ -234,11 +289,13 @@ history_stop(struct history *h)
 	for (size_t i = 0; i < NLANE; i++) {
 		struct lane *l = &h->lanes[i];
 
-		queue_stop(&l->queue);
+		history_turns_stop(&l->turns);
 		if (l->is_started)
 			(void)pthread_join(l->thread, NULL);
-		queue_clear(&l->queue);
 	}
+	/* A lane that ended may have handed something to the other. */
+	for (size_t i = 0; i < NLANE; i++)
+		history_turns_clear(&h->lanes[i].turns);
 	if (h->index != NULL)
 		history_index_stop(h->index);
 	h->index = NULL;
@@ -250,6 +307,7 @@ history_free(struct history *h)
 	if (h == NULL)
 		return;
 	feed_free(h->feed);
+	readers_free(h->readers);
 	free(h);
 }
 
@@ -283,6 +341,7 @@ asking_release(struct op *op)
 
 	history_page_clear(&a->page);
 	history_sums_clear(&a->sums);
+	history_stats_drop(a->stats);
 	free(a->words.match);
 	free(a->identifier);
 	free(a->sandbox);
@@ -298,7 +357,7 @@ page_deliver(struct op *op)
 {
 	struct history_asking *a = (struct history_asking *)op;
 
-	if (!a->is_canceled)
+	if (!atomic_load(&a->is_canceled))
 		a->page_done(op->rc, op->rc == 0 ? &a->page : NULL,
 		    op->rc == 0 ? NULL : &op->why, a->arg);
 }
@@ -308,7 +367,7 @@ sums_deliver(struct op *op)
 {
 	struct history_asking *a = (struct history_asking *)op;
 
-	if (!a->is_canceled)
+	if (!atomic_load(&a->is_canceled))
 		a->sums_done(op->rc, op->rc == 0 ? &a->sums : NULL,
 		    op->rc == 0 ? NULL : &op->why, a->arg);
 }
@@ -353,6 +412,7 @@ asking_new(struct store *s, struct tenant_id tenant,
 	struct history_filter *f = &a->q.filter;
 
 	op->release = asking_release;
+	a->history = s->history;
 	a->mark = feed_mark(s->history->feed);
 	a->tenant = tenant.n;
 	a->q = *q;
@@ -374,15 +434,15 @@ asking_new(struct store *s, struct tenant_id tenant,
 }
 
 static void
-submit(struct store *s, enum lane_name lane, struct history_asking *a)
+submit(struct history_asking *a, enum history_lane lane, size_t most)
 {
 	a->is_patient = lane == LANE_SLOW;
-	lane_submit(&s->history->lanes[lane], a);
+	lane_submit(&a->history->lanes[lane], a, most);
 }
 
-static struct history_asking *
-ask_page(struct store *s, enum lane_name lane, struct history_asking *a,
-    const struct history_query *q)
+/* What is wrong with it is said before it could wait. */
+static void
+prepare_page(struct history_asking *a, const struct history_query *q)
 {
 	struct op *op = &a->op;
 
@@ -395,8 +455,6 @@ ask_page(struct store *s, enum lane_name lane, struct history_asking *a,
 	if (a->has_cursor)
 		op->rc = history_cursor_parse(
 		    q->cursor, a->question, &a->cursor, &op->why);
-	submit(s, lane, a);
-	return a;
 }
 
 struct history_asking *
@@ -407,7 +465,12 @@ history_list(struct store *s, struct tenant_id tenant,
 
 	a->page_done = done;
 	a->arg = arg;
-	return ask_page(s, a->words.has_prefix ? LANE_SLOW : LANE_QUICK, a, q);
+	prepare_page(a, q);
+	if (a->words.has_prefix)
+		submit(a, LANE_SLOW, HISTORY_WAITING_MAX);
+	else
+		submit(a, LANE_QUICK, HISTORY_WAITING_QUICK_MAX);
+	return a;
 }
 
 struct history_asking *
@@ -418,7 +481,9 @@ history_export(struct store *s, struct tenant_id tenant,
 
 	a->page_done = done;
 	a->arg = arg;
-	return ask_page(s, LANE_SLOW, a, q);
+	prepare_page(a, q);
+	submit(a, LANE_SLOW, SIZE_MAX);
+	return a;
 }
 
 struct history_asking *
@@ -434,12 +499,20 @@ history_stats(struct store *s, struct tenant_id tenant,
 	a->by = by;
 	a->sums_done = done;
 	a->arg = arg;
-	submit(s, LANE_SLOW, a);
+	submit(a, LANE_SLOW, HISTORY_WAITING_MAX);
 	return a;
 }
 
 void
 history_cancel(struct history_asking *a)
 {
-	a->is_canceled = true;
+	struct history *h = a->history;
+
+	atomic_store(&a->is_canceled, true);
+	atomic_store(&a->is_stopped, true);
+	for (size_t i = 0; i < NLANE; i++)
+		if (history_turns_drop(&h->lanes[i].turns, a)) {
+			done_push(h->done, &a->op);
+			return;
+		}
 }

@@ -24,6 +24,10 @@
  * thread of their own: they delay no other question.  Neither does a list for
  * which so much has to be looked through that its first page is not found at
  * once: it goes there, too, and after some seconds it is ERR_INVAL.
+ *
+ * Tenants have their questions answered in turns, so who asks much waits for
+ * himself.  When HISTORY_WAITING_MAX of a tenant wait
+ * (HISTORY_WAITING_QUICK_MAX lists), one more is ERR_LIMIT.
  */
 #ifndef STORE_HISTORY_H
 #define STORE_HISTORY_H
@@ -31,6 +35,10 @@
 #include "supervisor/store/store.h"
 
 #define HISTORY_WAIT_MS 1000
+/* Questions of a tenant that wait at a time: statistics and searches for the
+ * beginnings of words, and lists. */
+#define HISTORY_WAITING_MAX 8
+#define HISTORY_WAITING_QUICK_MAX 64
 #define HISTORY_LIMIT_MAX 500      /* runs of a list's page */
 #define HISTORY_EXPORT_MAX 2000    /* of an export's */
 #define HISTORY_COUNT_MAX 10000    /* a larger total is said to be "at least" */
@@ -139,7 +147,7 @@ struct history_page {
 	int64_t text_since_ms;
 };
 /* rc ERR_INVAL: filter or cursor, the text begins with the parameter's name;
- * ERR_BACKEND: not available, see above */
+ * ERR_BACKEND: not available; ERR_LIMIT: too many wait; see above */
 typedef void (*history_page_cb)(
     int rc, const struct history_page *page, const struct err *why, void *arg);
 
@@ -148,7 +156,8 @@ struct history_asking *history_list(struct store *s, struct tenant_id tenant,
     const struct history_query *q, history_page_cb done, void *arg);
 /* history_export - the next step of a long walk: a page of up to
  * HISTORY_EXPORT_MAX; go on with its next until that is "".  Each step sees
- * the history as it is then. */
+ * the history as it is then.  None is refused as too many: who exports bounds
+ * how many walks go on. */
 struct history_asking *history_export(struct store *s, struct tenant_id tenant,
     const struct history_query *q, history_page_cb done, void *arg);
 
@@ -189,7 +198,8 @@ struct history_asking *history_stats(struct store *s, struct tenant_id tenant,
     const struct history_filter *f, enum history_group by, history_sums_cb done,
     void *arg);
 
-/* history_cancel - before done was called: it will not be */
+/* history_cancel - before done was called: it will not be, and nothing more is
+ * read for it */
 void history_cancel(struct history_asking *a);
 
 /* history_bound - how many bytes of text the index may have, from now on; 0:

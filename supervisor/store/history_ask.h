@@ -5,6 +5,8 @@
 #ifndef STORE_HISTORY_ASK_H
 #define STORE_HISTORY_ASK_H
 
+#include <stdatomic.h>
+
 #include "supervisor/store/history.h"
 #include "supervisor/store/history_parse.h"
 #include "supervisor/store/op.h"
@@ -15,14 +17,23 @@
 #define HISTORY_COUNT_MS 100
 #define HISTORY_COLLECT_MAX 20000
 #define HISTORY_STATS_MS 10000
+#define HISTORY_SLICE_MS 500 /* of statistics: then others have their turn */
 #define HISTORY_PATIENCE_MS 10000 /* on the slow lane, for a first run */
 
 struct db;
+struct history_stats;
 struct history_asking {
-	struct op op; /* run: answers, from the index alone */
-	bool is_canceled;
-	bool is_patient; /* on the slow lane */
-	uint64_t mark;   /* history_feed.h */
+	/* run: answers, from the index alone.  1: there is more to read, in a
+	 * transaction of its own, when others have had their turn */
+	struct op op;
+	struct history *history;
+	/* By other threads while a lane reads: nobody wants an answer; it is
+	 * to be begun again (history_readers.h), or was canceled. */
+	atomic_bool is_canceled;
+	atomic_bool is_stopped;
+	uint64_t spent_ms; /* with reads that were stopped */
+	bool is_patient;   /* on the slow lane */
+	uint64_t mark;     /* history_feed.h */
 	uint64_t tenant;
 	struct history_query q;
 	struct history_words words; /* of q.filter.q; match NULL: none */
@@ -36,7 +47,10 @@ struct history_asking {
 	uint64_t question; /* history_parse.h: its hash */
 	bool has_cursor;
 	struct history_cursor cursor;
-	enum history_group by; /* of statistics */
+	enum history_group by;       /* of statistics */
+	struct history_stats *stats; /* between two slices; NULL: none */
+	bool has_read; /* on the way, down to and with this place */
+	int64_t read_to;
 	history_page_cb page_done;
 	history_sums_cb sums_done;
 	void *arg;
@@ -57,6 +71,9 @@ int history_choose_way(struct db *db, const struct history_asking *a,
 int history_text_since(struct db *db, const struct history_asking *a,
     int64_t *since_ms, struct err *e) MUSTCHECK;
 
+/* history_patience - how long a patient question may still read for its first
+ * run, in ms */
+uint64_t history_patience(const struct history_asking *a);
 /* history_too_long - of a patient question that met no run in its time */
 int history_too_long(const struct history_asking *a, int rc, struct err *e);
 
@@ -64,5 +81,7 @@ int history_list_run(struct db *db, struct op *op, struct err *e) MUSTCHECK;
 void history_page_clear(struct history_page *p);
 int history_stats_run(struct db *db, struct op *op, struct err *e) MUSTCHECK;
 void history_sums_clear(struct history_sums *s);
+/* history_stats_drop - of a question that is not gone on with; NULL is fine */
+void history_stats_drop(struct history_stats *s);
 
 #endif

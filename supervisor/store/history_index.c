@@ -17,6 +17,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/history_feed.h"
+#include "supervisor/store/history_readers.h"
 #include "supervisor/store/history_shed.h"
 #include "supervisor/store/history_sql.h"
 #include "supervisor/store/history_take.h"
@@ -32,7 +33,6 @@
 #define GAP_REACH 4096
 #define BACKOFF_MIN_MS 100
 #define BACKOFF_MAX_MS 60000
-#define WAL_BYTES_MAX (16u << 20)
 #define MERGE_PAGES 256
 #define MERGE_SHARE 100 /* one part of so many of the time */
 #define SHED_BYTES (256u << 10)
@@ -41,6 +41,7 @@
 struct history_index {
 	const char *dir;
 	struct feed *feed;
+	struct history_readers *readers;
 	pthread_t thread;
 	struct history_take take;
 	uint64_t opened;
@@ -92,11 +93,9 @@ step_end(struct history_index *x, int rc, struct err *e)
 		db_rollback(x->take.to);
 	else
 		atomic_store(&x->text_bytes, x->take.corpus.bytes);
-	if (rc == 0 && db_wal_bytes(x->take.to) > WAL_BYTES_MAX &&
-	    db_checkpoint(x->take.to, DB_WAL_REUSE, e) != 0 &&
-	    e->code != ERR_CONFLICT)
-		return e->code;
-	return rc;
+	return rc != 0 ?
+	    rc :
+	    readers_bound_wal(x->readers, x->take.to, &x->wants_empty_wal, e);
 }
 
 static int
@@ -622,11 +621,8 @@ tidy_up(struct history_index *x, struct err *e)
 	}
 	if (!x->wants_empty_wal)
 		return 0;
-	x->wants_empty_wal = false;
-	if (db_checkpoint(x->take.to, DB_WAL_TRUNCATE, e) == 0)
-		return 0;
-	x->wants_empty_wal = e->code == ERR_CONFLICT;
-	return e->code == ERR_CONFLICT ? 0 : e->code;
+	return readers_empty_wal(
+	    x->readers, x->take.to, &x->wants_empty_wal, e);
 }
 
 static uint64_t
@@ -751,13 +747,14 @@ index_main(void *arg)
 
 int
 history_index_start(const char *dir, struct spool *spool, struct feed *feed,
-    struct history_index **out, struct err *e)
+    struct history_readers *readers, struct history_index **out, struct err *e)
 {
 	struct history_index *x = xcalloc(1, sizeof(*x));
 	int rc;
 
 	x->dir = dir;
 	x->feed = feed;
+	x->readers = readers;
 	x->take.spool = spool;
 	atomic_store(&x->text_max, UINT64_MAX);
 	rc = queue_thread(&x->thread, index_main, x, e);

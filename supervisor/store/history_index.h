@@ -33,11 +33,13 @@
 
 struct feed;
 struct history_index;
+struct history_readers;
 struct spool;
 
 /* history_index_start - dir and all else must outlive it */
 int history_index_start(const char *dir, struct spool *spool, struct feed *feed,
-    struct history_index **out, struct err *e) MUSTCHECK;
+    struct history_readers *readers, struct history_index **out,
+    struct err *e) MUSTCHECK;
 /* history_index_stop - after feed_stop, when nothing is written any more; what
  * is not in it yet is so at the next start */
 void history_index_stop(struct history_index *x);

@@ -258,7 +258,7 @@ history_put_way(
 {
 	db_put_uint(c, a->tenant);
 	put_value(c, a, way, 0);
-	db_put_int(c, last_place(&a->q.filter));
+	db_put_int(c, a->has_read ? a->read_to - 1 : last_place(&a->q.filter));
 	db_put_int(c, first_place(&a->q.filter));
 	put_filter(c, a, way);
 }
@@ -699,10 +699,19 @@ history_text_since(struct db *db, const struct history_asking *a,
 	    last_place(&a->q.filter), since_ms, e);
 }
 
+uint64_t
+history_patience(const struct history_asking *a)
+{
+	return a->spent_ms < HISTORY_PATIENCE_MS ?
+	    HISTORY_PATIENCE_MS - a->spent_ms :
+	    0;
+}
+
 int
 history_too_long(const struct history_asking *a, int rc, struct err *e)
 {
-	if (rc != ERR_LIMIT || !a->is_patient || a->words.match == NULL)
+	if (rc != ERR_LIMIT || !a->is_patient || a->words.match == NULL ||
+	    atomic_load(&a->is_stopped))
 		return rc;
 	return err_set(e, ERR_INVAL,
 	    "q: to look for this takes more than %d s: take rarer words, or "
@@ -721,7 +730,7 @@ history_list_run(struct db *db, struct op *op, struct err *e)
 
 	w.until_ms = clock_mono_ms() + HISTORY_TURN_MS;
 	db_set_deadline(db,
-	    a->is_patient ? clock_mono_ms() + HISTORY_PATIENCE_MS : w.until_ms);
+	    a->is_patient ? clock_mono_ms() + history_patience(a) : w.until_ms);
 	rc = a->q.sort == HISTORY_CREATED ? page_by_time(&w, ways, n, e) :
 					    page_by_value(&w, ways, n, e);
 	if (rc == 0 && (w.is_full || w.is_late))

@@ -4,6 +4,11 @@
  * Durations are counted in buckets, 64 to each doubling, so that a group takes
  * some kilobytes however many runs it has; a percentile is the lowest value of
  * its bucket.
+ *
+ * What takes longer than HISTORY_SLICE_MS is read in slices, each in a
+ * transaction of its own that goes on where the one before has ended (all ways
+ * are in the order of places), so that neither another tenant nor a checkpoint
+ * waits for all of it.
  */
 #include "supervisor/store/history_ask.h"
 
@@ -29,11 +34,22 @@ struct group {
 	uint32_t *pieces[DOUBLINGS];
 };
 
-struct stats {
+struct history_stats {
 	struct history_asking *a;
 	struct hashmap groups;
 	struct group *last; /* often the next one's, too */
 	struct history_sums *out;
+	enum history_way way;
+	int64_t last_ms;   /* created, of the last run that was read */
+	uint64_t spent_ms; /* in slices that are over */
+};
+
+/* The slice at hand. */
+struct stats_slice {
+	uint64_t began_ms;
+	uint64_t end_ms;    /* of the time that all slices have */
+	uint64_t enough_ms; /* others have their turn then; 0: not known yet */
+	unsigned int seen;
 };
 
 /* ---- durations */
@@ -101,7 +117,7 @@ has_key(const struct hash_entry *en, const void *key)
 
 /* NULL: there are too many. */
 static struct group *
-find_group(struct stats *s, const char *key)
+find_group(struct history_stats *s, const char *key)
 {
 	uint64_t hash;
 	struct group *g;
@@ -123,7 +139,7 @@ find_group(struct stats *s, const char *key)
 }
 
 static void
-free_groups(struct stats *s)
+free_groups(struct history_stats *s)
 {
 	struct hash_entry *en, *next;
 
@@ -160,7 +176,7 @@ day_text(int64_t ms, char out[32])
 }
 
 static const char *
-row_key(const struct stats *s, const struct stats_row *r, char day[32])
+row_key(const struct history_stats *s, const struct stats_row *r, char day[32])
 {
 	switch (s->a->by) {
 	case HISTORY_BY_DAY:
@@ -181,7 +197,7 @@ row_key(const struct stats *s, const struct stats_row *r, char day[32])
 }
 
 static void
-add_row(struct stats *s, const struct stats_row *r)
+add_row(struct history_stats *s, const struct stats_row *r)
 {
 	char day[32];
 	struct group *g = find_group(s, row_key(s, r, day));
@@ -214,41 +230,83 @@ get_row(struct db_call *c, struct stats_row *r)
 	r->artifact_bytes = db_get_uint(c);
 }
 
-static int
-add_rows(struct stats *s, struct db *db, enum history_way way, struct err *e)
+/* To begin again costs what it took to find the first: a word's beginning is
+ * looked up anew.  So a slice takes a multiple of that. */
+static void
+look_at_clock(struct stats_slice *l)
 {
-	const uint64_t until = clock_mono_ms() + HISTORY_STATS_MS;
-	int64_t last = -1, last_ms = 0;
-	unsigned int seen = 0;
+	const uint64_t now = clock_mono_ms();
+	const uint64_t twice = 2 * (now - l->began_ms);
+
+	l->enough_ms =
+	    now + (twice > HISTORY_SLICE_MS ? twice : HISTORY_SLICE_MS);
+}
+
+/* True: the slice is over. */
+static bool
+take_row(struct history_stats *s, struct stats_slice *l, struct db_call *c)
+{
+	bool passes = db_get_int(c) != 0;
+	int64_t place = db_get_int(c);
+	struct stats_row r;
+	uint64_t now;
+
+	get_row(c, &r);
+	if (passes && !(s->a->has_read && place == s->a->read_to))
+		add_row(s, &r);
+	s->a->has_read = true;
+	s->a->read_to = place;
+	s->last_ms = r.created_ms;
+	if (l->seen++ == 0)
+		look_at_clock(l);
+	if (l->seen % LOOK_AT_CLOCK != 0)
+		return false;
+	now = clock_mono_ms();
+	return now >= l->enough_ms || now >= l->end_ms;
+}
+
+/* 1: there are more. */
+static int
+read_slice(struct history_stats *s, struct stats_slice *l, struct db *db,
+    struct err *e)
+{
 	struct db_call c;
 	int rc;
 
-	db_set_deadline(db, until);
-	db_call_init(&c, db, DB_HISTORY_STATS + way);
-	history_put_way(&c, s->a, way);
+	db_set_deadline(db, l->end_ms);
+	db_call_init(&c, db, DB_HISTORY_STATS + s->way);
+	history_put_way(&c, s->a, s->way);
 	while ((rc = db_call_step(&c, e)) == 1) {
-		bool passes = db_get_int(&c) != 0;
-		int64_t place = db_get_int(&c);
-		struct stats_row r;
-
-		get_row(&c, &r);
-		if (passes && place != last)
-			add_row(s, &r);
-		last = place;
-		last_ms = r.created_ms;
-		if (++seen % LOOK_AT_CLOCK != 0 || clock_mono_ms() < until)
-			continue;
-		s->out->cut_ms = r.created_ms;
-		db_call_end(&c);
-		break;
+		if (take_row(s, l, &c)) {
+			db_call_end(&c);
+			break;
+		}
 	}
 	db_set_deadline(db, 0);
-	if (rc == ERR_LIMIT && seen > 0) {
-		s->out->cut_ms = last_ms;
+	return rc;
+}
+
+/* 1: it goes on in another one. */
+static int
+add_rows(struct history_stats *s, struct db *db, struct err *e)
+{
+	struct stats_slice l = {.began_ms = clock_mono_ms()};
+	int rc;
+
+	l.end_ms = l.began_ms + HISTORY_STATS_MS;
+	l.end_ms -=
+	    s->spent_ms < HISTORY_STATS_MS ? s->spent_ms : HISTORY_STATS_MS;
+	rc = read_slice(s, &l, db, e);
+	s->spent_ms += clock_mono_ms() - l.began_ms;
+	if (rc == 1 && s->spent_ms < HISTORY_STATS_MS)
+		return 1;
+	if (rc == ERR_LIMIT && atomic_load(&s->a->is_stopped))
+		return 1;
+	if (rc == 1 || (rc == ERR_LIMIT && s->a->has_read)) {
+		s->out->cut_ms = s->last_ms;
 		return 0;
 	}
-	rc = history_too_long(s->a, rc, e);
-	return rc < 0 ? rc : 0;
+	return history_too_long(s->a, rc, e);
 }
 
 /* ---- the answer */
@@ -272,7 +330,7 @@ compare_runs(const void *x, const void *y)
 }
 
 static void
-take_groups(struct stats *s)
+take_groups(struct history_stats *s)
 {
 	struct history_sums *out = s->out;
 	struct hash_entry *en, *next;
@@ -308,20 +366,46 @@ history_sums_clear(struct history_sums *s)
 	*s = (struct history_sums){0};
 }
 
+void
+history_stats_drop(struct history_stats *s)
+{
+	if (s == NULL)
+		return;
+	free_groups(s);
+	free(s);
+}
+
+/* 1: there is another slice. */
+static int
+run_slice(struct history_stats *s, struct db *db, struct err *e)
+{
+	struct history_asking *a = s->a;
+	int rc = a->has_read ? 0 : history_choose_way(db, a, &s->way, e);
+
+	if (rc == 0)
+		rc = add_rows(s, db, e);
+	if (rc == 0)
+		rc = history_text_since(db, a, &a->sums.text_since_ms, e);
+	if (rc == 0)
+		take_groups(s);
+	return rc;
+}
+
 int
 history_stats_run(struct db *db, struct op *op, struct err *e)
 {
 	struct history_asking *a = (struct history_asking *)op;
-	struct stats s = {.a = a, .out = &a->sums};
-	enum history_way way;
-	int rc = history_choose_way(db, a, &way, e);
+	int rc;
 
-	if (rc == 0)
-		rc = add_rows(&s, db, way, e);
-	if (rc == 0)
-		rc = history_text_since(db, a, &a->sums.text_since_ms, e);
-	if (rc == 0)
-		take_groups(&s);
-	free_groups(&s);
+	if (a->stats == NULL) {
+		a->stats = xcalloc(1, sizeof(*a->stats));
+		a->stats->a = a;
+		a->stats->out = &a->sums;
+	}
+	rc = run_slice(a->stats, db, e);
+	if (rc == 1 || (rc == ERR_LIMIT && atomic_load(&a->is_stopped)))
+		return 1;
+	history_stats_drop(a->stats);
+	a->stats = NULL;
 	return rc;
 }
