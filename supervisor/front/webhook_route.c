@@ -208,6 +208,13 @@ struct webhook_change {
 };
 
 static void
+change_free(struct webhook_change *c)
+{
+	ask_clear(&c->ask);
+	free(c);
+}
+
+static void
 change_step(struct webhook_change *c)
 {
 	if (--c->pending > 0)
@@ -222,8 +229,7 @@ change_step(struct webhook_change *c)
 		    "it holds, but not beyond a restart: set it again: %s",
 		    c->why.msg);
 	}
-	ask_clear(&c->ask);
-	free(c);
+	change_free(c);
 }
 
 static void
@@ -276,29 +282,67 @@ static void
 change_refuse(struct webhook_change *c, const struct err *e)
 {
 	http_error_from(c->x, e->code, e);
-	ask_clear(&c->ask);
-	free(c);
+	change_free(c);
 }
 
-/* The place is known: it is made or changed. */
+static int
+check_room(const struct webhook_change *c, struct err *e)
+{
+	int64_t most =
+	    tenants_quota(core_tenants(c->f->core), c->tenant, QUOTA_WEBHOOKS);
+	size_t n = webhooks_count(c->f->webhooks, c->tenant);
+
+	if (n < (uint64_t)most)
+		return 0;
+	(void)err_set(e, ERR_QUOTA,
+	    "this tenant has %zu webhooks, which is all that its quota "
+	    "\"webhooks\" permits: delete one, or ask for more",
+	    n);
+	e->refusal = (struct err_refusal){
+	    .quota = "webhooks", .limit = most, .used = (int64_t)n};
+	return ERR_QUOTA;
+}
+
+/* The place is known: it is made or changed.  What was checked when the request
+ * came is checked again: others were served while the place was looked up, and
+ * from here on nobody is. */
+static int
+make_webhook(struct webhook_change *c, char secret[WEBHOOK_SECRET_TEXT_MAX],
+    struct webhook **out, struct err *e)
+{
+	const struct tenant *n =
+	    tenants_find(core_tenants(c->f->core), c->tenant);
+
+	if (n == NULL || n->row.deleted_ms != 0)
+		return err_set(e, ERR_NOTFOUND, "no such tenant");
+	if (check_room(c, e) != 0)
+		return e->code;
+	c->status = 201;
+	return webhook_make(
+	    c->f->webhooks, c->tenant, &c->ask.wish, secret, out, e);
+}
+
 static void
 change_apply(struct webhook_change *c)
 {
-	struct webhooks *all = c->f->webhooks;
 	bool is_new = uuid_is_zero(&c->uuid);
 	char secret[WEBHOOK_SECRET_TEXT_MAX] = "";
 	struct webhook *w = NULL;
 	struct err e;
 	int rc;
 
-	if (is_new) {
-		rc = webhook_make(all, c->tenant, &c->ask.wish, secret, &w, &e);
-		c->status = 201;
-	} else {
-		w = webhooks_find(all, c->tenant, &c->uuid);
-		rc = w == NULL ? err_set(&e, ERR_NOTFOUND, "no such webhook") :
-				 webhook_change(w, &c->ask.wish, secret, &e);
+	if (!is_new)
+		w = webhooks_find(c->f->webhooks, c->tenant, &c->uuid);
+	if (w != NULL && !etag_may_change(c->x, view_webhook(w))) {
+		change_free(c);
+		return;
 	}
+	if (is_new)
+		rc = make_webhook(c, secret, &w, &e);
+	else if (w == NULL)
+		rc = err_set(&e, ERR_NOTFOUND, "no such webhook");
+	else
+		rc = webhook_change(w, &c->ask.wish, secret, &e);
 	if (rc != 0) {
 		change_refuse(c, &e);
 		return;
@@ -334,28 +378,6 @@ change_ask(struct webhook_change *c)
 	    c->f->store, c->tenant.n, UINT32_MAX, NULL, 1, newest_cb, c);
 }
 
-static int
-may_be_made(
-    const struct front *f, const struct webhook_change *c, struct err *e)
-{
-	int64_t most =
-	    tenants_quota(core_tenants(f->core), c->tenant, QUOTA_WEBHOOKS);
-	size_t n = webhooks_count(f->webhooks, c->tenant);
-
-	if (c->ask.wish.url == NULL)
-		return err_set(e, ERR_INVAL,
-		    "the body: url is missing: where is it to go?");
-	if (n < (uint64_t)most)
-		return 0;
-	(void)err_set(e, ERR_QUOTA,
-	    "this tenant has %zu webhooks, which is all that its quota "
-	    "\"webhooks\" permits: delete one, or ask for more",
-	    n);
-	e->refusal = (struct err_refusal){
-	    .quota = "webhooks", .limit = most, .used = (int64_t)n};
-	return ERR_QUOTA;
-}
-
 static void
 add_webhook(
     const struct front *f, struct http_exchange *x, const struct tenant *n)
@@ -363,13 +385,17 @@ add_webhook(
 	static const bool yes = true;
 	struct webhook_change *c = change_begin(f, x, n);
 	struct err e;
+	int rc;
 
 	if (!read_ask(f, x, &c->ask)) {
-		ask_clear(&c->ask);
-		free(c);
+		change_free(c);
 		return;
 	}
-	if (may_be_made(f, c, &e) != 0) {
+	rc = c->ask.wish.url != NULL ?
+	    check_room(c, &e) :
+	    err_set(
+		&e, ERR_INVAL, "the body: url is missing: where is it to go?");
+	if (rc != 0) {
 		change_refuse(c, &e);
 		return;
 	}
@@ -388,8 +414,7 @@ set_webhook(const struct front *f, struct http_exchange *x,
 
 	c->uuid = w->row.uuid;
 	if (!read_ask(f, x, &c->ask)) {
-		ask_clear(&c->ask);
-		free(c);
+		change_free(c);
 		return;
 	}
 	change_ask(c);

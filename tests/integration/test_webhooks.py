@@ -1,4 +1,6 @@
 """Webhooks, by the real courier, against receivers of the test's own."""
+import contextlib
+import http.client
 import json
 import os
 import re
@@ -315,6 +317,51 @@ def test_settings_are_checked_and_changed_on_condition(make_server, receiver):
     assert not is_signed(made[0]["secret"], got.headers, got.raw)
     assert rest(client, "DELETE", "/" + made[0]["id"])[0] == 200
     assert rest(client, "GET", "/" + made[0]["id"])[0] == 404
+
+
+def at_once(server, asks):
+    """Statuses of requests (method, path, body, headers), each on a connection
+    of its own and sent before any of them is read."""
+    conns = []
+    for method, path, body, headers in asks:
+        conn = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        conn.connect()
+        conn.putrequest(method, "/api/v1/webhooks" + path)
+        data = json.dumps(body).encode()
+        for name, value in {**headers, "Content-Length": len(data)}.items():
+            conn.putheader(name, value)
+        conn.endheaders()
+        conns.append((conn, data))
+    for conn, data in conns:
+        conn.send(data)
+    statuses = []
+    for conn, _ in conns:
+        with contextlib.closing(conn):
+            statuses.append(conn.getresponse().status)
+    return statuses
+
+
+def test_of_many_that_are_made_at_once_no_more_than_the_quota_are(
+        make_server, receiver):
+    r = receiver()
+    server = make_server(env=ON)
+    client = server.client()
+    statuses = at_once(server, [("POST", "", {"url": r.url}, {})] * 100)
+    assert sorted(statuses) == [201] * 10 + [429] * 90
+    assert len(rest(client, "GET", "")[1]["webhooks"]) == 10
+
+
+def test_of_changes_on_one_condition_one_wins(make_server, receiver):
+    r = receiver()
+    server = make_server(env=ON)
+    client = server.client()
+    path = "/" + add(client, r.url)["id"]
+    tag = client.request("GET", "/api/v1/webhooks" + path)[1]["ETag"]
+    statuses = at_once(server, [
+        ("PATCH", path, {"events": [kind]}, {"If-Match": tag})
+        for kind in ("run.started", "run.ended", "sandbox.lost",
+                     "sandbox.removed") * 3])
+    assert sorted(statuses) == [200] + [412] * 11
 
 
 def test_the_document_names_the_kinds_that_there_are(server):
