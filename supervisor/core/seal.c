@@ -106,6 +106,12 @@ seal_keys_free(struct seal_keys *k)
 	OPENSSL_secure_clear_free(k, sizeof(*k));
 }
 
+bool
+seal_keys_have_older(const struct seal_keys *k)
+{
+	return k->n > 1;
+}
+
 static const struct seal_key *
 key_of(const struct seal_keys *k, const uint8_t *sealed, size_t n)
 {

@@ -34,6 +34,8 @@ void seal_init(void);
 int seal_keys_parse(const char *text, size_t n, struct seal_keys **out,
     struct err *e) MUSTCHECK;
 void seal_keys_free(struct seal_keys *k); /* NULL is fine */
+/* seal_keys_have_older - there are some behind the first */
+bool seal_keys_have_older(const struct seal_keys *k);
 
 /* seal_close - out has room for n + SEAL_EXTRA_BYTES */
 void seal_close(const struct seal_keys *k, const struct seal_for *what,

@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "common/runspec.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/rekeying.h"
 #include "supervisor/core/seal.h"
 
 #define REFERENCE "secret://"
@@ -34,7 +35,6 @@ struct secrets {
 	struct hashmap owners;
 	struct hashmap names;
 	size_t cost;
-	size_t sealing, anew; /* not on disk yet; on disk */
 };
 
 /* ---- finding */
@@ -232,26 +232,8 @@ open_value(const struct secrets *ss, const struct secret *s, size_t before,
 	return rc;
 }
 
-/* Whoever reads of it takes the old key away: not before all is on disk. */
 static void
-resealed_cb(int rc, const struct err *why, void *arg)
-{
-	struct secrets *ss = arg;
-
-	if (rc == 0)
-		ss->anew++;
-	else
-		log_warn("a secret is not on disk as it was sealed anew, keep "
-			 "the old key: %s",
-		    why->msg);
-	if (--ss->sealing == 0 && ss->anew > 0)
-		log_info("%zu secrets are sealed anew with the first key of "
-			 "SECRETS_KEY_FILE",
-		    ss->anew);
-}
-
-static void
-reseal(struct secrets *ss, struct secret *s)
+reseal(struct secrets *ss, struct secret *s, struct rekeying *k)
 {
 	size_t n = secret_bytes(s);
 	struct err e;
@@ -260,17 +242,19 @@ reseal(struct secrets *ss, struct secret *s)
 	if (open_value(ss, s, 0, &text, &e) != 0) {
 		log_warn("tenant %llu: %s", (unsigned long long)s->row.tenant,
 		    e.msg);
+		rekeying_leave(k);
 		return;
 	}
 	set_sealed(ss, s, text, n);
 	explicit_bzero(text, n);
 	free(text);
-	ss->sealing++;
-	store_secret_put(ss->store, &s->row, resealed_cb, ss);
+	rekeying_begin(k);
+	store_secret_put(ss->store, &s->row, rekeying_stored_cb, k);
 }
 
 int
-secrets_unlock(struct secrets *ss, const char *text, size_t n, struct err *e)
+secrets_unlock(struct secrets *ss, const char *text, size_t n,
+    struct rekeying *k, struct err *e)
 {
 	size_t unknown = 0;
 	struct hash_entry *en, *next;
@@ -282,9 +266,12 @@ secrets_unlock(struct secrets *ss, const char *text, size_t n, struct err *e)
 		enum seal_state state =
 		    seal_state_of(ss->keys, s->row.sealed, s->row.sealed_len);
 
-		unknown += state == SEAL_UNKNOWN;
+		if (state == SEAL_UNKNOWN) {
+			unknown++;
+			rekeying_leave(k);
+		}
 		if (state == SEAL_OLD)
-			reseal(ss, s);
+			reseal(ss, s, k);
 	}
 	if (unknown > 0)
 		log_warn("%zu secrets are sealed with a key that "
@@ -292,6 +279,12 @@ secrets_unlock(struct secrets *ss, const char *text, size_t n, struct err *e)
 			 "further line, or set them anew",
 		    unknown);
 	return 0;
+}
+
+bool
+secrets_have_older_key(const struct secrets *ss)
+{
+	return seal_keys_have_older(ss->keys);
 }
 
 /* ---- changing */

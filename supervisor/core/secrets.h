@@ -31,6 +31,7 @@
 #define SECRETS_ALL_BYTES (64u << 20)
 #define SECRET_COST(bytes) ((bytes) + 256)
 
+struct rekeying;
 struct runspec;
 struct secrets;
 struct secret_owner;
@@ -46,9 +47,12 @@ struct secret {
 int secrets_open(
     struct store *s, struct secrets **out, struct err *e) MUSTCHECK;
 void secrets_free(struct secrets *ss); /* NULL is fine */
-/* secrets_unlock - the lines of SECRETS_KEY_FILE; ERR_PARSE: as without them */
-int secrets_unlock(
-    struct secrets *ss, const char *text, size_t n, struct err *e) MUSTCHECK;
+/* secrets_unlock - the lines of SECRETS_KEY_FILE; ERR_PARSE: as without them.
+ * What an older one sealed is sealed anew, and counted by k */
+int secrets_unlock(struct secrets *ss, const char *text, size_t n,
+    struct rekeying *k, struct err *e) MUSTCHECK;
+/* secrets_have_older_key - of an unlocked one: the file has more than one */
+bool secrets_have_older_key(const struct secrets *ss);
 
 /* secrets_check_name - ERR_INVAL */
 int secrets_check_name(const char *name, struct err *e) MUSTCHECK;

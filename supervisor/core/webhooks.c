@@ -18,6 +18,7 @@
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/rekeying.h"
 #include "supervisor/core/seal.h"
 #include "supervisor/store/event_log.h"
 
@@ -157,43 +158,44 @@ make_secret(struct webhook *w, char out[WEBHOOK_SECRET_TEXT_MAX], struct err *e)
 }
 
 static void
-sealed_anew_cb(int rc, const struct err *why, void *arg)
-{
-	(void)arg;
-	if (rc != 0)
-		log_warn("a webhook's secret is not on disk as it was sealed "
-			 "anew, keep the old key: %s",
-		    why->msg);
-}
-
-static bool
-reseal(struct webhook *w)
+reseal(struct webhook *w, struct rekeying *k)
 {
 	uint8_t secret[WEBHOOK_SECRET_BYTES];
-	enum seal_state state =
-	    seal_state_of(w->all->keys, w->row.sealed, w->row.sealed_len);
+	char uuid[UUID_TEXT_LEN + 1];
 	struct err e;
 
-	if (state == SEAL_UNKNOWN)
-		return false;
-	if (state == SEAL_OLD && open_secret(w, secret, &e) == 0) {
-		seal_secret(w, secret);
-		explicit_bzero(secret, sizeof(secret));
-		webhook_save(w, sealed_anew_cb, NULL);
+	if (open_secret(w, secret, &e) != 0) {
+		uuid_format(&w->row.uuid, uuid);
+		log_warn("webhook %s: %s", uuid, e.msg);
+		rekeying_leave(k);
+		return;
 	}
-	return true;
+	seal_secret(w, secret);
+	explicit_bzero(secret, sizeof(secret));
+	rekeying_begin(k);
+	webhook_save(w, rekeying_stored_cb, k);
 }
 
 int
-webhooks_unlock(struct webhooks *all, const char *text, size_t n, struct err *e)
+webhooks_unlock(struct webhooks *all, const char *text, size_t n,
+    struct rekeying *k, struct err *e)
 {
 	size_t unknown = 0;
 	struct webhook *w;
 
 	if (seal_keys_parse(text, n, &all->keys, e) != 0)
 		return e->code;
-	TAILQ_FOREACH (w, &all->list, link)
-		unknown += !reseal(w);
+	TAILQ_FOREACH (w, &all->list, link) {
+		enum seal_state state =
+		    seal_state_of(all->keys, w->row.sealed, w->row.sealed_len);
+
+		if (state == SEAL_UNKNOWN) {
+			unknown++;
+			rekeying_leave(k);
+		}
+		if (state == SEAL_OLD)
+			reseal(w, k);
+	}
 	if (unknown > 0)
 		log_warn("%zu webhooks' secrets are sealed with a key that "
 			 "SECRETS_KEY_FILE does not have: put it back as a "

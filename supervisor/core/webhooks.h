@@ -36,6 +36,7 @@
 #define WEBHOOK_WHY_MAX 300
 #define WEBHOOK_KINDS_DEFAULT "run.ended,sandbox.removed,sandbox.lost"
 
+struct rekeying;
 struct webhooks;
 
 /* webhooks.c writes it and nobody else does. */
@@ -58,8 +59,8 @@ int webhooks_open(
     struct store *s, struct webhooks **out, struct err *e) MUSTCHECK;
 void webhooks_free(struct webhooks *all); /* tells nobody; NULL is fine */
 /* webhooks_unlock - as secrets_unlock */
-int webhooks_unlock(
-    struct webhooks *all, const char *text, size_t n, struct err *e) MUSTCHECK;
+int webhooks_unlock(struct webhooks *all, const char *text, size_t n,
+    struct rekeying *k, struct err *e) MUSTCHECK;
 /* webhooks_on_change - from now on; those that are there are told at once */
 void webhooks_on_change(
     struct webhooks *all, const struct webhooks_ops *ops, void *arg);

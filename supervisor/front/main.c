@@ -25,6 +25,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/acts.h"
 #include "supervisor/core/event_news.h"
+#include "supervisor/core/rekeying.h"
 #include "supervisor/core/seal.h"
 #include "supervisor/core/secrets.h"
 #include "supervisor/core/webhooks.h"
@@ -55,6 +56,7 @@ struct program {
 	struct store *store;
 	struct core *core;
 	struct webhooks *webhooks;
+	struct rekeying rekeying;
 	struct front *front;
 	struct waiting_listener {
 		int fd;
@@ -212,12 +214,16 @@ unlock_secrets(struct program *p)
 		return;
 	if (fd_read_sealed(
 		p->secrets_key, SECRETS_KEY_FILE_MAX, &text, &n, &e) != 0 ||
-	    secrets_unlock(core_secrets(p->core), (const char *)text, n, &e) !=
-		0 ||
-	    webhooks_unlock(p->webhooks, (const char *)text, n, &e) != 0)
+	    secrets_unlock(core_secrets(p->core), (const char *)text, n,
+		&p->rekeying, &e) != 0 ||
+	    webhooks_unlock(
+		p->webhooks, (const char *)text, n, &p->rekeying, &e) != 0)
 		log_warn("SECRETS_KEY_FILE: %s; until then runs that need a "
 			 "secret are refused",
 		    e.msg);
+	else
+		rekeying_asked(&p->rekeying,
+		    secrets_have_older_key(core_secrets(p->core)));
 	if (text != NULL)
 		explicit_bzero(text, n);
 	free(text);

@@ -4,6 +4,7 @@ import json
 import os
 import secrets
 import signal
+import sqlite3
 import subprocess
 
 from client import wait_for
@@ -251,3 +252,39 @@ def test_nothing_is_lost_with_the_key(make_server):
     again(new)
     assert state() == "good"
     assert out_of(client.run("box", needs("s"))) == digest("kept")
+
+
+def test_an_old_key_may_go_only_when_it_seals_nothing(make_server):
+    """What a row has that was changed, and a webhook's, counts like others."""
+    server = make_server(env={"WEBHOOKS": "true", "RUN_AS_COURIER": ""})
+    path = os.path.join(server.data, "secrets.key")
+    with open(path, encoding="ascii") as f:
+        keys = [f.read().strip()]
+    ctl(server, "secret", "set", "s", value="kept")
+    client = server.client()
+    status, hook = rest(client, "POST", "/api/v1/webhooks",
+                        b'{"url": "https://example.com/"}')
+    assert status == 201, hook
+    client.close()
+
+    def rotate(sql):
+        assert server.stop() == 0
+        db = sqlite3.connect(server.database)
+        with db:
+            db.execute(sql)
+        db.close()
+        keys.insert(0, secrets.token_hex(32))
+        write_keys(path, *keys)
+        del server.log[:]
+        server.start()
+        return wait_for(lambda: [n for n in server.log if "SECRETS_KEY_FILE"
+                                 in n and "older keys" in n], 30, "its word")
+
+    said = rotate("SELECT 1")
+    assert len(said) == 1 and "2 secrets are sealed anew" in said[0], said
+    for i, change in enumerate(("UPDATE secret SET name = 'other'",
+                                "UPDATE webhook SET uuid = randomblob(16)")):
+        said = rotate(change)
+        assert len(said) == 1 and f"{i + 1} secrets are not sealed" in said[0]
+        assert "keep the older keys" in said[0]
+        assert not any("are sealed anew" in n for n in server.log)

@@ -14,6 +14,7 @@
 #include "common/clock.h"
 #include "common/runspec.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/rekeying.h"
 #include "supervisor/core/secrets.h"
 
 #define PATIENCE_MS 20000
@@ -34,6 +35,7 @@ static struct {
 	struct event_base *base;
 	struct store *store;
 	struct secrets *ss;
+	struct rekeying rekeying;
 	unsigned int done; /* writes that are on disk */
 } g;
 
@@ -62,9 +64,10 @@ live(const char *keys)
 	struct err e;
 
 	g.done = 0;
+	g.rekeying = (struct rekeying){0};
 	assert_int_equal(store_open(g.base, g.dir, NULL, &g.store, &e), 0);
 	if (secrets_open(g.store, &g.ss, &e) != 0 ||
-	    secrets_unlock(g.ss, keys, strlen(keys), &e) != 0)
+	    secrets_unlock(g.ss, keys, strlen(keys), &g.rekeying, &e) != 0)
 		fail_msg("%s", e.msg);
 }
 
@@ -378,7 +381,8 @@ test_an_old_keys_are_sealed_anew_and_a_lost_keys_stay(void **state)
 	assert_int_equal(secrets_open(g.store, &g.ss, &e), 0); /* no key */
 	assert_int_equal(check("A=secret://s", "B="), ERR_NO_SECRET_KEY);
 	assert_int_equal(put(ours, "t", "v", 1), ERR_NO_SECRET_KEY);
-	assert_int_equal(secrets_unlock(g.ss, "x", 1, &e), ERR_PARSE);
+	assert_int_equal(
+	    secrets_unlock(g.ss, "x", 1, &g.rekeying, &e), ERR_PARSE);
 }
 
 /* Who may write the database, but has no key. */
@@ -392,6 +396,68 @@ change_database(const char *sql)
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
 	(void)sqlite3_close(db);
+}
+
+static void
+wait_for_verdict(enum rekeying_verdict verdict)
+{
+	uint64_t end = clock_mono_ms() + PATIENCE_MS;
+
+	rekeying_asked(&g.rekeying, secrets_have_older_key(g.ss));
+	while (rekeying_verdict_of(&g.rekeying) == REKEYING_GOES_ON &&
+	    clock_mono_ms() < end)
+		(void)event_base_loop(g.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+	assert_int_equal(rekeying_verdict_of(&g.rekeying), verdict);
+}
+
+static void
+test_an_old_key_can_go_when_all_is_sealed_anew(void **state)
+{
+	(void)state;
+	put_text(ours, "a", "one");
+	put_text(ours, "b", "two");
+	wait_for_verdict(REKEYING_IDLE);
+	die();
+	live(OTHER "\n" KEY);
+	assert_int_equal(g.rekeying.waiting, 2);
+	wait_for_verdict(REKEYING_DONE);
+	assert_int_equal(g.rekeying.anew, 2);
+	die();
+	live(OTHER "\n" KEY); /* nothing is left to be done */
+	wait_for_verdict(REKEYING_DONE);
+}
+
+static void
+test_an_old_key_stays_while_the_disk_has_what_it_sealed(void **state)
+{
+	(void)state;
+	put_text(ours, "a", "one");
+	put_text(ours, "b", "two");
+	die();
+	change_database("CREATE TRIGGER no BEFORE UPDATE ON secret"
+			" WHEN NEW.name = 'a' BEGIN"
+			" SELECT raise(ABORT, 'no'); END");
+	live(OTHER "\n" KEY);
+	wait_for_verdict(REKEYING_LEFT);
+	assert_int_equal(g.rekeying.left, 1);
+	assert_int_equal(g.rekeying.anew, 1);
+}
+
+static void
+test_an_old_key_stays_for_what_cannot_be_sealed_anew(void **state)
+{
+	(void)state;
+	put_text(ours, "a", "one");
+	put_text(ours, "b", "two");
+	die();
+	change_database("UPDATE secret SET name = 'c' WHERE name = 'a'");
+	live(OTHER "\n" KEY);
+	wait_for_verdict(REKEYING_LEFT);
+	assert_int_equal(g.rekeying.left, 1);
+	assert_int_equal(g.rekeying.anew, 1);
+	die();
+	live(OTHER); /* its key is gone */
+	wait_for_verdict(REKEYING_LEFT);
 }
 
 static void
@@ -457,6 +523,9 @@ main(void)
 	    TEST(test_a_run_that_would_be_too_large_is_refused_before_it_is),
 	    TEST(test_they_are_known_to_the_next_server),
 	    TEST(test_an_old_keys_are_sealed_anew_and_a_lost_keys_stay),
+	    TEST(test_an_old_key_can_go_when_all_is_sealed_anew),
+	    TEST(test_an_old_key_stays_while_the_disk_has_what_it_sealed),
+	    TEST(test_an_old_key_stays_for_what_cannot_be_sealed_anew),
 	    TEST(test_a_row_that_was_exchanged_or_changed_is_good_for_nothing),
 	    TEST(test_those_of_an_erased_tenant_go),
 	};
