@@ -8,6 +8,7 @@
 #include "common/outside.h"
 #include "common/weburl.h"
 
+#define CONF_PATTERN_COUNT_MAX 255 /* RE_DUP_MAX of POSIX */
 #define CONF_PROXIES_MAX 64
 #define CONF_INSTANCE_MAX 63 /* what a label value may have anywhere */
 
@@ -134,6 +135,26 @@ conf_check_numbers(const struct conf *c, struct err *e)
 	return 0;
 }
 
+/* What regcomp takes, and who looks for the patterns does not
+ * (supervisor/core/denylist.c); NULL: nothing. */
+static const char *
+conf_pattern_fault(const char *p)
+{
+	for (; *p != '\0'; p++) {
+		if (*p == '{' &&
+		    strtoul(p + 1, NULL, 10) > CONF_PATTERN_COUNT_MAX)
+			return "a count above 255";
+		if (*p != '\\')
+			continue;
+		p++;
+		if (*p >= '1' && *p <= '9')
+			return "a back reference";
+		if (*p == '\0')
+			break;
+	}
+	return NULL;
+}
+
 static int
 conf_check_denylist(const struct conf *c, struct err *e)
 {
@@ -141,19 +162,23 @@ conf_check_denylist(const struct conf *c, struct err *e)
 		return 0;
 	for (char *const *p = conf_list(c, CONF_DENYLIST_PATTERNS); *p != NULL;
 	     p++) {
+		const char *fault = conf_pattern_fault(*p);
 		char why[128];
 		regex_t re;
 		int rc = regcomp(&re, *p, REG_EXTENDED | REG_NOSUB);
 
-		if (rc == 0) {
+		if (rc != 0) {
+			(void)regerror(rc, &re, why, sizeof(why));
+			fault = why;
+		} else {
 			regfree(&re);
-			continue;
 		}
-		(void)regerror(rc, &re, why, sizeof(why));
-		return err_set(e, ERR_INVAL,
-		    "DENYLIST_PATTERNS has \"%.64s\" (%s), want POSIX extended"
-		    " regular expressions",
-		    *p, why);
+		if (fault != NULL)
+			return err_set(e, ERR_INVAL,
+			    "DENYLIST_PATTERNS has \"%.64s\" (%s), want POSIX "
+			    "extended regular expressions without back "
+			    "references",
+			    *p, fault);
 	}
 	return 0;
 }

@@ -305,9 +305,8 @@ command_timeout(const struct conf *conf, const json_t *in)
 }
 
 static int
-command_from(const struct conf *conf, const struct denylist *deny,
-    struct runspec_command *c, const json_t *in, const json_t *options,
-    size_t index, struct err *e)
+command_from(const struct conf *conf, struct runspec_command *c,
+    const json_t *in, const json_t *options, size_t index, struct err *e)
 {
 	const char *cwd =
 	    json_string_value(json_object_get(options, "default_cwd"));
@@ -326,7 +325,6 @@ command_from(const struct conf *conf, const struct denylist *deny,
 	if (json_is_true(json_object_get(in, "allow_failure")))
 		c->flags |= RUNSPEC_ALLOW_FAILURE;
 	c->timeout_ms = command_timeout(conf, in);
-	denylist_mark(deny, c);
 	return 0;
 }
 
@@ -416,8 +414,8 @@ options_from(const struct conf *conf, const json_t *options, struct run_args *a,
 }
 
 static int
-commands_from(const struct conf *conf, const struct denylist *deny,
-    const json_t *args, struct run_wish *w, struct err *e)
+commands_from(const struct conf *conf, const json_t *args, struct run_wish *w,
+    struct err *e)
 {
 	const json_t *commands = json_object_get(args, "commands");
 	const json_t *options = json_object_get(args, "options");
@@ -427,7 +425,7 @@ commands_from(const struct conf *conf, const struct denylist *deny,
 	w->commands = xcalloc(n, sizeof(*w->commands));
 	for (size_t i = 0; i < n; i++) {
 		w->spec.ncommands++;
-		if (command_from(conf, deny, &w->spec.commands[i],
+		if (command_from(conf, &w->spec.commands[i],
 			json_array_get(commands, i), options, i, e) != 0)
 			return ERR_INVAL;
 		args_command_row(
@@ -445,7 +443,8 @@ args_run_from(const struct conf *conf, const struct denylist *deny,
 	args_identifier(args, "", a.identifier);
 	uuid_timed(&a.wish.uuid);
 	if (options_from(conf, json_object_get(args, "options"), &a, e) != 0 ||
-	    commands_from(conf, deny, args, &a.wish, e) != 0 ||
+	    commands_from(conf, args, &a.wish, e) != 0 ||
+	    denylist_mark(deny, &a.wish.spec, e) != 0 ||
 	    runspec_fits(&a.wish.spec, e) != 0) {
 		run_wish_clear(&a.wish);
 		return ERR_INVAL;

@@ -32,7 +32,7 @@ trap 'rm -rf "$work"' EXIT
 {
 	links mcp-sandboxd 'libevent_core-2.1'
 	links mcp-sandboxd-front \
-	    'libevent_(core|extra|openssl|pthreads)-2.1|libjansson|libsqlite3|libseccomp|libcrypto|libssl|libz|libm'
+	    'libevent_(core|extra|openssl|pthreads)-2.1|libjansson|libsqlite3|libseccomp|libcrypto|libssl|libtre|libz|libm'
 	links mcp-sandboxd-worker \
 	    'libevent_core-2.1|libjansson|libhttp_parser|libseccomp|libcrypto'
 	links mcp-sandboxd-keys \

@@ -410,6 +410,10 @@ test_values_that_no_type_can_judge_are_checked(void **state)
 	    {"DENYLIST_PATTERNS", "(", 0}, /* not in use */
 	    {"DENYLIST_ENABLED", "true", ERR_INVAL},
 	    {"DENYLIST_PATTERNS", "\\brm\\b,a+", 0},
+	    {"DENYLIST_PATTERNS", "a{255}[(]\\\\1", 0},
+	    {"DENYLIST_PATTERNS", "a{256}", ERR_INVAL},
+	    {"DENYLIST_ENABLED", "true", 0},
+	    {"DENYLIST_PATTERNS", "(a)\\1", ERR_INVAL},
 	};
 	struct err e;
 

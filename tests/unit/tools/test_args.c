@@ -294,6 +294,85 @@ test_a_bad_denylist_pattern_is_named(void **state)
 }
 
 static void
+test_a_pattern_that_is_not_read_once_is_refused(void **state)
+{
+	struct denylist *deny;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(conf_set(conf, "DENYLIST_ENABLED", "true", &e), 0);
+	assert_int_equal(
+	    conf_set(conf, "DENYLIST_PATTERNS", "ok,(a)\\1", &e), 0);
+	assert_int_equal(denylist_new(conf, &deny, &e), ERR_INVAL);
+	assert_non_null(strstr(e.msg, "\"(a)\\1\" (has back references)"));
+}
+
+/* A call with a command of argv, two words of n bytes "rm rm ..." in it. */
+static json_t *
+with_long_words(size_t n)
+{
+	AUTO(auto_free) char *word = xcalloc(n + 1, 1);
+
+	for (size_t i = 0; i < n; i++)
+		word[i] = "rm "[i % 3];
+	return json_pack("{s:s, s:[{s:[s, s]}]}", "identifier", "a", "commands",
+	    "argv", word, word);
+}
+
+static struct denylist *
+deny_all_of(const char *patterns)
+{
+	struct denylist *deny;
+	struct err e;
+
+	assert_int_equal(conf_set(conf, "DENYLIST_ENABLED", "true", &e), 0);
+	assert_int_equal(conf_set(conf, "DENYLIST_PATTERNS", patterns, &e), 0);
+	assert_int_equal(denylist_new(conf, &deny, &e), 0);
+	return deny;
+}
+
+/* Searched for from each of its bytes on it takes minutes. */
+static void
+test_a_long_command_is_looked_through_once(void **state)
+{
+	struct denylist *deny =
+	    deny_all_of("rm .*-ra,rm .*-rb,rm .*-rc,rm .*-rd,rm .*-re,rm .*-rf,"
+			"rm .*-rg,rm .*-rh,rm .*-ri,rm .*-rj,rm .*-rk,(m*)*-");
+	AUTO(auto_json)
+	json_t *args = with_long_words(RUNSPEC_ARG_BYTES_MAX - 1);
+	struct run_args q;
+	struct err e;
+
+	(void)state;
+	(void)alarm(30);
+	assert_int_equal(take(args, deny, &q, &e), 0);
+	(void)alarm(0);
+	assert_false(q.wish.spec.commands[0].flags & RUNSPEC_DENIED);
+	run_wish_clear(&q.wish);
+	denylist_free(deny);
+}
+
+static void
+test_what_is_looked_through_has_a_bound(void **state)
+{
+	static const size_t words = RUNSPEC_ARG_BYTES_MAX - 1;
+	AUTO(auto_json) json_t *args = with_long_words(words);
+	struct denylist *deny = deny_all_of("mount");
+	struct run_args q;
+	struct err e;
+
+	(void)state;
+	json_array_append_new(json_object_get(args, "commands"),
+	    json_pack("{s:s}", "shell", "ls"));
+	assert_int_equal(take(args, deny, &q, &e), ERR_INVAL);
+	assert_non_null(strstr(e.msg, "262145 bytes"));
+	assert_non_null(strstr(e.msg, "262144"));
+	assert_int_equal(take(args, NULL, &q, &e), 0);
+	run_wish_clear(&q.wish);
+	denylist_free(deny);
+}
+
+static void
 test_a_ttl_is_defaulted_and_cut(void **state)
 {
 	AUTO(auto_json) json_t *o = json_object();
@@ -496,6 +575,9 @@ main(void)
 	    T(test_sixty_four_commands_pass_and_one_more_is_refused),
 	    T(test_the_denylist_marks_a_command),
 	    T(test_a_bad_denylist_pattern_is_named),
+	    T(test_a_pattern_that_is_not_read_once_is_refused),
+	    T(test_a_long_command_is_looked_through_once),
+	    T(test_what_is_looked_through_has_a_bound),
 	    T(test_a_ttl_is_defaulted_and_cut),
 	};
 
