@@ -1,6 +1,7 @@
 """Every block of every page is played, parsed, or says why not."""
 import os
 import re
+import tempfile
 
 import pytest
 
@@ -32,6 +33,33 @@ def test_readme_holds_where_the_first_call_takes_its_time(
     slow = text.replace(quick, "sleep 3; " + quick)
     played = [b for b in blocks_of("README.md", slow) if quick in b.text]
     assert play(played, shown, shell_env, tmp_path) == 1
+
+
+def test_readme_holds_where_bootstrap_has_an_engine_of_its_own(
+        shown, shell_env, tmp_path):
+    """Nothing is installed and no engine is where a server looks for one."""
+    programs, _, path = shell_env["PATH"].partition(":")
+    lines = [f"PATH={programs}:$PATH"] + [
+        f"export {k}={shell_env[k]}" for k in ("DOCKER_HOST", "SANDBOX_IMAGE")]
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build/env").write_text("\n".join(lines) + "\n")
+    env = {k: v for k, v in shell_env.items()
+           if k not in ("DOCKER_HOST", "SANDBOX_IMAGE")}
+    play(blocks_of("README.md", read("README.md")), shown,
+         {**env, "PATH": path}, tmp_path)
+
+
+def test_readmes_server_that_does_not_get_ready_is_given_up(
+        shown, shell_env, tmp_path):
+    text, patience = read("README.md"), "+ 30))"
+    assert patience in text
+    with tempfile.TemporaryDirectory() as top:  # what it leaves there
+        os.chmod(top, 0o755)
+        with pytest.raises(AssertionError) as failed:
+            play(blocks_of("README.md", text.replace(patience, "+ 0))")),
+                 shown, {**shell_env, "TMPDIR": top,
+                         "DOCKER_HOST": f"unix://{top}/none.sock"}, tmp_path)
+    assert "supervisor[" in str(failed.value)  # the log was shown
 
 
 def test_a_reader_of_readme_has_a_first_answer_in_three_minutes():
