@@ -12,8 +12,9 @@ sys.path.insert(0, os.path.dirname(__file__))
 
 import driver  # noqa: E402
 
-IMAGE = "mcp-sandboxd/worker-test"
-FOREIGN = "mcp-sandboxd/foreign-test"
+# Of this process: several may use one engine, and each takes its own away.
+IMAGE = f"mcp-sandboxd/worker-test-{os.getpid()}"
+FOREIGN = f"mcp-sandboxd/foreign-test-{os.getpid()}"
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +33,12 @@ def engine():
     e = driver.Engine(host.removeprefix("unix://"))
     e.import_image(IMAGE)
     e.import_image(FOREIGN, places=False)
-    return e
+    yield e
+    # No container is left that would keep one without its name.
+    for tag in e.image_tags():
+        if f"-{os.getpid()}:" in tag:
+            status, data = e.request("DELETE", f"/images/{tag}")
+            assert status == 200, data
 
 
 @pytest.fixture

@@ -134,6 +134,11 @@ class Engine:
         status, data = self.request("GET", f"/containers/{name}/json")
         return json.loads(data) if status == 200 else None
 
+    def image_tags(self):
+        status, data = self.request("GET", "/images/json")
+        assert status == 200, data
+        return [tag for i in json.loads(data) for tag in i["RepoTags"] or ()]
+
     def import_image(self, name, busybox="/bin/busybox", places=True):
         """A busybox, and with places the directories that a sandbox has."""
         out = io.BytesIO()

@@ -10,6 +10,7 @@ import uuid
 import pytest
 
 import driver
+from conftest import IMAGE
 
 A, B = 1, 2
 EXIT_PROTO = 76
@@ -22,7 +23,7 @@ KINDS = [name for name in driver.IPC.spoken("front_to_worker")
 @pytest.fixture(scope="module")
 def ground(build, engine):
     """A worker with a sandbox and a run of B."""
-    w = driver.Worker(build, engine, "mcp-sandboxd/worker-test:latest")
+    w = driver.Worker(build, engine, IMAGE + ":latest")
     w.start()
     w.box = w.open(tenant=B)
     w.held = driver.Run(w.number(), driver.pack_spec("sleep 600"), w.spools)

@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 import driver
-from conftest import FOREIGN
+from conftest import FOREIGN, IMAGE
 from driver import reason, wait_for
 
 
@@ -530,7 +530,7 @@ def test_a_missing_image_is_built_when_there_is_a_dockerfile(make_worker):
                          AUTO_BUILD_SANDBOX_IMAGE="true")
     path = os.path.join(worker.dir, "Dockerfile")
     with open(path, "w") as f:
-        f.write("FROM mcp-sandboxd/worker-test:latest\nENV A=b\n")
+        f.write(f"FROM {IMAGE}:latest\nENV A=b\n")
     worker.config["SANDBOX_DOCKERFILE_PATH"] = path
     worker.start()
     one, two = worker.number(), worker.number()
@@ -541,7 +541,6 @@ def test_a_missing_image_is_built_when_there_is_a_dockerfile(make_worker):
             ("SANDBOX_READY", "SANDBOX_FAILED"), number)
         assert m.type == "SANDBOX_READY", m
     assert worker.log().count("building it") == 1
-    worker.engine.request("DELETE", f"/images/{name}?force=1")
 
 
 def test_a_build_that_fails_says_why(make_worker):
@@ -549,7 +548,7 @@ def test_a_build_that_fails_says_why(make_worker):
                          AUTO_BUILD_SANDBOX_IMAGE="true")
     path = os.path.join(worker.dir, "Dockerfile")
     with open(path, "w") as f:
-        f.write("FROM mcp-sandboxd/worker-test:latest\n"
+        f.write(f"FROM {IMAGE}:latest\n"
                 "RUN [\"/bin/nonesuch\"]\n")
     worker.config["SANDBOX_DOCKERFILE_PATH"] = path
     worker.start()
