@@ -61,6 +61,21 @@ may_be_null(const json_t *node)
 	return forms == NULL;
 }
 
+/* "", or 0 where the least that may be asked for is more.  Where 0 may be, it
+ * means something: how long to wait, where to begin, an exit code. */
+static bool
+is_blank(const json_t *node, const json_t *value)
+{
+	const json_t *type = json_object_get(node, "type");
+	const json_t *least = json_object_get(node, "minimum");
+
+	if (json_is_string(value))
+		return json_string_length(value) == 0 && json_is_string(type) &&
+		    strcmp(json_string_value(type), "string") == 0;
+	return json_is_number(value) && !(json_number_value(value) < 0) &&
+	    !(json_number_value(value) > 0) && json_number_value(least) > 0;
+}
+
 static bool
 is_superfluous(const json_t *node, const char *key, const json_t *value)
 {
@@ -71,8 +86,9 @@ is_superfluous(const json_t *node, const char *key, const json_t *value)
 		return is_decoration(key) &&
 		    json_is_false(
 			json_object_get(node, "additionalProperties"));
-	return json_is_null(value) && !is_required(node, key) &&
-	    !may_be_null(sub);
+	if (is_required(node, key))
+		return false;
+	return json_is_null(value) ? !may_be_null(sub) : is_blank(sub, value);
 }
 
 static void

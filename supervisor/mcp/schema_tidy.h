@@ -14,6 +14,8 @@
  * Everywhere that the schema names properties, down to SCHEMA_DEPTH_MAX:
  * - null for a property that is optional and cannot be null is taken out:
  *   callers with strict schemas send every property, null for the absent;
+ * - so is "" for one that is optional and of type "string", and 0 for one that
+ *   is optional and whose minimum is above it: other callers fill in these;
  * - a key that the schema does not name, and that models are known to
  *   decorate calls with (description, reason, explanation, thought), is
  *   taken out.

@@ -18,9 +18,10 @@ order, on a fresh server; ids, times and durations are made equal here. An
 error is a result with `isError` and a text that says what to do
 ([troubleshooting.md](troubleshooting.md)).
 
-`null` for an argument that need not be there means that it is not there. An
-unknown argument is an error that names it; only `description`, `reason`,
-`explanation` and `thought`, by which models explain a call, are ignored.
+For an argument that need not be there `null` means that it is not there, and so
+do an empty text, and 0 where the least is more. An unknown argument is an error
+that names it; only `description`, `reason`, `explanation` and `thought`, by
+which models explain a call, are ignored.
 
 This page is written by `tests/docs/update`; a test says when it is stale.
 """

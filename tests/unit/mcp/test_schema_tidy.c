@@ -81,6 +81,56 @@ test_null_stays_where_it_has_a_meaning_or_is_a_fault(void **state)
 	    "{'x':null}");
 }
 
+#define FILLED_IN                                                              \
+	"{'type':'object','properties':{'id':{'type':'string'},"               \
+	"'text':{'type':'string','minLength':1,'pattern':'^a'},"               \
+	"'word':{'type':'string','enum':['a','b']},'any':{'type':'string'},"   \
+	"'few':{'type':'integer','minimum':1,'maximum':9},"                    \
+	"'part':{'type':'number','minimum':0.5},"                              \
+	"'wait':{'type':'integer','minimum':0},'code':{'type':'integer',"      \
+	"'minimum':-1},'free':{'type':'integer'},"                             \
+	"'form':{'anyOf':[{'type':'string'},{'type':'boolean'}]},"             \
+	"'needed':{'type':'integer','minimum':1},"                             \
+	"'in':{'type':'object','properties':{'word':{'type':'string',"         \
+	"'enum':['a']},'few':{'type':'integer','minimum':1}}},"                \
+	"'env':{'type':'object','additionalProperties':"                       \
+	"{'type':'string'}}},'required':['id','needed']}"
+#define NEEDED "'id':'x','needed':1"
+
+static void
+test_empty_text_for_an_optional_argument_is_taken_out(void **state)
+{
+	(void)state;
+	expect(FILLED_IN, "{" NEEDED ",'text':'','word':'','any':''}",
+	    "{" NEEDED "}");
+	expect(
+	    FILLED_IN, "{" NEEDED ",'in':{'word':''}}", "{" NEEDED ",'in':{}}");
+	expect(FILLED_IN, "{" NEEDED ",'any':' '}", "{" NEEDED ",'any':' '}");
+}
+
+static void
+test_zero_is_taken_out_where_it_can_mean_nothing(void **state)
+{
+	(void)state;
+	expect(FILLED_IN, "{" NEEDED ",'few':0,'part':0}", "{" NEEDED "}");
+	expect(FILLED_IN, "{" NEEDED ",'few':0.0,'part':-0.0}", "{" NEEDED "}");
+	expect(
+	    FILLED_IN, "{" NEEDED ",'in':{'few':0}}", "{" NEEDED ",'in':{}}");
+	expect(FILLED_IN, "{" NEEDED ",'wait':0,'code':0,'free':0,'few':-1}",
+	    "{" NEEDED ",'wait':0,'code':0,'free':0,'few':-1}");
+}
+
+static void
+test_what_is_needed_or_of_another_form_stays_empty(void **state)
+{
+	(void)state;
+	expect(FILLED_IN, "{'id':'','needed':0}", "{'id':'','needed':0}");
+	expect(FILLED_IN, "{" NEEDED ",'form':'','few':'','in':''}",
+	    "{" NEEDED ",'form':'','few':'','in':''}");
+	expect(FILLED_IN, "{" NEEDED ",'text':0,'env':{'K':''},'what':''}",
+	    "{" NEEDED ",'text':0,'env':{'K':''},'what':''}");
+}
+
 static void
 test_decorations_are_taken_out_and_other_keys_stay(void **state)
 {
@@ -116,6 +166,11 @@ main(void)
 	    cmocka_unit_test(test_null_for_an_optional_argument_is_taken_out),
 	    cmocka_unit_test(
 		test_null_stays_where_it_has_a_meaning_or_is_a_fault),
+	    cmocka_unit_test(
+		test_empty_text_for_an_optional_argument_is_taken_out),
+	    cmocka_unit_test(test_zero_is_taken_out_where_it_can_mean_nothing),
+	    cmocka_unit_test(
+		test_what_is_needed_or_of_another_form_stays_empty),
 	    cmocka_unit_test(
 		test_decorations_are_taken_out_and_other_keys_stay),
 	    cmocka_unit_test(test_what_is_no_object_stays_as_it_is),

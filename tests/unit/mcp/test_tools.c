@@ -243,7 +243,7 @@ test_run_sandbox_says_what_is_wrong(void **state)
 	    "await_completion, await_timeout_ms");
 	expect(*state, "run_sandbox", WITH("'as_user':'me'"),
 	    "argument options.as_user: want one of \"sandbox\", \"root\"");
-	expect(*state, "run_sandbox", WITH("'ttl_seconds':0"),
+	expect(*state, "run_sandbox", WITH("'ttl_seconds':-1"),
 	    "argument options.ttl_seconds: want at least 1");
 	expect(*state, "run_sandbox", WITH("'await_timeout_ms':-1"),
 	    "argument options.await_timeout_ms: want at least 0");
@@ -252,7 +252,7 @@ test_run_sandbox_says_what_is_wrong(void **state)
 static void
 test_identifiers_are_checked_in_every_tool(void **state)
 {
-	static const char *const bad[] = {"''", "'a b'", "'../x'", "'\xc3\xa4'",
+	static const char *const bad[] = {"'a b'", "'../x'", "'\xc3\xa4'",
 	    "'1234567890123456789012345678901234567'", "7", "'a\\n'"};
 	char arguments[200];
 
@@ -279,8 +279,12 @@ test_delete_and_restart_want_an_identifier(void **state)
 	expect(*state, "delete_sandbox", "{'identifier':'a','force':true}",
 	    "unknown argument force; known: identifier");
 	expect(*state, "restart_sandbox",
-	    "{'identifier':'a','options':{'ttl_seconds':0}}",
+	    "{'identifier':'a','options':{'ttl_seconds':-1}}",
 	    "options.ttl_seconds: want at least 1");
+	expect(*state, "delete_sandbox", "{'identifier':''}",
+	    "argument identifier: want at least 1 character");
+	expect(*state, "restart_sandbox", "{'identifier':''}",
+	    "argument identifier: want at least 1 character");
 }
 
 static void
@@ -289,8 +293,6 @@ test_the_interpreters_tools_need_no_identifier(void **state)
 	expect(*state, "initialize_sandbox", "{}", NULL);
 	expect(*state, "initialize_sandbox",
 	    "{'image':'alpine:latest','identifier':'a'}", NULL);
-	expect(*state, "initialize_sandbox", "{'image':''}",
-	    "argument image: want at least 1 character");
 	expect(*state, "execute_code", "{'code':''}", NULL);
 	expect(*state, "execute_code",
 	    "{'code':'x','language':'bash','identifier':'a'}", NULL);
@@ -299,6 +301,42 @@ test_the_interpreters_tools_need_no_identifier(void **state)
 	    "unknown argument timeout; known: code, language, identifier");
 	expect(*state, "stop_sandbox", "{}", NULL);
 	expect(*state, "stop_sandbox", "{'x':1}", "known: identifier");
+}
+
+/* Some clients fill in every argument. */
+static void
+test_what_is_left_empty_counts_as_not_given(void **state)
+{
+	expect(*state, "run_sandbox",
+	    WITH("'ttl_seconds':0,'default_cwd':'','as_user':'',"
+		 "'await_timeout_ms':0"),
+	    NULL);
+	expect(*state, "run_sandbox",
+	    RUN("'shell':'x','argv':[],'cwd':'','timeout_ms':0"), NULL);
+	expect(*state, "restart_sandbox",
+	    "{'identifier':'a','options':{'ttl_seconds':0}}", NULL);
+	expect(
+	    *state, "initialize_sandbox", "{'image':'','identifier':''}", NULL);
+	expect(*state, "execute_code",
+	    "{'code':'x','language':'','identifier':''}", NULL);
+	expect(*state, "stop_sandbox", "{'identifier':''}", NULL);
+	expect(*state, "get_run",
+	    "{'run_id':'01234567-89ab-7def-8123-456789abcdef','cursor':'',"
+	    "'wait_ms':0,'artifacts_from':0}",
+	    NULL);
+	expect(*state, "control_run",
+	    "{'run_id':'01234567-89ab-7def-8123-456789abcdef',"
+	    "'action':'list','process':''}",
+	    NULL);
+	expect(*state, "list_runs",
+	    "{'identifier':'','sandbox':'','principal':'','tool':'',"
+	    "'language':'','state':'','end_reason':'','since':'','until':'',"
+	    "'min_duration_ms':0,'max_duration_ms':0,'q':'','artifact':'',"
+	    "'sort':'','limit':0,'cursor':''}",
+	    NULL);
+	expect(*state, "list_sandboxes",
+	    "{'identifier':'','state':'','limit':0,'cursor':''}", NULL);
+	expect(*state, "get_run", "{'run_id':''}", "argument run_id: want");
 }
 
 /* What the service gives back must fit what the list promises. */
@@ -426,6 +464,7 @@ main(void)
 	    WITH_TOOLS(test_identifiers_are_checked_in_every_tool),
 	    WITH_TOOLS(test_delete_and_restart_want_an_identifier),
 	    WITH_TOOLS(test_the_interpreters_tools_need_no_identifier),
+	    WITH_TOOLS(test_what_is_left_empty_counts_as_not_given),
 	    cmocka_unit_test(test_no_schema_has_a_list_of_types),
 	    WITH_TOOLS(
 		test_strict_callers_and_decorating_models_are_understood),
