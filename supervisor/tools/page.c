@@ -5,6 +5,7 @@
 #include "common/js.h"
 #include "common/runlog_scan.h"
 #include "common/utf8.h"
+#include "supervisor/tools/screen.h"
 
 #define OFFSET_DIGITS_MAX 18
 #define SKIP_DIGITS_MAX 5
@@ -12,9 +13,10 @@
 
 /* Of the text for output, beside the line or lines around it. */
 #define PAGE_ROOM (TOOL_TEXT_MAX - 2048)
-#define PIECE_COST 160    /* of one, beside its bytes */
-#define BASE64_COST 2     /* of a byte, rounded up */
-#define CHARACTER_COST 32 /* of any */
+#define PIECE_COST 160     /* of one, beside its bytes */
+#define BASE64_COST 2      /* of a byte, rounded up */
+#define LINE_LEFT_MAX 4096 /* of a line that is left for the next page */
+#define CHARACTER_COST 32  /* of any */
 
 /* ---- cursors */
 
@@ -157,6 +159,10 @@ struct gathering {
 	struct page_room room;
 	bool is_full;
 	struct log_at at; /* where the next page begins */
+	/* The last of text came from the record that begins at last: so many
+	 * bytes.  0: another record came behind. */
+	size_t taken;
+	struct log_at last;
 };
 
 /* Where the record at hand begins in the log, n bytes of its output behind:
@@ -199,8 +205,10 @@ put_piece(struct gathering *g)
 	json_t *o;
 	bool lossy;
 
-	if (n == 0)
+	if (n == 0) {
+		buf_clear(&g->text); /* all of it was left for the next page */
 		return;
+	}
 	o = json_pack("{s:i, s:s, s:o}", "index", g->of.command, "stream",
 	    stream_name(g->of.type), "text", js_string_bytes(p, n, &lossy));
 	if (lossy)
@@ -237,10 +245,49 @@ take_output(struct gathering *g, const struct runlog_piece *piece)
 	(void)!buf_append(&g->text, piece->p, n); /* it has no limit */
 	g->is_full = n < piece->n;
 	g->at = g->is_full ? place_within(g, n) : place_behind(g);
+	g->taken = n;
+	g->last = place_within(g, 0);
+}
+
+/* ---- where a page ends */
+
+/* How many of the last bytes begin a line that goes on. */
+static size_t
+begun_line_len(const struct buf *text)
+{
+	const uint8_t *p = buf_data(text);
+	size_t n = buf_len(text);
+
+	for (size_t len = 0; len < n && len <= LINE_LEFT_MAX; len++)
+		if (p[n - 1 - len] == '\n')
+			return len;
+	return 0;
+}
+
+/* A page that is cut ends with a line if that is near, and none ends within a
+ * sequence of a terminal: what is left there begins the next page.  A page that
+ * would be empty shows it all the same, unless the log grows. */
+static void
+leave_begun(struct gathering *g, uint64_t upto)
+{
+	bool is_cut = g->is_full || g->at.skip > 0;
+	size_t n = is_cut ? begun_line_len(&g->text) : 0;
+	bool is_all;
+
+	if (n == 0)
+		n = screen_unfinished_len(
+		    buf_data(&g->text), buf_len(&g->text));
+	is_all = n == buf_len(&g->text) && json_array_size(g->list) == 0;
+	if (n == 0 || n > g->taken || g->at.offset >= upto ||
+	    (is_all && upto != PAGE_GROWS))
+		return;
+	buf_truncate(&g->text, buf_len(&g->text) - n);
+	g->at = g->last;
+	g->at.skip += (uint32_t)(g->taken - n);
 }
 
 static void
-gather(struct gathering *g, uint32_t ncommands)
+gather(struct gathering *g, uint32_t ncommands, uint64_t upto)
 {
 	struct runlog_piece piece;
 	struct runlog_walk walk;
@@ -253,9 +300,12 @@ gather(struct gathering *g, uint32_t ncommands)
 			break; /* the reader gives none */
 		if (step == RUNLOG_OUTPUT)
 			take_output(g, &piece);
-		else if (step == RUNLOG_RECORD)
+		else if (step == RUNLOG_RECORD) {
 			g->at = place_behind(g);
+			g->taken = 0;
+		}
 	}
+	leave_begun(g, upto);
 	put_piece(g);
 }
 
@@ -286,7 +336,7 @@ page_view(const struct store_run *row, const struct log_records *records,
 	json_t *o;
 
 	uuid_format(&row->uuid, id);
-	gather(&g, row->ncommands);
+	gather(&g, row->ncommands, wish->upto);
 	o = json_pack("{s:s, s:s, s:s, s:o, s:[]}", "run_id", id, "identifier",
 	    row->identifier, "state", run_state_word(row->state), "output",
 	    g.list, "commands");
@@ -303,19 +353,10 @@ static void
 write_piece(struct buf *b, const json_t *piece)
 {
 	const json_t *text = json_object_get(piece, "text");
-	const char *p = json_string_value(text);
-	size_t n = json_string_length(text), at;
 
 	(void)buf_printf(b, "%s of command %lld:\n", js_text(piece, "stream"),
 	    (long long)json_integer_value(json_object_get(piece, "index")));
-	at = buf_len(b);
-	if (p == NULL || n == 0 || buf_append(b, p, n) != 0)
-		return;
-	for (; at < buf_len(b); at++)
-		if (buf_data(b)[at] == '\0')
-			buf_data(b)[at] = ' ';
-	if (p[n - 1] != '\n')
-		(void)buf_printf(b, "\n");
+	screen_show_block(b, json_string_value(text), json_string_length(text));
 }
 
 void

@@ -9,7 +9,7 @@
  * Pages leave nothing out: what a cursor passes over is whole in the page, in
  * its structure and in its text, which has a bound.  So a page ends where its
  * text has no more room, between two characters, and the place may be within a
- * record.
+ * record.  The text is what a terminal would show of the page (screen.h).
  */
 #ifndef TOOLS_PAGE_H
 #define TOOLS_PAGE_H

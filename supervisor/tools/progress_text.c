@@ -2,6 +2,7 @@
 
 #include "common/js.h"
 #include "common/utf8.h"
+#include "supervisor/tools/screen.h"
 
 #define WORDS_MAX 128
 
@@ -17,17 +18,6 @@ end_line(struct buf *b)
 {
 	if (buf_len(b) > 0 && buf_data(b)[buf_len(b) - 1] != '\n')
 		(void)buf_printf(b, "\n");
-}
-
-static void
-add_text(struct buf *b, const uint8_t *p, size_t n)
-{
-	size_t at = buf_len(b);
-
-	(void)!utf8_append_repaired(b, p, n); /* it has no limit */
-	for (; at < buf_len(b); at++)         /* a text ends at its NUL */
-		if (buf_data(b)[at] == '\0')
-			buf_data(b)[at] = ' ';
 }
 
 /* How many of n bytes at p go, so that the rest, from a character on, costs at
@@ -54,42 +44,56 @@ struct news_part { /* of a stream, as far as it is at hand */
 	uint64_t before; /* bytes that are left out before it */
 };
 
+static struct news_part
+part_behind(const struct buf *b, size_t skip)
+{
+	if (skip >= buf_len(b))
+		return (struct news_part){0};
+	return (struct news_part){buf_data(b) + skip, buf_len(b) - skip, 0};
+}
+
 static void
 cut_part(struct news_part *part, size_t *room)
 {
 	size_t skip = skip_to_fit(part->p, part->n, room);
 
+	if (skip == 0)
+		return;
 	part->p += skip;
 	part->n -= skip;
 	part->before += skip;
 }
 
+/* Parts with nothing between them are one: raw is what came just before. */
 static void
-add_part(struct buf *b, const struct news_part *part)
+add_part(struct buf *b, struct buf *raw, const struct news_part *part)
 {
 	if (part->before > 0) {
+		screen_show(b, buf_data(raw), buf_len(raw));
+		buf_clear(raw);
 		end_line(b);
 		add_left_out(b, part->before);
 	}
-	add_text(b, part->p, part->n);
+	(void)!buf_append(raw, part->p, part->n); /* it has no limit */
 }
 
-/* What a stream has beyond from: of its head, and of its tail, which is cut
- * last. */
-static void
+/*
+ * What a stream has beyond from: of its head, and of its tail, which is cut
+ * last.  Returns up to where it is told: a sequence that has begun is left for
+ * the next time.
+ */
+static uint64_t
 add_stream(struct buf *b, const struct log_stream *s, uint64_t from)
 {
 	const size_t nhead = buf_len(&s->head), ntail = buf_len(&s->tail);
 	const uint64_t tail_at = s->bytes - ntail;
 	const size_t behind = from > nhead ? nhead : (size_t)from;
 	const size_t skip = from > tail_at ? (size_t)(from - tail_at) : 0;
-	struct news_part head = {
-	    buf_data(&s->head) + behind, nhead - behind, 0};
-	struct news_part tail = {buf_data(&s->tail) + skip, ntail - skip, 0};
-	size_t room = PROGRESS_TEXT_MAX;
+	struct news_part head = part_behind(&s->head, behind);
+	struct news_part tail = part_behind(&s->tail, skip);
+	size_t room = PROGRESS_TEXT_MAX, begun;
+	struct buf raw;
 
-	if (from >= s->bytes)
-		return;
 	if (tail_at > nhead && from < tail_at)
 		tail.before = tail_at - (from > nhead ? from : nhead);
 	cut_part(&tail, &room);
@@ -98,8 +102,13 @@ add_stream(struct buf *b, const struct log_stream *s, uint64_t from)
 		tail.before += head.before;
 		head.before = 0;
 	}
-	add_part(b, &head);
-	add_part(b, &tail);
+	buf_init(&raw, 0);
+	add_part(b, &raw, &head);
+	add_part(b, &raw, &tail);
+	begun = screen_unfinished_len(buf_data(&raw), buf_len(&raw));
+	screen_show(b, buf_data(&raw), buf_len(&raw) - begun);
+	buf_clear(&raw);
+	return s->bytes - begun;
 }
 
 /* What came last is what is wanted.  What has been written to say what is left
@@ -110,10 +119,12 @@ take_end(struct buf *out, struct buf *all)
 	size_t room = PROGRESS_TEXT_MAX + WORDS_MAX;
 	size_t skip = skip_to_fit(buf_data(all), buf_len(all), &room);
 
-	if (skip > 0)
+	if (skip > 0) {
 		(void)buf_printf(
 		    out, "[... what came before is left out ...]\n");
-	(void)!buf_append(out, buf_data(all) + skip, buf_len(all) - skip);
+		buf_consume(all, skip);
+	}
+	(void)!buf_append(out, buf_data(all), buf_len(all));
 }
 
 uint64_t
@@ -128,8 +139,8 @@ progress_text_add(
 		for (unsigned int k = 0; k < 2; k++) {
 			const struct log_stream *s = &d->commands[i].out[k];
 
-			add_stream(&all, s, told[i][k]);
-			told[i][k] = s->bytes;
+			if (told[i][k] < s->bytes)
+				told[i][k] = add_stream(&all, s, told[i][k]);
 			total += s->bytes;
 		}
 	take_end(out, &all);

@@ -10,9 +10,9 @@
 	(16u << 10) /* as JSON, beside words that say what is left out */
 
 /*
- * progress_text_add - what the streams of d have beyond told, which is moved
- * on: all of it or, of what is long, its end, with the number of bytes that
- * were left out; nothing when nothing is new
+ * progress_text_add - what a terminal would show (screen.h) of what the streams
+ * of d have beyond told, which is moved on: all of it or, of what is long, its
+ * end, with the number of bytes that were left out; nothing when nothing is new
  *
  *	told	for each command, bytes of stdout and stderr
  *

@@ -4,6 +4,7 @@
 #include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "supervisor/tools/page.h"
+#include "supervisor/tools/screen.h"
 #include "supervisor/tools/view.h"
 
 #define ARTIFACTS_MAX 20 /* that are named */
@@ -11,21 +12,6 @@
 #define CURSOR_HINT "get_run with cursor \"0\" pages through all"
 
 /* ---- output */
-
-/* One block: it ends with a newline, and holds no NUL. */
-static void
-add_text(struct buf *b, const char *p, size_t n)
-{
-	size_t at = buf_len(b);
-
-	if (n == 0 || buf_append(b, p, n) != 0)
-		return;
-	for (; at < buf_len(b); at++)
-		if (buf_data(b)[at] == '\0')
-			buf_data(b)[at] = ' ';
-	if (p[n - 1] != '\n')
-		(void)buf_printf(b, "\n");
-}
 
 static size_t
 tail_start(const char *p, size_t n, size_t part)
@@ -89,15 +75,34 @@ printed_len(const char *text, size_t n, const char *base64)
 	return printed;
 }
 
+/* Does what a terminal would show of it have room?  Most does as it is. */
+static bool
+fits(const char *p, size_t n, size_t room)
+{
+	struct buf text;
+	bool does;
+
+	if (n <= room)
+		return true;
+	buf_init(&text, 0);
+	screen_show(&text, p, n);
+	does = buf_len(&text) <= room;
+	buf_clear(&text);
+	return does;
+}
+
 /* The last bytes of what is shown; none where only a beginning was kept. */
 static size_t
 take_end(const struct shown *s, size_t part, const char **end)
 {
 	const char *p = s->ntail > 0 ? s->tail : s->head;
 	size_t n = s->ntail > 0 ? s->ntail : s->nhead;
-	size_t from =
-	    s->ntail == 0 && s->dropped > 0 ? n : tail_start(p, n, part);
+	size_t from = tail_start(p, n, part);
 
+	if (s->ntail == 0 && s->dropped > 0)
+		from = n;
+	else if (s->ntail > 0 && fits(p, n, part))
+		from = 0;
 	*end = p + from;
 	return n - from;
 }
@@ -116,32 +121,57 @@ left_out(const struct shown *s, size_t head, size_t end)
 	    shown + printed_len(s->tail, s->ntail - end, s->tail_base64);
 }
 
+/* Head and tail that meet are one, and fewer bytes when a terminal shows them.
+ * False: too many. */
+static bool
+add_whole(struct buf *b, const struct shown *s, size_t room)
+{
+	struct buf all, text;
+	bool does;
+
+	if (s->dropped > 0)
+		return false;
+	buf_init(&all, 0);
+	buf_init(&text, 0);
+	(void)!buf_append(&all, s->head, s->nhead);
+	(void)!buf_append(&all, s->tail, s->ntail);
+	screen_show_block(&text, buf_data(&all), buf_len(&all));
+	does = buf_len(&all) <= room || buf_len(&text) <= room;
+	if (does)
+		(void)!buf_append(b, buf_data(&text), buf_len(&text));
+	buf_clear(&all);
+	buf_clear(&text);
+	return does;
+}
+
+/* Cut where neither a character nor a sequence is; what is counted as left out
+ * are bytes as they were printed. */
 static void
 add_cut(struct buf *b, const struct shown *s, size_t part)
 {
-	size_t head =
-	    utf8_complete_len(s->head, s->nhead < part ? s->nhead : part);
+	size_t head = fits(s->head, s->nhead, part) ? s->nhead : part;
 	const char *end;
-	size_t n = take_end(s, part, &end);
-	uint64_t out = left_out(s, head, n);
+	size_t n, skip;
+	uint64_t out;
 
-	if (out == 0) { /* they are one */
-		(void)!buf_append(b, s->head, head);
-		add_text(b, end, n);
-		return;
-	}
-	add_text(b, s->head, head);
-	(void)buf_printf(b, "[... %llu bytes left out; %s ...]\n",
-	    (unsigned long long)out, CURSOR_HINT);
-	add_text(b, end, n);
+	head = utf8_complete_len(s->head, head);
+	head -= screen_unfinished_len(s->head, head);
+	n = take_end(s, part, &end);
+	skip = screen_broken_start_len(end, n);
+	out = left_out(s, head, n - skip);
+	screen_show_block(b, s->head, head);
+	if (out > 0)
+		(void)buf_printf(b, "[... %llu bytes left out; %s ...]\n",
+		    (unsigned long long)out, CURSOR_HINT);
+	screen_show_block(b, end + skip, n - skip);
 }
 
 static void
 add_stream(struct buf *b, const struct shown *s, size_t part)
 {
 	if (s->dropped == 0 && s->ntail == 0 && s->nhead <= 2 * part)
-		add_text(b, s->head, s->nhead);
-	else
+		screen_show_block(b, s->head, s->nhead);
+	else if (!add_whole(b, s, 2 * part))
 		add_cut(b, s, part);
 }
 
@@ -341,11 +371,13 @@ add_printed_since(struct buf *b, const json_t *o, size_t room)
 	    js_text(o, "state"));
 	take_stream(o, "text", &s);
 	from = tail_start(s.head, s.nhead, room);
+	if (from > 0 || dropped > 0)
+		from += screen_broken_start_len(s.head + from, s.nhead - from);
 	dropped += printed_len(s.head, from, s.head_base64);
 	if (dropped > 0)
 		(void)buf_printf(b, "[... %llu bytes dropped ...]\n",
 		    (unsigned long long)dropped);
-	add_text(b, s.head + from, s.nhead - from);
+	screen_show_block(b, s.head + from, s.nhead - from);
 }
 
 static void

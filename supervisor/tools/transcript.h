@@ -7,9 +7,10 @@
  *	artifacts below /artifacts/demo/3f0c...: plot.png (20114 bytes)
  *
  * One line says how it stands; then comes each command with its end and its
- * output as it is; then the files it left.  Long output is a head and a tail
- * with the exact number of bytes between them.  Nothing is said twice, and
- * there is no JSON: structured content is for programs.
+ * output as a terminal shows it (screen.h); then the files it left.  Long
+ *output is a head and a tail with the exact number of bytes between them.
+ *Nothing is said twice, and there is no JSON: structured content is for
+ *programs.
  */
 #ifndef TOOLS_TRANSCRIPT_H
 #define TOOLS_TRANSCRIPT_H

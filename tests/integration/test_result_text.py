@@ -110,3 +110,28 @@ def test_no_command_is_missing_in_the_text_of_a_run(client, sandbox):
     text = result["content"][0]["text"]
     assert text.count(": exit code 0\n") == 64
     assert text.count("bytes left out") == 128
+
+
+BAR = "printf ' 50%%\\r\\033[32m100%%\\033[0m \\b\\n'"
+
+
+def test_a_text_shows_what_a_terminal_would_and_the_structure_the_bytes(
+        client, sandbox):
+    result = client.tool("run_sandbox", identifier=sandbox,
+                         commands=[{"shell": BAR}])
+    text = result["content"][0]["text"]
+    assert text.endswith("\nexit code 0\n100%\n")
+    final = result["structuredContent"]["final"]
+    printed = " 50%\r\x1b[32m100%\x1b[0m \b\n"
+    assert final["commands"][0]["stdout"] == printed
+    (text, output), = pages(client, final["run_id"])
+    assert "\nstdout of command 0:\n100%\n" in text
+    assert [p["text"] for p in output] == [printed]
+
+
+def test_the_text_of_code_shows_what_a_terminal_would(client, sandbox):
+    client.call("initialize_sandbox", identifier=sandbox)
+    result = client.tool("execute_code", language="bash", code=BAR,
+                         identifier=sandbox)
+    assert result["content"][0]["text"] == "exit code 0\n100%\n"
+    assert result["structuredContent"]["output"].startswith(" 50%\r\x1b[32m")

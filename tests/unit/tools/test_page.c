@@ -396,6 +396,118 @@ pages_are_cut_between_characters(void **state)
 	buf_clear(&l.b);
 }
 
+static void
+a_page_shows_what_a_terminal_would(void **state)
+{
+	static const char printed[] = " 1%\r\x1b[1m 2%\x1b[0m\r 3%\nend\n";
+	struct paging p = {.form = TOOL_TEXT_TRANSCRIPT};
+	struct buf all = {0};
+	struct made_log l;
+
+	(void)state;
+	begin_log(&l);
+	put_started(&l, 0);
+	put_record(&l, RUNLOG_STDOUT, printed, strlen(printed));
+	page_through(&p, &l);
+	assert_int_equal(buf_append(&p.texts, "", 1), 0);
+	assert_non_null(strstr(
+	    (char *)buf_data(&p.texts), "stdout of command 0:\n 3%\nend\n"));
+	assert_int_equal(buf_append(&all, printed, strlen(printed)), 0);
+	assert_same(&p.exact[0], &all);
+	clear_paging(&p);
+	buf_clear(&all);
+	buf_clear(&l.b);
+}
+
+static uint8_t
+line_or_colour(size_t i)
+{
+	static const char text[] = "\x1b[38;5;123mword\x1b[0m \xe2\x82\xac\n";
+
+	return (uint8_t)text[i % (sizeof(text) - 1)];
+}
+
+static void
+pages_end_with_a_line_and_never_within_a_sequence(void **state)
+{
+	struct buf printed = {0}, none = {0};
+	struct paging p = {.form = TOOL_TEXT_TRANSCRIPT};
+	struct made_log l;
+	const char *at;
+
+	(void)state;
+	make_long(&l, &printed, 300000, line_or_colour);
+	page_through(&p, &l);
+	assert_true(p.pages > 5);
+	assert_int_equal(buf_append(&p.texts, "", 1), 0);
+	/* Each line stands alone, but for the words of pages. */
+	for (at = (char *)buf_data(&p.texts); *at != '\0';
+	     at += strcspn(at, "\n") + 1)
+		if (strncmp(at, "run ", 4) != 0 &&
+		    strncmp(at, "stdout of", 9) != 0 &&
+		    strncmp(at, "[more: ", 7) != 0 && strlen(at) > 20)
+			assert_memory_equal(at, "word \xe2\x82\xac\n", 9);
+	check_pages(&l, &printed, &none);
+	clear_paging(&p);
+	buf_clear(&printed);
+	buf_clear(&l.b);
+}
+
+static json_t *
+page_of_live_log(const struct made_log *l, struct log_at *at, uint64_t upto)
+{
+	struct log_read r = {.source = {-1, buf_data(&l->b)},
+	    .ncommands = 1,
+	    .from = *at,
+	    .upto = buf_len(&l->b),
+	    .max = PAGE_BYTES,
+	    .in_parts = true};
+	json_t *o;
+
+	assert_int_equal(log_read_records(&r, NULL), 0);
+	o = view(&r.records, upto, TOOL_TEXT_TRANSCRIPT);
+	free(r.mem);
+	if (js_text(o, "next_cursor")[0] != '\0')
+		assert_int_equal(parse(&of, js_text(o, "next_cursor"), at), 0);
+	return o;
+}
+
+static const char *
+first_text(const json_t *o)
+{
+	return js_text(json_array_get(json_object_get(o, "output"), 0), "text");
+}
+
+/* While more may come, what has begun waits for it. */
+static void
+a_sequence_that_has_begun_is_left_for_the_next_page(void **state)
+{
+	struct log_at at = {0};
+	struct made_log l;
+	json_t *o;
+
+	(void)state;
+	begin_log(&l);
+	put_started(&l, 0);
+	put_record(&l, RUNLOG_STDOUT, "red \x1b[3", 7);
+	o = page_of_live_log(&l, &at, PAGE_GROWS);
+	assert_string_equal(first_text(o), "red ");
+	json_decref(o);
+	o = page_of_live_log(&l, &at, PAGE_GROWS);
+	assert_int_equal(json_array_size(json_object_get(o, "output")), 0);
+	json_decref(o);
+	put_record(&l, RUNLOG_STDOUT, "1mx", 3);
+	o = page_of_live_log(&l, &at, PAGE_GROWS);
+	assert_string_equal(first_text(o), "\x1b[31mx");
+	json_decref(o);
+	put_record(&l, RUNLOG_STDOUT, "\x1b[3", 3);
+	/* The rest was lost: the row says more than there is. */
+	o = page_of_live_log(&l, &at, buf_len(&l.b) + 100);
+	assert_string_equal(first_text(o), "\x1b[3");
+	json_decref(o);
+	buf_clear(&l.b);
+}
+
 int
 main(void)
 {
@@ -409,6 +521,10 @@ main(void)
 	    cmocka_unit_test(what_is_no_text_costs_more_and_is_all_there),
 	    cmocka_unit_test(two_streams_by_turns_are_all_there),
 	    cmocka_unit_test(pages_are_cut_between_characters),
+	    cmocka_unit_test(a_page_shows_what_a_terminal_would),
+	    cmocka_unit_test(pages_end_with_a_line_and_never_within_a_sequence),
+	    cmocka_unit_test(
+		a_sequence_that_has_begun_is_left_for_the_next_page),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,6 +161,35 @@ what_costs_much_is_cut_between_characters(void **state)
 	end(&g);
 }
 
+static void
+a_bar_is_its_last_state_each_time(void **state)
+{
+	struct ground g;
+
+	(void)state;
+	begin(&g, &caps);
+	print(&g, RUNLOG_STDERR, "\r 1%\r 2%", 8);
+	assert_string_equal(tell(&g, 8), " 2%");
+	print(&g, RUNLOG_STDERR, "\r\x1b[32m 3%\x1b[0", 12);
+	assert_string_equal(tell(&g, 20), " 3%");
+	print(&g, RUNLOG_STDERR, "m\n", 2);
+	assert_string_equal(tell(&g, 22), "\n");
+	end(&g);
+}
+
+static void
+head_and_tail_that_meet_are_one_text(void **state)
+{
+	static const struct log_caps small = {{10, 10}, 50, 0, 0};
+	struct ground g;
+
+	(void)state;
+	begin(&g, &small);
+	print(&g, RUNLOG_STDOUT, "one 1234\x1b[31mtwo", 16);
+	assert_string_equal(tell(&g, 16), "one 1234two");
+	end(&g);
+}
+
 int
 main(void)
 {
@@ -171,6 +200,8 @@ main(void)
 	    cmocka_unit_test(what_is_left_out_of_one_stream_is_counted),
 	    cmocka_unit_test(between_head_and_tail_the_bytes_are_counted),
 	    cmocka_unit_test(what_costs_much_is_cut_between_characters),
+	    cmocka_unit_test(a_bar_is_its_last_state_each_time),
+	    cmocka_unit_test(head_and_tail_that_meet_are_one_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

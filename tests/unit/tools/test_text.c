@@ -452,6 +452,90 @@ of_what_is_left_running_the_last_output_is_shown(void **state)
 	free(text);
 }
 
+/* 100 states of a bar, 300 KB, and what is printed around it. */
+static json_t *
+run_with_a_bar(void)
+{
+	struct buf b = {0};
+	json_t *o;
+
+	(void)buf_printf(&b, "begin\n");
+	for (unsigned int i = 0; i <= 100; i++) {
+		(void)buf_printf(&b, "\r\x1b[32m%3u%%\x1b[0m ", i);
+		for (unsigned int k = 0; k < 1000; k++)
+			(void)buf_printf(&b, k < 10 * i ? "###" : "   ");
+		if (i < 100)
+			(void)buf_printf(&b, "\x1b[K");
+	}
+	(void)buf_printf(&b, "\nend\n");
+	o = run_with_stdout(1, (char *)buf_data(&b), buf_len(&b));
+	buf_clear(&b);
+	return o;
+}
+
+static void
+a_bar_that_a_terminal_shows_on_a_line_is_a_line(void **state)
+{
+	json_t *o = run_with_a_bar();
+	char *text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+
+	(void)state;
+	assert_int_equal(count_of(text, "%"), 1);
+	assert_int_equal(count_of(text, "bytes left out"), 0);
+	assert_non_null(strstr(text, "begin\n100% ###"));
+	assert_non_null(strstr(text, "###\nend\n"));
+	json_decref(o);
+	free(text);
+}
+
+static void
+as_json_the_bytes_stay_as_they_were_printed(void **state)
+{
+	json_t *o = run_with_stdout(1, "1%\r\x1b[31m2%\n", 11);
+	char *text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_JSON);
+
+	(void)state;
+	assert_non_null(strstr(text, "\"1%\\r\\u001B[31m2%\\n\""));
+	json_decref(o);
+	free(text);
+}
+
+/* What is left out are bytes of output, whatever is shown around them. */
+static void
+bytes_that_are_left_out_are_those_that_were_printed(void **state)
+{
+	char want[80];
+	json_t *o, *c;
+	char *text;
+
+	(void)state;
+	o = run_with_stdout(1, "\x1b[32mone\rtwo\x1b[3", 15);
+	c = json_array_get(
+	    json_object_get(json_object_get(o, "final"), "commands"), 0);
+	json_object_set_new(c, "stdout_tail", json_string("1;4mend\b\bX\n"));
+	json_object_set_new(c, "stdout_dropped", json_integer(1000));
+	text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
+	/* The halves of sequences at the cuts, 3 and 4 bytes, are beside. */
+	(void)snprintf(want, sizeof(want), "\ntwo\n[... %d bytes left out; ",
+	    1000 + 3 + 4);
+	assert_non_null(strstr(text, want));
+	assert_non_null(strstr(text, "...]\neXd\n"));
+	json_decref(o);
+	free(text);
+}
+
+static void
+what_is_left_running_is_shown_as_on_a_terminal(void **state)
+{
+	json_t *o = left_with_outputs("1%\r2%\x1b[0m", 9, 1);
+	char *text = tool_text(&tool_control_run, o, TOOL_TEXT_TRANSCRIPT);
+
+	(void)state;
+	assert_non_null(strstr(text, "bytes dropped ...]\n2%\n"));
+	json_decref(o);
+	free(text);
+}
+
 int
 main(void)
 {
@@ -478,6 +562,11 @@ main(void)
 	    cmocka_unit_test(what_has_no_room_at_all_is_counted),
 	    cmocka_unit_test(what_others_do_not_need_is_for_who_prints_much),
 	    cmocka_unit_test(of_what_is_left_running_the_last_output_is_shown),
+	    cmocka_unit_test(a_bar_that_a_terminal_shows_on_a_line_is_a_line),
+	    cmocka_unit_test(as_json_the_bytes_stay_as_they_were_printed),
+	    cmocka_unit_test(
+		bytes_that_are_left_out_are_those_that_were_printed),
+	    cmocka_unit_test(what_is_left_running_is_shown_as_on_a_terminal),
 	};
 
 	return cmocka_run_group_tests_name("text", tests, NULL, NULL);
