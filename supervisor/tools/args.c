@@ -13,6 +13,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/secrets.h"
 #include "supervisor/tools/code_wish.h"
+#include "supervisor/tools/line_ends.h"
 
 void
 args_identifier(const json_t *args, const char *fallback,
@@ -245,6 +246,15 @@ command_words(
 	return 0;
 }
 
+static void
+take_line_ends(struct runspec_command *c)
+{
+	char *text = c->argv[0];
+
+	if ((c->flags & RUNSPEC_SHELL) != 0)
+		text[line_ends_take(text, strlen(text))] = '\0';
+}
+
 /* What exec takes as one argument, before anything is begun. */
 static int
 command_lengths(const struct runspec_command *c, const json_t *in, size_t index,
@@ -316,7 +326,6 @@ command_from(const struct conf *conf, struct runspec_command *c,
 	if (cwd == NULL || cwd[0] == '\0')
 		cwd = "/workspace";
 	if (command_words(c, in, index, e) != 0 ||
-	    command_lengths(c, in, index, e) != 0 ||
 	    command_cwd(c, in, cwd, index, e) != 0 ||
 	    env_from(c, json_object_get(options, "default_env"),
 		"options.default_env", e) != 0 ||
@@ -424,12 +433,17 @@ commands_from(const struct conf *conf, const json_t *args, struct run_wish *w,
 	w->spec.commands = xcalloc(n, sizeof(*w->spec.commands));
 	w->commands = xcalloc(n, sizeof(*w->commands));
 	for (size_t i = 0; i < n; i++) {
+		struct runspec_command *c = &w->spec.commands[i];
+		const json_t *in = json_array_get(commands, i);
+
 		w->spec.ncommands++;
-		if (command_from(conf, &w->spec.commands[i],
-			json_array_get(commands, i), options, i, e) != 0)
+		if (command_from(conf, c, in, options, i, e) != 0)
 			return ERR_INVAL;
-		args_command_row(
-		    &w->commands[i], (uint32_t)i, &w->spec.commands[i]);
+		args_command_row(&w->commands[i], (uint32_t)i, c);
+		/* The row has what was said, the rest is for what is run. */
+		take_line_ends(c);
+		if (command_lengths(c, in, i, e) != 0)
+			return ERR_INVAL;
 	}
 	return 0;
 }

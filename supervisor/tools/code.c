@@ -17,6 +17,7 @@
 #include "supervisor/tools/code_wish.h"
 #include "supervisor/tools/gone.h"
 #include "supervisor/tools/languages.h"
+#include "supervisor/tools/line_ends.h"
 #include "supervisor/tools/view.h"
 #include "supervisor/tools/wait.h"
 
@@ -29,6 +30,7 @@ struct code_call {
 	struct gone gone;        /* stop_sandbox */
 	struct sandbox *opening; /* initialize_sandbox */
 	bool was_there;          /* it had been made before this call */
+	bool took_crlf;          /* execute_code: as LF */
 	struct bus_member member;
 };
 
@@ -193,7 +195,8 @@ set_failure(
 }
 
 static json_t *
-executed(const struct store_run *row, const struct log_digest *d, size_t max)
+executed(const struct code_call *c, const struct store_run *row,
+    const struct log_digest *d)
 {
 	const struct store_command *k = last_command(row);
 	char id[UUID_TEXT_LEN + 1];
@@ -205,10 +208,12 @@ executed(const struct store_run *row, const struct log_digest *d, size_t max)
 		set_failure(o, row, k);
 	json_object_set_new(o, "exit_code",
 	    k->end_reason == 0 ? json_null() : json_integer(k->exit_code));
-	view_merged(o, d, max);
+	view_merged(o, d, tool_stream_max(&c->t));
 	uuid_format(&row->uuid, id);
 	json_object_set_new(o, "run_id", json_string(id));
 	view_left(o, k, &d->commands[k->index]);
+	if (c->took_crlf)
+		view_note_line_ends(o);
 	return o;
 }
 
@@ -220,8 +225,7 @@ execute_ending_cb(
 
 	if (run_never_began(w->run))
 		return false;
-	tool_prepare(
-	    &c->t, executed(row, d, tool_stream_max(&c->t)), w->parcel);
+	tool_prepare(&c->t, executed(c, row, d), w->parcel);
 	return true;
 }
 
@@ -239,8 +243,7 @@ execute_over_cb(struct wait *w, enum wait_outcome outcome,
 	else if (run_never_began(r))
 		code_error(c, "DockerException", r->row.error);
 	else
-		tool_result(
-		    &c->t, executed(&r->row, d, tool_stream_max(&c->t)));
+		tool_result(&c->t, executed(c, &r->row, d));
 }
 
 /* ---- execute_code: the call */
@@ -282,6 +285,8 @@ execute(struct code_call *c, struct sandbox *sb, const struct language *l)
 	int rc;
 
 	code_wish(core_conf(core), l, &code, &w);
+	c->took_crlf =
+	    l->takes_crlf && line_ends_are_crlf((const char *)code.p, code.n);
 	w.by = c->t.call;
 	if (args_kills_leftovers(json_object_get(c->t.arguments, "options")))
 		w.spec.flags |= RUNSPEC_KILL_LEFTOVERS;

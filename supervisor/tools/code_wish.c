@@ -3,6 +3,7 @@
 #include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "supervisor/tools/args.h"
+#include "supervisor/tools/line_ends.h"
 
 /* {file} and {dir} of a language's words. */
 static char *
@@ -42,10 +43,13 @@ fill_file(struct runspec *s, const struct language *l, const struct span *code)
 	s->files[0].name = xstrdup(l->file);
 	s->files[0].len = code->n;
 	s->files[0].data = xmemdup(code->p, code->n);
+	if (l->takes_crlf)
+		s->files[0].len =
+		    line_ends_take((char *)s->files[0].data, code->n);
 	s->files[0].mode = 0600;
 }
 
-/* The history says what was run, as the text of the first command. */
+/* The history has what was said, as the text of the first command. */
 static void
 keep_code(struct run_wish *w, const struct span *code)
 {

@@ -51,6 +51,7 @@ row_from(struct language *l, const json_t *row, size_t i, struct err *e)
 	l->aliases = strings_from(json_object_get(row, "aliases"));
 	l->compile = strings_from(json_object_get(row, "compile"));
 	l->run = strings_from(json_object_get(row, "run"));
+	l->takes_crlf = json_is_true(json_object_get(row, "takes_crlf"));
 	return 0;
 }
 

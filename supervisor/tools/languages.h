@@ -14,6 +14,7 @@ struct language {
 	char *file;
 	char **compile; /* NULL: none */
 	char **run;
+	bool takes_crlf; /* as LF: to it a CR is a part of a word */
 };
 
 /* languages_load - ERR_PARSE names the row that is wrong */

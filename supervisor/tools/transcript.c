@@ -265,6 +265,15 @@ add_left(struct buf *b, const json_t *c)
 }
 
 static void
+add_note(struct buf *b, const json_t *o)
+{
+	const char *note = js_text(o, "note");
+
+	if (note[0] != '\0')
+		(void)buf_printf(b, "[%.200s]\n", note);
+}
+
+static void
 add_command(struct buf *b, const json_t *c, size_t i, size_t n, size_t part)
 {
 	struct shown out, err;
@@ -279,6 +288,7 @@ add_command(struct buf *b, const json_t *c, size_t i, size_t n, size_t part)
 		(void)buf_printf(b, "stderr:\n");
 		add_stream(b, &err, part);
 	}
+	add_note(b, c);
 	add_left(b, c);
 }
 
@@ -416,6 +426,7 @@ add_code(struct buf *b, const json_t *result, size_t room)
 		return;
 	take_stream(result, "output", &s);
 	add_stream(b, &s, room / 2);
+	add_note(b, result);
 	add_left(b, result);
 }
 

@@ -5,6 +5,7 @@
 #include "common/js.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
+#include "supervisor/tools/line_ends.h"
 
 /* Jansson need not look whether the names of members are UTF-8: they are
  * ours. */
@@ -280,6 +281,13 @@ view_asked(json_t *o, const struct store_command *c, size_t level)
 	json_object_set_new_nocheck(o, "request_truncated", json_true());
 }
 
+void
+view_note_line_ends(json_t *o)
+{
+	json_object_set_new_nocheck(
+	    o, "note", json_string_nocheck(LINE_ENDS_NOTE));
+}
+
 static json_t *
 view_left_one(const struct runlog_left_one *one)
 {
@@ -314,6 +322,15 @@ view_left(
 		json_object_set_new_nocheck(o, "left_running", of);
 	else
 		json_decref(of);
+}
+
+/* Of code another language may have it, and its own call says so. */
+static void
+set_note(json_t *o, const struct store_run *row, const struct store_command *c)
+{
+	if (row->language[0] == '\0' &&
+	    line_ends_are_crlf(c->shell, strlen(c->shell)))
+		view_note_line_ends(o);
 }
 
 static json_t *
@@ -449,9 +466,13 @@ view_run(const struct store_run *row, const struct log_digest *d,
 	share_output(&at, row, d, wish);
 	view_head(o, row);
 	set_text(o, "waits_for", view_wait_word(wish->waits));
-	for (uint32_t i = 0; i < row->ncommands; i++)
-		json_array_append_new(commands,
-		    view_command(&row->commands[i], &d->commands[i], &at));
+	for (uint32_t i = 0; i < row->ncommands; i++) {
+		const struct store_command *c = &row->commands[i];
+		json_t *command = view_command(c, &d->commands[i], &at);
+
+		set_note(command, row, c);
+		json_array_append_new(commands, command);
+	}
 	json_object_set_new_nocheck(o, "commands", commands);
 	set_artifacts(o, row, wish);
 	set_text(o, "artifacts_error", row->artifacts_error);

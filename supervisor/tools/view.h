@@ -56,6 +56,8 @@ void view_asked(json_t *o, const struct store_command *c, size_t level);
 size_t view_wishes_level(const struct store_run *row, enum view_size size);
 /* view_wait_word - what a queued run waits for; "": nothing */
 const char *view_wait_word(enum sched_wait waits);
+/* view_note_line_ends - says in o that CRLF was taken as LF */
+void view_note_line_ends(json_t *o);
 /* view_left - what a command left behind when it ended, as left_running of o;
  * nothing when that is nothing */
 void view_left(

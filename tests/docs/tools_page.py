@@ -40,6 +40,17 @@ then `default_env` of the call, then `env`. Where the image sets none, `LANG` is
 set `PATH` anew: one that the call says is set once more before the text, one
 that the image says is put before theirs.
 
+**Text** is run as it was said, blanks at its ends and all; a shell text of
+nothing but blanks is none. Where a line of shell text, or of code in bash or
+sh, ends with CRLF, that is taken as LF, also inside quotes and here-documents,
+and the answer says so; `printf '\\r\\n'` prints a CRLF. `argv` and other code
+are taken byte by byte.
+
+**Sizes**: a shell text, a word of `argv` and a variable with its name have
+131,071 bytes at most, which is what the kernel takes; a command has 512
+variables at most, and a run 2 MiB in all. `execute_code` takes programs of
+1 MiB; what is longer is read from a file.
+
 **What is printed is there when the program is killed**, where the program
 does not keep it to itself. Programs that print to a pipe often do, and lose it
 when they are killed:

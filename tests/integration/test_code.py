@@ -86,3 +86,25 @@ def test_long_code_is_no_argument(client, sandbox):
     assert out["output"] == "300000\n"
     final = client.run(sandbox, "ls -A /tmp | grep -c run- || true")
     assert final["commands"][0]["stdout"] == "0\n"
+
+
+def test_crlf_ends_a_line_of_bash_and_sh(client, sandbox):
+    client.call("initialize_sandbox", identifier=sandbox)
+    for language in ("bash", "sh", "shell"):
+        result = client.tool("execute_code", identifier=sandbox,
+                             language=language,
+                             code="x=1\r\necho $x | cat -A\r\nexit 0\r")
+        out = result["structuredContent"]
+        assert (out["exit_code"], out["output"]) == (0, "1$\n"), out
+        assert "CRLF" in out["note"]
+        assert out["note"] in result["content"][0]["text"]
+
+
+def test_other_code_is_taken_byte_by_byte(client, sandbox):
+    client.call("initialize_sandbox", identifier=sandbox)
+    code = "import sys\r\nprint(len(open(sys.argv[0], 'rb').read()))\r\n"
+    out = client.call("execute_code", identifier=sandbox, code=code)
+    assert out["output"] == f"{len(code)}\n"
+    assert "note" not in out
+    view = client.call("get_run", run_id=out["run_id"])
+    assert "note" not in view["commands"][0]

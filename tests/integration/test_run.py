@@ -75,6 +75,35 @@ def test_a_run_that_is_too_large_makes_no_sandbox(client, sandbox):
     assert listed["sandboxes"] == []
 
 
+def test_crlf_ends_a_line_of_shell_text(client, sandbox):
+    text = "cd /tmp\r\necho a > name.txt\r\nls name*\r\nprintf 'x\ry'\r\n"
+    result = client.tool(
+        "run_sandbox", identifier=sandbox, commands=[{"shell": text}],
+        options={"await_completion": True})
+    command = result["structuredContent"]["final"]["commands"][0]
+    assert command["stdout"] == "name.txt\nx\ry"
+    assert command["shell"] == text
+    assert "CRLF" in command["note"]
+    assert f"[{command['note']}]" in result["content"][0]["text"]
+    run = result["structuredContent"]["run_id"]
+    asked = client.call("get_run", run_id=run)["commands"][0]
+    assert asked["note"] == command["note"]
+    status, _, data = client.request(
+        "POST", f"/api/v1/runs/{run}/rerun", "{}",
+        {"Content-Type": "application/json"})
+    assert status in (200, 201, 202), data
+    again = client.wait_end(json.loads(data)["run_id"])
+    assert again["commands"][0]["stdout"] == "name.txt\nx\ry"
+
+
+def test_lf_is_not_said_to_be_anything_else(client, sandbox):
+    final = client.run(sandbox, "printf 'a\rb\n'\necho c\n",
+                       {"argv": ["printf", "%s", "d\r\n"]})
+    assert [c["stdout"] for c in final["commands"]] == [
+        "a\rb\nc\n", "d\r\n"]
+    assert not any("note" in c for c in final["commands"])
+
+
 def test_shell_and_argv_together_run_argv_as_shell_text(client, sandbox):
     final = client.run(sandbox, {"shell": "/bin/bash", "argv": ["ls", "/"]})
     assert final["state"] == "completed"

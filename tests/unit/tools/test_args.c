@@ -139,6 +139,49 @@ test_a_shell_text_of_blanks_is_none(void **state)
 }
 
 static void
+test_crlf_of_a_shell_text_is_run_as_lf_and_recorded_as_said(void **state)
+{
+	struct run_args q;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(
+	    parse("{\"identifier\":\"a\",\"commands\":[{\"shell\":"
+		  "\"echo a\\rb\\r\\nls\\r\\n\"},{\"argv\":"
+		  "[\"bash\",\"-c\",\"ls\\r\\n\"]},{\"shell\":\"x\","
+		  "\"argv\":[\"echo a\\r\\nls\",\"-l\"]}]}",
+		&q, &e),
+	    0);
+	assert_string_equal(q.wish.spec.commands[0].argv[0], "echo a\rb\nls\n");
+	assert_string_equal(q.wish.commands[0].shell, "echo a\rb\r\nls\r\n");
+	assert_string_equal(q.wish.spec.commands[1].argv[2], "ls\r\n");
+	assert_string_equal(q.wish.spec.commands[2].argv[0], "echo a\nls -l");
+	run_wish_clear(&q.wish);
+}
+
+static void
+test_the_denylist_looks_at_what_is_run(void **state)
+{
+	AUTO(auto_json)
+	json_t *args = json_loads("{\"identifier\":\"a\",\"commands\":"
+				  "[{\"shell\":\"rm -rf /\\r\"}]}",
+	    0, NULL);
+	struct denylist *deny;
+	struct run_args q;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(conf_set(conf, "DENYLIST_ENABLED", "true", &e), 0);
+	assert_int_equal(
+	    conf_set(conf, "DENYLIST_PATTERNS", "rm -rf /$", &e), 0);
+	assert_int_equal(denylist_new(conf, &deny, &e), 0);
+	assert_int_equal(take(args, deny, &q, &e), 0);
+	assert_true(q.wish.spec.commands[0].flags & RUNSPEC_DENIED);
+	run_wish_clear(&q.wish);
+	denylist_free(deny);
+}
+
+static void
 test_shell_and_argv_together_join_argv(void **state)
 {
 	struct run_args q;
@@ -561,6 +604,8 @@ main(void)
 	    T(test_a_shell_text_is_marked),
 	    T(test_a_shell_text_keeps_its_blanks),
 	    T(test_a_shell_text_of_blanks_is_none),
+	    T(test_crlf_of_a_shell_text_is_run_as_lf_and_recorded_as_said),
+	    T(test_the_denylist_looks_at_what_is_run),
 	    T(test_shell_and_argv_together_join_argv),
 	    T(test_later_variables_replace_earlier_ones),
 	    T(test_a_number_is_the_text_that_was_said),

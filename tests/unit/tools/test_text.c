@@ -53,6 +53,21 @@ run_from(const char *text)
 }
 
 static void
+what_was_done_with_its_text_stands_behind_what_it_printed(void **state)
+{
+	(void)state;
+	expect(&tool_run_sandbox,
+	    run_from("{'run_id':'ID','final':{'state':'completed','commands':["
+		     "{'end_reason':'exit','exit_code':0,'stdout':'a\\n',"
+		     "'stderr':'e\\n','note':'so it was'}]}}"),
+	    "run ID completed\nexit code 0\na\nstderr:\ne\n[so it was]\n");
+	expect(&tool_execute_code,
+	    run_from("{'status':'success','exit_code':0,'output':'a\\n',"
+		     "'note':'so it was'}"),
+	    "exit code 0\na\n[so it was]\n");
+}
+
+static void
 a_short_run_is_its_end_and_its_output(void **state)
 {
 	(void)state;
@@ -541,6 +556,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_short_run_is_its_end_and_its_output),
+	    cmocka_unit_test(
+		what_was_done_with_its_text_stands_behind_what_it_printed),
 	    cmocka_unit_test(
 		several_commands_are_numbered_and_each_end_is_told),
 	    cmocka_unit_test(artifacts_are_named_with_where_they_are),

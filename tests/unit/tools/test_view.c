@@ -36,6 +36,7 @@ fill_row(char c, size_t shell)
 {
 	memset(path_of_all, c, PATH);
 	row = (struct store_run){.tool = none,
+	    .language = none,
 	    .identifier = none,
 	    .container_id = none,
 	    .sandbox_name = none,
