@@ -2,6 +2,7 @@
 import json
 import os
 import subprocess
+import tempfile
 
 import pytest
 
@@ -33,7 +34,7 @@ def test_it_says_what_holds_and_changes_nothing(doctor, engine, tmp_path):
     found = states(done)
     assert {"settings", "processes", "kernel", "landlock", "clock", "disk",
             "engine", "containerd", "runc", "users", "seccomp", "lsm",
-            "cgroups", "limits", "storage"} <= set(found)
+            "cgroups", "limits", "storage", "disks"} <= set(found)
     good = all(s == {"holds"} for s in found.values())
     assert said["holds"] == good
     assert done.returncode == (0 if good else 1), done.stderr
@@ -96,3 +97,70 @@ def test_a_wrong_command_line_is_64(doctor, build):
                           capture_output=True, text=True, timeout=60,
                           check=False)
     assert done.returncode == 64 and "doctor" in done.stderr
+
+
+@pytest.fixture
+def mounted():
+    """A file system on a loop over a file in this directory; its place."""
+    made = []
+
+    def mount(over):
+        image = os.path.join(over, "image")
+        with open(image, "wb") as f:
+            f.truncate(16 << 20)
+        subprocess.run(["mkfs.ext4", "-q", image], check=True)
+        place = tempfile.mkdtemp(prefix="doctor-disk-", dir="/tmp")
+        subprocess.run(["mount", "-o", "loop", image, place], check=True)
+        made.append(place)
+        os.chmod(place, 0o755)
+        return place
+    yield mount
+    for place in made:
+        subprocess.run(["umount", place], check=True)
+        os.rmdir(place)
+
+
+def disks(done):
+    finding, = [f for f in json.loads(done.stdout)["findings"]
+                if f["what"] == "disks"]
+    return finding
+
+
+def engines_data(engine):
+    return json.loads(engine.request("GET", "/info")[1])["DockerRootDir"]
+
+
+def test_a_store_on_the_engines_disk_is_told(doctor, engine, mounted):
+    """Also through a loop: its blocks are on the disk below."""
+    beside = os.path.dirname(engines_data(engine))
+    with tempfile.TemporaryDirectory(dir=beside) as folder:
+        for place in (folder, mounted(folder)):
+            found = disks(doctor("--json", DATA_DIR=place))
+            assert found["state"] == "fails", found
+            assert "shares a disk with the engine's data" in found["text"]
+            assert "a disk of its own" in found["advice"]
+
+
+def test_a_store_on_a_disk_of_its_own_holds(doctor, mounted):
+    """The loop's blocks are in memory, where no disk is waited for."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        os.chmod(folder, 0o755)
+        place = mounted(folder)
+        data = tempfile.mkdtemp(prefix="doctor-data-", dir="/tmp")
+        os.chmod(data, 0o755)
+        os.mkdir(f"{data}/front")
+        assert disks(doctor("--json", DATA_DIR=data))["state"] == "fails"
+        subprocess.run(["mount", "--bind", place, f"{data}/front"], check=True)
+        try:
+            found = disks(doctor("--json", DATA_DIR=data))
+        finally:
+            subprocess.run(["umount", f"{data}/front"], check=True)
+            os.rmdir(f"{data}/front")
+            os.rmdir(data)
+        assert found["state"] == "holds", found
+
+
+def test_a_store_in_memory_waits_for_no_disk(doctor):
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as data:
+        os.chmod(data, 0o755)
+        assert disks(doctor("--json", DATA_DIR=data))["state"] == "holds"

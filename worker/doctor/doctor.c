@@ -2,7 +2,8 @@
  * Looks at one thing after another and says of each whether it holds.
  *
  *	settings -> kernel, Landlock, clock, disk -> the engine: versions, user
- *	namespace, seccomp, AppArmor or SELinux, control groups, storage
+ *	namespace, seccomp, AppArmor or SELinux, control groups, storage, and
+ *	whether its disks are the store's
  *
  * What cannot be known (another distribution's patches, an engine that does
  * not say) is not guessed: it is unknown, and so not content.
@@ -15,6 +16,8 @@
 #include "common/exit.h"
 #include "common/fence.h"
 #include "common/log.h"
+#include "common/xmalloc.h"
+#include "worker/disks.h"
 #include "worker/doctor/advisory.h"
 #include "worker/doctor/facts.h"
 #include "worker/doctor/finding.h"
@@ -190,6 +193,35 @@ look_at_groups(struct doctor *d)
 	    i->cpu_quota ? "yes" : "no");
 }
 
+/* Each commit of the store waits behind what sandboxes write there. */
+static void
+look_at_disks(struct doctor *d)
+{
+	static const enum finding_state states[] = {
+	    [DISKS_APART] = FINDING_HOLDS,
+	    [DISKS_SHARED] = FINDING_FAILS,
+	    [DISKS_UNKNOWN] = FINDING_UNKNOWN};
+	static const char *const words[] = {[DISKS_APART] = "is on no disk of",
+	    [DISKS_SHARED] = "shares a disk with",
+	    [DISKS_UNKNOWN] = "may share a disk with"};
+	AUTO(auto_free)
+	char *store = xasprintf("%s/front", conf_str(d->conf, CONF_DATA_DIR));
+	struct disks ours, theirs;
+	enum disks_shared shared;
+
+	disks_below(store, &ours);
+	disks_below(d->engine.root, &theirs);
+	shared = disks_shared(&ours, &theirs);
+	findings_add(&d->found, "disks", states[shared],
+	    "give DATA_DIR, or front/ in it, a disk of its own",
+	    "the store (%s) %s the engine's data (%s)%s", store, words[shared],
+	    d->engine.root,
+	    shared == DISKS_APART ?
+		"" :
+		": what one tenant's sandboxes write delays everybody's "
+		"answers");
+}
+
 static void
 look_at_storage(struct doctor *d)
 {
@@ -202,8 +234,10 @@ look_at_storage(struct doctor *d)
 	    has_quota ? "the kernel can limit a sandbox's files" :
 			"no quota limits a sandbox's files, its agent "
 			"watches them (decision 21)");
-	if (f->root[0] != '\0')
-		look_at_disk(d, "the engine's data", f->root);
+	if (f->root[0] == '\0')
+		return;
+	look_at_disk(d, "the engine's data", f->root);
+	look_at_disks(d);
 }
 
 static void
