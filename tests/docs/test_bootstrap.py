@@ -171,6 +171,8 @@ def test_run_says_four_lines_and_leaves_no_more(
         pasted, _, rest = said["paste"].partition(" into ")
         assert json.loads(pasted)["mcpServers"]["sandbox"]["url"] == url
         assert rest.endswith("build/mcp-sandboxd clients")
+        assert (f"build/ is a link to {tree.place}/build" in done.stdout) == (
+            mode != 0o755)
         # What a server logs is in the file alone.
         assert "] ready" in tree.read("build", "server-0.log")
         assert "supervisor[" not in done.stdout
