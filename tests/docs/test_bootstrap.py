@@ -131,6 +131,7 @@ def test_a_build_that_is_out_of_reach_is_not_touched(make_tree, build):
     assert done.returncode == 1
     assert f"cannot reach {tree.path}/build: remove it" in done.stderr
     assert os.listdir(tree.file("build")) == []
+    assert tree("stop").returncode == 0  # of an engine that it may have
 
 
 # ---- the first minute
