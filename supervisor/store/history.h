@@ -122,6 +122,7 @@ struct history_line { /* texts are never NULL */
 	enum runlog_reason end_reason; /* 0: has not ended */
 	int32_t exit_code;             /* -1: none */
 	char *error;
+	char *command; /* the first words of its first command */
 	int64_t created_ms, started_ms, ended_ms;
 	int64_t duration_ms; /* -1: has not ended */
 	uint64_t stdout_bytes, stderr_bytes;

@@ -278,6 +278,7 @@ history_page_clear(struct history_page *p)
 		free(l->tool);
 		free(l->language);
 		free(l->error);
+		free(l->command);
 	}
 	free(p->lines);
 	*p = (struct history_page){0};
@@ -308,6 +309,7 @@ get_line(struct db_call *c, struct history_line *l)
 	l->artifact_bytes = db_get_uint(c);
 	l->cpu_us = db_get_uint(c);
 	l->memory_peak_bytes = db_get_uint(c);
+	l->command = db_get_text(c);
 }
 
 /* The row at hand; false: the page ends before it. */

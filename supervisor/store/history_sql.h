@@ -9,7 +9,7 @@
 #ifndef STORE_HISTORY_SQL_H
 #define STORE_HISTORY_SQL_H
 
-#define HISTORY_VERSION 3 /* raise it when anything here changes */
+#define HISTORY_VERSION 4 /* raise it when anything here changes */
 
 #define HISTORY_PLACE_BITS 20
 #define HISTORY_CREATED_MAX (((int64_t)1 << (63 - HISTORY_PLACE_BITS)) - 1)
@@ -30,8 +30,8 @@
 	" ended_ms INTEGER NOT NULL, duration_ms INTEGER, bytes INTEGER,"                                                            \
 	" stdout_bytes INTEGER NOT NULL, stderr_bytes INTEGER NOT NULL,"                                                             \
 	" artifacts INTEGER NOT NULL, artifact_bytes INTEGER NOT NULL,"                                                              \
-	" cpu_us INTEGER NOT NULL, memory_peak_bytes INTEGER NOT NULL) "                                                             \
-	"STRICT;"                                                                                                                    \
+	" cpu_us INTEGER NOT NULL, memory_peak_bytes INTEGER NOT NULL,"                                                              \
+	" command TEXT NOT NULL) STRICT;"                                                                                            \
 	"CREATE UNIQUE INDEX run_id ON run (id);"                                                                                    \
 	"CREATE INDEX run_unfinished ON run (id) WHERE state < 2;"                                                                   \
 	"CREATE INDEX run_tenant ON run (tenant, place, duration_ms);"                                                               \
@@ -64,7 +64,8 @@
 	"client,"                                                              \
 	" tool, language, state, end_reason, exit_code, error, created_ms,"    \
 	" started_ms, ended_ms, duration_ms, bytes, stdout_bytes,"             \
-	" stderr_bytes, artifacts, artifact_bytes, cpu_us, memory_peak_bytes"
+	" stderr_bytes, artifacts, artifact_bytes, cpu_us, memory_peak_bytes," \
+	" command"
 
 /* What the database says of a run, as history_take.c gets it. */
 #define HISTORY_SOURCE                                                         \
@@ -103,7 +104,8 @@
 	" r.language, r.state, r.end_reason, coalesce(r.exit_code, -1),"       \
 	" r.error, r.created_ms, r.started_ms, r.ended_ms,"                    \
 	" coalesce(r.duration_ms, -1), r.stdout_bytes, r.stderr_bytes,"        \
-	" r.artifacts, r.artifact_bytes, r.cpu_us, r.memory_peak_bytes"
+	" r.artifacts, r.artifact_bytes, r.cpu_us, r.memory_peak_bytes,"       \
+	" r.command"
 
 /* Where the runs of a way come from, and where they are on it. */
 #define HISTORY_RUN(index)                                                     \

@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
+#include "supervisor/store/first_words.h"
 #include "supervisor/store/history.h"
 #include "supervisor/store/history_output.h"
 #include "supervisor/store/history_sql.h"
@@ -35,6 +36,7 @@ source_clear(struct run_source *s)
 	free(l->tool);
 	free(l->language);
 	free(l->error);
+	free(l->command);
 	free(s->log);
 }
 
@@ -81,6 +83,28 @@ get_source(struct db_call *c, struct run_source *s)
 	return rc == 0;
 }
 
+static int
+read_first_words(struct db *db, struct run_source *s, struct err *e)
+{
+	AUTO(auto_free) char *shell = NULL;
+	AUTO(auto_free) char *argv = NULL;
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_SOURCE_FIRST);
+	db_put_int(&c, s->id);
+	db_put_int(&c, FIRST_WORDS_READ);
+	rc = db_call_step(&c, e);
+	if (rc == 1) {
+		shell = db_get_text(&c);
+		argv = db_get_text(&c);
+		db_call_end(&c);
+	}
+	s->line.command = first_words_of(
+	    shell == NULL ? "" : shell, argv == NULL ? "" : argv);
+	return rc < 0 ? rc : 0;
+}
+
 /* 1: there is one that can be understood. */
 static int
 read_source(struct db *db, struct run_source *s, struct err *e)
@@ -95,6 +119,8 @@ read_source(struct db *db, struct run_source *s, struct err *e)
 		return rc;
 	rc = get_source(&c, s);
 	db_call_end(&c);
+	if (rc == 1 && read_first_words(db, s, e) != 0)
+		return e->code;
 	return rc;
 }
 
@@ -299,6 +325,7 @@ put_row(struct db *db, const struct run_source *s, int64_t place, struct err *e)
 	db_put_uint(&c, l->artifact_bytes);
 	db_put_uint(&c, l->cpu_us);
 	db_put_uint(&c, l->memory_peak_bytes);
+	db_put_text(&c, l->command);
 	return db_call_run(&c, e);
 }
 

@@ -349,6 +349,8 @@ const char *const db_sql[DB_NQUERY] = {
 		       " FROM tenant",
 
     [DB_SOURCE_RUN] = "SELECT " HISTORY_SOURCE " FROM run WHERE id = ?1",
+    [DB_SOURCE_FIRST] = "SELECT substr(shell, 1, ?2), substr(argv, 1, ?2)"
+			" FROM command WHERE run = ?1 AND idx = 0",
     [DB_SOURCE_COMMANDS] = "SELECT shell, argv FROM command WHERE run = ?1"
 			   " ORDER BY idx",
     [DB_SOURCE_ARTIFACTS] = "SELECT path, sha256 FROM artifact"
@@ -368,7 +370,7 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_INDEX_INSERT] =
 	"INSERT INTO run (" HISTORY_ROW ") VALUES (?1, ?2, ?3, ?4, ?5, ?6,"
 	" ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,"
-	" ?21, ?22, ?23, ?24, ?25)",
+	" ?21, ?22, ?23, ?24, ?25, ?26)",
     [DB_INDEX_DELETE] = "DELETE FROM run WHERE place = ?1",
     [DB_INDEX_ARTIFACT_PUT] =
 	"INSERT INTO artifact (place, path, tenant, name, sha256)"

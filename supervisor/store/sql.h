@@ -182,6 +182,7 @@ enum db_query {
 	DB_BACKUP_INTEGRITY,
 	/* what the index of runs is made of */
 	DB_SOURCE_RUN,
+	DB_SOURCE_FIRST,
 	DB_SOURCE_COMMANDS,
 	DB_SOURCE_ARTIFACTS,
 	DB_SOURCE_IDS,

@@ -1,9 +1,11 @@
 #include "supervisor/tools/record.h"
 
 #include "common/js.h"
+#include "common/xmalloc.h"
 #include "supervisor/core/core.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/sandbox.h"
+#include "supervisor/store/first_words.h"
 #include "supervisor/tools/view.h"
 
 #define US_PER_S 1e6
@@ -159,6 +161,19 @@ add_sums(json_t *o, const struct store_run *row)
 	    o, "memory_peak_bytes", count_of(row->memory_peak_bytes));
 }
 
+/* As the index of runs has them. */
+static json_t *
+first_words(const struct store_run *row)
+{
+	AUTO(auto_free) char *text = NULL;
+
+	if (row->ncommands == 0)
+		return json_null();
+	text =
+	    first_words_of(row->commands[0].shell, row->commands[0].argv_json);
+	return text_or_null(text);
+}
+
 json_t *
 record_view(const struct store_run *row, enum sched_wait waits)
 {
@@ -176,6 +191,7 @@ record_view(const struct store_run *row, enum sched_wait waits)
 	for (uint32_t i = 0; i < row->ncommands; i++)
 		json_array_append_new(
 		    commands, view_command(&row->commands[i], level));
+	json_object_set_new(o, "command", first_words(row));
 	json_object_set_new(o, "commands", commands);
 	return o;
 }
@@ -277,6 +293,7 @@ record_line(const struct core *core, struct tenant_id tenant,
 	json_object_set_new(o, "duration_ms",
 	    l->duration_ms < 0 ? json_null() : json_integer(l->duration_ms));
 	add_line_sums(o, l);
+	json_object_set_new(o, "command", text_or_null(l->command));
 	return o;
 }
 

@@ -3,6 +3,7 @@
 #include "common/js.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
+#include "supervisor/tools/list_text.h"
 #include "supervisor/tools/page.h"
 #include "supervisor/tools/screen.h"
 #include "supervisor/tools/view.h"
@@ -430,41 +431,6 @@ add_code(struct buf *b, const json_t *result, size_t room)
 	add_left(b, result);
 }
 
-/* ---- lists */
-
-static void
-add_sandbox(struct buf *b, const json_t *o)
-{
-	long long left = json_integer_value(json_object_get(o, "left_running"));
-	long long active =
-	    json_integer_value(json_object_get(o, "active_runs"));
-
-	(void)buf_printf(b, "%s %s, %lld active run%s, ",
-	    js_text(o, "identifier"), js_text(o, "state"), active,
-	    active == 1 ? "" : "s");
-	if (left > 0)
-		(void)buf_printf(b, "%lld process%s left running, ", left,
-		    left == 1 ? "" : "es");
-	(void)buf_printf(b, "expires %s, image %.200s\n",
-	    js_text(o, "expires_at"), js_text(o, "image"));
-}
-
-static void
-add_lists(struct buf *b, const json_t *result)
-{
-	const json_t *o;
-	size_t i;
-
-	json_array_foreach (json_object_get(result, "runs"), i, o)
-		(void)buf_printf(b, "%s %s%s%s in %s, made %s\n",
-		    js_text(o, "run_id"), js_text(o, "state"),
-		    js_text(o, "end_reason")[0] != '\0' ? " by " : "",
-		    js_text(o, "end_reason"), js_text(o, "identifier"),
-		    js_text(o, "created_at"));
-	json_array_foreach (json_object_get(result, "sandboxes"), i, o)
-		add_sandbox(b, o);
-}
-
 void
 transcript_write(struct buf *b, const json_t *result, size_t room)
 {
@@ -477,6 +443,6 @@ transcript_write(struct buf *b, const json_t *result, size_t room)
 	for (size_t i = 0; i < n; i++)
 		add_command(b, json_array_get(commands, i), i, n, part);
 	add_artifacts(b, run);
-	add_lists(b, result);
+	list_text_write(b, result);
 	add_code(b, result, room);
 }

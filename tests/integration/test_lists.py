@@ -1,4 +1,6 @@
 """What a client has: its runs and its sandboxes, in pages; and cancels."""
+import re
+
 import pytest
 
 from client import wait_for
@@ -56,9 +58,38 @@ def test_a_run_that_goes_on_is_listed_and_can_be_cancelled(client, sandbox):
 def test_the_text_of_a_list_has_what_it_lists(client, sandbox):
     run = client.run(sandbox, "true")["run_id"]
     text = client.tool("list_runs", identifier=sandbox)["content"][0]["text"]
-    assert text.startswith(f"1 run\n{run} completed by exit in {sandbox}, ")
+    assert re.fullmatch(
+        f"1 run\n{run} completed with exit code 0 after \\d+ ms in {sandbox}, "
+        r"made [-0-9T:.]+Z: true\n", text)
     text = client.tool("list_sandboxes")["content"][0]["text"]
     assert f"\n{sandbox} ready, 0 active runs, expires " in text
+
+
+def test_a_list_says_what_ran_and_how_it_ended(client, sandbox):
+    client.run(sandbox, "seq 3;\ncat /nowhere", "true")
+    client.run(sandbox, {"argv": ["python3", "-c", "print(6 * 7)"]})
+    client.run(sandbox, {"shell": "sleep 60; true", "timeout_ms": 100})
+    client.call("initialize_sandbox", identifier=sandbox)
+    client.call("execute_code", identifier=sandbox, code="import sys\nx = 1")
+    waits = client.start(sandbox, "sleep 600; echo " + "x" * 200)["run_id"]
+    result = client.tool("list_runs", identifier=sandbox)
+    said = result["content"][0]["text"].split("\n")[1:6]
+    runs = result["structuredContent"]["runs"]
+    assert [r["command"] for r in runs[1:]] == [
+        "import sys x = 1", "sleep 60; true", "python3 -c print(6 * 7)",
+        "seq 3; cat /nowhere"]
+    assert runs[0]["command"].startswith("sleep 600; echo xxx") and \
+        runs[0]["command"].endswith("x...")
+    for line, run in zip(said, runs):
+        assert line.endswith(": " + run["command"])
+    assert [re.sub(r" after \d+ ms", "", n).split(" in ")[0].split(" ", 1)[1]
+            for n in said[1:]] == [
+        "completed with exit code 0", "failed by timeout",
+        "completed with exit code 0", "failed with exit code 1"]
+    client.call("control_run", run_id=waits, action="cancel")
+    text = client.tool("list_runs", identifier=sandbox,
+                       limit=1)["content"][0]["text"]
+    assert " canceled after " in text and "canceled by" not in text
 
 
 @pytest.mark.parametrize("tool", ["list_runs", "list_sandboxes"])
