@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -248,6 +249,20 @@ fd_read_file(
 	return 0;
 }
 
+/* The name of what was made is on disk, too; of a directory that may not be
+ * read, or cannot be synced, as good as the system has it. */
+static int
+fd_sync_above(const char *path, struct err *e)
+{
+	AUTO(auto_free) char *copy = xstrdup(path);
+	AUTO(auto_close)
+	int dir = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir == -1 || fsync(dir) == 0 || errno == EINVAL)
+		return 0;
+	return err_set(e, ERR_SYS, "mkdir %s: sync: %s", path, strerror(errno));
+}
+
 static int
 fd_mkdir_one(const char *path, mode_t mode, struct err *e)
 {
@@ -255,7 +270,7 @@ fd_mkdir_one(const char *path, mode_t mode, struct err *e)
 	int saved;
 
 	if (mkdir(path, mode) == 0)
-		return 0;
+		return fd_sync_above(path, e);
 	saved = errno;
 	/* Any failure is fine if it is there: EEXIST, but also EROFS. */
 	if (stat(path, &st) == 0) {

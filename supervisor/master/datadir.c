@@ -125,6 +125,10 @@ prepare_part(int data, const char *path, const struct place *p, struct err *e)
 	if (!is_new && errno != EEXIST)
 		return err_set(e, ERR_SYS, "DATA_DIR: mkdir %s/%s: %s", path,
 		    p->name, strerror(errno));
+	/* Else the database that is made below it could go with its name. */
+	if (is_new && fsync(data) == -1)
+		return err_set(
+		    e, ERR_SYS, "DATA_DIR: sync %s: %s", path, strerror(errno));
 	fd = open_dir(data, p->name, p->name, e);
 	if (fd < 0)
 		return fd;

@@ -139,26 +139,35 @@ store_log_read(struct store *s, const struct uuid *run, struct err *e)
 	return spool_log_read(s->spool, run, e);
 }
 
-/* On the writer's thread. */
+/* On the writer's thread, and the syncer's. */
 
 int
 log_file_name(struct store_log *l, struct err *e)
 {
-	if (l == NULL || l->name == LOG_NAMED)
+	int rc = 0;
+
+	if (l == NULL)
 		return 0;
-	if (spool_log_name(l->store->spool, l->fd, &l->wanted.run, e) != 0)
-		return e->code;
-	l->name = LOG_NAMED;
-	return 0;
+	(void)pthread_mutex_lock(&l->store->names);
+	if (l->name != LOG_NAMED)
+		rc = spool_log_name(l->store->spool, l->fd, &l->wanted.run, e);
+	if (rc == 0)
+		l->name = LOG_NAMED;
+	(void)pthread_mutex_unlock(&l->store->names);
+	return rc;
 }
 
 void
 log_file_remove(struct store_log *l)
 {
-	if (l == NULL || l->name != LOG_NAMED)
+	if (l == NULL)
 		return;
-	spool_log_remove(l->store->spool, &l->wanted.run);
-	l->name = LOG_REMOVED;
+	(void)pthread_mutex_lock(&l->store->names);
+	if (l->name == LOG_NAMED) {
+		spool_log_remove(l->store->spool, &l->wanted.run);
+		l->name = LOG_REMOVED;
+	}
+	(void)pthread_mutex_unlock(&l->store->names);
 }
 
 int

@@ -3,8 +3,9 @@
  *
  * A log is nameless at first (it was made with O_TMPFILE); its name is given
  * on the writer's thread by the op that writes its row, in the same
- * transaction, and taken back there when that is lost.  While an op is under
- * way it holds a reference, and the writer's thread alone looks at name.
+ * transaction, or before by the syncer (syncer.h), and taken back on the
+ * writer's thread when that is lost.  While an op is under way it holds a
+ * reference, and these two threads alone look at name, under store.names.
  */
 #ifndef STORE_LOG_FILES_H
 #define STORE_LOG_FILES_H

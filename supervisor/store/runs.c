@@ -17,6 +17,12 @@
  * Begin and end are told as events in the same transactions (event_log.h); an
  * end that covers its begin is one event, which says both.
  *
+ * What a row counts that is in files, a long log and artifacts, is on the disk
+ * before the row (syncer.h): such an op waits there before it is the writer's,
+ * and takes the begin that is still held then.  A run of which all is in rows
+ * goes straight to the writer.  What the disk did not take is said to be lost
+ * by the same rows.
+ *
  * The log: whatever writes a row of which the log is in a file gives the file
  * its name, in the same transaction.  If it cannot, only that op fails; if the
  * row is not written, the name is taken back.  An end whose log fits into the
@@ -26,16 +32,20 @@
 
 #include <sched.h>
 
+#include "common/clock.h"
 #include "common/js.h"
+#include "common/log.h"
 #include "common/parcel.h"
 #include "common/runspec.h"
 #include "common/xmalloc.h"
+#include "supervisor/store/artifact_rows.h"
 #include "supervisor/store/blob_files.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/event_log.h"
 #include "supervisor/store/event_put.h"
 #include "supervisor/store/log_files.h"
 #include "supervisor/store/rows_sql_gen.h"
+#include "supervisor/store/syncer.h"
 #include "supervisor/store/tally.h"
 #include "supervisor/store/writer.h"
 
@@ -51,6 +61,10 @@ struct run_op { /* and what row points to, but for its log */
 	struct store_run row;
 	struct store_log *log; /* held; or NULL */
 	int64_t started_ms;    /* of a begin: told meanwhile; 0: not */
+	/* With files: */
+	struct syncing sync;
+	struct store *store;
+	bool is_synced; /* it is the writer's */
 };
 
 /* The callback may close the store: nothing of it is needed afterwards. */
@@ -270,58 +284,6 @@ move_release(struct op *op)
 
 /* Artifacts. */
 
-static int
-unref_replaced(struct db *db, const struct store_run *r,
-    const struct store_artifact *a, struct err *e)
-{
-	uint8_t sha256[32];
-	struct db_call c;
-	int rc;
-
-	db_call_init(&c, db, DB_ARTIFACT_DELETE);
-	db_put_uint(&c, r->id);
-	db_put_text(&c, a->path);
-	rc = db_call_step(&c, e);
-	if (rc != 1)
-		return rc;
-	db_get_bytes(&c, sha256, sizeof(sha256));
-	db_call_end(&c);
-	/* Without references it goes with the next trim, its file too. */
-	db_call_init(&c, db, DB_FORGET_BLOB_UNREF);
-	db_put_uint(&c, r->tenant);
-	db_put_blob(&c, sha256, sizeof(sha256));
-	return db_call_run(&c, e);
-}
-
-static int
-put_artifact(struct db *db, const struct store_run *r,
-    const struct store_artifact *a, struct err *e)
-{
-	struct db_call c;
-
-	if (unref_replaced(db, r, a, e) != 0)
-		return e->code;
-	db_call_init(&c, db, DB_ARTIFACT_INSERT);
-	db_put_uint(&c, r->id);
-	rows_put_artifact(&c, a);
-	if (db_call_run(&c, e) != 0)
-		return e->code;
-	db_call_init(&c, db, DB_BLOB_REF);
-	db_put_uint(&c, r->tenant);
-	db_put_blob(&c, a->sha256, sizeof(a->sha256));
-	db_put_uint(&c, a->size);
-	return db_call_run(&c, e);
-}
-
-static int
-put_artifacts(struct db *db, const struct store_run *r, struct err *e)
-{
-	for (uint32_t i = 0; i < r->nartifacts; i++)
-		if (put_artifact(db, r, &r->artifacts[i], e) != 0)
-			return e->code;
-	return 0;
-}
-
 /* Only of a run that has a row and no end. */
 static int
 put_run(struct db *db, struct op *op, struct err *e)
@@ -342,7 +304,7 @@ put_run(struct db *db, struct op *op, struct err *e)
 	}
 	if (rc != 0 || !is_unfinished(state))
 		return explain_run(db, o->row.id, e);
-	return put_artifacts(db, &o->row, e);
+	return artifact_rows_put(db, &o->row, o->sync.lost, e);
 }
 
 /* Rows count them now. */
@@ -479,6 +441,7 @@ end_kept(struct db *db, const struct run_op *o, struct err *e)
 	db_put_int(&c, has_file);
 	db_put_uint(&c, has_file ? r->spool_bytes : 0);
 	db_put_int(&c, r->end_reason == RUNLOG_DISK_FULL);
+	db_put_int(&c, o->sync.log_is_lost ? clock_wall_ms() : 0);
 	return db_call_run(&c, e);
 }
 
@@ -492,7 +455,7 @@ end_insert(struct db *db, struct run_op *o, struct err *e)
 	if (sum_up(db, &o->row, e) != 0 || insert_row(db, r, e) != 0 ||
 	    insert_commands(db, r, e) != 0)
 		return e->code;
-	return put_artifacts(db, r, e);
+	return artifact_rows_put(db, &o->row, o->sync.lost, e);
 }
 
 static int
@@ -500,8 +463,8 @@ end_update(struct db *db, struct run_op *o, struct err *e)
 {
 	const struct store_run *r = &o->row;
 
-	if (put_artifacts(db, r, e) != 0 || sum_up(db, &o->row, e) != 0 ||
-	    end_row(db, r, e) != 0)
+	if (artifact_rows_put(db, &o->row, o->sync.lost, e) != 0 ||
+	    sum_up(db, &o->row, e) != 0 || end_row(db, r, e) != 0)
 		return e->code;
 	for (uint32_t i = 0; i < r->ncommands; i++)
 		if (end_command(db, r->id, &r->commands[i], e) != 0)
@@ -562,6 +525,7 @@ run_op_release(struct op *op)
 	free(o->row.log);
 	store_log_close(o->log);
 	parcel_unref(op->parcel);
+	free(o->sync.lost);
 	free(o);
 }
 
@@ -589,6 +553,72 @@ run_op_new(const struct store_run *row, struct store_log *log,
 	o->w.arg = arg;
 	o->log = log == NULL ? NULL : store_log_ref(log);
 	return o;
+}
+
+static bool is_begin_of(const struct op *op, const void *arg);
+
+/* To the writer: an end takes its begin along, if that is still held. */
+static void
+run_op_submit(struct run_op *o)
+{
+	struct writer *w = o->store->writer;
+
+	if (o->w.op.run == end_run && o->w.op.rc == 0)
+		o->w.op.covers = writer_take(w, is_begin_of, &o->row.id);
+	writer_submit(w, &o->w.op);
+}
+
+static void
+synced_deliver(struct op *op)
+{
+	static struct log_limit limit;
+	struct run_op *o = CONTAINER_OF(op, struct run_op, sync.op);
+
+	o->w.op.rc = op->rc;
+	o->w.op.why = op->why;
+	if (o->sync.log_is_lost || o->sync.lost != NULL)
+		log_warn_limited(&limit,
+		    "run %llu: the disk did not take its files, they are "
+		    "lost: %s",
+		    (unsigned long long)o->row.id, op->why.msg);
+	o->is_synced = true;
+	run_op_submit(o);
+}
+
+static void
+synced_release(struct op *op)
+{
+	struct run_op *o = CONTAINER_OF(op, struct run_op, sync.op);
+
+	if (!o->is_synced)
+		run_op_release(&o->w.op);
+}
+
+/* With its files on the disk. */
+static void
+run_op_sync(struct store *s, struct run_op *o)
+{
+	const struct store_run *r = &o->row;
+	bool has_file = o->w.op.run == end_run && o->log != NULL &&
+	    r->spool_bytes > STORE_INLINE_MAX;
+
+	o->store = s;
+	if (!has_file && r->nartifacts == 0) {
+		run_op_submit(o);
+		return;
+	}
+	o->sync.op.deliver = synced_deliver;
+	o->sync.op.release = synced_release;
+	if (has_file) {
+		o->sync.log = o->log;
+		o->sync.name_log = log_file_name;
+		o->sync.log_fd = store_log_fd(o->log);
+		o->sync.run = r->uuid;
+	}
+	o->sync.tenant = r->tenant;
+	o->sync.blobs = r->artifacts;
+	o->sync.nblobs = r->nartifacts;
+	syncer_submit(s->syncer, &o->sync);
 }
 
 static bool
@@ -689,7 +719,7 @@ store_artifacts_put(struct store *s, const struct store_run *row,
 	store_run_hurry(s, row->id);
 	o->w.op.run = put_run;
 	o->w.op.deliver = put_deliver;
-	writer_submit(s->writer, &o->w.op);
+	run_op_sync(s, o);
 	return (struct store_putting *)o;
 }
 
@@ -715,12 +745,11 @@ store_run_end(struct store *s, const struct store_run *row,
 	struct parcel *parcel =
 	    writer_is_crowded(s->writer) ? NULL : parcel_new();
 
-	o->w.op.covers = writer_take(s->writer, is_begin_of, &row->id);
 	o->w.op.run = end_run;
 	o->w.op.after = end_after;
 	o->w.op.deliver = put_deliver;
 	o->w.op.parcel = parcel;
-	writer_submit(s->writer, &o->w.op);
+	run_op_sync(s, o);
 	/* Its answer is made next, which has time until the disk is at work:
 	 * the writer, where it waits for this processor, goes before. */
 	if (parcel != NULL)

@@ -76,6 +76,13 @@ fail(const char *what, const char *dir, const char *name, struct err *e)
 	    e, code, "%s %s in %s: %s", what, name, dir, strerror(errno));
 }
 
+/* A file system that cannot sync directories has no need to. */
+static int
+sync_dir(int fd)
+{
+	return fsync(fd) == 0 || errno == EINVAL ? 0 : -1;
+}
+
 /* A root directory, which the operator may have made a link. */
 static int
 open_root(const char *path, struct err *e)
@@ -147,7 +154,12 @@ spool_open(const char *data_dir, const char *artifacts_dir, struct spool **out,
 	if (s->artifacts_fd >= 0)
 		s->tmp_fd =
 		    open_part(s->artifacts_fd, s->artifacts_dir, "tmp", &why);
-	if (s->tmp_fd < 0) {
+	/* What is below them is synced as it comes (syncer.h). */
+	if (s->tmp_fd >= 0 &&
+	    (sync_dir(s->data_fd) == -1 || sync_dir(s->artifacts_fd) == -1))
+		rc = err_set(&why, ERR_SYS, "sync %s and %s: %s", s->data_dir,
+		    s->artifacts_dir, strerror(errno));
+	if (s->tmp_fd < 0 || rc != 0) {
 		rc = err_set(e, why.code, "%s", why.msg);
 		spool_close(s);
 		return rc;
@@ -414,6 +426,84 @@ spool_blob_remove(struct spool *s, uint64_t tenant, const uint8_t sha256[32])
 		(void)unlinkat(dir, name, 0);
 }
 
+/* Onto the disk. */
+
+static int
+sync_failed(const char *what, const char *dir, const char *name, struct err *e)
+{
+	return err_set(e, ERR_LOST, "%s %s in %s: sync: %s", what, name, dir,
+	    strerror(errno));
+}
+
+uint8_t
+spool_log_bucket(const struct uuid *run)
+{
+	return run->b[uuid_is_timed(run) ? sizeof(run->b) - 1 : 0];
+}
+
+int
+spool_log_sync(struct spool *s, int fd, const struct uuid *run,
+    enum spool_depth depth, struct err *e)
+{
+	char bucket[BUCKET_MAX], name[LOG_NAME_MAX];
+	AUTO(auto_close) int dir = -1;
+
+	spool_log_place(run, bucket, name);
+	dir = open_dir_at(s->log_fd, bucket, MAKE_NOT);
+	if (dir == -1)
+		return fail("run log", s->data_dir, name, e);
+	if (fdatasync(fd) == -1 || sync_dir(dir) == -1 ||
+	    (depth == SPOOL_TO_ROOT && sync_dir(s->log_fd) == -1))
+		return sync_failed("run log", s->data_dir, name, e);
+	return 0;
+}
+
+int
+spool_blob_sync(struct spool *s, uint64_t tenant, const uint8_t sha256[32],
+    enum spool_depth depth, struct err *e)
+{
+	char number[TENANT_MAX], name[BLOB_NAME_MAX];
+	AUTO(auto_close) int fd = spool_blob_read(s, tenant, sha256, e);
+	AUTO(auto_close) int of = -1;
+	AUTO(auto_close) int dir = -1;
+
+	if (fd < 0) {
+		fd = -1;
+		return e->code;
+	}
+	hex_encode(sha256, 32, name);
+	(void)snprintf(
+	    number, sizeof(number), "%llu", (unsigned long long)tenant);
+	of = open_dir_at(s->artifacts_fd, number, MAKE_NOT);
+	dir = of == -1 ? -1 : blob_dir(s, tenant, name, MAKE_NOT);
+	if (dir == -1)
+		return fail("artifact", s->artifacts_dir, name, e);
+	if (fdatasync(fd) == -1 || sync_dir(dir) == -1 ||
+	    (depth == SPOOL_TO_ROOT &&
+		(sync_dir(of) == -1 || sync_dir(s->artifacts_fd) == -1)))
+		return sync_failed("artifact", s->artifacts_dir, name, e);
+	return 0;
+}
+
+void
+spool_blob_write_out(struct spool *s, uint64_t tenant, const uint8_t sha256[32])
+{
+	AUTO(auto_close) int fd = spool_blob_read(s, tenant, sha256, NULL);
+
+	if (fd < 0)
+		fd = -1;
+	else
+		(void)sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
+int
+spool_sync_all(struct spool *s)
+{
+	if (syncfs(s->artifacts_fd) == -1)
+		return -1;
+	return s->is_apart ? syncfs(s->data_fd) : 0;
+}
+
 /* Looking through what is there. */
 
 static DIR *
@@ -509,6 +599,9 @@ keep(int root, const char *dir, const char *below, struct err *e)
 	if (fd == -1)
 		return fail("make", dir, SPOOL_KEEP, e);
 	(void)close(fd);
+	/* Before the new database is there, beside which all would go. */
+	if (sync_dir(root) == -1)
+		return fail("sync", dir, SPOOL_KEEP, e);
 	log_warn("%s%s has files that the new database knows nothing of: they "
 		 "stay until " SPOOL_KEEP " there is removed",
 	    dir, below);

@@ -56,6 +56,30 @@ void spool_log_reuse(struct spool *s, int fd);
 void spool_tidy(struct spool *s);
 bool spool_is_tidy(const struct spool *s);
 
+/*
+ * Onto the disk, and waited for: bytes, and the directory that has the name;
+ * to the root, also the directories' own names above it.  ERR_LOST: the disk
+ * did not take it, and a second try would not tell; ERR_NOTFOUND: no such blob;
+ * ERR_SYS.
+ *	fd	the log's
+ */
+enum spool_depth {
+	SPOOL_BUCKET,
+	SPOOL_TO_ROOT
+};
+int spool_log_sync(struct spool *s, int fd, const struct uuid *run,
+    enum spool_depth depth, struct err *e) MUSTCHECK;
+int spool_blob_sync(struct spool *s, uint64_t tenant, const uint8_t sha256[32],
+    enum spool_depth depth, struct err *e) MUSTCHECK;
+/* spool_blob_write_out - its writing begins, and is not waited for */
+void spool_blob_write_out(
+    struct spool *s, uint64_t tenant, const uint8_t sha256[32]);
+/* spool_sync_all - all that their disks have not written yet; -1: something
+ * of it could not be */
+int spool_sync_all(struct spool *s) MUSTCHECK;
+/* spool_log_bucket - its bucket's number */
+uint8_t spool_log_bucket(const struct uuid *run);
+
 /* An artifact on its way in, then under its digest. */
 int spool_blob_begin(struct spool *s, const struct uuid *run, uint32_t file,
     struct err *e) MUSTCHECK;

@@ -13,7 +13,8 @@
 
 #define RUN_APART                                                              \
 	", (SELECT data FROM spec WHERE spec.run = run.id)"                    \
-	", (SELECT evicted_ms FROM kept WHERE kept.run = run.id)"
+	", (SELECT evicted_ms FROM kept WHERE kept.run = run.id)"              \
+	", (SELECT lost_ms FROM kept WHERE kept.run = run.id)"
 
 /* An id that a client gave: what is another tenant's is not even looked at, so
  * that it takes as long as an id that nobody has. */
@@ -273,10 +274,13 @@ const char *const db_sql[DB_NQUERY] = {
 			   " ORDER BY run DESC LIMIT 1",
     [DB_BLOB_REF] = "INSERT INTO blob (tenant, sha256, size, refs)"
 		    " VALUES (?1, ?2, ?3, 1)"
-		    " ON CONFLICT DO UPDATE SET refs = refs + 1",
+		    " ON CONFLICT DO UPDATE SET refs = refs + 1, lost_ms = 0",
+    [DB_BLOB_LOSE] = "UPDATE blob SET lost_ms = ?3 WHERE tenant = ?1"
+		     " AND sha256 = ?2 AND lost_ms = 0",
 
     [DB_KEPT_INSERT] = "INSERT INTO kept (run, tenant, log_files, log_bytes,"
-		       " is_cut, evicted_ms) VALUES (?1, ?2, ?3, ?4, ?5, 0)",
+		       " is_cut, evicted_ms, lost_ms)"
+		       " VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6)",
 
     [DB_LOG_WANTED] = "SELECT 1 FROM run WHERE uuid = ?1 AND log IS NULL"
 		      " AND NOT EXISTS (SELECT 1 FROM kept"

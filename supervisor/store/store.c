@@ -3,8 +3,8 @@
  *
  * Open: the directories are locked, then the database is looked at, marked if
  * it is new, migrated; then the threads start, and the look for leftovers.
- * Close: the reader, then the writer with all it has, then what ops still
- * refer to (done queue, wanted files, spool).
+ * Close: the reader, then the syncer and the writer with all they have, then
+ * what ops still refer to (done queue, wanted files, spool).
  */
 #include "supervisor/store/store.h"
 
@@ -24,6 +24,7 @@
 #include "supervisor/store/reader.h"
 #include "supervisor/store/spool.h"
 #include "supervisor/store/store_int.h"
+#include "supervisor/store/syncer.h"
 #include "supervisor/store/wanted.h"
 #include "supervisor/store/writer.h"
 
@@ -85,6 +86,8 @@ start_threads(struct event_base *base, struct store *s,
 	if (rc == 0)
 		rc =
 		    writer_start(base, db, s->identity, s->done, &s->writer, e);
+	if (rc == 0)
+		rc = syncer_start(base, s->spool, &s->syncer, e);
 	if (rc == 0)
 		rc = db_open(s->dir, DB_READER, &db, e);
 	if (rc == 0)
@@ -164,6 +167,7 @@ store_open_slow(struct event_base *base, const char *dir, const char *artifacts,
 	s->dir = xstrdup(dir);
 	s->audit_keep = STORE_AUDIT_KEEP;
 	s->wanted = wanted_new();
+	(void)pthread_mutex_init(&s->names, NULL);
 	rc = spool_open(dir, artifacts, &s->spool, &why);
 	if (rc == 0)
 		rc = done_new(base, &s->done, &why);
@@ -203,6 +207,9 @@ store_close(struct store *s)
 	history_stop(s->history);
 	if (s->reader != NULL)
 		reader_stop(s->reader);
+	/* What it has goes to the writer. */
+	syncer_stop(s->syncer);
+	s->syncer = NULL;
 	w = s->writer;
 	s->writer = NULL; /* what is released now submits nothing more */
 	if (w != NULL)
@@ -212,6 +219,7 @@ store_close(struct store *s)
 	identity_free(s->identity);
 	wanted_free(s->wanted);
 	spool_close(s->spool);
+	(void)pthread_mutex_destroy(&s->names);
 	free(s->dir);
 	free(s);
 }

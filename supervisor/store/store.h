@@ -10,6 +10,8 @@
  * The store keeps the order between rows and files, so that a crash at any
  * moment leaves nothing that is wrong, and no caller can forget it:
  *	- a run's log has its name before its row can be on disk;
+ *	- what is in files is on disk before the row that counts it: a log that
+ *	  is not in its row, artifacts, and their names (syncer.h);
  *	- a row that says "the log is in here" is on disk before the file goes;
  *	- a row is gone from the disk before its files are;
  *	- a blob's file goes only when no row counts it and no unfinished run
@@ -22,9 +24,11 @@
  * given them, each once.  Writes call back in the order of their commits,
  * which is that of submission, but for a run's begin that was given
  * STORE_SOON: that takes its place right before its run's end or move, or
- * when it is due.  Reads call back in the order in which they were asked; the
- * two orders are apart.  A write's rc 0 means: on disk.  A callback may call
- * the store, store_close too; after store_close none is called any more.
+ * when it is due; and for artifacts and ends of runs with files, which take
+ * theirs when the disk has the files.  Reads call back in the order in which
+ * they were asked; the two orders are apart.  A write's rc 0 means: on disk.
+ * A callback may call the store, store_close too; after store_close none is
+ * called any more.
  *
  * A full disk fails the writes that hit it (rc ERR_DB or ERR_SYS, a text that
  * says so) and nothing else; the store goes on when there is room again.

@@ -2,6 +2,8 @@
 #ifndef STORE_STORE_INT_H
 #define STORE_STORE_INT_H
 
+#include <pthread.h>
+
 #include "common/xmalloc.h"
 #include "supervisor/store/op.h"
 #include "supervisor/store/store.h"
@@ -13,6 +15,7 @@ struct history;
 struct identity;
 struct reader;
 struct spool;
+struct syncer;
 struct timer;
 struct wanted;
 struct writer;
@@ -28,6 +31,8 @@ struct store {
 	void *on_damaged_arg;
 	struct done *done;
 	struct writer *writer; /* NULL: not yet, or no more */
+	struct syncer *syncer; /* before it; NULL as well */
+	pthread_mutex_t names; /* of logs, log_files.h */
 	struct reader *reader;
 	struct history *history;
 	uint64_t audit_keep;

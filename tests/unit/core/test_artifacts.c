@@ -203,6 +203,7 @@ test_a_run_that_was_forgotten_meanwhile_has_an_empty_list(void **state)
 	row = g->row;
 	artifacts_lend(&g->a, &row);
 	store_run_end(g->f->store, &row, g->log, result_cb, &result);
+	fixture_wait(g->f, &result.calls, 1);
 	store_trim(g->f->store, (struct tenant_id){g->row.tenant},
 	    STORE_KEEP_NONE, result_cb, &result);
 	fixture_wait(g->f, &result.calls, 2);

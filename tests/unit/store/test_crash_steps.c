@@ -37,6 +37,12 @@ fdatasync(int fd)
 }
 
 int
+fsync(int fd)
+{
+	STEPPED(syscall(SYS_fsync, fd));
+}
+
+int
 linkat(int from, const char *path, int to, const char *name, int flags)
 {
 	STEPPED(syscall(SYS_linkat, from, path, to, name, flags));

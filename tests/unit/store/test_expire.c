@@ -136,6 +136,7 @@ static void
 test_many_go_in_steps(void **state)
 {
 	struct fixture *f = *state;
+	struct result ended = {0};
 	struct got g;
 
 	fixture_put_sandbox(f, 1, "a");
@@ -147,9 +148,10 @@ test_many_go_in_steps(void **state)
 		fixture_run_ended(&r, RUN_STATE_COMPLETED);
 		fixture_run_artifact(&r, "x", (uint8_t)i);
 		store_run_begin(f->store, &r, NULL, STORE_SOON, NULL, NULL);
-		store_run_end(f->store, &r, NULL, NULL, NULL);
+		store_run_end(f->store, &r, NULL, result_cb, &ended);
 		store_run_clear(&r);
 	}
+	fixture_wait(f, &ended.calls, 450);
 	g = expire(f, 0, 2000);
 	assert_int_equal(g.what.files_of, 450);
 	g = expire(f, 2000, 2000);
