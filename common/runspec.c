@@ -197,20 +197,24 @@ runspec_strings_size(char *const *v, uint32_t n)
 	return size;
 }
 
+size_t
+runspec_command_size(const struct runspec_command *c)
+{
+	size_t size = runspec_strings_size(c->argv, c->argc) +
+	    runspec_strings_size(c->env, c->nenv);
+
+	size += RUNSPEC_STR_HEAD + strlen(c->cwd) + 4 + 4;
+	size += RUNSPEC_STR_HEAD;
+	return size + (c->deny != NULL ? strlen(c->deny) : 0);
+}
+
 static size_t
 runspec_size(const struct runspec *s)
 {
 	size_t size = 4 + 1 + 4 + 4 + 4;
 
-	for (uint32_t i = 0; i < s->ncommands; i++) {
-		const struct runspec_command *c = &s->commands[i];
-
-		size += runspec_strings_size(c->argv, c->argc);
-		size += runspec_strings_size(c->env, c->nenv);
-		size += RUNSPEC_STR_HEAD + strlen(c->cwd) + 4 + 4;
-		size += RUNSPEC_STR_HEAD;
-		size += c->deny != NULL ? strlen(c->deny) : 0;
-	}
+	for (uint32_t i = 0; i < s->ncommands; i++)
+		size += runspec_command_size(&s->commands[i]);
 	for (uint32_t i = 0; i < s->nfiles; i++)
 		size += RUNSPEC_STR_HEAD + strlen(s->files[i].name) + 4 +
 		    RUNSPEC_STR_HEAD + s->files[i].len;

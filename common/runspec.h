@@ -82,6 +82,8 @@ struct runspec {
 /* runspec_clear - frees all, and overwrites the environment, which may hold
  * secrets; fine on a zeroed one */
 void runspec_clear(struct runspec *s);
+/* runspec_command_size - of one as it is encoded */
+size_t runspec_command_size(const struct runspec_command *c);
 /* runspec_fits - whether it can be encoded at all; errors as of
  * runspec_encode */
 int runspec_fits(const struct runspec *s, struct err *e) MUSTCHECK;

@@ -69,7 +69,7 @@ build_env(struct env_start *s, const struct proc_spec *spec)
 {
 	const char *name = spec->user == RUNSPEC_USER_ROOT ? "root" : "sandbox";
 	const char *path = lookup(spec->env, "PATH=", 5);
-	size_t ncall = 0, n;
+	size_t ncall = 0, nrest = 0, n;
 
 	add_own(s, spec, "PATH=", base_env_path());
 	add_own(s, spec, "HOME=", home_of(spec->user));
@@ -80,8 +80,10 @@ build_env(struct env_start *s, const struct proc_spec *spec)
 
 	while (spec->env[ncall] != NULL)
 		ncall++;
+	while (base_env_rest()[nrest] != NULL)
+		nrest++;
 	n = s->own_count;
-	s->env = xcalloc(n + BASE_ENV_MAX + ncall + 1, sizeof(*s->env));
+	s->env = xcalloc(n + nrest + ncall + 1, sizeof(*s->env));
 	memcpy(s->env, s->own, n * sizeof(*s->env));
 	add_rest(s, &n, spec);
 	memcpy(s->env + n, spec->env, ncall * sizeof(*s->env));

@@ -428,11 +428,13 @@ commands_from(const struct conf *conf, const json_t *args, struct run_wish *w,
 {
 	const json_t *commands = json_object_get(args, "commands");
 	const json_t *options = json_object_get(args, "options");
-	size_t n = json_array_size(commands);
+	size_t n = json_array_size(commands), size = 0;
 
 	w->spec.commands = xcalloc(n, sizeof(*w->spec.commands));
 	w->commands = xcalloc(n, sizeof(*w->commands));
-	for (size_t i = 0; i < n; i++) {
+	/* Not all of what is too large: each command has a copy of
+	 * default_env. */
+	for (size_t i = 0; i < n && size <= RUNSPEC_BYTES_MAX; i++) {
 		struct runspec_command *c = &w->spec.commands[i];
 		const json_t *in = json_array_get(commands, i);
 
@@ -444,8 +446,9 @@ commands_from(const struct conf *conf, const json_t *args, struct run_wish *w,
 		take_line_ends(c);
 		if (command_lengths(c, in, i, e) != 0)
 			return ERR_INVAL;
+		size += runspec_command_size(c);
 	}
-	return 0;
+	return runspec_fits(&w->spec, e);
 }
 
 int
@@ -458,8 +461,7 @@ args_run_from(const struct conf *conf, const struct denylist *deny,
 	uuid_timed(&a.wish.uuid);
 	if (options_from(conf, json_object_get(args, "options"), &a, e) != 0 ||
 	    commands_from(conf, args, &a.wish, e) != 0 ||
-	    denylist_mark(deny, &a.wish.spec, e) != 0 ||
-	    runspec_fits(&a.wish.spec, e) != 0) {
+	    denylist_mark(deny, &a.wish.spec, e) != 0) {
 		run_wish_clear(&a.wish);
 		return ERR_INVAL;
 	}

@@ -14,9 +14,8 @@
 #include "common/base.h"
 
 #define LINE_ENDS_NOTE                                                         \
-	"line ends CRLF of this text were taken as LF; printf '\\r\\n' "       \
-	"prints "                                                              \
-	"a CRLF"
+	"line ends CRLF of this text were taken as LF; "                       \
+	"printf '\\r\\n' prints a CRLF"
 
 /* line_ends_are_crlf - whether line_ends_take would change anything */
 bool line_ends_are_crlf(const char *text, size_t n);

@@ -5,6 +5,8 @@ import urllib.parse
 
 import pytest
 
+from client import wait_for
+
 SETS = ("FROM_IMAGE=\"a b\"", "PYTHONPATH=/opt/lib", "LANG=C",
         "PYTHONUNBUFFERED=", "HOME=/tmp", "OURS=image", "USER=image",
         "PATH=/opt/go/bin:/usr/bin:/bin")
@@ -95,9 +97,20 @@ def test_what_python_printed_is_there_however_it_ends(client, sandbox):
         sandbox, *[{"argv": ["python3", "-c", f"import os\nprint('a')\n{end}"],
                     "timeout_ms": 3000, "allow_failure": True}
                    for end in ("while True: pass", "os._exit(3)",
-                               "os.abort()")])
+                               "os.abort()")],
+        {"argv": ["python3", "-c", "print('a')\nx = bytearray(3 << 30)\n"
+                  "for i in range(0, len(x), 4096): x[i] = 1"]})
     assert [(c["end_reason"], c["stdout"]) for c in final["commands"]] == [
-        ("timeout", "a\n"), ("exit", "a\n"), ("signal", "a\n")]
+        ("timeout", "a\n"), ("exit", "a\n"), ("signal", "a\n"),
+        ("memory", "a\n")]
+
+
+def test_what_python_printed_is_there_while_it_runs(client, sandbox):
+    text = "import time\nprint('a')\ntime.sleep(1000)"
+    run = client.start(sandbox, {"argv": ["python3", "-c", text]})["run_id"]
+    wait_for(lambda: client.status(run)["commands"][0]["stdout"] == "a\n",
+             60, "what it printed")
+    client.call("control_run", run_id=run, action="cancel")
 
 
 def test_a_call_can_have_python_buffer(client, sandbox):

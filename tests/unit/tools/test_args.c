@@ -596,6 +596,26 @@ test_a_run_that_is_too_large_is_refused_before_it_begins(void **state)
 	refuse_with(args, WORDS("2097152"));
 }
 
+/* What 64 commands share is not copied 64 times to be refused. */
+static void
+test_a_run_that_is_too_large_is_not_made_whole(void **state)
+{
+	AUTO(auto_json)
+	json_t *args = json_pack("{s:s, s:[], s:{s:{s:o}}}", "identifier", "a",
+	    "commands", "options", "default_env", "EACH", text_of(100000));
+	unsigned long bytes = 0;
+	struct run_args q;
+	struct err e = {0};
+
+	(void)state;
+	for (int i = 0; i < RUNSPEC_COMMANDS_MAX; i++)
+		json_array_append_new(json_object_get(args, "commands"),
+		    json_pack("{s:s}", "shell", "x"));
+	assert_int_equal(take(args, NULL, &q, &e), ERR_INVAL);
+	assert_int_equal(sscanf(e.msg, "%*[^0-9]%lu", &bytes), 1);
+	assert_in_range(bytes, RUNSPEC_BYTES_MAX, RUNSPEC_BYTES_MAX + 200000);
+}
+
 int
 main(void)
 {
@@ -617,6 +637,7 @@ main(void)
 	    T(test_a_long_text_is_sent_to_execute_code_or_a_file),
 	    T(test_words_that_are_too_long_together_are_named),
 	    T(test_a_run_that_is_too_large_is_refused_before_it_begins),
+	    T(test_a_run_that_is_too_large_is_not_made_whole),
 	    T(test_sixty_four_commands_pass_and_one_more_is_refused),
 	    T(test_the_denylist_marks_a_command),
 	    T(test_a_bad_denylist_pattern_is_named),
