@@ -5,8 +5,9 @@
  * LANG, and PYTHONUNBUFFERED, without which what a Python program printed is
  * lost when it is killed.  Ours give way to the image's, an empty value
  * included; USER, LOGNAME and PWD say what is so, and never come from here.
- * Nothing else is in PID 1's environment: what the server tells the agent
- * stands in its command line (terms.h).
+ * Engines add HOSTNAME, and Podman what marks a container.  Nothing of the
+ * server's is in PID 1's environment: what it tells the agent stands in the
+ * command line (terms.h).
  *
  * HOME is the image's when it is not what engines set by themselves: the home
  * of user 0 in the image's passwd, or "/" where that names none.
