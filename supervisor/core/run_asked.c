@@ -2,6 +2,8 @@
 
 #include "common/runspec.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/command_texts.h"
+#include "supervisor/core/run_wish.h"
 
 void
 run_asked_note(struct store_run *row)
@@ -54,6 +56,33 @@ run_asked_slim(struct store_run *row)
 		drop_all(row);
 }
 
+/* Rows have the beginning of what is long, and the spec has all of it. */
+static void
+fill_cut(struct store_run *row, const struct store_run *from)
+{
+	struct runspec spec;
+
+	if (from->spec == NULL ||
+	    runspec_decode(from->spec, from->spec_len, &spec, NULL) != 0)
+		return;
+	for (uint32_t i = 0; i < row->ncommands && i < spec.ncommands; i++) {
+		if (!store_command_is_cut(&row->commands[i]))
+			continue;
+		run_wish_forget_trace(&spec.commands[i], from->trace);
+		command_texts_fill(&row->commands[i], &spec.commands[i]);
+	}
+	runspec_clear(&spec);
+}
+
+static bool
+has_cut(const struct store_run *row)
+{
+	for (uint32_t i = 0; i < row->ncommands; i++)
+		if (store_command_is_cut(&row->commands[i]))
+			return true;
+	return false;
+}
+
 static void
 take(struct store_run *row, const struct store_run *from,
     enum run_asked_what what)
@@ -67,6 +96,8 @@ take(struct store_run *row, const struct store_run *from,
 		set_text(&c->cwd, f->cwd);
 		set_text(&c->env_json, f->env_json);
 	}
+	if (has_cut(row))
+		fill_cut(row, from);
 	run_asked_drop_spec(row);
 	if (what == RUN_ASKED_TEXTS || from->spec == NULL)
 		return;

@@ -18,7 +18,7 @@
 #include "supervisor/store/store.h"
 
 /* Less than it costs to ask the database again. */
-#define RUN_ASKED_KEEP_BYTES 4096
+#define RUN_ASKED_KEEP_BYTES STORE_ASKED_KEEP
 
 /* Somebody who reads the texts; part of the reader. */
 struct run_reader {

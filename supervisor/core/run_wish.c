@@ -66,6 +66,18 @@ drop_trace(struct runspec_command *c, const char *traceparent)
 	c->env[c->nenv] = NULL;
 }
 
+void
+run_wish_forget_trace(struct runspec_command *c, const char *trace)
+{
+	const char *last = c->nenv == 0 ? "" : c->env[c->nenv - 1];
+
+	if (trace[0] == '\0' || strstr(last, trace) == NULL ||
+	    strncmp(last, TRACE_VARIABLE "=", strlen(TRACE_VARIABLE "=")) != 0)
+		return;
+	free(c->env[--c->nenv]);
+	c->env[c->nenv] = NULL;
+}
+
 static void
 each_command(struct run_wish *w,
     void (*what)(struct runspec_command *c, const char *traceparent))

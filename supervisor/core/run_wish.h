@@ -47,6 +47,10 @@ uint32_t run_wish_options(const struct run_wish *w);
 int run_wish_encode(
     struct run_wish *w, uint8_t **out, size_t *n, struct err *e) MUSTCHECK;
 
+/* run_wish_forget_trace - of a command of an encoded spec: what run_wish_encode
+ * added for this trace ("": none) */
+void run_wish_forget_trace(struct runspec_command *c, const char *trace);
+
 /* run_wish_caps - how much of its output a run's readers are shown */
 struct log_caps run_wish_caps(
     const struct store_run *row, enum run_merge merge);

@@ -45,6 +45,7 @@
 #include "supervisor/store/event_put.h"
 #include "supervisor/store/log_files.h"
 #include "supervisor/store/rows_sql_gen.h"
+#include "supervisor/store/run_texts.h"
 #include "supervisor/store/syncer.h"
 #include "supervisor/store/tally.h"
 #include "supervisor/store/writer.h"
@@ -207,9 +208,10 @@ insert_events(struct db *db, struct op *op, struct err *e)
 static int
 insert_run(struct db *db, struct op *op, struct err *e)
 {
-	const struct run_op *o = (const struct run_op *)op;
-	const struct store_run *r = &o->row;
+	struct run_op *o = (struct run_op *)op;
+	struct store_run *r = &o->row;
 
+	run_texts_cut(r);
 	if (insert_check(r, e) != 0 || insert_row(db, r, e) != 0 ||
 	    spec_insert(db, r, e) != 0 || insert_commands(db, r, e) != 0 ||
 	    insert_events(db, op, e) != 0)
@@ -375,42 +377,50 @@ text_bytes(const char *text)
 
 /* As the view run_size has it (schema/sql), without asking for what is here. */
 static uint64_t
-size_rows(const struct store_run *r, uint64_t path_bytes)
+size_rows(const struct store_run *r, uint64_t asked_bytes, uint64_t path_bytes)
 {
 	const char *const texts[] = {r->identifier, r->sandbox_name,
 	    r->container_id, r->error, r->artifacts_error, r->principal,
 	    r->client, r->address, r->session, r->request_id, r->trace};
-	uint64_t n = RUN_ROW_BYTES + r->digest_len + r->log_len;
+	uint64_t n = RUN_ROW_BYTES + r->digest_len + r->log_len + asked_bytes;
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		n += text_bytes(texts[i]);
-	for (uint32_t i = 0; i < r->ncommands; i++) {
-		const struct store_command *k = &r->commands[i];
-
-		n += COMMAND_ROW_BYTES + text_bytes(k->shell) +
-		    text_bytes(k->argv_json) + text_bytes(k->cwd) +
-		    text_bytes(k->env_json) + text_bytes(k->error);
-	}
+	for (uint32_t i = 0; i < r->ncommands; i++)
+		n += COMMAND_ROW_BYTES + text_bytes(r->commands[i].error);
 	return n + 2 * path_bytes +
 	    r->artifacts_total *
 	    (ARTIFACT_ROW_BYTES + 2 * text_bytes(r->identifier));
 }
 
+/* What a large run was asked to do is not in memory all the time. */
+static int
+sum_asked(struct db *db, const struct run_op *o, uint64_t *bytes, struct err *e)
+{
+	if (o->w.op.covers == NULL && o->row.asked_bytes > STORE_ASKED_KEEP)
+		return run_texts_bytes(db, o->row.id, bytes, e);
+	*bytes = run_texts_sum(&o->row);
+	return 0;
+}
+
 /* All of its artifacts, those that were put before, too, and what it takes. */
 static int
-sum_up(struct db *db, struct store_run *r, struct err *e)
+sum_up(struct db *db, struct run_op *o, struct err *e)
 {
-	uint64_t path_bytes = 0;
+	struct store_run *r = &o->row;
+	uint64_t path_bytes = 0, asked_bytes;
 	struct db_call c;
 	int rc;
 
+	if (sum_asked(db, o, &asked_bytes, e) != 0)
+		return e->code;
 	r->artifacts_total = r->nartifacts;
 	r->artifact_bytes = 0;
 	for (uint32_t i = 0; i < r->nartifacts; i++) {
 		r->artifact_bytes += r->artifacts[i].size;
 		path_bytes += text_bytes(r->artifacts[i].path);
 	}
-	r->row_bytes = size_rows(r, path_bytes);
+	r->row_bytes = size_rows(r, asked_bytes, path_bytes);
 	if (!r->artifacts_put)
 		return 0;
 	db_call_init(&c, db, DB_ARTIFACTS_SUM);
@@ -420,7 +430,7 @@ sum_up(struct db *db, struct store_run *r, struct err *e)
 		return rc;
 	r->artifacts_total = db_get_u32(&c);
 	r->artifact_bytes = db_get_uint(&c);
-	r->row_bytes = size_rows(r, db_get_uint(&c));
+	r->row_bytes = size_rows(r, asked_bytes, db_get_uint(&c));
 	db_call_end(&c);
 	return 0;
 }
@@ -450,9 +460,10 @@ end_kept(struct db *db, const struct run_op *o, struct err *e)
 static int
 end_insert(struct db *db, struct run_op *o, struct err *e)
 {
-	const struct store_run *r = &o->row;
+	struct store_run *r = &o->row;
 
-	if (sum_up(db, &o->row, e) != 0 || insert_row(db, r, e) != 0 ||
+	run_texts_cut(r);
+	if (sum_up(db, o, e) != 0 || insert_row(db, r, e) != 0 ||
 	    insert_commands(db, r, e) != 0)
 		return e->code;
 	return artifact_rows_put(db, &o->row, o->sync.lost, e);
@@ -464,7 +475,7 @@ end_update(struct db *db, struct run_op *o, struct err *e)
 	const struct store_run *r = &o->row;
 
 	if (artifact_rows_put(db, &o->row, o->sync.lost, e) != 0 ||
-	    sum_up(db, &o->row, e) != 0 || end_row(db, r, e) != 0)
+	    sum_up(db, o, e) != 0 || end_row(db, r, e) != 0)
 		return e->code;
 	for (uint32_t i = 0; i < r->ncommands; i++)
 		if (end_command(db, r->id, &r->commands[i], e) != 0)

@@ -227,6 +227,11 @@ const char *const db_sql[DB_NQUERY] = {
 		       " WHERE run = ?1 AND " COMMAND_END_WHERE,
     [DB_COMMANDS_GET] = "SELECT " COMMAND_COLUMNS " FROM command"
 			" WHERE run = ?1 ORDER BY idx",
+    [DB_COMMANDS_SUM] = "SELECT coalesce(sum(length(CAST(shell AS BLOB))"
+			" + length(CAST(argv AS BLOB))"
+			" + length(CAST(cwd AS BLOB))"
+			" + length(CAST(env AS BLOB))), 0)"
+			" FROM command WHERE run = ?1",
     /* Of the day that the row is about: of no row when it is another's. */
     [DB_TALLY] = "UPDATE tenant SET runs_kept = runs_kept + ?4,"
 		 " runs_completed = runs_completed + ?8,"

@@ -51,6 +51,11 @@ struct event_base;
 
 #define STORE_TENANT_DEFAULT 1 /* the built-in tenant, named "default" */
 
+/* What a run was asked to do is in its row when it ends, if its spec has no
+ * more bytes (row->asked_bytes); of more, the commands' texts may be "" there.
+ */
+#define STORE_ASKED_KEEP 4096
+
 /* While so much waits to be written, new rows (store_sandbox_put,
  * store_run_begin) are refused with ERR_LIMIT; what ends a run is always
  * taken. */
@@ -325,6 +330,13 @@ enum store_when {
 };
 void store_run_begin(struct store *s, const struct store_run *row,
     struct store_log *log, enum store_when when, store_done_cb done, void *arg);
+/* store_command_is_cut - of a row that was read: its texts were so long that
+ * only their beginning was kept (run_texts.h) */
+static inline bool
+store_command_is_cut(const struct store_command *k)
+{
+	return k->cwd[0] == '\0';
+}
 /* store_run_hurry - somebody is to hear of this run: if its begin is held, it
  * goes now */
 void store_run_hurry(struct store *s, uint64_t run);

@@ -11,7 +11,7 @@
 
 #include "common/js.h"
 #include "common/xmalloc.h"
-#include "supervisor/core/secrets.h"
+#include "supervisor/core/command_texts.h"
 #include "supervisor/tools/code_wish.h"
 #include "supervisor/tools/line_ends.h"
 
@@ -339,45 +339,12 @@ command_from(const struct conf *conf, struct runspec_command *c,
 
 /* ---- rows */
 
-/* The names of the variables; their values may be secrets and stay out, but
- * for those that say which secret they are. */
-static char *
-env_names(const struct runspec_command *c)
-{
-	AUTO(auto_json) json_t *o = json_object();
-
-	if (c->nenv == 0)
-		return xstrdup("");
-	for (uint32_t i = 0; i < c->nenv; i++) {
-		AUTO(auto_free)
-		char *key = xstrndup(c->env[i], strcspn(c->env[i], "="));
-		const char *value = strchr(c->env[i], '=') + 1;
-
-		json_object_set_new(o, key,
-		    json_string(
-			secrets_is_reference(value) ? value : ENV_NOT_KEPT));
-	}
-	return js_dump(o);
-}
-
 void
 args_command_row(
     struct store_command *row, uint32_t index, const struct runspec_command *c)
 {
-	AUTO(auto_json) json_t *argv = json_array();
-
 	row->index = index;
-	if (c->flags & RUNSPEC_SHELL) {
-		row->shell = xstrdup(c->argv[0]);
-		row->argv_json = xstrdup("");
-	} else {
-		for (uint32_t i = 0; i < c->argc; i++)
-			json_array_append_new(argv, json_string(c->argv[i]));
-		row->shell = xstrdup("");
-		row->argv_json = js_dump(argv);
-	}
-	row->cwd = xstrdup(c->cwd);
-	row->env_json = env_names(c);
+	command_texts_fill(row, c);
 	row->error = xstrdup("");
 	row->exit_code = -1;
 	row->timeout_ms = c->timeout_ms;

@@ -36,7 +36,6 @@ void args_identifier(const json_t *args, const char *fallback,
 uint32_t args_ttl(const struct conf *conf, const json_t *options);
 /* args_kills_leftovers - options.kill_leftovers */
 bool args_kills_leftovers(const json_t *options);
-#define ENV_NOT_KEPT "***" /* in a row, in place of a variable's value */
 /* args_command_row - the row that belongs to a command of the spec */
 void args_command_row(
     struct store_command *row, uint32_t index, const struct runspec_command *c);

@@ -3,9 +3,11 @@
 #include "common/buf.h"
 #include "common/js.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/command_texts.h"
 #include "supervisor/core/core.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/secrets.h"
+#include "supervisor/store/run_texts.h"
 #include "supervisor/tools/args.h"
 #include "supervisor/tools/code_wish.h"
 #include "supervisor/tools/home.h"
@@ -175,6 +177,15 @@ options_args(uint32_t options)
 	    (options & RUN_KILLS_LEFTOVERS) != 0);
 }
 
+static bool
+is_cut(const struct store_run *row)
+{
+	for (uint32_t i = 0; i < row->ncommands; i++)
+		if (store_command_is_cut(&row->commands[i]))
+			return true;
+	return false;
+}
+
 static int
 commands_wish(const struct rerun *r, struct run_wish *w, struct err *e)
 {
@@ -183,6 +194,11 @@ commands_wish(const struct rerun *r, struct run_wish *w, struct err *e)
 	json_t *commands = json_array();
 	struct run_args a;
 
+	if (is_cut(r->row))
+		return err_set(e, ERR_CONFLICT,
+		    "the run's commands are not recorded whole (of one that "
+		    "has ended at most %u KiB each): run them with run_sandbox",
+		    COMMAND_TEXTS_MAX >> 10);
 	for (uint32_t i = 0; i < r->row->ncommands; i++)
 		json_array_append_new(
 		    commands, command_args(r, &r->row->commands[i], missing));

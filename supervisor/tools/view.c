@@ -266,6 +266,9 @@ view_asked(json_t *o, const struct store_command *c, size_t level)
 	size_t n;
 
 	if (wish_cost(c) <= level) {
+		if (store_command_is_cut(c))
+			json_object_set_new_nocheck(
+			    o, "request_truncated", json_true());
 		set_text(o, "shell", c->shell);
 		set_parsed(o, "argv", c->argv_json);
 		set_text(o, "cwd", c->cwd);

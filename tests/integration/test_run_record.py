@@ -277,6 +277,31 @@ def test_code_is_run_once_more(client, sandbox):
         "error"]["message"]
 
 
+@pytest.mark.parametrize("command", [
+    {"shell": "sleep 1000 # " + "x" * 60000},
+    {"argv": ["sh", "-c", "sleep 1000", *["y" * 1000] * 60]}])
+def test_of_a_long_command_the_beginning_is_kept(client, sandbox, command):
+    """All of it as long as it runs; then as much as of code."""
+    run = client.call(
+        "run_sandbox", identifier=sandbox, commands=[command],
+        options={"await_completion": False})["run_id"]
+    how, whole = next(iter(command.items()))
+    got = get(client, f"/api/v1/runs/{run}")["commands"][0]
+    assert got[how] == whole and got["cwd"] == "/workspace"
+    assert "request_truncated" not in got
+    again = rerun(client, run)["run_id"]
+    for one in (run, again):
+        client.request("POST", f"/api/v1/runs/{one}/cancel")
+        client.wait_end(one)
+    got = get(client, f"/api/v1/runs/{run}")["commands"][0]
+    kept = got[how]
+    assert got["request_truncated"] is True
+    assert whole[:len(kept) - 1] == kept[:-1] and kept[-1] in whole[-1]
+    assert 19 << 10 < len(json.dumps(kept)) < 22 << 10
+    assert "not recorded whole" in rerun(client, run, want=409)[
+        "error"]["message"]
+
+
 def test_a_rerun_is_in_the_audit(make_server):
     server = make_server()
     client = server.client()

@@ -30,6 +30,7 @@
 #include "common/msg/msg_gen.h"
 #include "common/runlog.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/command_texts.h"
 #include "supervisor/core/core.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/sandbox.h"
@@ -426,10 +427,7 @@ ground_run_of(struct sandbox *sb, bool lock, uint32_t timeout_ms)
 	c->deny = xstrdup("");
 	w.commands = xcalloc(1, sizeof(*w.commands));
 	w.commands[0].timeout_ms = timeout_ms;
-	w.commands[0].shell = xstrdup(g.arg == NULL ? "" : g.arg);
-	w.commands[0].argv_json = xstrdup("");
-	w.commands[0].cwd = xstrdup("");
-	w.commands[0].env_json = xstrdup("");
+	command_texts_fill(&w.commands[0], c);
 	if (run_create(core_runs(g.core), sb, &w, &r, &e) != 0)
 		fail_msg("%s", e.msg);
 	run_wish_clear(&w);

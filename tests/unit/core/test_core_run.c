@@ -536,14 +536,16 @@ test_what_a_large_run_is_asked_to_do_waits_on_disk(void **state)
 	say_ready(0, 1);
 	ground_wait_until(large->recorded == RUN_IS_RECORDED);
 	assert_null(large->row.spec);
-	assert_string_equal(large->row.commands[0].shell, "");
+	assert_string_equal(large->row.commands[0].argv_json, "");
 	assert_true(runs_asked_bytes(core_runs(g.core)) > 100000);
-	/* A reader gets it back, for as long as it looks. */
+	/* A reader gets all of it back, for as long as it looks. */
 	assert_false(run_read(large, &reader, read_cb, &rc));
 	ground_wait_until(rc == 0);
-	assert_int_equal(strlen(large->row.commands[0].shell), 100000);
+	assert_int_equal(strlen(large->row.commands[0].argv_json),
+	    strlen("[\"true\",\"\"]") + 100000);
+	assert_string_equal(large->row.commands[0].cwd, "/");
 	run_read_end(large, &reader);
-	assert_string_equal(large->row.commands[0].shell, "");
+	assert_string_equal(large->row.commands[0].argv_json, "");
 	/* And its worker, when its turn comes. */
 	say_ended(0, 1, RUNLOG_CANCELED);
 	expect_told(0, "start 2");

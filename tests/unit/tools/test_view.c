@@ -52,7 +52,7 @@ fill_row(char c, size_t shell)
 		    .shell = xcalloc(1, shell + 1),
 		    .argv_json = none,
 		    .env_json = none,
-		    .cwd = none,
+		    .cwd = (char *)(uintptr_t) "/",
 		    .error = none};
 		memset(commands[i].shell, c, shell);
 	}
