@@ -17,20 +17,25 @@ struct disk {
 	struct bus *bus;
 	struct bus_member member;
 	struct store_usage usage;
-	bool is_due; /* runs ended with files, or went with them */
+	bool is_due;      /* runs ended with files, or went with them */
+	bool has_rows;    /* runs ended */
+	uint64_t rows_ms; /* when they are looked at */
 	bool is_evicting;
 	bool is_in_vain; /* the last time nothing was freed */
 	uint64_t again_ms;
 	uint64_t ample_until_ms; /* there was twice the reserve, just now */
 };
 
-#define AMPLE_MS 20 /* nobody fills a reserve in such a time */
+#define ROWS_MS 5000 /* between two looks at what rows have */
+#define AMPLE_MS 20  /* nobody fills a reserve in such a time */
 
 static void
 on_bus(const struct bus_event *ev, void *arg)
 {
 	struct disk *d = arg;
 
+	if (ev->kind == BUS_RUN_ENDED)
+		d->has_rows = true;
 	if (ev->kind == BUS_RUN_ENDED &&
 	    (ev->run->row.spool_bytes > STORE_INLINE_MAX ||
 		ev->run->row.artifacts_total > 0))
@@ -177,7 +182,7 @@ evicted_cb(
 		    &limit, "history is not evicted: %s", why->msg);
 		return;
 	}
-	d->is_in_vain = what->files == 0;
+	d->is_in_vain = what->files + what->forgotten == 0;
 	d->usage = what->usage;
 	if (what->runs > 0)
 		log_info("the oldest %llu runs with files gave them up: "
@@ -185,6 +190,33 @@ evicted_cb(
 		    (unsigned long long)what->runs,
 		    (unsigned long long)what->files,
 		    (unsigned long long)(what->bytes >> 20));
+	if (what->forgotten > 0)
+		log_info("the oldest %llu runs are forgotten: their rows had "
+			 "%llu MiB, and the disk is short of room or all rows "
+			 "have more than HISTORY_ROWS_MB",
+		    (unsigned long long)what->forgotten,
+		    (unsigned long long)(what->row_bytes >> 20));
+}
+
+/* Rows that have less than the reserve are not what fills the disk: they stay,
+ * whoever does. */
+static void
+wish_for_rows(
+    const struct disk *d, const struct room *r, struct store_evict_wish *w)
+{
+	w->rows = (uint64_t)conf_int(d->conf, CONF_HISTORY_ROWS_MB) << 20;
+	w->free_rows = missing(r->bytes, 2 * reserve_bytes(d));
+	w->least_rows = reserve_bytes(d);
+}
+
+static bool
+rows_are_due(struct disk *d, uint64_t now_ms)
+{
+	if (!d->has_rows || now_ms < d->rows_ms)
+		return false;
+	d->has_rows = false;
+	d->rows_ms = now_ms + ROWS_MS;
+	return true;
 }
 
 void
@@ -206,9 +238,10 @@ disk_tick(struct disk *d, uint64_t now_ms)
 	    d, &room.data, room.is_apart ? &wish.free_logs : &wish.free);
 	wish_for_room(
 	    d, &room.artifacts, room.is_apart ? &wish.free_blobs : &wish.free);
+	wish_for_rows(d, &room.data, &wish);
 	is_low = is_wish(&wish.free) || is_wish(&wish.free_logs) ||
 	    is_wish(&wish.free_blobs);
-	if (!d->is_due &&
+	if (!d->is_due && !rows_are_due(d, now_ms) &&
 	    !(is_low && (!d->is_in_vain || now_ms >= d->again_ms)))
 		return;
 	d->is_due = false;

@@ -29,7 +29,6 @@
 #define PROGRESS_STEPS 100000 /* of SQLite's machine: some milliseconds */
 #define DEADLINE_STEPS 100    /* some tens of FTS5's pages */
 #define COPY_PAGES 1024       /* in one step of db_copy */
-#define PAGE_BYTES 4096 /* SQLite's default; only an estimate hangs on it */
 
 struct db {
 	sqlite3 *h;
@@ -363,7 +362,7 @@ db_checkpoint(struct db *db, enum db_wal wal, struct err *e)
 uint64_t
 db_wal_bytes(const struct db *db)
 {
-	return db->wal_pages * (PAGE_BYTES + WAL_FRAME_HEADER);
+	return db->wal_pages * (DB_PAGE_BYTES + WAL_FRAME_HEADER);
 }
 
 /* The WAL's file as SQLite has it open. */
@@ -762,8 +761,9 @@ db_copy(struct db *from, struct db *to,
 
 		rc = sqlite3_backup_step(b, COPY_PAGES);
 		all = (uint64_t)sqlite3_backup_pagecount(b);
-		told((all - (uint64_t)sqlite3_backup_remaining(b)) * PAGE_BYTES,
-		    all * PAGE_BYTES, arg);
+		told((all - (uint64_t)sqlite3_backup_remaining(b)) *
+			DB_PAGE_BYTES,
+		    all * DB_PAGE_BYTES, arg);
 	}
 	rc = sqlite3_backup_finish(b);
 	return rc == SQLITE_OK ? 0 : db_fail(to, rc, e);

@@ -23,7 +23,8 @@
 
 #define DB_FILE "mcp-sandboxd.db"
 #define DB_HISTORY_FILE "history.db" /* the index of runs, history_index.h */
-#define DB_BUSY_MS 3000 /* how long another program may hold a lock */
+#define DB_PAGE_BYTES 4096 /* SQLite's default; only estimates hang on it */
+#define DB_BUSY_MS 3000    /* how long another program may hold a lock */
 
 struct audit_ends_kept;
 struct db;

@@ -7,6 +7,11 @@
  * their blobs no more. Rows stay, and say so; what is in them (short logs,
  * counts, the digest of a long log) stays, too.  When that is on disk the files
  * go; then the next step is submitted, behind what others submitted meanwhile.
+ *
+ * When that is done and there is still too little room on the database's disk,
+ * or rows have more than their bound, runs are forgotten in the same steps.
+ * What their rows leave is free pages, which the writer gives back to the disk
+ * at once (vacuum.h): until then they count as room.
  */
 #include "supervisor/store/store_int.h"
 
@@ -15,11 +20,14 @@
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/forget.h"
+#include "supervisor/store/tally.h"
+#include "supervisor/store/vacuum.h"
 #include "supervisor/store/writer.h"
 
 /* In one step: both bound the time that others wait. */
 #define EVICT_RUNS_MAX 100
 #define EVICT_ARTIFACTS_MAX 1000
+#define EVICT_ROW_BYTES_MAX (4u << 20)
 
 /* What is wanted: a disk may hold one of them alone. */
 enum evict_kind {
@@ -45,6 +53,8 @@ struct evict_op {
 	struct store_usage usage; /* behind this step */
 	struct store_evicted sum; /* of all steps */
 	size_t nruns;             /* of this one */
+	uint64_t nforgotten;
+	uint64_t rows_passed; /* of tenants, as below */
 	struct forget forget;
 	unsigned int kinds; /* wanted now: enum evict_kind, OR-ed */
 	unsigned int list;  /* whose turn it is was found in this one */
@@ -239,16 +249,142 @@ evict_oldest(struct db *db, struct evict_op *o, uint64_t tenant, struct err *e)
 	return 1;
 }
 
+/* ---- rows */
+
+/* Freed by files, on the database's disk. */
+static uint64_t
+freed_beside(const struct evict_op *o)
+{
+	const uint64_t all = o->sum.bytes + o->forget.bytes;
+	const uint64_t blobs = o->sum.blobs.bytes + o->forget.blob_bytes;
+	const bool is_apart = o->wish.free.bytes == 0;
+
+	return is_apart ? all - blobs : all;
+}
+
+/* 1: rows go. */
+static int
+rows_are_wanted(struct db *db, struct evict_op *o, struct err *e)
+{
+	const struct store_evict_wish *w = &o->wish;
+	uint64_t on_the_way, want = w->free_rows;
+	int rc = read_usage(db, &o->usage, e);
+
+	if (rc != 0)
+		return rc;
+	if ((int64_t)o->usage.row_bytes > limit_of(w->rows))
+		return 1;
+	if (w->free_rows == 0 || o->usage.row_bytes <= w->least_rows)
+		return 0;
+	/* Once some go, then not a few again a moment later. */
+	if (o->nforgotten + o->sum.forgotten > 0)
+		want += w->least_rows / 4;
+	rc = vacuum_on_the_way(db, &on_the_way, e);
+	return rc != 0 ? rc : freed_beside(o) + on_the_way < want;
+}
+
+/* 1: that tenant has something to forget. */
+static int
+next_rows_tenant(
+    struct db *db, struct evict_op *o, uint64_t *tenant, struct err *e)
+{
+	struct db_call c;
+	int rc = rows_are_wanted(db, o, e);
+
+	if (rc != 1)
+		return rc;
+	db_call_init(&c, db, DB_EVICT_ROWS_MOST);
+	db_put_uint(&c, o->rows_passed);
+	rc = db_call_step(&c, e);
+	if (rc != 1)
+		return rc;
+	*tenant = db_get_uint(&c);
+	db_call_end(&c);
+	return 1;
+}
+
+static int
+forget_one(struct db *db, struct evict_op *o, uint64_t tenant, uint64_t run,
+    struct err *e)
+{
+	const uint64_t before = o->forget.row_bytes;
+	struct forget one = {0};
+
+	if (forget_run(db, &o->forget, tenant, run, e) != 0)
+		return e->code;
+	one.row_bytes = o->forget.row_bytes - before;
+	if (forget_count(db, &one, tenant, 1, e) != 0 ||
+	    forget_blobs(db, &o->forget, tenant, e) != 0)
+		return e->code;
+	o->nforgotten++;
+	return forget_sandboxes(db, tenant, e);
+}
+
+/* 1: the oldest of it is forgotten; 0: it has none. */
+static int
+forget_oldest(struct db *db, struct evict_op *o, uint64_t tenant, struct err *e)
+{
+	struct uuid uuid = {{0}};
+	struct db_call c;
+	bool has_log;
+	uint64_t run;
+	int rc;
+
+	db_call_init(&c, db, DB_TRIM_RUNS);
+	db_put_uint(&c, tenant);
+	db_put_uint(&c, 1);
+	rc = db_call_step(&c, e);
+	if (rc != 1)
+		return rc;
+	run = db_get_uint(&c);
+	db_get_bytes(&c, uuid.b, sizeof(uuid.b));
+	has_log = db_get_int(&c) != 0;
+	db_call_end(&c);
+	if (has_log)
+		forget_add_log(&o->forget, &uuid, 0);
+	rc = forget_one(db, o, tenant, run, e);
+	return rc == 0 ? 1 : rc;
+}
+
+static bool
+is_step_full(const struct evict_op *o)
+{
+	return o->nruns + o->nforgotten >= EVICT_RUNS_MAX ||
+	    o->forget.nartifacts >= EVICT_ARTIFACTS_MAX ||
+	    o->forget.row_bytes >= EVICT_ROW_BYTES_MAX;
+}
+
+static int
+evict_rows(struct db *db, struct evict_op *o, struct err *e)
+{
+	uint64_t tenant = 0;
+	int rc;
+
+	while ((rc = next_rows_tenant(db, o, &tenant, e)) == 1) {
+		if (is_step_full(o)) {
+			o->more = true;
+			return 0;
+		}
+		rc = forget_oldest(db, o, tenant, e);
+		if (rc < 0)
+			break;
+		if (rc == 0)
+			o->rows_passed++;
+	}
+	return rc;
+}
+
 static int
 evict_run(struct db *db, struct op *op, struct err *e)
 {
 	struct evict_op *o = (struct evict_op *)op;
 	uint64_t tenant = 0;
-	int rc;
+	int rc = tally_flush(db, e);
 
+	if (rc != 0)
+		return rc;
 	while ((rc = next_tenant(db, o, &tenant, e)) == 1) {
-		if (o->nruns == EVICT_RUNS_MAX ||
-		    o->forget.nartifacts >= EVICT_ARTIFACTS_MAX) {
+		if (is_step_full(o)) {
 			o->more = true;
 			break;
 		}
@@ -258,6 +394,8 @@ evict_run(struct db *db, struct op *op, struct err *e)
 		if (rc == 0)
 			o->passed[o->list]++;
 	}
+	if (rc == 0)
+		rc = evict_rows(db, o, e);
 	return rc < 0 ? rc : read_usage(db, &o->usage, e);
 }
 
@@ -266,8 +404,11 @@ evict_after(struct db *db, struct op *op)
 {
 	const struct evict_op *o = (const struct evict_op *)op;
 
-	if (op->rc == 0)
-		forget_files(o->store, db, &o->forget);
+	if (op->rc != 0)
+		return;
+	forget_files(o->store, db, &o->forget);
+	if (o->wish.free_rows > 0)
+		writer_shrink(o->store->writer);
 }
 
 /* ---- on the loop's thread */
@@ -311,6 +452,8 @@ evict_deliver(struct op *op)
 		o->sum.bytes += o->forget.bytes;
 		o->sum.blobs.files += o->forget.nblobs;
 		o->sum.blobs.bytes += o->forget.blob_bytes;
+		o->sum.forgotten += o->nforgotten;
+		o->sum.row_bytes += o->forget.row_bytes;
 		o->sum.usage = o->usage;
 		if (o->more) {
 			evict_submit(o);

@@ -352,6 +352,9 @@ const char *const db_sql[DB_NQUERY] = {
 	" (SELECT 1 FROM artifact WHERE artifact.run = kept.run)))"
 	" ORDER BY is_cut DESC, kept.run LIMIT 1",
     [DB_EVICT_MARK] = "UPDATE kept SET evicted_ms = ?2 WHERE run = ?1",
+    /* The newest of each stays. */
+    [DB_EVICT_ROWS_MOST] = "SELECT id FROM tenant WHERE runs_kept > 1"
+			   " ORDER BY row_bytes DESC LIMIT 1 OFFSET ?1",
     [DB_EVICT_USAGE] = "SELECT sum(log_files), sum(log_bytes),"
 		       " sum(blob_files), sum(blob_bytes), sum(evicted),"
 		       " sum(runs_kept), sum(row_bytes)"

@@ -437,6 +437,10 @@ void store_run_delete(struct store *s, struct tenant_id tenant,
  * of what is wanted; but first those that were cut because the disk was full.
  *  Their rows stay: evicted_ms is set, what
  * is in the row stays, too, artifacts are listed and cannot be had any more.
+ *
+ * Then, where rows have more than they may, or files were not enough for the
+ * disk that the database is on, whole runs are forgotten, the oldest of the
+ * tenant whose rows have most.  The newest of each tenant stays.
  */
 struct store_quota { /* 0: no bound */
 	uint64_t bytes, files;
@@ -446,6 +450,9 @@ struct store_evict_wish {
 	struct store_quota free; /* of whatever it is */
 	/* Of logs, of artifacts, when each has a disk of its own. */
 	struct store_quota free_logs, free_blobs;
+	uint64_t rows;       /* bytes of all rows; 0: no bound */
+	uint64_t free_rows;  /* bytes of the database's disk, files counted */
+	uint64_t least_rows; /* of all: for free_rows they have to have more */
 };
 struct store_usage {
 	/* beside the database: logs of ended runs, blobs of all */
@@ -458,6 +465,8 @@ struct store_usage {
 struct store_evicted {
 	uint64_t runs, files, bytes;
 	struct store_quota blobs; /* of these */
+	uint64_t forgotten;       /* runs with their rows */
+	uint64_t row_bytes;       /* of these */
 	struct store_usage usage; /* afterwards */
 };
 typedef void (*store_evicted_cb)(

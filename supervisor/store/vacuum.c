@@ -1,12 +1,41 @@
 #include "supervisor/store/vacuum.h"
 
+#include <sys/stat.h>
+
+#include "common/xmalloc.h"
 #include "supervisor/store/db.h"
 
 void
 vacuum_on_write(struct vacuum *v, uint64_t now_ms)
 {
 	v->is_due = true;
-	v->at_ms = now_ms + VACUUM_IDLE_MS;
+	if (!v->is_hurried)
+		v->at_ms = now_ms + VACUUM_IDLE_MS;
+}
+
+void
+vacuum_hurry(struct vacuum *v, uint64_t now_ms)
+{
+	v->is_due = true;
+	v->is_hurried = true;
+	v->at_ms = now_ms;
+}
+
+int
+vacuum_on_the_way(struct db *db, uint64_t *bytes, struct err *e)
+{
+	AUTO(auto_free) char *path = xasprintf("%s/" DB_FILE, db_dir(db));
+	int64_t pages, gaps, beyond = 0;
+	struct stat st;
+
+	if (db_exec_int(db, DB_GET_PAGES, &pages, e) != 0 ||
+	    db_exec_int(db, DB_GET_FREE_PAGES, &gaps, e) != 0)
+		return e->code;
+	/* Pages that were given back leave the file with a checkpoint. */
+	if (stat(path, &st) == 0 && st.st_size > pages * DB_PAGE_BYTES)
+		beyond = st.st_size - pages * DB_PAGE_BYTES;
+	*bytes = (uint64_t)(gaps * DB_PAGE_BYTES + beyond);
+	return 0;
 }
 
 uint64_t
@@ -30,6 +59,9 @@ look(struct vacuum *v, struct db *db, struct err *e)
 	v->is_at_work = mode == DB_AUTO_VACUUM_INCREMENTAL &&
 	    gaps >= VACUUM_FREE_MIN &&
 	    gaps > (v->is_at_work ? pages / 16 : pages / 8);
+	v->is_hurried =
+	    v->is_hurried && gaps > 0 && mode == DB_AUTO_VACUUM_INCREMENTAL;
+	v->is_at_work = v->is_at_work || v->is_hurried;
 	return 0;
 }
 
@@ -43,6 +75,7 @@ vacuum_turn(struct vacuum *v, struct db *db, uint64_t now_ms, bool *moved,
 	if (*moved)
 		rc = db_exec(db, DB_VACUUM_STEP, e);
 	v->is_due = v->is_at_work || rc != 0;
+	v->is_hurried = v->is_hurried && rc == 0;
 	v->at_ms = now_ms + (rc == 0 ? VACUUM_PAUSE_MS : VACUUM_RETRY_MS);
 	return rc;
 }

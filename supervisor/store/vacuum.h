@@ -5,6 +5,8 @@
  * eighth of the file is free (and more than a few MiB) and nothing was written
  * for a while, pages from its end are moved into the gaps, VACUUM_PAGES at a
  * time, until a sixteenth is: who writes meanwhile waits for one step at most.
+ * When the disk is short of room (vacuum_hurry) all of them go, at once and
+ * between two commits.
  * Only of a database that keeps account of its pages (auto_vacuum), as all do
  * that were made by this version or a later one; docs/operations.md says how an
  * older one is brought to it.
@@ -27,10 +29,17 @@ struct db;
 struct vacuum {
 	bool is_due;     /* something was written since it was looked */
 	bool is_at_work; /* between the two thresholds */
+	bool is_hurried; /* until no page is free */
 	uint64_t at_ms;  /* the next look or step */
 };
 
 void vacuum_on_write(struct vacuum *v, uint64_t now_ms);
+/* vacuum_hurry - the disk is short: all free pages go now */
+void vacuum_hurry(struct vacuum *v, uint64_t now_ms);
+/* vacuum_on_the_way - what the file will have less when its free pages are
+ * given back and the WAL is in it: room that the disk does not show yet.  (A
+ * file that keeps no account never gives it back; it is room for new rows.) */
+int vacuum_on_the_way(struct db *db, uint64_t *bytes, struct err *e) MUSTCHECK;
 /* vacuum_wait_ms - until vacuum_turn; VACUUM_NEVER: nothing to do */
 uint64_t vacuum_wait_ms(const struct vacuum *v, uint64_t now_ms);
 /* vacuum_turn - look, and do a step when there is reason to; *moved: something

@@ -423,6 +423,12 @@ writer_vacuum(struct writer *w)
 		checkpoint_on_write(&w->checkpoint, now);
 }
 
+void
+writer_shrink(struct writer *w)
+{
+	vacuum_hurry(&w->vacuum, clock_mono_ms());
+}
+
 static uint64_t
 sooner(uint64_t wait_ms, const struct vacuum *v)
 {
@@ -469,7 +475,7 @@ writer_main(void *arg)
 			writer_batch(w, list);
 		else if (queue_is_stopped(&w->queue))
 			break;
-		else
+		if (list == NULL || w->vacuum.is_hurried)
 			writer_vacuum(w);
 	}
 	writer_checkpoint(w, CHECKPOINT_TRUNCATE);

@@ -69,6 +69,9 @@ void writer_let_go(struct writer *w); /* submits all that is held */
 /* writer_is_crowded - its commits are of many: WRITER_MANY are held, or about
  */
 bool writer_is_crowded(const struct writer *w);
+/* writer_shrink - on the writer's thread: the disk is short, and the file gives
+ * back what it can (vacuum.h) */
+void writer_shrink(struct writer *w);
 /* writer_is_full - more waits than a queue should hold */
 bool writer_is_full(struct writer *w);
 void writer_stats(struct writer *w, struct store_stats *out);

@@ -249,6 +249,34 @@ def test_a_run_that_fills_the_disk_ends_and_others_go_on(disk_server):
     assert server.client().status(run["run_id"]) == view
 
 
+def test_rows_that_fill_the_disk_give_room_the_oldest_first(disk_server):
+    """What is in rows has no file that could go."""
+    disk, server = disk_server("64m", DISK_RESERVE_MB="4",
+                               HISTORY_TEXT_MB="1")
+    client = server.client()
+    commands = [{"shell": "printf %03000d 0 # " + "x" * 16000}] * 4
+
+    def run():
+        result = client.tool(
+            "run_sandbox", identifier="a", commands=commands,
+            options={"await_completion": True})
+        if result.get("isError"):
+            text = result["content"][0]["text"]
+            assert "disk is full" in text, text
+            return None
+        return result["structuredContent"]["run_id"]
+
+    runs = [wait_for(run, 60, "room") for _ in range(400)]
+    wait_for(lambda: server.get("/readyz")[0] == 200, 30, "readiness")
+    wait_for(lambda: disk.free() > 7 << 20, 30, "room on the disk")
+    assert client.request("GET", f"/mcp/runs/{runs[0]}")[0] == 404
+    assert client.status(runs[-1])["state"] == "completed"
+    # What has less than the reserve is not what fills the disk.
+    listed = client.call("list_runs", limit=1, count=True)["total"]
+    assert listed > 40
+    assert any("runs are forgotten: their rows had" in n for n in server.log)
+
+
 def files_below(path):
     return sum(len(names) for _, _, names in os.walk(path))
 

@@ -366,6 +366,143 @@ test_files_of_a_run_that_goes_on_do_not_keep_others_from_giving_theirs(
 	store_run_clear(&r);
 }
 
+/* ---- rows */
+
+#define DIGEST_BYTES (200u << 10)
+
+/* An ended run with a large row, and no file. */
+static void
+run_with_rows(struct fixture *f, uint64_t tenant, uint64_t id)
+{
+	struct store_run r;
+
+	fixture_run(&r, id, tenant, "a");
+	r.tenant = tenant;
+	fixture_insert(f, &r);
+	fixture_run_ended(&r, RUN_STATE_COMPLETED);
+	r.digest = xcalloc(1, DIGEST_BYTES);
+	r.digest_len = DIGEST_BYTES;
+	fixture_end(f, &r);
+	store_run_clear(&r);
+}
+
+static int64_t
+runs_of(struct fixture *f, uint64_t tenant)
+{
+	AUTO(auto_free)
+	char *sql = xasprintf("SELECT count(*) FROM run WHERE tenant = %llu",
+	    (unsigned long long)tenant);
+
+	return fixture_query(f, sql);
+}
+
+static int64_t
+oldest_of(struct fixture *f, uint64_t tenant)
+{
+	AUTO(auto_free)
+	char *sql = xasprintf("SELECT min(id) FROM run WHERE tenant = %llu",
+	    (unsigned long long)tenant);
+
+	return fixture_query(f, sql);
+}
+
+static void
+test_rows_beyond_the_bound_of_all_go_from_who_has_most(void **state)
+{
+	struct fixture *f = *state;
+	struct store_evicted got;
+
+	for (uint64_t i = 1; i <= 10; i++)
+		run_with_rows(f, 1, i);
+	run_with_rows(f, 2, 20);
+	run_with_rows(f, 2, 21);
+	got = evict(
+	    f, (struct store_evict_wish){.rows = 13 * (uint64_t)DIGEST_BYTES});
+	assert_int_equal(got.forgotten, 0);
+	got = evict(
+	    f, (struct store_evict_wish){.rows = 8 * (uint64_t)DIGEST_BYTES});
+	assert_int_equal(got.forgotten, 5);
+	assert_in_range(
+	    got.row_bytes, 5 * DIGEST_BYTES, 5 * DIGEST_BYTES + 5000);
+	assert_true(got.usage.row_bytes <= 8 * (uint64_t)DIGEST_BYTES);
+	assert_int_equal(runs_of(f, 1), 5);
+	assert_int_equal(oldest_of(f, 1), 6);
+	assert_int_equal(runs_of(f, 2), 2);
+	/* The newest of each stays. */
+	got = evict(f, (struct store_evict_wish){.rows = 1});
+	assert_int_equal(runs_of(f, 1), 1);
+	assert_int_equal(oldest_of(f, 1), 10);
+	assert_int_equal(runs_of(f, 2), 1);
+	assert_int_equal(oldest_of(f, 2), 21);
+}
+
+static void
+test_rows_give_room_when_files_are_not_enough(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t log = STORE_INLINE_MAX + 1;
+	struct uuid with_log = run_with(f, 1, NO_DIGESTS);
+	struct store_evicted got;
+
+	for (uint64_t i = 2; i <= 30; i++)
+		run_with_rows(f, 1, i);
+	/* A file is enough. */
+	got = evict(f,
+	    (struct store_evict_wish){
+		.free = {log, 0}, .free_rows = log, .least_rows = 0});
+	assert_int_equal(got.runs, 1);
+	assert_int_equal(got.forgotten, 0);
+	assert_false(has_log(f, &with_log));
+	/* There is no other: as many rows as are wanted, and not twice. */
+	got = evict(f,
+	    (struct store_evict_wish){.free = {10 * DIGEST_BYTES, 0},
+		.free_rows = 10 * (uint64_t)DIGEST_BYTES,
+		.least_rows = 0});
+	assert_in_range(got.forgotten, 5, 12);
+	assert_int_equal(runs_of(f, 1), 30 - (int64_t)got.forgotten);
+}
+
+static void
+test_rows_that_are_few_do_not_give_room(void **state)
+{
+	struct fixture *f = *state;
+	struct store_evicted got;
+
+	for (uint64_t i = 1; i <= 10; i++)
+		run_with_rows(f, 1, i);
+	got = evict(f,
+	    (struct store_evict_wish){.free = {100 << 20, 0},
+		.free_rows = 100 << 20,
+		.least_rows = 4 * (uint64_t)DIGEST_BYTES});
+	assert_int_equal(got.forgotten, 7);
+	assert_int_equal(runs_of(f, 1), 3);
+	assert_true(got.usage.row_bytes <= 4 * (uint64_t)DIGEST_BYTES);
+}
+
+/* Also where no eighth of the file is free. */
+static void
+test_what_rows_give_is_given_back_to_the_disk(void **state)
+{
+	struct fixture *f = *state;
+	struct store_evicted got;
+	int64_t full;
+
+	for (uint64_t i = 1; i <= 200; i++)
+		run_with_rows(f, 1, i);
+	full = fixture_query(f, "PRAGMA page_count");
+	assert_true(full > 10000);
+	got = evict(f,
+	    (struct store_evict_wish){
+		.free = {3 << 20, 0}, .free_rows = 3 << 20, .least_rows = 0});
+	assert_in_range(got.forgotten, 1, 20);
+	for (int i = 0; fixture_query(f, "PRAGMA freelist_count") > 0; i++) {
+		if (i == FIXTURE_PATIENCE_S * 100)
+			fail_msg("pages are still free");
+		(void)usleep(10000);
+	}
+	assert_true(fixture_query(f, "PRAGMA page_count") < full - 600);
+}
+
 int
 main(void)
 {
@@ -384,6 +521,10 @@ main(void)
 	    TEST(test_only_what_frees_the_disk_that_is_short_goes),
 	    TEST(test_a_disk_without_logs_does_not_keep_the_other_full),
 	    TEST(test_many_are_evicted_in_steps),
+	    TEST(test_rows_beyond_the_bound_of_all_go_from_who_has_most),
+	    TEST(test_rows_give_room_when_files_are_not_enough),
+	    TEST(test_rows_that_are_few_do_not_give_room),
+	    TEST(test_what_rows_give_is_given_back_to_the_disk),
 	    TEST(test_a_run_is_deleted_with_its_files),
 	    TEST(test_an_unfinished_run_is_not_deleted),
 	};
