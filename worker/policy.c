@@ -306,6 +306,27 @@ take_images(struct policy *p, const struct conf *c, struct err *e)
 	return 0;
 }
 
+/* It need not be here: the engine looks for it on its own host. */
+static int
+take_writes(struct policy *p, const struct conf *c, struct err *e)
+{
+	const char *device = conf_str(c, CONF_SANDBOX_WRITE_DEVICE);
+
+	p->write_bytes_s = (uint64_t)conf_int(c, CONF_SANDBOX_WRITE_MB_S) * MIB;
+	p->write_device = xstrdup(device);
+	if (device[0] == '\0' && p->write_bytes_s != 0)
+		return err_set(e, ERR_INVAL,
+		    "SANDBOX_WRITE_MB_S wants SANDBOX_WRITE_DEVICE, the disk "
+		    "of the engine's data: mcp-sandboxd doctor names it");
+	if (device[0] != '\0' &&
+	    (strncmp(device, "/dev/", 5) != 0 || strstr(device, "..") != NULL ||
+		!is_word(device + 5, 1, POLICY_WORD_MAX, "/_.-:")))
+		return err_set(e, ERR_INVAL,
+		    "SANDBOX_WRITE_DEVICE: \"%.64s\" is no device below /dev",
+		    device);
+	return 0;
+}
+
 static int
 take_runtimes(struct policy *p, const struct conf *c, struct err *e)
 {
@@ -417,7 +438,7 @@ policy_init(struct policy *p, const struct conf *c, struct err *e)
 	    read_only_paths :
 	    read_only_paths_networked;
 	if (take_images(p, c, e) != 0 || take_runtimes(p, c, e) != 0 ||
-	    take_caps(p, c, e) != 0 ||
+	    take_writes(p, c, e) != 0 || take_caps(p, c, e) != 0 ||
 	    profile_load(c, &p->seccomp, &p->seccomp_path, e) != 0) {
 		policy_clear(p);
 		return ERR_INVAL;
@@ -435,6 +456,7 @@ policy_clear(struct policy *p)
 	list_free(p->cap_add);
 	free(p->image);
 	free(p->runtime);
+	free(p->write_device);
 	free(p->seccomp);
 	free(p->seccomp_path);
 	memset(p, 0, sizeof(*p));

@@ -51,6 +51,8 @@ struct policy {
 	uint64_t tmp_bytes;
 	uint64_t disk_bytes; /* beyond its image; 0, as for the next: any */
 	uint64_t disk_inodes;
+	uint64_t write_bytes_s; /* to write_device; 0: any */
+	char *write_device;     /* of the engine's host; "" */
 	/* Of network, no-new-privileges, capabilities, system calls and paths:
 	 * a sandbox made under another policy is not taken over. */
 	char fingerprint[POLICY_FINGERPRINT_LEN + 1];

@@ -164,3 +164,18 @@ def test_a_store_in_memory_waits_for_no_disk(doctor):
     with tempfile.TemporaryDirectory(dir="/dev/shm") as data:
         os.chmod(data, 0o755)
         assert disks(doctor("--json", DATA_DIR=data))["state"] == "holds"
+
+
+def test_a_bound_of_what_is_written_holds_as_well(doctor, engine):
+    """The advice names the disk; what it says is then enough."""
+    beside = os.path.dirname(engines_data(engine))
+    with tempfile.TemporaryDirectory(dir=beside) as data:
+        found = disks(doctor("--json", DATA_DIR=data))
+        words = dict(w.split("=") for w in found["advice"].split()
+                     if w.startswith("SANDBOX_WRITE_"))
+        assert set(words) == {"SANDBOX_WRITE_MB_S", "SANDBOX_WRITE_DEVICE"}
+        found = disks(doctor("--json", DATA_DIR=data, **words))
+        assert found["state"] == "holds", found
+        words["SANDBOX_WRITE_DEVICE"] = "/dev/another"
+        found = disks(doctor("--json", DATA_DIR=data, **words))
+        assert found["state"] == "fails", found

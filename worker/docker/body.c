@@ -216,6 +216,20 @@ put_disk(json_t *o, json_t *ulimits, const struct body_create *c)
 	put(o, "StorageOpt", storage);
 }
 
+/* Of what is written there by way of its files, and synced. */
+static void
+put_writes(json_t *o, const struct policy *p)
+{
+	json_t *rate;
+
+	if (p->write_bytes_s == 0)
+		return;
+	rate = json_object();
+	put(rate, "Path", text(p->write_device));
+	put(rate, "Rate", number(p->write_bytes_s));
+	put(o, "BlkioDeviceWriteBps", list_of(rate));
+}
+
 /* What a sandbox is for: where else it cannot write. */
 static void
 put_own(json_t *tmpfs, uint64_t bytes)
@@ -247,6 +261,7 @@ put_limits(json_t *o, const struct body_create *c)
 	    number(t->cpu_shares == 0 ? CPU_SHARES : t->cpu_shares));
 	if (c->has_io_weight)
 		put(o, "BlkioWeight", number(IO_WEIGHT));
+	put_writes(o, c->policy);
 	/* What the kernel counts per user of the host, all sandboxes and
 	 * namespaces together: decision 25. */
 	(void)json_array_append_new(ulimits, ulimit("sigpending", SIGNALS_MAX));

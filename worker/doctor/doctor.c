@@ -193,33 +193,49 @@ look_at_groups(struct doctor *d)
 	    i->cpu_quota ? "yes" : "no");
 }
 
+/* What is to be done, by what is known of the engine's disk. */
+static void
+advise_on_disks(const char *node, char *out, size_t size)
+{
+	(void)snprintf(out, size,
+	    "give DATA_DIR, or front/ in it, a disk of its own%s%s%s",
+	    node[0] == '\0' ?
+		"" :
+		"; or bound what each sandbox writes: SANDBOX_WRITE_DEVICE=",
+	    node, node[0] == '\0' ? "" : " SANDBOX_WRITE_MB_S=20");
+}
+
 /* Each commit of the store waits behind what sandboxes write there. */
 static void
 look_at_disks(struct doctor *d)
 {
-	static const enum finding_state states[] = {
-	    [DISKS_APART] = FINDING_HOLDS,
-	    [DISKS_SHARED] = FINDING_FAILS,
-	    [DISKS_UNKNOWN] = FINDING_UNKNOWN};
 	static const char *const words[] = {[DISKS_APART] = "is on no disk of",
 	    [DISKS_SHARED] = "shares a disk with",
 	    [DISKS_UNKNOWN] = "may share a disk with"};
+	const struct policy *p = &d->policy;
 	AUTO(auto_free)
 	char *store = xasprintf("%s/front", conf_str(d->conf, CONF_DATA_DIR));
-	struct disks ours, theirs;
+	char advice[FINDING_TEXT_MAX];
 	enum disks_shared shared;
+	struct disks ours, theirs;
+	bool bound;
 
 	disks_below(store, &ours);
 	disks_below(d->engine.root, &theirs);
 	shared = disks_shared(&ours, &theirs);
-	findings_add(&d->found, "disks", states[shared],
-	    "give DATA_DIR, or front/ in it, a disk of its own",
-	    "the store (%s) %s the engine's data (%s)%s", store, words[shared],
-	    d->engine.root,
-	    shared == DISKS_APART ?
-		"" :
-		": what one tenant's sandboxes write delays everybody's "
-		"answers");
+	bound =
+	    p->write_bytes_s != 0 && strcmp(p->write_device, theirs.node) == 0;
+	advise_on_disks(theirs.node, advice, sizeof(advice));
+	findings_add(&d->found, "disks",
+	    shared == DISKS_APART || bound ? FINDING_HOLDS :
+		shared == DISKS_SHARED     ? FINDING_FAILS :
+					     FINDING_UNKNOWN,
+	    advice, "the store (%s) %s the engine's data (%s)%s", store,
+	    words[shared], d->engine.root,
+	    shared == DISKS_APART ? "" :
+		bound ? ", which takes SANDBOX_WRITE_MB_S from each sandbox" :
+			": what one tenant's sandboxes write delays "
+			"everybody's answers");
 }
 
 static void

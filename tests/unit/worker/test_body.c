@@ -294,6 +294,29 @@ run_tar(const char *options, const struct buf *b, char *out, size_t size)
 }
 
 static void
+test_what_is_written_is_bounded_where_it_is_configured(void **state)
+{
+	json_t *o, *all, *first;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(conf_set(conf, "SANDBOX_WRITE_MB_S", "40", &e), 0);
+	assert_int_equal(
+	    conf_set(conf, "SANDBOX_WRITE_DEVICE", "/dev/mapper/a-b", &e), 0);
+	take_policy();
+	o = build(BACKEND_STDIO_NONE);
+	all = json_object_get(
+	    json_object_get(o, "HostConfig"), "BlkioDeviceWriteBps");
+	assert_int_equal(json_array_size(all), 1);
+	first = json_array_get(all, 0);
+	assert_string_equal(json_string_value(json_object_get(first, "Path")),
+	    "/dev/mapper/a-b");
+	assert_int_equal(json_integer_value(json_object_get(first, "Rate")),
+	    INT64_C(40) << 20);
+	json_decref(o);
+}
+
+static void
 test_the_build_context_has_one_file(void **state)
 {
 	static const size_t sizes[] = {0, 1, 511, 512, 513, 70000};
@@ -389,6 +412,7 @@ main(void)
 	    TEST(test_a_stream_is_open_for_one_client_without_a_terminal),
 	    TEST(test_a_bridge_is_only_there_when_configured),
 	    TEST(test_runtime_and_privileges_follow_the_configuration),
+	    TEST(test_what_is_written_is_bounded_where_it_is_configured),
 	    TEST(test_the_build_context_has_one_file),
 	    TEST(test_a_file_that_does_not_fit_is_refused),
 	    TEST(test_filters_ask_for_our_label_only),

@@ -203,6 +203,28 @@ test_what_the_agent_needs_is_not_the_commands(void **state)
 }
 
 static void
+test_a_bound_of_writes_is_of_a_device(void **state)
+{
+	static const char *const bad[] = {"sda", "/dev/", "/dev/../etc/passwd",
+	    "/dev/s da", "/tmp/x", "/dev/sda\""};
+	struct fixture *f = *state;
+	struct err e;
+
+	set(f, "SANDBOX_WRITE_MB_S", "40");
+	assert_int_equal(policy_init(&f->policy, f->conf, &e), ERR_INVAL);
+	assert_non_null(strstr(e.msg, "SANDBOX_WRITE_DEVICE"));
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		set(f, "SANDBOX_WRITE_DEVICE", bad[i]);
+		assert_int_equal(
+		    policy_init(&f->policy, f->conf, &e), ERR_INVAL);
+		assert_non_null(strstr(e.msg, "SANDBOX_WRITE_DEVICE"));
+	}
+	set(f, "SANDBOX_WRITE_DEVICE", "/dev/disk/by-path/pci-0000:00:1f.2");
+	take(f);
+	assert_int_equal(f->policy.write_bytes_s, 40 << 20);
+}
+
+static void
 test_an_unknown_capability_is_refused_by_name(void **state)
 {
 	struct fixture *f = *state;
@@ -300,6 +322,7 @@ main(void)
 	    TEST(test_capabilities_are_taken_with_and_without_their_prefix),
 	    TEST(test_the_agent_always_has_its_two_capabilities),
 	    TEST(test_what_the_agent_needs_is_not_the_commands),
+	    TEST(test_a_bound_of_writes_is_of_a_device),
 	    TEST(test_an_unknown_capability_is_refused_by_name),
 	    TEST(test_an_unknown_capability_is_left_out_when_not_strict),
 	    TEST(test_an_unknown_capability_is_passed_on_when_told_so),
