@@ -133,6 +133,9 @@ http_conn_set_state(struct http_conn *c, enum http_conn_state state)
 	const struct http_limits *l = &c->server->limits;
 
 	c->state = state;
+	if (state > HTTP_CONN_READING || state == HTTP_CONN_IDLE)
+		http_input_count(
+		    c, evbuffer_get_length(bufferevent_get_input(c->bev)));
 	if (state <= HTTP_CONN_READING)
 		http_places_rest(c);
 	else
@@ -189,6 +192,7 @@ http_conn_request_done_cb(struct evhttp_request *req, void *arg)
 	http_conn_set_state(c, HTTP_CONN_IDLE);
 	if (waiting > 0) { /* pipelined */
 		c->request_bytes = waiting;
+		c->request_since_ms = clock_mono_ms();
 		http_head_take_end(
 		    &c->head, bufferevent_get_input(c->bev), waiting);
 		http_conn_set_state(c, HTTP_CONN_READING);
@@ -203,13 +207,14 @@ static void
 conn_input_cb(
     struct evbuffer *buf, const struct evbuffer_cb_info *info, void *arg)
 {
-	struct http_conn *c = arg;
-	struct http_server *s = c->server;
+	struct http_conn *c = arg, *old;
 
-	s->input_bytes += info->n_added;
-	s->input_bytes -= info->n_deleted;
+	if (c->state > HTTP_CONN_READING)
+		http_input_count(c, evbuffer_get_length(buf));
 	if (info->n_added == 0 || c->state > HTTP_CONN_READING)
 		return;
+	if (c->request_bytes == 0)
+		c->request_since_ms = clock_mono_ms();
 	c->request_bytes += info->n_added;
 	http_head_take_end(&c->head, buf, info->n_added);
 	if (c->state == HTTP_CONN_IDLE) {
@@ -218,13 +223,15 @@ conn_input_cb(
 		c->state = HTTP_CONN_READING; /* FRESH: its time runs on */
 		http_places_rest(c);
 	}
+	if (c->refuse != 0)
+		return;
 	if (c->head.chunks.fault != NULL) {
 		c->refuse_text = c->head.chunks.fault;
 		http_conn_refuse_later(c, 400);
 	}
-	if (s->input_bytes > HTTP_INPUT_TOTAL_MAX &&
-	    evbuffer_get_length(buf) > HTTP_INPUT_FAIR)
-		http_conn_refuse_later(c, 503);
+	http_input_count(c, c->request_bytes);
+	while ((old = http_input_take_excess(c->server)) != NULL)
+		http_conn_refuse_later(old, 503);
 }
 
 /* evhttp answers some errors itself, in HTML, before any handler is asked (an
@@ -331,7 +338,7 @@ conn_unwatch(struct http_conn *c)
 {
 	struct evbuffer *in = bufferevent_get_input(c->bev);
 
-	c->server->input_bytes -= evbuffer_get_length(in);
+	http_input_count(c, 0);
 	http_waiting_count(c, 0);
 	(void)evbuffer_remove_cb_entry(in, c->in_cb);
 	(void)evbuffer_remove_cb_entry(

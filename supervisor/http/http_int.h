@@ -92,7 +92,9 @@ struct http_conn {
 	struct http_head head;
 	uint64_t drained; /* bytes of answers the kernel took */
 	uint64_t drained_seen;
-	size_t request_bytes; /* of the request on its way in */
+	size_t request_bytes;      /* of the request on its way in */
+	uint64_t request_since_ms; /* its first bytes */
+	size_t input_bytes;        /* counted in the server's */
 	enum http_conn_state state;
 	int fd;
 	struct netaddr peer;
@@ -158,7 +160,7 @@ struct http_server {
 	struct event handshake_turn;
 	struct http_linger_list lingers;
 	unsigned int nlingers;
-	size_t input_bytes;
+	size_t input_bytes;    /* of requests that are not whole, of all */
 	uint64_t memory_bytes; /* of answers that wait, of all */
 	struct http_waiting *waiting;
 	uint32_t id_start;
@@ -278,6 +280,12 @@ void http_conn_write_now(const struct http_conn *c); /* what its output has */
 /* http_conn_refuse_later - from a later turn: answer status, close; -1: just
  * close */
 void http_conn_refuse_later(struct http_conn *c, int status);
+
+/* http_input.c */
+void http_input_count(struct http_conn *c, size_t n); /* it has so much now */
+/* http_input_take_excess - one that is to be refused, as all have too much; it
+ * does not count any more.  NULL: they have not */
+struct http_conn *http_input_take_excess(struct http_server *s);
 
 /* http_large.c */
 void http_large_open(struct http_server *s); /* as s->limits says */

@@ -441,6 +441,99 @@ unfinished_bodies_are_bounded_together(void **state)
 	free(at);
 }
 
+enum {
+	HOGS = 40,
+	HOG_BYTES = (2u << 20) - 64
+};
+
+/* A body that never comes whole; in chunks of 60,000 bytes or as it is. */
+static char *
+hog_body(bool chunked)
+{
+	char *body = xcalloc(1, HOG_BYTES + 1);
+
+	memset(body, 'x', HOG_BYTES);
+	for (size_t at = 0; chunked && at + 60008 < HOG_BYTES; at += 60008) {
+		memcpy(body + at, "ea60\r\n", 6);
+		memcpy(body + at + 60006, "\r\n", 2);
+	}
+	return body;
+}
+
+/* All of them have sent all of it, or were refused; how many were. */
+static unsigned int
+hogs_send(struct raw hogs[HOGS], const char *body, bool chunked)
+{
+	uint64_t until = clock_mono_ms() + RAW_PATIENCE_MS;
+	size_t n = chunked ? HOG_BYTES / 60008 * 60008 : HOG_BYTES;
+	size_t at[HOGS] = {0}, busy = HOGS;
+	unsigned int refused = 0;
+
+	while (busy > 0 && clock_mono_ms() < until) {
+		busy = 0;
+		refused = 0;
+		for (size_t i = 0; i < HOGS; i++) {
+			raw_receive(&hogs[i]);
+			refused += raw_has(&hogs[i], " 503 ");
+			if (hogs[i].ended || at[i] == n)
+				continue;
+			at[i] +=
+			    raw_try_send(&hogs[i], body + at[i], n - at[i]);
+			busy++;
+		}
+		raw_turn(server.base);
+	}
+	assert_int_equal(busy, 0);
+	return refused;
+}
+
+static void
+check_newcomer_beside_hogs(const char *head, bool chunked)
+{
+	struct raw hogs[HOGS], newcomer;
+	char *body = hog_body(chunked);
+	char *whole = xcalloc(1, (1u << 20) + 200);
+	int n;
+
+	for (size_t i = 0; i < HOGS; i++) {
+		raw_open(&hogs[i], server.port, 0);
+		raw_send(&hogs[i], server.base, head);
+	}
+	assert_in_range(hogs_send(hogs, body, chunked), 1, HOGS - 16);
+	raw_open(&newcomer, server.port, 0);
+	n = snprintf(whole, 200,
+	    "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: %u\r\n\r\n",
+	    1u << 20);
+	memset(whole + n, 'y', 1u << 20);
+	raw_send(&newcomer, server.base, whole);
+	raw_wait_for(&newcomer, server.base, "HTTP/1.1 ");
+	assert_true(raw_has(&newcomer, " 200 "));
+	raw_close(&newcomer);
+	for (size_t i = 0; i < HOGS; i++)
+		raw_close(&hogs[i]);
+	free(whole);
+	free(body);
+}
+
+static void
+who_sends_without_end_gives_way_to_who_has_just_come(void **state)
+{
+	(void)state;
+	check_newcomer_beside_hogs("POST /echo HTTP/1.1\r\nHost: h\r\n"
+				   "Content-Length: 2097152\r\n\r\n",
+	    false);
+}
+
+/* Which evhttp takes out of its input one by one. */
+static void
+chunks_of_unfinished_bodies_count_as_well(void **state)
+{
+	(void)state;
+	check_newcomer_beside_hogs("POST /echo HTTP/1.1\r\nHost: h\r\n"
+				   "Transfer-Encoding: chunked\r\n\r\n",
+	    true);
+}
+
 int
 main(void)
 {
@@ -464,6 +557,8 @@ main(void)
 	    USUAL(accepting_pauses_while_descriptors_are_scarce),
 	    USUAL(accepting_goes_on_when_descriptors_are_free_again),
 	    USUAL(unfinished_bodies_are_bounded_together),
+	    USUAL(who_sends_without_end_gives_way_to_who_has_just_come),
+	    USUAL(chunks_of_unfinished_bodies_count_as_well),
 	};
 
 	return cmocka_run_group_tests_name("http_conn", tests, NULL, NULL);
