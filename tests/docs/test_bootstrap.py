@@ -41,7 +41,12 @@ class Tree:
         self.name = subprocess.run(
             ["cksum"], input=self.path, text=True, capture_output=True,
             check=True).stdout.split()[0]
-        self.place = f"/var/lib/mcp-sandboxd/{self.name}"
+        # Seen under one path by the engine, too: its tests may have a root
+        # of their own (tests/fresh).
+        self.outside = tempfile.mkdtemp(prefix="mcp-sandboxd-place-")
+        os.chmod(self.outside, 0o755)
+        self.env["BOOTSTRAP_PLACE"] = self.outside
+        self.place = os.path.join(self.outside, self.name)
         self.run_place = f"/run/mcp-sandboxd-{self.name}"
 
     def file(self, *names):
@@ -88,7 +93,7 @@ def make_tree():
 
     yield make
     for top, tree in made:
-        for path in (top, tree.place, tree.run_place):
+        for path in (top, tree.outside, tree.run_place):
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -111,12 +116,17 @@ def test_stop_leaves_nothing_of_the_engine_in_run(tree):
 
 @needs_root
 def test_data_is_in_the_tree_or_where_the_users_reach_it(make_tree):
-    for mode, where in ((0o755, None), (0o700, "place")):
-        tree = make_tree(mode, below="of/root")
-        data = tree.place if where else tree.path
+    tree = make_tree(0o755, below="of/root")
+    done = tree("stop", "--all")
+    assert f"no server ran with DATA_DIR={tree.path}/data" in done.stdout
+    tree = make_tree(0o700, below="of/root")
+    for place in (tree.outside, "/var/lib/mcp-sandboxd"):
+        if place != tree.outside:
+            del tree.env["BOOTSTRAP_PLACE"]
         done = tree("stop", "--all")
         assert done.returncode == 0, done.stderr
-        assert f"no server ran with DATA_DIR={data}/data" in done.stdout
+        assert (f"no server ran with DATA_DIR={place}/{tree.name}/data"
+                in done.stdout)
     # As root alone nobody is shut out.
     done = tree("stop", "--all", RUN_AS_FRONT="", RUN_AS_WORKER="")
     assert f"no server ran with DATA_DIR={tree.path}/data" in done.stdout
