@@ -49,11 +49,13 @@ def test_a_file_is_meant_from_where_the_caller_is(run, tmp_path, monkeypatch):
     assert "docs (gcc)" not in found
 
 
-def test_options_alone_are_for_every_suite(run, tmp_path):
-    found = jobs(run, tmp_path, "-k", "a_name")
+@pytest.mark.parametrize("name", ["a_name", "agent"])
+def test_options_alone_are_for_every_suite(run, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(os.path.join(TOP, "tests"))  # where "agent" is a folder
+    found = jobs(run, tmp_path, "-k", name)
     for suite, _ in run.SUITES:
         assert found[f"{suite} (gcc)"][-3:] == [
-            "-k", "a_name", os.path.join(TOP, "tests", suite)]
+            "-k", name, os.path.join(TOP, "tests", suite)]
 
 
 @pytest.mark.parametrize("name", [
