@@ -238,6 +238,15 @@ def test_a_server_that_ends_at_its_start_shows_why(make_tree, build):
     assert "begun" not in done.stderr
 
 
+def test_a_wait_is_by_the_clock(tree):
+    """Not by counting tries, of which each may take its time."""
+    done = subprocess.run(
+        ["bash", "-c", ". bootstrap.d/engine.sh; n=0; slow() { n=$((n + 1)); "
+         "SECONDS=$((SECONDS + 20)); false; }; await 30 slow; echo $? $n"],
+        cwd=tree.path, text=True, capture_output=True, check=True, timeout=60)
+    assert done.stdout == "1 2\n"
+
+
 # ---- check and what it brings
 
 @pytest.fixture
