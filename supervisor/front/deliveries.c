@@ -2,12 +2,16 @@
  * A delivery is a webhook that is enabled, with its reader of events:
  *
  *	ASKED	the reader will tell the next event (on_page)
- *	READY	in the list of those that may be sent
- *	SENT	in the postbox (posted_cb)
+ *	READY	its mailing waits for its turn (hook_turns.h)
+ *	SENT	its mailing is in the postbox (mailed_cb)
  *	RESTS	until its timer: the event was not taken
  *
  * Of an event there is the text of its body in memory while it is READY, SENT
  * or RESTS, so that it is the same each time.
+ *
+ * A mailing is one request: it has a place among those of its tenant and host
+ * until it is answered, whatever becomes of its webhook meanwhile.  Else who
+ * changes or deletes a webhook would have one more place each time.
  */
 #include "supervisor/front/deliveries.h"
 
@@ -19,6 +23,7 @@
 
 #include "common/clock.h"
 #include "common/conf.h"
+#include "common/hashmap.h"
 #include "common/js.h"
 #include "common/log.h"
 #include "common/timer.h"
@@ -28,6 +33,7 @@
 #include "supervisor/core/tenants.h"
 #include "supervisor/core/webhooks.h"
 #include "supervisor/front/event_view.h"
+#include "supervisor/front/hook_turns.h"
 
 #define ID_MAX 64
 #define AGAIN_MS 1000 /* after the database could not be read */
@@ -43,25 +49,39 @@ enum delivery_state {
 struct delivery {
 	struct deliveries *all;
 	struct webhook *w;
+	struct hash_entry by_webhook;
 	struct event_reader *reader;
 	struct timer *timer;
 	enum delivery_state state;
-	uint64_t letter;
-	uint64_t seq; /* of the event */
+	struct mailing *mailing; /* while READY or SENT */
+	uint64_t seq;            /* of the event */
 	enum event_kind kind;
 	int64_t at_ms;
 	char id[ID_MAX];
 	char *body; /* NULL: none yet */
 	char host[WEBURL_HOST_MAX + 1];
-	TAILQ_ENTRY(delivery) link;  /* of all */
-	TAILQ_ENTRY(delivery) ready; /* of those that are READY */
+	TAILQ_ENTRY(delivery) link; /* of all */
 };
 TAILQ_HEAD(delivery_list, delivery);
+
+struct mailing {
+	struct deliveries *all;
+	struct hook_turn turn;
+	uint64_t letter;    /* 0: not in the postbox */
+	struct delivery *d; /* NULL: it is gone, or this is a test */
+	postbox_cb done;    /* of a test */
+	void *arg;
+	TAILQ_ENTRY(mailing) link; /* of all */
+};
+TAILQ_HEAD(mailing_list, mailing);
 
 struct deliveries {
 	struct deliveries_parts parts;
 	struct delivery_list list;
-	struct delivery_list ready;
+	struct hashmap by_webhook;
+	struct mailing_list mailings;
+	struct hook_turns *turns;
+	struct timer *pump;
 	struct deliveries_counts counts;
 };
 
@@ -96,6 +116,86 @@ take_event(struct delivery *d, const struct store_event *row)
 	    row->at_ms);
 }
 
+/* ---- mailings */
+
+static struct mailing *
+mailing_new(struct deliveries *all, struct delivery *d)
+{
+	struct mailing *m = xcalloc(1, sizeof(*m));
+
+	m->all = all;
+	m->d = d;
+	TAILQ_INSERT_TAIL(&all->mailings, m, link);
+	return m;
+}
+
+static void
+mailing_free(struct mailing *m)
+{
+	struct deliveries *all = m->all;
+
+	hook_turns_leave(all->turns, &m->turn);
+	postbox_forget(all->parts.postbox, m->letter);
+	TAILQ_REMOVE(&all->mailings, m, link);
+	free(m);
+	if (!timer_is_set(all->pump))
+		timer_set_ms(all->pump, 0);
+}
+
+/* Its delivery goes on without it, or ends; what is sent is still answered. */
+static void
+mailing_release(struct mailing *m)
+{
+	if (m == NULL)
+		return;
+	if (m->d != NULL)
+		m->d->mailing = NULL;
+	m->d = NULL;
+	if (m->letter == 0)
+		mailing_free(m);
+}
+
+static void posted(struct delivery *d, const struct postbox_answer *a);
+
+static void
+mailed_cb(const struct postbox_answer *a, void *arg)
+{
+	struct mailing *m = arg;
+	struct delivery *d = m->d;
+	postbox_cb done = m->done;
+	void *done_arg = m->arg;
+
+	m->letter = 0;
+	if (d != NULL)
+		d->mailing = NULL;
+	mailing_free(m);
+	if (d != NULL)
+		posted(d, a);
+	if (done != NULL)
+		done(a, done_arg);
+}
+
+static int
+put(struct mailing *m, const struct webhook *w, const char *id,
+    const char *body, struct err *e)
+{
+	const struct span text = {(const uint8_t *)body, strlen(body)};
+	int64_t now_s = clock_wall_ms() / 1000;
+	char signature[WEBHOOK_SIGNATURE_MAX];
+
+	if (webhook_sign(w, id, now_s, &text, signature, e) != 0)
+		return e->code;
+	m->letter = postbox_put_hook(m->all->parts.postbox,
+	    &(struct postbox_hook){.tenant = w->row.tenant,
+		.url = w->row.url,
+		.id = id,
+		.timestamp_s = now_s,
+		.signature = signature,
+		.body = text},
+	    mailed_cb, m);
+	return 0;
+}
+
 /* ---- sending */
 
 static uint64_t
@@ -114,12 +214,18 @@ ask_next(struct delivery *d)
 	event_reader_next(d->reader);
 }
 
+/* Many may be so in a turn: the next turn sends. */
 static void
 be_ready(struct delivery *d)
 {
+	struct deliveries *all = d->all;
+
 	d->state = DELIVERY_READY;
-	TAILQ_INSERT_TAIL(&d->all->ready, d, ready);
-	deliveries_pump(d->all);
+	d->mailing = mailing_new(all, d);
+	hook_turns_wait(
+	    all->turns, &d->mailing->turn, d->w->row.tenant, d->host);
+	if (!timer_is_set(all->pump))
+		timer_set_ms(all->pump, 0);
 }
 
 static void
@@ -158,17 +264,13 @@ fail(struct delivery *d, uint32_t after_s, const char *why)
 	rest(d, delay_ms);
 }
 
+/* One that was cut counts, too: what ends the courier each time must not be
+ * sent again at once, and for ever. */
 static void
-posted_cb(const struct postbox_answer *a, void *arg)
+posted(struct delivery *d, const struct postbox_answer *a)
 {
-	struct delivery *d = arg;
 	char why[WEBHOOK_WHY_MAX + 1];
 
-	d->letter = 0;
-	if (a->is_cut) {
-		be_ready(d);
-		return;
-	}
 	if (a->status >= 200 && a->status < 300) {
 		d->all->counts.taken++;
 		webhook_taken(d->w, d->seq, d->at_ms);
@@ -187,72 +289,32 @@ posted_cb(const struct postbox_answer *a, void *arg)
 	fail(d, a->retry_after_s, why);
 }
 
-struct mail {
-	const char *id;
-	const char *body;
-	postbox_cb done;
-	void *arg;
-};
-
-static int
-put(struct deliveries *all, const struct webhook *w, const struct mail *m,
-    uint64_t *letter, struct err *e)
-{
-	const struct span text = {(const uint8_t *)m->body, strlen(m->body)};
-	int64_t now_s = clock_wall_ms() / 1000;
-	char signature[WEBHOOK_SIGNATURE_MAX];
-
-	if (webhook_sign(w, m->id, now_s, &text, signature, e) != 0)
-		return e->code;
-	*letter = postbox_put_hook(all->parts.postbox,
-	    &(struct postbox_hook){.url = w->row.url,
-		.id = m->id,
-		.timestamp_s = now_s,
-		.signature = signature,
-		.body = text},
-	    m->done, m->arg);
-	return 0;
-}
-
 static void
 send_now(struct delivery *d)
 {
-	const struct mail m = {d->id, d->body, posted_cb, d};
 	struct err e;
 
-	TAILQ_REMOVE(&d->all->ready, d, ready);
 	d->state = DELIVERY_SENT;
-	if (put(d->all, d->w, &m, &d->letter, &e) != 0)
-		fail(d, 0, e.msg);
-}
-
-/* How many of those that are sent are to that host, or of that tenant. */
-static bool
-is_crowded(const struct delivery *d)
-{
-	unsigned int host = 0, tenant = 0;
-	const struct delivery *other;
-
-	TAILQ_FOREACH (other, &d->all->list, link) {
-		if (other->state != DELIVERY_SENT)
-			continue;
-		host += strcmp(other->host, d->host) == 0;
-		tenant += other->w->row.tenant == d->w->row.tenant;
-	}
-	return host >= DELIVERIES_PER_HOST || tenant >= DELIVERIES_PER_TENANT;
+	if (put(d->mailing, d->w, d->id, d->body, &e) == 0)
+		return;
+	mailing_release(d->mailing);
+	fail(d, 0, e.msg);
 }
 
 void
 deliveries_pump(struct deliveries *all)
 {
-	struct delivery *d, *next;
+	struct hook_turn *t;
 
-	for (d = TAILQ_FIRST(&all->ready);
-	     d != NULL && postbox_has_room(all->parts.postbox); d = next) {
-		next = TAILQ_NEXT(d, ready);
-		if (!is_crowded(d))
-			send_now(d);
-	}
+	while ((t = hook_turns_next(
+		    all->turns, postbox_room(all->parts.postbox))) != NULL)
+		send_now(CONTAINER_OF(t, struct mailing, turn)->d);
+}
+
+static void
+pump_cb(void *arg)
+{
+	deliveries_pump(arg);
 }
 
 static void
@@ -319,24 +381,25 @@ static const struct event_reader_ops reader_ops = {
 
 /* ---- webhooks */
 
+static uint64_t
+key_of(const struct webhook *w)
+{
+	return (uint64_t)(uintptr_t)w;
+}
+
 static struct delivery *
 find(const struct deliveries *all, const struct webhook *w)
 {
-	struct delivery *d;
-
-	TAILQ_FOREACH (d, &all->list, link)
-		if (d->w == w)
-			return d;
-	return NULL;
+	return HASH_OBJECT(hashmap_get_u64(&all->by_webhook, key_of(w)),
+	    struct delivery, by_webhook);
 }
 
 static void
 delivery_end(struct delivery *d)
 {
-	if (d->state == DELIVERY_READY)
-		TAILQ_REMOVE(&d->all->ready, d, ready);
+	mailing_release(d->mailing);
 	TAILQ_REMOVE(&d->all->list, d, link);
-	postbox_forget(d->all->parts.postbox, d->letter);
+	hashmap_del(&d->all->by_webhook, &d->by_webhook);
 	event_reader_close(d->reader);
 	timer_free(d->timer);
 	free(d->body);
@@ -356,6 +419,8 @@ delivery_begin(struct deliveries *all, struct webhook *w)
 	d->w = w;
 	d->timer = timer_new(all->parts.base, timer_cb, d);
 	TAILQ_INSERT_TAIL(&all->list, d, link);
+	hashmap_put(
+	    &all->by_webhook, &d->by_webhook, hashmap_key_u64(key_of(w)));
 	if (weburl_parse(w->row.url, &url, &e) == 0)
 		memcpy(d->host, url.host, sizeof(d->host));
 	if (webhook_parse_kinds(w->row.kinds, &filter.kinds, &e) != 0)
@@ -391,20 +456,39 @@ static const struct webhooks_ops hooks_ops = {on_changed, on_gone};
 
 /* ---- a test */
 
+/* It has a place as any other, or none: NULL. */
+static struct mailing *
+begin_test(struct deliveries *all, const struct webhook *w, struct err *e)
+{
+	struct mailing *m = mailing_new(all, NULL);
+	struct weburl url = {.host = ""};
+	struct err own;
+
+	(void)!weburl_parse(w->row.url, &url, &own);
+	if (hook_turns_take(all->turns, &m->turn, w->row.tenant, url.host,
+		postbox_room(all->parts.postbox)))
+		return m;
+	mailing_free(m);
+	(void)err_set(e, ERR_LIMIT,
+	    "as many requests as may be are under way to this host (%d) or for "
+	    "this tenant (%d), or what sends them is just started again: try "
+	    "again in some seconds",
+	    HOOK_TURNS_PER_HOST, HOOK_TURNS_PER_TENANT);
+	return NULL;
+}
+
 int
 deliveries_test(struct deliveries *all, const struct webhook *w,
     postbox_cb done, void *arg, struct err *e)
 {
+	struct mailing *m = begin_test(all, w, e);
 	int64_t now_ms = clock_wall_ms();
 	char id[ID_MAX], time[CLOCK_TEXT_MAX], of[UUID_TEXT_LEN + 1];
 	AUTO(auto_free) char *body = NULL;
 	struct uuid uuid;
-	uint64_t letter;
 
-	if (!postbox_has_room(all->parts.postbox))
-		return err_set(e, ERR_LIMIT,
-		    "too many webhooks are being sent, or what sends them is "
-		    "just started again: try again in a second");
+	if (m == NULL)
+		return e->code;
 	uuid_timed(&uuid);
 	uuid_format(&uuid, of);
 	(void)snprintf(id, sizeof(id), "test_%s", of);
@@ -413,7 +497,13 @@ deliveries_test(struct deliveries *all, const struct webhook *w,
 	body = xasprintf("{\"type\":\"webhook.test\",\"timestamp\":\"%s\","
 			 "\"data\":{\"webhook_id\":\"%s\"}}",
 	    time, of);
-	return put(all, w, &(struct mail){id, body, done, arg}, &letter, e);
+	if (put(m, w, id, body, e) != 0) {
+		mailing_release(m);
+		return e->code;
+	}
+	m->done = done;
+	m->arg = arg;
+	return 0;
 }
 
 /* ---- life */
@@ -436,7 +526,9 @@ deliveries_new(const struct deliveries_parts *parts)
 
 	all->parts = *parts;
 	TAILQ_INIT(&all->list);
-	TAILQ_INIT(&all->ready);
+	TAILQ_INIT(&all->mailings);
+	all->turns = hook_turns_new();
+	all->pump = timer_new(parts->base, pump_cb, all);
 	webhooks_on_change(parts->webhooks, &hooks_ops, all);
 	return all;
 }
@@ -445,11 +537,17 @@ void
 deliveries_free(struct deliveries *all)
 {
 	struct delivery *d;
+	struct mailing *m;
 
 	if (all == NULL)
 		return;
 	webhooks_on_change(all->parts.webhooks, NULL, NULL);
 	while ((d = TAILQ_FIRST(&all->list)) != NULL)
 		delivery_end(d);
+	while ((m = TAILQ_FIRST(&all->mailings)) != NULL)
+		mailing_free(m);
+	hashmap_clear(&all->by_webhook);
+	hook_turns_free(all->turns);
+	timer_free(all->pump);
 	free(all);
 }

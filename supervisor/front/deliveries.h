@@ -1,10 +1,8 @@
 /*
  * deliveries.h - events on their way to webhooks
  *
- * One at a time of each webhook, in order; of all that are due, those that
- * wait longest first, but no more at a time to one host than
- * DELIVERIES_PER_HOST and of one tenant than DELIVERIES_PER_TENANT: who does
- * not answer delays itself.
+ * One at a time of each webhook, in order; which one is next, of all that are
+ * due, hook_turns.h says: who does not answer delays itself.
  */
 #ifndef FRONT_DELIVERIES_H
 #define FRONT_DELIVERIES_H
@@ -12,9 +10,6 @@
 #include "common/base.h"
 #include "common/err.h"
 #include "supervisor/front/postbox.h"
-
-#define DELIVERIES_PER_HOST 4
-#define DELIVERIES_PER_TENANT 8
 
 struct conf;
 struct deliveries;
@@ -44,8 +39,9 @@ void deliveries_free(struct deliveries *all); /* NULL is fine */
 /* deliveries_pump - the postbox has room */
 void deliveries_pump(struct deliveries *all);
 struct deliveries_counts deliveries_counts(const struct deliveries *all);
-/* deliveries_test - an event that did not happen, now, once.  ERR_LIMIT: there
- * is no room; ERR_NO_SECRET_KEY */
+/* deliveries_test - an event that did not happen, now, once; one of those of
+ * its tenant and host while it is under way.  ERR_LIMIT: there are as many as
+ * may be; ERR_NO_SECRET_KEY */
 int deliveries_test(struct deliveries *all, const struct webhook *w,
     postbox_cb done, void *arg, struct err *e) MUSTCHECK;
 

@@ -77,7 +77,7 @@ static void
 cut_all(struct postbox *b)
 {
 	const struct postbox_answer a = {
-	    .why = "what sends it ended; it is sent again", .is_cut = true};
+	    .why = "what sends it ended while it was under way"};
 
 	for (size_t i = 0; i < POSTBOX_MAX; i++)
 		if (b->letters[i].number != 0)
@@ -110,10 +110,10 @@ postbox_attach(struct postbox *b, int fd)
 
 /* ---- sending */
 
-bool
-postbox_has_room(const struct postbox *b)
+size_t
+postbox_room(const struct postbox *b)
 {
-	return b->chan != NULL && b->count < POSTBOX_MAX;
+	return b->chan == NULL ? 0 : POSTBOX_MAX - b->count;
 }
 
 static uint64_t
@@ -136,6 +136,7 @@ postbox_put_hook(struct postbox *b, const struct postbox_hook *hook,
 
 	msg_send_post_hook(b->chan,
 	    &(struct msg_post_hook){.id = number,
+		.tenant = hook->tenant,
 		.url = hook->url,
 		.hook_id = hook->id,
 		.timestamp_s = hook->timestamp_s,
@@ -171,7 +172,7 @@ room_cb(void *arg)
 {
 	struct postbox *b = arg;
 
-	if (postbox_has_room(b))
+	if (postbox_room(b) > 0)
 		b->on_room(b->arg);
 }
 

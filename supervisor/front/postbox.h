@@ -2,8 +2,9 @@
  * postbox.h - what the front has sent by the courier, and what came of it
  *
  * A request is given to mcp-sandboxd-courier (supervisor/courier) and answered
- * once.  When that process ends, what it had under way is answered as not sent:
- * it may have been all the same.
+ * once.  When that process ends, what it had under way is answered with status
+ * 0 as any other failure is: it may have been sent all the same, and one of
+ * these may be why it ended.
  */
 #ifndef FRONT_POSTBOX_H
 #define FRONT_POSTBOX_H
@@ -19,12 +20,12 @@ struct postbox_answer {
 	uint32_t status; /* of HTTP; 0: none, and why says why */
 	uint32_t retry_after_s;
 	const char *why;
-	bool is_cut; /* the courier ended: nobody is to blame */
 };
 /* May put in the next. */
 typedef void (*postbox_cb)(const struct postbox_answer *a, void *arg);
 
 struct postbox_hook {
+	uint64_t tenant;
 	const char *url;
 	const char *id;
 	int64_t timestamp_s;
@@ -38,7 +39,8 @@ struct postbox *postbox_new(
 void postbox_free(struct postbox *b); /* answers nobody; NULL is fine */
 /* postbox_attach - the channel to the courier, ours; a newer one replaces it */
 void postbox_attach(struct postbox *b, int fd);
-bool postbox_has_room(const struct postbox *b);
+/* postbox_room - how many more requests it takes now */
+size_t postbox_room(const struct postbox *b);
 
 /* postbox_put_hook, postbox_put_spans - only with room; all of it is copied.
  * Its number, never 0 and never given again. */

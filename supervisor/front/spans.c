@@ -189,8 +189,6 @@ posted_cb(const struct postbox_answer *a, void *arg)
 	char why[128];
 
 	s->letter = 0;
-	if (a->is_cut) /* again with its room: spans_pump */
-		return;
 	if (a->status >= 200 && a->status < 300) {
 		metric_add(METRIC_SPANS_TOTAL, s->batch_count);
 		end_batch(s);
@@ -221,7 +219,7 @@ send_batch(struct spans *s)
 void
 spans_pump(struct spans *s)
 {
-	if (s->letter != 0 || s->rests || !postbox_has_room(s->parts.postbox))
+	if (s->letter != 0 || s->rests || postbox_room(s->parts.postbox) == 0)
 		return;
 	if (s->batch_count == 0) {
 		/* Some more may come together. */

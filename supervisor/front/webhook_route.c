@@ -312,11 +312,12 @@ make_webhook(struct webhook_change *c, char secret[WEBHOOK_SECRET_TEXT_MAX],
 {
 	const struct tenant *n =
 	    tenants_find(core_tenants(c->f->core), c->tenant);
+	int rc = check_room(c, e);
 
 	if (n == NULL || n->row.deleted_ms != 0)
 		return err_set(e, ERR_NOTFOUND, "no such tenant");
-	if (check_room(c, e) != 0)
-		return e->code;
+	if (rc != 0)
+		return rc;
 	c->status = 201;
 	return webhook_make(
 	    c->f->webhooks, c->tenant, &c->ask.wish, secret, out, e);

@@ -402,16 +402,83 @@ def test_a_server_without_them_says_so(server, client):
     assert server.pids("courier") == []
 
 
+def tenant(server, name, *settings):
+    ctl(server, "tenant", "add", name, *settings)
+    made = json.loads(ctl(server, "--json", "token", "add", name))
+    return server.client(token=made["token"])
+
+
+def test_the_bound_of_a_host_is_each_tenants_own(make_server, receiver):
+    hanging, well = receiver(), receiver()
+    hanging.answer = lambda got: None
+    server = make_server(env=ON)
+    theirs, mine = tenant(server, "acme"), tenant(server, "beta")
+    hooks = [add(theirs, hanging.url) for _ in range(5)]
+    add(mine, well.url)  # of the same host
+    theirs.run("box", "true")
+    wait_for(lambda: len(hanging.got) == 4, 60, "as many as may be")
+    mine.run("box", "true")
+    wait_taken(well, 1)
+    # That none of theirs has been given up yet is why it counts.
+    assert [deliveries(theirs, h)["attempts"] for h in hooks] == [0] * 5
+
+
+def test_a_test_has_a_place_as_any_other_request(make_server, receiver):
+    hanging = receiver()
+    hanging.answer = lambda got: None
+    server = make_server(env=ON)
+    client = server.client()
+    hooks = [add(client, hanging.url) for _ in range(5)]
+    client.run("box", "true")
+    wait_for(lambda: len(hanging.got) == 4, 60, "as many as may be")
+    status, said = rest(client, "POST", f"/{hooks[0]['id']}/test")
+    assert status == 503 and "under way" in json.dumps(said)
+    # What is deleted is under way still.
+    for hook in hooks:
+        assert rest(client, "DELETE", "/" + hook["id"])[0] == 200
+    new = add(client, hanging.url)
+    assert rest(client, "POST", f"/{new['id']}/test")[0] == 503
+    other = add(client, hanging.url.replace("127.0.0.1", "127.0.0.2"))
+    assert rest(client, "POST", f"/{other['id']}/test")[1]["status"] is None
+    assert len(hanging.got) == 4
+
+
+def test_what_is_cut_is_an_attempt(make_server, receiver):
+    """Else what ends the courier is sent again at once, for ever."""
+    r = receiver()
+    r.answer = lambda got: None if len(r.got) == 1 else (204, {})
+    server = make_server(env=ON)
+    client = server.client()
+    hook = add(client, r.url)
+    client.run("box", "true")
+    wait_for(lambda: r.got, 60, "the first")
+    os.kill(server.pids("courier")[0], signal.SIGKILL)
+    wait_taken(r, 1)
+    wait_for(lambda: deliveries(client, hook)["taken"] == 1, 60, "the count")
+    assert metric(
+        client, 'sandboxd_webhook_deliveries_total{result="failed"}') == 1
+
+
+def test_many_webhooks_do_not_keep_the_loop(make_server, receiver):
+    """The fixture looks at the turns of the loop in the server's log."""
+    well, hanging = receiver(), receiver()
+    hanging.answer = lambda got: None
+    server = make_server(env=ON)
+    many = tenant(server, "acme", "quota.webhooks=1000")
+    for i in range(900):
+        add(many, hanging.url)
+    mine = tenant(server, "beta")
+    add(mine, well.url)
+    many.run("box", "true")
+    mine.run("box", "true")
+    wait_taken(well, 1)
+    assert len(hanging.got) <= 4
+
+
 def test_they_are_their_tenants_own(make_server, receiver):
     a, b = receiver(), receiver()
     server = make_server(env=ON)
-    tokens = {}
-    for name in ("acme", "beta"):
-        ctl(server, "tenant", "add", name)
-        tokens[name] = json.loads(
-            ctl(server, "--json", "token", "add", name))["token"]
-    mine = server.client(token=tokens["acme"])
-    theirs = server.client(token=tokens["beta"])
+    mine, theirs = tenant(server, "acme"), tenant(server, "beta")
     hook = json.loads(ctl(server, "--json", "webhook", "add", a.url,
                           "--tenant", "acme"))
     add(theirs, b.url)
