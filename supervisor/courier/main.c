@@ -22,19 +22,23 @@
 #include "common/xmalloc.h"
 #include "supervisor/courier/headers.h"
 #include "supervisor/courier/post.h"
+#include "supervisor/courier/resolver.h"
 
 #define SPANS_PATH "/v1/traces"
 #define HEADER_MAX 128
+#define OWNER_SPANS UINT64_MAX /* no tenant has it */
 
 struct courier {
 	struct event_base *base;
 	struct conf *conf;
 	struct ipc_chan *front;
+	struct resolver *names;
 	struct postman *hooks;
 	struct postman *spans;
 	struct outside_allow allow;
 	struct headers headers;
 	char *collector; /* URL; "": none */
+	struct weburl collector_url;
 };
 
 static struct courier courier;
@@ -98,8 +102,9 @@ on_post_hook(void *arg, const struct msg_post_hook *m, struct err *e)
 	    m->signature);
 	return postman_send(c->hooks,
 	    &(struct post_ask){.id = m->id,
+		.owner = m->tenant,
 		.url = m->url,
-		.host = url.host,
+		.to = &url,
 		.headers = headers,
 		.body = m->body,
 		.allow = &c->allow},
@@ -116,8 +121,9 @@ on_post_spans(void *arg, const struct msg_post_spans *m, struct err *e)
 		    e, ERR_PROTO, "spans, and there is no collector");
 	return postman_send(c->spans,
 	    &(struct post_ask){.id = m->id,
+		.owner = OWNER_SPANS,
 		.url = c->collector,
-		.host = "",
+		.to = &c->collector_url,
 		.headers = (const char *const *)c->headers.lines,
 		.body = m->body},
 	    e);
@@ -169,8 +175,12 @@ on_open(const struct conf *conf, void *arg, struct err *e)
 		conf_str(c->conf, CONF_OTLP_HEADERS_FILE), &c->headers, e) != 0)
 		return e->code;
 	c->collector = make_collector(conf_str(c->conf, CONF_OTLP_ENDPOINT));
-	c->hooks = postman_new(c->base, authorities, on_done, c);
-	c->spans = postman_new(c->base, authorities, on_done, c);
+	if (c->collector[0] != '\0' &&
+	    weburl_parse(c->collector, &c->collector_url, e) != 0)
+		return err_wrap(e, "OTLP_ENDPOINT");
+	c->names = resolver_new(c->base);
+	c->hooks = postman_new(c->base, c->names, authorities, on_done, c);
+	c->spans = postman_new(c->base, c->names, authorities, on_done, c);
 	return 0;
 }
 

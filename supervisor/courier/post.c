@@ -2,25 +2,32 @@
  * curl says which sockets and what time it waits for (socket_cb, timer_cb), and
  * the loop tells curl when they are there (act).
  *
- * The name is looked up by a thread of libcurl's, and each address that it has
- * comes by open_cb before a socket is made for it: what is checked there is
- * what is connected to, whatever the name means a moment later.  Why a host
- * could not be reached is not told apart (TEXT_AWAY): a receiver that is in a
- * private network, one that does not listen there, and a name that is nobody's
- * look the same to who set the webhook, who else could map our network by them.
+ * The name is looked up first (resolver.h), and its addresses are given to
+ * curl: a thread of curl's own that hangs in a look-up keeps the loop when its
+ * request has had its time, since curl waits for it.  Each address comes by
+ * open_cb before a socket is made for it: what is checked there is what is
+ * connected to, whatever the name means a moment later.  Why a host could not
+ * be reached is not told apart (TEXT_AWAY): a receiver that is in a private
+ * network, one that does not listen there, and a name that is nobody's look the
+ * same to who set the webhook, who else could map our network by them.
  */
 #include "supervisor/courier/post.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 
 #include <curl/curl.h>
 #include <event2/event.h>
 
+#include "common/buf.h"
+#include "common/clock.h"
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/outside.h"
 #include "common/timer.h"
+#include "common/weburl.h"
 #include "common/xmalloc.h"
+#include "supervisor/courier/resolver.h"
 
 #define KEPT_CONNECTIONS 16L
 #define KEPT_S 30L
@@ -30,8 +37,12 @@ struct post {
 	struct postman *m;
 	CURL *curl;
 	struct curl_slist *headers;
+	struct curl_slist *addrs; /* for CURLOPT_RESOLVE */
+	struct resolver_ask *ask; /* while its name is looked up */
 	uint64_t id;
+	uint64_t until_ms;
 	char *host;
+	uint32_t port;
 	uint8_t *body;
 	size_t nbody, nheaders; /* bytes of the answer */
 	const struct outside_allow *allow;
@@ -45,6 +56,7 @@ struct post_watch { /* a socket of curl's */
 
 struct postman {
 	struct event_base *base;
+	struct resolver *names;
 	CURLM *multi;
 	struct timer *timer;
 	char *ca_file;
@@ -221,6 +233,7 @@ post_free(struct post *p)
 	(void)curl_multi_remove_handle(p->m->multi, p->curl);
 	curl_easy_cleanup(p->curl);
 	curl_slist_free_all(p->headers);
+	curl_slist_free_all(p->addrs);
 	p->m->count--;
 	free(p->host);
 	free(p->body);
@@ -303,7 +316,6 @@ set_how(struct post *p)
 	(void)curl_easy_setopt(c, CURLOPT_PROXY, "");
 	(void)curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
 	(void)curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L);
-	(void)curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, POST_TIME_MS);
 	(void)curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, POST_CONNECT_MS);
 	(void)curl_easy_setopt(c, CURLOPT_MAXAGE_CONN, KEPT_S);
 	(void)curl_easy_setopt(c, CURLOPT_USERAGENT, "mcp-sandboxd");
@@ -320,6 +332,61 @@ set_how(struct post *p)
 	(void)curl_easy_setopt(c, CURLOPT_PRIVATE, self);
 }
 
+static void
+start(struct post *p)
+{
+	uint64_t now = clock_mono_ms();
+	uint64_t left = p->until_ms > now ? p->until_ms - now : 1;
+
+	(void)curl_easy_setopt(p->curl, CURLOPT_RESOLVE, p->addrs);
+	(void)curl_easy_setopt(p->curl, CURLOPT_TIMEOUT_MS, (long)left);
+	if (curl_multi_add_handle(p->m->multi, p->curl) != CURLM_OK)
+		fatal(EXIT_MEMORY, "out of memory");
+}
+
+/* "+": curl forgets it after a while. */
+static void
+set_addrs(struct post *p, const struct netaddr *addrs, size_t n)
+{
+	char text[NETADDR_TEXT_MAX];
+	AUTO(auto_free) char *line = NULL;
+	struct buf b = {0};
+
+	(void)buf_printf(&b, "+%s:%u:", p->host, p->port);
+	for (size_t i = 0; i < n; i++)
+		(void)buf_printf(&b,
+		    addrs[i].kind == NETADDR_V6 ? "%s[%s]" : "%s%s",
+		    i == 0 ? "" : ",", netaddr_format(&addrs[i], text));
+	line = xstrndup((const char *)buf_data(&b), buf_len(&b));
+	buf_clear(&b);
+	p->addrs = curl_slist_append(NULL, line);
+}
+
+static void
+resolved_cb(const struct netaddr *addrs, size_t n, void *arg)
+{
+	struct post *p = arg;
+
+	p->ask = NULL;
+	if (n == 0) {
+		finish(p, CURLE_COULDNT_RESOLVE_HOST);
+		return;
+	}
+	set_addrs(p, addrs, n);
+	start(p);
+}
+
+/* An address is none to be looked up, in whatever notation: curl reads all that
+ * the C library reads. */
+static bool
+is_address(const char *host)
+{
+	struct in6_addr v6;
+	struct in_addr v4;
+
+	return inet_aton(host, &v4) != 0 || inet_pton(AF_INET6, host, &v6) == 1;
+}
+
 int
 postman_send(struct postman *m, const struct post_ask *ask, struct err *e)
 {
@@ -331,7 +398,9 @@ postman_send(struct postman *m, const struct post_ask *ask, struct err *e)
 	p = xcalloc(1, sizeof(*p));
 	p->m = m;
 	p->id = ask->id;
-	p->host = xstrdup(ask->host);
+	p->until_ms = clock_mono_ms() + POST_TIME_MS;
+	p->host = xstrdup(ask->to->host);
+	p->port = ask->to->port;
 	p->body = xmemdup(ask->body.p, ask->body.n);
 	p->allow = ask->allow;
 	p->curl = curl_easy_init();
@@ -340,8 +409,11 @@ postman_send(struct postman *m, const struct post_ask *ask, struct err *e)
 	set_what(p, ask);
 	set_how(p);
 	m->count++;
-	if (curl_multi_add_handle(m->multi, p->curl) != CURLM_OK)
-		fatal(EXIT_MEMORY, "out of memory");
+	if (is_address(p->host))
+		start(p);
+	else
+		p->ask = resolver_find(m->names, ask->owner, p->host,
+		    POST_CONNECT_MS, resolved_cb, p);
 	return 0;
 }
 
@@ -352,8 +424,8 @@ postman_count(const struct postman *m)
 }
 
 struct postman *
-postman_new(
-    struct event_base *base, const char *ca_file, post_done_cb done, void *arg)
+postman_new(struct event_base *base, struct resolver *names,
+    const char *ca_file, post_done_cb done, void *arg)
 {
 	struct postman *m = xcalloc(1, sizeof(*m));
 
@@ -363,6 +435,7 @@ postman_new(
 	if (m->multi == NULL)
 		fatal(EXIT_MEMORY, "out of memory");
 	m->base = base;
+	m->names = names;
 	m->timer = timer_new(base, time_cb, m);
 	m->ca_file = xstrdup(ca_file);
 	m->done = done;

@@ -1,7 +1,8 @@
 /*
  * post.h - requests to servers that we do not trust
  *
- * By libcurl on our loop.  A request has POST_TIME_MS in all; redirects are not
+ * By libcurl on our loop, which is given addresses (resolver.h) and looks no
+ * name up.  A request has POST_TIME_MS in all; redirects are not
  * followed, there is no proxy and no cookie, certificates are verified, and of
  * an answer its status and Retry-After count: what its body has more than
  * POST_BODY_MAX ends it, as an answer.
@@ -23,11 +24,14 @@
 struct event_base;
 struct outside_allow;
 struct postman;
+struct resolver;
+struct weburl;
 
 struct post_ask {
-	uint64_t id; /* given back */
+	uint64_t id;    /* given back */
+	uint64_t owner; /* who has names looked up: resolver.h */
 	const char *url;
-	const char *host; /* of url, for what may be reached */
+	const struct weburl *to; /* what url says */
 	/* Header lines, the last one NULL; a Content-Type is added. */
 	const char *const *headers;
 	struct span body;
@@ -41,9 +45,10 @@ struct post_answer {
 };
 typedef void (*post_done_cb)(const struct post_answer *a, void *arg);
 
-/* postman_new - ca_file: authorities, "": the system's; never freed */
-struct postman *postman_new(
-    struct event_base *base, const char *ca_file, post_done_cb done, void *arg);
+/* postman_new - names is kept; ca_file: authorities, "": the system's; never
+ * freed */
+struct postman *postman_new(struct event_base *base, struct resolver *names,
+    const char *ca_file, post_done_cb done, void *arg);
 /* postman_send - all of *ask is copied.  done is called once, in a later turn
  * of the loop; ERR_PROTO: POST_COUNT_MAX are under way */
 int postman_send(
