@@ -136,6 +136,9 @@ fetch_start(struct fetch *f, const char *url)
 	(void)curl_easy_setopt(c, CURLOPT_PROXY, "");
 	(void)curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
 	(void)curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, TOTAL_MS);
+	/* Else the loop waits for a look-up that hangs, however long it does.
+	 */
+	(void)curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L);
 	(void)curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
 	(void)curl_easy_setopt(c, CURLOPT_MAXFILESIZE, (long)FETCH_MAX);
 	(void)curl_easy_setopt(c, CURLOPT_FRESH_CONNECT, 1L);
