@@ -29,7 +29,7 @@
 #include "common/timer.h"
 #include "common/xmalloc.h"
 
-#define STACK_BYTES (256u << 10)
+#define STACK_BYTES (1u << 20) /* what modules of nsswitch.conf take */
 
 enum search_state {
 	SEARCH_WAITING,
