@@ -76,6 +76,12 @@ mcp_add_tool(struct mcp *m, json_t *definition, mcp_tool_cb on_call, void *arg,
 	return registry_add(m->registry, definition, on_call, arg, e);
 }
 
+int
+mcp_change_tool(struct mcp *m, json_t *definition, struct err *e)
+{
+	return registry_change(m->registry, definition, e);
+}
+
 /* ---- a body, read before */
 
 struct mcp_message {

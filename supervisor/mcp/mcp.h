@@ -73,6 +73,9 @@ typedef void (*mcp_tool_cb)(
     struct mcp_call *call, json_t *arguments, void *arg);
 int mcp_add_tool(struct mcp *m, json_t *definition, mcp_tool_cb on_call,
     void *arg, struct err *e) MUSTCHECK;
+/* mcp_change_tool - another definition of the tool of its name, from the next
+ * request on; kept by reference.  The old one stays when this is not usable. */
+int mcp_change_tool(struct mcp *m, json_t *definition, struct err *e) MUSTCHECK;
 
 /* How the transport carries answers.  handle is the transport's own. */
 struct mcp_transport_ops {

@@ -93,13 +93,11 @@ check_root(const json_t *definition, const char *member, const json_t *schema,
 }
 
 static int
-check_definition(const struct registry *r, json_t *definition, struct err *e)
+check_definition(json_t *definition, struct err *e)
 {
 	const json_t *output, *v;
 	const char *name;
 
-	if (check_name(r, definition, e) != 0)
-		return e->code;
 	name = json_string_value(json_object_get(definition, "name"));
 	if (!json_is_string(json_object_get(definition, "description")))
 		return err_set(
@@ -131,7 +129,8 @@ registry_add(struct registry *r, json_t *definition, mcp_tool_cb on_call,
 	if (r->n == REGISTRY_TOOLS_MAX)
 		return err_set(
 		    e, ERR_LIMIT, "more than %d tools", REGISTRY_TOOLS_MAX);
-	if (check_definition(r, definition, &why) != 0)
+	if (check_name(r, definition, &why) != 0 ||
+	    check_definition(definition, &why) != 0)
 		return err_set(e, ERR_INVAL, "%s", why.msg);
 	t = &r->tools[r->n];
 	t->name = json_string_value(json_object_get(definition, "name"));
@@ -144,6 +143,33 @@ registry_add(struct registry *r, json_t *definition, mcp_tool_cb on_call,
 	t->on_call = on_call;
 	t->arg = arg;
 	r->n++;
+	forget_lists(r);
+	return 0;
+}
+
+int
+registry_change(struct registry *r, json_t *definition, struct err *e)
+{
+	const char *name =
+	    json_string_value(json_object_get(definition, "name"));
+	struct schema *input = NULL;
+	struct registry_tool *t = NULL;
+
+	for (size_t i = 0; i < r->n && name != NULL; i++)
+		if (strcmp(r->tools[i].name, name) == 0)
+			t = &r->tools[i];
+	if (t == NULL)
+		return err_set(e, ERR_NOTFOUND, "there is no tool %.80s",
+		    name == NULL ? "without a name" : name);
+	if (check_definition(definition, e) != 0 ||
+	    schema_new(json_object_get(definition, "inputSchema"), &input, e) !=
+		0)
+		return err_wrap(e, "tool %s", t->name);
+	schema_free(t->input);
+	json_decref(t->definition);
+	t->definition = json_incref(definition);
+	t->name = json_string_value(json_object_get(definition, "name"));
+	t->input = input;
 	forget_lists(r);
 	return 0;
 }

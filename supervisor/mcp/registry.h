@@ -32,11 +32,15 @@ struct registry *registry_new(void);
 void registry_free(struct registry *r);
 int registry_add(struct registry *r, json_t *definition, mcp_tool_cb on_call,
     void *arg, struct err *e) MUSTCHECK;
+/* registry_change - what is listed and checked of the tool of this name from
+ * now on; ERR_NOTFOUND */
+int registry_change(
+    struct registry *r, json_t *definition, struct err *e) MUSTCHECK;
 /* NULL when there is none of this name */
 const struct registry_tool *registry_find(
     const struct registry *r, const char *name);
 /* registry_list - the result of tools/list as JSON text; the registry's,
- * until the next registry_add */
+ * until the next registry_add or registry_change */
 const char *registry_list(struct registry *r, const struct era_revision *rev);
 
 #endif

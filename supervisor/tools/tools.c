@@ -1,6 +1,5 @@
 #include "supervisor/tools/tools.h"
 
-#include <ctype.h>
 #include <stdio.h>
 
 #include <openssl/evp.h>
@@ -14,12 +13,10 @@
 #include "supervisor/core/run.h"
 #include "supervisor/core/sandbox.h"
 #include "supervisor/mcp/mcp.h"
+#include "supervisor/tools/definition.h"
 #include "supervisor/tools/languages.h"
 #include "supervisor/tools/tool_text.h"
 #include "supervisor/tools/tool.h"
-
-#define DEFINITION_MAX 65536
-#define DEFINITION_DEPTH 32
 
 static const struct tool *const all[] = {
     &tool_run_sandbox,
@@ -42,7 +39,8 @@ struct tool_bound { /* what the registry gives back */
 struct tools {
 	struct core *core;
 	struct mcp *mcp;
-	struct denylist *denylist; /* NULL: off */
+	const struct embed_file *files; /* definitions */
+	struct denylist *denylist;      /* NULL: off */
 	struct languages *languages;
 	uint8_t page_key[SIPHASH_KEY_BYTES];
 	EVP_MD *sha256; /* to look for it costs as much as to use it */
@@ -302,96 +300,23 @@ tool_on_call(struct mcp_call *mcp, json_t *arguments, void *arg)
 
 /* ---- definitions */
 
-static const char *
-description_extra(const struct conf *conf, const char *tool, const char *what)
-{
-	char key[80];
-
-	(void)snprintf(key, sizeof(key), "TOOL_DESC_%s_%s", tool, what);
-	for (char *p = key; *p != '\0'; p++)
-		*p = (char)toupper((unsigned char)*p);
-	return conf_extra(conf, key);
-}
-
-static void
-set_description(const struct conf *conf, const char *tool, json_t *definition)
-{
-	const char *text = js_text(definition, "description");
-	const char *override, *append;
-	AUTO(auto_free) char *both = NULL;
-
-	if (!conf_bool(conf, CONF_TOOL_DESC_OVERRIDES_ENABLED))
-		return;
-	override = description_extra(conf, tool, "OVERRIDE");
-	append = description_extra(conf, tool, "APPEND");
-	if (override == NULL && append == NULL)
-		return;
-	both = xasprintf("%s%s%s", override != NULL ? override : text,
-	    append != NULL ? " " : "", append != NULL ? append : "");
-	json_object_set_new(definition, "description",
-	    js_string_bytes(both, strlen(both), NULL));
-}
-
-/* Which images may be asked for is the operator's choice. */
-static void
-set_images(const struct conf *conf, const char *tool, json_t *definition)
-{
-	json_t *image = json_object_get(
-	    json_object_get(
-		json_object_get(definition, "inputSchema"), "properties"),
-	    "image");
-	const char *more = conf_str(conf, CONF_SANDBOX_IMAGES_ALLOWED);
-	AUTO(auto_free) char *text = NULL;
-
-	if (strcmp(tool, "initialize_sandbox") != 0 || image == NULL)
-		return;
-	text = xasprintf("Container image: %s (the default)%s%s",
-	    conf_str(conf, CONF_SANDBOX_IMAGE), more[0] != '\0' ? ", " : "",
-	    more);
-	json_object_set_new(
-	    image, "description", js_string_bytes(text, strlen(text), NULL));
-}
-
-static const struct embed_file *
-find_definition(const struct embed_file *files, const char *name)
-{
-	char file[64];
-
-	(void)snprintf(file, sizeof(file), "%s.json", name);
-	for (; files->name != NULL; files++)
-		if (strcmp(files->name, file) == 0)
-			return files;
-	return NULL;
-}
-
 static int
-add_tool(struct tools *ts, struct tool_bound *b, const struct embed_file *file,
-    struct err *e)
+add_tool(struct tools *ts, struct tool_bound *b, struct err *e)
 {
 	AUTO(auto_json) json_t *definition = NULL;
-	const char *name;
 
-	if (file == NULL)
-		return err_set(
-		    e, ERR_INVAL, "tool %s has no definition", b->tool->name);
-	if (js_parse(file->data, file->len, DEFINITION_MAX, DEFINITION_DEPTH,
+	if (definition_make(core_conf(ts->core), ts->files, b->tool->name,
 		&definition, e) != 0)
-		return err_wrap(e, "%s", file->name);
-	name = js_text(definition, "name");
-	if (strcmp(name, b->tool->name) != 0)
-		return err_set(e, ERR_INVAL, "%s: its name must be %s",
-		    file->name, b->tool->name);
-	set_description(core_conf(ts->core), name, definition);
-	set_images(core_conf(ts->core), name, definition);
+		return e->code;
 	return mcp_add_tool(ts->mcp, definition, tool_on_call, b, e);
 }
 
 static int
-add_all(struct tools *ts, const struct embed_file *files, struct err *e)
+add_all(struct tools *ts, struct err *e)
 {
 	size_t nfiles = 0;
 
-	while (files[nfiles].name != NULL)
+	while (ts->files[nfiles].name != NULL)
 		nfiles++;
 	if (nfiles != ARRAY_LEN(all))
 		return err_set(e, ERR_INVAL,
@@ -399,11 +324,26 @@ add_all(struct tools *ts, const struct embed_file *files, struct err *e)
 		    ARRAY_LEN(all));
 	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
 		ts->bound[i] = (struct tool_bound){ts, all[i]};
-		if (add_tool(ts, &ts->bound[i],
-			find_definition(files, all[i]->name), e) != 0)
+		if (add_tool(ts, &ts->bound[i], e) != 0)
 			return e->code;
 	}
 	return 0;
+}
+
+/* What is listed says what the settings say now. */
+static void
+change_all(const struct tools *ts)
+{
+	struct err e;
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		AUTO(auto_json) json_t *definition = NULL;
+
+		if (definition_make(core_conf(ts->core), ts->files,
+			all[i]->name, &definition, &e) != 0 ||
+		    mcp_change_tool(ts->mcp, definition, &e) != 0)
+			log_warn("%s: it is listed as before", e.msg);
+	}
 }
 
 /* ---- life */
@@ -416,6 +356,7 @@ tools_new(struct core *core, struct mcp *m, const struct embed_file *files,
 
 	ts->core = core;
 	ts->mcp = m;
+	ts->files = files;
 	memcpy(ts->page_key, key, sizeof(ts->page_key));
 	LIST_INIT(&ts->calls);
 	ts->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
@@ -423,7 +364,7 @@ tools_new(struct core *core, struct mcp *m, const struct embed_file *files,
 		fatal(EXIT_BUG, "no SHA-256");
 	if (languages_load(&ts->languages, e) != 0 ||
 	    denylist_new(core_conf(core), &ts->denylist, e) != 0 ||
-	    add_all(ts, files, e) != 0) {
+	    add_all(ts, e) != 0) {
 		tools_free(ts);
 		return e->code;
 	}
@@ -455,6 +396,7 @@ tools_reload(struct tools *ts)
 	struct denylist *deny;
 	struct err e;
 
+	change_all(ts);
 	if (denylist_new(core_conf(ts->core), &deny, &e) != 0) {
 		log_warn("%s: the old patterns stay", e.msg);
 		return;

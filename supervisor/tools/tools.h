@@ -20,8 +20,8 @@ struct mcp;
 struct tools;
 
 /* tools_new - registers the tools whose definitions are in files; ERR_INVAL
- * when one has no function, or a function no definition.  core and m are kept
- * by pointer; key is copied: it signs cursors of output. */
+ * when one has no function, or a function no definition.  core, m and files
+ * are kept by pointer; key is copied: it signs cursors of output. */
 int tools_new(struct core *core, struct mcp *m, const struct embed_file *files,
     const uint8_t key[SIPHASH_KEY_BYTES], struct tools **out,
     struct err *e) MUSTCHECK;

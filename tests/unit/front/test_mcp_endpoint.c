@@ -539,6 +539,73 @@ descriptions_can_be_replaced_and_extended(void **state)
 	free(more);
 }
 
+/* ---- settings */
+
+static int
+setup_set(void **state)
+{
+	static const char *const settings[] = {"DEFAULT_AWAIT_COMPLETION",
+	    "false", "DEFAULT_AWAIT_TIMEOUT_MS", "7001",
+	    "DEFAULT_COMMAND_TIMEOUT_MS", "7002", "DEFAULT_TTL_SECONDS", "7003",
+	    "MAX_TTL_SECONDS", "7004", NULL};
+
+	(void)state;
+	fixture_open(settings);
+	return 0;
+}
+
+/* The result of tools/list; the caller's. */
+static json_t *
+listed(void)
+{
+	char *more =
+	    xasprintf("%sMcp-Session-Id: %s\r\n", FIXTURE_JSON, fx.session);
+	json_t *o = fixture_body(fixture_ask("POST", "/mcp", more,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}"));
+
+	free(more);
+	return o;
+}
+
+static void
+what_is_listed_is_what_is_set(void **state)
+{
+	const json_t *tools, *options;
+	struct err e;
+	json_t *o;
+
+	(void)state;
+	fixture_initialize();
+	o = listed();
+	tools = json_object_get(json_object_get(o, "result"), "tools");
+	options = json_object_get(
+	    json_object_get(
+		json_object_get(
+		    json_object_get(json_array_get(tools, 0), "inputSchema"),
+		    "properties"),
+		"options"),
+	    "properties");
+	assert_true(json_is_false(json_object_get(
+	    json_object_get(options, "await_completion"), "default")));
+	assert_int_equal(
+	    json_integer_value(json_object_get(
+		json_object_get(options, "await_timeout_ms"), "default")),
+	    7001);
+	assert_true(raw_has(&fx.c, "await_completion (default false)"));
+	assert_int_equal(raw_count(&fx.c, "7002"), 2);
+	assert_int_equal(
+	    raw_count(&fx.c, "7003 unless given, at most 7004"), 2);
+	assert_false(raw_has(&fx.c, "{DEFAULT_"));
+	assert_false(raw_has(&fx.c, "{MAX_"));
+	json_decref(o);
+	assert_int_equal(
+	    conf_set(fx.conf, "DEFAULT_AWAIT_COMPLETION", "true", &e), 0);
+	front_reload(fx.front);
+	o = listed();
+	assert_true(raw_has(&fx.c, "await_completion (default true)"));
+	json_decref(o);
+}
+
 static void
 a_tool_without_a_definition_stops_the_start(void **state)
 {
@@ -589,6 +656,8 @@ main(void)
 	    cmocka_unit_test_setup_teardown(
 		descriptions_can_be_replaced_and_extended, setup_described,
 		fixture_teardown),
+	    cmocka_unit_test_setup_teardown(
+		what_is_listed_is_what_is_set, setup_set, fixture_teardown),
 	    T(a_tool_without_a_definition_stops_the_start),
 	};
 
