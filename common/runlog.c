@@ -6,7 +6,7 @@
 #include "common/msg/wire.h"
 
 #define RUNLOG_END_FIXED 45 /* COMMAND_ENDED less its text and memory */
-#define RUNLOG_END_MEMORY 8
+#define RUNLOG_END_MEMORY 12
 #define RUNLOG_LEFT_FIXED 6
 #define RUNLOG_WALL_MAX_US INT64_C(253402300799999999) /* year 9999 */
 #define RUNLOG_SIGNAL_MAX 64
@@ -52,6 +52,7 @@ runlog_put_end(struct buf *b, const struct runlog_end *end)
 	wire_put_u64(b, end->cpu_us);
 	wire_put_bytes(b, end->text, runlog_text_len(end));
 	wire_put_u64(b, end->memory_peak_bytes);
+	wire_put_u32(b, end->memory_kills);
 }
 
 void
@@ -173,6 +174,8 @@ runlog_parse_end(
 	text = wire_get_bytes(&in, sizeof(got.text) - 1, &len);
 	if (in.left > 0) /* none, of an agent of before */
 		got.memory_peak_bytes = wire_get_u64(&in);
+	if (in.left > 0)
+		got.memory_kills = wire_get_u32(&in);
 	rc = wire_get_end(&in, e);
 	if (rc == 0)
 		rc = runlog_check_end(&got, e);
@@ -184,6 +187,8 @@ runlog_parse_end(
 	got.cpu_us = at_most(got.cpu_us, RUNLOG_CPU_MAX_US);
 	got.memory_peak_bytes =
 	    at_most(got.memory_peak_bytes, RUNLOG_MEMORY_MAX_BYTES);
+	got.memory_kills =
+	    (uint32_t)at_most(got.memory_kills, RUNLOG_KILLS_MAX);
 	*end = got;
 	return 0;
 }

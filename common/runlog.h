@@ -30,6 +30,7 @@
 /* What is more is read as so much: a sum of them is still a number. */
 #define RUNLOG_CPU_MAX_US (UINT64_C(1) << 48)
 #define RUNLOG_MEMORY_MAX_BYTES (UINT64_C(1) << 50)
+#define RUNLOG_KILLS_MAX 1000000
 #define RUNLOG_RUN_END_BYTES 5 /* payload of RUN_ENDED */
 
 enum runlog_type {
@@ -63,6 +64,10 @@ struct runlog_end { /* COMMAND_ENDED */
 	/* Of the largest process of the tree; 0: not known.  Records of agents
 	 * of before end without it. */
 	uint64_t memory_peak_bytes;
+	/* Processes of the sandbox that the kernel killed at its memory limit
+	 * while the command ran, of whichever command they were.  Agents
+	 * before frame version 6 do not say. */
+	uint32_t memory_kills;
 };
 
 struct runlog_run_end {    /* RUN_ENDED */

@@ -218,7 +218,7 @@ tell_lines(struct agent *a)
 	}
 }
 
-/* What the kernel killed in a command that went on, or left behind. */
+/* What the kernel killed when no command ran: it was left behind. */
 static void
 watch_memory(void)
 {
@@ -357,7 +357,7 @@ agent_rest(struct agent *a)
 	loop_tidy(&a->loop);
 	spares_fill(&a->loop);
 	if (remnants_is_empty(&a->procs.remnants))
-		oom_look_ahead();
+		oom_keep();
 }
 
 int

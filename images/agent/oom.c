@@ -48,10 +48,20 @@ oom_count(void)
 	return oom_seen;
 }
 
-void
-oom_look_ahead(void)
+uint32_t
+oom_since(uint64_t before)
 {
-	(void)oom_count();
+	uint64_t now = oom_count();
+
+	if (now <= before)
+		return 0;
+	return now - before < UINT32_MAX ? (uint32_t)(now - before) :
+					   UINT32_MAX;
+}
+
+void
+oom_keep(void)
+{
 	is_fresh = true;
 }
 

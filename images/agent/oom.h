@@ -12,9 +12,11 @@
 void oom_init(void);
 /* oom_count - kills so far; 0 when there is no such file */
 uint64_t oom_count(void);
-/* oom_look_ahead - when nothing of any command lives, for the next one;
- * oom_before - what was seen then, or oom_count: once for each command */
-void oom_look_ahead(void);
+/* oom_since - how many more than before, which was a count */
+uint32_t oom_since(uint64_t before);
+/* oom_keep - nothing of any command lives, so the last count stays true until
+ * the next command; oom_before - that, or oom_count: once for each command */
+void oom_keep(void);
 uint64_t oom_before(void);
 /* oom_take_news - of those that oom_count saw, how many are new since this was
  * asked last; looks at no file */

@@ -34,13 +34,14 @@ proc_end_fill(struct proc_end *end, const struct keeper_report *report,
 		    end, (enum keeper_stage)report->stage, report->error);
 		return;
 	}
+	end->memory_kills = oom_since(oom_before);
 	end->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	end->exit_code =
 	    end->signal != 0 ? 128 + end->signal : WEXITSTATUS(status);
 	end->why = end->signal != 0 ? PROC_SIGNALED : PROC_EXITED;
 	if (report->killed && asked != PROC_EXITED && end->signal == SIGKILL)
 		end->why = asked;
-	else if (end->exit_code == EXIT_KILLED && oom_count() > oom_before)
+	else if (end->exit_code == EXIT_KILLED && end->memory_kills > 0)
 		end->why = PROC_OUT_OF_MEMORY;
 }
 

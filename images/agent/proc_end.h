@@ -25,15 +25,16 @@ struct proc_end {
 	enum keeper_stage stage;
 	int error;
 	uint64_t wall_us;
-	uint64_t cpu_us;                /* user + system of the whole tree */
-	uint64_t memory_peak_bytes;     /* of its largest process */
+	uint64_t cpu_us;            /* user + system of the whole tree */
+	uint64_t memory_peak_bytes; /* of its largest process */
+	uint32_t memory_kills;      /* at the sandbox's limit while it ran */
 	const struct runlog_left *left; /* behind; NULL: nothing */
 	bool keeper_lost;               /* it died before it reported */
 	bool keeper_stuck; /* it did not do as it was told in time */
 };
 
 /*
- * proc_end_fill - why, exit code and signal, or stage and error
+ * proc_end_fill - why, exit code, signal and memory_kills, or stage and error
  *
  *	asked		why PID 1 asked the keeper to kill: PROC_TIMED_OUT or
  *			PROC_KILLED; PROC_EXITED: it did not

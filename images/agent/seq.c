@@ -170,13 +170,15 @@ seq_end_command(
 	seq_kill_rest(q, end);
 }
 
-/* Only of what did not end by itself. */
+/* Only of what did not end by itself, or lost something on the way. */
 static void
 seq_say_end(const struct seq *q, const struct proc_end *from,
     const struct runlog_end *end)
 {
 	bool is_killed =
 	    from->why == PROC_TIMED_OUT || from->why == PROC_KILLED;
+	/* Those that a command at the same time has told are not new. */
+	uint64_t news = from->memory_kills > 0 ? oom_take_news() : 0;
 
 	if (from->keeper_stuck)
 		say_line(FRAME_SAID_LEVEL_WARN, FRAME_SAID_WHAT_KEEPER_STUCK,
@@ -184,11 +186,11 @@ seq_say_end(const struct seq *q, const struct proc_end *from,
 	else if (from->keeper_lost)
 		say_line(FRAME_SAID_LEVEL_WARN, FRAME_SAID_WHAT_KEEPER_LOST,
 		    &q->log.run, "command %u", q->command);
-	if (from->why == PROC_OUT_OF_MEMORY)
+	if (news > 0)
 		say_line(FRAME_SAID_LEVEL_WARN, FRAME_SAID_WHAT_OUT_OF_MEMORY,
 		    &q->log.run, "command %u, %llu processes", q->command,
-		    (unsigned long long)oom_take_news());
-	else if (is_killed)
+		    (unsigned long long)news);
+	if (is_killed)
 		say_line(FRAME_SAID_LEVEL_INFO, FRAME_SAID_WHAT_ENDED_COMMAND,
 		    &q->log.run, "command %u after %llu ms: %s", q->command,
 		    (unsigned long long)end->wall_us / 1000,
@@ -207,7 +209,8 @@ seq_end_process(struct seq *q, const struct proc_end *from)
 	    .signal = from->signal,
 	    .wall_us = from->wall_us,
 	    .cpu_us = from->cpu_us,
-	    .memory_peak_bytes = from->memory_peak_bytes};
+	    .memory_peak_bytes = from->memory_peak_bytes,
+	    .memory_kills = from->memory_kills};
 
 	end.reason = reasons[from->why];
 	if (from->why == PROC_KILLED) /* without a cancel: the agent ends */

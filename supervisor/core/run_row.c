@@ -115,6 +115,7 @@ command_ended(
 	c->stderr_bytes = end->stderr_bytes;
 	c->cpu_us = end->cpu_us;
 	c->memory_peak_bytes = end->memory_peak_bytes;
+	c->memory_kills = end->memory_kills;
 	c->status = status_of(end);
 	c->end_reason = end->reason;
 	if (end->text[0] != '\0')

@@ -222,6 +222,9 @@ add_command_ended(
 	    o, "stderr_bytes", json_integer((json_int_t)end.stderr_bytes));
 	json_object_set_new(o, "stdout_truncated", json_false());
 	json_object_set_new(o, "stderr_truncated", json_false());
+	if (end.memory_kills > 0)
+		json_object_set_new(
+		    o, "memory_kills", json_integer(end.memory_kills));
 	json_object_set_new(o, "ended_at", view_time(r->h.wall_us / 1000));
 	add_event(out, r->id, "command_finished", o);
 }

@@ -211,6 +211,7 @@ executed(const struct code_call *c, const struct store_run *row,
 	view_merged(o, d, tool_stream_max(&c->t));
 	uuid_format(&row->uuid, id);
 	json_object_set_new(o, "run_id", json_string(id));
+	view_memory_kills(o, k, &d->commands[k->index]);
 	view_left(o, k, &d->commands[k->index]);
 	if (c->took_crlf)
 		view_note_line_ends(o);

@@ -84,6 +84,7 @@ view_command(const struct store_command *c, size_t level)
 	    o, "cpu_seconds", json_real((double)c->cpu_us / US_PER_S));
 	json_object_set_new(
 	    o, "memory_peak_bytes", count_of(c->memory_peak_bytes));
+	json_object_set_new(o, "memory_kills", count_of(c->memory_kills));
 	json_object_set_new(o, "left_running", count_of(c->left_running));
 	return o;
 }

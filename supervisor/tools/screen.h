@@ -39,7 +39,7 @@ void screen_show_block(struct buf *out, const void *p, size_t n);
  * screen_broken_start_len - bytes at the beginning that look like the rest of
  *	a colour, for pieces that are cut anywhere
  */
-size_t screen_unfinished_len(const void *p, size_t n);
-size_t screen_broken_start_len(const void *p, size_t n);
+size_t screen_unfinished_len(const void *bytes, size_t n);
+size_t screen_broken_start_len(const void *bytes, size_t n);
 
 #endif

@@ -237,6 +237,21 @@ add_end(struct buf *b, const json_t *c)
 		    error[0] != '\0' ? ": " : "", error);
 }
 
+/* A command may end well without a child that was killed.  One that was killed
+ * itself says so by its end. */
+static void
+add_memory_kills(struct buf *b, const json_t *c)
+{
+	long long n = json_integer_value(json_object_get(c, "memory_kills"));
+
+	if (n == 0 ||
+	    (n == 1 && strcmp(js_text(c, "end_reason"), "memory") == 0))
+		return;
+	(void)buf_printf(b,
+	    "the sandbox's memory limit killed %lld process%s meanwhile\n", n,
+	    n == 1 ? "" : "es");
+}
+
 /* What is left running, in words that a model can act on. */
 static void
 add_left(struct buf *b, const json_t *c)
@@ -290,6 +305,7 @@ add_command(struct buf *b, const json_t *c, size_t i, size_t n, size_t part)
 		add_stream(b, &err, part);
 	}
 	add_note(b, c);
+	add_memory_kills(b, c);
 	add_left(b, c);
 }
 
@@ -428,6 +444,7 @@ add_code(struct buf *b, const json_t *result, size_t room)
 	take_stream(result, "output", &s);
 	add_stream(b, &s, room / 2);
 	add_note(b, result);
+	add_memory_kills(b, result);
 	add_left(b, result);
 }
 

@@ -336,6 +336,18 @@ set_note(json_t *o, const struct store_run *row, const struct store_command *c)
 		view_note_line_ends(o);
 }
 
+/* The log knows first, and the row when it is evicted. */
+void
+view_memory_kills(
+    json_t *o, const struct store_command *c, const struct log_command *log)
+{
+	uint32_t n = log->state == LOG_COMMAND_ENDED ? log->end.memory_kills :
+						       c->memory_kills;
+
+	if (n > 0)
+		json_object_set_new_nocheck(o, "memory_kills", json_integer(n));
+}
+
 static json_t *
 view_command(const struct store_command *c, const struct log_command *log,
     const struct view_levels *at)
@@ -357,6 +369,7 @@ view_command(const struct store_command *c, const struct log_command *log,
 	json_object_set_new_nocheck(o, "ended_at", view_time(c->ended_ms));
 	set_stream(o, &stdout_keys, &log->out[0], c->stdout_bytes, at);
 	set_stream(o, &stderr_keys, &log->out[1], c->stderr_bytes, at);
+	view_memory_kills(o, c, log);
 	view_left(o, c, log);
 	return o;
 }

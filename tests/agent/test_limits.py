@@ -75,13 +75,13 @@ def test_a_command_over_the_memory_limit_ends_with_reason_memory(small):
     assert said[0]["text"] == "command 0, 1 processes"
 
 
-def test_kills_in_a_command_that_goes_on_are_said_with_the_next(small):
-    small.host.run(shell(f"python3 -c '{EAT}'; true"))
+def test_kills_in_a_command_that_goes_on_are_said_of_it(small):
+    run = small.host.run(shell(f"python3 -c '{EAT}'; true"))
     small.host.run(Command(["true"]))
     small.host.ping()
     said = [f for f in small.host.said if f["what"] == "OUT_OF_MEMORY"]
-    assert [f["text"] for f in said] == [
-        "1 processes since it was last looked at"]
+    assert [(f["text"], f["run"]) for f in said] == [
+        ("command 0, 1 processes", run.key)]
 
 
 def test_a_child_over_the_memory_limit_makes_the_shells_137_memory(small):
@@ -99,6 +99,17 @@ def test_a_survivor_of_an_oom_kill_ends_as_it_ends(small):
     run = small.host.run(shell(f"python3 -c '{EAT}'; echo survived; exit 4"))
     assert run.output() == b"survived\n"
     assert (run.end().reason, run.end().exit_code) == ("exit", 4)
+    assert run.end().memory_kills == 1
+
+
+def test_each_command_says_how_many_were_killed_while_it_ran(small):
+    eat = f"python3 -c '{EAT}'"
+    run = small.host.run([
+        shell("true"), shell(f"{eat}; {eat}; true"), shell("true"),
+        shell(f"exec {eat}")])
+    ends = [run.end(command) for command in range(4)]
+    assert [(e.reason, e.memory_kills) for e in ends] == [
+        ("exit", 0), ("exit", 2), ("exit", 0), ("memory", 1)]
 
 
 def test_a_timeout_is_a_timeout_even_in_a_memory_shortage(small):

@@ -183,6 +183,7 @@ class End:
     cpu_us: int
     text: str
     memory_peak_bytes: int
+    memory_kills: int
 
 
 @dataclass
@@ -204,7 +205,8 @@ class Record:
         f = Fields(self.payload)
         end = End(REASONS[f.number("B")], f.number("i"), f.number("i"),
                   f.number("Q"), f.number("Q"), f.number("Q"),
-                  f.number("Q"), f.text().decode(), f.number("Q"))
+                  f.number("Q"), f.text().decode(), f.number("Q"),
+                  f.number("I"))
         f.end()
         return end
 

@@ -382,11 +382,14 @@ test_what_was_left_is_not_believed(void **state)
 	    .count = 1, .nshown = 1, .shown = {{1, 1, "\xff"}}});
 }
 
+#define END_PEAK_BYTES 8 /* what later agents wrote behind */
+#define END_KILLS_BYTES 4
+
 static void
 test_an_end_comes_back_the_same(void **state)
 {
-	struct runlog_end end = {
-	    RUNLOG_SIGNAL, 139, 11, UINT64_MAX, 2, 3, 4, "no such program", 5};
+	struct runlog_end end = {RUNLOG_SIGNAL, 139, 11, UINT64_MAX, 2, 3, 4,
+	    "no such program", 5, 6};
 	struct runlog_end got;
 	struct buf b;
 	struct err e;
@@ -404,8 +407,10 @@ test_an_end_comes_back_the_same(void **state)
 	assert_int_equal(got.cpu_us, 4);
 	assert_string_equal(got.text, end.text);
 	assert_int_equal(got.memory_peak_bytes, 5);
+	assert_int_equal(got.memory_kills, 6);
 	for (size_t n = 0; n < buf_len(&b); n++)
-		if (n != buf_len(&b) - sizeof(uint64_t))
+		if (n != buf_len(&b) - END_KILLS_BYTES &&
+		    n != buf_len(&b) - END_KILLS_BYTES - END_PEAK_BYTES)
 			assert_int_equal(
 			    runlog_parse_end(buf_data(&b), n, &got, &e),
 			    ERR_PROTO);
@@ -432,14 +437,16 @@ test_the_text_of_an_end_has_no_control_characters(void **state)
 	buf_clear(&b);
 }
 
-/* Agents of before wrote no memory, and their sandboxes and logs live on. */
+/* Agents of before wrote no memory, or no kills, and their sandboxes and logs
+ * live on. */
 static void
 test_an_end_of_an_earlier_agent_is_read(void **state)
 {
 	struct runlog_end end = {.reason = RUNLOG_EXIT,
 	    .cpu_us = 4,
 	    .text = "x",
-	    .memory_peak_bytes = 5};
+	    .memory_peak_bytes = 5,
+	    .memory_kills = 6};
 	struct runlog_end got;
 	struct buf b;
 	struct err e;
@@ -448,11 +455,18 @@ test_an_end_of_an_earlier_agent_is_read(void **state)
 	buf_init(&b, 0);
 	runlog_put_end(&b, &end);
 	assert_int_equal(runlog_parse_end(buf_data(&b),
-			     buf_len(&b) - sizeof(uint64_t), &got, &e),
+			     buf_len(&b) - END_KILLS_BYTES, &got, &e),
+	    0);
+	assert_int_equal(got.memory_peak_bytes, 5);
+	assert_int_equal(got.memory_kills, 0);
+	assert_int_equal(
+	    runlog_parse_end(buf_data(&b),
+		buf_len(&b) - END_KILLS_BYTES - END_PEAK_BYTES, &got, &e),
 	    0);
 	assert_string_equal(got.text, "x");
 	assert_int_equal(got.cpu_us, 4);
 	assert_int_equal(got.memory_peak_bytes, 0);
+	assert_int_equal(got.memory_kills, 0);
 	buf_clear(&b);
 }
 
@@ -461,7 +475,8 @@ test_numbers_that_cannot_be_are_cut(void **state)
 {
 	struct runlog_end end = {.reason = RUNLOG_EXIT,
 	    .cpu_us = UINT64_MAX,
-	    .memory_peak_bytes = UINT64_MAX};
+	    .memory_peak_bytes = UINT64_MAX,
+	    .memory_kills = UINT32_MAX};
 	struct runlog_end got;
 	struct buf b;
 	struct err e;
@@ -473,6 +488,7 @@ test_numbers_that_cannot_be_are_cut(void **state)
 	    runlog_parse_end(buf_data(&b), buf_len(&b), &got, &e), 0);
 	assert_true(got.cpu_us == RUNLOG_CPU_MAX_US);
 	assert_true(got.memory_peak_bytes == RUNLOG_MEMORY_MAX_BYTES);
+	assert_int_equal(got.memory_kills, RUNLOG_KILLS_MAX);
 	buf_clear(&b);
 }
 

@@ -67,7 +67,8 @@ take_end(uint16_t command, enum runlog_reason reason, int exit_code)
 	    .stdout_bytes = 7,
 	    .cpu_us = 1000 * (command + 1u),
 	    .text = "why",
-	    .memory_peak_bytes = 4096 / (command + 1u)};
+	    .memory_peak_bytes = 4096 / (command + 1u),
+	    .memory_kills = command + 1u};
 	struct buf b = {0};
 	bool is_new;
 
@@ -182,6 +183,8 @@ test_a_run_is_what_its_commands_come_to(void **state)
 	assert_int_equal(row.stdout_bytes, 14);
 	assert_int_equal(row.cpu_us, 3000);
 	assert_int_equal(row.memory_peak_bytes, 4096);
+	assert_int_equal(row.commands[0].memory_kills, 1);
+	assert_int_equal(row.commands[1].memory_kills, 2);
 	assert_int_equal(row.sent_ms, WHEN_US / 1000);
 	run_ending_clear(&end);
 }

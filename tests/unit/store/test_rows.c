@@ -142,6 +142,7 @@ test_who_asked_and_what_it_came_to_comes_back(void **state)
 	r.memory_peak_bytes = 14;
 	r.commands[0].cpu_us = 13;
 	r.commands[0].memory_peak_bytes = 14;
+	r.commands[0].memory_kills = 15;
 	fixture_run_artifact(&r, "x", 1);
 	fixture_run_artifact(&r, "y", 2);
 	fixture_end(f, &r);
@@ -165,6 +166,7 @@ test_who_asked_and_what_it_came_to_comes_back(void **state)
 	assert_int_equal(g.row.memory_peak_bytes, 14);
 	assert_int_equal(g.row.commands[0].cpu_us, 13);
 	assert_int_equal(g.row.commands[0].memory_peak_bytes, 14);
+	assert_int_equal(g.row.commands[0].memory_kills, 15);
 	assert_int_equal(g.row.artifacts_total, 2);
 	assert_int_equal(g.row.artifact_bytes, 200);
 	store_run_clear(&g.row);

@@ -100,6 +100,31 @@ several_commands_are_numbered_and_each_end_is_told(void **state)
 }
 
 static void
+what_the_memory_limit_killed_is_told_where_it_ends_well(void **state)
+{
+	(void)state;
+	expect(&tool_get_run,
+	    run_from("{'run_id':'ID','state':'completed','commands':["
+		     "{'end_reason':'exit','exit_code':0,'stdout':'a\\n',"
+		     "'memory_kills':1},"
+		     "{'end_reason':'memory','exit_code':137,"
+		     "'memory_kills':1},"
+		     "{'end_reason':'memory','exit_code':137,"
+		     "'memory_kills':3}]}"),
+	    "run ID completed\n"
+	    "command 0: exit code 0\na\n"
+	    "the sandbox's memory limit killed 1 process meanwhile\n"
+	    "command 1: ended by memory\n"
+	    "command 2: ended by memory\n"
+	    "the sandbox's memory limit killed 3 processes meanwhile\n");
+	expect(&tool_execute_code,
+	    json_pack("{s:s, s:i, s:s, s:i}", "status", "success", "exit_code",
+		0, "output", "a\n", "memory_kills", 1),
+	    "exit code 0\na\n"
+	    "the sandbox's memory limit killed 1 process meanwhile\n");
+}
+
+static void
 artifacts_are_named_with_where_they_are(void **state)
 {
 	(void)state;
@@ -560,6 +585,8 @@ main(void)
 		what_was_done_with_its_text_stands_behind_what_it_printed),
 	    cmocka_unit_test(
 		several_commands_are_numbered_and_each_end_is_told),
+	    cmocka_unit_test(
+		what_the_memory_limit_killed_is_told_where_it_ends_well),
 	    cmocka_unit_test(artifacts_are_named_with_where_they_are),
 	    cmocka_unit_test(the_name_of_an_artifact_forges_no_line),
 	    cmocka_unit_test(what_was_cut_is_counted_exactly),
