@@ -87,8 +87,8 @@ static void
 ask(struct follow *f)
 {
 	f->state = FOLLOW_ASKED;
-	log_view_read_parts(f->found.view, &f->at, log_length(f), f->max,
-	    records_cb, f, &f->request);
+	log_view_read(f->found.view, &f->at, log_length(f), f->max, records_cb,
+	    f, &f->request);
 }
 
 void
@@ -164,8 +164,8 @@ found_cb(
 	    (r != NULL ? r->length : found->row->spool_bytes))
 		no_record(f);
 	else
-		log_view_read_parts(found->view, &f->at, log_length(f), 1,
-		    tried_cb, f, &f->request);
+		log_view_read(found->view, &f->at, log_length(f), 1, tried_cb,
+		    f, &f->request);
 }
 
 struct follow *

@@ -45,7 +45,7 @@ struct follow *follow_open(struct core *c, const struct principal *who,
     const struct uuid *run, const struct log_at *at,
     const struct follow_ops *ops, void *arg);
 /* follow_next - once, after on_open and after each on_next with records; at
- * most max bytes of them (log_view_read_parts) */
+ * most max bytes of them (log_view_read) */
 void follow_next(struct follow *f, size_t max);
 /* follow_go_back - in on_next: the records were taken up to this place only */
 void follow_go_back(struct follow *f, const struct log_at *at);

@@ -1,38 +1,14 @@
 /*
  * log_read.c - records from a place in a log on
  *
- * Whole ones as they stand there, or, in parts, as many bytes of output as are
- * wanted: then the headers of the first and of the last are rewritten, so that
- * who goes through them sees records and no halves.
+ * As many bytes of output as are wanted: the headers of the first and of the
+ * last are rewritten, so that who goes through them sees records and no halves.
  */
 #include "supervisor/core/log_read.h"
 
 #include "common/fd.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
-
-/* The bytes from r->from.offset on, as many as may be given. */
-static int
-read_bytes(struct log_read *r, struct err *e)
-{
-	size_t n = (size_t)(r->upto - r->from.offset);
-	ssize_t got;
-
-	if (r->upto - r->from.offset > r->max)
-		n = r->max;
-	if (r->source.mem != NULL) {
-		r->records.p = r->source.mem + r->from.offset;
-		r->records.n = n;
-		return 0;
-	}
-	r->mem = xmalloc(n + 1);
-	got = fd_pread_all(r->source.fd, r->mem, n, r->from.offset, e);
-	if (got < 0)
-		return ERR_SYS;
-	r->records.p = r->mem;
-	r->records.n = (size_t)got;
-	return 0;
-}
 
 /* Leave out what is behind the last whole record. */
 static int
@@ -145,7 +121,7 @@ cut_output(const struct log_read *r, size_t p, uint64_t offset)
 }
 
 static int
-read_in_parts(struct log_read *r, struct err *e)
+read_records(struct log_read *r, struct err *e)
 {
 	struct runlog_header first;
 	size_t read, whole;
@@ -177,9 +153,5 @@ log_read_records(struct log_read *r, struct err *e)
 	r->records.from = r->from;
 	if (r->from.offset >= r->upto)
 		return 0;
-	if (r->in_parts)
-		return read_in_parts(r, e);
-	if (read_bytes(r, e) != 0)
-		return ERR_SYS;
-	return cut_records(r, e);
+	return read_records(r, e);
 }

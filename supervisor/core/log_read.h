@@ -1,4 +1,4 @@
-/* log_read.h - records of a log, or parts of them, from a place on */
+/* log_read.h - records of a log, and parts of them, from a place on */
 #ifndef CORE_LOG_READ_H
 #define CORE_LOG_READ_H
 
@@ -11,8 +11,8 @@ struct log_at {          /* a place in a log */
 	uint32_t skip;   /* bytes of its output that are behind */
 };
 
-/* Whole records, as in the log; those of log_view_read_parts may begin and end
- * with a part of one, whose header then has the length of that part. */
+/* Records as in the log; the first and the last may be a part of one, whose
+ * header then has the length of that part. */
 struct log_records {
 	const uint8_t *p;
 	size_t n;      /* 0: there is no whole one yet */
@@ -25,11 +25,10 @@ struct log_read {
 	struct runlog_source source;
 	uint32_t ncommands;
 	struct log_at from;
-	uint64_t upto; /* at most the log's length */
-	size_t max;    /* bytes; in_parts: enough for a record but output */
-	bool in_parts;
+	uint64_t upto;              /* at most the log's length */
+	size_t max;                 /* bytes; enough for a record but output */
 	struct log_records records; /* what was read */
-	uint8_t *mem; /* of records, when not the source's; the caller frees */
+	uint8_t *mem;               /* of records; the caller frees */
 };
 
 /* log_read_records - ERR_SYS: the log cannot be read; ERR_PROTO: there is no

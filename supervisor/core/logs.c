@@ -30,8 +30,6 @@
 #include "supervisor/core/threads.h"
 #include "supervisor/store/store.h"
 
-#define READ_MIN_BYTES (RUNLOG_HEADER_BYTES + RUNLOG_PAYLOAD_MAX)
-
 /* A record other than output comes whole. */
 #define PART_MIN_BYTES (RUNLOG_HEADER_BYTES + RUNLOG_RECORD_MAX)
 
@@ -273,27 +271,13 @@ log_view_make(struct log_view *v, uint64_t upto, struct log_maker *m,
 }
 
 void
-log_view_read(struct log_view *v, uint64_t from, uint64_t upto, size_t max,
-    log_read_cb cb, void *arg, struct log_request **out)
-{
-	struct log_request *r = request_new(v, REQUEST_READ, upto, arg, out);
-
-	r->read_cb = cb;
-	r->read.from.offset = from;
-	r->read.max = max < READ_MIN_BYTES ? READ_MIN_BYTES : max;
-	request_submit(r);
-}
-
-void
-log_view_read_parts(struct log_view *v, const struct log_at *from,
-    uint64_t upto, size_t max, log_read_cb cb, void *arg,
-    struct log_request **out)
+log_view_read(struct log_view *v, const struct log_at *from, uint64_t upto,
+    size_t max, log_read_cb cb, void *arg, struct log_request **out)
 {
 	struct log_request *r = request_new(v, REQUEST_READ, upto, arg, out);
 
 	r->read_cb = cb;
 	r->read.from = *from;
-	r->read.in_parts = true;
 	r->read.max = max < PART_MIN_BYTES ? PART_MIN_BYTES : max;
 	request_submit(r);
 }

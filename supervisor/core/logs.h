@@ -103,18 +103,14 @@ void log_view_digest(struct log_view *v, uint64_t upto, log_digest_cb cb,
  * whatever becomes of the request */
 void log_view_make(struct log_view *v, uint64_t upto, struct log_maker *m,
     log_digest_cb cb, void *arg, struct log_request **out);
-/* log_view_read - records from the offset of one on, at most max bytes (but
- * never less than the longest record), below upto */
-void log_view_read(struct log_view *v, uint64_t from, uint64_t upto, size_t max,
-    log_read_cb cb, void *arg, struct log_request **out);
 /*
- * log_view_read_parts - records from a place on, at most max bytes but for a
- * header: output is cut, between characters, rather than left for the next
- * time.  ERR_PROTO also when the record has no such place.
+ * log_view_read - records from a place on, at most max bytes but for a header:
+ * output is cut, between characters, rather than left for the next time.
+ * Nothing of a record that is not whole below upto.  ERR_PROTO also when the
+ * record has no such place.
  */
-void log_view_read_parts(struct log_view *v, const struct log_at *from,
-    uint64_t upto, size_t max, log_read_cb cb, void *arg,
-    struct log_request **out);
+void log_view_read(struct log_view *v, const struct log_at *from, uint64_t upto,
+    size_t max, log_read_cb cb, void *arg, struct log_request **out);
 /* log_view_range - bytes of output by their place (log_range.h); of *wish what
  * is wanted is looked at, below upto */
 typedef void (*log_range_cb)(

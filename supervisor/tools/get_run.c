@@ -98,9 +98,8 @@ look_page(struct get_call *c, const char *cursor)
 		c->upto = c->found.row->spool_bytes;
 	else
 		c->upto = r->phase == RUN_OVER ? r->length : PAGE_GROWS;
-	log_view_read_parts(c->found.view, &at,
-	    r != NULL ? r->length : UINT64_MAX, PAGE_BYTES, page_cb, c,
-	    &c->request);
+	log_view_read(c->found.view, &at, r != NULL ? r->length : UINT64_MAX,
+	    PAGE_BYTES, page_cb, c, &c->request);
 }
 
 static void

@@ -49,7 +49,7 @@ struct page_wish {
 
 /*
  * page_view - as many of the records as make a page (they may be parts of
- * records, log_view_read_parts): "output", a list of index, stream and text,
+ * records, log_view_read): "output", a list of index, stream and text,
  * and "next_cursor"
  */
 json_t *page_view(const struct store_run *row,

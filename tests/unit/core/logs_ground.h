@@ -203,7 +203,8 @@ read_now(const struct ground *g, struct log_view *v, uint64_t from,
 {
 	struct answer a = {0};
 
-	log_view_read(v, from, upto, max, read_cb, &a, NULL);
+	log_view_read(
+	    v, &(struct log_at){from, 0}, upto, max, read_cb, &a, NULL);
 	assert_int_equal(a.calls, 0);
 	await(g, &a);
 	return a;

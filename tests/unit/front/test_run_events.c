@@ -132,7 +132,7 @@ tell_in_parts(
 
 	while (p.at.offset < end) {
 		p.called = false;
-		log_view_read_parts(
+		log_view_read(
 		    v, &p.at, UINT64_MAX, 300 + room, part_cb, &p, NULL);
 		while (!p.called)
 			(void)event_base_loop(base, EVLOOP_ONCE);

@@ -195,8 +195,7 @@ page_through(struct paging *p, const struct made_log *l)
 		    .ncommands = 1,
 		    .from = at,
 		    .upto = n,
-		    .max = PAGE_BYTES,
-		    .in_parts = true};
+		    .max = PAGE_BYTES};
 
 		assert_int_equal(log_read_records(&r, NULL), 0);
 		o = view(&r.records, n, p->form);
@@ -460,8 +459,7 @@ page_of_live_log(const struct made_log *l, struct log_at *at, uint64_t upto)
 	    .ncommands = 1,
 	    .from = *at,
 	    .upto = buf_len(&l->b),
-	    .max = PAGE_BYTES,
-	    .in_parts = true};
+	    .max = PAGE_BYTES};
 	json_t *o;
 
 	assert_int_equal(log_read_records(&r, NULL), 0);
