@@ -176,7 +176,8 @@ on_open(const struct conf *conf, void *arg, struct err *e)
 		return e->code;
 	c->collector = make_collector(conf_str(c->conf, CONF_OTLP_ENDPOINT));
 	if (c->collector[0] != '\0' &&
-	    weburl_parse(c->collector, &c->collector_url, e) != 0)
+	    weburl_parse(conf_str(c->conf, CONF_OTLP_ENDPOINT),
+		&c->collector_url, e) != 0)
 		return err_wrap(e, "OTLP_ENDPOINT");
 	c->names = resolver_new(c->base);
 	c->hooks = postman_new(c->base, c->names, authorities, on_done, c);

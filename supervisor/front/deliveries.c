@@ -118,6 +118,13 @@ take_event(struct delivery *d, const struct store_event *row)
 
 /* ---- mailings */
 
+static void
+pump_later(struct deliveries *all)
+{
+	if (!timer_is_set(all->pump))
+		timer_set_ms(all->pump, 0);
+}
+
 static struct mailing *
 mailing_new(struct deliveries *all, struct delivery *d)
 {
@@ -138,8 +145,7 @@ mailing_free(struct mailing *m)
 	postbox_forget(all->parts.postbox, m->letter);
 	TAILQ_REMOVE(&all->mailings, m, link);
 	free(m);
-	if (!timer_is_set(all->pump))
-		timer_set_ms(all->pump, 0);
+	pump_later(all);
 }
 
 /* Its delivery goes on without it, or ends; what is sent is still answered. */
@@ -224,8 +230,7 @@ be_ready(struct delivery *d)
 	d->mailing = mailing_new(all, d);
 	hook_turns_wait(
 	    all->turns, &d->mailing->turn, d->w->row.tenant, d->host);
-	if (!timer_is_set(all->pump))
-		timer_set_ms(all->pump, 0);
+	pump_later(all);
 }
 
 static void
@@ -301,14 +306,20 @@ send_now(struct delivery *d)
 	fail(d, 0, e.msg);
 }
 
+/* What cannot be signed takes no place, so the turn has a bound of its own. */
 void
 deliveries_pump(struct deliveries *all)
 {
 	struct hook_turn *t;
 
-	while ((t = hook_turns_next(
-		    all->turns, postbox_room(all->parts.postbox))) != NULL)
+	for (unsigned int i = 0; i < POSTBOX_MAX; i++) {
+		t = hook_turns_next(
+		    all->turns, postbox_room(all->parts.postbox));
+		if (t == NULL)
+			return;
 		send_now(CONTAINER_OF(t, struct mailing, turn)->d);
+	}
+	pump_later(all);
 }
 
 static void
