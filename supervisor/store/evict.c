@@ -317,7 +317,7 @@ forget_one(struct db *db, struct evict_op *o, uint64_t tenant, uint64_t run,
 	    forget_blobs(db, &o->forget, tenant, e) != 0)
 		return e->code;
 	o->nforgotten++;
-	return forget_sandboxes(db, tenant, e);
+	return 0;
 }
 
 /* 1: the oldest of it is forgotten; 0: it has none. */
@@ -363,7 +363,8 @@ evict_rows(struct db *db, struct evict_op *o, struct err *e)
 	while ((rc = next_rows_tenant(db, o, &tenant, e)) == 1) {
 		if (is_step_full(o)) {
 			o->more = true;
-			return 0;
+			rc = 0;
+			break;
 		}
 		rc = forget_oldest(db, o, tenant, e);
 		if (rc < 0)
@@ -371,6 +372,9 @@ evict_rows(struct db *db, struct evict_op *o, struct err *e)
 		if (rc == 0)
 			o->rows_passed++;
 	}
+	/* Those of another tenant of this step go with its next. */
+	if (rc == 0 && o->nforgotten > 0)
+		rc = forget_sandboxes(db, tenant, e);
 	return rc;
 }
 

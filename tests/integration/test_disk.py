@@ -251,7 +251,7 @@ def test_a_run_that_fills_the_disk_ends_and_others_go_on(disk_server):
 
 def test_rows_that_fill_the_disk_give_room_the_oldest_first(disk_server):
     """What is in rows has no file that could go."""
-    disk, server = disk_server("64m", DISK_RESERVE_MB="4",
+    disk, server = disk_server("56m", DISK_RESERVE_MB="4",
                                HISTORY_TEXT_MB="1")
     client = server.client()
     commands = [{"shell": "printf %03000d 0 # " + "x" * 16000}] * 4
