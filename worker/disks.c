@@ -48,22 +48,52 @@ mount_of(const char *path)
 }
 
 struct mount_line {
-	unsigned int major, minor;
+	dev_t dev;
 	char type[32];
 	char source[SYS_PATH_MAX];
 };
+
+/* "98:0" */
+static bool
+read_number(const char *text, dev_t *out)
+{
+	char *end;
+	unsigned long a, b;
+
+	a = strtoul(text, &end, 10);
+	if (end == text || *end != ':')
+		return false;
+	text = end + 1;
+	b = strtoul(text, &end, 10);
+	*out = makedev((unsigned int)a, (unsigned int)b);
+	return end != text;
+}
+
+/* The word that p begins with; what is behind it and its blank. */
+static const char *
+read_word(const char *p, char *out, size_t size)
+{
+	size_t n = strcspn(p, " ");
+
+	(void)snprintf(out, size, "%.*s", (int)n, p);
+	return p + n + (p[n] == ' ' ? 1 : 0);
+}
 
 /* "36 35 98:0 /root /at options [more] - type source options" */
 static bool
 read_mount(const char *line, uint64_t id, struct mount_line *m)
 {
-	unsigned long long own;
 	const char *rest = strstr(line, " - ");
+	char number[32];
 
-	return sscanf(line, "%llu %*u %u:%u ", &own, &m->major, &m->minor) ==
-	    3 &&
-	    own == id && rest != NULL &&
-	    sscanf(rest, " - %31s %511s ", m->type, m->source) == 2;
+	line = read_word(line, number, sizeof(number));
+	if (rest == NULL || strtoull(number, NULL, 10) != id)
+		return false;
+	line = read_word(line, number, sizeof(number)); /* the parent's */
+	(void)read_word(line, number, sizeof(number));
+	rest = read_word(rest + 3, m->type, sizeof(m->type));
+	(void)read_word(rest, m->source, sizeof(m->source));
+	return read_number(number, &m->dev);
 }
 
 static bool
@@ -109,13 +139,8 @@ static bool
 read_dev(dev_t of, const char *name, dev_t *out)
 {
 	char text[32];
-	unsigned int a, b;
 
-	if (!read_sys(of, name, text, sizeof(text)) ||
-	    sscanf(text, "%u:%u", &a, &b) != 2)
-		return false;
-	*out = makedev(a, b);
-	return true;
+	return read_sys(of, name, text, sizeof(text)) && read_number(text, out);
 }
 
 static dev_t
@@ -223,7 +248,7 @@ find_below(const char *path, struct disks *d, unsigned int layer)
 	if (strcmp(m.type, "tmpfs") == 0 || strcmp(m.type, "ramfs") == 0)
 		return;
 	/* btrfs has a number of its own and says what it is on. */
-	if (m.major == 0) {
+	if (major(m.dev) == 0) {
 		if (strncmp(m.source, "/dev/", 5) != 0 ||
 		    stat(m.source, &st) == -1 || !S_ISBLK(st.st_mode)) {
 			d->is_known = false;
@@ -232,9 +257,9 @@ find_below(const char *path, struct disks *d, unsigned int layer)
 		add_device(d, st.st_rdev, layer);
 		return;
 	}
-	add_device(d, makedev(m.major, m.minor), layer);
+	add_device(d, m.dev, layer);
 	if (layer == 0)
-		take_node(d, makedev(m.major, m.minor));
+		take_node(d, m.dev);
 }
 
 void
