@@ -97,8 +97,7 @@ share_of(struct bodies *b, struct tenant_id tenant)
 	s = xcalloc(1, sizeof(*s));
 	s->tenant = tenant;
 	TAILQ_INIT(&s->waiting);
-	/* Its turn is before those who had theirs. */
-	TAILQ_INSERT_HEAD(&b->shares, s, link);
+	TAILQ_INSERT_TAIL(&b->shares, s, link);
 	return s;
 }
 

@@ -6,7 +6,7 @@
  * in the order in which they came and the tenants in turns, and the request
  * goes on when that is done: in a later turn.  Of what was read and not taken
  * yet there is little, as texts may grow when they are read: BODIES_AT_ONCE are
- * under way, the others wait as bytes. Under way is a message until it is
+ * under way, the others wait as bytes.  Under way is a message until it is
  * freed, which a thread does, too.
  *
  * What waits or is read is bounded per tenant and over all of them; a tenant of
