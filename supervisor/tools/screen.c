@@ -278,20 +278,22 @@ move_to_tab(struct screen *s)
 		s->at.col = stop < r->n ? stop : r->n;
 }
 
+/* To the left of the cursor it is erased where that is all of the row, without
+ * the blanks that would stand there: to fill a long row again and again would
+ * cost its length for each sequence. */
 static void
 erase_line(struct screen *s, size_t what)
 {
 	struct screen_row *r = row_here(s);
 	const size_t n = r->n;
 
-	if (what == 1)
-		for (size_t i = 0; i < n && i <= s->at.col; i++)
-			r->cells[i] = (struct screen_cell){" "};
-	else
-		r->n = what == 2 ? 0 : s->at.col;
+	if (what == 0)
+		r->n = s->at.col;
+	else if (what == 2 || s->at.col == n)
+		r->n = 0;
 	if (s->at.col > r->n)
 		s->at.col = r->n;
-	r->is_edited = r->is_edited || what == 1 || r->n < n;
+	r->is_edited = r->is_edited || r->n < n;
 }
 
 static void

@@ -110,7 +110,8 @@ the_cursor_moves_within_its_line(void **state)
 	expect("abcdef\x1b[3DXY", "abcXYf");
 	expect("abcdef\x1b[99D\x1b[2Cx", "abxdef");
 	expect("abcdef\x1b[2Gx\x1b[0Kz", "axz");
-	expect("abc\x1b[1Kd", "   d");
+	expect("abc\x1b[1Kd", "d");
+	expect("abc\x1b[D\x1b[1Kd", "abd");
 	expect("name\x1b[40Gok\x1b[80Cend\n", "name ok end\n");
 	expect("a\tb\r\t!", "a\tb!");
 	expect("\x1b[1000D50%\x1b[1000D100%", "100%");
