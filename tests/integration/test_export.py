@@ -176,6 +176,40 @@ def test_a_reader_that_goes_away_leaves_its_place(full):
     assert is_indexed(server)
 
 
+def ask_at_once(server, path, n):
+    """So many connections, on each the request and no answer yet."""
+    asked = []
+    for _ in range(n):
+        one = socket.create_connection(("127.0.0.1", server.port), 60)
+        one.sendall(b"GET /api/v1/%s HTTP/1.1\r\nConnection: close\r\n"
+                    b"Host: 127.0.0.1:%d\r\n\r\n" % (
+                        path.encode(), server.port))
+        asked.append(one)
+    return asked
+
+
+def read_all(one):
+    parts = []
+    with one:
+        while data := one.recv(1 << 20):
+            parts.append(data)
+    return b"".join(parts)
+
+
+def test_few_questions_of_a_tenant_wait_and_who_leaves_makes_room(full):
+    """Statistics of all runs take the lane a while."""
+    server, _ = full
+    answers = [read_all(one) for one in ask_at_once(server, "stats", 40)]
+    refused = [a for a in answers if a.startswith(b"HTTP/1.1 429")]
+    assert refused and all(b"Retry-After: 1" in a and b'"limit"' in a
+                           for a in refused)
+    good = [a for a in answers if a.startswith(b"HTTP/1.1 200")]
+    assert len(good) >= 8 and len(good) + len(refused) == 40
+    for one in ask_at_once(server, "stats?q=xxx*", 40):
+        one.close()
+    wait_for(lambda: ask(server, "stats")[0] == 200, 60, "a place")
+
+
 def test_a_reader_whose_token_is_revoked_gets_no_more(full):
     """From here on the server wants tokens."""
     server, _ = full
