@@ -74,15 +74,6 @@ fill_cut(struct store_run *row, const struct store_run *from)
 	runspec_clear(&spec);
 }
 
-static bool
-has_cut(const struct store_run *row)
-{
-	for (uint32_t i = 0; i < row->ncommands; i++)
-		if (store_command_is_cut(&row->commands[i]))
-			return true;
-	return false;
-}
-
 static void
 take(struct store_run *row, const struct store_run *from,
     enum run_asked_what what)
@@ -96,7 +87,7 @@ take(struct store_run *row, const struct store_run *from,
 		set_text(&c->cwd, f->cwd);
 		set_text(&c->env_json, f->env_json);
 	}
-	if (has_cut(row))
+	if (store_run_is_cut(row))
 		fill_cut(row, from);
 	run_asked_drop_spec(row);
 	if (what == RUN_ASKED_TEXTS || from->spec == NULL)

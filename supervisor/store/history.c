@@ -191,14 +191,15 @@ lane_hand_over(struct lane *l, struct history_asking *a)
 static void
 lane_turn(struct lane *l, struct history_asking *a)
 {
+	bool is_wanted;
+
 	if (a->op.rc == 0 && !atomic_load(&a->is_canceled))
 		lane_answer(l, a);
-	if (atomic_load(&a->is_canceled)) {
-		done_push(l->history->done, &a->op);
-	} else if (a->op.rc == 1) {
+	is_wanted = !atomic_load(&a->is_canceled);
+	if (is_wanted && a->op.rc == 1) {
 		a->op.rc = 0;
 		history_turns_push_again(&l->turns, a);
-	} else if (a->op.rc == ERR_LIMIT) {
+	} else if (is_wanted && a->op.rc == ERR_LIMIT) {
 		lane_hand_over(l, a);
 	} else {
 		done_push(l->history->done, &a->op);

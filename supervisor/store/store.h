@@ -331,11 +331,20 @@ enum store_when {
 void store_run_begin(struct store *s, const struct store_run *row,
     struct store_log *log, enum store_when when, store_done_cb done, void *arg);
 /* store_command_is_cut - of a row that was read: its texts were so long that
- * only their beginning was kept (run_texts.h) */
+ * only their beginning was kept (run_texts.h); store_run_is_cut - one of its
+ * commands is */
 static inline bool
 store_command_is_cut(const struct store_command *k)
 {
 	return k->cwd[0] == '\0';
+}
+static inline bool
+store_run_is_cut(const struct store_run *r)
+{
+	for (uint32_t i = 0; i < r->ncommands; i++)
+		if (store_command_is_cut(&r->commands[i]))
+			return true;
+	return false;
 }
 /* store_run_hurry - somebody is to hear of this run: if its begin is held, it
  * goes now */

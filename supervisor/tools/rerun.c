@@ -177,15 +177,6 @@ options_args(uint32_t options)
 	    (options & RUN_KILLS_LEFTOVERS) != 0);
 }
 
-static bool
-is_cut(const struct store_run *row)
-{
-	for (uint32_t i = 0; i < row->ncommands; i++)
-		if (store_command_is_cut(&row->commands[i]))
-			return true;
-	return false;
-}
-
 static int
 commands_wish(const struct rerun *r, struct run_wish *w, struct err *e)
 {
@@ -194,7 +185,7 @@ commands_wish(const struct rerun *r, struct run_wish *w, struct err *e)
 	json_t *commands = json_array();
 	struct run_args a;
 
-	if (is_cut(r->row))
+	if (store_run_is_cut(r->row))
 		return err_set(e, ERR_CONFLICT,
 		    "the run's commands are not recorded whole (of one that "
 		    "has ended at most %u KiB each): run them with run_sandbox",
