@@ -344,6 +344,27 @@ remnants_is_empty(const struct remnants *ls)
 }
 
 uint32_t
+remnants_most(struct remnants *ls, struct uuid *run)
+{
+	uint32_t most = 0;
+
+	(void)remnants_count(ls);
+	for (size_t i = 0; i < REMNANTS_GROUPS_MAX; i++) {
+		uint32_t n = 0;
+
+		for (size_t k = 0; k < REMNANTS_GROUPS_MAX; k++)
+			if (group_lives(&ls->groups[k]) &&
+			    is_of(&ls->groups[k], &ls->groups[i].origin.run))
+				n += ls->groups[k].count;
+		if (n <= most)
+			continue;
+		most = n;
+		*run = ls->groups[i].origin.run;
+	}
+	return most;
+}
+
+uint32_t
 remnants_count(struct remnants *ls)
 {
 	uint32_t n = 0;

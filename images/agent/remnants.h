@@ -96,6 +96,9 @@ uint32_t remnants_kill_one(
 
 /* remnants_count - how many live now */
 uint32_t remnants_count(struct remnants *ls);
+/* remnants_most - how many live now of the run that left most of them, and
+ * which it is; 0: none */
+uint32_t remnants_most(struct remnants *ls, struct uuid *run);
 bool remnants_is_empty(const struct remnants *ls); /* none lives */
 /* remnants_list - *l, but for killed, of a run; what it points to is there
  * until the next call */

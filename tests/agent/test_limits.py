@@ -4,6 +4,7 @@ These need a cgroup that the test can make: v1, or v2 with the memory and
 pids controllers delegated.
 """
 import os
+import re
 import uuid
 
 import pytest
@@ -134,12 +135,44 @@ def test_without_free_processes_a_run_says_so_and_the_next_works(agent):
             "print('full', flush=True); time.sleep(600)"))
         host.wait(lambda: hog.output() == b"full\n", "no process is left")
         end = host.run(Command(["true"])).end()
-        assert (end.reason, end.exit_code, end.text) == (
-            "start_failed", 126,
-            "cannot start a process: Resource temporarily unavailable")
+        found = re.fullmatch(
+            rf"cannot start a process: (\d+) belong to run {hog.key}; "
+            "control_run cancel or restart_sandbox", end.text)
+        assert (end.reason, end.exit_code) == ("start_failed", 126)
+        assert found and int(found[1]) >= 10, end.text
         host.cancel(hog)
         host.finish(hog)
         assert host.run(Command(["true"])).end().exit_code == 0
+    finally:
+        sandbox.close()
+        group.remove()
+
+
+def test_what_a_fork_bomb_left_is_named_with_its_run(agent):
+    """Until somebody ends it, no command begins: each says how."""
+    group = Cgroup(V1_PIDS, "pids.max", "pids.max", 20)
+    sandbox = Sandbox(agent)
+    host = sandbox.host
+    try:
+        group.add(sandbox)
+        assert host.run(shell("sleep 600 &")).end().exit_code == 0
+        bomb = host.run(python(
+            "import os, time\n"
+            "while True:\n"
+            "    try:\n"
+            "        if os.fork() == 0: time.sleep(600)\n"
+            "    except OSError: break"))
+        left = bomb.left().count
+        assert left >= 10
+        for _ in range(2):
+            end = host.run(Command(["true"])).end()
+            assert (end.reason, end.exit_code, end.text) == (
+                "start_failed", 126,
+                f"cannot start a process: {left} left running by run "
+                f"{bomb.key}; control_run kill or restart_sandbox")
+        assert host.kill_left(bomb).killed == left
+        wait_until(lambda: host.run(Command(["true"])).end().exit_code == 0,
+                   "a process is free")
     finally:
         sandbox.close()
         group.remove()

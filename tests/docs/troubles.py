@@ -55,6 +55,7 @@ INTERNAL = {
 INTERNAL_TEXTS = (
     "tool … has no definition", "…: its name must be …",
     "… tool definitions for … functions", "languages.json: …",
+    "no definition may name the setting …",
     "a reader is in the way", "a writer is in the way", "database: no row",
     "no such process", "not found", "the run is over", "a file of … bytes",
     "the sandbox is not wanted any more", "the worker is ending",
