@@ -70,6 +70,7 @@ static const struct {
     {ERR_QUOTA, "quota_exceeded"},
     {ERR_NO_SECRET, "secret_not_found"},
     {ERR_NO_SECRET_KEY, "secret_unavailable"},
+    {ERR_OUTPUT_LOST, "output_lost"},
 };
 
 const char *

@@ -15,14 +15,15 @@ enum err_code {         /* all negative, 0 is success */
 	ERR_BACKEND = -8, /* the engine is away or refused */
 	ERR_POLICY = -9,  /* not allowed by the worker's policy */
 	ERR_CONFLICT = -10,
-	ERR_WRONG_STATE = -11,  /* not possible in this state */
-	ERR_LOST = -12,         /* the sandbox is gone */
-	ERR_DAMAGED = -13,      /* the database: starting again cannot help */
-	ERR_DISK_FULL = -14,    /* less room than the reserve */
-	ERR_GONE = -15,         /* it was there, and gave room to others */
-	ERR_QUOTA = -16,        /* its tenant may have no more of it */
-	ERR_NO_SECRET = -17,    /* its tenant has none of that name */
-	ERR_NO_SECRET_KEY = -18 /* it cannot be unsealed */
+	ERR_WRONG_STATE = -11,   /* not possible in this state */
+	ERR_LOST = -12,          /* the sandbox is gone */
+	ERR_DAMAGED = -13,       /* the database: starting again cannot help */
+	ERR_DISK_FULL = -14,     /* less room than the reserve */
+	ERR_GONE = -15,          /* it was there, and gave room to others */
+	ERR_QUOTA = -16,         /* its tenant may have no more of it */
+	ERR_NO_SECRET = -17,     /* its tenant has none of that name */
+	ERR_NO_SECRET_KEY = -18, /* it cannot be unsealed */
+	ERR_OUTPUT_LOST = -19    /* a disk did not keep it */
 };
 
 #define ERR_TEXT_MAX 512

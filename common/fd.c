@@ -249,6 +249,30 @@ fd_read_file(
 	return 0;
 }
 
+bool
+fd_is_zero(int fd, uint64_t from, uint64_t upto)
+{
+	uint8_t piece[4096];
+	struct err ignored;
+
+	if (from >= upto)
+		return false;
+	while (from < upto) {
+		size_t want = upto - from < sizeof(piece) ?
+		    (size_t)(upto - from) :
+		    sizeof(piece);
+		ssize_t n = fd_pread_all(fd, piece, want, from, &ignored);
+
+		if (n <= 0)
+			return false;
+		for (ssize_t i = 0; i < n; i++)
+			if (piece[i] != 0)
+				return false;
+		from += (uint64_t)n;
+	}
+	return true;
+}
+
 /* The name of what was made is on disk, too; of a directory that may not be
  * read, or cannot be synced, as good as the system has it. */
 static int

@@ -35,6 +35,9 @@ int fd_read_sealed(int fd, size_t max, uint8_t **out, size_t *out_len,
  * put behind it; *out is the caller's to free */
 int fd_read_file(const char *path, size_t max, char **out, size_t *out_len,
     struct err *e) MUSTCHECK;
+/* fd_is_zero - there are bytes between the two places, and none but zeros; of
+ * what cannot be read, no */
+bool fd_is_zero(int fd, uint64_t from, uint64_t upto);
 /* fd_mkdir_all - mkdir -p with mode for each directory made, whose name is on
  * disk then */
 int fd_mkdir_all(const char *path, mode_t mode, struct err *e) MUSTCHECK;

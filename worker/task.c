@@ -22,6 +22,7 @@
 
 #include "common/clock.h"
 #include "common/exit.h"
+#include "common/fd.h"
 #include "common/log.h"
 #include "common/msg/msg_gen.h"
 #include "common/text.h"
@@ -727,17 +728,50 @@ task_forget(struct task *t)
 
 /* ---- what the spool has */
 
+/* Blocks that a file system gave it and did not write before the power went
+ * are taken off; what was there had been told.  So it is not begun anew,
+ * and an agent that does not keep it any more has lost it. */
+static int
+cut_zeros(struct task *t, struct err *e)
+{
+	uint64_t good =
+	    t->check.ended ? t->check.scan.offset : t->check.scan.at;
+	char text[128];
+
+	if (t->length - good > TASK_ZEROS_MAX ||
+	    !fd_is_zero(t->s.spool, good, t->length))
+		return e->code;
+	if (ftruncate(t->s.spool, (off_t)good) == -1)
+		return err_set(e, ERR_SYS, "cut: %s", strerror(errno));
+	(void)snprintf(text, sizeof(text),
+	    "its log on disk had %llu zeros behind its last record, they are "
+	    "cut off",
+	    (unsigned long long)(t->length - good));
+	task_warn(t, text);
+	buf_clear(&t->records);
+	runlog_check_init(&t->check, t->s.ncommands);
+	t->length = good;
+	t->known = true;
+	return good == 0 ? 0 :
+			   runlog_check_file(&t->check, t->s.spool, t->length,
+			       record_cb, t, e);
+}
+
 void
 task_begin(struct task *t)
 {
 	char text[ERR_TEXT_MAX];
 	struct err e;
+	int rc;
 
 	t->host->on_begin(t->host->arg);
 	if (t->length == 0)
 		return;
-	if (runlog_check_file(
-		&t->check, t->s.spool, t->length, record_cb, t, &e) != 0) {
+	rc = runlog_check_file(
+	    &t->check, t->s.spool, t->length, record_cb, t, &e);
+	if (rc == ERR_PROTO)
+		rc = cut_zeros(t, &e);
+	if (rc != 0) {
 		(void)snprintf(text, sizeof(text),
 		    "the run's log on disk is damaged: %.300s", e.msg);
 		task_end(t, RUNLOG_INTERNAL, text);

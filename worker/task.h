@@ -50,6 +50,7 @@
 #define TASK_TELL_MS 10
 #define TASK_DISK_RETRY_MS 250
 #define TASK_OVERDUE_AGAIN_MS 1000
+#define TASK_ZEROS_MAX (64u << 20) /* at a spool's end, that are cut off */
 #define TASK_DISK_TRIES 3
 /* Logs so short go on below the disk's reserve, and below half of it. */
 #define TASK_LOW_BYTES (64u << 10)

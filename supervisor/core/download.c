@@ -1,5 +1,6 @@
 #include "supervisor/core/download.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/uuid.h"
@@ -16,6 +17,31 @@ struct opening {
 	void *arg;
 };
 
+static int
+open_blob(
+    const struct opening *o, const struct store_artifact *row, struct err *e)
+{
+	int fd = row->lost_ms != 0 ?
+	    ERR_OUTPUT_LOST :
+	    store_blob_read(o->store, o->tenant, row->sha256, e);
+	struct stat st;
+
+	if (fd == ERR_NOTFOUND)
+		return err_set(e, ERR_GONE,
+		    "this artifact was given up for newer runs' "
+		    "(HISTORY_MAX_MB, DISK_RESERVE_MB)");
+	if (fd >= 0 &&
+	    (fstat(fd, &st) != 0 || (uint64_t)st.st_size != row->size)) {
+		(void)close(fd);
+		fd = ERR_OUTPUT_LOST;
+	}
+	return fd != ERR_OUTPUT_LOST ?
+	    fd :
+	    err_set(e, ERR_OUTPUT_LOST,
+		"this artifact is lost: the server's disk lost its power, or "
+		"failed, before it had all of it: run it again");
+}
+
 static void
 row_cb(
     int rc, const struct store_artifact *row, const struct err *why, void *arg)
@@ -25,14 +51,10 @@ row_cb(
 	struct err e;
 
 	if (rc == 0) {
-		d.fd = store_blob_read(o->store, o->tenant, row->sha256, &e);
+		d.fd = open_blob(o, row, &e);
 		d.size = row->size;
 		d.mtime_ns = row->mtime_ns;
 		memcpy(d.sha256, row->sha256, sizeof(d.sha256));
-		if (d.fd == ERR_NOTFOUND)
-			d.fd = err_set(&e, ERR_GONE,
-			    "this artifact was given up for newer runs' "
-			    "(HISTORY_MAX_MB, DISK_RESERVE_MB)");
 		if (d.fd < 0) {
 			rc = d.fd;
 			why = &e;

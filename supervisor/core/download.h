@@ -14,7 +14,8 @@ struct download {
 	int64_t mtime_ns;
 	uint8_t sha256[32];
 };
-/* rc 0 with d, or ERR_NOTFOUND, ERR_DB, ERR_SYS with why. */
+/* rc 0 with d, or ERR_NOTFOUND, ERR_GONE (it gave room), ERR_OUTPUT_LOST,
+ * ERR_DB, ERR_SYS with why. */
 typedef void (*download_cb)(
     int rc, struct download *d, const struct err *why, void *arg);
 

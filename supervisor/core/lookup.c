@@ -1,5 +1,6 @@
 #include "supervisor/core/lookup.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -19,6 +20,11 @@ struct lookup {
 	struct log_view *view;
 	struct timer *later;
 	struct store_getting *getting; /* NULL: the database has answered */
+	/* To ask it again: */
+	struct tenant_id tenant;
+	struct uuid uuid;
+	uint32_t artifacts_from;
+	bool is_asked_again;
 };
 
 void
@@ -56,25 +62,50 @@ live_cb(void *arg)
 		texts_cb(0, NULL, l);
 }
 
-/* Of a long log the file, of a short one the bytes. */
+static bool
+wants_file(const struct store_run *row)
+{
+	return row->log == NULL && row->evicted_ms == 0 && row->lost_ms == 0 &&
+	    row->spool_bytes > STORE_INLINE_MAX;
+}
+
+/* The file of a log that is not in its row, whole: a descriptor,
+ * ERR_NOTFOUND, or another error. */
+static int
+open_log(struct lookup *l, struct err *e)
+{
+	struct stat st;
+	int fd;
+
+	if (l->row.log != NULL || l->row.lost_ms != 0)
+		return ERR_NOTFOUND;
+	fd = store_log_read(core_store(l->core), &l->row.uuid, e);
+	if (fd < 0 || !wants_file(&l->row))
+		return fd;
+	if (fstat(fd, &st) == 0 && (uint64_t)st.st_size >= l->row.spool_bytes)
+		return fd;
+	(void)close(fd);
+	l->row.lost_ms = clock_wall_ms();
+	return ERR_NOTFOUND;
+}
+
+/* Of a long log the file, of a short one the bytes; without its file what the
+ * row has.  ERR_GONE: the row does not say that there is none. */
 static int
 open_view(struct lookup *l, struct err *e)
 {
 	const struct log_caps caps = run_wish_caps(&l->row, RUN_APART);
 	struct logs *logs = core_logs(l->core);
 	struct err why;
-	int fd;
+	int fd = open_log(l, e);
 
-	fd = l->row.log == NULL ?
-	    store_log_read(core_store(l->core), &l->row.uuid, e) :
-	    ERR_NOTFOUND;
 	if (fd < 0 && fd != ERR_NOTFOUND)
 		return e->code;
-	/* Without a file its output is not there any more; a row that was read
-	 * right before does not say so yet. */
-	if (fd < 0 && l->row.log == NULL && l->row.evicted_ms == 0 &&
-	    l->row.spool_bytes > STORE_INLINE_MAX)
-		l->row.evicted_ms = clock_wall_ms();
+	if (fd < 0 && wants_file(&l->row)) {
+		if (!l->is_asked_again)
+			return ERR_GONE;
+		l->row.lost_ms = clock_wall_ms();
+	}
 	l->view = fd < 0 ? log_view_open_memory(logs, l->row.log,
 			       l->row.log_len, l->row.ncommands, &caps) :
 			   log_view_open(logs, fd, l->row.ncommands, &caps);
@@ -85,6 +116,8 @@ open_view(struct lookup *l, struct err *e)
 		    (unsigned long long)l->row.id, why.msg);
 	return 0;
 }
+
+static void ask_row(struct lookup *l);
 
 static void
 row_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
@@ -98,8 +131,15 @@ row_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
 		l->cb(rc, NULL, why, l->arg);
 		return;
 	}
+	store_run_clear(&l->row);
 	store_run_copy(&l->row, row);
-	if (open_view(l, &e) != 0) {
+	rc = open_view(l, &e);
+	if (rc == ERR_GONE) { /* it may have been evicted since it was read */
+		l->is_asked_again = true;
+		ask_row(l);
+		return;
+	}
+	if (rc != 0) {
 		l->cb(e.code, NULL, &e, l->arg);
 		return;
 	}
@@ -107,10 +147,24 @@ row_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
 	l->cb(0, &f, NULL, l->arg);
 }
 
+static void
+ask_row(struct lookup *l)
+{
+	l->getting = store_run_get(core_store(l->core), l->tenant, &l->uuid,
+	    l->artifacts_from, row_cb, l);
+}
+
 int
 lookup_check_output(const struct lookup_found *f, struct err *e)
 {
-	if (f->row->evicted_ms == 0 || f->row->spool_bytes <= STORE_INLINE_MAX)
+	if (f->row->spool_bytes <= STORE_INLINE_MAX)
+		return 0;
+	if (f->row->lost_ms != 0)
+		return err_set(e, ERR_OUTPUT_LOST,
+		    "the output of this run is lost: the server's disk lost "
+		    "its power, or failed, before it had all of it; how it "
+		    "ended is still known: run it again");
+	if (f->row->evicted_ms == 0)
 		return 0;
 	return err_set(e, ERR_GONE,
 	    "the output of this run was given up for newer runs' "
@@ -132,8 +186,10 @@ lookup_open(struct core *c, const struct principal *who, const struct uuid *run,
 		l->later = timer_new(core_base(c), live_cb, l);
 		timer_set_ms(l->later, 0);
 	} else {
-		l->getting = store_run_get(
-		    core_store(c), who->tenant, run, artifacts_from, row_cb, l);
+		l->tenant = who->tenant;
+		l->uuid = *run;
+		l->artifacts_from = artifacts_from;
+		ask_row(l);
 	}
 	return l;
 }

@@ -29,7 +29,8 @@ struct lookup_found {
 typedef void (*lookup_cb)(
     int rc, const struct lookup_found *f, const struct err *why, void *arg);
 
-/* lookup_check_output - ERR_GONE: its log was evicted (store.h) */
+/* lookup_check_output - ERR_GONE: its log was evicted (store.h);
+ * ERR_OUTPUT_LOST: it is short, or not there */
 int lookup_check_output(const struct lookup_found *f, struct err *e) MUSTCHECK;
 /* lookup_open - cb comes later, never inside; then *f stays until
  * lookup_close, which may be called at any time

@@ -369,6 +369,8 @@ static void
 take_cut_log(struct run *r, const struct log_digest *d)
 {
 	run_row_take_digest(&r->row, &r->log_end, d, run_say_command, r);
+	/* What is behind its last whole record is nothing that can be read. */
+	r->length = d->scanned;
 	if (r->is_lost && r->log_end.has_end)
 		end_by_log(r);
 	if (r->row.started_ms != 0)

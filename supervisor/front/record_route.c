@@ -331,9 +331,10 @@ view_file(const struct store_artifact *a)
 	char digest[HEX_BYTES(sizeof(a->sha256))];
 
 	hex_encode(a->sha256, sizeof(a->sha256), digest);
-	return json_pack("{s:s, s:I, s:s, s:o}", "path", a->path, "size",
+	return json_pack("{s:s, s:I, s:s, s:o, s:o*}", "path", a->path, "size",
 	    (json_int_t)a->size, "sha256", digest, "modified_at",
-	    view_time(a->mtime_ns / 1000000));
+	    view_time(a->mtime_ns / 1000000), "lost",
+	    a->lost_ms != 0 ? json_true() : NULL);
 }
 
 static void

@@ -31,6 +31,7 @@ struct status_key {
 	uint64_t length;
 	uint64_t changes; /* of what a worker told, beside the log's bytes */
 	int64_t evicted_ms;
+	int64_t lost_ms;
 	enum run_state state;
 	enum sched_wait waits;
 	uint32_t artifacts_total;
@@ -280,9 +281,9 @@ is_same(const struct status_key *a, const struct status_key *b)
 {
 	return memcmp(&a->run, &b->run, sizeof(a->run)) == 0 &&
 	    a->length == b->length && a->changes == b->changes &&
-	    a->evicted_ms == b->evicted_ms && a->state == b->state &&
-	    a->waits == b->waits && a->artifacts_total == b->artifacts_total &&
-	    a->from == b->from;
+	    a->evicted_ms == b->evicted_ms && a->lost_ms == b->lost_ms &&
+	    a->state == b->state && a->waits == b->waits &&
+	    a->artifacts_total == b->artifacts_total && a->from == b->from;
 }
 
 static struct status *
@@ -341,6 +342,7 @@ statuses_answer(struct statuses *all, struct http_exchange *x,
 	    .length = found_length(found),
 	    .changes = found->run != NULL ? found->run->changes : 0,
 	    .evicted_ms = found->row->evicted_ms,
+	    .lost_ms = found->row->lost_ms,
 	    .state = found->row->state,
 	    .waits = run_waits_for(found->run),
 	    .artifacts_total = found->row->artifacts_total,

@@ -299,6 +299,7 @@ static const struct code_status {
     {ERR_WRONG_STATE, 409, "state"},
     {ERR_LOST, 410, "sandbox_lost"},
     {ERR_GONE, 410, "gone"},
+    {ERR_OUTPUT_LOST, 410, "output_lost"},
     {ERR_BACKEND, 503, "backend_unavailable"},
     {ERR_DISK_FULL, 507, "disk_full"},
     {ERR_NO_SECRET, 404, "secret_not_found"},

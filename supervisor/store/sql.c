@@ -22,6 +22,11 @@
 	" FROM run INDEXED BY run_of_tenant WHERE uuid = ?1"                   \
 	" AND tenant = ?2"
 
+/* Behind its columns. */
+#define ARTIFACT_APART                                                         \
+	", (SELECT lost_ms FROM blob WHERE blob.tenant = artifact.tenant"      \
+	" AND blob.sha256 = artifact.sha256)"
+
 #define USAGE_SUM                                                              \
 	"runs = runs + excluded.runs, run_ms = run_ms + excluded.run_ms,"      \
 	" output_bytes = output_bytes + excluded.output_bytes,"                \
@@ -262,26 +267,43 @@ const char *const db_sql[DB_NQUERY] = {
 	" FROM run WHERE id = ?1",
     [DB_ARTIFACT_DELETE] = "DELETE FROM artifact WHERE run = ?1 AND path = ?2"
 			   " RETURNING sha256",
-    [DB_ARTIFACTS_GET] = "SELECT " ARTIFACT_COLUMNS " FROM artifact"
-			 " WHERE run = ?1 ORDER BY path LIMIT ?2 OFFSET ?3",
+    [DB_ARTIFACTS_GET] =
+	"SELECT " ARTIFACT_COLUMNS ARTIFACT_APART " FROM artifact"
+	" WHERE run = ?1 ORDER BY path LIMIT ?2 OFFSET ?3",
     [DB_ARTIFACTS_SUM] = "SELECT count(*), coalesce(sum(size), 0),"
 			 " coalesce(sum(length(CAST(path AS BLOB))), 0)"
 			 " FROM artifact WHERE run = ?1",
-    [DB_ARTIFACT_GET] = "SELECT " ARTIFACT_COLUMNS " FROM artifact WHERE"
-			" run = (SELECT id" RUN_OF_TENANT
-			" AND identifier = ?3 AND NOT " UNFINISHED ")"
-			" AND path = ?4",
-    [DB_ARTIFACT_LATEST] = "SELECT " ARTIFACT_COLUMNS " FROM artifact"
-			   " WHERE tenant = ?1"
-			   " AND identifier = ?2 AND path = ?3"
-			   " AND EXISTS (SELECT 1 FROM run"
-			   " WHERE id = artifact.run AND NOT " UNFINISHED ")"
-			   " ORDER BY run DESC LIMIT 1",
+    [DB_ARTIFACT_GET] =
+	"SELECT " ARTIFACT_COLUMNS ARTIFACT_APART " FROM artifact WHERE"
+	" run = (SELECT id" RUN_OF_TENANT
+	" AND identifier = ?3 AND NOT " UNFINISHED ")"
+	" AND path = ?4",
+    [DB_ARTIFACT_LATEST] =
+	"SELECT " ARTIFACT_COLUMNS ARTIFACT_APART " FROM artifact"
+	" WHERE tenant = ?1"
+	" AND identifier = ?2 AND path = ?3"
+	" AND EXISTS (SELECT 1 FROM run"
+	" WHERE id = artifact.run AND NOT " UNFINISHED ")"
+	" ORDER BY run DESC LIMIT 1",
     [DB_BLOB_REF] = "INSERT INTO blob (tenant, sha256, size, refs)"
 		    " VALUES (?1, ?2, ?3, 1)"
 		    " ON CONFLICT DO UPDATE SET refs = refs + 1, lost_ms = 0",
     [DB_BLOB_LOSE] = "UPDATE blob SET lost_ms = ?3 WHERE tenant = ?1"
 		     " AND sha256 = ?2 AND lost_ms = 0",
+
+    [DB_LOG_LOSE] = "UPDATE kept SET lost_ms = ?2 WHERE run = ?1"
+		    " AND evicted_ms = 0 AND lost_ms = 0",
+    [DB_LOSSES_NEWEST] = "SELECT coalesce((SELECT created_ms FROM run"
+			 " ORDER BY id DESC LIMIT 1), 0)",
+    /* All are passed by, so that the next statement goes on behind them. */
+    [DB_LOSSES_RUNS] =
+	"SELECT k.run, k.tenant, run.uuid, k.log_files AND k.lost_ms = 0,"
+	" run.spool_bytes, CASE k.evicted_ms WHEN 0 THEN run.ended_ms"
+	" ELSE -9223372036854775807 END"
+	" FROM (SELECT * FROM kept WHERE run > ?1 ORDER BY run LIMIT ?2) AS k"
+	" JOIN run ON run.id = k.run ORDER BY k.run",
+    [DB_LOSSES_ARTIFACTS] = "SELECT sha256, size FROM artifact"
+			    " WHERE run = ?1 ORDER BY path LIMIT ?2 OFFSET ?3",
 
     [DB_KEPT_INSERT] = "INSERT INTO kept (run, tenant, log_files, log_bytes,"
 		       " is_cut, evicted_ms, lost_ms)"

@@ -2,7 +2,8 @@
  * store.c - opening and closing, in order, and what all writes share
  *
  * Open: the directories are locked, then the database is looked at, marked if
- * it is new, migrated; then the threads start, and the look for leftovers.
+ * it is new, migrated; then the threads start, and the looks for leftovers and
+ * for losses.
  * Close: the reader, then the syncer and the writer with all they have, then
  * what ops still refer to (done queue, wanted files, spool).
  */
@@ -20,6 +21,7 @@
 #include "supervisor/store/history_lanes.h"
 #include "supervisor/store/identity.h"
 #include "supervisor/store/leftovers.h"
+#include "supervisor/store/losses.h"
 #include "supervisor/store/migrate.h"
 #include "supervisor/store/reader.h"
 #include "supervisor/store/spool.h"
@@ -182,6 +184,7 @@ store_open_slow(struct event_base *base, const char *dir, const char *artifacts,
 	timer_set_ms(s->look, LOOK_MS);
 	s->tidy = timer_new(base, tidy_cb, s);
 	leftovers_sweep(s);
+	losses_start(base, s);
 	*out = s;
 	return 0;
 }
@@ -207,6 +210,8 @@ store_close(struct store *s)
 	history_stop(s->history);
 	if (s->reader != NULL)
 		reader_stop(s->reader);
+	losses_stop(s->losses);
+	s->losses = NULL;
 	/* What it has goes to the writer. */
 	syncer_stop(s->syncer);
 	s->syncer = NULL;

@@ -13,6 +13,7 @@ struct db_call;
 struct done;
 struct history;
 struct identity;
+struct losses;
 struct reader;
 struct spool;
 struct syncer;
@@ -31,6 +32,7 @@ struct store {
 	void *on_damaged_arg;
 	struct done *done;
 	struct writer *writer; /* NULL: not yet, or no more */
+	struct losses *losses; /* looked for at the start; or NULL */
 	struct syncer *syncer; /* before it; NULL as well */
 	pthread_mutex_t names; /* of logs, log_files.h */
 	struct reader *reader;

@@ -188,6 +188,7 @@ record_view(const struct store_run *row, enum sched_wait waits)
 	add_sums(o, row);
 	add_asker(o, row);
 	json_object_set_new(o, "output_evicted_at", view_time(row->evicted_ms));
+	json_object_set_new(o, "output_lost_at", view_time(row->lost_ms));
 	json_object_set_new(o, "options", view_options(row->options));
 	for (uint32_t i = 0; i < row->ncommands; i++)
 		json_array_append_new(

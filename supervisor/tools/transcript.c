@@ -341,8 +341,9 @@ add_artifact(struct buf *b, const json_t *a)
 
 	utf8_copy(shown, sizeof(shown), js_text(a, "path"));
 	shown[utf8_mask_controls(shown, strlen(shown))] = '\0';
-	(void)buf_printf(b, " %s (%lld bytes)", shown,
-	    (long long)json_integer_value(json_object_get(a, "size")));
+	(void)buf_printf(b, " %s (%lld bytes%s)", shown,
+	    (long long)json_integer_value(json_object_get(a, "size")),
+	    json_object_get(a, "lost") != NULL ? ", lost" : "");
 }
 
 static void
@@ -448,6 +449,19 @@ add_code(struct buf *b, const json_t *result, size_t room)
 	add_left(b, result);
 }
 
+/* Else a run that printed looks like one that did not. */
+static void
+add_fate(struct buf *b, const json_t *run)
+{
+	if (js_text(run, "output_lost_at")[0] != '\0')
+		(void)buf_printf(b,
+		    "the output is lost: the server's disk lost its power, or "
+		    "failed, before it had all of it\n");
+	else if (js_text(run, "output_evicted_at")[0] != '\0')
+		(void)buf_printf(
+		    b, "long output and artifacts gave room to newer runs'\n");
+}
+
 void
 transcript_write(struct buf *b, const json_t *result, size_t room)
 {
@@ -457,6 +471,7 @@ transcript_write(struct buf *b, const json_t *result, size_t room)
 	const size_t n = json_array_size(commands);
 	const size_t part = part_of_each(commands, room);
 
+	add_fate(b, run);
 	for (size_t i = 0; i < n; i++)
 		add_command(b, json_array_get(commands, i), i, n, part);
 	add_artifacts(b, run);

@@ -387,6 +387,8 @@ view_artifact(const struct store_artifact *a)
 	json_object_set_new_nocheck(
 	    o, "size", json_integer((json_int_t)a->size));
 	json_object_set_new_nocheck(o, "sha256", json_string(digest));
+	if (a->lost_ms != 0)
+		json_object_set_new_nocheck(o, "lost", json_true());
 	return o;
 }
 
@@ -444,6 +446,9 @@ view_head(json_t *o, const struct store_run *row)
 	if (row->evicted_ms != 0)
 		json_object_set_new_nocheck(
 		    o, "output_evicted_at", view_time(row->evicted_ms));
+	if (row->lost_ms != 0)
+		json_object_set_new_nocheck(
+		    o, "output_lost_at", view_time(row->lost_ms));
 	json_object_set_new_nocheck(
 	    o, "sandbox_container_id", json_string(row->container_id));
 	json_object_set_new_nocheck(

@@ -4,8 +4,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "supervisor/core/lookup.h"
-
 /* Runs in the core: told to a worker, ended by it or without it. */
 
 static void
@@ -566,47 +564,6 @@ test_what_a_large_run_is_asked_to_do_waits_on_disk(void **state)
 }
 
 static void
-found_row_cb(
-    int rc, const struct lookup_found *found, const struct err *why, void *arg)
-{
-	(void)why;
-	assert_int_equal(rc, 0);
-	*(int64_t *)arg = found->row->evicted_ms;
-}
-
-/* It was read when the row did not say so yet. */
-static void
-test_a_run_whose_log_went_says_that_it_is_not_there(void **state)
-{
-	struct run *r = ground_run(ground_open("box"), false);
-	const struct uuid uuid = r->row.uuid;
-	char text[UUID_TEXT_LEN + 1], path[128];
-	static char bytes[10000];
-	int64_t evicted_ms = -1;
-	struct lookup *l;
-
-	(void)state;
-	expect_told(0, "start 1");
-	say_ready(0, 1);
-	say_begun(0, 1);
-	say_record(0, 1, RUNLOG_STDOUT, bytes, sizeof(bytes));
-	say_record(0, 1, RUNLOG_STDOUT, bytes, sizeof(bytes));
-	say_command_ended(0, 1, 0);
-	say_ended(0, 1, RUNLOG_EXIT);
-	ground_wait_over(r);
-	run_unref(r);
-	uuid_format(&uuid, text);
-	(void)snprintf(
-	    path, sizeof(path), "%s/spool/%.2s/%s.log", g.dir, text, text);
-	if (unlink(path) != 0)
-		fail_msg("%s: %s", path, strerror(errno));
-	l = lookup_open(g.core, g.who, &uuid, 0, found_row_cb, &evicted_ms);
-	ground_wait_until(evicted_ms != -1);
-	assert_true(evicted_ms > 0);
-	lookup_close(l);
-}
-
-static void
 test_each_news_of_a_run_is_a_change(void **state)
 {
 	struct run *r = ground_run(ground_open("box"), false);
@@ -776,7 +733,6 @@ main(void)
 	    TEST(test_who_follows_a_run_finds_such_a_log_in_its_file),
 	    TEST(test_a_log_in_two_places_is_not_believed),
 	    TEST(test_what_a_large_run_is_asked_to_do_waits_on_disk),
-	    TEST(test_a_run_whose_log_went_says_that_it_is_not_there),
 	    TEST(test_each_news_of_a_run_is_a_change),
 	    TEST(test_a_new_worker_is_told_of_a_large_run_before_all_was_told),
 	    TEST(test_a_new_front_leaves_on_disk_what_waits),

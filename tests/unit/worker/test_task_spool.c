@@ -108,6 +108,61 @@ test_a_damaged_spool_ends_the_run(void **state)
 	free(text);
 }
 
+/* A power cut leaves such blocks. */
+static void
+test_zeros_behind_the_last_record_are_cut_off(void **state)
+{
+	static const uint8_t zeros[5000];
+	struct buf b;
+
+	(void)state;
+	buf_init(&b, 0);
+	log_plain(&b, RUNLOG_RUN_STARTED, 0);
+	assert_int_equal(write(fix.spool, buf_data(&b), 16), 16);
+	buf_clear(&b);
+	assert_int_equal(write(fix.spool, zeros, sizeof(zeros)), sizeof(zeros));
+	new_task(1 << 20);
+	task_begin(fix.task);
+	assert_int_equal(spool_length(), 16);
+	expect_bytes(16);
+	(void)front_next(&fix.front, IPC_RUN_RECORD);
+	front_expect_nothing(&fix.front);
+	task_attach(fix.task, fix.peer, NULL);
+	free(expect_end(RUNLOG_LOST));
+	fake_link_sent_nothing(&fix.link);
+}
+
+/* Whether it had begun is not known: it is not begun once more. */
+static void
+test_a_run_of_zeros_alone_is_lost(void **state)
+{
+	static const uint8_t zeros[5000];
+
+	(void)state;
+	assert_int_equal(write(fix.spool, zeros, sizeof(zeros)), sizeof(zeros));
+	new_task(1 << 20);
+	task_begin(fix.task);
+	assert_int_equal(spool_length(), 0);
+	task_attach(fix.task, fix.peer, NULL);
+	free(expect_end(RUNLOG_LOST));
+	fake_link_sent_nothing(&fix.link);
+}
+
+static void
+test_zeros_and_more_are_no_tail(void **state)
+{
+	static const uint8_t zeros[70000];
+
+	(void)state;
+	assert_int_equal(write(fix.spool, zeros, sizeof(zeros)), sizeof(zeros));
+	assert_int_equal(write(fix.spool, "x", 1), 1);
+	new_task(1 << 20);
+	task_begin(fix.task);
+	assert_int_equal(spool_length(), sizeof(zeros) + 1);
+	expect_bytes(sizeof(zeros) + 1);
+	free(expect_end(RUNLOG_INTERNAL));
+}
+
 static void
 test_a_run_that_began_and_is_not_known_any_more_is_lost(void **state)
 {
@@ -310,6 +365,9 @@ main(void)
 	    TEST(test_a_taken_over_run_goes_on_from_its_spool),
 	    TEST(test_a_large_spool_is_read_by_its_headers),
 	    TEST(test_a_damaged_spool_ends_the_run),
+	    TEST(test_zeros_behind_the_last_record_are_cut_off),
+	    TEST(test_a_run_of_zeros_alone_is_lost),
+	    TEST(test_zeros_and_more_are_no_tail),
 	    TEST(test_a_run_that_began_and_is_not_known_any_more_is_lost),
 	    TEST(test_a_spool_that_cannot_be_appended_to_is_refused),
 	    TEST(test_a_full_disk_makes_the_run_wait_and_loses_nothing),
