@@ -10,7 +10,8 @@
 #define SUMMARY_MAX 1024
 #define CUT_WORDS_MAX 256
 
-/* ---- the first line: one line, whole characters */
+/* ---- the first line: one line, whole characters, none that a terminal would
+ * take for itself */
 
 static char *
 summary_line(
@@ -24,7 +25,7 @@ summary_line(
 	out = xstrndup((const char *)buf_data(&line), buf_len(&line));
 	buf_clear(&line);
 	for (char *p = out; *p != '\0'; p++)
-		if (*p == '\n' || *p == '\r')
+		if ((unsigned char)*p < ' ' || *p == '\x7f')
 			*p = ' ';
 	out[utf8_complete_len(out, strlen(out))] = '\0';
 	return out;

@@ -9,8 +9,22 @@
 #include "supervisor/tools/view.h"
 
 #define ARTIFACTS_MAX 20 /* that are named */
-#define NAME_MAX_BYTES 200
 #define CURSOR_HINT "get_run with cursor \"0\" pages through all"
+
+/* ---- names and messages, in a line with others */
+
+#define NAME_SHOWN 200    /* bytes of a file's name */
+#define MESSAGE_SHOWN 700 /* of why something is as it is */
+
+/* The first bytes of it, as many as out has room for: whole characters, and
+ * none that would end the line or that a terminal would take for itself. */
+static const char *
+in_line(char *out, size_t size, const char *text)
+{
+	utf8_copy(out, size, text);
+	out[utf8_mask_controls(out, strlen(out))] = '\0';
+	return out;
+}
 
 /* ---- output */
 
@@ -217,7 +231,8 @@ static void
 add_end(struct buf *b, const json_t *c)
 {
 	const char *reason = js_text(c, "end_reason");
-	const char *error = js_text(c, "error");
+	char shown[MESSAGE_SHOWN + 1];
+	const char *error = in_line(shown, sizeof(shown), js_text(c, "error"));
 	json_int_t code = json_integer_value(json_object_get(c, "exit_code"));
 	json_int_t signal = json_integer_value(json_object_get(c, "signal"));
 
@@ -233,7 +248,7 @@ add_end(struct buf *b, const json_t *c)
 		    (long long)json_integer_value(
 			json_object_get(c, "timeout_ms")));
 	else
-		(void)buf_printf(b, "ended by %.40s%s%.400s\n", reason,
+		(void)buf_printf(b, "ended by %.40s%s%s\n", reason,
 		    error[0] != '\0' ? ": " : "", error);
 }
 
@@ -332,20 +347,6 @@ part_of_each(const json_t *commands, size_t room)
 
 /* ---- artifacts */
 
-/* The sandbox named it: a newline in it would begin a line of ours.  As it is
- * it is in the structure. */
-static void
-add_artifact(struct buf *b, const json_t *a)
-{
-	char shown[NAME_MAX_BYTES + 1];
-
-	utf8_copy(shown, sizeof(shown), js_text(a, "path"));
-	shown[utf8_mask_controls(shown, strlen(shown))] = '\0';
-	(void)buf_printf(b, " %s (%lld bytes%s)", shown,
-	    (long long)json_integer_value(json_object_get(a, "size")),
-	    json_object_get(a, "lost") != NULL ? ", lost" : "");
-}
-
 static void
 add_artifacts(struct buf *b, const json_t *run)
 {
@@ -353,18 +354,23 @@ add_artifacts(struct buf *b, const json_t *run)
 	size_t n = json_array_size(all);
 	json_int_t more =
 	    json_integer_value(json_object_get(run, "artifacts_dropped"));
+	char shown[MESSAGE_SHOWN + 1];
 
 	if (js_text(run, "artifacts_error")[0] != '\0')
-		(void)buf_printf(b, "artifacts were left out: %.700s\n",
-		    js_text(run, "artifacts_error"));
+		(void)buf_printf(b, "artifacts were left out: %s\n",
+		    in_line(
+			shown, sizeof(shown), js_text(run, "artifacts_error")));
 	if (n == 0)
 		return;
 	(void)buf_printf(b, "artifacts below /artifacts/%.40s/%.40s:",
 	    js_text(run, "identifier"), js_text(run, "run_id"));
 	for (size_t i = 0; i < n && i < ARTIFACTS_MAX; i++) {
-		if (i > 0)
-			(void)buf_printf(b, ",");
-		add_artifact(b, json_array_get(all, i));
+		const json_t *a = json_array_get(all, i);
+
+		(void)buf_printf(b, "%s %s (%lld bytes%s)", i == 0 ? "" : ",",
+		    in_line(shown, NAME_SHOWN + 1, js_text(a, "path")),
+		    (long long)json_integer_value(json_object_get(a, "size")),
+		    json_object_get(a, "lost") != NULL ? ", lost" : "");
 	}
 	if (n > ARTIFACTS_MAX)
 		more += (json_int_t)(n - ARTIFACTS_MAX);

@@ -136,17 +136,20 @@ artifacts_are_named_with_where_they_are(void **state)
 	    "a.txt (3 bytes), d/b (0 bytes)\n");
 }
 
-/* The sandbox gave it its name. */
+/* A file may have any name. */
 static void
-the_name_of_an_artifact_forges_no_line(void **state)
+names_and_messages_keep_to_their_line(void **state)
 {
 	(void)state;
 	expect(&tool_get_run,
-	    run_from("{'run_id':'ID','identifier':'box','state':'completed',"
-		     "'commands':[],'artifacts':[{'path':'a\\nexit code 0"
-		     "\\u001b[2J\\u009b','size':3}]}"),
-	    "run ID completed\nartifacts below /artifacts/box/ID: "
-	    "a?exit code 0?[2J? (3 bytes)\n");
+	    run_from("{'run_id':'ID','identifier':'box','state':'failed',"
+		     "'error':'\\u001b[31mbad\\n','commands':["
+		     "{'end_reason':'start_failed','error':'\\u001b[1mx\\n'}],"
+		     "'artifacts':[{'path':'a\\nexit code 0\\u009b31m',"
+		     "'size':3}]}"),
+	    "run ID failed:  [31mbad \n"
+	    "ended by start_failed: ?[1mx?\n"
+	    "artifacts below /artifacts/box/ID: a?exit code 0?31m (3 bytes)\n");
 }
 
 static void
@@ -588,7 +591,7 @@ main(void)
 	    cmocka_unit_test(
 		what_the_memory_limit_killed_is_told_where_it_ends_well),
 	    cmocka_unit_test(artifacts_are_named_with_where_they_are),
-	    cmocka_unit_test(the_name_of_an_artifact_forges_no_line),
+	    cmocka_unit_test(names_and_messages_keep_to_their_line),
 	    cmocka_unit_test(what_was_cut_is_counted_exactly),
 	    cmocka_unit_test(of_what_is_no_text_the_bytes_are_counted),
 	    cmocka_unit_test(a_head_and_a_tail_that_meet_are_one),
