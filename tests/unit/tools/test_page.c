@@ -307,10 +307,10 @@ the_texts_of_pages_show_what_their_cursors_pass_over(void **state)
 	(void)state;
 	make_long(&l, &printed, 348894, letter);
 	page_through(&p, &l);
-	for (char c = 'A'; c <= 'Z'; c++) {
-		/* No capital stands in the words around. */
-		assert_int_equal(count_of(&p.texts, c), count_of(&printed, c));
-	}
+	/* No capital stands in the words around. */
+	for (int c = 'A'; c <= 'Z'; c++)
+		assert_int_equal(
+		    count_of(&p.texts, (char)c), count_of(&printed, (char)c));
 	check_pages(&l, &printed, &none);
 	clear_paging(&p);
 	buf_clear(&printed);

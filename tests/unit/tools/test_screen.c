@@ -73,10 +73,7 @@ colours_and_titles_are_gone(void **state)
 	expect("\x1b(B\x1b)0a\x1b=\x1b>\x1b#8b\x1b%Gc", "abc");
 	expect("\x1b[?25l\x1b[?1049hx\x1b[?25h\x1b[4 q\x1b[!p", "x");
 	expect("\x1bP1;2|dcs\x1b\\a\x1b_apc\x1b\\b\x1b^pm\x1b\\c", "abc");
-	expect("\x07"
-	       "a\x0e\x0f\x01\x7f"
-	       "b",
-	    "ab");
+	expect("\007a\x0e\x0f\x01\177b", "ab");
 	expect("match\x1b[m\x1b[K  \n", "match  \n");
 }
 
@@ -85,9 +82,7 @@ control_characters_beyond_ascii_are_gone_and_take_nothing_along(void **state)
 {
 	(void)state;
 	/* A quotation mark that was decoded twice has U+009D in it. */
-	expect("\xc3\xa2\xc2\x80\xc2\x9dsaid\xc2\x9b"
-	       "31m",
-	    "\xc3\xa2said31m");
+	expect("\xc3\xa2\xc2\x80\xc2\x9dsaid\xc2\23331m", "\xc3\xa2said31m");
 	expect("\xc2\xa0|\xc2\x85", "\xc2\xa0|");
 }
 
@@ -97,8 +92,7 @@ what_is_no_text_is_replaced_and_nul_is_a_blank(void **state)
 	(void)state;
 	expect_bytes("A=1\0B=2\0", 8, "A=1 B=2 ");
 	expect("a\xff\rb\xc3", "b\xef\xbf\xbd");
-	expect("\x9b"
-	       "31m",
+	expect("\23331m",
 	    "\xef\xbf\xbd"
 	    "31m");
 }
@@ -133,10 +127,7 @@ several_bars_are_their_last_states(void **state)
 	expect("\x1b[5Aa\x1b[5Bb", "ab");
 	expect("a\n\x1bMb", "b\n");
 	expect("head\x1b[s\nfoot\x1b[uX\nFOOT", "headX\nFOOT");
-	expect("head\x1b"
-	       "7\nfoot\x1b"
-	       "8X",
-	    "headX\nfoot");
+	expect("head\0337\nfoot\0338X", "headX\nfoot");
 }
 
 static void
@@ -165,9 +156,7 @@ a_place_of_the_screen_is_a_line_of_its_own(void **state)
 	expect("before\n\x1b[H\x1b[2J\x1b[3Jafter\n", "before\nafter\n");
 	expect("before\x1b[2Jafter\n", "before\nafter\n");
 	expect("\x1b[5;10Hfoo\x1b[6;10Hbar", "foo\nbar");
-	expect("before\x1b"
-	       "cafter",
-	    "before\nafter");
+	expect("before\033cafter", "before\nafter");
 }
 
 static void
@@ -181,9 +170,7 @@ what_is_no_sequence_takes_nothing_along(void **state)
 	expect("\x1b[3\x1b[31mx", "x");
 	expect("\x1b]0;never ended\nnext", "\nnext");
 	expect("\x1b]0;a\x1b[31mb", "b");
-	expect("\x1b]0;a\x18"
-	       "b",
-	    "b");
+	expect("\x1b]0;a\030b", "b");
 	(void)buf_printf(&in, "\x1b]");
 	for (unsigned int i = 0; i < 3000; i++)
 		(void)buf_printf(&in, "\xe2\x82\xac");
@@ -251,11 +238,7 @@ the_text_is_never_longer_than_what_was_printed(void **state)
 {
 	static const char *const parts[] = {"\x1b[", "\x1b]", "\x1b", "9", ";",
 	    "A", "B", "C", "D", "G", "H", "J", "K", "m", "\r", "\n", "\b", "\t",
-	    "x", "\xe2\x82\xac", "\xff", "\x07", "\x1b\\",
-	    "\x1b"
-	    "7",
-	    "\x1b"
-	    "8",
+	    "x", "\xe2\x82\xac", "\xff", "\x07", "\x1b\\", "\0337", "\0338",
 	    "s", "u", "\xc2\x9b", "999999999999"};
 	uint32_t seed = 1;
 
