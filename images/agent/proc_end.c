@@ -29,12 +29,12 @@ proc_end_fill(struct proc_end *end, const struct keeper_report *report,
 {
 	int status = report->status;
 
+	end->memory_kills = oom_since(oom_before);
 	if (report->stage != KEEPER_STARTED) {
 		proc_end_unstarted(
 		    end, (enum keeper_stage)report->stage, report->error);
 		return;
 	}
-	end->memory_kills = oom_since(oom_before);
 	end->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	end->exit_code =
 	    end->signal != 0 ? 128 + end->signal : WEXITSTATUS(status);
