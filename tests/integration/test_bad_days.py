@@ -251,3 +251,16 @@ def test_the_denylist_stops_a_run_before_it_begins(make_server):
     assert final["state"] == "failed"
     assert final["commands"][0]["exit_code"] == 1
     assert "denylist matched" in final["error"]
+
+
+def test_a_long_command_does_not_keep_the_denylist_busy(make_server):
+    server = make_server(env={"DENYLIST_ENABLED": "true",
+                              "DENYLIST_PATTERNS": "rm .*-rf"})
+    text = "true " + "rm " * 40000
+    final = server.client().run("a", *[text] * 2)
+    assert final["state"] == "completed"
+    assert server.metric(
+        'sandboxd_process_restarts_total{role="front"}') == 0
+    refused = server.client().fail("run_sandbox", identifier="a",
+                                   commands=[{"shell": text}] * 3)
+    assert "bytes of words" in refused
