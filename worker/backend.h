@@ -204,6 +204,10 @@ struct backend_watch {
 	    enum backend_change what, void *arg);
 	/* Before on_state says that it is up; may be NULL. */
 	void (*on_about)(const struct backend_about *about, void *arg);
+	/* While it is up: what a box cannot be made without and is not there,
+	 * for people; "": nothing.  Before on_state says that it is up, and
+	 * when that changed; may be NULL. */
+	void (*on_lack)(const char *text, void *arg);
 };
 
 enum backend_users {

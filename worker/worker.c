@@ -28,7 +28,7 @@ worker_tell_state(struct worker *w)
 			.runtime = w->engine_about.runtime});
 	msg_send_worker_state(w->front,
 	    &(struct msg_worker_state){
-		.engine_up = w->engine_up, .detail = text});
+		.engine_up = w->engine_up, .detail = text, .lack = w->lack});
 }
 
 static void
@@ -55,6 +55,15 @@ on_about(const struct backend_about *about, void *arg)
 }
 
 static void
+on_lack(const char *text, void *arg)
+{
+	struct worker *w = arg;
+
+	(void)snprintf(w->lack, sizeof(w->lack), "%s", text);
+	worker_tell_state(w);
+}
+
+static void
 on_change(const struct backend_handle *h, enum backend_change what, void *arg)
 {
 	struct worker *w = arg;
@@ -62,8 +71,10 @@ on_change(const struct backend_handle *h, enum backend_change what, void *arg)
 	boxes_on_change(w->boxes, h, what);
 }
 
-const struct backend_watch worker_watch = {
-    .on_state = on_state, .on_change = on_change, .on_about = on_about};
+const struct backend_watch worker_watch = {.on_state = on_state,
+    .on_change = on_change,
+    .on_about = on_about,
+    .on_lack = on_lack};
 
 static void
 on_disk(bool full, const char *text, void *arg)

@@ -40,6 +40,7 @@ struct worker {
 	struct backend_about engine_about;
 	bool engine_up;
 	char engine_detail[ERR_TEXT_MAX];
+	char lack[ERR_TEXT_MAX]; /* what the engine cannot make a box without */
 	unsigned int disk_waits; /* runs that wait for room */
 	char disk_detail[160];
 };

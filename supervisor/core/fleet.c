@@ -18,6 +18,7 @@ struct fleet_worker {
 	bool throttled;
 	bool quiet;       /* it answers nobody */
 	char detail[256]; /* about its engine, for people */
+	char lack[256];   /* why no sandbox can be made; "": it can */
 	int64_t since_ms; /* it came, went, or its engine did */
 	bool engine_said;
 	struct fleet_engine engine;
@@ -59,6 +60,7 @@ fleet_on_worker_state(
 	w->engine_up = m->engine_up;
 	w->engine_known = true;
 	(void)snprintf(w->detail, sizeof(w->detail), "%s", m->detail);
+	(void)snprintf(w->lack, sizeof(w->lack), "%s", m->lack);
 	if (is_new)
 		w->fleet->ops->on_came(w->index, w->fleet->arg);
 	return 0;
@@ -281,6 +283,8 @@ fleet_check_all(const struct fleet *f, struct err *e)
 			    i);
 		if (fleet_check(f, i, e) != 0)
 			return e->code;
+		if (w->chan != NULL && w->lack[0] != '\0')
+			return err_set(e, ERR_BACKEND, "%s", w->lack);
 	}
 	return 0;
 }
@@ -305,7 +309,7 @@ fleet_look_at(const struct fleet *f, uint32_t worker)
 	if (w->chan == NULL)
 		return look;
 	if (w->engine_known)
-		look.detail = w->detail;
+		look.detail = w->detail[0] != '\0' ? w->detail : w->lack;
 	look.word = !w->engine_known ? "unknown" : w->engine_up ? "up" : "down";
 	look.engine = w->engine_said ? &w->engine : NULL;
 	return look;

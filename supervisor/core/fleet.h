@@ -65,7 +65,8 @@ bool fleet_is_away(const struct fleet *f);
  * in words for clients */
 int fleet_check(
     const struct fleet *f, uint32_t worker, struct err *e) MUSTCHECK;
-/* fleet_check_all - every worker has its engine; else what is missing */
+/* fleet_check_all - every worker has its engine, and that all that it makes
+ * sandboxes of; else what is missing */
 int fleet_check_all(const struct fleet *f, struct err *e) MUSTCHECK;
 
 /* What a worker's engine says that it is; "" for what it does not say. */

@@ -149,11 +149,44 @@ def refused(client, path):
 
 def test_a_missing_image_is_named(make_server):
     server = make_server(env={"SANDBOX_IMAGE": "no-such-image:none",
-                              "AUTO_BUILD_SANDBOX_IMAGE": "false"})
+                              "AUTO_BUILD_SANDBOX_IMAGE": "false"},
+                         wait=False)
+    server.port = wait_for(server.find_port, 30, "the listening port")
+
+    def not_ready():
+        status, _, body = server.get("/readyz")
+        return status == 503 and b"no-such-image:none is missing" in body
+    wait_for(not_ready, 60, "the image to be missed")
+    assert "no-such-image:none" in engines(server)[0]["detail"]
     text = server.client().fail(
         "run_sandbox", identifier="a", commands=[{"shell": "true"}],
         options={"await_completion": True})
     assert "no-such-image:none" in text
+
+
+def test_an_image_that_comes_later_makes_a_server_ready(
+        make_server, engine):
+    """And one that its first use would make is no reason to wait."""
+    name = f"localhost/mcp-sandboxd/later-{os.getpid()}"
+    env = {"SANDBOX_IMAGE": f"{name}:1", "AUTO_BUILD_SANDBOX_IMAGE": "false"}
+    usual = os.environ["SANDBOX_IMAGE"].replace("/", "%2F")
+    server = make_server(env=env, wait=False)
+    server.port = wait_for(server.find_port, 30, "the listening port")
+    wait_for(lambda: b"is missing" in server.get("/readyz")[2], 60,
+             "the image to be missed")
+    try:
+        assert engine.request(
+            "POST", f"/images/{usual}/tag?repo={name}&tag=1")[0] == 201
+        wait_for(server.is_ready, 60, "readiness")
+    finally:
+        engine.request("DELETE", f"/images/{name}:1?noprune=1")
+    wait_for(lambda: server.get("/readyz")[0] == 503, 60, "not ready")
+    dockerfile = os.path.join(server.dir, "Dockerfile")
+    with open(dockerfile, "w", encoding="ascii") as f:
+        f.write("FROM scratch\n")
+    make_server(env={
+        "SANDBOX_IMAGE": "localhost/mcp-sandboxd/never:1",
+        "SANDBOX_DOCKERFILE_PATH": dockerfile})  # it becomes ready
 
 
 def test_a_client_that_leaves_does_not_stop_its_run(server, sandbox):

@@ -316,8 +316,16 @@ class Worker:
         self.ctl.send("PEER", 0, [theirs.sock.fileno()], index=0,
                       generation=1)
         theirs.close()
-        self.state = self.job.wait("WORKER_STATE").fields
+        self.state = self.wait_state(
+            lambda up, _, lack: not up or "is looked for" not in lack)
         return self
+
+    def wait_state(self, is_it):
+        """The first (engine_up, detail, lack) that is meant."""
+        while True:
+            state = self.job.wait("WORKER_STATE").fields
+            if is_it(*state):
+                return state
 
     def kill(self):
         self.process.kill()

@@ -602,8 +602,8 @@ def test_an_engine_that_hangs_is_noticed_and_noticed_again(
         make_worker, relay):
     worker = make_worker(DOCKER_HOST="unix://" + relay.path).start()
     relay.hang()
-    up, detail = worker.job.wait("WORKER_STATE").fields
-    assert up == 0 and "did not answer" in detail
+    _, detail, _ = worker.wait_state(lambda up, *_: not up)
+    assert "did not answer" in detail
     begin = time.monotonic()
     number = worker.number()
     worker.send_open(number, uuid.uuid4())
@@ -611,7 +611,8 @@ def test_an_engine_that_hangs_is_noticed_and_noticed_again(
         driver.ERR_BACKEND)
     assert time.monotonic() - begin < 5
     relay.go_on()
-    assert worker.job.wait("WORKER_STATE").fields == (True, "")
+    assert worker.wait_state(lambda up, _, lack: up and not lack) == (
+        True, "", "")
     worker.open()
 
 
@@ -779,4 +780,4 @@ def test_a_drained_worker_goes_when_the_front_has_gone(worker):
 
 
 def test_the_state_of_an_engine_is_told(worker):
-    assert worker.state == (True, "")
+    assert worker.state == (True, "", "")

@@ -15,6 +15,9 @@
  */
 #include "worker/docker/docker_int.h"
 
+#include <stdio.h>
+
+#include "common/log.h"
 #include "common/xmalloc.h"
 
 static void
@@ -38,15 +41,58 @@ docker_free(struct backend *b)
 /* ---- what follows from what the engine does */
 
 static void
+set_lack(struct docker *d, const char *text)
+{
+	if (strcmp(d->lack, text) == 0)
+		return;
+	(void)snprintf(d->lack, sizeof(d->lack), "%s", text);
+	d->user->on_lack(d->lack, d->user_arg);
+}
+
+/* One that its first use builds or pulls is no lack: nobody would come to use
+ * it where a balancer waits for readiness. */
+static void
+looked_cb(int rc, const struct err *why, void *arg)
+{
+	struct docker *d = arg;
+
+	d->looks = false;
+	if (d->freeing || (rc == ERR_BACKEND && d->has_looked))
+		return;
+	if (rc == ERR_NOTFOUND && strcmp(d->lack, why->msg) != 0)
+		log_warn("%s", why->msg);
+	d->has_looked = true;
+	set_lack(d, rc == ERR_NOTFOUND ? why->msg : "");
+}
+
+static void
+look(struct docker *d)
+{
+	char text[ERR_TEXT_MAX];
+
+	if (d->user->on_lack == NULL || d->looks)
+		return;
+	d->looks = true;
+	if (!d->has_looked) {
+		(void)snprintf(text, sizeof(text), "image %s is looked for",
+		    d->policy->image);
+		set_lack(d, text);
+	}
+	docker_look_image(&d->b, d->policy->image, looked_cb, d);
+}
+
+static void
 on_alive(struct docker *d)
 {
 	watch_start(d);
+	look(d);
 }
 
 static void
 on_gone(struct docker *d)
 {
 	watch_stop(d);
+	d->has_looked = false;
 }
 
 static void

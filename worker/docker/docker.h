@@ -44,8 +44,9 @@ int docker_new(struct event_base *base, const struct docker_settings *s,
     struct err *e) MUSTCHECK;
 
 /* docker_look_image - whether the engine has it, which is neither built nor
- * pulled.  ERR_NOTFOUND: it has not, and why says what its first use will do;
- * ERR_BACKEND: the engine did not say.  Only while it is up. */
+ * pulled.  ERR_WRONG_STATE: it has not, and why says how its first use will
+ * make it; ERR_NOTFOUND: it has not, and nothing will; ERR_BACKEND: the engine
+ * did not say.  Only while it is up. */
 void docker_look_image(
     struct backend *b, const char *ref, backend_done_cb cb, void *arg);
 

@@ -84,6 +84,9 @@ struct docker {
 	char *id; /* of the instance */
 	char *dockerfile;
 	bool auto_build;
+	bool looks;      /* for the image */
+	bool has_looked; /* since the engine came */
+	char lack[ERR_TEXT_MAX];
 	const struct backend_watch *user;
 	void *user_arg;
 	bool freeing;

@@ -271,11 +271,11 @@ say_missing(const struct image_look *l, struct err *e)
 
 	if (l->d->auto_build && dockerfile != NULL &&
 	    access(dockerfile, R_OK) == 0)
-		return err_set(e, ERR_NOTFOUND,
+		return err_set(e, ERR_WRONG_STATE,
 		    "image %s is missing: its first use builds it from %s",
 		    l->ref, dockerfile);
 	if (l->d->auto_build && !is_local(&im))
-		return err_set(e, ERR_NOTFOUND,
+		return err_set(e, ERR_WRONG_STATE,
 		    "image %s is missing: its first use pulls it", l->ref);
 	return err_set(e, ERR_NOTFOUND,
 	    "image %s is missing, and no sandbox can be made of it: build it "

@@ -76,6 +76,37 @@ test_an_engine_that_went_is_down_since_then(void **state)
 }
 
 static void
+say_lack(const char *text)
+{
+	msg_send_worker_state(g.worker[0].chan,
+	    &(struct msg_worker_state){
+		.engine_up = true, .detail = "", .lack = text});
+	for (int k = 0; k < 20; k++)
+		(void)event_base_loop(g.base, EVLOOP_NONBLOCK);
+}
+
+/* Nobody is kept from trying: only who asks whether all is well hears it. */
+static void
+test_what_an_engine_lacks_is_said_by_the_check_of_all(void **state)
+{
+	struct err e;
+
+	(void)state;
+	say_engine("20.10.24");
+	say_lack("");
+	assert_int_equal(fleet_check_all(core_fleet(g.core), &e), 0);
+	say_lack("image x is missing");
+	assert_int_equal(fleet_check_all(core_fleet(g.core), &e), ERR_BACKEND);
+	assert_string_equal(e.msg, "image x is missing");
+	assert_string_equal(look().word, "up");
+	assert_string_equal(look().detail, "image x is missing");
+	assert_int_equal(fleet_check(core_fleet(g.core), 0, &e), 0);
+	say_lack("");
+	assert_int_equal(fleet_check_all(core_fleet(g.core), &e), 0);
+	assert_string_equal(look().detail, "");
+}
+
+static void
 test_a_worker_that_went_takes_its_engine_with_it(void **state)
 {
 	(void)state;
@@ -104,6 +135,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_an_engine_is_what_its_worker_said_last),
 	    TEST(test_an_engine_that_went_is_down_since_then),
+	    TEST(test_what_an_engine_lacks_is_said_by_the_check_of_all),
 	    TEST(test_a_worker_that_went_takes_its_engine_with_it),
 	    TEST(test_a_word_with_control_characters_ends_the_channel),
 	};
