@@ -161,10 +161,11 @@ registry_change(struct registry *r, json_t *definition, struct err *e)
 	if (t == NULL)
 		return err_set(e, ERR_NOTFOUND, "there is no tool %.80s",
 		    name == NULL ? "without a name" : name);
-	if (check_definition(definition, e) != 0 ||
-	    schema_new(json_object_get(definition, "inputSchema"), &input, e) !=
-		0)
-		return err_wrap(e, "tool %s", t->name);
+	if (check_definition(definition, e) != 0)
+		return e->code;
+	if (schema_new(json_object_get(definition, "inputSchema"), &input, e) !=
+	    0)
+		return err_wrap(e, "tool %s: inputSchema", t->name);
 	schema_free(t->input);
 	json_decref(t->definition);
 	t->definition = json_incref(definition);

@@ -55,6 +55,48 @@ test_tools_are_found_by_their_exact_name(void **state)
 	assert_null(registry_find(*state, ""));
 }
 
+static int
+change(struct registry *r, const char *text, struct err *e)
+{
+	json_t *definition = json_loads(text, 0, NULL);
+	int rc;
+
+	assert_non_null(definition);
+	rc = registry_change(r, definition, e);
+	json_decref(definition);
+	return rc;
+}
+
+static void
+test_a_tool_is_listed_as_it_was_changed(void **state)
+{
+	const struct era_revision *rev = era_find_served("2025-11-25");
+	const struct registry_tool *t;
+	struct err e;
+
+	expect(*state, TOOL("a"), 0, NULL);
+	expect(*state, TOOL("b"), 0, NULL);
+	fake_expect_has(registry_list(*state, rev), "\"description\":\"d\"");
+	assert_int_equal(
+	    change(*state,
+		"{\"name\":\"a\",\"description\":\"new\"," SCHEMA "}", &e),
+	    0);
+	fake_expect_has(registry_list(*state, rev), "\"description\":\"new\"");
+	fake_expect_has(registry_list(*state, rev), "\"description\":\"d\"");
+	t = registry_find(*state, "a");
+	assert_non_null(t);
+	assert_ptr_equal(t->on_call, fake_echo_cb);
+	assert_int_equal(change(*state, TOOL("c"), &e), ERR_NOTFOUND);
+	assert_int_equal(
+	    change(*state,
+		"{\"name\":\"a\",\"description\":\"x\",\"inputSchema\":"
+		"{\"type\":\"object\",\"minItems\":-1}}",
+		&e),
+	    ERR_INVAL);
+	fake_expect_has(e.msg, "tool a: inputSchema: minItems");
+	fake_expect_has(registry_list(*state, rev), "\"description\":\"new\"");
+}
+
 static void
 test_definitions_that_cannot_be_used_are_refused(void **state)
 {
@@ -168,6 +210,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    WITH_REGISTRY(test_tools_are_found_by_their_exact_name),
+	    WITH_REGISTRY(test_a_tool_is_listed_as_it_was_changed),
 	    WITH_REGISTRY(test_definitions_that_cannot_be_used_are_refused),
 	    WITH_REGISTRY(test_the_number_of_tools_is_bounded),
 	    WITH_REGISTRY(test_each_revision_gets_the_members_that_it_knows),
