@@ -17,6 +17,7 @@
 #include "supervisor/store/spool.h"
 
 #define PIECE 65536
+#define ANY_DIGIT '?' /* in our lines alone */
 #define DIGEST_BYTES 32
 #define DB_NAME "mcp-sandboxd.db"
 #define NAME_MAX_BYTES 160
@@ -62,19 +63,69 @@ sums_take(struct sums *s, const void *p, size_t n)
 		abort();
 }
 
-static int
-sums_end(
-    struct sums *s, const char *name, char digest[HEX_BYTES(32)], struct err *e)
+static void
+sums_digest(struct sums *s, char digest[HEX_BYTES(32)])
 {
 	uint8_t bytes[EVP_MAX_MD_SIZE];
 
 	if (EVP_DigestFinal_ex(s->one, bytes, NULL) != 1)
 		abort();
 	hex_encode(bytes, DIGEST_BYTES, digest);
+}
+
+static int
+sums_line(struct sums *s, const char *name, const char *digest, struct err *e)
+{
 	if (fprintf(s->lines, "%s  %s\n", digest, name) < 0)
 		return err_set(
 		    e, ERR_SYS, "a file for digests: %s", strerror(errno));
 	return 0;
+}
+
+static int
+sums_end(
+    struct sums *s, const char *name, char digest[HEX_BYTES(32)], struct err *e)
+{
+	sums_digest(s, digest);
+	return sums_line(s, name, digest, e);
+}
+
+/* ---- names */
+
+static bool
+is_log(const char *name)
+{
+	char bucket[SPOOL_BUCKET_BYTES], file[SPOOL_LOG_BYTES];
+	char text[UUID_TEXT_LEN + 1], again[NAME_MAX_BYTES];
+	struct uuid run;
+
+	if (strlen(name) != strlen("spool/xx/") + SPOOL_LOG_BYTES - 1)
+		return false;
+	(void)snprintf(text, sizeof(text), "%s", name + strlen("spool/xx/"));
+	if (uuid_parse(text, &run) != 0)
+		return false;
+	spool_log_place(&run, bucket, file);
+	(void)snprintf(again, sizeof(again), "spool/%s/%s", bucket, file);
+	return strcmp(again, name) == 0;
+}
+
+/* "artifacts/7/ab/ab..."; *digest points into it. */
+static bool
+is_blob(const char *name, const char **digest)
+{
+	static const char top[] = "artifacts/";
+	const char *number = name + sizeof(top) - 1, *bucket;
+	size_t digits;
+
+	if (strncmp(name, top, sizeof(top) - 1) != 0)
+		return false;
+	digits = strspn(number, "0123456789");
+	bucket = number + digits;
+	*digest = bucket + 4;
+	return digits >= 1 && digits <= 19 && number[0] != '0' &&
+	    strlen(bucket) == 4 + HEX_BYTES(32) - 1 && bucket[0] == '/' &&
+	    bucket[3] == '/' && strncmp(bucket + 1, *digest, 2) == 0 &&
+	    strspn(*digest, "0123456789abcdef") == HEX_BYTES(32) - 1;
 }
 
 /* ---- writing */
@@ -184,11 +235,16 @@ ctl_archive_add(struct ctl_archive *a, const char *name, int in, uint64_t size,
     struct err *e)
 {
 	char digest[HEX_BYTES(32)];
+	const char *want;
 
 	sums_begin(&a->sums);
-	if (write_file(a, name, in, size, e) != 0)
+	if (write_file(a, name, in, size, e) != 0 ||
+	    sums_end(&a->sums, name, digest, e) != 0)
 		return e->code;
-	return sums_end(&a->sums, name, digest, e);
+	return !is_blob(name, &want) || strcmp(digest, want) == 0 ?
+	    0 :
+	    err_set(e, ERR_CONFLICT,
+		"%s became another while it was read: try again", name);
 }
 
 int
@@ -219,44 +275,6 @@ ctl_archive_end(struct ctl_archive *a, struct err *e)
 		return e->code;
 	return archive_write_close(a->to) == ARCHIVE_OK ? 0 :
 							  write_failed(a, e);
-}
-
-/* ---- reading: names */
-
-static bool
-is_log(const char *name)
-{
-	char bucket[SPOOL_BUCKET_BYTES], file[SPOOL_LOG_BYTES];
-	char text[UUID_TEXT_LEN + 1], again[NAME_MAX_BYTES];
-	struct uuid run;
-
-	if (strlen(name) != strlen("spool/xx/") + SPOOL_LOG_BYTES - 1)
-		return false;
-	(void)snprintf(text, sizeof(text), "%s", name + strlen("spool/xx/"));
-	if (uuid_parse(text, &run) != 0)
-		return false;
-	spool_log_place(&run, bucket, file);
-	(void)snprintf(again, sizeof(again), "spool/%s/%s", bucket, file);
-	return strcmp(again, name) == 0;
-}
-
-/* "artifacts/7/ab/ab..."; *digest points into it. */
-static bool
-is_blob(const char *name, const char **digest)
-{
-	static const char top[] = "artifacts/";
-	const char *number = name + sizeof(top) - 1, *bucket;
-	size_t digits;
-
-	if (strncmp(name, top, sizeof(top) - 1) != 0)
-		return false;
-	digits = strspn(number, "0123456789");
-	bucket = number + digits;
-	*digest = bucket + 4;
-	return digits >= 1 && digits <= 19 && number[0] != '0' &&
-	    strlen(bucket) == 4 + HEX_BYTES(32) - 1 && bucket[0] == '/' &&
-	    bucket[3] == '/' && strncmp(bucket + 1, *digest, 2) == 0 &&
-	    strspn(*digest, "0123456789abcdef") == HEX_BYTES(32) - 1;
 }
 
 /* ---- reading: entries */
@@ -325,6 +343,17 @@ read_manifest(struct reading *r, struct err *e)
 	return r->ops->check(r->found->manifest, r->arg, e);
 }
 
+/* Of what was dropped the archive may say either digest. */
+static bool
+is_same(const uint8_t *ours, const uint8_t *theirs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (ours[i] != theirs[i] &&
+		    (ours[i] != ANY_DIGIT || hex_value((char)theirs[i]) < 0))
+			return false;
+	return true;
+}
+
 static int
 read_sums(struct reading *r, struct err *e)
 {
@@ -341,7 +370,7 @@ read_sums(struct reading *r, struct err *e)
 
 		if (had < 0)
 			return e->code;
-		if (had != n || memcmp(ours, r->piece, (size_t)n) != 0)
+		if (had != n || !is_same(ours, r->piece, (size_t)n))
 			return bad(e, "its files are not those of SHA256SUMS");
 		at += (uint64_t)n;
 	}
@@ -407,6 +436,29 @@ copy_file(struct reading *r, int fd, struct err *e)
 }
 
 static int
+drop_blob(struct reading *r, const char *name, const char *want, struct err *e)
+{
+	struct ctl_archive_blob blob = {
+	    .tenant = strtoull(name + strlen("artifacts/"), NULL, 10)};
+	char any[HEX_BYTES(32)];
+
+	if (r->ops->dropped == NULL)
+		return err_set(e, ERR_DAMAGED,
+		    "this is no backup, or it is damaged: artifact %s is not "
+		    "what its name says: --drop-damaged leaves such ones out",
+		    name);
+	if (hex_decode(want, blob.sha256, sizeof(blob.sha256)) != 0 ||
+	    unlinkat(r->dir, name, 0) == -1)
+		return err_set(
+		    e, ERR_SYS, "%s: remove: %s", name, strerror(errno));
+	memset(any, ANY_DIGIT, sizeof(any) - 1);
+	any[sizeof(any) - 1] = '\0';
+	if (sums_line(&r->sums, name, any, e) != 0)
+		return e->code;
+	return r->ops->dropped(name, &blob, r->arg, e);
+}
+
+static int
 read_file(struct reading *r, const char *name, const char *want, struct err *e)
 {
 	AUTO(auto_close) int fd = create(r, name, e);
@@ -417,13 +469,13 @@ read_file(struct reading *r, const char *name, const char *want, struct err *e)
 		return e->code;
 	}
 	sums_begin(&r->sums);
-	if (copy_file(r, fd, e) != 0 ||
-	    sums_end(&r->sums, name, digest, e) != 0)
+	if (copy_file(r, fd, e) != 0)
 		return e->code;
+	sums_digest(&r->sums, digest);
+	if (want != NULL && strcmp(want, digest) != 0)
+		return drop_blob(r, name, want, e);
 	r->found->files++;
-	return want == NULL || strcmp(want, digest) == 0 ?
-	    0 :
-	    bad(e, "an artifact is not what its name says");
+	return sums_line(&r->sums, name, digest, e);
 }
 
 static int

@@ -26,7 +26,8 @@ struct ctl_archive;
 /* ctl_archive_begin - to fd, which stays the caller's */
 int ctl_archive_begin(
     int fd, struct ctl_archive **out, struct err *e) MUSTCHECK;
-/* ctl_archive_add - the first size bytes of in */
+/* ctl_archive_add - the first size bytes of in; ERR_CONFLICT: an artifact that
+ * became another while it was read */
 int ctl_archive_add(struct ctl_archive *a, const char *name, int in,
     uint64_t size, struct err *e) MUSTCHECK;
 int ctl_archive_add_text(struct ctl_archive *a, const char *name,
@@ -40,15 +41,23 @@ struct ctl_archive_found {
 	uint64_t files; /* without manifest and sums */
 	uint64_t bytes;
 };
+/* An artifact that was not what its name says, and was left out. */
+struct ctl_archive_blob {
+	uint64_t tenant;
+	uint8_t sha256[32];
+};
 /*
  * ctl_archive_read - unpack fd into the directory dir, which is empty
  *
  * check is called with the manifest, before anything is written; what it
- * returns other than 0 ends it.  told, now and then, with bytes.
+ * returns other than 0 ends it.  told, now and then, with bytes.  dropped, of
+ * each artifact that is not what its name says; NULL: such a one ends it.
  */
 struct ctl_archive_ops {
 	int (*check)(const char *manifest, void *arg, struct err *e);
 	void (*told)(uint64_t bytes, void *arg);
+	int (*dropped)(const char *name, const struct ctl_archive_blob *blob,
+	    void *arg, struct err *e);
 };
 int ctl_archive_read(int fd, int dir, const struct ctl_archive_ops *ops,
     void *arg, struct ctl_archive_found *out, struct err *e) MUSTCHECK;

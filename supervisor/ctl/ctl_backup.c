@@ -24,6 +24,7 @@
 #endif
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 #define INSTANCE_MAX 64
+#define DAMAGED_NAMED_MAX 1000
 
 struct job {
 	const char *dir;       /* the server's own */
@@ -83,9 +84,10 @@ add_all(struct ctl_archive *a, struct backup *b, char *said, struct err *e)
 		rc = add_file(a, &f, e);
 	(void)snprintf(said, CTL_HELPER_TEXT,
 	    "{\"files\": %llu, \"file_bytes\": %llu, \"database_bytes\": %llu, "
-	    "\"given_up_meanwhile\": %llu}",
+	    "\"given_up_meanwhile\": %llu, \"damaged\": %llu}",
 	    (unsigned long long)files, (unsigned long long)bytes,
-	    (unsigned long long)f.size, (unsigned long long)backup_missing(b));
+	    (unsigned long long)f.size, (unsigned long long)backup_missing(b),
+	    (unsigned long long)backup_damaged(b));
 	return rc;
 }
 
@@ -96,16 +98,33 @@ told_cb(uint64_t done, uint64_t all, void *arg)
 	ctl_progress_tell("backup: database", done, all);
 }
 
+/* In the process that reads: standard error is ours. */
+static void
+damaged_cb(const char *name, const char *why, void *arg)
+{
+	uint64_t *n = arg;
+
+	ctl_progress_end();
+	if (++*n <= DAMAGED_NAMED_MAX)
+		(void)fprintf(
+		    stderr, "sandboxctl: %s is left out: %s\n", name, why);
+	else if (*n == DAMAGED_NAMED_MAX + 1)
+		(void)fprintf(stderr, "sandboxctl: and more\n");
+}
+
 static int
 read_all(char *said, void *arg, struct err *e)
 {
 	const struct job *j = arg;
 	struct ctl_archive *a = NULL;
 	struct backup *b = NULL;
+	uint64_t named = 0;
 	int rc = backup_open(j->dir, j->artifacts, &b, e);
 
-	if (rc == 0)
+	if (rc == 0) {
+		backup_on_damaged(b, damaged_cb, &named);
 		rc = backup_copy(b, j->reserve, told_cb, NULL, e);
+	}
 	if (rc == 0)
 		rc = ctl_archive_begin(j->fd, &a, e);
 	if (rc == 0)
@@ -246,8 +265,24 @@ find_owner(const char *dir, struct ctl_helper_user *user, struct err *e)
 	return 0;
 }
 
+/* It is made, and good for what it has; who has it made by a timer is to hear
+ * of what it has not. */
 static int
-print_made(const struct ctl_call *c, const char *said)
+check_whole(const json_t *o, struct err *e)
+{
+	json_int_t n = json_integer_value(json_object_get(o, "damaged"));
+
+	return n == 0 ?
+	    0 :
+	    err_set(e, ERR_DAMAGED,
+		"the backup is made without %lld files that are damaged: a "
+		"server that begins with it says that they are lost, and an "
+		"earlier backup may have them",
+		n);
+}
+
+static int
+print_made(const struct ctl_call *c, const char *said, struct err *e)
 {
 	AUTO(auto_json) json_t *o = NULL;
 	json_int_t gone;
@@ -257,7 +292,7 @@ print_made(const struct ctl_call *c, const char *said)
 		return 0;
 	if (c->o->json) {
 		ctl_print_json(o);
-		return 0;
+		return check_whole(o, e);
 	}
 	gone = json_integer_value(json_object_get(o, "given_up_meanwhile"));
 	if (gone > 0)
@@ -272,7 +307,7 @@ print_made(const struct ctl_call *c, const char *said)
 	    json_integer_value(json_object_get(o, "files")),
 	    json_string_value(size));
 	json_decref(size);
-	return 0;
+	return check_whole(o, e);
 }
 
 static int
@@ -298,7 +333,7 @@ make(
 	if (rc != 0)
 		(void)unlink(partial);
 	(void)close(j->fd);
-	return rc == 0 ? print_made(c, said) : rc;
+	return rc == 0 ? print_made(c, said, e) : rc;
 }
 
 /* The log of each run that is under way is open at one moment. */

@@ -88,6 +88,9 @@ take(struct ctl_options *o, int code, struct err *e)
 	case OPTION_FORCE:
 		o->force = true;
 		return 0;
+	case OPTION_DROP_DAMAGED:
+		o->drop_damaged = true;
+		return 0;
 	case OPTION_WATCH:
 		o->watch = true;
 		return 0;

@@ -19,6 +19,7 @@ struct ctl_options {
 	bool follow;
 	bool raw;
 	bool force;
+	bool drop_damaged;
 	bool watch;
 	bool help;
 	bool version;

@@ -30,12 +30,13 @@
 #include "supervisor/ctl/ctl_helper.h"
 #include "supervisor/ctl/ctl_print.h"
 #include "supervisor/ctl/ctl_progress.h"
-#include "supervisor/store/backup.h"
+#include "supervisor/store/unpacked.h"
 
 #define PARTIAL "restore.partial"
 #define INSTANCE "instance"
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define DEPTH_MAX 6
+#define DROPPED_MAX 100000
 #define PASS_MODE 0711 /* as datadir.c has it */
 #define INSTANCE_DIGITS 32
 #define FRONT_USER "mcp-front"
@@ -253,23 +254,73 @@ told_cb(uint64_t bytes, void *arg)
 	ctl_progress_tell("restore", bytes, 0);
 }
 
-/* said: the instance, a blank, files and bytes */
+/* What was left out, in the process that unpacks. */
+struct dropped {
+	struct unpacked_blob *blobs;
+	size_t n;
+};
+
+static int
+dropped_cb(const char *name, const struct ctl_archive_blob *blob, void *arg,
+    struct err *e)
+{
+	struct dropped *d = arg;
+
+	if (d->n == DROPPED_MAX)
+		return err_set(e, ERR_DAMAGED,
+		    "more than %d artifacts are not what their names say",
+		    DROPPED_MAX);
+	ctl_progress_end();
+	(void)fprintf(stderr,
+	    "sandboxctl: %s is left out: its bytes are not those that its "
+	    "name says\n",
+	    name);
+	d->blobs = xreallocarray(d->blobs, d->n + 1, sizeof(*d->blobs));
+	d->blobs[d->n].tenant = blob->tenant;
+	memcpy(d->blobs[d->n].sha256, blob->sha256, sizeof(blob->sha256));
+	d->n++;
+	return 0;
+}
+
+/* Into r->unpacked, with the database as it is to be. */
+static int
+unpack_files(const struct restore *r, struct ctl_archive_found *found,
+    char *instance, size_t *ndropped, struct err *e)
+{
+	const struct ctl_archive_ops ops = {
+	    check_cb, told_cb, r->c->o->drop_damaged ? dropped_cb : NULL};
+	struct dropped dropped = {0};
+	char dir[64];
+	int rc =
+	    ctl_archive_read(r->archive, r->unpacked, &ops, &dropped, found, e);
+
+	(void)snprintf(dir, sizeof(dir), "/proc/self/fd/%d", r->unpacked);
+	if (rc == 0) {
+		rc = unpacked_check(dir, instance, INSTANCE_DIGITS + 1, e);
+		if (rc == 0 && dropped.n > 0)
+			rc = unpacked_lose_blobs(
+			    dir, dropped.blobs, dropped.n, e);
+		if (rc != 0)
+			(void)err_wrap(e, "the backup");
+	}
+	*ndropped = dropped.n;
+	free(dropped.blobs);
+	return rc;
+}
+
+/* said: the instance, a blank, files, bytes and how many were left out */
 static int
 unpack(char *said, void *arg, struct err *e)
 {
-	static const struct ctl_archive_ops ops = {check_cb, told_cb};
 	const struct restore *r = arg;
 	AUTO(auto_free)
 	struct ctl_archive_found *found = xcalloc(1, sizeof(*found));
 	AUTO(auto_json) json_t *o = NULL;
-	char instance[INSTANCE_DIGITS + 1], dir[64];
+	char instance[INSTANCE_DIGITS + 1];
+	size_t ndropped;
 
-	if (ctl_archive_read(r->archive, r->unpacked, &ops, NULL, found, e) !=
-	    0)
+	if (unpack_files(r, found, instance, &ndropped, e) != 0)
 		return e->code;
-	(void)snprintf(dir, sizeof(dir), "/proc/self/fd/%d", r->unpacked);
-	if (backup_check(dir, instance, sizeof(instance), e) != 0)
-		return err_wrap(e, "the backup");
 	if (js_parse(found->manifest, strlen(found->manifest),
 		CTL_ARCHIVE_MANIFEST_MAX, 4, &o, e) != 0)
 		return e->code;
@@ -281,9 +332,9 @@ unpack(char *said, void *arg, struct err *e)
 	if (syncfs(r->unpacked) == -1)
 		return fail(e, PARTIAL, "sync");
 	ctl_progress_end();
-	(void)snprintf(said, CTL_HELPER_TEXT, "%.32s %llu %llu",
+	(void)snprintf(said, CTL_HELPER_TEXT, "%.32s %llu %llu %zu",
 	    js_text(o, "instance"), (unsigned long long)found->files,
-	    (unsigned long long)found->bytes);
+	    (unsigned long long)found->bytes, ndropped);
 	return 0;
 }
 
@@ -354,13 +405,14 @@ place_all(struct restore *r, struct err *e)
 }
 
 static int
-print_restored(const struct restore *r, uint64_t files, uint64_t bytes)
+print_restored(
+    const struct restore *r, uint64_t files, uint64_t bytes, uint64_t dropped)
 {
 	json_t *size = ctl_print_bytes((json_int_t)bytes);
 	AUTO(auto_json)
-	json_t *o = json_pack("{s:s, s:I, s:I, s:s, s:s?}", "data_dir",
+	json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:s, s:s?}", "data_dir",
 	    r->data_dir, "files", (json_int_t)files, "bytes", (json_int_t)bytes,
-	    "instance", r->instance, "before",
+	    "dropped", (json_int_t)dropped, "instance", r->instance, "before",
 	    r->before[0] == '\0' ? NULL : r->before);
 
 	if (r->c->o->json)
@@ -368,6 +420,9 @@ print_restored(const struct restore *r, uint64_t files, uint64_t bytes)
 	else
 		(void)printf("%s: %llu files, %s, are restored\n", r->data_dir,
 		    (unsigned long long)files, json_string_value(size));
+	if (!r->c->o->json && dropped > 0)
+		(void)printf("%llu artifacts were left out: they are lost\n",
+		    (unsigned long long)dropped);
 	if (!r->c->o->json && r->before[0] != '\0')
 		(void)printf(
 		    "what was there is in %s/%s\n", r->data_dir, r->before);
@@ -378,7 +433,7 @@ print_restored(const struct restore *r, uint64_t files, uint64_t bytes)
 static int
 restore(struct restore *r, struct err *e)
 {
-	unsigned long long files = 0, bytes = 0;
+	unsigned long long files = 0, bytes = 0, dropped = 0;
 	struct ctl_helper_user user;
 	char said[CTL_HELPER_TEXT];
 	char *rest;
@@ -395,10 +450,11 @@ restore(struct restore *r, struct err *e)
 	(void)snprintf(r->instance, sizeof(r->instance), "%.*s",
 	    (int)strcspn(said, " "), said);
 	files = strtoull(said + strcspn(said, " "), &rest, 10);
-	bytes = strtoull(rest, NULL, 10);
+	bytes = strtoull(rest, &rest, 10);
+	dropped = strtoull(rest, NULL, 10);
 	if (place_all(r, e) != 0)
 		return e->code;
-	return print_restored(r, files, bytes);
+	return print_restored(r, files, bytes, dropped);
 }
 
 int

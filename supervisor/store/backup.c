@@ -7,16 +7,21 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include <openssl/evp.h>
+
 #include "common/clock.h"
 #include "common/embed.h"
+#include "common/fd.h"
 #include "common/hex.h"
 #include "common/uuid.h"
 #include "common/xmalloc.h"
+#include "supervisor/store/artifact_rows.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/migrate.h"
 #include "supervisor/store/spool.h"
 #include "supervisor/store/store.h"
 #include "supervisor/store/store_int.h"
+#include "supervisor/store/unpacked.h"
 
 #define PLACE "backup" /* in the server's directory */
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -31,7 +36,7 @@ struct early {
 struct backup {
 	char *dir, *place;
 	int dir_fd, artifacts_fd, place_fd;
-	struct db *live; /* NULL: it is copied */
+	struct db *live;
 	struct db *copy;
 	struct early *early; /* by uuid */
 	size_t nearly;
@@ -39,8 +44,10 @@ struct backup {
 	uint64_t at_tenant;
 	uint8_t at_sha256[32];
 	bool has_logs; /* all of them */
-	uint64_t missing;
+	uint64_t missing, damaged;
 	bool misses_blobs;
+	backup_damaged_cb on_damaged; /* or NULL */
+	void *on_damaged_arg;
 };
 
 /* ---- opening */
@@ -346,8 +353,9 @@ backup_copy(struct backup *b, uint64_t reserve, backup_told told, void *arg,
 		rc = db_open(b->place, DB_WRITER, &b->copy, e);
 	if (rc == 0)
 		rc = db_copy(b->live, b->copy, told, arg, e);
-	db_close(b->live);
-	b->live = NULL;
+	/* From now on it says what is there meanwhile. */
+	if (rc == 0)
+		rc = db_exec(b->live, DB_COMMIT, e);
 	if (rc == 0)
 		rc = db_exec_text(b->copy, "PRAGMA journal_mode = DELETE", e);
 	if (rc == 0)
@@ -360,6 +368,41 @@ backup_copy(struct backup *b, uint64_t reserve, backup_told told, void *arg,
 }
 
 /* ---- its files */
+
+void
+backup_on_damaged(struct backup *b, backup_damaged_cb cb, void *arg)
+{
+	b->on_damaged = cb;
+	b->on_damaged_arg = arg;
+}
+
+uint64_t
+backup_damaged(const struct backup *b)
+{
+	return b->damaged;
+}
+
+static void
+tell_damaged(struct backup *b, const struct backup_file *f, const char *why)
+{
+	b->damaged++;
+	if (b->on_damaged != NULL)
+		b->on_damaged(f->name, why, b->on_damaged_arg);
+}
+
+/* Whether the server's database still says that there is such a file. */
+static int
+is_still_wanted(struct db_call *c, bool *wanted, struct err *e)
+{
+	int rc = db_call_step(c, e);
+
+	if (rc < 0)
+		return rc;
+	*wanted = rc == 1;
+	if (rc == 1)
+		db_call_end(c);
+	return 0;
+}
 
 static int
 take_size(struct backup_file *f, uint64_t most, struct err *e)
@@ -384,6 +427,12 @@ run_marks(struct backup *b, enum db_query q, uint64_t run, struct err *e)
 	db_put_uint(&c, run);
 	db_put_int(&c, clock_wall_ms());
 	return db_call_run(&c, e);
+}
+
+static int
+lose_log(struct backup *b, uint64_t run, struct err *e)
+{
+	return run_marks(b, DB_LOG_LOSE, run, e);
 }
 
 struct log_row {
@@ -434,6 +483,40 @@ take_log(struct backup *b, const struct log_row *r)
 	return fd;
 }
 
+/* Of an ended run, and not there: its run gave it up since, or it is lost. */
+static int
+miss_log(struct backup *b, const struct backup_file *f, const struct log_row *r,
+    struct err *e)
+{
+	struct db_call c;
+	bool wanted;
+
+	db_call_init(&c, b->live, DB_LOG_WANTED);
+	db_put_blob(&c, r->run.b, sizeof(r->run.b));
+	if (is_still_wanted(&c, &wanted, e) != 0)
+		return e->code;
+	if (wanted) {
+		tell_damaged(b, f, "it is not there");
+		return lose_log(b, r->id, e);
+	}
+	b->missing++;
+	return run_marks(b, DB_EVICT_MARK, r->id, e);
+}
+
+/* 1: it is to be taken; 0: it is too short. */
+static int
+check_log(struct backup *b, struct backup_file *f, const struct log_row *r,
+    struct err *e)
+{
+	if (take_size(f, r->is_unfinished ? UINT64_MAX : r->bytes, e) != 0)
+		return e->code;
+	if (r->is_unfinished || f->size == r->bytes)
+		return 1;
+	(void)close(f->fd);
+	tell_damaged(b, f, "it is shorter than its run says");
+	return lose_log(b, r->id, e);
+}
+
 static int
 next_log(struct backup *b, struct backup_file *f, struct err *e)
 {
@@ -446,18 +529,17 @@ next_log(struct backup *b, struct backup_file *f, struct err *e)
 		(void)snprintf(
 		    f->name, sizeof(f->name), "spool/%s/%s", bucket, name);
 		f->fd = take_log(b, &r);
-		if (f->fd != -1)
-			return take_size(f,
-				   r.is_unfinished ? UINT64_MAX : r.bytes,
-				   e) == 0 ?
-			    1 :
-			    e->code;
+		if (f->fd != -1) {
+			rc = check_log(b, f, &r, e);
+			if (rc != 0)
+				return rc;
+			continue;
+		}
 		if (errno != ENOENT)
 			return fail(e, f->name, "open");
 		if (r.is_unfinished || r.bytes == 0)
 			continue; /* nothing was printed yet */
-		b->missing++;
-		if (run_marks(b, DB_EVICT_MARK, r.id, e) != 0)
+		if (miss_log(b, f, &r, e) != 0)
 			return e->code;
 	}
 	return rc;
@@ -476,7 +558,15 @@ open_blob(const struct backup *b, const char *tenant, const char *digest)
 }
 
 static int
-lose_blob(struct backup *b, struct err *e)
+damage_blob(struct backup *b, const struct backup_file *f, const char *why,
+    struct err *e)
+{
+	tell_damaged(b, f, why);
+	return artifact_rows_lose(b->copy, b->at_tenant, b->at_sha256, e);
+}
+
+static int
+give_up_blob(struct backup *b, struct err *e)
 {
 	struct db_call c;
 
@@ -487,6 +577,73 @@ lose_blob(struct backup *b, struct err *e)
 	db_put_blob(&c, b->at_sha256, sizeof(b->at_sha256));
 	db_put_int(&c, clock_wall_ms());
 	return db_call_run(&c, e);
+}
+
+/* It is not there: its runs gave it up since, or it is lost. */
+static int
+miss_blob(struct backup *b, const struct backup_file *f, struct err *e)
+{
+	struct db_call c;
+	bool wanted;
+
+	db_call_init(&c, b->live, DB_BLOB_WANTED);
+	db_put_uint(&c, b->at_tenant);
+	db_put_blob(&c, b->at_sha256, sizeof(b->at_sha256));
+	if (is_still_wanted(&c, &wanted, e) != 0)
+		return e->code;
+	return wanted ? damage_blob(b, f, "it is not there", e) :
+			give_up_blob(b, e);
+}
+
+/* Whether its bytes are those of its name. */
+static int
+digest_blob(const struct backup_file *f, uint8_t out[32], struct err *e)
+{
+	static uint8_t piece[65536];
+	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+	uint8_t digest[EVP_MAX_MD_SIZE];
+	int rc = 0;
+
+	if (ctx == NULL || EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) != 1)
+		abort();
+	for (uint64_t at = 0; rc == 0;) {
+		ssize_t n = fd_pread_all(f->fd, piece, sizeof(piece), at, e);
+
+		if (n < 0)
+			rc = err_wrap(e, "%s", f->name);
+		if (n <= 0)
+			break;
+		if (EVP_DigestUpdate(ctx, piece, (size_t)n) != 1)
+			abort();
+		at += (uint64_t)n;
+	}
+	if (EVP_DigestFinal_ex(ctx, digest, NULL) != 1)
+		abort();
+	EVP_MD_CTX_free(ctx);
+	memcpy(out, digest, 32);
+	return rc;
+}
+
+/* 1: it is to be taken; 0: it is left out. */
+static int
+check_blob(
+    struct backup *b, struct backup_file *f, uint64_t size, struct err *e)
+{
+	uint8_t sha256[32] = {0};
+	const char *why = NULL;
+
+	if (take_size(f, UINT64_MAX, e) != 0)
+		return e->code;
+	if (f->size != size)
+		why = "it has not the length that its runs say";
+	else if (digest_blob(f, sha256, e) != 0)
+		return e->code;
+	else if (memcmp(sha256, b->at_sha256, sizeof(sha256)) != 0)
+		why = "its bytes are not those that its name says";
+	if (why == NULL)
+		return 1;
+	(void)close(f->fd);
+	return damage_blob(b, f, why, e);
 }
 
 /* 1: at_tenant and at_sha256 are the next one. */
@@ -528,12 +685,12 @@ next_blob(struct backup *b, struct backup_file *f, struct err *e)
 		(void)snprintf(f->name, sizeof(f->name), "artifacts/%s/%.2s/%s",
 		    tenant, digest, digest);
 		f->fd = open_blob(b, tenant, digest);
-		if (f->fd != -1)
-			return take_size(f, size, e) == 0 ? 1 : e->code;
-		if (errno != ENOENT)
+		if (f->fd == -1 && errno != ENOENT)
 			return fail(e, f->name, "open");
-		if (lose_blob(b, e) != 0)
-			return e->code;
+		rc = f->fd != -1 ? check_blob(b, f, size, e) :
+				   miss_blob(b, f, e);
+		if (rc != 0)
+			return rc;
 	}
 	return rc;
 }
@@ -564,33 +721,12 @@ static const char count_blobs[] =
     " WHERE n.tenant = blob.tenant AND n.sha256 = blob.sha256;"
     "DELETE FROM blob WHERE refs = 0;";
 
-static int
-check_integrity(struct db *db, struct err *e)
-{
-	AUTO(auto_free) char *text = NULL;
-	struct db_call c;
-	int rc;
-
-	db_call_init(&c, db, DB_BACKUP_INTEGRITY);
-	rc = db_call_step(&c, e);
-	if (rc != 1)
-		return rc < 0 ?
-		    rc :
-		    err_set(e, ERR_DAMAGED, "integrity_check says nothing");
-	text = db_get_text(&c);
-	db_call_end(&c);
-	return strcmp(text, "ok") == 0 ?
-	    0 :
-	    err_set(e, ERR_DAMAGED, "%s/" DB_FILE " is damaged: %.200s",
-		db_dir(db), text);
-}
-
 int
 backup_finish(struct backup *b, struct backup_file *f, struct err *e)
 {
 	if (b->misses_blobs && db_exec_text(b->copy, count_blobs, e) != 0)
 		return e->code;
-	if (check_integrity(b->copy, e) != 0)
+	if (unpacked_check_integrity(b->copy, e) != 0)
 		return e->code;
 	db_close(b->copy);
 	b->copy = NULL;
@@ -605,37 +741,4 @@ uint64_t
 backup_missing(const struct backup *b)
 {
 	return b->missing;
-}
-
-static int
-read_instance(struct db *db, char *instance, size_t size, struct err *e)
-{
-	struct db_call c;
-	int rc;
-
-	instance[0] = '\0';
-	db_call_init(&c, db, DB_INSTANCE_GET);
-	rc = db_call_step(&c, e);
-	if (rc != 1)
-		return rc;
-	(void)snprintf(instance, size, "%s", db_get_word(&c));
-	db_call_end(&c);
-	return 0;
-}
-
-int
-backup_check(const char *dir, char *instance, size_t size, struct err *e)
-{
-	struct db *db;
-	int rc = db_open(dir, DB_LOOK, &db, e);
-
-	if (rc != 0)
-		return rc;
-	rc = migrate_check(db, embed_sql, e);
-	if (rc == 0)
-		rc = check_integrity(db, e);
-	if (rc == 0)
-		rc = read_instance(db, instance, size, e);
-	db_close(db);
-	return rc;
 }

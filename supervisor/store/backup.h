@@ -12,10 +12,13 @@
  * as the logs of unfinished runs are opened, some milliseconds.
  *
  * A file that went in between, because its run was deleted or gave up its
- * files, is said to be given up by the copy.  Runs that had not ended at that
- * moment end as lost in a server that is begun with the copy: whether they
- * were done afterwards it cannot know, and no program is run twice.  What they
- * were asked to run, environment and all, is not in the copy.
+ * files, is said to be given up by the copy.  One that is not what its row or
+ * its name says (too short, not there, another digest) is damaged: it is left
+ * out, and lost in the copy; what the database says is lost is left out, too.
+ *Runs that had not ended at that moment end as lost in a server that is begun
+ *with the copy: whether they were done afterwards it cannot know, and no
+ *program is run twice.  What they were asked to run, environment and all, is
+ *not in the copy.
  */
 #ifndef STORE_BACKUP_H
 #define STORE_BACKUP_H
@@ -52,18 +55,14 @@ int backup_next(
 int backup_finish(
     struct backup *b, struct backup_file *f, struct err *e) MUSTCHECK;
 uint64_t backup_missing(const struct backup *b); /* files that went */
+/* backup_on_damaged - who is told of each damaged file, by its name; inside
+ * backup_next.  backup_damaged - how many there were */
+typedef void (*backup_damaged_cb)(const char *name, const char *why, void *arg);
+void backup_on_damaged(struct backup *b, backup_damaged_cb cb, void *arg);
+uint64_t backup_damaged(const struct backup *b);
 void backup_close(struct backup *b); /* NULL is fine; leaves nothing behind */
 
 /* backup_sweep - what one that was killed left in dir; if none is made there */
 void backup_sweep(const char *dir);
-
-/*
- * backup_check - a database that was unpacked in dir can be this program's:
- * it is whole (integrity_check) and not of a newer version
- *
- * instance, of size bytes, is what it says whose it is; "" when nothing.
- */
-int backup_check(
-    const char *dir, char *instance, size_t size, struct err *e) MUSTCHECK;
 
 #endif

@@ -481,9 +481,11 @@ const char *const db_sql[DB_NQUERY] = {
 	"SELECT run.id, uuid, spool_bytes, " UNFINISHED " FROM run"
 	" LEFT JOIN kept ON kept.run = run.id"
 	" WHERE run.id > ?1 AND log IS NULL"
-	" AND coalesce(evicted_ms, 0) = 0 ORDER BY run.id LIMIT 1",
+	" AND coalesce(evicted_ms, 0) = 0 AND coalesce(lost_ms, 0) = 0"
+	" ORDER BY run.id LIMIT 1",
     [DB_BACKUP_BLOBS] = "SELECT tenant, sha256, size FROM blob"
 			" WHERE (tenant, sha256) > (?1, ?2) AND refs > 0"
+			" AND lost_ms = 0"
 			" ORDER BY tenant, sha256 LIMIT 1",
     [DB_BACKUP_NO_BLOB] =
 	"UPDATE kept SET evicted_ms = ?3 WHERE evicted_ms = 0"

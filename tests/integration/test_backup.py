@@ -564,3 +564,118 @@ def test_killed_in_the_middle_nothing_is_wrong(make_server, place):
 def is_free(data):
     return subprocess.run(["flock", "-n", data, "true"], check=False,
                           timeout=60).returncode == 0
+
+
+def leave(client, name):
+    run = client.run(name, f"printf {name} >/artifacts/a; printf other-{name} "
+                     ">/artifacts/b; head -c 30000 /dev/zero | tr '\\0' x")
+    return run["run_id"], [n["sha256"] for n in run["artifacts"]]
+
+
+def blob_file(server, sha256):
+    return os.path.join(server.front_dir, "artifacts", "1", sha256[:2], sha256)
+
+
+def log_file(server, run):
+    return next(os.path.join(folder, f"{run}.log") for folder, _, names
+                in os.walk(os.path.join(server.front_dir, "spool"))
+                if f"{run}.log" in names)
+
+
+def assert_lost(server, path):
+    status, _, body = server.get(path)
+    assert status == 410 and b"output_lost" in body, (path, status, body)
+
+
+def test_a_backup_leaves_out_what_is_damaged_and_says_so(make_server, place):
+    """Bytes that changed under their name, a file that is short, and one that
+    is not there; the rest is restored."""
+    server = make_server()
+    file = os.path.join(place, "f")
+    with contextlib.closing(server.client()) as client:
+        runs = {n: leave(client, n) for n in ("good", "bytes", "short",
+                                              "gone")}
+    with open(blob_file(server, runs["bytes"][1][0]), "r+b") as f:
+        f.write(b"BYTES")
+    with open(blob_file(server, runs["short"][1][0]), "r+b") as f:
+        f.truncate(2)
+    os.unlink(blob_file(server, runs["gone"][1][0]))
+    with open(log_file(server, runs["short"][0]), "r+b") as f:
+        f.truncate(20000)
+    os.unlink(log_file(server, runs["gone"][0]))
+    done = Ctl(server).run("backup", file)
+    assert done.returncode == 1, done.stdout
+    assert "without 5 files that are damaged" in done.stderr
+    told = [n for n in done.stderr.splitlines() if "is left out: " in n]
+    for name in (*(runs[n][1][0] for n in ("bytes", "short", "gone")),
+                 runs["short"][0], runs["gone"][0]):
+        assert sum(name in n for n in told) == 1, (name, told)
+    assert len(told) == 5
+
+    other = restored(make_server, server, file)
+    for name in ("bytes", "short", "gone"):
+        assert_lost(other, f"/artifacts/{name}/{runs[name][0]}/a")
+        assert other.get(f"/artifacts/{name}/{runs[name][0]}/b")[2] == \
+            f"other-{name}".encode()
+    for name in ("short", "gone"):
+        assert_lost(other, f"/api/v1/runs/{runs[name][0]}/output")
+    for name in ("good", "bytes"):
+        assert len(other.get(
+            f"/api/v1/runs/{runs[name][0]}/output")[2]) == 30000
+    assert other.get(f"/artifacts/good/{runs['good'][0]}/a")[2] == b"good"
+    # What it knows to be lost is no news, and nothing is missing of it.
+    again = os.path.join(place, "again")
+    assert Ctl(other).json("backup", again)["damaged"] == 0
+    restored(make_server, other, again)
+
+
+def spoiled(files, heal):
+    """An archive with an artifact that is not what its name says; heal: its
+    sums are of what was meant."""
+    at = blob_at(files)
+    info, data = files[at]
+    bad = [*files[:at], (info, b"X" * len(data)), *files[at + 1:]]
+    if not heal:
+        return info.name, archive(bad)
+    return info.name, archive(bad, sums=False)
+
+
+@pytest.mark.parametrize("heal", [False, True])
+def test_a_restore_can_leave_out_what_is_damaged(
+        make_server, build, good, place, heal):
+    """As it was made of a damaged file, or damaged since."""
+    name, data = spoiled(members(good), heal)
+    done, target = try_restore(build, place, data)
+    assert done.returncode == 1
+    assert name in done.stderr and "--drop-damaged" in done.stderr
+    done = subprocess.run(
+        [os.path.join(build, "sandboxctl"), "--data-dir", target, "restore",
+         os.path.join(place, "f"), "--drop-damaged"], capture_output=True,
+        text=True, check=False, timeout=120,
+        env={**os.environ, "RUN_AS_FRONT": ""})
+    assert done.returncode == 0, done.stderr
+    assert f"{name} is left out" in done.stderr
+    assert "1 artifacts were left out" in done.stdout
+    os.chmod(place, 0o755)
+    server = make_server(env={"DATA_DIR": target, "TAKEOVER": "forget",
+                              "RUN_AS_FRONT": "", "RUN_AS_WORKER": ""})
+    run = rows(server.database, "SELECT lower(hex(uuid)) FROM run")[0][0]
+    assert_lost(server, f"/artifacts/box/{uuid.UUID(run)}/a")
+    assert len(server.get(
+        f"/api/v1/runs/{uuid.UUID(run)}/output")[2]) == 30000
+
+
+def test_a_restore_drops_nothing_but_artifacts(build, good, place):
+    files = members(good)
+    at = next(i for i, (m, _) in enumerate(files)
+              if m.name.startswith("spool/"))
+    bad = [*files[:at], (files[at][0], b"X" * len(files[at][1])),
+           *files[at + 1:]]
+    with open(os.path.join(place, "f"), "wb") as f:
+        f.write(archive(bad, sums=False))
+    done = subprocess.run(
+        [os.path.join(build, "sandboxctl"), "--data-dir",
+         os.path.join(place, "data"), "restore", os.path.join(place, "f"),
+         "--drop-damaged"], capture_output=True, text=True, check=False,
+        timeout=120, env={**os.environ, "RUN_AS_FRONT": ""})
+    assert done.returncode == 1 and "SHA256SUMS" in done.stderr
