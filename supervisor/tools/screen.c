@@ -278,9 +278,9 @@ move_to_tab(struct screen *s)
 		s->at.col = stop < r->n ? stop : r->n;
 }
 
-/* To the left of the cursor it is erased where that is all of the row, without
- * the blanks that would stand there: to fill a long row again and again would
- * cost its length for each sequence. */
+/* What stands to the right of what is erased stays where it is only on a
+ * screen: then nothing is done, or a line could be written anew for each
+ * sequence. */
 static void
 erase_line(struct screen *s, size_t what)
 {

@@ -13,8 +13,8 @@
  *
  * It knows neither the screen's width nor the font's: one character is one
  * place, and a move to the right of all that stands in a line is one blank.
- * So the text is never longer than the bytes are as UTF-8, and memory is a
- * small multiple of that.
+ * So the text is never longer than the bytes are as UTF-8, and memory and time
+ * are a small multiple of that.
  */
 #ifndef TOOLS_SCREEN_H
 #define TOOLS_SCREEN_H

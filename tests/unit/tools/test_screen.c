@@ -105,7 +105,7 @@ the_cursor_moves_within_its_line(void **state)
 	expect("abcdef\x1b[99D\x1b[2Cx", "abxdef");
 	expect("abcdef\x1b[2Gx\x1b[0Kz", "axz");
 	expect("abc\x1b[1Kd", "d");
-	expect("abc\x1b[D\x1b[1Kd", "abd");
+	expect("abc\r\x1b[1Kd", "dbc");
 	expect("name\x1b[40Gok\x1b[80Cend\n", "name ok end\n");
 	expect("a\tb\r\t!", "a\tb!");
 	expect("\x1b[1000D50%\x1b[1000D100%", "100%");
@@ -265,6 +265,30 @@ the_text_is_never_longer_than_what_was_printed(void **state)
 	}
 }
 
+/* No sequence costs as much as a line is long. */
+static void
+long_lines_and_many_sequences_cost_no_more_than_their_sum(void **state)
+{
+	static const char *const sequences[] = {"\x1b[1K", "\x1b[K", "\x1b[J",
+	    "\r\x1b[9999C\x1b[1Kx", "\0337\r \0338\x1b[1K", "\x1b[A\x1b[B",
+	    "\x1b[2J", "\x1b[H"};
+	struct buf in = {0}, out = {0};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(sequences); i++) {
+		for (unsigned int k = 0; k < 1000000; k++)
+			assert_int_equal(buf_append(&in, "x", 1), 0);
+		for (unsigned int k = 0; k < 200000; k++)
+			assert_int_equal(
+			    buf_append(&in, sequences[i], strlen(sequences[i])),
+			    0);
+		screen_show(&out, buf_data(&in), buf_len(&in));
+		assert_true(buf_len(&out) <= buf_len(&in));
+		buf_clear(&in);
+		buf_clear(&out);
+	}
+}
+
 int
 main(void)
 {
@@ -284,6 +308,8 @@ main(void)
 	    cmocka_unit_test(a_block_ends_with_its_line),
 	    cmocka_unit_test(a_cut_falls_between_sequences),
 	    cmocka_unit_test(the_text_is_never_longer_than_what_was_printed),
+	    cmocka_unit_test(
+		long_lines_and_many_sequences_cost_no_more_than_their_sum),
 	};
 
 	return cmocka_run_group_tests_name("screen", tests, NULL, NULL);
