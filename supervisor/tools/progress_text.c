@@ -57,6 +57,10 @@ cut_part(struct news_part *part, size_t *room)
 {
 	size_t skip = skip_to_fit(part->p, part->n, room);
 
+	if (skip > 0)
+		skip += screen_broken_start_len(part->p + skip, part->n - skip);
+	else if (part->before > 0)
+		skip = screen_broken_start_len(part->p, part->n);
 	if (skip == 0)
 		return;
 	part->p += skip;

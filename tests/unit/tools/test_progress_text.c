@@ -178,6 +178,20 @@ a_bar_is_its_last_state_each_time(void **state)
 }
 
 static void
+what_is_left_out_ends_with_a_sequence(void **state)
+{
+	static const struct log_caps small = {{4, 4}, 5, 0, 0};
+	struct ground g;
+
+	(void)state;
+	begin(&g, &small);
+	print(&g, RUNLOG_STDOUT, "head and \x1b[1;31mend", 19);
+	assert_string_equal(
+	    tell(&g, 19), "head\n[... 12 bytes left out ...]\nend");
+	end(&g);
+}
+
+static void
 head_and_tail_that_meet_are_one_text(void **state)
 {
 	static const struct log_caps small = {{10, 10}, 50, 0, 0};
@@ -201,6 +215,7 @@ main(void)
 	    cmocka_unit_test(between_head_and_tail_the_bytes_are_counted),
 	    cmocka_unit_test(what_costs_much_is_cut_between_characters),
 	    cmocka_unit_test(a_bar_is_its_last_state_each_time),
+	    cmocka_unit_test(what_is_left_out_ends_with_a_sequence),
 	    cmocka_unit_test(head_and_tail_that_meet_are_one_text),
 	};
 
