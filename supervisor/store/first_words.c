@@ -9,44 +9,66 @@ struct first_words {
 	bool is_full;
 };
 
-/* Blanks and controls are one blank, and none at the beginning. */
+/* Blanks are one blank, and none at the beginning. */
 static void
 add_byte(struct first_words *w, char c)
 {
-	bool is_blank = (unsigned char)c <= ' ' || c == 0x7f;
-
-	if (is_blank && (w->n == 0 || w->text[w->n - 1] == ' '))
+	if (c == ' ' && (w->n == 0 || w->text[w->n - 1] == ' '))
 		return;
 	if (w->n == FIRST_WORDS_MAX)
 		w->is_full = true;
 	else
-		w->text[w->n++] = is_blank ? ' ' : c;
+		w->text[w->n++] = c;
+}
+
+/* One byte of p, or a control character, which is a blank: its length. */
+static size_t
+add_some(struct first_words *w, const char *p, size_t n)
+{
+	size_t control = utf8_control_len(p, n);
+
+	add_byte(w, control > 0 ? ' ' : *p);
+	return control > 0 ? control : 1;
 }
 
 static void
-add_shell(struct first_words *w, const char *p)
+add_shell(struct first_words *w, const char *p, size_t n)
 {
-	while (*p != '\0' && !w->is_full)
-		add_byte(w, *p++);
+	size_t len;
+
+	for (; n > 0 && !w->is_full; p += len, n -= len)
+		len = add_some(w, p, n);
+}
+
+/* The backslash at p begins "\n" or "\u001b": how long it is. */
+static size_t
+escape_len(const char *p, size_t n)
+{
+	size_t len = p[1] == 'u' ? strlen("\\u0000") : 2;
+
+	return len < n ? len : n;
 }
 
 /* ["a","b c"]: what an escape stands for is a blank, but for a quote and a
  * backslash.  It may end anywhere. */
 static void
-add_argv(struct first_words *w, const char *p)
+add_argv(struct first_words *w, const char *p, size_t n)
 {
 	bool is_within = false;
+	size_t len;
 
-	for (; *p != '\0' && !w->is_full; p++)
+	for (; n > 0 && !w->is_full; p += len, n -= len) {
+		len = 1;
 		if (*p == '"') {
 			is_within = !is_within;
 			add_byte(w, ' ');
-		} else if (is_within && *p == '\\' && p[1] != '\0') {
-			p++;
-			add_byte(w, *p == '"' || *p == '\\' ? *p : ' ');
+		} else if (is_within && *p == '\\' && n > 1) {
+			len = escape_len(p, n);
+			add_byte(w, p[1] == '"' || p[1] == '\\' ? p[1] : ' ');
 		} else if (is_within) {
-			add_byte(w, *p);
+			len = add_some(w, p, n);
 		}
+	}
 }
 
 char *
@@ -55,9 +77,9 @@ first_words_of(const char *shell, const char *argv_json)
 	struct first_words w = {.n = 0};
 
 	if (shell[0] != '\0')
-		add_shell(&w, shell);
+		add_shell(&w, shell, strlen(shell));
 	else
-		add_argv(&w, argv_json);
+		add_argv(&w, argv_json, strlen(argv_json));
 	if (w.is_full)
 		w.n = utf8_complete_len(w.text, w.n);
 	while (w.n > 0 && w.text[w.n - 1] == ' ')

@@ -39,6 +39,21 @@ words_of_argv_are_words(void **state)
 	expect("code", "[\"python3\"]", "code");
 }
 
+/* Also those of two and three bytes, and in an escape of JSON. */
+static void
+control_characters_are_blanks(void **state)
+{
+	(void)state;
+	expect("a\xc2\x9b"
+	       "31mb\xe2\x80\xae"
+	       "c",
+	    "", "a 31mb c");
+	expect("", "[\"a\xe2\x80\xae\",\"\xc3\xa9\"]", "a \xc3\xa9");
+	expect("", "[\"echo\",\"\\u001b[31mred\"]", "echo [31mred");
+	expect("", "[\"a\\u00", "a");
+	expect("", "[\"a\\u", "a");
+}
+
 static void
 a_long_command_is_cut_between_characters(void **state)
 {
@@ -66,6 +81,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_short_command_is_there_whole_in_one_line),
 	    cmocka_unit_test(words_of_argv_are_words),
+	    cmocka_unit_test(control_characters_are_blanks),
 	    cmocka_unit_test(a_long_command_is_cut_between_characters),
 	};
 
