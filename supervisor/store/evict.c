@@ -11,7 +11,7 @@
  * When that is done and there is still too little room on the database's disk,
  * or rows have more than their bound, runs are forgotten in the same steps.
  * What their rows leave is free pages, which the writer gives back to the disk
- * at once (vacuum.h): until then they count as room.
+ * at once (vacuum.h): they count as room, before that and afterwards.
  */
 #include "supervisor/store/store_int.h"
 
@@ -55,6 +55,7 @@ struct evict_op {
 	size_t nruns;             /* of this one */
 	uint64_t nforgotten;
 	uint64_t rows_passed; /* of tenants, as below */
+	uint64_t file_bytes;  /* of the database, before the first step */
 	struct forget forget;
 	unsigned int kinds; /* wanted now: enum evict_kind, OR-ed */
 	unsigned int list;  /* whose turn it is was found in this one */
@@ -267,7 +268,7 @@ static int
 rows_are_wanted(struct db *db, struct evict_op *o, struct err *e)
 {
 	const struct store_evict_wish *w = &o->wish;
-	uint64_t on_the_way, want = w->free_rows;
+	uint64_t given_back, want = w->free_rows;
 	int rc = read_usage(db, &o->usage, e);
 
 	if (rc != 0)
@@ -279,8 +280,8 @@ rows_are_wanted(struct db *db, struct evict_op *o, struct err *e)
 	/* Once some go, then not a few again a moment later. */
 	if (o->nforgotten + o->sum.forgotten > 0)
 		want += w->least_rows / 4;
-	rc = vacuum_on_the_way(db, &on_the_way, e);
-	return rc != 0 ? rc : freed_beside(o) + on_the_way < want;
+	rc = vacuum_given_back(db, o->file_bytes, &given_back, e);
+	return rc != 0 ? rc : freed_beside(o) + given_back < want;
 }
 
 /* 1: that tenant has something to forget. */
@@ -387,6 +388,8 @@ evict_run(struct db *db, struct op *op, struct err *e)
 
 	if (rc != 0)
 		return rc;
+	if (o->file_bytes == 0)
+		o->file_bytes = vacuum_file_bytes(db);
 	while ((rc = next_tenant(db, o, &tenant, e)) == 1) {
 		if (is_step_full(o)) {
 			o->more = true;
@@ -442,6 +445,7 @@ evict_submit(const struct evict_op *from)
 	o->wish = from->wish;
 	o->sum = from->sum;
 	o->none = from->none;
+	o->file_bytes = from->file_bytes;
 	writer_submit(o->store->writer, &o->op);
 }
 

@@ -21,20 +21,29 @@ vacuum_hurry(struct vacuum *v, uint64_t now_ms)
 	v->at_ms = now_ms;
 }
 
-int
-vacuum_on_the_way(struct db *db, uint64_t *bytes, struct err *e)
+uint64_t
+vacuum_file_bytes(const struct db *db)
 {
 	AUTO(auto_free) char *path = xasprintf("%s/" DB_FILE, db_dir(db));
-	int64_t pages, gaps, beyond = 0;
 	struct stat st;
+
+	return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+int
+vacuum_given_back(
+    struct db *db, uint64_t before, uint64_t *bytes, struct err *e)
+{
+	int64_t pages, gaps;
+	uint64_t has;
 
 	if (db_exec_int(db, DB_GET_PAGES, &pages, e) != 0 ||
 	    db_exec_int(db, DB_GET_FREE_PAGES, &gaps, e) != 0)
 		return e->code;
 	/* Pages that were given back leave the file with a checkpoint. */
-	if (stat(path, &st) == 0 && st.st_size > pages * DB_PAGE_BYTES)
-		beyond = st.st_size - pages * DB_PAGE_BYTES;
-	*bytes = (uint64_t)(gaps * DB_PAGE_BYTES + beyond);
+	has = (uint64_t)pages * DB_PAGE_BYTES;
+	*bytes =
+	    (uint64_t)gaps * DB_PAGE_BYTES + (before > has ? before - has : 0);
 	return 0;
 }
 

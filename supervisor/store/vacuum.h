@@ -36,10 +36,14 @@ struct vacuum {
 void vacuum_on_write(struct vacuum *v, uint64_t now_ms);
 /* vacuum_hurry - the disk is short: all free pages go now */
 void vacuum_hurry(struct vacuum *v, uint64_t now_ms);
-/* vacuum_on_the_way - what the file will have less when its free pages are
- * given back and the WAL is in it: room that the disk does not show yet.  (A
- * file that keeps no account never gives it back; it is room for new rows.) */
-int vacuum_on_the_way(struct db *db, uint64_t *bytes, struct err *e) MUSTCHECK;
+/* vacuum_file_bytes - of the database's file, as it is on the disk */
+uint64_t vacuum_file_bytes(const struct db *db);
+/* vacuum_given_back - what the file has less than before, in bytes, when its
+ * free pages are given back and the WAL is in it, be that over by now or still
+ * on its way.  (A file that keeps no account never gives it back; it is room
+ * for new rows.) */
+int vacuum_given_back(
+    struct db *db, uint64_t before, uint64_t *bytes, struct err *e) MUSTCHECK;
 /* vacuum_wait_ms - until vacuum_turn; VACUUM_NEVER: nothing to do */
 uint64_t vacuum_wait_ms(const struct vacuum *v, uint64_t now_ms);
 /* vacuum_turn - look, and do a step when there is reason to; *moved: something

@@ -1,5 +1,6 @@
 #include "tests/unit/store/fixture.h"
 
+#include "supervisor/store/db.h"
 #include "supervisor/store/vacuum.h"
 
 static void
@@ -64,6 +65,40 @@ test_a_file_becomes_smaller_when_runs_were_forgotten(void **state)
 	    1);
 }
 
+/* Also when a checkpoint has cut it off: the disk shows it by then, and who
+ * asked for room asked before. */
+static void
+test_what_was_given_back_counts_before_and_behind_a_checkpoint(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t before, gaps, cut;
+	struct db *db;
+
+	fixture_close(f);
+	assert_int_equal(db_open(f->dir, DB_WRITER, &db, &f->err), 0);
+	assert_int_equal(db_use_wal(db, &f->err), 0);
+	assert_int_equal(db_exec_text(db,
+			     "CREATE TABLE t (b);"
+			     "INSERT INTO t VALUES (zeroblob(1000000))",
+			     &f->err),
+	    0);
+	assert_int_equal(db_checkpoint(db, DB_WAL_TRUNCATE, &f->err), 0);
+	before = vacuum_file_bytes(db);
+	assert_true(before > 1000000);
+	assert_int_equal(vacuum_given_back(db, before, &gaps, &f->err), 0);
+	assert_int_equal(gaps, 0);
+	assert_int_equal(db_exec_text(db, "DELETE FROM t", &f->err), 0);
+	assert_int_equal(vacuum_given_back(db, before, &gaps, &f->err), 0);
+	assert_in_range(gaps, 990000, 1010000);
+	assert_int_equal(
+	    db_exec_text(db, "PRAGMA incremental_vacuum", &f->err), 0);
+	assert_int_equal(db_checkpoint(db, DB_WAL_TRUNCATE, &f->err), 0);
+	assert_true(vacuum_file_bytes(db) < before - 990000);
+	assert_int_equal(vacuum_given_back(db, before, &cut, &f->err), 0);
+	assert_in_range(cut, gaps, gaps + 20000);
+	db_close(db);
+}
+
 /* Rules alone. */
 static void
 test_nothing_is_looked_at_before_a_pause_or_twice(void **state)
@@ -86,6 +121,8 @@ main(void)
 	cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_a_file_becomes_smaller_when_runs_were_forgotten),
+	    TEST(
+		test_what_was_given_back_counts_before_and_behind_a_checkpoint),
 	    cmocka_unit_test(test_nothing_is_looked_at_before_a_pause_or_twice),
 	};
 
