@@ -60,7 +60,7 @@ def test_wrong_arguments_are_named(client, arguments, words):
         assert word in text
 
 
-@pytest.mark.parametrize("identifier", ["../x", "a b", "a.b", "", "x" * 37])
+@pytest.mark.parametrize("identifier", ["../x", "a b", "a.b", "x" * 37])
 @pytest.mark.parametrize("tool", ["run_sandbox", "delete_sandbox",
                                   "restart_sandbox", "execute_code"])
 def test_bad_identifiers_are_refused_everywhere(client, tool, identifier):
@@ -70,6 +70,38 @@ def test_bad_identifiers_are_refused_everywhere(client, tool, identifier):
     if tool == "execute_code":
         arguments["code"] = "1"
     assert "identifier" in client.fail(tool, **arguments)
+
+
+@pytest.mark.parametrize("tool, more", [
+    ("run_sandbox", {"commands": [{"shell": "true"}]}),
+    ("delete_sandbox", {}), ("restart_sandbox", {})])
+def test_an_empty_identifier_is_refused_where_one_is_needed(
+        client, tool, more):
+    assert "identifier" in client.fail(tool, identifier="", **more)
+
+
+def test_empty_arguments_that_are_optional_are_not_given(client, sandbox):
+    """Some clients fill in every argument."""
+    run = client.call("run_sandbox", identifier=sandbox, commands=[
+        {"shell": "pwd; echo $USER", "argv": [], "cwd": "", "timeout_ms": 0}],
+        options={"ttl_seconds": 0, "default_cwd": "", "as_user": "",
+                 "await_completion": True, "await_timeout_ms": 0})
+    assert run["final"]["commands"][0]["exit_code"] == 0
+    assert run["final"]["commands"][0]["stdout"].startswith("/workspace\n")
+    client.call("initialize_sandbox", image="", identifier=sandbox)
+    assert client.call("execute_code", code="print(6 * 7)", language="",
+                       identifier=sandbox)["output"] == "42\n"
+    runs = client.call(
+        "list_runs", identifier=sandbox, sandbox="", principal="", tool="",
+        language="", state="", end_reason="", since="", until="",
+        min_duration_ms=0, max_duration_ms=0, q="", artifact="", sort="",
+        limit=0, cursor="")["runs"]
+    assert len(runs) == 2
+    boxes = client.call("list_sandboxes", identifier=sandbox, state="",
+                        limit=0, cursor="")["sandboxes"]
+    assert [b["identifier"] for b in boxes] == [sandbox]
+    assert client.call("get_run", run_id=run["run_id"], wait_ms=0, cursor="",
+                       artifacts_from=0)["state"] == "completed"
 
 
 def test_an_unknown_tool_is_named(client):

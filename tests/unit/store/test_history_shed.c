@@ -1,5 +1,7 @@
 #include "tests/unit/store/history_fixture.h"
 
+#include "supervisor/store/first_words.h"
+
 /* There is a bound of the text that can be looked through; what is beyond it
  * is said, and found by all else. */
 
@@ -295,14 +297,17 @@ test_a_run_that_ends_late_has_no_text(void **state)
 	free(a);
 }
 
+/* But for the first words of a command, which are the run's line of a list. */
 static void
 test_text_that_left_is_gone_from_the_file(void **state)
 {
 	struct fixture *f = *state;
+	char command[FIRST_WORDS_MAX + 32];
 
+	(void)snprintf(command, sizeof(command), "%0*d; Qmarkercommandq",
+	    FIRST_WORDS_MAX, 1);
 	fixture_put_sandbox(f, 1, "a");
-	(void)add_run_saying(
-	    f, 1, STORE_TENANT_DEFAULT, "Qmarkercommandq", "x");
+	(void)add_run_saying(f, 1, STORE_TENANT_DEFAULT, command, "x");
 	fill(f, STORE_TENANT_DEFAULT, 2, RUNS);
 	assert_int_equal(count_q(f, "qmarkercommandq"), 1);
 	bound_to(f, text_bytes(f) - 1);
