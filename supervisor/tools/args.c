@@ -15,6 +15,10 @@
 #include "supervisor/tools/code_wish.h"
 #include "supervisor/tools/line_ends.h"
 
+#if RUNSPEC_COMMANDS_MAX > 64
+#error "run_args.took_crlf has a bit for each command"
+#endif
+
 void
 args_identifier(const json_t *args, const char *fallback,
     char out[SANDBOX_IDENTIFIER_MAX + 1])
@@ -246,13 +250,18 @@ command_words(
 	return 0;
 }
 
-static void
+/* True: something was changed. */
+static bool
 take_line_ends(struct runspec_command *c)
 {
 	char *text = c->argv[0];
+	size_t n = strlen(text), left;
 
-	if ((c->flags & RUNSPEC_SHELL) != 0)
-		text[line_ends_take(text, strlen(text))] = '\0';
+	if ((c->flags & RUNSPEC_SHELL) == 0)
+		return false;
+	left = line_ends_take(text, n);
+	text[left] = '\0';
+	return left < n;
 }
 
 /* What exec takes as one argument, before anything is begun. */
@@ -390,9 +399,10 @@ options_from(const struct conf *conf, const json_t *options, struct run_args *a,
 }
 
 static int
-commands_from(const struct conf *conf, const json_t *args, struct run_wish *w,
+commands_from(const struct conf *conf, const json_t *args, struct run_args *a,
     struct err *e)
 {
+	struct run_wish *w = &a->wish;
 	const json_t *commands = json_object_get(args, "commands");
 	const json_t *options = json_object_get(args, "options");
 	size_t n = json_array_size(commands), size = 0;
@@ -410,7 +420,8 @@ commands_from(const struct conf *conf, const json_t *args, struct run_wish *w,
 			return ERR_INVAL;
 		args_command_row(&w->commands[i], (uint32_t)i, c);
 		/* The row has what was said, the rest is for what is run. */
-		take_line_ends(c);
+		if (take_line_ends(c) && i < RUNSPEC_COMMANDS_MAX)
+			a->took_crlf |= UINT64_C(1) << i;
 		if (command_lengths(c, in, i, e) != 0)
 			return ERR_INVAL;
 		size += runspec_command_size(c);
@@ -427,7 +438,7 @@ args_run_from(const struct conf *conf, const struct denylist *deny,
 	args_identifier(args, "", a.identifier);
 	uuid_timed(&a.wish.uuid);
 	if (options_from(conf, json_object_get(args, "options"), &a, e) != 0 ||
-	    commands_from(conf, args, &a.wish, e) != 0 ||
+	    commands_from(conf, args, &a, e) != 0 ||
 	    denylist_mark(deny, &a.wish.spec, e) != 0) {
 		run_wish_clear(&a.wish);
 		return ERR_INVAL;

@@ -18,6 +18,7 @@ struct run_args {
 	uint32_t ttl_s;
 	bool await;
 	uint64_t await_timeout_ms;
+	uint64_t took_crlf; /* as LF: a bit for each command */
 	struct run_wish wish;
 };
 #define ARGS_NAME_MAX 1024 /* bytes of a variable's name */

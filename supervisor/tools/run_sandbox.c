@@ -14,6 +14,7 @@ struct run_call {
 	struct tool_call t;
 	struct wait wait;
 	bool await;
+	uint64_t took_crlf; /* args.h */
 };
 
 /* ---- the answer */
@@ -38,6 +39,18 @@ run_head(const struct run_call *c)
 	return o;
 }
 
+/* Also of a text of which the row has only the beginning. */
+static void
+note_line_ends(const struct run_call *c, json_t *run)
+{
+	json_t *command;
+	size_t i;
+
+	json_array_foreach (json_object_get(run, "commands"), i, command)
+		if ((c->took_crlf >> i & 1) != 0)
+			view_note_line_ends(command);
+}
+
 static json_t *
 run_final(const struct run_call *c, const struct store_run *row,
     const struct log_digest *d)
@@ -48,6 +61,7 @@ run_final(const struct run_call *c, const struct store_run *row,
 		.stream_max = tool_stream_max(&c->t)});
 
 	json_object_del(o, "tool"); /* stands beside it */
+	note_line_ends(c, o);
 	return o;
 }
 
@@ -124,6 +138,7 @@ run_begin(struct run_call *c, struct run_args *a, struct err *e)
 	if (run_create(core_runs(core), sb, &a->wish, &r, e) != 0)
 		return e->code;
 	c->await = a->await;
+	c->took_crlf = a->took_crlf;
 	if (c->await)
 		c->t.call->deadline_ms = clock_mono_ms() + a->await_timeout_ms;
 	wait_start(&c->wait, core_base(core), r, c->t.call,

@@ -96,6 +96,14 @@ def test_crlf_ends_a_line_of_shell_text(client, sandbox):
     assert again["commands"][0]["stdout"] == "name.txt\nx\ry"
 
 
+def test_crlf_is_told_of_a_text_of_which_the_beginning_is_kept(
+        client, sandbox):
+    text = f"printf %s # {'x' * 30000}\r\nprintf b\r\n"
+    commands = client.run(sandbox, "printf a", text)["commands"]
+    assert commands[1]["stdout"] == "b"
+    assert "CRLF" in commands[1]["note"] and "note" not in commands[0]
+
+
 def test_lf_is_not_said_to_be_anything_else(client, sandbox):
     final = client.run(sandbox, "printf 'a\rb\n'\necho c\n",
                        {"argv": ["printf", "%s", "d\r\n"]})

@@ -156,6 +156,7 @@ test_crlf_of_a_shell_text_is_run_as_lf_and_recorded_as_said(void **state)
 	assert_string_equal(q.wish.commands[0].shell, "echo a\rb\r\nls\r\n");
 	assert_string_equal(q.wish.spec.commands[1].argv[2], "ls\r\n");
 	assert_string_equal(q.wish.spec.commands[2].argv[0], "echo a\nls -l");
+	assert_int_equal(q.took_crlf, 1u << 0 | 1u << 2);
 	run_wish_clear(&q.wish);
 }
 
