@@ -219,10 +219,10 @@ static int
 look_at_all(struct losses *all, struct err *e)
 {
 	AUTO(auto_free) struct loss *runs = xcalloc(ROWS_MAX, sizeof(*runs));
-	bool has_log[ROWS_MAX];
+	bool has_log[ROWS_MAX] = {false};
 	int64_t newest_ms = 0;
 	uint64_t at = 0, before;
-	size_t n;
+	size_t n = 0;
 	int rc = db_exec_int(all->db, DB_LOSSES_NEWEST, &newest_ms, e);
 
 	while (rc == 0 && !atomic_load(&all->stopped)) {
