@@ -16,7 +16,7 @@ least(size_t a, size_t b, size_t c)
 static size_t
 distance(const char *a, const char *b)
 {
-	size_t row[NAME_MAX_BYTES + 1], n = strlen(b);
+	size_t row[NAME_MAX_BYTES + 1] = {0}, n = strlen(b);
 
 	for (size_t j = 0; j <= n; j++)
 		row[j] = j;
