@@ -9,6 +9,7 @@
 #include "common/netaddr.h"
 #include "common/place.h"
 #include "common/xmalloc.h"
+#include "supervisor/core/denylist.h"
 #include "supervisor/core/tenants_file.h"
 #include "supervisor/front/check.h"
 #include "supervisor/front/key.h"
@@ -80,6 +81,17 @@ check_address(const struct conf *conf, struct err *e)
 	return check_may_listen(&address, e);
 }
 
+/* As a start compiles it: the supervisor has looked at its form alone. */
+static int
+check_denylist(const struct conf *conf, struct err *e)
+{
+	struct denylist *deny = NULL;
+	int rc = denylist_new(conf, &deny, e);
+
+	denylist_free(deny);
+	return rc;
+}
+
 static int
 say(const struct err *e)
 {
@@ -98,6 +110,8 @@ check_all(const struct conf *conf)
 	struct err e;
 
 	if (check_data_places(conf, &e) != 0)
+		status = say(&e);
+	if (check_denylist(conf, &e) != 0)
 		status = say(&e);
 	if (check_tenants(conf, &by_file, &e) != 0) {
 		status = say(&e);

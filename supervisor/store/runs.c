@@ -618,6 +618,7 @@ run_op_sync(struct store *s, struct run_op *o)
 		run_op_submit(o);
 		return;
 	}
+	o->sync.op.bytes = o->w.op.bytes;
 	o->sync.op.deliver = synced_deliver;
 	o->sync.op.release = synced_release;
 	if (has_file) {

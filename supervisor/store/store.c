@@ -275,7 +275,7 @@ store_refuse(struct store *s, store_done_cb done, void *arg)
 {
 	struct write_op *w;
 
-	if (!writer_is_full(s->writer))
+	if (!writer_is_full(s->writer) && !syncer_is_full(s->syncer))
 		return false;
 	/* Through the queue all the same: callbacks come in order. */
 	w = xcalloc(1, sizeof(*w));

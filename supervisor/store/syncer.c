@@ -21,6 +21,7 @@
 #include "supervisor/store/done.h"
 #include "supervisor/store/queue.h"
 #include "supervisor/store/spool.h"
+#include "supervisor/store/store.h"
 
 /* Which buckets' own names are on the disk: of a tenant, or (0) of logs. */
 struct synced_dirs {
@@ -231,6 +232,14 @@ syncer_submit(struct syncer *y, struct syncing *s)
 {
 	s->op.next = NULL;
 	queue_push(&y->queue, &s->op);
+}
+
+bool
+syncer_is_full(struct syncer *y)
+{
+	uint64_t bytes, count = queue_count(&y->queue, &bytes);
+
+	return count >= STORE_QUEUE_MAX || bytes >= STORE_QUEUE_BYTES_MAX;
 }
 
 void

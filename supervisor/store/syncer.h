@@ -47,6 +47,8 @@ struct syncing {
 int syncer_start(struct event_base *base, struct spool *spool,
     struct syncer **out, struct err *e) MUSTCHECK;
 void syncer_submit(struct syncer *y, struct syncing *s);
+/* syncer_is_full - more waits than a queue should hold (STORE_QUEUE_MAX) */
+bool syncer_is_full(struct syncer *y);
 /* syncer_stop - on the loop's thread: what was submitted is synced and
  * delivered, then all is freed.  NULL is fine */
 void syncer_stop(struct syncer *y);

@@ -8,9 +8,9 @@
  *
  * One line says how it stands; then comes each command with its end and its
  * output as a terminal shows it (screen.h); then the files it left.  Long
- *output is a head and a tail with the exact number of bytes between them.
- *Nothing is said twice, and there is no JSON: structured content is for
- *programs.
+ * output is a head and a tail with the exact number of bytes between them.
+ * Nothing is said twice, and there is no JSON: structured content is for
+ * programs.
  */
 #ifndef TOOLS_TRANSCRIPT_H
 #define TOOLS_TRANSCRIPT_H

@@ -53,6 +53,12 @@ def test_what_can_be_started_is_good_and_nothing_is_made(check):
     assert os.listdir(check.top) == []
 
 
+def test_a_pattern_that_only_the_front_can_refuse_is_named(check):
+    done = check("DENYLIST_ENABLED=true", "DENYLIST_PATTERNS=[[=a=]]")
+    assert done.returncode == 78
+    assert "DENYLIST_PATTERNS" in done.stderr and "[[=a=]]" in done.stderr
+
+
 def test_a_start_goes_on_without_engine_and_images_and_so_does_this(check):
     done = check(f"DOCKER_HOST=unix://{check.top}/none.sock")
     assert done.returncode == 0, done.stderr

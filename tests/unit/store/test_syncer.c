@@ -3,9 +3,11 @@
 #include <sys/syscall.h>
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 
 #include "common/log.h"
+#include "supervisor/store/syncer.h"
 
 /*
  * What is made durable, in which order: the calls of libc below are those of
@@ -251,6 +253,52 @@ test_what_the_disk_did_not_take_is_lost(void **state)
 	    fixture_query(f, "SELECT count(*) FROM blob WHERE lost_ms > 0"), 1);
 }
 
+/* ---- what waits */
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static sem_t at_gate;
+
+static int
+name_behind_gate(struct store_log *log, struct err *e)
+{
+	(void)log;
+	(void)sem_post(&at_gate);
+	(void)pthread_mutex_lock(&gate);
+	(void)pthread_mutex_unlock(&gate);
+	return err_set(e, ERR_SYS, "no name");
+}
+
+static void
+ignore_cb(struct op *op)
+{
+	(void)op;
+}
+
+static void
+test_more_than_a_queue_should_hold_is_said_to_be_too_much(void **state)
+{
+	struct fixture *f = *state;
+	struct store_log *any = (struct store_log *)f; /* never looked into */
+	struct syncing waits[2] = {
+	    {.log = any, .name_log = name_behind_gate, .log_fd = -1},
+	    {.log = any, .name_log = name_behind_gate, .log_fd = -1}};
+	struct syncer *y;
+
+	waits[0].op.deliver = waits[1].op.deliver = ignore_cb;
+	waits[0].op.release = waits[1].op.release = ignore_cb;
+	waits[1].op.bytes = STORE_QUEUE_BYTES_MAX;
+	assert_int_equal(sem_init(&at_gate, 0, 0), 0);
+	assert_int_equal(syncer_start(f->base, NULL, &y, &f->err), 0);
+	(void)pthread_mutex_lock(&gate);
+	syncer_submit(y, &waits[0]);
+	assert_false(syncer_is_full(y));
+	(void)sem_wait(&at_gate); /* the thread has that one alone */
+	syncer_submit(y, &waits[1]);
+	assert_true(syncer_is_full(y));
+	(void)pthread_mutex_unlock(&gate);
+	syncer_stop(y);
+}
+
 static void
 test_what_is_on_its_way_is_written_at_the_close(void **state)
 {
@@ -286,6 +334,7 @@ main(void)
 	    TEST(test_when_not_all_can_be_synced_each_is),
 	    TEST(test_artifacts_that_come_in_batches_are_on_disk_first),
 	    TEST(test_what_the_disk_did_not_take_is_lost),
+	    TEST(test_more_than_a_queue_should_hold_is_said_to_be_too_much),
 	    TEST(test_what_is_on_its_way_is_written_at_the_close),
 	};
 
