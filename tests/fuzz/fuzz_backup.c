@@ -28,6 +28,18 @@ told_cb(uint64_t bytes, void *arg)
 }
 
 static int
+dropped_cb(const char *name, const struct ctl_archive_blob *blob, void *arg,
+    struct err *e)
+{
+	(void)arg;
+	(void)e;
+	(void)blob;
+	if (name[0] == '\0')
+		abort();
+	return 0;
+}
+
+static int
 remove_cb(const char *path, const struct stat *st, int type, struct FTW *at)
 {
 	(void)st;
@@ -41,7 +53,8 @@ remove_cb(const char *path, const struct stat *st, int type, struct FTW *at)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct ctl_archive_ops ops = {any_manifest_cb, told_cb};
+	static const struct ctl_archive_ops ops = {
+	    any_manifest_cb, told_cb, dropped_cb};
 	static struct ctl_archive_found found;
 	char top[] = "/tmp/fuzz-backup-XXXXXX";
 	int fd = memfd_create("archive", MFD_CLOEXEC), dir;

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "worker/copy.h"
+#include "worker/copy_clock.h"
 #include "worker/link/carrier.h"
 #include "worker/said.h"
 #include "worker/task.h"
@@ -221,8 +222,10 @@ say(struct link *l, const uint8_t *data, size_t size)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	struct copy_clock clock;
 	struct copy_host host = {.front = &no_front,
 	    .limits = &limits,
+	    .clock = &clock,
 	    .time_ms = 60000,
 	    .on_end = on_copied};
 	struct link l = {.ops = &link_ops};
@@ -233,6 +236,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		log_set_level(LOG_ERROR);
 	}
 	host.base = base;
+	copy_clock_init(&clock, 60000);
 	buf_init(&l.out, LINK_OUT_MAX);
 	peer = peer_new(&l, &peer_ops, &peer);
 	make_parts(&host);

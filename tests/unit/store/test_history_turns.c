@@ -80,7 +80,7 @@ sums_cb(int rc, const struct history_sums *s, const struct err *why, void *arg)
 	t->rc = rc;
 	if (rc != 0)
 		(void)snprintf(t->msg, sizeof(t->msg), "%s", why->msg);
-	for (size_t i = 0; rc == 0 && i < s->n; i++)
+	for (size_t i = 0; s != NULL && i < s->n; i++)
 		t->runs += s->sums[i].runs;
 }
 
