@@ -216,9 +216,10 @@ test_who_canceled_hears_nothing(void **state)
 	}
 	(void)bodies_read(p.bodies, A, body_of(PING, 65536), heard_cb, &h);
 	await(&p, &h);
+	/* Those that a thread has count until it is done with them. */
+	while (bodies_have_room(p.bodies, A, BODIES_TOTAL_MAX) != BODIES_ROOM)
+		assert_int_equal(event_base_loop(p.base, EVLOOP_ONCE), 0);
 	assert_int_equal(gone.calls, 0);
-	assert_int_equal(
-	    bodies_have_room(p.bodies, A, BODIES_TOTAL_MAX), BODIES_ROOM);
 	place_close(&p);
 }
 

@@ -145,9 +145,9 @@ test_many_go_in_steps(void **state)
 
 		fixture_run(&r, (uint64_t)i, 1, "a");
 		r.created_ms = i;
+		store_run_begin(f->store, &r, NULL, STORE_SOON, NULL, NULL);
 		fixture_run_ended(&r, RUN_STATE_COMPLETED);
 		fixture_run_artifact(&r, "x", (uint8_t)i);
-		store_run_begin(f->store, &r, NULL, STORE_SOON, NULL, NULL);
 		store_run_end(f->store, &r, NULL, result_cb, &ended);
 		store_run_clear(&r);
 	}

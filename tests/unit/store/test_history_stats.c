@@ -131,8 +131,8 @@ test_groups_are_bounded_and_the_rest_is_said(void **state)
 		(void)snprintf(identifier, sizeof(identifier), "i%llu",
 		    (unsigned long long)i);
 		fixture_run(&r, i, 1, identifier);
-		fixture_run_ended(&r, RUN_STATE_COMPLETED);
 		store_run_begin(f->store, &r, NULL, STORE_SOON, NULL, NULL);
+		fixture_run_ended(&r, RUN_STATE_COMPLETED);
 		store_run_end(f->store, &r, NULL, NULL, NULL);
 		store_run_clear(&r);
 	}

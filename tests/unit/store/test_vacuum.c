@@ -13,8 +13,8 @@ fill(struct fixture *f, uint64_t from, uint64_t to)
 		fixture_run(&r, i, 1, "a");
 		log = fixture_log_open(f, &r);
 		fixture_log_fill(log, &r, 'x', 12000);
-		fixture_run_ended(&r, RUN_STATE_COMPLETED);
 		store_run_begin(f->store, &r, log, STORE_SOON, NULL, NULL);
+		fixture_run_ended(&r, RUN_STATE_COMPLETED);
 		store_run_end(f->store, &r, log, NULL, NULL);
 		store_log_close(log);
 		store_run_clear(&r);
