@@ -164,12 +164,15 @@ write_hard_phrase(char *to)
 	(void)strcat(to, "\"");
 }
 
+#define HARD_BYTES 16000 /* a row keeps that much of a command */
+#define HARD_RUNS 375
+
 static void
 fill_with_hard_text(struct fixture *f, uint64_t runs)
 {
-	char *text = xcalloc(1, 60001);
+	char *text = xcalloc(1, HARD_BYTES + 1);
 
-	for (size_t at = 0; at < 60000; at += 4)
+	for (size_t at = 0; at < HARD_BYTES; at += 4)
 		memcpy(text + at, "a b ", 4);
 	for (uint64_t i = 1; i <= runs; i++)
 		(void)add_run_saying(f, i, STORE_TENANT_DEFAULT, text, "x");
@@ -187,9 +190,9 @@ test_what_is_hard_to_find_delays_no_other_question(void **state)
 	struct fixture *f = *state;
 
 	setup_sandboxes(f);
-	fill_with_hard_text(f, 100);
+	fill_with_hard_text(f, HARD_RUNS);
 	write_hard_phrase(q);
-	assert_int_equal(count_q(f, "a"), 100);
+	assert_int_equal(count_q(f, "a"), HARD_RUNS);
 	(void)history_list(f->store, (struct tenant_id){STORE_TENANT_DEFAULT},
 	    &hard, answer_cb, &a[0]);
 	(void)history_list(f->store, (struct tenant_id){STORE_TENANT_DEFAULT},
@@ -205,7 +208,7 @@ test_what_is_hard_to_find_delays_no_other_question(void **state)
 	}
 	assert_int_equal(a[0].n, 0);
 	/* And the lane is as good as before. */
-	assert_int_equal(count_q(f, "a"), 100);
+	assert_int_equal(count_q(f, "a"), HARD_RUNS);
 	free(a);
 }
 
