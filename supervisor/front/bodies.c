@@ -212,7 +212,8 @@ bodies_have_room(const struct bodies *b, struct tenant_id tenant, size_t bytes)
 	const struct body_share *s = share_find(b, tenant);
 
 	if (s == NULL || s->bytes == 0)
-		return BODIES_ROOM;
+		return b->bytes + bytes <= BODIES_FIRSTS_MAX ? BODIES_ROOM :
+							       BODIES_FULL;
 	if (s->bytes + bytes > BODIES_TENANT_MAX)
 		return BODIES_TENANT_FULL;
 	return b->bytes + bytes <= BODIES_TOTAL_MAX ? BODIES_ROOM : BODIES_FULL;

@@ -10,7 +10,8 @@
  * freed, which a thread does, too.
  *
  * What waits or is read is bounded per tenant and over all of them; a tenant of
- * whom there is nothing may have one body read in any case.
+ * whom there is nothing may have one body read beyond the latter, up to
+ * BODIES_FIRSTS_MAX.
  */
 #ifndef FRONT_BODIES_H
 #define FRONT_BODIES_H
@@ -23,6 +24,9 @@
 #define BODIES_AT_ONCE 4
 #define BODIES_TOTAL_MAX (64u << 20) /* bytes that wait or are read */
 #define BODIES_TENANT_MAX (BODIES_TOTAL_MAX / 2)
+/* With the first ones of tenants that had none: many tenants are no way around
+ * the bound. */
+#define BODIES_FIRSTS_MAX (2 * BODIES_TOTAL_MAX)
 
 struct bodies;
 struct body_reading;

@@ -176,6 +176,34 @@ test_when_all_is_taken_a_tenant_without_any_has_one(void **state)
 	place_close(&p);
 }
 
+static void
+test_the_first_ones_of_many_tenants_have_a_bound(void **state)
+{
+	enum {
+		TENANTS = BODIES_FIRSTS_MAX >> 24
+	};
+	struct body_reading *r[TENANTS];
+	struct heard h = {0};
+	struct place p;
+
+	(void)state;
+	place_open(&p, 0);
+	for (size_t i = 0; i < ARRAY_LEN(r); i++) {
+		const struct tenant_id tenant = {i + 1};
+
+		assert_int_equal(
+		    bodies_have_room(p.bodies, tenant, 1 << 24), BODIES_ROOM);
+		r[i] = bodies_read(
+		    p.bodies, tenant, body_of("", 1 << 24), heard_cb, &h);
+	}
+	assert_int_equal(
+	    bodies_have_room(p.bodies, (struct tenant_id){100}, 1 << 20),
+	    BODIES_FULL);
+	for (size_t i = 0; i < ARRAY_LEN(r); i++)
+		body_reading_cancel(r[i]);
+	place_close(&p);
+}
+
 /* One of B comes when many of A wait. */
 static void
 test_the_tenants_take_turns(void **state)
@@ -232,6 +260,7 @@ main(void)
 	    cmocka_unit_test(test_bytes_under_way_have_a_bound_per_tenant),
 	    cmocka_unit_test(
 		test_when_all_is_taken_a_tenant_without_any_has_one),
+	    cmocka_unit_test(test_the_first_ones_of_many_tenants_have_a_bound),
 	    cmocka_unit_test(test_the_tenants_take_turns),
 	    cmocka_unit_test(test_who_canceled_hears_nothing),
 	};
