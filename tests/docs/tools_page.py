@@ -14,7 +14,7 @@ HEAD = """# Tools
 What each tool is for, what it takes, and a call with its answer: a line of
 text first, then what a terminal would show, which is all that a model needs:
 of a progress bar the last state, no colours, no control character but tab and
-line feed ([decision 89](decisions/0089-the-text-is-what-a-terminal-shows.md)).
+line feed ([decision 89](decisions/0089-text-as-a-terminal-shows-it.md)).
 `structuredContent` has the same for programs, with the bytes as they were
 printed (base64 beside what is no UTF-8). The calls were made, in this order,
 on a fresh server; ids, times and durations are made equal here. An error is a
