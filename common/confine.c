@@ -167,18 +167,6 @@ add_limits(scmp_filter_ctx f)
 	return allow_own(f, SCMP_SYS(prlimit64), 0);
 }
 
-/* A worker among many short runs interrupts nobody (worker/crowd.h).  More than
- * it has needs a privilege, which it has not. */
-static int
-add_policy(scmp_filter_ctx f, enum confine_role role)
-{
-	const int nr = SCMP_SYS(sched_setattr);
-
-	return role == CONFINE_WORKER ?
-	    allow_own(f, nr, 0) :
-	    seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), nr, 0);
-}
-
 /* No F_SETOWN and F_SETSIG, which send signals, nor F_NOTIFY. */
 static int
 add_descriptors(scmp_filter_ctx f)
@@ -320,7 +308,7 @@ add_rules(scmp_filter_ctx f, enum confine_role role)
 	static int (*const rules[])(scmp_filter_ctx) = {add_clone, add_signals,
 	    add_limits, add_descriptors, add_prctl, add_modes, add_sending};
 
-	if (add_lists(f, role) != 0 || add_policy(f, role) != 0)
+	if (add_lists(f, role) != 0)
 		return -1;
 	for (size_t i = 0; i < ARRAY_LEN(rules); i++)
 		if (rules[i](f) != 0)

@@ -28,7 +28,6 @@
 #include "common/text.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
-#include "worker/crowd.h"
 #include "worker/room_watch.h"
 
 /* A log has at most two records per command and two of its own. */
@@ -606,7 +605,6 @@ task_flush(struct task *t)
 	if (t->check.ended && t->state != TASK_COMPLETE) {
 		t->state = TASK_COMPLETE;
 		timer_stop(t->overdue);
-		crowd_on_end(t->host->crowd, t->asked_us);
 		t->ops->on_complete(t, t->arg);
 	}
 }
@@ -651,7 +649,6 @@ task_send(struct task *t)
 	if (!timer_is_set(t->overdue))
 		timer_set_ms(t->overdue, t->s.limit_ms + t->host->grace_ms);
 	t->state = TASK_ASKED;
-	t->asked_us = clock_mono_us();
 	t->acked = t->check.scan.offset;
 	t->chan = peer_open_sequence(t->peer,
 	    (struct frame_open_sequence){.run = t->s.uuid,

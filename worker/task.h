@@ -67,7 +67,6 @@ struct task_host {
 	struct event_base *base;
 	struct ipc_chan **front; /* *front NULL: gone */
 	struct room_watch *room; /* of the spools' disk; or NULL */
-	struct crowd *crowd;     /* of all runs here; or NULL */
 	/* The spool's disk is full, or takes bytes again. */
 	void (*on_disk)(bool full, const char *text, void *arg);
 	void (*on_begin)(void *arg); /* task_begin was called */
@@ -121,12 +120,11 @@ struct task {
 	struct peer_chan *chan; /* from ASKED on, while there is a link */
 	enum task_state state;
 	struct task_start s;
-	uint64_t length;   /* of the spool */
-	uint64_t acked;    /* what the agent was told of it */
-	uint64_t told;     /* and the front, */
-	uint64_t told_ms;  /* then */
-	uint64_t asked_us; /* when the agent was, last */
-	uint64_t turn;     /* and what it was at the end of the last turn */
+	uint64_t length;  /* of the log */
+	uint64_t acked;   /* length last acknowledged to the agent */
+	uint64_t told;    /* length last reported to the front */
+	uint64_t told_ms; /* time of that report, CLOCK_MONOTONIC */
+	uint64_t turn;    /* length at the end of the last turn */
 	struct runlog_check check;
 	struct buf records; /* u16 length + bytes each, to be told */
 	struct buf pending; /* the disk was full for these */
@@ -139,7 +137,7 @@ struct task {
 	uint8_t cancel;  /* reason asked for, 0: none */
 	bool known;      /* the agent had it at some time */
 	uint8_t stopped; /* reason: over its spool's limit, or the disk's */
-	uint64_t most;   /* then: so long its log may still become */
+	uint64_t most;   /* log length allowed after a stop */
 	uint8_t tries;   /* of what is pending */
 };
 

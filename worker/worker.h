@@ -8,7 +8,6 @@
 #include "common/err.h"
 #include "worker/backend.h"
 #include "worker/boxes.h"
-#include "worker/crowd.h"
 #include "worker/policy.h"
 #include "worker/room_watch.h"
 
@@ -26,7 +25,6 @@ struct worker {
 	struct copy_limits limits;
 	struct room_watch spool_room;
 	struct room_watch artifact_room;
-	struct crowd crowd;
 	struct task_host task_host;
 	struct box_host box_host; /* its backend and carrier are main's */
 	struct boxes *boxes;
