@@ -1,7 +1,6 @@
 #include "supervisor/store/history_feed.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <time.h>
 
 #include "common/clock.h"
@@ -172,18 +171,6 @@ feed_gather(struct feed *f, uint64_t ms)
 	while (f->n < MUCH && f->nasking == 0 && !f->is_stopped && rc == 0)
 		rc = pthread_cond_timedwait(&f->news, &f->mutex, &until);
 	(void)pthread_mutex_unlock(&f->mutex);
-}
-
-void
-feed_give_way(struct feed *f)
-{
-	bool gives;
-
-	(void)pthread_mutex_lock(&f->mutex);
-	gives = f->n < MUCH && f->nasking == 0 && !f->is_held;
-	(void)pthread_mutex_unlock(&f->mutex);
-	if (gives)
-		(void)sched_yield();
 }
 
 void

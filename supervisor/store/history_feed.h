@@ -46,10 +46,6 @@ struct feed_news {
 bool feed_wait(struct feed *f, uint64_t ms);
 /* feed_gather - up to ms more, unless somebody asks or there is much to do */
 void feed_gather(struct feed *f, uint64_t ms);
-/* feed_give_way - the processor goes to whoever wants it, unless somebody asks,
- * there is much to do or the index is held: between two rows, so that no run
- * that a client waits for stands behind all of them */
-void feed_give_way(struct feed *f);
 /* feed_pause - for ms, whatever comes */
 void feed_pause(struct feed *f, uint64_t ms);
 void feed_take(struct feed *f, struct feed_news *out);

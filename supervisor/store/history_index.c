@@ -24,9 +24,8 @@
 #include "supervisor/store/queue.h"
 #include "supervisor/store/spool.h"
 
-#define STEP_RUNS 256   /* in a transaction */
-#define GIVE_WAY_RUNS 4 /* behind so many, which take some 30 us each */
-#define GATHER_MS 100   /* for more to come, when nobody asks */
+#define STEP_RUNS 256 /* in a transaction */
+#define GATHER_MS 100 /* for more to come, when nobody asks */
 #define IDLE_MS 1000
 #define REST_MS 600000 /* nothing is to be done */
 #define GAPS_MAX 20000
@@ -153,11 +152,8 @@ take_all(struct history_index *x, const int64_t *ids, size_t n,
 	const int64_t upto = x->upto;
 	int rc = step_begin(x, e);
 
-	for (size_t i = 0; i < n && rc == 0; i++) {
+	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = take_next(x, ids[i], trust, e);
-		if ((i + 1) % GIVE_WAY_RUNS == 0)
-			feed_give_way(x->feed);
-	}
 	if (rc == 0 && x->upto != upto)
 		rc = put_number(x->take.to, DB_INDEX_UPTO_PUT, x->upto, e);
 	/* Twice what came: a bound that was lowered is reached beside them. */

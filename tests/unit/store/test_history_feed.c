@@ -1,11 +1,8 @@
-/* link: -Wl,--wrap=sched_yield */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
-
-#include <pthread.h>
 
 #include "common/clock.h"
 #include "supervisor/store/history_feed.h"
@@ -13,15 +10,6 @@
 /* How far the index is behind what was committed. */
 
 static struct feed *f;
-static unsigned int yields;
-
-int __wrap_sched_yield(void);
-int
-__wrap_sched_yield(void)
-{
-	yields++;
-	return 0;
-}
 
 static int
 setup(void **state)
@@ -29,7 +17,6 @@ setup(void **state)
 	(void)state;
 	f = feed_new();
 	feed_go(f, 1);
-	yields = 0;
 	return 0;
 }
 
@@ -173,50 +160,6 @@ test_why_it_is_held_is_said_in_full_to_administrators_alone(void **state)
 	assert_string_equal(lag().why, "");
 }
 
-static bool
-gives_way(void)
-{
-	const unsigned int before = yields;
-
-	feed_give_way(f);
-	return yields > before;
-}
-
-static void *
-ask(void *arg)
-{
-	uint64_t opened;
-	struct err e;
-
-	assert_int_equal(
-	    feed_reach(f, *(uint64_t *)arg, 20000, &opened, &e), 0);
-	return NULL;
-}
-
-static void
-test_the_index_gives_way_while_it_keeps_up_and_nobody_asks(void **state)
-{
-	pthread_t asking;
-	uint64_t mark;
-
-	(void)state;
-	commit(1, 10);
-	assert_true(gives_way());
-	commit(11, 300);
-	assert_false(gives_way());
-	mark = take();
-	assert_true(gives_way());
-	assert_int_equal(pthread_create(&asking, NULL, ask, &mark), 0);
-	while (!take_news().is_asked)
-		continue;
-	assert_false(gives_way());
-	feed_applied(f, mark);
-	assert_int_equal(pthread_join(asking, NULL), 0);
-	assert_true(gives_way());
-	feed_hold(f, "it is made anew", "it is made anew");
-	assert_false(gives_way());
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -227,7 +170,6 @@ main(void)
 	    TEST(test_what_is_undone_waits_for_nothing),
 	    TEST(test_the_oldest_is_of_those_that_are_not_in_the_index),
 	    TEST(test_dropped_rows_are_counted),
-	    TEST(test_the_index_gives_way_while_it_keeps_up_and_nobody_asks),
 	    TEST(test_why_it_is_held_is_said_in_full_to_administrators_alone),
 	};
 
