@@ -3,9 +3,9 @@
  *
  * Rows that come one after another are one op, which goes with the next write
  * (writer.h, rider): the row of a run's start costs no commit of its own, and
- * the two ends of the chain are read and written once for all of them.  Where
- * the chain ends is the database's to say, so what is rolled back leaves
- * nothing behind; what was written last is known until somebody else writes.
+ * the two ends of the chain are read and written once for all of them.  The
+ * ends are read from the database in each transaction, so a rollback needs no
+ * undo here.
  *
  * What nobody waits for is tried again when it could not be written, as long
  * as there is room for it here.
@@ -113,7 +113,7 @@ audit_run(struct db *db, struct op *op, struct err *e)
 	struct audit_op *a = (struct audit_op *)op;
 	struct audit_ends ends;
 
-	if (audit_ends_at_hand(db, &ends, e) != 0)
+	if (audit_ends_get(db, &ends, e) != 0)
 		return e->code;
 	a->first = ends.head;
 	for (size_t i = 0; i < a->n; i++)

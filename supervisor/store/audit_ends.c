@@ -36,23 +36,6 @@ audit_ends_get(struct db *db, struct audit_ends *out, struct err *e)
 }
 
 int
-audit_ends_at_hand(struct db *db, struct audit_ends *out, struct err *e)
-{
-	const struct audit_ends_kept *kept = db_audit_ends(db);
-
-	if (!kept->is_known)
-		return audit_ends_get(db, out, e);
-	*out = kept->ends;
-	return 0;
-}
-
-void
-audit_ends_anew(struct db *db)
-{
-	db_audit_ends(db)->is_known = false;
-}
-
-int
 audit_ends_put(struct db *db, const struct audit_ends *ends, struct err *e)
 {
 	struct db_call c;
@@ -60,8 +43,5 @@ audit_ends_put(struct db *db, const struct audit_ends *ends, struct err *e)
 	db_call_init(&c, db, DB_AUDIT_ENDS_PUT);
 	put_mark(&c, &ends->head);
 	put_mark(&c, &ends->base);
-	if (db_call_run_one(&c, e) != 0)
-		return e->code;
-	*db_audit_ends(db) = (struct audit_ends_kept){true, *ends};
-	return 0;
+	return db_call_run_one(&c, e);
 }

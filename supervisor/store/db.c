@@ -10,16 +10,13 @@
 #include <sys/stat.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include <sqlite3.h>
 
 #include "common/clock.h"
 #include "common/xmalloc.h"
-#include "supervisor/store/audit_ends.h"
 #include "supervisor/store/db_name.h"
-#include "supervisor/store/event_put.h"
 #include "supervisor/store/history_feed.h"
 #include "supervisor/store/history_words.h"
 #include "supervisor/store/tally.h"
@@ -40,10 +37,6 @@ struct db {
 	uint64_t wal_pages;
 	uint64_t wal_size; /* of its file, at least; 0: to be asked for */
 	struct tally tally;
-	struct event_newest newest;
-	struct audit_ends_kept audit_ends;
-	unsigned int
-	    left_at; /* SQLite's count of what is written, at a commit */
 	uint64_t deadline_ms;        /* 0: none */
 	const atomic_bool *canceled; /* or NULL */
 	void (*on_progress)(void *arg);
@@ -54,18 +47,6 @@ struct tally *
 db_tally(struct db *db)
 {
 	return &db->tally;
-}
-
-struct event_newest *
-db_event_newest(struct db *db)
-{
-	return &db->newest;
-}
-
-struct audit_ends_kept *
-db_audit_ends(struct db *db)
-{
-	return &db->audit_ends;
 }
 
 const char *
@@ -203,18 +184,9 @@ configure(struct db *db, enum db_role role, struct err *e)
 	return is_writer(role) ? 0 : db_exec(db, DB_SET_QUERY_ONLY, e);
 }
 
-/* Before SQLite does anything: no lock and no count for each piece of memory,
- * of which a short run takes 60.  Where it is too late all is as it was. */
-static void
-configure_library(void)
-{
-	(void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-}
-
 int
 db_open(const char *dir, enum db_role role, struct db **out, struct err *e)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	const char *file = is_history(role) ? DB_HISTORY_FILE : DB_FILE;
 	AUTO(auto_free) char *path = xasprintf("%s/%s", dir, file);
 	AUTO(auto_free)
@@ -224,7 +196,6 @@ db_open(const char *dir, enum db_role role, struct db **out, struct err *e)
 	struct db *db;
 	int rc;
 
-	(void)pthread_once(&once, configure_library);
 	if (is_writer(role) && create_file(path, e) != 0)
 		return ERR_DB;
 	if (role == DB_LOOK && access(path, F_OK) == -1 && errno == ENOENT)
@@ -698,34 +669,6 @@ db_begin(struct db *db, struct err *e)
 {
 	db->doomed = false;
 	return db_exec(db, DB_BEGIN, e);
-}
-
-/* SQLite's own commits and rollbacks count, and what it finds that other
- * connections did. */
-static unsigned int
-data_version(const struct db *db)
-{
-	unsigned int v = 0;
-
-	return sqlite3_file_control(
-		   db->h, "main", SQLITE_FCNTL_DATA_VERSION, &v) == SQLITE_OK ?
-	    v :
-	    0;
-}
-
-bool
-db_is_as_left(const struct db *db)
-{
-	return db->left_at != 0 && db->left_at == data_version(db);
-}
-
-int
-db_commit(struct db *db, struct err *e)
-{
-	int rc = db_exec(db, DB_COMMIT, e);
-
-	db->left_at = rc == 0 ? data_version(db) : 0;
-	return rc;
 }
 
 bool

@@ -26,7 +26,6 @@
 #define DB_PAGE_BYTES 4096 /* SQLite's default; only estimates hang on it */
 #define DB_BUSY_MS 3000    /* how long another program may hold a lock */
 
-struct audit_ends_kept;
 struct db;
 struct tally;
 enum db_role {
@@ -58,10 +57,6 @@ void db_watch_runs(struct db *db, struct feed *feed);
 int64_t db_changes(const struct db *db);
 /* db_tally - tally.c's, of the transaction that is under way */
 struct tally *db_tally(struct db *db);
-/* db_event_newest - event_put.c's, likewise */
-struct event_newest *db_event_newest(struct db *db);
-/* db_audit_ends - audit_ends.c's, likewise */
-struct audit_ends_kept *db_audit_ends(struct db *db);
 
 /* db_copy - all of from as it reads it now, into the empty database to; told
  * is called now and then with bytes.  ERR_DB */
@@ -92,10 +87,6 @@ int db_exec_int(
  */
 bool db_is_doomed(const struct db *db);
 int db_begin(struct db *db, struct err *e) MUSTCHECK; /* to write */
-/* db_is_as_left - in a transaction that begins: nobody, here or elsewhere, has
- * written since db_commit */
-bool db_is_as_left(const struct db *db);
-int db_commit(struct db *db, struct err *e) MUSTCHECK;
 bool db_is_begun(const struct db *db);
 void db_rollback(struct db *db); /* as far as there is a transaction */
 

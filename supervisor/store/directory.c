@@ -9,7 +9,6 @@
 
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
-#include "supervisor/store/event_put.h"
 #include "supervisor/store/reader.h"
 #include "supervisor/store/rows_sql_gen.h"
 #include "supervisor/store/writer.h"
@@ -157,7 +156,6 @@ tenant_put_run(struct db *db, struct op *op, struct err *e)
 
 	if (!id_is_good(row->id))
 		return err_set(e, ERR_INVAL, "tenant without a number");
-	event_put_anew(db);
 	db_call_init(&c, db, DB_TENANT_PUT);
 	rows_put_tenant(&c, row);
 	return db_call_run(&c, e);
@@ -251,7 +249,6 @@ tenant_erase_run(struct db *db, struct op *op, struct err *e)
 	    run_of_tenant(db, DB_USAGE_DROP, tenant, e) != 0 ||
 	    run_of_tenant(db, DB_WEBHOOKS_DROP, tenant, e) != 0)
 		return e->code;
-	event_put_anew(db);
 	db_call_init(&c, db, DB_TENANT_ERASE);
 	db_put_uint(&c, tenant);
 	db_put_int(&c, o->now_ms);

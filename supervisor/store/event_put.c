@@ -52,32 +52,23 @@ trim(struct db *db, uint64_t tenant, uint64_t newest, struct err *e)
 	return db_call_run(&c, e);
 }
 
-void
-event_put_anew(struct db *db)
-{
-	*db_event_newest(db) = (struct event_newest){0};
-}
-
+/* 1: the tenant's newest event has the number *out, 0 when it has none; 0: the
+ * tenant was erased. */
 static int
-look(struct db *db, uint64_t tenant, struct event_newest *last, struct err *e)
+newest_of(struct db *db, uint64_t tenant, uint64_t *out, struct err *e)
 {
 	struct db_call c;
 	int rc;
 
-	if (last->is_known && last->tenant == tenant)
-		return 0;
 	db_call_init(&c, db, DB_EVENT_NEXT);
 	db_put_uint(&c, tenant);
 	rc = db_call_step(&c, e);
-	if (rc < 0)
+	if (rc <= 0)
 		return rc;
-	if (rc == 0)
-		return err_set(e, ERR_DB, "database: events without a number");
-	*last = (struct event_newest){.is_known = true, .tenant = tenant};
-	last->seq = db_get_uint(&c);
-	last->is_gone = db_get_int(&c) == 0;
+	*out = db_get_uint(&c);
+	rc = db_get_int(&c) != 0;
 	db_call_end(&c);
-	return 0;
+	return rc;
 }
 
 static int
@@ -90,20 +81,18 @@ insert(struct db *db, const struct store_event *row, struct err *e)
 	return db_call_run(&c, e);
 }
 
-/* What was erased meanwhile gets no row, and no number. */
+/* An erased tenant gets no row and no number. */
 int
 event_put(struct db *db, struct op *op, struct store_event *row, struct err *e)
 {
-	struct event_newest *last = db_event_newest(db);
+	uint64_t newest;
+	int rc = newest_of(db, row->tenant, &newest, e);
 
-	if (look(db, row->tenant, last, e) != 0)
-		return e->code;
-	row->seq = last->seq + 1;
-	if (last->is_gone)
-		return 0;
+	if (rc <= 0)
+		return rc;
+	row->seq = newest + 1;
 	if (insert(db, row, e) != 0)
 		return e->code;
-	last->seq = row->seq;
 	op->has_events = true;
 	op->events_of = row->tenant;
 	return row->seq % EVENT_TRIM_EVERY == 0 ?

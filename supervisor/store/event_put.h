@@ -13,17 +13,6 @@
 #define EVENT_TRIM_EVERY 64
 #define EVENT_TRIM_STEP 1024 /* that go at once, at most */
 
-/* The number that was given last: whoever puts one for the same tenant need not
- * ask. */
-struct event_newest { /* of one connection: db_event_newest */
-	bool is_known;
-	bool is_gone; /* such a tenant is not there: it gets no events */
-	uint64_t tenant;
-	uint64_t seq; /* 0: it has none */
-};
-/* event_put_anew - some of a transaction was undone, others have written, or
- * tenants or their events come and go */
-void event_put_anew(struct db *db);
 /* event_put - seq is set; what is too old goes */
 int event_put(struct db *db, struct op *op, struct store_event *row,
     struct err *e) MUSTCHECK;

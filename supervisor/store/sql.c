@@ -68,7 +68,6 @@ const char *const db_sql[DB_NQUERY] = {
     [DB_BEGIN] = "BEGIN IMMEDIATE",
     [DB_BEGIN_READ] = "BEGIN",
     [DB_COMMIT] = "COMMIT",
-    [DB_STAY] = "SELECT 1 FROM sqlite_schema", /* while it has a row */
     [DB_ROLLBACK] = "ROLLBACK",
     [DB_SAVEPOINT] = "SAVEPOINT op",
     [DB_RELEASE] = "RELEASE op",

@@ -24,11 +24,9 @@
 #include "common/parcel.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
-#include "supervisor/store/audit_ends.h"
 #include "supervisor/store/checkpoint.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/done.h"
-#include "supervisor/store/event_put.h"
 #include "supervisor/store/identity.h"
 #include "supervisor/store/queue.h"
 #include "supervisor/store/tally.h"
@@ -53,7 +51,6 @@ struct writer {
 	struct checkpoint checkpoint;
 	struct vacuum vacuum;
 	bool no_room;          /* for a longer WAL, until the next checkpoint */
-	bool is_reading;       /* the connection, between commits */
 	pthread_mutex_t mutex; /* for stats */
 	struct store_stats stats;
 };
@@ -103,15 +100,6 @@ batch_wants_run(const struct op *list)
 	return false;
 }
 
-/* What is kept at hand, of what is undone or others may have changed. */
-static void
-drop_undone(struct db *db)
-{
-	tally_drop(db);
-	event_put_anew(db);
-	audit_ends_anew(db);
-}
-
 /* Alone: its failure is its own.  Negative: the batch is lost. */
 static int
 op_run_saved(struct db *db, struct op *op, struct err *e)
@@ -125,7 +113,7 @@ op_run_saved(struct db *db, struct op *op, struct err *e)
 		op->rc = tally_flush(db, &op->why);
 	if (op->rc == 0)
 		return db_exec(db, DB_RELEASE, e);
-	drop_undone(db);
+	tally_drop(db);
 	if (db_is_doomed(db)) {
 		*e = op->why;
 		return op->rc;
@@ -170,58 +158,9 @@ batch_run_plain(struct db *db, struct op *list, struct err *e)
 	return rc != 0 ? rc : tally_flush(db, e);
 }
 
-/* From one commit to the next the connection goes on reading, so that to write
- * is one lock more, and one less at the end, not four and two. */
-static void
-stop_reading(struct writer *w)
-{
-	struct db_call c;
-
-	if (!w->is_reading)
-		return;
-	w->is_reading = false;
-	db_call_init(&c, w->db, DB_STAY);
-	db_call_end(&c);
-}
-
 static int
-go_on_reading(struct writer *w, struct err *e)
+batch_run_ops(struct db *db, struct op *list, struct err *e)
 {
-	struct db_call c;
-	int rc;
-
-	db_call_init(&c, w->db, DB_STAY);
-	rc = db_call_step(&c, e);
-	w->is_reading = rc == 1; /* nobody ends it yet */
-	return rc < 0 ? rc : 0;
-}
-
-/* What another program has written, or has begun to, is to be waited for, and
- * then to be read. */
-static int
-batch_begin(struct writer *w, struct err *e)
-{
-	int rc;
-
-	if (w->is_reading && db_begin(w->db, e) == 0)
-		return 0;
-	stop_reading(w);
-	rc = db_begin(w->db, e);
-	return rc != 0 ? rc : go_on_reading(w, e);
-}
-
-static void
-batch_undo(struct writer *w)
-{
-	stop_reading(w);
-	db_rollback(w->db);
-	drop_undone(w->db);
-}
-
-static int
-batch_run_ops(struct writer *w, struct op *list, struct err *e)
-{
-	struct db *db = w->db;
 	int rc;
 
 	if (!batch_is_plain(list))
@@ -229,26 +168,25 @@ batch_run_ops(struct writer *w, struct op *list, struct err *e)
 	rc = batch_run_plain(db, list, e);
 	if (rc == 0 || db_is_doomed(db))
 		return rc;
-	batch_undo(w);
-	rc = batch_begin(w, e);
+	db_rollback(db);
+	tally_drop(db);
+	rc = db_begin(db, e);
 	return rc != 0 ? rc : batch_run_saved(db, list, e);
 }
 
 static int
-batch_run(struct writer *w, struct op *list, struct err *e)
+batch_run(struct db *db, struct op *list, struct err *e)
 {
 	uint64_t began_us = clock_mono_us();
-	struct db *db = w->db;
-	int rc = batch_begin(w, e);
+	int rc = db_begin(db, e);
 
-	if (!db_is_as_left(db)) /* other programs may write, too */
-		drop_undone(db);
 	if (rc == 0)
-		rc = batch_run_ops(w, list, e);
+		rc = batch_run_ops(db, list, e);
 	if (rc == 0)
-		rc = db_commit(db, e);
+		rc = db_exec(db, DB_COMMIT, e);
 	if (rc != 0) {
-		batch_undo(w);
+		db_rollback(db);
+		tally_drop(db);
 	} else {
 		(void)metric_observe(
 		    FAMILY_STORE_COMMIT_SECONDS, 0, clock_mono_us() - began_us);
@@ -312,7 +250,7 @@ static void
 batch_commit(struct writer *w, struct op *list)
 {
 	struct err why = {0};
-	int rc = batch_run(w, list, &why);
+	int rc = batch_run(w->db, list, &why);
 
 	if (rc == 0 && w->identity != NULL)
 		rc = identity_check_told(w->identity, &why);
@@ -374,10 +312,8 @@ writer_make_room(struct writer *w)
 	uint64_t want = checkpoint_room(db_wal_bytes(w->db), size);
 	struct err why;
 
-	if (want <= size || queue_count(&w->queue, NULL) != 0)
-		return;
-	stop_reading(w);
-	if (db_wal_extend(w->db, want, &why) != 0)
+	if (want > size && queue_count(&w->queue, NULL) == 0 &&
+	    db_wal_extend(w->db, want, &why) != 0)
 		w->no_room = why.code != ERR_CONFLICT;
 }
 
@@ -385,11 +321,9 @@ static void
 writer_checkpoint(struct writer *w, enum checkpoint_kind kind)
 {
 	struct err why;
-	int rc;
-
-	stop_reading(w);
-	rc = db_checkpoint(w->db,
+	int rc = db_checkpoint(w->db,
 	    kind == CHECKPOINT_REUSE ? DB_WAL_REUSE : DB_WAL_TRUNCATE, &why);
+
 	w->no_room = rc != 0;
 	if (rc == 0) {
 		checkpoint_on_done(&w->checkpoint, kind);
@@ -414,7 +348,6 @@ writer_vacuum(struct writer *w)
 
 	if (vacuum_wait_ms(&w->vacuum, now) > 0)
 		return;
-	stop_reading(w);
 	if (vacuum_turn(&w->vacuum, w->db, now, &moved, &why) != 0) {
 		(void)err_wrap(&why, "free pages stay in the file");
 		notice_push(w, &why);
