@@ -15,21 +15,11 @@
 
 #define COMMAND_UID 1000
 
-/* What was done before there was a job. */
-struct command_ready {
-	long group;    /* how it went */
-	bool is_batch; /* the keeper's, not the command's */
-};
-
 /* command_prepare - what needs no job yet, once */
-void command_prepare(struct command_ready *r);
+void command_prepare(void);
 /* command_await - so that the job's pipes, when they come, come to their
  * places */
 void command_await(void);
-void command_main(
-    struct keeper_job *job, const struct command_ready *r) NORETURN;
-/* command_learn - in the keeper, behind the job's report: what makes the next
- * one's begin shorter */
-void command_learn(const struct keeper_job *job);
+void command_main(struct keeper_job *job) NORETURN;
 
 #endif

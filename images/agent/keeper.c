@@ -26,7 +26,6 @@ struct keeper {
 	uint32_t done;        /* the order of the job before */
 	struct keeper_in *in; /* with the job, when it has begun */
 	bool took;            /* it took the job itself, and has its pipes */
-	bool is_batch;        /* and so are who it makes, to begin with */
 	pid_t command;
 	bool ended; /* the command itself */
 	bool empty; /* no child of any kind is left */
@@ -117,9 +116,6 @@ keeper_kill_tree(struct keeper *k)
 	uint64_t end = clock_mono_us() + KEEPER_KILL_MAX_MS * 1000;
 	unsigned int quiet = 0;
 
-	/* Who kills interrupts, whatever forks meanwhile. */
-	if (k->is_batch)
-		slice_set_batch(false);
 	while (!k->empty && quiet < KEEPER_KILL_MS / KEEPER_LOOK_MS &&
 	    clock_mono_us() < end) {
 		(void)tree_kill(getpid(), NULL, NULL, end);
@@ -129,8 +125,6 @@ keeper_kill_tree(struct keeper *k)
 			if (keeper_reap(k) > 0)
 				quiet = 0;
 	}
-	if (k->is_batch)
-		slice_set_batch(true);
 	k->report.left = !k->empty;
 }
 
@@ -204,23 +198,21 @@ static int
 wait_cb(void *arg)
 {
 	struct keeper *k = arg;
-	struct command_ready ready = {.is_batch = k->is_batch};
 
-	command_prepare(&ready);
+	command_prepare();
 	command_await();
 	if (!keeper_take(k, KEEPER_PIPES_KEPT))
 		_exit(0);
-	command_main(&k->in->job, &ready);
+	command_main(&k->in->job);
 }
 
 static int
 command_cb(void *arg)
 {
 	const struct keeper *k = arg;
-	struct command_ready ready = {.is_batch = k->is_batch};
 
-	command_prepare(&ready);
-	command_main(&k->in->job, &ready);
+	command_prepare();
+	command_main(&k->in->job);
 }
 
 static pid_t
@@ -317,26 +309,10 @@ raise_oom_score(void)
 	(void)close(fd);
 }
 
-/* A command's process has this from its keeper while it waits for its job: who
- * sends the job has little left to do then, and sleeps when the command ends.
- * Whether it is so by this, and not by whoever made the agent so. */
-static bool
-interrupt_nobody(void)
-{
-	bool was_plain = sched_getscheduler(0) == SCHED_OTHER;
-
-	slice_shorten(SLICE_OWN);
-	if (!was_plain)
-		return false;
-	slice_set_batch(true);
-	return (sched_getscheduler(0) & ~SCHED_RESET_ON_FORK) == SCHED_BATCH;
-}
-
 static void
 keeper_end_job(struct keeper *k)
 {
 	k->done = k->in->job.order;
-	command_learn(&k->in->job);
 	if (!k->took) /* they were the command's */
 		k->in->job.out = k->in->job.err = -1;
 	keeper_in_clear(k->in);
@@ -390,7 +366,7 @@ keeper_main(int socket, struct keeper_shared *shared)
 		_exit(1);
 	fd_close_from(KEEPER_SOCKET_FD + 1);
 	raise_oom_score();
-	k.is_batch = interrupt_nobody();
+	slice_shorten(SLICE_OWN);
 	while (keeper_run(&k))
 		continue;
 	if (k.report.behind)

@@ -15,22 +15,21 @@
  */
 #include "images/agent/seq.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 
 #include "common/exit.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "images/agent/crowded.h"
-#include "images/agent/emptiness.h"
 #include "images/agent/oom.h"
 #include "images/agent/say.h"
-#include "images/agent/search.h"
 #include "images/agent/specdir.h"
 
 #define ARTIFACTS_DIR "/artifacts"
 
 static const struct proc_ops seq_proc_ops;
-static struct emptiness artifacts;
 
 /* ---- life */
 
@@ -84,6 +83,29 @@ seq_release_if_taken(struct seq *q)
 
 /* ---- the sequence's end */
 
+/* Whether path is a directory, no link to one, that is not empty. */
+static bool
+has_entries(const char *path)
+{
+	const struct dirent *d;
+	bool found = false;
+	DIR *dir;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd == -1)
+		return false;
+	dir = fdopendir(fd);
+	if (dir == NULL) {
+		(void)close(fd);
+		return false;
+	}
+	while (!found && (d = readdir(dir)) != NULL)
+		found = strcmp(d->d_name, ".") != 0 &&
+		    strcmp(d->d_name, "..") != 0;
+	(void)closedir(dir);
+	return found;
+}
+
 static void
 seq_finish(struct seq *q)
 {
@@ -94,8 +116,7 @@ seq_finish(struct seq *q)
 	end.command = (uint16_t)(q->failed ? q->failed_command :
 		q->stop != 0               ? q->command :
 					     0);
-	end.artifacts =
-	    emptiness_has_entries(&artifacts, ARTIFACTS_DIR, search_changes());
+	end.artifacts = has_entries(ARTIFACTS_DIR);
 	outlog_put_run_end(&q->log, &end);
 	runspec_clear(&q->spec);
 	memset(&q->spec, 0, sizeof(q->spec));

@@ -6,7 +6,6 @@ import uuid
 import pytest
 
 import wire
-from host import wait_until
 from wire import Command, python, shell
 
 
@@ -230,25 +229,6 @@ def test_a_program_runs_as_any_other_is_scheduled(host):
                     Command(["id", "-G"])])
     assert run.output() == b"0\n"  # SCHED_OTHER
     assert run.output(command=1) == b"1000\n"
-
-
-def policies(pids):
-    return {os.sched_getscheduler(pid) & ~os.SCHED_RESET_ON_FORK
-            for pid in pids}
-
-
-def test_a_keeper_interrupts_nobody_and_nor_does_who_waits_for_a_job(sandbox):
-    host = sandbox.host
-    host.run(Command(["true"]))
-    wait_until(lambda: len(sandbox.waiting()) == 1, "the next one waits")
-    ours = sandbox.keepers() | sandbox.waiting()
-    assert len(ours) == 2
-    assert policies(ours) == {os.SCHED_BATCH}
-    # Nor when it has killed, for which it was as others are.
-    end = host.run(Command(["sleep", "60"], timeout_ms=50)).end()
-    assert end.reason == "timeout"
-    wait_until(lambda: len(sandbox.waiting()) == 1, "the next one waits")
-    assert policies(sandbox.keepers()) == {os.SCHED_BATCH}
 
 
 def test_as_many_arguments_as_a_spec_may_have_arrive(host):
