@@ -1,7 +1,7 @@
 #!/bin/sh
 # gen_rows.sh header|sql|source FILE - C for the rows of schema/rows.txt
 #
-#	header  supervisor/store/rows_gen.h      structs, clear, copy, pack
+#	header  supervisor/store/rows_gen.h      structs, clear, copy
 #	sql     supervisor/store/rows_sql_gen.h  pieces of statements, put, get
 #	source  supervisor/store/rows_gen.c
 #
@@ -82,13 +82,6 @@ function header(    i)
 	printf "/* a copy of all of it; a text that is NULL becomes \"\" */\n"
 	printf "void store_%s_copy(\n    struct store_%s *to," \
 	    " const struct store_%s *from);\n", row, row, row
-	printf "/* a copy in one block of the caller, which needs so much space" \
-	    ",\n * begins as malloc begins one, and is freed as a whole: what" \
-	    " is secret is\n * the caller\047s to overwrite before */\n"
-	printf "size_t store_%s_space(const struct store_%s *from);\n", row,
-	    row
-	printf "void store_%s_pack(\n    struct store_%s *to," \
-	    " const struct store_%s *from, uint8_t **at);\n", row, row, row
 }
 
 # Pieces of statements.
@@ -161,35 +154,6 @@ function copy_field(i)
 		    field[i], field[i], field[i], list_row(i), field[i],
 		    field[i]
 }
-function space_field(i)
-{
-	if (type[i] == "text")
-		printf "\tn += text_space(from->%s);\n", field[i]
-	if (is_pointer(i))
-		printf "\tn += from->%s_len;\n", field[i]
-	if (is_list(i))
-		printf "\tn += list_space(from->n%s, sizeof(*from->%s));\n" \
-		    "\tfor (uint32_t i = 0; i < from->n%s; i++)\n" \
-		    "\t\tn += %s_space(&from->%s[i]);\n", field[i], field[i],
-		    field[i], list_row(i), field[i]
-}
-function pack_field(i)
-{
-	if (type[i] == "text")
-		printf "\tto->%s = pack_text(at, from->%s);\n", field[i],
-		    field[i]
-	if (is_pointer(i))
-		printf "\tif (from->%s != NULL)\n\t\tto->%s = " \
-		    "pack_bytes(at, from->%s, from->%s_len);\n", field[i],
-		    field[i], field[i], field[i]
-	if (is_list(i))
-		printf "\tto->%s = pack_list(at, from->n%s," \
-		    " sizeof(*to->%s));\n" \
-		    "\tfor (uint32_t i = 0; i < from->n%s; i++)\n\t\t" \
-		    "%s_pack(&to->%s[i], &from->%s[i], at);\n", field[i],
-		    field[i], field[i], field[i], list_row(i), field[i],
-		    field[i]
-}
 function put_field(i)
 {
 	if (type[i] == "u64" || type[i] == "u32")
@@ -255,17 +219,6 @@ function source(    i, words)
 	    " const struct store_%s *from)\n{\n\t*to = *from;\n", row, row, row
 	for (i = 1; i <= n; i++)
 		copy_field(i)
-	print "}"
-	printf "\nsize_t\nstore_%s_space(const struct store_%s *from)\n{\n" \
-	    "\tsize_t n = 0;\n\n\t(void)from;\n", row, row
-	for (i = 1; i <= n; i++)
-		space_field(i)
-	print "\treturn n;\n}"
-	printf "\nvoid\nstore_%s_pack(struct store_%s *to, const struct" \
-	    " store_%s *from,\n    uint8_t **at)\n{\n\t(void)at;\n" \
-	    "\t*to = *from;\n", row, row, row
-	for (i = 1; i <= n; i++)
-		pack_field(i)
 	print "}"
 	printf "\nvoid\nrows_put_%s(struct db_call *c," \
 	    " const struct store_%s *r)\n{\n", row, row
@@ -339,7 +292,6 @@ BEGIN {
 		print "#include \"supervisor/store/rows_sql_gen.h\"\n"
 		print "#include \"common/xmalloc.h\""
 		print "#include \"supervisor/store/db.h\""
-		print "#include \"supervisor/store/rows_pack.h\""
 	} else
 		fail("unknown form " form)
 }

@@ -30,7 +30,6 @@
 
 struct audit_entry {
 	struct store_audit row;
-	uint8_t *texts;     /* and the digest: what row points to */
 	store_done_cb done; /* NULL: nobody waits */
 	void *arg;
 };
@@ -188,7 +187,7 @@ audit_release(struct op *op)
 	struct audit_op *a = (struct audit_op *)op;
 
 	for (size_t i = 0; i < a->n; i++)
-		free(a->entries[i].texts);
+		store_audit_clear(&a->entries[i].row);
 	free(a->entries);
 	free(a);
 }
@@ -222,7 +221,7 @@ put(struct store *s, struct audit_entry *from)
 	a->entries = array_grow(a->entries, a->n, sizeof(*a->entries));
 	a->entries[a->n++] = *from;
 	a->op.bytes += sizeof(*from) + 256;
-	from->texts = NULL;
+	from->row = (struct store_audit){0};
 	s->audit_behind++;
 	if (from->done != NULL || a->n == OP_ROWS_MAX)
 		writer_send_riders(s->writer);
@@ -232,11 +231,9 @@ void
 store_audit_put(struct store *s, const struct store_audit *row,
     store_done_cb done, void *arg)
 {
-	struct audit_entry entry = {
-	    .texts = xmalloc(store_audit_space(row)), .done = done, .arg = arg};
-	uint8_t *at = entry.texts;
+	struct audit_entry entry = {.done = done, .arg = arg};
 
-	store_audit_pack(&entry.row, row, &at);
+	store_audit_copy(&entry.row, row);
 	put(s, &entry);
 }
 

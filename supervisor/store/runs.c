@@ -57,7 +57,7 @@
 #define COMMAND_ROW_BYTES 70
 #define ARTIFACT_ROW_BYTES 100
 
-struct run_op { /* and what row points to, but for its log */
+struct run_op {
 	struct write_op w;
 	struct store_run row;
 	struct store_log *log; /* held; or NULL */
@@ -531,32 +531,37 @@ run_op_release(struct op *op)
 {
 	struct run_op *o = (struct run_op *)op;
 
-	if (o->row.spec != NULL)
-		explicit_bzero(o->row.spec, o->row.spec_len);
-	free(o->row.log);
+	store_run_clear(&o->row);
 	store_log_close(o->log);
 	parcel_unref(op->parcel);
 	free(o->sync.lost);
 	free(o);
 }
 
+static size_t
+run_bytes(const struct store_run *r)
+{
+	size_t n = sizeof(struct run_op) + r->spec_len + r->digest_len +
+	    r->nartifacts * (sizeof(*r->artifacts) + 64);
+
+	for (uint32_t i = 0; i < r->ncommands; i++)
+		n += sizeof(*r->commands) + strlen(r->commands[i].shell) +
+		    strlen(r->commands[i].argv_json) +
+		    strlen(r->commands[i].env_json) + 128;
+	return n;
+}
+
 static struct run_op *
 run_op_new(const struct store_run *row, struct store_log *log,
     store_done_cb done, void *arg)
 {
+	struct run_op *o = xcalloc(1, sizeof(*o));
 	struct store_run from = *row;
-	struct run_op *o;
-	uint8_t *at;
-	size_t size;
 
 	from.log = NULL;
 	from.log_len = 0;
-	size = sizeof(*o) + store_run_space(&from);
-	o = xmalloc(size);
-	memset(o, 0, sizeof(*o));
-	at = (uint8_t *)(o + 1);
-	store_run_pack(&o->row, &from, &at);
-	o->w.op.bytes = size;
+	store_run_copy(&o->row, &from);
+	o->w.op.bytes = run_bytes(&o->row);
 	o->w.op.deliver = run_deliver;
 	o->w.op.release = run_op_release;
 	o->w.op.again = true;

@@ -209,69 +209,12 @@ test_words_are_found_by_number_and_back(void **state)
 	assert_int_equal(reason, 0);
 }
 
-/* In a block of the very size, which the sanitizers watch. */
-static void
-check_packed(const struct store_run *row)
-{
-	size_t size = store_run_space(row);
-	uint8_t *block = xmalloc(size), *at = block;
-	struct store_run packed;
-
-	store_run_pack(&packed, row, &at);
-	assert_true(at <= block + size);
-	assert_string_equal(packed.identifier, row->identifier);
-	assert_string_equal(packed.parent_span, ""); /* of NULL */
-	assert_int_equal(packed.spec_len, row->spec_len);
-	assert_memory_equal(packed.spec, row->spec, row->spec_len);
-	assert_null(packed.log);
-	assert_int_equal((uintptr_t)packed.commands % sizeof(void *), 0);
-	assert_int_equal((uintptr_t)packed.artifacts % sizeof(void *), 0);
-	for (uint32_t i = 0; i < row->ncommands; i++) {
-		assert_string_equal(
-		    packed.commands[i].shell, row->commands[i].shell);
-		assert_int_equal(packed.commands[i].index, i);
-	}
-	for (uint32_t i = 0; i < row->nartifacts; i++)
-		assert_string_equal(
-		    packed.artifacts[i].path, row->artifacts[i].path);
-	free(block);
-}
-
-static void
-test_a_row_fits_into_the_space_it_asks_for(void **state)
-{
-	struct store_command commands[3] = {
-	    {.index = 0, .shell = (char *)(uintptr_t) "a"},
-	    {.index = 1, .shell = (char *)(uintptr_t) "bc"},
-	    {.index = 2, .shell = (char *)(uintptr_t) ""}};
-	struct store_artifact artifacts[2] = {
-	    {.path = (char *)(uintptr_t) "x/y"},
-	    {.path = (char *)(uintptr_t) "z"}};
-	uint8_t spec[] = {1, 2, 3};
-	char name[40] = "";
-	struct store_run row = {.identifier = name,
-	    .spec = spec,
-	    .commands = commands,
-	    .artifacts = artifacts};
-
-	(void)state;
-	/* However the lists come to lie. */
-	for (uint32_t n = 0; n < sizeof(name) - 1; n++) {
-		memset(name, 'n', n);
-		row.spec_len = n % 4;
-		row.ncommands = n % 3 + 1;
-		row.nartifacts = n % 2 + 1;
-		check_packed(&row);
-	}
-}
-
 int
 main(void)
 {
 #define TEST(t)                                                                \
 	cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_row_fits_into_the_space_it_asks_for),
 	    TEST(test_every_word_of_a_sandbox_is_taken_by_its_table),
 	    TEST(test_every_word_of_a_run_and_its_commands_comes_back),
 	    TEST(test_a_word_that_is_none_fails_the_read_and_is_named),
