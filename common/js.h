@@ -32,8 +32,6 @@ bool js_is_more(const char *text, size_t len, size_t max);
 json_t *js_string_bytes(const void *p, size_t n, bool *lossy);
 /* js_text - the text of a member; "" when it is none, or o no object */
 const char *js_text(const json_t *o, const char *key);
-/* js_base64 - RFC 4648 standard base64, as a JSON string */
-json_t *js_base64(const void *p, size_t n);
 /* js_bytes_cost - how many bytes of JSON these bytes are at most, as a string
  * and, where the string would be lossy, in base64 beside it */
 size_t js_bytes_cost(const void *p, size_t n);
@@ -42,16 +40,12 @@ size_t js_bytes_cost(const void *p, size_t n);
 size_t js_byte_cost(uint8_t c, bool lossy);
 /* js_bytes_fit - how many of the first bytes cost at most max */
 size_t js_bytes_fit(const void *p, size_t n, size_t max);
-/* js_append - compact, sorted as inserted; j has no circles, and b has room or
- * no limit */
+/* js_append - compact text, members in the order they were set; strings are
+ * UTF-8, and b has room or no limit */
 void js_append(struct buf *b, const json_t *j);
 /* js_append_text - n bytes as a string; what is not UTF-8 becomes U+FFFD */
 void js_append_text(struct buf *b, const char *text, size_t n);
-/* js_pieces_sorted - compact, members in order of their names, byte by byte;
- * in pieces, so that it is nowhere as a whole */
-typedef void (*js_piece_cb)(const void *p, size_t n, void *arg);
-void js_pieces_sorted(const json_t *j, js_piece_cb cb, void *arg);
-/* js_dump - the same as a text; the caller frees; never NULL */
+/* js_dump - the same text by itself; the caller frees; never NULL */
 char *js_dump(const json_t *j);
 
 #endif

@@ -181,7 +181,7 @@ add_output(struct evbuffer *out, const struct store_run *row,
 	    o, "chunk", js_string_bytes(buf_data(text), buf_len(text), &lossy));
 	if (lossy)
 		json_object_set_new(o, "chunk_base64",
-		    js_base64(buf_data(text), buf_len(text)));
+		    view_base64(buf_data(text), buf_len(text)));
 	json_object_set_new(o, "truncated", json_false());
 	add_event(out, r->id,
 	    r->h.type == RUNLOG_STDOUT ? "command_stdout" : "command_stderr",

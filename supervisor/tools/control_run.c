@@ -13,6 +13,7 @@
 #include "supervisor/core/left_behind.h"
 #include "supervisor/core/lookup.h"
 #include "supervisor/core/run.h"
+#include "supervisor/tools/view.h"
 #include "supervisor/tools/wait.h"
 
 #define CANCEL_WAIT_MS 5000
@@ -108,7 +109,7 @@ view_output(const struct leftlist_log *log)
 	    js_string_bytes(log->output, log->noutput, &lossy));
 	if (lossy)
 		json_object_set_new(
-		    o, "text_base64", js_base64(log->output, log->noutput));
+		    o, "text_base64", view_base64(log->output, log->noutput));
 	return o;
 }
 

@@ -6,6 +6,7 @@
 #include "common/runlog_scan.h"
 #include "common/utf8.h"
 #include "supervisor/tools/screen.h"
+#include "supervisor/tools/view.h"
 
 #define OFFSET_DIGITS_MAX 18
 #define SKIP_DIGITS_MAX 5
@@ -212,7 +213,7 @@ put_piece(struct gathering *g)
 	o = json_pack("{s:i, s:s, s:o}", "index", g->of.command, "stream",
 	    stream_name(g->of.type), "text", js_string_bytes(p, n, &lossy));
 	if (lossy)
-		json_object_set_new(o, "base64", js_base64(p, n));
+		json_object_set_new(o, "base64", view_base64(p, n));
 	json_array_append_new(g->list, o);
 	buf_clear(&g->text);
 }

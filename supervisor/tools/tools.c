@@ -205,15 +205,15 @@ tool_fail(struct tool_call *t, const struct err *why)
 
 /* ---- what it has begun */
 
-static void
-digest_cb(const void *p, size_t n, void *arg)
+static int
+digest_cb(const char *p, size_t n, void *arg)
 {
-	if (EVP_DigestUpdate(arg, p, n) != 1)
-		fatal(EXIT_BUG, "SHA-256 of arguments failed");
+	return EVP_DigestUpdate(arg, p, n) == 1 ? 0 : -1;
 }
 
-/* Of the arguments as they came, members in order: who has them can show that
- * they were these.  Once per call: they may have megabytes. */
+/* SHA-256 of the call's arguments as compact JSON with sorted members: whoever
+ * has the arguments can show that the call had them.  The text is nowhere as a
+ * whole, and made once per call: arguments may have megabytes. */
 static const uint8_t *
 digest_arguments(struct tool_call *t)
 {
@@ -222,9 +222,10 @@ digest_arguments(struct tool_call *t)
 	if (t->has_digest)
 		return t->digest;
 	c = EVP_MD_CTX_new();
-	if (c == NULL || EVP_DigestInit_ex(c, t->tools->sha256, NULL) != 1)
+	if (c == NULL || EVP_DigestInit_ex(c, t->tools->sha256, NULL) != 1 ||
+	    json_dump_callback(t->arguments, digest_cb, c,
+		JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) != 0)
 		fatal(EXIT_BUG, "SHA-256 of arguments failed");
-	js_pieces_sorted(t->arguments, digest_cb, c);
 	if (EVP_DigestFinal_ex(c, t->digest, NULL) != 1)
 		fatal(EXIT_BUG, "SHA-256 of arguments failed");
 	EVP_MD_CTX_free(c);

@@ -33,13 +33,9 @@ static void
 check_again(const json_t *j, size_t max)
 {
 	AUTO(auto_free) char *text = js_dump(j);
-	AUTO(auto_free)
-	char *theirs = json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY);
 	json_t *again = NULL;
 	struct err e;
 
-	if (theirs == NULL || strcmp(text, theirs) != 0)
-		abort();
 	if (js_parse(text, strlen(text), max, DEPTH_MAX, &again, &e) != 0 ||
 	    !json_equal(j, again))
 		abort();
@@ -62,10 +58,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	s = js_string_bytes(data, size, NULL);
 	if (memchr(json_string_value(s), 0, json_string_length(s)) == NULL)
 		check_again(s, 1 << 24);
-	json_decref(s);
-	s = js_base64(data, size);
-	if (json_string_length(s) != (size + 2) / 3 * 4)
-		abort();
 	json_decref(s);
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/tools/tool_text.h"
 #include "supervisor/tools/tool.h"
+#include "supervisor/tools/view.h"
 
 static json_t *
 run_with_stdout(unsigned int ncommands, const char *p, size_t n)
@@ -188,7 +189,7 @@ of_what_is_no_text_the_bytes_are_counted(void **state)
 	json_object_set_new(
 	    c, "stdout", js_string_bytes(bytes, sizeof(bytes), NULL));
 	json_object_set_new(
-	    c, "stdout_base64", js_base64(bytes, sizeof(bytes)));
+	    c, "stdout_base64", view_base64(bytes, sizeof(bytes)));
 	text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
 	/* 8190 bytes of text at either side are 5460 of those. */
 	assert_non_null(strstr(text, "[... 9080 bytes left out; "));
@@ -198,7 +199,7 @@ of_what_is_no_text_the_bytes_are_counted(void **state)
 	json_object_set_new(
 	    c, "stdout_tail", js_string_bytes(bytes, sizeof(bytes), NULL));
 	json_object_set_new(
-	    c, "stdout_tail_base64", js_base64(bytes, sizeof(bytes)));
+	    c, "stdout_tail_base64", view_base64(bytes, sizeof(bytes)));
 	json_object_set_new(c, "stdout_dropped", json_integer(0));
 	text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
 	assert_non_null(strstr(text, "[... 14540 bytes left out; "));
@@ -357,7 +358,7 @@ an_output_of_code_that_is_no_text_is_counted_in_bytes(void **state)
 	memset(bytes, '\xff', sizeof(bytes));
 	o = json_pack("{s:s, s:i, s:o, s:o}", "status", "success", "exit_code",
 	    0, "output", js_string_bytes(bytes, sizeof(bytes), NULL),
-	    "output_base64", js_base64(bytes, sizeof(bytes)));
+	    "output_base64", view_base64(bytes, sizeof(bytes)));
 	text = tool_text(&tool_execute_code, o, TOOL_TEXT_TRANSCRIPT);
 	/* 16384 bytes of text at either side are 5461 of those. */
 	assert_non_null(strstr(text, "[... 9078 bytes left out; "));
@@ -461,7 +462,8 @@ left_with_outputs(const char *p, size_t n, unsigned int times)
 		    "state", "running", "bytes", (int)n + 7, "dropped", 7,
 		    "text", js_string_bytes(p, n, NULL));
 		if (!utf8_is_valid(p, n))
-			json_object_set_new(o, "text_base64", js_base64(p, n));
+			json_object_set_new(
+			    o, "text_base64", view_base64(p, n));
 		json_array_append_new(outputs, o);
 	}
 	return json_pack("{s:s, s:s, s:i, s:[], s:o}", "run_id", "ID", "state",

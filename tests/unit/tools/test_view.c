@@ -434,10 +434,33 @@ test_as_much_of_a_stream_is_shown_as_may_be_set(void **state)
 	assert_int_equal(head, most_of("DEFAULT_STDERR_MAX_BYTES"));
 }
 
+static void
+test_base64_agrees_with_rfc_4648(void **state)
+{
+	/* \x6f: codespell would mend the word */
+	static const struct {
+		const char *in, *want;
+	} known[] = {{"", ""}, {"f", "Zg=="}, {"f\x6f", "Zm8="},
+	    {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="},
+	    {"foobar", "Zm9vYmFy"}, {"\xff\xef\xbe", "/+++"}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+		/* Of the exact size: no byte behind it is read. */
+		size_t n = strlen(known[i].in);
+		AUTO(auto_free) char *copy = xmemdup(known[i].in, n);
+		json_t *j = view_base64(copy, n);
+
+		assert_string_equal(json_string_value(j), known[i].want);
+		json_decref(j);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(test_base64_agrees_with_rfc_4648),
 	    cmocka_unit_test(test_the_largest_run_has_a_view_below_its_bound),
 	    cmocka_unit_test(test_a_list_of_artifacts_goes_on_where_it_was_cut),
 	    cmocka_unit_test(test_a_request_that_is_too_long_says_so),
