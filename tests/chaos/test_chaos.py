@@ -225,9 +225,12 @@ class Killer(threading.Thread):
         self.random = random.Random(chaos.seed)
         self.every_s = every_s
         self.kills = collections.Counter()
+        self.killed_all = threading.Event()  # each role at least once
 
     def run(self):
         for turn in range(10 ** 6):
+            if turn == len(self.ROLES):
+                self.killed_all.set()
             wait = self.every_s * self.random.uniform(0.5, 1.5)
             if self.chaos.over.wait(wait):
                 return
@@ -358,6 +361,7 @@ def run_chaos(chaos, engine, seconds, killer=None):
     for thread in callers + ([killer] if killer else []):
         thread.start()
     time.sleep(seconds)  # it is how long the chaos lasts
+    assert killer is None or killer.killed_all.wait(60)
     chaos.over.set()
     for thread in callers + ([killer] if killer else []):
         thread.join(150)

@@ -288,9 +288,9 @@ printf x >x; tar -c x | curl -sS --fail --unix-socket {socket} \\
 
 def test_check_takes_its_images_from_a_foreign_engine_again(checked):
     tree, has_image = checked
-    done = tree("check", "-k", "one")
+    done = tree("check", "--more", "-k", "one")
     assert done.returncode == 3, done.stderr
-    assert f"--build {tree.path}/build -k one\n200" in done.stdout
+    assert f"--build {tree.path}/build --more -k one\n200" in done.stdout
     assert not has_image()
 
 

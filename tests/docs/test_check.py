@@ -1,4 +1,4 @@
-"""What ./bootstrap check runs when it is given arguments."""
+"""What ./bootstrap check runs, with --more and with arguments."""
 import importlib.machinery
 import importlib.util
 import os
@@ -19,42 +19,75 @@ def run():
     return module
 
 
-def jobs(run, tmp_path, *args):
+def jobs(run, tmp_path, *args, more=False):
     """{name: command} of what it would run."""
-    return {j.name: j.command for j in run.all_jobs(str(tmp_path), list(args))}
+    return {j.name: j.command
+            for j in run.all_jobs(str(tmp_path), more, list(args))}
 
 
-def test_a_file_is_run_by_its_suite_alone(run, tmp_path):
+@pytest.fixture(params=["sanitizers", "gcc"])
+def build(request):
+    return request.param
+
+
+def test_check_and_more_run_every_suite_once(run, tmp_path, build):
+    """What is chosen for the one is left out by the other."""
+    check, more = jobs(run, tmp_path), jobs(run, tmp_path, more=True)
+    for suite in run.SUITES:
+        name, folder = f"{suite} ({build})", os.path.join("tests", suite)
+        if run.NOT_ON.get(suite) == build:
+            assert name not in check and name not in more
+        elif name in check and name in more:
+            part = check[name][-1]
+            assert part.startswith(folder)
+            assert os.path.exists(os.path.join(TOP, part.split("::")[0]))
+            assert more[name][-2:] == [folder, f"--deselect={part}"]
+        else:
+            found = check.get(name) or more[name]
+            assert (name in check) + (name in more) == 1
+            assert found[-1] == folder
+
+
+def test_check_and_more_run_every_lint_once(run, tmp_path):
+    lints = [name for more in (False, True)
+             for name in jobs(run, tmp_path, more=more) if "lint " in name]
+    files = os.listdir(os.path.join(TOP, "tests/lint"))
+    assert sorted(lints) == sorted(
+        f"lint {f[:-3]}" for f in files if f.endswith(".sh") and f != "lib.sh")
+
+
+def test_a_file_is_run_by_its_suite_alone(run, tmp_path, build):
     file = "tests/integration/test_run.py"
-    found = jobs(run, tmp_path, file, "-x")
+    found = jobs(run, tmp_path, file, "-x", more=build == "gcc")
     assert set(found) == {
-        "build gcc -Werror", "build clang, sanitizers", "clients: packages",
-        "integration (gcc)", "integration (sanitizers)"}
-    command = found["integration (gcc)"]
+        "build gcc -Werror" if build == "gcc" else "build clang, sanitizers",
+        "clients: packages", f"integration ({build})"}
+    command = found[f"integration ({build})"]
     assert command[-2:] == ["-x", os.path.join(TOP, file)]
 
 
 def test_what_no_chosen_suite_needs_is_not_made(run, tmp_path):
     found = jobs(run, tmp_path, "tests/docs/test_check.py")
-    assert set(found) == {"build gcc -Werror", "clients: packages",
-                          "docs (gcc)"}
+    assert set(found) == {"build clang, sanitizers", "clients: packages",
+                          "docs (sanitizers)"}
 
 
 def test_a_file_is_meant_from_where_the_caller_is(run, tmp_path, monkeypatch):
     monkeypatch.chdir(os.path.join(TOP, "tests/master"))
     name = "test_supervisor.py::test_x"
     found = jobs(run, tmp_path, name, "tests/agent")
-    assert found["master (gcc)"][-1] == os.path.join(TOP, "tests/master", name)
-    assert found["agent (gcc)"][-1] == os.path.join(TOP, "tests/agent")
-    assert "docs (gcc)" not in found
+    assert found["master (sanitizers)"][-1] == \
+        os.path.join(TOP, "tests/master", name)
+    assert found["agent (sanitizers)"][-1] == os.path.join(TOP, "tests/agent")
+    assert "docs (sanitizers)" not in found
 
 
 @pytest.mark.parametrize("name", ["a_name", "agent"])
 def test_options_alone_are_for_every_suite(run, tmp_path, monkeypatch, name):
     monkeypatch.chdir(os.path.join(TOP, "tests"))  # where "agent" is a folder
     found = jobs(run, tmp_path, "-k", name)
-    for suite, _ in run.SUITES:
-        assert found[f"{suite} (gcc)"][-3:] == [
+    for suite in run.SUITES:
+        assert found[f"{suite} (sanitizers)"][-3:] == [
             "-k", name, os.path.join(TOP, "tests", suite)]
 
 
@@ -70,6 +103,6 @@ def test_a_file_without_the_test_has_failed(run, tmp_path):
     """Nothing chosen by a name's part is fine: another suite has it."""
     for args, failed in ((["tests/docs/test_check.py"], 1),
                          (["-k", "part"], 0)):
-        count = next(j.count for j in run.all_jobs(str(tmp_path), args)
-                     if j.name == "docs (gcc)")
+        count = next(j.count for j in run.all_jobs(str(tmp_path), False, args)
+                     if j.name == "docs (sanitizers)")
         assert count(5, "").failed == failed
