@@ -16,10 +16,8 @@
 #include "common/base.h"
 #include "common/err.h"
 
-struct parcel;
 struct run;
 struct sandbox;
-struct store_run;
 
 enum bus_kind {
 	BUS_RUN_RECORDED,   /* its row is on disk */
@@ -29,7 +27,6 @@ enum bus_kind {
 	BUS_RUN_GREW,       /* its log has more bytes, or a command moved on */
 	BUS_COMMAND_ENDED,  /* command: which */
 	BUS_RUN_LEFT,       /* it holds its sandbox no more */
-	BUS_RUN_ENDING,     /* its end is on its way to disk: row */
 	BUS_RUN_END_FAILED, /* over, but the end is not on disk yet: why */
 	BUS_RUN_ENDED,      /* its end is on disk */
 	BUS_SANDBOX_READY,
@@ -44,10 +41,6 @@ struct bus_event {
 	struct run *run;
 	struct sandbox *sandbox;
 	uint32_t command;
-	/* What it is about to be; without artifacts, as these may be many and
-	 * only told when it ended.  Nobody outside may see it yet. */
-	const struct store_run *row;
-	struct parcel *parcel; /* sent with that: for who waits for it */
 	const struct err *why; /* NULL where nothing failed */
 };
 

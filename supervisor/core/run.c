@@ -474,7 +474,6 @@ static void
 do_store(struct run *r)
 {
 	struct store_run row;
-	struct bus_event ev = {.kind = BUS_RUN_ENDING, .run = r, .row = &row};
 
 	if (r->recorded == RUN_WAS_REFUSED) {
 		run_happen(r, RUN_STORED);
@@ -483,10 +482,8 @@ do_store(struct run *r)
 	row = run_row_ended(&r->row, &r->ending);
 	row.spool_bytes = r->length;
 	artifacts_lend(&r->artifacts, &row);
-	ev.parcel = store_run_end(
+	store_run_end(
 	    r->runs->parts.store, &row, r->log, end_stored_cb, run_ref(r));
-	if (row.nartifacts == 0 && !row.artifacts_put)
-		run_tell(r, &ev);
 }
 
 static void

@@ -1,15 +1,17 @@
+/* clang-format off */
 /*
  * front.c - the front put together, and what each request passes
  *
- *	fault in its form? -> Host and Origin -> CORS headers -> a page's
- *OPTIONS
- *	-> who calls, and may it? -> its tenant's requests -> is there a route?
- *-> do the parameters fit?
- *	-> its method -> does its query name what there is?
- *	-> the route's handler
+ *	its address' rate, its form
+ *	  -> Host and Origin, CORS headers, OPTIONS of a page
+ *	  -> who calls, and is the route for that role?     gate.c
+ *	  -> the requests of its tenant
+ *	  -> route, parameters, method, query
+ *	  -> the route's handler
  *
  * What is refused on MCP_PATH is told in JSON-RPC's form, elsewhere in ours.
  */
+/* clang-format on */
 #include "supervisor/front/front.h"
 
 #include <errno.h>
@@ -200,8 +202,6 @@ front_on_request(struct http_exchange *x, void *arg)
 	int fault = http_fault(x, &text);
 	uint32_t wait_s = http_admit(x);
 
-	if (f->store != NULL)
-		store_catch_up(f->store);
 	(void)http_route(x, f->router, &found);
 	r = found;
 	if (wait_s != 0) {

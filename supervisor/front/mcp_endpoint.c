@@ -66,15 +66,6 @@ endpoint_on_reply(void *handle, int status, const char *session_id,
 	    x, status, body != NULL ? "application/json" : NULL, body, len);
 }
 
-static bool
-endpoint_on_prepare(
-    void *handle, const char *body, size_t len, struct parcel *parcel)
-{
-	const struct endpoint *p = handle;
-
-	return http_reply_ahead(p->x, "application/json", body, len, parcel);
-}
-
 static int
 endpoint_on_stream_take(void *handle, struct err *e)
 {
@@ -132,7 +123,6 @@ endpoint_on_stream_end(void *handle)
 
 static const struct mcp_transport_ops endpoint_ops = {
     .reply = endpoint_on_reply,
-    .prepare = endpoint_on_prepare,
     .stream_take = endpoint_on_stream_take,
     .stream_start = endpoint_on_stream_start,
     .stream_write = endpoint_on_stream_write,

@@ -30,7 +30,6 @@ struct evbuffer;
 struct http_server;
 struct http_exchange;
 struct http_large;
-struct parcel;
 struct tls;
 struct sockaddr;
 struct sockaddr_storage;
@@ -221,12 +220,6 @@ void http_reply(struct http_exchange *x, int status, const char *type,
     const void *p, size_t n);
 void http_reply_owned(
     struct http_exchange *x, int status, const char *type, char *p, size_t n);
-/* http_reply_ahead - 200, not to be stored, and the bytes, which are copied:
- * when parcel is sent, which another thread may do.  Then this is what the
- * exchange is answered with, however it is ended; it is ended as any other.
- * False: nothing was done */
-bool http_reply_ahead(struct http_exchange *x, const char *type, const void *p,
-    size_t n, struct parcel *parcel) MUSTCHECK;
 /* http_reply_file - n bytes at offset of fd, which it closes */
 void http_reply_file(struct http_exchange *x, int status, const char *type,
     int fd, uint64_t offset, uint64_t n);

@@ -170,8 +170,8 @@ http_conn_set_state(struct http_conn *c, enum http_conn_state state)
 	}
 }
 
-/* What the loop would find out in its next turn is known now: the socket takes
- * bytes.  If it does not, libevent waits for it as always. */
+/* Write in this turn: libevent would first ask epoll whether the socket takes
+ * bytes, which it nearly always does.  If not, libevent waits for it. */
 void
 http_conn_write_now(const struct http_conn *c)
 {

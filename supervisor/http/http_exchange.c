@@ -21,7 +21,6 @@
 #include "common/clock.h"
 #include "common/exit.h"
 #include "common/log.h"
-#include "common/parcel.h"
 #include "common/xmalloc.h"
 
 #define JOINED_MAX 4096
@@ -276,24 +275,9 @@ exchange_new(
 	return x;
 }
 
-/* Nobody sends an answer of its own any more. */
-static void
-drop_parcel(struct http_exchange *x)
-{
-	const char *rest;
-	size_t n;
-
-	if (x->parcel == NULL)
-		return;
-	(void)parcel_take(x->parcel, &rest, &n);
-	parcel_unref(x->parcel);
-	x->parcel = NULL;
-}
-
 static void
 exchange_free(struct http_exchange *x)
 {
-	drop_parcel(x);
 	if (x->query_parsed)
 		evhttp_clear_headers(&x->parsed_query);
 	http_params_clear(&x->params);
@@ -311,7 +295,6 @@ exchange_on_close(struct http_exchange *x)
 {
 	struct evhttp_request *req = x->req;
 
-	drop_parcel(x);
 	x->conn = NULL;
 	x->req = NULL;
 	memset(x->header, 0, sizeof(x->header));

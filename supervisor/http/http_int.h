@@ -186,7 +186,6 @@ struct http_exchange {
 	int status; /* of the answer */
 	bool streaming;
 	bool close;                 /* say Connection: close */
-	struct parcel *parcel;      /* a reference; or NULL: http_ahead.c */
 	void (*on_gone)(void *arg); /* the holder's; may be NULL */
 	void (*on_writable)(void *arg);
 	void *arg;
@@ -357,11 +356,6 @@ void http_pump_bytes(
 /* http_pump_end - instead of evhttp_send_reply_end */
 void http_pump_end(struct http_conn *c, struct evhttp_request *req);
 void http_pump_clear(struct http_conn *c);
-
-/* http_ahead.c */
-/* http_ahead_end - the client has its answer already, or some of it: x is
- * answered with that.  False: it has none, and none is sent by others */
-bool http_ahead_end(struct http_exchange *x);
 
 /* http_client.c */
 /* http_client_find - fill x->client and what a proxy says of it */

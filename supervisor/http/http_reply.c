@@ -109,10 +109,6 @@ reply_bytes(struct http_exchange *x, int status, const char *type,
 	struct evhttp_request *req;
 	struct evbuffer *out;
 
-	if (http_ahead_end(x)) {
-		free(owned);
-		return;
-	}
 	if (waits && http_waiting_room(x->server, n) == HTTP_ROOM_NONE) {
 		free(owned);
 		reply_waits_too_much(x);

@@ -5,7 +5,6 @@
  *
  *	http_server                       made, drained, freed
  *	http_reply  http_stream           answers
- *	http_ahead                        an answer that others may send
  *	http_exchange  http_client        one request, and who asks (router)
  *	http_conn                         one connection
  *	http_places  http_head            who has a place; lines of a head

@@ -92,21 +92,11 @@ exchange_answer(
 	x->waiter = NULL;
 	exchange_pin(x);
 	if (stream_is_open(&x->stream) || (x->forms & ACCEPT_JSON) == 0 ||
-	    (text == NULL && exchange_takes_stream(x) && !x->is_prepared))
+	    (text == NULL && exchange_takes_stream(x)))
 		stream_last(x, session_id, text);
 	else
 		send_reply(x, text == NULL ? 202 : 200, session_id, text);
 	(void)exchange_unpin(x);
-}
-
-void
-exchange_prepare(
-    struct mcp_exchange *x, const char *text, struct parcel *parcel)
-{
-	if (parcel != NULL && x->ops->prepare != NULL && !x->is_prepared &&
-	    !stream_is_open(&x->stream) && (x->forms & ACCEPT_JSON) != 0)
-		x->is_prepared =
-		    x->ops->prepare(x->handle, text, strlen(text), parcel);
 }
 
 void
@@ -161,7 +151,7 @@ exchange_stream_open(struct mcp_exchange *x)
 {
 	struct err e;
 
-	if (!exchange_takes_stream(x) || x->is_prepared)
+	if (!exchange_takes_stream(x))
 		return;
 	if (take_place(x, &e) != 0) {
 		x->forms &= ~(unsigned int)ACCEPT_STREAM;

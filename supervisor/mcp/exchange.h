@@ -35,7 +35,6 @@ struct mcp_exchange {
 	unsigned int forms; /* enum accept_form, OR-ed: what the client takes */
 	unsigned int pins;
 	bool ended;
-	bool is_prepared;  /* its answer may be sent at any time: no stream */
 	bool has_place;    /* one of the client's streams is its own */
 	uint64_t since_ms; /* CLOCK_MONOTONIC */
 	struct mcp_stream stream;
@@ -56,10 +55,6 @@ void exchange_wait(struct mcp_exchange *x, struct exchange_waiter *w);
  * ends without a message (202, or an empty stream). */
 void exchange_answer(
     struct mcp_exchange *x, const char *session_id, const char *text);
-/* exchange_prepare - the waiter's text as it will be: it goes when parcel does,
- * where the transport can do that.  exchange_answer follows, or another end. */
-void exchange_prepare(
-    struct mcp_exchange *x, const char *text, struct parcel *parcel);
 /* exchange_reply - any other answer: a status with a body, never as a stream;
  * text NULL: a status alone (202, 204) */
 void exchange_reply(struct mcp_exchange *x, int status, const char *text);

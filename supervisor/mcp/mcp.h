@@ -24,7 +24,6 @@
 #include "common/principal.h"
 
 struct iovec;
-struct parcel;
 struct mcp;          /* the server: registry, revisions, session key */
 struct mcp_call;     /* one tools/call in flight */
 struct mcp_content;  /* what a tool answers */
@@ -83,12 +82,6 @@ struct mcp_transport_ops {
 	 * (JSON text; NULL: none).  Ends the exchange. */
 	void (*reply)(void *handle, int status, const char *session_id,
 	    const char *body, size_t len);
-	/* The answer of a reply with status 200 and no session id, which may
-	 * go out when parcel is sent, by any thread; it is copied.  reply
-	 * follows all the same, or the client is gone.  True: no stream will be
-	 * started.  NULL: never. */
-	bool (*prepare)(
-	    void *handle, const char *body, size_t len, struct parcel *parcel);
 	/* May there be one stream more for this client?  0: it counts until the
 	 * exchange ends.  Asked once, before the first stream_start that a
 	 * plain answer could replace.  NULL: always. */
@@ -176,21 +169,15 @@ enum mcp_outcome {
 };
 
 /*
- * For tools.  Exactly one of result, error and send ends the call, at once or
- * later, on the same thread; then it is gone, with its base.  content and data
- * are taken over (data may be NULL).  A call that was canceled, or whose client
- * left, is ended all the same; nothing is sent.
+ * mcp_call_result - a tool's answer, which ends the call, at once or later, on
+ * the same thread: the call is gone then, with its base.  content is taken
+ * over.  A call that was canceled, or whose client left, is ended in the same
+ * way, and nothing is sent.
  */
 void mcp_call_result(
     struct mcp_call *c, struct mcp_content *content, enum mcp_outcome outcome);
 void mcp_call_error(
     struct mcp_call *c, int code, const char *message, json_t *data);
-/* mcp_call_prepare - the result as it may be sent later: by mcp_call_send,
- * which needs it; result and error drop it.  parcel, or NULL: see struct
- * mcp_transport_ops; once it is sent the client has this, whatever follows */
-void mcp_call_prepare(struct mcp_call *c, struct mcp_content *content,
-    enum mcp_outcome outcome, struct parcel *parcel);
-void mcp_call_send(struct mcp_call *c);
 /*
  * mcp_call_base - who calls, progress and cancel (common/call.h)
  *

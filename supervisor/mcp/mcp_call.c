@@ -19,7 +19,6 @@ struct mcp_call {
 	struct mcp_request *request; /* NULL: nobody to answer */
 	const struct era_revision *rev;
 	char *progress_token; /* JSON text; NULL: not asked for */
-	char *prepared;       /* the answer, JSON text; NULL: not yet */
 	bool progressed;      /* and last was sent */
 	uint64_t last;
 };
@@ -44,7 +43,6 @@ call_free(struct mcp_call *c)
 	call_clear(&c->base);
 	free(c->entry.id);
 	free(c->progress_token);
-	free(c->prepared);
 	free(c);
 }
 
@@ -160,33 +158,6 @@ mcp_call_result(
 	call_free(c);
 	if (r != NULL)
 		request_result(r, NULL, result);
-}
-
-void
-mcp_call_prepare(struct mcp_call *c, struct mcp_content *content,
-    enum mcp_outcome outcome, struct parcel *parcel)
-{
-	AUTO(auto_free) char *result = NULL;
-
-	free(c->prepared);
-	c->prepared = NULL;
-	if (c->request != NULL) {
-		result = content_tool_result(c->rev, content, outcome);
-		c->prepared = request_prepare(c->request, result, parcel);
-	}
-	mcp_content_free(content);
-}
-
-void
-mcp_call_send(struct mcp_call *c)
-{
-	AUTO(auto_free) char *text = c->prepared;
-	struct mcp_request *r = c->request;
-
-	c->prepared = NULL;
-	call_free(c);
-	if (r != NULL)
-		request_send(r, text);
 }
 
 void

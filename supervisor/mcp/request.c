@@ -58,22 +58,6 @@ request_result(
 	answer(r, session_id, text);
 }
 
-char *
-request_prepare(
-    struct mcp_request *r, const char *result, struct parcel *parcel)
-{
-	char *text = rpc_result(r->id, result);
-
-	exchange_prepare(r->exchange, text, parcel);
-	return text;
-}
-
-void
-request_send(struct mcp_request *r, const char *text)
-{
-	answer(r, NULL, text);
-}
-
 void
 request_error(
     struct mcp_request *r, int code, const char *message, const json_t *data)

@@ -28,16 +28,10 @@ struct mcp_request *request_new(struct mcp_exchange *x, char *id);
 void request_hold(
     struct mcp_request *r, void (*on_lost)(void *arg), void *holder);
 
-/* request_prepare - the text of a result for request_send, to be freed; it goes
- * when parcel does, if that can be (exchange.h) */
-char *request_prepare(
-    struct mcp_request *r, const char *result, struct parcel *parcel);
-
 /* Each ends r.  result: JSON text; session_id for the header, or NULL; data
  * is only read and may be NULL. */
 void request_result(
     struct mcp_request *r, const char *session_id, const char *result);
-void request_send(struct mcp_request *r, const char *text);
 void request_error(
     struct mcp_request *r, int code, const char *message, const json_t *data);
 /* request_refuse - an error with an HTTP status of its own, never a stream */

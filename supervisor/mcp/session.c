@@ -7,10 +7,8 @@
  * length in a byte, its text, and zeros until the whole is a multiple of three,
  * so that it has one spelling only.
  *
- * Nothing needs to be kept for a session that lives.  Of those that were used
- * lately some are, each with whose it is, so that its HMAC is not made again
- * for each call.  Those that were ended early are remembered, oldest first out,
- * until they would have expired anyhow.
+ * Nothing is kept for a session that lives.  Those that were ended early are
+ * remembered, oldest first out, until they would have expired.
  */
 #include "supervisor/mcp/session.h"
 
@@ -40,7 +38,6 @@
 #define AT_TIME 5
 #define AT_ID 10
 #define AT_CLIENT (BARE_LEN + 1)
-#define OPENED_MAX 256
 
 /* Keeps this use of the key apart from any other. */
 static const char domain[] = "mcp session 1";
@@ -53,22 +50,12 @@ struct ended {
 };
 TAILQ_HEAD(ended_order, ended);
 
-/* An id that was found to be ours, and this principal's. */
-struct opened {
-	char text[SESSION_TEXT_MAX + 1];
-	char tenant[PRINCIPAL_TENANT_MAX + 1];
-	char subject[PRINCIPAL_SUBJECT_MAX + 1];
-	struct session session;
-};
-
 struct session_keeper {
 	EVP_MAC *mac;
 	EVP_MAC_CTX *keyed; /* begun anew for each use */
 	uint32_t ttl_s;
 	struct ended_order order;
 	struct hashmap by_id;
-	/* Each where its text says: another takes its place. */
-	struct opened *opened[OPENED_MAX];
 };
 
 static void
@@ -124,8 +111,6 @@ session_keeper_free(struct session_keeper *k)
 		free(s);
 	}
 	hashmap_clear(&k->by_id);
-	for (size_t i = 0; i < OPENED_MAX; i++)
-		free(k->opened[i]);
 	EVP_MAC_CTX_free(k->keyed);
 	EVP_MAC_free(k->mac);
 	free(k);
@@ -248,10 +233,9 @@ session_name(const struct session *s, char out[SESSION_NAME_LEN + 1])
 	hex_encode(digest, SESSION_NAME_LEN / 2, out);
 }
 
-/* Whether or not it lives still. */
-static int
-read_token(const struct session_keeper *k, const char *text,
-    const struct principal *who, struct session *out)
+int
+session_open(struct session_keeper *k, const char *text,
+    const struct principal *who, int64_t now_s, struct session *out)
 {
 	uint8_t token[TOKEN_MAX], want[MAC_LEN];
 	size_t n = decode(text, token);
@@ -269,59 +253,10 @@ read_token(const struct session_keeper *k, const char *text,
 		memcpy(s.client, token + AT_CLIENT, token[BARE_LEN]);
 	s.issued_s = (int64_t)get_be(token + AT_TIME, 5);
 	s.rev = era_find_number((uint32_t)get_be(token + AT_REVISION, 4));
-	if (s.rev == NULL)
+	if (s.rev == NULL || now_s - s.issued_s > (int64_t)k->ttl_s ||
+	    is_ended(k, s.id))
 		return ERR_NOTFOUND;
 	session_name(&s, s.name);
-	*out = s;
-	return 0;
-}
-
-/* ---- those that were used lately */
-
-static bool
-is_opened(const struct opened *o, const char *text, size_t n,
-    const struct principal *who)
-{
-	return o != NULL && o->text[n] == '\0' &&
-	    CRYPTO_memcmp(o->text, text, n) == 0 &&
-	    strcmp(o->tenant, who->tenant_name) == 0 &&
-	    strcmp(o->subject, who->subject) == 0;
-}
-
-static struct opened *
-opened_new(const char *text, size_t n, const struct principal *who,
-    const struct session *s)
-{
-	struct opened *o = xcalloc(1, sizeof(*o));
-
-	memcpy(o->text, text, n);
-	memcpy(o->tenant, who->tenant_name, sizeof(o->tenant));
-	memcpy(o->subject, who->subject, sizeof(o->subject));
-	o->session = *s;
-	return o;
-}
-
-int
-session_open(struct session_keeper *k, const char *text,
-    const struct principal *who, int64_t now_s, struct session *out)
-{
-	size_t n = strnlen(text, SESSION_TEXT_MAX + 1);
-	struct opened **place;
-	struct session s;
-
-	if (n > SESSION_TEXT_MAX)
-		return ERR_NOTFOUND;
-	place = &k->opened[hashmap_key_bytes(text, n) % OPENED_MAX];
-	if (is_opened(*place, text, n, who)) {
-		s = (*place)->session;
-	} else {
-		if (read_token(k, text, who, &s) != 0)
-			return ERR_NOTFOUND;
-		free(*place);
-		*place = opened_new(text, n, who, &s);
-	}
-	if (now_s - s.issued_s > (int64_t)k->ttl_s || is_ended(k, s.id))
-		return ERR_NOTFOUND;
 	*out = s;
 	return 0;
 }

@@ -48,7 +48,7 @@ tell_damaged(struct done *d, const struct err *why)
 }
 
 void
-done_catch_up(struct done *d)
+done_deliver(struct done *d)
 {
 	struct err why = {0};
 
@@ -85,7 +85,7 @@ done_cb(evutil_socket_t fd, short what, void *arg)
 	/* First the counter, then the list: a push between the two wakes us
 	 * for nothing, the other way round it would be forgotten. */
 	(void)!read(fd, &n, sizeof(n));
-	done_catch_up(arg);
+	done_deliver(arg);
 }
 
 int
@@ -142,14 +142,15 @@ done_free(struct done *d)
 		free(d);
 }
 
-bool
-done_put(struct done *d, struct op *list)
+void
+done_push(struct done *d, struct op *list)
 {
+	const uint64_t one = 1;
 	struct op *last = list;
 	bool first;
 
 	if (list == NULL)
-		return false;
+		return;
 	while (last->next != NULL)
 		last = last->next;
 	(void)pthread_mutex_lock(&d->mutex);
@@ -157,20 +158,6 @@ done_put(struct done *d, struct op *list)
 	*d->tail = list;
 	d->tail = &last->next;
 	(void)pthread_mutex_unlock(&d->mutex);
-	return first;
-}
-
-void
-done_wake(struct done *d)
-{
-	const uint64_t one = 1;
-
-	(void)!write(d->fd, &one, sizeof(one));
-}
-
-void
-done_push(struct done *d, struct op *list)
-{
-	if (done_put(d, list))
-		done_wake(d);
+	if (first)
+		(void)!write(d->fd, &one, sizeof(one));
 }

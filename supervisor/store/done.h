@@ -26,12 +26,8 @@ void done_on_events(
 void done_free(struct done *d);
 /* done_push - a list linked by next; NULL is fine */
 void done_push(struct done *d, struct op *list);
-/* done_put, done_wake - the same in two steps: what is put may be delivered
- * before the loop is woken (done_catch_up).  True: done_wake must follow */
-bool done_put(struct done *d, struct op *list) MUSTCHECK;
-void done_wake(struct done *d);
-/* done_catch_up - on the loop's thread, not inside a delivery: what was put is
- * delivered now */
-void done_catch_up(struct done *d);
+/* done_deliver - on the loop's thread, not inside a delivery: deliver now what
+ * was pushed */
+void done_deliver(struct done *d);
 
 #endif

@@ -11,7 +11,6 @@
 #include "common/err.h"
 
 struct db;
-struct parcel;
 
 struct op {
 	struct op *next;
@@ -29,14 +28,12 @@ struct op {
 	int rc;          /* set before it is queued: not run, only delivered */
 	/* run may be called once more, when all that it wrote is undone. */
 	bool again;
-	/* Not run: this one does its work, too.  It is delivered right before
-	 * this one and with its rc. */
+	/* The insert this op replaces: never run, delivered just before it
+	 * with the same result. */
 	struct op *covers;
 	/* Set by run: events of this tenant were put (event_put.h). */
 	uint64_t events_of;
 	bool has_events;
-	/* Sent by the writer when this is on disk; or NULL.  One op's. */
-	struct parcel *parcel;
 	struct err why;
 };
 

@@ -30,12 +30,9 @@
  */
 #include "supervisor/store/store_int.h"
 
-#include <sched.h>
-
 #include "common/clock.h"
 #include "common/js.h"
 #include "common/log.h"
-#include "common/parcel.h"
 #include "common/runspec.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/artifact_rows.h"
@@ -533,7 +530,6 @@ run_op_release(struct op *op)
 
 	store_run_clear(&o->row);
 	store_log_close(o->log);
-	parcel_unref(op->parcel);
 	free(o->sync.lost);
 	free(o);
 }
@@ -754,22 +750,14 @@ store_putting_cancel(struct store_putting *p)
 	((struct run_op *)p)->w.done = nobody_cb;
 }
 
-struct parcel *
+void
 store_run_end(struct store *s, const struct store_run *row,
     struct store_log *log, store_done_cb done, void *arg)
 {
 	struct run_op *o = run_op_new(row, log, done, arg);
-	struct parcel *parcel =
-	    writer_is_crowded(s->writer) ? NULL : parcel_new();
 
 	o->w.op.run = end_run;
 	o->w.op.after = end_after;
 	o->w.op.deliver = put_deliver;
-	o->w.op.parcel = parcel;
 	run_op_sync(s, o);
-	/* Its answer is made next, which has time until the disk is at work:
-	 * the writer, where it waits for this processor, goes before. */
-	if (parcel != NULL)
-		(void)sched_yield();
-	return parcel;
 }

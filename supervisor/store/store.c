@@ -140,12 +140,6 @@ store_tidy_soon(struct store *s)
 }
 
 void
-store_catch_up(struct store *s)
-{
-	done_catch_up(s->done);
-}
-
-void
 store_on_damaged(
     struct store *s, void (*cb)(const struct err *why, void *arg), void *arg)
 {

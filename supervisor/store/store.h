@@ -120,9 +120,6 @@ int store_open_slow(struct event_base *base, const char *dir,
  */
 void store_on_damaged(
     struct store *s, void (*cb)(const struct err *why, void *arg), void *arg);
-/* store_catch_up - on the loop's thread, when a client asks something:
- * callbacks are called for all that others may know of by now */
-void store_catch_up(struct store *s);
 /* store_close - commits what is queued or held, calls no callback any more,
  * joins; may be called from a callback.  Logs that are still open must not be
  * used afterwards. */
@@ -375,12 +372,8 @@ void store_putting_cancel(struct store_putting *p);
  * and its file away; a longer one stays where it is.  row->log is not looked
  * at: the store reads it.  With another rc than 0 nothing has changed; unless
  * the begin failed too (its done was called right before), try again.
- *
- * What the parcel is filled with, if it comes in time, is sent as soon as the
- * end is on disk and store_catch_up would call done.  It is good until that is
- * called; NULL: many runs end, and their answers are the loop's to send.
  */
-struct parcel *store_run_end(struct store *s, const struct store_run *row,
+void store_run_end(struct store *s, const struct store_run *row,
     struct store_log *log, store_done_cb done, void *arg);
 
 /*

@@ -249,6 +249,6 @@ syncer_stop(struct syncer *y)
 		return;
 	queue_stop(&y->queue);
 	(void)pthread_join(y->thread, NULL);
-	done_catch_up(y->done);
+	done_deliver(y->done);
 	syncer_free(y);
 }

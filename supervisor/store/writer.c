@@ -21,7 +21,6 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/metric.h"
-#include "common/parcel.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/checkpoint.h"
@@ -31,10 +30,6 @@
 #include "supervisor/store/queue.h"
 #include "supervisor/store/tally.h"
 #include "supervisor/store/vacuum.h"
-
-/* Answers that the thread sends itself, of one batch: of more the loop sends
- * all, and the thread has the next one meanwhile. */
-#define PARCELS_MAX 4
 
 struct writer {
 	struct op *held; /* on the loop's thread, the oldest first */
@@ -261,47 +256,15 @@ batch_commit(struct writer *w, struct op *list)
 	vacuum_on_write(&w->vacuum, clock_mono_ms());
 }
 
-/* References to those of ops that are on disk; 0: none, or too many. */
-static size_t
-batch_parcels(const struct op *list, struct parcel *out[PARCELS_MAX])
-{
-	size_t n = 0;
-
-	for (const struct op *op = list; op != NULL; op = op->next) {
-		if (op->parcel == NULL || op->rc != 0)
-			continue;
-		if (n == PARCELS_MAX) {
-			while (n > 0)
-				parcel_unref(out[--n]);
-			return 0;
-		}
-		out[n++] = parcel_ref(op->parcel);
-	}
-	return n;
-}
-
-/* Who has an answer may ask about what it says: so the loop can know of it
- * before, and is woken behind. */
 static void
 writer_batch(struct writer *w, struct op *list)
 {
-	struct parcel *parcels[PARCELS_MAX];
-	size_t n;
-	bool sleeps;
-
 	if (batch_wants_run(list))
 		batch_commit(w, list);
 	for (struct op *op = list; op != NULL; op = op->next)
 		if (op->after != NULL)
 			op->after(w->db, op);
-	n = batch_parcels(list, parcels);
-	sleeps = done_put(w->done, batch_uncover(list));
-	for (size_t i = 0; i < n; i++) {
-		parcel_send(parcels[i]);
-		parcel_unref(parcels[i]);
-	}
-	if (sleeps)
-		done_wake(w->done);
+	done_push(w->done, batch_uncover(list));
 }
 
 /* When nobody waits: a failure (a full disk) is the next commit's to find. */
@@ -603,13 +566,6 @@ void
 writer_let_go(struct writer *w)
 {
 	held_go(w, SIZE_MAX);
-}
-
-bool
-writer_is_crowded(const struct writer *w)
-{
-	return atomic_load_explicit(&w->nheld, memory_order_relaxed) + 1 >=
-	    WRITER_MANY;
 }
 
 bool

@@ -66,9 +66,6 @@ void writer_ride(struct writer *w, enum writer_seat seat, struct op *op);
 struct op *writer_rider(struct writer *w, enum writer_seat seat);
 void writer_send_riders(struct writer *w);
 void writer_let_go(struct writer *w); /* submits all that is held */
-/* writer_is_crowded - its commits are of many: WRITER_MANY are held, or about
- */
-bool writer_is_crowded(const struct writer *w);
 /* writer_shrink - on the writer's thread: the disk is short, and the file gives
  * back what it can (vacuum.h) */
 void writer_shrink(struct writer *w);

@@ -195,9 +195,9 @@ set_failure(
 }
 
 static json_t *
-executed(const struct code_call *c, const struct store_run *row,
-    const struct log_digest *d)
+executed(const struct code_call *c, const struct log_digest *d)
 {
+	const struct store_run *row = &c->wait.run->row;
 	const struct store_command *k = last_command(row);
 	char id[UUID_TEXT_LEN + 1];
 	json_t *o = json_object();
@@ -218,18 +218,6 @@ executed(const struct code_call *c, const struct store_run *row,
 	return o;
 }
 
-static bool
-execute_ending_cb(
-    struct wait *w, const struct store_run *row, const struct log_digest *d)
-{
-	struct code_call *c = w->arg;
-
-	if (run_never_began(w->run))
-		return false;
-	tool_prepare(&c->t, executed(c, row, d), w->parcel);
-	return true;
-}
-
 static void
 execute_over_cb(struct wait *w, enum wait_outcome outcome,
     const struct log_digest *d, const struct err *why)
@@ -237,14 +225,12 @@ execute_over_cb(struct wait *w, enum wait_outcome outcome,
 	struct code_call *c = w->arg;
 	const struct run *r = w->run;
 
-	if (outcome == WAIT_IS_READY)
-		tool_send(&c->t);
-	else if (outcome != WAIT_IS_OVER)
+	if (outcome != WAIT_IS_OVER)
 		code_error(c, "ExecutionError", why->msg);
 	else if (run_never_began(r))
 		code_error(c, "DockerException", r->row.error);
 	else
-		tool_result(&c->t, executed(c, &r->row, d));
+		tool_result(&c->t, executed(c, d));
 }
 
 /* ---- execute_code: the call */
@@ -300,7 +286,6 @@ execute(struct code_call *c, struct sandbox *sb, const struct language *l)
 	}
 	wait_start(&c->wait, core_base(core), r, c->t.call, WAIT_ENDED,
 	    execute_over_cb, c);
-	wait_prepare(&c->wait, execute_ending_cb);
 	core_turn(core);
 	tool_tell_run(&c->t, r); /* its worker has it by now */
 }

@@ -52,10 +52,9 @@ note_line_ends(const struct run_call *c, json_t *run)
 }
 
 static json_t *
-run_final(const struct run_call *c, const struct store_run *row,
-    const struct log_digest *d)
+run_final(const struct run_call *c, const struct log_digest *d)
 {
-	json_t *o = view_run(row, d,
+	json_t *o = view_run(&c->wait.run->row, d,
 	    &(struct view_wish){.size = VIEW_FOR_TOOL,
 		.waits = SCHED_NOTHING_WAITS,
 		.stream_max = tool_stream_max(&c->t)});
@@ -76,18 +75,6 @@ run_answer(const struct run_call *c, json_t *final)
 	return o;
 }
 
-static bool
-run_ending_cb(
-    struct wait *w, const struct store_run *row, const struct log_digest *d)
-{
-	struct run_call *c = w->arg;
-
-	if (run_never_began(w->run))
-		return false;
-	tool_prepare(&c->t, run_answer(c, run_final(c, row, d)), w->parcel);
-	return true;
-}
-
 static void
 run_over_cb(struct wait *w, enum wait_outcome outcome,
     const struct log_digest *d, const struct err *why)
@@ -97,10 +84,6 @@ run_over_cb(struct wait *w, enum wait_outcome outcome,
 	json_t *final = NULL;
 	struct err e;
 
-	if (outcome == WAIT_IS_READY) {
-		tool_send(&c->t);
-		return;
-	}
 	if (outcome == WAIT_FAILED) {
 		e = *why;
 		tool_fail(&c->t, &e);
@@ -112,8 +95,7 @@ run_over_cb(struct wait *w, enum wait_outcome outcome,
 		return;
 	}
 	if (c->await)
-		final = outcome == WAIT_IS_OVER ? run_final(c, &r->row, d) :
-						  json_null();
+		final = outcome == WAIT_IS_OVER ? run_final(c, d) : json_null();
 	tool_result(&c->t, run_answer(c, final));
 }
 
@@ -143,8 +125,6 @@ run_begin(struct run_call *c, struct run_args *a, struct err *e)
 		c->t.call->deadline_ms = clock_mono_ms() + a->await_timeout_ms;
 	wait_start(&c->wait, core_base(core), r, c->t.call,
 	    c->await ? WAIT_ENDED : WAIT_RECORDED, run_over_cb, c);
-	if (c->await)
-		wait_prepare(&c->wait, run_ending_cb);
 	core_turn(core);
 	tool_tell_run(&c->t, r); /* its worker has it by now */
 	return 0;

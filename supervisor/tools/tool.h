@@ -2,8 +2,8 @@
  * tool.h - what the files of tools/ share: a tool, and one call of it
  *
  * A call's state is one object, made with the size that its tool names, and
- * begins with struct tool_call.  It ends by tool_result, tool_fail or
- * tool_send, once, in start or later: then the tool's clear gives back what the
+ * begins with struct tool_call.  It ends by tool_result or tool_fail, once, in
+ * start or later: then the tool's clear gives back what the
  * state holds, and the state is gone.
  */
 #ifndef TOOLS_TOOL_H
@@ -58,10 +58,6 @@ struct tool_call {
  * tool from its work, in words for the model. */
 void tool_result(struct tool_call *t, json_t *result);
 void tool_fail(struct tool_call *t, const struct err *why);
-/* tool_prepare - the answer, made before it may be given: tool_send gives it,
- * what ends the call otherwise drops it.  result is taken over. */
-void tool_prepare(struct tool_call *t, json_t *result, struct parcel *parcel);
-void tool_send(struct tool_call *t);
 /* tool_tell - for the audit: what this call has begun */
 void tool_tell(struct tool_call *t, const char *what, const char *subject,
     const char *detail);

@@ -109,10 +109,11 @@ check_idle(struct tools *ts)
 	on_idle(ts->idle_arg);
 }
 
-/* What is left is MCP's, whose call has its answer still to get. */
-static struct mcp_call *
-tool_over(struct tool_call *t)
+static void
+tool_end(
+    struct tool_call *t, struct mcp_content *content, enum mcp_outcome outcome)
 {
+	struct tools *ts = t->tools;
 	struct mcp_call *mcp = t->mcp;
 
 	call_release(t->call);
@@ -121,21 +122,12 @@ tool_over(struct tool_call *t)
 	LIST_REMOVE(t, link);
 	json_decref(t->arguments);
 	free(t);
-	return mcp;
-}
-
-static void
-tool_end(
-    struct tool_call *t, struct mcp_content *content, enum mcp_outcome outcome)
-{
-	struct tools *ts = t->tools;
-
-	mcp_call_result(tool_over(t), content, outcome);
+	mcp_call_result(mcp, content, outcome);
 	check_idle(ts);
 }
 
-static struct mcp_content *
-result_content(const struct tool_call *t, json_t *result)
+void
+tool_result(struct tool_call *t, json_t *result)
 {
 	AUTO(auto_free) char *text = tool_text(t->tool, result, tool_form(t));
 	struct mcp_content *content = mcp_content_new();
@@ -144,29 +136,7 @@ result_content(const struct tool_call *t, json_t *result)
 	 * keeps a tool from doing its work. */
 	mcp_content_text(content, text, strlen(text));
 	mcp_content_structured(content, result);
-	return content;
-}
-
-void
-tool_result(struct tool_call *t, json_t *result)
-{
-	tool_end(t, result_content(t, result), MCP_TOOL_DONE);
-}
-
-void
-tool_prepare(struct tool_call *t, json_t *result, struct parcel *parcel)
-{
-	mcp_call_prepare(
-	    t->mcp, result_content(t, result), MCP_TOOL_DONE, parcel);
-}
-
-void
-tool_send(struct tool_call *t)
-{
-	struct tools *ts = t->tools;
-
-	mcp_call_send(tool_over(t));
-	check_idle(ts);
+	tool_end(t, content, MCP_TOOL_DONE);
 }
 
 /* The word by which clients of the compatible server know a failure. */

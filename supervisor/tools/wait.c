@@ -1,7 +1,6 @@
 #include "supervisor/tools/wait.h"
 
 #include "common/clock.h"
-#include "common/fd.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/tools/progress.h"
@@ -28,76 +27,16 @@ digest_cb(int rc, const struct log_digest *d, const struct err *why, void *arg)
 	wait_over(w, rc == 0 ? WAIT_IS_OVER : WAIT_FAILED, d, why);
 }
 
-static struct log_digest *
-digest_bytes(const struct wait *w, const uint8_t *bytes)
-{
-	const struct log_caps caps = run_wish_caps(&w->run->row, w->run->merge);
-	const struct runlog_source log = {.mem = bytes, .fd = -1};
-	const struct log_work none = {NULL, 0};
-	struct log_digest *d = log_digest_new(w->run->row.ncommands, &caps);
-	struct err e;
-
-	while (log_digest_advance(d, &log, w->run->length, &none, &e) == 1)
-		;
-	return d;
-}
-
-static struct log_digest *
-digest_file(const struct wait *w)
-{
-	const size_t n = (size_t)w->run->length;
-	AUTO(auto_free) uint8_t *bytes = xmalloc(n);
-
-	if (fd_pread_all(store_log_fd(w->run->log), bytes, n, 0, NULL) !=
-	    (ssize_t)n)
-		return NULL;
-	return digest_bytes(w, bytes);
-}
-
-/* A log that is short by the store's own bound is looked at here and now:
- * it would take longer to ask a thread.  NULL: it is not, or cannot be read */
-static struct log_digest *
-digest_short(const struct wait *w)
-{
-	size_t n;
-	const uint8_t *held = store_log_held(w->run->log, &n);
-
-	if (held != NULL)
-		return digest_bytes(w, held);
-	return w->run->length <= STORE_INLINE_MAX ? digest_file(w) : NULL;
-}
-
 static void
 texts_cb(int rc, const struct err *why, void *arg)
 {
 	struct wait *w = arg;
-	struct log_digest *d = NULL;
 
 	if (rc == 0)
-		d = digest_short(w);
-	if (d != NULL)
-		wait_over(w, WAIT_IS_OVER, d, NULL);
-	else if (rc == 0)
 		log_view_digest(run_view(w->run), w->run->length, digest_cb, w,
 		    &w->request);
 	else
 		wait_over(w, WAIT_FAILED, NULL, why);
-	log_digest_free(d);
-}
-
-/* While the disk is at work; what is not here is not waited for. */
-static void
-on_ending(struct wait *w, const struct store_run *row, struct parcel *parcel)
-{
-	struct log_digest *d;
-
-	if (w->ending == NULL || w->is_ready || w->is_late ||
-	    w->run->asked.is_away)
-		return;
-	d = digest_short(w);
-	w->parcel = parcel;
-	w->is_ready = d != NULL && w->ending(w, row, d);
-	log_digest_free(d);
 }
 
 static void
@@ -106,9 +45,7 @@ on_ended(struct wait *w)
 	bus_leave(&w->run->bus, &w->member);
 	timer_free(w->deadline);
 	w->deadline = NULL;
-	if (w->is_ready)
-		wait_over(w, WAIT_IS_READY, NULL, NULL);
-	else if (run_read(w->run, &w->reader, texts_cb, w))
+	if (run_read(w->run, &w->reader, texts_cb, w))
 		texts_cb(0, NULL, w);
 }
 
@@ -127,9 +64,6 @@ on_bus(const struct bus_event *ev, void *arg)
 	case BUS_RUN_REFUSED:
 	case BUS_RUN_END_FAILED:
 		wait_over(w, WAIT_FAILED, NULL, ev->why);
-		break;
-	case BUS_RUN_ENDING:
-		on_ending(w, ev->row, ev->parcel);
 		break;
 	case BUS_RUN_ENDED:
 		on_ended(w);
@@ -191,12 +125,6 @@ wait_start(struct wait *w, struct event_base *base, struct run *run,
 			w->progress = progress_new(base, run, call);
 	}
 	call_hold(call, cancel_cb, w);
-}
-
-void
-wait_prepare(struct wait *w, wait_ending_cb ending)
-{
-	w->ending = ending;
 }
 
 void

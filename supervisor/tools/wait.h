@@ -27,7 +27,6 @@ enum wait_until {
 enum wait_outcome {
 	WAIT_IS_RECORDED,
 	WAIT_IS_OVER,   /* with the digest of its log */
-	WAIT_IS_READY,  /* it is over, and what ending made of it holds */
 	WAIT_TIMED_OUT, /* the call's deadline came first; it is recorded */
 	WAIT_FAILED     /* why: the run, or its end, could not be recorded */
 };
@@ -35,21 +34,13 @@ enum wait_outcome {
 struct wait;
 typedef void (*wait_cb)(struct wait *w, enum wait_outcome outcome,
     const struct log_digest *d, const struct err *why);
-/* Its end is on its way to the disk, as row has it: time to make the answer,
- * which nobody may have before WAIT_IS_READY.  Another outcome may follow, and
- * what was made is void then.  False: WAIT_IS_OVER, as without. */
-typedef bool (*wait_ending_cb)(
-    struct wait *w, const struct store_run *row, const struct log_digest *d);
 
 struct wait {
 	struct run *run; /* a reference, from wait_start to wait_clear */
 	struct call *call;
 	enum wait_until until;
 	wait_cb cb;
-	wait_ending_cb ending; /* NULL: it does not want to know */
-	bool is_ready;         /* ending said so */
-	struct parcel *parcel; /* inside ending: for the answer's bytes */
-	void *arg;             /* the state of the tool's call (tool.h) */
+	void *arg; /* the state of the tool's call (tool.h) */
 	struct bus_member member;
 	struct timer *deadline;
 	bool is_late; /* the deadline has passed */
@@ -61,9 +52,6 @@ struct wait {
 /* wait_start - cb is called once, never inside.  base: the loop's */
 void wait_start(struct wait *w, struct event_base *base, struct run *run,
     struct call *call, enum wait_until until, wait_cb cb, void *arg);
-/* wait_prepare - ending is called, not inside, at most once and not for each:
- * a log that is long, or artifacts, take too long */
-void wait_prepare(struct wait *w, wait_ending_cb ending);
 /* wait_clear - at any time; of one that never started, too */
 void wait_clear(struct wait *w);
 

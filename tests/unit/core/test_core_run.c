@@ -44,55 +44,6 @@ test_an_end_is_told_when_it_is_on_disk(void **state)
 	run_unref(r);
 }
 
-/* What its bus says of the end, and as what. */
-struct ending {
-	struct bus_member member;
-	unsigned int n;
-	enum bus_kind kind[4];
-	enum run_state state; /* of the row that it is about to be */
-	int64_t ended_ms;
-};
-
-static void
-ending_cb(const struct bus_event *ev, void *arg)
-{
-	struct ending *w = arg;
-
-	if (ev->kind != BUS_RUN_ENDING && ev->kind != BUS_RUN_ENDED)
-		return;
-	assert_true(w->n < ARRAY_LEN(w->kind));
-	w->kind[w->n++] = ev->kind;
-	if (ev->kind == BUS_RUN_ENDED)
-		return;
-	/* Others do not see it. */
-	assert_int_equal(ev->run->row.state, RUN_STATE_RUNNING);
-	w->state = ev->row->state;
-	w->ended_ms = ev->row->ended_ms;
-}
-
-static void
-test_who_prepares_is_told_the_end_on_its_way_to_disk(void **state)
-{
-	struct run *r = ground_run(ground_open("box"), false);
-	struct ending w = {.n = 0};
-
-	(void)state;
-	bus_join(&r->bus, &w.member, ending_cb, &w);
-	expect_told(0, "start 1");
-	say_begun(0, 1);
-	say_command_ended(0, 1, 0);
-	say_ended(0, 1, RUNLOG_EXIT);
-	ground_wait_over(r);
-	assert_int_equal(w.n, 2);
-	assert_int_equal(w.kind[0], BUS_RUN_ENDING);
-	assert_int_equal(w.kind[1], BUS_RUN_ENDED);
-	assert_int_equal(w.state, RUN_STATE_COMPLETED);
-	assert_int_equal(w.state, r->row.state);
-	assert_int_equal(w.ended_ms, r->row.ended_ms);
-	bus_leave(&r->bus, &w.member);
-	run_unref(r);
-}
-
 static void
 test_a_failed_command_fails_its_run(void **state)
 {
@@ -716,7 +667,6 @@ main(void)
 	cmocka_unit_test_setup_teardown(f, ground_set_up, ground_tear_down)
 	    TEST(test_a_run_goes_right_behind_its_sandbox),
 	    TEST(test_an_end_is_told_when_it_is_on_disk),
-	    TEST(test_who_prepares_is_told_the_end_on_its_way_to_disk),
 	    TEST(test_a_failed_command_fails_its_run),
 	    TEST(test_a_cancel_before_its_turn_ends_it_here),
 	    TEST(test_a_cancel_after_it_was_sent_is_the_workers),

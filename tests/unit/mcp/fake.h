@@ -28,7 +28,6 @@ struct fake_answer {      /* one exchange, as the client saw it */
 	int nevents;
 	int beats;                     /* comments that show life */
 	size_t pending;                /* what fake_pending_cb says */
-	char *ahead;                   /* what may go by itself; NULL: none */
 	struct mcp_exchange *exchange; /* as mcp_handle returned */
 };
 
@@ -42,18 +41,6 @@ fake_reply_cb(void *handle, int status, const char *session_id,
 	a->status = status;
 	a->session = session_id == NULL ? NULL : xstrdup(session_id);
 	a->body = body == NULL ? NULL : xstrndup(body, len);
-}
-
-static inline bool
-fake_prepare_cb(
-    void *handle, const char *body, size_t len, struct parcel *parcel)
-{
-	struct fake_answer *a = handle;
-
-	assert_non_null(parcel);
-	assert_null(a->ahead);
-	a->ahead = xstrndup(body, len);
-	return true;
 }
 
 static inline void
@@ -114,7 +101,6 @@ fake_end_cb(void *handle)
 }
 
 static const struct mcp_transport_ops fake_ops = {.reply = fake_reply_cb,
-    .prepare = fake_prepare_cb,
     .stream_start = fake_start_cb,
     .stream_write = fake_write_cb,
     .stream_pending = fake_pending_cb,
@@ -137,7 +123,6 @@ fake_clear(struct fake_answer *a)
 {
 	free(a->session);
 	free(a->body);
-	free(a->ahead);
 	for (int i = 0; i < a->nevents; i++)
 		free(a->event[i]);
 	memset(a, 0, sizeof(*a));
@@ -191,22 +176,6 @@ fake_done(struct mcp_call *c, const char *text, json_t *structured)
 	if (structured != NULL)
 		mcp_content_structured(content, structured);
 	mcp_call_result(c, content, MCP_TOOL_DONE);
-}
-
-/* The answer is made, and not given; parcel NULL: nobody else may give it. */
-static inline void
-fake_prepare_in(struct mcp_call *c, const char *text, struct parcel *parcel)
-{
-	struct mcp_content *content = mcp_content_new();
-
-	mcp_content_text(content, text, strlen(text));
-	mcp_call_prepare(c, content, MCP_TOOL_DONE, parcel);
-}
-
-static inline void
-fake_prepare(struct mcp_call *c, const char *text)
-{
-	fake_prepare_in(c, text, NULL);
 }
 
 static inline void

@@ -1,8 +1,6 @@
 /* Tool calls that are cancelled, or whose client or server leaves. */
 #include "tests/unit/mcp/call_ground.h"
 
-#include "common/parcel.h"
-
 /* ---- cancelling */
 
 static void
@@ -135,125 +133,6 @@ test_a_call_that_ended_is_not_cancelled(void **state)
 	cancel(g, CANCEL("5"));
 	assert_int_equal(told, 0);
 	fake_clear(&a);
-}
-
-/* ---- answers made ahead */
-
-static void
-test_what_is_prepared_is_sent_when_it_may_be(void **state)
-{
-	struct ground *g = *state;
-	struct fake_answer a;
-
-	fake_post(g->m, &g->client, SLOW("5"), &a);
-	fake_prepare(fake_held[0], "early");
-	fake_prepare(fake_held[0], "ready");
-	assert_false(fake_is_over(&a));
-	mcp_call_send(fake_held[0]);
-	assert_true(fake_is_over(&a));
-	assert_non_null(strstr(a.body, "ready"));
-	assert_null(strstr(a.body, "early"));
-	assert_int_equal(active(), 0);
-	fake_clear(&a);
-}
-
-static void
-test_what_is_prepared_gives_way_to_another_answer(void **state)
-{
-	struct ground *g = *state;
-	struct fake_answer a;
-
-	fake_post(g->m, &g->client, SLOW("5"), &a);
-	fake_prepare(fake_held[0], "ready");
-	fake_done(fake_held[0], "another", NULL);
-	assert_non_null(strstr(a.body, "another"));
-	assert_null(strstr(a.body, "ready"));
-	fake_clear(&a);
-	fake_post(g->m, &g->client, SLOW("6"), &a);
-	fake_prepare(fake_held[1], "ready");
-	mcp_call_error(fake_held[1], MCP_INTERNAL_ERROR, "broken", NULL);
-	assert_non_null(strstr(a.body, "broken"));
-	assert_int_equal(active(), 0);
-	fake_clear(&a);
-}
-
-static void
-test_what_is_prepared_for_nobody_is_not_sent(void **state)
-{
-	struct ground *g = *state;
-	struct fake_answer a;
-
-	fake_post(g->m, &g->client, SLOW("5"), &a);
-	fake_prepare(fake_held[0], "ready");
-	mcp_client_gone(a.exchange);
-	mcp_call_send(fake_held[0]);
-	assert_int_equal(a.nevents + a.ends + a.replies, 0);
-	fake_clear(&a);
-	fake_post(g->m, &g->client, SLOW("6"), &a);
-	mcp_client_gone(a.exchange);
-	fake_prepare(fake_held[1], "ready");
-	mcp_call_send(fake_held[1]);
-	assert_int_equal(a.nevents + a.ends + a.replies, 0);
-	assert_int_equal(active(), 0);
-	fake_clear(&a);
-}
-
-/* The client may have it at any time: nothing else begins before the reply. */
-static void
-test_what_others_may_send_is_what_is_replied(void **state)
-{
-	struct ground *g = *state;
-	struct parcel *p = parcel_new();
-	struct fake_answer a;
-
-	fake_post(g->m, &g->client, SLOW("5"), &a);
-	fake_prepare_in(fake_held[0], "ready", p);
-	assert_non_null(a.ahead);
-	mcp_tick(g->m, clock_mono_ms() + 1000);
-	assert_int_equal(a.starts, 0);
-	mcp_call_send(fake_held[0]);
-	assert_int_equal(a.replies, 1);
-	assert_int_equal(a.status, 200);
-	assert_string_equal(a.body, a.ahead);
-	fake_clear(&a);
-	parcel_unref(p);
-}
-
-static void
-test_what_others_may_send_can_be_cancelled(void **state)
-{
-	struct ground *g = *state;
-	struct parcel *p = parcel_new();
-	struct fake_answer a;
-
-	fake_post(g->m, &g->client, SLOW("5"), &a);
-	fake_prepare_in(fake_held[0], "ready", p);
-	hold(0, end_cb, fake_held[0]);
-	cancel(g, CANCEL("5"));
-	assert_int_equal(a.replies, 1);
-	assert_int_equal(a.status, 202);
-	assert_int_equal(a.starts, 0);
-	assert_int_equal(active(), 0);
-	fake_clear(&a);
-	parcel_unref(p);
-}
-
-static void
-test_an_answer_in_a_stream_is_sent_by_nobody_else(void **state)
-{
-	struct ground *g = *state;
-	struct parcel *p = parcel_new();
-	struct fake_answer a;
-
-	fake_post(g->m, &g->client, TOKEN("slow", "5", "1"), &a);
-	assert_int_equal(a.starts, 1);
-	fake_prepare_in(fake_held[0], "ready", p);
-	assert_null(a.ahead);
-	mcp_call_send(fake_held[0]);
-	assert_int_equal(a.nevents, 1);
-	assert_int_equal(a.ends, 1);
-	fake_clear(&a);
-	parcel_unref(p);
 }
 
 /* ---- clients that leave */
@@ -421,12 +300,6 @@ main(void)
 	    WITH_GROUND(
 		test_only_the_named_request_of_the_session_is_cancelled),
 	    WITH_GROUND(test_a_call_that_ended_is_not_cancelled),
-	    WITH_GROUND(test_what_is_prepared_is_sent_when_it_may_be),
-	    WITH_GROUND(test_what_is_prepared_gives_way_to_another_answer),
-	    WITH_GROUND(test_what_is_prepared_for_nobody_is_not_sent),
-	    WITH_GROUND(test_what_others_may_send_is_what_is_replied),
-	    WITH_GROUND(test_what_others_may_send_can_be_cancelled),
-	    WITH_GROUND(test_an_answer_in_a_stream_is_sent_by_nobody_else),
 	    WITH_GROUND(test_a_client_that_leaves_cancels_nothing),
 	    WITH_GROUND(
 		test_a_call_whose_client_left_can_be_cancelled_from_elsewhere),
