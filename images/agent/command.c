@@ -1,6 +1,7 @@
 #include "images/agent/command.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/prctl.h>
 
@@ -8,7 +9,6 @@
 #include "images/agent/caps.h"
 #include "images/agent/keeper.h"
 #include "images/agent/raw.h"
-#include "images/agent/search.h"
 
 /* Of a signal set, as the kernel has it. */
 #define SIGSET_BYTES 8
@@ -81,6 +81,55 @@ put_at(struct keeper_job *job, int fd, int place)
 		command_fail(job, KEEPER_FORK, -rc);
 }
 
+/* It returns when it fails: the errno. */
+static long
+exec_program(const struct keeper_job *job, const char *path)
+{
+	return -RAW(SYS_execve, path, job->argv, job->env, 0);
+}
+
+/* One directory of a search path, dir of n bytes; the errno of exec. */
+static long
+exec_in(const struct keeper_job *job, const char *dir, size_t n)
+{
+	char path[PATH_MAX];
+	size_t name = strlen(job->program);
+
+	if (n + name + 2 > sizeof(path))
+		return ENAMETOOLONG;
+	memcpy(path, dir, n);
+	if (n > 0)
+		path[n++] = '/';
+	memcpy(path + n, job->program, name + 1);
+	return exec_program(job, path);
+}
+
+/* As execvp: a program that may not be run hides behind later ones that may;
+ * anything but "not here" ends the search. */
+static long
+exec_search(const struct keeper_job *job)
+{
+	const char *p = job->search;
+	bool denied = false;
+	long error;
+
+	if (*job->program == '\0')
+		return ENOENT; /* not the directories themselves */
+	for (;;) {
+		size_t n = strcspn(p, ":");
+
+		error = exec_in(job, p, n);
+		if (error == EACCES)
+			denied = true;
+		else if (error != ENOENT && error != ENOTDIR &&
+		    error != ENAMETOOLONG)
+			return error;
+		if (p[n] == '\0')
+			return denied ? EACCES : ENOENT;
+		p += n + 1;
+	}
+}
+
 void
 command_main(struct keeper_job *job)
 {
@@ -99,6 +148,6 @@ command_main(struct keeper_job *job)
 	(void)RAW(SYS_rt_sigprocmask, SIG_SETMASK, none, 0, SIGSET_BYTES);
 	command_fail(job, KEEPER_EXEC,
 	    strchr(job->program, '/') == NULL ?
-		search_exec(job) :
-		-RAW(SYS_execve, job->program, job->argv, job->env, 0));
+		exec_search(job) :
+		exec_program(job, job->program));
 }

@@ -6,14 +6,12 @@
 static const char *
 home_of(enum runspec_user user)
 {
-	static bool there; /* it is not looked for again: the image has it */
-
 	if (base_env_home() != NULL)
 		return base_env_home();
 	if (user == RUNSPEC_USER_ROOT)
 		return "/root";
-	there = there || access("/home/sandbox", F_OK) == 0;
-	return there ? "/home/sandbox" : "/workspace";
+	return access("/home/sandbox", F_OK) == 0 ? "/home/sandbox" :
+						    "/workspace";
 }
 
 static const char *

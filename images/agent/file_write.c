@@ -10,7 +10,6 @@
 #include "common/xmalloc.h"
 #include "images/agent/command.h"
 #include "images/agent/resolve.h"
-#include "images/agent/search.h"
 
 /* Taken so far before the worker is granted more. */
 #define WRITE_GRANT_BYTES (FRAME_WINDOW_BYTES / 4)
@@ -102,7 +101,6 @@ take_place(struct file_write *w)
 	    renameat(w->dir, w->draft, w->dir, w->name) == -1)
 		return errno;
 	*w->draft = '\0';
-	search_note_write();
 	return 0;
 }
 

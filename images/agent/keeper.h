@@ -69,10 +69,6 @@ struct keeper_job {
 	uint8_t leave;  /* 1: what outlives the command is left alone */
 	uint32_t slot;  /* for the report */
 	uint32_t order; /* the job's number; a kill names it */
-	/* How often root has changed what programs there are; 0: it may do so
-	 * at any time (search.h). */
-	uint32_t changes;
-	uint64_t begin_us; /* set by the keeper, by clock_mono_us */
 
 	/* Written before exec, by the command's side of the shared memory. */
 	enum keeper_stage stage;

@@ -65,7 +65,6 @@ job_encode(struct buf *b, const struct keeper_job *job)
 	wire_put_u8(b, (uint8_t)job->user);
 	wire_put_u8(b, job->owned);
 	wire_put_u8(b, job->leave);
-	wire_put_u32(b, job->changes);
 	put_string(b, job->program);
 	put_string(b, job->search);
 	put_string(b, job->cwd);
@@ -151,7 +150,6 @@ job_decode(struct keeper_in *in, struct wire_in *w, struct err *e)
 							  RUNSPEC_USER_SANDBOX;
 	job->owned = wire_get_u8(w);
 	job->leave = wire_get_u8(w);
-	job->changes = wire_get_u32(w);
 	job->program = get_string(w);
 	job->search = get_string(w);
 	job->cwd = get_string(w);

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -39,14 +38,6 @@ init_descriptors(void)
 	(void)dup2(null, STDOUT_FILENO);
 	(void)dup3(null, KEEPER_REPORT_FD, O_CLOEXEC);
 	fd_close_from(KEEPER_REPORT_FD + 1);
-}
-
-/* What is free is joined one by one, and not all at once whenever a kilobyte is
- * asked for, which is some times in each run. */
-static void
-init_memory(void)
-{
-	(void)mallopt(M_MXFAST, 0);
 }
 
 /* What all commands get, set once here: they inherit it. */
@@ -84,7 +75,6 @@ main(int argc, char **argv)
 	log_init("agent");
 	if (terms_parse(&terms, argc, argv, &e) != 0)
 		fatal(EXIT_USAGE, "%s", e.msg);
-	init_memory();
 	init_descriptors();
 	init_process(&terms);
 	if (agent_init(&agent, &terms, &e) != 0)

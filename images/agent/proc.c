@@ -21,7 +21,6 @@
 #include "common/xmalloc.h"
 #include "images/agent/env.h"
 #include "images/agent/oom.h"
-#include "images/agent/search.h"
 
 struct proc *
 proc_new(const struct proc_spec *spec, uint32_t slot,
@@ -96,9 +95,6 @@ proc_give(struct proc *p)
 		job.user = p->spec.user;
 		job.slot = p->slot;
 		job.leave = p->spec.origin != NULL;
-		if (job.user == RUNSPEC_USER_ROOT)
-			search_note_root();
-		job.changes = search_changes();
 		p->keeper = keepers_start(p->keepers, &job);
 		if (p->keeper == -1)
 			error = errno;

@@ -51,7 +51,6 @@ a_job(char **argv, char **env)
 	    .err = a_file(),
 	    .owned = 1,
 	    .leave = 1,
-	    .changes = 70000,
 	    .slot = 7,
 	    .order = 4000000000u};
 }
@@ -88,7 +87,6 @@ send_and_compare(const struct keeper_job *job)
 	assert_int_equal(in.job.user, job->user);
 	assert_int_equal(in.job.owned, job->owned);
 	assert_int_equal(in.job.leave, job->leave);
-	assert_int_equal(in.job.changes, job->changes);
 	assert_int_equal(in.job.stage, KEEPER_STARTED);
 	assert_string_equal(in.job.program, job->program);
 	assert_string_equal(in.job.search, job->search);
