@@ -20,7 +20,6 @@
 #include "supervisor/store/history_feed.h"
 #include "supervisor/store/history_words.h"
 #include "supervisor/store/tally.h"
-#include "supervisor/store/wal_vfs.h"
 
 #define WAL_FRAME_HEADER 24
 #define PROGRESS_STEPS 100000 /* of SQLite's machine: some milliseconds */
@@ -207,7 +206,7 @@ db_open(const char *dir, enum db_role role, struct db **out, struct err *e)
 	    SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
 		(role == DB_LOOK ? SQLITE_OPEN_READONLY | SQLITE_OPEN_URI :
 				   SQLITE_OPEN_READWRITE),
-	    is_writer(role) ? wal_vfs_name() : NULL);
+	    NULL);
 	if (rc != SQLITE_OK) {
 		rc = err_set(e, ERR_DB, "%s cannot be opened: %s", path,
 		    sqlite3_errstr(rc));

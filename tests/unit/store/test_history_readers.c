@@ -209,7 +209,8 @@ write_once(struct db *db, bool *is_due)
 	if (db_begin(db, &e) != 0 ||
 	    db_exec_text(db, "INSERT INTO t VALUES (randomblob(65536))", &e) !=
 		0 ||
-	    db_exec(db, DB_COMMIT, &e) != 0 || readers_bound_wal(r, db, is_due, &e) != 0)
+	    db_exec(db, DB_COMMIT, &e) != 0 ||
+	    readers_bound_wal(r, db, is_due, &e) != 0)
 		fail_msg("%s", e.msg);
 }
 
