@@ -7,7 +7,6 @@
 #include "images/agent/agent.h"
 
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 
 #include "common/clock.h"
@@ -17,7 +16,6 @@
 #include "images/agent/left_answer.h"
 #include "images/agent/oom.h"
 #include "images/agent/say.h"
-#include "images/agent/spares.h"
 #include "images/agent/walk.h"
 
 #ifndef PACKAGE_VERSION
@@ -345,29 +343,12 @@ watch_lease(struct agent *a, uint64_t now_ms)
 							     LEASE_RUNS);
 }
 
-/* The last command has ended.  What its end has to tell goes first, and so does
- * whoever waits for that on this processor; then there is time to make ready
- * for the next one. */
-static void
-agent_rest(struct agent *a)
-{
-	tell_lines(a);
-	uplink_flush(&a->uplink);
-	(void)sched_yield();
-	loop_tidy(&a->loop);
-	spares_fill(&a->loop);
-	if (remnants_is_empty(&a->procs.remnants))
-		oom_keep();
-}
-
 int
 agent_run(struct agent *a)
 {
 	bool more_files = false, fits = true, wanted = true;
 
-	spares_fill(&a->loop);
 	while (!a->reaper.quit && fits && wanted) {
-		bool worked = a->procs.nlive > 0;
 		uint64_t now;
 
 		loop_turn(&a->loop, agent_timeout(a, more_files));
@@ -377,8 +358,6 @@ agent_run(struct agent *a)
 		remnants_tick(&a->procs.remnants, now);
 		seqs_tick(&a->seqs);
 		processes_tick(&a->processes);
-		if (worked && a->procs.nlive == 0)
-			agent_rest(a);
 		fits = watch_layer(a, now);
 		wanted = watch_lease(a, now);
 		watch_memory();

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
-#include <sys/prctl.h>
 
 #include "common/exit.h"
 #include "images/agent/caps.h"
@@ -28,13 +27,6 @@ become_user(struct keeper_job *job)
 	long id = job->user == RUNSPEC_USER_ROOT ? 0 : COMMAND_UID;
 	long rc;
 
-	if (id == 0) {
-		(void)RAW(SYS_prctl, PR_SET_PDEATHSIG, 0, 0, 0);
-	} else if (!job->owned) {
-		/* so that /dev/stdout can be opened by name */
-		(void)RAW(SYS_fchown, STDOUT_FILENO, id, id, 0);
-		(void)RAW(SYS_fchown, STDERR_FILENO, id, id, 0);
-	}
 	rc = RAW(SYS_setresgid, id, id, id, 0);
 	if (rc == 0)
 		rc = RAW(SYS_setresuid, id, id, id, 0);
@@ -44,38 +36,10 @@ become_user(struct keeper_job *job)
 		command_fail(job, KEEPER_USER, -rc);
 }
 
-/* Where root's code may run, it may have signalled who waited for the job. */
-static void
-drop_signals(void)
-{
-	static const struct timespec now = {0, 0};
-	static const uint8_t all[SIGSET_BYTES] = {
-	    255, 255, 255, 255, 255, 255, 255, 255};
-
-	while (RAW(SYS_rt_sigtimedwait, all, NULL, &now, SIGSET_BYTES) > 0)
-		continue;
-}
-
-void
-command_prepare(void)
-{
-	(void)RAW(SYS_setsid, 0, 0, 0, 0);
-	/* Without its keeper it may take no job.  A change of the user or the
-	 * group ends this. */
-	(void)RAW(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0);
-}
-
-void
-command_await(void)
-{
-	(void)RAW(SYS_close, STDOUT_FILENO, 0, 0, 0);
-	(void)RAW(SYS_close, STDERR_FILENO, 0, 0, 0);
-}
-
 static void
 put_at(struct keeper_job *job, int fd, int place)
 {
-	long rc = fd == place ? 0 : RAW(SYS_dup3, fd, place, 0, 0);
+	long rc = RAW(SYS_dup3, fd, place, 0, 0);
 
 	if (rc < 0)
 		command_fail(job, KEEPER_FORK, -rc);
@@ -137,14 +101,13 @@ command_main(struct keeper_job *job)
 	int err = job->err == -1 ? job->out : job->err;
 	long rc;
 
+	(void)RAW(SYS_setsid, 0, 0, 0, 0);
 	put_at(job, job->out, STDOUT_FILENO);
 	put_at(job, err, STDERR_FILENO);
 	become_user(job);
 	rc = RAW(SYS_chdir, job->cwd, 0, 0, 0);
 	if (rc < 0)
 		command_fail(job, KEEPER_CWD, -rc);
-	if (job->changes == 0)
-		drop_signals();
 	(void)RAW(SYS_rt_sigprocmask, SIG_SETMASK, none, 0, SIGSET_BYTES);
 	command_fail(job, KEEPER_EXEC,
 	    strchr(job->program, '/') == NULL ?

@@ -23,9 +23,9 @@
 struct keeper {
 	struct keeper_shared *shared;
 	pid_t self;
-	uint32_t done;        /* the order of the job before */
-	struct keeper_in *in; /* with the job, when it has begun */
-	bool took;            /* it took the job itself, and has its pipes */
+	sigset_t death;         /* SIGCHLD */
+	sigset_t death_or_bell; /* and SIGTERM */
+	struct keeper_in *in;   /* the job */
 	pid_t command;
 	bool ended; /* the command itself */
 	bool empty; /* no child of any kind is left */
@@ -76,39 +76,22 @@ keeper_reap(struct keeper *k)
 	return n;
 }
 
-/* Signals are blocked here, but for the bell in wait_child: they are fetched,
- * not handled, and only SIGKILL and SIGSTOP of the sandbox's root can
- * disturb. */
+/* SIGCHLD and SIGTERM are blocked for good and fetched here, so that none is
+ * lost; ms < 0 waits for ever.  The signal, or -1. */
 static int
-wait_signal(long ms)
+wait_signal(const sigset_t *set, long ms)
 {
 	struct timespec ts = {ms / 1000, ms % 1000 * 1000000};
-	sigset_t set;
 
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGCHLD);
-	(void)sigaddset(&set, SIGTERM);
-	return ms < 0 ? sigwaitinfo(&set, NULL) : sigtimedwait(&set, NULL, &ts);
-}
-
-/* Whether one has died, within ms.  The bell is not for this: it rings as often
- * as the kill takes looks, and would be taken for deaths. */
-static bool
-wait_death(long ms)
-{
-	struct timespec ts = {ms / 1000, ms % 1000 * 1000000};
-	sigset_t set;
-
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGCHLD);
-	return sigtimedwait(&set, NULL, &ts) != -1;
+	return ms < 0 ? sigwaitinfo(set, NULL) : sigtimedwait(set, NULL, &ts);
 }
 
 /*
- * Over when all are reaped, or when none has died between so many looks, which
- * take KEEPER_KILL_MS: then the kernel holds one.  Looks are counted, not time:
- * who had no processor could not die, and nor do we look then.  A storm of
- * forks takes longer, but makes progress.
+ * Ends when all are reaped, or when none has died in KEEPER_KILL_MS of looks:
+ * then the kernel holds one.  Looks are counted and not the time: on a busy
+ * machine neither the tree nor the keeper may have had a processor.  A storm of
+ * forks takes longer, but makes progress.  SIGTERM is not fetched meanwhile,
+ * so that a flood of it does not keep the keeper from looking again.
  */
 static void
 keeper_kill_tree(struct keeper *k)
@@ -121,7 +104,8 @@ keeper_kill_tree(struct keeper *k)
 		(void)tree_kill(getpid(), NULL, NULL, end);
 		quiet = keeper_reap(k) > 0 ? 0 : quiet + 1;
 		/* Each death is a SIGCHLD; when no more come, look again. */
-		while (!k->empty && wait_death(KEEPER_LOOK_MS))
+		while (
+		    !k->empty && wait_signal(&k->death, KEEPER_LOOK_MS) != -1)
 			if (keeper_reap(k) > 0)
 				quiet = 0;
 	}
@@ -130,121 +114,12 @@ keeper_kill_tree(struct keeper *k)
 
 /* ---- the job */
 
-static bool
-has_begun(const struct keeper *k)
-{
-	return atomic_load(&k->shared->begun) != k->done;
-}
-
-/* SIGTERM is a doorbell: the word itself is in shared memory, the number of the
- * job it is for, so one that comes too late hits no other job. */
+/* SIGTERM is a doorbell: the order to kill is in shared memory and names the
+ * job, so one that comes too late hits no other job. */
 static bool
 is_told_to_kill(const struct keeper *k)
 {
-	return has_begun(k) &&
-	    atomic_load(&k->shared->kill) == atomic_load(&k->shared->begun);
-}
-
-static void
-bell_cb(int sig)
-{
-	(void)sig; /* wait4 returns */
-}
-
-/* Until one ends, or the bell rings; should it ring just before, it rings
- * again soon.  Who waits for a child, and not for its signal, is woken on the
- * processor that the child gives up. */
-static void
-wait_child(struct keeper *k)
-{
-	struct rusage used;
-	sigset_t bell;
-	int status;
-	pid_t pid;
-
-	(void)sigemptyset(&bell);
-	(void)sigaddset(&bell, SIGTERM);
-	(void)sigprocmask(SIG_UNBLOCK, &bell, NULL);
-	pid = wait4(-1, &status, WUNTRACED, &used);
-	(void)sigprocmask(SIG_BLOCK, &bell, NULL);
-	if (pid <= 0)
-		return;
-	if (!WIFSTOPPED(status))
-		note_end(k, pid, status, &used);
-	else if (!has_begun(k))
-		/* Root's code has stopped it while it waited. */
-		(void)kill(pid, SIGCONT);
-}
-
-/* Waits for a job and begins it, if it is not another keeper's by now.  False:
- * PID 1 needs this keeper no more. */
-static bool
-keeper_take(struct keeper *k, enum keeper_pipes pipes)
-{
-	struct keeper_job *job = &k->in->job;
-	uint32_t before = k->done;
-	struct err e;
-
-	if (keeper_receive(KEEPER_SOCKET_FD, pipes, k->in, &e) != 0)
-		return false;
-	job->begin_us = clock_mono_us();
-	return atomic_compare_exchange_strong(
-	    &k->shared->begun, &before, job->order);
-}
-
-/* The command's process: it shares the keeper's memory, but the keeper sleeps
- * until it ends or is killed, and takes no memory meanwhile. */
-static int
-wait_cb(void *arg)
-{
-	struct keeper *k = arg;
-
-	command_prepare();
-	command_await();
-	if (!keeper_take(k, KEEPER_PIPES_KEPT))
-		_exit(0);
-	command_main(&k->in->job);
-}
-
-static int
-command_cb(void *arg)
-{
-	const struct keeper *k = arg;
-
-	command_prepare();
-	command_main(&k->in->job);
-}
-
-static pid_t
-keeper_clone(struct keeper *k, int (*begin)(void *))
-{
-	static uint8_t stack[KEEPER_STACK_BYTES] __attribute__((aligned(16)));
-
-	return clone(begin, stack + sizeof(stack), CLONE_VM | SIGCHLD, k);
-}
-
-/* Has the command's process be there, with a job or waiting for one; what
- * fails stands in the job.  False as of keeper_take. */
-static bool
-keeper_begin(struct keeper *k)
-{
-	struct keeper_job *job = &k->in->job;
-
-	k->took = false;
-	/* Who waits for the report goes first. */
-	(void)sched_yield();
-	k->command = keeper_clone(k, wait_cb);
-	if (k->command != -1)
-		return true;
-	if (!keeper_take(k, KEEPER_PIPES_CLOSED))
-		return false;
-	k->took = true;
-	k->command = keeper_clone(k, command_cb);
-	if (k->command == -1) {
-		job->stage = KEEPER_FORK;
-		job->error = errno;
-	}
-	return true;
+	return atomic_load(&k->shared->kill) == k->in->job.order;
 }
 
 /* Some are about to end, too: the rest of a pipe, what a shell substituted.
@@ -258,7 +133,8 @@ keeper_leaves(struct keeper *k)
 	if (!k->in->job.leave || k->report.killed)
 		return false;
 	while (!k->empty && (now = clock_mono_us()) < end) {
-		int sig = wait_signal((long)((end - now + 999) / 1000));
+		int sig = wait_signal(
+		    &k->death_or_bell, (long)((end - now + 999) / 1000));
 
 		(void)keeper_reap(k);
 		if (sig == SIGTERM && is_told_to_kill(k))
@@ -271,9 +147,10 @@ static void
 keeper_watch(struct keeper *k)
 {
 	while (!k->ended) {
-		wait_child(k);
+		int sig = wait_signal(&k->death_or_bell, -1);
+
 		(void)keeper_reap(k);
-		if (!k->ended && is_told_to_kill(k)) {
+		if (sig == SIGTERM && !k->ended && is_told_to_kill(k)) {
 			k->report.killed = 1;
 			break;
 		}
@@ -290,7 +167,7 @@ static void
 keeper_stay(struct keeper *k)
 {
 	while (!k->empty) {
-		(void)wait_signal(-1);
+		(void)wait_signal(&k->death, -1);
 		(void)keeper_reap(k);
 	}
 }
@@ -309,34 +186,33 @@ raise_oom_score(void)
 	(void)close(fd);
 }
 
-static void
-keeper_end_job(struct keeper *k)
+static int
+command_cb(void *job)
 {
-	k->done = k->in->job.order;
-	if (!k->took) /* they were the command's */
-		k->in->job.out = k->in->job.err = -1;
-	keeper_in_clear(k->in);
+	command_main(job);
 }
 
-/* Returns whether this keeper can go on. */
+/* Returns whether this keeper can take another job. */
 static bool
 keeper_run(struct keeper *k)
 {
-	const struct keeper_job *job = &k->in->job;
+	static uint8_t stack[KEEPER_STACK_BYTES] __attribute__((aligned(16)));
+	struct keeper_job *job = &k->in->job;
 
 	/* Should its end not be seen, it was killed. */
-	k->report =
-	    (struct keeper_report){.keeper = k->self, .status = SIGKILL};
+	k->report = (struct keeper_report){
+	    .keeper = k->self, .slot = job->slot, .status = SIGKILL};
 	k->ended = k->empty = false;
-	if (!keeper_begin(k))
-		return false;
-	if (k->command != -1)
-		keeper_watch(k);
-	else
+	atomic_store(&k->shared->begun, job->order);
+	k->command =
+	    clone(command_cb, stack + sizeof(stack), CLONE_VM | SIGCHLD, job);
+	if (k->command == -1) {
+		job->stage = KEEPER_FORK;
+		job->error = errno;
 		k->empty = true;
-	if (!has_begun(k))
-		return false; /* another keeper gets the job, if there is one */
-	k->report.slot = job->slot;
+	} else {
+		keeper_watch(k);
+	}
 	k->report.stage = (uint8_t)job->stage;
 	k->report.error = job->error;
 	if (k->report.end_us == 0)
@@ -344,8 +220,30 @@ keeper_run(struct keeper *k)
 	/* One write of less than PIPE_BUF: whole or not at all. */
 	if (write(KEEPER_REPORT_FD, &k->report, sizeof(k->report)) == -1)
 		return false;
-	keeper_end_job(k);
+	/* Only now: the end of a pipe would wake PID 1 before the report. */
+	keeper_in_clear(k->in);
 	return !k->report.left && !k->report.behind;
+}
+
+static void
+keeper_init(struct keeper *k, int socket)
+{
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == -1 ||
+	    /* Commands inherit these two. */
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
+	    setgroups(0, NULL) == -1)
+		_exit(1);
+	(void)prctl(PR_SET_NAME, "keeper", 0, 0, 0);
+	if (socket != KEEPER_SOCKET_FD &&
+	    dup3(socket, KEEPER_SOCKET_FD, O_CLOEXEC) == -1)
+		_exit(1);
+	fd_close_from(KEEPER_SOCKET_FD + 1);
+	(void)sigemptyset(&k->death);
+	(void)sigaddset(&k->death, SIGCHLD);
+	k->death_or_bell = k->death;
+	(void)sigaddset(&k->death_or_bell, SIGTERM);
+	raise_oom_score();
+	slice_shorten(SLICE_OWN);
 }
 
 void
@@ -353,21 +251,10 @@ keeper_main(int socket, struct keeper_shared *shared)
 {
 	static struct keeper_in in;
 	struct keeper k = {.shared = shared, .in = &in, .self = getpid()};
-	static const struct sigaction bell = {.sa_handler = bell_cb};
+	struct err e;
 
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == -1 ||
-	    /* Commands inherit these two. */
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
-	    setgroups(0, NULL) == -1 || sigaction(SIGTERM, &bell, NULL) == -1)
-		_exit(1);
-	(void)prctl(PR_SET_NAME, "keeper", 0, 0, 0);
-	if (socket != KEEPER_SOCKET_FD &&
-	    dup3(socket, KEEPER_SOCKET_FD, O_CLOEXEC) == -1)
-		_exit(1);
-	fd_close_from(KEEPER_SOCKET_FD + 1);
-	raise_oom_score();
-	slice_shorten(SLICE_OWN);
-	while (keeper_run(&k))
+	keeper_init(&k, socket);
+	while (keeper_receive(KEEPER_SOCKET_FD, &in, &e) == 0 && keeper_run(&k))
 		continue;
 	if (k.report.behind)
 		keeper_stay(&k);

@@ -2,16 +2,11 @@
  * keeper.h - the small process above each command
  *
  * A keeper is a forked copy of PID 1 (user 0, not dumpable) and the subreaper
- * of the commands it is given, one at a time.  It makes the command's process,
- * which takes the job from the socket and becomes the command; waits for its
- * end or for PID 1's word to kill it, kills and reaps all that is left of the
- * tree, writes one struct keeper_report to KEEPER_REPORT_FD, and makes the
- * next.  It ends when PID 1 closes the socket, when the process that waits for
- * a job is killed, or after a tree of which something would not die.
- *
- * The process is made behind the report, when whoever waits for that has had
- * his turn.  Where there is no room for one more, the keeper takes the job
- * itself and tries again then.
+ * of the commands it is given, one at a time.  For each job from its socket it
+ * starts the command, waits for the command's end or for PID 1's order to kill,
+ * kills and reaps all that is left of the tree, and writes one struct
+ * keeper_report to KEEPER_REPORT_FD.  It ends when PID 1 closes the socket, or
+ * after a tree of which something would not die.
  *
  * When the job says so (leave), what is alive KEEPER_STRAGGLE_MS after the
  * command's own end is not killed: the report says "behind", and the keeper
@@ -21,8 +16,7 @@
  *
  * The command starts by clone(CLONE_VM), so what went wrong before exec is seen
  * in shared memory when it has ended, and the keeper need not be woken by its
- * exec.  Until then the job must stay as it is.  While it waits it is user 0
- * and not dumpable, as the keeper is: what it has in memory is the keeper's.
+ * exec.  Until then the job must stay as it is.
  *
  * A keeper that dies without a report was killed by root's code in the
  * sandbox; see reap.h for what happens then.
@@ -65,7 +59,6 @@ struct keeper_job {
 	enum runspec_user user;
 	int out; /* write ends; err is -1 when it goes where out goes */
 	int err;
-	uint8_t owned;  /* 1: the pipes are the sandbox user's already */
 	uint8_t leave;  /* 1: what outlives the command is left alone */
 	uint32_t slot;  /* for the report */
 	uint32_t order; /* the job's number; a kill names it */
@@ -89,14 +82,10 @@ struct keeper_report {
 	uint64_t memory_peak_bytes; /* of the largest of them */
 };
 
-/* Memory that PID 1, the keeper and the process before its exec share. */
+/* Memory that PID 1 and the keeper share. */
 struct keeper_shared {
-	/* The job that was begun last.  Whose exchange from the job before
-	 * succeeds may begin it, or give it to another keeper: one of them. */
-	_Atomic uint32_t begun;
-	/* The job that is to be killed; SIGTERM is the bell, rung until it is
-	 * heard. */
-	_Atomic uint32_t kill;
+	_Atomic uint32_t begun; /* order of the last job begun; by the keeper */
+	_Atomic uint32_t kill;  /* order of the job to kill, then SIGTERM */
 };
 
 /* keeper_main - the process's life, right after fork; socket is its end */

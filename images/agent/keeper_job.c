@@ -63,7 +63,6 @@ job_encode(struct buf *b, const struct keeper_job *job)
 	wire_put_u32(b, job->order);
 	wire_put_u32(b, job->slot);
 	wire_put_u8(b, (uint8_t)job->user);
-	wire_put_u8(b, job->owned);
 	wire_put_u8(b, job->leave);
 	put_string(b, job->program);
 	put_string(b, job->search);
@@ -148,7 +147,6 @@ job_decode(struct keeper_in *in, struct wire_in *w, struct err *e)
 	job->slot = wire_get_u32(w);
 	job->user = wire_get_u8(w) == RUNSPEC_USER_ROOT ? RUNSPEC_USER_ROOT :
 							  RUNSPEC_USER_SANDBOX;
-	job->owned = wire_get_u8(w);
 	job->leave = wire_get_u8(w);
 	job->program = get_string(w);
 	job->search = get_string(w);
@@ -199,8 +197,7 @@ open_message(struct keeper_in *in, size_t n, const int *file, struct wire_in *w,
 }
 
 int
-keeper_receive(
-    int socket, enum keeper_pipes pipes, struct keeper_in *in, struct err *e)
+keeper_receive(int socket, struct keeper_in *in, struct err *e)
 {
 	struct iovec iov = {in->packet, sizeof(in->packet)};
 	union control control;
@@ -214,8 +211,7 @@ keeper_receive(
 	size_t nfds;
 	ssize_t n;
 
-	n = recvmsg(
-	    socket, &mh, pipes == KEEPER_PIPES_KEPT ? 0 : MSG_CMSG_CLOEXEC);
+	n = recvmsg(socket, &mh, MSG_CMSG_CLOEXEC);
 	if (n <= 0)
 		return err_set(
 		    e, ERR_SYS, "keeper: %s", n == 0 ? "end" : strerror(errno));

@@ -33,7 +33,7 @@ enum keeper_msg {
  * caller's. */
 int keeper_job_send(int socket, const struct keeper_job *job) MUSTCHECK;
 
-/* What was received, by a keeper or the process that waits for it. */
+/* What a keeper received. */
 struct keeper_in {
 	struct keeper_job job; /* points into this struct, owns its pipes */
 	uint8_t *file;         /* where the strings are, or in packet */
@@ -43,13 +43,8 @@ struct keeper_in {
 };
 
 /* keeper_receive - waits for a job; negative: PID 1 has closed its end, or *e.
- * Memory is taken for a large one alone. */
-enum keeper_pipes {
-	KEEPER_PIPES_CLOSED, /* by exec */
-	KEEPER_PIPES_KEPT
-};
-int keeper_receive(int socket, enum keeper_pipes pipes, struct keeper_in *in,
-    struct err *e) MUSTCHECK;
+ * Memory is taken for a large one alone.  keeper_in_clear follows. */
+int keeper_receive(int socket, struct keeper_in *in, struct err *e) MUSTCHECK;
 /* keeper_in_clear - closes the pipes and frees */
 void keeper_in_clear(struct keeper_in *in);
 

@@ -148,10 +148,8 @@ keepers_give(
 	ks->nbusy++;
 	k->state = KEEPERS_BUSY;
 	k->order = job->order;
-	/* Root's code may have stopped it while it waited; it has its command's
-	 * process go on. */
-	if (job->changes == 0)
-		(void)kill(k->pid, SIGCONT);
+	/* Root's code may have stopped it while it waited. */
+	(void)kill(k->pid, SIGCONT);
 	TAILQ_REMOVE(&ks->list, k, link);
 	TAILQ_INSERT_HEAD(&ks->list, k, link);
 	return 0;
@@ -220,10 +218,7 @@ keepers_on_reaped(struct keepers *ks, pid_t pid)
 	if (k->state == KEEPERS_RETIRED)
 		loss = KEEPERS_LOST;
 	else if (k->state == KEEPERS_BUSY)
-		/* A process below it may be about to begin: from now on it
-		 * cannot. */
-		loss =
-		    atomic_exchange(&k->shared->begun, k->order) == k->order ?
+		loss = atomic_load(&k->shared->begun) == k->order ?
 		    KEEPERS_LOST :
 		    KEEPERS_UNBEGUN;
 	keepers_let_go(ks, k);

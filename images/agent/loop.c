@@ -45,7 +45,6 @@ loop_init(struct loop *l, struct err *e)
 	}
 	l->first_free = 0;
 	l->rests = false;
-	l->ndropped = 0;
 	return 0;
 }
 
@@ -79,17 +78,6 @@ loop_mod(struct loop *l, loop_token token, uint32_t events)
 		fatal(EXIT_BUG, "epoll_ctl: %s", strerror(errno));
 }
 
-void
-loop_rebind(struct loop *l, loop_token token, loop_cb cb, void *arg)
-{
-	struct loop_watch *w = loop_find(l, token);
-
-	if (w == NULL)
-		return;
-	w->cb = cb;
-	w->arg = arg;
-}
-
 /* Its events, of which there may be some, are dropped. */
 static void
 watch_free(struct loop *l, struct loop_watch *w)
@@ -114,29 +102,6 @@ loop_del(struct loop *l, loop_token *token)
 }
 
 void
-loop_tidy(struct loop *l)
-{
-	while (l->ndropped > 0) {
-		/* which ends its watch, too: nobody else has it open for
-		 * longer than a keeper needs to begin */
-		(void)close(l->dropped[--l->ndropped]);
-	}
-}
-
-void
-loop_drop(struct loop *l, loop_token *token, int fd)
-{
-	struct loop_watch *w = loop_find(l, *token);
-
-	*token = 0;
-	if (w != NULL)
-		watch_free(l, w);
-	if (l->ndropped == LOOP_DROPPED_MAX)
-		loop_tidy(l);
-	l->dropped[l->ndropped++] = fd;
-}
-
-void
 loop_rest(struct loop *l)
 {
 	l->rests = true;
@@ -149,7 +114,6 @@ loop_turn(struct loop *l, int timeout_ms)
 	struct epoll_event ev[LOOP_EVENTS_PER_TURN];
 	int n;
 
-	loop_tidy(l);
 	if (l->rests && timeout_ms != 0)
 		(void)nanosleep(&rest, NULL);
 	l->rests = false;

@@ -15,7 +15,6 @@
 
 #define LOOP_WATCHES_MAX 2048
 #define LOOP_REST_US 300
-#define LOOP_DROPPED_MAX 64
 
 typedef void (*loop_cb)(uint32_t events, void *arg);
 
@@ -31,8 +30,6 @@ struct loop {
 	int epoll;
 	uint32_t first_free;
 	bool rests; /* before the next turn */
-	unsigned int ndropped;
-	int dropped[LOOP_DROPPED_MAX]; /* to be closed then, too */
 	struct loop_watch watches[LOOP_WATCHES_MAX];
 };
 
@@ -44,15 +41,8 @@ int loop_init(struct loop *l, struct err *e) MUSTCHECK;
 loop_token loop_add(
     struct loop *l, int fd, uint32_t events, loop_cb cb, void *arg) MUSTCHECK;
 void loop_mod(struct loop *l, loop_token token, uint32_t events);
-/* loop_rebind - from now on it calls cb(arg) */
-void loop_rebind(struct loop *l, loop_token token, loop_cb cb, void *arg);
 /* loop_del - ends the watch and sets *token to 0; fine on 0 */
 void loop_del(struct loop *l, loop_token *token);
-/* loop_drop - loop_del, and a close of fd, which is the loop's from now on:
- * both when the next turn begins, behind what this one has to tell */
-void loop_drop(struct loop *l, loop_token *token, int fd);
-/* loop_tidy - now */
-void loop_tidy(struct loop *l);
 /* loop_turn - wait at most timeout_ms (-1: for ever), call back what came */
 void loop_turn(struct loop *l, int timeout_ms);
 /* loop_rest - so that more accumulates, the next turn begins LOOP_REST_US

@@ -4,7 +4,6 @@
 
 static int oom_fd = -1;
 static uint64_t oom_seen, oom_told;
-static bool is_fresh; /* nothing has run since it was seen */
 
 void
 oom_init(void)
@@ -57,21 +56,6 @@ oom_since(uint64_t before)
 		return 0;
 	return now - before < UINT32_MAX ? (uint32_t)(now - before) :
 					   UINT32_MAX;
-}
-
-void
-oom_keep(void)
-{
-	is_fresh = true;
-}
-
-uint64_t
-oom_before(void)
-{
-	if (!is_fresh)
-		return oom_count();
-	is_fresh = false;
-	return oom_seen;
 }
 
 uint64_t

@@ -14,10 +14,6 @@ void oom_init(void);
 uint64_t oom_count(void);
 /* oom_since - how many more than before, which was a count */
 uint32_t oom_since(uint64_t before);
-/* oom_keep - nothing of any command lives, so the last count stays true until
- * the next command; oom_before - that, or oom_count: once for each command */
-void oom_keep(void);
-uint64_t oom_before(void);
 /* oom_take_news - of those that oom_count saw, how many are new since this was
  * asked last; looks at no file */
 uint64_t oom_take_news(void);

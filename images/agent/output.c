@@ -5,7 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
-#include "images/agent/spares.h"
+#include "images/agent/command.h"
 
 enum output_took {
 	TAKEN_SOME,
@@ -13,15 +13,12 @@ enum output_took {
 	TAKEN_END
 };
 
-static void output_event_cb(uint32_t events, void *arg);
-
 void
 output_init(struct output *o, struct loop *loop, unsigned int stream,
     const struct output_ops *ops, void *arg)
 {
 	memset(o, 0, sizeof(*o));
 	o->fd = -1;
-	o->write_end = -1;
 	o->loop = loop;
 	o->stream = stream;
 	o->ops = ops;
@@ -29,48 +26,30 @@ output_init(struct output *o, struct loop *loop, unsigned int stream,
 }
 
 int
-output_open(struct output *o, enum output_from from, bool *is_users)
+output_open(struct output *o, enum runspec_user user, int *write_end)
 {
-	struct spare s;
-	int error;
+	int fds[2];
 
-	*is_users = from == OUTPUT_SPARE &&
-	    spares_take(o->loop, output_event_cb, o, &s);
-	if (!*is_users && (error = spares_make(&s)) != 0)
-		return error;
-	o->fd = s.fd;
-	o->write_end = s.write_end;
-	o->token = s.token;
+	if (pipe2(fds, O_CLOEXEC) == -1)
+		return errno;
+	o->fd = fds[0];
+	*write_end = fds[1];
 	o->big = false;
 	o->deep = false;
-	return 0;
-}
-
-/* Behind what this turn has to tell. */
-static void
-close_write_end(struct output *o)
-{
-	loop_token none = 0;
-
-	if (o->write_end != -1)
-		loop_drop(o->loop, &none, o->write_end);
-	o->write_end = -1;
-}
-
-void
-output_given(struct output *o)
-{
-	if (o->write_end > OUTPUT_HELD_FD_MAX)
-		close_write_end(o);
+	/* so that /dev/stdout can be opened by name */
+	if (user == RUNSPEC_USER_SANDBOX)
+		(void)!fchown(o->fd, COMMAND_UID, COMMAND_UID);
+	/* Of the reading end alone: the program's own must block. */
+	return fcntl(o->fd, F_SETFL, O_NONBLOCK) == -1 ? errno : 0;
 }
 
 void
 output_close(struct output *o)
 {
-	close_write_end(o);
 	if (o->fd == -1)
 		return;
-	loop_drop(o->loop, &o->token, o->fd);
+	loop_del(o->loop, &o->token);
+	(void)close(o->fd);
 	o->fd = -1;
 }
 
@@ -186,7 +165,6 @@ output_drain_begin(struct output *o, enum output_then then)
 
 	o->kept = then == OUTPUT_KEEP;
 	o->drain = 0;
-	close_write_end(o);
 	if (o->fd != -1 && ioctl(o->fd, FIONREAD, &n) == 0 && n > 0)
 		o->drain = (uint64_t)n;
 	/* Without any output_drain closes it. */

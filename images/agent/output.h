@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 
 #include "common/base.h"
+#include "common/runspec.h"
 #include "images/agent/loop.h"
 
 /* At most so many bytes are asked of the taker at a time. */
@@ -29,8 +30,6 @@
 /* A program that writes much is read in pieces of these, if it can. */
 #define OUTPUT_GULP_MIN 4096u
 #define OUTPUT_GULP_BYTES (2u * OUTPUT_READ_BYTES)
-/* Write ends with higher numbers are not kept. */
-#define OUTPUT_HELD_FD_MAX 500
 
 /* Who takes the bytes; stream is 0 for stdout, 1 for stderr. */
 struct output_ops {
@@ -45,7 +44,6 @@ struct output_ops {
 
 struct output {           /* output.c writes */
 	int fd;           /* -1: at its end, or never there */
-	int write_end;    /* ours of it, until the drain begins; -1: none */
 	loop_token token; /* 0: paused */
 	struct loop *loop;
 	const struct output_ops *ops;
@@ -60,18 +58,10 @@ struct output {           /* output.c writes */
 /* output_init - without a pipe */
 void output_init(struct output *o, struct loop *loop, unsigned int stream,
     const struct output_ops *ops, void *arg);
-/* output_open - a pipe, write_end included: so a program that closes its output
- * or ends wakes nobody before the drain; 0 or an errno.  With OUTPUT_SPARE
- * *is_users says whether the pipe is the sandbox user's already. */
-enum output_from {
-	OUTPUT_NEW,
-	OUTPUT_SPARE /* of those that were made ahead, if there is one */
-};
+/* output_open - a pipe that user may open by name; *write_end is the caller's.
+ * 0 or an errno */
 int output_open(
-    struct output *o, enum output_from from, bool *is_users) MUSTCHECK;
-/* output_given - the program has its write end; ours goes if it is one of so
- * many that descriptors could run out */
-void output_given(struct output *o);
+    struct output *o, enum runspec_user user, int *write_end) MUSTCHECK;
 /* output_watch - start reading */
 void output_watch(struct output *o);
 /* output_resume - the taker has room again */

@@ -36,7 +36,7 @@ proc_new(const struct proc_spec *spec, uint32_t slot,
 	p->arg = arg;
 	for (unsigned int i = 0; i < ARRAY_LEN(p->out); i++)
 		output_init(&p->out[i], host->loop, i, &ops->output, arg);
-	p->oom_before = oom_before();
+	p->oom_before = oom_count();
 	p->started_us = clock_mono_us();
 	/* Rounded up: never before its time. */
 	p->deadline_ms = (p->started_us + 999) / 1000 + spec->timeout_ms;
@@ -60,19 +60,12 @@ proc_free(struct proc *p)
 /* ---- start */
 
 static int
-open_outputs(struct proc *p, struct keeper_job *job)
+open_outputs(struct proc *p, int *out, int *err)
 {
-	/* Root's are root's, as they were made. */
-	enum output_from from =
-	    p->spec.user == RUNSPEC_USER_ROOT ? OUTPUT_NEW : OUTPUT_SPARE;
-	bool out_is_users = true, err_is_users = true;
-	int error = output_open(&p->out[0], from, &out_is_users);
+	int error = output_open(&p->out[0], p->spec.user, out);
 
 	if (error == 0 && (p->spec.flags & RUNSPEC_MERGE_STDERR) == 0)
-		error = output_open(&p->out[1], from, &err_is_users);
-	job->out = p->out[0].write_end;
-	job->err = p->out[1].write_end;
-	job->owned = out_is_users && err_is_users;
+		error = output_open(&p->out[1], p->spec.user, err);
 	return error;
 }
 
@@ -80,12 +73,17 @@ open_outputs(struct proc *p, struct keeper_job *job)
 static int
 proc_give(struct proc *p)
 {
-	struct keeper_job job = {.out = -1, .err = -1};
+	/* The keeper has copies of these until it reports. */
+	AUTO(auto_close) int out = -1;
+	AUTO(auto_close) int err = -1;
+	struct keeper_job job = {.slot = p->slot};
 	struct env_start start;
 	int error;
 
-	error = open_outputs(p, &job);
+	error = open_outputs(p, &out, &err);
 	if (error == 0) {
+		job.out = out;
+		job.err = err;
 		env_build(&start, &p->spec);
 		job.argv = start.argv;
 		job.env = start.env;
@@ -93,7 +91,6 @@ proc_give(struct proc *p)
 		job.search = start.search;
 		job.cwd = p->spec.cwd;
 		job.user = p->spec.user;
-		job.slot = p->slot;
 		job.leave = p->spec.origin != NULL;
 		p->keeper = keepers_start(p->keepers, &job);
 		if (p->keeper == -1)
@@ -113,10 +110,8 @@ proc_begin(struct proc *p)
 		close_outputs(p);
 		return error;
 	}
-	for (size_t i = 0; i < ARRAY_LEN(p->out); i++) {
-		output_given(&p->out[i]);
+	for (size_t i = 0; i < ARRAY_LEN(p->out); i++)
 		output_watch(&p->out[i]);
-	}
 	return 0;
 }
 
@@ -241,25 +236,14 @@ proc_resume(struct proc *p)
 			output_resume(&p->out[i]);
 }
 
-/* Until it is heard: the keeper may be about to wait, and its command about to
- * begin. */
-static void
-proc_ring(struct proc *p, uint64_t now_ms)
-{
-	p->ring_ms = now_ms + PROC_RING_MS;
-	keepers_kill(p->keepers, p->keeper);
-}
-
 void
 proc_kill(struct proc *p, enum proc_why why)
 {
-	uint64_t now_ms = clock_mono_ms();
-
 	if (p->state != PROC_RUNNING || p->keeper == 0 || p->give_up_ms != 0)
 		return;
 	p->asked = why;
-	p->give_up_ms = now_ms + PROC_KEEPER_GRACE_MS;
-	proc_ring(p, now_ms);
+	p->give_up_ms = clock_mono_ms() + PROC_KEEPER_GRACE_MS;
+	keepers_kill(p->keepers, p->keeper);
 }
 
 void
@@ -272,8 +256,6 @@ proc_tick(struct proc *p, uint64_t now_ms)
 		(void)kill(p->keeper, SIGKILL);
 		p->end.keeper_stuck = true;
 		p->give_up_ms = now_ms + PROC_KEEPER_GRACE_MS;
-	} else if (p->give_up_ms != 0 && now_ms >= p->ring_ms) {
-		proc_ring(p, now_ms);
 	} else if (p->give_up_ms == 0 && now_ms >= p->deadline_ms) {
 		proc_kill(p, PROC_TIMED_OUT);
 	}
@@ -284,7 +266,5 @@ proc_next_ms(const struct proc *p)
 {
 	if (p->state != PROC_RUNNING)
 		return UINT64_MAX;
-	if (p->give_up_ms == 0)
-		return p->deadline_ms;
-	return p->ring_ms < p->give_up_ms ? p->ring_ms : p->give_up_ms;
+	return p->give_up_ms != 0 ? p->give_up_ms : p->deadline_ms;
 }

@@ -26,7 +26,6 @@
 
 /* How long a keeper may take to kill its tree before it is given up. */
 #define PROC_KEEPER_GRACE_MS (KEEPER_KILL_MAX_MS + 500)
-#define PROC_RING_MS 5
 
 /* So many in a row are no accident: somebody kills them, or they cannot even
  * read their job. */
@@ -60,7 +59,6 @@ struct proc { /* proc.c writes */
 	uint64_t started_us;
 	uint64_t deadline_ms;
 	uint64_t give_up_ms; /* of the keeper, 0: not asked to kill */
-	uint64_t ring_ms;    /* for it to kill, again */
 	uint64_t oom_before;
 	uint32_t gone;       /* keepers that died before they began with it */
 	enum proc_why asked; /* why it is killed, PROC_EXITED: it is not */

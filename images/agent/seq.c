@@ -100,8 +100,8 @@ has_entries(const char *path)
 		return false;
 	}
 	while (!found && (d = readdir(dir)) != NULL)
-		found = strcmp(d->d_name, ".") != 0 &&
-		    strcmp(d->d_name, "..") != 0;
+		found =
+		    strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
 	(void)closedir(dir);
 	return found;
 }

@@ -516,25 +516,14 @@ class Sandbox:
             return False
 
     def processes(self):
-        """As all_processes, but for keepers and what waits below them to
-        become a command."""
+        """As all_processes, but for keepers."""
         return {p: args for p, (name, _, args) in self.scan().items()
                 if name != "keeper"}
 
-    def named_keeper(self):
-        """Pid -> parent of what has a keeper's name: keepers, and what will
-        be a command."""
-        return {p: parent for p, (name, parent, _) in self.scan().items()
-                if name == "keeper"}
-
     def keepers(self):
-        return {pid for pid, parent in self.named_keeper().items()
-                if parent == self.pid}
-
-    def waiting(self):
-        """Pids of what waits below a keeper, one each."""
-        named = self.named_keeper()
-        return {pid for pid, parent in named.items() if parent in named}
+        """Pids; on its way to exec a command has a keeper's name, too."""
+        return {p for p, (name, parent, _) in self.scan().items()
+                if name == "keeper" and parent == self.pid}
 
     def all_processes(self):
         """All processes in the sandbox but its init: pid -> arguments."""

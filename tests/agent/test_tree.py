@@ -156,7 +156,7 @@ def test_root_killing_every_keeper_harms_only_running_runs(sandbox, host):
 def signal_all(pids, sig):
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, sig)  # what waits dies with its keeper
+            os.kill(pid, sig)
 
 
 def keeper_of(host, **more):
@@ -182,14 +182,12 @@ def test_when_all_is_done_one_keeper_waits(sandbox, host):
     wait_until(lambda: len(sandbox.keepers()) == 1, "one is left")
 
 
-@pytest.mark.parametrize("who", ["named_keeper", "waiting"])
 @pytest.mark.parametrize("pause", [0, 0.0005, 0.1])
 def test_a_keeper_that_was_killed_while_it_waited_is_replaced(
-        sandbox, host, pause, who):
+        sandbox, host, pause):
     first = keeper_of(host)
     for _ in range(30):
-        wait_until(sandbox.waiting, "a process waits for a command")
-        signal_all(getattr(sandbox, who)(), signal.SIGKILL)
+        signal_all(sandbox.keepers(), signal.SIGKILL)
         time.sleep(pause)
         # Given a job before it is dead, it may not take that with it.
         second = keeper_of(host)
@@ -197,47 +195,28 @@ def test_a_keeper_that_was_killed_while_it_waited_is_replaced(
         first = second
 
 
-def test_what_waits_for_a_command_ends_with_its_keeper(sandbox, host):
-    wait_until(sandbox.waiting, "a process waits for a command")
-    keeper, waiting = sandbox.keepers(), sandbox.waiting()
-    signal_all(keeper, signal.SIGKILL)
-    wait_until(lambda: not waiting & set(sandbox.all_processes()), "it ends")
-    assert host.run(Command(["echo", "next"])).output() == b"next\n"
-
-
-@pytest.mark.parametrize("who", ["keepers", "waiting", "named_keeper"])
-def test_a_keeper_that_was_stopped_while_it_waited_goes_on(
-        sandbox, host, who):
+def test_a_keeper_that_was_stopped_while_it_waited_goes_on(sandbox, host):
     first = keeper_of(host)
-    # None but root's code in the sandbox could stop it.
-    assert host.run(Command(["true"]), user=wire.ROOT).end().exit_code == 0
     for _ in range(20):
-        wait_until(sandbox.waiting, "a process waits for a command")
-        signal_all(getattr(sandbox, who)(), signal.SIGSTOP)
+        signal_all(sandbox.keepers(), signal.SIGSTOP)
         assert keeper_of(host) == first
 
 
-def test_a_signal_to_what_waits_hits_no_command(sandbox, host):
-    assert host.run(Command(["true"]), user=wire.ROOT).end().exit_code == 0
-    wait_until(sandbox.waiting, "a process waits for a command")
+def test_a_signal_to_a_keeper_that_waits_hits_no_command(sandbox, host):
     for sig in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
-        signal_all(sandbox.named_keeper(), sig)
+        signal_all(sandbox.keepers(), sig)
     run = host.run(Command(["echo", "whole"]))
     assert (run.output(), run.end().reason) == (b"whole\n", "exit")
 
 
 @pytest.mark.parametrize("user", [wire.ROOT, wire.SANDBOX])
-def test_a_command_has_no_signal_that_waited_for_it(host, user):
-    """prctl(PR_GET_PDEATHSIG) is 0, and no signal is blocked or pending."""
-    text = ("import ctypes\n"
-            "n = ctypes.c_int(-1)\n"
-            "ctypes.CDLL(None).prctl(2, ctypes.byref(n), 0, 0, 0)\n"
-            "print(n.value)\n"
-            "for line in open('/proc/self/status'):\n"
+def test_a_command_begins_without_a_signal_of_its_keepers(host, user):
+    """None is blocked or pending."""
+    text = ("for line in open('/proc/self/status'):\n"
             "    if line[:6] in ('SigPnd', 'ShdPnd', 'SigBlk'):\n"
             "        print(int(line.split()[1], 16))\n")
     for _ in range(2):
-        assert host.run(python(text), user=user).output() == b"0\n" * 4
+        assert host.run(python(text), user=user).output() == b"0\n" * 3
 
 
 def test_a_kill_that_comes_too_late_hits_no_other_command(host):

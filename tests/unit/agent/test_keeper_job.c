@@ -49,7 +49,6 @@ a_job(char **argv, char **env)
 	    .user = RUNSPEC_USER_ROOT,
 	    .out = a_file(),
 	    .err = a_file(),
-	    .owned = 1,
 	    .leave = 1,
 	    .slot = 7,
 	    .order = 4000000000u};
@@ -80,12 +79,10 @@ send_and_compare(const struct keeper_job *job)
 	struct err e;
 
 	assert_int_equal(keeper_job_send(pair[0], job), 0);
-	assert_int_equal(
-	    keeper_receive(pair[1], KEEPER_PIPES_CLOSED, &in, &e), 0);
+	assert_int_equal(keeper_receive(pair[1], &in, &e), 0);
 	assert_int_equal(in.job.order, job->order);
 	assert_int_equal(in.job.slot, job->slot);
 	assert_int_equal(in.job.user, job->user);
-	assert_int_equal(in.job.owned, job->owned);
 	assert_int_equal(in.job.leave, job->leave);
 	assert_int_equal(in.job.stage, KEEPER_STARTED);
 	assert_string_equal(in.job.program, job->program);
@@ -109,23 +106,6 @@ test_a_job_arrives_as_it_was_sent(void **state)
 
 	(void)state;
 	send_and_compare(&job);
-	keeper_in_clear(&in);
-	job_close(&job);
-}
-
-static void
-test_pipes_can_arrive_to_be_kept(void **state)
-{
-	char *none[] = {NULL};
-	struct keeper_job job = a_job(none, none);
-	struct err e;
-
-	(void)state;
-	assert_int_equal(keeper_job_send(pair[0], &job), 0);
-	assert_int_equal(
-	    keeper_receive(pair[1], KEEPER_PIPES_KEPT, &in, &e), 0);
-	assert_int_equal(fcntl(in.job.out, F_GETFD), 0);
-	assert_int_equal(fcntl(in.job.err, F_GETFD), 0);
 	keeper_in_clear(&in);
 	job_close(&job);
 }
@@ -180,7 +160,7 @@ test_the_other_sides_end_is_seen_by_both(void **state)
 
 	(void)state;
 	assert_int_equal(shutdown(pair[0], SHUT_WR), 0);
-	assert_true(keeper_receive(pair[1], KEEPER_PIPES_CLOSED, &in, &e) < 0);
+	assert_true(keeper_receive(pair[1], &in, &e) < 0);
 	(void)close(pair[1]);
 	assert_int_not_equal(keeper_job_send(pair[0], &job), 0);
 	pair[1] = -1;
@@ -204,8 +184,7 @@ test_what_does_not_decode_is_an_error(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		assert_int_equal(
 		    send(pair[0], bad[i], sizes[i], 0), (ssize_t)sizes[i]);
-		assert_true(
-		    keeper_receive(pair[1], KEEPER_PIPES_CLOSED, &in, &e) < 0);
+		assert_true(keeper_receive(pair[1], &in, &e) < 0);
 		keeper_in_clear(&in);
 	}
 }
@@ -216,7 +195,6 @@ main(void)
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_a_job_arrives_as_it_was_sent),
-	    TEST(test_pipes_can_arrive_to_be_kept),
 	    TEST(test_one_pipe_for_both_streams_arrives_as_one),
 	    TEST(test_a_job_too_large_for_a_packet_comes_as_a_file),
 	    TEST(test_the_other_sides_end_is_seen_by_both),

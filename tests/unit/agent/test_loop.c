@@ -139,79 +139,6 @@ test_a_rest_is_taken_once_and_not_when_there_is_work(void **state)
 	assert_false(loop.rests);
 }
 
-static void
-test_what_was_dropped_is_closed_in_the_next_turn(void **state)
-{
-	int fds[2], other[2];
-
-	(void)state;
-	make_readable(fds);
-	make_readable(other);
-	tokens[0] = loop_add(&loop, fds[0], EPOLLIN, count_cb, NULL);
-	loop_drop(&loop, &tokens[0], fds[0]);
-	assert_int_equal(tokens[0], 0);
-	assert_int_not_equal(fcntl(fds[0], F_GETFD), -1);
-	/* in its place, with the same index */
-	tokens[1] = loop_add(&loop, other[0], EPOLLIN, count_cb, NULL);
-	loop_turn(&loop, 0);
-	assert_int_equal(calls, 1);
-	assert_int_equal(fcntl(fds[0], F_GETFD), -1);
-	tokens[0] = 0; /* one that is not watched */
-	loop_drop(&loop, &tokens[0], fds[1]);
-	loop_turn(&loop, 0);
-	assert_int_equal(fcntl(fds[1], F_GETFD), -1);
-	loop_del(&loop, &tokens[1]);
-	(void)close(other[0]);
-	(void)close(other[1]);
-}
-
-static void
-test_more_can_be_dropped_than_wait(void **state)
-{
-	int fds[LOOP_DROPPED_MAX + 2];
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(fds); i += 2) {
-		loop_token none = 0;
-
-		assert_int_equal(pipe2(&fds[i], O_CLOEXEC), 0);
-		loop_drop(&loop, &none, fds[i]);
-		loop_drop(&loop, &none, fds[i + 1]);
-	}
-	loop_turn(&loop, 0);
-	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
-		assert_int_equal(fcntl(fds[i], F_GETFD), -1);
-}
-
-static void
-refuse_cb(uint32_t events, void *arg)
-{
-	(void)events;
-	(void)arg;
-	fail();
-}
-
-static void
-test_a_watch_that_was_rebound_calls_the_new_one(void **state)
-{
-	int fds[2];
-
-	(void)state;
-	make_readable(fds);
-	tokens[0] = loop_add(&loop, fds[0], EPOLLIN, refuse_cb, NULL);
-	loop_rebind(&loop, tokens[0], count_cb, NULL);
-	loop_turn(&loop, 0);
-	assert_int_equal(calls, 1);
-	tokens[1] = tokens[0];
-	loop_del(&loop, &tokens[0]);
-	loop_rebind(&loop, tokens[1], refuse_cb, NULL); /* nobody's */
-	tokens[0] = loop_add(&loop, fds[0], EPOLLIN, count_cb, NULL);
-	loop_turn(&loop, 0);
-	assert_int_equal(calls, 2);
-	(void)close(fds[0]);
-	(void)close(fds[1]);
-}
-
 int
 main(void)
 {
@@ -229,14 +156,6 @@ main(void)
 		test_what_epoll_refuses_is_not_watched, setup, teardown),
 	    cmocka_unit_test_setup_teardown(
 		test_a_rest_is_taken_once_and_not_when_there_is_work, setup,
-		teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_what_was_dropped_is_closed_in_the_next_turn, setup,
-		teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_more_can_be_dropped_than_wait, setup, teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_a_watch_that_was_rebound_calls_the_new_one, setup,
 		teardown),
 	};
 
