@@ -22,6 +22,7 @@
 #include "worker/policy.h"
 
 #define BACKEND_ID_MAX 64
+#define BACKEND_LIFE_MAX 63
 #define BACKEND_LIST_MAX 20000
 
 #define BACKEND_MOUNTS_MAX 2
@@ -32,7 +33,7 @@ struct backend_open; /* a box on its way */
 
 /* What a backend can do.  A carrier says what of it it needs (carrier.h). */
 enum backend_can {
-	BACKEND_HAS_PID = 1,   /* handles know the first process */
+	BACKEND_HAS_PID = 1,   /* inspections show the first process */
 	BACKEND_HAS_MOUNTS = 2 /* directories of this host can be mounted */
 };
 
@@ -42,7 +43,9 @@ enum backend_can {
  */
 struct backend_handle {
 	char id[BACKEND_ID_MAX + 1]; /* "": none.  A name until it is seen */
-	int64_t pid; /* of its first process; 0: not running or not known */
+	/* The backend's text for one life of the box, from a start to its
+	 * end; "": not running or not known. */
+	char life[BACKEND_LIFE_MAX + 1];
 };
 /* backend_handle_named - for one that was not seen yet; an id does as well */
 void backend_handle_named(struct backend_handle *h, const char *id_or_name);
@@ -56,18 +59,12 @@ backend_handle_text(const struct backend_handle *h)
 {
 	return h->id;
 }
-/* backend_handle_pid - 0 where the backend has not BACKEND_HAS_PID */
-static inline int64_t
-backend_handle_pid(const struct backend_handle *h)
-{
-	return h->pid;
-}
 /* backend_handle_is_same_life - not restarted between the two */
 static inline bool
 backend_handle_is_same_life(
     const struct backend_handle *a, const struct backend_handle *b)
 {
-	return a->pid == b->pid;
+	return strcmp(a->life, b->life) == 0;
 }
 
 /* What a box is, from its making to its end, whoever uses it.  It has one
@@ -96,6 +93,8 @@ struct backend_report {
 /* A box as the engine describes it. */
 struct backend_container {
 	struct backend_handle handle;
+	/* Of its first process; 0: not running, or no BACKEND_HAS_PID. */
+	int64_t pid;
 	char name[POLICY_NAME_MAX + 1]; /* in lists; "": longer than ours are */
 	bool running;
 	bool created;  /* was never started */
@@ -198,8 +197,8 @@ struct backend_about {
 struct backend_watch {
 	/* The engine came, went, or has something to complain about. */
 	void (*on_state)(bool up, const char *detail, void *arg);
-	/* The handle is as good as the one that came from opening it, but
-	 * for its process. */
+	/* The handle is as good as the one that came from opening the box,
+	 * but its life is not known. */
 	void (*on_change)(const struct backend_handle *h,
 	    enum backend_change what, void *arg);
 	/* Before on_state says that it is up; may be NULL. */

@@ -468,7 +468,7 @@ await_agent(struct box *b, const struct backend_container *c)
 		b->isolation = xstrdup(c->report->isolation);
 	set_state(b, BOX_GREETING);
 	timer_set_ms(b->timer, BOX_HELLO_MS);
-	link_expect(b->link, &b->at.handle);
+	link_expect(b->link, c);
 }
 
 /* The one that should be there: is it, and is it what we would make? */
@@ -574,8 +574,8 @@ opened_cb(
 	} else if (b->state == BOX_CREATING) {
 		b->times.create_us = o->create_us;
 		b->times.start_us = o->start_us;
-		if (root_rule_is_broken(b->in->host->policy,
-			b->in->host->backend, &o->c.handle))
+		if (root_rule_is_broken(
+			b->in->host->policy, b->in->host->backend, &o->c))
 			fail(b, ERR_POLICY, ROOT_RULE_BROKEN);
 		else
 			await_agent(b, &o->c);

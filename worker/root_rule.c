@@ -42,19 +42,18 @@ root_rule_is_unknown(const struct policy *p, const struct backend *backend)
 
 /* A process that may not be looked at counts as root's. */
 static bool
-is_root_here(const struct backend_handle *h)
+is_root_here(const struct backend_container *c)
 {
 	char path[32];
 	struct stat st;
 
-	(void)snprintf(
-	    path, sizeof(path), "/proc/%lld", (long long)backend_handle_pid(h));
+	(void)snprintf(path, sizeof(path), "/proc/%lld", (long long)c->pid);
 	return stat(path, &st) == 0 && st.st_uid == 0;
 }
 
 bool
 root_rule_is_broken(const struct policy *p, const struct backend *backend,
-    const struct backend_handle *h)
+    const struct backend_container *c)
 {
-	return is_users(p, backend, BACKEND_USERS_MAPPED) && is_root_here(h);
+	return is_users(p, backend, BACKEND_USERS_MAPPED) && is_root_here(c);
 }

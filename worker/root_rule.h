@@ -18,7 +18,7 @@ bool root_rule_is_unknown(
 /* root_rule_is_broken - the engine says that it remaps users, and the kernel
  * shows the first process of this box as root of the host */
 bool root_rule_is_broken(const struct policy *p, const struct backend *backend,
-    const struct backend_handle *h);
+    const struct backend_container *c);
 #define ROOT_RULE_BROKEN                                                       \
 	"SANDBOX_AS_ROOT is remapped and the engine says that it remaps, but " \
 	"the sandbox's root is root of this host"

@@ -95,7 +95,7 @@ read_small(unsigned int which, const char *s, size_t n)
 	case 0:
 		if (answer_container(s, n, "i", &c, &report, &e) == 0 &&
 		    (!policy_is_id(c.handle.id) ||
-			(c.running && c.handle.pid < 2)))
+			(c.running && (c.pid < 2 || c.handle.life[0] == '\0'))))
 			abort();
 		isolation_write(s, n,
 		    &(struct isolation_host){

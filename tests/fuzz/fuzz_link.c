@@ -30,10 +30,10 @@ nothing(struct link *l)
 }
 
 static void
-expect_nothing(struct link *l, const struct backend_handle *h)
+expect_nothing(struct link *l, const struct backend_container *c)
 {
 	(void)l;
-	(void)h;
+	(void)c;
 }
 
 static void

@@ -241,6 +241,16 @@ take_report(struct backend_report *r, const json_t *o, const json_t *labels)
 		r->finished_ms = finished_ms(get_text(state, "FinishedAt"));
 }
 
+/* A restart changes the time, and in all likelihood the process. */
+static void
+take_life(struct backend_container *c, const char *started_at)
+{
+	if (c->running)
+		(void)snprintf(c->handle.life, sizeof(c->handle.life),
+		    "%lld %s", (long long)c->pid,
+		    started_at == NULL ? "" : started_at);
+}
+
 int
 answer_container(const char *s, size_t n, const char *id,
     struct backend_container *out, struct backend_report *report, struct err *e)
@@ -260,11 +270,11 @@ answer_container(const char *s, size_t n, const char *id,
 		return bad(e, "State");
 	c.running = get_bool(state, "Running");
 	c.oom_killed = get_bool(state, "OOMKilled");
-	c.handle.pid = get_int(state, "Pid", 0);
+	c.pid = get_int(state, "Pid", 0);
 	code = get_int(state, "ExitCode", 0);
-	if (c.handle.pid < 0 || c.handle.pid > PID_LIMIT ||
-	    (c.running && c.handle.pid < 2))
+	if (c.pid < 0 || c.pid > PID_LIMIT || (c.running && c.pid < 2))
 		return bad(e, "State.Pid");
+	take_life(&c, get_text(state, "StartedAt"));
 	if (code < -1 || code > 255)
 		return bad(e, "State.ExitCode");
 	c.exit_code = (int32_t)code;

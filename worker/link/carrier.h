@@ -45,7 +45,7 @@ struct link {
 };
 
 struct link_ops { /* as link.h says */
-	void (*expect)(struct link *l, const struct backend_handle *h);
+	void (*expect)(struct link *l, const struct backend_container *c);
 	void (*send)(struct link *l);
 	void (*send_soon)(struct link *l);
 	void (*drop)(struct link *l);

@@ -10,9 +10,9 @@ link_set_user(struct link *l, const struct link_user *user, void *arg)
 }
 
 void
-link_expect(struct link *l, const struct backend_handle *h)
+link_expect(struct link *l, const struct backend_container *c)
 {
-	l->ops->expect(l, h);
+	l->ops->expect(l, c);
 }
 
 size_t

@@ -39,9 +39,9 @@ struct link_user {
 
 /* link_set_user - before anything else; user is kept by pointer */
 void link_set_user(struct link *l, const struct link_user *user, void *arg);
-/* link_expect - the box runs and this is its handle: its agent is let in from
- * now on, nobody else and nobody before */
-void link_expect(struct link *l, const struct backend_handle *h);
+/* link_expect - the box runs and this is how it was seen: its agent is let in
+ * from now on, nobody else and nobody before */
+void link_expect(struct link *l, const struct backend_container *c);
 
 /* link_room - bytes that link_out still takes */
 size_t link_room(const struct link *l);

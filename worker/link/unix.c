@@ -579,12 +579,12 @@ admit(struct unix_link *u, struct err *e)
 }
 
 static void
-unix_expect(struct link *l, const struct backend_handle *h)
+unix_expect(struct link *l, const struct backend_container *c)
 {
 	struct unix_link *u = unix_of(l);
 	struct err e;
 
-	u->pid = backend_handle_pid(h);
+	u->pid = c->pid;
 	if (u->pid != 0 && admit(u, &e) != 0)
 		log_warn_limited(&strangers, "%s", e.msg);
 	door_open(u);

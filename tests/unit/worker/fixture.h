@@ -124,13 +124,13 @@ struct fake_link {
 	bool hung_up;
 	bool freed;
 	uint64_t bytes_per_s;
-	struct backend_handle expected;
+	int64_t expected; /* the pid of the box */
 };
 
 static inline void
-fake_link_expect(struct link *l, const struct backend_handle *h)
+fake_link_expect(struct link *l, const struct backend_container *c)
 {
-	((struct fake_link *)l)->expected = *h;
+	((struct fake_link *)l)->expected = c->pid;
 }
 
 static inline void

@@ -179,7 +179,8 @@ ground_container(void)
 	    .identity = {.uuid = ground_uuid, .tenant = "default"}};
 
 	backend_handle_named(&c.handle, GROUND_ID);
-	c.handle.pid = 99;
+	memcpy(c.handle.life, "first", sizeof("first"));
+	c.pid = 99;
 	memcpy(c.identity.fingerprint, ground.w.policy.fingerprint,
 	    sizeof(c.identity.fingerprint));
 	return c;

@@ -39,11 +39,40 @@ test_a_running_container_is_read(void **state)
 	    0);
 	assert_string_equal(backend_handle_text(&c.handle), ID);
 	assert_true(c.running && c.is_ours);
-	assert_int_equal(backend_handle_pid(&c.handle), 77);
+	assert_int_equal(c.pid, 77);
 	assert_int_equal(c.created_ms, 1700000000123);
 	assert_int_equal(c.identity.uuid.b[0], 0xab);
 	assert_string_equal(c.identity.fingerprint, "0123456789abcdef");
 	assert_string_equal(c.identity.tenant, "acme");
+}
+
+static struct backend_handle
+started(int pid, const char *at)
+{
+	struct backend_container c;
+	char s[400];
+
+	(void)snprintf(s, sizeof(s),
+	    "{\"Id\":\"" ID "\",\"State\":{\"Running\":true,\"Pid\":%d,"
+	    "\"StartedAt\":\"%s\"},\"Config\":{\"Labels\":" LABELS "}}",
+	    pid, at);
+	assert_int_equal(container(s, &c), 0);
+	return c.handle;
+}
+
+static void
+test_a_restart_begins_another_life(void **state)
+{
+	static const char t1[] = "2026-01-02T03:04:05.000000001Z";
+	static const char t2[] = "2026-01-02T03:04:05.000000002Z";
+	const struct backend_handle a = started(77, t1), b = started(77, t1);
+	const struct backend_handle other = started(78, t1);
+	const struct backend_handle later = started(77, t2);
+
+	(void)state;
+	assert_true(backend_handle_is_same_life(&a, &b));
+	assert_false(backend_handle_is_same_life(&a, &other));
+	assert_false(backend_handle_is_same_life(&a, &later));
 }
 
 static void
@@ -399,6 +428,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_a_running_container_is_read),
 	    cmocka_unit_test(test_storage_says_whether_it_can_be_limited),
+	    cmocka_unit_test(test_a_restart_begins_another_life),
 	    cmocka_unit_test(test_labels_of_another_are_not_ours),
 	    cmocka_unit_test(
 		test_of_a_container_that_rests_it_is_known_since_when),

@@ -119,9 +119,9 @@ make_agent(const char *path)
 static void
 expect(pid_t pid)
 {
-	struct backend_handle h = {.id = "x", .pid = pid};
+	const struct backend_container c = {.pid = pid};
 
-	link_expect(fix.link, &h);
+	link_expect(fix.link, &c);
 }
 
 static int
