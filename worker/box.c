@@ -92,6 +92,7 @@ struct box {
 	unsigned int silences; /* questions without an answer, in a row */
 	bool unread;           /* nothing is read from the agent for now */
 
+	struct door *door;
 	struct link *link; /* the peer's */
 	struct peer *peer;
 	bool has_boot;
@@ -157,6 +158,8 @@ close_link(struct box *b)
 	if (b->peer == NULL)
 		return;
 	tasks_detach(b->tasks);
+	b->in->host->carrier->ops->close(b->door);
+	b->door = NULL;
 	peer_free(b->peer);
 	b->peer = NULL;
 	b->link = NULL;
@@ -445,11 +448,16 @@ static const struct peer_ops peer_ops = {.on_hello = on_hello,
 static int
 box_listen(struct box *b, struct err *e)
 {
-	struct carrier *c = b->in->host->carrier;
-	int rc = c->ops->listen(c, &b->at.id.uuid, &b->link, e);
+	const struct box_host *h = b->in->host;
+	struct link *l = link_new(h->base, h->output_bytes_s);
+	int rc =
+	    h->carrier->ops->listen(h->carrier, &b->at.id.uuid, l, &b->door, e);
 
-	if (rc != 0)
+	if (rc != 0) {
+		link_free(l);
 		return rc;
+	}
+	b->link = l;
 	b->peer = peer_new(b->link, &peer_ops, b);
 	if (is_front_full(b->in))
 		box_pause(b);
@@ -468,7 +476,7 @@ await_agent(struct box *b, const struct backend_container *c)
 		b->isolation = xstrdup(c->report->isolation);
 	set_state(b, BOX_GREETING);
 	timer_set_ms(b->timer, BOX_HELLO_MS);
-	link_expect(b->link, c);
+	b->in->host->carrier->ops->expect(b->door, c);
 }
 
 /* The one that should be there: is it, and is it what we would make? */

@@ -42,8 +42,9 @@ struct box_host {
 	const struct ceilings *ceilings; /* NULL: none */
 	const struct task_host *task;
 	const struct copy_limits *limits;
-	uint32_t ping_ms; /* between two questions to an agent */
-	uint32_t grace_s; /* beyond its TTL a box waits for a server */
+	uint64_t output_bytes_s; /* read from each agent; 0: any */
+	uint32_t ping_ms;        /* between two questions to an agent */
+	uint32_t grace_s;        /* beyond its TTL a box waits for a server */
 	void (*on_ready)(void *arg); /* READY was told */
 	void (*on_full)(void *arg);  /* the front's channel is: read no more */
 	void *arg;

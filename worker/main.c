@@ -27,8 +27,8 @@
 #include "worker/docker/docker.h"
 #include "worker/doctor/doctor.h"
 #include "worker/jobs.h"
+#include "worker/link/door.h"
 #include "worker/link/linkdir.h"
-#include "worker/link/unix.h"
 #include "worker/purge.h"
 #include "worker/worker.h"
 
@@ -115,8 +115,8 @@ open_carrier(struct worker *w, const struct conf *conf, struct err *e)
 
 	if (linkdirs_find_agent(&agent, e) != 0)
 		return EXIT_CONFIG;
-	rc = unix_carrier_new(w->base, conf_str(conf, CONF_DATA_DIR), agent,
-	    (uint64_t)conf_int(conf, CONF_SANDBOX_OUTPUT_MB_S) << 20, &c, e);
+	rc = door_carrier_new(
+	    w->base, conf_str(conf, CONF_DATA_DIR), agent, &c, e);
 	/* A full disk may have room again; a wrong path will not mend. */
 	if (rc != 0)
 		return rc == ERR_INVAL ? EXIT_CONFIG : EXIT_BUG;

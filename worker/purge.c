@@ -16,8 +16,8 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "worker/docker/docker.h"
+#include "worker/link/door.h"
 #include "worker/link/linkdir.h"
-#include "worker/link/unix.h"
 
 struct purge {
 	struct event_base *base;
@@ -57,8 +57,8 @@ remove_links(struct purge *p)
 	struct err e;
 
 	if (linkdirs_find_agent(&agent, &e) != 0 ||
-	    unix_carrier_new(p->base, conf_str(p->conf, CONF_DATA_DIR), agent,
-		0, &c, &e) != 0) {
+	    door_carrier_new(p->base, conf_str(p->conf, CONF_DATA_DIR), agent,
+		&c, &e) != 0) {
 		log_warn("link directories: %s", e.msg);
 		return;
 	}

@@ -164,6 +164,8 @@ worker_init(struct worker *w, struct event_base *base, const struct conf *c,
 	w->box_host = (struct box_host){.base = base,
 	    .grace_s = (uint32_t)conf_int(c, CONF_SANDBOX_GRACE_SECONDS),
 	    .ping_ms = (uint32_t)conf_int(c, CONF_AGENT_PING_MS),
+	    .output_bytes_s = (uint64_t)conf_int(c, CONF_SANDBOX_OUTPUT_MB_S)
+		<< 20,
 	    .front = &w->front,
 	    .policy = &w->policy,
 	    .task = &w->task_host,

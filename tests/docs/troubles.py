@@ -50,7 +50,7 @@ INTERNAL = {
     "supervisor/store/evict.c": "what the core asks of the database",
     "supervisor/store/history_index.c": "the log says it; it is made anew",
     "supervisor/store/writer.c": "said with what made it so",
-    "worker/link/unix.c": "told as a lost sandbox",
+    "worker/link/link.c": "told as a lost sandbox",
 }
 INTERNAL_TEXTS = (
     "tool … has no definition", "…: its name must be …",

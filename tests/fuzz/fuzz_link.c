@@ -2,6 +2,7 @@
  * libs: worker common */
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include <event2/event.h>
 
@@ -10,7 +11,7 @@
 #include "common/xmalloc.h"
 #include "worker/copy.h"
 #include "worker/copy_clock.h"
-#include "worker/link/carrier.h"
+#include "worker/link/peer.h"
 #include "worker/said.h"
 #include "worker/task.h"
 
@@ -19,39 +20,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define RUNS 3
 
 static struct event_base *base;
+static int silent_agent;          /* a stream on which nothing comes */
 static struct ipc_chan *no_front; /* messages to the front are dropped */
 static struct task *runs[RUNS];
 static struct copy *copy;
-
-static void
-nothing(struct link *l)
-{
-	(void)l;
-}
-
-static void
-expect_nothing(struct link *l, const struct backend_container *c)
-{
-	(void)l;
-	(void)c;
-}
-
-static void
-read_nothing(struct link *l, bool on)
-{
-	(void)l;
-	(void)on;
-}
-
-static void
-pace_nothing(struct link *l, uint64_t bytes_per_s)
-{
-	(void)l;
-	(void)bytes_per_s;
-}
-
-static const struct link_ops link_ops = {expect_nothing, nothing, nothing,
-    nothing, nothing, read_nothing, pace_nothing, nothing};
 
 static void
 on_disk(bool full, const char *text, void *arg)
@@ -201,7 +173,7 @@ say(struct link *l, const uint8_t *data, size_t size)
 	buf_init(&b, 0);
 	if (buf_append(&b, data, size) != 0)
 		abort();
-	l->user->on_open(l, l->arg);
+	link_begin(l, dup(silent_agent));
 	while ((rc = frame_next(&b, FRAME_UP_MAX, &f, &e)) == 1) {
 		rc = l->user->on_frame(l, &f, l->arg, &e);
 		if (rc != 0)
@@ -219,6 +191,18 @@ say(struct link *l, const uint8_t *data, size_t size)
 	buf_clear(&b);
 }
 
+static void
+set_up(void)
+{
+	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == -1)
+		abort();
+	silent_agent = fds[0];
+	base = event_base_new();
+	log_set_level(LOG_ERROR);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -228,21 +212,20 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    .clock = &clock,
 	    .time_ms = 60000,
 	    .on_end = on_copied};
-	struct link l = {.ops = &link_ops};
 	struct peer *peer = NULL;
+	struct link *l;
 
-	if (base == NULL) {
-		base = event_base_new();
-		log_set_level(LOG_ERROR);
-	}
+	if (base == NULL)
+		set_up();
 	host.base = base;
 	copy_clock_init(&clock, 60000);
-	buf_init(&l.out, LINK_OUT_MAX);
-	peer = peer_new(&l, &peer_ops, &peer);
+	l = link_new(base, 0);
+	l->in_turn = true; /* all is one turn: frames stay in link_out */
+	peer = peer_new(l, &peer_ops, &peer);
 	make_parts(&host);
-	say(&l, data, size);
+	say(l, data, size);
 	free_parts();
 	peer_free(peer);
-	buf_clear(&l.out);
+	(void)event_base_loop(base, EVLOOP_NONBLOCK);
 	return 0;
 }

@@ -2,7 +2,7 @@
  * linkdir.h - the directories through which agents reach the worker
  *
  *	DATA_DIR/links/<uuid>/agent	the agent's binary
- *	DATA_DIR/links/<uuid>/sock	where the worker listens (unix.h)
+ *	DATA_DIR/links/<uuid>/sock	where the worker listens (door.h)
  *
  * Bound read-only into the sandbox.  The binary is copied once into links/ as
  * .agent-<digest> and from there hard-linked, so that a sandbox costs no

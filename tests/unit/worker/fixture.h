@@ -119,68 +119,47 @@ front_expect_nothing(struct front *f)
 
 /* ---- a link that keeps what is sent */
 
+/* A real one, and a stream whose agent is the test.  To the link all is one
+ * long turn, so that frames stay in link_out. */
 struct fake_link {
-	struct link l;
-	bool hung_up;
-	bool freed;
-	uint64_t bytes_per_s;
-	int64_t expected; /* the pid of the box */
+	struct link *l;
+	int fd; /* the agent's end of the stream; -1: none */
 };
 
 static inline void
-fake_link_expect(struct link *l, const struct backend_container *c)
+fake_link_take(struct fake_link *k, struct link *l)
 {
-	((struct fake_link *)l)->expected = c->pid;
+	*k = (struct fake_link){l, -1};
+	l->in_turn = true;
 }
 
 static inline void
-fake_link_nothing(struct link *l)
+fake_link_init(struct fake_link *k, struct event_base *base)
 {
-	(void)l;
+	fake_link_take(k, link_new(base, 0));
+}
+
+/* fake_link_clear - the agent's end, when the link is freed */
+static inline void
+fake_link_clear(struct fake_link *k)
+{
+	if (k->fd != -1)
+		(void)close(k->fd);
+	k->fd = -1;
 }
 
 static inline void
-fake_link_hang_up(struct link *l)
+fake_link_open(struct fake_link *k)
 {
-	((struct fake_link *)l)->hung_up = true;
-	buf_clear(&l->out);
-}
+	int fds[2];
 
-static inline void
-fake_link_reading(struct link *l, bool on)
-{
-	(void)l;
-	(void)on;
-}
-
-static inline void
-fake_link_pace(struct link *l, uint64_t bytes_per_s)
-{
-	((struct fake_link *)l)->bytes_per_s = bytes_per_s;
-}
-
-static inline void
-fake_link_free(struct link *l)
-{
-	((struct fake_link *)l)->freed = true;
-	buf_clear(&l->out);
-}
-
-static inline void
-fake_link_init(struct fake_link *k)
-{
-	static const struct link_ops ops = {.expect = fake_link_expect,
-	    .send = fake_link_nothing,
-	    .send_soon = fake_link_nothing,
-	    .drop = fake_link_nothing,
-	    .hang_up = fake_link_hang_up,
-	    .set_reading = fake_link_reading,
-	    .pace = fake_link_pace,
-	    .free = fake_link_free};
-
-	memset(k, 0, sizeof(*k));
-	k->l.ops = &ops;
-	buf_init(&k->l.out, LINK_OUT_MAX);
+	fake_link_clear(k);
+	assert_int_equal(
+	    socketpair(
+		AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds),
+	    0);
+	k->fd = fds[1];
+	link_begin(k->l, fds[0]);
 }
 
 /* fake_link_say - the frames in b come from the agent; the first bad one's
@@ -193,7 +172,7 @@ fake_link_say(struct fake_link *k, struct buf *b, struct err *e)
 
 	while (rc == 0 && buf_len(b) > 0) {
 		assert_int_equal(frame_next(b, FRAME_UP_MAX, &f, e), 1);
-		rc = k->l.user->on_frame(&k->l, &f, k->l.arg, e);
+		rc = k->l->user->on_frame(k->l, &f, k->l->arg, e);
 		buf_consume(b, f.size);
 	}
 	buf_clear(b);
@@ -211,7 +190,7 @@ fake_link_greet_as(struct fake_link *k, uint8_t life)
 	struct err e;
 
 	buf_init(&b, 0);
-	k->l.user->on_open(&k->l, k->l.arg);
+	fake_link_open(k);
 	assert_int_equal(frame_put_hello(&b, &hello), 0);
 	assert_int_equal(frame_put_hello_end(&b, &end), 0);
 	assert_int_equal(fake_link_say(k, &b, &e), 0);
@@ -227,11 +206,11 @@ fake_link_greet(struct fake_link *k)
 static inline void
 fake_link_lose(struct fake_link *k)
 {
-	struct err why;
+	struct link *l = k->l;
 
-	(void)err_set(&why, ERR_LOST, "lost");
-	k->l.user->on_close(&k->l, &why, k->l.arg);
-	buf_clear(&k->l.out);
+	link_hang_up(l);
+	while (l->fd != -1)
+		(void)event_base_loop(l->base, EVLOOP_NONBLOCK);
 }
 
 /* What an agent says on a channel: 0, or ERR_PROTO. */
@@ -283,14 +262,14 @@ fake_link_sent(struct fake_link *k, enum frame_type type)
 	struct frame f;
 	struct err e;
 
-	assert_int_equal(frame_next(&k->l.out, FRAME_DOWN_MAX, &f, &e), 1);
+	assert_int_equal(frame_next(link_out(k->l), FRAME_DOWN_MAX, &f, &e), 1);
 	assert_string_equal(frame_type_name(f.type), frame_type_name(type));
 	free(kept);
 	kept = xmemdup(f.in.p, f.in.left);
 	wire_in_init(&in, kept, f.in.left);
-	buf_consume(&k->l.out, f.size);
-	if (buf_len(&k->l.out) == 0)
-		buf_clear(&k->l.out);
+	buf_consume(link_out(k->l), f.size);
+	if (buf_len(link_out(k->l)) == 0)
+		buf_clear(link_out(k->l));
 	return in;
 }
 
@@ -317,7 +296,7 @@ fake_link_sent_credit(struct fake_link *k)
 static inline void
 fake_link_sent_nothing(struct fake_link *k)
 {
-	assert_int_equal(buf_len(&k->l.out), 0);
+	assert_int_equal(buf_len(link_out(k->l)), 0);
 }
 
 /* ---- a run's log */

@@ -48,6 +48,7 @@ struct ground {
 
 	struct carrier carrier;
 	struct fake_link link;
+	int64_t expected; /* the process that is let in; 0: nobody yet */
 	int prepare_rc;
 	unsigned int listens, forgets, sweeps;
 	uint32_t leftovers; /* what a sweep of the carrier finds */
@@ -260,16 +261,31 @@ ground_prepare(struct carrier *c, const struct uuid *box,
 }
 
 static inline int
-ground_listen(
-    struct carrier *c, const struct uuid *box, struct link **out, struct err *e)
+ground_listen(struct carrier *c, const struct uuid *box, struct link *link,
+    struct door **out, struct err *e)
 {
 	(void)c;
 	(void)box;
 	(void)e;
 	ground.listens++;
-	fake_link_init(&ground.link);
-	*out = &ground.link.l;
+	fake_link_clear(&ground.link);
+	fake_link_take(&ground.link, link);
+	*out = (struct door *)&ground;
 	return 0;
+}
+
+static inline void
+ground_expect(struct door *d, const struct backend_container *c)
+{
+	assert_ptr_equal(d, &ground);
+	ground.expected = c->pid;
+}
+
+static inline void
+ground_close(struct door *d)
+{
+	assert_ptr_equal(d, &ground);
+	assert_false(ground.link.l->dead);
 }
 
 static inline void
@@ -295,6 +311,8 @@ ground_sweep(struct carrier *c, int64_t before_ms,
 static const struct carrier_ops ground_carrier_ops = {.name = "ground",
     .prepare = ground_prepare,
     .listen = ground_listen,
+    .expect = ground_expect,
+    .close = ground_close,
     .forget = ground_forget,
     .sweep = ground_sweep};
 
@@ -303,8 +321,12 @@ ground_link_closes(int code)
 {
 	struct err e;
 
+	if (code == ERR_LOST) {
+		fake_link_lose(&ground.link);
+		return;
+	}
 	(void)err_set(&e, code, "as told");
-	ground.link.l.user->on_close(&ground.link.l, &e, ground.link.l.arg);
+	ground.link.l->user->on_close(ground.link.l, &e, ground.link.l->arg);
 }
 
 /* ---- the front */
@@ -406,6 +428,7 @@ ground_setup(void **state)
 
 	(void)state;
 	memset(&ground, 0, sizeof(ground));
+	ground.link.fd = -1;
 	ground.base = event_base_new();
 	ground.conf = conf_new();
 	assert_int_equal(
@@ -437,6 +460,7 @@ ground_teardown(void **state)
 	while (ground.stops.n > 0)
 		ground_stopped(ERR_WRONG_STATE);
 	worker_clear(&ground.w);
+	fake_link_clear(&ground.link);
 	front_clear(&ground.front);
 	fixture_settle(ground.base);
 	event_base_free(ground.base);

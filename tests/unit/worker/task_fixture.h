@@ -117,8 +117,8 @@ setup(void **state)
 	fix.spool = fd;
 	fix.base = event_base_new();
 	front_init(&fix.front, fix.base);
-	fake_link_init(&fix.link);
-	fix.peer = peer_new(&fix.link.l, &peer_ops, NULL);
+	fake_link_init(&fix.link, fix.base);
+	fix.peer = peer_new(fix.link.l, &peer_ops, NULL);
 	fake_link_greet(&fix.link);
 	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
 	fix.limit_ms = 3600000;
@@ -137,6 +137,7 @@ teardown(void **state)
 	(void)state;
 	task_free(fix.task);
 	peer_free(fix.peer);
+	fake_link_clear(&fix.link);
 	front_clear(&fix.front);
 	fixture_settle(fix.base);
 	event_base_free(fix.base);

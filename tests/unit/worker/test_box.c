@@ -214,9 +214,9 @@ test_the_agent_of_its_handle_is_let_in_and_nobody_before(void **state)
 	(void)state;
 	ground_box(MAKE);
 	assert_int_equal(ground.listens, 1);
-	assert_int_equal(ground.link.expected, 0);
+	assert_int_equal(ground.expected, 0);
 	ground_opened(0);
-	assert_int_equal(ground.link.expected, 99);
+	assert_int_equal(ground.expected, 99);
 }
 
 static void
@@ -331,7 +331,7 @@ test_an_agent_that_answers_is_asked_again(void **state)
 	fake_link_greet(&ground.link);
 	(void)fake_link_sent(&ground.link, FRAME_WELCOME);
 	for (int i = 0; i < 20; i++) {
-		while (buf_len(&ground.link.l.out) == 0)
+		while (buf_len(link_out(ground.link.l)) == 0)
 			(void)event_base_loop(ground.base, EVLOOP_ONCE);
 		answer_question();
 	}
@@ -462,12 +462,11 @@ greet_with_runs(uint32_t n)
 	const struct frame_hello hello = {
 	    .version = FRAME_VERSION, .boot = {{1}}, .runs = n};
 	const struct frame_hello_end end = {0};
-	struct link *l = &ground.link.l;
 	struct buf b;
 	struct err e;
 
 	buf_init(&b, 0);
-	l->user->on_open(l, l->arg);
+	fake_link_open(&ground.link);
 	assert_int_equal(frame_put_hello(&b, &hello), 0);
 	for (uint32_t i = 1; i <= n; i++)
 		assert_int_equal(frame_put_hello_run(&b,

@@ -63,8 +63,8 @@ setup(void **state)
 	memset(&fix, 0, sizeof(fix));
 	fix.base = event_base_new();
 	front_init(&fix.front, fix.base);
-	fake_link_init(&fix.link);
-	fix.peer = peer_new(&fix.link.l, &peer_ops, NULL);
+	fake_link_init(&fix.link, fix.base);
+	fix.peer = peer_new(fix.link.l, &peer_ops, NULL);
 	fake_link_greet(&fix.link);
 	fix.limits = (struct copy_limits){
 	    .file_bytes = 1 << 30, .files = 100, .late_ms = LATE_MS};
@@ -82,6 +82,7 @@ teardown(void **state)
 	(void)state;
 	copies_free(fix.copies);
 	peer_free(fix.peer);
+	fake_link_clear(&fix.link);
 	front_clear(&fix.front);
 	fixture_settle(fix.base);
 	event_base_free(fix.base);
@@ -93,7 +94,7 @@ add_all(void)
 {
 	for (size_t i = 0; i < ARRAY_LEN(fix.jobs); i++)
 		copies_add(fix.copies, &fix.jobs[i].job);
-	buf_clear(&fix.link.l.out);
+	buf_clear(link_out(fix.link.l));
 	fix.chan = 1;
 }
 
@@ -200,7 +201,7 @@ test_a_later_run_has_its_own_time(void **state)
 	copies_drop(fix.copies, &fix.jobs[0].job);
 	copies_add(fix.copies, &fix.jobs[1].job);
 	assert_false(fix.jobs[1].done);
-	buf_clear(&fix.link.l.out);
+	buf_clear(link_out(fix.link.l));
 	assert_int_equal(fake_link_close(&fix.link, 2, 0, ""), 0);
 	assert_true(fix.jobs[1].done);
 	assert_string_equal(fix.jobs[1].error, "");

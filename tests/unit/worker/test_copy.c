@@ -58,8 +58,8 @@ setup(void **state)
 	memset(&fix, 0, sizeof(fix));
 	fix.base = event_base_new();
 	front_init(&fix.front, fix.base);
-	fake_link_init(&fix.link);
-	fix.peer = peer_new(&fix.link.l, &peer_ops, NULL);
+	fake_link_init(&fix.link, fix.base);
+	fix.peer = peer_new(fix.link.l, &peer_ops, NULL);
 	fake_link_greet(&fix.link);
 	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
 	fix.limits = (struct copy_limits){
@@ -81,6 +81,7 @@ teardown(void **state)
 	(void)state;
 	copy_free(fix.copy);
 	peer_free(fix.peer);
+	fake_link_clear(&fix.link);
 	front_clear(&fix.front);
 	fixture_settle(fix.base);
 	event_base_free(fix.base);
@@ -489,7 +490,7 @@ test_a_walk_that_never_ends_is_closed(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < COPY_WALK_MAX; i++) {
 		entry(walk, 'd', "a", 0);
-		if (buf_len(&fix.link.l.out) > 0) {
+		if (buf_len(link_out(fix.link.l)) > 0) {
 			assert_int_equal(
 			    fake_link_sent_credit(&fix.link), i + 1);
 			grants++;

@@ -4,6 +4,7 @@
 #include "common/runspec.h"
 
 struct fixture {
+	struct event_base *base;
 	struct fake_link link;
 	struct peer *peer;
 	char said[FRAME_SAID_TEXT_MAX + 1];
@@ -108,8 +109,9 @@ setup(void **state)
 {
 	(void)state;
 	memset(&fix, 0, sizeof(fix));
-	fake_link_init(&fix.link);
-	fix.peer = peer_new(&fix.link.l, &ops, NULL);
+	fix.base = event_base_new();
+	fake_link_init(&fix.link, fix.base);
+	fix.peer = peer_new(fix.link.l, &ops, NULL);
 	return 0;
 }
 
@@ -118,7 +120,10 @@ teardown(void **state)
 {
 	(void)state;
 	peer_free(fix.peer);
-	assert_true(fix.link.freed);
+	assert_true(fix.link.l->dead);
+	fake_link_clear(&fix.link);
+	fixture_settle(fix.base);
+	event_base_free(fix.base);
 	return 0;
 }
 
@@ -161,12 +166,6 @@ say(struct buf *b)
 	struct err e;
 
 	return fake_link_say(&fix.link, b, &e);
-}
-
-static void
-open_link(void)
-{
-	fix.link.l.user->on_open(&fix.link.l, fix.link.l.arg);
 }
 
 static void
@@ -236,7 +235,7 @@ test_it_is_up_after_the_whole_hello_only(void **state)
 
 	(void)state;
 	buf_init(&b, 0);
-	open_link();
+	fake_link_open(&fix.link);
 	put_hello(&b, FRAME_VERSION, 2);
 	put_run(&b, 0, 10);
 	put_run(&b, 10, 10);
@@ -258,18 +257,18 @@ test_hellos_that_lie_are_refused(void **state)
 
 	(void)state;
 	buf_init(&b, 0);
-	open_link();
+	fake_link_open(&fix.link);
 	put_hello(&b, FRAME_VERSION, PEER_RUNS_MAX + 1);
 	assert_int_equal(say(&b), ERR_PROTO);
 	put_hello(&b, FRAME_VERSION, 1);
 	put_hello_end(&b, 3); /* one is missing */
 	assert_int_equal(say(&b), ERR_PROTO);
-	open_link();
+	fake_link_open(&fix.link);
 	put_hello(&b, FRAME_VERSION, 1);
 	put_run(&b, 0, 1);
 	put_run(&b, 0, 1); /* one too many */
 	assert_int_equal(say(&b), ERR_PROTO);
-	open_link();
+	fake_link_open(&fix.link);
 	put_hello(&b, FRAME_VERSION, 1);
 	put_run(&b, 2, 1); /* from behind the end */
 	assert_int_equal(say(&b), ERR_PROTO);
@@ -285,7 +284,7 @@ test_an_agent_of_another_version_is_told_apart(void **state)
 
 	(void)state;
 	buf_init(&b, 0);
-	open_link();
+	fake_link_open(&fix.link);
 	put_hello(&b, 1, 0); /* as that version said it, too */
 	assert_int_equal(fake_link_say(&fix.link, &b, &e), ERR_PROTO);
 	(void)snprintf(want, sizeof(want),
@@ -305,7 +304,7 @@ say_line(uint32_t version, const char *text)
 	struct buf b;
 
 	buf_init(&b, 0);
-	open_link();
+	fake_link_open(&fix.link);
 	put_hello(&b, version, 0);
 	put_hello_end(&b, 0);
 	assert_int_equal(frame_put_said(&b, &m), 0);
@@ -343,7 +342,7 @@ test_a_line_before_the_hello_is_refused(void **state)
 
 	(void)state;
 	buf_init(&b, 0);
-	open_link();
+	fake_link_open(&fix.link);
 	put_hello(&b, FRAME_VERSION, 0);
 	assert_int_equal(frame_put_said(&b, &m), 0);
 	assert_int_equal(say(&b), ERR_PROTO);
@@ -384,7 +383,7 @@ test_nothing_but_hello_may_come_first_and_only_once(void **state)
 
 	(void)state;
 	buf_init(&b, 0);
-	open_link();
+	fake_link_open(&fix.link);
 	assert_int_equal(say_data(1, 0, "abc"), ERR_PROTO);
 	assert_int_equal(fix.pieces, 0);
 	fake_link_greet(&fix.link);
@@ -666,7 +665,7 @@ test_nothing_is_sent_while_it_is_not_up(void **state)
 	(void)state;
 	peer_taken(fix.peer, &m);
 	fake_link_sent_nothing(&fix.link);
-	open_link();
+	fake_link_open(&fix.link);
 	peer_taken(fix.peer, &m);
 	fake_link_sent_nothing(&fix.link);
 }
@@ -680,8 +679,8 @@ test_an_agent_that_never_reads_is_hung_up_on(void **state)
 	(void)state;
 	greet();
 	c = open_chan(READ, &n);
-	while (!fix.link.hung_up) {
-		assert_true(buf_len(&fix.link.l.out) <= LINK_OUT_MAX);
+	while (!fix.link.l->failed) {
+		assert_true(buf_len(link_out(fix.link.l)) <= LINK_OUT_MAX);
 		peer_take(c, 0);
 	}
 }
@@ -693,8 +692,8 @@ test_large_frames_leave_room_for_small_ones(void **state)
 	fake_link_greet(&fix.link);
 	assert_true(peer_has_room(fix.peer, RUNSPEC_BYTES_MAX));
 	assert_non_null(
-	    buf_reserve(&fix.link.l.out, LINK_OUT_MAX / 2 + 500000));
-	buf_commit(&fix.link.l.out, LINK_OUT_MAX / 2 + 500000);
+	    buf_reserve(link_out(fix.link.l), LINK_OUT_MAX / 2 + 500000));
+	buf_commit(link_out(fix.link.l), LINK_OUT_MAX / 2 + 500000);
 	assert_false(peer_has_room(fix.peer, RUNSPEC_BYTES_MAX));
 }
 
@@ -707,11 +706,11 @@ test_a_lost_stream_is_told_with_its_reason(void **state)
 	(void)state;
 	fake_link_greet(&fix.link);
 	(void)err_set(&why, ERR_PROTO, "x");
-	fix.link.l.user->on_close(&fix.link.l, &why, fix.link.l.arg);
+	fix.link.l->user->on_close(fix.link.l, &why, fix.link.l->arg);
 	assert_int_equal(fix.downs, 1);
 	assert_int_equal(fix.down_code, ERR_PROTO);
 	assert_false(peer_is_up(fix.peer));
-	buf_clear(&fix.link.l.out);
+	buf_clear(link_out(fix.link.l));
 	greet();
 	(void)open_chan(READ, &n);
 	fake_link_lose(&fix.link);

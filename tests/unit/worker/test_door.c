@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 #include "common/clock.h"
-#include "worker/link/unix.h"
+#include "worker/link/door.h"
 
 #define BYTES_PER_S (8u << 20)
 
@@ -19,6 +19,7 @@ struct fixture {
 	struct carrier *carrier;
 	int dir;
 	struct link *link;
+	struct door *door;
 	unsigned int opens, frames, closes, turns;
 	size_t frame_bytes;
 	size_t turn_bytes; /* most in one turn */
@@ -64,8 +65,10 @@ on_frame(struct link *l, struct frame *f, void *arg, struct err *e)
 		link_send(l);
 	}
 	if (fix.free_in_frame) {
+		fix.carrier->ops->close(fix.door);
 		link_free(l);
 		fix.link = NULL;
+		fix.door = NULL;
 		fix.got_all = true;
 	}
 	if (fix.frame_bytes >= fix.want)
@@ -121,7 +124,7 @@ expect(pid_t pid)
 {
 	const struct backend_container c = {.pid = pid};
 
-	link_expect(fix.link, &c);
+	fix.carrier->ops->expect(fix.door, &c);
 }
 
 static int
@@ -139,8 +142,8 @@ setup(void **state)
 	(void)snprintf(agent, sizeof(agent), "%s/agent", fix.data_dir);
 	make_agent(agent);
 	fix.base = event_base_new();
-	assert_int_equal(unix_carrier_new(fix.base, fix.data_dir, agent,
-			     BYTES_PER_S, &fix.carrier, &e),
+	assert_int_equal(
+	    door_carrier_new(fix.base, fix.data_dir, agent, &fix.carrier, &e),
 	    0);
 	assert_int_equal(
 	    fix.carrier->ops->prepare(fix.carrier, &box, &wishes, &e), 0);
@@ -148,9 +151,11 @@ setup(void **state)
 	    fix.path, sizeof(fix.path), "%.150s", wishes.mounts[0].source);
 	fix.dir = open(fix.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(fix.dir >= 0);
-	assert_int_equal(
-	    fix.carrier->ops->listen(fix.carrier, &box, &fix.link, &e), 0);
+	fix.link = link_new(fix.base, BYTES_PER_S);
 	link_set_user(fix.link, &user, NULL);
+	assert_int_equal(fix.carrier->ops->listen(
+			     fix.carrier, &box, fix.link, &fix.door, &e),
+	    0);
 	fix.want = SIZE_MAX;
 	return 0;
 }
@@ -161,6 +166,8 @@ teardown(void **state)
 	char command[96];
 
 	(void)state;
+	if (fix.door != NULL)
+		fix.carrier->ops->close(fix.door);
 	link_free(fix.link);
 	fixture_settle(fix.base);
 	event_base_free(fix.base);
@@ -179,7 +186,7 @@ connect_to_it(void)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%.100s/%s", fix.path,
-	    UNIX_SOCKET_NAME);
+	    DOOR_SOCKET_NAME);
 	if (connect(fd, (const struct sockaddr *)&sa, sizeof(sa)) != 0) {
 		(void)close(fd);
 		return -1;
@@ -415,7 +422,7 @@ test_much_comes_whole_and_in_bounded_turns(void **state)
 	fixture_loop(fix.base, &fix.closed);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	assert_int_equal(fix.frames, 200);
-	assert_true(fix.turn_bytes <= UNIX_TURN_BYTES + 2 * FRAME_UP_MAX);
+	assert_true(fix.turn_bytes <= LINK_TURN_BYTES + 2 * FRAME_UP_MAX);
 	assert_int_equal(fix.close_code, ERR_LOST);
 }
 
@@ -689,7 +696,7 @@ test_a_path_longer_than_a_sockets_does(void **state)
 {
 	char path[200], agent[96];
 	struct carrier *other;
-	struct link *link;
+	struct door *door;
 	struct err e;
 
 	(void)state;
@@ -697,9 +704,10 @@ test_a_path_longer_than_a_sockets_does(void **state)
 	(void)snprintf(agent, sizeof(agent), "%s/agent", fix.data_dir);
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(
-	    unix_carrier_new(fix.base, path, agent, 0, &other, &e), 0);
-	assert_int_equal(other->ops->listen(other, &box, &link, &e), 0);
-	link_free(link);
+	    door_carrier_new(fix.base, path, agent, &other, &e), 0);
+	assert_int_equal(
+	    other->ops->listen(other, &box, fix.link, &door, &e), 0);
+	other->ops->close(door);
 	fixture_settle(fix.base);
 	other->ops->free(other);
 }
@@ -729,5 +737,5 @@ main(void)
 	    TEST(test_a_path_longer_than_a_sockets_does),
 	};
 
-	return cmocka_run_group_tests_name("unix", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("door", tests, NULL, NULL);
 }
