@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,7 +25,6 @@
 #include <event2/event.h>
 
 #include "common/exit.h"
-#include "common/heap.h"
 #include "common/log.h"
 #include "common/metric.h"
 #include "common/turns.h"
@@ -373,7 +373,9 @@ counts_cb(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	send_counts(arg);
-	heap_tick();
+	/* malloc keeps what a burst of work took, hundreds of megabytes, while a
+	 * block beside it is in use: give whole free pages to the kernel. */
+	(void)malloc_trim(0);
 }
 
 void
@@ -433,7 +435,6 @@ child_start(struct event_base *base, enum msg_role role, uint32_t index,
 	static const struct timeval period = {.tv_sec = CHILD_COUNTS_S};
 	struct child *c = xcalloc(1, sizeof(*c));
 
-	heap_init();
 	c->ops = ops;
 	c->arg = arg;
 	c->state = MSG_CONTROL_STARTED;

@@ -180,19 +180,11 @@ env_is_kept(const char *entry)
 	return false;
 }
 
-/* glibc keeps 7 free blocks of a size at hand, a run takes and gives more: what
- * goes further is searched, cut and joined each time (decision 65).  What it
- * kept without joining it (mxfast) was joined all at once whenever somebody
- * asked for a kilobyte, some times in each run. */
-static char malloc_setting[] =
-    "GLIBC_TUNABLES=glibc.malloc.tcache_count=32:glibc.malloc.mxfast=0";
-
 static void
 select_environment(char **out, size_t max)
 {
 	size_t n = 0;
 
-	out[n++] = malloc_setting;
 	for (char **p = environ; *p != NULL && n + 1 < max; p++)
 		if (env_is_kept(*p))
 			out[n++] = *p;

@@ -94,12 +94,7 @@ def test_children_inherit_nothing_but_their_channel(make):
     for role in ("front", "worker-0", "worker-1"):
         assert s.events(role, "fds")[0][3] == "0 1 2 3"
         names = {e[3].split("=")[0] for e in s.events(role, "env")}
-        assert names == {"TZ", "XDG_RUNTIME_DIR", "MCP_SANDBOXD_TEST_DIR",
-                         "GLIBC_TUNABLES"}
-        # Ours (decision 65), and not what stood there.
-        assert [e[3] for e in s.events(role, "env") if "GLIBC" in e[3]] == [
-            "GLIBC_TUNABLES=glibc.malloc.tcache_count=32:"
-            "glibc.malloc.mxfast=0"]
+        assert names == {"TZ", "XDG_RUNTIME_DIR", "MCP_SANDBOXD_TEST_DIR"}
         said = {e[2]: e[3] for e in s.events(role)}
         assert said["umask"] == "077"
         assert said["term"] == "open"
