@@ -1,18 +1,15 @@
 #include "common/call.h"
 
 #include "common/utf8.h"
-#include "common/xmalloc.h"
 
 void
 call_init(struct call *c, const struct call_ops *up, struct principal *who,
-    const char *request_id, const char *key)
+    const char *request_id)
 {
 	size_t n = strnlen(request_id, CALL_REQUEST_ID_MAX);
 
 	*c = (struct call){.up = up, .who = principal_ref(who)};
 	memcpy(c->request_id, request_id, n);
-	if (key != NULL)
-		c->idempotency_key = xstrdup(key);
 }
 
 void
@@ -52,7 +49,6 @@ void
 call_clear(struct call *c)
 {
 	principal_unref(c->who);
-	free(c->idempotency_key);
 	*c = (struct call){0};
 }
 

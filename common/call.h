@@ -62,17 +62,16 @@ struct call {
 	/* For programs that the call starts, where its client sent one; "":
 	 * it did not. */
 	char traceparent[TRACE_PARENT_LEN + 1];
-	char *idempotency_key; /* NULL: none */
-	uint64_t deadline_ms;  /* on the monotonic clock, 0: none */
+	uint64_t deadline_ms; /* on the monotonic clock, 0: none */
 	bool canceled;
 	call_cancel_cb on_cancel;
 	void *holder;
 };
 
 /* call_init - up is kept by pointer; who gets a reference; texts are copied
- * (a request id is cut at its limit, key may be NULL) */
+ * (a request id is cut at its limit) */
 void call_init(struct call *c, const struct call_ops *up, struct principal *who,
-    const char *request_id, const char *key);
+    const char *request_id);
 /* call_set_origin - copied, cut at its limit; may be NULL */
 void call_set_origin(struct call *c, const char *origin);
 /* call_set_client - copied, cut at its limit where a character ends, without

@@ -542,12 +542,6 @@ ipc_chan_free(struct ipc_chan *c)
 		ipc_chan_destroy(c);
 }
 
-const char *
-ipc_chan_name(const struct ipc_chan *c)
-{
-	return c->name;
-}
-
 bool
 ipc_chan_is_full(const struct ipc_chan *c)
 {

@@ -50,7 +50,6 @@ struct ipc_ops {
 struct ipc_chan *ipc_chan_new(struct event_base *base, int fd, const char *name,
     const struct ipc_ops *ops, void *arg);
 void ipc_chan_free(struct ipc_chan *c);
-const char *ipc_chan_name(const struct ipc_chan *c);
 bool ipc_chan_is_full(const struct ipc_chan *c);
 
 /* ipc_chan_send - what msg_send_... is made of: send *m, or queue it.  A

@@ -91,12 +91,6 @@ log_digest_free(struct log_digest *d)
 	free(d);
 }
 
-uint64_t
-log_stream_dropped(const struct log_stream *s)
-{
-	return s->bytes - s->head_len - buf_len(&s->tail);
-}
-
 /* ---- taking records */
 
 struct digest_walk {

@@ -117,9 +117,6 @@ struct log_work {
 int log_digest_advance(struct log_digest *d, const struct runlog_source *log,
     uint64_t upto, const struct log_work *work, struct err *e) MUSTCHECK;
 
-/* log_stream_dropped - bytes between head and tail */
-uint64_t log_stream_dropped(const struct log_stream *s);
-
 /* log_digest_held - bytes of heads in memory; log_digest_drop - give them
  * back: the next advance reads them again from where they are in the log */
 size_t log_digest_held(const struct log_digest *d);

@@ -149,7 +149,7 @@ ask(struct front *f, struct http_exchange *x, struct principal *who,
 	a->x = x;
 	a->front = f;
 	a->more = more;
-	call_init(&a->call, &ops, who, http_id(x), NULL);
+	call_init(&a->call, &ops, who, http_id(x));
 	call_set_origin(&a->call, netaddr_format(http_client(x), client));
 	call_set_trace(&a->call, http_header(x, HTTP_H_TRACEPARENT), NULL);
 	http_hold(x, NULL, NULL);

@@ -359,15 +359,3 @@ limiter_refused(const struct limiter *l, enum limiter_reason reason)
 {
 	return l->refused[reason];
 }
-
-size_t
-limiter_size(const struct limiter *l)
-{
-	uint64_t now = clock_mono_ms();
-	size_t n = 0;
-
-	for (size_t i = 0; i < l->nsets * WAYS; i++)
-		if (!entry_is_new(l, &l->entries[i], now))
-			n++;
-	return n;
-}

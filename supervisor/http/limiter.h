@@ -61,7 +61,4 @@ void limiter_failed_login(struct limiter *l, const struct netaddr *a);
 
 /* limiter_refused - how often since the start */
 uint64_t limiter_refused(const struct limiter *l, enum limiter_reason reason);
-/* limiter_size - addresses that are counted now; for tests and metrics */
-size_t limiter_size(const struct limiter *l);
-
 #endif

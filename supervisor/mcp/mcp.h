@@ -176,8 +176,6 @@ enum mcp_outcome {
  */
 void mcp_call_result(
     struct mcp_call *c, struct mcp_content *content, enum mcp_outcome outcome);
-void mcp_call_error(
-    struct mcp_call *c, int code, const char *message, json_t *data);
 /*
  * mcp_call_base - who calls, progress and cancel (common/call.h)
  *

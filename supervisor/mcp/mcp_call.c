@@ -55,7 +55,7 @@ call_new(struct mcp_request *r, const struct mcp_context *with)
 	struct mcp_call *c = xcalloc(1, sizeof(*c));
 
 	call_init(&c->base, telling ? &call_ops_telling : &call_ops_silent,
-	    with->who, with->request_id, NULL);
+	    with->who, with->request_id);
 	call_set_origin(&c->base, with->origin);
 	memcpy(c->base.session, with->session->name, sizeof(c->base.session));
 	call_set_client(&c->base, with->session->client);
@@ -158,17 +158,6 @@ mcp_call_result(
 	call_free(c);
 	if (r != NULL)
 		request_result(r, NULL, result);
-}
-
-void
-mcp_call_error(struct mcp_call *c, int code, const char *message, json_t *data)
-{
-	AUTO(auto_json) json_t *own = data;
-	struct mcp_request *r = c->request;
-
-	call_free(c);
-	if (r != NULL)
-		request_error(r, code, message, own);
 }
 
 static char *

@@ -17,7 +17,7 @@ check_stream(const struct log_stream *s, uint32_t head)
 	if (buf_len(&s->head) > head || buf_len(&s->tail) > caps.tail ||
 	    s->head_len > s->bytes)
 		abort();
-	if (log_stream_dropped(s) > s->bytes)
+	if (s->head_len + buf_len(&s->tail) > s->bytes)
 		abort();
 	if (!s->absent && buf_len(&s->head) != s->head_len)
 		abort();

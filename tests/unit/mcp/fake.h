@@ -179,6 +179,15 @@ fake_done(struct mcp_call *c, const char *text, json_t *structured)
 }
 
 static inline void
+fake_fail(struct mcp_call *c, const char *text)
+{
+	struct mcp_content *content = mcp_content_new();
+
+	mcp_content_text(content, text, strlen(text));
+	mcp_call_result(c, content, MCP_TOOL_FAILED);
+}
+
+static inline void
 fake_progress(struct mcp_call *c, uint64_t done, const char *text)
 {
 	call_progress(mcp_call_base(c), &(struct call_progress){done, text});
@@ -198,15 +207,6 @@ fake_echo_cb(struct mcp_call *c, json_t *arguments, void *arg)
 	(void)arg;
 	fake_note(arguments);
 	fake_done(c, "echoed", json_deep_copy(arguments));
-}
-
-static inline void
-fake_failing_cb(struct mcp_call *c, json_t *arguments, void *arg)
-{
-	(void)arg;
-	fake_note(arguments);
-	mcp_call_error(
-	    c, MCP_INTERNAL_ERROR, "broken", json_pack("{s:i}", "n", 7));
 }
 
 static inline void
@@ -236,10 +236,6 @@ fake_add_tools(struct mcp *m)
 	    "{\"name\":\"slow\",\"description\":\"d\","
 	    "\"inputSchema\":{\"type\":\"object\"}}",
 	    fake_slow_cb);
-	fake_add(m,
-	    "{\"name\":\"failing\",\"description\":\"d\","
-	    "\"inputSchema\":{\"type\":\"object\"}}",
-	    fake_failing_cb);
 }
 
 /* Whoever asks: what a test does not set is what a good client sends. */

@@ -259,7 +259,7 @@ test_tools_are_listed_on_one_page(void **state)
 	fake_post(*state, &c, LIST, &a);
 	fake_expect(&a, 200, 0);
 	tools = json_object_get(json_object_get(fake_seen, "result"), "tools");
-	assert_int_equal(json_array_size(tools), 3);
+	assert_int_equal(json_array_size(tools), 2);
 	assert_string_equal(json_string_value(json_object_get(
 				json_array_get(tools, 0), "name")),
 	    "echo");

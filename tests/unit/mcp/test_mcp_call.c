@@ -23,18 +23,6 @@ test_a_call_that_ends_at_once_is_plain_json(void **state)
 }
 
 static void
-test_an_error_of_a_tool_is_a_protocol_error_with_its_data(void **state)
-{
-	struct ground *g = *state;
-	struct fake_answer a;
-
-	fake_post(g->m, &g->client, TOKEN("failing", "3", "1"), &a);
-	fake_expect(&a, 200, MCP_INTERNAL_ERROR);
-	fake_expect_has(a.body, "\"data\":{\"n\":7}");
-	fake_clear(&a);
-}
-
-static void
 test_a_call_may_end_later(void **state)
 {
 	struct ground *g = *state;
@@ -143,8 +131,8 @@ test_progress_that_does_not_grow_is_left_out(void **state)
 	assert_int_equal(a.nevents, 2);
 	fake_progress(fake_held[0], 3, NULL);
 	assert_int_equal(a.nevents, 3);
-	mcp_call_error(fake_held[0], MCP_INTERNAL_ERROR, "e", NULL);
-	fake_expect_has(a.event[3], "\"error\":{\"code\":-32603");
+	fake_fail(fake_held[0], "e");
+	fake_expect_has(a.event[3], "\"isError\":true");
 	fake_clear(&a);
 }
 
@@ -297,8 +285,6 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    WITH_GROUND(test_a_call_that_ends_at_once_is_plain_json),
-	    WITH_GROUND(
-		test_an_error_of_a_tool_is_a_protocol_error_with_its_data),
 	    WITH_GROUND(test_a_call_may_end_later),
 	    WITH_GROUND(test_text_that_is_not_utf8_is_repaired),
 	    WITH_GROUND(test_structured_content_that_is_no_object_is_left_out),

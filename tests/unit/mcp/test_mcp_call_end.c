@@ -89,7 +89,7 @@ test_who_asks_late_about_a_cancel_is_told_at_once(void **state)
 	cancel(g, CANCEL("5"));
 	hold(0, count_cb, &told);
 	assert_int_equal(told, 1);
-	mcp_call_error(fake_held[0], MCP_INTERNAL_ERROR, "x", json_object());
+	fake_fail(fake_held[0], "x");
 	fake_clear(&a);
 }
 
@@ -282,7 +282,7 @@ test_the_server_may_go_before_its_calls(void **state)
 	assert_false(call_wants_progress(mcp_call_base(fake_held[0])));
 	fake_progress(fake_held[0], 1, NULL);
 	fake_done(fake_held[0], "x", NULL);
-	mcp_call_error(fake_held[1], MCP_INTERNAL_ERROR, "x", NULL);
+	fake_fail(fake_held[1], "x");
 	assert_int_equal(a.replies + a.starts, 0);
 	fake_clear(&a);
 	fake_clear(&b);
