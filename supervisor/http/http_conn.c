@@ -31,6 +31,47 @@
 #include "common/timer.h"
 #include "common/xmalloc.h"
 
+/* ---- requests that are not whole, all of them together
+ *
+ * What came of a request counts until a handler has it, also the chunks of a
+ * body that evhttp has put aside.  Beyond HTTP_INPUT_TOTAL_MAX the request that
+ * is under way longest is refused, of those with more than HTTP_INPUT_FAIR.
+ */
+
+static void
+input_count(struct http_conn *c, size_t n)
+{
+	c->server->input_bytes += n;
+	c->server->input_bytes -= c->input_bytes;
+	c->input_bytes = n;
+}
+
+static struct http_conn *
+input_longest(const struct http_server *s)
+{
+	struct http_conn *c, *found = NULL;
+
+	TAILQ_FOREACH (c, &s->conns, link)
+		if (c->input_bytes > HTTP_INPUT_FAIR &&
+		    c->state <= HTTP_CONN_READING &&
+		    (found == NULL ||
+			c->request_since_ms < found->request_since_ms))
+			found = c;
+	return found;
+}
+
+static struct http_conn *
+input_take_excess(struct http_server *s)
+{
+	struct http_conn *c = NULL;
+
+	if (s->input_bytes > HTTP_INPUT_TOTAL_MAX)
+		c = input_longest(s);
+	if (c != NULL)
+		input_count(c, 0);
+	return c;
+}
+
 /* ---- deadlines */
 
 static void
@@ -134,7 +175,7 @@ http_conn_set_state(struct http_conn *c, enum http_conn_state state)
 
 	c->state = state;
 	if (state > HTTP_CONN_READING || state == HTTP_CONN_IDLE)
-		http_input_count(
+		input_count(
 		    c, evbuffer_get_length(bufferevent_get_input(c->bev)));
 	if (state <= HTTP_CONN_READING)
 		http_places_rest(c);
@@ -210,7 +251,7 @@ conn_input_cb(
 	struct http_conn *c = arg, *old;
 
 	if (c->state > HTTP_CONN_READING)
-		http_input_count(c, evbuffer_get_length(buf));
+		input_count(c, evbuffer_get_length(buf));
 	if (info->n_added == 0 || c->state > HTTP_CONN_READING)
 		return;
 	if (c->request_bytes == 0)
@@ -229,8 +270,8 @@ conn_input_cb(
 		c->refuse_text = c->head.chunks.fault;
 		http_conn_refuse_later(c, 400);
 	}
-	http_input_count(c, c->request_bytes);
-	while ((old = http_input_take_excess(c->server)) != NULL)
+	input_count(c, c->request_bytes);
+	while ((old = input_take_excess(c->server)) != NULL)
 		http_conn_refuse_later(old, 503);
 }
 
@@ -338,7 +379,7 @@ conn_unwatch(struct http_conn *c)
 {
 	struct evbuffer *in = bufferevent_get_input(c->bev);
 
-	http_input_count(c, 0);
+	input_count(c, 0);
 	http_waiting_count(c, 0);
 	(void)evbuffer_remove_cb_entry(in, c->in_cb);
 	(void)evbuffer_remove_cb_entry(

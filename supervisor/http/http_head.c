@@ -1,10 +1,16 @@
 /*
- * http_head.c - lines of a request's head that others may read differently
+ * http_head.c - what is wrong with a request's head, and with its chunks
  *
  * evhttp takes a bare LF for the end of a line, joins folded lines and skips
  * what it does not understand.  A proxy before us may see one request where we
  * see two (RFC 9112, sections 2.2 and 5.2), so each byte of a head passes here
  * on its way in, before evhttp parses it.
+ *
+ * evhttp answers all chunks that it does not like with one status.  The lines
+ * of their sizes are read here as evhttp reads them (lines end with LF, empty
+ * ones are skipped, a blank ends the number), so that the client is told what
+ * was wrong.  Extensions of chunks (RFC 9112, section 7.1.1) are refused by
+ * name: evhttp does not know them.
  */
 #include "supervisor/http/http_int.h"
 
@@ -76,13 +82,69 @@ take_byte(struct http_head *h, uint8_t c)
 	h->last = c;
 }
 
-void
-http_head_take(struct http_head *h, const uint8_t *p, size_t n)
+/* ---- chunks */
+
+/* The number of a line that is whole. */
+static void
+end_size(struct http_chunks *k)
+{
+	long long size;
+	char *end;
+
+	if (k->n > 0 && k->line[k->n - 1] == '\r')
+		k->n--;
+	k->line[k->n] = '\0';
+	if (k->n == 0)
+		return;
+	k->n = 0;
+	size = strtoll(k->line, &end, 16);
+	if (*end == ';' && end != k->line)
+		k->fault = "a chunk has an extension (\";\" behind its size): "
+			   "send chunks without";
+	else if (end == k->line || (*end != '\0' && *end != ' ') || size < 0)
+		k->fault = "the size of a chunk is not a hexadecimal number";
+	else if (size == 0)
+		k->done = true;
+	else
+		k->left = (uint64_t)size;
+}
+
+static void
+chunk_byte(struct http_chunks *k, uint8_t c)
+{
+	if (c == '\n')
+		end_size(k);
+	else if (k->n == sizeof(k->line) - 1)
+		k->fault = "the line of a chunk's size is too long";
+	else
+		k->line[k->n++] = (char)c;
+}
+
+static void
+take_chunks(struct http_chunks *k, const uint8_t *p, size_t n)
+{
+	while (n > 0 && !k->done && k->fault == NULL) {
+		size_t skip = k->left < n ? (size_t)k->left : n;
+
+		k->left -= skip;
+		if (skip == 0) {
+			chunk_byte(k, *p);
+			skip = 1;
+		}
+		p += skip;
+		n -= skip;
+	}
+}
+
+/* ---- bytes as they come */
+
+static void
+take_bytes(struct http_head *h, const uint8_t *p, size_t n)
 {
 	for (; n > 0 && !h->done; n--)
 		take_byte(h, *p++);
 	if (n > 0 && h->is_chunked)
-		http_chunks_take(&h->chunks, p, n);
+		take_chunks(&h->chunks, p, n);
 }
 
 void
@@ -104,7 +166,7 @@ http_head_take_end(struct http_head *h, struct evbuffer *in, size_t n)
 
 			if (len > n - took)
 				len = n - took;
-			http_head_take(h, pieces[i].iov_base, len);
+			take_bytes(h, pieces[i].iov_base, len);
 			took += len;
 		}
 		if (took == 0)

@@ -208,17 +208,11 @@ struct http_refusal {
 	const char *message;
 };
 
-/* http_stat.c */
-void http_stat_next_id(struct http_server *s, char out[HTTP_ID_MAX]);
-void http_stat_count(struct http_server *s, int status);
-
 /* http_status.c */
 /* http_reason - for a status line; NULL: evhttp's own word is right */
 const char *http_reason(int status);
 /* http_refusal - of this status; 400's for one that has none */
 const struct http_refusal *http_refusal(int status);
-
-/* http_problem.c */
 #define HTTP_PROBLEM_TYPE "application/problem+json"
 /* http_problem_member - what "error" is to be, for more to be added to it */
 json_t *http_problem_member(
@@ -226,6 +220,8 @@ json_t *http_problem_member(
 /* http_problem_dump - the body of an answer with this status, which the caller
  * frees; it takes error, made by http_problem_member */
 char *http_problem_dump(int status, json_t *error);
+void http_stat_next_id(struct http_server *s, char out[HTTP_ID_MAX]);
+void http_stat_count(struct http_server *s, int status);
 
 /* http_accept.c */
 void http_accept_init(struct http_server *s);
@@ -239,18 +235,11 @@ void http_accept_pause(struct http_server *s);
 void http_refuse_now(struct http_conn *c, int status);
 void http_refuse_free_lingers(struct http_server *s);
 
-/* http_chunks.c */
-/* http_chunks_take - the next n bytes of a body in chunks.  Then k->fault is
- * NULL, or what was wrong with one of them */
-void http_chunks_take(struct http_chunks *k, const uint8_t *p, size_t n);
-
 /* http_head.c */
 void http_head_begin(struct http_head *h);
-/* http_head_take - the next n bytes of a request; of what follows its head only
- * chunks are looked at.  Then h->fault is NULL, or what was wrong with the
- * head, and h->chunks.fault likewise */
-void http_head_take(struct http_head *h, const uint8_t *p, size_t n);
-/* http_head_take_end - the last n bytes of in */
+/* http_head_take_end - the last n bytes of in, the next ones of a request; of
+ * what follows its head only chunks are looked at.  Then h->fault is NULL, or
+ * what was wrong with the head, and h->chunks.fault likewise */
 void http_head_take_end(struct http_head *h, struct evbuffer *in, size_t n);
 
 /* http_places.c */
@@ -279,12 +268,6 @@ void http_conn_write_now(const struct http_conn *c); /* what its output has */
 /* http_conn_refuse_later - from a later turn: answer status, close; -1: just
  * close */
 void http_conn_refuse_later(struct http_conn *c, int status);
-
-/* http_input.c */
-void http_input_count(struct http_conn *c, size_t n); /* it has so much now */
-/* http_input_take_excess - one that is to be refused, as all have too much; it
- * does not count any more.  NULL: they have not */
-struct http_conn *http_input_take_excess(struct http_server *s);
 
 /* http_large.c */
 void http_large_open(struct http_server *s); /* as s->limits says */
@@ -356,10 +339,6 @@ void http_pump_bytes(
 /* http_pump_end - instead of evhttp_send_reply_end */
 void http_pump_end(struct http_conn *c, struct evhttp_request *req);
 void http_pump_clear(struct http_conn *c);
-
-/* http_client.c */
-/* http_client_find - fill x->client and what a proxy says of it */
-void http_client_find(struct http_exchange *x);
 
 /* http_exchange.c */
 void http_request_cb_from_evhttp(struct evhttp_request *req, void *arg);

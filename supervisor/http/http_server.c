@@ -5,14 +5,13 @@
  *
  *	http_server                       made, drained, freed
  *	http_reply  http_stream           answers
- *	http_exchange  http_client        one request, and who asks (router)
+ *	http_exchange                     one request, and who asks (router)
  *	http_conn                         one connection
  *	http_places  http_head            who has a place; lines of a head
- *	http_chunks                       what is wrong with a body's chunks
  *	http_large                        files that answers wait in
  *	http_accept  http_refuse          listening; answers beside evhttp
  *	http_handshake  http_pump         TLS: its begin, files over it (tls)
- *	http_stat    http_status          counters; words
+ *	http_status                       words and counters
  *	http_waiting                      how much waits, over all
  *	limiter      forwarded            what an address may; what a proxy says
  */

@@ -1,5 +1,24 @@
-/* http_status.c - the words of status lines, and of refusals beside evhttp */
+/*
+ * http_status.c - the words of answers, ids and counts of requests
+ *
+ * What every error answer says (RFC 9457, and our own member):
+ *
+ *	{"type":"about:blank", "title", "status", "detail",
+ *	 "instance":"urn:mcp-sandboxd:request:ID", "code", "request_id",
+ *	 "error":{"code","message","request_id", of a quota more}}
+ *
+ * Clients that know RFC 9457 read the former, and decide by code; "error" is
+ * what was there before it, and stays for those who read that.
+ */
 #include "supervisor/http/http_int.h"
+
+#include <endian.h>
+
+#include "common/hex.h"
+#include "common/js.h"
+#include "common/xmalloc.h"
+
+#define INSTANCE "urn:mcp-sandboxd:request:"
 
 /* As RFC 9110, section 15, and its relatives have them; those of evhttp are
  * older, or missing. */
@@ -60,4 +79,61 @@ http_refusal(int status)
 		if (refusals[i].status == status)
 			return &refusals[i];
 	return &refusals[0];
+}
+
+json_t *
+http_problem_member(const char *code, const char *message, const char *id)
+{
+	return json_pack("{s:s, s:o, s:s}", "code", code, "message",
+	    js_string_bytes(message, strlen(message), NULL), "request_id", id);
+}
+
+char *
+http_problem_dump(int status, json_t *error)
+{
+	/* With this type the title is to be the status line's (RFC 9457,
+	 * section 4.2.1). */
+	const char *title = http_reason(status);
+	AUTO(auto_free)
+	char *instance = xasprintf(INSTANCE "%s", js_text(error, "request_id"));
+	json_t *o = json_pack("{s:s, s:s, s:i, s:O, s:s, s:O, s:O, s:o}",
+	    "type", "about:blank", "title", title == NULL ? "Error" : title,
+	    "status", status, "detail", json_object_get(error, "message"),
+	    "instance", instance, "code", json_object_get(error, "code"),
+	    "request_id", json_object_get(error, "request_id"), "error", error);
+	char *text = js_dump(o);
+
+	json_decref(o);
+	return text;
+}
+
+/* ---- counts */
+
+void
+http_server_stats(const struct http_server *s, struct http_stats *out)
+{
+	*out = s->stats;
+	out->waiting_memory = s->memory_bytes;
+	out->waiting_files = http_waiting_files(s);
+	for (unsigned int i = 0; i < LIMITER_REASONS; i++)
+		out->refused[i] =
+		    limiter_refused(s->limiter, (enum limiter_reason)i);
+}
+
+void
+http_stat_next_id(struct http_server *s, char out[HTTP_ID_MAX])
+{
+	const uint32_t start = htobe32(s->id_start), n = htobe32(s->id_next++);
+
+	hex_encode(&start, sizeof(start), out);
+	out[8] = '-';
+	hex_encode(&n, sizeof(n), out + 9);
+}
+
+void
+http_stat_count(struct http_server *s, int status)
+{
+	s->stats.requests++;
+	if (status >= 100 && status < 600)
+		s->stats.by_class[status / 100]++;
 }
