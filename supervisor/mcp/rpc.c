@@ -177,19 +177,8 @@ rpc_clear(struct rpc_message *m)
 char *
 rpc_result(const char *id, const char *result)
 {
-	static const char head[] = "{\"jsonrpc\":\"2.0\",\"id\":";
-	static const char middle[] = ",\"result\":";
-	size_t nid = strlen(id), n = strlen(result);
-	/* Not printf, which looks at each byte of a long result. */
-	char *text = xmalloc(sizeof(head) + nid + sizeof(middle) + n);
-	char *at = mempcpy(text, head, sizeof(head) - 1);
-
-	at = mempcpy(at, id, nid);
-	at = mempcpy(at, middle, sizeof(middle) - 1);
-	at = mempcpy(at, result, n);
-	at[0] = '}';
-	at[1] = '\0';
-	return text;
+	return xasprintf(
+	    "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}", id, result);
 }
 
 char *

@@ -75,7 +75,7 @@ const struct denylist *tool_denylist(const struct tool_call *t);
 const struct languages *tool_languages(const struct tool_call *t);
 
 extern const struct tool tool_run_sandbox;    /* run_sandbox.c */
-extern const struct tool tool_delete_sandbox; /* sandboxes.c */
+extern const struct tool tool_delete_sandbox; /* sandbox_tools.c */
 extern const struct tool tool_restart_sandbox;
 extern const struct tool tool_get_run;     /* get_run.c */
 extern const struct tool tool_control_run; /* control_run.c */
