@@ -250,7 +250,7 @@ unsupported(struct code_call *c, const char *language)
 		(void)buf_printf(
 		    &text, "Unsupported language: %.60s", language);
 	(void)buf_printf(&text, "; this server runs: ");
-	languages_names(tool_languages(&c->t), &text);
+	languages_names(tools_languages(c->t.tools), &text);
 	tool_result(&c->t,
 	    json_pack("{s:s, s:s, s:o, s:n, s:n}", "status", "error",
 		"error_type", "ExecutionError", "message",
@@ -287,7 +287,8 @@ execute(struct code_call *c, struct sandbox *sb, const struct language *l)
 	wait_start(&c->wait, core_base(core), r, c->t.call, WAIT_ENDED,
 	    execute_over_cb, c);
 	core_turn(core);
-	tool_tell_run(&c->t, r); /* its worker has it by now */
+	/* Behind RUN_START: the worker does not wait for the digest. */
+	tool_tell_run(&c->t, "run.start", r);
 }
 
 static void
@@ -301,7 +302,7 @@ execute_on_start(struct tool_call *t, const json_t *arguments)
 	struct err e;
 
 	l = languages_find(
-	    tool_languages(t), name[0] == '\0' ? "python" : name);
+	    tools_languages(t->tools), name[0] == '\0' ? "python" : name);
 	if (core_admit_run(t->core, t->call->who, sb, &e) != 0) {
 		tool_fail(t, &e);
 	} else if (json_string_length(json_object_get(arguments, "code")) >

@@ -72,7 +72,7 @@ control_cancel(struct control_call *c)
 	t->call->deadline_ms = clock_mono_ms() + CANCEL_WAIT_MS;
 	wait_start(
 	    &c->wait, core_base(t->core), r, t->call, WAIT_ENDED, over_cb, c);
-	tool_tell_cancel(t, r);
+	tool_tell_run(t, "run.cancel", r);
 	run_cancel(r, RUNLOG_CANCELED);
 }
 

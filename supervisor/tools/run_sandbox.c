@@ -126,7 +126,8 @@ run_begin(struct run_call *c, struct run_args *a, struct err *e)
 	wait_start(&c->wait, core_base(core), r, c->t.call,
 	    c->await ? WAIT_ENDED : WAIT_RECORDED, run_over_cb, c);
 	core_turn(core);
-	tool_tell_run(&c->t, r); /* its worker has it by now */
+	/* Behind RUN_START: the worker does not wait for the digest. */
+	tool_tell_run(&c->t, "run.start", r);
 	return 0;
 }
 
@@ -138,8 +139,8 @@ run_on_start(struct tool_call *t, const json_t *arguments)
 	struct err e;
 	int rc;
 
-	if (args_run_from(
-		core_conf(t->core), tool_denylist(t), arguments, &a, &e) != 0) {
+	if (args_run_from(core_conf(t->core), tools_denylist(t->tools),
+		arguments, &a, &e) != 0) {
 		tool_fail(t, &e);
 		return;
 	}

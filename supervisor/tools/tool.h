@@ -19,12 +19,11 @@
 #include "common/err.h"
 #include "supervisor/core/core.h"
 #include "supervisor/tools/tool_text.h"
+#include "supervisor/tools/tools.h"
 
 /* The member of a failed result's _meta that says which quota refused. */
 #define TOOL_REFUSAL "mcp-sandboxd/refusal"
 
-struct denylist;
-struct languages;
 struct mcp_call;
 struct run;
 struct sandbox;
@@ -61,8 +60,7 @@ void tool_fail(struct tool_call *t, const struct err *why);
 /* tool_tell - for the audit: what this call has begun */
 void tool_tell(struct tool_call *t, const char *what, const char *subject,
     const char *detail);
-void tool_tell_run(struct tool_call *t, const struct run *r);
-void tool_tell_cancel(struct tool_call *t, const struct run *r);
+void tool_tell_run(struct tool_call *t, const char *what, const struct run *r);
 void tool_tell_sandbox(struct tool_call *t, const struct sandbox *sb);
 
 /* tool_stream_max - bytes of a stream that a result holds */
@@ -71,8 +69,6 @@ size_t tool_stream_max(const struct tool_call *t);
 enum tool_text_form tool_form(const struct tool_call *t);
 /* tool_page_key - SIPHASH_KEY_BYTES that sign cursors of output */
 const uint8_t *tool_page_key(const struct tool_call *t);
-const struct denylist *tool_denylist(const struct tool_call *t);
-const struct languages *tool_languages(const struct tool_call *t);
 
 extern const struct tool tool_run_sandbox;    /* run_sandbox.c */
 extern const struct tool tool_delete_sandbox; /* sandbox_tools.c */

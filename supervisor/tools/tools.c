@@ -64,18 +64,6 @@ tools_languages(const struct tools *t)
 	return t->languages;
 }
 
-const struct denylist *
-tool_denylist(const struct tool_call *t)
-{
-	return tools_denylist(t->tools);
-}
-
-const struct languages *
-tool_languages(const struct tool_call *t)
-{
-	return tools_languages(t->tools);
-}
-
 size_t
 tool_stream_max(const struct tool_call *t)
 {
@@ -219,21 +207,12 @@ tool_tell(struct tool_call *t, const char *what, const char *subject,
 }
 
 void
-tool_tell_run(struct tool_call *t, const struct run *r)
+tool_tell_run(struct tool_call *t, const char *what, const struct run *r)
 {
 	char id[UUID_TEXT_LEN + 1];
 
 	uuid_format(&r->row.uuid, id);
-	tool_tell(t, "run.start", id, r->row.sandbox_name);
-}
-
-void
-tool_tell_cancel(struct tool_call *t, const struct run *r)
-{
-	char id[UUID_TEXT_LEN + 1];
-
-	uuid_format(&r->row.uuid, id);
-	tool_tell(t, "run.cancel", id, r->row.sandbox_name);
+	tool_tell(t, what, id, r->row.sandbox_name);
 }
 
 void

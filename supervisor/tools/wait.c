@@ -93,7 +93,7 @@ cancel_cb(struct call *c, void *arg)
 	struct wait *w = arg;
 
 	(void)c;
-	tool_tell_cancel(w->arg, w->run);
+	tool_tell_run(w->arg, "run.cancel", w->run);
 	run_cancel(w->run, RUNLOG_CANCELED);
 }
 
