@@ -3,16 +3,19 @@
 void
 checkpoint_init(struct checkpoint *c, uint64_t now_ms)
 {
-	*c = (struct checkpoint){
-	    .dirty = true, .since_ms = now_ms, .last_write_ms = now_ms};
+	*c = (struct checkpoint){.has_frames = true,
+	    .has_new_frames = true,
+	    .since_ms = now_ms,
+	    .last_write_ms = now_ms};
 }
 
 void
 checkpoint_on_write(struct checkpoint *c, uint64_t now_ms)
 {
-	if (!c->dirty)
+	if (!c->has_frames)
 		c->since_ms = now_ms;
-	c->dirty = true;
+	c->has_frames = true;
+	c->has_new_frames = true;
 	c->last_write_ms = now_ms;
 }
 
@@ -20,8 +23,9 @@ void
 checkpoint_on_done(struct checkpoint *c, enum checkpoint_kind kind)
 {
 	c->not_before_ms = 0;
+	c->has_new_frames = false;
 	if (kind == CHECKPOINT_TRUNCATE)
-		c->dirty = false;
+		c->has_frames = false;
 }
 
 void
@@ -34,31 +38,19 @@ uint64_t
 checkpoint_wait_ms(const struct checkpoint *c, uint64_t wal_bytes,
     uint64_t now_ms, enum checkpoint_kind *kind)
 {
-	uint64_t at = c->last_write_ms + CHECKPOINT_IDLE_MS;
+	uint64_t at = c->since_ms + CHECKPOINT_TRUNCATE_MS;
+	uint64_t reuse_at = wal_bytes >= CHECKPOINT_WAL_BYTES ?
+	    now_ms :
+	    c->last_write_ms + CHECKPOINT_IDLE_MS;
 
-	if (!c->dirty)
+	if (!c->has_frames)
 		return CHECKPOINT_NEVER;
-	if (at > c->since_ms + CHECKPOINT_AGE_MS)
-		at = c->since_ms + CHECKPOINT_AGE_MS;
 	*kind = CHECKPOINT_TRUNCATE;
-	if (at > now_ms && wal_bytes >= CHECKPOINT_WAL_BYTES) {
+	if (c->has_new_frames && at > now_ms && at > reuse_at) {
 		*kind = CHECKPOINT_REUSE;
-		at = now_ms;
+		at = reuse_at;
 	}
 	if (at < c->not_before_ms)
 		at = c->not_before_ms;
 	return at > now_ms ? at - now_ms : 0;
-}
-
-uint64_t
-checkpoint_room(uint64_t wal_bytes, uint64_t size)
-{
-	uint64_t most = CHECKPOINT_WAL_BYTES + CHECKPOINT_ROOM_MORE;
-	uint64_t more = wal_bytes + CHECKPOINT_ROOM_MORE;
-
-	if (size >= wal_bytes + CHECKPOINT_ROOM_MIN)
-		return 0;
-	if (more > CHECKPOINT_ROOM_STEP)
-		more = CHECKPOINT_ROOM_STEP;
-	return wal_bytes + more < most ? wal_bytes + more : most;
 }

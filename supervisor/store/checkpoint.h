@@ -1,13 +1,12 @@
 /*
- * checkpoint.h - when the writer empties the WAL, and makes room in it; pure
- * rules
+ * checkpoint.h - when the writer copies the WAL into the database; pure rules
  *
- * To grow a file makes each sync about twice as dear as to write over it.  So
- * a large WAL is only written from its beginning again, and one that is nearly
- * used up gets more, as zeros, while nobody waits.  When nothing was
- * written for a while, and at the latest some time after it began to fill, it
- * is truncated: old frames in it may hold environment values that are wiped
- * from the database itself already.
+ * A sync of a file that grew costs about twice one of a file that was written
+ * over.  So when nothing was written for a second, or the WAL is large, it is
+ * copied into the database and written from its beginning again
+ * (SQLITE_CHECKPOINT_RESTART).  Old frames in it may hold environment values
+ * that are wiped from the database itself already: a minute after the first
+ * frame was written the WAL is truncated.
  */
 #ifndef STORE_CHECKPOINT_H
 #define STORE_CHECKPOINT_H
@@ -16,11 +15,8 @@
 
 #define CHECKPOINT_WAL_BYTES (16u << 20)
 #define CHECKPOINT_IDLE_MS 1000
-#define CHECKPOINT_AGE_MS 30000
-#define CHECKPOINT_RETRY_MS 1000        /* after one that failed */
-#define CHECKPOINT_ROOM_MIN (32u << 10) /* a few small commits */
-#define CHECKPOINT_ROOM_MORE (128u << 10)
-#define CHECKPOINT_ROOM_STEP (1u << 20) /* at once: the next op may come */
+#define CHECKPOINT_TRUNCATE_MS 60000
+#define CHECKPOINT_RETRY_MS 1000 /* after one that failed */
 #define CHECKPOINT_NEVER UINT64_MAX
 
 enum checkpoint_kind {
@@ -29,13 +25,14 @@ enum checkpoint_kind {
 };
 
 struct checkpoint {
-	bool dirty; /* the WAL's file may hold something */
+	bool has_frames;     /* since the last truncation, of since_ms on */
+	bool has_new_frames; /* that are not in the database yet */
 	uint64_t since_ms;
 	uint64_t last_write_ms;
 	uint64_t not_before_ms;
 };
 
-/* checkpoint_init - what the last process left in the WAL counts, too */
+/* checkpoint_init - the WAL may hold frames of the last process */
 void checkpoint_init(struct checkpoint *c, uint64_t now_ms);
 void checkpoint_on_write(struct checkpoint *c, uint64_t now_ms);
 void checkpoint_on_done(struct checkpoint *c, enum checkpoint_kind kind);
@@ -43,8 +40,5 @@ void checkpoint_on_failure(struct checkpoint *c, uint64_t now_ms);
 /* checkpoint_wait_ms - 0: now, of that kind; CHECKPOINT_NEVER: nothing to do */
 uint64_t checkpoint_wait_ms(const struct checkpoint *c, uint64_t wal_bytes,
     uint64_t now_ms, enum checkpoint_kind *kind);
-/* checkpoint_room - how large to make the WAL's file of that size, of which so
- * much is used; not more than size: leave it */
-uint64_t checkpoint_room(uint64_t wal_bytes, uint64_t size);
 
 #endif

@@ -34,7 +34,6 @@ struct db {
 	struct feed *feed; /* NULL: nobody watches */
 	bool doomed;
 	uint64_t wal_pages;
-	uint64_t wal_size; /* of its file, at least; 0: to be asked for */
 	struct tally tally;
 	uint64_t deadline_ms;        /* 0: none */
 	const atomic_bool *canceled; /* or NULL */
@@ -315,7 +314,6 @@ db_checkpoint(struct db *db, enum db_wal wal, struct err *e)
 
 	/* A reader in the way is tried again later, not waited for. */
 	(void)sqlite3_busy_timeout(db->h, 50);
-	db->wal_size = 0;
 	rc = sqlite3_wal_checkpoint_v2(db->h, NULL,
 	    wal == DB_WAL_TRUNCATE ? SQLITE_CHECKPOINT_TRUNCATE :
 				     SQLITE_CHECKPOINT_RESTART,
@@ -335,86 +333,14 @@ db_wal_bytes(const struct db *db)
 	return db->wal_pages * (DB_PAGE_BYTES + WAL_FRAME_HEADER);
 }
 
-/* The WAL's file as SQLite has it open. */
-static sqlite3_file *
-wal_file(const struct db *db)
-{
-	sqlite3_file *f = NULL;
-
-	if (sqlite3_file_control(
-		db->h, "main", SQLITE_FCNTL_JOURNAL_POINTER, &f) != SQLITE_OK)
-		return NULL;
-	return f != NULL && f->pMethods != NULL ? f : NULL;
-}
-
-static uint64_t
-file_size(sqlite3_file *f)
-{
-	sqlite3_int64 size = 0;
-
-	if (f == NULL || f->pMethods->xFileSize(f, &size) != SQLITE_OK)
-		return 0;
-	return (uint64_t)size;
-}
-
-/* Asked for when it may have grown, not after each commit: it is the times of
- * the file that are asked for as well (identity.c). */
 uint64_t
-db_wal_size(struct db *db)
+db_wal_size(const struct db *db)
 {
-	if (db->wal_size <= db_wal_bytes(db))
-		db->wal_size = file_size(wal_file(db));
-	return db->wal_size;
-}
+	AUTO(auto_free)
+	char *path = xasprintf("%s/%s-wal", db->dir, db->file);
+	struct stat st;
 
-/* From the file's end as it is: the caller has the writer's lock. */
-static int
-wal_append_zeros(sqlite3_file *f, uint64_t at, uint64_t size)
-{
-	static const uint8_t zeros[65536];
-	int rc = SQLITE_OK;
-
-	while (rc == SQLITE_OK && at < size) {
-		uint64_t n = size - at;
-
-		if (n > sizeof(zeros))
-			n = sizeof(zeros);
-		rc = f->pMethods->xWrite(f, zeros, (int)n, (sqlite3_int64)at);
-		at += n;
-	}
-	return rc;
-}
-
-/*
- * Who commits holds the writer's lock, so with it in our hands the file's end
- * is the end of everybody's frames.
- */
-int
-db_wal_extend(struct db *db, uint64_t size, struct err *e)
-{
-	sqlite3_file *f = wal_file(db);
-	struct err ignored;
-	int rc;
-
-	if (f == NULL)
-		return 0;
-	db->wal_size = 0;
-	(void)sqlite3_busy_timeout(db->h, 0);
-	rc = sqlite3_exec(db->h, db_sql[DB_BEGIN], NULL, NULL, NULL);
-	(void)sqlite3_busy_timeout(db->h, DB_BUSY_MS);
-	if (rc == SQLITE_OK) {
-		rc = wal_append_zeros(f, file_size(f), size);
-		if (db_exec(db, DB_ROLLBACK, &ignored) != 0)
-			return err_set(e, ERR_DB, "%s", ignored.msg);
-	}
-	if ((rc & 0xff) == SQLITE_BUSY)
-		return err_set(e, ERR_CONFLICT, "a writer is in the way");
-	if (rc == SQLITE_OK)
-		rc = f->pMethods->xSync(f, SQLITE_SYNC_NORMAL);
-	if (rc != SQLITE_OK)
-		return err_set(
-		    e, ERR_DB, "WAL in %s: %s", db->dir, sqlite3_errstr(rc));
-	return 0;
+	return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
 /* Statements. */

@@ -103,12 +103,7 @@ void db_rest(struct db *db);
 int db_checkpoint(struct db *db, enum db_wal wal, struct err *e) MUSTCHECK;
 uint64_t db_wal_bytes(const struct db *db); /* as of the last commit */
 /* db_wal_size - of its file; 0 when there is none */
-uint64_t db_wal_size(struct db *db);
-/* db_wal_extend - zeros to its file until it has size bytes, and a sync.  To
- * SQLite they are the rest of an older, longer log (file format, 4.1: a frame
- * counts only with the header's salt).  Outside of a transaction; takes the
- * writer's lock meanwhile, ERR_CONFLICT when another program has it. */
-int db_wal_extend(struct db *db, uint64_t size, struct err *e) MUSTCHECK;
+uint64_t db_wal_size(const struct db *db);
 
 struct db_call {
 	struct db *db;

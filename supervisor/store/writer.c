@@ -9,10 +9,8 @@
  * op writes to.  When an op fails, all is undone and begun anew, each op in a
  * savepoint.  Those that cannot be run twice (op.h, again) have one at once.
  *
- * Between two batches the thread looks after the WAL (checkpoint.h): emptied
- * when nothing was written for a second, used again from its beginning when it
- * is large, made longer ahead of need while nobody waits; and after the file's
- * free pages (vacuum.h).
+ * Between two batches the thread copies the WAL into the database when that is
+ * due (checkpoint.h), and gives back the file's free pages (vacuum.h).
  */
 #include "supervisor/store/writer.h"
 
@@ -45,7 +43,6 @@ struct writer {
 	struct done *done;
 	struct checkpoint checkpoint;
 	struct vacuum vacuum;
-	bool no_room;          /* for a longer WAL, until the next checkpoint */
 	pthread_mutex_t mutex; /* for stats */
 	struct store_stats stats;
 };
@@ -267,19 +264,6 @@ writer_batch(struct writer *w, struct op *list)
 	done_push(w->done, batch_uncover(list));
 }
 
-/* When nobody waits: a failure (a full disk) is the next commit's to find. */
-static void
-writer_make_room(struct writer *w)
-{
-	uint64_t size = db_wal_size(w->db);
-	uint64_t want = checkpoint_room(db_wal_bytes(w->db), size);
-	struct err why;
-
-	if (want > size && queue_count(&w->queue, NULL) == 0 &&
-	    db_wal_extend(w->db, want, &why) != 0)
-		w->no_room = why.code != ERR_CONFLICT;
-}
-
 static void
 writer_checkpoint(struct writer *w, enum checkpoint_kind kind)
 {
@@ -287,7 +271,6 @@ writer_checkpoint(struct writer *w, enum checkpoint_kind kind)
 	int rc = db_checkpoint(w->db,
 	    kind == CHECKPOINT_REUSE ? DB_WAL_REUSE : DB_WAL_TRUNCATE, &why);
 
-	w->no_room = rc != 0;
 	if (rc == 0) {
 		checkpoint_on_done(&w->checkpoint, kind);
 		if (kind == CHECKPOINT_TRUNCATE)
@@ -301,7 +284,7 @@ writer_checkpoint(struct writer *w, enum checkpoint_kind kind)
 	notice_push(w, &why);
 }
 
-/* When nobody waits, too. */
+/* When no op waits. */
 static void
 writer_vacuum(struct writer *w)
 {
@@ -362,8 +345,6 @@ writer_main(void *arg)
 			writer_checkpoint(w, kind);
 			continue;
 		}
-		if (!w->no_room)
-			writer_make_room(w);
 		if (queue_wait(&w->queue, sooner(wait_ms, &w->vacuum)))
 			writer_gather(w);
 		list = queue_take(&w->queue, WRITER_BATCH_MAX, 0);

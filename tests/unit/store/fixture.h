@@ -216,35 +216,6 @@ fixture_file_has(const struct fixture *f, const char *name, const char *text)
 	return memmem(data, n, text, strlen(text)) != NULL;
 }
 
-/* fixture_wal_is_blank - there is nothing in the WAL's file but room */
-static inline bool
-fixture_wal_is_blank(const struct fixture *f)
-{
-	AUTO(auto_free)
-	char *path = xasprintf("%s/mcp-sandboxd.db-wal", f->dir);
-	AUTO(auto_free) char *data = NULL;
-	size_t n;
-	struct err e;
-
-	assert_int_equal(fd_read_file(path, 1u << 30, &data, &n, &e), 0);
-	for (size_t i = 0; i < n; i++)
-		if (data[i] != 0)
-			return false;
-	return true;
-}
-
-/* fixture_wait_blank - until it is so */
-static inline void
-fixture_wait_blank(const struct fixture *f)
-{
-	for (int i = 0; i < FIXTURE_PATIENCE_S * 100; i++) {
-		if (fixture_wal_is_blank(f))
-			return;
-		(void)usleep(10000);
-	}
-	fail_msg("the WAL was not emptied");
-}
-
 /* Rows; clear them with store_..._clear. */
 
 static inline void

@@ -24,7 +24,7 @@ kind_at(const struct checkpoint *c, uint64_t wal_bytes, uint64_t now_ms)
 }
 
 static void
-test_what_a_crash_left_is_truncated_after_the_idle_time(void **state)
+test_what_a_crash_left_is_copied_soon_and_truncated_after_a_minute(void **state)
 {
 	struct checkpoint c;
 
@@ -32,7 +32,11 @@ test_what_a_crash_left_is_truncated_after_the_idle_time(void **state)
 	checkpoint_init(&c, 5000);
 	assert_int_equal(wait_ms(&c, 0, 5000), CHECKPOINT_IDLE_MS);
 	assert_int_equal(
-	    kind_at(&c, 0, 5000 + CHECKPOINT_IDLE_MS), CHECKPOINT_TRUNCATE);
+	    kind_at(&c, 0, 5000 + CHECKPOINT_IDLE_MS), CHECKPOINT_REUSE);
+	checkpoint_on_done(&c, CHECKPOINT_REUSE);
+	assert_int_equal(wait_ms(&c, 0, 5000), CHECKPOINT_TRUNCATE_MS);
+	assert_int_equal(
+	    kind_at(&c, 0, 5000 + CHECKPOINT_TRUNCATE_MS), CHECKPOINT_TRUNCATE);
 }
 
 static void
@@ -47,7 +51,7 @@ test_nothing_written_means_nothing_to_do(void **state)
 }
 
 static void
-test_a_large_wal_is_reused_at_once_and_truncated_when_idle(void **state)
+test_a_large_wal_is_reused_at_once(void **state)
 {
 	struct checkpoint c;
 
@@ -56,28 +60,27 @@ test_a_large_wal_is_reused_at_once_and_truncated_when_idle(void **state)
 	assert_true(wait_ms(&c, CHECKPOINT_WAL_BYTES - 1, 5000) > 0);
 	assert_int_equal(
 	    kind_at(&c, CHECKPOINT_WAL_BYTES, 5000), CHECKPOINT_REUSE);
-	checkpoint_on_done(&c, CHECKPOINT_REUSE);
-	assert_int_equal(wait_ms(&c, 0, 5000), CHECKPOINT_IDLE_MS);
-	assert_int_equal(
-	    kind_at(&c, 0, 5000 + CHECKPOINT_IDLE_MS), CHECKPOINT_TRUNCATE);
 }
 
 static void
-test_writes_put_the_truncation_off_but_not_for_ever(void **state)
+test_a_minute_after_the_first_frame_it_is_truncated_beside_writes(void **state)
 {
 	struct checkpoint c;
 	uint64_t now = 1000;
 
 	(void)state;
 	checkpoint_init(&c, now);
+	checkpoint_on_done(&c, CHECKPOINT_TRUNCATE);
+	checkpoint_on_write(&c, now);
 	while (wait_ms(&c, 0, now) > 0) {
 		now += CHECKPOINT_IDLE_MS / 2;
 		checkpoint_on_write(&c, now);
 		checkpoint_on_done(&c, CHECKPOINT_REUSE);
-		assert_true(now <= 1000 + CHECKPOINT_AGE_MS);
+		assert_true(now <= 1000 + CHECKPOINT_TRUNCATE_MS);
 	}
-	assert_true(now >= 1000 + CHECKPOINT_AGE_MS);
-	assert_int_equal(kind_at(&c, 0, now), CHECKPOINT_TRUNCATE);
+	assert_int_equal(now, 1000 + CHECKPOINT_TRUNCATE_MS);
+	assert_int_equal(
+	    kind_at(&c, CHECKPOINT_WAL_BYTES, now), CHECKPOINT_TRUNCATE);
 }
 
 static void
@@ -94,39 +97,18 @@ test_a_failure_is_tried_again_later_however_large_the_wal(void **state)
 	    wait_ms(&c, CHECKPOINT_WAL_BYTES, 9000 + CHECKPOINT_RETRY_MS), 0);
 }
 
-static void
-test_room_is_made_when_little_is_left_and_as_much_as_was_used(void **state)
-{
-	const uint64_t more = CHECKPOINT_ROOM_MORE, least = CHECKPOINT_ROOM_MIN;
-	const uint64_t most = CHECKPOINT_WAL_BYTES;
-
-	(void)state;
-	assert_int_equal(checkpoint_room(0, 0), more);
-	assert_int_equal(checkpoint_room(0, more), 0);
-	assert_int_equal(checkpoint_room(more - least, more), 0);
-	assert_int_equal(
-	    checkpoint_room(more - least + 1, more), 3 * more - 2 * least + 2);
-	assert_int_equal(checkpoint_room(4 << 20, 4 << 20),
-	    (4 << 20) + CHECKPOINT_ROOM_STEP);
-	assert_int_equal(checkpoint_room(most, most), most + more);
-	assert_int_equal(checkpoint_room(2 * most, 2 * most), most + more);
-}
-
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(
-		test_what_a_crash_left_is_truncated_after_the_idle_time),
+		test_what_a_crash_left_is_copied_soon_and_truncated_after_a_minute),
 	    cmocka_unit_test(test_nothing_written_means_nothing_to_do),
+	    cmocka_unit_test(test_a_large_wal_is_reused_at_once),
 	    cmocka_unit_test(
-		test_a_large_wal_is_reused_at_once_and_truncated_when_idle),
-	    cmocka_unit_test(
-		test_writes_put_the_truncation_off_but_not_for_ever),
+		test_a_minute_after_the_first_frame_it_is_truncated_beside_writes),
 	    cmocka_unit_test(
 		test_a_failure_is_tried_again_later_however_large_the_wal),
-	    cmocka_unit_test(
-		test_room_is_made_when_little_is_left_and_as_much_as_was_used),
 	};
 
 	return cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);

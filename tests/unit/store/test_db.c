@@ -8,28 +8,6 @@
 #include "supervisor/store/history_words.h"
 #include "supervisor/store/migrate.h"
 
-static int64_t committed(sqlite3 *h);
-
-static struct {
-	sqlite3 *h; /* not NULL: commits before a write of another connection */
-	int64_t commits;
-	unsigned int writes;
-} intruder;
-
-/* SQLite's own calls of it end here, too. */
-ssize_t
-pwrite64(int fd, const void *p, size_t n, off_t at)
-{
-	sqlite3 *h = intruder.h;
-
-	if (h != NULL) {
-		intruder.h = NULL; /* its own writes come here, too */
-		intruder.commits += committed(h);
-		intruder.writes++;
-	}
-	return (ssize_t)syscall(SYS_pwrite64, fd, p, n, at);
-}
-
 static void
 assert_prepares(sqlite3 *h, int q)
 {
@@ -281,74 +259,6 @@ test_a_damaged_database_says_so(void **state)
 	assert_non_null(strstr(f->err.msg, f->dir));
 }
 
-static int64_t
-committed(sqlite3 *h)
-{
-	return sqlite3_exec(h,
-		   "INSERT INTO event"
-		   " (tenant, seq, at_ms, kind, identifier, data)"
-		   " SELECT 1, coalesce(max(seq), 0) + 1, 0, 'k', '',"
-		   " hex(randomblob(3000)) FROM event",
-		   NULL, NULL, NULL) == SQLITE_OK;
-}
-
-/* An operator's sqlite3 commits whenever it can: before each write of ours. */
-static void
-test_room_in_the_wal_is_made_over_nobody_elses_commit(void **state)
-{
-	struct fixture *f = *state;
-	sqlite3 *other = fixture_sqlite(f);
-	struct db *db;
-
-	assert_int_equal(sqlite3_busy_timeout(other, 0), SQLITE_OK);
-	assert_int_equal(db_open(f->dir, DB_WRITER, &db, &f->err), 0);
-	assert_int_equal(db_use_wal(db, &f->err), 0);
-	intruder.commits = committed(other);
-	for (unsigned int i = 0; i < 20; i++) {
-		intruder.h = other;
-		assert_int_equal(
-		    db_wal_extend(db, db_wal_size(db) + 65536, &f->err), 0);
-		intruder.h = NULL;
-		/* What has room ahead of it is used up. */
-		for (unsigned int k = 0; k < 10; k++)
-			intruder.commits += committed(other);
-	}
-	assert_int_equal(intruder.writes, 20);
-	assert_int_equal(sqlite3_close(other), SQLITE_OK);
-	db_close(db);
-	assert_int_equal(
-	    fixture_query(f, "SELECT count(*) FROM event"), intruder.commits);
-	assert_int_equal(fixture_query(f,
-			     "SELECT count(*) FROM pragma_integrity_check"
-			     " WHERE integrity_check = 'ok'"),
-	    1);
-}
-
-static void
-test_room_in_the_wal_waits_for_nobody(void **state)
-{
-	struct fixture *f = *state;
-	sqlite3 *other = fixture_sqlite(f);
-	struct db *db;
-	uint64_t size;
-
-	assert_int_equal(db_open(f->dir, DB_WRITER, &db, &f->err), 0);
-	assert_int_equal(db_use_wal(db, &f->err), 0);
-	assert_int_equal(
-	    sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL),
-	    SQLITE_OK);
-	size = db_wal_size(db);
-	assert_int_equal(
-	    db_wal_extend(db, size + 65536, &f->err), ERR_CONFLICT);
-	assert_int_equal(db_wal_size(db), size);
-	assert_int_equal(
-	    sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
-	assert_int_equal(db_wal_extend(db, size + 65536, &f->err), 0);
-	assert_int_equal(db_wal_size(db), size + 65536);
-	assert_int_equal(sqlite3_close(other), SQLITE_OK);
-	db_close(db);
-}
-
 static int
 setup(void **state)
 {
@@ -370,8 +280,6 @@ main(void)
 	    TEST(test_a_reader_cannot_write),
 	    TEST(test_a_reader_makes_no_database),
 	    TEST(test_a_damaged_database_says_so),
-	    TEST(test_room_in_the_wal_is_made_over_nobody_elses_commit),
-	    TEST(test_room_in_the_wal_waits_for_nobody),
 	};
 
 	return cmocka_run_group_tests_name("db", tests, NULL, NULL);
