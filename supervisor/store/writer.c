@@ -324,8 +324,7 @@ writer_gather(struct writer *w)
 	    queue_count(&w->queue, NULL);
 
 	if (all >= WRITER_MANY)
-		queue_gather(&w->queue, all - all / 4,
-		    all >= WRITER_CROWD ? WRITER_CROWD_US : WRITER_GATHER_US);
+		queue_gather(&w->queue, all - all / 4, WRITER_GATHER_US);
 }
 
 static void *

@@ -11,8 +11,7 @@
  *
  * While WRITER_MANY or more are held and wait, their ends are to be expected:
  * the thread waits until three quarters of them have come along, so that more
- * share a sync, but no longer than WRITER_GATHER_US; WRITER_CROWD_US when they
- * are WRITER_CROWD.
+ * share a sync, but no longer than WRITER_GATHER_US.
  *
  * An op can be held on the loop's thread until another one takes it with it
  * (op.h, covers), until it is told to go, or for WRITER_SOON_MS.  A held op
@@ -27,10 +26,8 @@
 
 #define WRITER_BATCH_MAX 1024
 #define WRITER_SOON_MS 100
-#define WRITER_MANY 6
-#define WRITER_GATHER_US 2000
-#define WRITER_CROWD 18 /* so many take longer by themselves */
-#define WRITER_CROWD_US 8000
+#define WRITER_MANY 12
+#define WRITER_GATHER_US 8000
 
 struct db;
 struct done;
