@@ -556,6 +556,72 @@ find(const struct ctl_options *o, int *own)
 	return NULL;
 }
 
+/* Options that say where to ask and how to print are of use to all commands but
+ * these. */
+static const struct {
+	int (*run)(const struct ctl_call *c, struct err *e);
+	const char *useless;
+} narrow[] = {{ctl_doctor_run, "--url --token-file --token"},
+    {ctl_run_export, "--json"}, {ctl_tail_run, "--json"},
+    {token_make_line, "--json --data-dir --url --token-file --token"}};
+
+static bool
+has_word(const char *text, const char *word)
+{
+	size_t n = strlen(word);
+
+	while ((text = strstr(text, word)) != NULL) {
+		text += n;
+		if (strchr(" ]", *text) != NULL) /* or the end */
+			return true;
+	}
+	return false;
+}
+
+/* An option that the help names behind any command is of use only there. */
+static bool
+is_of_use(const struct ctl_command *k, const char *option)
+{
+	bool is_general = true;
+
+	if (has_word(k->follows, option))
+		return true;
+	for (size_t i = 0; i < ARRAY_LEN(commands) && is_general; i++)
+		is_general = !has_word(commands[i].follows, option);
+	for (size_t i = 0; i < ARRAY_LEN(narrow) && is_general; i++)
+		is_general = narrow[i].run != k->run ||
+		    !has_word(narrow[i].useless, option);
+	return is_general;
+}
+
+static int
+usage_fails(const struct ctl_command *k, const char *why, const char *what,
+    struct err *e)
+{
+	(void)err_set(e, ERR_INVAL, "%s%swant: sandboxctl %s%s%s%s%s", what,
+	    why, k->first, k->second != NULL ? " " : "",
+	    k->second != NULL ? k->second : "",
+	    k->follows[0] != '\0' ? " " : "", k->follows);
+	return CTL_USAGE;
+}
+
+static int
+check_options(
+    const struct ctl_options *o, const struct ctl_command *k, struct err *e)
+{
+	const char *name;
+	size_t at = 0;
+
+	while ((name = ctl_options_given(o, &at)) != NULL) {
+		AUTO(auto_free) char *option = xasprintf("--%s", name);
+
+		if (!is_of_use(k, option))
+			return usage_fails(
+			    k, " is of no use here; ", option, e);
+	}
+	return CTL_DONE;
+}
+
 int
 ctl_commands_run(const struct ctl_options *o, struct err *e)
 {
@@ -577,13 +643,10 @@ ctl_commands_run(const struct ctl_options *o, struct err *e)
 	}
 	c.words = o->words + own;
 	c.n = o->nwords - own;
-	if (c.n < k->least || c.n > k->most) {
-		(void)err_set(e, ERR_INVAL, "want: sandboxctl %s%s%s%s%s",
-		    k->first, k->second != NULL ? " " : "",
-		    k->second != NULL ? k->second : "",
-		    k->follows[0] != '\0' ? " " : "", k->follows);
+	if (c.n < k->least || c.n > k->most)
+		return usage_fails(k, "", "", e);
+	if (check_options(o, k, e) != CTL_DONE)
 		return CTL_USAGE;
-	}
 	if (!k->is_local && ctl_link_open(o, &c.link, e) != 0)
 		return CTL_FAILED;
 	rc = k->run(&c, e);

@@ -106,6 +106,27 @@ take(struct ctl_options *o, int code, struct err *e)
 	}
 }
 
+static void
+note_given(struct ctl_options *o, int code)
+{
+	_Static_assert(ARRAY_LEN(usage_options) <= 64, "bits of given");
+	for (size_t i = 0; usage_options[i].name != NULL; i++)
+		if (usage_options[i].val == code)
+			o->given |= UINT64_C(1) << i;
+}
+
+const char *
+ctl_options_given(const struct ctl_options *o, size_t *at)
+{
+	while (usage_options[*at].name != NULL) {
+		size_t i = (*at)++;
+
+		if ((o->given >> i & 1) != 0)
+			return usage_options[i].name;
+	}
+	return NULL;
+}
+
 /* What the environment says, before the command line. */
 static void
 take_environment(struct ctl_options *o)
@@ -131,11 +152,13 @@ ctl_options_parse(int argc, char **argv, struct ctl_options *o, struct err *e)
 	take_environment(o);
 	opterr = 0;
 	while ((code = getopt_long(
-		    argc, argv, usage_short, usage_options, NULL)) != -1)
+		    argc, argv, usage_short, usage_options, NULL)) != -1) {
 		if (take(o, code, e) != 0)
 			return err_set(e, ERR_INVAL,
 			    "%.200s: %.200s (sandboxctl --help)",
 			    argv[optind - 1], e->msg);
+		note_given(o, code);
+	}
 	o->words = argv + optind;
 	o->nwords = argc - optind;
 	if (o->url != NULL && o->token == NULL)

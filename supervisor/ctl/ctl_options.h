@@ -34,7 +34,8 @@ struct ctl_options {
 	bool offline;
 	const char *tenant;
 	const char *file;
-	char **words; /* what is left of argv: the command */
+	uint64_t given; /* options of the command line, as bits */
+	char **words;   /* what is left of argv: the command */
 	int nwords;
 };
 
@@ -42,6 +43,9 @@ struct ctl_options {
  * be cleared in any case */
 int ctl_options_parse(
     int argc, char **argv, struct ctl_options *o, struct err *e) MUSTCHECK;
+/* ctl_options_given - the next name of an option of the command line, without
+ * its dashes, from *at on, which begins at 0; NULL: no more */
+const char *ctl_options_given(const struct ctl_options *o, size_t *at);
 void ctl_options_clear(struct ctl_options *o);
 void ctl_options_help(FILE *f);
 

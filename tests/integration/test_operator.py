@@ -191,6 +191,27 @@ def test_a_run_is_shown_with_its_commands(runs, sandbox):
     assert done.returncode == 2 and "want KEY=VALUE" in done.stderr
 
 
+@pytest.mark.parametrize("words, option, wanted", [
+    (["tenant", "list", "--role", "admin"], "--role", "tenant list\n"),
+    (["whoami", "--tenant", "a"], "--tenant", "whoami\n"),
+    (["audit", "list", "--tenant", "a"], "--tenant", "audit list [tenant="),
+    (["run", "show", "ID", "-f"], "--follow", "run show ID [--tenant TENANT]"),
+    (["backup", "/no/file", "--drop-damaged"], "--drop-damaged",
+     "backup FILE [--force]\n"),
+    (["run", "tail", "ID", "--json"], "--json", "run tail ID [--follow]"),
+    (["doctor", "--url", "http://x", "--token", "x"], "--url", "doctor [KEY="),
+    (["token", "make", "a", "--data-dir", "/"], "--data-dir",
+     "token make TENANT|- [--role ROLE]"),
+])
+def test_an_option_of_no_use_is_refused(build, words, option, wanted):
+    done = subprocess.run(
+        [os.path.join(build, "sandboxctl"), *words], capture_output=True,
+        text=True, timeout=60)
+    assert done.returncode == 2 and not done.stdout
+    assert done.stderr.startswith(
+        f"sandboxctl: {option} is of no use here; want: sandboxctl {wanted}")
+
+
 def test_a_tail_in_a_pipe_is_what_was_printed(runs, sandbox):
     client, ctl = runs
     run = client.run(sandbox, "seq 1 700000; printf '\\033[31m\\377'")["run_id"]
