@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 
 #include "common/exit.h"
 #include "images/agent/caps.h"
@@ -36,11 +37,16 @@ become_user(struct keeper_job *job)
 		command_fail(job, KEEPER_USER, -rc);
 }
 
+/* While it is root: a terminal becomes the controlling one whosever it is. */
 static void
-put_at(struct keeper_job *job, int fd, int place)
+place_fds(struct keeper_job *job)
 {
-	long rc = RAW(SYS_dup3, fd, place, 0, 0);
+	long rc = 0;
 
+	for (uint8_t i = 0; i < job->nfds && rc >= 0; i++)
+		rc = RAW(SYS_dup3, job->fds[i].fd, job->fds[i].place, 0, 0);
+	if (rc >= 0 && job->has_terminal)
+		rc = RAW(SYS_ioctl, STDIN_FILENO, TIOCSCTTY, 0, 0);
 	if (rc < 0)
 		command_fail(job, KEEPER_FORK, -rc);
 }
@@ -98,12 +104,10 @@ void
 command_main(struct keeper_job *job)
 {
 	static const uint8_t none[SIGSET_BYTES];
-	int err = job->err == -1 ? job->out : job->err;
 	long rc;
 
 	(void)RAW(SYS_setsid, 0, 0, 0, 0);
-	put_at(job, job->out, STDOUT_FILENO);
-	put_at(job, err, STDERR_FILENO);
+	place_fds(job);
 	become_user(job);
 	rc = RAW(SYS_chdir, job->cwd, 0, 0, 0);
 	if (rc < 0)

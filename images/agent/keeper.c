@@ -1,3 +1,14 @@
+/*
+ * keeper.c - a keeper's job on its way, and a keeper's life
+ *
+ *	keeper_main: wait for a job -> clone the command -> watch
+ *		-> all dead, or killed: report, and wait for the next job
+ *		-> something would not die: report "left", and end
+ *		-> something lives on, and may: report "behind", stay with it
+ *
+ * SIGCHLD and SIGTERM are blocked for good and fetched, so that none is lost:
+ * only SIGKILL and SIGSTOP of the sandbox's root can disturb a keeper.
+ */
 #include "images/agent/keeper.h"
 
 #include <errno.h>
@@ -8,17 +19,267 @@
 #include <stdatomic.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "common/clock.h"
 #include "common/fd.h"
+#include "common/msg/wire.h"
 #include "common/slice.h"
 #include "images/agent/command.h"
-#include "images/agent/keeper_job.h"
 #include "images/agent/tree.h"
 
 #define KEEPER_STACK_BYTES 65536
 #define KEEPER_LOOK_MS 5
+#define FDS_MAX (KEEPER_PLACES + 1) /* and the file of a large job */
+
+enum keeper_msg {
+	MSG_JOB = 1,
+	MSG_FILE
+};
+
+union control {
+	char space[CMSG_SPACE(sizeof(int) * FDS_MAX)];
+	struct cmsghdr align;
+};
+
+/* ---- a job, sent by PID 1 */
+
+static int
+packet_send(int socket, const struct buf *b, const int *fds, size_t nfds)
+{
+	struct iovec iov = {buf_data(b), buf_len(b)};
+	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
+	union control control;
+
+	if (nfds > 0) {
+		struct cmsghdr *cm = &control.align; /* the first */
+
+		memset(&control, 0, sizeof(control));
+		mh.msg_control = control.space;
+		mh.msg_controllen = CMSG_SPACE(sizeof(int) * nfds);
+		cm->cmsg_level = SOL_SOCKET;
+		cm->cmsg_type = SCM_RIGHTS;
+		cm->cmsg_len = CMSG_LEN(sizeof(int) * nfds);
+		memcpy(CMSG_DATA(cm), fds, sizeof(int) * nfds);
+	}
+	return sendmsg(socket, &mh, MSG_DONTWAIT | MSG_NOSIGNAL) == -1 ? errno :
+									 0;
+}
+
+/* With its NUL, so that the other side need not copy it. */
+static void
+put_string(struct buf *b, const char *s)
+{
+	wire_put_bytes(b, s, strlen(s) + 1);
+}
+
+static void
+put_strings(struct buf *b, char *const *list)
+{
+	uint32_t n = 0;
+
+	while (list[n] != NULL)
+		n++;
+	wire_put_u32(b, n);
+	for (uint32_t i = 0; i < n; i++)
+		put_string(b, list[i]);
+}
+
+static void
+job_encode(struct buf *b, const struct keeper_job *job)
+{
+	wire_put_u8(b, MSG_JOB);
+	wire_put_u32(b, job->order);
+	wire_put_u32(b, job->slot);
+	wire_put_u8(b, (uint8_t)job->user);
+	wire_put_u8(b, job->leave);
+	wire_put_u8(b, job->has_terminal);
+	wire_put_u8(b, job->nfds);
+	for (uint8_t i = 0; i < job->nfds; i++)
+		wire_put_u8(b, job->fds[i].place);
+	put_string(b, job->program);
+	put_string(b, job->search);
+	put_string(b, job->cwd);
+	put_strings(b, job->argv);
+	put_strings(b, job->env);
+}
+
+/* The job as a file, and a packet that says so. */
+static int
+file_send(int socket, const struct buf *job, int *fds, size_t nfds)
+{
+	AUTO(buf_clear) struct buf b;
+	AUTO(auto_close) int file = -1;
+	struct err e;
+
+	buf_init(&b, KEEPER_PACKET_MAX);
+	file = fd_memfd_sealed("job", buf_data(job), buf_len(job), &e);
+	if (file < 0)
+		return ENOMEM;
+	fds[nfds] = file;
+	wire_put_u8(&b, MSG_FILE);
+	return packet_send(socket, &b, fds, nfds + 1);
+}
+
+int
+keeper_send(int socket, const struct keeper_job *job)
+{
+	/* keeps its memory from one job to the next, unless it was large */
+	static struct buf b;
+	int fds[FDS_MAX], error;
+
+	for (uint8_t i = 0; i < job->nfds; i++)
+		fds[i] = job->fds[i].fd;
+	b.max = KEEPER_JOB_MAX;
+	job_encode(&b, job);
+	error = buf_len(&b) <= KEEPER_PACKET_MAX ?
+	    packet_send(socket, &b, fds, job->nfds) :
+	    file_send(socket, &b, fds, job->nfds);
+	buf_consume(&b, buf_len(&b));
+	if (b.cap > KEEPER_PACKET_MAX)
+		buf_shrink(&b);
+	return error;
+}
+
+/* ---- and received by a keeper */
+
+static const char *
+get_string(struct wire_in *in)
+{
+	size_t n;
+	const uint8_t *p = wire_get_bytes(in, KEEPER_JOB_MAX, &n);
+
+	if (p == NULL || n == 0 || p[n - 1] != '\0') {
+		in->bad = "string";
+		return "";
+	}
+	return (const char *)p;
+}
+
+static void
+get_strings(struct wire_in *in, char **list, uint32_t max)
+{
+	uint32_t n = wire_get_u32(in);
+
+	if (n >= max) {
+		in->bad = "list";
+		n = 0;
+	}
+	/* exec does not write to them, whatever its prototype says. */
+	for (uint32_t i = 0; i < n; i++)
+		list[i] = (char *)(uintptr_t)get_string(in);
+	list[n] = NULL;
+}
+
+static int
+job_decode(struct keeper_in *in, struct wire_in *w, struct err *e)
+{
+	struct keeper_job *job = &in->job;
+
+	job->order = wire_get_u32(w);
+	job->slot = wire_get_u32(w);
+	job->user = wire_get_u8(w) == RUNSPEC_USER_ROOT ? RUNSPEC_USER_ROOT :
+							  RUNSPEC_USER_SANDBOX;
+	job->leave = wire_get_u8(w);
+	job->has_terminal = wire_get_u8(w);
+	if (wire_get_u8(w) != job->nfds)
+		w->bad = "descriptors";
+	for (uint8_t i = 0; i < job->nfds; i++) {
+		job->fds[i].place = wire_get_u8(w);
+		if (job->fds[i].place >= KEEPER_PLACES)
+			w->bad = "place";
+	}
+	job->program = get_string(w);
+	job->search = get_string(w);
+	job->cwd = get_string(w);
+	get_strings(w, in->argv, ARRAY_LEN(in->argv));
+	get_strings(w, in->env, ARRAY_LEN(in->env));
+	job->argv = in->argv;
+	job->env = in->env;
+	return wire_get_end(w, e);
+}
+
+/* The descriptors that came along; how many. */
+static size_t
+take_fds(struct msghdr *mh, int fds[FDS_MAX])
+{
+	struct cmsghdr *cm = CMSG_FIRSTHDR(mh);
+	size_t n;
+
+	if (cm == NULL || cm->cmsg_type != SCM_RIGHTS)
+		return 0;
+	n = (cm->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	if (n > FDS_MAX)
+		n = FDS_MAX;
+	memcpy(fds, CMSG_DATA(cm), n * sizeof(int));
+	return n;
+}
+
+/* The packet, or for a large job the file, behind its type. */
+static int
+open_message(struct keeper_in *in, size_t n, const int *file, struct wire_in *w,
+    struct err *e)
+{
+	size_t size;
+	uint8_t type;
+
+	wire_in_init(w, in->packet, n);
+	type = wire_get_u8(w);
+	if (type == MSG_FILE) {
+		if (fd_read_sealed(
+			*file, KEEPER_JOB_MAX, &in->file, &size, e) != 0)
+			return e->code;
+		wire_in_init(w, in->file, size);
+		type = wire_get_u8(w);
+	}
+	if (type != MSG_JOB)
+		return err_set(e, ERR_PROTO, "message %u", type);
+	return 0;
+}
+
+int
+keeper_receive(int socket, struct keeper_in *in, struct err *e)
+{
+	struct iovec iov = {in->packet, sizeof(in->packet)};
+	union control control;
+	struct msghdr mh = {.msg_iov = &iov,
+	    .msg_iovlen = 1,
+	    .msg_control = control.space,
+	    .msg_controllen = sizeof(control.space)};
+	int fds[FDS_MAX];
+	AUTO(auto_close) int file = -1;
+	struct wire_in w;
+	size_t nfds;
+	ssize_t n;
+
+	n = recvmsg(socket, &mh, MSG_CMSG_CLOEXEC);
+	if (n <= 0)
+		return err_set(
+		    e, ERR_SYS, "keeper: %s", n == 0 ? "end" : strerror(errno));
+	nfds = take_fds(&mh, fds);
+	if (in->packet[0] == MSG_FILE && nfds > 0)
+		file = fds[--nfds];
+	memset(&in->job, 0, sizeof(in->job));
+	in->file = NULL;
+	for (; in->job.nfds < nfds && in->job.nfds < KEEPER_PLACES;
+	     in->job.nfds++)
+		in->job.fds[in->job.nfds].fd = fds[in->job.nfds];
+	if (open_message(in, (size_t)n, &file, &w, e) != 0)
+		return e->code;
+	return job_decode(in, &w, e);
+}
+
+void
+keeper_in_clear(struct keeper_in *in)
+{
+	while (in->job.nfds > 0)
+		(void)close(in->job.fds[--in->job.nfds].fd);
+	free(in->file);
+	in->file = NULL;
+}
+
+/* ---- what becomes of the command */
 
 struct keeper {
 	struct keeper_shared *shared;
@@ -76,8 +337,7 @@ keeper_reap(struct keeper *k)
 	return n;
 }
 
-/* SIGCHLD and SIGTERM are blocked for good and fetched here, so that none is
- * lost; ms < 0 waits for ever.  The signal, or -1. */
+/* ms < 0: for ever.  The signal, or -1. */
 static int
 wait_signal(const sigset_t *set, long ms)
 {
@@ -111,8 +371,6 @@ keeper_kill_tree(struct keeper *k)
 	}
 	k->report.left = !k->empty;
 }
-
-/* ---- the job */
 
 /* SIGTERM is a doorbell: the order to kill is in shared memory and names the
  * job, so one that comes too late hits no other job. */
@@ -161,6 +419,8 @@ keeper_watch(struct keeper *k)
 	if (!k->report.behind)
 		keeper_kill_tree(k);
 }
+
+/* ---- life */
 
 /* Retired: until the last one is dead. */
 static void
@@ -238,6 +498,10 @@ keeper_init(struct keeper *k, int socket)
 	    dup3(socket, KEEPER_SOCKET_FD, O_CLOEXEC) == -1)
 		_exit(1);
 	fd_close_from(KEEPER_SOCKET_FD + 1);
+	/* So that no descriptor that is received has a place's number. */
+	for (int fd = KEEPER_SOCKET_FD + 1; fd < KEEPER_PLACES; fd++)
+		if (dup3(STDIN_FILENO, fd, O_CLOEXEC) == -1)
+			_exit(1);
 	(void)sigemptyset(&k->death);
 	(void)sigaddset(&k->death, SIGCHLD);
 	k->death_or_bell = k->death;

@@ -20,6 +20,10 @@
  *
  * A keeper that dies without a report was killed by root's code in the
  * sandbox; see reap.h for what happens then.
+ *
+ * A job is one packet of a SOCK_SEQPACKET pair, with the command's descriptors
+ * beside it.  A job too large for a packet is passed as a sealed memory file
+ * behind them, so that sending never blocks.
  */
 #ifndef AGENT_KEEPER_H
 #define AGENT_KEEPER_H
@@ -27,12 +31,17 @@
 #include <sys/types.h>
 
 #include "common/base.h"
+#include "common/err.h"
 #include "common/runspec.h"
+#include "images/agent/base_env.h"
+#include "images/agent/env.h"
 
 /* The write end of the pipe on which all keepers report; PID 1 has put it
  * there before the first fork. */
 #define KEEPER_REPORT_FD 3
 #define KEEPER_SOCKET_FD 4 /* in a keeper only */
+/* A command's descriptors have numbers below; in a keeper no other has. */
+#define KEEPER_PLACES 8
 /* Without a death in looks of so long in all, or after the longest, a keeper
  * gives up and leaves the rest to PID 1. */
 #define KEEPER_KILL_MS 100
@@ -42,12 +51,26 @@
  * before the agent, whatever their sizes. */
 #define KEEPER_OOM_SCORE "500"
 
+#define KEEPER_PACKET_MAX 65536
+/* All of a run specification; the program and the PATH once more, up to
+ * RUNSPEC_ARG_BYTES_MAX each; the image's PATH twice and its HOME, of which the
+ * kernel allows as much; the rest of the image's variables
+ * (BASE_ENV_BYTES_MAX); a NUL per string, and some hundred bytes. */
+#define KEEPER_JOB_MAX (RUNSPEC_BYTES_MAX + (1u << 20))
+/* and a NULL */
+#define KEEPER_ENV_MAX (RUNSPEC_ENV_MAX + BASE_ENV_MAX + ENV_OWN_MAX + 1)
+
 enum keeper_stage { /* what failed before exec */
 	KEEPER_STARTED = 0,
 	KEEPER_FORK,
 	KEEPER_USER,
 	KEEPER_CWD,
 	KEEPER_EXEC
+};
+
+struct keeper_fd {
+	int fd;
+	uint8_t place; /* its number in the command, below KEEPER_PLACES */
 };
 
 struct keeper_job {
@@ -57,15 +80,26 @@ struct keeper_job {
 	const char *search;  /* PATH of the command */
 	const char *cwd;
 	enum runspec_user user;
-	int out; /* write ends; err is -1 when it goes where out goes */
-	int err;
-	uint8_t leave;  /* 1: what outlives the command is left alone */
-	uint32_t slot;  /* for the report */
-	uint32_t order; /* the job's number; a kill names it */
+	/* What the command has open; 0, 1 and 2 are among the places. */
+	struct keeper_fd fds[KEEPER_PLACES];
+	uint8_t nfds;
+	uint8_t has_terminal; /* 1: 0 is a terminal, and the command's own */
+	uint8_t leave;        /* 1: what outlives the command is left alone */
+	uint32_t slot;        /* for the report */
+	uint32_t order;       /* the job's number; a kill names it */
 
 	/* Written before exec, by the command's side of the shared memory. */
 	enum keeper_stage stage;
 	int error;
+};
+
+/* What a keeper received. */
+struct keeper_in {
+	struct keeper_job job; /* points into this struct, owns its fds */
+	uint8_t *file;         /* where the strings are, or in packet */
+	uint8_t packet[KEEPER_PACKET_MAX];
+	char *argv[RUNSPEC_ARGV_MAX + 1];
+	char *env[KEEPER_ENV_MAX];
 };
 
 struct keeper_report {
@@ -87,6 +121,15 @@ struct keeper_shared {
 	_Atomic uint32_t begun; /* order of the last job begun; by the keeper */
 	_Atomic uint32_t kill;  /* order of the job to kill, then SIGTERM */
 };
+
+/* keeper_send - from PID 1; 0 or an errno.  The descriptors stay the
+ * caller's. */
+int keeper_send(int socket, const struct keeper_job *job) MUSTCHECK;
+/* keeper_receive - waits for a job; negative: PID 1 has closed its end, or *e.
+ * Memory is taken for a large one alone.  keeper_in_clear follows. */
+int keeper_receive(int socket, struct keeper_in *in, struct err *e) MUSTCHECK;
+/* keeper_in_clear - closes the descriptors and frees */
+void keeper_in_clear(struct keeper_in *in);
 
 /* keeper_main - the process's life, right after fork; socket is its end */
 void keeper_main(int socket, struct keeper_shared *shared) NORETURN;

@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 
 #include "common/xmalloc.h"
-#include "images/agent/keeper_job.h"
 
 enum keepers_state {
 	KEEPERS_IDLE,
@@ -138,7 +137,7 @@ keepers_give(
 	int error;
 
 	job->order = ++ks->orders;
-	error = keeper_job_send(k->socket, job);
+	error = keeper_send(k->socket, job);
 	if (error != 0) {
 		/* Root's code killed it, say. */
 		keepers_let_go(ks, k);

@@ -76,27 +76,29 @@ proc_give(struct proc *p)
 	/* The keeper has copies of these until it reports. */
 	AUTO(auto_close) int out = -1;
 	AUTO(auto_close) int err = -1;
-	struct keeper_job job = {.slot = p->slot};
+	struct keeper_job job = {.slot = p->slot,
+	    .cwd = p->spec.cwd,
+	    .user = p->spec.user,
+	    .leave = p->spec.origin != NULL};
 	struct env_start start;
 	int error;
 
 	error = open_outputs(p, &out, &err);
-	if (error == 0) {
-		job.out = out;
-		job.err = err;
-		env_build(&start, &p->spec);
-		job.argv = start.argv;
-		job.env = start.env;
-		job.program = start.program;
-		job.search = start.search;
-		job.cwd = p->spec.cwd;
-		job.user = p->spec.user;
-		job.leave = p->spec.origin != NULL;
-		p->keeper = keepers_start(p->keepers, &job);
-		if (p->keeper == -1)
-			error = errno;
-		env_clear(&start);
-	}
+	if (error != 0)
+		return error;
+	/* Its standard input is ours, /dev/null. */
+	job.fds[0] = (struct keeper_fd){STDIN_FILENO, STDIN_FILENO};
+	job.fds[1] = (struct keeper_fd){out, STDOUT_FILENO};
+	job.fds[2] = (struct keeper_fd){err != -1 ? err : out, STDERR_FILENO};
+	job.nfds = 3;
+	env_build(&start, &p->spec);
+	job.argv = start.argv;
+	job.env = start.env;
+	job.program = start.program;
+	job.search = start.search;
+	p->keeper = keepers_start(p->keepers, &job);
+	error = p->keeper == -1 ? errno : 0;
+	env_clear(&start);
 	return error;
 }
 
