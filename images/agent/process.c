@@ -167,7 +167,7 @@ process_cancel(struct process *p, enum runlog_reason reason)
 	if (p->proc == NULL || p->stop != 0)
 		return;
 	p->stop = (uint8_t)reason;
-	proc_kill(p->proc, PROC_KILLED);
+	procs_kill(p->proc, PROC_KILLED);
 }
 
 static int
@@ -203,7 +203,7 @@ on_gone(struct chan *c, enum chan_gone how)
 		flow_close(&p->out[i]);
 		ring_release(&p->out[i].ring, p->out[i].ring.end);
 	}
-	proc_kill(p->proc, PROC_KILLED);
+	procs_kill(p->proc, PROC_KILLED);
 	procs_resume(p->all->procs, p->proc);
 }
 

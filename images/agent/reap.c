@@ -42,22 +42,9 @@ reap_children(struct reaper *r)
 
 	/* What a keeper reported counts before how it ended. */
 	procs_read_reports(r->procs);
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		enum keepers_loss loss;
-		struct proc *p;
-
-		/* A keeper may have reported and ended since the reports
-		 * were read: its word is in the pipe by now. */
-		if (procs_by_keeper(r->procs, pid) != NULL)
-			procs_read_reports(r->procs);
-		loss = keepers_on_reaped(&r->procs->keepers, pid);
-		remnants_on_reaped(&r->procs->remnants, pid);
-		p = procs_by_keeper(r->procs, pid);
-		if (p != NULL)
-			procs_on_keeper_lost(r->procs, p, loss);
-		if (loss == KEEPERS_LOST)
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		if (procs_on_reaped(r->procs, pid))
 			orphans_begin(r);
-	}
 }
 
 /* kill(2)'s alone: with any other code the sender names itself. */

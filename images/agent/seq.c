@@ -22,7 +22,6 @@
 #include "common/exit.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
-#include "images/agent/crowded.h"
 #include "images/agent/oom.h"
 #include "images/agent/say.h"
 #include "images/agent/specdir.h"
@@ -238,7 +237,7 @@ seq_end_process(struct seq *q, const struct proc_end *from)
 	if (from->why == PROC_KILLED) /* without a cancel: the agent ends */
 		end.reason = q->stop != 0 ? q->stop : RUNLOG_CANCELED;
 	proc_end_text(from, &q->proc_spec, end.text, sizeof(end.text));
-	crowded_text(q->procs, from, end.text, sizeof(end.text));
+	procs_crowd_text(q->procs, from, end.text, sizeof(end.text));
 	if (q->stop != 0 && end.reason == q->stop)
 		utf8_copy(end.text, sizeof(end.text), q->stop_text);
 	seq_say_end(q, from, &end);
@@ -358,7 +357,7 @@ seq_cancel(struct seq *q, enum runlog_reason reason, const char *text)
 	(void)remnants_kill_run(
 	    &q->procs->remnants, &q->log.run, LEFTLIST_KILLED);
 	if (q->proc != NULL)
-		proc_kill(q->proc, PROC_KILLED);
+		procs_kill(q->proc, PROC_KILLED);
 }
 
 /* ---- from its process */
