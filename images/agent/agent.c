@@ -11,12 +11,9 @@
 
 #include "common/clock.h"
 #include "common/exit.h"
-#include "images/agent/file_read.h"
-#include "images/agent/file_write.h"
 #include "images/agent/left_answer.h"
 #include "images/agent/oom.h"
 #include "images/agent/say.h"
-#include "images/agent/walk.h"
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unreleased"

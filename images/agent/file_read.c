@@ -1,9 +1,16 @@
-#include "images/agent/file_read.h"
+/*
+ * file_read.c - the channel kind "read": a regular file's bytes
+ *
+ * From one offset to another, or to where the file ends when it is reached.
+ */
+#include "images/agent/files.h"
 
 #include <errno.h>
 
 #include "common/xmalloc.h"
 #include "images/agent/resolve.h"
+
+#define FILE_READ_SLICE 131072u
 
 struct file_read {
 	struct file_job job;

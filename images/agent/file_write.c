@@ -1,4 +1,12 @@
-#include "images/agent/file_write.h"
+/*
+ * file_write.c - the channel kind "write": a file's new contents, whole
+ *
+ * They are collected in a file of its own beside the target, in a directory
+ * that was reached without following a link, and take the target's name in
+ * one step when all has come: nobody sees half of it, a link of that name is
+ * replaced and not followed, and a write that ends otherwise leaves nothing.
+ */
+#include "images/agent/files.h"
 
 #include <errno.h>
 #include <fcntl.h>

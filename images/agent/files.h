@@ -1,7 +1,7 @@
 /*
  * files.h - the channels that look at the sandbox's files, served in turn
  *
- * A read, a write and a walk (file_read.h, file_write.h, walk.h) are jobs.
+ * A read, a write and a walk (file_read.c, file_write.c, walk.c) are jobs.
  * Those that send are served in turn, a slice each, between the processes'
  * events, and only while the link's queue is short.  All of them end with
  * their channel; what is taken stays known.
@@ -66,6 +66,14 @@ int files_on_stored(struct files *f, const struct frame_taken_stored *m,
 /* files_work - one slice of each that may go on; true when there is more to
  * do at once */
 bool files_work(struct files *f);
+
+/* The kinds, each when it is opened. */
+int file_read_on_open(
+    struct files *f, const struct frame_open_read *m, struct err *e) MUSTCHECK;
+int file_write_on_open(
+    struct files *f, const struct frame_open_write *m, struct err *e) MUSTCHECK;
+int walk_on_open(
+    struct files *f, const struct frame_open_walk *m, struct err *e) MUSTCHECK;
 
 /* files_path - a path of bytes as a string to free; NULL with errno for one
  * with a NUL inside */

@@ -31,24 +31,6 @@ entry_free(struct journal *j, struct journal_entry *en)
 	free(en);
 }
 
-void
-journal_clear(struct journal *j)
-{
-	struct journal_entry *en;
-
-	while ((en = TAILQ_FIRST(&j->live)) != NULL) {
-		TAILQ_REMOVE(&j->live, en, by_age);
-		entry_free(j, en);
-	}
-	while ((en = TAILQ_FIRST(&j->ended)) != NULL) {
-		TAILQ_REMOVE(&j->ended, en, by_age);
-		entry_free(j, en);
-	}
-	hashmap_clear(&j->by_key);
-	j->nlive = 0;
-	j->nended = 0;
-}
-
 struct journal_entry *
 journal_find(const struct journal *j, const struct uuid *key)
 {

@@ -40,7 +40,6 @@ struct journal {
 };
 
 void journal_init(struct journal *j, void (*drop_seq)(struct seq *q));
-void journal_clear(struct journal *j);
 struct journal_entry *journal_find(
     const struct journal *j, const struct uuid *key);
 /* journal_add - a live entry; the key must be new.  seq is the journal's

@@ -18,7 +18,6 @@
 #include "images/agent/agent.h"
 #include "images/agent/base_env.h"
 #include "images/agent/caps.h"
-#include "images/agent/hosts.h"
 #include "images/agent/oom.h"
 #include "images/agent/places.h"
 #include "images/agent/say.h"
@@ -58,7 +57,7 @@ init_process(const struct terms *t)
 	if (chdir("/") == -1)
 		say_line(FRAME_SAID_LEVEL_WARN, FRAME_SAID_WHAT_NOT_PREPARED,
 		    NULL, "chdir /: %s", strerror(errno));
-	hosts_fill(HOSTS_FILE);
+	places_fill_hosts(PLACES_HOSTS);
 	places_make();
 	caps_init(t->withheld);
 	base_env_init(environ, "/etc/passwd");

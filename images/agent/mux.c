@@ -31,13 +31,15 @@ mux_add(struct mux *m, struct chan *c, uint32_t number,
 	hashmap_put(&m->chans, &c->by_number, hashmap_key_u64(number));
 }
 
-/* *c is NULL for a number that was. */
+/* 1: *c is open; 0: it was. */
 static int
 mux_find(struct mux *m, uint32_t number, struct chan **c, struct err *e)
 {
 	*c = HASH_OBJECT(
 	    hashmap_get_u64(&m->chans, number), struct chan, by_number);
-	if (*c == NULL && (number == 0 || number > m->last))
+	if (*c != NULL)
+		return 1;
+	if (number == 0 || number > m->last)
 		return err_set(e, ERR_PROTO, "channel %u never was", number);
 	return 0;
 }
@@ -92,11 +94,10 @@ int
 mux_on_close(struct mux *m, const struct frame_close *f, struct err *e)
 {
 	struct chan *c;
+	int rc = mux_find(m, f->chan, &c, e);
 
-	if (mux_find(m, f->chan, &c, e) != 0)
-		return ERR_PROTO;
-	if (c == NULL)
-		return 0;
+	if (rc <= 0)
+		return rc;
 	mux_remove(m, c);
 	c->ops->on_gone(c, CHAN_CLOSED);
 	return 0;
@@ -115,11 +116,10 @@ int
 mux_on_data(struct mux *m, const struct frame_data *f, struct err *e)
 {
 	struct chan *c;
+	int rc = mux_find(m, f->chan, &c, e);
 
-	if (mux_find(m, f->chan, &c, e) != 0)
-		return ERR_PROTO;
-	if (c == NULL)
-		return 0;
+	if (rc <= 0)
+		return rc;
 	return c->ops->on_data == NULL ? not_this_kind(c, e) :
 					 c->ops->on_data(c, f, e);
 }
@@ -128,11 +128,10 @@ int
 mux_on_credit(struct mux *m, const struct frame_credit *f, struct err *e)
 {
 	struct chan *c;
+	int rc = mux_find(m, f->chan, &c, e);
 
-	if (mux_find(m, f->chan, &c, e) != 0)
-		return ERR_PROTO;
-	if (c == NULL)
-		return 0;
+	if (rc <= 0)
+		return rc;
 	return c->ops->on_credit == NULL ? not_this_kind(c, e) :
 					   c->ops->on_credit(c, f, e);
 }
@@ -141,11 +140,10 @@ int
 mux_on_cancel(struct mux *m, const struct frame_cancel *f, struct err *e)
 {
 	struct chan *c;
+	int rc = mux_find(m, f->chan, &c, e);
 
-	if (mux_find(m, f->chan, &c, e) != 0)
-		return ERR_PROTO;
-	if (c == NULL)
-		return 0;
+	if (rc <= 0)
+		return rc;
 	return c->ops->on_cancel == NULL ? not_this_kind(c, e) :
 					   c->ops->on_cancel(c, f, e);
 }
@@ -155,11 +153,10 @@ mux_on_stream_end(
     struct mux *m, const struct frame_stream_end *f, struct err *e)
 {
 	struct chan *c;
+	int rc = mux_find(m, f->chan, &c, e);
 
-	if (mux_find(m, f->chan, &c, e) != 0)
-		return ERR_PROTO;
-	if (c == NULL)
-		return 0;
+	if (rc <= 0)
+		return rc;
 	return c->ops->on_stream_end == NULL ? not_this_kind(c, e) :
 					       c->ops->on_stream_end(c, f, e);
 }

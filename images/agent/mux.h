@@ -28,8 +28,8 @@ enum chan_gone {
 };
 
 struct chan_ops {
-	/* Those that are NULL are malformed for this kind.  Negative: this one
-	 * is.  c may be closed by them. */
+	/* A NULL handler: this kind of channel has no such frame.  Negative:
+	 * the frame is malformed.  A handler may close c. */
 	int (*on_data)(
 	    struct chan *c, const struct frame_data *m, struct err *e);
 	int (*on_credit)(

@@ -45,6 +45,20 @@ proc_end_fill(struct proc_end *end, const struct keeper_report *report,
 		end->why = PROC_OUT_OF_MEMORY;
 }
 
+enum runlog_reason
+proc_end_reason(enum proc_why why)
+{
+	static const enum runlog_reason reasons[] = {
+	    [PROC_EXITED] = RUNLOG_EXIT,
+	    [PROC_SIGNALED] = RUNLOG_SIGNAL,
+	    [PROC_OUT_OF_MEMORY] = RUNLOG_MEMORY,
+	    [PROC_UNSTARTED] = RUNLOG_START_FAILED,
+	    [PROC_TIMED_OUT] = RUNLOG_TIMEOUT,
+	    [PROC_KILLED] = RUNLOG_CANCELED};
+
+	return reasons[why];
+}
+
 /* What a model may try instead: programs that are there. */
 static void
 name_programs(char *out, size_t size)

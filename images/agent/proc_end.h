@@ -46,6 +46,8 @@ void proc_end_fill(struct proc_end *end, const struct keeper_report *report,
 /* proc_end_unstarted - it never came to exec */
 void proc_end_unstarted(
     struct proc_end *end, enum keeper_stage stage, int error);
+/* proc_end_reason - as it is told; of PROC_KILLED the owner may know better */
+enum runlog_reason proc_end_reason(enum proc_why why);
 /* proc_end_text - why it was not started, in words, "" when it was; cut at a
  * character's end to size bytes with the NUL */
 void proc_end_text(const struct proc_end *end, const struct proc_spec *spec,

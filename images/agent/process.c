@@ -103,15 +103,9 @@ on_taken(void *arg, unsigned int stream, size_t n)
 static void
 process_send_exited(struct process *p, const struct proc_end *end)
 {
-	static const uint8_t reasons[] = {[PROC_EXITED] = RUNLOG_EXIT,
-	    [PROC_SIGNALED] = RUNLOG_SIGNAL,
-	    [PROC_OUT_OF_MEMORY] = RUNLOG_MEMORY,
-	    [PROC_UNSTARTED] = RUNLOG_START_FAILED,
-	    [PROC_TIMED_OUT] = RUNLOG_TIMEOUT,
-	    [PROC_KILLED] = RUNLOG_CANCELED};
 	char text[FRAME_EXITED_TEXT_MAX + 1];
 	struct frame_exited m = {.chan = p->chan.number,
-	    .reason = reasons[end->why],
+	    .reason = (uint8_t)proc_end_reason(end->why),
 	    .exit_code = end->exit_code,
 	    .signal = end->signal,
 	    .wall_us = end->wall_us,

@@ -221,21 +221,17 @@ seq_say_end(const struct seq *q, const struct proc_end *from,
 static void
 seq_end_process(struct seq *q, const struct proc_end *from)
 {
-	static const uint8_t reasons[] = {[PROC_EXITED] = RUNLOG_EXIT,
-	    [PROC_SIGNALED] = RUNLOG_SIGNAL,
-	    [PROC_OUT_OF_MEMORY] = RUNLOG_MEMORY,
-	    [PROC_UNSTARTED] = RUNLOG_START_FAILED,
-	    [PROC_TIMED_OUT] = RUNLOG_TIMEOUT};
-	struct runlog_end end = {.exit_code = from->exit_code,
+	struct runlog_end end = {.reason = (uint8_t)proc_end_reason(from->why),
+	    .exit_code = from->exit_code,
 	    .signal = from->signal,
 	    .wall_us = from->wall_us,
 	    .cpu_us = from->cpu_us,
 	    .memory_peak_bytes = from->memory_peak_bytes,
 	    .memory_kills = from->memory_kills};
 
-	end.reason = reasons[from->why];
-	if (from->why == PROC_KILLED) /* without a cancel: the agent ends */
-		end.reason = q->stop != 0 ? q->stop : RUNLOG_CANCELED;
+	/* Killed without a cancel: the agent ends. */
+	if (from->why == PROC_KILLED && q->stop != 0)
+		end.reason = q->stop;
 	proc_end_text(from, &q->proc_spec, end.text, sizeof(end.text));
 	procs_crowd_text(q->procs, from, end.text, sizeof(end.text));
 	if (q->stop != 0 && end.reason == q->stop)

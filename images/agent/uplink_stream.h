@@ -1,7 +1,7 @@
 /*
  * uplink_stream.h - the byte stream to the worker, whatever carries it
  *
- * A carrier is a table of five functions; everything above it deals in
+ * A carrier is a table of four functions; everything above it deals in
  * frames.  The only one so far is uplink_unix: the agent connects to a Unix
  * stream socket.
  */

@@ -10,7 +10,7 @@
 
 #include "common/fd.h"
 #include "common/xmalloc.h"
-#include "images/agent/hosts.h"
+#include "images/agent/places.h"
 
 static char dir[] = "/tmp/hosts-XXXXXX";
 
@@ -47,7 +47,7 @@ fill(const char *name)
 {
 	AUTO(auto_free) char *path = path_of(name);
 
-	hosts_fill(path);
+	places_fill_hosts(path);
 }
 
 static void
@@ -85,7 +85,7 @@ test_a_link_or_a_missing_file_is_not_followed_or_made(void **state)
 	assert_text("target", "");
 	fill("missing");
 	assert_int_equal(access(missing, F_OK), -1);
-	hosts_fill("/dev/null");
+	places_fill_hosts("/dev/null");
 }
 
 static int
@@ -115,5 +115,5 @@ main(void)
 	};
 
 	return cmocka_run_group_tests_name(
-	    "hosts", tests, make_dir, remove_dir);
+	    "places", tests, make_dir, remove_dir);
 }
