@@ -144,7 +144,8 @@ struct backend_mount {
 	char source[BACKEND_PATH_MAX]; /* on this host, absolute */
 	const char *target;            /* a literal */
 };
-/* What the carrier needs of the box, so that its agent can be reached. */
+/* What delivery and carrier need of the box: the agent is started in it and
+ * can be reached. */
 struct backend_wishes {
 	struct backend_mount mounts[BACKEND_MOUNTS_MAX]; /* all read-only */
 	size_t nmounts;

@@ -673,6 +673,9 @@ prepare(struct box *b, struct backend_spec *spec, struct backend_wishes *wishes,
 	if (rc == 0)
 		rc = policy_check(h->policy, &spec->template, e);
 	if (rc == 0)
+		rc = h->delivery->ops->prepare(
+		    h->delivery, &b->at.id.uuid, wishes, e);
+	if (rc == 0)
 		rc = h->carrier->ops->prepare(
 		    h->carrier, &b->at.id.uuid, wishes, e);
 	return rc != 0 ? rc : box_listen(b, e);
@@ -682,7 +685,7 @@ static void
 create(struct box *b, const struct box_start *s)
 {
 	struct backend *backend = b->in->host->backend;
-	struct backend_wishes wishes;
+	struct backend_wishes wishes = {.nmounts = 0};
 	struct backend_spec spec = {.name = b->name,
 	    .identity = b->at.id,
 	    .template = s->template,

@@ -23,6 +23,7 @@
 #include "worker/box_map.h"
 #include "worker/copy.h"
 #include "worker/link/carrier.h"
+#include "worker/link/delivery.h"
 #include "worker/task.h"
 #include "worker/tasks.h"
 
@@ -38,6 +39,7 @@ struct box_host {
 	struct ipc_chan **front; /* *front NULL: gone */
 	struct backend *backend;
 	struct carrier *carrier;
+	struct delivery *delivery;
 	const struct policy *policy;
 	const struct ceilings *ceilings; /* NULL: none */
 	const struct task_host *task;

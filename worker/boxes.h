@@ -10,8 +10,8 @@
 
 struct boxes;
 
-/* boxes_new - host is kept by pointer; its backend and carrier may be filled
- * in later, before any other call */
+/* boxes_new - host is kept by pointer; its backend, carrier and delivery
+ * may be filled in later, before any other call */
 struct boxes *boxes_new(const struct box_host *host);
 /* boxes_free - forgets all, takes none away; the backend must be gone */
 void boxes_free(struct boxes *bs);

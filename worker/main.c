@@ -105,29 +105,39 @@ on_drain(uint32_t left_ms, void *arg)
 
 /* ---- starting */
 
-/* The one there is; it must suit what the backend can do. */
 static int
-open_carrier(struct worker *w, const struct conf *conf, struct err *e)
+check_needs(unsigned int needs, const struct backend *b, const char *name,
+    struct err *e)
+{
+	if ((needs & ~b->ops->can) == 0)
+		return 0;
+	return err_set(
+	    e, ERR_INVAL, "the engine cannot do what the link %s needs", name);
+}
+
+/* The carrier and the delivery there are. */
+static int
+open_link(struct worker *w, const struct conf *conf, struct err *e)
 {
 	AUTO(auto_free) char *agent = NULL;
-	struct carrier *c;
+	struct box_host *h = &w->box_host;
+	struct linkdirs *dirs; /* the process's, to its end */
 	int rc;
 
 	if (linkdirs_find_agent(&agent, e) != 0)
 		return EXIT_CONFIG;
-	rc = door_carrier_new(
-	    w->base, conf_str(conf, CONF_DATA_DIR), agent, &c, e);
+	rc = linkdirs_open(conf_str(conf, CONF_DATA_DIR), &dirs, e);
+	if (rc == 0)
+		rc = delivery_mount_new(dirs, agent, &h->delivery, e);
 	/* A full disk may have room again; a wrong path will not mend. */
 	if (rc != 0)
 		return rc == ERR_INVAL ? EXIT_CONFIG : EXIT_BUG;
-	if ((c->ops->needs & ~w->box_host.backend->ops->can) != 0) {
-		(void)err_set(e, ERR_INVAL,
-		    "the engine cannot do what the link %s needs",
-		    c->ops->name);
-		c->ops->free(c);
+	h->carrier = door_carrier_new(w->base, dirs);
+	if (check_needs(h->carrier->ops->needs, h->backend,
+		h->carrier->ops->name, e) != 0 ||
+	    check_needs(h->delivery->ops->needs, h->backend,
+		h->delivery->ops->name, e) != 0)
 		return EXIT_CONFIG;
-	}
-	w->box_host.carrier = c;
 	return 0;
 }
 
@@ -186,7 +196,7 @@ on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 	p->w.box_host.ceilings = p->ceilings;
 	status = open_backend(&p->w, conf, e);
 	if (status == 0)
-		status = open_carrier(&p->w, conf, e);
+		status = open_link(&p->w, conf, e);
 	if (status != 0)
 		return status;
 	if (raise_fence(conf, e) != 0 || confine_worker(e) != 0)

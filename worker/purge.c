@@ -16,7 +16,6 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "worker/docker/docker.h"
-#include "worker/link/door.h"
 #include "worker/link/linkdir.h"
 
 struct purge {
@@ -52,19 +51,16 @@ keep_none(const struct uuid *u, void *arg)
 static void
 remove_links(struct purge *p)
 {
-	AUTO(auto_free) char *agent = NULL;
-	struct carrier *c;
+	struct linkdirs *dirs;
 	struct err e;
 
-	if (linkdirs_find_agent(&agent, &e) != 0 ||
-	    door_carrier_new(p->base, conf_str(p->conf, CONF_DATA_DIR), agent,
-		&c, &e) != 0) {
+	if (linkdirs_open(conf_str(p->conf, CONF_DATA_DIR), &dirs, &e) != 0) {
 		log_warn("link directories: %s", e.msg);
 		return;
 	}
 	(void)printf("%u link directories removed\n",
-	    c->ops->sweep(c, INT64_MAX, keep_none, NULL));
-	c->ops->free(c);
+	    linkdirs_sweep(dirs, INT64_MAX, keep_none, NULL));
+	linkdirs_close(dirs);
 }
 
 static void remove_next(struct purge *p);

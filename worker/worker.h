@@ -26,7 +26,7 @@ struct worker {
 	struct room_watch spool_room;
 	struct room_watch artifact_room;
 	struct task_host task_host;
-	struct box_host box_host; /* its backend and carrier are main's */
+	struct box_host box_host; /* main fills in its pointers */
 	struct boxes *boxes;
 	struct sweep *sweep; /* what the front has listed so far */
 
@@ -43,7 +43,8 @@ struct worker {
 	char disk_detail[160];
 };
 
-/* worker_init - everything but backend, carrier and child; base is kept */
+/* worker_init - everything but backend, carrier, delivery and child; base is
+ * kept */
 int worker_init(struct worker *w, struct event_base *base,
     const struct conf *conf, struct err *e) MUSTCHECK;
 /* worker_clear - what worker_init made; the backend must be gone */

@@ -3,7 +3,8 @@
  *
  * A carrier knows what a box must be given so that its agent can be reached
  * (prepare), how it is reached (listen), and what is left on this host when
- * the box is gone (forget, sweep).  door.h is the one for an engine on this
+ * the box is gone (forget, sweep).  How the agent's program gets into the box
+ * is its delivery's (delivery.h).  door.h is the carrier for an engine on this
  * host.
  *
  * In the life of a box: prepare, listen, the backend makes it with what was

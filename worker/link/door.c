@@ -292,19 +292,7 @@ static int
 carrier_prepare(struct carrier *c, const struct uuid *box,
     struct backend_wishes *out, struct err *e)
 {
-	static const char *const command[] = {
-	    FRAME_DIR_IN_SANDBOX "/agent", NULL};
-	AUTO(auto_close) int dir = -1;
-	AUTO(auto_free) char *path = NULL;
-	struct backend_mount *m = &out->mounts[0];
-
-	dir = linkdirs_make(dirs_of(c), box, &path, e);
-	if (dir < 0)
-		return dir;
-	*out = (struct backend_wishes){.nmounts = 1, .command = command};
-	m->target = FRAME_DIR_IN_SANDBOX;
-	(void)snprintf(m->source, sizeof(m->source), "%s", path);
-	return 0;
+	return linkdirs_mount(dirs_of(c), box, out, e);
 }
 
 static void
@@ -323,7 +311,6 @@ carrier_sweep(struct carrier *c, int64_t before_ms,
 static void
 carrier_free(struct carrier *c)
 {
-	linkdirs_close(dirs_of(c));
 	free(c);
 }
 
@@ -337,19 +324,13 @@ static const struct carrier_ops carrier_ops = {.name = "unix",
     .forget = carrier_forget,
     .sweep = carrier_sweep};
 
-int
-door_carrier_new(struct event_base *base, const char *data_dir,
-    const char *agent, struct carrier **out, struct err *e)
+struct carrier *
+door_carrier_new(struct event_base *base, struct linkdirs *dirs)
 {
 	struct door_carrier *c = xcalloc(1, sizeof(*c));
-	int rc = linkdirs_open(data_dir, agent, &c->dirs, e);
 
-	if (rc != 0) {
-		free(c);
-		return rc;
-	}
 	c->c.ops = &carrier_ops;
 	c->base = base;
-	*out = &c->c;
-	return 0;
+	c->dirs = dirs;
+	return &c->c;
 }

@@ -16,12 +16,12 @@
 #include "worker/link/carrier.h"
 
 struct event_base;
+struct linkdirs;
 
 #define DOOR_SOCKET_NAME "sock"
 
-/* door_carrier_new - its directories are below data_dir, agent is the path of
- * the binary.  ERR_INVAL when data_dir cannot be bound into a box. */
-int door_carrier_new(struct event_base *base, const char *data_dir,
-    const char *agent, struct carrier **out, struct err *e) MUSTCHECK;
+/* door_carrier_new - dirs are kept */
+struct carrier *door_carrier_new(
+    struct event_base *base, struct linkdirs *dirs);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * All paths are relative to one descriptor of DATA_DIR/links and no symbolic
  * link is followed below it.  The agent's binary is copied when the worker
- * starts, under a name with its digest, unless that is there and whole; each
- * box's is a hard link to it, so that replacing the installed program changes
- * no box that runs.
+ * starts, under a name with its digest, unless that copy is there and whole.
+ * Each box has a hard link to the copy, so that replacing the installed
+ * program changes no box that runs.
  */
 #include "worker/link/linkdir.h"
 
@@ -14,11 +14,13 @@
 #include <sys/stat.h>
 
 #include "common/fd.h"
+#include "common/frame.h"
 #include "common/layout.h"
 #include "common/log.h"
 #include "common/place.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
+#include "worker/backend.h"
 #include "worker/link/digest.h"
 
 #ifndef PKGLIBEXECDIR
@@ -35,7 +37,7 @@
 struct linkdirs {
 	int fd; /* DATA_DIR/links */
 	char *path;
-	char *copy; /* .agent-<digest> */
+	char *copy; /* .agent-<digest>; NULL: no agent is put in */
 	char *agent;
 	size_t agent_len;
 };
@@ -206,28 +208,33 @@ open_links(struct linkdirs *l, const char *data_dir, struct err *e)
 }
 
 int
-linkdirs_open(const char *data_dir, const char *agent, struct linkdirs **out,
-    struct err *e)
+linkdirs_open(const char *data_dir, struct linkdirs **out, struct err *e)
 {
 	struct linkdirs *l = xcalloc(1, sizeof(*l));
 	int rc;
 
 	l->fd = -1;
 	rc = open_links(l, data_dir, e);
-	if (rc == 0)
-		rc = fd_read_file(
-		    agent, AGENT_BYTES_MAX, &l->agent, &l->agent_len, e);
-	if (rc == 0)
-		rc = copy_agent(l, e);
-	/* It was read for the copy; links need only its name. */
-	free(l->agent);
-	l->agent = NULL;
 	if (rc != 0) {
 		linkdirs_close(l);
 		return rc;
 	}
 	*out = l;
 	return 0;
+}
+
+int
+linkdirs_take_agent(struct linkdirs *l, const char *agent, struct err *e)
+{
+	int rc =
+	    fd_read_file(agent, AGENT_BYTES_MAX, &l->agent, &l->agent_len, e);
+
+	if (rc == 0)
+		rc = copy_agent(l, e);
+	/* It was read for the copy; links need only its name. */
+	free(l->agent);
+	l->agent = NULL;
+	return rc;
 }
 
 void
@@ -263,7 +270,8 @@ copy_into(struct linkdirs *l, int dir, struct err *e)
 static int
 put_agent(struct linkdirs *l, int dir, struct err *e)
 {
-	if (linkat(l->fd, l->copy, dir, "agent", 0) == 0 || errno == EEXIST)
+	if (l->copy == NULL || linkat(l->fd, l->copy, dir, "agent", 0) == 0 ||
+	    errno == EEXIST)
 		return 0;
 	if (errno == EMLINK || errno == EPERM || errno == EOPNOTSUPP)
 		return copy_into(l, dir, e);
@@ -304,6 +312,23 @@ linkdirs_make(
 	out = fd;
 	fd = -1;
 	return out;
+}
+
+int
+linkdirs_mount(struct linkdirs *l, const struct uuid *sandbox,
+    struct backend_wishes *out, struct err *e)
+{
+	AUTO(auto_free) char *path = NULL;
+	struct backend_mount *m = &out->mounts[0];
+	int fd = linkdirs_make(l, sandbox, &path, e);
+
+	if (fd < 0)
+		return fd;
+	(void)close(fd);
+	m->target = FRAME_DIR_IN_SANDBOX;
+	(void)snprintf(m->source, sizeof(m->source), "%s", path);
+	out->nmounts = 1;
+	return 0;
 }
 
 static void
@@ -347,8 +372,9 @@ is_older(const struct linkdirs *l, const char *name, int64_t before_ms,
 static bool
 is_old_copy(const struct linkdirs *l, const char *name, const struct stat *st)
 {
-	return strncmp(name, COPY_PREFIX, strlen(COPY_PREFIX)) == 0 &&
-	    strcmp(name, l->copy) != 0 && st->st_nlink == 1;
+	return l->copy != NULL && st->st_nlink == 1 &&
+	    strncmp(name, COPY_PREFIX, strlen(COPY_PREFIX)) == 0 &&
+	    strcmp(name, l->copy) != 0;
 }
 
 uint32_t

@@ -1,12 +1,12 @@
 /*
- * linkdir.h - the directories through which agents reach the worker
+ * linkdir.h - the directories of this host that boxes have mounted
  *
- *	DATA_DIR/links/<uuid>/agent	the agent's binary
+ *	DATA_DIR/links/<uuid>/agent	the agent's binary (delivery.h)
  *	DATA_DIR/links/<uuid>/sock	where the worker listens (door.h)
  *
- * Bound read-only into the sandbox.  The binary is copied once into links/ as
- * .agent-<digest> and from there hard-linked, so that a sandbox costs no
- * space and never sees an installed file.
+ * Mounted read-only.  The binary is copied once into links/ as .agent-<digest>
+ * and from there hard-linked, so that a sandbox costs no space and never sees
+ * an installed file.
  */
 #ifndef WORKER_LINK_LINKDIR_H
 #define WORKER_LINK_LINKDIR_H
@@ -15,14 +15,19 @@
 #include "common/err.h"
 #include "common/uuid.h"
 
+struct backend_wishes;
 struct linkdirs;
 
-/* linkdirs_open - agent: path of the binary.  ERR_INVAL when data_dir's real
- * path cannot be bound into a container, a directory on the way is shut for us,
- * or links in it is another user's. */
-int linkdirs_open(const char *data_dir, const char *agent,
-    struct linkdirs **out, struct err *e) MUSTCHECK;
+/* linkdirs_open - ERR_INVAL when data_dir's real path cannot be bound into a
+ * container, a directory on the way is shut for this user, or links in it is
+ * another user's. */
+int linkdirs_open(
+    const char *data_dir, struct linkdirs **out, struct err *e) MUSTCHECK;
 void linkdirs_close(struct linkdirs *l);
+/* linkdirs_take_agent - from now on linkdirs_make puts the binary of that path
+ * in */
+int linkdirs_take_agent(
+    struct linkdirs *l, const char *agent, struct err *e) MUSTCHECK;
 
 /* linkdirs_check - ERR_INVAL for such a path: absolute, without links */
 int linkdirs_check(const char *data_dir, struct err *e) MUSTCHECK;
@@ -37,6 +42,10 @@ int linkdirs_find_agent(char **out, struct err *e) MUSTCHECK;
  * ERR_*; *path is absolute and the caller's to free. */
 int linkdirs_make(struct linkdirs *l, const struct uuid *sandbox, char **path,
     struct err *e) MUSTCHECK;
+/* linkdirs_mount - the box has that directory mounted: once, however often it
+ * is said */
+int linkdirs_mount(struct linkdirs *l, const struct uuid *sandbox,
+    struct backend_wishes *out, struct err *e) MUSTCHECK;
 void linkdirs_remove(struct linkdirs *l, const struct uuid *sandbox);
 
 /* linkdirs_sweep - remove what is older than before_ms (wall clock) and not

@@ -47,9 +47,10 @@ struct ground {
 	struct backend_bounds bounds; /* asked last */
 
 	struct carrier carrier;
+	struct delivery delivery;
 	struct fake_link link;
 	int64_t expected; /* the process that is let in; 0: nobody yet */
-	int prepare_rc;
+	int prepare_rc, deliver_rc;
 	unsigned int listens, forgets, sweeps;
 	uint32_t leftovers; /* what a sweep of the carrier finds */
 
@@ -254,11 +255,26 @@ ground_prepare(struct carrier *c, const struct uuid *box,
 {
 	(void)c;
 	(void)box;
-	memset(out, 0, sizeof(*out));
+	(void)out;
 	return ground.prepare_rc == 0 ?
 	    0 :
 	    err_set(e, ground.prepare_rc, "no room for a link");
 }
+
+static inline int
+ground_deliver(struct delivery *d, const struct uuid *box,
+    struct backend_wishes *out, struct err *e)
+{
+	(void)d;
+	(void)box;
+	(void)out;
+	return ground.deliver_rc == 0 ?
+	    0 :
+	    err_set(e, ground.deliver_rc, "no room for an agent");
+}
+
+static const struct delivery_ops ground_delivery_ops = {
+    .name = "ground", .prepare = ground_deliver};
 
 static inline int
 ground_listen(struct carrier *c, const struct uuid *box, struct link *link,
@@ -435,8 +451,10 @@ ground_setup(void **state)
 	    worker_init(&ground.w, ground.base, ground.conf, &e), 0);
 	ground.backend.ops = &ground_backend_ops;
 	ground.carrier.ops = &ground_carrier_ops;
+	ground.delivery.ops = &ground_delivery_ops;
 	ground.w.box_host.backend = &ground.backend;
 	ground.w.box_host.carrier = &ground.carrier;
+	ground.w.box_host.delivery = &ground.delivery;
 	front_init(&ground.front, ground.base);
 	ground.w.front = ground.front.chan;
 	return 0;

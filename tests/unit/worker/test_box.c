@@ -251,6 +251,17 @@ test_a_carrier_that_cannot_is_a_box_that_failed(void **state)
 }
 
 static void
+test_an_agent_that_cannot_be_delivered_is_a_box_that_failed(void **state)
+{
+	(void)state;
+	ground.deliver_rc = ERR_SYS;
+	ground_box(MAKE);
+	assert_string_equal(ground_told(), "SANDBOX_FAILED");
+	assert_null(ground.opened_cb);
+	assert_false(boxes_is_busy(ground.w.boxes));
+}
+
+static void
 test_a_number_and_a_uuid_have_one_box_each(void **state)
 {
 	struct box_start s = {.sandbox = GROUND_SANDBOX,
@@ -622,6 +633,8 @@ main(void)
 		test_the_agent_of_its_handle_is_let_in_and_nobody_before),
 	    GROUND_TEST(test_what_the_policy_forbids_is_not_made),
 	    GROUND_TEST(test_a_carrier_that_cannot_is_a_box_that_failed),
+	    GROUND_TEST(
+		test_an_agent_that_cannot_be_delivered_is_a_box_that_failed),
 	    GROUND_TEST(test_a_number_and_a_uuid_have_one_box_each),
 	    GROUND_TEST(test_a_lost_box_gives_its_number_free),
 	    GROUND_TEST(test_an_agent_that_answers_no_question_costs_its_box),

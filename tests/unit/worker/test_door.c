@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "worker/link/door.h"
+#include "worker/link/linkdir.h"
 
 #define BYTES_PER_S (8u << 20)
 
@@ -16,6 +17,7 @@ struct fixture {
 	struct event_base *base;
 	char data_dir[64];
 	char path[160]; /* of the box's directory */
+	struct linkdirs *dirs;
 	struct carrier *carrier;
 	int dir;
 	struct link *link;
@@ -110,16 +112,6 @@ static const struct link_user user = {
 static const struct uuid box = {{7}};
 
 static void
-make_agent(const char *path)
-{
-	FILE *f = fopen(path, "we");
-
-	assert_non_null(f);
-	assert_true(fputs("agent", f) >= 0);
-	assert_int_equal(fclose(f), 0);
-}
-
-static void
 expect(pid_t pid)
 {
 	const struct backend_container c = {.pid = pid};
@@ -130,8 +122,7 @@ expect(pid_t pid)
 static int
 setup(void **state)
 {
-	struct backend_wishes wishes;
-	char agent[80];
+	struct backend_wishes wishes = {.nmounts = 0};
 	struct err e;
 
 	(void)state;
@@ -139,12 +130,9 @@ setup(void **state)
 	(void)snprintf(
 	    fix.data_dir, sizeof(fix.data_dir), "/tmp/worker-unix-XXXXXX");
 	assert_non_null(mkdtemp(fix.data_dir));
-	(void)snprintf(agent, sizeof(agent), "%s/agent", fix.data_dir);
-	make_agent(agent);
 	fix.base = event_base_new();
-	assert_int_equal(
-	    door_carrier_new(fix.base, fix.data_dir, agent, &fix.carrier, &e),
-	    0);
+	assert_int_equal(linkdirs_open(fix.data_dir, &fix.dirs, &e), 0);
+	fix.carrier = door_carrier_new(fix.base, fix.dirs);
 	assert_int_equal(
 	    fix.carrier->ops->prepare(fix.carrier, &box, &wishes, &e), 0);
 	(void)snprintf(
@@ -174,6 +162,7 @@ teardown(void **state)
 	(void)close(fix.dir);
 	fix.carrier->ops->forget(fix.carrier, &box);
 	fix.carrier->ops->free(fix.carrier);
+	linkdirs_close(fix.dirs);
 	(void)snprintf(command, sizeof(command), "rm -rf '%s'", fix.data_dir);
 	assert_int_equal(system(command), 0);
 	return 0;
@@ -694,22 +683,23 @@ test_connecting_in_a_loop_shuts_the_door_for_a_moment(void **state)
 static void
 test_a_path_longer_than_a_sockets_does(void **state)
 {
-	char path[200], agent[96];
+	char path[200];
+	struct linkdirs *dirs;
 	struct carrier *other;
 	struct door *door;
 	struct err e;
 
 	(void)state;
 	(void)snprintf(path, sizeof(path), "%s/%0100d", fix.data_dir, 1);
-	(void)snprintf(agent, sizeof(agent), "%s/agent", fix.data_dir);
 	assert_int_equal(mkdir(path, 0700), 0);
-	assert_int_equal(
-	    door_carrier_new(fix.base, path, agent, &other, &e), 0);
+	assert_int_equal(linkdirs_open(path, &dirs, &e), 0);
+	other = door_carrier_new(fix.base, dirs);
 	assert_int_equal(
 	    other->ops->listen(other, &box, fix.link, &door, &e), 0);
 	other->ops->close(door);
 	fixture_settle(fix.base);
 	other->ops->free(other);
+	linkdirs_close(dirs);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 
+#include "worker/backend.h"
 #include "worker/link/linkdir.h"
 
 static char dir[64], agent[96];
@@ -21,8 +22,10 @@ static void
 open_links(void)
 {
 	struct err e = {0};
-	int rc = linkdirs_open(dir, agent, &links, &e);
+	int rc = linkdirs_open(dir, &links, &e);
 
+	if (rc == 0)
+		rc = linkdirs_take_agent(links, agent, &e);
 	if (rc != 0)
 		print_error("%s\n", e.msg);
 	assert_int_equal(rc, 0);
@@ -240,10 +243,43 @@ test_a_path_that_cannot_be_bound_is_refused(void **state)
 	(void)state;
 	(void)snprintf(odd, sizeof(odd), "%s/a:b", dir);
 	assert_int_equal(mkdir(odd, 0700), 0);
-	assert_int_equal(linkdirs_open(odd, agent, &l, &e), ERR_INVAL);
+	assert_int_equal(linkdirs_open(odd, &l, &e), ERR_INVAL);
 	assert_non_null(strstr(e.msg, "DATA_DIR"));
-	assert_int_equal(
-	    linkdirs_open("/nowhere/at/all", agent, &l, &e), ERR_SYS);
+	assert_int_equal(linkdirs_open("/nowhere/at/all", &l, &e), ERR_SYS);
+}
+
+static void
+test_one_directory_is_mounted_once_whoever_needs_it(void **state)
+{
+	struct backend_wishes wishes = {.nmounts = 0};
+	struct uuid u = {{3}};
+	char source[128];
+	struct err e;
+
+	(void)state;
+	assert_int_equal(linkdirs_mount(links, &u, &wishes, &e), 0);
+	assert_int_equal(linkdirs_mount(links, &u, &wishes, &e), 0);
+	assert_int_equal(wishes.nmounts, 1);
+	(void)snprintf(source, sizeof(source),
+	    "%s/links/03000000-0000-0000-0000-000000000000", dir);
+	assert_string_equal(wishes.mounts[0].source, source);
+}
+
+static void
+test_without_a_delivery_there_is_no_agent_in_it(void **state)
+{
+	AUTO(auto_free) char *path = NULL;
+	AUTO(auto_close) int fd = -1;
+	struct linkdirs *l;
+	struct uuid u = {{4}};
+	struct err e;
+
+	(void)state;
+	assert_int_equal(linkdirs_open(dir, &l, &e), 0);
+	fd = linkdirs_make(l, &u, &path, &e);
+	assert_true(fd >= 0);
+	assert_int_equal(faccessat(fd, "agent", F_OK, 0), -1);
+	linkdirs_close(l);
 }
 
 /* ---- what a front that fell may have planted */
@@ -322,7 +358,7 @@ test_links_of_another_user_are_refused_at_the_start(void **state)
 		skip();
 	(void)snprintf(path, sizeof(path), "%s/links", dir);
 	assert_int_equal(chown(path, 12345, 12345), 0);
-	assert_int_equal(linkdirs_open(dir, agent, &l, &e), ERR_INVAL);
+	assert_int_equal(linkdirs_open(dir, &l, &e), ERR_INVAL);
 	assert_non_null(strstr(e.msg, "uid 12345"));
 }
 
@@ -363,6 +399,8 @@ main(void)
 	    TEST(test_an_agents_copy_that_nobody_has_goes_with_the_sweep),
 	    TEST(test_a_damaged_copy_is_made_anew),
 	    TEST(test_a_path_that_cannot_be_bound_is_refused),
+	    TEST(test_one_directory_is_mounted_once_whoever_needs_it),
+	    TEST(test_without_a_delivery_there_is_no_agent_in_it),
 	    TEST(test_a_planted_link_is_not_mounted),
 	    TEST(test_a_directory_of_another_user_is_not_mounted),
 	    TEST(test_a_path_that_leads_elsewhere_is_not_mounted),

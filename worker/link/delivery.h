@@ -1,0 +1,36 @@
+/*
+ * delivery.h - how the agent's program gets into a box
+ *
+ * A carrier (carrier.h) moves the bytes of an agent that is there; a delivery
+ * says where in the box the program is, and what the box must be given for
+ * that.  The one there is mounts the box's link directory, whose end is the
+ * carrier's to see to (forget, sweep).
+ */
+#ifndef WORKER_LINK_DELIVERY_H
+#define WORKER_LINK_DELIVERY_H
+
+#include "common/base.h"
+#include "common/err.h"
+#include "worker/backend.h"
+
+struct linkdirs;
+
+struct delivery {
+	const struct delivery_ops *ops;
+};
+
+struct delivery_ops {
+	const char *name;
+	unsigned int needs; /* of the backend, enum backend_can */
+	void (*free)(struct delivery *d);
+	/* Before the box is made: its command, and mounts. */
+	int (*prepare)(struct delivery *d, const struct uuid *box,
+	    struct backend_wishes *out, struct err *e);
+};
+
+/* delivery_mount_new - by a read-only mount of this host; agent is the path of
+ * the binary, dirs are kept */
+int delivery_mount_new(struct linkdirs *dirs, const char *agent,
+    struct delivery **out, struct err *e) MUSTCHECK;
+
+#endif
