@@ -39,7 +39,7 @@ struct box_host {
 	struct ipc_chan **front; /* *front NULL: gone */
 	struct backend *backend;
 	struct carrier *carrier;
-	struct delivery *delivery;
+	struct agent_delivery *delivery;
 	const struct policy *policy;
 	const struct ceilings *ceilings; /* NULL: none */
 	const struct task_host *task;

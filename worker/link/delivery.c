@@ -5,18 +5,18 @@
 #include "worker/link/linkdir.h"
 
 struct mount_delivery {
-	struct delivery d;
+	struct agent_delivery d;
 	struct linkdirs *dirs;
 };
 
 static void
-mount_free(struct delivery *d)
+mount_free(struct agent_delivery *d)
 {
 	free(d);
 }
 
 static int
-mount_prepare(struct delivery *d, const struct uuid *box,
+mount_prepare(struct agent_delivery *d, const struct uuid *box,
     struct backend_wishes *out, struct err *e)
 {
 	static const char *const command[] = {
@@ -26,14 +26,14 @@ mount_prepare(struct delivery *d, const struct uuid *box,
 	return linkdirs_mount(((struct mount_delivery *)d)->dirs, box, out, e);
 }
 
-static const struct delivery_ops mount_ops = {.name = "mount",
+static const struct agent_delivery_ops mount_ops = {.name = "mount",
     .needs = BACKEND_HAS_MOUNTS,
     .free = mount_free,
     .prepare = mount_prepare};
 
 int
 delivery_mount_new(struct linkdirs *dirs, const char *agent,
-    struct delivery **out, struct err *e)
+    struct agent_delivery **out, struct err *e)
 {
 	struct mount_delivery *m;
 	int rc = linkdirs_take_agent(dirs, agent, e);

@@ -15,22 +15,22 @@
 
 struct linkdirs;
 
-struct delivery {
-	const struct delivery_ops *ops;
+struct agent_delivery {
+	const struct agent_delivery_ops *ops;
 };
 
-struct delivery_ops {
+struct agent_delivery_ops {
 	const char *name;
 	unsigned int needs; /* of the backend, enum backend_can */
-	void (*free)(struct delivery *d);
+	void (*free)(struct agent_delivery *d);
 	/* Before the box is made: its command, and mounts. */
-	int (*prepare)(struct delivery *d, const struct uuid *box,
+	int (*prepare)(struct agent_delivery *d, const struct uuid *box,
 	    struct backend_wishes *out, struct err *e);
 };
 
 /* delivery_mount_new - by a read-only mount of this host; agent is the path of
  * the binary, dirs are kept */
 int delivery_mount_new(struct linkdirs *dirs, const char *agent,
-    struct delivery **out, struct err *e) MUSTCHECK;
+    struct agent_delivery **out, struct err *e) MUSTCHECK;
 
 #endif

@@ -47,7 +47,7 @@ struct ground {
 	struct backend_bounds bounds; /* asked last */
 
 	struct carrier carrier;
-	struct delivery delivery;
+	struct agent_delivery delivery;
 	struct fake_link link;
 	int64_t expected; /* the process that is let in; 0: nobody yet */
 	int prepare_rc, deliver_rc;
@@ -262,7 +262,7 @@ ground_prepare(struct carrier *c, const struct uuid *box,
 }
 
 static inline int
-ground_deliver(struct delivery *d, const struct uuid *box,
+ground_deliver(struct agent_delivery *d, const struct uuid *box,
     struct backend_wishes *out, struct err *e)
 {
 	(void)d;
@@ -273,7 +273,7 @@ ground_deliver(struct delivery *d, const struct uuid *box,
 	    err_set(e, ground.deliver_rc, "no room for an agent");
 }
 
-static const struct delivery_ops ground_delivery_ops = {
+static const struct agent_delivery_ops ground_delivery_ops = {
     .name = "ground", .prepare = ground_deliver};
 
 static inline int
