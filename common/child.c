@@ -373,8 +373,8 @@ counts_cb(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	send_counts(arg);
-	/* malloc keeps what a burst of work took, hundreds of megabytes, while a
-	 * block beside it is in use: give whole free pages to the kernel. */
+	/* malloc keeps what a burst of work took, hundreds of megabytes, while
+	 * a block beside it is in use: give whole free pages to the kernel. */
 	(void)malloc_trim(0);
 }
 
