@@ -8,12 +8,6 @@
 #ifndef UNIT_CORE_GROUND_H
 #define UNIT_CORE_GROUND_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -34,6 +28,7 @@
 #include "supervisor/core/core.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/sandbox.h"
+#include "tests/unit/test.h"
 
 #define PATIENCE_MS 20000
 #define SCRIPTS 2

@@ -12,6 +12,7 @@
 #include "common/fd.h"
 #include "common/runlog.h"
 #include "common/xmalloc.h"
+#include "tests/unit/test.h"
 
 #define WHEN_US INT64_C(1795201200123456)
 

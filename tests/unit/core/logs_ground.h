@@ -15,6 +15,7 @@
 
 #include "supervisor/core/logs.h"
 #include "tests/unit/core/log_fixture.h"
+#include "tests/unit/test.h"
 
 #define MIB (1u << 20)
 

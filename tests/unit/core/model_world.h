@@ -9,6 +9,8 @@
 
 #include <sys/stat.h>
 
+#include "tests/unit/test.h"
+
 #define NAMES 4
 #define BOXES_MAX 8192
 #define RUNS_MAX 16384

@@ -75,8 +75,7 @@ refuse(struct acts *t, const char *origin, const char *why)
 		.what = "auth.failure", .origin = origin, .detail = why});
 }
 
-static void
-test_a_flood_of_an_address_is_two_rows(void **state)
+TEST(a_flood_of_an_address_is_two_rows)
 {
 	struct fixture *f = *state;
 	struct acts *t = begin(f);
@@ -104,8 +103,7 @@ test_a_flood_of_an_address_is_two_rows(void **state)
 	acts_free(t);
 }
 
-static void
-test_a_flood_of_many_addresses_is_bounded(void **state)
+TEST(a_flood_of_many_addresses_is_bounded)
 {
 	struct fixture *f = *state;
 	struct acts *t = begin(f);
@@ -126,8 +124,7 @@ test_a_flood_of_many_addresses_is_bounded(void **state)
 	acts_free(t);
 }
 
-static void
-test_refusals_of_a_quota_are_one_row_a_minute(void **state)
+TEST(refusals_of_a_quota_are_one_row_a_minute)
 {
 	static const char *const tenants[] = {"acme", "apex"};
 	struct fixture *f = *state;
@@ -162,8 +159,7 @@ test_refusals_of_a_quota_are_one_row_a_minute(void **state)
 	acts_free(t);
 }
 
-static void
-test_a_long_text_is_cut(void **state)
+TEST(a_long_text_is_cut)
 {
 	struct fixture *f = *state;
 	struct acts *t = begin(f);
@@ -180,18 +176,4 @@ test_a_long_text_is_cut(void **state)
 	acts_free(t);
 }
 
-int
-main(void)
-{
-#define TEST(name)                                                             \
-	cmocka_unit_test_setup_teardown(                                       \
-	    test_##name, fixture_setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(a_flood_of_an_address_is_two_rows),
-	    TEST(a_flood_of_many_addresses_is_bounded),
-	    TEST(refusals_of_a_quota_are_one_row_a_minute),
-	    TEST(a_long_text_is_cut),
-	};
-
-	return cmocka_run_group_tests_name("acts", tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup, fixture_teardown)

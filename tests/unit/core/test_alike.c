@@ -247,12 +247,10 @@ assert_alike(const struct question *q, const char *which, const struct run *r)
 	    foreign.statements > 0 && foreign.steps > 0 && foreign.pages > 0);
 }
 
-static void
-test_a_foreign_id_makes_the_work_of_an_unknown_one(void **state)
+TEST(a_foreign_id_makes_the_work_of_an_unknown_one)
 {
 	struct run *ended = begin_run("start 1"), *running;
 
-	(void)state;
 	say_command_ended(0, 1, 0);
 	say_ended(0, 1, RUNLOG_EXIT);
 	ground_wait_over(ended);
@@ -268,14 +266,12 @@ test_a_foreign_id_makes_the_work_of_an_unknown_one(void **state)
 }
 
 /* So that it is known to be seen: the own run is read. */
-static void
-test_more_work_is_noticed(void **state)
+TEST(more_work_is_noticed)
 {
 	struct run *r = begin_run("start 1");
 	struct work own, foreign;
 	struct uuid id;
 
-	(void)state;
 	say_command_ended(0, 1, 0);
 	say_ended(0, 1, RUNLOG_EXIT);
 	ground_wait_over(r);
@@ -307,14 +303,4 @@ tear_down(void **state)
 	return ground_tear_down(state);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-	    TEST(test_a_foreign_id_makes_the_work_of_an_unknown_one),
-	    TEST(test_more_work_is_noticed),
-	};
-
-	return cmocka_run_group_tests_name("alike", tests, NULL, NULL);
-}
+TEST_MAIN(set_up, tear_down)

@@ -112,8 +112,7 @@ end(struct ground *g)
 
 #define MANY 50000
 
-static void
-test_of_many_names_a_batch_is_in_memory(void **state)
+TEST(of_many_names_a_batch_is_in_memory)
 {
 	struct ground *g = *state;
 	char path[64];
@@ -133,8 +132,7 @@ test_of_many_names_a_batch_is_in_memory(void **state)
 	assert_int_equal(g->log->blobs.count, 0);
 }
 
-static void
-test_long_names_fill_a_batch_sooner(void **state)
+TEST(long_names_fill_a_batch_sooner)
 {
 	struct ground *g = *state;
 	char path[ARTIFACTS_PATH_MAX + 1];
@@ -147,8 +145,7 @@ test_long_names_fill_a_batch_sooner(void **state)
 	assert_int_equal(g->row.artifacts_total, 100);
 }
 
-static void
-test_a_few_names_go_with_the_end_of_the_run(void **state)
+TEST(a_few_names_go_with_the_end_of_the_run)
 {
 	struct ground *g = *state;
 
@@ -163,8 +160,7 @@ test_a_few_names_go_with_the_end_of_the_run(void **state)
 }
 
 /* The numbers begin anew, too. */
-static void
-test_the_next_worker_begins_anew(void **state)
+TEST(the_next_worker_begins_anew)
 {
 	const uint32_t n = ARTIFACTS_BATCH + 20;
 	struct ground *g = *state;
@@ -187,8 +183,7 @@ test_the_next_worker_begins_anew(void **state)
 }
 
 /* A trim may take the run as soon as its end is on disk. */
-static void
-test_a_run_that_was_forgotten_meanwhile_has_an_empty_list(void **state)
+TEST(a_run_that_was_forgotten_meanwhile_has_an_empty_list)
 {
 	struct ground *g = *state;
 	struct result result = {0};
@@ -215,8 +210,7 @@ test_a_run_that_was_forgotten_meanwhile_has_an_empty_list(void **state)
 	assert_int_equal(g->row.artifacts_total, 0);
 }
 
-static void
-test_while_the_database_fails_the_worker_waits(void **state)
+TEST(while_the_database_fails_the_worker_waits)
 {
 	struct ground *g = *state;
 	unsigned int answers;
@@ -243,8 +237,7 @@ test_while_the_database_fails_the_worker_waits(void **state)
 	assert_int_equal(g->row.artifacts_total, ARTIFACTS_BATCH);
 }
 
-static void
-test_only_so_many_files_come_at_a_time(void **state)
+TEST(only_so_many_files_come_at_a_time)
 {
 	struct ground *g = *state;
 	char path[24];
@@ -259,8 +252,7 @@ test_only_so_many_files_come_at_a_time(void **state)
 	assert_string_equal(g->why, "too many files at a time");
 }
 
-static void
-test_a_name_is_text(void **state)
+TEST(a_name_is_text)
 {
 	struct ground *g = *state;
 
@@ -270,20 +262,4 @@ test_a_name_is_text(void **state)
 	assert_int_equal(g->rc, ERR_INVAL);
 }
 
-int
-main(void)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_of_many_names_a_batch_is_in_memory),
-	    TEST(test_long_names_fill_a_batch_sooner),
-	    TEST(test_a_few_names_go_with_the_end_of_the_run),
-	    TEST(test_the_next_worker_begins_anew),
-	    TEST(test_a_run_that_was_forgotten_meanwhile_has_an_empty_list),
-	    TEST(test_while_the_database_fails_the_worker_waits),
-	    TEST(test_only_so_many_files_come_at_a_time),
-	    TEST(test_a_name_is_text),
-	};
-
-	return cmocka_run_group_tests_name("artifacts", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

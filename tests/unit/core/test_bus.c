@@ -1,13 +1,8 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 
 #include "supervisor/core/bus.h"
+#include "tests/unit/test.h"
 
 static struct bus bus;
 static struct bus_member a, b, c;
@@ -63,10 +58,8 @@ tell(void)
 	bus_tell(&bus, &ev);
 }
 
-static void
-test_members_hear_in_the_order_they_joined(void **state)
+TEST(members_hear_in_the_order_they_joined)
 {
-	(void)state;
 	bus_join(&bus, &a, hear, A);
 	bus_join(&bus, &b, hear, B);
 	tell();
@@ -79,10 +72,8 @@ test_members_hear_in_the_order_they_joined(void **state)
 	assert_true(TAILQ_EMPTY(&bus.members));
 }
 
-static void
-test_a_member_may_leave_while_it_is_told(void **state)
+TEST(a_member_may_leave_while_it_is_told)
 {
-	(void)state;
 	bus_join(&bus, &a, hear_and_leave, A);
 	bus_join(&bus, &b, hear, B);
 	tell();
@@ -90,10 +81,8 @@ test_a_member_may_leave_while_it_is_told(void **state)
 	assert_string_equal(heard, "abb");
 }
 
-static void
-test_the_next_member_may_be_taken_away(void **state)
+TEST(the_next_member_may_be_taken_away)
 {
-	(void)state;
 	bus_join(&bus, &a, hear_and_drop_b, A);
 	bus_join(&bus, &b, hear, B);
 	bus_join(&bus, &c, hear, C);
@@ -101,10 +90,8 @@ test_the_next_member_may_be_taken_away(void **state)
 	assert_string_equal(heard, "ac");
 }
 
-static void
-test_telling_inside_telling_keeps_both_walks_right(void **state)
+TEST(telling_inside_telling_keeps_both_walks_right)
 {
-	(void)state;
 	bus_join(&bus, &a, hear_and_tell_on, A);
 	bus_join(&bus, &b, hear, B);
 	bus_join(&bus, &c, hear, C);
@@ -112,19 +99,4 @@ test_telling_inside_telling_keeps_both_walks_right(void **state)
 	assert_string_equal(heard, "aacc");
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup(
-		test_members_hear_in_the_order_they_joined, set_up),
-	    cmocka_unit_test_setup(
-		test_a_member_may_leave_while_it_is_told, set_up),
-	    cmocka_unit_test_setup(
-		test_the_next_member_may_be_taken_away, set_up),
-	    cmocka_unit_test_setup(
-		test_telling_inside_telling_keeps_both_walks_right, set_up),
-	};
-
-	return cmocka_run_group_tests_name("bus", tests, NULL, NULL);
-}
+TEST_MAIN(set_up, NULL)

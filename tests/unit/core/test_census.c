@@ -57,13 +57,11 @@ sweep(struct census *c, bool is_known)
 }
 
 /* Both were asked, and one twice. */
-static void
-test_what_two_workers_find_is_counted_once(void **state)
+TEST(what_two_workers_find_is_counted_once)
 {
 	struct refusal r = {0};
 	struct census *c = begin(&r);
 
-	(void)state;
 	find(c, 1);
 	find(c, 1);
 	find(c, 2);
@@ -79,13 +77,11 @@ test_what_two_workers_find_is_counted_once(void **state)
 
 /* Else the other's end would make the database the instance's, beside a sandbox
  * that it does not know, and the next sweep would stop that. */
-static void
-test_who_could_not_look_takes_nothing_from_who_could(void **state)
+TEST(who_could_not_look_takes_nothing_from_who_could)
 {
 	struct refusal r = {0};
 	struct census *c = begin(&r);
 
-	(void)state;
 	find(c, 1);
 	assert_false(sweep(c, false));
 	assert_int_equal(r.n, 0);
@@ -96,13 +92,11 @@ test_who_could_not_look_takes_nothing_from_who_could(void **state)
 	census_free(c);
 }
 
-static void
-test_a_database_beside_nothing_is_the_instances(void **state)
+TEST(a_database_beside_nothing_is_the_instances)
 {
 	struct refusal r = {0};
 	struct census *c = begin(&r);
 
-	(void)state;
 	assert_false(sweep(c, false));
 	assert_false(census_is_settled(c));
 	assert_true(sweep(c, true));
@@ -111,17 +105,4 @@ test_a_database_beside_nothing_is_the_instances(void **state)
 	census_free(c);
 }
 
-#define TEST(f)                                                                \
-	cmocka_unit_test_setup_teardown(f, ground_set_up, ground_tear_down)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_what_two_workers_find_is_counted_once),
-	    TEST(test_who_could_not_look_takes_nothing_from_who_could),
-	    TEST(test_a_database_beside_nothing_is_the_instances),
-	};
-
-	return cmocka_run_group_tests_name("census", tests, NULL, NULL);
-}
+TEST_MAIN(ground_set_up, ground_tear_down)

@@ -440,14 +440,12 @@ from_environment(const char *name, unsigned int otherwise)
 	return text == NULL ? otherwise : (unsigned int)strtoul(text, NULL, 10);
 }
 
-static void
-test_whatever_comes_together_leaves_one_container_or_none(void **state)
+TEST(whatever_comes_together_leaves_one_container_or_none)
 {
 	unsigned int seed =
 	    from_environment("MODEL_SEED", (unsigned int)clock_wall_us());
 	unsigned int steps = from_environment("MODEL_STEPS", STEPS);
 
-	(void)state;
 	print_message("MODEL_SEED=%u\n", seed);
 	m.seed = seed;
 	for (unsigned int i = 0; i < steps; i++) {
@@ -493,14 +491,4 @@ tear_down(void **state)
 	return ground_tear_down(state);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(
-		test_whatever_comes_together_leaves_one_container_or_none,
-		set_up, tear_down),
-	};
-
-	return cmocka_run_group_tests_name("core_model", tests, NULL, NULL);
-}
+TEST_MAIN(set_up, tear_down)

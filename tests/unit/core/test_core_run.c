@@ -6,26 +6,22 @@
 
 /* Runs in the core: told to a worker, ended by it or without it. */
 
-static void
-test_a_run_goes_right_behind_its_sandbox(void **state)
+TEST(a_run_goes_right_behind_its_sandbox)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *r = ground_run(sb, false);
 
-	(void)state;
 	expect_told(0, "start 1");
 	assert_string_equal(ground_told(0), "create 1\nsettled 1\nstart 1\n");
 	assert_int_equal(r->phase, RUN_SENT);
 	run_unref(r);
 }
 
-static void
-test_an_end_is_told_when_it_is_on_disk(void **state)
+TEST(an_end_is_told_when_it_is_on_disk)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *r = ground_run(sb, false);
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_ready(0, 1);
 	say_begun(0, 1);
@@ -44,12 +40,10 @@ test_an_end_is_told_when_it_is_on_disk(void **state)
 	run_unref(r);
 }
 
-static void
-test_a_failed_command_fails_its_run(void **state)
+TEST(a_failed_command_fails_its_run)
 {
 	struct run *r = ground_run(ground_open("box"), false);
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_begun(0, 1);
 	say_command_ended(0, 1, 3);
@@ -60,14 +54,12 @@ test_a_failed_command_fails_its_run(void **state)
 	run_unref(r);
 }
 
-static void
-test_a_cancel_before_its_turn_ends_it_here(void **state)
+TEST(a_cancel_before_its_turn_ends_it_here)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *first = ground_run(sb, true);
 	struct run *second = ground_run(sb, true);
 
-	(void)state;
 	expect_told(0, "start 1");
 	assert_int_equal(second->phase, RUN_WAITING);
 	assert_int_equal(sched_queue_waits(&sb->queue), SCHED_WAITS_FOR_LOCK);
@@ -80,12 +72,10 @@ test_a_cancel_before_its_turn_ends_it_here(void **state)
 	run_unref(second);
 }
 
-static void
-test_a_cancel_after_it_was_sent_is_the_workers(void **state)
+TEST(a_cancel_after_it_was_sent_is_the_workers)
 {
 	struct run *r = ground_run(ground_open("box"), false);
 
-	(void)state;
 	expect_told(0, "start 1");
 	run_cancel(r, RUNLOG_CANCELED);
 	expect_told(0, "cancel 1");
@@ -97,12 +87,10 @@ test_a_cancel_after_it_was_sent_is_the_workers(void **state)
 	run_unref(r);
 }
 
-static void
-test_a_cancel_is_told_again_to_the_next_worker(void **state)
+TEST(a_cancel_is_told_again_to_the_next_worker)
 {
 	struct run *r = ground_run(ground_open("box"), false);
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_ready(0, 1);
 	run_cancel(r, RUNLOG_CANCELED);
@@ -115,12 +103,10 @@ test_a_cancel_is_told_again_to_the_next_worker(void **state)
 	run_unref(r);
 }
 
-static void
-test_late_news_of_a_run_that_is_over_change_nothing(void **state)
+TEST(late_news_of_a_run_that_is_over_change_nothing)
 {
 	struct run *r = ground_run(ground_open("box"), false);
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_begun(0, 1);
 	say_ended(0, 1, RUNLOG_TIMEOUT);
@@ -132,15 +118,13 @@ test_late_news_of_a_run_that_is_over_change_nothing(void **state)
 	run_unref(r);
 }
 
-static void
-test_only_so_many_runs_of_a_sandbox_go_at_a_time(void **state)
+TEST(only_so_many_runs_of_a_sandbox_go_at_a_time)
 {
 	struct sandbox *sb = ground_open("box");
 	unsigned int limit = sb->queue.limit;
 	struct run *r[64];
 	char line[32];
 
-	(void)state;
 	assert_true(limit > 0 && limit + 1 < ARRAY_LEN(r));
 	for (unsigned int i = 0; i <= limit; i++)
 		r[i] = ground_run(sb, false);
@@ -155,13 +139,11 @@ test_only_so_many_runs_of_a_sandbox_go_at_a_time(void **state)
 		run_unref(r[i]);
 }
 
-static void
-test_a_file_of_a_run_that_is_over_is_not_taken(void **state)
+TEST(a_file_of_a_run_that_is_over_is_not_taken)
 {
 	static const uint8_t path[] = "a";
 	struct run *r = ground_run(ground_open("box"), false);
 
-	(void)state;
 	expect_told(0, "start 1");
 	msg_send_artifact_open(g.worker[0].chan,
 	    &(struct msg_artifact_open){.id = 1, .size = 1, .path = {path, 1}});
@@ -186,13 +168,11 @@ set_conf(const char *key, const char *value)
 	assert_int_equal(conf_set(g.conf, key, value, &e), 0);
 }
 
-static void
-test_a_run_over_all_its_limits_ends_though_nobody_says_so(void **state)
+TEST(a_run_over_all_its_limits_ends_though_nobody_says_so)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *silent, *other, *waits;
 
-	(void)state;
 	set_conf("RUN_GRACE_MS", "100");
 	say_ready(0, 1);
 	silent = ground_run(sb, true);
@@ -217,12 +197,10 @@ test_a_run_over_all_its_limits_ends_though_nobody_says_so(void **state)
 	run_unref(waits);
 }
 
-static void
-test_the_time_of_a_run_begins_when_its_sandbox_is_up(void **state)
+TEST(the_time_of_a_run_begins_when_its_sandbox_is_up)
 {
 	struct run *r = ground_run(ground_open("box"), false);
 
-	(void)state;
 	expect_told(0, "start 1");
 	assert_int_equal(r->deadline.at_ms, 0);
 	say_ready(0, 1);
@@ -230,12 +208,10 @@ test_the_time_of_a_run_begins_when_its_sandbox_is_up(void **state)
 	run_unref(r);
 }
 
-static void
-test_a_worker_that_was_away_gets_the_grace_again(void **state)
+TEST(a_worker_that_was_away_gets_the_grace_again)
 {
 	struct run *r = ground_run(ground_open("box"), false);
 
-	(void)state;
 	set_conf("RUN_GRACE_MS", "100");
 	expect_told(0, "start 1");
 	say_ready(0, 1);
@@ -254,14 +230,12 @@ test_a_worker_that_was_away_gets_the_grace_again(void **state)
 
 /* ---- places, descriptors */
 
-static void
-test_one_sandbox_does_not_take_all_places(void **state)
+TEST(one_sandbox_does_not_take_all_places)
 {
 	struct sandbox *sb = ground_open("box"), *other = ground_open("other");
 	struct run *first, *second;
 	struct err e;
 
-	(void)state;
 	set_conf("MAX_SANDBOX_RUNS", "2");
 	first = ground_run(sb, true);
 	assert_int_equal(core_admit_run(g.core, g.who, sb, &e), 0);
@@ -276,14 +250,12 @@ test_one_sandbox_does_not_take_all_places(void **state)
 	run_unref(second);
 }
 
-static void
-test_a_lost_run_ends_with_what_its_log_says_without_a_descriptor(void **state)
+TEST(a_lost_run_ends_with_what_its_log_says_without_a_descriptor)
 {
 	struct run *r = ground_run(ground_open("box"), false);
 	const uint8_t out[] = "hello";
 	struct rlimit was, none;
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_ready(0, 1);
 	say_begun(0, 1);
@@ -303,15 +275,13 @@ test_a_lost_run_ends_with_what_its_log_says_without_a_descriptor(void **state)
 	run_unref(r);
 }
 
-static void
-test_what_a_worker_writes_late_is_in_nobody_elses_log(void **state)
+TEST(what_a_worker_writes_late_is_in_nobody_elses_log)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *old, *next;
 	static const uint8_t late[] = "late";
 	int was;
 
-	(void)state;
 	g.when = STORE_SOON; /* no log gets a name */
 	say_ready(0, 1);
 	old = ground_run(sb, false);
@@ -329,15 +299,13 @@ test_what_a_worker_writes_late_is_in_nobody_elses_log(void **state)
 	run_unref(next);
 }
 
-static void
-test_a_log_is_used_again_when_its_worker_is_done_with_it(void **state)
+TEST(a_log_is_used_again_when_its_worker_is_done_with_it)
 {
 	struct sandbox *sb = ground_open("box");
 	struct stat before, after;
 	struct run *r;
 	int was;
 
-	(void)state;
 	g.when = STORE_SOON;
 	say_ready(0, 1);
 	r = ground_run(sb, false);
@@ -413,27 +381,21 @@ hold_to_end(bool is_followed)
 	run_unref(r);
 }
 
-static void
-test_a_log_that_comes_with_the_end_is_in_its_row(void **state)
+TEST(a_log_that_comes_with_the_end_is_in_its_row)
 {
-	(void)state;
 	hold_to_end(false);
 }
 
-static void
-test_who_follows_a_run_finds_such_a_log_in_its_file(void **state)
+TEST(who_follows_a_run_finds_such_a_log_in_its_file)
 {
-	(void)state;
 	hold_to_end(true);
 }
 
 /* What was told and what comes do not fit: whatever says so is no worker. */
-static void
-test_a_log_in_two_places_is_not_believed(void **state)
+TEST(a_log_in_two_places_is_not_believed)
 {
 	struct run *r = ground_run(ground_open("box"), false);
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_begun(0, 1);
 	assert_true(r->length > 0);
@@ -473,15 +435,13 @@ read_cb(int rc, const struct err *why, void *arg)
 	*(int *)arg = rc;
 }
 
-static void
-test_what_a_large_run_is_asked_to_do_waits_on_disk(void **state)
+TEST(what_a_large_run_is_asked_to_do_waits_on_disk)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *first = ground_run(sb, true), *large = large_run(sb);
 	struct run_reader reader;
 	int rc = 1;
 
-	(void)state;
 	say_ready(0, 1);
 	ground_wait_until(large->recorded == RUN_IS_RECORDED);
 	assert_null(large->row.spec);
@@ -514,13 +474,11 @@ test_what_a_large_run_is_asked_to_do_waits_on_disk(void **state)
 	run_unref(large);
 }
 
-static void
-test_each_news_of_a_run_is_a_change(void **state)
+TEST(each_news_of_a_run_is_a_change)
 {
 	struct run *r = ground_run(ground_open("box"), false);
 	uint64_t before;
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_ready(0, 1);
 	before = r->changes;
@@ -530,14 +488,12 @@ test_each_news_of_a_run_is_a_change(void **state)
 	run_unref(r);
 }
 
-static void
-test_a_new_worker_is_told_of_a_large_run_before_all_was_told(void **state)
+TEST(a_new_worker_is_told_of_a_large_run_before_all_was_told)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *large = large_run(sb);
 	const char *start, *settled;
 
-	(void)state;
 	say_ready(0, 1);
 	say_begun(0, 1);
 	ground_wait_until(large->row.spec == NULL);
@@ -552,14 +508,12 @@ test_a_new_worker_is_told_of_a_large_run_before_all_was_told(void **state)
 	run_unref(large);
 }
 
-static void
-test_a_new_front_leaves_on_disk_what_waits(void **state)
+TEST(a_new_front_leaves_on_disk_what_waits)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *first = ground_run(sb, true), *large = large_run(sb);
 	struct uuid uuid = large->row.uuid;
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_ready(0, 1);
 	say_begun(0, 1);
@@ -579,13 +533,11 @@ test_a_new_front_leaves_on_disk_what_waits(void **state)
 	assert_true(g.worker[0].spec_bytes > 100000);
 }
 
-static void
-test_a_large_run_can_be_canceled_while_its_spec_is_read(void **state)
+TEST(a_large_run_can_be_canceled_while_its_spec_is_read)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *first = ground_run(sb, true), *large = large_run(sb);
 
-	(void)state;
 	say_ready(0, 1);
 	ground_wait_until(large->recorded == RUN_IS_RECORDED);
 	run_cancel(first, RUNLOG_CANCELED);
@@ -599,15 +551,13 @@ test_a_large_run_can_be_canceled_while_its_spec_is_read(void **state)
 	run_unref(large);
 }
 
-static void
-test_what_is_queued_has_a_limit_of_bytes(void **state)
+TEST(what_is_queued_has_a_limit_of_bytes)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *r = ground_run(sb, false);
 	char limit[32];
 	struct err e;
 
-	(void)state;
 	(void)snprintf(limit, sizeof(limit), "%u", RUNSPEC_BYTES_MAX * 2);
 	set_conf("MAX_QUEUED_BYTES", limit);
 	assert_int_equal(core_admit_run(g.core, g.who, sb, &e), 0);
@@ -627,15 +577,13 @@ found_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
 	*(int *)arg = rc;
 }
 
-static void
-test_the_oldest_run_goes_when_there_is_one_too_many(void **state)
+TEST(the_oldest_run_goes_when_there_is_one_too_many)
 {
 	struct sandbox *sb = ground_open("box");
 	uint64_t until = clock_mono_ms() + PATIENCE_MS;
 	struct uuid first = {0};
 	int rc = 0;
 
-	(void)state;
 	set_conf("MAX_RUNS", "2");
 	say_ready(0, 1);
 	for (uint64_t id = 1; id <= 3; id++) {
@@ -659,40 +607,4 @@ test_the_oldest_run_goes_when_there_is_one_too_many(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f)                                                                \
-	cmocka_unit_test_setup_teardown(f, ground_set_up, ground_tear_down)
-	    TEST(test_a_run_goes_right_behind_its_sandbox),
-	    TEST(test_an_end_is_told_when_it_is_on_disk),
-	    TEST(test_a_failed_command_fails_its_run),
-	    TEST(test_a_cancel_before_its_turn_ends_it_here),
-	    TEST(test_a_cancel_after_it_was_sent_is_the_workers),
-	    TEST(test_a_cancel_is_told_again_to_the_next_worker),
-	    TEST(test_late_news_of_a_run_that_is_over_change_nothing),
-	    TEST(test_only_so_many_runs_of_a_sandbox_go_at_a_time),
-	    TEST(test_a_file_of_a_run_that_is_over_is_not_taken),
-	    TEST(test_a_run_over_all_its_limits_ends_though_nobody_says_so),
-	    TEST(test_the_time_of_a_run_begins_when_its_sandbox_is_up),
-	    TEST(test_a_worker_that_was_away_gets_the_grace_again),
-	    TEST(test_what_a_worker_writes_late_is_in_nobody_elses_log),
-	    TEST(test_a_log_is_used_again_when_its_worker_is_done_with_it),
-	    TEST(test_a_log_that_comes_with_the_end_is_in_its_row),
-	    TEST(test_who_follows_a_run_finds_such_a_log_in_its_file),
-	    TEST(test_a_log_in_two_places_is_not_believed),
-	    TEST(test_what_a_large_run_is_asked_to_do_waits_on_disk),
-	    TEST(test_each_news_of_a_run_is_a_change),
-	    TEST(test_a_new_worker_is_told_of_a_large_run_before_all_was_told),
-	    TEST(test_a_new_front_leaves_on_disk_what_waits),
-	    TEST(test_a_large_run_can_be_canceled_while_its_spec_is_read),
-	    TEST(test_what_is_queued_has_a_limit_of_bytes),
-	    TEST(test_the_oldest_run_goes_when_there_is_one_too_many),
-	    TEST(test_one_sandbox_does_not_take_all_places),
-	    TEST(
-		test_a_lost_run_ends_with_what_its_log_says_without_a_descriptor),
-	};
-
-	return cmocka_run_group_tests_name("core_run", tests, NULL, NULL);
-}
+TEST_MAIN(ground_set_up, ground_tear_down)

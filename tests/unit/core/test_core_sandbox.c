@@ -2,14 +2,12 @@
 
 /* Sandboxes in the core: names, loss, removal, recovery. */
 
-static void
-test_what_waits_for_a_lost_sandbox_goes_to_a_fresh_one(void **state)
+TEST(what_waits_for_a_lost_sandbox_goes_to_a_fresh_one)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *first = ground_run(sb, true);
 	struct run *second = ground_run(sb, true);
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_ready(0, 1);
 	say_begun(0, 1);
@@ -26,12 +24,10 @@ test_what_waits_for_a_lost_sandbox_goes_to_a_fresh_one(void **state)
 	run_unref(second);
 }
 
-static void
-test_a_run_whose_log_is_whole_is_not_lost_with_its_sandbox(void **state)
+TEST(a_run_whose_log_is_whole_is_not_lost_with_its_sandbox)
 {
 	struct run *r = ground_run(ground_open("box"), false);
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_ready(0, 1);
 	say_begun(0, 1);
@@ -44,15 +40,13 @@ test_a_run_whose_log_is_whole_is_not_lost_with_its_sandbox(void **state)
 	run_unref(r);
 }
 
-static void
-test_a_lost_runs_log_is_read_for_what_nobody_told(void **state)
+TEST(a_lost_runs_log_is_read_for_what_nobody_told)
 {
 	struct run *r = ground_run(ground_open("box"), false);
 	struct buf b = {0};
 	const struct runlog_header h = {.type = RUNLOG_RUN_STARTED,
 	    .wall_us = INT64_C(1700000000) * 1000000};
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_ready(0, 1);
 	/* The worker wrote it and died before it said so. */
@@ -67,12 +61,10 @@ test_a_lost_runs_log_is_read_for_what_nobody_told(void **state)
 	run_unref(r);
 }
 
-static void
-test_a_sandbox_that_cannot_be_made_fails_its_runs(void **state)
+TEST(a_sandbox_that_cannot_be_made_fails_its_runs)
 {
 	struct run *r = ground_run(ground_open("box"), false);
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_failed(0, 1, ERR_POLICY);
 	ground_wait_over(r);
@@ -83,13 +75,11 @@ test_a_sandbox_that_cannot_be_made_fails_its_runs(void **state)
 	run_unref(r);
 }
 
-static void
-test_a_removed_sandbox_gives_its_name_up_at_once(void **state)
+TEST(a_removed_sandbox_gives_its_name_up_at_once)
 {
 	struct sandbox *old = ground_open("box"), *fresh;
 	struct run *r = ground_run(old, false);
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_ready(0, 1);
 	sandbox_remove(old);
@@ -105,13 +95,11 @@ test_a_removed_sandbox_gives_its_name_up_at_once(void **state)
 	run_unref(r);
 }
 
-static void
-test_a_removal_is_told_when_its_row_is_on_disk(void **state)
+TEST(a_removal_is_told_when_its_row_is_on_disk)
 {
 	struct sandbox *sb = ground_open("box");
 	sqlite3 *lock;
 
-	(void)state;
 	say_ready(0, 1);
 	ground_wait_until(sb->save.nwrites == 0);
 	lock = ground_lock();
@@ -123,13 +111,11 @@ test_a_removal_is_told_when_its_row_is_on_disk(void **state)
 }
 
 /* The front dies when it has told of a sandbox's end, and no run's yet. */
-static void
-test_a_run_ends_as_its_sandbox_did_though_a_crash_came_between(void **state)
+TEST(a_run_ends_as_its_sandbox_did_though_a_crash_came_between)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *r = ground_run(sb, false);
 
-	(void)state;
 	ground_wait_until(r->recorded == RUN_IS_RECORDED);
 	run_unref(r);
 	sb->row.state = SANDBOX_IS_REMOVED;
@@ -145,13 +131,11 @@ test_a_run_ends_as_its_sandbox_did_though_a_crash_came_between(void **state)
 }
 
 /* It went while no worker was there. */
-static void
-test_what_came_for_a_sandbox_that_is_not_there_runs_in_a_fresh_one(void **state)
+TEST(what_came_for_a_sandbox_that_is_not_there_runs_in_a_fresh_one)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *r;
 
-	(void)state;
 	say_ready(0, 1);
 	ground_kill_worker(0);
 	ground_worker(0);
@@ -166,13 +150,11 @@ test_what_came_for_a_sandbox_that_is_not_there_runs_in_a_fresh_one(void **state)
 	run_unref(r);
 }
 
-static void
-test_replacing_leaves_one_holder_however_often(void **state)
+TEST(replacing_leaves_one_holder_however_often)
 {
 	struct sandbox *sb = ground_open("box");
 	struct err e;
 
-	(void)state;
 	say_ready(0, 1);
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(sandbox_replace(sb, 60, &sb, &e), 0);
@@ -187,13 +169,11 @@ test_replacing_leaves_one_holder_however_often(void **state)
 	assert_int_equal(ground_find("box")->state, SANDBOX_READY);
 }
 
-static void
-test_what_is_being_removed_bounds_what_replaces_it(void **state)
+TEST(what_is_being_removed_bounds_what_replaces_it)
 {
 	struct sandbox *sb = ground_open("box"), *kept;
 	struct err e;
 
-	(void)state;
 	say_ready(0, 1);
 	assert_int_equal(conf_set(g.conf, "MAX_SANDBOXES", "1", &e), 0);
 	assert_int_equal(sandbox_replace(sb, 60, &sb, &e), 0);
@@ -206,12 +186,10 @@ test_what_is_being_removed_bounds_what_replaces_it(void **state)
 	assert_int_equal(sandbox_replace(sb, 60, &sb, &e), 0);
 }
 
-static void
-test_a_failed_removal_is_tried_again(void **state)
+TEST(a_failed_removal_is_tried_again)
 {
 	struct sandbox *sb = ground_open("box");
 
-	(void)state;
 	say_ready(0, 1);
 	sandbox_remove(sb);
 	expect_told(0, "remove 1");
@@ -223,14 +201,12 @@ test_a_failed_removal_is_tried_again(void **state)
 	assert_null(sandboxes_find(core_sandboxes(g.core), 1));
 }
 
-static void
-test_an_expired_sandbox_is_removed_but_not_while_in_use(void **state)
+TEST(an_expired_sandbox_is_removed_but_not_while_in_use)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *r = ground_run(sb, false);
 	int64_t later = clock_wall_ms() + 7200000;
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_ready(0, 1);
 	sandboxes_reap(core_sandboxes(g.core), later);
@@ -248,14 +224,12 @@ test_an_expired_sandbox_is_removed_but_not_while_in_use(void **state)
 
 /* ---- workers that die */
 
-static void
-test_the_next_worker_is_told_all_in_order(void **state)
+TEST(the_next_worker_is_told_all_in_order)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *first = ground_run(sb, true);
 	struct run *second = ground_run(sb, true);
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_ready(0, 1);
 	ground_kill_worker(0);
@@ -268,13 +242,11 @@ test_the_next_worker_is_told_all_in_order(void **state)
 	run_unref(second);
 }
 
-static void
-test_a_sandbox_that_perhaps_never_was_is_looked_for(void **state)
+TEST(a_sandbox_that_perhaps_never_was_is_looked_for)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *r = ground_run(sb, false);
 
-	(void)state;
 	expect_told(0, "start 1");
 	ground_kill_worker(0); /* while it was making it */
 	assert_int_equal(sb->state, SANDBOX_DOUBTFUL);
@@ -289,12 +261,10 @@ test_a_sandbox_that_perhaps_never_was_is_looked_for(void **state)
 	run_unref(r);
 }
 
-static void
-test_a_sandbox_that_was_made_after_all_is_taken_over(void **state)
+TEST(a_sandbox_that_was_made_after_all_is_taken_over)
 {
 	struct run *r = ground_run(ground_open("box"), false);
 
-	(void)state;
 	expect_told(0, "start 1");
 	ground_kill_worker(0);
 	forget_told(0);
@@ -304,12 +274,10 @@ test_a_sandbox_that_was_made_after_all_is_taken_over(void **state)
 	run_unref(r);
 }
 
-static void
-test_what_is_to_be_removed_is_told_to_the_next_worker(void **state)
+TEST(what_is_to_be_removed_is_told_to_the_next_worker)
 {
 	struct sandbox *sb = ground_open("box");
 
-	(void)state;
 	say_ready(0, 1);
 	ground_kill_worker(0);
 	sandbox_remove(sb);
@@ -322,8 +290,8 @@ test_what_is_to_be_removed_is_told_to_the_next_worker(void **state)
 	assert_null(sandboxes_find(core_sandboxes(g.core), 1));
 }
 
-static void
-test_nothing_new_is_made_while_its_worker_is_away(void **state)
+TEST_WITH(ground_set_up_alone, ground_tear_down,
+    nothing_new_is_made_while_its_worker_is_away)
 {
 	const struct sandbox_wish w = {.who = g.who,
 	    .identifier = "box",
@@ -333,7 +301,6 @@ test_nothing_new_is_made_while_its_worker_is_away(void **state)
 	struct sandbox *sb;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(
 	    sandbox_open(core_sandboxes(g.core), &w, &sb, &e), ERR_BACKEND);
 	assert_non_null(strstr(e.msg, "is starting"));
@@ -343,14 +310,12 @@ test_nothing_new_is_made_while_its_worker_is_away(void **state)
 
 /* ---- a front that dies */
 
-static void
-test_a_new_front_takes_everything_over(void **state)
+TEST(a_new_front_takes_everything_over)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *first = ground_run(sb, true);
 	struct run *second = ground_run(sb, true);
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_ready(0, 1);
 	say_begun(0, 1);
@@ -372,14 +337,12 @@ test_a_new_front_takes_everything_over(void **state)
 	assert_true(was_told(0, "start 2"));
 }
 
-static void
-test_runs_of_a_sandbox_that_is_gone_end_as_lost(void **state)
+TEST(runs_of_a_sandbox_that_is_gone_end_as_lost)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *r = ground_run(sb, false);
 	struct uuid uuid = r->row.uuid;
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_ready(0, 1);
 	ground_wait_until(r->recorded == RUN_IS_RECORDED);
@@ -397,14 +360,12 @@ test_runs_of_a_sandbox_that_is_gone_end_as_lost(void **state)
 	run_unref(r);
 }
 
-static void
-test_runs_of_a_sandbox_that_is_being_removed_end_as_canceled(void **state)
+TEST(runs_of_a_sandbox_that_is_being_removed_end_as_canceled)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *r = ground_run(sb, false);
 	struct uuid uuid = r->row.uuid;
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_ready(0, 1);
 	ground_wait_until(r->recorded == RUN_IS_RECORDED);
@@ -421,15 +382,13 @@ test_runs_of_a_sandbox_that_is_being_removed_end_as_canceled(void **state)
 	run_unref(r);
 }
 
-static void
-test_what_may_have_begun_in_a_lost_sandbox_does_not_run_again(void **state)
+TEST(what_may_have_begun_in_a_lost_sandbox_does_not_run_again)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *first = ground_run(sb, true), *third;
 	struct run *second = ground_run(sb, true);
 	struct uuid uuid = second->row.uuid;
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_ready(0, 1);
 	say_begun(0, 1);
@@ -458,14 +417,12 @@ test_what_may_have_begun_in_a_lost_sandbox_does_not_run_again(void **state)
 
 /* ---- a database that does not take it */
 
-static void
-test_a_sandbox_without_a_row_ends_with_the_reason(void **state)
+TEST(a_sandbox_without_a_row_ends_with_the_reason)
 {
 	struct sandbox *sb = ground_open("other");
 	struct store_sandbox row;
 	struct run *r;
 
-	(void)state;
 	/* The database knows another of that name. */
 	store_sandbox_copy(&row, &sb->row);
 	row.id = 99;
@@ -487,12 +444,10 @@ test_a_sandbox_without_a_row_ends_with_the_reason(void **state)
 	run_unref(r);
 }
 
-static void
-test_numbers_are_never_given_out_twice(void **state)
+TEST(numbers_are_never_given_out_twice)
 {
 	struct run *r = ground_run(ground_open("box"), false);
 
-	(void)state;
 	expect_told(0, "start 1");
 	ground_wait_until(r->recorded == RUN_IS_RECORDED);
 	run_unref(r);
@@ -505,40 +460,4 @@ test_numbers_are_never_given_out_twice(void **state)
 	run_unref(r);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f)                                                                \
-	cmocka_unit_test_setup_teardown(f, ground_set_up, ground_tear_down)
-	    TEST(test_what_waits_for_a_lost_sandbox_goes_to_a_fresh_one),
-	    TEST(test_a_run_whose_log_is_whole_is_not_lost_with_its_sandbox),
-	    TEST(test_a_lost_runs_log_is_read_for_what_nobody_told),
-	    TEST(test_a_sandbox_that_cannot_be_made_fails_its_runs),
-	    TEST(test_a_removed_sandbox_gives_its_name_up_at_once),
-	    TEST(test_a_removal_is_told_when_its_row_is_on_disk),
-	    TEST(
-		test_a_run_ends_as_its_sandbox_did_though_a_crash_came_between),
-	    TEST(
-		test_what_came_for_a_sandbox_that_is_not_there_runs_in_a_fresh_one),
-	    TEST(test_replacing_leaves_one_holder_however_often),
-	    TEST(test_what_is_being_removed_bounds_what_replaces_it),
-	    TEST(test_a_failed_removal_is_tried_again),
-	    TEST(test_an_expired_sandbox_is_removed_but_not_while_in_use),
-	    TEST(test_the_next_worker_is_told_all_in_order),
-	    TEST(test_a_sandbox_that_perhaps_never_was_is_looked_for),
-	    TEST(test_a_sandbox_that_was_made_after_all_is_taken_over),
-	    TEST(test_what_is_to_be_removed_is_told_to_the_next_worker),
-	    cmocka_unit_test_setup_teardown(
-		test_nothing_new_is_made_while_its_worker_is_away,
-		ground_set_up_alone, ground_tear_down),
-	    TEST(test_a_new_front_takes_everything_over),
-	    TEST(test_runs_of_a_sandbox_that_is_gone_end_as_lost),
-	    TEST(test_runs_of_a_sandbox_that_is_being_removed_end_as_canceled),
-	    TEST(test_what_may_have_begun_in_a_lost_sandbox_does_not_run_again),
-	    TEST(test_a_sandbox_without_a_row_ends_with_the_reason),
-	    TEST(test_numbers_are_never_given_out_twice),
-	};
-
-	return cmocka_run_group_tests_name("core_sandbox", tests, NULL, NULL);
-}
+TEST_MAIN(ground_set_up, ground_tear_down)

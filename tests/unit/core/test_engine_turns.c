@@ -51,10 +51,8 @@ tenant_of(const char *name)
 	return n->owner;
 }
 
-static void
-test_a_worker_is_asked_for_so_many_at_a_time(void **state)
+TEST(a_worker_is_asked_for_so_many_at_a_time)
 {
-	(void)state;
 	for (unsigned int i = 1; i <= 3 * PLACES; i++)
 		(void)open_of(g.who, i);
 	assert_int_equal(count_told("create "), PLACES);
@@ -64,13 +62,11 @@ test_a_worker_is_asked_for_so_many_at_a_time(void **state)
 	assert_int_equal(count_told("create "), PLACES + 2);
 }
 
-static void
-test_a_flood_of_one_tenant_leaves_room_for_another(void **state)
+TEST(a_flood_of_one_tenant_leaves_room_for_another)
 {
 	struct principal *a = tenant_of("a"), *b = tenant_of("b");
 	unsigned int n;
 
-	(void)state;
 	for (unsigned int i = 0; i < 3 * PLACES; i++)
 		(void)open_of(a, i);
 	n = count_told("create ");
@@ -81,14 +77,12 @@ test_a_flood_of_one_tenant_leaves_room_for_another(void **state)
 	expect_told(0, "create 25");
 }
 
-static void
-test_removals_wait_for_their_turn_as_well(void **state)
+TEST(removals_wait_for_their_turn_as_well)
 {
 	struct principal *a = tenant_of("a"), *b = tenant_of("b");
 	struct sandbox *old = open_of(a, 0);
 	uint64_t first = old->row.id, last;
 
-	(void)state;
 	say_ready(0, first);
 	for (unsigned int i = 1; i <= 3 * PLACES; i++)
 		last = open_of(a, i)->row.id;
@@ -111,10 +105,8 @@ test_removals_wait_for_their_turn_as_well(void **state)
 	assert_null(sandboxes_find(core_sandboxes(g.core), first));
 }
 
-static void
-test_taking_over_waits_for_no_turn(void **state)
+TEST(taking_over_waits_for_no_turn)
 {
-	(void)state;
 	for (unsigned int i = 1; i <= 3 * PLACES; i++)
 		(void)open_of(g.who, i);
 	for (unsigned int i = 1; i <= 3 * PLACES - PLACES; i++)
@@ -128,13 +120,11 @@ test_taking_over_waits_for_no_turn(void **state)
 	expect_told(0, "create 24");
 }
 
-static void
-test_shares_of_the_processors_follow_the_number_of_sandboxes(void **state)
+TEST(shares_of_the_processors_follow_the_number_of_sandboxes)
 {
 	struct principal *a = tenant_of("a");
 	struct sandbox *first = open_of(a, 1);
 
-	(void)state;
 	say_ready(0, 1);
 	assert_int_equal(first->share.told.cpu_shares, 256);
 	(void)open_of(a, 2);
@@ -149,12 +139,10 @@ test_shares_of_the_processors_follow_the_number_of_sandboxes(void **state)
 	ground_wait_until(first->share.told.cpu_shares == 1000);
 }
 
-static void
-test_shares_of_what_was_taken_over_are_told_again(void **state)
+TEST(shares_of_what_was_taken_over_are_told_again)
 {
 	struct sandbox *sb = open_of(g.who, 1);
 
-	(void)state;
 	say_ready(0, 1);
 	ground_kill_worker(0);
 	forget_told(0);
@@ -251,13 +239,11 @@ b_works(struct turns *t)
 	assert_true(quota_use_is_crowded(t->a));
 }
 
-static void
-test_a_backlog_beside_others_has_rests(void **state)
+TEST(a_backlog_beside_others_has_rests)
 {
 	unsigned int going, ticks = 0;
 	struct turns t;
 
-	(void)state;
 	turns_open(&t);
 	ask_a(&t, t.nitems);
 	going = t.a->engine.nrunning;
@@ -273,12 +259,10 @@ test_a_backlog_beside_others_has_rests(void **state)
 	turns_close(&t);
 }
 
-static void
-test_who_has_no_backlog_has_no_rest(void **state)
+TEST(who_has_no_backlog_has_no_rest)
 {
 	struct turns t;
 
-	(void)state;
 	turns_open(&t);
 	b_works(&t);
 	while (t.asked + 3 < t.nitems) { /* one, and the next two behind it */
@@ -290,12 +274,10 @@ test_who_has_no_backlog_has_no_rest(void **state)
 	turns_close(&t);
 }
 
-static void
-test_a_few_at_once_have_no_rest(void **state)
+TEST(a_few_at_once_have_no_rest)
 {
 	struct turns t;
 
-	(void)state;
 	turns_open(&t);
 	b_works(&t);
 	for (int i = 0; i < 2; i++) {
@@ -307,12 +289,10 @@ test_a_few_at_once_have_no_rest(void **state)
 	turns_close(&t);
 }
 
-static void
-test_a_backlog_without_others_has_no_rest(void **state)
+TEST(a_backlog_without_others_has_no_rest)
 {
 	struct turns t;
 
-	(void)state;
 	turns_open(&t);
 	ask_a(&t, t.nitems);
 	do
@@ -322,12 +302,10 @@ test_a_backlog_without_others_has_no_rest(void **state)
 	turns_close(&t);
 }
 
-static void
-test_a_rest_ends_with_the_crowd(void **state)
+TEST(a_rest_ends_with_the_crowd)
 {
 	struct turns t;
 
-	(void)state;
 	turns_open(&t);
 	ask_a(&t, t.nitems);
 	b_works(&t);
@@ -342,24 +320,4 @@ test_a_rest_ends_with_the_crowd(void **state)
 	turns_close(&t);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f)                                                                \
-	cmocka_unit_test_setup_teardown(f, ground_set_up, ground_tear_down)
-	    TEST(test_a_worker_is_asked_for_so_many_at_a_time),
-	    TEST(test_a_flood_of_one_tenant_leaves_room_for_another),
-	    TEST(test_removals_wait_for_their_turn_as_well),
-	    TEST(test_taking_over_waits_for_no_turn),
-	    TEST(test_shares_of_the_processors_follow_the_number_of_sandboxes),
-	    TEST(test_shares_of_what_was_taken_over_are_told_again),
-	    TEST(test_a_backlog_beside_others_has_rests),
-	    TEST(test_who_has_no_backlog_has_no_rest),
-	    TEST(test_a_few_at_once_have_no_rest),
-	    TEST(test_a_backlog_without_others_has_no_rest),
-	    TEST(test_a_rest_ends_with_the_crowd),
-	};
-
-	return cmocka_run_group_tests_name("engine_turns", tests, NULL, NULL);
-}
+TEST_MAIN(ground_set_up, ground_tear_down)

@@ -86,8 +86,7 @@ assert_all(const struct reading *g, uint64_t from, unsigned int n)
 		assert_int_equal(g->seqs[i], from + i);
 }
 
-static void
-test_the_past_goes_over_into_what_is_committed(void **state)
+TEST(the_past_goes_over_into_what_is_committed)
 {
 	struct fixture *f = *state;
 	struct event_feeds *feeds = event_feeds_new(f->base, f->store);
@@ -104,8 +103,7 @@ test_the_past_goes_over_into_what_is_committed(void **state)
 	event_feeds_free(feeds);
 }
 
-static void
-test_one_that_takes_little_is_told_the_rest_again(void **state)
+TEST(one_that_takes_little_is_told_the_rest_again)
 {
 	struct fixture *f = *state;
 	struct event_feeds *feeds = event_feeds_new(f->base, f->store);
@@ -126,8 +124,7 @@ test_one_that_takes_little_is_told_the_rest_again(void **state)
 	event_feeds_free(feeds);
 }
 
-static void
-test_one_that_does_not_ask_is_not_told(void **state)
+TEST(one_that_does_not_ask_is_not_told)
 {
 	struct fixture *f = *state;
 	struct event_feeds *feeds = event_feeds_new(f->base, f->store);
@@ -153,8 +150,7 @@ test_one_that_does_not_ask_is_not_told(void **state)
 #define CROWD 200
 
 /* What came while nobody could read is not passed over by those behind. */
-static void
-test_a_read_that_failed_leaves_no_hole(void **state)
+TEST(a_read_that_failed_leaves_no_hole)
 {
 	struct fixture *f = *state;
 	struct event_feeds *feeds = event_feeds_new(f->base, f->store);
@@ -192,8 +188,7 @@ test_a_read_that_failed_leaves_no_hole(void **state)
 	event_feeds_free(feeds);
 }
 
-static void
-test_a_crowd_at_the_newest_hears_all_from_there_on(void **state)
+TEST(a_crowd_at_the_newest_hears_all_from_there_on)
 {
 	static struct reading crowd[CROWD];
 	struct fixture *f = *state;
@@ -223,8 +218,7 @@ test_a_crowd_at_the_newest_hears_all_from_there_on(void **state)
 	event_feeds_free(feeds);
 }
 
-static void
-test_what_was_trimmed_is_told_as_a_gap(void **state)
+TEST(what_was_trimmed_is_told_as_a_gap)
 {
 	struct fixture *f = *state;
 	struct event_feeds *feeds = event_feeds_new(f->base, f->store);
@@ -246,8 +240,7 @@ test_what_was_trimmed_is_told_as_a_gap(void **state)
 	event_feeds_free(feeds);
 }
 
-static void
-test_a_place_of_another_copy_is_told(void **state)
+TEST(a_place_of_another_copy_is_told)
 {
 	struct fixture *f = *state;
 	struct event_feeds *feeds = event_feeds_new(f->base, f->store);
@@ -278,20 +271,4 @@ test_a_place_of_another_copy_is_told(void **state)
 	event_feeds_free(feeds);
 }
 
-int
-main(void)
-{
-#define TEST(t)                                                                \
-	cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_the_past_goes_over_into_what_is_committed),
-	    TEST(test_one_that_takes_little_is_told_the_rest_again),
-	    TEST(test_one_that_does_not_ask_is_not_told),
-	    TEST(test_a_read_that_failed_leaves_no_hole),
-	    TEST(test_a_crowd_at_the_newest_hears_all_from_there_on),
-	    TEST(test_what_was_trimmed_is_told_as_a_gap),
-	    TEST(test_a_place_of_another_copy_is_told),
-	};
-
-	return cmocka_run_group_tests_name("event feed", tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup, fixture_teardown)

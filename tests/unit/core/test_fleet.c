@@ -31,12 +31,10 @@ look(void)
 	return fleet_look_at(core_fleet(g.core), 0);
 }
 
-static void
-test_an_engine_is_what_its_worker_said_last(void **state)
+TEST(an_engine_is_what_its_worker_said_last)
 {
 	const struct fleet_engine *en;
 
-	(void)state;
 	assert_null(look().engine);
 	assert_null(fleet_engine(core_fleet(g.core)));
 	say_engine("20.10.23");
@@ -49,12 +47,10 @@ test_an_engine_is_what_its_worker_said_last(void **state)
 	assert_string_equal(en->runtime, "runc");
 }
 
-static void
-test_an_engine_that_went_is_down_since_then(void **state)
+TEST(an_engine_that_went_is_down_since_then)
 {
 	int64_t up_ms, down_ms;
 
-	(void)state;
 	say_engine("20.10.24");
 	up_ms = look().since_ms;
 	assert_true(up_ms > 0 && up_ms <= clock_wall_ms());
@@ -86,12 +82,10 @@ say_lack(const char *text)
 }
 
 /* Nobody is kept from trying: only who asks whether all is well hears it. */
-static void
-test_what_an_engine_lacks_is_said_by_the_check_of_all(void **state)
+TEST(what_an_engine_lacks_is_said_by_the_check_of_all)
 {
 	struct err e;
 
-	(void)state;
 	say_engine("20.10.24");
 	say_lack("");
 	assert_int_equal(fleet_check_all(core_fleet(g.core), &e), 0);
@@ -106,10 +100,8 @@ test_what_an_engine_lacks_is_said_by_the_check_of_all(void **state)
 	assert_string_equal(look().detail, "");
 }
 
-static void
-test_a_worker_that_went_takes_its_engine_with_it(void **state)
+TEST(a_worker_that_went_takes_its_engine_with_it)
 {
-	(void)state;
 	say_engine("20.10.24");
 	ground_kill_worker(0);
 	assert_string_equal(look().word, "away");
@@ -118,27 +110,10 @@ test_a_worker_that_went_takes_its_engine_with_it(void **state)
 	assert_true(look().since_ms > 0);
 }
 
-static void
-test_a_word_with_control_characters_ends_the_channel(void **state)
+TEST(a_word_with_control_characters_ends_the_channel)
 {
-	(void)state;
 	say_engine("20.10\x1b[2J");
 	assert_string_equal(look().word, "away");
 }
 
-#define TEST(name)                                                             \
-	cmocka_unit_test_setup_teardown(name, ground_set_up, ground_tear_down)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_an_engine_is_what_its_worker_said_last),
-	    TEST(test_an_engine_that_went_is_down_since_then),
-	    TEST(test_what_an_engine_lacks_is_said_by_the_check_of_all),
-	    TEST(test_a_worker_that_went_takes_its_engine_with_it),
-	    TEST(test_a_word_with_control_characters_ends_the_channel),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(ground_set_up, ground_tear_down)

@@ -71,8 +71,7 @@ nothing_cb(
 	(void)arg;
 }
 
-static void
-test_a_log_that_cannot_be_read_is_no_end(void **state)
+TEST(a_log_that_cannot_be_read_is_no_end)
 {
 	struct run *run = begun_run();
 	const struct log_caps caps = {0};
@@ -80,7 +79,6 @@ test_a_log_that_cannot_be_read_is_no_end(void **state)
 	    log_view_open_memory(core_logs(g.core), NULL, 0, 1, &caps);
 	struct reader r;
 
-	(void)state;
 	reader_open(&r, run);
 	assert_int_equal(r.open_rc, 0);
 	for (unsigned int i = 0; i < LOGS_REQUESTS_MAX; i++)
@@ -101,14 +99,12 @@ test_a_log_that_cannot_be_read_is_no_end(void **state)
 	run_unref(run);
 }
 
-static void
-test_a_run_that_goes_on_is_followed_without_a_descriptor(void **state)
+TEST(a_run_that_goes_on_is_followed_without_a_descriptor)
 {
 	struct run *run = begun_run();
 	struct rlimit was, none;
 	struct reader r;
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
 	none = was;
 	none.rlim_cur = 0;
@@ -122,15 +118,13 @@ test_a_run_that_goes_on_is_followed_without_a_descriptor(void **state)
 	run_unref(run);
 }
 
-static void
-test_a_long_log_without_a_descriptor_is_an_error_and_not_empty(void **state)
+TEST(a_long_log_without_a_descriptor_is_an_error_and_not_empty)
 {
 	struct run *run = begun_run();
 	static const uint8_t text[RUNLOG_PAYLOAD_MAX];
 	struct rlimit was, none;
 	struct reader r;
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		say_record(0, 1, RUNLOG_STDOUT, text, 16000);
 	say_command_ended(0, 1, 0);
@@ -150,17 +144,4 @@ test_a_long_log_without_a_descriptor_is_an_error_and_not_empty(void **state)
 	run_unref(run);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f)                                                                \
-	cmocka_unit_test_setup_teardown(f, ground_set_up, ground_tear_down)
-	    TEST(test_a_log_that_cannot_be_read_is_no_end),
-	    TEST(test_a_run_that_goes_on_is_followed_without_a_descriptor),
-	    TEST(
-		test_a_long_log_without_a_descriptor_is_an_error_and_not_empty),
-	};
-
-	return cmocka_run_group_tests_name("follow", tests, NULL, NULL);
-}
+TEST_MAIN(ground_set_up, ground_tear_down)

@@ -77,12 +77,10 @@ say_list(uint64_t sandbox, uint64_t number, uint32_t count)
 	buf_clear(&b);
 }
 
-static void
-test_the_answer_comes_once_and_counts_the_sandboxs(void **state)
+TEST(the_answer_comes_once_and_counts_the_sandboxs)
 {
 	const struct sandbox *sb = make_box();
 
-	(void)state;
 	assert_non_null(open_ask(&one, MSG_LEFT_ACTION_KILL, 0));
 	assert_int_equal(one.answers, 0);
 	expect_told(0, "kill 1");
@@ -97,10 +95,8 @@ test_the_answer_comes_once_and_counts_the_sandboxs(void **state)
 	assert_int_equal(sb->left, 5);
 }
 
-static void
-test_an_answer_to_something_else_is_none(void **state)
+TEST(an_answer_to_something_else_is_none)
 {
-	(void)state;
 	(void)make_box();
 	assert_non_null(open_ask(&one, MSG_LEFT_ACTION_LIST, 0));
 	expect_told(0, "list 1");
@@ -113,13 +109,11 @@ test_an_answer_to_something_else_is_none(void **state)
 	assert_int_equal(one.count, 4);
 }
 
-static void
-test_an_answer_without_sense_is_told_as_such(void **state)
+TEST(an_answer_without_sense_is_told_as_such)
 {
 	static const uint8_t nonsense[60] = {1, 2, 3};
 	static const size_t lengths[] = {0, 1, sizeof(nonsense)};
 
-	(void)state;
 	(void)make_box();
 	for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
 		assert_non_null(open_ask(&one, MSG_LEFT_ACTION_LIST, 0));
@@ -131,10 +125,8 @@ test_an_answer_without_sense_is_told_as_such(void **state)
 	}
 }
 
-static void
-test_what_cannot_be_reached_is_asked_again(void **state)
+TEST(what_cannot_be_reached_is_asked_again)
 {
-	(void)state;
 	(void)make_box();
 	assert_non_null(open_ask(&one, MSG_LEFT_ACTION_KILL, 5));
 	for (int i = 0; i < 3; i++) {
@@ -149,13 +141,11 @@ test_what_cannot_be_reached_is_asked_again(void **state)
 	assert_int_equal(one.rc, ERR_NOTFOUND);
 }
 
-static void
-test_a_sandbox_that_is_gone_has_left_nothing(void **state)
+TEST(a_sandbox_that_is_gone_has_left_nothing)
 {
 	struct sandbox *sb = make_box();
 	static struct asked kill;
 
-	(void)state;
 	assert_non_null(open_ask(&one, MSG_LEFT_ACTION_LIST, 0));
 	expect_told(0, "list 1");
 	say_answer(1, g.worker[0].asked, ERR_LOST, "", 0);
@@ -179,12 +169,10 @@ test_a_sandbox_that_is_gone_has_left_nothing(void **state)
 }
 
 /* A list may be asked for twice, a process not be killed twice. */
-static void
-test_silence_has_an_end(void **state)
+TEST(silence_has_an_end)
 {
 	static struct asked kill;
 
-	(void)state;
 	(void)make_box();
 	assert_non_null(open_ask(&kill, MSG_LEFT_ACTION_KILL, 5));
 	expect_told(0, "kill 1");
@@ -199,10 +187,8 @@ test_silence_has_an_end(void **state)
 	assert_false(was_told(0, "kill 1"));
 }
 
-static void
-test_the_next_worker_is_asked(void **state)
+TEST(the_next_worker_is_asked)
 {
-	(void)state;
 	(void)make_box();
 	assert_non_null(open_ask(&one, MSG_LEFT_ACTION_LIST, 0));
 	expect_told(0, "list 1");
@@ -216,15 +202,13 @@ test_the_next_worker_is_asked(void **state)
 	assert_int_equal(one.count, 1);
 }
 
-static void
-test_so_many_may_ask_at_once(void **state)
+TEST(so_many_may_ask_at_once)
 {
 	static struct asked many[LEFT_ASKS_OPEN_MAX];
 	const struct left_wish wish = {.sandbox = 1};
 	uint64_t number;
 	struct err e;
 
-	(void)state;
 	(void)make_box();
 	for (size_t i = 0; i < ARRAY_LEN(many); i++)
 		assert_non_null(open_ask(&many[i], MSG_LEFT_ACTION_LIST, 0));
@@ -242,21 +226,4 @@ test_so_many_may_ask_at_once(void **state)
 	/* It goes with the core, unanswered. */
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f)                                                                \
-	cmocka_unit_test_setup_teardown(f, ground_set_up, ground_tear_down)
-	    TEST(test_the_answer_comes_once_and_counts_the_sandboxs),
-	    TEST(test_an_answer_to_something_else_is_none),
-	    TEST(test_an_answer_without_sense_is_told_as_such),
-	    TEST(test_what_cannot_be_reached_is_asked_again),
-	    TEST(test_a_sandbox_that_is_gone_has_left_nothing),
-	    TEST(test_silence_has_an_end),
-	    TEST(test_the_next_worker_is_asked),
-	    TEST(test_so_many_may_ask_at_once),
-	};
-
-	return cmocka_run_group_tests_name("left_behind", tests, NULL, NULL);
-}
+TEST_MAIN(ground_set_up, ground_tear_down)

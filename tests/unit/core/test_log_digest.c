@@ -1,11 +1,6 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "supervisor/core/log_digest.h"
 #include "tests/unit/core/log_fixture.h"
+#include "tests/unit/test.h"
 
 static const struct log_caps caps = {{100, 50}, 20, 0, 0};
 
@@ -48,12 +43,10 @@ check_stream(const struct log_stream *s, uint64_t total, size_t cap, int type)
 	assert_int_equal(s->head_len, head);
 }
 
-static void
-test_head_and_tail_are_exact_around_the_caps(void **state)
+TEST(head_and_tail_are_exact_around_the_caps)
 {
 	static const size_t records[] = {1, 7, 19, 20, 21, 99, 100, 101, 300};
 
-	(void)state;
 	for (size_t total = 0; total <= 260; total++) {
 		for (size_t i = 0; i < ARRAY_LEN(records); i++) {
 			struct log_digest *d;
@@ -121,13 +114,11 @@ check_mixed(const struct log_digest *d)
 	assert_false(d->broken);
 }
 
-static void
-test_streams_and_commands_are_kept_apart(void **state)
+TEST(streams_and_commands_are_kept_apart)
 {
 	struct log_digest *d;
 	struct made_log l;
 
-	(void)state;
 	make_mixed(&l);
 	d = digest_of(&l, 2, &caps);
 	check_mixed(d);
@@ -135,12 +126,10 @@ test_streams_and_commands_are_kept_apart(void **state)
 	buf_clear(&l.b);
 }
 
-static void
-test_a_log_that_grows_by_any_step_gives_the_same_digest(void **state)
+TEST(a_log_that_grows_by_any_step_gives_the_same_digest)
 {
 	struct made_log l;
 
-	(void)state;
 	make_mixed(&l);
 	for (size_t step = 1; step < 200; step++) {
 		struct log_digest *d = log_digest_new(2, &caps);
@@ -162,13 +151,11 @@ test_a_log_that_grows_by_any_step_gives_the_same_digest(void **state)
 	buf_clear(&l.b);
 }
 
-static void
-test_a_file_gives_the_same_digest_whatever_is_read_at_once(void **state)
+TEST(a_file_gives_the_same_digest_whatever_is_read_at_once)
 {
 	struct made_log l;
 	int fd;
 
-	(void)state;
 	make_mixed(&l);
 	fd = file_of_log(&l);
 	for (size_t size = 1; size < 700; size++) {
@@ -187,14 +174,12 @@ test_a_file_gives_the_same_digest_whatever_is_read_at_once(void **state)
 	buf_clear(&l.b);
 }
 
-static void
-test_the_merged_output_is_both_heads_as_they_came(void **state)
+TEST(the_merged_output_is_both_heads_as_they_came)
 {
 	static const struct log_caps all = {{4, 10}, 20, 12, 0};
 	struct log_digest *d;
 	struct made_log l;
 
-	(void)state;
 	begin_log(&l);
 	put_started(&l, 0);
 	put_record(&l, RUNLOG_STDOUT, "abc", 3);
@@ -219,14 +204,12 @@ test_the_merged_output_is_both_heads_as_they_came(void **state)
 
 /* ---- logs that are not whole, or none */
 
-static void
-test_a_record_cut_off_at_the_end_is_left_out(void **state)
+TEST(a_record_cut_off_at_the_end_is_left_out)
 {
 	struct log_digest *d;
 	struct made_log l;
 	size_t whole;
 
-	(void)state;
 	begin_log(&l);
 	put_started(&l, 0);
 	put_output(&l, RUNLOG_STDOUT, 30);
@@ -263,13 +246,11 @@ check_broken(struct made_log *l, size_t good)
 	buf_clear(&l->b);
 }
 
-static void
-test_the_first_byte_that_makes_no_sense_is_the_end_for_good(void **state)
+TEST(the_first_byte_that_makes_no_sense_is_the_end_for_good)
 {
 	struct made_log l;
 	size_t good;
 
-	(void)state;
 	for (int how = 0; how < 5; how++) {
 		begin_log(&l);
 		put_started(&l, 0);
@@ -294,15 +275,13 @@ test_the_first_byte_that_makes_no_sense_is_the_end_for_good(void **state)
 	}
 }
 
-static void
-test_a_log_that_cannot_be_read_is_begun_again_later(void **state)
+TEST(a_log_that_cannot_be_read_is_begun_again_later)
 {
 	struct runlog_source source = {.fd = -1};
 	struct log_digest *d;
 	struct made_log l;
 	struct err e;
 
-	(void)state;
 	make_mixed(&l);
 	d = log_digest_new(2, &caps);
 	assert_int_equal(
@@ -318,12 +297,10 @@ test_a_log_that_cannot_be_read_is_begun_again_later(void **state)
 
 /* ---- heads given back, and kept */
 
-static void
-test_heads_that_were_dropped_are_read_again(void **state)
+TEST(heads_that_were_dropped_are_read_again)
 {
 	struct made_log l;
 
-	(void)state;
 	make_mixed(&l);
 	for (size_t n = 0; n <= buf_len(&l.b); n += 13) {
 		struct log_digest *d = log_digest_new(2, &caps);
@@ -342,8 +319,7 @@ test_heads_that_were_dropped_are_read_again(void **state)
 }
 
 /* A head that is scattered over more than is read at once. */
-static void
-test_a_scattered_head_is_read_again_in_slices(void **state)
+TEST(a_scattered_head_is_read_again_in_slices)
 {
 	static const struct log_caps wide = {{1000, 1000}, 20, 0, 0};
 	struct runlog_source source = {0};
@@ -353,7 +329,6 @@ test_a_scattered_head_is_read_again_in_slices(void **state)
 	struct err e;
 	int rc;
 
-	(void)state;
 	begin_log(&l);
 	put_started(&l, 0);
 	for (int i = 0; i < 10000; i++) {
@@ -401,13 +376,11 @@ recoded(const struct log_digest *d, uint32_t ncommands, size_t *size)
 	return got;
 }
 
-static void
-test_a_kept_digest_needs_only_the_heads_of_the_log(void **state)
+TEST(a_kept_digest_needs_only_the_heads_of_the_log)
 {
 	struct log_digest *d, *kept;
 	struct made_log l;
 
-	(void)state;
 	make_mixed(&l);
 	d = digest_of(&l, 2, &caps);
 	kept = recoded(d, 2, NULL);
@@ -422,13 +395,11 @@ test_a_kept_digest_needs_only_the_heads_of_the_log(void **state)
 	buf_clear(&l.b);
 }
 
-static void
-test_a_kept_digest_of_another_log_gives_way_to_the_log(void **state)
+TEST(a_kept_digest_of_another_log_gives_way_to_the_log)
 {
 	struct log_digest *d, *kept;
 	struct made_log l, other;
 
-	(void)state;
 	make_mixed(&l);
 	begin_log(&other);
 	put_started(&other, 0);
@@ -451,8 +422,7 @@ test_a_kept_digest_of_another_log_gives_way_to_the_log(void **state)
 	buf_clear(&l.b);
 }
 
-static void
-test_other_caps_make_a_kept_digest_useless(void **state)
+TEST(other_caps_make_a_kept_digest_useless)
 {
 	static const struct log_caps other = {{100, 51}, 20, 0, 0};
 	struct log_digest *d, *got;
@@ -460,7 +430,6 @@ test_other_caps_make_a_kept_digest_useless(void **state)
 	struct buf b;
 	struct err e;
 
-	(void)state;
 	make_mixed(&l);
 	d = digest_of(&l, 2, &caps);
 	buf_init(&b, LOG_DIGEST_MAX);
@@ -477,15 +446,13 @@ test_other_caps_make_a_kept_digest_useless(void **state)
 }
 
 /* Scattered words of stderr in a long stdout: kept as bytes, the rest not. */
-static void
-test_only_a_head_that_is_scattered_is_kept_as_bytes(void **state)
+TEST(only_a_head_that_is_scattered_is_kept_as_bytes)
 {
 	static const struct log_caps wide = {{1u << 20, 1u << 20}, 20, 0, 0};
 	struct log_digest *d, *kept;
 	struct made_log l;
 	size_t size;
 
-	(void)state;
 	begin_log(&l);
 	put_started(&l, 0);
 	for (int i = 0; i < 100; i++) {
@@ -570,12 +537,10 @@ check_shared(const struct log_digest *d, const struct log_caps *all)
 	assert_in_range(sum, all->heads / 2, all->heads);
 }
 
-static void
-test_the_longest_heads_give_way_when_all_are_too_much(void **state)
+TEST(the_longest_heads_give_way_when_all_are_too_much)
 {
 	static const size_t records[] = {1, 7, 64, 600};
 
-	(void)state;
 	for (uint32_t max = 128; max <= 512; max += 64)
 		for (size_t i = 0; i < ARRAY_LEN(records); i++) {
 			const struct log_caps all = {{400, 400}, 20, 0, max};
@@ -597,34 +562,4 @@ test_the_longest_heads_give_way_when_all_are_too_much(void **state)
 		}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(
-		test_the_longest_heads_give_way_when_all_are_too_much),
-	    cmocka_unit_test(test_head_and_tail_are_exact_around_the_caps),
-	    cmocka_unit_test(test_streams_and_commands_are_kept_apart),
-	    cmocka_unit_test(
-		test_a_log_that_grows_by_any_step_gives_the_same_digest),
-	    cmocka_unit_test(
-		test_a_file_gives_the_same_digest_whatever_is_read_at_once),
-	    cmocka_unit_test(test_the_merged_output_is_both_heads_as_they_came),
-	    cmocka_unit_test(test_a_record_cut_off_at_the_end_is_left_out),
-	    cmocka_unit_test(
-		test_the_first_byte_that_makes_no_sense_is_the_end_for_good),
-	    cmocka_unit_test(
-		test_a_log_that_cannot_be_read_is_begun_again_later),
-	    cmocka_unit_test(test_heads_that_were_dropped_are_read_again),
-	    cmocka_unit_test(test_a_scattered_head_is_read_again_in_slices),
-	    cmocka_unit_test(
-		test_a_kept_digest_needs_only_the_heads_of_the_log),
-	    cmocka_unit_test(
-		test_a_kept_digest_of_another_log_gives_way_to_the_log),
-	    cmocka_unit_test(test_other_caps_make_a_kept_digest_useless),
-	    cmocka_unit_test(
-		test_only_a_head_that_is_scattered_is_kept_as_bytes),
-	};
-
-	return cmocka_run_group_tests_name("log_digest", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

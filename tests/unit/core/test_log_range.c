@@ -1,12 +1,7 @@
 /* Bytes of a log's output by their place, against the same cut by hand. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "supervisor/core/log_range.h"
 #include "tests/unit/core/log_fixture.h"
+#include "tests/unit/test.h"
 
 #define NCOMMANDS 3
 #define NRECORDS 24
@@ -114,14 +109,12 @@ check_range(const struct known *k, const struct log_range *wish, size_t chunk)
 	log_range_clear(&r);
 }
 
-static void
-test_each_range_has_its_bytes(void **state)
+TEST(each_range_has_its_bytes)
 {
 	static const uint32_t commands[] = {LOG_RANGE_ALL, 0, 2, 7};
 	static const size_t maxima[] = {1, 18, 64, 1000};
 	struct known k;
 
-	(void)state;
 	make_known(&k);
 	for (int streams = LOG_RANGE_STDOUT; streams <= LOG_RANGE_BOTH;
 	     streams++)
@@ -140,12 +133,10 @@ test_each_range_has_its_bytes(void **state)
 	buf_clear(&k.log.b);
 }
 
-static void
-test_an_offset_beyond_all_numbers_has_nothing(void **state)
+TEST(an_offset_beyond_all_numbers_has_nothing)
 {
 	struct known k;
 
-	(void)state;
 	make_known(&k);
 	check_range(&k,
 	    &(struct log_range){.command = LOG_RANGE_ALL,
@@ -158,8 +149,7 @@ test_an_offset_beyond_all_numbers_has_nothing(void **state)
 
 /* A log that is still written: up to any byte of it there is as much as has
  * come, and never more. */
-static void
-test_a_log_that_grows_has_what_has_come(void **state)
+TEST(a_log_that_grows_has_what_has_come)
 {
 	uint64_t before = 0;
 	struct known k;
@@ -167,7 +157,6 @@ test_a_log_that_grows_has_what_has_come(void **state)
 	const struct log_range wish = {
 	    .command = LOG_RANGE_ALL, .streams = LOG_RANGE_BOTH, .max = 4096};
 
-	(void)state;
 	make_known(&k);
 	cut_by_hand(&k, &wish, &all);
 	for (uint64_t upto = 0; upto <= buf_len(&k.log.b); upto++) {
@@ -188,14 +177,12 @@ test_a_log_that_grows_has_what_has_come(void **state)
 }
 
 /* What its commands say they wrote, and the log does not have. */
-static void
-test_what_did_not_come_is_claimed(void **state)
+TEST(what_did_not_come_is_claimed)
 {
 	struct made_log l;
 	struct log_range r = {
 	    .command = LOG_RANGE_ALL, .streams = LOG_RANGE_STDOUT, .max = 100};
 
-	(void)state;
 	begin_log(&l);
 	put_started(&l, 0);
 	put_output(&l, RUNLOG_STDOUT, 10);
@@ -209,15 +196,13 @@ test_what_did_not_come_is_claimed(void **state)
 	buf_clear(&l.b);
 }
 
-static void
-test_what_is_no_record_ends_it(void **state)
+TEST(what_is_no_record_ends_it)
 {
 	struct made_log l;
 	struct log_range r = {
 	    .command = LOG_RANGE_ALL, .streams = LOG_RANGE_BOTH, .max = 100};
 	uint8_t rubbish[64];
 
-	(void)state;
 	memset(rubbish, 0xff, sizeof(rubbish));
 	begin_log(&l);
 	put_started(&l, 0);
@@ -233,8 +218,7 @@ test_what_is_no_record_ends_it(void **state)
 }
 
 /* A log above a slice is read in several, and none is read twice. */
-static void
-test_a_long_log_is_read_in_slices(void **state)
+TEST(a_long_log_is_read_in_slices)
 {
 	const size_t piece = 60000, pieces = 3 * LOG_SLICE_BYTES / piece + 1;
 	struct made_log l;
@@ -243,7 +227,6 @@ test_a_long_log_is_read_in_slices(void **state)
 	    .offset = (pieces - 1) * piece - 7,
 	    .max = LOG_RANGE_BYTES_MAX};
 
-	(void)state;
 	begin_log(&l);
 	put_started(&l, 0);
 	for (size_t i = 0; i < pieces; i++)
@@ -263,17 +246,4 @@ test_a_long_log_is_read_in_slices(void **state)
 	buf_clear(&l.b);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_each_range_has_its_bytes),
-	    cmocka_unit_test(test_an_offset_beyond_all_numbers_has_nothing),
-	    cmocka_unit_test(test_a_log_that_grows_has_what_has_come),
-	    cmocka_unit_test(test_what_did_not_come_is_claimed),
-	    cmocka_unit_test(test_what_is_no_record_ends_it),
-	    cmocka_unit_test(test_a_long_log_is_read_in_slices),
-	};
-
-	return cmocka_run_group_tests_name("log_range", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,6 @@
 /* link: -Wl,--wrap=fd_pread_all */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "tests/unit/core/logs_ground.h"
+#include "tests/unit/test.h"
 
 /* ---- records in parts */
 
@@ -49,15 +44,13 @@ read_part(const struct ground *g, struct log_view *v, struct part_answer *a,
 		assert_int_equal(event_base_loop(g->base, EVLOOP_ONCE), 0);
 }
 
-static void
-test_parts_of_records_make_up_the_output(void **state)
+TEST(parts_of_records_make_up_the_output)
 {
 	static const size_t sizes[] = {800, 1016, 5000, 200000};
 	struct log_view *v;
 	struct made_log l;
 	struct ground g;
 
-	(void)state;
 	ground_open(&g, 1);
 	make_log(&l, 1, 1000);
 	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
@@ -80,8 +73,7 @@ test_parts_of_records_make_up_the_output(void **state)
 	ground_close(&g);
 }
 
-static void
-test_a_place_that_is_none_is_refused(void **state)
+TEST(a_place_that_is_none_is_refused)
 {
 	static const struct log_at places[] = {
 	    {0, 1}, {1, 0}, {2 * RUNLOG_HEADER_BYTES, 50}};
@@ -89,7 +81,6 @@ test_a_place_that_is_none_is_refused(void **state)
 	struct made_log l;
 	struct ground g;
 
-	(void)state;
 	ground_open(&g, 1);
 	begin_log(&l);
 	put_started(&l, 0);
@@ -106,13 +97,4 @@ test_a_place_that_is_none_is_refused(void **state)
 	ground_close(&g);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_parts_of_records_make_up_the_output),
-	    cmocka_unit_test(test_a_place_that_is_none_is_refused),
-	};
-
-	return cmocka_run_group_tests_name("log_read", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,18 +1,12 @@
 /* link: -Wl,--wrap=fd_pread_all */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 
 #include "tests/unit/core/logs_ground.h"
+#include "tests/unit/test.h"
 
 /* ---- digests */
 
-static void
-test_a_second_digest_reads_only_what_is_new(void **state)
+TEST(a_second_digest_reads_only_what_is_new)
 {
 	struct log_view *v;
 	struct made_log l;
@@ -21,7 +15,6 @@ test_a_second_digest_reads_only_what_is_new(void **state)
 	size_t before;
 	int fd;
 
-	(void)state;
 	ground_open(&g, 1);
 	make_log(&l, 24, 1000);
 	before = buf_len(&l.b);
@@ -51,15 +44,13 @@ test_a_second_digest_reads_only_what_is_new(void **state)
 	ground_close(&g);
 }
 
-static void
-test_output_that_nobody_is_shown_is_not_read(void **state)
+TEST(output_that_nobody_is_shown_is_not_read)
 {
 	struct log_view *v;
 	struct made_log l;
 	struct ground g;
 	struct answer a;
 
-	(void)state;
 	ground_open(&g, 1);
 	make_log(&l, 24, RUNLOG_PAYLOAD_MAX);
 	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
@@ -97,15 +88,13 @@ view_restored(struct ground *g, const struct made_log *l)
 	return v;
 }
 
-static void
-test_a_kept_digest_of_a_long_log_reads_its_head_alone(void **state)
+TEST(a_kept_digest_of_a_long_log_reads_its_head_alone)
 {
 	struct log_view *v;
 	struct made_log l;
 	struct ground g;
 	struct answer a;
 
-	(void)state;
 	ground_open(&g, 1);
 	make_log(&l, 24, 1000);
 	put_ended(&l);
@@ -124,15 +113,13 @@ test_a_kept_digest_of_a_long_log_reads_its_head_alone(void **state)
 	ground_close(&g);
 }
 
-static void
-test_digests_of_one_view_are_answered_in_order(void **state)
+TEST(digests_of_one_view_are_answered_in_order)
 {
 	struct answer a[3] = {{0}};
 	struct log_view *v;
 	struct made_log l;
 	struct ground g;
 
-	(void)state;
 	ground_open(&g, 2);
 	make_log(&l, 2, 1000);
 	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
@@ -152,8 +139,7 @@ test_digests_of_one_view_are_answered_in_order(void **state)
 	ground_close(&g);
 }
 
-static void
-test_heads_beyond_the_limit_are_given_back_and_read_again(void **state)
+TEST(heads_beyond_the_limit_are_given_back_and_read_again)
 {
 	struct log_view *v[LOGS_HELD_MAX / MIB + 4];
 	const size_t n = ARRAY_LEN(v);
@@ -161,7 +147,6 @@ test_heads_beyond_the_limit_are_given_back_and_read_again(void **state)
 	struct ground g;
 	struct answer a;
 
-	(void)state;
 	ground_open(&g, 1);
 	make_log(&l, 2, 1000);
 	for (size_t i = 0; i < n; i++) {
@@ -185,15 +170,13 @@ test_heads_beyond_the_limit_are_given_back_and_read_again(void **state)
 	ground_close(&g);
 }
 
-static void
-test_heads_that_are_worked_on_are_not_given_back(void **state)
+TEST(heads_that_are_worked_on_are_not_given_back)
 {
 	struct log_view *v, *others[LOGS_HELD_MAX / MIB];
 	struct answer a = {0}, b;
 	struct made_log l;
 	struct ground g;
 
-	(void)state;
 	ground_open(&g, 1);
 	make_log(&l, 2, 1000);
 	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
@@ -219,15 +202,13 @@ test_heads_that_are_worked_on_are_not_given_back(void **state)
 	ground_close(&g);
 }
 
-static void
-test_a_log_in_memory_needs_no_thread(void **state)
+TEST(a_log_in_memory_needs_no_thread)
 {
 	struct log_view *v;
 	struct made_log l;
 	struct ground g;
 	struct answer a;
 
-	(void)state;
 	ground_open(&g, 0);
 	begin_log(&l);
 	put_started(&l, 0);
@@ -247,14 +228,12 @@ test_a_log_in_memory_needs_no_thread(void **state)
 	ground_close(&g);
 }
 
-static void
-test_a_log_that_is_missing_is_an_empty_one(void **state)
+TEST(a_log_that_is_missing_is_an_empty_one)
 {
 	struct log_view *v;
 	struct ground g;
 	struct answer a;
 
-	(void)state;
 	ground_open(&g, 1);
 	v = log_view_open(g.logs, -1, 1, &caps);
 	a = digest_now(&g, v, 1000);
@@ -269,14 +248,12 @@ test_a_log_that_is_missing_is_an_empty_one(void **state)
 	ground_close(&g);
 }
 
-static void
-test_a_log_that_cannot_be_read_says_why(void **state)
+TEST(a_log_that_cannot_be_read_says_why)
 {
 	struct log_view *v;
 	struct ground g;
 	struct answer a;
 
-	(void)state;
 	ground_open(&g, 1);
 	v = log_view_open(g.logs, open("/", O_RDONLY | O_DIRECTORY), 1, &caps);
 	a = digest_now(&g, v, UINT64_MAX);
@@ -292,8 +269,7 @@ test_a_log_that_cannot_be_read_says_why(void **state)
 
 /* ---- the cursor */
 
-static void
-test_a_cursor_keeps_to_its_bounds_and_to_records(void **state)
+TEST(a_cursor_keeps_to_its_bounds_and_to_records)
 {
 	struct log_view *v;
 	struct made_log l;
@@ -301,7 +277,6 @@ test_a_cursor_keeps_to_its_bounds_and_to_records(void **state)
 	struct answer a;
 	size_t good;
 
-	(void)state;
 	ground_open(&g, 1);
 	begin_log(&l);
 	put_started(&l, 0);
@@ -339,15 +314,13 @@ test_a_cursor_keeps_to_its_bounds_and_to_records(void **state)
 	ground_close(&g);
 }
 
-static void
-test_a_record_of_no_command_of_the_run_is_none(void **state)
+TEST(a_record_of_no_command_of_the_run_is_none)
 {
 	struct log_view *v;
 	struct made_log l;
 	struct ground g;
 	struct answer a;
 
-	(void)state;
 	ground_open(&g, 1);
 	begin_log(&l);
 	l.command = 1;
@@ -366,8 +339,7 @@ test_a_record_of_no_command_of_the_run_is_none(void **state)
 
 /* ---- ending early */
 
-static void
-test_a_canceled_request_is_not_answered_and_the_next_one_is(void **state)
+TEST(a_canceled_request_is_not_answered_and_the_next_one_is)
 {
 	struct answer a[4] = {{0}};
 	struct log_request *r[3];
@@ -375,7 +347,6 @@ test_a_canceled_request_is_not_answered_and_the_next_one_is(void **state)
 	struct made_log l;
 	struct ground g;
 
-	(void)state;
 	ground_open(&g, 1);
 	make_log(&l, 2, 1000);
 	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
@@ -400,8 +371,7 @@ test_a_canceled_request_is_not_answered_and_the_next_one_is(void **state)
 	ground_close(&g);
 }
 
-static void
-test_a_canceled_walk_stops_and_is_gone_on_with(void **state)
+TEST(a_canceled_walk_stops_and_is_gone_on_with)
 {
 	struct answer a = {0};
 	struct log_request *r;
@@ -409,7 +379,6 @@ test_a_canceled_walk_stops_and_is_gone_on_with(void **state)
 	struct made_log l;
 	struct ground g;
 
-	(void)state;
 	ground_open(&g, 1);
 	make_log(&l, 24, 1000);
 	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
@@ -431,15 +400,13 @@ test_a_canceled_walk_stops_and_is_gone_on_with(void **state)
 	ground_close(&g);
 }
 
-static void
-test_a_view_closed_while_it_is_read_answers_nothing(void **state)
+TEST(a_view_closed_while_it_is_read_answers_nothing)
 {
 	struct answer a[3] = {{0}}, other = {0};
 	struct log_view *v, *w;
 	struct made_log l;
 	struct ground g;
 
-	(void)state;
 	ground_open(&g, 1);
 	make_log(&l, 2, 1000);
 	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
@@ -513,22 +480,18 @@ close_in_callback(bool all)
 	ground_close(&g);
 }
 
-static void
-test_a_callback_may_close_its_view_or_all(void **state)
+TEST(a_callback_may_close_its_view_or_all)
 {
-	(void)state;
 	close_in_callback(false);
 	close_in_callback(true);
 }
 
-static void
-test_all_may_be_freed_while_logs_are_read(void **state)
+TEST(all_may_be_freed_while_logs_are_read)
 {
 	struct answer a[8] = {{0}};
 	struct made_log l;
 	struct ground g;
 
-	(void)state;
 	make_log(&l, 2, 1000);
 	for (unsigned int threads = 0; threads <= 2; threads++) {
 		ground_open(&g, threads);
@@ -552,15 +515,13 @@ test_all_may_be_freed_while_logs_are_read(void **state)
 
 /* ---- many */
 
-static void
-test_a_long_walk_lets_others_go_before(void **state)
+TEST(a_long_walk_lets_others_go_before)
 {
 	struct answer a = {0}, b = {0};
 	struct log_view *v, *w;
 	struct made_log l;
 	struct ground g;
 
-	(void)state;
 	ground_open(&g, 1);
 	make_log(&l, 24, 1000);
 	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
@@ -581,8 +542,7 @@ test_a_long_walk_lets_others_go_before(void **state)
 	ground_close(&g);
 }
 
-static void
-test_many_views_are_all_answered(void **state)
+TEST(many_views_are_all_answered)
 {
 	static struct answer a[300];
 	struct log_view *v[ARRAY_LEN(a)];
@@ -590,7 +550,6 @@ test_many_views_are_all_answered(void **state)
 	struct ground g;
 	int fd;
 
-	(void)state;
 	ground_open(&g, 2);
 	make_log(&l, 2, 1000);
 	fd = file_of_log(&l);
@@ -609,8 +568,7 @@ test_many_views_are_all_answered(void **state)
 	ground_close(&g);
 }
 
-static void
-test_too_many_requests_are_refused(void **state)
+TEST(too_many_requests_are_refused)
 {
 	struct answer first = {0}, last = {0};
 	struct log_request *r;
@@ -618,7 +576,6 @@ test_too_many_requests_are_refused(void **state)
 	struct made_log l;
 	struct ground g;
 
-	(void)state;
 	ground_open(&g, 1);
 	begin_log(&l);
 	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
@@ -669,8 +626,7 @@ made_done(struct log_maker *m)
 	((struct made *)m)->dones++;
 }
 
-static void
-test_what_is_made_of_a_file_is_made_by_a_thread(void **state)
+TEST(what_is_made_of_a_file_is_made_by_a_thread)
 {
 	struct made made = {.base = {made_make, made_done}};
 	struct answer a = {0};
@@ -678,7 +634,6 @@ test_what_is_made_of_a_file_is_made_by_a_thread(void **state)
 	struct made_log l;
 	struct ground g;
 
-	(void)state;
 	ground_open(&g, 1);
 	make_log(&l, 6, 1000); /* more than a slice */
 	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
@@ -694,8 +649,7 @@ test_what_is_made_of_a_file_is_made_by_a_thread(void **state)
 	ground_close(&g);
 }
 
-static void
-test_a_maker_is_done_with_whatever_becomes_of_it(void **state)
+TEST(a_maker_is_done_with_whatever_becomes_of_it)
 {
 	struct made made = {.base = {made_make, made_done}};
 	struct answer a = {0};
@@ -703,7 +657,6 @@ test_a_maker_is_done_with_whatever_becomes_of_it(void **state)
 	struct made_log l;
 	struct ground g;
 
-	(void)state;
 	ground_open(&g, 1);
 	make_log(&l, 1, 1000);
 	v = log_view_open(g.logs, file_of_log(&l), 1, &caps);
@@ -720,36 +673,4 @@ test_a_maker_is_done_with_whatever_becomes_of_it(void **state)
 	assert_int_equal(made.dones, 1);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_what_is_made_of_a_file_is_made_by_a_thread),
-	    cmocka_unit_test(test_a_maker_is_done_with_whatever_becomes_of_it),
-	    cmocka_unit_test(test_a_second_digest_reads_only_what_is_new),
-	    cmocka_unit_test(test_output_that_nobody_is_shown_is_not_read),
-	    cmocka_unit_test(
-		test_a_kept_digest_of_a_long_log_reads_its_head_alone),
-	    cmocka_unit_test(test_digests_of_one_view_are_answered_in_order),
-	    cmocka_unit_test(
-		test_heads_beyond_the_limit_are_given_back_and_read_again),
-	    cmocka_unit_test(test_heads_that_are_worked_on_are_not_given_back),
-	    cmocka_unit_test(test_a_log_in_memory_needs_no_thread),
-	    cmocka_unit_test(test_a_log_that_is_missing_is_an_empty_one),
-	    cmocka_unit_test(test_a_log_that_cannot_be_read_says_why),
-	    cmocka_unit_test(test_a_cursor_keeps_to_its_bounds_and_to_records),
-	    cmocka_unit_test(test_a_record_of_no_command_of_the_run_is_none),
-	    cmocka_unit_test(
-		test_a_canceled_request_is_not_answered_and_the_next_one_is),
-	    cmocka_unit_test(test_a_canceled_walk_stops_and_is_gone_on_with),
-	    cmocka_unit_test(
-		test_a_view_closed_while_it_is_read_answers_nothing),
-	    cmocka_unit_test(test_a_callback_may_close_its_view_or_all),
-	    cmocka_unit_test(test_all_may_be_freed_while_logs_are_read),
-	    cmocka_unit_test(test_a_long_walk_lets_others_go_before),
-	    cmocka_unit_test(test_many_views_are_all_answered),
-	    cmocka_unit_test(test_too_many_requests_are_refused),
-	};
-
-	return cmocka_run_group_tests_name("logs", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -6,15 +6,13 @@
 
 /* Logs of which a disk has not kept all. */
 
-static void
-test_a_lost_runs_log_ends_with_its_last_record(void **state)
+TEST(a_lost_runs_log_ends_with_its_last_record)
 {
 	struct run *r = ground_run(ground_open("box"), false);
 	const uint8_t out[] = "hello";
 	static const uint8_t zeros[3000];
 	uint64_t good;
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_ready(0, 1);
 	say_begun(0, 1);
@@ -43,8 +41,7 @@ found_row_cb(
 }
 
 /* Not for newer runs: the row would say so. */
-static void
-test_a_run_whose_log_went_says_that_it_is_lost(void **state)
+TEST(a_run_whose_log_went_says_that_it_is_lost)
 {
 	struct run *r = ground_run(ground_open("box"), false);
 	const struct uuid uuid = r->row.uuid;
@@ -53,7 +50,6 @@ test_a_run_whose_log_went_says_that_it_is_lost(void **state)
 	int64_t lost_ms = -1;
 	struct lookup *l;
 
-	(void)state;
 	expect_told(0, "start 1");
 	say_ready(0, 1);
 	say_begun(0, 1);
@@ -74,15 +70,4 @@ test_a_run_whose_log_went_says_that_it_is_lost(void **state)
 	lookup_close(l);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f)                                                                \
-	cmocka_unit_test_setup_teardown(f, ground_set_up, ground_tear_down)
-	    TEST(test_a_lost_runs_log_ends_with_its_last_record),
-	    TEST(test_a_run_whose_log_went_says_that_it_is_lost),
-	};
-
-	return cmocka_run_group_tests_name("lost_logs", tests, NULL, NULL);
-}
+TEST_MAIN(ground_set_up, ground_tear_down)

@@ -1,22 +1,15 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/exit.h"
 #include "supervisor/core/names.h"
 
 #define TENANT(number) ((struct tenant_id){number})
 #include "tests/unit/common/forked.h"
+#include "tests/unit/test.h"
 
-static void
-test_a_name_is_one_tenants(void **state)
+TEST(a_name_is_one_tenants)
 {
 	struct names n = {0};
 	struct name_hold a = {0}, b = {0};
 
-	(void)state;
 	names_take(&n, &a, TENANT(1), "box");
 	names_take(&n, &b, TENANT(2), "box");
 	assert_ptr_equal(names_find(&n, TENANT(1), "box"), &a);
@@ -28,13 +21,11 @@ test_a_name_is_one_tenants(void **state)
 	names_clear(&n);
 }
 
-static void
-test_a_name_that_was_left_can_be_taken(void **state)
+TEST(a_name_that_was_left_can_be_taken)
 {
 	struct names n = {0};
 	struct name_hold a = {0}, b = {0};
 
-	(void)state;
 	names_take(&n, &a, TENANT(1), "box");
 	names_leave(&n, &a);
 	names_leave(&n, &a);
@@ -56,25 +47,13 @@ take_twice(void)
 	names_take(&n, &b, TENANT(1), "box");
 }
 
-static void
-test_two_holders_of_a_name_end_the_process(void **state)
+TEST(two_holders_of_a_name_end_the_process)
 {
 	struct forked f;
 
-	(void)state;
 	forked_run(&f, take_twice);
 	assert_int_equal(f.status, EXIT_BUG);
 	assert_non_null(strstr(f.text, "the name box is taken"));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_name_is_one_tenants),
-	    cmocka_unit_test(test_a_name_that_was_left_can_be_taken),
-	    cmocka_unit_test(test_two_holders_of_a_name_end_the_process),
-	};
-
-	return cmocka_run_group_tests_name("names", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

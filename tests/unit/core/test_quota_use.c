@@ -59,13 +59,11 @@ expect_no_drift(void)
 	    quota_uses_sandboxes(core_quota_uses(g.core)), n.sandboxes);
 }
 
-static void
-test_a_sandbox_counts_until_nothing_is_left_of_it(void **state)
+TEST(a_sandbox_counts_until_nothing_is_left_of_it)
 {
 	struct sandbox *sb = ground_open("box");
 	struct err e;
 
-	(void)state;
 	grant(QUOTA_SANDBOXES, 1);
 	expect_no_drift();
 	assert_int_equal(
@@ -92,13 +90,11 @@ test_a_sandbox_counts_until_nothing_is_left_of_it(void **state)
 	assert_int_equal(core_admit_sandbox(g.core, g.who, NULL, &e), 0);
 }
 
-static void
-test_replacing_again_and_again_is_held_too(void **state)
+TEST(replacing_again_and_again_is_held_too)
 {
 	struct sandbox *sb = ground_open("box"), *fresh;
 	struct err e;
 
-	(void)state;
 	grant(QUOTA_SANDBOXES, 1);
 	expect_told(0, "create 1");
 	assert_int_equal(core_admit_sandbox(g.core, g.who, sb, &e), 0);
@@ -112,13 +108,11 @@ test_replacing_again_and_again_is_held_too(void **state)
 	assert_int_equal(core_admit_sandbox(g.core, g.who, fresh, &e), 0);
 }
 
-static void
-test_one_sandbox_is_cut_to_its_tenants_limits(void **state)
+TEST(one_sandbox_is_cut_to_its_tenants_limits)
 {
 	const struct sandbox *sb;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(conf_set(g.conf, "DEFAULT_CPU_CORES", "4", &e), 0);
 	grant(QUOTA_SANDBOX_CPU_CORES, 2);
 	grant(QUOTA_SANDBOX_MEMORY_MB, 100);
@@ -140,14 +134,12 @@ test_one_sandbox_is_cut_to_its_tenants_limits(void **state)
 	assert_non_null(strstr(e.msg, "quota memory_mb"));
 }
 
-static void
-test_runs_over_the_quota_wait_and_too_many_are_refused(void **state)
+TEST(runs_over_the_quota_wait_and_too_many_are_refused)
 {
 	struct sandbox *sb = ground_open("box");
 	struct run *first, *second;
 	struct err e;
 
-	(void)state;
 	grant(QUOTA_RUNS_RUNNING, 1);
 	grant(QUOTA_RUNS_QUEUED, 1);
 	assert_int_equal(core_admit_run(g.core, g.who, sb, &e), 0);
@@ -168,12 +160,10 @@ test_runs_over_the_quota_wait_and_too_many_are_refused(void **state)
 
 /* ---- disk, and the day */
 
-static void
-test_the_sum_of_what_disks_may_hold_is_limited(void **state)
+TEST(the_sum_of_what_disks_may_hold_is_limited)
 {
 	struct err e;
 
-	(void)state;
 	assert_int_equal(conf_set(g.conf, "SANDBOX_DISK_MB", "100", &e), 0);
 	grant(QUOTA_DISK_MB, 299);
 	ground_open("one");
@@ -194,8 +184,7 @@ test_the_sum_of_what_disks_may_hold_is_limited(void **state)
 
 #define DAY_MS INT64_C(86400000)
 
-static void
-test_a_day_that_is_used_up_shuts_the_lane_until_midnight(void **state)
+TEST(a_day_that_is_used_up_shuts_the_lane_until_midnight)
 {
 	const int64_t midnight = 20000 * DAY_MS;
 	struct quota_uses *all = core_quota_uses(g.core);
@@ -204,7 +193,6 @@ test_a_day_that_is_used_up_shuts_the_lane_until_midnight(void **state)
 	struct run *first, *waits;
 	struct err e;
 
-	(void)state;
 	first = ground_run(sb, false);
 	expect_told(0, "start 1");
 	grant(QUOTA_RUN_SECONDS_PER_DAY, 10);
@@ -238,13 +226,11 @@ test_a_day_that_is_used_up_shuts_the_lane_until_midnight(void **state)
 
 /* ---- requests, streams */
 
-static void
-test_requests_come_at_their_rate_after_a_burst(void **state)
+TEST(requests_come_at_their_rate_after_a_burst)
 {
 	uint64_t now = 1000;
 	struct err why;
 
-	(void)state;
 	assert_int_equal(quota_use_admit_request(use(), now, &why), 0);
 	grant(QUOTA_REQUESTS_PER_SECOND, 10);
 	grant(QUOTA_REQUEST_BURST, 3);
@@ -265,12 +251,10 @@ test_requests_come_at_their_rate_after_a_burst(void **state)
 	assert_int_equal(quota_use_admit_request(use(), now, &why), ERR_QUOTA);
 }
 
-static void
-test_streams_are_counted(void **state)
+TEST(streams_are_counted)
 {
 	struct err e;
 
-	(void)state;
 	grant(QUOTA_STREAMS, 1);
 	assert_int_equal(quota_use_add_stream(use(), &e), 0);
 	assert_int_equal(quota_use_add_stream(use(), &e), ERR_QUOTA);
@@ -280,21 +264,4 @@ test_streams_are_counted(void **state)
 	quota_use_drop_stream(use());
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f)                                                                \
-	cmocka_unit_test_setup_teardown(f, ground_set_up, ground_tear_down)
-	    TEST(test_a_sandbox_counts_until_nothing_is_left_of_it),
-	    TEST(test_replacing_again_and_again_is_held_too),
-	    TEST(test_one_sandbox_is_cut_to_its_tenants_limits),
-	    TEST(test_runs_over_the_quota_wait_and_too_many_are_refused),
-	    TEST(test_the_sum_of_what_disks_may_hold_is_limited),
-	    TEST(test_a_day_that_is_used_up_shuts_the_lane_until_midnight),
-	    TEST(test_requests_come_at_their_rate_after_a_burst),
-	    TEST(test_streams_are_counted),
-	};
-
-	return cmocka_run_group_tests_name("quota_use", tests, NULL, NULL);
-}
+TEST_MAIN(ground_set_up, ground_tear_down)

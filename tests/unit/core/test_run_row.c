@@ -1,11 +1,6 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/xmalloc.h"
 #include "supervisor/core/run_row.h"
+#include "tests/unit/test.h"
 
 #define WHEN_US INT64_C(1795201200123456)
 
@@ -99,10 +94,8 @@ end_as(enum runlog_reason reason, const char *text)
 	return end;
 }
 
-static void
-test_records_fill_the_row(void **state)
+TEST(records_fill_the_row)
 {
-	(void)state;
 	assert_false(take(RUNLOG_RUN_STARTED, 0, NULL));
 	assert_int_equal(row.state, RUN_STATE_RUNNING);
 	assert_int_equal(row.started_ms, WHEN_US / 1000);
@@ -117,8 +110,7 @@ test_records_fill_the_row(void **state)
 	assert_false(take_end(0, RUNLOG_EXIT, 0));
 }
 
-static void
-test_how_a_command_ended_is_its_status(void **state)
+TEST(how_a_command_ended_is_its_status)
 {
 	static const struct {
 		enum runlog_reason reason;
@@ -134,29 +126,24 @@ test_how_a_command_ended_is_its_status(void **state)
 	    {RUNLOG_START_FAILED, 127, COMMAND_FAILED},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
 		(void)take_end(0, ends[i].reason, ends[i].exit_code);
 		assert_int_equal(row.commands[0].status, ends[i].status);
 	}
 }
 
-static void
-test_a_record_of_a_command_there_is_not_changes_nothing(void **state)
+TEST(a_record_of_a_command_there_is_not_changes_nothing)
 {
-	(void)state;
 	assert_false(take(RUNLOG_COMMAND_STARTED, 2, NULL));
 	assert_false(take_end(9, RUNLOG_EXIT, 0));
 	assert_int_equal(row.commands[0].status, COMMAND_QUEUED);
 	assert_int_equal(row.commands[1].status, COMMAND_QUEUED);
 }
 
-static void
-test_a_whole_log_without_a_failure_is_completed(void **state)
+TEST(a_whole_log_without_a_failure_is_completed)
 {
 	struct run_ending end;
 
-	(void)state;
 	take_run_end(0, 0);
 	end = end_as(RUNLOG_EXIT, "");
 	assert_int_equal(end.state, RUN_STATE_COMPLETED);
@@ -164,12 +151,10 @@ test_a_whole_log_without_a_failure_is_completed(void **state)
 	run_ending_clear(&end);
 }
 
-static void
-test_a_run_is_what_its_commands_come_to(void **state)
+TEST(a_run_is_what_its_commands_come_to)
 {
 	struct run_ending end;
 
-	(void)state;
 	(void)take(RUNLOG_RUN_STARTED, 0, NULL);
 	(void)take_end(0, RUNLOG_EXIT, 2);
 	(void)take_end(0, RUNLOG_EXIT, 2); /* told again */
@@ -189,20 +174,17 @@ test_a_run_is_what_its_commands_come_to(void **state)
 	run_ending_clear(&end);
 }
 
-static void
-test_without_a_command_that_ended_there_is_no_exit_code(void **state)
+TEST(without_a_command_that_ended_there_is_no_exit_code)
 {
 	struct run_ending end;
 
-	(void)state;
 	row.exit_code = 7;
 	end = end_as(RUNLOG_LOST, "");
 	assert_int_equal(row.exit_code, -1);
 	run_ending_clear(&end);
 }
 
-static void
-test_the_reason_of_a_failure_is_in_words(void **state)
+TEST(the_reason_of_a_failure_is_in_words)
 {
 	static const struct {
 		enum runlog_reason reason;
@@ -218,7 +200,6 @@ test_the_reason_of_a_failure_is_in_words(void **state)
 	};
 	struct run_ending end;
 
-	(void)state;
 	take_run_end(1, 1);
 	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
 		(void)take_end(1, ends[i].reason, ends[i].exit_code);
@@ -230,12 +211,10 @@ test_the_reason_of_a_failure_is_in_words(void **state)
 	}
 }
 
-static void
-test_what_still_ran_ends_with_its_run(void **state)
+TEST(what_still_ran_ends_with_its_run)
 {
 	struct run_ending end;
 
-	(void)state;
 	(void)take(RUNLOG_COMMAND_STARTED, 0, NULL);
 	end = end_as(RUNLOG_LOST, "the sandbox was lost: gone");
 	assert_int_equal(told, 1);
@@ -247,13 +226,11 @@ test_what_still_ran_ends_with_its_run(void **state)
 	run_ending_clear(&end);
 }
 
-static void
-test_an_ending_is_the_rows_only_when_it_is_closed(void **state)
+TEST(an_ending_is_the_rows_only_when_it_is_closed)
 {
 	struct run_ending end;
 	struct store_run ended;
 
-	(void)state;
 	(void)take(RUNLOG_RUN_STARTED, 0, NULL);
 	end = end_as(RUNLOG_CANCELED, "");
 	ended = run_row_ended(&row, &end);
@@ -266,21 +243,4 @@ test_an_ending_is_the_rows_only_when_it_is_closed(void **state)
 	assert_null(end.error);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-	    TEST(test_records_fill_the_row),
-	    TEST(test_how_a_command_ended_is_its_status),
-	    TEST(test_a_record_of_a_command_there_is_not_changes_nothing),
-	    TEST(test_a_whole_log_without_a_failure_is_completed),
-	    TEST(test_a_run_is_what_its_commands_come_to),
-	    TEST(test_without_a_command_that_ended_there_is_no_exit_code),
-	    TEST(test_the_reason_of_a_failure_is_in_words),
-	    TEST(test_what_still_ran_ends_with_its_run),
-	    TEST(test_an_ending_is_the_rows_only_when_it_is_closed),
-	};
-
-	return cmocka_run_group_tests_name("run_row", tests, NULL, NULL);
-}
+TEST_MAIN(set_up, tear_down)

@@ -1,10 +1,5 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "supervisor/core/run_step.h"
+#include "tests/unit/test.h"
 
 #define END (RUN_DO_FINISH | RUN_DO_STORE)
 
@@ -40,10 +35,8 @@ find(unsigned int from, unsigned int what)
 	return NULL;
 }
 
-static void
-test_every_transition_is_as_drawn(void **state)
+TEST(every_transition_is_as_drawn)
 {
-	(void)state;
 	for (unsigned int from = 0; from < RUN_NPHASE; from++)
 		for (unsigned int what = 0; what < RUN_NHAPPENING; what++) {
 			struct run_move m = run_step(from, what);
@@ -55,10 +48,8 @@ test_every_transition_is_as_drawn(void **state)
 		}
 }
 
-static void
-test_a_run_leaves_its_sandbox_once_and_before_its_end_is_told(void **state)
+TEST(a_run_leaves_its_sandbox_once_and_before_its_end_is_told)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(transitions); i++) {
 		const struct transition *t = &transitions[i];
 		struct run_move m = run_step(t->from, t->what);
@@ -70,24 +61,11 @@ test_a_run_leaves_its_sandbox_once_and_before_its_end_is_told(void **state)
 	}
 }
 
-static void
-test_phases_have_names(void **state)
+TEST(phases_have_names)
 {
-	(void)state;
 	for (unsigned int p = 0; p < RUN_NPHASE; p++)
 		assert_string_not_equal(run_phase_name(p), "?");
 	assert_string_equal(run_phase_name(RUN_NPHASE), "?");
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_every_transition_is_as_drawn),
-	    cmocka_unit_test(
-		test_a_run_leaves_its_sandbox_once_and_before_its_end_is_told),
-	    cmocka_unit_test(test_phases_have_names),
-	};
-
-	return cmocka_run_group_tests_name("run_step", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

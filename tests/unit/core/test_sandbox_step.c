@@ -1,10 +1,5 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "supervisor/core/sandbox_step.h"
+#include "tests/unit/test.h"
 
 /*
  * Every transition there is, as people would draw it.  What is not here must
@@ -128,10 +123,8 @@ find(unsigned int from, unsigned int what)
 	return NULL;
 }
 
-static void
-test_every_transition_is_as_drawn(void **state)
+TEST(every_transition_is_as_drawn)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(transitions); i++) {
 		const struct transition *t = &transitions[i];
 		struct sandbox_move m = sandbox_step(t->from, t->what);
@@ -144,10 +137,8 @@ test_every_transition_is_as_drawn(void **state)
 	}
 }
 
-static void
-test_whatever_is_not_drawn_changes_nothing(void **state)
+TEST(whatever_is_not_drawn_changes_nothing)
 {
-	(void)state;
 	for (unsigned int from = 0; from < SANDBOX_NSTATE; from++)
 		for (unsigned int what = 0; what < SANDBOX_NHAPPENING; what++) {
 			struct sandbox_move m = sandbox_step(from, what);
@@ -159,10 +150,8 @@ test_whatever_is_not_drawn_changes_nothing(void **state)
 		}
 }
 
-static void
-test_a_name_is_left_exactly_when_the_holder_is_no_longer_live(void **state)
+TEST(a_name_is_left_exactly_when_the_holder_is_no_longer_live)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(transitions); i++) {
 		const struct transition *t = &transitions[i];
 		struct sandbox_move m = sandbox_step(t->from, t->what);
@@ -179,10 +168,8 @@ test_a_name_is_left_exactly_when_the_holder_is_no_longer_live(void **state)
 	}
 }
 
-static void
-test_the_database_has_the_word_of_the_state(void **state)
+TEST(the_database_has_the_word_of_the_state)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(transitions); i++) {
 		const struct transition *t = &transitions[i];
 		struct sandbox_move m = sandbox_step(t->from, t->what);
@@ -199,10 +186,8 @@ test_the_database_has_the_word_of_the_state(void **state)
 	}
 }
 
-static void
-test_who_waits_for_the_end_is_always_told(void **state)
+TEST(who_waits_for_the_end_is_always_told)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(transitions); i++) {
 		const struct transition *t = &transitions[i];
 		struct sandbox_move m = sandbox_step(t->from, t->what);
@@ -212,17 +197,4 @@ test_who_waits_for_the_end_is_always_told(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_every_transition_is_as_drawn),
-	    cmocka_unit_test(test_whatever_is_not_drawn_changes_nothing),
-	    cmocka_unit_test(
-		test_a_name_is_left_exactly_when_the_holder_is_no_longer_live),
-	    cmocka_unit_test(test_the_database_has_the_word_of_the_state),
-	    cmocka_unit_test(test_who_waits_for_the_end_is_always_told),
-	};
-
-	return cmocka_run_group_tests_name("sandbox_step", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

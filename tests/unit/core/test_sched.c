@@ -1,12 +1,7 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "supervisor/core/sched.h"
+#include "tests/unit/test.h"
 
 #define ITEMS 8
 
@@ -69,10 +64,8 @@ add(struct sched_queue *q, int i, bool lock)
 	sched_add(q, &t[i].item, lock);
 }
 
-static void
-test_nothing_starts_while_the_gate_is_shut(void **state)
+TEST_WITH(set_up, tear_down, nothing_starts_while_the_gate_is_shut)
 {
-	(void)state;
 	assert_int_equal(sched_queue_waits(&one), SCHED_NOTHING_WAITS);
 	add(&one, 0, false);
 	sched_turn(sched);
@@ -84,10 +77,8 @@ test_nothing_starts_while_the_gate_is_shut(void **state)
 	assert_string_equal(started, "a");
 }
 
-static void
-test_only_so_many_run_at_a_time_in_order(void **state)
+TEST_WITH(set_up, tear_down, only_so_many_run_at_a_time_in_order)
 {
-	(void)state;
 	sched_queue_gate(&one, SCHED_GATE_OPEN);
 	for (int i = 0; i < 4; i++)
 		add(&one, i, false);
@@ -99,10 +90,8 @@ test_only_so_many_run_at_a_time_in_order(void **state)
 	assert_string_equal(started, "abc");
 }
 
-static void
-test_the_lock_is_held_by_one_and_others_pass(void **state)
+TEST_WITH(set_up, tear_down, the_lock_is_held_by_one_and_others_pass)
 {
-	(void)state;
 	sched_queue_gate(&one, SCHED_GATE_OPEN);
 	add(&one, 0, true);
 	add(&one, 1, true);
@@ -117,10 +106,8 @@ test_the_lock_is_held_by_one_and_others_pass(void **state)
 	assert_string_equal(started, "acb");
 }
 
-static void
-test_queues_take_turns(void **state)
+TEST_WITH(set_up, tear_down, queues_take_turns)
 {
-	(void)state;
 	add(&one, 0, false);
 	add(&one, 1, false);
 	add(&two, 2, false);
@@ -131,10 +118,8 @@ test_queues_take_turns(void **state)
 	assert_string_equal(started, "acbd");
 }
 
-static void
-test_an_item_may_be_over_when_it_starts(void **state)
+TEST_WITH(set_up, tear_down, an_item_may_be_over_when_it_starts)
 {
-	(void)state;
 	one.limit = 1;
 	leaves_at_once = &t[0];
 	add(&one, 0, false);
@@ -145,10 +130,8 @@ test_an_item_may_be_over_when_it_starts(void **state)
 	assert_int_equal(one.nrunning, 1);
 }
 
-static void
-test_what_waits_may_leave(void **state)
+TEST_WITH(set_up, tear_down, what_waits_may_leave)
 {
-	(void)state;
 	add(&one, 0, true);
 	add(&one, 1, false);
 	sched_leave(&t[0].item);
@@ -168,12 +151,10 @@ count(struct sched_item *item, void *arg)
 	(*(unsigned int *)arg)++;
 }
 
-static void
-test_what_waits_moves_in_its_order_behind_what_is_there(void **state)
+TEST_WITH(set_up, tear_down, what_waits_moves_in_its_order_behind_what_is_there)
 {
 	unsigned int moved = 0;
 
-	(void)state;
 	two.limit = ITEMS;
 	sched_queue_gate(&one, SCHED_GATE_OPEN);
 	add(&one, 0, false);
@@ -193,10 +174,8 @@ test_what_waits_moves_in_its_order_behind_what_is_there(void **state)
 	assert_string_equal(started, "ahbcd");
 }
 
-static void
-test_what_ran_before_takes_its_lock_again(void **state)
+TEST_WITH(set_up, tear_down, what_ran_before_takes_its_lock_again)
 {
-	(void)state;
 	sched_add_running(&one, &t[0].item, true);
 	sched_add_running(&one, &t[1].item, true);
 	assert_ptr_equal(one.lock_holder, &t[0].item);
@@ -285,12 +264,10 @@ tear_down_lanes(void **state)
 	return 0;
 }
 
-static void
-test_places_are_shared_by_weight(void **state)
+TEST(places_are_shared_by_weight)
 {
 	unsigned int of_a;
 
-	(void)state;
 	flood_fill(&a, CROWD);
 	flood_fill(&b, CROWD);
 	of_a = share_of_a(400);
@@ -301,10 +278,8 @@ test_places_are_shared_by_weight(void **state)
 	assert_in_range(of_a, 70, 80);
 }
 
-static void
-test_who_comes_late_starts_before_a_backlog(void **state)
+TEST(who_comes_late_starts_before_a_backlog)
 {
-	(void)state;
 	flood_fill(&b, CROWD);
 	assert_int_equal(share_of_a(200), 0);
 	flood_fill(&a, 1);
@@ -315,10 +290,8 @@ test_who_comes_late_starts_before_a_backlog(void **state)
 	assert_in_range(share_of_a(100), 24, 28);
 }
 
-static void
-test_a_full_lane_holds_up_only_itself(void **state)
+TEST(a_full_lane_holds_up_only_itself)
 {
-	(void)state;
 	sched_set_places(sched, 0);
 	sched_lane_set(&a.lane, 2, 1);
 	flood_fill(&a, 5);
@@ -337,10 +310,8 @@ test_a_full_lane_holds_up_only_itself(void **state)
 	assert_int_equal(sched_item_waits(&a.items[4]), SCHED_NOTHING_WAITS);
 }
 
-static void
-test_what_waits_for_a_place_says_so(void **state)
+TEST(what_waits_for_a_place_says_so)
 {
-	(void)state;
 	flood_fill(&a, 2);
 	sched_turn(sched);
 	assert_int_equal(sched_item_waits(&a.items[1]), SCHED_WAITS_FOR_PLACE);
@@ -349,27 +320,4 @@ test_what_waits_for_a_place_says_so(void **state)
 	assert_int_equal(a.lane.nrunning, 2);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-	    TEST(test_nothing_starts_while_the_gate_is_shut),
-	    TEST(test_only_so_many_run_at_a_time_in_order),
-	    TEST(test_the_lock_is_held_by_one_and_others_pass),
-	    TEST(test_queues_take_turns),
-	    TEST(test_an_item_may_be_over_when_it_starts),
-	    TEST(test_what_waits_may_leave),
-	    TEST(test_what_waits_moves_in_its_order_behind_what_is_there),
-	    TEST(test_what_ran_before_takes_its_lock_again),
-#undef TEST
-#define TEST(f)                                                                \
-	cmocka_unit_test_setup_teardown(f, set_up_lanes, tear_down_lanes)
-	    TEST(test_places_are_shared_by_weight),
-	    TEST(test_who_comes_late_starts_before_a_backlog),
-	    TEST(test_a_full_lane_holds_up_only_itself),
-	    TEST(test_what_waits_for_a_place_says_so),
-	};
-
-	return cmocka_run_group_tests_name("sched", tests, NULL, NULL);
-}
+TEST_MAIN(set_up_lanes, tear_down_lanes)

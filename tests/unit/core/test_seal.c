@@ -1,10 +1,5 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "supervisor/core/seal.h"
+#include "tests/unit/test.h"
 
 #define KEY_A "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 #define KEY_B "ffeeddccbbaa99887766554433221100FFEEDDCCBBAA99887766554433221100"
@@ -40,13 +35,11 @@ opens(const struct seal_keys *k, const struct seal_for *of,
 	return rc;
 }
 
-static void
-test_what_is_sealed_is_opened_by_the_same_key(void **state)
+TEST(what_is_sealed_is_opened_by_the_same_key)
 {
 	struct seal_keys *k = keys(KEY_A "\n");
 	uint8_t one[SEALED_BYTES], two[SEALED_BYTES];
 
-	(void)state;
 	seal_close(k, &what, VALUE, strlen(VALUE), one);
 	seal_close(k, &what, VALUE, strlen(VALUE), two);
 	assert_int_equal(opens(k, &what, one, sizeof(one)), 0);
@@ -55,15 +48,13 @@ test_what_is_sealed_is_opened_by_the_same_key(void **state)
 	seal_keys_free(k);
 }
 
-static void
-test_another_tenants_and_another_names_place_is_told(void **state)
+TEST(another_tenants_and_another_names_place_is_told)
 {
 	static const struct seal_for others[] = {
 	    {8, "name"}, {7, "nama"}, {7, "name2"}, {7, ""}, {0, "name"}};
 	struct seal_keys *k = keys(KEY_A);
 	uint8_t sealed[SEALED_BYTES];
 
-	(void)state;
 	seal_close(k, &what, VALUE, strlen(VALUE), sealed);
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		assert_int_equal(opens(k, &others[i], sealed, sizeof(sealed)),
@@ -71,13 +62,11 @@ test_another_tenants_and_another_names_place_is_told(void **state)
 	seal_keys_free(k);
 }
 
-static void
-test_a_change_of_any_bit_and_any_length_is_told(void **state)
+TEST(a_change_of_any_bit_and_any_length_is_told)
 {
 	struct seal_keys *k = keys(KEY_A);
 	uint8_t sealed[SEALED_BYTES];
 
-	(void)state;
 	seal_close(k, &what, VALUE, strlen(VALUE), sealed);
 	for (size_t i = 0; i < 8 * sizeof(sealed); i++) {
 		sealed[i / 8] ^= (uint8_t)(1u << i % 8);
@@ -91,14 +80,12 @@ test_a_change_of_any_bit_and_any_length_is_told(void **state)
 	seal_keys_free(k);
 }
 
-static void
-test_the_first_key_seals_and_all_open(void **state)
+TEST(the_first_key_seals_and_all_open)
 {
 	struct seal_keys *a = keys(KEY_A), *b = keys(KEY_B);
 	struct seal_keys *both = keys("# new\r\n" KEY_B "\r\n\n" KEY_A);
 	uint8_t old[SEALED_BYTES], new[SEALED_BYTES];
 
-	(void)state;
 	seal_close(a, &what, VALUE, strlen(VALUE), old);
 	seal_close(both, &what, VALUE, strlen(VALUE), new);
 	assert_int_equal(seal_state_of(both, old, sizeof(old)), SEAL_OLD);
@@ -115,15 +102,13 @@ test_the_first_key_seals_and_all_open(void **state)
 	seal_keys_free(both);
 }
 
-static void
-test_what_is_no_key_is_named_by_its_line(void **state)
+TEST(what_is_no_key_is_named_by_its_line)
 {
 	static const char *const bad[] = {
 	    "", "\n\n", "# none\n", "x", LONG, LINES, INDENTED};
 	struct seal_keys *k = NULL;
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		assert_int_equal(
 		    seal_keys_parse(bad[i], strlen(bad[i]), &k, &e), ERR_PARSE);
@@ -137,15 +122,6 @@ test_what_is_no_key_is_named_by_its_line(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_what_is_sealed_is_opened_by_the_same_key),
-	    cmocka_unit_test(
-		test_another_tenants_and_another_names_place_is_told),
-	    cmocka_unit_test(test_a_change_of_any_bit_and_any_length_is_told),
-	    cmocka_unit_test(test_the_first_key_seals_and_all_open),
-	    cmocka_unit_test(test_what_is_no_key_is_named_by_its_line),
-	};
-
 	seal_init();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL, NULL, NULL);
 }

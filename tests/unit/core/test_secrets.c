@@ -1,11 +1,5 @@
 /* Secrets over a real store: their bounds, what a run is given, and what a new
  * life of the server knows of them. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include <event2/event.h>
@@ -16,6 +10,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/rekeying.h"
 #include "supervisor/core/secrets.h"
+#include "tests/unit/test.h"
 
 #define PATIENCE_MS 20000
 #define KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
@@ -178,12 +173,10 @@ fill(const char *first, const char *second)
 	return out;
 }
 
-static void
-test_a_value_takes_the_place_of_its_reference(void **state)
+TEST(a_value_takes_the_place_of_its_reference)
 {
 	struct runspec s;
 
-	(void)state;
 	put_text(ours, "a.B-c_1", "hunter2");
 	s = fill("A=secret://a.B-c_1", "B=plain");
 	assert_string_equal(s.commands[0].env[0], "A=hunter2");
@@ -193,13 +186,11 @@ test_a_value_takes_the_place_of_its_reference(void **state)
 	assert_true(secrets_find(g.ss, ours, "a.B-c_1")->row.used_ms > 0);
 }
 
-static void
-test_a_reference_is_a_whole_value_and_nothing_else(void **state)
+TEST(a_reference_is_a_whole_value_and_nothing_else)
 {
 	static const char *const plain[] = {"A=", "A=secret:/x",
 	    "A= secret://x", "A=SECRET://x", "secret://x=1"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(plain); i++)
 		assert_int_equal(check(plain[i], plain[i]), 0);
 	assert_int_equal(check("A=secret://", "B="), ERR_INVAL);
@@ -208,13 +199,11 @@ test_a_reference_is_a_whole_value_and_nothing_else(void **state)
 	assert_int_equal(check("A=secret://x", "B="), ERR_NO_SECRET);
 }
 
-static void
-test_a_secret_of_another_tenant_is_as_none(void **state)
+TEST(a_secret_of_another_tenant_is_as_none)
 {
 	struct err ours_e, never_e;
 	struct runspec s;
 
-	(void)state;
 	put_text(others, "theirs", "hunter2");
 	s = spec_of("A=secret://theirs", "B=");
 	assert_int_equal(
@@ -229,14 +218,12 @@ test_a_secret_of_another_tenant_is_as_none(void **state)
 }
 
 /* Also when it says that it is of the tenant. */
-static void
-test_nobody_but_the_tenants_users_may_run_with_one(void **state)
+TEST(nobody_but_the_tenants_users_may_run_with_one)
 {
 	struct principal who = our_user;
 	struct runspec s;
 	struct err e;
 
-	(void)state;
 	put_text(ours, "key", "hunter2");
 	for (unsigned int role = 0; role < PRINCIPAL_ROLE_COUNT; role++) {
 		who.role = (enum principal_role)role;
@@ -253,12 +240,10 @@ test_nobody_but_the_tenants_users_may_run_with_one(void **state)
 	assert_int_equal(check("A=plain", "B=secret://key"), 0);
 }
 
-static void
-test_a_command_that_lacks_one_says_so_and_no_other_does(void **state)
+TEST(a_command_that_lacks_one_says_so_and_no_other_does)
 {
 	struct runspec s;
 
-	(void)state;
 	put_text(ours, "there", "v");
 	s = fill("A=secret://gone", "B=secret://there");
 	assert_int_equal(s.commands[0].flags, RUNSPEC_NO_SECRET);
@@ -269,13 +254,11 @@ test_a_command_that_lacks_one_says_so_and_no_other_does(void **state)
 	runspec_clear(&s);
 }
 
-static void
-test_what_is_no_secret_is_refused(void **state)
+TEST(what_is_no_secret_is_refused)
 {
 	AUTO(auto_free) char *large = xcalloc(1, SECRET_BYTES_MAX + 2);
 	char name[SECRET_NAME_MAX + 2] = "";
 
-	(void)state;
 	memset(large, 'v', SECRET_BYTES_MAX + 1);
 	memset(name, 'n', SECRET_NAME_MAX + 1);
 	assert_int_equal(put(ours, "a", "", 0), ERR_INVAL);
@@ -290,15 +273,13 @@ test_what_is_no_secret_is_refused(void **state)
 	wait_for_writes(g.done + 1);
 }
 
-static void
-test_a_tenant_has_so_many_and_so_much(void **state)
+TEST(a_tenant_has_so_many_and_so_much)
 {
 	AUTO(auto_free) char *large = xcalloc(1, SECRET_BYTES_MAX + 1);
 	unsigned int n = SECRETS_TENANT_BYTES / SECRET_COST(SECRET_BYTES_MAX);
 	unsigned int before = g.done;
 	char name[16];
 
-	(void)state;
 	memset(large, 'v', SECRET_BYTES_MAX);
 	for (unsigned int i = 0; i < SECRETS_PER_TENANT; i++) {
 		(void)snprintf(name, sizeof(name), "n%u", i);
@@ -316,8 +297,7 @@ test_a_tenant_has_so_many_and_so_much(void **state)
 	wait_for_writes(before + SECRETS_PER_TENANT + 1 + n + 2);
 }
 
-static void
-test_a_run_that_would_be_too_large_is_refused_before_it_is(void **state)
+TEST(a_run_that_would_be_too_large_is_refused_before_it_is)
 {
 	AUTO(auto_free) char *large = xcalloc(1, SECRET_BYTES_MAX + 1);
 	char *env[41];
@@ -330,7 +310,6 @@ test_a_run_that_would_be_too_large_is_refused_before_it_is(void **state)
 	struct runspec s = {.commands = &c, .ncommands = 1};
 	struct err e;
 
-	(void)state;
 	memset(large, 'v', SECRET_BYTES_MAX);
 	put_text(ours, "l", large);
 	for (size_t i = 0; i < 40; i++)
@@ -341,12 +320,10 @@ test_a_run_that_would_be_too_large_is_refused_before_it_is(void **state)
 	assert_int_equal(secrets_check(g.ss, &our_user, &s, &e), 0);
 }
 
-static void
-test_they_are_known_to_the_next_server(void **state)
+TEST(they_are_known_to_the_next_server)
 {
 	struct runspec s;
 
-	(void)state;
 	put_text(ours, "b", "first");
 	put_text(ours, "a", "other");
 	put_text(ours, "b", "second");
@@ -360,12 +337,10 @@ test_they_are_known_to_the_next_server(void **state)
 	runspec_clear(&s);
 }
 
-static void
-test_an_old_keys_are_sealed_anew_and_a_lost_keys_stay(void **state)
+TEST(an_old_keys_are_sealed_anew_and_a_lost_keys_stay)
 {
 	struct err e;
 
-	(void)state;
 	put_text(ours, "s", "kept");
 	die();
 	live(OTHER); /* lost */
@@ -410,10 +385,8 @@ wait_for_verdict(enum rekeying_verdict verdict)
 	assert_int_equal(rekeying_verdict_of(&g.rekeying), verdict);
 }
 
-static void
-test_an_old_key_can_go_when_all_is_sealed_anew(void **state)
+TEST(an_old_key_can_go_when_all_is_sealed_anew)
 {
-	(void)state;
 	put_text(ours, "a", "one");
 	put_text(ours, "b", "two");
 	wait_for_verdict(REKEYING_IDLE);
@@ -427,10 +400,8 @@ test_an_old_key_can_go_when_all_is_sealed_anew(void **state)
 	wait_for_verdict(REKEYING_DONE);
 }
 
-static void
-test_an_old_key_stays_while_the_disk_has_what_it_sealed(void **state)
+TEST(an_old_key_stays_while_the_disk_has_what_it_sealed)
 {
-	(void)state;
 	put_text(ours, "a", "one");
 	put_text(ours, "b", "two");
 	die();
@@ -443,10 +414,8 @@ test_an_old_key_stays_while_the_disk_has_what_it_sealed(void **state)
 	assert_int_equal(g.rekeying.anew, 1);
 }
 
-static void
-test_an_old_key_stays_for_what_cannot_be_sealed_anew(void **state)
+TEST(an_old_key_stays_for_what_cannot_be_sealed_anew)
 {
-	(void)state;
 	put_text(ours, "a", "one");
 	put_text(ours, "b", "two");
 	die();
@@ -460,8 +429,7 @@ test_an_old_key_stays_for_what_cannot_be_sealed_anew(void **state)
 	wait_for_verdict(REKEYING_LEFT);
 }
 
-static void
-test_a_row_that_was_exchanged_or_changed_is_good_for_nothing(void **state)
+TEST(a_row_that_was_exchanged_or_changed_is_good_for_nothing)
 {
 	static const char *const changes[] = {
 	    /* another tenant's in the place of ours */
@@ -474,7 +442,6 @@ test_a_row_that_was_exchanged_or_changed_is_good_for_nothing(void **state)
 	};
 	struct runspec s;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
 		put_text(ours, "s", "ours");
 		put_text(ours, "t", "other");
@@ -490,10 +457,8 @@ test_a_row_that_was_exchanged_or_changed_is_good_for_nothing(void **state)
 	}
 }
 
-static void
-test_those_of_an_erased_tenant_go(void **state)
+TEST(those_of_an_erased_tenant_go)
 {
-	(void)state;
 	put_text(others, "a", "v");
 	put_text(others, "b", "v");
 	put_text(ours, "a", "v");
@@ -507,28 +472,4 @@ test_those_of_an_erased_tenant_go(void **state)
 	assert_non_null(secrets_find(g.ss, ours, "a"));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_value_takes_the_place_of_its_reference),
-	    TEST(test_a_reference_is_a_whole_value_and_nothing_else),
-	    TEST(test_a_secret_of_another_tenant_is_as_none),
-	    TEST(test_nobody_but_the_tenants_users_may_run_with_one),
-	    TEST(test_a_command_that_lacks_one_says_so_and_no_other_does),
-	    TEST(test_what_is_no_secret_is_refused),
-	    TEST(test_a_tenant_has_so_many_and_so_much),
-	    TEST(test_a_run_that_would_be_too_large_is_refused_before_it_is),
-	    TEST(test_they_are_known_to_the_next_server),
-	    TEST(test_an_old_keys_are_sealed_anew_and_a_lost_keys_stay),
-	    TEST(test_an_old_key_can_go_when_all_is_sealed_anew),
-	    TEST(test_an_old_key_stays_while_the_disk_has_what_it_sealed),
-	    TEST(test_an_old_key_stays_for_what_cannot_be_sealed_anew),
-	    TEST(test_a_row_that_was_exchanged_or_changed_is_good_for_nothing),
-	    TEST(test_those_of_an_erased_tenant_go),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

@@ -63,29 +63,25 @@ expect_due(struct share_held *h, const struct quota_use *u, uint64_t nano_cpus,
 	assert_false(share_is_due(h, u, g.conf, MANY_CORES, &s));
 }
 
-static void
-test_who_is_alone_has_all(void **state)
+TEST(who_is_alone_has_all)
 {
 	struct quota_use *a = use_of("a");
 	struct share_held held[1];
 	struct share s;
 
-	(void)state;
 	share_begin(held, quota_use_cpu_shares(a));
 	end_a_run(a);
 	make_busy(a, held, 1);
 	assert_false(share_is_due(held, a, g.conf, MANY_CORES, &s));
 }
 
-static void
-test_busy_sandboxes_have_half_together_beside_others(void **state)
+TEST(busy_sandboxes_have_half_together_beside_others)
 {
 	struct quota_use *a = use_of("a"), *b = use_of("b");
 	uint64_t half = quota_use_processors(a) * CORE / 2;
 	struct share_held held[3];
 	struct share s;
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		share_begin(&held[i], quota_use_cpu_shares(a));
 	make_busy(a, held, 3);
@@ -104,14 +100,12 @@ test_busy_sandboxes_have_half_together_beside_others(void **state)
 	expect_due(&held[0], a, half / 2, 32);
 }
 
-static void
-test_two_that_are_busy_have_processors_of_their_own(void **state)
+TEST(two_that_are_busy_have_processors_of_their_own)
 {
 	struct quota_use *uses[] = {use_of("a"), use_of("b")};
 	struct share_held held[2][1];
 	struct share s[2];
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		share_begin(held[i], quota_use_cpu_shares(uses[i]));
 		end_a_run(uses[i]);
@@ -141,15 +135,13 @@ test_two_that_are_busy_have_processors_of_their_own(void **state)
 	assert_int_equal(quota_use_place(uses[0]), 0);
 }
 
-static void
-test_its_own_limit_is_no_bound(void **state)
+TEST(its_own_limit_is_no_bound)
 {
 	struct quota_use *a = use_of("a"), *b = use_of("b");
 	uint64_t half = quota_use_processors(a) * CORE / 2;
 	struct share_held held[1];
 	struct share s;
 
-	(void)state;
 	share_begin(held, quota_use_cpu_shares(a));
 	make_busy(a, held, 1);
 	end_a_run(b);
@@ -158,14 +150,12 @@ test_its_own_limit_is_no_bound(void **state)
 	assert_int_equal(s.nano_cpus, 0);
 }
 
-static void
-test_short_calls_now_and_then_are_not_busy(void **state)
+TEST(short_calls_now_and_then_are_not_busy)
 {
 	struct quota_use *a = use_of("a"), *b = use_of("b");
 	struct share_held held[1];
 	struct share s;
 
-	(void)state;
 	share_begin(held, quota_use_cpu_shares(a));
 	for (int i = 0; i < 100; i++) {
 		end_a_run(b);
@@ -174,26 +164,22 @@ test_short_calls_now_and_then_are_not_busy(void **state)
 	}
 }
 
-static void
-test_what_was_taken_over_is_told_once(void **state)
+TEST(what_was_taken_over_is_told_once)
 {
 	struct quota_use *a = use_of("a");
 	struct share_held held[1];
 
-	(void)state;
 	share_begin(held, 0);
 	expect_due(held, a, 0, 0);
 }
 
-static void
-test_bounds_can_be_turned_off(void **state)
+TEST(bounds_can_be_turned_off)
 {
 	struct quota_use *a = use_of("a"), *b = use_of("b");
 	struct share_held held[1];
 	struct share s;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(conf_set(g.conf, "CROWDED_CPU_PERCENT", "100", &e), 0);
 	assert_int_equal(conf_set(g.conf, "CROWDED_OUTPUT_MB_S", "0", &e), 0);
 	share_begin(held, quota_use_cpu_shares(a));
@@ -203,20 +189,4 @@ test_bounds_can_be_turned_off(void **state)
 	assert_false(share_is_due(held, a, g.conf, MANY_CORES, &s));
 }
 
-int
-main(void)
-{
-#define T(name)                                                                \
-	cmocka_unit_test_setup_teardown(name, ground_set_up, ground_tear_down)
-	const struct CMUnitTest tests[] = {
-	    T(test_who_is_alone_has_all),
-	    T(test_busy_sandboxes_have_half_together_beside_others),
-	    T(test_two_that_are_busy_have_processors_of_their_own),
-	    T(test_its_own_limit_is_no_bound),
-	    T(test_short_calls_now_and_then_are_not_busy),
-	    T(test_what_was_taken_over_is_told_once),
-	    T(test_bounds_can_be_turned_off),
-	};
-
-	return cmocka_run_group_tests_name("share", tests, NULL, NULL);
-}
+TEST_MAIN(ground_set_up, ground_tear_down)

@@ -1,11 +1,5 @@
 /* The directory over a real store: what is said, and what a new life of the
  * server knows of it. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include <event2/event.h>
@@ -16,6 +10,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/core/tenants_file.h"
+#include "tests/unit/test.h"
 
 #define PATIENCE_MS 20000
 
@@ -132,13 +127,11 @@ add_token(struct tenant *n, enum principal_role role, int64_t expires_ms,
 	return made.token;
 }
 
-static void
-test_a_new_server_is_open_until_the_first_token(void **state)
+TEST(a_new_server_is_open_until_the_first_token)
 {
 	char text[TOKEN_TEXT_LEN + 1];
 	struct principal *who;
 
-	(void)state;
 	assert_true(tenants_is_open(g.t));
 	assert_int_equal(tenants_local(g.t, &who), TENANTS_KNOWN);
 	assert_string_equal(who->tenant_name, "default");
@@ -149,14 +142,12 @@ test_a_new_server_is_open_until_the_first_token(void **state)
 	assert_int_equal(tenants_local(g.t, &who), TENANTS_UNKNOWN);
 }
 
-static void
-test_a_server_whose_last_token_was_revoked_stays_closed(void **state)
+TEST(a_server_whose_last_token_was_revoked_stays_closed)
 {
 	char text[TOKEN_TEXT_LEN + 1];
 	struct token *k = add_token(
 	    tenants_find_name(g.t, "default"), PRINCIPAL_USER, 0, text);
 
-	(void)state;
 	token_revoke(g.t, k, done_cb, NULL);
 	assert_false(tenants_is_open(g.t));
 	wait_for_writes(2);
@@ -164,15 +155,13 @@ test_a_server_whose_last_token_was_revoked_stays_closed(void **state)
 	assert_false(tenants_is_open(g.t));
 }
 
-static void
-test_a_server_whose_last_tenant_is_gone_stays_closed(void **state)
+TEST(a_server_whose_last_tenant_is_gone_stays_closed)
 {
 	struct tenant *n = add("acme");
 	struct tenant_id id = tenant_id_of(n);
 	uint64_t end = clock_mono_ms() + PATIENCE_MS;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(tenant_delete(n, done_cb, NULL, &e), 0);
 	tenant_erase(n);
 	while (tenants_find(g.t, id) != NULL && clock_mono_ms() < end)
@@ -186,8 +175,7 @@ test_a_server_whose_last_tenant_is_gone_stays_closed(void **state)
 	assert_true(add("acme")->row.id > id.n);
 }
 
-static void
-test_what_changes_while_a_tenant_is_erased_leaves_nothing(void **state)
+TEST(what_changes_while_a_tenant_is_erased_leaves_nothing)
 {
 	char text[TOKEN_TEXT_LEN + 1];
 	struct tenant *n = add("acme");
@@ -196,7 +184,6 @@ test_what_changes_while_a_tenant_is_erased_leaves_nothing(void **state)
 	uint64_t end = clock_mono_ms() + PATIENCE_MS;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(tenant_delete(n, done_cb, NULL, &e), 0);
 	wait_for_writes(3);
 	tenant_erase(n);
@@ -215,14 +202,12 @@ test_what_changes_while_a_tenant_is_erased_leaves_nothing(void **state)
 	assert_non_null(tenants_find_name(g.t, "acme"));
 }
 
-static void
-test_a_token_says_whose_it_is_also_in_another_life(void **state)
+TEST(a_token_says_whose_it_is_also_in_another_life)
 {
 	char text[TOKEN_TEXT_LEN + 1], other[TOKEN_TEXT_LEN + 1];
 	struct principal *who;
 	struct tenant *n = add("acme");
 
-	(void)state;
 	(void)add_token(n, PRINCIPAL_USER, 0, text);
 	(void)add_token(NULL, PRINCIPAL_ADMIN, 0, other);
 	wait_for_writes(3);
@@ -240,13 +225,11 @@ test_a_token_says_whose_it_is_also_in_another_life(void **state)
 	}
 }
 
-static void
-test_a_wrong_secret_is_as_an_unknown_token(void **state)
+TEST(a_wrong_secret_is_as_an_unknown_token)
 {
 	char text[TOKEN_TEXT_LEN + 1];
 	struct principal *who;
 
-	(void)state;
 	(void)add_token(add("acme"), PRINCIPAL_USER, 0, text);
 	for (size_t i = 0; i < TOKEN_TEXT_LEN; i++) {
 		char was = text[i];
@@ -260,14 +243,12 @@ test_a_wrong_secret_is_as_an_unknown_token(void **state)
 	    tenants_know(g.t, text, clock_wall_ms(), &who), TENANTS_KNOWN);
 }
 
-static void
-test_a_revoked_token_ends_at_once_and_for_good(void **state)
+TEST(a_revoked_token_ends_at_once_and_for_good)
 {
 	char text[TOKEN_TEXT_LEN + 1];
 	struct principal *who;
 	struct token *k = add_token(add("acme"), PRINCIPAL_USER, 0, text);
 
-	(void)state;
 	token_revoke(g.t, k, done_cb, NULL);
 	assert_ptr_equal(g.ended, k->who);
 	assert_int_equal(
@@ -278,15 +259,13 @@ test_a_revoked_token_ends_at_once_and_for_good(void **state)
 	    tenants_know(g.t, text, clock_wall_ms(), &who), TENANTS_UNKNOWN);
 }
 
-static void
-test_a_token_ends_when_its_time_is_over(void **state)
+TEST(a_token_ends_when_its_time_is_over)
 {
 	char text[TOKEN_TEXT_LEN + 1];
 	struct principal *who;
 	int64_t end = clock_wall_ms() + 3600000;
 	struct token *k = add_token(add("acme"), PRINCIPAL_USER, end, text);
 
-	(void)state;
 	g.ended = NULL;
 	assert_int_equal(tenants_know(g.t, text, end - 1, &who), TENANTS_KNOWN);
 	tenants_tick(g.t, end - 1);
@@ -296,15 +275,13 @@ test_a_token_ends_when_its_time_is_over(void **state)
 	assert_ptr_equal(g.ended, k->who);
 }
 
-static void
-test_who_is_disabled_comes_back(void **state)
+TEST(who_is_disabled_comes_back)
 {
 	char text[TOKEN_TEXT_LEN + 1];
 	struct principal *who;
 	struct tenant *n = add("acme");
 	struct token *k = add_token(n, PRINCIPAL_USER, 0, text);
 
-	(void)state;
 	tenant_use(n, TENANT_DISABLED, done_cb, NULL);
 	assert_ptr_equal(g.ended, k->who);
 	assert_int_equal(
@@ -319,15 +296,13 @@ test_who_is_disabled_comes_back(void **state)
 	    tenants_know(g.t, text, clock_wall_ms(), &who), TENANTS_KNOWN);
 }
 
-static void
-test_the_use_of_a_token_is_kept_to_a_minute(void **state)
+TEST(the_use_of_a_token_is_kept_to_a_minute)
 {
 	char text[TOKEN_TEXT_LEN + 1];
 	struct principal *who;
 	struct token *k = add_token(add("acme"), PRINCIPAL_USER, 0, text);
 	int64_t now = clock_wall_ms();
 
-	(void)state;
 	assert_int_equal(tenants_know(g.t, text, now, &who), TENANTS_KNOWN);
 	assert_int_equal(
 	    tenants_know(g.t, text, now + 59999, &who), TENANTS_KNOWN);
@@ -337,13 +312,11 @@ test_the_use_of_a_token_is_kept_to_a_minute(void **state)
 	assert_true(k->row.used_ms == now + 60000);
 }
 
-static void
-test_quotas_hold_at_once_and_later(void **state)
+TEST(quotas_hold_at_once_and_later)
 {
 	struct tenant *n = add("acme");
 	struct tenant_id id = tenant_id_of(n);
 
-	(void)state;
 	assert_int_equal(tenants_quota(g.t, id, QUOTA_SANDBOXES),
 	    quota_rule(QUOTA_SANDBOXES)->fallback);
 	tenant_grant(n, QUOTA_SANDBOXES, 7, done_cb, NULL);
@@ -358,15 +331,13 @@ test_quotas_hold_at_once_and_later(void **state)
 	    quota_rule(QUOTA_SANDBOXES)->fallback);
 }
 
-static void
-test_names_of_tenants_are_plain_and_their_own(void **state)
+TEST(names_of_tenants_are_plain_and_their_own)
 {
 	static const char *const bad[] = {"", ".a", "-a", "a b", "a/b", "ä",
 	    "12345678901234567890123456789012345678901"};
 	struct tenant *n;
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		assert_int_equal(
 		    tenant_add(g.t, bad[i], NULL, NULL, &n, &e), ERR_INVAL);
@@ -378,8 +349,7 @@ test_names_of_tenants_are_plain_and_their_own(void **state)
 	    ERR_INVAL);
 }
 
-static void
-test_a_tenant_has_so_many_tokens_and_dead_ones_give_way(void **state)
+TEST(a_tenant_has_so_many_tokens_and_dead_ones_give_way)
 {
 	const struct token_wish w = {PRINCIPAL_USER, "", 0};
 	struct tenant *n = add("acme");
@@ -387,7 +357,6 @@ test_a_tenant_has_so_many_tokens_and_dead_ones_give_way(void **state)
 	struct token_made made;
 	struct err e;
 
-	(void)state;
 	for (unsigned int i = 0; i < TENANT_TOKENS_MAX; i++) {
 		assert_int_equal(
 		    tenants_add_token(g.t, n, &w, NULL, NULL, &made, &e), 0);
@@ -429,15 +398,13 @@ expect_alone(const char *text, int rc)
 	free(copy);
 }
 
-static void
-test_the_file_makes_tenants_and_tokens(void **state)
+TEST(the_file_makes_tenants_and_tokens)
 {
 	struct token_text of;
 	char text[TOKEN_TEXT_LEN + 1], hex[HEX_BYTES(32)];
 	struct principal *who;
 	char *lines;
 
-	(void)state;
 	token_make(&of, text);
 	hex_encode(of.digest, sizeof(of.digest), hex);
 	lines = xasprintf("# ours\n\ntenant acme quota.sandboxes=3\r\n"
@@ -461,12 +428,10 @@ test_the_file_makes_tenants_and_tokens(void **state)
 	free(lines);
 }
 
-static void
-test_a_line_that_is_wrong_is_named(void **state)
+TEST(a_line_that_is_wrong_is_named)
 {
 #define DIGEST                                                                 \
 	"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-	(void)state;
 	expect_file("\nsomebody\n", ERR_INVAL, "line 2: a line begins with");
 	expect_file("tenant\n", ERR_INVAL, "line 1: want tenant NAME");
 	expect_file("tenant .x", ERR_INVAL, "line 1: a tenant's name");
@@ -489,15 +454,13 @@ test_a_line_that_is_wrong_is_named(void **state)
 	    "another token of the id");
 }
 
-static void
-test_a_line_can_be_checked_without_tenants(void **state)
+TEST(a_line_can_be_checked_without_tenants)
 {
 	static const char *const bad[] = {"\nsomebody\n", "tenant\n",
 	    "tenant .x", "tenant a quota.x=1", "tenant a quota.weight=0",
 	    "tenant a what", ("token - aaaaaaaaaaaa root " DIGEST),
 	    "token - aaaaaaaaaaaa admin abc"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		expect_alone(bad[i], ERR_INVAL);
 	expect_alone("tenant a quota.weight=2\ntenant b disabled\n"
@@ -506,29 +469,4 @@ test_a_line_can_be_checked_without_tenants(void **state)
 	assert_null(tenants_find_name(g.t, "a"));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_new_server_is_open_until_the_first_token),
-	    TEST(test_a_server_whose_last_token_was_revoked_stays_closed),
-	    TEST(test_a_server_whose_last_tenant_is_gone_stays_closed),
-	    TEST(test_what_changes_while_a_tenant_is_erased_leaves_nothing),
-	    TEST(test_a_token_says_whose_it_is_also_in_another_life),
-	    TEST(test_a_wrong_secret_is_as_an_unknown_token),
-	    TEST(test_a_revoked_token_ends_at_once_and_for_good),
-	    TEST(test_a_token_ends_when_its_time_is_over),
-	    TEST(test_who_is_disabled_comes_back),
-	    TEST(test_the_use_of_a_token_is_kept_to_a_minute),
-	    TEST(test_quotas_hold_at_once_and_later),
-	    TEST(test_names_of_tenants_are_plain_and_their_own),
-	    TEST(test_a_tenant_has_so_many_tokens_and_dead_ones_give_way),
-	    TEST(test_the_file_makes_tenants_and_tokens),
-	    TEST(test_a_line_that_is_wrong_is_named),
-	    TEST(test_a_line_can_be_checked_without_tenants),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

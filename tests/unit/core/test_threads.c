@@ -1,15 +1,10 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include <event2/event.h>
 
 #include "supervisor/core/threads.h"
+#include "tests/unit/test.h"
 
 /* A thread stands in a gated job until the gate opens. */
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
@@ -105,13 +100,11 @@ await_began(unsigned int n)
 		(void)sched_yield();
 }
 
-static void
-test_work_is_off_the_loop_and_done_is_on_it(void **state)
+TEST(work_is_off_the_loop_and_done_is_on_it)
 {
 	struct place p;
 	struct task t;
 
-	(void)state;
 	place_open(&p, 2);
 	task_init(&t);
 	threads_add(p.threads, THREAD_LINE_REQUESTS, &t.job);
@@ -123,13 +116,11 @@ test_work_is_off_the_loop_and_done_is_on_it(void **state)
 	assert_int_equal(t.drops, 0);
 }
 
-static void
-test_a_job_of_slices_is_done_after_the_last(void **state)
+TEST(a_job_of_slices_is_done_after_the_last)
 {
 	struct place p;
 	struct task t;
 
-	(void)state;
 	place_open(&p, 2);
 	task_init(&t);
 	t.slices = 5;
@@ -139,13 +130,11 @@ test_a_job_of_slices_is_done_after_the_last(void **state)
 	place_close(&p);
 }
 
-static void
-test_what_is_skipped_is_done_in_order(void **state)
+TEST(what_is_skipped_is_done_in_order)
 {
 	struct place p;
 	struct task t[3];
 
-	(void)state;
 	place_open(&p, 1);
 	for (unsigned int i = 0; i < 3; i++) {
 		task_init(&t[i]);
@@ -160,13 +149,11 @@ test_what_is_skipped_is_done_in_order(void **state)
 	place_close(&p);
 }
 
-static void
-test_a_request_does_not_wait_for_all_logs(void **state)
+TEST(a_request_does_not_wait_for_all_logs)
 {
 	struct task logs[8], request;
 	struct place p;
 
-	(void)state;
 	place_open(&p, 1);
 	(void)pthread_mutex_lock(&gate);
 	for (unsigned int i = 0; i < 8; i++) {
@@ -186,13 +173,11 @@ test_a_request_does_not_wait_for_all_logs(void **state)
 	place_close(&p);
 }
 
-static void
-test_what_waits_is_dropped_at_the_end(void **state)
+TEST(what_waits_is_dropped_at_the_end)
 {
 	struct task t[3];
 	struct place p;
 
-	(void)state;
 	place_open(&p, 0);
 	for (unsigned int i = 0; i < 3; i++)
 		task_init(&t[i]);
@@ -207,13 +192,11 @@ test_what_waits_is_dropped_at_the_end(void **state)
 	assert_int_equal(t[2].drops, 0);
 }
 
-static void
-test_all_may_be_freed_when_a_job_is_done(void **state)
+TEST(all_may_be_freed_when_a_job_is_done)
 {
 	struct task t[3];
 	struct place p;
 
-	(void)state;
 	place_open(&p, 1);
 	for (unsigned int i = 0; i < 3; i++) {
 		task_init(&t[i]);
@@ -228,17 +211,4 @@ test_all_may_be_freed_when_a_job_is_done(void **state)
 	threads_free(NULL);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_work_is_off_the_loop_and_done_is_on_it),
-	    cmocka_unit_test(test_a_job_of_slices_is_done_after_the_last),
-	    cmocka_unit_test(test_what_is_skipped_is_done_in_order),
-	    cmocka_unit_test(test_a_request_does_not_wait_for_all_logs),
-	    cmocka_unit_test(test_what_waits_is_dropped_at_the_end),
-	    cmocka_unit_test(test_all_may_be_freed_when_a_job_is_done),
-	};
-
-	return cmocka_run_group_tests_name("threads", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

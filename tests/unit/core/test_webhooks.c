@@ -1,17 +1,10 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "supervisor/core/webhooks.h"
+#include "tests/unit/test.h"
 
-static void
-waits_double_up_to_an_hour(void **state)
+TEST(waits_double_up_to_an_hour)
 {
 	uint64_t before = 0, most;
 
-	(void)state;
 	for (uint32_t n = 1; n < 64; n++) {
 		most = webhook_delay_ms(n, UINT32_MAX);
 		assert_true(most >= before && most <= WEBHOOK_MAX_MS);
@@ -26,12 +19,10 @@ waits_double_up_to_an_hour(void **state)
 	    webhook_delay_ms(UINT32_MAX, UINT32_MAX), WEBHOOK_MAX_MS);
 }
 
-static void
-a_clock_that_is_set_makes_no_wait_longer(void **state)
+TEST(a_clock_that_is_set_makes_no_wait_longer)
 {
 	struct store_webhook row = {.attempts = 3, .next_ms = 1000000};
 
-	(void)state;
 	assert_int_equal(webhook_rest_ms(&row, 999000), 1000);
 	assert_int_equal(webhook_rest_ms(&row, 1000001), 0);
 	/* Set back by years: not longer than it was to be. */
@@ -41,12 +32,10 @@ a_clock_that_is_set_makes_no_wait_longer(void **state)
 	assert_int_equal(webhook_rest_ms(&row, 0), 0);
 }
 
-static void
-only_what_is_old_and_was_tried_for_long_is_past(void **state)
+TEST(only_what_is_old_and_was_tried_for_long_is_past)
 {
 	struct webhook w = {.row = {.waited_ms = 5000}};
 
-	(void)state;
 	assert_true(webhook_is_past(&w, 1000, 5000, 6000));
 	assert_false(webhook_is_past(&w, 1001, 5000, 6000));
 	/* A clock that is set ahead, alone, loses nothing. */
@@ -57,8 +46,7 @@ only_what_is_old_and_was_tried_for_long_is_past(void **state)
 	assert_false(webhook_is_past(&w, 7000, 5000, 6000));
 }
 
-static void
-kinds_are_of_tenants(void **state)
+TEST(kinds_are_of_tenants)
 {
 	static const char *const bad[] = {"", "run.ended,", "run", "RUN.ENDED",
 	    "run.ended run.started", "server.started", "disk.full",
@@ -66,7 +54,6 @@ kinds_are_of_tenants(void **state)
 	uint64_t kinds;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(webhook_parse_kinds("run.ended", &kinds, &e), 0);
 	assert_int_equal(kinds, UINT64_C(1) << EVENT_RUN_ENDED);
 	assert_int_equal(
@@ -80,15 +67,4 @@ kinds_are_of_tenants(void **state)
 		    webhook_parse_kinds(bad[i], &kinds, &e), ERR_INVAL);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(waits_double_up_to_an_hour),
-	    cmocka_unit_test(a_clock_that_is_set_makes_no_wait_longer),
-	    cmocka_unit_test(only_what_is_old_and_was_tried_for_long_is_past),
-	    cmocka_unit_test(kinds_are_of_tenants),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

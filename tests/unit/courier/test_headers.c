@@ -1,21 +1,14 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/buf.h"
 #include "supervisor/courier/headers.h"
+#include "tests/unit/test.h"
 
-static void
-lines_are_taken_as_they_are(void **state)
+TEST(lines_are_taken_as_they_are)
 {
 	static const char text[] =
 	    "# of the collector\nauthorization: Bearer x y\r\n\nX-Scope:\tone";
 	struct headers h;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(headers_parse(text, strlen(text), &h, &e), 0);
 	assert_string_equal(h.lines[0], "authorization: Bearer x y");
 	assert_string_equal(h.lines[1], "X-Scope:\tone");
@@ -23,15 +16,13 @@ lines_are_taken_as_they_are(void **state)
 	headers_clear(&h);
 }
 
-static void
-what_is_no_header_names_its_line(void **state)
+TEST(what_is_no_header_names_its_line)
 {
 	static const char *const bad[] = {"\nx", "a: b\n: c", "a: b\nc d: e",
 	    "a: b\nc: \001", "a: b\nc:\rd: e\r"};
 	struct headers h;
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		assert_int_equal(
 		    headers_parse(bad[i], strlen(bad[i]), &h, &e), ERR_PARSE);
@@ -40,14 +31,12 @@ what_is_no_header_names_its_line(void **state)
 	}
 }
 
-static void
-there_are_not_too_many(void **state)
+TEST(there_are_not_too_many)
 {
 	struct headers h;
 	struct buf text;
 	struct err e;
 
-	(void)state;
 	buf_init(&text, 4096);
 	for (int i = 0; i < HEADERS_MAX; i++)
 		assert_int_equal(buf_printf(&text, "a%d: b\n", i), 0);
@@ -63,13 +52,11 @@ there_are_not_too_many(void **state)
 	buf_clear(&text);
 }
 
-static void
-a_file_that_is_not_there_is_named(void **state)
+TEST(a_file_that_is_not_there_is_named)
 {
 	struct headers h;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(headers_read("", &h, &e), 0);
 	assert_null(h.lines[0]);
 	assert_int_equal(headers_read("/no/such", &h, &e), ERR_SYS);
@@ -77,15 +64,4 @@ a_file_that_is_not_there_is_named(void **state)
 	headers_clear(&h);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(lines_are_taken_as_they_are),
-	    cmocka_unit_test(what_is_no_header_names_its_line),
-	    cmocka_unit_test(there_are_not_too_many),
-	    cmocka_unit_test(a_file_that_is_not_there_is_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,12 +1,6 @@
 /* The C library's look-up is one of ours: names that begin with "hang" wait for
  * a gate, "none" have no address. */
 /* link: -Wl,--wrap=getaddrinfo -Wl,--wrap=freeaddrinfo */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -16,6 +10,7 @@
 
 #include "common/xmalloc.h"
 #include "supervisor/courier/resolver.h"
+#include "tests/unit/test.h"
 
 #define LONG_MS 600000 /* only to end a test that hangs */
 #define SHORT_MS 10
@@ -152,12 +147,10 @@ tear_down(void **state)
 	return 0;
 }
 
-static void
-a_name_is_looked_up_once_and_then_known(void **state)
+TEST(a_name_is_looked_up_once_and_then_known)
 {
 	struct told one, two, three;
 
-	(void)state;
 	(void)ask(1, "well.example", LONG_MS, &one);
 	(void)ask(2, "well.example", LONG_MS, &two);
 	assert_int_equal(one.times, 0);
@@ -172,12 +165,10 @@ a_name_is_looked_up_once_and_then_known(void **state)
 	assert_int_equal(count_begun(), 1);
 }
 
-static void
-what_has_no_address_is_looked_up_again(void **state)
+TEST(what_has_no_address_is_looked_up_again)
 {
 	struct told t;
 
-	(void)state;
 	for (unsigned int i = 1; i <= 2; i++) {
 		(void)ask(1, "none.example", LONG_MS, &t);
 		wait_told(&t);
@@ -186,12 +177,10 @@ what_has_no_address_is_looked_up_again(void **state)
 	}
 }
 
-static void
-a_look_up_that_hangs_is_not_waited_for(void **state)
+TEST(a_look_up_that_hangs_is_not_waited_for)
 {
 	struct told t, again;
 
-	(void)state;
 	(void)ask(1, "hang.example", SHORT_MS, &t);
 	wait_told(&t);
 	assert_int_equal(t.n, 0);
@@ -203,13 +192,11 @@ a_look_up_that_hangs_is_not_waited_for(void **state)
 	assert_int_equal(count_begun(), 1);
 }
 
-static void
-who_has_names_that_hang_is_in_nobody_elses_way(void **state)
+TEST(who_has_names_that_hang_is_in_nobody_elses_way)
 {
 	struct told theirs[20], mine;
 	char host[32];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(theirs); i++) {
 		(void)snprintf(host, sizeof(host), "hang-%zu.example", i);
 		(void)ask(1, host, LONG_MS, &theirs[i]);
@@ -227,13 +214,11 @@ who_has_names_that_hang_is_in_nobody_elses_way(void **state)
 	}
 }
 
-static void
-threads_are_bounded_and_the_last_ones_go_to_who_has_none(void **state)
+TEST(threads_are_bounded_and_the_last_ones_go_to_who_has_none)
 {
 	struct told theirs[OWNERS][2], mine;
 	char host[32];
 
-	(void)state;
 	for (unsigned int i = 0; i < 8; i++)
 		for (unsigned int j = 0; j < 2; j++) {
 			(void)snprintf(
@@ -256,13 +241,11 @@ threads_are_bounded_and_the_last_ones_go_to_who_has_none(void **state)
 	assert_int_equal(count_begun(), 2 * OWNERS + 1);
 }
 
-static void
-a_name_that_waits_for_another_owners_turn_is_taken_over(void **state)
+TEST(a_name_that_waits_for_another_owners_turn_is_taken_over)
 {
 	struct told theirs[RESOLVER_PER_OWNER], shared, mine;
 	char host[32];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(theirs); i++) {
 		(void)snprintf(host, sizeof(host), "hang-%zu.example", i);
 		(void)ask(1, host, LONG_MS, &theirs[i]);
@@ -278,14 +261,12 @@ a_name_that_waits_for_another_owners_turn_is_taken_over(void **state)
 		wait_told(&theirs[i]);
 }
 
-static void
-who_cancels_hears_nothing_and_what_nobody_asks_is_not_looked_up(void **state)
+TEST(who_cancels_hears_nothing_and_what_nobody_asks_is_not_looked_up)
 {
 	struct told theirs[RESOLVER_PER_OWNER], one, two, last;
 	struct resolver_ask *first = NULL, *waiting;
 	char host[32];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(theirs); i++) {
 		struct resolver_ask *a;
 
@@ -309,13 +290,11 @@ who_cancels_hears_nothing_and_what_nobody_asks_is_not_looked_up(void **state)
 	assert_int_equal(count_begun(), RESOLVER_PER_OWNER + 1);
 }
 
-static void
-what_is_known_is_bounded(void **state)
+TEST(what_is_known_is_bounded)
 {
 	struct told t;
 	char host[32];
 
-	(void)state;
 	for (unsigned int i = 0; i < RESOLVER_KNOWN_MAX + 1; i++) {
 		(void)snprintf(host, sizeof(host), "well-%u.example", i);
 		(void)ask(1, host, LONG_MS, &t);
@@ -329,20 +308,4 @@ what_is_known_is_bounded(void **state)
 	assert_int_equal(count_begun(), RESOLVER_KNOWN_MAX + 2);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-	    T(a_name_is_looked_up_once_and_then_known),
-	    T(what_has_no_address_is_looked_up_again),
-	    T(a_look_up_that_hangs_is_not_waited_for),
-	    T(who_has_names_that_hang_is_in_nobody_elses_way),
-	    T(threads_are_bounded_and_the_last_ones_go_to_who_has_none),
-	    T(a_name_that_waits_for_another_owners_turn_is_taken_over),
-	    T(who_cancels_hears_nothing_and_what_nobody_asks_is_not_looked_up),
-	    T(what_is_known_is_bounded),
-	};
-
-	return cmocka_run_group_tests_name("resolver", tests, NULL, NULL);
-}
+TEST_MAIN(set_up, tear_down)

@@ -10,6 +10,7 @@
 #include "common/js.h"
 #include "common/log.h"
 #include "supervisor/front/front.h"
+#include "tests/unit/test.h"
 
 struct fixture {
 	char dir[64];

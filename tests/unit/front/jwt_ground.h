@@ -3,11 +3,8 @@
 #ifndef TESTS_FRONT_JWT_GROUND_H
 #define TESTS_FRONT_JWT_GROUND_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 
-#include <cmocka.h>
 #include <openssl/core_names.h>
 #include <openssl/ecdsa.h>
 #include <openssl/evp.h>
@@ -16,6 +13,7 @@
 #include "common/buf.h"
 #include "common/xmalloc.h"
 #include "supervisor/front/jwks.h"
+#include "tests/unit/test.h"
 
 /* ---- text */
 

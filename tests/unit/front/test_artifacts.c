@@ -52,10 +52,8 @@ take_etag(void)
 	    etag, sizeof(etag), "%.*s", (int)strcspn(p + 8, "\r"), p + 8);
 }
 
-static void
-a_file_is_given_as_an_attachment_of_no_type(void **state)
+TEST(a_file_is_given_as_an_attachment_of_no_type)
 {
-	(void)state;
 	get("GET", run_id, FILE_PATH, "", 200);
 	assert_true(raw_has(&fx.c, "\r\n\r\n" TEXT));
 	assert_true(
@@ -76,12 +74,10 @@ a_file_is_given_as_an_attachment_of_no_type(void **state)
 	assert_false(raw_has(&fx.c, "script"));
 }
 
-static void
-what_the_client_has_is_not_sent_again(void **state)
+TEST(what_the_client_has_is_not_sent_again)
 {
 	char more[200];
 
-	(void)state;
 	get("GET", run_id, FILE_PATH, "", 200);
 	take_etag();
 	(void)snprintf(more, sizeof(more), "If-None-Match: %s\r\n", etag);
@@ -99,12 +95,10 @@ what_the_client_has_is_not_sent_again(void **state)
 	get("GET", run_id, FILE_PATH, "If-Modified-Since: soon\r\n", 200);
 }
 
-static void
-a_range_is_sent_alone(void **state)
+TEST(a_range_is_sent_alone)
 {
 	char more[200];
 
-	(void)state;
 	get("GET", run_id, FILE_PATH, "Range: bytes=25-27\r\n", 206);
 	assert_true(raw_has(&fx.c, "Content-Range: bytes 25-27/35\r\n"));
 	assert_true(raw_has(&fx.c, "\r\n\r\n012"));
@@ -122,8 +116,7 @@ a_range_is_sent_alone(void **state)
 	fixture_expect("GET", "/healthz", "", 200);
 }
 
-static void
-what_is_not_there_is_not_found(void **state)
+TEST(what_is_not_there_is_not_found)
 {
 	static const char *const paths[] = {"/artifacts/", "/artifacts/box",
 	    "/artifacts/box/latest", "/artifacts/box/latest/",
@@ -140,19 +133,16 @@ what_is_not_there_is_not_found(void **state)
 	    ("/artifacts/../box/latest/" FILE_PATH),
 	    "/artifacts/box/latest/%252e%252e/x", "/artifacts/box/latest/%ff"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
 		fixture_expect("GET", paths[i], "", 404);
 		assert_true(raw_has(&fx.c, "\"code\":\"not_found\""));
 	}
 }
 
-static void
-asking_and_leaving_is_safe(void **state)
+TEST(asking_and_leaving_is_safe)
 {
 	char *path = xasprintf("/artifacts/box/%s/%s", run_id, FILE_PATH);
 
-	(void)state;
 	fixture_send("GET", path, "", "");
 	(void)event_base_loop(fx.base, EVLOOP_NONBLOCK);
 	raw_close(&fx.c);
@@ -161,17 +151,4 @@ asking_and_leaving_is_safe(void **state)
 	free(path);
 }
 
-int
-main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup_run, teardown_run)
-	const struct CMUnitTest tests[] = {
-	    T(a_file_is_given_as_an_attachment_of_no_type),
-	    T(what_the_client_has_is_not_sent_again),
-	    T(a_range_is_sent_alone),
-	    T(what_is_not_there_is_not_found),
-	    T(asking_and_leaving_is_safe),
-	};
-
-	return cmocka_run_group_tests_name("artifacts", tests, NULL, NULL);
-}
+TEST_MAIN(setup_run, teardown_run)

@@ -1,14 +1,9 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <event2/buffer.h>
 #include <event2/event.h>
 
 #include "supervisor/core/threads.h"
 #include "supervisor/front/bodies.h"
+#include "tests/unit/test.h"
 
 #define PING "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"
 
@@ -81,13 +76,11 @@ await(const struct place *p, const struct heard *h)
 		assert_int_equal(event_base_loop(p->base, EVLOOP_ONCE), 0);
 }
 
-static void
-test_a_body_is_read_in_a_later_turn(void **state)
+TEST(a_body_is_read_in_a_later_turn)
 {
 	struct heard good = {0}, bad = {0};
 	struct place p;
 
-	(void)state;
 	place_open(&p, 1);
 	(void)bodies_read(
 	    p.bodies, A, body_of(PING, 3 * 65536), heard_cb, &good);
@@ -101,13 +94,11 @@ test_a_body_is_read_in_a_later_turn(void **state)
 	place_close(&p);
 }
 
-static void
-test_many_bodies_are_read_in_their_order(void **state)
+TEST(many_bodies_are_read_in_their_order)
 {
 	struct heard h[4 * BODIES_AT_ONCE] = {{0}};
 	struct place p;
 
-	(void)state;
 	place_open(&p, 1);
 	for (size_t i = 0; i < ARRAY_LEN(h); i++)
 		(void)bodies_read(
@@ -119,15 +110,13 @@ test_many_bodies_are_read_in_their_order(void **state)
 }
 
 /* No thread: all of them stand where they are. */
-static void
-test_bytes_under_way_have_a_bound_per_tenant(void **state)
+TEST(bytes_under_way_have_a_bound_per_tenant)
 {
 	struct body_reading *r[BODIES_AT_ONCE + 2];
 	const size_t mib = 1 << 20;
 	struct heard h = {0};
 	struct place p;
 
-	(void)state;
 	place_open(&p, 0);
 	assert_int_equal(
 	    bodies_have_room(p.bodies, A, BODIES_TOTAL_MAX + 1), BODIES_ROOM);
@@ -152,15 +141,13 @@ test_bytes_under_way_have_a_bound_per_tenant(void **state)
 	assert_int_equal(h.calls, 0);
 }
 
-static void
-test_when_all_is_taken_a_tenant_without_any_has_one(void **state)
+TEST(when_all_is_taken_a_tenant_without_any_has_one)
 {
 	const struct tenant_id newcomer = {100};
 	struct body_reading *r[BODIES_TOTAL_MAX / BODIES_TENANT_MAX + 1];
 	struct heard h = {0};
 	struct place p;
 
-	(void)state;
 	place_open(&p, 0);
 	for (size_t i = 0; i + 1 < ARRAY_LEN(r); i++)
 		r[i] = bodies_read(p.bodies, (struct tenant_id){i + 1},
@@ -176,8 +163,7 @@ test_when_all_is_taken_a_tenant_without_any_has_one(void **state)
 	place_close(&p);
 }
 
-static void
-test_the_first_ones_of_many_tenants_have_a_bound(void **state)
+TEST(the_first_ones_of_many_tenants_have_a_bound)
 {
 	enum {
 		TENANTS = BODIES_FIRSTS_MAX >> 24
@@ -186,7 +172,6 @@ test_the_first_ones_of_many_tenants_have_a_bound(void **state)
 	struct heard h = {0};
 	struct place p;
 
-	(void)state;
 	place_open(&p, 0);
 	for (size_t i = 0; i < ARRAY_LEN(r); i++) {
 		const struct tenant_id tenant = {i + 1};
@@ -205,14 +190,12 @@ test_the_first_ones_of_many_tenants_have_a_bound(void **state)
 }
 
 /* One of B comes when many of A wait. */
-static void
-test_the_tenants_take_turns(void **state)
+TEST(the_tenants_take_turns)
 {
 	struct heard a[4 * BODIES_AT_ONCE] = {{0}}, b = {0};
 	unsigned int before = 0;
 	struct place p;
 
-	(void)state;
 	place_open(&p, 1);
 	for (size_t i = 0; i < ARRAY_LEN(a); i++)
 		(void)bodies_read(
@@ -226,14 +209,12 @@ test_the_tenants_take_turns(void **state)
 	place_close(&p);
 }
 
-static void
-test_who_canceled_hears_nothing(void **state)
+TEST(who_canceled_hears_nothing)
 {
 	struct heard gone = {0}, h = {0};
 	struct body_reading *r[BODIES_AT_ONCE + 2];
 	struct place p;
 
-	(void)state;
 	place_open(&p, 2);
 	for (unsigned int round = 0; round < 20; round++) {
 		for (size_t i = 0; i < ARRAY_LEN(r); i++)
@@ -251,19 +232,4 @@ test_who_canceled_hears_nothing(void **state)
 	place_close(&p);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_body_is_read_in_a_later_turn),
-	    cmocka_unit_test(test_many_bodies_are_read_in_their_order),
-	    cmocka_unit_test(test_bytes_under_way_have_a_bound_per_tenant),
-	    cmocka_unit_test(
-		test_when_all_is_taken_a_tenant_without_any_has_one),
-	    cmocka_unit_test(test_the_first_ones_of_many_tenants_have_a_bound),
-	    cmocka_unit_test(test_the_tenants_take_turns),
-	    cmocka_unit_test(test_who_canceled_hears_nothing),
-	};
-
-	return cmocka_run_group_tests_name("bodies", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,8 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
 #include "supervisor/front/check.h"
+#include "tests/unit/test.h"
 
 /* The usual case stands in test_front.c, over real requests. */
 
@@ -74,10 +69,8 @@ is_good_from(const char *peer, const char *host)
 		   &(struct check_way){.peer = &from}, &why) == 0;
 }
 
-static void
-the_address_listened_on_is_a_name(void **state)
+TEST(the_address_listened_on_is_a_name)
 {
-	(void)state;
 	listen_on("192.0.2.7", 8080);
 	assert_true(is_good("192.0.2.7:8080", NULL));
 	assert_true(is_good("localhost:8080", NULL));
@@ -88,10 +81,8 @@ the_address_listened_on_is_a_name(void **state)
 	assert_false(is_good("[2001:db8::7]:8080", NULL));
 }
 
-static void
-listening_everywhere_the_address_reached_is_a_name(void **state)
+TEST(listening_everywhere_the_address_reached_is_a_name)
 {
-	(void)state;
 	listen_on("0.0.0.0", 8080);
 	assert_true(is_good("127.0.0.1:8080", NULL));
 	assert_true(is_good("192.0.2.8:8080", "192.0.2.8"));
@@ -101,10 +92,8 @@ listening_everywhere_the_address_reached_is_a_name(void **state)
 	assert_false(is_good("evil.example:8080", "192.0.2.8"));
 }
 
-static void
-without_a_port_the_host_is_on_port_80(void **state)
+TEST(without_a_port_the_host_is_on_port_80)
 {
-	(void)state;
 	listen_on("127.0.0.1", 80);
 	assert_true(is_good("127.0.0.1", NULL));
 	assert_true(is_good("localhost", NULL));
@@ -115,8 +104,7 @@ without_a_port_the_host_is_on_port_80(void **state)
 }
 
 /* ssh -L, a forwarded port, a proxy that sends its own name for us. */
-static void
-from_this_machine_a_loopback_name_has_any_port(void **state)
+TEST(from_this_machine_a_loopback_name_has_any_port)
 {
 	static const char *const names[] = {"127.0.0.1", "localhost", "[::1]",
 	    "127.0.0.1:1", "Localhost:9000", "[::1]:65535"};
@@ -125,7 +113,6 @@ from_this_machine_a_loopback_name_has_any_port(void **state)
 	static const char *const far[] = {
 	    "192.0.2.7", "::ffff:192.0.2.7", "2001:db8::1", "::"};
 
-	(void)state;
 	listen_on("192.0.2.7", 8080);
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		for (size_t k = 0; k < ARRAY_LEN(near); k++)
@@ -145,13 +132,11 @@ from_this_machine_a_loopback_name_has_any_port(void **state)
 }
 
 /* Another program of this machine serves it. */
-static void
-a_page_from_another_port_of_loopback_must_be_listed(void **state)
+TEST(a_page_from_another_port_of_loopback_must_be_listed)
 {
 	const struct netaddr from = {.kind = NETADDR_UNIX};
 	struct check_refusal why;
 
-	(void)state;
 	listen_on("127.0.0.1", 8080);
 	assert_int_equal(
 	    check_request(check, "localhost:3000", "http://localhost:3000",
@@ -164,14 +149,12 @@ a_page_from_another_port_of_loopback_must_be_listed(void **state)
 	    0);
 }
 
-static void
-a_page_from_another_address_of_ours_must_be_listed(void **state)
+TEST(a_page_from_another_address_of_ours_must_be_listed)
 {
 	const struct check_way way = {0};
 	struct check_refusal why;
 	struct err e;
 
-	(void)state;
 	listen_on("192.0.2.7", 8080);
 	assert_int_equal(check_request(check, "192.0.2.7:8080",
 			     "http://192.0.2.7:8080", &way, &why),
@@ -187,12 +170,10 @@ a_page_from_another_address_of_ours_must_be_listed(void **state)
 	    0);
 }
 
-static void
-very_long_names_are_refused(void **state)
+TEST(very_long_names_are_refused)
 {
 	char host[5000];
 
-	(void)state;
 	listen_on("127.0.0.1", 80);
 	memset(host, 'a', sizeof(host) - 1);
 	host[sizeof(host) - 1] = '\0';
@@ -200,19 +181,4 @@ very_long_names_are_refused(void **state)
 	assert_false(is_good(host, "127.0.0.1"));
 }
 
-int
-main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-	    T(the_address_listened_on_is_a_name),
-	    T(listening_everywhere_the_address_reached_is_a_name),
-	    T(without_a_port_the_host_is_on_port_80),
-	    T(from_this_machine_a_loopback_name_has_any_port),
-	    T(a_page_from_another_port_of_loopback_must_be_listed),
-	    T(a_page_from_another_address_of_ours_must_be_listed),
-	    T(very_long_names_are_refused),
-	};
-
-	return cmocka_run_group_tests_name("check", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

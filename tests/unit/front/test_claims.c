@@ -1,11 +1,6 @@
 /* What a token says, and for whom it is good. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "supervisor/front/claims.h"
+#include "tests/unit/test.h"
 
 #define NOW_MS INT64_C(1000000000)
 #define GOOD                                                                   \
@@ -51,12 +46,10 @@ judge(const char *text, struct claims *out)
 	return why;
 }
 
-static void
-test_what_is_good_is_taken(void **state)
+TEST(what_is_good_is_taken)
 {
 	struct claims c;
 
-	(void)state;
 	assert_null(judge("{" GOOD ",\"tenant\":\"acme\",\"scope\":\"openid "
 			  "sandbox\",\"nbf\":1000000,\"iat\":999999.5}",
 	    &c));
@@ -66,8 +59,7 @@ test_what_is_good_is_taken(void **state)
 	assert_int_equal(c.until_ms, (1000100 + 30) * INT64_C(1000));
 }
 
-static void
-test_what_is_wrong_is_named(void **state)
+TEST(what_is_wrong_is_named)
 {
 	static const struct {
 		const char *text, *why;
@@ -109,7 +101,6 @@ test_what_is_wrong_is_named(void **state)
 	};
 	struct claims c;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		const char *why = judge(cases[i].text, &c);
 
@@ -118,19 +109,16 @@ test_what_is_wrong_is_named(void **state)
 	}
 }
 
-static void
-test_the_skew_is_allowed_for_and_no_more(void **state)
+TEST(the_skew_is_allowed_for_and_no_more)
 {
 	struct claims c;
 
-	(void)state;
 	assert_null(judge("{" GOOD ",\"exp\":999971,\"nbf\":1000030,"
 			  "\"iat\":1000030}",
 	    &c));
 }
 
-static void
-test_scopes_are_whole_words(void **state)
+TEST(scopes_are_whole_words)
 {
 	static const struct {
 		const char *text;
@@ -150,7 +138,6 @@ test_scopes_are_whole_words(void **state)
 	};
 	struct claims c;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		assert_null(judge(cases[i].text, &c));
 		if (c.roles != cases[i].roles)
@@ -161,12 +148,5 @@ test_scopes_are_whole_words(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_what_is_good_is_taken),
-	    cmocka_unit_test(test_what_is_wrong_is_named),
-	    cmocka_unit_test(test_the_skew_is_allowed_for_and_no_more),
-	    cmocka_unit_test(test_scopes_are_whole_words),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return tests_run(NULL, NULL, setup, teardown);
 }

@@ -1,10 +1,5 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "supervisor/front/etag.h"
+#include "tests/unit/test.h"
 
 #define TAG "\"0123\""
 
@@ -13,8 +8,7 @@ struct listed {
 	enum etag_found strong, weak;
 };
 
-static void
-lists_are_read_as_rfc_9110_has_them(void **state)
+TEST(lists_are_read_as_rfc_9110_has_them)
 {
 	static const struct listed table[] = {
 	    {"*", ETAG_YES, ETAG_YES},
@@ -48,7 +42,6 @@ lists_are_read_as_rfc_9110_has_them(void **state)
 	    {"**", ETAG_MALFORMED, ETAG_MALFORMED},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		const struct listed *l = &table[i];
 
@@ -58,24 +51,20 @@ lists_are_read_as_rfc_9110_has_them(void **state)
 	}
 }
 
-static void
-what_is_not_there_has_no_tag(void **state)
+TEST(what_is_not_there_has_no_tag)
 {
 	static const char *const lists[] = {"*", TAG, "\"a\", \"b\""};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
 		assert_int_equal(
 		    etag_find(lists[i], NULL, ETAG_STRONG), ETAG_NO);
 	assert_int_equal(etag_find("nothing", NULL, ETAG_WEAK), ETAG_MALFORMED);
 }
 
-static void
-a_tag_is_made_of_all_bytes(void **state)
+TEST(a_tag_is_made_of_all_bytes)
 {
 	char a[ETAG_BYTES], b[ETAG_BYTES];
 
-	(void)state;
 	etag_of_bytes("x\0y", 3, a);
 	etag_of_bytes("x\0z", 3, b);
 	assert_string_not_equal(a, b);
@@ -85,14 +74,4 @@ a_tag_is_made_of_all_bytes(void **state)
 	assert_int_equal(etag_find(a, b, ETAG_STRONG), ETAG_YES);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(lists_are_read_as_rfc_9110_has_them),
-	    cmocka_unit_test(what_is_not_there_has_no_tag),
-	    cmocka_unit_test(a_tag_is_made_of_all_bytes),
-	};
-
-	return cmocka_run_group_tests_name("etag", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

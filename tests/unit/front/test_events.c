@@ -44,13 +44,11 @@ end_run(void)
 	worker_end(&fx.worker, 0);
 }
 
-static void
-a_run_is_told_as_it_goes(void **state)
+TEST(a_run_is_told_as_it_goes)
 {
 	struct raw r;
 	const char *text;
 
-	(void)state;
 	follow(&r, "", "", 0);
 	raw_wait_for(&r, fx.base, "event: command_started\n");
 	text = raw_text(&r);
@@ -74,12 +72,10 @@ a_run_is_told_as_it_goes(void **state)
 	raw_close(&r);
 }
 
-static void
-an_ended_run_is_told_again_and_the_stream_ends(void **state)
+TEST(an_ended_run_is_told_again_and_the_stream_ends)
 {
 	struct raw r;
 
-	(void)state;
 	worker_print(&fx.worker, "text", 4);
 	end_run();
 	fixture_wait_run_state(run_id, "completed");
@@ -103,13 +99,11 @@ id_of(struct raw *r, const char *text, char out[64])
 	assert_int_equal(sscanf(p, "\nid: %60s", out), 1);
 }
 
-static void
-a_reader_goes_on_behind_the_last_event_it_saw(void **state)
+TEST(a_reader_goes_on_behind_the_last_event_it_saw)
 {
 	char id[64], more[100];
 	struct raw r, again;
 
-	(void)state;
 	follow(&r, "", "", 0);
 	worker_print(&fx.worker, "first", 5);
 	raw_wait_for(&r, fx.base, "first");
@@ -131,12 +125,10 @@ a_reader_goes_on_behind_the_last_event_it_saw(void **state)
 	raw_close(&again);
 }
 
-static void
-a_silent_stream_has_heartbeats(void **state)
+TEST(a_silent_stream_has_heartbeats)
 {
 	struct raw r;
 
-	(void)state;
 	fx.front->heartbeat_ms = 20;
 	follow(&r, "", "", 0);
 	raw_wait_until(
@@ -145,12 +137,10 @@ a_silent_stream_has_heartbeats(void **state)
 	raw_wait_until(fx.base, LIST_EMPTY(&fx.front->events));
 }
 
-static void
-bad_questions_get_json_errors(void **state)
+TEST(bad_questions_get_json_errors)
 {
 	struct raw r;
 
-	(void)state;
 	fixture_expect("GET", "/mcp/events", "", 400);
 	assert_true(raw_has(&fx.c, "\"code\":\"bad_request\""));
 	fixture_expect("GET", "/mcp/events?run_id=", "", 400);
@@ -175,24 +165,20 @@ bad_questions_get_json_errors(void **state)
 	assert_true(LIST_EMPTY(&fx.front->events));
 }
 
-static void
-head_has_no_stream(void **state)
+TEST(head_has_no_stream)
 {
 	char *path = xasprintf("/mcp/events?run_id=%s", run_id);
 
-	(void)state;
 	fixture_expect("HEAD", path, "", 200);
 	assert_true(raw_has(&fx.c, "Content-Type: text/event-stream\r\n"));
 	fixture_expect("GET", "/healthz", "", 200);
 	free(path);
 }
 
-static void
-clients_that_leave_are_let_go(void **state)
+TEST(clients_that_leave_are_let_go)
 {
 	struct raw early, late;
 
-	(void)state;
 	follow(&early, "", "", 0);
 	raw_close(&early); /* before it is answered */
 	follow(&late, "", "", 0);
@@ -242,14 +228,12 @@ read_on(struct raw *r, size_t *total)
 	return false;
 }
 
-static void
-a_reader_that_does_not_read_costs_no_memory(void **state)
+TEST(a_reader_that_does_not_read_costs_no_memory)
 {
 	char *line = xcalloc(1, 30001);
 	size_t most = 0, total = 0;
 	struct raw r;
 
-	(void)state;
 	memset(line, 1, 30000); /* six bytes each, as JSON */
 	follow(&r, "", "", 4096);
 	raw_wait_for(&r, fx.base, "command_started");
@@ -272,12 +256,10 @@ a_reader_that_does_not_read_costs_no_memory(void **state)
 	free(line);
 }
 
-static void
-draining_ends_streams_cleanly(void **state)
+TEST(draining_ends_streams_cleanly)
 {
 	struct raw r;
 
-	(void)state;
 	follow(&r, "", "", 0);
 	raw_wait_for(&r, fx.base, "command_started");
 	front_drain(fx.front, fixture_idle_cb, NULL);
@@ -290,21 +272,4 @@ draining_ends_streams_cleanly(void **state)
 	raw_open(&fx.c, fx.port, 0);
 }
 
-int
-main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup_run, teardown_run)
-	const struct CMUnitTest tests[] = {
-	    T(a_run_is_told_as_it_goes),
-	    T(an_ended_run_is_told_again_and_the_stream_ends),
-	    T(a_reader_goes_on_behind_the_last_event_it_saw),
-	    T(a_silent_stream_has_heartbeats),
-	    T(bad_questions_get_json_errors),
-	    T(head_has_no_stream),
-	    T(clients_that_leave_are_let_go),
-	    T(a_reader_that_does_not_read_costs_no_memory),
-	    T(draining_ends_streams_cleanly),
-	};
-
-	return cmocka_run_group_tests_name("events", tests, NULL, NULL);
-}
+TEST_MAIN(setup_run, teardown_run)

@@ -1,11 +1,6 @@
 /* What Prometheus is told, in both forms. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "supervisor/front/exposition.h"
+#include "tests/unit/test.h"
 
 static const char *
 label_cb(
@@ -52,8 +47,7 @@ expect_lines(const char *text, const char *const *lines, size_t n)
 			fail_msg("%s is not in %s", lines[i], text);
 }
 
-static void
-the_text_format_has_names_as_they_are(void **state)
+TEST(the_text_format_has_names_as_they_are)
 {
 	static const char *const lines[] = {
 	    "# HELP mcp_runs_total Runs ended.\n# TYPE mcp_runs_total counter\n"
@@ -68,7 +62,6 @@ the_text_format_has_names_as_they_are(void **state)
 	    "sandboxd_run_queue_seconds_count 2\n"};
 	char *text;
 
-	(void)state;
 	text = write_text(EXPOSITION_TEXT);
 	expect_lines(text, lines, ARRAY_LEN(lines));
 	assert_null(strstr(text, "_created"));
@@ -78,8 +71,7 @@ the_text_format_has_names_as_they_are(void **state)
 	free(text);
 }
 
-static void
-openmetrics_has_units_beginnings_and_an_end(void **state)
+TEST(openmetrics_has_units_beginnings_and_an_end)
 {
 	static const char *const lines[] = {
 	    "# HELP mcp_runs Runs ended.\n# TYPE mcp_runs counter\n"
@@ -94,7 +86,6 @@ openmetrics_has_units_beginnings_and_an_end(void **state)
 	char *text;
 	size_t n;
 
-	(void)state;
 	text = write_text(EXPOSITION_OPENMETRICS);
 	expect_lines(text, lines, ARRAY_LEN(lines));
 	n = strlen(text);
@@ -102,12 +93,10 @@ openmetrics_has_units_beginnings_and_an_end(void **state)
 	free(text);
 }
 
-static void
-what_is_not_known_and_what_never_happened_is_left_out(void **state)
+TEST(what_is_not_known_and_what_never_happened_is_left_out)
 {
 	char *text;
 
-	(void)state;
 	metric_set(METRIC_DISK_FREE_BYTES + 1, METRIC_UNKNOWN);
 	text = write_text(EXPOSITION_TEXT);
 	assert_non_null(strstr(text, "_free_bytes{dir=\"data\"} 0\n"));
@@ -118,8 +107,7 @@ what_is_not_known_and_what_never_happened_is_left_out(void **state)
 	free(text);
 }
 
-static void
-the_form_is_the_one_that_the_client_likes_better(void **state)
+TEST(the_form_is_the_one_that_the_client_likes_better)
 {
 	static const struct {
 		const char *accept;
@@ -142,7 +130,6 @@ the_form_is_the_one_that_the_client_likes_better(void **state)
 	    {"application/openmetrics-text;;;", EXPOSITION_OPENMETRICS},
 	    {",,;q=,", EXPOSITION_TEXT}};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		if (exposition_choose(rows[i].accept) != rows[i].form)
 			fail_msg("%s", rows[i].accept);
@@ -160,17 +147,4 @@ setup(void **state)
 	return 0;
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup(name, setup)
-	    T(the_text_format_has_names_as_they_are),
-	    T(openmetrics_has_units_beginnings_and_an_end),
-	    T(what_is_not_known_and_what_never_happened_is_left_out),
-	    T(the_form_is_the_one_that_the_client_likes_better),
-#undef T
-	};
-
-	return cmocka_run_group_tests_name("exposition", tests, NULL, NULL);
-}
+TEST_MAIN(setup, NULL)

@@ -26,19 +26,15 @@ setup_other_path(void **state)
 	return 0;
 }
 
-static void
-health_is_answered(void **state)
+TEST(health_is_answered)
 {
-	(void)state;
 	fixture_expect("GET", "/healthz", "", 200);
 	assert_true(raw_has(&fx.c, "{\"status\":\"ok\"}"));
 	fixture_expect("HEAD", "/healthz", "", 200);
 }
 
-static void
-readiness_follows_the_worker(void **state)
+TEST(readiness_follows_the_worker)
 {
-	(void)state;
 	raw_wait_until(fx.base,
 	    fixture_status(fixture_ask("GET", "/readyz", "", "")) == 200);
 	core_worker_gone(fx.core, 0, false);
@@ -46,21 +42,17 @@ readiness_follows_the_worker(void **state)
 	assert_true(raw_has(&fx.c, "\"code\":\"not_ready\""));
 }
 
-static void
-the_index_names_the_endpoint(void **state)
+TEST(the_index_names_the_endpoint)
 {
-	(void)state;
 	fixture_expect("GET", "/", "", 200);
 	assert_true(raw_has(&fx.c, "\"mcp\":\"/mcp\""));
 }
 
-static void
-an_unknown_path_is_a_json_error_with_the_request_id(void **state)
+TEST(an_unknown_path_is_a_json_error_with_the_request_id)
 {
 	const char *id, *text;
 	char want[80];
 
-	(void)state;
 	fixture_expect("GET", "/nope", "", 404);
 	text = raw_text(&fx.c);
 	id = strstr(text, "X-Request-Id: ");
@@ -76,14 +68,12 @@ an_unknown_path_is_a_json_error_with_the_request_id(void **state)
 }
 
 /* RFC 9457, and beside it the member that was there before. */
-static void
-an_error_is_a_problem_and_says_so_twice(void **state)
+TEST(an_error_is_a_problem_and_says_so_twice)
 {
 	static const char *const same[] = {"code", "request_id"};
 	const json_t *error;
 	json_t *o;
 
-	(void)state;
 	o = fixture_body(fixture_ask("GET", "/nope", "", ""));
 	error = json_object_get(o, "error");
 	assert_string_equal(
@@ -104,12 +94,10 @@ an_error_is_a_problem_and_says_so_twice(void **state)
 	json_decref(o);
 }
 
-static void
-a_wrong_method_says_which_are_right(void **state)
+TEST(a_wrong_method_says_which_are_right)
 {
 	static const char *const methods[] = {"POST", "PUT", "DELETE", "PATCH"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
 		fixture_expect(methods[i], "/healthz", "", 405);
 		assert_true(raw_has(&fx.c, "Allow: GET, HEAD, OPTIONS\r\n"));
@@ -124,14 +112,12 @@ a_wrong_method_says_which_are_right(void **state)
 	fixture_expect("HEAD", "/mcp", "", 405);
 }
 
-static void
-a_browser_is_told_how_to_connect(void **state)
+TEST(a_browser_is_told_how_to_connect)
 {
 	static const char browser[] =
 	    "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n";
 	static const char *const paths[] = {"/", "/mcp", "/mcp/"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
 		fixture_expect("GET", paths[i], browser, 200);
 		assert_true(raw_has(
@@ -144,10 +130,8 @@ a_browser_is_told_how_to_connect(void **state)
 	fixture_expect("POST", "/mcp", browser, 415);
 }
 
-static void
-options_is_answered_everywhere(void **state)
+TEST(options_is_answered_everywhere)
 {
-	(void)state;
 	fixture_expect("OPTIONS", "/mcp", "", 204);
 	assert_true(raw_has(&fx.c, "Allow: POST, DELETE, OPTIONS\r\n"));
 	assert_false(raw_has(&fx.c, "Access-Control"));
@@ -171,8 +155,8 @@ send_with_host(const char *host)
 	free(text);
 }
 
-static void
-only_names_of_ours_are_taken_for_the_host(void **state)
+TEST_WITH(
+    setup_allowing, fixture_teardown, only_names_of_ours_are_taken_for_the_host)
 {
 	static const struct {
 		const char *host; /* %u: the port */
@@ -209,7 +193,6 @@ only_names_of_ours_are_taken_for_the_host(void **state)
 	};
 	char host[100];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		const char *mark = strstr(table[i].host, "%u");
 
@@ -225,14 +208,12 @@ only_names_of_ours_are_taken_for_the_host(void **state)
 	}
 }
 
-static void
-the_host_of_an_absolute_target_counts(void **state)
+TEST(the_host_of_an_absolute_target_counts)
 {
 	char *text = xasprintf("GET http://evil.example:%u/healthz HTTP/1.1\r\n"
 			       "Host: 127.0.0.1:%u\r\n\r\n",
 	    fx.port, fx.port);
 
-	(void)state;
 	raw_ask(&fx.c, fx.base, text, "\"host_not_allowed\"");
 	free(text);
 	text = xasprintf("GET http://127.0.0.1:%u/healthz HTTP/1.1\r\n"
@@ -252,12 +233,11 @@ expect_origin(const char *origin, int status)
 	fixture_expect("POST", "/mcp", more, status == 200 ? 415 : 403);
 }
 
-static void
-only_pages_of_ours_and_listed_ones_may_call(void **state)
+TEST_WITH(setup_allowing, fixture_teardown,
+    only_pages_of_ours_and_listed_ones_may_call)
 {
 	char own[60];
 
-	(void)state;
 	(void)snprintf(own, sizeof(own), "http://127.0.0.1:%u", fx.port);
 	expect_origin(own, 200);
 	(void)snprintf(own, sizeof(own), "http://localhost:%u", fx.port);
@@ -275,12 +255,10 @@ only_pages_of_ours_and_listed_ones_may_call(void **state)
 	expect_origin("http://any.example", 403);
 }
 
-static void
-on_the_mcp_path_a_refusal_is_a_json_rpc_error_without_id(void **state)
+TEST(on_the_mcp_path_a_refusal_is_a_json_rpc_error_without_id)
 {
 	json_t *o;
 
-	(void)state;
 	o = fixture_body(fixture_ask(
 	    "POST", "/mcp", "Origin: http://evil.example\r\n", "{}"));
 	assert_string_equal(
@@ -292,10 +270,8 @@ on_the_mcp_path_a_refusal_is_a_json_rpc_error_without_id(void **state)
 	json_decref(o);
 }
 
-static void
-cors_is_answered_to_listed_origins(void **state)
+TEST_WITH(setup_allowing, fixture_teardown, cors_is_answered_to_listed_origins)
 {
-	(void)state;
 	fixture_expect("OPTIONS", "/mcp",
 	    GOOD_ORIGIN "Access-Control-Request-Method: POST\r\n", 204);
 	assert_true(raw_has(
@@ -326,10 +302,9 @@ cors_is_answered_to_listed_origins(void **state)
 
 /* ---- the rest */
 
-static void
-another_mcp_path_moves_what_is_below_it(void **state)
+TEST_WITH(
+    setup_other_path, fixture_teardown, another_mcp_path_moves_what_is_below_it)
 {
-	(void)state;
 	fixture_expect("GET", "/a/b", "", 405);
 	fixture_expect("GET", "/a/b/", "", 405);
 	fixture_expect("GET", "/a/b/events", "", 400);
@@ -338,8 +313,7 @@ another_mcp_path_moves_what_is_below_it(void **state)
 	fixture_expect("GET", "/a/bc", "", 404);
 }
 
-static void
-metrics_have_the_compatible_names_and_count(void **state)
+TEST(metrics_have_the_compatible_names_and_count)
 {
 	static const char *const names[] = {"mcp_active_sandboxes ",
 	    "mcp_active_runs ", "mcp_runs_total{status=\"completed\"} 1\n",
@@ -358,7 +332,6 @@ metrics_have_the_compatible_names_and_count(void **state)
 	    "# TYPE mcp_command_duration_seconds histogram\n"};
 	char *id;
 
-	(void)state;
 	fx.worker.at_once = true;
 	fx.worker.said = "x";
 	id = fixture_start_run();
@@ -374,12 +347,10 @@ metrics_have_the_compatible_names_and_count(void **state)
 	assert_int_equal(raw_count(&fx.c, "# TYPE mcp_runs_total "), 1);
 }
 
-static void
-a_run_is_shown_and_a_foreign_one_is_not_found(void **state)
+TEST(a_run_is_shown_and_a_foreign_one_is_not_found)
 {
 	char *id = fixture_start_run(), *path;
 
-	(void)state;
 	worker_print(&fx.worker, "hi\n", 3);
 	worker_end(&fx.worker, 0);
 	fixture_wait_run_state(id, "completed");
@@ -394,10 +365,8 @@ a_run_is_shown_and_a_foreign_one_is_not_found(void **state)
 	fixture_expect("GET", "/mcp/runs/", "", 404);
 }
 
-static void
-asking_for_a_run_and_leaving_is_safe(void **state)
+TEST(asking_for_a_run_and_leaving_is_safe)
 {
-	(void)state;
 	fixture_send(
 	    "GET", "/mcp/runs/00000000-0000-4000-8000-000000000000", "", "");
 	(void)event_base_loop(fx.base, EVLOOP_NONBLOCK);
@@ -409,12 +378,10 @@ asking_for_a_run_and_leaving_is_safe(void **state)
 		"sandboxd_connections 1\n") != NULL);
 }
 
-static void
-a_reload_takes_new_hosts(void **state)
+TEST(a_reload_takes_new_hosts)
 {
 	struct err e;
 
-	(void)state;
 	send_with_host("late.example");
 	assert_int_equal(fixture_status(raw_text(&fx.c)), 403);
 	assert_int_equal(
@@ -424,34 +391,4 @@ a_reload_takes_new_hosts(void **state)
 	assert_int_equal(fixture_status(raw_text(&fx.c)), 200);
 }
 
-int
-main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-#define ALLOWING(f)                                                            \
-	cmocka_unit_test_setup_teardown(f, setup_allowing, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    T(health_is_answered),
-	    T(readiness_follows_the_worker),
-	    T(the_index_names_the_endpoint),
-	    T(an_unknown_path_is_a_json_error_with_the_request_id),
-	    T(an_error_is_a_problem_and_says_so_twice),
-	    T(a_wrong_method_says_which_are_right),
-	    T(a_browser_is_told_how_to_connect),
-	    T(options_is_answered_everywhere),
-	    ALLOWING(only_names_of_ours_are_taken_for_the_host),
-	    T(the_host_of_an_absolute_target_counts),
-	    ALLOWING(only_pages_of_ours_and_listed_ones_may_call),
-	    T(on_the_mcp_path_a_refusal_is_a_json_rpc_error_without_id),
-	    ALLOWING(cors_is_answered_to_listed_origins),
-	    cmocka_unit_test_setup_teardown(
-		another_mcp_path_moves_what_is_below_it, setup_other_path,
-		fixture_teardown),
-	    T(metrics_have_the_compatible_names_and_count),
-	    T(a_run_is_shown_and_a_foreign_one_is_not_found),
-	    T(asking_for_a_run_and_leaving_is_safe),
-	    T(a_reload_takes_new_hosts),
-	};
-
-	return cmocka_run_group_tests_name("front", tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup, fixture_teardown)

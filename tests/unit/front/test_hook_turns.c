@@ -1,14 +1,9 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <unistd.h>
 
 #include "common/xmalloc.h"
 #include "supervisor/front/hook_turns.h"
+#include "tests/unit/test.h"
 
 #define PLACES 48
 #define MANY 30000
@@ -60,12 +55,10 @@ leave_all(struct request *list, size_t n)
 		hook_turns_leave(all, &list[i].turn);
 }
 
-static void
-those_of_a_host_come_in_their_order(void **state)
+TEST(those_of_a_host_come_in_their_order)
 {
 	struct request r[3];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(r); i++)
 		add(&r[i], 1, "a.example");
 	for (size_t i = 0; i < ARRAY_LEN(r); i++)
@@ -74,12 +67,10 @@ those_of_a_host_come_in_their_order(void **state)
 	leave_all(r, ARRAY_LEN(r));
 }
 
-static void
-tenants_take_turns_and_so_do_their_hosts(void **state)
+TEST(tenants_take_turns_and_so_do_their_hosts)
 {
 	struct request a[4], b[2];
 
-	(void)state;
 	add(&a[0], 1, "a.example");
 	add(&a[1], 1, "a.example");
 	add(&a[2], 1, "b.example");
@@ -96,12 +87,10 @@ tenants_take_turns_and_so_do_their_hosts(void **state)
 	leave_all(b, ARRAY_LEN(b));
 }
 
-static void
-a_host_is_bounded_for_each_tenant_by_itself(void **state)
+TEST(a_host_is_bounded_for_each_tenant_by_itself)
 {
 	struct request a[HOOK_TURNS_PER_HOST + 1], b, other;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(a); i++)
 		add(&a[i], 1, "slow.example");
 	for (size_t i = 0; i < HOOK_TURNS_PER_HOST; i++)
@@ -119,13 +108,11 @@ a_host_is_bounded_for_each_tenant_by_itself(void **state)
 	leave_all(&other, 1);
 }
 
-static void
-a_tenant_is_bounded_over_all_its_hosts(void **state)
+TEST(a_tenant_is_bounded_over_all_its_hosts)
 {
 	struct request a[HOOK_TURNS_PER_TENANT + 1];
 	char host[32];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(a); i++) {
 		(void)snprintf(host, sizeof(host), "%zu.example", i);
 		add(&a[i], 1, host);
@@ -136,12 +123,10 @@ a_tenant_is_bounded_over_all_its_hosts(void **state)
 	leave_all(a, ARRAY_LEN(a));
 }
 
-static void
-what_is_taken_at_once_counts_as_well(void **state)
+TEST(what_is_taken_at_once_counts_as_well)
 {
 	struct request a[HOOK_TURNS_PER_HOST], one, b, c;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(a); i++)
 		assert_true(hook_turns_take(
 		    all, &a[i].turn, 1, "slow.example", PLACES));
@@ -160,13 +145,11 @@ what_is_taken_at_once_counts_as_well(void **state)
 
 /* Of tenants that fill all places with what hangs, none keeps out one that has
  * nothing under way. */
-static void
-the_last_places_are_for_who_has_none(void **state)
+TEST(the_last_places_are_for_who_has_none)
 {
 	struct request hang[20][HOOK_TURNS_PER_HOST], well;
 	size_t free_places = PLACES;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(hang); i++)
 		for (size_t j = 0; j < HOOK_TURNS_PER_HOST; j++)
 			add(&hang[i][j], i, "slow.example");
@@ -180,25 +163,21 @@ the_last_places_are_for_who_has_none(void **state)
 	leave_all(&well, 1);
 }
 
-static void
-without_places_nobody_is_next(void **state)
+TEST(without_places_nobody_is_next)
 {
 	struct request r;
 
-	(void)state;
 	add(&r, 1, "a.example");
 	assert_null(next(0));
 	assert_ptr_equal(next(1), &r);
 	leave_all(&r, 1);
 }
 
-static void
-however_many_wait_the_next_is_found_at_once(void **state)
+TEST(however_many_wait_the_next_is_found_at_once)
 {
 	struct request *r = xcalloc(MANY, sizeof(*r)), well;
 	size_t sent = 0;
 
-	(void)state;
 	(void)alarm(HANGS_S);
 	for (size_t i = 0; i < MANY; i++) {
 		add(&r[i], 1, "slow.example");
@@ -213,20 +192,4 @@ however_many_wait_the_next_is_found_at_once(void **state)
 	free(r);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-	    T(those_of_a_host_come_in_their_order),
-	    T(tenants_take_turns_and_so_do_their_hosts),
-	    T(a_host_is_bounded_for_each_tenant_by_itself),
-	    T(a_tenant_is_bounded_over_all_its_hosts),
-	    T(what_is_taken_at_once_counts_as_well),
-	    T(the_last_places_are_for_who_has_none),
-	    T(without_places_nobody_is_next),
-	    T(however_many_wait_the_next_is_found_at_once),
-	};
-
-	return cmocka_run_group_tests_name("hook_turns", tests, NULL, NULL);
-}
+TEST_MAIN(set_up, tear_down)

@@ -56,12 +56,10 @@ assert_header_refused(const char *header, const char *why)
 	assert_refused(token, why);
 }
 
-static void
-test_a_token_of_each_algorithm_is_good_and_has_its_claims(void **state)
+TEST(a_token_of_each_algorithm_is_good_and_has_its_claims)
 {
 	struct jwks *k = keys("");
 
-	(void)state;
 	for (unsigned int alg = 0; alg < JWT_ALGS; alg++) {
 		AUTO(auto_free)
 		char *token = ground_token((enum jwt_alg)alg, claims);
@@ -78,12 +76,10 @@ test_a_token_of_each_algorithm_is_good_and_has_its_claims(void **state)
 	jwks_free(k);
 }
 
-static void
-test_a_changed_part_of_any_kind_is_refused(void **state)
+TEST(a_changed_part_of_any_kind_is_refused)
 {
 	struct jwks *k = keys("");
 
-	(void)state;
 	for (unsigned int alg = 0; alg < JWT_ALGS; alg++) {
 		AUTO(auto_free)
 		char *token = ground_token((enum jwt_alg)alg, claims);
@@ -100,13 +96,11 @@ test_a_changed_part_of_any_kind_is_refused(void **state)
 	jwks_free(k);
 }
 
-static void
-test_none_and_macs_are_no_algorithms(void **state)
+TEST(none_and_macs_are_no_algorithms)
 {
 	static const char *const algs[] = {"none", "None", "NONE", "HS256",
 	    "HS384", "HS512", "RS1", "PS256", "ES256K", "RS256 ", "rs256", ""};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(algs); i++) {
 		AUTO(auto_free)
 		char *header = xasprintf("{\"alg\":\"%s\"}", algs[i]);
@@ -120,8 +114,7 @@ test_none_and_macs_are_no_algorithms(void **state)
 }
 
 /* The public key as the secret of a MAC: the classic. */
-static void
-test_a_public_key_is_no_secret(void **state)
+TEST(a_public_key_is_no_secret)
 {
 	AUTO(auto_free)
 	char *jwk = jwk_of(ground_keys[JWT_RS256], "rs", "");
@@ -134,7 +127,6 @@ test_a_public_key_is_no_secret(void **state)
 	uint8_t mac[32];
 	unsigned int n = sizeof(mac);
 
-	(void)state;
 	assert_non_null(HMAC(EVP_sha256(), jwk, (int)strlen(jwk),
 	    (const uint8_t *)text, strlen(text), mac, &n));
 	s = base64url(mac, n);
@@ -142,8 +134,7 @@ test_a_public_key_is_no_secret(void **state)
 	assert_refused(token, "algorithm");
 }
 
-static void
-test_the_key_says_the_algorithm(void **state)
+TEST(the_key_says_the_algorithm)
 {
 	AUTO(auto_free)
 	char *wrong = token_signed(JWT_RS256, ground_keys[JWT_RS256],
@@ -152,13 +143,11 @@ test_the_key_says_the_algorithm(void **state)
 	char *other = token_signed(JWT_ES256, ground_keys[JWT_ES256],
 	    "{\"alg\":\"ES256\",\"kid\":\"ed\"}", claims);
 
-	(void)state;
 	assert_refused(wrong, "no key");
 	assert_refused(other, "no key");
 }
 
-static void
-test_keys_that_a_token_brings_are_not_looked_at(void **state)
+TEST(keys_that_a_token_brings_are_not_looked_at)
 {
 	EVP_PKEY *mine = EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)2048);
 	AUTO(auto_free) char *jwk = jwk_of(mine, "rs", "");
@@ -170,18 +159,15 @@ test_keys_that_a_token_brings_are_not_looked_at(void **state)
 	AUTO(auto_free)
 	char *token = token_signed(JWT_RS256, mine, header, claims);
 
-	(void)state;
 	assert_refused(token, "wrong");
 	EVP_PKEY_free(mine);
 }
 
-static void
-test_names_of_keys_that_are_twisted(void **state)
+TEST(names_of_keys_that_are_twisted)
 {
 	char *long_kid = xcalloc(1, JWKS_KID_MAX + 2);
 	char *header;
 
-	(void)state;
 	memset(long_kid, 'k', JWKS_KID_MAX + 1);
 	header = xasprintf("{\"alg\":\"RS256\",\"kid\":\"%s\"}", long_kid);
 	assert_header_refused(header, "kid");
@@ -198,8 +184,7 @@ test_names_of_keys_that_are_twisted(void **state)
 }
 
 /* Two of one name, or without a name where there are several: none. */
-static void
-test_without_a_name_only_a_single_key_is_meant(void **state)
+TEST(without_a_name_only_a_single_key_is_meant)
 {
 	AUTO(auto_free)
 	char *token = token_signed(JWT_RS256, ground_keys[JWT_RS256],
@@ -210,7 +195,6 @@ test_without_a_name_only_a_single_key_is_meant(void **state)
 	AUTO(auto_free) char *named = ground_token(JWT_RS256, claims);
 	struct jwks *one = keys(""), *two = keys(text);
 
-	(void)state;
 	assert_null(judge(one, token));
 	assert_string_equal(judge(two, token), "no key");
 	assert_string_equal(judge(two, named), "no key");
@@ -219,10 +203,8 @@ test_without_a_name_only_a_single_key_is_meant(void **state)
 	EVP_PKEY_free(more);
 }
 
-static void
-test_what_a_header_wants_understood_is_refused(void **state)
+TEST(what_a_header_wants_understood_is_refused)
 {
-	(void)state;
 	assert_header_refused("{\"alg\":\"RS256\",\"kid\":\"rs\",\"crit\":"
 			      "[\"b64\"],\"b64\":false}",
 	    "crit");
@@ -237,8 +219,7 @@ test_what_a_header_wants_understood_is_refused(void **state)
 	    "[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]", "malformed");
 }
 
-static void
-test_forms_that_are_none(void **state)
+TEST(forms_that_are_none)
 {
 	static const char *const forms[] = {"", ".", "..", "...", "a", "a.b",
 	    "a.b.c.d", "a.b.c.d.e", "e30.e30.=", "e30=.e30.", "e3 0.e30.",
@@ -250,7 +231,6 @@ test_forms_that_are_none(void **state)
 	char *large = xmalloc(JWT_MAX + 2);
 	struct jwt t;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(forms); i++)
 		assert_non_null(jwt_parse(forms[i], &t));
 	assert_non_null(jwt_parse(padded, &t));
@@ -263,8 +243,7 @@ test_forms_that_are_none(void **state)
 }
 
 /* ES256 is r and s of 32 bytes each, never ASN.1, never zero. */
-static void
-test_signatures_of_another_length_are_wrong(void **state)
+TEST(signatures_of_another_length_are_wrong)
 {
 	AUTO(auto_free) char *good = ground_token(JWT_ES256, claims);
 	size_t at = (size_t)(strrchr(good, '.') - good) + 1;
@@ -272,7 +251,6 @@ test_signatures_of_another_length_are_wrong(void **state)
 	AUTO(auto_free) char *shorter = xstrdup(good);
 	AUTO(auto_free) char *rsa = ground_token(JWT_RS256, claims);
 
-	(void)state;
 	memset(zeros + at, 'A', strlen(zeros + at));
 	assert_refused(zeros, "wrong");
 	shorter[at + 84] = '\0';
@@ -305,20 +283,17 @@ assert_no_key(const char *jwk)
 	assert_no_keys(text);
 }
 
-static void
-test_sets_of_keys_that_are_none(void **state)
+TEST(sets_of_keys_that_are_none)
 {
 	static const char *const texts[] = {"", "{}", "[]", "{\"keys\":{}}",
 	    "{\"keys\":[]}", "{\"keys\":[1,null,\"a\",[]]}", "<html>",
 	    "{\"keys\":[{}],\"keys\":[{}]}"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		assert_no_keys(texts[i]);
 }
 
-static void
-test_keys_for_other_uses_and_malformed_ones_are_left_out(void **state)
+TEST(keys_for_other_uses_and_malformed_ones_are_left_out)
 {
 	static const char *const bad[] = {
 	    "{\"kty\":\"oct\",\"k\":\"c2VjcmV0\",\"alg\":\"HS256\"}",
@@ -335,7 +310,6 @@ test_keys_for_other_uses_and_malformed_ones_are_left_out(void **state)
 	    ",\"alg\":\"RSA-OAEP\"", ",\"alg\":\"HS256\"", ",\"alg\":\"ES256\"",
 	    ",\"key_ops\":[\"encrypt\"]"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		assert_no_key(bad[i]);
 	for (size_t i = 0; i < ARRAY_LEN(uses); i++) {
@@ -346,8 +320,7 @@ test_keys_for_other_uses_and_malformed_ones_are_left_out(void **state)
 	}
 }
 
-static void
-test_a_weak_key_is_left_out(void **state)
+TEST(a_weak_key_is_left_out)
 {
 	EVP_PKEY *weak = EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)1024);
 	AUTO(auto_free) char *jwk = jwk_of(weak, "weak", "");
@@ -359,21 +332,18 @@ test_a_weak_key_is_left_out(void **state)
 	char *even =
 	    xasprintf("{\"kty\":\"RSA\",\"n\":\"%s\",\"e\":\"BA\"}", n);
 
-	(void)state;
 	assert_no_key(jwk);
 	assert_no_key(one);
 	assert_no_key(even);
 	EVP_PKEY_free(weak);
 }
 
-static void
-test_more_keys_than_a_set_holds(void **state)
+TEST(more_keys_than_a_set_holds)
 {
 	struct buf b;
 	struct jwks *k;
 	struct err e;
 
-	(void)state;
 	buf_init(&b, 0);
 	assert_int_equal(buf_printf(&b, "{\"keys\":["), 0);
 	for (int i = 0; i < JWKS_KEYS_MAX + 10; i++) {
@@ -393,13 +363,11 @@ test_more_keys_than_a_set_holds(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_base64url_has_one_text_for_a_value(void **state)
+TEST(base64url_has_one_text_for_a_value)
 {
 	uint8_t out[8];
 	size_t n;
 
-	(void)state;
 	assert_true(base64url_decode("-_8", 3, out, &n));
 	assert_int_equal(n, 2);
 	assert_int_equal(out[0], 0xfb);
@@ -417,30 +385,10 @@ test_base64url_has_one_text_for_a_value(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(
-		test_a_token_of_each_algorithm_is_good_and_has_its_claims),
-	    cmocka_unit_test(test_a_changed_part_of_any_kind_is_refused),
-	    cmocka_unit_test(test_none_and_macs_are_no_algorithms),
-	    cmocka_unit_test(test_a_public_key_is_no_secret),
-	    cmocka_unit_test(test_the_key_says_the_algorithm),
-	    cmocka_unit_test(test_keys_that_a_token_brings_are_not_looked_at),
-	    cmocka_unit_test(test_names_of_keys_that_are_twisted),
-	    cmocka_unit_test(test_without_a_name_only_a_single_key_is_meant),
-	    cmocka_unit_test(test_what_a_header_wants_understood_is_refused),
-	    cmocka_unit_test(test_forms_that_are_none),
-	    cmocka_unit_test(test_signatures_of_another_length_are_wrong),
-	    cmocka_unit_test(test_sets_of_keys_that_are_none),
-	    cmocka_unit_test(
-		test_keys_for_other_uses_and_malformed_ones_are_left_out),
-	    cmocka_unit_test(test_a_weak_key_is_left_out),
-	    cmocka_unit_test(test_more_keys_than_a_set_holds),
-	    cmocka_unit_test(test_base64url_has_one_text_for_a_value),
-	};
 	int failed;
 
 	ground_make_keys();
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	failed = tests_run(NULL, NULL, NULL, NULL);
 	ground_free_keys();
 	return failed;
 }

@@ -1,14 +1,9 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "supervisor/front/key.h"
+#include "tests/unit/test.h"
 
 static char dir[64];
 static char path[100];
@@ -42,14 +37,12 @@ write_file(const char *bytes, size_t n, mode_t mode)
 	assert_int_equal(close(fd), 0);
 }
 
-static void
-a_key_is_made_once_and_kept(void **state)
+TEST(a_key_is_made_once_and_kept)
 {
 	uint8_t first[KEY_BYTES], again[KEY_BYTES], zero[KEY_BYTES] = {0};
 	struct stat st;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(key_load(dir, first, &e), 0);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
@@ -59,15 +52,13 @@ a_key_is_made_once_and_kept(void **state)
 	assert_memory_equal(first, again, KEY_BYTES);
 }
 
-static void
-what_a_crash_left_behind_is_no_hindrance(void **state)
+TEST(what_a_crash_left_behind_is_no_hindrance)
 {
 	uint8_t key[KEY_BYTES];
 	char tmp[120];
 	struct err e;
 	int fd;
 
-	(void)state;
 	(void)snprintf(tmp, sizeof(tmp), "%s.new", path);
 	fd = open(tmp, O_WRONLY | O_CREAT, 0600);
 	assert_true(fd >= 0);
@@ -75,65 +66,43 @@ what_a_crash_left_behind_is_no_hindrance(void **state)
 	assert_int_equal(key_load(dir, key, &e), 0);
 }
 
-static void
-a_key_that_others_can_read_is_refused(void **state)
+TEST(a_key_that_others_can_read_is_refused)
 {
 	uint8_t key[KEY_BYTES];
 	char bytes[KEY_BYTES] = {1};
 	struct err e;
 
-	(void)state;
 	write_file(bytes, sizeof(bytes), 0640);
 	assert_int_equal(key_load(dir, key, &e), ERR_INVAL);
 	assert_non_null(strstr(e.msg, "0600"));
 }
 
-static void
-a_file_of_another_length_is_refused(void **state)
+TEST(a_file_of_another_length_is_refused)
 {
 	uint8_t key[KEY_BYTES];
 	struct err e;
 
-	(void)state;
 	write_file("short", 5, 0600);
 	assert_int_equal(key_load(dir, key, &e), ERR_INVAL);
 	write_file("", 0, 0600);
 	assert_int_equal(key_load(dir, key, &e), ERR_INVAL);
 }
 
-static void
-a_link_in_its_place_is_refused(void **state)
+TEST(a_link_in_its_place_is_refused)
 {
 	uint8_t key[KEY_BYTES];
 	struct err e;
 
-	(void)state;
 	assert_int_equal(symlink("/dev/zero", path), 0);
 	assert_int_equal(key_load(dir, key, &e), ERR_SYS);
 }
 
-static void
-a_directory_that_is_not_there_is_an_error(void **state)
+TEST(a_directory_that_is_not_there_is_an_error)
 {
 	uint8_t key[KEY_BYTES];
 	struct err e;
 
-	(void)state;
 	assert_int_equal(key_load("/nonexistent/dir", key, &e), ERR_SYS);
 }
 
-int
-main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-	const struct CMUnitTest tests[] = {
-	    T(a_key_is_made_once_and_kept),
-	    T(what_a_crash_left_behind_is_no_hindrance),
-	    T(a_key_that_others_can_read_is_refused),
-	    T(a_file_of_another_length_is_refused),
-	    T(a_link_in_its_place_is_refused),
-	    T(a_directory_that_is_not_there_is_an_error),
-	};
-
-	return cmocka_run_group_tests_name("key", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

@@ -59,10 +59,8 @@ text_of(const json_t *result)
 	    json_array_get(json_object_get(result, "content"), 0), "text"));
 }
 
-static void
-a_session_is_opened_and_its_id_returned(void **state)
+TEST(a_session_is_opened_and_its_id_returned)
 {
-	(void)state;
 	fixture_initialize();
 	assert_true(strlen(fx.session) > 16);
 	assert_int_equal(fixture_status(raw_text(&fx.c)), 200);
@@ -70,8 +68,7 @@ a_session_is_opened_and_its_id_returned(void **state)
 	assert_true(raw_has(&fx.c, "\"name\":\"mcp-sandboxd\""));
 }
 
-static void
-all_tools_are_listed(void **state)
+TEST(all_tools_are_listed)
 {
 	static const char *const names[] = {"run_sandbox", "delete_sandbox",
 	    "restart_sandbox", "initialize_sandbox", "execute_code",
@@ -80,7 +77,6 @@ all_tools_are_listed(void **state)
 	json_t *o, *tools;
 	char *more;
 
-	(void)state;
 	fixture_initialize();
 	more = xasprintf("%sMcp-Session-Id: %s\r\n", FIXTURE_JSON, fx.session);
 	o = fixture_body(fixture_ask("POST", "/mcp", more,
@@ -95,12 +91,10 @@ all_tools_are_listed(void **state)
 	free(more);
 }
 
-static void
-what_is_ignored_of_a_large_call_is_not_freed_by_the_loop(void **state)
+TEST(what_is_ignored_of_a_large_call_is_not_freed_by_the_loop)
 {
 	json_t *result;
 
-	(void)state;
 	fx.worker.at_once = true;
 	fx.worker.said = "";
 	fixture_initialize();
@@ -111,24 +105,20 @@ what_is_ignored_of_a_large_call_is_not_freed_by_the_loop(void **state)
 	json_decref(result);
 }
 
-static void
-what_is_wrong_in_a_large_call_is_not_freed_by_the_loop(void **state)
+TEST(what_is_wrong_in_a_large_call_is_not_freed_by_the_loop)
 {
 	json_t *result;
 
-	(void)state;
 	fixture_initialize();
 	result = call_with_many_objects("{\"identifier\":\"box\",\"x\":");
 	assert_true(json_boolean_value(json_object_get(result, "isError")));
 	json_decref(result);
 }
 
-static void
-an_awaited_run_comes_as_a_transcript_and_structured(void **state)
+TEST(an_awaited_run_comes_as_a_transcript_and_structured)
 {
 	json_t *result, *command;
 
-	(void)state;
 	fx.worker.at_once = true;
 	fx.worker.said = "hello\n";
 	fixture_initialize();
@@ -150,14 +140,12 @@ an_awaited_run_comes_as_a_transcript_and_structured(void **state)
 }
 
 /* The answer names the run: a crash must not forget it. */
-static void
-a_wait_that_is_over_too_early_is_answered_when_the_run_is_on_disk(void **state)
+TEST(a_wait_that_is_over_too_early_is_answered_when_the_run_is_on_disk)
 {
 	struct store_snapshot snap;
 	json_t *result;
 	struct err e;
 
-	(void)state;
 	fx.worker.deaf = true;
 	fixture_initialize();
 	fixture_call(FIXTURE_BOTH, "run_sandbox",
@@ -174,12 +162,10 @@ a_wait_that_is_over_too_early_is_answered_when_the_run_is_on_disk(void **state)
 }
 
 /* isError is for what keeps a tool from doing its work. */
-static void
-a_failed_run_is_no_failed_call(void **state)
+TEST(a_failed_run_is_no_failed_call)
 {
 	json_t *result;
 
-	(void)state;
 	fx.worker.at_once = true;
 	fx.worker.said = "";
 	fx.worker.exit_code = 3;
@@ -192,13 +178,11 @@ a_failed_run_is_no_failed_call(void **state)
 	json_decref(result);
 }
 
-static void
-a_run_that_is_not_awaited_names_its_urls(void **state)
+TEST(a_run_that_is_not_awaited_names_its_urls)
 {
 	const char *result_text;
 	json_t *result;
 
-	(void)state;
 	fixture_initialize();
 	fixture_call(FIXTURE_BOTH, "run_sandbox", RUN_NO_AWAIT);
 	result = fixture_result();
@@ -212,12 +196,10 @@ a_run_that_is_not_awaited_names_its_urls(void **state)
 	json_decref(result);
 }
 
-static void
-without_an_engine_the_error_says_what_is_away(void **state)
+TEST(without_an_engine_the_error_says_what_is_away)
 {
 	json_t *result;
 
-	(void)state;
 	core_worker_gone(fx.core, 0, false);
 	fixture_initialize();
 	fixture_call(FIXTURE_BOTH, "run_sandbox", RUN);
@@ -230,12 +212,10 @@ without_an_engine_the_error_says_what_is_away(void **state)
 	json_decref(result);
 }
 
-static void
-what_the_core_refuses_is_an_error_result(void **state)
+TEST(what_the_core_refuses_is_an_error_result)
 {
 	json_t *result;
 
-	(void)state;
 	fixture_initialize();
 	fixture_call(FIXTURE_BOTH, "run_sandbox",
 	    "{\"identifier\":\"box\",\"commands\":[{}]}");
@@ -251,8 +231,7 @@ what_the_core_refuses_is_an_error_result(void **state)
 	json_decref(result);
 }
 
-static void
-the_other_tools_work_through_mcp(void **state)
+TEST(the_other_tools_work_through_mcp)
 {
 	static const char *const calls[][3] = {
 	    {"initialize_sandbox", "{}", "sandbox default is ready, image "},
@@ -263,7 +242,6 @@ the_other_tools_work_through_mcp(void **state)
 	};
 	json_t *result;
 
-	(void)state;
 	fx.worker.at_once = true;
 	fx.worker.said = "1\n";
 	fixture_initialize();
@@ -296,10 +274,9 @@ streams(void)
 	return st.streams;
 }
 
-static void
-a_call_that_runs_long_gets_a_stream_with_heartbeats(void **state)
+TEST_WITH(setup_hasty, fixture_teardown,
+    a_call_that_runs_long_gets_a_stream_with_heartbeats)
 {
-	(void)state;
 	fixture_initialize();
 	fixture_call("Accept: application/json, text/event-stream\r\n",
 	    "run_sandbox", RUN_AWAIT);
@@ -314,12 +291,10 @@ a_call_that_runs_long_gets_a_stream_with_heartbeats(void **state)
 	fixture_expect("GET", "/healthz", "", 200);
 }
 
-static void
-a_client_without_streams_waits_for_json(void **state)
+TEST(a_client_without_streams_waits_for_json)
 {
 	json_t *result;
 
-	(void)state;
 	fixture_initialize();
 	fixture_call("Accept: application/json\r\n", "run_sandbox", RUN_AWAIT);
 	raw_wait_until(fx.base, fx.worker.runs == 1);
@@ -331,13 +306,11 @@ a_client_without_streams_waits_for_json(void **state)
 }
 
 /* The run goes on, says MCP 2025-11-25; and the late answer harms nobody. */
-static void
-a_client_that_leaves_during_a_call_is_let_go(void **state)
+TEST(a_client_that_leaves_during_a_call_is_let_go)
 {
 	static const char *const accepts[] = {"Accept: application/json\r\n",
 	    "Accept: application/json, text/event-stream\r\n"};
 
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		raw_close(&fx.c);
 		raw_open(&fx.c, fx.port, 0);
@@ -366,8 +339,7 @@ large_of(const char *text)
 	return xasprintf("%s%*s", text, 3 * 65536, "");
 }
 
-static void
-a_large_message_is_answered_as_a_small_one(void **state)
+TEST(a_large_message_is_answered_as_a_small_one)
 {
 	static const char *const texts[] = {
 	    "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}",
@@ -382,7 +354,6 @@ a_large_message_is_answered_as_a_small_one(void **state)
 	};
 	char *more;
 
-	(void)state;
 	fixture_initialize();
 	more = xasprintf("%s%sMcp-Session-Id: %s\r\n", FIXTURE_JSON,
 	    FIXTURE_BOTH, fx.session);
@@ -403,13 +374,11 @@ a_large_message_is_answered_as_a_small_one(void **state)
 	free(more);
 }
 
-static void
-a_large_call_runs(void **state)
+TEST(a_large_call_runs)
 {
 	char *text = large_of(RUN_AWAIT);
 	json_t *result;
 
-	(void)state;
 	fx.worker.at_once = true;
 	fx.worker.said = "hello\n";
 	fixture_initialize();
@@ -422,8 +391,7 @@ a_large_call_runs(void **state)
 }
 
 /* Requests of one connection, sent at once: answers in their order. */
-static void
-a_small_message_behind_a_large_one_waits_for_it(void **state)
+TEST(a_small_message_behind_a_large_one_waits_for_it)
 {
 	char *large =
 	    large_of("{\"jsonrpc\":\"2.0\",\"id\":71,\"method\":\"no/one\"}");
@@ -431,7 +399,6 @@ a_small_message_behind_a_large_one_waits_for_it(void **state)
 	    "{\"jsonrpc\":\"2.0\",\"id\":72,\"method\":\"no/two\"}";
 	char *more;
 
-	(void)state;
 	fixture_initialize();
 	more = xasprintf("%sMcp-Session-Id: %s\r\n", FIXTURE_JSON, fx.session);
 	buf_consume(&fx.c.in, buf_len(&fx.c.in));
@@ -444,14 +411,12 @@ a_small_message_behind_a_large_one_waits_for_it(void **state)
 	free(large);
 }
 
-static void
-a_client_that_leaves_while_its_message_is_read_is_let_go(void **state)
+TEST(a_client_that_leaves_while_its_message_is_read_is_let_go)
 {
 	char *large =
 	    large_of("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}");
 	char *more;
 
-	(void)state;
 	fixture_initialize();
 	more = xasprintf("%sMcp-Session-Id: %s\r\n", FIXTURE_JSON, fx.session);
 	for (int i = 0; i < 30; i++) {
@@ -472,13 +437,11 @@ a_client_that_leaves_while_its_message_is_read_is_let_go(void **state)
 	free(large);
 }
 
-static void
-a_body_over_the_limit_is_413(void **state)
+TEST(a_body_over_the_limit_is_413)
 {
 	char *more = xasprintf("%s", FIXTURE_JSON);
 	char *body = xcalloc(1, (2u << 20) + 2);
 
-	(void)state;
 	memset(body, ' ', (2u << 20) + 1);
 	fixture_send("POST", "/mcp", more, "");
 	(void)fixture_answer();
@@ -494,12 +457,10 @@ a_body_over_the_limit_is_413(void **state)
 	free(body);
 }
 
-static void
-draining_refuses_new_calls_and_finishes_old_ones(void **state)
+TEST(draining_refuses_new_calls_and_finishes_old_ones)
 {
 	json_t *result;
 
-	(void)state;
 	fixture_initialize();
 	fixture_call("Accept: application/json\r\n", "run_sandbox", RUN_AWAIT);
 	raw_wait_until(fx.base, fx.worker.runs == 1);
@@ -524,12 +485,11 @@ setup_described(void **state)
 	return 0;
 }
 
-static void
-descriptions_can_be_replaced_and_extended(void **state)
+TEST_WITH(setup_described, fixture_teardown,
+    descriptions_can_be_replaced_and_extended)
 {
 	char *more;
 
-	(void)state;
 	fixture_initialize();
 	more = xasprintf("%sMcp-Session-Id: %s\r\n", FIXTURE_JSON, fx.session);
 	(void)fixture_ask("POST", "/mcp", more,
@@ -567,14 +527,12 @@ listed(void)
 	return o;
 }
 
-static void
-what_is_listed_is_what_is_set(void **state)
+TEST_WITH(setup_set, fixture_teardown, what_is_listed_is_what_is_set)
 {
 	const json_t *tools, *options;
 	struct err e;
 	json_t *o;
 
-	(void)state;
 	fixture_initialize();
 	o = listed();
 	tools = json_object_get(json_object_get(o, "result"), "tools");
@@ -606,8 +564,7 @@ what_is_listed_is_what_is_set(void **state)
 	json_decref(o);
 }
 
-static void
-a_tool_without_a_definition_stops_the_start(void **state)
+TEST(a_tool_without_a_definition_stops_the_start)
 {
 	static const struct embed_file none[] = {{NULL, NULL, 0}};
 	const uint8_t key[FRONT_KEY_BYTES] = {0};
@@ -621,45 +578,8 @@ a_tool_without_a_definition_stops_the_start(void **state)
 	struct front *front = NULL;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(front_new(&parts, &front, &e), ERR_INVAL);
 	assert_null(front);
 }
 
-int
-main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    T(a_session_is_opened_and_its_id_returned),
-	    T(all_tools_are_listed),
-	    T(what_is_ignored_of_a_large_call_is_not_freed_by_the_loop),
-	    T(what_is_wrong_in_a_large_call_is_not_freed_by_the_loop),
-	    T(an_awaited_run_comes_as_a_transcript_and_structured),
-	    T(a_wait_that_is_over_too_early_is_answered_when_the_run_is_on_disk),
-	    T(a_failed_run_is_no_failed_call),
-	    T(a_run_that_is_not_awaited_names_its_urls),
-	    T(without_an_engine_the_error_says_what_is_away),
-	    T(what_the_core_refuses_is_an_error_result),
-	    T(the_other_tools_work_through_mcp),
-	    cmocka_unit_test_setup_teardown(
-		a_call_that_runs_long_gets_a_stream_with_heartbeats,
-		setup_hasty, fixture_teardown),
-	    T(a_client_without_streams_waits_for_json),
-	    T(a_client_that_leaves_during_a_call_is_let_go),
-	    T(a_large_message_is_answered_as_a_small_one),
-	    T(a_large_call_runs),
-	    T(a_small_message_behind_a_large_one_waits_for_it),
-	    T(a_client_that_leaves_while_its_message_is_read_is_let_go),
-	    T(a_body_over_the_limit_is_413),
-	    T(draining_refuses_new_calls_and_finishes_old_ones),
-	    cmocka_unit_test_setup_teardown(
-		descriptions_can_be_replaced_and_extended, setup_described,
-		fixture_teardown),
-	    cmocka_unit_test_setup_teardown(
-		what_is_listed_is_what_is_set, setup_set, fixture_teardown),
-	    T(a_tool_without_a_definition_stops_the_start),
-	};
-
-	return cmocka_run_group_tests_name("mcp_endpoint", tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup, fixture_teardown)

@@ -107,13 +107,11 @@ header_of(const char *sub, const char *more)
 
 #define ACME ",\"tenant\":\"acme\",\"scope\":\"sandbox\""
 
-static void
-test_a_bearer_is_its_tenant_and_subject(void **state)
+TEST(a_bearer_is_its_tenant_and_subject)
 {
 	AUTO(auto_free) char *header = header_of("alice", ACME);
 	json_t *o;
 
-	(void)state;
 	(void)add_tenant("acme");
 	send_keys();
 	o = fixture_body(fixture_ask("GET", "/api/v1/whoami", header, ""));
@@ -124,10 +122,8 @@ test_a_bearer_is_its_tenant_and_subject(void **state)
 	json_decref(o);
 }
 
-static void
-test_without_a_token_nobody_comes_in(void **state)
+TEST(without_a_token_nobody_comes_in)
 {
-	(void)state;
 	fixture_expect("GET", "/api/v1/whoami", "", 401);
 	assert_true(raw_has(&fx.c,
 	    "resource_metadata=\"https://mcp.example"
@@ -141,8 +137,7 @@ test_without_a_token_nobody_comes_in(void **state)
 	    "GET", "/.well-known/oauth-authorization-server", "", 404);
 }
 
-static void
-test_scopes_and_tenants_are_refused_by_name(void **state)
+TEST(scopes_and_tenants_are_refused_by_name)
 {
 	AUTO(auto_free)
 	char *scope = header_of("a", ",\"tenant\":\"acme\",\"scope\":\"x\"");
@@ -156,7 +151,6 @@ test_scopes_and_tenants_are_refused_by_name(void **state)
 	AUTO(auto_free)
 	char *both = header_of("a", ",\"scope\":\"sandbox sandbox:admin\"");
 
-	(void)state;
 	(void)add_tenant("acme");
 	send_keys();
 	fixture_expect("GET", "/api/v1/whoami", scope, 403);
@@ -178,8 +172,7 @@ test_scopes_and_tenants_are_refused_by_name(void **state)
 	assert_true(raw_has(&fx.c, "scope=\"sandbox:admin\""));
 }
 
-static void
-test_a_tenant_is_made_only_where_a_setting_says_so(void **state)
+TEST(a_tenant_is_made_only_where_a_setting_says_so)
 {
 	AUTO(auto_free) char *header = header_of("a", ACME);
 	AUTO(auto_free)
@@ -187,7 +180,6 @@ test_a_tenant_is_made_only_where_a_setting_says_so(void **state)
 	    header_of("a", ",\"tenant\":\"../x\",\"scope\":\"sandbox\"");
 	struct err e;
 
-	(void)state;
 	send_keys();
 	fixture_expect("GET", "/api/v1/whoami", header, 403);
 	assert_int_equal(
@@ -197,13 +189,11 @@ test_a_tenant_is_made_only_where_a_setting_says_so(void **state)
 	fixture_expect("GET", "/api/v1/whoami", bad, 403);
 }
 
-static void
-test_disabling_a_tenant_is_at_once_and_ends_what_is_open(void **state)
+TEST(disabling_a_tenant_is_at_once_and_ends_what_is_open)
 {
 	AUTO(auto_free) char *header = header_of("a", ACME);
 	struct tenant *n = add_tenant("acme");
 
-	(void)state;
 	send_keys();
 	fixture_expect("GET", "/api/v1/whoami", header, 200);
 	tenant_use(n, TENANT_DISABLED, NULL, NULL);
@@ -216,15 +206,13 @@ test_disabling_a_tenant_is_at_once_and_ends_what_is_open(void **state)
 	raw_wait_until(fx.base, (raw_receive(&fx.c), fx.c.ended));
 }
 
-static void
-test_tokens_of_one_subject_are_one_caller(void **state)
+TEST(tokens_of_one_subject_are_one_caller)
 {
 	AUTO(auto_free) char *first = header_of("a", ACME);
 	AUTO(auto_free) char *renewed = header_of("a", ACME ",\"jti\":\"2\"");
 	AUTO(auto_free) char *other = header_of("b", ACME);
 	char *session;
 
-	(void)state;
 	(void)add_tenant("acme");
 	send_keys();
 	session = xasprintf("%s" FIXTURE_JSON FIXTURE_BOTH, first);
@@ -262,12 +250,10 @@ test_tokens_of_one_subject_are_one_caller(void **state)
 }
 
 /* Once: the keys of the test are those that come. */
-static void
-test_a_request_waits_for_the_keys(void **state)
+TEST(a_request_waits_for_the_keys)
 {
 	AUTO(auto_free) char *header = header_of("a", ACME);
 
-	(void)state;
 	(void)add_tenant("acme");
 	buf_consume(&fx.c.in, buf_len(&fx.c.in));
 	fixture_send("GET", "/api/v1/whoami", header, "");
@@ -279,12 +265,10 @@ test_a_request_waits_for_the_keys(void **state)
 	assert_int_equal(fixture_status(fixture_answer()), 200);
 }
 
-static void
-test_a_client_that_goes_while_it_waits(void **state)
+TEST(a_client_that_goes_while_it_waits)
 {
 	AUTO(auto_free) char *header = header_of("a", ACME);
 
-	(void)state;
 	(void)add_tenant("acme");
 	fixture_send("GET", "/api/v1/whoami", header, "");
 	for (int i = 0; i < 20; i++)
@@ -297,12 +281,10 @@ test_a_client_that_goes_while_it_waits(void **state)
 	fixture_expect("GET", "/api/v1/whoami", header, 200);
 }
 
-static void
-test_keys_that_cannot_be_had_are_503(void **state)
+TEST(keys_that_cannot_be_had_are_503)
 {
 	AUTO(auto_free) char *header = header_of("a", ACME);
 
-	(void)state;
 	buf_consume(&fx.c.in, buf_len(&fx.c.in));
 	fixture_send("GET", "/api/v1/whoami", header, "");
 	raw_wait_until(fx.base,
@@ -314,8 +296,7 @@ test_keys_that_cannot_be_had_are_503(void **state)
 }
 
 /* However many tokens name keys that nobody has. */
-static void
-test_unknown_keys_are_asked_for_once(void **state)
+TEST(unknown_keys_are_asked_for_once)
 {
 	AUTO(auto_free) char *claims = claims_of("a", ACME);
 	AUTO(auto_free)
@@ -324,7 +305,6 @@ test_unknown_keys_are_asked_for_once(void **state)
 	AUTO(auto_free)
 	char *header = xasprintf("Authorization: Bearer %s\r\n", token);
 
-	(void)state;
 	send_keys();
 	raw_wait_until(fx.base, oauth_has_keys(fx.front->oauth));
 	buf_consume(&fx.c.in, buf_len(&fx.c.in));
@@ -352,14 +332,12 @@ waiter_go_on(struct oauth_wait *w)
 
 /* What comes beyond them is answered at once; when the keys come all others go
  * on, once. */
-static void
-test_so_many_requests_wait_and_no_more(void **state)
+TEST(so_many_requests_wait_and_no_more)
 {
 	AUTO(auto_free) char *header = header_of("a", ACME);
 	struct waiter waiters[OAUTH_WAITING_MAX + 1] = {0};
 	struct oauth *o = fx.front->oauth;
 
-	(void)state;
 	(void)add_tenant("acme");
 	for (size_t i = 0; i < ARRAY_LEN(waiters); i++) {
 		waiters[i].wait.go_on = waiter_go_on;
@@ -376,13 +354,11 @@ test_so_many_requests_wait_and_no_more(void **state)
 	fixture_expect("GET", "/api/v1/whoami", header, 200);
 }
 
-static void
-test_nonsense_leaves_the_keys_as_they_were(void **state)
+TEST(nonsense_leaves_the_keys_as_they_were)
 {
 	AUTO(auto_free) char *header = header_of("a", ACME);
 	static uint8_t nonsense[] = "<html>";
 
-	(void)state;
 	(void)add_tenant("acme");
 	log_set_level((enum log_level)LOG_ERROR);
 	send_keys();
@@ -391,15 +367,13 @@ test_nonsense_leaves_the_keys_as_they_were(void **state)
 }
 
 /* A key that is withdrawn takes with it what it signed. */
-static void
-test_what_a_withdrawn_key_signed_is_good_no_more(void **state)
+TEST(what_a_withdrawn_key_signed_is_good_no_more)
 {
 	AUTO(auto_free) char *header = header_of("a", ACME);
 	AUTO(auto_free)
 	char *jwk = jwk_of(ground_keys[JWT_RS256], "rs", "");
 	AUTO(auto_free) char *text = xasprintf("{\"keys\":[%s]}", jwk);
 
-	(void)state;
 	(void)add_tenant("acme");
 	send_keys();
 	fixture_expect("GET", "/api/v1/whoami", header, 200);
@@ -415,15 +389,13 @@ test_what_a_withdrawn_key_signed_is_good_no_more(void **state)
 }
 
 /* Before its signature is computed; those that are known pass. */
-static void
-test_who_was_wrong_too_often_waits_with_a_new_token(void **state)
+TEST(who_was_wrong_too_often_waits_with_a_new_token)
 {
 	AUTO(auto_free) char *good = header_of("a", ACME);
 	AUTO(auto_free) char *fresh = header_of("b", ACME);
 	AUTO(auto_free) char *bad = xstrdup(good);
 	char *last = strrchr(bad, '.') + 5;
 
-	(void)state;
 	(void)add_tenant("acme");
 	send_keys();
 	*last = *last == 'A' ? 'B' : 'A';
@@ -437,8 +409,7 @@ test_who_was_wrong_too_often_waits_with_a_new_token(void **state)
 }
 
 /* What is no plain word, or long, gets a name that cannot be another's. */
-static void
-test_odd_subjects_have_names_of_their_own(void **state)
+TEST(odd_subjects_have_names_of_their_own)
 {
 	static const char *const subjects[] = {"a b", "\\u00e9", "a",
 	    "0123456789012345678901234567890123456789012345678901234567890123",
@@ -446,7 +417,6 @@ test_odd_subjects_have_names_of_their_own(void **state)
 	char seen[ARRAY_LEN(subjects)][PRINCIPAL_SUBJECT_MAX + 1];
 	const struct act origin = {.origin = "test"};
 
-	(void)state;
 	(void)add_tenant("acme");
 	for (size_t i = 0; i < ARRAY_LEN(subjects); i++) {
 		struct claims c = {.tenant = "acme",
@@ -468,29 +438,10 @@ test_odd_subjects_have_names_of_their_own(void **state)
 	}
 }
 
-#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    CASE(test_a_bearer_is_its_tenant_and_subject),
-	    CASE(test_without_a_token_nobody_comes_in),
-	    CASE(test_scopes_and_tenants_are_refused_by_name),
-	    CASE(test_a_tenant_is_made_only_where_a_setting_says_so),
-	    CASE(test_disabling_a_tenant_is_at_once_and_ends_what_is_open),
-	    CASE(test_tokens_of_one_subject_are_one_caller),
-	    CASE(test_a_request_waits_for_the_keys),
-	    CASE(test_a_client_that_goes_while_it_waits),
-	    CASE(test_keys_that_cannot_be_had_are_503),
-	    CASE(test_unknown_keys_are_asked_for_once),
-	    CASE(test_so_many_requests_wait_and_no_more),
-	    CASE(test_nonsense_leaves_the_keys_as_they_were),
-	    CASE(test_what_a_withdrawn_key_signed_is_good_no_more),
-	    CASE(test_who_was_wrong_too_often_waits_with_a_new_token),
-	    CASE(test_odd_subjects_have_names_of_their_own),
-	};
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = tests_run(setup, teardown, NULL, NULL);
 
 	ground_free_keys();
 	return failed;

@@ -1,16 +1,11 @@
 /* schema/openapi.json against what is served: the table of routes, and the
  * tables of their parameters. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "common/js.h"
 #include "common/xmalloc.h"
 #include "supervisor/front/route_query.h"
+#include "tests/unit/test.h"
 
 #define PATH_MAX_BYTES 200
 
@@ -90,17 +85,13 @@ check_references(const json_t *o)
 			check_references(json_array_get(o, i));
 }
 
-static void
-every_reference_leads_somewhere(void **state)
+TEST(every_reference_leads_somewhere)
 {
-	(void)state;
 	check_references(doc);
 }
 
-static void
-it_is_of_this_version(void **state)
+TEST(it_is_of_this_version)
 {
-	(void)state;
 	assert_string_equal(
 	    js_text(member(doc, "info"), "version"), PACKAGE_VERSION);
 }
@@ -127,14 +118,12 @@ check_closed(const char *name, const json_t *o)
 			check_closed(name, json_array_get(o, i));
 }
 
-static void
-answers_are_closed(void **state)
+TEST(answers_are_closed)
 {
 	const json_t *schemas = member(member(doc, "components"), "schemas");
 	const char *name;
 	const json_t *schema;
 
-	(void)state;
 	json_object_foreach ((json_t *)(uintptr_t)schemas, name, schema)
 		check_closed(name, schema);
 }
@@ -222,10 +211,8 @@ check_there(const struct route *r, const char *path, const char *method,
 		    method, path, r->pattern, path, method);
 }
 
-static void
-every_route_is_in_the_document(void **state)
+TEST(every_route_is_in_the_document)
 {
-	(void)state;
 	each_operation(check_there);
 }
 
@@ -244,13 +231,11 @@ is_served(const char *path, const char *method)
 	return false;
 }
 
-static void
-nothing_else_is_in_the_document(void **state)
+TEST(nothing_else_is_in_the_document)
 {
 	const char *path, *method;
 	const json_t *at, *operation;
 
-	(void)state;
 	json_object_foreach (
 	    (json_t *)(uintptr_t)member(doc, "paths"), path, at)
 		json_object_foreach ((json_t *)(uintptr_t)at, method, operation)
@@ -288,10 +273,8 @@ check_roles(const struct route *r, const char *path, const char *method,
 		    method, path);
 }
 
-static void
-roles_are_those_of_the_routes(void **state)
+TEST(roles_are_those_of_the_routes)
 {
-	(void)state;
 	each_operation(check_roles);
 }
 
@@ -347,10 +330,8 @@ check_path_parameters(const struct route *r, const char *path,
 	assert_int_equal(count_in(operation, "path"), n);
 }
 
-static void
-every_part_of_a_path_is_described(void **state)
+TEST(every_part_of_a_path_is_described)
 {
-	(void)state;
 	each_operation(check_path_parameters);
 }
 
@@ -453,26 +434,13 @@ check_query(const struct route *r, const char *path, const char *method,
 		    method, path, count_in(operation, "query"), t->n);
 }
 
-static void
-parameters_are_those_of_the_tables(void **state)
+TEST(parameters_are_those_of_the_tables)
 {
-	(void)state;
 	each_operation(check_query);
 }
 
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_reference_leads_somewhere),
-	    cmocka_unit_test(it_is_of_this_version),
-	    cmocka_unit_test(answers_are_closed),
-	    cmocka_unit_test(every_route_is_in_the_document),
-	    cmocka_unit_test(nothing_else_is_in_the_document),
-	    cmocka_unit_test(roles_are_those_of_the_routes),
-	    cmocka_unit_test(every_part_of_a_path_is_described),
-	    cmocka_unit_test(parameters_are_those_of_the_tables),
-	};
-
-	return cmocka_run_group_tests_name("openapi", tests, load, unload);
+	return tests_run(NULL, NULL, load, unload);
 }

@@ -1,13 +1,8 @@
 /* Parameters of a query, by a table. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "supervisor/front/query.h"
+#include "tests/unit/test.h"
 
 #define NOW_MS INT64_C(1767225600000) /* 2026-01-01T00:00:00Z */
 #define UUID "01234567-89ab-4def-8123-456789abcdef"
@@ -64,12 +59,10 @@ expect_refusal(const char *text, const char *why)
 	assert_string_equal(e.msg, why);
 }
 
-static void
-what_is_not_given_is_not_there(void **state)
+TEST(what_is_not_given_is_not_there)
 {
 	struct query q = good(NULL);
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
 		assert_false(q.values[i].is_given);
 	query_clear(&q);
@@ -78,13 +71,11 @@ what_is_not_given_is_not_there(void **state)
 	query_clear(&q);
 }
 
-static void
-each_kind_has_its_value(void **state)
+TEST(each_kind_has_its_value)
 {
 	struct query q = good("name=a%20+%C3%A4&id=" UUID "&state=ended&"
 			      "limit=500&since=-30m&count&sort=-bytes");
 
-	(void)state;
 	assert_string_equal(q.values[NAME].text, "a  \xc3\xa4");
 	assert_int_equal(q.values[ID].uuid.b[15], 0xef);
 	assert_int_equal(q.values[STATE].word, 1);
@@ -96,8 +87,7 @@ each_kind_has_its_value(void **state)
 	query_clear(&q);
 }
 
-static void
-times_are_read_in_every_form(void **state)
+TEST(times_are_read_in_every_form)
 {
 	static const struct {
 		const char *text;
@@ -119,7 +109,6 @@ times_are_read_in_every_form(void **state)
 	};
 	char text[100];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
 		struct query q = {0};
 
@@ -130,8 +119,7 @@ times_are_read_in_every_form(void **state)
 	}
 }
 
-static void
-what_is_no_time_is_refused(void **state)
+TEST(what_is_no_time_is_refused)
 {
 	static const char *const forms[] = {"", "yesterday", "2026-01-01",
 	    "2026-02-30T00:00:00Z", "2026-13-01T00:00:00Z",
@@ -140,7 +128,6 @@ what_is_no_time_is_refused(void **state)
 	    "-5y", "-5hh", "-99999999h", "253402300800", "1e9"};
 	char text[100];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
 		(void)snprintf(text, sizeof(text), "since=%s", forms[i]);
 		expect_refusal(text,
@@ -149,13 +136,11 @@ what_is_no_time_is_refused(void **state)
 	}
 }
 
-static void
-unknown_names_are_refused_with_those_that_are_known(void **state)
+TEST(unknown_names_are_refused_with_those_that_are_known)
 {
 	struct query q = {0};
 	struct err e;
 
-	(void)state;
 	expect_refusal("unknown=5",
 	    "there is no parameter \"unknown\" here; there are: name, id, "
 	    "state, "
@@ -169,10 +154,8 @@ unknown_names_are_refused_with_those_that_are_known(void **state)
 	    e.msg, "there is no parameter \"a??b\" here, nor any other");
 }
 
-static void
-values_that_do_not_fit_are_named_with_what_is_wanted(void **state)
+TEST(values_that_do_not_fit_are_named_with_what_is_wanted)
 {
-	(void)state;
 	expect_refusal("name=", "name: want 1 to 8 bytes of text");
 	expect_refusal("name=123456789", "name: want 1 to 8 bytes of text");
 	expect_refusal("id=7", "id: want a UUID");
@@ -189,8 +172,7 @@ values_that_do_not_fit_are_named_with_what_is_wanted(void **state)
 	    "first");
 }
 
-static void
-a_text_may_have_a_form(void **state)
+TEST(a_text_may_have_a_form)
 {
 	static const struct query_param one[] = {{.name = "word",
 	    .kind = QUERY_TEXT,
@@ -199,30 +181,25 @@ a_text_may_have_a_form(void **state)
 	struct query q = {0};
 	struct err e;
 
-	(void)state;
 	assert_int_equal(query_parse("word=abc", one, 1, 0, &q, &e), 0);
 	query_clear(&q);
 	assert_int_equal(query_parse("word=aBc", one, 1, 0, &q, &e), ERR_INVAL);
 	assert_string_equal(e.msg, "word: want small letters");
 }
 
-static void
-what_comes_twice_is_refused(void **state)
+TEST(what_comes_twice_is_refused)
 {
-	(void)state;
 	expect_refusal(
 	    "limit=5&limit=5", "limit: it is given twice; give it once");
 	expect_refusal(
 	    "limit=5&lim%69t=6", "limit: it is given twice; give it once");
 }
 
-static void
-what_is_not_encoded_well_is_refused(void **state)
+TEST(what_is_not_encoded_well_is_refused)
 {
 	static const char *const bad[] = {"name=%", "name=%4", "name=%zz",
 	    "name=%00", "name=%c3", "name=\xff"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		expect_refusal(bad[i],
 		    "name: its value is not percent-encoded UTF-8 without a "
@@ -231,33 +208,12 @@ what_is_not_encoded_well_is_refused(void **state)
 	    "n%fe=1", "the query: a name is not percent-encoded UTF-8");
 }
 
-static void
-a_query_has_a_bound(void **state)
+TEST(a_query_has_a_bound)
 {
 	static char text[QUERY_BYTES_MAX + 2];
 
-	(void)state;
 	memset(text, '&', QUERY_BYTES_MAX + 1);
 	expect_refusal(text, "the query is longer than 16384 bytes");
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_is_not_given_is_not_there),
-	    cmocka_unit_test(each_kind_has_its_value),
-	    cmocka_unit_test(times_are_read_in_every_form),
-	    cmocka_unit_test(what_is_no_time_is_refused),
-	    cmocka_unit_test(
-		unknown_names_are_refused_with_those_that_are_known),
-	    cmocka_unit_test(
-		values_that_do_not_fit_are_named_with_what_is_wanted),
-	    cmocka_unit_test(a_text_may_have_a_form),
-	    cmocka_unit_test(what_comes_twice_is_refused),
-	    cmocka_unit_test(what_is_not_encoded_well_is_refused),
-	    cmocka_unit_test(a_query_has_a_bound),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

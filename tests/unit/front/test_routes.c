@@ -1,14 +1,9 @@
 /* The kinds of parameters, over the real table of routes. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "common/base.h"
 #include "supervisor/front/routes.h"
+#include "tests/unit/test.h"
 
 static struct http_router *router;
 
@@ -53,10 +48,8 @@ expect(const char *path, const char *name, const char *value)
 	assert_string_equal(got, value);
 }
 
-static void
-artifacts_are_named_by_identifier_run_and_path(void **state)
+TEST(artifacts_are_named_by_identifier_run_and_path)
 {
-	(void)state;
 	expect("/artifacts/my-Box_1/latest/a/b", "identifier", "my-Box_1");
 	expect("/artifacts/b/latest/a/b", "run_or_latest", "latest");
 	expect("/artifacts/b/" UUID "/a/b", "run_or_latest", UUID);
@@ -64,8 +57,7 @@ artifacts_are_named_by_identifier_run_and_path(void **state)
 	expect("/mcp/runs/" UUID, "run", UUID);
 }
 
-static void
-names_of_another_form_are_not_found_there(void **state)
+TEST(names_of_another_form_are_not_found_there)
 {
 	static const char *const table[] = {"/artifacts/",
 	    "/artifacts/b/first/x", "/artifacts/b.c/latest/x",
@@ -76,22 +68,9 @@ names_of_another_form_are_not_found_there(void **state)
 	    "/mcp/runs/01234567-89ab-4def-8123-456789abcdef/",
 	    "/mcp/runs/01234567-89ab-4def-8123-456789abcdef0"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
 		if (fit_of(table[i], NULL, NULL, 0) != HTTP_FIT_HEAD)
 			fail_msg("%s", table[i]);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(
-		artifacts_are_named_by_identifier_run_and_path, setup,
-		teardown),
-	    cmocka_unit_test_setup_teardown(
-		names_of_another_form_are_not_found_there, setup, teardown),
-	};
-
-	return cmocka_run_group_tests_name("routes", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

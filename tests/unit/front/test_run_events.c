@@ -1,9 +1,4 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <cmocka.h>
 
 #include <event2/buffer.h>
 #include <event2/event.h>
@@ -13,6 +8,7 @@
 #include "common/runlog.h"
 #include "common/xmalloc.h"
 #include "supervisor/front/run_events.h"
+#include "tests/unit/test.h"
 
 static const uint8_t key[SIPHASH_KEY_BYTES] = {1, 2, 3};
 
@@ -152,12 +148,10 @@ assert_told(struct buf *b, const char *want)
 	buf_clear(b);
 }
 
-static void
-test_records_of_one_stream_are_one_event_behind_the_last(void **state)
+TEST(records_of_one_stream_are_one_event_behind_the_last)
 {
 	struct buf b = {0};
 
-	(void)state;
 	put(&b, RUNLOG_RUN_STARTED, 0, "", 0);
 	put(&b, RUNLOG_COMMAND_STARTED, 0, "", 0);
 	put(&b, RUNLOG_STDOUT, 0, "ab", 2);
@@ -177,8 +171,7 @@ test_records_of_one_stream_are_one_event_behind_the_last(void **state)
 
 /* A log in memory, told in parts of any size: what comes out is what is in it,
  * and each place is one to go on from. */
-static void
-test_parts_of_any_size_tell_the_same(void **state)
+TEST(parts_of_any_size_tell_the_same)
 {
 	static const char text[] = "a\xc3\xa4\xe2\x82\xac\n\x01\"z";
 	struct event_base *base = event_base_new();
@@ -188,7 +181,6 @@ test_parts_of_any_size_tell_the_same(void **state)
 	struct logs *logs;
 	struct err e;
 
-	(void)state;
 	put(&b, RUNLOG_RUN_STARTED, 0, "", 0);
 	put(&b, RUNLOG_COMMAND_STARTED, 0, "", 0);
 	for (int i = 0; i < 20; i++)
@@ -205,8 +197,7 @@ test_parts_of_any_size_tell_the_same(void **state)
 }
 
 /* Nobody but us knows where a record begins. */
-static void
-test_an_id_is_good_for_its_place_and_run_alone(void **state)
+TEST(an_id_is_good_for_its_place_and_run_alone)
 {
 	const struct uuid run = {{1}}, other = {{2}};
 	const struct store_run row = {.uuid = run, .ncommands = 1};
@@ -218,7 +209,6 @@ test_an_id_is_good_for_its_place_and_run_alone(void **state)
 	struct log_at behind;
 	char id[80];
 
-	(void)state;
 	put(&b, RUNLOG_STDOUT, 0, "xyz", 3);
 	records.p = buf_data(&b);
 	records.n = buf_len(&b);
@@ -244,15 +234,4 @@ test_an_id_is_good_for_its_place_and_run_alone(void **state)
 	buf_clear(&b);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(
-		test_records_of_one_stream_are_one_event_behind_the_last),
-	    cmocka_unit_test(test_an_id_is_good_for_its_place_and_run_alone),
-	    cmocka_unit_test(test_parts_of_any_size_tell_the_same),
-	};
-
-	return cmocka_run_group_tests_name("run_events", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,8 @@
 /* Runs as spans: what is odd in a row makes no span that is not one. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/js.h"
 #include "common/xmalloc.h"
 #include "supervisor/front/span_text.h"
+#include "tests/unit/test.h"
 
 #define TRACE "4bf92f3577b34da6a3ce929d0e0e4736"
 #define SPAN "00f067aa0ba902b7"
@@ -61,13 +56,11 @@ a_run(void)
 	return row;
 }
 
-static void
-a_run_without_a_good_trace_is_no_span(void **state)
+TEST(a_run_without_a_good_trace_is_no_span)
 {
 	struct store_run row = a_run();
 	struct taken t = {.n = 0};
 
-	(void)state;
 	row.trace = (char *)(uintptr_t) "";
 	span_text_each(&row, "acme", take_cb, &t);
 	row.trace = (char *)(uintptr_t)TRACE TRACE;
@@ -81,8 +74,7 @@ a_run_without_a_good_trace_is_no_span(void **state)
 	assert_int_equal(t.n, 0);
 }
 
-static void
-times_stay_within_the_run(void **state)
+TEST(times_stay_within_the_run)
 {
 	struct store_command commands[] = {
 	    {.started_ms = INT64_MIN, .ended_ms = INT64_MAX},
@@ -96,7 +88,6 @@ times_stay_within_the_run(void **state)
 	struct store_run row = a_run();
 	struct taken t = {.n = 0};
 
-	(void)state;
 	row.commands = commands;
 	row.ncommands = ARRAY_LEN(commands);
 	span_text_each(&row, "acme", take_cb, &t);
@@ -119,14 +110,12 @@ times_stay_within_the_run(void **state)
 	drop_all(&t);
 }
 
-static void
-a_text_that_is_long_or_no_utf8_fits(void **state)
+TEST(a_text_that_is_long_or_no_utf8_fits)
 {
 	struct store_run row = a_run();
 	struct taken t = {.n = 0};
 	char error[5000];
 
-	(void)state;
 	memset(error, 1, sizeof(error));
 	error[10] = '\xff';
 	error[sizeof(error) - 1] = '\0';
@@ -141,15 +130,13 @@ a_text_that_is_long_or_no_utf8_fits(void **state)
 	drop_all(&t);
 }
 
-static void
-head_and_tail_make_a_request(void **state)
+TEST(head_and_tail_make_a_request)
 {
 	AUTO(auto_free) char *head = span_text_head("1.0", "a \"b\"");
 	AUTO(auto_free) char *text = xasprintf("%s%s", head, span_text_tail);
 	json_t *o = NULL;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(
 	    js_parse(text, strlen(text), SPAN_TEXT_MAX, 12, &o, &e), 0);
 	assert_int_equal(
@@ -157,15 +144,4 @@ head_and_tail_make_a_request(void **state)
 	json_decref(o);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_run_without_a_good_trace_is_no_span),
-	    cmocka_unit_test(times_stay_within_the_run),
-	    cmocka_unit_test(a_text_that_is_long_or_no_utf8_fits),
-	    cmocka_unit_test(head_and_tail_make_a_request),
-	};
-
-	return cmocka_run_group_tests_name("span_text", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -15,6 +15,7 @@
 #include "common/runlog.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/core.h"
+#include "tests/unit/test.h"
 
 struct worker {
 	struct event_base *base;

@@ -2,12 +2,6 @@
 #ifndef TESTS_HTTP_RAW_H
 #define TESTS_HTTP_RAW_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +15,7 @@
 
 #include "common/buf.h"
 #include "common/clock.h"
+#include "tests/unit/test.h"
 
 #define RAW_PATIENCE_MS 30000
 

@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/http/http.h"
+#include "tests/unit/test.h"
 
 #define SERVER_BODY_MAX (2u << 20)
 #define SERVER_BIG (16u << 20) /* an answer no socket buffer swallows */

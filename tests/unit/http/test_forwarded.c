@@ -1,12 +1,7 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "supervisor/http/forwarded.h"
+#include "tests/unit/test.h"
 
 static char proxy_net[] = "10.0.0.0/8", proxy_v6[] = "2001:db8:1::/48",
 	    proxy_unix[] = "unix";
@@ -39,8 +34,7 @@ client(const char *peer, const char *line, const char *line_before)
 	return netaddr_format(&a, text);
 }
 
-static void
-the_last_address_that_is_no_proxy_is_the_client(void **state)
+TEST(the_last_address_that_is_no_proxy_is_the_client)
 {
 	static const struct {
 		const char *peer, *line, *client;
@@ -60,26 +54,21 @@ the_last_address_that_is_no_proxy_is_the_client(void **state)
 	    {"10.0.0.1", "10.0.0.3,10.0.0.2", "10.0.0.3"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
 		assert_string_equal(client(table[i].peer, table[i].line, NULL),
 		    table[i].client);
 }
 
-static void
-who_is_no_proxy_is_not_believed(void **state)
+TEST(who_is_no_proxy_is_not_believed)
 {
-	(void)state;
 	assert_string_equal(
 	    client("192.0.2.1", "203.0.113.9", NULL), "192.0.2.1");
 	assert_string_equal(
 	    client("11.0.0.1", "10.0.0.1, 203.0.113.9", NULL), "11.0.0.1");
 }
 
-static void
-lines_are_one_list_read_from_its_end(void **state)
+TEST(lines_are_one_list_read_from_its_end)
 {
-	(void)state;
 	assert_string_equal(
 	    client("10.0.0.1", "10.0.0.2", "203.0.113.9, 192.0.2.1"),
 	    "192.0.2.1");
@@ -87,15 +76,13 @@ lines_are_one_list_read_from_its_end(void **state)
 	    client("10.0.0.1", "192.0.2.1", "203.0.113.9"), "192.0.2.1");
 }
 
-static void
-what_is_malformed_ends_the_walk_at_who_sent_it(void **state)
+TEST(what_is_malformed_ends_the_walk_at_who_sent_it)
 {
 	static const char *const bad[] = {"", ",", "unknown", "192.0.2.1,",
 	    "192.0.2.1, ", "192.0.2.1 10.0.0.1", "192.0.2.1:", "192.0.2.1:x",
 	    "192.0.2.1:123456", "[192.0.2.1]", "[2001:db8::1", "[::1]x",
 	    "2001:db8::1%1", "[2001:db8::1]:", "\"192.0.2.1\"", "_hidden"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		assert_string_equal(
 		    client("10.0.0.1", bad[i], NULL), "10.0.0.1");
@@ -103,28 +90,24 @@ what_is_malformed_ends_the_walk_at_who_sent_it(void **state)
 	    client("10.0.0.1", "192.0.2.1, junk, 10.0.0.2", NULL), "10.0.0.2");
 }
 
-static void
-a_long_list_is_not_read_to_its_beginning(void **state)
+TEST(a_long_list_is_not_read_to_its_beginning)
 {
 	char line[40000] = "";
 	size_t at = 0;
 
-	(void)state;
 	for (int i = 0; i < 3000; i++)
 		at += (size_t)snprintf(
 		    line + at, sizeof(line) - at, "%s10.0.0.9", i ? "," : "");
 	assert_string_equal(client("10.0.0.1", line, "192.0.2.1"), "10.0.0.9");
 }
 
-static void
-a_wrong_proxy_is_named(void **state)
+TEST(a_wrong_proxy_is_named)
 {
 	char bad[] = "10.0.0.1/8";
 	char *const wrong[] = {proxy_net, bad, NULL};
 	struct forwarded_proxies p;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(forwarded_parse_proxies(wrong, &p, &e), ERR_INVAL);
 	assert_non_null(strstr(e.msg, "TRUSTED_PROXIES"));
 	assert_non_null(strstr(e.msg, "10.0.0.1/8"));
@@ -132,13 +115,11 @@ a_wrong_proxy_is_named(void **state)
 	assert_int_equal(p.n, 0);
 }
 
-static void
-the_last_element_is_taken_without_blanks(void **state)
+TEST(the_last_element_is_taken_without_blanks)
 {
 	const char *p;
 	size_t n;
 
-	(void)state;
 	p = forwarded_last("http, https ", &n);
 	assert_int_equal(n, 5);
 	assert_memory_equal(p, "https", n);
@@ -146,18 +127,4 @@ the_last_element_is_taken_without_blanks(void **state)
 	assert_null(forwarded_last("", &n));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(the_last_address_that_is_no_proxy_is_the_client),
-	    cmocka_unit_test(who_is_no_proxy_is_not_believed),
-	    cmocka_unit_test(lines_are_one_list_read_from_its_end),
-	    cmocka_unit_test(what_is_malformed_ends_the_walk_at_who_sent_it),
-	    cmocka_unit_test(a_long_list_is_not_read_to_its_beginning),
-	    cmocka_unit_test(a_wrong_proxy_is_named),
-	    cmocka_unit_test(the_last_element_is_taken_without_blanks),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

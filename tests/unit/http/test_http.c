@@ -23,10 +23,8 @@ close_all(void **state)
 	return 0;
 }
 
-static void
-a_request_is_answered_and_the_connection_kept(void **state)
+TEST_WITH(open_usual, close_all, a_request_is_answered_and_the_connection_kept)
 {
-	(void)state;
 	raw_ask(&c, server.base, GET("/one"), "\r\n\r\n/one");
 	raw_send(&c, server.base, GET("/two"));
 	raw_wait_for(&c, server.base, "\r\n\r\n/two");
@@ -36,12 +34,10 @@ a_request_is_answered_and_the_connection_kept(void **state)
 	assert_int_equal(server_connections(&server), 1);
 }
 
-static void
-requests_sent_together_are_answered_in_order(void **state)
+TEST_WITH(open_usual, close_all, requests_sent_together_are_answered_in_order)
 {
 	const char *p;
 
-	(void)state;
 	raw_send(&c, server.base,
 	    "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nfirst"
 	    "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\nsecond"
@@ -54,10 +50,8 @@ requests_sent_together_are_answered_in_order(void **state)
 	assert_int_equal(raw_count(&c, "HTTP/1.1 200"), 3);
 }
 
-static void
-head_gets_the_length_without_the_body(void **state)
+TEST_WITH(open_usual, close_all, head_gets_the_length_without_the_body)
 {
-	(void)state;
 	raw_send(&c, server.base,
 	    "HEAD /seven77 HTTP/1.1\r\nHost: h\r\n\r\n" GET("/next"));
 	raw_wait_for(&c, server.base, "\r\n\r\n/next");
@@ -65,18 +59,15 @@ head_gets_the_length_without_the_body(void **state)
 	assert_false(raw_has(&c, "\r\n\r\n/seven77"));
 }
 
-static void
-no_content_has_neither_body_nor_type(void **state)
+TEST_WITH(open_usual, close_all, no_content_has_neither_body_nor_type)
 {
-	(void)state;
 	raw_send(&c, server.base, GET("/nothing") GET("/next"));
 	raw_wait_for(&c, server.base, "/next");
 	assert_int_equal(strncmp(raw_text(&c), "HTTP/1.1 204", 12), 0);
 	assert_int_equal(raw_count(&c, "\r\nContent-Type"), 1);
 }
 
-static void
-the_query_is_decoded_by_name(void **state)
+TEST_WITH(open_usual, close_all, the_query_is_decoded_by_name)
 {
 	static const struct {
 		const char *query, *want;
@@ -85,7 +76,6 @@ the_query_is_decoded_by_name(void **state)
 	    {"?a", "none"}};
 	char text[100], want[100];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		(void)snprintf(text, sizeof(text),
 		    "GET /query%s HTTP/1.1\r\nHost: h\r\n\r\n", table[i].query);
@@ -94,20 +84,16 @@ the_query_is_decoded_by_name(void **state)
 	}
 }
 
-static void
-a_part_of_a_file_is_sent(void **state)
+TEST_WITH(open_usual, close_all, a_part_of_a_file_is_sent)
 {
-	(void)state;
 	raw_send(&c, server.base, GET("/file") GET("/next"));
 	raw_wait_for(&c, server.base, "/next");
 	assert_true(raw_has(&c, "Content-Length: 5\r\n"));
 	assert_true(raw_has(&c, "\r\n\r\n23456HTTP/1.1 200"));
 }
 
-static void
-chunks_become_a_body(void **state)
+TEST_WITH(open_usual, close_all, chunks_become_a_body)
 {
-	(void)state;
 	raw_send(&c, server.base,
 	    "POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n"
 	    "\r\n4\r\nabcd\r\n3\r\nefg\r\n0\r\n\r\n");
@@ -115,8 +101,7 @@ chunks_become_a_body(void **state)
 }
 
 /* In pieces of every size, a fault is told by its name. */
-static void
-chunks_that_are_refused_are_named(void **state)
+TEST_WITH(open_usual, close_all, chunks_that_are_refused_are_named)
 {
 	static const struct {
 		const char *chunks, *status, *word;
@@ -135,7 +120,6 @@ chunks_that_are_refused_are_named(void **state)
 	    {"ffffffffffffffffffff\r\n", " 413 ", "MAX_BODY_BYTES"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < 2 * ARRAY_LEN(table); i++) {
 		size_t at = i / 2, step = i % 2 == 0 ? 1 : 1000;
 		const char *p = table[at].chunks;
@@ -160,10 +144,8 @@ chunks_that_are_refused_are_named(void **state)
 }
 
 /* With blanks and bare LFs, which a proxy may take for other chunks. */
-static void
-nothing_behind_chunks_is_a_request(void **state)
+TEST_WITH(open_usual, close_all, nothing_behind_chunks_is_a_request)
 {
-	(void)state;
 	raw_send(&c, server.base,
 	    "POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n"
 	    "\r\n4\nabcd\r\n0\r\n\r\n" GET("/smuggled"));
@@ -173,10 +155,8 @@ nothing_behind_chunks_is_a_request(void **state)
 	assert_in_range(server.requests, 1, 1);
 }
 
-static void
-a_late_answer_to_a_client_that_left_is_safe(void **state)
+TEST_WITH(open_usual, close_all, a_late_answer_to_a_client_that_left_is_safe)
 {
-	(void)state;
 	raw_send(&c, server.base, GET("/hold"));
 	raw_wait_until(server.base, server.nheld == 1);
 	raw_close(&c);
@@ -189,10 +169,8 @@ a_late_answer_to_a_client_that_left_is_safe(void **state)
 }
 
 /* libevent 2.1 ends the process when a second request is read meanwhile. */
-static void
-a_request_sent_while_one_is_held_waits(void **state)
+TEST_WITH(open_usual, close_all, a_request_sent_while_one_is_held_waits)
 {
-	(void)state;
 	raw_send(&c, server.base, GET("/hold") GET("/second"));
 	raw_wait_until(server.base, server.nheld == 1);
 	raw_send(&c, server.base, GET("/third"));
@@ -213,13 +191,11 @@ end_gone_stream_cb(void *arg)
 	http_stream_end(s->held[0]);
 }
 
-static void
-freeing_the_server_tells_the_holders(void **state)
+TEST(freeing_the_server_tells_the_holders)
 {
 	struct server s;
 	struct raw r;
 
-	(void)state;
 	server_open(&s, &server_usual);
 	raw_open(&r, s.port, 0);
 	raw_send(&r, s.base, GET("/stream"));
@@ -230,12 +206,11 @@ freeing_the_server_tells_the_holders(void **state)
 	raw_close(&r);
 }
 
-static void
-draining_closes_idle_connections_and_finishes_the_others(void **state)
+TEST_WITH(open_usual, close_all,
+    draining_closes_idle_connections_and_finishes_the_others)
 {
 	struct raw idle;
 
-	(void)state;
 	raw_open(&idle, server.port, 0);
 	raw_ask(&idle, server.base, GET("/x"), "\r\n\r\n/x");
 	raw_send(&c, server.base, GET("/hold"));
@@ -250,10 +225,8 @@ draining_closes_idle_connections_and_finishes_the_others(void **state)
 	assert_int_equal(server_connections(&server), 0);
 }
 
-static void
-http_1_0_is_answered_and_closed(void **state)
+TEST_WITH(open_usual, close_all, http_1_0_is_answered_and_closed)
 {
-	(void)state;
 	raw_send(&c, server.base, "GET /old HTTP/1.0\r\nHost: h\r\n\r\n");
 	raw_wait_end(&c, server.base);
 	assert_true(raw_has(&c, "HTTP/1.0 200"));
@@ -282,8 +255,7 @@ check_refused(const struct refused *r)
 	raw_close(&client);
 }
 
-static void
-malformed_and_ambiguous_requests_are_refused(void **state)
+TEST_WITH(open_usual, close_all, malformed_and_ambiguous_requests_are_refused)
 {
 	static const struct refused table[] = {
 	    {"GET\r\n\r\n", " 400 "},
@@ -357,17 +329,14 @@ malformed_and_ambiguous_requests_are_refused(void **state)
 		" 400 "},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
 		check_refused(&table[i]);
 	raw_ask(&c, server.base, GET("/alive"), "/alive");
 }
 
 /* evhttp would take the body for the next request. */
-static void
-a_body_with_head_is_refused(void **state)
+TEST_WITH(open_usual, close_all, a_body_with_head_is_refused)
 {
-	(void)state;
 	raw_send(&c, server.base,
 	    "HEAD / HTTP/1.1\r\nHost: h\r\nContent-Length: 29\r\n\r\n"
 	    "GET /x HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -376,8 +345,7 @@ a_body_with_head_is_refused(void **state)
 	assert_int_equal(raw_count(&c, "HTTP/1.1"), 1);
 }
 
-static void
-bytes_that_are_no_http_do_no_harm(void **state)
+TEST_WITH(open_usual, close_all, bytes_that_are_no_http_do_no_harm)
 {
 	static const char nul_line[] =
 	    "GET / HTTP/1.1\r\nHost: h\r\n\0\r\nX: y\r\n\r\n";
@@ -386,7 +354,6 @@ bytes_that_are_no_http_do_no_harm(void **state)
 	uint32_t seed = 1;
 	struct raw client;
 
-	(void)state;
 	for (unsigned int round = 0; round < 40; round++) {
 		raw_open(&client, server.port, 0);
 		for (size_t i = 0; i < sizeof(noise); i++) {
@@ -404,21 +371,18 @@ bytes_that_are_no_http_do_no_harm(void **state)
 	raw_wait_until(server.base, server_connections(&server) == 1);
 }
 
-static void
-an_absolute_target_gives_its_path_and_authority(void **state)
+TEST_WITH(
+    open_usual, close_all, an_absolute_target_gives_its_path_and_authority)
 {
-	(void)state;
 	raw_send(&c, server.base,
 	    "GET http://other:1/a/b?c=d HTTP/1.1\r\nHost: h\r\n\r\n");
 	raw_wait_for(&c, server.base, "\r\n\r\n/a/b");
 }
 
-static void
-headers_beyond_the_limit_are_refused(void **state)
+TEST_WITH(open_usual, close_all, headers_beyond_the_limit_are_refused)
 {
 	char *text = xcalloc(1, 40000);
 
-	(void)state;
 	(void)snprintf(text, 40000, "GET / HTTP/1.1\r\nHost: h\r\nX: ");
 	memset(text + strlen(text), 'x', 20000);
 	raw_send(&c, server.base, text);
@@ -435,12 +399,10 @@ headers_beyond_the_limit_are_refused(void **state)
 	free(text);
 }
 
-static void
-many_header_lines_are_refused(void **state)
+TEST_WITH(open_usual, close_all, many_header_lines_are_refused)
 {
 	struct buf b = {0};
 
-	(void)state;
 	assert_int_equal(buf_printf(&b, "GET / HTTP/1.1\r\nHost: h\r\n"), 0);
 	for (unsigned int i = 0; i < 200; i++)
 		assert_int_equal(buf_printf(&b, "Mcp-%u: x\r\n", i), 0);
@@ -451,14 +413,12 @@ many_header_lines_are_refused(void **state)
 }
 
 /* A reset in answer to bytes that still come would hide the reason. */
-static void
-who_sends_too_much_can_read_why(void **state)
+TEST_WITH(open_usual, close_all, who_sends_too_much_can_read_why)
 {
 	char *body = xcalloc(1, 3u << 20);
 	size_t at = 0;
 	uint64_t until = clock_mono_ms() + RAW_PATIENCE_MS;
 
-	(void)state;
 	raw_send(&c, server.base,
 	    "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 3145728\r\n"
 	    "\r\n");
@@ -476,10 +436,8 @@ who_sends_too_much_can_read_why(void **state)
 	free(body);
 }
 
-static void
-a_client_that_asks_is_told_to_continue(void **state)
+TEST_WITH(open_usual, close_all, a_client_that_asks_is_told_to_continue)
 {
-	(void)state;
 	raw_ask(&c, server.base,
 	    "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n"
 	    "Expect: 100-continue\r\n\r\n",
@@ -488,34 +446,4 @@ a_client_that_asks_is_told_to_continue(void **state)
 	raw_wait_for(&c, server.base, "\r\n\r\nok");
 }
 
-int
-main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, open_usual, close_all)
-	const struct CMUnitTest tests[] = {
-	    T(a_request_is_answered_and_the_connection_kept),
-	    T(requests_sent_together_are_answered_in_order),
-	    T(head_gets_the_length_without_the_body),
-	    T(no_content_has_neither_body_nor_type),
-	    T(the_query_is_decoded_by_name),
-	    T(a_part_of_a_file_is_sent),
-	    T(chunks_become_a_body),
-	    T(chunks_that_are_refused_are_named),
-	    T(nothing_behind_chunks_is_a_request),
-	    T(a_late_answer_to_a_client_that_left_is_safe),
-	    T(a_request_sent_while_one_is_held_waits),
-	    T(draining_closes_idle_connections_and_finishes_the_others),
-	    T(http_1_0_is_answered_and_closed),
-	    T(malformed_and_ambiguous_requests_are_refused),
-	    T(a_body_with_head_is_refused),
-	    T(bytes_that_are_no_http_do_no_harm),
-	    T(an_absolute_target_gives_its_path_and_authority),
-	    T(headers_beyond_the_limit_are_refused),
-	    T(many_header_lines_are_refused),
-	    T(who_sends_too_much_can_read_why),
-	    T(a_client_that_asks_is_told_to_continue),
-	    cmocka_unit_test(freeing_the_server_tells_the_holders),
-	};
-
-	return cmocka_run_group_tests_name("http", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -52,34 +52,28 @@ trickle(const char *text)
 	return clock_mono_ms() - start;
 }
 
-static void
-a_client_that_says_nothing_is_closed(void **state)
+TEST_WITH(open_hasty, close_all, a_client_that_says_nothing_is_closed)
 {
 	uint64_t start = clock_mono_ms();
 
-	(void)state;
 	raw_wait_end(&c, server.base);
 	assert_true(clock_mono_ms() - start >= server_hasty.request_ms - 50);
 	assert_int_equal(buf_len(&c.in), 0);
 	assert_int_equal(server_connections(&server), 0);
 }
 
-static void
-headers_that_trickle_in_are_cut_off_in_time(void **state)
+TEST_WITH(open_hasty, close_all, headers_that_trickle_in_are_cut_off_in_time)
 {
 	uint64_t took;
 
-	(void)state;
 	raw_send(&c, server.base, "GET / HTTP/1.1\r\nHost: h\r\n");
 	took = trickle("X-A: b\r\n");
 	assert_true(raw_has(&c, " 408 "));
 	assert_true(took < 5000);
 }
 
-static void
-a_body_that_trickles_in_is_cut_off_in_time(void **state)
+TEST_WITH(open_hasty, close_all, a_body_that_trickles_in_is_cut_off_in_time)
 {
-	(void)state;
 	raw_send(&c, server.base,
 	    "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n");
 	assert_true(trickle("xxxx") < 5000);
@@ -87,31 +81,25 @@ a_body_that_trickles_in_is_cut_off_in_time(void **state)
 	assert_true(raw_has(&c, "\"request_timeout\""));
 }
 
-static void
-a_second_request_has_its_time_too(void **state)
+TEST_WITH(open_hasty, close_all, a_second_request_has_its_time_too)
 {
-	(void)state;
 	raw_ask(&c, server.base, GET("/one"), "\r\n\r\n/one");
 	raw_send(&c, server.base, "GET / HT");
 	assert_true(trickle("T") < 5000);
 	assert_true(raw_has(&c, " 408 "));
 }
 
-static void
-an_idle_connection_is_closed_without_a_word(void **state)
+TEST_WITH(open_hasty, close_all, an_idle_connection_is_closed_without_a_word)
 {
-	(void)state;
 	raw_ask(&c, server.base, GET("/one"), "\r\n\r\n/one");
 	raw_wait_end(&c, server.base);
 	assert_int_equal(buf_len(&c.in), 0);
 }
 
-static void
-a_held_request_is_not_cut_off(void **state)
+TEST_WITH(open_hasty, close_all, a_held_request_is_not_cut_off)
 {
 	uint64_t until;
 
-	(void)state;
 	raw_send(&c, server.base, GET("/hold"));
 	raw_wait_until(server.base, server.nheld == 1);
 	until = clock_mono_ms() + 3 * server_hasty.idle_ms;
@@ -121,24 +109,20 @@ a_held_request_is_not_cut_off(void **state)
 	raw_wait_for(&c, server.base, "\r\n\r\ndone");
 }
 
-static void
-an_answer_that_nobody_reads_is_given_up(void **state)
+TEST_WITH(open_hasty, close_all, an_answer_that_nobody_reads_is_given_up)
 {
-	(void)state;
 	raw_send(&c, server.base, GET("/big"));
 	raw_wait_until(server.base, server.requests == 1);
 	raw_wait_until(server.base, server_connections(&server) == 0);
 }
 
-static void
-an_answer_that_is_read_slowly_arrives_whole(void **state)
+TEST_WITH(open_hasty, close_all, an_answer_that_is_read_slowly_arrives_whole)
 {
 	uint64_t until = clock_mono_ms() + RAW_PATIENCE_MS;
 	char chunk[200000];
 	size_t got = 0;
 	ssize_t n;
 
-	(void)state;
 	raw_send(&c, server.base, GET("/big"));
 	/* Longer than idle_ms in all, never so long between two reads. */
 	while (got < SERVER_BIG && clock_mono_ms() < until) {
@@ -180,13 +164,11 @@ close_two(struct server *s, struct raw two[2])
 	server_close(s);
 }
 
-static void
-connections_beyond_the_limit_are_told_so(void **state)
+TEST(connections_beyond_the_limit_are_told_so)
 {
 	struct raw two[2];
 	struct server s;
 
-	(void)state;
 	open_two_busy(&s, two);
 	raw_close(&c);
 	raw_open(&c, s.port, 0);
@@ -205,13 +187,11 @@ connections_beyond_the_limit_are_told_so(void **state)
 	close_two(&s, two);
 }
 
-static void
-a_probe_is_answered_beyond_the_limit(void **state)
+TEST(a_probe_is_answered_beyond_the_limit)
 {
 	struct raw two[2];
 	struct server s;
 
-	(void)state;
 	open_two_busy(&s, two);
 	raw_close(&c);
 	raw_open(&c, s.port, 0);
@@ -223,14 +203,12 @@ a_probe_is_answered_beyond_the_limit(void **state)
 }
 
 /* Nobody waits for it, and its client may always connect again. */
-static void
-the_connection_that_rests_longest_gives_its_place(void **state)
+TEST(the_connection_that_rests_longest_gives_its_place)
 {
 	struct http_limits limits = server_usual;
 	struct raw two[2];
 	struct server s;
 
-	(void)state;
 	limits.connections_max = 2;
 	server_open(&s, &limits);
 	for (unsigned int i = 0; i < 2; i++) {
@@ -264,13 +242,11 @@ open_two_quiet(struct server *s, const struct http_limits *limits,
 	}
 }
 
-static void
-connections_that_say_nothing_keep_nobody_out(void **state)
+TEST(connections_that_say_nothing_keep_nobody_out)
 {
 	struct raw two[2];
 	struct server s;
 
-	(void)state;
 	open_two_quiet(&s, &server_usual, two, "");
 	raw_close(&c);
 	raw_open(&c, s.port, 0);
@@ -283,13 +259,11 @@ connections_that_say_nothing_keep_nobody_out(void **state)
 }
 
 /* Who asks in the same turn is older, and not at rest. */
-static void
-a_connection_whose_request_waits_to_be_read_keeps_its_place(void **state)
+TEST(a_connection_whose_request_waits_to_be_read_keeps_its_place)
 {
 	struct raw two[2];
 	struct server s;
 
-	(void)state;
 	open_two_quiet(&s, &server_usual, two, "");
 	raw_close(&c);
 	raw_open(&c, s.port, 0);
@@ -303,15 +277,13 @@ a_connection_whose_request_waits_to_be_read_keeps_its_place(void **state)
 
 /* They do not go on: each has the time for its request, and no longer a place
  * that somebody else asks for. */
-static void
-requests_that_stay_unfinished_keep_nobody_out(void **state)
+TEST(requests_that_stay_unfinished_keep_nobody_out)
 {
 	uint64_t until = clock_mono_ms() + RAW_PATIENCE_MS;
 	struct http_limits limits = server_usual;
 	struct raw two[2];
 	struct server s;
 
-	(void)state;
 	limits.request_ms = 2 * RAW_PATIENCE_MS;
 	open_two_quiet(&s, &limits, two, "GET /never HTTP/1.1\r\nHo");
 	while (!raw_has(&c, "/c") && clock_mono_ms() < until) {
@@ -341,14 +313,12 @@ next_descriptor(void)
 }
 
 /* The clients are of this process too: enough for them, not for the server. */
-static void
-accepting_pauses_while_descriptors_are_scarce(void **state)
+TEST(accepting_pauses_while_descriptors_are_scarce)
 {
 	struct rlimit usual, few;
 	struct raw waits;
 	struct server s;
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
 	few = usual;
 	few.rlim_cur = next_descriptor() + 14;
@@ -370,15 +340,13 @@ accepting_pauses_while_descriptors_are_scarce(void **state)
 	server_close(&s);
 }
 
-static void
-accepting_goes_on_when_descriptors_are_free_again(void **state)
+TEST(accepting_goes_on_when_descriptors_are_free_again)
 {
 	struct rlimit usual, few;
 	int spare[40];
 	struct raw waits;
 	struct server s;
 
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
 	few = usual;
 	few.rlim_cur = next_descriptor() + 70;
@@ -406,8 +374,7 @@ accepting_goes_on_when_descriptors_are_free_again(void **state)
 }
 
 /* Bodies that never come whole: together they would be 200 MiB. */
-static void
-unfinished_bodies_are_bounded_together(void **state)
+TEST(unfinished_bodies_are_bounded_together)
 {
 	static const char head[] =
 	    "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 2097152\r\n\r\n";
@@ -417,7 +384,6 @@ unfinished_bodies_are_bounded_together(void **state)
 	unsigned int refused = 0;
 	size_t *at = xcalloc(100, sizeof(*at));
 
-	(void)state;
 	for (size_t i = 0; i < 100; i++) {
 		raw_open(&many[i], server.port, 0);
 		raw_send(&many[i], server.base, head);
@@ -515,51 +481,19 @@ check_newcomer_beside_hogs(const char *head, bool chunked)
 	free(body);
 }
 
-static void
-who_sends_without_end_gives_way_to_who_has_just_come(void **state)
+TEST(who_sends_without_end_gives_way_to_who_has_just_come)
 {
-	(void)state;
 	check_newcomer_beside_hogs("POST /echo HTTP/1.1\r\nHost: h\r\n"
 				   "Content-Length: 2097152\r\n\r\n",
 	    false);
 }
 
 /* Which evhttp takes out of its input one by one. */
-static void
-chunks_of_unfinished_bodies_count_as_well(void **state)
+TEST(chunks_of_unfinished_bodies_count_as_well)
 {
-	(void)state;
 	check_newcomer_beside_hogs("POST /echo HTTP/1.1\r\nHost: h\r\n"
 				   "Transfer-Encoding: chunked\r\n\r\n",
 	    true);
 }
 
-int
-main(void)
-{
-#define HASTY(f) cmocka_unit_test_setup_teardown(f, open_hasty, close_all)
-#define USUAL(f) cmocka_unit_test_setup_teardown(f, open_usual, close_all)
-	const struct CMUnitTest tests[] = {
-	    HASTY(a_client_that_says_nothing_is_closed),
-	    HASTY(headers_that_trickle_in_are_cut_off_in_time),
-	    HASTY(a_body_that_trickles_in_is_cut_off_in_time),
-	    HASTY(a_second_request_has_its_time_too),
-	    HASTY(an_idle_connection_is_closed_without_a_word),
-	    HASTY(a_held_request_is_not_cut_off),
-	    HASTY(an_answer_that_nobody_reads_is_given_up),
-	    HASTY(an_answer_that_is_read_slowly_arrives_whole),
-	    USUAL(connections_beyond_the_limit_are_told_so),
-	    USUAL(a_probe_is_answered_beyond_the_limit),
-	    USUAL(the_connection_that_rests_longest_gives_its_place),
-	    USUAL(connections_that_say_nothing_keep_nobody_out),
-	    USUAL(a_connection_whose_request_waits_to_be_read_keeps_its_place),
-	    USUAL(requests_that_stay_unfinished_keep_nobody_out),
-	    USUAL(accepting_pauses_while_descriptors_are_scarce),
-	    USUAL(accepting_goes_on_when_descriptors_are_free_again),
-	    USUAL(unfinished_bodies_are_bounded_together),
-	    USUAL(who_sends_without_end_gives_way_to_who_has_just_come),
-	    USUAL(chunks_of_unfinished_bodies_count_as_well),
-	};
-
-	return cmocka_run_group_tests_name("http_conn", tests, NULL, NULL);
-}
+TEST_MAIN(open_usual, close_all)

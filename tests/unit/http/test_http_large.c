@@ -139,12 +139,10 @@ stream_bytes(const void *p, size_t n)
 	evbuffer_free(out);
 }
 
-static void
-a_large_answer_waits_in_a_file_and_comes_whole(void **state)
+TEST(a_large_answer_waits_in_a_file_and_comes_whole)
 {
 	char *text = large_text();
 
-	(void)state;
 	raw_send(&c, server.base, "GET /hold HTTP/1.1\r\nHost: h\r\n\r\n");
 	raw_wait_until(server.base, server.nheld == 1);
 	http_reply(server.held[0], 200, "text/plain", text, LARGE);
@@ -157,42 +155,34 @@ a_large_answer_waits_in_a_file_and_comes_whole(void **state)
 	    &c, server.base, "GET /next HTTP/1.1\r\nHost: h\r\n\r\n", "/next");
 }
 
-static void
-a_short_answer_needs_no_file(void **state)
+TEST(a_short_answer_needs_no_file)
 {
-	(void)state;
 	raw_ask(&c, server.base, "GET /short HTTP/1.1\r\nHost: h\r\n\r\n",
 	    "/short");
 	assert_int_equal(files(), 0);
 }
 
-static void
-a_head_needs_no_file(void **state)
+TEST(a_head_needs_no_file)
 {
-	(void)state;
 	raw_ask(&c, server.base, "HEAD /big HTTP/1.1\r\nHost: h\r\n\r\n",
 	    "Content-Length: 16777216\r\n");
 	assert_int_equal(files(), 0);
 }
 
-static void
-a_client_that_leaves_takes_its_file_with_it(void **state)
+TEST(a_client_that_leaves_takes_its_file_with_it)
 {
-	(void)state;
 	raw_send(&c, server.base, BIG);
 	raw_wait_until(server.base, files() == 1);
 	raw_close(&c);
 	raw_wait_until(server.base, files() == 0);
 }
 
-static void
-a_large_event_waits_in_a_file_between_others(void **state)
+TEST(a_large_event_waits_in_a_file_between_others)
 {
 	char *text = large_text();
 	char chunk[32];
 	size_t before;
 
-	(void)state;
 	raw_send(&c, server.base, "GET /stream HTTP/1.1\r\nHost: h\r\n\r\n");
 	take_head();
 	stream_bytes("before\n", 7);
@@ -213,12 +203,10 @@ a_large_event_waits_in_a_file_between_others(void **state)
 	free(text);
 }
 
-static void
-a_large_event_to_http_1_0_has_no_chunks(void **state)
+TEST(a_large_event_to_http_1_0_has_no_chunks)
 {
 	char *text = large_text();
 
-	(void)state;
 	raw_send(&c, server.base, "GET /stream HTTP/1.0\r\nHost: h\r\n\r\n");
 	take_head();
 	stream_bytes(text, LARGE);
@@ -231,8 +219,7 @@ a_large_event_to_http_1_0_has_no_chunks(void **state)
 
 /* A client that reads little: what comes behind a file is in memory, however
  * much of the file went. */
-static void
-what_waits_behind_a_file_is_counted(void **state)
+TEST(what_waits_behind_a_file_is_counted)
 {
 	enum {
 		SHORT = 60000
@@ -241,7 +228,6 @@ what_waits_behind_a_file_is_counted(void **state)
 	char *text = large_text();
 	struct http_stats st;
 
-	(void)state;
 	(void)snprintf(chunk, sizeof(chunk), "%x\r\n", LARGE - 1);
 	raw_send(&c, server.base, "GET /stream HTTP/1.1\r\nHost: h\r\n\r\n");
 	take_head();
@@ -255,13 +241,11 @@ what_waits_behind_a_file_is_counted(void **state)
 }
 
 /* Clients that do not read: what waits for them together has two limits. */
-static void
-what_waits_for_all_clients_is_bounded(void **state)
+TEST(what_waits_for_all_clients_is_bounded)
 {
 	struct raw many[6];
 	struct http_stats st;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(many); i++) {
 		raw_open(&many[i], server.port, 4096);
 		raw_send(&many[i], server.base, BIG);
@@ -282,15 +266,13 @@ what_waits_for_all_clients_is_bounded(void **state)
 	assert_int_equal(st.waiting_memory, 0);
 }
 
-static void
-when_memory_is_short_files_begin_earlier(void **state)
+TEST_WITH(NULL, close_all, when_memory_is_short_files_begin_earlier)
 {
 	struct http_limits limits = server_usual;
 	static char text[200000];
 	struct http_stats st;
 	struct raw many[8];
 
-	(void)state;
 	limits.large_dir = dir;
 	limits.waiting_memory = 300000;
 	server_open(&server, &limits);
@@ -312,14 +294,12 @@ when_memory_is_short_files_begin_earlier(void **state)
 	raw_open(&c, server.port, 0);
 }
 
-static void
-one_file_is_the_answer_to_many(void **state)
+TEST(one_file_is_the_answer_to_many)
 {
 	struct http_large *large;
 	struct raw many[3];
 	int fd;
 
-	(void)state;
 	fd = http_large_file(server.http);
 	assert_int_equal(write(fd, "shared", 6), 6);
 	large = http_large_new(server.http, fd, 6);
@@ -338,41 +318,22 @@ one_file_is_the_answer_to_many(void **state)
 	raw_wait_until(server.base, files() == 0);
 }
 
-static void
-without_a_directory_a_large_answer_waits_in_memory(void **state)
+TEST_WITH(NULL, close_all, without_a_directory_a_large_answer_waits_in_memory)
 {
-	(void)state;
 	server_open(&server, &server_usual);
 	raw_open(&c, server.port, 4096);
 	raw_ask(&c, server.base, BIG, "Content-Length: 16777216\r\n");
 	assert_int_equal(files(), 0);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
-
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    T(a_large_answer_waits_in_a_file_and_comes_whole),
-	    T(a_short_answer_needs_no_file),
-	    T(a_head_needs_no_file),
-	    T(a_client_that_leaves_takes_its_file_with_it),
-	    T(a_large_event_waits_in_a_file_between_others),
-	    T(a_large_event_to_http_1_0_has_no_chunks),
-	    T(what_waits_behind_a_file_is_counted),
-	    T(what_waits_for_all_clients_is_bounded),
-	    T(one_file_is_the_answer_to_many),
-	    cmocka_unit_test_teardown(
-		when_memory_is_short_files_begin_earlier, close_all),
-	    cmocka_unit_test_teardown(
-		without_a_directory_a_large_answer_waits_in_memory, close_all),
-	};
 	int failed;
 
 	if (mkdtemp(dir) == NULL)
 		return 1;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	failed = tests_run(open_all, close_all, NULL, NULL);
 	(void)rmdir(dir);
 	return failed;
 }

@@ -50,10 +50,9 @@ streams(void)
 	return st.streams;
 }
 
-static void
-a_stream_has_a_clean_end_and_the_connection_goes_on(void **state)
+TEST_WITH(
+    open_usual, close_all, a_stream_has_a_clean_end_and_the_connection_goes_on)
 {
-	(void)state;
 	open_stream(GET("/stream"));
 	assert_true(raw_has(&c, "Content-Type: text/event-stream\r\n"));
 	assert_true(raw_has(&c, "Transfer-Encoding: chunked\r\n"));
@@ -67,10 +66,8 @@ a_stream_has_a_clean_end_and_the_connection_goes_on(void **state)
 	assert_int_equal(server.gone, 0);
 }
 
-static void
-a_client_that_leaves_is_noticed_at_once(void **state)
+TEST_WITH(open_usual, close_all, a_client_that_leaves_is_noticed_at_once)
 {
-	(void)state;
 	open_stream(GET("/stream"));
 	raw_close(&c);
 	raw_wait_until(server.base, server.gone == 1);
@@ -80,12 +77,10 @@ a_client_that_leaves_is_noticed_at_once(void **state)
 	http_stream_end(server.held[0]);
 }
 
-static void
-a_reset_is_noticed_too(void **state)
+TEST_WITH(open_usual, close_all, a_reset_is_noticed_too)
 {
 	const struct linger hard = {1, 0};
 
-	(void)state;
 	open_stream(GET("/stream"));
 	(void)setsockopt(c.fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
 	raw_close(&c);
@@ -94,10 +89,8 @@ a_reset_is_noticed_too(void **state)
 	http_drop(server.held[0]);
 }
 
-static void
-a_stream_to_http_1_0_ends_with_the_connection(void **state)
+TEST_WITH(open_usual, close_all, a_stream_to_http_1_0_ends_with_the_connection)
 {
-	(void)state;
 	open_stream("GET /stream HTTP/1.0\r\nHost: h\r\n"
 		    "Connection: keep-alive\r\n\r\n");
 	assert_false(raw_has(&c, "chunked"));
@@ -107,12 +100,11 @@ a_stream_to_http_1_0_ends_with_the_connection(void **state)
 	raw_wait_end(&c, server.base);
 }
 
-static void
-a_reader_that_reads_nothing_costs_a_bounded_buffer(void **state)
+TEST_WITH(
+    open_usual, close_all, a_reader_that_reads_nothing_costs_a_bounded_buffer)
 {
 	uint64_t before;
 
-	(void)state;
 	raw_close(&c);
 	raw_open(&c, server.port, 4096);
 	raw_send(&c, server.base, GET("/flood"));
@@ -135,14 +127,13 @@ a_reader_that_reads_nothing_costs_a_bounded_buffer(void **state)
 	http_drop(server.held[0]);
 }
 
-static void
-a_client_that_floods_during_a_stream_is_not_swallowed(void **state)
+TEST_WITH(open_usual, close_all,
+    a_client_that_floods_during_a_stream_is_not_swallowed)
 {
 	char *junk = xcalloc(1, 1u << 20);
 	size_t sent = 0, n;
 	unsigned int full = 0;
 
-	(void)state;
 	open_stream(GET("/stream"));
 	while (full < 200 && sent < 200u << 20) {
 		n = raw_try_send(&c, junk, 1u << 20);
@@ -174,8 +165,7 @@ on_request_of_many(struct http_exchange *x, void *arg)
 	http_stream_start(x, NULL);
 }
 
-static void
-a_thousand_silent_streams_are_held(void **state)
+TEST(a_thousand_silent_streams_are_held)
 {
 	const struct http_limits limits = {
 	    16384, 4096, 30000, 60000, 2000, 1u << 20, 1u << 20, NULL};
@@ -186,7 +176,6 @@ a_thousand_silent_streams_are_held(void **state)
 	struct err e;
 	uint16_t port;
 
-	(void)state;
 	raw_allow_descriptors(4000);
 	http = http_server_new(base, &limits, on_request_of_many, NULL);
 	assert_int_equal(http_server_listen(http, raw_listen(&port), &e), 0);
@@ -206,15 +195,13 @@ a_thousand_silent_streams_are_held(void **state)
 }
 
 /* Too much waits for another client: little is given, but never nothing. */
-static void
-appetite_is_small_while_too_much_waits(void **state)
+TEST(appetite_is_small_while_too_much_waits)
 {
 	struct http_limits limits = server_usual;
 	struct raw silent, reads;
 	struct http_stats st;
 	struct server s;
 
-	(void)state;
 	limits.waiting_memory = 5u << 20;
 	server_open(&s, &limits);
 	raw_open(&reads, s.port, 0);
@@ -251,20 +238,4 @@ appetite_is_small_while_too_much_waits(void **state)
 	server_close(&s);
 }
 
-int
-main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, open_usual, close_all)
-	const struct CMUnitTest tests[] = {
-	    T(a_stream_has_a_clean_end_and_the_connection_goes_on),
-	    T(a_client_that_leaves_is_noticed_at_once),
-	    T(a_reset_is_noticed_too),
-	    T(a_stream_to_http_1_0_ends_with_the_connection),
-	    T(a_reader_that_reads_nothing_costs_a_bounded_buffer),
-	    T(a_client_that_floods_during_a_stream_is_not_swallowed),
-	    cmocka_unit_test(appetite_is_small_while_too_much_waits),
-	    cmocka_unit_test(a_thousand_silent_streams_are_held),
-	};
-
-	return cmocka_run_group_tests_name("http_stream", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

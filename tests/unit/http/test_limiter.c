@@ -1,13 +1,8 @@
 /* link: -Wl,--wrap=clock_mono_ms */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "supervisor/http/limiter.h"
+#include "tests/unit/test.h"
 
 /* The time stands still unless a test moves it. */
 static uint64_t now_ms = 1000000;
@@ -52,13 +47,11 @@ made(size_t entries)
 	return l;
 }
 
-static void
-an_address_has_its_burst_and_then_its_rate(void **state)
+TEST(an_address_has_its_burst_and_then_its_rate)
 {
 	struct limiter *l = made(1024);
 	const struct netaddr a = address("192.0.2.1");
 
-	(void)state;
 	assert_int_equal(admitted(l, "192.0.2.1", 100), 20);
 	assert_int_equal(limiter_admit(l, &a), 1);
 	assert_int_equal(admitted(l, "192.0.2.2", 100), 20);
@@ -73,24 +66,20 @@ an_address_has_its_burst_and_then_its_rate(void **state)
 	limiter_free(l);
 }
 
-static void
-what_is_refused_takes_nothing(void **state)
+TEST(what_is_refused_takes_nothing)
 {
 	struct limiter *l = made(1024);
 
-	(void)state;
 	assert_int_equal(admitted(l, "192.0.2.1", 100000), 20);
 	now_ms += 1000;
 	assert_int_equal(admitted(l, "192.0.2.1", 100000), 10);
 	limiter_free(l);
 }
 
-static void
-an_ipv6_network_is_one_address(void **state)
+TEST(an_ipv6_network_is_one_address)
 {
 	struct limiter *l = made(1024);
 
-	(void)state;
 	assert_int_equal(admitted(l, "2001:db8::1", 15), 15);
 	assert_int_equal(admitted(l, "2001:db8::ffff:1", 15), 5);
 	assert_int_equal(admitted(l, "2001:db8:0:1::1", 15), 15);
@@ -99,13 +88,11 @@ an_ipv6_network_is_one_address(void **state)
 
 /* Both keys of an address fall into one set now and then, here about once in
  * 128 networks, and want a place each. */
-static void
-an_ipv6_network_and_its_site_have_a_place_each(void **state)
+TEST(an_ipv6_network_and_its_site_have_a_place_each)
 {
 	struct limiter *l = made(1024);
 	char text[64];
 
-	(void)state;
 	for (unsigned int i = 0; i < 4000; i++) {
 		struct netaddr a;
 
@@ -119,14 +106,12 @@ an_ipv6_network_and_its_site_have_a_place_each(void **state)
 	limiter_free(l);
 }
 
-static void
-an_ipv6_site_has_so_many_times_as_much(void **state)
+TEST(an_ipv6_site_has_so_many_times_as_much)
 {
 	struct limiter *l = made(65536);
 	unsigned int n = 0;
 	char text[64];
 
-	(void)state;
 	for (unsigned int i = 0; i < 1000; i++) {
 		(void)snprintf(text, sizeof(text), "2001:db8:0:%x::1", i);
 		n += admitted(l, text, 20);
@@ -135,24 +120,20 @@ an_ipv6_site_has_so_many_times_as_much(void **state)
 	limiter_free(l);
 }
 
-static void
-an_ipv4_address_is_one_whichever_way_it_comes(void **state)
+TEST(an_ipv4_address_is_one_whichever_way_it_comes)
 {
 	struct limiter *l = made(1024);
 
-	(void)state;
 	assert_int_equal(admitted(l, "192.0.2.1", 15), 15);
 	assert_int_equal(admitted(l, "::ffff:192.0.2.1", 15), 5);
 	limiter_free(l);
 }
 
-static void
-loopback_is_counted_only_when_told_to(void **state)
+TEST(loopback_is_counted_only_when_told_to)
 {
 	struct limiter_rates all = rates;
 	struct limiter *l = made(1024);
 
-	(void)state;
 	assert_int_equal(admitted(l, "127.0.0.1", 1000), 1000);
 	assert_int_equal(admitted(l, "::1", 1000), 1000);
 	all.loopback = true;
@@ -164,15 +145,13 @@ loopback_is_counted_only_when_told_to(void **state)
 
 /* An attack: fill the table from many addresses, so that the own bucket is
  * forgotten and full again. */
-static void
-many_addresses_do_not_reset_a_bucket(void **state)
+TEST(many_addresses_do_not_reset_a_bucket)
 {
 	struct limiter *l = made(1024);
 	const struct netaddr mine = address("192.0.2.1");
 	unsigned int crowd = 0;
 	char text[64];
 
-	(void)state;
 	assert_int_equal(admitted(l, "192.0.2.1", 100), 20);
 	for (unsigned int i = 0; i < 100000; i++) {
 		(void)snprintf(text, sizeof(text), "10.%u.%u.%u", i >> 16 & 255,
@@ -187,13 +166,11 @@ many_addresses_do_not_reset_a_bucket(void **state)
 	limiter_free(l);
 }
 
-static void
-connections_are_counted_until_they_close(void **state)
+TEST(connections_are_counted_until_they_close)
 {
 	struct limiter *l = made(1024);
 	const struct netaddr a = address("192.0.2.1");
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		assert_true(limiter_connect(l, &a));
 	assert_false(limiter_connect(l, &a));
@@ -207,13 +184,11 @@ connections_are_counted_until_they_close(void **state)
 	limiter_free(l);
 }
 
-static void
-failed_logins_end_further_ones_for_a_while(void **state)
+TEST(failed_logins_end_further_ones_for_a_while)
 {
 	struct limiter *l = made(1024);
 	const struct netaddr a = address("192.0.2.1");
 
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(limiter_login_wait(l, &a), 0);
 		limiter_failed_login(l, &a);
@@ -228,14 +203,12 @@ failed_logins_end_further_ones_for_a_while(void **state)
 	limiter_free(l);
 }
 
-static void
-without_rates_nothing_is_refused(void **state)
+TEST(without_rates_nothing_is_refused)
 {
 	const struct limiter_rates none = {.loopback = true};
 	struct limiter *l = limiter_new(1024);
 	const struct netaddr a = address("192.0.2.1");
 
-	(void)state;
 	limiter_set_rates(l, &none);
 	assert_int_equal(admitted(l, "192.0.2.1", 5000), 5000);
 	for (int i = 0; i < 5000; i++) {
@@ -246,22 +219,4 @@ without_rates_nothing_is_refused(void **state)
 	limiter_free(l);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(an_address_has_its_burst_and_then_its_rate),
-	    cmocka_unit_test(what_is_refused_takes_nothing),
-	    cmocka_unit_test(an_ipv6_network_is_one_address),
-	    cmocka_unit_test(an_ipv6_network_and_its_site_have_a_place_each),
-	    cmocka_unit_test(an_ipv6_site_has_so_many_times_as_much),
-	    cmocka_unit_test(an_ipv4_address_is_one_whichever_way_it_comes),
-	    cmocka_unit_test(loopback_is_counted_only_when_told_to),
-	    cmocka_unit_test(many_addresses_do_not_reset_a_bucket),
-	    cmocka_unit_test(connections_are_counted_until_they_close),
-	    cmocka_unit_test(failed_logins_end_further_ones_for_a_while),
-	    cmocka_unit_test(without_rates_nothing_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,7 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "supervisor/http/range.h"
+#include "tests/unit/test.h"
 
-static void
-one_range_is_cut_to_the_file(void **state)
+TEST(one_range_is_cut_to_the_file)
 {
 	static const struct {
 		const char *text;
@@ -25,7 +19,6 @@ one_range_is_cut_to_the_file(void **state)
 	};
 	struct range r;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		assert_int_equal(
 		    range_parse(table[i].text, 100, &r), RANGE_PART);
@@ -34,12 +27,10 @@ one_range_is_cut_to_the_file(void **state)
 	}
 }
 
-static void
-what_lies_outside_is_bad(void **state)
+TEST(what_lies_outside_is_bad)
 {
 	struct range r;
 
-	(void)state;
 	assert_int_equal(range_parse("bytes=100-", 100, &r), RANGE_BAD);
 	assert_int_equal(range_parse("bytes=100-200", 100, &r), RANGE_BAD);
 	assert_int_equal(range_parse("bytes=-0", 100, &r), RANGE_BAD);
@@ -47,8 +38,7 @@ what_lies_outside_is_bad(void **state)
 	assert_int_equal(range_parse("bytes=-5", 0, &r), RANGE_BAD);
 }
 
-static void
-what_is_no_single_range_is_passed_over(void **state)
+TEST(what_is_no_single_range_is_passed_over)
 {
 	static const char *const table[] = {"", "bytes", "bytes=", "bytes=-",
 	    "bytes=a-b", "bytes=1", "bytes=5-2", "bytes=0-1,3-4", "lines=0-1",
@@ -56,19 +46,8 @@ what_is_no_single_range_is_passed_over(void **state)
 	    "bytes=99999999999999999999-", "bytes=0-99999999999999999999"};
 	struct range r;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
 		assert_int_equal(range_parse(table[i], 100, &r), RANGE_NONE);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(one_range_is_cut_to_the_file),
-	    cmocka_unit_test(what_lies_outside_is_bad),
-	    cmocka_unit_test(what_is_no_single_range_is_passed_over),
-	};
-
-	return cmocka_run_group_tests_name("range", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

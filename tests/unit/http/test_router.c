@@ -1,14 +1,9 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "common/base.h"
 #include "common/xmalloc.h"
 #include "supervisor/http/router.h"
+#include "tests/unit/test.h"
 
 static bool
 is_word(const char *s)
@@ -72,10 +67,8 @@ expect_param(const char *name, const char *value)
 	assert_string_equal(got, value);
 }
 
-static void
-the_whole_pattern_is_taken_first(void **state)
+TEST(the_whole_pattern_is_taken_first)
 {
-	(void)state;
 	expect("/base/things", HTTP_FIT_WHOLE, all);
 	assert_null(http_params_find(&params, "number"));
 	expect("/base/things/17", HTTP_FIT_WHOLE, one);
@@ -84,10 +77,8 @@ the_whole_pattern_is_taken_first(void **state)
 	expect_param("number", "17");
 }
 
-static void
-what_fits_no_pattern_belongs_to_the_first_head(void **state)
+TEST(what_fits_no_pattern_belongs_to_the_first_head)
 {
-	(void)state;
 	expect("/base/things/x", HTTP_FIT_HEAD, one);
 	expect("/base/things/17/", HTTP_FIT_HEAD, one);
 	expect("/base/things/17/other", HTTP_FIT_HEAD, one);
@@ -95,22 +86,18 @@ what_fits_no_pattern_belongs_to_the_first_head(void **state)
 	expect("/files/", HTTP_FIT_HEAD, file);
 }
 
-static void
-a_pattern_without_places_fits_whole_or_not_at_all(void **state)
+TEST(a_pattern_without_places_fits_whole_or_not_at_all)
 {
 	static const char *const table[] = {"", "/", "/base", "/base/thing",
 	    "/base/thingsx", "/things", "/files", "base/things",
 	    "//base/things", "/%62ase/things"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
 		expect(table[i], HTTP_FIT_NONE, NULL);
 }
 
-static void
-parameters_are_decoded_once(void **state)
+TEST(parameters_are_decoded_once)
 {
-	(void)state;
 	expect("/files/b%6fx/a/b%20c/%2541%C3%A9.txt", HTTP_FIT_WHOLE, file);
 	expect_param("word", "box");
 	expect_param("path", "a/b c/%41\xc3\xa9.txt");
@@ -118,8 +105,7 @@ parameters_are_decoded_once(void **state)
 	assert_null(http_params_find(&params, "words"));
 }
 
-static void
-names_that_lead_elsewhere_are_refused(void **state)
+TEST(names_that_lead_elsewhere_are_refused)
 {
 	static const char *const table[] = {"b", "b/", "/x", "b//x", "b/..",
 	    "b/.", "b/a/../b", "b/a/./b", "b/a//b", "b//a", "b/a/",
@@ -128,21 +114,18 @@ names_that_lead_elsewhere_are_refused(void **state)
 	    "../x", "b.c/x", "b%00/x"};
 	char path[100];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		(void)snprintf(path, sizeof(path), "/files/%s", table[i]);
 		expect(path, HTTP_FIT_HEAD, file);
 	}
 }
 
-static void
-a_parameter_that_is_too_long_is_refused(void **state)
+TEST(a_parameter_that_is_too_long_is_refused)
 {
 	size_t room = 4 * HTTP_PARAM_MAX;
 	char *text = xcalloc(1, room);
 	const size_t at = strlen("/files/b/");
 
-	(void)state;
 	memset(text, 'x', at + HTTP_PARAM_MAX);
 	memcpy(text, "/files/b/", at);
 	expect(text, HTTP_FIT_WHOLE, file);
@@ -153,19 +136,4 @@ a_parameter_that_is_too_long_is_refused(void **state)
 	free(text);
 }
 
-#define WITH_ROUTER(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    WITH_ROUTER(the_whole_pattern_is_taken_first),
-	    WITH_ROUTER(what_fits_no_pattern_belongs_to_the_first_head),
-	    WITH_ROUTER(a_pattern_without_places_fits_whole_or_not_at_all),
-	    WITH_ROUTER(parameters_are_decoded_once),
-	    WITH_ROUTER(names_that_lead_elsewhere_are_refused),
-	    WITH_ROUTER(a_parameter_that_is_too_long_is_refused),
-	};
-
-	return cmocka_run_group_tests_name("router", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

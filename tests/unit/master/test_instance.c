@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -11,6 +5,7 @@
 #include "common/fd.h"
 #include "common/xmalloc.h"
 #include "supervisor/master/instance.h"
+#include "tests/unit/test.h"
 
 static char dir[64];
 static int dir_fd;
@@ -80,12 +75,10 @@ copy_over(void)
 	assert_int_equal(unlinkat(dir_fd, "kept", 0), 0);
 }
 
-static void
-test_it_is_made_once(void **state)
+TEST(it_is_made_once)
 {
 	char first[INSTANCE_ID_LEN + 1];
 
-	(void)state;
 	assert_int_equal(open_as(INSTANCE_ASK), 0);
 	assert_int_equal(strlen(id), INSTANCE_ID_LEN);
 	memcpy(first, id, sizeof(first));
@@ -95,10 +88,8 @@ test_it_is_made_once(void **state)
 	assert_string_equal(id, first);
 }
 
-static void
-test_a_copy_asks_and_says_where_it_came_from(void **state)
+TEST(a_copy_asks_and_says_where_it_came_from)
 {
-	(void)state;
 	assert_int_equal(open_as(INSTANCE_ASK), 0);
 	copy_over();
 	assert_int_equal(open_as(INSTANCE_ASK), ERR_POLICY);
@@ -107,12 +98,10 @@ test_a_copy_asks_and_says_where_it_came_from(void **state)
 	assert_non_null(strstr(e.msg, dir));
 }
 
-static void
-test_a_copy_that_is_adopted_keeps_the_id(void **state)
+TEST(a_copy_that_is_adopted_keeps_the_id)
 {
 	char first[INSTANCE_ID_LEN + 1];
 
-	(void)state;
 	assert_int_equal(open_as(INSTANCE_ASK), 0);
 	memcpy(first, id, sizeof(first));
 	copy_over();
@@ -122,12 +111,10 @@ test_a_copy_that_is_adopted_keeps_the_id(void **state)
 	assert_string_equal(id, first);
 }
 
-static void
-test_a_copy_that_forgets_is_another(void **state)
+TEST(a_copy_that_forgets_is_another)
 {
 	char first[INSTANCE_ID_LEN + 1];
 
-	(void)state;
 	assert_int_equal(open_as(INSTANCE_ASK), 0);
 	memcpy(first, id, sizeof(first));
 	copy_over();
@@ -138,66 +125,41 @@ test_a_copy_that_forgets_is_another(void **state)
 	assert_string_equal(id, first);
 }
 
-static void
-test_what_is_no_such_file_is_refused(void **state)
+TEST(what_is_no_such_file_is_refused)
 {
 	static const char *const bad[] = {"", "id=\n",
 	    "id=xyz\nmark=1\npath=/\n",
 	    "id=0123456789abcdef0123456789abcdef\npath=/\n",
 	    "id=0123456789ABCDEF0123456789ABCDEF\nmark=1\npath=/\n"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		put(bad[i]);
 		assert_int_equal(open_as(INSTANCE_ADOPT), ERR_INVAL);
 	}
 }
 
-static void
-test_a_file_that_others_may_write_is_refused(void **state)
+TEST(a_file_that_others_may_write_is_refused)
 {
-	(void)state;
 	assert_int_equal(open_as(INSTANCE_ASK), 0);
 	assert_int_equal(fchmodat(dir_fd, "instance", 0666, 0), 0);
 	assert_int_equal(open_as(INSTANCE_ASK), ERR_INVAL);
 	assert_non_null(strstr(e.msg, "chmod"));
 }
 
-static void
-test_a_link_in_its_place_is_not_followed(void **state)
+TEST(a_link_in_its_place_is_not_followed)
 {
-	(void)state;
 	assert_int_equal(symlinkat("/etc/passwd", dir_fd, "instance"), 0);
 	assert_int_equal(open_as(INSTANCE_ADOPT), ERR_SYS);
 }
 
-static void
-test_who_only_reads_makes_none(void **state)
+TEST(who_only_reads_makes_none)
 {
 	char first[INSTANCE_ID_LEN + 1];
 
-	(void)state;
 	assert_int_equal(instance_read(dir_fd, dir, first, &e), ERR_NOTFOUND);
 	assert_int_equal(open_as(INSTANCE_ASK), 0);
 	assert_int_equal(instance_read(dir_fd, dir, first, &e), 0);
 	assert_string_equal(id, first);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_it_is_made_once),
-	    TEST(test_a_copy_asks_and_says_where_it_came_from),
-	    TEST(test_a_copy_that_is_adopted_keeps_the_id),
-	    TEST(test_a_copy_that_forgets_is_another),
-	    TEST(test_what_is_no_such_file_is_refused),
-	    TEST(test_a_file_that_others_may_write_is_refused),
-	    TEST(test_a_link_in_its_place_is_not_followed),
-	    TEST(test_who_only_reads_makes_none),
-	};
-
-	return cmocka_run_group_tests_name("instance", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +9,7 @@
 #include <unistd.h>
 
 #include "supervisor/master/listen.h"
+#include "tests/unit/test.h"
 
 static int
 connect_to(uint16_t port)
@@ -32,15 +27,13 @@ connect_to(uint16_t port)
 	return fd;
 }
 
-static void
-test_port_0_takes_a_free_port_and_says_which(void **state)
+TEST(port_0_takes_a_free_port_and_says_which)
 {
 	struct listener l = LISTENER_INIT;
 	char want[LISTEN_ADDRESS_MAX];
 	struct err e;
 	int fd;
 
-	(void)state;
 	assert_int_equal(listen_open("127.0.0.1", 0, &l, &e), 0);
 	assert_int_not_equal(l.port, 0);
 	(void)snprintf(want, sizeof(want), "127.0.0.1:%u", l.port);
@@ -52,27 +45,23 @@ test_port_0_takes_a_free_port_and_says_which(void **state)
 	assert_int_equal(l.fd, -1);
 }
 
-static void
-test_ipv6_is_written_in_brackets(void **state)
+TEST(ipv6_is_written_in_brackets)
 {
 	struct listener l = LISTENER_INIT;
 	char want[LISTEN_ADDRESS_MAX];
 	struct err e;
 
-	(void)state;
 	assert_int_equal(listen_open("::1", 0, &l, &e), 0);
 	(void)snprintf(want, sizeof(want), "[::1]:%u", l.port);
 	assert_string_equal(l.address, want);
 	listen_close(&l);
 }
 
-static void
-test_the_socket_is_non_blocking_and_not_inherited(void **state)
+TEST(the_socket_is_non_blocking_and_not_inherited)
 {
 	struct listener l = LISTENER_INIT;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(listen_open("127.0.0.1", 0, &l, &e), 0);
 	assert_true((fcntl(l.fd, F_GETFL) & O_NONBLOCK) != 0);
 	assert_true((fcntl(l.fd, F_GETFD) & FD_CLOEXEC) != 0);
@@ -82,8 +71,7 @@ test_the_socket_is_non_blocking_and_not_inherited(void **state)
 }
 
 /* The front of a server that was killed holds it until it has ended, too. */
-static void
-test_a_port_that_is_about_to_be_free_is_waited_for(void **state)
+TEST(a_port_that_is_about_to_be_free_is_waited_for)
 {
 	struct listener first = LISTENER_INIT, second = LISTENER_INIT;
 	const struct timespec while_it_ends = {.tv_nsec = 100000000};
@@ -91,7 +79,6 @@ test_a_port_that_is_about_to_be_free_is_waited_for(void **state)
 	struct err e;
 	pid_t holder;
 
-	(void)state;
 	assert_int_equal(listen_open("127.0.0.1", 0, &first, &e), 0);
 	port = first.port;
 	holder = fork();
@@ -107,14 +94,12 @@ test_a_port_that_is_about_to_be_free_is_waited_for(void **state)
 	assert_int_equal(waitpid(holder, NULL, 0), holder);
 }
 
-static void
-test_a_taken_port_says_what_to_do(void **state)
+TEST(a_taken_port_says_what_to_do)
 {
 	struct listener first = LISTENER_INIT, second = LISTENER_INIT;
 	char want[128];
 	struct err e;
 
-	(void)state;
 	assert_int_equal(listen_open("127.0.0.1", 0, &first, &e), 0);
 	assert_int_equal(
 	    listen_open("127.0.0.1", first.port, &second, &e), ERR_CONFLICT);
@@ -128,15 +113,13 @@ test_a_taken_port_says_what_to_do(void **state)
 }
 
 /* SO_REUSEADDR: a connection in TIME_WAIT must not keep a server away. */
-static void
-test_a_port_with_lingering_connections_can_be_taken_again(void **state)
+TEST(a_port_with_lingering_connections_can_be_taken_again)
 {
 	struct listener l = LISTENER_INIT;
 	int client, served;
 	uint16_t port;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(listen_open("127.0.0.1", 0, &l, &e), 0);
 	port = l.port;
 	client = connect_to(port);
@@ -150,27 +133,23 @@ test_a_port_with_lingering_connections_can_be_taken_again(void **state)
 	listen_close(&l);
 }
 
-static void
-test_addresses_are_addresses(void **state)
+TEST(addresses_are_addresses)
 {
 	static const char *const good[] = {"127.0.0.1", "::1",
 	    "::ffff:127.0.0.1", "0.0.0.0", "::", "192.168.1.1", "fe80::1"};
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(good); i++)
 		assert_int_equal(listen_check(good[i], &e), 0);
 }
 
-static void
-test_what_is_no_address_is_refused_by_name(void **state)
+TEST(what_is_no_address_is_refused_by_name)
 {
 	static const char *const bad[] = {
 	    "", "localhost", "127.0.0.1:80", "127.1", "[::1]", " 127.0.0.1"};
 	struct listener l = LISTENER_INIT;
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		assert_int_equal(listen_check(bad[i], &e), ERR_INVAL);
 		assert_non_null(strstr(e.msg, "BIND"));
@@ -179,21 +158,4 @@ test_what_is_no_address_is_refused_by_name(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_port_0_takes_a_free_port_and_says_which),
-	    cmocka_unit_test(test_ipv6_is_written_in_brackets),
-	    cmocka_unit_test(test_the_socket_is_non_blocking_and_not_inherited),
-	    cmocka_unit_test(
-		test_a_port_that_is_about_to_be_free_is_waited_for),
-	    cmocka_unit_test(test_a_taken_port_says_what_to_do),
-	    cmocka_unit_test(
-		test_a_port_with_lingering_connections_can_be_taken_again),
-	    cmocka_unit_test(test_addresses_are_addresses),
-	    cmocka_unit_test(test_what_is_no_address_is_refused_by_name),
-	};
-
-	return cmocka_run_group_tests_name("listen", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -3,13 +3,8 @@
 #ifndef TESTS_MCP_CALL_GROUND_H
 #define TESTS_MCP_CALL_GROUND_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "tests/unit/mcp/fake.h"
+#include "tests/unit/test.h"
 
 struct ground {
 	struct mcp *m;
@@ -68,7 +63,5 @@ active(void)
 {
 	return fake_alice.refs == 1 ? 0 : fake_alice.refs - 2;
 }
-
-#define WITH_GROUND(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 #endif

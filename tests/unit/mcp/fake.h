@@ -13,6 +13,7 @@
 #include "common/clock.h"
 #include "common/xmalloc.h"
 #include "supervisor/mcp/mcp.h"
+#include "tests/unit/test.h"
 
 #define FAKE_EVENTS 16
 #define FAKE_HEARTBEAT_MS 15000

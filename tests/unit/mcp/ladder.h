@@ -3,13 +3,8 @@
 #ifndef TESTS_MCP_LADDER_H
 #define TESTS_MCP_LADDER_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "tests/unit/mcp/fake.h"
+#include "tests/unit/test.h"
 
 static inline int
 setup(void **state)
@@ -34,7 +29,5 @@ teardown(void **state)
 #define CALL(name, arguments)                                                  \
 	"{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\",\"params\":{" \
 	"\"name\":\"" name "\",\"arguments\":" arguments "}}"
-
-#define WITH_MCP(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 #endif

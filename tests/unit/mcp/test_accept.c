@@ -1,13 +1,7 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "supervisor/mcp/accept.h"
+#include "tests/unit/test.h"
 
-static void
-test_what_a_client_takes_is_read_leniently(void **state)
+TEST(what_a_client_takes_is_read_leniently)
 {
 	static const struct {
 		const char *accept;
@@ -22,28 +16,23 @@ test_what_a_client_takes_is_read_leniently(void **state)
 	    {"*/*", ACCEPT_JSON}, {"text/html, */*;q=0.8", ACCEPT_JSON},
 	    {"application/*", ACCEPT_JSON}, {"text/*", ACCEPT_STREAM}};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(want); i++)
 		assert_int_equal(accept_forms(want[i].accept), want[i].forms);
 }
 
-static void
-test_other_types_and_weight_zero_are_not_taken(void **state)
+TEST(other_types_and_weight_zero_are_not_taken)
 {
 	static const char *const none[] = {"text/html", "application/jsonx",
 	    "application/json;q=0", "*/*; q=0.000", ",", ";", "application",
 	    "application/json;q=0, text/html", " ; application/json"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(none); i++)
 		assert_int_equal(accept_forms(none[i]), 0);
 	assert_int_equal(accept_forms("application/json;q=0.01"), ACCEPT_JSON);
 }
 
-static void
-test_only_json_is_a_content_type(void **state)
+TEST(only_json_is_a_content_type)
 {
-	(void)state;
 	assert_true(accept_is_json("application/json"));
 	assert_true(accept_is_json("Application/JSON; charset=utf-8"));
 	assert_true(accept_is_json(" application/json ;x"));
@@ -54,14 +43,4 @@ test_only_json_is_a_content_type(void **state)
 	assert_false(accept_is_json("text/plain; application/json"));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_what_a_client_takes_is_read_leniently),
-	    cmocka_unit_test(test_other_types_and_weight_zero_are_not_taken),
-	    cmocka_unit_test(test_only_json_is_a_content_type),
-	};
-
-	return cmocka_run_group_tests_name("accept", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,16 +1,9 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "supervisor/mcp/era.h"
 #include "supervisor/mcp/mcp.h"
+#include "tests/unit/test.h"
 
-static void
-test_the_table_is_in_order_and_its_numbers_are_its_dates(void **state)
+TEST(the_table_is_in_order_and_its_numbers_are_its_dates)
 {
-	(void)state;
 	for (size_t i = 0; i < ERA_REVISIONS; i++) {
 		const char *d = era_table[i].date;
 		unsigned long n = strtoul(d, NULL, 10) * 10000 +
@@ -22,13 +15,11 @@ test_the_table_is_in_order_and_its_numbers_are_its_dates(void **state)
 	}
 }
 
-static void
-test_a_served_revision_is_negotiated_and_others_get_the_newest(void **state)
+TEST(a_served_revision_is_negotiated_and_others_get_the_newest)
 {
 	static const char *const others[] = {
 	    "1999-01-01", "2026-07-28", "2025-03-26", "2024-11-05", "", "x"};
 
-	(void)state;
 	assert_string_equal(era_negotiate("2025-06-18")->date, "2025-06-18");
 	assert_string_equal(era_negotiate("2025-11-25")->date, "2025-11-25");
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
@@ -36,10 +27,8 @@ test_a_served_revision_is_negotiated_and_others_get_the_newest(void **state)
 		    era_negotiate(others[i])->date, "2025-11-25");
 }
 
-static void
-test_only_served_revisions_are_found(void **state)
+TEST(only_served_revisions_are_found)
 {
-	(void)state;
 	assert_non_null(era_find_served("2025-06-18"));
 	assert_null(era_find_served("2026-07-28"));
 	assert_null(era_find_served("2025-03-26"));
@@ -49,10 +38,8 @@ test_only_served_revisions_are_found(void **state)
 	assert_null(era_find_number(0));
 }
 
-static void
-test_modern_headers_are_dates_from_2026_07_28_on(void **state)
+TEST(modern_headers_are_dates_from_2026_07_28_on)
 {
-	(void)state;
 	assert_true(era_is_modern("2026-07-28"));
 	assert_true(era_is_modern("2027-01-01"));
 	assert_false(era_is_modern("2025-11-25"));
@@ -78,10 +65,8 @@ decide(
 
 #define META "{\"_meta\":{\"" ERA_CLAIM "\":\"2026-07-28\"}}"
 
-static void
-test_messages_without_a_modern_sign_are_legacy(void **state)
+TEST(messages_without_a_modern_sign_are_legacy)
 {
-	(void)state;
 	assert_int_equal(
 	    decide("initialize", "{}", "1", NULL).branch, ERA_INITIALIZE);
 	assert_int_equal(decide("initialize", "{}", "1", "1999-01-01").branch,
@@ -96,8 +81,7 @@ test_messages_without_a_modern_sign_are_legacy(void **state)
 }
 
 /* -32020 to -32022, and -32601 with 404, would say "stay modern". */
-static void
-test_a_modern_sign_is_refused_so_that_the_client_falls_back(void **state)
+TEST(a_modern_sign_is_refused_so_that_the_client_falls_back)
 {
 	const struct era_answer answers[] = {
 	    decide("server/discover", META, "1", "2026-07-28"),
@@ -107,7 +91,6 @@ test_a_modern_sign_is_refused_so_that_the_client_falls_back(void **state)
 	    decide("notifications/x", "{}", NULL, "2026-07-28"),
 	    decide("ping", "{\"_meta\":{\"" ERA_CLAIM "\":7}}", "1", NULL)};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
 		assert_int_equal(answers[i].branch, ERA_REFUSED);
 		assert_int_equal(answers[i].status, 400);
@@ -119,33 +102,13 @@ test_a_modern_sign_is_refused_so_that_the_client_falls_back(void **state)
 	assert_string_equal(answers[5].requested, "");
 }
 
-static void
-test_initialize_under_a_modern_header_is_a_mismatch(void **state)
+TEST(initialize_under_a_modern_header_is_a_mismatch)
 {
 	struct era_answer a = decide("initialize", "{}", "1", "2026-07-28");
 
-	(void)state;
 	assert_int_equal(a.branch, ERA_REFUSED);
 	assert_int_equal(a.status, 400);
 	assert_int_equal(a.code, ERA_HEADER_MISMATCH);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(
-		test_the_table_is_in_order_and_its_numbers_are_its_dates),
-	    cmocka_unit_test(
-		test_a_served_revision_is_negotiated_and_others_get_the_newest),
-	    cmocka_unit_test(test_only_served_revisions_are_found),
-	    cmocka_unit_test(test_modern_headers_are_dates_from_2026_07_28_on),
-	    cmocka_unit_test(test_messages_without_a_modern_sign_are_legacy),
-	    cmocka_unit_test(
-		test_a_modern_sign_is_refused_so_that_the_client_falls_back),
-	    cmocka_unit_test(
-		test_initialize_under_a_modern_header_is_a_mismatch),
-	};
-
-	return cmocka_run_group_tests_name("era", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

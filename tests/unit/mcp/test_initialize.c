@@ -1,8 +1,7 @@
 /* Who is let in: initialize, sessions, protocol versions. */
 #include "tests/unit/mcp/ladder.h"
 
-static void
-test_initialize_answers_with_a_session(void **state)
+TEST(initialize_answers_with_a_session)
 {
 	struct fake_client c = fake_client(NULL);
 	struct fake_answer a;
@@ -18,8 +17,7 @@ test_initialize_answers_with_a_session(void **state)
 	fake_clear(&a);
 }
 
-static void
-test_unknown_revisions_are_answered_with_the_newest(void **state)
+TEST(unknown_revisions_are_answered_with_the_newest)
 {
 	static const char *const texts[] = {FAKE_INITIALIZE("1999-01-01"),
 	    FAKE_INITIALIZE("2026-07-28"), FAKE_INITIALIZE("")};
@@ -35,8 +33,7 @@ test_unknown_revisions_are_answered_with_the_newest(void **state)
 	}
 }
 
-static void
-test_initialize_without_a_revision_is_bad_params_and_no_session(void **state)
+TEST(initialize_without_a_revision_is_bad_params_and_no_session)
 {
 	static const char *const params[] = {"", ",\"params\":{}",
 	    ",\"params\":{\"protocolVersion\":7}", ",\"params\":[]",
@@ -57,8 +54,7 @@ test_initialize_without_a_revision_is_bad_params_and_no_session(void **state)
 	}
 }
 
-static void
-test_client_capabilities_may_be_anything(void **state)
+TEST(client_capabilities_may_be_anything)
 {
 	char *s = fake_session_of(*state, &fake_alice,
 	    "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"initialize\","
@@ -68,8 +64,7 @@ test_client_capabilities_may_be_anything(void **state)
 	free(s);
 }
 
-static void
-test_initialize_ignores_a_legacy_version_header(void **state)
+TEST(initialize_ignores_a_legacy_version_header)
 {
 	struct fake_client c = fake_client(NULL);
 
@@ -77,8 +72,7 @@ test_initialize_ignores_a_legacy_version_header(void **state)
 	fake_ask(*state, &c, FAKE_INITIALIZE("2025-11-25"), 200, 0);
 }
 
-static void
-test_initialize_under_a_modern_header_is_refused_without_session(void **state)
+TEST(initialize_under_a_modern_header_is_refused_without_session)
 {
 	struct fake_client c = fake_client(NULL);
 	struct fake_answer a;
@@ -96,8 +90,7 @@ test_initialize_under_a_modern_header_is_refused_without_session(void **state)
 	"\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":"              \
 	"\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}}"
 
-static void
-test_a_modern_request_is_told_to_initialize(void **state)
+TEST(a_modern_request_is_told_to_initialize)
 {
 	struct fake_client c = fake_client(NULL);
 	struct fake_answer a;
@@ -115,8 +108,7 @@ test_a_modern_request_is_told_to_initialize(void **state)
 	fake_clear(&a);
 }
 
-static void
-test_a_modern_claim_counts_more_than_a_session(void **state)
+TEST(a_modern_claim_counts_more_than_a_session)
 {
 	char *s = fake_session(*state);
 	struct fake_client c = fake_client(s);
@@ -128,8 +120,7 @@ test_a_modern_claim_counts_more_than_a_session(void **state)
 	free(s);
 }
 
-static void
-test_a_second_initialize_on_a_session_is_refused(void **state)
+TEST(a_second_initialize_on_a_session_is_refused)
 {
 	char *s = fake_session(*state);
 	struct fake_client c = fake_client(s);
@@ -140,8 +131,7 @@ test_a_second_initialize_on_a_session_is_refused(void **state)
 }
 
 /* Some clients go on sending the id that a server forgot. */
-static void
-test_initialize_with_an_id_of_no_session_begins_one(void **state)
+TEST(initialize_with_an_id_of_no_session_begins_one)
 {
 	struct fake_client mine = fake_client("made-up");
 	struct fake_client theirs = fake_client(NULL);
@@ -164,8 +154,7 @@ test_initialize_with_an_id_of_no_session_begins_one(void **state)
 	free(s);
 }
 
-static void
-test_all_but_initialize_wants_a_session(void **state)
+TEST(all_but_initialize_wants_a_session)
 {
 	static const char *const texts[] = {PING, LIST, NOTIFY,
 	    CALL("echo", "{}"), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
@@ -185,8 +174,7 @@ test_all_but_initialize_wants_a_session(void **state)
 	assert_int_equal(fake_called, 0);
 }
 
-static void
-test_an_unknown_session_is_refused_in_the_usual_words(void **state)
+TEST(an_unknown_session_is_refused_in_the_usual_words)
 {
 	struct fake_client c = fake_client("0123");
 	struct fake_answer a;
@@ -199,8 +187,7 @@ test_an_unknown_session_is_refused_in_the_usual_words(void **state)
 	fake_clear(&a);
 }
 
-static void
-test_a_foreign_session_is_like_an_unknown_one_and_stays_alive(void **state)
+TEST(a_foreign_session_is_like_an_unknown_one_and_stays_alive)
 {
 	static const char *const methods[] = {"POST", "GET", "DELETE"};
 	char *s = fake_session(*state);
@@ -221,8 +208,7 @@ test_a_foreign_session_is_like_an_unknown_one_and_stays_alive(void **state)
 	free(s);
 }
 
-static void
-test_a_bad_version_header_is_refused_in_a_session(void **state)
+TEST(a_bad_version_header_is_refused_in_a_session)
 {
 	static const char *const bad[] = {"1999-01-01", "2025-11-25 junk", "",
 	    "2025-03-26", "2026-07-28", "2030-01-01"};
@@ -238,8 +224,7 @@ test_a_bad_version_header_is_refused_in_a_session(void **state)
 	free(s);
 }
 
-static void
-test_another_served_version_is_let_pass_and_the_sessions_counts(void **state)
+TEST(another_served_version_is_let_pass_and_the_sessions_counts)
 {
 	char *s =
 	    fake_session_of(*state, &fake_alice, FAKE_INITIALIZE("2025-06-18"));
@@ -254,30 +239,4 @@ test_another_served_version_is_let_pass_and_the_sessions_counts(void **state)
 	free(s);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    WITH_MCP(test_initialize_answers_with_a_session),
-	    WITH_MCP(test_unknown_revisions_are_answered_with_the_newest),
-	    WITH_MCP(
-		test_initialize_without_a_revision_is_bad_params_and_no_session),
-	    WITH_MCP(test_client_capabilities_may_be_anything),
-	    WITH_MCP(test_initialize_ignores_a_legacy_version_header),
-	    WITH_MCP(
-		test_initialize_under_a_modern_header_is_refused_without_session),
-	    WITH_MCP(test_a_modern_request_is_told_to_initialize),
-	    WITH_MCP(test_a_modern_claim_counts_more_than_a_session),
-	    WITH_MCP(test_a_second_initialize_on_a_session_is_refused),
-	    WITH_MCP(test_initialize_with_an_id_of_no_session_begins_one),
-	    WITH_MCP(test_all_but_initialize_wants_a_session),
-	    WITH_MCP(test_an_unknown_session_is_refused_in_the_usual_words),
-	    WITH_MCP(
-		test_a_foreign_session_is_like_an_unknown_one_and_stays_alive),
-	    WITH_MCP(test_a_bad_version_header_is_refused_in_a_session),
-	    WITH_MCP(
-		test_another_served_version_is_let_pass_and_the_sessions_counts),
-	};
-
-	return cmocka_run_group_tests_name("initialize", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

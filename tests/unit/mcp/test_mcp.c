@@ -1,8 +1,7 @@
 /* The ladder: what each kind of HTTP request is answered. */
 #include "tests/unit/mcp/ladder.h"
 
-static void
-test_batches_are_refused(void **state)
+TEST(batches_are_refused)
 {
 	char *s = fake_session(*state);
 	struct fake_client c = fake_client(s);
@@ -20,8 +19,7 @@ test_batches_are_refused(void **state)
 	free(s);
 }
 
-static void
-test_broken_bodies_are_refused_and_the_session_goes_on(void **state)
+TEST(broken_bodies_are_refused_and_the_session_goes_on)
 {
 	static const struct {
 		const char *text;
@@ -46,8 +44,7 @@ test_broken_bodies_are_refused_and_the_session_goes_on(void **state)
 	free(s);
 }
 
-static void
-test_a_huge_id_is_echoed_as_it_is(void **state)
+TEST(a_huge_id_is_echoed_as_it_is)
 {
 	char *s = fake_session(*state);
 	struct fake_client c = fake_client(s);
@@ -63,8 +60,7 @@ test_a_huge_id_is_echoed_as_it_is(void **state)
 	free(s);
 }
 
-static void
-test_deep_nesting_is_refused(void **state)
+TEST(deep_nesting_is_refused)
 {
 	char *s = fake_session(*state), *deep = xmalloc(100000);
 	struct fake_client c = fake_client(s);
@@ -78,8 +74,7 @@ test_deep_nesting_is_refused(void **state)
 	free(s);
 }
 
-static void
-test_a_body_over_the_limit_is_413_and_one_at_it_is_read(void **state)
+TEST(a_body_over_the_limit_is_413_and_one_at_it_is_read)
 {
 	char *s = fake_session(*state), *body = xmalloc(FAKE_BODY_MAX + 1);
 	struct fake_client c = fake_client(s);
@@ -97,8 +92,7 @@ test_a_body_over_the_limit_is_413_and_one_at_it_is_read(void **state)
 	free(s);
 }
 
-static void
-test_media_types_are_checked_leniently(void **state)
+TEST(media_types_are_checked_leniently)
 {
 	struct fake_client c = fake_client(NULL);
 	static const char init[] = FAKE_INITIALIZE("2025-11-25");
@@ -119,8 +113,7 @@ test_media_types_are_checked_leniently(void **state)
 	fake_ask(*state, &c, init, 200, 0);
 }
 
-static void
-test_a_client_that_takes_only_streams_gets_one(void **state)
+TEST(a_client_that_takes_only_streams_gets_one)
 {
 	struct fake_client c = fake_client(NULL);
 	struct fake_answer a;
@@ -136,8 +129,7 @@ test_a_client_that_takes_only_streams_gets_one(void **state)
 	fake_clear(&a);
 }
 
-static void
-test_an_http_error_is_json_also_for_a_stream_client(void **state)
+TEST(an_http_error_is_json_also_for_a_stream_client)
 {
 	struct fake_client c = fake_client(NULL);
 
@@ -145,8 +137,7 @@ test_an_http_error_is_json_also_for_a_stream_client(void **state)
 	fake_ask(*state, &c, PING, 400, MCP_SERVER_ERROR);
 }
 
-static void
-test_get_finds_no_stream(void **state)
+TEST(get_finds_no_stream)
 {
 	char *s = fake_session(*state);
 	struct fake_client c = fake_client(NULL);
@@ -174,8 +165,7 @@ test_get_finds_no_stream(void **state)
 	free(s);
 }
 
-static void
-test_delete_ends_a_session_for_good(void **state)
+TEST(delete_ends_a_session_for_good)
 {
 	static const char *const methods[] = {"DELETE", "POST", "GET"};
 	char *s = fake_session(*state), *other = fake_session(*state);
@@ -201,8 +191,7 @@ test_delete_ends_a_session_for_good(void **state)
 	free(s);
 }
 
-static void
-test_notifications_and_responses_are_accepted_without_a_body(void **state)
+TEST(notifications_and_responses_are_accepted_without_a_body)
 {
 	static const char *const texts[] = {NOTIFY,
 	    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/unheard-of\"}",
@@ -230,8 +219,7 @@ test_notifications_and_responses_are_accepted_without_a_body(void **state)
 	free(s);
 }
 
-static void
-test_unknown_methods_are_an_error_at_200(void **state)
+TEST(unknown_methods_are_an_error_at_200)
 {
 	static const char *const names[] = {"resources/list", "Ping",
 	    "notifications/initialized", "server/discover", ""};
@@ -248,8 +236,7 @@ test_unknown_methods_are_an_error_at_200(void **state)
 	free(s);
 }
 
-static void
-test_tools_are_listed_on_one_page(void **state)
+TEST(tools_are_listed_on_one_page)
 {
 	char *s = fake_session(*state);
 	struct fake_client c = fake_client(s);
@@ -279,8 +266,7 @@ test_tools_are_listed_on_one_page(void **state)
 	free(s);
 }
 
-static void
-test_params_that_are_no_object_are_refused(void **state)
+TEST(params_that_are_no_object_are_refused)
 {
 	static const char *const bad[] = {"[]", "7", "null", "\"x\""};
 	char *s = fake_session(*state);
@@ -304,8 +290,7 @@ test_params_that_are_no_object_are_refused(void **state)
 	free(s);
 }
 
-static void
-test_an_unknown_tool_is_named_in_the_error(void **state)
+TEST(an_unknown_tool_is_named_in_the_error)
 {
 	char *s = fake_session(*state);
 	struct fake_client c = fake_client(s);
@@ -322,8 +307,7 @@ test_an_unknown_tool_is_named_in_the_error(void **state)
 	free(s);
 }
 
-static void
-test_arguments_that_do_not_fit_are_a_result_for_the_model(void **state)
+TEST(arguments_that_do_not_fit_are_a_result_for_the_model)
 {
 	static const char *const init[] = {
 	    FAKE_INITIALIZE("2025-06-18"), FAKE_INITIALIZE("2025-11-25")};
@@ -348,8 +332,7 @@ test_arguments_that_do_not_fit_are_a_result_for_the_model(void **state)
 	assert_int_equal(fake_called, 0);
 }
 
-static void
-test_missing_arguments_are_an_empty_object(void **state)
+TEST(missing_arguments_are_an_empty_object)
 {
 	char *s = fake_session(*state);
 	struct fake_client c = fake_client(s);
@@ -364,29 +347,4 @@ test_missing_arguments_are_an_empty_object(void **state)
 	free(s);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    WITH_MCP(test_batches_are_refused),
-	    WITH_MCP(test_broken_bodies_are_refused_and_the_session_goes_on),
-	    WITH_MCP(test_a_huge_id_is_echoed_as_it_is),
-	    WITH_MCP(test_deep_nesting_is_refused),
-	    WITH_MCP(test_a_body_over_the_limit_is_413_and_one_at_it_is_read),
-	    WITH_MCP(test_media_types_are_checked_leniently),
-	    WITH_MCP(test_a_client_that_takes_only_streams_gets_one),
-	    WITH_MCP(test_an_http_error_is_json_also_for_a_stream_client),
-	    WITH_MCP(test_get_finds_no_stream),
-	    WITH_MCP(test_delete_ends_a_session_for_good),
-	    WITH_MCP(
-		test_notifications_and_responses_are_accepted_without_a_body),
-	    WITH_MCP(test_unknown_methods_are_an_error_at_200),
-	    WITH_MCP(test_tools_are_listed_on_one_page),
-	    WITH_MCP(test_params_that_are_no_object_are_refused),
-	    WITH_MCP(test_an_unknown_tool_is_named_in_the_error),
-	    WITH_MCP(test_arguments_that_do_not_fit_are_a_result_for_the_model),
-	    WITH_MCP(test_missing_arguments_are_an_empty_object),
-	};
-
-	return cmocka_run_group_tests_name("mcp", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

@@ -3,8 +3,7 @@
 
 #include "supervisor/mcp/inflight.h"
 
-static void
-test_a_call_that_ends_at_once_is_plain_json(void **state)
+TEST(a_call_that_ends_at_once_is_plain_json)
 {
 	struct ground *g = *state;
 	struct fake_answer a;
@@ -22,8 +21,7 @@ test_a_call_that_ends_at_once_is_plain_json(void **state)
 	fake_clear(&a);
 }
 
-static void
-test_a_call_may_end_later(void **state)
+TEST(a_call_may_end_later)
 {
 	struct ground *g = *state;
 	struct mcp_content *content;
@@ -44,8 +42,7 @@ test_a_call_may_end_later(void **state)
 	fake_clear(&a);
 }
 
-static void
-test_text_that_is_not_utf8_is_repaired(void **state)
+TEST(text_that_is_not_utf8_is_repaired)
 {
 	struct ground *g = *state;
 	struct fake_answer a;
@@ -56,8 +53,7 @@ test_text_that_is_not_utf8_is_repaired(void **state)
 	fake_clear(&a);
 }
 
-static void
-test_structured_content_that_is_no_object_is_left_out(void **state)
+TEST(structured_content_that_is_no_object_is_left_out)
 {
 	struct ground *g = *state;
 	struct fake_answer a;
@@ -68,8 +64,7 @@ test_structured_content_that_is_no_object_is_left_out(void **state)
 	fake_clear(&a);
 }
 
-static void
-test_the_caller_is_known_to_the_tool(void **state)
+TEST(the_caller_is_known_to_the_tool)
 {
 	struct ground *g = *state;
 	const struct call *base;
@@ -87,8 +82,7 @@ test_the_caller_is_known_to_the_tool(void **state)
 	fake_clear(&a);
 }
 
-static void
-test_a_waiting_call_with_a_token_gets_a_stream_with_progress(void **state)
+TEST(a_waiting_call_with_a_token_gets_a_stream_with_progress)
 {
 	struct ground *g = *state;
 	struct fake_answer a;
@@ -115,8 +109,7 @@ test_a_waiting_call_with_a_token_gets_a_stream_with_progress(void **state)
 	fake_clear(&a);
 }
 
-static void
-test_progress_that_does_not_grow_is_left_out(void **state)
+TEST(progress_that_does_not_grow_is_left_out)
 {
 	struct ground *g = *state;
 	struct fake_answer a;
@@ -136,8 +129,7 @@ test_progress_that_does_not_grow_is_left_out(void **state)
 	fake_clear(&a);
 }
 
-static void
-test_progress_gives_way_to_a_client_that_does_not_read(void **state)
+TEST(progress_gives_way_to_a_client_that_does_not_read)
 {
 	struct ground *g = *state;
 	struct fake_answer a;
@@ -156,8 +148,7 @@ test_progress_gives_way_to_a_client_that_does_not_read(void **state)
 	fake_clear(&a);
 }
 
-static void
-test_progress_is_not_sent_to_who_did_not_ask_or_cannot_take_it(void **state)
+TEST(progress_is_not_sent_to_who_did_not_ask_or_cannot_take_it)
 {
 	struct ground *g = *state;
 	struct fake_answer a;
@@ -182,8 +173,7 @@ test_progress_is_not_sent_to_who_did_not_ask_or_cannot_take_it(void **state)
 	fake_clear(&a);
 }
 
-static void
-test_a_call_that_takes_a_second_gets_a_stream(void **state)
+TEST(a_call_that_takes_a_second_gets_a_stream)
 {
 	struct ground *g = *state;
 	struct fake_answer a, b;
@@ -205,8 +195,7 @@ test_a_call_that_takes_a_second_gets_a_stream(void **state)
 	fake_clear(&b);
 }
 
-static void
-test_a_silent_stream_shows_that_it_lives(void **state)
+TEST(a_silent_stream_shows_that_it_lives)
 {
 	struct ground *g = *state;
 	struct fake_answer a;
@@ -230,8 +219,7 @@ test_a_silent_stream_shows_that_it_lives(void **state)
 
 /* ---- bounds */
 
-static void
-test_an_id_in_use_is_refused_and_free_again_afterwards(void **state)
+TEST(an_id_in_use_is_refused_and_free_again_afterwards)
 {
 	struct ground *g = *state;
 	struct fake_answer a, b;
@@ -248,8 +236,7 @@ test_an_id_in_use_is_refused_and_free_again_afterwards(void **state)
 	fake_clear(&b);
 }
 
-static void
-test_calls_in_flight_are_bounded_per_principal(void **state)
+TEST(calls_in_flight_are_bounded_per_principal)
 {
 	struct ground *g = *state;
 	char *bobs =
@@ -280,26 +267,4 @@ test_calls_in_flight_are_bounded_per_principal(void **state)
 	free(bobs);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    WITH_GROUND(test_a_call_that_ends_at_once_is_plain_json),
-	    WITH_GROUND(test_a_call_may_end_later),
-	    WITH_GROUND(test_text_that_is_not_utf8_is_repaired),
-	    WITH_GROUND(test_structured_content_that_is_no_object_is_left_out),
-	    WITH_GROUND(test_the_caller_is_known_to_the_tool),
-	    WITH_GROUND(
-		test_a_waiting_call_with_a_token_gets_a_stream_with_progress),
-	    WITH_GROUND(test_progress_that_does_not_grow_is_left_out),
-	    WITH_GROUND(test_progress_gives_way_to_a_client_that_does_not_read),
-	    WITH_GROUND(
-		test_progress_is_not_sent_to_who_did_not_ask_or_cannot_take_it),
-	    WITH_GROUND(test_a_call_that_takes_a_second_gets_a_stream),
-	    WITH_GROUND(test_a_silent_stream_shows_that_it_lives),
-	    WITH_GROUND(test_an_id_in_use_is_refused_and_free_again_afterwards),
-	    WITH_GROUND(test_calls_in_flight_are_bounded_per_principal),
-	};
-
-	return cmocka_run_group_tests_name("mcp_call", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

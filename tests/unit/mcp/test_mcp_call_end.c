@@ -24,8 +24,7 @@ hold(int i, call_cancel_cb on_cancel, void *arg)
 	call_hold(mcp_call_base(fake_held[i]), on_cancel, arg);
 }
 
-static void
-test_a_cancelled_call_is_told_and_nothing_more_is_sent(void **state)
+TEST(a_cancelled_call_is_told_and_nothing_more_is_sent)
 {
 	struct ground *g = *state;
 	struct fake_answer a;
@@ -48,8 +47,7 @@ test_a_cancelled_call_is_told_and_nothing_more_is_sent(void **state)
 	fake_clear(&a);
 }
 
-static void
-test_a_tool_may_end_its_call_while_it_is_told(void **state)
+TEST(a_tool_may_end_its_call_while_it_is_told)
 {
 	struct ground *g = *state;
 	struct fake_answer a;
@@ -63,8 +61,7 @@ test_a_tool_may_end_its_call_while_it_is_told(void **state)
 	fake_clear(&a);
 }
 
-static void
-test_a_cancelled_call_of_a_json_client_ends_without_a_body(void **state)
+TEST(a_cancelled_call_of_a_json_client_ends_without_a_body)
 {
 	struct ground *g = *state;
 	struct fake_answer a;
@@ -78,8 +75,7 @@ test_a_cancelled_call_of_a_json_client_ends_without_a_body(void **state)
 	fake_clear(&a);
 }
 
-static void
-test_who_asks_late_about_a_cancel_is_told_at_once(void **state)
+TEST(who_asks_late_about_a_cancel_is_told_at_once)
 {
 	struct ground *g = *state;
 	struct fake_answer a;
@@ -93,8 +89,7 @@ test_who_asks_late_about_a_cancel_is_told_at_once(void **state)
 	fake_clear(&a);
 }
 
-static void
-test_only_the_named_request_of_the_session_is_cancelled(void **state)
+TEST(only_the_named_request_of_the_session_is_cancelled)
 {
 	struct ground *g = *state;
 	char *other = fake_session(g->m);
@@ -120,8 +115,7 @@ test_only_the_named_request_of_the_session_is_cancelled(void **state)
 	free(other);
 }
 
-static void
-test_a_call_that_ended_is_not_cancelled(void **state)
+TEST(a_call_that_ended_is_not_cancelled)
 {
 	struct ground *g = *state;
 	struct fake_answer a;
@@ -137,8 +131,7 @@ test_a_call_that_ended_is_not_cancelled(void **state)
 
 /* ---- clients that leave */
 
-static void
-test_a_client_that_leaves_cancels_nothing(void **state)
+TEST(a_client_that_leaves_cancels_nothing)
 {
 	struct ground *g = *state;
 	struct fake_answer a;
@@ -156,8 +149,7 @@ test_a_client_that_leaves_cancels_nothing(void **state)
 	fake_clear(&a);
 }
 
-static void
-test_a_call_whose_client_left_can_be_cancelled_from_elsewhere(void **state)
+TEST(a_call_whose_client_left_can_be_cancelled_from_elsewhere)
 {
 	struct ground *g = *state;
 	struct fake_answer a;
@@ -243,8 +235,7 @@ leaver_post(struct ground *g, struct leaver *l)
 	assert_non_null(l->exchange);
 }
 
-static void
-test_a_client_may_leave_while_its_stream_is_opened(void **state)
+TEST(a_client_may_leave_while_its_stream_is_opened)
 {
 	struct ground *g = *state;
 	struct leaver l = {NULL, 0};
@@ -256,8 +247,7 @@ test_a_client_may_leave_while_its_stream_is_opened(void **state)
 	assert_int_equal(l.told, 0);
 }
 
-static void
-test_a_client_may_leave_while_its_call_is_cancelled(void **state)
+TEST(a_client_may_leave_while_its_call_is_cancelled)
 {
 	struct ground *g = *state;
 	struct leaver l = {NULL, 0};
@@ -268,8 +258,7 @@ test_a_client_may_leave_while_its_call_is_cancelled(void **state)
 	assert_int_equal(l.told, 0);
 }
 
-static void
-test_the_server_may_go_before_its_calls(void **state)
+TEST(the_server_may_go_before_its_calls)
 {
 	struct ground *g = *state;
 	struct fake_answer a, b;
@@ -288,25 +277,4 @@ test_the_server_may_go_before_its_calls(void **state)
 	fake_clear(&b);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    WITH_GROUND(test_a_cancelled_call_is_told_and_nothing_more_is_sent),
-	    WITH_GROUND(test_a_tool_may_end_its_call_while_it_is_told),
-	    WITH_GROUND(
-		test_a_cancelled_call_of_a_json_client_ends_without_a_body),
-	    WITH_GROUND(test_who_asks_late_about_a_cancel_is_told_at_once),
-	    WITH_GROUND(
-		test_only_the_named_request_of_the_session_is_cancelled),
-	    WITH_GROUND(test_a_call_that_ended_is_not_cancelled),
-	    WITH_GROUND(test_a_client_that_leaves_cancels_nothing),
-	    WITH_GROUND(
-		test_a_call_whose_client_left_can_be_cancelled_from_elsewhere),
-	    WITH_GROUND(test_a_client_may_leave_while_its_stream_is_opened),
-	    WITH_GROUND(test_a_client_may_leave_while_its_call_is_cancelled),
-	    WITH_GROUND(test_the_server_may_go_before_its_calls),
-	};
-
-	return cmocka_run_group_tests_name("mcp_call_end", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

@@ -1,10 +1,5 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "supervisor/mcp/provider.h"
+#include "tests/unit/test.h"
 
 /* Tables alone: nothing of theirs is called. */
 
@@ -44,12 +39,10 @@ rev(const char *date)
 	return NULL;
 }
 
-static void
-test_a_method_is_found_by_its_whole_name_below_its_prefix(void **state)
+TEST(a_method_is_found_by_its_whole_name_below_its_prefix)
 {
 	const struct era_revision *r = rev("2025-06-18");
 
-	(void)state;
 	assert_ptr_equal(
 	    provider_method(&server, "things/list", r), &things_methods[0]);
 	assert_ptr_equal(
@@ -61,10 +54,8 @@ test_a_method_is_found_by_its_whole_name_below_its_prefix(void **state)
 	assert_null(provider_method(&server, "notifications/old", r));
 }
 
-static void
-test_a_method_belongs_to_revisions_from_its_first_to_its_last(void **state)
+TEST(a_method_belongs_to_revisions_from_its_first_to_its_last)
 {
-	(void)state;
 	assert_null(provider_method(&server, "later", rev("2025-06-18")));
 	assert_non_null(provider_method(&server, "later", rev("2025-11-25")));
 	assert_non_null(provider_method(&server, "later", rev("2026-07-28")));
@@ -75,27 +66,13 @@ test_a_method_belongs_to_revisions_from_its_first_to_its_last(void **state)
 	assert_non_null(provider_method(&server, "later", NULL));
 }
 
-static void
-test_notifications_have_revisions_too(void **state)
+TEST(notifications_have_revisions_too)
 {
 	static const char name[] = "notifications/old";
 
-	(void)state;
 	assert_non_null(provider_notice(&server, name, rev("2025-06-18")));
 	assert_null(provider_notice(&server, name, rev("2025-11-25")));
 	assert_null(provider_notice(&server, "ping", rev("2025-06-18")));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(
-		test_a_method_is_found_by_its_whole_name_below_its_prefix),
-	    cmocka_unit_test(
-		test_a_method_belongs_to_revisions_from_its_first_to_its_last),
-	    cmocka_unit_test(test_notifications_have_revisions_too),
-	};
-
-	return cmocka_run_group_tests_name("provider", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

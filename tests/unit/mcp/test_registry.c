@@ -1,11 +1,6 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "supervisor/mcp/registry.h"
 #include "tests/unit/mcp/fake.h"
+#include "tests/unit/test.h"
 
 static int
 setup(void **state)
@@ -39,8 +34,7 @@ expect(struct registry *r, const char *text, int code, const char *part)
 #define SCHEMA "\"inputSchema\":{\"type\":\"object\"}"
 #define TOOL(name) "{\"name\":\"" name "\",\"description\":\"d\"," SCHEMA "}"
 
-static void
-test_tools_are_found_by_their_exact_name(void **state)
+TEST(tools_are_found_by_their_exact_name)
 {
 	const struct registry_tool *t;
 
@@ -67,8 +61,7 @@ change(struct registry *r, const char *text, struct err *e)
 	return rc;
 }
 
-static void
-test_a_tool_is_listed_as_it_was_changed(void **state)
+TEST(a_tool_is_listed_as_it_was_changed)
 {
 	const struct era_revision *rev = era_find_served("2025-11-25");
 	const struct registry_tool *t;
@@ -97,8 +90,7 @@ test_a_tool_is_listed_as_it_was_changed(void **state)
 	fake_expect_has(registry_list(*state, rev), "\"description\":\"new\"");
 }
 
-static void
-test_definitions_that_cannot_be_used_are_refused(void **state)
+TEST(definitions_that_cannot_be_used_are_refused)
 {
 	expect(*state, TOOL("twice"), 0, NULL);
 	expect(*state, TOOL("twice"), ERR_INVAL, "twice");
@@ -133,8 +125,7 @@ test_definitions_that_cannot_be_used_are_refused(void **state)
 	    ERR_INVAL, "annotations");
 }
 
-static void
-test_the_number_of_tools_is_bounded(void **state)
+TEST(the_number_of_tools_is_bounded)
 {
 	char text[200];
 
@@ -150,8 +141,7 @@ test_the_number_of_tools_is_bounded(void **state)
 	"{},\"outputSchema\":{\"type\":\"object\"}," SCHEMA                    \
 	",\"icons\":[],\"description\":\"d\",\"title\":\"T\",\"name\":\"f\"}"
 
-static void
-test_each_revision_gets_the_members_that_it_knows(void **state)
+TEST(each_revision_gets_the_members_that_it_knows)
 {
 	static const char *const want[ERA_REVISIONS] = {
 	    "{\"tools\":[{\"name\":\"f\",\"description\":\"d\"," SCHEMA "}]}",
@@ -173,8 +163,7 @@ test_each_revision_gets_the_members_that_it_knows(void **state)
 		    registry_list(*state, &era_table[i]), want[i]);
 }
 
-static void
-test_the_list_keeps_the_order_and_shows_tools_added_later(void **state)
+TEST(the_list_keeps_the_order_and_shows_tools_added_later)
 {
 	const struct era_revision *rev = era_find_served("2025-11-25");
 
@@ -186,8 +175,7 @@ test_the_list_keeps_the_order_and_shows_tools_added_later(void **state)
 	    "},{\"name\":\"a\",\"description\":\"d\"," SCHEMA "}]}");
 }
 
-static void
-test_schemas_pass_through_as_they_are(void **state)
+TEST(schemas_pass_through_as_they_are)
 {
 	static const char text[] =
 	    "{\"name\":\"s\",\"description\":\"d\",\"inputSchema\":{"
@@ -203,21 +191,4 @@ test_schemas_pass_through_as_they_are(void **state)
 	    registry_list(*state, era_find_served("2025-11-25")), want);
 }
 
-#define WITH_REGISTRY(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    WITH_REGISTRY(test_tools_are_found_by_their_exact_name),
-	    WITH_REGISTRY(test_a_tool_is_listed_as_it_was_changed),
-	    WITH_REGISTRY(test_definitions_that_cannot_be_used_are_refused),
-	    WITH_REGISTRY(test_the_number_of_tools_is_bounded),
-	    WITH_REGISTRY(test_each_revision_gets_the_members_that_it_knows),
-	    WITH_REGISTRY(
-		test_the_list_keeps_the_order_and_shows_tools_added_later),
-	    WITH_REGISTRY(test_schemas_pass_through_as_they_are),
-	};
-
-	return cmocka_run_group_tests_name("registry", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

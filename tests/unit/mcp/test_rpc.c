@@ -1,14 +1,9 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "common/xmalloc.h"
 #include "supervisor/mcp/mcp.h"
 #include "supervisor/mcp/rpc.h"
+#include "tests/unit/test.h"
 
 /* Parse a copy that ends where the text ends; id NULL: none is readable. */
 static void
@@ -39,10 +34,8 @@ expect(const char *text, int code, const char *id)
 
 #define PING(id) "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"ping\"}"
 
-static void
-test_ids_come_back_as_they_were_written(void **state)
+TEST(ids_come_back_as_they_were_written)
 {
-	(void)state;
 	expect(PING("1"), 0, "1");
 	expect(PING("-7"), 0, "-7");
 	expect(PING("9007199254740993"), 0, "9007199254740993");
@@ -53,23 +46,19 @@ test_ids_come_back_as_they_were_written(void **state)
 	expect(PING("\"1\""), 0, "\"1\"");
 }
 
-static void
-test_a_byte_order_mark_before_the_message_is_skipped(void **state)
+TEST(a_byte_order_mark_before_the_message_is_skipped)
 {
-	(void)state;
 	expect("\xef\xbb\xbf" PING("1"), 0, "1");
 	expect("\xef\xbb\xbf", MCP_PARSE_ERROR, NULL);
 	expect("\xef\xbb" PING("1"), MCP_PARSE_ERROR, NULL);
 }
 
-static void
-test_integers_beyond_64_bits_are_refused(void **state)
+TEST(integers_beyond_64_bits_are_refused)
 {
 	static const char huge[] = PING("123456789012345678901");
 	struct rpc_message m;
 	struct err e;
 
-	(void)state;
 	expect(PING("9223372036854775808"), MCP_INVALID_REQUEST, NULL);
 	expect(PING("-9223372036854775809"), MCP_INVALID_REQUEST, NULL);
 	assert_int_equal(
@@ -78,14 +67,12 @@ test_integers_beyond_64_bits_are_refused(void **state)
 	rpc_clear(&m);
 }
 
-static void
-test_a_body_of_too_many_values_is_refused(void **state)
+TEST(a_body_of_too_many_values_is_refused)
 {
 	static char text[2 * RPC_VALUES_MAX + 3];
 	struct rpc_message m;
 	struct err e;
 
-	(void)state;
 	memset(text, ',', sizeof(text) - 1);
 	text[0] = '[';
 	for (size_t i = 1; i < sizeof(text) - 1; i += 2)
@@ -103,10 +90,8 @@ test_a_body_of_too_many_values_is_refused(void **state)
 	rpc_clear(&m);
 }
 
-static void
-test_ids_that_are_no_string_or_integer_are_refused(void **state)
+TEST(ids_that_are_no_string_or_integer_are_refused)
 {
-	(void)state;
 	expect(PING("null"), MCP_INVALID_REQUEST, NULL);
 	expect(PING("1.5"), MCP_INVALID_REQUEST, NULL);
 	expect(PING("1.0"), MCP_INVALID_REQUEST, NULL);
@@ -115,12 +100,10 @@ test_ids_that_are_no_string_or_integer_are_refused(void **state)
 	expect(PING("{}"), MCP_INVALID_REQUEST, NULL);
 }
 
-static void
-test_ids_are_bounded(void **state)
+TEST(ids_are_bounded)
 {
 	char id[RPC_STRING_MAX + 8], text[RPC_STRING_MAX + 100];
 
-	(void)state;
 	for (int n = RPC_STRING_MAX; n <= RPC_STRING_MAX + 1; n++) {
 		memset(id, 'x', sizeof(id));
 		id[0] = '"';
@@ -134,10 +117,8 @@ test_ids_are_bounded(void **state)
 	}
 }
 
-static void
-test_what_is_not_json_is_a_parse_error(void **state)
+TEST(what_is_not_json_is_a_parse_error)
 {
-	(void)state;
 	expect("{\"jsonrpc\":", MCP_PARSE_ERROR, NULL);
 	expect("", MCP_PARSE_ERROR, NULL);
 	expect_bytes("\x7b\x22\xff\xfe\x22\x7d", 6, MCP_PARSE_ERROR, NULL);
@@ -147,10 +128,8 @@ test_what_is_not_json_is_a_parse_error(void **state)
 	expect_bytes("\0", 1, MCP_PARSE_ERROR, NULL);
 }
 
-static void
-test_json_that_is_no_message_is_an_invalid_request(void **state)
+TEST(json_that_is_no_message_is_an_invalid_request)
 {
-	(void)state;
 	expect("\"text\"", MCP_INVALID_REQUEST, NULL);
 	expect("17", MCP_INVALID_REQUEST, NULL);
 	expect("null", MCP_INVALID_REQUEST, NULL);
@@ -168,20 +147,17 @@ test_json_that_is_no_message_is_an_invalid_request(void **state)
 	    MCP_INVALID_REQUEST, "1");
 }
 
-static void
-test_deep_nesting_is_refused_before_the_parser_sees_it(void **state)
+TEST(deep_nesting_is_refused_before_the_parser_sees_it)
 {
 	size_t n = 100000;
 	char *text = xmalloc(n);
 
-	(void)state;
 	memset(text, '[', n);
 	expect_bytes(text, n, MCP_INVALID_REQUEST, NULL);
 	free(text);
 }
 
-static void
-test_the_kind_is_told_by_method_and_id(void **state)
+TEST(the_kind_is_told_by_method_and_id)
 {
 	static const struct {
 		const char *text;
@@ -197,7 +173,6 @@ test_the_kind_is_told_by_method_and_id(void **state)
 	struct rpc_message m;
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(want); i++) {
 		assert_int_equal(
 		    rpc_parse(want[i].text, strlen(want[i].text), &m, &e), 0);
@@ -206,10 +181,8 @@ test_the_kind_is_told_by_method_and_id(void **state)
 	}
 }
 
-static void
-test_half_a_response_is_refused_without_its_id(void **state)
+TEST(half_a_response_is_refused_without_its_id)
 {
-	(void)state;
 	expect(
 	    "{\"jsonrpc\":\"2.0\",\"result\":{}}", MCP_INVALID_REQUEST, NULL);
 	expect("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{},\"error\":{}}",
@@ -237,10 +210,8 @@ expect_token(const char *token, const char *want)
 	rpc_clear(&m);
 }
 
-static void
-test_tokens_are_strings_or_integers_as_ids_are(void **state)
+TEST(tokens_are_strings_or_integers_as_ids_are)
 {
-	(void)state;
 	expect_token("7", "7");
 	expect_token("-1", "-1");
 	expect_token("\"t\"", "\"t\"");
@@ -250,8 +221,7 @@ test_tokens_are_strings_or_integers_as_ids_are(void **state)
 	expect(WITH_TOKEN("[]"), MCP_INVALID_REQUEST, "1");
 }
 
-static void
-test_a_request_id_that_names_nothing_is_left_out(void **state)
+TEST(a_request_id_that_names_nothing_is_left_out)
 {
 	static const struct {
 		const char *id, *want;
@@ -261,7 +231,6 @@ test_a_request_id_that_names_nothing_is_left_out(void **state)
 	struct err e;
 	char text[200];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		(void)snprintf(text, sizeof(text),
 		    "{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":{"
@@ -276,13 +245,11 @@ test_a_request_id_that_names_nothing_is_left_out(void **state)
 	}
 }
 
-static void
-test_envelopes_are_written_with_the_id_as_it_is(void **state)
+TEST(envelopes_are_written_with_the_id_as_it_is)
 {
 	json_t *data = json_pack("{s:s}", "name", "x");
 	char *text = rpc_result("9007199254740993", "{\"a\":1}");
 
-	(void)state;
 	assert_string_equal(text,
 	    "{\"jsonrpc\":\"2.0\",\"id\":9007199254740993,"
 	    "\"result\":{\"a\":1}}");
@@ -305,29 +272,4 @@ test_envelopes_are_written_with_the_id_as_it_is(void **state)
 	json_decref(data);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_ids_come_back_as_they_were_written),
-	    cmocka_unit_test(
-		test_a_byte_order_mark_before_the_message_is_skipped),
-	    cmocka_unit_test(test_integers_beyond_64_bits_are_refused),
-	    cmocka_unit_test(test_a_body_of_too_many_values_is_refused),
-	    cmocka_unit_test(
-		test_ids_that_are_no_string_or_integer_are_refused),
-	    cmocka_unit_test(test_ids_are_bounded),
-	    cmocka_unit_test(test_what_is_not_json_is_a_parse_error),
-	    cmocka_unit_test(
-		test_json_that_is_no_message_is_an_invalid_request),
-	    cmocka_unit_test(
-		test_deep_nesting_is_refused_before_the_parser_sees_it),
-	    cmocka_unit_test(test_the_kind_is_told_by_method_and_id),
-	    cmocka_unit_test(test_half_a_response_is_refused_without_its_id),
-	    cmocka_unit_test(test_tokens_are_strings_or_integers_as_ids_are),
-	    cmocka_unit_test(test_a_request_id_that_names_nothing_is_left_out),
-	    cmocka_unit_test(test_envelopes_are_written_with_the_id_as_it_is),
-	};
-
-	return cmocka_run_group_tests_name("rpc", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

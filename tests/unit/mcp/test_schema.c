@@ -1,11 +1,6 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/xmalloc.h"
 #include "supervisor/mcp/schema.h"
+#include "tests/unit/test.h"
 
 /* JSON with ' for " */
 static json_t *
@@ -45,10 +40,8 @@ expect(const char *schema, const char *arguments, const char *want)
 
 #define X(schema) "{'type':'object','properties':{'x':" schema "}}"
 
-static void
-test_types_are_told_apart(void **state)
+TEST(types_are_told_apart)
 {
-	(void)state;
 	expect(X("{'type':'integer'}"), "{'x':1}", NULL);
 	expect(X("{'type':'integer'}"), "{'x':'1'}",
 	    "argument x: want an integer, got a string");
@@ -78,18 +71,15 @@ test_types_are_told_apart(void **state)
 	    "arguments: want an object, got an array");
 }
 
-static void
-test_several_types_may_be_allowed(void **state)
+TEST(several_types_may_be_allowed)
 {
-	(void)state;
 	expect(X("{'type':['string','null','boolean']}"), "{'x':true}", NULL);
 	expect(X("{'type':['string','null','boolean']}"), "{'x':'a'}", NULL);
 	expect(X("{'type':['string','null','boolean']}"), "{'x':7}",
 	    "argument x: want a string, null or a boolean, got an integer");
 }
 
-static void
-test_a_whole_number_becomes_the_integer_that_it_is(void **state)
+TEST(a_whole_number_becomes_the_integer_that_it_is)
 {
 	json_t *root = load("{'type':'object','properties':{'x':{'type':"
 			    "'integer'},'a':{'items':{'type':'integer'}}}}");
@@ -97,7 +87,6 @@ test_a_whole_number_becomes_the_integer_that_it_is(void **state)
 	struct schema *s = NULL;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(schema_new(root, &s, &e), 0);
 	assert_int_equal(schema_check(s, args, &e), 0);
 	assert_true(json_is_integer(json_object_get(args, "x")));
@@ -112,15 +101,13 @@ test_a_whole_number_becomes_the_integer_that_it_is(void **state)
 	    "argument x: want an integer, got a number");
 }
 
-static void
-test_defaults_are_not_filled_in(void **state)
+TEST(defaults_are_not_filled_in)
 {
 	json_t *root = load(X("{'type':'integer','default':5}"));
 	json_t *args = load("{}");
 	struct schema *s = NULL;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(schema_new(root, &s, &e), 0);
 	assert_int_equal(schema_check(s, args, &e), 0);
 	assert_int_equal(json_object_size(args), 0);
@@ -135,10 +122,8 @@ test_defaults_are_not_filled_in(void **state)
 	"'required':['as_user'],'additionalProperties':false}},"               \
 	"'additionalProperties':false}"
 
-static void
-test_missing_and_unknown_arguments_are_named(void **state)
+TEST(missing_and_unknown_arguments_are_named)
 {
-	(void)state;
 	expect(OPTIONS, "{'options':{'as_user':1}}", NULL);
 	expect(OPTIONS, "{}", "argument options: missing, and it is required");
 	expect(OPTIONS, "{'options':{}}",
@@ -151,20 +136,16 @@ test_missing_and_unknown_arguments_are_named(void **state)
 	    "unknown argument a; known: none");
 }
 
-static void
-test_additional_properties_may_have_a_schema(void **state)
+TEST(additional_properties_may_have_a_schema)
 {
-	(void)state;
 	expect("{'additionalProperties':{'type':'string'}}", "{'a':'b'}", NULL);
 	expect("{'additionalProperties':{'type':'string'}}", "{'a':'b','c':1}",
 	    "argument c: want a string, got an integer");
 	expect("{'additionalProperties':true}", "{'a':1}", NULL);
 }
 
-static void
-test_items_are_counted_and_checked_with_their_index(void **state)
+TEST(items_are_counted_and_checked_with_their_index)
 {
-	(void)state;
 	expect(X("{'type':'array','minItems':1}"), "{'x':[]}",
 	    "argument x: want at least 1 item, got 0");
 	expect(X("{'type':'array','maxItems':2}"), "{'x':[1,2,3]}",
@@ -176,10 +157,8 @@ test_items_are_counted_and_checked_with_their_index(void **state)
 	    "argument x[0][1]: want null, got an integer");
 }
 
-static void
-test_numbers_have_bounds(void **state)
+TEST(numbers_have_bounds)
 {
-	(void)state;
 	expect(X("{'minimum':0,'maximum':86400000}"), "{'x':0}", NULL);
 	expect(X("{'minimum':0,'maximum':86400000}"), "{'x':86400000}", NULL);
 	expect(X("{'minimum':0,'maximum':86400000}"), "{'x':-1}",
@@ -190,10 +169,8 @@ test_numbers_have_bounds(void **state)
 	    "argument x: want at least 0.5, got 0.25");
 }
 
-static void
-test_lengths_count_characters_not_bytes(void **state)
+TEST(lengths_count_characters_not_bytes)
 {
-	(void)state;
 	expect(X("{'minLength':2,'maxLength':3}"),
 	    "{'x':'\xc3\xa4\xf0\x9f\x98\x80\xe2\x82\xac'}", NULL);
 	expect(X("{'minLength':2,'maxLength':3}"), "{'x':'\xc3\xa4'}",
@@ -204,10 +181,8 @@ test_lengths_count_characters_not_bytes(void **state)
 	    "argument x: want at least 1 character, got 0");
 }
 
-static void
-test_patterns_are_matched(void **state)
+TEST(patterns_are_matched)
 {
-	(void)state;
 	expect(X("{'pattern':'^[a-z]{1,3}$'}"), "{'x':'abc'}", NULL);
 	expect(X("{'pattern':'^[a-z]{1,3}$'}"), "{'x':'ab/'}",
 	    "argument x: want text that matches ^[a-z]{1,3}$, got \"ab/\"");
@@ -216,10 +191,8 @@ test_patterns_are_matched(void **state)
 	    "argument x: want text that matches ^[a-z]+$, got \"a\\nb\"");
 }
 
-static void
-test_choices_are_listed(void **state)
+TEST(choices_are_listed)
 {
-	(void)state;
 	expect(X("{'enum':['sandbox','root']}"), "{'x':'root'}", NULL);
 	expect(X("{'enum':['sandbox','root']}"), "{'x':'me'}",
 	    "argument x: want one of \"sandbox\", \"root\", got \"me\"");
@@ -232,10 +205,8 @@ test_choices_are_listed(void **state)
 	  "['string','number','boolean']}},{'type':'array','items':{'type':"   \
 	  "'string'}}]}")
 
-static void
-test_of_several_forms_the_one_that_was_meant_is_explained(void **state)
+TEST(of_several_forms_the_one_that_was_meant_is_explained)
 {
-	(void)state;
 	expect(ENV, "{'x':{'A':'b','C':1,'D':true}}", NULL);
 	expect(ENV, "{'x':['A=b']}", NULL);
 	expect(ENV, "{'x':{'A':null}}",
@@ -246,27 +217,22 @@ test_of_several_forms_the_one_that_was_meant_is_explained(void **state)
 	    "argument x: want an object or an array, got a string");
 }
 
-static void
-test_text_with_nul_is_refused_wherever_it_stands(void **state)
+TEST(text_with_nul_is_refused_wherever_it_stands)
 {
-	(void)state;
 	expect("{}", "{'x':'a\\u0000b'}",
 	    "argument x: text with a NUL character cannot be used");
 	expect("{}", "{'y':[{'z':['\\u0000']}]}",
 	    "argument y[0].z[0]: text with a NUL character cannot be used");
 }
 
-static void
-test_unknown_keywords_are_ignored(void **state)
+TEST(unknown_keywords_are_ignored)
 {
-	(void)state;
 	expect("{'$schema':'x','$defs':{'a':7},'allOf':[{}],'if':{},"
 	       "'format':'date','title':'t'}",
 	    "{'x':1}", NULL);
 }
 
-static void
-test_what_a_client_wrote_is_shown_in_part_only(void **state)
+TEST(what_a_client_wrote_is_shown_in_part_only)
 {
 	char text[4096], *p = text;
 	json_t *root = load("{'type':'object','additionalProperties':false}");
@@ -274,7 +240,6 @@ test_what_a_client_wrote_is_shown_in_part_only(void **state)
 	struct schema *s = NULL;
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < 1000; i++) {
 		memcpy(p, "\xe2\x82\xac", 3);
 		p += 3;
@@ -290,8 +255,7 @@ test_what_a_client_wrote_is_shown_in_part_only(void **state)
 	json_decref(root);
 }
 
-static void
-test_a_schema_that_cannot_be_used_is_refused(void **state)
+TEST(a_schema_that_cannot_be_used_is_refused)
 {
 	static const struct {
 		const char *schema, *want;
@@ -312,7 +276,6 @@ test_a_schema_that_cannot_be_used_is_refused(void **state)
 	    {"{'additionalProperties':1}",
 		"additionalProperties: a schema is not an object"}};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		json_t *root = load(bad[i].schema);
 		struct schema *s = NULL;
@@ -326,14 +289,12 @@ test_a_schema_that_cannot_be_used_is_refused(void **state)
 	}
 }
 
-static void
-test_subschemas_are_bounded_in_depth(void **state)
+TEST(subschemas_are_bounded_in_depth)
 {
 	json_t *root = json_object();
 	struct schema *s = NULL;
 	struct err e;
 
-	(void)state;
 	for (int i = 0; i < SCHEMA_DEPTH_MAX; i++)
 		root = json_pack("{s:o}", "items", root);
 	assert_int_equal(schema_new(root, &s, &e), 0);
@@ -343,31 +304,4 @@ test_subschemas_are_bounded_in_depth(void **state)
 	json_decref(root);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_types_are_told_apart),
-	    cmocka_unit_test(test_several_types_may_be_allowed),
-	    cmocka_unit_test(
-		test_a_whole_number_becomes_the_integer_that_it_is),
-	    cmocka_unit_test(test_defaults_are_not_filled_in),
-	    cmocka_unit_test(test_missing_and_unknown_arguments_are_named),
-	    cmocka_unit_test(test_additional_properties_may_have_a_schema),
-	    cmocka_unit_test(
-		test_items_are_counted_and_checked_with_their_index),
-	    cmocka_unit_test(test_numbers_have_bounds),
-	    cmocka_unit_test(test_lengths_count_characters_not_bytes),
-	    cmocka_unit_test(test_patterns_are_matched),
-	    cmocka_unit_test(test_choices_are_listed),
-	    cmocka_unit_test(
-		test_of_several_forms_the_one_that_was_meant_is_explained),
-	    cmocka_unit_test(test_text_with_nul_is_refused_wherever_it_stands),
-	    cmocka_unit_test(test_unknown_keywords_are_ignored),
-	    cmocka_unit_test(test_what_a_client_wrote_is_shown_in_part_only),
-	    cmocka_unit_test(test_a_schema_that_cannot_be_used_is_refused),
-	    cmocka_unit_test(test_subschemas_are_bounded_in_depth),
-	};
-
-	return cmocka_run_group_tests_name("schema", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,6 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/xmalloc.h"
 #include "supervisor/mcp/schema_tidy.h"
+#include "tests/unit/test.h"
 
 /* JSON with ' for " */
 static json_t *
@@ -56,20 +51,16 @@ expect(const char *schema, const char *arguments, const char *want)
 	"'additionalProperties':false}},'free':{'type':'object'}},"            \
 	"'required':['id'],'additionalProperties':false}"
 
-static void
-test_null_for_an_optional_argument_is_taken_out(void **state)
+TEST(null_for_an_optional_argument_is_taken_out)
 {
-	(void)state;
 	expect(STRICT, "{'id':'x','n':null}", "{'id':'x'}");
 	expect(STRICT, "{'id':'x','list':null,'free':null}", "{'id':'x'}");
 	expect(STRICT, "{'id':'x','list':[{'a':null},{'a':'b'}]}",
 	    "{'id':'x','list':[{},{'a':'b'}]}");
 }
 
-static void
-test_null_stays_where_it_has_a_meaning_or_is_a_fault(void **state)
+TEST(null_stays_where_it_has_a_meaning_or_is_a_fault)
 {
-	(void)state;
 	expect(STRICT, "{'id':null}", "{'id':null}");
 	expect(STRICT, "{'id':'x','o':null}", "{'id':'x','o':null}");
 	expect(STRICT, "{'id':'x','what':null}", "{'id':'x','what':null}");
@@ -97,10 +88,8 @@ test_null_stays_where_it_has_a_meaning_or_is_a_fault(void **state)
 	"{'type':'string'}}},'required':['id','needed']}"
 #define NEEDED "'id':'x','needed':1"
 
-static void
-test_empty_text_for_an_optional_argument_is_taken_out(void **state)
+TEST(empty_text_for_an_optional_argument_is_taken_out)
 {
-	(void)state;
 	expect(FILLED_IN, "{" NEEDED ",'text':'','word':'','any':''}",
 	    "{" NEEDED "}");
 	expect(
@@ -108,10 +97,8 @@ test_empty_text_for_an_optional_argument_is_taken_out(void **state)
 	expect(FILLED_IN, "{" NEEDED ",'any':' '}", "{" NEEDED ",'any':' '}");
 }
 
-static void
-test_zero_is_taken_out_where_it_can_mean_nothing(void **state)
+TEST(zero_is_taken_out_where_it_can_mean_nothing)
 {
-	(void)state;
 	expect(FILLED_IN, "{" NEEDED ",'few':0,'part':0}", "{" NEEDED "}");
 	expect(FILLED_IN, "{" NEEDED ",'few':0.0,'part':-0.0}", "{" NEEDED "}");
 	expect(
@@ -120,10 +107,8 @@ test_zero_is_taken_out_where_it_can_mean_nothing(void **state)
 	    "{" NEEDED ",'wait':0,'code':0,'free':0,'few':-1}");
 }
 
-static void
-test_what_is_needed_or_of_another_form_stays_empty(void **state)
+TEST(what_is_needed_or_of_another_form_stays_empty)
 {
-	(void)state;
 	expect(FILLED_IN, "{'id':'','needed':0}", "{'id':'','needed':0}");
 	expect(FILLED_IN, "{" NEEDED ",'form':'','few':'','in':''}",
 	    "{" NEEDED ",'form':'','few':'','in':''}");
@@ -131,10 +116,8 @@ test_what_is_needed_or_of_another_form_stays_empty(void **state)
 	    "{" NEEDED ",'text':0,'env':{'K':''},'what':''}");
 }
 
-static void
-test_decorations_are_taken_out_and_other_keys_stay(void **state)
+TEST(decorations_are_taken_out_and_other_keys_stay)
 {
-	(void)state;
 	expect(STRICT,
 	    "{'id':'x','description':'d','reason':'r','explanation':1,"
 	    "'thought':{}}",
@@ -149,32 +132,12 @@ test_decorations_are_taken_out_and_other_keys_stay(void **state)
 	    "{'reason':'r'}", "{'reason':'r'}");
 }
 
-static void
-test_what_is_no_object_stays_as_it_is(void **state)
+TEST(what_is_no_object_stays_as_it_is)
 {
-	(void)state;
 	expect(STRICT, "{'id':{'n':null},'list':'x','n':[1,null]}",
 	    "{'id':{'n':null},'list':'x','n':[1,null]}");
 	expect("{'type':'array','items':false}", "[null,{'thought':1}]",
 	    "[null,{'thought':1}]");
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_null_for_an_optional_argument_is_taken_out),
-	    cmocka_unit_test(
-		test_null_stays_where_it_has_a_meaning_or_is_a_fault),
-	    cmocka_unit_test(
-		test_empty_text_for_an_optional_argument_is_taken_out),
-	    cmocka_unit_test(test_zero_is_taken_out_where_it_can_mean_nothing),
-	    cmocka_unit_test(
-		test_what_is_needed_or_of_another_form_stays_empty),
-	    cmocka_unit_test(
-		test_decorations_are_taken_out_and_other_keys_stay),
-	    cmocka_unit_test(test_what_is_no_object_stays_as_it_is),
-	};
-
-	return cmocka_run_group_tests_name("schema_tidy", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

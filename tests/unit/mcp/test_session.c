@@ -1,13 +1,8 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "common/err.h"
 #include "supervisor/mcp/session.h"
+#include "tests/unit/test.h"
 
 #define NOW 1800000000
 #define TTL 100
@@ -35,8 +30,7 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-test_an_issued_session_is_opened_with_its_revision(void **state)
+TEST(an_issued_session_is_opened_with_its_revision)
 {
 	char id[SESSION_TEXT_MAX + 1];
 	struct session s;
@@ -50,8 +44,7 @@ test_an_issued_session_is_opened_with_its_revision(void **state)
 	assert_int_equal(s.issued_s, NOW);
 }
 
-static void
-test_a_session_says_which_client_it_is_of(void **state)
+TEST(a_session_says_which_client_it_is_of)
 {
 	char client[CALL_CLIENT_MAX + 1] = "", id[SESSION_TEXT_MAX + 1];
 	struct session s;
@@ -68,8 +61,7 @@ test_a_session_says_which_client_it_is_of(void **state)
 	assert_int_equal(strlen(id), SESSION_TEXT_MAX);
 }
 
-static void
-test_no_character_of_a_session_with_a_client_can_be_changed(void **state)
+TEST(no_character_of_a_session_with_a_client_can_be_changed)
 {
 	char id[SESSION_TEXT_MAX + 1];
 	struct session s;
@@ -90,8 +82,7 @@ test_no_character_of_a_session_with_a_client_can_be_changed(void **state)
 	assert_int_equal(session_open(*state, id, &t_a, NOW, &s), 0);
 }
 
-static void
-test_two_sessions_have_two_names_and_one_keeps_its_own(void **state)
+TEST(two_sessions_have_two_names_and_one_keeps_its_own)
 {
 	char a[SESSION_TEXT_MAX + 1], b[SESSION_TEXT_MAX + 1];
 	struct session s, again, other;
@@ -106,8 +97,7 @@ test_two_sessions_have_two_names_and_one_keeps_its_own(void **state)
 	assert_string_not_equal(s.name, other.name);
 }
 
-static void
-test_two_sessions_are_never_the_same(void **state)
+TEST(two_sessions_are_never_the_same)
 {
 	char a[SESSION_TEXT_MAX + 1], b[SESSION_TEXT_MAX + 1];
 
@@ -116,8 +106,7 @@ test_two_sessions_are_never_the_same(void **state)
 	assert_string_not_equal(a, b);
 }
 
-static void
-test_a_session_lives_on_in_a_new_server_with_the_same_key(void **state)
+TEST(a_session_lives_on_in_a_new_server_with_the_same_key)
 {
 	struct session_keeper *other =
 	    session_keeper_new(key, sizeof(key), TTL);
@@ -129,8 +118,7 @@ test_a_session_lives_on_in_a_new_server_with_the_same_key(void **state)
 	session_keeper_free(other);
 }
 
-static void
-test_a_server_with_another_key_does_not_know_it(void **state)
+TEST(a_server_with_another_key_does_not_know_it)
 {
 	uint8_t changed[32];
 	struct session_keeper *other;
@@ -146,8 +134,7 @@ test_a_server_with_another_key_does_not_know_it(void **state)
 }
 
 /* Whether its own has used it before or not. */
-static void
-test_another_principal_does_not_find_it(void **state)
+TEST(another_principal_does_not_find_it)
 {
 	char id[SESSION_TEXT_MAX + 1];
 	struct session s;
@@ -166,8 +153,7 @@ test_another_principal_does_not_find_it(void **state)
 }
 
 /* More than are remembered, in turns. */
-static void
-test_many_sessions_each_find_their_own(void **state)
+TEST(many_sessions_each_find_their_own)
 {
 	char id[300][SESSION_TEXT_MAX + 1], client[16];
 	struct session s;
@@ -191,8 +177,7 @@ test_many_sessions_each_find_their_own(void **state)
 	}
 }
 
-static void
-test_each_changed_character_makes_it_unknown(void **state)
+TEST(each_changed_character_makes_it_unknown)
 {
 	char id[SESSION_TEXT_MAX + 1];
 	struct session s;
@@ -209,8 +194,7 @@ test_each_changed_character_makes_it_unknown(void **state)
 	assert_int_equal(session_open(*state, id, &t_a, NOW, &s), 0);
 }
 
-static void
-test_texts_of_another_form_are_unknown(void **state)
+TEST(texts_of_another_form_are_unknown)
 {
 	char id[SESSION_TEXT_MAX + 1], text[SESSION_TEXT_MAX + 8];
 	struct session s;
@@ -232,8 +216,7 @@ test_texts_of_another_form_are_unknown(void **state)
 	    ERR_NOTFOUND);
 }
 
-static void
-test_a_session_expires(void **state)
+TEST(a_session_expires)
 {
 	char id[SESSION_TEXT_MAX + 1];
 	struct session s;
@@ -244,8 +227,7 @@ test_a_session_expires(void **state)
 	    session_open(*state, id, &t_a, NOW + TTL + 1, &s), ERR_NOTFOUND);
 }
 
-static void
-test_an_ended_session_is_unknown_and_others_are_not(void **state)
+TEST(an_ended_session_is_unknown_and_others_are_not)
 {
 	char a[SESSION_TEXT_MAX + 1], b[SESSION_TEXT_MAX + 1];
 	struct session s;
@@ -260,8 +242,7 @@ test_an_ended_session_is_unknown_and_others_are_not(void **state)
 }
 
 /* The one that ended first is forgotten first. */
-static void
-test_the_memory_of_ended_sessions_is_bounded(void **state)
+TEST(the_memory_of_ended_sessions_is_bounded)
 {
 	struct session s = {.rev = era_negotiate(""), .issued_s = NOW}, first;
 	char id[SESSION_TEXT_MAX + 1];
@@ -280,29 +261,4 @@ test_the_memory_of_ended_sessions_is_bounded(void **state)
 	assert_int_equal(session_open(*state, id, &t_a, NOW, &first), 0);
 }
 
-#define WITH_KEEPER(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    WITH_KEEPER(test_an_issued_session_is_opened_with_its_revision),
-	    WITH_KEEPER(test_a_session_says_which_client_it_is_of),
-	    WITH_KEEPER(
-		test_no_character_of_a_session_with_a_client_can_be_changed),
-	    WITH_KEEPER(test_two_sessions_have_two_names_and_one_keeps_its_own),
-	    WITH_KEEPER(test_two_sessions_are_never_the_same),
-	    WITH_KEEPER(
-		test_a_session_lives_on_in_a_new_server_with_the_same_key),
-	    WITH_KEEPER(test_a_server_with_another_key_does_not_know_it),
-	    WITH_KEEPER(test_another_principal_does_not_find_it),
-	    WITH_KEEPER(test_many_sessions_each_find_their_own),
-	    WITH_KEEPER(test_each_changed_character_makes_it_unknown),
-	    WITH_KEEPER(test_texts_of_another_form_are_unknown),
-	    WITH_KEEPER(test_a_session_expires),
-	    WITH_KEEPER(test_an_ended_session_is_unknown_and_others_are_not),
-	    WITH_KEEPER(test_the_memory_of_ended_sessions_is_bounded),
-	};
-
-	return cmocka_run_group_tests_name("session", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

@@ -1,12 +1,7 @@
 /* The product's tool definitions, schema/tools/, through the real library. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "supervisor/mcp/registry.h"
 #include "tests/unit/mcp/fake.h"
+#include "tests/unit/test.h"
 
 static const char *const names[] = {"run_sandbox", "delete_sandbox",
     "restart_sandbox", "initialize_sandbox", "execute_code", "stop_sandbox",
@@ -86,13 +81,11 @@ expect(struct mcp *m, const char *tool, const char *arguments, const char *want)
 	free(s);
 }
 
-static void
-test_each_file_has_all_that_a_client_shows(void **state)
+TEST(each_file_has_all_that_a_client_shows)
 {
 	static const char *const hints[] = {"readOnlyHint", "destructiveHint",
 	    "idempotentHint", "openWorldHint"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		json_t *d = load(names[i]);
 		json_t *input = json_object_get(d, "inputSchema");
@@ -155,10 +148,9 @@ walk_schema(const json_t *node, const char *tool, const char *open)
 	json_decref(n);
 }
 
-static void
-test_schemas_use_only_keywords_that_all_clients_read_alike(void **state)
+TEST_WITH(
+    NULL, fake_teardown, schemas_use_only_keywords_that_all_clients_read_alike)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		json_t *d = load(names[i]);
 
@@ -169,8 +161,7 @@ test_schemas_use_only_keywords_that_all_clients_read_alike(void **state)
 	}
 }
 
-static void
-test_the_whole_list_is_short(void **state)
+TEST_WITH(setup, teardown, the_whole_list_is_short)
 {
 	char *s = fake_session(*state);
 	struct fake_client c = fake_client(s);
@@ -189,8 +180,7 @@ test_the_whole_list_is_short(void **state)
 	"{'identifier':'a','commands':[{'shell':'x'}],'options':{" options "}" \
 	"}"
 
-static void
-test_run_sandbox_takes_all_forms_of_the_seed(void **state)
+TEST_WITH(setup, teardown, run_sandbox_takes_all_forms_of_the_seed)
 {
 	expect(*state, "run_sandbox", RUN("'shell':'ls'"), NULL);
 	expect(*state, "run_sandbox", RUN("'shell':null,'argv':['ls','-l']"),
@@ -212,8 +202,7 @@ test_run_sandbox_takes_all_forms_of_the_seed(void **state)
 	expect(*state, "run_sandbox", WITH("'default_env':{'A':1}"), NULL);
 }
 
-static void
-test_run_sandbox_says_what_is_wrong(void **state)
+TEST_WITH(setup, teardown, run_sandbox_says_what_is_wrong)
 {
 	expect(*state, "run_sandbox", "{'identifier':'a'}",
 	    "argument commands: missing");
@@ -249,8 +238,7 @@ test_run_sandbox_says_what_is_wrong(void **state)
 	    "argument options.await_timeout_ms: want at least 0");
 }
 
-static void
-test_identifiers_are_checked_in_every_tool(void **state)
+TEST_WITH(setup, teardown, identifiers_are_checked_in_every_tool)
 {
 	static const char *const bad[] = {"'a b'", "'../x'", "'\xc3\xa4'",
 	    "'1234567890123456789012345678901234567'", "7", "'a\\n'"};
@@ -267,8 +255,7 @@ test_identifiers_are_checked_in_every_tool(void **state)
 	    "{'identifier':'123456789012345678901234567890123_-Z'}", NULL);
 }
 
-static void
-test_delete_and_restart_want_an_identifier(void **state)
+TEST_WITH(setup, teardown, delete_and_restart_want_an_identifier)
 {
 	expect(*state, "delete_sandbox", "{'identifier':'a'}", NULL);
 	expect(*state, "restart_sandbox", "{'identifier':'a'}", NULL);
@@ -287,8 +274,7 @@ test_delete_and_restart_want_an_identifier(void **state)
 	    "argument identifier: want at least 1 character");
 }
 
-static void
-test_the_interpreters_tools_need_no_identifier(void **state)
+TEST_WITH(setup, teardown, the_interpreters_tools_need_no_identifier)
 {
 	expect(*state, "initialize_sandbox", "{}", NULL);
 	expect(*state, "initialize_sandbox",
@@ -304,8 +290,7 @@ test_the_interpreters_tools_need_no_identifier(void **state)
 }
 
 /* Some clients fill in every argument. */
-static void
-test_what_is_left_empty_counts_as_not_given(void **state)
+TEST_WITH(setup, teardown, what_is_left_empty_counts_as_not_given)
 {
 	expect(*state, "run_sandbox",
 	    WITH("'ttl_seconds':0,'default_cwd':'','as_user':'',"
@@ -356,10 +341,8 @@ expect_output(const char *tool, const char *text)
 	json_decref(d);
 }
 
-static void
-test_results_fit_the_output_schemas(void **state)
+TEST(results_fit_the_output_schemas)
 {
-	(void)state;
 	expect_output("run_sandbox",
 	    "{\"tool\":\"run_sandbox\",\"run_id\":\"r\",\"events_url\":\"e\","
 	    "\"status_url\":\"s\",\"identifier\":\"a\",\"sandbox_name\":"
@@ -416,10 +399,8 @@ no_list_of_types(const json_t *node, const char *where)
 		no_list_of_types(sub, where);
 }
 
-static void
-test_no_schema_has_a_list_of_types(void **state)
+TEST(no_schema_has_a_list_of_types)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		json_t *d = load(names[i]);
 
@@ -428,8 +409,7 @@ test_no_schema_has_a_list_of_types(void **state)
 	}
 }
 
-static void
-test_strict_callers_and_decorating_models_are_understood(void **state)
+TEST_WITH(setup, teardown, strict_callers_and_decorating_models_are_understood)
 {
 	expect(*state, "run_sandbox",
 	    RUN("'shell':'x','argv':null,'cwd':null,'env':null,"
@@ -448,28 +428,4 @@ test_strict_callers_and_decorating_models_are_understood(void **state)
 	    "argument identifier: want a string, got null");
 }
 
-#define WITH_TOOLS(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_each_file_has_all_that_a_client_shows),
-	    cmocka_unit_test_teardown(
-		test_schemas_use_only_keywords_that_all_clients_read_alike,
-		fake_teardown),
-	    WITH_TOOLS(test_the_whole_list_is_short),
-	    WITH_TOOLS(test_run_sandbox_takes_all_forms_of_the_seed),
-	    WITH_TOOLS(test_run_sandbox_says_what_is_wrong),
-	    WITH_TOOLS(test_identifiers_are_checked_in_every_tool),
-	    WITH_TOOLS(test_delete_and_restart_want_an_identifier),
-	    WITH_TOOLS(test_the_interpreters_tools_need_no_identifier),
-	    WITH_TOOLS(test_what_is_left_empty_counts_as_not_given),
-	    cmocka_unit_test(test_no_schema_has_a_list_of_types),
-	    WITH_TOOLS(
-		test_strict_callers_and_decorating_models_are_understood),
-	    cmocka_unit_test(test_results_fit_the_output_schemas),
-	};
-
-	return cmocka_run_group_tests_name("tools", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -3,6 +3,7 @@
 #define TESTS_STORE_FILES_GROUND_H
 
 #include "tests/unit/store/fixture.h"
+#include "tests/unit/test.h"
 
 static inline void
 bring(struct store_log *log, uint32_t file, uint64_t tenant, uint8_t digest)

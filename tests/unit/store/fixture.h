@@ -2,12 +2,6 @@
 #ifndef TESTS_STORE_FIXTURE_H
 #define TESTS_STORE_FIXTURE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <dirent.h>
@@ -23,6 +17,7 @@
 #include "common/uuid.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/store.h"
+#include "tests/unit/test.h"
 
 #define FIXTURE_PATIENCE_S 60
 

@@ -7,6 +7,7 @@
 #include "common/buf.h"
 #include "common/runlog.h"
 #include "supervisor/store/history.h"
+#include "tests/unit/test.h"
 
 #define HISTORY_LINES_MAX 2048
 #define HISTORY_OTHER 2 /* another tenant */

@@ -71,8 +71,7 @@ setup(void **state)
 	return 0;
 }
 
-static void
-test_an_artifact_is_found_by_its_run(void **state)
+TEST(an_artifact_is_found_by_its_run)
 {
 	struct fixture *f = *state;
 	struct uuid first = leave(f, 1, 1, "a", "x.txt", 1);
@@ -86,8 +85,7 @@ test_an_artifact_is_found_by_its_run(void **state)
 	assert_int_equal(get(f, 1, "a", &second, "x.txt").digest, 2);
 }
 
-static void
-test_latest_is_the_newest_run_that_left_the_path(void **state)
+TEST(latest_is_the_newest_run_that_left_the_path)
 {
 	struct fixture *f = *state;
 
@@ -99,8 +97,7 @@ test_latest_is_the_newest_run_that_left_the_path(void **state)
 	assert_int_equal(get(f, 1, "a", NULL, "x.txt").digest, 2);
 }
 
-static void
-test_nothing_is_found_by_another_tenant_identifier_or_path(void **state)
+TEST(nothing_is_found_by_another_tenant_identifier_or_path)
 {
 	struct fixture *f = *state;
 	struct uuid run = leave(f, 1, 1, "a", "x.txt", 1);
@@ -130,8 +127,7 @@ put(struct fixture *f, const struct store_run *run, const char *path,
 	assert_int_equal(result.rc, want);
 }
 
-static void
-test_artifacts_of_a_run_that_goes_on_are_seen_when_it_has_ended(void **state)
+TEST(artifacts_of_a_run_that_goes_on_are_seen_when_it_has_ended)
 {
 	struct fixture *f = *state;
 	struct store_run r;
@@ -156,8 +152,7 @@ test_artifacts_of_a_run_that_goes_on_are_seen_when_it_has_ended(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_a_run_whose_files_were_all_put_before_has_files_that_are_kept(void **state)
+TEST(a_run_whose_files_were_all_put_before_has_files_that_are_kept)
 {
 	struct fixture *f = *state;
 	struct store_run r;
@@ -172,8 +167,7 @@ test_a_run_whose_files_were_all_put_before_has_files_that_are_kept(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_the_same_path_again_takes_the_place_of_what_was_there(void **state)
+TEST(the_same_path_again_takes_the_place_of_what_was_there)
 {
 	struct fixture *f = *state;
 	struct store_run r;
@@ -231,8 +225,7 @@ page_of(struct fixture *f, const struct store_run *r, uint32_t from)
 	return p;
 }
 
-static void
-test_a_list_is_read_in_pages(void **state)
+TEST(a_list_is_read_in_pages)
 {
 	const uint32_t n = 2 * STORE_ARTIFACTS_PAGE;
 	struct fixture *f = *state;
@@ -263,21 +256,4 @@ test_a_list_is_read_in_pages(void **state)
 	store_run_clear(&r);
 }
 
-int
-main(void)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_an_artifact_is_found_by_its_run),
-	    TEST(test_latest_is_the_newest_run_that_left_the_path),
-	    TEST(test_nothing_is_found_by_another_tenant_identifier_or_path),
-	    TEST(
-		test_artifacts_of_a_run_that_goes_on_are_seen_when_it_has_ended),
-	    TEST(
-		test_a_run_whose_files_were_all_put_before_has_files_that_are_kept),
-	    TEST(test_the_same_path_again_takes_the_place_of_what_was_there),
-	    TEST(test_a_list_is_read_in_pages),
-	};
-
-	return cmocka_run_group_tests_name("artifacts", tests, NULL, NULL);
-}
+TEST_MAIN(setup, fixture_teardown)

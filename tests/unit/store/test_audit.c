@@ -124,8 +124,7 @@ assert_bad(struct fixture *f, uint64_t seq, const char *what)
 	assert_non_null(strstr(found.what, what));
 }
 
-static void
-test_a_chain_that_nobody_touched_is_good(void **state)
+TEST(a_chain_that_nobody_touched_is_good)
 {
 	struct fixture *f = *state;
 
@@ -137,8 +136,7 @@ test_a_chain_that_nobody_touched_is_good(void **state)
 	assert_good(f, ROWS + 1);
 }
 
-static void
-test_a_change_of_any_column_is_found(void **state)
+TEST(a_change_of_any_column_is_found)
 {
 	static const char *const changes[] = {"at_ms = at_ms + 1", "times = 2",
 	    "what = 'eve'", "actor_tenant = 'acmf'", "actor = 'abd'",
@@ -193,8 +191,7 @@ flip(struct fixture *f, const char *column, unsigned int seq, int at)
 	return is_there;
 }
 
-static void
-test_each_flipped_byte_is_found(void **state)
+TEST(each_flipped_byte_is_found)
 {
 	static const char *const columns[] = {"what", "actor_tenant", "actor",
 	    "origin", "request_id", "tenant", "subject", "detail", "digest",
@@ -213,8 +210,7 @@ test_each_flipped_byte_is_found(void **state)
 	assert_good(f, ROWS);
 }
 
-static void
-test_rows_that_are_taken_away_are_missed(void **state)
+TEST(rows_that_are_taken_away_are_missed)
 {
 	struct fixture *f = *state;
 
@@ -233,8 +229,7 @@ test_rows_that_are_taken_away_are_missed(void **state)
 	assert_bad(f, 1, "missing");
 }
 
-static void
-test_rows_that_change_places_are_found(void **state)
+TEST(rows_that_change_places_are_found)
 {
 	struct fixture *f = *state;
 
@@ -250,8 +245,7 @@ test_rows_that_change_places_are_found(void **state)
 	", at_ms, times, what, actor_tenant, actor, origin, request_id,"       \
 	" tenant, subject, detail, digest, hash FROM audit WHERE seq = "
 
-static void
-test_a_row_that_is_put_in_is_found(void **state)
+TEST(a_row_that_is_put_in_is_found)
 {
 	struct fixture *f = *state;
 
@@ -269,8 +263,7 @@ test_a_row_that_is_put_in_is_found(void **state)
 	assert_bad(f, 5, "not as it was written");
 }
 
-static void
-test_ends_that_are_changed_are_found(void **state)
+TEST(ends_that_are_changed_are_found)
 {
 	struct fixture *f = *state;
 
@@ -292,8 +285,7 @@ test_ends_that_are_changed_are_found(void **state)
 }
 
 /* Where it ended when the server wrote last is not where it ends. */
-static void
-test_the_chain_goes_on_behind_what_others_wrote(void **state)
+TEST(the_chain_goes_on_behind_what_others_wrote)
 {
 	struct fixture *f = *state;
 
@@ -338,17 +330,14 @@ assert_hash(size_t len)
 	assert_memory_equal(hash, want, sizeof(want));
 }
 
-static void
-test_the_hash_is_of_all_bytes_however_many(void **state)
+TEST(the_hash_is_of_all_bytes_however_many)
 {
-	(void)state;
 	assert_hash(0);
 	assert_hash(1);
 	assert_hash(5000);
 }
 
-static void
-test_old_rows_go_and_the_rest_is_still_a_chain(void **state)
+TEST(old_rows_go_and_the_rest_is_still_a_chain)
 {
 	struct fixture *f = *state;
 	struct store_audit_check found;
@@ -367,8 +356,7 @@ test_old_rows_go_and_the_rest_is_still_a_chain(void **state)
 	assert_in_range(found.rows, 1000, 1000 + 1024);
 }
 
-static void
-test_a_long_chain_is_checked_in_pieces(void **state)
+TEST(a_long_chain_is_checked_in_pieces)
 {
 	const unsigned int n = STORE_AUDIT_PIECE * 2;
 	struct fixture *f = *state;
@@ -418,8 +406,7 @@ list(struct fixture *f, const struct store_audit_filter *filter)
 	return l;
 }
 
-static void
-test_the_list_has_pages_and_filters(void **state)
+TEST(the_list_has_pages_and_filters)
 {
 	struct fixture *f = *state;
 	struct listed l;
@@ -488,8 +475,7 @@ write_until_killed(struct fixture *f, int ready)
 	_exit(3);
 }
 
-static void
-test_a_writer_that_is_killed_leaves_a_good_chain(void **state)
+TEST(a_writer_that_is_killed_leaves_a_good_chain)
 {
 	struct fixture *f = *state;
 	struct store_audit_check found = {0};
@@ -519,27 +505,4 @@ test_a_writer_that_is_killed_leaves_a_good_chain(void **state)
 	}
 }
 
-int
-main(void)
-{
-#define TEST(name)                                                             \
-	cmocka_unit_test_setup_teardown(                                       \
-	    test_##name, fixture_setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(a_chain_that_nobody_touched_is_good),
-	    TEST(a_change_of_any_column_is_found),
-	    TEST(each_flipped_byte_is_found),
-	    TEST(rows_that_are_taken_away_are_missed),
-	    TEST(rows_that_change_places_are_found),
-	    TEST(a_row_that_is_put_in_is_found),
-	    TEST(ends_that_are_changed_are_found),
-	    TEST(the_chain_goes_on_behind_what_others_wrote),
-	    TEST(the_hash_is_of_all_bytes_however_many),
-	    TEST(old_rows_go_and_the_rest_is_still_a_chain),
-	    TEST(a_long_chain_is_checked_in_pieces),
-	    TEST(the_list_has_pages_and_filters),
-	    TEST(a_writer_that_is_killed_leaves_a_good_chain),
-	};
-
-	return cmocka_run_group_tests_name("audit", tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup, fixture_teardown)

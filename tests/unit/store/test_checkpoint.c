@@ -1,10 +1,5 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "supervisor/store/checkpoint.h"
+#include "tests/unit/test.h"
 
 static uint64_t
 wait_ms(const struct checkpoint *c, uint64_t wal_bytes, uint64_t now_ms)
@@ -23,12 +18,10 @@ kind_at(const struct checkpoint *c, uint64_t wal_bytes, uint64_t now_ms)
 	return kind;
 }
 
-static void
-test_what_a_crash_left_is_copied_soon_and_truncated_after_a_minute(void **state)
+TEST(what_a_crash_left_is_copied_soon_and_truncated_after_a_minute)
 {
 	struct checkpoint c;
 
-	(void)state;
 	checkpoint_init(&c, 5000);
 	assert_int_equal(wait_ms(&c, 0, 5000), CHECKPOINT_IDLE_MS);
 	assert_int_equal(
@@ -39,36 +32,30 @@ test_what_a_crash_left_is_copied_soon_and_truncated_after_a_minute(void **state)
 	    kind_at(&c, 0, 5000 + CHECKPOINT_TRUNCATE_MS), CHECKPOINT_TRUNCATE);
 }
 
-static void
-test_nothing_written_means_nothing_to_do(void **state)
+TEST(nothing_written_means_nothing_to_do)
 {
 	struct checkpoint c;
 
-	(void)state;
 	checkpoint_init(&c, 0);
 	checkpoint_on_done(&c, CHECKPOINT_TRUNCATE);
 	assert_true(wait_ms(&c, 0, 100000) == CHECKPOINT_NEVER);
 }
 
-static void
-test_a_large_wal_is_reused_at_once(void **state)
+TEST(a_large_wal_is_reused_at_once)
 {
 	struct checkpoint c;
 
-	(void)state;
 	checkpoint_init(&c, 5000);
 	assert_true(wait_ms(&c, CHECKPOINT_WAL_BYTES - 1, 5000) > 0);
 	assert_int_equal(
 	    kind_at(&c, CHECKPOINT_WAL_BYTES, 5000), CHECKPOINT_REUSE);
 }
 
-static void
-test_a_minute_after_the_first_frame_it_is_truncated_beside_writes(void **state)
+TEST(a_minute_after_the_first_frame_it_is_truncated_beside_writes)
 {
 	struct checkpoint c;
 	uint64_t now = 1000;
 
-	(void)state;
 	checkpoint_init(&c, now);
 	checkpoint_on_done(&c, CHECKPOINT_TRUNCATE);
 	checkpoint_on_write(&c, now);
@@ -83,12 +70,10 @@ test_a_minute_after_the_first_frame_it_is_truncated_beside_writes(void **state)
 	    kind_at(&c, CHECKPOINT_WAL_BYTES, now), CHECKPOINT_TRUNCATE);
 }
 
-static void
-test_a_failure_is_tried_again_later_however_large_the_wal(void **state)
+TEST(a_failure_is_tried_again_later_however_large_the_wal)
 {
 	struct checkpoint c;
 
-	(void)state;
 	checkpoint_init(&c, 0);
 	checkpoint_on_failure(&c, 9000);
 	assert_int_equal(
@@ -97,19 +82,4 @@ test_a_failure_is_tried_again_later_however_large_the_wal(void **state)
 	    wait_ms(&c, CHECKPOINT_WAL_BYTES, 9000 + CHECKPOINT_RETRY_MS), 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(
-		test_what_a_crash_left_is_copied_soon_and_truncated_after_a_minute),
-	    cmocka_unit_test(test_nothing_written_means_nothing_to_do),
-	    cmocka_unit_test(test_a_large_wal_is_reused_at_once),
-	    cmocka_unit_test(
-		test_a_minute_after_the_first_frame_it_is_truncated_beside_writes),
-	    cmocka_unit_test(
-		test_a_failure_is_tried_again_later_however_large_the_wal),
-	};
-
-	return cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

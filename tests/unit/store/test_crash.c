@@ -216,8 +216,7 @@ assert_history_is_whole(struct fixture *f)
 		f, "SELECT count(*) FROM run WHERE state = 'completed'"));
 }
 
-static void
-test_every_acknowledged_row_survives_kill_9(void **state)
+TEST(every_acknowledged_row_survives_kill_9)
 {
 	struct fixture *f = *state;
 	const size_t max = 1u << 20;
@@ -248,14 +247,4 @@ test_every_acknowledged_row_survives_kill_9(void **state)
 	free(acks);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(
-		test_every_acknowledged_row_survives_kill_9,
-		fixture_setup_closed, fixture_teardown),
-	};
-
-	return cmocka_run_group_tests_name("crash", tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup_closed, fixture_teardown)

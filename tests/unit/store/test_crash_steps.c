@@ -418,27 +418,14 @@ die_at_each_step(void (*live)(struct life *life), unsigned int at_least)
 	fixture_free(fresh);
 }
 
-static void
-test_rows_and_files_fit_whenever_the_process_dies(void **state)
+TEST(rows_and_files_fit_whenever_the_process_dies)
 {
-	(void)state;
 	die_at_each_step(live_by_runs, 40);
 }
 
-static void
-test_so_they_do_when_artifacts_come_in_batches(void **state)
+TEST(so_they_do_when_artifacts_come_in_batches)
 {
-	(void)state;
 	die_at_each_step(live_by_batches, 20);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_rows_and_files_fit_whenever_the_process_dies),
-	    cmocka_unit_test(test_so_they_do_when_artifacts_come_in_batches),
-	};
-
-	return cmocka_run_group_tests_name("crash_steps", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

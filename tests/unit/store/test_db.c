@@ -20,8 +20,7 @@ assert_prepares(sqlite3 *h, int q)
 	assert_int_equal(sqlite3_finalize(st), SQLITE_OK);
 }
 
-static void
-test_every_statement_can_be_prepared(void **state)
+TEST(every_statement_can_be_prepared)
 {
 	struct fixture *f = *state;
 	sqlite3 *h = fixture_sqlite(f);
@@ -44,12 +43,10 @@ history_sqlite(void)
 	return h;
 }
 
-static void
-test_every_statement_of_the_history_can_be_prepared(void **state)
+TEST(every_statement_of_the_history_can_be_prepared)
 {
 	sqlite3 *h = history_sqlite();
 
-	(void)state;
 	for (int q = DB_INDEX_STATE; q < DB_NQUERY; q++)
 		assert_prepares(h, q);
 	assert_int_equal(sqlite3_close(h), SQLITE_OK);
@@ -137,12 +134,10 @@ assert_way(sqlite3 *h, int q, enum history_way way)
 		fail_msg("%s\n%s", db_sql[q + (int)way], plan);
 }
 
-static void
-test_every_question_goes_by_an_index(void **state)
+TEST(every_question_goes_by_an_index)
 {
 	sqlite3 *h = history_sqlite();
 
-	(void)state;
 	for (int way = 0; way < HISTORY_NWAY; way++) {
 		assert_way(h, DB_HISTORY_DOWN, (enum history_way)way);
 		assert_way(h, DB_HISTORY_UP, (enum history_way)way);
@@ -167,8 +162,7 @@ assert_plan(const struct fixture *f, const char *sql, const char *want)
 	free(plan);
 }
 
-static void
-test_every_query_goes_by_an_index(void **state)
+TEST(every_query_goes_by_an_index)
 {
 	static const struct {
 		enum db_query q;
@@ -195,8 +189,7 @@ test_every_query_goes_by_an_index(void **state)
 		assert_plan(f, db_sql[plans[i].q], plans[i].want);
 }
 
-static void
-test_foreign_keys_hold(void **state)
+TEST(foreign_keys_hold)
 {
 	struct fixture *f = *state;
 	struct db_call c;
@@ -211,8 +204,7 @@ test_foreign_keys_hold(void **state)
 	db_close(db);
 }
 
-static void
-test_a_reader_cannot_write(void **state)
+TEST(a_reader_cannot_write)
 {
 	struct fixture *f = *state;
 	struct db_call c;
@@ -226,8 +218,7 @@ test_a_reader_cannot_write(void **state)
 	db_close(db);
 }
 
-static void
-test_a_reader_makes_no_database(void **state)
+TEST(a_reader_makes_no_database)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free) char *dir = xasprintf("%s/nothing", f->dir);
@@ -239,8 +230,7 @@ test_a_reader_makes_no_database(void **state)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
-static void
-test_a_damaged_database_says_so(void **state)
+TEST(a_damaged_database_says_so)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free) char *path = xasprintf("%s/" DB_FILE, f->dir);
@@ -267,20 +257,4 @@ setup(void **state)
 	return 0;
 }
 
-int
-main(void)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_every_statement_can_be_prepared),
-	    TEST(test_every_statement_of_the_history_can_be_prepared),
-	    TEST(test_every_question_goes_by_an_index),
-	    TEST(test_every_query_goes_by_an_index),
-	    TEST(test_foreign_keys_hold),
-	    TEST(test_a_reader_cannot_write),
-	    TEST(test_a_reader_makes_no_database),
-	    TEST(test_a_damaged_database_says_so),
-	};
-
-	return cmocka_run_group_tests_name("db", tests, NULL, NULL);
-}
+TEST_MAIN(setup, fixture_teardown)

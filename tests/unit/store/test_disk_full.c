@@ -123,8 +123,7 @@ assert_rows_match(struct fixture *f, const struct many *m, uint64_t last)
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), good);
 }
 
-static void
-test_a_full_disk_fails_its_writes_with_a_clear_text(void **state)
+TEST(a_full_disk_fails_its_writes_with_a_clear_text)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free)
@@ -148,8 +147,7 @@ test_a_full_disk_fails_its_writes_with_a_clear_text(void **state)
 	free(m);
 }
 
-static void
-test_the_store_goes_on_when_there_is_room_again(void **state)
+TEST(the_store_goes_on_when_there_is_room_again)
 {
 	struct fixture *f = *state;
 	struct many *m = xcalloc(1, sizeof(*m));
@@ -171,8 +169,7 @@ test_the_store_goes_on_when_there_is_room_again(void **state)
 	free(m);
 }
 
-static void
-test_every_write_of_a_failed_batch_is_answered_once(void **state)
+TEST(every_write_of_a_failed_batch_is_answered_once)
 {
 	struct fixture *f = *state;
 	struct many *m = xcalloc(1, sizeof(*m));
@@ -199,8 +196,7 @@ got_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
 	result_cb(rc, why, arg);
 }
 
-static void
-test_reads_go_on_while_the_disk_is_full(void **state)
+TEST(reads_go_on_while_the_disk_is_full)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
@@ -217,8 +213,7 @@ test_reads_go_on_while_the_disk_is_full(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_an_end_that_failed_can_be_given_again(void **state)
+TEST(an_end_that_failed_can_be_given_again)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
@@ -275,8 +270,7 @@ names_free(const struct fixture *f, unsigned int n)
 	}
 }
 
-static void
-test_a_log_that_finds_no_room_for_its_name_fails_its_run_alone(void **state)
+TEST(a_log_that_finds_no_room_for_its_name_fails_its_run_alone)
 {
 	struct fixture *f = *state;
 	struct result put = {0}, begun = {0};
@@ -308,8 +302,7 @@ test_a_log_that_finds_no_room_for_its_name_fails_its_run_alone(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_a_store_opens_on_a_full_disk_or_says_why_not(void **state)
+TEST(a_store_opens_on_a_full_disk_or_says_why_not)
 {
 	struct fixture *f = *state;
 	struct many *m = xcalloc(1, sizeof(*m));
@@ -333,17 +326,6 @@ test_a_store_opens_on_a_full_disk_or_says_why_not(void **state)
 int
 main(void)
 {
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_full_disk_fails_its_writes_with_a_clear_text),
-	    TEST(test_the_store_goes_on_when_there_is_room_again),
-	    TEST(test_every_write_of_a_failed_batch_is_answered_once),
-	    TEST(test_reads_go_on_while_the_disk_is_full),
-	    TEST(test_an_end_that_failed_can_be_given_again),
-	    TEST(
-		test_a_log_that_finds_no_room_for_its_name_fails_its_run_alone),
-	    TEST(test_a_store_opens_on_a_full_disk_or_says_why_not),
-	};
 	int rc;
 
 	if (mkdtemp(mount_point) == NULL || unshare(CLONE_NEWNS) != 0 ||
@@ -353,7 +335,7 @@ main(void)
 		(void)rmdir(mount_point);
 		return 1;
 	}
-	rc = cmocka_run_group_tests_name("disk_full", tests, NULL, NULL);
+	rc = tests_run(setup, fixture_teardown, NULL, NULL);
 	(void)umount(mount_point);
 	(void)rmdir(mount_point);
 	return rc;

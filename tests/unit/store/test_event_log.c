@@ -129,8 +129,7 @@ put_sandbox_row(
 	assert_int_equal(r.rc, 0);
 }
 
-static void
-test_a_sandbox_tells_each_change_once(void **state)
+TEST(a_sandbox_tells_each_change_once)
 {
 	static const enum event_kind kinds[] = {EVENT_SANDBOX_CREATED,
 	    EVENT_SANDBOX_READY, EVENT_SANDBOX_REMOVING, EVENT_SANDBOX_REMOVED,
@@ -203,8 +202,7 @@ make_run(struct fixture *f, struct store_run *run, uint64_t id)
 	fixture_run(run, id, 1, "a");
 }
 
-static void
-test_a_run_that_is_held_until_its_end_is_one_event(void **state)
+TEST(a_run_that_is_held_until_its_end_is_one_event)
 {
 	static const enum event_kind kinds[] = {
 	    EVENT_SANDBOX_CREATED, EVENT_SANDBOX_READY, EVENT_RUN_ENDED};
@@ -222,8 +220,7 @@ test_a_run_that_is_held_until_its_end_is_one_event(void **state)
 	store_run_clear(&run);
 }
 
-static void
-test_a_longer_run_tells_its_begin_with_its_row(void **state)
+TEST(a_longer_run_tells_its_begin_with_its_row)
 {
 	static const enum event_kind kinds[] = {EVENT_SANDBOX_CREATED,
 	    EVENT_SANDBOX_READY, EVENT_RUN_CREATED, EVENT_RUN_STARTED,
@@ -250,8 +247,7 @@ test_a_longer_run_tells_its_begin_with_its_row(void **state)
 	store_run_clear(&other);
 }
 
-static void
-test_what_is_told_again_after_a_restart_is_there_once(void **state)
+TEST(what_is_told_again_after_a_restart_is_there_once)
 {
 	static const enum event_kind kinds[] = {EVENT_SANDBOX_CREATED,
 	    EVENT_SANDBOX_READY, EVENT_RUN_CREATED, EVENT_RUN_STARTED};
@@ -270,8 +266,7 @@ test_what_is_told_again_after_a_restart_is_there_once(void **state)
 	store_run_clear(&run);
 }
 
-static void
-test_a_run_that_is_deleted_tells_it_once(void **state)
+TEST(a_run_that_is_deleted_tells_it_once)
 {
 	static const enum event_kind kinds[] = {EVENT_SANDBOX_CREATED,
 	    EVENT_SANDBOX_READY, EVENT_RUN_ENDED, EVENT_RUN_DELETED};
@@ -311,8 +306,7 @@ flush(struct fixture *f)
 	fixture_reopen(f);
 }
 
-static void
-test_each_tenant_has_its_own_numbers(void **state)
+TEST(each_tenant_has_its_own_numbers)
 {
 	static const enum event_kind two[] = {
 	    EVENT_QUOTA_REFUSED, EVENT_QUOTA_REFUSED};
@@ -338,8 +332,7 @@ test_each_tenant_has_its_own_numbers(void **state)
 
 /* They are due together: one batch, which is begun anew for the one that has
  * another's number. */
-static void
-test_who_fails_among_others_leaves_no_gap(void **state)
+TEST(who_fails_among_others_leaves_no_gap)
 {
 	static const uint64_t ids[] = {1, 2, 3, 3, 4};
 	struct fixture *f = *state;
@@ -363,8 +356,7 @@ test_who_fails_among_others_leaves_no_gap(void **state)
 	    1);
 }
 
-static void
-test_of_a_tenant_that_is_gone_nothing_is_noted(void **state)
+TEST(of_a_tenant_that_is_gone_nothing_is_noted)
 {
 	struct fixture *f = *state;
 
@@ -381,8 +373,7 @@ test_of_a_tenant_that_is_gone_nothing_is_noted(void **state)
 
 /* What was asked for once is asked for again behind what others wrote, and
  * behind the end of the tenant itself. */
-static void
-test_numbers_go_on_behind_what_others_wrote(void **state)
+TEST(numbers_go_on_behind_what_others_wrote)
 {
 	struct fixture *f = *state;
 	struct result r = {0};
@@ -415,8 +406,7 @@ test_numbers_go_on_behind_what_others_wrote(void **state)
 	assert_kinds(f, 5, NULL, 0);
 }
 
-static void
-test_a_start_says_whether_the_end_before_was_one(void **state)
+TEST(a_start_says_whether_the_end_before_was_one)
 {
 	struct fixture *f = *state;
 
@@ -434,8 +424,7 @@ test_a_start_says_whether_the_end_before_was_one(void **state)
 	    (1 << 1) + (1 << 4));
 }
 
-static void
-test_the_oldest_go_and_the_newest_stays(void **state)
+TEST(the_oldest_go_and_the_newest_stays)
 {
 	struct fixture *f = *state;
 	struct store_events_page page;
@@ -461,8 +450,7 @@ test_the_oldest_go_and_the_newest_stays(void **state)
 	page_clear(&page);
 }
 
-static void
-test_a_filter_passes_over_and_says_how_far_it_is(void **state)
+TEST(a_filter_passes_over_and_says_how_far_it_is)
 {
 	static const struct uuid none = {{1}};
 	const struct store_events_filter filters[] = {
@@ -492,26 +480,4 @@ test_a_filter_passes_over_and_says_how_far_it_is(void **state)
 	store_run_clear(&run);
 }
 
-#define TEST(name)                                                             \
-	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_sandbox_tells_each_change_once),
-	    TEST(test_a_run_that_is_held_until_its_end_is_one_event),
-	    TEST(test_a_longer_run_tells_its_begin_with_its_row),
-	    TEST(test_what_is_told_again_after_a_restart_is_there_once),
-	    TEST(test_a_run_that_is_deleted_tells_it_once),
-	    TEST(test_each_tenant_has_its_own_numbers),
-	    TEST(test_who_fails_among_others_leaves_no_gap),
-	    TEST(test_of_a_tenant_that_is_gone_nothing_is_noted),
-	    TEST(test_numbers_go_on_behind_what_others_wrote),
-	    TEST(test_a_start_says_whether_the_end_before_was_one),
-	    TEST(test_the_oldest_go_and_the_newest_stays),
-	    TEST(test_a_filter_passes_over_and_says_how_far_it_is),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup, fixture_teardown)

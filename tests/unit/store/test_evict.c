@@ -91,8 +91,7 @@ evicted_ms(struct fixture *f, const struct uuid *run)
 	return ms;
 }
 
-static void
-test_nothing_goes_within_the_quota(void **state)
+TEST(nothing_goes_within_the_quota)
 {
 	struct fixture *f = *state;
 	struct uuid run = run_with(f, 1, DIGESTS(10));
@@ -110,8 +109,7 @@ test_nothing_goes_within_the_quota(void **state)
 	assert_int_equal(evicted_ms(f, &run), 0);
 }
 
-static void
-test_the_oldest_of_a_tenant_over_its_quota_give_up_their_files(void **state)
+TEST(the_oldest_of_a_tenant_over_its_quota_give_up_their_files)
 {
 	struct fixture *f = *state;
 	struct uuid other = run_of(f, 2, 1, 2, DIGESTS(10));
@@ -149,8 +147,7 @@ test_the_oldest_of_a_tenant_over_its_quota_give_up_their_files(void **state)
 	fixture_wait_files(f, "artifacts", 1);
 }
 
-static void
-test_a_tenant_over_its_own_quota_gives_what_the_quota_is_of(void **state)
+TEST(a_tenant_over_its_own_quota_gives_what_the_quota_is_of)
 {
 	struct fixture *f = *state;
 	struct uuid plain = run_with(f, 2, NO_DIGESTS);
@@ -174,8 +171,7 @@ test_a_tenant_over_its_own_quota_gives_what_the_quota_is_of(void **state)
 	assert_int_equal(evict(f, (struct store_evict_wish){0}).runs, 0);
 }
 
-static void
-test_over_the_quota_of_all_the_tenant_with_most_gives(void **state)
+TEST(over_the_quota_of_all_the_tenant_with_most_gives)
 {
 	struct fixture *f = *state;
 	struct uuid other = run_of(f, 2, 1, 2, NO_DIGESTS);
@@ -191,8 +187,7 @@ test_over_the_quota_of_all_the_tenant_with_most_gives(void **state)
 }
 
 /* Counters and rows that disagree, however that came: others still give. */
-static void
-test_a_tenant_whose_runs_cannot_be_evicted_is_passed_over(void **state)
+TEST(a_tenant_whose_runs_cannot_be_evicted_is_passed_over)
 {
 	static const struct store_evict_wish wishes[] = {{.tenant = {0, 1}},
 	    {.all = {0, 1}}, {.free_logs = {1, 0}}, {.tenant = {0, 0}}};
@@ -219,8 +214,7 @@ test_a_tenant_whose_runs_cannot_be_evicted_is_passed_over(void **state)
 	}
 }
 
-static void
-test_as_much_is_freed_as_is_wished_and_what_was_cut_goes_first(void **state)
+TEST(as_much_is_freed_as_is_wished_and_what_was_cut_goes_first)
 {
 	struct fixture *f = *state;
 	struct store_evicted got;
@@ -245,8 +239,7 @@ test_as_much_is_freed_as_is_wished_and_what_was_cut_goes_first(void **state)
 }
 
 /* Logs and artifacts are on two disks, and one is full. */
-static void
-test_only_what_frees_the_disk_that_is_short_goes(void **state)
+TEST(only_what_frees_the_disk_that_is_short_goes)
 {
 	struct fixture *f = *state;
 	struct uuid plain = run_with(f, 2, NO_DIGESTS);
@@ -270,8 +263,7 @@ test_only_what_frees_the_disk_that_is_short_goes(void **state)
 }
 
 /* Runs that printed nothing, but left files. */
-static void
-test_a_disk_without_logs_does_not_keep_the_other_full(void **state)
+TEST(a_disk_without_logs_does_not_keep_the_other_full)
 {
 	struct fixture *f = *state;
 	struct uuid run = run_with(f, 2, DIGESTS(20));
@@ -287,8 +279,7 @@ test_a_disk_without_logs_does_not_keep_the_other_full(void **state)
 	assert_true(evicted_ms(f, &run) > 0);
 }
 
-static void
-test_many_are_evicted_in_steps(void **state)
+TEST(many_are_evicted_in_steps)
 {
 	struct fixture *f = *state;
 
@@ -299,8 +290,7 @@ test_many_are_evicted_in_steps(void **state)
 	assert_int_equal(fixture_files(f, "spool"), 5);
 }
 
-static void
-test_a_run_is_deleted_with_its_files(void **state)
+TEST(a_run_is_deleted_with_its_files)
 {
 	struct fixture *f = *state;
 	struct uuid runs[2] = {
@@ -320,8 +310,7 @@ test_a_run_is_deleted_with_its_files(void **state)
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM kept"), 0);
 }
 
-static void
-test_an_unfinished_run_is_not_deleted(void **state)
+TEST(an_unfinished_run_is_not_deleted)
 {
 	struct fixture *f = *state;
 	struct result result;
@@ -337,9 +326,7 @@ test_an_unfinished_run_is_not_deleted(void **state)
 }
 
 /* Which count, and cannot be given up before the run has ended. */
-static void
-test_files_of_a_run_that_goes_on_do_not_keep_others_from_giving_theirs(
-    void **state)
+TEST(files_of_a_run_that_goes_on_do_not_keep_others_from_giving_theirs)
 {
 	struct fixture *f = *state;
 	struct store_run some = {.id = 2, .tenant = 1};
@@ -406,8 +393,7 @@ oldest_of(struct fixture *f, uint64_t tenant)
 	return fixture_query(f, sql);
 }
 
-static void
-test_rows_beyond_the_bound_of_all_go_from_who_has_most(void **state)
+TEST(rows_beyond_the_bound_of_all_go_from_who_has_most)
 {
 	struct fixture *f = *state;
 	struct store_evicted got;
@@ -436,8 +422,7 @@ test_rows_beyond_the_bound_of_all_go_from_who_has_most(void **state)
 	assert_int_equal(oldest_of(f, 2), 21);
 }
 
-static void
-test_rows_give_room_when_files_are_not_enough(void **state)
+TEST(rows_give_room_when_files_are_not_enough)
 {
 	struct fixture *f = *state;
 	const uint64_t log = STORE_INLINE_MAX + 1;
@@ -462,8 +447,7 @@ test_rows_give_room_when_files_are_not_enough(void **state)
 	assert_int_equal(runs_of(f, 1), 30 - (int64_t)got.forgotten);
 }
 
-static void
-test_rows_that_are_few_do_not_give_room(void **state)
+TEST(rows_that_are_few_do_not_give_room)
 {
 	struct fixture *f = *state;
 	struct store_evicted got;
@@ -480,8 +464,7 @@ test_rows_that_are_few_do_not_give_room(void **state)
 }
 
 /* Also where no eighth of the file is free. */
-static void
-test_what_rows_give_is_given_back_to_the_disk(void **state)
+TEST(what_rows_give_is_given_back_to_the_disk)
 {
 	struct fixture *f = *state;
 	struct store_evicted got;
@@ -503,31 +486,4 @@ test_what_rows_give_is_given_back_to_the_disk(void **state)
 	assert_true(fixture_query(f, "PRAGMA page_count") < full - 600);
 }
 
-int
-main(void)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_nothing_goes_within_the_quota),
-	    TEST(
-		test_files_of_a_run_that_goes_on_do_not_keep_others_from_giving_theirs),
-	    TEST(
-		test_the_oldest_of_a_tenant_over_its_quota_give_up_their_files),
-	    TEST(test_a_tenant_over_its_own_quota_gives_what_the_quota_is_of),
-	    TEST(test_over_the_quota_of_all_the_tenant_with_most_gives),
-	    TEST(test_a_tenant_whose_runs_cannot_be_evicted_is_passed_over),
-	    TEST(
-		test_as_much_is_freed_as_is_wished_and_what_was_cut_goes_first),
-	    TEST(test_only_what_frees_the_disk_that_is_short_goes),
-	    TEST(test_a_disk_without_logs_does_not_keep_the_other_full),
-	    TEST(test_many_are_evicted_in_steps),
-	    TEST(test_rows_beyond_the_bound_of_all_go_from_who_has_most),
-	    TEST(test_rows_give_room_when_files_are_not_enough),
-	    TEST(test_rows_that_are_few_do_not_give_room),
-	    TEST(test_what_rows_give_is_given_back_to_the_disk),
-	    TEST(test_a_run_is_deleted_with_its_files),
-	    TEST(test_an_unfinished_run_is_not_deleted),
-	};
-
-	return cmocka_run_group_tests_name("evict", tests, NULL, NULL);
-}
+TEST_MAIN(setup, fixture_teardown)

@@ -54,8 +54,7 @@ add(struct fixture *f, uint64_t id, int64_t created, int64_t ended)
 	store_run_clear(&r);
 }
 
-static void
-test_what_ended_before_is_forgotten_with_its_files(void **state)
+TEST(what_ended_before_is_forgotten_with_its_files)
 {
 	struct fixture *f = *state;
 	struct got g;
@@ -80,8 +79,7 @@ test_what_ended_before_is_forgotten_with_its_files(void **state)
 	assert_int_equal(g.what.runs, 0);
 }
 
-static void
-test_a_long_run_is_as_old_as_its_end_and_keeps_none_from_going(void **state)
+TEST(a_long_run_is_as_old_as_its_end_and_keeps_none_from_going)
 {
 	struct fixture *f = *state;
 	struct got g;
@@ -95,8 +93,7 @@ test_a_long_run_is_as_old_as_its_end_and_keeps_none_from_going(void **state)
 	assert_int_equal(fixture_query(f, "SELECT id FROM run"), 1);
 }
 
-static void
-test_what_goes_on_is_never_too_old(void **state)
+TEST(what_goes_on_is_never_too_old)
 {
 	struct fixture *f = *state;
 	struct store_run r;
@@ -111,8 +108,7 @@ test_what_goes_on_is_never_too_old(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_files_go_before_their_rows(void **state)
+TEST(files_go_before_their_rows)
 {
 	struct fixture *f = *state;
 	struct got g;
@@ -132,8 +128,7 @@ test_files_go_before_their_rows(void **state)
 	assert_int_equal(g.what.files_of, 0);
 }
 
-static void
-test_many_go_in_steps(void **state)
+TEST(many_go_in_steps)
 {
 	struct fixture *f = *state;
 	struct result ended = {0};
@@ -166,8 +161,7 @@ test_many_go_in_steps(void **state)
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM blob"), 0);
 }
 
-static void
-test_another_tenants_runs_stay(void **state)
+TEST(another_tenants_runs_stay)
 {
 	struct fixture *f = *state;
 	struct got g;
@@ -182,20 +176,4 @@ test_another_tenants_runs_stay(void **state)
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 1);
 }
 
-int
-main(void)
-{
-#define TEST(t)                                                                \
-	cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_what_ended_before_is_forgotten_with_its_files),
-	    TEST(
-		test_a_long_run_is_as_old_as_its_end_and_keeps_none_from_going),
-	    TEST(test_what_goes_on_is_never_too_old),
-	    TEST(test_files_go_before_their_rows),
-	    TEST(test_many_go_in_steps),
-	    TEST(test_another_tenants_runs_stay),
-	};
-
-	return cmocka_run_group_tests_name("expire", tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup, fixture_teardown)

@@ -1,11 +1,6 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/utf8.h"
 #include "supervisor/store/first_words.h"
+#include "tests/unit/test.h"
 
 static void
 expect(const char *shell, const char *argv, const char *want)
@@ -16,10 +11,8 @@ expect(const char *shell, const char *argv, const char *want)
 	free(got);
 }
 
-static void
-a_short_command_is_there_whole_in_one_line(void **state)
+TEST(a_short_command_is_there_whole_in_one_line)
 {
-	(void)state;
 	expect("ls -la", "", "ls -la");
 	expect("\n  set -e\n\tmake\t check\r\n", "", "set -e make check");
 	expect("echo '\xc3\xa4' \x1b[31m", "", "echo '\xc3\xa4' [31m");
@@ -27,10 +20,8 @@ a_short_command_is_there_whole_in_one_line(void **state)
 	expect(" \n", "", "");
 }
 
-static void
-words_of_argv_are_words(void **state)
+TEST(words_of_argv_are_words)
 {
-	(void)state;
 	expect("", "[\"python3\",\"-c\",\"print(6 * 7)\"]",
 	    "python3 -c print(6 * 7)");
 	expect("", "[\"a\\\"b\",\"c\\\\d\",\"e\\nf\"]", "a\"b c\\d e f");
@@ -40,10 +31,8 @@ words_of_argv_are_words(void **state)
 }
 
 /* Also those of two and three bytes, and in an escape of JSON. */
-static void
-control_characters_are_blanks(void **state)
+TEST(control_characters_are_blanks)
 {
-	(void)state;
 	expect("a\xc2\x9b"
 	       "31mb\xe2\x80\xae"
 	       "c",
@@ -54,14 +43,12 @@ control_characters_are_blanks(void **state)
 	expect("", "[\"a\\u", "a");
 }
 
-static void
-a_long_command_is_cut_between_characters(void **state)
+TEST(a_long_command_is_cut_between_characters)
 {
 	char long_one[FIRST_WORDS_READ + 1] = "";
 	char *got;
 	size_t n;
 
-	(void)state;
 	for (size_t i = 0; i + 3 < sizeof(long_one); i += 3)
 		memcpy(long_one + i, "\xe2\x82\xac", 3);
 	got = first_words_of(long_one, "");
@@ -75,15 +62,4 @@ a_long_command_is_cut_between_characters(void **state)
 	expect(long_one, "", long_one);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_short_command_is_there_whole_in_one_line),
-	    cmocka_unit_test(words_of_argv_are_words),
-	    cmocka_unit_test(control_characters_are_blanks),
-	    cmocka_unit_test(a_long_command_is_cut_between_characters),
-	};
-
-	return cmocka_run_group_tests_name("first_words", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -325,8 +325,7 @@ any_query(struct history_query *q, unsigned int round)
 		any_filter(&q->filter, round < 30 ? round % 15 : any(15));
 }
 
-static void
-test_any_question_is_answered_as_by_looking_at_all(void **state)
+TEST(any_question_is_answered_as_by_looking_at_all)
 {
 	const struct known **want = xcalloc(RUNS, sizeof(*want));
 	struct answer *a = xcalloc(1, sizeof(*a));
@@ -364,8 +363,7 @@ test_any_question_is_answered_as_by_looking_at_all(void **state)
 }
 
 /* The index that an earlier server left, and one that is made of the rows. */
-static void
-test_the_answers_outlive_the_server_and_the_index(void **state)
+TEST(the_answers_outlive_the_server_and_the_index)
 {
 	const struct known **want = xcalloc(RUNS, sizeof(*want));
 	struct answer *a = xcalloc(1, sizeof(*a));
@@ -392,8 +390,7 @@ test_the_answers_outlive_the_server_and_the_index(void **state)
 	free(want);
 }
 
-static void
-test_a_cursor_is_good_for_its_own_question_only(void **state)
+TEST(a_cursor_is_good_for_its_own_question_only)
 {
 	struct answer *a = xcalloc(1, sizeof(*a));
 	struct history_query q = {.limit = 10};
@@ -421,8 +418,7 @@ test_a_cursor_is_good_for_its_own_question_only(void **state)
 	free(a);
 }
 
-static void
-test_a_sandbox_has_a_name_and_a_uuid(void **state)
+TEST(a_sandbox_has_a_name_and_a_uuid)
 {
 	struct answer *a = xcalloc(1, sizeof(*a));
 	struct history_filter by_name = {.sandbox = "mcp-7"}, by_uuid = {0};
@@ -455,23 +451,4 @@ test_a_sandbox_has_a_name_and_a_uuid(void **state)
 	free(a);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(
-		test_any_question_is_answered_as_by_looking_at_all,
-		fixture_setup, fixture_teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_the_answers_outlive_the_server_and_the_index,
-		fixture_setup, fixture_teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_a_cursor_is_good_for_its_own_question_only, fixture_setup,
-		fixture_teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_a_sandbox_has_a_name_and_a_uuid, fixture_setup,
-		fixture_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup, fixture_teardown)

@@ -1,11 +1,6 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "supervisor/store/history_feed.h"
+#include "tests/unit/test.h"
 
 /* How far the index is behind what was committed. */
 
@@ -72,12 +67,10 @@ pass_a_moment(void)
 		;
 }
 
-static void
-test_rows_wait_from_their_commit_to_their_place_in_the_index(void **state)
+TEST(rows_wait_from_their_commit_to_their_place_in_the_index)
 {
 	uint64_t mark;
 
-	(void)state;
 	assert_int_equal(lag().rows, 0);
 	feed_touched(f, 7);
 	assert_int_equal(lag().rows, 0);
@@ -94,22 +87,18 @@ test_rows_wait_from_their_commit_to_their_place_in_the_index(void **state)
 	assert_int_equal(lag().oldest_ms, 0);
 }
 
-static void
-test_what_is_undone_waits_for_nothing(void **state)
+TEST(what_is_undone_waits_for_nothing)
 {
-	(void)state;
 	feed_touched(f, 7);
 	feed_undone(f);
 	feed_committed(f);
 	assert_int_equal(lag().rows, 0);
 }
 
-static void
-test_the_oldest_is_of_those_that_are_not_in_the_index(void **state)
+TEST(the_oldest_is_of_those_that_are_not_in_the_index)
 {
 	uint64_t mark, before;
 
-	(void)state;
 	commit(1, 1);
 	pass_a_moment();
 	mark = take();
@@ -129,10 +118,8 @@ test_the_oldest_is_of_those_that_are_not_in_the_index(void **state)
 	assert_true(lag().oldest_ms > 0);
 }
 
-static void
-test_dropped_rows_are_counted(void **state)
+TEST(dropped_rows_are_counted)
 {
-	(void)state;
 	commit(1, FEED_MAX);
 	commit(1, 10);
 	assert_int_equal(lag().rows, FEED_MAX + 10);
@@ -143,13 +130,11 @@ test_dropped_rows_are_counted(void **state)
 	assert_int_equal(lag().rows, 0);
 }
 
-static void
-test_why_it_is_held_is_said_in_full_to_administrators_alone(void **state)
+TEST(why_it_is_held_is_said_in_full_to_administrators_alone)
 {
 	uint64_t opened;
 	struct err e;
 
-	(void)state;
 	feed_hold(f, "see the log", "/data/history.db is a directory");
 	assert_true(lag().is_held);
 	assert_string_equal(lag().why, "/data/history.db is a directory");
@@ -160,18 +145,4 @@ test_why_it_is_held_is_said_in_full_to_administrators_alone(void **state)
 	assert_string_equal(lag().why, "");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_rows_wait_from_their_commit_to_their_place_in_the_index),
-	    TEST(test_what_is_undone_waits_for_nothing),
-	    TEST(test_the_oldest_is_of_those_that_are_not_in_the_index),
-	    TEST(test_dropped_rows_are_counted),
-	    TEST(test_why_it_is_held_is_said_in_full_to_administrators_alone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

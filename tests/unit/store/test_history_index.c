@@ -65,8 +65,7 @@ empty_wal(const char *path)
 	assert_int_equal(sqlite3_close(h), SQLITE_OK);
 }
 
-static void
-test_garbage_is_made_anew(void **state)
+TEST(garbage_is_made_anew)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free) char *path = index_path(f);
@@ -81,8 +80,7 @@ test_garbage_is_made_anew(void **state)
 }
 
 /* Its beginning is good: it is found when it is read. */
-static void
-test_damage_in_the_middle_is_made_anew(void **state)
+TEST(damage_in_the_middle_is_made_anew)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free) char *path = index_path(f);
@@ -104,8 +102,7 @@ test_damage_in_the_middle_is_made_anew(void **state)
 	free(a);
 }
 
-static void
-test_another_versions_is_made_anew(void **state)
+TEST(another_versions_is_made_anew)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free) char *path = index_path(f);
@@ -124,8 +121,7 @@ test_another_versions_is_made_anew(void **state)
 }
 
 /* A backup of the database, and the index of what came after it. */
-static void
-test_another_databases_is_made_anew(void **state)
+TEST(another_databases_is_made_anew)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free)
@@ -160,8 +156,7 @@ assert_not_available(struct fixture *f)
 }
 
 /* What is no damage is waited for; runs are recorded meanwhile. */
-static void
-test_an_index_that_cannot_be_opened_is_tried_again(void **state)
+TEST(an_index_that_cannot_be_opened_is_tried_again)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free) char *path = index_path(f);
@@ -196,8 +191,7 @@ page_of(const char *path, const char *name)
 }
 
 /* That opening it does not find. */
-static void
-test_damage_behind_another_failure_is_made_anew(void **state)
+TEST(damage_behind_another_failure_is_made_anew)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free) char *path = index_path(f);
@@ -218,8 +212,7 @@ test_damage_behind_another_failure_is_made_anew(void **state)
 	assert_true(made_anew(f) >= 1);
 }
 
-static void
-test_an_index_that_is_locked_is_waited_for(void **state)
+TEST(an_index_that_is_locked_is_waited_for)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free) char *path = index_path(f);
@@ -239,22 +232,4 @@ test_an_index_that_is_locked_is_waited_for(void **state)
 	assert_int_equal(made_anew(f), 0);
 }
 
-#define TEST(t)                                                                \
-	cmocka_unit_test_setup_teardown(                                       \
-	    t, fixture_setup_closed, fixture_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_garbage_is_made_anew),
-	    TEST(test_damage_in_the_middle_is_made_anew),
-	    TEST(test_another_versions_is_made_anew),
-	    TEST(test_another_databases_is_made_anew),
-	    TEST(test_an_index_that_cannot_be_opened_is_tried_again),
-	    TEST(test_damage_behind_another_failure_is_made_anew),
-	    TEST(test_an_index_that_is_locked_is_waited_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup_closed, fixture_teardown)

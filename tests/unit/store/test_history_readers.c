@@ -54,12 +54,10 @@ start_reading(struct reading *one, enum history_lane lane)
 	assert_int_equal(pthread_create(&one->thread, NULL, read_main, one), 0);
 }
 
-static void
-test_nobody_begins_in_a_gap(void **state)
+TEST(nobody_begins_in_a_gap)
 {
 	struct reading quick, slow;
 
-	(void)state;
 	assert_true(readers_seek_gap(r));
 	start_reading(&quick, LANE_QUICK);
 	start_reading(&slow, LANE_SLOW);
@@ -71,13 +69,11 @@ test_nobody_begins_in_a_gap(void **state)
 	(void)pthread_join(slow.thread, NULL);
 }
 
-static void
-test_a_long_read_ends_and_no_other_begins_before_the_gap(void **state)
+TEST(a_long_read_ends_and_no_other_begins_before_the_gap)
 {
 	struct reading quick, slow;
 	atomic_bool is_stopped = false;
 
-	(void)state;
 	readers_begin(r, LANE_SLOW, &is_stopped);
 	assert_false(readers_seek_gap(r));
 	/* Meanwhile lists go on. */
@@ -92,13 +88,11 @@ test_a_long_read_ends_and_no_other_begins_before_the_gap(void **state)
 	(void)pthread_join(slow.thread, NULL);
 }
 
-static void
-test_a_wish_for_a_gap_that_never_comes_ends(void **state)
+TEST(a_wish_for_a_gap_that_never_comes_ends)
 {
 	struct reading slow;
 	atomic_bool is_stopped = false;
 
-	(void)state;
 	readers_begin(r, LANE_SLOW, &is_stopped);
 	assert_false(readers_seek_gap(r));
 	readers_end(r, LANE_SLOW);
@@ -114,14 +108,12 @@ seek_main(void *arg)
 	return NULL;
 }
 
-static void
-test_a_list_that_reads_is_waited_for(void **state)
+TEST(a_list_that_reads_is_waited_for)
 {
 	atomic_bool is_stopped = false;
 	bool is_gap = false;
 	pthread_t thread;
 
-	(void)state;
 	readers_begin(r, LANE_QUICK, &is_stopped);
 	assert_int_equal(pthread_create(&thread, NULL, seek_main, &is_gap), 0);
 	(void)usleep(20000);
@@ -131,12 +123,10 @@ test_a_list_that_reads_is_waited_for(void **state)
 	readers_close_gap(r);
 }
 
-static void
-test_what_the_slow_lane_reads_can_be_stopped(void **state)
+TEST(what_the_slow_lane_reads_can_be_stopped)
 {
 	atomic_bool quick = false, slow = false;
 
-	(void)state;
 	readers_begin(r, LANE_QUICK, &quick);
 	readers_begin(r, LANE_SLOW, &slow);
 	readers_interrupt(r);
@@ -254,42 +244,14 @@ write_beside(bool is_endless, uint64_t most)
 		    (unsigned long long)largest >> 20);
 }
 
-static void
-test_the_wal_has_a_bound_beside_readers_that_never_rest(void **state)
+TEST(the_wal_has_a_bound_beside_readers_that_never_rest)
 {
-	(void)state;
 	write_beside(false, 2 * (uint64_t)READERS_WAL_BYTES);
 }
 
-static void
-test_a_read_that_does_not_end_is_stopped_for_the_checkpoint(void **state)
+TEST(a_read_that_does_not_end_is_stopped_for_the_checkpoint)
 {
-	(void)state;
 	write_beside(true, READERS_WAL_MAX + READERS_WAL_BYTES);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(
-		test_nobody_begins_in_a_gap, setup, teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_a_long_read_ends_and_no_other_begins_before_the_gap, setup,
-		teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_a_wish_for_a_gap_that_never_comes_ends, setup, teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_what_the_slow_lane_reads_can_be_stopped, setup, teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_a_list_that_reads_is_waited_for, setup, teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_the_wal_has_a_bound_beside_readers_that_never_rest, setup,
-		teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_a_read_that_does_not_end_is_stopped_for_the_checkpoint,
-		setup, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

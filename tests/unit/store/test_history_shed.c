@@ -120,8 +120,7 @@ ask_marker(struct fixture *f, uint64_t tenant, int64_t since_ms,
 	assert_string_equal(a->msg, "");
 }
 
-static void
-test_the_oldest_text_leaves_and_the_answer_says_so(void **state)
+TEST(the_oldest_text_leaves_and_the_answer_says_so)
 {
 	const struct history_filter all = {.identifier = "a"};
 	struct answer *a = xcalloc(1, sizeof(*a));
@@ -151,8 +150,7 @@ test_the_oldest_text_leaves_and_the_answer_says_so(void **state)
 	free(a);
 }
 
-static void
-test_who_asks_for_what_is_there_is_told_of_nothing(void **state)
+TEST(who_asks_for_what_is_there_is_told_of_nothing)
 {
 	struct answer *a = xcalloc(1, sizeof(*a));
 	struct fixture *f = *state;
@@ -178,8 +176,7 @@ test_who_asks_for_what_is_there_is_told_of_nothing(void **state)
 	free(a);
 }
 
-static void
-test_when_the_runs_are_gone_nothing_is_missed(void **state)
+TEST(when_the_runs_are_gone_nothing_is_missed)
 {
 	struct answer *a = xcalloc(1, sizeof(*a));
 	struct fixture *f = *state;
@@ -200,8 +197,7 @@ test_when_the_runs_are_gone_nothing_is_missed(void **state)
 	free(a);
 }
 
-static void
-test_who_says_much_does_not_take_from_others(void **state)
+TEST(who_says_much_does_not_take_from_others)
 {
 	struct answer *a = xcalloc(1, sizeof(*a));
 	struct fixture *f = *state;
@@ -226,8 +222,7 @@ test_who_says_much_does_not_take_from_others(void **state)
 	free(a);
 }
 
-static void
-test_the_bound_holds_while_runs_come_and_after_a_start(void **state)
+TEST(the_bound_holds_while_runs_come_and_after_a_start)
 {
 	struct answer *a = xcalloc(1, sizeof(*a));
 	struct fixture *f = *state;
@@ -267,8 +262,7 @@ test_the_bound_holds_while_runs_come_and_after_a_start(void **state)
 }
 
 /* Its text would be the next to leave. */
-static void
-test_a_run_that_ends_late_has_no_text(void **state)
+TEST(a_run_that_ends_late_has_no_text)
 {
 	const struct history_filter all = {.identifier = "a"};
 	struct answer *a = xcalloc(1, sizeof(*a));
@@ -298,8 +292,7 @@ test_a_run_that_ends_late_has_no_text(void **state)
 }
 
 /* But for the first words of a command, which are the run's line of a list. */
-static void
-test_text_that_left_is_gone_from_the_file(void **state)
+TEST(text_that_left_is_gone_from_the_file)
 {
 	struct fixture *f = *state;
 	char command[FIRST_WORDS_MAX + 32];
@@ -346,8 +339,7 @@ since_of_stats(struct fixture *f, const struct history_filter *filter)
 	return since_ms;
 }
 
-static void
-test_statistics_say_it_too(void **state)
+TEST(statistics_say_it_too)
 {
 	const struct history_filter words = {.q = "marker"}, none = {0};
 	struct answer *a = xcalloc(1, sizeof(*a));
@@ -363,22 +355,4 @@ test_statistics_say_it_too(void **state)
 	free(a);
 }
 
-#define TEST(t)                                                                \
-	cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_the_oldest_text_leaves_and_the_answer_says_so),
-	    TEST(test_who_asks_for_what_is_there_is_told_of_nothing),
-	    TEST(test_when_the_runs_are_gone_nothing_is_missed),
-	    TEST(test_who_says_much_does_not_take_from_others),
-	    TEST(test_the_bound_holds_while_runs_come_and_after_a_start),
-	    TEST(test_a_run_that_ends_late_has_no_text),
-	    TEST(test_text_that_left_is_gone_from_the_file),
-	    TEST(test_statistics_say_it_too),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup, fixture_teardown)

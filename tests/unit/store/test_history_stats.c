@@ -79,8 +79,7 @@ assert_near(int64_t is, int64_t want)
 		fail_msg("%lld, want %lld", (long long)is, (long long)want);
 }
 
-static void
-test_sums_by_day_and_state_are_right(void **state)
+TEST(sums_by_day_and_state_are_right)
 {
 	struct sums *s = xcalloc(1, sizeof(*s));
 	struct history_filter filter = {0};
@@ -114,8 +113,7 @@ test_sums_by_day_and_state_are_right(void **state)
 	free(s);
 }
 
-static void
-test_groups_are_bounded_and_the_rest_is_said(void **state)
+TEST(groups_are_bounded_and_the_rest_is_said)
 {
 	const struct history_filter filter = {0};
 	struct sums *s = xcalloc(1, sizeof(*s));
@@ -146,16 +144,4 @@ test_groups_are_bounded_and_the_rest_is_said(void **state)
 	free(s);
 }
 
-#define TEST(t)                                                                \
-	cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_sums_by_day_and_state_are_right),
-	    TEST(test_groups_are_bounded_and_the_rest_is_said),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup, fixture_teardown)

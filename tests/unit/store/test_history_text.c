@@ -8,8 +8,7 @@ setup_sandboxes(struct fixture *f)
 	fixture_put_sandbox(f, 1, "a");
 }
 
-static void
-test_words_are_found_in_commands_and_outputs(void **state)
+TEST(words_are_found_in_commands_and_outputs)
 {
 	struct fixture *f = *state;
 
@@ -34,8 +33,7 @@ test_words_are_found_in_commands_and_outputs(void **state)
 }
 
 /* What means something to FTS5 is text here. */
-static void
-test_no_text_is_a_query_language(void **state)
+TEST(no_text_is_a_query_language)
 {
 	static const char *const texts[] = {"body:passed", "passed OR zebra",
 	    "NOT passed", "passed NEAR zebra", "^zebra", "{body}:passed",
@@ -67,8 +65,7 @@ assert_refused(struct fixture *f, const char *text, const char *want)
 	free(a);
 }
 
-static void
-test_what_cannot_be_looked_for_is_refused(void **state)
+TEST(what_cannot_be_looked_for_is_refused)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free) char *many = xcalloc(1, HISTORY_Q_MAX + 2);
@@ -89,8 +86,7 @@ test_what_cannot_be_looked_for_is_refused(void **state)
 	assert_refused(f, many, "words and phrases");
 }
 
-static void
-test_another_tenants_words_are_not_found(void **state)
+TEST(another_tenants_words_are_not_found)
 {
 	const struct history_query q = {.filter = {.q = "marker"}, .limit = 10};
 	struct answer *a = xcalloc(1, sizeof(*a));
@@ -108,8 +104,7 @@ test_another_tenants_words_are_not_found(void **state)
 }
 
 /* Of a long output the beginning and the end. */
-static void
-test_a_long_output_is_found_by_its_ends(void **state)
+TEST(a_long_output_is_found_by_its_ends)
 {
 	struct fixture *f = *state;
 	const struct runlog_header start = {RUNLOG_COMMAND_STARTED, 0, 0, 1};
@@ -179,8 +174,7 @@ fill_with_hard_text(struct fixture *f, uint64_t runs)
 	free(text);
 }
 
-static void
-test_what_is_hard_to_find_delays_no_other_question(void **state)
+TEST(what_is_hard_to_find_delays_no_other_question)
 {
 	char q[HISTORY_Q_MAX];
 	const struct history_query hard = {
@@ -246,8 +240,7 @@ fill_with_others(struct fixture *f, uint64_t from, uint64_t n)
 	}
 }
 
-static void
-test_a_deleted_runs_text_is_gone_from_the_file(void **state)
+TEST(a_deleted_runs_text_is_gone_from_the_file)
 {
 	struct fixture *f = *state;
 	struct result done = {0};
@@ -273,8 +266,7 @@ test_a_deleted_runs_text_is_gone_from_the_file(void **state)
 	assert_int_equal(count_q(f, "word201"), 1);
 }
 
-static void
-test_a_purged_tenants_runs_are_gone_from_the_file(void **state)
+TEST(a_purged_tenants_runs_are_gone_from_the_file)
 {
 	const struct history_query q = {.limit = 10};
 	struct answer *a = xcalloc(1, sizeof(*a));
@@ -303,8 +295,7 @@ test_a_purged_tenants_runs_are_gone_from_the_file(void **state)
 }
 
 /* Deleted while no index heard of it. */
-static void
-test_what_went_while_the_server_was_down_is_not_found(void **state)
+TEST(what_went_while_the_server_was_down_is_not_found)
 {
 	const struct history_query q = {.limit = 10};
 	struct answer *a = xcalloc(1, sizeof(*a));
@@ -324,23 +315,4 @@ test_what_went_while_the_server_was_down_is_not_found(void **state)
 	free(a);
 }
 
-#define TEST(t)                                                                \
-	cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_words_are_found_in_commands_and_outputs),
-	    TEST(test_no_text_is_a_query_language),
-	    TEST(test_what_cannot_be_looked_for_is_refused),
-	    TEST(test_another_tenants_words_are_not_found),
-	    TEST(test_a_long_output_is_found_by_its_ends),
-	    TEST(test_what_is_hard_to_find_delays_no_other_question),
-	    TEST(test_a_deleted_runs_text_is_gone_from_the_file),
-	    TEST(test_a_purged_tenants_runs_are_gone_from_the_file),
-	    TEST(test_what_went_while_the_server_was_down_is_not_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup, fixture_teardown)

@@ -146,8 +146,7 @@ occupy(struct fixture *f, struct turn *t)
 	return a;
 }
 
-static void
-test_a_tenants_question_waits_for_one_of_anothers(void **state)
+TEST(a_tenants_question_waits_for_one_of_anothers)
 {
 	struct fixture *f = *state;
 	struct turn hard = {0}, many[HISTORY_WAITING_MAX] = {0}, one = {0};
@@ -166,8 +165,7 @@ test_a_tenants_question_waits_for_one_of_anothers(void **state)
 	assert_int_equal(many[HISTORY_WAITING_MAX - 1].runs, HARD_RUNS);
 }
 
-static void
-test_few_of_a_tenant_wait_and_more_are_refused(void **state)
+TEST(few_of_a_tenant_wait_and_more_are_refused)
 {
 	struct fixture *f = *state;
 	struct turn hard = {0}, many[HISTORY_WAITING_MAX + 1] = {0}, one = {0};
@@ -187,8 +185,7 @@ test_few_of_a_tenant_wait_and_more_are_refused(void **state)
 	assert_int_equal(many[HISTORY_WAITING_MAX - 1].rc, 0);
 }
 
-static void
-test_what_is_canceled_leaves_the_queue(void **state)
+TEST(what_is_canceled_leaves_the_queue)
 {
 	struct history_asking *asked[HISTORY_WAITING_MAX];
 	struct fixture *f = *state;
@@ -209,8 +206,7 @@ test_what_is_canceled_leaves_the_queue(void **state)
 	assert_int_equal(atomic_load(&slow_reads), 2);
 }
 
-static void
-test_what_is_canceled_is_interrupted(void **state)
+TEST(what_is_canceled_is_interrupted)
 {
 	struct fixture *f = *state;
 	struct turn hard = {0}, one = {0};
@@ -225,8 +221,7 @@ test_what_is_canceled_is_interrupted(void **state)
 	assert_int_equal(atomic_load(&interrupted), 1);
 }
 
-static void
-test_what_gives_way_to_a_checkpoint_is_begun_again(void **state)
+TEST(what_gives_way_to_a_checkpoint_is_begun_again)
 {
 	struct fixture *f = *state;
 	struct turn hard = {0}, one = {0};
@@ -244,8 +239,7 @@ test_what_gives_way_to_a_checkpoint_is_begun_again(void **state)
 }
 
 /* Runs of the same moment and of different ones, by two ways. */
-static void
-test_statistics_in_slices_count_each_run_once(void **state)
+TEST(statistics_in_slices_count_each_run_once)
 {
 	const struct history_filter by_file = {.artifact = "x"};
 	struct fixture *f = *state;
@@ -282,29 +276,4 @@ test_statistics_in_slices_count_each_run_once(void **state)
 	assert_true(atomic_load(&slow_reads) > 1);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(
-		test_a_tenants_question_waits_for_one_of_anothers,
-		fixture_setup, fixture_teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_few_of_a_tenant_wait_and_more_are_refused, fixture_setup,
-		fixture_teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_what_is_canceled_leaves_the_queue, fixture_setup,
-		fixture_teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_what_is_canceled_is_interrupted, fixture_setup,
-		fixture_teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_what_gives_way_to_a_checkpoint_is_begun_again,
-		fixture_setup, fixture_teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_statistics_in_slices_count_each_run_once, fixture_setup,
-		fixture_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup, fixture_teardown)

@@ -62,8 +62,7 @@ log_path(const struct uuid *run)
 	"artifacts/1/ab/"                                                      \
 	"abababababababababababababababababababababababababababababababab"
 
-static void
-test_what_a_crash_left_is_removed(void **state)
+TEST(what_a_crash_left_is_removed)
 {
 	struct fixture *f = *state;
 	struct uuid run;
@@ -87,8 +86,7 @@ test_what_a_crash_left_is_removed(void **state)
 	fixture_wait_files(f, "artifacts", 0);
 }
 
-static void
-test_the_file_of_a_log_that_is_in_its_row_is_removed(void **state)
+TEST(the_file_of_a_log_that_is_in_its_row_is_removed)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free) char *path = NULL;
@@ -117,8 +115,7 @@ test_the_file_of_a_log_that_is_in_its_row_is_removed(void **state)
 }
 
 /* More of them than are looked at in one turn. */
-static void
-test_what_rows_or_nobody_of_ours_wants_stays(void **state)
+TEST(what_rows_or_nobody_of_ours_wants_stays)
 {
 	static const char *const alien[] = {"spool/notes", "spool/ab/notes",
 	    "artifacts/notes", "artifacts/1/ab/notes", "artifacts/x/ab/notes"};
@@ -157,8 +154,7 @@ test_what_rows_or_nobody_of_ours_wants_stays(void **state)
 }
 
 /* The looking goes on while new runs begin. */
-static void
-test_what_is_new_is_nobodys_leftover(void **state)
+TEST(what_is_new_is_nobodys_leftover)
 {
 	struct fixture *f = *state;
 	const uint8_t sha256[32] = {0xcd};
@@ -193,8 +189,7 @@ test_what_is_new_is_nobodys_leftover(void **state)
 }
 
 /* A database that was moved away is missed, not the files. */
-static void
-test_files_beside_a_new_database_stay(void **state)
+TEST(files_beside_a_new_database_stay)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free) char *kept = xasprintf("%s/artifacts/keep-all", f->dir);
@@ -215,8 +210,7 @@ test_files_beside_a_new_database_stay(void **state)
 }
 
 /* A log that has a name from the beginning, before its row. */
-static void
-test_without_nameless_files_the_order_is_kept_too(void **state)
+TEST(without_nameless_files_the_order_is_kept_too)
 {
 	struct fixture *f = *state;
 	struct result begun = {0};
@@ -256,20 +250,4 @@ test_without_nameless_files_the_order_is_kept_too(void **state)
 	store_run_clear(&r);
 }
 
-int
-main(void)
-{
-#define TEST(t)                                                                \
-	cmocka_unit_test_setup_teardown(                                       \
-	    t, fixture_setup_closed, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_what_a_crash_left_is_removed),
-	    TEST(test_the_file_of_a_log_that_is_in_its_row_is_removed),
-	    TEST(test_what_rows_or_nobody_of_ours_wants_stays),
-	    TEST(test_what_is_new_is_nobodys_leftover),
-	    TEST(test_files_beside_a_new_database_stay),
-	    TEST(test_without_nameless_files_the_order_is_kept_too),
-	};
-
-	return cmocka_run_group_tests_name("leftovers", tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup_closed, fixture_teardown)

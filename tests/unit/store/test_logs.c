@@ -75,8 +75,7 @@ setup(void **state)
 	return 0;
 }
 
-static void
-test_a_begin_that_does_not_wait_gives_the_log_its_name(void **state)
+TEST(a_begin_that_does_not_wait_gives_the_log_its_name)
 {
 	struct fixture *f = *state;
 	struct run r;
@@ -92,8 +91,7 @@ test_a_begin_that_does_not_wait_gives_the_log_its_name(void **state)
 	assert_int_equal(fixture_files(f, "spool"), 1);
 }
 
-static void
-test_a_short_log_goes_into_its_row_and_its_file_away(void **state)
+TEST(a_short_log_goes_into_its_row_and_its_file_away)
 {
 	static const size_t lengths[] = {0, 1, STORE_INLINE_MAX};
 	struct fixture *f = *state;
@@ -113,8 +111,7 @@ test_a_short_log_goes_into_its_row_and_its_file_away(void **state)
 	}
 }
 
-static void
-test_a_log_that_no_file_has_goes_into_its_row(void **state)
+TEST(a_log_that_no_file_has_goes_into_its_row)
 {
 	static const uint8_t said[] = "said";
 	struct fixture *f = *state;
@@ -144,8 +141,7 @@ test_a_log_that_no_file_has_goes_into_its_row(void **state)
 	run_close(&r);
 }
 
-static void
-test_a_long_log_stays_in_its_file(void **state)
+TEST(a_long_log_stays_in_its_file)
 {
 	struct fixture *f = *state;
 
@@ -167,8 +163,7 @@ test_a_long_log_stays_in_its_file(void **state)
 }
 
 /* Bytes behind the end, of a worker that went on, are not the run's. */
-static void
-test_only_so_much_of_a_log_is_taken_as_the_row_says(void **state)
+TEST(only_so_much_of_a_log_is_taken_as_the_row_says)
 {
 	struct fixture *f = *state;
 	struct run r;
@@ -184,8 +179,7 @@ test_only_so_much_of_a_log_is_taken_as_the_row_says(void **state)
 }
 
 /* Each waits for its own end only: none is written because of another. */
-static void
-test_runs_that_are_over_soon_are_one_write_each_and_no_file(void **state)
+TEST(runs_that_are_over_soon_are_one_write_each_and_no_file)
 {
 	struct fixture *f = *state;
 	struct store_stats before, after;
@@ -232,8 +226,7 @@ test_runs_that_are_over_soon_are_one_write_each_and_no_file(void **state)
 	}
 }
 
-static void
-test_a_run_that_takes_longer_gets_row_and_name_by_itself(void **state)
+TEST(a_run_that_takes_longer_gets_row_and_name_by_itself)
 {
 	struct fixture *f = *state;
 	struct run r;
@@ -253,8 +246,7 @@ test_a_run_that_takes_longer_gets_row_and_name_by_itself(void **state)
 	run_close(&r);
 }
 
-static void
-test_a_move_takes_the_row_along_that_was_held(void **state)
+TEST(a_move_takes_the_row_along_that_was_held)
 {
 	struct fixture *f = *state;
 	struct result moved = {0};
@@ -272,8 +264,7 @@ test_a_move_takes_the_row_along_that_was_held(void **state)
 	run_close(&r);
 }
 
-static void
-test_a_begin_that_is_hurried_goes_before_what_comes_after_it(void **state)
+TEST(a_begin_that_is_hurried_goes_before_what_comes_after_it)
 {
 	struct fixture *f = *state;
 	struct run r;
@@ -292,8 +283,7 @@ test_a_begin_that_is_hurried_goes_before_what_comes_after_it(void **state)
 	run_close(&r);
 }
 
-static void
-test_closing_the_store_writes_what_is_held(void **state)
+TEST(closing_the_store_writes_what_is_held)
 {
 	struct fixture *f = *state;
 	struct run r;
@@ -310,8 +300,7 @@ test_closing_the_store_writes_what_is_held(void **state)
 	assert_int_equal(fixture_files(f, "spool"), 1);
 }
 
-static void
-test_an_unfinished_run_goes_on_with_the_log_it_had(void **state)
+TEST(an_unfinished_run_goes_on_with_the_log_it_had)
 {
 	struct fixture *f = *state;
 	struct store_log *log;
@@ -335,8 +324,7 @@ test_an_unfinished_run_goes_on_with_the_log_it_had(void **state)
 }
 
 /* A row that cannot be written must not leave a log that looks like one. */
-static void
-test_a_begin_that_fails_leaves_no_file(void **state)
+TEST(a_begin_that_fails_leaves_no_file)
 {
 	struct fixture *f = *state;
 	struct run r;
@@ -350,8 +338,7 @@ test_a_begin_that_fails_leaves_no_file(void **state)
 	assert_int_equal(fixture_files(f, "spool"), 0);
 }
 
-static void
-test_a_log_that_cannot_be_named_fails_its_begin_alone(void **state)
+TEST(a_log_that_cannot_be_named_fails_its_begin_alone)
 {
 	struct fixture *f = *state;
 	struct run good, bad, late;
@@ -380,8 +367,7 @@ test_a_log_that_cannot_be_named_fails_its_begin_alone(void **state)
 }
 
 /* A reader's reference keeps the bytes, whatever becomes of name and row. */
-static void
-test_who_holds_a_log_reads_its_own_bytes_to_the_end(void **state)
+TEST(who_holds_a_log_reads_its_own_bytes_to_the_end)
 {
 	struct fixture *f = *state;
 	struct store_log *reader;
@@ -429,8 +415,7 @@ closing_all_cb(int rc, const struct err *why, void *arg)
 	fixture_close(c->f);
 }
 
-static void
-test_the_end_of_a_run_may_close_its_log_and_the_store(void **state)
+TEST(the_end_of_a_run_may_close_its_log_and_the_store)
 {
 	struct closing c = {.f = *state};
 
@@ -444,27 +429,4 @@ test_the_end_of_a_run_may_close_its_log_and_the_store(void **state)
 	run_close(&c.run);
 }
 
-int
-main(void)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_begin_that_does_not_wait_gives_the_log_its_name),
-	    TEST(test_a_short_log_goes_into_its_row_and_its_file_away),
-	    TEST(test_a_log_that_no_file_has_goes_into_its_row),
-	    TEST(test_a_long_log_stays_in_its_file),
-	    TEST(test_only_so_much_of_a_log_is_taken_as_the_row_says),
-	    TEST(test_runs_that_are_over_soon_are_one_write_each_and_no_file),
-	    TEST(test_a_run_that_takes_longer_gets_row_and_name_by_itself),
-	    TEST(test_a_move_takes_the_row_along_that_was_held),
-	    TEST(test_a_begin_that_is_hurried_goes_before_what_comes_after_it),
-	    TEST(test_closing_the_store_writes_what_is_held),
-	    TEST(test_an_unfinished_run_goes_on_with_the_log_it_had),
-	    TEST(test_a_begin_that_fails_leaves_no_file),
-	    TEST(test_a_log_that_cannot_be_named_fails_its_begin_alone),
-	    TEST(test_who_holds_a_log_reads_its_own_bytes_to_the_end),
-	    TEST(test_the_end_of_a_run_may_close_its_log_and_the_store),
-	};
-
-	return cmocka_run_group_tests_name("logs", tests, NULL, NULL);
-}
+TEST_MAIN(setup, fixture_teardown)

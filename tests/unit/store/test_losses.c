@@ -98,8 +98,7 @@ look_again(struct fixture *f, int64_t logs, int64_t blobs)
 		(void)event_base_loop(f->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
-static void
-test_what_is_short_or_gone_is_marked_and_nothing_else(void **state)
+TEST(what_is_short_or_gone_is_marked_and_nothing_else)
 {
 	struct fixture *f = *state;
 
@@ -122,8 +121,7 @@ test_what_is_short_or_gone_is_marked_and_nothing_else(void **state)
 }
 
 /* What is old had been written. */
-static void
-test_only_what_is_young_is_looked_at(void **state)
+TEST(only_what_is_young_is_looked_at)
 {
 	struct fixture *f = *state;
 
@@ -139,8 +137,7 @@ test_only_what_is_young_is_looked_at(void **state)
 	    fixture_query(f, "SELECT sum(run) FROM kept WHERE lost_ms > 0"), 5);
 }
 
-static void
-test_what_gave_room_is_not_lost(void **state)
+TEST(what_gave_room_is_not_lost)
 {
 	struct fixture *f = *state;
 
@@ -156,17 +153,4 @@ test_what_gave_room_is_not_lost(void **state)
 	    fixture_query(f, "SELECT sum(run) FROM kept WHERE lost_ms > 0"), 2);
 }
 
-#define TEST(name)                                                             \
-	cmocka_unit_test_setup_teardown(name, setup_sandbox, fixture_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_what_is_short_or_gone_is_marked_and_nothing_else),
-	    TEST(test_only_what_is_young_is_looked_at),
-	    TEST(test_what_gave_room_is_not_lost),
-	};
-
-	return cmocka_run_group_tests_name("losses", tests, NULL, NULL);
-}
+TEST_MAIN(setup_sandbox, fixture_teardown)

@@ -47,8 +47,7 @@ version(const struct fixture *f)
 	return fixture_query(f, "PRAGMA user_version");
 }
 
-static void
-test_the_real_migrations_run_and_run_once(void **state)
+TEST(the_real_migrations_run_and_run_once)
 {
 	struct fixture *f = *state;
 	int64_t count = 0;
@@ -63,8 +62,7 @@ test_the_real_migrations_run_and_run_once(void **state)
 	assert_int_equal(fixture_query(f, "SELECT runs_failed FROM tenant"), 5);
 }
 
-static void
-test_what_an_older_version_wrote_is_kept(void **state)
+TEST(what_an_older_version_wrote_is_kept)
 {
 	const struct embed_file first[] = {embed_sql[0], END};
 	struct fixture *f = *state;
@@ -96,8 +94,7 @@ test_what_an_older_version_wrote_is_kept(void **state)
 }
 
 /* A CHECK is changed in the text of its table. */
-static void
-test_the_words_of_a_state_are_checked_in_old_databases_and_new(void **state)
+TEST(the_words_of_a_state_are_checked_in_old_databases_and_new)
 {
 	const struct embed_file first[] = {embed_sql[0], END};
 	struct fixture *f = *state;
@@ -181,8 +178,7 @@ fill_version_13(const struct fixture *f)
 		      "DELETE FROM run WHERE id = 9");
 }
 
-static void
-test_runs_are_kept_with_all_that_refers_to_them(void **state)
+TEST(runs_are_kept_with_all_that_refers_to_them)
 {
 	struct fixture *f = *state;
 
@@ -216,8 +212,7 @@ test_runs_are_kept_with_all_that_refers_to_them(void **state)
 	    1);
 }
 
-static void
-test_runs_of_before_have_what_their_commands_and_files_say(void **state)
+TEST(runs_of_before_have_what_their_commands_and_files_say)
 {
 	struct fixture *f = *state;
 
@@ -244,8 +239,7 @@ test_runs_of_before_have_what_their_commands_and_files_say(void **state)
 	    1);
 }
 
-static void
-test_a_run_has_the_indices_of_before_when_it_is_made_anew(void **state)
+TEST(a_run_has_the_indices_of_before_when_it_is_made_anew)
 {
 	static const char sql[] =
 	    "SELECT sum(length(name) + length(coalesce(sql, '')))"
@@ -259,8 +253,7 @@ test_a_run_has_the_indices_of_before_when_it_is_made_anew(void **state)
 	assert_int_equal(fixture_query(f, sql), before);
 }
 
-static void
-test_rows_of_before_are_counted_for_their_tenants(void **state)
+TEST(rows_of_before_are_counted_for_their_tenants)
 {
 	struct fixture *f = *state;
 
@@ -291,8 +284,7 @@ test_rows_of_before_are_counted_for_their_tenants(void **state)
 	" AND tbl_name = 'run' ORDER BY name)"
 #define INDEX_NAMES "'run_latest,run_of_tenant,run_sandbox,run_unfinished'"
 
-static void
-test_a_run_loses_two_indices_and_nothing_else(void **state)
+TEST(a_run_loses_two_indices_and_nothing_else)
 {
 	struct fixture *f = *state;
 
@@ -318,8 +310,7 @@ test_a_run_loses_two_indices_and_nothing_else(void **state)
 	    1);
 }
 
-static void
-test_the_ends_of_the_audit_move_as_they_are(void **state)
+TEST(the_ends_of_the_audit_move_as_they_are)
 {
 	struct fixture *f = *state;
 
@@ -346,8 +337,7 @@ test_the_ends_of_the_audit_move_as_they_are(void **state)
 	assert_int_equal(fixture_query(f, INTEGRITY), 1);
 }
 
-static void
-test_no_number_of_a_run_is_given_out_twice(void **state)
+TEST(no_number_of_a_run_is_given_out_twice)
 {
 	static const struct {
 		const char *sql;
@@ -376,8 +366,7 @@ test_no_number_of_a_run_is_given_out_twice(void **state)
 	}
 }
 
-static void
-test_the_first_run_of_a_new_database_has_number_one(void **state)
+TEST(the_first_run_of_a_new_database_has_number_one)
 {
 	struct fixture *f = *state;
 
@@ -387,8 +376,7 @@ test_the_first_run_of_a_new_database_has_number_one(void **state)
 
 /* A table that is made anew may leave a view of it behind that asks for what
  * is no more. */
-static void
-test_every_view_can_be_read(void **state)
+TEST(every_view_can_be_read)
 {
 	struct fixture *f = *state;
 	sqlite3_stmt *views, *st;
@@ -420,8 +408,7 @@ count_cb(void *arg)
 	++*(unsigned int *)arg;
 }
 
-static void
-test_who_waits_is_told_that_it_goes_on(void **state)
+TEST(who_waits_is_told_that_it_goes_on)
 {
 	static const struct embed_file long_one[] = {FIRST,
 	    FILE_OF("0002_long.sql",
@@ -438,8 +425,7 @@ test_who_waits_is_told_that_it_goes_on(void **state)
 	db_close(db);
 }
 
-static void
-test_only_the_missing_ones_run(void **state)
+TEST(only_the_missing_ones_run)
 {
 	static const struct embed_file one[] = {FIRST, END};
 	static const struct embed_file three[] = {FIRST,
@@ -454,8 +440,7 @@ test_only_the_missing_ones_run(void **state)
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM a"), 3);
 }
 
-static void
-test_one_that_fails_leaves_nothing_of_itself(void **state)
+TEST(one_that_fails_leaves_nothing_of_itself)
 {
 	static const struct embed_file files[] = {FIRST,
 	    FILE_OF("0002_bad.sql",
@@ -473,8 +458,7 @@ test_one_that_fails_leaves_nothing_of_itself(void **state)
 	    0);
 }
 
-static void
-test_one_that_leaves_dangling_rows_is_undone(void **state)
+TEST(one_that_leaves_dangling_rows_is_undone)
 {
 	static const struct embed_file files[] = {
 	    FIRST, FILE_OF("0002_orphans.sql", "DELETE FROM a"), END};
@@ -486,8 +470,7 @@ test_one_that_leaves_dangling_rows_is_undone(void **state)
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM a"), 1);
 }
 
-static void
-test_foreign_keys_are_on_again_afterwards(void **state)
+TEST(foreign_keys_are_on_again_afterwards)
 {
 	struct fixture *f = *state;
 	struct db *db = open_db(f);
@@ -500,8 +483,7 @@ test_foreign_keys_are_on_again_afterwards(void **state)
 	db_close(db);
 }
 
-static void
-test_the_database_of_another_program_is_refused(void **state)
+TEST(the_database_of_another_program_is_refused)
 {
 	struct fixture *f = *state;
 
@@ -512,8 +494,7 @@ test_the_database_of_another_program_is_refused(void **state)
 	    fixture_query(f, "SELECT count(*) FROM sqlite_schema"), 1);
 }
 
-static void
-test_numbers_must_have_no_gap(void **state)
+TEST(numbers_must_have_no_gap)
 {
 	static const struct embed_file files[] = {
 	    FIRST, FILE_OF("0003_third.sql", ""), END};
@@ -526,34 +507,4 @@ test_numbers_must_have_no_gap(void **state)
 	assert_int_equal(version(f), 0);
 }
 
-int
-main(void)
-{
-#define TEST(t)                                                                \
-	cmocka_unit_test_setup_teardown(                                       \
-	    t, fixture_setup_closed, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_the_real_migrations_run_and_run_once),
-	    TEST(test_what_an_older_version_wrote_is_kept),
-	    TEST(
-		test_the_words_of_a_state_are_checked_in_old_databases_and_new),
-	    TEST(test_runs_are_kept_with_all_that_refers_to_them),
-	    TEST(test_runs_of_before_have_what_their_commands_and_files_say),
-	    TEST(test_a_run_has_the_indices_of_before_when_it_is_made_anew),
-	    TEST(test_rows_of_before_are_counted_for_their_tenants),
-	    TEST(test_a_run_loses_two_indices_and_nothing_else),
-	    TEST(test_the_ends_of_the_audit_move_as_they_are),
-	    TEST(test_no_number_of_a_run_is_given_out_twice),
-	    TEST(test_the_first_run_of_a_new_database_has_number_one),
-	    TEST(test_every_view_can_be_read),
-	    TEST(test_who_waits_is_told_that_it_goes_on),
-	    TEST(test_only_the_missing_ones_run),
-	    TEST(test_one_that_fails_leaves_nothing_of_itself),
-	    TEST(test_one_that_leaves_dangling_rows_is_undone),
-	    TEST(test_foreign_keys_are_on_again_afterwards),
-	    TEST(test_the_database_of_another_program_is_refused),
-	    TEST(test_numbers_must_have_no_gap),
-	};
-
-	return cmocka_run_group_tests_name("migrate", tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup_closed, fixture_teardown)

@@ -31,8 +31,8 @@ get(struct fixture *f, const struct uuid *uuid, struct got *g)
 	fixture_wait(f, &g->calls, 1);
 }
 
-static void
-test_every_word_of_a_sandbox_is_taken_by_its_table(void **state)
+TEST_WITH(fixture_setup, fixture_teardown,
+    every_word_of_a_sandbox_is_taken_by_its_table)
 {
 	struct fixture *f = *state;
 
@@ -51,8 +51,8 @@ test_every_word_of_a_sandbox_is_taken_by_its_table(void **state)
 	}
 }
 
-static void
-test_every_word_of_a_run_and_its_commands_comes_back(void **state)
+TEST_WITH(fixture_setup, fixture_teardown,
+    every_word_of_a_run_and_its_commands_comes_back)
 {
 	struct fixture *f = *state;
 
@@ -86,8 +86,8 @@ test_every_word_of_a_run_and_its_commands_comes_back(void **state)
 	}
 }
 
-static void
-test_a_word_that_is_none_fails_the_read_and_is_named(void **state)
+TEST_WITH(fixture_setup, fixture_teardown,
+    a_word_that_is_none_fails_the_read_and_is_named)
 {
 	struct fixture *f = *state;
 	struct store_snapshot snap;
@@ -122,8 +122,8 @@ set_asker(struct store_run *r)
 	r->parent_span = xstrdup("above");
 }
 
-static void
-test_who_asked_and_what_it_came_to_comes_back(void **state)
+TEST_WITH(
+    fixture_setup, fixture_teardown, who_asked_and_what_it_came_to_comes_back)
 {
 	struct fixture *f = *state;
 	struct store_run r;
@@ -173,8 +173,8 @@ test_who_asked_and_what_it_came_to_comes_back(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_a_run_that_does_none_again_has_a_null(void **state)
+TEST_WITH(
+    fixture_setup, fixture_teardown, a_run_that_does_none_again_has_a_null)
 {
 	struct fixture *f = *state;
 	struct store_run r;
@@ -191,13 +191,11 @@ test_a_run_that_does_none_again_has_a_null(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_words_are_found_by_number_and_back(void **state)
+TEST(words_are_found_by_number_and_back)
 {
 	enum command_status status = COMMAND_QUEUED;
 	enum runlog_reason reason = RUNLOG_EXIT;
 
-	(void)state;
 	assert_string_equal(
 	    command_status_word(COMMAND_TIMED_OUT), "timed_out");
 	assert_string_equal(command_status_word(COMMAND_STATUS_COUNT), "?");
@@ -209,19 +207,4 @@ test_words_are_found_by_number_and_back(void **state)
 	assert_int_equal(reason, 0);
 }
 
-int
-main(void)
-{
-#define TEST(t)                                                                \
-	cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_every_word_of_a_sandbox_is_taken_by_its_table),
-	    TEST(test_every_word_of_a_run_and_its_commands_comes_back),
-	    TEST(test_a_word_that_is_none_fails_the_read_and_is_named),
-	    TEST(test_who_asked_and_what_it_came_to_comes_back),
-	    TEST(test_a_run_that_does_none_again_has_a_null),
-	    cmocka_unit_test(test_words_are_found_by_number_and_back),
-	};
-
-	return cmocka_run_group_tests_name("rows", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -105,8 +105,7 @@ assert_beginning(const char *kept, const char *whole)
 	assert_true(utf8_is_valid(kept, n));
 }
 
-static void
-test_of_a_long_text_the_beginning_is_kept(void **state)
+TEST(of_a_long_text_the_beginning_is_kept)
 {
 	AUTO(auto_free) char *whole = text_of("\xe2\x82\xac", 300000);
 	struct fixture *f = *state;
@@ -128,8 +127,7 @@ test_of_a_long_text_the_beginning_is_kept(void **state)
 	assert_counts_agree(f);
 }
 
-static void
-test_of_long_arguments_the_first_are_kept(void **state)
+TEST(of_long_arguments_the_first_are_kept)
 {
 	AUTO(auto_free) char *word = text_of("\"x", 3000);
 	AUTO(auto_json) json_t *argv = json_array();
@@ -163,8 +161,7 @@ test_of_long_arguments_the_first_are_kept(void **state)
 }
 
 /* Names of variables are text as well. */
-static void
-test_names_of_variables_have_no_bound_of_their_own(void **state)
+TEST(names_of_variables_have_no_bound_of_their_own)
 {
 	AUTO(auto_free) char *name = text_of("N", 100000);
 	AUTO(auto_free) char *env = xasprintf("{\"%s\":\"***\"}", name);
@@ -184,8 +181,7 @@ test_names_of_variables_have_no_bound_of_their_own(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_many_commands_share_what_is_kept(void **state)
+TEST(many_commands_share_what_is_kept)
 {
 	AUTO(auto_free) char *whole = text_of("abcd", 30000);
 	struct fixture *f = *state;
@@ -207,8 +203,7 @@ test_many_commands_share_what_is_kept(void **state)
 }
 
 /* As much as code and its command take, and as four such commands. */
-static void
-test_what_is_short_is_whole(void **state)
+TEST(what_is_short_is_whole)
 {
 	AUTO(auto_free) char *whole = text_of("c", 16384);
 	struct fixture *f = *state;
@@ -229,19 +224,4 @@ test_what_is_short_is_whole(void **state)
 	store_run_clear(&r);
 }
 
-#define TEST(t)                                                                \
-	cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_of_a_long_text_the_beginning_is_kept),
-	    TEST(test_of_long_arguments_the_first_are_kept),
-	    TEST(test_names_of_variables_have_no_bound_of_their_own),
-	    TEST(test_many_commands_share_what_is_kept),
-	    TEST(test_what_is_short_is_whole),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup, fixture_teardown)

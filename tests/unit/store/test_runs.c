@@ -79,8 +79,7 @@ assert_same_run(const struct store_run *a, const struct store_run *b)
 		assert_same_command(&a->commands[i], &b->commands[i]);
 }
 
-static void
-test_a_run_comes_back_as_it_was_put(void **state)
+TEST(a_run_comes_back_as_it_was_put)
 {
 	struct fixture *f = *state;
 	struct store_run r;
@@ -102,8 +101,7 @@ test_a_run_comes_back_as_it_was_put(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_an_ended_run_has_its_log_commands_and_artifacts(void **state)
+TEST(an_ended_run_has_its_log_commands_and_artifacts)
 {
 	struct fixture *f = *state;
 	struct store_log *log;
@@ -146,8 +144,7 @@ test_an_ended_run_has_its_log_commands_and_artifacts(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_an_empty_log_differs_from_one_in_the_spool(void **state)
+TEST(an_empty_log_differs_from_one_in_the_spool)
 {
 	struct fixture *f = *state;
 	struct store_log *log;
@@ -169,8 +166,7 @@ test_an_empty_log_differs_from_one_in_the_spool(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_a_move_sets_sandbox_and_name(void **state)
+TEST(a_move_sets_sandbox_and_name)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
@@ -192,8 +188,7 @@ test_a_move_sets_sandbox_and_name(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_what_may_wait_comes_with_its_end_or_soon(void **state)
+TEST(what_may_wait_comes_with_its_end_or_soon)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
@@ -228,9 +223,7 @@ test_what_may_wait_comes_with_its_end_or_soon(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_a_run_that_cannot_be_written_fails_both_its_beginning_and_its_end(
-    void **state)
+TEST(a_run_that_cannot_be_written_fails_both_its_beginning_and_its_end)
 {
 	struct fixture *f = *state;
 	struct result begin = {0}, end = {0};
@@ -248,8 +241,7 @@ test_a_run_that_cannot_be_written_fails_both_its_beginning_and_its_end(
 	store_run_clear(&r);
 }
 
-static void
-test_a_foreign_and_an_unknown_run_get_the_same_answer(void **state)
+TEST(a_foreign_and_an_unknown_run_get_the_same_answer)
 {
 	struct fixture *f = *state;
 	struct uuid unknown;
@@ -280,8 +272,7 @@ test_a_foreign_and_an_unknown_run_get_the_same_answer(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_a_second_run_with_the_same_uuid_is_a_conflict(void **state)
+TEST(a_second_run_with_the_same_uuid_is_a_conflict)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
@@ -299,8 +290,7 @@ test_a_second_run_with_the_same_uuid_is_a_conflict(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_what_cannot_be_inserted_is_refused_whole(void **state)
+TEST(what_cannot_be_inserted_is_refused_whole)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
@@ -331,8 +321,7 @@ test_what_cannot_be_inserted_is_refused_whole(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_values_of_variables_are_refused_outside_the_spec(void **state)
+TEST(values_of_variables_are_refused_outside_the_spec)
 {
 	static const char *const bad[] = {"{\"A\":\"hunter2\"}",
 	    "{\"A\":\"***\",\"B\":{\"C\":\"***\"}}", "[\"***\"]",
@@ -357,8 +346,7 @@ test_values_of_variables_are_refused_outside_the_spec(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_a_run_ends_once(void **state)
+TEST(a_run_ends_once)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
@@ -383,8 +371,7 @@ test_a_run_ends_once(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_the_end_of_an_unknown_run_or_command_is_not_found(void **state)
+TEST(the_end_of_an_unknown_run_or_command_is_not_found)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
@@ -416,8 +403,7 @@ test_the_end_of_an_unknown_run_or_command_is_not_found(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_a_digest_too_large_for_a_row_is_refused(void **state)
+TEST(a_digest_too_large_for_a_row_is_refused)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
@@ -437,8 +423,7 @@ test_a_digest_too_large_for_a_row_is_refused(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_counts_survive_a_restart(void **state)
+TEST(counts_survive_a_restart)
 {
 	static const enum run_state ends[] = {RUN_STATE_COMPLETED,
 	    RUN_STATE_COMPLETED, RUN_STATE_FAILED, RUN_STATE_CANCELED};
@@ -467,28 +452,4 @@ test_counts_survive_a_restart(void **state)
 	assert_int_equal(n.commands_timed_out, 1);
 }
 
-int
-main(void)
-{
-#define TEST(t)                                                                \
-	cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_run_comes_back_as_it_was_put),
-	    TEST(test_an_ended_run_has_its_log_commands_and_artifacts),
-	    TEST(test_an_empty_log_differs_from_one_in_the_spool),
-	    TEST(test_a_move_sets_sandbox_and_name),
-	    TEST(test_what_may_wait_comes_with_its_end_or_soon),
-	    TEST(
-		test_a_run_that_cannot_be_written_fails_both_its_beginning_and_its_end),
-	    TEST(test_a_foreign_and_an_unknown_run_get_the_same_answer),
-	    TEST(test_a_second_run_with_the_same_uuid_is_a_conflict),
-	    TEST(test_what_cannot_be_inserted_is_refused_whole),
-	    TEST(test_values_of_variables_are_refused_outside_the_spec),
-	    TEST(test_a_run_ends_once),
-	    TEST(test_the_end_of_an_unknown_run_or_command_is_not_found),
-	    TEST(test_a_digest_too_large_for_a_row_is_refused),
-	    TEST(test_counts_survive_a_restart),
-	};
-
-	return cmocka_run_group_tests_name("runs", tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup, fixture_teardown)

@@ -92,8 +92,7 @@ list_all(struct fixture *f, struct store_sandbox_filter of)
 	return all;
 }
 
-static void
-test_pages_are_newest_first_and_leave_nothing_out(void **state)
+TEST(pages_are_newest_first_and_leave_nothing_out)
 {
 	struct fixture *f = *state;
 	struct uuid ids[12];
@@ -111,8 +110,7 @@ test_pages_are_newest_first_and_leave_nothing_out(void **state)
 	}
 }
 
-static void
-test_a_filter_gives_what_it_says(void **state)
+TEST(a_filter_gives_what_it_says)
 {
 	static const struct {
 		struct store_sandbox_filter filter;
@@ -151,8 +149,7 @@ test_a_filter_gives_what_it_says(void **state)
 	    0);
 }
 
-static void
-test_another_tenant_sees_neither_sandboxes_nor_cursors(void **state)
+TEST(another_tenant_sees_neither_sandboxes_nor_cursors)
 {
 	struct fixture *f = *state;
 	struct uuid ids[4], unknown;
@@ -171,8 +168,7 @@ test_another_tenant_sees_neither_sandboxes_nor_cursors(void **state)
 	assert_int_equal(s.rc, ERR_INVAL);
 }
 
-static void
-test_what_the_store_does_not_outlive_is_not_told(void **state)
+TEST(what_the_store_does_not_outlive_is_not_told)
 {
 	static struct seen s;
 	struct fixture *f = *state;
@@ -182,16 +178,4 @@ test_what_the_store_does_not_outlive_is_not_told(void **state)
 	    seen_cb, &s);
 }
 
-int
-main(void)
-{
-#define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    T(test_pages_are_newest_first_and_leave_nothing_out),
-	    T(test_a_filter_gives_what_it_says),
-	    T(test_another_tenant_sees_neither_sandboxes_nor_cursors),
-	    T(test_what_the_store_does_not_outlive_is_not_told),
-	};
-
-	return cmocka_run_group_tests_name("sandbox_list", tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup, fixture_teardown)

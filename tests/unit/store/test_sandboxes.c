@@ -8,8 +8,7 @@ put(struct fixture *f, struct store_sandbox *s, struct result *r)
 	fixture_wait(f, &r->calls, 1);
 }
 
-static void
-test_a_sandbox_comes_back_as_it_was_put(void **state)
+TEST(a_sandbox_comes_back_as_it_was_put)
 {
 	struct fixture *f = *state;
 	struct store_snapshot snap;
@@ -45,8 +44,7 @@ test_a_sandbox_comes_back_as_it_was_put(void **state)
 	store_sandbox_clear(&s);
 }
 
-static void
-test_putting_again_changes_the_row_and_keeps_its_runs(void **state)
+TEST(putting_again_changes_the_row_and_keeps_its_runs)
 {
 	struct fixture *f = *state;
 	struct store_sandbox s;
@@ -72,8 +70,7 @@ test_putting_again_changes_the_row_and_keeps_its_runs(void **state)
 	store_sandbox_clear(&s);
 }
 
-static void
-test_an_identifier_has_one_live_sandbox_in_a_tenant(void **state)
+TEST(an_identifier_has_one_live_sandbox_in_a_tenant)
 {
 	struct fixture *f = *state;
 	struct store_sandbox s;
@@ -92,8 +89,7 @@ test_an_identifier_has_one_live_sandbox_in_a_tenant(void **state)
 	store_sandbox_clear(&s);
 }
 
-static void
-test_a_sandbox_being_removed_frees_its_identifier(void **state)
+TEST(a_sandbox_being_removed_frees_its_identifier)
 {
 	struct fixture *f = *state;
 	struct store_sandbox s;
@@ -112,8 +108,7 @@ test_a_sandbox_being_removed_frees_its_identifier(void **state)
 	store_sandbox_clear(&s);
 }
 
-static void
-test_a_state_that_is_none_is_refused(void **state)
+TEST(a_state_that_is_none_is_refused)
 {
 	struct fixture *f = *state;
 	struct store_sandbox s;
@@ -127,8 +122,7 @@ test_a_state_that_is_none_is_refused(void **state)
 	store_sandbox_clear(&s);
 }
 
-static void
-test_numbers_are_never_given_out_twice(void **state)
+TEST(numbers_are_never_given_out_twice)
 {
 	struct fixture *f = *state;
 	struct store_snapshot snap;
@@ -141,19 +135,4 @@ test_numbers_are_never_given_out_twice(void **state)
 	store_snapshot_clear(&snap);
 }
 
-int
-main(void)
-{
-#define TEST(t)                                                                \
-	cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_sandbox_comes_back_as_it_was_put),
-	    TEST(test_putting_again_changes_the_row_and_keeps_its_runs),
-	    TEST(test_an_identifier_has_one_live_sandbox_in_a_tenant),
-	    TEST(test_a_sandbox_being_removed_frees_its_identifier),
-	    TEST(test_a_state_that_is_none_is_refused),
-	    TEST(test_numbers_are_never_given_out_twice),
-	};
-
-	return cmocka_run_group_tests_name("sandboxes", tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup, fixture_teardown)

@@ -68,8 +68,7 @@ wait_for_checkpoint(struct fixture *f)
 	assert_int_equal(sqlite3_close(h), SQLITE_OK);
 }
 
-static void
-test_the_secret_is_there_while_the_run_is_unfinished(void **state)
+TEST(the_secret_is_there_while_the_run_is_unfinished)
 {
 	struct fixture *f = *state;
 
@@ -80,8 +79,7 @@ test_the_secret_is_there_while_the_run_is_unfinished(void **state)
 	assert_true(is_anywhere(f, SECRET));
 }
 
-static void
-test_the_secret_is_gone_after_end_and_checkpoint(void **state)
+TEST(the_secret_is_gone_after_end_and_checkpoint)
 {
 	struct fixture *f = *state;
 
@@ -96,8 +94,7 @@ test_the_secret_is_gone_after_end_and_checkpoint(void **state)
 }
 
 /* Pages that are split, merged and compacted leave no copies behind. */
-static void
-test_no_copy_is_left_after_many_runs_in_any_order(void **state)
+TEST(no_copy_is_left_after_many_runs_in_any_order)
 {
 	struct fixture *f = *state;
 	uint64_t live[64], next = 1;
@@ -131,8 +128,7 @@ test_no_copy_is_left_after_many_runs_in_any_order(void **state)
 
 /* A run that ends before its beginning was due never had a spec on disk, not
  * even for a moment. */
-static void
-test_the_secret_of_a_short_run_is_never_written(void **state)
+TEST(the_secret_of_a_short_run_is_never_written)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
@@ -152,8 +148,7 @@ test_the_secret_of_a_short_run_is_never_written(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_a_refused_insert_leaves_no_secret(void **state)
+TEST(a_refused_insert_leaves_no_secret)
 {
 	struct fixture *f = *state;
 
@@ -163,18 +158,4 @@ test_a_refused_insert_leaves_no_secret(void **state)
 	assert_false(is_anywhere(f, SECRET));
 }
 
-int
-main(void)
-{
-#define TEST(t)                                                                \
-	cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_the_secret_is_there_while_the_run_is_unfinished),
-	    TEST(test_the_secret_is_gone_after_end_and_checkpoint),
-	    TEST(test_no_copy_is_left_after_many_runs_in_any_order),
-	    TEST(test_the_secret_of_a_short_run_is_never_written),
-	    TEST(test_a_refused_insert_leaves_no_secret),
-	};
-
-	return cmocka_run_group_tests_name("secret", tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup, fixture_teardown)

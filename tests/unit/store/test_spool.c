@@ -72,8 +72,7 @@ tmp_count(const struct spool_room *r)
 	return n;
 }
 
-static void
-test_a_log_is_appended_and_read(void **state)
+TEST(a_log_is_appended_and_read)
 {
 	struct spool_room *r = *state;
 
@@ -83,8 +82,7 @@ test_a_log_is_appended_and_read(void **state)
 	assert_holds(spool_log_create(r->s, &r->run, &r->err), "one two");
 }
 
-static void
-test_a_log_is_where_and_as_the_contract_says(void **state)
+TEST(a_log_is_where_and_as_the_contract_says)
 {
 	struct spool_room *r = *state;
 	AUTO(auto_free) char *path = NULL;
@@ -99,8 +97,7 @@ test_a_log_is_where_and_as_the_contract_says(void **state)
 	assert_int_equal(st.st_mode & 07777, 0600);
 }
 
-static void
-test_a_log_with_the_time_in_its_name_is_found_by_its_last_digits(void **state)
+TEST(a_log_with_the_time_in_its_name_is_found_by_its_last_digits)
 {
 	struct spool_room *r = *state;
 	AUTO(auto_free) char *path = NULL;
@@ -119,8 +116,7 @@ test_a_log_with_the_time_in_its_name_is_found_by_its_last_digits(void **state)
 	assert_int_equal(stat(path, &st), -1);
 }
 
-static void
-test_a_log_that_is_not_there_is_not_found(void **state)
+TEST(a_log_that_is_not_there_is_not_found)
 {
 	struct spool_room *r = *state;
 
@@ -131,8 +127,7 @@ test_a_log_that_is_not_there_is_not_found(void **state)
 	spool_log_remove(r->s, &r->run); /* again: nothing happens */
 }
 
-static void
-test_a_blob_is_found_by_tenant_and_digest(void **state)
+TEST(a_blob_is_found_by_tenant_and_digest)
 {
 	struct spool_room *r = *state;
 	uint8_t other[32] = {1};
@@ -151,8 +146,7 @@ test_a_blob_is_found_by_tenant_and_digest(void **state)
 	    spool_blob_read(r->s, 7, digest, &r->err), ERR_NOTFOUND);
 }
 
-static void
-test_the_same_bytes_twice_are_one_blob_and_readers_go_on(void **state)
+TEST(the_same_bytes_twice_are_one_blob_and_readers_go_on)
 {
 	struct spool_room *r = *state;
 	int reader;
@@ -169,8 +163,7 @@ test_the_same_bytes_twice_are_one_blob_and_readers_go_on(void **state)
 	assert_int_equal(tmp_count(r), 0);
 }
 
-static void
-test_what_was_aborted_or_left_over_is_gone(void **state)
+TEST(what_was_aborted_or_left_over_is_gone)
 {
 	struct spool_room *r = *state;
 
@@ -189,8 +182,7 @@ test_what_was_aborted_or_left_over_is_gone(void **state)
 	assert_int_equal(tmp_count(r), 0);
 }
 
-static void
-test_a_second_begin_is_a_new_file(void **state)
+TEST(a_second_begin_is_a_new_file)
 {
 	struct spool_room *r = *state;
 	int old = spool_blob_begin(r->s, &r->run, 0, &r->err);
@@ -203,8 +195,7 @@ test_a_second_begin_is_a_new_file(void **state)
 	assert_holds(spool_blob_read(r->s, 7, digest, &r->err), "new");
 }
 
-static void
-test_no_link_is_followed(void **state)
+TEST(no_link_is_followed)
 {
 	struct spool_room *r = *state;
 	AUTO(auto_free) char *log = NULL;
@@ -234,8 +225,7 @@ test_no_link_is_followed(void **state)
 	assert_int_equal(spool_log_create(r->s, &other, &r->err), ERR_SYS);
 }
 
-static void
-test_artifacts_may_be_elsewhere(void **state)
+TEST(artifacts_may_be_elsewhere)
 {
 	struct spool_room *r = *state;
 	AUTO(auto_free) char *dir = xasprintf("%s/else/where", r->f->dir);
@@ -246,8 +236,7 @@ test_artifacts_may_be_elsewhere(void **state)
 	assert_int_equal(access(tmp, F_OK), 0);
 }
 
-static void
-test_a_place_that_is_no_directory_is_named(void **state)
+TEST(a_place_that_is_no_directory_is_named)
 {
 	struct spool_room *r = *state;
 	AUTO(auto_free) char *path = xasprintf("%s/file", r->f->dir);
@@ -260,8 +249,7 @@ test_a_place_that_is_no_directory_is_named(void **state)
 	assert_non_null(strstr(r->err.msg, path));
 }
 
-static void
-test_a_directory_in_use_is_refused(void **state)
+TEST(a_directory_in_use_is_refused)
 {
 	struct spool_room *r = *state;
 	AUTO(auto_free) char *other = xasprintf("%s/other", r->f->dir);
@@ -286,8 +274,7 @@ count_cb(const struct spool_entry *entry, void *arg)
 	(*n)++;
 }
 
-static void
-test_a_walk_finds_logs_and_blobs_and_nothing_else(void **state)
+TEST(a_walk_finds_logs_and_blobs_and_nothing_else)
 {
 	static const char *const alien[] = {"spool/notes", "artifacts/7/notes",
 	    "artifacts/7/ab/notes", "artifacts/notes"};
@@ -314,8 +301,7 @@ test_a_walk_finds_logs_and_blobs_and_nothing_else(void **state)
 	free(places);
 }
 
-static void
-test_a_nameless_log_gets_one_name_once(void **state)
+TEST(a_nameless_log_gets_one_name_once)
 {
 	struct spool_room *r = *state;
 	struct uuid other;
@@ -332,8 +318,7 @@ test_a_nameless_log_gets_one_name_once(void **state)
 	assert_int_equal(close(fd), 0);
 }
 
-static void
-test_a_nameless_log_is_empty_when_it_is_used_again(void **state)
+TEST(a_nameless_log_is_empty_when_it_is_used_again)
 {
 	struct spool_room *r = *state;
 	int fd = spool_log_fresh(r->s, &r->err);
@@ -359,8 +344,7 @@ used_log(struct spool_room *r)
 	return fd;
 }
 
-static void
-test_a_used_log_comes_back_empty_however_many_there_are(void **state)
+TEST(a_used_log_comes_back_empty_however_many_there_are)
 {
 	struct spool_room *r = *state;
 	int fds[100];
@@ -376,8 +360,7 @@ test_a_used_log_comes_back_empty_however_many_there_are(void **state)
 	}
 }
 
-static void
-test_what_is_tidied_is_used_first(void **state)
+TEST(what_is_tidied_is_used_first)
 {
 	struct spool_room *r = *state;
 	int one = used_log(r), two = used_log(r), three;
@@ -392,8 +375,7 @@ test_what_is_tidied_is_used_first(void **state)
 	assert_int_equal(close(three), 0);
 }
 
-static void
-test_what_nothing_was_written_to_need_not_be_tidied(void **state)
+TEST(what_nothing_was_written_to_need_not_be_tidied)
 {
 	struct spool_room *r = *state;
 	int used = used_log(r), empty = spool_log_fresh(r->s, &r->err), fd;
@@ -415,31 +397,4 @@ test_what_nothing_was_written_to_need_not_be_tidied(void **state)
 	}
 }
 
-int
-main(void)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_log_is_appended_and_read),
-	    TEST(test_a_log_is_where_and_as_the_contract_says),
-	    TEST(
-		test_a_log_with_the_time_in_its_name_is_found_by_its_last_digits),
-	    TEST(test_what_nothing_was_written_to_need_not_be_tidied),
-	    TEST(test_a_log_that_is_not_there_is_not_found),
-	    TEST(test_a_blob_is_found_by_tenant_and_digest),
-	    TEST(test_the_same_bytes_twice_are_one_blob_and_readers_go_on),
-	    TEST(test_what_was_aborted_or_left_over_is_gone),
-	    TEST(test_a_second_begin_is_a_new_file),
-	    TEST(test_no_link_is_followed),
-	    TEST(test_artifacts_may_be_elsewhere),
-	    TEST(test_a_place_that_is_no_directory_is_named),
-	    TEST(test_a_directory_in_use_is_refused),
-	    TEST(test_a_walk_finds_logs_and_blobs_and_nothing_else),
-	    TEST(test_a_nameless_log_gets_one_name_once),
-	    TEST(test_a_nameless_log_is_empty_when_it_is_used_again),
-	    TEST(test_a_used_log_comes_back_empty_however_many_there_are),
-	    TEST(test_what_is_tidied_is_used_first),
-	};
-
-	return cmocka_run_group_tests_name("spool", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

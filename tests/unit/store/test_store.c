@@ -25,8 +25,7 @@ write_file(const struct fixture *f, const char *name, const char *text)
 	assert_int_equal(fd_write_all(fd, text, strlen(text), &e), 0);
 }
 
-static void
-test_a_new_directory_gets_a_private_database(void **state)
+TEST(a_new_directory_gets_a_private_database)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free) char *path = xasprintf("%s/deep/er", f->dir);
@@ -45,8 +44,7 @@ test_a_new_directory_gets_a_private_database(void **state)
 	assert_int_equal(st.st_mode & 0777, 0700);
 }
 
-static void
-test_a_second_server_is_told_that_the_directory_is_in_use(void **state)
+TEST(a_second_server_is_told_that_the_directory_is_in_use)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free)
@@ -73,8 +71,7 @@ test_a_second_server_is_told_that_the_directory_is_in_use(void **state)
 	fixture_reopen(f);
 }
 
-static void
-test_a_directory_that_cannot_be_written_is_named(void **state)
+TEST(a_directory_that_cannot_be_written_is_named)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free)
@@ -113,8 +110,7 @@ open_dirs_to_all(const struct fixture *f)
 	}
 }
 
-static void
-test_a_database_that_cannot_be_written_is_named(void **state)
+TEST(a_database_that_cannot_be_written_is_named)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free) char *path = xasprintf("%s/mcp-sandboxd.db", f->dir);
@@ -140,8 +136,7 @@ test_a_database_that_cannot_be_written_is_named(void **state)
 	assert_int_equal(status, 0);
 }
 
-static void
-test_a_file_that_is_no_database_is_refused_and_left_alone(void **state)
+TEST(a_file_that_is_no_database_is_refused_and_left_alone)
 {
 	static const char text[] =
 	    "this is a shopping list, and longer than one hundred bytes, so "
@@ -155,8 +150,7 @@ test_a_file_that_is_no_database_is_refused_and_left_alone(void **state)
 	assert_true(fixture_file_has(f, "mcp-sandboxd.db", text));
 }
 
-static void
-test_a_link_in_place_of_the_database_is_not_followed(void **state)
+TEST(a_link_in_place_of_the_database_is_not_followed)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free) char *path = xasprintf("%s/mcp-sandboxd.db", f->dir);
@@ -167,8 +161,7 @@ test_a_link_in_place_of_the_database_is_not_followed(void **state)
 	assert_non_null(strstr(f->err.msg, "cannot be opened"));
 }
 
-static void
-test_a_newer_database_is_refused_and_left_alone(void **state)
+TEST(a_newer_database_is_refused_and_left_alone)
 {
 	struct fixture *f = *state;
 	char back[64];
@@ -187,8 +180,7 @@ test_a_newer_database_is_refused_and_left_alone(void **state)
 	fixture_open(f);
 }
 
-static void
-test_a_database_locked_by_another_program_is_refused(void **state)
+TEST(a_database_locked_by_another_program_is_refused)
 {
 	struct fixture *f = *state;
 	sqlite3 *h;
@@ -246,8 +238,7 @@ statx(int fd, const char *path, int flags, unsigned int mask, struct statx *out)
 static const char *const files[] = {
     "mcp-sandboxd.db", "mcp-sandboxd.db-wal", "mcp-sandboxd.db-shm"};
 
-static void
-test_a_write_is_not_acknowledged_when_the_database_was_removed(void **state)
+TEST(a_write_is_not_acknowledged_when_the_database_was_removed)
 {
 	struct fixture *f = *state;
 
@@ -291,8 +282,7 @@ put_and_wait(struct fixture *f, uint64_t id, const char *identifier)
 }
 
 /* What has happened to the files before is no reason to look no more. */
-static void
-test_what_is_put_back_may_be_removed_again(void **state)
+TEST(what_is_put_back_may_be_removed_again)
 {
 	struct fixture *f = *state;
 
@@ -323,8 +313,7 @@ test_what_is_put_back_may_be_removed_again(void **state)
 }
 
 /* Where the kernel tells of changes: three for each commit, else. */
-static void
-test_commits_do_not_look_for_files_of_which_nothing_was_told(void **state)
+TEST(commits_do_not_look_for_files_of_which_nothing_was_told)
 {
 	struct fixture *f = *state;
 	int told = inotify_init1(IN_CLOEXEC);
@@ -343,8 +332,7 @@ test_commits_do_not_look_for_files_of_which_nothing_was_told(void **state)
 	assert_in_range(looks, 0, COMMITS);
 }
 
-static void
-test_a_replaced_database_is_noticed_without_a_write(void **state)
+TEST(a_replaced_database_is_noticed_without_a_write)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free) char *path = xasprintf("%s/mcp-sandboxd.db", f->dir);
@@ -359,8 +347,7 @@ test_a_replaced_database_is_noticed_without_a_write(void **state)
 	assert_non_null(strstr(damaged.msg, "was replaced below"));
 }
 
-static void
-test_damage_that_a_read_meets_is_told_once(void **state)
+TEST(damage_that_a_read_meets_is_told_once)
 {
 	struct fixture *f = *state;
 	AUTO(auto_free) char *path = xasprintf("%s/mcp-sandboxd.db", f->dir);
@@ -393,8 +380,7 @@ test_damage_that_a_read_meets_is_told_once(void **state)
 	assert_int_equal(damaged.calls, 1);
 }
 
-static void
-test_close_commits_and_calls_nobody(void **state)
+TEST(close_commits_and_calls_nobody)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
@@ -431,8 +417,7 @@ closing_cb(int rc, const struct err *why, void *arg)
 	fixture_close(c->f);
 }
 
-static void
-test_close_may_be_called_from_a_callback(void **state)
+TEST(close_may_be_called_from_a_callback)
 {
 	struct fixture *f = *state;
 	struct closing c = {.f = f};
@@ -450,8 +435,7 @@ test_close_may_be_called_from_a_callback(void **state)
 	assert_int_equal(after.calls, 0);
 }
 
-static void
-test_a_new_database_has_an_empty_snapshot(void **state)
+TEST(a_new_database_has_an_empty_snapshot)
 {
 	struct fixture *f = *state;
 	struct store_snapshot snap;
@@ -480,8 +464,7 @@ put_in_state(struct fixture *f, uint64_t id, const char *identifier,
 	assert_string_equal(result.msg, "");
 }
 
-static void
-test_the_snapshot_has_what_lives_and_what_is_unfinished(void **state)
+TEST(the_snapshot_has_what_lives_and_what_is_unfinished)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
@@ -523,8 +506,7 @@ test_the_snapshot_has_what_lives_and_what_is_unfinished(void **state)
 	store_snapshot_clear(&snap);
 }
 
-static void
-test_a_full_queue_refuses_new_rows_but_never_an_end(void **state)
+TEST(a_full_queue_refuses_new_rows_but_never_an_end)
 {
 	struct fixture *f = *state;
 	struct result good = {0}, refused = {0}, ended = {0};
@@ -562,33 +544,4 @@ test_a_full_queue_refuses_new_rows_but_never_an_end(void **state)
 	store_run_clear(&r);
 }
 
-int
-main(void)
-{
-#define TEST(t)                                                                \
-	cmocka_unit_test_setup_teardown(                                       \
-	    t, fixture_setup_closed, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_new_directory_gets_a_private_database),
-	    TEST(test_a_second_server_is_told_that_the_directory_is_in_use),
-	    TEST(test_a_directory_that_cannot_be_written_is_named),
-	    TEST(test_a_database_that_cannot_be_written_is_named),
-	    TEST(test_a_file_that_is_no_database_is_refused_and_left_alone),
-	    TEST(test_a_link_in_place_of_the_database_is_not_followed),
-	    TEST(test_a_newer_database_is_refused_and_left_alone),
-	    TEST(test_a_database_locked_by_another_program_is_refused),
-	    TEST(
-		test_a_write_is_not_acknowledged_when_the_database_was_removed),
-	    TEST(test_what_is_put_back_may_be_removed_again),
-	    TEST(test_commits_do_not_look_for_files_of_which_nothing_was_told),
-	    TEST(test_a_replaced_database_is_noticed_without_a_write),
-	    TEST(test_damage_that_a_read_meets_is_told_once),
-	    TEST(test_close_commits_and_calls_nobody),
-	    TEST(test_close_may_be_called_from_a_callback),
-	    TEST(test_a_new_database_has_an_empty_snapshot),
-	    TEST(test_the_snapshot_has_what_lives_and_what_is_unfinished),
-	    TEST(test_a_full_queue_refuses_new_rows_but_never_an_end),
-	};
-
-	return cmocka_run_group_tests_name("store", tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup_closed, fixture_teardown)

@@ -161,15 +161,13 @@ end_run(struct fixture *f, uint64_t id, size_t log_bytes, uint8_t blobs)
 	store_run_clear(&r);
 }
 
-static void
-test_a_run_that_is_in_its_rows_syncs_no_file(void **state)
+TEST(a_run_that_is_in_its_rows_syncs_no_file)
 {
 	end_run(*state, 1, STORE_INLINE_MAX, 0);
 	assert_seen("");
 }
 
-static void
-test_a_long_log_is_on_disk_before_its_row(void **state)
+TEST(a_long_log_is_on_disk_before_its_row)
 {
 	struct fixture *f = *state;
 
@@ -180,8 +178,7 @@ test_a_long_log_is_on_disk_before_its_row(void **state)
 	assert_int_equal(fixture_query(f, "SELECT sum(lost_ms) FROM kept"), 0);
 }
 
-static void
-test_artifacts_are_on_disk_before_their_rows(void **state)
+TEST(artifacts_are_on_disk_before_their_rows)
 {
 	end_run(*state, 1, 100, 2);
 	/* The tenant's directory, and artifacts/. */
@@ -190,15 +187,13 @@ test_artifacts_are_on_disk_before_their_rows(void **state)
 	assert_seen("bdbd");
 }
 
-static void
-test_of_many_files_the_disk_is_synced_once(void **state)
+TEST(of_many_files_the_disk_is_synced_once)
 {
 	end_run(*state, 1, STORE_INLINE_MAX + 1, 20);
 	assert_seen("A");
 }
 
-static void
-test_when_not_all_can_be_synced_each_is(void **state)
+TEST(when_not_all_can_be_synced_each_is)
 {
 	struct fixture *f = *state;
 
@@ -210,8 +205,7 @@ test_when_not_all_can_be_synced_each_is(void **state)
 	    fixture_query(f, "SELECT count(*) FROM blob WHERE lost_ms > 0"), 0);
 }
 
-static void
-test_artifacts_that_come_in_batches_are_on_disk_first(void **state)
+TEST(artifacts_that_come_in_batches_are_on_disk_first)
 {
 	struct fixture *f = *state;
 	struct result begun = {0}, put = {0};
@@ -233,8 +227,7 @@ test_artifacts_that_come_in_batches_are_on_disk_first(void **state)
 }
 
 /* A second sync would say that all is well. */
-static void
-test_what_the_disk_did_not_take_is_lost(void **state)
+TEST(what_the_disk_did_not_take_is_lost)
 {
 	struct fixture *f = *state;
 
@@ -274,8 +267,7 @@ ignore_cb(struct op *op)
 	(void)op;
 }
 
-static void
-test_more_than_a_queue_should_hold_is_said_to_be_too_much(void **state)
+TEST(more_than_a_queue_should_hold_is_said_to_be_too_much)
 {
 	struct fixture *f = *state;
 	struct store_log *any = (struct store_log *)f; /* never looked into */
@@ -299,8 +291,7 @@ test_more_than_a_queue_should_hold_is_said_to_be_too_much(void **state)
 	syncer_stop(y);
 }
 
-static void
-test_what_is_on_its_way_is_written_at_the_close(void **state)
+TEST(what_is_on_its_way_is_written_at_the_close)
 {
 	struct fixture *f = *state;
 	struct store_log *log;
@@ -320,23 +311,4 @@ test_what_is_on_its_way_is_written_at_the_close(void **state)
 	store_run_clear(&r);
 }
 
-#define TEST(name)                                                             \
-	cmocka_unit_test_setup_teardown(name, setup_sandbox, fixture_teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_run_that_is_in_its_rows_syncs_no_file),
-	    TEST(test_a_long_log_is_on_disk_before_its_row),
-	    TEST(test_artifacts_are_on_disk_before_their_rows),
-	    TEST(test_of_many_files_the_disk_is_synced_once),
-	    TEST(test_when_not_all_can_be_synced_each_is),
-	    TEST(test_artifacts_that_come_in_batches_are_on_disk_first),
-	    TEST(test_what_the_disk_did_not_take_is_lost),
-	    TEST(test_more_than_a_queue_should_hold_is_said_to_be_too_much),
-	    TEST(test_what_is_on_its_way_is_written_at_the_close),
-	};
-
-	return cmocka_run_group_tests_name("syncer", tests, NULL, NULL);
-}
+TEST_MAIN(setup_sandbox, fixture_teardown)

@@ -34,8 +34,7 @@ setup(void **state)
 	return 0;
 }
 
-static void
-test_the_oldest_ended_runs_go_with_their_logs(void **state)
+TEST(the_oldest_ended_runs_go_with_their_logs)
 {
 	struct fixture *f = *state;
 	struct uuid uuids[10];
@@ -53,8 +52,7 @@ test_the_oldest_ended_runs_go_with_their_logs(void **state)
 	assert_int_equal(fixture_files(f, "spool"), 7);
 }
 
-static void
-test_unfinished_runs_never_go(void **state)
+TEST(unfinished_runs_never_go)
 {
 	struct fixture *f = *state;
 	struct store_run r;
@@ -69,8 +67,7 @@ test_unfinished_runs_never_go(void **state)
 	assert_counts_agree(f);
 }
 
-static void
-test_a_blob_goes_with_its_last_reference_only(void **state)
+TEST(a_blob_goes_with_its_last_reference_only)
 {
 	struct fixture *f = *state;
 
@@ -89,8 +86,7 @@ test_a_blob_goes_with_its_last_reference_only(void **state)
 	assert_int_equal(fixture_files(f, "artifacts"), 0);
 }
 
-static void
-test_another_tenant_is_left_alone(void **state)
+TEST(another_tenant_is_left_alone)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
@@ -112,8 +108,7 @@ test_another_tenant_is_left_alone(void **state)
 	assert_counts_agree(f);
 }
 
-static void
-test_an_unknown_tenant_is_not_found(void **state)
+TEST(an_unknown_tenant_is_not_found)
 {
 	struct result result = trim(*state, 999, 0);
 
@@ -121,8 +116,7 @@ test_an_unknown_tenant_is_not_found(void **state)
 	assert_string_equal(result.msg, "tenant 999 is not known");
 }
 
-static void
-test_a_blob_that_an_ending_run_brought_again_stays(void **state)
+TEST(a_blob_that_an_ending_run_brought_again_stays)
 {
 	struct fixture *f = *state;
 	struct result trimmed = {0}, ended = {0};
@@ -154,8 +148,7 @@ test_a_blob_that_an_ending_run_brought_again_stays(void **state)
 	assert_false(has_blob(f, 1, 10));
 }
 
-static void
-test_a_blob_of_an_unfinished_run_stays_until_its_log_is_closed(void **state)
+TEST(a_blob_of_an_unfinished_run_stays_until_its_log_is_closed)
 {
 	struct fixture *f = *state;
 	struct store_log *log;
@@ -177,8 +170,7 @@ test_a_blob_of_an_unfinished_run_stays_until_its_log_is_closed(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_a_blob_that_a_run_brought_in_vain_goes(void **state)
+TEST(a_blob_that_a_run_brought_in_vain_goes)
 {
 	struct fixture *f = *state;
 	struct store_log *log;
@@ -200,8 +192,7 @@ test_a_blob_that_a_run_brought_in_vain_goes(void **state)
 }
 
 /* Else its insert would refer to a sandbox that is gone. */
-static void
-test_a_run_whose_row_is_held_keeps_its_sandbox(void **state)
+TEST(a_run_whose_row_is_held_keeps_its_sandbox)
 {
 	struct fixture *f = *state;
 	struct result begun = {0}, ended = {0}, trimmed = {0}, put = {0};
@@ -227,8 +218,7 @@ test_a_run_whose_row_is_held_keeps_its_sandbox(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_dead_sandboxes_go_with_the_last_of_their_time(void **state)
+TEST(dead_sandboxes_go_with_the_last_of_their_time)
 {
 	static const struct {
 		uint64_t id;
@@ -260,8 +250,7 @@ test_dead_sandboxes_go_with_the_last_of_their_time(void **state)
 }
 
 /* Trims come five times a second: each row would be written twice. */
-static void
-test_what_is_held_stays_held_beside_a_trim(void **state)
+TEST(what_is_held_stays_held_beside_a_trim)
 {
 	struct fixture *f = *state;
 
@@ -282,8 +271,7 @@ test_what_is_held_stays_held_beside_a_trim(void **state)
 }
 
 /* More than goes in one step. */
-static void
-test_a_trim_goes_on_until_there_is_no_more_to_do(void **state)
+TEST(a_trim_goes_on_until_there_is_no_more_to_do)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
@@ -338,8 +326,7 @@ row_bytes(const struct fixture *f, uint64_t first)
 	return (uint64_t)fixture_query(f, sql);
 }
 
-static void
-test_rows_beyond_their_bytes_go_the_oldest_first(void **state)
+TEST(rows_beyond_their_bytes_go_the_oldest_first)
 {
 	struct fixture *f = *state;
 
@@ -361,8 +348,7 @@ test_rows_beyond_their_bytes_go_the_oldest_first(void **state)
 	assert_counts_agree(f);
 }
 
-static void
-test_the_newest_run_stays_when_it_is_too_large_alone(void **state)
+TEST(the_newest_run_stays_when_it_is_too_large_alone)
 {
 	struct fixture *f = *state;
 
@@ -380,8 +366,7 @@ test_the_newest_run_stays_when_it_is_too_large_alone(void **state)
 	assert_counts_agree(f);
 }
 
-static void
-test_unfinished_runs_take_no_bytes_and_stay(void **state)
+TEST(unfinished_runs_take_no_bytes_and_stay)
 {
 	struct fixture *f = *state;
 	struct store_run r;
@@ -397,8 +382,7 @@ test_unfinished_runs_take_no_bytes_and_stay(void **state)
 	assert_counts_agree(f);
 }
 
-static void
-test_bytes_of_another_tenant_do_not_count(void **state)
+TEST(bytes_of_another_tenant_do_not_count)
 {
 	struct fixture *f = *state;
 	struct result result = {0};
@@ -442,8 +426,7 @@ assert_counted(struct fixture *f, uint64_t first, uint64_t n, size_t log_bytes)
 	assert_in_range(row_bytes(f, first), grown * 3 / 4, grown * 5 / 4);
 }
 
-static void
-test_what_is_counted_is_what_the_file_grows_by(void **state)
+TEST(what_is_counted_is_what_the_file_grows_by)
 {
 	assert_counted(*state, 1, 1000, 50);
 	assert_counted(*state, 1001, 300, 5000);
@@ -451,8 +434,7 @@ test_what_is_counted_is_what_the_file_grows_by(void **state)
 }
 
 /* A step has a bound of bytes, too. */
-static void
-test_large_rows_go_in_several_steps(void **state)
+TEST(large_rows_go_in_several_steps)
 {
 	struct fixture *f = *state;
 	struct store_stats before, after;
@@ -468,8 +450,7 @@ test_large_rows_go_in_several_steps(void **state)
 }
 
 /* Whatever happened to the sum: what is there does not go for it. */
-static void
-test_a_sum_below_nothing_has_nothing_go(void **state)
+TEST(a_sum_below_nothing_has_nothing_go)
 {
 	struct fixture *f = *state;
 
@@ -486,8 +467,7 @@ test_a_sum_below_nothing_has_nothing_go(void **state)
 }
 
 /* As a run of before migration 20. */
-static void
-test_a_row_without_its_size_is_counted_when_it_goes(void **state)
+TEST(a_row_without_its_size_is_counted_when_it_goes)
 {
 	struct fixture *f = *state;
 
@@ -500,33 +480,4 @@ test_a_row_without_its_size_is_counted_when_it_goes(void **state)
 	assert_counts_agree(f);
 }
 
-int
-main(void)
-{
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_the_oldest_ended_runs_go_with_their_logs),
-	    TEST(test_unfinished_runs_never_go),
-	    TEST(test_a_blob_goes_with_its_last_reference_only),
-	    TEST(test_another_tenant_is_left_alone),
-	    TEST(test_an_unknown_tenant_is_not_found),
-	    TEST(test_a_blob_that_an_ending_run_brought_again_stays),
-	    TEST(
-		test_a_blob_of_an_unfinished_run_stays_until_its_log_is_closed),
-	    TEST(test_a_blob_that_a_run_brought_in_vain_goes),
-	    TEST(test_a_run_whose_row_is_held_keeps_its_sandbox),
-	    TEST(test_what_is_held_stays_held_beside_a_trim),
-	    TEST(test_dead_sandboxes_go_with_the_last_of_their_time),
-	    TEST(test_a_trim_goes_on_until_there_is_no_more_to_do),
-	    TEST(test_rows_beyond_their_bytes_go_the_oldest_first),
-	    TEST(test_the_newest_run_stays_when_it_is_too_large_alone),
-	    TEST(test_unfinished_runs_take_no_bytes_and_stay),
-	    TEST(test_bytes_of_another_tenant_do_not_count),
-	    TEST(test_what_is_counted_is_what_the_file_grows_by),
-	    TEST(test_large_rows_go_in_several_steps),
-	    TEST(test_a_sum_below_nothing_has_nothing_go),
-	    TEST(test_a_row_without_its_size_is_counted_when_it_goes),
-	};
-
-	return cmocka_run_group_tests_name("trim", tests, NULL, NULL);
-}
+TEST_MAIN(setup, fixture_teardown)

@@ -84,8 +84,7 @@ put_run(struct fixture *f, uint64_t id, int64_t ms, int64_t after_ms)
 	store_run_clear(&r);
 }
 
-static void
-test_a_run_counts_in_the_days_it_went_through(void **state)
+TEST(a_run_counts_in_the_days_it_went_through)
 {
 	struct fixture *f = *state;
 	struct store_days of_day = {0};
@@ -120,8 +119,7 @@ test_a_run_counts_in_the_days_it_went_through(void **state)
 }
 
 /* Some come before the end, one of them again with other bytes. */
-static void
-test_all_artifacts_of_a_run_count(void **state)
+TEST(all_artifacts_of_a_run_count)
 {
 	struct fixture *f = *state;
 	struct result put = {0};
@@ -151,8 +149,7 @@ test_all_artifacts_of_a_run_count(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_an_end_that_is_refused_counts_for_nothing(void **state)
+TEST(an_end_that_is_refused_counts_for_nothing)
 {
 	struct fixture *f = *state;
 	struct result done = {0}, good = {0};
@@ -185,8 +182,7 @@ test_an_end_that_is_refused_counts_for_nothing(void **state)
 	store_run_clear(&r);
 }
 
-static void
-test_sandboxes_count_once_and_refusals_are_added(void **state)
+TEST(sandboxes_count_once_and_refusals_are_added)
 {
 	struct fixture *f = *state;
 	struct store_sandbox s;
@@ -210,8 +206,7 @@ test_sandboxes_count_once_and_refusals_are_added(void **state)
 }
 
 /* A clock that is set back is no reason to count anything twice. */
-static void
-test_days_that_take_turns_lose_nothing(void **state)
+TEST(days_that_take_turns_lose_nothing)
 {
 	struct fixture *f = *state;
 	struct read r;
@@ -239,8 +234,7 @@ test_days_that_take_turns_lose_nothing(void **state)
 
 #define CROWD 200
 
-static void
-test_a_crowd_of_ends_is_added_once_a_commit(void **state)
+TEST(a_crowd_of_ends_is_added_once_a_commit)
 {
 	struct fixture *f = *state;
 	struct store_stats before, after;
@@ -267,20 +261,4 @@ test_a_crowd_of_ends_is_added_once_a_commit(void **state)
 	assert_int_equal(read_days(f, DAY).rows[0].run_ms, CROWD);
 }
 
-int
-main(void)
-{
-#define TEST(name)                                                             \
-	cmocka_unit_test_setup_teardown(                                       \
-	    test_##name, fixture_setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(a_run_counts_in_the_days_it_went_through),
-	    TEST(all_artifacts_of_a_run_count),
-	    TEST(an_end_that_is_refused_counts_for_nothing),
-	    TEST(sandboxes_count_once_and_refusals_are_added),
-	    TEST(days_that_take_turns_lose_nothing),
-	    TEST(a_crowd_of_ends_is_added_once_a_commit),
-	};
-
-	return cmocka_run_group_tests_name("usage", tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup, fixture_teardown)

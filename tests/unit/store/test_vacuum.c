@@ -39,8 +39,8 @@ pages(const struct fixture *f)
 	return fixture_query(f, "PRAGMA page_count");
 }
 
-static void
-test_a_file_becomes_smaller_when_runs_were_forgotten(void **state)
+TEST_WITH(fixture_setup, fixture_teardown,
+    a_file_becomes_smaller_when_runs_were_forgotten)
 {
 	struct fixture *f = *state;
 	int64_t full;
@@ -67,8 +67,8 @@ test_a_file_becomes_smaller_when_runs_were_forgotten(void **state)
 
 /* Also when a checkpoint has cut it off: the disk shows it by then, and who
  * asked for room asked before. */
-static void
-test_what_was_given_back_counts_before_and_behind_a_checkpoint(void **state)
+TEST_WITH(fixture_setup, fixture_teardown,
+    what_was_given_back_counts_before_and_behind_a_checkpoint)
 {
 	struct fixture *f = *state;
 	uint64_t before, gaps, cut;
@@ -100,12 +100,10 @@ test_what_was_given_back_counts_before_and_behind_a_checkpoint(void **state)
 }
 
 /* Rules alone. */
-static void
-test_nothing_is_looked_at_before_a_pause_or_twice(void **state)
+TEST(nothing_is_looked_at_before_a_pause_or_twice)
 {
 	struct vacuum v = {0};
 
-	(void)state;
 	assert_true(vacuum_wait_ms(&v, 5) == VACUUM_NEVER);
 	vacuum_on_write(&v, 5);
 	assert_int_equal(vacuum_wait_ms(&v, 5), VACUUM_IDLE_MS);
@@ -114,17 +112,4 @@ test_nothing_is_looked_at_before_a_pause_or_twice(void **state)
 	assert_int_equal(vacuum_wait_ms(&v, 100), VACUUM_IDLE_MS);
 }
 
-int
-main(void)
-{
-#define TEST(t)                                                                \
-	cmocka_unit_test_setup_teardown(t, fixture_setup, fixture_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_file_becomes_smaller_when_runs_were_forgotten),
-	    TEST(
-		test_what_was_given_back_counts_before_and_behind_a_checkpoint),
-	    cmocka_unit_test(test_nothing_is_looked_at_before_a_pause_or_twice),
-	};
-
-	return cmocka_run_group_tests_name("vacuum", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -729,6 +729,7 @@ test_the_wal_stays_bounded_while_writes_go_on(void **state)
 int
 main(void)
 {
+#undef TEST
 #define TEST(t) cmocka_unit_test_setup_teardown(t, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_all_that_waits_makes_one_commit),

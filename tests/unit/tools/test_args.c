@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "common/js.h"
@@ -11,6 +5,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/mcp/schema.h"
 #include "supervisor/tools/args.h"
+#include "tests/unit/test.h"
 
 static struct conf *conf;
 static struct schema *schema;
@@ -85,13 +80,11 @@ refuse(const char *text, const char *word)
 		fail_msg("\"%s\" does not name %s", e.msg, word);
 }
 
-static void
-test_a_shell_text_is_marked(void **state)
+TEST(a_shell_text_is_marked)
 {
 	struct run_args q;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(
 	    parse("{\"identifier\":\"a\",\"commands\":[{\"shell\":\"ls\"}]}",
 		&q, &e),
@@ -105,13 +98,11 @@ test_a_shell_text_is_marked(void **state)
 	run_wish_clear(&q.wish);
 }
 
-static void
-test_a_shell_text_keeps_its_blanks(void **state)
+TEST(a_shell_text_keeps_its_blanks)
 {
 	struct run_args q;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(parse("{\"identifier\":\"a\",\"commands\":[{\"shell\":"
 			       "\" \\n printf a\\\\ \"}]}",
 			     &q, &e),
@@ -121,13 +112,11 @@ test_a_shell_text_keeps_its_blanks(void **state)
 	run_wish_clear(&q.wish);
 }
 
-static void
-test_a_shell_text_of_blanks_is_none(void **state)
+TEST(a_shell_text_of_blanks_is_none)
 {
 	struct run_args q;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(parse("{\"identifier\":\"a\",\"commands\":[{\"shell\":"
 			       "\" \\t\\r\\n\",\"argv\":[\"ls\"]}]}",
 			     &q, &e),
@@ -138,13 +127,11 @@ test_a_shell_text_of_blanks_is_none(void **state)
 	    "command 0 must set exactly one of shell or argv");
 }
 
-static void
-test_crlf_of_a_shell_text_is_run_as_lf_and_recorded_as_said(void **state)
+TEST(crlf_of_a_shell_text_is_run_as_lf_and_recorded_as_said)
 {
 	struct run_args q;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(
 	    parse("{\"identifier\":\"a\",\"commands\":[{\"shell\":"
 		  "\"echo a\\rb\\r\\nls\\r\\n\"},{\"argv\":"
@@ -160,8 +147,7 @@ test_crlf_of_a_shell_text_is_run_as_lf_and_recorded_as_said(void **state)
 	run_wish_clear(&q.wish);
 }
 
-static void
-test_the_denylist_looks_at_what_is_run(void **state)
+TEST(the_denylist_looks_at_what_is_run)
 {
 	AUTO(auto_json)
 	json_t *args = json_loads("{\"identifier\":\"a\",\"commands\":"
@@ -171,7 +157,6 @@ test_the_denylist_looks_at_what_is_run(void **state)
 	struct run_args q;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(conf_set(conf, "DENYLIST_ENABLED", "true", &e), 0);
 	assert_int_equal(
 	    conf_set(conf, "DENYLIST_PATTERNS", "rm -rf /$", &e), 0);
@@ -182,13 +167,11 @@ test_the_denylist_looks_at_what_is_run(void **state)
 	denylist_free(deny);
 }
 
-static void
-test_shell_and_argv_together_join_argv(void **state)
+TEST(shell_and_argv_together_join_argv)
 {
 	struct run_args q;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(parse("{\"identifier\":\"a\",\"commands\":[{\"shell\":"
 			       "\"/bin/bash\",\"argv\":[\"ls\",\"/\"]}]}",
 			     &q, &e),
@@ -197,13 +180,11 @@ test_shell_and_argv_together_join_argv(void **state)
 	run_wish_clear(&q.wish);
 }
 
-static void
-test_later_variables_replace_earlier_ones(void **state)
+TEST(later_variables_replace_earlier_ones)
 {
 	struct run_args q;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(
 	    parse("{\"identifier\":\"a\",\"commands\":[{\"shell\":\"x\","
 		  "\"env\":{\"A\":\"2\",\"N\":8080,\"T\":true}}],"
@@ -218,8 +199,7 @@ test_later_variables_replace_earlier_ones(void **state)
 	run_wish_clear(&q.wish);
 }
 
-static void
-test_a_number_is_the_text_that_was_said(void **state)
+TEST(a_number_is_the_text_that_was_said)
 {
 	static const char *const want[] = {"A=3.1", "B=0.1", "C=1.0",
 	    "D=-2.5e-7", "E=1234567890.125", "F=0.30000000000000004",
@@ -227,7 +207,6 @@ test_a_number_is_the_text_that_was_said(void **state)
 	struct run_args q;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(
 	    parse("{\"identifier\":\"a\",\"commands\":[{\"shell\":\"x\","
 		  "\"env\":{\"A\":3.1,\"B\":0.1,\"C\":1.0,\"D\":-2.5e-7,"
@@ -241,13 +220,11 @@ test_a_number_is_the_text_that_was_said(void **state)
 	run_wish_clear(&q.wish);
 }
 
-static void
-test_the_row_has_names_of_variables_and_no_values(void **state)
+TEST(the_row_has_names_of_variables_and_no_values)
 {
 	struct run_args q;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(
 	    parse("{\"identifier\":\"a\",\"commands\":[{\"argv\":[\"x\"],"
 		  "\"env\":{\"KEY\":\"hunter2\"}}]}",
@@ -258,10 +235,8 @@ test_the_row_has_names_of_variables_and_no_values(void **state)
 	run_wish_clear(&q.wish);
 }
 
-static void
-test_what_is_wrong_is_named(void **state)
+TEST(what_is_wrong_is_named)
 {
-	(void)state;
 	refuse("{\"commands\":[{\"shell\":\"x\"}]}", "identifier");
 	refuse("{\"identifier\":\"a b\",\"commands\":[{\"shell\":\"x\"}]}",
 	    "identifier");
@@ -282,8 +257,7 @@ test_what_is_wrong_is_named(void **state)
 	    "options.default_cwd");
 }
 
-static void
-test_sixty_four_commands_pass_and_one_more_is_refused(void **state)
+TEST(sixty_four_commands_pass_and_one_more_is_refused)
 {
 	AUTO(auto_json)
 	json_t *args = json_pack("{s:s, s:[]}", "identifier", "a", "commands");
@@ -291,7 +265,6 @@ test_sixty_four_commands_pass_and_one_more_is_refused(void **state)
 	struct run_args q;
 	struct err e;
 
-	(void)state;
 	for (int i = 0; i < RUNSPEC_COMMANDS_MAX; i++)
 		json_array_append_new(
 		    commands, json_pack("{s:s}", "shell", "x"));
@@ -301,8 +274,7 @@ test_sixty_four_commands_pass_and_one_more_is_refused(void **state)
 	assert_int_equal(schema_check(schema, args, &e), ERR_INVAL);
 }
 
-static void
-test_the_denylist_marks_a_command(void **state)
+TEST(the_denylist_marks_a_command)
 {
 	AUTO(auto_json)
 	json_t *args = json_loads("{\"identifier\":\"a\",\"commands\":"
@@ -313,7 +285,6 @@ test_the_denylist_marks_a_command(void **state)
 	struct run_args q;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(conf_set(conf, "DENYLIST_ENABLED", "true", &e), 0);
 	assert_int_equal(denylist_new(conf, &deny, &e), 0);
 	assert_int_equal(take(args, deny, &q, &e), 0);
@@ -324,26 +295,22 @@ test_the_denylist_marks_a_command(void **state)
 	denylist_free(deny);
 }
 
-static void
-test_a_bad_denylist_pattern_is_named(void **state)
+TEST(a_bad_denylist_pattern_is_named)
 {
 	struct denylist *deny;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(conf_set(conf, "DENYLIST_ENABLED", "true", &e), 0);
 	assert_int_equal(conf_set(conf, "DENYLIST_PATTERNS", "ok,(", &e), 0);
 	assert_int_equal(denylist_new(conf, &deny, &e), ERR_INVAL);
 	assert_non_null(strstr(e.msg, "DENYLIST_PATTERNS"));
 }
 
-static void
-test_a_pattern_that_is_not_read_once_is_refused(void **state)
+TEST(a_pattern_that_is_not_read_once_is_refused)
 {
 	struct denylist *deny;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(conf_set(conf, "DENYLIST_ENABLED", "true", &e), 0);
 	assert_int_equal(
 	    conf_set(conf, "DENYLIST_PATTERNS", "ok,(a)\\1", &e), 0);
@@ -376,8 +343,7 @@ deny_all_of(const char *patterns)
 }
 
 /* Searched for from each of its bytes on it takes minutes. */
-static void
-test_a_long_command_is_looked_through_once(void **state)
+TEST(a_long_command_is_looked_through_once)
 {
 	struct denylist *deny =
 	    deny_all_of("rm .*-ra,rm .*-rb,rm .*-rc,rm .*-rd,rm .*-re,rm .*-rf,"
@@ -387,7 +353,6 @@ test_a_long_command_is_looked_through_once(void **state)
 	struct run_args q;
 	struct err e;
 
-	(void)state;
 	(void)alarm(30);
 	assert_int_equal(take(args, deny, &q, &e), 0);
 	(void)alarm(0);
@@ -396,8 +361,7 @@ test_a_long_command_is_looked_through_once(void **state)
 	denylist_free(deny);
 }
 
-static void
-test_what_is_looked_through_has_a_bound(void **state)
+TEST(what_is_looked_through_has_a_bound)
 {
 	static const size_t words = RUNSPEC_ARG_BYTES_MAX - 1;
 	AUTO(auto_json) json_t *args = with_long_words(words);
@@ -405,7 +369,6 @@ test_what_is_looked_through_has_a_bound(void **state)
 	struct run_args q;
 	struct err e;
 
-	(void)state;
 	json_array_append_new(json_object_get(args, "commands"),
 	    json_pack("{s:s}", "shell", "ls"));
 	assert_int_equal(take(args, deny, &q, &e), ERR_INVAL);
@@ -416,12 +379,10 @@ test_what_is_looked_through_has_a_bound(void **state)
 	denylist_free(deny);
 }
 
-static void
-test_a_ttl_is_defaulted_and_cut(void **state)
+TEST(a_ttl_is_defaulted_and_cut)
 {
 	AUTO(auto_json) json_t *o = json_object();
 
-	(void)state;
 	assert_int_equal(args_ttl(conf, NULL), 3600);
 	json_object_set_new(o, "ttl_seconds", json_integer(5));
 	assert_int_equal(args_ttl(conf, o), 5);
@@ -474,10 +435,8 @@ pass(json_t *args)
 	json_decref(args);
 }
 
-static void
-test_a_variable_that_is_too_long_is_named_with_the_rule(void **state)
+TEST(a_variable_that_is_too_long_is_named_with_the_rule)
 {
-	(void)state;
 	pass(with_variable("BIG", RUNSPEC_ARG_BYTES_MAX - strlen("BIG=")));
 	refuse_with(
 	    with_variable("BIG", RUNSPEC_ARG_BYTES_MAX - strlen("BIG=") + 1),
@@ -486,12 +445,10 @@ test_a_variable_that_is_too_long_is_named_with_the_rule(void **state)
 	    WORDS("commands[0].env.BIG", "200004 bytes", "131071"));
 }
 
-static void
-test_the_name_of_a_variable_has_rules_that_are_said(void **state)
+TEST(the_name_of_a_variable_has_rules_that_are_said)
 {
 	char name[ARGS_NAME_MAX + 2];
 
-	(void)state;
 	memset(name, 'n', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	refuse_with(with_variable("A=" SECRET_LOOKING, 1),
@@ -523,10 +480,8 @@ with_variables(int defaults, int own)
 	    "default_env", variables("ALL", defaults));
 }
 
-static void
-test_the_variables_of_a_command_are_counted_with_the_defaults(void **state)
+TEST(the_variables_of_a_command_are_counted_with_the_defaults)
 {
-	(void)state;
 	pass(with_variables(0, RUNSPEC_ENV_MAX));
 	pass(with_variables(RUNSPEC_ENV_MAX - 1, 1));
 	refuse_with(with_variables(0, RUNSPEC_ENV_MAX + 1),
@@ -560,10 +515,8 @@ with_argument(size_t n)
 	    "argv", "echo", text_of(n));
 }
 
-static void
-test_a_long_text_is_sent_to_execute_code_or_a_file(void **state)
+TEST(a_long_text_is_sent_to_execute_code_or_a_file)
 {
-	(void)state;
 	pass(with_shell(RUNSPEC_ARG_BYTES_MAX));
 	refuse_with(with_shell(RUNSPEC_ARG_BYTES_MAX + 1),
 	    WORDS("commands[0].shell", "131072 bytes", "131071", "execute_code",
@@ -574,10 +527,8 @@ test_a_long_text_is_sent_to_execute_code_or_a_file(void **state)
 		"execute_code", "file"));
 }
 
-static void
-test_words_that_are_too_long_together_are_named(void **state)
+TEST(words_that_are_too_long_together_are_named)
 {
-	(void)state;
 	refuse_with(json_pack("{s:s, s:[{s:s, s:[o, o]}]}", "identifier", "a",
 			"commands", "shell", "x", "argv", text_of(70000),
 			text_of(70000)),
@@ -585,21 +536,18 @@ test_words_that_are_too_long_together_are_named(void **state)
 }
 
 /* Of 128 KiB each, which is allowed, more than a run may have. */
-static void
-test_a_run_that_is_too_large_is_refused_before_it_begins(void **state)
+TEST(a_run_that_is_too_large_is_refused_before_it_begins)
 {
 	json_t *args = with_shell(RUNSPEC_ARG_BYTES_MAX);
 	json_t *commands = json_object_get(args, "commands");
 
-	(void)state;
 	for (int i = 0; i < 16; i++)
 		json_array_append(commands, json_array_get(commands, 0));
 	refuse_with(args, WORDS("2097152"));
 }
 
 /* What 64 commands share is not copied 64 times to be refused. */
-static void
-test_a_run_that_is_too_large_is_not_made_whole(void **state)
+TEST(a_run_that_is_too_large_is_not_made_whole)
 {
 	AUTO(auto_json)
 	json_t *args = json_pack("{s:s, s:[], s:{s:{s:o}}}", "identifier", "a",
@@ -608,7 +556,6 @@ test_a_run_that_is_too_large_is_not_made_whole(void **state)
 	struct run_args q;
 	struct err e = {0};
 
-	(void)state;
 	for (int i = 0; i < RUNSPEC_COMMANDS_MAX; i++)
 		json_array_append_new(json_object_get(args, "commands"),
 		    json_pack("{s:s}", "shell", "x"));
@@ -617,36 +564,4 @@ test_a_run_that_is_too_large_is_not_made_whole(void **state)
 	assert_in_range(bytes, RUNSPEC_BYTES_MAX, RUNSPEC_BYTES_MAX + 200000);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-	    T(test_a_shell_text_is_marked),
-	    T(test_a_shell_text_keeps_its_blanks),
-	    T(test_a_shell_text_of_blanks_is_none),
-	    T(test_crlf_of_a_shell_text_is_run_as_lf_and_recorded_as_said),
-	    T(test_the_denylist_looks_at_what_is_run),
-	    T(test_shell_and_argv_together_join_argv),
-	    T(test_later_variables_replace_earlier_ones),
-	    T(test_a_number_is_the_text_that_was_said),
-	    T(test_the_row_has_names_of_variables_and_no_values),
-	    T(test_what_is_wrong_is_named),
-	    T(test_a_variable_that_is_too_long_is_named_with_the_rule),
-	    T(test_the_name_of_a_variable_has_rules_that_are_said),
-	    T(test_the_variables_of_a_command_are_counted_with_the_defaults),
-	    T(test_a_long_text_is_sent_to_execute_code_or_a_file),
-	    T(test_words_that_are_too_long_together_are_named),
-	    T(test_a_run_that_is_too_large_is_refused_before_it_begins),
-	    T(test_a_run_that_is_too_large_is_not_made_whole),
-	    T(test_sixty_four_commands_pass_and_one_more_is_refused),
-	    T(test_the_denylist_marks_a_command),
-	    T(test_a_bad_denylist_pattern_is_named),
-	    T(test_a_pattern_that_is_not_read_once_is_refused),
-	    T(test_a_long_command_is_looked_through_once),
-	    T(test_what_is_looked_through_has_a_bound),
-	    T(test_a_ttl_is_defaulted_and_cut),
-	};
-
-	return cmocka_run_group_tests_name("args", tests, NULL, NULL);
-}
+TEST_MAIN(set_up, tear_down)

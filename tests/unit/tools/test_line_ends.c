@@ -1,12 +1,7 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/base.h"
 #include "common/xmalloc.h"
 #include "supervisor/tools/line_ends.h"
+#include "tests/unit/test.h"
 
 /* Taken from a block of its own, so that a sanitizer sees its end. */
 static void
@@ -23,49 +18,30 @@ expect(const char *said, const char *want)
 	free(text);
 }
 
-static void
-test_a_crlf_is_an_lf(void **state)
+TEST(a_crlf_is_an_lf)
 {
-	(void)state;
 	expect("echo a\r\necho b\r\n", "echo a\necho b\n");
 	expect("\r\n", "\n");
 	expect("a \\\r\n b", "a \\\n b");
 }
 
-static void
-test_the_end_of_a_text_ends_a_line(void **state)
+TEST(the_end_of_a_text_ends_a_line)
 {
-	(void)state;
 	expect("echo a > name.txt\r", "echo a > name.txt");
 	expect("\r", "");
 }
 
-static void
-test_any_other_cr_stays(void **state)
+TEST(any_other_cr_stays)
 {
-	(void)state;
 	expect("printf 'a\rb'", "printf 'a\rb'");
 	expect("a\r\r\nb", "a\r\nb");
 	expect("\ra", "\ra");
 }
 
-static void
-test_a_text_without_any_is_left_alone(void **state)
+TEST(a_text_without_any_is_left_alone)
 {
-	(void)state;
 	expect("", "");
 	expect("echo a\necho b\n", "echo a\necho b\n");
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_crlf_is_an_lf),
-	    cmocka_unit_test(test_the_end_of_a_text_ends_a_line),
-	    cmocka_unit_test(test_any_other_cr_stays),
-	    cmocka_unit_test(test_a_text_without_any_is_left_alone),
-	};
-
-	return cmocka_run_group_tests_name("line_ends", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

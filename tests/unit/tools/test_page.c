@@ -1,11 +1,5 @@
 /* test_page.c - a cursor is a place that was given out, pages leave nothing
  * out, and they end */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "common/js.h"
@@ -13,6 +7,7 @@
 #include "supervisor/tools/page.h"
 #include "supervisor/tools/tool.h"
 #include "tests/unit/core/log_fixture.h"
+#include "tests/unit/test.h"
 
 static const uint8_t key[SIPHASH_KEY_BYTES] = {1, 2, 3};
 static const uint8_t other_key[SIPHASH_KEY_BYTES] = {1, 2, 4};
@@ -30,15 +25,13 @@ parse(const struct page_of *whose, const char *text, struct log_at *at)
 	return rc;
 }
 
-static void
-a_cursor_leads_back_to_its_place(void **state)
+TEST(a_cursor_leads_back_to_its_place)
 {
 	static const struct log_at places[] = {{0, 0}, {1, 0}, {32768, 1},
 	    {999999999999999999, RUNLOG_PAYLOAD_MAX}};
 	char text[PAGE_CURSOR_TEXT_MAX];
 	struct log_at at;
 
-	(void)state;
 	assert_int_equal(parse(&of, "0", &at), 0);
 	assert_int_equal(at.offset, 0);
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
@@ -51,20 +44,17 @@ a_cursor_leads_back_to_its_place(void **state)
 
 /* They were an offset alone, and are still good for as long as nothing of a
  * record is behind. */
-static void
-a_place_between_records_is_its_offset(void **state)
+TEST(a_place_between_records_is_its_offset)
 {
 	char text[PAGE_CURSOR_TEXT_MAX];
 
-	(void)state;
 	page_format_cursor(&of, &(struct log_at){100, 0}, text);
 	assert_int_equal(strcspn(text, "-"), 3);
 	page_format_cursor(&of, &(struct log_at){100, 7}, text);
 	assert_int_equal(strncmp(text, "100.7-", 6), 0);
 }
 
-static void
-a_place_that_was_never_given_out_is_refused(void **state)
+TEST(a_place_that_was_never_given_out_is_refused)
 {
 	static const char *const forged[] = {"", "7", "00", "0-", " 0", "-1",
 	    "7-0123456789abcdef", "9999999999999999999", "x", "7.", "7.1",
@@ -73,7 +63,6 @@ a_place_that_was_never_given_out_is_refused(void **state)
 	char text[PAGE_CURSOR_TEXT_MAX], near[PAGE_CURSOR_TEXT_MAX + 2];
 	struct log_at at;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(forged); i++)
 		assert_int_equal(parse(&of, forged[i], &at), ERR_INVAL);
 	page_format_cursor(&of, &(struct log_at){100, 0}, text);
@@ -110,14 +99,12 @@ says_more(const struct log_records *records, uint64_t upto)
 }
 
 /* A log may be shorter than its run's row says, after a loss. */
-static void
-pages_end_where_nothing_comes_any_more(void **state)
+TEST(pages_end_where_nothing_comes_any_more)
 {
 	static const uint8_t bytes[1];
 	const struct log_records nothing = {
 	    .p = bytes, .next = 100, .from = {100, 0}};
 
-	(void)state;
 	assert_false(says_more(&nothing, 100));
 	assert_false(says_more(&nothing, 200));
 	assert_true(says_more(&nothing, PAGE_GROWS));
@@ -297,14 +284,12 @@ count_of(const struct buf *b, char c)
 }
 
 /* base64 -w0: one line in records of 64 KiB. */
-static void
-the_texts_of_pages_show_what_their_cursors_pass_over(void **state)
+TEST(the_texts_of_pages_show_what_their_cursors_pass_over)
 {
 	struct buf printed = {0}, none = {0};
 	struct paging p = {.form = TOOL_TEXT_TRANSCRIPT};
 	struct made_log l;
 
-	(void)state;
 	make_long(&l, &printed, 348894, letter);
 	page_through(&p, &l);
 	/* No capital stands in the words around. */
@@ -317,13 +302,11 @@ the_texts_of_pages_show_what_their_cursors_pass_over(void **state)
 	buf_clear(&l.b);
 }
 
-static void
-what_is_no_text_costs_more_and_is_all_there(void **state)
+TEST(what_is_no_text_costs_more_and_is_all_there)
 {
 	static uint8_t (*const fills[])(size_t) = {any_byte, no_text};
 	struct buf none = {0};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(fills); i++) {
 		struct buf printed = {0};
 		struct made_log l;
@@ -335,12 +318,10 @@ what_is_no_text_costs_more_and_is_all_there(void **state)
 	}
 }
 
-static void
-two_streams_by_turns_are_all_there(void **state)
+TEST(two_streams_by_turns_are_all_there)
 {
 	static const size_t lengths[] = {1, 700, 9000};
 
-	(void)state;
 	for (size_t k = 0; k < ARRAY_LEN(lengths); k++) {
 		struct buf printed[2] = {{0}, {0}};
 		uint8_t record[9000];
@@ -370,13 +351,11 @@ two_streams_by_turns_are_all_there(void **state)
 	}
 }
 
-static void
-pages_are_cut_between_characters(void **state)
+TEST(pages_are_cut_between_characters)
 {
 	struct buf printed = {0}, none = {0};
 	struct made_log l;
 
-	(void)state;
 	begin_log(&l);
 	put_started(&l, 0);
 	for (unsigned int i = 0; i < 5; i++) {
@@ -395,15 +374,13 @@ pages_are_cut_between_characters(void **state)
 	buf_clear(&l.b);
 }
 
-static void
-a_page_shows_what_a_terminal_would(void **state)
+TEST(a_page_shows_what_a_terminal_would)
 {
 	static const char printed[] = " 1%\r\x1b[1m 2%\x1b[0m\r 3%\nend\n";
 	struct paging p = {.form = TOOL_TEXT_TRANSCRIPT};
 	struct buf all = {0};
 	struct made_log l;
 
-	(void)state;
 	begin_log(&l);
 	put_started(&l, 0);
 	put_record(&l, RUNLOG_STDOUT, printed, strlen(printed));
@@ -426,15 +403,13 @@ line_or_colour(size_t i)
 	return (uint8_t)text[i % (sizeof(text) - 1)];
 }
 
-static void
-pages_end_with_a_line_and_never_within_a_sequence(void **state)
+TEST(pages_end_with_a_line_and_never_within_a_sequence)
 {
 	struct buf printed = {0}, none = {0};
 	struct paging p = {.form = TOOL_TEXT_TRANSCRIPT};
 	struct made_log l;
 	const char *at;
 
-	(void)state;
 	make_long(&l, &printed, 300000, line_or_colour);
 	page_through(&p, &l);
 	assert_true(p.pages > 5);
@@ -477,14 +452,12 @@ first_text(const json_t *o)
 }
 
 /* While more may come, what has begun waits for it. */
-static void
-a_sequence_that_has_begun_is_left_for_the_next_page(void **state)
+TEST(a_sequence_that_has_begun_is_left_for_the_next_page)
 {
 	struct log_at at = {0};
 	struct made_log l;
 	json_t *o;
 
-	(void)state;
 	begin_log(&l);
 	put_started(&l, 0);
 	put_record(&l, RUNLOG_STDOUT, "red \x1b[3", 7);
@@ -506,24 +479,4 @@ a_sequence_that_has_begun_is_left_for_the_next_page(void **state)
 	buf_clear(&l.b);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_cursor_leads_back_to_its_place),
-	    cmocka_unit_test(a_place_between_records_is_its_offset),
-	    cmocka_unit_test(a_place_that_was_never_given_out_is_refused),
-	    cmocka_unit_test(pages_end_where_nothing_comes_any_more),
-	    cmocka_unit_test(
-		the_texts_of_pages_show_what_their_cursors_pass_over),
-	    cmocka_unit_test(what_is_no_text_costs_more_and_is_all_there),
-	    cmocka_unit_test(two_streams_by_turns_are_all_there),
-	    cmocka_unit_test(pages_are_cut_between_characters),
-	    cmocka_unit_test(a_page_shows_what_a_terminal_would),
-	    cmocka_unit_test(pages_end_with_a_line_and_never_within_a_sequence),
-	    cmocka_unit_test(
-		a_sequence_that_has_begun_is_left_for_the_next_page),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,15 +1,10 @@
 /* test_progress_text.c - progress shows what is new, of every stream */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "common/js.h"
 #include "supervisor/tools/progress_text.h"
 #include "tests/unit/core/log_fixture.h"
+#include "tests/unit/test.h"
 
 static const struct log_caps caps = {
     {1u << 20, 1u << 20}, LOG_TAIL_BYTES, 0, 0};
@@ -71,12 +66,10 @@ tell(struct ground *g, uint64_t printed)
 	return (const char *)buf_data(&g->text);
 }
 
-static void
-each_thing_is_told_once(void **state)
+TEST(each_thing_is_told_once)
 {
 	struct ground g;
 
-	(void)state;
 	begin(&g, &caps);
 	print(&g, RUNLOG_STDOUT, "one\n", 4);
 	print(&g, RUNLOG_STDERR, "bad\n", 4);
@@ -87,14 +80,12 @@ each_thing_is_told_once(void **state)
 	end(&g);
 }
 
-static void
-a_stream_that_prints_much_leaves_room_for_the_other(void **state)
+TEST(a_stream_that_prints_much_leaves_room_for_the_other)
 {
 	static char much[40000];
 	struct ground g;
 	const char *text;
 
-	(void)state;
 	memset(much, 'x', sizeof(much));
 	begin(&g, &caps);
 	print(&g, RUNLOG_STDOUT, much, sizeof(much));
@@ -105,14 +96,12 @@ a_stream_that_prints_much_leaves_room_for_the_other(void **state)
 	end(&g);
 }
 
-static void
-what_is_left_out_of_one_stream_is_counted(void **state)
+TEST(what_is_left_out_of_one_stream_is_counted)
 {
 	static char much[40000];
 	struct ground g;
 	char want[64];
 
-	(void)state;
 	memset(much, 'x', sizeof(much));
 	begin(&g, &caps);
 	print(&g, RUNLOG_STDOUT, "first\n", 6);
@@ -125,13 +114,11 @@ what_is_left_out_of_one_stream_is_counted(void **state)
 	end(&g);
 }
 
-static void
-between_head_and_tail_the_bytes_are_counted(void **state)
+TEST(between_head_and_tail_the_bytes_are_counted)
 {
 	static const struct log_caps small = {{10, 10}, 5, 0, 0};
 	struct ground g;
 
-	(void)state;
 	begin(&g, &small);
 	print(&g, RUNLOG_STDOUT, "0123456789abcdefghij", 20);
 	assert_string_equal(
@@ -141,14 +128,12 @@ between_head_and_tail_the_bytes_are_counted(void **state)
 	end(&g);
 }
 
-static void
-what_costs_much_is_cut_between_characters(void **state)
+TEST(what_costs_much_is_cut_between_characters)
 {
 	static char much[30000];
 	struct ground g;
 	const char *text;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(much); i += 3)
 		memcpy(much + i, "\xe2\x82\xac", 3);
 	begin(&g, &caps);
@@ -161,12 +146,10 @@ what_costs_much_is_cut_between_characters(void **state)
 	end(&g);
 }
 
-static void
-a_bar_is_its_last_state_each_time(void **state)
+TEST(a_bar_is_its_last_state_each_time)
 {
 	struct ground g;
 
-	(void)state;
 	begin(&g, &caps);
 	print(&g, RUNLOG_STDERR, "\r 1%\r 2%", 8);
 	assert_string_equal(tell(&g, 8), " 2%");
@@ -177,13 +160,11 @@ a_bar_is_its_last_state_each_time(void **state)
 	end(&g);
 }
 
-static void
-what_is_left_out_ends_with_a_sequence(void **state)
+TEST(what_is_left_out_ends_with_a_sequence)
 {
 	static const struct log_caps small = {{4, 4}, 5, 0, 0};
 	struct ground g;
 
-	(void)state;
 	begin(&g, &small);
 	print(&g, RUNLOG_STDOUT, "head and \x1b[1;31mend", 19);
 	assert_string_equal(
@@ -191,33 +172,15 @@ what_is_left_out_ends_with_a_sequence(void **state)
 	end(&g);
 }
 
-static void
-head_and_tail_that_meet_are_one_text(void **state)
+TEST(head_and_tail_that_meet_are_one_text)
 {
 	static const struct log_caps small = {{10, 10}, 50, 0, 0};
 	struct ground g;
 
-	(void)state;
 	begin(&g, &small);
 	print(&g, RUNLOG_STDOUT, "one 1234\x1b[31mtwo", 16);
 	assert_string_equal(tell(&g, 16), "one 1234two");
 	end(&g);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(each_thing_is_told_once),
-	    cmocka_unit_test(
-		a_stream_that_prints_much_leaves_room_for_the_other),
-	    cmocka_unit_test(what_is_left_out_of_one_stream_is_counted),
-	    cmocka_unit_test(between_head_and_tail_the_bytes_are_counted),
-	    cmocka_unit_test(what_costs_much_is_cut_between_characters),
-	    cmocka_unit_test(a_bar_is_its_last_state_each_time),
-	    cmocka_unit_test(what_is_left_out_ends_with_a_sequence),
-	    cmocka_unit_test(head_and_tail_that_meet_are_one_text),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,8 @@
 /* test_screen.c - what a terminal would show, and no more than was printed */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "supervisor/tools/screen.h"
+#include "tests/unit/test.h"
 
 static void
 expect_bytes(const char *p, size_t n, const char *want)
@@ -26,10 +21,8 @@ expect(const char *printed, const char *want)
 	expect_bytes(printed, strlen(printed), want);
 }
 
-static void
-text_without_control_characters_is_what_it_is(void **state)
+TEST(text_without_control_characters_is_what_it_is)
 {
-	(void)state;
 	expect("", "");
 	expect("a\tb\n\n  c  \n", "a\tb\n\n  c  \n");
 	expect("na\xc3\xafve \xe2\x82\xac \xf0\x9f\x8e\x89",
@@ -37,10 +30,8 @@ text_without_control_characters_is_what_it_is(void **state)
 	    "\xe2\x82\xac \xf0\x9f\x8e\x89");
 }
 
-static void
-a_progress_bar_is_its_last_state(void **state)
+TEST(a_progress_bar_is_its_last_state)
 {
-	(void)state;
 	expect("get\n  0%\r 50%\r100%\ndone\n", "get\n100%\ndone\n");
 	expect("one\rtwo", "two");
 	expect("longer\rab", "abnger"); /* as a terminal does */
@@ -54,18 +45,14 @@ a_progress_bar_is_its_last_state(void **state)
 	    "\xe2\x96\x88\xe2\x96\x88 2\n");
 }
 
-static void
-lines_of_other_systems_are_lines(void **state)
+TEST(lines_of_other_systems_are_lines)
 {
-	(void)state;
 	expect("a\r\nb\r\n", "a\nb\n");
 	expect("a\fb\vc", "a\nb\nc");
 }
 
-static void
-colours_and_titles_are_gone(void **state)
+TEST(colours_and_titles_are_gone)
 {
-	(void)state;
 	expect("\x1b[31mred\x1b[0m \x1b[1;38;5;200mx\x1b[m\n", "red x\n");
 	expect("\x1b[38:2::1:2:3mx", "x");
 	expect("\x1b]0;title\x07x\x1b]8;;http://a/\x1b\\link\x1b]8;;\x1b\\",
@@ -77,19 +64,15 @@ colours_and_titles_are_gone(void **state)
 	expect("match\x1b[m\x1b[K  \n", "match  \n");
 }
 
-static void
-control_characters_beyond_ascii_are_gone_and_take_nothing_along(void **state)
+TEST(control_characters_beyond_ascii_are_gone_and_take_nothing_along)
 {
-	(void)state;
 	/* A quotation mark that was decoded twice has U+009D in it. */
 	expect("\xc3\xa2\xc2\x80\xc2\x9dsaid\xc2\23331m", "\xc3\xa2said31m");
 	expect("\xc2\xa0|\xc2\x85", "\xc2\xa0|");
 }
 
-static void
-what_is_no_text_is_replaced_and_nul_is_a_blank(void **state)
+TEST(what_is_no_text_is_replaced_and_nul_is_a_blank)
 {
-	(void)state;
 	expect_bytes("A=1\0B=2\0", 8, "A=1 B=2 ");
 	expect("a\xff\rb\xc3", "b\xef\xbf\xbd");
 	expect("\23331m",
@@ -97,10 +80,8 @@ what_is_no_text_is_replaced_and_nul_is_a_blank(void **state)
 	    "31m");
 }
 
-static void
-the_cursor_moves_within_its_line(void **state)
+TEST(the_cursor_moves_within_its_line)
 {
-	(void)state;
 	expect("abcdef\x1b[3DXY", "abcXYf");
 	expect("abcdef\x1b[99D\x1b[2Cx", "abxdef");
 	expect("abcdef\x1b[2Gx\x1b[0Kz", "axz");
@@ -112,10 +93,8 @@ the_cursor_moves_within_its_line(void **state)
 }
 
 /* As docker pull does it: so many lines up, erase, write, down again. */
-static void
-several_bars_are_their_last_states(void **state)
+TEST(several_bars_are_their_last_states)
 {
-	(void)state;
 	expect("one: wait\ntwo: wait\n"
 	       "\x1b[2A\x1b[2K\rone: 50%\r\x1b[2B"
 	       "\x1b[1A\x1b[2K\rtwo: done\r\x1b[1B"
@@ -130,12 +109,10 @@ several_bars_are_their_last_states(void **state)
 	expect("head\0337\nfoot\0338X", "headX\nfoot");
 }
 
-static void
-what_is_above_the_screen_is_final(void **state)
+TEST(what_is_above_the_screen_is_final)
 {
 	struct buf in = {0}, want = {0};
 
-	(void)state;
 	for (unsigned int i = 0; i < 100; i++) {
 		(void)buf_printf(&in, "line %u\n", i);
 		(void)buf_printf(
@@ -149,22 +126,18 @@ what_is_above_the_screen_is_final(void **state)
 	buf_clear(&want);
 }
 
-static void
-a_place_of_the_screen_is_a_line_of_its_own(void **state)
+TEST(a_place_of_the_screen_is_a_line_of_its_own)
 {
-	(void)state;
 	expect("before\n\x1b[H\x1b[2J\x1b[3Jafter\n", "before\nafter\n");
 	expect("before\x1b[2Jafter\n", "before\nafter\n");
 	expect("\x1b[5;10Hfoo\x1b[6;10Hbar", "foo\nbar");
 	expect("before\033cafter", "before\nafter");
 }
 
-static void
-what_is_no_sequence_takes_nothing_along(void **state)
+TEST(what_is_no_sequence_takes_nothing_along)
 {
 	struct buf in = {0}, out = {0};
 
-	(void)state;
 	expect("\x1b\xc3\xa9\x1b\n\x1b", "\xc3\xa9\n");
 	expect("\x1b[12\xe2\x82\xac", "\xe2\x82\xac");
 	expect("\x1b[3\x1b[31mx", "x");
@@ -181,14 +154,12 @@ what_is_no_sequence_takes_nothing_along(void **state)
 	buf_clear(&out);
 }
 
-static void
-a_block_ends_with_its_line(void **state)
+TEST(a_block_ends_with_its_line)
 {
 	static const char *const printed[] = {"a", "a\n", "a\nb\r"};
 	static const char *const want[] = {"a\n", "a\n", "a\nb\n"};
 	struct buf out = {0};
 
-	(void)state;
 	screen_show_block(&out, "\x1b[0m", 4);
 	assert_int_equal(buf_len(&out), 0);
 	for (size_t i = 0; i < ARRAY_LEN(printed); i++) {
@@ -206,12 +177,10 @@ unfinished(const char *text)
 	return screen_unfinished_len(text, strlen(text));
 }
 
-static void
-a_cut_falls_between_sequences(void **state)
+TEST(a_cut_falls_between_sequences)
 {
 	static char url[2 * SCREEN_SEQUENCE_MAX];
 
-	(void)state;
 	assert_int_equal(unfinished("a\x1b[31mb"), 0);
 	assert_int_equal(unfinished("a\x1b"), 1);
 	assert_int_equal(unfinished("a\x1b["), 2);
@@ -233,8 +202,7 @@ a_cut_falls_between_sequences(void **state)
 }
 
 /* Hostile bytes: no more comes out than went in, and all of it is text. */
-static void
-the_text_is_never_longer_than_what_was_printed(void **state)
+TEST(the_text_is_never_longer_than_what_was_printed)
 {
 	static const char *const parts[] = {"\x1b[", "\x1b]", "\x1b", "9", ";",
 	    "A", "B", "C", "D", "G", "H", "J", "K", "m", "\r", "\n", "\b", "\t",
@@ -242,7 +210,6 @@ the_text_is_never_longer_than_what_was_printed(void **state)
 	    "s", "u", "\xc2\x9b", "999999999999"};
 	uint32_t seed = 1;
 
-	(void)state;
 	for (unsigned int round = 0; round < 3000; round++) {
 		struct buf in = {0}, text = {0}, out = {0};
 
@@ -266,15 +233,13 @@ the_text_is_never_longer_than_what_was_printed(void **state)
 }
 
 /* No sequence costs as much as a line is long. */
-static void
-long_lines_and_many_sequences_cost_no_more_than_their_sum(void **state)
+TEST(long_lines_and_many_sequences_cost_no_more_than_their_sum)
 {
 	static const char *const sequences[] = {"\x1b[1K", "\x1b[K", "\x1b[J",
 	    "\r\x1b[9999C\x1b[1Kx", "\0337\r \0338\x1b[1K", "\x1b[A\x1b[B",
 	    "\x1b[2J", "\x1b[H"};
 	struct buf in = {0}, out = {0};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(sequences); i++) {
 		for (unsigned int k = 0; k < 1000000; k++)
 			assert_int_equal(buf_append(&in, "x", 1), 0);
@@ -289,28 +254,4 @@ long_lines_and_many_sequences_cost_no_more_than_their_sum(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(text_without_control_characters_is_what_it_is),
-	    cmocka_unit_test(a_progress_bar_is_its_last_state),
-	    cmocka_unit_test(lines_of_other_systems_are_lines),
-	    cmocka_unit_test(colours_and_titles_are_gone),
-	    cmocka_unit_test(
-		control_characters_beyond_ascii_are_gone_and_take_nothing_along),
-	    cmocka_unit_test(what_is_no_text_is_replaced_and_nul_is_a_blank),
-	    cmocka_unit_test(the_cursor_moves_within_its_line),
-	    cmocka_unit_test(several_bars_are_their_last_states),
-	    cmocka_unit_test(what_is_above_the_screen_is_final),
-	    cmocka_unit_test(a_place_of_the_screen_is_a_line_of_its_own),
-	    cmocka_unit_test(what_is_no_sequence_takes_nothing_along),
-	    cmocka_unit_test(a_block_ends_with_its_line),
-	    cmocka_unit_test(a_cut_falls_between_sequences),
-	    cmocka_unit_test(the_text_is_never_longer_than_what_was_printed),
-	    cmocka_unit_test(
-		long_lines_and_many_sequences_cost_no_more_than_their_sum),
-	};
-
-	return cmocka_run_group_tests_name("screen", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

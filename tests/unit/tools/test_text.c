@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "common/js.h"
@@ -12,6 +6,7 @@
 #include "supervisor/tools/tool_text.h"
 #include "supervisor/tools/tool.h"
 #include "supervisor/tools/view.h"
+#include "tests/unit/test.h"
 
 static json_t *
 run_with_stdout(unsigned int ncommands, const char *p, size_t n)
@@ -53,10 +48,8 @@ run_from(const char *text)
 	return o;
 }
 
-static void
-what_was_done_with_its_text_stands_behind_what_it_printed(void **state)
+TEST(what_was_done_with_its_text_stands_behind_what_it_printed)
 {
-	(void)state;
 	expect(&tool_run_sandbox,
 	    run_from("{'run_id':'ID','final':{'state':'completed','commands':["
 		     "{'end_reason':'exit','exit_code':0,'stdout':'a\\n',"
@@ -68,10 +61,8 @@ what_was_done_with_its_text_stands_behind_what_it_printed(void **state)
 	    "exit code 0\na\n[so it was]\n");
 }
 
-static void
-a_short_run_is_its_end_and_its_output(void **state)
+TEST(a_short_run_is_its_end_and_its_output)
 {
-	(void)state;
 	expect(&tool_run_sandbox, run_with_stdout(1, "hi\n", 3),
 	    "run ID completed\nexit code 0\nhi\n");
 	expect(&tool_run_sandbox, run_with_stdout(1, "no newline", 10),
@@ -80,10 +71,8 @@ a_short_run_is_its_end_and_its_output(void **state)
 	    "run ID completed\nexit code 0\n");
 }
 
-static void
-several_commands_are_numbered_and_each_end_is_told(void **state)
+TEST(several_commands_are_numbered_and_each_end_is_told)
 {
-	(void)state;
 	expect(&tool_get_run,
 	    run_from("{'run_id':'ID','state':'failed','error':'e','commands':["
 		     "{'end_reason':'exit','exit_code':3,'stdout':'a',"
@@ -100,10 +89,8 @@ several_commands_are_numbered_and_each_end_is_told(void **state)
 	    "command 4: canceled\n");
 }
 
-static void
-what_the_memory_limit_killed_is_told_where_it_ends_well(void **state)
+TEST(what_the_memory_limit_killed_is_told_where_it_ends_well)
 {
-	(void)state;
 	expect(&tool_get_run,
 	    run_from("{'run_id':'ID','state':'completed','commands':["
 		     "{'end_reason':'exit','exit_code':0,'stdout':'a\\n',"
@@ -125,10 +112,8 @@ what_the_memory_limit_killed_is_told_where_it_ends_well(void **state)
 	    "the sandbox's memory limit killed 1 process meanwhile\n");
 }
 
-static void
-artifacts_are_named_with_where_they_are(void **state)
+TEST(artifacts_are_named_with_where_they_are)
 {
-	(void)state;
 	expect(&tool_get_run,
 	    run_from("{'run_id':'ID','identifier':'box','state':'completed',"
 		     "'commands':[],'artifacts':[{'path':'a.txt','size':3},"
@@ -138,10 +123,8 @@ artifacts_are_named_with_where_they_are(void **state)
 }
 
 /* A file may have any name. */
-static void
-names_and_messages_keep_to_their_line(void **state)
+TEST(names_and_messages_keep_to_their_line)
 {
-	(void)state;
 	expect(&tool_get_run,
 	    run_from("{'run_id':'ID','identifier':'box','state':'failed',"
 		     "'error':'\\u001b[31mbad\\n','commands':["
@@ -153,10 +136,8 @@ names_and_messages_keep_to_their_line(void **state)
 	    "artifacts below /artifacts/box/ID: a?exit code 0?31m (3 bytes)\n");
 }
 
-static void
-what_was_cut_is_counted_exactly(void **state)
+TEST(what_was_cut_is_counted_exactly)
 {
-	(void)state;
 	expect(&tool_get_run,
 	    run_from("{'run_id':'ID','state':'completed','commands':[{"
 		     "'end_reason':'exit','exit_code':0,'stdout':'head\\n',"
@@ -173,14 +154,12 @@ what_was_cut_is_counted_exactly(void **state)
 }
 
 /* Each U+FFFD is one byte of it, or three if it was printed. */
-static void
-of_what_is_no_text_the_bytes_are_counted(void **state)
+TEST(of_what_is_no_text_the_bytes_are_counted)
 {
 	static char bytes[20000];
 	json_t *o, *c;
 	char *text;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bytes); i += 4)
 		memcpy(bytes + i, "\xff\xef\xbf\xbd", 4);
 	o = run_with_stdout(1, "", 0);
@@ -207,10 +186,8 @@ of_what_is_no_text_the_bytes_are_counted(void **state)
 	json_decref(o);
 }
 
-static void
-a_head_and_a_tail_that_meet_are_one(void **state)
+TEST(a_head_and_a_tail_that_meet_are_one)
 {
-	(void)state;
 	expect(&tool_get_run,
 	    run_from("{'run_id':'ID','state':'completed','commands':[{"
 		     "'end_reason':'exit','exit_code':0,'stdout':'one li',"
@@ -219,15 +196,13 @@ a_head_and_a_tail_that_meet_are_one(void **state)
 	    "run ID completed\nexit code 0\none line\n");
 }
 
-static void
-as_json_it_is_one_line_and_the_content(void **state)
+TEST(as_json_it_is_one_line_and_the_content)
 {
 	json_t *o = run_with_stdout(1, "hi\n", 3);
 	char *text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_JSON);
 	char *json = strchr(text, '\n');
 	json_t *again;
 
-	(void)state;
 	assert_non_null(json);
 	again = json_loads(json, 0, NULL);
 	assert_true(json_equal(o, again));
@@ -238,14 +213,12 @@ as_json_it_is_one_line_and_the_content(void **state)
 	free(text);
 }
 
-static void
-a_run_that_goes_on_says_what_to_call(void **state)
+TEST(a_run_that_goes_on_says_what_to_call)
 {
 	json_t *o = json_pack("{s:s, s:n, s:s, s:s}", "run_id", "ID", "final",
 	    "events_url", "/E", "status_url", "/S");
 	char *text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_JSON);
 
-	(void)state;
 	assert_int_equal(
 	    strncmp(text,
 		"run_sandbox: started run ID; events_url=/E; status_url=/S\n{",
@@ -257,23 +230,19 @@ a_run_that_goes_on_says_what_to_call(void **state)
 	    "wait_ms up to 45000) for its end\n");
 }
 
-static void
-a_message_cannot_break_the_first_line(void **state)
+TEST(a_message_cannot_break_the_first_line)
 {
-	(void)state;
 	expect(&tool_execute_code,
 	    json_pack("{s:s, s:s}", "status", "error", "message", "one\r\ntwo"),
 	    "error: one  two\n");
 }
 
-static void
-long_output_is_cut_in_the_middle_and_says_how_much(void **state)
+TEST(long_output_is_cut_in_the_middle_and_says_how_much)
 {
 	size_t n = 1u << 20, part = TOOL_TEXT_MAX / 8;
 	char *out = xmalloc(n), want[80], *text;
 	json_t *o;
 
-	(void)state;
 	for (size_t i = 0; i < n; i++)
 		out[i] = (char)('a' + i * 26 / n);
 	o = run_with_stdout(1, out, n);
@@ -290,14 +259,12 @@ long_output_is_cut_in_the_middle_and_says_how_much(void **state)
 	free(text);
 }
 
-static void
-the_cuts_never_split_a_character(void **state)
+TEST(the_cuts_never_split_a_character)
 {
 	struct buf b = {0};
 	json_t *o;
 	char *text;
 
-	(void)state;
 	for (unsigned int i = 0; i < 100000; i++)
 		assert_int_equal(buf_append(&b, "\xe2\x82\xac", 3), 0);
 	o = run_with_stdout(1, (char *)buf_data(&b), buf_len(&b));
@@ -308,14 +275,12 @@ the_cuts_never_split_a_character(void **state)
 	buf_clear(&b);
 }
 
-static void
-many_commands_share_the_room(void **state)
+TEST(many_commands_share_the_room)
 {
 	char *out = xcalloc(1, 30001);
 	json_t *o;
 	char *text;
 
-	(void)state;
 	memset(out, 'x', 30000);
 	out[5] = '\0'; /* would end the text */
 	o = run_with_stdout(64, out, 30000);
@@ -327,14 +292,12 @@ many_commands_share_the_room(void **state)
 	free(text);
 }
 
-static void
-a_long_output_of_code_is_cut_too(void **state)
+TEST(a_long_output_of_code_is_cut_too)
 {
 	char *out = xcalloc(1, 200001);
 	json_t *o;
 	char *text;
 
-	(void)state;
 	memset(out, 'x', 200000);
 	o = json_pack("{s:s, s:i, s:s}", "status", "success", "exit_code", 0,
 	    "output", out);
@@ -347,14 +310,12 @@ a_long_output_of_code_is_cut_too(void **state)
 }
 
 /* Of code that prints no text the bytes are counted as well. */
-static void
-an_output_of_code_that_is_no_text_is_counted_in_bytes(void **state)
+TEST(an_output_of_code_that_is_no_text_is_counted_in_bytes)
 {
 	static char bytes[20000];
 	json_t *o;
 	char *text;
 
-	(void)state;
 	memset(bytes, '\xff', sizeof(bytes));
 	o = json_pack("{s:s, s:i, s:o, s:o}", "status", "success", "exit_code",
 	    0, "output", js_string_bytes(bytes, sizeof(bytes), NULL),
@@ -403,13 +364,11 @@ count_of(const char *text, const char *what)
 	return n;
 }
 
-static void
-no_command_is_left_out_for_what_others_printed(void **state)
+TEST(no_command_is_left_out_for_what_others_printed)
 {
 	json_t *o = run_that_is_long_everywhere(1);
 	char *text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
 
-	(void)state;
 	assert_true(strlen(text) <= TOOL_TEXT_MAX);
 	assert_int_equal(count_of(text, "exit code 0\n"), 64);
 	assert_int_equal(count_of(text, "\nstderr:\n"), 64);
@@ -419,13 +378,11 @@ no_command_is_left_out_for_what_others_printed(void **state)
 	free(text);
 }
 
-static void
-what_has_no_room_at_all_is_counted(void **state)
+TEST(what_has_no_room_at_all_is_counted)
 {
 	json_t *o = run_that_is_long_everywhere(6);
 	char *text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
 
-	(void)state;
 	assert_true(strlen(text) <= TOOL_TEXT_MAX);
 	assert_int_equal(count_of(text, " bytes of this text left out"), 1);
 	assert_int_equal(strcmp(text + strlen(text) - 6, " ...]\n"), 0);
@@ -433,13 +390,11 @@ what_has_no_room_at_all_is_counted(void **state)
 	free(text);
 }
 
-static void
-what_others_do_not_need_is_for_who_prints_much(void **state)
+TEST(what_others_do_not_need_is_for_who_prints_much)
 {
 	json_t *o = run_with_stdout(64, "short\n", 6), *c;
 	char *out = xcalloc(1, 10001), *text;
 
-	(void)state;
 	memset(out, 'x', 10000);
 	c = json_array_get(
 	    json_object_get(json_object_get(o, "final"), "commands"), 40);
@@ -472,14 +427,12 @@ left_with_outputs(const char *p, size_t n, unsigned int times)
 }
 
 /* The beginning is what had to be dropped before, so it is what goes here. */
-static void
-of_what_is_left_running_the_last_output_is_shown(void **state)
+TEST(of_what_is_left_running_the_last_output_is_shown)
 {
 	static char bytes[30000];
 	json_t *o;
 	char *text;
 
-	(void)state;
 	memset(bytes, '\xff', 20000);
 	memset(bytes + 20000, 'z', 10000);
 	o = left_with_outputs(bytes, sizeof(bytes), 2);
@@ -518,13 +471,11 @@ run_with_a_bar(void)
 	return o;
 }
 
-static void
-a_bar_that_a_terminal_shows_on_a_line_is_a_line(void **state)
+TEST(a_bar_that_a_terminal_shows_on_a_line_is_a_line)
 {
 	json_t *o = run_with_a_bar();
 	char *text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_TRANSCRIPT);
 
-	(void)state;
 	assert_int_equal(count_of(text, "%"), 1);
 	assert_int_equal(count_of(text, "bytes left out"), 0);
 	assert_non_null(strstr(text, "begin\n100% ###"));
@@ -533,27 +484,23 @@ a_bar_that_a_terminal_shows_on_a_line_is_a_line(void **state)
 	free(text);
 }
 
-static void
-as_json_the_bytes_stay_as_they_were_printed(void **state)
+TEST(as_json_the_bytes_stay_as_they_were_printed)
 {
 	json_t *o = run_with_stdout(1, "1%\r\x1b[31m2%\n", 11);
 	char *text = tool_text(&tool_run_sandbox, o, TOOL_TEXT_JSON);
 
-	(void)state;
 	assert_non_null(strstr(text, "\"1%\\r\\u001B[31m2%\\n\""));
 	json_decref(o);
 	free(text);
 }
 
 /* What is left out are bytes of output, whatever is shown around them. */
-static void
-bytes_that_are_left_out_are_those_that_were_printed(void **state)
+TEST(bytes_that_are_left_out_are_those_that_were_printed)
 {
 	char want[80];
 	json_t *o, *c;
 	char *text;
 
-	(void)state;
 	o = run_with_stdout(1, "\x1b[32mone\rtwo\x1b[3", 15);
 	c = json_array_get(
 	    json_object_get(json_object_get(o, "final"), "commands"), 0);
@@ -569,54 +516,14 @@ bytes_that_are_left_out_are_those_that_were_printed(void **state)
 	free(text);
 }
 
-static void
-what_is_left_running_is_shown_as_on_a_terminal(void **state)
+TEST(what_is_left_running_is_shown_as_on_a_terminal)
 {
 	json_t *o = left_with_outputs("1%\r2%\x1b[0m", 9, 1);
 	char *text = tool_text(&tool_control_run, o, TOOL_TEXT_TRANSCRIPT);
 
-	(void)state;
 	assert_non_null(strstr(text, "bytes dropped ...]\n2%\n"));
 	json_decref(o);
 	free(text);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_short_run_is_its_end_and_its_output),
-	    cmocka_unit_test(
-		what_was_done_with_its_text_stands_behind_what_it_printed),
-	    cmocka_unit_test(
-		several_commands_are_numbered_and_each_end_is_told),
-	    cmocka_unit_test(
-		what_the_memory_limit_killed_is_told_where_it_ends_well),
-	    cmocka_unit_test(artifacts_are_named_with_where_they_are),
-	    cmocka_unit_test(names_and_messages_keep_to_their_line),
-	    cmocka_unit_test(what_was_cut_is_counted_exactly),
-	    cmocka_unit_test(of_what_is_no_text_the_bytes_are_counted),
-	    cmocka_unit_test(a_head_and_a_tail_that_meet_are_one),
-	    cmocka_unit_test(as_json_it_is_one_line_and_the_content),
-	    cmocka_unit_test(a_run_that_goes_on_says_what_to_call),
-	    cmocka_unit_test(a_message_cannot_break_the_first_line),
-	    cmocka_unit_test(
-		long_output_is_cut_in_the_middle_and_says_how_much),
-	    cmocka_unit_test(the_cuts_never_split_a_character),
-	    cmocka_unit_test(many_commands_share_the_room),
-	    cmocka_unit_test(a_long_output_of_code_is_cut_too),
-	    cmocka_unit_test(
-		an_output_of_code_that_is_no_text_is_counted_in_bytes),
-	    cmocka_unit_test(no_command_is_left_out_for_what_others_printed),
-	    cmocka_unit_test(what_has_no_room_at_all_is_counted),
-	    cmocka_unit_test(what_others_do_not_need_is_for_who_prints_much),
-	    cmocka_unit_test(of_what_is_left_running_the_last_output_is_shown),
-	    cmocka_unit_test(a_bar_that_a_terminal_shows_on_a_line_is_a_line),
-	    cmocka_unit_test(as_json_the_bytes_stay_as_they_were_printed),
-	    cmocka_unit_test(
-		bytes_that_are_left_out_are_those_that_were_printed),
-	    cmocka_unit_test(what_is_left_running_is_shown_as_on_a_terminal),
-	};
-
-	return cmocka_run_group_tests_name("text", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,17 +1,12 @@
 /* test_view.c - however much there is to show, a view stays below its bound,
  * says exactly what it leaves out, and leaves what is short whole */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "common/conf.h"
 #include "common/js.h"
 #include "supervisor/tools/view.h"
 #include "tests/unit/core/log_fixture.h"
+#include "tests/unit/test.h"
 
 #define COMMANDS 64
 #define LONG 100000
@@ -165,8 +160,7 @@ check_artifacts(const json_t *view, uint32_t from)
 		    number(view, "artifacts_next"), (json_int_t)n + from);
 }
 
-static void
-test_the_largest_run_has_a_view_below_its_bound(void **state)
+TEST(the_largest_run_has_a_view_below_its_bound)
 {
 	const struct log_caps caps = {
 	    {1 << 20, 1 << 20}, LOG_TAIL_BYTES, 0, LOG_HEADS_MAX};
@@ -175,7 +169,6 @@ test_the_largest_run_has_a_view_below_its_bound(void **state)
 	json_t *o;
 	char *text;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		/* A request's text is UTF-8: no text cannot be in it. */
 		fill_row(
@@ -195,8 +188,7 @@ test_the_largest_run_has_a_view_below_its_bound(void **state)
 	}
 }
 
-static void
-test_a_list_of_artifacts_goes_on_where_it_was_cut(void **state)
+TEST(a_list_of_artifacts_goes_on_where_it_was_cut)
 {
 	const struct log_caps caps = {{100, 100}, 20, 0, LOG_HEADS_MAX};
 	struct log_digest *d = digest_of_prints('x', 50, &caps);
@@ -204,7 +196,6 @@ test_a_list_of_artifacts_goes_on_where_it_was_cut(void **state)
 	const json_t *next;
 	json_t *o;
 
-	(void)state;
 	fill_row(1, 10);
 	do {
 		o = view_run(
@@ -223,15 +214,13 @@ test_a_list_of_artifacts_goes_on_where_it_was_cut(void **state)
 	clear_row();
 }
 
-static void
-test_a_request_that_is_too_long_says_so(void **state)
+TEST(a_request_that_is_too_long_says_so)
 {
 	const struct log_caps caps = {{100, 100}, 20, 0, LOG_HEADS_MAX};
 	struct log_digest *d = digest_of_prints('x', 50, &caps);
 	const json_t *all, *c;
 	json_t *o;
 
-	(void)state;
 	fill_row('x', 32000);
 	commands[3].shell[10] = '\0';
 	o = view_run(&row, d, &(struct view_wish){.waits = 0});
@@ -248,15 +237,13 @@ test_a_request_that_is_too_long_says_so(void **state)
 	clear_row();
 }
 
-static void
-test_merged_output_has_its_bound_and_its_count(void **state)
+TEST(merged_output_has_its_bound_and_its_count)
 {
 	struct log_caps caps = {
 	    {1 << 20, 1 << 20}, LOG_TAIL_BYTES, LOG_HEADS_MAX, LOG_HEADS_MAX};
 	struct log_digest *d;
 	json_t *o;
 
-	(void)state;
 	d = digest_of_prints(1, LONG, &caps);
 	o = json_object();
 	view_merged(o, d, 0);
@@ -269,8 +256,7 @@ test_merged_output_has_its_bound_and_its_count(void **state)
 	log_digest_free(d);
 }
 
-static void
-test_merged_output_that_is_no_text_is_exact_beside_it(void **state)
+TEST(merged_output_that_is_no_text_is_exact_beside_it)
 {
 	static const struct log_caps caps = {
 	    {4096, 4096}, 1024, LOG_HEADS_MAX, LOG_HEADS_MAX};
@@ -278,7 +264,6 @@ test_merged_output_that_is_no_text_is_exact_beside_it(void **state)
 	struct made_log l;
 	json_t *o = json_object();
 
-	(void)state;
 	begin_log(&l);
 	put_started(&l, 0);
 	put_record(&l, RUNLOG_STDOUT, "a\xff", 2);
@@ -296,8 +281,7 @@ test_merged_output_that_is_no_text_is_exact_beside_it(void **state)
 }
 
 /* 64 bytes of a stream: the first and the last half. */
-static void
-test_a_stream_is_cut_to_what_the_wish_says(void **state)
+TEST(a_stream_is_cut_to_what_the_wish_says)
 {
 	static const struct log_caps caps[] = {
 	    {{4096, 4096}, 1024, LOG_HEADS_MAX, LOG_HEADS_MAX},
@@ -307,7 +291,6 @@ test_a_stream_is_cut_to_what_the_wish_says(void **state)
 	const json_t *c;
 	json_t *o;
 
-	(void)state;
 	fill_row('x', 1);
 	for (size_t i = 0; i < ARRAY_LEN(caps); i++) {
 		struct log_digest *d = digest_of_prints('x', 1000, &caps[i]);
@@ -337,12 +320,10 @@ test_a_stream_is_cut_to_what_the_wish_says(void **state)
 	clear_row();
 }
 
-static void
-test_a_share_leaves_the_small_ones_whole(void **state)
+TEST(a_share_leaves_the_small_ones_whole)
 {
 	static const size_t wants[] = {10, 1000, 20, 0, 500};
 
-	(void)state;
 	assert_int_equal(view_share(wants, 5, 2000), 2000);
 	assert_int_equal(view_share(wants, 5, 1530), 1530);
 	assert_int_equal(view_share(wants, 5, 1030), 500);
@@ -412,8 +393,7 @@ shown_of(
 	return (size_t)n;
 }
 
-static void
-test_as_much_of_a_stream_is_shown_as_may_be_set(void **state)
+TEST(as_much_of_a_stream_is_shown_as_may_be_set)
 {
 	const size_t in_result = most_of("RESULT_OUTPUT_MAX_BYTES");
 	const size_t head = most_of("DEFAULT_STDOUT_MAX_BYTES");
@@ -425,7 +405,6 @@ test_as_much_of_a_stream_is_shown_as_may_be_set(void **state)
 	    .size = VIEW_FOR_TOOL, .stream_max = in_result};
 	const struct view_wish status = {.size = VIEW_FOR_STATUS};
 
-	(void)state;
 	for (size_t times = 1; times < 6; times++)
 		assert_int_equal(
 		    shown_of(times * in_result, &usual, &result), in_result);
@@ -434,43 +413,4 @@ test_as_much_of_a_stream_is_shown_as_may_be_set(void **state)
 	assert_int_equal(head, most_of("DEFAULT_STDERR_MAX_BYTES"));
 }
 
-static void
-test_base64_agrees_with_rfc_4648(void **state)
-{
-	/* \x6f: codespell would mend the word */
-	static const struct {
-		const char *in, *want;
-	} known[] = {{"", ""}, {"f", "Zg=="}, {"f\x6f", "Zm8="},
-	    {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="},
-	    {"foobar", "Zm9vYmFy"}, {"\xff\xef\xbe", "/+++"}};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
-		/* Of the exact size: no byte behind it is read. */
-		size_t n = strlen(known[i].in);
-		AUTO(auto_free) char *copy = xmemdup(known[i].in, n);
-		json_t *j = view_base64(copy, n);
-
-		assert_string_equal(json_string_value(j), known[i].want);
-		json_decref(j);
-	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_base64_agrees_with_rfc_4648),
-	    cmocka_unit_test(test_the_largest_run_has_a_view_below_its_bound),
-	    cmocka_unit_test(test_a_list_of_artifacts_goes_on_where_it_was_cut),
-	    cmocka_unit_test(test_a_request_that_is_too_long_says_so),
-	    cmocka_unit_test(test_merged_output_has_its_bound_and_its_count),
-	    cmocka_unit_test(
-		test_merged_output_that_is_no_text_is_exact_beside_it),
-	    cmocka_unit_test(test_a_stream_is_cut_to_what_the_wish_says),
-	    cmocka_unit_test(test_as_much_of_a_stream_is_shown_as_may_be_set),
-	    cmocka_unit_test(test_a_share_leaves_the_small_ones_whole),
-	};
-
-	return cmocka_run_group_tests_name("view", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

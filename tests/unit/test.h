@@ -1,0 +1,48 @@
+/*
+ * test.h - the frame of a unit test, over cmocka
+ *
+ *	TEST(a_buffer_grows) { ... }
+ *	TEST_WITH(set_up, tear_down, a_file_is_read) { ... }
+ *	TEST_MAIN(NULL, NULL)
+ *
+ * A test is a function test_NAME, which has cmocka's void **state.  Tests run
+ * in the order of their definitions.  The fixture of TEST_MAIN is that of each
+ * TEST; TEST_WITH has one of its own.
+ */
+#ifndef TESTS_UNIT_TEST_H
+#define TESTS_UNIT_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#define TEST(name) TEST_WITH(NULL, NULL, name)
+
+#define TEST_WITH(set_up, tear_down, name)                                     \
+	static void test_##name(void **state);                                 \
+	__attribute__((constructor)) static void add_##name(void)              \
+	{                                                                      \
+		tests_add((struct CMUnitTest){                                 \
+		    "test_" #name, test_##name, set_up, tear_down, NULL});     \
+	}                                                                      \
+	static void test_##name(__attribute__((unused)) void **state)
+
+#define TEST_MAIN(set_up, tear_down)                                           \
+	int main(void)                                                         \
+	{                                                                      \
+		return tests_run(set_up, tear_down, NULL, NULL);               \
+	}
+
+/* Add a test to those that tests_run runs. */
+void tests_add(struct CMUnitTest test);
+
+/*
+ * Run all tests: set_up and tear_down around each that has none of its own,
+ * first and last around all.  Each may be NULL.  Returns how many failed.
+ */
+int tests_run(CMFixtureFunction set_up, CMFixtureFunction tear_down,
+    CMFixtureFunction first, CMFixtureFunction last);
+
+#endif
