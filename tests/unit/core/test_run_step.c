@@ -3,62 +3,76 @@
 
 #define END (RUN_DO_FINISH | RUN_DO_STORE)
 
-/* Every transition there is; what is not here must change nothing. */
-static const struct transition {
-	enum run_phase from;
-	enum run_happening what;
-	enum run_phase to;
-	unsigned int deeds;
-} transitions[] = {
-    {RUN_WAITING, RUN_ITS_TURN, RUN_SENT, RUN_DO_SEND},
-    {RUN_WAITING, RUN_CANCEL, RUN_STORING, RUN_DO_LEAVE_SANDBOX | END},
-    {RUN_WAITING, RUN_SANDBOX_GONE, RUN_STORING, RUN_DO_LEAVE_SANDBOX | END},
-    {RUN_SENT, RUN_WORKER_CAME, RUN_SENT, RUN_DO_SEND},
-    {RUN_SENT, RUN_WORKER_ENDED, RUN_STORING, RUN_DO_LEAVE_SANDBOX | END},
-    {RUN_SENT, RUN_WORKER_ENDED_LONG, RUN_READING,
-	RUN_DO_LEAVE_SANDBOX | RUN_DO_READ_LOG},
-    {RUN_SENT, RUN_CANCEL, RUN_SENT, RUN_DO_TELL_CANCEL},
-    {RUN_SENT, RUN_SANDBOX_GONE, RUN_READING,
-	RUN_DO_LEAVE_SANDBOX | RUN_DO_READ_LOG},
-    {RUN_READING, RUN_LOG_READ, RUN_STORING, END},
-    {RUN_STORING, RUN_STORED, RUN_OVER,
-	RUN_DO_FORGET | RUN_DO_SAY_ENDED | RUN_DO_LEAVE},
-    {RUN_STORING, RUN_STORE_FAILED, RUN_STORING, RUN_DO_STORE_LATER},
-};
+/* Tests say what holds whatever happens to a run, in whatever phase. */
+#define PAIRS (RUN_NPHASE * RUN_NHAPPENING)
 
-static const struct transition *
-find(unsigned int from, unsigned int what)
+TEST(no_phase_comes_again_and_the_last_is_the_last)
 {
-	for (size_t i = 0; i < ARRAY_LEN(transitions); i++)
-		if (transitions[i].from == from && transitions[i].what == what)
-			return &transitions[i];
-	return NULL;
-}
+	unsigned int leads_on = 0;
 
-TEST(every_transition_is_as_drawn)
-{
-	for (unsigned int from = 0; from < RUN_NPHASE; from++)
-		for (unsigned int what = 0; what < RUN_NHAPPENING; what++) {
-			struct run_move m = run_step(from, what);
-			const struct transition *t = find(from, what);
-
-			assert_int_equal(m.to, t == NULL ? from : t->to);
-			assert_int_equal(
-			    m.deeds, t == NULL ? RUN_DO_NOTHING : t->deeds);
-		}
+	for (unsigned int i = 0; i < PAIRS; i++) {
+		unsigned int from = i / RUN_NHAPPENING;
+		unsigned int what = i % RUN_NHAPPENING;
+		struct run_move m = run_step(from, what);
+		assert_true(m.to >= from);
+		if (m.to > from)
+			leads_on |= 1U << from;
+		if (from == RUN_OVER)
+			assert_int_equal(m.deeds, RUN_DO_NOTHING);
+	}
+	assert_int_equal(leads_on, (1U << RUN_OVER) - 1);
 }
 
 TEST(a_run_leaves_its_sandbox_once_and_before_its_end_is_told)
 {
-	for (size_t i = 0; i < ARRAY_LEN(transitions); i++) {
-		const struct transition *t = &transitions[i];
-		struct run_move m = run_step(t->from, t->what);
-		bool leaves = t->from <= RUN_SENT && t->to > RUN_SENT;
+	for (unsigned int i = 0; i < PAIRS; i++) {
+		unsigned int from = i / RUN_NHAPPENING;
+		unsigned int what = i % RUN_NHAPPENING;
+		struct run_move m = run_step(from, what);
+		bool leaves = from <= RUN_SENT && m.to > RUN_SENT;
 
 		assert_int_equal((m.deeds & RUN_DO_LEAVE_SANDBOX) != 0, leaves);
 		if (m.deeds & RUN_DO_SAY_ENDED)
-			assert_int_equal(t->from, RUN_STORING);
+			assert_int_equal(from, RUN_STORING);
 	}
+}
+
+TEST(an_end_is_decided_and_stored_once_and_told_when_it_is_stored)
+{
+	for (unsigned int i = 0; i < PAIRS; i++) {
+		unsigned int from = i / RUN_NHAPPENING;
+		unsigned int what = i % RUN_NHAPPENING;
+		struct run_move m = run_step(from, what);
+		bool ends = from < RUN_STORING && m.to == RUN_STORING;
+		bool is_told = from == RUN_STORING && what == RUN_STORED;
+
+		assert_int_equal(m.deeds & END, ends ? END : 0);
+		assert_int_equal((m.deeds & RUN_DO_SAY_ENDED) != 0, is_told);
+		assert_int_equal((m.deeds & RUN_DO_FORGET) != 0, is_told);
+		assert_int_equal((m.deeds & RUN_DO_LEAVE) != 0, is_told);
+		assert_int_equal(m.to == RUN_OVER, is_told || from == RUN_OVER);
+		assert_int_equal((m.deeds & RUN_DO_STORE_LATER) != 0,
+		    from == RUN_STORING && what == RUN_STORE_FAILED);
+		assert_int_equal((m.deeds & RUN_DO_READ_LOG) != 0,
+		    from == RUN_SENT && m.to == RUN_READING);
+	}
+}
+
+/* Until a worker has it, a cancel ends it here. */
+TEST(a_worker_is_told_of_what_it_has_or_gets)
+{
+	for (unsigned int i = 0; i < PAIRS; i++) {
+		unsigned int from = i / RUN_NHAPPENING;
+		unsigned int what = i % RUN_NHAPPENING;
+		struct run_move m = run_step(from, what);
+		assert_int_equal((m.deeds & RUN_DO_SEND) != 0,
+		    m.to == RUN_SENT &&
+			(from == RUN_WAITING || what == RUN_WORKER_CAME));
+		assert_int_equal((m.deeds & RUN_DO_TELL_CANCEL) != 0,
+		    from == RUN_SENT && what == RUN_CANCEL);
+	}
+	assert_int_equal(run_step(RUN_WAITING, RUN_CANCEL).to, RUN_STORING);
+	assert_int_equal(run_step(RUN_SENT, RUN_CANCEL).to, RUN_SENT);
 }
 
 TEST(phases_have_names)
