@@ -381,7 +381,7 @@ conf_new(void)
 	struct conf *c = xcalloc(1, sizeof(*c));
 	struct err e;
 
-	/* schema/gen_conf.sh has checked the defaults, a test does again. */
+	/* schema/gen.py has checked the defaults, a test does again. */
 	for (size_t i = 0; i < CONF_KEY_COUNT; i++)
 		if (conf_set_row(c, &conf_table[i], conf_table[i].def, &e) != 0)
 			abort();

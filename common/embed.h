@@ -1,4 +1,4 @@
-/* embed.h - files built into a program by schema/embed.sh. */
+/* embed.h - files built into a program by schema/gen.py. */
 #ifndef COMMON_EMBED_H
 #define COMMON_EMBED_H
 

@@ -1,5 +1,4 @@
-#!/usr/bin/python3
-"""gen_usage.py FORM USAGE [VERSION] - a command line, said once
+"""Kind usage of gen.py: usage.txt and ctl.txt, command lines said once.
 
     source    tables and the text of --help, for options.c, ctl_options.c
     calls     the table of commands, for ctl_commands.c
@@ -7,64 +6,53 @@
     man       the man page
     bash      completion for bash
     zsh       the same for zsh
-    settings  the man page of settings; SETTINGS instead of USAGE, its list
-              of them as gen_conf.sh makes it
-
-USAGE is schema/usage.txt or ctl.txt, whose heads say how they are written.  A
-line that is malformed ends it with status 1, and so the build.
 """
 import re
-import sys
 import textwrap
+from types import SimpleNamespace
 
+from gen_table import MADE, MADE_C, cstr, markdown_table, need
+
+# Kinds of rows and how many columns they have; the last one of some may have
+# bars of its own.
 COLUMNS = {"program": 3, "usage": 1, "text": 1, "command": 2, "call": 7,
            "option": 3, "signal": 2, "status": 2, "file": 2}
 MANUALS = {"1": "User Commands", "5": "File Formats",
            "8": "System Administration"}
-OPTION = re.compile(r"(?:-([a-zA-Z]), )?--([a-z-]+)(?: ([A-Z]+))?\Z")
+OPTION = re.compile(r"(?:-([a-zA-Z]), )?--([a-z-]+)(?: ([A-Z]+))?")
 WIDTH = 78
 INDENT = 19  # of what is said about a thing in --help
 
 
-class Option:
-    def __init__(self, forms, command, text):
-        found = OPTION.match(forms)
-        if not found:
-            raise ValueError(f'"{forms}" is no option')
-        self.forms, self.command, self.text = forms, command, text
-        self.short, self.long, self.value = found.groups()
-        self.constant = "OPTION_" + self.long.upper().replace("-", "_")
+def read_option(rows, forms, command, text):
+    found = OPTION.fullmatch(forms)
+    need(found, f'"{forms}" is no option')
+    need(not command or command in [c for c, _ in rows["command"]],
+         f'"{command}" is no command')
+    short, name, value = found.groups()
+    return SimpleNamespace(
+        forms=forms, command=command, short=short, long=name, value=value,
+        constant="OPTION_" + name.upper().replace("-", "_"),
+        text=(f"with {command}: " if command else "") + text)
 
 
-def read(path):
+def read(table):
     """{kind: rows}"""
     rows = {kind: [] for kind in COLUMNS}
-    with open(path, encoding="ascii") as f:
-        for n, line in enumerate(f, 1):
-            if line == "\n" or line.startswith("#"):
-                continue
-            kind, _, rest = line.rstrip("\n").partition("|")
-            # The last column of these may have bars of its own.
-            most = COLUMNS.get(kind, 1) - 1 \
-                if kind in ("usage", "text", "call") else -1
-            row = rest.split("|", most)
-            if len(row) != COLUMNS.get(kind) or row[0] == "" or \
-                    (row[-1] == "" and kind != "call"):
-                sys.exit(f"{path}:{n}: this is no entry")
-            rows[kind].append(row)
-    if len(rows["program"]) != 1:
-        sys.exit(f"{path}: one program")
-    commands = [c for c, _ in rows["command"]]
-    try:
-        rows["option"] = [Option(*row) for row in rows["option"]]
-    except ValueError as e:
-        sys.exit(f"{path}: {e}")
-    for o in rows["option"]:
-        if o.command and o.command not in commands:
-            sys.exit(f'{path}: "{o.command}" is no command')
-    numbers = [int(s) for s, _ in rows["status"]]
-    if numbers != sorted(set(numbers)):
-        sys.exit(f"{path}: each status once, in order")
+    for text in table:
+        kind, _, rest = text.partition("|")
+        need(kind in COLUMNS, "this is no entry")
+        columns = COLUMNS[kind]
+        row = rest.split("|", columns - 1 if kind in ("usage", "text", "call")
+                         else -1)
+        need(len(row) == columns and row[0] and (row[-1] or kind == "call"),
+             "this is no entry")
+        need(kind != "status" or not rows[kind]
+             or int(rows[kind][-1][0]) < int(row[0]),
+             "each status once, in order")
+        rows[kind].append(
+            read_option(rows, *row) if kind == "option" else row)
+    need(len(rows["program"]) == 1, "one program")
     return rows
 
 
@@ -82,16 +70,15 @@ def entry(name, text):
     return paragraph(text, f"  {name:{INDENT - 2}}", indent)
 
 
-def remark(option):
-    where = f"with {option.command}: " if option.command else ""
-    return where + option.text
-
-
 def commands_of(rows):
     """[(as it is called, what it does)]"""
     return rows["command"] + [
         (f"{words} {follows}".strip(), text)
         for words, _, _, _, _, text, follows in rows["call"]]
+
+
+def options_of(rows):
+    return [(o.forms, o.text) for o in rows["option"]]
 
 
 def help_lines(rows):
@@ -101,96 +88,89 @@ def help_lines(rows):
                    + f"{rows['program'][0][0]} {usage}")
     for (text,) in rows["text"]:
         out += ["", *paragraph(text)]
-    out += ["", "Commands:"]
-    for name, text in commands_of(rows):
-        out += entry(name, text)
-    out += ["", "Options:"]
-    for o in rows["option"]:
-        out += entry(o.forms, remark(o))
-    for title, kind in (("Signals", "signal"), ("Exit status", "status"),
-                        ("Files", "file")):
-        out += ["", title + ":"] if rows[kind] else []
-        for name, text in rows[kind]:
+    for title, entries in (
+            ("Commands", commands_of(rows)), ("Options", options_of(rows)),
+            ("Signals", rows["signal"]), ("Exit status", rows["status"]),
+            ("Files", rows["file"])):
+        out += ["", title + ":"] if entries else []
+        for name, text in entries:
             out += entry(name, text)
     return out
 
 
-# ---- forms
+# ---- C
 
-def quoted(text):
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+COMMANDS = """\
+/* Words that stand before settings, and what they make of a start. */
+static const struct {
+\tconst char *word;
+\tenum options_action action;
+} usage_commands[] = {"""
+
+WITH = """\
+};
+static const struct {
+\tenum usage_option option;
+\tconst char *name;
+\tconst char *command;
+\tenum options_action action;
+} usage_with[] = {"""
 
 
 def source(rows):
-    print("/* generated by schema/gen_usage.py, do not edit */")
-    print("enum usage_option {\n\tUSAGE_LONG_ONLY = 255,")
-    for o in sorted(rows["option"], key=lambda o: o.short is not None):
+    options = rows["option"]
+    out = [MADE_C, "enum usage_option {", "\tUSAGE_LONG_ONLY = 255,"]
+    for o in sorted(options, key=lambda o: o.short is not None):
         value = f" = '{o.short}'" if o.short else ""
-        print(f"\t{o.constant}{value},")
-    print("};\n#define USAGE_END 512\nstatic const char usage_short[] = "
-          + quoted("".join(o.short + (":" if o.value else "")
-                           for o in rows["option"] if o.short)) + ";")
-    print("static const struct option usage_options[] = {")
-    for o in rows["option"]:
+        out.append(f"\t{o.constant}{value},")
+    short = "".join(o.short + (":" if o.value else "")
+                    for o in options if o.short)
+    out += ["};", "#define USAGE_END 512",
+            f"static const char usage_short[] = {cstr(short)};",
+            "static const struct option usage_options[] = {"]
+    for o in options:
         takes = "required_argument" if o.value else "no_argument"
-        print(f"\t{{{quoted(o.long)}, {takes}, NULL, {o.constant}}},")
-    print("\t{NULL, 0, NULL, 0}};")
+        out.append(f"\t{{{cstr(o.long)}, {takes}, NULL, {o.constant}}},")
+    out.append("\t{NULL, 0, NULL, 0}};")
     if rows["command"]:
-        source_commands(rows)
-    print("static const char *const usage_help[] = {")
-    for line in help_lines(rows):
-        print(f"\t{quoted(line)},")
-    print("};")
-
-
-def source_commands(rows):
-    print("/* Words that stand before settings, and what they make of a "
-          "start. */")
-    print("static const struct {\n\tconst char *word;\n"
-          "\tenum options_action action;\n} usage_commands[] = {")
-    for name, _ in rows["command"]:
-        print(f"\t{{{quoted(name)}, OPTIONS_{name.upper()}}},")
-    print("};\nstatic const struct {\n\tenum usage_option option;\n"
-          "\tconst char *name;\n\tconst char *command;\n"
-          "\tenum options_action action;\n} usage_with[] = {")
-    for o in rows["option"]:
-        if o.command:
-            print(f"\t{{{o.constant}, {quoted('--' + o.long)}, "
-                  f"{quoted(o.command)}, OPTIONS_{o.command.upper()}}},")
-    print("};")
+        out.append(COMMANDS)
+        out += [f"\t{{{cstr(name)}, OPTIONS_{name.upper()}}},"
+                for name, _ in rows["command"]]
+        out.append(WITH)
+        out += [f"\t{{{o.constant}, {cstr('--' + o.long)}, "
+                f"{cstr(o.command)}, OPTIONS_{o.command.upper()}}},"
+                for o in options if o.command] + ["};"]
+    return out + ["static const char *const usage_help[] = {",
+                  *(f"\t{cstr(text)}," for text in help_lines(rows)), "};"]
 
 
 def calls(rows):
-    print("/* generated by schema/gen_usage.py, do not edit */")
-    print("static const struct ctl_command commands[] = {")
+    out = [MADE_C, "static const struct ctl_command commands[] = {"]
     for words, function, least, most, whom, _, follows in rows["call"]:
         first, _, second = words.partition(" ")
-        second = quoted(second) if second else "NULL"
         is_local = {"server": "false", "nobody": "true"}[whom]
-        print(f"\t{{{quoted(first)}, {second}, {quoted(follows)}, {least}, "
-              f"{most},\n\t    {function}, {is_local}}},")
-    print("};")
+        out.append(f"\t{{{cstr(first)}, {cstr(second) if second else 'NULL'}, "
+                   f"{cstr(follows)}, {least}, {most},\n\t    {function}, "
+                   f"{is_local}}},")
+    return out + ["};"]
 
 
-def table(head, rows):
-    print("| " + " | ".join(head) + " |")
-    print("| " + " | ".join("---" for _ in head) + " |")
-    for row in rows:
-        print("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |")
-    print()
-
+# ---- pages
 
 def markdown(rows):
-    print("```text")
-    for (usage,) in rows["usage"]:
-        print(f"{rows['program'][0][0]} {usage}")
-    print("```\n")
-    table(("command or option", "what it does"),
-          [(f"`{name}`", text) for name, text in rows["command"]]
-          + [(f"`{o.forms}`", remark(o)) for o in rows["option"]])
-    table(("signal", "what it does"),
-          [(f"`{name}`", text) for name, text in rows["signal"]])
-    table(("exit status", "what it says"), rows["status"])
+    def quoted(entries):
+        return [(f"`{name}`", text) for name, text in entries]
+    out = ["```text", *(f"{rows['program'][0][0]} {usage}"
+                        for (usage,) in rows["usage"]), "```", ""]
+    for head, entries in (
+            ("command or option", quoted(rows["command"] + options_of(rows))),
+            ("signal", quoted(rows["signal"])), ("exit status",
+                                                 rows["status"])):
+        out += markdown_table(
+            (head, "what it says" if head == "exit status" else
+             "what it does"),
+            [[c.replace("|", "\\|") for c in row] for row in entries]) + [""]
+    return out
 
 
 def troff(text):
@@ -214,58 +194,34 @@ def synopsis(usage):
                   usage.replace("...", "\\&..."))
 
 
-def head_of(name, section, version):
-    print(f'.TH {name.upper()} {section} "" "mcp-sandboxd {troff(version)}" '
-          f'"{MANUALS[section]}"')
+def man_head(name, section, version):
+    return f'.TH {name.upper()} {section} "" ' \
+           f'"mcp-sandboxd {troff(version)}" "{MANUALS[section]}"'
 
 
 def man(rows, version):
     name, section, what = rows["program"][0]
-    head_of(name, section, version)
-    print(f".SH NAME\n{troff(name)} \\- {troff(what)}\n.SH SYNOPSIS")
+    out = [man_head(name, section, version), ".SH NAME",
+           f"{troff(name)} \\- {troff(what)}", ".SH SYNOPSIS"]
     for i, (usage,) in enumerate(rows["usage"]):
-        print((".br\n" if i else "") + f"\\fB{troff(name)}\\fP "
-              + synopsis(usage))
-    print(".SH DESCRIPTION")
+        out.append((".br\n" if i else "") + f"\\fB{troff(name)}\\fP "
+                   + synopsis(usage))
+    out.append(".SH DESCRIPTION")
     for i, (text,) in enumerate(rows["text"]):
-        print((".PP\n" if i else "") + troff(text))
-    for title, entries in (
-            ("COMMANDS", commands_of(rows)),
-            ("OPTIONS", [(o.forms, remark(o)) for o in rows["option"]])):
-        print(f".SH {title}")
-        for entry_name, text in entries:
-            print(f".TP\n.B {troff(entry_name)}\n{sentence(text)}")
-    for title, kind, macro in (("SIGNALS", "signal", "B"),
-                               ("EXIT STATUS", "status", "B"),
-                               ("FILES", "file", "I")):
-        if rows[kind]:
-            print(f".SH {title}")
-        for entry_name, text in rows[kind]:
-            print(f".TP\n.{macro} {troff(entry_name)}\n{sentence(text)}")
+        out.append((".PP\n" if i else "") + troff(text))
+    for title, macro, entries in (
+            ("COMMANDS", "B", commands_of(rows)),
+            ("OPTIONS", "B", options_of(rows)),
+            ("SIGNALS", "B", rows["signal"]),
+            ("EXIT STATUS", "B", rows["status"]),
+            ("FILES", "I", rows["file"])):
+        out += [f".SH {title}"] if entries else []
+        out += [f".TP\n.{macro} {troff(term)}\n{sentence(text)}"
+                for term, text in entries]
     other = {"1": r".BR mcp\-sandboxd (8)",
              "8": ".BR mcp\\-sandboxd.conf (5),\n.BR sandboxctl (1),\n"
                   ".BR docker (1)"}
-    print(f".SH SEE ALSO\n{other[section]}")
-
-
-def settings_page(settings, version):
-    head_of("mcp-sandboxd.conf", "5", version)
-    print(r""".SH NAME
-mcp\-sandboxd.conf \- settings of mcp\-sandboxd
-.SH SYNOPSIS
-.B mcp\-sandboxd \-\-config
-.I FILE
-.SH DESCRIPTION
-Lines
-.IR KEY = value ,
-as in an EnvironmentFile of systemd; empty lines and those that begin with # are
-passed over. The same keys in the environment win over the file, and
-those on the command line over both. A wrong value stops the start and
-names its key.
-.SH SETTINGS""")
-    with open(settings, encoding="ascii") as f:
-        print(f.read(), end="")
-    print(".SH SEE ALSO\n.BR mcp\\-sandboxd (8)")
+    return out + [".SH SEE ALSO", other[section]]
 
 
 # ---- completion
@@ -297,7 +253,7 @@ def kinds_of(rows):
 
 
 BASH = """\
-# made by schema/gen_usage.py, do not edit
+# %(made)s
 _@()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
@@ -328,7 +284,7 @@ complete -F _@ @
 
 ZSH = """\
 #compdef @
-# made by schema/gen_usage.py, do not edit
+# %(made)s
 _@()
 {
     local cur=${words[CURRENT]} prev=${words[CURRENT-1]} said= word
@@ -382,34 +338,21 @@ def completion(rows, form, kinds, opened, words_do):
     words += "".join(case_of(f"'{name}'", kinds["file"], opened)
                      for name in files)
     name = rows["program"][0][0]
-    print((form % {"values": cases, "options": " ".join(options),
-                   "valued": " | ".join(values), "words": words})
-          .replace("_@", "_" + name.replace("-", "_"))
-          .replace("@\n", name + "\n"), end="")
+    text = form % {"made": MADE, "values": cases, "words": words,
+                   "options": " ".join(options),
+                   "valued": " | ".join(values)}
+    return [text.replace("_@", "_" + name.replace("-", "_"))
+            .replace("@\n", name + "\n").rstrip("\n")]
 
 
 def bash(rows):
-    completion(rows, BASH, BASH_KINDS, "",
-               "mapfile -t COMPREPLY < <(compgen -W '%s' -- \"$cur\")")
+    return completion(rows, BASH, BASH_KINDS, "",
+                      "mapfile -t COMPREPLY < <(compgen -W '%s' -- \"$cur\")")
 
 
 def zsh(rows):
-    completion(rows, ZSH, ZSH_KINDS, "(", "compadd -- %s")
+    return completion(rows, ZSH, ZSH_KINDS, "(", "compadd -- %s")
 
 
-def main():
-    forms = {"source": source, "calls": calls, "markdown": markdown,
-             "bash": bash, "zsh": zsh}
-    form, *files = sys.argv[1:]
-    if form in forms and len(files) == 1:
-        forms[form](read(*files))
-    elif form == "man" and len(files) == 2:
-        man(read(files[0]), files[1])
-    elif form == "settings" and len(files) == 2:
-        settings_page(*files)
-    else:
-        sys.exit(__doc__)
-
-
-if __name__ == "__main__":
-    main()
+FORMS = {"read": read, "source": source, "calls": calls, "markdown": markdown,
+         "man": man, "bash": bash, "zsh": zsh}

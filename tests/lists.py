@@ -2,13 +2,14 @@
 that speak the protocols themselves.
 
 Names and fields come from the lists; the encoding is written here from what
-schema/gen_msg.py says of it, and not from the C code, so that a mistake in one
+schema/README.md says of it, and not from the C code, so that a mistake in one
 of the two shows.
 """
 import collections
-import importlib.util
+import importlib
 import os
 import struct
+import sys
 import uuid
 
 SCHEMA = os.path.join(os.path.dirname(os.path.dirname(
@@ -17,13 +18,14 @@ NUMBERS = {"u8": "<B", "u16": "<H", "u32": "<I", "u64": "<Q", "i32": "<i",
            "i64": "<q", "bool": "<?", "enum": "<B"}
 
 
-def gen_msg():
-    """The generator as a module: it knows how to read a list."""
-    spec = importlib.util.spec_from_file_location(
-        "gen_msg", os.path.join(SCHEMA, "gen_msg.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def read(name):
+    """A list, as the generator reads it."""
+    sys.path.insert(0, SCHEMA)
+    try:
+        gen = importlib.import_module("gen")
+    finally:
+        sys.path.remove(SCHEMA)
+    return gen.load("msg", gen.Table(os.path.join(SCHEMA, name)))
 
 
 def pack_bytes(data):
@@ -77,7 +79,7 @@ class Protocol:
     """One list: numbers by name, and bytes of fields by name."""
 
     def __init__(self, name):
-        listing = gen_msg().parse(os.path.join(SCHEMA, name))
+        listing = read(name)
         self.version = listing.version
         self.enums = {e.name: dict(e.values) for e in listing.enums}
         self.by_name = {m.name: m for m in listing.messages}

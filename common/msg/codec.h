@@ -1,10 +1,10 @@
 /*
  * codec.h - structs to bytes and back, by a table
  *
- * schema/gen_msg.py makes a struct codec for each message and frame, and typed
+ * schema/gen.py makes a struct codec for each message and frame, and typed
  * functions around what is here: nothing else calls these.  A field is a
  * member of the struct at offset; what each kind is in the struct and on the
- * wire stands in schema/gen_msg.py.
+ * wire stands in schema/README.md.
  */
 #ifndef COMMON_MSG_CODEC_H
 #define COMMON_MSG_CODEC_H

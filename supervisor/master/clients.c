@@ -5,7 +5,7 @@
 
 #define MARK "@URL@"
 
-/* Made by schema/gen_clients.py: texts for a terminal, URLs left open. */
+/* Made by schema/gen.py: texts for a terminal, URLs left open. */
 static const struct client_text {
 	const char *name;
 	const char *text;

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, "schema"))
-import gen_msg  # noqa: E402
+import gen  # noqa: E402
 
-LIST = gen_msg.parse(os.path.join(TOP, "schema", "frame.txt"))
+LIST = gen.load("msg", gen.Table(os.path.join(TOP, "schema", "frame.txt")))
 VERSION = LIST.version
 SAID_WHATS = next([name for name, _ in e.values] for e in LIST.enums
                   if e.name == "said_what")

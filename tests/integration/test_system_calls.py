@@ -116,8 +116,8 @@ of-a-package
 
 def engines_profile():
     return json.loads(subprocess.run(
-        [os.path.join(TOP, "schema/gen_seccomp.py"), "json",
-         os.path.join(TOP, "schema/seccomp.txt")],
+        [os.path.join(TOP, "schema/gen.py"), "seccomp", "json",
+         os.path.join(TOP, "schema/seccomp.txt"), "-"],
         capture_output=True, check=True).stdout)
 
 

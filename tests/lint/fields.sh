@@ -17,7 +17,7 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, "schema")
-import gen_msg  # noqa: E402
+import gen  # noqa: E402
 
 TAKES = re.compile(r"struct (msg|frame)_(\w+) \*(\w+)")
 GETS = re.compile(r"\b(msg|frame)_get_(\w+)\(\w+, &(\w+)")
@@ -34,7 +34,7 @@ with open("tests/lint/fields.txt", encoding="utf-8") as f:
     excepted = {tuple(line.split()[:3]): False
                 for line in f if line.strip() and line[0] != "#"}
 for path, prefix in (("ipc", "msg"), ("frame", "frame")):
-    for m in gen_msg.parse(f"schema/{path}.txt").messages:
+    for m in gen.load("msg", gen.Table(f"schema/{path}.txt")).messages:
         for name in [f.name for f in m.fields] + (["id"] if m.id else []):
             if (prefix, m.low, name) in read:
                 continue

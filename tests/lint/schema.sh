@@ -1,10 +1,7 @@
 #!/bin/sh
 # schema.sh [--update] - what schema/ says is what code and documents say
 #
-# --update writes the tables of docs/configuration.md, docs/metrics.md and
-# docs/events.md, docs/ipc.md, docs/frame.md, docs/clients.md and docs/quotas.md
-# anew.
-# shellcheck disable=SC2016 # awk's own
+# --update writes the pages of docs/ that are made from it anew.
 set -eu
 cd "$(dirname "$0")/../.."
 . tests/lint/lib.sh
@@ -12,117 +9,31 @@ cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# These pages of docs/ are made from the lists of the same names.
-pages='ipc frame clients'
+# page NAME KIND FORM IN - docs/NAME.md as it should be, into $work
 page()
 {
-	case $1 in
-	clients) /usr/bin/python3 schema/gen_clients.py markdown "schema/$1.txt" ;;
-	*) /usr/bin/python3 schema/gen_msg.py markdown "schema/$1.txt" ;;
-	esac
+	/usr/bin/python3 -B schema/gen.py "$2" "$3" "$4" "$work/$1.md"
 }
 
-messages()
+pages()
 {
-	for name in $pages; do
-		page "$name" >"$work/$name.md"
-		cmp -s "$work/$name.md" "docs/$name.md" ||
-		    echo "docs/$name.md is not what schema/$name.txt says"
+	page ipc msg markdown schema/ipc.txt
+	page frame msg markdown schema/frame.txt
+	page clients clients markdown schema/clients.txt
+	page quotas quota markdown schema/quota.txt
+	# These have parts between marks.
+	for name in configuration events metrics; do
+		page "$name" page - "docs/$name.md"
 	done
 }
 
-# docs/configuration.md with what is made between its marks.
-configuration_page()
+documents()
 {
-	sh schema/gen_conf.sh markdown schema/config.txt >"$work/config.txt"
-	/usr/bin/python3 schema/gen_usage.py markdown schema/usage.txt \
-	    >"$work/usage.txt"
-	awk -v made="$work" '
-	    /^<!-- from schema\/[a-z]*\.txt -->$/ {
-		print
-		sub("^<!-- from schema/", "")
-		sub(" -->$", "")
-		while ((getline line < (made "/" $0)) > 0)
-			print line
-		skip = 1
-	    }
-	    /^<!-- end -->$/ { skip = 0 }
-	    !skip { print }' docs/configuration.md
-}
-
-configuration()
-{
-	configuration_page >"$work/configuration.md"
-	cmp -s "$work/configuration.md" docs/configuration.md ||
-	    echo 'docs/configuration.md is not what schema/config.txt and' \
-		'schema/usage.txt say'
-}
-
-# docs/events.md with what is made between its marks.
-events_page()
-{
-	sh schema/gen_events.sh markdown schema/events.txt >"$work/events.txt"
-	awk -v made="$work/events.txt" '
-	    /^<!-- from schema\/events.txt -->$/ {
-		print
-		while ((getline line < made) > 0)
-			print line
-		skip = 1
-	    }
-	    /^<!-- end -->$/ { skip = 0 }
-	    !skip { print }' docs/events.md
-}
-
-events()
-{
-	events_page >"$work/events.md"
-	cmp -s "$work/events.md" docs/events.md ||
-	    echo 'docs/events.md is not what schema/events.txt says'
-}
-
-update()
-{
-	events_page >"$work/events.md"
-	cat "$work/events.md" >docs/events.md
-	configuration_page >"$work/configuration.md"
-	cat "$work/configuration.md" >docs/configuration.md
-	metrics_page >"$work/metrics.md"
-	cat "$work/metrics.md" >docs/metrics.md
-	for name in $pages; do
-		page "$name" >"docs/$name.md"
+	pages
+	for made in "$work"/*.md; do
+		name=docs/${made##*/}
+		cmp -s "$made" "$name" || echo "$name is not what schema/ says"
 	done
-	sh schema/gen_quota.sh markdown schema/quota.txt >docs/quotas.md
-}
-
-# docs/metrics.md with what is made between its marks.
-metrics_page()
-{
-	/usr/bin/python3 schema/gen_metrics.py markdown schema/metrics.txt \
-	    >"$work/metrics.txt"
-	awk -v made="$work/metrics.txt" '
-	    /^<!-- from schema\/metrics.txt -->$/ {
-		print
-		while ((getline line < made) > 0)
-			print line
-		skip = 1
-	    }
-	    /^<!-- end -->$/ { skip = 0 }
-	    !skip { print }' docs/metrics.md
-}
-
-metrics()
-{
-	metrics_page >"$work/metrics.md"
-	cmp -s "$work/metrics.md" docs/metrics.md ||
-	    echo 'docs/metrics.md is not what schema/metrics.txt says'
-}
-
-# docs/quotas.md is made from the table.
-quotas()
-{
-	sh schema/gen_quota.sh markdown schema/quota.txt >"$work/quotas.md"
-	cmp -s "$work/quotas.md" docs/quotas.md ||
-	    echo "docs/quotas.md is not what schema/quota.txt says"
 }
 
 # Migrations are numbered 0001, 0002, ... without a gap.
@@ -162,17 +73,21 @@ json()
 	done
 }
 
+# Rules and the dashboard of docs/prometheus use metrics that there are.
+prometheus()
+{
+	/usr/bin/python3 tests/prometheus/used.py || :
+}
+
 if [ "${1:-}" = --update ]; then
-	update
+	pages
+	cp "$work"/*.md docs/
 	exit
 fi
 {
-	messages
-	configuration
-	metrics
-	events
-	quotas
+	documents
 	migrations
 	json
+	prometheus
 } | verdict 'change both sides; for the documents:
   tests/lint/schema.sh --update'

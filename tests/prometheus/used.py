@@ -12,7 +12,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, "schema"))
 
-from gen_metrics import parse  # noqa: E402
+from gen import Table, load  # noqa: E402
 
 DIR = os.path.join(TOP, "docs", "prometheus")
 # Of Prometheus itself, or of who scrapes.
@@ -123,7 +123,8 @@ def check_alerts(text):
 
 def main():
     """As the head says: a line for each fault, and status 1."""
-    known = series(parse(os.path.join(TOP, "schema", "metrics.txt"))[0])
+    known = series(load("metrics", Table(os.path.join(
+        TOP, "schema", "metrics.txt"))).families)
     rules = {n: read(n) for n in ("alerts.yml", "recording.yml")}
     recorded = set(re.findall(r"- record: (\S+)", rules["recording.yml"]))
     faults = list(check_alerts(rules["alerts.yml"]))
