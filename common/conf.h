@@ -6,6 +6,13 @@
  * table gives it.  Children fill their own struct conf from CONFIG messages
  * with conf_set.  A wrong value is an error that names the key, what it got
  * and what it wants.
+ *
+ * A file has the format of systemd's EnvironmentFile: KEY=value, blank lines,
+ * comments that start with # or ;.  Blanks around the value are dropped.
+ * Without quotes a backslash takes the next character as it is; inside single
+ * quotes nothing is special; inside double quotes a backslash takes only " \ `
+ * and $. Quoted text may go over several lines, a backslash at the end of a
+ * line joins it with the next.
  */
 #ifndef COMMON_CONF_H
 #define COMMON_CONF_H
@@ -43,10 +50,28 @@ bool conf_is_unset(const char *key, const char *value);
 /* conf_load_env - every key that is set in environ; a name that is nearly one
  * is warned about */
 int conf_load_env(struct conf *c, struct err *e) MUSTCHECK;
-/* conf_load_file - KEY=value lines (systemd's EnvironmentFile format: # and ;
- * comments, optional single or double quotes); errors name file and line.  A
- * setting of the compatible server that means nothing here is warned about. */
+/* conf_load_file - errors name file and line; a setting of the compatible
+ * server that means nothing here is warned about */
 int conf_load_file(struct conf *c, const char *path, struct err *e) MUSTCHECK;
+/*
+ * conf_file_parse - call cb for each assignment in order
+ *
+ * cb gets the line that the key is on; non-zero from it ends the parse and is
+ * returned.  ERR_PARSE for text that is no assignment.  Errors, those of cb
+ * too, begin with "name:line".
+ */
+int conf_file_parse(const char *text, size_t len, const char *name,
+    int (*cb)(const char *key, const char *value, void *arg, struct err *e),
+    void *arg, struct err *e) MUSTCHECK;
+/* conf_nearest - that of the keys which differs least, by at most two
+ * characters typed, left out or changed; else the shortest of those that begin
+ * with the name, where that is more than a word: a key cut short.  NULL: none,
+ * or the name is a key, or short */
+const char *conf_nearest(
+    const char *name, const char *(*key_at)(size_t i), size_t nkeys);
+/* conf_is_foreign - a setting that the compatible server has and this one has
+ * no use for: so that its files can be read */
+bool conf_is_foreign(const char *name);
 /* conf_check - rules across keys (DEFAULT_TTL_SECONDS <= MAX_TTL_SECONDS...) */
 int conf_check(const struct conf *c, struct err *e) MUSTCHECK;
 

@@ -1,7 +1,6 @@
 /* fuzz_conf.c - configuration files.
  * libs: common */
 #include "common/conf.h"
-#include "common/conf_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

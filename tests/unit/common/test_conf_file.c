@@ -8,7 +8,6 @@
 
 #include "common/buf.h"
 #include "common/conf.h"
-#include "common/conf_file.h"
 #include "common/fd.h"
 
 /* Assignments as one text: key(value)key(value)... */

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "common/conf_near.h"
+#include "common/conf.h"
 
 static const char *const keys[] = {"SANDBOX_NETWORK_MODE", "SANDBOX_RUNTIME",
     "SANDBOX_RUNTIMES_ALLOWED", "SANDBOX_OUTPUT_MB_S", "SANDBOX_OUTPUT",
