@@ -1,3 +1,8 @@
+/*
+ * conf.c - the configuration's values: the table of keys, parsing of one value
+ * by its type, names that are nearly a key, the environment, files, and what a
+ * reload may change.  Rules across keys are in conf_check.c.
+ */
 #include "common/conf.h"
 
 #include <errno.h>
@@ -373,7 +378,9 @@ conf_nearest(const char *name, const char *(*key_at)(size_t i), size_t nkeys)
 	return best != NULL ? best : whole;
 }
 
-bool
+/* A setting that the compatible server has and this one has no use for: its
+ * files can be read all the same. */
+static bool
 conf_is_foreign(const char *name)
 {
 	static const char *const names[] = {"DEBUG_UI_ENABLED",

@@ -69,9 +69,6 @@ int conf_file_parse(const char *text, size_t len, const char *name,
  * or the name is a key, or short */
 const char *conf_nearest(
     const char *name, const char *(*key_at)(size_t i), size_t nkeys);
-/* conf_is_foreign - a setting that the compatible server has and this one has
- * no use for: so that its files can be read */
-bool conf_is_foreign(const char *name);
 /* conf_check - rules across keys (DEFAULT_TTL_SECONDS <= MAX_TTL_SECONDS...) */
 int conf_check(const struct conf *c, struct err *e) MUSTCHECK;
 

@@ -14,6 +14,7 @@
 #define COMMON_METRIC_H
 
 #include "common/base.h"
+#include "common/buf.h"
 #include "common/err.h"
 #include "common/metric_list.h"
 
@@ -84,5 +85,19 @@ unsigned int metric_tenant_find(uint64_t tenant, unsigned int hint);
 unsigned int metric_tenant(uint64_t tenant, unsigned int hint);
 /* metric_tenants_keep - of who is not marked the place is free */
 void metric_tenants_keep(const bool is_used[METRIC_TENANTS]);
+
+/* What a worker counted travels to its front as a list of entries: u32 cell,
+ * u64 what was added to it.  The cells are those between METRIC_WORKERS_FIRST
+ * and METRIC_WORKERS_END. */
+#define METRIC_NEWS_ENTRY_BYTES 12
+/* Of one cell at a time; more than a machine counts in a second. */
+#define METRIC_NEWS_MAX (UINT64_C(1) << 44)
+
+/* metric_news_write - appends what was added to this process's cells since
+ * the last call; nothing when nothing was */
+void metric_news_write(struct buf *b);
+/* metric_news_take - adds it here, all or nothing; ERR_PROTO: a cell that is no
+ * worker's, too large a number, or half an entry */
+int metric_news_take(const uint8_t *p, size_t n, struct err *e) MUSTCHECK;
 
 #endif

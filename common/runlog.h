@@ -8,8 +8,8 @@
  * so whoever lost the other side continues from the spool's length.
  *
  * Everything in it comes from inside the sandbox and may be forged; readers
- * walk it with runlog_scan.h, which checks each header; runlog_check.h
- * checks the order as well.
+ * walk it with runlog_scan.h, which checks each header, and the order if
+ * asked.
  *
  * Order of a good log:  RUN_STARTED  (COMMAND_STARTED  (STDOUT|STDERR)*
  * LEFT? COMMAND_ENDED)*  RUN_ENDED.  Commands run one after another, by index.

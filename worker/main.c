@@ -18,7 +18,7 @@
 #include "common/fence.h"
 #include "common/layout.h"
 #include "common/log.h"
-#include "common/metric_news.h"
+#include "common/metric.h"
 #include "common/turns.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"

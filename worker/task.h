@@ -37,7 +37,7 @@
 #include "common/err.h"
 #include "common/frame.h"
 #include "common/log.h"
-#include "common/runlog_check.h"
+#include "common/runlog_scan.h"
 #include "common/msg/msg_gen.h"
 #include "common/uuid.h"
 #include "worker/link/peer.h"

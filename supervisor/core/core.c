@@ -3,7 +3,7 @@
 #include "common/clock.h"
 #include "common/conf.h"
 #include "common/log.h"
-#include "common/metric_news.h"
+#include "common/metric.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/acts.h"

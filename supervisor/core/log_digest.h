@@ -8,7 +8,7 @@
  * passes by the output that is in neither head nor tail without reading it.
  *
  * It takes whole records only.  The first byte that makes no sense, by itself
- * or in the order (runlog_check.h), is where it ends for good: broken.
+ * or in the order (runlog_scan.h), is where it ends for good: broken.
  *
  *	stream:  head | dropped | tail       bytes = all three together
  *
@@ -29,7 +29,7 @@
 #include "common/base.h"
 #include "common/buf.h"
 #include "common/err.h"
-#include "common/runlog_check.h"
+#include "common/runlog_scan.h"
 
 #define LOG_TAIL_BYTES 4096      /* the most a tail may be */
 #define LOG_HEADS_MAX (4u << 20) /* heads of a run together, as it is shown */

@@ -2,7 +2,7 @@
  * so gives the order checker the same answer; what that lets through keeps
  * the order.
  * libs: common */
-#include "common/runlog_check.h"
+#include "common/runlog_scan.h"
 #include "common/xmalloc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

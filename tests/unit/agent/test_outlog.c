@@ -5,7 +5,7 @@
 #include <cmocka.h>
 
 #include "common/log.h"
-#include "common/runlog_check.h"
+#include "common/runlog_scan.h"
 #include "images/agent/outlog.h"
 
 static const struct uuid id = {{1}};

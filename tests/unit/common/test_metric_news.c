@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "common/metric_news.h"
+#include "common/metric.h"
 #include "common/msg/wire.h"
 
 #define CELL METRIC_WORKERS_FIRST

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "common/runlog_check.h"
+#include "common/runlog_scan.h"
 #include "common/msg/wire.h"
 #include "common/xmalloc.h"
 

@@ -6,7 +6,6 @@
 #include <cmocka.h>
 
 #include "common/fd.h"
-#include "common/runlog_check.h"
 #include "common/runlog_scan.h"
 #include "common/xmalloc.h"
 
