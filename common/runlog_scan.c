@@ -27,6 +27,16 @@ scan_end_record(struct runlog_scan *s)
 	s->nhead = 0;
 }
 
+/* n bytes of output, at most s->left, go by unseen. */
+static void
+scan_skip(struct runlog_scan *s, uint32_t n)
+{
+	s->left -= n;
+	s->offset += n;
+	if (s->left == 0)
+		scan_end_record(s);
+}
+
 /* Take bytes until s->head has want of them; true when it has. */
 static bool
 scan_fill(struct runlog_scan *s, size_t want, const uint8_t **p, size_t *n)
@@ -59,7 +69,7 @@ scan_header(struct runlog_scan *s, const uint8_t **p, size_t *n, struct err *e)
 	s->inside = true;
 	if (runlog_is_output(s->header.type)) {
 		s->left = s->header.length;
-		runlog_scan_skip(s, 0); /* the end of one without payload */
+		scan_skip(s, 0); /* the end of one without payload */
 	}
 	return RUNLOG_HEADER;
 }
@@ -74,7 +84,7 @@ scan_output(struct runlog_scan *s, const uint8_t **p, size_t *n,
 		return RUNLOG_MORE;
 	*p += piece->n;
 	*n -= piece->n;
-	runlog_scan_skip(s, (uint32_t)piece->n);
+	scan_skip(s, (uint32_t)piece->n);
 	return RUNLOG_OUTPUT;
 }
 
@@ -95,15 +105,6 @@ runlog_scan_next(struct runlog_scan *s, const uint8_t **p, size_t *n,
 	piece->n = s->header.length;
 	scan_end_record(s);
 	return RUNLOG_RECORD;
-}
-
-void
-runlog_scan_skip(struct runlog_scan *s, uint32_t n)
-{
-	s->left -= n;
-	s->offset += n;
-	if (s->left == 0)
-		scan_end_record(s);
 }
 
 void
@@ -173,7 +174,7 @@ runlog_walk_skip(struct runlog_walk *w, uint32_t n)
 	if (n == 0)
 		return;
 	have = n < w->n ? n : w->n;
-	runlog_scan_skip(w->scan, n);
+	scan_skip(w->scan, n);
 	w->p += have;
 	w->n -= have;
 	/* Even when all of it had been read: the next is as long, perhaps. */

@@ -61,8 +61,6 @@ void runlog_scan_init(struct runlog_scan *s, uint64_t offset);
  */
 int runlog_scan_next(struct runlog_scan *s, const uint8_t **p, size_t *n,
     struct runlog_piece *piece, struct err *e) MUSTCHECK;
-/* runlog_scan_skip - n bytes of output, at most scan->left, go by unseen */
-void runlog_scan_skip(struct runlog_scan *s, uint32_t n);
 /* runlog_is_output - stdout or stderr */
 bool runlog_is_output(enum runlog_type type);
 

@@ -290,20 +290,6 @@ webhooks_open(struct store *s, struct webhooks **out, struct err *e)
 }
 
 void
-webhooks_free(struct webhooks *all)
-{
-	struct webhook *w;
-
-	if (all == NULL)
-		return;
-	all->ops = NULL;
-	while ((w = TAILQ_FIRST(&all->list)) != NULL)
-		leave(w);
-	seal_keys_free(all->keys);
-	free(all);
-}
-
-void
 webhooks_forget(struct webhooks *all, struct tenant_id tenant)
 {
 	struct webhook *w;

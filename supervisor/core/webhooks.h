@@ -57,7 +57,6 @@ struct webhooks_ops {
 
 int webhooks_open(
     struct store *s, struct webhooks **out, struct err *e) MUSTCHECK;
-void webhooks_free(struct webhooks *all); /* tells nobody; NULL is fine */
 /* webhooks_unlock - as secrets_unlock */
 int webhooks_unlock(struct webhooks *all, const char *text, size_t n,
     struct rekeying *k, struct err *e) MUSTCHECK;

@@ -170,14 +170,3 @@ history_turns_stop(struct history_turns *t)
 	(void)pthread_cond_signal(&t->cond);
 	(void)pthread_mutex_unlock(&t->mutex);
 }
-
-bool
-history_turns_are_stopped(struct history_turns *t)
-{
-	bool is_stopped;
-
-	(void)pthread_mutex_lock(&t->mutex);
-	is_stopped = t->is_stopped;
-	(void)pthread_mutex_unlock(&t->mutex);
-	return is_stopped;
-}

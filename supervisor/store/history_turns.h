@@ -42,6 +42,5 @@ struct history_asking *history_turns_take(struct history_turns *t);
 bool history_turns_drop(
     struct history_turns *t, const struct history_asking *a) MUSTCHECK;
 void history_turns_stop(struct history_turns *t);
-bool history_turns_are_stopped(struct history_turns *t);
 
 #endif
