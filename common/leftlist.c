@@ -5,6 +5,24 @@
 #include "common/msg/wire.h"
 
 void
+leftlist_encode_ask(const struct leftlist_ask *ask, struct buf *b)
+{
+	wire_put_uuid(b, &ask->run);
+	wire_put_u32(b, ask->process);
+}
+
+int
+leftlist_decode_ask(struct span in, struct leftlist_ask *ask, struct err *e)
+{
+	struct wire_in w;
+
+	wire_in_init(&w, in.p, in.n);
+	wire_get_uuid(&w, &ask->run);
+	ask->process = wire_get_u32(&w);
+	return wire_get_end(&w, e);
+}
+
+void
 leftlist_encode(const struct leftlist *l, struct buf *b)
 {
 	wire_put_u32(b, l->total);

@@ -1,6 +1,6 @@
 /*
  * leftlist.h - what a run left behind in its sandbox, as the agent says it and
- * the front believes it: the answer on a channel of OPEN_LEFT.
+ * the front believes it: the answer to ASK_LEFT_LIST and ASK_LEFT_KILL.
  *
  * Encoded it has at most LEFTLIST_BYTES_MAX.  All of it comes from inside the
  * sandbox and may be forged; leftlist_decode checks each field.
@@ -8,11 +8,13 @@
 #ifndef COMMON_LEFTLIST_H
 #define COMMON_LEFTLIST_H
 
+#include "common/agent_ask.h"
 #include "common/base.h"
 #include "common/buf.h"
 #include "common/err.h"
+#include "common/uuid.h"
 
-#define LEFTLIST_BYTES_MAX 60000
+#define LEFTLIST_BYTES_MAX ASK_ANSWER_MAX
 #define LEFTLIST_PROCESSES_MAX 64
 #define LEFTLIST_LOGS_MAX 16
 #define LEFTLIST_TEXT_MAX 200
@@ -53,6 +55,17 @@ struct leftlist {
 	uint32_t nlogs;
 	struct leftlist_log logs[LEFTLIST_LOGS_MAX];
 };
+
+/* The arguments of both questions. */
+struct leftlist_ask {
+	struct uuid run;
+	uint32_t process; /* to kill, with all below it; 0: all of the run */
+};
+
+/* leftlist_encode_ask - appends to b */
+void leftlist_encode_ask(const struct leftlist_ask *ask, struct buf *b);
+int leftlist_decode_ask(
+    struct span in, struct leftlist_ask *ask, struct err *e) MUSTCHECK;
 
 /* leftlist_encode - appends to b */
 void leftlist_encode(const struct leftlist *l, struct buf *b);

@@ -56,6 +56,7 @@ struct box_host {
 struct box_all {
 	const struct box_host *host;
 	struct tasks_host tasks_host;
+	struct box_asks_host asks_host;
 	struct box_map map;
 	unsigned int removals; /* of boxes, under way */
 };

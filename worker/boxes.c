@@ -149,7 +149,7 @@ boxes_find_task(const struct boxes *bs, uint64_t number, uint64_t tenant,
 }
 
 int
-boxes_ask_left(struct boxes *bs, const struct msg_left_ask *m, struct err *e)
+boxes_ask(struct boxes *bs, const struct msg_ask *m, struct err *e)
 {
 	struct tasks *ts;
 	struct box *b;
@@ -158,9 +158,23 @@ boxes_ask_left(struct boxes *bs, const struct msg_left_ask *m, struct err *e)
 		return ERR_PROTO;
 	ts = b == NULL ? NULL : box_tasks(b);
 	if (ts != NULL)
-		tasks_ask_left(ts, m);
-	else
-		left_asks_refuse(*bs->all.host->front, m);
+		return box_asks_start(tasks_asks(ts), m, e);
+	box_asks_refuse(*bs->all.host->front, m);
+	return 0;
+}
+
+int
+boxes_cancel_ask(
+    struct boxes *bs, const struct msg_ask_cancel *m, struct err *e)
+{
+	struct tasks *ts;
+	struct box *b;
+
+	if (find_box(bs, m->id, m->tenant, &b, e) != 0)
+		return ERR_PROTO;
+	ts = b == NULL ? NULL : box_tasks(b);
+	if (ts != NULL)
+		box_asks_cancel(tasks_asks(ts), m->ask);
 	return 0;
 }
 
@@ -279,7 +293,9 @@ boxes_new(const struct box_host *host)
 	struct boxes *bs = xcalloc(1, sizeof(*bs));
 
 	bs->all.host = host;
+	bs->all.asks_host.front = host->front;
 	bs->all.tasks_host = (struct tasks_host){.front = host->front,
+	    .asks = &bs->all.asks_host,
 	    .task = host->task,
 	    .limits = host->limits,
 	    .by_number = &bs->tasks,

@@ -185,11 +185,19 @@ on_artifact_fd(void *arg, struct msg_artifact_fd *m, struct err *e)
 }
 
 static int
-on_left_ask(void *arg, const struct msg_left_ask *m, struct err *e)
+on_ask(void *arg, const struct msg_ask *m, struct err *e)
 {
 	struct worker *w = arg;
 
-	return boxes_ask_left(w->boxes, m, e);
+	return boxes_ask(w->boxes, m, e);
+}
+
+static int
+on_ask_cancel(void *arg, const struct msg_ask_cancel *m, struct err *e)
+{
+	struct worker *w = arg;
+
+	return boxes_cancel_ask(w->boxes, m, e);
 }
 
 /* ---- sweep */
@@ -227,7 +235,8 @@ static const struct msg_front_to_worker handlers = {
     .on_run_start = on_run_start,
     .on_run_cancel = on_run_cancel,
     .on_run_forget = on_run_forget,
-    .on_left_ask = on_left_ask,
+    .on_ask = on_ask,
+    .on_ask_cancel = on_ask_cancel,
     .on_artifact_fd = on_artifact_fd,
     .on_sweep = on_sweep,
     .on_sweep_end = on_sweep_end,

@@ -33,8 +33,10 @@ struct tasks {
 	struct tasks_list list; /* as they were started */
 	struct hashmap by_uuid;
 	struct copies *copies;
-	struct left_asks *left;
-	struct peer *peer; /* NULL: away */
+	struct box_asks *asks;
+	uint64_t sandbox;   /* the front's number of the box */
+	uint32_t left_told; /* in the last SANDBOX_LEFT */
+	struct peer *peer;  /* NULL: away */
 	const struct peer_hello *hello;
 	bool settled;
 	bool begun; /* some agent was there, or may have been */
@@ -111,7 +113,8 @@ tasks_new(const struct tasks_host *host, uint64_t sandbox, enum tasks_past past,
 	ts->begun = past == TASKS_MAY_HAVE_BEGUN;
 	TAILQ_INIT(&ts->list);
 	ts->copies = copies_new(host->task->base, host->front, host->limits);
-	ts->left = left_asks_new(host->front, sandbox);
+	ts->asks = box_asks_new(host->asks, sandbox);
+	ts->sandbox = sandbox;
 	return ts;
 }
 
@@ -134,7 +137,7 @@ tasks_free(struct tasks *ts)
 {
 	struct tasks_item *it;
 
-	left_asks_free(ts->left);
+	box_asks_free(ts->asks);
 	copies_free(ts->copies);
 	ts->copies = NULL;
 	while ((it = TAILQ_FIRST(&ts->list)) != NULL)
@@ -188,6 +191,21 @@ attach(struct tasks *ts, struct task *t)
 		peer_discard(ts->peer, &known->uuid, known->from);
 }
 
+/* How many processes live there that commands left behind, when the agent has
+ * said it anew; none is told once. */
+static void
+tell_left(struct tasks *ts)
+{
+	uint32_t count;
+
+	if (ts->peer == NULL || !peer_take_left(ts->peer, &count) ||
+	    (count == 0 && ts->left_told == 0))
+		return;
+	ts->left_told = count;
+	msg_send_sandbox_left(*ts->host->front,
+	    &(struct msg_sandbox_left){.id = ts->sandbox, .count = count});
+}
+
 void
 tasks_attach(struct tasks *ts, struct peer *p, const struct peer_hello *h)
 {
@@ -199,7 +217,8 @@ tasks_attach(struct tasks *ts, struct peer *p, const struct peer_hello *h)
 	TAILQ_FOREACH (it, &ts->list, link)
 		attach(ts, it->task);
 	copies_attach(ts->copies, p);
-	left_asks_attach(ts->left, p);
+	box_asks_attach(ts->asks, p, h->version);
+	tell_left(ts);
 	discard_unknown(ts);
 }
 
@@ -213,7 +232,7 @@ tasks_detach(struct tasks *ts)
 	TAILQ_FOREACH (it, &ts->list, link)
 		task_detach(it->task);
 	copies_detach(ts->copies);
-	left_asks_detach(ts->left);
+	box_asks_detach(ts->asks);
 }
 
 void
@@ -322,10 +341,10 @@ tasks_item_fd(struct tasks_item *it, uint32_t file, int fd, const char *refusal)
 	copies_on_fd(it->in->copies, &it->copy, file, fd, refusal);
 }
 
-void
-tasks_ask_left(struct tasks *ts, const struct msg_left_ask *m)
+struct box_asks *
+tasks_asks(struct tasks *ts)
 {
-	left_asks_start(ts->left, m);
+	return ts->asks;
 }
 
 /* ---- the link's turns */
@@ -341,7 +360,7 @@ tasks_on_turn(struct tasks *ts)
 		ipc_chan_cork(front);
 	TAILQ_FOREACH (it, &ts->list, link)
 		task_flush(it->task);
-	left_asks_on_turn(ts->left);
+	tell_left(ts);
 	if (front != NULL)
 		ipc_chan_uncork(front);
 }

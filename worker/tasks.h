@@ -11,8 +11,8 @@
 #include "common/base.h"
 #include "common/err.h"
 #include "common/hashmap.h"
+#include "worker/box_asks.h"
 #include "worker/copies.h"
-#include "worker/left_asks.h"
 #include "worker/link/peer.h"
 #include "worker/task.h"
 
@@ -25,6 +25,7 @@ struct tasks_host {
 	struct ipc_chan **front;
 	const struct task_host *task;
 	const struct copy_limits *limits;
+	struct box_asks_host *asks;
 	struct hashmap *by_number; /* the tasks of all boxes */
 	/* NULL, or why no command may be root.  Asked when an agent is there:
 	 * what it has begun goes on. */
@@ -74,8 +75,8 @@ void tasks_item_forget(struct tasks_item *it);
 void tasks_item_fd(
     struct tasks_item *it, uint32_t file, int fd, const char *refusal);
 
-/* tasks_ask_left - what one of its runs left behind */
-void tasks_ask_left(struct tasks *ts, const struct msg_left_ask *m);
+/* tasks_asks - what the front asks the box's agent */
+struct box_asks *tasks_asks(struct tasks *ts);
 
 /* tasks_on_turn - no more for now: tell the front, acknowledge */
 void tasks_on_turn(struct tasks *ts);

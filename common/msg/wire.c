@@ -69,6 +69,13 @@ wire_put_i64(struct buf *b, int64_t v)
 }
 
 void
+wire_put_uuid(struct buf *b, const struct uuid *u)
+{
+	memcpy(wire_reserve(b, sizeof(u->b)), u->b, sizeof(u->b));
+	buf_commit(b, sizeof(u->b));
+}
+
+void
 wire_put_str(struct buf *b, const char *s)
 {
 	wire_put_bytes(b, s, s != NULL ? strlen(s) : 0);

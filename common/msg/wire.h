@@ -24,6 +24,7 @@ void wire_put_u32(struct buf *b, uint32_t v);
 void wire_put_u64(struct buf *b, uint64_t v);
 void wire_put_i32(struct buf *b, int32_t v);
 void wire_put_i64(struct buf *b, int64_t v);
+void wire_put_uuid(struct buf *b, const struct uuid *u);
 void wire_put_str(struct buf *b, const char *s); /* NULL is sent as "" */
 void wire_put_bytes(struct buf *b, const void *p, size_t n);
 

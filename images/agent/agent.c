@@ -11,7 +11,7 @@
 
 #include "common/clock.h"
 #include "common/exit.h"
-#include "images/agent/left_answer.h"
+#include "images/agent/answers.h"
 #include "images/agent/oom.h"
 #include "images/agent/say.h"
 
@@ -130,11 +130,11 @@ on_lease(void *arg, const struct frame_lease *m, struct err *e)
 }
 
 static int
-on_open_left(void *arg, const struct frame_open_left *m, struct err *e)
+on_open_ask(void *arg, const struct frame_open_ask *m, struct err *e)
 {
 	struct agent *a = arg;
 
-	return left_answer_on_open(&a->mux, &a->procs.remnants, m, e);
+	return answers_on_open(&a->mux, &a->procs.remnants, m, e);
 }
 
 static int
@@ -157,7 +157,7 @@ static const struct frame_down agent_down = {
     .on_open_read = on_open_read,
     .on_open_write = on_open_write,
     .on_open_walk = on_open_walk,
-    .on_open_left = on_open_left,
+    .on_open_ask = on_open_ask,
     .on_data = on_data,
     .on_credit = on_credit,
     .on_cancel = on_cancel,

@@ -8,6 +8,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/acts.h"
 #include "supervisor/core/admission.h"
+#include "supervisor/core/asks.h"
 #include "supervisor/core/census.h"
 #include "supervisor/core/chronicle.h"
 #include "supervisor/core/disk.h"
@@ -15,12 +16,12 @@
 #include "supervisor/core/event_feed.h"
 #include "supervisor/core/event_news.h"
 #include "supervisor/core/fleet.h"
-#include "supervisor/core/left_behind.h"
 #include "supervisor/core/logs.h"
 #include "supervisor/core/quota_use.h"
 #include "supervisor/core/recovery.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/run_files.h"
+#include "supervisor/core/run_row.h"
 #include "supervisor/core/run_times.h"
 #include "supervisor/core/sandbox.h"
 #include "supervisor/core/sandbox_runs.h"
@@ -55,7 +56,7 @@ struct core {
 	struct logs *logs;
 	struct runs *runs;
 	struct sandboxes *sandboxes;
-	struct left_behind *left_behind;
+	struct asks *asks;
 	struct census *census;
 	struct sweeper sweeper;
 	struct timer *tick;
@@ -137,10 +138,10 @@ core_sandboxes(const struct core *c)
 	return c->sandboxes;
 }
 
-struct left_behind *
-core_left_behind(const struct core *c)
+struct asks *
+core_asks(const struct core *c)
 {
-	return c->left_behind;
+	return c->asks;
 }
 
 const struct counters *
@@ -250,6 +251,23 @@ on_run_bytes(void *worker, const struct msg_run_bytes *m, struct err *e)
 	return 0;
 }
 
+/* What a command left in sb, a moment before the agent says it of its own
+ * accord. */
+static void
+count_left(struct sandbox *sb, const struct span *record)
+{
+	struct runlog_header h;
+	struct runlog_left left;
+	struct err e;
+
+	if (sb != NULL && run_row_parse(record, &h, &e) == 0 &&
+	    h.type == RUNLOG_LEFT &&
+	    runlog_parse_left(
+		record->p + RUNLOG_HEADER_BYTES, h.length, &left, &e) == 0 &&
+	    !left.killed)
+		sandbox_on_left(sb, sb->left + left.count);
+}
+
 static int
 on_run_record(void *worker, const struct msg_run_record *m, struct err *e)
 {
@@ -259,7 +277,7 @@ on_run_record(void *worker, const struct msg_run_record *m, struct err *e)
 	if (r == NULL)
 		return 0;
 	before = r->row.started_ms;
-	left_behind_on_record(r->sandbox, &m->record);
+	count_left(r->sandbox, &m->record);
 	if (run_on_record(r, &m->record, e) != 0)
 		return e->code;
 	event_news_started(core_of(worker)->news, &r->row, before);
@@ -312,9 +330,11 @@ on_artifact_failed(
 }
 
 static int
-on_left_answer(void *worker, const struct msg_left_answer *m, struct err *e)
+on_answer(void *worker, const struct msg_answer *m, struct err *e)
 {
-	return left_behind_on_answer(core_of(worker)->left_behind, m, e);
+	(void)e;
+	asks_on_answer(core_of(worker)->asks, m);
+	return 0;
 }
 
 static int
@@ -366,7 +386,7 @@ static const struct msg_worker_to_front handlers = {
     .on_artifact_open = on_artifact_open,
     .on_artifact_done = on_artifact_done,
     .on_artifact_failed = on_artifact_failed,
-    .on_left_answer = on_left_answer,
+    .on_answer = on_answer,
     .on_sandbox_left = on_sandbox_left,
     .on_sweep_found = on_sweep_found,
     .on_swept = on_swept,
@@ -389,6 +409,7 @@ on_worker_went(uint32_t worker, void *arg)
 
 	event_news_worker(c->news, worker, EVENT_WORKER_LOST);
 	sandboxes_worker_went(c->sandboxes, worker);
+	asks_worker_went(c->asks, worker);
 }
 
 static const struct fleet_ops fleet_ops = {
@@ -582,7 +603,7 @@ make_registries(struct core *c)
 	    .webhooks = p->webhooks,
 	    .store = p->store,
 	    .disk = c->disk};
-	c->left_behind = left_behind_new(p->base, c->fleet, c->sandboxes);
+	c->asks = asks_new(p->base, c->fleet, c->sandboxes);
 	c->census = census_new(&(struct census_parts){.conf = p->conf,
 	    .store = p->store,
 	    .fleet = c->fleet,
@@ -646,7 +667,7 @@ core_free(struct core *c)
 	if (c == NULL)
 		return;
 	timer_free(c->tick);
-	left_behind_free(c->left_behind);
+	asks_free(c->asks);
 	runs_free(c->runs);
 	census_free(c->census);
 	sandboxes_free(c->sandboxes);

@@ -15,7 +15,7 @@
  *	census     what the engine has and the database has not
  *	artifacts  files on their way in
  *	logs       output, read off the loop        log_digest, threads
- *	left_behind  processes that outlive their commands
+ *	asks       questions to the agents in sandboxes
  *	disk       room for all that
  *	lookup     a run by its id; follow: its log, at a reader's pace
  *	acts       who did what, for the audit
@@ -37,9 +37,9 @@
 #include "supervisor/core/fleet.h"
 
 struct acts;
+struct asks;
 struct conf;
 struct core;
-struct left_behind;
 struct quota_uses;
 struct event_base;
 struct event_feeds;
@@ -91,7 +91,7 @@ struct tenants *core_tenants(const struct core *c);
 struct sandboxes *core_sandboxes(const struct core *c);
 struct secrets *core_secrets(const struct core *c);
 struct quota_uses *core_quota_uses(const struct core *c);
-struct left_behind *core_left_behind(const struct core *c);
+struct asks *core_asks(const struct core *c);
 
 /* core_admit_sandbox - may who have one more, or (old not NULL) a new one in
  * place of old?  ERR_WRONG_STATE: the server is shutting down; ERR_DISK_FULL;

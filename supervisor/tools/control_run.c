@@ -9,10 +9,13 @@
 
 #include "common/clock.h"
 #include "common/js.h"
+#include "common/leftlist.h"
+#include "common/log.h"
 #include "common/utf8.h"
-#include "supervisor/core/left_behind.h"
+#include "supervisor/core/asks.h"
 #include "supervisor/core/lookup.h"
 #include "supervisor/core/run.h"
+#include "supervisor/core/sandbox.h"
 #include "supervisor/tools/view.h"
 #include "supervisor/tools/wait.h"
 
@@ -29,7 +32,7 @@ struct control_call {
 	enum control_action action;
 	struct lookup *lookup;
 	struct lookup_found found;
-	struct left_ask *ask;
+	struct ask *ask;
 	struct wait wait;
 };
 
@@ -114,29 +117,11 @@ view_output(const struct leftlist_log *log)
 }
 
 static void
-left_answer_cb(
-    int rc, const struct leftlist *l, const struct err *why, void *arg)
+control_show_left(struct control_call *c, const struct leftlist *l)
 {
-	struct control_call *c = arg;
-	json_t *o, *processes, *output;
-	struct err e;
+	json_t *o = control_head(c);
+	json_t *processes = json_array(), *output = json_array();
 
-	c->ask = NULL;
-	if (rc == ERR_NOTFOUND) {
-		(void)err_set(&e, ERR_NOTFOUND,
-		    "process: this run has left no %s running; action list "
-		    "shows what it has",
-		    js_text(c->t.arguments, "process"));
-		tool_fail(&c->t, &e);
-		return;
-	}
-	if (rc != 0) {
-		tool_fail(&c->t, why);
-		return;
-	}
-	o = control_head(c);
-	processes = json_array();
-	output = json_array();
 	for (uint32_t i = 0; i < l->nprocesses; i++)
 		json_array_append_new(
 		    processes, view_process(&l->processes[i]));
@@ -153,24 +138,75 @@ left_answer_cb(
 }
 
 static void
+control_take_left(struct control_call *c, const struct span *answer)
+{
+	static struct leftlist l;
+	struct sandbox *sb =
+	    sandboxes_find(core_sandboxes(c->t.core), c->found.row->sandbox);
+	struct err e;
+
+	if (leftlist_decode(answer->p, answer->n, &l, &e) != 0) {
+		log_warn("run %s: what it left behind: %s",
+		    js_text(c->t.arguments, "run_id"), e.msg);
+		(void)err_set(
+		    &e, ERR_BACKEND, "the sandbox's answer makes no sense");
+		tool_fail(&c->t, &e);
+		return;
+	}
+	if (sb != NULL)
+		sandbox_on_left(sb, l.total);
+	control_show_left(c, &l);
+}
+
+static void
+left_answer_cb(
+    int rc, const struct span *answer, const struct err *why, void *arg)
+{
+	static const struct leftlist nothing;
+	struct control_call *c = arg;
+	const char *process = js_text(c->t.arguments, "process");
+	struct err e;
+
+	c->ask = NULL;
+	if (rc == 0) {
+		control_take_left(c, answer);
+	} else if (rc == ERR_LOST && process[0] == '\0') {
+		/* What the run left behind went with its sandbox. */
+		control_show_left(c, &nothing);
+	} else if (rc == ERR_LOST || rc == ERR_NOTFOUND) {
+		(void)err_set(&e, ERR_NOTFOUND,
+		    "process: this run has left no %s running; action list "
+		    "shows what it has",
+		    process);
+		tool_fail(&c->t, &e);
+	} else {
+		tool_fail(&c->t, why);
+	}
+}
+
+static void
 control_left(struct control_call *c)
 {
 	const char *process = js_text(c->t.arguments, "process");
-	struct left_wish wish = {.sandbox = c->found.row->sandbox,
-	    .run = c->found.row->uuid,
-	    .action = c->action == CONTROL_KILL ? MSG_LEFT_ACTION_KILL :
-						  MSG_LEFT_ACTION_LIST};
+	struct leftlist_ask arguments = {.run = c->found.row->uuid};
+	struct ask_wish wish = {.sandbox = c->found.row->sandbox,
+	    .kind = c->action == CONTROL_KILL ? ASK_LEFT_KILL : ASK_LEFT_LIST,
+	    .repeat = process[0] == '\0' ? ASK_AGAIN : ASK_ONCE};
 	unsigned long number;
+	struct buf b;
 	struct err e;
 
 	if (process[0] != '\0') {
 		number = strtoul(process + 1, NULL, 10);
 		/* One that can be no process's is none either. */
-		wish.process =
+		arguments.process =
 		    number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
 	}
-	c->ask = left_ask_open(
-	    core_left_behind(c->t.core), &wish, left_answer_cb, c, &e);
+	buf_init(&b, MSG_ASK_ARGUMENTS_MAX);
+	leftlist_encode_ask(&arguments, &b);
+	wish.arguments = (struct span){buf_data(&b), buf_len(&b)};
+	c->ask = ask_open(core_asks(c->t.core), &wish, left_answer_cb, c, &e);
+	buf_clear(&b);
 	if (c->ask == NULL)
 		tool_fail(&c->t, &e);
 }
@@ -233,7 +269,7 @@ control_on_clear(struct tool_call *t)
 {
 	struct control_call *c = (struct control_call *)t;
 
-	left_ask_close(c->ask);
+	ask_close(c->ask);
 	wait_clear(&c->wait);
 	lookup_close(c->lookup);
 }

@@ -281,9 +281,10 @@ class Host:
 
     # what runs left behind
 
-    def ask_left(self, run, action, process=0):
+    def ask_left(self, run, kind, process=0):
         return self.wait_close(self.open(
-            "OPEN_LEFT", action=action, run=run.key, process=process))
+            "OPEN_ASK", kind=kind,
+            arguments=run.key.bytes + struct.pack("<I", process)))
 
     def list_left(self, run):
         c = self.ask_left(run, 0)

@@ -1,4 +1,5 @@
 """What a command leaves behind lives on, and stays in our hands."""
+import errno
 import os
 import signal
 import time
@@ -301,3 +302,19 @@ def test_a_process_channel_leaves_nothing(sandbox, host):
 def test_an_agent_with_leftovers_sleeps(sandbox, host):
     host.run(shell("sleep 600 & echo x"))
     sandbox.wait_asleep()
+
+
+@pytest.mark.parametrize("kind, arguments, limit, code", [
+    (0, b"", wire.WINDOW, errno.EINVAL),
+    (1, bytes(19), wire.WINDOW, errno.EINVAL),
+    (0, bytes(21), wire.WINDOW, errno.EINVAL),
+    (0, bytes(20), 59999, errno.EINVAL),
+    (1, bytes(16) + b"\1\0\0\0", wire.WINDOW, ESRCH),
+    (2, bytes(20), wire.WINDOW, errno.ENOSYS),
+    (255, b"", wire.WINDOW, errno.ENOSYS)])
+def test_a_question_that_cannot_be_answered_is_refused(
+        host, kind, arguments, limit, code):
+    c = host.wait_close(
+        host.open("OPEN_ASK", limit, kind=kind, arguments=arguments))
+    assert (c.code, bytes(c.data)) == (code, b"")
+    assert host.run(Command(["echo", "on"])).output() == b"on\n"

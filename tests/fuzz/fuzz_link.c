@@ -1,4 +1,5 @@
-/* fuzz_link.c - what an agent may send: frames, runs' logs, files.
+/* fuzz_link.c - what an agent may send: frames, runs' logs, files,
+ * answers.
  * libs: worker common */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -6,9 +7,11 @@
 
 #include <event2/event.h>
 
+#include "common/agent_ask.h"
 #include "common/msg/msg_gen.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "worker/box_asks.h"
 #include "worker/copy.h"
 #include "worker/copy_clock.h"
 #include "worker/link/peer.h"
@@ -18,12 +21,15 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define RUNS 3
+#define ASKS 2
 
 static struct event_base *base;
 static int silent_agent;          /* a stream on which nothing comes */
 static struct ipc_chan *no_front; /* messages to the front are dropped */
 static struct task *runs[RUNS];
 static struct copy *copy;
+static struct box_asks_host asks_host = {.front = &no_front};
+static struct box_asks *asks;
 
 static void
 on_disk(bool full, const char *text, void *arg)
@@ -77,6 +83,10 @@ on_hello(const struct peer_hello *h, void *arg, struct err *e)
 	for (size_t i = 0; i < RUNS; i++)
 		task_attach(runs[i], p, i < h->nruns ? &h->runs[i] : NULL);
 	copy_attach(copy, p);
+	box_asks_attach(asks, p, h->version);
+	for (uint64_t i = 0; i < ASKS; i++)
+		if (box_asks_start(asks, &(struct msg_ask){.ask = i}, e) != 0)
+			abort();
 	return 0;
 }
 
@@ -104,6 +114,9 @@ on_down(const struct err *why, void *arg)
 	for (size_t i = 0; i < RUNS; i++)
 		task_detach(runs[i]);
 	copy_detach(copy);
+	box_asks_detach(asks);
+	if (asks_host.open != 0)
+		abort();
 }
 
 static void
@@ -148,6 +161,7 @@ make_parts(const struct copy_host *copy_host)
 			abort();
 	}
 	copy = copy_new(copy_host, 1);
+	asks = box_asks_new(&asks_host, 1);
 	runs[0]->arg = host; /* freed with the parts */
 }
 
@@ -159,6 +173,7 @@ free_parts(void)
 	for (size_t i = 0; i < RUNS; i++)
 		task_free(runs[i]);
 	copy_free(copy);
+	box_asks_free(asks);
 	free(host);
 }
 

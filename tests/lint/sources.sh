@@ -26,7 +26,7 @@ list()
 	    END { print "" }'
 }
 
-base='err|log|xmalloc|clock|buf|fd|uuid|random|utf8|runspec|runlog|runlog_scan|runlog_check|leftlist|frame|base|hashmap|siphash|hex|exit|credit|slice'
+base='err|log|xmalloc|clock|buf|fd|uuid|random|utf8|runspec|runlog|runlog_scan|runlog_check|agent_ask|leftlist|frame|base|hashmap|siphash|hex|exit|credit|slice'
 base="$base|text|msg/wire|msg/codec"
 is_base="^common/($base)\\.[ch]\$"
 

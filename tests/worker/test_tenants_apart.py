@@ -58,9 +58,10 @@ def forged(w, kind):
         "RUN_CANCEL": (w.held.number, {"tenant": A,
                                        "reason": driver.CANCELED}),
         "RUN_FORGET": (w.held.number, {"tenant": A}),
-        "LEFT_ASK": (sandbox, {
-            "tenant": A, "ask": 1, "action": 0, "run": w.held.uuid,
-            "process": 0}),
+        "ASK": (sandbox, {
+            "tenant": A, "ask": 1, "kind": 0,
+            "arguments": w.held.uuid.bytes + bytes(4)}),
+        "ASK_CANCEL": (sandbox, {"tenant": A, "ask": 1}),
         "ARTIFACT_FD": (w.held.number, {
             "tenant": A, "file": 0, "refusal": ""}),
     }[kind]

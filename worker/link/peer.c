@@ -14,9 +14,9 @@
  */
 #include "worker/link/peer.h"
 
+#include "common/agent_ask.h"
 #include "common/credit.h"
 #include "common/hashmap.h"
-#include "common/leftlist.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 
@@ -460,14 +460,14 @@ peer_open_walk(struct peer *p, struct frame_open_walk m,
 }
 
 struct peer_chan *
-peer_open_left(struct peer *p, struct frame_open_left m,
+peer_open_ask(struct peer *p, struct frame_open_ask m,
     const struct peer_chan_ops *ops, void *arg)
 {
-	struct peer_chan *c = chan_new(p, 0, LEFTLIST_BYTES_MAX, ops, arg);
+	struct peer_chan *c = chan_new(p, 0, ASK_ANSWER_MAX, ops, arg);
 
 	m.chan = c->number;
 	m.limit = c->grant.limit;
-	sent(p, frame_put_open_left(link_out(p->link), &m));
+	sent(p, frame_put_open_ask(link_out(p->link), &m));
 	return c;
 }
 

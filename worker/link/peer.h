@@ -94,8 +94,8 @@ struct peer_chan *peer_open_read(struct peer *p, struct frame_open_read m,
 struct peer_chan *peer_open_walk(struct peer *p, struct frame_open_walk m,
     const struct peer_chan_ops *ops, void *arg);
 
-/* peer_open_left - its answer is one leftlist; nothing more is granted */
-struct peer_chan *peer_open_left(struct peer *p, struct frame_open_left m,
+/* peer_open_ask - grants ASK_ANSWER_MAX bytes, once */
+struct peer_chan *peer_open_ask(struct peer *p, struct frame_open_ask m,
     const struct peer_chan_ops *ops, void *arg);
 /* peer_take_left - true: the agent has said anew (at hello, and at each answer
  * to a ping) how many processes live that commands left behind */

@@ -217,13 +217,13 @@ static void
 test_every_type_has_its_own_name(void **state)
 {
 	(void)state;
-	for (unsigned int a = 0; a <= FRAME_OPEN_LEFT + 1; a++)
+	for (unsigned int a = 0; a <= FRAME_OPEN_ASK + 1; a++)
 		for (unsigned int b = 0; b < a; b++)
 			if (frame_codec(a) != NULL && frame_codec(b) != NULL)
 				assert_string_not_equal(
 				    frame_type_name(a), frame_type_name(b));
 	assert_string_equal(frame_type_name(FRAME_NONE), "?");
-	assert_string_equal(frame_type_name(FRAME_OPEN_LEFT + 1), "?");
+	assert_string_equal(frame_type_name(FRAME_OPEN_ASK + 1), "?");
 	assert_string_equal(frame_type_name(UINT32_MAX), "?");
 	assert_string_equal(frame_type_name(FRAME_TAKEN), "TAKEN");
 }

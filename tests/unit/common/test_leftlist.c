@@ -279,11 +279,35 @@ test_each_field_is_checked(void **state)
 	}
 }
 
+static void
+test_a_question_comes_back_and_has_one_length(void **state)
+{
+	const struct leftlist_ask ask = {.run = {{1, 2, 3}}, .process = 7};
+	struct leftlist_ask back;
+	struct buf b;
+	struct err e;
+
+	(void)state;
+	buf_init(&b, 0);
+	leftlist_encode_ask(&ask, &b);
+	wire_put_u8(&b, 0);
+	for (size_t n = 0; n <= buf_len(&b); n++)
+		assert_int_equal(leftlist_decode_ask(
+				     (struct span){buf_data(&b), n}, &back, &e),
+		    n == 20 ? 0 : ERR_PROTO);
+	assert_int_equal(
+	    leftlist_decode_ask((struct span){buf_data(&b), 20}, &back, &e), 0);
+	assert_memory_equal(&back.run, &ask.run, sizeof(ask.run));
+	assert_int_equal(back.process, 7);
+	buf_clear(&b);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_all_of_it_comes_back),
+	    cmocka_unit_test(test_a_question_comes_back_and_has_one_length),
 	    cmocka_unit_test(test_nothing_at_all_is_a_list),
 	    cmocka_unit_test(test_the_largest_fits),
 	    cmocka_unit_test(test_no_beginning_of_it_is_one),

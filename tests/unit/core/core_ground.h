@@ -21,6 +21,7 @@
 #include "common/conf.h"
 #include "common/log.h"
 #include "common/msg/chan.h"
+#include "common/agent_ask.h"
 #include "common/msg/msg_gen.h"
 #include "common/runlog.h"
 #include "common/xmalloc.h"
@@ -41,7 +42,7 @@ struct script { /* one worker */
 	bool is_holding; /* a log goes with the end, not into the spool */
 	struct buf held;
 	size_t spec_bytes; /* of that run */
-	uint64_t asked;    /* the number of the last LEFT_ASK */
+	uint64_t asked;    /* the number of the last ASK */
 };
 
 struct ground {
@@ -107,12 +108,12 @@ script_on_artifact_fd(void *arg, struct msg_artifact_fd *m, struct err *e)
 }
 
 static inline int
-script_on_left_ask(void *arg, const struct msg_left_ask *m, struct err *e)
+script_on_ask(void *arg, const struct msg_ask *m, struct err *e)
 {
 	struct script *w = arg;
 
 	(void)e;
-	told(w, m->action == MSG_LEFT_ACTION_KILL ? "kill" : "list", m->id);
+	told(w, m->kind == ASK_LEFT_KILL ? "kill" : "list", m->id);
 	w->asked = m->ask;
 	return 0;
 }
@@ -129,6 +130,7 @@ SCRIPT_NOTES(sandbox_settled, "settled")
 SCRIPT_NOTES(sandbox_shares, "shares")
 SCRIPT_NOTES(sandbox_remove, "remove")
 SCRIPT_NOTES(run_forget, "forget")
+SCRIPT_NOTES(ask_cancel, "unasked")
 
 #define SCRIPT_IGNORES(name)                                                   \
 	static inline int script_on_##name(                                    \
@@ -154,7 +156,8 @@ script_message_cb(
 	    .on_run_start = script_on_start,
 	    .on_run_cancel = script_on_cancel,
 	    .on_run_forget = script_on_run_forget,
-	    .on_left_ask = script_on_left_ask,
+	    .on_ask = script_on_ask,
+	    .on_ask_cancel = script_on_ask_cancel,
 	    .on_artifact_fd = script_on_artifact_fd,
 	    .on_sweep = script_on_sweep,
 	    .on_sweep_end = script_on_sweep_end,

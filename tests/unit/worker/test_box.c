@@ -466,13 +466,14 @@ test_a_task_waits_for_its_boxs_agent(void **state)
 	fake_link_sent_nothing(&ground.link);
 }
 
-/* The agent says that it has the runs 1 to n. */
+/* The agent says that it has the runs 1 to n, and how many processes live that
+ * commands left behind. */
 static void
-greet_with_runs(uint32_t n)
+greet_with(uint32_t n, uint32_t left)
 {
 	const struct frame_hello hello = {
 	    .version = FRAME_VERSION, .boot = {{1}}, .runs = n};
-	const struct frame_hello_end end = {0};
+	const struct frame_hello_end end = {.left = left};
 	struct buf b;
 	struct err e;
 
@@ -487,6 +488,25 @@ greet_with_runs(uint32_t n)
 	assert_int_equal(frame_put_hello_end(&b, &end), 0);
 	assert_int_equal(fake_link_say(&ground.link, &b, &e), 0);
 	(void)fake_link_sent(&ground.link, FRAME_WELCOME);
+}
+
+static void
+test_how_many_are_left_behind_is_told_and_none_once(void **state)
+{
+	static const uint32_t counts[] = {0, 3, 3, 0, 0, UINT32_MAX};
+
+	(void)state;
+	come_up();
+	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+		fake_link_lose(&ground.link);
+		greet_with(0, counts[i]);
+		assert_string_equal(ground_told(),
+		    counts[i] != 0 || (i > 0 && counts[i - 1] != 0) ?
+			"SANDBOX_LEFT" :
+			"");
+		ground.link.l->user->on_turn(ground.link.l, ground.link.l->arg);
+		assert_string_equal(ground_told(), "");
+	}
 }
 
 static void
@@ -521,7 +541,7 @@ test_what_root_has_begun_goes_on_and_no_more_is_begun(void **state)
 		start_as_root(1);
 		start_as_root(2);
 		take_step(SEEN);
-		greet_with_runs(1);
+		greet_with(1, 0);
 		(void)fake_link_sent(&ground.link, FRAME_OPEN_SEQUENCE);
 		fake_link_sent_nothing(&ground.link);
 		start_as_root(3);
@@ -545,7 +565,7 @@ test_a_task_of_root_waits_until_the_engine_has_said_whose_root(void **state)
 	ground.users = BACKEND_USERS_MAPPED;
 	take_step(ENGINE_UP);
 	take_step(SEEN);
-	greet_with_runs(0);
+	greet_with(0, 0);
 	(void)fake_link_sent(&ground.link, FRAME_OPEN_SEQUENCE);
 	assert_null(strstr(ground_told(), "RUN_ENDED"));
 }
@@ -645,6 +665,7 @@ main(void)
 	    GROUND_TEST(test_anothers_container_of_that_name_stays),
 	    GROUND_TEST(test_a_removal_that_fails_is_told_and_forgets_nothing),
 	    GROUND_TEST(test_a_task_waits_for_its_boxs_agent),
+	    GROUND_TEST(test_how_many_are_left_behind_is_told_and_none_once),
 	    GROUND_TEST(test_what_root_has_begun_goes_on_and_no_more_is_begun),
 	    GROUND_TEST(
 		test_a_task_of_root_waits_until_the_engine_has_said_whose_root),

@@ -1,0 +1,372 @@
+#include "tests/unit/worker/fixture.h"
+
+#include <errno.h>
+
+#include "common/agent_ask.h"
+#include "worker/box_asks.h"
+
+#define SANDBOX 42
+
+struct fixture {
+	struct event_base *base;
+	struct front front;
+	struct fake_link link;
+	struct peer *peer;
+	struct box_asks_host host;
+	struct box_asks *asks;
+};
+static struct fixture fix;
+
+static int
+on_hello(const struct peer_hello *h, void *arg, struct err *e)
+{
+	(void)arg;
+	(void)e;
+	box_asks_attach(fix.asks, fix.peer, h->version);
+	return 0;
+}
+
+static void
+on_down(const struct err *why, void *arg)
+{
+	(void)why;
+	(void)arg;
+	box_asks_detach(fix.asks);
+}
+
+static const struct peer_ops peer_ops = {
+    .on_hello = on_hello, .on_down = on_down};
+
+static void
+greet(uint32_t version)
+{
+	const struct frame_hello hello = {.version = version, .boot = {{1}}};
+	const struct frame_hello_end end = {.left = 0};
+	struct buf b;
+	struct err e;
+
+	buf_init(&b, 0);
+	fix.link.l.user->on_open(&fix.link.l, fix.link.l.arg);
+	assert_int_equal(frame_put_hello(&b, &hello), 0);
+	assert_int_equal(frame_put_hello_end(&b, &end), 0);
+	assert_int_equal(fake_link_say(&fix.link, &b, &e), 0);
+	(void)fake_link_sent(&fix.link, FRAME_WELCOME);
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	memset(&fix, 0, sizeof(fix));
+	fix.base = event_base_new();
+	front_init(&fix.front, fix.base);
+	fake_link_init(&fix.link);
+	fix.peer = peer_new(&fix.link.l, &peer_ops, NULL);
+	fix.host.front = &fix.front.chan;
+	fix.asks = box_asks_new(&fix.host, SANDBOX);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	if (fix.asks != NULL)
+		box_asks_free(fix.asks);
+	peer_free(fix.peer);
+	front_clear(&fix.front);
+	fixture_settle(fix.base);
+	event_base_free(fix.base);
+	return 0;
+}
+
+/* ---- what is asked and answered */
+
+static void
+start(uint64_t number)
+{
+	struct err e;
+
+	assert_int_equal(box_asks_start(fix.asks,
+			     &(struct msg_ask){.id = SANDBOX,
+				 .ask = number,
+				 .kind = ASK_LEFT_KILL,
+				 .arguments = {(const uint8_t *)"which", 5}},
+			     &e),
+	    0);
+}
+
+/* The channel on which the agent was asked. */
+static uint32_t
+ask(uint64_t number)
+{
+	start(number);
+	return fake_link_sent_chan(&fix.link, FRAME_OPEN_ASK);
+}
+
+static struct msg_answer
+answered(uint64_t number)
+{
+	struct ipc_msg in = front_next(&fix.front, IPC_ANSWER);
+	struct msg_answer m;
+	struct err e;
+
+	assert_int_equal(msg_get_answer(&in, &m, &e), 0);
+	assert_int_equal(m.id, SANDBOX);
+	assert_int_equal(m.ask, number);
+	return m;
+}
+
+static int
+say_data(uint32_t chan, uint64_t at, size_t n)
+{
+	static const uint8_t bytes[FRAME_DATA_MAX];
+
+	return fake_link_data(&fix.link, chan, at, bytes, n);
+}
+
+static void
+test_the_agents_answer_goes_on_as_it_came(void **state)
+{
+	struct msg_answer m;
+	uint32_t n;
+
+	(void)state;
+	greet(FRAME_VERSION);
+	n = ask(3);
+	assert_int_equal(fake_link_data(&fix.link, n, 0, "abc", 3), 0);
+	assert_int_equal(fake_link_data(&fix.link, n, 3, "de", 2), 0);
+	front_expect_nothing(&fix.front);
+	assert_int_equal(fake_link_close(&fix.link, n, 0, ""), 0);
+	m = answered(3);
+	assert_int_equal(m.end, MSG_ASK_END_ANSWERED);
+	assert_int_equal(m.error, 0);
+	assert_int_equal(m.bytes.n, 5);
+	assert_memory_equal(m.bytes.p, "abcde", 5);
+	front_expect_nothing(&fix.front);
+}
+
+static void
+test_an_empty_answer_is_for_the_front_to_judge(void **state)
+{
+	struct msg_answer m;
+	uint32_t n;
+
+	(void)state;
+	greet(FRAME_VERSION);
+	n = ask(1);
+	assert_int_equal(fake_link_close(&fix.link, n, 0, ""), 0);
+	m = answered(1);
+	assert_int_equal(m.end, MSG_ASK_END_ANSWERED);
+	assert_int_equal(m.error, 0);
+	assert_int_equal(m.bytes.n, 0);
+	assert_int_equal(fake_link_close(&fix.link, n, 0, ""), 0); /* again */
+	front_expect_nothing(&fix.front);
+}
+
+static void
+test_a_refusal_is_told(void **state)
+{
+	struct msg_answer m;
+	uint32_t n;
+
+	(void)state;
+	greet(FRAME_VERSION);
+	n = ask(1);
+	assert_int_equal(fake_link_close(&fix.link, n, ESRCH, "x"), 0);
+	assert_int_equal(answered(1).error, ESRCH);
+	n = ask(2);
+	assert_int_equal(fake_link_data(&fix.link, n, 0, "abc", 3), 0);
+	assert_int_equal(fake_link_close(&fix.link, n, EINVAL, "x"), 0);
+	m = answered(2);
+	assert_int_equal(m.error, EINVAL);
+	assert_int_equal(m.bytes.n, 0);
+}
+
+static void
+test_an_answer_beyond_its_bound_ends_the_link(void **state)
+{
+	uint32_t n;
+
+	(void)state;
+	greet(FRAME_VERSION);
+	n = ask(1);
+	assert_int_equal(say_data(n, 0, ASK_ANSWER_MAX), 0);
+	assert_int_equal(say_data(n, ASK_ANSWER_MAX, 1), ERR_PROTO);
+	front_expect_nothing(&fix.front);
+	fake_link_lose(&fix.link);
+	assert_int_equal(answered(1).end, MSG_ASK_END_CUT);
+}
+
+static void
+test_bytes_of_another_channel_are_none_of_it(void **state)
+{
+	uint32_t n;
+
+	(void)state;
+	greet(FRAME_VERSION);
+	n = ask(1);
+	assert_int_equal(say_data(n + 1, 0, 1), ERR_PROTO);
+	fake_link_lose(&fix.link);
+	(void)answered(1);
+}
+
+static void
+test_a_lost_link_tells_that_it_may_have_been_done(void **state)
+{
+	(void)state;
+	greet(FRAME_VERSION);
+	(void)ask(1);
+	fake_link_lose(&fix.link);
+	assert_int_equal(answered(1).end, MSG_ASK_END_CUT);
+	start(9); /* while it is away */
+	assert_int_equal(answered(9).end, MSG_ASK_END_NOT_ASKED);
+	front_expect_nothing(&fix.front);
+}
+
+static void
+test_an_agent_that_never_answers_is_asked_so_often_only(void **state)
+{
+	uint32_t first;
+
+	(void)state;
+	greet(FRAME_VERSION);
+	first = ask(0);
+	for (uint64_t i = 1; i < BOX_ASKS_MAX; i++)
+		(void)ask(i);
+	for (uint64_t i = 0; i < 100; i++) {
+		start(1000 + i);
+		assert_int_equal(answered(1000 + i).end, MSG_ASK_END_NOT_ASKED);
+	}
+	fake_link_sent_nothing(&fix.link);
+	assert_int_equal(fake_link_close(&fix.link, first, 0, ""), 0);
+	assert_int_equal(answered(0).error, 0);
+	(void)ask(BOX_ASKS_MAX);
+}
+
+static void
+test_a_box_that_goes_answers_all(void **state)
+{
+	bool seen[3] = {false};
+	uint32_t n = 0;
+
+	(void)state;
+	greet(FRAME_VERSION);
+	for (uint64_t i = 0; i < ARRAY_LEN(seen); i++)
+		n = ask(i);
+	box_asks_free(fix.asks);
+	fix.asks = NULL;
+	for (size_t i = 0; i < ARRAY_LEN(seen); i++) {
+		struct ipc_msg in = front_next(&fix.front, IPC_ANSWER);
+		struct msg_answer m;
+		struct err e;
+
+		assert_int_equal(msg_get_answer(&in, &m, &e), 0);
+		assert_int_equal(m.end, MSG_ASK_END_GONE);
+		assert_true(m.ask < ARRAY_LEN(seen) && !seen[m.ask]);
+		seen[m.ask] = true;
+	}
+	/* what the agent still says of it goes nowhere */
+	assert_int_equal(say_data(n, 0, 3), 0);
+	assert_int_equal(fake_link_close(&fix.link, n, 0, ""), 0);
+	front_expect_nothing(&fix.front);
+}
+
+static void
+test_an_agent_that_does_not_know_the_question_is_told_as_such(void **state)
+{
+	uint32_t n;
+
+	(void)state;
+	greet(FRAME_VERSION);
+	n = ask(1);
+	assert_int_equal(fake_link_close(&fix.link, n, ENOSYS, "what?"), 0);
+	assert_int_equal(answered(1).end, MSG_ASK_END_TOO_OLD);
+}
+
+/* Before version 7 the frame had the number, and its fields these bytes: u32
+ * chan, u64 limit, action LIST or KILL, uuid run, u32 process. */
+static void
+test_an_older_agent_is_asked_in_bytes_that_it_knows(void **state)
+{
+	struct wire_in in;
+
+	(void)state;
+	assert_int_equal(FRAME_OPEN_ASK, 45);
+	greet(6);
+	start(1);
+	in = fake_link_sent(&fix.link, FRAME_OPEN_ASK);
+	assert_int_equal(wire_get_u32(&in), 1);
+	assert_int_equal(wire_get_u64(&in), ASK_ANSWER_MAX);
+	assert_int_equal(wire_get_u8(&in), 1);
+	assert_int_equal(in.left, 5);
+	assert_memory_equal(in.p, "which", 5);
+}
+
+static void
+test_a_kind_that_does_not_exist_ends_the_fronts_channel(void **state)
+{
+	const struct msg_ask m = {.id = SANDBOX, .kind = ASK_KINDS};
+	struct err e;
+
+	(void)state;
+	greet(FRAME_VERSION);
+	assert_int_equal(box_asks_start(fix.asks, &m, &e), ERR_PROTO);
+}
+
+static void
+test_a_cancel_closes_the_channel_and_frees_its_place(void **state)
+{
+	uint32_t n[BOX_ASKS_MAX];
+
+	(void)state;
+	greet(FRAME_VERSION);
+	for (uint64_t i = 0; i < ARRAY_LEN(n); i++)
+		n[i] = ask(i);
+	box_asks_cancel(fix.asks, 1000);
+	fake_link_sent_nothing(&fix.link);
+	box_asks_cancel(fix.asks, 3);
+	assert_int_equal(fake_link_sent_chan(&fix.link, FRAME_CLOSE), n[3]);
+	/* its answer and the cancel crossed */
+	assert_int_equal(say_data(n[3], 0, 3), 0);
+	assert_int_equal(fake_link_close(&fix.link, n[3], 0, ""), 0);
+	front_expect_nothing(&fix.front);
+	(void)ask(ARRAY_LEN(n));
+}
+
+static void
+test_all_boxes_together_have_a_bound(void **state)
+{
+	(void)state;
+	greet(FRAME_VERSION);
+	fix.host.open = BOX_ASKS_WORKER_MAX - 1;
+	(void)ask(1);
+	start(2);
+	assert_int_equal(answered(2).end, MSG_ASK_END_NOT_ASKED);
+	box_asks_cancel(fix.asks, 1);
+	assert_int_equal(fix.host.open, BOX_ASKS_WORKER_MAX - 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(test_the_agents_answer_goes_on_as_it_came),
+	    TEST(test_an_empty_answer_is_for_the_front_to_judge),
+	    TEST(test_a_refusal_is_told),
+	    TEST(test_an_answer_beyond_its_bound_ends_the_link),
+	    TEST(test_bytes_of_another_channel_are_none_of_it),
+	    TEST(test_a_lost_link_tells_that_it_may_have_been_done),
+	    TEST(test_an_agent_that_never_answers_is_asked_so_often_only),
+	    TEST(test_a_box_that_goes_answers_all),
+	    TEST(test_an_agent_that_does_not_know_the_question_is_told_as_such),
+	    TEST(test_an_older_agent_is_asked_in_bytes_that_it_knows),
+	    TEST(test_a_kind_that_does_not_exist_ends_the_fronts_channel),
+	    TEST(test_a_cancel_closes_the_channel_and_frees_its_place),
+	    TEST(test_all_boxes_together_have_a_bound),
+	};
+
+	return cmocka_run_group_tests_name("box_asks", tests, NULL, NULL);
+}
