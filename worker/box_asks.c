@@ -170,11 +170,3 @@ box_asks_cancel(struct box_asks *as, uint64_t number)
 	peer_close(a->chan);
 	item_free(a);
 }
-
-void
-box_asks_refuse(struct ipc_chan *front, const struct msg_ask *m)
-{
-	msg_send_answer(front,
-	    &(struct msg_answer){
-		.id = m->id, .ask = m->ask, .end = MSG_ASK_END_GONE});
-}

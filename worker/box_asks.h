@@ -36,7 +36,5 @@ int box_asks_start(
     struct box_asks *as, const struct msg_ask *m, struct err *e) MUSTCHECK;
 /* box_asks_cancel - nothing when it was answered already */
 void box_asks_cancel(struct box_asks *as, uint64_t number);
-/* box_asks_refuse - the answer about a box that is not here */
-void box_asks_refuse(struct ipc_chan *front, const struct msg_ask *m);
 
 #endif

@@ -149,32 +149,16 @@ boxes_find_task(const struct boxes *bs, uint64_t number, uint64_t tenant,
 }
 
 int
-boxes_ask(struct boxes *bs, const struct msg_ask *m, struct err *e)
+boxes_find_asks(const struct boxes *bs, uint64_t sandbox, uint64_t tenant,
+    struct box_asks **out, struct err *e)
 {
 	struct tasks *ts;
 	struct box *b;
 
-	if (find_box(bs, m->id, m->tenant, &b, e) != 0)
+	if (find_box(bs, sandbox, tenant, &b, e) != 0)
 		return ERR_PROTO;
 	ts = b == NULL ? NULL : box_tasks(b);
-	if (ts != NULL)
-		return box_asks_start(tasks_asks(ts), m, e);
-	box_asks_refuse(*bs->all.host->front, m);
-	return 0;
-}
-
-int
-boxes_cancel_ask(
-    struct boxes *bs, const struct msg_ask_cancel *m, struct err *e)
-{
-	struct tasks *ts;
-	struct box *b;
-
-	if (find_box(bs, m->id, m->tenant, &b, e) != 0)
-		return ERR_PROTO;
-	ts = b == NULL ? NULL : box_tasks(b);
-	if (ts != NULL)
-		box_asks_cancel(tasks_asks(ts), m->ask);
+	*out = ts == NULL ? NULL : tasks_asks(ts);
 	return 0;
 }
 

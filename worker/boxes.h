@@ -40,11 +40,9 @@ int boxes_remove(struct boxes *bs, const struct msg_sandbox_remove *m,
  * no box it is lost */
 int boxes_start_task(struct boxes *bs, uint64_t sandbox, struct task_start *s,
     struct err *e) MUSTCHECK;
-/* boxes_ask, boxes_cancel_ask - ASK, ASK_CANCEL, of any box there ever was */
-int boxes_ask(
-    struct boxes *bs, const struct msg_ask *m, struct err *e) MUSTCHECK;
-int boxes_cancel_ask(
-    struct boxes *bs, const struct msg_ask_cancel *m, struct err *e) MUSTCHECK;
+/* boxes_find_asks - of that tenant's sandbox; *out NULL: it has no box here */
+int boxes_find_asks(const struct boxes *bs, uint64_t sandbox, uint64_t tenant,
+    struct box_asks **out, struct err *e) MUSTCHECK;
 /* boxes_find_task - by the run's number and its tenant's; *out NULL: none */
 int boxes_find_task(const struct boxes *bs, uint64_t number, uint64_t tenant,
     struct tasks_item **out, struct err *e) MUSTCHECK;

@@ -188,16 +188,29 @@ static int
 on_ask(void *arg, const struct msg_ask *m, struct err *e)
 {
 	struct worker *w = arg;
+	struct box_asks *asks;
 
-	return boxes_ask(w->boxes, m, e);
+	if (boxes_find_asks(w->boxes, m->id, m->tenant, &asks, e) != 0)
+		return ERR_PROTO;
+	if (asks != NULL)
+		return box_asks_start(asks, m, e);
+	msg_send_answer(w->front,
+	    &(struct msg_answer){
+		.id = m->id, .ask = m->ask, .end = MSG_ASK_END_GONE});
+	return 0;
 }
 
 static int
 on_ask_cancel(void *arg, const struct msg_ask_cancel *m, struct err *e)
 {
 	struct worker *w = arg;
+	struct box_asks *asks;
 
-	return boxes_cancel_ask(w->boxes, m, e);
+	if (boxes_find_asks(w->boxes, m->id, m->tenant, &asks, e) != 0)
+		return ERR_PROTO;
+	if (asks != NULL)
+		box_asks_cancel(asks, m->ask);
+	return 0;
 }
 
 /* ---- sweep */

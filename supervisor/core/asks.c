@@ -15,11 +15,8 @@
 struct ask {
 	struct asks *in;
 	uint64_t number;
-	uint64_t sandbox;
+	struct ask_wish wish;
 	uint64_t tenant; /* the sandbox's */
-	enum ask_kind kind;
-	enum ask_repeat repeat;
-	struct span arguments;
 	ask_cb cb;
 	void *arg;
 	uint64_t deadline_ms;
@@ -70,7 +67,7 @@ ask_close(struct ask *a)
 	chan = a->is_sent ? fleet_chan(a->in->fleet, a->worker) : NULL;
 	if (chan != NULL)
 		msg_send_ask_cancel(chan,
-		    &(struct msg_ask_cancel){.id = a->sandbox,
+		    &(struct msg_ask_cancel){.id = a->wish.sandbox,
 			.tenant = a->tenant,
 			.ask = a->number});
 	LIST_REMOVE(a, link);
@@ -104,18 +101,19 @@ ask_send(struct ask *a, struct ipc_chan *chan, uint32_t worker)
 	a->is_sent = true;
 	a->worker = worker;
 	msg_send_ask(chan,
-	    &(struct msg_ask){.id = a->sandbox,
+	    &(struct msg_ask){.id = a->wish.sandbox,
 		.tenant = a->tenant,
 		.ask = a->number,
-		.kind = (uint8_t)a->kind,
-		.arguments = a->arguments});
+		.kind = (uint8_t)a->wish.kind,
+		.arguments = a->wish.arguments});
 }
 
 static void
 turn_cb(void *arg)
 {
 	struct ask *a = arg;
-	const struct sandbox *sb = sandboxes_find(a->in->sandboxes, a->sandbox);
+	const struct sandbox *sb =
+	    sandboxes_find(a->in->sandboxes, a->wish.sandbox);
 	struct ipc_chan *chan;
 
 	if (sb == NULL || !sandbox_state_is_live(sb->state)) {
@@ -162,12 +160,10 @@ ask_open(struct asks *as, const struct ask_wish *wish, ask_cb cb, void *arg,
 	a = xcalloc(1, sizeof(*a) + wish->arguments.n);
 	a->in = as;
 	a->number = ++as->last;
-	a->sandbox = wish->sandbox;
+	a->wish = *wish;
 	a->tenant = tenant;
-	a->kind = wish->kind;
-	a->repeat = wish->repeat;
 	memcpy(a + 1, wish->arguments.p, wish->arguments.n);
-	a->arguments = (struct span){(uint8_t *)(a + 1), wish->arguments.n};
+	a->wish.arguments.p = (uint8_t *)(a + 1);
 	a->cb = cb;
 	a->arg = arg;
 	a->deadline_ms = clock_mono_ms() + ASK_PATIENCE_MS;
@@ -191,7 +187,7 @@ static void
 ask_cut(struct ask *a)
 {
 	a->is_sent = false;
-	if (a->repeat == ASK_AGAIN)
+	if (a->wish.repeat == ASK_AGAIN)
 		ask_again(a);
 	else
 		ask_fail(a, ERR_WRONG_STATE,
@@ -233,7 +229,8 @@ ask_find(const struct asks *as, const struct msg_answer *m)
 	struct ask *a;
 
 	LIST_FOREACH (a, &as->list, link)
-		if (a->is_sent && a->number == m->ask && a->sandbox == m->id)
+		if (a->is_sent && a->number == m->ask &&
+		    a->wish.sandbox == m->id)
 			break;
 	return a;
 }
