@@ -42,7 +42,6 @@
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
-#include "worker/box_bounds.h"
 #include "worker/ceilings.h"
 #include "worker/later.h"
 #include "worker/removal.h"
@@ -654,8 +653,8 @@ box_new(struct box_all *all, const struct box_start *s)
 	    s->mode == MSG_OPEN_MODE_CREATE ? TASKS_NONE_BEGUN :
 					      TASKS_MAY_HAVE_BEGUN,
 	    on_overdue, b);
-	b->bounds =
-	    box_bounds_new(all->host->base, all->host->backend, b->name);
+	b->bounds = box_bounds_new(
+	    all->host->base, all->host->backend, &all->bounds, b->name);
 	box_map_enter(&b->in->map, &b->at);
 	return b;
 }

@@ -20,6 +20,7 @@
 #include "common/base.h"
 #include "common/uuid.h"
 #include "worker/backend.h"
+#include "worker/box_bounds.h"
 #include "worker/box_map.h"
 #include "worker/copy.h"
 #include "worker/link/carrier.h"
@@ -57,6 +58,7 @@ struct box_all {
 	const struct box_host *host;
 	struct tasks_host tasks_host;
 	struct box_asks_host asks_host;
+	struct box_bounds_line bounds;
 	struct box_map map;
 	unsigned int removals; /* of boxes, under way */
 };

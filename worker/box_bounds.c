@@ -6,6 +6,7 @@
 
 struct box_bounds {
 	struct backend *backend;
+	struct box_bounds_line *line;
 	char *name;
 	struct backend_handle handle;
 	uint64_t own_nano_cpus;
@@ -13,10 +14,13 @@ struct box_bounds {
 	bool is_asked; /* an answer is to come */
 	bool is_due;   /* want is newer than what was asked */
 	bool is_left;  /* freed when the answer has come */
+	bool is_waiting;
+	TAILQ_ENTRY(box_bounds) link; /* while it waits */
 	struct timer *again;
 };
 
 static void bounds_ask(struct box_bounds *b);
+static void line_move(struct box_bounds_line *l);
 
 static void
 again_cb(void *arg)
@@ -24,13 +28,21 @@ again_cb(void *arg)
 	bounds_ask(arg);
 }
 
+void
+box_bounds_line_init(struct box_bounds_line *l)
+{
+	l->asked = 0;
+	TAILQ_INIT(&l->waiting);
+}
+
 struct box_bounds *
-box_bounds_new(
-    struct event_base *base, struct backend *backend, const char *name)
+box_bounds_new(struct event_base *base, struct backend *backend,
+    struct box_bounds_line *line, const char *name)
 {
 	struct box_bounds *b = xcalloc(1, sizeof(*b));
 
 	b->backend = backend;
+	b->line = line;
 	b->name = xstrdup(name);
 	b->again = timer_new(base, again_cb, b);
 	return b;
@@ -41,6 +53,9 @@ box_bounds_free(struct box_bounds *b)
 {
 	if (b == NULL)
 		return;
+	if (b->is_waiting)
+		TAILQ_REMOVE(&b->line->waiting, b, link);
+	b->is_waiting = false;
 	timer_free(b->again);
 	b->again = NULL;
 	b->is_left = true;
@@ -61,8 +76,10 @@ asked_cb(int rc, const struct err *why, void *arg)
 {
 	static struct log_limit limit;
 	struct box_bounds *b = arg;
+	struct box_bounds_line *line = b->line;
 
 	b->is_asked = false;
+	line->asked--;
 	if (b->is_left) {
 		box_bounds_free(b);
 	} else if (rc != 0) {
@@ -75,10 +92,11 @@ asked_cb(int rc, const struct err *why, void *arg)
 	} else if (b->is_due) {
 		bounds_ask(b);
 	}
+	line_move(line);
 }
 
 static void
-bounds_ask(struct box_bounds *b)
+bounds_send(struct box_bounds *b)
 {
 	struct backend_bounds bounds = b->want;
 
@@ -87,8 +105,31 @@ bounds_ask(struct box_bounds *b)
 		bounds.nano_cpus = b->own_nano_cpus;
 	b->is_asked = true;
 	b->is_due = false;
+	b->line->asked++;
 	b->backend->ops->set_bounds(
 	    b->backend, &b->handle, &bounds, asked_cb, b);
+}
+
+static void
+line_move(struct box_bounds_line *l)
+{
+	struct box_bounds *b;
+
+	while (l->asked < BOX_BOUNDS_ASKED_MAX &&
+	    (b = TAILQ_FIRST(&l->waiting)) != NULL) {
+		TAILQ_REMOVE(&l->waiting, b, link);
+		b->is_waiting = false;
+		bounds_send(b);
+	}
+}
+
+static void
+bounds_ask(struct box_bounds *b)
+{
+	if (!b->is_waiting)
+		TAILQ_INSERT_TAIL(&b->line->waiting, b, link);
+	b->is_waiting = true;
+	line_move(b->line);
 }
 
 void

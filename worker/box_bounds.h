@@ -1,24 +1,36 @@
 /*
  * box_bounds.h - what of the host a running box may have beside others
  *
- * The front says it, the backend is asked to set it.  One question is under
- * way at a time; what is said meanwhile follows it, the last word only.  One
- * that failed is asked again until it succeeds or the box is gone.
+ * The front says it, the backend is asked to set it.  Of a box one request is
+ * under way at a time; what is said meanwhile follows it, the last word only.
+ * One that failed is asked again until it succeeds or the box is gone.  Of all
+ * boxes BOX_BOUNDS_ASKED_MAX requests are under way, the others wait in line:
+ * the front may say as much as it likes.
  */
 #ifndef WORKER_BOX_BOUNDS_H
 #define WORKER_BOX_BOUNDS_H
+
+#include <sys/queue.h>
 
 #include "common/base.h"
 #include "worker/backend.h"
 
 #define BOX_BOUNDS_RETRY_MS 1000
+#define BOX_BOUNDS_ASKED_MAX 8
 
 struct event_base;
 struct box_bounds;
 
-/* box_bounds_new - both are kept by pointer; name is copied, for the log */
-struct box_bounds *box_bounds_new(
-    struct event_base *base, struct backend *backend, const char *name);
+struct box_bounds_line { /* of all boxes; box_bounds.c writes */
+	unsigned int asked;
+	TAILQ_HEAD(, box_bounds) waiting;
+};
+void box_bounds_line_init(struct box_bounds_line *l);
+
+/* box_bounds_new - all but name are kept by pointer; name is copied, for the
+ * log */
+struct box_bounds *box_bounds_new(struct event_base *base,
+    struct backend *backend, struct box_bounds_line *line, const char *name);
 /* box_bounds_free - nothing more is asked; an answer that is under way may
  * still come.  NULL is fine */
 void box_bounds_free(struct box_bounds *b);

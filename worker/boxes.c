@@ -278,6 +278,7 @@ boxes_new(const struct box_host *host)
 
 	bs->all.host = host;
 	bs->all.asks_host.front = host->front;
+	box_bounds_line_init(&bs->all.bounds);
 	bs->all.tasks_host = (struct tasks_host){.front = host->front,
 	    .asks = &bs->all.asks_host,
 	    .task = host->task,

@@ -5,13 +5,17 @@
 /* What is asked of the backend for a box's bounds, and when. */
 
 static struct box_bounds *bounds;
+static struct box_bounds_line line;
 static struct backend_handle handle;
 
 static void
 begin(uint64_t own_nano_cpus)
 {
 	backend_handle_named(&handle, GROUND_ID);
-	bounds = box_bounds_new(ground.base, &ground.backend, GROUND_NAME);
+	if (line.asked == 0)
+		box_bounds_line_init(&line);
+	bounds =
+	    box_bounds_new(ground.base, &ground.backend, &line, GROUND_NAME);
 	box_bounds_own(bounds, own_nano_cpus);
 }
 
@@ -110,6 +114,34 @@ test_an_answer_may_come_after_the_end(void **state)
 	box_bounds_free(NULL);
 }
 
+static void
+test_so_many_requests_are_under_way_and_the_others_wait(void **state)
+{
+	struct box_bounds *all[BOX_BOUNDS_ASKED_MAX + 3];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+		begin(1000);
+		all[i] = bounds;
+		want(2 + (uint32_t)i, 0);
+		want(100 + (uint32_t)i, 0);
+	}
+	assert_int_equal(ground.shares.n, BOX_BOUNDS_ASKED_MAX);
+	/* The first in line goes, and is not asked for. */
+	box_bounds_free(all[BOX_BOUNDS_ASKED_MAX]);
+	/* Whose answer has come goes behind those that wait. */
+	ground_done(&ground.shares, 0);
+	assert_int_equal(ground.shares.n, BOX_BOUNDS_ASKED_MAX);
+	assert_int_equal(
+	    ground.bounds.cpu_shares, 100 + BOX_BOUNDS_ASKED_MAX + 1);
+	while (ground.shares.n > 0)
+		ground_done(&ground.shares, 0);
+	assert_int_equal(line.asked, 0);
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (i != BOX_BOUNDS_ASKED_MAX)
+			box_bounds_free(all[i]);
+}
+
 int
 main(void)
 {
@@ -118,6 +150,8 @@ main(void)
 	    GROUND_TEST(test_the_last_word_follows_the_one_under_way),
 	    GROUND_TEST(test_what_failed_is_asked_again_until_it_succeeds),
 	    GROUND_TEST(test_an_answer_may_come_after_the_end),
+	    GROUND_TEST(
+		test_so_many_requests_are_under_way_and_the_others_wait),
 	};
 
 	return cmocka_run_group_tests_name("box_bounds", tests, NULL, NULL);
