@@ -109,9 +109,17 @@ remove_unknown(struct boxes *bs, const struct msg_sandbox_remove *m,
     const struct box_identity *id)
 {
 	const struct box_host *host = bs->all.host;
-	struct unknown *u = xcalloc(1, sizeof(*u));
 	struct backend_handle h;
+	struct unknown *u;
 
+	if (bs->unknown >= BOXES_UNKNOWN_MAX) {
+		msg_send_sandbox_removed(*host->front,
+		    &(struct msg_sandbox_removed){.id = m->id,
+			.code = ERR_LIMIT,
+			.text = "too many sandboxes are being removed"});
+		return;
+	}
+	u = xcalloc(1, sizeof(*u));
 	*u = (struct unknown){bs, m->id};
 	bs->unknown++;
 	backend_handle_named(&h, m->name);

@@ -8,6 +8,10 @@
 #include "common/err.h"
 #include "worker/box.h"
 
+/* Boxes that this worker does not know, while they are removed; a front asks a
+ * worker for fewer at a time. */
+#define BOXES_UNKNOWN_MAX 512
+
 struct boxes;
 
 /* boxes_new - host is kept by pointer; its backend, carrier and delivery

@@ -15,7 +15,7 @@
 #include "common/runspec.h"
 #include "worker/worker.h"
 
-#define GROUND_ASKED_MAX 32
+#define GROUND_ASKED_MAX BOXES_UNKNOWN_MAX
 #define GROUND_NAME "mcp-sbx-a-01"
 #define GROUND_ID "0123456789ab"
 #define GROUND_SANDBOX 7

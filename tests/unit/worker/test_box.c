@@ -408,6 +408,28 @@ test_an_unknown_box_is_removed_by_its_name(void **state)
 }
 
 static void
+test_so_many_unknown_boxes_are_removed_at_a_time(void **state)
+{
+	struct msg_sandbox_remove m = {
+	    .tenant_name = "default", .name = GROUND_NAME};
+	struct err e;
+
+	(void)state;
+	for (m.id = 1; m.id <= BOXES_UNKNOWN_MAX; m.id++) {
+		memcpy(m.uuid.b, &m.id, sizeof(m.id));
+		assert_int_equal(boxes_remove(ground.w.boxes, &m, &e), 0);
+	}
+	assert_int_equal(ground.inspects.n, BOXES_UNKNOWN_MAX);
+	assert_string_equal(ground_told(), "");
+	memcpy(m.uuid.b, &m.id, sizeof(m.id));
+	assert_int_equal(boxes_remove(ground.w.boxes, &m, &e), 0);
+	assert_string_equal(ground_told(), "SANDBOX_REMOVED"); /* it failed */
+	while (ground.inspects.n > 0)
+		ground_inspected(ERR_NOTFOUND, NULL);
+	assert_false(boxes_is_busy(ground.w.boxes));
+}
+
+static void
 test_anothers_container_of_that_name_stays(void **state)
 {
 	struct backend_container c = ground_container();
@@ -662,6 +684,7 @@ main(void)
 	    GROUND_TEST(test_an_agent_that_nobody_reads_is_not_silent),
 	    GROUND_TEST(test_an_answer_to_no_question_is_a_lie),
 	    GROUND_TEST(test_an_unknown_box_is_removed_by_its_name),
+	    GROUND_TEST(test_so_many_unknown_boxes_are_removed_at_a_time),
 	    GROUND_TEST(test_anothers_container_of_that_name_stays),
 	    GROUND_TEST(test_a_removal_that_fails_is_told_and_forgets_nothing),
 	    GROUND_TEST(test_a_task_waits_for_its_boxs_agent),
