@@ -272,6 +272,27 @@ run_let_go(struct run *r)
 		run_asked_let_go(&r->asked, &r->row);
 }
 
+/* In a turn of its own: who sends holds its sandbox and its queue. */
+static void
+give_up(struct run *r)
+{
+	log_error("run %llu: its spec is not in the database, or damaged",
+	    (unsigned long long)r->row.id);
+	r->is_unfit = true;
+	run_retry_in(r, 0);
+}
+
+static void
+send_fetched(struct run *r, int rc)
+{
+	if (rc == ERR_NOTFOUND || (rc == 0 && r->row.spec == NULL))
+		give_up(r);
+	else if (rc == 0)
+		run_happen(r, RUN_WORKER_CAME);
+	else
+		run_retry_in(r, RETRY_MS);
+}
+
 static void
 fetched_cb(
     int rc, const struct store_run *row, const struct err *why, void *arg)
@@ -280,10 +301,9 @@ fetched_cb(
 
 	run_asked_fetched(&r->asked, &r->row, rc == 0 ? row : NULL,
 	    r->phase == RUN_SENT ? RUN_ASKED_ALL : RUN_ASKED_TEXTS, why);
-	if (r->is_due && rc == 0)
-		run_happen(r, RUN_WORKER_CAME);
-	else if (r->is_due)
-		run_retry_in(r, RETRY_MS);
+	r->is_reread = true;
+	if (r->is_due && r->phase == RUN_SENT)
+		send_fetched(r, rc);
 	if (rc == 0)
 		run_let_go(r);
 	run_unref(r);
@@ -323,9 +343,15 @@ do_send(struct run *r)
 	r->is_told = false;
 	if (run_chan(r) == NULL)
 		return; /* all is said again when it comes */
+	if (r->is_unfit)
+		return;
 	r->is_due = r->row.spec == NULL;
 	if (r->is_due) {
 		run_fetch(r); /* and then again */
+		return;
+	}
+	if (r->is_reread && !run_asked_is_fit(&r->row)) {
+		give_up(r);
 		return;
 	}
 	if (run_tell_start(run_chan(r), &r->row, r->log, r->runs->parts.conf,
@@ -502,6 +528,10 @@ run_retry_cb(void *arg)
 		do_store(r);
 	else if (r->phase == RUN_READING)
 		do_read_log(r);
+	else if (r->phase == RUN_SENT && r->is_unfit)
+		run_sandbox_gone(r, RUNLOG_INTERNAL, ERR_DB,
+		    "what the run was asked to do cannot be read from the "
+		    "database any more: start it again");
 	else if (r->phase == RUN_SENT)
 		run_happen(r, RUN_WORKER_CAME);
 }
@@ -633,6 +663,7 @@ run_restore(struct runs *rs, struct sandbox *sb, const struct run_fate *fate,
 	r = run_new(rs, sb);
 	store_run_copy(&r->row, row);
 	run_asked_restored(&r->asked, &r->row);
+	r->is_reread = true;
 	r->recorded = RUN_IS_RECORDED;
 	r->log = log;
 	run_enter(r);

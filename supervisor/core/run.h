@@ -60,6 +60,8 @@ struct run {
 	struct sched_item turn;
 	struct run_asked asked;
 	bool is_due;      /* its turn has come, and its spec is on its way */
+	bool is_reread;   /* its spec comes from disk: it may be damaged */
+	bool is_unfit;    /* it was, and the run is about to end */
 	bool is_told;     /* its worker was, since it came */
 	bool is_doubtful; /* waits, but an earlier server may have sent it */
 	enum run_recorded recorded;

@@ -17,6 +17,18 @@ run_asked_note(struct store_run *row)
 	runspec_clear(&spec);
 }
 
+bool
+run_asked_is_fit(const struct store_run *row)
+{
+	struct runspec spec;
+
+	if (row->spec == NULL ||
+	    runspec_decode(row->spec, row->spec_len, &spec, NULL) != 0)
+		return false;
+	runspec_clear(&spec);
+	return true;
+}
+
 static void
 set_text(char **to, const char *text)
 {

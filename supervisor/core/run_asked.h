@@ -37,6 +37,8 @@ run_asked_is_large(const struct store_run *row)
 }
 /* run_asked_note - of a row that has its spec: what must be known without it */
 void run_asked_note(struct store_run *row);
+/* run_asked_is_fit - the row has its spec, and it decodes */
+bool run_asked_is_fit(const struct store_run *row);
 /* run_asked_slim - and it goes, with the texts, if the row is large */
 void run_asked_slim(struct store_run *row);
 /* run_asked_drop_spec - it may hold secrets */

@@ -36,8 +36,10 @@ enum run_happening {
 	RUN_WORKER_ENDED,      /* the worker: it is over */
 	RUN_WORKER_ENDED_LONG, /* the same, and its log wants a digest kept */
 	RUN_CANCEL,            /* a client, or its row could not be written */
-	RUN_SANDBOX_GONE,      /* lost, deleted, or never came to be */
-	RUN_LOG_READ,          /* what is in the log is in the row */
+	/* Lost, deleted, or never came to be; or no spec is there to be sent.
+	 */
+	RUN_SANDBOX_GONE,
+	RUN_LOG_READ, /* what is in the log is in the row */
 	RUN_STORED,
 	RUN_STORE_FAILED,
 	RUN_NHAPPENING

@@ -551,6 +551,84 @@ TEST(a_large_run_can_be_canceled_while_its_spec_is_read)
 	run_unref(large);
 }
 
+static void
+change_database(const char *sql)
+{
+	sqlite3 *db = ground_lock();
+
+	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(
+	    sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+	(void)sqlite3_close(db);
+}
+
+/* Two runs of a sandbox one after the other; in which way the second one's spec
+ * is lost meanwhile. */
+static void
+lose_spec(const char *sql, enum runlog_reason reason)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *first = ground_run(sb, true), *large = large_run(sb);
+
+	say_ready(0, 1);
+	ground_wait_until(large->recorded == RUN_IS_RECORDED);
+	change_database(sql);
+	say_ended(0, 1, RUNLOG_CANCELED);
+	ground_wait_over(large);
+	assert_int_equal(large->row.end_reason, reason);
+	assert_non_null(strstr(large->row.error, "cannot be read"));
+	assert_false(was_told(0, "start 2"));
+	run_unref(first);
+	run_unref(large);
+	/* The sandbox has its place again. */
+	first = ground_run(sb, true);
+	expect_told(0, "start 3");
+	run_unref(first);
+}
+
+TEST(a_run_whose_spec_is_gone_ends)
+{
+	lose_spec("DELETE FROM spec WHERE run = 2", RUNLOG_INTERNAL);
+}
+
+TEST(a_run_whose_spec_is_damaged_ends)
+{
+	lose_spec(
+	    "UPDATE spec SET data = x'0102' WHERE run = 2", RUNLOG_INTERNAL);
+}
+
+TEST(a_new_front_ends_what_it_cannot_read)
+{
+	struct sandbox *sb = ground_open("box");
+	struct run *begun = ground_run(sb, true), *next = ground_run(sb, true);
+	struct uuid uuids[2] = {begun->row.uuid, next->row.uuid};
+
+	expect_told(0, "start 1");
+	say_ready(0, 1);
+	say_begun(0, 1);
+	ground_wait_until(next->recorded == RUN_IS_RECORDED);
+	run_unref(begun);
+	run_unref(next);
+	ground_stop_core();
+	change_database("UPDATE spec SET data = x'ffffffff'");
+	ground_start_core();
+	begun = run_ref(
+	    runs_find_uuid(core_runs(g.core), g.who->tenant, &uuids[0]));
+	next = run_ref(
+	    runs_find_uuid(core_runs(g.core), g.who->tenant, &uuids[1]));
+	forget_told(0);
+	ground_worker(0);
+	say_ready(0, 1);
+	ground_wait_over(begun);
+	ground_wait_over(next);
+	assert_int_equal(begun->row.end_reason, RUNLOG_INTERNAL);
+	assert_int_equal(next->row.end_reason, RUNLOG_INTERNAL);
+	assert_false(was_told(0, "start 1"));
+	assert_false(was_told(0, "start 2"));
+	run_unref(begun);
+	run_unref(next);
+}
+
 TEST(what_is_queued_has_a_limit_of_bytes)
 {
 	struct sandbox *sb = ground_open("box");
