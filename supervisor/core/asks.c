@@ -162,7 +162,8 @@ ask_open(struct asks *as, const struct ask_wish *wish, ask_cb cb, void *arg,
 	a->number = ++as->last;
 	a->wish = *wish;
 	a->tenant = tenant;
-	memcpy(a + 1, wish->arguments.p, wish->arguments.n);
+	if (wish->arguments.n > 0)
+		memcpy(a + 1, wish->arguments.p, wish->arguments.n);
 	a->wish.arguments.p = (uint8_t *)(a + 1);
 	a->cb = cb;
 	a->arg = arg;
