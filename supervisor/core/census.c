@@ -263,8 +263,8 @@ census_on_swept(struct census *c, const struct msg_swept *m)
 
 	if (c->is_settled || c->is_refused)
 		return true;
-	/* What it found before it failed is there all the same, and so is what
-	 * another one is about to tell. */
+	/* The sweep failed: keep what it listed so far and wait for the
+	 * next. */
 	if (!m->is_known)
 		return false;
 	if (c->n > 0 && strcmp(takeover, "ask") == 0) {

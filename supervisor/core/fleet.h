@@ -20,9 +20,8 @@ struct fleet_worker;
 struct ipc_chan;
 
 struct fleet_ops {
-	/* It is there, and has said how it stands with its engine: tell it all
-	 * that it must know.  What it were asked before, it would ask an
-	 * engine that it does not know yet. */
+	/* Called once the worker has reported its engine's state; nothing is
+	 * sent to it before. */
 	void (*on_came)(uint32_t worker, void *arg);
 	void (*on_went)(uint32_t worker, void *arg);
 	/* What workers say.  The argument of its functions is the struct

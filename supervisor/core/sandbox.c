@@ -277,7 +277,8 @@ do_save(struct sandbox *sb)
 static void
 send_open(struct sandbox *sb, enum msg_open_mode mode)
 {
-	/* One that is taken over has those of then, whatever they were. */
+	/* An adopted container keeps the CPU shares that it was created
+	 * with, which we do not know. */
 	share_begin(&sb->share,
 	    mode == MSG_OPEN_MODE_CREATE ? quota_use_cpu_shares(sb->use) : 0);
 	sandbox_tell_open(sandbox_chan(sb), &sb->row, sb->owner,
@@ -549,8 +550,8 @@ sandbox_replace(
 	    .ttl_s = ttl_s};
 	uint64_t n = old->all->ids.count;
 
-	/* Those that go are not counted against those that come, but they
-	 * are not without number either. */
+	/* Sandboxes being removed do not count, up to twice MAX_SANDBOXES in
+	 * all. */
 	if (n >=
 	    2 * (uint64_t)conf_int(old->all->parts.conf, CONF_MAX_SANDBOXES))
 		return err_set(e, ERR_LIMIT,

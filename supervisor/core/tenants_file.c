@@ -154,8 +154,7 @@ take_rule(const struct target *to, struct tenant *n, const struct ceiling *c)
 	tenant_rule(n, runtime, read_only, NULL, NULL);
 }
 
-/* Workers hold us to it: what is not less is refused there, so that it is no
- * more here. */
+/* Clamp quotas to the ceiling: the worker refuses what exceeds it. */
 static int
 take_ceiling(
     const struct target *to, struct tenant *n, const char *word, struct err *e)
