@@ -2,6 +2,7 @@
 import glob
 import os
 import signal
+import subprocess
 import time
 import uuid
 
@@ -287,6 +288,18 @@ def test_remove_works_for_a_sandbox_this_worker_never_had(worker):
     worker.send_remove(sandbox, uid)
     assert worker.job.wait("SANDBOX_REMOVED", sandbox).fields[0] == 0
     assert worker.engine.inspect(container) is None
+
+
+def test_the_engine_hands_over_the_stream_of_an_exec(worker, build):
+    """By the worker's own client of the engine (worker/http/api.h)."""
+    _, _, container = worker.open()
+    data = os.urandom(1 << 16)
+    done = subprocess.run(
+        [f"{build}/tests/unit/worker/helpers/exec_stream",
+         worker.engine.path, container],
+        input=data, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == data
 
 
 def test_remove_leaves_a_container_alone_that_is_not_its_own(worker):

@@ -3,6 +3,20 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "worker/docker/operation.h"
+
+static void
+ended(const char *method, const char *path, long status, uint64_t us)
+{
+	operation_ended(operation_of(method, path), status, us);
+}
+
+const struct api_server docker_server = {.name = "engine",
+    .title = "Docker engine",
+    .refused = "let the worker's user into its group (usually docker)",
+    .away = "start it or set DOCKER_HOST",
+    .on_ended = ended};
+
 struct api_call *
 docker_ask_full(struct docker *d, const struct api_ask *ask)
 {

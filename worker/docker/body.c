@@ -14,7 +14,7 @@
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
-#include "worker/docker/api.h"
+#include "worker/http/api.h"
 
 #define MIB (UINT64_C(1) << 20)
 /* Of 1024 and 500, which everybody else on the host has, this server too.  The

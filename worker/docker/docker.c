@@ -7,9 +7,8 @@
  *	image.c		the image's id
  *	watch.c		the engine's events
  *	engine.c	where it is, whether
- *	ask.c		an API call
+ *	ask.c		an API call (worker/http/api.h)
  *	body.c		JSON for it		answer.c	JSON from it
- *	api.c		HTTP over its socket	reply.c		one answer of it
  *
  * Each calls only those below it.
  */
@@ -144,7 +143,7 @@ docker_new(struct event_base *base, const struct docker_settings *s,
 	d->auto_build = s->auto_build;
 	d->user = watch;
 	d->user_arg = arg;
-	d->api = api_new(base);
+	d->api = api_new(base, &docker_server);
 	image_init(d);
 	open_init(d);
 	watch_init(d);

@@ -19,6 +19,7 @@
 #endif
 #define DOCKER_INSTALLED_FILE PKGDATADIR "/images/sandbox/Dockerfile"
 
+struct api_server;
 struct event_base;
 
 struct docker_settings {
@@ -31,6 +32,9 @@ struct docker_settings {
 	bool auto_build;        /* false: a missing image is an error */
 	const struct policy *policy;
 };
+
+/* docker_server - what a client of the engine's API is made with */
+extern const struct api_server docker_server;
 
 /* docker_usual_sockets - paths of where an engine usually listens, in the
  * order in which they are tried; the caller frees each */

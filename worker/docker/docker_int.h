@@ -10,7 +10,7 @@
 
 #include "worker/docker/answer.h"
 #include "worker/docker/docker.h"
-#include "worker/docker/api.h"
+#include "worker/http/api.h"
 
 #define DOCKER_CREATE_MS 60000
 #define DOCKER_START_MS 60000

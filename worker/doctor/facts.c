@@ -11,7 +11,7 @@
 #include "common/text.h"
 #include "common/xmalloc.h"
 #include "worker/docker/answer.h"
-#include "worker/docker/api.h"
+#include "worker/http/api.h"
 #include "worker/docker/docker.h"
 
 #define ANSWER_MAX (1u << 20)
@@ -125,7 +125,7 @@ ask_one(struct event_base *base, const char *socket, const char *runtime,
 {
 	AUTO(auto_free) char *version = NULL;
 	AUTO(auto_free) char *info = NULL;
-	struct api *api = api_new(base);
+	struct api *api = api_new(base, &docker_server);
 
 	api_set_socket(api, socket);
 	version = get(base, api, "/version");

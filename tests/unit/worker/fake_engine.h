@@ -12,6 +12,8 @@
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
+#include <openssl/ssl.h>
 
 #include "tests/unit/worker/fixture.h"
 
@@ -22,11 +24,12 @@ struct fake_engine {
 	char path[64];
 	const char *(*answer)(
 	    struct fake_engine *f, const char *method, const char *path);
-	bool close_after; /* the connection, when the answer is out */
+	bool close_after; /* this connection, when the answer is out */
 	unsigned int asked;
 	char last[4096]; /* "METHOD path" */
 	struct bufferevent *conns[64];
 	size_t nconns;
+	SSL_CTX *tls; /* NULL: plain text */
 };
 
 /* fake_engine_reply - an answer of this status and body; good until the next
@@ -58,8 +61,10 @@ fake_engine_written_cb(struct bufferevent *bev, void *arg)
 	struct fake_engine *f = arg;
 
 	if (f->close_after &&
-	    evbuffer_get_length(bufferevent_get_output(bev)) == 0)
+	    evbuffer_get_length(bufferevent_get_output(bev)) == 0) {
+		f->close_after = false;
 		fake_engine_drop(f, bev);
+	}
 }
 
 /* One whole request at the front of the buffer, or false. */
@@ -121,7 +126,12 @@ fake_engine_accept_cb(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (c == -1)
 		return;
-	bev = bufferevent_socket_new(f->base, c, BEV_OPT_CLOSE_ON_FREE);
+	if (f->tls != NULL)
+		bev =
+		    bufferevent_openssl_socket_new(f->base, c, SSL_new(f->tls),
+			BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
+	else
+		bev = bufferevent_socket_new(f->base, c, BEV_OPT_CLOSE_ON_FREE);
 	bufferevent_setcb(bev, fake_engine_read_cb, fake_engine_written_cb,
 	    fake_engine_event_cb, f);
 	(void)bufferevent_enable(bev, EV_READ | EV_WRITE);
@@ -129,11 +139,34 @@ fake_engine_accept_cb(evutil_socket_t fd, short what, void *arg)
 	f->conns[f->nconns++] = bev;
 }
 
+/* fake_engine_accept - at fd, which is bound */
+static inline void
+fake_engine_accept(struct fake_engine *f)
+{
+	assert_int_equal(listen(f->fd, 64), 0);
+	f->on_accept = event_new(
+	    f->base, f->fd, EV_READ | EV_PERSIST, fake_engine_accept_cb, f);
+	assert_int_equal(event_add(f->on_accept, NULL), 0);
+}
+
+/* fake_engine_listen - at its path; anew after fake_engine_clear */
+static inline void
+fake_engine_listen(struct fake_engine *f)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+
+	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", f->path);
+	(void)unlink(f->path);
+	f->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	assert_int_equal(
+	    bind(f->fd, (const struct sockaddr *)&sa, sizeof(sa)), 0);
+	fake_engine_accept(f);
+}
+
 static inline void
 fake_engine_init(struct fake_engine *f, struct event_base *base)
 {
 	static int number;
-	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 
 	memset(f, 0, sizeof(*f));
 	/* Who asked may be gone when it answers. */
@@ -141,15 +174,7 @@ fake_engine_init(struct fake_engine *f, struct event_base *base)
 	f->base = base;
 	(void)snprintf(f->path, sizeof(f->path), "/tmp/fake-engine-%ld-%d",
 	    (long)getpid(), ++number);
-	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", f->path);
-	(void)unlink(f->path);
-	f->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	assert_int_equal(
-	    bind(f->fd, (const struct sockaddr *)&sa, sizeof(sa)), 0);
-	assert_int_equal(listen(f->fd, 64), 0);
-	f->on_accept = event_new(
-	    base, f->fd, EV_READ | EV_PERSIST, fake_engine_accept_cb, f);
-	assert_int_equal(event_add(f->on_accept, NULL), 0);
+	fake_engine_listen(f);
 }
 
 static inline void

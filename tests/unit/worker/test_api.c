@@ -1,62 +1,4 @@
-#include "tests/unit/worker/fake_engine.h"
-#include "worker/docker/api.h"
-
-struct fixture {
-	struct event_base *base;
-	struct fake_engine engine;
-	struct api *api;
-};
-
-struct result {
-	bool done;
-	int rc;
-	long status;
-	size_t len;
-	size_t streamed;
-	char body[256];
-	char why[ERR_TEXT_MAX];
-};
-
-static int
-setup(void **state)
-{
-	static struct fixture f;
-
-	f.base = event_base_new();
-	fake_engine_init(&f.engine, f.base);
-	f.api = api_new(f.base);
-	api_set_socket(f.api, f.engine.path);
-	*state = &f;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	api_free(f->api);
-	fake_engine_clear(&f->engine);
-	fixture_settle(f->base);
-	event_base_free(f->base);
-	return 0;
-}
-
-static void
-done_cb(const struct api_answer *a, void *arg)
-{
-	struct result *r = arg;
-
-	assert_false(r->done);
-	r->done = true;
-	r->rc = a->rc;
-	r->status = a->status;
-	r->len = a->len;
-	if (a->rc == 0)
-		(void)snprintf(r->body, sizeof(r->body), "%.200s", a->body);
-	else
-		(void)snprintf(r->why, sizeof(r->why), "%s", a->why->msg);
-}
+#include "tests/unit/worker/api_ground.h"
 
 static void
 data_cb(const uint8_t *p, size_t n, void *arg)
@@ -65,30 +7,6 @@ data_cb(const uint8_t *p, size_t n, void *arg)
 
 	(void)p;
 	r->streamed += n;
-}
-
-static void
-get(struct fixture *f, struct result *r, uint32_t timeout_ms, size_t max)
-{
-	struct api_ask ask = {.method = "GET",
-	    .path = "/x",
-	    .timeout_ms = timeout_ms,
-	    .max_body = max,
-	    .on_done = done_cb,
-	    .arg = r};
-
-	memset(r, 0, sizeof(*r));
-	(void)api_start(f->api, &ask);
-	assert_false(r->done);
-}
-
-static const char *
-answer_hello(struct fake_engine *f, const char *method, const char *path)
-{
-	(void)f;
-	(void)method;
-	(void)path;
-	return fake_engine_reply(200, "hello");
 }
 
 static void
@@ -141,15 +59,6 @@ test_a_status_is_an_answer_too(void **state)
 	fixture_loop(f->base, &r.done);
 	assert_int_equal(r.rc, 0);
 	assert_int_equal(r.status, 500);
-}
-
-static const char *
-answer_never(struct fake_engine *f, const char *method, const char *path)
-{
-	(void)f;
-	(void)method;
-	(void)path;
-	return NULL;
 }
 
 static void
@@ -215,22 +124,6 @@ test_a_body_over_its_limit_is_refused(void **state)
 	assert_int_equal(r.len, 100000);
 }
 
-static const char *
-answer_headers(struct fake_engine *f, const char *method, const char *path)
-{
-	static char all[200000];
-	size_t n = (size_t)sprintf(all, "HTTP/1.1 200 X\r\n");
-
-	(void)f;
-	(void)method;
-	(void)path;
-	while (n < 100000)
-		n += (size_t)sprintf(
-		    all + n, "X-%zu: some text that is of no use\r\n", n);
-	(void)sprintf(all + n, "Content-Length: 0\r\n\r\n");
-	return all;
-}
-
 static void
 test_headers_over_their_limit_are_refused(void **state)
 {
@@ -243,25 +136,103 @@ test_headers_over_their_limit_are_refused(void **state)
 	assert_int_equal(r.rc, ERR_LIMIT);
 }
 
-static const char *
-answer_rubbish(struct fake_engine *f, const char *method, const char *path)
+#define CHUNKED "HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+static void
+test_what_is_no_whole_answer_is_an_error(void **state)
 {
-	(void)method;
-	(void)path;
-	f->close_after = true;
-	return "\x01\x02 this is no HTTP\r\n\r\n";
+	static const char *const bad[] = {"\x01\x02 this is no HTTP\r\n\r\n",
+	    "\r\n\r\n", "hello\n", "HTTP/1.1 abc X\r\n\r\n", "HTTP/1.1 200",
+	    "HTTP/1.1 200 X\r\nContent-Le",
+	    "HTTP/1.1 200 X\r\nContent-Length: -1\r\n\r\nhello",
+	    "HTTP/1.1 200 X\r\nContent-Length: 6\r\n\r\nhello",
+	    CHUNKED "5\r\nhel", CHUNKED "xyz\r\n", CHUNKED "5\r\nhello\r\n",
+	    "HTTP/1.1 100 X\r\n\r\n",
+	    "HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\nhi"};
+	struct fixture *f = *state;
+	struct result r;
+
+	f->engine.answer = answer_said;
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+		said = bad[i];
+		get(f, &r, 1000, 100);
+		fixture_loop(f->base, &r.done);
+		if (r.rc != ERR_BACKEND || strstr(r.why, "broke off") == NULL)
+			fail_msg("%s: %d %s", said, r.rc, r.why);
+	}
 }
 
 static void
-test_what_is_no_http_is_an_error(void **state)
+test_an_answer_in_each_form_is_whole(void **state)
+{
+	static const char *const good[] = {
+	    "HTTP/1.1 200 X\r\nContent-Length: 5\r\n\r\nhello",
+	    "HTTP/1.0 200 X\r\n\r\nhello",
+	    "HTTP/1.1 200 X\r\nConnection: close\r\n\r\nhello",
+	    ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 X\r\nA: b\r\n\r\n"
+	     "HTTP/1.1 200 X\r\nContent-Length: 5\r\n\r\nhello"),
+	    ("HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n"
+	     "2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\nT: railer\r\n\r\n")};
+	struct fixture *f = *state;
+	struct result r;
+
+	f->engine.answer = answer_said;
+	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+		said = good[i];
+		get(f, &r, 1000, 100);
+		fixture_loop(f->base, &r.done);
+		if (r.rc != 0 || strcmp(r.body, "hello") != 0)
+			fail_msg("%s: %d %s", said, r.rc, r.why);
+	}
+}
+
+static void
+test_interim_answers_have_the_bound_of_headers(void **state)
 {
 	struct fixture *f = *state;
 	struct result r;
 
-	f->engine.answer = answer_rubbish;
-	get(f, &r, 1000, 100);
+	f->engine.answer = answer_interim;
+	get(f, &r, 10000, 100);
 	fixture_loop(f->base, &r.done);
-	assert_int_equal(r.rc, ERR_BACKEND);
+	assert_int_equal(r.rc, ERR_LIMIT);
+}
+
+/* A byte of an endless answer, whenever the loop turns. */
+static void
+trickle_cb(evutil_socket_t fd, short what, void *arg)
+{
+	const struct fixture *f = arg;
+
+	(void)fd;
+	(void)what;
+	if (f->engine.nconns > 0)
+		(void)bufferevent_write(f->engine.conns[0], "x", 1);
+}
+
+static const char *
+answer_endless(struct fake_engine *f, const char *method, const char *path)
+{
+	(void)f;
+	(void)method;
+	(void)path;
+	return "HTTP/1.1 200 X\r\nContent-Length: 100000\r\n\r\n";
+}
+
+static void
+test_an_answer_that_trickles_has_its_time_and_no_more(void **state)
+{
+	static const struct timeval often = {0, 2000};
+	struct fixture *f = *state;
+	struct event *ev = event_new(f->base, -1, EV_PERSIST, trickle_cb, f);
+	struct result r;
+
+	(void)event_add(ev, &often);
+	f->engine.answer = answer_endless;
+	get(f, &r, 100, 200000);
+	fixture_loop(f->base, &r.done);
+	assert_non_null(strstr(r.why, "within 100 ms"));
+	event_free(ev);
 }
 
 static void
@@ -375,14 +346,6 @@ test_the_end_of_all_tells_those_that_wait(void **state)
 
 /* ---- connections that end, and calls that do */
 
-/* Asks until it is answered. */
-static void
-ask_once(struct fixture *f, struct result *r)
-{
-	get(f, r, 1000, 100);
-	fixture_loop(f->base, &r->done);
-}
-
 static void
 test_a_kept_connection_that_was_closed_is_not_used(void **state)
 {
@@ -442,6 +405,46 @@ test_a_new_connection_that_breaks_is_the_calls_end(void **state)
 	assert_int_equal(r.rc, ERR_BACKEND);
 	assert_non_null(strstr(r.why, "broke off"));
 	assert_int_equal(f->engine.asked, 1);
+}
+
+/* What it might have done already is not done again. */
+static void
+test_a_request_that_is_not_safe_is_sent_once(void **state)
+{
+	struct fixture *f = *state;
+	struct result r = {0};
+	struct api_ask ask = {.method = "POST",
+	    .path = "/exec/x/start",
+	    .timeout_ms = 1000,
+	    .on_done = done_cb,
+	    .arg = &r};
+
+	f->engine.answer = answer_at_second;
+	ask_once(f, &r);
+	memset(&r, 0, sizeof(r));
+	(void)api_start(f->api, &ask);
+	fixture_loop(f->base, &r.done);
+	assert_int_equal(r.rc, ERR_BACKEND);
+	assert_int_equal(f->engine.asked, 2);
+}
+
+static void
+test_an_engine_that_started_anew_is_asked_at_once(void **state)
+{
+	struct fixture *f = *state;
+	struct result r[4];
+
+	f->engine.answer = answer_hello;
+	for (int round = 0; round < 3; round++) {
+		for (size_t i = 0; i < ARRAY_LEN(r); i++)
+			get(f, &r[i], 1000, 100);
+		for (size_t i = 0; i < ARRAY_LEN(r); i++) {
+			fixture_loop(f->base, &r[i].done);
+			assert_string_equal(r[i].body, "hello");
+		}
+		fake_engine_clear(&f->engine);
+		fake_engine_listen(&f->engine);
+	}
 }
 
 static void
@@ -593,6 +596,36 @@ test_a_path_with_a_line_in_it_is_not_sent(void **state)
 }
 
 static void
+test_a_path_is_sent_byte_for_byte(void **state)
+{
+	static const char path[] = "/a/../b/./%2e%2E//c?x=%2F&y={z}[1]#f\\\xff";
+	struct fixture *f = *state;
+	struct result r = {0};
+	struct api_ask ask = {
+	    .method = "GET", .path = path, .on_done = done_cb, .arg = &r};
+
+	f->engine.answer = answer_hello;
+	(void)api_start(f->api, &ask);
+	fixture_loop(f->base, &r.done);
+	assert_string_equal(f->engine.last + strlen("GET "), path);
+}
+
+static void
+test_the_environment_is_nobodys_proxy(void **state)
+{
+	struct fixture *f = *state;
+	struct result r;
+
+	(void)setenv("http_proxy", "http://127.0.0.1:9", 1);
+	(void)setenv("ALL_PROXY", "http://127.0.0.1:9", 1);
+	f->engine.answer = answer_hello;
+	ask_once(f, &r);
+	assert_string_equal(r.body, "hello");
+	(void)unsetenv("http_proxy");
+	(void)unsetenv("ALL_PROXY");
+}
+
+static void
 test_another_socket_is_another_engine(void **state)
 {
 	struct fixture *f = *state;
@@ -608,29 +641,65 @@ test_another_socket_is_another_engine(void **state)
 	assert_int_equal(r.rc, 0);
 }
 
-/* An engine whose queue of connections is full for a moment. */
+/* An engine whose queue of connections is full until it accepts one. */
+struct queue {
+	int full[8];
+	int n;
+};
+
+static void
+queue_fill(struct fixture *f, struct queue *q)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+
+	q->n = 0;
+	assert_int_equal(listen(f->engine.fd, 0), 0);
+	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", f->engine.path);
+	do {
+		q->full[q->n] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		assert_in_range(q->full[q->n], 0, INT32_MAX);
+	} while (connect(q->full[q->n++], (const struct sockaddr *)&sa,
+		     sizeof(sa)) == 0 &&
+	    q->n < 8);
+	assert_int_equal(errno, EAGAIN);
+}
+
+static void
+queue_close(struct queue *q)
+{
+	while (q->n > 0)
+		(void)close(q->full[--q->n]);
+}
+
 static void
 test_a_full_queue_is_waited_for(void **state)
 {
 	struct fixture *f = *state;
-	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	int full[8], n = 0;
+	struct queue q;
 	struct result r;
 
 	f->engine.answer = answer_hello;
-	assert_int_equal(listen(f->engine.fd, 0), 0);
-	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", f->engine.path);
-	do { /* nobody accepts meanwhile */
-		full[n] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-		assert_in_range(full[n], 0, INT32_MAX);
-	} while (
-	    connect(full[n++], (const struct sockaddr *)&sa, sizeof(sa)) == 0 &&
-	    n < 8);
-	assert_int_equal(errno, EAGAIN);
+	queue_fill(f, &q);
 	ask_once(f, &r);
 	assert_int_equal(r.rc, 0);
-	while (n > 0)
-		(void)close(full[--n]);
+	queue_close(&q);
+}
+
+static void
+test_a_full_queue_is_not_waited_for_beyond_a_calls_time(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t before = clock_mono_ms();
+	struct queue q;
+	struct result r;
+
+	(void)event_del(f->engine.on_accept);
+	queue_fill(f, &q);
+	get(f, &r, 50, 100);
+	fixture_loop(f->base, &r.done);
+	assert_int_equal(r.rc, ERR_BACKEND);
+	assert_in_range(clock_mono_ms() - before, 40, 1500);
+	queue_close(&q);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -646,7 +715,10 @@ main(void)
 	    TEST(test_an_answer_that_breaks_off_is_none),
 	    TEST(test_a_body_over_its_limit_is_refused),
 	    TEST(test_headers_over_their_limit_are_refused),
-	    TEST(test_what_is_no_http_is_an_error),
+	    TEST(test_what_is_no_whole_answer_is_an_error),
+	    TEST(test_an_answer_in_each_form_is_whole),
+	    TEST(test_interim_answers_have_the_bound_of_headers),
+	    TEST(test_an_answer_that_trickles_has_its_time_and_no_more),
 	    TEST(test_nobody_at_the_socket_is_said_so),
 	    TEST(test_a_redirect_is_not_followed),
 	    TEST(test_a_stream_comes_in_pieces_beyond_any_limit),
@@ -655,13 +727,18 @@ main(void)
 	    TEST(test_a_kept_connection_that_was_closed_is_not_used),
 	    TEST(test_a_kept_connection_that_breaks_gives_its_call_to_another),
 	    TEST(test_a_new_connection_that_breaks_is_the_calls_end),
+	    TEST(test_a_request_that_is_not_safe_is_sent_once),
+	    TEST(test_an_engine_that_started_anew_is_asked_at_once),
 	    TEST(test_many_calls_at_once_have_their_own_answers),
 	    TEST(test_a_call_may_be_cancelled_by_its_own_data),
 	    TEST(test_an_answer_may_ask_the_next),
 	    TEST(test_a_large_body_is_sent_whole),
 	    TEST(test_a_path_with_a_line_in_it_is_not_sent),
+	    TEST(test_a_path_is_sent_byte_for_byte),
+	    TEST(test_the_environment_is_nobodys_proxy),
 	    TEST(test_another_socket_is_another_engine),
 	    TEST(test_a_full_queue_is_waited_for),
+	    TEST(test_a_full_queue_is_not_waited_for_beyond_a_calls_time),
 	    TEST(test_the_end_of_all_tells_those_that_wait),
 	};
 

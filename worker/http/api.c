@@ -1,0 +1,982 @@
+/*
+ * curl tells which sockets and what time it waits for (socket_cb, timer_cb),
+ * and the loop tells curl when they are there (api_act).
+ *
+ * While curl is at work (depth > 0) none of its functions may be called that
+ * start or end a transfer.  So calls that are started or cancelled in a
+ * callback are only noted, and api_after does what was put off when curl has
+ * returned: it ends what is finished, then adds what is new.
+ *
+ *	CALL_NEW	not given to curl yet
+ *	CALL_WAITS	the server's queue of connections is full: given to
+ *			curl again in CONNECT_AGAIN_MS
+ *	CALL_ADDED	curl has it
+ *	CALL_SWITCHES	curl has connected (CONNECT_ONLY); the request and the
+ *			head of its answer go by curl_easy_send and _recv
+ *	CALL_STREAM	the server switched: the connection is the asker's
+ */
+#include "worker/http/api.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/queue.h>
+
+#include <curl/curl.h>
+#include <event2/event.h>
+
+#include "common/clock.h"
+#include "common/exit.h"
+#include "common/log.h"
+#include "common/netaddr.h"
+#include "common/timer.h"
+#include "common/weburl.h"
+#include "common/xmalloc.h"
+#include "worker/later.h"
+
+#define CONNECT_MS 2000 /* also while the server's queue is full */
+#define CONNECT_AGAIN_MS 10
+#define KEPT_CONNECTIONS 4
+#define BODY_MAX 65536 /* of calls that name no limit */
+#define SWITCHING_PROTOCOLS 101
+#define FIRST_FINAL 200
+#define SWITCH_PIECE 4096
+#define UNIX_URL "http://localhost/" /* its host is not looked up */
+#define TCP_PREFIX "tcp://"
+
+enum call_stage {
+	CALL_NEW,
+	CALL_WAITS,
+	CALL_ADDED, /* curl has it, and in what follows */
+	CALL_SWITCHES,
+	CALL_STREAM
+};
+
+struct api_call {
+	struct api *h;
+	CURL *curl;
+	struct curl_slist *headers;
+	char *path;
+	const char *method;
+	uint8_t *body;
+	char *upgrade; /* NULL: none */
+	uint32_t timeout_ms;
+	uint64_t started_us;
+	struct buf in;
+	size_t nheaders;
+	bool too_large;
+	bool has_head; /* the final answer's, whole */
+	enum call_stage stage;
+	bool cancelled;
+	bool is_unix;
+	const char *why; /* what curl does not say, static; NULL: nothing */
+	size_t max_body;
+	/* From CALL_SWITCHES on. */
+	int fd;
+	struct event *on_ready;
+	struct timer *deadline;
+	struct buf out;
+	long status; /* of the final head; 0: it has not come whole */
+	size_t body_len;
+	void (*on_data)(const uint8_t *, size_t, void *);
+	void (*on_done)(const struct api_answer *, void *);
+	void *arg;
+	TAILQ_ENTRY(api_call) link;
+};
+TAILQ_HEAD(api_calls, api_call);
+
+struct api_sock {
+	struct event *ev;
+	struct api *h;
+};
+
+struct api {
+	struct event_base *base;
+	const struct api_server *server;
+	CURLM *multi;
+	struct timer *timer;
+	struct timer *again; /* for CALL_WAITS */
+	char *where;         /* the socket's path or the address, for texts */
+	char *url;           /* without a path */
+	bool is_unix;
+	char *ca, *cert, *key; /* NULL: no TLS; no certificate of ours */
+	unsigned int depth; /* inside curl: its functions must not be called */
+	bool freeing;
+	struct api_calls calls;
+};
+
+static void api_after(struct api *h);
+
+/* ---- curl's wishes about sockets and time */
+
+static void
+api_act(struct api *h, curl_socket_t s, int what)
+{
+	int running;
+
+	h->depth++;
+	(void)curl_multi_socket_action(h->multi, s, what, &running);
+	h->depth--;
+	api_after(h);
+}
+
+static void
+sock_ready_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct api_sock *s = arg;
+	int mask = ((what & EV_READ) != 0 ? CURL_CSELECT_IN : 0) |
+	    ((what & EV_WRITE) != 0 ? CURL_CSELECT_OUT : 0);
+
+	api_act(s->h, fd, mask);
+}
+
+static void
+sock_free(void *arg)
+{
+	struct api_sock *s = arg;
+
+	event_free(s->ev);
+	free(s);
+}
+
+static void
+event_later_free(void *arg)
+{
+	event_free(arg);
+}
+
+static struct event *
+event_must(struct api *h, int fd, short what, event_callback_fn cb, void *arg)
+{
+	struct event *ev = event_new(h->base, fd, what, cb, arg);
+
+	if (ev == NULL || event_add(ev, NULL) == -1)
+		fatal(EXIT_MEMORY, "no memory for an event");
+	return ev;
+}
+
+/* A socket whose wish changes gets a new event: the old one may be in its
+ * callback. */
+static int
+socket_cb(CURL *curl, curl_socket_t fd, int what, void *arg, void *sockp)
+{
+	struct api *h = arg;
+	struct api_sock *s = sockp;
+	short mask = EV_PERSIST;
+
+	(void)curl;
+	if (s != NULL) {
+		(void)event_del(s->ev);
+		later(h->base, sock_free, s);
+	}
+	s = NULL;
+	if (what != CURL_POLL_REMOVE) {
+		if ((what & CURL_POLL_IN) != 0)
+			mask |= EV_READ;
+		if ((what & CURL_POLL_OUT) != 0)
+			mask |= EV_WRITE;
+		s = xcalloc(1, sizeof(*s));
+		s->h = h;
+		s->ev = event_must(h, fd, mask, sock_ready_cb, s);
+	}
+	(void)curl_multi_assign(h->multi, fd, s);
+	return 0;
+}
+
+static int
+timer_cb(CURLM *multi, long ms, void *arg)
+{
+	struct api *h = arg;
+
+	(void)multi;
+	if (ms < 0)
+		timer_stop(h->timer);
+	else
+		timer_set_ms(h->timer, (uint64_t)ms);
+	return 0;
+}
+
+static void
+timer_fired_cb(void *arg)
+{
+	api_act(arg, CURL_SOCKET_TIMEOUT, 0);
+}
+
+/* ---- what comes in */
+
+static size_t
+write_cb(char *p, size_t size, size_t n, void *arg)
+{
+	struct api_call *c = arg;
+	long status = 0;
+
+	n *= size;
+	if (c->cancelled)
+		return 0;
+	(void)curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (c->on_data != NULL && status >= 200 && status < 300) {
+		c->on_data((const uint8_t *)p, n, c->arg);
+		return c->cancelled ? 0 : n;
+	}
+	if (buf_append(&c->in, p, n) != 0) {
+		c->too_large = true;
+		return 0;
+	}
+	return n;
+}
+
+/* A line at a time; an empty one ends a head. */
+// NOLINTBEGIN(readability-non-const-parameter): curl's type
+static size_t
+header_cb(char *p, size_t size, size_t n, void *arg)
+{
+	struct api_call *c = arg;
+	long status = 0;
+
+	n *= size;
+	c->nheaders += n;
+	c->too_large = c->nheaders > API_HEADERS_MAX;
+	(void)curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (status == SWITCHING_PROTOCOLS)
+		c->why = "it would change its protocol";
+	if (status >= FIRST_FINAL && (p[0] == '\r' || p[0] == '\n'))
+		c->has_head = true;
+	return c->too_large || c->why != NULL ? 0 : n;
+}
+// NOLINTEND(readability-non-const-parameter)
+
+/* ---- the end of a call */
+
+static void
+call_unwatch(struct api_call *c)
+{
+	timer_free(c->deadline);
+	c->deadline = NULL;
+	if (c->on_ready == NULL)
+		return;
+	(void)event_del(c->on_ready);
+	later(c->h->base, event_later_free, c->on_ready);
+	c->on_ready = NULL;
+}
+
+static void
+call_free(struct api_call *c)
+{
+	TAILQ_REMOVE(&c->h->calls, c, link);
+	call_unwatch(c);
+	if (c->stage >= CALL_ADDED)
+		(void)curl_multi_remove_handle(c->h->multi, c->curl);
+	curl_easy_cleanup(c->curl);
+	curl_slist_free_all(c->headers);
+	buf_clear(&c->in);
+	buf_clear(&c->out);
+	free(c->path);
+	free(c->body);
+	free(c->upgrade);
+	free(c);
+}
+
+static long
+call_errno(const struct api_call *c)
+{
+	long number = 0;
+
+	(void)curl_easy_getinfo(c->curl, CURLINFO_OS_ERRNO, &number);
+	return number;
+}
+
+/* The queue of a Unix socket is full: curl takes EAGAIN for a connection under
+ * way, which then is none, or cannot be sent on. */
+static bool
+call_found_full_queue(const struct api_call *c, CURLcode code)
+{
+	long number = call_errno(c);
+
+	return c->is_unix &&
+	    ((code == CURLE_COULDNT_CONNECT && number == 0) ||
+		(code == CURLE_SEND_ERROR && number == ENOTCONN));
+}
+
+static int
+call_explain_nobody(const struct api_call *c, struct err *e)
+{
+	const struct api_server *s = c->h->server;
+	long number = call_errno(c);
+
+	if (number == EACCES || number == EPERM)
+		return err_set(e, ERR_BACKEND,
+		    "no permission on the %s's socket %s: %s", s->name,
+		    c->h->where, s->refused);
+	return err_set(e, ERR_BACKEND, "no %s at %s: %s; %s", s->title,
+	    c->h->where,
+	    number != 0 && number != ENOTCONN ? strerror((int)number) :
+						"no answer",
+	    s->away);
+}
+
+/* A text that says what a person can do about it. */
+static int
+call_explain(const struct api_call *c, CURLcode code, struct err *e)
+{
+	const char *name = c->h->server->name;
+
+	if (c->h->freeing)
+		return err_set(e, ERR_WRONG_STATE, "the worker is ending");
+	if (c->too_large)
+		return err_set(e, ERR_LIMIT,
+		    "the %s's answer to %s %.100s is larger than %zu bytes",
+		    name, c->method, c->path,
+		    c->nheaders > API_HEADERS_MAX ? API_HEADERS_MAX :
+						    c->max_body);
+	if (code == CURLE_URL_MALFORMAT)
+		return err_set(e, ERR_INVAL,
+		    "a path for the %s has a blank or a control character",
+		    name);
+	if (code == CURLE_OPERATION_TIMEDOUT)
+		return err_set(e, ERR_BACKEND,
+		    "the %s at %s did not answer %s %.100s within %u ms", name,
+		    c->h->where, c->method, c->path, c->timeout_ms);
+	if (code == CURLE_COULDNT_CONNECT || call_found_full_queue(c, code))
+		return call_explain_nobody(c, e);
+	return err_set(e, ERR_BACKEND,
+	    "the %s at %s broke off its answer to %s %.100s: %s", name,
+	    c->h->where, c->method, c->path,
+	    c->why != NULL ? c->why : curl_easy_strerror(code));
+}
+
+/* The NUL behind an answer. */
+static void
+finish_body(struct buf *in)
+{
+	uint8_t *end;
+
+	buf_set_max(in, in->max + 1);
+	end = buf_reserve(in, 1);
+	if (end == NULL)
+		fatal(EXIT_MEMORY, "no room for an answer's end");
+	*end = '\0';
+}
+
+static void
+call_count(const struct api_call *c, long status, uint64_t us)
+{
+	const struct api_server *s = c->h->server;
+
+	if (s->on_ended != NULL)
+		s->on_ended(c->method, c->path, status, us);
+}
+
+/* The call is gone when on_done is told. */
+static void
+call_end(struct api_call *c, CURLcode code)
+{
+	void (*on_done)(const struct api_answer *, void *) = c->on_done;
+	struct api_answer a = {.status = c->status};
+	void *arg = c->arg;
+	struct err e;
+	struct buf in;
+
+	if (a.status == 0)
+		(void)curl_easy_getinfo(
+		    c->curl, CURLINFO_RESPONSE_CODE, &a.status);
+	a.took_us = clock_mono_us() - c->started_us;
+	if (code != CURLE_OK)
+		a.rc = call_explain(c, code, &e);
+	a.why = &e;
+	call_count(c, code == CURLE_OK ? a.status : 0, a.took_us);
+	in = c->in;
+	buf_init(&c->in, 0);
+	call_free(c);
+	if (a.rc == 0) {
+		finish_body(&in);
+		a.body = (const char *)buf_data(&in);
+		a.len = buf_len(&in);
+	}
+	on_done(&a, arg);
+	buf_clear(&in);
+}
+
+/* ---- a connection that the server switches */
+
+/* The value of a header, or NULL; head ends with its empty line. */
+static const char *
+find_header(const char *head, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *s = strstr(head, "\r\n"); s != NULL;
+	     s = strstr(s + 2, "\r\n"))
+		if (strncasecmp(s + 2, name, n) == 0 && s[2 + n] == ':')
+			return s + 3 + n + strspn(s + 3 + n, " \t");
+	return NULL;
+}
+
+/* The status of "HTTP/1.1 101 ...", or 0.  What has no length has no body. */
+static long
+read_head(const char *head, size_t *body_len)
+{
+	const char *length = find_header(head, "Content-Length");
+	int status = 0, end = 0;
+
+	if (sscanf(head, "HTTP/1.%*1[01] %3d%n", &status, &end) != 1 ||
+	    status < 100 || (head[end] != ' ' && head[end] != '\r'))
+		return 0;
+	*body_len = 0;
+	/* Ten digits are no overflow, and above any bound. */
+	if (length != NULL && strspn(length, "0123456789") > 10)
+		return 0;
+	if (length != NULL)
+		*body_len = (size_t)strtoul(length, NULL, 10);
+	return status;
+}
+
+/* Takes heads off the bytes that came, those of interim answers too.
+ * CURLE_OK: the final one is there; CURLE_AGAIN: not yet. */
+static CURLcode
+switch_take_head(struct api_call *c)
+{
+	while (c->status == 0) {
+		AUTO(auto_free) char *head = NULL;
+		const uint8_t *p = buf_data(&c->in);
+		const uint8_t *end = memmem(p, buf_len(&c->in), "\r\n\r\n", 4);
+		size_t n =
+		    end == NULL ? buf_len(&c->in) : (size_t)(end - p) + 4;
+		long status;
+
+		c->too_large = c->nheaders + n > API_HEADERS_MAX;
+		if (c->too_large)
+			return CURLE_WRITE_ERROR;
+		if (end == NULL)
+			return CURLE_AGAIN;
+		c->nheaders += n;
+		head = xstrndup((const char *)p, n);
+		buf_consume(&c->in, n);
+		status = read_head(head, &c->body_len);
+		if (status == 0)
+			return CURLE_WEIRD_SERVER_REPLY;
+		if (status == SWITCHING_PROTOCOLS || status >= FIRST_FINAL)
+			c->status = status;
+	}
+	return CURLE_OK;
+}
+
+/* As switch_take_head, of the whole answer. */
+static CURLcode
+switch_look(struct api_call *c)
+{
+	CURLcode code = switch_take_head(c);
+
+	if (code != CURLE_OK || c->status == SWITCHING_PROTOCOLS)
+		return code;
+	c->too_large = c->body_len > c->max_body;
+	if (c->too_large)
+		return CURLE_WRITE_ERROR;
+	if (buf_len(&c->in) < c->body_len)
+		return CURLE_AGAIN;
+	buf_truncate(&c->in, c->body_len);
+	return CURLE_OK;
+}
+
+static CURLcode
+switch_recv(struct api_call *c)
+{
+	CURLcode code;
+	size_t n = 0;
+
+	do {
+		uint8_t *p = buf_reserve(&c->in, SWITCH_PIECE);
+
+		if (p == NULL)
+			fatal(EXIT_BUG, "an answer is larger than its bounds");
+		code = curl_easy_recv(c->curl, p, SWITCH_PIECE, &n);
+		if (code != CURLE_OK)
+			return code;
+		buf_commit(&c->in, n);
+		code = n == 0 ? CURLE_GOT_NOTHING : switch_look(c);
+	} while (code == CURLE_AGAIN);
+	return code;
+}
+
+static CURLcode
+switch_send(struct api_call *c)
+{
+	CURLcode code = CURLE_OK;
+	size_t n = 0;
+
+	while (code == CURLE_OK && buf_len(&c->out) > 0) {
+		code = curl_easy_send(
+		    c->curl, buf_data(&c->out), buf_len(&c->out), &n);
+		if (code == CURLE_OK)
+			buf_consume(&c->out, n);
+	}
+	return code;
+}
+
+static void
+switch_done(struct api_call *c)
+{
+	struct api_answer a = {.status = c->status,
+	    .took_us = clock_mono_us() - c->started_us,
+	    .body = "",
+	    .stream = c};
+
+	call_unwatch(c);
+	c->stage = CALL_STREAM;
+	call_count(c, a.status, a.took_us);
+	c->on_done(&a, c->arg);
+}
+
+static void switch_watch(struct api_call *c, short what);
+
+static void
+switch_ready_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct api_call *c = arg;
+	CURLcode code = switch_send(c);
+
+	(void)fd;
+	if (code == CURLE_OK && (what & EV_WRITE) != 0)
+		switch_watch(c, EV_READ);
+	if (code == CURLE_OK)
+		code = switch_recv(c);
+	if (code == CURLE_AGAIN)
+		return;
+	if (code == CURLE_OK && c->status == SWITCHING_PROTOCOLS)
+		switch_done(c);
+	else
+		call_end(c, code);
+}
+
+static void
+switch_watch(struct api_call *c, short what)
+{
+	if (c->on_ready != NULL) {
+		(void)event_del(c->on_ready);
+		later(c->h->base, event_later_free, c->on_ready);
+	}
+	c->on_ready =
+	    event_must(c->h, c->fd, what | EV_PERSIST, switch_ready_cb, c);
+}
+
+static uint64_t
+call_left_ms(const struct api_call *c)
+{
+	uint64_t age = (clock_mono_us() - c->started_us) / 1000;
+
+	return age < c->timeout_ms ? c->timeout_ms - age : 1;
+}
+
+static void
+switch_late_cb(void *arg)
+{
+	call_end(arg, CURLE_OPERATION_TIMEDOUT);
+}
+
+/* curl has connected. */
+static void
+switch_start(struct api_call *c)
+{
+	curl_socket_t fd = CURL_SOCKET_BAD;
+	int rc = buf_printf(&c->out,
+	    "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
+	    "Upgrade: %s\r\n",
+	    c->method, c->path, c->upgrade);
+
+	for (const struct curl_slist *s = c->headers; s != NULL && rc == 0;
+	     s = s->next)
+		if (s->data[strlen(s->data) - 1] != ':')
+			rc = buf_printf(&c->out, "%s\r\n", s->data);
+	if (rc == 0)
+		rc = buf_printf(
+		    &c->out, "Content-Length: %zu\r\n\r\n", c->body_len);
+	if (rc == 0)
+		rc = buf_append(&c->out, c->body, c->body_len);
+	(void)curl_easy_getinfo(c->curl, CURLINFO_ACTIVESOCKET, &fd);
+	if (rc != 0 || fd == CURL_SOCKET_BAD)
+		fatal(EXIT_BUG, "no connection, or no room for a request");
+	c->stage = CALL_SWITCHES;
+	c->fd = fd;
+	if (c->timeout_ms != 0) {
+		c->deadline = timer_new(c->h->base, switch_late_cb, c);
+		timer_set_ms(c->deadline, call_left_ms(c));
+	}
+	switch_watch(c, EV_READ | EV_WRITE);
+}
+
+int
+api_fd(const struct api_call *c)
+{
+	return c->fd;
+}
+
+static ssize_t
+stream_result(CURLcode code, size_t n)
+{
+	if (code == CURLE_OK)
+		return (ssize_t)n;
+	errno = code == CURLE_AGAIN ? EAGAIN : EIO;
+	return -1;
+}
+
+ssize_t
+api_recv(struct api_call *c, void *p, size_t n)
+{
+	size_t early = buf_len(&c->in), got = 0;
+	CURLcode code;
+
+	if (early == 0) {
+		code = curl_easy_recv(c->curl, p, n, &got);
+		return stream_result(code, got);
+	}
+	if (n > early)
+		n = early;
+	memcpy(p, buf_data(&c->in), n);
+	buf_consume(&c->in, n);
+	return (ssize_t)n;
+}
+
+ssize_t
+api_send(struct api_call *c, const void *p, size_t n)
+{
+	size_t sent = 0;
+	CURLcode code = curl_easy_send(c->curl, p, n, &sent);
+
+	return stream_result(code, sent);
+}
+
+/* ---- a call's way to curl and back */
+
+static void
+call_add(struct api_call *c)
+{
+	c->stage = CALL_ADDED;
+	if (c->timeout_ms != 0)
+		(void)curl_easy_setopt(
+		    c->curl, CURLOPT_TIMEOUT_MS, (long)call_left_ms(c));
+	if (curl_multi_add_handle(c->h->multi, c->curl) != CURLM_OK)
+		fatal(EXIT_MEMORY, "curl takes no more requests");
+}
+
+static void
+api_add_new(struct api *h)
+{
+	struct api_call *c, *next;
+
+	for (c = TAILQ_FIRST(&h->calls); c != NULL; c = next) {
+		next = TAILQ_NEXT(c, link);
+		if (c->cancelled)
+			call_free(c);
+		else if (c->stage == CALL_NEW)
+			call_add(c);
+	}
+}
+
+static bool
+call_may_wait(const struct api_call *c)
+{
+	uint64_t age = (clock_mono_us() - c->started_us) / 1000;
+
+	return age < CONNECT_MS && (c->timeout_ms == 0 || age < c->timeout_ms);
+}
+
+static void
+call_finish(struct api_call *c, CURLcode code)
+{
+	if (c->cancelled) {
+		call_free(c);
+	} else if (call_found_full_queue(c, code) && call_may_wait(c)) {
+		(void)curl_multi_remove_handle(c->h->multi, c->curl);
+		c->stage = CALL_WAITS;
+		if (!timer_is_set(c->h->again))
+			timer_set_ms(c->h->again, CONNECT_AGAIN_MS);
+	} else if (code == CURLE_OK && c->upgrade != NULL) {
+		switch_start(c);
+	} else if (code == CURLE_OK && !c->has_head) {
+		c->why = "it ended in the middle"; /* curl lets it pass */
+		call_end(c, CURLE_PARTIAL_FILE);
+	} else {
+		call_end(c, code);
+	}
+}
+
+/* What had to wait while curl was at work: ended calls, new and cancelled
+ * ones.  Callbacks may start and cancel further calls. */
+static void
+api_after(struct api *h)
+{
+	const CURLMsg *m;
+	int left;
+
+	while ((m = curl_multi_info_read(h->multi, &left)) != NULL) {
+		char *private = NULL;
+		struct api_call *c;
+
+		if (m->msg != CURLMSG_DONE)
+			continue;
+		(void)curl_easy_getinfo(
+		    m->easy_handle, CURLINFO_PRIVATE, &private);
+		memcpy(&c, &private, sizeof(c));
+		call_finish(c, m->data.result);
+	}
+	api_add_new(h);
+}
+
+static void
+again_cb(void *arg)
+{
+	struct api *h = arg;
+	struct api_call *c;
+
+	TAILQ_FOREACH (c, &h->calls, link)
+		if (c->stage == CALL_WAITS)
+			c->stage = CALL_NEW;
+	api_add_new(h);
+}
+
+/* ---- public */
+
+struct api *
+api_new(struct event_base *base, const struct api_server *server)
+{
+	struct api *h = xcalloc(1, sizeof(*h));
+
+	if (curl_global_init(CURL_GLOBAL_NOTHING) != 0)
+		fatal(EXIT_MEMORY, "libcurl does not start");
+	h->base = base;
+	h->server = server;
+	h->multi = curl_multi_init();
+	h->timer = timer_new(base, timer_fired_cb, h);
+	h->again = timer_new(base, again_cb, h);
+	if (h->multi == NULL)
+		fatal(EXIT_MEMORY, "no memory for libcurl");
+	TAILQ_INIT(&h->calls);
+	api_set_socket(h, "");
+	(void)curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, socket_cb);
+	(void)curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h);
+	(void)curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, timer_cb);
+	(void)curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h);
+	(void)curl_multi_setopt(
+	    h->multi, CURLMOPT_MAXCONNECTS, (long)KEPT_CONNECTIONS);
+	return h;
+}
+
+static void
+api_set_where(struct api *h, const char *where, const char *url,
+    const struct api_tls *tls)
+{
+	free(h->where);
+	free(h->url);
+	free(h->ca);
+	free(h->cert);
+	free(h->key);
+	h->where = xstrdup(where);
+	h->url = xstrdup(url);
+	h->ca = h->cert = h->key = NULL;
+	if (tls == NULL)
+		return;
+	h->ca = xstrdup(tls->ca);
+	if (tls->cert != NULL) {
+		h->cert = xstrdup(tls->cert);
+		h->key = xstrdup(tls->key);
+	}
+}
+
+void
+api_free(struct api *h)
+{
+	struct api_call *c;
+
+	if (h == NULL)
+		return;
+	h->freeing = true;
+	while ((c = TAILQ_FIRST(&h->calls)) != NULL) {
+		if (c->cancelled || c->stage == CALL_STREAM)
+			call_free(c);
+		else
+			call_end(c, CURLE_ABORTED_BY_CALLBACK);
+	}
+	(void)curl_multi_cleanup(h->multi);
+	timer_free(h->timer);
+	timer_free(h->again);
+	curl_global_cleanup();
+	api_set_where(h, "", "", NULL);
+	free(h->where);
+	free(h->url);
+	free(h);
+}
+
+void
+api_set_socket(struct api *h, const char *path)
+{
+	api_set_where(h, path, UNIX_URL, NULL);
+	h->is_unix = true;
+}
+
+int
+api_set_address(
+    struct api *h, const char *url, const struct api_tls *tls, struct err *e)
+{
+	const char *at = url + strlen(TCP_PREFIX);
+	AUTO(auto_free) char *text = NULL;
+	struct netaddr address;
+	struct weburl parts;
+
+	if (strncmp(url, TCP_PREFIX, strlen(TCP_PREFIX)) != 0 ||
+	    strpbrk(at, "/?#@") != NULL)
+		return err_set(e, ERR_INVAL,
+		    "\"%.100s\" is not of the form tcp://ADDRESS:PORT", url);
+	text = xasprintf("%s://%s/", tls != NULL ? "https" : "http", at);
+	if (weburl_parse(text, &parts, e) != 0)
+		return ERR_INVAL;
+	if (netaddr_parse(parts.host, strlen(parts.host), &address) != 0)
+		return err_set(e, ERR_INVAL,
+		    "\"%.100s\": write an address in place of the name, which "
+		    "is not looked up",
+		    url);
+	api_set_where(h, url, text, tls);
+	h->is_unix = false;
+	return 0;
+}
+
+/* A blank or a control character would end the path, or its line. */
+static bool
+path_is_plain(const char *s)
+{
+	for (; *s != '\0'; s++)
+		if ((unsigned char)*s <= ' ' || *s == 0x7f)
+			return false;
+	return true;
+}
+
+static void
+call_set_body(struct api_call *c, const struct api_ask *ask)
+{
+	char type[128];
+
+	if (strcmp(ask->method, "GET") == 0)
+		return;
+	(void)snprintf(type, sizeof(type), "Content-Type: %s",
+	    ask->content_type != NULL ? ask->content_type : "application/json");
+	c->headers = curl_slist_append(c->headers, type);
+	/* Else curl waits a second for "100 Continue" before a large body. */
+	c->headers = curl_slist_append(c->headers, "Expect:");
+	c->body = xmemdup(ask->body, ask->body_len);
+	c->body_len = ask->body_len;
+	(void)curl_easy_setopt(c->curl, CURLOPT_POST, 1L);
+	(void)curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, ask->method);
+	(void)curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, (char *)c->body);
+	(void)curl_easy_setopt(
+	    c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)ask->body_len);
+}
+
+static bool
+is_safe_to_repeat(const struct api_call *c)
+{
+	return c->upgrade == NULL && strcmp(c->method, "POST") != 0;
+}
+
+static void
+call_set_server(struct api_call *c)
+{
+	const struct api *h = c->h;
+	CURL *curl = c->curl;
+
+	c->is_unix = h->is_unix;
+	/* Without a URL the call ends with CURLE_URL_MALFORMAT. */
+	(void)curl_easy_setopt(
+	    curl, CURLOPT_URL, path_is_plain(c->path) ? h->url : "");
+	(void)curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	if (h->is_unix)
+		(void)curl_easy_setopt(
+		    curl, CURLOPT_UNIX_SOCKET_PATH, h->where);
+	(void)curl_easy_setopt(
+	    curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+	if (h->ca == NULL)
+		return;
+	(void)curl_easy_setopt(
+	    curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	(void)curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
+	(void)curl_easy_setopt(curl, CURLOPT_CAINFO, h->ca);
+	(void)curl_easy_setopt(curl, CURLOPT_SSLCERT, h->cert);
+	(void)curl_easy_setopt(curl, CURLOPT_SSLKEY, h->key);
+}
+
+static void
+call_set_options(struct api_call *c)
+{
+	CURL *curl = c->curl;
+	void *self = c;
+
+	(void)curl_easy_setopt(curl, CURLOPT_REQUEST_TARGET, c->path);
+	(void)curl_easy_setopt(
+	    curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	(void)curl_easy_setopt(curl, CURLOPT_PROXY, "");
+	(void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	(void)curl_easy_setopt(
+	    curl, CURLOPT_FRESH_CONNECT, is_safe_to_repeat(c) ? 0L : 1L);
+	(void)curl_easy_setopt(
+	    curl, CURLOPT_CONNECT_ONLY, c->upgrade != NULL ? 1L : 0L);
+	(void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, write_cb);
+	(void)curl_easy_setopt(curl, CURLOPT_WRITEDATA, self);
+	(void)curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, header_cb);
+	(void)curl_easy_setopt(curl, CURLOPT_HEADERDATA, self);
+	(void)curl_easy_setopt(curl, CURLOPT_PRIVATE, self);
+	(void)curl_easy_setopt(curl, CURLOPT_HTTPHEADER, c->headers);
+}
+
+struct api_call *
+api_start(struct api *h, const struct api_ask *ask)
+{
+	struct api_call *c = xcalloc(1, sizeof(*c));
+
+	c->h = h;
+	c->method = ask->method;
+	c->path = xstrndup(ask->path, API_PATH_MAX);
+	c->upgrade = ask->upgrade != NULL ? xstrdup(ask->upgrade) : NULL;
+	c->timeout_ms = ask->timeout_ms;
+	c->started_us = clock_mono_us();
+	c->on_data = ask->on_data;
+	c->on_done = ask->on_done;
+	c->arg = ask->arg;
+	c->max_body = ask->max_body != 0 ? ask->max_body : BODY_MAX;
+	buf_init(&c->in,
+	    c->upgrade == NULL ? c->max_body :
+				 API_HEADERS_MAX + c->max_body + SWITCH_PIECE);
+	buf_init(&c->out, 0);
+	c->curl = curl_easy_init();
+	if (c->curl == NULL)
+		fatal(EXIT_MEMORY, "no memory for libcurl");
+	call_set_body(c, ask);
+	call_set_server(c);
+	call_set_options(c);
+	TAILQ_INSERT_TAIL(&h->calls, c, link);
+	if (h->depth == 0 && !h->freeing)
+		api_add_new(h);
+	return c;
+}
+
+void
+api_cancel(struct api_call *c)
+{
+	struct api *h = c->h;
+
+	c->cancelled = true;
+	if (h->depth == 0 && !h->freeing)
+		call_free(c);
+}
+
+int
+api_escape(struct buf *b, const char *s)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLM"
+				    "NOPQRSTUVWXYZ0123456789-._~";
+
+	for (; *s != '\0'; s++) {
+		int rc = strchr(plain, *s) != NULL ?
+		    buf_append(b, s, 1) :
+		    buf_printf(b, "%%%02X", (unsigned char)*s);
+
+		if (rc != 0)
+			return -1;
+	}
+	return 0;
+}

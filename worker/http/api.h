@@ -1,0 +1,106 @@
+/*
+ * api.h - HTTP/1.1 requests to the server behind a backend
+ *
+ * libcurl's multi interface on the event loop, for a server at a Unix socket
+ * or at a TCP address, with TLS or without.  Connections are kept alive.  An
+ * answer is bounded in size and time and is otherwise not looked at.
+ *
+ * A path is sent byte for byte.  No redirect is followed, no name is resolved
+ * (so curl starts no thread), and neither environment nor home directory is
+ * read.  A request that is not safe to repeat (any but GET, DELETE and PUT)
+ * takes a new connection: curl sends a request again when a kept connection
+ * turns out to be closed, and the server may have acted on it.
+ */
+#ifndef WORKER_HTTP_API_H
+#define WORKER_HTTP_API_H
+
+#include <sys/types.h>
+
+#include "common/base.h"
+#include "common/buf.h"
+#include "common/err.h"
+
+struct event_base;
+struct api;
+struct api_call;
+
+#define API_PATH_MAX 4096
+#define API_HEADERS_MAX 65536 /* bytes of status line and headers */
+
+/* What texts call the server, and who counts its answers. */
+struct api_server {
+	const char *name;    /* "engine" */
+	const char *title;   /* "Docker engine" */
+	const char *refused; /* what to do without permission on its socket */
+	const char *away;    /* what to do when nobody answers there */
+	/* A call has ended; status 0: without an answer.  May be NULL. */
+	void (*on_ended)(
+	    const char *method, const char *path, long status, uint64_t us);
+};
+
+/* Files in PEM, copied.  The server's certificate must name its address. */
+struct api_tls {
+	const char *ca;         /* the only authorities that count */
+	const char *cert, *key; /* of this client; NULL: none */
+};
+
+struct api_answer {
+	int rc;           /* 0: a whole answer, whatever its status; else
+			   * ERR_BACKEND, ERR_LIMIT (body too large) */
+	long status;      /* HTTP's */
+	const char *body; /* a NUL stands behind it; what on_data got is not
+			   * in it */
+	size_t len;
+	const struct err *why; /* when rc is not 0 */
+	uint64_t took_us;
+	/* With status 101: the connection is the asker's now, see api_recv.
+	 * NULL with every other status. */
+	struct api_call *stream;
+};
+
+struct api_ask {
+	const char *method; /* a literal */
+	const char *path;   /* with query; copied */
+	const void *body;   /* copied; NULL: none */
+	size_t body_len;
+	const char *content_type; /* a literal; NULL: JSON */
+	const char *upgrade;      /* a protocol to ask for; NULL: none */
+	uint32_t timeout_ms;      /* 0: none, for streams */
+	size_t max_body;          /* 0: 64 KiB */
+	/* Pieces of a successful answer as they come, instead of collecting;
+	 * must not free the api.  May be NULL. */
+	void (*on_data)(const uint8_t *p, size_t n, void *arg);
+	void (*on_done)(const struct api_answer *a, void *arg);
+	void *arg;
+};
+
+/* api_new - server is kept by pointer */
+struct api *api_new(struct event_base *base, const struct api_server *server);
+/* api_free - on_done of all calls, with ERR_WRONG_STATE; streams must have
+ * been given back */
+void api_free(struct api *h);
+/* api_set_socket - a Unix socket, for calls from now on; copied */
+void api_set_socket(struct api *h, const char *path);
+/* api_set_address - "tcp://ADDRESS:PORT", an IPv6 address in brackets, for
+ * calls from now on; copied.  tls NULL: plain text.  ERR_INVAL for anything
+ * else, a host's name included. */
+int api_set_address(struct api *h, const char *url, const struct api_tls *tls,
+    struct err *e) MUSTCHECK;
+/* api_start - on_done comes exactly once, never inside this call */
+struct api_call *api_start(struct api *h, const struct api_ask *ask);
+/* api_cancel - on_done will not be called; closes a stream */
+void api_cancel(struct api_call *c);
+
+/*
+ * Of a stream (api_answer.stream), until it is given to api_cancel: bytes as
+ * recv(2) and send(2) take them, -1 with errno.  recv until EAGAIN before
+ * waiting for api_fd to be readable: bytes may have come already.
+ */
+int api_fd(const struct api_call *c);
+ssize_t api_recv(struct api_call *c, void *p, size_t n);
+ssize_t api_send(struct api_call *c, const void *p, size_t n);
+
+/* api_escape - appends s percent-encoded for a query; -1 over b's limit */
+int api_escape(struct buf *b, const char *s) MUSTCHECK;
+
+#endif
