@@ -87,7 +87,7 @@ static void
 ended_cb(bool has_ended, void *arg)
 {
 	struct leftover *l = arg;
-	struct ipc_chan *chan = fleet_any_chan(l->census->parts.fleet);
+	struct ipc_chan *chan = fleet_sweeper_chan(l->census->parts.fleet);
 
 	if (has_ended && chan != NULL)
 		msg_send_sandbox_remove(chan,

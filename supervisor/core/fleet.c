@@ -243,7 +243,7 @@ fleet_chan(const struct fleet *f, uint32_t worker)
 }
 
 struct ipc_chan *
-fleet_any_chan(const struct fleet *f)
+fleet_sweeper_chan(const struct fleet *f)
 {
 	for (uint32_t i = 0; i < f->nworkers; i++)
 		if (f->workers[i].chan != NULL && f->workers[i].engine_up)

@@ -56,8 +56,10 @@ void fleet_worker_quiet(struct fleet *f, uint32_t worker, bool quiet);
 uint32_t fleet_place(const struct fleet *f, uint64_t sandbox);
 /* fleet_chan - to that worker; NULL while it is away, or has not come yet */
 struct ipc_chan *fleet_chan(const struct fleet *f, uint32_t worker);
-/* fleet_any_chan - to a worker that has its engine; NULL: none has */
-struct ipc_chan *fleet_any_chan(const struct fleet *f);
+/* fleet_sweeper_chan - to the worker that lists and removes for the whole
+ * backend, whoever has the sandboxes: the first that reaches it, since all
+ * workers have the one of SANDBOX_BACKEND.  NULL: none does */
+struct ipc_chan *fleet_sweeper_chan(const struct fleet *f);
 /* fleet_is_away - a worker said that it has no engine, and none has one */
 bool fleet_is_away(const struct fleet *f);
 /* fleet_check - can that worker make a sandbox now?  ERR_BACKEND says why not,

@@ -40,7 +40,7 @@ list_add(const struct sandbox *sb, void *arg)
 static bool
 sweeper_send(const struct sweeper *s)
 {
-	struct sweep_list l = {.chan = fleet_any_chan(s->fleet)};
+	struct sweep_list l = {.chan = fleet_sweeper_chan(s->fleet)};
 
 	if (l.chan == NULL)
 		return false;

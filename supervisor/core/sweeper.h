@@ -1,5 +1,6 @@
 /*
- * sweeper.h - one worker is told now and then what should exist, and sees to
+ * sweeper.h - the backend is swept: one worker of those that have it
+ * (fleet_sweeper_chan) is told now and then what should exist, and sees to
  * what should not
  *
  * While the database is not known to be ours (census.h), nothing is swept: the
