@@ -6,7 +6,8 @@
  * which it is known again after any crash; which sandbox uses it is a claim
  * on it, and no part of it.
  *
- * One interface; Docker's is worker/docker/docker.h.  Everything is
+ * One interface; backends.h opens the one that SANDBOX_BACKEND names, and
+ * nobody else includes a backend's own header.  Everything is
  * asynchronous on the one loop: a callback is called exactly once and never
  * inside the call that asked for it.  Each has a time limit of its own.
  *
@@ -31,10 +32,14 @@
 struct backend;
 struct backend_open; /* a box on its way */
 
-/* What a backend can do.  A carrier says what of it it needs (carrier.h). */
+/* What a backend can do.  A carrier says which of it it needs (carrier.h);
+ * an operation that belongs to one is NULL where the backend has not it. */
 enum backend_can {
-	BACKEND_HAS_PID = 1,   /* inspections show the first process */
-	BACKEND_HAS_MOUNTS = 2 /* directories of this host can be mounted */
+	BACKEND_HAS_PID = 1,    /* inspections show the first process */
+	BACKEND_HAS_MOUNTS = 2, /* directories of this host can be mounted */
+	BACKEND_CAN_STOP = 4,   /* a box ends and its files stay (stop) */
+	BACKEND_CAN_BOUND = 8,  /* a running box's bounds change (set_bounds) */
+	BACKEND_CAN_LOOK_IMAGE = 16 /* it knows its images (look_image) */
 };
 
 /*
@@ -246,21 +251,56 @@ struct backend_ops {
 	/* By force, and waited for; what is gone already is removed well. */
 	void (*remove)(struct backend *b, const struct backend_handle *h,
 	    backend_done_cb cb, void *arg);
-	/* Its processes end; its files stay.  What rests already, or is gone,
-	 * is stopped well. */
+	/* BACKEND_CAN_STOP.  What rests already, or is gone, is stopped
+	 * well. */
 	void (*stop)(struct backend *b, const struct backend_handle *h,
 	    backend_done_cb cb, void *arg);
-	/* What is gone already is bounded well. */
+	/* BACKEND_CAN_BOUND.  What is gone already is bounded well. */
 	void (*set_bounds)(struct backend *b, const struct backend_handle *h,
 	    const struct backend_bounds *bounds, backend_done_cb cb, void *arg);
 	/* Whose users those of a box are, as the backend says. */
 	enum backend_users (*users)(const struct backend *b);
 	/* All boxes of our instance, in any state. */
 	void (*list)(struct backend *b, backend_list_cb cb, void *arg);
+	/* BACKEND_CAN_LOOK_IMAGE: whether it has that image, which is neither
+	 * built nor pulled.  ERR_WRONG_STATE: it has not, and why says how the
+	 * image's first use will make it; ERR_NOTFOUND: it has not, and nothing
+	 * will; ERR_BACKEND: the backend did not say.  Only while it is up. */
+	void (*look_image)(
+	    struct backend *b, const char *ref, backend_done_cb cb, void *arg);
+	/* Files of this host that it reads after its start, for the fence:
+	 * paths, then NULL. */
+	const char *const *(*files)(const struct backend *b);
 };
 
 struct backend {
 	const struct backend_ops *ops;
 };
+static inline bool
+backend_can(const struct backend *b, enum backend_can what)
+{
+	return (b->ops->can & (unsigned int)what) != 0;
+}
+
+#define BACKEND_WORD_MAX 80
+#define BACKEND_RUNTIMES_MAX 1024
+
+/* What a backend says of itself, for the doctor; "" and false for what it does
+ * not say. */
+struct backend_facts {
+	char engine[BACKEND_WORD_MAX]; /* versions as they are given */
+	char containerd[BACKEND_WORD_MAX];
+	char runc[BACKEND_WORD_MAX];   /* "": another runtime, or not said */
+	char cgroup[BACKEND_WORD_MAX]; /* "1" or "2" */
+	char root[BACKEND_PATH_MAX];   /* where it keeps its data */
+	char
+	    storage[BACKEND_WORD_MAX]; /* its driver, and what that stands on */
+	char runtimes[BACKEND_RUNTIMES_MAX]; /* all, a blank around each */
+	bool limits_memory, limits_pids, limits_cpu, limits_disk;
+	bool rootless, maps_users, seccomp, apparmor, selinux;
+	int64_t ahead_ms; /* its clock before ours; INT64_MIN: not said */
+};
+/* backend_lists_runtime - is name in such a list?  true for "" */
+bool backend_lists_runtime(const char *runtimes, const char *name);
 
 #endif

@@ -140,6 +140,6 @@ box_bounds_set(struct box_bounds *b, const struct backend_handle *h,
 	b->want = *want;
 	b->is_due = true;
 	timer_stop(b->again);
-	if (!b->is_asked)
+	if (!b->is_asked && backend_can(b->backend, BACKEND_CAN_BOUND))
 		bounds_ask(b);
 }

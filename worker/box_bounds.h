@@ -6,6 +6,8 @@
  * One that failed is asked again until it succeeds or the box is gone.  Of all
  * boxes BOX_BOUNDS_ASKED_MAX requests are under way, the others wait in line:
  * the front may say as much as it likes.
+ * Where the backend has not BACKEND_CAN_BOUND, a box keeps what it was made
+ * with.
  */
 #ifndef WORKER_BOX_BOUNDS_H
 #define WORKER_BOX_BOUNDS_H

@@ -13,8 +13,8 @@
 #include "common/log.h"
 #include "common/place.h"
 #include "common/xmalloc.h"
+#include "worker/backends.h"
 #include "worker/ceilings.h"
-#include "worker/docker/docker.h"
 #include "worker/link/linkdir.h"
 
 struct engine_check {
@@ -45,10 +45,10 @@ look_next(struct engine_check *c)
 	const char *ref =
 	    c->next == 0 ? c->policy.image : c->policy.images[c->next - 1];
 
-	if (ref == NULL)
+	if (ref == NULL || !backend_can(c->backend, BACKEND_CAN_LOOK_IMAGE))
 		(void)event_base_loopbreak(c->base);
 	else
-		docker_look_image(c->backend, ref, looked_cb, c);
+		c->backend->ops->look_image(c->backend, ref, looked_cb, c);
 }
 
 static void
@@ -95,7 +95,11 @@ check_settings(struct engine_check *c, struct err *e)
 	static const struct backend_watch watch = {
 	    .on_state = on_state, .on_change = on_change};
 	const char *instance;
-	struct docker_settings s = {.id = "", .policy = &c->policy};
+	const struct backend_start start = {.base = c->base,
+	    .instance_id = "",
+	    .policy = &c->policy,
+	    .watch = &watch,
+	    .arg = c};
 
 	if (conf_load_env(c->conf, e) != 0 ||
 	    policy_init(&c->policy, c->conf, e) != 0 ||
@@ -105,11 +109,7 @@ check_settings(struct engine_check *c, struct err *e)
 	if ((instance[0] != '\0' && policy_check_instance(instance, e) != 0) ||
 	    check_paths(c->conf, e) != 0)
 		return e->code;
-	s.host = conf_str(c->conf, CONF_DOCKER_HOST);
-	s.instance = instance;
-	s.dockerfile = conf_str(c->conf, CONF_SANDBOX_DOCKERFILE_PATH);
-	s.auto_build = conf_bool(c->conf, CONF_AUTO_BUILD_SANDBOX_IMAGE);
-	return docker_new(c->base, &s, &watch, c, &c->backend, e);
+	return backend_open_configured(c->conf, &start, &c->backend, e);
 }
 
 int

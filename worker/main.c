@@ -22,9 +22,9 @@
 #include "common/turns.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "worker/backends.h"
 #include "worker/ceilings.h"
 #include "worker/check_engine.h"
-#include "worker/docker/docker.h"
 #include "worker/doctor/doctor.h"
 #include "worker/jobs.h"
 #include "worker/link/door.h"
@@ -33,6 +33,7 @@
 #include "worker/worker.h"
 
 #define INDEX_MAX 63
+#define GATES_MAX 8
 #define DRAIN_LOOK_MS 20
 
 struct worker_process {
@@ -144,40 +145,40 @@ open_link(struct worker *w, const struct conf *conf, struct err *e)
 static int
 open_backend(struct worker *w, const struct conf *conf, struct err *e)
 {
-	const struct docker_settings s = {
-	    .host = conf_str(conf, CONF_DOCKER_HOST),
-	    .instance = conf_str(conf, CONF_INSTANCE),
-	    .id = child_instance(w->child),
-	    .dockerfile = conf_str(conf, CONF_SANDBOX_DOCKERFILE_PATH),
-	    .auto_build = conf_bool(conf, CONF_AUTO_BUILD_SANDBOX_IMAGE),
-	    .policy = &w->policy};
+	const struct backend_start start = {.base = w->base,
+	    .instance_id = child_instance(w->child),
+	    .policy = &w->policy,
+	    .watch = &worker_watch,
+	    .arg = w};
 
-	if (policy_check_instance(s.instance, e) != 0)
+	if (policy_check_instance(conf_str(conf, CONF_INSTANCE), e) != 0)
 		return EXIT_CONFIG;
-	if (s.id[0] == '\0') {
+	if (start.instance_id[0] == '\0') {
 		(void)err_set(e, ERR_INVAL,
 		    "the supervisor named no instance: restart the server");
 		return EXIT_PROTO;
 	}
-	if (docker_new(
-		w->base, &s, &worker_watch, w, &w->box_host.backend, e) != 0)
+	if (backend_open_configured(conf, &start, &w->box_host.backend, e) != 0)
 		return EXIT_CONFIG;
 	return 0;
 }
 
-/* The link directories, and what an image is built from.  The engine's socket
- * needs no gate: Landlock does not stand before those that have a path. */
+/* The link directories, and what the backend reads.  The engine's socket needs
+ * no gate: Landlock does not stand before those that have a path. */
 static int
-raise_fence(const struct conf *conf, struct err *e)
+raise_fence(const struct worker *w, const struct conf *conf, struct err *e)
 {
+	const struct backend *b = w->box_host.backend;
 	AUTO(auto_free)
 	char *links =
 	    xasprintf("%s/" LAYOUT_LINKS, conf_str(conf, CONF_DATA_DIR));
-	const struct fence_gate gates[] = {{links, FENCE_OWN},
-	    {conf_str(conf, CONF_SANDBOX_DOCKERFILE_PATH), FENCE_READ},
-	    {DOCKER_INSTALLED_FILE, FENCE_READ}};
+	struct fence_gate gates[GATES_MAX] = {{links, FENCE_OWN}};
+	size_t n = 1;
 
-	return fence_raise(gates, ARRAY_LEN(gates), e);
+	for (const char *const *p = b->ops->files(b);
+	     *p != NULL && n < ARRAY_LEN(gates); p++)
+		gates[n++] = (struct fence_gate){*p, FENCE_READ};
+	return fence_raise(gates, n, e);
 }
 
 static int
@@ -199,7 +200,7 @@ on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 		status = open_link(&p->w, conf, e);
 	if (status != 0)
 		return status;
-	if (raise_fence(conf, e) != 0 || confine_worker(e) != 0)
+	if (raise_fence(&p->w, conf, e) != 0 || confine_worker(e) != 0)
 		return EXIT_PRIVILEGE;
 	return 0;
 }

@@ -15,7 +15,7 @@
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
-#include "worker/docker/docker.h"
+#include "worker/backends.h"
 #include "worker/link/linkdir.h"
 
 struct purge {
@@ -164,14 +164,16 @@ open_engine(struct purge *p, const char *id, struct err *e)
 {
 	static const struct backend_watch watch = {
 	    .on_state = on_state, .on_change = on_change};
-	struct docker_settings s = {
-	    .instance = "", .id = id, .policy = &p->policy};
+	const struct backend_start start = {.base = p->base,
+	    .instance_id = id,
+	    .policy = &p->policy,
+	    .watch = &watch,
+	    .arg = p};
 
 	if (conf_load_env(p->conf, e) != 0 ||
 	    policy_init(&p->policy, p->conf, e) != 0)
 		return e->code;
-	s.host = conf_str(p->conf, CONF_DOCKER_HOST);
-	return docker_new(p->base, &s, &watch, p, &p->backend, e);
+	return backend_open_configured(p->conf, &start, &p->backend, e);
 }
 
 int

@@ -37,6 +37,8 @@ struct sweep {
 	uint32_t removed;
 };
 
+static struct log_limit running_limit;
+
 static struct sweep *
 sweep_of(struct worker *w)
 {
@@ -215,6 +217,13 @@ item_settle(struct sweep_item *it, const struct backend_container *c)
 	tell_found(it, c);
 	if (!s->wish.only_look && is_over(s, c)) {
 		b->ops->remove(b, &it->handle, removed_cb, it);
+	} else if (!s->wish.only_look && c->running &&
+	    !backend_can(b, BACKEND_CAN_STOP)) {
+		log_warn_limited(&running_limit,
+		    "sweep: %s is a sandbox of this server that its database "
+		    "does not know: it is left running",
+		    c->report->name);
+		item_end(it);
 	} else if (!s->wish.only_look && c->running) {
 		log_warn("sweep: %s is a sandbox of this server that its "
 			 "database does not know: it is stopped, and removed "

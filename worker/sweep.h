@@ -8,7 +8,8 @@
  * database may have been lost, or put back from a backup.  Each is told to the
  * front (SWEEP_FOUND), which may know it as ended and has it removed; it is
  * stopped, kept for as long as the front says, by the engine's own times, and
- * removed then; one that never ran is removed at once.  Younger ones than
+ * removed then; where the backend has not BACKEND_CAN_STOP it is left running.
+ * One that never ran is removed at once.  Younger ones than
  * SWEEP_AGE_MS may be on their way.  Who only looks is told of all, young ones
  * too, and nothing is touched.
  *

@@ -4,7 +4,7 @@
 #include "common/xmalloc.h"
 #include "worker/docker/answer.h"
 #include "worker/docker/isolation.h"
-#include "worker/doctor/facts.h"
+#include "worker/docker/docker.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -56,9 +56,9 @@ static void
 read_facts(const char *s, size_t n)
 {
 	char *text = xstrndup(s, n);
-	struct facts f = {.ahead_ms = 0};
+	struct backend_facts f;
 
-	facts_read(text, text, "runc", 0, &f);
+	docker_read_facts(text, text, 0, &f);
 	check_text(f.engine, sizeof(f.engine));
 	check_text(f.runc, sizeof(f.runc));
 	check_text(f.root, sizeof(f.root));

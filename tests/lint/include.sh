@@ -61,6 +61,9 @@ FNR == 1 {
 		fault("supervisor and worker know only common")
 	if (room ~ /^worker/ && name ~ /^supervisor\//)
 		fault("supervisor and worker know only common")
+	if (room ~ /^worker/ && room !~ /docker$/ && name ~ /^worker\/docker\// &&
+	    FILENAME != "worker/backends.c")
+		fault("a backend is behind worker/backends.h")
 	if (room ~ /^images\/agent/ && ours &&
 	    name !~ /^(common|images\/agent)\//)
 		fault("the agent knows only common")

@@ -510,15 +510,6 @@ take_runtimes(const json_t *o, struct answer_info *out)
 	}
 }
 
-bool
-answer_has_runtime(const struct answer_info *info, const char *name)
-{
-	char word[POLICY_WORD_MAX + 3];
-
-	(void)snprintf(word, sizeof(word), " %s ", name);
-	return name[0] == '\0' || strstr(info->runtimes, word) != NULL;
-}
-
 static unsigned int
 get_cpus(const json_t *o)
 {
@@ -552,7 +543,7 @@ answer_info(const char *s, size_t n, const char *runtime,
 	take_runtimes(o, out);
 	take_clean(out->default_runtime, sizeof(out->default_runtime), o,
 	    "DefaultRuntime");
-	out->has_runtime = answer_has_runtime(out, runtime);
+	out->has_runtime = backend_lists_runtime(out->runtimes, runtime);
 	return 0;
 }
 

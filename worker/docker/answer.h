@@ -18,7 +18,6 @@
 #define ANSWER_LINE_MAX 65536       /* one event or line of progress */
 #define ANSWER_TEXT_MAX 300         /* of the engine's own messages */
 #define ANSWER_IMAGE_ID_MAX 128
-#define ANSWER_RUNTIMES_MAX 1024
 
 /* answer_created - of POST /containers/create; warning: the first, or "" */
 int answer_created(const char *s, size_t n, struct backend_handle *out,
@@ -64,11 +63,12 @@ struct answer_info {
 	bool memory_limit, pids_limit, cpu_quota;
 	unsigned int cpus; /* that it has; 0: it does not say */
 	bool userns, rootless, seccomp, apparmor, selinux;
-	bool has_runtime;                   /* the one asked for; true for "" */
-	char runtimes[ANSWER_RUNTIMES_MAX]; /* all, with a blank around each */
+	bool has_runtime; /* the one asked for; true for "" */
+	char runtimes[BACKEND_RUNTIMES_MAX]; /* all, with a blank around each */
 	enum answer_quota quota;
-	char storage[80]; /* the driver and what it stands on, in words */
-	char default_runtime[64]; /* printable */
+	char storage[BACKEND_WORD_MAX]; /* the driver and what it stands on, in
+					   words */
+	char default_runtime[64];       /* printable */
 };
 /* answer_remaps - root of a container is no root of the host */
 static inline bool
@@ -76,8 +76,6 @@ answer_remaps(const struct answer_info *info)
 {
 	return info->userns || info->rootless;
 }
-/* answer_has_runtime - true for "" */
-bool answer_has_runtime(const struct answer_info *info, const char *name);
 int answer_info(const char *s, size_t n, const char *runtime,
     struct answer_info *out, struct err *e) MUSTCHECK;
 

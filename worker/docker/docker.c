@@ -7,6 +7,7 @@
  *	image.c		the image's id
  *	watch.c		the engine's events
  *	engine.c	where it is, whether
+ *	facts.c		what it says of itself, for the doctor
  *	ask.c		an API call (worker/http/api.h)
  *	body.c		JSON for it		answer.c	JSON from it
  *
@@ -16,8 +17,10 @@
 
 #include <stdio.h>
 
+#include "common/conf.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "worker/backends.h"
 
 static void
 docker_free(struct backend *b)
@@ -115,8 +118,15 @@ docker_users(const struct backend *b)
 	return ((const struct docker *)b)->engine.users;
 }
 
-static const struct backend_ops docker_ops = {
-    .can = BACKEND_HAS_PID | BACKEND_HAS_MOUNTS,
+static const char *const *
+docker_files(const struct backend *b)
+{
+	return ((const struct docker *)b)->files;
+}
+
+static const struct backend_ops docker_ops = {.can = BACKEND_HAS_PID |
+	BACKEND_HAS_MOUNTS | BACKEND_CAN_STOP | BACKEND_CAN_BOUND |
+	BACKEND_CAN_LOOK_IMAGE,
     .free = docker_free,
     .open = open_new,
     .abandon = open_abandon,
@@ -125,29 +135,33 @@ static const struct backend_ops docker_ops = {
     .stop = docker_stop,
     .set_bounds = docker_set_bounds,
     .users = docker_users,
-    .list = docker_list};
+    .list = docker_list,
+    .look_image = docker_look_image,
+    .files = docker_files};
 
 int
-docker_new(struct event_base *base, const struct docker_settings *s,
-    const struct backend_watch *watch, void *arg, struct backend **out,
-    struct err *e)
+docker_open(const struct conf *conf, const struct backend_start *start,
+    struct backend **out, struct err *e)
 {
 	struct docker *d = xcalloc(1, sizeof(*d));
 
 	d->b.ops = &docker_ops;
-	d->base = base;
-	d->policy = s->policy;
-	d->instance = xstrdup(s->instance);
-	d->id = xstrdup(s->id);
-	d->dockerfile = xstrdup(s->dockerfile != NULL ? s->dockerfile : "");
-	d->auto_build = s->auto_build;
-	d->user = watch;
-	d->user_arg = arg;
-	d->api = api_new(base, &docker_server);
+	d->base = start->base;
+	d->policy = start->policy;
+	d->instance = xstrdup(conf_str(conf, CONF_INSTANCE));
+	d->id = xstrdup(start->instance_id);
+	d->dockerfile = xstrdup(conf_str(conf, CONF_SANDBOX_DOCKERFILE_PATH));
+	d->auto_build = conf_bool(conf, CONF_AUTO_BUILD_SANDBOX_IMAGE);
+	d->files[0] = DOCKER_INSTALLED_FILE;
+	d->files[1] = d->dockerfile[0] != '\0' ? d->dockerfile : NULL;
+	d->user = start->watch;
+	d->user_arg = start->arg;
+	d->api = api_new(d->base, &docker_server);
 	image_init(d);
 	open_init(d);
 	watch_init(d);
-	if (engine_init(d, s->host, &engine_hooks, e) != 0) {
+	if (engine_init(
+		d, conf_str(conf, CONF_DOCKER_HOST), &engine_hooks, e) != 0) {
 		docker_free(&d->b);
 		return ERR_INVAL;
 	}

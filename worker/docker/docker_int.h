@@ -22,7 +22,7 @@
 #define DOCKER_LIST_MS 10000
 #define DOCKER_BUILD_MS 1800000
 #define DOCKER_OPENS_MAX 8 /* creates at a time; more only adds latency */
-#define DOCKER_SOCKETS_MAX DOCKER_USUAL_SOCKETS
+#define DOCKER_SOCKETS_MAX 4
 
 struct docker;
 
@@ -90,6 +90,7 @@ struct docker {
 	const struct backend_watch *user;
 	void *user_arg;
 	bool freeing;
+	const char *files[3];
 
 	struct engine engine;
 	struct watch watch;
@@ -119,7 +120,11 @@ void docker_set_bounds(struct backend *b, const struct backend_handle *h,
     const struct backend_bounds *bounds, backend_done_cb cb, void *arg);
 void docker_list(struct backend *b, backend_list_cb cb, void *arg);
 
-/* engine.c; hooks are kept by pointer */
+/* engine.c
+ * docker_usual_sockets - paths of where an engine usually listens, in the
+ * order in which they are tried; the caller frees each */
+void docker_usual_sockets(char *out[DOCKER_SOCKETS_MAX]);
+/* engine_init - hooks are kept by pointer */
 int engine_init(struct docker *d, const char *host,
     const struct engine_hooks *hooks, struct err *e) MUSTCHECK;
 void engine_clear(struct docker *d);
@@ -148,6 +153,9 @@ struct image_wait *image_get(
 void image_leave(struct image_wait *w);
 void image_forget(struct docker *d, const char *ref);
 void image_clear(struct docker *d);
+/* docker_look_image - as backend_ops says */
+void docker_look_image(
+    struct backend *b, const char *ref, backend_done_cb cb, void *arg);
 
 /* open.c */
 void open_init(struct docker *d);

@@ -49,7 +49,7 @@ take_host(struct docker *d, const char *host, struct err *e)
 }
 
 void
-docker_usual_sockets(char *out[DOCKER_USUAL_SOCKETS])
+docker_usual_sockets(char *out[DOCKER_SOCKETS_MAX])
 {
 	unsigned long uid = (unsigned long)geteuid();
 
@@ -63,7 +63,7 @@ static void
 take_usual(struct docker *d)
 {
 	docker_usual_sockets(d->engine.sockets);
-	d->engine.nsockets = DOCKER_USUAL_SOCKETS;
+	d->engine.nsockets = DOCKER_SOCKETS_MAX;
 }
 
 static bool

@@ -17,9 +17,9 @@
 #include "common/fence.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "worker/backends.h"
 #include "worker/disks.h"
 #include "worker/doctor/advisory.h"
-#include "worker/doctor/facts.h"
 #include "worker/doctor/finding.h"
 #include "worker/doctor/host.h"
 #include "worker/doctor/version.h"
@@ -33,7 +33,7 @@ struct doctor {
 	const struct conf *conf;
 	struct policy policy;
 	struct findings found;
-	struct facts engine;
+	struct backend_facts engine;
 	struct host_kernel kernel;
 };
 
@@ -119,7 +119,7 @@ static void
 look_at_part(struct doctor *d, const char *component, const char *said,
     const char *package_name)
 {
-	char version[FACTS_WORD_MAX] = "", package[HOST_WORD_MAX] = "";
+	char version[BACKEND_WORD_MAX] = "", package[HOST_WORD_MAX] = "";
 
 	if (said[0] != '\0')
 		version_upstream(said, version, sizeof(version));
@@ -137,12 +137,12 @@ look_at_part(struct doctor *d, const char *component, const char *said,
 static void
 look_at_users(struct doctor *d)
 {
-	bool mapped = answer_remaps(&d->engine.info);
+	bool mapped = d->engine.maps_users;
 
 	findings_add(&d->found, "users", holds_if(mapped),
 	    "start the engine with --userns-remap=default", "%s",
-	    d->engine.info.rootless ? "the engine runs without root" :
-		mapped ? "users of sandboxes are mapped to others" :
+	    d->engine.rootless ? "the engine runs without root" :
+		mapped         ? "users of sandboxes are mapped to others" :
 			 "root and uid 1000 of a sandbox are the host's and "
 			 "every other sandbox's");
 }
@@ -154,34 +154,32 @@ look_at_seccomp(struct doctor *d)
 	bool confined = strcmp(setting, "unconfined") != 0;
 
 	findings_add(&d->found, "seccomp",
-	    holds_if(d->engine.info.seccomp && confined),
+	    holds_if(d->engine.seccomp && confined),
 	    confined ? "an engine and a kernel with seccomp" :
 		       "take SANDBOX_SECCOMP=default",
 	    "%s%s; the engine %s it",
 	    strcmp(setting, "default") == 0 ? "our profile" : setting,
 	    confined ? "" : " (no system call is denied)",
-	    d->engine.info.seccomp ? "enforces" : "does not enforce");
+	    d->engine.seccomp ? "enforces" : "does not enforce");
 }
 
 static void
 look_at_modules(struct doctor *d)
 {
 	findings_add(&d->found, "lsm",
-	    holds_if(d->engine.info.apparmor || d->engine.info.selinux),
+	    holds_if(d->engine.apparmor || d->engine.selinux),
 	    "a kernel with AppArmor or SELinux, and its tools", "%s",
-	    d->engine.info.apparmor ? "AppArmor" :
-		d->engine.info.selinux ?
-				      "SELinux" :
-				      "neither AppArmor nor SELinux confines "
-				      "sandboxes");
+	    d->engine.apparmor    ? "AppArmor" :
+		d->engine.selinux ? "SELinux" :
+				    "neither AppArmor nor SELinux confines "
+				    "sandboxes");
 }
 
 static void
 look_at_groups(struct doctor *d)
 {
-	const struct facts *f = &d->engine;
-	const struct answer_info *i = &f->info;
-	bool all = i->memory_limit && i->pids_limit && i->cpu_quota;
+	const struct backend_facts *f = &d->engine;
+	bool all = f->limits_memory && f->limits_pids && f->limits_cpu;
 
 	findings_add(&d->found, "cgroups",
 	    holds_if(strcmp(f->cgroup, "2") == 0),
@@ -189,8 +187,8 @@ look_at_groups(struct doctor *d)
 	    "version %s", f->cgroup[0] != '\0' ? f->cgroup : "unknown");
 	findings_add(&d->found, "limits", holds_if(all),
 	    "enable these controllers", "memory %s, processes %s, CPU %s",
-	    i->memory_limit ? "yes" : "no", i->pids_limit ? "yes" : "no",
-	    i->cpu_quota ? "yes" : "no");
+	    f->limits_memory ? "yes" : "no", f->limits_pids ? "yes" : "no",
+	    f->limits_cpu ? "yes" : "no");
 }
 
 /* What is to be done, by what is known of the engine's disk. */
@@ -241,12 +239,12 @@ look_at_disks(struct doctor *d)
 static void
 look_at_storage(struct doctor *d)
 {
-	const struct facts *f = &d->engine;
-	bool has_quota = f->info.quota != ANSWER_QUOTA_NONE;
+	const struct backend_facts *f = &d->engine;
+	bool has_quota = f->limits_disk;
 
 	findings_add(&d->found, "storage", holds_if(has_quota),
 	    "btrfs, zfs, or overlay2 on xfs with pquota, for the engine's data",
-	    "driver %s: %s", f->info.storage,
+	    "driver %s: %s", f->storage,
 	    has_quota ? "the kernel can limit a sandbox's files" :
 			"no quota limits a sandbox's files, its agent "
 			"watches them (decision 21)");
@@ -275,11 +273,10 @@ static void
 look_at_engine(struct doctor *d)
 {
 	const char *runtime = d->policy.runtime;
-	const struct facts *f = &d->engine;
+	const struct backend_facts *f = &d->engine;
 	struct err e;
 
-	if (facts_ask(conf_str(d->conf, CONF_DOCKER_HOST), runtime, &d->engine,
-		&e) != 0) {
+	if (backend_ask_facts(d->conf, &d->engine, &e) != 0) {
 		findings_add(&d->found, "engine", FINDING_FAILS,
 		    "start one, set DOCKER_HOST, or run this as a user who "
 		    "may connect",
@@ -289,12 +286,12 @@ look_at_engine(struct doctor *d)
 	look_at_part(d, "engine", f->engine, "docker.io");
 	look_at_part(d, "containerd", f->containerd, "containerd");
 	look_at_part(d, "runc", f->runc, "runc");
-	if (!f->info.has_runtime)
+	if (!backend_lists_runtime(f->runtimes, runtime))
 		findings_add(&d->found, "runtime", FINDING_FAILS,
 		    "install it, or leave SANDBOX_RUNTIME empty",
 		    "the engine has no %s (SANDBOX_RUNTIME)", runtime);
 	for (char **r = d->policy.runtimes; *r != NULL; r++)
-		if (!answer_has_runtime(&f->info, *r))
+		if (!backend_lists_runtime(f->runtimes, *r))
 			findings_add(&d->found, "runtime", FINDING_FAILS,
 			    "install it and name it in the engine's "
 			    "daemon.json, or take it from the list",

@@ -159,8 +159,8 @@ ground_users(const struct backend *b)
 	return ground.users;
 }
 
-static const struct backend_ops ground_backend_ops = {
-    .can = BACKEND_HAS_PID | BACKEND_HAS_MOUNTS,
+static const struct backend_ops ground_backend_ops = {.can = BACKEND_HAS_PID |
+	BACKEND_HAS_MOUNTS | BACKEND_CAN_STOP | BACKEND_CAN_BOUND,
     .open = ground_open,
     .abandon = ground_abandon,
     .inspect = ground_inspect,
@@ -169,6 +169,19 @@ static const struct backend_ops ground_backend_ops = {
     .set_bounds = ground_set_bounds,
     .users = ground_users,
     .list = ground_list};
+
+/* ground_can - the backend can this and nothing else, in this test */
+static inline void
+ground_can(unsigned int can)
+{
+	static struct backend_ops ops;
+
+	ops = ground_backend_ops;
+	ops.can = can;
+	ops.stop = (can & BACKEND_CAN_STOP) != 0 ? ops.stop : NULL;
+	ops.set_bounds = (can & BACKEND_CAN_BOUND) != 0 ? ops.set_bounds : NULL;
+	ground.backend.ops = &ops;
+}
 
 /* ---- its answers */
 

@@ -70,6 +70,17 @@ test_the_last_word_follows_the_one_under_way(void **state)
 	box_bounds_free(bounds);
 }
 
+static void
+test_a_backend_that_bounds_nothing_is_not_asked(void **state)
+{
+	(void)state;
+	ground_can(BACKEND_CAN_STOP);
+	begin(1000);
+	want(64, 500);
+	assert_int_equal(ground.shares.n, 0);
+	box_bounds_free(bounds);
+}
+
 static bool
 is_asked_again(void)
 {
@@ -148,6 +159,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    GROUND_TEST(test_a_box_never_gets_more_than_it_was_made_with),
 	    GROUND_TEST(test_the_last_word_follows_the_one_under_way),
+	    GROUND_TEST(test_a_backend_that_bounds_nothing_is_not_asked),
 	    GROUND_TEST(test_what_failed_is_asked_again_until_it_succeeds),
 	    GROUND_TEST(test_an_answer_may_come_after_the_end),
 	    GROUND_TEST(

@@ -1,5 +1,6 @@
 #include "tests/unit/worker/fake_engine.h"
 #include "worker/ceilings.h"
+#include "worker/backends.h"
 #include "worker/docker/docker.h"
 #include "worker/docker/processors.h"
 
@@ -164,11 +165,19 @@ answer(struct fake_engine *f, const char *method, const char *path)
 	return answer_inspect();
 }
 
+static struct backend_start
+start_of_fix(void)
+{
+	return (struct backend_start){.base = fix.base,
+	    .instance_id = "inst",
+	    .policy = &fix.policy,
+	    .watch = &watch};
+}
+
 static int
 setup(void **state)
 {
-	struct docker_settings s = {
-	    .instance = "name", .id = "inst", .policy = &fix.policy};
+	struct backend_start start;
 	char host[100];
 	struct err e;
 
@@ -189,9 +198,12 @@ setup(void **state)
 	fake_engine_init(&fix.engine, fix.base);
 	fix.engine.answer = answer;
 	(void)snprintf(host, sizeof(host), "unix://%s", fix.engine.path);
-	s.host = host;
+	assert_int_equal(conf_set(fix.conf, "DOCKER_HOST", host, &e), 0);
 	assert_int_equal(
-	    docker_new(fix.base, &s, &watch, NULL, &fix.backend, &e), 0);
+	    conf_set(fix.conf, "AUTO_BUILD_SANDBOX_IMAGE", "false", &e), 0);
+	start = start_of_fix();
+	assert_int_equal(
+	    backend_open_configured(fix.conf, &start, &fix.backend, &e), 0);
 	*state = &fix;
 	return 0;
 }
@@ -504,16 +516,15 @@ test_gone_and_unknown_are_told_apart(void **state)
 static void
 test_a_host_that_is_no_socket_is_refused(void **state)
 {
-	struct docker_settings s = {.instance = "name",
-	    .id = "inst",
-	    .policy = &fix.policy,
-	    .host = "tcp://127.0.0.1:2375"};
+	const struct backend_start start = start_of_fix();
 	struct backend *b;
 	struct err e;
 
 	(void)state;
 	assert_int_equal(
-	    docker_new(fix.base, &s, &watch, NULL, &b, &e), ERR_INVAL);
+	    conf_set(fix.conf, "DOCKER_HOST", "tcp://127.0.0.1:2375", &e), 0);
+	assert_int_equal(
+	    backend_open_configured(fix.conf, &start, &b, &e), ERR_INVAL);
 	assert_non_null(strstr(e.msg, "DOCKER_HOST"));
 }
 

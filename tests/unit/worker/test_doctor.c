@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 #include "common/js.h"
+#include "worker/docker/docker.h"
 #include "worker/doctor/advisory.h"
-#include "worker/doctor/facts.h"
 #include "worker/doctor/finding.h"
 #include "worker/doctor/host.h"
 #include "worker/doctor/open_advisories.h"
@@ -228,19 +228,20 @@ test_an_engines_word_is_read(void **state)
 	    "[[\"Backing Filesystem\",\"xfs\"]],\"CgroupVersion\":\"2\","
 	    "\"MemoryLimit\":true,\"Runtimes\":{\"runc\":{}},"
 	    "\"SystemTime\":\"2026-01-01T02:00:00.5+02:00\"}";
-	struct facts f;
+	struct backend_facts f;
 
 	(void)state;
-	memset(&f, 0, sizeof(f));
-	facts_read(version, info, "crun", 1767225600000, &f);
+	docker_read_facts(version, info, 1767225600000, &f);
 	assert_string_equal(f.engine, "20.10.24+dfsg1");
 	assert_string_equal(f.containerd, "1.6.20~ds1");
 	assert_string_equal(f.runc, "1.1.5+ds1-1+deb12u1");
-	assert_string_equal(f.info.storage, "overlay2 on xfs");
-	assert_int_equal(f.info.quota, ANSWER_QUOTA_LAYER);
-	assert_true(f.info.seccomp && f.info.userns && f.info.memory_limit);
-	assert_false(f.info.apparmor || f.info.rootless || f.info.pids_limit);
-	assert_false(f.info.has_runtime);
+	assert_string_equal(f.storage, "overlay2 on xfs");
+	assert_true(f.seccomp && f.maps_users);
+	assert_true(f.limits_disk && f.limits_memory);
+	assert_false(f.apparmor || f.rootless || f.limits_pids);
+	assert_true(backend_lists_runtime(f.runtimes, "runc"));
+	assert_true(backend_lists_runtime(f.runtimes, ""));
+	assert_false(backend_lists_runtime(f.runtimes, "run"));
 	assert_int_equal(f.ahead_ms, 0);
 }
 
@@ -252,15 +253,14 @@ test_nonsense_of_an_engine_is_nothing(void **state)
 	    "\"SecurityOptions\":{\"a\":1},\"SystemTime\":\"soon\"}";
 	static const char *const words[] = {
 	    "", "{", "[]", "{\"Version\":1}", odd};
-	struct facts f;
+	struct backend_facts f;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-		memset(&f, 0, sizeof(f));
-		facts_read(words[i], words[i], "", 0, &f);
+		docker_read_facts(words[i], words[i], 0, &f);
 		assert_string_equal(f.engine, "");
 		assert_string_equal(f.runc, "");
-		assert_false(f.info.seccomp);
+		assert_false(f.seccomp);
 		assert_true(f.ahead_ms == INT64_MIN);
 	}
 }

@@ -112,6 +112,25 @@ test_what_is_not_listed_and_old_enough_is_stopped(void **state)
 }
 
 static void
+test_what_cannot_be_stopped_is_told_and_left_running(void **state)
+{
+	struct backend_container found[] = {box(2, OLD_MS), box(3, OLD_MS)};
+
+	(void)state;
+	ground_can(BACKEND_CAN_BOUND);
+	sweep(KEEP_MS);
+	ground_listed(0, found, ARRAY_LEN(found));
+	show(found[0], 0);
+	show(found[1], NOW_MS - KEEP_MS);
+	expect_found(2, true);
+	expect_found(3, false);
+	assert_int_equal(ground.stops.n, 0);
+	assert_int_equal(ground.removes.n, 1);
+	ground_removed(0);
+	expect_swept(2, 1);
+}
+
+static void
 test_what_rests_is_kept_until_its_time_is_over(void **state)
 {
 	struct backend_container found[] = {box(2, OLD_MS), box(3, OLD_MS)};
@@ -297,6 +316,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    GROUND_TEST(test_what_is_not_listed_and_old_enough_is_stopped),
+	    GROUND_TEST(test_what_cannot_be_stopped_is_told_and_left_running),
 	    GROUND_TEST(test_what_rests_is_kept_until_its_time_is_over),
 	    GROUND_TEST(test_what_never_ran_goes_at_once),
 	    GROUND_TEST(test_who_only_looks_touches_nothing_and_sees_the_young),

@@ -1,18 +1,15 @@
-#include "worker/doctor/facts.h"
+#include "worker/docker/docker_int.h"
 
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include <event2/event.h>
-#include <jansson.h>
 
 #include "common/clock.h"
+#include "common/conf.h"
 #include "common/js.h"
 #include "common/text.h"
 #include "common/xmalloc.h"
-#include "worker/docker/answer.h"
-#include "worker/http/api.h"
-#include "worker/docker/docker.h"
 
 #define ANSWER_MAX (1u << 20)
 #define DEPTH_MAX 32
@@ -36,7 +33,7 @@ take_part(char *out, size_t size, const json_t *version, const char *name,
     const json_t *info, const char *commit)
 {
 	const json_t *a = json_object_get(version, "Components"), *item;
-	char id[FACTS_WORD_MAX];
+	char id[BACKEND_WORD_MAX];
 	size_t i;
 
 	json_array_foreach (a, i, item) {
@@ -52,7 +49,7 @@ take_part(char *out, size_t size, const json_t *version, const char *name,
 }
 
 static void
-take_info(const json_t *info, int64_t now_ms, struct facts *out)
+take_info(const json_t *info, int64_t now_ms, struct backend_facts *out)
 {
 	int64_t theirs = answer_time_ms(
 	    json_string_value(json_object_get(info, "SystemTime")));
@@ -62,14 +59,37 @@ take_info(const json_t *info, int64_t now_ms, struct facts *out)
 	take(out->root, sizeof(out->root), info, "DockerRootDir");
 }
 
+/* What a worker goes by is read by a worker's own code. */
+static void
+take_limits(const char *text, struct backend_facts *out)
+{
+	struct answer_info info;
+	struct err e;
+
+	if (answer_info(text, strlen(text), "", &info, &e) != 0)
+		return;
+	memcpy(out->storage, info.storage, sizeof(out->storage));
+	memcpy(out->runtimes, info.runtimes, sizeof(out->runtimes));
+	out->limits_memory = info.memory_limit;
+	out->limits_pids = info.pids_limit;
+	out->limits_cpu = info.cpu_quota;
+	out->limits_disk = info.quota != ANSWER_QUOTA_NONE;
+	out->rootless = info.rootless;
+	out->maps_users = answer_remaps(&info);
+	out->seccomp = info.seccomp;
+	out->apparmor = info.apparmor;
+	out->selinux = info.selinux;
+}
+
 void
-facts_read(const char *version, const char *info, const char *runtime,
-    int64_t now_ms, struct facts *out)
+docker_read_facts(const char *version, const char *info, int64_t now_ms,
+    struct backend_facts *out)
 {
 	AUTO(auto_json) json_t *v = NULL;
 	AUTO(auto_json) json_t *i = NULL;
 	struct err e;
 
+	memset(out, 0, sizeof(*out));
 	if (js_parse(version, strlen(version), ANSWER_MAX, DEPTH_MAX, &v, &e) !=
 	    0)
 		v = NULL;
@@ -80,9 +100,7 @@ facts_read(const char *version, const char *info, const char *runtime,
 	    "ContainerdCommit");
 	take_part(out->runc, sizeof(out->runc), v, "runc", i, "RuncCommit");
 	take_info(i, now_ms, out);
-	/* What a worker goes by is read by a worker's own code. */
-	if (answer_info(info, strlen(info), runtime, &out->info, &e) != 0)
-		memset(&out->info, 0, sizeof(out->info));
+	take_limits(info, out);
 }
 
 /* ---- asking */
@@ -120,8 +138,7 @@ get(struct event_base *base, struct api *api, const char *path)
 }
 
 static bool
-ask_one(struct event_base *base, const char *socket, const char *runtime,
-    struct facts *out)
+ask_one(struct event_base *base, const char *socket, struct backend_facts *out)
 {
 	AUTO(auto_free) char *version = NULL;
 	AUTO(auto_free) char *info = NULL;
@@ -133,18 +150,17 @@ ask_one(struct event_base *base, const char *socket, const char *runtime,
 	api_free(api);
 	if (version == NULL || info == NULL)
 		return false;
-	memset(out, 0, sizeof(*out));
-	(void)snprintf(out->socket, sizeof(out->socket), "%s", socket);
-	facts_read(version, info, runtime, clock_wall_ms(), out);
+	docker_read_facts(version, info, clock_wall_ms(), out);
 	return true;
 }
 
 int
-facts_ask(
-    const char *host, const char *runtime, struct facts *out, struct err *e)
+docker_ask_facts(
+    const struct conf *conf, struct backend_facts *out, struct err *e)
 {
+	const char *host = conf_str(conf, CONF_DOCKER_HOST);
 	struct event_base *base = event_base_new();
-	char *usual[DOCKER_USUAL_SOCKETS];
+	char *usual[DOCKER_SOCKETS_MAX];
 	bool found = false;
 	struct stat st;
 
@@ -152,10 +168,10 @@ facts_ask(
 		return err_set(e, ERR_SYS, "no event base");
 	docker_usual_sockets(usual);
 	if (strncmp(host, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0)
-		found = ask_one(base, host + strlen(UNIX_PREFIX), runtime, out);
+		found = ask_one(base, host + strlen(UNIX_PREFIX), out);
 	for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
 		if (host[0] == '\0' && !found && stat(usual[i], &st) == 0)
-			found = ask_one(base, usual[i], runtime, out);
+			found = ask_one(base, usual[i], out);
 		free(usual[i]);
 	}
 	event_base_free(base);
