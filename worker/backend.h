@@ -30,7 +30,7 @@
 #define BACKEND_PATH_MAX 4096
 
 struct backend;
-struct backend_open; /* a box on its way */
+struct backend_create; /* a box that is being made */
 
 /* What a backend can do.  A carrier says which of it it needs (carrier.h);
  * an operation that belongs to one is NULL where the backend has not it. */
@@ -158,26 +158,17 @@ struct backend_wishes {
 	enum backend_stdio stdio;
 };
 
-/* What to make.  Checked by policy_check before it comes here; copied, but
- * for literals. */
+/* What to make.  Checked by policy_check before it comes here. */
 struct backend_spec {
 	const char *name;
 	struct box_identity identity;
 	struct policy_template template;
 	struct policy_claim claim;
 	const struct backend_wishes *wishes;
-	const struct ceiling *ceiling; /* of its tenant */
-	const struct ceiling *total;   /* of all; both kept by pointer */
 };
 
-struct backend_opened {
-	struct backend_container c;
-	uint32_t create_us;
-	uint32_t start_us;
-};
-
-typedef void (*backend_opened_cb)(
-    int rc, const struct backend_opened *o, const struct err *why, void *arg);
+typedef void (*backend_created_cb)(
+    int rc, const struct backend_handle *h, const struct err *why, void *arg);
 typedef void (*backend_container_cb)(int rc, const struct backend_container *c,
     const struct err *why, void *arg);
 typedef void (*backend_list_cb)(int rc, const struct backend_container *list,
@@ -234,17 +225,19 @@ struct backend_ops {
 	unsigned int can; /* of enum backend_can */
 	/* Calls what is still to be called, with ERR_WRONG_STATE. */
 	void (*free)(struct backend *b);
-	/* Image, what there is beside it, create, start, and what runs then.  A
-	 * box of the same identity that runs already is taken as it is: an
-	 * earlier worker made it and its runs go on.  ERR_BACKEND at once while
-	 * the engine is away.
-	 */
-	struct backend_open *(*open)(struct backend *b,
-	    const struct backend_spec *spec, backend_opened_cb cb, void *arg);
-	/* Not wanted any more: cb comes as soon as it is safe, with
-	 * ERR_WRONG_STATE and nothing left behind.  Only before cb was called.
-	 */
-	void (*abandon)(struct backend *b, struct backend_open *o);
+	/* Makes the box, and its image where that can be made; starts nothing.
+	 * spec is kept by pointer until cb.  ERR_CONFLICT: another container
+	 * has its name; ERR_LOST: it may have been made, the engine did not
+	 * say; with all others nothing was made, ERR_BACKEND: the engine is
+	 * away or refused. */
+	struct backend_create *(*create)(struct backend *b,
+	    const struct backend_spec *spec, backend_created_cb cb, void *arg);
+	/* The box is not wanted any more: before the engine was asked to make
+	 * it cb comes soon with ERR_WRONG_STATE, later as it would have.  Only
+	 * before cb was called. */
+	void (*abandon)(struct backend *b, struct backend_create *c);
+	void (*start)(struct backend *b, const struct backend_handle *h,
+	    backend_done_cb cb, void *arg);
 	/* ERR_NOTFOUND: the engine knows none; ERR_BACKEND: it did not say. */
 	void (*inspect)(struct backend *b, const struct backend_handle *h,
 	    backend_container_cb cb, void *arg);

@@ -79,7 +79,7 @@ struct box {
 	enum box_state state;
 	char *name;
 
-	struct backend_open *open;
+	struct box_opening *opening;
 	unsigned int awaited; /* answers of the backend */
 	bool inspecting;
 	struct timer *timer;
@@ -247,7 +247,6 @@ was_never(struct box *b)
 static void
 box_close(struct box *b)
 {
-	struct backend *backend = b->in->host->backend;
 	enum box_state was = b->state;
 
 	set_state(b, BOX_CLOSING);
@@ -256,8 +255,8 @@ box_close(struct box *b)
 	close_link(b);
 	box_bounds_free(b->bounds);
 	b->bounds = NULL;
-	if (was == BOX_CREATING && b->open != NULL)
-		backend->ops->abandon(backend, b->open); /* opened_late */
+	if (was == BOX_CREATING && b->opening != NULL)
+		opening_abandon(b->opening); /* then opened_late */
 	else if (was == BOX_CREATING)
 		was_never(b);
 	else
@@ -278,7 +277,7 @@ fail(struct box *b, int code, const char *text)
 	tasks_end(b->tasks, RUNLOG_START_FAILED, text);
 	box_map_leave(&b->in->map, &b->at);
 	b->farewell = BOX_SAY_NOTHING;
-	b->open = NULL; /* it came to its end, or never began */
+	b->opening = NULL; /* it came to its end, or never began */
 	box_close(b);
 }
 
@@ -555,9 +554,9 @@ box_inspect(struct box *b)
 	backend->ops->inspect(backend, &b->at.handle, inspected_cb, b);
 }
 
-/* Abandoned, and its end has come: what it made is taken away. */
+/* Abandoned, and its end has come: what it made is removed. */
 static void
-opened_late(struct box *b, const struct backend_opened *o)
+opened_late(struct box *b, const struct box_opened *o)
 {
 	if (o == NULL) {
 		was_never(b);
@@ -568,24 +567,19 @@ opened_late(struct box *b, const struct backend_opened *o)
 }
 
 static void
-opened_cb(
-    int rc, const struct backend_opened *o, const struct err *why, void *arg)
+opened_cb(int rc, const struct box_opened *o, const struct err *why, void *arg)
 {
 	struct box *b = arg;
 
-	b->open = NULL;
+	b->opening = NULL;
 	if (b->state == BOX_CLOSING) {
-		opened_late(b, rc == 0 ? o : NULL);
+		opened_late(b, o);
 	} else if (b->state == BOX_CREATING && rc != 0) {
 		fail(b, rc, why->msg);
 	} else if (b->state == BOX_CREATING) {
 		b->times.create_us = o->create_us;
 		b->times.start_us = o->start_us;
-		if (root_rule_is_broken(
-			b->in->host->policy, b->in->host->backend, &o->c))
-			fail(b, ERR_POLICY, ROOT_RULE_BROKEN);
-		else
-			await_agent(b, &o->c);
+		await_agent(b, &o->c);
 	}
 	answered(b);
 }
@@ -664,11 +658,11 @@ prepare(struct box *b, struct backend_spec *spec, struct backend_wishes *wishes,
     struct err *e)
 {
 	const struct box_host *h = b->in->host;
+	const struct ceiling *c = ceilings_of(h->ceilings, b->at.id.tenant);
 	int rc = policy_check_claim(&spec->claim, e);
 
 	if (rc == 0)
-		rc = ceilings_check(
-		    spec->ceiling, h->policy, &spec->template, e);
+		rc = ceilings_check(c, h->policy, &spec->template, e);
 	if (rc == 0)
 		rc = policy_check(h->policy, &spec->template, e);
 	if (rc == 0)
@@ -683,15 +677,12 @@ prepare(struct box *b, struct backend_spec *spec, struct backend_wishes *wishes,
 static void
 create(struct box *b, const struct box_start *s)
 {
-	struct backend *backend = b->in->host->backend;
 	struct backend_wishes wishes = {.nmounts = 0};
 	struct backend_spec spec = {.name = b->name,
 	    .identity = b->at.id,
 	    .template = s->template,
 	    .claim = s->claim,
-	    .wishes = &wishes,
-	    .ceiling = ceilings_of(b->in->host->ceilings, s->tenant_name),
-	    .total = ceilings_total(b->in->host->ceilings)};
+	    .wishes = &wishes};
 	struct err e;
 	int rc = prepare(b, &spec, &wishes, &e);
 
@@ -700,7 +691,7 @@ create(struct box *b, const struct box_start *s)
 		return;
 	}
 	b->awaited++;
-	b->open = backend->ops->open(backend, &spec, opened_cb, b);
+	b->opening = opening_start(&b->in->openings, &spec, opened_cb, b);
 }
 
 void

@@ -25,6 +25,7 @@
 #include "worker/copy.h"
 #include "worker/link/carrier.h"
 #include "worker/link/delivery.h"
+#include "worker/opening.h"
 #include "worker/task.h"
 #include "worker/tasks.h"
 
@@ -45,9 +46,10 @@ struct box_host {
 	const struct ceilings *ceilings; /* NULL: none */
 	const struct task_host *task;
 	const struct copy_limits *limits;
-	uint64_t output_bytes_s; /* read from each agent; 0: any */
-	uint32_t ping_ms;        /* between two questions to an agent */
-	uint32_t grace_s;        /* beyond its TTL a box waits for a server */
+	unsigned int openings_max; /* at a time; more are refused */
+	uint64_t output_bytes_s;   /* read from each agent; 0: any */
+	uint32_t ping_ms;          /* between two questions to an agent */
+	uint32_t grace_s;          /* beyond its TTL a box waits for a server */
 	void (*on_ready)(void *arg); /* READY was told */
 	void (*on_full)(void *arg);  /* the front's channel is: read no more */
 	void *arg;
@@ -60,6 +62,7 @@ struct box_all {
 	struct box_asks_host asks_host;
 	struct box_bounds_line bounds;
 	struct box_map map;
+	struct openings openings;
 	unsigned int removals; /* of boxes, under way */
 };
 /* box_at - the box whose place this is; NULL for NULL */

@@ -285,6 +285,7 @@ boxes_new(const struct box_host *host)
 	struct boxes *bs = xcalloc(1, sizeof(*bs));
 
 	bs->all.host = host;
+	openings_init(&bs->all.openings, host);
 	bs->all.asks_host.front = host->front;
 	box_bounds_line_init(&bs->all.bounds);
 	bs->all.tasks_host = (struct tasks_host){.front = host->front,

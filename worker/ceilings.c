@@ -47,6 +47,19 @@ ceilings_new(void)
 	return xcalloc(1, sizeof(struct ceilings));
 }
 
+void
+ceilings_free(struct ceilings *cs)
+{
+	struct hash_entry *en, *next;
+
+	if (cs == NULL)
+		return;
+	HASHMAP_FOREACH (en, next, &cs->by_name)
+		free(HASH_OF(en, struct ceilings_item, by_name));
+	hashmap_clear(&cs->by_name);
+	free(cs);
+}
+
 /* ---- what is said */
 
 int

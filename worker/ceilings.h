@@ -19,6 +19,7 @@ struct backend_container;
 struct ceilings;
 
 struct ceilings *ceilings_new(void);
+void ceilings_free(struct ceilings *cs); /* NULL is fine */
 
 /* ceilings_say - of one tenant; ERR_INVAL for a word that is none */
 int ceilings_say(struct ceilings *cs, const char *tenant, const char *word,

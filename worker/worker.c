@@ -8,6 +8,10 @@
 #include "common/log.h"
 #include "worker/sweep.h"
 
+/* That the front asks for at a time, for each worker there is (ENGINE_PLACES);
+ * where the others are away, of one worker. */
+#define FRONT_OPENINGS 8
+
 /* ---- state */
 
 void
@@ -164,6 +168,8 @@ worker_init(struct worker *w, struct event_base *base, const struct conf *c,
 	w->box_host = (struct box_host){.base = base,
 	    .grace_s = (uint32_t)conf_int(c, CONF_SANDBOX_GRACE_SECONDS),
 	    .ping_ms = (uint32_t)conf_int(c, CONF_AGENT_PING_MS),
+	    .openings_max =
+		2 * FRONT_OPENINGS * (unsigned int)conf_int(c, CONF_WORKERS),
 	    .output_bytes_s = (uint64_t)conf_int(c, CONF_SANDBOX_OUTPUT_MB_S)
 		<< 20,
 	    .front = &w->front,

@@ -59,6 +59,8 @@ INTERNAL_TEXTS = (
     "a reader is in the way", "a writer is in the way", "database: no row",
     "the sandbox is gone", "the sandbox has no such thing", "not found",
     "the run is over", "a file of … bytes",
+    "the engine has not answered yet",
+    "… sandboxes are being made already: try again",
     "the sandbox is not wanted any more", "the worker is ending",
     "the supervisor named no instance: restart the server",
     "the engine cannot do what the link … needs",

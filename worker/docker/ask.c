@@ -55,7 +55,9 @@ docker_fail(const struct api_answer *a, const char *what, struct err *e)
 	char text[ANSWER_TEXT_MAX];
 
 	if (a->rc != 0)
-		return err_set(e, ERR_BACKEND, "%s: %s", what, a->why->msg);
+		return err_set(e,
+		    a->rc == ERR_WRONG_STATE ? ERR_WRONG_STATE : ERR_BACKEND,
+		    "%s: %s", what, a->why->msg);
 	answer_message(a->body, a->len, text);
 	return err_set(e, a->status == 404 ? ERR_NOTFOUND : ERR_BACKEND,
 	    "%s: the engine answers %ld: %s", what, a->status, text);

@@ -1,7 +1,7 @@
 /*
- * Boxes that are there: looked at, taken away, listed.  Each call is an object
- * of its own that ends with its callback.  The engine answers a removal that
- * is under way already with 409: it is asked again until the box is gone.
+ * Boxes that are there: started, inspected, removed, listed.  Each call is an
+ * object of its own that ends with its callback.  The engine answers a removal
+ * that is under way already with 409: it is asked again until the box is gone.
  */
 #include "worker/docker/docker_int.h"
 
@@ -129,38 +129,63 @@ docker_remove(struct backend *b, const struct backend_handle *h,
 	deletion_send(r);
 }
 
-/* ---- stop */
+/* ---- start, stop */
 
 struct asker {
+	const char *what;
 	backend_done_cb cb;
 	void *arg;
 };
 
+static struct asker *
+asker_new(const char *what, backend_done_cb cb, void *arg)
+{
+	struct asker *s = xcalloc(1, sizeof(*s));
+
+	*s = (struct asker){what, cb, arg};
+	return s;
+}
+
+static void
+asker_end(struct asker *s, const struct api_answer *a, bool is_good)
+{
+	struct err e;
+	int rc = is_good ? 0 : docker_fail(a, s->what, &e);
+
+	s->cb(rc, rc == 0 ? NULL : &e, s->arg);
+	free(s);
+}
+
+static void
+start_done_cb(const struct api_answer *a, void *arg)
+{
+	asker_end(arg, a, a->rc == 0 && (a->status == 204 || a->status == 304));
+}
+
+void
+docker_start(struct backend *b, const struct backend_handle *h,
+    backend_done_cb cb, void *arg)
+{
+	(void)docker_ask((struct docker *)b, "POST", DOCKER_START_MS,
+	    start_done_cb, asker_new("start", cb, arg), "/containers/%s/start",
+	    backend_handle_text(h));
+}
+
 static void
 stop_done_cb(const struct api_answer *a, void *arg)
 {
-	struct asker *s = arg;
-	struct err e;
-	int rc = 0;
-
-	if (a->rc != 0 ||
-	    (a->status != 204 && a->status != 304 && a->status != 404))
-		rc = docker_fail(a, "stop", &e);
-	s->cb(rc, rc == 0 ? NULL : &e, s->arg);
-	free(s);
+	asker_end(arg, a,
+	    a->rc == 0 &&
+		(a->status == 204 || a->status == 304 || a->status == 404));
 }
 
 void
 docker_stop(struct backend *b, const struct backend_handle *h,
     backend_done_cb cb, void *arg)
 {
-	struct asker *s = xcalloc(1, sizeof(*s));
-
-	s->cb = cb;
-	s->arg = arg;
 	(void)docker_ask((struct docker *)b, "POST", DOCKER_STOP_MS,
-	    stop_done_cb, s, "/containers/%s/stop?t=%d", backend_handle_text(h),
-	    STOP_GRACE_S);
+	    stop_done_cb, asker_new("stop", cb, arg),
+	    "/containers/%s/stop?t=%d", backend_handle_text(h), STOP_GRACE_S);
 }
 
 /* ---- bounds */

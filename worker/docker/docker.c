@@ -2,7 +2,7 @@
  * The room's top: what a backend is made of.
  *
  *	docker.c	composes; what follows when the engine comes and goes
- *	open.c		a box on its way: image, create, start, inspect
+ *	create.c	a box that is to be: image, create
  *	container.c	boxes that are there
  *	image.c		the image's id
  *	watch.c		the engine's events
@@ -31,7 +31,7 @@ docker_free(struct backend *b)
 	watch_stop(d);
 	engine_clear(d);
 	api_free(d->api);
-	open_clear(d);
+	create_clear(d);
 	image_clear(d);
 	watch_clear(d);
 	free(d->instance);
@@ -105,7 +105,8 @@ on_news(struct docker *d)
 	if (en->up && d->user->on_about != NULL)
 		d->user->on_about(&en->about, d->user_arg);
 	d->user->on_state(en->up, en->detail, d->user_arg);
-	open_engine_changed(d);
+	if (!en->up)
+		create_engine_gone(d);
 }
 
 static const struct engine_hooks engine_hooks = {on_alive, on_gone, on_news};
@@ -128,8 +129,9 @@ static const struct backend_ops docker_ops = {.can = BACKEND_HAS_PID |
 	BACKEND_HAS_MOUNTS | BACKEND_CAN_STOP | BACKEND_CAN_BOUND |
 	BACKEND_CAN_LOOK_IMAGE,
     .free = docker_free,
-    .open = open_new,
-    .abandon = open_abandon,
+    .create = create_new,
+    .abandon = create_abandon,
+    .start = docker_start,
     .inspect = docker_inspect,
     .remove = docker_remove,
     .stop = docker_stop,
@@ -158,7 +160,7 @@ docker_open(const struct conf *conf, const struct backend_start *start,
 	d->user_arg = start->arg;
 	d->api = api_new(d->base, &docker_server);
 	image_init(d);
-	open_init(d);
+	TAILQ_INIT(&d->creates.all);
 	watch_init(d);
 	if (engine_init(
 		d, conf_str(conf, CONF_DOCKER_HOST), &engine_hooks, e) != 0) {

@@ -21,7 +21,6 @@
 #define DOCKER_PING_MS 3000
 #define DOCKER_LIST_MS 10000
 #define DOCKER_BUILD_MS 1800000
-#define DOCKER_OPENS_MAX 8 /* creates at a time; more only adds latency */
 #define DOCKER_SOCKETS_MAX 4
 
 struct docker;
@@ -65,11 +64,9 @@ struct watch {
 struct image;
 STAILQ_HEAD(images, image);
 
-/* What open.c writes. */
-struct opens {
-	TAILQ_HEAD(, backend_open) all;
-	unsigned int nbusy;    /* that hold a slot */
-	uint64_t nmade;        /* of all: that made a box, or found it */
+/* What create.c writes. */
+struct creates {
+	TAILQ_HEAD(, backend_create) all;
 	bool no_io_weight;     /* the engine said that it enforces none */
 	unsigned int no_quota; /* creates without one: it refused one */
 };
@@ -95,7 +92,7 @@ struct docker {
 	struct engine engine;
 	struct watch watch;
 	struct images images;
-	struct opens opens;
+	struct creates creates;
 };
 
 /* ask.c
@@ -110,6 +107,8 @@ struct api_call *docker_ask_full(struct docker *d, const struct api_ask *ask);
 int docker_fail(const struct api_answer *a, const char *what, struct err *e);
 
 /* container.c: as backend_ops says */
+void docker_start(struct backend *b, const struct backend_handle *h,
+    backend_done_cb cb, void *arg);
 void docker_inspect(struct backend *b, const struct backend_handle *h,
     backend_container_cb cb, void *arg);
 void docker_remove(struct backend *b, const struct backend_handle *h,
@@ -157,13 +156,12 @@ void image_clear(struct docker *d);
 void docker_look_image(
     struct backend *b, const char *ref, backend_done_cb cb, void *arg);
 
-/* open.c */
-void open_init(struct docker *d);
-struct backend_open *open_new(struct backend *b,
-    const struct backend_spec *spec, backend_opened_cb cb, void *arg);
-void open_abandon(struct backend *b, struct backend_open *o);
-/* open_engine_changed - those that waited to know go on or fail */
-void open_engine_changed(struct docker *d);
-void open_clear(struct docker *d);
+/* create.c: as backend_ops says */
+struct backend_create *create_new(struct backend *b,
+    const struct backend_spec *spec, backend_created_cb cb, void *arg);
+void create_abandon(struct backend *b, struct backend_create *cr);
+/* create_engine_gone - those that wait for their image fail */
+void create_engine_gone(struct docker *d);
+void create_clear(struct docker *d);
 
 #endif

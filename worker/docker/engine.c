@@ -169,7 +169,8 @@ static void
 say_disk(const struct docker *d, const struct answer_info *info)
 {
 	const struct policy *p = d->policy;
-	bool by_engine = info->quota != ANSWER_QUOTA_NONE && !d->opens.no_quota;
+	bool by_engine =
+	    info->quota != ANSWER_QUOTA_NONE && !d->creates.no_quota;
 
 	if (p->disk_bytes == 0 && p->disk_inodes == 0)
 		log_warn("sandboxes may fill the engine's disk: "

@@ -40,10 +40,11 @@ struct ground {
 
 	struct backend backend;
 	enum backend_users users;
-	backend_opened_cb opened_cb; /* NULL: nothing is being opened */
-	void *opened_arg;
+	backend_created_cb created_cb; /* NULL: nothing is being created */
+	void *created_arg;
 	bool abandoned;
-	struct ground_asks inspects, removes, stops, shares, lists;
+	struct ground_asks starts, inspects, removes, stops, shares, lists;
+	int64_t pid;                  /* of what it shows */
 	struct backend_bounds bounds; /* asked last */
 
 	struct carrier carrier;
@@ -82,25 +83,35 @@ ground_ask_take(struct ground_asks *q)
 	return ask;
 }
 
-static inline struct backend_open *
-ground_open(struct backend *b, const struct backend_spec *spec,
-    backend_opened_cb cb, void *arg)
+static inline struct backend_create *
+ground_create(struct backend *b, const struct backend_spec *spec,
+    backend_created_cb cb, void *arg)
 {
 	(void)b;
 	assert_string_equal(spec->name, GROUND_NAME);
 	assert_true(uuid_is_equal(&spec->identity.uuid, &ground_uuid));
-	assert_null(ground.opened_cb);
-	ground.opened_cb = cb;
-	ground.opened_arg = arg;
-	return (struct backend_open *)&ground;
+	assert_null(ground.created_cb);
+	ground.created_cb = cb;
+	ground.created_arg = arg;
+	return (struct backend_create *)&ground;
 }
 
 static inline void
-ground_abandon(struct backend *b, struct backend_open *o)
+ground_abandon(struct backend *b, struct backend_create *c)
 {
 	(void)b;
-	assert_ptr_equal(o, &ground);
+	assert_ptr_equal(c, &ground);
 	ground.abandoned = true;
+}
+
+static inline void
+ground_start(struct backend *b, const struct backend_handle *h,
+    backend_done_cb cb, void *arg)
+{
+	(void)b;
+	ground_ask_add(&ground.starts,
+	    (struct ground_ask){.done_cb = cb, .arg = arg},
+	    backend_handle_text(h));
 }
 
 static inline void
@@ -161,8 +172,9 @@ ground_users(const struct backend *b)
 
 static const struct backend_ops ground_backend_ops = {.can = BACKEND_HAS_PID |
 	BACKEND_HAS_MOUNTS | BACKEND_CAN_STOP | BACKEND_CAN_BOUND,
-    .open = ground_open,
+    .create = ground_create,
     .abandon = ground_abandon,
+    .start = ground_start,
     .inspect = ground_inspect,
     .remove = ground_remove,
     .stop = ground_stop,
@@ -195,24 +207,25 @@ ground_container(void)
 
 	backend_handle_named(&c.handle, GROUND_ID);
 	memcpy(c.handle.life, "first", sizeof("first"));
-	c.pid = 99;
+	c.pid = ground.pid;
 	memcpy(c.identity.fingerprint, ground.w.policy.fingerprint,
 	    sizeof(c.identity.fingerprint));
 	return c;
 }
 
 static inline void
-ground_opened(int rc)
+ground_created(int rc)
 {
-	struct backend_opened o = {.c = ground_container()};
-	backend_opened_cb cb = ground.opened_cb;
+	const struct backend_container c = ground_container();
+	backend_created_cb cb = ground.created_cb;
 	struct err e;
 
 	assert_non_null(cb);
-	ground.opened_cb = NULL;
+	ground.created_cb = NULL;
 	if (rc != 0)
 		(void)err_set(&e, rc, "as told");
-	cb(rc, rc == 0 ? &o : NULL, rc == 0 ? NULL : &e, ground.opened_arg);
+	cb(rc, rc == 0 ? &c.handle : NULL, rc == 0 ? NULL : &e,
+	    ground.created_arg);
 }
 
 static inline void
@@ -235,6 +248,19 @@ ground_done(struct ground_asks *q, int rc)
 	if (rc != 0)
 		(void)err_set(&e, rc, "as told");
 	ask.done_cb(rc, rc == 0 ? NULL : &e, ask.arg);
+}
+
+/* ground_opened - all steps to a box that runs, or the first one fails */
+static inline void
+ground_opened(int rc)
+{
+	const struct backend_container c = ground_container();
+
+	ground_created(rc);
+	if (ground.starts.n == 0)
+		return;
+	ground_done(&ground.starts, 0);
+	ground_inspected(0, &c);
 }
 
 static inline void
@@ -458,6 +484,7 @@ ground_setup(void **state)
 	(void)state;
 	memset(&ground, 0, sizeof(ground));
 	ground.link.fd = -1;
+	ground.pid = 99;
 	ground.base = event_base_new();
 	ground.conf = conf_new();
 	assert_int_equal(
@@ -478,8 +505,10 @@ static inline int
 ground_teardown(void **state)
 {
 	(void)state;
-	if (ground.opened_cb != NULL)
-		ground_opened(ERR_WRONG_STATE);
+	if (ground.created_cb != NULL)
+		ground_created(ERR_WRONG_STATE);
+	while (ground.starts.n > 0)
+		ground_done(&ground.starts, ERR_WRONG_STATE);
 	while (ground.inspects.n > 0)
 		ground_inspected(ERR_WRONG_STATE, NULL);
 	while (ground.lists.n > 0)

@@ -8,8 +8,13 @@ enum step {
 	THE_END,
 	OPENED,      /* the backend made it */
 	OPEN_FAILED, /* or did not */
-	HELLO,       /* its agent is there */
-	OTHER_LIFE,  /* an agent is there that began anew */
+	OPEN_UNSAID, /* or may have made it */
+	NAME_TAKEN,
+	CREATED, /* it was made, and not started yet */
+	STARTED,
+	START_FAILED,
+	HELLO,      /* its agent is there */
+	OTHER_LIFE, /* an agent is there that began anew */
 	LINK_LOST,
 	LINK_BROKEN, /* the agent broke the protocol */
 	SEEN,        /* the engine shows it, running */
@@ -17,6 +22,7 @@ enum step {
 	SEEN_OOM,
 	SEEN_ANOTHERS,
 	SEEN_OLD_POLICY,
+	SEEN_NOT_OURS,
 	SEEN_RESTARTED,
 	SEEN_NOT,  /* the engine knows none */
 	NOT_SAID,  /* the engine is away */
@@ -37,6 +43,7 @@ show(enum step s)
 	c.oom_killed = s == SEEN_OOM;
 	if (s == SEEN_ANOTHERS)
 		c.identity.uuid.b[0] = 0xcd;
+	c.is_ours = s != SEEN_NOT_OURS;
 	if (s == SEEN_OLD_POLICY)
 		c.identity.fingerprint[0] ^= 1;
 	if (s == SEEN_RESTARTED)
@@ -57,8 +64,15 @@ take_event(enum step s)
 static void
 take_step(enum step s)
 {
-	if (s == OPENED || s == OPEN_FAILED)
-		ground_opened(s == OPENED ? 0 : ERR_BACKEND);
+	if (s >= OPENED && s <= NAME_TAKEN)
+		ground_opened(s == OPENED ? 0 :
+			s == OPEN_FAILED  ? ERR_BACKEND :
+			s == OPEN_UNSAID  ? ERR_LOST :
+					    ERR_CONFLICT);
+	else if (s == CREATED)
+		ground_created(0);
+	else if (s == STARTED || s == START_FAILED)
+		ground_done(&ground.starts, s == STARTED ? 0 : ERR_BACKEND);
 	else if (s == HELLO || s == OTHER_LIFE)
 		fake_link_greet_as(&ground.link, s == HELLO ? 1 : 2);
 	else if (s == LINK_LOST || s == LINK_BROKEN)
@@ -91,6 +105,31 @@ static const struct life lives[] = {
     {"it is made and up", MAKE, {OPENED, HELLO}, "READY", 0, false},
     {"it is being made", MAKE, {THE_END}, "", 0, true},
     {"the engine refuses it", MAKE, {OPEN_FAILED}, "FAILED", 1, false},
+    {"it does not start", MAKE, {CREATED, START_FAILED, REMOVED}, "FAILED", 1,
+	false},
+    {"it ends while it starts", MAKE, {CREATED, STARTED, SEEN_OOM, REMOVED},
+	"FAILED", 1, false},
+    {"it starts and another one is shown", MAKE,
+	{CREATED, STARTED, SEEN_ANOTHERS, REMOVED}, "FAILED", 1, false},
+    {"it may have been made, and was", MAKE, {OPEN_UNSAID, SEEN, REMOVED},
+	"FAILED", 1, false},
+    {"it may have been made, and was not", MAKE, {OPEN_UNSAID, SEEN_NOT},
+	"FAILED", 1, false},
+    {"it may have been made, and another has its name", MAKE,
+	{OPEN_UNSAID, SEEN_ANOTHERS}, "FAILED", 1, false},
+    {"an earlier worker made it", MAKE, {NAME_TAKEN, SEEN, SEEN, HELLO},
+	"READY", 0, false},
+    {"an earlier box of its tenant has its name", MAKE,
+	{NAME_TAKEN, SEEN_ANOTHERS, REMOVED, OPENED, HELLO}, "READY", 0, false},
+    {"two boxes have its name", MAKE,
+	{NAME_TAKEN, SEEN_ANOTHERS, REMOVED, NAME_TAKEN, SEEN_ANOTHERS},
+	"FAILED", 1, false},
+    {"a stranger has its name, and keeps it", MAKE, {NAME_TAKEN, SEEN_NOT_OURS},
+	"FAILED", 1, false},
+    {"removed while it starts", MAKE, {CREATED, REMOVE, STARTED, REMOVED},
+	"REMOVED", 1, false},
+    {"removed while its name is looked at", MAKE,
+	{NAME_TAKEN, REMOVE, SEEN, REMOVED}, "REMOVED", 1, false},
     {"its agent lies before it is up", MAKE, {OPENED, LINK_BROKEN, REMOVED},
 	"FAILED", 1, false},
     {"its agent lies later", MAKE, {OPENED, HELLO, LINK_BROKEN, REMOVED},
@@ -235,7 +274,7 @@ test_what_the_policy_forbids_is_not_made(void **state)
 	(void)state;
 	assert_int_equal(boxes_open(ground.w.boxes, &s, &e), 0);
 	assert_string_equal(ground_told(), "SANDBOX_FAILED");
-	assert_null(ground.opened_cb);
+	assert_null(ground.created_cb);
 	assert_int_equal(ground.listens, 0);
 }
 
@@ -246,7 +285,7 @@ test_a_carrier_that_cannot_is_a_box_that_failed(void **state)
 	ground.prepare_rc = ERR_SYS;
 	ground_box(MAKE);
 	assert_string_equal(ground_told(), "SANDBOX_FAILED");
-	assert_null(ground.opened_cb);
+	assert_null(ground.created_cb);
 	assert_false(boxes_is_busy(ground.w.boxes));
 }
 
@@ -257,8 +296,26 @@ test_an_agent_that_cannot_be_delivered_is_a_box_that_failed(void **state)
 	ground.deliver_rc = ERR_SYS;
 	ground_box(MAKE);
 	assert_string_equal(ground_told(), "SANDBOX_FAILED");
-	assert_null(ground.opened_cb);
+	assert_null(ground.created_cb);
 	assert_false(boxes_is_busy(ground.w.boxes));
+}
+
+/* Its first process is this one, which is root. */
+static void
+test_a_remap_that_is_none_leaves_no_box(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	ground.w.policy.as_root = POLICY_ROOT_REMAPPED;
+	ground.users = BACKEND_USERS_MAPPED;
+	ground.pid = getpid();
+	ground_box(MAKE);
+	ground_opened(0);
+	assert_string_equal(ground_told(), "");
+	ground_removed(0);
+	assert_string_equal(ground_told(), "SANDBOX_FAILED");
+	assert_int_equal(ground.forgets, 1);
 }
 
 static void
@@ -677,6 +734,7 @@ main(void)
 	    GROUND_TEST(test_a_carrier_that_cannot_is_a_box_that_failed),
 	    GROUND_TEST(
 		test_an_agent_that_cannot_be_delivered_is_a_box_that_failed),
+	    GROUND_TEST(test_a_remap_that_is_none_leaves_no_box),
 	    GROUND_TEST(test_a_number_and_a_uuid_have_one_box_each),
 	    GROUND_TEST(test_a_lost_box_gives_its_number_free),
 	    GROUND_TEST(test_an_agent_that_answers_no_question_costs_its_box),

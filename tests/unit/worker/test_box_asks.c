@@ -46,7 +46,7 @@ greet(uint32_t version)
 	struct err e;
 
 	buf_init(&b, 0);
-	fix.link.l.user->on_open(&fix.link.l, fix.link.l.arg);
+	fake_link_open(&fix.link);
 	assert_int_equal(frame_put_hello(&b, &hello), 0);
 	assert_int_equal(frame_put_hello_end(&b, &end), 0);
 	assert_int_equal(fake_link_say(&fix.link, &b, &e), 0);
@@ -60,8 +60,8 @@ setup(void **state)
 	memset(&fix, 0, sizeof(fix));
 	fix.base = event_base_new();
 	front_init(&fix.front, fix.base);
-	fake_link_init(&fix.link);
-	fix.peer = peer_new(&fix.link.l, &peer_ops, NULL);
+	fake_link_init(&fix.link, fix.base);
+	fix.peer = peer_new(fix.link.l, &peer_ops, NULL);
 	fix.host.front = &fix.front.chan;
 	fix.asks = box_asks_new(&fix.host, SANDBOX);
 	return 0;
@@ -74,6 +74,7 @@ teardown(void **state)
 	if (fix.asks != NULL)
 		box_asks_free(fix.asks);
 	peer_free(fix.peer);
+	fake_link_clear(&fix.link);
 	front_clear(&fix.front);
 	fixture_settle(fix.base);
 	event_base_free(fix.base);

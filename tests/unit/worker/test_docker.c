@@ -1,9 +1,11 @@
 #include "tests/unit/worker/fake_engine.h"
+#include "worker/box.h"
 #include "worker/ceilings.h"
 #include "worker/backends.h"
 #include "worker/docker/docker.h"
 #include "worker/docker/processors.h"
 
+#define OPENINGS_MAX 16
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define UUID_TEXT "ab000000-0000-0000-0000-000000000000"
 #define OTHER_TEXT "cd000000-0000-0000-0000-000000000000"
@@ -21,6 +23,9 @@ struct fixture {
 	struct conf *conf;
 	struct policy policy;
 	struct backend *backend;
+	struct ceilings *ceilings; /* of the tenant "full": one sandbox */
+	struct box_host host;
+	struct openings openings;
 	bool told;
 	bool up;
 	char detail[ERR_TEXT_MAX];
@@ -204,6 +209,11 @@ setup(void **state)
 	start = start_of_fix();
 	assert_int_equal(
 	    backend_open_configured(fix.conf, &start, &fix.backend, &e), 0);
+	fix.host = (struct box_host){.base = fix.base,
+	    .backend = fix.backend,
+	    .policy = &fix.policy,
+	    .openings_max = OPENINGS_MAX};
+	openings_init(&fix.openings, &fix.host);
 	*state = &fix;
 	return 0;
 }
@@ -216,14 +226,14 @@ teardown(void **state)
 	fake_engine_clear(&fix.engine);
 	fixture_settle(fix.base);
 	event_base_free(fix.base);
+	ceilings_free(fix.ceilings);
 	policy_clear(&fix.policy);
 	conf_free(fix.conf);
 	return 0;
 }
 
 static void
-opened_cb(
-    int rc, const struct backend_opened *o, const struct err *why, void *arg)
+opened_cb(int rc, const struct box_opened *o, const struct err *why, void *arg)
 {
 	struct result *r = arg;
 
@@ -237,20 +247,18 @@ opened_cb(
 		(void)snprintf(r->why, sizeof(r->why), "%s", why->msg);
 }
 
-static struct backend_open *
-open_of(struct result *r, const char *tenant, const char *uuid,
-    const struct ceiling *ceiling)
+static struct box_opening *
+open_of(struct result *r, const char *tenant, const char *uuid)
 {
 	static const char *const command[] = {"/agent", NULL};
 	static const struct backend_wishes wishes = {.command = command};
 	struct backend_spec spec = {.name = "mcp-sbx-a",
 	    .template = {.image = "img", .runtime = ""},
 	    .claim = {.identifier = "a"},
-	    .wishes = &wishes,
-	    .ceiling = ceiling,
-	    .total = ceilings_total(NULL)};
-	struct backend_open *o;
+	    .wishes = &wishes};
+	struct box_opening *o;
 
+	fixture_loop(fix.base, &fix.told);
 	memset(r, 0, sizeof(*r));
 	(void)snprintf(
 	    spec.identity.tenant, sizeof(spec.identity.tenant), "%s", tenant);
@@ -258,16 +266,16 @@ open_of(struct result *r, const char *tenant, const char *uuid,
 	memcpy(spec.identity.fingerprint, fix.policy.fingerprint,
 	    sizeof(spec.identity.fingerprint));
 	/* It copies what it needs of spec. */
-	o = fix.backend->ops->open(fix.backend, &spec, opened_cb, r);
+	o = opening_start(&fix.openings, &spec, opened_cb, r);
 	assert_false(r->done);
 	// cppcheck-suppress returnDanglingLifetime
 	return o;
 }
 
-static struct backend_open *
+static struct box_opening *
 open_one(struct result *r)
 {
-	return open_of(r, "default", UUID_TEXT, ceilings_of(NULL, ""));
+	return open_of(r, "default", UUID_TEXT);
 }
 
 static void
@@ -414,15 +422,14 @@ test_a_container_that_does_not_start_is_removed(void **state)
 static void
 test_an_abandoned_open_leaves_nothing(void **state)
 {
-	struct backend_open *o;
+	struct box_opening *o;
 	struct result r;
 
 	(void)state;
-	fixture_loop(fix.base, &fix.told);
 	hang_image = true;
 	o = open_one(&r);
 	fixture_settle(fix.base);
-	fix.backend->ops->abandon(fix.backend, o);
+	opening_abandon(o);
 	fixture_loop(fix.base, &r.done);
 	assert_int_equal(r.rc, ERR_WRONG_STATE);
 	assert_int_equal(creates, 0);
@@ -449,19 +456,39 @@ static void
 test_what_there_is_is_not_asked_again_for_one_that_was_refused(void **state)
 {
 	struct result full, other;
-	struct ceiling one = {.runtime = ""};
 	struct err e;
 
 	(void)state;
-	assert_int_equal(ceiling_set(&one, "sandboxes", "1", &e), 0);
-	(void)open_of(&full, "full", OTHER_TEXT, &one);
-	(void)open_of(&other, "default", UUID_TEXT, &one);
+	fix.host.ceilings = fix.ceilings = ceilings_new();
+	assert_int_equal(
+	    ceilings_say(fix.ceilings, "full", "ceiling.sandboxes=1", &e), 0);
+	assert_int_equal(
+	    ceilings_say(fix.ceilings, "default", "ceiling.sandboxes=1", &e),
+	    0);
+	(void)open_of(&full, "full", OTHER_TEXT);
+	(void)open_of(&other, "default", UUID_TEXT);
 	fixture_loop(fix.base, &full.done);
 	assert_int_equal(full.rc, ERR_LIMIT);
 	fixture_loop(fix.base, &other.done);
 	assert_int_equal(other.rc, 0);
 	assert_int_equal(lists, 2);
 	assert_int_equal(creates, 1);
+}
+
+/* An honest front asks for fewer. */
+static void
+test_more_than_a_few_at_a_time_are_refused(void **state)
+{
+	static struct result r[OPENINGS_MAX + 1]; /* told at the end, too */
+
+	(void)state;
+	hang_image = true;
+	for (size_t i = 0; i < ARRAY_LEN(r); i++)
+		(void)open_one(&r[i]);
+	fixture_loop(fix.base, &r[OPENINGS_MAX].done);
+	assert_int_equal(r[OPENINGS_MAX].rc, ERR_LIMIT);
+	for (size_t i = 0; i < OPENINGS_MAX; i++)
+		assert_false(r[i].done);
 }
 
 static void
@@ -606,6 +633,7 @@ main(void)
 	    TEST(test_an_image_is_asked_for_once_by_many),
 	    TEST(
 		test_what_there_is_is_not_asked_again_for_one_that_was_refused),
+	    TEST(test_more_than_a_few_at_a_time_are_refused),
 	    TEST(test_a_missing_image_is_an_error_of_the_moment_only),
 	    TEST(test_gone_and_unknown_are_told_apart),
 	    TEST(test_a_host_that_is_no_socket_is_refused),

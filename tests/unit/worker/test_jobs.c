@@ -103,7 +103,7 @@ test_a_sandbox_is_opened_and_removed(void **state)
 	(void)state;
 	msg_send_sandbox_open(their_end, &open);
 	expect_accepted();
-	assert_non_null(ground.opened_cb);
+	assert_non_null(ground.created_cb);
 	msg_send_sandbox_remove(their_end, &gone);
 	expect_accepted();
 	assert_true(ground.abandoned);
@@ -121,7 +121,7 @@ test_a_name_that_could_leave_its_place_ends_the_channel(void **state)
 	open.name = "../info";
 	msg_send_sandbox_open(their_end, &open);
 	expect_refused();
-	assert_null(ground.opened_cb);
+	assert_null(ground.created_cb);
 }
 
 static void

@@ -1,0 +1,270 @@
+/*
+ * A box is made: its image is there, built or pulled; then one create.  An
+ * engine that refuses the limit of a file system is asked again without.
+ */
+#include "worker/docker/docker_int.h"
+
+#include <stdio.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "worker/docker/body.h"
+#include "worker/later.h"
+
+/* Creates without a limit until the engine is asked for one again: it may have
+ * failed for another reason. */
+#define QUOTA_AGAIN 16
+
+struct backend_create {
+	struct docker *d;
+	const struct backend_spec *spec;
+	struct image_wait *wait; /* for its image; NULL: not any more */
+	bool abandoned;
+	bool retried;  /* its image went, and was looked for again */
+	bool quota;    /* asked for with a limit that the engine enforces */
+	bool no_quota; /* that was refused */
+	char image_id[ANSWER_IMAGE_ID_MAX];
+	int rc;
+	struct err why;
+	backend_created_cb cb;
+	void *arg;
+	TAILQ_ENTRY(backend_create) link;
+};
+
+static void create_image(struct backend_create *cr);
+static void create_send(struct backend_create *cr);
+
+/* ---- the end */
+
+static void
+create_end(struct backend_create *cr, const struct backend_handle *h)
+{
+	TAILQ_REMOVE(&cr->d->creates.all, cr, link);
+	cr->cb(cr->rc, h, cr->rc == 0 ? NULL : &cr->why, cr->arg);
+	free(cr);
+}
+
+static void
+create_fail_cb(void *arg)
+{
+	create_end(arg, NULL);
+}
+
+/* Before it was sent; cr->rc and cr->why are set. */
+static void
+create_fail_later(struct backend_create *cr)
+{
+	if (cr->wait != NULL)
+		image_leave(cr->wait);
+	cr->wait = NULL;
+	later(cr->d->base, create_fail_cb, cr);
+}
+
+/* ---- the answer */
+
+static void
+created_ok(struct backend_create *cr, const struct api_answer *a)
+{
+	struct backend_handle h = {.life = ""};
+	char warning[ANSWER_TEXT_MAX];
+	static struct log_limit limit;
+
+	if (cr->no_quota) {
+		log_warn_limited(&limit,
+		    "engine: it does not limit a sandbox's file system (%s): "
+		    "their agents do",
+		    cr->why.msg);
+		cr->d->creates.no_quota = QUOTA_AGAIN;
+	}
+	cr->rc = answer_created(a->body, a->len, &h, warning, &cr->why);
+	if (cr->rc != 0)
+		cr->rc = ERR_LOST; /* there is one, whatever its name */
+	else if (strstr(warning, "Block I/O weight") != NULL)
+		cr->d->creates.no_io_weight = true; /* it was left out */
+	else if (warning[0] != '\0')
+		log_warn_limited(
+		    &limit, "create: the engine warns: %s", warning);
+	create_end(cr, cr->rc == 0 ? &h : NULL);
+}
+
+static int
+code_of(const struct api_answer *a)
+{
+	if (a->rc != 0)
+		return a->rc == ERR_WRONG_STATE ? a->rc : ERR_LOST;
+	return a->status == 409 ? ERR_CONFLICT : ERR_BACKEND;
+}
+
+static void
+created_cb(const struct api_answer *a, void *arg)
+{
+	struct backend_create *cr = arg;
+	bool refused = a->rc == 0 && a->status != 409 && !cr->abandoned;
+
+	if (a->rc == 0 && a->status == 201) {
+		created_ok(cr, a);
+		return;
+	}
+	(void)docker_fail(a, "create", &cr->why);
+	if (refused && a->status == 404 && !cr->retried) {
+		/* The image went since it was looked for. */
+		cr->retried = true;
+		image_forget(cr->d, cr->spec->template.image);
+		create_image(cr);
+	} else if (refused && a->status != 404 && cr->quota) {
+		cr->no_quota = true;
+		create_send(cr);
+	} else {
+		cr->rc = code_of(a);
+		create_end(cr, NULL);
+	}
+}
+
+/* ---- create */
+
+/* Whether the engine is to limit the file system. */
+static bool
+take_quota(const struct backend_create *cr, struct body_create *c)
+{
+	enum answer_quota quota = cr->d->engine.quota;
+	uint64_t bytes;
+
+	if (quota == ANSWER_QUOTA_NONE || cr->no_quota ||
+	    cr->d->policy->disk_bytes == 0)
+		return false;
+	if (cr->d->creates.no_quota > 0) {
+		cr->d->creates.no_quota--;
+		return false;
+	}
+	c->has_quota = true;
+	if (quota == ANSWER_QUOTA_WHOLE) {
+		/* On disk it is a little more than its files. */
+		bytes = image_bytes(cr->d, cr->spec->template.image);
+		c->quota_image_bytes = bytes + bytes / 4;
+	}
+	return true;
+}
+
+static void
+create_send(struct backend_create *cr)
+{
+	struct body_create c = {.policy = cr->d->policy,
+	    .instance = cr->d->instance,
+	    .id = cr->d->id,
+	    .image_id = cr->image_id,
+	    .spec = cr->spec,
+	    .created_ms = clock_wall_ms(),
+	    .has_io_weight = !cr->d->creates.no_io_weight,
+	    .is_podman = cr->d->engine.is_podman};
+	char path[API_PATH_MAX];
+	struct api_ask ask = {.method = "POST",
+	    .path = path,
+	    .timeout_ms = DOCKER_CREATE_MS,
+	    .max_body = ANSWER_SMALL_MAX,
+	    .on_done = created_cb,
+	    .arg = cr};
+	char *body;
+
+	cr->quota = take_quota(cr, &c);
+	body = body_create(&c);
+	ask.body = body;
+	ask.body_len = strlen(body);
+	(void)snprintf(
+	    path, sizeof(path), "/containers/create?name=%s", cr->spec->name);
+	(void)docker_ask_full(cr->d, &ask);
+	free(body);
+}
+
+/* ---- its image */
+
+static void
+image_done_cb(int rc, const char *id, const struct err *why, void *arg)
+{
+	struct backend_create *cr = arg;
+
+	cr->wait = NULL;
+	if (rc == 0) {
+		(void)snprintf(cr->image_id, sizeof(cr->image_id), "%s", id);
+		create_send(cr);
+		return;
+	}
+	cr->why = *why;
+	cr->rc = rc;
+	create_end(cr, NULL);
+}
+
+static void
+create_image(struct backend_create *cr)
+{
+	const char *id = image_known(cr->d, cr->spec->template.image);
+
+	if (id != NULL)
+		image_done_cb(0, id, NULL, cr);
+	else
+		cr->wait = image_get(
+		    cr->d, cr->spec->template.image, image_done_cb, cr);
+}
+
+/* ---- public */
+
+struct backend_create *
+create_new(struct backend *b, const struct backend_spec *spec,
+    backend_created_cb cb, void *arg)
+{
+	struct backend_create *cr = xcalloc(1, sizeof(*cr));
+	struct docker *d = (struct docker *)b;
+
+	cr->d = d;
+	cr->spec = spec;
+	cr->cb = cb;
+	cr->arg = arg;
+	TAILQ_INSERT_TAIL(&d->creates.all, cr, link);
+	if (d->engine.up) {
+		create_image(cr);
+	} else {
+		cr->rc = err_set(&cr->why, ERR_BACKEND, "%s",
+		    d->engine.known ? d->engine.detail :
+				      "the engine has not answered yet");
+		create_fail_later(cr);
+	}
+	return cr;
+}
+
+void
+create_abandon(struct backend *b, struct backend_create *cr)
+{
+	(void)b;
+	cr->abandoned = true;
+	if (cr->wait == NULL)
+		return; /* the engine's answer comes */
+	cr->rc = err_set(
+	    &cr->why, ERR_WRONG_STATE, "the sandbox is not wanted any more");
+	create_fail_later(cr);
+}
+
+void
+create_engine_gone(struct docker *d)
+{
+	struct backend_create *cr;
+
+	TAILQ_FOREACH (cr, &d->creates.all, link) {
+		if (cr->wait == NULL)
+			continue;
+		cr->rc = err_set(&cr->why, ERR_BACKEND, "%s", d->engine.detail);
+		create_fail_later(cr);
+	}
+}
+
+/* Those that wait for no answer; the others were told by api_free. */
+void
+create_clear(struct docker *d)
+{
+	struct backend_create *cr;
+
+	while ((cr = TAILQ_FIRST(&d->creates.all)) != NULL) {
+		cr->rc =
+		    err_set(&cr->why, ERR_WRONG_STATE, "the worker is ending");
+		create_end(cr, NULL);
+	}
+}
