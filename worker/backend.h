@@ -141,10 +141,6 @@ backend_is_box(const struct backend_container *c, const struct box_identity *id)
 void backend_why_ended(
     const struct backend_container *c, char *why, size_t size);
 
-enum backend_stdio {
-	BACKEND_STDIO_NONE,
-	BACKEND_STDIO_STREAM /* open, without a terminal, for one client */
-};
 struct backend_mount {
 	char source[BACKEND_PATH_MAX]; /* on this host, absolute */
 	const char *target;            /* a literal */
@@ -155,7 +151,6 @@ struct backend_wishes {
 	struct backend_mount mounts[BACKEND_MOUNTS_MAX]; /* all read-only */
 	size_t nmounts;
 	const char *const *command; /* the agent's; literals, then NULL */
-	enum backend_stdio stdio;
 };
 
 /* What to make.  Checked by policy_check before it comes here. */

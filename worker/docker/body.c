@@ -381,7 +381,6 @@ char *
 body_create(const struct body_create *c)
 {
 	const struct backend_wishes *wishes = c->spec->wishes;
-	bool streams = wishes->stdio == BACKEND_STDIO_STREAM;
 	AUTO(auto_json) json_t *o = json_object();
 
 	put(o, "Image", text(c->image_id));
@@ -394,8 +393,6 @@ body_create(const struct body_create *c)
 	 * with NetworkMode none alone: 69 ms against 167 ms. */
 	if (c->policy->network == POLICY_NETWORK_NONE)
 		put(o, "NetworkDisabled", json_true());
-	put(o, "OpenStdin", json_boolean(streams));
-	put(o, "StdinOnce", json_boolean(streams));
 	put(o, "Tty", json_false());
 	put(o, "Labels", labels(c));
 	put(o, "HostConfig", host_config(c));

@@ -388,12 +388,6 @@ peer_free(struct peer *p)
 }
 
 bool
-peer_is_up(const struct peer *p)
-{
-	return p != NULL && p->state == PEER_UP;
-}
-
-bool
 peer_ping(struct peer *p)
 {
 	const struct frame_ping m = {p->token + 1};

@@ -71,7 +71,6 @@ struct peer_chan_ops {
 /* peer_new - the link is the peer's.  Callbacks may free the peer. */
 struct peer *peer_new(struct link *link, const struct peer_ops *ops, void *arg);
 void peer_free(struct peer *p);
-bool peer_is_up(const struct peer *p);
 /* peer_ping - asks the agent whether it is there; false: it has not answered
  * the last time, and is not asked again.  Only while the stream is up. */
 bool peer_ping(struct peer *p);

@@ -16,11 +16,10 @@ static struct policy policy;
 static bool is_podman;
 
 static json_t *
-build(enum backend_stdio stdio)
+build(void)
 {
 	static const char *const command[] = {"/inside/agent", "x", NULL};
-	struct backend_wishes wishes = {
-	    .nmounts = 2, .command = command, .stdio = stdio};
+	struct backend_wishes wishes = {.nmounts = 2, .command = command};
 	struct backend_spec spec = {.name = "mcp-sbx-a-01",
 	    .identity = {.uuid = {{0xab}}, .tenant = "default"},
 	    .template = {.image = "img:1",
@@ -84,7 +83,7 @@ static const char expected[] =
     "{'Image':'sha256:00ff','Entrypoint':['/inside/"
     "agent','x'],'Cmd':['-k','120','-b','10737418240','-n','500000'],"
     "'User':'0:0','WorkingDir':'/workspace','Hostname':'sandbox',"
-    "'NetworkDisabled':true,'OpenStdin':false,'StdinOnce':false,'Tty':false,"
+    "'NetworkDisabled':true,'Tty':false,"
     "'Labels':{'mcp.role':'sandbox','mcp.instance':'inst',"
     "'mcp.instance_id':'5eed',"
     "'mcp.sandbox':'ab000000-0000-0000-0000-000000000000',"
@@ -124,7 +123,7 @@ test_a_container_is_asked_for_exactly_so(void **state)
 		if (text[i] == '\'')
 			text[i] = '"';
 	assert_int_equal(js_parse(text, (size_t)n, 65536, 16, &want, &e), 0);
-	got = build(BACKEND_STDIO_NONE);
+	got = build();
 	/* Long lists: the two tests below. */
 	host = json_object_get(got, "HostConfig");
 	(void)json_object_del(host, "SecurityOpt");
@@ -152,7 +151,7 @@ test_the_profile_goes_with_every_container(void **state)
 
 	(void)state;
 	take_policy();
-	got = build(BACKEND_STDIO_NONE);
+	got = build();
 	opts = of_host(got, "SecurityOpt");
 	assert_int_equal(json_array_size(opts), 2);
 	assert_string_equal(
@@ -178,7 +177,7 @@ test_podman_is_given_paths(void **state)
 	free(policy.seccomp_path);
 	policy.seccomp_path = xstrdup("/where/it/is.json");
 	is_podman = true;
-	got = build(BACKEND_STDIO_NONE);
+	got = build();
 	is_podman = false;
 	opts = of_host(got, "SecurityOpt");
 	assert_int_equal(json_array_size(opts), 3);
@@ -211,25 +210,12 @@ test_what_tells_of_the_machine_is_masked(void **state)
 
 	(void)state;
 	take_policy();
-	got = build(BACKEND_STDIO_NONE);
+	got = build();
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
 		assert_true(has_text(of_host(got, "MaskedPaths"), paths[i]));
 	assert_true(has_text(of_host(got, "ReadonlyPaths"), "/proc/sys"));
 	assert_true(has_text(of_host(got, "ReadonlyPaths"), "/etc/hostname"));
 	assert_false(has_text(of_host(got, "ReadonlyPaths"), "/etc/hosts"));
-}
-
-static void
-test_a_stream_is_open_for_one_client_without_a_terminal(void **state)
-{
-	AUTO(auto_json) json_t *got = NULL;
-
-	(void)state;
-	take_policy();
-	got = build(BACKEND_STDIO_STREAM);
-	assert_true(json_is_true(json_object_get(got, "OpenStdin")));
-	assert_true(json_is_true(json_object_get(got, "StdinOnce")));
-	assert_true(json_is_false(json_object_get(got, "Tty")));
 }
 
 static void
@@ -242,7 +228,7 @@ test_a_bridge_is_only_there_when_configured(void **state)
 	assert_int_equal(
 	    conf_set(conf, "SANDBOX_NETWORK_MODE", "bridge", &e), 0);
 	take_policy();
-	got = build(BACKEND_STDIO_NONE);
+	got = build();
 	assert_null(json_object_get(got, "NetworkDisabled"));
 	assert_true(has_text(of_host(got, "ReadonlyPaths"), "/etc/hosts"));
 	assert_string_equal(
@@ -263,7 +249,7 @@ test_runtime_and_privileges_follow_the_configuration(void **state)
 	assert_int_equal(
 	    conf_set(conf, "SANDBOX_NO_NEW_PRIVILEGES", "false", &e), 0);
 	take_policy();
-	got = build(BACKEND_STDIO_NONE);
+	got = build();
 	host = json_object_get(got, "HostConfig");
 	assert_string_equal(
 	    json_string_value(json_object_get(host, "Runtime")), "crun");
@@ -304,7 +290,7 @@ test_what_is_written_is_bounded_where_it_is_configured(void **state)
 	assert_int_equal(
 	    conf_set(conf, "SANDBOX_WRITE_DEVICE", "/dev/mapper/a-b", &e), 0);
 	take_policy();
-	o = build(BACKEND_STDIO_NONE);
+	o = build();
 	all = json_object_get(
 	    json_object_get(o, "HostConfig"), "BlkioDeviceWriteBps");
 	assert_int_equal(json_array_size(all), 1);
@@ -408,8 +394,6 @@ main(void)
 	    TEST(test_a_container_is_asked_for_exactly_so),
 	    TEST(test_the_profile_goes_with_every_container),
 	    TEST(test_podman_is_given_paths),
-	    TEST(test_what_tells_of_the_machine_is_masked),
-	    TEST(test_a_stream_is_open_for_one_client_without_a_terminal),
 	    TEST(test_a_bridge_is_only_there_when_configured),
 	    TEST(test_runtime_and_privileges_follow_the_configuration),
 	    TEST(test_what_is_written_is_bounded_where_it_is_configured),
