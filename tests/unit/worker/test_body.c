@@ -394,6 +394,7 @@ main(void)
 	    TEST(test_a_container_is_asked_for_exactly_so),
 	    TEST(test_the_profile_goes_with_every_container),
 	    TEST(test_podman_is_given_paths),
+	    TEST(test_what_tells_of_the_machine_is_masked),
 	    TEST(test_a_bridge_is_only_there_when_configured),
 	    TEST(test_runtime_and_privileges_follow_the_configuration),
 	    TEST(test_what_is_written_is_bounded_where_it_is_configured),
