@@ -73,7 +73,15 @@ enum box_farewell {
 
 struct box {
 	struct box_all *in;
-	struct box_place at; /* what it is, who uses it, its handle */
+	uint64_t sandbox; /* that uses it, the front's number; its tenant's */
+	uint64_t tenant;
+	struct box_identity id;
+	struct backend_handle handle; /* a name until the backend showed it */
+	bool entered;                 /* found by sandbox and by UUID */
+	bool seen;                    /* found by handle */
+	struct hash_entry by_sandbox;
+	struct hash_entry by_uuid;
+	struct hash_entry by_handle;
 	enum msg_open_mode mode;
 	uint32_t ttl_s;
 	enum box_state state;
@@ -138,6 +146,107 @@ is_in(const struct box *b, unsigned int states)
 	return ((unsigned int)b->state & states) != 0;
 }
 
+/* ---- where it is found */
+
+static bool
+is_uuid(const struct hash_entry *en, const void *key)
+{
+	const struct box *b = HASH_OF(en, const struct box, by_uuid);
+
+	return uuid_is_equal(&b->id.uuid, key);
+}
+
+static bool
+is_handle(const struct hash_entry *en, const void *key)
+{
+	const struct box *b = HASH_OF(en, const struct box, by_handle);
+
+	return strcmp(backend_handle_text(&b->handle), key) == 0;
+}
+
+struct box *
+box_by_sandbox(const struct box_all *all, uint64_t sandbox)
+{
+	return HASH_OBJECT(
+	    hashmap_get_u64(&all->by_sandbox, sandbox), struct box, by_sandbox);
+}
+
+struct box *
+box_by_uuid(const struct box_all *all, const struct uuid *uuid)
+{
+	return HASH_OBJECT(
+	    hashmap_get(&all->by_uuid, hashmap_key_uuid(uuid), is_uuid, uuid),
+	    struct box, by_uuid);
+}
+
+struct box *
+box_by_handle(const struct box_all *all, const struct backend_handle *h)
+{
+	const char *text = backend_handle_text(h);
+
+	return HASH_OBJECT(hashmap_get(&all->by_handle, hashmap_key_text(text),
+			       is_handle, text),
+	    struct box, by_handle);
+}
+
+void
+box_each(struct box_all *all, void (*fn)(struct box *b, void *arg), void *arg)
+{
+	struct hash_entry *en, *next;
+
+	HASHMAP_FOREACH (en, next, &all->by_sandbox)
+		fn(HASH_OF(en, struct box, by_sandbox), arg);
+}
+
+void
+box_all_clear(struct box_all *all)
+{
+	hashmap_clear(&all->by_sandbox);
+	hashmap_clear(&all->by_uuid);
+	hashmap_clear(&all->by_handle);
+}
+
+static void
+box_enter(struct box *b)
+{
+	hashmap_put(
+	    &b->in->by_sandbox, &b->by_sandbox, hashmap_key_u64(b->sandbox));
+	hashmap_put(
+	    &b->in->by_uuid, &b->by_uuid, hashmap_key_uuid(&b->id.uuid));
+	b->entered = true;
+}
+
+/* Its number and its UUID may be used anew. */
+static void
+box_leave(struct box *b)
+{
+	if (!b->entered)
+		return;
+	hashmap_del(&b->in->by_sandbox, &b->by_sandbox);
+	hashmap_del(&b->in->by_uuid, &b->by_uuid);
+	b->entered = false;
+}
+
+/* Changes under its handle are its no more; the handle stays. */
+static void
+box_unsee(struct box *b)
+{
+	if (b->seen)
+		hashmap_del(&b->in->by_handle, &b->by_handle);
+	b->seen = false;
+}
+
+/* The backend showed it: this is its handle from now on. */
+static void
+box_see(struct box *b, const struct backend_handle *h)
+{
+	box_unsee(b);
+	b->handle = *h;
+	b->seen = true;
+	hashmap_put(&b->in->by_handle, &b->by_handle,
+	    hashmap_key_text(backend_handle_text(h)));
+}
+
 /* ---- the end of the object */
 
 static void
@@ -168,8 +277,8 @@ static void
 die(struct box *b)
 {
 	set_state(b, BOX_DEAD);
-	box_map_leave(&b->in->map, &b->at);
-	box_map_unsee(&b->in->map, &b->at);
+	box_leave(b);
+	box_unsee(b);
 	close_link(b);
 	tasks_free(b->tasks);
 	b->tasks = NULL;
@@ -201,11 +310,11 @@ gone(struct box *b, int rc, const char *text)
 	if (b->farewell == BOX_SAY_LOST)
 		msg_send_sandbox_lost(front,
 		    &(struct msg_sandbox_lost){
-			.id = b->at.sandbox, .why = b->why});
+			.id = b->sandbox, .why = b->why});
 	else if (b->farewell == BOX_SAY_REMOVED)
 		msg_send_sandbox_removed(front,
 		    &(struct msg_sandbox_removed){
-			.id = b->at.sandbox, .code = rc, .text = text});
+			.id = b->sandbox, .code = rc, .text = text});
 	die(b);
 }
 
@@ -223,14 +332,14 @@ static void
 take_away(struct box *b, enum removal_sight sight)
 {
 	const struct box_host *h = b->in->host;
-	struct backend_handle handle = b->at.handle;
+	struct backend_handle handle = b->handle;
 
 	if (sight == REMOVAL_UNSEEN)
 		backend_handle_named(&handle, b->name);
 	b->awaited++;
 	b->in->removals++;
 	removal_start(
-	    h->backend, h->carrier, &b->at.id, &handle, sight, removed_cb, b);
+	    h->backend, h->carrier, &b->id, &handle, sight, removed_cb, b);
 }
 
 /* No container was made; what the carrier prepared goes. */
@@ -239,7 +348,7 @@ was_never(struct box *b)
 {
 	struct carrier *c = b->in->host->carrier;
 
-	c->ops->forget(c, &b->at.id.uuid);
+	c->ops->forget(c, &b->id.uuid);
 	gone(b, 0, "");
 }
 
@@ -250,7 +359,7 @@ box_close(struct box *b)
 	enum box_state was = b->state;
 
 	set_state(b, BOX_CLOSING);
-	box_map_unsee(&b->in->map, &b->at);
+	box_unsee(b);
 	timer_stop(b->timer);
 	close_link(b);
 	box_bounds_free(b->bounds);
@@ -273,9 +382,9 @@ fail(struct box *b, int code, const char *text)
 	log_warn("box %s: %s", b->name, text);
 	msg_send_sandbox_failed(*b->in->host->front,
 	    &(struct msg_sandbox_failed){
-		.id = b->at.sandbox, .code = code, .text = text});
+		.id = b->sandbox, .code = code, .text = text});
 	tasks_end(b->tasks, RUNLOG_START_FAILED, text);
-	box_map_leave(&b->in->map, &b->at);
+	box_leave(b);
 	b->farewell = BOX_SAY_NOTHING;
 	b->opening = NULL; /* it came to its end, or never began */
 	box_close(b);
@@ -293,9 +402,8 @@ lose(struct box *b, const char *why)
 	tasks_end(b->tasks, RUNLOG_LOST, text);
 	if (b->told_ready) {
 		msg_send_sandbox_lost(*b->in->host->front,
-		    &(struct msg_sandbox_lost){
-			.id = b->at.sandbox, .why = why});
-		box_map_leave(&b->in->map, &b->at);
+		    &(struct msg_sandbox_lost){.id = b->sandbox, .why = why});
+		box_leave(b);
 		b->farewell = BOX_SAY_NOTHING;
 	} else {
 		b->farewell = BOX_SAY_LOST;
@@ -324,8 +432,8 @@ tell_ready(struct box *b)
 	log_info("box %s is up: create %u us, start %u us, agent %u us",
 	    b->name, b->times.create_us, b->times.start_us, b->times.hello_us);
 	msg_send_sandbox_ready(*h->front,
-	    &(struct msg_sandbox_ready){.id = b->at.sandbox,
-		.container_id = backend_handle_text(&b->at.handle),
+	    &(struct msg_sandbox_ready){.id = b->sandbox,
+		.container_id = backend_handle_text(&b->handle),
 		.isolation = b->isolation});
 	free(b->isolation);
 	b->isolation = NULL;
@@ -449,7 +557,7 @@ box_listen(struct box *b, struct err *e)
 	const struct box_host *h = b->in->host;
 	struct link *l = link_new(h->base, h->output_bytes_s);
 	int rc =
-	    h->carrier->ops->listen(h->carrier, &b->at.id.uuid, l, &b->door, e);
+	    h->carrier->ops->listen(h->carrier, &b->id.uuid, l, &b->door, e);
 
 	if (rc != 0) {
 		link_free(l);
@@ -467,7 +575,7 @@ box_listen(struct box *b, struct err *e)
 static void
 await_agent(struct box *b, const struct backend_container *c)
 {
-	box_map_see(&b->in->map, &b->at, &c->handle);
+	box_see(b, &c->handle);
 	box_bounds_own(b->bounds, c->nano_cpus);
 	b->running_us = clock_mono_us();
 	if (c->report != NULL)
@@ -483,14 +591,14 @@ looked(struct box *b, const struct backend_container *c)
 {
 	struct err e;
 
-	if (!backend_is_box(c, &b->at.id)) {
+	if (!backend_is_box(c, &b->id)) {
 		lose(b, BACKEND_IS_NO_BOX);
 		return;
 	}
-	box_map_see(&b->in->map, &b->at, &c->handle);
+	box_see(b, &c->handle);
 	if (!c->running) {
 		lose_container(b, c);
-	} else if (strcmp(c->identity.fingerprint, b->at.id.fingerprint) != 0) {
+	} else if (strcmp(c->identity.fingerprint, b->id.fingerprint) != 0) {
 		lose(b,
 		    "it was made under another policy of network, "
 		    "capabilities, system calls or paths");
@@ -511,7 +619,7 @@ checked(struct box *b, const struct backend_container *c)
 {
 	if (!c->running)
 		lose_container(b, c);
-	else if (!backend_handle_is_same_life(&c->handle, &b->at.handle))
+	else if (!backend_handle_is_same_life(&c->handle, &b->handle))
 		lose(b, "it was restarted from outside");
 	else if (b->state == BOX_AWAY &&
 	    clock_mono_ms() - b->away_since_ms >= BOX_AWAY_MS)
@@ -551,7 +659,7 @@ box_inspect(struct box *b)
 		return;
 	b->inspecting = true;
 	b->awaited++;
-	backend->ops->inspect(backend, &b->at.handle, inspected_cb, b);
+	backend->ops->inspect(backend, &b->handle, inspected_cb, b);
 }
 
 /* Abandoned, and its end has come: what it made is removed. */
@@ -562,7 +670,7 @@ opened_late(struct box *b, const struct box_opened *o)
 		was_never(b);
 		return;
 	}
-	b->at.handle = o->c.handle;
+	b->handle = o->c.handle;
 	take_away(b, REMOVAL_SEEN);
 }
 
@@ -583,6 +691,8 @@ opened_cb(int rc, const struct box_opened *o, const struct err *why, void *arg)
 	}
 	answered(b);
 }
+
+/* ---- the agent's answers */
 
 /* An answer may have come while nobody read, or this process was stopped: only
  * several in a row that do not come mean anything. */
@@ -628,20 +738,20 @@ box_new(struct box_all *all, const struct box_start *s)
 	struct box *b = xcalloc(1, sizeof(*b));
 
 	b->in = all;
-	b->at.sandbox = s->sandbox;
-	b->at.tenant = s->tenant;
+	b->sandbox = s->sandbox;
+	b->tenant = s->tenant;
 	b->mode = s->mode;
 	b->ttl_s = s->ttl_s;
 	b->state = s->mode == MSG_OPEN_MODE_CREATE ? BOX_CREATING : BOX_LOOKING;
-	b->at.id.uuid = s->uuid;
+	b->id.uuid = s->uuid;
 	(void)snprintf(
-	    b->at.id.tenant, sizeof(b->at.id.tenant), "%s", s->tenant_name);
+	    b->id.tenant, sizeof(b->id.tenant), "%s", s->tenant_name);
 	ceilings_fingerprint(ceilings_of(all->host->ceilings, s->tenant_name),
-	    all->host->policy, b->at.id.fingerprint);
+	    all->host->policy, b->id.fingerprint);
 	b->name = xstrdup(s->name);
 	said_init(&b->said, s->tenant, s->claim.identifier);
-	backend_handle_named(&b->at.handle,
-	    s->container_id[0] != '\0' ? s->container_id : s->name);
+	backend_handle_named(
+	    &b->handle, s->container_id[0] != '\0' ? s->container_id : s->name);
 	b->timer = timer_new(all->host->base, timer_cb, b);
 	b->tasks = tasks_new(&all->tasks_host, s->sandbox,
 	    s->mode == MSG_OPEN_MODE_CREATE ? TASKS_NONE_BEGUN :
@@ -649,7 +759,7 @@ box_new(struct box_all *all, const struct box_start *s)
 	    on_overdue, b);
 	b->bounds = box_bounds_new(
 	    all->host->base, all->host->backend, &all->bounds, b->name);
-	box_map_enter(&b->in->map, &b->at);
+	box_enter(b);
 	return b;
 }
 
@@ -658,7 +768,7 @@ prepare(struct box *b, struct backend_spec *spec, struct backend_wishes *wishes,
     struct err *e)
 {
 	const struct box_host *h = b->in->host;
-	const struct ceiling *c = ceilings_of(h->ceilings, b->at.id.tenant);
+	const struct ceiling *c = ceilings_of(h->ceilings, b->id.tenant);
 	int rc = policy_check_claim(&spec->claim, e);
 
 	if (rc == 0)
@@ -667,10 +777,10 @@ prepare(struct box *b, struct backend_spec *spec, struct backend_wishes *wishes,
 		rc = policy_check(h->policy, &spec->template, e);
 	if (rc == 0)
 		rc = h->delivery->ops->prepare(
-		    h->delivery, &b->at.id.uuid, wishes, e);
+		    h->delivery, &b->id.uuid, wishes, e);
 	if (rc == 0)
 		rc = h->carrier->ops->prepare(
-		    h->carrier, &b->at.id.uuid, wishes, e);
+		    h->carrier, &b->id.uuid, wishes, e);
 	return rc != 0 ? rc : box_listen(b, e);
 }
 
@@ -679,7 +789,7 @@ create(struct box *b, const struct box_start *s)
 {
 	struct backend_wishes wishes = {.nmounts = 0};
 	struct backend_spec spec = {.name = b->name,
-	    .identity = b->at.id,
+	    .identity = b->id,
 	    .template = s->template,
 	    .claim = s->claim,
 	    .wishes = &wishes};
@@ -734,7 +844,7 @@ box_set_shares(struct box *b, const struct msg_sandbox_shares *m)
 
 	if (!is_in(b, BOX_RUNNING))
 		return;
-	box_bounds_set(b->bounds, &b->at.handle, &want);
+	box_bounds_set(b->bounds, &b->handle, &want);
 	link_pace(b->link, m->output_bytes_s);
 }
 
@@ -781,10 +891,22 @@ box_drop(struct box *b)
 
 /* ---- to be asked */
 
-struct box *
-box_at(struct box_place *p)
+bool
+box_is_of(const struct box *b, uint64_t tenant)
 {
-	return p == NULL ? NULL : CONTAINER_OF(p, struct box, at);
+	return b->tenant == tenant;
+}
+
+uint64_t
+box_sandbox(const struct box *b)
+{
+	return b->sandbox;
+}
+
+const char *
+box_tenant_name(const struct box *b)
+{
+	return b->id.tenant;
 }
 
 struct tasks *

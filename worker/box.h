@@ -18,10 +18,10 @@
 
 #include "common/msg/msg_gen.h"
 #include "common/base.h"
+#include "common/hashmap.h"
 #include "common/uuid.h"
 #include "worker/backend.h"
 #include "worker/box_bounds.h"
-#include "worker/box_map.h"
 #include "worker/copy.h"
 #include "worker/link/carrier.h"
 #include "worker/link/delivery.h"
@@ -61,12 +61,23 @@ struct box_all {
 	struct tasks_host tasks_host;
 	struct box_asks_host asks_host;
 	struct box_bounds_line bounds;
-	struct box_map map;
+	struct hashmap by_sandbox;
+	struct hashmap by_uuid;
+	struct hashmap by_handle;
 	struct openings openings;
 	unsigned int removals; /* of boxes, under way */
 };
-/* box_at - the box whose place this is; NULL for NULL */
-struct box *box_at(struct box_place *p);
+/* box_all_clear - the tables; the boxes are dropped */
+void box_all_clear(struct box_all *all);
+/* box_by_x - NULL: none.  By its handle a box is found while it runs. */
+struct box *box_by_sandbox(const struct box_all *all, uint64_t sandbox);
+struct box *box_by_uuid(const struct box_all *all, const struct uuid *uuid);
+struct box *box_by_handle(
+    const struct box_all *all, const struct backend_handle *h);
+/* box_each - those that are found by their sandbox; fn may end that box, no
+ * other */
+void box_each(
+    struct box_all *all, void (*fn)(struct box *b, void *arg), void *arg);
 
 /* What SANDBOX_OPEN says; strings are borrowed. */
 struct box_start {
@@ -101,6 +112,9 @@ void box_look(struct box *b);
 void box_pause(struct box *b);
 void box_resume(struct box *b);
 
+bool box_is_of(const struct box *b, uint64_t tenant);
+uint64_t box_sandbox(const struct box *b);
+const char *box_tenant_name(const struct box *b);
 /* box_tasks - NULL: none any more, it is being taken away */
 struct tasks *box_tasks(struct box *b);
 /* box_is_changing - it is being made or taken away */

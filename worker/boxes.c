@@ -24,8 +24,8 @@ struct boxes {
 int
 boxes_open(struct boxes *bs, const struct box_start *s, struct err *e)
 {
-	if (box_map_by_sandbox(&bs->all.map, s->sandbox) != NULL ||
-	    box_map_by_uuid(&bs->all.map, &s->uuid) != NULL)
+	if (box_by_sandbox(&bs->all, s->sandbox) != NULL ||
+	    box_by_uuid(&bs->all, &s->uuid) != NULL)
 		return err_set(e, ERR_PROTO, "sandbox %llu is open already",
 		    (unsigned long long)s->sandbox);
 	box_open(&bs->all, s);
@@ -37,10 +37,8 @@ static int
 find_box(const struct boxes *bs, uint64_t sandbox, uint64_t tenant,
     struct box **out, struct err *e)
 {
-	struct box_place *p = box_map_by_sandbox(&bs->all.map, sandbox);
-
-	*out = box_at(p);
-	if (p == NULL || p->tenant == tenant)
+	*out = box_by_sandbox(&bs->all, sandbox);
+	if (*out == NULL || box_is_of(*out, tenant))
 		return 0;
 	return err_set(e, ERR_PROTO, "sandbox %llu is not tenant %llu's",
 	    (unsigned long long)sandbox, (unsigned long long)tenant);
@@ -131,15 +129,15 @@ int
 boxes_remove(
     struct boxes *bs, const struct msg_sandbox_remove *m, struct err *e)
 {
-	struct box_place *p = box_map_by_uuid(&bs->all.map, &m->uuid);
+	struct box *b = box_by_uuid(&bs->all, &m->uuid);
 	struct box_identity id = {.uuid = m->uuid};
 
 	(void)snprintf(id.tenant, sizeof(id.tenant), "%s", m->tenant_name);
-	if (p != NULL && strcmp(p->id.tenant, id.tenant) != 0)
+	if (b != NULL && strcmp(box_tenant_name(b), id.tenant) != 0)
 		return err_set(e, ERR_PROTO, "sandbox %llu is not tenant %s's",
 		    (unsigned long long)m->id, id.tenant);
-	if (p != NULL && p->sandbox == m->id)
-		box_remove(box_at(p));
+	if (b != NULL && box_sandbox(b) == m->id)
+		box_remove(b);
 	else
 		remove_unknown(bs, m, &id);
 	return 0;
@@ -215,57 +213,57 @@ void
 boxes_on_change(
     struct boxes *bs, const struct backend_handle *h, enum backend_change what)
 {
-	struct box *b = box_at(box_map_by_handle(&bs->all.map, h));
+	struct box *b = box_by_handle(&bs->all, h);
 
 	if (b != NULL)
 		box_on_change(b, what);
 }
 
 static void
-look_cb(struct box_place *p, void *arg)
+look_cb(struct box *b, void *arg)
 {
 	(void)arg;
-	box_look(box_at(p));
+	box_look(b);
 }
 
 void
 boxes_look(struct boxes *bs)
 {
-	box_map_each(&bs->all.map, look_cb, NULL);
+	box_each(&bs->all, look_cb, NULL);
 }
 
 static void
-pause_cb(struct box_place *p, void *arg)
+pause_cb(struct box *b, void *arg)
 {
 	(void)arg;
-	box_pause(box_at(p));
+	box_pause(b);
 }
 
 void
 boxes_pause(struct boxes *bs)
 {
-	box_map_each(&bs->all.map, pause_cb, NULL);
+	box_each(&bs->all, pause_cb, NULL);
 }
 
 static void
-resume_cb(struct box_place *p, void *arg)
+resume_cb(struct box *b, void *arg)
 {
 	(void)arg;
-	box_resume(box_at(p));
+	box_resume(b);
 }
 
 void
 boxes_resume(struct boxes *bs)
 {
-	box_map_each(&bs->all.map, resume_cb, NULL);
+	box_each(&bs->all, resume_cb, NULL);
 }
 
 static void
-changing_cb(struct box_place *p, void *arg)
+changing_cb(struct box *b, void *arg)
 {
 	bool *changing = arg;
 
-	*changing = *changing || box_is_changing(box_at(p));
+	*changing = *changing || box_is_changing(b);
 }
 
 bool
@@ -273,7 +271,7 @@ boxes_is_busy(struct boxes *bs)
 {
 	bool changing = false;
 
-	box_map_each(&bs->all.map, changing_cb, &changing);
+	box_each(&bs->all, changing_cb, &changing);
 	return changing || bs->all.removals > 0 || bs->unknown > 0;
 }
 
@@ -299,10 +297,10 @@ boxes_new(const struct box_host *host)
 }
 
 static void
-drop_cb(struct box_place *p, void *arg)
+drop_cb(struct box *b, void *arg)
 {
 	(void)arg;
-	box_drop(box_at(p));
+	box_drop(b);
 }
 
 void
@@ -310,8 +308,8 @@ boxes_free(struct boxes *bs)
 {
 	if (bs == NULL)
 		return;
-	box_map_each(&bs->all.map, drop_cb, NULL);
-	box_map_clear(&bs->all.map);
+	box_each(&bs->all, drop_cb, NULL);
+	box_all_clear(&bs->all);
 	hashmap_clear(&bs->tasks);
 	free(bs);
 }
