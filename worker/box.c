@@ -190,12 +190,23 @@ box_by_handle(const struct box_all *all, const struct backend_handle *h)
 }
 
 void
-box_each(struct box_all *all, void (*fn)(struct box *b, void *arg), void *arg)
+box_each(struct box_all *all, void (*fn)(struct box *b))
 {
 	struct hash_entry *en, *next;
 
 	HASHMAP_FOREACH (en, next, &all->by_sandbox)
-		fn(HASH_OF(en, struct box, by_sandbox), arg);
+		fn(HASH_OF(en, struct box, by_sandbox));
+}
+
+bool
+box_any(const struct box_all *all, bool (*is)(const struct box *b))
+{
+	const struct hash_entry *en, *next;
+
+	HASHMAP_FOREACH (en, next, &all->by_sandbox)
+		if (is(HASH_OF(en, const struct box, by_sandbox)))
+			return true;
+	return false;
 }
 
 void

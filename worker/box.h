@@ -74,10 +74,10 @@ struct box *box_by_sandbox(const struct box_all *all, uint64_t sandbox);
 struct box *box_by_uuid(const struct box_all *all, const struct uuid *uuid);
 struct box *box_by_handle(
     const struct box_all *all, const struct backend_handle *h);
-/* box_each - those that are found by their sandbox; fn may end that box, no
- * other */
-void box_each(
-    struct box_all *all, void (*fn)(struct box *b, void *arg), void *arg);
+/* box_each, box_any - of those that are found by their sandbox; fn may end
+ * that box, no other */
+void box_each(struct box_all *all, void (*fn)(struct box *b));
+bool box_any(const struct box_all *all, bool (*is)(const struct box *b));
 
 /* What SANDBOX_OPEN says; strings are borrowed. */
 struct box_start {

@@ -219,60 +219,29 @@ boxes_on_change(
 		box_on_change(b, what);
 }
 
-static void
-look_cb(struct box *b, void *arg)
-{
-	(void)arg;
-	box_look(b);
-}
-
 void
 boxes_look(struct boxes *bs)
 {
-	box_each(&bs->all, look_cb, NULL);
-}
-
-static void
-pause_cb(struct box *b, void *arg)
-{
-	(void)arg;
-	box_pause(b);
+	box_each(&bs->all, box_look);
 }
 
 void
 boxes_pause(struct boxes *bs)
 {
-	box_each(&bs->all, pause_cb, NULL);
-}
-
-static void
-resume_cb(struct box *b, void *arg)
-{
-	(void)arg;
-	box_resume(b);
+	box_each(&bs->all, box_pause);
 }
 
 void
 boxes_resume(struct boxes *bs)
 {
-	box_each(&bs->all, resume_cb, NULL);
-}
-
-static void
-changing_cb(struct box *b, void *arg)
-{
-	bool *changing = arg;
-
-	*changing = *changing || box_is_changing(b);
+	box_each(&bs->all, box_resume);
 }
 
 bool
-boxes_is_busy(struct boxes *bs)
+boxes_is_busy(const struct boxes *bs)
 {
-	bool changing = false;
-
-	box_each(&bs->all, changing_cb, &changing);
-	return changing || bs->all.removals > 0 || bs->unknown > 0;
+	return bs->all.removals > 0 || bs->unknown > 0 ||
+	    box_any(&bs->all, box_is_changing);
 }
 
 /* ---- life */
@@ -296,19 +265,12 @@ boxes_new(const struct box_host *host)
 	return bs;
 }
 
-static void
-drop_cb(struct box *b, void *arg)
-{
-	(void)arg;
-	box_drop(b);
-}
-
 void
 boxes_free(struct boxes *bs)
 {
 	if (bs == NULL)
 		return;
-	box_each(&bs->all, drop_cb, NULL);
+	box_each(&bs->all, box_drop);
 	box_all_clear(&bs->all);
 	hashmap_clear(&bs->tasks);
 	free(bs);

@@ -62,6 +62,6 @@ void boxes_look(struct boxes *bs);
 void boxes_pause(struct boxes *bs);
 void boxes_resume(struct boxes *bs);
 /* boxes_is_busy - true while one is being made or taken away */
-bool boxes_is_busy(struct boxes *bs);
+bool boxes_is_busy(const struct boxes *bs);
 
 #endif

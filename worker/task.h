@@ -116,29 +116,29 @@ struct task {
 	const struct task_host *host;
 	const struct task_ops *ops;
 	void *arg;
-	struct peer *peer;      /* NULL: away */
-	struct peer_chan *chan; /* from ASKED on, while there is a link */
+	struct peer *peer;      /* NULL: no stream to the agent */
+	struct peer_chan *chan; /* from ASKED on, while there is a stream */
 	enum task_state state;
 	struct task_start s;
-	uint64_t length;  /* of the log */
+	uint64_t length;  /* of the spool */
 	uint64_t acked;   /* length last acknowledged to the agent */
 	uint64_t told;    /* length last reported to the front */
-	uint64_t told_ms; /* time of that report, CLOCK_MONOTONIC */
+	uint64_t told_ms; /* time of that report */
 	uint64_t turn;    /* length at the end of the last turn */
 	struct runlog_check check;
-	struct buf records; /* u16 length + bytes each, to be told */
-	struct buf pending; /* the disk was full for these */
-	struct buf held;    /* in this turn: all of the log so far */
-	struct timer *tell; /* set while the front is behind */
-	struct timer *retry;
+	struct buf records; /* for the front: u16 length and bytes each */
+	struct buf pending; /* bytes that the full disk did not take */
+	struct buf held; /* the log so far, of a run that began in this turn */
+	struct timer *tell;    /* set while length is not reported */
+	struct timer *retry;   /* set while bytes are pending */
 	struct timer *overdue; /* set from ASKED to COMPLETE */
-	bool overdue_once;
+	bool overdue_once; /* the deadline passed while the agent was read */
 	struct runlog_run_end log_end;
-	uint8_t cancel;  /* reason asked for, 0: none */
-	bool known;      /* the agent had it at some time */
-	uint8_t stopped; /* reason: over its spool's limit, or the disk's */
+	uint8_t cancel;  /* reason of a cancel, 0: none */
+	bool known;      /* the agent had the run at some time */
+	uint8_t stopped; /* reason of a stop by the spool's or disk's limit */
 	uint64_t most;   /* log length allowed after a stop */
-	uint8_t tries;   /* of what is pending */
+	uint8_t tries;   /* writes of the pending bytes so far */
 };
 
 /* task_new - takes *s (also on failure); ops are kept by pointer.  ERR_PROTO
