@@ -1,5 +1,4 @@
 """How commands end, and what is said about it."""
-import os
 import signal
 import uuid
 

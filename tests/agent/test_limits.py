@@ -9,7 +9,6 @@ import uuid
 
 import pytest
 
-import wire
 from host import Sandbox, wait_until
 from wire import Command, python, shell
 
