@@ -19,7 +19,7 @@
 #include "images/agent/command.h"
 #include "images/agent/resolve.h"
 
-/* Taken so far before the worker is granted more. */
+/* The worker is granted more when it has used so much of its credit. */
 #define WRITE_GRANT_BYTES (FRAME_WINDOW_BYTES / 4)
 #define WRITE_PREFIX ".write-"
 #define WRITE_NAME_BYTES (sizeof(WRITE_PREFIX) + UUID_TEXT_LEN)
@@ -100,7 +100,7 @@ on_data(struct chan *c, const struct frame_data *m, struct err *e)
 	return 0;
 }
 
-/* It is whole: it takes its name.  0 or an errno. */
+/* The draft is whole: gives it its name.  0 or an errno. */
 static int
 take_place(struct file_write *w)
 {

@@ -1,10 +1,9 @@
 /*
  * flow.h - a stream of bytes of one channel on its way to the worker
  *
- * Bytes go into the ring at its end, taken ones go out at its start, and what
- * is between and within credit is sent by the uplink, in turn with the other
- * flows.  A flow outlives its channel: a sequence's log waits in it for the
- * next one.
+ * The ring holds the bytes that the worker has not taken; the uplink sends
+ * those within credit, in turn with other flows.  A flow outlives its channel:
+ * a sequence's log waits in it for the next channel.
  */
 #ifndef AGENT_FLOW_H
 #define AGENT_FLOW_H

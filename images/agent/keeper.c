@@ -293,8 +293,8 @@ struct keeper {
 	struct keeper_report report;
 };
 
-/* Of the process, and of those that it reaped itself.  Not of all children of
- * ours, as getrusage has it: that would count earlier jobs, too. */
+/* Adds what a dead child used, with the children that it reaped.  getrusage of
+ * all children would count earlier jobs, too. */
 static void
 note_use(struct keeper *k, const struct rusage *used)
 {
@@ -319,8 +319,8 @@ note_end(struct keeper *k, pid_t pid, int status, const struct rusage *used)
 	k->report.end_us = clock_mono_us();
 }
 
-/* Reap what is dead; learn whether the command, and whether all, is gone.
- * How many were dead. */
+/* Reaps all that is dead and notes whether the command, and whether all, is
+ * gone.  Returns how many were dead. */
 static unsigned int
 keeper_reap(struct keeper *k)
 {
@@ -380,8 +380,8 @@ is_told_to_kill(const struct keeper *k)
 	return atomic_load(&k->shared->kill) == k->in->job.order;
 }
 
-/* Some are about to end, too: the rest of a pipe, what a shell substituted.
- * Whether anything lives on, and may. */
+/* Gives stragglers (the rest of a pipe, a process substitution) a moment to
+ * end.  Returns whether something lives on, and may. */
 static bool
 keeper_leaves(struct keeper *k)
 {
@@ -422,7 +422,7 @@ keeper_watch(struct keeper *k)
 
 /* ---- life */
 
-/* Retired: until the last one is dead. */
+/* Retired: reaps until the last process is dead. */
 static void
 keeper_stay(struct keeper *k)
 {
@@ -459,7 +459,7 @@ keeper_run(struct keeper *k)
 	static uint8_t stack[KEEPER_STACK_BYTES] __attribute__((aligned(16)));
 	struct keeper_job *job = &k->in->job;
 
-	/* Should its end not be seen, it was killed. */
+	/* The status stands if the end is never seen. */
 	k->report = (struct keeper_report){
 	    .keeper = k->self, .slot = job->slot, .status = SIGKILL};
 	k->ended = k->empty = false;

@@ -11,7 +11,7 @@
  * When the job says so (leave), what is alive KEEPER_STRAGGLE_MS after the
  * command's own end is not killed: the report says "behind", and the keeper
  * retires.  It takes no other job, stays the subreaper of what was left, reaps
- * it and ends with the last of it.  Who wants that dead kills the keeper, too
+ * it and ends with the last of it.  Killing that takes killing the keeper, too
  * (remnants.h).
  *
  * The command starts by clone(CLONE_VM), so what went wrong before exec is seen
@@ -42,12 +42,12 @@
 #define KEEPER_SOCKET_FD 4 /* in a keeper only */
 /* A command's descriptors have numbers below; in a keeper no other has. */
 #define KEEPER_PLACES 8
-/* Without a death in looks of so long in all, or after the longest, a keeper
- * gives up and leaves the rest to PID 1. */
+/* A keeper gives a tree up to PID 1 when none of it died in KEEPER_KILL_MS of
+ * looks, or after KEEPER_KILL_MAX_MS. */
 #define KEEPER_KILL_MS 100
 #define KEEPER_STRAGGLE_MS 20
 #define KEEPER_KILL_MAX_MS 2000
-/* A keeper's chance with the OOM killer, and so its commands', who inherit it:
+/* oom_score_adj of keepers, which commands inherit: the OOM killer takes them
  * before the agent, whatever their sizes. */
 #define KEEPER_OOM_SCORE "500"
 

@@ -139,7 +139,7 @@ keepers_give(
 	job->order = ++ks->orders;
 	error = keeper_send(k->socket, job);
 	if (error != 0) {
-		/* Root's code killed it, say. */
+		/* Such as one that root's code has killed. */
 		keepers_let_go(ks, k);
 		return error;
 	}

@@ -9,8 +9,8 @@
  *	LAYER_FULL	over its limit: what runs must end
  *	LAYER_LOST	so far over it that the sandbox must go
  *
- * What is over the limit after that may stay as it is, or shrink: a program
- * that deletes files can run.  One that adds to it is ended again.
+ * A sandbox that is still over its limit after that may run programs that
+ * delete files; a program that adds to it is ended again.
  */
 #ifndef AGENT_LAYER_H
 #define AGENT_LAYER_H

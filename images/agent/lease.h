@@ -1,9 +1,9 @@
 /*
  * lease.h - how long a sandbox outlives its servers
  *
- * The agent of a server that is gone for good would wait for ever.  So each
- * server says how long it may be away (LEASE), and the agent counts by its own
- * clock, while it has no link and nothing runs.
+ * Each server says how long it may be away (LEASE).  While the agent has no
+ * link and nothing runs it counts that time by its own clock, and ends the
+ * sandbox then: its server may be gone for good.
  */
 #ifndef AGENT_LEASE_H
 #define AGENT_LEASE_H

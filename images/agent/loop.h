@@ -45,8 +45,8 @@ void loop_mod(struct loop *l, loop_token token, uint32_t events);
 void loop_del(struct loop *l, loop_token *token);
 /* loop_turn - wait at most timeout_ms (-1: for ever), call back what came */
 void loop_turn(struct loop *l, int timeout_ms);
-/* loop_rest - so that more accumulates, the next turn begins LOOP_REST_US
- * later; not if it is one that does not wait */
+/* loop_rest - the next turn begins LOOP_REST_US later, so that more has come by
+ * then; ignored by a turn with timeout 0 */
 void loop_rest(struct loop *l);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * mux.h - the channels of the link: their numbers, and who has them
  *
- * What schema/frame.txt calls a channel is here a struct chan inside of the
- * object that serves it.  A kind's on_open (agent.c has the table) claims the
- * number, and then either adds its channel or refuses the number.
+ * A channel of schema/frame.txt is a struct chan inside the object that serves
+ * it.  A kind's on_open (agent.c has the table) claims the number, and then
+ * adds its channel or refuses the number.
  *
  *	claimed -> refused
  *	claimed -> open -> closed by us (mux_close), by the worker, or lost

@@ -14,8 +14,8 @@ void oom_init(void);
 uint64_t oom_count(void);
 /* oom_since - how many more than before, which was a count */
 uint32_t oom_since(uint64_t before);
-/* oom_take_news - of those that oom_count saw, how many are new since this was
- * asked last; looks at no file */
+/* oom_take_news - how many kills oom_count has seen since the last call of
+ * this; reads no file */
 uint64_t oom_take_news(void);
 /* oom_parse - the number behind "oom_kill " at a line's begin; 0 if none */
 uint64_t oom_parse(const char *text);

@@ -5,10 +5,9 @@
  * they are copied once, by the kernel.  While it has no room the pipe is not
  * read, and the program blocks; output_resume reads on.
  *
- * A program that writes much, but in small pieces, would wake the agent for
- * each, and that the worker, and all of them take turns on the processors.
- * So when little was there to read, the loop rests for a moment, in which the
- * pipe, made larger, takes what comes.
+ * A program that writes much in small pieces would wake the agent and the
+ * worker for each piece.  So when a read of such a program found little, the
+ * loop pauses for LOOP_REST_US, while the pipe, made larger, takes what comes.
  */
 #ifndef AGENT_OUTPUT_H
 #define AGENT_OUTPUT_H
@@ -50,7 +49,7 @@ struct output {           /* output.c writes */
 	void *arg;
 	unsigned int stream;
 	bool big;
-	bool deep; /* its pipe holds what is written in a rest of the loop */
+	bool deep; /* its pipe was enlarged: it holds what comes in a pause */
 	uint64_t drain; /* still to take from the pipe at the end */
 	bool kept;      /* it is not closed then, but moved to somebody else */
 };

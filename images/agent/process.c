@@ -4,9 +4,9 @@
  *	on_open -> LIVE -> EXITED is sent -> ENDED -> all output sent -> CLOSE
  *	             \-> closed or lost -> UNWANTED -> its tree is dead
  *
- * The object lives as long as its process, since the process has pointers into
- * its specification, and as long as its channel.  UNWANTED ones read on and
- * drop what comes, so that no program is left blocked on a pipe.
+ * The object lives as long as its channel and its process, which has pointers
+ * into its specification.  An UNWANTED one reads on and drops the output, so
+ * that no program stays blocked on a pipe.
  */
 #include "images/agent/process.h"
 

@@ -168,7 +168,7 @@ proc_begin(struct proc *p)
 
 /* ---- end */
 
-/* All processes are dead: take what the pipes hold, then it has ended. */
+/* Takes what the pipes hold; the process has ended when they are empty. */
 static void
 proc_drain(struct proc *p)
 {
@@ -185,7 +185,7 @@ proc_drain(struct proc *p)
 	    0;
 	p->end.cpu_us = p->report.cpu_us;
 	p->end.memory_peak_bytes = p->report.memory_peak_bytes;
-	/* What was killed while it was drained is not left behind. */
+	/* A group that was killed during the drain is not told. */
 	if (p->group == NULL || remnants_take_output(p->group, p->out))
 		p->end.left = p->left.count > 0 ? &p->left : NULL;
 }
@@ -201,8 +201,8 @@ proc_drain_begin(struct proc *p)
 	proc_drain(p);
 }
 
-/* The keeper has retired: what is below it lives on, unless its command did
- * not end by itself. */
+/* The keeper has retired.  What is below it becomes a group, or is killed when
+ * the command was killed or out of memory. */
 static void
 proc_leave(struct proc *p)
 {
@@ -260,7 +260,7 @@ proc_on_keeper_gone(struct proc *p)
 
 	if (p->state != PROC_RUNNING)
 		return;
-	/* One to be killed need not begin any more. */
+	/* A process that is to be killed need not begin any more. */
 	if (p->asked != PROC_EXITED || ++p->gone == KEEPERS_GONE_MAX) {
 		proc_on_keeper_lost(p);
 		proc_on_orphans_gone(p);
@@ -385,7 +385,8 @@ procs_start(struct procs *ps, const struct proc_spec *spec,
 	return p;
 }
 
-/* Has it ended?  Then its owner hears of it, and may start the next one. */
+/* Tells the owner of an ended process, who may start the next one in it, and
+ * frees the process. */
 static void
 procs_settle(struct procs *ps, struct proc *p)
 {
@@ -566,7 +567,7 @@ procs_crowd_text(
 	if (end->why != PROC_UNSTARTED || end->stage != KEEPER_FORK ||
 	    end->error != EAGAIN)
 		return;
-	/* First what nobody waits for. */
+	/* What was left behind comes first: nobody waits for it. */
 	most.count = remnants_most(&ps->remnants, &most.run);
 	if (most.count > 0) {
 		uuid_format(&most.run, run);

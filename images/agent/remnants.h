@@ -9,10 +9,10 @@
  *	KILLED	by us: with the keeper, so that reap.c ends whatever forked
  *		meanwhile
  *
- * Its pipes are read on, at most REMNANTS_RATE_BYTES a turn of
- * REMNANTS_TURN_MS, so that a child that prints without end costs its
- * sandbox little; the last REMNANTS_LOG_BYTES of both are kept, also after
- * its end, until a new group needs the place.
+ * A group's pipes are read on, at most REMNANTS_RATE_BYTES in REMNANTS_TURN_MS,
+ * so that a process that prints without end costs its sandbox little.  The last
+ * REMNANTS_LOG_BYTES of both are kept, also after the group's end, until a new
+ * group needs its place.
  *
  * Processes are looked for in /proc when somebody asks, and once when their
  * command ends.  Each that is seen gets a number that no other process of this
@@ -46,7 +46,7 @@ struct remnant { /* a process with a number */
 struct remnant_group { /* remnants.c writes */
 	bool used;
 	bool awaits_output; /* until remnants_take_output */
-	bool tired;         /* read enough for this turn */
+	bool tired;         /* its share of this turn is read */
 	enum leftlist_state state;
 	pid_t keeper; /* 0: gone */
 	uint64_t order;

@@ -1,13 +1,12 @@
 /*
  * say.h - what the agent has to say about itself, for the server's log
  *
- * Lines wait here for the link, which may be away: SAY_WAITING_MAX of them.
- * SAY_BURST may be said at once, and then one in SAY_EVERY_MS; what is too much
- * is counted, and the next line that is said says how many were not.  Nothing
- * is said of a command that ends by itself.
+ * Lines wait here for the link, at most SAY_WAITING_MAX.  A burst of SAY_BURST
+ * is taken, then one line in SAY_EVERY_MS; dropped lines are counted, and the
+ * next line carries the count.  A command that ends by itself is no line.
  *
- * One agent, one list: what has no agent at hand (hosts.c, oom.c) says what it
- * must all the same.  A keeper's copy goes nowhere.
+ * There is one list in the program, so that a module without a pointer to the
+ * agent (places.c) can use it.  Lines of a keeper, which is a copy, go nowhere.
  */
 #ifndef AGENT_SAY_H
 #define AGENT_SAY_H

@@ -162,7 +162,7 @@ seq_advance(struct seq *q, const struct runlog_end *end)
 		q->command++;
 }
 
-/* Did this end the run, and not by itself?  Then nothing of it lives on. */
+/* A run that a limit ended leaves nothing behind. */
 static void
 seq_kill_rest(struct seq *q, const struct runlog_end *end)
 {
@@ -191,14 +191,14 @@ seq_end_command(
 	seq_kill_rest(q, end);
 }
 
-/* Only of what did not end by itself, or lost something on the way. */
+/* Logs kills and losses; a command that ended by itself is no line. */
 static void
 seq_say_end(const struct seq *q, const struct proc_end *from,
     const struct runlog_end *end)
 {
 	bool is_killed =
 	    from->why == PROC_TIMED_OUT || from->why == PROC_KILLED;
-	/* Those that a command at the same time has told are not new. */
+	/* Without those that another command has logged already. */
 	uint64_t news = from->memory_kills > 0 ? oom_take_news() : 0;
 
 	if (from->keeper_stuck)
@@ -253,7 +253,7 @@ seq_begin_record(struct seq *q)
 	uplink_kick(q->uplink, &q->log.flow);
 }
 
-/* Without a process: denied, or it lacks a secret or its files. */
+/* A command without a process: denied, or it lacks a secret or its files. */
 static void
 seq_end_at_once(
     struct seq *q, enum runlog_reason reason, int exit_code, const char *text)
@@ -291,7 +291,7 @@ seq_begin_command(struct seq *q)
 	seq_end_process(q, &end);
 }
 
-/* Until something has to be waited for. */
+/* Begins commands until one of them has to be waited for. */
 static void
 seq_go(struct seq *q)
 {

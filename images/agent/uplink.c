@@ -10,7 +10,7 @@
 
 #define UPLINK_READ_BYTES 65536
 #define UPLINK_CHUNKS 8 /* flows served by one write */
-/* So much waiting output is not a short command's. */
+/* From so much output on nothing is held back: the command is no short one. */
 #define UPLINK_HOLD_BYTES 16384
 
 void
@@ -303,8 +303,8 @@ batch_build(struct batch *b, struct uplink *u)
 	}
 }
 
-/* The part of c from byte "from" on could not be written: keep a copy, since
- * nothing else may come in between. */
+/* The part of c from byte "from" on could not be written: copies it into
+ * u->out, since no other frame may come in between. */
 static void
 keep_rest(struct uplink *u, const struct chunk *c, size_t from)
 {

@@ -66,16 +66,16 @@ void uplink_init(struct uplink *u, struct loop *loop, const char *address,
     const struct uplink_ops *ops, void *arg);
 /* uplink_tick - connect when it is time */
 void uplink_tick(struct uplink *u, uint64_t now_ms);
-/* uplink_put - after a frame_put_x into u->out, with what it said: the frame
- * leaves with this turn.  That there is room is the sender's business. */
+/* uplink_put - after a frame_put_x into u->out, with what it returned: the
+ * frame leaves with this turn.  The caller has made sure of room. */
 void uplink_put(struct uplink *u, int rc);
 bool uplink_has_room(const struct uplink *u); /* below UPLINK_OUT_HIGH */
 bool uplink_is_up(const struct uplink *u);
 /* uplink_kick - f may have something to send */
 void uplink_kick(struct uplink *u, struct flow *f);
 void uplink_drop(struct uplink *u, struct flow *f); /* before its end */
-/* uplink_hold - if nothing waits to be sent, let what comes wait a little;
- * uplink_hurry - somebody printed something; uplink_urgent - no longer */
+/* uplink_hold - if nothing waits to be sent, delays the next write;
+ * uplink_hurry - output has come: delays it less; uplink_urgent - not at all */
 void uplink_hold(struct uplink *u);
 void uplink_hurry(struct uplink *u);
 void uplink_urgent(struct uplink *u);

@@ -211,18 +211,6 @@ def test_a_cwd_the_user_may_not_enter_is_refused(host):
         "start_failed", "cwd /workspace/secret: Permission denied")
 
 
-def test_a_cwd_that_is_used_again_is_asked_for_its_rights(host):
-    for _ in range(3):
-        assert host.run(Command(["true"])).end().exit_code == 0
-    host.run(shell("chmod 0 /workspace"))
-    end = host.run(Command(["true"])).end()
-    assert (end.reason, end.text) == (
-        "start_failed", "cwd /workspace: Permission denied")
-    assert host.run(
-        shell("chmod 755 /workspace", cwd="/tmp")).end().exit_code == 0
-    assert host.run(Command(["true"])).end().exit_code == 0
-
-
 def test_a_program_runs_as_any_other_is_scheduled(host):
     run = host.run([Command(["cut", "-d", " ", "-f", "41", "/proc/self/stat"]),
                     Command(["id", "-G"])])

@@ -163,29 +163,6 @@ def test_users_are_1000_and_root(client, sandbox):
     assert final["commands"][0]["stdout"] == "0\n"
 
 
-def put_program(client, sandbox, directory, name, **options):
-    final = client.run(
-        sandbox, f"mkdir -p {directory} && cd {directory} && "
-        f"echo '#!/bin/sh' > {name} && echo 'echo {directory}' >> {name} && "
-        f"chmod 755 {name}", **options)
-    assert final["state"] == "completed", final
-
-
-@pytest.mark.parametrize("user,first", [
-    ("sandbox", "/workspace/first"), ("root", "/usr/local/sbin")])
-def test_a_program_put_before_another_is_found_at_once(
-        client, sandbox, user, first):
-    put_program(client, sandbox, "/workspace/second", "which_one")
-    asked = {"argv": ["which_one"], "env": {
-        "PATH": f"{first}:/usr/sbin:/workspace/second:/usr/bin:/bin"}}
-    for _ in range(3):  # what is asked for again is remembered
-        final = client.run(sandbox, asked)
-        assert final["commands"][0]["stdout"] == "/workspace/second\n"
-    put_program(client, sandbox, first, "which_one", as_user=user)
-    final = client.run(sandbox, asked)
-    assert final["commands"][0]["stdout"] == first + "\n"
-
-
 def test_a_timeout_is_told_as_one_and_kept_in_milliseconds(client, sandbox):
     began = time.monotonic()
     final = client.run(sandbox, {"shell": "sleep 30", "timeout_ms": 300})

@@ -139,24 +139,17 @@ test_a_rest_is_taken_once_and_not_when_there_is_work(void **state)
 	assert_false(loop.rests);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(
-		test_a_readable_descriptor_is_reported_until_removed, setup,
-		teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_a_watch_removed_in_the_same_turn_is_not_called, setup,
-		teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_an_old_token_does_not_reach_the_watch_in_its_place, setup,
-		teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_what_epoll_refuses_is_not_watched, setup, teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_a_rest_is_taken_once_and_not_when_there_is_work, setup,
-		teardown),
+	    TEST(test_a_readable_descriptor_is_reported_until_removed),
+	    TEST(test_a_watch_removed_in_the_same_turn_is_not_called),
+	    TEST(test_an_old_token_does_not_reach_the_watch_in_its_place),
+	    TEST(test_what_epoll_refuses_is_not_watched),
+	    TEST(test_a_rest_is_taken_once_and_not_when_there_is_work),
 	};
 
 	return cmocka_run_group_tests_name("loop", tests, NULL, NULL);
