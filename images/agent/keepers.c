@@ -69,26 +69,22 @@ keepers_fork(struct keepers *ks)
 	struct keepers_entry *k;
 	struct keeper_shared *shared;
 	int pair[2], error;
-	pid_t pid;
+	pid_t pid = -1;
 
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == -1)
+		return NULL;
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
-		return NULL;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == -1) {
-		error = errno;
-		(void)munmap(shared, sizeof(*shared));
-		errno = error;
-		return NULL;
-	}
-	pid = fork();
+	if (shared != MAP_FAILED)
+		pid = fork();
 	if (pid == 0)
 		keeper_main(pair[1], shared);
 	error = errno;
 	(void)close(pair[1]);
 	if (pid == -1) {
 		(void)close(pair[0]);
-		(void)munmap(shared, sizeof(*shared));
+		if (shared != MAP_FAILED)
+			(void)munmap(shared, sizeof(*shared));
 		errno = error;
 		return NULL;
 	}
