@@ -150,7 +150,7 @@ on_ping(void *arg, const struct frame_ping *m, struct err *e)
 	return 0;
 }
 
-/* WELCOME is the uplink's: it is the first frame, and never another. */
+/* All frames but WELCOME, the first one, which the uplink takes. */
 static const struct frame_down agent_down = {
     .on_open_sequence = on_open_sequence,
     .on_open_process = on_open_process,
@@ -183,7 +183,7 @@ put_said(struct agent *a, const struct frame_said *m)
 	uplink_put(&a->uplink, frame_put_said(&a->uplink.out, m));
 }
 
-/* With the hello, in the same write.  That it came back is no news. */
+/* Leaves in the hello's write.  A reconnect is a debug line only. */
 static void
 tell_started(struct agent *a)
 {
@@ -198,7 +198,7 @@ tell_started(struct agent *a)
 	put_said(a, &m);
 }
 
-/* Lines wait for a worker that has answered: one that has not may go again. */
+/* Lines are sent when a worker has answered: it may refuse the link before. */
 static void
 tell_lines(struct agent *a)
 {
@@ -213,7 +213,7 @@ tell_lines(struct agent *a)
 	}
 }
 
-/* What the kernel killed when no command ran: it was left behind. */
+/* OOM kills that no command has logged: they hit what was left behind. */
 static void
 watch_memory(void)
 {
@@ -273,12 +273,13 @@ agent_init(struct agent *a, const struct terms *t, struct err *e)
 	lease_init(&a->lease);
 	if (reap_init(&a->reaper, &a->loop, &a->procs, e) != 0)
 		return e->code;
-	/* Small, and without anything of a sequence in its memory. */
+	/* A first keeper now, while PID 1 is small and holds nothing of a run.
+	 */
 	keepers_prepare(&a->procs.keepers);
 	return 0;
 }
 
-/* How long there is nothing to do, -1: until something happens. */
+/* In ms, how long the loop may wait for events; -1: for ever. */
 static int
 agent_timeout(const struct agent *a, bool more_files)
 {

@@ -4,7 +4,8 @@
  * The image's variables, which the engine gives PID 1, and below them ours:
  * LANG, and PYTHONUNBUFFERED, without which what a Python program printed is
  * lost when it is killed.  Ours give way to the image's, an empty value
- * included; USER, LOGNAME and PWD say what is so, and never come from here.
+ * included; USER, LOGNAME and PWD are the command's own (env.h) and never the
+ * image's.
  * Engines add HOSTNAME, and Podman what marks a container.  Nothing of the
  * server's is in PID 1's environment: what it tells the agent stands in the
  * command line (terms.h).

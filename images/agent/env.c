@@ -121,10 +121,10 @@ text_with_path(const char *text, const char *path, const char *behind)
 }
 
 /*
- * A login shell reads /etc/profile, and Debian's sets PATH anew: what the call
- * or the image says would be lost.  The call's is the whole; before the image's
- * a profile may have put something that is needed.  NULL: the text is run as it
- * is, where nobody says more than is usual, or there is no room for a PATH.
+ * A login shell reads /etc/profile, and Debian's sets PATH anew, so the text
+ * sets it once more: to the call's PATH, or to the image's before what profiles
+ * made.  NULL: the text is run as it is, since PATH is the usual one, or an
+ * assignment of it would make the text too long.
  */
 static char *
 text_with_said_path(const struct proc_spec *spec)

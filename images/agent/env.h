@@ -2,8 +2,8 @@
  * env.h - what a process is started with: program, arguments, environment
  *
  * Its environment is the image's and what goes with that (base_env.h), then
- * USER, LOGNAME and PWD as they are, and HOME where the image says none; its
- * own entries replace those of the same name.
+ * the command's USER, LOGNAME and PWD, and HOME where the image has none; the
+ * call's entries replace those of the same name.
  *
  * Shell text is run by a login shell, as "bash -lc" does.  Where the call says
  * a PATH, or the image one that is not the usual one, an assignment of it goes

@@ -4,7 +4,7 @@
  * A read, a write and a walk (file_read.c, file_write.c, walk.c) are jobs.
  * Those that send are served in turn, a slice each, between the processes'
  * events, and only while the link's queue is short.  All of them end with
- * their channel; what is taken stays known.
+ * their channel; the marks of copied files (taken.h) stay.
  */
 #ifndef AGENT_FILES_H
 #define AGENT_FILES_H
@@ -18,13 +18,13 @@
 
 #define FILES_MAX 64
 
-/* A slice's word that it goes on; others are errnos to close with. */
+/* Result of a slice that has more to do; others are errnos to close with. */
 #define FILES_GOES_ON (-1)
 
 struct file_job;
 
 struct file_job_ops {
-	/* Has it anything to send, and the credit for it? */
+	/* It has something to send, and the credit for it. */
 	bool (*can_go_on)(const struct file_job *j);
 	int (*slice)(struct file_job *j);
 	void (*free)(struct file_job *j); /* it is on no list any more */

@@ -480,7 +480,7 @@ keeper_run(struct keeper *k)
 	/* One write of less than PIPE_BUF: whole or not at all. */
 	if (write(KEEPER_REPORT_FD, &k->report, sizeof(k->report)) == -1)
 		return false;
-	/* Only now: the end of a pipe would wake PID 1 before the report. */
+	/* After the report: the end of a pipe would wake PID 1 earlier. */
 	keeper_in_clear(k->in);
 	return !k->report.left && !k->report.behind;
 }
@@ -498,7 +498,7 @@ keeper_init(struct keeper *k, int socket)
 	    dup3(socket, KEEPER_SOCKET_FD, O_CLOEXEC) == -1)
 		_exit(1);
 	fd_close_from(KEEPER_SOCKET_FD + 1);
-	/* So that no descriptor that is received has a place's number. */
+	/* Occupies the numbers of places (KEEPER_PLACES). */
 	for (int fd = KEEPER_SOCKET_FD + 1; fd < KEEPER_PLACES; fd++)
 		if (dup3(STDIN_FILENO, fd, O_CLOEXEC) == -1)
 			_exit(1);

@@ -40,7 +40,8 @@
  * there before the first fork. */
 #define KEEPER_REPORT_FD 3
 #define KEEPER_SOCKET_FD 4 /* in a keeper only */
-/* A command's descriptors have numbers below; in a keeper no other has. */
+/* A command's descriptors have numbers below this.  A keeper occupies these, so
+ * that a received descriptor has none of them. */
 #define KEEPER_PLACES 8
 /* A keeper gives a tree up to PID 1 when none of it died in KEEPER_KILL_MS of
  * looks, or after KEEPER_KILL_MAX_MS. */
@@ -52,9 +53,9 @@
 #define KEEPER_OOM_SCORE "500"
 
 #define KEEPER_PACKET_MAX 65536
-/* All of a run specification; the program and the PATH once more, up to
- * RUNSPEC_ARG_BYTES_MAX each; the image's PATH twice and its HOME, of which the
- * kernel allows as much; the rest of the image's variables
+/* The largest job: all of a run specification; the program and the PATH once
+ * more, up to RUNSPEC_ARG_BYTES_MAX each; the image's PATH twice and its HOME,
+ * of which the kernel allows as much; the rest of the image's variables
  * (BASE_ENV_BYTES_MAX); a NUL per string, and some hundred bytes. */
 #define KEEPER_JOB_MAX (RUNSPEC_BYTES_MAX + (1u << 20))
 /* and a NULL */
@@ -83,7 +84,7 @@ struct keeper_job {
 	/* What the command has open; 0, 1 and 2 are among the places. */
 	struct keeper_fd fds[KEEPER_PLACES];
 	uint8_t nfds;
-	uint8_t has_terminal; /* 1: 0 is a terminal, and the command's own */
+	uint8_t has_terminal; /* 1: 0 becomes the controlling terminal */
 	uint8_t leave;        /* 1: what outlives the command is left alone */
 	uint32_t slot;        /* for the report */
 	uint32_t order;       /* the job's number; a kill names it */

@@ -5,7 +5,7 @@
  *			and at most KEEPERS_IDLE_MAX
  *	BUSY		has a job and will report
  *	RETIRED		stays with what its command left behind (remnants.h)
- *	LEAVING		was let go, or said that it goes; not reaped yet
+ *	LEAVING		is to end, or said that it ends; not reaped yet
  *
  * A fork of PID 1 and the end of one cost a short command a fifth of its time,
  * which is why a keeper is used again (docs/decisions/0005).
@@ -30,10 +30,10 @@ struct keepers {
 
 /* keepers_init - empty */
 void keepers_init(struct keepers *ks);
-/* keepers_prepare - have an idle one, if that can be */
+/* keepers_prepare - forks an idle one, if there is none; best effort */
 void keepers_prepare(struct keepers *ks);
 /* keepers_start - gives job, whose order is filled in here, to a keeper; its
- * pid, or -1 with errno.  The job's pipes stay the caller's. */
+ * pid, or -1 with errno.  The job's descriptors stay the caller's. */
 pid_t keepers_start(struct keepers *ks, struct keeper_job *job) MUSTCHECK;
 /* keepers_kill - tells a busy one to kill its command's tree; it reports */
 void keepers_kill(struct keepers *ks, pid_t pid);

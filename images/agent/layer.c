@@ -89,7 +89,7 @@ look_below(const struct layer *l, struct layer_use *out)
 	return true;
 }
 
-/* How much less of what is free makes a count worth while. */
+/* How much free space has to be gone before a count. */
 static struct layer_use
 step_of(const struct layer *l)
 {
@@ -110,7 +110,7 @@ longest_pause(const struct layer *l)
 	return ms < LOOK_SMALL_MS ? LOOK_SMALL_MS : (uint32_t)ms;
 }
 
-/* While that is not much, nobody has written much since. */
+/* So short a time that nobody has written much since. */
 static uint64_t
 first_pause(const struct layer *l)
 {
@@ -155,8 +155,8 @@ more(uint64_t used, uint64_t slack, uint64_t max)
 	return max == 0 ? UINT64_MAX : used + slack;
 }
 
-/* What it has is known: if it is too much, what runs from now on may keep it,
- * and a little more, so that it can be looked at and taken away. */
+/* The sandbox is counted.  What it has over its limit, and a little more, is
+ * allowed from now on, so that a program can look at it and delete it. */
 static enum layer_verdict
 settle(struct layer *l)
 {
@@ -234,8 +234,8 @@ static void
 on_begin(struct layer *l, uint64_t now_ms)
 {
 	l->pause_ms = LOOK_MIN_MS;
-	/* What was free a moment ago will do to begin with, and most programs
-	 * are over before the first look. */
+	/* A recent look serves for the begin: most programs are over before
+	 * the next one. */
 	if (now_ms - l->looked_ms < LOOK_MAX_MS && !l->settles && !l->owes_look)
 		l->next_ms = now_ms + first_pause(l);
 }

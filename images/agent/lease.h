@@ -10,7 +10,7 @@
 
 #include "common/base.h"
 
-/* Until one is said: a server that makes a sandbox says so at once. */
+/* Before the first LEASE, which a server sends when it makes a sandbox. */
 #define LEASE_FIRST_MS 7200000
 
 enum lease_state {

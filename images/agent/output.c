@@ -39,7 +39,7 @@ output_open(struct output *o, enum runspec_user user, int *write_end)
 	/* so that /dev/stdout can be opened by name */
 	if (user == RUNSPEC_USER_SANDBOX)
 		(void)!fchown(o->fd, COMMAND_UID, COMMAND_UID);
-	/* Of the reading end alone: the program's own must block. */
+	/* Not the write end: the program must block. */
 	return fcntl(o->fd, F_SETFL, O_NONBLOCK) == -1 ? errno : 0;
 }
 
@@ -94,8 +94,8 @@ take_some(struct output *o, uint64_t max, uint64_t *total)
 	return TAKEN_SOME;
 }
 
-/* How much to ask for: what is there, so that little output needs little
- * memory; nobody counts for a program that writes a lot. */
+/* How many bytes to ask for: what is there, so that little output needs little
+ * memory; always the most for a program that writes a lot. */
 static size_t
 size_next(const struct output *o)
 {
@@ -167,7 +167,7 @@ output_drain_begin(struct output *o, enum output_then then)
 	o->drain = 0;
 	if (o->fd != -1 && ioctl(o->fd, FIONREAD, &n) == 0 && n > 0)
 		o->drain = (uint64_t)n;
-	/* Without any output_drain closes it. */
+	/* Without bytes to drain, output_drain closes it at once. */
 	if (o->drain > 0 || o->kept)
 		loop_del(o->loop, &o->token);
 }

@@ -51,7 +51,7 @@ struct output {           /* output.c writes */
 	bool big;
 	bool deep; /* its pipe was enlarged: it holds what comes in a pause */
 	uint64_t drain; /* still to take from the pipe at the end */
-	bool kept;      /* it is not closed then, but moved to somebody else */
+	bool kept;      /* not closed after that, but moved (output_move) */
 };
 
 /* output_init - without a pipe */
@@ -75,8 +75,8 @@ void output_drain_begin(struct output *o, enum output_then then);
 /* output_drain - true when all of it is taken and the pipe is closed or, when
  * it is kept and has no end yet, ready to be moved */
 bool output_drain(struct output *o);
-/* output_move - from what is drained to *to, which was initialised: from now
- * on its taker's */
+/* output_move - the pipe of *from, which is drained, becomes that of *to, which
+ * was initialised */
 void output_move(struct output *from, struct output *to);
 /* output_close - drop what is not taken */
 void output_close(struct output *o);

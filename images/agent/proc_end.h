@@ -30,7 +30,7 @@ struct proc_end {
 	uint32_t memory_kills;      /* at the sandbox's limit while it ran */
 	const struct runlog_left *left; /* behind; NULL: nothing */
 	bool keeper_lost;               /* it died before it reported */
-	bool keeper_stuck; /* it did not do as it was told in time */
+	bool keeper_stuck; /* it did not kill in time and was killed */
 };
 
 /*
@@ -39,14 +39,15 @@ struct proc_end {
  *	asked		why PID 1 asked the keeper to kill: PROC_TIMED_OUT or
  *			PROC_KILLED; PROC_EXITED: it did not
  *	oom_before	oom_count() when the process started
- * One that had ended by itself before the kill reached it ended by itself.
+ * A process that had ended before the kill reached it has ended by itself.
  */
 void proc_end_fill(struct proc_end *end, const struct keeper_report *report,
     enum proc_why asked, uint64_t oom_before);
 /* proc_end_unstarted - it never came to exec */
 void proc_end_unstarted(
     struct proc_end *end, enum keeper_stage stage, int error);
-/* proc_end_reason - as it is told; of PROC_KILLED the owner may know better */
+/* proc_end_reason - as logs and frames have it; of PROC_KILLED, for want of the
+ * owner's reason, RUNLOG_CANCELED */
 enum runlog_reason proc_end_reason(enum proc_why why);
 /* proc_end_text - why it was not started, in words, "" when it was; cut at a
  * character's end to size bytes with the NUL */

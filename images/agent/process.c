@@ -242,7 +242,7 @@ process_start(struct process *p)
 	on_end(&end, p);
 }
 
-/* NULL, or why this is no single process. */
+/* Why spec is not a single process; NULL: it is. */
 static const char *
 why_not(const struct runspec *spec)
 {

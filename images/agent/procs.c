@@ -37,8 +37,8 @@
 #define PROCS_REPORTS_PER_READ 16
 /* How long a keeper may take to kill its tree before it is given up. */
 #define KEEPER_GRACE_MS (KEEPER_KILL_MAX_MS + 500)
-/* So many in a row are no accident: somebody kills them, or they cannot even
- * read their job. */
+/* When so many die in a row before they begin, somebody kills them, or they
+ * cannot read their job. */
 #define KEEPERS_GONE_MAX 8
 
 enum proc_state {
@@ -412,7 +412,7 @@ take_report(struct procs *ps, const struct keeper_report *report)
 
 	if (report->slot >= PROCS_MAX)
 		return;
-	/* First: the owner's next process can then use this keeper. */
+	/* Before the owner hears: its next process can use this keeper. */
 	keepers_on_report(&ps->keepers, report);
 	ps->left_orphans = ps->left_orphans || report->left != 0;
 	p = ps->live[report->slot];

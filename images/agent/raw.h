@@ -1,46 +1,42 @@
 /*
  * raw.h - system calls that touch no memory of libc's
  *
- * Between clone and exec a command shares its keeper's memory, and with it the
- * variable errno, while the keeper goes on.
+ * Between clone and exec a command shares its keeper's memory, errno included,
+ * while the keeper goes on.
  */
 #ifndef AGENT_RAW_H
 #define AGENT_RAW_H
 
 #include <sys/syscall.h>
 
-/* raw_call - the result, or an errno below 0; on other processors than these
- * write the few lines.  Five arguments: prctl wants zeros in those that it
- * does not use, and takes whatever is in their registers. */
+/* raw_call - the result, or an errno below 0; another processor needs
+ * its few lines here */
 #if defined(__x86_64__)
 static inline long
-raw_call(long number, long a, long b, long c, long d, long f)
+raw_call(long number, long a, long b, long c, long d)
 {
 	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = f;
 	long result;
 
-	__asm__ volatile(
-	    "syscall"
-	    : "=a"(result)
-	    : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
-	    : "rcx", "r11", "memory");
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
+			 : "rcx", "r11", "memory");
 	return result;
 }
 #elif defined(__aarch64__)
 static inline long
-raw_call(long number, long a, long b, long c, long d, long f)
+raw_call(long number, long a, long b, long c, long d)
 {
 	register long x8 __asm__("x8") = number;
 	register long x0 __asm__("x0") = a;
 	register long x1 __asm__("x1") = b;
 	register long x2 __asm__("x2") = c;
 	register long x3 __asm__("x3") = d;
-	register long x4 __asm__("x4") = f;
 
 	__asm__ volatile("svc 0"
 			 : "+r"(x0)
-			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3)
 			 : "memory");
 	return x0;
 }
@@ -49,6 +45,6 @@ raw_call(long number, long a, long b, long c, long d, long f)
 #endif
 
 #define RAW(number, a, b, c, d)                                                \
-	raw_call((number), (long)(a), (long)(b), (long)(c), (long)(d), 0)
+	raw_call((number), (long)(a), (long)(b), (long)(c), (long)(d))
 
 #endif

@@ -40,14 +40,15 @@ reap_children(struct reaper *r)
 	int status;
 	pid_t pid;
 
-	/* What a keeper reported counts before how it ended. */
+	/* Reports first: a keeper's report counts, not how the keeper ended. */
 	procs_read_reports(r->procs);
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		if (procs_on_reaped(r->procs, pid))
 			orphans_begin(r);
 }
 
-/* kill(2)'s alone: with any other code the sender names itself. */
+/* Only of kill(2), where the kernel names the sender; with other codes the
+ * sender does. */
 static bool
 is_to_end(const struct signalfd_siginfo *info)
 {

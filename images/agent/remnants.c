@@ -377,7 +377,7 @@ void
 remnants_kill_tree(pid_t keeper)
 {
 	(void)tree_kill(keeper, NULL, NULL, clock_mono_us() + KILL_ROUND_US);
-	/* What forked meanwhile is PID 1's then, and no keeper's. */
+	/* Then PID 1 finds and kills what forked meanwhile. */
 	(void)kill(keeper, SIGKILL);
 }
 
@@ -439,8 +439,8 @@ remnants_kill_one(struct remnants *ls, const struct uuid *run, uint32_t id)
 
 /* ---- its output */
 
-/* Into here first, since how much of the log it takes the place of is known
- * only when it was read. */
+/* Output is read into here first: how much of the log it replaces is known only
+ * after the read. */
 static uint8_t scratch[REMNANTS_LOG_BYTES];
 
 static size_t

@@ -62,7 +62,7 @@ struct remnant_group { /* remnants.c writes */
 struct remnants { /* remnants.c writes */
 	uint32_t ids;
 	uint64_t orders;
-	uint64_t turn_ms; /* when reading goes on, 0: nobody is tired */
+	uint64_t turn_ms; /* when reading goes on; 0: no group is tired */
 	struct remnant_group groups[REMNANTS_GROUPS_MAX];
 };
 

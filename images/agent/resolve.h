@@ -15,7 +15,7 @@
 /* resolve_root - an absolute path of a directory */
 int resolve_root(const char *path) MUSTCHECK;
 int resolve_at(int root, const char *path, int flags) MUSTCHECK;
-/* resolve_by_steps - the second way, for itself */
+/* resolve_by_steps - the way without openat2, for tests */
 int resolve_by_steps(int root, const char *path, int flags) MUSTCHECK;
 /* resolve_regular - to read a regular file; whatever else is there is not
  * even opened (ELOOP, EISDIR, EINVAL) */

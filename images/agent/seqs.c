@@ -75,8 +75,8 @@ seqs_forget(struct seqs *s, struct journal_entry *en)
 	seq_free(q);
 }
 
-/* Has it ended?  Then it goes to the journal's other list, and if nobody wants
- * it, is gone. */
+/* Moves an ended sequence to the journal's list of ended ones; an unwanted one
+ * is forgotten. */
 static void
 seqs_settle(struct seqs *s, struct journal_entry *en)
 {
@@ -232,8 +232,8 @@ seqs_on_open(struct seqs *s, const struct frame_open_sequence *m, struct err *e)
 		return 0;
 	}
 	if (m->from != 0) {
-		/* It ran once, and this agent knows nothing of it: starting
-		 * it again would be the second time. */
+		/* The worker has bytes of its log, so it ran once, but this
+		 * agent does not know it: it may not run a second time. */
 		mux_refuse(s->mux, m->chan, ENOENT,
 		    "the run is not known here any more");
 		return 0;

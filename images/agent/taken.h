@@ -39,7 +39,7 @@ bool taken_mark_is_equal(
 /* taken_put - remember, in place of what was known of root and path */
 void taken_put(struct taken *t, const char *root, const char *path,
     const struct taken_mark *mark);
-/* taken_move - what from has is put into to, and gone from from */
+/* taken_move - all entries of from to to */
 void taken_move(struct taken *from, struct taken *to);
 /* taken_find - NULL when unknown */
 const struct taken_mark *taken_find(

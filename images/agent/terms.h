@@ -4,8 +4,7 @@
  *	agent [-k MASK] [-b BYTES] [-n INODES] [socket]
  *
  * They stand in the container's command line, where anybody inside can read
- * them and nobody change them.  One that is malformed ends the agent: who
- * started it made a mistake.
+ * them and nobody can change them.  A malformed one ends the agent.
  */
 #ifndef AGENT_TERMS_H
 #define AGENT_TERMS_H

@@ -172,7 +172,7 @@ walk_step(struct walk *w)
 	return walk_entry(w, d->d_name);
 }
 
-/* Without credit nothing is looked at: what is next may be one to send. */
+/* Without credit nothing is read: the next entry may be one to send. */
 static bool
 can_go_on(const struct file_job *j)
 {
