@@ -2,7 +2,8 @@
  * seqs.h - all sequences of this sandbox, by run key: start once per key, find,
  * acknowledge
  *
- * A key in the journal is never started again.  At most SEQS_LIVE_MAX
+ * A sequence is what a run is to the agent: an ordered list of commands with a
+ * log.  A key in the journal is never started again.  At most SEQS_LIVE_MAX
  * are live, and at most SEQS_KEPT_BYTES of ended ones' logs wait for their
  * acknowledgement; beyond either, a new one is refused.
  *
@@ -15,11 +16,10 @@
 
 #include "common/base.h"
 #include "common/err.h"
+#include "common/runlog.h"
 #include "images/agent/journal.h"
 #include "images/agent/mux.h"
 #include "images/agent/procs.h"
-#include "images/agent/seq.h"
-#include "images/agent/uplink.h"
 
 #define SEQS_LIVE_MAX 256
 #define SEQS_KEPT_BYTES (64u << 20)
