@@ -17,7 +17,7 @@
  *	   |			restart.h:
  *	   |	refused		never started again; if it was the front, or
  *	   |			the last worker, the crew stops.  An envoy that
- *	   |			was ready once has died of it
+ *	   |			was ready once is tried again, a minute later
  *	   |	died		slot_died: counted per slot and per role
  *	   |	left		status 0: with its front, or else a death
  *	   v
@@ -280,19 +280,24 @@ slot_is_envoy(const struct slot *s)
 	    s->life.role == MSG_ROLE_COURIER;
 }
 
-/* Exit 77 or 78: starting it again would end the same way.  At a start that is
- * for whoever starts it to mend.  Later what an envoy is missing may come back
- * (a file of authorities that is written anew), and all others go on. */
+/* Exit 77 or 78: starting it again at once would end the same way.  At a start
+ * that is for whoever starts it to mend.  Later what an envoy is missing may
+ * come back (a file of authorities that is written anew): all others go on, and
+ * it is tried again after throttle_ms. */
 static void
 slot_refused(struct slot *s, int status)
 {
 	struct crew *c = s->crew;
 
+	s->use = SLOT_REFUSED;
 	if (slot_is_envoy(s) && s->was_ready) {
-		slot_died(s, "it refused to start");
+		uint32_t ms = slot_role(s)->policy->throttle_ms;
+
+		log_warn("%s exited with status %d and is tried again in %u ms",
+		    s->life.name, status, ms);
+		slot_schedule(s, ms);
 		return;
 	}
-	s->use = SLOT_REFUSED;
 	log_error("%s exited with status %d and is not started again",
 	    s->life.name, status);
 	if (s->life.role == MSG_ROLE_WORKER && !are_all_workers_refused(c))
@@ -397,12 +402,16 @@ slot_cb(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	/* It left with 0, and its front lives on: that was no reason. */
+	/* It left with 0, and its front lives on.  Only an envoy has a reason
+	 * (envoy.h). */
 	if (s->note == SLOT_UNEXPLAINED) {
 		s->note = SLOT_NONE;
-		slot_died(s, "exit status 0 without a reason");
+		slot_died(s,
+		    slot_is_envoy(s) ? "exit status 0 to start anew" :
+				       "exit status 0 without a reason");
 		return;
 	}
+	s->use = SLOT_USED;
 	if (role_is_throttled(slot_role(s)))
 		slot_tell_gone(s); /* the role's timer starts it */
 	else

@@ -219,12 +219,14 @@ def test_an_envoy_that_refuses_later_leaves_the_rest_at_work(
         make, role, status):
     """A file of authorities that is being written anew, say: what it is
     missing may come back."""
-    s = make(env={**PATIENT, **ENVOYS[role]})
+    s = make(env={"MCP_SANDBOXD_THROTTLE_MS": "300", **ENVOYS[role]})
     s.wait_ready()
     s.wait_event(role, "heard")
     s.set_mode(role, f"exit {status}")
     s.kill(role)
-    s.wait_log(f"{role} died: it refused to start", 2)
+    s.wait_log(
+        f"{role} exited with status {status} and is tried again in 300 ms", 8)
+    assert "throttled" not in s.stderr()
     assert s.ask() == s.pid("front")
     assert len(s.pids("front")) == 1
     s.set_mode(role, None)
