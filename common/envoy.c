@@ -1,5 +1,6 @@
 #include "common/envoy.h"
 
+#include <sys/stat.h>
 #include <errno.h>
 
 #include "common/confine.h"
@@ -7,7 +8,24 @@
 #include "common/fence.h"
 #include "common/log.h"
 #include "common/msg/chan.h"
+#include "common/timer.h"
 #include "common/turns.h"
+#include "common/xmalloc.h"
+
+#define LOOK_MS 5000
+#define BUSY_LOOKS 6 /* then it leaves all the same */
+
+/* What names and certificates are looked up in. */
+static const char *const usual[] = {"/etc/resolv.conf", "/etc/hosts",
+    "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/services",
+    "/run/systemd/resolve", "/usr/share/ca-certificates",
+    "/usr/local/share/ca-certificates", "/etc/pki"};
+
+struct watched_file { /* as it was before the fence */
+	char *path;
+	dev_t dev; /* with ino 0: it was missing */
+	ino_t ino;
+};
 
 struct envoy {
 	struct event_base *base;
@@ -16,6 +34,10 @@ struct envoy {
 	void *arg;
 	struct ipc_chan *front; /* NULL: not yet */
 	uint32_t done;
+	struct watched_file watched[ARRAY_LEN(usual) + ENVOY_FILES_MAX];
+	size_t nwatched;
+	struct timer *look;
+	unsigned int busy_looks;
 };
 
 static struct envoy envoy; /* there is one in a process */
@@ -82,25 +104,66 @@ envoy_check_files(
 	return 0;
 }
 
-/* What names and certificates are looked up in, and the files of settings. */
-static int
-raise_fence(const struct envoy_ops *ops, const struct conf *conf, struct err *e)
+static void
+watch(struct envoy *v, const char *path)
 {
-	static const char *const usual[] = {"/etc/resolv.conf", "/etc/hosts",
-	    "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf",
-	    "/etc/services", "/run/systemd/resolve",
-	    "/usr/share/ca-certificates", "/usr/local/share/ca-certificates",
-	    "/etc/pki"};
-	struct fence_gate gates[ARRAY_LEN(usual) + 1 + ENVOY_FILES_MAX];
+	struct watched_file *w = &v->watched[v->nwatched];
+	struct stat st;
+
+	if (path[0] == '\0' || v->nwatched == ARRAY_LEN(v->watched))
+		return;
+	*w = (struct watched_file){.path = xstrdup(path)};
+	if (stat(path, &st) == 0) {
+		w->dev = st.st_dev;
+		w->ino = st.st_ino;
+	}
+	v->nwatched++;
+}
+
+/* Landlock's rules are of inodes: a file that was put in the place of another
+ * cannot be read by this process, but by the next one. */
+static const char *
+find_replaced(const struct envoy *v)
+{
+	for (size_t i = 0; i < v->nwatched; i++) {
+		const struct watched_file *w = &v->watched[i];
+		struct stat st;
+
+		if (stat(w->path, &st) == 0 &&
+		    (st.st_dev != w->dev || st.st_ino != w->ino))
+			return w->path;
+	}
+	return NULL;
+}
+
+static void
+look_cb(void *arg)
+{
+	struct envoy *v = arg;
+	const char *path = find_replaced(v);
+	bool is_busy = v->ops->is_busy != NULL && v->ops->is_busy(v->arg);
+
+	if (path != NULL && (!is_busy || ++v->busy_looks > BUSY_LOOKS)) {
+		log_info("%s was replaced: start anew to read it", path);
+		leave();
+	}
+	timer_set_ms(v->look, LOOK_MS);
+}
+
+static int
+raise_fence(struct envoy *v, const struct conf *conf, struct err *e)
+{
+	struct fence_gate gates[1 + ARRAY_LEN(v->watched)];
 	size_t n = 0;
 
-	gates[n++] = (struct fence_gate){NULL, FENCE_TCP};
 	for (size_t i = 0; i < ARRAY_LEN(usual); i++)
-		gates[n++] = (struct fence_gate){usual[i], FENCE_READ};
-	for (const struct envoy_file *f = ops->files;
-	     f->key != NULL && n < ARRAY_LEN(gates); f++)
+		watch(v, usual[i]);
+	for (const struct envoy_file *f = v->ops->files; f->key != NULL; f++)
+		watch(v, conf_str(conf, f->name));
+	gates[n++] = (struct fence_gate){NULL, FENCE_TCP};
+	for (size_t i = 0; i < v->nwatched; i++)
 		gates[n++] =
-		    (struct fence_gate){conf_str(conf, f->name), FENCE_READ};
+		    (struct fence_gate){v->watched[i].path, FENCE_READ};
 	return fence_raise(gates, n, e);
 }
 
@@ -112,10 +175,12 @@ on_config(struct child *c, const struct conf *conf, void *arg, struct err *e)
 	v->child = c;
 	if (envoy_check_files(v->ops, conf, e) != 0)
 		return EXIT_CONFIG;
-	if (raise_fence(v->ops, conf, e) != 0)
+	if (raise_fence(v, conf, e) != 0)
 		return EXIT_PRIVILEGE;
 	if (v->ops->on_open(conf, v->arg, e) != 0)
 		return EXIT_CONFIG;
+	v->look = timer_new(v->base, look_cb, v);
+	timer_set_ms(v->look, LOOK_MS);
 	return confine_envoy(e) == 0 ? 0 : EXIT_PRIVILEGE;
 }
 

@@ -7,7 +7,10 @@
  * front is all it is told by and answers to, and it ends with that.
  *
  * The files that it reads by its settings are looked at before the system call
- * filter and Landlock (confine.h, fence.h) shut the rest.
+ * filter and Landlock (confine.h, fence.h) shut the rest.  When one of them, or
+ * one that the C library reads (/etc/resolv.conf), is replaced by another file,
+ * the process ends with status 0, once it has nothing under way, and the
+ * supervisor starts the next one.
  */
 #ifndef COMMON_ENVOY_H
 #define COMMON_ENVOY_H
@@ -37,6 +40,7 @@ struct envoy_ops {
 	 * settings. */
 	int (*on_open)(const struct conf *conf, void *arg, struct err *e);
 	void (*on_front)(struct ipc_chan *front, void *arg);
+	bool (*is_busy)(void *arg); /* requests are under way; NULL: never */
 	/* As in msg/chan.h. */
 	int (*on_message)(struct ipc_msg *m, void *arg, struct err *e);
 };

@@ -185,6 +185,14 @@ on_open(const struct conf *conf, void *arg, struct err *e)
 	return 0;
 }
 
+static bool
+is_busy(void *arg)
+{
+	const struct courier *c = arg;
+
+	return postman_count(c->hooks) + postman_count(c->spans) > 0;
+}
+
 static const struct envoy_file files[] = {
     {"COURIER_CA_FILE", CONF_COURIER_CA_FILE},
     {"OTLP_HEADERS_FILE", CONF_OTLP_HEADERS_FILE}, {NULL, CONF_KEY_COUNT}};
@@ -192,6 +200,7 @@ static const struct envoy_ops ops = {.files = files,
     .run_as = "RUN_AS_COURIER",
     .on_open = on_open,
     .on_front = on_front,
+    .is_busy = is_busy,
     .on_message = on_message};
 
 /* mcp-sandboxd-courier check: for --check-config. */

@@ -100,6 +100,7 @@ class Server:
     """One mcp-sandboxd with its own data directory and instance label."""
 
     count = 0
+    prefix = ()  # words that run the program
 
     def __init__(self, build, env=None, args=(), wait=True):
         Server.count += 1
@@ -133,7 +134,8 @@ class Server:
 
     def start(self, wait=True):
         self.proc = subprocess.Popen(
-            [os.path.join(self.build, "mcp-sandboxd"), *self.args],
+            [*self.prefix, os.path.join(self.build, "mcp-sandboxd"),
+             *self.args],
             env=self.environment(), stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True,
             errors="replace", cwd=self.dir)

@@ -1,11 +1,15 @@
 """What mcp-sandboxd-keys makes of an authorization server that is wrong."""
 import json
 import os
+import signal
 import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+
+from client import wait_for
+from screens import Ctl
 
 JWKS = b'{"keys": []}'
 OPENID = "/.well-known/openid-configuration"
@@ -183,3 +187,75 @@ def test_a_certificate_of_unknown_authority_is_refused(issuer, tmp_path):
     issuer.pages = {RFC8414: metadata(issuer, jwks_uri=plain)}
     status, said = look(issuer.url, OAUTH_CA_FILE=str(cert))
     assert status == 0 and "names no https URL" in said
+
+
+def with_issuer(issuer, **more):
+    issuer.pages = {RFC8414: metadata(issuer), "/jwks": JWKS}
+    return {"OAUTH_ISSUER": issuer.url, "RUN_AS_KEYS": "", "WORKERS": "1",
+            "OAUTH_AUDIENCE": "https://mcp.example/", **more}
+
+
+def keys_program(ctl):
+    return next(p for p in ctl.json("status")["programs"]
+                if p["name"] == "keys")
+
+
+def wait_anew(ctl, pid):
+    def is_anew():
+        now = keys_program(ctl)
+        return now["state"] == "ready" and now["pid"] != pid
+    wait_for(is_anew, 60, "another process that asks for keys")
+
+
+def test_authorities_are_read_again_when_their_file_is_replaced(
+        make_server, issuer, tmp_path):
+    file, fresh = tmp_path / "ca.pem", tmp_path / "new.pem"
+    file.write_text("one")
+    tmp_path.chmod(0o755)
+    server = make_server(env=with_issuer(
+        issuer, OAUTH_CA_FILE=str(file), MCP_SANDBOXD_THROTTLE_MS="300"))
+    ctl = Ctl(server)
+    pid = keys_program(ctl)["pid"]
+    fresh.write_text("two")
+    fresh.rename(file)
+    wait_anew(ctl, pid)
+    assert any(f"{file} was replaced: start anew" in n for n in server.log)
+    # One that cannot be read is said, and read once it can be.
+    file.rename(fresh)
+    os.kill(keys_program(ctl)["pid"], signal.SIGKILL)
+    wait_for(lambda: keys_program(ctl)["state"] == "refused", 60, "a refusal")
+    assert any(f"OAUTH_CA_FILE: {file}: No such file" in n
+               for n in server.log)
+    assert any("keys exited with status 78 and is tried again in 300 ms" in n
+               for n in server.log)
+    assert server.get("/readyz")[0] == 200
+    fresh.rename(file)
+    wait_anew(ctl, None)
+
+
+def test_name_servers_are_read_again_when_their_file_is_replaced(
+        make_server, issuer, tmp_path):
+    server = make_server(env=with_issuer(issuer, WEBHOOKS="true",
+                                         RUN_AS_COURIER=""), wait=None)
+    # A directory /etc of its own, since a test must not change ours.
+    server.prefix = (
+        "unshare", "-m", "sh", "-c",
+        'cp -a /etc "$0" && mount --bind "$0" /etc && exec "$@"',
+        str(tmp_path / "etc"))
+    server.start()
+    ctl = Ctl(server)
+    before = {p["name"]: p["pid"] for p in ctl.json("status")["programs"]}
+    subprocess.run(
+        ["nsenter", "-t", str(server.proc.pid), "-m", "sh", "-c",
+         "cp /etc/resolv.conf /etc/new && mv /etc/new /etc/resolv.conf"],
+        check=True)
+    wait_anew(ctl, before["keys"])
+
+    def others():
+        return {p["name"]: (p["state"], p["pid"] == before[p["name"]])
+                for p in ctl.json("status")["programs"]
+                if p["name"] != "keys"}
+    wait_for(lambda: others() == {
+        "supervisor": ("ready", True), "front": ("ready", True),
+        "worker/0": ("ready", True), "courier": ("ready", False)}, 60,
+             "another courier")
