@@ -160,6 +160,17 @@ is_writer(enum db_role role)
 	return role == DB_WRITER || role == DB_HISTORY_WRITER;
 }
 
+/* For DB_ACCESS_COPY: the end of the connection must not copy the WAL into the
+ * file and remove it. */
+static int
+keep_wal(struct db *db, struct err *e)
+{
+	if (sqlite3_db_config(
+		db->h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL) != SQLITE_OK)
+		return err_set(e, ERR_DB, "%s: the WAL is not safe", db->dir);
+	return db_exec(db, DB_SET_EXCLUSIVE, e);
+}
+
 static int
 configure(struct db *db, enum db_role role, struct err *e)
 {
@@ -187,9 +198,9 @@ db_open(const char *dir, enum db_role role, struct db **out, struct err *e)
 {
 	const char *file = is_history(role) ? DB_HISTORY_FILE : DB_FILE;
 	AUTO(auto_free) char *path = xasprintf("%s/%s", dir, file);
-	AUTO(auto_free)
-	char *name =
-	    db_name(path, role == DB_LOOK ? DB_ACCESS_LOOK : DB_ACCESS_OWN);
+	enum db_access how =
+	    role == DB_LOOK ? db_access_to_look(path) : DB_ACCESS_OWN;
+	AUTO(auto_free) char *name = db_name(path, how);
 	struct err why = {0};
 	struct db *db;
 	int rc;
@@ -213,7 +224,9 @@ db_open(const char *dir, enum db_role role, struct db **out, struct err *e)
 		return rc;
 	}
 	(void)sqlite3_busy_timeout(db->h, DB_BUSY_MS);
-	rc = configure(db, role, &why);
+	rc = how == DB_ACCESS_COPY ? keep_wal(db, &why) : 0;
+	if (rc == 0)
+		rc = configure(db, role, &why);
 	if (rc != 0) {
 		db_close(db);
 		return err_set(e, rc, "%s", why.msg);

@@ -41,8 +41,7 @@ enum db_role {
  *
  * Sets everything but the journal mode, so that a file that turns out not to
  * be ours is left as it is; db_use_wal follows when it is.  To DB_LOOK a file
- * that is missing is ERR_NOTFOUND, and a WAL without its -shm (somebody copied
- * the two alone) is not seen.
+ * that is missing is ERR_NOTFOUND.
  */
 int db_open(const char *dir, enum db_role role, struct db **out,
     struct err *e) MUSTCHECK;

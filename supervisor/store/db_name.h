@@ -4,18 +4,21 @@
 
 #include "common/base.h"
 
+/* Those behind the first change nothing, not even beside the file. */
 enum db_access {
 	DB_ACCESS_OWN,
-	DB_ACCESS_LOOK /* nothing is changed, not even beside the file */
+	DB_ACCESS_FILE,   /* no WAL: "immutable" has SQLite make no files */
+	DB_ACCESS_SHARED, /* a server runs or was killed: its WAL is read, by
+			     "readonly_shm" without a write to its locks */
+	/* A WAL without its -shm, which was not copied: nobody has it open.
+	 * Without locks SQLite keeps the WAL-index in memory, if its locking
+	 * mode is EXCLUSIVE before the first read. */
+	DB_ACCESS_COPY
 };
 
-/*
- * db_name - of the file at path; the caller frees it
- *
- * To look it is a URI, in which "readonly_shm" has SQLite read the WAL of a
- * server that runs or was killed without writing to the file of its locks, and
- * "immutable" keeps it from making files beside a database that has none.
- */
+/* db_access_to_look - by what is beside the file */
+enum db_access db_access_to_look(const char *path);
+/* db_name - of the file at path; the caller frees it */
 char *db_name(const char *path, enum db_access how);
 
 #endif

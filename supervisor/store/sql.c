@@ -51,6 +51,7 @@ const char *const db_sql[DB_NQUERY] = {
     /* Else a savepoint's journal could carry a spec into a temporary file. */
     [DB_SET_TEMP_MEMORY] = "PRAGMA temp_store = MEMORY",
     [DB_SET_SECURE_DELETE] = "PRAGMA secure_delete = ON",
+    [DB_SET_EXCLUSIVE] = "PRAGMA locking_mode = EXCLUSIVE",
     [DB_SET_QUERY_ONLY] = "PRAGMA query_only = ON",
     /* Before there is anything in the file. */
     [DB_SET_AUTO_VACUUM] = "PRAGMA auto_vacuum = INCREMENTAL",

@@ -1,6 +1,7 @@
 """The audit: who did what, in a chain that shows what was changed."""
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import tempfile
@@ -111,6 +112,48 @@ def test_what_is_done_is_in_the_audit_and_a_change_is_found(make_server):
     audit.sql("DELETE FROM audit WHERE seq = 2")
     assert "row 2: the row is missing" in audit.ctl(
         "audit", "verify", status=1)
+
+
+def test_a_copy_of_the_database_is_verified_with_the_rows_in_its_wal(
+        make_server, tmp_path):
+    server = make_server()
+    audit = Audit(server)
+    audit.ctl("tenant", "add", "acme")
+    audit.sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = json.loads(audit.ctl("--json", "audit", "verify"))["head"]
+    reader = sqlite3.connect(server.database, isolation_level=None)
+    reader.execute("BEGIN")  # what follows stays in the WAL
+    assert reader.execute("SELECT max(seq) FROM audit").fetchone() == (
+        before["seq"],)
+    audit.ctl("tenant", "add", "other")
+    head = json.loads(audit.ctl("--json", "audit", "verify"))["head"]
+    assert head != before
+    front = tmp_path / "front"
+    front.mkdir()
+    for end in ("", "-wal"):  # not -shm
+        shutil.copy(server.database + end, front)
+    reader.close()
+    server.stop()
+    words = [os.path.join(server.build, "sandboxctl"), "--data-dir",
+             str(tmp_path), "--json", "audit", "verify", "--offline"]
+
+    def verify():
+        done = subprocess.run(words, capture_output=True, check=False,
+                              timeout=60)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)["head"]
+    files = {f.name: f.read_bytes() for f in front.iterdir()}
+    assert verify() == head
+    assert files == {f.name: f.read_bytes() for f in front.iterdir()}
+    # The same where nothing can be written, and of the file alone.
+    subprocess.run(["mount", "--bind", front, front], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", front], check=True)
+        assert verify() == head
+    finally:
+        subprocess.run(["umount", front], check=True)
+    next(f for f in front.iterdir() if f.name.endswith("-wal")).unlink()
+    assert verify() == before
 
 
 def test_cancels_and_refusals_are_in_the_audit(make_server):
