@@ -1,19 +1,12 @@
 #include "supervisor/core/tenants_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "common/ceiling.h"
-#include "common/fd.h"
 #include "common/hex.h"
-#include "common/xmalloc.h"
+#include "common/tenant_lines.h"
 #include "supervisor/core/acts.h"
 #include "supervisor/core/tenants.h"
-
-#define WORDS_MAX 64
-#define BLANKS " \t\r"
 
 /* Where tenants are NULL, a line is checked only. */
 struct target {
@@ -23,39 +16,9 @@ struct target {
 };
 
 struct line {
-	char *words[WORDS_MAX];
+	char *const *words;
 	size_t n;
 };
-
-/* ---- reading */
-
-int
-tenants_file_read(const char *path, char **out, struct err *e)
-{
-	AUTO(auto_close) int fd = -1;
-	AUTO(auto_free) char *text = NULL;
-	struct stat st;
-	ssize_t n;
-
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd == -1 || fstat(fd, &st) == -1)
-		return err_set(
-		    e, ERR_INVAL, "TENANTS_FILE %s: %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode) || st.st_size > TENANTS_FILE_MAX)
-		return err_set(e, ERR_INVAL,
-		    "TENANTS_FILE %s: want a file of at most %u bytes", path,
-		    TENANTS_FILE_MAX);
-	text = xcalloc(1, (size_t)st.st_size + 1);
-	n = fd_pread_all(fd, (uint8_t *)text, (size_t)st.st_size, 0, e);
-	if (n < 0)
-		return err_wrap(e, "TENANTS_FILE %s", path);
-	if (strlen(text) != (size_t)n)
-		return err_set(e, ERR_INVAL,
-		    "TENANTS_FILE %s: there is a NUL in it", path);
-	*out = text; /* the caller's */
-	text = NULL;
-	return 0;
-}
 
 /* ---- one line */
 
@@ -72,25 +35,6 @@ tell(const struct target *to, const char *what, const struct tenant *n,
 		.subject = subject,
 		.detail = detail},
 	    NULL, NULL);
-}
-
-static int
-split(char *text, struct line *l, struct err *e)
-{
-	char *at = NULL;
-
-	if (strlen(text) > TENANTS_FILE_LINE_MAX)
-		return err_set(e, ERR_INVAL, "longer than %d bytes",
-		    TENANTS_FILE_LINE_MAX);
-	l->n = 0;
-	for (char *w = strtok_r(text, BLANKS, &at); w != NULL;
-	     w = strtok_r(NULL, BLANKS, &at)) {
-		if (l->n == WORDS_MAX)
-			return err_set(
-			    e, ERR_INVAL, "more than %d words", WORDS_MAX);
-		l->words[l->n++] = w;
-	}
-	return 0;
 }
 
 /* What stands behind "key=", or NULL. */
@@ -202,7 +146,7 @@ disable(const struct target *to, struct tenant *n)
 }
 
 static int
-apply_tenant(struct target *to, struct line *l, struct err *e)
+apply_tenant(struct target *to, const struct line *l, struct err *e)
 {
 	struct tenant *n;
 
@@ -312,40 +256,16 @@ apply_token(struct target *to, const struct line *l, struct err *e)
 }
 
 static int
-apply_line(struct target *to, char *text, struct err *e)
+apply_line(char *const *words, size_t n, void *arg, struct err *e)
 {
-	struct line l;
+	const struct line l = {words, n};
 
-	text[strcspn(text, "#")] = '\0';
-	if (split(text, &l, e) != 0)
-		return e->code;
-	if (l.n == 0)
-		return 0;
-	if (strcmp(l.words[0], "tenant") == 0)
-		return apply_tenant(to, &l, e);
-	if (strcmp(l.words[0], "token") == 0)
-		return apply_token(to, &l, e);
+	if (strcmp(words[0], "tenant") == 0)
+		return apply_tenant(arg, &l, e);
+	if (strcmp(words[0], "token") == 0)
+		return apply_token(arg, &l, e);
 	return err_set(e, ERR_INVAL,
-	    "a line begins with tenant or token, not with %.60s", l.words[0]);
-}
-
-static int
-apply(struct target *to, const char *path, char *text, struct err *e)
-{
-	unsigned int number = 1;
-	char *next;
-
-	for (char *line = text; line != NULL; line = next, number++) {
-		next = strchr(line, '\n');
-		if (next != NULL)
-			*next++ = '\0';
-		if (apply_line(to, line, e) != 0) {
-			(void)err_wrap(
-			    e, "TENANTS_FILE %s line %u", path, number);
-			return ERR_INVAL;
-		}
-	}
-	return 0;
+	    "a line begins with tenant or token, not with %.60s", words[0]);
 }
 
 int
@@ -354,7 +274,7 @@ tenants_file_apply(struct tenants *t, struct acts *acts, const char *path,
 {
 	struct target to = {.tenants = t, .acts = acts};
 
-	return apply(&to, path, text, e);
+	return tenant_lines_each(path, text, apply_line, &to, e);
 }
 
 int
@@ -362,7 +282,7 @@ tenants_file_check(
     const char *path, char *text, bool *wants_tokens, struct err *e)
 {
 	struct target to = {.tenants = NULL};
-	int rc = apply(&to, path, text, e);
+	int rc = tenant_lines_each(path, text, apply_line, &to, e);
 
 	*wants_tokens = to.wants_tokens;
 	return rc;

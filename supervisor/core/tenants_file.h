@@ -1,7 +1,7 @@
 /*
  * tenants_file.h - TENANTS_FILE: tenants and tokens to have at the start
  *
- *	# words between blanks; a line is at most TENANTS_FILE_LINE_MAX bytes
+ *	# lines of words: common/tenant_lines.h
  *	tenant NAME [disabled] [quota.KEY=VALUE ...] [ceiling.KEY=VALUE ...]
  *	    [rule.KEY=VALUE ...]		(common/ceiling.h; in one line)
  *	token TENANT|- ID ROLE SHA256 [expires=SECONDS] [name=WORD]
@@ -17,15 +17,9 @@
 #include "common/base.h"
 #include "common/err.h"
 
-#define TENANTS_FILE_MAX (4u << 20)
-#define TENANTS_FILE_LINE_MAX 1024
-
 struct acts;
 struct tenants;
 
-/* tenants_file_read - all of it, ended by a NUL; the caller's.  Where files can
- * still be reached. */
-int tenants_file_read(const char *path, char **out, struct err *e) MUSTCHECK;
 /* tenants_file_apply - ERR_INVAL names path and line; what stood before that
  * line holds.  What changes is told to acts, unless it is NULL.  text is
  * changed. */

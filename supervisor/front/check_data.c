@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "common/netaddr.h"
 #include "common/place.h"
+#include "common/tenant_lines.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/denylist.h"
 #include "supervisor/core/tenants_file.h"
@@ -47,7 +48,7 @@ check_tenants(const struct conf *conf, bool *wants_tokens, struct err *e)
 
 	if (path[0] == '\0')
 		return 0;
-	if (tenants_file_read(path, &text, e) != 0)
+	if (tenant_lines_read(path, NULL, &text, e) != 0)
 		return e->code;
 	return tenants_file_check(path, text, wants_tokens, e);
 }

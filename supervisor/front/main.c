@@ -20,6 +20,7 @@
 #include "common/fence.h"
 #include "common/layout.h"
 #include "common/log.h"
+#include "common/tenant_lines.h"
 #include "common/turns.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
@@ -110,7 +111,8 @@ read_tenants(struct program *p, struct err *e)
 {
 	const char *path = conf_str(p->conf, CONF_TENANTS_FILE);
 
-	return path[0] == '\0' ? 0 : tenants_file_read(path, &p->tenants, e);
+	return path[0] == '\0' ? 0 :
+				 tenant_lines_read(path, NULL, &p->tenants, e);
 }
 
 static void

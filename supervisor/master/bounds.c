@@ -1,16 +1,11 @@
 #include "supervisor/master/bounds.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "common/ceiling.h"
 #include "common/msg/msg_gen.h"
+#include "common/tenant_lines.h"
 #include "common/xmalloc.h"
-
-#define FILE_MAX (4 << 20)
-#define BLANKS " \t\r\n"
 
 static bool
 is_others_to_write(const struct stat *st)
@@ -19,34 +14,6 @@ is_others_to_write(const struct stat *st)
 	    ((st->st_mode & S_IWGRP) != 0 && st->st_gid != 0 &&
 		st->st_gid != getegid()) ||
 	    (st->st_uid != 0 && st->st_uid != geteuid());
-}
-
-static int
-open_file(const char *path, FILE **out, struct err *e)
-{
-	/* O_NONBLOCK: a FIFO must not hold us up. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-
-	if (fd == -1 || fstat(fd, &st) == -1)
-		(void)err_set(
-		    e, ERR_INVAL, "TENANTS_FILE %s: %s", path, strerror(errno));
-	else if (!S_ISREG(st.st_mode) || st.st_size > FILE_MAX)
-		(void)err_set(e, ERR_INVAL,
-		    "TENANTS_FILE %s: want a file of at most %d bytes", path,
-		    FILE_MAX);
-	else if (is_others_to_write(&st))
-		(void)err_set(e, ERR_POLICY,
-		    "TENANTS_FILE %s: others may write it: chown it to the "
-		    "server's user, and chmod go-w it",
-		    path);
-	else if ((*out = fdopen(fd, "r")) != NULL)
-		return 0;
-	else
-		(void)err_set(e, ERR_SYS, "TENANTS_FILE: fdopen");
-	if (fd != -1)
-		(void)close(fd);
-	return e->code;
 }
 
 static int
@@ -66,17 +33,13 @@ take_word(struct bounds *b, const char *tenant, const char *word, struct err *e)
 }
 
 static int
-take_line(struct bounds *b, char *line, struct err *e)
+take_line(char *const *words, size_t n, void *arg, struct err *e)
 {
-	char *at = NULL, *tenant, *word;
-
-	line[strcspn(line, "#")] = '\0';
-	word = strtok_r(line, BLANKS, &at);
-	if (word == NULL || strcmp(word, "tenant") != 0)
+	if (strcmp(words[0], "tenant") != 0)
 		return 0;
-	tenant = strtok_r(NULL, BLANKS, &at);
-	while (tenant != NULL && (word = strtok_r(NULL, BLANKS, &at)) != NULL)
-		if (ceiling_is_word(word) && take_word(b, tenant, word, e) != 0)
+	for (size_t i = 2; i < n; i++)
+		if (ceiling_is_word(words[i]) &&
+		    take_word(arg, words[1], words[i], e) != 0)
 			return e->code;
 	return 0;
 }
@@ -84,26 +47,19 @@ take_line(struct bounds *b, char *line, struct err *e)
 int
 bounds_read(const char *path, struct bounds *out, struct err *e)
 {
-	AUTO(auto_free) char *line = NULL;
-	unsigned int number = 0;
-	FILE *f = NULL;
-	size_t cap = 0;
-	int rc = 0;
+	AUTO(auto_free) char *text = NULL;
+	struct stat st;
 
 	if (path[0] == '\0')
 		return 0;
-	if (open_file(path, &f, e) != 0)
+	if (tenant_lines_read(path, &st, &text, e) != 0)
 		return e->code;
-	while (rc == 0 && getline(&line, &cap, f) != -1) {
-		number++;
-		if (take_line(out, line, e) != 0) {
-			rc = ERR_INVAL;
-			(void)err_wrap(
-			    e, "TENANTS_FILE %s line %u", path, number);
-		}
-	}
-	(void)fclose(f);
-	return rc;
+	if (is_others_to_write(&st))
+		return err_set(e, ERR_POLICY,
+		    "TENANTS_FILE %s: others may write it: chown it to the "
+		    "server's user, and chmod go-w it",
+		    path);
+	return tenant_lines_each(path, text, take_line, out, e);
 }
 
 void
