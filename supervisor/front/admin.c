@@ -9,10 +9,10 @@
 #include "supervisor/core/acts.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/front/etag.h"
+#include "supervisor/front/scope.h"
 #include "supervisor/tools/view.h"
 
 #define BODY_MAX 16384
-#define DEPTH_MAX 8
 #define EXPIRY_MAX_S (INT64_C(100) * 366 * 86400)
 
 /* ---- what is told */
@@ -176,43 +176,16 @@ static void
 tell(struct change *c, const char *what, const char *tenant,
     const char *subject, const char *detail)
 {
-	const struct http_exchange *x = c->x;
 	char client[NETADDR_TEXT_MAX];
+	struct act act = scope_act(c->x, what, client);
 
-	acts_tell(c->acts,
-	    &(struct act){.what = what,
-		.who = http_principal(x),
-		.origin = netaddr_format(http_client(x), client),
-		.request_id = http_id(x),
-		.tenant = tenant,
-		.subject = subject,
-		.detail = detail},
-	    changed_cb, change_part(c));
+	act.tenant = tenant;
+	act.subject = subject;
+	act.detail = detail;
+	acts_tell(c->acts, &act, changed_cb, change_part(c));
 }
 
 /* ---- what is asked for */
-
-/* The body as an object; an empty one is {}.  NULL: x was answered. */
-static json_t *
-parse_body(struct http_exchange *x)
-{
-	json_t *o = NULL;
-	struct err e;
-	size_t n;
-	const void *p = http_body(x, &n);
-
-	if (n == 0)
-		return json_object();
-	if (js_parse(p, n, BODY_MAX, DEPTH_MAX, &o, &e) != 0) {
-		http_error(x, 400, "bad_request", "the body: %s", e.msg);
-		return NULL;
-	}
-	if (json_is_object(o))
-		return o;
-	json_decref(o);
-	http_error(x, 400, "bad_request", "the body: want a JSON object");
-	return NULL;
-}
 
 /* Only these members, each of its type. */
 struct admin_member {
@@ -415,7 +388,7 @@ admin_on_tenants(struct front *f, struct http_exchange *x)
 		list_tenants(f, x);
 		return;
 	}
-	body = parse_body(x);
+	body = http_body_object(x, BODY_MAX);
 	if (body != NULL)
 		add_tenant(f, x, body);
 }
@@ -484,7 +457,7 @@ admin_on_tenant(struct front *f, struct http_exchange *x)
 	if (http_method(x) == HTTP_METHOD_DELETE) {
 		delete_tenant(f, x, n);
 	} else {
-		body = parse_body(x);
+		body = http_body_object(x, BODY_MAX);
 		if (body != NULL)
 			change_tenant(f, x, n, body);
 	}
@@ -572,7 +545,7 @@ admin_on_tenant_tokens(struct front *f, struct http_exchange *x)
 		list_tokens(f, x, false, n);
 		return;
 	}
-	body = parse_body(x);
+	body = http_body_object(x, BODY_MAX);
 	if (body != NULL)
 		add_token(f, x, n, body);
 }

@@ -3,6 +3,7 @@
 #include "common/js.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/acts.h"
+#include "supervisor/front/scope.h"
 
 #define BODY_MAX 8192
 #define DEPTH_MAX 4
@@ -18,7 +19,6 @@ noted_cb(int rc, const struct err *why, void *arg)
 {
 	struct backup_note *n = arg;
 	json_t *o;
-	char *text;
 
 	if (rc != 0) {
 		http_error_from(n->x, rc, why);
@@ -28,10 +28,7 @@ noted_cb(int rc, const struct err *why, void *arg)
 	o = json_pack("{s:o, s:I}", "artifacts_dir",
 	    js_string_bytes(n->artifacts, strlen(n->artifacts), NULL),
 	    "reserve_bytes", n->reserve);
-	text = js_dump(o);
-	json_decref(o);
-	http_add_header(n->x, "Cache-Control", "no-store");
-	http_reply_owned(n->x, 200, "application/json", text, strlen(text));
+	http_reply_json(n->x, 200, o);
 	free(n);
 }
 
@@ -40,6 +37,7 @@ backup_on_request(struct front *f, struct http_exchange *x)
 {
 	char client[NETADDR_TEXT_MAX];
 	struct backup_note *note;
+	struct act act;
 	json_t *o = NULL;
 	struct err e;
 	size_t n;
@@ -59,12 +57,8 @@ backup_on_request(struct front *f, struct http_exchange *x)
 	note->reserve = (json_int_t)conf_int(f->conf, CONF_DISK_RESERVE_MB)
 	    << 20;
 	http_hold(x, NULL, NULL);
-	acts_tell(core_acts(f->core),
-	    &(struct act){.what = "backup",
-		.who = http_principal(x),
-		.origin = netaddr_format(http_client(x), client),
-		.request_id = http_id(x),
-		.detail = js_text(o, "file")},
-	    noted_cb, note);
+	act = scope_act(x, "backup", client);
+	act.detail = js_text(o, "file");
+	acts_tell(core_acts(f->core), &act, noted_cb, note);
 	json_decref(o);
 }

@@ -34,6 +34,7 @@
 #include "supervisor/core/webhooks.h"
 #include "supervisor/front/event_view.h"
 #include "supervisor/front/hook_turns.h"
+#include "supervisor/http/http.h"
 
 #define ID_MAX 64
 #define AGAIN_MS 1000 /* after the database could not be read */
@@ -102,7 +103,7 @@ make_body(const char *kind, int64_t at_ms, struct evbuffer *data)
 static void
 take_event(struct delivery *d, const struct store_event *row)
 {
-	struct evbuffer *data = evbuffer_new();
+	struct evbuffer *data = http_buffer_new();
 
 	event_view_json(data, row);
 	free(d->body);

@@ -6,6 +6,7 @@
 #include "common/hex.h"
 #include "common/js.h"
 #include "common/log.h"
+#include "common/text.h"
 #include "supervisor/http/http.h"
 
 #define DIGEST_BYTES 16 /* of SHA-256's */
@@ -24,12 +25,6 @@ etag_of_bytes(const void *p, size_t n, char out[ETAG_BYTES])
 }
 
 /* ---- lists */
-
-static const char *
-skip_blanks(const char *p)
-{
-	return p + strspn(p, " \t");
-}
 
 /* entity-tag = [ "W/" ] DQUOTE *etagc DQUOTE; NULL: this is none.  *opaque is
  * the part with the quotes, *n its length. */
@@ -57,17 +52,17 @@ take_tag(const char *p, const char **opaque, size_t *n, bool *is_weak)
 enum etag_found
 etag_find(const char *list, const char *tag, enum etag_comparison how)
 {
-	const char *p = skip_blanks(list), *opaque;
+	const char *p = text_skip_blanks(list), *opaque;
 	bool found = false, any = false, is_weak;
 	size_t n;
 
 	if (*p == '*')
-		return *skip_blanks(p + 1) != '\0' ? ETAG_MALFORMED :
-		    tag != NULL                    ? ETAG_YES :
-						     ETAG_NO;
+		return *text_skip_blanks(p + 1) != '\0' ? ETAG_MALFORMED :
+		    tag != NULL                         ? ETAG_YES :
+							  ETAG_NO;
 	while (*p != '\0') {
 		if (*p == ',') {
-			p = skip_blanks(p + 1);
+			p = text_skip_blanks(p + 1);
 			continue;
 		}
 		p = take_tag(p, &opaque, &n, &is_weak);
@@ -77,7 +72,7 @@ etag_find(const char *list, const char *tag, enum etag_comparison how)
 		if (tag != NULL && (how == ETAG_WEAK || !is_weak) &&
 		    strlen(tag) == n && memcmp(tag, opaque, n) == 0)
 			found = true;
-		p = skip_blanks(p);
+		p = text_skip_blanks(p);
 		if (*p != ',' && *p != '\0')
 			return ETAG_MALFORMED;
 	}

@@ -53,16 +53,6 @@ struct event_streams {
 
 /* ---- writing */
 
-static struct evbuffer *
-new_buffer(void)
-{
-	struct evbuffer *out = evbuffer_new();
-
-	if (out == NULL)
-		fatal(EXIT_MEMORY, "out of memory");
-	return out;
-}
-
 static void
 send_buffer(struct event_stream *s, struct evbuffer *out)
 {
@@ -74,7 +64,7 @@ send_buffer(struct event_stream *s, struct evbuffer *out)
 static void
 write_text(struct event_stream *s, const char *text)
 {
-	struct evbuffer *out = new_buffer();
+	struct evbuffer *out = http_buffer_new();
 
 	(void)evbuffer_add(out, text, strlen(text));
 	send_buffer(s, out);
@@ -83,7 +73,7 @@ write_text(struct event_stream *s, const char *text)
 static void
 write_place(struct event_stream *s)
 {
-	struct evbuffer *out = new_buffer();
+	struct evbuffer *out = http_buffer_new();
 
 	s->told = event_reader_at(s->reader);
 	event_view_sse_place(out, &s->told);
@@ -141,7 +131,7 @@ stream_on_writable(void *arg)
 static size_t
 stream_on_page(struct event_reader *r, const struct event_page *page, void *arg)
 {
-	struct evbuffer *out = new_buffer();
+	struct evbuffer *out = http_buffer_new();
 	struct event_stream *s = arg;
 	size_t room = http_stream_appetite(s->x), n = 0;
 
@@ -412,7 +402,7 @@ page_cb(int rc, const struct store_events_page *page, const struct err *why,
 		return;
 	}
 	at = (struct event_place){page->scanned, page->scanned_ms};
-	out = new_buffer();
+	out = http_buffer_new();
 	(void)evbuffer_add_printf(out, "{\"events\":[");
 	for (size_t i = 0; i < page->n; i++) {
 		if (i > 0)

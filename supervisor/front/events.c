@@ -67,20 +67,10 @@ events_end(struct events *s)
 
 /* ---- writing */
 
-static struct evbuffer *
-new_buffer(void)
-{
-	struct evbuffer *out = evbuffer_new();
-
-	if (out == NULL)
-		fatal(EXIT_MEMORY, "out of memory");
-	return out;
-}
-
 static void
 write_text(struct events *s, const char *text)
 {
-	struct evbuffer *out = new_buffer();
+	struct evbuffer *out = http_buffer_new();
 
 	(void)evbuffer_add(out, text, strlen(text));
 	http_stream_write(s->x, out);
@@ -105,7 +95,7 @@ static void
 events_on_next(struct follow *follow, const struct log_records *records,
     const struct err *why, void *arg)
 {
-	struct evbuffer *out = new_buffer();
+	struct evbuffer *out = http_buffer_new();
 	struct events *s = arg;
 	const struct run_events_to to = {
 	    out, follow_row(follow), s->front->event_key};

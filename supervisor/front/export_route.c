@@ -188,10 +188,8 @@ static void export_ask(struct export *p);
 static void
 send_some(struct export *p, size_t n)
 {
-	struct evbuffer *out = evbuffer_new();
+	struct evbuffer *out = http_buffer_new();
 
-	if (out == NULL)
-		fatal(EXIT_MEMORY, "out of memory");
 	(void)evbuffer_add(out, buf_data(&p->text), n);
 	buf_consume(&p->text, n);
 	http_stream_write(p->x, out);

@@ -2,6 +2,8 @@
 
 #include <strings.h>
 
+#include "common/text.h"
+
 /* One sample's surroundings while a family is written. */
 struct scribe {
 	struct buf *b;
@@ -17,12 +19,6 @@ struct scribe {
 };
 
 /* ---- which form */
-
-static const char *
-skip_blanks(const char *p)
-{
-	return p + strspn(p, " \t");
-}
 
 /* A weight in thousandths; RFC 9110, section 12.4.2. */
 static unsigned int
@@ -53,11 +49,11 @@ read_range(const char *p, struct media_range *out)
 {
 	const char *end = strchrnul(p, ',');
 
-	p = skip_blanks(p);
+	p = text_skip_blanks(p);
 	*out = (struct media_range){
 	    .type = p, .len = strcspn(p, ";, \t"), .weight = 1000};
 	for (p += out->len; p < end; p += strcspn(p, ";,")) {
-		p = skip_blanks(p + (*p == ';'));
+		p = text_skip_blanks(p + (*p == ';'));
 		if (strncasecmp(p, "q=", 2) == 0)
 			out->weight = read_weight(p + 2);
 		else if (strncasecmp(p, "version=", 8) == 0)

@@ -9,6 +9,7 @@
 #include "supervisor/core/tenants.h"
 #include "supervisor/front/jwt.h"
 #include "supervisor/front/oauth.h"
+#include "supervisor/front/scope.h"
 
 #define SCHEME "Bearer"
 #define WELL_KNOWN "/.well-known/"
@@ -24,18 +25,13 @@ void
 gate_tell(const struct front *f, const struct http_exchange *x,
     const char *what, const char *why)
 {
-	const struct principal *who = http_principal(x);
 	char client[NETADDR_TEXT_MAX];
+	struct act act = scope_act(x, what, client);
 
-	acts_refused(core_acts(f->core),
-	    &(struct act){.what = what,
-		.who = who,
-		.origin = netaddr_format(http_client(x), client),
-		.request_id = http_id(x),
-		.tenant = who == NULL || who->tenant_name[0] == '\0' ?
-		    NULL :
-		    who->tenant_name,
-		.detail = why});
+	if (act.who != NULL && act.who->tenant_name[0] != '\0')
+		act.tenant = act.who->tenant_name;
+	act.detail = why;
+	acts_refused(core_acts(f->core), &act);
 }
 
 /* Where a token is to be had, for what: the first role that would do.  RFC

@@ -99,7 +99,7 @@ page_cb(
 	if (rc != 0)
 		http_error_from(c->x, rc, why);
 	else
-		scope_reply(c->x, 200,
+		http_reply_json(c->x, 200,
 		    json_pack("{s:o, s:o, s:o, s:b, s:o}", "runs",
 			view_lines(c, page), "next_cursor",
 			page->next[0] == '\0' ? json_null() :
@@ -199,7 +199,7 @@ sums_cb(
 	list = json_array();
 	for (size_t i = 0; i < sums->n; i++)
 		json_array_append_new(list, view_sum(&sums->sums[i]));
-	scope_reply(c->x, 200,
+	http_reply_json(c->x, 200,
 	    json_pack("{s:s, s:o, s:I, s:I, s:o, s:o}", "group_by", c->group,
 		"groups", list, "more_groups", (json_int_t)sums->more_groups,
 		"more_runs", (json_int_t)sums->more_runs, "cut_at",

@@ -93,10 +93,8 @@ static void
 endpoint_on_stream_write(void *handle, const struct iovec *pieces, int n)
 {
 	const struct endpoint *p = handle;
-	struct evbuffer *out = evbuffer_new();
+	struct evbuffer *out = http_buffer_new();
 
-	if (out == NULL)
-		fatal(EXIT_MEMORY, "out of memory");
 	for (int i = 0; i < n; i++)
 		(void)evbuffer_add(out, pieces[i].iov_base, pieces[i].iov_len);
 	http_stream_write(p->x, out);

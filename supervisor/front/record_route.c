@@ -109,7 +109,7 @@ ask(struct front *f, struct http_exchange *x, const struct query_value *tenant,
 static void
 answer_record(struct record_ask *a)
 {
-	scope_reply(
+	http_reply_json(
 	    a->x, 200, record_view(a->found.row, run_waits_for(a->found.run)));
 	ask_free(a);
 }
@@ -162,7 +162,7 @@ deleted_cb(int rc, const struct err *why, void *arg)
 	if (rc != 0)
 		http_error_from(d->x, rc, why);
 	else
-		scope_reply(d->x, 200,
+		http_reply_json(d->x, 200,
 		    json_pack("{s:s, s:b}", "run_id", d->run, "deleted", 1));
 	free(d);
 }
@@ -347,7 +347,7 @@ answer_artifacts(struct record_ask *a)
 
 	for (uint32_t i = 0; has_ended && i < row->nartifacts; i++)
 		json_array_append_new(list, view_file(&row->artifacts[i]));
-	scope_reply(a->x, 200,
+	http_reply_json(a->x, 200,
 	    json_pack("{s:o, s:o, s:o}", "artifacts", list, "next_cursor",
 		has_ended && next < row->artifacts_total ?
 		    json_sprintf("%u", next) :

@@ -23,7 +23,6 @@
 #include "supervisor/tools/wait.h"
 
 #define BODY_MAX (2u << 20)
-#define DEPTH_MAX 8
 
 struct rerun_ask {
 	struct http_exchange *x; /* outlives its client */
@@ -53,7 +52,7 @@ answer(struct rerun_ask *a)
 	uuid_format(&r->row.uuid, id);
 	(void)snprintf(place, sizeof(place), "/api/v1/runs/%s", id);
 	http_add_header(a->x, "Location", place);
-	scope_reply(a->x, 201, record_view(&r->row, run_waits_for(r)));
+	http_reply_json(a->x, 201, record_view(&r->row, run_waits_for(r)));
 	ask_free(a);
 }
 
@@ -113,28 +112,6 @@ found_cb(
 	core_turn(core);
 }
 
-/* NULL: x was answered. */
-static json_t *
-parse_body(struct http_exchange *x)
-{
-	json_t *o = NULL;
-	struct err e;
-	size_t n;
-	const void *p = http_body(x, &n);
-
-	if (n == 0)
-		return json_object();
-	if (js_parse(p, n, BODY_MAX, DEPTH_MAX, &o, &e) != 0) {
-		http_error(x, 400, "bad_request", "the body: %s", e.msg);
-		return NULL;
-	}
-	if (json_is_object(o))
-		return o;
-	json_decref(o);
-	http_error(x, 400, "bad_request", "the body: want a JSON object");
-	return NULL;
-}
-
 static void
 ask(struct front *f, struct http_exchange *x, struct principal *who,
     json_t *more)
@@ -172,7 +149,7 @@ rerun_on_run(struct front *f, struct http_exchange *x)
 	query_clear(&q);
 	if (who == NULL)
 		return;
-	more = parse_body(x);
+	more = http_body_object(x, BODY_MAX);
 	if (more != NULL)
 		ask(f, x, who, more);
 	principal_unref(who);

@@ -8,6 +8,7 @@
 #include "supervisor/core/lookup.h"
 #include "supervisor/core/run.h"
 #include "supervisor/front/greeting.h"
+#include "supervisor/front/scope.h"
 #include "supervisor/front/status.h"
 
 /* Small JSON answers beside MCP: the index, and one run: its status, its
@@ -29,21 +30,6 @@ front_on_index(struct front *f, struct http_exchange *x)
 }
 
 /* ---- one run: its status, and its cancel */
-
-static void
-tell_act(const struct front *f, const struct http_exchange *x, const char *what,
-    const char *run)
-{
-	char client[NETADDR_TEXT_MAX];
-
-	acts_note(core_acts(f->core),
-	    &(struct act){.what = what,
-		.who = http_principal(x),
-		.origin = netaddr_format(http_client(x), client),
-		.request_id = http_id(x),
-		.tenant = http_principal(x)->tenant_name,
-		.subject = run});
-}
 
 struct run_get {
 	struct http_exchange *x; /* outlives its client */
@@ -73,7 +59,8 @@ run_found_cb(
 		return;
 	}
 	if (g->cancel && found->run != NULL) {
-		tell_act(g->front, g->x, "run.cancel", http_param(g->x, "run"));
+		scope_tell(g->front, g->x, http_principal(g->x), "run.cancel",
+		    http_param(g->x, "run"));
 		run_cancel(found->run, RUNLOG_CANCELED);
 	}
 	statuses_answer(
@@ -162,7 +149,7 @@ delete_run(struct front *f, struct http_exchange *x)
 	d->x = x;
 	http_hold(x, NULL, NULL);
 	/* Before it is known whether there is one: an attempt is an act. */
-	tell_act(f, x, "run.delete", d->run);
+	scope_tell(f, x, http_principal(x), "run.delete", d->run);
 	if (core_delete_run(
 		f->core, http_principal(x), &run, deleted_cb, d, &e) != 0)
 		deleted_cb(e.code, &e, d);

@@ -73,7 +73,7 @@ listed_cb(int rc, const struct store_sandbox_list *list, const struct err *why,
 			    rows, view_row(c, &list->rows[i]));
 		if (list->has_more)
 			uuid_format(&list->next, next);
-		scope_reply(c->x, 200,
+		http_reply_json(c->x, 200,
 		    json_pack("{s:o, s:o}", "sandboxes", rows, "next_cursor",
 			next[0] == '\0' ? json_null() : json_string(next)));
 	}

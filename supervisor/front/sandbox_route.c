@@ -76,7 +76,7 @@ deleted_cb(struct gone *g, const struct err *why)
 	struct err e;
 
 	if (why == NULL) {
-		scope_reply(d->x, 200,
+		http_reply_json(d->x, 200,
 		    json_pack("{s:s, s:b}", "identifier", d->identifier,
 			"deleted", 1));
 	} else {

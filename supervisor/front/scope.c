@@ -1,7 +1,5 @@
 #include "supervisor/front/scope.h"
 
-#include "common/js.h"
-#include "supervisor/core/acts.h"
 #include "supervisor/core/tenants.h"
 
 static const struct tenant *
@@ -40,14 +38,14 @@ scope_find(const struct front *f, struct http_exchange *x,
 	    tenant_id_of(n), n->row.name, who->subject, who->role);
 }
 
-void
-scope_reply(struct http_exchange *x, int status, json_t *o)
+struct act
+scope_act(const struct http_exchange *x, const char *what,
+    char client[NETADDR_TEXT_MAX])
 {
-	char *text = js_dump(o);
-
-	json_decref(o);
-	http_add_header(x, "Cache-Control", "no-store");
-	http_reply_owned(x, status, "application/json", text, strlen(text));
+	return (struct act){.what = what,
+	    .who = http_principal(x),
+	    .origin = netaddr_format(http_client(x), client),
+	    .request_id = http_id(x)};
 }
 
 void
@@ -55,12 +53,9 @@ scope_tell(const struct front *f, const struct http_exchange *x,
     const struct principal *who, const char *what, const char *run)
 {
 	char client[NETADDR_TEXT_MAX];
+	struct act act = scope_act(x, what, client);
 
-	acts_note(core_acts(f->core),
-	    &(struct act){.what = what,
-		.who = http_principal(x),
-		.origin = netaddr_format(http_client(x), client),
-		.request_id = http_id(x),
-		.tenant = who->tenant_name,
-		.subject = run});
+	act.tenant = who->tenant_name;
+	act.subject = run;
+	acts_note(core_acts(f->core), &act);
 }

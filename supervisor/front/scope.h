@@ -8,6 +8,8 @@
 #ifndef FRONT_SCOPE_H
 #define FRONT_SCOPE_H
 
+#include "common/netaddr.h"
+#include "supervisor/core/acts.h"
 #include "supervisor/front/front.h"
 #include "supervisor/front/query.h"
 
@@ -22,8 +24,9 @@
 struct principal *scope_find(const struct front *f, struct http_exchange *x,
     const struct query_value *named) MUSTCHECK;
 
-/* scope_reply - o, which is given up, as JSON */
-void scope_reply(struct http_exchange *x, int status, json_t *o);
+/* scope_act - an act by who made the request; client is written */
+struct act scope_act(const struct http_exchange *x, const char *what,
+    char client[NETADDR_TEXT_MAX]);
 /* scope_tell - for the audit: what was done to that run of who's tenant */
 void scope_tell(const struct front *f, const struct http_exchange *x,
     const struct principal *who, const char *what, const char *run);

@@ -13,6 +13,7 @@
 #include "supervisor/core/secrets.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/front/etag.h"
+#include "supervisor/front/scope.h"
 #include "supervisor/tools/view.h"
 
 /* Without when it was used: a run that uses it does not change it, and who
@@ -90,17 +91,12 @@ static void
 tell_act(const struct front *f, struct secret_change *c, const char *what,
     const struct tenant *n)
 {
-	const struct http_exchange *x = c->x;
 	char client[NETADDR_TEXT_MAX];
+	struct act act = scope_act(c->x, what, client);
 
-	acts_tell(core_acts(f->core),
-	    &(struct act){.what = what,
-		.who = http_principal(x),
-		.origin = netaddr_format(http_client(x), client),
-		.request_id = http_id(x),
-		.tenant = n->row.name,
-		.subject = http_param(x, "secret")},
-	    on_disk_cb, c);
+	act.tenant = n->row.name;
+	act.subject = http_param(c->x, "secret");
+	acts_tell(core_acts(f->core), &act, on_disk_cb, c);
 }
 
 /* Of two parts: the change itself, and what is told of it. */

@@ -168,7 +168,6 @@ server_status_on_request(struct front *f, struct http_exchange *x)
 	int64_t since_ms =
 	    crew_members_started_ms(f->crew_members, "supervisor");
 	json_t *o = json_pack("{s:s}", "version", PACKAGE_VERSION);
-	char *text;
 
 	add_health(f, o);
 	json_object_update_new(o,
@@ -182,8 +181,5 @@ server_status_on_request(struct front *f, struct http_exchange *x)
 		"engine", view_engine(f), "disks", view_disks(f), "load",
 		view_load(f), "history", view_history(f), "store",
 		view_store(f), "http", view_http(f)));
-	text = js_dump(o);
-	json_decref(o);
-	http_add_header(x, "Cache-Control", "no-store");
-	http_reply_owned(x, 200, "application/json", text, strlen(text));
+	http_reply_json(x, 200, o);
 }

@@ -17,6 +17,7 @@
 #include "supervisor/core/webhooks.h"
 #include "supervisor/front/deliveries.h"
 #include "supervisor/front/etag.h"
+#include "supervisor/front/scope.h"
 #include "supervisor/store/event_log.h"
 #include "supervisor/tools/view.h"
 
@@ -265,17 +266,13 @@ tell_act(struct webhook_change *c, const char *what, const struct webhook *w)
 	const struct tenant *n =
 	    tenants_find(core_tenants(c->f->core), c->tenant);
 	char client[NETADDR_TEXT_MAX], id[UUID_TEXT_LEN + 1];
+	struct act act = scope_act(c->x, what, client);
 
 	uuid_format(&w->row.uuid, id);
-	acts_tell(core_acts(c->f->core),
-	    &(struct act){.what = what,
-		.who = http_principal(c->x),
-		.origin = netaddr_format(http_client(c->x), client),
-		.request_id = http_id(c->x),
-		.tenant = n == NULL ? "" : n->row.name,
-		.subject = id,
-		.detail = w->row.url},
-	    on_disk_cb, c);
+	act.tenant = n == NULL ? "" : n->row.name;
+	act.subject = id;
+	act.detail = w->row.url;
+	acts_tell(core_acts(c->f->core), &act, on_disk_cb, c);
 }
 
 static void

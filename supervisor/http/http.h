@@ -240,6 +240,11 @@ uint64_t http_large_size(const struct http_large *l);
 void http_large_unref(struct http_large *l); /* NULL is fine */
 void http_reply_large(struct http_exchange *x, int status, const char *type,
     struct http_large *l);
+/* http_buffer_new - an empty one; out of memory ends the process */
+struct evbuffer *http_buffer_new(void);
+/* http_body_object - the body as an object of at most max bytes; an empty one
+ * is {}.  NULL: x was answered with 400 */
+json_t *http_body_object(struct http_exchange *x, size_t max) MUSTCHECK;
 /* http_reply_json - o, which it takes, as the body; nobody is to keep it */
 void http_reply_json(struct http_exchange *x, int status, json_t *o);
 /* http_error - application/problem+json (RFC 9457), with code and request_id

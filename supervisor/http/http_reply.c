@@ -10,7 +10,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/exit.h"
 #include "common/js.h"
+#include "common/log.h"
+
+#define BODY_DEPTH_MAX 8 /* of http_body_object */
 
 static void
 add_common_headers(struct http_exchange *x, int status, const char *type)
@@ -152,6 +156,37 @@ http_reply_owned(
     struct http_exchange *x, int status, const char *type, char *p, size_t n)
 {
 	reply_bytes(x, status, type, p, n, p);
+}
+
+struct evbuffer *
+http_buffer_new(void)
+{
+	struct evbuffer *b = evbuffer_new();
+
+	if (b == NULL)
+		fatal(EXIT_MEMORY, "out of memory");
+	return b;
+}
+
+json_t *
+http_body_object(struct http_exchange *x, size_t max)
+{
+	json_t *o = NULL;
+	struct err e;
+	size_t n;
+	const void *p = http_body(x, &n);
+
+	if (n == 0)
+		return json_object();
+	if (js_parse(p, n, max, BODY_DEPTH_MAX, &o, &e) != 0) {
+		http_error(x, 400, "bad_request", "the body: %s", e.msg);
+		return NULL;
+	}
+	if (json_is_object(o))
+		return o;
+	json_decref(o);
+	http_error(x, 400, "bad_request", "the body: want a JSON object");
+	return NULL;
 }
 
 void

@@ -47,7 +47,7 @@ test_words_stand_between_blanks_and_comments_are_left_out(void **state)
 	(void)state;
 	assert_lines("", "", "");
 	assert_lines("a", "a\n", "");
-	assert_lines("\n \t\r\n# b c\n\ta  b\t#c\r\nd\r\n\n", "a b\nd\n", "");
+	assert_lines("\n \t\r\n# b c\n\ta  b\t#c\r\ne\r\n\n", "a b\ne\n", "");
 }
 
 static void
