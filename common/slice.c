@@ -34,17 +34,3 @@ slice_shorten(enum slice_heirs heirs)
 		/* then it waits its turn */
 	}
 }
-
-void
-slice_set_batch(bool is_batch)
-{
-	struct slice_attr a = {.size = sizeof(a)};
-
-	if (syscall(SYS_sched_getattr, 0, &a, sizeof(a), 0) == -1 ||
-	    (a.policy != SCHED_OTHER && a.policy != SCHED_BATCH))
-		return;
-	a.policy = is_batch ? SCHED_BATCH : SCHED_OTHER;
-	if (syscall(SYS_sched_setattr, 0, &a, 0) == -1) {
-		/* then it goes on interrupting */
-	}
-}

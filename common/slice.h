@@ -21,9 +21,5 @@ enum slice_heirs {
 
 /* slice_shorten - of the calling thread.  What fails is left as it was. */
 void slice_shorten(enum slice_heirs heirs);
-/* slice_set_batch - true: when the calling thread wakes it interrupts nobody
- * (SCHED_BATCH, sched(7)); false: as before.  Its slice, its share and its
- * niceness stay.  What fails, or has another policy, is left as it was. */
-void slice_set_batch(bool is_batch);
 
 #endif

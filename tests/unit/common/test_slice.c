@@ -104,37 +104,6 @@ leaves_other_policies(void)
 	return own().policy != SCHED_BATCH;
 }
 
-static int
-interrupts_nobody_and_keeps_its_slice(void)
-{
-	struct attr before, after;
-
-	slice_shorten(SLICE_OWN);
-	before = own();
-	slice_set_batch(true);
-	after = own();
-	if (after.policy != SCHED_BATCH || after.runtime != before.runtime ||
-	    after.flags != before.flags || after.nice != before.nice)
-		return 1;
-	slice_set_batch(false);
-	after = own();
-	return after.policy != SCHED_OTHER || after.runtime != before.runtime;
-}
-
-static int
-leaves_who_is_idle(void)
-{
-	struct sched_param none = {0};
-
-	if (sched_setscheduler(0, SCHED_IDLE, &none) == -1)
-		return 1;
-	slice_set_batch(true);
-	if (own().policy != SCHED_IDLE)
-		return 2;
-	slice_set_batch(false);
-	return own().policy != SCHED_IDLE;
-}
-
 static void
 test_the_slice_is_short_and_inherited_and_nothing_else_changes(void **state)
 {
@@ -156,14 +125,6 @@ test_another_policy_stays(void **state)
 	in_a_child(leaves_other_policies);
 }
 
-static void
-test_who_interrupts_nobody_keeps_its_slice(void **state)
-{
-	(void)state;
-	in_a_child(interrupts_nobody_and_keeps_its_slice);
-	in_a_child(leaves_who_is_idle);
-}
-
 int
 main(void)
 {
@@ -172,7 +133,6 @@ main(void)
 		test_the_slice_is_short_and_inherited_and_nothing_else_changes),
 	    cmocka_unit_test(test_an_own_slice_goes_to_no_child),
 	    cmocka_unit_test(test_another_policy_stays),
-	    cmocka_unit_test(test_who_interrupts_nobody_keeps_its_slice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
