@@ -1,18 +1,12 @@
-/*
- * random.h - bytes that nobody guesses, many in one call of the kernel
- *
- * For ids that are asked for with every request.  A key has getrandom(2) by
- * itself: what stands here in advance stands in memory.
- */
+/* random.h - bytes that nobody guesses */
 #ifndef COMMON_RANDOM_H
 #define COMMON_RANDOM_H
 
 #include "common/base.h"
 
-#define RANDOM_MAX 64 /* bytes in one call */
+#define RANDOM_MAX 256 /* what getrandom(2) gives whole once it gives any */
 
-/* random_fill - n bytes, at most RANDOM_MAX, from getrandom(2); each is given
- * out once, in a child after fork as well. */
+/* random_fill - n bytes, at most RANDOM_MAX, from getrandom(2) */
 void random_fill(void *out, size_t n);
 
 #endif

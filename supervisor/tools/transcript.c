@@ -1,5 +1,7 @@
 #include "supervisor/tools/transcript.h"
 
+#include <stdio.h>
+
 #include "common/js.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
@@ -193,15 +195,9 @@ add_stream(struct buf *b, const struct shown *s, size_t part)
 static const json_t *
 member(const json_t *o, const char *name, const char *what)
 {
-	size_t n = strlen(name), nwhat = strlen(what);
 	char key[32];
 
-	if (n + 1 + nwhat >= sizeof(key))
-		return NULL;
-	memcpy(key, name, n);
-	key[n++] = '_';
-	memcpy(key + n, what, nwhat);
-	key[n + nwhat] = '\0';
+	(void)snprintf(key, sizeof(key), "%s_%s", name, what);
 	return json_object_get(o, key);
 }
 
