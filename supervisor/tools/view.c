@@ -9,9 +9,6 @@
 #include "common/xmalloc.h"
 #include "supervisor/tools/line_ends.h"
 
-/* Jansson need not look whether the names of members are UTF-8: they are
- * ours. */
-
 json_t *
 view_time(int64_t wall_ms)
 {
@@ -20,7 +17,7 @@ view_time(int64_t wall_ms)
 	if (wall_ms == 0)
 		return json_null();
 	clock_format(wall_ms, text);
-	return json_string_nocheck(text);
+	return json_string(text);
 }
 
 json_t *
@@ -29,7 +26,7 @@ view_base64(const void *p, size_t n)
 	AUTO(auto_free) char *text = xmalloc((n + 2) / 3 * 4 + 1);
 
 	(void)EVP_EncodeBlock((unsigned char *)text, p, (int)n);
-	return json_string_nocheck(text);
+	return json_string(text);
 }
 
 /* A client's text is UTF-8 already; what we made of names is too. */
@@ -37,7 +34,7 @@ static void
 set_text(json_t *o, const char *key, const char *text)
 {
 	if (text[0] != '\0')
-		json_object_set_new_nocheck(
+		json_object_set_new(
 		    o, key, js_string_bytes(text, strlen(text), NULL));
 }
 
@@ -45,7 +42,7 @@ static void
 set_parsed(json_t *o, const char *key, const char *json)
 {
 	if (json[0] != '\0')
-		json_object_set_new_nocheck(o, key, json_loads(json, 0, NULL));
+		json_object_set_new(o, key, json_loads(json, 0, NULL));
 }
 
 /* Bytes as text and, where the text cannot say them, as they are. */
@@ -55,11 +52,11 @@ set_bytes(json_t *o, const char *key, const uint8_t *p, size_t n)
 	AUTO(auto_free) char *exact = NULL;
 	bool lossy;
 
-	json_object_set_new_nocheck(o, key, js_string_bytes(p, n, &lossy));
+	json_object_set_new(o, key, js_string_bytes(p, n, &lossy));
 	if (!lossy)
 		return;
 	exact = xasprintf("%s_base64", key);
-	json_object_set_new_nocheck(o, exact, view_base64(p, n));
+	json_object_set_new(o, exact, view_base64(p, n));
 }
 
 /* ---- shares of a bound */
@@ -209,16 +206,14 @@ set_stream(json_t *o, const struct stream_keys *keys,
 		total = s->bytes; /* it runs: its row does not know yet */
 	cut_piece(
 	    &p, total == n, js_bytes_fit(p.head, n, at->heads), at->stream);
-	json_object_set_new_nocheck(
-	    o, keys->bytes, json_integer((json_int_t)total));
-	json_object_set_new_nocheck(
-	    o, keys->cut, json_boolean(total > p.nhead));
+	json_object_set_new(o, keys->bytes, json_integer((json_int_t)total));
+	json_object_set_new(o, keys->cut, json_boolean(total > p.nhead));
 	set_bytes(o, keys->head, p.head, p.nhead);
 	if (total == p.nhead)
 		return;
 	if (p.ntail > 0)
 		set_bytes(o, keys->tail, p.tail, p.ntail);
-	json_object_set_new_nocheck(o, keys->dropped,
+	json_object_set_new(o, keys->dropped,
 	    json_integer((json_int_t)(total - p.nhead - p.ntail)));
 }
 
@@ -235,13 +230,13 @@ view_merged(json_t *o, const struct log_digest *d, size_t stream_max)
 	cut_piece(&p, total == n, js_bytes_fit(p.head, n, VIEW_OUTPUT_MAX),
 	    stream_max);
 	set_bytes(o, "output", p.head, p.nhead);
-	json_object_set_new_nocheck(
+	json_object_set_new(
 	    o, "output_truncated", json_boolean(total > p.nhead));
 	if (total == p.nhead)
 		return;
 	if (p.ntail > 0)
 		set_bytes(o, "output_tail", p.tail, p.ntail);
-	json_object_set_new_nocheck(o, "output_dropped",
+	json_object_set_new(o, "output_dropped",
 	    json_integer((json_int_t)(total - p.nhead - p.ntail)));
 }
 
@@ -278,7 +273,7 @@ view_asked(json_t *o, const struct store_command *c, size_t level)
 
 	if (wish_cost(c) <= level) {
 		if (store_command_is_cut(c))
-			json_object_set_new_nocheck(
+			json_object_set_new(
 			    o, "request_truncated", json_true());
 		set_text(o, "shell", c->shell);
 		set_parsed(o, "argv", c->argv_json);
@@ -290,16 +285,15 @@ view_asked(json_t *o, const struct store_command *c, size_t level)
 	n = js_bytes_fit(c->shell, strlen(c->shell), level);
 	n = utf8_complete_len(c->shell, n);
 	if (n > 0)
-		json_object_set_new_nocheck(
+		json_object_set_new(
 		    o, "shell", js_string_bytes(c->shell, n, NULL));
-	json_object_set_new_nocheck(o, "request_truncated", json_true());
+	json_object_set_new(o, "request_truncated", json_true());
 }
 
 void
 view_note_line_ends(json_t *o)
 {
-	json_object_set_new_nocheck(
-	    o, "note", json_string_nocheck(LINE_ENDS_NOTE));
+	json_object_set_new(o, "note", json_string(LINE_ENDS_NOTE));
 }
 
 static json_t *
@@ -331,9 +325,9 @@ view_left(
 	of = json_pack(
 	    "{s:I, s:o}", "count", (json_int_t)left.count, "processes", list);
 	if (left.killed)
-		json_object_set_new_nocheck(of, "killed", json_true());
+		json_object_set_new(of, "killed", json_true());
 	if (left.count > 0)
-		json_object_set_new_nocheck(o, "left_running", of);
+		json_object_set_new(o, "left_running", of);
 	else
 		json_decref(of);
 }
@@ -356,7 +350,7 @@ view_memory_kills(
 						       c->memory_kills;
 
 	if (n > 0)
-		json_object_set_new_nocheck(o, "memory_kills", json_integer(n));
+		json_object_set_new(o, "memory_kills", json_integer(n));
 }
 
 static json_t *
@@ -365,19 +359,17 @@ view_command(const struct store_command *c, const struct log_command *log,
 {
 	json_t *o = json_object();
 
-	json_object_set_new_nocheck(o, "index", json_integer(c->index));
+	json_object_set_new(o, "index", json_integer(c->index));
 	view_asked(o, c, at->wishes);
 	set_text(o, "status", command_status_word(c->status));
 	set_text(o, "end_reason", runlog_reason_word(c->end_reason));
-	json_object_set_new_nocheck(o, "exit_code",
+	json_object_set_new(o, "exit_code",
 	    c->end_reason == 0 ? json_null() : json_integer(c->exit_code));
 	if (c->signal != 0)
-		json_object_set_new_nocheck(
-		    o, "signal", json_integer(c->signal));
-	json_object_set_new_nocheck(
-	    o, "timeout_ms", json_integer(c->timeout_ms));
-	json_object_set_new_nocheck(o, "started_at", view_time(c->started_ms));
-	json_object_set_new_nocheck(o, "ended_at", view_time(c->ended_ms));
+		json_object_set_new(o, "signal", json_integer(c->signal));
+	json_object_set_new(o, "timeout_ms", json_integer(c->timeout_ms));
+	json_object_set_new(o, "started_at", view_time(c->started_ms));
+	json_object_set_new(o, "ended_at", view_time(c->ended_ms));
 	set_stream(o, &stdout_keys, &log->out[0], c->stdout_bytes, at);
 	set_stream(o, &stderr_keys, &log->out[1], c->stderr_bytes, at);
 	view_memory_kills(o, c, log);
@@ -394,12 +386,11 @@ view_artifact(const struct store_artifact *a)
 	char digest[HEX_BYTES(sizeof(a->sha256))];
 
 	hex_encode(a->sha256, sizeof(a->sha256), digest);
-	json_object_set_new_nocheck(o, "path", json_string(a->path));
-	json_object_set_new_nocheck(
-	    o, "size", json_integer((json_int_t)a->size));
-	json_object_set_new_nocheck(o, "sha256", json_string(digest));
+	json_object_set_new(o, "path", json_string(a->path));
+	json_object_set_new(o, "size", json_integer((json_int_t)a->size));
+	json_object_set_new(o, "sha256", json_string(digest));
 	if (a->lost_ms != 0)
-		json_object_set_new_nocheck(o, "lost", json_true());
+		json_object_set_new(o, "lost", json_true());
 	return o;
 }
 
@@ -428,12 +419,12 @@ set_artifacts(
 		sum += cost;
 		json_array_append_new(list, view_artifact(a));
 	}
-	json_object_set_new_nocheck(o, "artifacts", list);
+	json_object_set_new(o, "artifacts", list);
 	if (i >= row->artifacts_total)
 		return;
-	json_object_set_new_nocheck(
+	json_object_set_new(
 	    o, "artifacts_dropped", json_integer(row->artifacts_total - i));
-	json_object_set_new_nocheck(o, "artifacts_next", json_integer(i));
+	json_object_set_new(o, "artifacts_next", json_integer(i));
 }
 
 /* ---- the run */
@@ -444,26 +435,23 @@ view_head(json_t *o, const struct store_run *row)
 	char uuid[UUID_TEXT_LEN + 1];
 
 	uuid_format(&row->uuid, uuid);
-	json_object_set_new_nocheck(o, "run_id", json_string_nocheck(uuid));
+	json_object_set_new(o, "run_id", json_string(uuid));
 	set_text(o, "tool", row->tool);
 	set_text(o, "identifier", row->identifier);
 	set_text(o, "state", run_state_word(row->state));
 	set_text(o, "end_reason", runlog_reason_word(row->end_reason));
-	json_object_set_new_nocheck(
-	    o, "created_at", view_time(row->created_ms));
-	json_object_set_new_nocheck(
-	    o, "started_at", view_time(row->started_ms));
-	json_object_set_new_nocheck(o, "ended_at", view_time(row->ended_ms));
+	json_object_set_new(o, "created_at", view_time(row->created_ms));
+	json_object_set_new(o, "started_at", view_time(row->started_ms));
+	json_object_set_new(o, "ended_at", view_time(row->ended_ms));
 	if (row->evicted_ms != 0)
-		json_object_set_new_nocheck(
+		json_object_set_new(
 		    o, "output_evicted_at", view_time(row->evicted_ms));
 	if (row->lost_ms != 0)
-		json_object_set_new_nocheck(
+		json_object_set_new(
 		    o, "output_lost_at", view_time(row->lost_ms));
-	json_object_set_new_nocheck(
+	json_object_set_new(
 	    o, "sandbox_container_id", json_string(row->container_id));
-	json_object_set_new_nocheck(
-	    o, "sandbox_name", json_string(row->sandbox_name));
+	json_object_set_new(o, "sandbox_name", json_string(row->sandbox_name));
 }
 
 const char *
@@ -505,7 +493,7 @@ view_run(const struct store_run *row, const struct log_digest *d,
 		set_note(command, row, c);
 		json_array_append_new(commands, command);
 	}
-	json_object_set_new_nocheck(o, "commands", commands);
+	json_object_set_new(o, "commands", commands);
 	set_artifacts(o, row, wish);
 	set_text(o, "artifacts_error", row->artifacts_error);
 	set_text(o, "error", row->error);
