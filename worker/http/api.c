@@ -410,23 +410,34 @@ find_header(const char *head, const char *name)
 	return NULL;
 }
 
-/* The status of "HTTP/1.1 101 ...", or 0.  What has no length has no body. */
+/* Of "HTTP/1.1 101 ...", or 0. */
 static long
-read_head(const char *head, size_t *body_len)
+read_status(const char *head)
+{
+	const char *at = head + strlen("HTTP/1.1 ");
+
+	if ((strncmp(head, "HTTP/1.1 ", strlen("HTTP/1.1 ")) != 0 &&
+		strncmp(head, "HTTP/1.0 ", strlen("HTTP/1.0 ")) != 0) ||
+	    at[0] == '0' || strspn(at, "0123456789") != 3 ||
+	    (at[3] != ' ' && at[3] != '\r'))
+		return 0;
+	return strtol(at, NULL, 10);
+}
+
+/* What has no length has no body.  Ten digits are no overflow, and above any
+ * bound. */
+static int
+read_length(const char *head, size_t *out)
 {
 	const char *length = find_header(head, "Content-Length");
-	int status = 0, end = 0;
 
-	if (sscanf(head, "HTTP/1.%*1[01] %3d%n", &status, &end) != 1 ||
-	    status < 100 || (head[end] != ' ' && head[end] != '\r'))
+	*out = 0;
+	if (length == NULL)
 		return 0;
-	*body_len = 0;
-	/* Ten digits are no overflow, and above any bound. */
-	if (length != NULL && strspn(length, "0123456789") > 10)
-		return 0;
-	if (length != NULL)
-		*body_len = (size_t)strtoul(length, NULL, 10);
-	return status;
+	if (strspn(length, "0123456789") > 10)
+		return -1;
+	*out = (size_t)strtoul(length, NULL, 10);
+	return 0;
 }
 
 /* Takes heads off the bytes that came, those of interim answers too.
@@ -450,8 +461,8 @@ switch_take_head(struct api_call *c)
 		c->nheaders += n;
 		head = xstrndup((const char *)p, n);
 		buf_consume(&c->in, n);
-		status = read_head(head, &c->body_len);
-		if (status == 0)
+		status = read_status(head);
+		if (status == 0 || read_length(head, &c->body_len) != 0)
 			return CURLE_WEIRD_SERVER_REPLY;
 		if (status == SWITCHING_PROTOCOLS || status >= FIRST_FINAL)
 			c->status = status;
