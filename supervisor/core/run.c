@@ -13,13 +13,18 @@
  */
 #include "supervisor/core/run.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "common/conf.h"
+#include "common/fd.h"
 #include "common/log.h"
+#include "common/msg/msg_gen.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/fleet.h"
-#include "supervisor/core/run_tell.h"
 #include "supervisor/core/sandbox.h"
+#include "supervisor/core/secrets.h"
 
 #define RETRY_MS 1000
 #define RESEND_MS 100
@@ -250,7 +255,10 @@ run_chan(const struct run *r)
 static void
 do_tell_cancel(struct run *r)
 {
-	run_tell_cancel(run_chan(r), &r->row, r->cancel);
+	msg_send_run_cancel(run_chan(r),
+	    &(struct msg_run_cancel){.id = r->row.id,
+		.tenant = r->row.tenant,
+		.reason = (uint8_t)r->cancel});
 }
 
 static void
@@ -334,6 +342,61 @@ run_read_end(struct run *r, struct run_reader *rd)
 	run_let_go(r);
 }
 
+/* A descriptor; values are nowhere else when it returns. */
+static int
+filled_spec(struct secrets *secrets, const struct store_run *row,
+    const struct span *spec)
+{
+	struct buf b;
+	struct err e;
+	int fd = ERR_INVAL;
+
+	if (secrets_fill(
+		secrets, (struct tenant_id){row->tenant}, spec, &b, &e) == 0)
+		fd = fd_memfd_sealed("runspec", buf_data(&b), buf_len(&b), &e);
+	if (fd < 0)
+		log_error("run %llu: its spec: %s", (unsigned long long)row->id,
+		    e.msg);
+	if (buf_len(&b) > 0)
+		explicit_bzero(buf_data(&b), buf_len(&b));
+	buf_clear(&b);
+	return fd;
+}
+
+/* RUN_START; what the spec refers to is filled in on the way.  ERR_SYS: out of
+ * descriptors */
+static int
+tell_start(struct run *r)
+{
+	struct secrets *secrets = r->runs->parts.secrets;
+	const struct store_run *row = &r->row;
+	const struct span spec = {row->spec, row->spec_len};
+	struct msg_run_start m = {.id = row->id,
+	    .tenant = row->tenant,
+	    .sandbox = row->sandbox,
+	    .uuid = row->uuid,
+	    .spool_limit = (uint64_t)conf_int(
+		r->runs->parts.conf, CONF_RUN_OUTPUT_MAX_BYTES),
+	    .request = row->request_id,
+	    .spool = fcntl(store_log_fd(r->log), F_DUPFD_CLOEXEC, 3),
+	    .spec_file = -1};
+
+	if (m.spool < 0)
+		return ERR_SYS;
+	if (secrets != NULL && secrets_are_in(&spec))
+		m.spec_file = filled_spec(secrets, row, &spec);
+	else if (spec.n > MSG_RUN_START_SPEC_MAX)
+		m.spec_file = fd_memfd_sealed("runspec", spec.p, spec.n, NULL);
+	else
+		m.spec = spec;
+	if (m.spec.n == 0 && m.spec_file < 0) {
+		(void)close(m.spool);
+		return ERR_SYS;
+	}
+	msg_send_run_start(run_chan(r), &m);
+	return 0;
+}
+
 /* Only while its worker is there; that the start came through is known. */
 static void
 do_send(struct run *r)
@@ -354,8 +417,7 @@ do_send(struct run *r)
 		give_up(r);
 		return;
 	}
-	if (run_tell_start(run_chan(r), &r->row, r->log, r->runs->parts.conf,
-		r->runs->parts.secrets) != 0) {
+	if (tell_start(r) != 0) {
 		log_warn_limited(&limit,
 		    "out of descriptors: raise the "
 		    "server's limit of open files");
@@ -372,7 +434,15 @@ do_send(struct run *r)
 static void
 do_forget(struct run *r)
 {
-	run_tell_forget(run_chan(r), &r->row);
+	struct ipc_chan *chan = run_chan(r);
+
+	if (chan == NULL)
+		return;
+	/* The run's answer goes first, and the next one's start. */
+	ipc_chan_late(chan, true);
+	msg_send_run_forget(chan,
+	    &(struct msg_run_forget){.id = r->row.id, .tenant = r->row.tenant});
+	ipc_chan_late(chan, false);
 }
 
 /* ---- deeds: the end */

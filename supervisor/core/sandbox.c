@@ -20,7 +20,7 @@
 #include "supervisor/core/quota_use.h"
 #include "supervisor/core/sandbox_row.h"
 #include "supervisor/core/sandbox_runs.h"
-#include "supervisor/core/sandbox_tell.h"
+#include "supervisor/core/tenants.h"
 
 #define REMOVE_RETRY_MS 2000
 /* Runs of one sandbox that go at a time: each takes a keeper, a shell and what
@@ -209,13 +209,23 @@ do_ask_turn(struct sandbox *sb)
 
 /* In its turn; that of its making, if that has not ended. */
 static void
+tell_remove(struct sandbox *sb)
+{
+	msg_send_sandbox_remove(sandbox_chan(sb),
+	    &(struct msg_sandbox_remove){.id = sb->row.id,
+		.uuid = sb->row.uuid,
+		.tenant_name = sb->owner->tenant_name,
+		.name = sb->row.name});
+}
+
+static void
 send_remove(struct sandbox *sb)
 {
 	sb->is_remove_due = false;
 	if (sb->state != SANDBOX_REMOVING)
 		return;
 	if (sb->turn.where == SCHED_IS_RUNNING)
-		sandbox_tell_remove(sandbox_chan(sb), &sb->row, sb->owner);
+		tell_remove(sb);
 	else
 		do_ask_turn(sb);
 }
@@ -277,12 +287,33 @@ do_save(struct sandbox *sb)
 static void
 send_open(struct sandbox *sb, enum msg_open_mode mode)
 {
+	const struct tenant *n = quota_use_tenant(sb->use);
+	const struct store_sandbox *row = &sb->row;
+
 	/* An adopted container keeps the CPU shares that it was created
 	 * with, which we do not know. */
 	share_begin(&sb->share,
 	    mode == MSG_OPEN_MODE_CREATE ? quota_use_cpu_shares(sb->use) : 0);
-	sandbox_tell_open(sandbox_chan(sb), &sb->row, sb->owner,
-	    quota_use_tenant(sb->use), sb->share.told.cpu_shares, mode);
+	msg_send_sandbox_open(sandbox_chan(sb),
+	    &(struct msg_sandbox_open){
+		.id = row->id,
+		.tenant = sb->owner->tenant.n,
+		.mode = mode,
+		.uuid = row->uuid,
+		.tenant_name = sb->owner->tenant_name,
+		.identifier = row->identifier,
+		.generation = row->generation,
+		.name = row->name,
+		.image = row->image,
+		.container_id = row->container_id,
+		.memory_bytes = row->memory_bytes,
+		.nano_cpus = row->nano_cpus,
+		.pids = row->pids,
+		.cpu_shares = sb->share.told.cpu_shares,
+		.runtime = n == NULL ? "" : n->row.runtime,
+		.read_only_root = n != NULL && n->row.read_only_root,
+		.ttl_s = row->ttl_s,
+	    });
 	sb->is_settled = false;
 	sb->is_resent = false;
 }
@@ -322,7 +353,9 @@ sandbox_settle(struct sandbox *sb)
 	    sb->ndoubtful > 0 || !sandbox_runs_are_told(&sb->queue))
 		return;
 	sb->is_settled = true;
-	sandbox_tell_settled(chan, sb->row.id, sb->owner);
+	msg_send_sandbox_settled(chan,
+	    &(struct msg_sandbox_settled){
+		.id = sb->row.id, .tenant = sb->owner->tenant.n});
 }
 
 static void
@@ -481,7 +514,7 @@ sandbox_on_turn(struct sandbox *sb)
 	if (sandbox_chan(sb) == NULL)
 		sched_leave(&sb->turn); /* it is asked for anew */
 	else if (sb->state == SANDBOX_REMOVING)
-		sandbox_tell_remove(sandbox_chan(sb), &sb->row, sb->owner);
+		tell_remove(sb);
 	else
 		sandbox_happen(sb, SANDBOX_TURN_CAME, NULL);
 }
@@ -631,8 +664,10 @@ sandbox_touch(struct sandbox *sb, uint32_t ttl_s)
 {
 	if (ttl_s != 0 && ttl_s != sb->row.ttl_s) {
 		sb->row.ttl_s = ttl_s;
-		sandbox_tell_ttl(
-		    sandbox_chan(sb), sb->row.id, sb->owner, ttl_s);
+		msg_send_sandbox_ttl(sandbox_chan(sb),
+		    &(struct msg_sandbox_ttl){.id = sb->row.id,
+			.tenant = sb->owner->tenant.n,
+			.ttl_s = ttl_s});
 	}
 	do_touch(sb);
 	if (sb->row.expires_ms - sb->save.expires_ms > save_slack_ms(sb) ||
@@ -756,6 +791,19 @@ sandboxes_reap(struct sandboxes *all, int64_t wall_ms)
 	}
 }
 
+static void
+tell_shares(struct sandbox *sb, const struct share *s)
+{
+	msg_send_sandbox_shares(sandbox_chan(sb),
+	    &(struct msg_sandbox_shares){.id = sb->row.id,
+		.tenant = sb->row.tenant,
+		.cpu_shares = s->cpu_shares,
+		.nano_cpus = s->nano_cpus,
+		.first_cpu = s->first_cpu,
+		.cpus = s->cpus,
+		.output_bytes_s = s->output_bytes_s});
+}
+
 void
 sandboxes_share(struct sandboxes *all)
 {
@@ -769,7 +817,7 @@ sandboxes_share(struct sandboxes *all)
 		if (sb->state == SANDBOX_READY && told < SHARES_PER_TICK &&
 		    share_is_due(&sb->share, sb->use, all->parts.conf,
 			sb->row.nano_cpus, &now)) {
-			sandbox_tell_shares(sandbox_chan(sb), &sb->row, &now);
+			tell_shares(sb, &now);
 			told++;
 		}
 	}
