@@ -1,18 +1,15 @@
 #!/usr/bin/python3
 """picture.py - docs/terminal.svg: the session that README shows, drawn
 
-A session is a list of (command, what it printed).  It comes from README's
-text (session_of_readme), or from playing README's blocks against a server
-(record); that both are the same, test_picture.py sees to.  The same session
-always makes the same picture.
+A session is a list of (command, what it printed), of README's text, which
+test_pages.py plays.  The same session always makes the same picture.
 """
 import os
 import re
-import subprocess
 import sys
 import xml.sax.saxutils
 
-from pages import LIMIT_S, SHOWN_AT, TOP, blocks_of, plain, read
+from pages import TOP, blocks_of, read
 
 PATH = os.path.join(TOP, "docs/terminal.svg")
 HEADING = "### Kill it"
@@ -21,15 +18,12 @@ STYLE = {"frame": "#1d2128", "bar": "#2c323c", "print": "#c8ccd4",
          "type": "#ffffff", "prompt": "#7fd18b"}
 
 
-def shown_blocks():
-    """(what is played before, the session's block) of README."""
+def shown_block():
+    """README's block of the session, with what it prints."""
     text = read("README.md")
     line = text[:text.index(HEADING)].count("\n")
-    played = [b for b in blocks_of("README.md", text)
-              if b.language == "sh" and b.reason is None]
-    at = next(i for i, b in enumerate(played)
-              if b.line > line and b.prints is not None)
-    return played[:at], played[at], played[at + 1:]
+    return next(b for b in blocks_of("README.md", text)
+                if b.line > line and b.prints is not None)
 
 
 def commands_of(block):
@@ -38,25 +32,9 @@ def commands_of(block):
 
 
 def session_of_readme():
-    _, block, _ = shown_blocks()
+    block = shown_block()
     commands = commands_of(block)
     return [(c, block.prints if c is commands[-1] else "") for c in commands]
-
-
-def record(base, env, directory):
-    """The session as it went."""
-    before, block, after = shown_blocks()
-    commands = commands_of(block)
-    script = "set -eu -o pipefail\n"
-    script += "".join(b.text.replace(SHOWN_AT, base) for b in before)
-    for command in commands:
-        script += f"printf '\\001'\n{command}\n"
-    script += "printf '\\001'\n" + "".join(b.text for b in after)
-    done = subprocess.run(["bash", "-c", script], env=env, cwd=directory,
-                          text=True, stdin=subprocess.DEVNULL,
-                          capture_output=True, timeout=LIMIT_S, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return list(zip(commands, done.stdout.split("\001")[1:-1]))
 
 
 # ---- drawing
@@ -101,12 +79,6 @@ def draw(session):
         out.append(f'<text x="{MARGIN}" y="{y}" fill="{STYLE[style]}">'
                    f'{safe}</text>')
     return "\n".join(out) + "\n</g>\n</svg>\n"
-
-
-def same(session):
-    """Without ids and times, for comparing."""
-    seen = []
-    return [(command, plain(printed, seen)) for command, printed in session]
 
 
 def main():

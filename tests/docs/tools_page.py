@@ -1,70 +1,16 @@
 """docs/tools.md: what tools/list says, and calls that are really made.
 
+Its prose, before the table of tools and between that and the first tool, stays.
 Arguments come from the schemas that a running server gives, answers from that
 server; ids, times and durations are made equal (pages.plain).
 """
 import json
 
-from pages import plain, with_shown_image
+from pages import plain, read, with_shown_image
 
+PAGE = "docs/tools.md"
 WIDTH = 100
 BLOCK_LINES_MAX = 60
-HEAD = """# Tools
-
-What each tool is for, what it takes, and a call with its answer: a line of
-text first, then what a terminal would show, which is all that a model needs:
-of a progress bar the last state, no colours, no control character but tab and
-line feed ([decision 89](decisions/0089-text-as-a-terminal-shows-it.md)).
-`structuredContent` has the same for programs, with the bytes as they were
-printed (base64 beside what is no UTF-8). The calls were made, in this order,
-on a fresh server; ids, times and durations are made equal here. An error is a
-result with `isError` and a text that says what to do
-([troubleshooting.md](troubleshooting.md)).
-
-For an argument that need not be there `null` means that it is not there, and so
-do an empty text, and 0 where the least is more. An unknown argument is an error
-that names it; only `description`, `reason`, `explanation` and `thought`, by
-which models explain a call, are ignored.
-
-This page is written by `tests/docs/update`; a test says when it is stale.
-"""
-GIVEN = """
-## What a command is given
-
-**Environment**, the later one wins: what the image sets (`ENV`), for both
-users and for shell, `argv` and code alike; then `USER`, `LOGNAME` and `PWD`;
-then `default_env` of the call, then `env`. Where the image sets none, `LANG` is
-`C.UTF-8`, `PYTHONUNBUFFERED` is `1`, `PATH` the usual one, and `HOME`
-`/home/sandbox` (without one `/workspace`) or root's `/root`; an image's own
-`HOME` counts for both users. Shell text is run by a login shell, and profiles
-set `PATH` anew: one that the call says is set once more before the text, one
-that the image says is put before theirs.
-
-**Text** is run as it was said, blanks at its ends and all; a shell text of
-nothing but blanks is none. Where a line of shell text, or of code in bash or
-sh, ends with CRLF, that is taken as LF, also inside quotes and here-documents,
-and the answer says so; `printf '\\r\\n'` prints a CRLF. `argv` and other code
-are taken byte by byte.
-
-**Sizes**: a shell text, a word of `argv` and a variable with its name have
-131,071 bytes at most, which is what the kernel takes; a command has 512
-variables at most, and a run 2 MiB in all. `execute_code` takes programs of
-1 MiB; what is longer is read from a file.
-
-**What is printed is there when the program is killed**, where the program
-does not keep it to itself. Programs that print to a pipe often do, and lose it
-when they are killed:
-
-| language | |
-| --- | --- |
-| Python | writes at once, since `PYTHONUNBUFFERED` is set; the value `""` in \
-`env` has it buffer, which is faster for a program with a million prints |
-| bash, sh, Node.js | write at once |
-| Perl | buffers: `$\\| = 1;` |
-| awk, sed, grep, C (stdio) | buffer: `mawk -W interactive`, `sed -u`, \
-`grep --line-buffered`, else `stdbuf -oL PROGRAM`; nothing in the environment \
-does it, and no library is put into programs for it |
-"""
 # A title, the tool, its arguments.  RUN stands for the id of the latest run.
 RUN = "<run>"
 CALLS = (
@@ -230,10 +176,11 @@ def generate(client):
     calls = played(client)
     missing = [t["name"] for t in tools if t["name"] not in calls]
     assert not missing, f"no call for {missing}: add one to CALLS"
-    page = HEAD + "\n| tool | |\n| --- | --- |\n"
+    head, rest = read(PAGE).split("\n| tool | |\n")
+    page = head + "\n| tool | |\n| --- | --- |\n"
     for tool in tools:
         page += f"| [`{tool['name']}`](#{tool['name']}) | {tool['title']} |\n"
-    page += GIVEN
+    page += rest[rest.index("\n## "):rest.index(f"\n## {tools[0]['name']}\n")]
     for tool in tools:
         page += f"\n## {tool['name']}\n\n{tool['description']}\n\n"
         page += arguments(tool) + "\n" + calls[tool["name"]]
