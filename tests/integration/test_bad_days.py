@@ -13,27 +13,6 @@ from client import wait_for
 from screens import Ctl
 
 
-def test_a_wrong_configuration_value_stops_the_start(make_server):
-    server = make_server(env={"DEFAULT_PIDS": "many"}, wait=False)
-    assert server.proc.wait(20) == 78
-    wait_for(lambda: "DEFAULT_PIDS" in server.tail(), 5, "the message")
-
-
-def test_a_taken_port_is_named(make_server):
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        s.listen()
-        port = str(s.getsockname()[1])
-        server = make_server(env={"PORT": port}, wait=False)
-        assert server.proc.wait(20) != 0
-        wait_for(lambda: port in server.tail(), 5, "the message")
-
-
-def test_an_open_bind_address_is_refused(make_server):
-    server = make_server(env={"BIND": "0.0.0.0"}, wait=False)
-    assert server.proc.wait(20) == 78
-
-
 class Proxy:
     """A socket before the engine that can be taken away and given back."""
 

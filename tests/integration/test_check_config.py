@@ -72,6 +72,7 @@ def test_a_start_goes_on_without_engine_and_images_and_so_does_this(check):
 
 @pytest.mark.parametrize("setting, said", [
     ("SANDBOX_CAP_ADD=NO_SUCH", "NO_SUCH"),
+    ("DEFAULT_PIDS=many", "DEFAULT_PIDS"),
     ("SANDBOX_RUNTIME=no-such", "no-such"),
     ("SANDBOX_IMAGE=a b", "SANDBOX_IMAGE"),
     ("SANDBOX_SECCOMP=/no/such", "SANDBOX_SECCOMP"),

@@ -161,16 +161,6 @@ def test_a_data_dir_that_was_renamed_goes_on(make_server, engine):
     assert again["commands"][0]["stdout"] == "precious\n"
 
 
-def test_a_damaged_database_stops_the_start_at_once(make_server, engine):
-    server = make_server()
-    with_file(server)
-    truncate_database(server)
-    with open(server.database, "wb") as f:
-        f.write(b"no database at all" * 500)
-    refuses(server, "mcp-sandboxd.db")
-    assert states(engine, server) == ["running"]
-
-
 def test_an_id_that_is_damaged_stops_the_start(make_server, engine):
     server = make_server()
     with_file(server)

@@ -26,13 +26,6 @@ setup_other_path(void **state)
 	return 0;
 }
 
-TEST(health_is_answered)
-{
-	fixture_expect("GET", "/healthz", "", 200);
-	assert_true(raw_has(&fx.c, "{\"status\":\"ok\"}"));
-	fixture_expect("HEAD", "/healthz", "", 200);
-}
-
 TEST(readiness_follows_the_worker)
 {
 	raw_wait_until(fx.base,

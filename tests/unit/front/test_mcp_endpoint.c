@@ -7,9 +7,6 @@
 #define RUN_AWAIT                                                              \
 	"{\"identifier\":\"box\",\"commands\":[{\"shell\":\"true\"}],"         \
 	"\"options\":{\"await_completion\":true}}"
-#define RUN_NO_AWAIT                                                           \
-	"{\"identifier\":\"box\",\"commands\":[{\"shell\":\"true\"}],"         \
-	"\"options\":{\"await_completion\":false}}"
 #define RUN "{\"identifier\":\"box\",\"commands\":[{\"shell\":\"true\"}]}"
 
 /* ---- who frees what a client sent */
@@ -59,38 +56,6 @@ text_of(const json_t *result)
 	    json_array_get(json_object_get(result, "content"), 0), "text"));
 }
 
-TEST(a_session_is_opened_and_its_id_returned)
-{
-	fixture_initialize();
-	assert_true(strlen(fx.session) > 16);
-	assert_int_equal(fixture_status(raw_text(&fx.c)), 200);
-	assert_true(raw_has(&fx.c, "Content-Type: application/json\r\n"));
-	assert_true(raw_has(&fx.c, "\"name\":\"mcp-sandboxd\""));
-}
-
-TEST(all_tools_are_listed)
-{
-	static const char *const names[] = {"run_sandbox", "delete_sandbox",
-	    "restart_sandbox", "initialize_sandbox", "execute_code",
-	    "stop_sandbox", "get_run", "list_runs", "list_sandboxes",
-	    "control_run"};
-	json_t *o, *tools;
-	char *more;
-
-	fixture_initialize();
-	more = xasprintf("%sMcp-Session-Id: %s\r\n", FIXTURE_JSON, fx.session);
-	o = fixture_body(fixture_ask("POST", "/mcp", more,
-	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}"));
-	tools = json_object_get(json_object_get(o, "result"), "tools");
-	assert_int_equal(json_array_size(tools), ARRAY_LEN(names));
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		assert_string_equal(json_string_value(json_object_get(
-					json_array_get(tools, i), "name")),
-		    names[i]);
-	json_decref(o);
-	free(more);
-}
-
 TEST(what_is_ignored_of_a_large_call_is_not_freed_by_the_loop)
 {
 	json_t *result;
@@ -112,30 +77,6 @@ TEST(what_is_wrong_in_a_large_call_is_not_freed_by_the_loop)
 	fixture_initialize();
 	result = call_with_many_objects("{\"identifier\":\"box\",\"x\":");
 	assert_true(json_boolean_value(json_object_get(result, "isError")));
-	json_decref(result);
-}
-
-TEST(an_awaited_run_comes_as_a_transcript_and_structured)
-{
-	json_t *result, *command;
-
-	fx.worker.at_once = true;
-	fx.worker.said = "hello\n";
-	fixture_initialize();
-	fixture_call(FIXTURE_BOTH, "run_sandbox", RUN_AWAIT);
-	result = fixture_result();
-	assert_false(json_boolean_value(json_object_get(result, "isError")));
-	command = json_array_get(
-	    json_object_get(
-		json_object_get(
-		    json_object_get(result, "structuredContent"), "final"),
-		"commands"),
-	    0);
-	assert_string_equal(
-	    json_string_value(json_object_get(command, "stdout")), "hello\n");
-	assert_int_equal(strncmp(text_of(result), "run ", 4), 0);
-	assert_string_equal(
-	    text_of(result) + 4 + 36, " completed\nexit code 0\nhello\n");
 	json_decref(result);
 }
 
@@ -161,41 +102,6 @@ TEST(a_wait_that_is_over_too_early_is_answered_when_the_run_is_on_disk)
 	store_snapshot_clear(&snap);
 }
 
-/* isError is for what keeps a tool from doing its work. */
-TEST(a_failed_run_is_no_failed_call)
-{
-	json_t *result;
-
-	fx.worker.at_once = true;
-	fx.worker.said = "";
-	fx.worker.exit_code = 3;
-	fixture_initialize();
-	fixture_call(FIXTURE_BOTH, "run_sandbox", RUN_AWAIT);
-	result = fixture_result();
-	assert_false(json_is_true(json_object_get(result, "isError")));
-	assert_non_null(
-	    strstr(text_of(result), "command 0 failed with exit 3"));
-	json_decref(result);
-}
-
-TEST(a_run_that_is_not_awaited_names_its_urls)
-{
-	const char *result_text;
-	json_t *result;
-
-	fixture_initialize();
-	fixture_call(FIXTURE_BOTH, "run_sandbox", RUN_NO_AWAIT);
-	result = fixture_result();
-	assert_non_null(strstr(
-	    text_of(result), " has not ended yet; call get_run with this"));
-	result_text = json_string_value(json_object_get(
-	    json_object_get(result, "structuredContent"), "events_url"));
-	assert_int_equal(strncmp(result_text, "/mcp/events?run_id=", 19), 0);
-	assert_null(json_object_get(
-	    json_object_get(result, "structuredContent"), "final"));
-	json_decref(result);
-}
-
 TEST(without_an_engine_the_error_says_what_is_away)
 {
 	json_t *result;
@@ -210,49 +116,6 @@ TEST(without_an_engine_the_error_says_what_is_away)
 	    strncmp(text_of(result), "BACKEND_UNAVAILABLE: ", 21), 0);
 	assert_null(json_object_get(result, "structuredContent"));
 	json_decref(result);
-}
-
-TEST(what_the_core_refuses_is_an_error_result)
-{
-	json_t *result;
-
-	fixture_initialize();
-	fixture_call(FIXTURE_BOTH, "run_sandbox",
-	    "{\"identifier\":\"box\",\"commands\":[{}]}");
-	result = fixture_result();
-	assert_true(json_is_true(json_object_get(result, "isError")));
-	assert_non_null(strstr(text_of(result), "shell or argv"));
-	assert_int_equal(strncmp(text_of(result), "run_failed: ", 12), 0);
-	json_decref(result);
-	fixture_call(FIXTURE_BOTH, "execute_code", "{\"code\":\"1\"}");
-	result = fixture_result();
-	assert_false(json_is_true(json_object_get(result, "isError")));
-	assert_non_null(strstr(text_of(result), "not initialized"));
-	json_decref(result);
-}
-
-TEST(the_other_tools_work_through_mcp)
-{
-	static const char *const calls[][3] = {
-	    {"initialize_sandbox", "{}", "sandbox default is ready, image "},
-	    {"execute_code", "{\"code\":\"print(1)\"}", "exit code 0\n1\n"},
-	    {"stop_sandbox", "{}", "success: Sandbox stopped and removed."},
-	    {"restart_sandbox", "{\"identifier\":\"r\"}", "r is now "},
-	    {"delete_sandbox", "{\"identifier\":\"r\"}", "deleted r"},
-	};
-	json_t *result;
-
-	fx.worker.at_once = true;
-	fx.worker.said = "1\n";
-	fixture_initialize();
-	for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
-		fixture_call(FIXTURE_BOTH, calls[i][0], calls[i][1]);
-		result = fixture_result();
-		if (strncmp(
-			text_of(result), calls[i][2], strlen(calls[i][2])) != 0)
-			fail_msg("%s: %s", calls[i][0], text_of(result));
-		json_decref(result);
-	}
 }
 
 static int
@@ -374,22 +237,6 @@ TEST(a_large_message_is_answered_as_a_small_one)
 	free(more);
 }
 
-TEST(a_large_call_runs)
-{
-	char *text = large_of(RUN_AWAIT);
-	json_t *result;
-
-	fx.worker.at_once = true;
-	fx.worker.said = "hello\n";
-	fixture_initialize();
-	fixture_call(FIXTURE_BOTH, "run_sandbox", text);
-	result = fixture_result();
-	assert_false(json_boolean_value(json_object_get(result, "isError")));
-	assert_int_equal(fx.worker.runs, 1);
-	json_decref(result);
-	free(text);
-}
-
 /* Requests of one connection, sent at once: answers in their order. */
 TEST(a_small_message_behind_a_large_one_waits_for_it)
 {
@@ -437,26 +284,6 @@ TEST(a_client_that_leaves_while_its_message_is_read_is_let_go)
 	free(large);
 }
 
-TEST(a_body_over_the_limit_is_413)
-{
-	char *more = xasprintf("%s", FIXTURE_JSON);
-	char *body = xcalloc(1, (2u << 20) + 2);
-
-	memset(body, ' ', (2u << 20) + 1);
-	fixture_send("POST", "/mcp", more, "");
-	(void)fixture_answer();
-	raw_close(&fx.c);
-	raw_open(&fx.c, fx.port, 0);
-	assert_int_equal(
-	    fixture_status(fixture_ask("POST", "/mcp", more, body)), 413);
-	assert_true(raw_has(&fx.c, "Connection: close\r\n"));
-	raw_close(&fx.c);
-	raw_open(&fx.c, fx.port, 0);
-	fixture_expect("GET", "/healthz", "", 200);
-	free(more);
-	free(body);
-}
-
 TEST(draining_refuses_new_calls_and_finishes_old_ones)
 {
 	json_t *result;
@@ -471,6 +298,19 @@ TEST(draining_refuses_new_calls_and_finishes_old_ones)
 	assert_true(raw_has(&fx.c, "Connection: close\r\n"));
 	raw_wait_end(&fx.c, fx.base);
 	assert_true(front_is_quiet(fx.front));
+}
+
+/* The result of tools/list; the caller's. */
+static json_t *
+listed(void)
+{
+	char *more =
+	    xasprintf("%sMcp-Session-Id: %s\r\n", FIXTURE_JSON, fx.session);
+	json_t *o = fixture_body(fixture_ask("POST", "/mcp", more,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}"));
+
+	free(more);
+	return o;
 }
 
 static int
@@ -488,15 +328,10 @@ setup_described(void **state)
 TEST_WITH(setup_described, fixture_teardown,
     descriptions_can_be_replaced_and_extended)
 {
-	char *more;
-
 	fixture_initialize();
-	more = xasprintf("%sMcp-Session-Id: %s\r\n", FIXTURE_JSON, fx.session);
-	(void)fixture_ask("POST", "/mcp", more,
-	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}");
+	json_decref(listed());
 	assert_true(raw_has(&fx.c, "\"description\":\"Runs \\\"things\\\".\""));
 	assert_true(raw_has(&fx.c, ". Ask first.\""));
-	free(more);
 }
 
 /* ---- settings */
@@ -514,17 +349,24 @@ setup_set(void **state)
 	return 0;
 }
 
-/* The result of tools/list; the caller's. */
-static json_t *
-listed(void)
+TEST(all_tools_are_listed)
 {
-	char *more =
-	    xasprintf("%sMcp-Session-Id: %s\r\n", FIXTURE_JSON, fx.session);
-	json_t *o = fixture_body(fixture_ask("POST", "/mcp", more,
-	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}"));
+	static const char *const names[] = {"run_sandbox", "delete_sandbox",
+	    "restart_sandbox", "initialize_sandbox", "execute_code",
+	    "stop_sandbox", "get_run", "list_runs", "list_sandboxes",
+	    "control_run"};
+	const json_t *tools;
+	json_t *o;
 
-	free(more);
-	return o;
+	fixture_initialize();
+	o = listed();
+	tools = json_object_get(json_object_get(o, "result"), "tools");
+	assert_int_equal(json_array_size(tools), ARRAY_LEN(names));
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		assert_string_equal(json_string_value(json_object_get(
+					json_array_get(tools, i), "name")),
+		    names[i]);
+	json_decref(o);
 }
 
 TEST_WITH(setup_set, fixture_teardown, what_is_listed_is_what_is_set)

@@ -240,8 +240,9 @@ TEST_WITH(setup, teardown, run_sandbox_says_what_is_wrong)
 
 TEST_WITH(setup, teardown, identifiers_are_checked_in_every_tool)
 {
-	static const char *const bad[] = {"'a b'", "'../x'", "'\xc3\xa4'",
-	    "'1234567890123456789012345678901234567'", "7", "'a\\n'"};
+	static const char *const bad[] = {"'a b'", "'../x'", "'a.b'",
+	    "'\xc3\xa4'", "'1234567890123456789012345678901234567'", "7",
+	    "'a\\n'"};
 	char arguments[200];
 
 	for (size_t i = 0; i < NAMED; i++)
@@ -263,6 +264,8 @@ TEST_WITH(setup, teardown, delete_and_restart_want_an_identifier)
 	    "{'identifier':'a','options':{'ttl_seconds':5}}", NULL);
 	expect(*state, "delete_sandbox", "{}", "identifier: missing");
 	expect(*state, "restart_sandbox", "{}", "identifier: missing");
+	expect(*state, "delete_sandbox", "{'identifier':''}", "identifier");
+	expect(*state, "restart_sandbox", "{'identifier':''}", "identifier");
 	expect(*state, "delete_sandbox", "{'identifier':'a','force':true}",
 	    "unknown argument force; known: identifier");
 	expect(*state, "restart_sandbox",
