@@ -1,28 +1,12 @@
-#include "common/xmalloc.h"
 #include "supervisor/mcp/schema.h"
+#include "tests/unit/quoted.h"
 #include "tests/unit/test.h"
-
-/* JSON with ' for " */
-static json_t *
-load(const char *text)
-{
-	char *copy = xstrdup(text);
-	json_t *j;
-
-	for (char *p = copy; *p != '\0'; p++)
-		*p = (char)(*p == '\'' ? '"' : *p);
-	j = json_loads(copy, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-	if (j == NULL)
-		fail_msg("not JSON: %s", copy);
-	free(copy);
-	return j;
-}
 
 /* The refusal must be exactly want; NULL: the arguments fit. */
 static void
 expect(const char *schema, const char *arguments, const char *want)
 {
-	json_t *root = load(schema), *args = load(arguments);
+	json_t *root = quoted_json(schema), *args = quoted_json(arguments);
 	struct schema *s = NULL;
 	struct err e = {0};
 	int rc;
@@ -81,9 +65,10 @@ TEST(several_types_may_be_allowed)
 
 TEST(a_whole_number_becomes_the_integer_that_it_is)
 {
-	json_t *root = load("{'type':'object','properties':{'x':{'type':"
-			    "'integer'},'a':{'items':{'type':'integer'}}}}");
-	json_t *args = load("{'x':30.0,'a':[1,2.0]}");
+	json_t *root =
+	    quoted_json("{'type':'object','properties':{'x':{'type':"
+			"'integer'},'a':{'items':{'type':'integer'}}}}");
+	json_t *args = quoted_json("{'x':30.0,'a':[1,2.0]}");
 	struct schema *s = NULL;
 	struct err e;
 
@@ -103,8 +88,8 @@ TEST(a_whole_number_becomes_the_integer_that_it_is)
 
 TEST(defaults_are_not_filled_in)
 {
-	json_t *root = load(X("{'type':'integer','default':5}"));
-	json_t *args = load("{}");
+	json_t *root = quoted_json(X("{'type':'integer','default':5}"));
+	json_t *args = quoted_json("{}");
 	struct schema *s = NULL;
 	struct err e;
 
@@ -235,7 +220,8 @@ TEST(unknown_keywords_are_ignored)
 TEST(what_a_client_wrote_is_shown_in_part_only)
 {
 	char text[4096], *p = text;
-	json_t *root = load("{'type':'object','additionalProperties':false}");
+	json_t *root =
+	    quoted_json("{'type':'object','additionalProperties':false}");
 	json_t *args = json_object();
 	struct schema *s = NULL;
 	struct err e;
@@ -277,7 +263,7 @@ TEST(a_schema_that_cannot_be_used_is_refused)
 		"additionalProperties: a schema is not an object"}};
 
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-		json_t *root = load(bad[i].schema);
+		json_t *root = quoted_json(bad[i].schema);
 		struct schema *s = NULL;
 		struct err e = {0};
 
