@@ -72,21 +72,6 @@ TEST(a_run_is_told_as_it_goes)
 	raw_close(&r);
 }
 
-TEST(an_ended_run_is_told_again_and_the_stream_ends)
-{
-	struct raw r;
-
-	worker_print(&fx.worker, "text", 4);
-	end_run();
-	fixture_wait_run_state(run_id, "completed");
-	follow(&r, "", "Connection: close\r\n", 0);
-	raw_wait_end(&r, fx.base);
-	assert_int_equal(raw_count(&r, "event: run_started\n"), 1);
-	assert_int_equal(raw_count(&r, "\"chunk\":\"text\""), 1);
-	assert_int_equal(raw_count(&r, "event: run_finished\n"), 1);
-	raw_close(&r);
-}
-
 /* The id of the event with this text in it. */
 static void
 id_of(struct raw *r, const char *text, char out[64])
