@@ -5,9 +5,10 @@
  *	TEST_WITH(set_up, tear_down, a_file_is_read) { ... }
  *	TEST_MAIN(NULL, NULL)
  *
- * A test is a function test_NAME, which has cmocka's void **state.  Tests run
- * in the order of their definitions.  The fixture of TEST_MAIN is that of each
- * TEST; TEST_WITH has one of its own.
+ * Tests run in the order of their definitions.  The fixture of TEST_MAIN is
+ *that of each TEST; TEST_WITH has one of its own.  The parameter of a test is
+ * TEST_STATE: what set_up left in *state, where the header of a fixture defines
+ * it before this one is included, else cmocka's void **state.
  */
 #ifndef TESTS_UNIT_TEST_H
 #define TESTS_UNIT_TEST_H
@@ -18,16 +19,27 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#ifdef TEST_STATE
+#define TEST_GIVEN(state) (*(state))
+#else
+#define TEST_GIVEN(state) (state)
+#define TEST_STATE void **state
+#endif
+
 #define TEST(name) TEST_WITH(NULL, NULL, name)
 
 #define TEST_WITH(set_up, tear_down, name)                                     \
-	static void test_##name(void **state);                                 \
+	static void body_##name(TEST_STATE);                                   \
+	static void test_##name(void **state)                                  \
+	{                                                                      \
+		body_##name(TEST_GIVEN(state));                                \
+	}                                                                      \
 	__attribute__((constructor)) static void add_##name(void)              \
 	{                                                                      \
 		tests_add((struct CMUnitTest){                                 \
 		    "test_" #name, test_##name, set_up, tear_down, NULL});     \
 	}                                                                      \
-	static void test_##name(__attribute__((unused)) void **state)
+	static void body_##name(__attribute__((unused)) TEST_STATE)
 
 #define TEST_MAIN(set_up, tear_down)                                           \
 	int main(void)                                                         \

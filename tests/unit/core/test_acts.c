@@ -77,7 +77,6 @@ refuse(struct acts *t, const char *origin, const char *why)
 
 TEST(a_flood_of_an_address_is_two_rows)
 {
-	struct fixture *f = *state;
 	struct acts *t = begin(f);
 	struct listed l;
 
@@ -105,7 +104,6 @@ TEST(a_flood_of_an_address_is_two_rows)
 
 TEST(a_flood_of_many_addresses_is_bounded)
 {
-	struct fixture *f = *state;
 	struct acts *t = begin(f);
 	struct listed l;
 
@@ -127,7 +125,6 @@ TEST(a_flood_of_many_addresses_is_bounded)
 TEST(refusals_of_a_quota_are_one_row_a_minute)
 {
 	static const char *const tenants[] = {"acme", "apex"};
-	struct fixture *f = *state;
 	struct acts *t = begin(f);
 	struct listed l;
 
@@ -161,7 +158,6 @@ TEST(refusals_of_a_quota_are_one_row_a_minute)
 
 TEST(a_long_text_is_cut)
 {
-	struct fixture *f = *state;
 	struct acts *t = begin(f);
 	char text[1000];
 	struct listed l;

@@ -4,6 +4,9 @@
 #include "supervisor/core/artifacts.h"
 #include "supervisor/store/log_files.h"
 
+#undef TEST_STATE
+#define TEST_STATE struct ground *g
+
 /* The files of one run, and a store behind them. */
 struct ground {
 	struct fixture *f;
@@ -114,7 +117,6 @@ end(struct ground *g)
 
 TEST(of_many_names_a_batch_is_in_memory)
 {
-	struct ground *g = *state;
 	char path[64];
 
 	for (uint32_t i = 0; i < MANY; i++) {
@@ -134,7 +136,6 @@ TEST(of_many_names_a_batch_is_in_memory)
 
 TEST(long_names_fill_a_batch_sooner)
 {
-	struct ground *g = *state;
 	char path[ARTIFACTS_PATH_MAX + 1];
 
 	for (uint32_t i = 0; i < 100; i++) {
@@ -147,8 +148,6 @@ TEST(long_names_fill_a_batch_sooner)
 
 TEST(a_few_names_go_with_the_end_of_the_run)
 {
-	struct ground *g = *state;
-
 	leave(g, 0, "b", 1);
 	leave(g, 1, "a", 2);
 	assert_int_equal(
@@ -163,7 +162,6 @@ TEST(a_few_names_go_with_the_end_of_the_run)
 TEST(the_next_worker_begins_anew)
 {
 	const uint32_t n = ARTIFACTS_BATCH + 20;
-	struct ground *g = *state;
 	char path[24];
 
 	for (unsigned int life = 1; life <= 3; life++) {
@@ -185,7 +183,6 @@ TEST(the_next_worker_begins_anew)
 /* A trim may take the run as soon as its end is on disk. */
 TEST(a_run_that_was_forgotten_meanwhile_has_an_empty_list)
 {
-	struct ground *g = *state;
 	struct result result = {0};
 	struct store_run row;
 	char path[24];
@@ -212,7 +209,6 @@ TEST(a_run_that_was_forgotten_meanwhile_has_an_empty_list)
 
 TEST(while_the_database_fails_the_worker_waits)
 {
-	struct ground *g = *state;
 	unsigned int answers;
 	char path[24];
 
@@ -239,7 +235,6 @@ TEST(while_the_database_fails_the_worker_waits)
 
 TEST(only_so_many_files_come_at_a_time)
 {
-	struct ground *g = *state;
 	char path[24];
 
 	for (uint32_t i = 0; i < ARTIFACTS_AT_A_TIME; i++) {
@@ -254,8 +249,6 @@ TEST(only_so_many_files_come_at_a_time)
 
 TEST(a_name_is_text)
 {
-	struct ground *g = *state;
-
 	offer(g, 0, "");
 	assert_int_equal(g->rc, ERR_INVAL);
 	offer(g, 0, "\xff");

@@ -79,10 +79,8 @@ say_end(enum msg_ask_end end)
 	say(1, g.worker[0].asked, (struct msg_answer){.end = end});
 }
 
-static void
-test_the_answer_comes_once(void **state)
+TEST(the_answer_comes_once)
 {
-	(void)state;
 	(void)make_box();
 	assert_non_null(open_ask(&one, ASK_LEFT_KILL));
 	assert_int_equal(one.answers, 0);
@@ -96,10 +94,8 @@ test_the_answer_comes_once(void **state)
 	assert_false(was_told(0, "unasked 1"));
 }
 
-static void
-test_an_answer_to_something_else_is_none(void **state)
+TEST(an_answer_to_something_else_is_none)
 {
-	(void)state;
 	(void)make_box();
 	assert_non_null(open_ask(&one, ASK_LEFT_LIST));
 	expect_told(0, "list 1");
@@ -112,8 +108,7 @@ test_an_answer_to_something_else_is_none(void **state)
 	assert_string_equal(one.bytes, "yes");
 }
 
-static void
-test_a_refusal_has_its_reason(void **state)
+TEST(a_refusal_has_its_reason)
 {
 	static const struct {
 		uint32_t error;
@@ -121,7 +116,6 @@ test_a_refusal_has_its_reason(void **state)
 	} refusals[] = {
 	    {ESRCH, ERR_NOTFOUND}, {ENOENT, ERR_NOTFOUND}, {EIO, ERR_BACKEND}};
 
-	(void)state;
 	(void)make_box();
 	for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
 		assert_non_null(open_ask(&one, ASK_LEFT_LIST));
@@ -134,10 +128,8 @@ test_a_refusal_has_its_reason(void **state)
 	}
 }
 
-static void
-test_what_cannot_be_reached_is_asked_again(void **state)
+TEST(what_cannot_be_reached_is_asked_again)
 {
-	(void)state;
 	(void)make_box();
 	assert_non_null(open_ask(&one, ASK_LEFT_KILL));
 	for (int i = 0; i < 3; i++) {
@@ -152,10 +144,8 @@ test_what_cannot_be_reached_is_asked_again(void **state)
 	assert_int_equal(one.rc, 0);
 }
 
-static void
-test_after_a_lost_link_only_what_is_fit_for_it_is_asked_again(void **state)
+TEST(after_a_lost_link_only_what_is_fit_for_it_is_asked_again)
 {
-	(void)state;
 	(void)make_box();
 	assert_non_null(open_ask(&one, ASK_LEFT_LIST));
 	expect_told(0, "list 1");
@@ -171,10 +161,8 @@ test_after_a_lost_link_only_what_is_fit_for_it_is_asked_again(void **state)
 	assert_int_equal(one.rc, ERR_WRONG_STATE);
 }
 
-static void
-test_an_agent_that_is_too_old_is_not_asked_again(void **state)
+TEST(an_agent_that_is_too_old_is_not_asked_again)
 {
-	(void)state;
 	(void)make_box();
 	assert_non_null(open_ask(&one, ASK_LEFT_LIST));
 	expect_told(0, "list 1");
@@ -183,13 +171,11 @@ test_an_agent_that_is_too_old_is_not_asked_again(void **state)
 	assert_int_equal(one.rc, ERR_WRONG_STATE);
 }
 
-static void
-test_a_sandbox_that_is_gone_is_told_as_such(void **state)
+TEST(a_sandbox_that_is_gone_is_told_as_such)
 {
 	struct sandbox *sb = make_box();
 	static struct asked other;
 
-	(void)state;
 	assert_non_null(open_ask(&one, ASK_LEFT_LIST));
 	expect_told(0, "list 1");
 	say_end(MSG_ASK_END_GONE);
@@ -207,12 +193,10 @@ test_a_sandbox_that_is_gone_is_told_as_such(void **state)
 	assert_int_equal(other.rc, ERR_LOST);
 }
 
-static void
-test_silence_has_an_end_and_a_cancel(void **state)
+TEST(silence_has_an_end_and_a_cancel)
 {
 	static struct asked kill;
 
-	(void)state;
 	(void)make_box();
 	assert_non_null(open_ask(&kill, ASK_LEFT_KILL));
 	expect_told(0, "kill 1");
@@ -227,12 +211,10 @@ test_silence_has_an_end_and_a_cancel(void **state)
 	assert_false(was_told(0, "list 1"));
 }
 
-static void
-test_the_next_worker_is_asked_what_is_fit_for_it(void **state)
+TEST(the_next_worker_is_asked_what_is_fit_for_it)
 {
 	static struct asked kill;
 
-	(void)state;
 	(void)make_box();
 	assert_non_null(open_ask(&one, ASK_LEFT_LIST));
 	expect_told(0, "list 1");
@@ -250,15 +232,13 @@ test_the_next_worker_is_asked_what_is_fit_for_it(void **state)
 	assert_int_equal(one.rc, 0);
 }
 
-static void
-test_so_many_of_a_tenant_may_be_open(void **state)
+TEST(so_many_of_a_tenant_may_be_open)
 {
 	static struct asked many[ASKS_TENANT_MAX];
 	const struct ask_wish wish = {.sandbox = 1};
 	uint64_t number;
 	struct err e;
 
-	(void)state;
 	(void)make_box();
 	for (size_t i = 0; i < ARRAY_LEN(many); i++)
 		assert_non_null(open_ask(&many[i], ASK_LEFT_LIST));
@@ -278,23 +258,4 @@ test_so_many_of_a_tenant_may_be_open(void **state)
 	/* It goes with the core, unanswered. */
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f)                                                                \
-	cmocka_unit_test_setup_teardown(f, ground_set_up, ground_tear_down)
-	    TEST(test_the_answer_comes_once),
-	    TEST(test_an_answer_to_something_else_is_none),
-	    TEST(test_a_refusal_has_its_reason),
-	    TEST(test_what_cannot_be_reached_is_asked_again),
-	    TEST(test_after_a_lost_link_only_what_is_fit_for_it_is_asked_again),
-	    TEST(test_an_agent_that_is_too_old_is_not_asked_again),
-	    TEST(test_a_sandbox_that_is_gone_is_told_as_such),
-	    TEST(test_silence_has_an_end_and_a_cancel),
-	    TEST(test_the_next_worker_is_asked_what_is_fit_for_it),
-	    TEST(test_so_many_of_a_tenant_may_be_open),
-	};
-
-	return cmocka_run_group_tests_name("asks", tests, NULL, NULL);
-}
+TEST_MAIN(ground_set_up, ground_tear_down)

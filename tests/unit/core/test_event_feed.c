@@ -88,7 +88,6 @@ assert_all(const struct reading *g, uint64_t from, unsigned int n)
 
 TEST(the_past_goes_over_into_what_is_committed)
 {
-	struct fixture *f = *state;
 	struct event_feeds *feeds = event_feeds_new(f->base, f->store);
 	struct reading g;
 
@@ -105,7 +104,6 @@ TEST(the_past_goes_over_into_what_is_committed)
 
 TEST(one_that_takes_little_is_told_the_rest_again)
 {
-	struct fixture *f = *state;
 	struct event_feeds *feeds = event_feeds_new(f->base, f->store);
 	struct reading slow, quick;
 
@@ -126,7 +124,6 @@ TEST(one_that_takes_little_is_told_the_rest_again)
 
 TEST(one_that_does_not_ask_is_not_told)
 {
-	struct fixture *f = *state;
 	struct event_feeds *feeds = event_feeds_new(f->base, f->store);
 	struct reading idle, other;
 
@@ -152,7 +149,6 @@ TEST(one_that_does_not_ask_is_not_told)
 /* What came while nobody could read is not passed over by those behind. */
 TEST(a_read_that_failed_leaves_no_hole)
 {
-	struct fixture *f = *state;
 	struct event_feeds *feeds = event_feeds_new(f->base, f->store);
 	struct reading slow, quick;
 
@@ -191,7 +187,6 @@ TEST(a_read_that_failed_leaves_no_hole)
 TEST(a_crowd_at_the_newest_hears_all_from_there_on)
 {
 	static struct reading crowd[CROWD];
-	struct fixture *f = *state;
 	struct event_feeds *feeds = event_feeds_new(f->base, f->store);
 	const struct store_events_filter filter = {
 	    .kinds = UINT64_C(1) << EVENT_DISK_FREE};
@@ -220,7 +215,6 @@ TEST(a_crowd_at_the_newest_hears_all_from_there_on)
 
 TEST(what_was_trimmed_is_told_as_a_gap)
 {
-	struct fixture *f = *state;
 	struct event_feeds *feeds = event_feeds_new(f->base, f->store);
 	struct reading g;
 
@@ -242,7 +236,6 @@ TEST(what_was_trimmed_is_told_as_a_gap)
 
 TEST(a_place_of_another_copy_is_told)
 {
-	struct fixture *f = *state;
 	struct event_feeds *feeds = event_feeds_new(f->base, f->store);
 	struct reading ahead, other;
 	const struct event_place at = {.seq = 3, .at_ms = 1};

@@ -17,6 +17,8 @@
 #include "common/uuid.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/store.h"
+
+#define TEST_STATE struct fixture *f
 #include "tests/unit/test.h"
 
 #define FIXTURE_PATIENCE_S 60

@@ -73,7 +73,6 @@ setup(void **state)
 
 TEST(an_artifact_is_found_by_its_run)
 {
-	struct fixture *f = *state;
 	struct uuid first = leave(f, 1, 1, "a", "x.txt", 1);
 	struct uuid second = leave(f, 2, 1, "a", "x.txt", 2);
 	struct got g = get(f, 1, "a", &first, "x.txt");
@@ -87,8 +86,6 @@ TEST(an_artifact_is_found_by_its_run)
 
 TEST(latest_is_the_newest_run_that_left_the_path)
 {
-	struct fixture *f = *state;
-
 	(void)leave(f, 1, 1, "a", "x.txt", 1);
 	(void)leave(f, 2, 1, "a", "x.txt", 2);
 	(void)leave(f, 3, 1, "a", "other", 3);
@@ -99,7 +96,6 @@ TEST(latest_is_the_newest_run_that_left_the_path)
 
 TEST(nothing_is_found_by_another_tenant_identifier_or_path)
 {
-	struct fixture *f = *state;
 	struct uuid run = leave(f, 1, 1, "a", "x.txt", 1);
 	struct uuid unknown;
 
@@ -129,7 +125,6 @@ put(struct fixture *f, const struct store_run *run, const char *path,
 
 TEST(artifacts_of_a_run_that_goes_on_are_seen_when_it_has_ended)
 {
-	struct fixture *f = *state;
 	struct store_run r;
 
 	fixture_run(&r, 1, 1, "a");
@@ -154,7 +149,6 @@ TEST(artifacts_of_a_run_that_goes_on_are_seen_when_it_has_ended)
 
 TEST(a_run_whose_files_were_all_put_before_has_files_that_are_kept)
 {
-	struct fixture *f = *state;
 	struct store_run r;
 
 	fixture_run(&r, 1, 1, "a");
@@ -169,7 +163,6 @@ TEST(a_run_whose_files_were_all_put_before_has_files_that_are_kept)
 
 TEST(the_same_path_again_takes_the_place_of_what_was_there)
 {
-	struct fixture *f = *state;
 	struct store_run r;
 
 	fixture_run(&r, 1, 1, "a");
@@ -228,7 +221,6 @@ page_of(struct fixture *f, const struct store_run *r, uint32_t from)
 TEST(a_list_is_read_in_pages)
 {
 	const uint32_t n = 2 * STORE_ARTIFACTS_PAGE;
-	struct fixture *f = *state;
 	struct store_run r;
 	char path[1025];
 

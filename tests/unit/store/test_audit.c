@@ -126,8 +126,6 @@ assert_bad(struct fixture *f, uint64_t seq, const char *what)
 
 TEST(a_chain_that_nobody_touched_is_good)
 {
-	struct fixture *f = *state;
-
 	assert_good(f, 0);
 	fill(f);
 	assert_good(f, ROWS);
@@ -144,7 +142,6 @@ TEST(a_change_of_any_column_is_found)
 	    "subject = 'boy'", "detail = detail || char(0) || 'x'",
 	    "detail = 'wh', subject = 'boxy'", "digest = NULL", "digest = x''",
 	    "digest = zeroblob(32)", "hash = zeroblob(32)"};
-	struct fixture *f = *state;
 
 	fill(f);
 	sql(f, "CREATE TABLE audit_kept AS SELECT * FROM audit");
@@ -196,7 +193,6 @@ TEST(each_flipped_byte_is_found)
 	static const char *const columns[] = {"what", "actor_tenant", "actor",
 	    "origin", "request_id", "tenant", "subject", "detail", "digest",
 	    "hash"};
-	struct fixture *f = *state;
 	int flipped = 0;
 
 	fill(f);
@@ -212,8 +208,6 @@ TEST(each_flipped_byte_is_found)
 
 TEST(rows_that_are_taken_away_are_missed)
 {
-	struct fixture *f = *state;
-
 	fill(f);
 	sql(f,
 	    "CREATE TABLE audit_kept AS SELECT * FROM audit;"
@@ -231,8 +225,6 @@ TEST(rows_that_are_taken_away_are_missed)
 
 TEST(rows_that_change_places_are_found)
 {
-	struct fixture *f = *state;
-
 	fill(f);
 	sql(f,
 	    "UPDATE audit SET seq = 100 WHERE seq = 3;"
@@ -247,8 +239,6 @@ TEST(rows_that_change_places_are_found)
 
 TEST(a_row_that_is_put_in_is_found)
 {
-	struct fixture *f = *state;
-
 	fill(f);
 	sql(f, "INSERT INTO audit SELECT 9" COPY "8");
 	assert_bad(f, 9, "behind the newest");
@@ -265,8 +255,6 @@ TEST(a_row_that_is_put_in_is_found)
 
 TEST(ends_that_are_changed_are_found)
 {
-	struct fixture *f = *state;
-
 	fill(f);
 	sql(f, "UPDATE tenant SET audit_head_seq = 7");
 	assert_bad(f, 8, "behind the newest");
@@ -287,8 +275,6 @@ TEST(ends_that_are_changed_are_found)
 /* Where it ended when the server wrote last is not where it ends. */
 TEST(the_chain_goes_on_behind_what_others_wrote)
 {
-	struct fixture *f = *state;
-
 	fill(f);
 	sql(f,
 	    "DELETE FROM audit WHERE seq > 4;"
@@ -339,7 +325,6 @@ TEST(the_hash_is_of_all_bytes_however_many)
 
 TEST(old_rows_go_and_the_rest_is_still_a_chain)
 {
-	struct fixture *f = *state;
 	struct store_audit_check found;
 	struct store_audit r;
 
@@ -359,7 +344,6 @@ TEST(old_rows_go_and_the_rest_is_still_a_chain)
 TEST(a_long_chain_is_checked_in_pieces)
 {
 	const unsigned int n = STORE_AUDIT_PIECE * 2;
-	struct fixture *f = *state;
 	struct store_audit r;
 
 	row(&r, "many");
@@ -408,7 +392,6 @@ list(struct fixture *f, const struct store_audit_filter *filter)
 
 TEST(the_list_has_pages_and_filters)
 {
-	struct fixture *f = *state;
 	struct listed l;
 
 	fill(f);
@@ -477,7 +460,6 @@ write_until_killed(struct fixture *f, int ready)
 
 TEST(a_writer_that_is_killed_leaves_a_good_chain)
 {
-	struct fixture *f = *state;
 	struct store_audit_check found = {0};
 
 	for (unsigned int round = 0; round < 4; round++) {

@@ -218,7 +218,6 @@ assert_history_is_whole(struct fixture *f)
 
 TEST(every_acknowledged_row_survives_kill_9)
 {
-	struct fixture *f = *state;
 	const size_t max = 1u << 20;
 	struct ack *acks = xcalloc(max, sizeof(*acks));
 

@@ -22,7 +22,6 @@ assert_prepares(sqlite3 *h, int q)
 
 TEST(every_statement_can_be_prepared)
 {
-	struct fixture *f = *state;
 	sqlite3 *h = fixture_sqlite(f);
 
 	for (int q = 0; q < DB_INDEX_STATE; q++)
@@ -183,7 +182,6 @@ TEST(every_query_goes_by_an_index)
 	    {DB_TRIM_SANDBOXES, "sandbox_dead (tenant=? AND ended_ms<?)"},
 	    {DB_FORGET_RUN, "(rowid=?)"},
 	};
-	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_LEN(plans); i++)
 		assert_plan(f, db_sql[plans[i].q], plans[i].want);
@@ -191,7 +189,6 @@ TEST(every_query_goes_by_an_index)
 
 TEST(foreign_keys_hold)
 {
-	struct fixture *f = *state;
 	struct db_call c;
 	struct db *db;
 
@@ -206,7 +203,6 @@ TEST(foreign_keys_hold)
 
 TEST(a_reader_cannot_write)
 {
-	struct fixture *f = *state;
 	struct db_call c;
 	struct db *db;
 
@@ -220,7 +216,6 @@ TEST(a_reader_cannot_write)
 
 TEST(a_reader_makes_no_database)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free) char *dir = xasprintf("%s/nothing", f->dir);
 	AUTO(auto_free) char *path = xasprintf("%s/" DB_FILE, dir);
 	struct db *db;
@@ -232,7 +227,6 @@ TEST(a_reader_makes_no_database)
 
 TEST(a_damaged_database_says_so)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free) char *path = xasprintf("%s/" DB_FILE, f->dir);
 	uint8_t junk[4096];
 	struct db *db;

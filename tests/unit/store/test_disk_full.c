@@ -125,7 +125,6 @@ assert_rows_match(struct fixture *f, const struct many *m, uint64_t last)
 
 TEST(a_full_disk_fails_its_writes_with_a_clear_text)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free)
 	char *want =
 	    xasprintf("database: disk is full: free space in %s", f->dir);
@@ -149,7 +148,6 @@ TEST(a_full_disk_fails_its_writes_with_a_clear_text)
 
 TEST(the_store_goes_on_when_there_is_room_again)
 {
-	struct fixture *f = *state;
 	struct many *m = xcalloc(1, sizeof(*m));
 	uint64_t id = 1;
 
@@ -171,7 +169,6 @@ TEST(the_store_goes_on_when_there_is_room_again)
 
 TEST(every_write_of_a_failed_batch_is_answered_once)
 {
-	struct fixture *f = *state;
 	struct many *m = xcalloc(1, sizeof(*m));
 	size_t failed = 0;
 
@@ -198,7 +195,6 @@ got_cb(int rc, const struct store_run *row, const struct err *why, void *arg)
 
 TEST(reads_go_on_while_the_disk_is_full)
 {
-	struct fixture *f = *state;
 	struct result result = {0};
 	struct store_run r;
 
@@ -215,7 +211,6 @@ TEST(reads_go_on_while_the_disk_is_full)
 
 TEST(an_end_that_failed_can_be_given_again)
 {
-	struct fixture *f = *state;
 	struct result result = {0};
 	struct store_log *log;
 	struct store_run r;
@@ -272,7 +267,6 @@ names_free(const struct fixture *f, unsigned int n)
 
 TEST(a_log_that_finds_no_room_for_its_name_fails_its_run_alone)
 {
-	struct fixture *f = *state;
 	struct result put = {0}, begun = {0};
 	struct store_sandbox s;
 	struct store_log *log, *later;
@@ -304,7 +298,6 @@ TEST(a_log_that_finds_no_room_for_its_name_fails_its_run_alone)
 
 TEST(a_store_opens_on_a_full_disk_or_says_why_not)
 {
-	struct fixture *f = *state;
 	struct many *m = xcalloc(1, sizeof(*m));
 	int rc;
 

@@ -135,7 +135,6 @@ TEST(a_sandbox_tells_each_change_once)
 	    EVENT_SANDBOX_READY, EVENT_SANDBOX_REMOVING, EVENT_SANDBOX_REMOVED,
 	    EVENT_SANDBOX_CREATED, EVENT_SANDBOX_FAILED, EVENT_SANDBOX_CREATED,
 	    EVENT_SANDBOX_READY, EVENT_SANDBOX_LOST};
-	struct fixture *f = *state;
 	struct store_sandbox s;
 
 	fixture_sandbox(&s, 1, "a");
@@ -206,7 +205,6 @@ TEST(a_run_that_is_held_until_its_end_is_one_event)
 {
 	static const enum event_kind kinds[] = {
 	    EVENT_SANDBOX_CREATED, EVENT_SANDBOX_READY, EVENT_RUN_ENDED};
-	struct fixture *f = *state;
 	struct result r = {0};
 	struct store_run run;
 
@@ -226,7 +224,6 @@ TEST(a_longer_run_tells_its_begin_with_its_row)
 	    EVENT_SANDBOX_READY, EVENT_RUN_CREATED, EVENT_RUN_STARTED,
 	    EVENT_RUN_CREATED, EVENT_RUN_STARTED, EVENT_RUN_ENDED,
 	    EVENT_RUN_ENDED};
-	struct fixture *f = *state;
 	struct store_run held, other;
 	struct result r = {0};
 
@@ -251,7 +248,6 @@ TEST(what_is_told_again_after_a_restart_is_there_once)
 {
 	static const enum event_kind kinds[] = {EVENT_SANDBOX_CREATED,
 	    EVENT_SANDBOX_READY, EVENT_RUN_CREATED, EVENT_RUN_STARTED};
-	struct fixture *f = *state;
 	struct result r = {0};
 	struct store_run run;
 
@@ -271,7 +267,6 @@ TEST(a_run_that_is_deleted_tells_it_once)
 	static const enum event_kind kinds[] = {EVENT_SANDBOX_CREATED,
 	    EVENT_SANDBOX_READY, EVENT_RUN_ENDED, EVENT_RUN_DELETED};
 	const struct tenant_id tenant = {STORE_TENANT_DEFAULT};
-	struct fixture *f = *state;
 	struct result r = {0};
 	struct store_run run;
 
@@ -311,7 +306,6 @@ TEST(each_tenant_has_its_own_numbers)
 	static const enum event_kind two[] = {
 	    EVENT_QUOTA_REFUSED, EVENT_QUOTA_REFUSED};
 	static const enum event_kind one[] = {EVENT_ENGINE_DOWN};
-	struct fixture *f = *state;
 	struct told told = {0};
 
 	fixture_exec(f,
@@ -335,7 +329,6 @@ TEST(each_tenant_has_its_own_numbers)
 TEST(who_fails_among_others_leaves_no_gap)
 {
 	static const uint64_t ids[] = {1, 2, 3, 3, 4};
-	struct fixture *f = *state;
 	struct result r = {0};
 
 	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
@@ -358,8 +351,6 @@ TEST(who_fails_among_others_leaves_no_gap)
 
 TEST(of_a_tenant_that_is_gone_nothing_is_noted)
 {
-	struct fixture *f = *state;
-
 	fixture_exec(f,
 	    "INSERT INTO tenant (id, name, created_ms, gone_ms)"
 	    " VALUES (5, '.gone-5', 1, 2)");
@@ -375,7 +366,6 @@ TEST(of_a_tenant_that_is_gone_nothing_is_noted)
  * behind the end of the tenant itself. */
 TEST(numbers_go_on_behind_what_others_wrote)
 {
-	struct fixture *f = *state;
 	struct result r = {0};
 	struct told told = {0};
 
@@ -408,8 +398,6 @@ TEST(numbers_go_on_behind_what_others_wrote)
 
 TEST(a_start_says_whether_the_end_before_was_one)
 {
-	struct fixture *f = *state;
-
 	store_event_began(f->store, "1");
 	flush(f);
 	store_event_began(f->store, "1");
@@ -426,7 +414,6 @@ TEST(a_start_says_whether_the_end_before_was_one)
 
 TEST(the_oldest_go_and_the_newest_stays)
 {
-	struct fixture *f = *state;
 	struct store_events_page page;
 
 	fixture_exec(f,
@@ -459,7 +446,6 @@ TEST(a_filter_passes_over_and_says_how_far_it_is)
 	    {.run = &none},
 	};
 	static const size_t want[] = {1, 3, 0};
-	struct fixture *f = *state;
 	struct result r = {0};
 	struct store_run run;
 

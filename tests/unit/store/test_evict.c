@@ -93,7 +93,6 @@ evicted_ms(struct fixture *f, const struct uuid *run)
 
 TEST(nothing_goes_within_the_quota)
 {
-	struct fixture *f = *state;
 	struct uuid run = run_with(f, 1, DIGESTS(10));
 	struct store_evicted got = evict(f,
 	    (struct store_evict_wish){
@@ -111,7 +110,6 @@ TEST(nothing_goes_within_the_quota)
 
 TEST(the_oldest_of_a_tenant_over_its_quota_give_up_their_files)
 {
-	struct fixture *f = *state;
 	struct uuid other = run_of(f, 2, 1, 2, DIGESTS(10));
 	struct result trimmed = {0};
 	struct store_evicted got;
@@ -149,7 +147,6 @@ TEST(the_oldest_of_a_tenant_over_its_quota_give_up_their_files)
 
 TEST(a_tenant_over_its_own_quota_gives_what_the_quota_is_of)
 {
-	struct fixture *f = *state;
 	struct uuid plain = run_with(f, 2, NO_DIGESTS);
 	struct uuid first = run_with(f, 3, DIGESTS(20));
 	struct uuid second = run_with(f, 4, DIGESTS(21));
@@ -173,7 +170,6 @@ TEST(a_tenant_over_its_own_quota_gives_what_the_quota_is_of)
 
 TEST(over_the_quota_of_all_the_tenant_with_most_gives)
 {
-	struct fixture *f = *state;
 	struct uuid other = run_of(f, 2, 1, 2, NO_DIGESTS);
 	struct uuid mine[2];
 
@@ -191,7 +187,6 @@ TEST(a_tenant_whose_runs_cannot_be_evicted_is_passed_over)
 {
 	static const struct store_evict_wish wishes[] = {{.tenant = {0, 1}},
 	    {.all = {0, 1}}, {.free_logs = {1, 0}}, {.tenant = {0, 0}}};
-	struct fixture *f = *state;
 
 	fixture_exec(f,
 	    "UPDATE tenant SET log_files = 9, log_bytes = 9 << 20"
@@ -216,7 +211,6 @@ TEST(a_tenant_whose_runs_cannot_be_evicted_is_passed_over)
 
 TEST(as_much_is_freed_as_is_wished_and_what_was_cut_goes_first)
 {
-	struct fixture *f = *state;
 	struct store_evicted got;
 	struct uuid runs[3];
 
@@ -241,7 +235,6 @@ TEST(as_much_is_freed_as_is_wished_and_what_was_cut_goes_first)
 /* Logs and artifacts are on two disks, and one is full. */
 TEST(only_what_frees_the_disk_that_is_short_goes)
 {
-	struct fixture *f = *state;
 	struct uuid plain = run_with(f, 2, NO_DIGESTS);
 	struct uuid first = run_with(f, 3, DIGESTS(20));
 	struct uuid second = run_with(f, 4, DIGESTS(21));
@@ -265,7 +258,6 @@ TEST(only_what_frees_the_disk_that_is_short_goes)
 /* Runs that printed nothing, but left files. */
 TEST(a_disk_without_logs_does_not_keep_the_other_full)
 {
-	struct fixture *f = *state;
 	struct uuid run = run_with(f, 2, DIGESTS(20));
 	struct store_evicted got;
 
@@ -281,8 +273,6 @@ TEST(a_disk_without_logs_does_not_keep_the_other_full)
 
 TEST(many_are_evicted_in_steps)
 {
-	struct fixture *f = *state;
-
 	for (uint64_t i = 1; i <= 250; i++)
 		(void)run_with(f, i, NO_DIGESTS);
 	assert_int_equal(
@@ -292,7 +282,6 @@ TEST(many_are_evicted_in_steps)
 
 TEST(a_run_is_deleted_with_its_files)
 {
-	struct fixture *f = *state;
 	struct uuid runs[2] = {
 	    run_with(f, 1, DIGESTS(10, 11)), run_with(f, 2, DIGESTS(10))};
 
@@ -312,7 +301,6 @@ TEST(a_run_is_deleted_with_its_files)
 
 TEST(an_unfinished_run_is_not_deleted)
 {
-	struct fixture *f = *state;
 	struct result result;
 	struct store_run r;
 
@@ -328,7 +316,6 @@ TEST(an_unfinished_run_is_not_deleted)
 /* Which count, and cannot be given up before the run has ended. */
 TEST(files_of_a_run_that_goes_on_do_not_keep_others_from_giving_theirs)
 {
-	struct fixture *f = *state;
 	struct store_run some = {.id = 2, .tenant = 1};
 	struct result put = {0};
 	struct store_evicted got;
@@ -395,7 +382,6 @@ oldest_of(struct fixture *f, uint64_t tenant)
 
 TEST(rows_beyond_the_bound_of_all_go_from_who_has_most)
 {
-	struct fixture *f = *state;
 	struct store_evicted got;
 
 	for (uint64_t i = 1; i <= 10; i++)
@@ -424,7 +410,6 @@ TEST(rows_beyond_the_bound_of_all_go_from_who_has_most)
 
 TEST(rows_give_room_when_files_are_not_enough)
 {
-	struct fixture *f = *state;
 	const uint64_t log = STORE_INLINE_MAX + 1;
 	struct uuid with_log = run_with(f, 1, NO_DIGESTS);
 	struct store_evicted got;
@@ -449,7 +434,6 @@ TEST(rows_give_room_when_files_are_not_enough)
 
 TEST(rows_that_are_few_do_not_give_room)
 {
-	struct fixture *f = *state;
 	struct store_evicted got;
 
 	for (uint64_t i = 1; i <= 10; i++)
@@ -466,7 +450,6 @@ TEST(rows_that_are_few_do_not_give_room)
 /* Also where no eighth of the file is free. */
 TEST(what_rows_give_is_given_back_to_the_disk)
 {
-	struct fixture *f = *state;
 	struct store_evicted got;
 	int64_t full;
 

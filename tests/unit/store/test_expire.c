@@ -56,7 +56,6 @@ add(struct fixture *f, uint64_t id, int64_t created, int64_t ended)
 
 TEST(what_ended_before_is_forgotten_with_its_files)
 {
-	struct fixture *f = *state;
 	struct got g;
 
 	fixture_put_sandbox(f, 1, "a");
@@ -81,7 +80,6 @@ TEST(what_ended_before_is_forgotten_with_its_files)
 
 TEST(a_long_run_is_as_old_as_its_end_and_keeps_none_from_going)
 {
-	struct fixture *f = *state;
 	struct got g;
 
 	fixture_put_sandbox(f, 1, "a");
@@ -95,7 +93,6 @@ TEST(a_long_run_is_as_old_as_its_end_and_keeps_none_from_going)
 
 TEST(what_goes_on_is_never_too_old)
 {
-	struct fixture *f = *state;
 	struct store_run r;
 	struct got g;
 
@@ -110,7 +107,6 @@ TEST(what_goes_on_is_never_too_old)
 
 TEST(files_go_before_their_rows)
 {
-	struct fixture *f = *state;
 	struct got g;
 
 	fixture_put_sandbox(f, 1, "a");
@@ -130,7 +126,6 @@ TEST(files_go_before_their_rows)
 
 TEST(many_go_in_steps)
 {
-	struct fixture *f = *state;
 	struct result ended = {0};
 	struct got g;
 
@@ -163,7 +158,6 @@ TEST(many_go_in_steps)
 
 TEST(another_tenants_runs_stay)
 {
-	struct fixture *f = *state;
 	struct got g;
 
 	fixture_put_sandbox(f, 1, "a");

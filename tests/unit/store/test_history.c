@@ -329,7 +329,6 @@ TEST(any_question_is_answered_as_by_looking_at_all)
 {
 	const struct known **want = xcalloc(RUNS, sizeof(*want));
 	struct answer *a = xcalloc(1, sizeof(*a));
-	struct fixture *f = *state;
 	char cursor[HISTORY_CURSOR_MAX + 1];
 
 	fill(f);
@@ -368,7 +367,6 @@ TEST(the_answers_outlive_the_server_and_the_index)
 	const struct known **want = xcalloc(RUNS, sizeof(*want));
 	struct answer *a = xcalloc(1, sizeof(*a));
 	const struct history_query q = {.limit = 500};
-	struct fixture *f = *state;
 	AUTO(auto_free) char *path = xasprintf("%s/history.db", f->dir);
 	size_t n;
 
@@ -395,7 +393,6 @@ TEST(a_cursor_is_good_for_its_own_question_only)
 	struct answer *a = xcalloc(1, sizeof(*a));
 	struct history_query q = {.limit = 10};
 	char cursor[HISTORY_CURSOR_MAX + 1];
-	struct fixture *f = *state;
 
 	fill(f);
 	ask(f, STORE_TENANT_DEFAULT, &q, a);
@@ -423,7 +420,6 @@ TEST(a_sandbox_has_a_name_and_a_uuid)
 	struct answer *a = xcalloc(1, sizeof(*a));
 	struct history_filter by_name = {.sandbox = "mcp-7"}, by_uuid = {0};
 	char text[UUID_TEXT_LEN + 1];
-	struct fixture *f = *state;
 	struct store_sandbox s;
 	struct result done = {0};
 	struct store_run r;

@@ -67,7 +67,6 @@ empty_wal(const char *path)
 
 TEST(garbage_is_made_anew)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free) char *path = index_path(f);
 
 	open_and_fill(f);
@@ -82,7 +81,6 @@ TEST(garbage_is_made_anew)
 /* Its beginning is good: it is found when it is read. */
 TEST(damage_in_the_middle_is_made_anew)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free) char *path = index_path(f);
 	struct answer *a = xcalloc(1, sizeof(*a));
 	const struct history_query q = {
@@ -104,7 +102,6 @@ TEST(damage_in_the_middle_is_made_anew)
 
 TEST(another_versions_is_made_anew)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free) char *path = index_path(f);
 	sqlite3 *h;
 
@@ -123,7 +120,6 @@ TEST(another_versions_is_made_anew)
 /* A backup of the database, and the index of what came after it. */
 TEST(another_databases_is_made_anew)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free)
 	char *sql = xasprintf("VACUUM INTO '%s/backup'", f->dir);
 	AUTO(auto_free) char *backup = xasprintf("%s/backup", f->dir);
@@ -158,7 +154,6 @@ assert_not_available(struct fixture *f)
 /* What is no damage is waited for; runs are recorded meanwhile. */
 TEST(an_index_that_cannot_be_opened_is_tried_again)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free) char *path = index_path(f);
 
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -193,7 +188,6 @@ page_of(const char *path, const char *name)
 /* That opening it does not find. */
 TEST(damage_behind_another_failure_is_made_anew)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free) char *path = index_path(f);
 	AUTO(auto_free) char *aside = xasprintf("%s.aside", path);
 
@@ -214,7 +208,6 @@ TEST(damage_behind_another_failure_is_made_anew)
 
 TEST(an_index_that_is_locked_is_waited_for)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free) char *path = index_path(f);
 	sqlite3 *h;
 

@@ -124,7 +124,6 @@ TEST(the_oldest_text_leaves_and_the_answer_says_so)
 {
 	const struct history_filter all = {.identifier = "a"};
 	struct answer *a = xcalloc(1, sizeof(*a));
-	struct fixture *f = *state;
 	uint64_t bytes;
 
 	setup_runs(f);
@@ -153,7 +152,6 @@ TEST(the_oldest_text_leaves_and_the_answer_says_so)
 TEST(who_asks_for_what_is_there_is_told_of_nothing)
 {
 	struct answer *a = xcalloc(1, sizeof(*a));
-	struct fixture *f = *state;
 	int64_t since_ms;
 
 	setup_runs(f);
@@ -179,7 +177,6 @@ TEST(who_asks_for_what_is_there_is_told_of_nothing)
 TEST(when_the_runs_are_gone_nothing_is_missed)
 {
 	struct answer *a = xcalloc(1, sizeof(*a));
-	struct fixture *f = *state;
 	struct result done = {0};
 
 	setup_runs(f);
@@ -200,7 +197,6 @@ TEST(when_the_runs_are_gone_nothing_is_missed)
 TEST(who_says_much_does_not_take_from_others)
 {
 	struct answer *a = xcalloc(1, sizeof(*a));
-	struct fixture *f = *state;
 	uint64_t bytes;
 
 	setup_runs(f);
@@ -225,7 +221,6 @@ TEST(who_says_much_does_not_take_from_others)
 TEST(the_bound_holds_while_runs_come_and_after_a_start)
 {
 	struct answer *a = xcalloc(1, sizeof(*a));
-	struct fixture *f = *state;
 	uint64_t bound;
 	int64_t since_ms;
 
@@ -266,7 +261,6 @@ TEST(a_run_that_ends_late_has_no_text)
 {
 	const struct history_filter all = {.identifier = "a"};
 	struct answer *a = xcalloc(1, sizeof(*a));
-	struct fixture *f = *state;
 	struct store_log *log;
 	struct store_run r;
 	struct result done = {0};
@@ -294,7 +288,6 @@ TEST(a_run_that_ends_late_has_no_text)
 /* But for the first words of a command, which are the run's line of a list. */
 TEST(text_that_left_is_gone_from_the_file)
 {
-	struct fixture *f = *state;
 	char command[FIRST_WORDS_MAX + 32];
 
 	(void)snprintf(command, sizeof(command), "%0*d; Qmarkercommandq",
@@ -343,7 +336,6 @@ TEST(statistics_say_it_too)
 {
 	const struct history_filter words = {.q = "marker"}, none = {0};
 	struct answer *a = xcalloc(1, sizeof(*a));
-	struct fixture *f = *state;
 
 	setup_runs(f);
 	ask_marker(f, STORE_TENANT_DEFAULT, 0, 0, a);

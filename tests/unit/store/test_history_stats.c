@@ -83,7 +83,6 @@ TEST(sums_by_day_and_state_are_right)
 {
 	struct sums *s = xcalloc(1, sizeof(*s));
 	struct history_filter filter = {0};
-	struct fixture *f = *state;
 
 	fixture_put_sandbox(f, 1, "a");
 	for (uint64_t i = 1; i <= RUNS; i++)
@@ -117,7 +116,6 @@ TEST(groups_are_bounded_and_the_rest_is_said)
 {
 	const struct history_filter filter = {0};
 	struct sums *s = xcalloc(1, sizeof(*s));
-	struct fixture *f = *state;
 	char identifier[40];
 
 	fixture_put_sandbox(f, 1, "a");

@@ -10,8 +10,6 @@ setup_sandboxes(struct fixture *f)
 
 TEST(words_are_found_in_commands_and_outputs)
 {
-	struct fixture *f = *state;
-
 	setup_sandboxes(f);
 	(void)add_run_saying(f, 1, STORE_TENANT_DEFAULT,
 	    "python3 -c 'import os.path'", "Traceback (most recent call last)");
@@ -38,7 +36,6 @@ TEST(no_text_is_a_query_language)
 	static const char *const texts[] = {"body:passed", "passed OR zebra",
 	    "NOT passed", "passed NEAR zebra", "^zebra", "{body}:passed",
 	    "passed) OR (zebra", "';DROP TABLE run;--x"};
-	struct fixture *f = *state;
 
 	setup_sandboxes(f);
 	(void)add_run_saying(
@@ -67,7 +64,6 @@ assert_refused(struct fixture *f, const char *text, const char *want)
 
 TEST(what_cannot_be_looked_for_is_refused)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free) char *many = xcalloc(1, HISTORY_Q_MAX + 2);
 
 	assert_refused(f, "", "q: it has no word");
@@ -90,7 +86,6 @@ TEST(another_tenants_words_are_not_found)
 {
 	const struct history_query q = {.filter = {.q = "marker"}, .limit = 10};
 	struct answer *a = xcalloc(1, sizeof(*a));
-	struct fixture *f = *state;
 
 	setup_sandboxes(f);
 	put_other_tenant(f);
@@ -106,7 +101,6 @@ TEST(another_tenants_words_are_not_found)
 /* Of a long output the beginning and the end. */
 TEST(a_long_output_is_found_by_its_ends)
 {
-	struct fixture *f = *state;
 	const struct runlog_header start = {RUNLOG_COMMAND_STARTED, 0, 0, 1};
 	const size_t n = 2u << 20;
 	char *text = xmalloc(n);
@@ -181,7 +175,6 @@ TEST(what_is_hard_to_find_delays_no_other_question)
 	    .filter = {.q = q}, .total = HISTORY_TOTAL, .limit = 10};
 	const struct history_query easy = {.limit = 10};
 	struct answer *a = xcalloc(2, sizeof(*a));
-	struct fixture *f = *state;
 
 	setup_sandboxes(f);
 	fill_with_hard_text(f, HARD_RUNS);
@@ -242,7 +235,6 @@ fill_with_others(struct fixture *f, uint64_t from, uint64_t n)
 
 TEST(a_deleted_runs_text_is_gone_from_the_file)
 {
-	struct fixture *f = *state;
 	struct result done = {0};
 	struct uuid uuid;
 
@@ -270,7 +262,6 @@ TEST(a_purged_tenants_runs_are_gone_from_the_file)
 {
 	const struct history_query q = {.limit = 10};
 	struct answer *a = xcalloc(1, sizeof(*a));
-	struct fixture *f = *state;
 	struct result done = {0};
 
 	setup_sandboxes(f);
@@ -299,7 +290,6 @@ TEST(what_went_while_the_server_was_down_is_not_found)
 {
 	const struct history_query q = {.limit = 10};
 	struct answer *a = xcalloc(1, sizeof(*a));
-	struct fixture *f = *state;
 
 	setup_sandboxes(f);
 	fill_with_others(f, 1, 5);

@@ -148,7 +148,6 @@ occupy(struct fixture *f, struct turn *t)
 
 TEST(a_tenants_question_waits_for_one_of_anothers)
 {
-	struct fixture *f = *state;
 	struct turn hard = {0}, many[HISTORY_WAITING_MAX] = {0}, one = {0};
 
 	setup_ground(f);
@@ -167,7 +166,6 @@ TEST(a_tenants_question_waits_for_one_of_anothers)
 
 TEST(few_of_a_tenant_wait_and_more_are_refused)
 {
-	struct fixture *f = *state;
 	struct turn hard = {0}, many[HISTORY_WAITING_MAX + 1] = {0}, one = {0};
 	const struct turn *last = &many[HISTORY_WAITING_MAX];
 
@@ -188,7 +186,6 @@ TEST(few_of_a_tenant_wait_and_more_are_refused)
 TEST(what_is_canceled_leaves_the_queue)
 {
 	struct history_asking *asked[HISTORY_WAITING_MAX];
-	struct fixture *f = *state;
 	struct turn hard = {0}, many[HISTORY_WAITING_MAX] = {0}, one = {0};
 
 	setup_ground(f);
@@ -208,7 +205,6 @@ TEST(what_is_canceled_leaves_the_queue)
 
 TEST(what_is_canceled_is_interrupted)
 {
-	struct fixture *f = *state;
 	struct turn hard = {0}, one = {0};
 
 	setup_ground(f);
@@ -223,7 +219,6 @@ TEST(what_is_canceled_is_interrupted)
 
 TEST(what_gives_way_to_a_checkpoint_is_begun_again)
 {
-	struct fixture *f = *state;
 	struct turn hard = {0}, one = {0};
 
 	setup_ground(f);
@@ -242,7 +237,6 @@ TEST(what_gives_way_to_a_checkpoint_is_begun_again)
 TEST(statistics_in_slices_count_each_run_once)
 {
 	const struct history_filter by_file = {.artifact = "x"};
-	struct fixture *f = *state;
 	struct turn all = {0}, files = {0};
 	const unsigned int runs = 700;
 

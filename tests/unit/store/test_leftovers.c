@@ -64,7 +64,6 @@ log_path(const struct uuid *run)
 
 TEST(what_a_crash_left_is_removed)
 {
-	struct fixture *f = *state;
 	struct uuid run;
 	AUTO(auto_free) char *log = NULL;
 
@@ -88,7 +87,6 @@ TEST(what_a_crash_left_is_removed)
 
 TEST(the_file_of_a_log_that_is_in_its_row_is_removed)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free) char *path = NULL;
 	struct store_log *log;
 	struct store_run r;
@@ -119,7 +117,6 @@ TEST(what_rows_or_nobody_of_ours_wants_stays)
 {
 	static const char *const alien[] = {"spool/notes", "spool/ab/notes",
 	    "artifacts/notes", "artifacts/1/ab/notes", "artifacts/x/ab/notes"};
-	struct fixture *f = *state;
 	struct uuid unfinished[300];
 
 	fixture_open(f);
@@ -156,7 +153,6 @@ TEST(what_rows_or_nobody_of_ours_wants_stays)
 /* The looking goes on while new runs begin. */
 TEST(what_is_new_is_nobodys_leftover)
 {
-	struct fixture *f = *state;
 	const uint8_t sha256[32] = {0xcd};
 	struct store_log *log;
 	struct store_run r;
@@ -191,7 +187,6 @@ TEST(what_is_new_is_nobodys_leftover)
 /* A database that was moved away is missed, not the files. */
 TEST(files_beside_a_new_database_stay)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free) char *kept = xasprintf("%s/artifacts/keep-all", f->dir);
 
 	make_dir(f, "artifacts/tmp");
@@ -212,7 +207,6 @@ TEST(files_beside_a_new_database_stay)
 /* A log that has a name from the beginning, before its row. */
 TEST(without_nameless_files_the_order_is_kept_too)
 {
-	struct fixture *f = *state;
 	struct result begun = {0};
 	struct store_log *log, *bad;
 	struct store_run r;

@@ -77,7 +77,6 @@ setup(void **state)
 
 TEST(a_begin_that_does_not_wait_gives_the_log_its_name)
 {
-	struct fixture *f = *state;
 	struct run r;
 
 	run_open(f, &r, 1);
@@ -94,7 +93,6 @@ TEST(a_begin_that_does_not_wait_gives_the_log_its_name)
 TEST(a_short_log_goes_into_its_row_and_its_file_away)
 {
 	static const size_t lengths[] = {0, 1, STORE_INLINE_MAX};
-	struct fixture *f = *state;
 
 	for (uint64_t i = 0; i < ARRAY_LEN(lengths); i++) {
 		struct run r;
@@ -114,7 +112,6 @@ TEST(a_short_log_goes_into_its_row_and_its_file_away)
 TEST(a_log_that_no_file_has_goes_into_its_row)
 {
 	static const uint8_t said[] = "said";
-	struct fixture *f = *state;
 	const uint8_t *held;
 	struct stat st;
 	struct run r;
@@ -143,8 +140,6 @@ TEST(a_log_that_no_file_has_goes_into_its_row)
 
 TEST(a_long_log_stays_in_its_file)
 {
-	struct fixture *f = *state;
-
 	for (uint64_t i = 1; i <= 2; i++) {
 		struct run r;
 
@@ -165,7 +160,6 @@ TEST(a_long_log_stays_in_its_file)
 /* Bytes behind the end, of a worker that went on, are not the run's. */
 TEST(only_so_much_of_a_log_is_taken_as_the_row_says)
 {
-	struct fixture *f = *state;
 	struct run r;
 
 	run_open(f, &r, 1);
@@ -181,7 +175,6 @@ TEST(only_so_much_of_a_log_is_taken_as_the_row_says)
 /* Each waits for its own end only: none is written because of another. */
 TEST(runs_that_are_over_soon_are_one_write_each_and_no_file)
 {
-	struct fixture *f = *state;
 	struct store_stats before, after;
 	struct run *runs = xcalloc(64, sizeof(*runs));
 	struct result put = {0};
@@ -228,7 +221,6 @@ TEST(runs_that_are_over_soon_are_one_write_each_and_no_file)
 
 TEST(a_run_that_takes_longer_gets_row_and_name_by_itself)
 {
-	struct fixture *f = *state;
 	struct run r;
 
 	run_open(f, &r, 1);
@@ -248,7 +240,6 @@ TEST(a_run_that_takes_longer_gets_row_and_name_by_itself)
 
 TEST(a_move_takes_the_row_along_that_was_held)
 {
-	struct fixture *f = *state;
 	struct result moved = {0};
 	struct run r;
 
@@ -266,7 +257,6 @@ TEST(a_move_takes_the_row_along_that_was_held)
 
 TEST(a_begin_that_is_hurried_goes_before_what_comes_after_it)
 {
-	struct fixture *f = *state;
 	struct run r;
 
 	run_open(f, &r, 1);
@@ -285,7 +275,6 @@ TEST(a_begin_that_is_hurried_goes_before_what_comes_after_it)
 
 TEST(closing_the_store_writes_what_is_held)
 {
-	struct fixture *f = *state;
 	struct run r;
 
 	run_open(f, &r, 1);
@@ -302,7 +291,6 @@ TEST(closing_the_store_writes_what_is_held)
 
 TEST(an_unfinished_run_goes_on_with_the_log_it_had)
 {
-	struct fixture *f = *state;
 	struct store_log *log;
 	struct run r;
 
@@ -326,7 +314,6 @@ TEST(an_unfinished_run_goes_on_with_the_log_it_had)
 /* A row that cannot be written must not leave a log that looks like one. */
 TEST(a_begin_that_fails_leaves_no_file)
 {
-	struct fixture *f = *state;
 	struct run r;
 
 	run_open(f, &r, 1);
@@ -340,7 +327,6 @@ TEST(a_begin_that_fails_leaves_no_file)
 
 TEST(a_log_that_cannot_be_named_fails_its_begin_alone)
 {
-	struct fixture *f = *state;
 	struct run good, bad, late;
 	char text[UUID_TEXT_LEN + 1];
 	AUTO(auto_free) char *path = NULL;
@@ -369,7 +355,6 @@ TEST(a_log_that_cannot_be_named_fails_its_begin_alone)
 /* A reader's reference keeps the bytes, whatever becomes of name and row. */
 TEST(who_holds_a_log_reads_its_own_bytes_to_the_end)
 {
-	struct fixture *f = *state;
 	struct store_log *reader;
 	char got[8] = "";
 	struct run r;
@@ -417,7 +402,7 @@ closing_all_cb(int rc, const struct err *why, void *arg)
 
 TEST(the_end_of_a_run_may_close_its_log_and_the_store)
 {
-	struct closing c = {.f = *state};
+	struct closing c = {.f = f};
 
 	run_open(c.f, &c.run, 1);
 	run_begin(c.f, &c.run, STORE_SOON);

@@ -100,8 +100,6 @@ look_again(struct fixture *f, int64_t logs, int64_t blobs)
 
 TEST(what_is_short_or_gone_is_marked_and_nothing_else)
 {
-	struct fixture *f = *state;
-
 	for (uint64_t i = 1; i <= 4; i++)
 		leave_run(f, i, 1000000000);
 	fixture_close(f);
@@ -123,8 +121,6 @@ TEST(what_is_short_or_gone_is_marked_and_nothing_else)
 /* What is old had been written. */
 TEST(only_what_is_young_is_looked_at)
 {
-	struct fixture *f = *state;
-
 	leave_run(f, 1, 1000000000);
 	leave_run(f, 2, 1000000000 + LOSSES_YOUNG_MS - 2);
 	leave_run(f, 3, 1000000000 + LOSSES_YOUNG_MS + 10);
@@ -139,8 +135,6 @@ TEST(only_what_is_young_is_looked_at)
 
 TEST(what_gave_room_is_not_lost)
 {
-	struct fixture *f = *state;
-
 	leave_run(f, 1, 1000000000);
 	leave_run(f, 2, 1000000000);
 	fixture_close(f);

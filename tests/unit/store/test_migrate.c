@@ -49,7 +49,6 @@ version(const struct fixture *f)
 
 TEST(the_real_migrations_run_and_run_once)
 {
-	struct fixture *f = *state;
 	int64_t count = 0;
 
 	while (embed_sql[count].name != NULL)
@@ -65,7 +64,6 @@ TEST(the_real_migrations_run_and_run_once)
 TEST(what_an_older_version_wrote_is_kept)
 {
 	const struct embed_file first[] = {embed_sql[0], END};
-	struct fixture *f = *state;
 
 	assert_int_equal(check_and_run(f, first), 0);
 	fixture_exec(f,
@@ -97,7 +95,6 @@ TEST(what_an_older_version_wrote_is_kept)
 TEST(the_words_of_a_state_are_checked_in_old_databases_and_new)
 {
 	const struct embed_file first[] = {embed_sql[0], END};
-	struct fixture *f = *state;
 
 	assert_int_equal(check_and_run(f, first), 0);
 	assert_int_equal(check_and_run(f, embed_sql), 0);
@@ -180,8 +177,6 @@ fill_version_13(const struct fixture *f)
 
 TEST(runs_are_kept_with_all_that_refers_to_them)
 {
-	struct fixture *f = *state;
-
 	assert_int_equal(run_until(f, 13), 0);
 	fill_version_13(f);
 	assert_int_equal(run_until(f, 14), 0);
@@ -214,8 +209,6 @@ TEST(runs_are_kept_with_all_that_refers_to_them)
 
 TEST(runs_of_before_have_what_their_commands_and_files_say)
 {
-	struct fixture *f = *state;
-
 	assert_int_equal(run_until(f, 13), 0);
 	fill_version_13(f);
 	assert_int_equal(run_until(f, 14), 0);
@@ -244,7 +237,6 @@ TEST(a_run_has_the_indices_of_before_when_it_is_made_anew)
 	static const char sql[] =
 	    "SELECT sum(length(name) + length(coalesce(sql, '')))"
 	    " FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'run'";
-	struct fixture *f = *state;
 	int64_t before;
 
 	assert_int_equal(run_until(f, 13), 0);
@@ -255,8 +247,6 @@ TEST(a_run_has_the_indices_of_before_when_it_is_made_anew)
 
 TEST(rows_of_before_are_counted_for_their_tenants)
 {
-	struct fixture *f = *state;
-
 	assert_int_equal(run_until(f, 13), 0);
 	fill_version_13(f);
 	assert_int_equal(run_until(f, 20), 0);
@@ -286,8 +276,6 @@ TEST(rows_of_before_are_counted_for_their_tenants)
 
 TEST(a_run_loses_two_indices_and_nothing_else)
 {
-	struct fixture *f = *state;
-
 	assert_int_equal(run_until(f, 13), 0);
 	fill_version_13(f);
 	assert_int_equal(run_until(f, 20), 0);
@@ -312,8 +300,6 @@ TEST(a_run_loses_two_indices_and_nothing_else)
 
 TEST(the_ends_of_the_audit_move_as_they_are)
 {
-	struct fixture *f = *state;
-
 	assert_int_equal(run_until(f, 21), 0);
 	fixture_exec(f,
 	    "UPDATE audit_ends SET head_seq = 9, base_seq = 4,"
@@ -351,7 +337,6 @@ TEST(no_number_of_a_run_is_given_out_twice)
 	    {"DELETE FROM run WHERE id = 15", 16},
 	    {"DELETE FROM run", 16},
 	};
-	struct fixture *f = *state;
 
 	assert_int_equal(run_until(f, 13), 0);
 	fill_version_13(f);
@@ -368,8 +353,6 @@ TEST(no_number_of_a_run_is_given_out_twice)
 
 TEST(the_first_run_of_a_new_database_has_number_one)
 {
-	struct fixture *f = *state;
-
 	assert_int_equal(check_and_run(f, embed_sql), 0);
 	assert_int_equal(fixture_query(f, db_sql[DB_NEXT_RUN]), 1);
 }
@@ -378,7 +361,6 @@ TEST(the_first_run_of_a_new_database_has_number_one)
  * is no more. */
 TEST(every_view_can_be_read)
 {
-	struct fixture *f = *state;
 	sqlite3_stmt *views, *st;
 	unsigned int n = 0;
 	sqlite3 *h;
@@ -417,7 +399,6 @@ TEST(who_waits_is_told_that_it_goes_on)
 	    END};
 	unsigned int told = 0;
 	const struct store_progress p = {count_cb, &told};
-	struct fixture *f = *state;
 	struct db *db = open_db(f);
 
 	assert_int_equal(migrate_run(db, long_one, &p, &f->err), 0);
@@ -431,7 +412,6 @@ TEST(only_the_missing_ones_run)
 	static const struct embed_file three[] = {FIRST,
 	    FILE_OF("0002_second.sql", "INSERT INTO a VALUES (2)"),
 	    FILE_OF("0003_third.sql", "INSERT INTO a VALUES (3)"), END};
-	struct fixture *f = *state;
 
 	assert_int_equal(check_and_run(f, one), 0);
 	assert_int_equal(version(f), 1);
@@ -446,7 +426,6 @@ TEST(one_that_fails_leaves_nothing_of_itself)
 	    FILE_OF("0002_bad.sql",
 		"CREATE TABLE c (x); INSERT INTO nowhere VALUES (1)"),
 	    FILE_OF("0003_never.sql", "CREATE TABLE d (x)"), END};
-	struct fixture *f = *state;
 
 	assert_int_equal(check_and_run(f, files), ERR_DB);
 	assert_non_null(strstr(f->err.msg, "0002_bad.sql"));
@@ -462,7 +441,6 @@ TEST(one_that_leaves_dangling_rows_is_undone)
 {
 	static const struct embed_file files[] = {
 	    FIRST, FILE_OF("0002_orphans.sql", "DELETE FROM a"), END};
-	struct fixture *f = *state;
 
 	assert_int_equal(check_and_run(f, files), ERR_DB);
 	assert_non_null(strstr(f->err.msg, "rows of b"));
@@ -472,7 +450,6 @@ TEST(one_that_leaves_dangling_rows_is_undone)
 
 TEST(foreign_keys_are_on_again_afterwards)
 {
-	struct fixture *f = *state;
 	struct db *db = open_db(f);
 
 	assert_int_equal(migrate_run(db, embed_sql, NULL, &f->err), 0);
@@ -485,8 +462,6 @@ TEST(foreign_keys_are_on_again_afterwards)
 
 TEST(the_database_of_another_program_is_refused)
 {
-	struct fixture *f = *state;
-
 	fixture_exec(f, "CREATE TABLE bookmarks (url TEXT)");
 	assert_int_equal(check_and_run(f, embed_sql), ERR_WRONG_STATE);
 	assert_non_null(strstr(f->err.msg, "another program"));
@@ -499,7 +474,6 @@ TEST(numbers_must_have_no_gap)
 	static const struct embed_file files[] = {
 	    FIRST, FILE_OF("0003_third.sql", ""), END};
 	static const struct embed_file bare[] = {FILE_OF("0001.sql", ""), END};
-	struct fixture *f = *state;
 
 	assert_int_equal(check_and_run(f, files), ERR_WRONG_STATE);
 	assert_non_null(strstr(f->err.msg, "want number 0002"));

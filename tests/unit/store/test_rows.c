@@ -34,8 +34,6 @@ get(struct fixture *f, const struct uuid *uuid, struct got *g)
 TEST_WITH(fixture_setup, fixture_teardown,
     every_word_of_a_sandbox_is_taken_by_its_table)
 {
-	struct fixture *f = *state;
-
 	for (uint64_t i = 0; i < SANDBOX_WORD_COUNT; i++) {
 		struct result result = {0};
 		struct store_sandbox s;
@@ -54,8 +52,6 @@ TEST_WITH(fixture_setup, fixture_teardown,
 TEST_WITH(fixture_setup, fixture_teardown,
     every_word_of_a_run_and_its_commands_comes_back)
 {
-	struct fixture *f = *state;
-
 	fixture_put_sandbox(f, 1, "a");
 	for (uint64_t i = 0; i < RUNLOG_REASON_COUNT; i++) {
 		enum run_state word = i % 3 == 0 ? RUN_STATE_COMPLETED :
@@ -89,7 +85,6 @@ TEST_WITH(fixture_setup, fixture_teardown,
 TEST_WITH(fixture_setup, fixture_teardown,
     a_word_that_is_none_fails_the_read_and_is_named)
 {
-	struct fixture *f = *state;
 	struct store_snapshot snap;
 	struct store_run r;
 	struct got g;
@@ -125,7 +120,6 @@ set_asker(struct store_run *r)
 TEST_WITH(
     fixture_setup, fixture_teardown, who_asked_and_what_it_came_to_comes_back)
 {
-	struct fixture *f = *state;
 	struct store_run r;
 	struct got g;
 
@@ -176,7 +170,6 @@ TEST_WITH(
 TEST_WITH(
     fixture_setup, fixture_teardown, a_run_that_does_none_again_has_a_null)
 {
-	struct fixture *f = *state;
 	struct store_run r;
 	struct got g;
 

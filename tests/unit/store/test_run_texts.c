@@ -108,7 +108,6 @@ assert_beginning(const char *kept, const char *whole)
 TEST(of_a_long_text_the_beginning_is_kept)
 {
 	AUTO(auto_free) char *whole = text_of("\xe2\x82\xac", 300000);
-	struct fixture *f = *state;
 	struct store_run r, got;
 
 	fixture_put_sandbox(f, 1, "a");
@@ -133,7 +132,6 @@ TEST(of_long_arguments_the_first_are_kept)
 	AUTO(auto_json) json_t *argv = json_array();
 	AUTO(auto_json) json_t *kept = NULL;
 	AUTO(auto_free) char *json = NULL;
-	struct fixture *f = *state;
 	struct store_run r, got;
 	size_t n;
 
@@ -165,7 +163,6 @@ TEST(names_of_variables_have_no_bound_of_their_own)
 {
 	AUTO(auto_free) char *name = text_of("N", 100000);
 	AUTO(auto_free) char *env = xasprintf("{\"%s\":\"***\"}", name);
-	struct fixture *f = *state;
 	struct store_run r, got;
 
 	fixture_put_sandbox(f, 1, "a");
@@ -184,7 +181,6 @@ TEST(names_of_variables_have_no_bound_of_their_own)
 TEST(many_commands_share_what_is_kept)
 {
 	AUTO(auto_free) char *whole = text_of("abcd", 30000);
-	struct fixture *f = *state;
 	struct store_run r, got;
 
 	fixture_put_sandbox(f, 1, "a");
@@ -206,7 +202,6 @@ TEST(many_commands_share_what_is_kept)
 TEST(what_is_short_is_whole)
 {
 	AUTO(auto_free) char *whole = text_of("c", 16384);
-	struct fixture *f = *state;
 	struct store_run r, got;
 
 	fixture_put_sandbox(f, 1, "a");

@@ -81,7 +81,6 @@ assert_same_run(const struct store_run *a, const struct store_run *b)
 
 TEST(a_run_comes_back_as_it_was_put)
 {
-	struct fixture *f = *state;
 	struct store_run r;
 	struct got g;
 
@@ -103,7 +102,6 @@ TEST(a_run_comes_back_as_it_was_put)
 
 TEST(an_ended_run_has_its_log_commands_and_artifacts)
 {
-	struct fixture *f = *state;
 	struct store_log *log;
 	struct store_run r;
 	struct got g;
@@ -146,7 +144,6 @@ TEST(an_ended_run_has_its_log_commands_and_artifacts)
 
 TEST(an_empty_log_differs_from_one_in_the_spool)
 {
-	struct fixture *f = *state;
 	struct store_log *log;
 	struct store_run r;
 	struct got g;
@@ -168,7 +165,6 @@ TEST(an_empty_log_differs_from_one_in_the_spool)
 
 TEST(a_move_sets_sandbox_and_name)
 {
-	struct fixture *f = *state;
 	struct result result = {0};
 	struct store_run r;
 	struct got g;
@@ -190,7 +186,6 @@ TEST(a_move_sets_sandbox_and_name)
 
 TEST(what_may_wait_comes_with_its_end_or_soon)
 {
-	struct fixture *f = *state;
 	struct result result = {0};
 	struct store_stats before, after;
 	struct store_run r;
@@ -225,7 +220,6 @@ TEST(what_may_wait_comes_with_its_end_or_soon)
 
 TEST(a_run_that_cannot_be_written_fails_both_its_beginning_and_its_end)
 {
-	struct fixture *f = *state;
 	struct result begin = {0}, end = {0};
 	struct store_run r;
 
@@ -243,7 +237,6 @@ TEST(a_run_that_cannot_be_written_fails_both_its_beginning_and_its_end)
 
 TEST(a_foreign_and_an_unknown_run_get_the_same_answer)
 {
-	struct fixture *f = *state;
 	struct uuid unknown;
 	char text[UUID_TEXT_LEN + 1];
 	char *want;
@@ -274,7 +267,6 @@ TEST(a_foreign_and_an_unknown_run_get_the_same_answer)
 
 TEST(a_second_run_with_the_same_uuid_is_a_conflict)
 {
-	struct fixture *f = *state;
 	struct result result = {0};
 	struct store_run r;
 
@@ -292,7 +284,6 @@ TEST(a_second_run_with_the_same_uuid_is_a_conflict)
 
 TEST(what_cannot_be_inserted_is_refused_whole)
 {
-	struct fixture *f = *state;
 	struct result result = {0};
 	struct store_run r;
 
@@ -326,7 +317,6 @@ TEST(values_of_variables_are_refused_outside_the_spec)
 	static const char *const bad[] = {"{\"A\":\"hunter2\"}",
 	    "{\"A\":\"***\",\"B\":{\"C\":\"***\"}}", "[\"***\"]",
 	    "{\"A\":\"hunter2\"", "{\"A\":1}"};
-	struct fixture *f = *state;
 	struct result result = {0};
 	struct store_run r;
 
@@ -348,7 +338,6 @@ TEST(values_of_variables_are_refused_outside_the_spec)
 
 TEST(a_run_ends_once)
 {
-	struct fixture *f = *state;
 	struct result result = {0};
 	struct store_counts n;
 	struct store_run r;
@@ -373,7 +362,6 @@ TEST(a_run_ends_once)
 
 TEST(the_end_of_an_unknown_run_or_command_is_not_found)
 {
-	struct fixture *f = *state;
 	struct result result = {0};
 	struct store_run r;
 
@@ -405,7 +393,6 @@ TEST(the_end_of_an_unknown_run_or_command_is_not_found)
 
 TEST(a_digest_too_large_for_a_row_is_refused)
 {
-	struct fixture *f = *state;
 	struct result result = {0};
 	struct store_run r;
 
@@ -427,7 +414,6 @@ TEST(counts_survive_a_restart)
 {
 	static const enum run_state ends[] = {RUN_STATE_COMPLETED,
 	    RUN_STATE_COMPLETED, RUN_STATE_FAILED, RUN_STATE_CANCELED};
-	struct fixture *f = *state;
 	struct store_counts n;
 
 	fixture_put_sandbox(f, 1, "a");

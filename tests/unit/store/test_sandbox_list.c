@@ -94,7 +94,6 @@ list_all(struct fixture *f, struct store_sandbox_filter of)
 
 TEST(pages_are_newest_first_and_leave_nothing_out)
 {
-	struct fixture *f = *state;
 	struct uuid ids[12];
 
 	fill(f, ids, 11);
@@ -125,7 +124,6 @@ TEST(a_filter_gives_what_it_says)
 	    {{.since_ms = 1004, .until_ms = 1007}, 6, 4, 1},
 	    {{.identifier = "old", .since_ms = 1008}, 11, 9, 2},
 	};
-	struct fixture *f = *state;
 	struct uuid ids[12];
 
 	fill(f, ids, 11);
@@ -151,7 +149,6 @@ TEST(a_filter_gives_what_it_says)
 
 TEST(another_tenant_sees_neither_sandboxes_nor_cursors)
 {
-	struct fixture *f = *state;
 	struct uuid ids[4], unknown;
 	struct seen s;
 
@@ -171,7 +168,6 @@ TEST(another_tenant_sees_neither_sandboxes_nor_cursors)
 TEST(what_the_store_does_not_outlive_is_not_told)
 {
 	static struct seen s;
-	struct fixture *f = *state;
 
 	store_sandbox_list(f->store, (struct tenant_id){STORE_TENANT_DEFAULT},
 	    &(struct store_sandbox_filter){.identifier = "a", .limit = 1},

@@ -10,7 +10,6 @@ put(struct fixture *f, struct store_sandbox *s, struct result *r)
 
 TEST(a_sandbox_comes_back_as_it_was_put)
 {
-	struct fixture *f = *state;
 	struct store_snapshot snap;
 	struct store_sandbox s;
 	const struct store_sandbox *got;
@@ -46,7 +45,6 @@ TEST(a_sandbox_comes_back_as_it_was_put)
 
 TEST(putting_again_changes_the_row_and_keeps_its_runs)
 {
-	struct fixture *f = *state;
 	struct store_sandbox s;
 	struct store_run run;
 	struct result r;
@@ -72,7 +70,6 @@ TEST(putting_again_changes_the_row_and_keeps_its_runs)
 
 TEST(an_identifier_has_one_live_sandbox_in_a_tenant)
 {
-	struct fixture *f = *state;
 	struct store_sandbox s;
 	struct result r;
 
@@ -91,7 +88,6 @@ TEST(an_identifier_has_one_live_sandbox_in_a_tenant)
 
 TEST(a_sandbox_being_removed_frees_its_identifier)
 {
-	struct fixture *f = *state;
 	struct store_sandbox s;
 	struct result r;
 
@@ -110,7 +106,6 @@ TEST(a_sandbox_being_removed_frees_its_identifier)
 
 TEST(a_state_that_is_none_is_refused)
 {
-	struct fixture *f = *state;
 	struct store_sandbox s;
 	struct result r;
 
@@ -124,7 +119,6 @@ TEST(a_state_that_is_none_is_refused)
 
 TEST(numbers_are_never_given_out_twice)
 {
-	struct fixture *f = *state;
 	struct store_snapshot snap;
 
 	fixture_put_sandbox(f, 41, "a");

@@ -70,8 +70,6 @@ wait_for_checkpoint(struct fixture *f)
 
 TEST(the_secret_is_there_while_the_run_is_unfinished)
 {
-	struct fixture *f = *state;
-
 	fixture_put_sandbox(f, 1, "a");
 	insert_secret(f, 1, 1);
 	wait_for_checkpoint(f);
@@ -81,8 +79,6 @@ TEST(the_secret_is_there_while_the_run_is_unfinished)
 
 TEST(the_secret_is_gone_after_end_and_checkpoint)
 {
-	struct fixture *f = *state;
-
 	fixture_put_sandbox(f, 1, "a");
 	insert_secret(f, 1, 3);
 	insert_secret(f, 2, 2000); /* on pages of its own */
@@ -96,7 +92,6 @@ TEST(the_secret_is_gone_after_end_and_checkpoint)
 /* Pages that are split, merged and compacted leave no copies behind. */
 TEST(no_copy_is_left_after_many_runs_in_any_order)
 {
-	struct fixture *f = *state;
 	uint64_t live[64], next = 1;
 	size_t nlive = 0;
 	uint32_t seed = 1;
@@ -130,7 +125,6 @@ TEST(no_copy_is_left_after_many_runs_in_any_order)
  * even for a moment. */
 TEST(the_secret_of_a_short_run_is_never_written)
 {
-	struct fixture *f = *state;
 	struct result result = {0};
 	struct store_run r;
 
@@ -150,8 +144,6 @@ TEST(the_secret_of_a_short_run_is_never_written)
 
 TEST(a_refused_insert_leaves_no_secret)
 {
-	struct fixture *f = *state;
-
 	insert_secret(f, 1, 3); /* there is no sandbox 1 yet */
 	wait_for_checkpoint(f);
 	assert_int_equal(fixture_query(f, "SELECT count(*) FROM run"), 0);

@@ -2,6 +2,9 @@
 
 #include "supervisor/store/spool.h"
 
+#undef TEST_STATE
+#define TEST_STATE struct spool_room *r
+
 struct spool_room {
 	struct fixture *f;
 	struct spool *s;
@@ -74,8 +77,6 @@ tmp_count(const struct spool_room *r)
 
 TEST(a_log_is_appended_and_read)
 {
-	struct spool_room *r = *state;
-
 	put(spool_log_create(r->s, &r->run, &r->err), "one ");
 	put(spool_log_create(r->s, &r->run, &r->err), "two");
 	assert_holds(spool_log_read(r->s, &r->run, &r->err), "one two");
@@ -84,7 +85,6 @@ TEST(a_log_is_appended_and_read)
 
 TEST(a_log_is_where_and_as_the_contract_says)
 {
-	struct spool_room *r = *state;
 	AUTO(auto_free) char *path = NULL;
 	char text[UUID_TEXT_LEN + 1];
 	struct stat st;
@@ -99,7 +99,6 @@ TEST(a_log_is_where_and_as_the_contract_says)
 
 TEST(a_log_with_the_time_in_its_name_is_found_by_its_last_digits)
 {
-	struct spool_room *r = *state;
 	AUTO(auto_free) char *path = NULL;
 	char text[UUID_TEXT_LEN + 1];
 	struct uuid run;
@@ -118,8 +117,6 @@ TEST(a_log_with_the_time_in_its_name_is_found_by_its_last_digits)
 
 TEST(a_log_that_is_not_there_is_not_found)
 {
-	struct spool_room *r = *state;
-
 	assert_int_equal(spool_log_read(r->s, &r->run, &r->err), ERR_NOTFOUND);
 	put(spool_log_create(r->s, &r->run, &r->err), "x");
 	spool_log_remove(r->s, &r->run);
@@ -129,7 +126,6 @@ TEST(a_log_that_is_not_there_is_not_found)
 
 TEST(a_blob_is_found_by_tenant_and_digest)
 {
-	struct spool_room *r = *state;
 	uint8_t other[32] = {1};
 
 	put(spool_blob_begin(r->s, &r->run, 0, &r->err), "bytes");
@@ -148,7 +144,6 @@ TEST(a_blob_is_found_by_tenant_and_digest)
 
 TEST(the_same_bytes_twice_are_one_blob_and_readers_go_on)
 {
-	struct spool_room *r = *state;
 	int reader;
 
 	put(spool_blob_begin(r->s, &r->run, 0, &r->err), "bytes");
@@ -165,8 +160,6 @@ TEST(the_same_bytes_twice_are_one_blob_and_readers_go_on)
 
 TEST(what_was_aborted_or_left_over_is_gone)
 {
-	struct spool_room *r = *state;
-
 	put(spool_blob_begin(r->s, &r->run, 0, &r->err), "a");
 	put(spool_blob_begin(r->s, &r->run, 1, &r->err), "b");
 	put(spool_blob_begin(r->s, &r->run, 2, &r->err), "c");
@@ -184,7 +177,6 @@ TEST(what_was_aborted_or_left_over_is_gone)
 
 TEST(a_second_begin_is_a_new_file)
 {
-	struct spool_room *r = *state;
 	int old = spool_blob_begin(r->s, &r->run, 0, &r->err);
 
 	assert_true(old >= 0);
@@ -197,7 +189,6 @@ TEST(a_second_begin_is_a_new_file)
 
 TEST(no_link_is_followed)
 {
-	struct spool_room *r = *state;
 	AUTO(auto_free) char *log = NULL;
 	AUTO(auto_free) char *tenant = NULL;
 	char text[UUID_TEXT_LEN + 1];
@@ -227,7 +218,6 @@ TEST(no_link_is_followed)
 
 TEST(artifacts_may_be_elsewhere)
 {
-	struct spool_room *r = *state;
 	AUTO(auto_free) char *dir = xasprintf("%s/else/where", r->f->dir);
 	AUTO(auto_free) char *tmp = xasprintf("%s/tmp", dir);
 
@@ -238,7 +228,6 @@ TEST(artifacts_may_be_elsewhere)
 
 TEST(a_place_that_is_no_directory_is_named)
 {
-	struct spool_room *r = *state;
 	AUTO(auto_free) char *path = xasprintf("%s/file", r->f->dir);
 	struct spool *s = NULL;
 
@@ -251,7 +240,6 @@ TEST(a_place_that_is_no_directory_is_named)
 
 TEST(a_directory_in_use_is_refused)
 {
-	struct spool_room *r = *state;
 	AUTO(auto_free) char *other = xasprintf("%s/other", r->f->dir);
 	AUTO(auto_free) char *artifacts = xasprintf("%s/artifacts", r->f->dir);
 	struct spool *s = NULL;
@@ -278,7 +266,6 @@ TEST(a_walk_finds_logs_and_blobs_and_nothing_else)
 {
 	static const char *const alien[] = {"spool/notes", "artifacts/7/notes",
 	    "artifacts/7/ab/notes", "artifacts/notes"};
-	struct spool_room *r = *state;
 	struct spool_place *places = NULL;
 	unsigned int found = 0;
 	size_t n;
@@ -303,7 +290,6 @@ TEST(a_walk_finds_logs_and_blobs_and_nothing_else)
 
 TEST(a_nameless_log_gets_one_name_once)
 {
-	struct spool_room *r = *state;
 	struct uuid other;
 	int fd = spool_log_fresh(r->s, &r->err);
 
@@ -320,7 +306,6 @@ TEST(a_nameless_log_gets_one_name_once)
 
 TEST(a_nameless_log_is_empty_when_it_is_used_again)
 {
-	struct spool_room *r = *state;
 	int fd = spool_log_fresh(r->s, &r->err);
 
 	assert_int_equal(fd_write_all(fd, "secret", 6, &r->err), 0);
@@ -346,7 +331,6 @@ used_log(struct spool_room *r)
 
 TEST(a_used_log_comes_back_empty_however_many_there_are)
 {
-	struct spool_room *r = *state;
 	int fds[100];
 
 	for (int round = 0; round < 4; round++) {
@@ -362,7 +346,6 @@ TEST(a_used_log_comes_back_empty_however_many_there_are)
 
 TEST(what_is_tidied_is_used_first)
 {
-	struct spool_room *r = *state;
 	int one = used_log(r), two = used_log(r), three;
 
 	spool_log_reuse(r->s, one);
@@ -377,7 +360,6 @@ TEST(what_is_tidied_is_used_first)
 
 TEST(what_nothing_was_written_to_need_not_be_tidied)
 {
-	struct spool_room *r = *state;
 	int used = used_log(r), empty = spool_log_fresh(r->s, &r->err), fd;
 
 	assert_true(empty >= 0);

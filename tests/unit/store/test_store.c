@@ -27,7 +27,6 @@ write_file(const struct fixture *f, const char *name, const char *text)
 
 TEST(a_new_directory_gets_a_private_database)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free) char *path = xasprintf("%s/deep/er", f->dir);
 	AUTO(auto_free) char *file = xasprintf("%s/mcp-sandboxd.db", path);
 	AUTO(auto_free) char *wal = xasprintf("%s-wal", file);
@@ -46,7 +45,6 @@ TEST(a_new_directory_gets_a_private_database)
 
 TEST(a_second_server_is_told_that_the_directory_is_in_use)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free)
 	char *want =
 	    xasprintf("directory %s is in use by another mcp-sandboxd", f->dir);
@@ -73,7 +71,6 @@ TEST(a_second_server_is_told_that_the_directory_is_in_use)
 
 TEST(a_directory_that_cannot_be_written_is_named)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free)
 	char *want = xasprintf(
 	    "directory %s cannot be written: Permission denied", f->dir);
@@ -112,7 +109,6 @@ open_dirs_to_all(const struct fixture *f)
 
 TEST(a_database_that_cannot_be_written_is_named)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free) char *path = xasprintf("%s/mcp-sandboxd.db", f->dir);
 	AUTO(auto_free)
 	char *want =
@@ -141,7 +137,6 @@ TEST(a_file_that_is_no_database_is_refused_and_left_alone)
 	static const char text[] =
 	    "this is a shopping list, and longer than one hundred bytes, so "
 	    "that it can be told from an empty database: milk, bread, butter";
-	struct fixture *f = *state;
 
 	write_file(f, "mcp-sandboxd.db", text);
 	assert_int_equal(try_open(f), ERR_DAMAGED);
@@ -152,7 +147,6 @@ TEST(a_file_that_is_no_database_is_refused_and_left_alone)
 
 TEST(a_link_in_place_of_the_database_is_not_followed)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free) char *path = xasprintf("%s/mcp-sandboxd.db", f->dir);
 
 	write_file(f, "elsewhere", "");
@@ -163,7 +157,6 @@ TEST(a_link_in_place_of_the_database_is_not_followed)
 
 TEST(a_newer_database_is_refused_and_left_alone)
 {
-	struct fixture *f = *state;
 	char back[64];
 
 	fixture_open(f);
@@ -182,7 +175,6 @@ TEST(a_newer_database_is_refused_and_left_alone)
 
 TEST(a_database_locked_by_another_program_is_refused)
 {
-	struct fixture *f = *state;
 	sqlite3 *h;
 
 	fixture_open(f);
@@ -240,8 +232,6 @@ static const char *const files[] = {
 
 TEST(a_write_is_not_acknowledged_when_the_database_was_removed)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		AUTO(auto_free)
 		char *path = xasprintf("%s/%s", f->dir, files[i]);
@@ -284,8 +274,6 @@ put_and_wait(struct fixture *f, uint64_t id, const char *identifier)
 /* What has happened to the files before is no reason to look no more. */
 TEST(what_is_put_back_may_be_removed_again)
 {
-	struct fixture *f = *state;
-
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		AUTO(auto_free)
 		char *path = xasprintf("%s/%s", f->dir, files[i]);
@@ -315,7 +303,6 @@ TEST(what_is_put_back_may_be_removed_again)
 /* Where the kernel tells of changes: three for each commit, else. */
 TEST(commits_do_not_look_for_files_of_which_nothing_was_told)
 {
-	struct fixture *f = *state;
 	int told = inotify_init1(IN_CLOEXEC);
 
 	if (told == -1)
@@ -334,7 +321,6 @@ TEST(commits_do_not_look_for_files_of_which_nothing_was_told)
 
 TEST(a_replaced_database_is_noticed_without_a_write)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free) char *path = xasprintf("%s/mcp-sandboxd.db", f->dir);
 	AUTO(auto_free) char *other = xasprintf("%s/other", f->dir);
 	struct result damaged = {0};
@@ -349,7 +335,6 @@ TEST(a_replaced_database_is_noticed_without_a_write)
 
 TEST(damage_that_a_read_meets_is_told_once)
 {
-	struct fixture *f = *state;
 	AUTO(auto_free) char *path = xasprintf("%s/mcp-sandboxd.db", f->dir);
 	struct result damaged = {0};
 	struct store_run r;
@@ -382,7 +367,6 @@ TEST(damage_that_a_read_meets_is_told_once)
 
 TEST(close_commits_and_calls_nobody)
 {
-	struct fixture *f = *state;
 	struct result result = {0};
 	struct store_sandbox s;
 
@@ -419,7 +403,6 @@ closing_cb(int rc, const struct err *why, void *arg)
 
 TEST(close_may_be_called_from_a_callback)
 {
-	struct fixture *f = *state;
 	struct closing c = {.f = f};
 	struct result after = {0};
 	struct store_sandbox s;
@@ -437,7 +420,6 @@ TEST(close_may_be_called_from_a_callback)
 
 TEST(a_new_database_has_an_empty_snapshot)
 {
-	struct fixture *f = *state;
 	struct store_snapshot snap;
 
 	fixture_open(f);
@@ -466,7 +448,6 @@ put_in_state(struct fixture *f, uint64_t id, const char *identifier,
 
 TEST(the_snapshot_has_what_lives_and_what_is_unfinished)
 {
-	struct fixture *f = *state;
 	struct result result = {0};
 	struct store_snapshot snap;
 	struct store_run r;
@@ -508,7 +489,6 @@ TEST(the_snapshot_has_what_lives_and_what_is_unfinished)
 
 TEST(a_full_queue_refuses_new_rows_but_never_an_end)
 {
-	struct fixture *f = *state;
 	struct result good = {0}, refused = {0}, ended = {0};
 	struct store_stats stats;
 	struct store_sandbox s;

@@ -163,14 +163,12 @@ end_run(struct fixture *f, uint64_t id, size_t log_bytes, uint8_t blobs)
 
 TEST(a_run_that_is_in_its_rows_syncs_no_file)
 {
-	end_run(*state, 1, STORE_INLINE_MAX, 0);
+	end_run(f, 1, STORE_INLINE_MAX, 0);
 	assert_seen("");
 }
 
 TEST(a_long_log_is_on_disk_before_its_row)
 {
-	struct fixture *f = *state;
-
 	end_run(f, 1, STORE_INLINE_MAX + 1, 0);
 	assert_seen("ldr");                     /* spool/ has the bucket */
 	end_run(f, 2, STORE_INLINE_MAX + 1, 0); /* in the same one */
@@ -180,23 +178,21 @@ TEST(a_long_log_is_on_disk_before_its_row)
 
 TEST(artifacts_are_on_disk_before_their_rows)
 {
-	end_run(*state, 1, 100, 2);
+	end_run(f, 1, 100, 2);
 	/* The tenant's directory, and artifacts/. */
 	assert_seen("bdrrbdrr");
-	end_run(*state, 2, 100, 2);
+	end_run(f, 2, 100, 2);
 	assert_seen("bdbd");
 }
 
 TEST(of_many_files_the_disk_is_synced_once)
 {
-	end_run(*state, 1, STORE_INLINE_MAX + 1, 20);
+	end_run(f, 1, STORE_INLINE_MAX + 1, 20);
 	assert_seen("A");
 }
 
 TEST(when_not_all_can_be_synced_each_is)
 {
-	struct fixture *f = *state;
-
 	seen.fails = 'A';
 	end_run(f, 1, 100, 20);
 	assert_non_null(strchr(seen.letters, 'A'));
@@ -207,7 +203,6 @@ TEST(when_not_all_can_be_synced_each_is)
 
 TEST(artifacts_that_come_in_batches_are_on_disk_first)
 {
-	struct fixture *f = *state;
 	struct result begun = {0}, put = {0};
 	struct store_log *log;
 	struct store_run r;
@@ -229,8 +224,6 @@ TEST(artifacts_that_come_in_batches_are_on_disk_first)
 /* A second sync would say that all is well. */
 TEST(what_the_disk_did_not_take_is_lost)
 {
-	struct fixture *f = *state;
-
 	log_set_level(LOG_ERROR);
 	seen.fails = 'b';
 	end_run(f, 1, STORE_INLINE_MAX + 1, 2);
@@ -269,7 +262,6 @@ ignore_cb(struct op *op)
 
 TEST(more_than_a_queue_should_hold_is_said_to_be_too_much)
 {
-	struct fixture *f = *state;
 	struct store_log *any = (struct store_log *)f; /* never looked into */
 	struct syncing waits[2] = {
 	    {.log = any, .name_log = name_behind_gate, .log_fd = -1},
@@ -293,7 +285,6 @@ TEST(more_than_a_queue_should_hold_is_said_to_be_too_much)
 
 TEST(what_is_on_its_way_is_written_at_the_close)
 {
-	struct fixture *f = *state;
 	struct store_log *log;
 	struct store_run r;
 

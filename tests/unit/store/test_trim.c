@@ -36,7 +36,6 @@ setup(void **state)
 
 TEST(the_oldest_ended_runs_go_with_their_logs)
 {
-	struct fixture *f = *state;
 	struct uuid uuids[10];
 
 	for (uint64_t i = 0; i < 10; i++)
@@ -54,7 +53,6 @@ TEST(the_oldest_ended_runs_go_with_their_logs)
 
 TEST(unfinished_runs_never_go)
 {
-	struct fixture *f = *state;
 	struct store_run r;
 
 	fixture_run(&r, 1, 1, "a"); /* the oldest, and still queued */
@@ -69,8 +67,6 @@ TEST(unfinished_runs_never_go)
 
 TEST(a_blob_goes_with_its_last_reference_only)
 {
-	struct fixture *f = *state;
-
 	(void)run_with(f, 1, DIGESTS(10, 11, 11)); /* twice in one run */
 	(void)run_with(f, 2, DIGESTS(10, 12));
 	(void)run_with(f, 3, DIGESTS(12));
@@ -88,7 +84,6 @@ TEST(a_blob_goes_with_its_last_reference_only)
 
 TEST(another_tenant_is_left_alone)
 {
-	struct fixture *f = *state;
 	struct result result = {0};
 	struct store_sandbox s;
 	struct uuid other;
@@ -110,7 +105,7 @@ TEST(another_tenant_is_left_alone)
 
 TEST(an_unknown_tenant_is_not_found)
 {
-	struct result result = trim(*state, 999, 0);
+	struct result result = trim(f, 999, 0);
 
 	assert_int_equal(result.rc, ERR_NOTFOUND);
 	assert_string_equal(result.msg, "tenant 999 is not known");
@@ -118,7 +113,6 @@ TEST(an_unknown_tenant_is_not_found)
 
 TEST(a_blob_that_an_ending_run_brought_again_stays)
 {
-	struct fixture *f = *state;
 	struct result trimmed = {0}, ended = {0};
 	struct store_log *log;
 	struct store_run r;
@@ -150,7 +144,6 @@ TEST(a_blob_that_an_ending_run_brought_again_stays)
 
 TEST(a_blob_of_an_unfinished_run_stays_until_its_log_is_closed)
 {
-	struct fixture *f = *state;
 	struct store_log *log;
 	struct store_run r;
 
@@ -172,7 +165,6 @@ TEST(a_blob_of_an_unfinished_run_stays_until_its_log_is_closed)
 
 TEST(a_blob_that_a_run_brought_in_vain_goes)
 {
-	struct fixture *f = *state;
 	struct store_log *log;
 	struct store_run r;
 
@@ -194,7 +186,6 @@ TEST(a_blob_that_a_run_brought_in_vain_goes)
 /* Else its insert would refer to a sandbox that is gone. */
 TEST(a_run_whose_row_is_held_keeps_its_sandbox)
 {
-	struct fixture *f = *state;
 	struct result begun = {0}, ended = {0}, trimmed = {0}, put = {0};
 	struct store_sandbox s;
 	struct store_run r;
@@ -226,7 +217,6 @@ TEST(dead_sandboxes_go_with_the_last_of_their_time)
 		int64_t ended_ms;
 	} rows[] = {{2, SANDBOX_IS_REMOVED, 5001}, {3, SANDBOX_IS_LOST, 5002},
 	    {4, SANDBOX_IS_REMOVED, 9000}, {5, SANDBOX_IS_READY, 0}};
-	struct fixture *f = *state;
 	struct result result = {0};
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -252,8 +242,6 @@ TEST(dead_sandboxes_go_with_the_last_of_their_time)
 /* Trims come five times a second: each row would be written twice. */
 TEST(what_is_held_stays_held_beside_a_trim)
 {
-	struct fixture *f = *state;
-
 	for (uint64_t id = 1; id <= 3; id++) {
 		uint64_t from = clock_mono_ms();
 		struct result begun = {0};
@@ -273,7 +261,6 @@ TEST(what_is_held_stays_held_beside_a_trim)
 /* More than goes in one step. */
 TEST(a_trim_goes_on_until_there_is_no_more_to_do)
 {
-	struct fixture *f = *state;
 	struct result result = {0};
 
 	for (uint64_t i = 1; i <= 1010; i++) {
@@ -328,8 +315,6 @@ row_bytes(const struct fixture *f, uint64_t first)
 
 TEST(rows_beyond_their_bytes_go_the_oldest_first)
 {
-	struct fixture *f = *state;
-
 	for (uint64_t i = 1; i <= 9; i++)
 		run_saying(f, 1, i, i * 1000, 0);
 	assert_true(row_bytes(f, 9) > 9000);
@@ -350,8 +335,6 @@ TEST(rows_beyond_their_bytes_go_the_oldest_first)
 
 TEST(the_newest_run_stays_when_it_is_too_large_alone)
 {
-	struct fixture *f = *state;
-
 	run_saying(f, 1, 1, 100, 0);
 	run_saying(f, 1, 2, 100, STORE_DIGEST_MAX);
 	assert_true(row_bytes(f, 2) > STORE_DIGEST_MAX);
@@ -368,7 +351,6 @@ TEST(the_newest_run_stays_when_it_is_too_large_alone)
 
 TEST(unfinished_runs_take_no_bytes_and_stay)
 {
-	struct fixture *f = *state;
 	struct store_run r;
 
 	fixture_run(&r, 1, 1, "a");
@@ -384,7 +366,6 @@ TEST(unfinished_runs_take_no_bytes_and_stay)
 
 TEST(bytes_of_another_tenant_do_not_count)
 {
-	struct fixture *f = *state;
 	struct result result = {0};
 	struct store_sandbox s;
 
@@ -428,15 +409,14 @@ assert_counted(struct fixture *f, uint64_t first, uint64_t n, size_t log_bytes)
 
 TEST(what_is_counted_is_what_the_file_grows_by)
 {
-	assert_counted(*state, 1, 1000, 50);
-	assert_counted(*state, 1001, 300, 5000);
-	assert_counted(*state, 1301, 300, STORE_INLINE_MAX);
+	assert_counted(f, 1, 1000, 50);
+	assert_counted(f, 1001, 300, 5000);
+	assert_counted(f, 1301, 300, STORE_INLINE_MAX);
 }
 
 /* A step has a bound of bytes, too. */
 TEST(large_rows_go_in_several_steps)
 {
-	struct fixture *f = *state;
 	struct store_stats before, after;
 
 	for (uint64_t i = 1; i <= 12; i++)
@@ -452,8 +432,6 @@ TEST(large_rows_go_in_several_steps)
 /* Whatever happened to the sum: what is there does not go for it. */
 TEST(a_sum_below_nothing_has_nothing_go)
 {
-	struct fixture *f = *state;
-
 	run_saying(f, 1, 1, 100, 0);
 	run_saying(f, 1, 2, 100, 0);
 	fixture_exec(f, "UPDATE tenant SET row_bytes = -5");
@@ -469,8 +447,6 @@ TEST(a_sum_below_nothing_has_nothing_go)
 /* As a run of before migration 20. */
 TEST(a_row_without_its_size_is_counted_when_it_goes)
 {
-	struct fixture *f = *state;
-
 	run_saying(f, 1, 1, 3000, 0);
 	run_saying(f, 1, 2, 3000, 10);
 	run_saying(f, 1, 3, 3000, 0);

@@ -86,7 +86,6 @@ put_run(struct fixture *f, uint64_t id, int64_t ms, int64_t after_ms)
 
 TEST(a_run_counts_in_the_days_it_went_through)
 {
-	struct fixture *f = *state;
 	struct store_days of_day = {0};
 	struct read r;
 	struct err e;
@@ -121,7 +120,6 @@ TEST(a_run_counts_in_the_days_it_went_through)
 /* Some come before the end, one of them again with other bytes. */
 TEST(all_artifacts_of_a_run_count)
 {
-	struct fixture *f = *state;
 	struct result put = {0};
 	struct store_run r;
 
@@ -151,7 +149,6 @@ TEST(all_artifacts_of_a_run_count)
 
 TEST(an_end_that_is_refused_counts_for_nothing)
 {
-	struct fixture *f = *state;
 	struct result done = {0}, good = {0};
 	struct store_run r;
 
@@ -184,7 +181,6 @@ TEST(an_end_that_is_refused_counts_for_nothing)
 
 TEST(sandboxes_count_once_and_refusals_are_added)
 {
-	struct fixture *f = *state;
 	struct store_sandbox s;
 	uint32_t day;
 
@@ -208,7 +204,6 @@ TEST(sandboxes_count_once_and_refusals_are_added)
 /* A clock that is set back is no reason to count anything twice. */
 TEST(days_that_take_turns_lose_nothing)
 {
-	struct fixture *f = *state;
 	struct read r;
 
 	fixture_put_sandbox(f, 1, "a");
@@ -236,7 +231,6 @@ TEST(days_that_take_turns_lose_nothing)
 
 TEST(a_crowd_of_ends_is_added_once_a_commit)
 {
-	struct fixture *f = *state;
 	struct store_stats before, after;
 	struct result done = {0};
 	struct store_run r;

@@ -42,7 +42,6 @@ pages(const struct fixture *f)
 TEST_WITH(fixture_setup, fixture_teardown,
     a_file_becomes_smaller_when_runs_were_forgotten)
 {
-	struct fixture *f = *state;
 	int64_t full;
 
 	assert_int_equal(fixture_query(f, "PRAGMA auto_vacuum"), 2);
@@ -70,7 +69,6 @@ TEST_WITH(fixture_setup, fixture_teardown,
 TEST_WITH(fixture_setup, fixture_teardown,
     what_was_given_back_counts_before_and_behind_a_checkpoint)
 {
-	struct fixture *f = *state;
 	uint64_t before, gaps, cut;
 	struct db *db;
 
