@@ -23,6 +23,7 @@
 #define TEST_GIVEN(state) (*(state))
 #else
 #define TEST_GIVEN(state) (state)
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a parameter
 #define TEST_STATE void **state
 #endif
 
