@@ -175,4 +175,38 @@ static const struct http_limits server_hasty = {
     .waiting_files = 64u << 20,
 };
 
+/* ---- the server of a test, and a client */
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: h\r\n\r\n"
+
+static struct server server;
+static struct raw c;
+
+static inline int
+open_usual(void **state)
+{
+	(void)state;
+	server_open(&server, &server_usual);
+	raw_open(&c, server.port, 0);
+	return 0;
+}
+
+static inline int
+open_hasty(void **state)
+{
+	(void)state;
+	server_open(&server, &server_hasty);
+	raw_open(&c, server.port, 0);
+	return 0;
+}
+
+static inline int
+close_all(void **state)
+{
+	(void)state;
+	raw_close(&c);
+	server_close(&server);
+	return 0;
+}
+
 #endif

@@ -1,28 +1,5 @@
 #include "tests/unit/http/server.h"
 
-#define GET(path) "GET " path " HTTP/1.1\r\nHost: h\r\n\r\n"
-
-static struct server server;
-static struct raw c;
-
-static int
-open_usual(void **state)
-{
-	(void)state;
-	server_open(&server, &server_usual);
-	raw_open(&c, server.port, 0);
-	return 0;
-}
-
-static int
-close_all(void **state)
-{
-	(void)state;
-	raw_close(&c);
-	server_close(&server);
-	return 0;
-}
-
 TEST_WITH(open_usual, close_all, a_request_is_answered_and_the_connection_kept)
 {
 	raw_ask(&c, server.base, GET("/one"), "\r\n\r\n/one");

@@ -2,38 +2,6 @@
 
 /* Bounds in time and memory: what slow, silent, greedy and many clients get. */
 
-#define GET(path) "GET " path " HTTP/1.1\r\nHost: h\r\n\r\n"
-
-static struct server server;
-static struct raw c;
-
-static int
-open_hasty(void **state)
-{
-	(void)state;
-	server_open(&server, &server_hasty);
-	raw_open(&c, server.port, 0);
-	return 0;
-}
-
-static int
-open_usual(void **state)
-{
-	(void)state;
-	server_open(&server, &server_usual);
-	raw_open(&c, server.port, 0);
-	return 0;
-}
-
-static int
-close_all(void **state)
-{
-	(void)state;
-	raw_close(&c);
-	server_close(&server);
-	return 0;
-}
-
 /* Send one byte of text per turn, round and round, until the end. */
 static uint64_t
 trickle(const char *text)

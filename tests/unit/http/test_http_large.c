@@ -13,8 +13,6 @@
 #define LARGE (1u << 20)
 #define BIG "GET /big HTTP/1.1\r\nHost: h\r\n\r\n"
 
-static struct server server;
-static struct raw c;
 static char dir[] = "/tmp/http-large-XXXXXX";
 
 static int
@@ -27,15 +25,6 @@ open_all(void **state)
 	server_open(&server, &limits);
 	/* Small, so that most of an answer waits on the server's side. */
 	raw_open(&c, server.port, 4096);
-	return 0;
-}
-
-static int
-close_all(void **state)
-{
-	(void)state;
-	raw_close(&c);
-	server_close(&server);
 	return 0;
 }
 
