@@ -30,6 +30,7 @@
 #include "supervisor/core/run.h"
 #include "supervisor/core/sandbox.h"
 #include "tests/unit/test.h"
+#include "tests/unit/world.h"
 
 #define PATIENCE_MS 20000
 #define SCRIPTS 2
@@ -132,17 +133,8 @@ SCRIPT_NOTES(sandbox_remove, "remove")
 SCRIPT_NOTES(run_forget, "forget")
 SCRIPT_NOTES(ask_cancel, "unasked")
 
-#define SCRIPT_IGNORES(name)                                                   \
-	static inline int script_on_##name(                                    \
-	    void *arg, const struct msg_##name *m, struct err *e)              \
-	{                                                                      \
-		(void)arg;                                                     \
-		(void)m;                                                       \
-		(void)e;                                                       \
-		return 0;                                                      \
-	}
-SCRIPT_IGNORES(sweep)
-SCRIPT_IGNORES(sweep_end)
+WORLD_IGNORES(script, sweep)
+WORLD_IGNORES(script, sweep_end)
 
 static inline int
 script_message_cb(
@@ -250,12 +242,10 @@ ground_worker(unsigned int i)
 	static const struct ipc_ops ops = {
 	    script_message_cb, script_close_cb, NULL};
 	struct script *w = &g.worker[i];
-	int pair[2];
+	int other;
 
-	assert_int_equal(
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	w->chan = ipc_chan_new(g.base, pair[1], "test", &ops, w);
-	core_attach_worker(g.core, i, pair[0]);
+	w->chan = world_chan(g.base, &ops, w, &other);
+	core_attach_worker(g.core, i, other);
 	ground_settle(i);
 }
 
@@ -480,8 +470,6 @@ ground_stop_core(void)
 		(void)event_base_loop(g.base, EVLOOP_NONBLOCK);
 }
 
-static inline void ground_remove_dir(const char *path);
-
 static inline void
 ground_copy_file(const char *from, const char *to)
 {
@@ -551,7 +539,7 @@ ground_crash_core(void)
 	ground_copy_dir(g.dir, copy);
 	(void)sqlite3_close(db);
 	ground_stop_core();
-	ground_remove_dir(g.dir);
+	world_remove_dir(g.dir);
 	assert_int_equal(rename(copy, g.dir), 0);
 }
 
@@ -572,27 +560,6 @@ ground_open_all(const char *workers)
 		g.worker[i].spool = -1;
 	ground_start_core();
 	return 0;
-}
-
-static inline void
-ground_remove_dir(const char *path)
-{
-	DIR *d = opendir(path);
-	const struct dirent *entry;
-	char below[512];
-
-	while (d != NULL && (entry = readdir(d)) != NULL) {
-		if (strcmp(entry->d_name, ".") == 0 ||
-		    strcmp(entry->d_name, "..") == 0)
-			continue;
-		(void)snprintf(
-		    below, sizeof(below), "%.200s/%.255s", path, entry->d_name);
-		if (unlink(below) != 0)
-			ground_remove_dir(below);
-	}
-	if (d != NULL)
-		(void)closedir(d);
-	(void)rmdir(path);
 }
 
 static inline int
@@ -621,7 +588,7 @@ ground_tear_down(void **state)
 	principal_unref(g.who);
 	conf_free(g.conf);
 	event_base_free(g.base);
-	ground_remove_dir(g.dir);
+	world_remove_dir(g.dir);
 	return 0;
 }
 

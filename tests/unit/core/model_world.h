@@ -274,14 +274,12 @@ worker_come(unsigned int i)
 	static const struct ipc_ops ops = {
 	    model_message_cb, script_close_cb, NULL};
 	struct script *w = &g.worker[i];
-	int pair[2];
+	int other;
 
 	if (w->chan != NULL)
 		return;
-	assert_int_equal(
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	w->chan = ipc_chan_new(g.base, pair[1], "model", &ops, w);
-	core_attach_worker(g.core, i, pair[0]);
+	w->chan = world_chan(g.base, &ops, w, &other);
+	core_attach_worker(g.core, i, other);
 	msg_send_worker_state(w->chan,
 	    &(struct msg_worker_state){.engine_up = true, .detail = "ok"});
 }

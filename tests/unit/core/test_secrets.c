@@ -11,6 +11,7 @@
 #include "supervisor/core/rekeying.h"
 #include "supervisor/core/secrets.h"
 #include "tests/unit/test.h"
+#include "tests/unit/world.h"
 
 #define PATIENCE_MS 20000
 #define KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
@@ -93,13 +94,11 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	char command[100];
-
 	(void)state;
 	die();
 	event_base_free(g.base);
-	(void)snprintf(command, sizeof(command), "rm -rf %s", g.dir);
-	return system(command); /* NOLINT(cert-env33-c): our own directory */
+	world_remove_dir(g.dir);
+	return 0;
 }
 
 static int

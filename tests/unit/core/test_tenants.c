@@ -11,6 +11,7 @@
 #include "supervisor/core/tenants.h"
 #include "supervisor/core/tenants_file.h"
 #include "tests/unit/test.h"
+#include "tests/unit/world.h"
 
 #define PATIENCE_MS 20000
 
@@ -92,13 +93,10 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	char *command = xasprintf("rm -rf %s", g.dir);
-
 	(void)state;
 	die();
 	event_base_free(g.base);
-	assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c) */
-	free(command);
+	world_remove_dir(g.dir);
 	return 0;
 }
 

@@ -4,8 +4,6 @@
 
 #include "tests/unit/front/worker.h"
 
-#include <dirent.h>
-
 #include "common/metric.h"
 #include "common/js.h"
 #include "common/log.h"
@@ -74,27 +72,6 @@ fixture_open(const char *const *settings)
 }
 
 static inline void
-fixture_remove_dir(const char *path)
-{
-	DIR *d = opendir(path);
-	const struct dirent *entry;
-	char below[512];
-
-	while (d != NULL && (entry = readdir(d)) != NULL) {
-		if (strcmp(entry->d_name, ".") == 0 ||
-		    strcmp(entry->d_name, "..") == 0)
-			continue;
-		(void)snprintf(
-		    below, sizeof(below), "%.200s/%.255s", path, entry->d_name);
-		if (unlink(below) != 0)
-			fixture_remove_dir(below);
-	}
-	if (d != NULL)
-		(void)closedir(d);
-	(void)rmdir(path);
-}
-
-static inline void
 fixture_close(void)
 {
 	raw_close(&fx.c);
@@ -107,7 +84,7 @@ fixture_close(void)
 	for (unsigned int i = 0; i < 3; i++) /* libevent frees a turn later */
 		(void)event_base_loop(fx.base, EVLOOP_NONBLOCK);
 	event_base_free(fx.base);
-	fixture_remove_dir(fx.dir);
+	world_remove_dir(fx.dir);
 }
 
 static inline void

@@ -16,6 +16,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/core.h"
 #include "tests/unit/test.h"
+#include "tests/unit/world.h"
 
 struct worker {
 	struct event_base *base;
@@ -182,21 +183,12 @@ worker_on_sandbox_remove(
 }
 
 /* What it is told and does nothing about. */
-#define WORKER_IGNORES(name)                                                   \
-	static inline int worker_on_##name(                                    \
-	    void *arg, const struct msg_##name *m, struct err *e)              \
-	{                                                                      \
-		(void)arg;                                                     \
-		(void)m;                                                       \
-		(void)e;                                                       \
-		return 0;                                                      \
-	}
-WORKER_IGNORES(sandbox_settled)
-WORKER_IGNORES(sandbox_shares)
-WORKER_IGNORES(run_cancel)
-WORKER_IGNORES(run_forget)
-WORKER_IGNORES(sweep)
-WORKER_IGNORES(sweep_end)
+WORLD_IGNORES(worker, sandbox_settled)
+WORLD_IGNORES(worker, sandbox_shares)
+WORLD_IGNORES(worker, run_cancel)
+WORLD_IGNORES(worker, run_forget)
+WORLD_IGNORES(worker, sweep)
+WORLD_IGNORES(worker, sweep_end)
 
 static inline int
 worker_message_cb(
@@ -234,13 +226,11 @@ worker_open(struct worker *w, struct event_base *base, struct core *core)
 {
 	static const struct ipc_ops ops = {
 	    worker_message_cb, worker_close_cb, NULL};
-	int pair[2];
+	int other;
 
 	*w = (struct worker){.base = base, .spool = -1};
-	assert_int_equal(
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	w->chan = ipc_chan_new(base, pair[1], "test", &ops, w);
-	core_attach_worker(core, 0, pair[0]);
+	w->chan = world_chan(base, &ops, w, &other);
+	core_attach_worker(core, 0, other);
 	msg_send_worker_state(
 	    w->chan, &(struct msg_worker_state){.engine_up = true});
 }

@@ -20,6 +20,7 @@
 
 #define TEST_STATE struct fixture *f
 #include "tests/unit/test.h"
+#include "tests/unit/world.h"
 
 #define FIXTURE_PATIENCE_S 60
 
@@ -110,32 +111,11 @@ fixture_new(const char *parent)
 }
 
 static inline void
-fixture_remove_tree(const char *path)
-{
-	DIR *dir = opendir(path);
-	const struct dirent *entry;
-
-	while (dir != NULL && (entry = readdir(dir)) != NULL) {
-		AUTO(auto_free) char *sub = NULL;
-
-		if (strcmp(entry->d_name, ".") == 0 ||
-		    strcmp(entry->d_name, "..") == 0)
-			continue;
-		sub = xasprintf("%s/%s", path, entry->d_name);
-		if (unlink(sub) == -1)
-			fixture_remove_tree(sub);
-	}
-	if (dir != NULL)
-		(void)closedir(dir);
-	(void)rmdir(path);
-}
-
-static inline void
 fixture_free(struct fixture *f)
 {
 	store_close(f->store);
 	event_base_free(f->base);
-	fixture_remove_tree(f->dir);
+	world_remove_dir(f->dir);
 	free(f);
 }
 

@@ -253,7 +253,7 @@ TEST(a_write_is_not_acknowledged_when_the_database_was_removed)
 		assert_string_equal(damaged.msg, result.msg);
 		assert_non_null(strstr(damaged.msg, path));
 		fixture_close(f);
-		fixture_remove_tree(f->dir);
+		world_remove_dir(f->dir);
 		assert_int_equal(mkdir(f->dir, 0700), 0);
 	}
 }
@@ -295,7 +295,7 @@ TEST(what_is_put_back_may_be_removed_again)
 		assert_int_equal(put_and_wait(f, 4, "d"), ERR_DAMAGED);
 		fixture_wait(f, &damaged.calls, 1);
 		fixture_close(f);
-		fixture_remove_tree(f->dir);
+		world_remove_dir(f->dir);
 		assert_int_equal(mkdir(f->dir, 0700), 0);
 	}
 }
