@@ -20,7 +20,6 @@
 #include "supervisor/core/quota_use.h"
 #include "supervisor/core/recovery.h"
 #include "supervisor/core/run.h"
-#include "supervisor/core/run_files.h"
 #include "supervisor/core/run_row.h"
 #include "supervisor/core/run_times.h"
 #include "supervisor/core/sandbox.h"

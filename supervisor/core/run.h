@@ -62,7 +62,7 @@ struct run {
 	bool is_due;      /* its turn has come, and its spec is on its way */
 	bool is_reread;   /* its spec comes from disk: it may be damaged */
 	bool is_unfit;    /* it was, and the run is about to end */
-	bool is_told;     /* its worker was, since it came */
+	bool is_told;     /* RUN_START went to its worker, since that came */
 	bool is_doubtful; /* waits, but an earlier server may have sent it */
 	enum run_recorded recorded;
 	struct store_log *log;
@@ -190,5 +190,9 @@ int run_on_record(
     struct run *r, const struct span *record, struct err *e) MUSTCHECK;
 int run_on_ended(
     struct run *r, const struct msg_run_ended *m, struct err *e) MUSTCHECK;
+/* What the worker says of the files that it left. */
+void run_on_artifact_open(struct run *r, const struct msg_artifact_open *m);
+void run_on_artifact_done(struct run *r, const struct msg_artifact_done *m);
+void run_on_artifact_failed(struct run *r, const struct msg_artifact_failed *m);
 
 #endif
