@@ -26,6 +26,7 @@ SAYING = {
     "copy_stop": ("worker/copy.c",),
     "front_mcp_error": ("supervisor/front/mcp_endpoint.c",),
     "ask_fail": ("supervisor/core/asks.c",),
+    "run_sandbox_gone": ("supervisor/core/run.c",),
     "http_error": ("supervisor/*/*.c",),
     "refuse": ("supervisor/front/*.c", "supervisor/mcp/*.c"),
     "request_error": ("supervisor/mcp/*.c",),
