@@ -20,7 +20,8 @@
 #include "common/msg/codec.h"
 #include "common/msg/wire.h"
 
-/* What changed since: 5 has SAID. */
+/* What changed since: 5 has SAID; 6 has memory_kills; in 7 OPEN_ASK takes the
+ * place of OPEN_LEFT and refuses unknown kinds. */
 #define FRAME_VERSION_OLDEST 4
 
 #define FRAME_HEADER_BYTES 8
