@@ -165,10 +165,11 @@ is_writer(enum db_role role)
 static int
 keep_wal(struct db *db, struct err *e)
 {
-	if (sqlite3_db_config(
-		db->h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL) != SQLITE_OK)
-		return err_set(e, ERR_DB, "%s: the WAL is not safe", db->dir);
-	return db_exec(db, DB_SET_EXCLUSIVE, e);
+	int rc =
+	    sqlite3_db_config(db->h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+
+	return rc == SQLITE_OK ? db_exec(db, DB_SET_EXCLUSIVE, e) :
+				 db_fail(db, rc, e);
 }
 
 static int
