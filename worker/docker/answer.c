@@ -562,7 +562,7 @@ answer_event(const char *s, size_t n, struct answer_event *out, struct err *e)
 	const json_t *actor;
 	const char *action;
 
-	if (parse(s, n, ANSWER_LINE_MAX, &o, e) != 0)
+	if (parse(s, n, API_LINE_MAX, &o, e) != 0)
 		return ERR_BACKEND;
 	action = get_text(o, "Action");
 	actor = json_object_get(o, "Actor");
@@ -583,7 +583,7 @@ answer_progress(const char *s, size_t n, char text[ANSWER_TEXT_MAX])
 	AUTO(auto_json) json_t *o = NULL;
 	const char *why;
 
-	if (js_parse(s, n, ANSWER_LINE_MAX, DEPTH_MAX, &o, NULL) != 0)
+	if (js_parse(s, n, API_LINE_MAX, DEPTH_MAX, &o, NULL) != 0)
 		return 0;
 	why = get_text(o, "error");
 	if (why == NULL)
@@ -606,40 +606,4 @@ answer_message(const char *s, size_t n, char text[ANSWER_TEXT_MAX])
 		text_clean(text, ANSWER_TEXT_MAX, why, strlen(why));
 	else
 		text_clean(text, ANSWER_TEXT_MAX, s, n);
-}
-
-void
-answer_lines_init(struct answer_lines *l)
-{
-	buf_init(&l->b, ANSWER_LINE_MAX);
-	l->skipping = false;
-}
-
-void
-answer_lines_clear(struct answer_lines *l)
-{
-	buf_clear(&l->b);
-}
-
-void
-answer_lines_feed(struct answer_lines *l, const uint8_t *p, size_t n,
-    void (*cb)(const char *, size_t, void *), void *arg)
-{
-	while (n > 0) {
-		const uint8_t *end = memchr(p, '\n', n);
-		size_t take = end != NULL ? (size_t)(end - p) : n;
-
-		if (!l->skipping && buf_append(&l->b, p, take) != 0)
-			l->skipping = true;
-		if (end != NULL) {
-			if (!l->skipping && buf_len(&l->b) > 0)
-				cb((const char *)buf_data(&l->b),
-				    buf_len(&l->b), arg);
-			buf_consume(&l->b, buf_len(&l->b));
-			l->skipping = false;
-			take++;
-		}
-		p += take;
-		n -= take;
-	}
 }

@@ -9,13 +9,12 @@
 #define WORKER_DOCKER_ANSWER_H
 
 #include "common/base.h"
-#include "common/buf.h"
 #include "common/err.h"
 #include "worker/backend.h"
+#include "worker/http/api.h"
 
 #define ANSWER_SMALL_MAX (1u << 20) /* inspect, info, version, create */
 #define ANSWER_LIST_MAX (64u << 20) /* all containers */
-#define ANSWER_LINE_MAX 65536       /* one event or line of progress */
 #define ANSWER_TEXT_MAX 300         /* of the engine's own messages */
 #define ANSWER_IMAGE_ID_MAX 128
 
@@ -97,15 +96,5 @@ int64_t answer_time_ms(const char *s);
 /* answer_message - the "message" of an error, or what the body begins with;
  * on one line, printable */
 void answer_message(const char *s, size_t n, char text[ANSWER_TEXT_MAX]);
-
-/* Pieces into lines.  Longer lines than ANSWER_LINE_MAX are left out. */
-struct answer_lines {
-	struct buf b;
-	bool skipping;
-};
-void answer_lines_init(struct answer_lines *l);
-void answer_lines_clear(struct answer_lines *l);
-void answer_lines_feed(struct answer_lines *l, const uint8_t *p, size_t n,
-    void (*cb)(const char *line, size_t n, void *arg), void *arg);
 
 #endif

@@ -33,7 +33,6 @@ docker_free(struct backend *b)
 	api_free(d->api);
 	create_clear(d);
 	image_clear(d);
-	watch_clear(d);
 	free(d->instance);
 	free(d->id);
 	free(d->dockerfile);
@@ -161,7 +160,6 @@ docker_open(const struct conf *conf, const struct backend_start *start,
 	d->api = api_new(d->base, &docker_server);
 	image_init(d);
 	TAILQ_INIT(&d->creates.all);
-	watch_init(d);
 	if (engine_init(
 		d, conf_str(conf, CONF_DOCKER_HOST), &engine_hooks, e) != 0) {
 		docker_free(&d->b);

@@ -54,12 +54,6 @@ struct engine {
 	char said[ERR_TEXT_MAX];
 };
 
-/* What watch.c writes: the stream of events. */
-struct watch {
-	struct api_call *stream; /* NULL: none */
-	struct answer_lines lines;
-};
-
 /* What image.c writes. */
 struct image;
 STAILQ_HEAD(images, image);
@@ -90,7 +84,7 @@ struct docker {
 	const char *files[3];
 
 	struct engine engine;
-	struct watch watch;
+	struct api_call *events; /* watch.c's: their stream; NULL: none */
 	struct images images;
 	struct creates creates;
 };
@@ -129,10 +123,8 @@ int engine_init(struct docker *d, const char *host,
 void engine_clear(struct docker *d);
 
 /* watch.c: start does nothing while the stream is there */
-void watch_init(struct docker *d);
 void watch_start(struct docker *d);
 void watch_stop(struct docker *d);
-void watch_clear(struct docker *d);
 
 /*
  * image.c: the id of an image, building or pulling it when it is missing.

@@ -41,7 +41,6 @@ struct image {
 	int rc;
 	struct err why;
 	char problem[ANSWER_TEXT_MAX]; /* of the build or pull */
-	struct answer_lines lines;
 	STAILQ_HEAD(, image_wait) waits;
 	STAILQ_ENTRY(image) link;
 };
@@ -92,23 +91,11 @@ progress_line_cb(const char *line, size_t n, void *arg)
 }
 
 static void
-progress_data_cb(const uint8_t *p, size_t n, void *arg)
-{
-	struct image *im = arg;
-
-	answer_lines_feed(&im->lines, p, n, progress_line_cb, im);
-}
-
-static void
 progress_done_cb(const struct api_answer *a, void *arg)
 {
 	struct image *im = arg;
 	struct err e;
 
-	/* The last line may come without its end. */
-	answer_lines_feed(
-	    &im->lines, (const uint8_t *)"\n", 1, progress_line_cb, im);
-	answer_lines_clear(&im->lines);
 	if (a->rc != 0 || a->status != 200) {
 		(void)docker_fail(a, "making it failed", &e);
 		(void)snprintf(
@@ -127,13 +114,12 @@ image_make(struct image *im, const char *path, const struct buf *body)
 	    .content_type = "application/x-tar",
 	    .timeout_ms = DOCKER_BUILD_MS,
 	    .max_body = ANSWER_SMALL_MAX,
-	    .on_data = progress_data_cb,
+	    .on_line = progress_line_cb,
 	    .on_done = progress_done_cb,
 	    .arg = im};
 
 	im->made = true;
 	im->problem[0] = '\0';
-	answer_lines_clear(&im->lines);
 	(void)docker_ask_full(im->d, &ask);
 }
 
@@ -342,7 +328,6 @@ image_get(struct docker *d, const char *ref, image_cb cb, void *arg)
 		im = xcalloc(1, sizeof(*im));
 		im->d = d;
 		im->ref = xstrdup(ref);
-		answer_lines_init(&im->lines);
 		STAILQ_INIT(&im->waits);
 		STAILQ_INSERT_TAIL(&d->images, im, link);
 	}
@@ -405,7 +390,6 @@ image_clear(struct docker *d)
 			STAILQ_REMOVE_HEAD(&im->waits, link);
 			free(w);
 		}
-		answer_lines_clear(&im->lines);
 		free(im->ref);
 		free(im);
 	}

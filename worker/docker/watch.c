@@ -21,14 +21,6 @@ line_cb(const char *line, size_t n, void *arg)
 		d->user->on_change(&ev.handle, ev.what, d->user_arg);
 }
 
-static void
-data_cb(const uint8_t *p, size_t n, void *arg)
-{
-	struct docker *d = arg;
-
-	answer_lines_feed(&d->watch.lines, p, n, line_cb, d);
-}
-
 /* The stream ended: the next good ping asks for it again.  What it would have
  * said meanwhile is found out by the links that close. */
 static void
@@ -37,7 +29,7 @@ done_cb(const struct api_answer *a, void *arg)
 	struct docker *d = arg;
 	struct err e;
 
-	d->watch.stream = NULL;
+	d->events = NULL;
 	if (d->freeing)
 		return;
 	(void)docker_fail(a, "events", &e);
@@ -51,39 +43,25 @@ watch_start(struct docker *d)
 	struct api_ask ask = {.method = "GET",
 	    .path = path,
 	    .max_body = ANSWER_SMALL_MAX,
-	    .on_data = data_cb,
+	    .on_line = line_cb,
 	    .on_done = done_cb,
 	    .arg = d};
 	struct buf q;
 
-	if (d->watch.stream != NULL)
+	if (d->events != NULL)
 		return;
 	buf_init(&q, API_PATH_MAX / 2);
 	body_filters_events(&q, d->id);
 	(void)snprintf(path, sizeof(path), "/events?%.*s", (int)buf_len(&q),
 	    (const char *)buf_data(&q));
 	buf_clear(&q);
-	answer_lines_clear(&d->watch.lines);
-	d->watch.lines.skipping = false;
-	d->watch.stream = docker_ask_full(d, &ask);
+	d->events = docker_ask_full(d, &ask);
 }
 
 void
 watch_stop(struct docker *d)
 {
-	if (d->watch.stream != NULL)
-		api_cancel(d->watch.stream);
-	d->watch.stream = NULL;
-}
-
-void
-watch_init(struct docker *d)
-{
-	answer_lines_init(&d->watch.lines);
-}
-
-void
-watch_clear(struct docker *d)
-{
-	answer_lines_clear(&d->watch.lines);
+	if (d->events != NULL)
+		api_cancel(d->events);
+	d->events = NULL;
 }

@@ -62,6 +62,8 @@ struct api_call {
 	uint32_t timeout_ms;
 	uint64_t started_us;
 	struct buf in;
+	struct buf line; /* of on_line, as far as it came */
+	bool skips_line; /* it is too long */
 	size_t nheaders;
 	bool too_large;
 	bool has_head; /* the final answer's, whole */
@@ -77,7 +79,7 @@ struct api_call {
 	struct buf out;
 	long status; /* of the final head; 0: it has not come whole */
 	size_t body_len;
-	void (*on_data)(const uint8_t *, size_t, void *);
+	void (*on_line)(const char *, size_t, void *);
 	void (*on_done)(const struct api_answer *, void *);
 	void *arg;
 	TAILQ_ENTRY(api_call) link;
@@ -203,6 +205,34 @@ timer_fired_cb(void *arg)
 
 /* ---- what comes in */
 
+static void
+line_end(struct api_call *c)
+{
+	if (!c->skips_line && buf_len(&c->line) > 0)
+		c->on_line((const char *)buf_data(&c->line), buf_len(&c->line),
+		    c->arg);
+	buf_consume(&c->line, buf_len(&c->line));
+	c->skips_line = false;
+}
+
+static void
+take_lines(struct api_call *c, const char *p, size_t n)
+{
+	while (n > 0 && !c->cancelled) {
+		const char *end = memchr(p, '\n', n);
+		size_t len = end != NULL ? (size_t)(end - p) : n;
+
+		if (!c->skips_line && buf_append(&c->line, p, len) != 0)
+			c->skips_line = true;
+		if (end != NULL) {
+			line_end(c);
+			len++;
+		}
+		p += len;
+		n -= len;
+	}
+}
+
 static size_t
 write_cb(char *p, size_t size, size_t n, void *arg)
 {
@@ -213,8 +243,8 @@ write_cb(char *p, size_t size, size_t n, void *arg)
 	if (c->cancelled)
 		return 0;
 	(void)curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status);
-	if (c->on_data != NULL && status >= 200 && status < 300) {
-		c->on_data((const uint8_t *)p, n, c->arg);
+	if (c->on_line != NULL && status >= 200 && status < 300) {
+		take_lines(c, p, n);
 		return c->cancelled ? 0 : n;
 	}
 	if (buf_append(&c->in, p, n) != 0) {
@@ -268,6 +298,7 @@ call_free(struct api_call *c)
 	curl_easy_cleanup(c->curl);
 	curl_slist_free_all(c->headers);
 	buf_clear(&c->in);
+	buf_clear(&c->line);
 	buf_clear(&c->out);
 	free(c->path);
 	free(c->body);
@@ -692,6 +723,11 @@ call_may_wait(const struct api_call *c)
 static void
 call_finish(struct api_call *c, CURLcode code)
 {
+	if (code == CURLE_OK && c->on_line != NULL && !c->cancelled) {
+		c->h->depth++; /* on_line may cancel the call */
+		line_end(c);
+		c->h->depth--;
+	}
 	if (c->cancelled) {
 		call_free(c);
 	} else if (call_found_full_queue(c, code) && call_may_wait(c)) {
@@ -945,7 +981,8 @@ api_start(struct api *h, const struct api_ask *ask)
 	c->upgrade = ask->upgrade != NULL ? xstrdup(ask->upgrade) : NULL;
 	c->timeout_ms = ask->timeout_ms;
 	c->started_us = clock_mono_us();
-	c->on_data = ask->on_data;
+	c->on_line = ask->on_line;
+	buf_init(&c->line, API_LINE_MAX);
 	c->on_done = ask->on_done;
 	c->arg = ask->arg;
 	c->max_body = ask->max_body != 0 ? ask->max_body : BODY_MAX;

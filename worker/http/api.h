@@ -25,6 +25,7 @@ struct api;
 struct api_call;
 
 #define API_PATH_MAX 4096
+#define API_LINE_MAX 65536
 #define API_HEADERS_MAX 65536 /* bytes of status line and headers */
 
 /* What texts call the server, and who counts its answers. */
@@ -48,7 +49,7 @@ struct api_answer {
 	int rc;           /* 0: a whole answer, whatever its status; else
 			   * ERR_BACKEND, ERR_LIMIT (body too large) */
 	long status;      /* HTTP's */
-	const char *body; /* a NUL stands behind it; what on_data got is not
+	const char *body; /* a NUL stands behind it; what on_line got is not
 			   * in it */
 	size_t len;
 	const struct err *why; /* when rc is not 0 */
@@ -67,9 +68,10 @@ struct api_ask {
 	const char *upgrade;      /* a protocol to ask for; NULL: none */
 	uint32_t timeout_ms;      /* 0: none, for streams */
 	size_t max_body;          /* 0: 64 KiB */
-	/* Pieces of a successful answer as they come, instead of collecting;
-	 * must not free the api.  May be NULL. */
-	void (*on_data)(const uint8_t *p, size_t n, void *arg);
+	/* Each line of a successful answer as it comes, without its end,
+	 * instead of collecting.  An empty line, and one that is longer than
+	 * API_LINE_MAX, is left out.  Must not free the api.  May be NULL. */
+	void (*on_line)(const char *line, size_t n, void *arg);
 	void (*on_done)(const struct api_answer *a, void *arg);
 	void *arg;
 };

@@ -21,7 +21,8 @@ struct result {
 	int rc;
 	long status;
 	size_t len;
-	size_t streamed;
+	char lines[64]; /* of on_line, the first byte of long ones */
+	size_t longest;
 	char body[256];
 	char why[ERR_TEXT_MAX];
 };

@@ -375,53 +375,6 @@ test_a_builds_failure_is_found_in_its_progress(void **state)
 	assert_string_equal(text, "no such");
 }
 
-static char seen[8][32];
-static size_t nseen;
-
-static void
-line_cb(const char *line, size_t n, void *arg)
-{
-	(void)arg;
-	assert_true(nseen < ARRAY_LEN(seen));
-	(void)snprintf(seen[nseen++], sizeof(seen[0]), "%.*s", (int)n, line);
-}
-
-static void
-test_lines_come_whole_from_any_pieces(void **state)
-{
-	static const uint8_t s[] = "one\n\ntwo\nthree";
-	struct answer_lines l;
-
-	(void)state;
-	nseen = 0;
-	answer_lines_init(&l);
-	for (size_t i = 0; i < sizeof(s) - 1; i++)
-		answer_lines_feed(&l, s + i, 1, line_cb, NULL);
-	assert_int_equal(nseen, 2);
-	assert_string_equal(seen[0], "one");
-	assert_string_equal(seen[1], "two");
-	answer_lines_clear(&l);
-}
-
-static void
-test_a_line_without_end_costs_no_memory_and_is_left_out(void **state)
-{
-	uint8_t much[8192];
-	struct answer_lines l;
-
-	(void)state;
-	nseen = 0;
-	memset(much, 'x', sizeof(much));
-	answer_lines_init(&l);
-	for (int i = 0; i < 64; i++)
-		answer_lines_feed(&l, much, sizeof(much), line_cb, NULL);
-	assert_true(l.b.cap <= 2 * ANSWER_LINE_MAX);
-	answer_lines_feed(&l, (const uint8_t *)"\nok\n", 4, line_cb, NULL);
-	assert_int_equal(nseen, 1);
-	assert_string_equal(seen[0], "ok");
-	answer_lines_clear(&l);
-}
-
 int
 main(void)
 {
@@ -445,9 +398,6 @@ main(void)
 	    cmocka_unit_test(test_events_say_what_happened_to_whom),
 	    cmocka_unit_test(test_the_engines_words_are_made_printable),
 	    cmocka_unit_test(test_a_builds_failure_is_found_in_its_progress),
-	    cmocka_unit_test(test_lines_come_whole_from_any_pieces),
-	    cmocka_unit_test(
-		test_a_line_without_end_costs_no_memory_and_is_left_out),
 	};
 
 	return cmocka_run_group_tests_name("answer", tests, NULL, NULL);

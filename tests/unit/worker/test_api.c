@@ -1,15 +1,6 @@
 #include "tests/unit/worker/api_ground.h"
 
 static void
-data_cb(const uint8_t *p, size_t n, void *arg)
-{
-	struct result *r = arg;
-
-	(void)p;
-	r->streamed += n;
-}
-
-static void
 test_an_answer_comes_whole(void **state)
 {
 	struct fixture *f = *state;
@@ -273,23 +264,54 @@ test_a_redirect_is_not_followed(void **state)
 	assert_int_equal(f->engine.asked, 1);
 }
 
+static const char *
+answer_lines(struct fake_engine *f, const char *method, const char *path)
+{
+	static char all[400000];
+	size_t n = (size_t)sprintf(
+	    all, "HTTP/1.1 200 X\r\nConnection: close\r\n\r\none\n\ntwo\n");
+
+	(void)method;
+	(void)path;
+	f->close_after = true;
+	memset(all + n, 'x', API_LINE_MAX + 1);
+	n += API_LINE_MAX + 1;
+	all[n++] = '\n';
+	memset(all + n, 'y', API_LINE_MAX);
+	n += API_LINE_MAX;
+	(void)sprintf(all + n, "\nlast");
+	return all;
+}
+
 static void
-test_a_stream_comes_in_pieces_beyond_any_limit(void **state)
+line_cb(const char *line, size_t n, void *arg)
+{
+	struct result *r = arg;
+	size_t at = strlen(r->lines);
+
+	r->longest = n > r->longest ? n : r->longest;
+	(void)snprintf(r->lines + at, sizeof(r->lines) - at, "%.*s;",
+	    n > 10 ? 1 : (int)n, line);
+}
+
+static void
+test_a_stream_comes_by_lines_beyond_any_limit_of_bodies(void **state)
 {
 	struct fixture *f = *state;
 	struct result r = {0};
 	struct api_ask ask = {.method = "GET",
 	    .path = "/stream",
 	    .max_body = 10,
-	    .on_data = data_cb,
+	    .on_line = line_cb,
 	    .on_done = done_cb,
 	    .arg = &r};
 
-	f->engine.answer = answer_large;
+	f->engine.answer = answer_lines;
 	(void)api_start(f->api, &ask);
 	fixture_loop(f->base, &r.done);
 	assert_int_equal(r.rc, 0);
-	assert_int_equal(r.streamed, 100000);
+	assert_string_equal(r.lines, "one;two;y;last;");
+	assert_int_equal(r.longest, API_LINE_MAX);
 	assert_int_equal(r.len, 0);
 }
 
@@ -473,44 +495,44 @@ answer_two_chunks(struct fake_engine *f, const char *method, const char *path)
 	(void)method;
 	(void)path;
 	return "HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n"
-	       "3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n";
+	       "4\r\none\n\r\n3\r\ntwo\r\n0\r\n\r\n";
 }
 
 struct canceller {
 	struct fixture *f;
 	struct api_call *call;
-	unsigned int pieces;
+	unsigned int lines;
 	struct result next;
 };
 
 static void
-cancel_in_data_cb(const uint8_t *p, size_t n, void *arg)
+cancel_in_line_cb(const char *line, size_t n, void *arg)
 {
 	struct canceller *c = arg;
 
-	(void)p;
+	(void)line;
 	(void)n;
-	c->pieces++;
+	c->lines++;
 	api_cancel(c->call);
 	get(c->f, &c->next, 1000, 100);
 }
 
 static void
-test_a_call_may_be_cancelled_by_its_own_data(void **state)
+test_a_call_may_be_cancelled_by_its_own_line(void **state)
 {
 	struct fixture *f = *state;
 	struct canceller c = {.f = f};
 	struct api_ask ask = {.method = "GET",
 	    .path = "/stream",
-	    .on_data = cancel_in_data_cb,
+	    .on_line = cancel_in_line_cb,
 	    .on_done = done_cb,
 	    .arg = &c};
 
 	f->engine.answer = answer_two_chunks;
 	c.call = api_start(f->api, &ask);
 	fixture_loop(f->base, &c.next.done);
-	assert_int_equal(c.pieces, 1);
-	assert_string_equal(c.next.body, "onetwo");
+	assert_int_equal(c.lines, 1);
+	assert_string_equal(c.next.body, "one\ntwo");
 }
 
 struct chain {
@@ -721,7 +743,7 @@ main(void)
 	    TEST(test_an_answer_that_trickles_has_its_time_and_no_more),
 	    TEST(test_nobody_at_the_socket_is_said_so),
 	    TEST(test_a_redirect_is_not_followed),
-	    TEST(test_a_stream_comes_in_pieces_beyond_any_limit),
+	    TEST(test_a_stream_comes_by_lines_beyond_any_limit_of_bodies),
 	    TEST(test_a_cancelled_call_says_nothing),
 	    TEST(test_a_body_is_sent_as_it_is),
 	    TEST(test_a_kept_connection_that_was_closed_is_not_used),
@@ -730,7 +752,7 @@ main(void)
 	    TEST(test_a_request_that_is_not_safe_is_sent_once),
 	    TEST(test_an_engine_that_started_anew_is_asked_at_once),
 	    TEST(test_many_calls_at_once_have_their_own_answers),
-	    TEST(test_a_call_may_be_cancelled_by_its_own_data),
+	    TEST(test_a_call_may_be_cancelled_by_its_own_line),
 	    TEST(test_an_answer_may_ask_the_next),
 	    TEST(test_a_large_body_is_sent_whole),
 	    TEST(test_a_path_with_a_line_in_it_is_not_sent),
