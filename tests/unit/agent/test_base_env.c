@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -11,6 +5,7 @@
 #include "images/agent/base_env.h"
 #include "images/agent/env.h"
 #include "images/agent/say.h"
+#include "tests/unit/test.h"
 
 static char passwd[] = "/tmp/passwd-XXXXXX";
 
@@ -89,10 +84,8 @@ build(struct env_start *s, enum runspec_user user, char *const *env)
 		.user = user});
 }
 
-static void
-test_the_images_variables_are_kept(void **state)
+TEST(the_images_variables_are_kept)
 {
-	(void)state;
 	START("FROM_IMAGE=a b", "PATH=/bin:/opt/bin", "PYTHONPATH=/opt/lib",
 	    "EMPTY=", "odd\x01\xff name=\xfe");
 	REST("FROM_IMAGE=a b", "PYTHONPATH=/opt/lib",
@@ -101,36 +94,28 @@ test_the_images_variables_are_kept(void **state)
 	assert_string_equal(base_env_path(), "/bin:/opt/bin");
 }
 
-static void
-test_what_is_no_variable_is_left_out(void **state)
+TEST(what_is_no_variable_is_left_out)
 {
-	(void)state;
 	START("NOTHING", "=nameless", "", "A=1");
 	REST("A=1", "LANG=C.UTF-8", "PYTHONUNBUFFERED=1");
 	assert_string_equal(base_env_path(), BASE_ENV_PATH);
 	assert_false(say_is_waiting());
 }
 
-static void
-test_ours_give_way_to_the_images(void **state)
+TEST(ours_give_way_to_the_images)
 {
-	(void)state;
 	START("LANG=de_DE.UTF-8", "PYTHONUNBUFFERED=");
 	REST("LANG=de_DE.UTF-8", "PYTHONUNBUFFERED=");
 }
 
-static void
-test_the_last_of_one_name_counts(void **state)
+TEST(the_last_of_one_name_counts)
 {
-	(void)state;
 	START("A=1", "AB=2", "A=3");
 	REST("A=3", "AB=2", "LANG=C.UTF-8", "PYTHONUNBUFFERED=1");
 }
 
-static void
-test_an_engines_home_is_not_the_images(void **state)
+TEST(an_engines_home_is_not_the_images)
 {
-	(void)state;
 	START("HOME=/var/admin"); /* of the first user 0 */
 	assert_null(base_env_home());
 	START("HOME=/");
@@ -143,12 +128,10 @@ test_an_engines_home_is_not_the_images(void **state)
 	assert_string_equal(base_env_home(), "/app");
 }
 
-static void
-test_a_command_has_the_images_then_ours_then_its_own(void **state)
+TEST(a_command_has_the_images_then_ours_then_its_own)
 {
 	struct env_start s;
 
-	(void)state;
 	START("A=image", "B=image", "USER=image", "PWD=/image", "HOME=/app",
 	    "PATH=/image");
 	build(&s, RUNSPEC_USER_SANDBOX, STRINGS("B=call"));
@@ -164,15 +147,13 @@ test_a_command_has_the_images_then_ours_then_its_own(void **state)
 	env_clear(&s);
 }
 
-static void
-test_a_call_can_say_otherwise_of_all(void **state)
+TEST(a_call_can_say_otherwise_of_all)
 {
 	char *const *own = STRINGS("PATH=/x", "HOME=/x", "USER=x", "LOGNAME=x",
 	    "PWD=/x", "LANG=x", "PYTHONUNBUFFERED=");
 	struct env_start s;
 	size_t n = 0;
 
-	(void)state;
 	START("HOME=/app");
 	build(&s, RUNSPEC_USER_ROOT, own);
 	for (; own[n] != NULL; n++)
@@ -183,15 +164,13 @@ test_a_call_can_say_otherwise_of_all(void **state)
 }
 
 /* One too many, and one whose bytes are too many beside the first. */
-static void
-test_what_an_image_may_have_is_bounded_and_said(void **state)
+TEST(what_an_image_may_have_is_bounded_and_said)
 {
 	char *env[BASE_ENV_IMAGE_MAX + 3] = {NULL};
 	static char large[BASE_ENV_BYTES_MAX];
 	struct frame_said line;
 	size_t n = 0;
 
-	(void)state;
 	memset(large, 'x', sizeof(large) - 1);
 	memcpy(large, "LARGE=", strlen("LARGE="));
 	for (size_t i = 0; i < BASE_ENV_IMAGE_MAX + 1; i++)
@@ -219,18 +198,5 @@ test_what_an_image_may_have_is_bounded_and_said(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_the_images_variables_are_kept),
-	    cmocka_unit_test(test_what_is_no_variable_is_left_out),
-	    cmocka_unit_test(test_ours_give_way_to_the_images),
-	    cmocka_unit_test(test_the_last_of_one_name_counts),
-	    cmocka_unit_test(test_an_engines_home_is_not_the_images),
-	    cmocka_unit_test(
-		test_a_command_has_the_images_then_ours_then_its_own),
-	    cmocka_unit_test(test_a_call_can_say_otherwise_of_all),
-	    cmocka_unit_test(test_what_an_image_may_have_is_bounded_and_said),
-	};
-
-	return cmocka_run_group_tests_name(
-	    "base_env", tests, set_up, tear_down);
+	return tests_run(NULL, NULL, set_up, tear_down);
 }

@@ -1,10 +1,5 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "images/agent/flow.h"
+#include "tests/unit/test.h"
 
 #define CHAN 7
 
@@ -19,13 +14,11 @@ flow_of(size_t bytes)
 	return f;
 }
 
-static void
-test_nothing_is_sendable_before_a_channel_has_it(void **state)
+TEST(nothing_is_sendable_before_a_channel_has_it)
 {
 	struct flow f = flow_of(100);
 	struct err e;
 
-	(void)state;
 	assert_int_equal(flow_sendable(&f), 0);
 	assert_int_equal(flow_open(&f, CHAN, 0, 1000, &e), 0);
 	assert_int_equal(flow_sendable(&f), 100);
@@ -34,13 +27,11 @@ test_nothing_is_sendable_before_a_channel_has_it(void **state)
 	flow_clear(&f);
 }
 
-static void
-test_only_what_is_granted_is_sendable(void **state)
+TEST(only_what_is_granted_is_sendable)
 {
 	struct flow f = flow_of(1000);
 	struct err e;
 
-	(void)state;
 	assert_int_equal(flow_open(&f, CHAN, 0, 0, &e), 0);
 	assert_int_equal(flow_sendable(&f), 0);
 	assert_int_equal(flow_grant(&f, 0, 300, &e), 0);
@@ -54,13 +45,11 @@ test_only_what_is_granted_is_sendable(void **state)
 	flow_clear(&f);
 }
 
-static void
-test_what_is_taken_is_kept_no_longer(void **state)
+TEST(what_is_taken_is_kept_no_longer)
 {
 	struct flow f = flow_of(1000);
 	struct err e;
 
-	(void)state;
 	assert_int_equal(flow_open(&f, CHAN, 0, 300, &e), 0);
 	f.credit.sent = 300;
 	assert_int_equal(flow_grant(&f, 301, 600, &e), ERR_PROTO);
@@ -72,13 +61,11 @@ test_what_is_taken_is_kept_no_longer(void **state)
 	flow_clear(&f);
 }
 
-static void
-test_the_next_channel_needs_the_bytes_to_be_kept(void **state)
+TEST(the_next_channel_needs_the_bytes_to_be_kept)
 {
 	struct flow f = flow_of(1000);
 	struct err e;
 
-	(void)state;
 	assert_int_equal(flow_open(&f, CHAN, 500, 1000, &e), 0);
 	flow_close(&f);
 	assert_int_equal(flow_open(&f, CHAN, 499, 1000, &e), ERR_NOTFOUND);
@@ -88,15 +75,4 @@ test_the_next_channel_needs_the_bytes_to_be_kept(void **state)
 	flow_clear(&f);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_nothing_is_sendable_before_a_channel_has_it),
-	    cmocka_unit_test(test_only_what_is_granted_is_sendable),
-	    cmocka_unit_test(test_what_is_taken_is_kept_no_longer),
-	    cmocka_unit_test(test_the_next_channel_needs_the_bytes_to_be_kept),
-	};
-
-	return cmocka_run_group_tests_name("flow", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

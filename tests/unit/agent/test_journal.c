@@ -1,10 +1,5 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "images/agent/journal.h"
+#include "tests/unit/test.h"
 
 /* Only their addresses count here. */
 static char places[JOURNAL_ENDED_MAX + 10];
@@ -68,27 +63,23 @@ add_ended(struct journal *j, uint32_t i)
 	return en;
 }
 
-static void
-test_an_added_key_is_found_and_others_are_not(void **state)
+TEST(an_added_key_is_found_and_others_are_not)
 {
 	struct journal *j = setup();
 	struct uuid one = key(1), two = key(2);
 	struct journal_entry *en = journal_add(j, &one, place(1));
 
-	(void)state;
 	assert_ptr_equal(journal_find(j, &one), en);
 	assert_null(journal_find(j, &two));
 	assert_int_equal(j->nlive, 1);
 	clear(j);
 }
 
-static void
-test_an_ended_key_keeps_its_length(void **state)
+TEST(an_ended_key_keeps_its_length)
 {
 	struct journal *j = setup();
 	struct uuid k = key(5);
 
-	(void)state;
 	journal_end(j, journal_add(j, &k, place(5)), 4711);
 	assert_true(journal_find(j, &k)->ended);
 	assert_int_equal(journal_find(j, &k)->length, 4711);
@@ -97,14 +88,12 @@ test_an_ended_key_keeps_its_length(void **state)
 	clear(j);
 }
 
-static void
-test_forgetting_gives_it_back_once_and_keeps_the_key(void **state)
+TEST(forgetting_gives_it_back_once_and_keeps_the_key)
 {
 	struct journal *j = setup();
 	struct journal_entry *en = add_ended(j, 3);
 	struct uuid k = key(3);
 
-	(void)state;
 	assert_int_equal(j->nkept, 1);
 	assert_ptr_equal(journal_forget(j, en), place(3));
 	assert_null(journal_forget(j, en));
@@ -114,13 +103,11 @@ test_forgetting_gives_it_back_once_and_keeps_the_key(void **state)
 	assert_int_equal(dropped, 0);
 }
 
-static void
-test_the_oldest_forgotten_goes_first(void **state)
+TEST(the_oldest_forgotten_goes_first)
 {
 	struct journal *j = setup();
 	struct uuid k0 = key(0), k5 = key(5);
 
-	(void)state;
 	for (uint32_t i = 0; i < JOURNAL_ENDED_MAX; i++)
 		(void)add_ended(j, i);
 	(void)journal_forget(j, journal_find(j, &k5));
@@ -132,13 +119,11 @@ test_the_oldest_forgotten_goes_first(void **state)
 	clear(j);
 }
 
-static void
-test_without_a_forgotten_one_the_oldest_goes_with_its_log(void **state)
+TEST(without_a_forgotten_one_the_oldest_goes_with_its_log)
 {
 	struct journal *j = setup();
 	struct uuid k0 = key(0), k1 = key(1);
 
-	(void)state;
 	for (uint32_t i = 0; i <= JOURNAL_ENDED_MAX; i++)
 		(void)add_ended(j, i);
 	assert_null(journal_find(j, &k0));
@@ -148,13 +133,11 @@ test_without_a_forgotten_one_the_oldest_goes_with_its_log(void **state)
 	clear(j);
 }
 
-static void
-test_a_live_key_is_never_dropped(void **state)
+TEST(a_live_key_is_never_dropped)
 {
 	struct journal *j = setup();
 	struct uuid k = key(UINT32_MAX);
 
-	(void)state;
 	(void)journal_add(j, &k, place(0));
 	for (uint32_t i = 1; i < JOURNAL_ENDED_MAX + 9; i++)
 		(void)add_ended(j, i);
@@ -163,19 +146,4 @@ test_a_live_key_is_never_dropped(void **state)
 	clear(j);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_an_added_key_is_found_and_others_are_not),
-	    cmocka_unit_test(test_an_ended_key_keeps_its_length),
-	    cmocka_unit_test(
-		test_forgetting_gives_it_back_once_and_keeps_the_key),
-	    cmocka_unit_test(test_the_oldest_forgotten_goes_first),
-	    cmocka_unit_test(
-		test_without_a_forgotten_one_the_oldest_goes_with_its_log),
-	    cmocka_unit_test(test_a_live_key_is_never_dropped),
-	};
-
-	return cmocka_run_group_tests_name("journal", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -2,12 +2,6 @@
  * test_keeper.c - a job on its way to a keeper, and what the command finds at
  * the places of its descriptors
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,6 +11,7 @@
 
 #include "common/xmalloc.h"
 #include "images/agent/keepers.h"
+#include "tests/unit/test.h"
 
 static struct keeper_in in;
 static int pair[2];
@@ -92,14 +87,12 @@ send_and_compare(const struct keeper_job *job)
 	}
 }
 
-static void
-test_a_job_arrives_as_it_was_sent(void **state)
+TEST_WITH(setup, teardown, a_job_arrives_as_it_was_sent)
 {
 	char text[] = "a\nb", empty[] = "", set[] = "A=1";
 	char *argv[] = {text, empty, NULL}, *env[] = {set, NULL};
 	struct keeper_job job = a_job(argv, env);
 
-	(void)state;
 	send_and_compare(&job);
 	keeper_in_clear(&in);
 	job.user = RUNSPEC_USER_SANDBOX;
@@ -109,13 +102,11 @@ test_a_job_arrives_as_it_was_sent(void **state)
 	keeper_in_clear(&in);
 }
 
-static void
-test_a_job_too_large_for_a_packet_comes_as_a_file(void **state)
+TEST_WITH(setup, teardown, a_job_too_large_for_a_packet_comes_as_a_file)
 {
 	char *argv[17] = {NULL};
 	struct keeper_job job = a_job(argv, none);
 
-	(void)state;
 	for (size_t i = 0; i < 16; i++) {
 		argv[i] = xcalloc(1, RUNSPEC_ARG_BYTES_MAX + 1);
 		memset(argv[i], 'a' + (int)i, RUNSPEC_ARG_BYTES_MAX);
@@ -134,13 +125,11 @@ test_a_job_too_large_for_a_packet_comes_as_a_file(void **state)
 	keeper_in_clear(&in);
 }
 
-static void
-test_the_other_sides_end_is_seen_by_both(void **state)
+TEST_WITH(setup, teardown, the_other_sides_end_is_seen_by_both)
 {
 	struct keeper_job job = a_job(none, none);
 	struct err e;
 
-	(void)state;
 	assert_int_equal(shutdown(pair[0], SHUT_WR), 0);
 	assert_true(keeper_receive(pair[1], &in, &e) < 0);
 	(void)close(pair[1]);
@@ -149,8 +138,7 @@ test_the_other_sides_end_is_seen_by_both(void **state)
 }
 
 /* A packet that PID 1 would not make. */
-static void
-test_what_does_not_decode_is_an_error(void **state)
+TEST_WITH(setup, teardown, what_does_not_decode_is_an_error)
 {
 	static const uint8_t bad[][12] = {
 	    {1},                         /* a job that is too short */
@@ -162,7 +150,6 @@ test_what_does_not_decode_is_an_error(void **state)
 	struct keeper_job job = a_job(none, none);
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		assert_int_equal(
 		    send(pair[0], bad[i], sizes[i], 0), (ssize_t)sizes[i]);
@@ -249,8 +236,7 @@ run_shell(struct keeper_job *job, char **argv)
 	job->user = RUNSPEC_USER_ROOT;
 }
 
-static void
-test_a_terminal_is_the_commands_controlling_one(void **state)
+TEST(a_terminal_is_the_commands_controlling_one)
 {
 	char text[] = "read word < /dev/tty; echo \"got $word\"; exec sleep 60";
 	char *argv[] = {NULL, NULL, text, NULL};
@@ -259,7 +245,6 @@ test_a_terminal_is_the_commands_controlling_one(void **state)
 	struct keepers ks;
 	int slave, master, reports;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip(); /* a keeper has no groups, which takes a right */
 	master = make_terminal(&slave);
@@ -279,8 +264,7 @@ test_a_terminal_is_the_commands_controlling_one(void **state)
 	(void)close(master);
 }
 
-static void
-test_what_is_no_terminal_ends_the_start_with_its_error(void **state)
+TEST(what_is_no_terminal_ends_the_start_with_its_error)
 {
 	char text[] = "true";
 	char *argv[] = {NULL, NULL, text, NULL};
@@ -289,7 +273,6 @@ test_what_is_no_terminal_ends_the_start_with_its_error(void **state)
 	struct keeper_report report;
 	struct keepers ks;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	run_shell(&job, argv);
@@ -298,8 +281,7 @@ test_what_is_no_terminal_ends_the_start_with_its_error(void **state)
 	assert_int_equal(report.error, ENOTTY);
 }
 
-static void
-test_each_descriptor_comes_to_its_place(void **state)
+TEST(each_descriptor_comes_to_its_place)
 {
 	char text[] = "read a; read b <&7; echo \"$a $b\" >&5";
 	char *argv[] = {NULL, NULL, text, NULL}, line[8] = "";
@@ -308,7 +290,6 @@ test_each_descriptor_comes_to_its_place(void **state)
 	struct keeper_report report;
 	struct keepers ks;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(pipe2(in0, O_CLOEXEC), 0);
@@ -336,20 +317,8 @@ test_each_descriptor_comes_to_its_place(void **state)
 int
 main(void)
 {
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_job_arrives_as_it_was_sent),
-	    TEST(test_a_job_too_large_for_a_packet_comes_as_a_file),
-	    TEST(test_the_other_sides_end_is_seen_by_both),
-	    TEST(test_what_does_not_decode_is_an_error),
-	    cmocka_unit_test(test_a_terminal_is_the_commands_controlling_one),
-	    cmocka_unit_test(
-		test_what_is_no_terminal_ends_the_start_with_its_error),
-	    cmocka_unit_test(test_each_descriptor_comes_to_its_place),
-	};
-
 	/* Else it may be one that a test wants to have. */
 	if (open("/dev/null", O_RDWR | O_CLOEXEC) > KEEPER_REPORT_FD)
 		return 1;
-	return cmocka_run_group_tests_name("keeper", tests, NULL, NULL);
+	return tests_run(NULL, NULL, NULL, NULL);
 }

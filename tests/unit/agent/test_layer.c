@@ -1,11 +1,6 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "images/agent/layer.h"
+#include "tests/unit/test.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define FIRST_MS 62 /* a sixteenth of a second, for 10 GiB */
@@ -33,20 +28,16 @@ tick(uint64_t at_ms, bool busy)
 		skip();
 }
 
-static void
-test_an_end_is_looked_behind_at_once(void **state)
+TEST(an_end_is_looked_behind_at_once)
 {
-	(void)state;
 	tick(now, true);
 	tick(now + 1000, false);
 	assert_int_equal(layer.looked_ms, now);
 	assert_int_equal(layer_next_ms(&layer), UINT64_MAX);
 }
 
-static void
-test_a_program_behind_another_is_looked_at_after_a_while(void **state)
+TEST(a_program_behind_another_is_looked_at_after_a_while)
 {
-	(void)state;
 	tick(now, true);
 	tick(now + 1000, false);
 	tick(now + 500, true);
@@ -57,12 +48,10 @@ test_a_program_behind_another_is_looked_at_after_a_while(void **state)
 	assert_int_equal(layer.looked_ms, now);
 }
 
-static void
-test_short_programs_in_a_row_share_a_look(void **state)
+TEST(short_programs_in_a_row_share_a_look)
 {
 	uint64_t looked;
 
-	(void)state;
 	tick(now, true);
 	tick(now + 1000, false);
 	looked = layer.looked_ms;
@@ -76,12 +65,10 @@ test_short_programs_in_a_row_share_a_look(void **state)
 	assert_int_equal(layer.looked_ms, looked + FIRST_MS);
 }
 
-static void
-test_the_last_of_them_is_looked_behind_when_nothing_runs(void **state)
+TEST(the_last_of_them_is_looked_behind_when_nothing_runs)
 {
 	uint64_t looked;
 
-	(void)state;
 	tick(now, true);
 	tick(now + 1000, false);
 	looked = layer.looked_ms;
@@ -94,10 +81,8 @@ test_the_last_of_them_is_looked_behind_when_nothing_runs(void **state)
 	assert_int_equal(layer_next_ms(&layer), UINT64_MAX);
 }
 
-static void
-test_a_small_limit_is_looked_at_sooner(void **state)
+TEST(a_small_limit_is_looked_at_sooner)
 {
-	(void)state;
 	layer.max.bytes = 128 * MIB;
 	layer.allowed.bytes = 128 * MIB;
 	tick(now, true);
@@ -106,10 +91,8 @@ test_a_small_limit_is_looked_at_sooner(void **state)
 	assert_int_equal(layer_next_ms(&layer), now + 10);
 }
 
-static void
-test_without_a_limit_nobody_looks(void **state)
+TEST(without_a_limit_nobody_looks)
 {
-	(void)state;
 	layer_init(&layer, "/", (struct layer_use){0});
 	tick(now, true);
 	tick(now + 1000, false);
@@ -117,23 +100,4 @@ test_without_a_limit_nobody_looks(void **state)
 	assert_int_equal(layer_next_ms(&layer), UINT64_MAX);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup(test_an_end_is_looked_behind_at_once, setup),
-	    cmocka_unit_test_setup(
-		test_a_program_behind_another_is_looked_at_after_a_while,
-		setup),
-	    cmocka_unit_test_setup(
-		test_short_programs_in_a_row_share_a_look, setup),
-	    cmocka_unit_test_setup(
-		test_the_last_of_them_is_looked_behind_when_nothing_runs,
-		setup),
-	    cmocka_unit_test_setup(
-		test_a_small_limit_is_looked_at_sooner, setup),
-	    cmocka_unit_test_setup(test_without_a_limit_nobody_looks, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, NULL)

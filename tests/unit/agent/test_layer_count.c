@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -14,6 +8,7 @@
 
 #include "common/clock.h"
 #include "images/agent/layer_count.h"
+#include "tests/unit/test.h"
 
 #define ANY UINT64_MAX
 
@@ -68,22 +63,18 @@ run(int64_t since, uint64_t stop_bytes, uint64_t stop_inodes)
 	assert_false(layer_count_is_running(&count));
 }
 
-static void
-test_blocks_and_names_are_added_up(void **state)
+TEST(blocks_and_names_are_added_up)
 {
-	(void)state;
 	sh("mkdir -p a/b && head -c 100000 /dev/zero >a/b/x && touch y");
 	run(0, ANY, ANY);
 	assert_int_equal(count.inodes, 4);
 	assert_in_range(count.bytes, 100000, 150000);
 }
 
-static void
-test_what_is_older_is_not_ours(void **state)
+TEST(what_is_older_is_not_ours)
 {
 	int64_t since;
 
-	(void)state;
 	sh("head -c 100000 /dev/zero >old && touch changed && sleep 0.1");
 	since = wall_ns() - 50000000;
 	sh("touch -d 1990-01-01 changed new");
@@ -92,33 +83,27 @@ test_what_is_older_is_not_ours(void **state)
 	assert_true(count.bytes < 100000);
 }
 
-static void
-test_a_file_of_many_names_is_there_once(void **state)
+TEST(a_file_of_many_names_is_there_once)
 {
-	(void)state;
 	sh("head -c 1000000 /dev/zero >x && ln x y && ln x z && ln x w");
 	run(0, ANY, ANY);
 	assert_int_equal(count.inodes, 4);
 	assert_in_range(count.bytes, 999000, 1100000);
 }
 
-static void
-test_a_hole_is_nothing(void **state)
+TEST(a_hole_is_nothing)
 {
-	(void)state;
 	sh("truncate -s 10G x");
 	run(0, ANY, ANY);
 	assert_true(count.bytes < 1000000);
 }
 
 /* Deeper than any path that the kernel takes. */
-static void
-test_depth_hides_nothing(void **state)
+TEST(depth_hides_nothing)
 {
 	char name[201] = {0};
 	int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	(void)state;
 	memset(name, 'd', sizeof(name) - 1);
 	for (int i = 0; i < 100; i++) {
 		int next;
@@ -134,19 +119,15 @@ test_depth_hides_nothing(void **state)
 	assert_int_equal(count.inodes, 100);
 }
 
-static void
-test_a_link_leads_nowhere(void **state)
+TEST(a_link_leads_nowhere)
 {
-	(void)state;
 	sh("ln -s / root && ln -s . self");
 	run(0, ANY, ANY);
 	assert_int_equal(count.inodes, 2);
 }
 
-static void
-test_it_stops_when_it_is_enough(void **state)
+TEST(it_stops_when_it_is_enough)
 {
-	(void)state;
 	sh("for i in $(seq 2000); do : >f$i; done");
 	run(0, ANY, 100);
 	assert_in_range(count.inodes, 101, 200);
@@ -267,10 +248,8 @@ check_changes(void)
 	return 0;
 }
 
-static void
-test_what_changes_in_the_image_is_found(void **state)
+TEST(what_changes_in_the_image_is_found)
 {
-	(void)state;
 	assert_in_layers(check_changes);
 }
 
@@ -295,29 +274,9 @@ check_passing_over(void)
 	return count.inodes == (count.upper_ns == INT64_MIN ? 3 : 1) ? 0 : 2;
 }
 
-static void
-test_the_rest_of_the_image_is_not_looked_at(void **state)
+TEST(the_rest_of_the_image_is_not_looked_at)
 {
-	(void)state;
 	assert_in_layers(check_passing_over);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_blocks_and_names_are_added_up),
-	    TEST(test_what_is_older_is_not_ours),
-	    TEST(test_a_file_of_many_names_is_there_once),
-	    TEST(test_a_hole_is_nothing),
-	    TEST(test_depth_hides_nothing),
-	    TEST(test_a_link_leads_nowhere),
-	    TEST(test_it_stops_when_it_is_enough),
-	    TEST(test_what_changes_in_the_image_is_found),
-	    TEST(test_the_rest_of_the_image_is_not_looked_at),
-	};
-
-	return cmocka_run_group_tests_name("layer_count", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

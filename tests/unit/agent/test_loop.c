@@ -1,14 +1,9 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <sys/epoll.h>
 
 #include "common/clock.h"
 #include "images/agent/loop.h"
+#include "tests/unit/test.h"
 
 static struct loop loop;
 static loop_token tokens[2];
@@ -54,12 +49,10 @@ make_readable(int fds[2])
 	assert_int_equal(write(fds[1], "x", 1), 1);
 }
 
-static void
-test_a_readable_descriptor_is_reported_until_removed(void **state)
+TEST(a_readable_descriptor_is_reported_until_removed)
 {
 	int fds[2];
 
-	(void)state;
 	make_readable(fds);
 	tokens[0] = loop_add(&loop, fds[0], EPOLLIN, count_cb, NULL);
 	assert_int_not_equal(tokens[0], 0);
@@ -74,13 +67,11 @@ test_a_readable_descriptor_is_reported_until_removed(void **state)
 	(void)close(fds[1]);
 }
 
-static void
-test_a_watch_removed_in_the_same_turn_is_not_called(void **state)
+TEST(a_watch_removed_in_the_same_turn_is_not_called)
 {
 	static int other[2] = {1, 0};
 	int a[2], b[2];
 
-	(void)state;
 	make_readable(a);
 	make_readable(b);
 	/* each removes the other: whichever is first, the second is stale */
@@ -95,13 +86,11 @@ test_a_watch_removed_in_the_same_turn_is_not_called(void **state)
 	}
 }
 
-static void
-test_an_old_token_does_not_reach_the_watch_in_its_place(void **state)
+TEST(an_old_token_does_not_reach_the_watch_in_its_place)
 {
 	loop_token old;
 	int a[2];
 
-	(void)state;
 	make_readable(a);
 	tokens[0] = loop_add(&loop, a[0], EPOLLIN, count_cb, NULL);
 	old = tokens[0];
@@ -116,20 +105,16 @@ test_an_old_token_does_not_reach_the_watch_in_its_place(void **state)
 	(void)close(a[1]);
 }
 
-static void
-test_what_epoll_refuses_is_not_watched(void **state)
+TEST(what_epoll_refuses_is_not_watched)
 {
-	(void)state;
 	assert_int_equal(loop_add(&loop, -1, EPOLLIN, count_cb, NULL), 0);
 	assert_int_equal(loop.first_free, 0);
 }
 
-static void
-test_a_rest_is_taken_once_and_not_when_there_is_work(void **state)
+TEST(a_rest_is_taken_once_and_not_when_there_is_work)
 {
 	uint64_t began;
 
-	(void)state;
 	loop_rest(&loop);
 	began = clock_mono_us();
 	loop_turn(&loop, 1);
@@ -139,18 +124,4 @@ test_a_rest_is_taken_once_and_not_when_there_is_work(void **state)
 	assert_false(loop.rests);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_readable_descriptor_is_reported_until_removed),
-	    TEST(test_a_watch_removed_in_the_same_turn_is_not_called),
-	    TEST(test_an_old_token_does_not_reach_the_watch_in_its_place),
-	    TEST(test_what_epoll_refuses_is_not_watched),
-	    TEST(test_a_rest_is_taken_once_and_not_when_there_is_work),
-	};
-
-	return cmocka_run_group_tests_name("loop", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

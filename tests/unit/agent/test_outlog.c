@@ -1,12 +1,7 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/log.h"
 #include "common/runlog_scan.h"
 #include "images/agent/outlog.h"
+#include "tests/unit/test.h"
 
 static const struct uuid id = {{1}};
 
@@ -45,8 +40,7 @@ none_cb(
 	(*(int *)arg)++;
 }
 
-static void
-test_the_records_are_a_good_log(void **state)
+TEST(the_records_are_a_good_log)
 {
 	const struct runlog_run_end run_end = {RUNLOG_EXIT, 0, 1, 0};
 	struct runlog_end end = {.reason = RUNLOG_EXIT, .stdout_bytes = 300};
@@ -56,7 +50,6 @@ test_the_records_are_a_good_log(void **state)
 	struct err e;
 	int records = 0;
 
-	(void)state;
 	outlog_init(&o, &id);
 	outlog_put_plain(&o, RUNLOG_RUN_STARTED, 0);
 	outlog_put_plain(&o, RUNLOG_COMMAND_STARTED, 0);
@@ -74,15 +67,13 @@ test_the_records_are_a_good_log(void **state)
 	outlog_clear(&o);
 }
 
-static void
-test_a_full_log_has_room_for_every_end_record(void **state)
+TEST(a_full_log_has_room_for_every_end_record)
 {
 	const struct runlog_run_end run_end = {RUNLOG_EXIT, 0, 0, 0};
 	struct runlog_end end = {.reason = RUNLOG_EXIT};
 	struct outlog_stream s;
 	struct outlog o;
 
-	(void)state;
 	memset(end.text, 'x', sizeof(end.text) - 1);
 	outlog_init(&o, &id);
 	outlog_put_plain(&o, RUNLOG_RUN_STARTED, 0);
@@ -104,15 +95,13 @@ test_a_full_log_has_room_for_every_end_record(void **state)
 	outlog_clear(&o);
 }
 
-static void
-test_a_character_that_is_cut_is_held_until_its_rest(void **state)
+TEST(a_character_that_is_cut_is_held_until_its_rest)
 {
 	static const uint8_t euro[] = {0xe2, 0x82, 0xac};
 	struct outlog_stream s;
 	struct outlog o;
 	uint8_t got[3];
 
-	(void)state;
 	outlog_init(&o, &id);
 	outlog_stream_begin(&s, RUNLOG_STDERR, 0);
 	print(&o, &s, 1, euro[0]);
@@ -130,15 +119,4 @@ test_a_character_that_is_cut_is_held_until_its_rest(void **state)
 	outlog_clear(&o);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_the_records_are_a_good_log),
-	    cmocka_unit_test(test_a_full_log_has_room_for_every_end_record),
-	    cmocka_unit_test(
-		test_a_character_that_is_cut_is_held_until_its_rest),
-	};
-
-	return cmocka_run_group_tests_name("outlog", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

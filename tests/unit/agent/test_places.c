@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -11,6 +5,7 @@
 #include "common/fd.h"
 #include "common/xmalloc.h"
 #include "images/agent/places.h"
+#include "tests/unit/test.h"
 
 static char dir[] = "/tmp/hosts-XXXXXX";
 
@@ -50,10 +45,8 @@ fill(const char *name)
 	places_fill_hosts(path);
 }
 
-static void
-test_an_empty_file_gets_both_addresses(void **state)
+TEST(an_empty_file_gets_both_addresses)
 {
-	(void)state;
 	make("empty", "");
 	fill("empty");
 	assert_text(
@@ -63,22 +56,18 @@ test_an_empty_file_gets_both_addresses(void **state)
 	    "empty", "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n");
 }
 
-static void
-test_what_the_image_or_the_engine_wrote_stays(void **state)
+TEST(what_the_image_or_the_engine_wrote_stays)
 {
-	(void)state;
 	make("own", "10.0.0.1 x\n");
 	fill("own");
 	assert_text("own", "10.0.0.1 x\n");
 }
 
-static void
-test_a_link_or_a_missing_file_is_not_followed_or_made(void **state)
+TEST(a_link_or_a_missing_file_is_not_followed_or_made)
 {
 	AUTO(auto_free) char *link = path_of("link");
 	AUTO(auto_free) char *missing = path_of("missing");
 
-	(void)state;
 	make("target", "");
 	assert_int_equal(symlink("target", link), 0);
 	fill("link");
@@ -107,13 +96,5 @@ remove_dir(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_an_empty_file_gets_both_addresses),
-	    cmocka_unit_test(test_what_the_image_or_the_engine_wrote_stays),
-	    cmocka_unit_test(
-		test_a_link_or_a_missing_file_is_not_followed_or_made),
-	};
-
-	return cmocka_run_group_tests_name(
-	    "places", tests, make_dir, remove_dir);
+	return tests_run(NULL, NULL, make_dir, remove_dir);
 }

@@ -1,15 +1,10 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <signal.h>
 
 #include "common/utf8.h"
 #include "images/agent/oom.h"
 #include "images/agent/proc_end.h"
+#include "tests/unit/test.h"
 
 static char *argv_foo[] = {(char[]){"foo"}, NULL};
 static char cwd_nope[] = "/nope";
@@ -44,10 +39,8 @@ static const struct {
     {KILLED(SIGKILL), 1, PROC_EXITED, PROC_SIGNALED, 137, SIGKILL},
 };
 
-static void
-test_each_status_has_its_true_reason(void **state)
+TEST(each_status_has_its_true_reason)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
 		const struct keeper_report report = {
 		    .status = ends[i].status, .killed = ends[i].killed};
@@ -79,10 +72,8 @@ static const struct {
 	"cannot start a process: Resource temporarily unavailable"},
 };
 
-static void
-test_a_failed_start_says_what_and_why(void **state)
+TEST(a_failed_start_says_what_and_why)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(failures); i++) {
 		const struct keeper_report report = {
 		    .stage = (uint8_t)failures[i].stage,
@@ -104,8 +95,7 @@ test_a_failed_start_says_what_and_why(void **state)
 	}
 }
 
-static void
-test_a_long_text_is_cut_between_characters(void **state)
+TEST(a_long_text_is_cut_between_characters)
 {
 	const struct proc_end end = {
 	    .why = PROC_UNSTARTED, .stage = KEEPER_EXEC, .error = ENOENT};
@@ -114,16 +104,13 @@ test_a_long_text_is_cut_between_characters(void **state)
 	const struct proc_spec euros = {.argv = argv};
 	char text[14]; /* ends in the second character */
 
-	(void)state;
 	proc_end_text(&end, &euros, text, sizeof(text));
 	assert_string_equal(text, "program \xe2\x82\xac");
 	assert_true(utf8_is_valid(text, strlen(text)));
 }
 
-static void
-test_oom_kills_are_read_from_both_forms(void **state)
+TEST(oom_kills_are_read_from_both_forms)
 {
-	(void)state;
 	assert_int_equal(
 	    oom_parse("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"), 3);
 	assert_int_equal(oom_parse("low 0\nhigh 0\nmax 9\noom 2\noom_kill 7\n"
@@ -133,15 +120,4 @@ test_oom_kills_are_read_from_both_forms(void **state)
 	assert_int_equal(oom_parse(""), 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_each_status_has_its_true_reason),
-	    cmocka_unit_test(test_a_failed_start_says_what_and_why),
-	    cmocka_unit_test(test_a_long_text_is_cut_between_characters),
-	    cmocka_unit_test(test_oom_kills_are_read_from_both_forms),
-	};
-
-	return cmocka_run_group_tests_name("proc_end", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +5,7 @@
 
 #include "images/agent/resolve.h"
 #include "images/agent/specdir.h"
+#include "tests/unit/test.h"
 
 static char top[] = "/tmp/test-resolve-XXXXXX";
 static int root;
@@ -93,28 +88,23 @@ check_way(int (*way)(int, const char *, int))
 	}
 }
 
-static void
-test_both_ways_agree_on_every_path(void **state)
+TEST(both_ways_agree_on_every_path)
 {
-	(void)state;
 	check_way(resolve_at);
 	check_way(resolve_by_steps);
 }
 
-static void
-test_the_second_way_refuses_a_name_too_long(void **state)
+TEST(the_second_way_refuses_a_name_too_long)
 {
 	char name[400];
 
-	(void)state;
 	memset(name, 'n', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	assert_int_equal(resolve_by_steps(root, name, O_RDONLY), -1);
 	assert_int_equal(errno, ENAMETOOLONG);
 }
 
-static void
-test_only_a_regular_file_is_opened_to_read(void **state)
+TEST(only_a_regular_file_is_opened_to_read)
 {
 	static const struct {
 		const char *path;
@@ -124,7 +114,6 @@ test_only_a_regular_file_is_opened_to_read(void **state)
 	int fd = resolve_regular(root, "d/e/g");
 	char byte;
 
-	(void)state;
 	assert_int_not_equal(fd, -1);
 	assert_int_equal(read(fd, &byte, 1), 1);
 	(void)close(fd);
@@ -134,12 +123,10 @@ test_only_a_regular_file_is_opened_to_read(void **state)
 	}
 }
 
-static void
-test_a_root_is_an_absolute_directory(void **state)
+TEST(a_root_is_an_absolute_directory)
 {
 	int fd = resolve_root(top);
 
-	(void)state;
 	assert_int_not_equal(fd, -1);
 	(void)close(fd);
 	fd = resolve_root("/");
@@ -150,8 +137,7 @@ test_a_root_is_an_absolute_directory(void **state)
 	assert_int_equal(resolve_root("/etc/passwd"), -1);
 }
 
-static void
-test_a_runs_directory_is_removed_without_touching_what_it_links_to(void **state)
+TEST(a_runs_directory_is_removed_without_touching_what_it_links_to)
 {
 	struct runspec spec = {.user = RUNSPEC_USER_ROOT};
 	struct uuid run;
@@ -161,7 +147,6 @@ test_a_runs_directory_is_removed_without_touching_what_it_links_to(void **state)
 	struct err e;
 	int dir;
 
-	(void)state;
 	uuid_random(&run);
 	uuid_format(&run, text);
 	(void)snprintf(name, sizeof(name), RUNSPEC_DIR_PREFIX "%s", text);
@@ -180,14 +165,5 @@ test_a_runs_directory_is_removed_without_touching_what_it_links_to(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_both_ways_agree_on_every_path),
-	    cmocka_unit_test(test_the_second_way_refuses_a_name_too_long),
-	    cmocka_unit_test(test_only_a_regular_file_is_opened_to_read),
-	    cmocka_unit_test(test_a_root_is_an_absolute_directory),
-	    cmocka_unit_test(
-		test_a_runs_directory_is_removed_without_touching_what_it_links_to),
-	};
-
-	return cmocka_run_group_tests_name("resolve", tests, setup, teardown);
+	return tests_run(NULL, NULL, setup, teardown);
 }

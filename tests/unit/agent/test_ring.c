@@ -1,10 +1,5 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "images/agent/ring.h"
+#include "tests/unit/test.h"
 
 #define MAX 200000
 
@@ -35,12 +30,10 @@ check_pattern(struct ring *r)
 	}
 }
 
-static void
-test_a_new_ring_takes_no_memory(void **state)
+TEST(a_new_ring_takes_no_memory)
 {
 	struct ring r;
 
-	(void)state;
 	ring_init(&r, MAX);
 	assert_int_equal(r.cap, 0);
 	assert_int_equal(ring_used(&r), 0);
@@ -48,24 +41,20 @@ test_a_new_ring_takes_no_memory(void **state)
 	ring_clear(&r);
 }
 
-static void
-test_a_few_bytes_take_a_kilobyte(void **state)
+TEST(a_few_bytes_take_a_kilobyte)
 {
 	struct ring r;
 
-	(void)state;
 	ring_init(&r, MAX);
 	append_pattern(&r, 200);
 	assert_int_equal(r.cap, 1024);
 	ring_clear(&r);
 }
 
-static void
-test_bytes_survive_every_step_of_growth(void **state)
+TEST(bytes_survive_every_step_of_growth)
 {
 	struct ring r;
 
-	(void)state;
 	ring_init(&r, MAX);
 	append_pattern(&r, 700);
 	ring_release(&r, 500);
@@ -80,12 +69,10 @@ test_bytes_survive_every_step_of_growth(void **state)
 	ring_clear(&r);
 }
 
-static void
-test_it_goes_round_for_ever(void **state)
+TEST(it_goes_round_for_ever)
 {
 	struct ring r;
 
-	(void)state;
 	ring_init(&r, MAX);
 	for (int i = 0; i < 40; i++) {
 		append_pattern(&r, 37777);
@@ -97,13 +84,11 @@ test_it_goes_round_for_ever(void **state)
 	ring_clear(&r);
 }
 
-static void
-test_a_view_across_the_end_has_two_pieces(void **state)
+TEST(a_view_across_the_end_has_two_pieces)
 {
 	struct iovec iov[2];
 	struct ring r;
 
-	(void)state;
 	ring_init(&r, MAX);
 	append_pattern(&r, 1000);
 	ring_release(&r, 1000);
@@ -114,13 +99,11 @@ test_a_view_across_the_end_has_two_pieces(void **state)
 	ring_clear(&r);
 }
 
-static void
-test_bytes_put_beyond_the_end_count_when_committed(void **state)
+TEST(bytes_put_beyond_the_end_count_when_committed)
 {
 	struct ring r;
 	char got[6] = "";
 
-	(void)state;
 	ring_init(&r, MAX);
 	ring_put(&r, 3, "def", 3);
 	ring_put(&r, 0, "abc", 3);
@@ -131,12 +114,10 @@ test_bytes_put_beyond_the_end_count_when_committed(void **state)
 	ring_clear(&r);
 }
 
-static void
-test_releasing_what_is_gone_does_nothing(void **state)
+TEST(releasing_what_is_gone_does_nothing)
 {
 	struct ring r;
 
-	(void)state;
 	ring_init(&r, MAX);
 	append_pattern(&r, 100);
 	ring_release(&r, 60);
@@ -146,19 +127,4 @@ test_releasing_what_is_gone_does_nothing(void **state)
 	assert_int_equal(r.start, 100);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_new_ring_takes_no_memory),
-	    cmocka_unit_test(test_a_few_bytes_take_a_kilobyte),
-	    cmocka_unit_test(test_bytes_survive_every_step_of_growth),
-	    cmocka_unit_test(test_it_goes_round_for_ever),
-	    cmocka_unit_test(test_a_view_across_the_end_has_two_pieces),
-	    cmocka_unit_test(
-		test_bytes_put_beyond_the_end_count_when_committed),
-	    cmocka_unit_test(test_releasing_what_is_gone_does_nothing),
-	};
-
-	return cmocka_run_group_tests_name("ring", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

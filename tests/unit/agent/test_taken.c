@@ -1,12 +1,7 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "images/agent/taken.h"
+#include "tests/unit/test.h"
 
 static struct taken table;
 
@@ -26,10 +21,8 @@ put(const char *root, const char *path, int64_t size)
 	taken_put(&table, root, path, &m);
 }
 
-static void
-test_what_was_put_is_found_under_its_root_and_path(void **state)
+TEST(what_was_put_is_found_under_its_root_and_path)
 {
-	(void)state;
 	taken_init(&table);
 	put("/a", "x", 1);
 	put("/a", "y", 2);
@@ -42,10 +35,8 @@ test_what_was_put_is_found_under_its_root_and_path(void **state)
 	taken_clear(&table);
 }
 
-static void
-test_a_second_put_replaces_the_first(void **state)
+TEST(a_second_put_replaces_the_first)
 {
-	(void)state;
 	taken_init(&table);
 	put("/a", "x", 1);
 	put("/a", "x", 2);
@@ -54,12 +45,10 @@ test_a_second_put_replaces_the_first(void **state)
 	taken_clear(&table);
 }
 
-static void
-test_the_table_is_bounded_and_forgets_the_oldest(void **state)
+TEST(the_table_is_bounded_and_forgets_the_oldest)
 {
 	char name[32];
 
-	(void)state;
 	taken_init(&table);
 	for (int i = 0; i < TAKEN_MAX + 3; i++) {
 		(void)snprintf(name, sizeof(name), "f%d", i);
@@ -73,29 +62,15 @@ test_the_table_is_bounded_and_forgets_the_oldest(void **state)
 	assert_null(taken_find(&table, "/a", "f3"));
 }
 
-static void
-test_every_field_of_a_mark_counts(void **state)
+TEST(every_field_of_a_mark_counts)
 {
 	const struct taken_mark a = {1, 2, 3, 4, 5};
 	const struct taken_mark others[] = {{9, 2, 3, 4, 5}, {1, 9, 3, 4, 5},
 	    {1, 2, 9, 4, 5}, {1, 2, 3, 9, 5}, {1, 2, 3, 4, 9}};
 
-	(void)state;
 	assert_true(taken_mark_is_equal(&a, &a));
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		assert_false(taken_mark_is_equal(&a, &others[i]));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(
-		test_what_was_put_is_found_under_its_root_and_path),
-	    cmocka_unit_test(test_a_second_put_replaces_the_first),
-	    cmocka_unit_test(test_the_table_is_bounded_and_forgets_the_oldest),
-	    cmocka_unit_test(test_every_field_of_a_mark_counts),
-	};
-
-	return cmocka_run_group_tests_name("taken", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

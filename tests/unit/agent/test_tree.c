@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -11,14 +5,13 @@
 
 #include "common/clock.h"
 #include "images/agent/tree.h"
+#include "tests/unit/test.h"
 
-static void
-test_a_children_file_is_a_list_of_pids(void **state)
+TEST(a_children_file_is_a_list_of_pids)
 {
 	static const char text[] = "12 345 6789 ";
 	pid_t got[4];
 
-	(void)state;
 	assert_int_equal(
 	    tree_parse_children(text, sizeof(text) - 1, got, 4), 3);
 	assert_int_equal(got[0], 12);
@@ -28,30 +21,24 @@ test_a_children_file_is_a_list_of_pids(void **state)
 	assert_int_equal(tree_parse_children("", 0, got, 4), 0);
 }
 
-static void
-test_no_more_children_are_taken_than_there_is_room(void **state)
+TEST(no_more_children_are_taken_than_there_is_room)
 {
 	pid_t got[3] = {0, 0, -1};
 
-	(void)state;
 	assert_int_equal(tree_parse_children("1 2 3 4", 7, got, 2), 2);
 	assert_int_equal(got[2], -1);
 }
 
-static void
-test_a_number_that_is_no_pid_ends_the_list(void **state)
+TEST(a_number_that_is_no_pid_ends_the_list)
 {
 	pid_t got[4];
 
-	(void)state;
 	assert_int_equal(
 	    tree_parse_children("5 99999999999999999999 6", 24, got, 4), 1);
 }
 
-static void
-test_the_parent_is_found_behind_any_program_name(void **state)
+TEST(the_parent_is_found_behind_any_program_name)
 {
-	(void)state;
 	assert_int_equal(tree_parse_ppid("10 (sh) S 7 10 10"), 7);
 	assert_int_equal(tree_parse_ppid("10 (a) S 99 (b) T 8 1"), 8);
 	assert_int_equal(tree_parse_ppid("10 (x y\n) R 0 0"), 0);
@@ -99,12 +86,10 @@ reap_all(int want)
 	assert_int_equal(want, 0);
 }
 
-static void
-test_a_look_finds_all_descendants(void **state)
+TEST(a_look_finds_all_descendants)
 {
 	struct tree_set set, again;
 
-	(void)state;
 	(void)start_family();
 	(void)start_family();
 	set = tree_signal(getpid(), 0, NULL, NULL);
@@ -122,13 +107,11 @@ skip_cb(pid_t pid, void *arg)
 	return pid == *(const pid_t *)arg;
 }
 
-static void
-test_a_skipped_child_and_all_below_it_live_on(void **state)
+TEST(a_skipped_child_and_all_below_it_live_on)
 {
 	pid_t keep = start_family();
 	siginfo_t info = {0};
 
-	(void)state;
 	(void)start_family();
 	assert_int_equal(
 	    tree_kill(getpid(), skip_cb, &keep, clock_mono_us() + 1000000), 2);
@@ -143,10 +126,8 @@ test_a_skipped_child_and_all_below_it_live_on(void **state)
 	reap_all(2);
 }
 
-static void
-test_without_descendants_there_is_nothing_to_kill(void **state)
+TEST(without_descendants_there_is_nothing_to_kill)
 {
-	(void)state;
 	assert_int_equal(
 	    tree_kill(getpid(), NULL, NULL, clock_mono_us() + 1000), 0);
 }
@@ -154,17 +135,6 @@ test_without_descendants_there_is_nothing_to_kill(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_children_file_is_a_list_of_pids),
-	    cmocka_unit_test(
-		test_no_more_children_are_taken_than_there_is_room),
-	    cmocka_unit_test(test_a_number_that_is_no_pid_ends_the_list),
-	    cmocka_unit_test(test_the_parent_is_found_behind_any_program_name),
-	    cmocka_unit_test(test_a_look_finds_all_descendants),
-	    cmocka_unit_test(test_a_skipped_child_and_all_below_it_live_on),
-	    cmocka_unit_test(test_without_descendants_there_is_nothing_to_kill),
-	};
-
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-	return cmocka_run_group_tests_name("tree", tests, NULL, NULL);
+	return tests_run(NULL, NULL, NULL, NULL);
 }

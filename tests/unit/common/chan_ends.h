@@ -2,12 +2,6 @@
 #ifndef TESTS_CHAN_ENDS_H
 #define TESTS_CHAN_ENDS_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +12,7 @@
 
 #include "common/msg/chan.h"
 #include "common/msg/codec.h"
+#include "tests/unit/test.h"
 
 /* One end of a channel and what it saw. */
 struct end {
@@ -218,7 +213,5 @@ free_base(void **state)
 	event_base_free(base);
 	return 0;
 }
-
-#define T(fn) cmocka_unit_test_setup_teardown(fn, make_base, free_base)
 
 #endif

@@ -8,12 +8,6 @@
 #ifndef TESTS_COMMON_CHILD_FIXTURE_H
 #define TESTS_COMMON_CHILD_FIXTURE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -26,6 +20,7 @@
 #include "common/child.h"
 #include "common/exit.h"
 #include "common/log.h"
+#include "tests/unit/test.h"
 
 #define PATIENCE_MS 10000
 

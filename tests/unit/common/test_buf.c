@@ -1,18 +1,11 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/buf.h"
 #include "tests/unit/common/forked.h"
+#include "tests/unit/test.h"
 
-static void
-test_bytes_come_out_as_they_went_in(void **state)
+TEST(bytes_come_out_as_they_went_in)
 {
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, 0);
 	for (uint32_t i = 0; i < 10000; i++)
 		assert_int_equal(buf_append(&b, &i, sizeof(i)), 0);
@@ -27,13 +20,11 @@ test_bytes_come_out_as_they_went_in(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_a_queue_of_steady_length_takes_steady_memory(void **state)
+TEST(a_queue_of_steady_length_takes_steady_memory)
 {
 	uint8_t in = 0, out = 0;
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, 0);
 	for (int i = 0; i < 100; i++, in++)
 		assert_int_equal(buf_append(&b, &in, 1), 0);
@@ -46,13 +37,11 @@ test_a_queue_of_steady_length_takes_steady_memory(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_the_limit_is_exact_and_a_refusal_changes_nothing(void **state)
+TEST(the_limit_is_exact_and_a_refusal_changes_nothing)
 {
 	char text[16] = "0123456789abcde";
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, 10);
 	assert_int_equal(buf_room(&b), 10);
 	assert_int_equal(buf_append(&b, text, 11), -1);
@@ -70,12 +59,10 @@ test_the_limit_is_exact_and_a_refusal_changes_nothing(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_formatted_text_fills_up_to_the_limit(void **state)
+TEST(formatted_text_fills_up_to_the_limit)
 {
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, 8);
 	assert_int_equal(buf_printf(&b, "%s", "123456789"), -1);
 	assert_int_equal(buf_len(&b), 0);
@@ -88,13 +75,11 @@ test_formatted_text_fills_up_to_the_limit(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_formatted_text_longer_than_the_memory_is_whole(void **state)
+TEST(formatted_text_longer_than_the_memory_is_whole)
 {
 	char text[5000];
 	struct buf b;
 
-	(void)state;
 	memset(text, 'y', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	buf_init(&b, 0);
@@ -105,13 +90,11 @@ test_formatted_text_longer_than_the_memory_is_whole(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_reserved_space_counts_only_when_committed(void **state)
+TEST(reserved_space_counts_only_when_committed)
 {
 	struct buf b;
 	uint8_t *p;
 
-	(void)state;
 	buf_init(&b, 1000);
 	p = buf_reserve(&b, 1000);
 	assert_non_null(p);
@@ -123,12 +106,10 @@ test_reserved_space_counts_only_when_committed(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_a_cleared_buffer_keeps_its_limit(void **state)
+TEST(a_cleared_buffer_keeps_its_limit)
 {
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, 4);
 	assert_int_equal(buf_append(&b, "abcd", 4), 0);
 	buf_shrink(&b); /* not empty: nothing happens */
@@ -164,24 +145,20 @@ commit_too_much(void)
 		buf_commit(&b, 100000);
 }
 
-static void
-test_a_wrong_count_is_our_bug_and_ends_the_process(void **state)
+TEST(a_wrong_count_is_our_bug_and_ends_the_process)
 {
 	struct forked f;
 
-	(void)state;
 	forked_run(&f, consume_too_much);
 	assert_int_equal(f.status, 70);
 	forked_run(&f, commit_too_much);
 	assert_int_equal(f.status, 70);
 }
 
-static void
-test_what_was_appended_last_can_be_taken_back(void **state)
+TEST(what_was_appended_last_can_be_taken_back)
 {
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, 0);
 	assert_int_equal(buf_append(&b, "abcdef", 6), 0);
 	buf_consume(&b, 2);
@@ -193,12 +170,10 @@ test_what_was_appended_last_can_be_taken_back(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_a_limit_can_be_raised(void **state)
+TEST(a_limit_can_be_raised)
 {
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, 2);
 	assert_int_equal(buf_append(&b, "ab", 2), 0);
 	assert_int_equal(buf_append(&b, "c", 1), -1);
@@ -208,24 +183,4 @@ test_a_limit_can_be_raised(void **state)
 	buf_clear(&b);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_what_was_appended_last_can_be_taken_back),
-	    cmocka_unit_test(test_a_limit_can_be_raised),
-	    cmocka_unit_test(test_bytes_come_out_as_they_went_in),
-	    cmocka_unit_test(test_a_queue_of_steady_length_takes_steady_memory),
-	    cmocka_unit_test(
-		test_the_limit_is_exact_and_a_refusal_changes_nothing),
-	    cmocka_unit_test(test_formatted_text_fills_up_to_the_limit),
-	    cmocka_unit_test(
-		test_formatted_text_longer_than_the_memory_is_whole),
-	    cmocka_unit_test(test_reserved_space_counts_only_when_committed),
-	    cmocka_unit_test(test_a_cleared_buffer_keeps_its_limit),
-	    cmocka_unit_test(
-		test_a_wrong_count_is_our_bug_and_ends_the_process),
-	};
-
-	return cmocka_run_group_tests_name("buf", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

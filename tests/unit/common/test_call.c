@@ -1,12 +1,7 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "common/call.h"
+#include "tests/unit/test.h"
 
 static unsigned int canceled;
 static uint64_t told;
@@ -42,13 +37,11 @@ a_call(const struct call_ops *up)
 	return c;
 }
 
-static void
-test_a_call_keeps_its_principal(void **state)
+TEST(a_call_keeps_its_principal)
 {
 	struct call c = a_call(&without);
 	struct principal *other = principal_ref(c.who);
 
-	(void)state;
 	assert_string_equal(c.who->tenant_name, "acme");
 	assert_string_equal(c.request_id, "r-1");
 	call_clear(&c);
@@ -56,13 +49,11 @@ test_a_call_keeps_its_principal(void **state)
 	principal_unref(other);
 }
 
-static void
-test_the_holder_hears_of_a_cancel_once(void **state)
+TEST(the_holder_hears_of_a_cancel_once)
 {
 	struct call c = a_call(&without);
 	unsigned int one = 1;
 
-	(void)state;
 	call_hold(&c, on_cancel, &one);
 	call_cancel(&c);
 	call_cancel(&c);
@@ -71,13 +62,11 @@ test_the_holder_hears_of_a_cancel_once(void **state)
 	call_clear(&c);
 }
 
-static void
-test_who_comes_after_the_cancel_hears_of_it_at_once(void **state)
+TEST(who_comes_after_the_cancel_hears_of_it_at_once)
 {
 	struct call c = a_call(&without);
 	unsigned int one = 1;
 
-	(void)state;
 	call_cancel(&c);
 	assert_int_equal(canceled, 0);
 	call_hold(&c, on_cancel, &one);
@@ -85,13 +74,11 @@ test_who_comes_after_the_cancel_hears_of_it_at_once(void **state)
 	call_clear(&c);
 }
 
-static void
-test_only_the_last_holder_hears(void **state)
+TEST(only_the_last_holder_hears)
 {
 	struct call c = a_call(&without);
 	unsigned int one = 1, ten = 10;
 
-	(void)state;
 	call_hold(&c, on_cancel, &one);
 	call_release(&c);
 	call_hold(&c, on_cancel, &ten);
@@ -100,13 +87,11 @@ test_only_the_last_holder_hears(void **state)
 	call_clear(&c);
 }
 
-static void
-test_progress_goes_up_until_the_cancel(void **state)
+TEST(progress_goes_up_until_the_cancel)
 {
 	struct call c = a_call(&with_progress);
 	struct call_progress p = {.done = 3};
 
-	(void)state;
 	assert_true(call_wants_progress(&c));
 	call_progress(&c, &p);
 	assert_int_equal(told, 3);
@@ -118,26 +103,22 @@ test_progress_goes_up_until_the_cancel(void **state)
 	call_clear(&c);
 }
 
-static void
-test_who_did_not_ask_gets_no_progress(void **state)
+TEST(who_did_not_ask_gets_no_progress)
 {
 	struct call c = a_call(&without);
 
-	(void)state;
 	assert_false(call_wants_progress(&c));
 	call_progress(&c, &(struct call_progress){.done = 1});
 	call_clear(&c);
 }
 
-static void
-test_a_long_request_id_is_cut(void **state)
+TEST(a_long_request_id_is_cut)
 {
 	struct principal *who =
 	    principal_new((struct tenant_id){1}, "t", "s", PRINCIPAL_USER);
 	char text[200];
 	struct call c;
 
-	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	call_init(&c, &without, who, text);
@@ -146,19 +127,4 @@ test_a_long_request_id_is_cut(void **state)
 	principal_unref(who);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_call_keeps_its_principal),
-	    cmocka_unit_test(test_the_holder_hears_of_a_cancel_once),
-	    cmocka_unit_test(
-		test_who_comes_after_the_cancel_hears_of_it_at_once),
-	    cmocka_unit_test(test_only_the_last_holder_hears),
-	    cmocka_unit_test(test_progress_goes_up_until_the_cancel),
-	    cmocka_unit_test(test_who_did_not_ask_gets_no_progress),
-	    cmocka_unit_test(test_a_long_request_id_is_cut),
-	};
-
-	return cmocka_run_group_tests_name("call", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

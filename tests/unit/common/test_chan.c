@@ -1,11 +1,9 @@
 #include "tests/unit/common/chan_ends.h"
 
-static void
-test_messages_arrive_in_both_directions(void **state)
+TEST(messages_arrive_in_both_directions)
 {
 	struct end a, b;
 
-	(void)state;
 	make_ends(&a, &b);
 	b.reply = true;
 	for (uint64_t i = 0; i < 500; i++)
@@ -16,15 +14,13 @@ test_messages_arrive_in_both_directions(void **state)
 	assert_int_equal(a.closes + b.closes, 0); /* freed, not closed */
 }
 
-static void
-test_descriptors_arrive_close_on_exec_and_are_the_same_files(void **state)
+TEST(descriptors_arrive_close_on_exec_and_are_the_same_files)
 {
 	unsigned int before = count_open_fds();
 	struct stat want, got;
 	struct end a, b;
 	int fd;
 
-	(void)state;
 	make_ends(&a, &b);
 	b.take_at = 0;
 	fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -41,13 +37,11 @@ test_descriptors_arrive_close_on_exec_and_are_the_same_files(void **state)
 	assert_int_equal(count_open_fds(), before); /* the sender's are gone */
 }
 
-static void
-test_descriptors_that_nobody_takes_are_closed(void **state)
+TEST(descriptors_that_nobody_takes_are_closed)
 {
 	unsigned int before = count_open_fds();
 	struct end a, b;
 
-	(void)state;
 	make_ends(&a, &b);
 	send_fds(&a, 0, open_null(), -1);
 	WAIT_FOR(b.next_id == 1);
@@ -55,14 +49,12 @@ test_descriptors_that_nobody_takes_are_closed(void **state)
 	assert_int_equal(count_open_fds(), before);
 }
 
-static void
-test_descriptors_in_the_queue_are_closed_with_the_channel(void **state)
+TEST(descriptors_in_the_queue_are_closed_with_the_channel)
 {
 	unsigned int before = count_open_fds();
 	struct end a, b;
 	uint64_t id = 0;
 
-	(void)state;
 	make_ends(&a, &b);
 	while (!ipc_chan_is_full(a.c))
 		send_message(&a, id++, 60000);
@@ -71,13 +63,11 @@ test_descriptors_in_the_queue_are_closed_with_the_channel(void **state)
 	assert_int_equal(count_open_fds(), before);
 }
 
-static void
-test_a_queue_beyond_the_kernels_buffer_keeps_order(void **state)
+TEST(a_queue_beyond_the_kernels_buffer_keeps_order)
 {
 	struct end a, b;
 	uint64_t id = 0;
 
-	(void)state;
 	make_ends(&a, &b);
 	while (!ipc_chan_is_full(a.c))
 		send_message(&a, id++, 40000);
@@ -95,13 +85,11 @@ test_a_queue_beyond_the_kernels_buffer_keeps_order(void **state)
 	free_ends(&a, &b);
 }
 
-static void
-test_full_lasts_until_drain(void **state)
+TEST(full_lasts_until_drain)
 {
 	struct end a, b;
 	uint64_t id = 0;
 
-	(void)state;
 	make_ends(&a, &b);
 	while (!ipc_chan_is_full(a.c))
 		send_message(&a, id++, 40000);
@@ -113,14 +101,12 @@ test_full_lasts_until_drain(void **state)
 	free_ends(&a, &b);
 }
 
-static void
-test_a_peer_that_never_reads_is_taken_for_dead(void **state)
+TEST(a_peer_that_never_reads_is_taken_for_dead)
 {
 	uint64_t id = 0;
 	struct end a;
 	int fds[2];
 
-	(void)state;
 	make_pair(fds);
 	end_open(&a, fds[0]);
 	for (size_t sent = 0; sent <= IPC_QUEUE_HARD + (4u << 20);
@@ -134,12 +120,10 @@ test_a_peer_that_never_reads_is_taken_for_dead(void **state)
 	(void)close(fds[1]);
 }
 
-static void
-test_everything_sent_before_a_close_is_delivered_before_it(void **state)
+TEST(everything_sent_before_a_close_is_delivered_before_it)
 {
 	struct end a, b;
 
-	(void)state;
 	make_ends(&a, &b);
 	for (uint64_t i = 0; i < 300; i++) /* more than one turn reads */
 		send_message(&a, i, 10);
@@ -151,12 +135,10 @@ test_everything_sent_before_a_close_is_delivered_before_it(void **state)
 	free_ends(&a, &b);
 }
 
-static void
-test_the_same_when_the_peer_left_ours_unread(void **state)
+TEST(the_same_when_the_peer_left_ours_unread)
 {
 	struct end a, b;
 
-	(void)state;
 	make_ends(&a, &b);
 	for (uint64_t i = 0; i < 300; i++) {
 		send_message(&a, i, 10);
@@ -171,13 +153,11 @@ test_the_same_when_the_peer_left_ours_unread(void **state)
 	free_ends(&a, &b);
 }
 
-static void
-test_the_same_when_a_queue_was_waiting_for_the_peer(void **state)
+TEST(the_same_when_a_queue_was_waiting_for_the_peer)
 {
 	struct end a, b;
 	uint64_t id = 0;
 
-	(void)state;
 	make_ends(&a, &b);
 	while (!ipc_chan_is_full(b.c))
 		send_message(&b, id++, 60000);
@@ -191,13 +171,11 @@ test_the_same_when_a_queue_was_waiting_for_the_peer(void **state)
 	free_ends(&a, &b);
 }
 
-static void
-test_a_peer_that_cannot_hear_any_more_ends_the_channel(void **state)
+TEST(a_peer_that_cannot_hear_any_more_ends_the_channel)
 {
 	struct end a;
 	int fds[2];
 
-	(void)state;
 	make_pair(fds);
 	end_open(&a, fds[0]);
 	assert_int_equal(shutdown(fds[1], SHUT_RD), 0);
@@ -259,8 +237,7 @@ check_violation(
 	check_violation_behind(0, p, n, fds, nfds, why);
 }
 
-static void
-test_every_violation_ends_the_channel_once(void **state)
+TEST(every_violation_ends_the_channel_once)
 {
 	static uint8_t large[IPC_MSG_MAX + 1] = {7};
 	uint8_t ping[24] = {7, 0, 0, 0, 24};
@@ -268,7 +245,6 @@ test_every_violation_ends_the_channel_once(void **state)
 	int null = open_null();
 	int fds[8] = {null, null, null, null, null, null, null, null};
 
-	(void)state;
 	memcpy(two + 24, ping, sizeof(ping));
 	two[24 + 8] = 1; /* the second's id */
 	check_violation(ping, 15, NULL, 0, "packet of 15 bytes");
@@ -291,12 +267,10 @@ test_every_violation_ends_the_channel_once(void **state)
 	(void)close(null);
 }
 
-static void
-test_a_refused_message_ends_the_channel_with_its_reason(void **state)
+TEST(a_refused_message_ends_the_channel_with_its_reason)
 {
 	struct end a, b;
 
-	(void)state;
 	make_ends(&a, &b);
 	b.error_at = 2;
 	for (uint64_t i = 0; i < 10; i++)
@@ -309,13 +283,11 @@ test_a_refused_message_ends_the_channel_with_its_reason(void **state)
 	free_ends(&a, &b);
 }
 
-static void
-test_a_channel_may_be_freed_in_any_callback(void **state)
+TEST(a_channel_may_be_freed_in_any_callback)
 {
 	struct end a, b;
 	uint64_t id;
 
-	(void)state;
 	for (int how = 0; how < 4; how++) {
 		make_ends(&a, &b);
 		id = 0;
@@ -341,13 +313,11 @@ test_a_channel_may_be_freed_in_any_callback(void **state)
 	}
 }
 
-static void
-test_a_dead_channel_swallows_messages_and_their_descriptors(void **state)
+TEST(a_dead_channel_swallows_messages_and_their_descriptors)
 {
 	unsigned int before = count_open_fds();
 	struct end a, b;
 
-	(void)state;
 	make_ends(&a, &b);
 	ipc_chan_free(b.c);
 	b.c = NULL;
@@ -360,12 +330,10 @@ test_a_dead_channel_swallows_messages_and_their_descriptors(void **state)
 	assert_int_equal(count_open_fds(), before);
 }
 
-static void
-test_a_busy_channel_leaves_others_their_turn(void **state)
+TEST(a_busy_channel_leaves_others_their_turn)
 {
 	struct end a, b, c, d;
 
-	(void)state;
 	make_ends(&a, &b);
 	make_ends(&c, &d);
 	for (uint64_t i = 0; i < 1000; i++)
@@ -378,27 +346,4 @@ test_a_busy_channel_leaves_others_their_turn(void **state)
 	free_ends(&c, &d);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    T(test_messages_arrive_in_both_directions),
-	    T(test_descriptors_arrive_close_on_exec_and_are_the_same_files),
-	    T(test_descriptors_that_nobody_takes_are_closed),
-	    T(test_descriptors_in_the_queue_are_closed_with_the_channel),
-	    T(test_a_queue_beyond_the_kernels_buffer_keeps_order),
-	    T(test_full_lasts_until_drain),
-	    T(test_a_peer_that_never_reads_is_taken_for_dead),
-	    T(test_everything_sent_before_a_close_is_delivered_before_it),
-	    T(test_the_same_when_the_peer_left_ours_unread),
-	    T(test_the_same_when_a_queue_was_waiting_for_the_peer),
-	    T(test_a_peer_that_cannot_hear_any_more_ends_the_channel),
-	    T(test_every_violation_ends_the_channel_once),
-	    T(test_a_refused_message_ends_the_channel_with_its_reason),
-	    T(test_a_channel_may_be_freed_in_any_callback),
-	    T(test_a_dead_channel_swallows_messages_and_their_descriptors),
-	    T(test_a_busy_channel_leaves_others_their_turn),
-	};
-
-	return cmocka_run_group_tests_name("chan", tests, NULL, NULL);
-}
+TEST_MAIN(make_base, free_base)

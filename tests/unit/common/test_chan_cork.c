@@ -12,12 +12,10 @@ count_packets(int fd)
 	return n;
 }
 
-static void
-test_corked_messages_share_packets_in_their_order(void **state)
+TEST(corked_messages_share_packets_in_their_order)
 {
 	struct end a, b;
 
-	(void)state;
 	make_ends(&a, &b);
 	ipc_chan_cork(a.c);
 	for (uint64_t i = 0; i < 500; i++)
@@ -29,13 +27,11 @@ test_corked_messages_share_packets_in_their_order(void **state)
 	assert_int_equal(a.closes + b.closes, 0);
 }
 
-static void
-test_a_cork_holds_until_uncork_and_packets_are_filled(void **state)
+TEST(a_cork_holds_until_uncork_and_packets_are_filled)
 {
 	struct end a;
 	int pair[2];
 
-	(void)state;
 	make_pair(pair);
 	end_open(&a, pair[0]);
 	ipc_chan_cork(a.c);
@@ -58,13 +54,11 @@ test_a_cork_holds_until_uncork_and_packets_are_filled(void **state)
 	(void)close(pair[1]);
 }
 
-static void
-test_descriptors_keep_their_place_among_corked_messages(void **state)
+TEST(descriptors_keep_their_place_among_corked_messages)
 {
 	unsigned int before = count_open_fds();
 	struct end a, b;
 
-	(void)state;
 	make_ends(&a, &b);
 	b.take_at = 2;
 	ipc_chan_cork(a.c);
@@ -80,13 +74,11 @@ test_descriptors_keep_their_place_among_corked_messages(void **state)
 	assert_int_equal(count_open_fds(), before);
 }
 
-static void
-test_a_corked_channel_may_be_freed_or_closed(void **state)
+TEST(a_corked_channel_may_be_freed_or_closed)
 {
 	unsigned int before = count_open_fds();
 	struct end a, b;
 
-	(void)state;
 	make_ends(&a, &b);
 	ipc_chan_cork(a.c);
 	send_message(&a, 0, 1);
@@ -103,12 +95,10 @@ test_a_corked_channel_may_be_freed_or_closed(void **state)
 	assert_int_equal(count_open_fds(), before);
 }
 
-static void
-test_the_messages_of_a_packet_stop_with_their_channel(void **state)
+TEST(the_messages_of_a_packet_stop_with_their_channel)
 {
 	struct end a, b;
 
-	(void)state;
 	make_ends(&a, &b);
 	b.free_at = 1;
 	ipc_chan_cork(a.c);
@@ -130,13 +120,11 @@ test_the_messages_of_a_packet_stop_with_their_channel(void **state)
 	free_ends(&a, &b);
 }
 
-static void
-test_what_is_late_shares_a_packet_and_is_overtaken(void **state)
+TEST(what_is_late_shares_a_packet_and_is_overtaken)
 {
 	unsigned int before = count_open_fds();
 	struct end a, b;
 
-	(void)state;
 	make_ends(&a, &b);
 	ipc_chan_late(a.c, true);
 	send_message(&a, 2, 1);
@@ -150,14 +138,12 @@ test_what_is_late_shares_a_packet_and_is_overtaken(void **state)
 	assert_int_equal(count_open_fds(), before);
 }
 
-static void
-test_what_is_late_is_one_packet(void **state)
+TEST(what_is_late_is_one_packet)
 {
 	struct end a;
 	int pair[2];
 	unsigned int n = 0;
 
-	(void)state;
 	make_pair(pair);
 	end_open(&a, pair[0]);
 	ipc_chan_late(a.c, true);
@@ -175,18 +161,4 @@ test_what_is_late_is_one_packet(void **state)
 	(void)close(pair[1]);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    T(test_corked_messages_share_packets_in_their_order),
-	    T(test_a_cork_holds_until_uncork_and_packets_are_filled),
-	    T(test_descriptors_keep_their_place_among_corked_messages),
-	    T(test_a_corked_channel_may_be_freed_or_closed),
-	    T(test_the_messages_of_a_packet_stop_with_their_channel),
-	    T(test_what_is_late_shares_a_packet_and_is_overtaken),
-	    T(test_what_is_late_is_one_packet),
-	};
-
-	return cmocka_run_group_tests_name("ipc_chan_cork", tests, NULL, NULL);
-}
+TEST_MAIN(make_base, free_base)

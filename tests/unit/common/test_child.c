@@ -2,12 +2,10 @@
 
 #include "common/exit.h"
 
-static void
-test_hello_says_version_role_index_and_pid(void **state)
+TEST(hello_says_version_role_index_and_pid)
 {
 	struct fixture f;
 
-	(void)state;
 	start(&f, MSG_ROLE_WORKER, 5);
 	wait_seen(&f, IPC_HELLO, 1);
 	assert_int_equal(f.fields[0], IPC_VERSION);
@@ -18,12 +16,10 @@ test_hello_says_version_role_index_and_pid(void **state)
 	assert_int_equal(wait_exit(&f), 0);
 }
 
-static void
-test_ready_follows_the_complete_configuration(void **state)
+TEST(ready_follows_the_complete_configuration)
 {
 	struct fixture f;
 
-	(void)state;
 	start(&f, MSG_ROLE_FRONT, 0);
 	wait_seen(&f, IPC_HELLO, 1);
 	send_config(&f, "INSTANCE", "one");
@@ -36,12 +32,10 @@ test_ready_follows_the_complete_configuration(void **state)
 	assert_int_equal(wait_exit(&f), 0);
 }
 
-static void
-test_a_failed_start_gives_its_reason_and_status(void **state)
+TEST(a_failed_start_gives_its_reason_and_status)
 {
 	struct fixture f;
 
-	(void)state;
 	start(&f, MSG_ROLE_FRONT, 0);
 	send_config(&f, "INSTANCE", "refuse");
 	send_config_end(&f);
@@ -53,12 +47,10 @@ test_a_failed_start_gives_its_reason_and_status(void **state)
 	stop(&f);
 }
 
-static void
-test_an_error_code_as_status_is_a_bug(void **state)
+TEST(an_error_code_as_status_is_a_bug)
 {
 	struct fixture f;
 
-	(void)state;
 	start(&f, MSG_ROLE_FRONT, 0);
 	send_config(&f, "INSTANCE", "bad-status");
 	send_config_end(&f);
@@ -67,12 +59,10 @@ test_an_error_code_as_status_is_a_bug(void **state)
 	stop(&f);
 }
 
-static void
-test_a_ping_is_answered(void **state)
+TEST(a_ping_is_answered)
 {
 	struct fixture f;
 
-	(void)state;
 	start_ready(&f, MSG_ROLE_WORKER);
 	msg_send_ping(f.chan, &(struct msg_ping){0});
 	wait_seen(&f, IPC_PONG, 1);
@@ -82,12 +72,10 @@ test_a_ping_is_answered(void **state)
 	assert_int_equal(wait_exit(&f), 0);
 }
 
-static void
-test_a_reload_takes_only_what_may_change(void **state)
+TEST(a_reload_takes_only_what_may_change)
 {
 	struct fixture f;
 
-	(void)state;
 	start_ready(&f, MSG_ROLE_FRONT);
 	send_config(&f, "INSTANCE", "elsewhere");
 	send_config(&f, "DRAIN_TIMEOUT_MS", "77");
@@ -102,12 +90,10 @@ test_a_reload_takes_only_what_may_change(void **state)
 	assert_int_equal(wait_exit(&f), 0);
 }
 
-static void
-test_the_log_level_changes(void **state)
+TEST(the_log_level_changes)
 {
 	struct fixture f;
 
-	(void)state;
 	start_ready(&f, MSG_ROLE_FRONT);
 	msg_send_log_level(f.chan, &(struct msg_log_level){.level = LOG_DEBUG});
 	send_drain(&f, DRAIN_LEVEL);
@@ -116,13 +102,11 @@ test_the_log_level_changes(void **state)
 	assert_int_equal(wait_exit(&f), 0);
 }
 
-static void
-test_the_listening_socket_comes_with_its_address(void **state)
+TEST(the_listening_socket_comes_with_its_address)
 {
 	struct fixture f;
 	int fds[2];
 
-	(void)state;
 	start_ready(&f, MSG_ROLE_FRONT);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
 	msg_send_listen(f.chan,
@@ -134,13 +118,11 @@ test_the_listening_socket_comes_with_its_address(void **state)
 	assert_int_equal(wait_exit(&f), 0);
 }
 
-static void
-test_tls_files_are_taken_and_answered(void **state)
+TEST(tls_files_are_taken_and_answered)
 {
 	struct fixture f;
 	int fds[2];
 
-	(void)state;
 	start_ready(&f, MSG_ROLE_FRONT);
 	assert_int_equal(pipe(fds), 0);
 	msg_send_tls_file(f.chan,
@@ -156,14 +138,12 @@ test_tls_files_are_taken_and_answered(void **state)
 	assert_int_equal(wait_exit(&f), 0);
 }
 
-static void
-test_a_peer_channel_works(void **state)
+TEST(a_peer_channel_works)
 {
 	struct fixture f;
 	char text[8] = "";
 	int fd;
 
-	(void)state;
 	start_ready(&f, MSG_ROLE_FRONT);
 	fd = send_peer(&f, 3, 9);
 	expect_report(&f, "peer 3 9");
@@ -174,13 +154,11 @@ test_a_peer_channel_works(void **state)
 	assert_int_equal(wait_exit(&f), 0);
 }
 
-static void
-test_news_of_an_older_peer_is_dropped(void **state)
+TEST(news_of_an_older_peer_is_dropped)
 {
 	struct fixture f;
 	int older, newer;
 
-	(void)state;
 	start_ready(&f, MSG_ROLE_FRONT);
 	older = send_peer(&f, 3, 9);
 	newer = send_peer(&f, 3, 10);
@@ -198,15 +176,13 @@ test_news_of_an_older_peer_is_dropped(void **state)
 }
 
 /* Under the sanitizers a place that is not there is found out. */
-static void
-test_every_peer_that_a_message_can_name_has_its_place(void **state)
+TEST(every_peer_that_a_message_can_name_has_its_place)
 {
 	static const unsigned int all[] = {
 	    0, CHILD_KEYS_INDEX - 1, CHILD_KEYS_INDEX, CHILD_COURIER_INDEX};
 	char text[32];
 	struct fixture f;
 
-	(void)state;
 	start_ready(&f, MSG_ROLE_FRONT);
 	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
 		int fd = send_peer(&f, all[i], 7);
@@ -222,12 +198,10 @@ test_every_peer_that_a_message_can_name_has_its_place(void **state)
 	assert_int_equal(wait_exit(&f), 0);
 }
 
-static void
-test_the_first_finished_work_is_reported_at_once(void **state)
+TEST(the_first_finished_work_is_reported_at_once)
 {
 	struct fixture f;
 
-	(void)state;
 	start_ready(&f, MSG_ROLE_WORKER);
 	send_drain(&f, DRAIN_COUNT_ONE);
 	wait_seen(&f, IPC_COUNTS, 1);
@@ -237,12 +211,10 @@ test_the_first_finished_work_is_reported_at_once(void **state)
 	assert_int_equal(wait_exit(&f), 0);
 }
 
-static void
-test_dying_gives_the_reason(void **state)
+TEST(dying_gives_the_reason)
 {
 	struct fixture f;
 
-	(void)state;
 	start_ready(&f, MSG_ROLE_WORKER);
 	send_drain(&f, DRAIN_DIE);
 	wait_seen(&f, IPC_LAST_WORDS, 1);
@@ -252,23 +224,19 @@ test_dying_gives_the_reason(void **state)
 	stop(&f);
 }
 
-static void
-test_the_end_of_the_channel_is_the_end_of_the_child(void **state)
+TEST(the_end_of_the_channel_is_the_end_of_the_child)
 {
 	struct fixture f;
 
-	(void)state;
 	start_ready(&f, MSG_ROLE_WORKER);
 	stop(&f);
 	assert_int_equal(wait_exit(&f), 0);
 }
 
-static void
-test_a_drain_before_ready_ends_it(void **state)
+TEST(a_drain_before_ready_ends_it)
 {
 	struct fixture f;
 
-	(void)state;
 	start(&f, MSG_ROLE_FRONT, 0);
 	wait_seen(&f, IPC_HELLO, 1);
 	send_drain(&f, 10000);
@@ -276,29 +244,4 @@ test_a_drain_before_ready_ends_it(void **state)
 	stop(&f);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_hello_says_version_role_index_and_pid),
-	    cmocka_unit_test(test_ready_follows_the_complete_configuration),
-	    cmocka_unit_test(test_a_failed_start_gives_its_reason_and_status),
-	    cmocka_unit_test(test_an_error_code_as_status_is_a_bug),
-	    cmocka_unit_test(test_a_ping_is_answered),
-	    cmocka_unit_test(test_a_reload_takes_only_what_may_change),
-	    cmocka_unit_test(test_the_log_level_changes),
-	    cmocka_unit_test(test_the_listening_socket_comes_with_its_address),
-	    cmocka_unit_test(test_tls_files_are_taken_and_answered),
-	    cmocka_unit_test(test_a_peer_channel_works),
-	    cmocka_unit_test(test_news_of_an_older_peer_is_dropped),
-	    cmocka_unit_test(
-		test_every_peer_that_a_message_can_name_has_its_place),
-	    cmocka_unit_test(test_the_first_finished_work_is_reported_at_once),
-	    cmocka_unit_test(test_dying_gives_the_reason),
-	    cmocka_unit_test(
-		test_the_end_of_the_channel_is_the_end_of_the_child),
-	    cmocka_unit_test(test_a_drain_before_ready_ends_it),
-	};
-
-	return cmocka_run_group_tests_name("child", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -9,80 +9,66 @@ expect_protocol_exit(struct fixture *f)
 	stop(f);
 }
 
-static void
-test_an_unknown_key_is_a_protocol_error(void **state)
+TEST(an_unknown_key_is_a_protocol_error)
 {
 	struct fixture f;
 
-	(void)state;
 	start(&f, MSG_ROLE_FRONT, 0);
 	send_config(&f, "NO_SUCH_KEY", "1");
 	expect_protocol_exit(&f);
 }
 
-static void
-test_a_message_of_the_wrong_state_is_a_protocol_error(void **state)
+TEST(a_message_of_the_wrong_state_is_a_protocol_error)
 {
 	struct fixture f;
 
-	(void)state;
 	start(&f, MSG_ROLE_FRONT, 0);
 	(void)close(send_peer(&f, 0, 1)); /* not before READY */
 	expect_protocol_exit(&f);
 }
 
-static void
-test_a_message_for_the_other_side_is_a_protocol_error(void **state)
+TEST(a_message_for_the_other_side_is_a_protocol_error)
 {
 	struct fixture f;
 
-	(void)state;
 	start_ready(&f, MSG_ROLE_FRONT);
 	msg_send_ready(f.chan, &(struct msg_ready){0});
 	expect_protocol_exit(&f);
 }
 
-static void
-test_a_peer_without_a_descriptor_is_a_protocol_error(void **state)
+TEST(a_peer_without_a_descriptor_is_a_protocol_error)
 {
 	struct fixture f;
 
-	(void)state;
 	start_ready(&f, MSG_ROLE_FRONT);
 	send_raw(f.fd, IPC_PEER, "\0\0\0\0\1\0\0\0", 8);
 	expect_protocol_exit(&f);
 }
 
-static void
-test_a_peer_index_over_the_limit_is_a_protocol_error(void **state)
+TEST(a_peer_index_over_the_limit_is_a_protocol_error)
 {
 	struct fixture f;
 
-	(void)state;
 	start_ready(&f, MSG_ROLE_FRONT);
 	send_raw(f.fd, IPC_PEER, "\x40\0\0\0\1\0\0\0", 8);
 	expect_protocol_exit(&f);
 }
 
-static void
-test_trailing_bytes_are_a_protocol_error(void **state)
+TEST(trailing_bytes_are_a_protocol_error)
 {
 	struct fixture f;
 
-	(void)state;
 	start_ready(&f, MSG_ROLE_FRONT);
 	send_raw(f.fd, IPC_DRAIN, "\0\1\0\0\0", 5);
 	expect_protocol_exit(&f);
 }
 
-static void
-test_a_program_started_by_hand_says_what_to_start(void **state)
+TEST(a_program_started_by_hand_says_what_to_start)
 {
 	char text[512] = "";
 	int fds[2], status;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(pipe(fds), 0);
 	pid = fork();
 	assert_true(pid >= 0);
@@ -99,22 +85,4 @@ test_a_program_started_by_hand_says_what_to_start(void **state)
 	(void)close(fds[0]);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_an_unknown_key_is_a_protocol_error),
-	    cmocka_unit_test(
-		test_a_message_of_the_wrong_state_is_a_protocol_error),
-	    cmocka_unit_test(
-		test_a_message_for_the_other_side_is_a_protocol_error),
-	    cmocka_unit_test(
-		test_a_peer_without_a_descriptor_is_a_protocol_error),
-	    cmocka_unit_test(
-		test_a_peer_index_over_the_limit_is_a_protocol_error),
-	    cmocka_unit_test(test_trailing_bytes_are_a_protocol_error),
-	    cmocka_unit_test(test_a_program_started_by_hand_says_what_to_start),
-	};
-
-	return cmocka_run_group_tests_name("child_errors", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

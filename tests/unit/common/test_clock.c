@@ -1,16 +1,10 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <time.h>
 
 #include "common/clock.h"
+#include "tests/unit/test.h"
 
-static void
-test_the_epoch_and_known_dates(void **state)
+TEST(the_epoch_and_known_dates)
 {
 	static const struct {
 		int64_t ms;
@@ -27,20 +21,17 @@ test_the_epoch_and_known_dates(void **state)
 	};
 	char text[CLOCK_TEXT_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
 		clock_format(known[i].ms, text);
 		assert_string_equal(text, known[i].text);
 	}
 }
 
-static void
-test_every_day_agrees_with_the_c_library(void **state)
+TEST(every_day_agrees_with_the_c_library)
 {
 	char text[CLOCK_TEXT_MAX], want[80];
 	struct tm tm;
 
-	(void)state;
 	for (time_t t = -86400 * 200000L; t < 86400 * 400000L; t += 86400) {
 		assert_non_null(gmtime_r(&t, &tm));
 		(void)snprintf(want, sizeof(want),
@@ -52,13 +43,11 @@ test_every_day_agrees_with_the_c_library(void **state)
 	}
 }
 
-static void
-test_clocks_advance_and_agree(void **state)
+TEST(clocks_advance_and_agree)
 {
 	uint64_t us = clock_mono_us(), ms = clock_mono_ms();
 	int64_t wall = clock_wall_ms();
 
-	(void)state;
 	assert_true(ms >= us / 1000);
 	assert_true(ms - us / 1000 < 60000);
 	assert_true(clock_wall_us() / 1000 >= wall);
@@ -67,14 +56,4 @@ test_clocks_advance_and_agree(void **state)
 		;
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_the_epoch_and_known_dates),
-	    cmocka_unit_test(test_every_day_agrees_with_the_c_library),
-	    cmocka_unit_test(test_clocks_advance_and_agree),
-	};
-
-	return cmocka_run_group_tests_name("clock", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,8 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/msg/frame_gen.h"
 #include "common/msg/msg_gen.h"
 #include "tests/unit/common/codec_any.h"
 #include "tests/unit/common/forked.h"
+#include "tests/unit/test.h"
 
 #define ROUNDS 40
 #define POOL_BYTES (1u << 18)
@@ -65,10 +60,8 @@ check_same(const struct codec *c, const struct buf *b)
 		fail_msg("%s is not what it was", c->name);
 }
 
-static void
-test_what_was_encoded_is_decoded(void **state)
+TEST(what_was_encoded_is_decoded)
 {
-	(void)state;
 	each_encoded(check_same, ROUNDS);
 }
 
@@ -89,10 +82,8 @@ check_cut(const struct codec *c, const struct buf *b)
 		    decode(c, buf_data(b), n, back.m, &e), ERR_PROTO);
 }
 
-static void
-test_a_message_cut_short_is_refused(void **state)
+TEST(a_message_cut_short_is_refused)
 {
-	(void)state;
 	each_encoded(check_cut, 4);
 }
 
@@ -110,10 +101,8 @@ check_longer(const struct codec *c, const struct buf *b)
 	    has_rest(c) ? 0 : ERR_PROTO);
 }
 
-static void
-test_a_byte_too_many_is_refused(void **state)
+TEST(a_byte_too_many_is_refused)
 {
-	(void)state;
 	each_encoded(check_longer, ROUNDS);
 }
 
@@ -144,10 +133,8 @@ check_flipped(const struct codec *c, const struct buf *b)
 	}
 }
 
-static void
-test_a_changed_byte_is_refused_or_read_as_it_is(void **state)
+TEST(a_changed_byte_is_refused_or_read_as_it_is)
 {
-	(void)state;
 	each_encoded(check_flipped, 6);
 }
 
@@ -177,13 +164,11 @@ check_refused(const char *bytes, size_t n, const char *why)
 	assert_string_equal(e.msg, why);
 }
 
-static void
-test_bounds_are_checked_and_the_field_is_named(void **state)
+TEST(bounds_are_checked_and_the_field_is_named)
 {
 	struct test t;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(decode(&codec,
 			     (const uint8_t *)"\5\0\0\0\xff\xff\xff\xff"
 					      "\3\0\0\0abc",
@@ -242,12 +227,10 @@ put_good(void)
 	put(&(struct test){.small = 3, .below = -1, .name = NULL});
 }
 
-static void
-test_sending_what_is_over_a_bound_is_our_bug(void **state)
+TEST(sending_what_is_over_a_bound_is_our_bug)
 {
 	struct forked f;
 
-	(void)state;
 	forked_run(&f, put_large);
 	assert_int_equal(f.status, 70);
 	forked_run(&f, put_positive);
@@ -259,17 +242,4 @@ test_sending_what_is_over_a_bound_is_our_bug(void **state)
 	assert_int_equal(f.status, 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_what_was_encoded_is_decoded),
-	    cmocka_unit_test(test_a_message_cut_short_is_refused),
-	    cmocka_unit_test(test_a_byte_too_many_is_refused),
-	    cmocka_unit_test(test_a_changed_byte_is_refused_or_read_as_it_is),
-	    cmocka_unit_test(test_bounds_are_checked_and_the_field_is_named),
-	    cmocka_unit_test(test_sending_what_is_over_a_bound_is_our_bug),
-	};
-
-	return cmocka_run_group_tests_name("codec", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

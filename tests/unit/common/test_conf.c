@@ -1,13 +1,8 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "common/conf.h"
 #include "common/xmalloc.h"
+#include "tests/unit/test.h"
 
 static struct conf *c;
 
@@ -46,12 +41,10 @@ check_refused(const char *key, const char *value, const char *why)
 	assert_string_equal(e.msg, why);
 }
 
-static void
-test_the_defaults_are_good(void **state)
+TEST(the_defaults_are_good)
 {
 	struct err e;
 
-	(void)state;
 	assert_int_equal(conf_check(c, &e), 0);
 	assert_string_equal(conf_str(c, CONF_BIND), "127.0.0.1");
 	assert_int_equal(conf_int(c, CONF_PORT), 8080);
@@ -67,10 +60,8 @@ test_the_defaults_are_good(void **state)
 	assert_null(conf_list(c, CONF_PORT)[0]); /* not even a list */
 }
 
-static void
-test_numbers_are_checked_against_their_limits(void **state)
+TEST(numbers_are_checked_against_their_limits)
 {
-	(void)state;
 	check_set("PORT", "0");
 	assert_int_equal(conf_int(c, CONF_PORT), 0);
 	check_set("PORT", "65535");
@@ -91,15 +82,13 @@ test_numbers_are_checked_against_their_limits(void **state)
 	assert_int_equal(conf_int(c, CONF_PORT), 65535); /* as before */
 }
 
-static void
-test_truth_has_many_words_and_one_form(void **state)
+TEST(truth_has_many_words_and_one_form)
 {
 	static const char *const yes[] = {
 	    "1", "true", "TRUE", "Yes", "y", "oN"};
 	static const char *const no[] = {
 	    "0", "false", "False", "NO", "N", "off"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(yes); i++) {
 		check_set("LOG_TOOLCALLS", "off");
 		check_set("LOG_TOOLCALLS", yes[i]);
@@ -115,10 +104,8 @@ test_truth_has_many_words_and_one_form(void **state)
 	    "LOG_TOOLCALLS", "2", "LOG_TOOLCALLS is \"2\", want true or false");
 }
 
-static void
-test_a_choice_must_be_one_of_its_words(void **state)
+TEST(a_choice_must_be_one_of_its_words)
 {
-	(void)state;
 	check_set("LOG_LEVEL", "debug");
 	assert_string_equal(conf_str(c, CONF_LOG_LEVEL), "debug");
 	check_refused("LOG_LEVEL", "inf",
@@ -129,12 +116,10 @@ test_a_choice_must_be_one_of_its_words(void **state)
 	    "SANDBOX_NETWORK_MODE is \"host\", want one of none,bridge");
 }
 
-static void
-test_lists_are_split_and_trimmed(void **state)
+TEST(lists_are_split_and_trimmed)
 {
 	char *const *v;
 
-	(void)state;
 	check_set("ALLOWED_HOSTS", " a.example , ,b.example:80,");
 	v = conf_list(c, CONF_ALLOWED_HOSTS);
 	assert_string_equal(v[0], "a.example");
@@ -144,10 +129,8 @@ test_lists_are_split_and_trimmed(void **state)
 	assert_null(conf_list(c, CONF_ALLOWED_HOSTS)[0]);
 }
 
-static void
-test_no_added_capability_means_the_default(void **state)
+TEST(no_added_capability_means_the_default)
 {
-	(void)state;
 	check_set("SANDBOX_CAP_ADD", "CHOWN");
 	assert_null(conf_list(c, CONF_SANDBOX_CAP_ADD)[1]);
 	check_set("SANDBOX_CAP_ADD", "");
@@ -156,25 +139,21 @@ test_no_added_capability_means_the_default(void **state)
 	assert_null(conf_list(c, CONF_SANDBOX_CAP_DROP)[0]);
 }
 
-static void
-test_an_unknown_key_is_named(void **state)
+TEST(an_unknown_key_is_named)
 {
 	struct err e;
 
-	(void)state;
 	assert_int_equal(conf_set(c, "PROT", "1", &e), ERR_NOTFOUND);
 	assert_non_null(strstr(e.msg, "PROT"));
 	assert_int_equal(conf_set(c, "", "1", &e), ERR_NOTFOUND);
 	assert_int_equal(conf_set(c, "port", "1", &e), ERR_NOTFOUND);
 }
 
-static void
-test_control_characters_and_endless_values_are_refused(void **state)
+TEST(control_characters_and_endless_values_are_refused)
 {
 	AUTO(auto_free) char *text = xcalloc(1, 40000);
 	struct err e;
 
-	(void)state;
 	check_refused("INSTANCE", "a\nb",
 	    "INSTANCE has the control character \\x0a, want none");
 	memset(text, 'x', 39999);
@@ -184,12 +163,10 @@ test_control_characters_and_endless_values_are_refused(void **state)
 	check_set("INSTANCE", text);
 }
 
-static void
-test_tool_descriptions_are_extra_keys(void **state)
+TEST(tool_descriptions_are_extra_keys)
 {
 	struct err e;
 
-	(void)state;
 	assert_null(conf_extra(c, "TOOL_DESC_RUN_SANDBOX_OVERRIDE"));
 	check_set("TOOL_DESC_RUN_SANDBOX_OVERRIDE", "two\nlines");
 	check_set("TOOL_DESC_RUN_SANDBOX_APPEND", "more");
@@ -214,13 +191,11 @@ test_tool_descriptions_are_extra_keys(void **state)
 	    "TOOL_DESC_A_APPEND has the control character \\x1b, want none");
 }
 
-static void
-test_extra_keys_are_bounded(void **state)
+TEST(extra_keys_are_bounded)
 {
 	char key[64];
 	struct err e;
 
-	(void)state;
 	for (int i = 0; i < 64; i++) {
 		(void)snprintf(key, sizeof(key), "TOOL_DESC_T%d_APPEND", i);
 		check_set(key, "x");
@@ -230,12 +205,10 @@ test_extra_keys_are_bounded(void **state)
 	check_set("TOOL_DESC_T63_APPEND", "known ones may change");
 }
 
-static void
-test_the_environment_gives_its_known_keys(void **state)
+TEST(the_environment_gives_its_known_keys)
 {
 	struct err e;
 
-	(void)state;
 	assert_int_equal(setenv("PORT", "9000", 1), 0);
 	assert_int_equal(setenv("WORKERS", "", 1), 0);
 	assert_int_equal(setenv("LOG_LEVEL", "", 1), 0);
@@ -252,12 +225,10 @@ test_the_environment_gives_its_known_keys(void **state)
 	assert_string_equal(conf_extra(c, "TOOL_DESC_GET_RUN_APPEND"), "hm");
 }
 
-static void
-test_a_wrong_value_in_the_environment_is_named(void **state)
+TEST(a_wrong_value_in_the_environment_is_named)
 {
 	struct err e;
 
-	(void)state;
 	assert_int_equal(setenv("WORKERS", "many", 1), 0);
 	assert_int_equal(conf_load_env(c, &e), ERR_INVAL);
 	assert_string_equal(e.msg,
@@ -273,12 +244,10 @@ count_cb(const char *key, const char *value, void *arg)
 	assert_int_equal(conf_set(arg, key, value, &e), 0);
 }
 
-static void
-test_each_process_is_given_its_keys_and_no_others(void **state)
+TEST(each_process_is_given_its_keys_and_no_others)
 {
 	struct conf *worker = conf_new(), *front = conf_new();
 
-	(void)state;
 	check_set("SANDBOX_RUNTIME", "crun"); /* worker */
 	check_set("MAX_SANDBOXES", "7");      /* front */
 	check_set("RUN_AS_FRONT", "someone"); /* supervisor */
@@ -299,12 +268,10 @@ test_each_process_is_given_its_keys_and_no_others(void **state)
 	conf_free(front);
 }
 
-static void
-test_a_copy_is_equal_and_its_own(void **state)
+TEST(a_copy_is_equal_and_its_own)
 {
 	struct conf *copy;
 
-	(void)state;
 	check_set("PORT", "1234");
 	check_set("ALLOWED_HOSTS", "a,b");
 	check_set("TOOL_DESC_GET_RUN_APPEND", "x");
@@ -319,14 +286,12 @@ test_a_copy_is_equal_and_its_own(void **state)
 	conf_free(copy);
 }
 
-static void
-test_a_reload_takes_what_may_change_and_tells_the_rest(void **state)
+TEST(a_reload_takes_what_may_change_and_tells_the_rest)
 {
 	struct conf *newer = conf_new();
 	const char *first = "";
 	struct err e;
 
-	(void)state;
 	assert_int_equal(conf_take_reload(c, newer, &first), 0);
 	assert_null(first);
 	assert_int_equal(conf_set(newer, "MAX_RUNS", "5", &e), 0);
@@ -345,12 +310,10 @@ test_a_reload_takes_what_may_change_and_tells_the_rest(void **state)
 	conf_free(newer);
 }
 
-static void
-test_rules_across_keys_name_both(void **state)
+TEST(rules_across_keys_name_both)
 {
 	struct err e;
 
-	(void)state;
 	check_set("MAX_TTL_SECONDS", "100");
 	assert_int_equal(conf_check(c, &e), ERR_INVAL);
 	assert_non_null(strstr(e.msg, "DEFAULT_TTL_SECONDS is 3600"));
@@ -359,8 +322,7 @@ test_rules_across_keys_name_both(void **state)
 	assert_int_equal(conf_check(c, &e), 0);
 }
 
-static void
-test_values_that_no_type_can_judge_are_checked(void **state)
+TEST(values_that_no_type_can_judge_are_checked)
 {
 	static const struct {
 		const char *key, *value;
@@ -417,7 +379,6 @@ test_values_that_no_type_can_judge_are_checked(void **state)
 	};
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(known); i++) {
 		check_set(known[i].key, known[i].value);
 		if (conf_check(c, &e) != known[i].want)
@@ -432,14 +393,12 @@ test_values_that_no_type_can_judge_are_checked(void **state)
 	}
 }
 
-static void
-test_help_has_every_key(void **state)
+TEST(help_has_every_key)
 {
 	AUTO(auto_free) char *text = NULL;
 	size_t len = 0, keys = 0;
 	FILE *f = open_memstream(&text, &len);
 
-	(void)state;
 	assert_non_null(f);
 	conf_print_help(f);
 	assert_int_equal(fclose(f), 0);
@@ -454,31 +413,4 @@ test_help_has_every_key(void **state)
 	assert_int_equal(keys, CONF_KEY_COUNT);
 }
 
-#define T(fn) cmocka_unit_test_setup_teardown(fn, make_conf, free_conf)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    T(test_the_defaults_are_good),
-	    T(test_numbers_are_checked_against_their_limits),
-	    T(test_truth_has_many_words_and_one_form),
-	    T(test_a_choice_must_be_one_of_its_words),
-	    T(test_lists_are_split_and_trimmed),
-	    T(test_no_added_capability_means_the_default),
-	    T(test_an_unknown_key_is_named),
-	    T(test_control_characters_and_endless_values_are_refused),
-	    T(test_tool_descriptions_are_extra_keys),
-	    T(test_extra_keys_are_bounded),
-	    T(test_the_environment_gives_its_known_keys),
-	    T(test_a_wrong_value_in_the_environment_is_named),
-	    T(test_each_process_is_given_its_keys_and_no_others),
-	    T(test_a_copy_is_equal_and_its_own),
-	    T(test_a_reload_takes_what_may_change_and_tells_the_rest),
-	    T(test_rules_across_keys_name_both),
-	    T(test_values_that_no_type_can_judge_are_checked),
-	    T(test_help_has_every_key),
-	};
-
-	return cmocka_run_group_tests_name("conf", tests, NULL, NULL);
-}
+TEST_MAIN(make_conf, free_conf)

@@ -1,14 +1,9 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 
 #include "common/buf.h"
 #include "common/conf.h"
 #include "common/fd.h"
+#include "tests/unit/test.h"
 
 /* Assignments as one text: key(value)key(value)... */
 static int
@@ -47,10 +42,8 @@ check_bad(const char *text, int code, const char *why)
 	buf_clear(&b);
 }
 
-static void
-test_lines_comments_and_blanks(void **state)
+TEST(lines_comments_and_blanks)
 {
-	(void)state;
 	check_file("", "");
 	check_file("A=1", "A(1)");
 	check_file("A=1\nB=2\n", "A(1)B(2)");
@@ -60,10 +53,8 @@ test_lines_comments_and_blanks(void **state)
 	check_file("A=a=b", "A(a=b)");
 }
 
-static void
-test_quotes(void **state)
+TEST(quotes)
 {
-	(void)state;
 	check_file("A=\" one \"\nB=' two '", "A( one )B( two )");
 	check_file("A='a\\b\"c'", "A(a\\b\"c)");
 	check_file("A=\"a\\\"b\\\\c\\$d\\bx\"", "A(a\"b\\c$d\\bx)");
@@ -72,20 +63,16 @@ test_quotes(void **state)
 	check_file("A=''\nB=\"\"", "A()B()");
 }
 
-static void
-test_backslashes_outside_quotes(void **state)
+TEST(backslashes_outside_quotes)
 {
-	(void)state;
 	check_file("A=one\\\ntwo\nB=1", "A(onetwo)B(1)");
 	check_file("A=a\\ \nB=\\\\b", "A(a )B(\\b)");
 	check_file("A=\"a\\\nb\"", "A(ab)");
 	check_file("A=x\\", "A(x)");
 }
 
-static void
-test_errors_name_file_and_line(void **state)
+TEST(errors_name_file_and_line)
 {
-	(void)state;
 	check_bad(
 	    "A=1\n\nnonsense\n", ERR_PARSE, "f:3: want KEY=value or a comment");
 	check_bad("=1", ERR_PARSE, "f:1: the key before = is missing");
@@ -94,12 +81,10 @@ test_errors_name_file_and_line(void **state)
 	check_bad("A='1\n2'\nREFUSED=1", ERR_INVAL, "f:3: REFUSED is refused");
 }
 
-static void
-test_a_nul_byte_is_no_text(void **state)
+TEST(a_nul_byte_is_no_text)
 {
 	struct err e;
 
-	(void)state;
 	assert_int_equal(
 	    conf_file_parse("A=1\0B", 5, "f", gather_cb, NULL, &e), ERR_PARSE);
 }
@@ -118,13 +103,11 @@ load(struct conf *c, const char *text, struct err *e)
 	return rc;
 }
 
-static void
-test_a_file_sets_keys(void **state)
+TEST(a_file_sets_keys)
 {
 	struct conf *c = conf_new();
 	struct err e;
 
-	(void)state;
 	assert_int_equal(load(c,
 			     "PORT=9\nWORKERS=\n"
 			     "TOOL_DESC_GET_RUN_APPEND='a\nb'\n",
@@ -136,13 +119,11 @@ test_a_file_sets_keys(void **state)
 	conf_free(c);
 }
 
-static void
-test_a_file_with_an_unknown_key_or_a_wrong_value_is_refused(void **state)
+TEST(a_file_with_an_unknown_key_or_a_wrong_value_is_refused)
 {
 	struct conf *c = conf_new();
 	struct err e;
 
-	(void)state;
 	assert_int_equal(load(c, "\nPORTS=9\n", &e), ERR_NOTFOUND);
 	assert_non_null(strstr(e.msg, ":2: PORTS is no configuration key"));
 	assert_int_equal(load(c, "PORT=x\n", &e), ERR_INVAL);
@@ -152,19 +133,4 @@ test_a_file_with_an_unknown_key_or_a_wrong_value_is_refused(void **state)
 	conf_free(c);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_lines_comments_and_blanks),
-	    cmocka_unit_test(test_quotes),
-	    cmocka_unit_test(test_backslashes_outside_quotes),
-	    cmocka_unit_test(test_errors_name_file_and_line),
-	    cmocka_unit_test(test_a_nul_byte_is_no_text),
-	    cmocka_unit_test(test_a_file_sets_keys),
-	    cmocka_unit_test(
-		test_a_file_with_an_unknown_key_or_a_wrong_value_is_refused),
-	};
-
-	return cmocka_run_group_tests_name("conf_file", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,10 +1,5 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/conf.h"
+#include "tests/unit/test.h"
 
 static const char *const keys[] = {"SANDBOX_NETWORK_MODE", "SANDBOX_RUNTIME",
     "SANDBOX_RUNTIMES_ALLOWED", "SANDBOX_OUTPUT_MB_S", "SANDBOX_OUTPUT",
@@ -28,20 +23,16 @@ expect(const char *name, const char *want)
 		fail_msg("%s: want %s, got %s", name, want, got ? got : "none");
 }
 
-static void
-test_a_slip_of_two_characters_is_near(void **state)
+TEST(a_slip_of_two_characters_is_near)
 {
-	(void)state;
 	expect("WORKER", "WORKERS");
 	expect("MAX_RUMS", "MAX_RUNS");
 	expect("SANDBOX_NETWRK_MOD", "SANDBOX_NETWORK_MODE");
 	expect("WORKING_SET", NULL);
 }
 
-static void
-test_a_key_cut_short_is_near_to_the_whole_one(void **state)
+TEST(a_key_cut_short_is_near_to_the_whole_one)
 {
-	(void)state;
 	expect("SANDBOX_NETWORK", "SANDBOX_NETWORK_MODE");
 	expect("SANDBOX_NETW", "SANDBOX_NETWORK_MODE");
 	expect("MAX_QUEUED", "MAX_QUEUED_BYTES");
@@ -51,10 +42,8 @@ test_a_key_cut_short_is_near_to_the_whole_one(void **state)
 }
 
 /* Others have variables that begin with the same word. */
-static void
-test_one_word_is_no_key_cut_short(void **state)
+TEST(one_word_is_no_key_cut_short)
 {
-	(void)state;
 	expect("SANDBOX", NULL);
 	expect("SANDBOX_", NULL);
 	expect("NETWORK_MODE", NULL);
@@ -62,14 +51,4 @@ test_one_word_is_no_key_cut_short(void **state)
 	expect("SANDBOX_NETWORK_POLICY", NULL);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_slip_of_two_characters_is_near),
-	    cmocka_unit_test(test_a_key_cut_short_is_near_to_the_whole_one),
-	    cmocka_unit_test(test_one_word_is_no_key_cut_short),
-	};
-
-	return cmocka_run_group_tests_name("conf_near", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

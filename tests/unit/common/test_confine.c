@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -25,6 +19,7 @@
 #include <sys/xattr.h>
 
 #include "common/confine.h"
+#include "tests/unit/test.h"
 
 /* In a forked child: a failed need ends it with 1. */
 #define NEED(what)                                                             \
@@ -160,24 +155,18 @@ try_denied_calls(void)
 	}
 }
 
-static void
-test_the_front_is_denied_every_listed_call(void **state)
+TEST(the_front_is_denied_every_listed_call)
 {
-	(void)state;
 	assert_int_equal(in_child(confine_front, try_denied_calls), 0);
 }
 
-static void
-test_the_worker_is_denied_every_listed_call(void **state)
+TEST(the_worker_is_denied_every_listed_call)
 {
-	(void)state;
 	assert_int_equal(in_child(confine_worker, try_denied_calls), 0);
 }
 
-static void
-test_what_asks_for_keys_is_denied_every_listed_call(void **state)
+TEST(what_asks_for_keys_is_denied_every_listed_call)
 {
-	(void)state;
 	assert_int_equal(in_child(confine_envoy, try_denied_calls), 0);
 }
 
@@ -193,10 +182,8 @@ try_allowed_without_filter(void)
 	NEED(!is_denied_socket(AF_INET, SOCK_STREAM));
 }
 
-static void
-test_an_unconfined_process_is_not_denied(void **state)
+TEST(an_unconfined_process_is_not_denied)
 {
-	(void)state;
 	assert_int_equal(in_child(NULL, try_allowed_without_filter), 0);
 }
 
@@ -217,10 +204,8 @@ try_namespaces(void)
 	NEED(syscall(SYS_clone3, NULL, 0) == -1 && errno == ENOSYS);
 }
 
-static void
-test_clone_makes_no_namespaces(void **state)
+TEST(clone_makes_no_namespaces)
 {
-	(void)state;
 	assert_int_equal(in_child(confine_front, try_namespaces), 0);
 	assert_int_equal(in_child(confine_worker, try_namespaces), 0);
 }
@@ -244,22 +229,18 @@ try_execveat(void)
 	(void)syscall(SYS_execveat, AT_FDCWD, "/bin/true", argv, argv, 0);
 }
 
-static void
-test_exec_kills_the_front(void **state)
+TEST(exec_kills_the_front)
 {
 	int status;
 
-	(void)state;
 	status = in_child(confine_front, try_execve);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
 	status = in_child(confine_front, try_execveat);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
 }
 
-static void
-test_exec_is_denied_to_the_worker(void **state)
+TEST(exec_is_denied_to_the_worker)
 {
-	(void)state;
 	assert_int_equal(in_child(confine_worker, try_execve), 0);
 }
 
@@ -280,10 +261,8 @@ try_front_sockets(void)
 	    errno == EACCES);
 }
 
-static void
-test_the_front_makes_no_socket(void **state)
+TEST(the_front_makes_no_socket)
 {
-	(void)state;
 	assert_int_equal(in_child(confine_front, try_front_sockets), 0);
 }
 
@@ -299,10 +278,8 @@ try_pairs(void)
 }
 
 /* A datagram pair could be connected anew, to a path. */
-static void
-test_the_front_makes_no_pair(void **state)
+TEST(the_front_makes_no_pair)
 {
-	(void)state;
 	assert_int_equal(in_child(confine_front, try_pairs), 0);
 }
 
@@ -338,19 +315,15 @@ try_keys_sockets(void)
 	NEED(fd != -1 || errno == EAFNOSUPPORT);
 }
 
-static void
-test_what_asks_for_keys_makes_internet_sockets_alone(void **state)
+TEST(what_asks_for_keys_makes_internet_sockets_alone)
 {
-	(void)state;
 	assert_int_equal(in_child(confine_envoy, try_keys_sockets), 0);
 	assert_int_equal(in_child(confine_envoy, try_namespaces), 0);
 	assert_int_equal(in_child(confine_envoy, try_execve), 0);
 }
 
-static void
-test_the_worker_makes_no_socket_but_unix(void **state)
+TEST(the_worker_makes_no_socket_but_unix)
 {
-	(void)state;
 	assert_int_equal(in_child(confine_worker, try_worker_sockets), 0);
 }
 
@@ -420,10 +393,8 @@ use_existing_channel(void)
 	NEED(write(fd, "y", 1) == 1);
 }
 
-static void
-test_channels_that_exist_go_on_working(void **state)
+TEST(channels_that_exist_go_on_working)
 {
-	(void)state;
 	make_early_descriptors();
 	assert_int_equal(in_child(confine_front, use_existing_channel), 0);
 	assert_int_equal(in_child(confine_worker, use_existing_channel), 0);
@@ -443,10 +414,8 @@ accept_a_client(void)
 	NEED(read(early_client, &byte, 1) == 1 && byte == 'z');
 }
 
-static void
-test_the_front_accepts_on_its_listening_socket(void **state)
+TEST(the_front_accepts_on_its_listening_socket)
 {
-	(void)state;
 	make_early_descriptors();
 	assert_int_equal(in_child(confine_front, accept_a_client), 0);
 	close_early_descriptors();
@@ -496,10 +465,8 @@ connect_the_listener(void)
 		 early_listener, (struct sockaddr *)&early_address, &len) == 0);
 }
 
-static void
-test_the_front_connects_no_socket_that_is_there(void **state)
+TEST(the_front_connects_no_socket_that_is_there)
 {
-	(void)state;
 	make_early_descriptors();
 	assert_int_equal(
 	    in_child(confine_front, try_to_connect_the_listener), 0);
@@ -517,10 +484,8 @@ call_the_unknown(void)
 	NEED(syscall(SYS_inotify_init1, 0) == -1 && errno == ENOSYS);
 }
 
-static void
-test_an_unknown_call_is_as_on_an_older_kernel(void **state)
+TEST(an_unknown_call_is_as_on_an_older_kernel)
 {
-	(void)state;
 	assert_int_equal(in_child(confine_front, call_the_unknown), 0);
 	assert_int_equal(in_child(confine_worker, call_the_unknown), 0);
 }
@@ -535,10 +500,8 @@ try_processes(void)
 	    errno == EPERM);
 }
 
-static void
-test_nobody_makes_another_process(void **state)
+TEST(nobody_makes_another_process)
 {
-	(void)state;
 	assert_int_equal(in_child(confine_front, try_processes), 0);
 	assert_int_equal(in_child(confine_worker, try_processes), 0);
 }
@@ -556,10 +519,8 @@ try_signals(void)
 	NEED(kill(getpid(), 0) == 0 && raise(0) == 0);
 }
 
-static void
-test_nobody_signals_another_process(void **state)
+TEST(nobody_signals_another_process)
 {
-	(void)state;
 	assert_int_equal(in_child(confine_front, try_signals), 0);
 	assert_int_equal(in_child(confine_worker, try_signals), 0);
 }
@@ -582,10 +543,8 @@ try_to_undo(void)
 	NEED(symlink("/", "/tmp/test-confine-link") == -1 && errno == EPERM);
 }
 
-static void
-test_what_would_undo_it_is_refused(void **state)
+TEST(what_would_undo_it_is_refused)
 {
-	(void)state;
 	assert_int_equal(in_child(confine_front, try_to_undo), 0);
 	assert_int_equal(in_child(confine_worker, try_to_undo), 0);
 }
@@ -607,10 +566,8 @@ listen_and_connect_unix(void)
 	NEED(accept(server, NULL, NULL) >= 0);
 }
 
-static void
-test_the_worker_listens_on_and_connects_to_unix_sockets(void **state)
+TEST(the_worker_listens_on_and_connects_to_unix_sockets)
 {
-	(void)state;
 	assert_int_equal(in_child(confine_worker, listen_and_connect_unix), 0);
 }
 
@@ -630,10 +587,8 @@ refuse_access_list(void)
 	    errno == ENOSYS);
 }
 
-static void
-test_the_worker_alone_sets_access_lists(void **state)
+TEST(the_worker_alone_sets_access_lists)
 {
-	(void)state;
 	assert_int_equal(in_child(confine_worker, set_access_list), 0);
 	assert_int_equal(in_child(confine_front, refuse_access_list), 0);
 }
@@ -665,10 +620,8 @@ use_everyday_calls(void)
 	NEED(kill(getpid(), 0) == 0);
 }
 
-static void
-test_files_threads_and_events_go_on_working(void **state)
+TEST(files_threads_and_events_go_on_working)
 {
-	(void)state;
 	assert_int_equal(in_child(confine_front, use_everyday_calls), 0);
 	assert_int_equal(in_child(confine_worker, use_everyday_calls), 0);
 }
@@ -681,10 +634,8 @@ look_at_attributes(void)
 	NEED(prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 2);
 }
 
-static void
-test_no_new_privileges_and_not_dumpable(void **state)
+TEST(no_new_privileges_and_not_dumpable)
 {
-	(void)state;
 	assert_int_equal(in_child(confine_front, look_at_attributes), 0);
 	assert_int_equal(in_child(confine_worker, look_at_attributes), 0);
 }
@@ -715,10 +666,8 @@ confine_with_a_thread(void)
 	NEED(pthread_join(thread, NULL) == 0);
 }
 
-static void
-test_threads_that_exist_are_confined_too(void **state)
+TEST(threads_that_exist_are_confined_too)
 {
-	(void)state;
 	assert_int_equal(in_child(NULL, confine_with_a_thread), 0);
 }
 
@@ -739,12 +688,10 @@ call_i386(void)
 
 /* Numbers of another ABI mean other calls: none gets through.  A kernel
  * without i386 calls kills by itself. */
-static void
-test_calls_of_a_foreign_abi_kill(void **state)
+TEST(calls_of_a_foreign_abi_kill)
 {
 	int status;
 
-	(void)state;
 	status = in_child(confine_front, call_x32);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
 	status = in_child(confine_worker, call_x32);
@@ -753,40 +700,4 @@ test_calls_of_a_foreign_abi_kill(void **state)
 }
 #endif
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_the_front_is_denied_every_listed_call),
-	    cmocka_unit_test(test_the_worker_is_denied_every_listed_call),
-	    cmocka_unit_test(test_an_unconfined_process_is_not_denied),
-	    cmocka_unit_test(test_clone_makes_no_namespaces),
-	    cmocka_unit_test(test_exec_kills_the_front),
-	    cmocka_unit_test(test_exec_is_denied_to_the_worker),
-	    cmocka_unit_test(test_the_front_makes_no_socket),
-	    cmocka_unit_test(test_the_front_makes_no_pair),
-	    cmocka_unit_test(test_the_front_connects_no_socket_that_is_there),
-	    cmocka_unit_test(test_an_unknown_call_is_as_on_an_older_kernel),
-	    cmocka_unit_test(test_nobody_makes_another_process),
-	    cmocka_unit_test(test_nobody_signals_another_process),
-	    cmocka_unit_test(test_what_would_undo_it_is_refused),
-	    cmocka_unit_test(
-		test_what_asks_for_keys_is_denied_every_listed_call),
-	    cmocka_unit_test(
-		test_what_asks_for_keys_makes_internet_sockets_alone),
-	    cmocka_unit_test(test_the_worker_makes_no_socket_but_unix),
-	    cmocka_unit_test(test_channels_that_exist_go_on_working),
-	    cmocka_unit_test(test_the_front_accepts_on_its_listening_socket),
-	    cmocka_unit_test(
-		test_the_worker_listens_on_and_connects_to_unix_sockets),
-	    cmocka_unit_test(test_the_worker_alone_sets_access_lists),
-	    cmocka_unit_test(test_files_threads_and_events_go_on_working),
-	    cmocka_unit_test(test_no_new_privileges_and_not_dumpable),
-	    cmocka_unit_test(test_threads_that_exist_are_confined_too),
-#ifdef __x86_64__
-	    cmocka_unit_test(test_calls_of_a_foreign_abi_kill),
-#endif
-	};
-
-	return cmocka_run_group_tests_name("confine", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,18 +1,11 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/credit.h"
+#include "tests/unit/test.h"
 
-static void
-test_a_sender_has_what_was_granted_less_what_it_sent(void **state)
+TEST(a_sender_has_what_was_granted_less_what_it_sent)
 {
 	struct credit c;
 	struct err e;
 
-	(void)state;
 	credit_open(&c, 10, 10);
 	assert_int_equal(credit_left(&c), 0);
 	assert_int_equal(credit_grant(&c, 10, 15, &e), 0);
@@ -25,13 +18,11 @@ test_a_sender_has_what_was_granted_less_what_it_sent(void **state)
 	assert_true(credit_left(&c) == UINT64_MAX);
 }
 
-static void
-test_a_grant_never_goes_back(void **state)
+TEST(a_grant_never_goes_back)
 {
 	struct credit c;
 	struct err e;
 
-	(void)state;
 	credit_open(&c, 0, 100);
 	c.sent = 50;
 	assert_int_equal(credit_grant(&c, 40, 90, &e), 0);
@@ -42,13 +33,11 @@ test_a_grant_never_goes_back(void **state)
 	assert_int_equal(c.taken, 40);
 }
 
-static void
-test_what_was_not_sent_cannot_be_taken(void **state)
+TEST(what_was_not_sent_cannot_be_taken)
 {
 	struct credit c;
 	struct err e;
 
-	(void)state;
 	credit_open(&c, 5, 100);
 	assert_int_equal(credit_grant(&c, 6, 200, &e), ERR_PROTO);
 	assert_int_equal(c.limit, 100); /* nothing of it counts */
@@ -71,13 +60,11 @@ static const struct {
     {UINT64_MAX, 1, ERR_PROTO},
 };
 
-static void
-test_a_receiver_takes_the_next_ones_within_its_grant(void **state)
+TEST(a_receiver_takes_the_next_ones_within_its_grant)
 {
 	struct grant g;
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
 		grant_open(&g, 10, 20);
 		assert_int_equal(
@@ -90,17 +77,4 @@ test_a_receiver_takes_the_next_ones_within_its_grant(void **state)
 	assert_int_equal(grant_take(&g, 10, 1, &e), ERR_PROTO);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(
-		test_a_sender_has_what_was_granted_less_what_it_sent),
-	    cmocka_unit_test(test_a_grant_never_goes_back),
-	    cmocka_unit_test(test_what_was_not_sent_cannot_be_taken),
-	    cmocka_unit_test(
-		test_a_receiver_takes_the_next_ones_within_its_grant),
-	};
-
-	return cmocka_run_group_tests_name("credit", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <limits.h>
 
@@ -11,6 +5,7 @@
 #include "common/msg/frame_gen.h"
 #include "common/msg/msg_gen.h"
 #include "tests/unit/common/codec_any.h"
+#include "tests/unit/test.h"
 
 /* Handlers that count, of every message that there is. */
 static unsigned int calls;
@@ -103,14 +98,12 @@ count_open_fds(void)
 }
 
 /* All directions are asked: one of them takes it. */
-static void
-test_each_message_is_for_one_direction_and_keeps_no_descriptor(void **state)
+TEST(each_message_is_for_one_direction_and_keeps_no_descriptor)
 {
 	static uint8_t pool[1 << 18];
 	struct any any = {.pool = pool, .size = sizeof(pool)};
 	unsigned int before = count_open_fds(), n = 0;
 
-	(void)state;
 	calls = 0;
 	for (unsigned int type = 0; type <= UINT16_MAX; type++) {
 		const struct codec *c = msg_codec(type);
@@ -157,14 +150,12 @@ test_each_message_is_for_one_direction_and_keeps_no_descriptor(void **state)
 	assert_int_equal(count_open_fds(), before);
 }
 
-static void
-test_each_frame_is_for_one_direction_or_for_both(void **state)
+TEST(each_frame_is_for_one_direction_or_for_both)
 {
 	static uint8_t pool[1 << 18];
 	struct any any = {.pool = pool, .size = sizeof(pool)};
 	unsigned int n = 0;
 
-	(void)state;
 	calls = 0;
 	for (unsigned int type = 0; type <= UINT16_MAX; type++) {
 		const struct codec *c = frame_codec(type);
@@ -198,14 +189,12 @@ check_refused(int rc, const struct err *e, const char *why)
 	assert_string_equal(e->msg, why);
 }
 
-static void
-test_what_is_not_permitted_is_a_protocol_error(void **state)
+TEST(what_is_not_permitted_is_a_protocol_error)
 {
 	static const struct msg_master_to_child none = {0};
 	struct ipc_msg m = {.type = IPC_LISTEN};
 	struct err e;
 
-	(void)state;
 	check_refused(msg_dispatch_master_to_child(&master_to_child,
 			  MSG_CONTROL_STARTED, &m, &calls, &e),
 	    &e, "LISTEN is not permitted now");
@@ -241,23 +230,20 @@ keep(void *arg, struct msg_run_start *m, struct err *e)
 	return 0;
 }
 
-static void
-test_a_handlers_error_comes_with_the_messages_name(void **state)
+TEST(a_handlers_error_comes_with_the_messages_name)
 {
 	static const struct msg_worker_to_front h = {.on_run_bytes = refuse};
 	uint8_t fields[8] = {13};
 	struct ipc_msg m = {.type = IPC_RUN_BYTES};
 	struct err e;
 
-	(void)state;
 	wire_in_init(&m.in, fields, sizeof(fields));
 	assert_int_equal(
 	    msg_dispatch_worker_to_front(&h, &m, NULL, &e), ERR_INVAL);
 	assert_string_equal(e.msg, "RUN_BYTES: 13 is bad luck");
 }
 
-static void
-test_a_taken_descriptor_stays_open_and_the_other_is_closed(void **state)
+TEST(a_taken_descriptor_stays_open_and_the_other_is_closed)
 {
 	static const struct msg_front_to_worker h = {.on_run_start = keep};
 	static uint8_t pool[1 << 18];
@@ -267,7 +253,6 @@ test_a_taken_descriptor_stays_open_and_the_other_is_closed(void **state)
 	struct ipc_msg m;
 	struct err e;
 
-	(void)state;
 	m = received(&o, msg_codec(IPC_RUN_START), &any);
 	assert_int_equal(msg_dispatch_front_to_worker(&h, &m, NULL, &e), 0);
 	assert_int_equal(count_open_fds(), before + 1);
@@ -276,10 +261,8 @@ test_a_taken_descriptor_stays_open_and_the_other_is_closed(void **state)
 	ipc_out_clear(&o);
 }
 
-static void
-test_every_type_has_its_own_name(void **state)
+TEST(every_type_has_its_own_name)
 {
-	(void)state;
 	assert_string_equal(ipc_type_name(IPC_RUN_START), "RUN_START");
 	assert_string_equal(ipc_type_name(IPC_NONE), "?");
 	assert_string_equal(ipc_type_name(UINT_MAX), "?");
@@ -290,20 +273,4 @@ test_every_type_has_its_own_name(void **state)
 				    ipc_type_name(a), ipc_type_name(b));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(
-		test_each_message_is_for_one_direction_and_keeps_no_descriptor),
-	    cmocka_unit_test(test_each_frame_is_for_one_direction_or_for_both),
-	    cmocka_unit_test(test_what_is_not_permitted_is_a_protocol_error),
-	    cmocka_unit_test(
-		test_a_handlers_error_comes_with_the_messages_name),
-	    cmocka_unit_test(
-		test_a_taken_descriptor_stays_open_and_the_other_is_closed),
-	    cmocka_unit_test(test_every_type_has_its_own_name),
-	};
-
-	return cmocka_run_group_tests_name("dispatch", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,71 +1,54 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/err.h"
+#include "tests/unit/test.h"
 
-static void
-test_a_text_is_kept_with_its_code(void **state)
+TEST(a_text_is_kept_with_its_code)
 {
 	struct err e;
 
-	(void)state;
 	assert_int_equal(err_set(&e, ERR_SYS, "open %s", "/x"), ERR_SYS);
 	assert_int_equal(e.code, ERR_SYS);
 	assert_string_equal(e.msg, "open /x");
 }
 
-static void
-test_a_missing_place_for_the_text_is_fine(void **state)
+TEST(a_missing_place_for_the_text_is_fine)
 {
-	(void)state;
 	assert_int_equal(err_set(NULL, ERR_LIMIT, "%d", 1), ERR_LIMIT);
 }
 
-static void
-test_a_long_text_is_cut(void **state)
+TEST(a_long_text_is_cut)
 {
 	char text[2 * ERR_TEXT_MAX];
 	struct err e;
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	(void)err_set(&e, ERR_INVAL, "%s", text);
 	assert_int_equal(strlen(e.msg), ERR_TEXT_MAX - 1);
 }
 
-static void
-test_its_own_text_may_be_part_of_the_new_one(void **state)
+TEST(its_own_text_may_be_part_of_the_new_one)
 {
 	struct err e;
 
-	(void)state;
 	(void)err_set(&e, ERR_INVAL, "inner");
 	(void)err_set(&e, ERR_PROTO, "outer (%s)", e.msg);
 	assert_string_equal(e.msg, "outer (inner)");
 }
 
-static void
-test_context_goes_before_the_text(void **state)
+TEST(context_goes_before_the_text)
 {
 	struct err e;
 
-	(void)state;
 	(void)err_set(&e, ERR_NOTFOUND, "open /x: No such file");
 	assert_int_equal(err_wrap(&e, "config %d", 7), ERR_NOTFOUND);
 	assert_string_equal(e.msg, "config 7: open /x: No such file");
 }
 
-static void
-test_context_and_text_together_are_cut(void **state)
+TEST(context_and_text_together_are_cut)
 {
 	char text[2 * ERR_TEXT_MAX];
 	struct err e;
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	(void)err_set(&e, ERR_INVAL, "%s", text);
@@ -76,10 +59,8 @@ test_context_and_text_together_are_cut(void **state)
 	assert_int_equal(strlen(e.msg), ERR_TEXT_MAX - 1);
 }
 
-static void
-test_each_code_has_its_own_word(void **state)
+TEST(each_code_has_its_own_word)
 {
-	(void)state;
 	for (int a = ERR_OUTPUT_LOST; a <= 0; a++) {
 		assert_string_not_equal(err_name(a), "unknown");
 		for (int b = a + 1; b <= 0; b++)
@@ -90,18 +71,4 @@ test_each_code_has_its_own_word(void **state)
 	assert_string_equal(err_name(ERR_OUTPUT_LOST - 1), "unknown");
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_text_is_kept_with_its_code),
-	    cmocka_unit_test(test_a_missing_place_for_the_text_is_fine),
-	    cmocka_unit_test(test_a_long_text_is_cut),
-	    cmocka_unit_test(test_its_own_text_may_be_part_of_the_new_one),
-	    cmocka_unit_test(test_context_goes_before_the_text),
-	    cmocka_unit_test(test_context_and_text_together_are_cut),
-	    cmocka_unit_test(test_each_code_has_its_own_word),
-	};
-
-	return cmocka_run_group_tests_name("err", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,6 +10,7 @@
 #include "common/fd.h"
 #include "common/xmalloc.h"
 #include "tests/unit/common/forked.h"
+#include "tests/unit/test.h"
 
 static char dir[] = "/tmp/test_fd.XXXXXX";
 
@@ -48,13 +43,11 @@ write_file(const char *name, const void *p, size_t n)
 	return path;
 }
 
-static void
-test_nonblocking_is_set(void **state)
+TEST(nonblocking_is_set)
 {
 	struct err e;
 	int fds[2];
 
-	(void)state;
 	assert_int_equal(pipe(fds), 0);
 	assert_int_equal(fd_set_nonblock(fds[0], &e), 0);
 	assert_true((fcntl(fds[0], F_GETFL) & O_NONBLOCK) != 0);
@@ -75,25 +68,21 @@ close_all(void)
 		_exit(2);
 }
 
-static void
-test_all_from_a_number_on_are_closed(void **state)
+TEST(all_from_a_number_on_are_closed)
 {
 	struct forked f;
 
-	(void)state;
 	forked_run(&f, close_all);
 	assert_int_equal(f.status, 0);
 }
 
-static void
-test_reading_stops_only_at_the_end_of_the_file(void **state)
+TEST(reading_stops_only_at_the_end_of_the_file)
 {
 	AUTO(auto_free) char *path = write_file("pread", "0123456789", 10);
 	AUTO(auto_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char got[16];
 	struct err e;
 
-	(void)state;
 	assert_int_equal(fd_pread_all(fd, got, 4, 3, &e), 4);
 	assert_memory_equal(got, "3456", 4);
 	assert_int_equal(fd_pread_all(fd, got, sizeof(got), 5, &e), 5);
@@ -104,26 +93,22 @@ test_reading_stops_only_at_the_end_of_the_file(void **state)
 	assert_int_equal(e.code, ERR_INVAL);
 }
 
-static void
-test_a_failed_write_says_so(void **state)
+TEST(a_failed_write_says_so)
 {
 	AUTO(auto_close) int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
 	struct err e;
 
-	(void)state;
 	assert_int_equal(fd_write_all(fd, "x", 1, &e), ERR_SYS);
 	assert_non_null(strstr(e.msg, "No space left"));
 }
 
-static void
-test_a_sealed_file_is_read_back_and_cannot_change(void **state)
+TEST(a_sealed_file_is_read_back_and_cannot_change)
 {
 	AUTO(auto_free) uint8_t *got = NULL;
 	AUTO(auto_close) int fd = -1;
 	size_t len = 0;
 	struct err e;
 
-	(void)state;
 	fd = fd_memfd_sealed("spec", "abc", 3, &e);
 	assert_true(fd >= 0);
 	assert_true((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
@@ -137,23 +122,20 @@ test_a_sealed_file_is_read_back_and_cannot_change(void **state)
 	assert_memory_equal(got, "abc", 3);
 }
 
-static void
-test_an_empty_sealed_file_is_fine(void **state)
+TEST(an_empty_sealed_file_is_fine)
 {
 	AUTO(auto_free) uint8_t *got = NULL;
 	AUTO(auto_close) int fd = -1;
 	size_t len = 9;
 	struct err e;
 
-	(void)state;
 	fd = fd_memfd_sealed("empty", NULL, 0, &e);
 	assert_true(fd >= 0);
 	assert_int_equal(fd_read_sealed(fd, 0, &got, &len, &e), 0);
 	assert_int_equal(len, 0);
 }
 
-static void
-test_a_peer_must_send_a_sealed_file_of_a_fair_size(void **state)
+TEST(a_peer_must_send_a_sealed_file_of_a_fair_size)
 {
 	AUTO(auto_free) char *path = write_file("plain", "abc", 3);
 	AUTO(auto_close) int plain = open(path, O_RDONLY | O_CLOEXEC);
@@ -164,7 +146,6 @@ test_a_peer_must_send_a_sealed_file_of_a_fair_size(void **state)
 	size_t len = 0;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(fd_read_sealed(plain, 10, &got, &len, &e), ERR_PROTO);
 	assert_int_equal(fcntl(half, F_ADD_SEALS, F_SEAL_WRITE), 0);
 	assert_int_equal(fd_read_sealed(half, 10, &got, &len, &e), ERR_PROTO);
@@ -174,8 +155,7 @@ test_a_peer_must_send_a_sealed_file_of_a_fair_size(void **state)
 	assert_null(got);
 }
 
-static void
-test_a_file_is_read_whole_with_a_nul_behind(void **state)
+TEST(a_file_is_read_whole_with_a_nul_behind)
 {
 	AUTO(auto_free) char *path = write_file("whole", "a\0b", 3);
 	AUTO(auto_free) char *got = NULL;
@@ -183,7 +163,6 @@ test_a_file_is_read_whole_with_a_nul_behind(void **state)
 	size_t len = 0;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(fd_read_file(path, 3, &got, &len, &e), 0);
 	assert_int_equal(len, 3);
 	assert_memory_equal(got, "a\0b\0", 4);
@@ -194,8 +173,7 @@ test_a_file_is_read_whole_with_a_nul_behind(void **state)
 	assert_int_equal(strlen(proc), len);
 }
 
-static void
-test_a_file_over_the_limit_or_none_is_refused(void **state)
+TEST(a_file_over_the_limit_or_none_is_refused)
 {
 	AUTO(auto_free) char *path = write_file("long", "0123456789", 10);
 	AUTO(auto_free) char *fifo = xasprintf("%s/fifo", dir);
@@ -203,7 +181,6 @@ test_a_file_over_the_limit_or_none_is_refused(void **state)
 	size_t len = 0;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(fd_read_file(path, 9, &got, &len, &e), ERR_LIMIT);
 	assert_int_equal(
 	    fd_read_file("/proc/self/status", 20, &got, &len, &e), ERR_LIMIT);
@@ -216,14 +193,12 @@ test_a_file_over_the_limit_or_none_is_refused(void **state)
 	assert_null(got);
 }
 
-static void
-test_directories_are_made_with_all_above_them(void **state)
+TEST(directories_are_made_with_all_above_them)
 {
 	AUTO(auto_free) char *path = xasprintf("%s/a//b/c/", dir);
 	struct stat st;
 	struct err e;
 
-	(void)state;
 	(void)umask(022);
 	assert_int_equal(fd_mkdir_all(path, 0700, &e), 0);
 	assert_int_equal(stat(path, &st), 0);
@@ -233,14 +208,12 @@ test_directories_are_made_with_all_above_them(void **state)
 	assert_int_equal(fd_mkdir_all("/", 0700, &e), 0);
 }
 
-static void
-test_a_file_in_the_way_of_a_directory_is_named(void **state)
+TEST(a_file_in_the_way_of_a_directory_is_named)
 {
 	AUTO(auto_free) char *file = write_file("file", "", 0);
 	AUTO(auto_free) char *below = xasprintf("%s/x", file);
 	struct err e;
 
-	(void)state;
 	assert_int_equal(fd_mkdir_all(file, 0700, &e), ERR_SYS);
 	assert_non_null(strstr(e.msg, file));
 	assert_int_equal(fd_mkdir_all(below, 0700, &e), ERR_SYS);
@@ -248,8 +221,7 @@ test_a_file_in_the_way_of_a_directory_is_named(void **state)
 	assert_int_equal(fd_mkdir_all("", 0700, &e), ERR_INVAL);
 }
 
-static void
-test_a_lock_that_is_about_to_be_free_is_waited_for(void **state)
+TEST(a_lock_that_is_about_to_be_free_is_waited_for)
 {
 	AUTO(auto_free) char *path = write_file("lock", "", 0);
 	const struct timespec while_it_ends = {.tv_nsec = 100000000};
@@ -257,7 +229,6 @@ test_a_lock_that_is_about_to_be_free_is_waited_for(void **state)
 	AUTO(auto_close) int second = open(path, O_RDONLY | O_CLOEXEC);
 	pid_t holder;
 
-	(void)state;
 	assert_int_equal(fd_lock(first, 0), 0);
 	assert_int_equal(fd_lock(second, 0), -1);
 	assert_int_equal(errno, EWOULDBLOCK);
@@ -276,22 +247,5 @@ test_a_lock_that_is_about_to_be_free_is_waited_for(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_nonblocking_is_set),
-	    cmocka_unit_test(test_all_from_a_number_on_are_closed),
-	    cmocka_unit_test(test_reading_stops_only_at_the_end_of_the_file),
-	    cmocka_unit_test(test_a_failed_write_says_so),
-	    cmocka_unit_test(test_a_sealed_file_is_read_back_and_cannot_change),
-	    cmocka_unit_test(test_an_empty_sealed_file_is_fine),
-	    cmocka_unit_test(
-		test_a_peer_must_send_a_sealed_file_of_a_fair_size),
-	    cmocka_unit_test(test_a_file_is_read_whole_with_a_nul_behind),
-	    cmocka_unit_test(test_a_file_over_the_limit_or_none_is_refused),
-	    cmocka_unit_test(test_directories_are_made_with_all_above_them),
-	    cmocka_unit_test(test_a_file_in_the_way_of_a_directory_is_named),
-	    cmocka_unit_test(
-		test_a_lock_that_is_about_to_be_free_is_waited_for),
-	};
-
-	return cmocka_run_group_tests_name("fd", tests, make_dir, remove_dir);
+	return tests_run(NULL, NULL, make_dir, remove_dir);
 }

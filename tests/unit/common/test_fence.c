@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -16,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "common/fence.h"
+#include "tests/unit/test.h"
 
 /* In a forked child: a failed need ends it with 1. */
 #define NEED(what)                                                             \
@@ -125,10 +120,8 @@ use_own(void)
 	NEED(open("/dev/null", O_RDWR) >= 0);
 }
 
-static void
-test_its_own_directory_is_open(void **state)
+TEST(its_own_directory_is_open)
 {
-	(void)state;
 	in_fence(use_own);
 }
 
@@ -148,10 +141,8 @@ try_others(void)
 		NEED(is_shut(truncate(given, 0)));
 }
 
-static void
-test_nothing_else_is(void **state)
+TEST(nothing_else_is)
 {
-	(void)state;
 	in_fence(try_others);
 }
 
@@ -169,10 +160,8 @@ try_odd_files(void)
 	NEED(is_shut(execve(in(own, "program"), argv, argv)));
 }
 
-static void
-test_nothing_odd_is_made_and_nothing_executed(void **state)
+TEST(nothing_odd_is_made_and_nothing_executed)
 {
-	(void)state;
 	in_fence(try_odd_files);
 }
 
@@ -191,10 +180,8 @@ try_network(void)
 	NEED(is_shut(bind(fd, (struct sockaddr *)&in4, sizeof(in4))));
 }
 
-static void
-test_no_tcp_is_made(void **state)
+TEST(no_tcp_is_made)
 {
-	(void)state;
 	in_fence(try_network);
 }
 
@@ -218,39 +205,20 @@ try_signals(void)
 		NEED(kill(getppid(), 0) == -1 && errno == EPERM);
 }
 
-static void
-test_no_process_outside_is_signalled(void **state)
+TEST(no_process_outside_is_signalled)
 {
-	(void)state;
 	in_fence(try_signals);
 }
 
-static void
-test_a_directory_of_its_own_must_be_there(void **state)
+TEST(a_directory_of_its_own_must_be_there)
 {
 	const struct fence_gate gates[] = {{"/no/such/directory", FENCE_OWN}};
 	struct err e;
 
-	(void)state;
 	if (fence_version() == FENCE_NONE)
 		skip();
 	assert_int_equal(fence_raise(gates, 1, &e), ERR_SYS);
 	assert_non_null(strstr(e.msg, "/no/such/directory"));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_its_own_directory_is_open),
-	    TEST(test_nothing_else_is),
-	    TEST(test_nothing_odd_is_made_and_nothing_executed),
-	    TEST(test_no_tcp_is_made),
-	    TEST(test_no_process_outside_is_signalled),
-	    TEST(test_a_directory_of_its_own_must_be_there),
-	};
-
-	return cmocka_run_group_tests_name("fence", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

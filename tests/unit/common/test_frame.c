@@ -1,12 +1,7 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/msg/frame_gen.h"
 #include "tests/unit/common/forked.h"
 #include "tests/unit/common/frame_raw.h"
+#include "tests/unit/test.h"
 
 static void
 put_pong(struct buf *b, uint64_t token)
@@ -17,15 +12,13 @@ put_pong(struct buf *b, uint64_t token)
 	raw_end(b, at);
 }
 
-static void
-test_frames_come_out_whole_and_in_order(void **state)
+TEST(frames_come_out_whole_and_in_order)
 {
 	struct frame f;
 	struct buf b;
 	struct err e;
 	size_t at;
 
-	(void)state;
 	buf_init(&b, 0);
 	put_pong(&b, 7);
 	at = raw_begin(&b, FRAME_HELLO_END);
@@ -51,14 +44,12 @@ test_frames_come_out_whole_and_in_order(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_a_frame_in_pieces_is_waited_for(void **state)
+TEST(a_frame_in_pieces_is_waited_for)
 {
 	struct buf whole, b;
 	struct frame f;
 	struct err e;
 
-	(void)state;
 	buf_init(&whole, 0);
 	buf_init(&b, 0);
 	put_pong(&whole, 9);
@@ -129,8 +120,7 @@ check_cut(const struct buf *whole, size_t at, const char *bytes, size_t n)
 	buf_clear(&tail);
 }
 
-static void
-test_data_can_be_cut_wherever_it_is_not_whole(void **state)
+TEST(data_can_be_cut_wherever_it_is_not_whole)
 {
 	static const char bytes[] = "some bytes of a log";
 	struct frame_data rest;
@@ -138,7 +128,6 @@ test_data_can_be_cut_wherever_it_is_not_whole(void **state)
 	struct buf whole, b;
 	size_t head;
 
-	(void)state;
 	buf_init(&whole, 0);
 	buf_init(&b, 0);
 	put_data(&whole, 1000, bytes);
@@ -155,15 +144,13 @@ test_data_can_be_cut_wherever_it_is_not_whole(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_nothing_else_is_cut(void **state)
+TEST(nothing_else_is_cut)
 {
 	struct frame_data rest;
 	struct frame f;
 	struct buf b;
 	size_t at;
 
-	(void)state;
 	buf_init(&b, 0);
 	put_pong(&b, 7);
 	b.end--;
@@ -179,10 +166,8 @@ test_nothing_else_is_cut(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_what_is_no_frame_is_refused_as_early_as_possible(void **state)
+TEST(what_is_no_frame_is_refused_as_early_as_possible)
 {
-	(void)state;
 	check_no_frame("\x03\0\0\0", 4, 100); /* shorter than a header */
 	check_no_frame("\0\0\0\0", 4, 100);
 	check_no_frame("\x61\0\0\0", 4, 100); /* 97 + 4 */
@@ -193,8 +178,7 @@ test_what_is_no_frame_is_refused_as_early_as_possible(void **state)
 	check_no_frame("\x40\0\0\0\x01\0\x01\0", 8, 100); /* must be zero */
 }
 
-static void
-test_a_frame_of_exactly_the_limit_passes(void **state)
+TEST(a_frame_of_exactly_the_limit_passes)
 {
 	static const uint8_t fields[92];
 	struct frame f;
@@ -202,7 +186,6 @@ test_a_frame_of_exactly_the_limit_passes(void **state)
 	struct err e;
 	size_t at;
 
-	(void)state;
 	buf_init(&b, 0);
 	at = raw_begin(&b, FRAME_DATA);
 	assert_int_equal(buf_append(&b, fields, sizeof(fields)), 0);
@@ -213,10 +196,8 @@ test_a_frame_of_exactly_the_limit_passes(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_every_type_has_its_own_name(void **state)
+TEST(every_type_has_its_own_name)
 {
-	(void)state;
 	for (unsigned int a = 0; a <= FRAME_OPEN_ASK + 1; a++)
 		for (unsigned int b = 0; b < a; b++)
 			if (frame_codec(a) != NULL && frame_codec(b) != NULL)
@@ -228,8 +209,7 @@ test_every_type_has_its_own_name(void **state)
 	assert_string_equal(frame_type_name(FRAME_TAKEN), "TAKEN");
 }
 
-static void
-test_a_rest_that_is_sent_from_elsewhere_is_counted_only(void **state)
+TEST(a_rest_that_is_sent_from_elsewhere_is_counted_only)
 {
 	const struct frame_data m = {
 	    .chan = 7, .stream = 1, .bytes = {NULL, 200000}};
@@ -239,7 +219,6 @@ test_a_rest_that_is_sent_from_elsewhere_is_counted_only(void **state)
 	struct err e;
 	size_t head;
 
-	(void)state;
 	buf_init(&b, 0);
 	assert_int_equal(frame_put_data(&b, &m), 0);
 	head = buf_len(&b);
@@ -266,32 +245,12 @@ put_a_frame_too_long(void)
 		abort();
 }
 
-static void
-test_making_a_frame_over_the_limit_is_our_bug(void **state)
+TEST(making_a_frame_over_the_limit_is_our_bug)
 {
 	struct forked f;
 
-	(void)state;
 	forked_run(&f, put_a_frame_too_long);
 	assert_int_equal(f.status, 70);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_frames_come_out_whole_and_in_order),
-	    cmocka_unit_test(test_a_frame_in_pieces_is_waited_for),
-	    cmocka_unit_test(test_data_can_be_cut_wherever_it_is_not_whole),
-	    cmocka_unit_test(test_nothing_else_is_cut),
-	    cmocka_unit_test(
-		test_what_is_no_frame_is_refused_as_early_as_possible),
-	    cmocka_unit_test(test_a_frame_of_exactly_the_limit_passes),
-	    cmocka_unit_test(test_every_type_has_its_own_name),
-	    cmocka_unit_test(
-		test_a_rest_that_is_sent_from_elsewhere_is_counted_only),
-	    cmocka_unit_test(test_making_a_frame_over_the_limit_is_our_bug),
-	};
-
-	return cmocka_run_group_tests_name("frame", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,6 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/hashmap.h"
 #include "common/xmalloc.h"
+#include "tests/unit/test.h"
 
 #define MANY 4096
 
@@ -45,23 +40,19 @@ put_many(struct hashmap *m, size_t n)
 	}
 }
 
-static void
-test_a_zeroed_map_is_empty(void **state)
+TEST(a_zeroed_map_is_empty)
 {
 	struct hashmap m = {0};
 
-	(void)state;
 	assert_null(find(&m, 0));
 	assert_null(hashmap_next(&m, NULL));
 	hashmap_clear(&m);
 }
 
-static void
-test_what_was_put_is_found_whatever_else_goes(void **state)
+TEST(what_was_put_is_found_whatever_else_goes)
 {
 	struct hashmap m = {0};
 
-	(void)state;
 	put_many(&m, MANY);
 	for (size_t i = 0; i < MANY; i += 3)
 		hashmap_del(&m, &things[i].entry);
@@ -72,27 +63,23 @@ test_what_was_put_is_found_whatever_else_goes(void **state)
 	hashmap_clear(&m);
 }
 
-static void
-test_numbers_never_share_a_hash(void **state)
+TEST(numbers_never_share_a_hash)
 {
 	static const uint64_t ids[] = {
 	    0, 1, 2, UINT32_MAX, UINT64_MAX, UINT64_MAX - 1, UINT64_C(1) << 63};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ids); i++)
 		for (size_t j = 0; j < i; j++)
 			assert_int_not_equal(
 			    hashmap_key_u64(ids[i]), hashmap_key_u64(ids[j]));
 }
 
-static void
-test_a_walk_meets_every_entry_once(void **state)
+TEST(a_walk_meets_every_entry_once)
 {
 	struct hash_entry *en, *next;
 	struct hashmap m = {0};
 	size_t n = 0;
 
-	(void)state;
 	put_many(&m, 100);
 	HASHMAP_FOREACH (en, next, &m) {
 		assert_false(thing_of(en)->seen);
@@ -103,13 +90,11 @@ test_a_walk_meets_every_entry_once(void **state)
 	hashmap_clear(&m);
 }
 
-static void
-test_a_walk_may_free_what_it_is_given(void **state)
+TEST(a_walk_may_free_what_it_is_given)
 {
 	struct hash_entry *en, *next;
 	struct hashmap m = {0};
 
-	(void)state;
 	for (uint64_t i = 0; i < 100; i++) {
 		struct thing *t = xcalloc(1, sizeof(*t));
 
@@ -124,13 +109,11 @@ test_a_walk_may_free_what_it_is_given(void **state)
 	hashmap_clear(&m);
 }
 
-static void
-test_a_map_that_was_large_becomes_small_again(void **state)
+TEST(a_map_that_was_large_becomes_small_again)
 {
 	struct hashmap m = {0};
 	size_t large;
 
-	(void)state;
 	put_many(&m, MANY);
 	large = m.nbuckets;
 	for (size_t i = 0; i < MANY; i++)
@@ -162,12 +145,10 @@ find_named(const struct hashmap *m, uint64_t number, const char *name)
 	    hashmap_get(m, hashmap_key_named(number, name), is_named, &want));
 }
 
-static void
-test_a_number_and_a_text_are_a_key_together(void **state)
+TEST(a_number_and_a_text_are_a_key_together)
 {
 	struct hashmap m = {0};
 
-	(void)state;
 	things[0] = (struct thing){.id = 1, .name = "chat"};
 	things[1] = (struct thing){.id = 2, .name = "chat"};
 	for (size_t i = 0; i < 2; i++)
@@ -181,13 +162,11 @@ test_a_number_and_a_text_are_a_key_together(void **state)
 }
 
 /* All in one bucket and with one hash: comparisons find the right one. */
-static void
-test_keys_of_one_hash_are_told_apart(void **state)
+TEST(keys_of_one_hash_are_told_apart)
 {
 	static const char *const names[] = {"a", "b", "c"};
 	struct hashmap m = {0};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		things[i] = (struct thing){.name = names[i]};
 		hashmap_put(&m, &things[i].entry, 7);
@@ -201,13 +180,11 @@ test_keys_of_one_hash_are_told_apart(void **state)
 	hashmap_clear(&m);
 }
 
-static void
-test_bytes_hash_by_all_of_them_and_their_count(void **state)
+TEST(bytes_hash_by_all_of_them_and_their_count)
 {
 	static const uint8_t zeros[64];
 	uint64_t seen[ARRAY_LEN(zeros)];
 
-	(void)state;
 	for (size_t n = 0; n < ARRAY_LEN(zeros); n++) {
 		seen[n] = hashmap_key_bytes(zeros, n);
 		for (size_t i = 0; i < n; i++)
@@ -224,20 +201,4 @@ test_bytes_hash_by_all_of_them_and_their_count(void **state)
 	    hashmap_key_text("chat"), hashmap_key_bytes("chat", 4));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_zeroed_map_is_empty),
-	    cmocka_unit_test(test_what_was_put_is_found_whatever_else_goes),
-	    cmocka_unit_test(test_numbers_never_share_a_hash),
-	    cmocka_unit_test(test_a_walk_meets_every_entry_once),
-	    cmocka_unit_test(test_a_walk_may_free_what_it_is_given),
-	    cmocka_unit_test(test_a_map_that_was_large_becomes_small_again),
-	    cmocka_unit_test(test_a_number_and_a_text_are_a_key_together),
-	    cmocka_unit_test(test_keys_of_one_hash_are_told_apart),
-	    cmocka_unit_test(test_bytes_hash_by_all_of_them_and_their_count),
-	};
-
-	return cmocka_run_group_tests_name("hashmap", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,28 +1,19 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/hex.h"
+#include "tests/unit/test.h"
 
-static void
-test_every_byte_is_two_digits(void **state)
+TEST(every_byte_is_two_digits)
 {
 	static const uint8_t bytes[] = {0x00, 0x09, 0xa0, 0xff, 0x5c};
 	char out[HEX_BYTES(sizeof(bytes))];
 
-	(void)state;
 	hex_encode(bytes, sizeof(bytes), out);
 	assert_string_equal(out, "0009a0ff5c");
 	hex_encode(bytes, 0, out);
 	assert_string_equal(out, "");
 }
 
-static void
-test_digits_have_values_and_nothing_else_has(void **state)
+TEST(digits_have_values_and_nothing_else_has)
 {
-	(void)state;
 	for (int c = 0; c < 256; c++) {
 		static const char lower[] = "0123456789abcdef";
 		static const char upper[] = "0123456789ABCDEF";
@@ -35,13 +26,4 @@ test_digits_have_values_and_nothing_else_has(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_every_byte_is_two_digits),
-	    cmocka_unit_test(test_digits_have_values_and_nothing_else_has),
-	};
-
-	return cmocka_run_group_tests_name("hex", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

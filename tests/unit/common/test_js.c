@@ -1,11 +1,6 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/js.h"
 #include "common/xmalloc.h"
+#include "tests/unit/test.h"
 
 static void
 check_parse(const char *text, int want, const char *why)
@@ -22,10 +17,8 @@ check_parse(const char *text, int want, const char *why)
 	json_decref(j);
 }
 
-static void
-test_good_text_is_parsed_whatever_its_type(void **state)
+TEST(good_text_is_parsed_whatever_its_type)
 {
-	(void)state;
 	check_parse("{}", 0, "");
 	check_parse(" [1, 2.5, \"x\", null] ", 0, "");
 	check_parse("17", 0, "");
@@ -35,10 +28,8 @@ test_good_text_is_parsed_whatever_its_type(void **state)
 	check_parse("{\"a\":[{\"b\":[]}]}", 0, "");
 }
 
-static void
-test_a_byte_order_mark_before_the_text_is_skipped(void **state)
+TEST(a_byte_order_mark_before_the_text_is_skipped)
 {
-	(void)state;
 	check_parse("\xef\xbb\xbf{\"a\":1}", 0, "");
 	check_parse("\xef\xbb\xbf", ERR_PARSE, "line 1");
 	check_parse("\xef\xbb{}", ERR_PARSE, "line 1");
@@ -46,10 +37,8 @@ test_a_byte_order_mark_before_the_text_is_skipped(void **state)
 	check_parse("{}\xef\xbb\xbf", ERR_PARSE, "end of file");
 }
 
-static void
-test_bad_text_is_refused_with_its_place(void **state)
+TEST(bad_text_is_refused_with_its_place)
 {
-	(void)state;
 	check_parse("", ERR_PARSE, "line 1");
 	check_parse("{", ERR_PARSE, "line 1 column 1");
 	check_parse("{\"a\":1,\n\"b\":}", ERR_PARSE, "line 2 column 5");
@@ -64,26 +53,22 @@ test_bad_text_is_refused_with_its_place(void **state)
 	check_parse("]]]]", ERR_PARSE, "line 1");
 }
 
-static void
-test_a_raw_nul_byte_is_refused(void **state)
+TEST(a_raw_nul_byte_is_refused)
 {
 	json_t *j = NULL;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(js_parse("[1]\0", 4, 10, 4, &j, &e), ERR_PARSE);
 	assert_int_equal(js_parse("\"a\0b\"", 5, 10, 4, &j, &e), ERR_PARSE);
 	assert_null(j);
 }
 
-static void
-test_size_and_depth_have_limits(void **state)
+TEST(size_and_depth_have_limits)
 {
 	AUTO(auto_free) char *deep = xmalloc(100001);
 	json_t *j = NULL;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(js_parse("[1]", 3, 2, 4, &j, &e), ERR_LIMIT);
 	assert_string_equal(e.msg, "JSON of 3 bytes, limit 2");
 	check_parse("[[[[[1]]]]]", ERR_LIMIT, "deeper than 4 levels");
@@ -113,10 +98,8 @@ check_string(const char *p, size_t n, const char *want, size_t len, bool lost)
 	json_decref(j);
 }
 
-static void
-test_any_bytes_become_a_string(void **state)
+TEST(any_bytes_become_a_string)
 {
-	(void)state;
 	check_string("", 0, "", 0, false);
 	check_string(NULL, 0, "", 0, false);
 	check_string("a\0b", 3, "a\0b", 3, false);
@@ -124,8 +107,7 @@ test_any_bytes_become_a_string(void **state)
 	check_string("a\xff", 2, "a\xef\xbf\xbd", 4, true);
 }
 
-static void
-test_a_dump_is_compact_and_in_order(void **state)
+TEST(a_dump_is_compact_and_in_order)
 {
 	json_t *j =
 	    json_pack("{s:i, s:[s, n], s:b}", "z", 1, "a", "x\n", "m", 1);
@@ -133,7 +115,6 @@ test_a_dump_is_compact_and_in_order(void **state)
 	json_t *nul = js_string_bytes("\0", 1, NULL);
 	AUTO(auto_free) char *escaped = js_dump(nul);
 
-	(void)state;
 	assert_string_equal(text, "{\"z\":1,\"a\":[\"x\\n\",null],\"m\":true}");
 	assert_string_equal(escaped, "\"\\u0000\"");
 	json_decref(j);
@@ -156,14 +137,12 @@ cost_as_sent(const void *p, size_t n)
 	return cost;
 }
 
-static void
-test_what_bytes_cost_is_known_before_they_are_json(void **state)
+TEST(what_bytes_cost_is_known_before_they_are_json)
 {
 	static const char *const texts[] = {"", "abc", "\"\\\n\t\x01\x7f/",
 	    "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "a\377b\303",
 	    "\xed\xa0\x80\x1f"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		size_t n = strlen(texts[i]);
 		size_t cost = js_bytes_cost(texts[i], n);
@@ -180,20 +159,4 @@ test_what_bytes_cost_is_known_before_they_are_json(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(
-		test_what_bytes_cost_is_known_before_they_are_json),
-	    cmocka_unit_test(test_good_text_is_parsed_whatever_its_type),
-	    cmocka_unit_test(test_a_byte_order_mark_before_the_text_is_skipped),
-	    cmocka_unit_test(test_bad_text_is_refused_with_its_place),
-	    cmocka_unit_test(test_a_raw_nul_byte_is_refused),
-	    cmocka_unit_test(test_size_and_depth_have_limits),
-	    cmocka_unit_test(test_any_bytes_become_a_string),
-	    cmocka_unit_test(test_a_dump_is_compact_and_in_order),
-	};
-
-	return cmocka_run_group_tests_name("js", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

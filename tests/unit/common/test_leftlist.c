@@ -1,13 +1,8 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/leftlist.h"
 #include "common/msg/wire.h"
 #include "common/runspec.h"
 #include "common/xmalloc.h"
+#include "tests/unit/test.h"
 
 static struct leftlist got;
 
@@ -58,12 +53,10 @@ decode(const struct leftlist *l)
 	return rc;
 }
 
-static void
-test_all_of_it_comes_back(void **state)
+TEST(all_of_it_comes_back)
 {
 	const struct leftlist l = make_list();
 
-	(void)state;
 	assert_int_equal(decode(&l), 0);
 	assert_int_equal(got.total, 9);
 	assert_int_equal(got.count, 4);
@@ -85,18 +78,15 @@ test_all_of_it_comes_back(void **state)
 	assert_true(got.logs[1].bytes == INT64_MAX);
 }
 
-static void
-test_nothing_at_all_is_a_list(void **state)
+TEST(nothing_at_all_is_a_list)
 {
 	const struct leftlist l = {0};
 
-	(void)state;
 	assert_int_equal(decode(&l), 0);
 	assert_int_equal(got.count + got.nprocesses + got.nlogs, 0);
 }
 
-static void
-test_the_largest_fits(void **state)
+TEST(the_largest_fits)
 {
 	static uint8_t output[LEFTLIST_OUTPUT_MAX];
 	char words[LEFTLIST_TEXT_MAX];
@@ -106,7 +96,6 @@ test_the_largest_fits(void **state)
 	    .nlogs = LEFTLIST_LOGS_MAX};
 	struct buf b;
 
-	(void)state;
 	memset(words, 'x', sizeof(words));
 	for (uint32_t i = 0; i < LEFTLIST_PROCESSES_MAX; i++)
 		l.processes[i] = (struct leftlist_process){
@@ -123,14 +112,12 @@ test_the_largest_fits(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_no_beginning_of_it_is_one(void **state)
+TEST(no_beginning_of_it_is_one)
 {
 	const struct leftlist l = make_list();
 	static const uint8_t more;
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, LEFTLIST_BYTES_MAX);
 	leftlist_encode(&l, &b);
 	for (size_t n = 0; n < buf_len(&b); n++)
@@ -141,13 +128,11 @@ test_no_beginning_of_it_is_one(void **state)
 }
 
 /* Counts before there is anything that they count. */
-static void
-test_counts_that_lie_are_refused(void **state)
+TEST(counts_that_lie_are_refused)
 {
 	static const uint32_t many[] = {
 	    LEFTLIST_PROCESSES_MAX + 1, 1u << 31, UINT32_MAX};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(many); i++)
 		for (int logs = 0; logs < 2; logs++) {
 			struct buf b;
@@ -250,8 +235,7 @@ spoil_output_too_long(struct leftlist *l)
 	l->logs[1].noutput = sizeof(output);
 }
 
-static void
-test_each_field_is_checked(void **state)
+TEST(each_field_is_checked)
 {
 	static void (*const spoil[])(struct leftlist *) = {
 	    spoil_more_of_a_run_than_in_all,
@@ -269,7 +253,6 @@ test_each_field_is_checked(void **state)
 	    spoil_output_too_long,
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(spoil); i++) {
 		struct leftlist l = make_list();
 
@@ -279,15 +262,13 @@ test_each_field_is_checked(void **state)
 	}
 }
 
-static void
-test_a_question_comes_back_and_has_one_length(void **state)
+TEST(a_question_comes_back_and_has_one_length)
 {
 	const struct leftlist_ask ask = {.run = {{1, 2, 3}}, .process = 7};
 	struct leftlist_ask back;
 	struct buf b;
 	struct err e;
 
-	(void)state;
 	buf_init(&b, 0);
 	leftlist_encode_ask(&ask, &b);
 	wire_put_u8(&b, 0);
@@ -302,18 +283,4 @@ test_a_question_comes_back_and_has_one_length(void **state)
 	buf_clear(&b);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_all_of_it_comes_back),
-	    cmocka_unit_test(test_a_question_comes_back_and_has_one_length),
-	    cmocka_unit_test(test_nothing_at_all_is_a_list),
-	    cmocka_unit_test(test_the_largest_fits),
-	    cmocka_unit_test(test_no_beginning_of_it_is_one),
-	    cmocka_unit_test(test_counts_that_lie_are_refused),
-	    cmocka_unit_test(test_each_field_is_checked),
-	};
-
-	return cmocka_run_group_tests_name("leftlist", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

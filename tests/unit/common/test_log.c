@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdio.h>
 
@@ -11,6 +5,7 @@
 
 #include "common/log.h"
 #include "tests/unit/common/forked.h"
+#include "tests/unit/test.h"
 
 static void
 say_in_text(void)
@@ -19,15 +14,13 @@ say_in_text(void)
 	log_info("started %d", 3);
 }
 
-static void
-test_a_line_has_time_level_role_and_pid(void **state)
+TEST(a_line_has_time_level_role_and_pid)
 {
 	struct forked f;
 	unsigned int y, m;
 	long pid;
 	int end = 0;
 
-	(void)state;
 	forked_run(&f, say_in_text);
 	assert_int_equal(sscanf(f.text,
 			     "%4u-%2u-%*2uT%*2u:%*2u:%*2u.%*3uZ info"
@@ -66,12 +59,10 @@ say_event_in_logfmt(void)
 	log_info("short");
 }
 
-static void
-test_logfmt_quotes_what_needs_it(void **state)
+TEST(logfmt_quotes_what_needs_it)
 {
 	struct forked f;
 
-	(void)state;
 	forked_run(&f, say_event_in_logfmt);
 	assert_memory_equal(f.text, "ts=2", 4);
 	assert_non_null(strstr(f.text, " level=info role=front pid="));
@@ -81,13 +72,11 @@ test_logfmt_quotes_what_needs_it(void **state)
 	assert_non_null(strstr(f.text, " msg=short\n"));
 }
 
-static void
-test_fields_stand_behind_the_message_or_are_members(void **state)
+TEST(fields_stand_behind_the_message_or_are_members)
 {
 	struct forked f;
 	json_t *o;
 
-	(void)state;
 	forked_run(&f, say_event);
 	assert_non_null(
 	    strstr(f.text, "] run ended run=r-1 sandbox=a\"b\\x0ac\n"));
@@ -115,13 +104,11 @@ say_long_event(void)
 	log_event(LOG_INFO, "long", all, ARRAY_LEN(all));
 }
 
-static void
-test_a_field_without_room_is_left_out(void **state)
+TEST(a_field_without_room_is_left_out)
 {
 	struct forked f;
 	json_t *o;
 
-	(void)state;
 	forked_run(&f, say_long_event);
 	o = json_loads(f.text, 0, NULL);
 	assert_non_null(o);
@@ -136,12 +123,10 @@ say_forged(void)
 	log_warn("name \"%s\"", "a\nb\x1b[31m\xc3\xa9\x7f\t\\end");
 }
 
-static void
-test_text_from_outside_cannot_forge_a_line(void **state)
+TEST(text_from_outside_cannot_forge_a_line)
 {
 	struct forked f;
 
-	(void)state;
 	forked_run(&f, say_forged);
 	assert_non_null(strstr(
 	    f.text, "name \"a\\x0ab\\x1b[31m\\xc3\\xa9\\x7f\\x09\\end\"\n"));
@@ -156,13 +141,11 @@ say_forged_in_json(void)
 	say_forged();
 }
 
-static void
-test_the_json_form_is_json_and_says_the_same(void **state)
+TEST(the_json_form_is_json_and_says_the_same)
 {
 	struct forked f;
 	json_t *j;
 
-	(void)state;
 	forked_run(&f, say_forged_in_json);
 	assert_ptr_equal(strchr(f.text, '\n'), f.text + f.len - 1);
 	j = json_loads(f.text, 0, NULL);
@@ -190,14 +173,12 @@ say_too_much(void)
 	log_info("%s", text);
 }
 
-static void
-test_a_long_line_is_cut_and_the_json_form_stays_whole(void **state)
+TEST(a_long_line_is_cut_and_the_json_form_stays_whole)
 {
 	struct forked f;
 	char *second;
 	json_t *j;
 
-	(void)state;
 	forked_run(&f, say_too_much);
 	second = strchr(f.text, '\n');
 	assert_non_null(second);
@@ -222,15 +203,13 @@ say_at_each_level(void)
 	}
 }
 
-static void
-test_a_level_lets_itself_and_worse_through(void **state)
+TEST(a_level_lets_itself_and_worse_through)
 {
 	static const char want[] = "EEWEWIEWID";
 	struct forked f;
 	char *line, *save = NULL;
 	size_t i = 0;
 
-	(void)state;
 	forked_run(&f, say_at_each_level);
 	for (line = strtok_r(f.text, "\n", &save); line != NULL;
 	     line = strtok_r(NULL, "\n", &save)) {
@@ -255,12 +234,10 @@ keep_errno(void)
 		_exit(2);
 }
 
-static void
-test_errno_survives(void **state)
+TEST(errno_survives)
 {
 	struct forked f;
 
-	(void)state;
 	forked_run(&f, keep_errno);
 	assert_int_equal(f.status, 0);
 }
@@ -272,12 +249,10 @@ die(void)
 	fatal(78, "no %s", "way");
 }
 
-static void
-test_fatal_says_why_and_exits_with_its_status(void **state)
+TEST(fatal_says_why_and_exits_with_its_status)
 {
 	struct forked f;
 
-	(void)state;
 	forked_run(&f, die);
 	assert_int_equal(f.status, 78);
 	assert_non_null(strstr(f.text, " error -["));
@@ -295,12 +270,10 @@ flood(void)
 	log_warn_limited(&l, "flood again");
 }
 
-static void
-test_a_flood_is_ten_lines_and_then_a_count(void **state)
+TEST(a_flood_is_ten_lines_and_then_a_count)
 {
 	struct forked f;
 
-	(void)state;
 	forked_run(&f, flood);
 	assert_non_null(strstr(f.text, "flood 9\n"));
 	assert_null(strstr(f.text, "flood 10"));
@@ -310,10 +283,8 @@ test_a_flood_is_ten_lines_and_then_a_count(void **state)
 	assert_non_null(strstr(f.text, "flood again\n"));
 }
 
-static void
-test_levels_have_names(void **state)
+TEST(levels_have_names)
 {
-	(void)state;
 	assert_int_equal(log_parse_level("error"), LOG_ERROR);
 	assert_int_equal(log_parse_level("debug"), LOG_DEBUG);
 	assert_int_equal(log_parse_level("DEBUG"), -1);
@@ -322,25 +293,4 @@ test_levels_have_names(void **state)
 	assert_int_equal(log_get_level(), LOG_WARN);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(
-		test_fields_stand_behind_the_message_or_are_members),
-	    cmocka_unit_test(test_a_field_without_room_is_left_out),
-	    cmocka_unit_test(test_logfmt_quotes_what_needs_it),
-	    cmocka_unit_test(test_a_line_has_time_level_role_and_pid),
-	    cmocka_unit_test(test_text_from_outside_cannot_forge_a_line),
-	    cmocka_unit_test(test_the_json_form_is_json_and_says_the_same),
-	    cmocka_unit_test(
-		test_a_long_line_is_cut_and_the_json_form_stays_whole),
-	    cmocka_unit_test(test_a_level_lets_itself_and_worse_through),
-	    cmocka_unit_test(test_errno_survives),
-	    cmocka_unit_test(test_fatal_says_why_and_exits_with_its_status),
-	    cmocka_unit_test(test_a_flood_is_ten_lines_and_then_a_count),
-	    cmocka_unit_test(test_levels_have_names),
-	};
-
-	return cmocka_run_group_tests_name("log", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

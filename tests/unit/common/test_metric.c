@@ -1,13 +1,8 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <unistd.h>
 
 #include "common/metric.h"
 #include "common/quota.h"
+#include "tests/unit/test.h"
 
 static int
 setup(void **state)
@@ -17,12 +12,10 @@ setup(void **state)
 	return 0;
 }
 
-static void
-every_family_has_its_own_cells(void **state)
+TEST(every_family_has_its_own_cells)
 {
 	unsigned int at = 0;
 
-	(void)state;
 	for (unsigned int i = 0; i < METRIC_FAMILIES; i++) {
 		const struct metric_family *f =
 		    metric_family_at((enum metric_number)i);
@@ -37,27 +30,23 @@ every_family_has_its_own_cells(void **state)
 	assert_int_equal(at, METRIC_CELLS);
 }
 
-static void
-refusals_are_told_by_the_names_of_quotas(void **state)
+TEST(refusals_are_told_by_the_names_of_quotas)
 {
 	const struct metric_label *l =
 	    &metric_family_at(FAMILY_TENANT_REFUSALS_TOTAL)->labels[1];
 
-	(void)state;
 	assert_int_equal(l->count, QUOTA_COUNT);
 	for (unsigned int i = 0; i < QUOTA_COUNT; i++)
 		assert_string_equal(
 		    l->values[i], quota_rule((enum quota_key)i)->key);
 }
 
-static void
-an_observation_is_in_the_bucket_that_holds_it(void **state)
+TEST(an_observation_is_in_the_bucket_that_holds_it)
 {
 	const unsigned int at = METRIC_RUN_QUEUE_SECONDS;
 	const struct metric_family *f =
 	    metric_family_at(FAMILY_RUN_QUEUE_SECONDS);
 
-	(void)state;
 	assert_int_equal(metric_observe(FAMILY_RUN_QUEUE_SECONDS, 0, 500), 0);
 	assert_int_equal(metric_observe(FAMILY_RUN_QUEUE_SECONDS, 0, 501), 1);
 	assert_int_equal(
@@ -70,10 +59,8 @@ an_observation_is_in_the_bucket_that_holds_it(void **state)
 	    metric_get(at + f->nbounds + 1), 1001 + (UINT64_C(1) << 40));
 }
 
-static void
-a_counter_stays_at_its_end(void **state)
+TEST(a_counter_stays_at_its_end)
 {
-	(void)state;
 	metric_add(METRIC_RUNS_ENDED_TOTAL, UINT64_MAX - 3);
 	metric_add(METRIC_RUNS_ENDED_TOTAL, 1);
 	assert_int_equal(metric_get(METRIC_RUNS_ENDED_TOTAL), UINT64_MAX - 2);
@@ -83,13 +70,11 @@ a_counter_stays_at_its_end(void **state)
 	assert_int_equal(metric_get(METRIC_RUNS_ENDED_TOTAL), UINT64_MAX - 1);
 }
 
-static void
-who_comes_next_goes_on_from_what_was_shown(void **state)
+TEST(who_comes_next_goes_on_from_what_was_shown)
 {
 	struct err e;
 	int fd = metric_make(&e);
 
-	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(metric_adopt(fd, &e), 0);
 	metric_since(METRIC_STORE_COMMITS_TOTAL, 5);
@@ -107,13 +92,11 @@ who_comes_next_goes_on_from_what_was_shown(void **state)
 	(void)close(fd);
 }
 
-static void
-memory_of_another_size_is_refused_and_nobody_can_cut_ours(void **state)
+TEST(memory_of_another_size_is_refused_and_nobody_can_cut_ours)
 {
 	int other[2], fd;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(pipe(other), 0);
 	assert_int_equal(metric_adopt(other[0], &e), ERR_PROTO);
 	fd = metric_make(&e);
@@ -124,12 +107,10 @@ memory_of_another_size_is_refused_and_nobody_can_cut_ours(void **state)
 	(void)close(other[1]);
 }
 
-static void
-a_tenant_keeps_its_place_and_leaves_no_numbers_to_the_next(void **state)
+TEST(a_tenant_keeps_its_place_and_leaves_no_numbers_to_the_next)
 {
 	bool used[METRIC_TENANTS] = {false};
 
-	(void)state;
 	assert_int_equal(metric_tenant(7, 0), 0);
 	assert_int_equal(metric_tenant(8, 1), 1);
 	assert_int_equal(metric_tenant(8, 0), 1);
@@ -148,20 +129,4 @@ a_tenant_keeps_its_place_and_leaves_no_numbers_to_the_next(void **state)
 	assert_int_equal(metric_tenant(1000, 0), METRIC_TENANTS - 1);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup(name, setup)
-	    T(every_family_has_its_own_cells),
-	    T(refusals_are_told_by_the_names_of_quotas),
-	    T(an_observation_is_in_the_bucket_that_holds_it),
-	    T(a_counter_stays_at_its_end),
-	    T(who_comes_next_goes_on_from_what_was_shown),
-	    T(memory_of_another_size_is_refused_and_nobody_can_cut_ours),
-	    T(a_tenant_keeps_its_place_and_leaves_no_numbers_to_the_next),
-#undef T
-	};
-
-	return cmocka_run_group_tests_name("metric", tests, NULL, NULL);
-}
+TEST_MAIN(setup, NULL)

@@ -1,11 +1,6 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/metric.h"
 #include "common/msg/wire.h"
+#include "tests/unit/test.h"
 
 #define CELL METRIC_WORKERS_FIRST
 
@@ -29,13 +24,11 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-what_was_added_is_told_once(void **state)
+TEST(what_was_added_is_told_once)
 {
 	uint64_t before = metric_get(CELL);
 	struct err e;
 
-	(void)state;
 	metric_add(CELL, 5);
 	metric_add(METRIC_WORKERS_END - 1, 1);
 	metric_add(METRIC_STORE_COMMITS_TOTAL, 1); /* no worker's */
@@ -45,10 +38,8 @@ what_was_added_is_told_once(void **state)
 	assert_int_equal(metric_get(CELL), before + 10);
 }
 
-static void
-nothing_new_is_no_entry(void **state)
+TEST(nothing_new_is_no_entry)
 {
-	(void)state;
 	metric_news_write(&b);
 	assert_int_equal(buf_len(&b), 0);
 }
@@ -69,10 +60,8 @@ expect_refused(uint32_t cell, uint64_t more, size_t cut)
 	buf_truncate(&b, 0);
 }
 
-static void
-bad_additions_change_nothing(void **state)
+TEST(bad_additions_change_nothing)
 {
-	(void)state;
 	expect_refused(METRIC_WORKERS_FIRST - 1, 1, 0);
 	expect_refused(METRIC_WORKERS_END, 1, 0);
 	expect_refused(UINT32_MAX, 1, 0);
@@ -81,16 +70,4 @@ bad_additions_change_nothing(void **state)
 	expect_refused(CELL, 1, 1);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	    T(what_was_added_is_told_once),
-	    T(nothing_new_is_no_entry),
-	    T(bad_additions_change_nothing),
-#undef T
-	};
-
-	return cmocka_run_group_tests_name("metric_news", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

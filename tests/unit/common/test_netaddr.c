@@ -1,10 +1,5 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/netaddr.h"
+#include "tests/unit/test.h"
 
 static struct netaddr
 address(const char *text)
@@ -15,15 +10,13 @@ address(const char *text)
 	return a;
 }
 
-static void
-addresses_come_back_as_they_are_written(void **state)
+TEST(addresses_come_back_as_they_are_written)
 {
 	static const char *const same[] = {
 	    "192.0.2.1", "2001:db8::1", "::1", "::", "0.0.0.0"};
 	char text[NETADDR_TEXT_MAX];
 	struct netaddr a;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(same); i++) {
 		a = address(same[i]);
 		assert_string_equal(netaddr_format(&a, text), same[i]);
@@ -32,8 +25,7 @@ addresses_come_back_as_they_are_written(void **state)
 	assert_string_equal(netaddr_format(&a, text), "192.0.2.1");
 }
 
-static void
-what_is_no_address_is_refused(void **state)
+TEST(what_is_no_address_is_refused)
 {
 	static const char *const bad[] = {"", "1.2.3", "1.2.3.4.5", "01.2.3.4",
 	    "1.2.3.4 ", " 1.2.3.4", "1.2.3.256", "2001:db8::1%eth0", "[::1]",
@@ -41,15 +33,13 @@ what_is_no_address_is_refused(void **state)
 	    "1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb"};
 	struct netaddr a;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		assert_int_equal(
 		    netaddr_parse(bad[i], strlen(bad[i]), &a), ERR_INVAL);
 	assert_int_equal(netaddr_parse("1.2.3.4\0x", 9, &a), ERR_INVAL);
 }
 
-static void
-loopback_is_known(void **state)
+TEST(loopback_is_known)
 {
 	static const struct {
 		const char *text;
@@ -59,7 +49,6 @@ loopback_is_known(void **state)
 	    {"::", false}, {"0.0.0.0", false}};
 	const struct netaddr unix_peer = {.kind = NETADDR_UNIX};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		const struct netaddr a = address(table[i].text);
 
@@ -68,8 +57,7 @@ loopback_is_known(void **state)
 	assert_true(netaddr_is_loopback(&unix_peer));
 }
 
-static void
-a_block_has_what_begins_alike(void **state)
+TEST(a_block_has_what_begins_alike)
 {
 	static const struct {
 		const char *block, *address;
@@ -92,7 +80,6 @@ a_block_has_what_begins_alike(void **state)
 	struct netblock b;
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		const struct netaddr a = address(table[i].address);
 
@@ -101,8 +88,7 @@ a_block_has_what_begins_alike(void **state)
 	}
 }
 
-static void
-unix_is_a_block_of_its_own(void **state)
+TEST(unix_is_a_block_of_its_own)
 {
 	const struct netaddr peer = {.kind = NETADDR_UNIX},
 			     none = {.kind = NETADDR_NONE},
@@ -110,7 +96,6 @@ unix_is_a_block_of_its_own(void **state)
 	struct netblock local, all;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(netblock_parse("unix", &local, &e), 0);
 	assert_int_equal(netblock_parse("0.0.0.0/0", &all, &e), 0);
 	assert_true(netblock_has(&local, &peer));
@@ -119,8 +104,7 @@ unix_is_a_block_of_its_own(void **state)
 	assert_false(netblock_has(&all, &none));
 }
 
-static void
-what_is_no_block_is_refused_by_name(void **state)
+TEST(what_is_no_block_is_refused_by_name)
 {
 	static const char *const bad[] = {"", "/", "/8", "10.0.0.0/",
 	    "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/ 8", "10.0.0.0/8/8",
@@ -129,24 +113,10 @@ what_is_no_block_is_refused_by_name(void **state)
 	struct netblock b;
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		assert_int_equal(netblock_parse(bad[i], &b, &e), ERR_INVAL);
 		assert_non_null(strstr(e.msg, bad[i]));
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(addresses_come_back_as_they_are_written),
-	    cmocka_unit_test(what_is_no_address_is_refused),
-	    cmocka_unit_test(loopback_is_known),
-	    cmocka_unit_test(a_block_has_what_begins_alike),
-	    cmocka_unit_test(unix_is_a_block_of_its_own),
-	    cmocka_unit_test(what_is_no_block_is_refused_by_name),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

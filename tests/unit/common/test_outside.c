@@ -1,10 +1,5 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/outside.h"
+#include "tests/unit/test.h"
 
 static struct netaddr
 address(const char *text)
@@ -15,8 +10,7 @@ address(const char *text)
 	return a;
 }
 
-static void
-what_only_we_can_reach_is_not_public(void **state)
+TEST(what_only_we_can_reach_is_not_public)
 {
 	static const char *const inside[] = {"0.0.0.0", "0.1.2.3", "10.0.0.1",
 	    "10.255.255.255", "100.64.0.1", "100.127.255.255", "127.0.0.1",
@@ -34,7 +28,6 @@ what_only_we_can_reach_is_not_public(void **state)
 	const struct netaddr none = {.kind = NETADDR_NONE};
 	struct netaddr a;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(inside); i++) {
 		a = address(inside[i]);
 		if (outside_is_public(&a))
@@ -44,8 +37,7 @@ what_only_we_can_reach_is_not_public(void **state)
 	assert_false(outside_is_public(&none));
 }
 
-static void
-what_everybody_can_reach_is_public(void **state)
+TEST(what_everybody_can_reach_is_public)
 {
 	static const char *const outside[] = {"1.1.1.1", "8.8.8.8",
 	    "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0",
@@ -56,7 +48,6 @@ what_everybody_can_reach_is_public(void **state)
 	    "3ffe::1"};
 	struct netaddr a;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(outside); i++) {
 		a = address(outside[i]);
 		if (!outside_is_public(&a))
@@ -64,8 +55,7 @@ what_everybody_can_reach_is_public(void **state)
 	}
 }
 
-static void
-who_is_named_may_be_reached(void **state)
+TEST(who_is_named_may_be_reached)
 {
 	char names[3][32] = {"10.1.0.0/16", "hooks.internal", "::1"};
 	char *list[] = {names[0], names[1], names[2], NULL};
@@ -75,7 +65,6 @@ who_is_named_may_be_reached(void **state)
 	struct outside_allow allow;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(outside_parse(list, &allow, &e), 0);
 	assert_true(outside_may_reach(&allow, "x.example", &in));
 	assert_true(outside_may_reach(&allow, "x.example", &one));
@@ -86,8 +75,7 @@ who_is_named_may_be_reached(void **state)
 	assert_false(outside_may_reach(&allow, "hooks.internal", &unix_peer));
 }
 
-static void
-what_names_nobody_is_refused(void **state)
+TEST(what_names_nobody_is_refused)
 {
 	static const char *const bad[] = {"", "unix", "10.0.0.1/8",
 	    "10.0.0.0/33", "1.2.3", "a b", "*", "a/8"};
@@ -96,7 +84,6 @@ what_names_nobody_is_refused(void **state)
 	char *list[] = {text, NULL};
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		memcpy(text, bad[i], strlen(bad[i]) + 1);
 		assert_int_equal(outside_parse(list, &allow, &e), ERR_INVAL);
@@ -104,15 +91,4 @@ what_names_nobody_is_refused(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_only_we_can_reach_is_not_public),
-	    cmocka_unit_test(what_everybody_can_reach_is_public),
-	    cmocka_unit_test(who_is_named_may_be_reached),
-	    cmocka_unit_test(what_names_nobody_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,8 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 
 #include "common/msg/msg_gen.h"
 #include "tests/unit/common/forked.h"
+#include "tests/unit/test.h"
 
 static int
 open_null(void)
@@ -33,8 +28,7 @@ pass(struct ipc_out *o, unsigned int type, const void *m, struct ipc_msg *in)
 	o->nfds = 0; /* the receiver's */
 }
 
-static void
-test_a_message_parses_and_a_spoilt_one_does_not(void **state)
+TEST(a_message_parses_and_a_spoilt_one_does_not)
 {
 	struct ipc_out o;
 	struct ipc_msg m;
@@ -42,7 +36,6 @@ test_a_message_parses_and_a_spoilt_one_does_not(void **state)
 	uint8_t *p;
 	size_t n, size = 0;
 
-	(void)state;
 	ipc_out_init(&o);
 	ipc_out_put(&o, msg_codec(IPC_RUN_BYTES),
 	    &(struct msg_run_bytes){.id = UINT64_MAX - 7, .length = 5});
@@ -64,8 +57,7 @@ test_a_message_parses_and_a_spoilt_one_does_not(void **state)
 	ipc_out_clear(&o);
 }
 
-static void
-test_descriptors_come_to_their_members(void **state)
+TEST(descriptors_come_to_their_members)
 {
 	int a = open_null(), b = open_null();
 	struct msg_run_start m;
@@ -73,7 +65,6 @@ test_descriptors_come_to_their_members(void **state)
 	struct ipc_msg in;
 	struct err e;
 
-	(void)state;
 	pass(&o, IPC_RUN_START,
 	    &(struct msg_run_start){.id = 4, .spool = a, .spec_file = b}, &in);
 	assert_int_equal(msg_get_run_start(&in, &m, &e), 0);
@@ -94,8 +85,7 @@ test_descriptors_come_to_their_members(void **state)
 	(void)close(b);
 }
 
-static void
-test_descriptors_that_are_not_of_the_list_are_refused(void **state)
+TEST(descriptors_that_are_not_of_the_list_are_refused)
 {
 	int a = open_null(), b = open_null();
 	struct msg_run_start start;
@@ -104,7 +94,6 @@ test_descriptors_that_are_not_of_the_list_are_refused(void **state)
 	struct ipc_msg in;
 	struct err e;
 
-	(void)state;
 	pass(&o, IPC_RUN_START, &(struct msg_run_start){.spool = a}, &in);
 	in.nfds = 0;
 	assert_int_equal(msg_get_run_start(&in, &start, &e), ERR_PROTO);
@@ -122,15 +111,13 @@ test_descriptors_that_are_not_of_the_list_are_refused(void **state)
 	ipc_out_clear(&o);
 }
 
-static void
-test_an_id_where_there_is_none_is_refused(void **state)
+TEST(an_id_where_there_is_none_is_refused)
 {
 	struct msg_drain m;
 	struct ipc_out o;
 	struct ipc_msg in;
 	struct err e;
 
-	(void)state;
 	pass(&o, IPC_DRAIN, &(struct msg_drain){.left_ms = 1}, &in);
 	in.id = 1;
 	assert_int_equal(msg_get_drain(&in, &m, &e), ERR_PROTO);
@@ -138,12 +125,10 @@ test_an_id_where_there_is_none_is_refused(void **state)
 	ipc_out_clear(&o);
 }
 
-static void
-test_what_goes_nowhere_closes_its_descriptors(void **state)
+TEST(what_goes_nowhere_closes_its_descriptors)
 {
 	int a = open_null(), b = open_null();
 
-	(void)state;
 	msg_send_run_start(
 	    NULL, &(struct msg_run_start){.spool = a, .spec_file = b});
 	assert_int_equal(fcntl(a, F_GETFD), -1);
@@ -163,12 +148,10 @@ send_with_descriptor_never_set(void)
 	msg_send_run_start(NULL, &(struct msg_run_start){.spec_file = 1});
 }
 
-static void
-test_leaving_a_descriptor_out_is_our_bug(void **state)
+TEST(leaving_a_descriptor_out_is_our_bug)
 {
 	struct forked f;
 
-	(void)state;
 	forked_run(&f, send_without_spool);
 	assert_int_equal(f.status, 70);
 	assert_non_null(strstr(f.text, "RUN_START: spool is -1"));
@@ -176,18 +159,4 @@ test_leaving_a_descriptor_out_is_our_bug(void **state)
 	assert_int_equal(f.status, 70);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_message_parses_and_a_spoilt_one_does_not),
-	    cmocka_unit_test(test_descriptors_come_to_their_members),
-	    cmocka_unit_test(
-		test_descriptors_that_are_not_of_the_list_are_refused),
-	    cmocka_unit_test(test_an_id_where_there_is_none_is_refused),
-	    cmocka_unit_test(test_what_goes_nowhere_closes_its_descriptors),
-	    cmocka_unit_test(test_leaving_a_descriptor_out_is_our_bug),
-	};
-
-	return cmocka_run_group_tests_name("packet", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

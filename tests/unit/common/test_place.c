@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -12,6 +6,7 @@
 
 #include "common/place.h"
 #include "common/xmalloc.h"
+#include "tests/unit/test.h"
 
 #define NOBODY 65534
 
@@ -54,12 +49,10 @@ expect_place(const char *path, const char *real)
 	assert_int_equal(above, strlen(top));
 }
 
-static void
-test_what_is_missing_is_put_behind_what_exists(void **state)
+TEST(what_is_missing_is_put_behind_what_exists)
 {
 	AUTO(auto_free) char *deep = xasprintf("%s//a/b/", top);
 
-	(void)state;
 	expect_place(".", "");
 	expect_place("./", "");
 	expect_place("a", "/a");
@@ -69,22 +62,19 @@ test_what_is_missing_is_put_behind_what_exists(void **state)
 	expect_place(top, "");
 }
 
-static void
-test_the_root_has_places_too(void **state)
+TEST(the_root_has_places_too)
 {
 	size_t above;
 	struct err e;
 	AUTO(auto_free) char *root = place_resolve("/", &above, &e);
 	AUTO(auto_free) char *below = place_resolve("/not-there/x", &above, &e);
 
-	(void)state;
 	assert_string_equal(root, "/");
 	assert_string_equal(below, "/not-there/x");
 	assert_int_equal(above, 1);
 }
 
-static void
-test_what_is_in_the_way_is_named(void **state)
+TEST(what_is_in_the_way_is_named)
 {
 	static const struct {
 		const char *path, *said;
@@ -93,7 +83,6 @@ test_what_is_in_the_way_is_named(void **state)
 	enum place_state place;
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		assert_int_equal(
 		    place_check(rows[i].path, &place, &e), ERR_INVAL);
@@ -139,13 +128,11 @@ check_as_nobody(const char *path)
 	return ask_as_nobody(ask_place, path, "");
 }
 
-static void
-test_who_may_not_write_there_may_not_make_it(void **state)
+TEST(who_may_not_write_there_may_not_make_it)
 {
 	enum place_state place;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(place_check("a/b", &place, &e), 0);
 	assert_int_equal(place, PLACE_IS_MISSING);
 	assert_int_equal(place_check(top, &place, &e), 0);
@@ -159,8 +146,7 @@ test_who_may_not_write_there_may_not_make_it(void **state)
 	assert_false(access("a", F_OK) == 0);
 }
 
-static void
-test_a_directory_that_is_shut_is_named(void **state)
+TEST(a_directory_that_is_shut_is_named)
 {
 	AUTO(auto_free) char *shut = xasprintf("%s/shut", top);
 	AUTO(auto_free) char *within = xasprintf("%s/in/x", shut);
@@ -170,7 +156,6 @@ test_a_directory_that_is_shut_is_named(void **state)
 	AUTO(auto_free) char *said = xasprintf("pass through %s", shut);
 	struct err e;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip(); /* what is one's own can be shut for others alone */
 	assert_int_equal(mkdir(shut, 0700), 0);
@@ -194,14 +179,5 @@ test_a_directory_that_is_shut_is_named(void **state)
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_what_is_missing_is_put_behind_what_exists),
-	    cmocka_unit_test(test_the_root_has_places_too),
-	    cmocka_unit_test(test_what_is_in_the_way_is_named),
-	    cmocka_unit_test(test_who_may_not_write_there_may_not_make_it),
-	    cmocka_unit_test(test_a_directory_that_is_shut_is_named),
-	};
-
-	return cmocka_run_group_tests_name(
-	    "place", tests, make_top, remove_top);
+	return tests_run(NULL, NULL, make_top, remove_top);
 }

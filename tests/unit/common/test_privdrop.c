@@ -1,10 +1,4 @@
 /* Changing users needs root: without it these tests fail, they do not skip. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -13,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "common/privdrop.h"
+#include "tests/unit/test.h"
 
 static const struct privdrop_user someone = {.name = "someone",
     .uid = 54321,
@@ -45,63 +40,53 @@ in_child(void (*body)(void))
 	return status;
 }
 
-static void
-test_a_user_of_the_system_is_found(void **state)
+TEST(a_user_of_the_system_is_found)
 {
 	struct privdrop_user u;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(privdrop_lookup("nobody", &u, &e), 0);
 	assert_string_equal(u.name, "nobody");
 	assert_true(u.uid != 0 && u.gid != 0);
 	assert_int_equal(u.ngroups, 0);
 }
 
-static void
-test_a_missing_user_is_named(void **state)
+TEST(a_missing_user_is_named)
 {
 	struct privdrop_user u = {.uid = 7};
 	struct err e;
 
-	(void)state;
 	assert_int_equal(
 	    privdrop_lookup("no-such-user-here", &u, &e), ERR_NOTFOUND);
 	assert_non_null(strstr(e.msg, "no-such-user-here"));
 	assert_int_equal(u.uid, 7);
 }
 
-static void
-test_root_is_no_user_to_drop_to(void **state)
+TEST(root_is_no_user_to_drop_to)
 {
 	struct privdrop_user u;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(privdrop_lookup("root", &u, &e), ERR_INVAL);
 }
 
-static void
-test_impossible_names_are_refused(void **state)
+TEST(impossible_names_are_refused)
 {
 	char name[PRIVDROP_NAME_MAX + 2];
 	struct privdrop_user u;
 	struct err e;
 
-	(void)state;
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	assert_int_equal(privdrop_lookup(name, &u, &e), ERR_INVAL);
 	assert_int_equal(privdrop_lookup("", &u, &e), ERR_INVAL);
 }
 
-static void
-test_a_group_is_added_once(void **state)
+TEST(a_group_is_added_once)
 {
 	struct privdrop_user u = {.gid = 5};
 	struct err e;
 
-	(void)state;
 	assert_int_equal(privdrop_add_group(&u, 5, &e), 0);
 	assert_int_equal(u.ngroups, 0);
 	assert_int_equal(privdrop_add_group(&u, 6, &e), 0);
@@ -109,13 +94,11 @@ test_a_group_is_added_once(void **state)
 	assert_int_equal(u.ngroups, 1);
 }
 
-static void
-test_a_full_table_of_groups_is_an_error(void **state)
+TEST(a_full_table_of_groups_is_an_error)
 {
 	struct privdrop_user u = {.gid = 1};
 	struct err e;
 
-	(void)state;
 	for (gid_t g = 100; g < 100 + PRIVDROP_GROUPS_MAX; g++)
 		assert_int_equal(privdrop_add_group(&u, g, &e), 0);
 	assert_int_equal(privdrop_add_group(&u, 99, &e), ERR_LIMIT);
@@ -137,10 +120,8 @@ drop_and_look(void)
 	NEED(groups[0] == 54323 && groups[1] == 54324);
 }
 
-static void
-test_ids_and_groups_are_the_new_ones(void **state)
+TEST(ids_and_groups_are_the_new_ones)
 {
-	(void)state;
 	assert_int_equal(in_child(drop_and_look), 0);
 }
 
@@ -158,10 +139,8 @@ drop_and_try_to_return(void)
 	NEED(open("/etc/shadow", O_RDONLY) == -1 && errno == EACCES);
 }
 
-static void
-test_there_is_no_way_back_to_root(void **state)
+TEST(there_is_no_way_back_to_root)
 {
-	(void)state;
 	assert_int_equal(in_child(drop_and_try_to_return), 0);
 }
 
@@ -175,10 +154,8 @@ drop_with_kept_capabilities(void)
 	NEED(strstr(e.msg, "capabilities") != NULL);
 }
 
-static void
-test_capabilities_that_would_stay_are_an_error(void **state)
+TEST(capabilities_that_would_stay_are_an_error)
 {
-	(void)state;
 	assert_int_equal(in_child(drop_with_kept_capabilities), 0);
 }
 
@@ -194,10 +171,8 @@ drop_twice(void)
 	NEED(strstr(e.msg, "someone") != NULL);
 }
 
-static void
-test_an_ordinary_user_cannot_become_another(void **state)
+TEST(an_ordinary_user_cannot_become_another)
 {
-	(void)state;
 	assert_int_equal(in_child(drop_twice), 0);
 }
 
@@ -210,29 +185,9 @@ drop_to_root(void)
 	NEED(privdrop_apply(&root, &e) == ERR_SYS);
 }
 
-static void
-test_dropping_to_uid_0_fails_the_proof(void **state)
+TEST(dropping_to_uid_0_fails_the_proof)
 {
-	(void)state;
 	assert_int_equal(in_child(drop_to_root), 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_user_of_the_system_is_found),
-	    cmocka_unit_test(test_a_missing_user_is_named),
-	    cmocka_unit_test(test_root_is_no_user_to_drop_to),
-	    cmocka_unit_test(test_impossible_names_are_refused),
-	    cmocka_unit_test(test_a_group_is_added_once),
-	    cmocka_unit_test(test_a_full_table_of_groups_is_an_error),
-	    cmocka_unit_test(test_ids_and_groups_are_the_new_ones),
-	    cmocka_unit_test(test_there_is_no_way_back_to_root),
-	    cmocka_unit_test(test_capabilities_that_would_stay_are_an_error),
-	    cmocka_unit_test(test_an_ordinary_user_cannot_become_another),
-	    cmocka_unit_test(test_dropping_to_uid_0_fails_the_proof),
-	};
-
-	return cmocka_run_group_tests_name("privdrop", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

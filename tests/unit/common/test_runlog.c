@@ -1,12 +1,7 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/runlog_scan.h"
 #include "common/msg/wire.h"
 #include "common/xmalloc.h"
+#include "tests/unit/test.h"
 
 #define WHEN_US INT64_C(1795201200123456)
 
@@ -110,14 +105,12 @@ feed(const struct buf *b, size_t piece, struct seen *s, struct err *e)
 	return c.ended ? 0 : 1;
 }
 
-static void
-test_a_good_log_passes_in_pieces_of_any_size(void **state)
+TEST(a_good_log_passes_in_pieces_of_any_size)
 {
 	struct seen s;
 	struct buf b;
 	struct err e;
 
-	(void)state;
 	buf_init(&b, 0);
 	put_good_log(&b);
 	for (size_t piece = 1; piece <= buf_len(&b); piece++) {
@@ -129,14 +122,12 @@ test_a_good_log_passes_in_pieces_of_any_size(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_an_unfinished_log_is_no_error(void **state)
+TEST(an_unfinished_log_is_no_error)
 {
 	struct runlog_check c;
 	struct buf b;
 	struct err e;
 
-	(void)state;
 	buf_init(&b, 0);
 	put_good_log(&b);
 	for (size_t n = 0; n < buf_len(&b); n++) {
@@ -149,14 +140,12 @@ test_an_unfinished_log_is_no_error(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_a_run_may_end_before_its_first_command(void **state)
+TEST(a_run_may_end_before_its_first_command)
 {
 	struct seen s;
 	struct buf b;
 	struct err e;
 
-	(void)state;
 	buf_init(&b, 0);
 	put(&b, RUNLOG_RUN_STARTED, 0, NULL, 0);
 	put_run_end(&b, 0);
@@ -238,15 +227,13 @@ put_bad_log(struct buf *b, int how)
 	}
 }
 
-static void
-test_a_log_out_of_order_is_refused_in_pieces_of_any_size(void **state)
+TEST(a_log_out_of_order_is_refused_in_pieces_of_any_size)
 {
 	static const size_t pieces[] = {1, 7, 16, 100, 1000000};
 	struct seen s;
 	struct buf b;
 	struct err e;
 
-	(void)state;
 	for (int how = 0; how <= 16; how++) {
 		buf_init(&b, 0);
 		put_bad_log(&b, how);
@@ -257,13 +244,11 @@ test_a_log_out_of_order_is_refused_in_pieces_of_any_size(void **state)
 	}
 }
 
-static void
-test_the_first_wrong_byte_is_enough(void **state)
+TEST(the_first_wrong_byte_is_enough)
 {
 	struct runlog_check c;
 	struct err e;
 
-	(void)state;
 	runlog_check_init(&c, 1);
 	assert_int_equal(
 	    runlog_check_feed(&c, (const uint8_t *)"x", 1, NULL, NULL, &e),
@@ -286,8 +271,7 @@ check_header(const struct runlog_header *h, int want)
 	buf_clear(&b);
 }
 
-static void
-test_headers_over_a_limit_are_refused(void **state)
+TEST(headers_over_a_limit_are_refused)
 {
 	static const struct {
 		struct runlog_header h;
@@ -314,13 +298,11 @@ test_headers_over_a_limit_are_refused(void **state)
 	    {{(enum runlog_type)8, 0, 0, 0}, ERR_PROTO},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
 		check_header(&known[i].h, known[i].want);
 }
 
-static void
-test_what_was_left_comes_back_the_same(void **state)
+TEST(what_was_left_comes_back_the_same)
 {
 	const struct runlog_left left = {.count = 9,
 	    .killed = 1,
@@ -333,7 +315,6 @@ test_what_was_left_comes_back_the_same(void **state)
 	struct buf b;
 	struct err e;
 
-	(void)state;
 	buf_init(&b, 0);
 	runlog_put_left(&b, &left);
 	assert_int_equal(
@@ -364,10 +345,8 @@ check_bad_left(const struct runlog_left *left)
 	buf_clear(&b);
 }
 
-static void
-test_what_was_left_is_not_believed(void **state)
+TEST(what_was_left_is_not_believed)
 {
-	(void)state;
 	check_bad_left(&(struct runlog_left){.count = 0});
 	check_bad_left(&(struct runlog_left){.count = 1, .killed = 2});
 	check_bad_left(&(struct runlog_left){
@@ -385,8 +364,7 @@ test_what_was_left_is_not_believed(void **state)
 #define END_PEAK_BYTES 8 /* what later agents wrote behind */
 #define END_KILLS_BYTES 4
 
-static void
-test_an_end_comes_back_the_same(void **state)
+TEST(an_end_comes_back_the_same)
 {
 	struct runlog_end end = {RUNLOG_SIGNAL, 139, 11, UINT64_MAX, 2, 3, 4,
 	    "no such program", 5, 6};
@@ -394,7 +372,6 @@ test_an_end_comes_back_the_same(void **state)
 	struct buf b;
 	struct err e;
 
-	(void)state;
 	buf_init(&b, 0);
 	runlog_put_end(&b, &end);
 	assert_int_equal(buf_len(&b), runlog_end_size(&end));
@@ -418,8 +395,7 @@ test_an_end_comes_back_the_same(void **state)
 }
 
 /* The sandbox may have said it, and clients are shown it. */
-static void
-test_the_text_of_an_end_has_no_control_characters(void **state)
+TEST(the_text_of_an_end_has_no_control_characters)
 {
 	struct runlog_end end = {.reason = RUNLOG_START_FAILED,
 	    .text = "no \x1b[2Jsuch\r\n\xc2\x9b"
@@ -428,7 +404,6 @@ test_the_text_of_an_end_has_no_control_characters(void **state)
 	struct buf b;
 	struct err e;
 
-	(void)state;
 	buf_init(&b, 0);
 	runlog_put_end(&b, &end);
 	assert_int_equal(
@@ -439,8 +414,7 @@ test_the_text_of_an_end_has_no_control_characters(void **state)
 
 /* Agents of before wrote no memory, or no kills, and their sandboxes and logs
  * live on. */
-static void
-test_an_end_of_an_earlier_agent_is_read(void **state)
+TEST(an_end_of_an_earlier_agent_is_read)
 {
 	struct runlog_end end = {.reason = RUNLOG_EXIT,
 	    .cpu_us = 4,
@@ -451,7 +425,6 @@ test_an_end_of_an_earlier_agent_is_read(void **state)
 	struct buf b;
 	struct err e;
 
-	(void)state;
 	buf_init(&b, 0);
 	runlog_put_end(&b, &end);
 	assert_int_equal(runlog_parse_end(buf_data(&b),
@@ -470,8 +443,7 @@ test_an_end_of_an_earlier_agent_is_read(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_numbers_that_cannot_be_are_cut(void **state)
+TEST(numbers_that_cannot_be_are_cut)
 {
 	struct runlog_end end = {.reason = RUNLOG_EXIT,
 	    .cpu_us = UINT64_MAX,
@@ -481,7 +453,6 @@ test_numbers_that_cannot_be_are_cut(void **state)
 	struct buf b;
 	struct err e;
 
-	(void)state;
 	buf_init(&b, 0);
 	runlog_put_end(&b, &end);
 	assert_int_equal(
@@ -492,15 +463,13 @@ test_numbers_that_cannot_be_are_cut(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_the_longest_end_text_fits_a_record(void **state)
+TEST(the_longest_end_text_fits_a_record)
 {
 	struct runlog_end end = {.reason = RUNLOG_START_FAILED}, got;
 	struct runlog_header h = {RUNLOG_COMMAND_ENDED, 0, 0, 0};
 	struct buf b;
 	struct err e;
 
-	(void)state;
 	memset(end.text, 'x', sizeof(end.text)); /* not even ended */
 	buf_init(&b, 0);
 	runlog_put_end(&b, &end);
@@ -528,13 +497,11 @@ check_bad_end(uint8_t reason, int32_t exit_code, int32_t sig)
 	buf_clear(&b);
 }
 
-static void
-test_an_end_that_cannot_be_is_refused(void **state)
+TEST(an_end_that_cannot_be_is_refused)
 {
 	struct runlog_run_end run_end;
 	struct err e;
 
-	(void)state;
 	check_bad_end(0, 0, 0);
 	check_bad_end(RUNLOG_DISK_FULL + 1, 0, 0);
 	check_bad_end(RUNLOG_EXIT, 256, 0);
@@ -561,10 +528,8 @@ test_an_end_that_cannot_be_is_refused(void **state)
 	    ERR_PROTO);
 }
 
-static void
-test_every_reason_has_its_own_word(void **state)
+TEST(every_reason_has_its_own_word)
 {
-	(void)state;
 	for (unsigned int a = RUNLOG_EXIT; a <= RUNLOG_DISK_FULL; a++) {
 		assert_string_not_equal(runlog_reason_word(a), "?");
 		for (unsigned int b = RUNLOG_EXIT; b < a; b++)
@@ -578,27 +543,4 @@ test_every_reason_has_its_own_word(void **state)
 	    runlog_reason_word(RUNLOG_OUTPUT_LIMIT), "output_limit");
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_good_log_passes_in_pieces_of_any_size),
-	    cmocka_unit_test(test_an_unfinished_log_is_no_error),
-	    cmocka_unit_test(test_a_run_may_end_before_its_first_command),
-	    cmocka_unit_test(
-		test_a_log_out_of_order_is_refused_in_pieces_of_any_size),
-	    cmocka_unit_test(test_the_first_wrong_byte_is_enough),
-	    cmocka_unit_test(test_headers_over_a_limit_are_refused),
-	    cmocka_unit_test(test_what_was_left_comes_back_the_same),
-	    cmocka_unit_test(test_what_was_left_is_not_believed),
-	    cmocka_unit_test(test_an_end_comes_back_the_same),
-	    cmocka_unit_test(test_the_text_of_an_end_has_no_control_characters),
-	    cmocka_unit_test(test_an_end_of_an_earlier_agent_is_read),
-	    cmocka_unit_test(test_numbers_that_cannot_be_are_cut),
-	    cmocka_unit_test(test_the_longest_end_text_fits_a_record),
-	    cmocka_unit_test(test_an_end_that_cannot_be_is_refused),
-	    cmocka_unit_test(test_every_reason_has_its_own_word),
-	};
-
-	return cmocka_run_group_tests_name("runlog", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

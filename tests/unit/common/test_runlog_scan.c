@@ -1,13 +1,8 @@
 /* link: -Wl,--wrap=fd_pread_all */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/fd.h"
 #include "common/runlog_scan.h"
 #include "common/xmalloc.h"
+#include "tests/unit/test.h"
 
 #define WHEN_US INT64_C(1795201200123456)
 
@@ -111,13 +106,11 @@ feed(struct runlog_scan *scan, const uint8_t *from, size_t n, struct seen *s)
 	return step;
 }
 
-static void
-test_a_log_cut_at_any_two_bytes_gives_the_same_steps(void **state)
+TEST(a_log_cut_at_any_two_bytes_gives_the_same_steps)
 {
 	struct runlog_scan scan;
 	struct buf b;
 
-	(void)state;
 	put_log(&b);
 	for (size_t i = 0; i <= buf_len(&b); i++) {
 		for (size_t j = i; j <= buf_len(&b); j++) {
@@ -138,13 +131,11 @@ test_a_log_cut_at_any_two_bytes_gives_the_same_steps(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_a_record_that_is_not_whole_is_where_the_next_walk_begins(void **state)
+TEST(a_record_that_is_not_whole_is_where_the_next_walk_begins)
 {
 	struct runlog_scan scan;
 	struct buf b;
 
-	(void)state;
 	put_log(&b);
 	for (size_t n = 0; n <= buf_len(&b); n++) {
 		struct seen s = {.steps = ""};
@@ -161,14 +152,12 @@ test_a_record_that_is_not_whole_is_where_the_next_walk_begins(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_the_first_byte_that_is_no_record_is_refused(void **state)
+TEST(the_first_byte_that_is_no_record_is_refused)
 {
 	struct seen s = {.steps = ""};
 	struct runlog_scan scan;
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, 0);
 	put(&b, RUNLOG_STDOUT, "good", 4);
 	runlog_scan_init(&scan, 0);
@@ -190,8 +179,7 @@ file_of(const struct buf *b)
 	return fd;
 }
 
-static void
-test_a_walk_over_a_file_or_memory_is_the_same_as_feeding(void **state)
+TEST(a_walk_over_a_file_or_memory_is_the_same_as_feeding)
 {
 	struct runlog_piece piece = {0};
 	struct runlog_scan scan;
@@ -201,7 +189,6 @@ test_a_walk_over_a_file_or_memory_is_the_same_as_feeding(void **state)
 	struct err e;
 	int fd, step;
 
-	(void)state;
 	put_log(&b);
 	fd = file_of(&b);
 	for (size_t size = 0; size <= sizeof(chunk); size++) {
@@ -223,8 +210,7 @@ test_a_walk_over_a_file_or_memory_is_the_same_as_feeding(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_a_walk_is_fed_on_where_the_file_ended(void **state)
+TEST(a_walk_is_fed_on_where_the_file_ended)
 {
 	struct runlog_piece piece = {0};
 	struct runlog_scan scan;
@@ -234,7 +220,6 @@ test_a_walk_is_fed_on_where_the_file_ended(void **state)
 	struct err e;
 	int fd, step;
 
-	(void)state;
 	put_log(&b);
 	fd = file_of(&b);
 	for (size_t upto = 0; upto <= buf_len(&b); upto++) {
@@ -259,8 +244,7 @@ test_a_walk_is_fed_on_where_the_file_ended(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_output_that_is_skipped_is_not_read(void **state)
+TEST(output_that_is_skipped_is_not_read)
 {
 	static uint8_t chunk[65536], payload[RUNLOG_PAYLOAD_MAX];
 	struct runlog_piece piece;
@@ -272,7 +256,6 @@ test_output_that_is_skipped_is_not_read(void **state)
 	struct err e;
 	int step;
 
-	(void)state;
 	buf_init(&b, 0);
 	for (int i = 0; i < 64; i++)
 		put(&b, RUNLOG_STDOUT, payload, sizeof(payload));
@@ -304,8 +287,7 @@ __wrap_fd_pread_all(int fd, void *p, size_t n, uint64_t off, struct err *e)
 	return __real_fd_pread_all(fd, p, n, off, e);
 }
 
-static void
-test_the_order_in_a_file_is_checked_without_its_output(void **state)
+TEST(the_order_in_a_file_is_checked_without_its_output)
 {
 	static const uint8_t payload[RUNLOG_PAYLOAD_MAX];
 	struct runlog_check c;
@@ -313,7 +295,6 @@ test_the_order_in_a_file_is_checked_without_its_output(void **state)
 	struct err e;
 	int fd;
 
-	(void)state;
 	buf_init(&b, 0);
 	put(&b, RUNLOG_RUN_STARTED, "", 0);
 	put(&b, RUNLOG_COMMAND_STARTED, "", 0);
@@ -343,15 +324,13 @@ test_the_order_in_a_file_is_checked_without_its_output(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_a_byte_behind_the_end_of_a_run_in_a_file_is_refused(void **state)
+TEST(a_byte_behind_the_end_of_a_run_in_a_file_is_refused)
 {
 	struct runlog_check c;
 	struct buf b;
 	struct err e;
 	int fd;
 
-	(void)state;
 	buf_init(&b, 0);
 	put(&b, RUNLOG_RUN_STARTED, "", 0);
 	put(&b, RUNLOG_RUN_ENDED, "\1\0\0\0\0", RUNLOG_RUN_END_BYTES);
@@ -367,8 +346,7 @@ test_a_byte_behind_the_end_of_a_run_in_a_file_is_refused(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_a_file_that_became_shorter_is_an_error(void **state)
+TEST(a_file_that_became_shorter_is_an_error)
 {
 	struct runlog_piece piece;
 	struct runlog_source source = {0};
@@ -379,7 +357,6 @@ test_a_file_that_became_shorter_is_an_error(void **state)
 	struct err e;
 	int step;
 
-	(void)state;
 	put_log(&b);
 	source.fd = file_of(&b);
 	runlog_scan_init(&scan, 0);
@@ -393,25 +370,4 @@ test_a_file_that_became_shorter_is_an_error(void **state)
 	buf_clear(&b);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(
-		test_a_log_cut_at_any_two_bytes_gives_the_same_steps),
-	    cmocka_unit_test(
-		test_a_record_that_is_not_whole_is_where_the_next_walk_begins),
-	    cmocka_unit_test(test_the_first_byte_that_is_no_record_is_refused),
-	    cmocka_unit_test(
-		test_a_walk_over_a_file_or_memory_is_the_same_as_feeding),
-	    cmocka_unit_test(test_a_walk_is_fed_on_where_the_file_ended),
-	    cmocka_unit_test(test_output_that_is_skipped_is_not_read),
-	    cmocka_unit_test(
-		test_the_order_in_a_file_is_checked_without_its_output),
-	    cmocka_unit_test(
-		test_a_byte_behind_the_end_of_a_run_in_a_file_is_refused),
-	    cmocka_unit_test(test_a_file_that_became_shorter_is_an_error),
-	};
-
-	return cmocka_run_group_tests_name("runlog_scan", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,9 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "common/runspec.h"
 #include "common/msg/wire.h"
 #include "common/xmalloc.h"
+#include "tests/unit/test.h"
 
 /* A good specification on the heap, for a test to spoil. */
 static void
@@ -77,14 +72,12 @@ encode(const struct runspec *s, struct buf *b, struct err *e)
 	return runspec_encode(s, b, e);
 }
 
-static void
-test_a_specification_comes_back_the_same(void **state)
+TEST(a_specification_comes_back_the_same)
 {
 	struct runspec s, got;
 	struct err e;
 	struct buf b;
 
-	(void)state;
 	make_spec(&s);
 	assert_int_equal(encode(&s, &b, &e), 0);
 	assert_int_equal(
@@ -118,14 +111,12 @@ test_a_specification_comes_back_the_same(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_every_cut_of_an_encoding_is_refused(void **state)
+TEST(every_cut_of_an_encoding_is_refused)
 {
 	struct runspec s, got;
 	struct err e;
 	struct buf b;
 
-	(void)state;
 	make_spec(&s);
 	assert_int_equal(encode(&s, &b, &e), 0);
 	for (size_t n = 0; n < buf_len(&b); n++)
@@ -137,15 +128,13 @@ test_every_cut_of_an_encoding_is_refused(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_no_changed_byte_breaks_the_decoder(void **state)
+TEST(no_changed_byte_breaks_the_decoder)
 {
 	struct runspec s, got;
 	struct err e;
 	struct buf b;
 	int good = 0;
 
-	(void)state;
 	make_spec(&s);
 	assert_int_equal(encode(&s, &b, &e), 0);
 	for (size_t i = 0; i < buf_len(&b); i++) {
@@ -247,10 +236,8 @@ spoil(struct runspec *s, int how)
 	}
 }
 
-static void
-test_what_the_agent_could_not_do_is_refused(void **state)
+TEST(what_the_agent_could_not_do_is_refused)
 {
-	(void)state;
 	for (int how = 0; how <= 22; how++) {
 		struct runspec s;
 		struct err e = {0};
@@ -271,14 +258,12 @@ test_what_the_agent_could_not_do_is_refused(void **state)
 	}
 }
 
-static void
-test_the_limits_themselves_pass(void **state)
+TEST(the_limits_themselves_pass)
 {
 	struct runspec s, got;
 	struct err e;
 	struct buf b;
 
-	(void)state;
 	make_spec(&s);
 	set_long(&s.commands[0].argv[1], "", RUNSPEC_ARG_BYTES_MAX);
 	set_long(&s.commands[0].env[0], "A=", RUNSPEC_ARG_BYTES_MAX);
@@ -292,14 +277,12 @@ test_the_limits_themselves_pass(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_all_in_all_there_is_a_limit_too(void **state)
+TEST(all_in_all_there_is_a_limit_too)
 {
 	struct runspec s, got;
 	struct err e;
 	struct buf b;
 
-	(void)state;
 	make_spec(&s);
 	free(s.files[0].data);
 	s.files[0].len = RUNSPEC_BYTES_MAX - 100;
@@ -314,8 +297,7 @@ test_all_in_all_there_is_a_limit_too(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_a_forged_count_takes_no_memory(void **state)
+TEST(a_forged_count_takes_no_memory)
 {
 	static const uint32_t counts[] = {
 	    RUNSPEC_ARGV_MAX, RUNSPEC_ARGV_MAX + 1, UINT32_MAX};
@@ -323,7 +305,6 @@ test_a_forged_count_takes_no_memory(void **state)
 	struct err e;
 	struct buf b;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
 		buf_init(&b, 0);
 		wire_put_u32(&b, RUNSPEC_VERSION);
@@ -338,14 +319,12 @@ test_a_forged_count_takes_no_memory(void **state)
 	}
 }
 
-static void
-test_another_version_is_refused(void **state)
+TEST(another_version_is_refused)
 {
 	struct runspec s, got;
 	struct err e;
 	struct buf b;
 
-	(void)state;
 	make_spec(&s);
 	assert_int_equal(encode(&s, &b, &e), 0);
 	buf_data(&b)[0]++;
@@ -356,31 +335,13 @@ test_another_version_is_refused(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_the_error_may_be_of_no_interest(void **state)
+TEST(the_error_may_be_of_no_interest)
 {
 	struct runspec s = {0};
 	struct buf b;
 
-	(void)state;
 	assert_int_equal(encode(&s, &b, NULL), ERR_INVAL);
 	assert_int_equal(runspec_decode("", 0, &s, NULL), ERR_PROTO);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_specification_comes_back_the_same),
-	    cmocka_unit_test(test_every_cut_of_an_encoding_is_refused),
-	    cmocka_unit_test(test_no_changed_byte_breaks_the_decoder),
-	    cmocka_unit_test(test_what_the_agent_could_not_do_is_refused),
-	    cmocka_unit_test(test_the_limits_themselves_pass),
-	    cmocka_unit_test(test_all_in_all_there_is_a_limit_too),
-	    cmocka_unit_test(test_a_forged_count_takes_no_memory),
-	    cmocka_unit_test(test_another_version_is_refused),
-	    cmocka_unit_test(test_the_error_may_be_of_no_interest),
-	};
-
-	return cmocka_run_group_tests_name("runspec", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,15 +1,9 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/siphash.h"
+#include "tests/unit/test.h"
 
 /* Of the paper's appendix and of its authors' vectors: key and text are the
  * bytes 0, 1, 2, ... */
-static void
-test_known_texts_have_their_known_hashes(void **state)
+TEST(known_texts_have_their_known_hashes)
 {
 	static const struct {
 		size_t n;
@@ -22,19 +16,10 @@ test_known_texts_have_their_known_hashes(void **state)
 	};
 	uint8_t bytes[16];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)i;
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
 		assert_true(siphash(bytes, bytes, known[i].n) == known[i].want);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_known_texts_have_their_known_hashes),
-	};
-
-	return cmocka_run_group_tests_name("siphash", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -11,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/slice.h"
+#include "tests/unit/test.h"
 
 /* struct sched_attr of linux/sched/types.h, first version */
 struct attr {
@@ -104,36 +99,19 @@ leaves_other_policies(void)
 	return own().policy != SCHED_BATCH;
 }
 
-static void
-test_the_slice_is_short_and_inherited_and_nothing_else_changes(void **state)
+TEST(the_slice_is_short_and_inherited_and_nothing_else_changes)
 {
-	(void)state;
 	in_a_child(alters_the_slice_alone);
 }
 
-static void
-test_an_own_slice_goes_to_no_child(void **state)
+TEST(an_own_slice_goes_to_no_child)
 {
-	(void)state;
 	in_a_child(goes_to_no_child);
 }
 
-static void
-test_another_policy_stays(void **state)
+TEST(another_policy_stays)
 {
-	(void)state;
 	in_a_child(leaves_other_policies);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(
-		test_the_slice_is_short_and_inherited_and_nothing_else_changes),
-	    cmocka_unit_test(test_an_own_slice_goes_to_no_child),
-	    cmocka_unit_test(test_another_policy_stays),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,9 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "common/buf.h"
 #include "common/tenant_lines.h"
 #include "common/xmalloc.h"
+#include "tests/unit/test.h"
 
 static int
 note_cb(char *const *words, size_t n, void *arg, struct err *e)
@@ -41,21 +36,17 @@ assert_lines(const char *text, const char *want, const char *why)
 	buf_clear(&seen);
 }
 
-static void
-test_words_stand_between_blanks_and_comments_are_left_out(void **state)
+TEST(words_stand_between_blanks_and_comments_are_left_out)
 {
-	(void)state;
 	assert_lines("", "", "");
 	assert_lines("a", "a\n", "");
 	assert_lines("\n \t\r\n# b c\n\ta  b\t#c\r\ne\r\n\n", "a b\ne\n", "");
 }
 
-static void
-test_what_is_wrong_is_said_with_its_line(void **state)
+TEST(what_is_wrong_is_said_with_its_line)
 {
 	char text[TENANT_LINES_BYTES + 8];
 
-	(void)state;
 	assert_lines("a\n\nbad\nb", "a\n", "TENANTS_FILE /f line 3: not that");
 	(void)snprintf(text, sizeof(text), "%*s", TENANT_LINES_BYTES, "x");
 	assert_lines(text, "x\n", "");
@@ -68,14 +59,4 @@ test_what_is_wrong_is_said_with_its_line(void **state)
 	assert_lines(text, "", "TENANTS_FILE /f line 1: more than 64 words");
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(
-		test_words_stand_between_blanks_and_comments_are_left_out),
-	    cmocka_unit_test(test_what_is_wrong_is_said_with_its_line),
-	};
-
-	return cmocka_run_group_tests_name("tenant_lines", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

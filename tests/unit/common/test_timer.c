@@ -1,12 +1,7 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <event2/event.h>
 
 #include "common/timer.h"
+#include "tests/unit/test.h"
 
 static struct event_base *base;
 static struct timer *timer;
@@ -47,10 +42,8 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-test_it_fires_once_for_each_setting(void **state)
+TEST(it_fires_once_for_each_setting)
 {
-	(void)state;
 	timer = timer_new(base, count_cb, &fired);
 	assert_false(timer_is_set(timer));
 	for (unsigned int i = 0; i < 3; i++) {
@@ -63,10 +56,8 @@ test_it_fires_once_for_each_setting(void **state)
 	}
 }
 
-static void
-test_a_new_setting_voids_the_one_before(void **state)
+TEST(a_new_setting_voids_the_one_before)
 {
-	(void)state;
 	timer = timer_new(base, count_cb, &fired);
 	timer_set_ms(timer, 3600000);
 	timer_set_ms(timer, 1);
@@ -74,10 +65,8 @@ test_a_new_setting_voids_the_one_before(void **state)
 	assert_int_equal(fired, 1);
 }
 
-static void
-test_a_stopped_one_does_not_fire(void **state)
+TEST(a_stopped_one_does_not_fire)
 {
-	(void)state;
 	timer = timer_new(base, count_cb, &fired);
 	timer_set_ms(timer, 0);
 	timer_stop(timer);
@@ -86,10 +75,8 @@ test_a_stopped_one_does_not_fire(void **state)
 	timer_stop(timer); /* and again */
 }
 
-static void
-test_it_may_be_freed_in_its_own_callback(void **state)
+TEST(it_may_be_freed_in_its_own_callback)
 {
-	(void)state;
 	timer = timer_new(base, free_cb, NULL);
 	timer_set_ms(timer, 0);
 	(void)event_base_dispatch(base);
@@ -97,28 +84,12 @@ test_it_may_be_freed_in_its_own_callback(void **state)
 	assert_null(timer);
 }
 
-static void
-test_milliseconds_become_seconds_and_microseconds(void **state)
+TEST(milliseconds_become_seconds_and_microseconds)
 {
 	struct timeval tv = timer_timeval(61234);
 
-	(void)state;
 	assert_int_equal(tv.tv_sec, 61);
 	assert_int_equal(tv.tv_usec, 234000);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_it_fires_once_for_each_setting),
-	    TEST(test_a_new_setting_voids_the_one_before),
-	    TEST(test_a_stopped_one_does_not_fire),
-	    TEST(test_it_may_be_freed_in_its_own_callback),
-	    TEST(test_milliseconds_become_seconds_and_microseconds),
-	};
-
-	return cmocka_run_group_tests_name("timer", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

@@ -1,20 +1,13 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <openssl/evp.h>
 
 #include "common/token.h"
+#include "tests/unit/test.h"
 
-static void
-test_a_token_is_read_as_it_was_made(void **state)
+TEST(a_token_is_read_as_it_was_made)
 {
 	struct token_text made, read;
 	char text[TOKEN_TEXT_LEN + 1];
 
-	(void)state;
 	token_make(&made, text);
 	assert_int_equal(strlen(text), TOKEN_TEXT_LEN);
 	assert_int_equal(strncmp(text, "mcps_", 5), 0);
@@ -24,15 +17,13 @@ test_a_token_is_read_as_it_was_made(void **state)
 	assert_true(token_digest_is_equal(read.digest, made.digest));
 }
 
-static void
-test_what_is_kept_is_the_sha256_of_the_secret(void **state)
+TEST(what_is_kept_is_the_sha256_of_the_secret)
 {
 	struct token_text made;
 	char text[TOKEN_TEXT_LEN + 1];
 	uint8_t digest[32];
 	size_t len = 0;
 
-	(void)state;
 	token_make(&made, text);
 	assert_int_equal(
 	    EVP_Q_digest(NULL, "SHA256", NULL, text + 5 + TOKEN_ID_LEN + 1,
@@ -41,13 +32,11 @@ test_what_is_kept_is_the_sha256_of_the_secret(void **state)
 	assert_memory_equal(digest, made.digest, 32);
 }
 
-static void
-test_no_two_tokens_are_alike(void **state)
+TEST(no_two_tokens_are_alike)
 {
 	struct token_text a, b;
 	char one[TOKEN_TEXT_LEN + 1], other[TOKEN_TEXT_LEN + 1];
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		token_make(&a, one);
 		token_make(&b, other);
@@ -56,8 +45,7 @@ test_no_two_tokens_are_alike(void **state)
 	}
 }
 
-static void
-test_another_form_is_no_token(void **state)
+TEST(another_form_is_no_token)
 {
 	static const char *const bad[] = {"", "mcps_", "mcps__", "Bearer x",
 	    "mcps_aaaaaaaaaaaa_", "mcpsXaaaaaaaaaaaa_",
@@ -66,7 +54,6 @@ test_another_form_is_no_token(void **state)
 	struct token_text made, read;
 	char text[TOKEN_TEXT_LEN + 2];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		assert_false(token_parse(bad[i], &read));
 		assert_false(token_is_id(read.id));
@@ -85,15 +72,4 @@ test_another_form_is_no_token(void **state)
 	assert_false(token_parse(text, &read));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_token_is_read_as_it_was_made),
-	    cmocka_unit_test(test_what_is_kept_is_the_sha256_of_the_secret),
-	    cmocka_unit_test(test_no_two_tokens_are_alike),
-	    cmocka_unit_test(test_another_form_is_no_token),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

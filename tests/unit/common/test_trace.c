@@ -1,21 +1,14 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/trace.h"
+#include "tests/unit/test.h"
 
 #define TRACE "4bf92f3577b34da6a3ce929d0e0e4736"
 #define SPAN "00f067aa0ba902b7"
 
-static void
-a_good_one_is_continued_by_a_span_of_ours(void **state)
+TEST(a_good_one_is_continued_by_a_span_of_ours)
 {
 	char next[TRACE_PARENT_LEN + 1];
 	struct trace t;
 
-	(void)state;
 	assert_int_equal(trace_continue(&t, "00-" TRACE "-" SPAN "-01"), 0);
 	assert_string_equal(t.id, TRACE);
 	assert_string_equal(t.parent, SPAN);
@@ -33,19 +26,16 @@ a_good_one_is_continued_by_a_span_of_ours(void **state)
 	assert_false(t.is_sampled);
 }
 
-static void
-a_later_version_is_read_as_far_as_ours_goes(void **state)
+TEST(a_later_version_is_read_as_far_as_ours_goes)
 {
 	struct trace t;
 
-	(void)state;
 	assert_int_equal(trace_continue(&t, "cc-" TRACE "-" SPAN "-01"), 0);
 	assert_int_equal(trace_continue(&t, "cc-" TRACE "-" SPAN "-01-x"), 0);
 	assert_int_equal(trace_continue(&t, "cc-" TRACE "-" SPAN "-01x"), -1);
 }
 
-static void
-what_is_not_as_the_standard_has_it_is_none(void **state)
+TEST(what_is_not_as_the_standard_has_it_is_none)
 {
 	static const char *const bad[] = {NULL, "", "00", "00-" TRACE "-" SPAN,
 	    "00-" TRACE "-" SPAN "-", "00-" TRACE "-" SPAN "-0",
@@ -58,19 +48,16 @@ what_is_not_as_the_standard_has_it_is_none(void **state)
 	    "00-" TRACE " " SPAN "-01"};
 	struct trace t = {.id = "kept"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		if (trace_continue(&t, bad[i]) == 0)
 			fail_msg("%s", bad[i]);
 	assert_string_equal(t.id, "kept");
 }
 
-static void
-a_trace_of_our_own_has_nobody_above(void **state)
+TEST(a_trace_of_our_own_has_nobody_above)
 {
 	struct trace a, b;
 
-	(void)state;
 	trace_begin(&a);
 	trace_begin(&b);
 	assert_int_equal(strlen(a.id), TRACE_ID_LEN);
@@ -79,15 +66,4 @@ a_trace_of_our_own_has_nobody_above(void **state)
 	assert_string_not_equal(a.id, b.id);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_good_one_is_continued_by_a_span_of_ours),
-	    cmocka_unit_test(a_later_version_is_read_as_far_as_ours_goes),
-	    cmocka_unit_test(what_is_not_as_the_standard_has_it_is_none),
-	    cmocka_unit_test(a_trace_of_our_own_has_nobody_above),
-	};
-
-	return cmocka_run_group_tests_name("trace", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,16 +1,11 @@
 /* test_turns.c - a turn that keeps the others waiting is noticed */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <time.h>
 
 #include <event2/event.h>
 
 #include "common/log.h"
 #include "common/turns.h"
+#include "tests/unit/test.h"
 
 static struct event_base *base;
 static bool excuse;
@@ -55,10 +50,8 @@ run_one(event_callback_fn cb)
 	assert_int_equal(turns_run(base), 0);
 }
 
-static void
-test_the_longest_turn_is_known_unless_it_is_excused(void **state)
+TEST(the_longest_turn_is_known_unless_it_is_excused)
 {
-	(void)state;
 	base = event_base_new();
 	assert_non_null(base);
 	excuse = true;
@@ -70,12 +63,10 @@ test_the_longest_turn_is_known_unless_it_is_excused(void **state)
 	event_base_free(base);
 }
 
-static void
-test_a_break_ends_it(void **state)
+TEST(a_break_ends_it)
 {
 	const struct timeval never = {3600, 0};
 
-	(void)state;
 	base = event_base_new();
 	assert_int_equal(
 	    event_base_once(base, -1, EV_TIMEOUT, long_cb, NULL, &never), 0);
@@ -86,12 +77,6 @@ test_a_break_ends_it(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(
-		test_the_longest_turn_is_known_unless_it_is_excused),
-	    cmocka_unit_test(test_a_break_ends_it),
-	};
-
 	log_set_level(LOG_ERROR);
-	return cmocka_run_group_tests_name("turns", tests, NULL, NULL);
+	return tests_run(NULL, NULL, NULL, NULL);
 }

@@ -1,11 +1,7 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <cmocka.h>
 
 #include "common/utf8.h"
+#include "tests/unit/test.h"
 
 /* RFC 3629 by arithmetic, the slow way, as a second opinion. */
 static bool
@@ -32,12 +28,10 @@ is_one_character(const uint8_t *p, size_t n)
 	return c >= least[n] && c <= 0x10ffff && (c < 0xd800 || c > 0xdfff);
 }
 
-static void
-test_every_sequence_of_two_and_three_bytes_is_judged_right(void **state)
+TEST(every_sequence_of_two_and_three_bytes_is_judged_right)
 {
 	uint8_t p[3];
 
-	(void)state;
 	for (uint32_t v = 0; v < 1 << 24; v++) {
 		p[0] = (uint8_t)(v >> 16);
 		p[1] = (uint8_t)(v >> 8);
@@ -54,12 +48,10 @@ test_every_sequence_of_two_and_three_bytes_is_judged_right(void **state)
 	}
 }
 
-static void
-test_sequences_of_four_bytes_are_judged_right(void **state)
+TEST(sequences_of_four_bytes_are_judged_right)
 {
 	static const uint8_t ends[] = {0x00, 0x7f, 0x80, 0xbf, 0xc0, 0xff};
 
-	(void)state;
 	for (unsigned int a = 0xee; a <= 0xff; a++) {
 		for (unsigned int b = 0; b <= 0xff; b++) {
 			for (size_t i = 0; i < 36; i++) {
@@ -77,12 +69,10 @@ test_sequences_of_four_bytes_are_judged_right(void **state)
 	}
 }
 
-static void
-test_ascii_is_valid_and_one_bad_byte_anywhere_is_seen(void **state)
+TEST(ascii_is_valid_and_one_bad_byte_anywhere_is_seen)
 {
 	uint8_t text[64];
 
-	(void)state;
 	memset(text, 'a', sizeof(text));
 	assert_true(utf8_is_valid(text, sizeof(text)));
 	assert_true(utf8_is_valid(NULL, 0));
@@ -93,13 +83,11 @@ test_ascii_is_valid_and_one_bad_byte_anywhere_is_seen(void **state)
 	}
 }
 
-static void
-test_a_cut_never_splits_a_character_of_valid_text(void **state)
+TEST(a_cut_never_splits_a_character_of_valid_text)
 {
 	static const char text[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z";
 	size_t n = sizeof(text) - 1;
 
-	(void)state;
 	for (size_t cut = 0; cut <= n; cut++) {
 		size_t len = utf8_complete_len(text, cut);
 
@@ -109,8 +97,7 @@ test_a_cut_never_splits_a_character_of_valid_text(void **state)
 	}
 }
 
-static void
-test_a_tail_that_can_never_become_a_character_is_complete(void **state)
+TEST(a_tail_that_can_never_become_a_character_is_complete)
 {
 	static const struct {
 		const char *text;
@@ -131,7 +118,6 @@ test_a_tail_that_can_never_become_a_character_is_complete(void **state)
 	    {"", 0, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
 		assert_int_equal(utf8_complete_len(known[i].text, known[i].n),
 		    known[i].want);
@@ -149,10 +135,8 @@ check_repair(const char *text, size_t n, const char *want)
 	buf_clear(&b);
 }
 
-static void
-test_each_byte_without_a_character_becomes_one_replacement(void **state)
+TEST(each_byte_without_a_character_becomes_one_replacement)
 {
-	(void)state;
 	check_repair("plain", 5, "plain");
 	check_repair("\x80"
 		     "a",
@@ -166,12 +150,10 @@ test_each_byte_without_a_character_becomes_one_replacement(void **state)
 	check_repair("", 0, "");
 }
 
-static void
-test_a_repair_over_the_limit_is_refused(void **state)
+TEST(a_repair_over_the_limit_is_refused)
 {
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, 5);
 	assert_int_equal(utf8_append_repaired(&b, "\xff\xff", 2), -1);
 	buf_clear(&b);
@@ -179,12 +161,10 @@ test_a_repair_over_the_limit_is_refused(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_the_rest_of_a_cut_character_at_the_start_is_measured(void **state)
+TEST(the_rest_of_a_cut_character_at_the_start_is_measured)
 {
 	static const char text[] = "a\xf0\x9f\x98\x80z"; /* a, emoji, z */
 
-	(void)state;
 	assert_int_equal(utf8_broken_start_len(text, 6), 0);
 	assert_int_equal(utf8_broken_start_len(text + 1, 5), 0);
 	assert_int_equal(utf8_broken_start_len(text + 2, 4), 3);
@@ -196,8 +176,7 @@ test_the_rest_of_a_cut_character_at_the_start_is_measured(void **state)
 	assert_int_equal(utf8_broken_start_len("\x80\x80\x80\x80", 4), 3);
 }
 
-static void
-test_control_characters_are_masked_and_nothing_else(void **state)
+TEST(control_characters_are_masked_and_nothing_else)
 {
 	static const struct {
 		const char *text, *want;
@@ -215,7 +194,6 @@ test_control_characters_are_masked_and_nothing_else(void **state)
 		"\xe2\x80\xa7\xe2\x80\xaf\xe2\x81\xa5\xe2\x81"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		char text[32];
 		size_t n;
@@ -227,26 +205,4 @@ test_control_characters_are_masked_and_nothing_else(void **state)
 	}
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(
-		test_every_sequence_of_two_and_three_bytes_is_judged_right),
-	    cmocka_unit_test(test_sequences_of_four_bytes_are_judged_right),
-	    cmocka_unit_test(
-		test_ascii_is_valid_and_one_bad_byte_anywhere_is_seen),
-	    cmocka_unit_test(test_a_cut_never_splits_a_character_of_valid_text),
-	    cmocka_unit_test(
-		test_a_tail_that_can_never_become_a_character_is_complete),
-	    cmocka_unit_test(
-		test_each_byte_without_a_character_becomes_one_replacement),
-	    cmocka_unit_test(test_a_repair_over_the_limit_is_refused),
-	    cmocka_unit_test(
-		test_the_rest_of_a_cut_character_at_the_start_is_measured),
-	    cmocka_unit_test(
-		test_control_characters_are_masked_and_nothing_else),
-	};
-
-	return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,18 +1,11 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/clock.h"
 #include "common/uuid.h"
+#include "tests/unit/test.h"
 
-static void
-test_random_ones_are_version_4_and_differ(void **state)
+TEST(random_ones_are_version_4_and_differ)
 {
 	struct uuid a, b;
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		uuid_random(&a);
 		uuid_random(&b);
@@ -22,13 +15,11 @@ test_random_ones_are_version_4_and_differ(void **state)
 	}
 }
 
-static void
-test_timed_ones_are_version_7_and_in_order(void **state)
+TEST(timed_ones_are_version_7_and_in_order)
 {
 	struct uuid a, b;
 	int64_t now;
 
-	(void)state;
 	uuid_timed(&a);
 	assert_true(uuid_is_timed(&a));
 	assert_int_equal(a.b[8] >> 6, 2);
@@ -42,14 +33,12 @@ test_timed_ones_are_version_7_and_in_order(void **state)
 	assert_memory_not_equal(a.b + 9, b.b + 9, 7);
 }
 
-static void
-test_text_is_lower_case_and_comes_back(void **state)
+TEST(text_is_lower_case_and_comes_back)
 {
 	static const char text[] = "01234567-89ab-cdef-0123-456789abcdef";
 	char out[UUID_TEXT_LEN + 1];
 	struct uuid u;
 
-	(void)state;
 	assert_int_equal(
 	    uuid_parse("01234567-89AB-cdef-0123-456789ABCDEF", &u), 0);
 	assert_int_equal(u.b[0], 0x01);
@@ -58,8 +47,7 @@ test_text_is_lower_case_and_comes_back(void **state)
 	assert_string_equal(out, text);
 }
 
-static void
-test_anything_else_is_none(void **state)
+TEST(anything_else_is_none)
 {
 	static const char *const bad[] = {"", "0", "-",
 	    "01234567-89ab-cdef-0123-456789abcde",
@@ -72,7 +60,6 @@ test_anything_else_is_none(void **state)
 	    "{01234567-89ab-cdef-0123-456789abcdef}"};
 	struct uuid u, before;
 
-	(void)state;
 	uuid_random(&u);
 	before = u;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
@@ -80,15 +67,4 @@ test_anything_else_is_none(void **state)
 	assert_true(uuid_is_equal(&u, &before));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_random_ones_are_version_4_and_differ),
-	    cmocka_unit_test(test_timed_ones_are_version_7_and_in_order),
-	    cmocka_unit_test(test_text_is_lower_case_and_comes_back),
-	    cmocka_unit_test(test_anything_else_is_none),
-	};
-
-	return cmocka_run_group_tests_name("uuid", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,8 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/weburl.h"
 #include "common/xmalloc.h"
+#include "tests/unit/test.h"
 
-static void
-parts_are_told_apart(void **state)
+TEST(parts_are_told_apart)
 {
 	static const struct {
 		const char *text, *host;
@@ -24,7 +18,6 @@ parts_are_told_apart(void **state)
 	struct weburl u;
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		assert_int_equal(weburl_parse(table[i].text, &u, &e), 0);
 		assert_string_equal(u.host, table[i].host);
@@ -33,8 +26,7 @@ parts_are_told_apart(void **state)
 	}
 }
 
-static void
-what_two_readers_could_read_differently_is_refused(void **state)
+TEST(what_two_readers_could_read_differently_is_refused)
 {
 	static const char *const bad[] = {"", "hooks.example", "ftp://a/",
 	    "HTTPS://a/", "https:/a", "https://", "https:///x", "https://:443/",
@@ -48,7 +40,6 @@ what_two_readers_could_read_differently_is_refused(void **state)
 	struct weburl u;
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		e.msg[0] = '\0';
 		assert_int_equal(weburl_parse(bad[i], &u, &e), ERR_INVAL);
@@ -56,14 +47,12 @@ what_two_readers_could_read_differently_is_refused(void **state)
 	}
 }
 
-static void
-lengths_are_bounded(void **state)
+TEST(lengths_are_bounded)
 {
 	AUTO(auto_free) char *text = xcalloc(1, WEBURL_MAX + 2);
 	struct weburl u;
 	struct err e;
 
-	(void)state;
 	memset(text, 'a', WEBURL_MAX);
 	memcpy(text, "https://a/", 10);
 	assert_int_equal(weburl_parse(text, &u, &e), 0);
@@ -77,15 +66,4 @@ lengths_are_bounded(void **state)
 	assert_int_equal(weburl_parse(text, &u, &e), ERR_INVAL);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(parts_are_told_apart),
-	    cmocka_unit_test(
-		what_two_readers_could_read_differently_is_refused),
-	    cmocka_unit_test(lengths_are_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,8 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/msg/wire.h"
 #include "tests/unit/common/forked.h"
+#include "tests/unit/test.h"
 
-static void
-test_fields_come_out_as_they_went_in(void **state)
+TEST(fields_come_out_as_they_went_in)
 {
 	struct uuid u, v;
 	struct wire_in in;
@@ -17,7 +11,6 @@ test_fields_come_out_as_they_went_in(void **state)
 	const uint8_t *p;
 	size_t n;
 
-	(void)state;
 	uuid_random(&u);
 	buf_init(&b, 4096);
 	wire_put_u8(&b, 200);
@@ -56,13 +49,11 @@ test_fields_come_out_as_they_went_in(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_numbers_are_little_endian(void **state)
+TEST(numbers_are_little_endian)
 {
 	static const uint8_t want[] = {4, 3, 2, 1, 0xfe, 0xff, 0xff, 0xff};
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, 0);
 	wire_put_u32(&b, 0x01020304);
 	wire_put_i32(&b, -2);
@@ -71,15 +62,13 @@ test_numbers_are_little_endian(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_after_the_first_bad_field_all_are_empty(void **state)
+TEST(after_the_first_bad_field_all_are_empty)
 {
 	struct wire_in in;
 	struct uuid u;
 	struct err e;
 	size_t n = 9;
 
-	(void)state;
 	memset(&u, 1, sizeof(u));
 	wire_in_init(&in, "\1\2\3", 3);
 	assert_int_equal(wire_get_u32(&in), 0);
@@ -106,10 +95,8 @@ check_bad_string(const void *p, size_t n, size_t max, const char *why)
 	assert_string_equal(e.msg, why);
 }
 
-static void
-test_strings_are_bounded_before_they_are_believed(void **state)
+TEST(strings_are_bounded_before_they_are_believed)
 {
-	(void)state;
 	check_bad_string(
 	    "\x03\0\0\0abc", 7, 2, "a string is longer than permitted");
 	check_bad_string("\xff\xff\xff\xff"
@@ -120,13 +107,11 @@ test_strings_are_bounded_before_they_are_believed(void **state)
 	check_bad_string("\x03\0\0", 3, 10, "a number is cut off");
 }
 
-static void
-test_bytes_left_over_are_an_error(void **state)
+TEST(bytes_left_over_are_an_error)
 {
 	struct wire_in in;
 	struct err e;
 
-	(void)state;
 	wire_in_init(&in, "\1\2", 2);
 	assert_int_equal(wire_get_u8(&in), 1);
 	assert_int_equal(wire_get_end(&in, &e), ERR_PROTO);
@@ -135,14 +120,12 @@ test_bytes_left_over_are_an_error(void **state)
 	assert_int_equal(wire_get_end(&in, &e), 0);
 }
 
-static void
-test_an_empty_message_has_an_empty_rest(void **state)
+TEST(an_empty_message_has_an_empty_rest)
 {
 	struct wire_in in;
 	struct err e;
 	size_t n = 1;
 
-	(void)state;
 	wire_in_init(&in, NULL, 0);
 	assert_int_equal(wire_get_end(&in, &e), 0);
 	assert_non_null(wire_get_rest(&in, &n));
@@ -169,12 +152,10 @@ put_a_long_string(void)
 	wire_put_str(&b, "abc");
 }
 
-static void
-test_a_message_over_its_limit_is_our_bug(void **state)
+TEST(a_message_over_its_limit_is_our_bug)
 {
 	struct forked f;
 
-	(void)state;
 	forked_run(&f, put_too_much);
 	assert_int_equal(f.status, 70);
 	forked_run(&f, put_a_long_string);
@@ -182,18 +163,4 @@ test_a_message_over_its_limit_is_our_bug(void **state)
 	assert_non_null(strstr(f.text, "message too long"));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_fields_come_out_as_they_went_in),
-	    cmocka_unit_test(test_numbers_are_little_endian),
-	    cmocka_unit_test(test_after_the_first_bad_field_all_are_empty),
-	    cmocka_unit_test(test_strings_are_bounded_before_they_are_believed),
-	    cmocka_unit_test(test_bytes_left_over_are_an_error),
-	    cmocka_unit_test(test_an_empty_message_has_an_empty_rest),
-	    cmocka_unit_test(test_a_message_over_its_limit_is_our_bug),
-	};
-
-	return cmocka_run_group_tests_name("wire", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

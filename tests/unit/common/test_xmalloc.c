@@ -1,11 +1,6 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/xmalloc.h"
 #include "tests/unit/common/forked.h"
+#include "tests/unit/test.h"
 
 /* The allocator of the address sanitizer would abort, not return NULL. */
 const char *__asan_default_options(void);
@@ -36,14 +31,12 @@ grow_to_an_overflow(void)
 	free(xreallocarray(NULL, huge, 16));
 }
 
-static void
-test_memory_that_is_out_ends_the_process_with_71(void **state)
+TEST(memory_that_is_out_ends_the_process_with_71)
 {
 	static void (*const takers[])(void) = {
 	    take_too_much, take_an_overflow, grow_to_an_overflow};
 	struct forked f;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(takers); i++) {
 		forked_run(&f, takers[i]);
 		assert_int_equal(f.status, 71);
@@ -51,23 +44,20 @@ test_memory_that_is_out_ends_the_process_with_71(void **state)
 	}
 }
 
-static void
-test_nothing_is_still_something(void **state)
+TEST(nothing_is_still_something)
 {
 	AUTO(auto_free) char *a = xmalloc(0);
 	AUTO(auto_free) char *b = xcalloc(0, 8);
 	AUTO(auto_free) char *c = xmemdup(NULL, 0);
 	AUTO(auto_free) char *d = xreallocarray(NULL, 0, 4);
 
-	(void)state;
 	assert_non_null(a);
 	assert_non_null(b);
 	assert_non_null(c);
 	assert_non_null(d);
 }
 
-static void
-test_copies_are_equal_and_cut(void **state)
+TEST(copies_are_equal_and_cut)
 {
 	AUTO(auto_free) char *a = xstrdup("abc");
 	AUTO(auto_free) char *b = xstrndup("abcdef", 3);
@@ -75,7 +65,6 @@ test_copies_are_equal_and_cut(void **state)
 	AUTO(auto_free) char *d = xmemdup("abc", 4);
 	AUTO(auto_free) char *e = xasprintf("%s/%d", "x", 12);
 
-	(void)state;
 	assert_string_equal(a, "abc");
 	assert_string_equal(b, "abc");
 	assert_string_equal(c, "ab");
@@ -83,12 +72,10 @@ test_copies_are_equal_and_cut(void **state)
 	assert_string_equal(e, "x/12");
 }
 
-static void
-test_cleared_memory_is_zero_and_grown_memory_keeps_its_content(void **state)
+TEST(cleared_memory_is_zero_and_grown_memory_keeps_its_content)
 {
 	AUTO(auto_free) uint8_t *p = xcalloc(16, 4);
 
-	(void)state;
 	for (size_t i = 0; i < 64; i++)
 		assert_int_equal(p[i], 0);
 	p[63] = 7;
@@ -96,16 +83,4 @@ test_cleared_memory_is_zero_and_grown_memory_keeps_its_content(void **state)
 	assert_int_equal(p[63], 7);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_memory_that_is_out_ends_the_process_with_71),
-	    cmocka_unit_test(test_nothing_is_still_something),
-	    cmocka_unit_test(test_copies_are_equal_and_cut),
-	    cmocka_unit_test(
-		test_cleared_memory_is_zero_and_grown_memory_keeps_its_content),
-	};
-
-	return cmocka_run_group_tests_name("xmalloc", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -9,6 +9,9 @@
 #include "supervisor/store/migrate.h"
 #include "supervisor/store/writer.h"
 
+#undef TEST_STATE
+#define TEST_STATE struct rig *r
+
 /* The writer alone, with ops of the test's own. */
 
 static unsigned int syncs;
@@ -210,10 +213,8 @@ rows(struct rig *r)
 	return fixture_query(r->f, "SELECT count(*) FROM event");
 }
 
-static void
-test_all_that_waits_makes_one_commit(void **state)
+TEST(all_that_waits_makes_one_commit)
 {
-	struct rig *r = *state;
 	struct store_stats before, after;
 	unsigned int synced;
 
@@ -235,10 +236,8 @@ test_all_that_waits_makes_one_commit(void **state)
 	assert_int_equal(rows(r), 501);
 }
 
-static void
-test_a_batch_has_a_limit(void **state)
+TEST(a_batch_has_a_limit)
 {
-	struct rig *r = *state;
 	struct store_stats s;
 
 	gate_shut(r);
@@ -250,10 +249,8 @@ test_a_batch_has_a_limit(void **state)
 	assert_int_equal(s.commits, 3);
 }
 
-static void
-test_one_alone_is_committed_at_once_and_synced(void **state)
+TEST(one_alone_is_committed_at_once_and_synced)
 {
-	struct rig *r = *state;
 	struct store_stats s;
 
 	for (unsigned int i = 1; i <= 20; i++) {
@@ -267,11 +264,8 @@ test_one_alone_is_committed_at_once_and_synced(void **state)
 	assert_int_equal(s.commits, 20);
 }
 
-static void
-test_delivery_is_in_the_order_of_submission(void **state)
+TEST(delivery_is_in_the_order_of_submission)
 {
-	struct rig *r = *state;
-
 	for (uint64_t i = 0; i < 2000; i++)
 		submit(r, i % 7 == 3 ? refusing_run : good_run, i);
 	fixture_wait(r->f, &r->delivered, 2000);
@@ -291,10 +285,8 @@ submit_again(struct rig *r, op_run run, uint64_t number)
 	writer_submit(r->writer, op);
 }
 
-static void
-test_one_that_fails_among_those_that_can_run_again(void **state)
+TEST(one_that_fails_among_those_that_can_run_again)
 {
-	struct rig *r = *state;
 	struct store_stats s;
 
 	gate_shut(r);
@@ -314,11 +306,8 @@ test_one_that_fails_among_those_that_can_run_again(void **state)
 	assert_int_equal(s.failures, 2);
 }
 
-static void
-test_a_lost_transaction_of_those_that_can_run_again(void **state)
+TEST(a_lost_transaction_of_those_that_can_run_again)
 {
-	struct rig *r = *state;
-
 	gate_shut(r);
 	submit_again(r, good_run, 1);
 	submit_again(r, dooming_run, 2);
@@ -334,10 +323,8 @@ test_a_lost_transaction_of_those_that_can_run_again(void **state)
 	assert_int_equal(r->rc[4], 0);
 }
 
-static void
-test_one_that_fails_is_undone_alone(void **state)
+TEST(one_that_fails_is_undone_alone)
 {
-	struct rig *r = *state;
 	struct store_stats s;
 
 	gate_shut(r);
@@ -359,10 +346,8 @@ test_one_that_fails_is_undone_alone(void **state)
 	assert_int_equal(s.last_error_ms, 0); /* not the database's fault */
 }
 
-static void
-test_a_lost_transaction_fails_all_of_it_and_nothing_after(void **state)
+TEST(a_lost_transaction_fails_all_of_it_and_nothing_after)
 {
-	struct rig *r = *state;
 	struct store_stats s;
 
 	gate_shut(r);
@@ -387,10 +372,8 @@ test_a_lost_transaction_fails_all_of_it_and_nothing_after(void **state)
 	assert_int_equal(rows(r), 2);
 }
 
-static void
-test_one_that_was_refused_before_is_only_delivered(void **state)
+TEST(one_that_was_refused_before_is_only_delivered)
 {
-	struct rig *r = *state;
 	struct test_op *t = xcalloc(1, sizeof(*t));
 
 	t->op.rc = ERR_LIMIT;
@@ -406,11 +389,8 @@ test_one_that_was_refused_before_is_only_delivered(void **state)
 	assert_int_equal(rows(r), 2);
 }
 
-static void
-test_stop_commits_what_is_queued_and_delivers_nothing(void **state)
+TEST(stop_commits_what_is_queued_and_delivers_nothing)
 {
-	struct rig *r = *state;
-
 	gate_shut(r);
 	for (uint64_t i = 1; i <= 100; i++)
 		submit(r, good_run, i);
@@ -451,10 +431,8 @@ wal_is_copied(const struct rig *r)
 	return memcmp(data + 16, data + 96, 4) == 0;
 }
 
-static void
-test_a_second_after_a_write_the_wal_is_written_from_its_beginning(void **state)
+TEST(a_second_after_a_write_the_wal_is_written_from_its_beginning)
 {
-	struct rig *r = *state;
 	off_t size;
 
 	for (unsigned int i = 0; i < 10; i++) {
@@ -471,11 +449,8 @@ test_a_second_after_a_write_the_wal_is_written_from_its_beginning(void **state)
 	assert_int_equal(rows(r), 11);
 }
 
-static void
-test_a_minute_after_a_write_the_wal_is_truncated(void **state)
+TEST(a_minute_after_a_write_the_wal_is_truncated)
 {
-	struct rig *r = *state;
-
 	submit(r, good_run, 1);
 	fixture_wait(r->f, &r->delivered, 1);
 	assert_true(wal_size(r) > 0);
@@ -489,10 +464,8 @@ test_a_minute_after_a_write_the_wal_is_truncated(void **state)
 }
 
 /* Between two of our commits, and while ours is asked for: it is waited for. */
-static void
-test_what_others_write_is_in_nobodys_way(void **state)
+TEST(what_others_write_is_in_nobodys_way)
 {
-	struct rig *r = *state;
 	sqlite3 *h = fixture_sqlite(r->f);
 
 	for (unsigned int i = 0; i < 50; i++) {
@@ -518,10 +491,8 @@ test_what_others_write_is_in_nobodys_way(void **state)
 }
 
 /* Nor are we, a second after the last commit. */
-static void
-test_others_can_empty_the_wal_when_nothing_is_written(void **state)
+TEST(others_can_empty_the_wal_when_nothing_is_written)
 {
-	struct rig *r = *state;
 	sqlite3 *h;
 	int busy = 1;
 
@@ -542,11 +513,8 @@ test_others_can_empty_the_wal_when_nothing_is_written(void **state)
 	assert_int_equal(rows(r), 2);
 }
 
-static void
-test_what_an_op_covers_goes_its_way_right_before_it(void **state)
+TEST(what_an_op_covers_goes_its_way_right_before_it)
 {
-	struct rig *r = *state;
-
 	gate_shut(r);
 	submit(r, good_run, 1);
 	for (uint64_t i = 0; i < 2; i++) {
@@ -582,11 +550,8 @@ hold(struct rig *r, uint64_t number)
 	writer_hold(r->writer, make_op(r, good_run, number));
 }
 
-static void
-test_what_is_held_can_be_taken_back(void **state)
+TEST(what_is_held_can_be_taken_back)
 {
-	struct rig *r = *state;
-
 	for (uint64_t i = 1; i <= 3; i++)
 		hold(r, i);
 	for (uint64_t i = 3; i >= 2; i--) {
@@ -606,11 +571,8 @@ test_what_is_held_can_be_taken_back(void **state)
 	assert_int_equal(rows(r), 3);
 }
 
-static void
-test_what_is_held_waits_for_nothing_else_that_is_written(void **state)
+TEST(what_is_held_waits_for_nothing_else_that_is_written)
 {
-	struct rig *r = *state;
-
 	hold(r, 1);
 	submit(r, good_run, 2);
 	submit(r, good_run, 3);
@@ -621,11 +583,8 @@ test_what_is_held_waits_for_nothing_else_that_is_written(void **state)
 	assert_int_equal(r->order[2], 1);
 }
 
-static void
-test_what_is_held_goes_when_it_is_due_and_no_sooner(void **state)
+TEST(what_is_held_goes_when_it_is_due_and_no_sooner)
 {
-	struct rig *r = *state;
-
 	/* One that is taken does not keep the next from its time. */
 	for (uint64_t i = 1; i <= 3; i++)
 		hold(r, i);
@@ -641,11 +600,8 @@ test_what_is_held_goes_when_it_is_due_and_no_sooner(void **state)
 	assert_int_equal(r->order[1], 4);
 }
 
-static void
-test_stop_commits_what_is_held(void **state)
+TEST(stop_commits_what_is_held)
 {
-	struct rig *r = *state;
-
 	hold(r, 1);
 	hold(r, 2);
 	writer_stop(r->writer);
@@ -666,10 +622,8 @@ after_note(struct db *db, struct op *op)
 	t->number += 100 * (uint64_t)(op->rc == 0 ? 1 : 2);
 }
 
-static void
-test_an_after_knows_how_it_went_and_runs_before_delivery(void **state)
+TEST(an_after_knows_how_it_went_and_runs_before_delivery)
 {
-	struct rig *r = *state;
 	struct op *ops[3] = {make_op(r, good_run, 1),
 	    make_op(r, refusing_run, 2), make_op(r, NULL, 3)};
 	struct store_stats before, after;
@@ -690,10 +644,8 @@ test_an_after_knows_how_it_went_and_runs_before_delivery(void **state)
 	assert_int_equal(rows(r), 2);
 }
 
-static void
-test_a_lost_transaction_is_known_to_every_after(void **state)
+TEST(a_lost_transaction_is_known_to_every_after)
 {
-	struct rig *r = *state;
 	struct op *op = make_op(r, good_run, 1);
 
 	op->after = after_note;
@@ -705,10 +657,8 @@ test_a_lost_transaction_is_known_to_every_after(void **state)
 	assert_int_equal(r->order[1], 201);
 }
 
-static void
-test_the_wal_stays_bounded_while_writes_go_on(void **state)
+TEST(the_wal_stays_bounded_while_writes_go_on)
 {
-	struct rig *r = *state;
 	AUTO(auto_free)
 	char *path = xasprintf("%s/mcp-sandboxd.db-wal", r->f->dir);
 	off_t largest = 0;
@@ -726,36 +676,4 @@ test_the_wal_stays_bounded_while_writes_go_on(void **state)
 	assert_true(largest <= (17 << 20));
 }
 
-int
-main(void)
-{
-#undef TEST
-#define TEST(t) cmocka_unit_test_setup_teardown(t, rig_setup, rig_teardown)
-	const struct CMUnitTest tests[] = {
-	    TEST(test_all_that_waits_makes_one_commit),
-	    TEST(test_a_batch_has_a_limit),
-	    TEST(test_one_alone_is_committed_at_once_and_synced),
-	    TEST(test_delivery_is_in_the_order_of_submission),
-	    TEST(test_one_that_fails_is_undone_alone),
-	    TEST(test_one_that_fails_among_those_that_can_run_again),
-	    TEST(test_a_lost_transaction_of_those_that_can_run_again),
-	    TEST(test_a_lost_transaction_fails_all_of_it_and_nothing_after),
-	    TEST(test_one_that_was_refused_before_is_only_delivered),
-	    TEST(test_stop_commits_what_is_queued_and_delivers_nothing),
-	    TEST(
-		test_a_second_after_a_write_the_wal_is_written_from_its_beginning),
-	    TEST(test_a_minute_after_a_write_the_wal_is_truncated),
-	    TEST(test_what_others_write_is_in_nobodys_way),
-	    TEST(test_others_can_empty_the_wal_when_nothing_is_written),
-	    TEST(test_what_an_op_covers_goes_its_way_right_before_it),
-	    TEST(test_what_is_held_can_be_taken_back),
-	    TEST(test_what_is_held_waits_for_nothing_else_that_is_written),
-	    TEST(test_what_is_held_goes_when_it_is_due_and_no_sooner),
-	    TEST(test_stop_commits_what_is_held),
-	    TEST(test_an_after_knows_how_it_went_and_runs_before_delivery),
-	    TEST(test_a_lost_transaction_is_known_to_every_after),
-	    TEST(test_the_wal_stays_bounded_while_writes_go_on),
-	};
-
-	return cmocka_run_group_tests_name("writer", tests, NULL, NULL);
-}
+TEST_MAIN(rig_setup, rig_teardown)

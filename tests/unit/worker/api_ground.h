@@ -4,6 +4,7 @@
 
 #include "tests/unit/worker/fake_engine.h"
 #include "worker/http/api.h"
+#include "tests/unit/test.h"
 
 static const struct api_server server = {.name = "engine",
     .title = "Docker engine",

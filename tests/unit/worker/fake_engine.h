@@ -15,6 +15,7 @@
 #include <event2/bufferevent_ssl.h>
 #include <openssl/ssl.h>
 
+#include "tests/unit/test.h"
 #include "tests/unit/worker/fixture.h"
 
 struct fake_engine {

@@ -2,12 +2,6 @@
 #ifndef TESTS_WORKER_FIXTURE_H
 #define TESTS_WORKER_FIXTURE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -21,6 +15,7 @@
 #include "common/xmalloc.h"
 #include "worker/link/carrier.h"
 #include "worker/link/peer.h"
+#include "tests/unit/test.h"
 
 #define FIXTURE_WAIT_MS 20000
 

@@ -14,6 +14,7 @@
 #include "common/conf.h"
 #include "common/runspec.h"
 #include "worker/worker.h"
+#include "tests/unit/test.h"
 
 #define GROUND_ASKED_MAX BOXES_UNKNOWN_MAX
 #define GROUND_NAME "mcp-sbx-a-01"
@@ -527,8 +528,5 @@ ground_teardown(void **state)
 	conf_free(ground.conf);
 	return 0;
 }
-
-#define GROUND_TEST(name)                                                      \
-	cmocka_unit_test_setup_teardown(name, ground_setup, ground_teardown)
 
 #endif

@@ -5,6 +5,7 @@
 #include "tests/unit/worker/fixture.h"
 
 #include "worker/task.h"
+#include "tests/unit/test.h"
 
 struct fixture {
 	struct event_base *base;
@@ -269,7 +270,5 @@ skip_to_end(enum runlog_reason reason)
 	} while (true);
 	free(expect_end(reason));
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 #endif

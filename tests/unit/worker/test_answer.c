@@ -1,12 +1,7 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "worker/docker/answer.h"
+#include "tests/unit/test.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define LABELS                                                                 \
@@ -25,12 +20,10 @@ container(const char *s, struct backend_container *c)
 	return answer_container(s, strlen(s), "i", c, &report, &e);
 }
 
-static void
-test_a_running_container_is_read(void **state)
+TEST(a_running_container_is_read)
 {
 	struct backend_container c;
 
-	(void)state;
 	assert_int_equal(container("{\"Id\":\"" ID
 				   "\",\"State\":{\"Running\":true,\"Pid\":77,"
 				   "\"Status\":\"running\",\"ExitCode\":0},"
@@ -60,8 +53,7 @@ started(int pid, const char *at)
 	return c.handle;
 }
 
-static void
-test_a_restart_begins_another_life(void **state)
+TEST(a_restart_begins_another_life)
 {
 	static const char t1[] = "2026-01-02T03:04:05.000000001Z";
 	static const char t2[] = "2026-01-02T03:04:05.000000002Z";
@@ -69,18 +61,15 @@ test_a_restart_begins_another_life(void **state)
 	const struct backend_handle other = started(78, t1);
 	const struct backend_handle later = started(77, t2);
 
-	(void)state;
 	assert_true(backend_handle_is_same_life(&a, &b));
 	assert_false(backend_handle_is_same_life(&a, &other));
 	assert_false(backend_handle_is_same_life(&a, &later));
 }
 
-static void
-test_labels_of_another_are_not_ours(void **state)
+TEST(labels_of_another_are_not_ours)
 {
 	struct backend_container c;
 
-	(void)state;
 	assert_int_equal(
 	    container("{\"Id\":\"" ID "\",\"State\":{\"Running\":false},"
 		      "\"Config\":{\"Labels\":{\"mcp.role\":\"sandbox\","
@@ -93,8 +82,7 @@ test_labels_of_another_are_not_ours(void **state)
 	assert_null(c.report);
 }
 
-static void
-test_of_a_container_that_rests_it_is_known_since_when(void **state)
+TEST(of_a_container_that_rests_it_is_known_since_when)
 {
 	static const struct {
 		const char *said;
@@ -106,7 +94,6 @@ test_of_a_container_that_rests_it_is_known_since_when(void **state)
 	    {"2026-11-22T12:40:22.482", INT64_MAX}};
 	struct backend_container c;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(times); i++) {
 		char s[1024];
 
@@ -122,8 +109,7 @@ test_of_a_container_that_rests_it_is_known_since_when(void **state)
 	}
 }
 
-static void
-test_nothing_that_is_no_container_passes(void **state)
+TEST(nothing_that_is_no_container_passes)
 {
 	static const char *const bad[] = {"", "null", "[]", "{}", "\"x\"",
 	    "{\"Id\":\"../../x\",\"State\":{\"Running\":true,\"Pid\":7}}",
@@ -140,25 +126,21 @@ test_nothing_that_is_no_container_passes(void **state)
 	    "{\"Id\":\"" ID "\",\"State\":{\"Running\":false}"};
 	struct backend_container c;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		assert_int_equal(container(bad[i], &c), ERR_BACKEND);
 }
 
-static void
-test_json_that_is_too_deep_is_refused(void **state)
+TEST(json_that_is_too_deep_is_refused)
 {
 	char deep[4097];
 	struct backend_container c;
 
-	(void)state;
 	memset(deep, '[', sizeof(deep) - 1);
 	deep[sizeof(deep) - 1] = '\0';
 	assert_int_equal(container(deep, &c), ERR_BACKEND);
 }
 
-static void
-test_a_list_leaves_out_what_it_cannot_read(void **state)
+TEST(a_list_leaves_out_what_it_cannot_read)
 {
 	static const char s[] =
 	    "[{\"Id\":\"" ID "\",\"State\":\"running\",\"Labels\":" LABELS
@@ -167,7 +149,6 @@ test_a_list_leaves_out_what_it_cannot_read(void **state)
 	struct err e;
 	size_t n;
 
-	(void)state;
 	assert_int_equal(answer_list(s, strlen(s), "i", &list, &n, &e), 0);
 	assert_int_equal(n, 2);
 	assert_true(list[0].is_ours && list[0].running);
@@ -186,12 +167,10 @@ version(const char *newest, const char *oldest, char api[16])
 	return answer_version(s, strlen(s), api, &e);
 }
 
-static void
-test_the_version_is_as_near_to_ours_as_the_engine_allows(void **state)
+TEST(the_version_is_as_near_to_ours_as_the_engine_allows)
 {
 	char api[16];
 
-	(void)state;
 	assert_int_equal(version("1.41", "1.12", api), 0);
 	assert_string_equal(api, "v1.41");
 	assert_int_equal(version("1.52", "1.44", api), 0);
@@ -214,12 +193,10 @@ about(const char *s)
 	return a;
 }
 
-static void
-test_an_engine_says_what_it_is(void **state)
+TEST(an_engine_says_what_it_is)
 {
 	struct backend_about a;
 
-	(void)state;
 	a = about("{\"Platform\":{\"Name\":\"\"},\"Components\":[{\"Name\":"
 		  "\"Engine\"}],\"Version\":\"20.10.24+dfsg1\","
 		  "\"ApiVersion\":\"1.41\"}");
@@ -236,14 +213,12 @@ test_an_engine_says_what_it_is(void **state)
 	assert_string_equal(a.name, "Podman Engine");
 }
 
-static void
-test_a_hostile_engine_says_nothing_that_is_not_fit_to_be_shown(void **state)
+TEST(a_hostile_engine_says_nothing_that_is_not_fit_to_be_shown)
 {
 	struct backend_about a;
 	char s[1000];
 	struct err e;
 
-	(void)state;
 	(void)snprintf(s, sizeof(s),
 	    "{\"Components\":[{\"Name\":\"a\\u001b[2J\\nb\"}],"
 	    "\"Version\":\"%0500d\",\"ApiVersion\":[1]}",
@@ -256,8 +231,7 @@ test_a_hostile_engine_says_nothing_that_is_not_fit_to_be_shown(void **state)
 	assert_int_equal(answer_about("{", 1, &a, &e), ERR_BACKEND);
 }
 
-static void
-test_podman_is_known_by_its_name(void **state)
+TEST(podman_is_known_by_its_name)
 {
 	static const char podman[] = "{\"ApiVersion\":\"1.41\","
 				     "\"Components\":[{\"Name\":"
@@ -266,21 +240,18 @@ test_podman_is_known_by_its_name(void **state)
 				     "\"Components\":[1,{\"Name\":"
 				     "\"Engine\"}]}";
 
-	(void)state;
 	assert_true(answer_is_podman(podman, strlen(podman)));
 	assert_false(answer_is_podman(docker, strlen(docker)));
 	assert_false(answer_is_podman("", 0));
 }
 
-static void
-test_limits_that_are_not_enforced_show(void **state)
+TEST(limits_that_are_not_enforced_show)
 {
 	static const char s[] = "{\"MemoryLimit\":true,\"CpuCfsQuota\":false,"
 				"\"Runtimes\":{\"runc\":{}}}";
 	struct answer_info info;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(answer_info(s, strlen(s), "crun", &info, &e), 0);
 	assert_true(info.memory_limit);
 	assert_false(info.pids_limit);
@@ -291,8 +262,7 @@ test_limits_that_are_not_enforced_show(void **state)
 	assert_int_equal(info.quota, ANSWER_QUOTA_NONE);
 }
 
-static void
-test_storage_says_whether_it_can_be_limited(void **state)
+TEST(storage_says_whether_it_can_be_limited)
 {
 	static const struct {
 		const char *info;
@@ -312,7 +282,6 @@ test_storage_says_whether_it_can_be_limited(void **state)
 	struct answer_info info;
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		const char *s = cases[i].info;
 
@@ -322,8 +291,7 @@ test_storage_says_whether_it_can_be_limited(void **state)
 	}
 }
 
-static void
-test_events_say_what_happened_to_whom(void **state)
+TEST(events_say_what_happened_to_whom)
 {
 	static const char die[] = "{\"Action\":\"die\",\"Actor\":{\"ID\":\"" ID
 				  "\",\"Attributes\":{\"exitCode\":\"137\"}}}";
@@ -334,7 +302,6 @@ test_events_say_what_happened_to_whom(void **state)
 	struct answer_event ev;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(answer_event(die, strlen(die), &ev, &e), 1);
 	assert_int_equal(ev.what, BACKEND_DIED);
 	assert_string_equal(backend_handle_text(&ev.handle), ID);
@@ -343,14 +310,12 @@ test_events_say_what_happened_to_whom(void **state)
 	assert_int_equal(answer_event("{", 1, &ev, &e), ERR_BACKEND);
 }
 
-static void
-test_the_engines_words_are_made_printable(void **state)
+TEST(the_engines_words_are_made_printable)
 {
 	static const char s[] = "{\"message\":\"a\\u0007\\nb\\u001b[31mc\"}";
 	char text[ANSWER_TEXT_MAX];
 	char page[2000];
 
-	(void)state;
 	answer_message(s, strlen(s), text);
 	assert_string_equal(text, "a b [31mc");
 	answer_message("<html>\n", 7, text);
@@ -360,45 +325,17 @@ test_the_engines_words_are_made_printable(void **state)
 	assert_int_equal(strlen(text), ANSWER_TEXT_MAX - 1);
 }
 
-static void
-test_a_builds_failure_is_found_in_its_progress(void **state)
+TEST(a_builds_failure_is_found_in_its_progress)
 {
 	static const char good[] = "{\"stream\":\"Step 1/2\"}";
 	static const char fail[] =
 	    "{\"errorDetail\":{\"message\":\"no\"},\"error\":\"no such\"}";
 	char text[ANSWER_TEXT_MAX] = "";
 
-	(void)state;
 	assert_int_equal(answer_progress(good, strlen(good), text), 0);
 	assert_string_equal(text, "");
 	assert_int_equal(answer_progress(fail, strlen(fail), text), 1);
 	assert_string_equal(text, "no such");
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_running_container_is_read),
-	    cmocka_unit_test(test_storage_says_whether_it_can_be_limited),
-	    cmocka_unit_test(test_a_restart_begins_another_life),
-	    cmocka_unit_test(test_labels_of_another_are_not_ours),
-	    cmocka_unit_test(
-		test_of_a_container_that_rests_it_is_known_since_when),
-	    cmocka_unit_test(test_nothing_that_is_no_container_passes),
-	    cmocka_unit_test(test_json_that_is_too_deep_is_refused),
-	    cmocka_unit_test(test_a_list_leaves_out_what_it_cannot_read),
-	    cmocka_unit_test(
-		test_the_version_is_as_near_to_ours_as_the_engine_allows),
-	    cmocka_unit_test(test_an_engine_says_what_it_is),
-	    cmocka_unit_test(
-		test_a_hostile_engine_says_nothing_that_is_not_fit_to_be_shown),
-	    cmocka_unit_test(test_podman_is_known_by_its_name),
-	    cmocka_unit_test(test_limits_that_are_not_enforced_show),
-	    cmocka_unit_test(test_events_say_what_happened_to_whom),
-	    cmocka_unit_test(test_the_engines_words_are_made_printable),
-	    cmocka_unit_test(test_a_builds_failure_is_found_in_its_progress),
-	};
-
-	return cmocka_run_group_tests_name("answer", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

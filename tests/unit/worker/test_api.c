@@ -1,7 +1,6 @@
 #include "tests/unit/worker/api_ground.h"
 
-static void
-test_an_answer_comes_whole(void **state)
+TEST(an_answer_comes_whole)
 {
 	struct fixture *f = *state;
 	struct result r;
@@ -15,8 +14,7 @@ test_an_answer_comes_whole(void **state)
 	assert_string_equal(f->engine.last, "GET /x");
 }
 
-static void
-test_connections_are_kept(void **state)
+TEST(connections_are_kept)
 {
 	struct fixture *f = *state;
 	struct result r;
@@ -39,8 +37,7 @@ answer_500(struct fake_engine *f, const char *method, const char *path)
 	return fake_engine_reply(500, "{\"message\":\"broken\"}");
 }
 
-static void
-test_a_status_is_an_answer_too(void **state)
+TEST(a_status_is_an_answer_too)
 {
 	struct fixture *f = *state;
 	struct result r;
@@ -52,8 +49,7 @@ test_a_status_is_an_answer_too(void **state)
 	assert_int_equal(r.status, 500);
 }
 
-static void
-test_an_engine_that_hangs_is_given_up(void **state)
+TEST(an_engine_that_hangs_is_given_up)
 {
 	struct fixture *f = *state;
 	struct result r;
@@ -74,8 +70,7 @@ answer_half(struct fake_engine *f, const char *method, const char *path)
 	return "HTTP/1.1 200 X\r\nContent-Length: 100\r\n\r\nhalf";
 }
 
-static void
-test_an_answer_that_breaks_off_is_none(void **state)
+TEST(an_answer_that_breaks_off_is_none)
 {
 	struct fixture *f = *state;
 	struct result r;
@@ -99,8 +94,7 @@ answer_large(struct fake_engine *f, const char *method, const char *path)
 	return fake_engine_reply(200, body);
 }
 
-static void
-test_a_body_over_its_limit_is_refused(void **state)
+TEST(a_body_over_its_limit_is_refused)
 {
 	struct fixture *f = *state;
 	struct result r;
@@ -115,8 +109,7 @@ test_a_body_over_its_limit_is_refused(void **state)
 	assert_int_equal(r.len, 100000);
 }
 
-static void
-test_headers_over_their_limit_are_refused(void **state)
+TEST(headers_over_their_limit_are_refused)
 {
 	struct fixture *f = *state;
 	struct result r;
@@ -129,8 +122,7 @@ test_headers_over_their_limit_are_refused(void **state)
 
 #define CHUNKED "HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n"
 
-static void
-test_what_is_no_whole_answer_is_an_error(void **state)
+TEST(what_is_no_whole_answer_is_an_error)
 {
 	static const char *const bad[] = {"\x01\x02 this is no HTTP\r\n\r\n",
 	    "\r\n\r\n", "hello\n", "HTTP/1.1 abc X\r\n\r\n", "HTTP/1.1 200",
@@ -153,8 +145,7 @@ test_what_is_no_whole_answer_is_an_error(void **state)
 	}
 }
 
-static void
-test_an_answer_in_each_form_is_whole(void **state)
+TEST(an_answer_in_each_form_is_whole)
 {
 	static const char *const good[] = {
 	    "HTTP/1.1 200 X\r\nContent-Length: 5\r\n\r\nhello",
@@ -177,8 +168,7 @@ test_an_answer_in_each_form_is_whole(void **state)
 	}
 }
 
-static void
-test_interim_answers_have_the_bound_of_headers(void **state)
+TEST(interim_answers_have_the_bound_of_headers)
 {
 	struct fixture *f = *state;
 	struct result r;
@@ -210,8 +200,7 @@ answer_endless(struct fake_engine *f, const char *method, const char *path)
 	return "HTTP/1.1 200 X\r\nContent-Length: 100000\r\n\r\n";
 }
 
-static void
-test_an_answer_that_trickles_has_its_time_and_no_more(void **state)
+TEST(an_answer_that_trickles_has_its_time_and_no_more)
 {
 	static const struct timeval often = {0, 2000};
 	struct fixture *f = *state;
@@ -226,8 +215,7 @@ test_an_answer_that_trickles_has_its_time_and_no_more(void **state)
 	event_free(ev);
 }
 
-static void
-test_nobody_at_the_socket_is_said_so(void **state)
+TEST(nobody_at_the_socket_is_said_so)
 {
 	struct fixture *f = *state;
 	struct result r;
@@ -251,8 +239,7 @@ answer_redirect(struct fake_engine *f, const char *method, const char *path)
 	       "Content-Length: 0\r\n\r\n";
 }
 
-static void
-test_a_redirect_is_not_followed(void **state)
+TEST(a_redirect_is_not_followed)
 {
 	struct fixture *f = *state;
 	struct result r;
@@ -294,8 +281,7 @@ line_cb(const char *line, size_t n, void *arg)
 	    n > 10 ? 1 : (int)n, line);
 }
 
-static void
-test_a_stream_comes_by_lines_beyond_any_limit_of_bodies(void **state)
+TEST(a_stream_comes_by_lines_beyond_any_limit_of_bodies)
 {
 	struct fixture *f = *state;
 	struct result r = {0};
@@ -315,8 +301,7 @@ test_a_stream_comes_by_lines_beyond_any_limit_of_bodies(void **state)
 	assert_int_equal(r.len, 0);
 }
 
-static void
-test_a_cancelled_call_says_nothing(void **state)
+TEST(a_cancelled_call_says_nothing)
 {
 	struct fixture *f = *state;
 	struct result gone = {0}, r;
@@ -332,8 +317,7 @@ test_a_cancelled_call_says_nothing(void **state)
 	assert_false(gone.done);
 }
 
-static void
-test_a_body_is_sent_as_it_is(void **state)
+TEST(a_body_is_sent_as_it_is)
 {
 	struct fixture *f = *state;
 	struct result r = {0};
@@ -351,8 +335,7 @@ test_a_body_is_sent_as_it_is(void **state)
 	assert_string_equal(f->engine.last, "DELETE /containers/x?force=1");
 }
 
-static void
-test_the_end_of_all_tells_those_that_wait(void **state)
+TEST(the_end_of_all_tells_those_that_wait)
 {
 	struct fixture *f = *state;
 	struct result r;
@@ -368,8 +351,7 @@ test_the_end_of_all_tells_those_that_wait(void **state)
 
 /* ---- connections that end, and calls that do */
 
-static void
-test_a_kept_connection_that_was_closed_is_not_used(void **state)
+TEST(a_kept_connection_that_was_closed_is_not_used)
 {
 	struct fixture *f = *state;
 	struct result r;
@@ -393,8 +375,7 @@ answer_at_second(struct fake_engine *f, const char *method, const char *path)
 	return NULL;
 }
 
-static void
-test_a_kept_connection_that_breaks_gives_its_call_to_another(void **state)
+TEST(a_kept_connection_that_breaks_gives_its_call_to_another)
 {
 	struct fixture *f = *state;
 	struct result r;
@@ -416,8 +397,7 @@ answer_shut(struct fake_engine *f, const char *method, const char *path)
 	return NULL;
 }
 
-static void
-test_a_new_connection_that_breaks_is_the_calls_end(void **state)
+TEST(a_new_connection_that_breaks_is_the_calls_end)
 {
 	struct fixture *f = *state;
 	struct result r;
@@ -430,8 +410,7 @@ test_a_new_connection_that_breaks_is_the_calls_end(void **state)
 }
 
 /* What it might have done already is not done again. */
-static void
-test_a_request_that_is_not_safe_is_sent_once(void **state)
+TEST(a_request_that_is_not_safe_is_sent_once)
 {
 	struct fixture *f = *state;
 	struct result r = {0};
@@ -450,8 +429,7 @@ test_a_request_that_is_not_safe_is_sent_once(void **state)
 	assert_int_equal(f->engine.asked, 2);
 }
 
-static void
-test_an_engine_that_started_anew_is_asked_at_once(void **state)
+TEST(an_engine_that_started_anew_is_asked_at_once)
 {
 	struct fixture *f = *state;
 	struct result r[4];
@@ -469,8 +447,7 @@ test_an_engine_that_started_anew_is_asked_at_once(void **state)
 	}
 }
 
-static void
-test_many_calls_at_once_have_their_own_answers(void **state)
+TEST(many_calls_at_once_have_their_own_answers)
 {
 	struct fixture *f = *state;
 	struct result r[20];
@@ -517,8 +494,7 @@ cancel_in_line_cb(const char *line, size_t n, void *arg)
 	get(c->f, &c->next, 1000, 100);
 }
 
-static void
-test_a_call_may_be_cancelled_by_its_own_line(void **state)
+TEST(a_call_may_be_cancelled_by_its_own_line)
 {
 	struct fixture *f = *state;
 	struct canceller c = {.f = f};
@@ -555,8 +531,7 @@ chain_cb(const struct api_answer *a, void *arg)
 		(void)api_start(c->f->api, &ask);
 }
 
-static void
-test_an_answer_may_ask_the_next(void **state)
+TEST(an_answer_may_ask_the_next)
 {
 	struct fixture *f = *state;
 	struct chain c = {.f = f, .left = 20};
@@ -570,8 +545,7 @@ test_an_answer_may_ask_the_next(void **state)
 	assert_int_equal(f->engine.nconns, 1);
 }
 
-static void
-test_a_large_body_is_sent_whole(void **state)
+TEST(a_large_body_is_sent_whole)
 {
 	struct fixture *f = *state;
 	struct result r = {0};
@@ -594,8 +568,7 @@ test_a_large_body_is_sent_whole(void **state)
 	assert_string_equal(f->engine.last, "POST /build");
 }
 
-static void
-test_a_path_with_a_line_in_it_is_not_sent(void **state)
+TEST(a_path_with_a_line_in_it_is_not_sent)
 {
 	static const char *const bad[] = {
 	    "/x y", "/x\r\nX: y", "/x\n", "/\t", "/x\177"};
@@ -617,8 +590,7 @@ test_a_path_with_a_line_in_it_is_not_sent(void **state)
 	assert_int_equal(f->engine.asked, 0);
 }
 
-static void
-test_a_path_is_sent_byte_for_byte(void **state)
+TEST(a_path_is_sent_byte_for_byte)
 {
 	static const char path[] = "/a/../b/./%2e%2E//c?x=%2F&y={z}[1]#f\\\xff";
 	struct fixture *f = *state;
@@ -632,8 +604,7 @@ test_a_path_is_sent_byte_for_byte(void **state)
 	assert_string_equal(f->engine.last + strlen("GET "), path);
 }
 
-static void
-test_the_environment_is_nobodys_proxy(void **state)
+TEST(the_environment_is_nobodys_proxy)
 {
 	struct fixture *f = *state;
 	struct result r;
@@ -647,8 +618,7 @@ test_the_environment_is_nobodys_proxy(void **state)
 	(void)unsetenv("ALL_PROXY");
 }
 
-static void
-test_another_socket_is_another_engine(void **state)
+TEST(another_socket_is_another_engine)
 {
 	struct fixture *f = *state;
 	struct result r;
@@ -693,8 +663,7 @@ queue_close(struct queue *q)
 		(void)close(q->full[--q->n]);
 }
 
-static void
-test_a_full_queue_is_waited_for(void **state)
+TEST(a_full_queue_is_waited_for)
 {
 	struct fixture *f = *state;
 	struct queue q;
@@ -707,8 +676,7 @@ test_a_full_queue_is_waited_for(void **state)
 	queue_close(&q);
 }
 
-static void
-test_a_full_queue_is_not_waited_for_beyond_a_calls_time(void **state)
+TEST(a_full_queue_is_not_waited_for_beyond_a_calls_time)
 {
 	struct fixture *f = *state;
 	uint64_t before = clock_mono_ms();
@@ -724,45 +692,4 @@ test_a_full_queue_is_not_waited_for_beyond_a_calls_time(void **state)
 	queue_close(&q);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_an_answer_comes_whole),
-	    TEST(test_connections_are_kept),
-	    TEST(test_a_status_is_an_answer_too),
-	    TEST(test_an_engine_that_hangs_is_given_up),
-	    TEST(test_an_answer_that_breaks_off_is_none),
-	    TEST(test_a_body_over_its_limit_is_refused),
-	    TEST(test_headers_over_their_limit_are_refused),
-	    TEST(test_what_is_no_whole_answer_is_an_error),
-	    TEST(test_an_answer_in_each_form_is_whole),
-	    TEST(test_interim_answers_have_the_bound_of_headers),
-	    TEST(test_an_answer_that_trickles_has_its_time_and_no_more),
-	    TEST(test_nobody_at_the_socket_is_said_so),
-	    TEST(test_a_redirect_is_not_followed),
-	    TEST(test_a_stream_comes_by_lines_beyond_any_limit_of_bodies),
-	    TEST(test_a_cancelled_call_says_nothing),
-	    TEST(test_a_body_is_sent_as_it_is),
-	    TEST(test_a_kept_connection_that_was_closed_is_not_used),
-	    TEST(test_a_kept_connection_that_breaks_gives_its_call_to_another),
-	    TEST(test_a_new_connection_that_breaks_is_the_calls_end),
-	    TEST(test_a_request_that_is_not_safe_is_sent_once),
-	    TEST(test_an_engine_that_started_anew_is_asked_at_once),
-	    TEST(test_many_calls_at_once_have_their_own_answers),
-	    TEST(test_a_call_may_be_cancelled_by_its_own_line),
-	    TEST(test_an_answer_may_ask_the_next),
-	    TEST(test_a_large_body_is_sent_whole),
-	    TEST(test_a_path_with_a_line_in_it_is_not_sent),
-	    TEST(test_a_path_is_sent_byte_for_byte),
-	    TEST(test_the_environment_is_nobodys_proxy),
-	    TEST(test_another_socket_is_another_engine),
-	    TEST(test_a_full_queue_is_waited_for),
-	    TEST(test_a_full_queue_is_not_waited_for_beyond_a_calls_time),
-	    TEST(test_the_end_of_all_tells_those_that_wait),
-	};
-
-	return cmocka_run_group_tests_name("api", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

@@ -74,8 +74,7 @@ expect_bytes(struct fixture *f, struct api_call *c, const char *text)
 	assert_int_equal(errno, EAGAIN);
 }
 
-static void
-test_a_switched_connection_is_a_stream_both_ways(void **state)
+TEST(a_switched_connection_is_a_stream_both_ways)
 {
 	struct fixture *f = *state;
 	struct switching s;
@@ -103,8 +102,7 @@ test_a_switched_connection_is_a_stream_both_ways(void **state)
 		fixture_settle(f->base);
 }
 
-static void
-test_a_stream_ends_as_a_socket_does(void **state)
+TEST(a_stream_ends_as_a_socket_does)
 {
 	struct fixture *f = *state;
 	struct switching s;
@@ -120,8 +118,7 @@ test_a_stream_ends_as_a_socket_does(void **state)
 	api_cancel(s.stream);
 }
 
-static void
-test_a_server_that_does_not_switch_says_why(void **state)
+TEST(a_server_that_does_not_switch_says_why)
 {
 	struct fixture *f = *state;
 	struct switching s;
@@ -136,8 +133,7 @@ test_a_server_that_does_not_switch_says_why(void **state)
 	assert_null(s.stream);
 }
 
-static void
-test_what_is_no_switch_is_an_error(void **state)
+TEST(what_is_no_switch_is_an_error)
 {
 	static const struct {
 		const char *said;
@@ -165,8 +161,7 @@ test_what_is_no_switch_is_an_error(void **state)
 	}
 }
 
-static void
-test_headers_of_a_switch_have_their_bound(void **state)
+TEST(headers_of_a_switch_have_their_bound)
 {
 	struct fixture *f = *state;
 	struct switching s;
@@ -181,8 +176,7 @@ test_headers_of_a_switch_have_their_bound(void **state)
 	assert_int_equal(s.r.rc, ERR_LIMIT);
 }
 
-static void
-test_a_switch_has_its_time_and_no_more(void **state)
+TEST(a_switch_has_its_time_and_no_more)
 {
 	struct fixture *f = *state;
 	struct switching s;
@@ -193,8 +187,7 @@ test_a_switch_has_its_time_and_no_more(void **state)
 	assert_non_null(strstr(s.r.why, "within 50 ms"));
 }
 
-static void
-test_a_switch_may_be_cancelled(void **state)
+TEST(a_switch_may_be_cancelled)
 {
 	struct fixture *f = *state;
 	struct switching s;
@@ -211,8 +204,7 @@ test_a_switch_may_be_cancelled(void **state)
 
 /* ---- TCP and TLS */
 
-static void
-test_an_address_is_one(void **state)
+TEST(an_address_is_one)
 {
 	static const char *const bad[] = {"", "unix:///x", "tcp://",
 	    "tcp://x:99", "tcp://localhost:2375", "tcp://127.0.0.1:2375/x",
@@ -246,8 +238,7 @@ tcp_setup(struct fixture *f, char url[64])
 	fake_engine_accept(&f->engine);
 }
 
-static void
-test_a_server_at_a_tcp_address_is_asked(void **state)
+TEST(a_server_at_a_tcp_address_is_asked)
 {
 	struct fixture *f = *state;
 	struct result r;
@@ -353,8 +344,7 @@ tls_clear(struct fixture *f)
 	f->engine.tls = NULL;
 }
 
-static void
-test_a_server_is_asked_over_tls_when_it_is_the_right_one(void **state)
+TEST(a_server_is_asked_over_tls_when_it_is_the_right_one)
 {
 	struct fixture *f = *state;
 	struct identity good, bad, elsewhere;
@@ -391,8 +381,7 @@ test_a_server_is_asked_over_tls_when_it_is_the_right_one(void **state)
 	identity_clear(&elsewhere);
 }
 
-static void
-test_a_stream_over_tls_begins_with_a_certificate_of_ours(void **state)
+TEST(a_stream_over_tls_begins_with_a_certificate_of_ours)
 {
 	struct fixture *f = *state;
 	struct identity theirs, ours;
@@ -426,24 +415,4 @@ test_a_stream_over_tls_begins_with_a_certificate_of_ours(void **state)
 	identity_clear(&ours);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_switched_connection_is_a_stream_both_ways),
-	    TEST(test_a_stream_ends_as_a_socket_does),
-	    TEST(test_a_server_that_does_not_switch_says_why),
-	    TEST(test_what_is_no_switch_is_an_error),
-	    TEST(test_headers_of_a_switch_have_their_bound),
-	    TEST(test_a_switch_has_its_time_and_no_more),
-	    TEST(test_a_switch_may_be_cancelled),
-	    TEST(test_an_address_is_one),
-	    TEST(test_a_server_at_a_tcp_address_is_asked),
-	    TEST(test_a_server_is_asked_over_tls_when_it_is_the_right_one),
-	    TEST(test_a_stream_over_tls_begins_with_a_certificate_of_ours),
-	};
-
-	return cmocka_run_group_tests_name("api_stream", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

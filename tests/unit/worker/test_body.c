@@ -1,15 +1,10 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 
 #include "common/js.h"
 #include "common/xmalloc.h"
 #include "worker/docker/body.h"
+#include "tests/unit/test.h"
 
 static struct conf *conf;
 static struct policy policy;
@@ -106,8 +101,7 @@ static const char expected[] =
     "beside:ro'],'ReadonlyRootfs':false,'Init':false,"
     "'RestartPolicy':{'Name':'no'},'AutoRemove':false,'Privileged':false}}";
 
-static void
-test_a_container_is_asked_for_exactly_so(void **state)
+TEST_WITH(setup, teardown, a_container_is_asked_for_exactly_so)
 {
 	AUTO(auto_json) json_t *got = NULL;
 	AUTO(auto_json) json_t *want = NULL;
@@ -116,7 +110,6 @@ test_a_container_is_asked_for_exactly_so(void **state)
 	struct err e;
 	int n;
 
-	(void)state;
 	take_policy();
 	n = snprintf(text, sizeof(text), expected, policy.fingerprint);
 	for (int i = 0; i < n; i++)
@@ -140,8 +133,7 @@ of_host(const json_t *o, const char *key)
 	return json_object_get(json_object_get(o, "HostConfig"), key);
 }
 
-static void
-test_the_profile_goes_with_every_container(void **state)
+TEST_WITH(setup, teardown, the_profile_goes_with_every_container)
 {
 	AUTO(auto_json) json_t *got = NULL;
 	AUTO(auto_json) json_t *profile = NULL;
@@ -149,7 +141,6 @@ test_the_profile_goes_with_every_container(void **state)
 	const char *seccomp;
 	struct err e;
 
-	(void)state;
 	take_policy();
 	got = build();
 	opts = of_host(got, "SecurityOpt");
@@ -166,13 +157,11 @@ test_the_profile_goes_with_every_container(void **state)
 	    "SCMP_ACT_ERRNO");
 }
 
-static void
-test_podman_is_given_paths(void **state)
+TEST_WITH(setup, teardown, podman_is_given_paths)
 {
 	AUTO(auto_json) json_t *got = NULL;
 	const json_t *opts;
 
-	(void)state;
 	take_policy();
 	free(policy.seccomp_path);
 	policy.seccomp_path = xstrdup("/where/it/is.json");
@@ -199,8 +188,7 @@ has_text(const json_t *list, const char *want)
 	return false;
 }
 
-static void
-test_what_tells_of_the_machine_is_masked(void **state)
+TEST_WITH(setup, teardown, what_tells_of_the_machine_is_masked)
 {
 	static const char *const paths[] = {"/proc/kcore", "/proc/keys",
 	    "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup",
@@ -208,7 +196,6 @@ test_what_tells_of_the_machine_is_masked(void **state)
 	    "/proc/acpi", "/proc/scsi", "/sys/firmware", "/sys/kernel/debug"};
 	AUTO(auto_json) json_t *got = NULL;
 
-	(void)state;
 	take_policy();
 	got = build();
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
@@ -218,13 +205,11 @@ test_what_tells_of_the_machine_is_masked(void **state)
 	assert_false(has_text(of_host(got, "ReadonlyPaths"), "/etc/hosts"));
 }
 
-static void
-test_a_bridge_is_only_there_when_configured(void **state)
+TEST_WITH(setup, teardown, a_bridge_is_only_there_when_configured)
 {
 	AUTO(auto_json) json_t *got = NULL;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(
 	    conf_set(conf, "SANDBOX_NETWORK_MODE", "bridge", &e), 0);
 	take_policy();
@@ -237,14 +222,12 @@ test_a_bridge_is_only_there_when_configured(void **state)
 	    "bridge");
 }
 
-static void
-test_runtime_and_privileges_follow_the_configuration(void **state)
+TEST_WITH(setup, teardown, runtime_and_privileges_follow_the_configuration)
 {
 	AUTO(auto_json) json_t *got = NULL;
 	const json_t *host;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(conf_set(conf, "SANDBOX_RUNTIME", "crun", &e), 0);
 	assert_int_equal(
 	    conf_set(conf, "SANDBOX_NO_NEW_PRIVILEGES", "false", &e), 0);
@@ -279,13 +262,11 @@ run_tar(const char *options, const struct buf *b, char *out, size_t size)
 	(void)unlink(path);
 }
 
-static void
-test_what_is_written_is_bounded_where_it_is_configured(void **state)
+TEST_WITH(setup, teardown, what_is_written_is_bounded_where_it_is_configured)
 {
 	json_t *o, *all, *first;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(conf_set(conf, "SANDBOX_WRITE_MB_S", "40", &e), 0);
 	assert_int_equal(
 	    conf_set(conf, "SANDBOX_WRITE_DEVICE", "/dev/mapper/a-b", &e), 0);
@@ -302,15 +283,13 @@ test_what_is_written_is_bounded_where_it_is_configured(void **state)
 	json_decref(o);
 }
 
-static void
-test_the_build_context_has_one_file(void **state)
+TEST_WITH(setup, teardown, the_build_context_has_one_file)
 {
 	static const size_t sizes[] = {0, 1, 511, 512, 513, 70000};
 	char content[70001], got[70001];
 	struct buf b;
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
 		memset(content, 'x', sizes[i]);
 		content[sizes[i]] = '\0';
@@ -324,24 +303,20 @@ test_the_build_context_has_one_file(void **state)
 	}
 }
 
-static void
-test_a_file_that_does_not_fit_is_refused(void **state)
+TEST_WITH(setup, teardown, a_file_that_does_not_fit_is_refused)
 {
 	struct buf b;
 	struct err e;
 
-	(void)state;
 	buf_init(&b, 1024);
 	assert_int_equal(body_tar("FROM x\n", 7, &b, &e), ERR_LIMIT);
 	buf_clear(&b);
 }
 
-static void
-test_filters_ask_for_our_label_only(void **state)
+TEST_WITH(setup, teardown, filters_ask_for_our_label_only)
 {
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, 4096);
 	body_filters_list(&b, "i-1");
 	assert_int_equal(buf_append(&b, "", 1), 0);
@@ -350,10 +325,7 @@ test_filters_ask_for_our_label_only(void **state)
 	buf_clear(&b);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-static void
-test_bounds_are_a_quota_of_a_period_that_the_kernel_takes(void **state)
+TEST(bounds_are_a_quota_of_a_period_that_the_kernel_takes)
 {
 	static const struct {
 		struct backend_bounds bounds;
@@ -375,7 +347,6 @@ test_bounds_are_a_quota_of_a_period_that_the_kernel_takes(void **state)
 	};
 	char got[BODY_BOUNDS_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		body_bounds(got, &rows[i].bounds, rows[i].form, NULL);
 		assert_true(strlen(got) < BODY_BOUNDS_MAX - 1);
@@ -387,23 +358,4 @@ test_bounds_are_a_quota_of_a_period_that_the_kernel_takes(void **state)
 	assert_string_equal(got, "{\"CpuShares\":64,\"CpusetCpus\":\"0-3,6\"}");
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_container_is_asked_for_exactly_so),
-	    TEST(test_the_profile_goes_with_every_container),
-	    TEST(test_podman_is_given_paths),
-	    TEST(test_what_tells_of_the_machine_is_masked),
-	    TEST(test_a_bridge_is_only_there_when_configured),
-	    TEST(test_runtime_and_privileges_follow_the_configuration),
-	    TEST(test_what_is_written_is_bounded_where_it_is_configured),
-	    TEST(test_the_build_context_has_one_file),
-	    TEST(test_a_file_that_does_not_fit_is_refused),
-	    TEST(test_filters_ask_for_our_label_only),
-	    cmocka_unit_test(
-		test_bounds_are_a_quota_of_a_period_that_the_kernel_takes),
-	};
-
-	return cmocka_run_group_tests_name("body", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -235,10 +235,8 @@ live(const struct life *l)
 	assert_int_equal(ground_teardown(&state), 0);
 }
 
-static void
-test_every_life_is_told_as_it_was(void **state)
+TEST(every_life_is_told_as_it_was)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(lives); i++) {
 		print_message("# %s\n", lives[i].name);
 		live(&lives[i]);
@@ -247,10 +245,9 @@ test_every_life_is_told_as_it_was(void **state)
 
 /* ---- what a table does not say */
 
-static void
-test_the_agent_of_its_handle_is_let_in_and_nobody_before(void **state)
+TEST_WITH(ground_setup, ground_teardown,
+    the_agent_of_its_handle_is_let_in_and_nobody_before)
 {
-	(void)state;
 	ground_box(MAKE);
 	assert_int_equal(ground.listens, 1);
 	assert_int_equal(ground.expected, 0);
@@ -258,8 +255,7 @@ test_the_agent_of_its_handle_is_let_in_and_nobody_before(void **state)
 	assert_int_equal(ground.expected, 99);
 }
 
-static void
-test_what_the_policy_forbids_is_not_made(void **state)
+TEST_WITH(ground_setup, ground_teardown, what_the_policy_forbids_is_not_made)
 {
 	const struct box_start s = {.sandbox = GROUND_SANDBOX,
 	    .uuid = ground_uuid,
@@ -271,17 +267,15 @@ test_what_the_policy_forbids_is_not_made(void **state)
 	    .claim = {.identifier = "a"}};
 	struct err e;
 
-	(void)state;
 	assert_int_equal(boxes_open(ground.w.boxes, &s, &e), 0);
 	assert_string_equal(ground_told(), "SANDBOX_FAILED");
 	assert_null(ground.created_cb);
 	assert_int_equal(ground.listens, 0);
 }
 
-static void
-test_a_carrier_that_cannot_is_a_box_that_failed(void **state)
+TEST_WITH(
+    ground_setup, ground_teardown, a_carrier_that_cannot_is_a_box_that_failed)
 {
-	(void)state;
 	ground.prepare_rc = ERR_SYS;
 	ground_box(MAKE);
 	assert_string_equal(ground_told(), "SANDBOX_FAILED");
@@ -289,10 +283,9 @@ test_a_carrier_that_cannot_is_a_box_that_failed(void **state)
 	assert_false(boxes_is_busy(ground.w.boxes));
 }
 
-static void
-test_an_agent_that_cannot_be_delivered_is_a_box_that_failed(void **state)
+TEST_WITH(ground_setup, ground_teardown,
+    an_agent_that_cannot_be_delivered_is_a_box_that_failed)
 {
-	(void)state;
 	ground.deliver_rc = ERR_SYS;
 	ground_box(MAKE);
 	assert_string_equal(ground_told(), "SANDBOX_FAILED");
@@ -301,10 +294,8 @@ test_an_agent_that_cannot_be_delivered_is_a_box_that_failed(void **state)
 }
 
 /* Its first process is this one, which is root. */
-static void
-test_a_remap_that_is_none_leaves_no_box(void **state)
+TEST_WITH(ground_setup, ground_teardown, a_remap_that_is_none_leaves_no_box)
 {
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	ground.w.policy.as_root = POLICY_ROOT_REMAPPED;
@@ -318,8 +309,7 @@ test_a_remap_that_is_none_leaves_no_box(void **state)
 	assert_int_equal(ground.forgets, 1);
 }
 
-static void
-test_a_number_and_a_uuid_have_one_box_each(void **state)
+TEST_WITH(ground_setup, ground_teardown, a_number_and_a_uuid_have_one_box_each)
 {
 	struct box_start s = {.sandbox = GROUND_SANDBOX,
 	    .mode = ADOPT,
@@ -328,7 +318,6 @@ test_a_number_and_a_uuid_have_one_box_each(void **state)
 	    .container_id = ""};
 	struct err e;
 
-	(void)state;
 	ground_box(MAKE);
 	assert_int_equal(boxes_open(ground.w.boxes, &s, &e), ERR_PROTO);
 	s.sandbox++;
@@ -336,10 +325,8 @@ test_a_number_and_a_uuid_have_one_box_each(void **state)
 	assert_int_equal(boxes_open(ground.w.boxes, &s, &e), ERR_PROTO);
 }
 
-static void
-test_a_lost_box_gives_its_number_free(void **state)
+TEST_WITH(ground_setup, ground_teardown, a_lost_box_gives_its_number_free)
 {
-	(void)state;
 	ground_box(MAKE);
 	ground_opened(0);
 	fake_link_greet(&ground.link);
@@ -364,10 +351,9 @@ loop_until_removed(void)
 	}
 }
 
-static void
-test_an_agent_that_answers_no_question_costs_its_box(void **state)
+TEST_WITH(ground_setup, ground_teardown,
+    an_agent_that_answers_no_question_costs_its_box)
 {
-	(void)state;
 	ground.w.box_host.ping_ms = 5;
 	ground_box(MAKE);
 	ground_opened(0);
@@ -389,10 +375,8 @@ answer_question(void)
 	assert_int_equal(fake_link_say(&ground.link, &b, &e), 0);
 }
 
-static void
-test_an_agent_that_answers_is_asked_again(void **state)
+TEST_WITH(ground_setup, ground_teardown, an_agent_that_answers_is_asked_again)
 {
-	(void)state;
 	ground.w.box_host.ping_ms = 1;
 	ground_box(MAKE);
 	ground_opened(0);
@@ -407,12 +391,11 @@ test_an_agent_that_answers_is_asked_again(void **state)
 }
 
 /* What waits behind a front that is slow is not the agent's silence. */
-static void
-test_an_agent_that_nobody_reads_is_not_silent(void **state)
+TEST_WITH(
+    ground_setup, ground_teardown, an_agent_that_nobody_reads_is_not_silent)
 {
 	uint64_t end = clock_mono_ms() + 100;
 
-	(void)state;
 	ground.w.box_host.ping_ms = 1;
 	ground_box(MAKE);
 	ground_opened(0);
@@ -425,14 +408,12 @@ test_an_agent_that_nobody_reads_is_not_silent(void **state)
 	loop_until_removed();
 }
 
-static void
-test_an_answer_to_no_question_is_a_lie(void **state)
+TEST_WITH(ground_setup, ground_teardown, an_answer_to_no_question_is_a_lie)
 {
 	const struct frame_pong m = {.token = 1};
 	struct buf b;
 	struct err e;
 
-	(void)state;
 	ground_box(MAKE);
 	ground_opened(0);
 	fake_link_greet(&ground.link);
@@ -449,12 +430,10 @@ remove_unknown(void)
 	assert_string_equal(ground.inspects.all[0].what, GROUND_NAME);
 }
 
-static void
-test_an_unknown_box_is_removed_by_its_name(void **state)
+TEST_WITH(ground_setup, ground_teardown, an_unknown_box_is_removed_by_its_name)
 {
 	struct backend_container c = ground_container();
 
-	(void)state;
 	remove_unknown();
 	ground_inspected(0, &c);
 	assert_string_equal(ground.removes.all[0].what, GROUND_ID);
@@ -464,14 +443,13 @@ test_an_unknown_box_is_removed_by_its_name(void **state)
 	assert_false(boxes_is_busy(ground.w.boxes));
 }
 
-static void
-test_so_many_unknown_boxes_are_removed_at_a_time(void **state)
+TEST_WITH(
+    ground_setup, ground_teardown, so_many_unknown_boxes_are_removed_at_a_time)
 {
 	struct msg_sandbox_remove m = {
 	    .tenant_name = "default", .name = GROUND_NAME};
 	struct err e;
 
-	(void)state;
 	for (m.id = 1; m.id <= BOXES_UNKNOWN_MAX; m.id++) {
 		memcpy(m.uuid.b, &m.id, sizeof(m.id));
 		assert_int_equal(boxes_remove(ground.w.boxes, &m, &e), 0);
@@ -486,12 +464,10 @@ test_so_many_unknown_boxes_are_removed_at_a_time(void **state)
 	assert_false(boxes_is_busy(ground.w.boxes));
 }
 
-static void
-test_anothers_container_of_that_name_stays(void **state)
+TEST_WITH(ground_setup, ground_teardown, anothers_container_of_that_name_stays)
 {
 	struct backend_container c = ground_container();
 
-	(void)state;
 	c.is_ours = false;
 	remove_unknown();
 	ground_inspected(0, &c);
@@ -499,10 +475,9 @@ test_anothers_container_of_that_name_stays(void **state)
 	assert_string_equal(ground_told(), "SANDBOX_REMOVED");
 }
 
-static void
-test_a_removal_that_fails_is_told_and_forgets_nothing(void **state)
+TEST_WITH(ground_setup, ground_teardown,
+    a_removal_that_fails_is_told_and_forgets_nothing)
 {
-	(void)state;
 	remove_unknown();
 	ground_inspected(ERR_BACKEND, NULL);
 	assert_string_equal(ground_told(), "SANDBOX_REMOVED");
@@ -531,10 +506,8 @@ come_up(void)
 	assert_string_equal(ground_told(), "SANDBOX_READY");
 }
 
-static void
-test_a_task_waits_for_its_boxs_agent(void **state)
+TEST_WITH(ground_setup, ground_teardown, a_task_waits_for_its_boxs_agent)
 {
-	(void)state;
 	ground_box(MAKE);
 	start(1);
 	assert_int_equal(ground.w.active, 1);
@@ -569,12 +542,11 @@ greet_with(uint32_t n, uint32_t left)
 	(void)fake_link_sent(&ground.link, FRAME_WELCOME);
 }
 
-static void
-test_how_many_are_left_behind_is_told_and_none_once(void **state)
+TEST_WITH(ground_setup, ground_teardown,
+    how_many_are_left_behind_is_told_and_none_once)
 {
 	static const uint32_t counts[] = {0, 3, 3, 0, 0, UINT32_MAX};
 
-	(void)state;
 	come_up();
 	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
 		fake_link_lose(&ground.link);
@@ -599,8 +571,8 @@ start_as_root(uint64_t number)
 	    boxes_start_task(ground.w.boxes, GROUND_SANDBOX, &s, &e), 0);
 }
 
-static void
-test_what_root_has_begun_goes_on_and_no_more_is_begun(void **state)
+TEST_WITH(ground_setup, ground_teardown,
+    what_root_has_begun_goes_on_and_no_more_is_begun)
 {
 	static const struct {
 		enum policy_root as_root;
@@ -608,7 +580,6 @@ test_what_root_has_begun_goes_on_and_no_more_is_begun(void **state)
 	} hosts[] = {{POLICY_ROOT_DENY, BACKEND_USERS_MAPPED},
 	    {POLICY_ROOT_REMAPPED, BACKEND_USERS_SAME}};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
 		if (i > 0) {
 			(void)ground_teardown(NULL);
@@ -631,10 +602,9 @@ test_what_root_has_begun_goes_on_and_no_more_is_begun(void **state)
 }
 
 /* A worker that has just begun knows nothing of its engine yet. */
-static void
-test_a_task_of_root_waits_until_the_engine_has_said_whose_root(void **state)
+TEST_WITH(ground_setup, ground_teardown,
+    a_task_of_root_waits_until_the_engine_has_said_whose_root)
 {
-	(void)state;
 	ground.w.policy.as_root = POLICY_ROOT_REMAPPED;
 	ground_box(ADOPT);
 	start_as_root(1);
@@ -649,13 +619,12 @@ test_a_task_of_root_waits_until_the_engine_has_said_whose_root(void **state)
 	assert_null(strstr(ground_told(), "RUN_ENDED"));
 }
 
-static void
-test_a_task_that_is_told_twice_is_started_once(void **state)
+TEST_WITH(
+    ground_setup, ground_teardown, a_task_that_is_told_twice_is_started_once)
 {
 	struct task_start other = ground_task(2);
 	struct err e;
 
-	(void)state;
 	come_up();
 	start(1);
 	start(1);
@@ -667,29 +636,24 @@ test_a_task_that_is_told_twice_is_started_once(void **state)
 	    ERR_PROTO);
 }
 
-static void
-test_a_task_in_no_box_is_lost(void **state)
+TEST_WITH(ground_setup, ground_teardown, a_task_in_no_box_is_lost)
 {
-	(void)state;
 	start(1);
 	assert_string_equal(ground_told(), "RUN_ENDED");
 	assert_null(ground_find_task(1));
 }
 
-static void
-test_a_task_in_a_box_that_goes_is_lost(void **state)
+TEST_WITH(ground_setup, ground_teardown, a_task_in_a_box_that_goes_is_lost)
 {
-	(void)state;
 	come_up();
 	ground_remove_box();
 	start(1);
 	assert_string_equal(ground_told(), "RUN_ENDED");
 }
 
-static void
-test_tasks_end_before_their_box_is_told_lost(void **state)
+TEST_WITH(
+    ground_setup, ground_teardown, tasks_end_before_their_box_is_told_lost)
 {
-	(void)state;
 	come_up();
 	start(1);
 	start(2);
@@ -698,10 +662,9 @@ test_tasks_end_before_their_box_is_told_lost(void **state)
 	assert_int_equal(ground.w.active, 0);
 }
 
-static void
-test_a_task_is_cancelled_at_once_where_nothing_can_have_begun(void **state)
+TEST_WITH(ground_setup, ground_teardown,
+    a_task_is_cancelled_at_once_where_nothing_can_have_begun)
 {
-	(void)state;
 	ground_box(MAKE);
 	start(1);
 	tasks_item_cancel(ground_find_task(1), RUNLOG_CANCELED);
@@ -711,10 +674,9 @@ test_a_task_is_cancelled_at_once_where_nothing_can_have_begun(void **state)
 	assert_null(ground_find_task(1));
 }
 
-static void
-test_a_task_that_may_have_begun_is_cancelled_by_its_agent(void **state)
+TEST_WITH(ground_setup, ground_teardown,
+    a_task_that_may_have_begun_is_cancelled_by_its_agent)
 {
-	(void)state;
 	come_up();
 	start(1);
 	(void)fake_link_sent(&ground.link, FRAME_OPEN_SEQUENCE);
@@ -723,42 +685,4 @@ test_a_task_that_may_have_begun_is_cancelled_by_its_agent(void **state)
 	(void)fake_link_sent(&ground.link, FRAME_CANCEL);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_every_life_is_told_as_it_was),
-	    GROUND_TEST(
-		test_the_agent_of_its_handle_is_let_in_and_nobody_before),
-	    GROUND_TEST(test_what_the_policy_forbids_is_not_made),
-	    GROUND_TEST(test_a_carrier_that_cannot_is_a_box_that_failed),
-	    GROUND_TEST(
-		test_an_agent_that_cannot_be_delivered_is_a_box_that_failed),
-	    GROUND_TEST(test_a_remap_that_is_none_leaves_no_box),
-	    GROUND_TEST(test_a_number_and_a_uuid_have_one_box_each),
-	    GROUND_TEST(test_a_lost_box_gives_its_number_free),
-	    GROUND_TEST(test_an_agent_that_answers_no_question_costs_its_box),
-	    GROUND_TEST(test_an_agent_that_answers_is_asked_again),
-	    GROUND_TEST(test_an_agent_that_nobody_reads_is_not_silent),
-	    GROUND_TEST(test_an_answer_to_no_question_is_a_lie),
-	    GROUND_TEST(test_an_unknown_box_is_removed_by_its_name),
-	    GROUND_TEST(test_so_many_unknown_boxes_are_removed_at_a_time),
-	    GROUND_TEST(test_anothers_container_of_that_name_stays),
-	    GROUND_TEST(test_a_removal_that_fails_is_told_and_forgets_nothing),
-	    GROUND_TEST(test_a_task_waits_for_its_boxs_agent),
-	    GROUND_TEST(test_how_many_are_left_behind_is_told_and_none_once),
-	    GROUND_TEST(test_what_root_has_begun_goes_on_and_no_more_is_begun),
-	    GROUND_TEST(
-		test_a_task_of_root_waits_until_the_engine_has_said_whose_root),
-	    GROUND_TEST(test_a_task_that_is_told_twice_is_started_once),
-	    GROUND_TEST(test_a_task_in_no_box_is_lost),
-	    GROUND_TEST(test_a_task_in_a_box_that_goes_is_lost),
-	    GROUND_TEST(test_tasks_end_before_their_box_is_told_lost),
-	    GROUND_TEST(
-		test_a_task_is_cancelled_at_once_where_nothing_can_have_begun),
-	    GROUND_TEST(
-		test_a_task_that_may_have_begun_is_cancelled_by_its_agent),
-	};
-
-	return cmocka_run_group_tests_name("box", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

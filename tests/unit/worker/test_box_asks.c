@@ -126,13 +126,11 @@ say_data(uint32_t chan, uint64_t at, size_t n)
 	return fake_link_data(&fix.link, chan, at, bytes, n);
 }
 
-static void
-test_the_agents_answer_goes_on_as_it_came(void **state)
+TEST(the_agents_answer_goes_on_as_it_came)
 {
 	struct msg_answer m;
 	uint32_t n;
 
-	(void)state;
 	greet(FRAME_VERSION);
 	n = ask(3);
 	assert_int_equal(fake_link_data(&fix.link, n, 0, "abc", 3), 0);
@@ -147,13 +145,11 @@ test_the_agents_answer_goes_on_as_it_came(void **state)
 	front_expect_nothing(&fix.front);
 }
 
-static void
-test_an_empty_answer_is_for_the_front_to_judge(void **state)
+TEST(an_empty_answer_is_for_the_front_to_judge)
 {
 	struct msg_answer m;
 	uint32_t n;
 
-	(void)state;
 	greet(FRAME_VERSION);
 	n = ask(1);
 	assert_int_equal(fake_link_close(&fix.link, n, 0, ""), 0);
@@ -165,13 +161,11 @@ test_an_empty_answer_is_for_the_front_to_judge(void **state)
 	front_expect_nothing(&fix.front);
 }
 
-static void
-test_a_refusal_is_told(void **state)
+TEST(a_refusal_is_told)
 {
 	struct msg_answer m;
 	uint32_t n;
 
-	(void)state;
 	greet(FRAME_VERSION);
 	n = ask(1);
 	assert_int_equal(fake_link_close(&fix.link, n, ESRCH, "x"), 0);
@@ -184,12 +178,10 @@ test_a_refusal_is_told(void **state)
 	assert_int_equal(m.bytes.n, 0);
 }
 
-static void
-test_an_answer_beyond_its_bound_ends_the_link(void **state)
+TEST(an_answer_beyond_its_bound_ends_the_link)
 {
 	uint32_t n;
 
-	(void)state;
 	greet(FRAME_VERSION);
 	n = ask(1);
 	assert_int_equal(say_data(n, 0, ASK_ANSWER_MAX), 0);
@@ -199,12 +191,10 @@ test_an_answer_beyond_its_bound_ends_the_link(void **state)
 	assert_int_equal(answered(1).end, MSG_ASK_END_CUT);
 }
 
-static void
-test_bytes_of_another_channel_are_none_of_it(void **state)
+TEST(bytes_of_another_channel_are_none_of_it)
 {
 	uint32_t n;
 
-	(void)state;
 	greet(FRAME_VERSION);
 	n = ask(1);
 	assert_int_equal(say_data(n + 1, 0, 1), ERR_PROTO);
@@ -212,10 +202,8 @@ test_bytes_of_another_channel_are_none_of_it(void **state)
 	(void)answered(1);
 }
 
-static void
-test_a_lost_link_tells_that_it_may_have_been_done(void **state)
+TEST(a_lost_link_tells_that_it_may_have_been_done)
 {
-	(void)state;
 	greet(FRAME_VERSION);
 	(void)ask(1);
 	fake_link_lose(&fix.link);
@@ -225,12 +213,10 @@ test_a_lost_link_tells_that_it_may_have_been_done(void **state)
 	front_expect_nothing(&fix.front);
 }
 
-static void
-test_an_agent_that_never_answers_is_asked_so_often_only(void **state)
+TEST(an_agent_that_never_answers_is_asked_so_often_only)
 {
 	uint32_t first;
 
-	(void)state;
 	greet(FRAME_VERSION);
 	first = ask(0);
 	for (uint64_t i = 1; i < BOX_ASKS_MAX; i++)
@@ -245,13 +231,11 @@ test_an_agent_that_never_answers_is_asked_so_often_only(void **state)
 	(void)ask(BOX_ASKS_MAX);
 }
 
-static void
-test_a_box_that_goes_answers_all(void **state)
+TEST(a_box_that_goes_answers_all)
 {
 	bool seen[3] = {false};
 	uint32_t n = 0;
 
-	(void)state;
 	greet(FRAME_VERSION);
 	for (uint64_t i = 0; i < ARRAY_LEN(seen); i++)
 		n = ask(i);
@@ -273,12 +257,10 @@ test_a_box_that_goes_answers_all(void **state)
 	front_expect_nothing(&fix.front);
 }
 
-static void
-test_an_agent_that_does_not_know_the_question_is_told_as_such(void **state)
+TEST(an_agent_that_does_not_know_the_question_is_told_as_such)
 {
 	uint32_t n;
 
-	(void)state;
 	greet(FRAME_VERSION);
 	n = ask(1);
 	assert_int_equal(fake_link_close(&fix.link, n, ENOSYS, "what?"), 0);
@@ -287,12 +269,10 @@ test_an_agent_that_does_not_know_the_question_is_told_as_such(void **state)
 
 /* Before version 7 the frame had the number, and its fields these bytes: u32
  * chan, u64 limit, action LIST or KILL, uuid run, u32 process. */
-static void
-test_an_older_agent_is_asked_in_bytes_that_it_knows(void **state)
+TEST(an_older_agent_is_asked_in_bytes_that_it_knows)
 {
 	struct wire_in in;
 
-	(void)state;
 	assert_int_equal(FRAME_OPEN_ASK, 45);
 	greet(6);
 	start(1);
@@ -304,23 +284,19 @@ test_an_older_agent_is_asked_in_bytes_that_it_knows(void **state)
 	assert_memory_equal(in.p, "which", 5);
 }
 
-static void
-test_a_kind_that_does_not_exist_ends_the_fronts_channel(void **state)
+TEST(a_kind_that_does_not_exist_ends_the_fronts_channel)
 {
 	const struct msg_ask m = {.id = SANDBOX, .kind = ASK_KINDS};
 	struct err e;
 
-	(void)state;
 	greet(FRAME_VERSION);
 	assert_int_equal(box_asks_start(fix.asks, &m, &e), ERR_PROTO);
 }
 
-static void
-test_a_cancel_closes_the_channel_and_frees_its_place(void **state)
+TEST(a_cancel_closes_the_channel_and_frees_its_place)
 {
 	uint32_t n[BOX_ASKS_MAX];
 
-	(void)state;
 	greet(FRAME_VERSION);
 	for (uint64_t i = 0; i < ARRAY_LEN(n); i++)
 		n[i] = ask(i);
@@ -335,10 +311,8 @@ test_a_cancel_closes_the_channel_and_frees_its_place(void **state)
 	(void)ask(ARRAY_LEN(n));
 }
 
-static void
-test_all_boxes_together_have_a_bound(void **state)
+TEST(all_boxes_together_have_a_bound)
 {
-	(void)state;
 	greet(FRAME_VERSION);
 	fix.host.open = BOX_ASKS_WORKER_MAX - 1;
 	(void)ask(1);
@@ -348,26 +322,4 @@ test_all_boxes_together_have_a_bound(void **state)
 	assert_int_equal(fix.host.open, BOX_ASKS_WORKER_MAX - 1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_the_agents_answer_goes_on_as_it_came),
-	    TEST(test_an_empty_answer_is_for_the_front_to_judge),
-	    TEST(test_a_refusal_is_told),
-	    TEST(test_an_answer_beyond_its_bound_ends_the_link),
-	    TEST(test_bytes_of_another_channel_are_none_of_it),
-	    TEST(test_a_lost_link_tells_that_it_may_have_been_done),
-	    TEST(test_an_agent_that_never_answers_is_asked_so_often_only),
-	    TEST(test_a_box_that_goes_answers_all),
-	    TEST(test_an_agent_that_does_not_know_the_question_is_told_as_such),
-	    TEST(test_an_older_agent_is_asked_in_bytes_that_it_knows),
-	    TEST(test_a_kind_that_does_not_exist_ends_the_fronts_channel),
-	    TEST(test_a_cancel_closes_the_channel_and_frees_its_place),
-	    TEST(test_all_boxes_together_have_a_bound),
-	};
-
-	return cmocka_run_group_tests_name("box_asks", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

@@ -36,15 +36,13 @@ expect_asked(uint32_t cpu_shares, uint64_t nano_cpus)
 	assert_int_equal(ground.bounds.nano_cpus, nano_cpus);
 }
 
-static void
-test_a_box_never_gets_more_than_it_was_made_with(void **state)
+TEST(a_box_never_gets_more_than_it_was_made_with)
 {
 	static const struct {
 		uint64_t own, wanted, asked;
 	} rows[] = {{1000, 500, 500}, {1000, 0, 1000}, {1000, 5000, 1000},
 	    {0, 0, 0}, {0, 700, 700}};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		begin(rows[i].own);
 		want(64, rows[i].wanted);
@@ -54,10 +52,8 @@ test_a_box_never_gets_more_than_it_was_made_with(void **state)
 	}
 }
 
-static void
-test_the_last_word_follows_the_one_under_way(void **state)
+TEST(the_last_word_follows_the_one_under_way)
 {
-	(void)state;
 	begin(1000);
 	want(2, 100);
 	want(4, 200);
@@ -70,10 +66,8 @@ test_the_last_word_follows_the_one_under_way(void **state)
 	box_bounds_free(bounds);
 }
 
-static void
-test_a_backend_that_bounds_nothing_is_not_asked(void **state)
+TEST(a_backend_that_bounds_nothing_is_not_asked)
 {
-	(void)state;
 	ground_can(BACKEND_CAN_STOP);
 	begin(1000);
 	want(64, 500);
@@ -87,10 +81,8 @@ is_asked_again(void)
 	return ground.shares.n > 0;
 }
 
-static void
-test_what_failed_is_asked_again_until_it_succeeds(void **state)
+TEST(what_failed_is_asked_again_until_it_succeeds)
 {
-	(void)state;
 	begin(1000);
 	want(2, 100);
 	for (int i = 0; i < 2; i++) {
@@ -108,10 +100,8 @@ test_what_failed_is_asked_again_until_it_succeeds(void **state)
 	box_bounds_free(bounds);
 }
 
-static void
-test_an_answer_may_come_after_the_end(void **state)
+TEST(an_answer_may_come_after_the_end)
 {
-	(void)state;
 	begin(1000);
 	want(2, 100);
 	want(4, 200);
@@ -125,12 +115,10 @@ test_an_answer_may_come_after_the_end(void **state)
 	box_bounds_free(NULL);
 }
 
-static void
-test_so_many_requests_are_under_way_and_the_others_wait(void **state)
+TEST(so_many_requests_are_under_way_and_the_others_wait)
 {
 	struct box_bounds *all[BOX_BOUNDS_ASKED_MAX + 3];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
 		begin(1000);
 		all[i] = bounds;
@@ -153,18 +141,4 @@ test_so_many_requests_are_under_way_and_the_others_wait(void **state)
 			box_bounds_free(all[i]);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    GROUND_TEST(test_a_box_never_gets_more_than_it_was_made_with),
-	    GROUND_TEST(test_the_last_word_follows_the_one_under_way),
-	    GROUND_TEST(test_a_backend_that_bounds_nothing_is_not_asked),
-	    GROUND_TEST(test_what_failed_is_asked_again_until_it_succeeds),
-	    GROUND_TEST(test_an_answer_may_come_after_the_end),
-	    GROUND_TEST(
-		test_so_many_requests_are_under_way_and_the_others_wait),
-	};
-
-	return cmocka_run_group_tests_name("box_bounds", tests, NULL, NULL);
-}
+TEST_MAIN(ground_setup, ground_teardown)

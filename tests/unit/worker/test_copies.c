@@ -111,19 +111,15 @@ expect_all_late(void)
 	}
 }
 
-static void
-test_a_silent_walk_ends_all_that_wait(void **state)
+TEST_WITH(setup, teardown, a_silent_walk_ends_all_that_wait)
 {
-	(void)state;
 	add_all();
 	fixture_loop(fix.base, &fix.jobs[0].done);
 	expect_all_late();
 }
 
-static void
-test_a_link_that_stays_away_is_waited_for_as_long(void **state)
+TEST_WITH(setup, teardown, a_link_that_stays_away_is_waited_for_as_long)
 {
-	(void)state;
 	add_all();
 	fake_link_lose(&fix.link);
 	fixture_loop(fix.base, &fix.jobs[0].done);
@@ -149,13 +145,11 @@ open_file(void)
 }
 
 /* A byte now and then does not put it off. */
-static void
-test_a_file_that_trickles_ends_all_that_wait(void **state)
+TEST_WITH(setup, teardown, a_file_that_trickles_ends_all_that_wait)
 {
 	const uint64_t end_ms = clock_mono_ms() + FIXTURE_WAIT_MS;
 	uint64_t at = 0;
 
-	(void)state;
 	add_all();
 	open_file();
 	while (!fix.jobs[0].done) {
@@ -168,12 +162,10 @@ test_a_file_that_trickles_ends_all_that_wait(void **state)
 	expect_all_late();
 }
 
-static void
-test_the_time_that_the_front_takes_is_not_the_agents(void **state)
+TEST(the_time_that_the_front_takes_is_not_the_agents)
 {
 	struct copy_clock k;
 
-	(void)state;
 	copy_clock_init(&k, 0);
 	assert_false(copy_clock_is_late(&k));
 	copy_clock_go(&k);
@@ -192,10 +184,8 @@ test_the_time_that_the_front_takes_is_not_the_agents(void **state)
 }
 
 /* Each as the first that is late: nobody waited before. */
-static void
-test_a_later_run_has_its_own_time(void **state)
+TEST_WITH(setup, teardown, a_later_run_has_its_own_time)
 {
-	(void)state;
 	copies_add(fix.copies, &fix.jobs[0].job);
 	fixture_loop(fix.base, &fix.jobs[0].done);
 	copies_drop(fix.copies, &fix.jobs[0].job);
@@ -207,22 +197,4 @@ test_a_later_run_has_its_own_time(void **state)
 	assert_string_equal(fix.jobs[1].error, "");
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(
-		test_a_silent_walk_ends_all_that_wait, setup, teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_a_link_that_stays_away_is_waited_for_as_long, setup,
-		teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_a_file_that_trickles_ends_all_that_wait, setup, teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_a_later_run_has_its_own_time, setup, teardown),
-	    cmocka_unit_test(
-		test_the_time_that_the_front_takes_is_not_the_agents),
-	};
-
-	return cmocka_run_group_tests_name("copies", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -196,8 +196,7 @@ expect_failed(void)
 	assert_int_equal(m.id, 42);
 }
 
-static void
-test_a_file_is_copied_with_its_digest(void **state)
+TEST(a_file_is_copied_with_its_digest)
 {
 	uint32_t walk = attach(), read;
 	struct digest *d = digest_begin();
@@ -207,7 +206,6 @@ test_a_file_is_copied_with_its_digest(void **state)
 	struct wire_in in;
 	size_t n;
 
-	(void)state;
 	entry(walk, 'f', "d/a.txt", 5);
 	end(walk, 0);
 	read = give_file(0);
@@ -245,13 +243,11 @@ give_empty_files(uint32_t from, uint32_t to)
 }
 
 /* Names come as they are used, whatever there are. */
-static void
-test_no_more_names_than_a_batch_are_here(void **state)
+TEST(no_more_names_than_a_batch_are_here)
 {
 	uint32_t walk = attach();
 	char path[16];
 
-	(void)state;
 	fix.limits.files = 1000;
 	for (uint32_t i = 0; i < PEER_WALK_WINDOW + 10; i++) {
 		(void)snprintf(path, sizeof(path), "f%u", i);
@@ -269,13 +265,11 @@ test_no_more_names_than_a_batch_are_here(void **state)
 	assert_int_equal(copy_files(fix.copy), PEER_WALK_WINDOW + 10);
 }
 
-static void
-test_a_walk_may_end_while_its_last_batch_is_copied(void **state)
+TEST(a_walk_may_end_while_its_last_batch_is_copied)
 {
 	uint32_t walk = attach();
 	char path[16];
 
-	(void)state;
 	fix.limits.files = 1000;
 	for (uint32_t i = 0; i < PEER_WALK_WINDOW; i++) {
 		(void)snprintf(path, sizeof(path), "f%u", i);
@@ -287,12 +281,10 @@ test_a_walk_may_end_while_its_last_batch_is_copied(void **state)
 	assert_string_equal(copy_error(fix.copy), "");
 }
 
-static void
-test_only_regular_files_are_copied(void **state)
+TEST(only_regular_files_are_copied)
 {
 	uint32_t walk = attach();
 
-	(void)state;
 	entry(walk, 'd', "d", 0);
 	entry(walk, 'l', "l", 0);
 	entry(walk, '?', "fifo", 0);
@@ -301,14 +293,12 @@ test_only_regular_files_are_copied(void **state)
 	assert_int_equal(copy_files(fix.copy), 0);
 }
 
-static void
-test_paths_that_could_lead_elsewhere_are_left_out(void **state)
+TEST(paths_that_could_lead_elsewhere_are_left_out)
 {
 	static const char *const bad[] = {"/etc/passwd", "../x", "a/../b",
 	    "a//b", "a/", ".", "..", "", "a/.", "./a"};
 	uint32_t walk = attach();
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
 		entry(walk, 'f', bad[i], 1);
 	end(walk, 0);
@@ -319,13 +309,11 @@ test_paths_that_could_lead_elsewhere_are_left_out(void **state)
 	assert_false(copy_is_path((const uint8_t *)"a\0b", 3));
 }
 
-static void
-test_sizes_are_counted_and_not_believed(void **state)
+TEST(sizes_are_counted_and_not_believed)
 {
 	uint32_t walk = attach(), read;
 	char much[61];
 
-	(void)state;
 	memset(much, 'x', sizeof(much) - 1);
 	much[sizeof(much) - 1] = '\0';
 	entry(walk, 'f', "liar", 1);
@@ -347,13 +335,11 @@ test_sizes_are_counted_and_not_believed(void **state)
 	    copy_error(fix.copy), "artifact extraction: file too large: liar");
 }
 
-static void
-test_each_limit_has_its_words_and_the_rest_goes_on(void **state)
+TEST(each_limit_has_its_words_and_the_rest_goes_on)
 {
 	uint32_t walk = attach(), read;
 	static const char forty[] = "0123456789012345678901234567890123456789";
 
-	(void)state;
 	entry(walk, 'f', "big", 51);
 	entry(walk, 'f', "a", 40);
 	entry(walk, 'f', "b", 40);
@@ -375,12 +361,10 @@ test_each_limit_has_its_words_and_the_rest_goes_on(void **state)
 	    "run are kept (ARTIFACTS_MAX_EXTRACT_FILES)");
 }
 
-static void
-test_bytes_out_of_place_or_credit_break_the_protocol(void **state)
+TEST(bytes_out_of_place_or_credit_break_the_protocol)
 {
 	uint32_t walk = attach(), read;
 
-	(void)state;
 	entry(walk, 'f', "a", 40);
 	end(walk, 0);
 	read = give_file(0);
@@ -388,12 +372,10 @@ test_bytes_out_of_place_or_credit_break_the_protocol(void **state)
 	assert_int_equal(data(read, UINT32_MAX, "abc"), ERR_PROTO);
 }
 
-static void
-test_a_file_the_front_refuses_is_left_out(void **state)
+TEST(a_file_the_front_refuses_is_left_out)
 {
 	uint32_t walk = attach();
 
-	(void)state;
 	entry(walk, 'f', "a", 1);
 	end(walk, 0);
 	(void)front_next(&fix.front, IPC_ARTIFACT_OPEN);
@@ -404,13 +386,11 @@ test_a_file_the_front_refuses_is_left_out(void **state)
 	    "artifact extraction: the name is not UTF-8: a");
 }
 
-static void
-test_a_descriptor_that_is_no_file_is_not_written_to(void **state)
+TEST(a_descriptor_that_is_no_file_is_not_written_to)
 {
 	uint32_t walk = attach();
 	int fds[2];
 
-	(void)state;
 	entry(walk, 'f', "a", 1);
 	end(walk, 0);
 	(void)front_next(&fix.front, IPC_ARTIFACT_OPEN);
@@ -421,12 +401,10 @@ test_a_descriptor_that_is_no_file_is_not_written_to(void **state)
 	(void)close(fds[0]);
 }
 
-static void
-test_after_a_lost_link_only_the_missing_ones_come(void **state)
+TEST(after_a_lost_link_only_the_missing_ones_come)
 {
 	uint32_t walk = attach(), read;
 
-	(void)state;
 	entry(walk, 'f', "a", 1);
 	entry(walk, 'f', "b", 1);
 	end(walk, 0);
@@ -452,13 +430,11 @@ test_after_a_lost_link_only_the_missing_ones_come(void **state)
 	assert_string_equal(copy_error(fix.copy), "");
 }
 
-static void
-test_an_agent_that_stalls_is_not_waited_for(void **state)
+TEST(an_agent_that_stalls_is_not_waited_for)
 {
 	struct copy_host host = fix.host;
 	uint32_t walk;
 
-	(void)state;
 	copy_free(fix.copy);
 	host.time_ms = 30;
 	fix.copy = copy_new(&host, 42);
@@ -468,12 +444,10 @@ test_an_agent_that_stalls_is_not_waited_for(void **state)
 	assert_non_null(strstr(copy_error(fix.copy), "took too long"));
 }
 
-static void
-test_a_walk_that_is_too_long_is_named(void **state)
+TEST(a_walk_that_is_too_long_is_named)
 {
 	uint32_t walk = attach();
 
-	(void)state;
 	end(walk, E2BIG);
 	assert_true(fix.ended);
 	assert_string_equal(copy_error(fix.copy),
@@ -481,13 +455,11 @@ test_a_walk_that_is_too_long_is_named(void **state)
 	    "out");
 }
 
-static void
-test_a_walk_that_never_ends_is_closed(void **state)
+TEST(a_walk_that_never_ends_is_closed)
 {
 	uint32_t walk = attach();
 	unsigned int grants = 0;
 
-	(void)state;
 	for (unsigned int i = 0; i < COPY_WALK_MAX; i++) {
 		entry(walk, 'd', "a", 0);
 		if (buf_len(link_out(fix.link.l)) > 0) {
@@ -506,23 +478,19 @@ test_a_walk_that_never_ends_is_closed(void **state)
 	    "out");
 }
 
-static void
-test_entries_beyond_their_credit_break_the_protocol(void **state)
+TEST(entries_beyond_their_credit_break_the_protocol)
 {
 	uint32_t walk = attach();
 
-	(void)state;
 	assert_int_equal(try_entry(walk, 1, 'f', "a", 1), ERR_PROTO);
 	assert_int_equal(
 	    try_entry(walk, PEER_WALK_WINDOW, 'f', "a", 1), ERR_PROTO);
 }
 
-static void
-test_many_complaints_are_cut_short(void **state)
+TEST(many_complaints_are_cut_short)
 {
 	uint32_t walk = attach();
 
-	(void)state;
 	for (int i = 0; i < 200; i++)
 		entry(walk, 'f', "a/../b", 1);
 	end(walk, 0);
@@ -530,29 +498,4 @@ test_many_complaints_are_cut_short(void **state)
 	assert_non_null(strstr(copy_error(fix.copy), "and more"));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_file_is_copied_with_its_digest),
-	    TEST(test_no_more_names_than_a_batch_are_here),
-	    TEST(test_a_walk_may_end_while_its_last_batch_is_copied),
-	    TEST(test_only_regular_files_are_copied),
-	    TEST(test_paths_that_could_lead_elsewhere_are_left_out),
-	    TEST(test_sizes_are_counted_and_not_believed),
-	    TEST(test_each_limit_has_its_words_and_the_rest_goes_on),
-	    TEST(test_bytes_out_of_place_or_credit_break_the_protocol),
-	    TEST(test_a_file_the_front_refuses_is_left_out),
-	    TEST(test_a_descriptor_that_is_no_file_is_not_written_to),
-	    TEST(test_after_a_lost_link_only_the_missing_ones_come),
-	    TEST(test_an_agent_that_stalls_is_not_waited_for),
-	    TEST(test_a_walk_that_is_too_long_is_named),
-	    TEST(test_a_walk_that_never_ends_is_closed),
-	    TEST(test_entries_beyond_their_credit_break_the_protocol),
-	    TEST(test_many_complaints_are_cut_short),
-	};
-
-	return cmocka_run_group_tests_name("copy", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

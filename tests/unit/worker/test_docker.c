@@ -278,12 +278,10 @@ open_one(struct result *r)
 	return open_of(r, "default", UUID_TEXT);
 }
 
-static void
-test_a_sandbox_is_made_from_image_to_inspect(void **state)
+TEST(a_sandbox_is_made_from_image_to_inspect)
 {
 	struct result r;
 
-	(void)state;
 	(void)open_one(&r);
 	fixture_loop(fix.base, &r.done);
 	assert_int_equal(r.rc, 0);
@@ -291,12 +289,10 @@ test_a_sandbox_is_made_from_image_to_inspect(void **state)
 	assert_int_equal(creates, 1);
 }
 
-static void
-test_an_engine_that_refuses_a_quota_is_asked_for_none(void **state)
+TEST(an_engine_that_refuses_a_quota_is_asked_for_none)
 {
 	struct result r;
 
-	(void)state;
 	storage = "zfs";
 	refused = 1;
 	(void)open_one(&r);
@@ -310,12 +306,10 @@ test_an_engine_that_refuses_a_quota_is_asked_for_none(void **state)
 }
 
 /* The engine had failed for another reason. */
-static void
-test_a_quota_is_asked_for_again(void **state)
+TEST(a_quota_is_asked_for_again)
 {
 	struct result r;
 
-	(void)state;
 	storage = "zfs";
 	refused = 1;
 	for (int i = 0; i < 17; i++) {
@@ -333,12 +327,10 @@ test_a_quota_is_asked_for_again(void **state)
 
 /* The engine makes it for a worker that died: its name is taken, and it is not
  * to be seen yet. */
-static void
-test_a_name_that_is_being_made_is_waited_for(void **state)
+TEST(a_name_that_is_being_made_is_waited_for)
 {
 	struct result r;
 
-	(void)state;
 	create_status = 409;
 	conflicts = 3;
 	inspect_status = 404;
@@ -349,22 +341,18 @@ test_a_name_that_is_being_made_is_waited_for(void **state)
 	assert_int_equal(deletes, 0);
 }
 
-static void
-test_an_engine_without_a_limit_is_up_and_complained_about(void **state)
+TEST(an_engine_without_a_limit_is_up_and_complained_about)
 {
-	(void)state;
 	fixture_loop(fix.base, &fix.told);
 	assert_true(fix.up);
 	assert_non_null(
 	    strstr(fix.detail, "does not enforce limits of processes"));
 }
 
-static void
-test_a_name_that_another_sandbox_of_ours_has_is_taken(void **state)
+TEST(a_name_that_another_sandbox_of_ours_has_is_taken)
 {
 	struct result r;
 
-	(void)state;
 	create_status = 409;
 	inspect_uuid = OTHER_TEXT;
 	inspect_running = true;
@@ -376,12 +364,10 @@ test_a_name_that_another_sandbox_of_ours_has_is_taken(void **state)
 	assert_int_equal(deletes, 2);
 }
 
-static void
-test_a_running_container_of_the_same_uuid_is_taken_over(void **state)
+TEST(a_running_container_of_the_same_uuid_is_taken_over)
 {
 	struct result r;
 
-	(void)state;
 	create_status = 409;
 	inspect_running = true;
 	(void)open_one(&r);
@@ -391,12 +377,10 @@ test_a_running_container_of_the_same_uuid_is_taken_over(void **state)
 	assert_int_equal(deletes, 0);
 }
 
-static void
-test_a_refused_create_passes_the_engines_words_on(void **state)
+TEST(a_refused_create_passes_the_engines_words_on)
 {
 	struct result r;
 
-	(void)state;
 	create_status = 500;
 	(void)open_one(&r);
 	fixture_loop(fix.base, &r.done);
@@ -405,12 +389,10 @@ test_a_refused_create_passes_the_engines_words_on(void **state)
 	assert_int_equal(deletes, 0);
 }
 
-static void
-test_a_container_that_does_not_start_is_removed(void **state)
+TEST(a_container_that_does_not_start_is_removed)
 {
 	struct result r;
 
-	(void)state;
 	start_status = 500;
 	(void)open_one(&r);
 	fixture_loop(fix.base, &r.done);
@@ -419,13 +401,11 @@ test_a_container_that_does_not_start_is_removed(void **state)
 	assert_int_equal(deletes, 2);
 }
 
-static void
-test_an_abandoned_open_leaves_nothing(void **state)
+TEST(an_abandoned_open_leaves_nothing)
 {
 	struct box_opening *o;
 	struct result r;
 
-	(void)state;
 	hang_image = true;
 	o = open_one(&r);
 	fixture_settle(fix.base);
@@ -435,12 +415,10 @@ test_an_abandoned_open_leaves_nothing(void **state)
 	assert_int_equal(creates, 0);
 }
 
-static void
-test_an_image_is_asked_for_once_by_many(void **state)
+TEST(an_image_is_asked_for_once_by_many)
 {
 	struct result r[6];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(r); i++)
 		(void)open_one(&r[i]);
 	for (size_t i = 0; i < ARRAY_LEN(r); i++) {
@@ -452,13 +430,11 @@ test_an_image_is_asked_for_once_by_many(void **state)
 }
 
 /* Else who is at its ceiling and goes on asking keeps all others waiting. */
-static void
-test_what_there_is_is_not_asked_again_for_one_that_was_refused(void **state)
+TEST(what_there_is_is_not_asked_again_for_one_that_was_refused)
 {
 	struct result full, other;
 	struct err e;
 
-	(void)state;
 	fix.host.ceilings = fix.ceilings = ceilings_new();
 	assert_int_equal(
 	    ceilings_say(fix.ceilings, "full", "ceiling.sandboxes=1", &e), 0);
@@ -476,12 +452,10 @@ test_what_there_is_is_not_asked_again_for_one_that_was_refused(void **state)
 }
 
 /* An honest front asks for fewer. */
-static void
-test_more_than_a_few_at_a_time_are_refused(void **state)
+TEST(more_than_a_few_at_a_time_are_refused)
 {
 	static struct result r[OPENINGS_MAX + 1]; /* told at the end, too */
 
-	(void)state;
 	hang_image = true;
 	for (size_t i = 0; i < ARRAY_LEN(r); i++)
 		(void)open_one(&r[i]);
@@ -491,12 +465,10 @@ test_more_than_a_few_at_a_time_are_refused(void **state)
 		assert_false(r[i].done);
 }
 
-static void
-test_a_missing_image_is_an_error_of_the_moment_only(void **state)
+TEST(a_missing_image_is_an_error_of_the_moment_only)
 {
 	struct result r;
 
-	(void)state;
 	image_status = 404;
 	(void)open_one(&r);
 	fixture_loop(fix.base, &r.done);
@@ -520,13 +492,11 @@ container_cb(
 	r->rc = rc;
 }
 
-static void
-test_gone_and_unknown_are_told_apart(void **state)
+TEST(gone_and_unknown_are_told_apart)
 {
 	struct backend_handle handle;
 	struct result r = {0};
 
-	(void)state;
 	backend_handle_named(&handle, "x1");
 	fixture_loop(fix.base, &fix.told);
 	inspect_status = 404;
@@ -540,22 +510,18 @@ test_gone_and_unknown_are_told_apart(void **state)
 	assert_int_equal(r.rc, ERR_BACKEND);
 }
 
-static void
-test_a_host_that_is_no_socket_is_refused(void **state)
+TEST(a_host_that_is_no_socket_is_refused)
 {
 	const struct backend_start start = start_of_fix();
 	struct backend *b;
 	struct err e;
 
-	(void)state;
 	assert_int_equal(
 	    conf_set(fix.conf, "DOCKER_HOST", "tcp://127.0.0.1:2375", &e), 0);
 	assert_int_equal(
 	    backend_open_configured(fix.conf, &start, &b, &e), ERR_INVAL);
 	assert_non_null(strstr(e.msg, "DOCKER_HOST"));
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static void
 bounded_cb(int rc, const struct err *why, void *arg)
@@ -585,12 +551,10 @@ bound_once(uint64_t nano_cpus, unsigned int refuse, int *rc)
 	return updates;
 }
 
-static void
-test_an_engine_that_refuses_processors_is_asked_for_none(void **state)
+TEST(an_engine_that_refuses_processors_is_asked_for_none)
 {
 	int rc;
 
-	(void)state;
 	fixture_loop(fix.base, &fix.told);
 	assert_int_equal(bound_once(0, 0, &rc), 1);
 	assert_int_equal(rc, 0);
@@ -616,29 +580,4 @@ test_an_engine_that_refuses_processors_is_asked_for_none(void **state)
 	assert_int_equal(rc, 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_sandbox_is_made_from_image_to_inspect),
-	    TEST(test_an_engine_that_refuses_a_quota_is_asked_for_none),
-	    TEST(test_an_engine_without_a_limit_is_up_and_complained_about),
-	    TEST(test_a_quota_is_asked_for_again),
-	    TEST(test_a_name_that_is_being_made_is_waited_for),
-	    TEST(test_a_name_that_another_sandbox_of_ours_has_is_taken),
-	    TEST(test_a_running_container_of_the_same_uuid_is_taken_over),
-	    TEST(test_a_refused_create_passes_the_engines_words_on),
-	    TEST(test_a_container_that_does_not_start_is_removed),
-	    TEST(test_an_abandoned_open_leaves_nothing),
-	    TEST(test_an_image_is_asked_for_once_by_many),
-	    TEST(
-		test_what_there_is_is_not_asked_again_for_one_that_was_refused),
-	    TEST(test_more_than_a_few_at_a_time_are_refused),
-	    TEST(test_a_missing_image_is_an_error_of_the_moment_only),
-	    TEST(test_gone_and_unknown_are_told_apart),
-	    TEST(test_a_host_that_is_no_socket_is_refused),
-	    TEST(test_an_engine_that_refuses_processors_is_asked_for_none),
-	};
-
-	return cmocka_run_group_tests_name("docker", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

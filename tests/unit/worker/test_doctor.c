@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
 #include "common/js.h"
@@ -12,6 +6,7 @@
 #include "worker/doctor/finding.h"
 #include "worker/doctor/host.h"
 #include "worker/doctor/open_advisories.h"
+#include "tests/unit/test.h"
 
 static size_t
 count(const struct findings *f, enum finding_state state)
@@ -41,33 +36,28 @@ look(struct advisory_subject s)
 	return f;
 }
 
-static void
-test_a_version_is_held_against_the_table(void **state)
+TEST(a_version_is_held_against_the_table)
 {
 	struct findings f = look((struct advisory_subject){
 	    .component = "runc", .version = "1.1.5", .package = ""});
 
-	(void)state;
 	assert_true(says(&f, "CVE-2024-21626"));
 	assert_true(says(&f, "CVE-2025-31133"));
 	assert_false(says(&f, "CVE-2023-25809"));
 	assert_false(findings_all_hold(&f));
 }
 
-static void
-test_debians_package_may_be_mended_without_a_new_version(void **state)
+TEST(debians_package_may_be_mended_without_a_new_version)
 {
 	struct findings f = look((struct advisory_subject){.component = "runc",
 	    .version = "1.1.5",
 	    .package = "1.1.5+ds1-1+deb12u1"});
 
-	(void)state;
 	assert_false(says(&f, "CVE-2024-21626"));
 	assert_true(says(&f, "CVE-2025-31133"));
 }
 
-static void
-test_what_the_profile_shuts_is_not_open(void **state)
+TEST(what_the_profile_shuts_is_not_open)
 {
 	struct advisory_subject s = {.component = "kernel",
 	    .version = "6.18.5",
@@ -75,7 +65,6 @@ test_what_the_profile_shuts_is_not_open(void **state)
 	    .has_profile = true};
 	struct findings f = look(s);
 
-	(void)state;
 	assert_false(says(&f, "CVE-2026-31431"));
 	assert_true(says(&f, "CVE-2026-23394"));
 	s.has_profile = false;
@@ -83,8 +72,7 @@ test_what_the_profile_shuts_is_not_open(void **state)
 	assert_true(says(&f, "CVE-2026-31431"));
 }
 
-static void
-test_a_distributions_own_patches_are_not_known(void **state)
+TEST(a_distributions_own_patches_are_not_known)
 {
 	struct findings f =
 	    look((struct advisory_subject){.component = "kernel",
@@ -92,7 +80,6 @@ test_a_distributions_own_patches_are_not_known(void **state)
 		.package = "",
 		.patched = true});
 
-	(void)state;
 	assert_int_equal(count(&f, FINDING_FAILS), 0);
 	assert_true(count(&f, FINDING_UNKNOWN) > 1);
 	f = look((struct advisory_subject){
@@ -100,23 +87,19 @@ test_a_distributions_own_patches_are_not_known(void **state)
 	assert_int_equal(count(&f, FINDING_UNKNOWN), 1);
 }
 
-static void
-test_a_kernel_newer_than_the_table_holds(void **state)
+TEST(a_kernel_newer_than_the_table_holds)
 {
 	struct findings f = look((struct advisory_subject){
 	    .component = "kernel", .version = "99.1.0", .package = ""});
 
-	(void)state;
 	assert_int_equal(f.n, 1);
 	assert_true(findings_all_hold(&f));
 }
 
-static void
-test_a_kernels_version_is_upstreams(void **state)
+TEST(a_kernels_version_is_upstreams)
 {
 	struct host_kernel k = {.patched = false};
 
-	(void)state;
 	host_kernel_of("6.1.0-37-amd64",
 	    "#1 SMP PREEMPT_DYNAMIC Debian 6.1.140-1 (2025-05-22)", &k);
 	assert_string_equal(k.version, "6.1.140");
@@ -130,8 +113,7 @@ test_a_kernels_version_is_upstreams(void **state)
 	assert_false(k.patched);
 }
 
-static void
-test_packages_are_found_in_dpkgs_words(void **state)
+TEST(packages_are_found_in_dpkgs_words)
 {
 	static const char status[] =
 	    "Package: runc\nStatus: deinstall ok config-files\n"
@@ -141,7 +123,6 @@ test_packages_are_found_in_dpkgs_words(void **state)
 	    "Package: last\nStatus: install ok installed\nVersion: 2";
 	char got[HOST_WORD_MAX];
 
-	(void)state;
 	host_package_of(status, "docker.io", got);
 	assert_string_equal(got, "20.10.24+dfsg1-1");
 	host_package_of(status, "runc", got);
@@ -165,8 +146,7 @@ is_listed(const json_t *o, const char *list, const char *word)
 	return false;
 }
 
-static void
-test_a_worker_knows_what_is_open_on_its_host(void **state)
+TEST(a_worker_knows_what_is_open_on_its_host)
 {
 	AUTO(auto_json)
 	json_t *version =
@@ -176,7 +156,6 @@ test_a_worker_knows_what_is_open_on_its_host(void **state)
 		"GitCommit", "1.1.5+ds1-1+deb12u1");
 	AUTO(auto_json) json_t *o = open_advisories(version, true);
 
-	(void)state;
 	assert_true(is_listed(o, "open", "CVE-2024-40635"));
 	assert_false(is_listed(o, "open", "CVE-2023-25173"));
 	assert_true(is_listed(o, "open", "CVE-2024-45310"));
@@ -187,8 +166,7 @@ test_a_worker_knows_what_is_open_on_its_host(void **state)
 	assert_false(is_listed(o, "open", "CVE-2024-41110"));
 }
 
-static void
-test_what_an_engine_does_not_say_is_not_known(void **state)
+TEST(what_an_engine_does_not_say_is_not_known)
 {
 	static const char wrong[] =
 	    "{\"Version\":7,\"Components\":{\"Name\":\"runc\"}}";
@@ -197,7 +175,6 @@ test_what_an_engine_does_not_say_is_not_known(void **state)
 	    "\"Details\":7}]}";
 	static const char *const words[] = {"{}", "[]", wrong, worse};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
 		AUTO(auto_json) json_t *version = NULL;
 		AUTO(auto_json) json_t *o = NULL;
@@ -213,8 +190,7 @@ test_what_an_engine_does_not_say_is_not_known(void **state)
 	}
 }
 
-static void
-test_an_engines_word_is_read(void **state)
+TEST(an_engines_word_is_read)
 {
 	static const char version[] =
 	    "{\"Version\":\"20.10.24+dfsg1\",\"Components\":["
@@ -230,7 +206,6 @@ test_an_engines_word_is_read(void **state)
 	    "\"SystemTime\":\"2026-01-01T02:00:00.5+02:00\"}";
 	struct backend_facts f;
 
-	(void)state;
 	docker_read_facts(version, info, 1767225600000, &f);
 	assert_string_equal(f.engine, "20.10.24+dfsg1");
 	assert_string_equal(f.containerd, "1.6.20~ds1");
@@ -245,8 +220,7 @@ test_an_engines_word_is_read(void **state)
 	assert_int_equal(f.ahead_ms, 0);
 }
 
-static void
-test_nonsense_of_an_engine_is_nothing(void **state)
+TEST(nonsense_of_an_engine_is_nothing)
 {
 	static const char odd[] =
 	    "{\"DriverStatus\":[1,[2],[\"Backing Filesystem\"]],"
@@ -255,7 +229,6 @@ test_nonsense_of_an_engine_is_nothing(void **state)
 	    "", "{", "[]", "{\"Version\":1}", odd};
 	struct backend_facts f;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
 		docker_read_facts(words[i], words[i], 0, &f);
 		assert_string_equal(f.engine, "");
@@ -265,15 +238,13 @@ test_nonsense_of_an_engine_is_nothing(void **state)
 	}
 }
 
-static void
-test_findings_are_printed_for_people_and_programs(void **state)
+TEST(findings_are_printed_for_people_and_programs)
 {
 	struct findings f = {.n = 0};
 	char *text = NULL;
 	size_t size;
 	FILE *out;
 
-	(void)state;
 	findings_add(&f, "one", FINDING_HOLDS, "none", "all is %s", "well");
 	assert_true(findings_all_hold(&f));
 	findings_add(&f, "two", FINDING_UNKNOWN, "look", "a\nb \"c\"");
@@ -295,15 +266,13 @@ test_findings_are_printed_for_people_and_programs(void **state)
 	free(text);
 }
 
-static void
-test_findings_without_room_are_counted(void **state)
+TEST(findings_without_room_are_counted)
 {
 	static struct findings f;
 	char *text = NULL;
 	size_t size;
 	FILE *out;
 
-	(void)state;
 	for (int i = 0; i < FINDINGS_MAX; i++)
 		findings_add(&f, "one", FINDING_HOLDS, "", "well");
 	assert_true(findings_all_hold(&f));
@@ -320,8 +289,7 @@ test_findings_without_room_are_counted(void **state)
 }
 
 /* The versions are those of the kernel's own records (CVE list). */
-static void
-test_a_stable_branch_has_its_own_first_good_version(void **state)
+TEST(a_stable_branch_has_its_own_first_good_version)
 {
 	static const struct {
 		const char *version, *cve;
@@ -337,7 +305,6 @@ test_a_stable_branch_has_its_own_first_good_version(void **state)
 	    {"6.1.169", "CVE-2026-31431", true},
 	    {"6.1.170", "CVE-2026-31431", false}};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		struct findings f =
 		    look((struct advisory_subject){.component = "kernel",
@@ -348,12 +315,10 @@ test_a_stable_branch_has_its_own_first_good_version(void **state)
 	}
 }
 
-static void
-test_a_path_that_is_not_there_yet_has_a_disk(void **state)
+TEST(a_path_that_is_not_there_yet_has_a_disk)
 {
 	struct host_disk disk;
 
-	(void)state;
 	assert_true(host_disk("/tmp/not/there/yet", &disk));
 	assert_string_equal(disk.path, "/tmp");
 	assert_true(host_disk("nor-this", &disk));
@@ -364,28 +329,4 @@ test_a_path_that_is_not_there_yet_has_a_disk(void **state)
 	assert_string_equal(disk.path, "/");
 }
 
-int
-main(void)
-{
-	static const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_version_is_held_against_the_table),
-	    cmocka_unit_test(
-		test_debians_package_may_be_mended_without_a_new_version),
-	    cmocka_unit_test(test_what_the_profile_shuts_is_not_open),
-	    cmocka_unit_test(test_a_distributions_own_patches_are_not_known),
-	    cmocka_unit_test(test_a_kernel_newer_than_the_table_holds),
-	    cmocka_unit_test(test_a_kernels_version_is_upstreams),
-	    cmocka_unit_test(test_packages_are_found_in_dpkgs_words),
-	    cmocka_unit_test(test_a_worker_knows_what_is_open_on_its_host),
-	    cmocka_unit_test(test_what_an_engine_does_not_say_is_not_known),
-	    cmocka_unit_test(test_an_engines_word_is_read),
-	    cmocka_unit_test(test_nonsense_of_an_engine_is_nothing),
-	    cmocka_unit_test(test_findings_are_printed_for_people_and_programs),
-	    cmocka_unit_test(test_findings_without_room_are_counted),
-	    cmocka_unit_test(
-		test_a_stable_branch_has_its_own_first_good_version),
-	    cmocka_unit_test(test_a_path_that_is_not_there_yet_has_a_disk),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -240,12 +240,10 @@ start_writer(int fd, unsigned int n, size_t size)
 	_exit(0);
 }
 
-static void
-test_the_expected_process_is_let_in(void **state)
+TEST(the_expected_process_is_let_in)
 {
 	int fd;
 
-	(void)state;
 	expect(getpid());
 	fd = connect_to_it();
 	assert_true(fd >= 0);
@@ -254,12 +252,10 @@ test_the_expected_process_is_let_in(void **state)
 	(void)close(fd);
 }
 
-static void
-test_nobody_is_let_in_before_it_is_known_who(void **state)
+TEST(nobody_is_let_in_before_it_is_known_who)
 {
 	int fd = connect_to_it();
 
-	(void)state;
 	assert_true(fd >= 0); /* the backlog holds it */
 	fixture_settle(fix.base);
 	assert_int_equal(fix.opens, 0);
@@ -312,13 +308,11 @@ await_user(pid_t pid, uid_t uid)
 }
 
 /* A sandbox's commands cannot crowd its agent out. */
-static void
-test_only_root_may_connect_to_an_agent_of_root(void **state)
+TEST(only_root_may_connect_to_an_agent_of_root)
 {
 	int go;
 	pid_t pid;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(chmod(fix.data_dir, 0755), 0);
@@ -327,13 +321,11 @@ test_only_root_may_connect_to_an_agent_of_root(void **state)
 	assert_int_equal(let_go(pid, go), 1);
 }
 
-static void
-test_an_agent_that_is_no_root_here_may_connect_and_no_other(void **state)
+TEST(an_agent_that_is_no_root_here_may_connect_and_no_other)
 {
 	int go, stranger_go;
 	pid_t agent, stranger;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(chmod(fix.data_dir, 0755), 0);
@@ -345,14 +337,12 @@ test_an_agent_that_is_no_root_here_may_connect_and_no_other(void **state)
 	assert_int_equal(let_go(agent, go), 0);
 }
 
-static void
-test_another_process_is_closed_unread(void **state)
+TEST(another_process_is_closed_unread)
 {
 	bool reaped = false;
 	int status = 0;
 	pid_t pid;
 
-	(void)state;
 	expect(getpid());
 	pid = fork();
 	if (pid == 0) {
@@ -376,13 +366,11 @@ test_another_process_is_closed_unread(void **state)
 	assert_int_equal(fix.frames, 0);
 }
 
-static void
-test_frames_come_whole_whatever_the_pieces(void **state)
+TEST(frames_come_whole_whatever_the_pieces)
 {
 	struct buf b;
 	int fd;
 
-	(void)state;
 	fd = open_it();
 	buf_init(&b, 0);
 	put_log(&b, 100);
@@ -398,13 +386,11 @@ test_frames_come_whole_whatever_the_pieces(void **state)
 	(void)close(fd);
 }
 
-static void
-test_much_comes_whole_and_in_bounded_turns(void **state)
+TEST(much_comes_whole_and_in_bounded_turns)
 {
 	int fd;
 	pid_t pid;
 
-	(void)state;
 	fd = open_it();
 	pid = start_writer(fd, 200, FRAME_DATA_MAX);
 	(void)close(fd);
@@ -456,8 +442,7 @@ put_stream(struct buf *b, uint64_t end)
 	}
 }
 
-static void
-test_data_is_passed_on_as_it_comes_and_no_byte_twice(void **state)
+TEST(data_is_passed_on_as_it_comes_and_no_byte_twice)
 {
 	static const struct link_user data_user = {
 	    on_open, on_data_frame, on_turn, on_close, on_drain};
@@ -465,7 +450,6 @@ test_data_is_passed_on_as_it_comes_and_no_byte_twice(void **state)
 	size_t at = 0;
 	int fd;
 
-	(void)state;
 	link_set_user(fix.link, &data_user, NULL);
 	fd = open_it();
 	buf_init(&b, 0);
@@ -484,14 +468,12 @@ test_data_is_passed_on_as_it_comes_and_no_byte_twice(void **state)
 }
 
 /* More than its budget comes, but not at once. */
-static void
-test_a_link_that_says_much_is_read_slowly(void **state)
+TEST(a_link_that_says_much_is_read_slowly)
 {
 	uint64_t began = clock_mono_ms();
 	int fd, status;
 	pid_t pid;
 
-	(void)state;
 	expect(getpid());
 	fd = connect_to_it();
 	fix.want = 2 * BYTES_PER_S;
@@ -503,13 +485,11 @@ test_a_link_that_says_much_is_read_slowly(void **state)
 	assert_int_equal(status, 0);
 }
 
-static void
-test_a_frame_too_long_ends_the_stream_as_a_lie(void **state)
+TEST(a_frame_too_long_ends_the_stream_as_a_lie)
 {
 	const uint32_t length = FRAME_UP_MAX;
 	int fd;
 
-	(void)state;
 	fd = open_it();
 	assert_int_equal(write(fd, &length, sizeof(length)), sizeof(length));
 	fixture_loop(fix.base, &fix.closed);
@@ -517,12 +497,10 @@ test_a_frame_too_long_ends_the_stream_as_a_lie(void **state)
 	(void)close(fd);
 }
 
-static void
-test_a_new_stream_replaces_the_old_one(void **state)
+TEST(a_new_stream_replaces_the_old_one)
 {
 	int first, second;
 
-	(void)state;
 	expect(getpid());
 	first = connect_to_it();
 	fixture_loop(fix.base, &fix.opened);
@@ -534,13 +512,11 @@ test_a_new_stream_replaces_the_old_one(void **state)
 	(void)close(second);
 }
 
-static void
-test_reading_stops_while_it_is_paused(void **state)
+TEST(reading_stops_while_it_is_paused)
 {
 	struct buf b;
 	int fd;
 
-	(void)state;
 	fd = open_it();
 	link_pause(fix.link);
 	buf_init(&b, 0);
@@ -555,13 +531,11 @@ test_reading_stops_while_it_is_paused(void **state)
 	(void)close(fd);
 }
 
-static void
-test_it_can_be_freed_by_its_own_frame(void **state)
+TEST(it_can_be_freed_by_its_own_frame)
 {
 	struct buf b;
 	int fd;
 
-	(void)state;
 	fix.free_in_frame = true;
 	fd = open_it();
 	buf_init(&b, 0);
@@ -576,13 +550,11 @@ test_it_can_be_freed_by_its_own_frame(void **state)
 	(void)close(fd);
 }
 
-static void
-test_what_is_sent_arrives_and_a_lost_reader_is_noticed(void **state)
+TEST(what_is_sent_arrives_and_a_lost_reader_is_noticed)
 {
 	uint8_t got[64];
 	int fd;
 
-	(void)state;
 	fd = open_it();
 	say_something(fix.link);
 	link_send(fix.link);
@@ -639,13 +611,11 @@ sent_while_it_could_wait(int fd)
 }
 
 /* Else a CLOSE would wake the agent behind each end that is read. */
-static void
-test_what_can_wait_goes_with_what_cannot_or_a_moment_later(void **state)
+TEST(what_can_wait_goes_with_what_cannot_or_a_moment_later)
 {
 	ssize_t n;
 	int fd;
 
-	(void)state;
 	fd = open_it();
 	assert_int_equal(sent_while_it_could_wait(fd), -1);
 	fix.answers = true;
@@ -660,13 +630,11 @@ test_what_can_wait_goes_with_what_cannot_or_a_moment_later(void **state)
 	(void)close(fd);
 }
 
-static void
-test_connecting_in_a_loop_shuts_the_door_for_a_moment(void **state)
+TEST(connecting_in_a_loop_shuts_the_door_for_a_moment)
 {
 	int fds[60];
 	unsigned int before;
 
-	(void)state;
 	expect(getpid());
 	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
 		fds[i] = connect_to_it();
@@ -680,8 +648,7 @@ test_connecting_in_a_loop_shuts_the_door_for_a_moment(void **state)
 		(void)event_base_loop(fix.base, EVLOOP_ONCE);
 }
 
-static void
-test_a_path_longer_than_a_sockets_does(void **state)
+TEST(a_path_longer_than_a_sockets_does)
 {
 	char path[200];
 	struct linkdirs *dirs;
@@ -689,7 +656,6 @@ test_a_path_longer_than_a_sockets_does(void **state)
 	struct door *door;
 	struct err e;
 
-	(void)state;
 	(void)snprintf(path, sizeof(path), "%s/%0100d", fix.data_dir, 1);
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(linkdirs_open(path, &dirs, &e), 0);
@@ -702,30 +668,4 @@ test_a_path_longer_than_a_sockets_does(void **state)
 	linkdirs_close(dirs);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_the_expected_process_is_let_in),
-	    TEST(test_nobody_is_let_in_before_it_is_known_who),
-	    TEST(test_only_root_may_connect_to_an_agent_of_root),
-	    TEST(test_an_agent_that_is_no_root_here_may_connect_and_no_other),
-	    TEST(test_another_process_is_closed_unread),
-	    TEST(test_frames_come_whole_whatever_the_pieces),
-	    TEST(test_much_comes_whole_and_in_bounded_turns),
-	    TEST(test_data_is_passed_on_as_it_comes_and_no_byte_twice),
-	    TEST(test_a_link_that_says_much_is_read_slowly),
-	    TEST(test_a_frame_too_long_ends_the_stream_as_a_lie),
-	    TEST(test_a_new_stream_replaces_the_old_one),
-	    TEST(test_reading_stops_while_it_is_paused),
-	    TEST(test_it_can_be_freed_by_its_own_frame),
-	    TEST(test_what_is_sent_arrives_and_a_lost_reader_is_noticed),
-	    TEST(test_what_can_wait_goes_with_what_cannot_or_a_moment_later),
-	    TEST(test_connecting_in_a_loop_shuts_the_door_for_a_moment),
-	    TEST(test_a_path_longer_than_a_sockets_does),
-	};
-
-	return cmocka_run_group_tests_name("door", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

@@ -1,14 +1,9 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/js.h"
 #include "common/msg/msg_gen.h"
 #include "common/xmalloc.h"
 #include "worker/docker/answer.h"
 #include "worker/docker/isolation.h"
+#include "tests/unit/test.h"
 
 static char profile[] = "{\"profile\":1}";
 static struct policy policy = {.seccomp = profile};
@@ -39,13 +34,11 @@ expect(const char *inspection, const struct isolation_host *h, const char *want)
 	free(got);
 }
 
-static void
-test_what_the_engine_shows_is_said(void **state)
+TEST(what_the_engine_shows_is_said)
 {
 	AUTO(auto_json)
 	json_t *advisories = json_pack("{s:[s]}", "open", "CVE-1");
 
-	(void)state;
 	expect("{\"Config\":{\"NetworkDisabled\":true,\"Cmd\":[\"-k\",\"3\","
 	       "\"-b\",\"4096\",\"-n\",\"70\"]},\"HostConfig\":{\"Runtime\":"
 	       "\"runsc\",\"NetworkMode\":\"bridge\",\"ReadonlyRootfs\":true,"
@@ -67,10 +60,8 @@ test_what_the_engine_shows_is_said(void **state)
 	    "[\"CVE-1\"]}}");
 }
 
-static void
-test_what_was_asked_for_and_is_not_there_is_not_said(void **state)
+TEST(what_was_asked_for_and_is_not_there_is_not_said)
 {
-	(void)state;
 	expect("{\"HostConfig\":{\"NetworkMode\":\"host\",\"UsernsMode\":"
 	       "\"host\",\"Privileged\":true,\"StorageOpt\":{\"size\":"
 	       "\"8192\"}}}",
@@ -85,8 +76,7 @@ test_what_was_asked_for_and_is_not_there_is_not_said(void **state)
 	    "\"engine\",\"disk_files\":0}}");
 }
 
-static void
-test_whose_seccomp_profile_it_is(void **state)
+TEST(whose_seccomp_profile_it_is)
 {
 	static const struct {
 		const char *option, *word;
@@ -99,7 +89,6 @@ test_whose_seccomp_profile_it_is(void **state)
 	    {"\"seccomp={\\\"profile\\\":1}\"", "not enforced", false},
 	    {"7, \"seccompx\"", "engine", true}};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		char *s = xasprintf(
 		    "{\"HostConfig\":{\"SecurityOpt\":[%s]}}", rows[i].option);
@@ -113,8 +102,7 @@ test_whose_seccomp_profile_it_is(void **state)
 	}
 }
 
-static void
-test_what_is_of_no_good_type_is_nothing(void **state)
+TEST(what_is_of_no_good_type_is_nothing)
 {
 	static const char wrong[] =
 	    "{\"HostConfig\":{\"Runtime\":{},\"SecurityOpt\":{\"seccomp\":1},"
@@ -125,7 +113,6 @@ test_what_is_of_no_good_type_is_nothing(void **state)
 	    "{}", "{\"HostConfig\":[],\"Config\":7}", wrong};
 	struct isolation_host h = {.policy = &policy, .has_seccomp = true};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(odd); i++)
 		expect(odd[i], &h,
 		    "{\"runtime\":\"\",\"seccomp\":\"engine\","
@@ -140,8 +127,7 @@ test_what_is_of_no_good_type_is_nothing(void **state)
 }
 
 /* The largest that can be fits what takes it further. */
-static void
-test_a_lying_engine_is_cut(void **state)
+TEST(a_lying_engine_is_cut)
 {
 	json_t *host = json_object(), *caps = json_array();
 	AUTO(auto_json) json_t *o = json_pack("{s:o}", "HostConfig", host);
@@ -154,7 +140,6 @@ test_a_lying_engine_is_cut(void **state)
 	char quotes[2001], name[33];
 	char *s;
 
-	(void)state;
 	for (size_t i = 0; i < 24; i++) /* OPEN_ADVISORIES_MAX */
 		json_array_append_new(ids, json_string("CVE-2026-1234567"));
 	memset(quotes, '"', sizeof(quotes) - 1);
@@ -181,17 +166,4 @@ test_a_lying_engine_is_cut(void **state)
 	assert_true(BACKEND_ISOLATION_MAX <= MSG_SANDBOX_READY_ISOLATION_MAX);
 }
 
-int
-main(void)
-{
-	static const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_what_the_engine_shows_is_said),
-	    cmocka_unit_test(
-		test_what_was_asked_for_and_is_not_there_is_not_said),
-	    cmocka_unit_test(test_whose_seccomp_profile_it_is),
-	    cmocka_unit_test(test_what_is_of_no_good_type_is_nothing),
-	    cmocka_unit_test(test_a_lying_engine_is_cut),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

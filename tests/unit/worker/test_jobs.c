@@ -91,8 +91,7 @@ plain_open(void)
 	    .container_id = ""};
 }
 
-static void
-test_a_sandbox_is_opened_and_removed(void **state)
+TEST(a_sandbox_is_opened_and_removed)
 {
 	const struct msg_sandbox_open open = plain_open();
 	const struct msg_sandbox_remove gone = {.id = GROUND_SANDBOX,
@@ -100,7 +99,6 @@ test_a_sandbox_is_opened_and_removed(void **state)
 	    .tenant_name = "default",
 	    .name = GROUND_NAME};
 
-	(void)state;
 	msg_send_sandbox_open(their_end, &open);
 	expect_accepted();
 	assert_non_null(ground.created_cb);
@@ -112,24 +110,20 @@ test_a_sandbox_is_opened_and_removed(void **state)
 	assert_string_equal(heard, "SANDBOX_REMOVED");
 }
 
-static void
-test_a_name_that_could_leave_its_place_ends_the_channel(void **state)
+TEST(a_name_that_could_leave_its_place_ends_the_channel)
 {
 	struct msg_sandbox_open open = plain_open();
 
-	(void)state;
 	open.name = "../info";
 	msg_send_sandbox_open(their_end, &open);
 	expect_refused();
 	assert_null(ground.created_cb);
 }
 
-static void
-test_an_id_that_is_none_ends_the_channel(void **state)
+TEST(an_id_that_is_none_ends_the_channel)
 {
 	struct msg_sandbox_open open = plain_open();
 
-	(void)state;
 	open.mode = MSG_OPEN_MODE_ADOPT;
 	open.container_id = "0123456789aB";
 	msg_send_sandbox_open(their_end, &open);
@@ -137,23 +131,19 @@ test_an_id_that_is_none_ends_the_channel(void **state)
 	assert_int_equal(ground.inspects.n, 0);
 }
 
-static void
-test_a_removal_of_no_good_name_ends_the_channel(void **state)
+TEST(a_removal_of_no_good_name_ends_the_channel)
 {
 	const struct msg_sandbox_remove gone = {
 	    .id = 1, .uuid = ground_uuid, .tenant_name = "t", .name = "a/b"};
 
-	(void)state;
 	msg_send_sandbox_remove(their_end, &gone);
 	expect_refused();
 }
 
-static void
-test_a_number_that_is_in_use_ends_the_channel(void **state)
+TEST(a_number_that_is_in_use_ends_the_channel)
 {
 	const struct msg_sandbox_open open = plain_open();
 
-	(void)state;
 	msg_send_sandbox_open(their_end, &open);
 	msg_send_sandbox_open(their_end, &open);
 	expect_refused();
@@ -196,13 +186,11 @@ plain_run(void)
 	return m;
 }
 
-static void
-test_a_spec_comes_in_the_message(void **state)
+TEST(a_spec_comes_in_the_message)
 {
 	struct msg_run_start m = plain_run();
 	struct buf spec;
 
-	(void)state;
 	encode_spec(&spec);
 	m.spec = (struct span){buf_data(&spec), buf_len(&spec)};
 	msg_send_run_start(their_end, &m);
@@ -211,14 +199,12 @@ test_a_spec_comes_in_the_message(void **state)
 	buf_clear(&spec);
 }
 
-static void
-test_a_spec_comes_in_a_sealed_file(void **state)
+TEST(a_spec_comes_in_a_sealed_file)
 {
 	struct msg_run_start m = plain_run();
 	struct buf spec;
 	struct err e;
 
-	(void)state;
 	encode_spec(&spec);
 	m.spec_file =
 	    fd_memfd_sealed("spec", buf_data(&spec), buf_len(&spec), &e);
@@ -229,34 +215,28 @@ test_a_spec_comes_in_a_sealed_file(void **state)
 	buf_clear(&spec);
 }
 
-static void
-test_a_run_without_a_spec_ends_the_channel(void **state)
+TEST(a_run_without_a_spec_ends_the_channel)
 {
 	const struct msg_run_start m = plain_run();
 
-	(void)state;
 	msg_send_run_start(their_end, &m);
 	expect_refused();
 }
 
-static void
-test_a_spec_that_is_none_ends_the_channel(void **state)
+TEST(a_spec_that_is_none_ends_the_channel)
 {
 	struct msg_run_start m = plain_run();
 
-	(void)state;
 	m.spec = (struct span){(const uint8_t *)"rubbish", 7};
 	msg_send_run_start(their_end, &m);
 	expect_refused();
 }
 
-static void
-test_a_spool_without_a_limit_ends_the_channel(void **state)
+TEST(a_spool_without_a_limit_ends_the_channel)
 {
 	struct msg_run_start m = plain_run();
 	struct buf spec;
 
-	(void)state;
 	encode_spec(&spec);
 	m.spec = (struct span){buf_data(&spec), buf_len(&spec)};
 	m.spool_limit = 0;
@@ -265,10 +245,8 @@ test_a_spool_without_a_limit_ends_the_channel(void **state)
 	buf_clear(&spec);
 }
 
-static void
-test_words_about_runs_that_are_over_are_passed_over(void **state)
+TEST(words_about_runs_that_are_over_are_passed_over)
 {
-	(void)state;
 	msg_send_run_cancel(their_end,
 	    &(struct msg_run_cancel){.id = 5, .reason = RUNLOG_CANCELED});
 	msg_send_run_forget(their_end, &(struct msg_run_forget){.id = 5});
@@ -282,10 +260,8 @@ test_words_about_runs_that_are_over_are_passed_over(void **state)
 
 /* ---- the rest */
 
-static void
-test_a_sweep_asks_the_backend(void **state)
+TEST(a_sweep_asks_the_backend)
 {
-	(void)state;
 	msg_send_sweep(
 	    their_end, &(struct msg_sweep){.uuids = {ground_uuid.b, 16}});
 	msg_send_sweep_end(their_end,
@@ -296,19 +272,15 @@ test_a_sweep_asks_the_backend(void **state)
 	assert_string_equal(heard, "SWEPT");
 }
 
-static void
-test_a_sweep_of_half_a_uuid_ends_the_channel(void **state)
+TEST(a_sweep_of_half_a_uuid_ends_the_channel)
 {
-	(void)state;
 	msg_send_sweep(
 	    their_end, &(struct msg_sweep){.uuids = {ground_uuid.b, 15}});
 	expect_refused();
 }
 
-static void
-test_the_engines_state_is_told_once_it_is_known(void **state)
+TEST(the_engines_state_is_told_once_it_is_known)
 {
-	(void)state;
 	expect_accepted();
 	assert_string_equal(heard, "");
 	worker_watch.on_state(true, "", &ground.w);
@@ -316,15 +288,13 @@ test_the_engines_state_is_told_once_it_is_known(void **state)
 	assert_string_equal(heard, "WORKER_STATE");
 }
 
-static void
-test_what_the_engine_is_is_told_before_it_is_up(void **state)
+TEST(what_the_engine_is_is_told_before_it_is_up)
 {
 	static const struct backend_about about = {.name = "Docker Engine",
 	    .version = "20.10.24",
 	    .api = "1.41",
 	    .runtime = "runc"};
 
-	(void)state;
 	worker_watch.on_about(&about, &ground.w);
 	worker_watch.on_state(true, "", &ground.w);
 	expect_accepted();
@@ -334,28 +304,4 @@ test_what_the_engine_is_is_told_before_it_is_up(void **state)
 	assert_string_equal(heard, "ENGINE_IS WORKER_STATE WORKER_STATE");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_what_the_engine_is_is_told_before_it_is_up),
-	    TEST(test_a_sandbox_is_opened_and_removed),
-	    TEST(test_a_name_that_could_leave_its_place_ends_the_channel),
-	    TEST(test_an_id_that_is_none_ends_the_channel),
-	    TEST(test_a_removal_of_no_good_name_ends_the_channel),
-	    TEST(test_a_number_that_is_in_use_ends_the_channel),
-	    TEST(test_a_spec_comes_in_the_message),
-	    TEST(test_a_spec_comes_in_a_sealed_file),
-	    TEST(test_a_run_without_a_spec_ends_the_channel),
-	    TEST(test_a_spec_that_is_none_ends_the_channel),
-	    TEST(test_a_spool_without_a_limit_ends_the_channel),
-	    TEST(test_words_about_runs_that_are_over_are_passed_over),
-	    TEST(test_a_sweep_asks_the_backend),
-	    TEST(test_a_sweep_of_half_a_uuid_ends_the_channel),
-	    TEST(test_the_engines_state_is_told_once_it_is_known),
-	};
-
-	return cmocka_run_group_tests_name("jobs", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

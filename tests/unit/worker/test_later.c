@@ -11,13 +11,11 @@ count_cb(void *arg)
 	*(bool *)arg = true;
 }
 
-static void
-test_it_is_not_done_inside_the_call(void **state)
+TEST(it_is_not_done_inside_the_call)
 {
 	struct event_base *base = event_base_new();
 	bool done = false;
 
-	(void)state;
 	calls = 0;
 	later(base, count_cb, &done);
 	assert_int_equal(calls, 0);
@@ -27,13 +25,11 @@ test_it_is_not_done_inside_the_call(void **state)
 	event_base_free(base);
 }
 
-static void
-test_what_is_put_off_longer_comes_after(void **state)
+TEST(what_is_put_off_longer_comes_after)
 {
 	struct event_base *base = event_base_new();
 	bool first = false, second = false;
 
-	(void)state;
 	calls = 0;
 	later_ms(base, 20, count_cb, &second);
 	later(base, count_cb, &first);
@@ -44,13 +40,4 @@ test_what_is_put_off_longer_comes_after(void **state)
 	event_base_free(base);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_it_is_not_done_inside_the_call),
-	    cmocka_unit_test(test_what_is_put_off_longer_comes_after),
-	};
-
-	return cmocka_run_group_tests_name("later", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -85,8 +85,7 @@ stat_of(const char *directory, const char *name)
 	return st;
 }
 
-static void
-test_a_sandbox_has_the_agent_and_no_copy_of_it(void **state)
+TEST(a_sandbox_has_the_agent_and_no_copy_of_it)
 {
 	struct uuid one = {{1}}, two = {{2}};
 	char *first, *second;
@@ -94,7 +93,6 @@ test_a_sandbox_has_the_agent_and_no_copy_of_it(void **state)
 	struct err e;
 	int fd;
 
-	(void)state;
 	fd = linkdirs_make(links, &one, &first, &e);
 	assert_true(fd >= 0);
 	(void)close(fd);
@@ -113,8 +111,7 @@ test_a_sandbox_has_the_agent_and_no_copy_of_it(void **state)
 	free(second);
 }
 
-static void
-test_making_it_again_keeps_the_directory_that_is_bound(void **state)
+TEST(making_it_again_keeps_the_directory_that_is_bound)
 {
 	struct uuid u = {{1}};
 	char *path, *again;
@@ -122,7 +119,6 @@ test_making_it_again_keeps_the_directory_that_is_bound(void **state)
 	struct err e;
 	int fd;
 
-	(void)state;
 	fd = linkdirs_make(links, &u, &path, &e);
 	(void)close(fd);
 	before = stat_of(path, "");
@@ -134,15 +130,13 @@ test_making_it_again_keeps_the_directory_that_is_bound(void **state)
 	free(again);
 }
 
-static void
-test_remove_leaves_nothing_and_may_come_twice(void **state)
+TEST(remove_leaves_nothing_and_may_come_twice)
 {
 	struct uuid u = {{1}};
 	char *path;
 	struct err e;
 	int fd = linkdirs_make(links, &u, &path, &e);
 
-	(void)state;
 	(void)close(fd);
 	linkdirs_remove(links, &u);
 	assert_int_equal(stat_of(path, "").st_ino, 0);
@@ -157,14 +151,12 @@ keep_first(const struct uuid *u, void *arg)
 	return u->b[0] == 1;
 }
 
-static void
-test_sweep_takes_what_is_old_and_not_kept(void **state)
+TEST(sweep_takes_what_is_old_and_not_kept)
 {
 	struct uuid one = {{1}}, two = {{2}};
 	char *first, *second;
 	struct err e;
 
-	(void)state;
 	(void)close(linkdirs_make(links, &one, &first, &e));
 	(void)close(linkdirs_make(links, &two, &second, &e));
 	assert_int_equal(
@@ -179,15 +171,13 @@ test_sweep_takes_what_is_old_and_not_kept(void **state)
 	free(second);
 }
 
-static void
-test_an_agents_copy_that_nobody_has_goes_with_the_sweep(void **state)
+TEST(an_agents_copy_that_nobody_has_goes_with_the_sweep)
 {
 	struct uuid u = {{1}};
 	char *path;
 	struct err e;
 	uint64_t old;
 
-	(void)state;
 	(void)close(linkdirs_make(links, &u, &path, &e));
 	old = stat_of(path, "/agent").st_ino;
 	linkdirs_close(links);
@@ -204,14 +194,12 @@ test_an_agents_copy_that_nobody_has_goes_with_the_sweep(void **state)
 	free(path);
 }
 
-static void
-test_a_damaged_copy_is_made_anew(void **state)
+TEST(a_damaged_copy_is_made_anew)
 {
 	struct uuid u = {{1}};
 	char *path, copy[512];
 	struct err e;
 
-	(void)state;
 	(void)close(linkdirs_make(links, &u, &path, &e));
 	(void)snprintf(copy, sizeof(copy), "%s/agent", path);
 	write_file(copy, "forged!"); /* the same inode, the same size */
@@ -233,14 +221,12 @@ test_a_damaged_copy_is_made_anew(void **state)
 	free(path);
 }
 
-static void
-test_a_path_that_cannot_be_bound_is_refused(void **state)
+TEST(a_path_that_cannot_be_bound_is_refused)
 {
 	char odd[96];
 	struct linkdirs *l;
 	struct err e;
 
-	(void)state;
 	(void)snprintf(odd, sizeof(odd), "%s/a:b", dir);
 	assert_int_equal(mkdir(odd, 0700), 0);
 	assert_int_equal(linkdirs_open(odd, &l, &e), ERR_INVAL);
@@ -248,15 +234,13 @@ test_a_path_that_cannot_be_bound_is_refused(void **state)
 	assert_int_equal(linkdirs_open("/nowhere/at/all", &l, &e), ERR_SYS);
 }
 
-static void
-test_one_directory_is_mounted_once_whoever_needs_it(void **state)
+TEST(one_directory_is_mounted_once_whoever_needs_it)
 {
 	struct backend_wishes wishes = {.nmounts = 0};
 	struct uuid u = {{3}};
 	char source[128];
 	struct err e;
 
-	(void)state;
 	assert_int_equal(linkdirs_mount(links, &u, &wishes, &e), 0);
 	assert_int_equal(linkdirs_mount(links, &u, &wishes, &e), 0);
 	assert_int_equal(wishes.nmounts, 1);
@@ -265,8 +249,7 @@ test_one_directory_is_mounted_once_whoever_needs_it(void **state)
 	assert_string_equal(wishes.mounts[0].source, source);
 }
 
-static void
-test_without_a_delivery_there_is_no_agent_in_it(void **state)
+TEST(without_a_delivery_there_is_no_agent_in_it)
 {
 	AUTO(auto_free) char *path = NULL;
 	AUTO(auto_close) int fd = -1;
@@ -274,7 +257,6 @@ test_without_a_delivery_there_is_no_agent_in_it(void **state)
 	struct uuid u = {{4}};
 	struct err e;
 
-	(void)state;
 	assert_int_equal(linkdirs_open(dir, &l, &e), 0);
 	fd = linkdirs_make(l, &u, &path, &e);
 	assert_true(fd >= 0);
@@ -297,14 +279,12 @@ try_make(struct err *e)
 	return fd;
 }
 
-static void
-test_a_planted_link_is_not_mounted(void **state)
+TEST(a_planted_link_is_not_mounted)
 {
 	struct uuid u = {{1}};
 	char name[UUID_TEXT_LEN + 1], planted[256];
 	struct err e;
 
-	(void)state;
 	uuid_format(&u, name);
 	(void)snprintf(planted, sizeof(planted), "%s/links/%s", dir, name);
 	assert_int_equal(symlink("/etc", planted), 0);
@@ -312,14 +292,12 @@ test_a_planted_link_is_not_mounted(void **state)
 	assert_int_equal(stat_of("/etc", "/agent").st_ino, 0);
 }
 
-static void
-test_a_directory_of_another_user_is_not_mounted(void **state)
+TEST(a_directory_of_another_user_is_not_mounted)
 {
 	struct uuid u = {{1}};
 	char name[UUID_TEXT_LEN + 1], planted[256];
 	struct err e;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	uuid_format(&u, name);
@@ -331,13 +309,11 @@ test_a_directory_of_another_user_is_not_mounted(void **state)
 }
 
 /* Attack H4: links renamed, another put in its place. */
-static void
-test_a_path_that_leads_elsewhere_is_not_mounted(void **state)
+TEST(a_path_that_leads_elsewhere_is_not_mounted)
 {
 	char now[256], then[256];
 	struct err e;
 
-	(void)state;
 	(void)snprintf(now, sizeof(now), "%s/links", dir);
 	(void)snprintf(then, sizeof(then), "%s/links.was", dir);
 	assert_int_equal(rename(now, then), 0);
@@ -346,14 +322,12 @@ test_a_path_that_leads_elsewhere_is_not_mounted(void **state)
 	assert_non_null(strstr(e.msg, "exchanged"));
 }
 
-static void
-test_links_of_another_user_are_refused_at_the_start(void **state)
+TEST(links_of_another_user_are_refused_at_the_start)
 {
 	char path[256];
 	struct linkdirs *l = NULL;
 	struct err e;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	(void)snprintf(path, sizeof(path), "%s/links", dir);
@@ -362,15 +336,13 @@ test_links_of_another_user_are_refused_at_the_start(void **state)
 	assert_non_null(strstr(e.msg, "uid 12345"));
 }
 
-static void
-test_an_agents_copy_of_another_user_is_made_anew(void **state)
+TEST(an_agents_copy_of_another_user_is_made_anew)
 {
 	struct uuid u = {{1}};
 	char *path;
 	char copy[512];
 	struct err e;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	(void)close(linkdirs_make(links, &u, &path, &e));
@@ -386,27 +358,4 @@ test_an_agents_copy_of_another_user_is_made_anew(void **state)
 	free(path);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_sandbox_has_the_agent_and_no_copy_of_it),
-	    TEST(test_making_it_again_keeps_the_directory_that_is_bound),
-	    TEST(test_remove_leaves_nothing_and_may_come_twice),
-	    TEST(test_sweep_takes_what_is_old_and_not_kept),
-	    TEST(test_an_agents_copy_that_nobody_has_goes_with_the_sweep),
-	    TEST(test_a_damaged_copy_is_made_anew),
-	    TEST(test_a_path_that_cannot_be_bound_is_refused),
-	    TEST(test_one_directory_is_mounted_once_whoever_needs_it),
-	    TEST(test_without_a_delivery_there_is_no_agent_in_it),
-	    TEST(test_a_planted_link_is_not_mounted),
-	    TEST(test_a_directory_of_another_user_is_not_mounted),
-	    TEST(test_a_path_that_leads_elsewhere_is_not_mounted),
-	    TEST(test_links_of_another_user_are_refused_at_the_start),
-	    TEST(test_an_agents_copy_of_another_user_is_made_anew),
-	};
-
-	return cmocka_run_group_tests_name("linkdir", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

@@ -1,14 +1,8 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/metric.h"
 #include "worker/docker/operation.h"
+#include "tests/unit/test.h"
 
-static void
-every_request_of_ours_has_a_name(void **state)
+TEST(every_request_of_ours_has_a_name)
 {
 	static const struct {
 		const char *method, *path;
@@ -32,26 +26,22 @@ every_request_of_ours_has_a_name(void **state)
 	    {"GET", "", OPERATION_OTHER},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
 		assert_int_equal(operation_of(rows[i].method, rows[i].path),
 		    rows[i].operation);
 }
 
-static void
-names_are_those_of_the_list(void **state)
+TEST(names_are_those_of_the_list)
 {
 	const struct metric_label *l =
 	    metric_family_at(FAMILY_ENGINE_REQUESTS_TOTAL)->labels;
 
-	(void)state;
 	assert_int_equal(l[0].count, OPERATION_OTHER + 1);
 	assert_string_equal(l[0].values[OPERATION_REMOVE], "remove");
 	assert_string_equal(l[0].values[OPERATION_BUILD], "build");
 }
 
-static void
-an_end_is_counted_by_status(void **state)
+TEST(an_end_is_counted_by_status)
 {
 	static const struct {
 		long status;
@@ -61,7 +51,6 @@ an_end_is_counted_by_status(void **state)
 	const struct metric_label *l =
 	    metric_family_at(FAMILY_ENGINE_REQUESTS_TOTAL)->labels;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		unsigned int at =
 		    METRIC_ENGINE_REQUESTS_TOTAL + OPERATION_START * l[1].count;
@@ -77,14 +66,4 @@ an_end_is_counted_by_status(void **state)
 	    5);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(every_request_of_ours_has_a_name),
-	    cmocka_unit_test(names_are_those_of_the_list),
-	    cmocka_unit_test(an_end_is_counted_by_status),
-	};
-
-	return cmocka_run_group_tests_name("operation", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -227,13 +227,11 @@ say_entry(uint32_t chan, uint64_t index, uint8_t kind, size_t path)
 	return say(&b);
 }
 
-static void
-test_it_is_up_after_the_whole_hello_only(void **state)
+TEST(it_is_up_after_the_whole_hello_only)
 {
 	struct wire_in in;
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, 0);
 	fake_link_open(&fix.link);
 	put_hello(&b, FRAME_VERSION, 2);
@@ -249,12 +247,10 @@ test_it_is_up_after_the_whole_hello_only(void **state)
 	assert_int_equal(wire_get_u32(&in), FRAME_VERSION);
 }
 
-static void
-test_hellos_that_lie_are_refused(void **state)
+TEST(hellos_that_lie_are_refused)
 {
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, 0);
 	fake_link_open(&fix.link);
 	put_hello(&b, FRAME_VERSION, PEER_RUNS_MAX + 1);
@@ -274,14 +270,12 @@ test_hellos_that_lie_are_refused(void **state)
 	assert_int_equal(fix.hellos, 0);
 }
 
-static void
-test_an_agent_of_another_version_is_told_apart(void **state)
+TEST(an_agent_of_another_version_is_told_apart)
 {
 	struct buf b;
 	struct err e;
 	char want[200];
 
-	(void)state;
 	buf_init(&b, 0);
 	fake_link_open(&fix.link);
 	put_hello(&b, 1, 0); /* as that version said it, too */
@@ -310,12 +304,10 @@ say_line(uint32_t version, const char *text)
 	return say(&b);
 }
 
-static void
-test_an_older_agent_is_answered_in_its_version_and_says_nothing(void **state)
+TEST(an_older_agent_is_answered_in_its_version_and_says_nothing)
 {
 	struct wire_in in;
 
-	(void)state;
 	assert_int_equal(say_line(FRAME_VERSION_OLDEST, "x"), ERR_PROTO);
 	assert_int_equal(fix.downs, 0);
 	in = fake_link_sent(&fix.link, FRAME_WELCOME);
@@ -323,23 +315,19 @@ test_an_older_agent_is_answered_in_its_version_and_says_nothing(void **state)
 	assert_int_equal(fix.saids, 0);
 }
 
-static void
-test_what_an_agent_says_is_passed_on(void **state)
+TEST(what_an_agent_says_is_passed_on)
 {
-	(void)state;
 	assert_int_equal(say_line(FRAME_VERSION, "/ is full"), 0);
 	assert_int_equal(fix.saids, 1);
 	assert_string_equal(fix.said, "/ is full");
 	assert_int_equal(fix.downs, 0);
 }
 
-static void
-test_a_line_before_the_hello_is_refused(void **state)
+TEST(a_line_before_the_hello_is_refused)
 {
 	const struct frame_said m = {.text = ""};
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, 0);
 	fake_link_open(&fix.link);
 	put_hello(&b, FRAME_VERSION, 0);
@@ -365,22 +353,18 @@ say_raw(uint8_t level)
 	return say(&b);
 }
 
-static void
-test_a_level_above_a_warning_is_refused(void **state)
+TEST(a_level_above_a_warning_is_refused)
 {
-	(void)state;
 	greet();
 	assert_int_equal(say_raw(FRAME_SAID_LEVEL_WARN), 0);
 	assert_int_equal(say_raw(FRAME_SAID_LEVEL_WARN + 1), ERR_PROTO);
 	assert_int_equal(fix.saids, 1);
 }
 
-static void
-test_nothing_but_hello_may_come_first_and_only_once(void **state)
+TEST(nothing_but_hello_may_come_first_and_only_once)
 {
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, 0);
 	fake_link_open(&fix.link);
 	assert_int_equal(say_data(1, 0, "abc"), ERR_PROTO);
@@ -390,12 +374,10 @@ test_nothing_but_hello_may_come_first_and_only_once(void **state)
 	assert_int_equal(say(&b), ERR_PROTO);
 }
 
-static void
-test_frames_of_our_own_direction_are_refused(void **state)
+TEST(frames_of_our_own_direction_are_refused)
 {
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, 0);
 	greet();
 	for (unsigned int t = FRAME_WELCOME; t <= FRAME_OPEN_WALK; t++) {
@@ -406,13 +388,11 @@ test_frames_of_our_own_direction_are_refused(void **state)
 	}
 }
 
-static void
-test_fields_too_few_or_too_many_are_refused(void **state)
+TEST(fields_too_few_or_too_many_are_refused)
 {
 	struct buf b;
 	size_t at;
 
-	(void)state;
 	buf_init(&b, 0);
 	greet();
 	for (unsigned int t = FRAME_DATA; t <= FRAME_EXITED; t++) {
@@ -466,10 +446,8 @@ static const struct {
     {say_close, {true, true, true}},
 };
 
-static void
-test_each_kind_takes_what_is_its_own(void **state)
+TEST(each_kind_takes_what_is_its_own)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		for (enum kind k = 0; k < KINDS; k++) {
 			uint32_t n;
@@ -516,10 +494,8 @@ number_after(enum end how, enum kind kind)
 	return how == NEVER_OPENED ? n + 1 : n;
 }
 
-static void
-test_what_comes_for_a_channel_that_is_not_open(void **state)
+TEST(what_comes_for_a_channel_that_is_not_open)
 {
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ends); i++)
 		for (size_t w = 0; w < ARRAY_LEN(words); w++)
 			for (enum kind k = 0; k < KINDS; k++) {
@@ -537,12 +513,10 @@ test_what_comes_for_a_channel_that_is_not_open(void **state)
 			}
 }
 
-static void
-test_numbers_begin_anew_with_each_stream(void **state)
+TEST(numbers_begin_anew_with_each_stream)
 {
 	uint32_t n;
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		greet();
 		(void)open_chan(READ, &n);
@@ -555,15 +529,13 @@ test_numbers_begin_anew_with_each_stream(void **state)
 	assert_int_equal(say_data(0, 0, "a"), ERR_PROTO);
 }
 
-static void
-test_bytes_come_in_order_and_within_credit(void **state)
+TEST(bytes_come_in_order_and_within_credit)
 {
 	static const char much[FRAME_DATA_MAX] = {'a'};
 	struct peer_chan *c;
 	uint64_t at = 0;
 	uint32_t n;
 
-	(void)state;
 	greet();
 	c = open_chan(READ, &n);
 	assert_int_equal(say_data(n, 1, "abc"), ERR_PROTO);
@@ -580,8 +552,7 @@ test_bytes_come_in_order_and_within_credit(void **state)
 	assert_int_equal(fix.pieces, 5);
 }
 
-static void
-test_a_piece_and_another_stream_have_bounds(void **state)
+TEST(a_piece_and_another_stream_have_bounds)
 {
 	const struct frame_data other = {
 	    .chan = 1, .stream = 1, .bytes = {(const uint8_t *)"a", 1}};
@@ -589,7 +560,6 @@ test_a_piece_and_another_stream_have_bounds(void **state)
 	struct buf b;
 	uint32_t n;
 
-	(void)state;
 	buf_init(&b, 0);
 	greet();
 	(void)open_chan(READ, &n);
@@ -599,12 +569,10 @@ test_a_piece_and_another_stream_have_bounds(void **state)
 	    fake_link_data(&fix.link, n, 0, much, sizeof(much)), ERR_PROTO);
 }
 
-static void
-test_entries_have_a_kind_and_are_counted(void **state)
+TEST(entries_have_a_kind_and_are_counted)
 {
 	uint32_t n;
 
-	(void)state;
 	greet();
 	(void)open_chan(WALK, &n);
 	assert_int_equal(say_entry(n, 0, 'x', 1), ERR_PROTO);
@@ -618,8 +586,7 @@ test_entries_have_a_kind_and_are_counted(void **state)
 	assert_int_equal(fix.entries, PEER_WALK_WINDOW);
 }
 
-static void
-test_what_a_callback_refuses_is_the_agents_fault(void **state)
+TEST(what_a_callback_refuses_is_the_agents_fault)
 {
 	const struct frame_data m = {
 	    .chan = 1, .bytes = {(const uint8_t *)"x", 1}};
@@ -627,7 +594,6 @@ test_what_a_callback_refuses_is_the_agents_fault(void **state)
 	struct err e;
 	uint32_t n;
 
-	(void)state;
 	buf_init(&b, 0);
 	greet();
 	(void)open_chan(SEQUENCE, &n);
@@ -636,13 +602,11 @@ test_what_a_callback_refuses_is_the_agents_fault(void **state)
 	assert_string_equal(e.msg, "DATA: not an x");
 }
 
-static void
-test_a_discarded_run_is_opened_and_closed(void **state)
+TEST(a_discarded_run_is_opened_and_closed)
 {
 	const struct uuid run = {{1}};
 	uint32_t n;
 
-	(void)state;
 	peer_discard(fix.peer, &run, 7); /* not up: nothing */
 	fake_link_sent_nothing(&fix.link);
 	greet();
@@ -655,13 +619,11 @@ test_a_discarded_run_is_opened_and_closed(void **state)
 	assert_int_equal(fix.knowns + fix.pieces, 0);
 }
 
-static void
-test_nothing_is_sent_while_it_is_not_up(void **state)
+TEST(nothing_is_sent_while_it_is_not_up)
 {
 	static const uint8_t mark[FRAME_MARK_BYTES];
 	const struct frame_taken m = {.root = "/", .mark = mark};
 
-	(void)state;
 	peer_taken(fix.peer, &m);
 	fake_link_sent_nothing(&fix.link);
 	fake_link_open(&fix.link);
@@ -669,13 +631,11 @@ test_nothing_is_sent_while_it_is_not_up(void **state)
 	fake_link_sent_nothing(&fix.link);
 }
 
-static void
-test_an_agent_that_never_reads_is_hung_up_on(void **state)
+TEST(an_agent_that_never_reads_is_hung_up_on)
 {
 	struct peer_chan *c;
 	uint32_t n;
 
-	(void)state;
 	greet();
 	c = open_chan(READ, &n);
 	while (!fix.link.l->failed) {
@@ -684,10 +644,8 @@ test_an_agent_that_never_reads_is_hung_up_on(void **state)
 	}
 }
 
-static void
-test_large_frames_leave_room_for_small_ones(void **state)
+TEST(large_frames_leave_room_for_small_ones)
 {
-	(void)state;
 	fake_link_greet(&fix.link);
 	assert_true(peer_has_room(fix.peer, RUNSPEC_BYTES_MAX));
 	assert_non_null(
@@ -696,13 +654,11 @@ test_large_frames_leave_room_for_small_ones(void **state)
 	assert_false(peer_has_room(fix.peer, RUNSPEC_BYTES_MAX));
 }
 
-static void
-test_a_lost_stream_is_told_with_its_reason(void **state)
+TEST(a_lost_stream_is_told_with_its_reason)
 {
 	struct err why;
 	uint32_t n;
 
-	(void)state;
 	fake_link_greet(&fix.link);
 	(void)err_set(&why, ERR_PROTO, "x");
 	fix.link.l->user->on_close(fix.link.l, &why, fix.link.l->arg);
@@ -716,36 +672,4 @@ test_a_lost_stream_is_told_with_its_reason(void **state)
 	assert_int_equal(fix.closes, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_it_is_up_after_the_whole_hello_only),
-	    TEST(test_hellos_that_lie_are_refused),
-	    TEST(test_an_agent_of_another_version_is_told_apart),
-	    TEST(
-		test_an_older_agent_is_answered_in_its_version_and_says_nothing),
-	    TEST(test_what_an_agent_says_is_passed_on),
-	    TEST(test_a_line_before_the_hello_is_refused),
-	    TEST(test_a_level_above_a_warning_is_refused),
-	    TEST(test_nothing_but_hello_may_come_first_and_only_once),
-	    TEST(test_frames_of_our_own_direction_are_refused),
-	    TEST(test_fields_too_few_or_too_many_are_refused),
-	    TEST(test_each_kind_takes_what_is_its_own),
-	    TEST(test_what_comes_for_a_channel_that_is_not_open),
-	    TEST(test_numbers_begin_anew_with_each_stream),
-	    TEST(test_bytes_come_in_order_and_within_credit),
-	    TEST(test_a_piece_and_another_stream_have_bounds),
-	    TEST(test_entries_have_a_kind_and_are_counted),
-	    TEST(test_what_a_callback_refuses_is_the_agents_fault),
-	    TEST(test_a_discarded_run_is_opened_and_closed),
-	    TEST(test_nothing_is_sent_while_it_is_not_up),
-	    TEST(test_an_agent_that_never_reads_is_hung_up_on),
-	    TEST(test_large_frames_leave_room_for_small_ones),
-	    TEST(test_a_lost_stream_is_told_with_its_reason),
-	};
-
-	return cmocka_run_group_tests_name("peer", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

@@ -1,11 +1,6 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "common/buf.h"
 #include "worker/policy.h"
+#include "tests/unit/test.h"
 
 struct fixture {
 	struct conf *conf;
@@ -67,8 +62,7 @@ has(char **list, const char *item)
 	return false;
 }
 
-static void
-test_blanks_are_filled_with_what_is_configured(void **state)
+TEST(blanks_are_filled_with_what_is_configured)
 {
 	struct policy_template t = plain_template();
 	struct fixture *f = *state;
@@ -84,8 +78,7 @@ test_blanks_are_filled_with_what_is_configured(void **state)
 	assert_int_equal(t.pids, 256);
 }
 
-static void
-test_no_limit_can_be_exceeded(void **state)
+TEST(no_limit_can_be_exceeded)
 {
 	struct policy_template t = plain_template();
 	struct fixture *f = *state;
@@ -102,8 +95,7 @@ test_no_limit_can_be_exceeded(void **state)
 	assert_int_equal(policy_check(&f->policy, &t, &e), ERR_POLICY);
 }
 
-static void
-test_only_listed_images_are_allowed(void **state)
+TEST(only_listed_images_are_allowed)
 {
 	struct policy_template t = plain_template();
 	struct fixture *f = *state;
@@ -120,14 +112,12 @@ test_only_listed_images_are_allowed(void **state)
 	assert_non_null(strstr(e.msg, "SANDBOX_IMAGES_ALLOWED"));
 }
 
-static void
-test_no_word_that_could_leave_its_place_passes(void **state)
+TEST(no_word_that_could_leave_its_place_passes)
 {
 	static const char *const bad[] = {
 	    "", "a", "../x", "a/b", "a?b", "a b", "-ab", ".ab", "a%2e", "a\nb"};
 	struct err e;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 		struct policy_claim c = {.identifier = bad[i]};
 
@@ -143,8 +133,7 @@ test_no_word_that_could_leave_its_place_passes(void **state)
 	assert_true(policy_is_id("0123456789ab"));
 }
 
-static void
-test_capabilities_are_taken_with_and_without_their_prefix(void **state)
+TEST(capabilities_are_taken_with_and_without_their_prefix)
 {
 	struct fixture *f = *state;
 
@@ -155,8 +144,7 @@ test_capabilities_are_taken_with_and_without_their_prefix(void **state)
 	assert_false(has(f->policy.cap_add, "NET_ADMIN"));
 }
 
-static void
-test_the_agent_always_has_its_two_capabilities(void **state)
+TEST(the_agent_always_has_its_two_capabilities)
 {
 	struct fixture *f = *state;
 
@@ -173,8 +161,7 @@ test_the_agent_always_has_its_two_capabilities(void **state)
 
 /* Whatever commands may have, the agent can work; what it has for itself
  * alone it withholds from them. */
-static void
-test_what_the_agent_needs_is_not_the_commands(void **state)
+TEST(what_the_agent_needs_is_not_the_commands)
 {
 	static const struct {
 		const char *add, *drop;
@@ -202,8 +189,7 @@ test_what_the_agent_needs_is_not_the_commands(void **state)
 	}
 }
 
-static void
-test_a_bound_of_writes_is_of_a_device(void **state)
+TEST(a_bound_of_writes_is_of_a_device)
 {
 	static const char *const bad[] = {"sda", "/dev/", "/dev/../etc/passwd",
 	    "/dev/s da", "/tmp/x", "/dev/sda\""};
@@ -224,8 +210,7 @@ test_a_bound_of_writes_is_of_a_device(void **state)
 	assert_int_equal(f->policy.write_bytes_s, 40 << 20);
 }
 
-static void
-test_an_unknown_capability_is_refused_by_name(void **state)
+TEST(an_unknown_capability_is_refused_by_name)
 {
 	struct fixture *f = *state;
 	struct err e;
@@ -236,8 +221,7 @@ test_an_unknown_capability_is_refused_by_name(void **state)
 	assert_non_null(strstr(e.msg, "ROOT"));
 }
 
-static void
-test_an_unknown_capability_is_left_out_when_not_strict(void **state)
+TEST(an_unknown_capability_is_left_out_when_not_strict)
 {
 	struct fixture *f = *state;
 
@@ -248,8 +232,7 @@ test_an_unknown_capability_is_left_out_when_not_strict(void **state)
 	assert_true(has(f->policy.cap_add, "SETUID"));
 }
 
-static void
-test_an_unknown_capability_is_passed_on_when_told_so(void **state)
+TEST(an_unknown_capability_is_passed_on_when_told_so)
 {
 	struct fixture *f = *state;
 
@@ -260,8 +243,7 @@ test_an_unknown_capability_is_passed_on_when_told_so(void **state)
 }
 
 /* As many as may be, each as long as one may be. */
-static void
-test_long_lists_of_capabilities_have_a_fingerprint(void **state)
+TEST(long_lists_of_capabilities_have_a_fingerprint)
 {
 	struct fixture *f = *state;
 	struct buf list;
@@ -278,8 +260,7 @@ test_long_lists_of_capabilities_have_a_fingerprint(void **state)
 	buf_clear(&list);
 }
 
-static void
-test_the_fingerprint_knows_policy_and_no_order(void **state)
+TEST(the_fingerprint_knows_policy_and_no_order)
 {
 	char first[POLICY_FINGERPRINT_LEN + 1];
 	struct fixture *f = *state;
@@ -298,8 +279,7 @@ test_the_fingerprint_knows_policy_and_no_order(void **state)
 	assert_string_not_equal(first, f->policy.fingerprint);
 }
 
-static void
-test_an_image_name_that_is_none_stops_the_start(void **state)
+TEST(an_image_name_that_is_none_stops_the_start)
 {
 	struct fixture *f = *state;
 	struct err e;
@@ -309,27 +289,4 @@ test_an_image_name_that_is_none_stops_the_start(void **state)
 	assert_non_null(strstr(e.msg, "SANDBOX_IMAGE"));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_blanks_are_filled_with_what_is_configured),
-	    TEST(test_no_limit_can_be_exceeded),
-	    TEST(test_only_listed_images_are_allowed),
-	    TEST(test_no_word_that_could_leave_its_place_passes),
-	    TEST(test_capabilities_are_taken_with_and_without_their_prefix),
-	    TEST(test_the_agent_always_has_its_two_capabilities),
-	    TEST(test_what_the_agent_needs_is_not_the_commands),
-	    TEST(test_a_bound_of_writes_is_of_a_device),
-	    TEST(test_an_unknown_capability_is_refused_by_name),
-	    TEST(test_an_unknown_capability_is_left_out_when_not_strict),
-	    TEST(test_an_unknown_capability_is_passed_on_when_told_so),
-	    TEST(test_long_lists_of_capabilities_have_a_fingerprint),
-	    TEST(test_the_fingerprint_knows_policy_and_no_order),
-	    TEST(test_an_image_name_that_is_none_stops_the_start),
-	};
-
-	return cmocka_run_group_tests_name("policy", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

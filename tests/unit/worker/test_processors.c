@@ -1,10 +1,5 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "worker/docker/processors.h"
+#include "tests/unit/test.h"
 
 /* Lists of processors, as cpuset(7) has them. */
 
@@ -19,8 +14,7 @@ set_of(const int *cpus)
 	return set;
 }
 
-static void
-test_a_part_is_a_list_of_those_that_are_there(void **state)
+TEST(a_part_is_a_list_of_those_that_are_there)
 {
 	static const int four[] = {0, 1, 2, 3, -1}, holes[] = {1, 2, 5, 9, -1};
 	const struct {
@@ -34,7 +28,6 @@ test_a_part_is_a_list_of_those_that_are_there(void **state)
 	    {holes, 3, 2, "1,9"}};
 	char got[PROCESSORS_TEXT_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		cpu_set_t set = set_of(rows[i].of);
 
@@ -44,14 +37,12 @@ test_a_part_is_a_list_of_those_that_are_there(void **state)
 	}
 }
 
-static void
-test_what_is_not_there_is_no_list(void **state)
+TEST(what_is_not_there_is_no_list)
 {
 	static const int two[] = {0, 1, -1}, none[] = {-1};
 	cpu_set_t set = set_of(two);
 	char got[PROCESSORS_TEXT_MAX];
 
-	(void)state;
 	assert_false(processors_text(&set, 2, 1, got));
 	assert_false(processors_text(&set, 0, 3, got));
 	set = set_of(none);
@@ -59,13 +50,11 @@ test_what_is_not_there_is_no_list(void **state)
 	assert_false(processors_text(&set, 0, 1, got));
 }
 
-static void
-test_a_list_that_is_too_long_is_none(void **state)
+TEST(a_list_that_is_too_long_is_none)
 {
 	char got[PROCESSORS_TEXT_MAX];
 	cpu_set_t set;
 
-	(void)state;
 	CPU_ZERO(&set);
 	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu += 2)
 		CPU_SET(cpu, &set);
@@ -74,25 +63,12 @@ test_a_list_that_is_too_long_is_none(void **state)
 	assert_string_equal(got, "0,2,4,6,8,10,12,14,16,18");
 }
 
-static void
-test_our_own_are_some(void **state)
+TEST(our_own_are_some)
 {
 	cpu_set_t set;
 
-	(void)state;
 	assert_true(processors_own(&set));
 	assert_true(CPU_COUNT(&set) > 0);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_part_is_a_list_of_those_that_are_there),
-	    cmocka_unit_test(test_what_is_not_there_is_no_list),
-	    cmocka_unit_test(test_a_list_that_is_too_long_is_none),
-	    cmocka_unit_test(test_our_own_are_some),
-	};
-
-	return cmocka_run_group_tests_name("processors", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -11,6 +5,7 @@
 #include "common/js.h"
 #include "worker/policy.h"
 #include "worker/profile.h"
+#include "tests/unit/test.h"
 
 struct profile_fixture {
 	struct conf *conf;
@@ -104,8 +99,7 @@ rule_of(const json_t *rules, const char *call, const char *action)
 	return NULL;
 }
 
-static void
-test_ours_denies_what_it_does_not_name(void **state)
+TEST(ours_denies_what_it_does_not_name)
 {
 	static const char *const denied[] = {"io_uring_setup", "bpf", "keyctl",
 	    "userfaultfd", "perf_event_open", "mount", "fsopen", "unshare",
@@ -134,8 +128,7 @@ test_ours_denies_what_it_does_not_name(void **state)
 	    38);
 }
 
-static void
-test_an_operators_file_is_passed_on_compact(void **state)
+TEST(an_operators_file_is_passed_on_compact)
 {
 	struct profile_fixture *f = *state;
 	AUTO(auto_free) char *s = NULL;
@@ -148,8 +141,7 @@ test_an_operators_file_is_passed_on_compact(void **state)
 	    s, "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"syscalls\":[]}");
 }
 
-static void
-test_what_denies_nothing_is_refused_unless_meant(void **state)
+TEST(what_denies_nothing_is_refused_unless_meant)
 {
 	static const char open_file[] =
 	    "{\"defaultAction\":\"SCMP_ACT_ALLOW\",\"syscalls\":[{\"names\":"
@@ -169,8 +161,7 @@ test_what_denies_nothing_is_refused_unless_meant(void **state)
 	free(s);
 }
 
-static void
-test_a_list_of_denials_is_a_profile(void **state)
+TEST(a_list_of_denials_is_a_profile)
 {
 	struct profile_fixture *f = *state;
 
@@ -180,8 +171,7 @@ test_a_list_of_denials_is_a_profile(void **state)
 	free(load(f));
 }
 
-static void
-test_a_file_that_is_no_profile_is_refused(void **state)
+TEST(a_file_that_is_no_profile_is_refused)
 {
 	struct profile_fixture *f = *state;
 
@@ -201,8 +191,7 @@ test_a_file_that_is_no_profile_is_refused(void **state)
 	refused(f, "want default");
 }
 
-static void
-test_a_file_that_others_may_write_is_refused(void **state)
+TEST(a_file_that_others_may_write_is_refused)
 {
 	struct profile_fixture *f = *state;
 
@@ -216,8 +205,7 @@ test_a_file_that_others_may_write_is_refused(void **state)
 	}
 }
 
-static void
-test_another_profile_is_another_fingerprint(void **state)
+TEST(another_profile_is_another_fingerprint)
 {
 	struct profile_fixture *f = *state;
 	char first[POLICY_FINGERPRINT_LEN + 1];
@@ -233,20 +221,4 @@ test_another_profile_is_another_fingerprint(void **state)
 	policy_clear(&p);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int
-main(void)
-{
-	static const struct CMUnitTest tests[] = {
-	    TEST(test_ours_denies_what_it_does_not_name),
-	    TEST(test_an_operators_file_is_passed_on_compact),
-	    TEST(test_what_denies_nothing_is_refused_unless_meant),
-	    TEST(test_a_list_of_denials_is_a_profile),
-	    TEST(test_a_file_that_is_no_profile_is_refused),
-	    TEST(test_a_file_that_others_may_write_is_refused),
-	    TEST(test_another_profile_is_another_fingerprint),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -11,6 +5,7 @@
 #include "tests/unit/common/forked.h"
 #include "worker/said.h"
 #include "worker/task.h"
+#include "tests/unit/test.h"
 
 /* What of an agent's words comes into the log, and how much. */
 
@@ -55,12 +50,10 @@ say_one(void)
 	said_take(&said, &m, &run);
 }
 
-static void
-test_a_line_has_its_sandbox_run_and_request(void **state)
+TEST(a_line_has_its_sandbox_run_and_request)
 {
 	struct forked f;
 
-	(void)state;
 	forked_run(&f, say_one);
 	assert_non_null(strstr(f.text, " level=warn role=worker/0 "));
 	assert_non_null(strstr(f.text,
@@ -78,12 +71,10 @@ say_of_another(void)
 	said_take(&said, &m, NULL);
 }
 
-static void
-test_a_run_of_another_is_not_named(void **state)
+TEST(a_run_of_another_is_not_named)
 {
 	struct forked f;
 
-	(void)state;
 	forked_run(&f, say_of_another);
 	assert_non_null(strstr(f.text, " said_by=agent "));
 	assert_null(strstr(f.text, "run="));
@@ -102,12 +93,10 @@ say_hostile(void)
 	}
 }
 
-static void
-test_a_hostile_text_forges_no_line(void **state)
+TEST(a_hostile_text_forges_no_line)
 {
 	struct forked f;
 
-	(void)state;
 	forked_run(&f, say_hostile);
 	assert_int_equal(count(f.text, "\n"), 3);
 	for (size_t i = 0; i < f.len; i++)
@@ -133,14 +122,12 @@ say_much(void)
 	said_take(&said, &last, &run);
 }
 
-static void
-test_a_flood_is_cut_and_counted(void **state)
+TEST(a_flood_is_cut_and_counted)
 {
 	const char *p;
 	struct forked f;
 	unsigned long lines, dropped;
 
-	(void)state;
 	forked_run(&f, say_much);
 	lines = count(f.text, "detail=again");
 	/* As many as it may at once, and one for each second that it took. */
@@ -169,12 +156,10 @@ say_from_many(void)
 	_exit(shown >= SAID_BURST_ALL && shown < 500 ? 0 : 1);
 }
 
-static void
-test_many_sandboxes_together_are_bounded_too(void **state)
+TEST(many_sandboxes_together_are_bounded_too)
 {
 	struct forked f;
 
-	(void)state;
 	forked_run(&f, say_from_many);
 	assert_int_equal(f.status, 0);
 }
@@ -192,29 +177,13 @@ say_whispers(void)
 	said_take(&said, &m, NULL);
 }
 
-static void
-test_what_is_below_the_servers_level_costs_nothing(void **state)
+TEST(what_is_below_the_servers_level_costs_nothing)
 {
 	struct forked f;
 
-	(void)state;
 	forked_run(&f, say_whispers);
 	assert_int_equal(count(f.text, "\n"), 1);
 	assert_non_null(strstr(f.text, "detail=aloud\n"));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_a_line_has_its_sandbox_run_and_request),
-	    cmocka_unit_test(test_a_run_of_another_is_not_named),
-	    cmocka_unit_test(test_a_hostile_text_forges_no_line),
-	    cmocka_unit_test(test_a_flood_is_cut_and_counted),
-	    cmocka_unit_test(test_many_sandboxes_together_are_bounded_too),
-	    cmocka_unit_test(
-		test_what_is_below_the_servers_level_costs_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -83,13 +83,11 @@ sweep(int64_t keep_ms)
 	    &(struct sweep_wish){.asof_ms = NOW_MS, .keep_ms = keep_ms});
 }
 
-static void
-test_what_is_not_listed_and_old_enough_is_stopped(void **state)
+TEST(what_is_not_listed_and_old_enough_is_stopped)
 {
 	struct backend_container found[] = {box(9, OLD_MS), box(2, OLD_MS),
 	    box(3, OLD_MS + 1), box(4, OLD_MS), box(5, OLD_MS)};
 
-	(void)state;
 	found[4].is_ours = false;
 	list(9);
 	list(1);
@@ -111,12 +109,10 @@ test_what_is_not_listed_and_old_enough_is_stopped(void **state)
 	assert_int_equal(ground.sweeps, 1);
 }
 
-static void
-test_what_cannot_be_stopped_is_told_and_left_running(void **state)
+TEST(what_cannot_be_stopped_is_told_and_left_running)
 {
 	struct backend_container found[] = {box(2, OLD_MS), box(3, OLD_MS)};
 
-	(void)state;
 	ground_can(BACKEND_CAN_BOUND);
 	sweep(KEEP_MS);
 	ground_listed(0, found, ARRAY_LEN(found));
@@ -130,12 +126,10 @@ test_what_cannot_be_stopped_is_told_and_left_running(void **state)
 	expect_swept(2, 1);
 }
 
-static void
-test_what_rests_is_kept_until_its_time_is_over(void **state)
+TEST(what_rests_is_kept_until_its_time_is_over)
 {
 	struct backend_container found[] = {box(2, OLD_MS), box(3, OLD_MS)};
 
-	(void)state;
 	sweep(KEEP_MS);
 	ground_listed(0, found, ARRAY_LEN(found));
 	show(found[0], NOW_MS - KEEP_MS + 1);
@@ -149,12 +143,10 @@ test_what_rests_is_kept_until_its_time_is_over(void **state)
 	expect_swept(2, 1);
 }
 
-static void
-test_what_never_ran_goes_at_once(void **state)
+TEST(what_never_ran_goes_at_once)
 {
 	const struct backend_container found = box(2, OLD_MS);
 
-	(void)state;
 	sweep(KEEP_MS);
 	ground_listed(0, &found, 1);
 	show(found, NEVER_RAN);
@@ -164,12 +156,10 @@ test_what_never_ran_goes_at_once(void **state)
 	expect_swept(1, 1);
 }
 
-static void
-test_who_only_looks_touches_nothing_and_sees_the_young(void **state)
+TEST(who_only_looks_touches_nothing_and_sees_the_young)
 {
 	struct backend_container found[] = {box(2, NOW_MS), box(3, OLD_MS)};
 
-	(void)state;
 	sweep_run(&ground.w,
 	    &(struct sweep_wish){
 		.asof_ms = NOW_MS, .keep_ms = 1, .only_look = true});
@@ -183,12 +173,10 @@ test_who_only_looks_touches_nothing_and_sees_the_young(void **state)
 	assert_int_equal(ground.sweeps, 0);
 }
 
-static void
-test_what_is_not_to_be_kept_goes_at_once(void **state)
+TEST(what_is_not_to_be_kept_goes_at_once)
 {
 	const struct backend_container found = box(2, OLD_MS);
 
-	(void)state;
 	sweep(0);
 	ground_listed(0, &found, 1);
 	show(found, 0);
@@ -198,12 +186,10 @@ test_what_is_not_to_be_kept_goes_at_once(void **state)
 	expect_swept(1, 1);
 }
 
-static void
-test_removals_go_on_a_few_at_a_time(void **state)
+TEST(removals_go_on_a_few_at_a_time)
 {
 	struct backend_container found[20];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(found); i++)
 		found[i] = box((uint8_t)(i + 1), OLD_MS);
 	sweep(0);
@@ -220,12 +206,10 @@ test_removals_go_on_a_few_at_a_time(void **state)
 	expect_swept(20, 20);
 }
 
-static void
-test_what_cannot_be_removed_is_not_counted(void **state)
+TEST(what_cannot_be_removed_is_not_counted)
 {
 	const struct backend_container found = box(2, OLD_MS);
 
-	(void)state;
 	sweep(0);
 	ground_listed(0, &found, 1);
 	show(found, 0);
@@ -234,12 +218,10 @@ test_what_cannot_be_removed_is_not_counted(void **state)
 	expect_swept(1, 0);
 }
 
-static void
-test_what_is_another_by_now_is_left_alone(void **state)
+TEST(what_is_another_by_now_is_left_alone)
 {
 	struct backend_container found = box(2, OLD_MS);
 
-	(void)state;
 	sweep(0);
 	ground_listed(0, &found, 1);
 	found.is_ours = false;
@@ -248,14 +230,12 @@ test_what_is_another_by_now_is_left_alone(void **state)
 	expect_swept(1, 0);
 }
 
-static void
-test_an_engine_that_does_not_say_leaves_all_as_it_is(void **state)
+TEST(an_engine_that_does_not_say_leaves_all_as_it_is)
 {
 	struct ipc_msg m;
 	struct msg_swept swept;
 	struct err e;
 
-	(void)state;
 	sweep(0);
 	ground_listed(ERR_BACKEND, NULL, 0);
 	m = front_next(&ground.front, IPC_SWEPT);
@@ -264,12 +244,10 @@ test_an_engine_that_does_not_say_leaves_all_as_it_is(void **state)
 	assert_int_equal(ground.sweeps, 0);
 }
 
-static void
-test_a_sweep_during_another_is_dropped(void **state)
+TEST(a_sweep_during_another_is_dropped)
 {
 	const struct backend_container found = box(2, OLD_MS);
 
-	(void)state;
 	sweep(0);
 	list(2);
 	sweep(0);
@@ -281,12 +259,10 @@ test_a_sweep_during_another_is_dropped(void **state)
 	expect_swept(1, 1);
 }
 
-static void
-test_what_was_listed_before_does_not_hold_for_the_next(void **state)
+TEST(what_was_listed_before_does_not_hold_for_the_next)
 {
 	const struct backend_container found = box(2, OLD_MS);
 
-	(void)state;
 	list(2);
 	sweep(0);
 	ground_listed(0, &found, 1);
@@ -299,36 +275,14 @@ test_what_was_listed_before_does_not_hold_for_the_next(void **state)
 	expect_swept(1, 1);
 }
 
-static void
-test_more_than_there_can_be_is_a_lie(void **state)
+TEST(more_than_there_can_be_is_a_lie)
 {
 	uint8_t *uuids = xcalloc(SWEEP_LISTED_MAX, sizeof(struct uuid));
 	struct err e;
 
-	(void)state;
 	assert_int_equal(sweep_list(&ground.w, uuids, SWEEP_LISTED_MAX, &e), 0);
 	assert_int_equal(sweep_list(&ground.w, uuids, 1, &e), ERR_PROTO);
 	free(uuids);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    GROUND_TEST(test_what_is_not_listed_and_old_enough_is_stopped),
-	    GROUND_TEST(test_what_cannot_be_stopped_is_told_and_left_running),
-	    GROUND_TEST(test_what_rests_is_kept_until_its_time_is_over),
-	    GROUND_TEST(test_what_never_ran_goes_at_once),
-	    GROUND_TEST(test_who_only_looks_touches_nothing_and_sees_the_young),
-	    GROUND_TEST(test_what_is_not_to_be_kept_goes_at_once),
-	    GROUND_TEST(test_what_is_another_by_now_is_left_alone),
-	    GROUND_TEST(test_removals_go_on_a_few_at_a_time),
-	    GROUND_TEST(test_what_cannot_be_removed_is_not_counted),
-	    GROUND_TEST(test_an_engine_that_does_not_say_leaves_all_as_it_is),
-	    GROUND_TEST(test_a_sweep_during_another_is_dropped),
-	    GROUND_TEST(test_what_was_listed_before_does_not_hold_for_the_next),
-	    GROUND_TEST(test_more_than_there_can_be_is_a_lie),
-	};
-
-	return cmocka_run_group_tests_name("sweep", tests, NULL, NULL);
-}
+TEST_MAIN(ground_setup, ground_teardown)

@@ -32,14 +32,12 @@ expect_records(unsigned int n)
 		(void)front_next(&fix.front, IPC_RUN_RECORD);
 }
 
-static void
-test_a_whole_log_is_told_in_order(void **state)
+TEST(a_whole_log_is_told_in_order)
 {
 	AUTO(auto_free) uint8_t *said = NULL;
 	struct buf b;
 	size_t n;
 
-	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_whole(&b, "hello", false);
@@ -55,14 +53,12 @@ test_a_whole_log_is_told_in_order(void **state)
 }
 
 /* In pieces of one turn it is the same log. */
-static void
-test_a_short_log_in_pieces_comes_with_its_end(void **state)
+TEST(a_short_log_in_pieces_comes_with_its_end)
 {
 	AUTO(auto_free) uint8_t *said = NULL;
 	struct buf b, piece;
 	size_t n;
 
-	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
 	buf_init(&piece, 0);
@@ -96,12 +92,10 @@ say_whole_and_expect_spool(const char *text, bool artifacts)
 	expect_records(4);
 }
 
-static void
-test_a_log_too_long_for_the_end_is_in_the_spool(void **state)
+TEST(a_log_too_long_for_the_end_is_in_the_spool)
 {
 	char text[MSG_RUN_ENDED_LOG_MAX + 1];
 
-	(void)state;
 	memset(text, 'x', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	say_whole_and_expect_spool(text, false);
@@ -109,23 +103,19 @@ test_a_log_too_long_for_the_end_is_in_the_spool(void **state)
 }
 
 /* Its end is not told before they are copied; who follows it reads on. */
-static void
-test_a_short_log_with_artifacts_is_in_the_spool(void **state)
+TEST(a_short_log_with_artifacts_is_in_the_spool)
 {
-	(void)state;
 	say_whole_and_expect_spool("hello", true);
 	front_expect_nothing(&fix.front);
 	task_finish(fix.task, "");
 	expect_end_with(NULL, 0);
 }
 
-static void
-test_a_log_of_two_turns_is_in_the_spool(void **state)
+TEST(a_log_of_two_turns_is_in_the_spool)
 {
 	struct buf b;
 	uint64_t at;
 
-	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_plain(&b, RUNLOG_RUN_STARTED, 0);
@@ -148,8 +138,7 @@ test_a_log_of_two_turns_is_in_the_spool(void **state)
 }
 
 /* What is believed so far is told, whatever comes behind it. */
-static void
-test_an_end_from_outside_has_what_was_held(void **state)
+TEST(an_end_from_outside_has_what_was_held)
 {
 	struct msg_run_ended m;
 	struct ipc_msg in;
@@ -157,7 +146,6 @@ test_an_end_from_outside_has_what_was_held(void **state)
 	struct buf b;
 	size_t n;
 
-	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_plain(&b, RUNLOG_RUN_STARTED, 0);
@@ -176,14 +164,12 @@ test_an_end_from_outside_has_what_was_held(void **state)
 }
 
 /* Its bytes are in the agent's way only when they are many. */
-static void
-test_a_log_is_acknowledged_when_it_is_more_than_a_little(void **state)
+TEST(a_log_is_acknowledged_when_it_is_more_than_a_little)
 {
 	AUTO(auto_free) char *text = xcalloc(1, TASK_UNACKED_MAX + 1);
 	struct buf b;
 	size_t n;
 
-	(void)state;
 	memset(text, 'x', TASK_UNACKED_MAX);
 	begin(1 << 20);
 	buf_init(&b, 0);
@@ -214,12 +200,10 @@ say_a_lot(void)
 	task_flush(fix.task);
 }
 
-static void
-test_a_fast_log_is_acknowledged_by_half_windows(void **state)
+TEST(a_fast_log_is_acknowledged_by_half_windows)
 {
 	struct buf b;
 
-	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_plain(&b, RUNLOG_RUN_STARTED, 0);
@@ -235,14 +219,12 @@ test_a_fast_log_is_acknowledged_by_half_windows(void **state)
 	assert_int_equal(fake_link_sent_credit(&fix.link), spool_length());
 }
 
-static void
-test_a_long_log_is_acknowledged_at_its_end(void **state)
+TEST(a_long_log_is_acknowledged_at_its_end)
 {
 	AUTO(auto_free) char *text = xcalloc(1, TASK_UNACKED_MAX + 1);
 	struct buf b;
 	size_t n;
 
-	(void)state;
 	memset(text, 'x', TASK_UNACKED_MAX);
 	begin(1 << 20);
 	buf_init(&b, 0);
@@ -254,13 +236,11 @@ test_a_long_log_is_acknowledged_at_its_end(void **state)
 	assert_int_equal(fix.completed, 1);
 }
 
-static void
-test_bytes_are_told_once_a_turn_and_never_twice(void **state)
+TEST(bytes_are_told_once_a_turn_and_never_twice)
 {
 	struct buf b;
 	uint64_t at = 0;
 
-	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_plain(&b, RUNLOG_RUN_STARTED, 0);
@@ -294,13 +274,11 @@ count_tells(uint64_t length)
 	return n;
 }
 
-static void
-test_what_comes_in_many_turns_is_told_in_a_few(void **state)
+TEST(what_comes_in_many_turns_is_told_in_a_few)
 {
 	struct buf b;
 	uint64_t at, began, most;
 
-	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_plain(&b, RUNLOG_RUN_STARTED, 0);
@@ -325,13 +303,11 @@ test_what_comes_in_many_turns_is_told_in_a_few(void **state)
 	front_expect_nothing(&fix.front);
 }
 
-static void
-test_a_forged_log_ends_the_run_and_is_wanted_no_more(void **state)
+TEST(a_forged_log_ends_the_run_and_is_wanted_no_more)
 {
 	struct buf b;
 	char *text;
 
-	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_output(&b, "before any command");
@@ -343,12 +319,10 @@ test_a_forged_log_ends_the_run_and_is_wanted_no_more(void **state)
 	assert_int_equal(fake_link_sent_chan(&fix.link, FRAME_CLOSE), fix.chan);
 }
 
-static void
-test_a_log_before_its_run_is_known_breaks_the_protocol(void **state)
+TEST(a_log_before_its_run_is_known_breaks_the_protocol)
 {
 	struct buf b;
 
-	(void)state;
 	new_task(1 << 20);
 	task_begin(fix.task);
 	attach(NULL);
@@ -358,12 +332,10 @@ test_a_log_before_its_run_is_known_breaks_the_protocol(void **state)
 	assert_int_equal(spool_length(), 0);
 }
 
-static void
-test_no_part_of_a_piece_with_rubbish_is_kept(void **state)
+TEST(no_part_of_a_piece_with_rubbish_is_kept)
 {
 	struct buf b;
 
-	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_whole(&b, "hello", true);
@@ -374,12 +346,10 @@ test_no_part_of_a_piece_with_rubbish_is_kept(void **state)
 	assert_int_equal(fix.completed, 0);
 }
 
-static void
-test_forged_byte_counts_end_the_run(void **state)
+TEST(forged_byte_counts_end_the_run)
 {
 	struct buf b;
 
-	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_plain(&b, RUNLOG_RUN_STARTED, 0);
@@ -390,12 +360,10 @@ test_forged_byte_counts_end_the_run(void **state)
 	free(expect_end(RUNLOG_INTERNAL));
 }
 
-static void
-test_a_command_that_was_never_asked_for_ends_the_run(void **state)
+TEST(a_command_that_was_never_asked_for_ends_the_run)
 {
 	struct buf b;
 
-	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_plain(&b, RUNLOG_RUN_STARTED, 0);
@@ -404,10 +372,8 @@ test_a_command_that_was_never_asked_for_ends_the_run(void **state)
 	free(expect_end(RUNLOG_INTERNAL));
 }
 
-static void
-test_an_agent_that_heeds_no_limit_is_cut_off_at_the_margin(void **state)
+TEST(an_agent_that_heeds_no_limit_is_cut_off_at_the_margin)
 {
-	(void)state;
 	begin(100000);
 	(void)say_much(TASK_MARGIN_BYTES * 2, true);
 	assert_int_equal(fix.over, 1);
@@ -418,12 +384,10 @@ test_an_agent_that_heeds_no_limit_is_cut_off_at_the_margin(void **state)
 	(void)fake_link_sent(&fix.link, FRAME_CANCEL);
 }
 
-static void
-test_what_comes_after_the_end_is_passed_over(void **state)
+TEST(what_comes_after_the_end_is_passed_over)
 {
 	struct buf b;
 
-	(void)state;
 	begin(1 << 20);
 	task_end(fix.task, RUNLOG_LOST, "gone");
 	free(expect_end(RUNLOG_LOST));
@@ -436,21 +400,17 @@ test_what_comes_after_the_end_is_passed_over(void **state)
 	assert_int_equal(spool_length(), 0);
 }
 
-static void
-test_an_agent_that_starts_a_begun_run_anew_breaks_the_protocol(void **state)
+TEST(an_agent_that_starts_a_begun_run_anew_breaks_the_protocol)
 {
-	(void)state;
 	begin(1 << 20);
 	reconnect();
 	assert_int_equal(fake_link_known(&fix.link, fix.chan, true), ERR_PROTO);
 }
 
-static void
-test_a_cancel_is_said_again_on_the_next_stream(void **state)
+TEST(a_cancel_is_said_again_on_the_next_stream)
 {
 	struct wire_in in;
 
-	(void)state;
 	begin(1 << 20);
 	task_cancel(fix.task, RUNLOG_CANCELED);
 	(void)fake_link_sent(&fix.link, FRAME_CANCEL);
@@ -460,12 +420,10 @@ test_a_cancel_is_said_again_on_the_next_stream(void **state)
 	assert_int_equal(wire_get_u8(&in), RUNLOG_CANCELED);
 }
 
-static void
-test_a_refused_run_never_began(void **state)
+TEST(a_refused_run_never_began)
 {
 	char *text;
 
-	(void)state;
 	new_task(1 << 20);
 	attach(NULL);
 	assert_int_equal(fake_link_close(&fix.link, fix.chan, 11,
@@ -476,12 +434,10 @@ test_a_refused_run_never_began(void **state)
 	free(text);
 }
 
-static void
-test_a_run_that_is_whole_is_forgotten_by_its_channel(void **state)
+TEST(a_run_that_is_whole_is_forgotten_by_its_channel)
 {
 	struct buf b;
 
-	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_whole(&b, "hello", false);
@@ -492,15 +448,13 @@ test_a_run_that_is_whole_is_forgotten_by_its_channel(void **state)
 	assert_int_equal(fake_link_sent_chan(&fix.link, FRAME_CLOSE), fix.chan);
 }
 
-static void
-test_a_run_that_was_whole_before_the_link_is_forgotten_by_its_key(void **state)
+TEST(a_run_that_was_whole_before_the_link_is_forgotten_by_its_key)
 {
 	struct wire_in in;
 	struct uuid u;
 	struct buf b;
 	uint32_t chan;
 
-	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_whole(&b, "hello", false);
@@ -519,12 +473,10 @@ test_a_run_that_was_whole_before_the_link_is_forgotten_by_its_key(void **state)
 	assert_int_equal(fake_link_sent_chan(&fix.link, FRAME_CLOSE), chan);
 }
 
-static void
-test_a_whole_log_outlives_its_sandbox(void **state)
+TEST(a_whole_log_outlives_its_sandbox)
 {
 	struct buf b;
 
-	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_whole(&b, "hello", true);
@@ -545,19 +497,15 @@ expect_given_up(enum runlog_reason reason)
 	assert_int_equal(fix.completed, 0);
 }
 
-static void
-test_a_run_past_its_limits_ends_without_its_agent(void **state)
+TEST(a_run_past_its_limits_ends_without_its_agent)
 {
-	(void)state;
 	fix.limit_ms = 20;
 	begin(1 << 20);
 	expect_given_up(RUNLOG_TIMEOUT);
 }
 
-static void
-test_an_agent_that_does_not_even_know_a_run_is_not_waited_for(void **state)
+TEST(an_agent_that_does_not_even_know_a_run_is_not_waited_for)
 {
-	(void)state;
 	fix.limit_ms = 20;
 	new_task(1 << 20);
 	task_begin(fix.task);
@@ -565,31 +513,25 @@ test_an_agent_that_does_not_even_know_a_run_is_not_waited_for(void **state)
 	expect_given_up(RUNLOG_TIMEOUT);
 }
 
-static void
-test_a_new_link_gives_a_run_no_new_time(void **state)
+TEST(a_new_link_gives_a_run_no_new_time)
 {
-	(void)state;
 	fix.limit_ms = 20;
 	begin(1 << 20);
 	reconnect();
 	expect_given_up(RUNLOG_TIMEOUT);
 }
 
-static void
-test_a_cancel_that_is_not_heeded_ends_the_run_all_the_same(void **state)
+TEST(a_cancel_that_is_not_heeded_ends_the_run_all_the_same)
 {
-	(void)state;
 	begin(1 << 20);
 	task_cancel(fix.task, RUNLOG_CANCELED);
 	expect_given_up(RUNLOG_CANCELED);
 }
 
-static void
-test_a_whole_log_is_in_time_whatever_follows(void **state)
+TEST(a_whole_log_is_in_time_whatever_follows)
 {
 	struct buf b;
 
-	(void)state;
 	fix.limit_ms = 0;
 	begin(1 << 20);
 	buf_init(&b, 0);
@@ -599,42 +541,4 @@ test_a_whole_log_is_in_time_whatever_follows(void **state)
 	assert_false(timer_is_set(fix.task->overdue));
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_whole_log_is_told_in_order),
-	    TEST(test_a_short_log_in_pieces_comes_with_its_end),
-	    TEST(test_a_log_too_long_for_the_end_is_in_the_spool),
-	    TEST(test_a_short_log_with_artifacts_is_in_the_spool),
-	    TEST(test_a_log_of_two_turns_is_in_the_spool),
-	    TEST(test_an_end_from_outside_has_what_was_held),
-	    TEST(test_a_log_is_acknowledged_when_it_is_more_than_a_little),
-	    TEST(test_a_fast_log_is_acknowledged_by_half_windows),
-	    TEST(test_a_long_log_is_acknowledged_at_its_end),
-	    TEST(test_bytes_are_told_once_a_turn_and_never_twice),
-	    TEST(test_what_comes_in_many_turns_is_told_in_a_few),
-	    TEST(test_a_forged_log_ends_the_run_and_is_wanted_no_more),
-	    TEST(test_a_log_before_its_run_is_known_breaks_the_protocol),
-	    TEST(test_no_part_of_a_piece_with_rubbish_is_kept),
-	    TEST(test_forged_byte_counts_end_the_run),
-	    TEST(test_a_command_that_was_never_asked_for_ends_the_run),
-	    TEST(test_an_agent_that_heeds_no_limit_is_cut_off_at_the_margin),
-	    TEST(test_what_comes_after_the_end_is_passed_over),
-	    TEST(
-		test_an_agent_that_starts_a_begun_run_anew_breaks_the_protocol),
-	    TEST(test_a_cancel_is_said_again_on_the_next_stream),
-	    TEST(test_a_refused_run_never_began),
-	    TEST(test_a_run_that_is_whole_is_forgotten_by_its_channel),
-	    TEST(
-		test_a_run_that_was_whole_before_the_link_is_forgotten_by_its_key),
-	    TEST(test_a_whole_log_outlives_its_sandbox),
-	    TEST(test_a_run_past_its_limits_ends_without_its_agent),
-	    TEST(test_an_agent_that_does_not_even_know_a_run_is_not_waited_for),
-	    TEST(test_a_new_link_gives_a_run_no_new_time),
-	    TEST(test_a_cancel_that_is_not_heeded_ends_the_run_all_the_same),
-	    TEST(test_a_whole_log_is_in_time_whatever_follows),
-	};
-
-	return cmocka_run_group_tests_name("task", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

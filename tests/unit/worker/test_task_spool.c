@@ -36,15 +36,13 @@ disk_is(fsblkcnt_t mb, fsfilcnt_t inodes)
 	fix.host.room = &room;
 }
 
-static void
-test_a_taken_over_run_goes_on_from_its_spool(void **state)
+TEST(a_taken_over_run_goes_on_from_its_spool)
 {
 	struct wire_in in;
 	struct uuid u;
 	struct buf b;
 	size_t n, all;
 
-	(void)state;
 	buf_init(&b, 0);
 	log_whole(&b, "hello", false);
 	all = buf_len(&b);
@@ -73,12 +71,10 @@ test_a_taken_over_run_goes_on_from_its_spool(void **state)
 	buf_clear(&b);
 }
 
-static void
-test_a_large_spool_is_read_by_its_headers(void **state)
+TEST(a_large_spool_is_read_by_its_headers)
 {
 	uint64_t length;
 
-	(void)state;
 	begin(UINT64_C(1) << 30);
 	length = say_much(20 << 20, true);
 	fake_link_lose(&fix.link);
@@ -93,12 +89,10 @@ test_a_large_spool_is_read_by_its_headers(void **state)
 	expect_bytes(length);
 }
 
-static void
-test_a_damaged_spool_ends_the_run(void **state)
+TEST(a_damaged_spool_ends_the_run)
 {
 	char *text;
 
-	(void)state;
 	assert_int_equal(write(fix.spool, "rubbish", 7), 7);
 	new_task(1 << 20);
 	task_begin(fix.task);
@@ -109,13 +103,11 @@ test_a_damaged_spool_ends_the_run(void **state)
 }
 
 /* A power cut leaves such blocks. */
-static void
-test_zeros_behind_the_last_record_are_cut_off(void **state)
+TEST(zeros_behind_the_last_record_are_cut_off)
 {
 	static const uint8_t zeros[5000];
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, 0);
 	log_plain(&b, RUNLOG_RUN_STARTED, 0);
 	assert_int_equal(write(fix.spool, buf_data(&b), 16), 16);
@@ -133,12 +125,10 @@ test_zeros_behind_the_last_record_are_cut_off(void **state)
 }
 
 /* Whether it had begun is not known: it is not begun once more. */
-static void
-test_a_run_of_zeros_alone_is_lost(void **state)
+TEST(a_run_of_zeros_alone_is_lost)
 {
 	static const uint8_t zeros[5000];
 
-	(void)state;
 	assert_int_equal(write(fix.spool, zeros, sizeof(zeros)), sizeof(zeros));
 	new_task(1 << 20);
 	task_begin(fix.task);
@@ -148,12 +138,10 @@ test_a_run_of_zeros_alone_is_lost(void **state)
 	fake_link_sent_nothing(&fix.link);
 }
 
-static void
-test_zeros_and_more_are_no_tail(void **state)
+TEST(zeros_and_more_are_no_tail)
 {
 	static const uint8_t zeros[70000];
 
-	(void)state;
 	assert_int_equal(write(fix.spool, zeros, sizeof(zeros)), sizeof(zeros));
 	assert_int_equal(write(fix.spool, "x", 1), 1);
 	new_task(1 << 20);
@@ -163,12 +151,10 @@ test_zeros_and_more_are_no_tail(void **state)
 	free(expect_end(RUNLOG_INTERNAL));
 }
 
-static void
-test_a_run_that_began_and_is_not_known_any_more_is_lost(void **state)
+TEST(a_run_that_began_and_is_not_known_any_more_is_lost)
 {
 	struct buf b;
 
-	(void)state;
 	buf_init(&b, 0);
 	log_plain(&b, RUNLOG_RUN_STARTED, 0);
 	assert_int_equal(write(fix.spool, buf_data(&b), 16), 16);
@@ -182,15 +168,13 @@ test_a_run_that_began_and_is_not_known_any_more_is_lost(void **state)
 	fake_link_sent_nothing(&fix.link);
 }
 
-static void
-test_a_spool_that_cannot_be_appended_to_is_refused(void **state)
+TEST(a_spool_that_cannot_be_appended_to_is_refused)
 {
 	struct task_start s = {.spool_limit = 1, .ncommands = 1};
 	struct task *r;
 	struct err e;
 	int fds[2];
 
-	(void)state;
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	s.spool = fds[1];
 	assert_int_equal(
@@ -214,15 +198,13 @@ log_for_spool(struct buf *b)
 
 /* A full disk without one: a limit on the file's size says EFBIG, which is
  * treated alike. */
-static void
-test_a_full_disk_makes_the_run_wait_and_loses_nothing(void **state)
+TEST(a_full_disk_makes_the_run_wait_and_loses_nothing)
 {
 	struct rlimit old, small;
 	struct buf b;
 	size_t n;
 	bool ended = false;
 
-	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_for_spool(&b);
@@ -251,13 +233,11 @@ test_a_full_disk_makes_the_run_wait_and_loses_nothing(void **state)
 	free(expect_end(RUNLOG_EXIT));
 }
 
-static void
-test_a_disk_that_takes_nothing_ends_the_run_before_long(void **state)
+TEST(a_disk_that_takes_nothing_ends_the_run_before_long)
 {
 	struct rlimit old, small;
 	struct buf b;
 
-	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_for_spool(&b);
@@ -279,13 +259,11 @@ test_a_disk_that_takes_nothing_ends_the_run_before_long(void **state)
 	assert_int_equal(fake_link_sent_chan(&fix.link, FRAME_CLOSE), fix.chan);
 }
 
-static void
-test_a_full_disk_ends_a_run_whose_link_is_lost(void **state)
+TEST(a_full_disk_ends_a_run_whose_link_is_lost)
 {
 	struct rlimit old, small;
 	struct buf b;
 
-	(void)state;
 	begin(1 << 20);
 	buf_init(&b, 0);
 	log_whole(&b, "hello", false);
@@ -303,10 +281,8 @@ test_a_full_disk_ends_a_run_whose_link_is_lost(void **state)
 	free(expect_end(RUNLOG_DISK_FULL));
 }
 
-static void
-test_a_run_that_prints_much_is_stopped_at_the_reserve(void **state)
+TEST(a_run_that_prints_much_is_stopped_at_the_reserve)
 {
-	(void)state;
 	begin(1 << 30);
 	disk_is(DISK_RESERVE - 1, 1000);
 	/* It does not heed the cancel; its last words would be taken. */
@@ -318,8 +294,7 @@ test_a_run_that_prints_much_is_stopped_at_the_reserve(void **state)
 	(void)fake_link_sent(&fix.link, FRAME_CANCEL);
 }
 
-static void
-test_a_short_run_goes_on_in_the_reserve(void **state)
+TEST(a_short_run_goes_on_in_the_reserve)
 {
 	static const struct {
 		fsblkcnt_t mb;
@@ -327,7 +302,6 @@ test_a_short_run_goes_on_in_the_reserve(void **state)
 	} disks[] = {{DISK_RESERVE - 1, 1000}, {0, 1000}, {1000, 99}};
 	struct buf b;
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(disks); i++) {
 		if (i > 0) {
 			(void)teardown(NULL);
@@ -343,12 +317,10 @@ test_a_short_run_goes_on_in_the_reserve(void **state)
 	}
 }
 
-static void
-test_below_half_of_the_reserve_all_but_a_few_lines_ends_at_once(void **state)
+TEST(below_half_of_the_reserve_all_but_a_few_lines_ends_at_once)
 {
 	uint64_t length;
 
-	(void)state;
 	begin(1 << 30);
 	disk_is(DISK_RESERVE / 2 - 1, 1000);
 	(void)say_much(1 << 20, true);
@@ -358,26 +330,4 @@ test_below_half_of_the_reserve_all_but_a_few_lines_ends_at_once(void **state)
 	assert_true(length <= TASK_OUT_BYTES);
 }
 
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-	    TEST(test_a_taken_over_run_goes_on_from_its_spool),
-	    TEST(test_a_large_spool_is_read_by_its_headers),
-	    TEST(test_a_damaged_spool_ends_the_run),
-	    TEST(test_zeros_behind_the_last_record_are_cut_off),
-	    TEST(test_a_run_of_zeros_alone_is_lost),
-	    TEST(test_zeros_and_more_are_no_tail),
-	    TEST(test_a_run_that_began_and_is_not_known_any_more_is_lost),
-	    TEST(test_a_spool_that_cannot_be_appended_to_is_refused),
-	    TEST(test_a_full_disk_makes_the_run_wait_and_loses_nothing),
-	    TEST(test_a_disk_that_takes_nothing_ends_the_run_before_long),
-	    TEST(test_a_full_disk_ends_a_run_whose_link_is_lost),
-	    TEST(test_a_run_that_prints_much_is_stopped_at_the_reserve),
-	    TEST(test_a_short_run_goes_on_in_the_reserve),
-	    TEST(
-		test_below_half_of_the_reserve_all_but_a_few_lines_ends_at_once),
-	};
-
-	return cmocka_run_group_tests_name("task_spool", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown)

@@ -1,20 +1,13 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "worker/doctor/version.h"
+#include "tests/unit/test.h"
 
-static void
-test_versions_are_ordered_as_debian_orders_them(void **state)
+TEST(versions_are_ordered_as_debian_orders_them)
 {
 	static const char *const rising[] = {"1.0.0~rc93", "1.0.0", "1.0.1",
 	    "1.1.5", "1.1.5+ds1-1", "1.1.5+ds1-1+deb12u1",
 	    "1.1.5+ds1-1+deb12u10", "1.1.12", "1.2.0", "20.10.24",
 	    "20.10.24+dfsg1-1+deb12u1", "20.10.24+dfsg1-1+deb12u1+b6", "28.0"};
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rising); i++)
 		for (size_t k = 0; k < ARRAY_LEN(rising); k++) {
 			int got = version_compare(rising[i], rising[k]);
@@ -26,8 +19,7 @@ test_versions_are_ordered_as_debian_orders_them(void **state)
 	assert_true(version_compare("99999999999999999999", "2") > 0);
 }
 
-static void
-test_upstreams_version_is_what_comes_first(void **state)
+TEST(upstreams_version_is_what_comes_first)
 {
 	static const struct {
 		const char *given, *want;
@@ -37,7 +29,6 @@ test_upstreams_version_is_what_comes_first(void **state)
 	    {"28.0.0-beta.1", "28.0.0~beta.1"}, {"", ""}, {"none", ""}};
 	char got[32], tight[4];
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		version_upstream(cases[i].given, got, sizeof(got));
 		assert_string_equal(got, cases[i].want);
@@ -46,12 +37,10 @@ test_upstreams_version_is_what_comes_first(void **state)
 	assert_string_equal(tight, "123");
 }
 
-static void
-test_each_branch_has_its_own_first_good_one(void **state)
+TEST(each_branch_has_its_own_first_good_one)
 {
 	static const char fixed[] = "1.2.8,1.3.3";
 
-	(void)state;
 	assert_false(version_is_fixed("1.2.7", fixed));
 	assert_true(version_is_fixed("1.2.8", fixed));
 	assert_false(version_is_fixed("1.3.2", fixed));
@@ -62,13 +51,11 @@ test_each_branch_has_its_own_first_good_one(void **state)
 	assert_false(version_is_fixed("1.20.1", "1.21.0"));
 }
 
-static void
-test_a_package_is_mended_within_its_release(void **state)
+TEST(a_package_is_mended_within_its_release)
 {
 	static const char fixed[] =
 	    "1.1.5+ds1-1+deb12u1,1.0.0~rc93+ds1-5+deb11u3";
 
-	(void)state;
 	assert_true(version_is_packaged_fixed("1.1.5+ds1-1+deb12u1", fixed));
 	assert_true(version_is_packaged_fixed("1.1.5+ds1-1+deb12u2", fixed));
 	assert_true(version_is_packaged_fixed("1.1.5+ds1-1+deb12u1+b6", fixed));
@@ -79,15 +66,4 @@ test_a_package_is_mended_within_its_release(void **state)
 	assert_false(version_is_packaged_fixed("1.1.5+ds1-1+deb12u1", ""));
 }
 
-int
-main(void)
-{
-	static const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_versions_are_ordered_as_debian_orders_them),
-	    cmocka_unit_test(test_upstreams_version_is_what_comes_first),
-	    cmocka_unit_test(test_each_branch_has_its_own_first_good_one),
-	    cmocka_unit_test(test_a_package_is_mended_within_its_release),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)
