@@ -46,8 +46,9 @@ struct fallen {
 	struct event_base *base;
 	struct timer *look;
 	struct ipc_chan *worker;
-	char *dir;   /* DATA_DIR/front */
-	char *facts; /* the file's text */
+	bool has_engine; /* the worker said so */
+	char *dir;       /* DATA_DIR/front */
+	char *facts;     /* the file's text */
 	FILE *report;
 	int listener;
 };
@@ -611,8 +612,8 @@ static int
 on_state(void *arg, const struct msg_worker_state *m, struct err *e)
 {
 	(void)arg;
-	(void)m;
 	(void)e;
+	fallen.has_engine = m->engine_up; /* no sandbox before */
 	return 0;
 }
 static int
@@ -674,8 +675,8 @@ look_cb(void *arg)
 	char *argv[] = {NULL, NULL};
 
 	(void)arg;
-	if (fallen.facts == NULL && fallen.worker != NULL &&
-	    fallen.listener >= 0 && take_facts(facts)) {
+	if (fallen.facts == NULL && fallen.has_engine && fallen.listener >= 0 &&
+	    take_facts(facts)) {
 		(void)unlink(facts); /* a front after us tries nothing */
 		fallen.report = open_report(report);
 		run_tries(bare_tries, ARRAY_LEN(bare_tries));
