@@ -127,25 +127,25 @@ look_by_name(struct box_opening *o, backend_container_cb cb)
 	backend_of(o)->ops->inspect(backend_of(o), &h, cb, o);
 }
 
-/* o->rc and o->why are set, or it was abandoned. */
+/* o->rc and o->why are set, or it was abandoned.  ERR_WRONG_STATE: the backend
+ * is freed, or had not begun. */
 static void
 opening_fail(struct box_opening *o)
 {
-	bool freeing = o->rc == ERR_WRONG_STATE;
+	bool is_made = backend_handle_is_set(&o->handle);
+	bool is_over = o->rc == ERR_WRONG_STATE || (!is_made && !o->maybe);
 
 	if (o->abandoned)
 		o->rc = err_set(&o->why, ERR_WRONG_STATE,
 		    "the sandbox is not wanted any more");
 	o->stage = OPENING_UNDO;
-	if (freeing)
+	if (is_over)
 		opening_end(o);
-	else if (backend_handle_is_set(&o->handle))
+	else if (is_made)
 		backend_of(o)->ops->remove(
 		    backend_of(o), &o->handle, undone_cb, o);
-	else if (o->maybe)
-		look_by_name(o, undo_found_cb);
 	else
-		opening_end(o);
+		look_by_name(o, undo_found_cb);
 }
 
 /* True: it failed, or is not wanted any more, and that is seen to. */
