@@ -1,5 +1,6 @@
 #include "worker/docker/docker_int.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -11,11 +12,47 @@ ended(const char *method, const char *path, long status, uint64_t us)
 	operation_ended(operation_of(method, path), status, us);
 }
 
-const struct api_server docker_server = {.name = "engine",
-    .title = "Docker engine",
-    .refused = "let the worker's user into its group (usually docker)",
-    .away = "start it or set DOCKER_HOST",
-    .on_ended = ended};
+static int
+explain_nobody(const struct api_failure *f, struct err *e)
+{
+	if (f->number == EACCES || f->number == EPERM)
+		return err_set(e, ERR_BACKEND,
+		    "no permission on the engine's socket %s: let the "
+		    "worker's user into its group (usually docker)",
+		    f->where);
+	return err_set(e, ERR_BACKEND,
+	    "no Docker engine at %s: %s; start it or set DOCKER_HOST", f->where,
+	    f->number != 0 ? strerror(f->number) : "no answer");
+}
+
+static int
+explain(const struct api_failure *f, struct err *e)
+{
+	switch (f->kind) {
+	case API_NOBODY:
+		return explain_nobody(f, e);
+	case API_LATE:
+		return err_set(e, ERR_BACKEND,
+		    "the engine at %s did not answer %s %.100s within %u ms",
+		    f->where, f->method, f->path, f->timeout_ms);
+	case API_TOO_LARGE:
+		return err_set(e, ERR_LIMIT,
+		    "the engine's answer to %s %.100s is larger than %zu bytes",
+		    f->method, f->path, f->limit);
+	case API_UNSENDABLE:
+		return err_set(e, ERR_INVAL,
+		    "a path for the engine has a blank or a control character");
+	case API_ENDING:
+		return err_set(e, ERR_WRONG_STATE, "the worker is ending");
+	case API_BROKEN:
+	default:
+		return err_set(e, ERR_BACKEND,
+		    "the engine at %s broke off its answer to %s %.100s: %s",
+		    f->where, f->method, f->path, f->why);
+	}
+}
+
+const struct api_server docker_server = {explain, ended};
 
 struct api_call *
 docker_ask_full(struct docker *d, const struct api_ask *ask)

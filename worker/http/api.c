@@ -306,13 +306,13 @@ call_free(struct api_call *c)
 	free(c);
 }
 
-static long
+static int
 call_errno(const struct api_call *c)
 {
 	long number = 0;
 
 	(void)curl_easy_getinfo(c->curl, CURLINFO_OS_ERRNO, &number);
-	return number;
+	return (int)number;
 }
 
 /* The queue of a Unix socket is full: curl takes EAGAIN for a connection under
@@ -320,58 +320,43 @@ call_errno(const struct api_call *c)
 static bool
 call_found_full_queue(const struct api_call *c, CURLcode code)
 {
-	long number = call_errno(c);
+	int number = call_errno(c);
 
 	return c->is_unix &&
 	    ((code == CURLE_COULDNT_CONNECT && number == 0) ||
 		(code == CURLE_SEND_ERROR && number == ENOTCONN));
 }
 
-static int
-call_explain_nobody(const struct api_call *c, struct err *e)
+static enum api_failure_kind
+call_failure_kind(const struct api_call *c, CURLcode code)
 {
-	const struct api_server *s = c->h->server;
-	long number = call_errno(c);
-
-	if (number == EACCES || number == EPERM)
-		return err_set(e, ERR_BACKEND,
-		    "no permission on the %s's socket %s: %s", s->name,
-		    c->h->where, s->refused);
-	return err_set(e, ERR_BACKEND, "no %s at %s: %s; %s", s->title,
-	    c->h->where,
-	    number != 0 && number != ENOTCONN ? strerror((int)number) :
-						"no answer",
-	    s->away);
+	if (c->h->freeing)
+		return API_ENDING;
+	if (c->too_large)
+		return API_TOO_LARGE;
+	if (code == CURLE_URL_MALFORMAT)
+		return API_UNSENDABLE;
+	if (code == CURLE_OPERATION_TIMEDOUT)
+		return API_LATE;
+	if (code == CURLE_COULDNT_CONNECT || call_found_full_queue(c, code))
+		return API_NOBODY;
+	return API_BROKEN;
 }
 
-/* A text that says what a person can do about it. */
 static int
 call_explain(const struct api_call *c, CURLcode code, struct err *e)
 {
-	const char *name = c->h->server->name;
+	const struct api_failure f = {.kind = call_failure_kind(c, code),
+	    .method = c->method,
+	    .path = c->path,
+	    .where = c->h->where,
+	    .number = call_found_full_queue(c, code) ? 0 : call_errno(c),
+	    .why = c->why != NULL ? c->why : curl_easy_strerror(code),
+	    .timeout_ms = c->timeout_ms,
+	    .limit =
+		c->nheaders > API_HEADERS_MAX ? API_HEADERS_MAX : c->max_body};
 
-	if (c->h->freeing)
-		return err_set(e, ERR_WRONG_STATE, "the worker is ending");
-	if (c->too_large)
-		return err_set(e, ERR_LIMIT,
-		    "the %s's answer to %s %.100s is larger than %zu bytes",
-		    name, c->method, c->path,
-		    c->nheaders > API_HEADERS_MAX ? API_HEADERS_MAX :
-						    c->max_body);
-	if (code == CURLE_URL_MALFORMAT)
-		return err_set(e, ERR_INVAL,
-		    "a path for the %s has a blank or a control character",
-		    name);
-	if (code == CURLE_OPERATION_TIMEDOUT)
-		return err_set(e, ERR_BACKEND,
-		    "the %s at %s did not answer %s %.100s within %u ms", name,
-		    c->h->where, c->method, c->path, c->timeout_ms);
-	if (code == CURLE_COULDNT_CONNECT || call_found_full_queue(c, code))
-		return call_explain_nobody(c, e);
-	return err_set(e, ERR_BACKEND,
-	    "the %s at %s broke off its answer to %s %.100s: %s", name,
-	    c->h->where, c->method, c->path,
-	    c->why != NULL ? c->why : curl_easy_strerror(code));
+	return c->h->server->explain(&f, e);
 }
 
 /* The NUL behind an answer. */
@@ -918,7 +903,12 @@ call_set_body(struct api_call *c, const struct api_ask *ask)
 static bool
 is_safe_to_repeat(const struct api_call *c)
 {
-	return c->upgrade == NULL && strcmp(c->method, "POST") != 0;
+	static const char *const safe[] = {"GET", "DELETE", "PUT"};
+
+	for (size_t i = 0; i < ARRAY_LEN(safe); i++)
+		if (strcmp(c->method, safe[i]) == 0)
+			return c->upgrade == NULL;
+	return false;
 }
 
 static void

@@ -28,12 +28,28 @@ struct api_call;
 #define API_LINE_MAX 65536
 #define API_HEADERS_MAX 65536 /* bytes of status line and headers */
 
-/* What texts call the server, and who counts its answers. */
+enum api_failure_kind {
+	API_NOBODY,     /* no connection; number says why */
+	API_LATE,       /* no whole answer within timeout_ms */
+	API_BROKEN,     /* no whole answer; why says more */
+	API_TOO_LARGE,  /* an answer of more than limit bytes */
+	API_UNSENDABLE, /* a path with a blank or a control character */
+	API_ENDING      /* api_free */
+};
+struct api_failure {
+	enum api_failure_kind kind;
+	const char *method, *path;
+	const char *where; /* the socket's path or the address */
+	int number;        /* errno, 0: none */
+	const char *why;
+	uint32_t timeout_ms;
+	size_t limit;
+};
+
+/* What is said of a server, and who counts its answers. */
 struct api_server {
-	const char *name;    /* "engine" */
-	const char *title;   /* "Docker engine" */
-	const char *refused; /* what to do without permission on its socket */
-	const char *away;    /* what to do when nobody answers there */
+	/* The code and a text that says what a person can do about it. */
+	int (*explain)(const struct api_failure *f, struct err *e);
 	/* A call has ended; status 0: without an answer.  May be NULL. */
 	void (*on_ended)(
 	    const char *method, const char *path, long status, uint64_t us);
@@ -47,7 +63,7 @@ struct api_tls {
 
 struct api_answer {
 	int rc;           /* 0: a whole answer, whatever its status; else
-			   * ERR_BACKEND, ERR_LIMIT (body too large) */
+			   * the code of api_server's explain */
 	long status;      /* HTTP's */
 	const char *body; /* a NUL stands behind it; what on_line got is not
 			   * in it */
@@ -78,8 +94,8 @@ struct api_ask {
 
 /* api_new - server is kept by pointer */
 struct api *api_new(struct event_base *base, const struct api_server *server);
-/* api_free - on_done of all calls, with ERR_WRONG_STATE; streams must have
- * been given back */
+/* api_free - on_done of all calls, with API_ENDING; streams must have been
+ * given back */
 void api_free(struct api *h);
 /* api_set_socket - a Unix socket, for calls from now on; copied */
 void api_set_socket(struct api *h, const char *path);

@@ -3,13 +3,9 @@
 #define TESTS_WORKER_API_GROUND_H
 
 #include "tests/unit/worker/fake_engine.h"
+#include "worker/docker/docker.h"
 #include "worker/http/api.h"
 #include "tests/unit/test.h"
-
-static const struct api_server server = {.name = "engine",
-    .title = "Docker engine",
-    .refused = "ask for it",
-    .away = "start it or set DOCKER_HOST"};
 
 struct fixture {
 	struct event_base *base;
@@ -35,7 +31,7 @@ setup(void **state)
 
 	f.base = event_base_new();
 	fake_engine_init(&f.engine, f.base);
-	f.api = api_new(f.base, &server);
+	f.api = api_new(f.base, &docker_server);
 	api_set_socket(f.api, f.engine.path);
 	*state = &f;
 	return 0;
