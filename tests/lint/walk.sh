@@ -3,7 +3,9 @@
 #
 # Every path between backquotes in docs/ and in the tree's READMEs exists (but
 # for what is made in the build directory); in a row of a table that begins
-# with a path, each name in the second column is a function of that file.
+# with a path, each name in the second column is a function of that file.  In a
+# picture (mermaid), NAME() is a function of the programs, and A_NAME a message
+# or a frame.
 # shellcheck disable=SC2016 # awk's own
 set -eu
 cd "$(dirname "$0")/../.."
@@ -36,6 +38,20 @@ known="$known\\.(c|h|md|txt|sh|py|json)\$"
 			[ -e "$path" ] || continue
 			grep -q "^$name(" "$path" ||
 			    echo "$page:$line: $path has no function $name"
+		done
+		# Functions and messages of the pictures.
+		awk '/^```/ { on = /mermaid/ } on { print FNR ":" $0 }' "$page" |
+		    grep -o -E '^[0-9]+|[a-z_]+\(\)|\b[A-Z]+_[A-Z_]+\b' |
+		    while read -r word; do
+			case $word in
+			*'()') grep -r -q --include='*.c' "^${word%??}(" \
+				common supervisor worker images/agent ||
+			    echo "$page:$at: no function is $word" ;;
+			[0-9]*) at=$word ;;
+			*) grep -q -E "^[0-9]+ $word\b" schema/ipc.txt \
+				schema/frame.txt ||
+			    echo "$page:$at: no message is $word" ;;
+			esac
 		done
 	done
 } | verdict 'write what the code says now'
