@@ -30,7 +30,7 @@
 #include "supervisor/ctl/ctl_helper.h"
 #include "supervisor/ctl/ctl_print.h"
 #include "supervisor/ctl/ctl_progress.h"
-#include "supervisor/store/unpacked.h"
+#include "supervisor/store/backup.h"
 
 #define PARTIAL "restore.partial"
 #define INSTANCE "instance"
@@ -256,7 +256,7 @@ told_cb(uint64_t bytes, void *arg)
 
 /* What was left out, in the process that unpacks. */
 struct dropped {
-	struct unpacked_blob *blobs;
+	struct backup_blob *blobs;
 	size_t n;
 };
 
@@ -296,9 +296,10 @@ unpack_files(const struct restore *r, struct ctl_archive_found *found,
 
 	(void)snprintf(dir, sizeof(dir), "/proc/self/fd/%d", r->unpacked);
 	if (rc == 0) {
-		rc = unpacked_check(dir, instance, INSTANCE_DIGITS + 1, e);
+		rc = backup_check_unpacked(
+		    dir, instance, INSTANCE_DIGITS + 1, e);
 		if (rc == 0 && dropped.n > 0)
-			rc = unpacked_lose_blobs(
+			rc = backup_lose_unpacked(
 			    dir, dropped.blobs, dropped.n, e);
 		if (rc != 0)
 			(void)err_wrap(e, "the backup");

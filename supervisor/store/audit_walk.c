@@ -6,9 +6,119 @@
  */
 #include "supervisor/store/audit_walk.h"
 
-#include "supervisor/store/audit_chain.h"
-#include "supervisor/store/audit_ends.h"
+#include <pthread.h>
+
+#include <openssl/evp.h>
+
+#include "common/exit.h"
+#include "common/log.h"
 #include "supervisor/store/db.h"
+
+/* ---- the chain */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static EVP_MD *sha256; /* to look for it costs as much as to use it */
+
+static void
+find_sha256(void)
+{
+	sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+	if (sha256 == NULL)
+		fatal(EXIT_BUG, "no SHA-256");
+}
+
+static void
+add_bytes(EVP_MD_CTX *ctx, const void *p, size_t n)
+{
+	if (EVP_DigestUpdate(ctx, p, n) != 1)
+		fatal(EXIT_BUG, "SHA-256 failed");
+}
+
+static void
+add_number(EVP_MD_CTX *ctx, uint64_t v)
+{
+	uint8_t b[8];
+
+	for (size_t i = 0; i < sizeof(b); i++)
+		b[i] = (uint8_t)(v >> (8 * i));
+	add_bytes(ctx, b, sizeof(b));
+}
+
+static void
+add_text(EVP_MD_CTX *ctx, const struct span *s)
+{
+	add_number(ctx, s->p == NULL ? UINT64_MAX : s->n);
+	if (s->p != NULL)
+		add_bytes(ctx, s->p, s->n);
+}
+
+void
+audit_chain_next(
+    const uint8_t before[32], const struct audit_content *c, uint8_t hash[32])
+{
+	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+
+	(void)pthread_once(&once, find_sha256);
+	if (ctx == NULL || EVP_DigestInit_ex2(ctx, sha256, NULL) != 1)
+		fatal(EXIT_BUG, "SHA-256 failed");
+	add_bytes(ctx, before, 32);
+	add_number(ctx, c->seq);
+	add_number(ctx, (uint64_t)c->at_ms);
+	add_number(ctx, c->times);
+	for (size_t i = 0; i < AUDIT_CHAIN_TEXTS; i++)
+		add_text(ctx, &c->texts[i]);
+	if (EVP_DigestFinal_ex(ctx, hash, NULL) != 1)
+		fatal(EXIT_BUG, "SHA-256 failed");
+	EVP_MD_CTX_free(ctx);
+}
+
+/* ---- its ends */
+
+static void
+get_mark(struct db_call *c, struct store_audit_mark *m)
+{
+	m->seq = db_get_uint(c);
+	db_get_bytes(c, m->hash, sizeof(m->hash));
+}
+
+static void
+put_mark(struct db_call *c, const struct store_audit_mark *m)
+{
+	db_put_uint(c, m->seq);
+	db_put_blob(c, m->hash, sizeof(m->hash));
+}
+
+int
+audit_ends_get(struct db *db, struct audit_ends *out, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_AUDIT_ENDS);
+	rc = db_call_step(&c, e);
+	if (rc < 0)
+		return rc;
+	if (rc == 0)
+		return err_set(e, ERR_NOTFOUND,
+		    "audit: the row that says where it ends is missing");
+	get_mark(&c, &out->head);
+	get_mark(&c, &out->base);
+	db_call_end(&c);
+	return 0;
+}
+
+int
+audit_ends_put(struct db *db, const struct audit_ends *ends, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, DB_AUDIT_ENDS_PUT);
+	put_mark(&c, &ends->head);
+	put_mark(&c, &ends->base);
+	return db_call_run_one(&c, e);
+}
+
+/* ---- along it */
 
 /* What is wrong is found, not a failure of the work. */
 static int

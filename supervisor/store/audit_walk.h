@@ -1,8 +1,13 @@
 /*
- * audit_walk.h - whether the audit is as it was written, piece by piece
+ * audit_walk.h - the audit's chain of hashes: its links, its two ends, and
+ * whether it is as it was written
  *
- * What is wrong is found (struct store_audit_check), not a failure of the
- * work.  Any thread, with a connection of its own.
+ * hash = SHA-256(hash before, seq, at_ms, times, and each other column: its
+ * length and its bytes), numbers as 8 bytes, the lowest first; a length of
+ * 2^64 - 1 is SQL's NULL.  The row before the first has 32 zeros.
+ *
+ * What a check finds wrong is in struct store_audit_check, and is no failure
+ * of the work.  Any thread, with a connection of its own.
  */
 #ifndef STORE_AUDIT_WALK_H
 #define STORE_AUDIT_WALK_H
@@ -10,6 +15,30 @@
 #include "supervisor/store/store.h"
 
 struct db;
+
+#define AUDIT_CHAIN_TEXTS 9
+
+struct audit_content {
+	uint64_t seq;
+	int64_t at_ms;
+	uint64_t times;
+	/* what .. detail, digest, in the table's order; p NULL: SQL's NULL */
+	struct span texts[AUDIT_CHAIN_TEXTS];
+};
+
+/* audit_chain_next - hash may be before */
+void audit_chain_next(
+    const uint8_t before[32], const struct audit_content *c, uint8_t hash[32]);
+
+struct audit_ends {                   /* in the first tenant's row */
+	struct store_audit_mark head; /* the newest row */
+	struct store_audit_mark base; /* the newest that was trimmed */
+};
+/* audit_ends_get - ERR_NOTFOUND: they are missing */
+int audit_ends_get(
+    struct db *db, struct audit_ends *out, struct err *e) MUSTCHECK;
+int audit_ends_put(
+    struct db *db, const struct audit_ends *ends, struct err *e) MUSTCHECK;
 
 struct audit_walk {
 	bool is_first;

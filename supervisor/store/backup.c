@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <openssl/evp.h>
 
@@ -21,7 +22,6 @@
 #include "supervisor/store/spool.h"
 #include "supervisor/store/store.h"
 #include "supervisor/store/store_int.h"
-#include "supervisor/store/unpacked.h"
 
 #define PLACE "backup" /* in the server's directory */
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -711,6 +711,27 @@ backup_next(struct backup *b, struct backup_file *f, struct err *e)
 
 /* ---- the end */
 
+static int
+check_integrity(struct db *db, struct err *e)
+{
+	AUTO(auto_free) char *text = NULL;
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_BACKUP_INTEGRITY);
+	rc = db_call_step(&c, e);
+	if (rc != 1)
+		return rc < 0 ?
+		    rc :
+		    err_set(e, ERR_DAMAGED, "integrity_check says nothing");
+	text = db_get_text(&c);
+	db_call_end(&c);
+	return strcmp(text, "ok") == 0 ?
+	    0 :
+	    err_set(e, ERR_DAMAGED, "%s/" DB_FILE " is damaged: %.200s",
+		db_dir(db), text);
+}
+
 /* As they are counted: by the artifacts of runs that did not give up theirs. */
 static const char count_blobs[] =
     "UPDATE blob SET refs = 0;"
@@ -726,7 +747,7 @@ backup_finish(struct backup *b, struct backup_file *f, struct err *e)
 {
 	if (b->misses_blobs && db_exec_text(b->copy, count_blobs, e) != 0)
 		return e->code;
-	if (unpacked_check_integrity(b->copy, e) != 0)
+	if (check_integrity(b->copy, e) != 0)
 		return e->code;
 	db_close(b->copy);
 	b->copy = NULL;
@@ -741,4 +762,63 @@ uint64_t
 backup_missing(const struct backup *b)
 {
 	return b->missing;
+}
+
+/* ---- unpacked again */
+
+static int
+read_instance(struct db *db, char *instance, size_t size, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	instance[0] = '\0';
+	db_call_init(&c, db, DB_INSTANCE_GET);
+	rc = db_call_step(&c, e);
+	if (rc != 1)
+		return rc;
+	(void)snprintf(instance, size, "%s", db_get_word(&c));
+	db_call_end(&c);
+	return 0;
+}
+
+int
+backup_lose_unpacked(
+    const char *dir, const struct backup_blob *blobs, size_t n, struct err *e)
+{
+	struct db *db;
+	int rc = db_open(dir, DB_WRITER, &db, e);
+
+	if (rc != 0)
+		return rc;
+	rc = migrate_check(db, embed_sql, e);
+	if (rc == 0)
+		rc = migrate_run(db, embed_sql, NULL, e);
+	if (rc == 0)
+		rc = db_begin(db, e);
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc =
+		    artifact_rows_lose(db, blobs[i].tenant, blobs[i].sha256, e);
+	if (rc == 0)
+		rc = db_exec(db, DB_COMMIT, e);
+	db_close(db);
+	return rc;
+}
+
+int
+backup_check_unpacked(
+    const char *dir, char *instance, size_t size, struct err *e)
+{
+	struct db *db;
+	int rc = db_open(dir, DB_LOOK, &db, e);
+
+	if (rc != 0)
+		return rc;
+	rc = migrate_check(db, embed_sql, e);
+	if (rc == 0)
+		rc = check_integrity(db, e);
+	if (rc == 0)
+		rc = read_instance(db, instance, size, e);
+	db_close(db);
+	return rc;
 }

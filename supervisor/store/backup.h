@@ -65,4 +65,21 @@ void backup_close(struct backup *b); /* NULL is fine; leaves nothing behind */
 /* backup_sweep - what one that was killed left in dir; if none is made there */
 void backup_sweep(const char *dir);
 
+/*
+ * backup_check_unpacked - a database out of a backup, in dir, can be this
+ * program's: it is whole and not of a newer version
+ *
+ * instance, of size bytes, is what it says whose it is; "" when nothing.
+ */
+int backup_check_unpacked(
+    const char *dir, char *instance, size_t size, struct err *e) MUSTCHECK;
+/* backup_lose_unpacked - it is brought up to this program's version, and says
+ * that these artifacts are lost */
+struct backup_blob {
+	uint64_t tenant;
+	uint8_t sha256[32];
+};
+int backup_lose_unpacked(const char *dir, const struct backup_blob *blobs,
+    size_t n, struct err *e) MUSTCHECK;
+
 #endif

@@ -11,16 +11,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include <sqlite3.h>
 
+#include "common/buf.h"
 #include "common/clock.h"
 #include "common/xmalloc.h"
-#include "supervisor/store/db_name.h"
 #include "supervisor/store/history_feed.h"
 #include "supervisor/store/history_words.h"
 #include "supervisor/store/tally.h"
 
+#define NAME_BYTES_MAX 16384
 #define WAL_FRAME_HEADER 24
 #define PROGRESS_STEPS 100000 /* of SQLite's machine: some milliseconds */
 #define DEADLINE_STEPS 100    /* some tens of FTS5's pages */
@@ -124,6 +126,57 @@ db_is_doomed(const struct db *db)
 	return db->doomed;
 }
 
+/* Names. */
+
+/* How a file is opened.  Those behind the first change nothing, not even beside
+ * the file. */
+enum db_access {
+	DB_ACCESS_OWN,
+	DB_ACCESS_FILE,   /* no WAL: "immutable" has SQLite make no files */
+	DB_ACCESS_SHARED, /* a server runs or was killed: its WAL is read, by
+			     "readonly_shm" without a write to its locks */
+	/* A WAL without its -shm, which was not copied: nobody has it open.
+	 * Without locks SQLite keeps the WAL-index in memory, if its locking
+	 * mode is EXCLUSIVE before the first read. */
+	DB_ACCESS_COPY
+};
+
+static const char *const queries[] = {[DB_ACCESS_FILE] = "?immutable=1",
+    [DB_ACCESS_SHARED] = "?readonly_shm=1",
+    [DB_ACCESS_COPY] = "?vfs=unix-none"};
+
+static enum db_access
+access_to_look(const char *path)
+{
+	AUTO(auto_free) char *wal = xasprintf("%s-wal", path);
+	AUTO(auto_free) char *shm = xasprintf("%s-shm", path);
+	struct stat st;
+
+	if (stat(wal, &st) == -1 || st.st_size == 0)
+		return DB_ACCESS_FILE;
+	return access(shm, F_OK) == 0 ? DB_ACCESS_SHARED : DB_ACCESS_COPY;
+}
+
+static char *
+name_of(const char *path, enum db_access how)
+{
+	struct buf b;
+	char *name;
+
+	if (how == DB_ACCESS_OWN)
+		return xstrdup(path);
+	buf_init(&b, NAME_BYTES_MAX);
+	(void)buf_printf(&b, "file:");
+	for (const char *p = path; *p != '\0'; p++)
+		(void)buf_printf(&b,
+		    strchr("%?#", *p) != NULL ? "%%%02x" : "%c",
+		    (unsigned char)*p);
+	(void)buf_printf(&b, "%s", queries[how]);
+	name = xstrndup((const char *)buf_data(&b), buf_len(&b));
+	buf_clear(&b);
+	return name;
+}
+
 /* Opening and closing. */
 
 /*
@@ -200,8 +253,8 @@ db_open(const char *dir, enum db_role role, struct db **out, struct err *e)
 	const char *file = is_history(role) ? DB_HISTORY_FILE : DB_FILE;
 	AUTO(auto_free) char *path = xasprintf("%s/%s", dir, file);
 	enum db_access how =
-	    role == DB_LOOK ? db_access_to_look(path) : DB_ACCESS_OWN;
-	AUTO(auto_free) char *name = db_name(path, how);
+	    role == DB_LOOK ? access_to_look(path) : DB_ACCESS_OWN;
+	AUTO(auto_free) char *name = name_of(path, how);
 	struct err why = {0};
 	struct db *db;
 	int rc;

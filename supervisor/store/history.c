@@ -8,12 +8,14 @@
  * Before a question is answered the lane waits for the index to reach what was
  * committed when the question came.
  *
- * On each lane tenants have turns (history_turns.h), and of a tenant no more
+ * On each lane tenants have turns, and of a tenant no more
  * than some questions wait: another is refused.  One that is canceled leaves
  * the queue; one that is being answered is interrupted.
  */
 #include "supervisor/store/history.h"
 
+#include <sys/queue.h>
+#include <pthread.h>
 #include <stdio.h>
 
 #include "common/clock.h"
@@ -24,11 +26,198 @@
 #include "supervisor/store/history_ask.h"
 #include "supervisor/store/history_feed.h"
 #include "supervisor/store/history_index.h"
-#include "supervisor/store/history_lanes.h"
 #include "supervisor/store/history_readers.h"
-#include "supervisor/store/history_turns.h"
 #include "supervisor/store/queue.h"
 #include "supervisor/store/store_int.h"
+
+/* ---- turns
+ *
+ * Tenants that have questions come round, one question of each at a time, and
+ * within a tenant they keep their order.  So whoever asks much waits for
+ * himself: before another tenant's first question goes at most one of each.
+ */
+
+struct history_turns { /* of a lane */
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	TAILQ_HEAD(tenant_turns, tenant_turn) round;
+	bool is_stopped;
+};
+
+struct tenant_turn { /* in the round while something of the tenant waits */
+	uint64_t tenant;
+	struct op *head;
+	struct op **tail;
+	size_t n;
+	TAILQ_ENTRY(tenant_turn) link;
+};
+
+static void
+turns_init(struct history_turns *t)
+{
+	TAILQ_INIT(&t->round);
+	t->is_stopped = false;
+	(void)pthread_mutex_init(&t->mutex, NULL);
+	(void)pthread_cond_init(&t->cond, NULL);
+}
+
+static void
+turns_clear(struct history_turns *t)
+{
+	struct tenant_turn *turn;
+
+	while ((turn = TAILQ_FIRST(&t->round)) != NULL) {
+		TAILQ_REMOVE(&t->round, turn, link);
+		op_release_list(turn->head);
+		free(turn);
+	}
+	(void)pthread_cond_destroy(&t->cond);
+	(void)pthread_mutex_destroy(&t->mutex);
+}
+
+/* All below with the mutex held, but for what locks it. */
+
+static struct tenant_turn *
+find_turn(struct history_turns *t, uint64_t tenant)
+{
+	struct tenant_turn *turn;
+
+	TAILQ_FOREACH (turn, &t->round, link)
+		if (turn->tenant == tenant)
+			return turn;
+	return NULL;
+}
+
+static struct tenant_turn *
+find_or_add_turn(struct history_turns *t, uint64_t tenant)
+{
+	struct tenant_turn *turn = find_turn(t, tenant);
+
+	if (turn != NULL)
+		return turn;
+	turn = xcalloc(1, sizeof(*turn));
+	turn->tenant = tenant;
+	turn->tail = &turn->head;
+	TAILQ_INSERT_TAIL(&t->round, turn, link);
+	return turn;
+}
+
+/* The op that *at points to; a tenant without another leaves the round. */
+static void
+unlink_op(struct history_turns *t, struct tenant_turn *turn, struct op **at)
+{
+	struct op *op = *at;
+
+	*at = op->next;
+	if (op->next == NULL)
+		turn->tail = at;
+	op->next = NULL;
+	if (--turn->n > 0)
+		return;
+	TAILQ_REMOVE(&t->round, turn, link);
+	free(turn);
+}
+
+/* Behind all of its tenant, of whom so many may wait before; false: there are
+ * as many, and it is still the caller's. */
+static bool
+turns_push(struct history_turns *t, struct history_asking *a, size_t most)
+{
+	struct tenant_turn *turn;
+	bool has_room;
+
+	(void)pthread_mutex_lock(&t->mutex);
+	turn = find_turn(t, a->tenant);
+	has_room = turn == NULL || turn->n < most;
+	if (has_room) {
+		turn = find_or_add_turn(t, a->tenant);
+		a->op.next = NULL;
+		*turn->tail = &a->op;
+		turn->tail = &a->op.next;
+		turn->n++;
+		(void)pthread_cond_signal(&t->cond);
+	}
+	(void)pthread_mutex_unlock(&t->mutex);
+	return has_room;
+}
+
+/* One that was taken and is not done: the next of its tenant, when the others
+ * have had theirs. */
+static void
+turns_push_again(struct history_turns *t, struct history_asking *a)
+{
+	struct tenant_turn *turn;
+
+	(void)pthread_mutex_lock(&t->mutex);
+	turn = find_or_add_turn(t, a->tenant);
+	a->op.next = turn->head;
+	if (turn->head == NULL)
+		turn->tail = &a->op.next;
+	turn->head = &a->op;
+	turn->n++;
+	(void)pthread_mutex_unlock(&t->mutex);
+}
+
+static struct history_asking *
+take_next(struct history_turns *t)
+{
+	struct tenant_turn *turn = TAILQ_FIRST(&t->round);
+	struct op *op;
+
+	if (turn == NULL)
+		return NULL;
+	op = turn->head;
+	TAILQ_REMOVE(&t->round, turn, link);
+	TAILQ_INSERT_TAIL(&t->round, turn, link);
+	unlink_op(t, turn, &turn->head);
+	return (struct history_asking *)op;
+}
+
+/* NULL: turns_stop was called. */
+static struct history_asking *
+turns_take(struct history_turns *t)
+{
+	struct history_asking *a;
+
+	(void)pthread_mutex_lock(&t->mutex);
+	while (TAILQ_EMPTY(&t->round) && !t->is_stopped)
+		(void)pthread_cond_wait(&t->cond, &t->mutex);
+	a = t->is_stopped ? NULL : take_next(t);
+	(void)pthread_mutex_unlock(&t->mutex);
+	return a;
+}
+
+/* True: it waited, and is the caller's again. */
+static bool
+turns_drop(struct history_turns *t, const struct history_asking *a)
+{
+	struct tenant_turn *turn;
+	bool is_found = false;
+	struct op **at;
+
+	(void)pthread_mutex_lock(&t->mutex);
+	turn = find_turn(t, a->tenant);
+	at = turn == NULL ? NULL : &turn->head;
+	while (at != NULL && *at != NULL && *at != &a->op)
+		at = &(*at)->next;
+	if (at != NULL && *at != NULL) {
+		unlink_op(t, turn, at);
+		is_found = true;
+	}
+	(void)pthread_mutex_unlock(&t->mutex);
+	return is_found;
+}
+
+static void
+turns_stop(struct history_turns *t)
+{
+	(void)pthread_mutex_lock(&t->mutex);
+	t->is_stopped = true;
+	(void)pthread_cond_signal(&t->cond);
+	(void)pthread_mutex_unlock(&t->mutex);
+}
+
+/* ---- lanes */
 
 struct lane {
 	struct history *history;
@@ -181,7 +370,7 @@ lane_hand_over(struct lane *l, struct history_asking *a)
 	history_page_clear(&a->page);
 	a->is_patient = true;
 	a->op.rc = 0;
-	if (history_turns_push(
+	if (turns_push(
 		&l->history->lanes[LANE_SLOW].turns, a, HISTORY_WAITING_MAX))
 		return;
 	refuse_many(a, HISTORY_WAITING_MAX);
@@ -198,7 +387,7 @@ lane_turn(struct lane *l, struct history_asking *a)
 	is_wanted = !atomic_load(&a->is_canceled);
 	if (is_wanted && a->op.rc == 1) {
 		a->op.rc = 0;
-		history_turns_push_again(&l->turns, a);
+		turns_push_again(&l->turns, a);
 	} else if (is_wanted && a->op.rc == ERR_LIMIT) {
 		lane_hand_over(l, a);
 	} else {
@@ -212,7 +401,7 @@ lane_main(void *arg)
 	struct history_asking *a;
 	struct lane *l = arg;
 
-	while ((a = history_turns_take(&l->turns)) != NULL)
+	while ((a = turns_take(&l->turns)) != NULL)
 		lane_turn(l, a);
 	lane_close(l);
 	db_close(l->db);
@@ -242,7 +431,7 @@ lane_submit(struct lane *l, struct history_asking *a, size_t most)
 		done_push(l->history->done, &a->op);
 		return;
 	}
-	if (a->op.rc == 0 && history_turns_push(&l->turns, a, most))
+	if (a->op.rc == 0 && turns_push(&l->turns, a, most))
 		return;
 	if (a->op.rc == 0)
 		refuse_many(a, most);
@@ -263,7 +452,7 @@ history_new(const char *dir, struct done *done)
 	for (size_t i = 0; i < NLANE; i++) {
 		h->lanes[i].history = h;
 		h->lanes[i].name = (enum history_lane)i;
-		history_turns_init(&h->lanes[i].turns);
+		turns_init(&h->lanes[i].turns);
 	}
 	return h;
 }
@@ -290,13 +479,13 @@ history_stop(struct history *h)
 	for (size_t i = 0; i < NLANE; i++) {
 		struct lane *l = &h->lanes[i];
 
-		history_turns_stop(&l->turns);
+		turns_stop(&l->turns);
 		if (l->is_started)
 			(void)pthread_join(l->thread, NULL);
 	}
 	/* A lane that ended may have handed something to the other. */
 	for (size_t i = 0; i < NLANE; i++)
-		history_turns_clear(&h->lanes[i].turns);
+		turns_clear(&h->lanes[i].turns);
 	if (h->index != NULL)
 		history_index_stop(h->index);
 	h->index = NULL;
@@ -512,7 +701,7 @@ history_cancel(struct history_asking *a)
 	atomic_store(&a->is_canceled, true);
 	atomic_store(&a->is_stopped, true);
 	for (size_t i = 0; i < NLANE; i++)
-		if (history_turns_drop(&h->lanes[i].turns, a)) {
+		if (turns_drop(&h->lanes[i].turns, a)) {
 			done_push(h->done, &a->op);
 			return;
 		}

@@ -3,7 +3,7 @@
  * how far back it goes
  *
  * A run whose place is below its tenant's first has no text: what it said left
- * (history_shed.h), or came too late to be kept.  All others that ended have
+ * (history_take.h), or came too late to be kept.  All others that ended have
  * theirs, so one number says what a search for words can find.
  */
 #ifndef STORE_HISTORY_CORPUS_H

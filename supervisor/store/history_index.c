@@ -18,7 +18,6 @@
 #include "supervisor/store/db.h"
 #include "supervisor/store/history_feed.h"
 #include "supervisor/store/history_readers.h"
-#include "supervisor/store/history_shed.h"
 #include "supervisor/store/history_sql.h"
 #include "supervisor/store/history_take.h"
 #include "supervisor/store/queue.h"

@@ -21,7 +21,7 @@
  * is done when there is nothing else to do, at most a hundredth of the time,
  * and then the WAL is emptied.
  *
- * When there is more text than its bound, the oldest leaves (history_shed.h):
+ * When there is more text than its bound, the oldest leaves (history_take.h):
  * with each step that brings some, up to twice as much, and when there is
  * nothing else to do, at most a tenth of the time.
  */

@@ -5,15 +5,247 @@
 #include "common/buf.h"
 #include "common/exit.h"
 #include "common/log.h"
+#include "common/runlog_scan.h"
+#include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/first_words.h"
 #include "supervisor/store/history.h"
-#include "supervisor/store/history_output.h"
 #include "supervisor/store/history_sql.h"
 #include "supervisor/store/spool.h"
 
 #define PLACE_MASK ((1 << HISTORY_PLACE_BITS) - 1)
+/* More than two records: in so many bytes one begins. */
+#define WINDOW_BYTES (3u * RUNLOG_PAYLOAD_MAX)
+#define HALF HISTORY_OUTPUT_BYTES
+#define ROUND_MAX 16 /* texts that leave; then another tenant may have most */
+
+/* ---- output as text
+ *
+ * What can be looked for: the first and the last HISTORY_OUTPUT_BYTES of each
+ * stream of each command.  Of a long log only its beginning and its end are
+ * read, of which the end is searched for where records begin.  What makes no
+ * sense is left out: it is the sandbox's own. */
+
+/* UTF-8 without control characters but \n; as much as has room in b. */
+static void
+add_text(struct buf *b, const uint8_t *p, size_t n)
+{
+	uint8_t *to;
+
+	if (n + 1 > buf_room(b))
+		n = buf_room(b) > 0 ? buf_room(b) - 1 : 0;
+	if (n == 0)
+		return;
+	to = buf_reserve(b, n + 1);
+	if (to == NULL)
+		return;
+	for (size_t i = 0; i < n; i++)
+		to[i] = p[i] < 0x20 || p[i] == 0x7f ? '\n' : p[i];
+	/* A byte that is part of no character parts words, as a blank. */
+	for (size_t i = 0; i < n;) {
+		size_t len = to[i] < 0x80 ? 1 :
+		    to[i] >= 0xf0         ? 4 :
+		    to[i] >= 0xe0         ? 3 :
+					    2;
+
+		if (to[i] >= 0x80 &&
+		    (i + len > n || !utf8_is_valid(to + i, len))) {
+			to[i] = '\n';
+			len = 1;
+		}
+		i += len;
+	}
+	to[n] = '\n';
+	buf_commit(b, n + 1);
+}
+
+/* ---- one stream of one command */
+
+struct stream {
+	uint8_t head[HALF];
+	size_t nhead;
+	uint8_t tail[HALF]; /* a ring */
+	uint64_t ntail;     /* bytes that went by, all in all */
+};
+
+static void
+stream_take(struct stream *s, const uint8_t *p, size_t n)
+{
+	size_t room = HALF - s->nhead;
+
+	if (s->ntail == 0 && room > 0) {
+		if (room > n)
+			room = n;
+		memcpy(s->head + s->nhead, p, room);
+		s->nhead += room;
+		p += room;
+		n -= room;
+	}
+	if (n > HALF) {
+		s->ntail += n - HALF;
+		p += n - HALF;
+		n = HALF;
+	}
+	for (size_t i = 0; i < n; i++)
+		s->tail[s->ntail++ % HALF] = p[i];
+}
+
+/* Head and tail in one, when nothing is missing between them: a word may
+ * stand on both sides. */
+static void
+stream_flush(struct stream *s, struct buf *b)
+{
+	uint8_t *all = xmalloc(2 * (size_t)HALF);
+	size_t n = s->nhead;
+
+	memcpy(all, s->head, n);
+	if (s->ntail > HALF) {
+		add_text(b, all, n);
+		n = 0;
+	}
+	for (uint64_t i = s->ntail > HALF ? s->ntail - HALF : 0; i < s->ntail;
+	     i++)
+		all[n++] = s->tail[i % HALF];
+	add_text(b, all, n);
+	free(all);
+	s->nhead = 0;
+	s->ntail = 0;
+}
+
+/* ---- records */
+
+struct history_piece {
+	struct stream streams[2];
+	int32_t command; /* whose, -1: nobody's yet */
+};
+
+static void
+output_flush(struct history_piece *o, struct buf *b)
+{
+	stream_flush(&o->streams[0], b);
+	stream_flush(&o->streams[1], b);
+}
+
+/* From a record's beginning on, until there is none. */
+static void
+output_take(struct history_piece *o, struct buf *b, const uint8_t *p, size_t n)
+{
+	struct runlog_piece piece;
+	struct runlog_scan scan;
+	struct err ignored;
+	int step;
+
+	runlog_scan_init(&scan, 0);
+	while (
+	    (step = runlog_scan_next(&scan, &p, &n, &piece, &ignored)) >= 0 &&
+	    step != RUNLOG_MORE) {
+		if (step == RUNLOG_HEADER &&
+		    runlog_is_output(scan.header.type) &&
+		    scan.header.command != o->command) {
+			output_flush(o, b);
+			o->command = scan.header.command;
+		}
+		if (step == RUNLOG_OUTPUT)
+			stream_take(
+			    &o->streams[scan.header.type == RUNLOG_STDERR],
+			    piece.p, piece.n);
+	}
+}
+
+/* Heads and tails are read only as far as they were written. */
+static struct history_piece *
+output_new(void)
+{
+	struct history_piece *o = xmalloc(sizeof(*o));
+
+	for (size_t i = 0; i < ARRAY_LEN(o->streams); i++) {
+		o->streams[i].nhead = 0;
+		o->streams[i].ntail = 0;
+	}
+	o->command = -1;
+	return o;
+}
+
+/* Of a log in memory. */
+static void
+add_log(struct buf *b, const uint8_t *log, size_t n)
+{
+	struct history_piece *o = output_new();
+
+	output_take(o, b, log, n);
+	output_flush(o, b);
+	free(o);
+}
+
+/* Records that follow each other up to the end exactly. */
+static bool
+is_chain(const uint8_t *p, size_t n)
+{
+	struct runlog_header h;
+	struct err ignored;
+
+	while (n >= RUNLOG_HEADER_BYTES &&
+	    runlog_parse_header(p, &h, &ignored) == 0 &&
+	    n - RUNLOG_HEADER_BYTES >= h.length) {
+		p += RUNLOG_HEADER_BYTES + h.length;
+		n -= RUNLOG_HEADER_BYTES + h.length;
+	}
+	return n == 0;
+}
+
+/* Who writes records into his output is found first; a chain of such that
+ * goes to the very end has him find his own text, and nobody another's. */
+static size_t
+find_chain(const uint8_t *p, size_t n)
+{
+	unsigned int tries = 64;
+
+	for (size_t at = 0; at < n && tries > 0; at++) {
+		if (p[at] != RUNLOG_MAGIC)
+			continue;
+		if (is_chain(p + at, n - at))
+			return at;
+		tries--;
+	}
+	return n;
+}
+
+static size_t
+read_window(int fd, uint64_t at, uint8_t *p, size_t n)
+{
+	size_t got = 0;
+	ssize_t r;
+
+	while (
+	    got < n && (r = pread(fd, p + got, n - got, (off_t)(at + got))) > 0)
+		got += (size_t)r;
+	return got;
+}
+
+/* Of a log in a file of so many bytes. */
+static void
+add_file(struct buf *b, int fd, uint64_t bytes)
+{
+	uint8_t *window = xmalloc(2 * (size_t)WINDOW_BYTES);
+	struct history_piece *o = output_new();
+	size_t n, at;
+
+	n = read_window(fd, 0, window,
+	    bytes < 2 * (uint64_t)WINDOW_BYTES ? (size_t)bytes : WINDOW_BYTES);
+	output_take(o, b, window, n);
+	if (bytes >= 2 * (uint64_t)WINDOW_BYTES) {
+		n = read_window(fd, bytes - WINDOW_BYTES, window, WINDOW_BYTES);
+		at = find_chain(window, n);
+		/* What follows is not what came right behind. */
+		for (size_t i = 0; i < 2; i++)
+			stream_take(&o->streams[i], (const uint8_t *)"\n", 1);
+		output_take(o, b, window + at, n - at);
+	}
+	output_flush(o, b);
+	free(o);
+	free(window);
+}
 
 struct run_source {
 	int64_t id;
@@ -133,7 +365,7 @@ add_json(struct buf *b, char *json)
 			*p++ = ' ';
 			*p = ' ';
 		}
-	history_output_add(b, (const uint8_t *)json, strlen(json));
+	add_text(b, (const uint8_t *)json, strlen(json));
 }
 
 static int
@@ -148,7 +380,7 @@ add_commands(struct db *db, int64_t run, struct buf *b, struct err *e)
 		AUTO(auto_free) char *shell = db_get_text(&c);
 		AUTO(auto_free) char *argv = db_get_text(&c);
 
-		history_output_add(b, (const uint8_t *)shell, strlen(shell));
+		add_text(b, (const uint8_t *)shell, strlen(shell));
 		add_json(b, argv);
 	}
 	return rc;
@@ -163,7 +395,7 @@ add_output(
 	int fd;
 
 	if (s->log != NULL) {
-		history_output_log(b, s->log, s->log_len);
+		add_log(b, s->log, s->log_len);
 		return;
 	}
 	if (s->spool_bytes == 0)
@@ -171,7 +403,7 @@ add_output(
 	fd = spool_log_read(t->spool, &s->line.uuid, &ignored);
 	if (fd < 0)
 		return;
-	history_output_file(b, fd, s->spool_bytes);
+	add_file(b, fd, s->spool_bytes);
 	(void)close(fd);
 }
 
@@ -448,5 +680,78 @@ history_take_run(
 	if (rc == 1)
 		rc = put_run(t, &s, e);
 	source_clear(&s);
+	return rc;
+}
+
+/* ---- text that leaves */
+
+struct round {
+	uint64_t tenant;
+	int64_t places[ROUND_MAX];
+	size_t n;
+};
+
+static int
+read_oldest(struct db *db, struct round *r, int64_t first, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	r->n = 0;
+	db_call_init(&c, db, DB_INDEX_CORPUS_OLDEST);
+	db_put_uint(&c, r->tenant);
+	db_put_int(&c, first);
+	db_put_int(&c, ROUND_MAX);
+	while ((rc = db_call_step(&c, e)) == 1)
+		r->places[r->n++] = db_get_int(&c);
+	return rc;
+}
+
+/* Its count says more than there is: it is counted anew. */
+static int
+mend_count(struct history_take *t, uint64_t tenant, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, t->to, DB_INDEX_CORPUS_NONE);
+	db_put_uint(&c, tenant);
+	if (db_call_run(&c, e) != 0)
+		return e->code;
+	return history_corpus_load(&t->corpus, t->to, e);
+}
+
+/* least: so many bytes are to be left. */
+static int
+shed_round(struct history_take *t, uint64_t least, struct err *e)
+{
+	struct round r;
+	int64_t first = 0;
+	size_t i = 0;
+	int rc = history_corpus_most(&t->corpus, t->to, &r.tenant, &first, e);
+
+	if (rc == 0)
+		return history_corpus_load(&t->corpus, t->to, e);
+	if (rc < 0 || read_oldest(t->to, &r, first, e) != 0)
+		return e->code;
+	if (r.n == 0)
+		return mend_count(t, r.tenant, e);
+	for (; i < r.n && t->corpus.bytes > least; i++)
+		if (history_take_text(t, r.places[i], e) != 0)
+			return e->code;
+	return history_corpus_left(
+	    &t->corpus, t->to, r.tenant, r.places[i - 1] + 1, e);
+}
+
+int
+history_shed(
+    struct history_take *t, uint64_t max, uint64_t at_most, struct err *e)
+{
+	uint64_t least = max;
+	int rc = 0;
+
+	if (t->corpus.bytes > at_most && t->corpus.bytes - at_most > max)
+		least = t->corpus.bytes - at_most;
+	while (rc == 0 && t->corpus.bytes > least)
+		rc = shed_round(t, least, e);
 	return rc;
 }

@@ -31,5 +31,15 @@ int history_take_run(struct history_take *t, int64_t id,
 /* history_take_text - out of the index; all else of the run stays in it */
 int history_take_text(
     struct history_take *t, int64_t place, struct err *e) MUSTCHECK;
+/*
+ * history_shed - text leaves the index when there is too much of it: while
+ * there are more than max bytes, about at_most go now; in a transaction
+ *
+ * Of the tenant that has most its oldest runs' text goes first, so that who
+ * says much does not take from others what they can find.  Rows of these runs
+ * stay: every other filter finds them.
+ */
+int history_shed(struct history_take *t, uint64_t max, uint64_t at_most,
+    struct err *e) MUSTCHECK;
 
 #endif

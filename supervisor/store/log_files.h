@@ -28,7 +28,7 @@ struct store_log {
 	} name;
 	bool is_shared;           /* not to be used again */
 	struct wanted_log wanted; /* has the run's uuid */
-	/* blob_files.c: */
+	/* Blobs: */
 	struct log_coming *coming; /* files begun, neither committed nor not */
 	struct hashmap blobs;      /* committed, without a row of this run */
 };
@@ -41,5 +41,7 @@ void log_file_remove(struct store_log *l);
  * are no more */
 int log_file_take(const struct store_log *l, uint8_t **out, size_t *n,
     struct err *e) MUSTCHECK;
+/* log_files_settle - the run's end is on disk: rows count its blobs now */
+void log_files_settle(struct store_log *l, const struct store_run *row);
 
 #endif

@@ -36,7 +36,6 @@
 #include "common/runspec.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/artifact_rows.h"
-#include "supervisor/store/blob_files.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/event_log.h"
 #include "supervisor/store/event_put.h"
@@ -313,7 +312,7 @@ put_deliver(struct op *op)
 	const struct run_op *o = (const struct run_op *)op;
 
 	if (op->rc == 0 && o->log != NULL)
-		blob_files_settle(o->log, &o->row);
+		log_files_settle(o->log, &o->row);
 	run_deliver(op);
 }
 

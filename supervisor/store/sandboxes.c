@@ -1,8 +1,16 @@
+/*
+ * sandbox_list.c - the sandboxes of a tenant, newest first, a page at a time
+ *
+ * The cursor is a sandbox's UUID, looked for below the tenant, as every id that
+ * comes from a client.  A page scans at most STORE_LIST_SCAN_MAX rows; what is
+ * not full then still says where to go on.
+ */
 #include "supervisor/store/store_int.h"
 
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/event_put.h"
+#include "supervisor/store/reader.h"
 #include "supervisor/store/rows_sql_gen.h"
 #include "supervisor/store/writer.h"
 
@@ -54,4 +62,141 @@ store_sandbox_put(struct store *s, const struct store_sandbox *row,
 	if (row->state == SANDBOX_IS_REMOVED || row->state == SANDBOX_IS_LOST)
 		runs_hurry(s, row->id);
 	writer_submit(s->writer, &op->w.op);
+}
+
+struct sandbox_listing {
+	struct op op;
+	store_sandbox_list_cb done;
+	void *arg;
+	uint64_t tenant;
+	struct store_sandbox_filter filter; /* its texts are the listing's */
+	char *identifier;
+	struct uuid after;
+	struct store_sandbox_list list;
+};
+
+static int
+find_place(
+    struct db *db, const struct sandbox_listing *l, uint64_t *id, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	*id = INT64_MAX;
+	if (l->filter.after == NULL)
+		return 0;
+	db_call_init(&c, db, DB_SANDBOX_PLACE);
+	db_put_blob(&c, l->after.b, sizeof(l->after.b));
+	db_put_uint(&c, l->tenant);
+	rc = db_call_step(&c, e);
+	if (rc == 0)
+		return err_set(e, ERR_INVAL,
+		    "cursor: it is not known any more; list from the "
+		    "beginning");
+	if (rc < 0)
+		return rc;
+	*id = db_get_uint(&c);
+	db_call_end(&c);
+	return 0;
+}
+
+static bool
+fits(const struct store_sandbox_filter *f, const struct store_sandbox *r)
+{
+	return (f->states == 0 || (f->states & (1u << r->state)) != 0) &&
+	    (f->identifier == NULL ||
+		strcmp(f->identifier, r->identifier) == 0) &&
+	    (f->since_ms == 0 || r->created_ms >= f->since_ms) &&
+	    (f->until_ms == 0 || r->created_ms < f->until_ms);
+}
+
+static int
+take_row(struct sandbox_listing *l, struct db_call *c, struct err *e)
+{
+	struct store_sandbox_list *list = &l->list;
+	struct store_sandbox row;
+
+	if (rows_get_sandbox(c, &row, e) != 0)
+		return e->code;
+	list->next = row.uuid;
+	if (!fits(&l->filter, &row)) {
+		store_sandbox_clear(&row);
+		return 0;
+	}
+	list->rows = array_grow(list->rows, list->n, sizeof(*list->rows));
+	list->rows[list->n++] = row;
+	return 0;
+}
+
+static int
+sandbox_list_run(struct db *db, struct op *op, struct err *e)
+{
+	struct sandbox_listing *l = (struct sandbox_listing *)op;
+	size_t scanned = 0;
+	struct db_call c;
+	uint64_t id;
+	int rc;
+
+	if (find_place(db, l, &id, e) != 0)
+		return e->code;
+	db_call_init(&c, db, DB_SANDBOX_PAGE);
+	db_put_uint(&c, l->tenant);
+	db_put_uint(&c, id);
+	while ((rc = db_call_step(&c, e)) == 1) {
+		/* Seen, not taken: there is more. */
+		l->list.has_more = l->list.n == l->filter.limit ||
+		    scanned++ == STORE_LIST_SCAN_MAX;
+		if (!l->list.has_more)
+			rc = take_row(l, &c, e);
+		if (l->list.has_more || rc < 0)
+			break;
+	}
+	if (rc != 0)
+		db_call_end(&c);
+	return rc < 0 ? rc : 0;
+}
+
+static void
+sandbox_list_deliver(struct op *op)
+{
+	struct sandbox_listing *l = (struct sandbox_listing *)op;
+
+	if (op->rc == 0)
+		l->done(0, &l->list, NULL, l->arg);
+	else
+		l->done(op->rc, NULL, &op->why, l->arg);
+}
+
+static void
+sandbox_list_release(struct op *op)
+{
+	struct sandbox_listing *l = (struct sandbox_listing *)op;
+
+	for (size_t i = 0; i < l->list.n; i++)
+		store_sandbox_clear(&l->list.rows[i]);
+	free(l->list.rows);
+	free(l->identifier);
+	free(l);
+}
+
+void
+store_sandbox_list(struct store *s, struct tenant_id tenant,
+    const struct store_sandbox_filter *f, store_sandbox_list_cb done, void *arg)
+{
+	struct sandbox_listing *l = xcalloc(1, sizeof(*l));
+
+	l->op.run = sandbox_list_run;
+	l->op.deliver = sandbox_list_deliver;
+	l->op.release = sandbox_list_release;
+	l->done = done;
+	l->arg = arg;
+	l->tenant = tenant.n;
+	l->filter = *f;
+	if (f->identifier != NULL)
+		l->identifier = xstrdup(f->identifier);
+	l->filter.identifier = l->identifier;
+	if (f->after != NULL)
+		l->after = *f->after;
+	l->filter.after = f->after == NULL ? NULL : &l->after;
+	reader_submit(s->reader, &l->op);
 }

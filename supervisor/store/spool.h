@@ -7,8 +7,8 @@
  *	ARTIFACTS_DIR/tmp/<run uuid>.<file number>.<number of this opening>
  *
  * All opened relative to directory descriptors with O_NOFOLLOW.  What a file
- * means, and when it may go, others know (log_files.c, blob_files.c, trim.c,
- * leftovers.c).  May be used by several threads, but for the spares.
+ * means, and when it may go, others know (log_files.c, trim.c, leftovers.c).
+ *May be used by several threads, but for the spares.
  */
 #ifndef STORE_SPOOL_H
 #define STORE_SPOOL_H

@@ -18,7 +18,6 @@
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/done.h"
-#include "supervisor/store/history_lanes.h"
 #include "supervisor/store/identity.h"
 #include "supervisor/store/leftovers.h"
 #include "supervisor/store/losses.h"

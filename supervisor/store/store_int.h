@@ -8,8 +8,6 @@
 #include "supervisor/store/op.h"
 #include "supervisor/store/store.h"
 
-struct db;
-struct db_call;
 struct done;
 struct history;
 struct identity;
@@ -80,9 +78,18 @@ array_grow(void *p, size_t n, size_t size)
 /* runs_hurry - the rows of a sandbox's runs that are held are written now */
 void runs_hurry(struct store *s, uint64_t sandbox);
 
-/* reads_run - a row of RUN_COLUMNS and the spec; with commands and, when it
- * has ended, a page of its artifacts.  On failure *r is cleared. */
-int reads_run(struct db *db, struct db_call *c, uint32_t artifacts_from,
-    struct store_run *r, struct err *e) MUSTCHECK;
+/* The history's life with its store: history.h is for those who ask. */
+struct feed;
+/* history_new - dir and the done queue must outlive it */
+struct history *history_new(const char *dir, struct done *done);
+/* history_feed - for who writes; good until history_free */
+struct feed *history_feed(struct history *h);
+/* history_start - when the database is open */
+int history_start(
+    struct history *h, struct spool *spool, struct err *e) MUSTCHECK;
+/* history_stop - before the database closes; history_free - after.  NULL is
+ * fine. */
+void history_stop(struct history *h);
+void history_free(struct history *h);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <openssl/evp.h>
 
-#include "supervisor/store/audit_chain.h"
+#include "supervisor/store/audit_walk.h"
 #include "supervisor/store/db.h"
 
 /*
