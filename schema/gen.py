@@ -448,7 +448,9 @@ void store_{name}_copy(
 ROW_SQL = """\
 {ends}void rows_put_{name}(struct db_call *c, const struct store_{name} *r);
 int rows_get_{name}(struct db_call *c, struct store_{name} *r,\
- struct err *e) MUSTCHECK;"""
+ struct err *e) MUSTCHECK;
+int rows_read_{name}(struct db_call *c, struct store_{name} **rows,\
+ size_t *n, struct err *e) MUSTCHECK;"""
 
 ROW_ENDS = """\
 #define {upper}_END_SET "{set}"
@@ -488,6 +490,24 @@ rows_get_{name}(struct db_call *c, struct store_{name} *r, struct err *e)
 {{
 {begin}\tmemset(r, 0, sizeof(*r));
 {get}{end}
+}}
+
+int
+rows_read_{name}(struct db_call *c, struct store_{name} **rows, size_t *n,
+    struct err *e)
+{{
+\tint rc;
+
+\twhile ((rc = db_call_step(c, e)) == 1) {{
+\t\t*rows = array_grow(*rows, *n, sizeof(**rows));
+\t\trc = rows_get_{name}(c, &(*rows)[*n], e);
+\t\tif (rc != 0) {{
+\t\t\tdb_call_end(c);
+\t\t\tbreak;
+\t\t}}
+\t\t(*n)++;
+\t}}
+\treturn rc;
 }}"""
 
 
@@ -572,7 +592,10 @@ def row_sql(row):
 
 
 def rows_sql(rows):
-    out = ["", '#include "supervisor/store/rows_gen.h"', "", "struct db_call;"]
+    out = ["", '#include "supervisor/store/rows_gen.h"', "", "struct db_call;",
+           "", "/* rows_get_X: the row at hand.  rows_read_X: all that follow,"
+           " behind *n that", " * are there; what was read stays when it"
+           " fails. */"]
     for row in rows:
         out += row_sql(row)
     return guarded("STORE_ROWS_SQL_GEN_H", out + [""])
@@ -598,6 +621,7 @@ def row_source(row):
 def rows_source(rows):
     return [MADE_C, '#include "supervisor/store/rows_sql_gen.h"', "",
             '#include "common/xmalloc.h"', '#include "supervisor/store/db.h"',
+            '#include "supervisor/store/store_int.h"',
             *(row_source(row) for row in rows)]
 
 

@@ -4,6 +4,18 @@
 #include "supervisor/store/db.h"
 #include "supervisor/store/rows_sql_gen.h"
 
+int
+artifact_rows_unref(
+    struct db *db, uint64_t tenant, const uint8_t sha256[32], struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, DB_FORGET_BLOB_UNREF);
+	db_put_uint(&c, tenant);
+	db_put_blob(&c, sha256, 32);
+	return db_call_run(&c, e);
+}
+
 static int
 unref_replaced(struct db *db, const struct store_run *r,
     const struct store_artifact *a, struct err *e)
@@ -21,10 +33,7 @@ unref_replaced(struct db *db, const struct store_run *r,
 	db_get_bytes(&c, sha256, sizeof(sha256));
 	db_call_end(&c);
 	/* Without references it goes with the next trim, its file too. */
-	db_call_init(&c, db, DB_FORGET_BLOB_UNREF);
-	db_put_uint(&c, r->tenant);
-	db_put_blob(&c, sha256, sizeof(sha256));
-	return db_call_run(&c, e);
+	return artifact_rows_unref(db, r->tenant, sha256, e);
 }
 
 static int

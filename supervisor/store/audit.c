@@ -101,9 +101,7 @@ trim(struct db *db, uint64_t keep, struct audit_ends *ends, struct err *e)
 	ends->base.seq = to;
 	db_get_bytes(&c, ends->base.hash, sizeof(ends->base.hash));
 	db_call_end(&c);
-	db_call_init(&c, db, DB_AUDIT_TRIM);
-	db_put_uint(&c, to);
-	return db_call_run(&c, e);
+	return db_exec_with(db, DB_AUDIT_TRIM, to, e);
 }
 
 static int
@@ -169,7 +167,6 @@ static void
 audit_deliver(struct op *op)
 {
 	struct audit_op *a = (struct audit_op *)op;
-	const struct err *why = op->rc == 0 ? NULL : &op->why;
 
 	a->store->audit_behind -= a->n;
 	if (op->rc == 0)
@@ -178,7 +175,8 @@ audit_deliver(struct op *op)
 		try_again(a);
 	for (size_t i = 0; i < a->n; i++)
 		if (a->entries[i].done != NULL)
-			a->entries[i].done(op->rc, why, a->entries[i].arg);
+			a->entries[i].done(
+			    op->rc, op_why(op), a->entries[i].arg);
 }
 
 static void
@@ -265,14 +263,8 @@ check_deliver(struct op *op)
 {
 	const struct check_op *k = (const struct check_op *)op;
 
-	k->done(op->rc, op->rc == 0 ? &k->walk.found : NULL,
-	    op->rc == 0 ? NULL : &op->why, k->arg);
-}
-
-static void
-check_release(struct op *op)
-{
-	free(op);
+	k->done(
+	    op->rc, op->rc == 0 ? &k->walk.found : NULL, op_why(op), k->arg);
 }
 
 void
@@ -283,7 +275,6 @@ store_audit_check(struct store *s, const struct store_audit_mark *after,
 
 	k->op.run = check_run;
 	k->op.deliver = check_deliver;
-	k->op.release = check_release;
 	audit_walk_init(&k->walk, after, known);
 	k->done = done;
 	k->arg = arg;
@@ -365,8 +356,7 @@ page_deliver(struct op *op)
 {
 	const struct page_op *p = (const struct page_op *)op;
 
-	p->done(op->rc, op->rc == 0 ? &p->page : NULL,
-	    op->rc == 0 ? NULL : &op->why, p->arg);
+	p->done(op->rc, op->rc == 0 ? &p->page : NULL, op_why(op), p->arg);
 }
 
 static void

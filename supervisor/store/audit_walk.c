@@ -203,19 +203,12 @@ static int
 check_begin(struct db *db, struct audit_walk *k, const struct audit_ends *ends,
     struct err *e)
 {
-	struct db_call c;
-	int64_t first;
-	int rc;
+	int64_t first; /* 0: there is none */
 
 	k->at = ends->base;
 	note_known(k);
-	db_call_init(&c, db, DB_AUDIT_FIRST);
-	rc = db_call_step(&c, e);
-	if (rc <= 0)
-		return rc;
-	/* NULL is 0, and there is none. */
-	first = db_get_int(&c);
-	db_call_end(&c);
+	if (db_exec_int(db, DB_AUDIT_FIRST, &first, e) != 0)
+		return e->code;
 	if (first < 0 || (first > 0 && (uint64_t)first <= ends->base.seq))
 		return bad(k, (uint64_t)first, "a row that was trimmed");
 	return 0;

@@ -390,20 +390,6 @@ tell_damaged(struct backup *b, const struct backup_file *f, const char *why)
 		b->on_damaged(f->name, why, b->on_damaged_arg);
 }
 
-/* Whether the server's database still says that there is such a file. */
-static int
-is_still_wanted(struct db_call *c, bool *wanted, struct err *e)
-{
-	int rc = db_call_step(c, e);
-
-	if (rc < 0)
-		return rc;
-	*wanted = rc == 1;
-	if (rc == 1)
-		db_call_end(c);
-	return 0;
-}
-
 static int
 take_size(struct backup_file *f, uint64_t most, struct err *e)
 {
@@ -489,13 +475,14 @@ miss_log(struct backup *b, const struct backup_file *f, const struct log_row *r,
     struct err *e)
 {
 	struct db_call c;
-	bool wanted;
+	int wanted; /* the server's database says that there is such a file */
 
 	db_call_init(&c, b->live, DB_LOG_WANTED);
 	db_put_blob(&c, r->run.b, sizeof(r->run.b));
-	if (is_still_wanted(&c, &wanted, e) != 0)
-		return e->code;
-	if (wanted) {
+	wanted = db_call_has_row(&c, e);
+	if (wanted < 0)
+		return wanted;
+	if (wanted == 1) {
 		tell_damaged(b, f, "it is not there");
 		return lose_log(b, r->id, e);
 	}
@@ -584,15 +571,16 @@ static int
 miss_blob(struct backup *b, const struct backup_file *f, struct err *e)
 {
 	struct db_call c;
-	bool wanted;
+	int wanted; /* the server's database says that there is such a file */
 
 	db_call_init(&c, b->live, DB_BLOB_WANTED);
 	db_put_uint(&c, b->at_tenant);
 	db_put_blob(&c, b->at_sha256, sizeof(b->at_sha256));
-	if (is_still_wanted(&c, &wanted, e) != 0)
-		return e->code;
-	return wanted ? damage_blob(b, f, "it is not there", e) :
-			give_up_blob(b, e);
+	wanted = db_call_has_row(&c, e);
+	if (wanted < 0)
+		return wanted;
+	return wanted == 1 ? damage_blob(b, f, "it is not there", e) :
+			     give_up_blob(b, e);
 }
 
 /* Whether its bytes are those of its name. */

@@ -504,6 +504,16 @@ db_call_run_one(struct db_call *c, struct err *e)
 	return rc;
 }
 
+int
+db_call_has_row(struct db_call *c, struct err *e)
+{
+	int rc = db_call_step(c, e);
+
+	if (rc == 1)
+		db_call_end(c);
+	return rc;
+}
+
 int64_t
 db_get_int(struct db_call *c)
 {
@@ -577,6 +587,40 @@ db_exec(struct db *db, enum db_query q, struct err *e)
 
 	db_call_init(&c, db, q);
 	return db_call_run(&c, e);
+}
+
+int
+db_exec_with(struct db *db, enum db_query q, uint64_t v, struct err *e)
+{
+	return db_exec_at(db, q, (int64_t)v, e);
+}
+
+int
+db_exec_at(struct db *db, enum db_query q, int64_t v, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, q);
+	db_put_int(&c, v);
+	return db_call_run(&c, e);
+}
+
+int
+db_ask_with(
+    struct db *db, enum db_query q, uint64_t v, uint64_t *out, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	*out = 0;
+	db_call_init(&c, db, q);
+	db_put_uint(&c, v);
+	rc = db_call_step(&c, e);
+	if (rc == 1) {
+		*out = db_get_uint(&c); /* NULL is 0 */
+		db_call_end(&c);
+	}
+	return rc < 0 ? rc : 0;
 }
 
 int

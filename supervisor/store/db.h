@@ -65,7 +65,11 @@ int db_copy(struct db *from, struct db *to,
 
 /* db_exec - a statement without parameters; rows are passed over */
 int db_exec(struct db *db, enum db_query q, struct err *e) MUSTCHECK;
-/* db_exec_text - several statements, for migrations */
+/* db_exec_with, db_exec_at - one whose only parameter is a number */
+int db_exec_with(
+    struct db *db, enum db_query q, uint64_t v, struct err *e) MUSTCHECK;
+int db_exec_at(
+    struct db *db, enum db_query q, int64_t v, struct err *e) MUSTCHECK;
 /* db_on_progress - while a statement goes on, cb is called now and then; NULL:
  * nobody any more */
 void db_on_progress(struct db *db, void (*cb)(void *arg), void *arg);
@@ -75,10 +79,14 @@ void db_set_deadline(struct db *db, uint64_t mono_ms);
 /* db_set_cancel - what reads fails with ERR_LIMIT once *canceled is true, which
  * any thread may make it; NULL: nobody cancels any more */
 void db_set_cancel(struct db *db, const atomic_bool *canceled);
+/* db_exec_text - several statements, for migrations */
 int db_exec_text(struct db *db, const char *sql, struct err *e) MUSTCHECK;
 /* db_exec_int - a statement's first column of its first row; ERR_NOTFOUND */
 int db_exec_int(
     struct db *db, enum db_query q, int64_t *out, struct err *e) MUSTCHECK;
+/* db_ask_with - the same of one whose only parameter is a number; no row: 0 */
+int db_ask_with(struct db *db, enum db_query q, uint64_t v, uint64_t *out,
+    struct err *e) MUSTCHECK;
 
 /*
  * db_is_doomed - an error since db_begin that concerns the transaction, not
@@ -122,6 +130,8 @@ int db_call_run(struct db_call *c, struct err *e) MUSTCHECK;
 int db_call_run_one(struct db_call *c, struct err *e) MUSTCHECK;
 /* db_call_step - 1: a row, get its columns in order; 0: no more */
 int db_call_step(struct db_call *c, struct err *e) MUSTCHECK;
+/* db_call_has_row - 1, and the call is over; 0: no row */
+int db_call_has_row(struct db_call *c, struct err *e) MUSTCHECK;
 void db_call_end(struct db_call *c); /* before step said 0 or an error */
 int64_t db_get_int(struct db_call *c);
 uint64_t db_get_uint(struct db_call *c);

@@ -71,7 +71,7 @@ delete_row(
 {
 	struct delete_op *o = (struct delete_op *)op;
 
-	if (row->state == RUN_STATE_QUEUED || row->state == RUN_STATE_RUNNING)
+	if (run_is_unfinished(row->state))
 		return err_set(
 		    e, ERR_CONFLICT, "the run has not ended: cancel it first");
 	if (row->has_file)
@@ -86,9 +86,11 @@ delete_row(
 static int
 delete_run(struct db *db, struct op *op, struct err *e)
 {
+	struct delete_op *o = (struct delete_op *)op;
 	struct delete_row row = {0};
-	int rc = find_row(db, (const struct delete_op *)op, &row, e);
+	int rc = find_row(db, o, &row, e);
 
+	forget_clear(&o->forget); /* of a first attempt */
 	if (rc == 0)
 		rc = delete_row(db, op, &row, e);
 	free(row.identifier);
@@ -117,13 +119,9 @@ store_run_delete(struct store *s, struct tenant_id tenant,
 {
 	struct delete_op *o = xcalloc(1, sizeof(*o));
 
-	o->w.op.run = delete_run;
+	store_write_init(&o->w, delete_run, sizeof(*o), done, arg);
 	o->w.op.after = delete_after;
-	o->w.op.deliver = store_write_deliver;
 	o->w.op.release = delete_release;
-	o->w.op.bytes = sizeof(*o);
-	o->w.done = done;
-	o->w.arg = arg;
 	o->store = s;
 	o->tenant = tenant.n;
 	o->run = *run;

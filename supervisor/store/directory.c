@@ -39,72 +39,20 @@ store_directory_is_open(uint64_t ntokens, uint64_t next_tenant)
 }
 
 static int
-read_tenants(struct db *db, struct store_directory *d, struct err *e)
+read_directory(struct db *db, void *out, struct err *e)
 {
+	struct store_directory *d = out;
 	struct db_call c;
-	int rc;
-
-	db_call_init(&c, db, DB_TENANTS_GET);
-	while ((rc = db_call_step(&c, e)) == 1) {
-		d->tenants =
-		    array_grow(d->tenants, d->ntenants, sizeof(*d->tenants));
-		rc = rows_get_tenant(&c, &d->tenants[d->ntenants], e);
-		if (rc != 0)
-			break;
-		d->ntenants++;
-	}
-	if (rc != 0)
-		db_call_end(&c);
-	return rc;
-}
-
-static int
-read_tokens(struct db *db, struct store_directory *d, struct err *e)
-{
-	struct db_call c;
-	int rc;
-
-	db_call_init(&c, db, DB_TOKENS_GET);
-	while ((rc = db_call_step(&c, e)) == 1) {
-		d->tokens =
-		    array_grow(d->tokens, d->ntokens, sizeof(*d->tokens));
-		rc = rows_get_token(&c, &d->tokens[d->ntokens], e);
-		if (rc != 0)
-			break;
-		d->ntokens++;
-	}
-	if (rc != 0)
-		db_call_end(&c);
-	return rc;
-}
-
-static int
-read_grants(struct db *db, struct store_directory *d, struct err *e)
-{
-	struct db_call c;
-	int rc;
-
-	db_call_init(&c, db, DB_GRANTS_GET);
-	while ((rc = db_call_step(&c, e)) == 1) {
-		d->grants =
-		    array_grow(d->grants, d->ngrants, sizeof(*d->grants));
-		rc = rows_get_grant(&c, &d->grants[d->ngrants], e);
-		if (rc != 0)
-			break;
-		d->ngrants++;
-	}
-	if (rc != 0)
-		db_call_end(&c);
-	return rc;
-}
-
-static int
-read_all(struct db *db, struct store_directory *d, struct err *e)
-{
 	int64_t next;
 
-	if (db_exec(db, DB_BEGIN_READ, e) != 0 || read_tenants(db, d, e) != 0 ||
-	    read_tokens(db, d, e) != 0 || read_grants(db, d, e) != 0 ||
+	db_call_init(&c, db, DB_TENANTS_GET);
+	if (rows_read_tenant(&c, &d->tenants, &d->ntenants, e) != 0)
+		return e->code;
+	db_call_init(&c, db, DB_TOKENS_GET);
+	if (rows_read_token(&c, &d->tokens, &d->ntokens, e) != 0)
+		return e->code;
+	db_call_init(&c, db, DB_GRANTS_GET);
+	if (rows_read_grant(&c, &d->grants, &d->ngrants, e) != 0 ||
 	    db_exec_int(db, DB_TENANT_NEXT, &next, e) != 0)
 		return e->code;
 	d->next_tenant = (uint64_t)next;
@@ -115,21 +63,13 @@ int
 store_directory_read(
     struct store *s, struct store_directory *out, struct err *e)
 {
-	struct store_directory d = {0};
-	struct err why = {0};
-	struct db *db;
-	int rc = db_open(s->dir, DB_READER, &db, &why);
+	int rc;
 
-	if (rc == 0) {
-		rc = read_all(db, &d, &why);
-		db_close(db);
-	}
-	if (rc != 0) {
-		store_directory_clear(&d);
-		return err_set(e, rc, "%s", why.msg);
-	}
-	*out = d;
-	return 0;
+	*out = (struct store_directory){0};
+	rc = store_read_now(s, read_directory, out, e);
+	if (rc != 0)
+		store_directory_clear(out);
+	return rc;
 }
 
 /* ---- writing */
@@ -205,52 +145,23 @@ grant_drop_run(struct db *db, struct op *op, struct err *e)
 	return db_call_run(&c, e);
 }
 
-/* A statement whose one parameter is the tenant. */
-static int
-run_of_tenant(struct db *db, enum db_query q, uint64_t tenant, struct err *e)
-{
-	struct db_call c;
-
-	db_call_init(&c, db, q);
-	db_put_uint(&c, tenant);
-	return db_call_run(&c, e);
-}
-
-static int
-check_unused(struct db *db, uint64_t tenant, struct err *e)
-{
-	struct db_call c;
-	bool is_used;
-	int rc;
-
-	db_call_init(&c, db, DB_TENANT_IS_USED);
-	db_put_uint(&c, tenant);
-	rc = db_call_step(&c, e);
-	if (rc < 0)
-		return rc;
-	is_used = rc == 1 && db_get_int(&c) != 0;
-	if (rc == 1)
-		db_call_end(&c);
-	return !is_used ?
-	    0 :
-	    err_set(e, ERR_CONFLICT, "runs or sandboxes of it are left");
-}
-
 static int
 tenant_erase_run(struct db *db, struct op *op, struct err *e)
 {
+	static const enum db_query drops[] = {DB_TOKENS_DROP, DB_GRANTS_DROP,
+	    DB_EVENTS_DROP, DB_SECRETS_DROP, DB_USAGE_DROP, DB_WEBHOOKS_DROP};
 	const struct directory_op *o = op_of(op);
-	uint64_t tenant = o->row.tenant.id;
+	uint64_t tenant = o->row.tenant.id, is_used;
 	struct db_call c;
 
-	if (check_unused(db, tenant, e) != 0 ||
-	    run_of_tenant(db, DB_TOKENS_DROP, tenant, e) != 0 ||
-	    run_of_tenant(db, DB_GRANTS_DROP, tenant, e) != 0 ||
-	    run_of_tenant(db, DB_EVENTS_DROP, tenant, e) != 0 ||
-	    run_of_tenant(db, DB_SECRETS_DROP, tenant, e) != 0 ||
-	    run_of_tenant(db, DB_USAGE_DROP, tenant, e) != 0 ||
-	    run_of_tenant(db, DB_WEBHOOKS_DROP, tenant, e) != 0)
+	if (db_ask_with(db, DB_TENANT_IS_USED, tenant, &is_used, e) != 0)
 		return e->code;
+	if (is_used != 0)
+		return err_set(
+		    e, ERR_CONFLICT, "runs or sandboxes of it are left");
+	for (size_t i = 0; i < ARRAY_LEN(drops); i++)
+		if (db_exec_with(db, drops[i], tenant, e) != 0)
+			return e->code;
 	db_call_init(&c, db, DB_TENANT_ERASE);
 	db_put_uint(&c, tenant);
 	db_put_int(&c, o->now_ms);
@@ -279,18 +190,13 @@ release_grant(struct op *op)
 }
 
 static struct directory_op *
-new_op(int (*run)(struct db *, struct op *, struct err *),
-    void (*release)(struct op *), store_done_cb done, void *arg)
+new_op(
+    op_run_cb *run, void (*release)(struct op *), store_done_cb done, void *arg)
 {
 	struct directory_op *o = xcalloc(1, sizeof(*o));
 
-	o->w.op.run = run;
-	o->w.op.deliver = store_write_deliver;
+	store_write_init(&o->w, run, sizeof(*o) + 256, done, arg);
 	o->w.op.release = release;
-	o->w.op.again = true;
-	o->w.op.bytes = sizeof(*o) + 256;
-	o->w.done = done;
-	o->w.arg = arg;
 	return o;
 }
 
@@ -387,13 +293,7 @@ usage_run(struct db *db, struct op *op, struct err *e)
 		return err_set(e, ERR_NOTFOUND, "no such tenant");
 	if (rc < 0)
 		return rc;
-	u->usage = (struct store_usage){.log_files = db_get_uint(&c)};
-	u->usage.log_bytes = db_get_uint(&c);
-	u->usage.blob_files = db_get_uint(&c);
-	u->usage.blob_bytes = db_get_uint(&c);
-	u->usage.evicted = db_get_uint(&c);
-	u->usage.runs = db_get_uint(&c);
-	u->usage.row_bytes = db_get_uint(&c);
+	store_usage_get(&c, &u->usage);
 	db_call_end(&c);
 	return 0;
 }
@@ -403,14 +303,7 @@ usage_deliver(struct op *op)
 {
 	const struct usage_op *u = (const struct usage_op *)op;
 
-	u->done(op->rc, op->rc == 0 ? &u->usage : NULL,
-	    op->rc == 0 ? NULL : &op->why, u->arg);
-}
-
-static void
-usage_release(struct op *op)
-{
-	free(op);
+	u->done(op->rc, op->rc == 0 ? &u->usage : NULL, op_why(op), u->arg);
 }
 
 void
@@ -421,7 +314,6 @@ store_tenant_usage(
 
 	u->op.run = usage_run;
 	u->op.deliver = usage_deliver;
-	u->op.release = usage_release;
 	u->tenant = tenant.n;
 	u->done = done;
 	u->arg = arg;

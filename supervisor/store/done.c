@@ -64,10 +64,11 @@ done_deliver(struct done *d)
 		d->delivering = op->next;
 		if (op->rc == 0 && op->has_events && d->on_events != NULL)
 			d->on_events(op->events_of, d->on_events_arg);
-		op->deliver(op);
+		if (op->deliver != NULL)
+			op->deliver(op);
 		if (op->rc == ERR_DAMAGED && why.code == 0)
 			(void)err_set(&why, op->rc, "%s", op->why.msg);
-		op->release(op);
+		op_release(op);
 	}
 	d->busy = false;
 	if (d->closed)

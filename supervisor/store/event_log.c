@@ -42,20 +42,16 @@ was_stopped(struct db *db, bool *out, struct err *e)
 {
 	enum event_kind kind = EVENT_SERVER_STOPPED;
 	struct db_call c;
-	int64_t newest;
+	uint64_t newest;
 	int rc;
 
 	*out = true;
-	db_call_init(&c, db, DB_EVENT_NEWEST);
-	db_put_uint(&c, STORE_EVENTS_OF_SERVER);
-	rc = db_call_step(&c, e);
-	if (rc <= 0)
-		return rc;
-	newest = db_get_int(&c);
-	db_call_end(&c);
+	if (db_ask_with(
+		db, DB_EVENT_NEWEST, STORE_EVENTS_OF_SERVER, &newest, e) != 0)
+		return e->code;
 	db_call_init(&c, db, DB_EVENT_KIND);
 	db_put_uint(&c, STORE_EVENTS_OF_SERVER);
-	db_put_int(&c, newest);
+	db_put_uint(&c, newest);
 	rc = db_call_step(&c, e);
 	if (rc <= 0)
 		return rc;
@@ -251,23 +247,6 @@ store_event_fits(
 /* ---- on the reader's thread */
 
 static int
-get_end(struct db *db, enum db_query q, uint64_t tenant, uint64_t *out,
-    struct err *e)
-{
-	struct db_call c;
-	int rc;
-
-	db_call_init(&c, db, q);
-	db_put_uint(&c, tenant);
-	rc = db_call_step(&c, e);
-	if (rc <= 0)
-		return rc;
-	*out = db_get_uint(&c); /* NULL is 0 */
-	db_call_end(&c);
-	return 0;
-}
-
-static int
 get_after(struct db *db, struct store_paging *p, struct err *e)
 {
 	struct db_call c;
@@ -320,8 +299,10 @@ paging_run(struct db *db, struct op *op, struct err *e)
 	int rc;
 
 	p->page.scanned = p->after;
-	if (get_end(db, DB_EVENT_OLDEST, p->tenant, &p->page.oldest, e) != 0 ||
-	    get_end(db, DB_EVENT_NEWEST, p->tenant, &p->page.newest, e) != 0 ||
+	if (db_ask_with(db, DB_EVENT_OLDEST, p->tenant, &p->page.oldest, e) !=
+		0 ||
+	    db_ask_with(db, DB_EVENT_NEWEST, p->tenant, &p->page.newest, e) !=
+		0 ||
 	    get_after(db, p, e) != 0)
 		return e->code;
 	db_call_init(&c, db, DB_EVENTS_AFTER);
@@ -345,12 +326,9 @@ paging_deliver(struct op *op)
 {
 	struct store_paging *p = (struct store_paging *)op;
 
-	if (p->done == NULL)
-		return;
-	if (op->rc == 0)
-		p->done(0, &p->page, NULL, p->arg);
-	else
-		p->done(op->rc, NULL, &op->why, p->arg);
+	if (p->done != NULL)
+		p->done(
+		    op->rc, op->rc == 0 ? &p->page : NULL, op_why(op), p->arg);
 }
 
 static void

@@ -13,25 +13,6 @@
 
 /* ---- one */
 
-/* The first column of the first row, NULL and no row being 0. */
-static int
-number_of(struct db *db, enum db_query q, uint64_t tenant, uint64_t *out,
-    struct err *e)
-{
-	struct db_call c;
-	int rc;
-
-	*out = 0;
-	db_call_init(&c, db, q);
-	db_put_uint(&c, tenant);
-	rc = db_call_step(&c, e);
-	if (rc <= 0)
-		return rc;
-	*out = db_get_uint(&c);
-	db_call_end(&c);
-	return 0;
-}
-
 /* Behind newest there are keep, and the newest itself is one of them. */
 static int
 trim(struct db *db, uint64_t tenant, uint64_t newest, struct err *e)
@@ -39,7 +20,7 @@ trim(struct db *db, uint64_t tenant, uint64_t newest, struct err *e)
 	uint64_t keep;
 	struct db_call c;
 
-	if (number_of(db, DB_EVENT_KEEP, tenant, &keep, e) != 0)
+	if (db_ask_with(db, DB_EVENT_KEEP, tenant, &keep, e) != 0)
 		return e->code;
 	if (keep == 0)
 		keep = STORE_EVENTS_KEEP;
@@ -394,6 +375,17 @@ news_data(const struct store_news *n)
 	return data_end(&b);
 }
 
+/* The data is its own from now on. */
+static struct store_event
+event_now(uint64_t tenant, enum event_kind kind, char *data)
+{
+	return (struct store_event){.tenant = tenant,
+	    .at_ms = clock_wall_ms(),
+	    .kind = kind,
+	    .identifier = xstrdup(""),
+	    .data = data};
+}
+
 void
 event_of_expired(
     uint64_t tenant, uint64_t runs, uint64_t files_of, struct store_event *out)
@@ -403,19 +395,11 @@ event_of_expired(
 	data_begin(&b);
 	set_number(&b, "runs", runs);
 	set_number(&b, "files_of", files_of);
-	*out = (struct store_event){.tenant = tenant,
-	    .at_ms = clock_wall_ms(),
-	    .kind = EVENT_HISTORY_EXPIRED,
-	    .identifier = xstrdup(""),
-	    .data = data_end(&b)};
+	*out = event_now(tenant, EVENT_HISTORY_EXPIRED, data_end(&b));
 }
 
 void
 event_of_news(const struct store_news *news, struct store_event *out)
 {
-	*out = (struct store_event){.tenant = news->tenant,
-	    .at_ms = clock_wall_ms(),
-	    .kind = news->kind,
-	    .identifier = xstrdup(""),
-	    .data = news_data(news)};
+	*out = event_now(news->tenant, news->kind, news_data(news));
 }

@@ -76,13 +76,7 @@ read_usage(struct db *db, struct store_usage *u, struct err *e)
 	rc = db_call_step(&c, e);
 	if (rc != 1)
 		return rc < 0 ? rc : err_set(e, ERR_DB, "database: no tenant");
-	u->log_files = db_get_uint(&c);
-	u->log_bytes = db_get_uint(&c);
-	u->blob_files = db_get_uint(&c);
-	u->blob_bytes = db_get_uint(&c);
-	u->evicted = db_get_uint(&c);
-	u->runs = db_get_uint(&c);
-	u->row_bytes = db_get_uint(&c);
+	store_usage_get(&c, u);
 	db_call_end(&c);
 	return 0;
 }
@@ -210,17 +204,6 @@ next_tenant(struct db *db, struct evict_op *o, uint64_t *tenant, struct err *e)
 
 /* ---- a step */
 
-static int
-mark_run(struct db *db, uint64_t run, struct err *e)
-{
-	struct db_call c;
-
-	db_call_init(&c, db, DB_EVICT_MARK);
-	db_put_uint(&c, run);
-	db_put_int(&c, clock_wall_ms());
-	return db_call_run(&c, e);
-}
-
 /* 1: one was evicted; 0: that tenant has none. */
 static int
 evict_oldest(struct db *db, struct evict_op *o, uint64_t tenant, struct err *e)
@@ -241,9 +224,8 @@ evict_oldest(struct db *db, struct evict_op *o, uint64_t tenant, struct err *e)
 	if (db_get_int(&c) != 0)
 		forget_add_log(&o->forget, &uuid, db_get_uint(&c));
 	db_call_end(&c);
-	/* The mark last: before it, its artifacts count. */
 	if (forget_artifacts(db, &o->forget, tenant, run, e) != 0 ||
-	    mark_run(db, run, e) != 0 ||
+	    forget_mark(db, run, e) != 0 ||
 	    forget_blobs(db, &o->forget, tenant, e) != 0)
 		return e->code;
 	o->nruns++;
@@ -468,7 +450,7 @@ evict_deliver(struct op *op)
 			return;
 		}
 	}
-	o->done(op->rc, &o->sum, op->rc == 0 ? NULL : &op->why, o->arg);
+	o->done(op->rc, &o->sum, op_why(op), o->arg);
 }
 
 void

@@ -136,17 +136,11 @@ static int
 give_up(struct db *db, struct expire_op *o, const struct expire_run *r,
     struct err *e)
 {
-	struct db_call c;
-
-	/* The mark last: before it, its artifacts count. */
 	if (forget_artifacts(db, &o->forget, o->wish.tenant.n, r->id, e) != 0)
 		return e->code;
 	if (r->has_log)
 		forget_add_log(&o->forget, &r->uuid, r->log_bytes);
-	db_call_init(&c, db, DB_EVICT_MARK);
-	db_put_uint(&c, r->id);
-	db_put_int(&c, clock_wall_ms());
-	return db_call_run(&c, e);
+	return forget_mark(db, r->id, e);
 }
 
 static int
@@ -280,7 +274,7 @@ expire_deliver(struct op *op)
 	} else {
 		tell_later(o);
 	}
-	o->done(op->rc, &o->sum, op->rc == 0 ? NULL : &op->why, o->arg);
+	o->done(op->rc, &o->sum, op_why(op), o->arg);
 }
 
 void

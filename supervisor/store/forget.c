@@ -1,5 +1,7 @@
 #include "supervisor/store/forget.h"
 
+#include "common/clock.h"
+#include "supervisor/store/artifact_rows.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/leftovers.h"
 #include "supervisor/store/spool.h"
@@ -21,18 +23,6 @@ forget_add_log(struct forget *f, const struct uuid *run, uint64_t bytes)
 	f->bytes += bytes;
 }
 
-static int
-unref_blob(
-    struct db *db, uint64_t tenant, const uint8_t sha256[32], struct err *e)
-{
-	struct db_call c;
-
-	db_call_init(&c, db, DB_FORGET_BLOB_UNREF);
-	db_put_uint(&c, tenant);
-	db_put_blob(&c, sha256, 32);
-	return db_call_run(&c, e);
-}
-
 int
 forget_artifacts(struct db *db, struct forget *f, uint64_t tenant, uint64_t run,
     struct err *e)
@@ -46,7 +36,7 @@ forget_artifacts(struct db *db, struct forget *f, uint64_t tenant, uint64_t run,
 		uint8_t sha256[32];
 
 		db_get_bytes(&c, sha256, sizeof(sha256));
-		rc = unref_blob(db, tenant, sha256, e);
+		rc = artifact_rows_unref(db, tenant, sha256, e);
 		if (rc != 0) {
 			db_call_end(&c);
 			return rc;
@@ -56,33 +46,27 @@ forget_artifacts(struct db *db, struct forget *f, uint64_t tenant, uint64_t run,
 	return rc;
 }
 
-static int
-add_size(struct db *db, struct forget *f, uint64_t run, struct err *e)
-{
-	struct db_call c;
-	int rc;
-
-	db_call_init(&c, db, DB_FORGET_SIZE);
-	db_put_uint(&c, run);
-	rc = db_call_step(&c, e);
-	if (rc != 1)
-		return rc;
-	f->row_bytes += db_get_uint(&c);
-	db_call_end(&c);
-	return 0;
-}
-
 int
 forget_run(struct db *db, struct forget *f, uint64_t tenant, uint64_t run,
     struct err *e)
 {
-	struct db_call c;
+	uint64_t bytes;
 
-	if (add_size(db, f, run, e) != 0 ||
+	if (db_ask_with(db, DB_FORGET_SIZE, run, &bytes, e) != 0 ||
 	    forget_artifacts(db, f, tenant, run, e) != 0)
 		return e->code;
-	db_call_init(&c, db, DB_FORGET_RUN);
+	f->row_bytes += bytes;
+	return db_exec_with(db, DB_FORGET_RUN, run, e);
+}
+
+int
+forget_mark(struct db *db, uint64_t run, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, DB_EVICT_MARK);
 	db_put_uint(&c, run);
+	db_put_int(&c, clock_wall_ms());
 	return db_call_run(&c, e);
 }
 
@@ -112,11 +96,7 @@ forget_blobs(struct db *db, struct forget *f, uint64_t tenant, struct err *e)
 int
 forget_sandboxes(struct db *db, uint64_t tenant, struct err *e)
 {
-	struct db_call c;
-
-	db_call_init(&c, db, DB_TRIM_SANDBOXES);
-	db_put_uint(&c, tenant);
-	return db_call_run(&c, e);
+	return db_exec_with(db, DB_TRIM_SANDBOXES, tenant, e);
 }
 
 int

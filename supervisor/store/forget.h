@@ -35,6 +35,9 @@ void forget_add_log(struct forget *f, const struct uuid *run, uint64_t bytes);
 /* forget_artifacts - those of a run refer to their blobs no more */
 int forget_artifacts(struct db *db, struct forget *f, uint64_t tenant,
     uint64_t run, struct err *e) MUSTCHECK;
+/* forget_mark - the run gave up its files; the last of it: before the mark its
+ * artifacts count */
+int forget_mark(struct db *db, uint64_t run, struct err *e) MUSTCHECK;
 /* forget_run - the row of a run with all that hangs on it */
 int forget_run(struct db *db, struct forget *f, uint64_t tenant, uint64_t run,
     struct err *e) MUSTCHECK;

@@ -17,26 +17,16 @@
 
 /* One file.  On a doubt (the database cannot say) it stays. */
 
-static bool
-is_unknown(struct db_call *c)
-{
-	struct err ignored;
-	int rc = db_call_step(c, &ignored);
-
-	if (rc == 1)
-		db_call_end(c);
-	return rc == 0;
-}
-
 /* No row says that its log is in a file. */
 static void
 check_log(struct store *s, struct db *db, const struct uuid *run)
 {
+	struct err ignored;
 	struct db_call c;
 
 	db_call_init(&c, db, DB_LOG_WANTED);
 	db_put_blob(&c, run->b, sizeof(run->b));
-	if (is_unknown(&c))
+	if (db_call_has_row(&c, &ignored) == 0)
 		wanted_remove_log(s->wanted, s->spool, run);
 }
 
@@ -44,12 +34,13 @@ void
 leftovers_check_blob(
     struct store *s, struct db *db, uint64_t tenant, const uint8_t sha256[32])
 {
+	struct err ignored;
 	struct db_call c;
 
 	db_call_init(&c, db, DB_BLOB_WANTED);
 	db_put_uint(&c, tenant);
 	db_put_blob(&c, sha256, 32);
-	if (is_unknown(&c))
+	if (db_call_has_row(&c, &ignored) == 0)
 		wanted_remove_blob(s->wanted, s->spool, tenant, sha256);
 }
 
@@ -75,18 +66,6 @@ some_after(struct db *db, struct op *op)
 		    l->store, db, l->blobs[i].tenant, l->blobs[i].sha256);
 }
 
-static void
-nothing_deliver(struct op *op)
-{
-	(void)op;
-}
-
-static void
-some_release(struct op *op)
-{
-	free(op);
-}
-
 struct leftovers *
 leftovers_new(struct store *s, size_t max)
 {
@@ -94,8 +73,6 @@ leftovers_new(struct store *s, size_t max)
 	    xcalloc(1, sizeof(*l) + max * sizeof(l->blobs[0]));
 
 	l->op.after = some_after;
-	l->op.deliver = nothing_deliver;
-	l->op.release = some_release;
 	l->store = s;
 	return l;
 }

@@ -116,12 +116,6 @@ loss_deliver(struct op *op)
 	    (unsigned long long)l->size);
 }
 
-static void
-loss_release(struct op *op)
-{
-	free(op);
-}
-
 /* ---- from the thread, by the loop, to the writer */
 
 static void
@@ -131,7 +125,6 @@ found_deliver(struct op *op)
 
 	l->op = (struct op){.run = loss_run,
 	    .deliver = loss_deliver,
-	    .release = loss_release,
 	    .bytes = sizeof(*l),
 	    .again = true};
 	writer_submit(l->store->writer, &l->op);
@@ -146,7 +139,6 @@ look_at(struct losses *all, const struct loss *l)
 		return;
 	found = xmemdup(l, sizeof(*l));
 	found->op.deliver = found_deliver;
-	found->op.release = loss_release;
 	done_push(all->done, &found->op);
 }
 
@@ -259,7 +251,6 @@ losses_main(void *arg)
 		return NULL;
 	op = xcalloc(1, sizeof(*op));
 	op->deliver = failed_deliver;
-	op->release = loss_release;
 	op->why = why;
 	done_push(all->done, op);
 	return NULL;

@@ -12,18 +12,22 @@
 
 struct db;
 
+struct op;
+typedef int op_run_cb(struct db *db, struct op *op, struct err *e);
+
 struct op {
 	struct op *next;
 	/* On the store's thread, in a transaction.  A failure is undone by the
 	 * caller.  NULL: this one has only an after. */
-	int (*run)(struct db *db, struct op *op, struct err *e);
+	op_run_cb *run;
 	/* On the writer's thread, when the transaction is on disk or lost: rc
 	 * says which.  May read, outside of any transaction.  NULL: nothing. */
 	void (*after)(struct db *db, struct op *op);
-	/* On the loop's thread: rc and why say how it went. */
+	/* On the loop's thread: rc and why say how it went.  NULL: nothing. */
 	void (*deliver)(struct op *op);
-	void (*release)(struct op *op); /* frees all, op too */
-	size_t bytes;                   /* roughly, for the queue's limit */
+	/* Frees all, op too; NULL: there is no more than op. */
+	void (*release)(struct op *op);
+	size_t bytes;    /* roughly, for the queue's limit */
 	uint64_t due_ms; /* of one that is held: when it goes by itself */
 	int rc;          /* set before it is queued: not run, only delivered */
 	/* run may be called once more, when all that it wrote is undone. */
@@ -37,6 +41,22 @@ struct op {
 	struct err why;
 };
 
+static inline void
+op_release(struct op *op)
+{
+	if (op->release != NULL)
+		op->release(op);
+	else
+		free(op);
+}
+
+/* op_why - for callbacks: NULL when rc is 0 */
+static inline const struct err *
+op_why(const struct op *op)
+{
+	return op->rc == 0 ? NULL : &op->why;
+}
+
 /* op_release_list - without delivering */
 static inline void
 op_release_list(struct op *op)
@@ -45,8 +65,8 @@ op_release_list(struct op *op)
 		struct op *next = op->next;
 
 		if (op->covers != NULL)
-			op->covers->release(op->covers);
-		op->release(op);
+			op_release(op->covers);
+		op_release(op);
 		op = next;
 	}
 }

@@ -17,20 +17,13 @@ static int
 read_commands(struct db *db, struct store_run *r, struct err *e)
 {
 	struct db_call c;
+	size_t n = 0;
 	int rc;
 
 	db_call_init(&c, db, DB_COMMANDS_GET);
 	db_put_uint(&c, r->id);
-	while ((rc = db_call_step(&c, e)) == 1) {
-		r->commands =
-		    array_grow(r->commands, r->ncommands, sizeof(*r->commands));
-		rc = rows_get_command(&c, &r->commands[r->ncommands], e);
-		if (rc != 0)
-			break;
-		r->ncommands++;
-	}
-	if (rc != 0)
-		db_call_end(&c);
+	rc = rows_read_command(&c, &r->commands, &n, e);
+	r->ncommands = (uint32_t)n;
 	return rc;
 }
 
@@ -61,15 +54,6 @@ read_page(struct db *db, struct store_run *r, struct err *e)
 	return rc == 1 ? 0 : rc; /* 1: there is more */
 }
 
-/* Those of a run that goes on are nobody's yet. */
-static int
-read_artifacts(struct db *db, struct store_run *r, struct err *e)
-{
-	if (r->state == RUN_STATE_QUEUED || r->state == RUN_STATE_RUNNING)
-		return 0;
-	return read_page(db, r, e);
-}
-
 /* A row of RUN_COLUMNS and the spec, with commands and, when it has ended, a
  * page of its artifacts.  On failure *r is cleared. */
 static int
@@ -79,7 +63,9 @@ read_run(struct db *db, struct db_call *c, uint32_t artifacts_from,
 	if (rows_get_run(c, r, e) != 0)
 		return e->code;
 	r->artifacts_from = artifacts_from;
-	if (read_commands(db, r, e) == 0 && read_artifacts(db, r, e) == 0)
+	/* Artifacts of a run that goes on are nobody's yet. */
+	if (read_commands(db, r, e) == 0 &&
+	    (run_is_unfinished(r->state) || read_page(db, r, e) == 0))
 		return 0;
 	store_run_clear(r);
 	return e->code;
@@ -126,12 +112,9 @@ run_get_deliver(struct op *op)
 {
 	struct store_getting *g = (struct store_getting *)op;
 
-	if (g->done == NULL)
-		return;
-	if (op->rc == 0)
-		g->done(0, &g->row, NULL, g->arg);
-	else
-		g->done(op->rc, NULL, &op->why, g->arg);
+	if (g->done != NULL)
+		g->done(
+		    op->rc, op->rc == 0 ? &g->row : NULL, op_why(op), g->arg);
 }
 
 static void
@@ -208,12 +191,7 @@ artifact_get_deliver(struct op *op)
 {
 	struct artifact_get_op *g = (struct artifact_get_op *)op;
 
-	if (g->done == NULL)
-		return;
-	if (op->rc == 0)
-		g->done(0, &g->row, NULL, g->arg);
-	else
-		g->done(op->rc, NULL, &op->why, g->arg);
+	g->done(op->rc, op->rc == 0 ? &g->row : NULL, op_why(op), g->arg);
 }
 
 static void
@@ -248,10 +226,7 @@ store_artifact_get(struct store *s, struct tenant_id tenant,
 	reader_submit(s->reader, &g->op);
 }
 
-/* ---- a snapshot and totals
- *
- * Both work before the loop runs, on the caller's thread and a connection of
- * their own: the threads have theirs. */
+/* ---- a snapshot and totals: before the loop runs */
 
 void
 store_snapshot_clear(struct store_snapshot *s)
@@ -268,48 +243,15 @@ store_snapshot_clear(struct store_snapshot *s)
 	memset(s, 0, sizeof(*s));
 }
 
-static int
-next_number(struct db *db, enum db_query q, uint64_t *out, struct err *e)
-{
-	struct db_call c;
-	int rc;
-
-	db_call_init(&c, db, q);
-	rc = db_call_step(&c, e);
-	if (rc < 0)
-		return rc;
-	*out = 1;
-	if (rc == 1) {
-		*out = db_get_uint(&c);
-		db_call_end(&c);
-	}
-	return 0;
-}
+struct snapshot_reading {
+	struct store_snapshot *out;
+	void (*slim)(struct store_run *run); /* or NULL */
+};
 
 static int
-read_sandboxes(struct db *db, enum db_query which, struct store_sandbox **out,
-    size_t *n, struct err *e)
+read_runs(struct db *db, const struct snapshot_reading *reading, struct err *e)
 {
-	struct db_call c;
-	int rc;
-
-	db_call_init(&c, db, which);
-	while ((rc = db_call_step(&c, e)) == 1) {
-		*out = array_grow(*out, *n, sizeof(**out));
-		rc = rows_get_sandbox(&c, &(*out)[*n], e);
-		if (rc != 0) {
-			db_call_end(&c);
-			return rc;
-		}
-		(*n)++;
-	}
-	return rc;
-}
-
-static int
-read_runs(struct db *db, void (*slim)(struct store_run *run),
-    struct store_snapshot *s, struct err *e)
-{
+	struct store_snapshot *s = reading->out;
 	struct db_call c;
 	int rc;
 
@@ -320,51 +262,53 @@ read_runs(struct db *db, void (*slim)(struct store_run *run),
 			db_call_end(&c);
 			return e->code;
 		}
-		if (slim != NULL)
-			slim(&s->runs[s->nruns]);
+		if (reading->slim != NULL)
+			reading->slim(&s->runs[s->nruns]);
 		s->nruns++;
 	}
 	return rc;
 }
 
 static int
-snapshot_read(struct db *db, void (*slim)(struct store_run *run),
-    struct store_snapshot *s, struct err *e)
+read_snapshot(struct db *db, void *arg, struct err *e)
 {
-	if (db_exec(db, DB_BEGIN_READ, e) != 0 ||
-	    next_number(db, DB_NEXT_SANDBOX, &s->next_sandbox, e) != 0 ||
-	    next_number(db, DB_NEXT_RUN, &s->next_run, e) != 0 ||
-	    read_sandboxes(
-		db, DB_SANDBOX_LIVE, &s->sandboxes, &s->nsandboxes, e) != 0 ||
-	    read_sandboxes(db, DB_SANDBOX_LEFT, &s->ended, &s->nended, e) != 0)
+	const struct snapshot_reading *reading = arg;
+	struct store_snapshot *s = reading->out;
+	struct db_call c;
+	int64_t sandbox, run;
+
+	if (db_exec_int(db, DB_NEXT_SANDBOX, &sandbox, e) != 0 ||
+	    db_exec_int(db, DB_NEXT_RUN, &run, e) != 0)
 		return e->code;
-	return read_runs(db, slim, s, e);
+	s->next_sandbox = (uint64_t)sandbox;
+	s->next_run = (uint64_t)run;
+	db_call_init(&c, db, DB_SANDBOX_LIVE);
+	if (rows_read_sandbox(&c, &s->sandboxes, &s->nsandboxes, e) != 0)
+		return e->code;
+	db_call_init(&c, db, DB_SANDBOX_LEFT);
+	if (rows_read_sandbox(&c, &s->ended, &s->nended, e) != 0)
+		return e->code;
+	return read_runs(db, reading, e);
 }
 
 int
 store_snapshot(struct store *s, void (*slim)(struct store_run *run),
     struct store_snapshot *out, struct err *e)
 {
-	struct store_snapshot snapshot = {0};
-	struct err why = {0};
-	struct db *db;
-	int rc = db_open(s->dir, DB_READER, &db, &why);
+	struct snapshot_reading reading = {out, slim};
+	int rc;
 
-	if (rc == 0) {
-		rc = snapshot_read(db, slim, &snapshot, &why);
-		db_close(db);
-	}
-	if (rc != 0) {
-		store_snapshot_clear(&snapshot);
-		return err_set(e, rc, "%s", why.msg);
-	}
-	*out = snapshot;
-	return 0;
+	*out = (struct store_snapshot){0};
+	rc = store_read_now(s, read_snapshot, &reading, e);
+	if (rc != 0)
+		store_snapshot_clear(out);
+	return rc;
 }
 
 static int
-counts_read(struct db *db, struct store_counts *n, struct err *e)
+read_counts(struct db *db, void *out, struct err *e)
 {
+	struct store_counts *n = out;
 	struct db_call c;
 	int rc;
 
@@ -385,17 +329,6 @@ counts_read(struct db *db, struct store_counts *n, struct err *e)
 int
 store_counts(struct store *s, struct store_counts *out, struct err *e)
 {
-	struct store_counts counts = {0};
-	struct err why = {0};
-	struct db *db;
-	int rc = db_open(s->dir, DB_READER, &db, &why);
-
-	if (rc == 0) {
-		rc = counts_read(db, &counts, &why);
-		db_close(db);
-	}
-	if (rc != 0)
-		return err_set(e, rc, "%s", why.msg);
-	*out = counts;
-	return 0;
+	*out = (struct store_counts){0};
+	return store_read_now(s, read_counts, out, e);
 }

@@ -7,12 +7,6 @@
 #include "supervisor/store/db.h"
 
 static size_t
-text_bytes(const char *text)
-{
-	return text == NULL ? 0 : strlen(text);
-}
-
-static size_t
 command_bytes(const struct store_command *k)
 {
 	return text_bytes(k->shell) + text_bytes(k->argv_json) +
@@ -138,16 +132,5 @@ run_texts_cut(struct store_run *r)
 int
 run_texts_bytes(struct db *db, uint64_t run, uint64_t *bytes, struct err *e)
 {
-	struct db_call c;
-	int rc;
-
-	*bytes = 0;
-	db_call_init(&c, db, DB_COMMANDS_SUM);
-	db_put_uint(&c, run);
-	rc = db_call_step(&c, e);
-	if (rc != 1)
-		return rc;
-	*bytes = db_get_uint(&c);
-	db_call_end(&c);
-	return 0;
+	return db_ask_with(db, DB_COMMANDS_SUM, run, bytes, e);
 }

@@ -18,6 +18,12 @@ struct db;
 /* 1 KiB for each of RUNSPEC_COMMANDS_MAX commands. */
 #define RUN_TEXTS_MAX (64u << 10)
 
+static inline size_t
+text_bytes(const char *text)
+{
+	return text == NULL ? 0 : strlen(text);
+}
+
 /* run_texts_cut - r's, in place; again, it does nothing */
 void run_texts_cut(struct store_run *r);
 /* run_texts_bytes - of the rows that are in the database */

@@ -131,18 +131,12 @@ command_insert(
 	return db_call_run(&c, e);
 }
 
-static bool
-is_unfinished(enum run_state state)
-{
-	return state == RUN_STATE_QUEUED || state == RUN_STATE_RUNNING;
-}
-
 static int
 insert_check(const struct store_run *r, struct err *e)
 {
 	if (!id_is_good(r->id))
 		return err_set(e, ERR_INVAL, "run without a number");
-	if (!is_unfinished(r->state))
+	if (!run_is_unfinished(r->state))
 		return err_set(e, ERR_INVAL,
 		    "a run begins queued or running, not %s",
 		    run_state_word(r->state));
@@ -223,25 +217,34 @@ insert_after(struct db *db, struct op *op)
 		log_file_remove(((const struct run_op *)op)->log);
 }
 
-/* An update that must have met an unfinished run: say why it did not. */
+/* 1: there is such a run. */
 static int
-explain_run(struct db *db, uint64_t run, struct err *e)
+state_of(struct db *db, uint64_t run, enum run_state *out, struct err *e)
 {
-	enum run_state state = RUN_STATE_QUEUED;
 	struct db_call c;
 	int rc;
 
 	db_call_init(&c, db, DB_RUN_STATE);
 	db_put_uint(&c, run);
 	rc = db_call_step(&c, e);
-	if (rc < 0)
-		return rc;
 	if (rc == 1) {
-		rc = run_state_parse(db_get_word(&c), &state);
+		rc = run_state_parse(db_get_word(&c), out) == 0;
 		db_call_end(&c);
 	}
+	return rc;
+}
+
+/* An update that must have met an unfinished run: say why it did not. */
+static int
+explain_run(struct db *db, uint64_t run, struct err *e)
+{
+	enum run_state state;
+	int rc = state_of(db, run, &state, e);
+
+	if (rc < 0)
+		return rc;
 	/* Unfinished but not met: another tenant's, which is the same. */
-	if (rc != 0 || is_unfinished(state))
+	if (rc == 0 || run_is_unfinished(state))
 		return err_set(e, ERR_NOTFOUND, "run number %llu is not known",
 		    (unsigned long long)run);
 	return err_set(e, ERR_WRONG_STATE,
@@ -287,20 +290,12 @@ static int
 put_run(struct db *db, struct op *op, struct err *e)
 {
 	const struct run_op *o = (const struct run_op *)op;
-	enum run_state state = RUN_STATE_COMPLETED;
-	struct db_call c;
-	int rc;
+	enum run_state state;
+	int rc = state_of(db, o->row.id, &state, e);
 
-	db_call_init(&c, db, DB_RUN_STATE);
-	db_put_uint(&c, o->row.id);
-	rc = db_call_step(&c, e);
 	if (rc < 0)
 		return rc;
-	if (rc == 1) {
-		rc = run_state_parse(db_get_word(&c), &state);
-		db_call_end(&c);
-	}
-	if (rc != 0 || !is_unfinished(state))
+	if (rc == 0 || !run_is_unfinished(state))
 		return explain_run(db, o->row.id, e);
 	return artifact_rows_put(db, &o->row, o->sync.lost, e);
 }
@@ -321,7 +316,7 @@ put_deliver(struct op *op)
 static int
 end_check(const struct store_run *r, struct err *e)
 {
-	if (is_unfinished(r->state))
+	if (run_is_unfinished(r->state))
 		return err_set(e, ERR_INVAL, "a run cannot end as %s",
 		    run_state_word(r->state));
 	if (r->digest_len > STORE_DIGEST_MAX)
@@ -342,9 +337,7 @@ end_row(struct db *db, const struct store_run *r, struct err *e)
 	rc = db_call_run_one(&c, e);
 	if (rc != 0)
 		return rc == ERR_NOTFOUND ? explain_run(db, r->id, e) : rc;
-	db_call_init(&c, db, DB_SPEC_DELETE);
-	db_put_uint(&c, r->id);
-	return db_call_run(&c, e);
+	return db_exec_with(db, DB_SPEC_DELETE, r->id, e);
 }
 
 static int
@@ -363,12 +356,6 @@ end_command(
 		    "run number %llu has no command %u",
 		    (unsigned long long)run, k->index);
 	return rc;
-}
-
-static uint64_t
-text_bytes(const char *text)
-{
-	return text == NULL ? 0 : strlen(text);
 }
 
 /* As the view run_size has it (schema/sql), without asking for what is here. */
@@ -547,7 +534,7 @@ run_bytes(const struct store_run *r)
 }
 
 static struct run_op *
-run_op_new(const struct store_run *row, struct store_log *log,
+run_op_new(op_run_cb *run, const struct store_run *row, struct store_log *log,
     store_done_cb done, void *arg)
 {
 	struct run_op *o = xcalloc(1, sizeof(*o));
@@ -556,17 +543,21 @@ run_op_new(const struct store_run *row, struct store_log *log,
 	from.log = NULL;
 	from.log_len = 0;
 	store_run_copy(&o->row, &from);
-	o->w.op.bytes = run_bytes(&o->row);
+	store_write_init(&o->w, run, run_bytes(&o->row), done, arg);
 	o->w.op.deliver = run_deliver;
 	o->w.op.release = run_op_release;
-	o->w.op.again = true;
-	o->w.done = done;
-	o->w.arg = arg;
 	o->log = log == NULL ? NULL : store_log_ref(log);
 	return o;
 }
 
-static bool is_begin_of(const struct op *op, const void *arg);
+static bool
+is_begin_of(const struct op *op, const void *arg)
+{
+	const uint64_t *id = arg;
+
+	return op->run == insert_run &&
+	    ((const struct run_op *)op)->row.id == *id;
+}
 
 /* To the writer: an end takes its begin along, if that is still held. */
 static void
@@ -633,15 +624,6 @@ run_op_sync(struct store *s, struct run_op *o)
 	syncer_submit(s->syncer, &o->sync);
 }
 
-static bool
-is_begin_of(const struct op *op, const void *arg)
-{
-	const uint64_t *id = arg;
-
-	return op->run == insert_run &&
-	    ((const struct run_op *)op)->row.id == *id;
-}
-
 void
 store_run_begin(struct store *s, const struct store_run *row,
     struct store_log *log, enum store_when when, store_done_cb done, void *arg)
@@ -650,8 +632,7 @@ store_run_begin(struct store *s, const struct store_run *row,
 
 	if (store_refuse(s, done, arg))
 		return;
-	o = run_op_new(row, log, done, arg);
-	o->w.op.run = insert_run;
+	o = run_op_new(insert_run, row, log, done, arg);
 	o->w.op.after = insert_after;
 	if (when == STORE_SOON)
 		writer_hold(s->writer, &o->w.op);
@@ -709,13 +690,8 @@ store_run_move(struct store *s, uint64_t run, uint64_t sandbox,
 	struct move_op *op = xcalloc(1, sizeof(*op));
 
 	store_run_hurry(s, run);
-	op->w.op.run = move_run;
-	op->w.op.deliver = store_write_deliver;
+	store_write_init(&op->w, move_run, sizeof(*op), done, arg);
 	op->w.op.release = move_release;
-	op->w.op.again = true;
-	op->w.op.bytes = sizeof(*op);
-	op->w.done = done;
-	op->w.arg = arg;
 	op->run = run;
 	op->sandbox = sandbox;
 	op->sandbox_name = xstrdup(sandbox_name);
@@ -726,10 +702,9 @@ struct store_putting *
 store_artifacts_put(struct store *s, const struct store_run *row,
     struct store_log *log, store_done_cb done, void *arg)
 {
-	struct run_op *o = run_op_new(row, log, done, arg);
+	struct run_op *o = run_op_new(put_run, row, log, done, arg);
 
 	store_run_hurry(s, row->id);
-	o->w.op.run = put_run;
 	o->w.op.deliver = put_deliver;
 	run_op_sync(s, o);
 	return (struct store_putting *)o;
@@ -753,9 +728,8 @@ void
 store_run_end(struct store *s, const struct store_run *row,
     struct store_log *log, store_done_cb done, void *arg)
 {
-	struct run_op *o = run_op_new(row, log, done, arg);
+	struct run_op *o = run_op_new(end_run, row, log, done, arg);
 
-	o->w.op.run = end_run;
 	o->w.op.after = end_after;
 	o->w.op.deliver = put_deliver;
 	run_op_sync(s, o);

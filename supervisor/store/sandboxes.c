@@ -50,13 +50,8 @@ store_sandbox_put(struct store *s, const struct store_sandbox *row,
 	if (store_refuse(s, done, arg))
 		return;
 	op = xcalloc(1, sizeof(*op));
-	op->w.op.run = sandbox_put_run;
-	op->w.op.deliver = store_write_deliver;
+	store_write_init(&op->w, sandbox_put_run, sizeof(*op) + 256, done, arg);
 	op->w.op.release = sandbox_op_release;
-	op->w.op.again = true;
-	op->w.op.bytes = sizeof(*op) + 256;
-	op->w.done = done;
-	op->w.arg = arg;
 	store_sandbox_copy(&op->row, row);
 	/* Who trims what has ended must find its runs. */
 	if (row->state == SANDBOX_IS_REMOVED || row->state == SANDBOX_IS_LOST)
@@ -161,10 +156,7 @@ sandbox_list_deliver(struct op *op)
 {
 	struct sandbox_listing *l = (struct sandbox_listing *)op;
 
-	if (op->rc == 0)
-		l->done(0, &l->list, NULL, l->arg);
-	else
-		l->done(op->rc, NULL, &op->why, l->arg);
+	l->done(op->rc, op->rc == 0 ? &l->list : NULL, op_why(op), l->arg);
 }
 
 static void
@@ -199,4 +191,50 @@ store_sandbox_list(struct store *s, struct tenant_id tenant,
 		l->after = *f->after;
 	l->filter.after = f->after == NULL ? NULL : &l->after;
 	reader_submit(s->reader, &l->op);
+}
+
+/* ---- a sandbox that ended */
+
+struct ended_op {
+	struct op op;
+	struct uuid uuid;
+	store_ended_cb done;
+	void *arg;
+	bool has_ended;
+};
+
+static int
+ended_run(struct db *db, struct op *op, struct err *e)
+{
+	struct ended_op *o = (struct ended_op *)op;
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_SANDBOX_ENDED);
+	db_put_blob(&c, o->uuid.b, sizeof(o->uuid.b));
+	rc = db_call_has_row(&c, e);
+	o->has_ended = rc == 1;
+	return rc < 0 ? rc : 0;
+}
+
+static void
+ended_deliver(struct op *op)
+{
+	struct ended_op *o = (struct ended_op *)op;
+
+	o->done(op->rc == 0 && o->has_ended, o->arg);
+}
+
+void
+store_sandbox_ended(
+    struct store *s, const struct uuid *uuid, store_ended_cb done, void *arg)
+{
+	struct ended_op *o = xcalloc(1, sizeof(*o));
+
+	o->op.run = ended_run;
+	o->op.deliver = ended_deliver;
+	o->uuid = *uuid;
+	o->done = done;
+	o->arg = arg;
+	reader_submit(s->reader, &o->op);
 }

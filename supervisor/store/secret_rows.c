@@ -19,42 +19,25 @@ store_secrets_clear(struct store_secrets *all)
 }
 
 static int
-read_secrets(struct db *db, struct store_secrets *all, struct err *e)
+read_secrets(struct db *db, void *out, struct err *e)
 {
+	struct store_secrets *all = out;
 	struct db_call c;
-	int rc;
 
 	db_call_init(&c, db, DB_SECRETS_GET);
-	while ((rc = db_call_step(&c, e)) == 1) {
-		all->rows = array_grow(all->rows, all->n, sizeof(*all->rows));
-		rc = rows_get_secret(&c, &all->rows[all->n], e);
-		if (rc != 0)
-			break;
-		all->n++;
-	}
-	if (rc != 0)
-		db_call_end(&c);
-	return rc;
+	return rows_read_secret(&c, &all->rows, &all->n, e);
 }
 
 int
 store_secrets_read(struct store *s, struct store_secrets *out, struct err *e)
 {
-	struct store_secrets all = {0};
-	struct err why = {0};
-	struct db *db;
-	int rc = db_open(s->dir, DB_READER, &db, &why);
+	int rc;
 
-	if (rc == 0) {
-		rc = read_secrets(db, &all, &why);
-		db_close(db);
-	}
-	if (rc != 0) {
-		store_secrets_clear(&all);
-		return err_set(e, rc, "%s", why.msg);
-	}
-	*out = all;
-	return 0;
+	*out = (struct store_secrets){0};
+	rc = store_read_now(s, read_secrets, out, e);
+	if (rc != 0)
+		store_secrets_clear(out);
+	return rc;
 }
 
 /* ---- writing */
@@ -112,18 +95,14 @@ secret_release(struct op *op)
 }
 
 static void
-submit(struct store *s, int (*run)(struct db *, struct op *, struct err *),
-    const struct store_secret *row, store_done_cb done, void *arg)
+submit(struct store *s, op_run_cb *run, const struct store_secret *row,
+    store_done_cb done, void *arg)
 {
 	struct secret_op *o = xcalloc(1, sizeof(*o));
 
-	o->w.op.run = run;
-	o->w.op.deliver = store_write_deliver;
+	store_write_init(
+	    &o->w, run, sizeof(*o) + 256 + row->sealed_len, done, arg);
 	o->w.op.release = secret_release;
-	o->w.op.again = true;
-	o->w.op.bytes = sizeof(*o) + 256 + row->sealed_len;
-	o->w.done = done;
-	o->w.arg = arg;
 	store_secret_copy(&o->row, row);
 	writer_submit(s->writer, &o->w.op);
 }

@@ -254,8 +254,8 @@ const char *const db_sql[DB_NQUERY] = {
 		       " sum(runs_canceled), sum(commands_completed),"
 		       " sum(commands_failed), sum(commands_timed_out)"
 		       " FROM tenant",
-    [DB_NEXT_SANDBOX] =
-	"SELECT seq + 1 FROM sqlite_sequence WHERE name = 'sandbox'",
+    [DB_NEXT_SANDBOX] = "SELECT 1 + coalesce((SELECT seq FROM sqlite_sequence"
+			" WHERE name = 'sandbox'), 0)",
     /* seq: the largest of those that are gone, or a larger one's. */
     [DB_NEXT_RUN] =
 	"SELECT 1 + max(coalesce((SELECT seq FROM sqlite_sequence"

@@ -10,6 +10,7 @@
 #include "supervisor/store/store.h"
 
 #include <sys/stat.h>
+#include <stdio.h>
 
 #include "common/embed.h"
 #include "common/fd.h"
@@ -243,6 +244,24 @@ store_room(const struct store *s, struct store_room *out)
 	out->is_apart = spool_is_apart(s->spool);
 }
 
+int
+store_read_now(struct store *s,
+    int (*read)(struct db *db, void *out, struct err *e), void *out,
+    struct err *e)
+{
+	struct err why = {0};
+	struct db *db;
+	int rc = db_open(s->dir, DB_READER, &db, &why);
+
+	if (rc == 0) {
+		rc = db_exec(db, DB_BEGIN_READ, &why);
+		if (rc == 0)
+			rc = read(db, out, &why);
+		db_close(db);
+	}
+	return rc == 0 ? 0 : err_set(e, rc, "%s", why.msg);
+}
+
 /* Writes in general. */
 
 void
@@ -252,15 +271,21 @@ store_write_deliver(struct op *op)
 	static struct log_limit limit;
 
 	if (w->done != NULL)
-		w->done(op->rc, op->rc == 0 ? NULL : &op->why, w->arg);
+		w->done(op->rc, op_why(op), w->arg);
 	else if (op->rc != 0)
 		log_warn_limited(&limit, "store: %s", op->why.msg);
 }
 
-static void
-refusal_release(struct op *op)
+void
+store_write_init(struct write_op *w, op_run_cb *run, size_t bytes,
+    store_done_cb done, void *arg)
 {
-	free(op);
+	w->op.run = run;
+	w->op.deliver = store_write_deliver;
+	w->op.again = true;
+	w->op.bytes = bytes;
+	w->done = done;
+	w->arg = arg;
 }
 
 bool
@@ -272,12 +297,62 @@ store_refuse(struct store *s, store_done_cb done, void *arg)
 		return false;
 	/* Through the queue all the same: callbacks come in order. */
 	w = xcalloc(1, sizeof(*w));
-	w->op.deliver = store_write_deliver;
-	w->op.release = refusal_release;
+	store_write_init(w, NULL, 0, done, arg);
 	w->op.rc = err_set(&w->op.why, ERR_LIMIT,
 	    "database: too many writes wait: try again later");
-	w->done = done;
-	w->arg = arg;
 	writer_submit(s->writer, &w->op);
 	return true;
+}
+
+/* ---- the instance */
+
+static int
+read_instance(struct db *db, void *out, struct err *e)
+{
+	struct db_call c;
+	int rc;
+
+	db_call_init(&c, db, DB_INSTANCE_GET);
+	rc = db_call_step(&c, e);
+	if (rc != 1)
+		return rc;
+	(void)snprintf(out, STORE_INSTANCE_MAX + 1, "%s", db_get_word(&c));
+	db_call_end(&c);
+	return 0;
+}
+
+int
+store_instance(struct store *s, char out[STORE_INSTANCE_MAX + 1], struct err *e)
+{
+	out[0] = '\0';
+	return store_read_now(s, read_instance, out, e);
+}
+
+struct instance_op {
+	struct write_op w;
+	char id[STORE_INSTANCE_MAX + 1];
+};
+
+static int
+instance_put_run(struct db *db, struct op *op, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, DB_INSTANCE_PUT);
+	db_put_text(&c, ((struct instance_op *)op)->id);
+	return db_call_run(&c, e);
+}
+
+void
+store_instance_put(
+    struct store *s, const char *id, store_done_cb done, void *arg)
+{
+	struct instance_op *op;
+
+	if (store_refuse(s, done, arg))
+		return;
+	op = xcalloc(1, sizeof(*op));
+	store_write_init(&op->w, instance_put_run, sizeof(*op), done, arg);
+	(void)snprintf(op->id, sizeof(op->id), "%s", id);
+	writer_submit(s->writer, &op->w.op);
 }

@@ -8,6 +8,8 @@
 #include "supervisor/store/op.h"
 #include "supervisor/store/store.h"
 
+struct db;
+struct db_call;
 struct done;
 struct history;
 struct identity;
@@ -50,6 +52,18 @@ struct write_op {
 	void *arg;
 };
 void store_write_deliver(struct op *op);
+/* store_write_init - delivered so, and run may be called again */
+void store_write_init(struct write_op *w, op_run_cb *run, size_t bytes,
+    store_done_cb done, void *arg);
+
+/* store_read_now - before the loop runs: read is called with a connection of
+ * its own, and reads as of one moment */
+int store_read_now(struct store *s,
+    int (*read)(struct db *db, void *out, struct err *e), void *out,
+    struct err *e) MUSTCHECK;
+
+/* store_usage_get - columns in the order of the struct */
+void store_usage_get(struct db_call *c, struct store_usage *u);
 
 /* store_tidy_soon - what was used is made fit to be used again, when the loop
  * has done what somebody waits for */
@@ -64,6 +78,12 @@ static inline bool
 id_is_good(uint64_t id)
 {
 	return id > 0 && id <= INT64_MAX;
+}
+
+static inline bool
+run_is_unfinished(enum run_state state)
+{
+	return state == RUN_STATE_QUEUED || state == RUN_STATE_RUNNING;
 }
 
 /* array_grow - room for one more behind n; doubled at the powers of two */

@@ -119,9 +119,7 @@ begin_day(struct db *db, uint64_t tenant, uint32_t day, struct err *e)
 {
 	struct db_call c;
 
-	db_call_init(&c, db, DB_USAGE_OF_ENDS);
-	db_put_uint(&c, tenant);
-	if (db_call_run(&c, e) != 0)
+	if (db_exec_with(db, DB_USAGE_OF_ENDS, tenant, e) != 0)
 		return e->code;
 	db_call_init(&c, db, DB_TENANT_DAY);
 	db_put_uint(&c, tenant);

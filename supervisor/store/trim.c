@@ -188,14 +188,10 @@ store_trim(struct store *s, struct tenant_id tenant, struct store_keep keep,
 {
 	struct trim_op *t = xcalloc(1, sizeof(*t));
 
-	t->w.op.run = trim_run;
+	store_write_init(&t->w, trim_run, sizeof(*t), done, arg);
 	t->w.op.after = trim_after;
 	t->w.op.deliver = trim_deliver;
 	t->w.op.release = trim_release;
-	t->w.op.again = true;
-	t->w.op.bytes = sizeof(*t);
-	t->w.done = done;
-	t->w.arg = arg;
 	t->store = s;
 	t->tenant = tenant.n;
 	t->keep = keep;

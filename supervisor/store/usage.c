@@ -8,23 +8,6 @@
 
 /* ---- reading */
 
-static int
-read_rows(struct db_call *c, struct store_days *out, struct err *e)
-{
-	int rc;
-
-	while ((rc = db_call_step(c, e)) == 1) {
-		out->rows = array_grow(out->rows, out->n, sizeof(*out->rows));
-		rc = rows_get_day(c, &out->rows[out->n], e);
-		if (rc != 0)
-			break;
-		out->n++;
-	}
-	if (rc != 0)
-		db_call_end(c);
-	return rc;
-}
-
 struct days_op {
 	struct op op;
 	uint64_t tenant;
@@ -43,7 +26,7 @@ days_run(struct db *db, struct op *op, struct err *e)
 	db_call_init(&c, db, DB_USAGE_OF_TENANT);
 	db_put_uint(&c, o->tenant);
 	db_put_uint(&c, o->from);
-	return read_rows(&c, &o->days, e);
+	return rows_read_day(&c, &o->days.rows, &o->days.n, e);
 }
 
 static void
@@ -51,8 +34,7 @@ days_deliver(struct op *op)
 {
 	const struct days_op *o = (const struct days_op *)op;
 
-	o->done(op->rc, op->rc == 0 ? &o->days : NULL,
-	    op->rc == 0 ? NULL : &op->why, o->arg);
+	o->done(op->rc, op->rc == 0 ? &o->days : NULL, op_why(op), o->arg);
 }
 
 static void
@@ -91,13 +73,27 @@ store_usage_of_day(
 		return rc;
 	db_call_init(&c, db, DB_USAGE_OF_DAY);
 	db_put_uint(&c, day);
-	rc = read_rows(&c, &days, e);
+	rc = rows_read_day(&c, &days.rows, &days.n, e);
 	db_close(db);
 	if (rc != 0)
 		free(days.rows);
 	else
 		*out = days;
 	return rc;
+}
+
+/* ---- what is in files, and rows */
+
+void
+store_usage_get(struct db_call *c, struct store_usage *u)
+{
+	u->log_files = db_get_uint(c);
+	u->log_bytes = db_get_uint(c);
+	u->blob_files = db_get_uint(c);
+	u->blob_bytes = db_get_uint(c);
+	u->evicted = db_get_uint(c);
+	u->runs = db_get_uint(c);
+	u->row_bytes = db_get_uint(c);
 }
 
 /* ---- writing */
@@ -123,33 +119,20 @@ forget_days(struct db *db, struct op *op, struct err *e)
 {
 	static const enum db_query places[] = {
 	    DB_USAGE_FORGET, DB_TENANT_DAY_FORGET};
-	struct db_call c;
+	uint32_t before = ((struct usage_write *)op)->before;
 
-	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-		db_call_init(&c, db, places[i]);
-		db_put_uint(&c, ((struct usage_write *)op)->before);
-		if (db_call_run(&c, e) != 0)
+	for (size_t i = 0; i < ARRAY_LEN(places); i++)
+		if (db_exec_with(db, places[i], before, e) != 0)
 			return e->code;
-	}
 	return 0;
 }
 
-static void
-write_release(struct op *op)
-{
-	free(op);
-}
-
 static struct usage_write *
-new_write(int (*run)(struct db *db, struct op *op, struct err *e))
+new_write(op_run_cb *run)
 {
 	struct usage_write *o = xcalloc(1, sizeof(*o));
 
-	o->w.op.run = run;
-	o->w.op.deliver = store_write_deliver;
-	o->w.op.release = write_release;
-	o->w.op.again = true;
-	o->w.op.bytes = sizeof(*o);
+	store_write_init(&o->w, run, sizeof(*o), NULL, NULL);
 	return o;
 }
 

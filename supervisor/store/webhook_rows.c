@@ -19,42 +19,25 @@ store_webhooks_clear(struct store_webhooks *all)
 }
 
 static int
-read_webhooks(struct db *db, struct store_webhooks *all, struct err *e)
+read_webhooks(struct db *db, void *out, struct err *e)
 {
+	struct store_webhooks *all = out;
 	struct db_call c;
-	int rc;
 
 	db_call_init(&c, db, DB_WEBHOOKS_GET);
-	while ((rc = db_call_step(&c, e)) == 1) {
-		all->rows = array_grow(all->rows, all->n, sizeof(*all->rows));
-		rc = rows_get_webhook(&c, &all->rows[all->n], e);
-		if (rc != 0)
-			break;
-		all->n++;
-	}
-	if (rc != 0)
-		db_call_end(&c);
-	return rc;
+	return rows_read_webhook(&c, &all->rows, &all->n, e);
 }
 
 int
 store_webhooks_read(struct store *s, struct store_webhooks *out, struct err *e)
 {
-	struct store_webhooks all = {0};
-	struct err why = {0};
-	struct db *db;
-	int rc = db_open(s->dir, DB_READER, &db, &why);
+	int rc;
 
-	if (rc == 0) {
-		rc = read_webhooks(db, &all, &why);
-		db_close(db);
-	}
-	if (rc != 0) {
-		store_webhooks_clear(&all);
-		return err_set(e, rc, "%s", why.msg);
-	}
-	*out = all;
-	return 0;
+	*out = (struct store_webhooks){0};
+	rc = store_read_now(s, read_webhooks, out, e);
+	if (rc != 0)
+		store_webhooks_clear(out);
+	return rc;
 }
 
 /* ---- writing */
@@ -93,18 +76,13 @@ release_webhook(struct op *op)
 }
 
 static void
-submit(struct store *s, int (*run)(struct db *, struct op *, struct err *),
-    const struct store_webhook *row, store_done_cb done, void *arg)
+submit(struct store *s, op_run_cb *run, const struct store_webhook *row,
+    store_done_cb done, void *arg)
 {
 	struct webhook_op *o = xcalloc(1, sizeof(*o));
 
-	o->w.op.run = run;
-	o->w.op.deliver = store_write_deliver;
+	store_write_init(&o->w, run, sizeof(*o) + 1024, done, arg);
 	o->w.op.release = release_webhook;
-	o->w.op.again = true;
-	o->w.op.bytes = sizeof(*o) + 1024;
-	o->w.done = done;
-	o->w.arg = arg;
 	store_webhook_copy(&o->row, row);
 	writer_submit(s->writer, &o->w.op);
 }

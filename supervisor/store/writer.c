@@ -58,18 +58,11 @@ notice_deliver(struct op *op)
 }
 
 static void
-notice_release(struct op *op)
-{
-	free(op);
-}
-
-static void
 notice_push(struct writer *w, const struct err *why)
 {
 	struct op *op = xcalloc(1, sizeof(*op));
 
 	op->deliver = notice_deliver;
-	op->release = notice_release;
 	op->rc = why->code;
 	op->why = *why;
 	done_push(w->done, op);
