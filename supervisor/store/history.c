@@ -354,13 +354,17 @@ lane_answer(struct lane *l, struct history_asking *a)
 	a->op.why = why;
 }
 
+/* Of its tenant so many may wait: one more is refused. */
 static void
-refuse_many(struct history_asking *a, size_t most)
+lane_push(struct lane *l, struct history_asking *a, size_t most)
 {
+	if (turns_push(&l->turns, a, most))
+		return;
 	a->op.rc = err_set(&a->op.why, ERR_LIMIT,
 	    "limit reached: %zu questions of this tenant to its history wait "
 	    "already: ask again when they are answered, or end some",
 	    most);
+	done_push(l->history->done, &a->op);
 }
 
 /* What takes its time is not for the lane of those that are quick. */
@@ -370,11 +374,7 @@ lane_hand_over(struct lane *l, struct history_asking *a)
 	history_page_clear(&a->page);
 	a->is_patient = true;
 	a->op.rc = 0;
-	if (turns_push(
-		&l->history->lanes[LANE_SLOW].turns, a, HISTORY_WAITING_MAX))
-		return;
-	refuse_many(a, HISTORY_WAITING_MAX);
-	done_push(l->history->done, &a->op);
+	lane_push(&l->history->lanes[LANE_SLOW], a, HISTORY_WAITING_MAX);
 }
 
 static void
@@ -415,27 +415,6 @@ lane_start(struct lane *l, struct err *e)
 		return e->code;
 	l->is_started = true;
 	return 0;
-}
-
-/* The slow one as well: questions come to it from the quick one.  most: of the
- * tenant's may wait. */
-static void
-lane_submit(struct lane *l, struct history_asking *a, size_t most)
-{
-	struct err e;
-
-	if (lane_start(&l->history->lanes[LANE_SLOW], &e) != 0 ||
-	    lane_start(l, &e) != 0) {
-		a->op.rc = err_set(&a->op.why, ERR_BACKEND,
-		    "history is not available: %s", e.msg);
-		done_push(l->history->done, &a->op);
-		return;
-	}
-	if (a->op.rc == 0 && turns_push(&l->turns, a, most))
-		return;
-	if (a->op.rc == 0)
-		refuse_many(a, most);
-	done_push(l->history->done, &a->op);
 }
 
 /* ---- life */
@@ -548,8 +527,8 @@ page_deliver(struct op *op)
 	struct history_asking *a = (struct history_asking *)op;
 
 	if (!atomic_load(&a->is_canceled))
-		a->page_done(op->rc, op->rc == 0 ? &a->page : NULL,
-		    op->rc == 0 ? NULL : &op->why, a->arg);
+		a->page_done(
+		    op->rc, op->rc == 0 ? &a->page : NULL, op_why(op), a->arg);
 }
 
 static void
@@ -558,8 +537,8 @@ sums_deliver(struct op *op)
 	struct history_asking *a = (struct history_asking *)op;
 
 	if (!atomic_load(&a->is_canceled))
-		a->sums_done(op->rc, op->rc == 0 ? &a->sums : NULL,
-		    op->rc == 0 ? NULL : &op->why, a->arg);
+		a->sums_done(
+		    op->rc, op->rc == 0 ? &a->sums : NULL, op_why(op), a->arg);
 }
 
 static char *
@@ -626,8 +605,19 @@ asking_new(struct store *s, struct tenant_id tenant,
 static void
 submit(struct history_asking *a, enum history_lane lane, size_t most)
 {
+	struct history *h = a->history;
+	struct lane *l = &h->lanes[lane];
+	struct err e;
+
 	a->is_patient = lane == LANE_SLOW;
-	lane_submit(&a->history->lanes[lane], a, most);
+	/* The slow one as well: questions come to it from the quick one. */
+	if (lane_start(&h->lanes[LANE_SLOW], &e) != 0 || lane_start(l, &e) != 0)
+		a->op.rc = err_set(&a->op.why, ERR_BACKEND,
+		    "history is not available: %s", e.msg);
+	if (a->op.rc == 0)
+		lane_push(l, a, most);
+	else
+		done_push(h->done, &a->op);
 }
 
 /* What is wrong with it is said before it could wait. */

@@ -55,20 +55,13 @@ int
 history_corpus_takes(const struct history_corpus *c, struct db *db,
     uint64_t tenant, int64_t place, struct err *e)
 {
-	struct db_call call;
-	int64_t first;
-	int rc;
+	uint64_t first;
 
 	if (!c->is_shed)
 		return 1;
-	db_call_init(&call, db, DB_INDEX_CORPUS_FIRST);
-	db_put_uint(&call, tenant);
-	rc = db_call_step(&call, e);
-	if (rc != 1)
-		return rc < 0 ? rc : 1;
-	first = db_get_int(&call);
-	db_call_end(&call);
-	return place >= first;
+	if (db_ask_with(db, DB_INDEX_CORPUS_FIRST, tenant, &first, e) != 0)
+		return e->code;
+	return place >= (int64_t)first;
 }
 
 int

@@ -1,10 +1,10 @@
 #include "supervisor/store/history_feed.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #include "common/clock.h"
 #include "common/xmalloc.h"
+#include "supervisor/store/queue.h"
 
 #define MUCH 256
 
@@ -37,14 +37,10 @@ struct feed *
 feed_new(void)
 {
 	struct feed *f = xcalloc(1, sizeof(*f));
-	pthread_condattr_t attr;
 
 	(void)pthread_mutex_init(&f->mutex, NULL);
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&f->news, &attr);
-	(void)pthread_cond_init(&f->applied, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	queue_cond_init(&f->news);
+	queue_cond_init(&f->applied);
 	f->committed = 1;
 	f->distrusted = UINT64_MAX;
 	return f;
@@ -121,30 +117,17 @@ feed_undone(struct feed *f)
 
 /* ---- the index's thread */
 
-static void
-time_in(uint64_t ms, struct timespec *t)
-{
-	(void)clock_gettime(CLOCK_MONOTONIC, t);
-	t->tv_sec += (time_t)(ms / 1000);
-	t->tv_nsec += (long)(ms % 1000) * 1000000;
-	if (t->tv_nsec >= 1000000000) {
-		t->tv_sec++;
-		t->tv_nsec -= 1000000000;
-	}
-}
-
 bool
 feed_wait(struct feed *f, uint64_t ms)
 {
-	struct timespec until;
+	const uint64_t until = clock_mono_us() + ms * 1000;
 	bool found;
 	int rc = 0;
 
-	time_in(ms, &until);
 	(void)pthread_mutex_lock(&f->mutex);
 	while (f->n == 0 && !f->is_lost && !f->is_stopped && !f->is_nudged &&
 	    f->distrusted != f->opened && rc == 0)
-		rc = pthread_cond_timedwait(&f->news, &f->mutex, &until);
+		rc = queue_cond_wait(&f->news, &f->mutex, until);
 	f->is_nudged = false;
 	found = f->n > 0 || f->is_lost;
 	(void)pthread_mutex_unlock(&f->mutex);
@@ -163,26 +146,24 @@ feed_nudge(struct feed *f)
 void
 feed_gather(struct feed *f, uint64_t ms)
 {
-	struct timespec until;
+	const uint64_t until = clock_mono_us() + ms * 1000;
 	int rc = 0;
 
-	time_in(ms, &until);
 	(void)pthread_mutex_lock(&f->mutex);
 	while (f->n < MUCH && f->nasking == 0 && !f->is_stopped && rc == 0)
-		rc = pthread_cond_timedwait(&f->news, &f->mutex, &until);
+		rc = queue_cond_wait(&f->news, &f->mutex, until);
 	(void)pthread_mutex_unlock(&f->mutex);
 }
 
 void
 feed_pause(struct feed *f, uint64_t ms)
 {
-	struct timespec until;
+	const uint64_t until = clock_mono_us() + ms * 1000;
 	int rc = 0;
 
-	time_in(ms, &until);
 	(void)pthread_mutex_lock(&f->mutex);
 	while (!f->is_stopped && rc == 0)
-		rc = pthread_cond_timedwait(&f->news, &f->mutex, &until);
+		rc = queue_cond_wait(&f->news, &f->mutex, until);
 	(void)pthread_mutex_unlock(&f->mutex);
 }
 
@@ -269,15 +250,14 @@ int
 feed_reach(
     struct feed *f, uint64_t mark, uint64_t ms, uint64_t *opened, struct err *e)
 {
-	struct timespec until;
+	const uint64_t until = clock_mono_us() + ms * 1000;
 	int rc = 0;
 
-	time_in(ms, &until);
 	(void)pthread_mutex_lock(&f->mutex);
 	if (f->nasking++ == 0)
 		(void)pthread_cond_signal(&f->news);
 	while (f->reached < mark && !f->is_held && !f->is_stopped && rc == 0)
-		rc = pthread_cond_timedwait(&f->applied, &f->mutex, &until);
+		rc = queue_cond_wait(&f->applied, &f->mutex, until);
 	f->nasking--;
 	*opened = f->opened;
 	rc = 0;

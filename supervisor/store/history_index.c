@@ -22,6 +22,7 @@
 #include "supervisor/store/history_take.h"
 #include "supervisor/store/queue.h"
 #include "supervisor/store/spool.h"
+#include "supervisor/store/store_int.h"
 
 #define STEP_RUNS 256 /* in a transaction */
 #define GATHER_MS 100 /* for more to come, when nobody asks */
@@ -78,11 +79,7 @@ step_end(struct history_index *x, int rc, struct err *e)
 	if (rc == 0)
 		rc = history_corpus_flush(&x->take.corpus, x->take.to, e);
 	if (rc == 0 && x->take.is_dirty && !x->is_dirty) {
-		struct db_call c;
-
-		db_call_init(&c, x->take.to, DB_INDEX_DIRTY_PUT);
-		db_put_int(&c, 1);
-		rc = db_call_run(&c, e);
+		rc = db_exec_at(x->take.to, DB_INDEX_DIRTY_PUT, 1, e);
 		x->is_dirty = rc == 0;
 	}
 	if (rc == 0)
@@ -96,16 +93,6 @@ step_end(struct history_index *x, int rc, struct err *e)
 	    readers_bound_wal(x->readers, x->take.to, &x->wants_empty_wal, e);
 }
 
-static int
-put_number(struct db *db, enum db_query q, int64_t n, struct err *e)
-{
-	struct db_call c;
-
-	db_call_init(&c, db, q);
-	db_put_int(&c, n);
-	return db_call_run(&c, e);
-}
-
 /* ---- what it knows of */
 
 /* Numbers before id that are not there: their rows may yet come. */
@@ -117,14 +104,14 @@ note_gaps(struct history_index *x, int64_t id, struct err *e)
 	if (id - from > GAP_REACH)
 		from = id - GAP_REACH;
 	for (; from < id; from++) {
-		if (put_number(x->take.to, DB_INDEX_GAP_PUT, from, e) != 0)
+		if (db_exec_at(x->take.to, DB_INDEX_GAP_PUT, from, e) != 0)
 			return e->code;
 		x->ngaps++;
 	}
 	if (x->ngaps <= GAPS_MAX)
 		return 0;
 	x->ngaps = GAP_REACH;
-	return put_number(x->take.to, DB_INDEX_GAPS_TRIM, id - GAP_REACH, e);
+	return db_exec_at(x->take.to, DB_INDEX_GAPS_TRIM, id - GAP_REACH, e);
 }
 
 static int
@@ -133,7 +120,7 @@ take_next(struct history_index *x, int64_t id, enum history_trust trust,
 {
 	if (id <= x->upto) {
 		if (x->ngaps > 0 &&
-		    put_number(x->take.to, DB_INDEX_GAP_DROP, id, e) != 0)
+		    db_exec_at(x->take.to, DB_INDEX_GAP_DROP, id, e) != 0)
 			return e->code;
 	} else {
 		if (note_gaps(x, id, e) != 0)
@@ -154,7 +141,7 @@ take_all(struct history_index *x, const int64_t *ids, size_t n,
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = take_next(x, ids[i], trust, e);
 	if (rc == 0 && x->upto != upto)
-		rc = put_number(x->take.to, DB_INDEX_UPTO_PUT, x->upto, e);
+		rc = db_exec_at(x->take.to, DB_INDEX_UPTO_PUT, x->upto, e);
 	/* Twice what came: a bound that was lowered is reached beside them. */
 	if (rc == 0)
 		rc = history_shed(&x->take, atomic_load(&x->text_max),
@@ -192,9 +179,7 @@ read_numbers(struct db_call *c, struct run_ids *out, struct err *e)
 	out->p = NULL;
 	out->n = 0;
 	while ((rc = db_call_step(c, e)) == 1) {
-		if ((out->n & (out->n - 1)) == 0)
-			out->p = xreallocarray(out->p,
-			    out->n == 0 ? 1 : 2 * out->n, sizeof(*out->p));
+		out->p = array_grow(out->p, out->n, sizeof(*out->p));
 		out->p[out->n++] = db_get_int(c);
 	}
 	return rc;
@@ -457,15 +442,10 @@ is_of_this(struct history_index *x, struct err *e)
 	struct db_call c;
 	uint8_t uuid[16], there[16];
 	int64_t id;
-	int rc;
+	int rc = db_exec_int(x->take.from, DB_NEXT_RUN, &id, e);
 
-	db_call_init(&c, x->take.from, DB_NEXT_RUN);
-	rc = db_call_step(&c, e);
-	id = rc == 1 ? db_get_int(&c) : 1;
-	if (rc == 1)
-		db_call_end(&c);
-	if (rc < 0 || id <= x->upto)
-		return rc < 0 ? rc : 0;
+	if (rc != 0 || id <= x->upto)
+		return rc;
 	db_call_init(&c, x->take.to, DB_INDEX_NEWEST);
 	rc = db_call_step(&c, e);
 	if (rc != 1)
@@ -558,12 +538,12 @@ merge(struct history_index *x, struct err *e)
 
 	changes = db_changes(x->take.to);
 	if (rc == 0)
-		rc = put_number(x->take.to, DB_INDEX_WORDS_MERGE,
+		rc = db_exec_at(x->take.to, DB_INDEX_WORDS_MERGE,
 		    x->is_merging ? MERGE_PAGES : -MERGE_PAGES, e);
 	x->is_merging = true;
 	/* FTS5: one change, of its own, when there was nothing to merge. */
 	if (rc == 0 && db_changes(x->take.to) - changes < 2) {
-		rc = put_number(x->take.to, DB_INDEX_DIRTY_PUT, 0, e);
+		rc = db_exec_at(x->take.to, DB_INDEX_DIRTY_PUT, 0, e);
 		x->is_merging = false;
 		x->is_dirty = false;
 		x->take.is_dirty = false;

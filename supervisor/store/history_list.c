@@ -77,13 +77,6 @@ put_wanted(struct db_call *c, bool wanted, int64_t v)
 		db_put_null(c);
 }
 
-/* Sorted by what an end gave, there are ended runs only. */
-static int64_t
-min_duration(const struct history_asking *a)
-{
-	return a->q.filter.min_duration_ms;
-}
-
 static bool
 wants_duration(const struct history_asking *a)
 {
@@ -121,8 +114,9 @@ put_filter(
 	put_wanted(c, f->states != 0, f->states);
 	put_wanted(c, f->end_reason != 0, f->end_reason);
 	put_wanted(c, f->has_exit_code, f->exit_code);
+	/* Sorted by what an end gave, there are ended runs only. */
 	put_wanted(c, f->min_duration_ms > 0 || a->q.sort != HISTORY_CREATED,
-	    min_duration(a));
+	    a->q.filter.min_duration_ms);
 	put_wanted(c, f->max_duration_ms > 0, f->max_duration_ms);
 	put_text(
 	    c, file == NULL || is_path(file) || way == WAY_NAME ? NULL : file);
@@ -222,7 +216,7 @@ put_whole_way(struct db_call *c, const struct history_asking *a,
     enum history_way way, int64_t limit)
 {
 	db_put_uint(c, a->tenant);
-	put_value(c, a, way, min_duration(a));
+	put_value(c, a, way, a->q.filter.min_duration_ms);
 	db_put_int(c, last_place(&a->q.filter));
 	db_put_int(c, first_place(&a->q.filter));
 	db_put_int(c, limit);
@@ -266,20 +260,23 @@ history_put_way(
 /* ---- lines */
 
 void
+history_line_clear(struct history_line *l)
+{
+	free(l->identifier);
+	free(l->sandbox_name);
+	free(l->principal);
+	free(l->client);
+	free(l->tool);
+	free(l->language);
+	free(l->error);
+	free(l->command);
+}
+
+void
 history_page_clear(struct history_page *p)
 {
-	for (size_t i = 0; i < p->n; i++) {
-		struct history_line *l = &p->lines[i];
-
-		free(l->identifier);
-		free(l->sandbox_name);
-		free(l->principal);
-		free(l->client);
-		free(l->tool);
-		free(l->language);
-		free(l->error);
-		free(l->command);
-	}
+	for (size_t i = 0; i < p->n; i++)
+		history_line_clear(&p->lines[i]);
 	free(p->lines);
 	*p = (struct history_page){0};
 }
@@ -396,7 +393,7 @@ walk_values(struct history_walk *w, struct err *e)
 {
 	const struct history_asking *a = w->a;
 	bool of_duration = a->q.sort == HISTORY_DURATION;
-	int64_t min = of_duration ? min_duration(a) : 0;
+	int64_t min = of_duration ? a->q.filter.min_duration_ms : 0;
 	int64_t max = of_duration ? max_duration(a) : INT64_MAX;
 	enum history_way way = of_duration ? WAY_DURATION : WAY_BYTES;
 	int rc = 0;

@@ -1,11 +1,11 @@
 #include "supervisor/store/history_readers.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #include "common/clock.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
+#include "supervisor/store/queue.h"
 
 struct history_readers {
 	pthread_mutex_t mutex;
@@ -21,13 +21,9 @@ struct history_readers *
 readers_new(void)
 {
 	struct history_readers *r = xcalloc(1, sizeof(*r));
-	pthread_condattr_t attr;
 
 	(void)pthread_mutex_init(&r->mutex, NULL);
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&r->cond, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	queue_cond_init(&r->cond);
 	return r;
 }
 
@@ -41,23 +37,14 @@ readers_free(struct history_readers *r)
 	free(r);
 }
 
-/* With the mutex held: until somebody signals, or that moment. */
-static void
-wait_until(struct history_readers *r, uint64_t at_ms)
-{
-	const struct timespec until = {.tv_sec = (time_t)(at_ms / 1000),
-	    .tv_nsec = (long)(at_ms % 1000) * 1000000};
-
-	(void)pthread_cond_timedwait(&r->cond, &r->mutex, &until);
-}
-
 void
 readers_begin(
     struct history_readers *r, enum history_lane lane, atomic_bool *is_stopped)
 {
 	(void)pthread_mutex_lock(&r->mutex);
 	while (lane == LANE_SLOW && r->wish_until_ms > clock_mono_ms())
-		wait_until(r, r->wish_until_ms);
+		(void)queue_cond_wait(
+		    &r->cond, &r->mutex, r->wish_until_ms * 1000);
 	while (r->is_gap)
 		(void)pthread_cond_wait(&r->cond, &r->mutex);
 	r->reads[lane] = is_stopped;
@@ -84,7 +71,7 @@ readers_seek_gap(struct history_readers *r)
 	r->is_gap = r->reads[LANE_SLOW] == NULL;
 	while (r->is_gap && r->reads[LANE_QUICK] != NULL &&
 	    clock_mono_ms() < until)
-		wait_until(r, until);
+		(void)queue_cond_wait(&r->cond, &r->mutex, until * 1000);
 	if (r->is_gap && r->reads[LANE_QUICK] != NULL) {
 		r->is_gap = false;
 		(void)pthread_cond_broadcast(&r->cond);

@@ -10,9 +10,10 @@
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/first_words.h"
-#include "supervisor/store/history.h"
+#include "supervisor/store/history_ask.h"
 #include "supervisor/store/history_sql.h"
 #include "supervisor/store/spool.h"
+#include "supervisor/store/store_int.h"
 
 #define PLACE_MASK ((1 << HISTORY_PLACE_BITS) - 1)
 /* More than two records: in so many bytes one begins. */
@@ -259,24 +260,14 @@ struct run_source {
 static void
 source_clear(struct run_source *s)
 {
-	struct history_line *l = &s->line;
-
-	free(l->identifier);
-	free(l->sandbox_name);
-	free(l->principal);
-	free(l->client);
-	free(l->tool);
-	free(l->language);
-	free(l->error);
-	free(l->command);
+	history_line_clear(&s->line);
 	free(s->log);
 }
 
 static bool
 has_ended(const struct run_source *s)
 {
-	return s->line.state != RUN_STATE_QUEUED &&
-	    s->line.state != RUN_STATE_RUNNING;
+	return !run_is_unfinished(s->line.state);
 }
 
 /* ---- from the database */
@@ -409,16 +400,6 @@ add_output(
 
 /* ---- the index */
 
-static int
-run_with_place(struct db *db, enum db_query q, int64_t place, struct err *e)
-{
-	struct db_call c;
-
-	db_call_init(&c, db, q);
-	db_put_int(&c, place);
-	return db_call_run(&c, e);
-}
-
 /* history_words.h: a text begins with whose it is. */
 static int
 count_text(
@@ -449,16 +430,16 @@ history_take_text(struct history_take *t, int64_t place, struct err *e)
 	    count_text(t, body, -(int64_t)strlen(body), e) != 0)
 		return e->code;
 	t->is_dirty = true;
-	return run_with_place(t->to, DB_INDEX_TEXT_DROP, place, e);
+	return db_exec_at(t->to, DB_INDEX_TEXT_DROP, place, e);
 }
 
 static int
 drop_place(struct history_take *t, int64_t place, struct err *e)
 {
 	if (history_take_text(t, place, e) != 0 ||
-	    run_with_place(t->to, DB_INDEX_ARTIFACTS_DROP, place, e) != 0)
+	    db_exec_at(t->to, DB_INDEX_ARTIFACTS_DROP, place, e) != 0)
 		return e->code;
-	return run_with_place(t->to, DB_INDEX_DELETE, place, e);
+	return db_exec_at(t->to, DB_INDEX_DELETE, place, e);
 }
 
 /* 1: it is there; 2: and ended. */
@@ -477,7 +458,7 @@ find_place(struct db *db, int64_t id, int64_t *place, struct err *e)
 	*place = db_get_int(&c);
 	state = db_get_int(&c);
 	db_call_end(&c);
-	return state == RUN_STATE_QUEUED || state == RUN_STATE_RUNNING ? 1 : 2;
+	return run_is_unfinished((enum run_state)state) ? 1 : 2;
 }
 
 /* The next that is free: a clock that was put back may come to the same
@@ -499,9 +480,7 @@ choose_place(
 		low = (low + 1) & PLACE_MASK;
 		db_call_init(&c, db, DB_INDEX_IS_TAKEN);
 		db_put_int(&c, *place);
-		rc = db_call_step(&c, e);
-		if (rc == 1)
-			db_call_end(&c);
+		rc = db_call_has_row(&c, e);
 	} while (rc == 1);
 	return rc;
 }
@@ -711,11 +690,7 @@ read_oldest(struct db *db, struct round *r, int64_t first, struct err *e)
 static int
 mend_count(struct history_take *t, uint64_t tenant, struct err *e)
 {
-	struct db_call c;
-
-	db_call_init(&c, t->to, DB_INDEX_CORPUS_NONE);
-	db_put_uint(&c, tenant);
-	if (db_call_run(&c, e) != 0)
+	if (db_exec_with(t->to, DB_INDEX_CORPUS_NONE, tenant, e) != 0)
 		return e->code;
 	return history_corpus_load(&t->corpus, t->to, e);
 }

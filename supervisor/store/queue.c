@@ -9,19 +9,37 @@
 #include <signal.h>
 #include <time.h>
 
+#include "common/clock.h"
+#include "supervisor/store/store.h"
+
 void
-queue_init(struct queue *q)
+queue_cond_init(pthread_cond_t *cond)
 {
 	pthread_condattr_t attr;
 
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(cond, &attr);
+	(void)pthread_condattr_destroy(&attr);
+}
+
+int
+queue_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t at_us)
+{
+	const struct timespec until = {.tv_sec = (time_t)(at_us / 1000000),
+	    .tv_nsec = (long)(at_us % 1000000) * 1000};
+
+	return pthread_cond_timedwait(cond, mutex, &until);
+}
+
+void
+queue_init(struct queue *q)
+{
 	memset(q, 0, sizeof(*q));
 	q->tail = &q->head;
 	q->wanted = 1;
 	(void)pthread_mutex_init(&q->mutex, NULL);
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&q->cond, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	queue_cond_init(&q->cond);
 }
 
 void
@@ -54,23 +72,11 @@ queue_push(struct queue *q, struct op *list)
 		(void)pthread_cond_signal(&q->cond);
 }
 
-static void
-deadline_in(uint64_t us, struct timespec *t)
-{
-	(void)clock_gettime(CLOCK_MONOTONIC, t);
-	t->tv_sec += (time_t)(us / 1000000);
-	t->tv_nsec += (long)(us % 1000000) * 1000;
-	if (t->tv_nsec >= 1000000000) {
-		t->tv_sec++;
-		t->tv_nsec -= 1000000000;
-	}
-}
-
 /* With the mutex held; returns when there is something or time is over. */
 static void
 wait_for_op(struct queue *q, uint64_t wait_ms)
 {
-	struct timespec until;
+	uint64_t until;
 	int rc = 0;
 
 	if (wait_ms == QUEUE_WAIT_FOREVER) {
@@ -78,9 +84,9 @@ wait_for_op(struct queue *q, uint64_t wait_ms)
 			(void)pthread_cond_wait(&q->cond, &q->mutex);
 		return;
 	}
-	deadline_in(wait_ms * 1000, &until);
+	until = clock_mono_us() + wait_ms * 1000;
 	while (q->head == NULL && !q->stopped && rc == 0)
-		rc = pthread_cond_timedwait(&q->cond, &q->mutex, &until);
+		rc = queue_cond_wait(&q->cond, &q->mutex, until);
 }
 
 bool
@@ -98,14 +104,13 @@ queue_wait(struct queue *q, uint64_t wait_ms)
 void
 queue_gather(struct queue *q, uint64_t count, uint64_t wait_us)
 {
-	struct timespec until;
+	const uint64_t until = clock_mono_us() + wait_us;
 	int rc = 0;
 
-	deadline_in(wait_us, &until);
 	(void)pthread_mutex_lock(&q->mutex);
 	q->wanted = count;
 	while (q->count < count && !q->stopped && rc == 0)
-		rc = pthread_cond_timedwait(&q->cond, &q->mutex, &until);
+		rc = queue_cond_wait(&q->cond, &q->mutex, until);
 	q->wanted = 1;
 	(void)pthread_mutex_unlock(&q->mutex);
 }
@@ -171,6 +176,14 @@ queue_count(struct queue *q, uint64_t *bytes)
 		*bytes = q->bytes;
 	(void)pthread_mutex_unlock(&q->mutex);
 	return count;
+}
+
+bool
+queue_is_full(struct queue *q)
+{
+	uint64_t bytes, count = queue_count(q, &bytes);
+
+	return count >= STORE_QUEUE_MAX || bytes >= STORE_QUEUE_BYTES_MAX;
 }
 
 int

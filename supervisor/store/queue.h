@@ -35,6 +35,14 @@ void queue_stop(struct queue *q);
 bool queue_is_stopped(struct queue *q);
 uint64_t queue_count(struct queue *q, uint64_t *bytes);
 
+/* queue_is_full - more waits than a queue should hold (STORE_QUEUE_MAX) */
+bool queue_is_full(struct queue *q);
+
+/* queue_cond_init - a condition that waits by CLOCK_MONOTONIC
+ * queue_cond_wait - until somebody signals, or that moment (clock_mono_us) */
+void queue_cond_init(pthread_cond_t *cond);
+int queue_cond_wait(
+    pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t at_us);
 /* queue_thread - start a thread that no signal is delivered to */
 int queue_thread(
     pthread_t *out, void *(*main)(void *), void *arg, struct err *e) MUSTCHECK;

@@ -219,16 +219,25 @@ spool_log_place(const struct uuid *run, char bucket[SPOOL_BUCKET_BYTES],
 	(void)snprintf(name, LOG_NAME_MAX, "%s.log", text);
 }
 
+/* The directory of a run's log, and its name there; -1 with errno. */
+static int
+log_dir(struct spool *s, const struct uuid *run, enum make make,
+    char name[LOG_NAME_MAX])
+{
+	char bucket[BUCKET_MAX];
+
+	spool_log_place(run, bucket, name);
+	return open_dir_at(s->log_fd, bucket, make);
+}
+
 static int
 log_open(struct spool *s, const struct uuid *run, int flags, enum make make,
     struct err *e)
 {
-	char bucket[BUCKET_MAX], name[LOG_NAME_MAX];
-	AUTO(auto_close) int dir = -1;
+	char name[LOG_NAME_MAX];
+	AUTO(auto_close) int dir = log_dir(s, run, make, name);
 	int fd = -1;
 
-	spool_log_place(run, bucket, name);
-	dir = open_dir_at(s->log_fd, bucket, make);
 	if (dir != -1)
 		fd = openat(dir, name, flags | FILE_FLAGS, 0600);
 	return fd == -1 ? fail("run log", s->data_dir, name, e) : fd;
@@ -249,11 +258,9 @@ spool_log_read(struct spool *s, const struct uuid *run, struct err *e)
 void
 spool_log_remove(struct spool *s, const struct uuid *run)
 {
-	char bucket[BUCKET_MAX], name[LOG_NAME_MAX];
-	AUTO(auto_close) int dir = -1;
+	char name[LOG_NAME_MAX];
+	AUTO(auto_close) int dir = log_dir(s, run, MAKE_NOT, name);
 
-	spool_log_place(run, bucket, name);
-	dir = open_dir_at(s->log_fd, bucket, MAKE_NOT);
 	if (dir != -1)
 		(void)unlinkat(dir, name, 0);
 }
@@ -296,12 +303,10 @@ spool_log_fresh(struct spool *s, struct err *e)
 int
 spool_log_name(struct spool *s, int fd, const struct uuid *run, struct err *e)
 {
-	char bucket[BUCKET_MAX], name[LOG_NAME_MAX], self[40];
-	AUTO(auto_close) int dir = -1;
+	char name[LOG_NAME_MAX], self[40];
+	AUTO(auto_close) int dir = log_dir(s, run, MAKE_IT, name);
 
-	spool_log_place(run, bucket, name);
 	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-	dir = open_dir_at(s->log_fd, bucket, MAKE_IT);
 	if (dir == -1 ||
 	    linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW) == -1)
 		return fail("run log", s->data_dir, name, e);
@@ -344,17 +349,27 @@ tmp_name(const struct spool *s, const struct uuid *run, uint32_t file,
 	    name, TMP_NAME_MAX, "%s.%u.%08x", text, file, s->opening);
 }
 
-/* The directory of a blob; -1 with errno. */
+/* The directory of a tenant's blobs; -1 with errno. */
 static int
-blob_dir(struct spool *s, uint64_t tenant, const char *name, enum make make)
+tenant_dir(struct spool *s, uint64_t tenant, enum make make)
 {
-	char number[TENANT_MAX], bucket[BUCKET_MAX];
-	AUTO(auto_close) int dir = -1;
+	char number[TENANT_MAX];
 
 	(void)snprintf(
 	    number, sizeof(number), "%llu", (unsigned long long)tenant);
+	return open_dir_at(s->artifacts_fd, number, make);
+}
+
+/* The directory of a blob, and its name there; -1 with errno. */
+static int
+blob_dir(struct spool *s, uint64_t tenant, const uint8_t sha256[32],
+    enum make make, char name[BLOB_NAME_MAX])
+{
+	char bucket[BUCKET_MAX];
+	AUTO(auto_close) int dir = tenant_dir(s, tenant, make);
+
+	hex_encode(sha256, 32, name);
 	(void)snprintf(bucket, sizeof(bucket), "%.2s", name);
-	dir = open_dir_at(s->artifacts_fd, number, make);
 	return dir == -1 ? -1 : open_dir_at(dir, bucket, make);
 }
 
@@ -379,11 +394,9 @@ spool_blob_commit(struct spool *s, const struct uuid *run, uint32_t file,
     uint64_t tenant, const uint8_t sha256[32], struct err *e)
 {
 	char from[TMP_NAME_MAX], to[BLOB_NAME_MAX];
-	AUTO(auto_close) int dir = -1;
+	AUTO(auto_close) int dir = blob_dir(s, tenant, sha256, MAKE_IT, to);
 
 	tmp_name(s, run, file, from);
-	hex_encode(sha256, 32, to);
-	dir = blob_dir(s, tenant, to, MAKE_IT);
 	/* Over one that is there: it has the same bytes, or was damaged. */
 	if (dir == -1 || renameat(s->tmp_fd, from, dir, to) == -1)
 		return fail("artifact", s->artifacts_dir, to, e);
@@ -404,11 +417,9 @@ spool_blob_read(
     struct spool *s, uint64_t tenant, const uint8_t sha256[32], struct err *e)
 {
 	char name[BLOB_NAME_MAX];
-	AUTO(auto_close) int dir = -1;
+	AUTO(auto_close) int dir = blob_dir(s, tenant, sha256, MAKE_NOT, name);
 	int fd = -1;
 
-	hex_encode(sha256, 32, name);
-	dir = blob_dir(s, tenant, name, MAKE_NOT);
 	if (dir != -1)
 		fd = openat(dir, name, O_RDONLY | FILE_FLAGS);
 	return fd == -1 ? fail("artifact", s->artifacts_dir, name, e) : fd;
@@ -418,10 +429,8 @@ void
 spool_blob_remove(struct spool *s, uint64_t tenant, const uint8_t sha256[32])
 {
 	char name[BLOB_NAME_MAX];
-	AUTO(auto_close) int dir = -1;
+	AUTO(auto_close) int dir = blob_dir(s, tenant, sha256, MAKE_NOT, name);
 
-	hex_encode(sha256, 32, name);
-	dir = blob_dir(s, tenant, name, MAKE_NOT);
 	if (dir != -1)
 		(void)unlinkat(dir, name, 0);
 }
@@ -445,11 +454,9 @@ int
 spool_log_sync(struct spool *s, int fd, const struct uuid *run,
     enum spool_depth depth, struct err *e)
 {
-	char bucket[BUCKET_MAX], name[LOG_NAME_MAX];
-	AUTO(auto_close) int dir = -1;
+	char name[LOG_NAME_MAX];
+	AUTO(auto_close) int dir = log_dir(s, run, MAKE_NOT, name);
 
-	spool_log_place(run, bucket, name);
-	dir = open_dir_at(s->log_fd, bucket, MAKE_NOT);
 	if (dir == -1)
 		return fail("run log", s->data_dir, name, e);
 	if (fdatasync(fd) == -1 || sync_dir(dir) == -1 ||
@@ -462,7 +469,7 @@ int
 spool_blob_sync(struct spool *s, uint64_t tenant, const uint8_t sha256[32],
     enum spool_depth depth, struct err *e)
 {
-	char number[TENANT_MAX], name[BLOB_NAME_MAX];
+	char name[BLOB_NAME_MAX];
 	AUTO(auto_close) int fd = spool_blob_read(s, tenant, sha256, e);
 	AUTO(auto_close) int of = -1;
 	AUTO(auto_close) int dir = -1;
@@ -471,11 +478,8 @@ spool_blob_sync(struct spool *s, uint64_t tenant, const uint8_t sha256[32],
 		fd = -1;
 		return e->code;
 	}
-	hex_encode(sha256, 32, name);
-	(void)snprintf(
-	    number, sizeof(number), "%llu", (unsigned long long)tenant);
-	of = open_dir_at(s->artifacts_fd, number, MAKE_NOT);
-	dir = of == -1 ? -1 : blob_dir(s, tenant, name, MAKE_NOT);
+	of = tenant_dir(s, tenant, MAKE_NOT);
+	dir = blob_dir(s, tenant, sha256, MAKE_NOT, name);
 	if (dir == -1)
 		return fail("artifact", s->artifacts_dir, name, e);
 	if (fdatasync(fd) == -1 || sync_dir(dir) == -1 ||

@@ -237,9 +237,7 @@ syncer_submit(struct syncer *y, struct syncing *s)
 bool
 syncer_is_full(struct syncer *y)
 {
-	uint64_t bytes, count = queue_count(&y->queue, &bytes);
-
-	return count >= STORE_QUEUE_MAX || bytes >= STORE_QUEUE_BYTES_MAX;
+	return queue_is_full(&y->queue);
 }
 
 void

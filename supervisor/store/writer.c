@@ -544,9 +544,7 @@ writer_let_go(struct writer *w)
 bool
 writer_is_full(struct writer *w)
 {
-	uint64_t bytes, count = queue_count(&w->queue, &bytes);
-
-	return count >= STORE_QUEUE_MAX || bytes >= STORE_QUEUE_BYTES_MAX;
+	return queue_is_full(&w->queue);
 }
 
 void
