@@ -1,4 +1,4 @@
-#include "supervisor/front/account.h"
+#include "supervisor/front/handlers.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -18,16 +18,17 @@
 /* ---- who */
 
 void
-account_on_whoami(struct front *f, struct http_exchange *x)
+account_on_whoami(struct request *r)
 {
-	const struct principal *who = http_principal(x);
+	const struct front *f = r->front;
+	const struct principal *who = r->who;
 	const struct token *k =
 	    tenants_find_token(core_tenants(f->core), who->subject);
 	int64_t until_ms = k == NULL ? 0 : k->row.expires_ms;
 	const char *subject =
 	    f->oauth == NULL ? NULL : oauth_subject(f->oauth, who, &until_ms);
 
-	http_reply_json(x, 200,
+	http_reply_json(r->x, 200,
 	    json_pack("{s:o, s:s, s:o, s:o, s:o, s:s?, s:s?}", "tenant",
 		who->tenant_name[0] == '\0' ? json_null() :
 					      json_string(who->tenant_name),
@@ -252,25 +253,18 @@ find_whose(const struct tenants *t, struct http_exchange *x, const char *name,
 }
 
 void
-account_on_usage(struct front *f, struct http_exchange *x)
+account_on_usage(struct request *r)
 {
-	const struct tenants *t = core_tenants(f->core);
+	const struct tenants *t = core_tenants(r->front->core);
+	uint32_t ndays = (uint32_t)r->query.values[USAGE_DAYS].number, max;
 	const struct tenant *n;
-	uint32_t ndays, max;
-	struct query q;
-	bool found;
 
-	if (!query_read(x, usage_params, ARRAY_LEN(usage_params), &q))
-		return;
-	ndays = (uint32_t)q.values[USAGE_DAYS].number;
-	found = find_whose(t, x, q.values[USAGE_TENANT].text, &n);
-	query_clear(&q);
-	if (!found)
+	if (!find_whose(t, r->x, r->query.values[USAGE_TENANT].text, &n))
 		return;
 	max = days_max(t, n);
 	if (ndays > max)
-		http_error(
-		    x, 400, "bad_request", "days: want a number up to %u", max);
+		http_error(r->x, 400, "bad_request",
+		    "days: want a number up to %u", max);
 	else
-		start_usage(f, x, n, ndays);
+		start_usage(r->front, r->x, n, ndays);
 }

@@ -1,4 +1,10 @@
-#include "supervisor/front/admin.h"
+/*
+ * admin.c - tenants and tokens over HTTP, and the note of a backup
+ *
+ * What is changed is told when it is on disk.  A token's text is in the answer
+ * to the request that made it, and nowhere else.
+ */
+#include "supervisor/front/handlers.h"
 
 #include <stdio.h>
 
@@ -6,13 +12,15 @@
 #include "common/clock.h"
 #include "common/js.h"
 #include "common/xmalloc.h"
-#include "supervisor/core/acts.h"
 #include "supervisor/core/tenants.h"
+#include "supervisor/front/change.h"
 #include "supervisor/front/etag.h"
 #include "supervisor/front/scope.h"
 #include "supervisor/tools/view.h"
 
 #define BODY_MAX 16384
+#define BACKUP_BODY_MAX 8192
+#define BACKUP_DEPTH_MAX 4
 #define EXPIRY_MAX_S (INT64_C(100) * 366 * 86400)
 
 /* ---- what is told */
@@ -83,106 +91,6 @@ view_token(const struct token *k)
 	    view_time(k->row.revoked_ms));
 
 	return o;
-}
-
-/* ---- a change: told when all of it is on disk */
-
-struct change {
-	struct http_exchange *x; /* outlives its client */
-	struct acts *acts;
-	json_t *answer;
-	int status;
-	unsigned int pending;
-	enum change_shows {
-		CHANGE_SHOWS_IT,  /* the answer is what a GET gives now */
-		CHANGE_SHOWS_MORE /* once, and never again */
-	} shows;
-	char location[80]; /* of what was made; "" for nothing */
-	int rc;            /* of the first that failed */
-	struct err why;
-};
-
-static struct change *
-change_new(const struct front *f, struct http_exchange *x)
-{
-	struct change *c = xcalloc(1, sizeof(*c));
-
-	c->x = x;
-	c->acts = core_acts(f->core);
-	c->pending = 1; /* until change_answer */
-	http_hold(x, NULL, NULL);
-	return c;
-}
-
-static void
-change_step(struct change *c)
-{
-	if (--c->pending > 0)
-		return;
-	if (c->rc != 0) {
-		json_decref(c->answer);
-		http_error(c->x, 500, "not_on_disk",
-		    "it holds, but not beyond a restart yet: %s", c->why.msg);
-	} else {
-		if (c->shows == CHANGE_SHOWS_IT)
-			etag_add(c->x, c->answer);
-		if (c->location[0] != '\0')
-			http_add_header(c->x, "Location", c->location);
-		http_reply_json(c->x, c->status, c->answer);
-	}
-	free(c);
-}
-
-static void
-changed_cb(int rc, const struct err *why, void *arg)
-{
-	struct change *c = arg;
-
-	if (rc != 0 && c->rc == 0) {
-		c->rc = rc;
-		c->why = *why;
-	}
-	change_step(c);
-}
-
-/* One more thing that changes: for a call that takes changed_cb. */
-static void *
-change_part(struct change *c)
-{
-	c->pending++;
-	return c;
-}
-
-static void
-change_answer(struct change *c, int status, json_t *answer)
-{
-	c->status = status;
-	c->answer = answer;
-	change_step(c);
-}
-
-/* Nothing was begun. */
-static void
-change_refuse(struct change *c, const struct err *e)
-{
-	struct http_exchange *x = c->x;
-
-	free(c);
-	http_error_from(x, e->code, e);
-}
-
-/* The answer waits for this, too. */
-static void
-tell(struct change *c, const char *what, const char *tenant,
-    const char *subject, const char *detail)
-{
-	char client[NETADDR_TEXT_MAX];
-	struct act act = scope_act(c->x, what, client);
-
-	act.tenant = tenant;
-	act.subject = subject;
-	act.detail = detail;
-	acts_tell(c->acts, &act, changed_cb, change_part(c));
 }
 
 /* ---- what is asked for */
@@ -279,10 +187,10 @@ set_rules(struct change *c, struct tenant *n, const json_t *rules,
 	if (json_object_size(rules) == 0)
 		return;
 	json_object_foreach ((json_t *)(uintptr_t)rules, name, value)
-		tell(c, "tenant.rule", n->row.name, name,
+		change_tell(c, "tenant.rule", n->row.name, name,
 		    json_is_null(value) ? "default" : rule_text(value));
 	tenant_rule(n, has_runtime ? said->runtime : n->row.runtime, read_only,
-	    changed_cb, change_part(c));
+	    change_on_disk, change_part(c));
 }
 
 static void
@@ -294,7 +202,7 @@ tell_quota(struct change *c, const struct tenant *n, const char *name,
 	if (!json_is_null(value))
 		(void)snprintf(text, sizeof(text), "%lld",
 		    (long long)json_integer_value(value));
-	tell(c, "tenant.quota", n->row.name, name, text);
+	change_tell(c, "tenant.quota", n->row.name, name, text);
 }
 
 /* They were checked.  null: the default again. */
@@ -310,30 +218,12 @@ set_quotas(struct change *c, struct tenant *n, const json_t *quotas)
 		if (quota_find(name, &key, &e) != 0)
 			continue;
 		if (json_is_null(value))
-			tenant_ungrant(n, key, changed_cb, change_part(c));
+			tenant_ungrant(n, key, change_on_disk, change_part(c));
 		else
 			tenant_grant(n, key, json_integer_value(value),
-			    changed_cb, change_part(c));
+			    change_on_disk, change_part(c));
 		tell_quota(c, n, name, value);
 	}
-}
-
-static bool
-is_read(const struct http_exchange *x)
-{
-	return http_method(x) == HTTP_METHOD_GET ||
-	    http_method(x) == HTTP_METHOD_HEAD;
-}
-
-static struct tenant *
-find_tenant(const struct front *f, struct http_exchange *x)
-{
-	struct tenant *n =
-	    tenants_find_name(core_tenants(f->core), http_param(x, "tenant"));
-
-	if (n == NULL)
-		http_error(x, 404, "not_found", "no such tenant");
-	return n;
 }
 
 /* ---- tenants */
@@ -365,32 +255,32 @@ add_tenant(const struct front *f, struct http_exchange *x, const json_t *body)
 	if (check_members(body, known, ARRAY_LEN(known), &e) != 0 ||
 	    check_quotas(quotas, &e) != 0 ||
 	    check_rules(rules, &said, &e) != 0 ||
-	    tenant_add(core_tenants(f->core), js_text(body, "name"), changed_cb,
-		c, &n, &e) != 0) {
+	    tenant_add(core_tenants(f->core), js_text(body, "name"),
+		change_on_disk, c, &n, &e) != 0) {
 		change_refuse(c, &e);
 		return;
 	}
 	(void)change_part(c); /* tenant_add's */
-	tell(c, "tenant.add", n->row.name, NULL, NULL);
+	change_tell(c, "tenant.add", n->row.name, NULL, NULL);
 	set_quotas(c, n, quotas);
 	set_rules(c, n, rules, &said);
 	(void)snprintf(c->location, sizeof(c->location), "/api/v1/tenants/%s",
 	    n->row.name);
-	change_answer(c, 201, view_tenant(n));
+	change_answer(c, 201, view_tenant(n), CHANGE_SHOWS_IT);
 }
 
 void
-admin_on_tenants(struct front *f, struct http_exchange *x)
+admin_on_tenants(struct request *r)
 {
 	AUTO(auto_json) json_t *body = NULL;
 
-	if (http_method(x) != HTTP_METHOD_POST) {
-		list_tenants(f, x);
+	if (request_reads(r->x)) {
+		list_tenants(r->front, r->x);
 		return;
 	}
-	body = http_body_object(x, BODY_MAX);
+	body = http_body_object(r->x, BODY_MAX);
 	if (body != NULL)
-		add_tenant(f, x, body);
+		add_tenant(r->front, r->x, body);
 }
 
 static void
@@ -415,14 +305,14 @@ change_tenant(const struct front *f, struct http_exchange *x, struct tenant *n,
 	if (disabled != NULL) {
 		bool off = json_is_true(disabled);
 
-		tell(c, off ? "tenant.disable" : "tenant.enable", n->row.name,
-		    NULL, NULL);
+		change_tell(c, off ? "tenant.disable" : "tenant.enable",
+		    n->row.name, NULL, NULL);
 		tenant_use(n, off ? TENANT_DISABLED : TENANT_ENABLED,
-		    changed_cb, change_part(c));
+		    change_on_disk, change_part(c));
 	}
 	set_quotas(c, n, quotas);
 	set_rules(c, n, rules, &said);
-	change_answer(c, 200, view_tenant(n));
+	change_answer(c, 200, view_tenant(n), CHANGE_SHOWS_IT);
 }
 
 static void
@@ -431,24 +321,26 @@ delete_tenant(const struct front *f, struct http_exchange *x, struct tenant *n)
 	struct change *c = change_new(f, x);
 	struct err e;
 
-	if (tenant_delete(n, changed_cb, c, &e) != 0) {
+	if (tenant_delete(n, change_on_disk, c, &e) != 0) {
 		change_refuse(c, &e);
 		return;
 	}
 	(void)change_part(c);
-	tell(c, "tenant.delete", n->row.name, NULL, NULL);
-	change_answer(c, 202, view_tenant(n));
+	change_tell(c, "tenant.delete", n->row.name, NULL, NULL);
+	change_answer(c, 202, view_tenant(n), CHANGE_SHOWS_IT);
 }
 
 void
-admin_on_tenant(struct front *f, struct http_exchange *x)
+admin_on_tenant(struct request *r)
 {
-	struct tenant *n = find_tenant(f, x);
+	const struct front *f = r->front;
+	struct http_exchange *x = r->x;
+	struct tenant *n = scope_tenant(f, x);
 	AUTO(auto_json) json_t *body = NULL;
 
 	if (n == NULL)
 		return;
-	if (is_read(x)) {
+	if (request_reads(x)) {
 		etag_reply_json(x, view_tenant(n));
 		return;
 	}
@@ -515,33 +407,34 @@ add_token(const struct front *f, struct http_exchange *x, struct tenant *n,
 	json_t *o;
 
 	if (parse_wish(body, &w, &e) != 0 ||
-	    tenants_add_token(
-		core_tenants(f->core), n, &w, changed_cb, c, &made, &e) != 0) {
+	    tenants_add_token(core_tenants(f->core), n, &w, change_on_disk, c,
+		&made, &e) != 0) {
 		change_refuse(c, &e);
 		return;
 	}
 	(void)change_part(c);
-	tell(c, "token.add", n == NULL ? NULL : n->row.name, made.token->row.id,
-	    principal_role_word(w.role));
+	change_tell(c, "token.add", n == NULL ? NULL : n->row.name,
+	    made.token->row.id, principal_role_word(w.role));
 	o = view_token(made.token);
 	json_object_set_new(o, "token", json_string(made.text));
 	explicit_bzero(made.text, sizeof(made.text));
-	c->shows = CHANGE_SHOWS_MORE;
 	(void)snprintf(c->location, sizeof(c->location), "/api/v1/tokens/%s",
 	    made.token->row.id);
-	change_answer(c, 201, o);
+	change_answer(c, 201, o, CHANGE_SHOWS_ELSE);
 }
 
 void
-admin_on_tenant_tokens(struct front *f, struct http_exchange *x)
+admin_on_tenant_tokens(struct request *r)
 {
+	const struct front *f = r->front;
+	struct http_exchange *x = r->x;
 	bool of_none = strcmp(http_param(x, "tenant"), "-") == 0;
-	struct tenant *n = of_none ? NULL : find_tenant(f, x);
+	struct tenant *n = of_none ? NULL : scope_tenant(f, x);
 	AUTO(auto_json) json_t *body = NULL;
 
 	if (n == NULL && !of_none)
 		return;
-	if (http_method(x) != HTTP_METHOD_POST) {
+	if (request_reads(x)) {
 		list_tokens(f, x, false, n);
 		return;
 	}
@@ -551,14 +444,16 @@ admin_on_tenant_tokens(struct front *f, struct http_exchange *x)
 }
 
 void
-admin_on_tokens(struct front *f, struct http_exchange *x)
+admin_on_tokens(struct request *r)
 {
-	list_tokens(f, x, true, NULL);
+	list_tokens(r->front, r->x, true, NULL);
 }
 
 void
-admin_on_token(struct front *f, struct http_exchange *x)
+admin_on_token(struct request *r)
 {
+	const struct front *f = r->front;
+	struct http_exchange *x = r->x;
 	struct tenants *t = core_tenants(f->core);
 	struct token *k = tenants_find_token(t, http_param(x, "token"));
 	struct change *c;
@@ -567,15 +462,74 @@ admin_on_token(struct front *f, struct http_exchange *x)
 		http_error(x, 404, "not_found", "no such token");
 		return;
 	}
-	if (is_read(x)) {
+	if (request_reads(x)) {
 		etag_reply_json(x, view_token(k));
 		return;
 	}
 	if (!etag_may_change(x, view_token(k)))
 		return;
 	c = change_new(f, x);
-	tell(c, "token.revoke", k->tenant == NULL ? NULL : k->tenant->row.name,
-	    k->row.id, NULL);
-	token_revoke(t, k, changed_cb, change_part(c));
-	change_answer(c, 200, view_token(k));
+	change_tell(c, "token.revoke",
+	    k->tenant == NULL ? NULL : k->tenant->row.name, k->row.id, NULL);
+	token_revoke(t, k, change_on_disk, change_part(c));
+	change_answer(c, 200, view_token(k), CHANGE_SHOWS_IT);
+}
+
+/* ---- a backup that somebody makes */
+
+struct backup_note {
+	struct http_exchange *x; /* outlives its client */
+	const char *artifacts;   /* of the configuration */
+	json_int_t reserve;      /* likewise, in bytes */
+};
+
+static void
+noted_cb(int rc, const struct err *why, void *arg)
+{
+	struct backup_note *n = arg;
+	json_t *o;
+
+	if (rc != 0) {
+		http_error_from(n->x, rc, why);
+		free(n);
+		return;
+	}
+	o = json_pack("{s:o, s:I}", "artifacts_dir",
+	    js_string_bytes(n->artifacts, strlen(n->artifacts), NULL),
+	    "reserve_bytes", n->reserve);
+	http_reply_json(n->x, 200, o);
+	free(n);
+}
+
+void
+admin_on_backup(struct request *r)
+{
+	const struct front *f = r->front;
+	struct http_exchange *x = r->x;
+	char client[NETADDR_TEXT_MAX];
+	struct backup_note *note;
+	struct act act;
+	json_t *o = NULL;
+	struct err e;
+	size_t n;
+	const void *body = http_body(x, &n);
+
+	if (js_parse(body, n, BACKUP_BODY_MAX, BACKUP_DEPTH_MAX, &o, &e) != 0 ||
+	    json_object_size(o) != 1 ||
+	    !json_is_string(json_object_get(o, "file"))) {
+		json_decref(o);
+		http_error(x, 400, "bad_request",
+		    "the body: want {\"file\": NAME}, where the backup goes");
+		return;
+	}
+	note = xcalloc(1, sizeof(*note));
+	note->x = x;
+	note->artifacts = conf_str(f->conf, CONF_ARTIFACTS_DIR);
+	note->reserve = (json_int_t)conf_int(f->conf, CONF_DISK_RESERVE_MB)
+	    << 20;
+	http_hold(x, NULL, NULL);
+	act = scope_act(x, "backup", client);
+	act.detail = js_text(o, "file");
+	acts_tell(core_acts(f->core), &act, noted_cb, note);
+	json_decref(o);
 }

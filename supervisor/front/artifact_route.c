@@ -5,7 +5,7 @@
  * attachment of no particular type, in a sandbox should a browser show it all
  * the same.  Conditions and one range of bytes are as RFC 9110 has them.
  */
-#include "supervisor/front/front.h"
+#include "supervisor/front/handlers.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -185,15 +185,15 @@ artifact_cb(int rc, struct download *d, const struct err *why, void *arg)
 }
 
 void
-front_on_artifact(struct front *f, struct http_exchange *x)
+front_on_artifact(struct request *r)
 {
-	const char *path = http_param(x, "path");
+	const char *path = http_param(r->x, "path");
 	const char *slash = strrchr(path, '/');
 	struct artifact_get *g = xcalloc(1, sizeof(*g));
 
-	g->x = x;
+	g->x = r->x;
 	g->name = xstrdup(slash != NULL ? slash + 1 : path);
-	http_hold(x, NULL, NULL);
-	download_open(f->core, http_principal(x), http_param(x, "identifier"),
-	    http_param(x, "run_or_latest"), path, artifact_cb, g);
+	http_hold(g->x, NULL, NULL);
+	download_open(r->front->core, r->who, http_param(g->x, "identifier"),
+	    http_param(g->x, "run_or_latest"), path, artifact_cb, g);
 }

@@ -1,8 +1,7 @@
-#include "supervisor/front/audit_route.h"
+#include "supervisor/front/handlers.h"
 
 #include "common/hex.h"
 #include "common/js.h"
-#include "common/xmalloc.h"
 #include "supervisor/tools/view.h"
 
 #define LIMIT_DEFAULT 100
@@ -85,24 +84,17 @@ const struct query_table audit_list_query = {
     list_params, ARRAY_LEN(list_params)};
 
 void
-audit_on_list(struct front *f, struct http_exchange *x)
+audit_on_list(struct request *r)
 {
-	struct store_audit_filter filter = {.limit = LIMIT_DEFAULT};
-	const struct query_value *v;
-	struct query q;
+	const struct query_value *v = r->query.values;
+	const struct store_audit_filter filter = {.tenant = v[LIST_TENANT].text,
+	    .what = v[LIST_WHAT].text,
+	    .since_ms = v[LIST_SINCE].time_ms,
+	    .before = v[LIST_CURSOR].number,
+	    .limit = (size_t)query_number(&v[LIST_LIMIT], LIMIT_DEFAULT)};
 
-	if (!query_read(x, list_params, ARRAY_LEN(list_params), &q))
-		return;
-	v = q.values;
-	filter.tenant = v[LIST_TENANT].text;
-	filter.what = v[LIST_WHAT].text;
-	filter.since_ms = v[LIST_SINCE].time_ms;
-	filter.before = v[LIST_CURSOR].number;
-	if (v[LIST_LIMIT].is_given)
-		filter.limit = (size_t)v[LIST_LIMIT].number;
-	http_hold(x, NULL, NULL);
-	store_audit_list(core_store(f->core), &filter, page_cb, x);
-	query_clear(&q);
+	http_hold(r->x, NULL, NULL);
+	store_audit_list(core_store(r->front->core), &filter, page_cb, r->x);
 }
 
 /* ---- a piece of the chain */
@@ -168,19 +160,14 @@ const struct query_table audit_verify_query = {
     verify_params, ARRAY_LEN(verify_params)};
 
 void
-audit_on_verify(struct front *f, struct http_exchange *x)
+audit_on_verify(struct request *r)
 {
 	struct store_audit_mark after = {0};
-	const struct query_value *v;
+	const struct query_value *v = r->query.values;
 	uint8_t known[32];
-	struct query q;
 
-	if (!query_read(x, verify_params, ARRAY_LEN(verify_params), &q))
-		return;
-	v = q.values;
 	if (v[VERIFY_AFTER].is_given != v[VERIFY_HASH].is_given) {
-		query_clear(&q);
-		http_error(x, 400, "bad_request",
+		http_error(r->x, 400, "bad_request",
 		    "after and hash: want both, or none");
 		return;
 	}
@@ -190,9 +177,8 @@ audit_on_verify(struct front *f, struct http_exchange *x)
 		    v[VERIFY_HASH].text, after.hash, sizeof(after.hash));
 	if (v[VERIFY_HEAD].is_given)
 		(void)!hex_decode(v[VERIFY_HEAD].text, known, sizeof(known));
-	http_hold(x, NULL, NULL);
-	store_audit_check(core_store(f->core),
+	http_hold(r->x, NULL, NULL);
+	store_audit_check(core_store(r->front->core),
 	    v[VERIFY_AFTER].is_given ? &after : NULL,
-	    v[VERIFY_HEAD].is_given ? known : NULL, check_cb, x);
-	query_clear(&q);
+	    v[VERIFY_HEAD].is_given ? known : NULL, check_cb, r->x);
 }

@@ -1,73 +1,52 @@
 /*
  * event_streams.c - GET /api/v1/events
  *
- * A stream reads at the pace of its client: the next page is asked for only
- * when fewer than HTTP_STREAM_HIGH bytes wait for it, and of a page as much is
- * taken as makes up the difference.  What waits for a client is bounded however
- * much happens; its place in the database is all that is kept for it.
- *
- * One timer beats for all streams, a few at a time.  A beat says how far the
- * stream is, too, when events that the client did not ask for were passed over.
+ * The place of a stream in the database is all that is kept for it.  A beat
+ * says how far the stream is, too, when events that the client did not ask for
+ * were passed over.
  *
  * With follow=false it is one page, as JSON.
  */
-#include "supervisor/front/event_streams.h"
+#include "supervisor/front/handlers.h"
 
 #include <event2/buffer.h>
 
-#include "common/clock.h"
-#include "common/exit.h"
 #include "common/log.h"
-#include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/event_feed.h"
 #include "supervisor/core/quota_use.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/front/event_view.h"
-#include "supervisor/front/query.h"
 #include "supervisor/front/refusal.h"
+#include "supervisor/front/sse.h"
 
-#define BEATS_IN_A_TURN 64
 #define RETRY_LINE "retry: 1000\n\n" /* ms, before a client comes again */
 #define KINDS_MAX 1024               /* bytes */
 #define LIMIT_DEFAULT 100
 #define LIMIT_MAX STORE_EVENTS_PAGE
 
 struct event_stream {
-	struct event_streams *all;
-	struct http_exchange *x;
+	struct sse sse;
 	struct event_reader *reader;
-	struct quota_use *use; /* NULL: not counted */
 	struct event_place told;
-	uint64_t beat_ms;
-	bool is_asked; /* a page is on its way */
-	TAILQ_ENTRY(event_stream) link;
 };
-TAILQ_HEAD(event_stream_list, event_stream);
-
-struct event_streams {
-	struct front *front;
-	struct event_stream_list list; /* the next to beat first */
-	struct timer *beat;
-};
-
-/* ---- writing */
 
 static void
-send_buffer(struct event_stream *s, struct evbuffer *out)
+stream_free(struct sse *sse)
 {
-	if (evbuffer_get_length(out) > 0)
-		http_stream_write(s->x, out);
-	evbuffer_free(out);
+	struct event_stream *s = CONTAINER_OF(sse, struct event_stream, sse);
+
+	event_reader_close(s->reader);
+	free(s);
 }
 
 static void
-write_text(struct event_stream *s, const char *text)
+stream_next(struct sse *sse, size_t appetite)
 {
-	struct evbuffer *out = http_buffer_new();
+	struct event_stream *s = CONTAINER_OF(sse, struct event_stream, sse);
 
-	(void)evbuffer_add(out, text, strlen(text));
-	send_buffer(s, out);
+	(void)appetite;
+	event_reader_next(s->reader);
 }
 
 static void
@@ -77,66 +56,35 @@ write_place(struct event_stream *s)
 
 	s->told = event_reader_at(s->reader);
 	event_view_sse_place(out, &s->told);
-	send_buffer(s, out);
+	sse_write(&s->sse, out);
 }
 
-/* ---- life of a stream */
-
-static void
-stream_free(struct event_stream *s)
+static bool
+stream_beat(struct sse *sse)
 {
-	event_reader_close(s->reader);
-	TAILQ_REMOVE(&s->all->list, s, link);
-	if (s->use != NULL)
-		quota_use_drop_stream(s->use);
-	free(s);
+	struct event_stream *s = CONTAINER_OF(sse, struct event_stream, sse);
+	const struct event_place at = event_reader_at(s->reader);
+
+	if (at.seq == EVENT_PLACE_NOW || at.seq <= s->told.seq || sse->is_asked)
+		return false;
+	write_place(s);
+	return true;
 }
 
-static void
-stream_end(struct event_stream *s)
-{
-	struct http_exchange *x = s->x;
-
-	stream_free(s);
-	http_stream_end(x);
-}
-
-static void
-stream_on_gone(void *arg)
-{
-	struct event_stream *s = arg;
-	struct http_exchange *x = s->x;
-
-	stream_free(s);
-	http_drop(x);
-}
-
-static void
-stream_pump(struct event_stream *s)
-{
-	if (s->is_asked || http_stream_appetite(s->x) == 0)
-		return;
-	s->is_asked = true;
-	event_reader_next(s->reader);
-}
-
-static void
-stream_on_writable(void *arg)
-{
-	stream_pump(arg);
-}
+static const struct sse_ops stream_ops = {
+    stream_next, stream_free, stream_beat};
 
 /* ---- events */
 
+/* Of a page as much is taken as the client is to be sent. */
 static size_t
 stream_on_page(struct event_reader *r, const struct event_page *page, void *arg)
 {
 	struct evbuffer *out = http_buffer_new();
 	struct event_stream *s = arg;
-	size_t room = http_stream_appetite(s->x), n = 0;
+	size_t room = http_stream_appetite(s->sse.x), n = 0;
 
 	(void)r;
-	s->is_asked = false;
 	if (page->gap.from != 0)
 		event_view_sse_gap(out, &page->gap);
 	while (n < page->n && (n == 0 || evbuffer_get_length(out) < room))
@@ -144,8 +92,7 @@ stream_on_page(struct event_reader *r, const struct event_page *page, void *arg)
 	if (n > 0)
 		s->told = (struct event_place){
 		    page->rows[n - 1]->seq, page->rows[n - 1]->at_ms};
-	send_buffer(s, out);
-	stream_pump(s);
+	sse_answer(&s->sse, out);
 	return n;
 }
 
@@ -163,66 +110,15 @@ static void
 stream_on_failed(struct event_reader *r, const struct err *why, void *arg)
 {
 	static struct log_limit limit;
+	struct event_stream *s = arg;
 
 	(void)r;
 	log_warn_limited(&limit, "an event stream ends: %s", why->msg);
-	stream_end(arg);
+	sse_end(&s->sse);
 }
 
-static const struct event_reader_ops stream_ops = {
+static const struct event_reader_ops reader_ops = {
     stream_on_page, stream_on_place, stream_on_failed};
-
-/* ---- beats */
-
-static void
-beat_next(struct event_streams *all)
-{
-	const struct event_stream *s = TAILQ_FIRST(&all->list);
-	uint64_t now = clock_mono_ms();
-
-	if (s != NULL && !timer_is_set(all->beat))
-		timer_set_ms(
-		    all->beat, s->beat_ms > now ? s->beat_ms - now : 0);
-}
-
-static void
-beat_later(struct event_stream *s)
-{
-	s->beat_ms = clock_mono_ms() + s->all->front->heartbeat_ms;
-	TAILQ_REMOVE(&s->all->list, s, link);
-	TAILQ_INSERT_TAIL(&s->all->list, s, link);
-}
-
-/* Bytes that wait prove as much, and a beat must not pile up. */
-static void
-beat(struct event_stream *s)
-{
-	const struct event_place at = event_reader_at(s->reader);
-
-	beat_later(s);
-	if (http_stream_pending(s->x) > 0)
-		return;
-	if (at.seq != EVENT_PLACE_NOW && at.seq > s->told.seq && !s->is_asked)
-		write_place(s);
-	else
-		write_text(s, ": \n\n");
-}
-
-static void
-beat_cb(void *arg)
-{
-	struct event_streams *all = arg;
-	uint64_t now = clock_mono_ms();
-
-	for (size_t i = 0; i < BEATS_IN_A_TURN; i++) {
-		struct event_stream *s = TAILQ_FIRST(&all->list);
-
-		if (s == NULL || s->beat_ms > now)
-			break;
-		beat(s);
-	}
-	beat_next(all);
-}
 
 /* ---- what is asked for */
 
@@ -321,15 +217,13 @@ struct event_wish {
 /* Where to go on: the header wins, as a client that comes again by itself says
  * the query of its first time, too. */
 static int
-read_place(struct http_exchange *x, const struct query *q, struct event_wish *w,
-    struct err *e)
+read_place(const struct request *r, struct event_wish *w, struct err *e)
 {
-	const char *text = http_header(x, HTTP_H_LAST_EVENT_ID);
-	const char *after = q->values[PARAM_AFTER].text;
+	const char *text = http_header(r->x, HTTP_H_LAST_EVENT_ID);
 
 	w->after = (struct event_place){.seq = EVENT_PLACE_NOW};
 	if (text == NULL || text[0] == '\0')
-		text = after;
+		text = r->query.values[PARAM_AFTER].text;
 	w->has_after = text != NULL;
 	if (text != NULL && event_id_parse(text, &w->after) != 0)
 		return err_set(e, ERR_INVAL,
@@ -340,11 +234,10 @@ read_place(struct http_exchange *x, const struct query *q, struct event_wish *w,
 
 /* Whose: an administrator sees the server's, or those of a tenant by name. */
 static int
-read_tenant(const struct front *f, struct http_exchange *x,
-    const struct query *q, struct event_wish *w, struct err *e)
+read_tenant(const struct request *r, struct event_wish *w, struct err *e)
 {
-	const struct principal *who = http_principal(x);
-	const char *name = q->values[PARAM_TENANT].text;
+	const struct principal *who = r->who;
+	const char *name = r->query.values[PARAM_TENANT].text;
 	const struct tenant *n;
 
 	if (who->role != PRINCIPAL_ADMIN) {
@@ -357,7 +250,7 @@ read_tenant(const struct front *f, struct http_exchange *x,
 	w->tenant = STORE_EVENTS_OF_SERVER;
 	if (name == NULL)
 		return 0;
-	n = tenants_find_name(core_tenants(f->core), name);
+	n = tenants_find_name(core_tenants(r->front->core), name);
 	if (n == NULL)
 		return err_set(e, ERR_NOTFOUND, "no such tenant");
 	w->tenant = n->row.id;
@@ -365,10 +258,9 @@ read_tenant(const struct front *f, struct http_exchange *x,
 }
 
 static int
-read_wish(const struct front *f, struct http_exchange *x, const struct query *q,
-    struct event_wish *w, struct err *e)
+read_wish(const struct request *r, struct event_wish *w, struct err *e)
 {
-	const struct query_value *v = q->values;
+	const struct query_value *v = r->query.values;
 
 	w->filter = (struct store_events_filter){
 	    .kinds =
@@ -376,14 +268,11 @@ read_wish(const struct front *f, struct http_exchange *x, const struct query *q,
 	    .identifier = v[PARAM_IDENTIFIER].text,
 	    .run = v[PARAM_RUN].is_given ? &v[PARAM_RUN].uuid : NULL};
 	w->is_page = v[PARAM_FOLLOW].is_given && !v[PARAM_FOLLOW].is_true;
-	w->limit = v[PARAM_LIMIT].is_given ? (size_t)v[PARAM_LIMIT].number :
-					     LIMIT_DEFAULT;
+	w->limit = (size_t)query_number(&v[PARAM_LIMIT], LIMIT_DEFAULT);
 	if (v[PARAM_LIMIT].is_given && !w->is_page)
 		return err_set(e, ERR_INVAL,
 		    "limit: a stream has none; say follow=false for a page");
-	if (read_place(x, q, w, e) != 0)
-		return e->code;
-	return read_tenant(f, x, q, w, e);
+	return read_place(r, w, e) != 0 ? e->code : read_tenant(r, w, e);
 }
 
 /* ---- a page */
@@ -422,97 +311,53 @@ page_cb(int rc, const struct store_events_page *page, const struct err *why,
 }
 
 static void
-answer_page(
-    struct front *f, struct http_exchange *x, const struct event_wish *w)
+answer_page(const struct request *r, const struct event_wish *w)
 {
-	http_hold(x, NULL, NULL);
-	(void)store_events_read(core_store(f->core), w->tenant,
-	    w->has_after ? w->after.seq : 0, &w->filter, w->limit, page_cb, x);
+	http_hold(r->x, NULL, NULL);
+	(void)store_events_read(core_store(r->front->core), w->tenant,
+	    w->has_after ? w->after.seq : 0, &w->filter, w->limit, page_cb,
+	    r->x);
 }
 
 /* ---- a stream */
 
 static void
-answer_stream(
-    struct front *f, struct http_exchange *x, const struct event_wish *w)
+answer_stream(const struct request *r, const struct event_wish *w)
 {
-	struct event_streams *all = f->event_streams;
-	const struct principal *who = http_principal(x);
-	struct quota_use *use = who->role == PRINCIPAL_ADMIN ?
+	const struct front *f = r->front;
+	struct quota_use *use = r->who->role == PRINCIPAL_ADMIN ?
 	    NULL :
-	    quota_use_of(core_quota_uses(f->core), who->tenant);
+	    quota_use_of(core_quota_uses(f->core), r->who->tenant);
 	struct event_stream *s;
 	struct err why;
 
-	if (http_method(x) == HTTP_METHOD_HEAD) {
-		http_reply(x, 200, "text/event-stream", "", 0);
+	if (http_method(r->x) == HTTP_METHOD_HEAD) {
+		http_reply(r->x, 200, "text/event-stream", "", 0);
 		return;
 	}
 	if (use != NULL && quota_use_add_stream(use, &why) != 0) {
-		refusal_send(x, ROUTE_TOP, &why);
+		refusal_send(r->x, ROUTE_TOP, &why);
 		return;
 	}
 	s = xcalloc(1, sizeof(*s));
-	s->all = all;
-	s->x = x;
-	s->use = use;
 	s->told = w->after;
-	TAILQ_INSERT_TAIL(&all->list, s, link);
-	http_hold(x, stream_on_gone, s);
-	http_stream_start(x, stream_on_writable);
-	write_text(s, RETRY_LINE);
-	beat_later(s);
-	beat_next(all);
+	sse_open(f->sse, &s->sse, r->x, &stream_ops, use);
+	sse_start(&s->sse, RETRY_LINE);
 	s->reader = event_reader_open(core_event_feeds(f->core), w->tenant,
-	    &w->after, &w->filter, &stream_ops, s);
-	stream_pump(s);
+	    &w->after, &w->filter, &reader_ops, s);
+	sse_pump(&s->sse);
 }
 
 void
-event_streams_on_request(struct front *f, struct http_exchange *x)
+event_streams_on_request(struct request *r)
 {
 	struct event_wish w;
-	struct query q;
 	struct err e;
 
-	if (!query_read(x, params, PARAM_COUNT, &q))
-		return;
-	if (read_wish(f, x, &q, &w, &e) != 0)
-		http_error_from(x, e.code, &e);
+	if (read_wish(r, &w, &e) != 0)
+		http_error_from(r->x, e.code, &e);
 	else if (w.is_page)
-		answer_page(f, x, &w);
+		answer_page(r, &w);
 	else
-		answer_stream(f, x, &w);
-	query_clear(&q);
-}
-
-/* ---- life of all */
-
-struct event_streams *
-event_streams_new(struct front *f)
-{
-	struct event_streams *all = xcalloc(1, sizeof(*all));
-
-	all->front = f;
-	TAILQ_INIT(&all->list);
-	all->beat = timer_new(f->base, beat_cb, all);
-	return all;
-}
-
-void
-event_streams_free(struct event_streams *all)
-{
-	if (all == NULL)
-		return;
-	timer_free(all->beat);
-	free(all);
-}
-
-void
-event_streams_drain(struct event_streams *all)
-{
-	struct event_stream *s;
-
-	while ((s = TAILQ_FIRST(&all->list)) != NULL)
-		stream_end(s);
+		answer_stream(r, &w);
 }

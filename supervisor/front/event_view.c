@@ -6,6 +6,7 @@
 #include <event2/buffer.h>
 
 #include "common/clock.h"
+#include "supervisor/front/sse.h"
 
 #define DIGITS_MAX 18
 
@@ -79,10 +80,9 @@ event_view_sse(struct evbuffer *out, const struct store_event *row)
 	char id[EVENT_ID_TEXT_MAX];
 
 	event_id_format(&at, id);
-	(void)evbuffer_add_printf(
-	    out, "id: %s\nevent: %s\ndata: ", id, event_kind_word(row->kind));
+	sse_add(out, id, event_kind_word(row->kind));
 	event_view_json(out, row);
-	(void)evbuffer_add(out, "\n\n", 2);
+	(void)evbuffer_add_printf(out, SSE_END);
 }
 
 /* With the id of the place behind it: who goes on there is not told again. */

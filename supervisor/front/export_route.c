@@ -12,7 +12,7 @@
  * spreadsheet would take for a formula has a "'" before it there (OWASP, CSV
  * injection); JSON lines have all texts as they are.
  */
-#include "supervisor/front/export_route.h"
+#include "supervisor/front/handlers.h"
 
 #include <event2/buffer.h>
 
@@ -25,6 +25,8 @@
 #include "supervisor/front/run_query.h"
 #include "supervisor/tools/record.h"
 
+#define EXPORTS_TENANT_MAX 2 /* at a time */
+#define EXPORTS_MAX 16       /* of all tenants */
 #define PAGE_RUNS 250
 #define AGAIN_MS 1000 /* when the history is not available just now */
 #define TRIES_MAX 30
@@ -41,7 +43,7 @@ struct export
 	struct principal *who;
 	struct history_asking *asking; /* NULL: none */
 	struct timer *again;
-	struct query q; /* what the filter points into */
+	struct query query; /* what the filter points into */
 	uint8_t digest[32];
 	struct history_query ask;
 	uint32_t states; /* that are wanted; 0: all */
@@ -62,7 +64,7 @@ export_free(struct export *p)
 	timer_free(p->again);
 	LIST_REMOVE(p, link);
 	principal_unref(p->who);
-	query_clear(&p->q);
+	query_clear(&p->query);
 	buf_clear(&p->text);
 	free(p);
 }
@@ -337,48 +339,34 @@ has_room(const struct front *f, struct tenant_id tenant, struct err *e)
 	return false;
 }
 
-/* q becomes the export's. */
-static void
-export_new(struct front *f, struct http_exchange *x, struct principal *who,
-    const struct query *q)
+void
+export_on_get(struct request *r)
 {
-	struct export *p = xcalloc(1, sizeof(*p));
-	const struct query_value *v = q->values;
+	const struct query_value *v = r->query.values;
+	struct front *f = r->front;
+	struct export *p;
+	struct err e;
 
-	p->x = x;
+	if (!has_room(f, r->who->tenant, &e)) {
+		http_error_from(r->x, e.code, &e);
+		return;
+	}
+	p = xcalloc(1, sizeof(*p));
+	p->x = r->x;
 	p->front = f;
-	p->who = who;
-	p->q = *q;
+	p->who = principal_ref(r->who);
 	p->again = timer_new(f->base, again_cb, p);
 	p->format = v[EXPORT_FORMAT].word == 1 ? EXPORT_CSV : EXPORT_JSONL;
 	p->ask = (struct history_query){.order = v[EXPORT_SORT].is_descending ?
 		HISTORY_DESCENDING :
 		HISTORY_ASCENDING,
 	    .limit = PAGE_RUNS};
-	run_query_filter(&p->q, p->digest, &p->ask.filter);
+	p->query = r->query;
+	r->query = (struct query){0};
+	run_query_filter(&p->query, p->digest, &p->ask.filter);
 	p->states = p->ask.filter.states;
 	p->ask.filter.states = record_states_on_disk(p->states);
 	LIST_INSERT_HEAD(&f->exports, p, link);
-	http_hold(x, gone_cb, p);
+	http_hold(p->x, gone_cb, p);
 	export_ask(p);
-}
-
-void
-export_on_get(struct front *f, struct http_exchange *x)
-{
-	struct principal *who;
-	struct query q = {0};
-	struct err e;
-
-	if (!query_read(x, export_params, ARRAY_LEN(export_params), &q))
-		return;
-	who = scope_find(f, x, &q.values[RUN_QUERY_TENANT]);
-	if (who != NULL && has_room(f, who->tenant, &e)) {
-		export_new(f, x, who, &q);
-		return;
-	}
-	if (who != NULL)
-		http_error_from(x, e.code, &e);
-	principal_unref(who);
-	query_clear(&q);
 }

@@ -30,16 +30,16 @@
 #include "supervisor/core/tenants.h"
 #include "supervisor/front/bodies.h"
 #include "supervisor/front/deliveries.h"
-#include "supervisor/front/crew_members.h"
-#include "supervisor/front/event_streams.h"
 #include "supervisor/front/gate.h"
 #include "supervisor/front/metrics.h"
 #include "supervisor/front/oauth.h"
 #include "supervisor/front/postbox.h"
 #include "supervisor/front/refusal.h"
-#include "supervisor/front/route_query.h"
 #include "supervisor/front/routes.h"
+#include "supervisor/front/scope.h"
+#include "supervisor/front/server_status.h"
 #include "supervisor/front/spans.h"
+#include "supervisor/front/sse.h"
 #include "supervisor/front/status.h"
 
 #define SESSION_TTL_S (7 * 86400)
@@ -147,8 +147,10 @@ add_cors(struct front *f, struct http_exchange *x)
 static void
 answer_options(struct http_exchange *x, const struct route *r)
 {
-	const char *allow = r != NULL ? r->allow : ANY_METHODS;
+	char allow[ROUTES_ALLOW_MAX] = ANY_METHODS;
 
+	if (r != NULL)
+		routes_allow(r, allow);
 	if (http_header(x, HTTP_H_ORIGIN) != NULL) {
 		http_add_header(x, "Access-Control-Allow-Methods", allow);
 		http_add_header(
@@ -166,6 +168,8 @@ serve(struct front *f, struct http_exchange *x, gate_again again)
 	const void *found = NULL;
 	enum http_fit fit = http_route(x, f->router, &found);
 	const struct route *r = found;
+	struct request request = {.front = f, .x = x};
+	char allow[ROUTES_ALLOW_MAX];
 
 	if (!gate_pass(f, x, r, again) || !pass_quota(f, r, x))
 		return;
@@ -176,11 +180,13 @@ serve(struct front *f, struct http_exchange *x, gate_again again)
 	} else if (fit == HTTP_FIT_HEAD) {
 		refuse(r, x, 404, "not_found", r->missing);
 	} else if ((r->methods & (unsigned int)http_method(x)) == 0) {
-		http_add_header(x, "Allow", r->allow);
+		routes_allow(r, allow);
+		http_add_header(x, "Allow", allow);
 		refuse(r, x, 405, "method_not_allowed",
 		    "this method is not for this path: see Allow");
-	} else if (route_query_pass(r, x)) {
-		r->on_request(f, x);
+	} else if (scope_open(&request, r)) {
+		r->on_request(&request);
+		scope_close(&request);
 	}
 }
 
@@ -189,6 +195,14 @@ static void
 serve_again(struct front *f, struct http_exchange *x)
 {
 	serve(f, x, NULL);
+}
+
+/* Probes are answered also when all connections are taken. */
+static bool
+is_for_probes(const struct route *r)
+{
+	return r != NULL &&
+	    (r->roles == ROUTE_NOBODY || (r->roles & ROUTE_WHILE_OPEN) != 0);
 }
 
 static void
@@ -212,7 +226,7 @@ front_on_request(struct http_exchange *x, void *arg)
 		refuse(r, x, fault, "bad_request", text);
 		return;
 	}
-	if (http_is_guest(x) && (r == NULL || r->who != ROUTE_FOR_PROBES)) {
+	if (http_is_guest(x) && !is_for_probes(r)) {
 		http_busy(x);
 		return;
 	}
@@ -235,22 +249,10 @@ front_on_request(struct http_exchange *x, void *arg)
 static void
 log_request(const struct http_log_line *line)
 {
-	static const char *const names[] = {
-	    [HTTP_METHOD_GET] = "GET",
-	    [HTTP_METHOD_HEAD] = "HEAD",
-	    [HTTP_METHOD_POST] = "POST",
-	    [HTTP_METHOD_DELETE] = "DELETE",
-	    [HTTP_METHOD_OPTIONS] = "OPTIONS",
-	    [HTTP_METHOD_PATCH] = "PATCH",
-	    [HTTP_METHOD_PUT] = "PUT",
-	};
-	const char *name =
-	    line->method == HTTP_METHOD_OTHER ? "other" : names[line->method];
-
 	char status[16], us[24], address[NETADDR_TEXT_MAX];
 	const struct log_field fields[] = {
 	    {"request", line->id},
-	    {"method", name},
+	    {"method", routes_method_name(line->method)},
 	    {"path", line->path},
 	    {"status", status},
 	    {"duration_us", us},
@@ -401,8 +403,7 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 	f->core = parts->core;
 	f->webhooks = parts->webhooks;
 	f->heartbeat_ms = parts->heartbeat_ms;
-	LIST_INIT(&f->events);
-	f->event_streams = event_streams_new(f);
+	f->sse = sse_streams_new(f);
 	LIST_INIT(&f->exports);
 	set_event_key(f, parts->session_key);
 	f->mcp_path = xstrdup(conf_str(f->conf, CONF_MCP_PATH));
@@ -452,7 +453,7 @@ front_free(struct front *f)
 	http_server_free(
 	    f->http); /* every holder hears that its client is gone */
 	late_refusals_free(f->refusals);
-	event_streams_free(f->event_streams);
+	sse_streams_free(f->sse);
 	bodies_free(f->bodies);
 	crew_members_free(f->crew_members);
 	tools_free(f->tools);
@@ -560,8 +561,7 @@ front_drain(struct front *f, void (*on_idle)(void *arg), void *arg)
 {
 	f->draining = true;
 	http_server_drain(f->http);
-	front_events_drain(f);
-	event_streams_drain(f->event_streams);
+	sse_streams_drain(f->sse);
 	tools_drain(f->tools, on_idle, arg);
 }
 

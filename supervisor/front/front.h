@@ -36,15 +36,13 @@ struct deliveries;
 struct crew_members;
 struct event;
 struct event_base;
-struct event_streams;
-struct events;
 struct export;
 struct oauth;
 struct late_refusals;
 struct postbox;
 struct spans;
+struct sse_streams;
 struct statuses;
-LIST_HEAD(events_list, events);
 LIST_HEAD(exports_list, export);
 
 struct front {
@@ -69,8 +67,7 @@ struct front {
 	struct spans *spans;           /* NULL: no OTLP_ENDPOINT */
 	struct principal *operator;    /* who came by the admin socket */
 	char *mcp_path; /* without a slash at the end; "" for "/" */
-	struct events_list events;
-	struct event_streams *event_streams;
+	struct sse_streams *sse;
 	struct exports_list exports;
 	uint8_t event_key[SIPHASH_KEY_BYTES]; /* signs places in logs */
 	uint32_t heartbeat_ms;                /* of silent event streams */
@@ -118,24 +115,12 @@ bool front_is_quiet(const struct front *f);
 void front_set_tick(struct front *f, void (*on_tick)(void *arg), void *arg);
 uint64_t front_requests(const struct front *f); /* answered since the start */
 
-/* Handlers (routes.h). */
-void front_on_mcp(struct front *f, struct http_exchange *x);
-void front_on_events(struct front *f, struct http_exchange *x);
-void front_on_run(struct front *f, struct http_exchange *x);
-void front_on_run_cancel(struct front *f, struct http_exchange *x);
-void front_on_index(struct front *f, struct http_exchange *x);
-void front_on_artifact(struct front *f, struct http_exchange *x);
-void front_on_healthz(struct front *f, struct http_exchange *x);
-void front_on_readyz(struct front *f, struct http_exchange *x);
-void front_on_resource_metadata(struct front *f, struct http_exchange *x);
-void front_on_metrics(struct front *f, struct http_exchange *x);
-
-/* mcp_endpoint.c: errors on the MCP path before the library is asked: a
- * JSON-RPC error without an id */
+/* front_mcp_error - on the MCP path before the library is asked: a JSON-RPC
+ * error without an id */
 void front_mcp_error(
     struct http_exchange *x, int status, int code, const char *message);
-
-/* events.c */
-void front_events_drain(struct front *f);
+/* front_greet - a short page for who opens the server in a browser; false: this
+ * is none, and x was not answered */
+bool front_greet(const struct front *f, struct http_exchange *x);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * history_route.c - the runs of a tenant in pages, and what they come to
  */
-#include "supervisor/front/history_route.h"
+#include "supervisor/front/handlers.h"
 
 #include "common/xmalloc.h"
 #include "supervisor/front/run_query.h"
@@ -37,20 +37,15 @@ gone_cb(void *arg)
 	call_free(c);
 }
 
-/* NULL: x was answered, or is not this tenant's to ask. */
 static struct history_call *
-call_new(struct front *f, struct http_exchange *x, const struct query *q)
+call_new(const struct request *r)
 {
-	struct principal *who = scope_find(f, x, &q->values[RUN_QUERY_TENANT]);
-	struct history_call *c;
+	struct history_call *c = xcalloc(1, sizeof(*c));
 
-	if (who == NULL)
-		return NULL;
-	c = xcalloc(1, sizeof(*c));
-	c->x = x;
-	c->front = f;
-	c->who = who;
-	http_hold(x, gone_cb, c);
+	c->x = r->x;
+	c->front = r->front;
+	c->who = principal_ref(r->who);
+	http_hold(c->x, gone_cb, c);
 	return c;
 }
 
@@ -132,43 +127,29 @@ static const struct query_param runs_params[] = {
 const struct query_table history_runs_query = {
     runs_params, ARRAY_LEN(runs_params)};
 
-static void
-list_runs(struct history_call *c, const struct query *q)
+void
+history_on_runs(struct request *r)
 {
 	static const enum history_sort sort_of[] = {
 	    HISTORY_CREATED, HISTORY_DURATION, HISTORY_BYTES};
-	const struct query_value *v = q->values;
+	const struct query_value *v = r->query.values;
+	struct history_call *c = call_new(r);
 	uint8_t digest[32];
 	struct history_query ask = {.sort = sort_of[v[RUNS_SORT].word],
 	    .order = v[RUNS_SORT].is_given && !v[RUNS_SORT].is_descending ?
 		HISTORY_ASCENDING :
 		HISTORY_DESCENDING,
 	    .total = v[RUNS_COUNT].is_true ? HISTORY_TOTAL : HISTORY_NO_TOTAL,
-	    .limit = v[RUNS_LIMIT].is_given ? (size_t)v[RUNS_LIMIT].number :
-					      LIMIT_DEFAULT,
+	    .limit = (size_t)query_number(&v[RUNS_LIMIT], LIMIT_DEFAULT),
 	    .cursor = v[RUNS_CURSOR].text};
 
-	run_query_filter(q, digest, &ask.filter);
+	run_query_filter(&r->query, digest, &ask.filter);
 	c->states = ask.filter.states;
 	c->waiting =
 	    record_count(c->front->core, c->who->tenant, &ask, c->states);
 	ask.filter.states = record_states_on_disk(c->states);
 	c->asking = history_list(
 	    core_store(c->front->core), c->who->tenant, &ask, page_cb, c);
-}
-
-void
-history_on_runs(struct front *f, struct http_exchange *x)
-{
-	struct history_call *c;
-	struct query q = {0};
-
-	if (!query_read(x, runs_params, ARRAY_LEN(runs_params), &q))
-		return;
-	c = call_new(f, x, &q);
-	if (c != NULL)
-		list_runs(c, &q);
-	query_clear(&q);
 }
 
 /* ---- statistics */
@@ -223,23 +204,15 @@ const struct query_table history_stats_query = {
     stats_params, ARRAY_LEN(stats_params)};
 
 void
-history_on_stats(struct front *f, struct http_exchange *x)
+history_on_stats(struct request *r)
 {
+	size_t by = r->query.values[STATS_GROUP_BY].word;
+	struct history_call *c = call_new(r);
 	struct history_filter filter;
-	struct history_call *c;
 	uint8_t digest[32];
-	struct query q = {0};
-	size_t by;
 
-	if (!query_read(x, stats_params, ARRAY_LEN(stats_params), &q))
-		return;
-	c = call_new(f, x, &q);
-	if (c != NULL) {
-		by = q.values[STATS_GROUP_BY].word;
-		run_query_filter(&q, digest, &filter);
-		c->group = groups[by];
-		c->asking = history_stats(core_store(f->core), c->who->tenant,
-		    &filter, (enum history_group)by, sums_cb, c);
-	}
-	query_clear(&q);
+	run_query_filter(&r->query, digest, &filter);
+	c->group = groups[by];
+	c->asking = history_stats(core_store(c->front->core), c->who->tenant,
+	    &filter, (enum history_group)by, sums_cb, c);
 }

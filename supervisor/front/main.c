@@ -33,11 +33,11 @@
 #include "supervisor/core/tenants.h"
 #include "supervisor/core/tenants_file.h"
 #include "supervisor/front/check_data.h"
-#include "supervisor/front/crew_members.h"
 #include "supervisor/front/front.h"
 #include "supervisor/front/key.h"
 #include "supervisor/front/oauth.h"
 #include "supervisor/front/postbox.h"
+#include "supervisor/front/server_status.h"
 #include "supervisor/http/tls.h"
 
 #define DRAIN_POLL_MS 20

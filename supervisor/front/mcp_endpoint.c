@@ -1,7 +1,7 @@
 /*
  * mcp_endpoint.c - MCP_PATH: between mcp/, which knows no HTTP, and http/
  */
-#include "supervisor/front/front.h"
+#include "supervisor/front/handlers.h"
 
 #include <sys/uio.h>
 
@@ -13,7 +13,6 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/quota_use.h"
 #include "supervisor/front/bodies.h"
-#include "supervisor/front/greeting.h"
 
 /* An HTTP exchange that the library answers; gone with its answer. */
 struct endpoint {
@@ -252,10 +251,8 @@ take_message(struct front *f, struct http_exchange *x)
 }
 
 void
-front_on_mcp(struct front *f, struct http_exchange *x)
+front_on_mcp(struct request *r)
 {
-	if (greeting_is_wanted(x))
-		greeting_reply(f, x);
-	else
-		take_message(f, x);
+	if (!front_greet(r->front, r->x))
+		take_message(r->front, r->x);
 }

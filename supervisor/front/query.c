@@ -100,6 +100,7 @@ take_value(const struct query_param *p, const char *text, int64_t now_ms,
 {
 	switch (p->kind) {
 	case QUERY_TEXT:
+	case QUERY_SCOPE:
 		return text_fits(p, text);
 	case QUERY_UUID:
 		return uuid_parse(text, &v->uuid) == 0;
@@ -134,6 +135,7 @@ add_want(struct buf *b, const struct query_param *p)
 {
 	switch (p->kind) {
 	case QUERY_TEXT:
+	case QUERY_SCOPE:
 		if (p->want != NULL)
 			(void)buf_printf(b, "%s", p->want);
 		else
@@ -182,8 +184,7 @@ refuse_value(const struct query_param *p, struct err *e)
 }
 
 static int
-refuse_name(
-    const char *name, const struct query_param *table, size_t n, struct err *e)
+refuse_name(const char *name, const struct query_table *t, struct err *e)
 {
 	char shown[NAME_SHOWN + 1];
 	struct buf b;
@@ -191,12 +192,13 @@ refuse_name(
 
 	utf8_copy(shown, sizeof(shown), name);
 	shown[utf8_mask_controls(shown, strlen(shown))] = '\0';
-	if (n == 0)
+	if (t->n == 0)
 		return err_set(e, ERR_INVAL,
 		    "there is no parameter \"%s\" here, nor any other", shown);
 	buf_init(&b, ERR_TEXT_MAX);
-	for (size_t i = 0; i < n; i++)
-		(void)buf_printf(&b, "%s%s", i == 0 ? "" : ", ", table[i].name);
+	for (size_t i = 0; i < t->n; i++)
+		(void)buf_printf(
+		    &b, "%s%s", i == 0 ? "" : ", ", t->params[i].name);
 	rc = err_set(e, ERR_INVAL,
 	    "there is no parameter \"%s\" here; there are: %.*s", shown,
 	    (int)buf_len(&b), (const char *)buf_data(&b));
@@ -206,16 +208,10 @@ refuse_name(
 
 /* ---- pieces */
 
-struct parsing {
-	const struct query_param *table;
-	size_t n;
-	int64_t now_ms;
-	struct query *q;
-};
-
 /* One "name=value", or a name alone; it is cut in place. */
 static int
-take_piece(const struct parsing *of, char *piece, struct err *e)
+take_piece(const struct query_table *t, int64_t now_ms, struct query *q,
+    char *piece, struct err *e)
 {
 	char *equals = strchr(piece, '=');
 	const struct query_param *p;
@@ -227,12 +223,12 @@ take_piece(const struct parsing *of, char *piece, struct err *e)
 	if (decode(piece) != 0)
 		return err_set(e, ERR_INVAL,
 		    "the query: a name is not percent-encoded UTF-8");
-	while (i < of->n && strcmp(of->table[i].name, piece) != 0)
+	while (i < t->n && strcmp(t->params[i].name, piece) != 0)
 		i++;
-	if (i == of->n)
-		return refuse_name(piece, of->table, of->n, e);
-	p = &of->table[i];
-	v = &of->q->values[i];
+	if (i == t->n)
+		return refuse_name(piece, t, e);
+	p = &t->params[i];
+	v = &q->values[i];
 	if (v->is_given)
 		return err_set(e, ERR_INVAL,
 		    "%s: it is given twice; give it once", p->name);
@@ -244,19 +240,18 @@ take_piece(const struct parsing *of, char *piece, struct err *e)
 		return err_set(e, ERR_INVAL,
 		    "%s: its value is not percent-encoded UTF-8 without a NUL",
 		    p->name);
-	return take_value(p, v->text, of->now_ms, v) ? 0 : refuse_value(p, e);
+	return take_value(p, v->text, now_ms, v) ? 0 : refuse_value(p, e);
 }
 
 int
-query_parse(const char *text, const struct query_param *table, size_t n,
-    int64_t now_ms, struct query *q, struct err *e)
+query_parse(const char *text, const struct query_table *t, int64_t now_ms,
+    struct query *q, struct err *e)
 {
-	const struct parsing of = {table, n, now_ms, q};
 	char *piece, *next;
 
 	*q = (struct query){0};
-	if (n > QUERY_PARAMS_MAX)
-		fatal(EXIT_BUG, "a route with %zu parameters", n);
+	if (t->n > QUERY_PARAMS_MAX)
+		fatal(EXIT_BUG, "a route with %zu parameters", t->n);
 	if (text == NULL)
 		return 0;
 	if (strlen(text) > QUERY_BYTES_MAX)
@@ -267,7 +262,7 @@ query_parse(const char *text, const struct query_param *table, size_t n,
 		next = strchr(piece, '&');
 		if (next != NULL)
 			*next++ = '\0';
-		if (*piece != '\0' && take_piece(&of, piece, e) != 0) {
+		if (*piece != '\0' && take_piece(t, now_ms, q, piece, e) != 0) {
 			query_clear(q);
 			return e->code;
 		}
@@ -283,13 +278,12 @@ query_clear(struct query *q)
 }
 
 bool
-query_read(struct http_exchange *x, const struct query_param *table, size_t n,
-    struct query *q)
+query_read(
+    struct http_exchange *x, const struct query_table *t, struct query *q)
 {
 	struct err e;
 
-	if (query_parse(http_query_text(x), table, n, clock_wall_ms(), q, &e) ==
-	    0)
+	if (query_parse(http_query_text(x), t, clock_wall_ms(), q, &e) == 0)
 		return true;
 	http_error_from(x, e.code, &e);
 	return false;

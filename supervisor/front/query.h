@@ -24,7 +24,9 @@ struct http_exchange;
 #define QUERY_TEXT_MAX 1024   /* bytes of a text whose table says no max */
 
 enum query_kind {
-	QUERY_TEXT, /* min (at least 1) to max bytes, and fits says so */
+	QUERY_TEXT,  /* min (at least 1) to max bytes, and fits says so */
+	QUERY_SCOPE, /* a text: the tenant that the request is about (scope.h)
+		      */
 	QUERY_UUID,
 	QUERY_WORD,   /* one of words */
 	QUERY_NUMBER, /* min to max (0: as many as there are) */
@@ -66,11 +68,18 @@ struct query {
 	char *mem; /* the texts */
 };
 
-/* query_parse - text is what stands behind the "?", NULL: nothing; the table
- * has n parameters.  *q is to be cleared after success.  ERR_INVAL */
-int query_parse(const char *text, const struct query_param *table, size_t n,
-    int64_t now_ms, struct query *q, struct err *e) MUSTCHECK;
+/* query_parse - text is what stands behind the "?", NULL: nothing.  *q is to be
+ * cleared after success.  ERR_INVAL */
+int query_parse(const char *text, const struct query_table *t, int64_t now_ms,
+    struct query *q, struct err *e) MUSTCHECK;
 void query_clear(struct query *q);
+
+/* query_number - of a QUERY_NUMBER; otherwise where it is not given */
+static inline uint64_t
+query_number(const struct query_value *v, uint64_t otherwise)
+{
+	return v->is_given ? v->number : otherwise;
+}
 
 /* query_until - an end in time for a filter to which 0 is none: nothing here
  * is of 1970 or before */
@@ -81,7 +90,7 @@ query_until(const struct query_value *v)
 }
 
 /* query_read - of x's query; false: x was answered, with 400 */
-bool query_read(struct http_exchange *x, const struct query_param *table,
-    size_t n, struct query *q) MUSTCHECK;
+bool query_read(struct http_exchange *x, const struct query_table *t,
+    struct query *q) MUSTCHECK;
 
 #endif

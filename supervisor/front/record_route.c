@@ -1,26 +1,30 @@
 /*
- * record_route.c - one run that is asked about by its id
+ * record_route.c - one run that is asked about by its id: {MCP_PATH}/runs/ID,
+ * and /api/v1/runs/ID and below
  *
  * Each request looks the run up below the tenant it is about (scope.h), so a
  * foreign id is told what an unknown one is.  Output comes as the bytes that
  * the program wrote: what they are and where they stand is said in headers.
  */
-#include "supervisor/front/record_route.h"
+#include "supervisor/front/handlers.h"
 
 #include <stdio.h>
 
-#include "common/exit.h"
+#include "common/call.h"
 #include "common/hex.h"
 #include "common/js.h"
-#include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/lookup.h"
 #include "supervisor/core/run.h"
-#include "supervisor/front/query.h"
+#include "supervisor/core/sandbox.h"
 #include "supervisor/front/scope.h"
+#include "supervisor/front/status.h"
 #include "supervisor/tools/record.h"
+#include "supervisor/tools/rerun.h"
 #include "supervisor/tools/view.h"
+#include "supervisor/tools/wait.h"
 
+#define RERUN_BODY_MAX (2u << 20)
 #define OUTPUT_DEFAULT 65536
 
 struct record_ask {
@@ -33,6 +37,7 @@ struct record_ask {
 	struct log_range wish; /* of the output */
 	uint32_t from;         /* the first artifact */
 	void (*answer)(struct record_ask *a);
+	bool outlives; /* its client: what it does is done all the same */
 };
 
 static void
@@ -74,34 +79,20 @@ found_cb(
 	a->answer(a);
 }
 
-static struct uuid
-run_of(const struct http_exchange *x)
-{
-	struct uuid run;
-
-	if (uuid_parse(http_param(x, "run"), &run) != 0)
-		fatal(EXIT_BUG, "a route without its run");
-	return run;
-}
-
 /* The run is looked up, and answer called when it is found; of what is asked,
  * which is copied, the rest is filled here. */
 static void
-ask(struct front *f, struct http_exchange *x, const struct query_value *tenant,
-    const struct record_ask *of)
+ask(const struct request *r, const struct record_ask *of)
 {
-	const struct uuid run = run_of(x);
-	struct principal *who = scope_find(f, x, tenant);
-	struct record_ask *a;
+	const struct uuid run = scope_run(r->x);
+	struct record_ask *a = xmemdup(of, sizeof(*of));
 
-	if (who == NULL)
-		return; /* and x is gone */
-	a = xmemdup(of, sizeof(*of));
-	a->x = x;
-	a->front = f;
-	a->who = who;
-	http_hold(x, gone_cb, a);
-	a->lookup = lookup_open(f->core, who, &run, a->from, found_cb, a);
+	a->x = r->x;
+	a->front = r->front;
+	a->who = principal_ref(r->who);
+	http_hold(a->x, a->outlives ? NULL : gone_cb, a);
+	a->lookup =
+	    lookup_open(a->front->core, a->who, &run, a->from, found_cb, a);
 }
 
 /* ---- what is recorded */
@@ -114,37 +105,84 @@ answer_record(struct record_ask *a)
 	ask_free(a);
 }
 
-/* A run that has ended is not canceled any more: its record says how it did. */
+/* A run that has ended is not canceled any more: its status says how it did. */
+static void
+cancel(const struct record_ask *a)
+{
+	if (a->found.run == NULL)
+		return;
+	scope_tell(a->front, a->x, a->who->tenant_name, "run.cancel",
+	    http_param(a->x, "run"));
+	run_cancel(a->found.run, RUNLOG_CANCELED);
+}
+
 static void
 answer_cancel(struct record_ask *a)
 {
-	if (a->found.run != NULL) {
-		scope_tell(a->front, a->x, a->who, "run.cancel",
-		    http_param(a->x, "run"));
-		run_cancel(a->found.run, RUNLOG_CANCELED);
-	}
+	cancel(a);
 	answer_record(a);
 }
 
 static const struct query_param whose[] = {SCOPE_PARAM};
 const struct query_table record_whose_query = {whose, ARRAY_LEN(whose)};
 
-static void
-ask_whose(struct front *f, struct http_exchange *x,
-    void (*answer)(struct record_ask *))
+void
+record_on_cancel(struct request *r)
 {
-	struct query q = {0};
+	ask(r, &(struct record_ask){.answer = answer_cancel});
+}
 
-	if (!query_read(x, whose, ARRAY_LEN(whose), &q))
-		return;
-	ask(f, x, &q.values[0], &(struct record_ask){.answer = answer});
-	query_clear(&q);
+/* ---- its status, for clients of MCP */
+
+static void
+answer_status(struct record_ask *a)
+{
+	statuses_answer(
+	    a->front->statuses, a->x, a->lookup, &a->found, a->from);
+	a->lookup = NULL;
+	ask_free(a);
+}
+
+static void
+answer_canceled_status(struct record_ask *a)
+{
+	cancel(a);
+	answer_status(a);
+}
+
+/* Of a long list of artifacts: ?artifacts_from=, 0 when it is not asked for. */
+static int
+parse_artifacts_from(struct http_exchange *x, uint32_t *from)
+{
+	const char *text = http_query(x, "artifacts_from");
+
+	*from = 0;
+	if (text == NULL)
+		return 0;
+	if (text[0] == '\0' || strlen(text) > 6 ||
+	    strspn(text, "0123456789") != strlen(text))
+		return -1;
+	*from = (uint32_t)strtoul(text, NULL, 10);
+	return 0;
+}
+
+static void
+ask_status(const struct request *r, void (*answer)(struct record_ask *))
+{
+	struct record_ask of = {.answer = answer, .outlives = true};
+
+	if (parse_artifacts_from(r->x, &of.from) != 0)
+		http_error(r->x, 400, "bad_request",
+		    "artifacts_from must be a number: the artifacts_next of "
+		    "the answer before");
+	else
+		ask(r, &of);
 }
 
 void
-record_on_cancel(struct front *f, struct http_exchange *x)
+front_on_run_cancel(struct request *r)
 {
-	ask_whose(f, x, answer_cancel);
+	ask_status(r, answer_canceled_status);
 }
 
 /* ---- it is forgotten */
@@ -168,43 +206,38 @@ deleted_cb(int rc, const struct err *why, void *arg)
 }
 
 static void
-delete_run(struct front *f, struct http_exchange *x, struct principal *who)
+delete_run(const struct request *r)
 {
 	struct record_delete *d = xcalloc(1, sizeof(*d));
-	struct uuid run = run_of(x);
+	struct uuid run = scope_run(r->x);
 	struct err e;
 
 	uuid_format(&run, d->run);
-	d->x = x;
-	http_hold(x, NULL, NULL);
+	d->x = r->x;
+	http_hold(d->x, NULL, NULL);
 	/* Before it is known whether there is one: an attempt is an act. */
-	scope_tell(f, x, who, "run.delete", d->run);
-	if (core_delete_run(f->core, who, &run, deleted_cb, d, &e) != 0)
+	scope_tell(r->front, d->x, r->who->tenant_name, "run.delete", d->run);
+	if (core_delete_run(r->front->core, r->who, &run, deleted_cb, d, &e) !=
+	    0)
 		deleted_cb(e.code, &e, d);
-	principal_unref(who);
-}
-
-static void
-ask_delete(struct front *f, struct http_exchange *x)
-{
-	struct principal *who;
-	struct query q = {0};
-
-	if (!query_read(x, whose, ARRAY_LEN(whose), &q))
-		return;
-	who = scope_find(f, x, &q.values[0]);
-	query_clear(&q);
-	if (who != NULL)
-		delete_run(f, x, who);
 }
 
 void
-record_on_run(struct front *f, struct http_exchange *x)
+record_on_run(struct request *r)
 {
-	if (http_method(x) == HTTP_METHOD_DELETE)
-		ask_delete(f, x);
+	if (http_method(r->x) == HTTP_METHOD_DELETE)
+		delete_run(r);
 	else
-		ask_whose(f, x, answer_record);
+		ask(r, &(struct record_ask){.answer = answer_record});
+}
+
+void
+front_on_run(struct request *r)
+{
+	if (http_method(r->x) == HTTP_METHOD_DELETE)
+		delete_run(r);
+	else
+		ask_status(r, answer_status);
 }
 
 /* ---- its output */
@@ -298,29 +331,22 @@ const struct query_table record_output_query = {
     output_params, ARRAY_LEN(output_params)};
 
 void
-record_on_output(struct front *f, struct http_exchange *x)
+record_on_output(struct request *r)
 {
 	static const enum log_range_stream stream_of[] = {
 	    LOG_RANGE_STDOUT, LOG_RANGE_STDERR, LOG_RANGE_BOTH};
-	struct record_ask of = {.answer = answer_output};
-	const struct query_value *v;
-	struct query q = {0};
+	const struct query_value *v = r->query.values;
 
-	if (!query_read(x, output_params, ARRAY_LEN(output_params), &q))
-		return;
-	v = q.values;
-	of.wish.command = v[OUTPUT_COMMAND].is_given ?
-	    (uint32_t)v[OUTPUT_COMMAND].number :
-	    LOG_RANGE_ALL;
-	of.wish.streams = v[OUTPUT_STREAM].is_given ?
-	    stream_of[v[OUTPUT_STREAM].word] :
-	    LOG_RANGE_BOTH;
-	of.wish.offset = v[OUTPUT_OFFSET].number;
-	of.wish.max = v[OUTPUT_LIMIT].is_given ?
-	    (size_t)v[OUTPUT_LIMIT].number :
-	    OUTPUT_DEFAULT;
-	ask(f, x, &v[OUTPUT_TENANT], &of);
-	query_clear(&q);
+	ask(r,
+	    &(struct record_ask){.answer = answer_output,
+		.wish = {.command = (uint32_t)query_number(
+			     &v[OUTPUT_COMMAND], LOG_RANGE_ALL),
+		    .streams = v[OUTPUT_STREAM].is_given ?
+			stream_of[v[OUTPUT_STREAM].word] :
+			LOG_RANGE_BOTH,
+		    .offset = v[OUTPUT_OFFSET].number,
+		    .max = (size_t)query_number(
+			&v[OUTPUT_LIMIT], OUTPUT_DEFAULT)}});
 }
 
 /* ---- its artifacts */
@@ -363,14 +389,124 @@ const struct query_table record_artifacts_query = {
     artifact_params, ARRAY_LEN(artifact_params)};
 
 void
-record_on_artifacts(struct front *f, struct http_exchange *x)
+record_on_artifacts(struct request *r)
 {
-	struct record_ask of = {.answer = answer_artifacts};
-	struct query q = {0};
+	ask(r,
+	    &(struct record_ask){.answer = answer_artifacts,
+		.from = (uint32_t)r->query.values[1].number});
+}
 
-	if (!query_read(x, artifact_params, ARRAY_LEN(artifact_params), &q))
+/* ---- once more: looked up with its commands' texts, made anew, and shown when
+ * its row is on disk */
+
+struct rerun_ask {
+	struct http_exchange *x; /* outlives its client */
+	struct front *front;
+	struct call call;
+	struct lookup *lookup;
+	struct wait wait;
+	json_t *more;
+};
+
+static void
+rerun_free(struct rerun_ask *a)
+{
+	wait_clear(&a->wait);
+	lookup_close(a->lookup);
+	call_clear(&a->call);
+	json_decref(a->more);
+	free(a);
+}
+
+static void
+answer_rerun(struct rerun_ask *a)
+{
+	const struct run *r = a->wait.run;
+	char id[UUID_TEXT_LEN + 1], place[UUID_TEXT_LEN + 32];
+
+	uuid_format(&r->row.uuid, id);
+	(void)snprintf(place, sizeof(place), "/api/v1/runs/%s", id);
+	http_add_header(a->x, "Location", place);
+	http_reply_json(a->x, 201, record_view(&r->row, run_waits_for(r)));
+	rerun_free(a);
+}
+
+static void
+recorded_cb(struct wait *w, enum wait_outcome outcome,
+    const struct log_digest *d, const struct err *why)
+{
+	struct rerun_ask *a = w->arg;
+
+	(void)d;
+	call_release(&a->call);
+	if (outcome != WAIT_FAILED) {
+		answer_rerun(a);
 		return;
-	of.from = (uint32_t)q.values[1].number;
-	ask(f, x, &q.values[0], &of);
-	query_clear(&q);
+	}
+	http_error_from(a->x, why->code, why);
+	rerun_free(a);
+}
+
+static void
+tell(const struct rerun_ask *a, const struct run *r, bool is_new)
+{
+	const char *tenant = a->call.who->tenant_name;
+	char id[UUID_TEXT_LEN + 1];
+
+	uuid_format(&r->row.uuid, id);
+	if (is_new)
+		scope_tell(a->front, a->x, tenant, "sandbox.start",
+		    r->row.sandbox_name);
+	scope_tell(a->front, a->x, tenant, "run.rerun", id);
+}
+
+static void
+rerun_found_cb(
+    int rc, const struct lookup_found *found, const struct err *why, void *arg)
+{
+	struct rerun_ask *a = arg;
+	struct core *core = a->front->core;
+	struct run *r;
+	struct err e;
+	bool is_new;
+
+	if (rc == 0) {
+		const struct rerun_wish wish = {
+		    core, a->front->tools, &a->call, found->row, a->more};
+
+		rc = rerun_begin(&wish, &r, &is_new, &e);
+		why = &e;
+	}
+	if (rc != 0) {
+		http_error_from(a->x, rc, why);
+		rerun_free(a);
+		return;
+	}
+	tell(a, r, is_new);
+	wait_start(&a->wait, core_base(core), r, &a->call, WAIT_RECORDED,
+	    recorded_cb, a);
+	core_turn(core);
+}
+
+void
+record_on_rerun(struct request *r)
+{
+	static const struct call_ops ops;
+	const struct uuid run = scope_run(r->x);
+	json_t *more = http_body_object(r->x, RERUN_BODY_MAX);
+	char client[NETADDR_TEXT_MAX];
+	struct rerun_ask *a;
+
+	if (more == NULL)
+		return;
+	a = xcalloc(1, sizeof(*a));
+	a->x = r->x;
+	a->front = r->front;
+	a->more = more;
+	call_init(&a->call, &ops, r->who, http_id(a->x));
+	call_set_origin(&a->call, netaddr_format(http_client(a->x), client));
+	call_set_trace(&a->call, http_header(a->x, HTTP_H_TRACEPARENT), NULL);
+	http_hold(a->x, NULL, NULL);
+	a->lookup =
+	    lookup_open(a->front->core, r->who, &run, 0, rerun_found_cb, a);
 }

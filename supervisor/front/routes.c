@@ -10,22 +10,8 @@
 #include "common/token.h"
 #include "common/uuid.h"
 #include "supervisor/core/secrets.h"
-#include "supervisor/front/account.h"
-#include "supervisor/front/admin.h"
-#include "supervisor/front/audit_route.h"
-#include "supervisor/front/backup_route.h"
-#include "supervisor/front/event_streams.h"
-#include "supervisor/front/export_route.h"
-#include "supervisor/front/history_route.h"
+#include "supervisor/front/handlers.h"
 #include "supervisor/front/oauth.h"
-#include "supervisor/front/openapi_route.h"
-#include "supervisor/front/record_route.h"
-#include "supervisor/front/rerun_route.h"
-#include "supervisor/front/sandbox_list_route.h"
-#include "supervisor/front/sandbox_route.h"
-#include "supervisor/front/secret_route.h"
-#include "supervisor/front/webhook_route.h"
-#include "supervisor/front/server_status.h"
 
 #define IDENTIFIER_MAX 36
 #define ROUTE_NAME_MAX 64
@@ -86,122 +72,135 @@ static const struct http_param_kind kinds[] = {
 
 /* ---- routes */
 
+#define GET HTTP_METHOD_GET
 #define READ (HTTP_METHOD_GET | HTTP_METHOD_HEAD)
-#define READ_ALLOW "GET, HEAD, OPTIONS"
-#define CHANGE (READ | HTTP_METHOD_PUT | HTTP_METHOD_DELETE)
-#define CHANGE_ALLOW "GET, HEAD, PUT, DELETE, OPTIONS"
-
-#define EDIT (READ | HTTP_METHOD_PATCH | HTTP_METHOD_DELETE)
-#define EDIT_ALLOW "GET, HEAD, PATCH, DELETE, OPTIONS"
-#define LIST_ALLOW "GET, HEAD, POST, OPTIONS"
+#define POST HTTP_METHOD_POST
+#define PUT HTTP_METHOD_PUT
+#define PATCH HTTP_METHOD_PATCH
+#define DELETE HTTP_METHOD_DELETE
 
 #define USER ROUTE_ROLE(PRINCIPAL_USER)
 #define ADMIN ROUTE_ROLE(PRINCIPAL_ADMIN)
 #define METRICS ROUTE_ROLE(PRINCIPAL_METRICS)
+#define ALL (USER | ADMIN | METRICS)
+
+static const struct query_table none = {NULL, 0};
 
 static const struct route routes[] = {
-    {ROUTE_MCP, "", HTTP_METHOD_GET | HTTP_METHOD_POST | HTTP_METHOD_DELETE,
-	"POST, DELETE, OPTIONS", NULL, front_on_mcp, ROUTE_FOR_USERS, USER},
-    {ROUTE_BELOW_MCP, "/events", READ, READ_ALLOW, NULL, front_on_events,
-	ROUTE_FOR_USERS, USER},
-    {ROUTE_BELOW_MCP, "/runs/:run", READ | HTTP_METHOD_DELETE,
-	"GET, HEAD, DELETE, OPTIONS", "no such run", front_on_run,
-	ROUTE_FOR_USERS, USER},
-    {ROUTE_BELOW_MCP, "/runs/:run/cancel", HTTP_METHOD_POST, "POST, OPTIONS",
-	"no such run", front_on_run_cancel, ROUTE_FOR_USERS, USER},
-    {ROUTE_TOP, "/artifacts/:identifier/:run_or_latest/*path", READ, READ_ALLOW,
-	"no such artifact", front_on_artifact, ROUTE_FOR_USERS, USER},
-    {ROUTE_TOP, "/healthz", READ, READ_ALLOW, NULL, front_on_healthz,
-	ROUTE_FOR_PROBES, ROUTE_NOBODY},
-    {ROUTE_TOP, "/readyz", READ, READ_ALLOW, NULL, front_on_readyz,
-	ROUTE_FOR_PROBES, ROUTE_NOBODY},
-    {ROUTE_TOP, OAUTH_WELL_KNOWN, READ, READ_ALLOW, NULL,
-	front_on_resource_metadata, ROUTE_FOR_PROBES, ROUTE_NOBODY},
-    {ROUTE_TOP, OAUTH_WELL_KNOWN "/*path", READ, READ_ALLOW, NULL,
-	front_on_resource_metadata, ROUTE_FOR_PROBES, ROUTE_NOBODY},
-    {ROUTE_TOP, "/metrics", READ, READ_ALLOW, NULL, front_on_metrics,
-	ROUTE_FOR_PROBES, METRICS | ADMIN | ROUTE_WHILE_OPEN},
-    {ROUTE_TOP, "/api/v1/openapi.json", READ, READ_ALLOW, NULL,
-	openapi_on_request, ROUTE_FOR_USERS, USER | ADMIN | METRICS},
-    {ROUTE_TOP, "/api/v1/whoami", READ, READ_ALLOW, NULL, account_on_whoami,
-	ROUTE_FOR_USERS, USER | ADMIN | METRICS},
-    {ROUTE_TOP, "/api/v1/usage", READ, READ_ALLOW, NULL, account_on_usage,
-	ROUTE_FOR_USERS, USER | ADMIN},
-    {ROUTE_TOP, "/api/v1/tenants", READ | HTTP_METHOD_POST,
-	"GET, HEAD, POST, OPTIONS", NULL, admin_on_tenants, ROUTE_FOR_USERS,
-	ADMIN},
-    {ROUTE_TOP, "/api/v1/tenants/:tenant",
-	READ | HTTP_METHOD_PATCH | HTTP_METHOD_DELETE,
-	"GET, HEAD, PATCH, DELETE, OPTIONS", "no such tenant", admin_on_tenant,
-	ROUTE_FOR_USERS, ADMIN},
-    {ROUTE_TOP, "/api/v1/tenants/:tenant/tokens", READ | HTTP_METHOD_POST,
-	"GET, HEAD, POST, OPTIONS", "no such tenant", admin_on_tenant_tokens,
-	ROUTE_FOR_USERS, ADMIN},
-    {ROUTE_TOP, "/api/v1/tenants/:tenant/secrets", READ, READ_ALLOW,
-	"no such tenant", secret_on_tenant_list, ROUTE_FOR_USERS, ADMIN},
-    {ROUTE_TOP, "/api/v1/tenants/:tenant/secrets/:secret", CHANGE, CHANGE_ALLOW,
-	"no such secret", secret_on_tenant, ROUTE_FOR_USERS, ADMIN},
-    {ROUTE_TOP, "/api/v1/tenants/:tenant/sandboxes/:identifier",
-	READ | HTTP_METHOD_DELETE, "GET, HEAD, DELETE, OPTIONS",
-	"no such sandbox", sandbox_on_tenant, ROUTE_FOR_USERS, ADMIN},
-    {ROUTE_TOP, "/api/v1/sandboxes", READ, READ_ALLOW, NULL, sandbox_on_list,
-	ROUTE_FOR_USERS, USER | ADMIN},
-    {ROUTE_TOP, "/api/v1/sandboxes/:identifier", READ | HTTP_METHOD_DELETE,
-	"GET, HEAD, DELETE, OPTIONS", "no such sandbox", sandbox_on_own,
-	ROUTE_FOR_USERS, USER},
-    {ROUTE_TOP, "/api/v1/runs", READ, READ_ALLOW, NULL, history_on_runs,
-	ROUTE_FOR_USERS, USER | ADMIN},
-    {ROUTE_TOP, "/api/v1/stats", READ, READ_ALLOW, NULL, history_on_stats,
-	ROUTE_FOR_USERS, USER | ADMIN},
-    {ROUTE_TOP, "/api/v1/export", HTTP_METHOD_GET, "GET, OPTIONS", NULL,
-	export_on_get, ROUTE_FOR_USERS, USER | ADMIN},
-    {ROUTE_TOP, "/api/v1/runs/:run", READ | HTTP_METHOD_DELETE,
-	"GET, HEAD, DELETE, OPTIONS", "no such run", record_on_run,
-	ROUTE_FOR_USERS, USER | ADMIN},
-    {ROUTE_TOP, "/api/v1/runs/:run/output", READ, READ_ALLOW, "no such run",
-	record_on_output, ROUTE_FOR_USERS, USER | ADMIN},
-    {ROUTE_TOP, "/api/v1/runs/:run/artifacts", READ, READ_ALLOW, "no such run",
-	record_on_artifacts, ROUTE_FOR_USERS, USER | ADMIN},
-    {ROUTE_TOP, "/api/v1/runs/:run/cancel", HTTP_METHOD_POST, "POST, OPTIONS",
-	"no such run", record_on_cancel, ROUTE_FOR_USERS, USER | ADMIN},
-    {ROUTE_TOP, "/api/v1/runs/:run/rerun", HTTP_METHOD_POST, "POST, OPTIONS",
-	"no such run", rerun_on_run, ROUTE_FOR_USERS, USER | ADMIN},
-    {ROUTE_TOP, "/api/v1/secrets", READ, READ_ALLOW, NULL, secret_on_own_list,
-	ROUTE_FOR_USERS, USER},
-    {ROUTE_TOP, "/api/v1/secrets/:secret", CHANGE, CHANGE_ALLOW,
-	"no such secret", secret_on_own, ROUTE_FOR_USERS, USER},
-    {ROUTE_TOP, "/api/v1/events", READ, READ_ALLOW, NULL,
-	event_streams_on_request, ROUTE_FOR_USERS, USER | ADMIN},
-    {ROUTE_TOP, "/api/v1/webhooks", READ | HTTP_METHOD_POST, LIST_ALLOW, NULL,
-	webhook_on_list, ROUTE_FOR_USERS, USER},
-    {ROUTE_TOP, "/api/v1/webhooks/:webhook", EDIT, EDIT_ALLOW,
-	"no such webhook", webhook_on_one, ROUTE_FOR_USERS, USER},
-    {ROUTE_TOP, "/api/v1/webhooks/:webhook/test", HTTP_METHOD_POST,
-	"POST, OPTIONS", "no such webhook", webhook_on_test, ROUTE_FOR_USERS,
-	USER},
-    {ROUTE_TOP, "/api/v1/tenants/:tenant/webhooks", READ | HTTP_METHOD_POST,
-	LIST_ALLOW, "no such tenant", webhook_on_list, ROUTE_FOR_USERS, ADMIN},
-    {ROUTE_TOP, "/api/v1/tenants/:tenant/webhooks/:webhook", EDIT, EDIT_ALLOW,
-	"no such webhook", webhook_on_one, ROUTE_FOR_USERS, ADMIN},
-    {ROUTE_TOP, "/api/v1/tenants/:tenant/webhooks/:webhook/test",
-	HTTP_METHOD_POST, "POST, OPTIONS", "no such webhook", webhook_on_test,
-	ROUTE_FOR_USERS, ADMIN},
-    {ROUTE_TOP, "/api/v1/tokens", READ, READ_ALLOW, NULL, admin_on_tokens,
-	ROUTE_FOR_USERS, ADMIN},
-    {ROUTE_TOP, "/api/v1/tokens/:token", READ | HTTP_METHOD_DELETE,
-	"GET, HEAD, DELETE, OPTIONS", "no such token", admin_on_token,
-	ROUTE_FOR_USERS, ADMIN},
-    {ROUTE_TOP, "/api/v1/backups", HTTP_METHOD_POST, "POST, OPTIONS", NULL,
-	backup_on_request, ROUTE_FOR_USERS, ADMIN},
-    {ROUTE_TOP, "/api/v1/status", READ, READ_ALLOW, NULL,
-	server_status_on_request, ROUTE_FOR_USERS, ADMIN},
-    {ROUTE_TOP, "/api/v1/audit", READ, READ_ALLOW, NULL, audit_on_list,
-	ROUTE_FOR_USERS, ADMIN},
-    {ROUTE_TOP, "/api/v1/audit/verify", READ, READ_ALLOW, NULL, audit_on_verify,
-	ROUTE_FOR_USERS, ADMIN},
-    {ROUTE_TOP, "/", READ, READ_ALLOW, NULL, front_on_index, ROUTE_FOR_USERS,
-	USER | ADMIN | METRICS},
+    {ROUTE_MCP, "", GET | POST | DELETE, NULL, front_on_mcp, USER, NULL},
+    {ROUTE_BELOW_MCP, "/events", READ, NULL, front_on_events, USER, NULL},
+    {ROUTE_BELOW_MCP, "/runs/:run", READ | DELETE, "no such run", front_on_run,
+	USER, NULL},
+    {ROUTE_BELOW_MCP, "/runs/:run/cancel", POST, "no such run",
+	front_on_run_cancel, USER, NULL},
+    {ROUTE_TOP, "/artifacts/:identifier/:run_or_latest/*path", READ,
+	"no such artifact", front_on_artifact, USER, &none},
+    {ROUTE_TOP, "/healthz", READ, NULL, front_on_healthz, ROUTE_NOBODY, NULL},
+    {ROUTE_TOP, "/readyz", READ, NULL, front_on_readyz, ROUTE_NOBODY, NULL},
+    {ROUTE_TOP, OAUTH_WELL_KNOWN, READ, NULL, front_on_resource_metadata,
+	ROUTE_NOBODY, NULL},
+    {ROUTE_TOP, OAUTH_WELL_KNOWN "/*path", READ, NULL,
+	front_on_resource_metadata, ROUTE_NOBODY, NULL},
+    {ROUTE_TOP, "/metrics", READ, NULL, front_on_metrics,
+	METRICS | ADMIN | ROUTE_WHILE_OPEN, &none},
+    {ROUTE_TOP, "/api/v1/openapi.json", READ, NULL, front_on_openapi, ALL,
+	&none},
+    {ROUTE_TOP, "/api/v1/whoami", READ, NULL, account_on_whoami, ALL, &none},
+    {ROUTE_TOP, "/api/v1/usage", READ, NULL, account_on_usage, USER | ADMIN,
+	&account_usage_query},
+    {ROUTE_TOP, "/api/v1/tenants", READ | POST, NULL, admin_on_tenants, ADMIN,
+	&none},
+    {ROUTE_TOP, "/api/v1/tenants/:tenant", READ | PATCH | DELETE,
+	"no such tenant", admin_on_tenant, ADMIN, &none},
+    {ROUTE_TOP, "/api/v1/tenants/:tenant/tokens", READ | POST, "no such tenant",
+	admin_on_tenant_tokens, ADMIN, &none},
+    {ROUTE_TOP, "/api/v1/tenants/:tenant/secrets", READ, "no such tenant",
+	secret_on_list, ADMIN, &none},
+    {ROUTE_TOP, "/api/v1/tenants/:tenant/secrets/:secret", READ | PUT | DELETE,
+	"no such secret", secret_on_one, ADMIN, &none},
+    {ROUTE_TOP, "/api/v1/tenants/:tenant/sandboxes/:identifier", READ | DELETE,
+	"no such sandbox", sandbox_on_one, ADMIN, &none},
+    {ROUTE_TOP, "/api/v1/sandboxes", READ, NULL, sandbox_on_list, USER | ADMIN,
+	&sandbox_list_query},
+    {ROUTE_TOP, "/api/v1/sandboxes/:identifier", READ | DELETE,
+	"no such sandbox", sandbox_on_one, USER, &none},
+    {ROUTE_TOP, "/api/v1/runs", READ, NULL, history_on_runs, USER | ADMIN,
+	&history_runs_query},
+    {ROUTE_TOP, "/api/v1/stats", READ, NULL, history_on_stats, USER | ADMIN,
+	&history_stats_query},
+    {ROUTE_TOP, "/api/v1/export", GET, NULL, export_on_get, USER | ADMIN,
+	&export_query},
+    {ROUTE_TOP, "/api/v1/runs/:run", READ | DELETE, "no such run",
+	record_on_run, USER | ADMIN, &record_whose_query},
+    {ROUTE_TOP, "/api/v1/runs/:run/output", READ, "no such run",
+	record_on_output, USER | ADMIN, &record_output_query},
+    {ROUTE_TOP, "/api/v1/runs/:run/artifacts", READ, "no such run",
+	record_on_artifacts, USER | ADMIN, &record_artifacts_query},
+    {ROUTE_TOP, "/api/v1/runs/:run/cancel", POST, "no such run",
+	record_on_cancel, USER | ADMIN, &record_whose_query},
+    {ROUTE_TOP, "/api/v1/runs/:run/rerun", POST, "no such run", record_on_rerun,
+	USER | ADMIN, &record_whose_query},
+    {ROUTE_TOP, "/api/v1/secrets", READ, NULL, secret_on_list, USER, &none},
+    {ROUTE_TOP, "/api/v1/secrets/:secret", READ | PUT | DELETE,
+	"no such secret", secret_on_one, USER, &none},
+    {ROUTE_TOP, "/api/v1/events", READ, NULL, event_streams_on_request,
+	USER | ADMIN, &event_streams_query},
+    {ROUTE_TOP, "/api/v1/webhooks", READ | POST, NULL, webhook_on_list, USER,
+	&none},
+    {ROUTE_TOP, "/api/v1/webhooks/:webhook", READ | PATCH | DELETE,
+	"no such webhook", webhook_on_one, USER, &none},
+    {ROUTE_TOP, "/api/v1/webhooks/:webhook/test", POST, "no such webhook",
+	webhook_on_test, USER, &none},
+    {ROUTE_TOP, "/api/v1/tenants/:tenant/webhooks", READ | POST,
+	"no such tenant", webhook_on_list, ADMIN, &none},
+    {ROUTE_TOP, "/api/v1/tenants/:tenant/webhooks/:webhook",
+	READ | PATCH | DELETE, "no such webhook", webhook_on_one, ADMIN, &none},
+    {ROUTE_TOP, "/api/v1/tenants/:tenant/webhooks/:webhook/test", POST,
+	"no such webhook", webhook_on_test, ADMIN, &none},
+    {ROUTE_TOP, "/api/v1/tokens", READ, NULL, admin_on_tokens, ADMIN, &none},
+    {ROUTE_TOP, "/api/v1/tokens/:token", READ | DELETE, "no such token",
+	admin_on_token, ADMIN, &none},
+    {ROUTE_TOP, "/api/v1/backups", POST, NULL, admin_on_backup, ADMIN, &none},
+    {ROUTE_TOP, "/api/v1/status", READ, NULL, front_on_status, ADMIN, &none},
+    {ROUTE_TOP, "/api/v1/audit", READ, NULL, audit_on_list, ADMIN,
+	&audit_list_query},
+    {ROUTE_TOP, "/api/v1/audit/verify", READ, NULL, audit_on_verify, ADMIN,
+	&audit_verify_query},
+    {ROUTE_TOP, "/", READ, NULL, front_on_index, ALL, NULL},
 };
+
+/* In the order in which Allow has them. */
+static const struct method_name {
+	enum http_method method;
+	const char *name;
+} methods[] = {{HTTP_METHOD_GET, "GET"}, {HTTP_METHOD_HEAD, "HEAD"},
+    {HTTP_METHOD_POST, "POST"}, {HTTP_METHOD_PUT, "PUT"},
+    {HTTP_METHOD_PATCH, "PATCH"}, {HTTP_METHOD_DELETE, "DELETE"},
+    {HTTP_METHOD_OPTIONS, "OPTIONS"}};
+
+const char *
+routes_method_name(enum http_method method)
+{
+	for (size_t i = 0; i < ARRAY_LEN(methods); i++)
+		if (methods[i].method == method)
+			return methods[i].name;
+	return "other";
+}
+
+void
+routes_allow(const struct route *r, char out[ROUTES_ALLOW_MAX])
+{
+	unsigned int allowed = r->methods | HTTP_METHOD_OPTIONS;
+
+	if (r->place == ROUTE_MCP)
+		allowed &= ~(unsigned int)HTTP_METHOD_GET;
+	out[0] = '\0';
+	for (size_t i = 0; i < ARRAY_LEN(methods); i++)
+		if ((allowed & (unsigned int)methods[i].method) != 0) {
+			(void)strcat(out, out[0] == '\0' ? "" : ", ");
+			(void)strcat(out, methods[i].name);
+		}
+}
 
 const struct route *
 routes_next(const struct route *r)

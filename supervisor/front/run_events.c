@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "common/runlog_scan.h"
 #include "common/utf8.h"
+#include "supervisor/front/sse.h"
 #include "supervisor/tools/view.h"
 
 #define OFFSET_DIGITS_MAX 18
@@ -90,12 +91,6 @@ run_events_parse_id(const char *text, const struct uuid *run,
 
 /* ---- one event */
 
-static void
-add_text(struct evbuffer *out, const char *text)
-{
-	(void)evbuffer_add(out, text, strlen(text));
-}
-
 /* o is taken over; id NULL: none. */
 static void
 add_event(struct evbuffer *out, const char *id, const char *name, json_t *o)
@@ -103,16 +98,9 @@ add_event(struct evbuffer *out, const char *id, const char *name, json_t *o)
 	AUTO(auto_free) char *data = js_dump(o);
 
 	json_decref(o);
-	if (id != NULL) {
-		add_text(out, "id: ");
-		add_text(out, id);
-		add_text(out, "\n");
-	}
-	add_text(out, "event: ");
-	add_text(out, name);
-	add_text(out, "\ndata: ");
-	add_text(out, data);
-	add_text(out, "\n\n");
+	sse_add(out, id, name);
+	(void)evbuffer_add(out, data, strlen(data));
+	(void)evbuffer_add_printf(out, SSE_END);
 }
 
 static json_t *

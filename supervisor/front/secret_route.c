@@ -5,13 +5,12 @@
  * leave copies.  The answer waits for the change and for the audit's row of it
  * to be on disk.
  */
-#include "supervisor/front/secret_route.h"
+#include "supervisor/front/handlers.h"
 
 #include "common/js.h"
-#include "common/xmalloc.h"
-#include "supervisor/core/acts.h"
 #include "supervisor/core/secrets.h"
 #include "supervisor/core/tenants.h"
+#include "supervisor/front/change.h"
 #include "supervisor/front/etag.h"
 #include "supervisor/front/scope.h"
 #include "supervisor/tools/view.h"
@@ -37,81 +36,25 @@ view_secret_of_list(const struct secrets *ss, const struct secret *s)
 	return o;
 }
 
-static void
-list_secrets(
-    const struct front *f, struct http_exchange *x, struct tenant_id tenant)
+void
+secret_on_list(struct request *r)
 {
-	const struct secrets *ss = core_secrets(f->core);
+	const struct tenant *n = scope_live_tenant(r->front, r->x);
+	const struct secrets *ss = core_secrets(r->front->core);
 	const struct secret *s = NULL;
-	json_t *list = json_array();
+	json_t *list;
 
-	while ((s = secrets_next(ss, tenant, s)) != NULL)
+	if (n == NULL)
+		return;
+	list = json_array();
+	while ((s = secrets_next(ss, tenant_id_of(n), s)) != NULL)
 		json_array_append_new(list, view_secret_of_list(ss, s));
-	etag_reply_json(x, json_pack("{s:o}", "secrets", list));
+	etag_reply_json(r->x, json_pack("{s:o}", "secrets", list));
 }
 
 /* ---- a change */
 
-struct secret_change {
-	struct http_exchange *x; /* outlives its client */
-	json_t *answer;
-	int status;
-	bool is_put; /* the answer is what a GET gives now */
-	unsigned int pending;
-	int rc; /* of the first that failed */
-	struct err why;
-};
-
-static void
-on_disk_cb(int rc, const struct err *why, void *arg)
-{
-	struct secret_change *c = arg;
-
-	if (rc != 0 && c->rc == 0) {
-		c->rc = rc;
-		c->why = *why;
-	}
-	if (--c->pending > 0)
-		return;
-	if (c->rc == 0) {
-		if (c->is_put)
-			etag_add(c->x, c->answer);
-		http_reply_json(c->x, c->status, c->answer);
-	} else {
-		json_decref(c->answer);
-		http_error(c->x, 500, "not_on_disk",
-		    "it holds, but not beyond a restart: set it again: %s",
-		    c->why.msg);
-	}
-	free(c);
-}
-
-/* Its name alone: nothing that is made of the value. */
-static void
-tell_act(const struct front *f, struct secret_change *c, const char *what,
-    const struct tenant *n)
-{
-	char client[NETADDR_TEXT_MAX];
-	struct act act = scope_act(c->x, what, client);
-
-	act.tenant = n->row.name;
-	act.subject = http_param(c->x, "secret");
-	acts_tell(core_acts(f->core), &act, on_disk_cb, c);
-}
-
-/* Of two parts: the change itself, and what is told of it. */
-static struct secret_change *
-change_begin(struct http_exchange *x, int status)
-{
-	struct secret_change *c = xcalloc(1, sizeof(*c));
-
-	c->x = x;
-	c->status = status;
-	c->pending = 2;
-	http_hold(x, NULL, NULL);
-	return c;
-}
-
+/* The audit has its name alone: nothing that is made of the value. */
 static void
 put_secret(
     const struct front *f, struct http_exchange *x, const struct tenant *n)
@@ -119,112 +62,60 @@ put_secret(
 	struct secrets *ss = core_secrets(f->core);
 	const char *name = http_param(x, "secret");
 	bool is_new = secrets_find(ss, tenant_id_of(n), name) == NULL;
-	struct secret_change *c = change_begin(x, is_new ? 201 : 200);
+	struct change *c = change_new(f, x);
 	struct span value;
 	struct err e;
 
+	c->is_repeatable = true;
 	value.p = http_body(x, &value.n);
-	if (secrets_put(ss, tenant_id_of(n), name, &value, on_disk_cb, c, &e) !=
-	    0) {
-		free(c);
-		http_error_from(x, e.code, &e);
+	if (secrets_put(ss, tenant_id_of(n), name, &value, change_on_disk, c,
+		&e) != 0) {
+		change_refuse(c, &e);
 		return;
 	}
-	c->is_put = true;
-	c->answer = view_secret(ss, secrets_find(ss, tenant_id_of(n), name));
-	tell_act(f, c, "secret.set", n);
+	(void)change_part(c); /* secrets_put's */
+	change_tell(c, "secret.set", n->row.name, name, NULL);
+	change_answer(c, is_new ? 201 : 200,
+	    view_secret(ss, secrets_find(ss, tenant_id_of(n), name)),
+	    CHANGE_SHOWS_IT);
 }
 
 static void
-delete_secret(
-    const struct front *f, struct http_exchange *x, const struct tenant *n)
+delete_secret(const struct front *f, struct http_exchange *x,
+    const struct tenant *n, struct secret *s)
 {
-	struct secrets *ss = core_secrets(f->core);
-	struct secret *s =
-	    secrets_find(ss, tenant_id_of(n), http_param(x, "secret"));
-	struct secret_change *c;
+	struct change *c = change_new(f, x);
+	json_t *answer =
+	    json_pack("{s:s, s:b}", "name", s->row.name, "deleted", 1);
 
-	c = change_begin(x, 200);
-	c->answer = json_pack("{s:s, s:b}", "name", s->row.name, "deleted", 1);
-	tell_act(f, c, "secret.delete", n);
-	secrets_drop(ss, s, on_disk_cb, c);
+	c->is_repeatable = true;
+	change_tell(
+	    c, "secret.delete", n->row.name, http_param(x, "secret"), NULL);
+	secrets_drop(core_secrets(f->core), s, change_on_disk, change_part(c));
+	change_answer(c, 200, answer, CHANGE_SHOWS_ELSE);
 }
 
-static void
-answer_secret(
-    const struct front *f, struct http_exchange *x, const struct tenant *n)
+void
+secret_on_one(struct request *r)
 {
-	const struct secrets *ss = core_secrets(f->core);
-	const struct secret *s =
-	    secrets_find(ss, tenant_id_of(n), http_param(x, "secret"));
-	json_t *now = s == NULL ? NULL : view_secret(ss, s);
-
-	if (http_method(x) == HTTP_METHOD_PUT) {
-		if (etag_may_change(x, now))
-			put_secret(f, x, n);
-	} else if (now == NULL) {
-		http_error(x, 404, "not_found", "no such secret");
-	} else if (http_method(x) != HTTP_METHOD_DELETE) {
-		etag_reply_json(x, now);
-	} else if (etag_may_change(x, now)) {
-		delete_secret(f, x, n);
-	}
-}
-
-/* ---- whose */
-
-static const struct tenant *
-own_tenant(const struct front *f, struct http_exchange *x)
-{
-	const struct tenant *n =
-	    tenants_find(core_tenants(f->core), http_principal(x)->tenant);
+	struct http_exchange *x = r->x;
+	const struct tenant *n = scope_live_tenant(r->front, x);
+	struct secrets *ss = core_secrets(r->front->core);
+	struct secret *s;
+	json_t *now;
 
 	if (n == NULL)
-		http_error(x, 404, "not_found", "no such tenant");
-	return n;
-}
-
-static const struct tenant *
-named_tenant(const struct front *f, struct http_exchange *x)
-{
-	const struct tenant *n =
-	    tenants_find_name(core_tenants(f->core), http_param(x, "tenant"));
-
-	if (n != NULL && n->row.deleted_ms == 0)
-		return n;
-	http_error(x, 404, "not_found", "no such tenant");
-	return NULL;
-}
-
-void
-secret_on_own_list(struct front *f, struct http_exchange *x)
-{
-	list_secrets(f, x, http_principal(x)->tenant);
-}
-
-void
-secret_on_own(struct front *f, struct http_exchange *x)
-{
-	const struct tenant *n = own_tenant(f, x);
-
-	if (n != NULL)
-		answer_secret(f, x, n);
-}
-
-void
-secret_on_tenant_list(struct front *f, struct http_exchange *x)
-{
-	const struct tenant *n = named_tenant(f, x);
-
-	if (n != NULL)
-		list_secrets(f, x, tenant_id_of(n));
-}
-
-void
-secret_on_tenant(struct front *f, struct http_exchange *x)
-{
-	const struct tenant *n = named_tenant(f, x);
-
-	if (n != NULL)
-		answer_secret(f, x, n);
+		return;
+	s = secrets_find(ss, tenant_id_of(n), http_param(x, "secret"));
+	now = s == NULL ? NULL : view_secret(ss, s);
+	if (http_method(x) == HTTP_METHOD_PUT) {
+		if (etag_may_change(x, now))
+			put_secret(r->front, x, n);
+	} else if (now == NULL) {
+		http_error(x, 404, "not_found", "no such secret");
+	} else if (request_reads(x)) {
+		etag_reply_json(x, now);
+	} else if (etag_may_change(x, now)) {
+		delete_secret(r->front, x, n, s);
+	}
 }

@@ -1,5 +1,7 @@
 #include "supervisor/front/server_status.h"
 
+#include <stdio.h>
+
 #include "common/clock.h"
 #include "common/conf.h"
 #include "common/js.h"
@@ -9,9 +11,101 @@
 #include "supervisor/core/quota_use.h"
 #include "supervisor/core/sweeper.h"
 #include "supervisor/core/tenants.h"
-#include "supervisor/front/crew_members.h"
+#include "supervisor/front/handlers.h"
 #include "supervisor/store/history.h"
 #include "supervisor/tools/view.h"
+
+/* ---- the programs of the server */
+
+struct seen_member {
+	char name[MSG_CREW_MEMBER_NAME_MAX + 1];
+	uint32_t pid;
+	enum msg_member_state state;
+	uint32_t restarts;
+	int64_t started_ms;
+};
+
+struct crew_members {
+	size_t n;
+	struct seen_member at[CREW_MEMBERS_MAX];
+};
+
+static const char *const words[] = {[MSG_MEMBER_STATE_DOWN] = "down",
+    [MSG_MEMBER_STATE_STARTING] = "starting",
+    [MSG_MEMBER_STATE_READY] = "ready",
+    [MSG_MEMBER_STATE_QUIET] = "quiet",
+    [MSG_MEMBER_STATE_THROTTLED] = "throttled",
+    [MSG_MEMBER_STATE_REFUSED] = "refused"};
+
+struct crew_members *
+crew_members_new(void)
+{
+	return xcalloc(1, sizeof(struct crew_members));
+}
+
+void
+crew_members_free(struct crew_members *all)
+{
+	free(all);
+}
+
+static const struct seen_member *
+find(const struct crew_members *all, const char *name)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (strcmp(all->at[i].name, name) == 0)
+			return &all->at[i];
+	return NULL;
+}
+
+void
+crew_members_take(struct crew_members *all, const struct msg_crew_member *m)
+{
+	const struct seen_member *known = find(all, m->name);
+	size_t i = known == NULL ? all->n : (size_t)(known - all->at);
+
+	if (i == CREW_MEMBERS_MAX)
+		return;
+	if (known == NULL)
+		all->n++;
+	all->at[i] = (struct seen_member){.pid = m->pid,
+	    .state = m->state,
+	    .restarts = m->restarts,
+	    .started_ms = m->started_ms};
+	(void)snprintf(all->at[i].name, sizeof(all->at[i].name), "%s", m->name);
+}
+
+static json_t *
+view_uptime(const struct seen_member *m, int64_t now_ms)
+{
+	if (m->started_ms == 0)
+		return json_null();
+	return json_integer(
+	    now_ms > m->started_ms ? (now_ms - m->started_ms) / 1000 : 0);
+}
+
+static json_t *
+view_members(const struct crew_members *all, int64_t now_ms)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < all->n; i++) {
+		const struct seen_member *m = &all->at[i];
+
+		json_array_append_new(list,
+		    json_pack("{s:s, s:o, s:s, s:I, s:o, s:o}", "name", m->name,
+			"pid",
+			m->pid == 0 ? json_null() :
+				      json_integer((json_int_t)m->pid),
+			"state", words[m->state], "restarts",
+			(json_int_t)m->restarts, "started_at",
+			view_time(m->started_ms), "uptime_s",
+			view_uptime(m, now_ms)));
+	}
+	return list;
+}
+
+/* ---- the rest */
 
 /* null for "". */
 static json_t *
@@ -162,24 +256,22 @@ add_health(const struct front *f, json_t *o)
 }
 
 void
-server_status_on_request(struct front *f, struct http_exchange *x)
+front_on_status(struct request *r)
 {
+	const struct front *f = r->front;
+	const struct seen_member *master = find(f->crew_members, "supervisor");
 	int64_t now_ms = clock_wall_ms();
-	int64_t since_ms =
-	    crew_members_started_ms(f->crew_members, "supervisor");
 	json_t *o = json_pack("{s:s}", "version", PACKAGE_VERSION);
 
 	add_health(f, o);
 	json_object_update_new(o,
 	    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"started_at", view_time(since_ms), "uptime_s",
-		since_ms == 0 ?
-		    json_null() :
-		    json_integer(
-			now_ms < since_ms ? 0 : (now_ms - since_ms) / 1000),
-		"programs", crew_members_view(f->crew_members, now_ms),
-		"engine", view_engine(f), "disks", view_disks(f), "load",
-		view_load(f), "history", view_history(f), "store",
-		view_store(f), "http", view_http(f)));
-	http_reply_json(x, 200, o);
+		"started_at",
+		view_time(master == NULL ? 0 : master->started_ms), "uptime_s",
+		master == NULL ? json_null() : view_uptime(master, now_ms),
+		"programs", view_members(f->crew_members, now_ms), "engine",
+		view_engine(f), "disks", view_disks(f), "load", view_load(f),
+		"history", view_history(f), "store", view_store(f), "http",
+		view_http(f)));
+	http_reply_json(r->x, 200, o);
 }

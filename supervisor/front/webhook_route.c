@@ -6,15 +6,15 @@
  * lose against each delivery.  A new one, and one that is enabled again, begins
  * behind the newest event, whose number is looked up first.
  */
-#include "supervisor/front/webhook_route.h"
+#include "supervisor/front/handlers.h"
 
 #include "common/conf.h"
 #include "common/js.h"
 #include "common/weburl.h"
 #include "common/xmalloc.h"
-#include "supervisor/core/acts.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/core/webhooks.h"
+#include "supervisor/front/change.h"
 #include "supervisor/front/deliveries.h"
 #include "supervisor/front/etag.h"
 #include "supervisor/front/scope.h"
@@ -194,18 +194,13 @@ read_ask(const struct front *f, struct http_exchange *x, struct webhook_ask *a)
 
 /* ---- a change */
 
+/* What is asked for, while the place is looked up. */
 struct webhook_change {
 	const struct front *f;
 	struct http_exchange *x; /* outlives its client */
 	struct tenant_id tenant;
 	struct uuid uuid; /* zero: a new one */
 	struct webhook_ask ask;
-	json_t *answer;
-	int status;
-	bool is_shown; /* as a GET would */
-	unsigned int pending;
-	int rc; /* of the first that failed */
-	struct err why;
 };
 
 static void
@@ -215,71 +210,37 @@ change_free(struct webhook_change *c)
 	free(c);
 }
 
-static void
-change_step(struct webhook_change *c)
-{
-	if (--c->pending > 0)
-		return;
-	if (c->rc == 0) {
-		if (c->is_shown)
-			etag_add(c->x, c->answer);
-		http_reply_json(c->x, c->status, c->answer);
-	} else {
-		json_decref(c->answer);
-		http_error(c->x, 500, "not_on_disk",
-		    "it holds, but not beyond a restart: set it again: %s",
-		    c->why.msg);
-	}
-	change_free(c);
-}
-
-static void
-on_disk_cb(int rc, const struct err *why, void *arg)
-{
-	struct webhook_change *c = arg;
-
-	if (rc != 0 && c->rc == 0) {
-		c->rc = rc;
-		c->why = *why;
-	}
-	change_step(c);
-}
-
 static struct webhook_change *
-change_begin(
-    const struct front *f, struct http_exchange *x, const struct tenant *n)
+change_begin(const struct front *f, struct http_exchange *x,
+    const struct tenant *n, const struct webhook *w)
 {
 	struct webhook_change *c = xcalloc(1, sizeof(*c));
 
 	c->f = f;
 	c->x = x;
 	c->tenant = tenant_id_of(n);
-	c->pending = 2; /* the change, and what is told of it */
-	c->status = 200;
-	return c;
-}
-
-/* Where it leads and nothing of its secret. */
-static void
-tell_act(struct webhook_change *c, const char *what, const struct webhook *w)
-{
-	const struct tenant *n =
-	    tenants_find(core_tenants(c->f->core), c->tenant);
-	char client[NETADDR_TEXT_MAX], id[UUID_TEXT_LEN + 1];
-	struct act act = scope_act(c->x, what, client);
-
-	uuid_format(&w->row.uuid, id);
-	act.tenant = n == NULL ? "" : n->row.name;
-	act.subject = id;
-	act.detail = w->row.url;
-	acts_tell(core_acts(c->f->core), &act, on_disk_cb, c);
-}
-
-static void
-change_refuse(struct webhook_change *c, const struct err *e)
-{
-	http_error_from(c->x, e->code, e);
+	if (w != NULL)
+		c->uuid = w->row.uuid;
+	if (read_ask(f, x, &c->ask))
+		return c;
 	change_free(c);
+	return NULL;
+}
+
+/* The audit has where it leads, and nothing of its secret. */
+static struct change *
+begin_change(const struct front *f, struct http_exchange *x, const char *what,
+    const struct webhook *w)
+{
+	const struct tenant *n = tenants_find(
+	    core_tenants(f->core), (struct tenant_id){w->row.tenant});
+	struct change *c = change_new(f, x);
+	char id[UUID_TEXT_LEN + 1];
+
+	c->is_repeatable = true;
+	uuid_format(&w->row.uuid, id);
+	change_tell(c, what, n == NULL ? "" : n->row.name, id, w->row.url);
+	return c;
 }
 
 static int
@@ -315,9 +276,16 @@ make_webhook(struct webhook_change *c, char secret[WEBHOOK_SECRET_TEXT_MAX],
 		return err_set(e, ERR_NOTFOUND, "no such tenant");
 	if (rc != 0)
 		return rc;
-	c->status = 201;
 	return webhook_make(
 	    c->f->webhooks, c->tenant, &c->ask.wish, secret, out, e);
+}
+
+static int
+change_webhook(struct webhook_change *c, struct webhook *w,
+    char secret[WEBHOOK_SECRET_TEXT_MAX], struct err *e)
+{
+	return w == NULL ? err_set(e, ERR_NOTFOUND, "no such webhook") :
+			   webhook_change(w, &c->ask.wish, secret, e);
 }
 
 static void
@@ -325,33 +293,28 @@ change_apply(struct webhook_change *c)
 {
 	bool is_new = uuid_is_zero(&c->uuid);
 	char secret[WEBHOOK_SECRET_TEXT_MAX] = "";
-	struct webhook *w = NULL;
+	struct webhook *w =
+	    is_new ? NULL : webhooks_find(c->f->webhooks, c->tenant, &c->uuid);
+	struct change *change;
+	json_t *answer;
 	struct err e;
-	int rc;
 
-	if (!is_new)
-		w = webhooks_find(c->f->webhooks, c->tenant, &c->uuid);
-	if (w != NULL && !etag_may_change(c->x, view_webhook(w))) {
-		change_free(c);
+	if (w != NULL && !etag_may_change(c->x, view_webhook(w)))
+		return;
+	if ((is_new ? make_webhook(c, secret, &w, &e) :
+		      change_webhook(c, w, secret, &e)) != 0) {
+		http_error_from(c->x, e.code, &e);
 		return;
 	}
-	if (is_new)
-		rc = make_webhook(c, secret, &w, &e);
-	else if (w == NULL)
-		rc = err_set(&e, ERR_NOTFOUND, "no such webhook");
-	else
-		rc = webhook_change(w, &c->ask.wish, secret, &e);
-	if (rc != 0) {
-		change_refuse(c, &e);
-		return;
-	}
-	c->answer = view_webhook(w);
-	c->is_shown = secret[0] == '\0';
-	if (!c->is_shown)
-		json_object_set_new(c->answer, "secret", json_string(secret));
+	answer = view_webhook(w);
+	if (secret[0] != '\0')
+		json_object_set_new(answer, "secret", json_string(secret));
+	change =
+	    begin_change(c->f, c->x, is_new ? "webhook.add" : "webhook.set", w);
+	webhook_save(w, change_on_disk, change_part(change));
+	change_answer(change, is_new ? 201 : 200, answer,
+	    secret[0] == '\0' ? CHANGE_SHOWS_IT : CHANGE_SHOWS_ELSE);
 	explicit_bzero(secret, sizeof(secret));
-	tell_act(c, is_new ? "webhook.add" : "webhook.set", w);
-	webhook_save(w, on_disk_cb, c);
 }
 
 static void
@@ -361,15 +324,16 @@ newest_cb(int rc, const struct store_events_page *page, const struct err *why,
 	struct webhook_change *c = arg;
 
 	if (rc != 0) {
-		change_refuse(c, why);
-		return;
+		http_error_from(c->x, rc, why);
+	} else {
+		c->ask.wish.seq = page->newest;
+		change_apply(c);
 	}
-	c->ask.wish.seq = page->newest;
-	change_apply(c);
+	change_free(c);
 }
 
 static void
-change_ask(struct webhook_change *c)
+look_newest(struct webhook_change *c)
 {
 	http_hold(c->x, NULL, NULL);
 	(void)store_events_read(
@@ -381,55 +345,47 @@ add_webhook(
     const struct front *f, struct http_exchange *x, const struct tenant *n)
 {
 	static const bool yes = true;
-	struct webhook_change *c = change_begin(f, x, n);
+	struct webhook_change *c = change_begin(f, x, n, NULL);
 	struct err e;
-	int rc;
 
-	if (!read_ask(f, x, &c->ask)) {
-		change_free(c);
+	if (c == NULL)
 		return;
-	}
-	rc = c->ask.wish.url != NULL ?
-	    check_room(c, &e) :
-	    err_set(
-		&e, ERR_INVAL, "the body: url is missing: where is it to go?");
-	if (rc != 0) {
-		change_refuse(c, &e);
+	if (c->ask.wish.url == NULL)
+		(void)err_set(&e, ERR_INVAL,
+		    "the body: url is missing: where is it to go?");
+	if (c->ask.wish.url == NULL || check_room(c, &e) != 0) {
+		http_error_from(x, e.code, &e);
+		change_free(c);
 		return;
 	}
 	if (c->ask.wish.kinds == NULL)
 		c->ask.wish.kinds = WEBHOOK_KINDS_DEFAULT;
 	if (c->ask.wish.enabled == NULL)
 		c->ask.wish.enabled = &yes;
-	change_ask(c);
+	look_newest(c);
 }
 
 static void
 set_webhook(const struct front *f, struct http_exchange *x,
     const struct tenant *n, const struct webhook *w)
 {
-	struct webhook_change *c = change_begin(f, x, n);
+	struct webhook_change *c = change_begin(f, x, n, w);
 
-	c->uuid = w->row.uuid;
-	if (!read_ask(f, x, &c->ask)) {
-		change_free(c);
-		return;
-	}
-	change_ask(c);
+	if (c != NULL)
+		look_newest(c);
 }
 
 static void
-delete_webhook(const struct front *f, struct http_exchange *x,
-    const struct tenant *n, struct webhook *w)
+delete_webhook(
+    const struct front *f, struct http_exchange *x, struct webhook *w)
 {
-	struct webhook_change *c = change_begin(f, x, n);
+	struct change *c = begin_change(f, x, "webhook.delete", w);
 	char id[UUID_TEXT_LEN + 1];
 
-	http_hold(x, NULL, NULL);
 	uuid_format(&w->row.uuid, id);
-	c->answer = json_pack("{s:s, s:b}", "id", id, "deleted", 1);
-	tell_act(c, "webhook.delete", w);
-	webhook_drop(w, on_disk_cb, c);
+	webhook_drop(w, change_on_disk, change_part(c));
+	change_answer(c, 200, json_pack("{s:s, s:b}", "id", id, "deleted", 1),
+	    CHANGE_SHOWS_ELSE);
 }
 
 /* ---- a test */
@@ -476,18 +432,7 @@ is_on(const struct front *f, struct http_exchange *x)
 static const struct tenant *
 tenant_of(const struct front *f, struct http_exchange *x)
 {
-	const char *name = http_param(x, "tenant");
-	const struct tenants *all = core_tenants(f->core);
-	const struct tenant *n = name == NULL ?
-	    tenants_find(all, http_principal(x)->tenant) :
-	    tenants_find_name(all, name);
-
-	if (!is_on(f, x))
-		return NULL;
-	if (n != NULL && n->row.deleted_ms == 0)
-		return n;
-	http_error(x, 404, "not_found", "no such tenant");
-	return NULL;
+	return is_on(f, x) ? scope_live_tenant(f, x) : NULL;
 }
 
 static struct webhook *
@@ -507,8 +452,10 @@ find_webhook(
 }
 
 void
-webhook_on_list(struct front *f, struct http_exchange *x)
+webhook_on_list(struct request *r)
 {
+	const struct front *f = r->front;
+	struct http_exchange *x = r->x;
 	const struct tenant *n = tenant_of(f, x);
 	struct webhook *w = NULL;
 	json_t *list;
@@ -526,29 +473,31 @@ webhook_on_list(struct front *f, struct http_exchange *x)
 }
 
 void
-webhook_on_one(struct front *f, struct http_exchange *x)
+webhook_on_one(struct request *r)
 {
+	const struct front *f = r->front;
+	struct http_exchange *x = r->x;
 	const struct tenant *n = tenant_of(f, x);
 	struct webhook *w = find_webhook(f, x, n);
 
 	if (w == NULL)
 		return;
-	if (http_method(x) == HTTP_METHOD_GET ||
-	    http_method(x) == HTTP_METHOD_HEAD)
+	if (request_reads(x))
 		etag_reply_json(x, view_webhook(w));
 	else if (!etag_may_change(x, view_webhook(w)))
 		return;
 	else if (http_method(x) == HTTP_METHOD_DELETE)
-		delete_webhook(f, x, n, w);
+		delete_webhook(f, x, w);
 	else
 		set_webhook(f, x, n, w);
 }
 
 void
-webhook_on_test(struct front *f, struct http_exchange *x)
+webhook_on_test(struct request *r)
 {
-	const struct webhook *w = find_webhook(f, x, tenant_of(f, x));
+	const struct webhook *w =
+	    find_webhook(r->front, r->x, tenant_of(r->front, r->x));
 
 	if (w != NULL)
-		test_webhook(f, x, w);
+		test_webhook(r->front, r->x, w);
 }

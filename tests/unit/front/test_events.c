@@ -1,5 +1,6 @@
 #include "tests/unit/front/fixture.h"
 
+#include "supervisor/front/sse.h"
 #include "supervisor/http/http_int.h"
 
 /* GET /mcp/events?run_id=: a run's events, at the reader's pace. */
@@ -119,7 +120,7 @@ TEST(a_silent_stream_has_heartbeats)
 	raw_wait_until(
 	    fx.base, (raw_receive(&r), raw_count(&r, ": \n\n") >= 3));
 	raw_close(&r);
-	raw_wait_until(fx.base, LIST_EMPTY(&fx.front->events));
+	raw_wait_until(fx.base, sse_streams_count(fx.front->sse) == 0);
 }
 
 TEST(bad_questions_get_json_errors)
@@ -147,7 +148,7 @@ TEST(bad_questions_get_json_errors)
 	follow(&r, "&last_event_id=999999999", "", 0);
 	raw_wait_for(&r, fx.base, " 400 ");
 	raw_close(&r);
-	assert_true(LIST_EMPTY(&fx.front->events));
+	assert_true(sse_streams_count(fx.front->sse) == 0);
 }
 
 TEST(head_has_no_stream)
@@ -170,7 +171,7 @@ TEST(clients_that_leave_are_let_go)
 	raw_wait_for(&late, fx.base, "command_started");
 	raw_close(&late);
 	worker_print(&fx.worker, "x", 1);
-	raw_wait_until(fx.base, LIST_EMPTY(&fx.front->events));
+	raw_wait_until(fx.base, sse_streams_count(fx.front->sse) == 0);
 	end_run();
 	fixture_wait_run_state(run_id, "completed");
 }

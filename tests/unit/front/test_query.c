@@ -36,13 +36,15 @@ static const struct query_param table[] = {
     [SORT] = {.name = "sort", .kind = QUERY_SORT, .words = orders},
 };
 
+static const struct query_table known = {table, ARRAY_LEN(table)};
+
 static struct query
 good(const char *text)
 {
 	struct query q = {0};
 	struct err e;
 
-	if (query_parse(text, table, ARRAY_LEN(table), NOW_MS, &q, &e) != 0)
+	if (query_parse(text, &known, NOW_MS, &q, &e) != 0)
 		fail_msg("%s: %s", text, e.msg);
 	return q;
 }
@@ -53,7 +55,7 @@ expect_refusal(const char *text, const char *why)
 	struct query q = {0};
 	struct err e;
 
-	if (query_parse(text, table, ARRAY_LEN(table), NOW_MS, &q, &e) == 0)
+	if (query_parse(text, &known, NOW_MS, &q, &e) == 0)
 		fail_msg("%s was taken", text);
 	assert_int_equal(e.code, ERR_INVAL);
 	assert_string_equal(e.msg, why);
@@ -148,8 +150,9 @@ TEST(unknown_names_are_refused_with_those_that_are_known)
 	expect_refusal("=5",
 	    "there is no parameter \"\" here; there are: name, id, state, "
 	    "limit, since, count, sort");
-	assert_int_equal(
-	    query_parse("a%0a%c2%8cb=1", table, 0, 0, &q, &e), ERR_INVAL);
+	assert_int_equal(query_parse("a%0a%c2%8cb=1",
+			     &(struct query_table){table, 0}, 0, &q, &e),
+	    ERR_INVAL);
 	assert_string_equal(
 	    e.msg, "there is no parameter \"a??b\" here, nor any other");
 }
@@ -178,12 +181,14 @@ TEST(a_text_may_have_a_form)
 	    .kind = QUERY_TEXT,
 	    .fits = is_lower,
 	    .want = "small letters"}};
+	static const struct query_table one_word = {one, 1};
 	struct query q = {0};
 	struct err e;
 
-	assert_int_equal(query_parse("word=abc", one, 1, 0, &q, &e), 0);
+	assert_int_equal(query_parse("word=abc", &one_word, 0, &q, &e), 0);
 	query_clear(&q);
-	assert_int_equal(query_parse("word=aBc", one, 1, 0, &q, &e), ERR_INVAL);
+	assert_int_equal(
+	    query_parse("word=aBc", &one_word, 0, &q, &e), ERR_INVAL);
 	assert_string_equal(e.msg, "word: want small letters");
 }
 
