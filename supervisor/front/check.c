@@ -27,7 +27,7 @@ struct check {
 	uint16_t ports[16]; /* of listeners on all addresses */
 	size_t nports;
 	bool tls;
-	const struct conf *conf;
+	const struct conf *conf; /* lists are looked up there each time */
 };
 
 struct check *
@@ -35,7 +35,7 @@ check_new(const struct conf *conf)
 {
 	struct check *c = xcalloc(1, sizeof(*c));
 
-	check_reload(c, conf);
+	c->conf = conf;
 	return c;
 }
 
@@ -47,12 +47,6 @@ check_free(struct check *c)
 	for (size_t i = 0; i < c->nhosts; i++)
 		free(c->hosts[i]);
 	free(c);
-}
-
-void
-check_reload(struct check *c, const struct conf *conf)
-{
-	c->conf = conf; /* lists are looked up there each time */
 }
 
 void

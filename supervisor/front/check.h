@@ -16,9 +16,8 @@
 struct check;
 struct sockaddr;
 
-struct check *check_new(const struct conf *conf);
+struct check *check_new(const struct conf *conf); /* which is kept */
 void check_free(struct check *c);
-void check_reload(struct check *c, const struct conf *conf);
 /* check_add_listener - an address (of family AF_INET or AF_INET6) we listen
  * on: Host may name it, or loopback, with this port */
 void check_add_listener(struct check *c, const struct sockaddr *sa);

@@ -30,7 +30,6 @@
 #include "common/weburl.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/event_feed.h"
-#include "supervisor/core/tenants.h"
 #include "supervisor/core/webhooks.h"
 #include "supervisor/front/event_view.h"
 #include "supervisor/front/hook_turns.h"
@@ -88,26 +87,26 @@ struct deliveries {
 
 /* ---- an event's text */
 
-static char *
-make_body(const char *kind, int64_t at_ms, struct evbuffer *data)
+static void
+forget_body(struct delivery *d)
 {
-	char time[CLOCK_TEXT_MAX];
-	size_t n = evbuffer_get_length(data);
-	const unsigned char *text = evbuffer_pullup(data, -1);
-
-	clock_format(at_ms, time);
-	return xasprintf("{\"type\":\"%s\",\"timestamp\":\"%s\",\"data\":%.*s}",
-	    kind, time, (int)n, n == 0 ? "" : (const char *)text);
+	free(d->body);
+	d->body = NULL;
 }
 
 static void
 take_event(struct delivery *d, const struct store_event *row)
 {
 	struct evbuffer *data = http_buffer_new();
+	char time[CLOCK_TEXT_MAX];
 
 	event_view_json(data, row);
+	clock_format(row->at_ms, time);
 	free(d->body);
-	d->body = make_body(event_kind_word(row->kind), row->at_ms, data);
+	d->body = xasprintf(
+	    "{\"type\":\"%s\",\"timestamp\":\"%s\",\"data\":%.*s}",
+	    event_kind_word(row->kind), time, (int)evbuffer_get_length(data),
+	    (const char *)evbuffer_pullup(data, -1));
 	evbuffer_free(data);
 	d->seq = row->seq;
 	d->kind = row->kind;
@@ -215,8 +214,7 @@ keep_ms(const struct deliveries *all)
 static void
 ask_next(struct delivery *d)
 {
-	free(d->body);
-	d->body = NULL;
+	forget_body(d);
 	d->state = DELIVERY_ASKED;
 	event_reader_next(d->reader);
 }
@@ -264,8 +262,7 @@ fail(struct delivery *d, uint32_t after_s, const char *why)
 			 ": %s",
 		    d->w->row.tenant, why);
 		tell_lost(d);
-		free(d->body);
-		d->body = NULL;
+		forget_body(d);
 	}
 	rest(d, delay_ms);
 }
@@ -365,8 +362,7 @@ on_page(struct event_reader *r, const struct event_page *page, void *arg)
 		d->all->counts.lost++;
 		webhook_skip(d->w, d->seq, 1);
 		tell_lost(d);
-		free(d->body);
-		d->body = NULL;
+		forget_body(d);
 		rest(d, 0);
 		return 1;
 	}

@@ -15,18 +15,14 @@ struct conf;
 struct deliveries;
 struct event_base;
 struct event_feeds;
-struct http_router;
-struct tenants;
 struct webhook;
 struct webhooks;
 
 struct deliveries_parts { /* all are kept */
 	struct event_base *base;
 	const struct conf *conf;
-	struct store *store;
 	struct webhooks *webhooks;
 	struct event_feeds *feeds;
-	const struct tenants *tenants;
 	struct postbox *postbox;
 };
 struct deliveries_counts {

@@ -376,10 +376,8 @@ open_outgoing(struct front *f)
 		f->deliveries =
 		    deliveries_new(&(struct deliveries_parts){.base = f->base,
 			.conf = f->conf,
-			.store = f->store,
 			.webhooks = f->webhooks,
 			.feeds = core_event_feeds(f->core),
-			.tenants = core_tenants(f->core),
 			.postbox = f->postbox});
 	if (has_spans)
 		f->spans = spans_new(&(struct spans_parts){.base = f->base,
@@ -542,7 +540,6 @@ void
 front_reload(struct front *f)
 {
 	set_limits_per_address(f);
-	check_reload(f->check, f->conf);
 	if (f->tools != NULL)
 		tools_reload(f->tools);
 	f->logs_requests = conf_bool(f->conf, CONF_LOG_HTTP_REQUESTS);

@@ -1,8 +1,8 @@
 /*
  * oauth.c - keys, tokens that they verify, and whom those are of
  *
- *	token --- verified before? (verified.c)
- *	   |          form, algorithm (jwt.c) -> key (jwks.c) -> signature
+ *	token --- verified before? (verified_find)
+ *	   |          form, algorithm (jwt.c) -> key (jwt.c) -> signature
  *	   |          -> claims (claims.c) -> verified from now on
  *	   \-> claims -> tenant (tenants.h, each time) -> subject -> principal
  */
@@ -21,14 +21,25 @@
 #include "common/msg/msg_gen.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
-#include "supervisor/front/jwks.h"
 #include "supervisor/front/jwt.h"
-#include "supervisor/front/verified.h"
 
 #define PLAIN "oauth:"
 #define PLAIN_MAX (PRINCIPAL_SUBJECT_MAX + 1 - (int)sizeof(PLAIN))
 #define HASHED "oauth-sha256:"
 #define HASH_BYTES 20 /* of the digest of a subject that is no plain word */
+#define DIGEST_BYTES 32
+#define VERIFIED_MAX 4096
+
+/* A token whose signature was found good, by the digest of its text: no
+ * signature is computed twice.  It is good until it expires or the issuer's
+ * keys change. */
+struct verified_token {
+	uint8_t digest[DIGEST_BYTES];
+	struct claims claims;
+	struct hash_entry by_digest;
+	TAILQ_ENTRY(verified_token) link;
+};
+TAILQ_HEAD(verified_list, verified_token);
 
 /* One who calls: a subject in a tenant, in a role. */
 struct bearer {
@@ -47,7 +58,8 @@ struct oauth {
 	struct ipc_chan *chan; /* NULL: mcp-sandboxd-keys is away */
 	struct jwks *jwks;     /* NULL: none came yet */
 	struct buf jwks_text;
-	struct verified *verified;
+	struct hashmap verified;
+	struct verified_list verified_list; /* the oldest first */
 	struct hashmap bearers;
 	struct bearer_list list; /* the oldest first */
 	struct wait_list waiting;
@@ -100,6 +112,67 @@ end_waiting(void *arg)
 	}
 }
 
+/* ---- tokens that were verified */
+
+static void
+digest_of(const char *text, uint8_t out[DIGEST_BYTES])
+{
+	if (EVP_Digest(text, strlen(text), out, NULL, EVP_sha256(), NULL) != 1)
+		fatal(EXIT_BUG, "no SHA-256");
+}
+
+static bool
+is_digest(const struct hash_entry *en, const void *key)
+{
+	return memcmp(
+		   HASH_OF(en, const struct verified_token, by_digest)->digest,
+		   key, DIGEST_BYTES) == 0;
+}
+
+static struct verified_token *
+verified_find(const struct oauth *o, const uint8_t digest[DIGEST_BYTES])
+{
+	return HASH_OBJECT(
+	    hashmap_get(&o->verified, hashmap_key_bytes(digest, DIGEST_BYTES),
+		is_digest, digest),
+	    struct verified_token, by_digest);
+}
+
+static void
+verified_drop(struct oauth *o, struct verified_token *t)
+{
+	hashmap_del(&o->verified, &t->by_digest);
+	TAILQ_REMOVE(&o->verified_list, t, link);
+	free(t);
+}
+
+static void
+verified_clear(struct oauth *o)
+{
+	struct verified_token *t;
+
+	while ((t = TAILQ_FIRST(&o->verified_list)) != NULL)
+		verified_drop(o, t);
+}
+
+static const struct claims *
+verified_put(struct oauth *o, const char *token, const struct claims *c)
+{
+	struct verified_token *t = xcalloc(1, sizeof(*t)), *before;
+
+	digest_of(token, t->digest);
+	before = verified_find(o, t->digest);
+	if (before != NULL) /* expired by another clock */
+		verified_drop(o, before);
+	if (o->verified.count >= VERIFIED_MAX)
+		verified_drop(o, TAILQ_FIRST(&o->verified_list));
+	t->claims = *c;
+	hashmap_put(&o->verified, &t->by_digest,
+	    hashmap_key_bytes(t->digest, DIGEST_BYTES));
+	TAILQ_INSERT_TAIL(&o->verified_list, t, link);
+	return &t->claims;
+}
+
 /* ---- keys */
 
 void
@@ -118,7 +191,7 @@ oauth_set_keys(struct oauth *o, const void *jwks, size_t n)
 		return;
 	}
 	/* What a key that is gone has signed is good no more. */
-	verified_clear(o->verified);
+	verified_clear(o);
 	jwks_free(o->jwks);
 	o->jwks = fresh;
 	buf_clear(&o->jwks_text);
@@ -188,7 +261,13 @@ oauth_has_keys(const struct oauth *o)
 const struct claims *
 oauth_find(const struct oauth *o, const char *token)
 {
-	return verified_find(o->verified, token, clock_wall_ms());
+	uint8_t digest[DIGEST_BYTES];
+	const struct verified_token *t;
+
+	digest_of(token, digest);
+	t = verified_find(o, digest);
+	return t == NULL || t->claims.until_ms <= clock_wall_ms() ? NULL :
+								    &t->claims;
 }
 
 static const char *
@@ -224,7 +303,7 @@ oauth_verify(struct oauth *o, const char *token, const char **why, bool *later)
 
 	*later = false;
 	*why = check(o, token, &c, later);
-	return *why == NULL ? verified_put(o->verified, token, &c) : NULL;
+	return *why == NULL ? verified_put(o, token, &c) : NULL;
 }
 
 /* ---- whose it is */
@@ -234,7 +313,7 @@ oauth_verify(struct oauth *o, const char *token, const char **why, bool *later)
 static void
 name_subject(const char *subject, char out[PRINCIPAL_SUBJECT_MAX + 1])
 {
-	uint8_t digest[32];
+	uint8_t digest[DIGEST_BYTES];
 	char hex[HEX_BYTES(HASH_BYTES)];
 	bool is_plain = strlen(subject) <= PLAIN_MAX;
 
@@ -245,9 +324,7 @@ name_subject(const char *subject, char out[PRINCIPAL_SUBJECT_MAX + 1])
 		    PLAIN_MAX, subject);
 		return;
 	}
-	if (EVP_Digest(subject, strlen(subject), digest, NULL, EVP_sha256(),
-		NULL) != 1)
-		fatal(EXIT_BUG, "no SHA-256");
+	digest_of(subject, digest);
 	hex_encode(digest, HASH_BYTES, hex);
 	(void)snprintf(out, PRINCIPAL_SUBJECT_MAX + 1, HASHED "%s", hex);
 }
@@ -476,9 +553,9 @@ oauth_new(const struct oauth_parts *parts)
 	o = xcalloc(1, sizeof(*o));
 	o->parts = *parts;
 	o->metadata_url = make_metadata_url(oauth_resource(o));
-	o->verified = verified_new();
 	o->wait_end = timer_new(parts->base, end_waiting, o);
 	buf_init(&o->jwks_text, 0);
+	TAILQ_INIT(&o->verified_list);
 	TAILQ_INIT(&o->list);
 	TAILQ_INIT(&o->waiting);
 	return o;
@@ -496,7 +573,8 @@ oauth_free(struct oauth *o)
 	while ((b = TAILQ_FIRST(&o->list)) != NULL)
 		bearer_leave(o, b);
 	hashmap_clear(&o->bearers);
-	verified_free(o->verified);
+	verified_clear(o);
+	hashmap_clear(&o->verified);
 	jwks_free(o->jwks);
 	buf_clear(&o->jwks_text);
 	free(o->metadata_url);

@@ -12,10 +12,11 @@
  */
 #include "supervisor/front/status.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <sys/queue.h>
 #include <unistd.h>
 
-#include "common/fd.h"
 #include "common/js.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
@@ -24,7 +25,6 @@
 
 #define LARGE_FROM 32768 /* bytes of a log: a file is ready for its status */
 #define ARTIFACT_BYTES 200
-#define WRITE_BYTES 65536
 
 struct status_key {
 	struct uuid run;
@@ -74,60 +74,24 @@ struct statuses {
 
 /* ---- on the reading thread */
 
-/* jansson hands out a few bytes at a time. */
-struct file_writer {
-	int fd;
-	size_t used;
-	size_t total;
-	char bytes[WRITE_BYTES];
-};
-
-static int
-writer_flush(struct file_writer *w)
-{
-	struct err e;
-	int rc = fd_write_all(w->fd, w->bytes, w->used, &e);
-
-	w->total += w->used;
-	w->used = 0;
-	return rc;
-}
-
-static int
-writer_cb(const char *p, size_t n, void *arg)
-{
-	struct file_writer *w = arg;
-
-	while (n > 0) {
-		size_t part = sizeof(w->bytes) - w->used;
-
-		if (part > n)
-			part = n;
-		memcpy(w->bytes + w->used, p, part);
-		w->used += part;
-		p += part;
-		n -= part;
-		if (w->used == sizeof(w->bytes) && writer_flush(w) != 0)
-			return -1;
-	}
-	return 0;
-}
-
 /* Never whole in memory: there it may be several times what it is. */
 static bool
 making_write(struct status_making *m, const json_t *o)
 {
-	AUTO(auto_free) struct file_writer *w = NULL;
+	int fd = m->fd == -1 ? -1 : fcntl(m->fd, F_DUPFD_CLOEXEC, 0);
+	FILE *file = fd == -1 ? NULL : fdopen(fd, "w");
+	bool good;
+	long n;
 
-	if (m->fd == -1)
+	if (file == NULL) {
+		if (fd != -1)
+			(void)close(fd);
 		return false;
-	w = xcalloc(1, sizeof(*w));
-	w->fd = m->fd;
-	if (json_dump_callback(o, writer_cb, w, JSON_COMPACT) != 0 ||
-	    writer_flush(w) != 0)
-		return false;
-	m->n = w->total;
-	return true;
+	}
+	good = json_dumpf(o, file, JSON_COMPACT) == 0;
+	n = ftell(file);
+	m->n = (size_t)n;
+	return fclose(file) == 0 && good && n >= 0;
 }
 
 static void

@@ -12,7 +12,7 @@
 
 #include "common/buf.h"
 #include "common/xmalloc.h"
-#include "supervisor/front/jwks.h"
+#include "supervisor/front/jwt.h"
 #include "tests/unit/test.h"
 
 /* ---- text */
