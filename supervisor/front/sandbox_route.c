@@ -7,7 +7,7 @@
 #include "supervisor/core/tenants.h"
 #include "supervisor/front/etag.h"
 #include "supervisor/front/scope.h"
-#include "supervisor/tools/gone.h"
+#include "supervisor/tools/home.h"
 #include "supervisor/tools/view.h"
 
 #define ISOLATION_DEPTH 8
@@ -75,7 +75,7 @@ deleted_cb(struct gone *g, const struct err *why)
 		    json_pack("{s:s, s:b}", "identifier", d->identifier,
 			"deleted", 1));
 	} else {
-		gone_explain(why, &e);
+		home_explain_gone(why, &e);
 		http_error_from(d->x, e.code, &e);
 	}
 	free(d);

@@ -10,9 +10,9 @@
 #include <stdio.h>
 
 #include "common/js.h"
+#include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/command_texts.h"
-#include "supervisor/tools/code_wish.h"
 #include "supervisor/tools/line_ends.h"
 
 #if RUNSPEC_COMMANDS_MAX > 64
@@ -46,6 +46,14 @@ bool
 args_kills_leftovers(const json_t *options)
 {
 	return json_is_true(json_object_get(options, "kill_leftovers"));
+}
+
+int
+args_run_id(const json_t *args, struct uuid *out, struct err *e)
+{
+	return uuid_parse(js_text(args, "run_id"), out) == 0 ?
+	    0 :
+	    err_set(e, ERR_INVAL, "run_id: want the id of a run");
 }
 
 /* ---- environment */
@@ -346,10 +354,8 @@ command_from(const struct conf *conf, struct runspec_command *c,
 	return 0;
 }
 
-/* ---- rows */
-
-void
-args_command_row(
+static void
+command_row(
     struct store_command *row, uint32_t index, const struct runspec_command *c)
 {
 	row->index = index;
@@ -418,7 +424,7 @@ commands_from(const struct conf *conf, const json_t *args, struct run_args *a,
 		w->spec.ncommands++;
 		if (command_from(conf, c, in, options, i, e) != 0)
 			return ERR_INVAL;
-		args_command_row(&w->commands[i], (uint32_t)i, c);
+		command_row(&w->commands[i], (uint32_t)i, c);
 		/* The row has what was said, the rest is for what is run. */
 		if (take_line_ends(c) && i < RUNSPEC_COMMANDS_MAX)
 			a->took_crlf |= UINT64_C(1) << i;
@@ -445,4 +451,88 @@ args_run_from(const struct conf *conf, const struct denylist *deny,
 	}
 	*out = a;
 	return 0;
+}
+
+/* ---- code: a file of it, and the words of its language */
+
+/* {file} and {dir} of a language's words. */
+static char *
+fill_word(const char *word, const char *dir, const char *file)
+{
+	if (strcmp(word, "{file}") == 0)
+		return xasprintf("%s/%s", dir, file);
+	if (strncmp(word, "{dir}", 5) == 0)
+		return xasprintf("%s%s", dir, word + 5);
+	return xstrdup(word);
+}
+
+static void
+fill_command(struct run_wish *w, char *const *words, const char *dir,
+    const char *file, uint32_t timeout_ms)
+{
+	struct runspec_command *c = &w->spec.commands[w->spec.ncommands];
+	uint32_t n = 0;
+
+	while (words[n] != NULL)
+		n++;
+	c->argv = xcalloc(n + 1, sizeof(*c->argv));
+	for (uint32_t i = 0; i < n; i++)
+		c->argv[c->argc++] = fill_word(words[i], dir, file);
+	c->cwd = xstrdup("/workspace");
+	c->timeout_ms = timeout_ms;
+	c->deny = xstrdup("");
+	command_row(&w->commands[w->spec.ncommands], w->spec.ncommands, c);
+	w->spec.ncommands++;
+}
+
+static void
+fill_file(struct runspec *s, const struct language *l, const struct span *code)
+{
+	s->files = xcalloc(1, sizeof(*s->files));
+	s->nfiles = 1;
+	s->files[0].name = xstrdup(l->file);
+	s->files[0].len = code->n;
+	s->files[0].data = xmemdup(code->p, code->n);
+	if (l->takes_crlf)
+		s->files[0].len =
+		    line_ends_take((char *)s->files[0].data, code->n);
+	s->files[0].mode = 0600;
+}
+
+/* The history has what was said, as the text of the first command. */
+static void
+keep_code(struct run_wish *w, const struct span *code)
+{
+	const char *text = (const char *)code->p;
+	size_t n = code->n < CODE_KEPT_MAX ? code->n : CODE_KEPT_MAX;
+
+	n = utf8_complete_len(text, n);
+	free(w->commands[0].shell);
+	w->commands[0].shell = xstrndup(text, n);
+}
+
+void
+args_code_wish(const struct conf *conf, const struct language *l,
+    const struct span *code, struct run_wish *w)
+{
+	uint32_t timeout_ms =
+	    (uint32_t)conf_int(conf, CONF_DEFAULT_COMMAND_TIMEOUT_MS);
+	AUTO(auto_free) char *dir = NULL;
+	char id[UUID_TEXT_LEN + 1];
+
+	*w = (struct run_wish){.tool = "execute_code",
+	    .language = l->name,
+	    .merge = RUN_MERGED,
+	    .when = STORE_SOON};
+	uuid_timed(&w->uuid);
+	uuid_format(&w->uuid, id);
+	dir = xasprintf("%s%s", RUNSPEC_DIR_PREFIX, id);
+	fill_file(&w->spec, l, code);
+	w->spec.commands = xcalloc(2, sizeof(*w->spec.commands));
+	w->commands = xcalloc(2, sizeof(*w->commands));
+	if (l->compile != NULL)
+		fill_command(w, l->compile, dir, l->file, timeout_ms);
+	fill_command(w, l->run, dir, l->file, timeout_ms);
+	if (conf_bool(conf, CONF_HISTORY_CODE))
+		keep_code(w, code);
 }

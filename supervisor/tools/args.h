@@ -11,6 +11,7 @@
 #include "supervisor/core/denylist.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/sandbox.h"
+#include "supervisor/tools/languages.h"
 
 /* What a caller of run_sandbox wants; run_wish_clear its wish. */
 struct run_args {
@@ -37,8 +38,16 @@ void args_identifier(const json_t *args, const char *fallback,
 uint32_t args_ttl(const struct conf *conf, const json_t *options);
 /* args_kills_leftovers - options.kill_leftovers */
 bool args_kills_leftovers(const json_t *options);
-/* args_command_row - the row that belongs to a command of the spec */
-void args_command_row(
-    struct store_command *row, uint32_t index, const struct runspec_command *c);
+/* args_run_id - run_id */
+int args_run_id(const json_t *args, struct uuid *out, struct err *e) MUSTCHECK;
+
+#define CODE_MAX (1u << 20)
+#define CODE_KEPT_MAX 16384 /* of it in the history */
+
+/* args_code_wish - what execute_code runs: a file with the code, and the
+ * language's words.  run_wish_clear it; who asks and the options are the
+ * caller's to set */
+void args_code_wish(const struct conf *conf, const struct language *l,
+    const struct span *code, struct run_wish *w);
 
 #endif

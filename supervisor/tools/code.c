@@ -14,8 +14,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/sandbox.h"
 #include "supervisor/tools/args.h"
-#include "supervisor/tools/code_wish.h"
-#include "supervisor/tools/gone.h"
+#include "supervisor/tools/home.h"
 #include "supervisor/tools/languages.h"
 #include "supervisor/tools/line_ends.h"
 #include "supervisor/tools/view.h"
@@ -42,14 +41,6 @@ code_error(struct code_call *c, const char *type, const char *message)
 		"message", js_string_bytes(message, strlen(message), NULL)));
 }
 
-static struct sandbox *
-find(struct code_call *c, char identifier[SANDBOX_IDENTIFIER_MAX + 1])
-{
-	args_identifier(c->t.arguments, IDENTIFIER_DEFAULT, identifier);
-	return sandbox_find_named(
-	    core_sandboxes(c->t.core), c->t.call->who->tenant, identifier);
-}
-
 static void
 code_on_clear(struct tool_call *t)
 {
@@ -62,12 +53,11 @@ code_on_clear(struct tool_call *t)
 }
 
 static void
-code_summary(const json_t *o, enum tool_text_form form, struct buf *line)
+code_summary(const json_t *o, struct buf *line)
 {
 	const char *message = js_text(o, "message");
 	const json_t *code = json_object_get(o, "exit_code");
 
-	(void)form;
 	if (message[0] != '\0')
 		(void)buf_printf(
 		    line, "%.20s: %.700s", js_text(o, "status"), message);
@@ -117,7 +107,7 @@ initialize(struct code_call *c, struct err *e)
 	const struct conf *conf = core_conf(c->t.core);
 	const char *image = js_text(c->t.arguments, "image");
 	char identifier[SANDBOX_IDENTIFIER_MAX + 1];
-	struct sandbox *sb = find(c, identifier);
+	struct sandbox *sb = home_find(&c->t, IDENTIFIER_DEFAULT, identifier);
 
 	c->was_there = sb != NULL;
 	if (sb != NULL) {
@@ -143,12 +133,11 @@ initialize(struct code_call *c, struct err *e)
 }
 
 static void
-initialize_on_start(struct tool_call *t, const json_t *arguments)
+initialize_on_start(struct tool_call *t)
 {
 	struct code_call *c = (struct code_call *)t;
 	struct err e;
 
-	(void)arguments;
 	if (initialize(c, &e) != 0)
 		code_error(c, "DockerException", e.msg);
 	else if (c->opening->state == SANDBOX_READY)
@@ -199,7 +188,6 @@ executed(const struct code_call *c, const struct log_digest *d)
 {
 	const struct store_run *row = &c->wait.run->row;
 	const struct store_command *k = last_command(row);
-	char id[UUID_TEXT_LEN + 1];
 	json_t *o = json_object();
 
 	if (row->state == RUN_STATE_COMPLETED)
@@ -209,8 +197,7 @@ executed(const struct code_call *c, const struct log_digest *d)
 	json_object_set_new(o, "exit_code",
 	    k->end_reason == 0 ? json_null() : json_integer(k->exit_code));
 	view_merged(o, d, tool_stream_max(&c->t));
-	uuid_format(&row->uuid, id);
-	json_object_set_new(o, "run_id", json_string(id));
+	json_object_set_new(o, "run_id", view_uuid(&row->uuid));
 	view_memory_kills(o, k, &d->commands[k->index]);
 	view_left(o, k, &d->commands[k->index]);
 	if (c->took_crlf)
@@ -238,12 +225,11 @@ execute_over_cb(struct wait *w, enum wait_outcome outcome,
 static void
 unsupported(struct code_call *c, const char *language)
 {
-	bool is_js = strcasecmp(language, "javascript") == 0 ||
-	    strcasecmp(language, "js") == 0;
 	struct buf text;
 
 	buf_init(&text, UNSUPPORTED_MAX);
-	if (is_js)
+	if (strcasecmp(language, "javascript") == 0 ||
+	    strcasecmp(language, "js") == 0)
 		(void)buf_printf(&text,
 		    "JavaScript execution not supported in minimal container");
 	else
@@ -271,7 +257,7 @@ execute(struct code_call *c, struct sandbox *sb, const struct language *l)
 	struct err e;
 	int rc;
 
-	code_wish(core_conf(core), l, &code, &w);
+	args_code_wish(core_conf(core), l, &code, &w);
 	c->took_crlf =
 	    l->takes_crlf && line_ends_are_crlf((const char *)code.p, code.n);
 	w.by = c->t.call;
@@ -292,12 +278,12 @@ execute(struct code_call *c, struct sandbox *sb, const struct language *l)
 }
 
 static void
-execute_on_start(struct tool_call *t, const json_t *arguments)
+execute_on_start(struct tool_call *t)
 {
 	struct code_call *c = (struct code_call *)t;
-	const char *name = js_text(arguments, "language");
+	const char *name = js_text(t->arguments, "language");
 	char identifier[SANDBOX_IDENTIFIER_MAX + 1];
-	struct sandbox *sb = find(c, identifier);
+	struct sandbox *sb = home_find(&c->t, IDENTIFIER_DEFAULT, identifier);
 	const struct language *l;
 	struct err e;
 
@@ -305,7 +291,7 @@ execute_on_start(struct tool_call *t, const json_t *arguments)
 	    tools_languages(t->tools), name[0] == '\0' ? "python" : name);
 	if (core_admit_run(t->core, t->call->who, sb, &e) != 0) {
 		tool_fail(t, &e);
-	} else if (json_string_length(json_object_get(arguments, "code")) >
+	} else if (json_string_length(json_object_get(t->arguments, "code")) >
 	    CODE_MAX) {
 		(void)err_set(
 		    &e, ERR_INVAL, "code: more than %u bytes", CODE_MAX);
@@ -338,7 +324,7 @@ stopped_cb(struct gone *g, const struct err *why)
 	struct err e;
 
 	if (why != NULL) {
-		gone_explain(why, &e);
+		home_explain_gone(why, &e);
 		code_error(c, "CleanupError", e.msg);
 		return;
 	}
@@ -348,13 +334,12 @@ stopped_cb(struct gone *g, const struct err *why)
 }
 
 static void
-stop_on_start(struct tool_call *t, const json_t *arguments)
+stop_on_start(struct tool_call *t)
 {
 	struct code_call *c = (struct code_call *)t;
 	char identifier[SANDBOX_IDENTIFIER_MAX + 1];
-	struct sandbox *sb = find(c, identifier);
+	struct sandbox *sb = home_find(&c->t, IDENTIFIER_DEFAULT, identifier);
 
-	(void)arguments;
 	if (sb != NULL) {
 		tool_tell(t, "sandbox.delete", sb->row.name, NULL);
 		gone_start(&c->gone, sb, stopped_cb, c);

@@ -16,6 +16,7 @@
 #include "supervisor/core/lookup.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/sandbox.h"
+#include "supervisor/tools/args.h"
 #include "supervisor/tools/view.h"
 #include "supervisor/tools/wait.h"
 
@@ -40,11 +41,9 @@ static json_t *
 control_head(const struct control_call *c)
 {
 	const struct store_run *row = c->found.row;
-	char id[UUID_TEXT_LEN + 1];
 
-	uuid_format(&row->uuid, id);
-	return json_pack("{s:s, s:s, s:s}", "run_id", id, "identifier",
-	    row->identifier, "state", run_state_word(row->state));
+	return json_pack("{s:o, s:s, s:s}", "run_id", view_uuid(&row->uuid),
+	    "identifier", row->identifier, "state", run_state_word(row->state));
 }
 
 /* ---- cancel */
@@ -101,11 +100,8 @@ view_output(const struct leftlist_log *log)
 	    [LEFTLIST_ENDED] = "ended",
 	    [LEFTLIST_KILLED] = "killed",
 	    [LEFTLIST_DISK_FULL] = "killed, the sandbox's disk was full"};
-
-	json_t *o;
 	bool lossy;
-
-	o = json_pack("{s:I, s:s, s:I, s:I, s:o}", "command",
+	json_t *o = json_pack("{s:I, s:s, s:I, s:I, s:o}", "command",
 	    (json_int_t)log->command, "state", states[log->state], "bytes",
 	    (json_int_t)log->bytes, "dropped",
 	    (json_int_t)(log->bytes - log->noutput), "text",
@@ -240,28 +236,34 @@ action_of(const json_t *arguments)
 	return strcmp(word, "kill") == 0 ? CONTROL_KILL : CONTROL_CANCEL;
 }
 
+static int
+control_parse(struct control_call *c, struct uuid *run, struct err *e)
+{
+	const json_t *arguments = c->t.arguments;
+
+	c->action = action_of(arguments);
+	if (args_run_id(arguments, run, e) != 0)
+		return e->code;
+	if (js_text(arguments, "process")[0] != '\0' &&
+	    c->action != CONTROL_KILL)
+		return err_set(e, ERR_INVAL,
+		    "process: only with action kill; cancel ends the whole "
+		    "run, list shows all");
+	return 0;
+}
+
 static void
-control_on_start(struct tool_call *t, const json_t *arguments)
+control_on_start(struct tool_call *t)
 {
 	struct control_call *c = (struct control_call *)t;
 	struct uuid run;
 	struct err e;
 
-	c->action = action_of(arguments);
-	if (uuid_parse(js_text(arguments, "run_id"), &run) != 0) {
-		(void)err_set(&e, ERR_INVAL, "run_id: want the id of a run");
+	if (control_parse(c, &run, &e) != 0)
 		tool_fail(t, &e);
-		return;
-	}
-	if (js_text(arguments, "process")[0] != '\0' &&
-	    c->action != CONTROL_KILL) {
-		(void)err_set(&e, ERR_INVAL,
-		    "process: only with action kill; cancel ends the whole "
-		    "run, list shows all");
-		tool_fail(t, &e);
-		return;
-	}
-	c->lookup = lookup_open(t->core, t->call->who, &run, 0, found_cb, c);
+	else
+		c->lookup =
+		    lookup_open(t->core, t->call->who, &run, 0, found_cb, c);
 }
 
 static void
@@ -275,12 +277,11 @@ control_on_clear(struct tool_call *t)
 }
 
 static void
-control_summary(const json_t *o, enum tool_text_form form, struct buf *line)
+control_summary(const json_t *o, struct buf *line)
 {
 	const json_t *killed = json_object_get(o, "killed");
 	long long left = json_integer_value(json_object_get(o, "left_running"));
 
-	(void)form;
 	(void)buf_printf(
 	    line, "run %s is %s", js_text(o, "run_id"), js_text(o, "state"));
 	if (killed != NULL)

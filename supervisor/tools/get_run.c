@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "supervisor/core/lookup.h"
 #include "supervisor/core/run.h"
+#include "supervisor/tools/args.h"
 #include "supervisor/tools/page.h"
 #include "supervisor/tools/record.h"
 #include "supervisor/tools/view.h"
@@ -121,17 +122,14 @@ over_cb(struct wait *w, enum wait_outcome outcome, const struct log_digest *d,
     const struct err *why)
 {
 	struct get_call *c = w->arg;
-	struct err e;
 
 	if (outcome == WAIT_IS_OVER &&
-	    json_object_get(c->t.arguments, "cursor") == NULL) {
+	    json_object_get(c->t.arguments, "cursor") == NULL)
 		get_done(c, d);
-	} else if (outcome == WAIT_FAILED) {
-		e = *why;
-		tool_fail(&c->t, &e);
-	} else {
+	else if (outcome == WAIT_FAILED)
+		tool_fail(&c->t, why);
+	else
 		look(c);
-	}
 }
 
 static void
@@ -160,19 +158,17 @@ found_cb(
 }
 
 static void
-get_on_start(struct tool_call *t, const json_t *arguments)
+get_on_start(struct tool_call *t)
 {
 	struct get_call *c = (struct get_call *)t;
 	struct uuid run;
 	struct err e;
 
-	if (uuid_parse(js_text(arguments, "run_id"), &run) != 0) {
-		(void)err_set(&e, ERR_INVAL, "run_id: want the id of a run");
+	if (args_run_id(t->arguments, &run, &e) != 0)
 		tool_fail(t, &e);
-		return;
-	}
-	c->lookup = lookup_open(
-	    t->core, t->call->who, &run, artifacts_from(c), found_cb, c);
+	else
+		c->lookup = lookup_open(t->core, t->call->who, &run,
+		    artifacts_from(c), found_cb, c);
 }
 
 static void
@@ -186,11 +182,10 @@ get_on_clear(struct tool_call *t)
 }
 
 static void
-get_summary(const json_t *o, enum tool_text_form form, struct buf *line)
+get_summary(const json_t *o, struct buf *line)
 {
 	const char *error = js_text(o, "error");
 
-	(void)form;
 	(void)buf_printf(line, "run %s %s%s%.700s", js_text(o, "run_id"),
 	    js_text(o, "state"), error[0] != '\0' ? ": " : "", error);
 }

@@ -184,8 +184,9 @@ set_order(const json_t *arguments, struct history_query *q)
 }
 
 static void
-runs_on_start(struct tool_call *t, const json_t *arguments)
+runs_on_start(struct tool_call *t)
 {
+	const json_t *arguments = t->arguments;
 	struct runs_call *c = (struct runs_call *)t;
 	struct history_query q = {.limit = limit_of(t),
 	    .cursor = text_of(arguments, "cursor"),
@@ -219,12 +220,11 @@ runs_on_clear(struct tool_call *t)
 }
 
 static void
-runs_summary(const json_t *o, enum tool_text_form form, struct buf *line)
+runs_summary(const json_t *o, struct buf *line)
 {
 	size_t n = json_array_size(json_object_get(o, "runs"));
 	const char *since = js_text(o, "text_since");
 
-	(void)form;
 	(void)buf_printf(line, "%zu run%s", n, n == 1 ? "" : "s");
 	if (since[0] != '\0')
 		(void)buf_printf(
@@ -340,12 +340,12 @@ view_selection(const struct selection *s, size_t limit)
 }
 
 static void
-sandboxes_on_start(struct tool_call *t, const json_t *arguments)
+sandboxes_on_start(struct tool_call *t)
 {
-	const char *cursor = js_text(arguments, "cursor");
+	const char *cursor = js_text(t->arguments, "cursor");
 	struct selection s = {.tenant = t->call->who->tenant,
-	    .state = js_text(arguments, "state"),
-	    .identifier = js_text(arguments, "identifier")};
+	    .state = js_text(t->arguments, "state"),
+	    .identifier = js_text(t->arguments, "identifier")};
 	struct list_place after;
 	struct err e;
 	json_t *o;
@@ -367,11 +367,10 @@ sandboxes_on_start(struct tool_call *t, const json_t *arguments)
 }
 
 static void
-sandboxes_summary(const json_t *o, enum tool_text_form form, struct buf *line)
+sandboxes_summary(const json_t *o, struct buf *line)
 {
 	size_t n = json_array_size(json_object_get(o, "sandboxes"));
 
-	(void)form;
 	(void)buf_printf(line, "%zu sandbox%s", n, n == 1 ? "" : "es");
 	add_next(o, line);
 }

@@ -333,14 +333,13 @@ page_view(const struct store_run *row, const struct log_records *records,
 	    .list = json_array(),
 	    .at = records->from,
 	    .room = {wish->form, is_lossy(records), PAGE_ROOM}};
-	char id[UUID_TEXT_LEN + 1], next[PAGE_CURSOR_TEXT_MAX];
+	char next[PAGE_CURSOR_TEXT_MAX];
 	json_t *o;
 
-	uuid_format(&row->uuid, id);
 	gather(&g, row->ncommands, wish->upto);
-	o = json_pack("{s:s, s:s, s:s, s:o, s:[]}", "run_id", id, "identifier",
-	    row->identifier, "state", run_state_word(row->state), "output",
-	    g.list, "commands");
+	o = json_pack("{s:o, s:s, s:s, s:o, s:[]}", "run_id",
+	    view_uuid(&row->uuid), "identifier", row->identifier, "state",
+	    run_state_word(row->state), "output", g.list, "commands");
 	if (has_more(&g, wish->upto)) {
 		page_format_cursor(of, &g.at, next);
 		json_object_set_new(o, "next_cursor", json_string(next));

@@ -1,11 +1,165 @@
+/*
+ * progress.c - what is new of a run's output, and when the call hears of it
+ */
 #include "supervisor/tools/progress.h"
 
-#include "common/buf.h"
+#include "common/js.h"
 #include "common/timer.h"
+#include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/bus.h"
 #include "supervisor/core/run.h"
-#include "supervisor/tools/progress_text.h"
+#include "supervisor/tools/screen.h"
+
+#define WORDS_MAX 128
+
+static void
+add_left_out(struct buf *b, uint64_t n)
+{
+	(void)buf_printf(
+	    b, "[... %llu bytes left out ...]\n", (unsigned long long)n);
+}
+
+static void
+end_line(struct buf *b)
+{
+	if (buf_len(b) > 0 && buf_data(b)[buf_len(b) - 1] != '\n')
+		(void)buf_printf(b, "\n");
+}
+
+/* How many of n bytes at p go, so that the rest, from a character on, costs at
+ * most *room as JSON; that is taken of it. */
+static size_t
+skip_to_fit(const uint8_t *p, size_t n, size_t *room)
+{
+	const bool is_lossy = !utf8_is_valid(p, n);
+	size_t skip = n, cost;
+
+	for (; skip > 0; skip--) {
+		cost = js_byte_cost(p[skip - 1], is_lossy);
+		if (cost > *room)
+			break;
+		*room -= cost;
+	}
+	return skip +
+	    (skip > 0 ? utf8_broken_start_len(p + skip, n - skip) : 0);
+}
+
+struct news_part { /* of a stream, as far as it is at hand */
+	const uint8_t *p;
+	size_t n;
+	uint64_t before; /* bytes that are left out before it */
+};
+
+static struct news_part
+part_behind(const struct buf *b, size_t skip)
+{
+	if (skip >= buf_len(b))
+		return (struct news_part){0};
+	return (struct news_part){buf_data(b) + skip, buf_len(b) - skip, 0};
+}
+
+static void
+cut_part(struct news_part *part, size_t *room)
+{
+	size_t skip = skip_to_fit(part->p, part->n, room);
+
+	if (skip > 0)
+		skip += screen_broken_start_len(part->p + skip, part->n - skip);
+	else if (part->before > 0)
+		skip = screen_broken_start_len(part->p, part->n);
+	if (skip == 0)
+		return;
+	part->p += skip;
+	part->n -= skip;
+	part->before += skip;
+}
+
+/* Parts with nothing between them are one: raw is what came just before. */
+static void
+add_part(struct buf *b, struct buf *raw, const struct news_part *part)
+{
+	if (part->before > 0) {
+		screen_show(b, buf_data(raw), buf_len(raw));
+		buf_clear(raw);
+		end_line(b);
+		add_left_out(b, part->before);
+	}
+	(void)!buf_append(raw, part->p, part->n); /* it has no limit */
+}
+
+/*
+ * What a stream has beyond from: of its head, and of its tail, which is cut
+ * last.  Returns up to where it is told: a sequence that has begun is left for
+ * the next time.
+ */
+static uint64_t
+add_stream(struct buf *b, const struct log_stream *s, uint64_t from)
+{
+	const size_t nhead = buf_len(&s->head), ntail = buf_len(&s->tail);
+	const uint64_t tail_at = s->bytes - ntail;
+	const size_t behind = from > nhead ? nhead : (size_t)from;
+	const size_t skip = from > tail_at ? (size_t)(from - tail_at) : 0;
+	struct news_part head = part_behind(&s->head, behind);
+	struct news_part tail = part_behind(&s->tail, skip);
+	size_t room = PROGRESS_TEXT_MAX, begun;
+	struct buf raw;
+
+	if (tail_at > nhead && from < tail_at)
+		tail.before = tail_at - (from > nhead ? from : nhead);
+	cut_part(&tail, &room);
+	cut_part(&head, &room);
+	if (head.n == 0) { /* then nothing stands between what is left out */
+		tail.before += head.before;
+		head.before = 0;
+	}
+	buf_init(&raw, 0);
+	add_part(b, &raw, &head);
+	add_part(b, &raw, &tail);
+	begun = screen_unfinished_len(buf_data(&raw), buf_len(&raw));
+	screen_show(b, buf_data(&raw), buf_len(&raw) - begun);
+	buf_clear(&raw);
+	return s->bytes - begun;
+}
+
+/* What came last is what is wanted.  What has been written to say what is left
+ * out has room beside it. */
+static void
+take_end(struct buf *out, struct buf *all)
+{
+	size_t room = PROGRESS_TEXT_MAX + WORDS_MAX;
+	size_t skip = skip_to_fit(buf_data(all), buf_len(all), &room);
+
+	if (skip > 0) {
+		(void)buf_printf(
+		    out, "[... what came before is left out ...]\n");
+		buf_consume(all, skip);
+	}
+	(void)!buf_append(out, buf_data(all), buf_len(all));
+}
+
+uint64_t
+progress_text_add(
+    struct buf *out, const struct log_digest *d, uint64_t (*told)[2])
+{
+	uint64_t total = 0;
+	struct buf all;
+
+	buf_init(&all, 0);
+	for (uint32_t i = 0; i < d->ncommands; i++)
+		for (unsigned int k = 0; k < 2; k++) {
+			const struct log_stream *s = &d->commands[i].out[k];
+
+			if (told[i][k] < s->bytes)
+				told[i][k] = add_stream(&all, s, told[i][k]);
+			total += s->bytes;
+		}
+	take_end(out, &all);
+	buf_clear(&all);
+	return total;
+}
+
+/* ---- when */
 
 struct progress {
 	struct run *run;
@@ -28,7 +182,7 @@ digest_cb(int rc, const struct log_digest *d, const struct err *why, void *arg)
 	p->request = NULL;
 	if (rc != 0)
 		return;
-	buf_init(&text, 0); /* progress_text.h has one */
+	buf_init(&text, 0); /* progress_text_add has a limit */
 	told.done = progress_text_add(&text, d, p->told);
 	if (buf_len(&text) > 0) {
 		AUTO(auto_free)

@@ -10,39 +10,50 @@
 
 #define US_PER_S 1e6
 
-static json_t *
-text_or_null(const char *text)
+/* Members of a record, null where there is nothing to say. */
+
+static void
+set_text(json_t *o, const char *key, const char *text)
 {
-	return text == NULL || text[0] == '\0' ?
-	    json_null() :
-	    js_string_bytes(text, strlen(text), NULL);
+	json_object_set_new(o, key,
+	    text == NULL || text[0] == '\0' ?
+		json_null() :
+		js_string_bytes(text, strlen(text), NULL));
 }
 
-static json_t *
-uuid_or_null(const struct uuid *u)
+static void
+set_count(json_t *o, const char *key, uint64_t n)
 {
-	static const struct uuid none;
-	char text[UUID_TEXT_LEN + 1];
+	json_object_set_new(o, key, json_integer((json_int_t)n));
+}
 
-	if (uuid_is_equal(u, &none))
-		return json_null();
-	uuid_format(u, text);
-	return json_string(text);
+/* Negative: not known. */
+static void
+set_known(json_t *o, const char *key, int64_t n)
+{
+	json_object_set_new(o, key, n < 0 ? json_null() : json_integer(n));
+}
+
+static void
+set_time(json_t *o, const char *key, int64_t wall_ms)
+{
+	json_object_set_new(o, key, view_time(wall_ms));
 }
 
 /* From one moment to another; null before the second. */
-static json_t *
-span_ms(int64_t from_ms, int64_t to_ms)
+static void
+set_span(json_t *o, const char *key, int64_t from_ms, int64_t to_ms)
 {
-	if (from_ms == 0 || to_ms == 0)
-		return json_null();
-	return json_integer(to_ms < from_ms ? 0 : to_ms - from_ms);
+	set_known(o, key,
+	    from_ms == 0 || to_ms == 0 ? -1 :
+		to_ms < from_ms        ? 0 :
+					 to_ms - from_ms);
 }
 
-static json_t *
-count_of(uint64_t n)
+static void
+set_seconds(json_t *o, const char *key, uint64_t us)
 {
-	return json_integer((json_int_t)n);
+	json_object_set_new(o, key, json_real((double)us / US_PER_S));
 }
 
 static bool
@@ -64,49 +75,40 @@ view_command(const struct store_command *c, size_t level)
 	for (size_t i = 0; wishes[i] != NULL; i++)
 		if (json_object_get(o, wishes[i]) == NULL)
 			json_object_set_new(o, wishes[i], json_null());
-	json_object_set_new(
-	    o, "status", text_or_null(command_status_word(c->status)));
-	json_object_set_new(
-	    o, "end_reason", text_or_null(runlog_reason_word(c->end_reason)));
+	set_text(o, "status", command_status_word(c->status));
+	set_text(o, "end_reason", runlog_reason_word(c->end_reason));
 	json_object_set_new(o, "exit_code",
 	    c->end_reason == 0 ? json_null() : json_integer(c->exit_code));
 	json_object_set_new(o, "signal",
 	    c->signal == 0 ? json_null() : json_integer(c->signal));
 	json_object_set_new(o, "timeout_ms", json_integer(c->timeout_ms));
 	json_object_set_new(o, "allow_failure", json_boolean(c->allow_failure));
-	json_object_set_new(o, "started_at", view_time(c->started_ms));
-	json_object_set_new(o, "ended_at", view_time(c->ended_ms));
-	json_object_set_new(
-	    o, "duration_ms", span_ms(c->started_ms, c->ended_ms));
-	json_object_set_new(o, "stdout_bytes", count_of(c->stdout_bytes));
-	json_object_set_new(o, "stderr_bytes", count_of(c->stderr_bytes));
-	json_object_set_new(
-	    o, "cpu_seconds", json_real((double)c->cpu_us / US_PER_S));
-	json_object_set_new(
-	    o, "memory_peak_bytes", count_of(c->memory_peak_bytes));
-	json_object_set_new(o, "memory_kills", count_of(c->memory_kills));
-	json_object_set_new(o, "left_running", count_of(c->left_running));
+	set_time(o, "started_at", c->started_ms);
+	set_time(o, "ended_at", c->ended_ms);
+	set_span(o, "duration_ms", c->started_ms, c->ended_ms);
+	set_count(o, "stdout_bytes", c->stdout_bytes);
+	set_count(o, "stderr_bytes", c->stderr_bytes);
+	set_seconds(o, "cpu_seconds", c->cpu_us);
+	set_count(o, "memory_peak_bytes", c->memory_peak_bytes);
+	set_count(o, "memory_kills", c->memory_kills);
+	set_count(o, "left_running", c->left_running);
 	return o;
 }
 
 static void
 add_identity(json_t *o, const struct store_run *row)
 {
-	json_object_set_new(o, "run_id", uuid_or_null(&row->uuid));
-	json_object_set_new(o, "identifier", text_or_null(row->identifier));
-	json_object_set_new(o, "sandbox_name", text_or_null(row->sandbox_name));
-	json_object_set_new(o, "container_id", text_or_null(row->container_id));
-	json_object_set_new(o, "tool", text_or_null(row->tool));
-	json_object_set_new(o, "language", text_or_null(row->language));
-	json_object_set_new(
-	    o, "state", text_or_null(run_state_word(row->state)));
-	json_object_set_new(
-	    o, "end_reason", text_or_null(runlog_reason_word(row->end_reason)));
-	json_object_set_new(o, "exit_code",
-	    row->exit_code < 0 ? json_null() : json_integer(row->exit_code));
-	json_object_set_new(o, "error", text_or_null(row->error));
-	json_object_set_new(
-	    o, "artifacts_error", text_or_null(row->artifacts_error));
+	json_object_set_new(o, "run_id", view_uuid(&row->uuid));
+	set_text(o, "identifier", row->identifier);
+	set_text(o, "sandbox_name", row->sandbox_name);
+	set_text(o, "container_id", row->container_id);
+	set_text(o, "tool", row->tool);
+	set_text(o, "language", row->language);
+	set_text(o, "state", run_state_word(row->state));
+	set_text(o, "end_reason", runlog_reason_word(row->end_reason));
+	set_known(o, "exit_code", row->exit_code);
+	set_text(o, "error", row->error);
+	set_text(o, "artifacts_error", row->artifacts_error);
 }
 
 static json_t *
@@ -124,55 +126,48 @@ view_options(uint32_t options)
 static void
 add_asker(json_t *o, const struct store_run *row)
 {
-	json_object_set_new(o, "principal", text_or_null(row->principal));
-	json_object_set_new(o, "client", text_or_null(row->client));
-	json_object_set_new(o, "address", text_or_null(row->address));
-	json_object_set_new(o, "session", text_or_null(row->session));
-	json_object_set_new(o, "request_id", text_or_null(row->request_id));
-	json_object_set_new(o, "trace_id", text_or_null(row->trace));
-	json_object_set_new(o, "span_id", text_or_null(row->span));
-	json_object_set_new(
-	    o, "parent_span_id", text_or_null(row->parent_span));
-	json_object_set_new(o, "rerun_of", uuid_or_null(&row->rerun_of));
+	set_text(o, "principal", row->principal);
+	set_text(o, "client", row->client);
+	set_text(o, "address", row->address);
+	set_text(o, "session", row->session);
+	set_text(o, "request_id", row->request_id);
+	set_text(o, "trace_id", row->trace);
+	set_text(o, "span_id", row->span);
+	set_text(o, "parent_span_id", row->parent_span);
+	json_object_set_new(o, "rerun_of", view_uuid(&row->rerun_of));
 }
 
 static void
 add_times(json_t *o, const struct store_run *row)
 {
-	json_object_set_new(o, "created_at", view_time(row->created_ms));
-	json_object_set_new(o, "started_at", view_time(row->started_ms));
-	json_object_set_new(o, "ended_at", view_time(row->ended_ms));
-	json_object_set_new(
-	    o, "queue_ms", span_ms(row->created_ms, row->sent_ms));
-	json_object_set_new(
-	    o, "duration_ms", span_ms(row->started_ms, row->ended_ms));
+	set_time(o, "created_at", row->created_ms);
+	set_time(o, "started_at", row->started_ms);
+	set_time(o, "ended_at", row->ended_ms);
+	set_span(o, "queue_ms", row->created_ms, row->sent_ms);
+	set_span(o, "duration_ms", row->started_ms, row->ended_ms);
 }
 
 static void
 add_sums(json_t *o, const struct store_run *row)
 {
-	json_object_set_new(o, "stdout_bytes", count_of(row->stdout_bytes));
-	json_object_set_new(o, "stderr_bytes", count_of(row->stderr_bytes));
-	json_object_set_new(
-	    o, "artifact_count", count_of(row->artifacts_total));
-	json_object_set_new(o, "artifact_bytes", count_of(row->artifact_bytes));
-	json_object_set_new(
-	    o, "cpu_seconds", json_real((double)row->cpu_us / US_PER_S));
-	json_object_set_new(
-	    o, "memory_peak_bytes", count_of(row->memory_peak_bytes));
+	set_count(o, "stdout_bytes", row->stdout_bytes);
+	set_count(o, "stderr_bytes", row->stderr_bytes);
+	set_count(o, "artifact_count", row->artifacts_total);
+	set_count(o, "artifact_bytes", row->artifact_bytes);
+	set_seconds(o, "cpu_seconds", row->cpu_us);
+	set_count(o, "memory_peak_bytes", row->memory_peak_bytes);
 }
 
 /* As the index of runs has them. */
-static json_t *
-first_words(const struct store_run *row)
+static void
+set_first_words(json_t *o, const struct store_run *row)
 {
-	AUTO(auto_free) char *text = NULL;
-
-	if (row->ncommands == 0)
-		return json_null();
-	text =
+	AUTO(auto_free)
+	char *text = row->ncommands == 0 ?
+	    NULL :
 	    first_words_of(row->commands[0].shell, row->commands[0].argv_json);
-	return text_or_null(text);
+
+	set_text(o, "command", text);
 }
 
 json_t *
@@ -182,18 +177,17 @@ record_view(const struct store_run *row, enum sched_wait waits)
 	json_t *o = json_object(), *commands = json_array();
 
 	add_identity(o, row);
-	json_object_set_new(
-	    o, "waits_for", text_or_null(view_wait_word(waits)));
+	set_text(o, "waits_for", view_wait_word(waits));
 	add_times(o, row);
 	add_sums(o, row);
 	add_asker(o, row);
-	json_object_set_new(o, "output_evicted_at", view_time(row->evicted_ms));
-	json_object_set_new(o, "output_lost_at", view_time(row->lost_ms));
+	set_time(o, "output_evicted_at", row->evicted_ms);
+	set_time(o, "output_lost_at", row->lost_ms);
 	json_object_set_new(o, "options", view_options(row->options));
 	for (uint32_t i = 0; i < row->ncommands; i++)
 		json_array_append_new(
 		    commands, view_command(&row->commands[i], level));
-	json_object_set_new(o, "command", first_words(row));
+	set_first_words(o, row);
 	json_object_set_new(o, "commands", commands);
 	return o;
 }
@@ -213,10 +207,8 @@ record_add(json_t *o, const struct store_run *row)
 	add_asker(more, row);
 	for (size_t i = 0; i < ARRAY_LEN(left_out); i++)
 		json_object_del(more, left_out[i]);
-	json_object_set_new(more, "language", text_or_null(row->language));
-	if (row->exit_code >= 0)
-		json_object_set_new(
-		    more, "exit_code", json_integer(row->exit_code));
+	set_text(more, "language", row->language);
+	set_known(more, "exit_code", row->exit_code);
 	if (has_ended(row->state))
 		add_sums(more, row);
 	json_object_foreach_safe (more, next, key, value)
@@ -229,14 +221,12 @@ record_add(json_t *o, const struct store_run *row)
 static void
 add_line_sums(json_t *o, const struct history_line *l)
 {
-	json_object_set_new(o, "stdout_bytes", count_of(l->stdout_bytes));
-	json_object_set_new(o, "stderr_bytes", count_of(l->stderr_bytes));
-	json_object_set_new(o, "artifact_count", count_of(l->artifacts));
-	json_object_set_new(o, "artifact_bytes", count_of(l->artifact_bytes));
-	json_object_set_new(
-	    o, "cpu_seconds", json_real((double)l->cpu_us / US_PER_S));
-	json_object_set_new(
-	    o, "memory_peak_bytes", count_of(l->memory_peak_bytes));
+	set_count(o, "stdout_bytes", l->stdout_bytes);
+	set_count(o, "stderr_bytes", l->stderr_bytes);
+	set_count(o, "artifact_count", l->artifacts);
+	set_count(o, "artifact_bytes", l->artifact_bytes);
+	set_seconds(o, "cpu_seconds", l->cpu_us);
+	set_count(o, "memory_peak_bytes", l->memory_peak_bytes);
 }
 
 static const struct run *
@@ -273,29 +263,25 @@ record_line(const struct core *core, struct tenant_id tenant,
 	const struct run *run = find_run(core, tenant, l);
 	json_t *o = json_object();
 
-	json_object_set_new(o, "run_id", uuid_or_null(&l->uuid));
-	json_object_set_new(o, "identifier", text_or_null(l->identifier));
-	json_object_set_new(o, "sandbox_name", text_or_null(l->sandbox_name));
-	json_object_set_new(o, "principal", text_or_null(l->principal));
-	json_object_set_new(o, "client", text_or_null(l->client));
-	json_object_set_new(o, "tool", text_or_null(l->tool));
-	json_object_set_new(o, "language", text_or_null(l->language));
-	json_object_set_new(o, "state",
-	    text_or_null(
-		run_state_word(run == NULL ? l->state : run->row.state)));
-	json_object_set_new(
-	    o, "end_reason", text_or_null(runlog_reason_word(l->end_reason)));
-	json_object_set_new(o, "exit_code",
-	    l->exit_code < 0 ? json_null() : json_integer(l->exit_code));
-	json_object_set_new(o, "error", text_or_null(l->error));
-	json_object_set_new(o, "created_at", view_time(l->created_ms));
-	json_object_set_new(o, "started_at",
-	    view_time(run == NULL ? l->started_ms : run->row.started_ms));
-	json_object_set_new(o, "ended_at", view_time(l->ended_ms));
-	json_object_set_new(o, "duration_ms",
-	    l->duration_ms < 0 ? json_null() : json_integer(l->duration_ms));
+	json_object_set_new(o, "run_id", view_uuid(&l->uuid));
+	set_text(o, "identifier", l->identifier);
+	set_text(o, "sandbox_name", l->sandbox_name);
+	set_text(o, "principal", l->principal);
+	set_text(o, "client", l->client);
+	set_text(o, "tool", l->tool);
+	set_text(o, "language", l->language);
+	set_text(o, "state",
+	    run_state_word(run == NULL ? l->state : run->row.state));
+	set_text(o, "end_reason", runlog_reason_word(l->end_reason));
+	set_known(o, "exit_code", l->exit_code);
+	set_text(o, "error", l->error);
+	set_time(o, "created_at", l->created_ms);
+	set_time(
+	    o, "started_at", run == NULL ? l->started_ms : run->row.started_ms);
+	set_time(o, "ended_at", l->ended_ms);
+	set_known(o, "duration_ms", l->duration_ms);
 	add_line_sums(o, l);
-	json_object_set_new(o, "command", text_or_null(l->command));
+	set_text(o, "command", l->command);
 	return o;
 }
 

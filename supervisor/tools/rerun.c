@@ -9,9 +9,7 @@
 #include "supervisor/core/secrets.h"
 #include "supervisor/store/run_texts.h"
 #include "supervisor/tools/args.h"
-#include "supervisor/tools/code_wish.h"
 #include "supervisor/tools/home.h"
-#include "supervisor/tools/languages.h"
 #include "supervisor/tools/tools.h"
 
 #define NAMES_MAX 300 /* bytes of names in a refusal */
@@ -27,14 +25,8 @@ struct rerun {
 
 /* ---- variables */
 
-/* A value that is not recorded and was not given; its name goes to missing. */
-static void
-want_value(const char *name, json_t *missing)
-{
-	json_object_set_new(missing, name, json_true());
-}
-
-/* Of a command: as recorded, what was given in place of what is not kept. */
+/* Of a command: as recorded, what was given in place of what is not kept.  The
+ * names of values that are neither recorded nor given go to missing. */
 static json_t *
 fill_env(const struct rerun *r, const struct store_command *c, json_t *missing)
 {
@@ -50,7 +42,7 @@ fill_env(const struct rerun *r, const struct store_command *c, json_t *missing)
 		else if (strcmp(json_string_value(value), ENV_NOT_KEPT) != 0)
 			json_object_set(env, name, value);
 		else
-			want_value(name, missing);
+			json_object_set_new(missing, name, json_true());
 	}
 	json_decref(recorded);
 	return env;
@@ -223,7 +215,7 @@ language_wish(const struct rerun *r, struct run_wish *w, struct err *e)
 		    "the run's code is not recorded whole (HISTORY_CODE; at "
 		    "most %d bytes): run it with execute_code",
 		    CODE_KEPT_MAX - 4);
-	code_wish(core_conf(r->core), l, &code, w);
+	args_code_wish(core_conf(r->core), l, &code, w);
 	w->when = STORE_NOW;
 	if ((r->row->options & RUN_KILLS_LEFTOVERS) != 0)
 		w->spec.flags |= RUNSPEC_KILL_LEFTOVERS;

@@ -25,18 +25,13 @@ run_head(const struct run_call *c)
 	const char *path = conf_str(core_conf(c->t.core), CONF_MCP_PATH);
 	const struct store_run *row = &c->wait.run->row;
 	char id[UUID_TEXT_LEN + 1];
-	json_t *o = json_object();
 
 	uuid_format(&row->uuid, id);
-	json_object_set_new(o, "tool", json_string("run_sandbox"));
-	json_object_set_new(o, "run_id", json_string(id));
-	json_object_set_new(
-	    o, "events_url", json_sprintf("%s/events?run_id=%s", path, id));
-	json_object_set_new(
-	    o, "status_url", json_sprintf("%s/runs/%s", path, id));
-	json_object_set_new(o, "identifier", json_string(row->identifier));
-	json_object_set_new(o, "sandbox_name", json_string(row->sandbox_name));
-	return o;
+	return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s}", "tool",
+	    "run_sandbox", "run_id", id, "events_url",
+	    json_sprintf("%s/events?run_id=%s", path, id), "status_url",
+	    json_sprintf("%s/runs/%s", path, id), "identifier", row->identifier,
+	    "sandbox_name", row->sandbox_name);
 }
 
 /* Also of a text of which the row has only the beginning. */
@@ -64,29 +59,17 @@ run_final(const struct run_call *c, const struct log_digest *d)
 	return o;
 }
 
-/* final is taken over; NULL: the call does not wait for it. */
-static json_t *
-run_answer(const struct run_call *c, json_t *final)
-{
-	json_t *o = run_head(c);
-
-	if (final != NULL)
-		json_object_set_new(o, "final", final);
-	return o;
-}
-
 static void
 run_over_cb(struct wait *w, enum wait_outcome outcome,
     const struct log_digest *d, const struct err *why)
 {
 	struct run_call *c = w->arg;
 	const struct run *r = w->run;
-	json_t *final = NULL;
 	struct err e;
+	json_t *o;
 
 	if (outcome == WAIT_FAILED) {
-		e = *why;
-		tool_fail(&c->t, &e);
+		tool_fail(&c->t, why);
 		return;
 	}
 	if (outcome == WAIT_IS_OVER && run_never_began(r)) {
@@ -94,9 +77,11 @@ run_over_cb(struct wait *w, enum wait_outcome outcome,
 		tool_fail(&c->t, &e);
 		return;
 	}
+	o = run_head(c);
 	if (c->await)
-		final = outcome == WAIT_IS_OVER ? run_final(c, d) : json_null();
-	tool_result(&c->t, run_answer(c, final));
+		json_object_set_new(o, "final",
+		    outcome == WAIT_IS_OVER ? run_final(c, d) : json_null());
+	tool_result(&c->t, o);
 }
 
 /* ---- the work */
@@ -132,7 +117,7 @@ run_begin(struct run_call *c, struct run_args *a, struct err *e)
 }
 
 static void
-run_on_start(struct tool_call *t, const json_t *arguments)
+run_on_start(struct tool_call *t)
 {
 	struct run_call *c = (struct run_call *)t;
 	struct run_args a;
@@ -140,7 +125,7 @@ run_on_start(struct tool_call *t, const json_t *arguments)
 	int rc;
 
 	if (args_run_from(core_conf(t->core), tools_denylist(t->tools),
-		arguments, &a, &e) != 0) {
+		t->arguments, &a, &e) != 0) {
 		tool_fail(t, &e);
 		return;
 	}
@@ -158,35 +143,38 @@ run_on_clear(struct tool_call *t)
 
 /* ---- the summary */
 
-/* What a model does next, in words it can act on. */
-static void
-add_goes_on(const json_t *o, enum tool_text_form form, struct buf *line)
-{
-	if (form == TOOL_TEXT_JSON) {
-		(void)buf_printf(line,
-		    "started run %s; events_url=%s; status_url=%s",
-		    js_text(o, "run_id"), js_text(o, "events_url"),
-		    js_text(o, "status_url"));
-		return;
-	}
-	(void)buf_printf(line,
-	    "run %s has not ended yet; call get_run with this run_id (and "
-	    "wait_ms up to 45000) for its end",
-	    js_text(o, "run_id"));
-}
-
-static void
-run_summary(const json_t *o, enum tool_text_form form, struct buf *line)
+static bool
+summary_of_end(const json_t *o, struct buf *line)
 {
 	const json_t *final = json_object_get(o, "final");
 	const char *error = js_text(final, "error");
 
-	if (json_is_object(final))
-		(void)buf_printf(line, "run %s %s%s%.700s",
-		    js_text(o, "run_id"), js_text(final, "state"),
-		    error[0] != '\0' ? ": " : "", error);
-	else
-		add_goes_on(o, form, line);
+	if (!json_is_object(final))
+		return false;
+	(void)buf_printf(line, "run %s %s%s%.700s", js_text(o, "run_id"),
+	    js_text(final, "state"), error[0] != '\0' ? ": " : "", error);
+	return true;
+}
+
+/* What a model does next, in words it can act on. */
+static void
+run_summary(const json_t *o, struct buf *line)
+{
+	if (!summary_of_end(o, line))
+		(void)buf_printf(line,
+		    "run %s has not ended yet; call get_run with this run_id "
+		    "(and wait_ms up to 45000) for its end",
+		    js_text(o, "run_id"));
+}
+
+static void
+run_summary_json(const json_t *o, struct buf *line)
+{
+	if (!summary_of_end(o, line))
+		(void)buf_printf(line,
+		    "started run %s; events_url=%s; status_url=%s",
+		    js_text(o, "run_id"), js_text(o, "events_url"),
+		    js_text(o, "status_url"));
 }
 
 const struct tool tool_run_sandbox = {
@@ -196,4 +184,5 @@ const struct tool tool_run_sandbox = {
     .start = run_on_start,
     .clear = run_on_clear,
     .summary = run_summary,
+    .summary_json = run_summary_json,
 };

@@ -2,10 +2,8 @@
 #include "supervisor/tools/tool.h"
 
 #include "common/js.h"
-
-#include "supervisor/core/sandbox.h"
 #include "supervisor/tools/args.h"
-#include "supervisor/tools/gone.h"
+#include "supervisor/tools/home.h"
 #include "supervisor/tools/view.h"
 
 struct sandbox_call {
@@ -16,14 +14,6 @@ struct sandbox_call {
 	struct sandbox *fresh;     /* while it is joined, or READY */
 	bool is_up;
 };
-
-static struct sandbox *
-find(struct sandbox_call *c, const json_t *arguments)
-{
-	args_identifier(arguments, "", c->identifier);
-	return sandbox_find_named(
-	    core_sandboxes(c->t.core), c->t.call->who->tenant, c->identifier);
-}
 
 /* ---- delete_sandbox */
 
@@ -45,15 +35,15 @@ deleted_cb(struct gone *g, const struct err *why)
 		delete_done(c);
 		return;
 	}
-	gone_explain(why, &e);
+	home_explain_gone(why, &e);
 	tool_fail(&c->t, &e);
 }
 
 static void
-delete_on_start(struct tool_call *t, const json_t *arguments)
+delete_on_start(struct tool_call *t)
 {
 	struct sandbox_call *c = (struct sandbox_call *)t;
-	struct sandbox *sb = find(c, arguments);
+	struct sandbox *sb = home_find(t, "", c->identifier);
 
 	if (sb == NULL)
 		delete_done(c);
@@ -74,9 +64,8 @@ sandbox_call_on_clear(struct tool_call *t)
 }
 
 static void
-delete_summary(const json_t *o, enum tool_text_form form, struct buf *line)
+delete_summary(const json_t *o, struct buf *line)
 {
-	(void)form;
 	(void)buf_printf(line, "deleted %.40s", js_text(o, "identifier"));
 }
 
@@ -139,35 +128,29 @@ replaced_cb(struct gone *g, const struct err *why)
 }
 
 static int
-restart(struct sandbox_call *c, struct sandbox *old, const json_t *arguments,
-    struct err *e)
+restart(struct sandbox_call *c, struct sandbox *old, struct err *e)
 {
-	struct sandboxes *all = core_sandboxes(c->t.core);
-	const struct conf *conf = core_conf(c->t.core);
-	uint32_t ttl_s = args_ttl(conf, json_object_get(arguments, "options"));
+	struct core *core = c->t.core;
+	struct principal *who = c->t.call->who;
+	uint32_t ttl_s = args_ttl(
+	    core_conf(core), json_object_get(c->t.arguments, "options"));
 
-	if (core_admit_sandbox(c->t.core, c->t.call->who, old, e) != 0)
+	if (core_admit_sandbox(core, who, old, e) != 0)
 		return e->code;
 	if (old == NULL)
-		return sandbox_open(all,
-		    &(struct sandbox_wish){.who = c->t.call->who,
-			.identifier = c->identifier,
-			.image = conf_str(conf, CONF_SANDBOX_IMAGE),
-			.origin = "run",
-			.ttl_s = ttl_s},
-		    &c->fresh, e);
+		return home_open(core, who, c->identifier, ttl_s, &c->fresh, e);
 	gone_watch(&c->gone, old, replaced_cb, c);
 	return sandbox_replace(old, ttl_s, &c->fresh, e);
 }
 
 static void
-restart_on_start(struct tool_call *t, const json_t *arguments)
+restart_on_start(struct tool_call *t)
 {
 	struct sandbox_call *c = (struct sandbox_call *)t;
-	struct sandbox *old = find(c, arguments);
+	struct sandbox *old = home_find(t, "", c->identifier);
 	struct err e;
 
-	if (restart(c, old, arguments, &e) != 0) {
+	if (restart(c, old, &e) != 0) {
 		tool_fail(t, &e);
 		return;
 	}
@@ -176,11 +159,10 @@ restart_on_start(struct tool_call *t, const json_t *arguments)
 }
 
 static void
-restart_summary(const json_t *o, enum tool_text_form form, struct buf *line)
+restart_summary(const json_t *o, struct buf *line)
 {
 	const json_t *sandbox = json_object_get(o, "sandbox");
 
-	(void)form;
 	(void)buf_printf(line, "%.40s is now %.100s",
 	    js_text(sandbox, "identifier"), js_text(sandbox, "name"));
 }

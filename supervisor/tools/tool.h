@@ -33,12 +33,12 @@ struct tool {
 	const char *name;
 	const char *failed; /* the compatible clients' word; NULL: name */
 	size_t size;        /* of a call's state */
-	/* arguments fit the schema, and are the call's own until it ends. */
-	void (*start)(struct tool_call *t, const json_t *arguments);
+	void (*start)(struct tool_call *t);
 	void (*clear)(struct tool_call *t); /* NULL: it holds nothing */
 	/* The first line of the result's text. */
-	void (*summary)(
-	    const json_t *result, enum tool_text_form form, struct buf *line);
+	void (*summary)(const json_t *result, struct buf *line);
+	/* With TOOL_TEXT=json; NULL: summary. */
+	void (*summary_json)(const json_t *result, struct buf *line);
 };
 
 struct tool_call {
@@ -47,8 +47,8 @@ struct tool_call {
 	struct core *core;
 	struct mcp_call *mcp;
 	struct call *call; /* who, until when, progress, cancel */
-	json_t *arguments;
-	bool has_digest; /* tools.c's, of the arguments, as what follows */
+	json_t *arguments; /* fit the tool's schema; the call's own */
+	bool has_digest;   /* tools.c's, of the arguments, as what follows */
 	uint8_t digest[32];
 	LIST_ENTRY(tool_call) link;
 };

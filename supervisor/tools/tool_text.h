@@ -1,7 +1,7 @@
 /*
  * tool_text.h - the text block of a tool's result, which models read
  *
- * A transcript (transcript.h), or, with TOOL_TEXT=json, what the compatible
+ * A transcript (tool_text.c), or, with TOOL_TEXT=json, what the compatible
  * server gives: one line that sums up, then the structured content as indented
  * JSON; when that is longer than TOOL_TEXT_MAX, the transcript's body stands in
  * its place.  A transcript that would be longer is cut, and says by how much:

@@ -245,7 +245,7 @@ tool_on_call(struct mcp_call *mcp, json_t *arguments, void *arg)
 	t->arguments = json_incref(arguments);
 	LIST_INSERT_HEAD(&b->tools->calls, t, link);
 	log_call(t);
-	t->tool->start(t, t->arguments);
+	t->tool->start(t);
 }
 
 /* ---- definitions */

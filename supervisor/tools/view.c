@@ -21,6 +21,17 @@ view_time(int64_t wall_ms)
 }
 
 json_t *
+view_uuid(const struct uuid *u)
+{
+	char text[UUID_TEXT_LEN + 1];
+
+	if (uuid_is_zero(u))
+		return json_null();
+	uuid_format(u, text);
+	return json_string(text);
+}
+
+json_t *
 view_base64(const void *p, size_t n)
 {
 	AUTO(auto_free) char *text = xmalloc((n + 2) / 3 * 4 + 1);
@@ -187,10 +198,23 @@ cut_piece(struct piece *p, bool whole, size_t fit, size_t max)
 
 static const struct stream_keys {
 	const char *head, *bytes, *cut, *tail, *dropped;
-} stdout_keys = {"stdout", "stdout_bytes", "stdout_truncated", "stdout_tail",
-    "stdout_dropped"},
-  stderr_keys = {"stderr", "stderr_bytes", "stderr_truncated", "stderr_tail",
-      "stderr_dropped"};
+} stream_keys[] = {{"stdout", "stdout_bytes", "stdout_truncated", "stdout_tail",
+		       "stdout_dropped"},
+    {"stderr", "stderr_bytes", "stderr_truncated", "stderr_tail",
+	"stderr_dropped"}};
+
+/* What of total bytes is not in the head. */
+static void
+set_rest(json_t *o, const char *tail, const char *dropped,
+    const struct piece *p, uint64_t total)
+{
+	if (total == p->nhead)
+		return;
+	if (p->ntail > 0)
+		set_bytes(o, tail, p->tail, p->ntail);
+	json_object_set_new(o, dropped,
+	    json_integer((json_int_t)(total - p->nhead - p->ntail)));
+}
 
 static void
 set_stream(json_t *o, const struct stream_keys *keys,
@@ -209,12 +233,7 @@ set_stream(json_t *o, const struct stream_keys *keys,
 	json_object_set_new(o, keys->bytes, json_integer((json_int_t)total));
 	json_object_set_new(o, keys->cut, json_boolean(total > p.nhead));
 	set_bytes(o, keys->head, p.head, p.nhead);
-	if (total == p.nhead)
-		return;
-	if (p.ntail > 0)
-		set_bytes(o, keys->tail, p.tail, p.ntail);
-	json_object_set_new(o, keys->dropped,
-	    json_integer((json_int_t)(total - p.nhead - p.ntail)));
+	set_rest(o, keys->tail, keys->dropped, &p, total);
 }
 
 void
@@ -232,12 +251,7 @@ view_merged(json_t *o, const struct log_digest *d, size_t stream_max)
 	set_bytes(o, "output", p.head, p.nhead);
 	json_object_set_new(
 	    o, "output_truncated", json_boolean(total > p.nhead));
-	if (total == p.nhead)
-		return;
-	if (p.ntail > 0)
-		set_bytes(o, "output_tail", p.tail, p.ntail);
-	json_object_set_new(o, "output_dropped",
-	    json_integer((json_int_t)(total - p.nhead - p.ntail)));
+	set_rest(o, "output_tail", "output_dropped", &p, total);
 }
 
 /* ---- commands */
@@ -370,8 +384,8 @@ view_command(const struct store_command *c, const struct log_command *log,
 	json_object_set_new(o, "timeout_ms", json_integer(c->timeout_ms));
 	json_object_set_new(o, "started_at", view_time(c->started_ms));
 	json_object_set_new(o, "ended_at", view_time(c->ended_ms));
-	set_stream(o, &stdout_keys, &log->out[0], c->stdout_bytes, at);
-	set_stream(o, &stderr_keys, &log->out[1], c->stderr_bytes, at);
+	set_stream(o, &stream_keys[0], &log->out[0], c->stdout_bytes, at);
+	set_stream(o, &stream_keys[1], &log->out[1], c->stderr_bytes, at);
 	view_memory_kills(o, c, log);
 	view_left(o, c, log);
 	return o;
@@ -432,10 +446,7 @@ set_artifacts(
 static void
 view_head(json_t *o, const struct store_run *row)
 {
-	char uuid[UUID_TEXT_LEN + 1];
-
-	uuid_format(&row->uuid, uuid);
-	json_object_set_new(o, "run_id", json_string(uuid));
+	json_object_set_new(o, "run_id", view_uuid(&row->uuid));
 	set_text(o, "tool", row->tool);
 	set_text(o, "identifier", row->identifier);
 	set_text(o, "state", run_state_word(row->state));

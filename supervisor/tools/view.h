@@ -49,7 +49,8 @@ void view_merged(json_t *o, const struct log_digest *d, size_t stream_max);
 /* view_share - the highest level at which wants that are cut there are at most
  * max together */
 size_t view_share(const size_t *wants, size_t n, size_t max);
-json_t *view_time(int64_t wall_ms); /* null for 0 */
+json_t *view_time(int64_t wall_ms);      /* null for 0 */
+json_t *view_uuid(const struct uuid *u); /* null for none */
 /* view_base64 - n bytes as a JSON string (RFC 4648, section 4) */
 json_t *view_base64(const void *p, size_t n);
 /* view_asked - what a command is, into o: whole if it costs at most so much as

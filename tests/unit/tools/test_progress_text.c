@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "common/js.h"
-#include "supervisor/tools/progress_text.h"
+#include "supervisor/tools/progress.h"
 #include "tests/unit/core/log_fixture.h"
 #include "tests/unit/test.h"
 
