@@ -1,8 +1,12 @@
 #include "supervisor/mcp/exchange.h"
 
+#include <sys/uio.h>
+
 #include "common/clock.h"
 #include "common/xmalloc.h"
 #include "supervisor/mcp/accept.h"
+
+#define STREAM_AFTER_MS 1000 /* a call that takes longer gets its stream */
 
 struct mcp_exchange *
 exchange_new(struct mcp *m, const struct mcp_transport_ops *ops, void *handle)
@@ -31,6 +35,42 @@ exchange_unpin(struct mcp_exchange *x)
 		return !x->ended;
 	free(x);
 	return false;
+}
+
+/* ---- the event stream */
+
+#define PIECE(text)                                                            \
+	{                                                                      \
+		(char *)(uintptr_t)(text), strlen(text)                        \
+	}
+
+/* session_id for the header, or NULL */
+static void
+stream_open(struct mcp_exchange *x, const char *session_id)
+{
+	x->is_streaming = true;
+	x->last_ms = clock_mono_ms();
+	LIST_INSERT_HEAD(&x->m->streams, x, stream_link);
+	x->ops->stream_start(x->handle, session_id);
+}
+
+/* One message: JSON text without a line break. */
+static void
+stream_send(struct mcp_exchange *x, const char *text)
+{
+	const struct iovec event[] = {
+	    PIECE("event: message\ndata: "), PIECE(text), PIECE("\n\n")};
+
+	x->last_ms = clock_mono_ms();
+	x->ops->stream_write(x->handle, event, ARRAY_LEN(event));
+}
+
+static void
+stream_forget(struct mcp_exchange *x)
+{
+	if (x->is_streaming)
+		LIST_REMOVE(x, stream_link);
+	x->is_streaming = false;
 }
 
 /* ---- the end */
@@ -62,9 +102,8 @@ send_reply(struct mcp_exchange *x, int status, const char *session_id,
 static void
 open_stream(struct mcp_exchange *x, const char *session_id)
 {
-	if (!stream_is_open(&x->stream))
-		stream_open(
-		    &x->stream, &x->m->streams, x->ops, x->handle, session_id);
+	if (!x->is_streaming)
+		stream_open(x, session_id);
 }
 
 static void
@@ -72,11 +111,12 @@ stream_last(struct mcp_exchange *x, const char *session_id, const char *text)
 {
 	open_stream(x, session_id);
 	if (!x->ended && text != NULL)
-		stream_send(&x->stream, text);
+		stream_send(x, text);
 	if (x->ended)
 		return;
 	end(x);
-	stream_end(&x->stream);
+	stream_forget(x);
+	x->ops->stream_end(x->handle);
 }
 
 void
@@ -91,7 +131,7 @@ exchange_answer(
 {
 	x->waiter = NULL;
 	exchange_pin(x);
-	if (stream_is_open(&x->stream) || (x->forms & ACCEPT_JSON) == 0 ||
+	if (x->is_streaming || (x->forms & ACCEPT_JSON) == 0 ||
 	    (text == NULL && exchange_takes_stream(x)))
 		stream_last(x, session_id, text);
 	else
@@ -113,7 +153,7 @@ exchange_abandon(struct mcp_exchange *x)
 {
 	exchange_pin(x);
 	end(x);
-	stream_forget(&x->stream);
+	stream_forget(x);
 	(void)exchange_unpin(x);
 }
 
@@ -165,7 +205,8 @@ exchange_stream_open(struct mcp_exchange *x)
 bool
 exchange_has_room(const struct mcp_exchange *x)
 {
-	return !stream_is_open(&x->stream) || stream_has_room(&x->stream);
+	return !x->is_streaming ||
+	    x->ops->stream_pending(x->handle) <= MCP_PROGRESS_PENDING_MAX;
 }
 
 void
@@ -173,7 +214,42 @@ exchange_send(struct mcp_exchange *x, const char *text)
 {
 	exchange_pin(x);
 	exchange_stream_open(x);
-	if (!x->ended && stream_is_open(&x->stream))
-		stream_send(&x->stream, text);
+	if (!x->ended && x->is_streaming)
+		stream_send(x, text);
 	(void)exchange_unpin(x);
+}
+
+/* ---- once a second */
+
+static void
+beat(struct mcp *m, uint64_t now_ms)
+{
+	const struct iovec comment[] = {PIECE(": \n\n")};
+	struct mcp_exchange *x, *next;
+
+	for (x = LIST_FIRST(&m->streams); x != NULL; x = next) {
+		next = LIST_NEXT(x, stream_link);
+		if (now_ms < x->last_ms + m->heartbeat_ms)
+			continue;
+		x->last_ms = now_ms;
+		/* Bytes that wait prove as much, and do not pile up. */
+		if (x->ops->stream_pending(x->handle) == 0)
+			x->ops->stream_write(
+			    x->handle, comment, ARRAY_LEN(comment));
+	}
+}
+
+void
+mcp_tick(struct mcp *m, uint64_t now_ms)
+{
+	struct mcp_exchange *x = TAILQ_FIRST(&m->exchanges);
+	struct mcp_exchange *next;
+
+	for (; x != NULL && x->since_ms + STREAM_AFTER_MS <= now_ms; x = next) {
+		exchange_pin(x);
+		exchange_stream_open(x);
+		next = TAILQ_NEXT(x, link);
+		(void)exchange_unpin(x);
+	}
+	beat(m, now_ms);
 }

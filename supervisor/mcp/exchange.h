@@ -14,6 +14,9 @@
  * it, and it is freed as soon as nobody on the stack uses it (exchange_pin).
  * It knows neither JSON-RPC nor what its waiter does: a request is one
  * (request.h); a batch of them would be another.
+ *
+ * Each operation of the transport may find the client gone: then the transport
+ * calls mcp_client_gone from inside.
  */
 #ifndef MCP_EXCHANGE_H
 #define MCP_EXCHANGE_H
@@ -37,7 +40,10 @@ struct mcp_exchange {
 	bool ended;
 	bool has_place;    /* one of the client's streams is its own */
 	uint64_t since_ms; /* CLOCK_MONOTONIC */
-	struct mcp_stream stream;
+	/* Its event stream (Server-Sent Events): */
+	bool is_streaming;
+	uint64_t last_ms; /* of its last bytes */
+	LIST_ENTRY(mcp_exchange) stream_link;
 	struct exchange_waiter *waiter; /* or NULL */
 };
 

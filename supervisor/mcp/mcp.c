@@ -18,8 +18,6 @@
 #include "supervisor/mcp/provider.h"
 #include "supervisor/mcp/rpc.h"
 
-#define STREAM_AFTER_MS 1000 /* a call that takes longer gets its stream */
-
 /* In the order in which their capabilities are announced. */
 static const struct mcp_provider *const providers[] = {
     &methods_core,
@@ -43,7 +41,6 @@ mcp_new(const struct mcp_config *config)
 	m->sessions = session_keeper_new(config->session_key,
 	    config->session_key_len, config->session_ttl_s);
 	m->registry = registry_new();
-	m->inflight = inflight_new();
 	TAILQ_INIT(&m->exchanges);
 	LIST_INIT(&m->streams);
 	return m;
@@ -59,7 +56,6 @@ mcp_free(struct mcp *m)
 	while ((x = TAILQ_FIRST(&m->exchanges)) != NULL)
 		exchange_abandon(x);
 	mcp_call_orphan_all(m);
-	inflight_free(m->inflight);
 	registry_free(m->registry);
 	session_keeper_free(m->sessions);
 	free(m->name);
@@ -214,17 +210,23 @@ handle_session_method(struct visit *v)
 
 /* ---- a message */
 
-/* The request takes over its id. */
-static void
-on_request(struct visit *v, const struct session *session)
+static struct mcp_context
+context_of(const struct visit *v, const struct session *session)
 {
-	const struct mcp_context c = {.m = v->m,
+	return (struct mcp_context){.m = v->m,
 	    .message = &v->message,
 	    .session = session,
 	    .who = v->http->who,
 	    .request_id = v->http->request_id,
 	    .origin = v->http->origin,
 	    .traceparent = v->http->traceparent};
+}
+
+/* The request takes over its id. */
+static void
+on_request(struct visit *v, const struct session *session)
+{
+	const struct mcp_context c = context_of(v, session);
 	const struct rpc_message *message = &v->message;
 	const struct mcp_method *method = provider_method(
 	    v->m, message->method, session == NULL ? NULL : session->rev);
@@ -247,13 +249,7 @@ on_request(struct visit *v, const struct session *session)
 static void
 on_notification(struct visit *v)
 {
-	const struct mcp_context c = {.m = v->m,
-	    .message = &v->message,
-	    .session = &v->session,
-	    .who = v->http->who,
-	    .request_id = v->http->request_id,
-	    .origin = v->http->origin,
-	    .traceparent = v->http->traceparent};
+	const struct mcp_context c = context_of(v, &v->session);
 	const struct mcp_notice *notice =
 	    provider_notice(v->m, v->message.method, v->session.rev);
 
@@ -397,20 +393,4 @@ mcp_client_gone(struct mcp_exchange *x)
 	/* Disconnecting is not cancelling (MCP 2025-11-25, transports): the
 	 * tool goes on, and its answer has nobody to go to. */
 	exchange_abandon(x);
-}
-
-void
-mcp_tick(struct mcp *m, uint64_t mono_ms)
-{
-	struct mcp_exchange *x = TAILQ_FIRST(&m->exchanges);
-	struct mcp_exchange *next;
-
-	for (; x != NULL && x->since_ms + STREAM_AFTER_MS <= mono_ms;
-	     x = next) {
-		exchange_pin(x);
-		exchange_stream_open(x);
-		next = TAILQ_NEXT(x, link);
-		(void)exchange_unpin(x);
-	}
-	stream_beat(&m->streams, mono_ms, m->heartbeat_ms);
 }

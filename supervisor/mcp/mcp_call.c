@@ -1,10 +1,12 @@
 /*
  * mcp_call.c - tool calls in flight: started, told of, cancelled, ended
  *
- * A call is found by its session and request id (inflight.h) as long as its
- * tool did not end it.  Its request is only there while somebody waits: what
- * takes the request away (call_on_lost, a cancel) also takes the progress, so
- * that a tool which asks call_wants_progress() does nothing for nobody.
+ * A call is found by its session and request id as long as its tool did not
+ * end it, and so long it is counted for its principal, also when its client is
+ * gone: that bounds the work one principal can cause.  Its request is only
+ * there while somebody waits: what takes the request away (call_on_lost, a
+ * cancel) also takes the progress, so that a tool which asks
+ * call_wants_progress() does nothing for nobody.
  */
 #include "supervisor/mcp/mcp_call.h"
 
@@ -12,10 +14,21 @@
 #include "common/xmalloc.h"
 #include "supervisor/mcp/content.h"
 
+/* Who is counted for calls: a tenant's subject, while it has any. */
+struct caller {
+	struct hash_entry by_who;
+	struct principal *who;
+	unsigned int n;
+};
+
 struct mcp_call {
 	struct call base; /* first: what is given back is found by it */
-	struct inflight_entry entry;
-	struct mcp *m;               /* NULL after mcp_free */
+	struct hash_entry by_id;
+	uint8_t session[SESSION_ID_LEN];
+	char *id;              /* JSON text */
+	bool canceled;         /* it has given its id up */
+	struct caller *caller; /* NULL: not in flight */
+	struct mcp *m;
 	struct mcp_request *request; /* NULL: nobody to answer */
 	const struct era_revision *rev;
 	char *progress_token; /* JSON text; NULL: not asked for */
@@ -28,20 +41,108 @@ static void call_on_progress(struct call *base, const struct call_progress *p);
 static const struct call_ops call_ops_telling = {.progress = call_on_progress};
 static const struct call_ops call_ops_silent = {.progress = NULL};
 
-static struct mcp_call *
-call_of_entry(struct inflight_entry *entry)
+/* ---- in flight */
+
+struct call_key {
+	const uint8_t *session;
+	const char *id;
+};
+
+static uint64_t
+hash_of(const struct call_key *key)
 {
-	return (struct mcp_call *)(void *)((char *)entry -
-	    offsetof(struct mcp_call, entry));
+	return hashmap_key_named(
+	    hashmap_key_bytes(key->session, SESSION_ID_LEN), key->id);
 }
+
+static bool
+is_call(const struct hash_entry *en, const void *key)
+{
+	const struct mcp_call *c = HASH_OF(en, const struct mcp_call, by_id);
+	const struct call_key *want = key;
+
+	return !c->canceled &&
+	    memcmp(c->session, want->session, SESSION_ID_LEN) == 0 &&
+	    strcmp(c->id, want->id) == 0;
+}
+
+static struct mcp_call *
+call_find(struct mcp *m, const struct call_key *key)
+{
+	return HASH_OBJECT(hashmap_get(&m->calls, hash_of(key), is_call, key),
+	    struct mcp_call, by_id);
+}
+
+static bool
+is_who(const struct hash_entry *en, const void *key)
+{
+	const struct caller *o = HASH_OF(en, const struct caller, by_who);
+	const struct principal *who = key;
+
+	return tenant_id_is_equal(o->who->tenant, who->tenant) &&
+	    strcmp(o->who->subject, who->subject) == 0;
+}
+
+static struct caller *
+caller_get(struct mcp *m, struct principal *who)
+{
+	uint64_t h = hashmap_key_named(who->tenant.n, who->subject);
+	struct caller *o = HASH_OBJECT(
+	    hashmap_get(&m->callers, h, is_who, who), struct caller, by_who);
+
+	if (o != NULL)
+		return o;
+	o = xcalloc(1, sizeof(*o));
+	o->who = principal_ref(who);
+	hashmap_put(&m->callers, &o->by_who, h);
+	return o;
+}
+
+static int
+call_add(struct mcp_call *c, struct principal *who, struct err *e)
+{
+	const struct call_key key = {c->session, c->id};
+	struct caller *o;
+
+	if (call_find(c->m, &key) != NULL)
+		return err_set(e, ERR_CONFLICT,
+		    "a request with this id is still running in this session; "
+		    "use a new id");
+	o = caller_get(c->m, who);
+	if (o->n >= MCP_CALLS_PER_PRINCIPAL)
+		return err_set(e, ERR_LIMIT,
+		    "%d tool calls are running already; wait for one to end "
+		    "or cancel one",
+		    MCP_CALLS_PER_PRINCIPAL);
+	o->n++;
+	c->caller = o;
+	hashmap_put(&c->m->calls, &c->by_id, hash_of(&key));
+	return 0;
+}
+
+static void
+call_remove(struct mcp_call *c)
+{
+	struct caller *o = c->caller;
+
+	hashmap_del(&c->m->calls, &c->by_id);
+	c->caller = NULL;
+	if (--o->n > 0)
+		return;
+	hashmap_del(&c->m->callers, &o->by_who);
+	principal_unref(o->who);
+	free(o);
+}
+
+/* ---- a call */
 
 static void
 call_free(struct mcp_call *c)
 {
-	if (c->m != NULL && c->entry.owner != NULL)
-		inflight_remove(c->m->inflight, &c->entry);
+	if (c->caller != NULL)
+		call_remove(c);
 	call_clear(&c->base);
-	free(c->entry.id);
+	free(c->id);
 	free(c->progress_token);
 	free(c);
 }
@@ -63,8 +164,8 @@ call_new(struct mcp_request *r, const struct mcp_context *with)
 	c->m = with->m;
 	c->request = r;
 	c->rev = with->session->rev;
-	c->entry.id = xstrdup(r->id);
-	memcpy(c->entry.session, with->session->id, SESSION_ID_LEN);
+	c->id = xstrdup(r->id);
+	memcpy(c->session, with->session->id, SESSION_ID_LEN);
 	if (telling)
 		c->progress_token = xstrdup(with->message->progress_token);
 	return c;
@@ -90,7 +191,7 @@ mcp_call_start(struct mcp_request *r, const struct registry_tool *tool,
 	struct err e;
 	int rc;
 
-	rc = inflight_add(with->m->inflight, &c->entry, with->who, &e);
+	rc = call_add(c, with->who, &e);
 	if (rc != 0) {
 		call_free(c);
 		request_refuse(r, rc == ERR_LIMIT ? 429 : 400,
@@ -110,15 +211,13 @@ void
 mcp_call_cancel(
     struct mcp *m, const struct session *session, const char *request_id)
 {
-	struct inflight_entry *entry =
-	    inflight_find(m->inflight, session->id, request_id);
+	const struct call_key key = {session->id, request_id};
+	struct mcp_call *c = call_find(m, &key);
 	struct mcp_request *r;
-	struct mcp_call *c;
 
-	if (entry == NULL)
+	if (c == NULL)
 		return;
-	c = call_of_entry(entry);
-	entry->canceled = true;
+	c->canceled = true;
 	r = c->request;
 	call_on_lost(c);
 	if (r != NULL) /* no response, says the cancellation page */
@@ -129,12 +228,12 @@ mcp_call_cancel(
 void
 mcp_call_orphan_all(struct mcp *m)
 {
-	struct inflight_entry *entry;
+	struct hash_entry *en;
 
-	while ((entry = inflight_any(m->inflight)) != NULL) {
-		inflight_remove(m->inflight, entry);
-		call_of_entry(entry)->m = NULL;
-	}
+	while ((en = hashmap_next(&m->calls, NULL)) != NULL)
+		call_remove(HASH_OF(en, struct mcp_call, by_id));
+	hashmap_clear(&m->calls);
+	hashmap_clear(&m->callers);
 }
 
 /* ---- what a tool says */

@@ -20,6 +20,8 @@
 #include "common/base.h"
 #include "supervisor/mcp/provider.h"
 
+#define MCP_CALLS_PER_PRINCIPAL 1024
+
 /*
  * mcp_call_start - hand a request to a tool
  *

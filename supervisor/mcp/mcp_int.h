@@ -4,25 +4,26 @@
 
 #include <sys/queue.h>
 
-#include "supervisor/mcp/inflight.h"
+#include "common/hashmap.h"
 #include "supervisor/mcp/mcp.h"
 #include "supervisor/mcp/registry.h"
 #include "supervisor/mcp/session.h"
-#include "supervisor/mcp/stream.h"
 
 struct mcp_provider;
 TAILQ_HEAD(exchange_list, mcp_exchange);
+LIST_HEAD(stream_list, mcp_exchange);
 
 struct mcp {
 	char *name, *title, *version, *instructions; /* the last may be NULL */
 	size_t body_max;
 	struct session_keeper *sessions;
 	struct registry *registry;
-	struct inflight *inflight;
+	struct hashmap calls;   /* in flight: mcp_call.c, as the next */
+	struct hashmap callers; /* who has any */
 	const struct mcp_provider *const *providers;
 	size_t nproviders;
 	struct exchange_list exchanges; /* not answered yet, oldest first */
-	struct mcp_stream_list streams;
+	struct stream_list streams;     /* of them, with an event stream */
 	uint32_t heartbeat_ms;
 };
 

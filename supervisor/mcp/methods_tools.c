@@ -7,7 +7,6 @@
 #include "common/xmalloc.h"
 #include "supervisor/mcp/content.h"
 #include "supervisor/mcp/mcp_call.h"
-#include "supervisor/mcp/schema_tidy.h"
 
 #define SINCE_FIRST 20241105
 

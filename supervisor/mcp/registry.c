@@ -55,14 +55,39 @@ registry_free(struct registry *r)
 	free(r);
 }
 
+/* NULL: it has none. */
+static const char *
+name_of(const json_t *definition)
+{
+	return json_string_value(json_object_get(definition, "name"));
+}
+
+/* r->n: there is none of this name. */
+static size_t
+index_of(const struct registry *r, const char *name)
+{
+	size_t i = 0;
+
+	while (i < r->n && strcmp(r->tools[i].name, name) != 0)
+		i++;
+	return i;
+}
+
+const struct registry_tool *
+registry_find(const struct registry *r, const char *name)
+{
+	size_t i = index_of(r, name);
+
+	return i < r->n ? &r->tools[i] : NULL;
+}
+
 static int
 check_name(const struct registry *r, const json_t *definition, struct err *e)
 {
 	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				       "abcdefghijklmnopqrstuvwxyz"
 				       "0123456789_.-";
-	const char *name =
-	    json_string_value(json_object_get(definition, "name"));
+	const char *name = name_of(definition);
 
 	if (name == NULL)
 		return err_set(e, ERR_INVAL, "tool without a name");
@@ -79,26 +104,22 @@ check_name(const struct registry *r, const json_t *definition, struct err *e)
 
 /* A schema of a tool has an object at its root (MCP 2025-11-25, tools). */
 static int
-check_root(const json_t *definition, const char *member, const json_t *schema,
-    struct err *e)
+check_root(const json_t *definition, const char *member, struct err *e)
 {
-	const char *type = json_string_value(json_object_get(schema, "type"));
-
-	if (type == NULL || strcmp(type, "object") != 0)
+	if (strcmp(js_text(json_object_get(definition, member), "type"),
+		"object") != 0)
 		return err_set(e, ERR_INVAL,
 		    "tool %s: %s must have type \"object\"",
-		    json_string_value(json_object_get(definition, "name")),
-		    member);
+		    name_of(definition), member);
 	return 0;
 }
 
 static int
 check_definition(json_t *definition, struct err *e)
 {
-	const json_t *output, *v;
-	const char *name;
+	const char *name = name_of(definition);
+	const json_t *v;
 
-	name = json_string_value(json_object_get(definition, "name"));
 	if (!json_is_string(json_object_get(definition, "description")))
 		return err_set(
 		    e, ERR_INVAL, "tool %s: description is missing", name);
@@ -110,78 +131,63 @@ check_definition(json_t *definition, struct err *e)
 	if (v != NULL && !json_is_object(v))
 		return err_set(e, ERR_INVAL,
 		    "tool %s: annotations is not an object", name);
-	output = json_object_get(definition, "outputSchema");
-	if (output != NULL &&
-	    check_root(definition, "outputSchema", output, e) != 0)
+	if (json_object_get(definition, "outputSchema") != NULL &&
+	    check_root(definition, "outputSchema", e) != 0)
 		return e->code;
-	return check_root(definition, "inputSchema",
-	    json_object_get(definition, "inputSchema"), e);
+	return check_root(definition, "inputSchema", e);
+}
+
+/* t keeps what it has when the definition is not usable. */
+static int
+take_definition(struct registry *r, struct registry_tool *t, json_t *definition,
+    struct err *e)
+{
+	const char *name = name_of(definition);
+	struct schema *input = NULL;
+
+	if (check_definition(definition, e) != 0)
+		return e->code;
+	if (schema_new(json_object_get(definition, "inputSchema"), &input, e) !=
+	    0)
+		return err_wrap(e, "tool %s: inputSchema", name);
+	schema_free(t->input);
+	json_decref(t->definition);
+	t->definition = json_incref(definition);
+	t->name = name;
+	t->input = input;
+	forget_lists(r);
+	return 0;
 }
 
 int
 registry_add(struct registry *r, json_t *definition, mcp_tool_cb on_call,
     void *arg, struct err *e)
 {
-	struct schema *input = NULL;
-	struct registry_tool *t;
+	struct registry_tool *t = &r->tools[r->n];
 	struct err why;
 
 	if (r->n == REGISTRY_TOOLS_MAX)
 		return err_set(
 		    e, ERR_LIMIT, "more than %d tools", REGISTRY_TOOLS_MAX);
 	if (check_name(r, definition, &why) != 0 ||
-	    check_definition(definition, &why) != 0)
+	    take_definition(r, t, definition, &why) != 0)
 		return err_set(e, ERR_INVAL, "%s", why.msg);
-	t = &r->tools[r->n];
-	t->name = json_string_value(json_object_get(definition, "name"));
-	if (schema_new(
-		json_object_get(definition, "inputSchema"), &input, &why) != 0)
-		return err_set(
-		    e, ERR_INVAL, "tool %s: inputSchema: %s", t->name, why.msg);
-	t->definition = json_incref(definition);
-	t->input = input;
 	t->on_call = on_call;
 	t->arg = arg;
 	r->n++;
-	forget_lists(r);
 	return 0;
 }
 
 int
 registry_change(struct registry *r, json_t *definition, struct err *e)
 {
-	const char *name =
-	    json_string_value(json_object_get(definition, "name"));
-	struct schema *input = NULL;
-	struct registry_tool *t = NULL;
+	const char *name = name_of(definition);
+	size_t i = name == NULL ? r->n : index_of(r, name);
 
-	for (size_t i = 0; i < r->n && name != NULL; i++)
-		if (strcmp(r->tools[i].name, name) == 0)
-			t = &r->tools[i];
-	if (t == NULL)
+	if (i == r->n)
 		return err_set(e, ERR_NOTFOUND, "there is no tool %.80s",
 		    name == NULL ? "without a name" : name);
-	if (check_definition(definition, e) != 0)
-		return e->code;
-	if (schema_new(json_object_get(definition, "inputSchema"), &input, e) !=
-	    0)
-		return err_wrap(e, "tool %s: inputSchema", t->name);
-	schema_free(t->input);
-	json_decref(t->definition);
-	t->definition = json_incref(definition);
-	t->name = json_string_value(json_object_get(definition, "name"));
-	t->input = input;
-	forget_lists(r);
-	return 0;
-}
-
-const struct registry_tool *
-registry_find(const struct registry *r, const char *name)
-{
-	for (size_t i = 0; i < r->n; i++)
-		if (strcmp(r->tools[i].name, name) == 0)
-			return &r->tools[i];
-	return NULL;
+	return take_definition(r, &r->tools[i], definition, e);
 }
 
 static json_t *

@@ -30,7 +30,7 @@ SAYING = {
     "http_error": ("supervisor/*/*.c",),
     "refuse": ("supervisor/front/*.c", "supervisor/mcp/*.c"),
     "request_error": ("supervisor/mcp/*.c",),
-    "schema_path_fail": ("supervisor/mcp/*.c",),
+    "path_fail": ("supervisor/mcp/*.c",),
     "snprintf": ("supervisor/front/check.c", "supervisor/front/mcp_endpoint.c",
                  "supervisor/front/spans.c"),
     "log_warn": ("supervisor/front/spans.c",),

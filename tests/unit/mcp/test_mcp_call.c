@@ -1,7 +1,7 @@
 /* The life of a tool call: its result, streams, progress, bounds. */
 #include "tests/unit/mcp/call_ground.h"
 
-#include "supervisor/mcp/inflight.h"
+#include "supervisor/mcp/mcp_call.h"
 
 TEST(a_call_that_ends_at_once_is_plain_json)
 {
@@ -241,27 +241,27 @@ TEST(calls_in_flight_are_bounded_per_principal)
 	struct ground *g = *state;
 	char *bobs =
 	    fake_session_of(g->m, fake_bob(), FAKE_INITIALIZE("2025-11-25"));
-	struct fake_answer a[INFLIGHT_PER_PRINCIPAL], b;
+	struct fake_answer a[MCP_CALLS_PER_PRINCIPAL], b;
 	struct fake_client bob = fake_client(bobs);
 	char text[120];
 
 	bob.who = fake_bob();
-	for (int i = 0; i < INFLIGHT_PER_PRINCIPAL; i++) {
+	for (int i = 0; i < MCP_CALLS_PER_PRINCIPAL; i++) {
 		(void)snprintf(text, sizeof(text), SLOW("%d"), i);
 		fake_post(g->m, &g->client, text, &a[i]);
 		assert_non_null(a[i].exchange);
 	}
 	fake_ask(g->m, &g->client, SLOW("-1"), 429, MCP_SERVER_ERROR);
-	assert_int_equal(active(), INFLIGHT_PER_PRINCIPAL);
+	assert_int_equal(active(), MCP_CALLS_PER_PRINCIPAL);
 	fake_post(g->m, &bob, SLOW("0"), &b);
 	assert_non_null(b.exchange);
 	/* A client that left still has its work. */
 	mcp_client_gone(a[0].exchange);
 	fake_ask(g->m, &g->client, SLOW("-1"), 429, MCP_SERVER_ERROR);
-	for (int i = 0; i <= INFLIGHT_PER_PRINCIPAL; i++)
+	for (int i = 0; i <= MCP_CALLS_PER_PRINCIPAL; i++)
 		fake_done(fake_held[i], "", NULL);
 	assert_int_equal(active(), 0);
-	for (int i = 0; i < INFLIGHT_PER_PRINCIPAL; i++)
+	for (int i = 0; i < MCP_CALLS_PER_PRINCIPAL; i++)
 		fake_clear(&a[i]);
 	fake_clear(&b);
 	free(bobs);
