@@ -152,14 +152,6 @@ conn_timer_cb(evutil_socket_t fd, short what, void *arg)
 		conn_expired(c);
 }
 
-void
-http_conn_refuse_later(struct http_conn *c, int status)
-{
-	if (c->refuse == 0)
-		c->refuse = status;
-	event_active(&c->timer, EV_TIMEOUT, 1);
-}
-
 /* ---- the state of a connection */
 
 static void
@@ -238,7 +230,7 @@ http_conn_request_done_cb(struct evhttp_request *req, void *arg)
 		    &c->head, bufferevent_get_input(c->bev), waiting);
 		http_conn_set_state(c, HTTP_CONN_READING);
 	} else if (c->server->draining) {
-		http_conn_refuse_later(c, -1);
+		http_refuse_later(c, -1);
 	}
 }
 
@@ -268,11 +260,11 @@ conn_input_cb(
 		return;
 	if (c->head.chunks.fault != NULL) {
 		c->refuse_text = c->head.chunks.fault;
-		http_conn_refuse_later(c, 400);
+		http_refuse_later(c, 400);
 	}
 	input_count(c, c->request_bytes);
 	while ((old = input_take_excess(c->server)) != NULL)
-		http_conn_refuse_later(old, 503);
+		http_refuse_later(old, 503);
 }
 
 /* evhttp answers some errors itself, in HTML, before any handler is asked (an
@@ -301,7 +293,7 @@ conn_watch_own_errors(struct http_conn *c, struct evbuffer *buf)
 		status = 501;
 	else if (status == 400 && c->request_bytes > c->server->limits.head_max)
 		status = 431;
-	http_conn_refuse_later(c, (int)status);
+	http_refuse_later(c, (int)status);
 }
 
 static void
@@ -311,19 +303,13 @@ conn_output_cb(
 	struct http_conn *c = arg;
 
 	c->drained += info->n_deleted;
-	http_waiting_count(c, evbuffer_get_length(buf));
+	http_out_count(c, evbuffer_get_length(buf));
 	if (info->n_added > 0 && info->orig_size == 0 && c->refuse == 0 &&
 	    c->state <= HTTP_CONN_READING)
 		conn_watch_own_errors(c, buf);
 }
 
 /* ---- birth and death */
-
-static void
-conn_broken(struct http_conn *c)
-{
-	http_conn_refuse_later(c, -1);
-}
 
 /* The time for the request begins anew. */
 static void
@@ -344,8 +330,7 @@ conn_new(struct event_base *base, struct http_server *s, struct tls *tls)
 	if (bev == NULL)
 		fatal(EXIT_MEMORY, "out of memory");
 	c->bev = bev;
-	STAILQ_INIT(&c->parts);
-	http_pump_init(c, conn_broken);
+	http_out_init(c);
 	/* Ours until adopted: evhttp may give it up at once. */
 	bufferevent_incref(bev);
 	c->in_cb =
@@ -380,7 +365,7 @@ conn_unwatch(struct http_conn *c)
 	struct evbuffer *in = bufferevent_get_input(c->bev);
 
 	input_count(c, 0);
-	http_waiting_count(c, 0);
+	http_out_count(c, 0);
 	(void)evbuffer_remove_cb_entry(in, c->in_cb);
 	(void)evbuffer_remove_cb_entry(
 	    bufferevent_get_output(c->bev), c->out_cb);
@@ -397,7 +382,7 @@ conn_close_cb(struct evhttp_connection *evcon, void *arg)
 	(void)event_del(&c->timer);
 	http_tls_bye(c);
 	http_handshake_end(c);
-	http_pump_clear(c);
+	http_out_clear(c);
 	conn_unwatch(c);
 	http_places_leave(c);
 	if ((size_t)c->fd < s->by_fd_len)

@@ -69,12 +69,7 @@ enum http_rests {
 	HTTP_RESTS_UNFINISHED /* a request is on its way in */
 };
 
-/* Bytes of a file in a connection's output, by their places in all that it
- * ever sends. */
-struct http_part {
-	uint64_t begin, end;
-	STAILQ_ENTRY(http_part) link;
-};
+struct http_part;
 
 struct http_conn {
 	struct http_server *server;
@@ -107,16 +102,15 @@ struct http_conn {
 	/* Of TLS alone: */
 	struct ssl_st *ssl; /* the bufferevent's; NULL: not TLS, or closed */
 	bool shakes;        /* the handshake is not over */
-	void (*on_open)(struct http_conn *c);   /* when it is */
-	void (*on_broken)(struct http_conn *c); /* a file cannot be read */
-	bool is_queued;                         /* for a step of it */
+	void (*on_open)(struct http_conn *c); /* when it is */
+	bool is_queued;                       /* for a step of it */
 	bool tls_broken;   /* no alert of ours would be read */
 	uint64_t tls_seen; /* bytes that had gone out at drained_seen */
 	struct event handshake;
 	TAILQ_ENTRY(http_conn) handshake_link;
-	TAILQ_HEAD(, http_pump_item) pump;
-	uint64_t pump_bytes;             /* of what waits in it */
-	struct evhttp_request *pump_req; /* that it is of, or NULL */
+	TAILQ_HEAD(, http_pump_item) pump; /* http_out.c */
+	uint64_t pump_bytes;               /* of what waits in it */
+	struct evhttp_request *pump_req;   /* that it is of, or NULL */
 	struct event pump_timer;
 	bool pump_ends; /* the request is evhttp's when all is sent */
 	bool pump_was_empty;
@@ -147,7 +141,7 @@ struct http_server {
 	struct http_conn **by_fd;
 	size_t by_fd_len;
 	size_t fd_limit;
-	int large_fd;                /* directory of http_large.c; -1: none */
+	int large_fd;                /* directory of large answers; -1: none */
 	struct http_conn_list fresh; /* made, not yet adopted */
 	struct http_conn_list conns;
 	struct http_conn_list resting;    /* nobody is at work for them */
@@ -233,6 +227,9 @@ void http_accept_pause(struct http_server *s);
 /* http_refuse.c */
 /* http_refuse_now - answer in our own words beside evhttp, and close */
 void http_refuse_now(struct http_conn *c, int status);
+/* http_refuse_later - from a later turn: answer status, close; -1: just close
+ */
+void http_refuse_later(struct http_conn *c, int status);
 void http_refuse_free_lingers(struct http_server *s);
 
 /* http_head.c */
@@ -265,47 +262,40 @@ struct http_conn *http_conn_of(
 void http_conn_set_state(struct http_conn *c, enum http_conn_state state);
 void http_conn_request_done_cb(struct evhttp_request *req, void *arg);
 void http_conn_write_now(const struct http_conn *c); /* what its output has */
-/* http_conn_refuse_later - from a later turn: answer status, close; -1: just
- * close */
-void http_conn_refuse_later(struct http_conn *c, int status);
 
-/* http_large.c */
-void http_large_open(struct http_server *s); /* as s->limits says */
-void http_large_close(struct http_server *s);
-/* http_large_write - the pieces, one after the other, in a file of their own;
- * NULL: it must be done in memory */
-struct http_large *http_large_write(
-    const struct http_server *s, const struct evbuffer_iovec *pieces, int n);
-/* http_large_send - it follows what the connection has to send; if that fails
- * the connection is ended.  The caller keeps its reference. */
-void http_large_send(
-    struct http_conn *c, struct evhttp_request *req, struct http_large *l);
-/* http_large_send_file - likewise n bytes at offset of fd, which it closes */
-void http_large_send_file(struct http_conn *c, struct evhttp_request *req,
-    int fd, uint64_t offset, uint64_t n);
-
-/* http_waiting.c */
-struct http_waiting {
-	unsigned int refs; /* the server's, and one per file */
-	uint64_t files;    /* bytes */
-};
-struct http_waiting *http_waiting_new(void); /* one reference */
-void http_waiting_unref(struct http_waiting *w);
+/* http_out.c */
+void http_out_open(struct http_server *s); /* as s->limits says */
+void http_out_close(struct http_server *s);
+void http_out_init(struct http_conn *c);
+void http_out_clear(struct http_conn *c);
 /* Where n bytes more may wait for a client. */
 enum http_room {
 	HTTP_ROOM_MEMORY,
 	HTTP_ROOM_FILE,
 	HTTP_ROOM_NONE
 };
-enum http_room http_waiting_room(const struct http_server *s, size_t n);
-/* http_waiting_is_much - of what waits in memory: give little more */
-bool http_waiting_is_much(const struct http_server *s);
-uint64_t http_waiting_files(const struct http_server *s); /* bytes */
-/* http_waiting_add_file - n bytes of a file are about to be added to its output
- */
-void http_waiting_add_file(struct http_conn *c, uint64_t n);
-/* http_waiting_count - its output has this length now */
-void http_waiting_count(struct http_conn *c, size_t length);
+enum http_room http_out_room(const struct http_server *s, size_t n);
+/* http_out_is_much - of what waits in memory: give little more */
+bool http_out_is_much(const struct http_server *s);
+uint64_t http_out_in_files(const struct http_server *s); /* bytes */
+/* http_out_count - the connection's output has this length now */
+void http_out_count(struct http_conn *c, size_t length);
+/* http_large_write - the pieces, one after the other, in a file of their own;
+ * NULL: it must be done in memory */
+struct http_large *http_large_write(
+    const struct http_server *s, const struct evbuffer_iovec *pieces, int n);
+/* http_out_large - it follows what the connection has to send; if that fails
+ * the connection is ended.  The caller keeps its reference. */
+void http_out_large(
+    struct http_conn *c, struct evhttp_request *req, struct http_large *l);
+/* http_out_file - likewise n bytes at offset of fd, which it closes */
+void http_out_file(struct http_conn *c, struct evhttp_request *req, int fd,
+    uint64_t offset, uint64_t n);
+/* http_out_bytes - a chunk of a stream; takes all bytes out of data */
+void http_out_bytes(
+    struct http_conn *c, struct evhttp_request *req, struct evbuffer *data);
+/* http_out_end - instead of evhttp_send_reply_end */
+void http_out_end(struct http_conn *c, struct evhttp_request *req);
 
 /* http_handshake.c: TLS before the first request, and after the last */
 /* http_tls_bufferevent - NULL: out of memory */
@@ -320,25 +310,6 @@ void http_tls_say(struct http_conn *c, const char *text, size_t n);
 void http_tls_bye(struct http_conn *c);
 /* http_tls_written - bytes that the kernel took, for who looks for progress */
 uint64_t http_tls_written(const struct http_conn *c);
-
-/* http_pump.c: answers over TLS that do not end at once */
-void http_pump_init(
-    struct http_conn *c, void (*on_broken)(struct http_conn *c));
-/* A file, which somebody has until the pump has done with it. */
-struct http_pump_file {
-	int fd;
-	uint64_t offset, left;
-	void (*release)(void *arg); /* NULL: fd is closed */
-	void *arg;
-};
-void http_pump_add(struct http_conn *c, struct evhttp_request *req,
-    const struct http_pump_file *file);
-/* http_pump_bytes - takes all bytes out of data */
-void http_pump_bytes(
-    struct http_conn *c, struct evhttp_request *req, struct evbuffer *data);
-/* http_pump_end - instead of evhttp_send_reply_end */
-void http_pump_end(struct http_conn *c, struct evhttp_request *req);
-void http_pump_clear(struct http_conn *c);
 
 /* http_exchange.c */
 void http_request_cb_from_evhttp(struct evhttp_request *req, void *arg);

@@ -111,6 +111,14 @@ refusal_text(
 }
 
 void
+http_refuse_later(struct http_conn *c, int status)
+{
+	if (c->refuse == 0)
+		c->refuse = status;
+	event_active(&c->timer, EV_TIMEOUT, 1);
+}
+
+void
 http_refuse_now(struct http_conn *c, int status)
 {
 	struct http_server *s = c->server;

@@ -62,7 +62,7 @@ large_answer(const struct http_exchange *x, const void *p, size_t n)
 	} base = {.in = p};
 	const struct evbuffer_iovec piece = {base.out, n};
 
-	if (http_waiting_room(x->server, n) != HTTP_ROOM_FILE)
+	if (http_out_room(x->server, n) != HTTP_ROOM_FILE)
 		return NULL;
 	return http_large_write(x->server, &piece, 1);
 }
@@ -97,7 +97,7 @@ send_whole(
 	    evhttp_find_header(out, "Content-Length") == NULL)
 		(void)evhttp_add_header(out, "Content-Length", text);
 	evhttp_send_reply_start(req, status, http_reason(status));
-	http_pump_end(c, req);
+	http_out_end(c, req);
 }
 
 /* owned: the buffer to free, or NULL when p must be copied. */
@@ -113,7 +113,7 @@ reply_bytes(struct http_exchange *x, int status, const char *type,
 	struct evhttp_request *req;
 	struct evbuffer *out;
 
-	if (waits && http_waiting_room(x->server, n) == HTTP_ROOM_NONE) {
+	if (waits && http_out_room(x->server, n) == HTTP_ROOM_NONE) {
 		free(owned);
 		reply_waits_too_much(x);
 		return;
@@ -221,15 +221,6 @@ begin_bytes(struct http_exchange *x, int status, const char *type, uint64_t n)
 	return NULL;
 }
 
-static void
-end_bytes(struct http_conn *c, struct evhttp_request *req)
-{
-	if (c->ssl != NULL)
-		http_pump_end(c, req);
-	else
-		evhttp_send_reply_end(req);
-}
-
 void
 http_reply_file(struct http_exchange *x, int status, const char *type, int fd,
     uint64_t offset, uint64_t n)
@@ -241,8 +232,8 @@ http_reply_file(struct http_exchange *x, int status, const char *type, int fd,
 		(void)close(fd);
 		return;
 	}
-	http_large_send_file(c, req, fd, offset, n);
-	end_bytes(c, req);
+	http_out_file(c, req, fd, offset, n);
+	http_out_end(c, req);
 }
 
 void
@@ -252,15 +243,15 @@ http_reply_large(
 	struct http_conn *c = x->conn;
 	struct evhttp_request *req;
 
-	if (http_waiting_files(x->server) > x->server->limits.waiting_files) {
+	if (http_out_in_files(x->server) > x->server->limits.waiting_files) {
 		reply_waits_too_much(x);
 		return;
 	}
 	req = begin_bytes(x, status, type, http_large_size(l));
 	if (req == NULL)
 		return;
-	http_large_send(c, req, l);
-	end_bytes(c, req);
+	http_out_large(c, req, l);
+	http_out_end(c, req);
 }
 
 void

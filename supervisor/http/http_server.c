@@ -8,11 +8,10 @@
  *	http_exchange                     one request, and who asks (router)
  *	http_conn                         one connection
  *	http_places  http_head            who has a place; lines of a head
- *	http_large                        files that answers wait in
+ *	http_out                          what waits to be sent
  *	http_accept  http_refuse          listening; answers beside evhttp
- *	http_handshake  http_pump         TLS: its begin, files over it (tls)
+ *	http_handshake                    TLS before the first request (tls)
  *	http_status                       words and counters
- *	http_waiting                      how much waits, over all
  *	limiter      forwarded            what an address may; what a proxy says
  */
 #include "supervisor/http/http_int.h"
@@ -72,7 +71,7 @@ http_server_new(struct event_base *base, const struct http_limits *limits,
 	s->arg = arg;
 	s->fd_limit = descriptor_limit();
 	s->limiter = limiter_new(HTTP_ADDRESSES);
-	http_large_open(s);
+	http_out_open(s);
 	if (getrandom(&s->id_start, sizeof(s->id_start), 0) < 0)
 		fatal(EXIT_BUG, "getrandom: %s", strerror(errno));
 	TAILQ_INIT(&s->fresh);
@@ -106,7 +105,7 @@ http_server_free(struct http_server *s)
 	(void)event_del(&s->reap);
 	(void)event_del(&s->handshake_turn);
 	http_accept_clear(s);
-	http_large_close(s);
+	http_out_close(s);
 	limiter_free(s->limiter);
 	tls_free(s->tls);
 	free(s->by_fd);
@@ -122,7 +121,7 @@ http_server_drain(struct http_server *s)
 	http_accept_update(s);
 	TAILQ_FOREACH (c, &s->conns, link)
 		if (c->state == HTTP_CONN_IDLE || c->state == HTTP_CONN_FRESH)
-			http_conn_refuse_later(c, -1);
+			http_refuse_later(c, -1);
 }
 
 void
@@ -132,7 +131,7 @@ http_server_end_of(struct http_server *s, const struct principal *who)
 
 	TAILQ_FOREACH (c, &s->conns, link)
 		if (c->who == who)
-			http_conn_refuse_later(c, -1);
+			http_refuse_later(c, -1);
 }
 
 void

@@ -114,7 +114,7 @@ http_server_stats(const struct http_server *s, struct http_stats *out)
 {
 	*out = s->stats;
 	out->waiting_memory = s->memory_bytes;
-	out->waiting_files = http_waiting_files(s);
+	out->waiting_files = http_out_in_files(s);
 	for (unsigned int i = 0; i < LIMITER_REASONS; i++)
 		out->refused[i] =
 		    limiter_refused(s->limiter, (enum limiter_reason)i);

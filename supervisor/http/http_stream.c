@@ -2,7 +2,7 @@
  * http_stream.c - answers without an end in sight
  *
  * evhttp reports that all was written (or all but the low watermark) through
- * the callback given with each chunk.
+ * the callback that http_out_bytes gives it with each chunk.
  */
 #include "supervisor/http/http_int.h"
 
@@ -13,16 +13,6 @@
 #define APPETITE_MIN 4096  /* less is not worth a turn */
 #define APPETITE_SMALL 800 /* with its frame below what is always sent */
 #define LARGE_PIECES 16    /* a large message is one piece and its wrapping */
-
-static void
-stream_writable_cb(struct evhttp_connection *evcon, void *arg)
-{
-	struct http_exchange *x = arg;
-
-	(void)evcon;
-	if (x->on_writable != NULL)
-		x->on_writable(x->arg);
-}
 
 void
 http_stream_start(struct http_exchange *x, void (*on_writable)(void *))
@@ -94,7 +84,7 @@ send_large_part(struct http_exchange *x, struct evbuffer *data)
 	/* There the pieces are chunks. */
 	if (x->req->chunked && x->conn->ssl == NULL)
 		(void)evbuffer_add_printf(out, "%zx\r\n", n);
-	http_large_send(x->conn, x->req, large);
+	http_out_large(x->conn, x->req, large);
 	http_large_unref(large);
 	/* By reference: added, it would be given as much room as the file. */
 	if (x->req->chunked && x->conn->ssl == NULL)
@@ -110,23 +100,19 @@ http_stream_write(struct http_exchange *x, struct evbuffer *data)
 		(void)evbuffer_drain(data, evbuffer_get_length(data));
 		return;
 	}
-	switch (http_waiting_room(x->server, evbuffer_get_length(data))) {
+	switch (http_out_room(x->server, evbuffer_get_length(data))) {
 	case HTTP_ROOM_FILE:
 		send_large_part(x, data);
 		break;
 	case HTTP_ROOM_NONE: /* an answer with a hole is none */
 		(void)evbuffer_drain(data, evbuffer_get_length(data));
-		http_conn_refuse_later(x->conn, -1);
+		http_refuse_later(x->conn, -1);
 		return;
 	case HTTP_ROOM_MEMORY:
 	default:
 		break;
 	}
-	if (x->conn->ssl != NULL)
-		http_pump_bytes(x->conn, x->req, data);
-	else
-		evhttp_send_reply_chunk_with_cb(
-		    x->req, data, stream_writable_cb, x);
+	http_out_bytes(x->conn, x->req, data);
 }
 
 size_t
@@ -143,7 +129,7 @@ http_stream_appetite(const struct http_exchange *x)
 {
 	size_t pending = http_stream_pending(x);
 
-	if (http_waiting_is_much(x->server))
+	if (http_out_is_much(x->server))
 		return pending == 0 ? APPETITE_SMALL : 0;
 	return pending + APPETITE_MIN <= HTTP_STREAM_HIGH ?
 	    HTTP_STREAM_HIGH - pending :
@@ -154,7 +140,7 @@ void
 http_stream_break(struct http_exchange *x)
 {
 	if (x->conn != NULL)
-		http_conn_refuse_later(x->conn, -1);
+		http_refuse_later(x->conn, -1);
 }
 
 void
@@ -163,14 +149,12 @@ http_stream_end(struct http_exchange *x)
 	struct http_conn *c = x->conn;
 	struct evhttp_request *req;
 
-	if (x->conn != NULL) {
+	if (c != NULL) {
 		x->server->stats.streams--;
 		/* "All written" must mean all again. */
-		bufferevent_setwatermark(x->conn->bev, EV_WRITE, 0, 0);
+		bufferevent_setwatermark(c->bev, EV_WRITE, 0, 0);
 	}
 	req = http_exchange_end(x);
-	if (req != NULL && c != NULL && c->ssl != NULL)
-		http_pump_end(c, req);
-	else if (req != NULL)
-		evhttp_send_reply_end(req);
+	if (req != NULL)
+		http_out_end(c, req);
 }

@@ -90,21 +90,23 @@ limiter_set_rates(struct limiter *l, const struct limiter_rates *rates)
 
 /* ---- buckets */
 
+/* times: how much of what one address may have. */
 static struct filling
-filling_of_requests(const struct limiter *l, uint64_t times)
+filling_of(const struct limiter *l, enum limiter_reason what, uint64_t times)
 {
-	return (struct filling){.pieces = times * l->rates.requests_per_s,
-	    .period_ms = PER_SECOND,
-	    .burst = times * l->rates.requests_burst};
+	const struct limiter_rates *r = &l->rates;
+
+	if (what == LIMITER_LOGINS)
+		return (struct filling){times * r->failed_logins_per_min,
+		    PER_MINUTE, times * r->failed_logins_per_min};
+	return (struct filling){
+	    times * r->requests_per_s, PER_SECOND, times * r->requests_burst};
 }
 
-static struct filling
-filling_of_logins(const struct limiter *l, uint64_t times)
+static struct bucket *
+bucket_of(struct limiter_place *e, enum limiter_reason what)
 {
-	return (struct filling){
-	    .pieces = times * l->rates.failed_logins_per_min,
-	    .period_ms = PER_MINUTE,
-	    .burst = times * l->rates.failed_logins_per_min};
+	return what == LIMITER_LOGINS ? &e->logins : &e->requests;
 }
 
 static uint64_t
@@ -148,8 +150,8 @@ entry_is_new(
     const struct limiter *l, const struct limiter_place *e, uint64_t now_ms)
 {
 	uint64_t times = e->key_len == SITE_BYTES ? LIMITER_SITE : 1;
-	const struct filling requests = filling_of_requests(l, times);
-	const struct filling logins = filling_of_logins(l, times);
+	const struct filling requests = filling_of(l, LIMITER_REQUESTS, times);
+	const struct filling logins = filling_of(l, LIMITER_LOGINS, times);
 
 	return e->connections == 0 &&
 	    bucket_missing(&e->requests, &requests, now_ms) == 0 &&
@@ -176,31 +178,23 @@ entry_find(struct limiter *l, const uint8_t *key, size_t n)
 	return NULL;
 }
 
-/* The bytes of an address by which it is counted. */
-struct limiter_key {
-	const uint8_t *bytes;
-	size_t n;
-};
-
 /* Its entry, a new one, or NULL: there is no place.  A new one that nothing
  * was counted in yet looks free, so what was given a moment ago is said. */
 static struct limiter_place *
-entry_of(struct limiter *l, const struct limiter_key *key,
+entry_of(struct limiter *l, const uint8_t *key, size_t n,
     const struct limiter_place *given, uint64_t now_ms)
 {
-	struct limiter_place *set = set_of(l, key->bytes, key->n);
-	struct limiter_place *known = entry_find(l, key->bytes, key->n);
+	struct limiter_place *set = set_of(l, key, n);
+	struct limiter_place *known = entry_find(l, key, n);
 
-	if (known != NULL)
-		return known;
-	for (size_t i = 0; i < WAYS; i++) {
+	for (size_t i = 0; i < WAYS && known == NULL; i++) {
 		if (&set[i] == given || !entry_is_new(l, &set[i], now_ms))
 			continue;
-		set[i] = (struct limiter_place){.key_len = (uint8_t)key->n};
-		memcpy(set[i].key, key->bytes, key->n);
-		return &set[i];
+		known = &set[i];
+		*known = (struct limiter_place){.key_len = (uint8_t)n};
+		memcpy(known->key, key, n);
 	}
-	return NULL;
+	return known;
 }
 
 /* By which keys an address is counted, the narrow one first. */
@@ -230,10 +224,8 @@ count_as(struct limiter *l, const struct netaddr *a, uint64_t now_ms)
 	struct counted c = {.n = k.n};
 
 	for (size_t i = 0; i < c.n; i++) {
-		const struct limiter_key key = {a->bytes, k.length[i]};
-
-		c.entry[i] =
-		    entry_of(l, &key, i == 0 ? NULL : c.entry[0], now_ms);
+		c.entry[i] = entry_of(l, a->bytes, k.length[i],
+		    i == 0 ? NULL : c.entry[0], now_ms);
 		c.times[i] = i == 1 ? LIMITER_SITE : 1;
 		if (c.entry[i] == NULL) {
 			c.entry[i] = &l->crowd[i];
@@ -287,69 +279,53 @@ limiter_disconnect(struct limiter *l, const struct netaddr *a)
 
 /* ---- requests and logins */
 
-uint32_t
-limiter_admit(struct limiter *l, const struct netaddr *a)
+enum step {
+	LOOK = 1, /* may it have one more, or how long is it to wait? */
+	TAKE = 2  /* it has one more, if it need not wait */
+};
+
+static uint32_t
+count(struct limiter *l, const struct netaddr *a, enum limiter_reason what,
+    unsigned int steps)
 {
 	uint64_t now = clock_mono_ms();
 	struct counted c;
-	uint32_t wait;
+	uint32_t wait = 0;
 
-	if (l->rates.requests_per_s == 0 || is_exempt(l, a))
+	if (filling_of(l, what, 1).pieces == 0 || is_exempt(l, a))
 		return 0;
 	c = count_as(l, a, now);
-	for (size_t i = 0; i < c.n; i++) {
-		const struct filling f = filling_of_requests(l, c.times[i]);
+	for (size_t i = 0; i < c.n && wait == 0 && (steps & LOOK) != 0; i++) {
+		const struct filling f = filling_of(l, what, c.times[i]);
 
-		wait = bucket_wait(&c.entry[i]->requests, &f, now);
-		if (wait != 0) {
-			l->refused[LIMITER_REQUESTS]++;
-			return wait;
-		}
+		wait = bucket_wait(bucket_of(c.entry[i], what), &f, now);
 	}
-	for (size_t i = 0; i < c.n; i++) {
-		const struct filling f = filling_of_requests(l, c.times[i]);
+	if (wait != 0)
+		l->refused[what]++;
+	for (size_t i = 0; i < c.n && wait == 0 && (steps & TAKE) != 0; i++) {
+		const struct filling f = filling_of(l, what, c.times[i]);
 
-		bucket_take(&c.entry[i]->requests, &f, now);
+		bucket_take(bucket_of(c.entry[i], what), &f, now);
 	}
-	return 0;
+	return wait;
+}
+
+uint32_t
+limiter_admit(struct limiter *l, const struct netaddr *a)
+{
+	return count(l, a, LIMITER_REQUESTS, LOOK | TAKE);
 }
 
 uint32_t
 limiter_login_wait(struct limiter *l, const struct netaddr *a)
 {
-	uint64_t now = clock_mono_ms();
-	struct counted c;
-	uint32_t wait;
-
-	if (l->rates.failed_logins_per_min == 0 || is_exempt(l, a))
-		return 0;
-	c = count_as(l, a, now);
-	for (size_t i = 0; i < c.n; i++) {
-		const struct filling f = filling_of_logins(l, c.times[i]);
-
-		wait = bucket_wait(&c.entry[i]->logins, &f, now);
-		if (wait != 0) {
-			l->refused[LIMITER_LOGINS]++;
-			return wait;
-		}
-	}
-	return 0;
+	return count(l, a, LIMITER_LOGINS, LOOK);
 }
 
 void
 limiter_failed_login(struct limiter *l, const struct netaddr *a)
 {
-	uint64_t now = clock_mono_ms();
-	struct counted c;
-
-	if (l->rates.failed_logins_per_min == 0 || is_exempt(l, a))
-		return;
-	c = count_as(l, a, now);
-	for (size_t i = 0; i < c.n; i++) {
-		const struct filling f = filling_of_logins(l, c.times[i]);
-
-		bucket_take(&c.entry[i]->logins, &f, now);
-	}
+	(void)count(l, a, LIMITER_LOGINS, TAKE);
 }
 
 /* ---- numbers */

@@ -10,6 +10,7 @@
 #include <sys/queue.h>
 
 #include "common/exit.h"
+#include "common/hex.h"
 #include "common/log.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
@@ -31,18 +32,6 @@ struct http_router {
 
 /* ---- values */
 
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 /* In place: what is decoded is never longer. */
 static int
 decode(char *s)
@@ -54,8 +43,8 @@ decode(char *s)
 			*to++ = *p;
 			continue;
 		}
-		int hi = hex_digit(p[1]);
-		int lo = hi < 0 ? -1 : hex_digit(p[2]);
+		int hi = hex_value(p[1]);
+		int lo = hi < 0 ? -1 : hex_value(p[2]);
 
 		if (lo < 0 || (hi == 0 && lo == 0))
 			return -1;
