@@ -152,6 +152,100 @@ conn_timer_cb(evutil_socket_t fd, short what, void *arg)
 		conn_expired(c);
 }
 
+/* ---- who has a place when connections_max are taken
+ *
+ * A connection that rests (nothing came yet, or between two requests) gives
+ * its place to a new one, that which rests longest first.  Left alone are one
+ * whose bytes we have not read yet, because it is about to ask, and one that
+ * has come within PLACES_YOUNG_MS and is in its TLS handshake, in which both
+ * sides take turns.  When nobody rests, a request that is on its way in and
+ * of which nothing came for PLACES_SILENT_MS is answered with 408, the one
+ * that is silent longest first.  Else the next HTTP_GUESTS_MAX come as
+ * guests: what they ask for is the handler's choice (http_is_guest), so that
+ * a probe is answered even then.
+ */
+
+#define PLACES_YOUNG_MS 1000
+#define PLACES_SILENT_MS 2000
+#define PLACES_LOOKS_MAX 64 /* connections asked for unread bytes */
+
+static struct http_conn_list *
+list_of(struct http_conn *c)
+{
+	return c->rests == HTTP_RESTS_SILENT ? &c->server->resting :
+					       &c->server->unfinished;
+}
+
+static void
+places_leave(struct http_conn *c)
+{
+	if (c->rests != HTTP_RESTS_NOT)
+		TAILQ_REMOVE(list_of(c), c, rest_link);
+	c->rests = HTTP_RESTS_NOT;
+}
+
+/* From now on it waits for its client, as its state says. */
+static void
+places_rest(struct http_conn *c)
+{
+	places_leave(c);
+	c->rests = c->state == HTTP_CONN_READING ? HTTP_RESTS_UNFINISHED :
+						   HTTP_RESTS_SILENT;
+	c->rests_since_ms = clock_mono_ms();
+	TAILQ_INSERT_TAIL(list_of(c), c, rest_link);
+}
+
+/* What the kernel has of it: the loop reads that in its next turn. */
+static bool
+has_unread(const struct http_conn *c)
+{
+	char byte;
+
+	return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* That which is in the list longest: it is in the order in which they came to
+ * rest. */
+static struct http_conn *
+oldest_of(struct http_conn_list *list, const struct http_conn *not_this)
+{
+	uint64_t now = clock_mono_ms();
+	unsigned int looks = 0;
+	struct http_conn *c;
+
+	TAILQ_FOREACH (c, list, rest_link) {
+		if (c->rests == HTTP_RESTS_UNFINISHED &&
+		    now < c->rests_since_ms + PLACES_SILENT_MS)
+			return NULL;
+		if (c == not_this ||
+		    (c->shakes && now < c->rests_since_ms + PLACES_YOUNG_MS))
+			continue;
+		if (!has_unread(c))
+			return c;
+		if (++looks == PLACES_LOOKS_MAX)
+			return NULL;
+	}
+	return NULL;
+}
+
+/* False: nobody's can be taken. */
+static bool
+make_room(struct http_server *s, const struct http_conn *c)
+{
+	struct http_conn *old = oldest_of(&s->resting, c);
+
+	if (old != NULL) {
+		evhttp_connection_free(old->evcon);
+	} else {
+		old = oldest_of(&s->unfinished, c);
+		if (old == NULL)
+			return false;
+		http_refuse_now(old, 408);
+	}
+	s->stats.displaced++;
+	return true;
+}
+
 /* ---- the state of a connection */
 
 static void
@@ -170,9 +264,9 @@ http_conn_set_state(struct http_conn *c, enum http_conn_state state)
 		input_count(
 		    c, evbuffer_get_length(bufferevent_get_input(c->bev)));
 	if (state <= HTTP_CONN_READING)
-		http_places_rest(c);
+		places_rest(c);
 	else
-		http_places_leave(c);
+		places_leave(c);
 	switch (state) {
 	case HTTP_CONN_FRESH:
 	case HTTP_CONN_READING:
@@ -254,7 +348,7 @@ conn_input_cb(
 		http_conn_set_state(c, HTTP_CONN_READING);
 	} else {
 		c->state = HTTP_CONN_READING; /* FRESH: its time runs on */
-		http_places_rest(c);
+		places_rest(c);
 	}
 	if (c->refuse != 0)
 		return;
@@ -384,7 +478,7 @@ conn_close_cb(struct evhttp_connection *evcon, void *arg)
 	http_handshake_end(c);
 	http_out_clear(c);
 	conn_unwatch(c);
-	http_places_leave(c);
+	places_leave(c);
 	if ((size_t)c->fd < s->by_fd_len)
 		s->by_fd[c->fd] = NULL;
 	if (c->is_counted)
@@ -467,23 +561,24 @@ conn_is_one_too_many(struct http_conn *c)
 	return !c->is_counted;
 }
 
+/* It was just counted; another may be closed for it. */
 static void
 conn_take_place(struct http_server *s, struct http_conn *c)
 {
-	enum http_place place = HTTP_PLACE_NONE;
+	const struct http_limits *l = &s->limits;
+	bool takes = !s->paused && !s->draining, has_own;
 
 	if (conn_is_one_too_many(c)) {
 		http_refuse_now(c, 429);
 		return;
 	}
-	if (!s->paused && !s->draining)
-		place = http_places_take(c);
-	if (place == HTTP_PLACE_NONE) {
+	has_own = takes &&
+	    (s->stats.connections <= l->connections_max || make_room(s, c));
+	c->guest = takes && !has_own &&
+	    s->stats.connections <= l->connections_max + HTTP_GUESTS_MAX;
+	if (!has_own && !c->guest)
 		http_refuse_now(c, 503);
-		return;
-	}
-	c->guest = place == HTTP_PLACE_GUEST;
-	if (c->guest && s->limits.request_ms > HTTP_GUEST_MS)
+	else if (c->guest && l->request_ms > HTTP_GUEST_MS)
 		conn_set_deadline(c, HTTP_GUEST_MS);
 }
 

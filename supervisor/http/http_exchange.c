@@ -401,14 +401,23 @@ http_body_bytes(const struct http_exchange *x)
 }
 
 struct evbuffer *
+http_buffer_new(void)
+{
+	struct evbuffer *b = evbuffer_new();
+
+	if (b == NULL)
+		fatal(EXIT_MEMORY, "out of memory");
+	return b;
+}
+
+struct evbuffer *
 http_take_body(struct http_exchange *x)
 {
-	struct evbuffer *body = evbuffer_new();
+	struct evbuffer *body = http_buffer_new();
 
-	if (body == NULL ||
-	    (x->req != NULL &&
-		evbuffer_add_buffer(
-		    body, evhttp_request_get_input_buffer(x->req)) != 0))
+	if (x->req != NULL &&
+	    evbuffer_add_buffer(
+		body, evhttp_request_get_input_buffer(x->req)) != 0)
 		fatal(EXIT_MEMORY, "out of memory");
 	return body;
 }

@@ -12,7 +12,7 @@
  * A turn of the loop takes steps from the queue for HANDSHAKE_TURN_US, and one
  * at least; what is left comes in the next turn, behind whoever else is ready.
  * A parked connection is FRESH: it has a place like any other, rests, and is
- * displaced for another as any that says nothing (http_places.c).
+ * displaced for another as any that says nothing (http_conn.c).
  */
 #include "supervisor/http/http_int.h"
 

@@ -62,7 +62,7 @@ enum http_conn_state {
 	HTTP_CONN_STREAM
 };
 
-/* Whether it waits for its client (http_places.c). */
+/* Whether it waits for its client (http_conn.c). */
 enum http_rests {
 	HTTP_RESTS_NOT,
 	HTTP_RESTS_SILENT,    /* nothing of a request is here */
@@ -238,19 +238,6 @@ void http_head_begin(struct http_head *h);
  * what follows its head only chunks are looked at.  Then h->fault is NULL, or
  * what was wrong with the head, and h->chunks.fault likewise */
 void http_head_take_end(struct http_head *h, struct evbuffer *in, size_t n);
-
-/* http_places.c */
-enum http_place {
-	HTTP_PLACE_OWN,
-	HTTP_PLACE_GUEST,
-	HTTP_PLACE_NONE
-};
-/* http_places_rest - from now on it waits for its client, as its state says */
-void http_places_rest(struct http_conn *c);
-void http_places_leave(struct http_conn *c); /* it is at work, or gone */
-/* http_places_take - for a connection that was just counted; another may be
- * closed for it */
-enum http_place http_places_take(struct http_conn *c);
 
 /* http_conn.c */
 struct bufferevent *http_conn_new_cb(struct event_base *base, void *arg);

@@ -4,10 +4,10 @@
  * Layers of this room, each calling only those below it:
  *
  *	http_server                       made, drained, freed
- *	http_reply  http_stream           answers
+ *	http_reply                        answers
  *	http_exchange                     one request, and who asks (router)
  *	http_conn                         one connection
- *	http_places  http_head            who has a place; lines of a head
+ *	http_head                         lines of a head
  *	http_out                          what waits to be sent
  *	http_accept  http_refuse          listening; answers beside evhttp
  *	http_handshake                    TLS before the first request (tls)
@@ -164,4 +164,15 @@ http_server_set_tls(struct http_server *s, struct tls *tls)
 {
 	tls_free(s->tls);
 	s->tls = tls;
+}
+
+void
+http_server_stats(const struct http_server *s, struct http_stats *out)
+{
+	*out = s->stats;
+	out->waiting_memory = s->memory_bytes;
+	out->waiting_files = http_out_in_files(s);
+	for (unsigned int i = 0; i < LIMITER_REASONS; i++)
+		out->refused[i] =
+		    limiter_refused(s->limiter, (enum limiter_reason)i);
 }

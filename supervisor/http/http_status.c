@@ -110,17 +110,6 @@ http_problem_dump(int status, json_t *error)
 /* ---- counts */
 
 void
-http_server_stats(const struct http_server *s, struct http_stats *out)
-{
-	*out = s->stats;
-	out->waiting_memory = s->memory_bytes;
-	out->waiting_files = http_out_in_files(s);
-	for (unsigned int i = 0; i < LIMITER_REASONS; i++)
-		out->refused[i] =
-		    limiter_refused(s->limiter, (enum limiter_reason)i);
-}
-
-void
 http_stat_next_id(struct http_server *s, char out[HTTP_ID_MAX])
 {
 	const uint32_t start = htobe32(s->id_start), n = htobe32(s->id_next++);

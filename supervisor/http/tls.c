@@ -52,30 +52,6 @@ tls_fail(struct err *e, const char *what)
 
 /* ---- reading PEM */
 
-struct pem {
-	BIO *bio;
-	uint8_t *mem;
-	size_t n;
-};
-
-static int
-pem_open(int fd, const char *name, struct pem *p, struct err *e)
-{
-	if (fd_read_sealed(fd, TLS_FILE_MAX, &p->mem, &p->n, e) != 0)
-		return err_wrap(e, "%s", name);
-	p->bio = BIO_new_mem_buf(p->mem, (int)p->n);
-	return p->bio != NULL ? 0 : tls_fail(e, name);
-}
-
-static void
-pem_close(struct pem *p)
-{
-	BIO_free(p->bio);
-	if (p->mem != NULL)
-		explicit_bzero(p->mem, p->n);
-	free(p->mem);
-}
-
 /* Instead of a prompt on a terminal. */
 static int
 /* NOLINTNEXTLINE(readability-non-const-parameter): OpenSSL's pem_password_cb */
@@ -249,29 +225,23 @@ set_up(SSL_CTX *ctx, struct err *e)
 	return 0;
 }
 
+/* What take wants of a sealed file of PEM. */
 static int
-load_files(
-    struct tls *t, int certificate, int key, int client_ca, struct err *e)
+load_file(struct tls *t, int fd, const char *name,
+    int (*take)(struct tls *t, BIO *bio, struct err *e), struct err *e)
 {
-	struct pem pem = {NULL, NULL, 0};
-	int rc = pem_open(certificate, "TLS_CERT_FILE", &pem, e);
+	uint8_t *mem = NULL;
+	BIO *bio;
+	size_t n;
+	int rc;
 
-	if (rc == 0)
-		rc = take_certificates(t, pem.bio, e);
-	pem_close(&pem);
-	pem = (struct pem){NULL, NULL, 0};
-	if (rc == 0)
-		rc = pem_open(key, "TLS_KEY_FILE", &pem, e);
-	if (rc == 0)
-		rc = take_key(t, pem.bio, e);
-	pem_close(&pem);
-	pem = (struct pem){NULL, NULL, 0};
-	if (rc != 0 || client_ca == -1)
-		return rc;
-	rc = pem_open(client_ca, "TLS_CLIENT_CA_FILE", &pem, e);
-	if (rc == 0)
-		rc = take_authorities(t, pem.bio, e);
-	pem_close(&pem);
+	if (fd_read_sealed(fd, TLS_FILE_MAX, &mem, &n, e) != 0)
+		return err_wrap(e, "%s", name);
+	bio = BIO_new_mem_buf(mem, (int)n);
+	rc = bio == NULL ? tls_fail(e, name) : take(t, bio, e);
+	BIO_free(bio);
+	explicit_bzero(mem, n);
+	free(mem);
 	return rc;
 }
 
@@ -286,7 +256,13 @@ tls_load(
 	t->ctx = SSL_CTX_new(TLS_server_method());
 	rc = t->ctx == NULL ? tls_fail(e, "OpenSSL") : set_up(t->ctx, e);
 	if (rc == 0)
-		rc = load_files(t, certificate, key, client_ca, e);
+		rc = load_file(
+		    t, certificate, "TLS_CERT_FILE", take_certificates, e);
+	if (rc == 0)
+		rc = load_file(t, key, "TLS_KEY_FILE", take_key, e);
+	if (rc == 0 && client_ca != -1)
+		rc = load_file(
+		    t, client_ca, "TLS_CLIENT_CA_FILE", take_authorities, e);
 	if (rc != 0) {
 		tls_free(t);
 		/* What is wrong in a file does not mend itself. */
