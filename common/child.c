@@ -74,16 +74,6 @@ child_die(struct child *c, int status, const char *fmt, ...)
 	die(c, status, reason);
 }
 
-static void
-apply_log_settings(const struct conf *conf)
-{
-	int level = log_parse_level(conf_str(conf, CONF_LOG_LEVEL));
-
-	if (level >= 0)
-		log_set_level((enum log_level)level);
-	log_set_format(log_parse_format(conf_str(conf, CONF_LOG_FORMAT)));
-}
-
 static int
 on_config(void *arg, const struct msg_config *m, struct err *e)
 {
@@ -105,7 +95,7 @@ first_config(struct child *c)
 
 	c->conf = c->pending;
 	c->pending = NULL;
-	apply_log_settings(c->conf);
+	conf_apply_log(c->conf);
 	turns_excuse(); /* opens all that the program has */
 	status = c->ops->on_config(c, c->conf, c->arg, &e);
 	if (status != 0)
@@ -124,7 +114,7 @@ later_config(struct child *c)
 	(void)conf_take_reload(c->conf, c->pending, &first);
 	conf_free(c->pending);
 	c->pending = NULL;
-	apply_log_settings(c->conf);
+	conf_apply_log(c->conf);
 	if (c->ops->on_reload != NULL)
 		c->ops->on_reload(c->conf, c->arg);
 }

@@ -14,7 +14,7 @@
 #include "common/xmalloc.h"
 
 /* A value travels in one IPC message. */
-#define CONF_VALUE_MAX 32768
+#define CONF_VALUE_MAX 32767
 #define CONF_EXTRAS_MAX 64
 #define CONF_EXTRA_NAME_MAX 64
 #define CONF_EXTRA_PREFIX "TOOL_DESC_"
@@ -810,6 +810,16 @@ conf_take_reload(struct conf *c, const struct conf *newer, const char **first)
 	/* Descriptions are read whenever the list of tools is made. */
 	conf_copy_extras(c, newer);
 	return others;
+}
+
+void
+conf_apply_log(const struct conf *c)
+{
+	int level = log_parse_level(conf_str(c, CONF_LOG_LEVEL));
+
+	if (level >= 0)
+		log_set_level((enum log_level)level);
+	log_set_format(log_parse_format(conf_str(c, CONF_LOG_FORMAT)));
 }
 
 static void

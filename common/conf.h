@@ -93,6 +93,8 @@ void conf_each(const struct conf *c, enum conf_who who,
  * name (NULL if none) */
 int conf_take_reload(
     struct conf *c, const struct conf *newer, const char **first);
+/* conf_apply_log - LOG_LEVEL and LOG_FORMAT are in force from now on */
+void conf_apply_log(const struct conf *c);
 void conf_print_help(FILE *f); /* the table for --help */
 
 #endif

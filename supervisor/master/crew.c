@@ -34,7 +34,7 @@
  * killed when it does not end.  CREW_STOPPING_WORKERS: who is left is asked,
  * then killed.  CREW_ENDED: nobody is up, and on_end was called.
  */
-#include "supervisor/master/crew_int.h"
+#include "supervisor/master/crew.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,14 +43,14 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include <event2/event.h>
-
 #include "common/child.h"
 #include "common/clock.h"
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "supervisor/master/life.h"
+#include "supervisor/master/restart.h"
 
 #define CREW_DRAIN_GRACE_MS 1000 /* the front ends its own drain first */
 #define CREW_UNEXPLAINED_MS 100
@@ -61,13 +61,150 @@ static const char *const role_names[CHILD_ROLES] = {[MSG_ROLE_FRONT] = "front",
     [MSG_ROLE_KEYS] = "keys",
     [MSG_ROLE_COURIER] = "courier"};
 
-static void
-arm(struct event *timer, uint32_t ms)
-{
-	struct timeval tv = timer_timeval(ms);
+enum crew_state {
+	CREW_RUNNING,
+	CREW_STOPPING_FRONT,
+	CREW_STOPPING_WORKERS,
+	CREW_ENDED
+};
 
-	if (event_add(timer, &tv) == -1)
-		fatal(EXIT_MEMORY, "no timer");
+/* Why a worker that exits with 0 may do so. */
+enum slot_note {
+	SLOT_NONE,
+	SLOT_ORPHAN,     /* its front is gone: it should exit */
+	SLOT_UNEXPLAINED /* it exited; is its front about to be reaped? */
+};
+
+/* The children of one kind.  More deaths than the policy bears throttle it:
+ * nobody of the role is started while its timer is set. */
+struct role {
+	const char *name;
+	const struct restart_policy *policy;
+	struct restart_burst burst;
+	struct timer *timer;
+	uint64_t until_ms; /* when the timer is due */
+	struct crew *crew;
+};
+
+struct slot { /* a place in the crew; one life after the other is in it */
+	struct crew *crew;
+	struct life life;
+	struct restart restart;
+	struct timer *timer; /* the next start */
+	uint64_t due_ms;     /* when that is */
+	/* Of its newest channel with the present front, 0: none yet. */
+	uint32_t peer_generation;
+	enum slot_note note;
+	bool is_paired; /* it has a channel to the front, in its present life */
+	bool is_refused; /* it exited with 77 or 78 */
+	bool was_ready;  /* in any of its lives */
+};
+
+struct crew {
+	struct event_base *base;
+	const struct crew_setup *setup;
+	const struct crew_ops *ops;
+	void *arg;
+	enum crew_state state;
+	int status;
+	int64_t started_wall_ms;
+	const struct conf *conf;
+	uint32_t peer_generation; /* the newest */
+	struct tlsfiles tls_offer;
+	uint32_t tls_number; /* of the newest offer */
+	bool was_ready;      /* all were, at one time */
+	struct role roles[CHILD_ROLES];
+	struct timer *stop_timer;
+	uint32_t nslots;
+	/* The front, the workers, the envoys. */
+	struct slot slots[CREW_WORKERS_MAX + CHILD_ROLES - 1];
+};
+
+static struct slot *
+slot_front(struct crew *c)
+{
+	return &c->slots[0];
+}
+
+static struct role *
+slot_role(struct slot *s)
+{
+	return &s->crew->roles[s->life.role];
+}
+
+/* ---- roles */
+
+static bool
+role_is_throttled(const struct role *r)
+{
+	return timer_is_set(r->timer);
+}
+
+/* True: it is throttled from now on. */
+static bool
+role_died(struct role *r, uint64_t now_ms)
+{
+	uint32_t ms = restart_burst_add(r->policy, &r->burst, now_ms);
+
+	if (ms == 0 || role_is_throttled(r))
+		return false;
+	log_error("%s: more than %u deaths in %u s: throttled for %u s",
+	    r->name, r->policy->burst, r->policy->window_ms / 1000, ms / 1000);
+	r->until_ms = now_ms + ms;
+	timer_set_ms(r->timer, ms);
+	return true;
+}
+
+/* ---- what the front is told */
+
+static enum msg_member_state
+state_of(struct slot *s)
+{
+	const struct life *p = &s->life;
+
+	if (s->is_refused)
+		return MSG_MEMBER_STATE_REFUSED;
+	if (p->state == LIFE_DOWN)
+		return role_is_throttled(slot_role(s)) ?
+		    MSG_MEMBER_STATE_THROTTLED :
+		    MSG_MEMBER_STATE_DOWN;
+	if (p->state != LIFE_READY)
+		return MSG_MEMBER_STATE_STARTING;
+	return p->quiet ? MSG_MEMBER_STATE_QUIET : MSG_MEMBER_STATE_READY;
+}
+
+static void
+tell(struct crew *c, const struct msg_crew_member *m)
+{
+	if (slot_front(c)->life.state == LIFE_READY)
+		msg_send_crew_member(slot_front(c)->life.chan, m);
+}
+
+/* The front, if it can hear, is told how it stands with that place. */
+static void
+slot_tell(struct slot *s)
+{
+	const struct life *p = &s->life;
+
+	tell(s->crew,
+	    &(struct msg_crew_member){.name = p->name,
+		.pid = p->state == LIFE_DOWN ? 0 : (uint32_t)p->pid,
+		.state = state_of(s),
+		.restarts = p->starts > 0 ? p->starts - 1 : 0,
+		.started_ms = p->started_wall_ms});
+}
+
+/* To a front that is new. */
+static void
+tell_all(struct crew *c)
+{
+	tell(c,
+	    &(struct msg_crew_member){.name = "supervisor",
+		.pid = (uint32_t)getpid(),
+		.state = MSG_MEMBER_STATE_READY,
+		.started_ms = c->started_wall_ms});
+	for (uint32_t i = 0; i < c->nslots; i++)
+		slot_tell(&c->slots[i]);
 }
 
 /* Its next start, in ms. */
@@ -75,7 +212,7 @@ static void
 slot_schedule(struct slot *s, uint32_t ms)
 {
 	s->due_ms = clock_mono_ms() + ms;
-	arm(s->timer, ms);
+	timer_set_ms(s->timer, ms);
 }
 
 /* How long until the slot's next start, as the front is told. */
@@ -88,7 +225,7 @@ slot_delay_ms(struct slot *s)
 
 	if (role_is_throttled(r))
 		due_ms = r->until_ms;
-	else if (evtimer_pending(s->timer, NULL))
+	else if (timer_is_set(s->timer))
 		due_ms = s->due_ms;
 	return due_ms > now_ms ? (uint32_t)(due_ms - now_ms) : 0;
 }
@@ -105,23 +242,25 @@ slot_tell_gone(struct slot *s)
 	    &(struct msg_peer_gone){.index = s->life.index,
 		.generation = s->peer_generation,
 		.delay_ms = slot_delay_ms(s),
-		.throttled = role_is_throttled(slot_role(s)) ||
-		    s->use == SLOT_REFUSED || c->state != CREW_RUNNING});
+		.throttled = role_is_throttled(slot_role(s)) || s->is_refused ||
+		    c->state != CREW_RUNNING});
 }
 
-/* Death and restart */
+/* ---- death and restart */
 
 /* The throttling is over: whoever of the role is down starts. */
 static void
-role_over_cb(struct role *r, void *arg)
+role_over_cb(void *arg)
 {
-	struct crew *c = arg;
+	struct role *r = arg;
+	struct crew *c = r->crew;
 
+	log_info("%s: no longer throttled", r->name);
 	for (uint32_t i = 0; i < c->nslots; i++) {
 		struct slot *s = &c->slots[i];
 
 		if (slot_role(s) == r && s->life.state == LIFE_DOWN &&
-		    s->use == SLOT_USED && !evtimer_pending(s->timer, NULL))
+		    !s->is_refused && !timer_is_set(s->timer))
 			slot_schedule(s, 0);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(c->roles); i++)
@@ -148,7 +287,7 @@ slot_died(struct slot *s, const char *how)
 		slot_schedule(s, delay_ms);
 }
 
-/* Stopping */
+/* ---- stopping */
 
 static bool
 is_anybody_up(const struct crew *c)
@@ -163,9 +302,9 @@ static void
 cancel_timers(struct crew *c)
 {
 	for (uint32_t i = 0; i < c->nslots; i++)
-		(void)event_del(c->slots[i].timer);
+		timer_stop(c->slots[i].timer);
 	for (size_t i = 0; i < ARRAY_LEN(c->roles); i++)
-		role_forget(&c->roles[i]);
+		timer_stop(c->roles[i].timer);
 }
 
 static void
@@ -173,7 +312,7 @@ end_if_empty(struct crew *c)
 {
 	if (c->state != CREW_STOPPING_WORKERS || is_anybody_up(c))
 		return;
-	(void)event_del(c->stop_timer);
+	timer_stop(c->stop_timer);
 	c->state = CREW_ENDED;
 	c->ops->on_end(c->status, c->arg);
 }
@@ -188,17 +327,15 @@ stop_workers(struct crew *c)
 		if (c->slots[i].life.state != LIFE_DOWN)
 			msg_send_drain(c->slots[i].life.chan,
 			    &(struct msg_drain){.left_ms = leave_ms});
-	arm(c->stop_timer, leave_ms);
+	timer_set_ms(c->stop_timer, leave_ms);
 	end_if_empty(c);
 }
 
 static void
-stop_cb(evutil_socket_t fd, short what, void *arg)
+stop_cb(void *arg)
 {
 	struct crew *c = arg;
 
-	(void)fd;
-	(void)what;
 	if (c->state == CREW_STOPPING_FRONT) {
 		log_warn("the front did not drain in time: SIGKILL");
 		life_kill(&slot_front(c)->life);
@@ -225,7 +362,7 @@ crew_stop(struct crew *c, uint32_t left_ms)
 	}
 	msg_send_drain(
 	    slot_front(c)->life.chan, &(struct msg_drain){.left_ms = left_ms});
-	arm(c->stop_timer, left_ms + CREW_DRAIN_GRACE_MS);
+	timer_set_ms(c->stop_timer, left_ms + CREW_DRAIN_GRACE_MS);
 }
 
 void
@@ -234,14 +371,14 @@ crew_kill(struct crew *c)
 	if (c->state == CREW_ENDED)
 		return;
 	cancel_timers(c);
-	(void)event_del(c->stop_timer);
+	timer_stop(c->stop_timer);
 	c->state = CREW_STOPPING_WORKERS;
 	for (uint32_t i = 0; i < c->nslots; i++)
 		life_kill(&c->slots[i].life);
 	end_if_empty(c);
 }
 
-/* Exits */
+/* ---- exits */
 
 /* The workers leave with their front; those that were quicker than the news
  * of its death have now explained themselves. */
@@ -257,7 +394,7 @@ front_gone(struct crew *c)
 			w->note = SLOT_NONE;
 			slot_schedule(w, CREW_AFTER_FRONT_MS);
 		}
-		if (w->channel == SLOT_ALONE || w->life.state == LIFE_DOWN)
+		if (!w->is_paired || w->life.state == LIFE_DOWN)
 			continue;
 		w->note = SLOT_ORPHAN;
 		life_expect_exit(&w->life, c->setup->tuning->leave_ms);
@@ -268,7 +405,7 @@ static bool
 are_all_workers_refused(const struct crew *c)
 {
 	for (uint32_t i = 1; i <= c->setup->workers; i++)
-		if (c->slots[i].use != SLOT_REFUSED)
+		if (!c->slots[i].is_refused)
 			return false;
 	return true;
 }
@@ -289,7 +426,7 @@ slot_refused(struct slot *s, int status)
 {
 	struct crew *c = s->crew;
 
-	s->use = SLOT_REFUSED;
+	s->is_refused = true;
 	if (slot_is_envoy(s) && s->was_ready) {
 		uint32_t ms = slot_role(s)->policy->throttle_ms;
 
@@ -375,7 +512,7 @@ slot_on_exit(struct slot *s, int wait_status)
 		front_gone(c);
 }
 
-/* Starting */
+/* ---- starting */
 
 static void
 slot_start(struct slot *s)
@@ -388,20 +525,18 @@ slot_start(struct slot *s)
 	if (users_find(setup->users, s->life.role, &user) == USERS_CHANGE)
 		spawn.user = &user;
 	s->note = SLOT_NONE;
-	s->channel = SLOT_ALONE;
+	s->is_paired = false;
 	s->restart.ready_ms = 0;
 	if (life_start(&s->life, &spawn, &e) != 0)
 		slot_died(s, e.msg);
-	crew_tell_member(s);
+	slot_tell(s);
 }
 
 static void
-slot_cb(evutil_socket_t fd, short what, void *arg)
+slot_cb(void *arg)
 {
 	struct slot *s = arg;
 
-	(void)fd;
-	(void)what;
 	/* It left with 0, and its front lives on.  Only an envoy has a reason
 	 * (envoy.h). */
 	if (s->note == SLOT_UNEXPLAINED) {
@@ -411,14 +546,14 @@ slot_cb(evutil_socket_t fd, short what, void *arg)
 				       "exit status 0 without a reason");
 		return;
 	}
-	s->use = SLOT_USED;
+	s->is_refused = false;
 	if (role_is_throttled(slot_role(s)))
 		slot_tell_gone(s); /* the role's timer starts it */
 	else
 		slot_start(s);
 }
 
-/* Pairing */
+/* ---- pairing */
 
 static void
 pair(struct slot *worker)
@@ -432,7 +567,7 @@ pair(struct slot *worker)
 		life_kill(&worker->life); /* its next life tries again */
 		return;
 	}
-	worker->channel = SLOT_PAIRED;
+	worker->is_paired = true;
 	worker->peer_generation = ++c->peer_generation;
 	msg_send_peer(slot_front(c)->life.chan,
 	    &(struct msg_peer){.index = worker->life.index,
@@ -452,19 +587,19 @@ pair_if_ready(struct slot *worker)
 {
 	if (slot_front(worker->crew)->life.state == LIFE_READY &&
 	    worker->life.state == LIFE_READY && worker->note == SLOT_NONE &&
-	    worker->channel == SLOT_ALONE)
+	    !worker->is_paired)
 		pair(worker);
 }
 
 static void
 check_all_ready(struct crew *c)
 {
-	if (c->was_ready == CREW_WAS_READY)
+	if (c->was_ready)
 		return;
 	for (uint32_t i = 0; i < c->nslots; i++)
 		if (c->slots[i].life.state != LIFE_READY)
 			return;
-	c->was_ready = CREW_WAS_READY;
+	c->was_ready = true;
 	c->ops->on_ready(c->arg);
 }
 
@@ -485,12 +620,12 @@ on_ready(struct life *p, void *arg)
 	log_info("%s[%d] is ready", p->name, (int)p->pid);
 	if (c->state != CREW_RUNNING)
 		return;
-	if (s == slot_front(c))
+	if (s == slot_front(c)) {
 		send_tls_offer(c);
-	if (s == slot_front(c))
-		crew_tell_all(c);
-	else
-		crew_tell_member(s);
+		tell_all(c);
+	} else {
+		slot_tell(s);
+	}
 	for (uint32_t i = 1; i < c->nslots; i++) {
 		if (s != slot_front(c) && s != &c->slots[i])
 			continue;
@@ -573,7 +708,7 @@ on_exit_of(struct life *p, int wait_status, void *arg)
 	if (p == &slot_front(c)->life)
 		tlsfiles_close(&c->tls_offer);
 	slot_on_exit(arg, wait_status);
-	crew_tell_member(arg);
+	slot_tell(arg);
 }
 
 static void
@@ -582,7 +717,7 @@ on_quiet(struct life *p, bool quiet, void *arg)
 	struct slot *s = arg;
 	struct crew *c = s->crew;
 
-	crew_tell_member(s);
+	slot_tell(s);
 	log_warn("%s[%d] %s", p->name, (int)p->pid,
 	    quiet ? "does not answer: it is stopped, or has too much to do" :
 		    "answers again");
@@ -625,7 +760,7 @@ crew_reap(struct crew *c)
 	}
 }
 
-/* Life of the crew */
+/* ---- life of the crew */
 
 static void
 slot_init(struct crew *c, enum msg_role role, uint32_t index)
@@ -633,11 +768,7 @@ slot_init(struct crew *c, enum msg_role role, uint32_t index)
 	struct slot *s = &c->slots[c->nslots++];
 
 	s->crew = c;
-	s->use = SLOT_USED;
-	s->note = SLOT_NONE;
-	s->timer = evtimer_new(c->base, slot_cb, s);
-	if (s->timer == NULL)
-		fatal(EXIT_MEMORY, "no timer");
+	s->timer = timer_new(c->base, slot_cb, s);
 	life_init(
 	    &s->life, c->base, role, index, c->setup->tuning, &slot_ops, s);
 }
@@ -652,17 +783,15 @@ crew_new(struct event_base *base, const struct crew_setup *setup,
 	c->setup = setup;
 	c->ops = ops;
 	c->arg = arg;
-	c->state = CREW_RUNNING;
 	c->started_wall_ms = clock_wall_ms();
 	c->tls_offer = (struct tlsfiles)TLSFILES_INIT;
 	for (size_t i = 0; i < ARRAY_LEN(c->roles); i++)
-		role_init(&c->roles[i], base, role_names[i],
-		    i == MSG_ROLE_FRONT ? &setup->tuning->front :
-					  &setup->tuning->worker,
-		    role_over_cb, c);
-	c->stop_timer = evtimer_new(base, stop_cb, c);
-	if (c->stop_timer == NULL)
-		fatal(EXIT_MEMORY, "no timer");
+		c->roles[i] = (struct role){.name = role_names[i],
+		    .policy = i == MSG_ROLE_FRONT ? &setup->tuning->front :
+						    &setup->tuning->worker,
+		    .timer = timer_new(base, role_over_cb, &c->roles[i]),
+		    .crew = c};
+	c->stop_timer = timer_new(base, stop_cb, c);
 	slot_init(c, MSG_ROLE_FRONT, 0);
 	for (uint32_t i = 0; i < setup->workers; i++)
 		slot_init(c, MSG_ROLE_WORKER, i);
@@ -681,11 +810,11 @@ crew_free(struct crew *c)
 	for (uint32_t i = 0; i < c->nslots; i++) {
 		life_kill(&c->slots[i].life);
 		life_clear(&c->slots[i].life);
-		event_free(c->slots[i].timer);
+		timer_free(c->slots[i].timer);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(c->roles); i++)
-		role_clear(&c->roles[i]);
-	event_free(c->stop_timer);
+		timer_free(c->roles[i].timer);
+	timer_free(c->stop_timer);
 	tlsfiles_close(&c->tls_offer);
 	free(c);
 }

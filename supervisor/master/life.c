@@ -18,13 +18,9 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include <event2/event.h>
-
 #include "common/clock.h"
-#include "common/exit.h"
 #include "common/log.h"
 #include "common/timer.h"
-#include "common/xmalloc.h"
 #include "supervisor/master/figures.h"
 #include "supervisor/master/users.h"
 
@@ -34,11 +30,8 @@
 static void
 wait_for(struct life *p, enum life_wait what, uint32_t ms)
 {
-	struct timeval tv = timer_timeval(ms);
-
 	p->wait = what;
-	if (event_add(p->deadline, &tv) == -1)
-		fatal(EXIT_MEMORY, "%s: no timer", p->name);
+	timer_set_ms(p->deadline, ms);
 }
 
 static uint32_t
@@ -64,7 +57,7 @@ static void
 wait_no_more(struct life *p)
 {
 	p->wait = LIFE_WAIT_NONE;
-	(void)event_del(p->deadline);
+	timer_stop(p->deadline);
 }
 
 static void
@@ -81,7 +74,7 @@ static void
 finish(struct life *p)
 {
 	wait_no_more(p);
-	(void)event_del(p->ping);
+	timer_stop(p->ping);
 	ipc_chan_free(p->chan);
 	p->chan = NULL;
 	p->state = LIFE_DOWN;
@@ -104,12 +97,10 @@ look_again(struct life *p, const char *why)
 }
 
 static void
-deadline_cb(evutil_socket_t fd, short what, void *arg)
+deadline_cb(void *arg)
 {
 	struct life *p = arg;
 
-	(void)fd;
-	(void)what;
 	switch (p->wait) {
 	case LIFE_WAIT_READY:
 		look_again(p, "was not ready");
@@ -144,12 +135,11 @@ say_quiet(struct life *p, bool quiet)
 /* Silence is counted from the oldest unanswered ping, not from the last
  * answer: time in which we asked nothing is not the child's. */
 static void
-ping_cb(evutil_socket_t fd, short what, void *arg)
+ping_cb(void *arg)
 {
 	struct life *p = arg;
 
-	(void)fd;
-	(void)what;
+	timer_set_ms(p->ping, p->tuning->ping_ms);
 	if (p->state != LIFE_READY)
 		return;
 	msg_send_ping(p->chan, &(struct msg_ping){0});
@@ -228,7 +218,6 @@ on_counts(void *arg, const struct msg_counts *m, struct err *e)
 
 	(void)e;
 	p->done = m->done;
-	p->active = m->active;
 	return 0;
 }
 
@@ -237,9 +226,9 @@ on_last_words(void *arg, const struct msg_last_words *m, struct err *e)
 {
 	struct life *p = arg;
 
-	if (p->last_words == LIFE_SPOKE)
+	if (p->has_spoken)
 		return err_set(e, ERR_PROTO, "said twice");
-	p->last_words = LIFE_SPOKE;
+	p->has_spoken = true;
 	log_error("%s[%d] ends with status %u: %s", p->name, (int)p->pid,
 	    m->status, m->reason);
 	if (p->pid > 0)
@@ -284,7 +273,7 @@ on_close(struct ipc_chan *chan, const struct err *why, void *arg)
 	struct life *p = arg;
 
 	(void)chan;
-	p->link = LIFE_CLOSED;
+	p->is_closed = true;
 	if (p->pid == 0) {
 		finish(p);
 		return;
@@ -314,21 +303,16 @@ life_init(struct life *p, struct event_base *base, enum msg_role role,
 	p->tuning = tuning;
 	p->ops = ops;
 	p->arg = arg;
-	p->state = LIFE_DOWN;
-	p->wait = LIFE_WAIT_NONE;
-	p->last_words = LIFE_QUIET;
 	child_name(role, index, p->name);
-	p->deadline = evtimer_new(base, deadline_cb, p);
-	p->ping = event_new(base, -1, EV_PERSIST, ping_cb, p);
-	if (p->deadline == NULL || p->ping == NULL)
-		fatal(EXIT_MEMORY, "%s: no timer", p->name);
+	p->deadline = timer_new(base, deadline_cb, p);
+	p->ping = timer_new(base, ping_cb, p);
 }
 
 void
 life_clear(struct life *p)
 {
-	event_free(p->deadline);
-	event_free(p->ping);
+	timer_free(p->deadline);
+	timer_free(p->ping);
 	ipc_chan_free(p->chan);
 	memset(p, 0, sizeof(*p));
 }
@@ -338,15 +322,13 @@ life_start(struct life *p, struct spawn *s, struct err *e)
 {
 	AUTO(auto_close) int theirs = -1;
 	AUTO(auto_close) int ours = -1;
-	struct timeval period = timer_timeval(p->tuning->ping_ms);
 	char arg[16];
 	int fds[2];
 	int rc;
 
 	p->done = 0;
-	p->active = 0;
 	p->quiet = false;
-	p->last_words = LIFE_QUIET;
+	p->has_spoken = false;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == -1)
 		return err_set(
 		    e, ERR_SYS, "%s: socketpair: %s", p->name, strerror(errno));
@@ -365,13 +347,12 @@ life_start(struct life *p, struct spawn *s, struct err *e)
 	p->state = LIFE_STARTED;
 	p->starts++;
 	p->started_wall_ms = clock_wall_ms();
-	p->link = LIFE_OPEN;
+	p->is_closed = false;
 	p->chan = ipc_chan_new(p->base, ours, p->name, &chan_ops, p);
 	ours = -1; /* the channel's */
 	p->began_ms = clock_mono_ms();
 	wait_for_child(p, LIFE_WAIT_READY, p->tuning->ready_ms);
-	if (event_add(p->ping, &period) == -1)
-		fatal(EXIT_MEMORY, "%s: no timer", p->name);
+	timer_set_ms(p->ping, p->tuning->ping_ms);
 	log_debug("%s[%d] started", p->name, (int)p->pid);
 	return 0;
 }
@@ -421,7 +402,7 @@ life_on_reaped(struct life *p, int wait_status)
 	figures_died(p->pid);
 	p->pid = 0;
 	p->wait_status = wait_status;
-	if (p->link == LIFE_CLOSED) {
+	if (p->is_closed) {
 		finish(p);
 		return;
 	}

@@ -50,8 +50,8 @@ struct life_ops {
 	void (*on_exit)(struct life *p, int wait_status, void *arg);
 };
 
-struct event;
 struct event_base;
+struct timer;
 struct life { /* others read, life.c writes */
 	enum msg_role role;
 	uint32_t index;
@@ -64,12 +64,9 @@ struct life { /* others read, life.c writes */
 	enum life_state state;
 	pid_t pid; /* 0: reaped or never started */
 	struct ipc_chan *chan;
-	enum {
-		LIFE_OPEN,
-		LIFE_CLOSED
-	} link; /* of chan */
-	struct event *deadline;
-	struct event *ping;
+	bool is_closed; /* chan */
+	struct timer *deadline;
+	struct timer *ping;
 	uint64_t began_ms;
 	uint64_t asked_ms; /* the oldest ping that is not answered */
 	bool quiet;
@@ -81,11 +78,7 @@ struct life { /* others read, life.c writes */
 	uint32_t starts;         /* lives so far, this one counted */
 	int64_t started_wall_ms; /* of this life; 0: it is down */
 	uint32_t done;           /* pieces of work in this life */
-	uint32_t active;         /* in progress */
-	enum {
-		LIFE_QUIET,
-		LIFE_SPOKE
-	} last_words;
+	bool has_spoken;         /* its last words */
 };
 
 void life_init(struct life *p, struct event_base *base, enum msg_role role,

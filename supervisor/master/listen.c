@@ -42,15 +42,6 @@ address_parse(const char *bind, uint16_t port, union address *a, socklen_t *len,
 	    bind);
 }
 
-int
-listen_check(const char *bind, struct err *e)
-{
-	union address a;
-	socklen_t len;
-
-	return address_parse(bind, 0, &a, &len, e);
-}
-
 /* The address as it is now, with the port the kernel chose. */
 static int
 listener_describe(struct listener *l, struct err *e)

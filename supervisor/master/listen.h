@@ -22,10 +22,6 @@ struct listener {
 		.fd = -1                                                       \
 	}
 
-/* listen_check - ERR_INVAL for what is no numeric address.  Whether one that is
- * not loopback may be served is for the front to say, which knows the tenants
- */
-int listen_check(const char *bind_to, struct err *e) MUSTCHECK;
 /* listen_open - bind and listen.  ERR_CONFLICT when the port is taken, for
  * two seconds: what a killed server leaves over holds it for a moment; ERR_SYS
  * for anything else; the text says what to do.  *l is changed only on success.

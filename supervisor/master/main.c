@@ -54,16 +54,6 @@ status_of(const struct err *e)
 	}
 }
 
-static void
-apply_log_settings(const struct conf *conf)
-{
-	int level = log_parse_level(conf_str(conf, CONF_LOG_LEVEL));
-
-	if (level >= 0)
-		log_set_level((enum log_level)level);
-	log_set_format(log_parse_format(conf_str(conf, CONF_LOG_FORMAT)));
-}
-
 static int
 see_doctor(const struct options *options, const struct conf *conf)
 {
@@ -128,7 +118,7 @@ serve(const struct options *options, struct conf *conf)
 	struct err e;
 	int status;
 
-	apply_log_settings(conf);
+	conf_apply_log(conf);
 	if (prepare_start(conf, &p, &e) != 0) {
 		log_error("%s", e.msg);
 		status = status_of(&e);

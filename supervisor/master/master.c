@@ -1,7 +1,9 @@
 #include "supervisor/master/master.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/signalfd.h>
 
 #include <event2/event.h>
 
@@ -13,7 +15,6 @@
 #include "supervisor/master/crew.h"
 #include "supervisor/master/figures.h"
 #include "supervisor/master/notify.h"
-#include "supervisor/master/signals.h"
 #include "supervisor/master/tuning.h"
 
 enum master_state {
@@ -21,23 +22,20 @@ enum master_state {
 	MASTER_RUNNING,
 	MASTER_STOPPING
 };
-enum master_hangup {
-	MASTER_HANGUP_ENDS,
-	MASTER_HANGUP_IGNORED
-};
 
 struct master {
 	const struct master_setup *setup;
 	struct event_base *base;
-	struct signals *signals;
+	int signal_fd;
+	struct event *signals;
 	struct notify *notify;
-	struct event *watchdog;
+	struct timer *watchdog; /* NULL: the service manager wants none */
 	struct tuning tuning;
 	struct crew_setup crew_setup;
 	struct crew *crew;
 	struct conf *told; /* what children are told: conf with facts in it */
 	enum master_state state;
-	enum master_hangup hangup;
+	bool ignores_hangup; /* nohup */
 	int status;
 };
 
@@ -66,15 +64,6 @@ make_told(const struct master_setup *setup)
 		tell(told, "INSTANCE", text);
 	}
 	return told;
-}
-
-static void
-apply_log_settings(const struct conf *conf)
-{
-	int level = log_parse_level(conf_str(conf, CONF_LOG_LEVEL));
-
-	if (level >= 0)
-		log_set_level((enum log_level)level);
 }
 
 static void
@@ -188,7 +177,7 @@ reload(struct master *m)
 	if (others > 0)
 		log_warn("reload: %s%s needs a restart to change", first,
 		    others > 1 ? " (and others)" : "");
-	apply_log_settings(m->setup->conf);
+	conf_apply_log(m->setup->conf);
 	configure_children(m);
 	reload_tls(m);
 	log_info("configuration reloaded");
@@ -196,58 +185,72 @@ reload(struct master *m)
 		notify_ready(m->notify);
 }
 
+/* SIGHUP comes from a person, or from the kernel when the terminal that we were
+ * started in is closed. */
 static void
-on_hangup(struct master *m, enum signals_origin origin)
+on_signal(struct master *m, const struct signalfd_siginfo *info)
 {
-	if (origin == SIGNALS_KERNEL) {
-		if (m->hangup == MASTER_HANGUP_ENDS)
-			stop(m);
-		return;
-	}
-	if (m->state != MASTER_STOPPING)
-		reload(m);
-}
-
-static void
-on_signal(int sig, enum signals_origin origin, void *arg)
-{
-	struct master *m = arg;
-
-	switch (sig) {
+	switch (info->ssi_signo) {
 	case SIGCHLD:
 		crew_reap(m->crew);
 		break;
 	case SIGHUP:
-		on_hangup(m, origin);
+		if (info->ssi_code == SI_KERNEL && !m->ignores_hangup)
+			stop(m);
+		else if (info->ssi_code != SI_KERNEL &&
+		    m->state != MASTER_STOPPING)
+			reload(m);
 		break;
 	default:
-		log_info("%s", sig == SIGINT ? "SIGINT" : "SIGTERM");
+		log_info(
+		    "%s", info->ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
 		stop(m);
 	}
 }
 
 static void
-watchdog_cb(evutil_socket_t fd, short what, void *arg)
+signal_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct signalfd_siginfo info;
+
+	(void)what;
+	while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		on_signal(arg, &info);
+}
+
+/* They stay blocked for good (a child unblocks them): nothing of ours runs
+ * inside a signal handler. */
+static int
+open_signals(struct master *m, struct err *e)
+{
+	static const int wanted[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
+	sigset_t set;
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	/* Ignored by who started us, SIGCHLD would take the zombies away. */
+	(void)signal(SIGCHLD, SIG_DFL);
+	(void)sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
+		(void)sigaddset(&set, wanted[i]);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) == -1)
+		return err_set(e, ERR_SYS, "sigprocmask: %s", strerror(errno));
+	m->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (m->signal_fd == -1)
+		return err_set(e, ERR_SYS, "signalfd: %s", strerror(errno));
+	m->signals = event_new(
+	    m->base, m->signal_fd, EV_READ | EV_PERSIST, signal_cb, m);
+	if (m->signals == NULL || event_add(m->signals, NULL) == -1)
+		return err_set(e, ERR_SYS, "signals: no event");
+	return 0;
+}
+
+static void
+watchdog_cb(void *arg)
 {
 	struct master *m = arg;
 
-	(void)fd;
-	(void)what;
 	notify_watchdog(m->notify);
-}
-
-static int
-start_watchdog(struct master *m, struct err *e)
-{
-	uint32_t ms = notify_watchdog_ms(m->notify);
-	struct timeval tv = timer_timeval(ms);
-
-	if (ms == 0)
-		return 0;
-	m->watchdog = event_new(m->base, -1, EV_PERSIST, watchdog_cb, m);
-	if (m->watchdog == NULL || event_add(m->watchdog, &tv) == -1)
-		return err_set(e, ERR_SYS, "watchdog: no timer");
-	return 0;
+	timer_set_ms(m->watchdog, notify_watchdog_ms(m->notify));
 }
 
 static void
@@ -264,16 +267,18 @@ prepare(struct master *m, struct err *e)
 	event_set_fatal_callback(on_libevent_fatal);
 	if (sigaction(SIGHUP, NULL, &hangup) == 0 &&
 	    hangup.sa_handler == SIG_IGN)
-		m->hangup = MASTER_HANGUP_IGNORED; /* nohup */
+		m->ignores_hangup = true;
 	m->base = event_base_new();
 	if (m->base == NULL)
 		return err_set(e, ERR_SYS, "no event loop");
 	m->notify = notify_open();
-	if (signals_open(m->base, on_signal, m, &m->signals, e) != 0)
-		return ERR_SYS;
-	if (figures_open(m->base, e) != 0)
+	if (open_signals(m, e) != 0 || figures_open(m->base, e) != 0)
 		return e->code;
-	return start_watchdog(m, e);
+	if (notify_watchdog_ms(m->notify) > 0) {
+		m->watchdog = timer_new(m->base, watchdog_cb, m);
+		timer_set_ms(m->watchdog, notify_watchdog_ms(m->notify));
+	}
+	return 0;
 }
 
 static void
@@ -281,9 +286,11 @@ release(struct master *m)
 {
 	crew_free(m->crew);
 	figures_close();
-	if (m->watchdog != NULL)
-		event_free(m->watchdog);
-	signals_close(m->signals);
+	timer_free(m->watchdog);
+	if (m->signals != NULL)
+		event_free(m->signals);
+	if (m->signal_fd != -1)
+		(void)close(m->signal_fd);
 	notify_close(m->notify);
 	conf_free(m->told);
 	if (m->base != NULL)
@@ -315,9 +322,8 @@ start_crew(struct master *m)
 int
 master_run(const struct master_setup *setup)
 {
-	struct master m = {.setup = setup,
-	    .state = MASTER_STARTING,
-	    .hangup = MASTER_HANGUP_ENDS};
+	struct master m = {
+	    .setup = setup, .state = MASTER_STARTING, .signal_fd = -1};
 	struct err e;
 
 	if (prepare(&m, &e) != 0) {

@@ -3,9 +3,8 @@
 #include <getopt.h>
 #include <sys/stat.h>
 
-#include "common/child.h"
+#include "common/xmalloc.h"
 #include "supervisor/master/clients.h"
-#include "supervisor/master/listen.h"
 #include "supervisor/master/usage_gen.h"
 
 static void
@@ -134,42 +133,12 @@ load_settings(const struct options *o, struct conf *c, struct err *e)
 		const char *text = o->settings[i];
 		const char *equals = strchr(text, '=');
 		AUTO(auto_free)
-		char *key = strndup(text, (size_t)(equals - text));
+		char *key = xstrndup(text, (size_t)(equals - text));
 
-		if (key == NULL)
-			return err_set(e, ERR_SYS, "out of memory");
 		if (conf_set(c, key, equals + 1, e) != 0)
 			return err_wrap(e, "argument \"%s\"", text);
 	}
 	return 0;
-}
-
-struct size_check {
-	struct err *e;
-	int rc;
-};
-
-static void
-check_size_cb(const char *key, const char *value, void *arg)
-{
-	struct size_check *check = arg;
-
-	if (strlen(key) > MSG_CONFIG_KEY_MAX ||
-	    strlen(value) > MSG_CONFIG_VALUE_MAX)
-		check->rc = err_set(check->e, ERR_LIMIT,
-		    "%.64s: %zu bytes, want at most %d", key, strlen(value),
-		    MSG_CONFIG_VALUE_MAX);
-}
-
-/* What children are told goes in one message per key. */
-static int
-check_sizes(const struct conf *c, struct err *e)
-{
-	struct size_check check = {.e = e};
-
-	conf_each(c, CONF_FRONT, check_size_cb, &check);
-	conf_each(c, CONF_WORKER, check_size_cb, &check);
-	return check.rc;
 }
 
 /* Who may write such a file decides what the server is. */
@@ -204,10 +173,6 @@ options_load(const struct options *o, struct conf **out, struct err *e)
 		rc = conf_set(c, "TAKEOVER", o->takeover, e);
 	if (rc == 0)
 		rc = conf_check(c, e);
-	if (rc == 0)
-		rc = check_sizes(c, e);
-	if (rc == 0)
-		rc = listen_check(conf_str(c, CONF_BIND), e);
 	if (rc == 0)
 		rc = check_file("SANDBOX_DOCKERFILE_PATH",
 		    conf_str(c, CONF_SANDBOX_DOCKERFILE_PATH), e);

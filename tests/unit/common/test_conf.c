@@ -159,7 +159,7 @@ TEST(control_characters_and_endless_values_are_refused)
 	memset(text, 'x', 39999);
 	assert_int_equal(conf_set(c, "INSTANCE", text, &e), ERR_INVAL);
 	assert_int_equal(conf_set(c, "PORT", text, &e), ERR_INVAL);
-	text[32768] = '\0';
+	text[32767] = '\0';
 	check_set("INSTANCE", text);
 }
 
