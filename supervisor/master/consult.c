@@ -35,8 +35,7 @@ drop_privileges(const struct users *users, enum msg_role role, struct err *e)
 {
 	struct privdrop_user user;
 
-	if (users_find(users, role, &user) == USERS_CHANGE &&
-	    privdrop_apply(&user, e) != 0)
+	if (users_find(users, role, &user) && privdrop_apply(&user, e) != 0)
 		return e->code;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
 		return err_set(e, ERR_SYS, "prctl: %s", strerror(errno));

@@ -522,7 +522,7 @@ slot_start(struct slot *s)
 	struct spawn spawn = {.path = setup->paths[s->life.role]};
 	struct err e;
 
-	if (users_find(setup->users, s->life.role, &user) == USERS_CHANGE)
+	if (users_find(setup->users, s->life.role, &user))
 		spawn.user = &user;
 	s->note = SLOT_NONE;
 	s->is_paired = false;

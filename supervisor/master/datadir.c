@@ -22,10 +22,9 @@
 /* One of the directories, as it should be. */
 struct place {
 	const char *name;
-	mode_t mode;                /* at least */
-	mode_t most;                /* what an operator may let others do */
-	enum users_mode owner_mode; /* USERS_STAY: as we are */
-	const struct privdrop_user *owner;
+	mode_t mode; /* at least */
+	mode_t most; /* what an operator may let others do */
+	const struct privdrop_user *owner; /* of no meaning without root */
 };
 
 static const struct privdrop_user root_user = {.name = "root"};
@@ -49,16 +48,13 @@ open_dir(int at, const char *name, const char *path, struct err *e)
 static int
 set_owner(int fd, const struct place *p, const struct stat *st, struct err *e)
 {
-	const struct privdrop_user *owner =
-	    p->owner_mode == USERS_CHANGE ? p->owner : &root_user;
-
 	if (geteuid() != 0 ||
-	    (st->st_uid == owner->uid && st->st_gid == owner->gid))
+	    (st->st_uid == p->owner->uid && st->st_gid == p->owner->gid))
 		return 0;
-	if (fchown(fd, owner->uid, owner->gid) == -1)
+	if (fchown(fd, p->owner->uid, p->owner->gid) == -1)
 		return err_set(e, ERR_SYS, "DATA_DIR: chown %s to %s: %s",
-		    p->name, owner->name, strerror(errno));
-	return st->st_uid != owner->uid;
+		    p->name, p->owner->name, strerror(errno));
+	return st->st_uid != p->owner->uid;
 }
 
 /* Nobody else writes there.  Without root's rights there is one user, and no
@@ -140,9 +136,7 @@ prepare_part(int data, const char *path, const struct place *p, struct err *e)
 	if (rc > 0 && !is_new)
 		log_warn("DATA_DIR: %s/%s belongs to %s now; what is in it "
 			 "keeps its owner (chown -R mends it)",
-		    path, p->name,
-		    p->owner_mode == USERS_CHANGE ? p->owner->name :
-						    root_user.name);
+		    path, p->name, p->owner->name);
 	return fd;
 }
 
@@ -224,7 +218,7 @@ prepare_artifacts(int data, const char *path, const char *artifacts,
 	if (rc != 0 || name[0] == '\0' || strcmp(name, LAYOUT_FRONT) == 0)
 		return rc;
 	*out = prepare_part(data, path,
-	    &(struct place){name, OWN_MODE, 0755, u->front_mode, &u->front}, e);
+	    &(struct place){name, OWN_MODE, 0755, &u->of[MSG_ROLE_FRONT]}, e);
 	return *out < 0 ? *out : 0;
 }
 
@@ -240,13 +234,13 @@ prepare_parts(int data, const char *path, const char *artifacts,
 
 	links = prepare_part(data, path,
 	    &(struct place){
-		LAYOUT_LINKS, PASS_MODE, 0755, u->worker_mode, &u->worker},
+		LAYOUT_LINKS, PASS_MODE, 0755, &u->of[MSG_ROLE_WORKER]},
 	    e);
 	if (links < 0)
 		return links;
 	front = prepare_part(data, path,
 	    &(struct place){
-		LAYOUT_FRONT, OWN_MODE, OWN_MODE, u->front_mode, &u->front},
+		LAYOUT_FRONT, OWN_MODE, OWN_MODE, &u->of[MSG_ROLE_FRONT]},
 	    e);
 	if (front < 0)
 		return front;
@@ -298,9 +292,7 @@ prepare(const char *path, const char *artifacts, const struct users *u,
 	rc = lock_dir(fd, absolute, FD_LOCK_PATIENCE_MS, e);
 	if (rc == 0)
 		rc = settle(fd,
-		    &(struct place){
-			absolute, PASS_MODE, 0755, USERS_STAY, NULL},
-		    e);
+		    &(struct place){absolute, PASS_MODE, 0755, &root_user}, e);
 	if (rc >= 0)
 		rc = check_ancestry(absolute, u, e);
 	if (rc == 0)

@@ -1,57 +1,27 @@
 #include "supervisor/master/passage.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/wait.h>
-
 #include "common/place.h"
-#include "common/xmalloc.h"
+#include "supervisor/master/spawn.h"
 
 struct passage_answer {
 	int rc;
 	struct err e;
 };
 
-/* In a process of its own. */
-static NORETURN void
-answer_as(const struct privdrop_user *user, const char *path, int to)
+struct passage_question {
+	struct privdrop_user user;
+	const char *path;
+};
+
+static void
+answer_as(const void *question, void *answer)
 {
-	struct passage_answer a = {.rc = 0};
+	const struct passage_question *q = question;
+	struct passage_answer *a = answer;
 
-	a.rc = privdrop_apply(user, &a.e);
-	if (a.rc == 0)
-		a.rc = place_check_way(path, &a.e);
-	_exit(write(to, &a, sizeof(a)) != (ssize_t)sizeof(a));
-}
-
-static int
-ask_as(const struct privdrop_user *user, const char *path,
-    struct passage_answer *a, struct err *e)
-{
-	AUTO(auto_close) int from = -1;
-	AUTO(auto_close) int to = -1;
-	int fds[2];
-	ssize_t n;
-	pid_t pid;
-
-	if (pipe2(fds, O_CLOEXEC) == -1)
-		return err_set(e, ERR_SYS, "pipe: %s", strerror(errno));
-	from = fds[0];
-	to = fds[1];
-	pid = fork();
-	if (pid == -1)
-		return err_set(e, ERR_SYS, "fork: %s", strerror(errno));
-	if (pid == 0)
-		answer_as(user, path, to);
-	(void)close(to);
-	to = -1;
-	n = read(from, a, sizeof(*a));
-	(void)waitpid(pid, NULL, 0);
-	if (n != (ssize_t)sizeof(*a))
-		return err_set(e, ERR_SYS,
-		    "user %s: the way to %s could not be tried", user->name,
-		    path);
-	return 0;
+	a->rc = privdrop_apply(&q->user, &a->e);
+	if (a->rc == 0)
+		a->rc = place_check_way(q->path, &a->e);
 }
 
 /* 0, ERR_SYS, or ERR_POLICY with "user mcp-front: uid 999 may not pass
@@ -60,17 +30,19 @@ static int
 check_way(
     const struct users *u, enum msg_role role, const char *path, struct err *e)
 {
-	struct passage_answer a;
-	struct privdrop_user user;
+	struct passage_question q = {.path = path};
+	struct passage_answer a = {.rc = 0};
 
-	if (users_find(u, role, &user) == USERS_STAY)
+	if (!users_find(u, role, &q.user))
 		return 0;
-	if (ask_as(&user, path, &a, e) != 0)
-		return e->code;
+	if (spawn_ask(answer_as, &q, &a, sizeof(a)) != 0)
+		return err_set(e, ERR_SYS,
+		    "user %s: the way to %s could not be tried", q.user.name,
+		    path);
 	if (a.rc == 0)
 		return 0;
 	return err_set(e, a.rc == ERR_INVAL ? ERR_POLICY : ERR_SYS,
-	    "user %s: %s", user.name, a.e.msg);
+	    "user %s: %s", q.user.name, a.e.msg);
 }
 
 int

@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "common/child.h"
 #include "common/exit.h"
@@ -59,33 +60,48 @@ spawn_find(const char *program, char **path, struct err *e)
 	char dir[PATH_MAX];
 	AUTO(auto_free) char *beside = NULL;
 	AUTO(auto_free) char *installed = NULL;
-	int rc;
+	char **found;
 
-	rc = own_directory(dir, sizeof(dir), e);
-	if (rc != 0)
-		return rc;
+	if (own_directory(dir, sizeof(dir), e) != 0)
+		return e->code;
 	beside = xasprintf("%s/%s", dir, program);
 	installed = xasprintf("%s/%s", PKGLIBEXECDIR, program);
-	if (access(beside, X_OK) == 0) {
-		rc = refuse_writable(beside, e);
-		if (rc != 0)
-			return rc;
-		*path = beside; /* the caller frees it */
-		beside = NULL;
-		return 0;
-	}
-	if (access(installed, X_OK) == 0) {
-		rc = refuse_writable(installed, e);
-		if (rc != 0)
-			return rc;
-		*path = installed;
-		installed = NULL;
+	found = access(beside, X_OK) == 0 ? &beside : &installed;
+	if (access(*found, X_OK) == 0) {
+		if (refuse_writable(*found, e) != 0)
+			return e->code;
+		*path = *found; /* the caller frees it */
+		*found = NULL;
 		return 0;
 	}
 	return err_set(e, ERR_NOTFOUND,
 	    "there is no program %s, nor %s: build or install all of "
 	    "mcp-sandboxd",
 	    beside, installed);
+}
+
+int
+spawn_ask(void (*work)(const void *arg, void *answer), const void *arg,
+    void *answer, size_t size)
+{
+	ssize_t n = -1;
+	int fds[2];
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) == -1)
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		work(arg, answer);
+		_exit(write(fds[1], answer, size) != (ssize_t)size);
+	}
+	(void)close(fds[1]);
+	if (pid != -1) {
+		n = read(fds[0], answer, size);
+		(void)waitpid(pid, NULL, 0);
+	}
+	(void)close(fds[0]);
+	return n == (ssize_t)size ? 0 : -1;
 }
 
 /* From here on: the child's own steps, in their order. */

@@ -32,6 +32,10 @@ int spawn_find(const char *program, char **path, struct err *e) MUSTCHECK;
  * where we may; never to the millions that some container engines set, for the
  * tables' sake.  Before we give up the right to. */
 void spawn_raise_limits(void);
+/* spawn_ask - *answer, of size bytes (at most PIPE_BUF), as work leaves it in a
+ * process of its own; -1: there is no answer */
+int spawn_ask(void (*work)(const void *arg, void *answer), const void *arg,
+    void *answer, size_t size) MUSTCHECK;
 /* spawn_child - channel stays the caller's.  *pid is set on success; what
  * fails in the child is logged there and is an exit status 71 or 77. */
 int spawn_child(

@@ -1,13 +1,12 @@
 #include "supervisor/master/users.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "common/fence.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "supervisor/master/spawn.h"
 
 #define SOCKET_PATH_MAX 4096
 
@@ -17,53 +16,42 @@ struct users_answer {
 	struct err e;
 };
 
+/* By enum msg_role: the settings that name users. */
+static const struct {
+	const char *key;
+	enum conf_key name;
+} settings[CHILD_ROLES] = {
+    [MSG_ROLE_FRONT] = {"RUN_AS_FRONT", CONF_RUN_AS_FRONT},
+    [MSG_ROLE_WORKER] = {"RUN_AS_WORKER", CONF_RUN_AS_WORKER},
+    [MSG_ROLE_KEYS] = {"RUN_AS_KEYS", CONF_RUN_AS_KEYS},
+    [MSG_ROLE_COURIER] = {"RUN_AS_COURIER", CONF_RUN_AS_COURIER}};
+
+static void
+look_up(const void *name, void *answer)
+{
+	struct users_answer *a = answer;
+
+	a->rc = privdrop_lookup(name, &a->user, &a->e);
+}
+
 /*
  * The passwd database may be answered by plug-ins of the machine (NSS).  They
  * are loaded by a process of their own, so that the supervisor neither runs
  * their code nor keeps their memory.
  */
-static void
-lookup_in_child(const char *name, struct users_answer *out)
-{
-	AUTO(auto_close) int from = -1;
-	AUTO(auto_close) int to = -1;
-	int fds[2];
-	pid_t pid;
-
-	memset(out, 0, sizeof(*out));
-	out->rc = err_set(&out->e, ERR_SYS, "user %s: no look-up", name);
-	if (pipe2(fds, O_CLOEXEC) == -1)
-		return;
-	from = fds[0];
-	to = fds[1];
-	pid = fork();
-	if (pid == -1)
-		return;
-	if (pid == 0) {
-		struct users_answer found = {.rc = 0};
-
-		found.rc = privdrop_lookup(name, &found.user, &found.e);
-		_exit(write(to, &found, sizeof(found)) != sizeof(found));
-	}
-	(void)close(to);
-	to = -1;
-	if (read(from, out, sizeof(*out)) != (ssize_t)sizeof(*out))
-		out->rc = err_set(
-		    &out->e, ERR_SYS, "user %s: the look-up failed", name);
-	(void)waitpid(pid, NULL, 0);
-}
-
 static int
-resolve_one(const struct conf *conf, const char *key, enum conf_key k,
-    enum users_mode *mode, struct privdrop_user *out, struct err *e)
+resolve_one(const struct conf *conf, size_t role, struct privdrop_user *out,
+    struct err *e)
 {
-	const char *name = conf_str(conf, k);
-	struct users_answer found;
+	const char *name = conf_str(conf, settings[role].name);
+	const char *key = settings[role].key;
+	struct users_answer found = {.rc = 0};
 
-	*mode = USERS_STAY;
 	if (name[0] == '\0')
 		return 0;
-	lookup_in_child(name, &found);
+	if (spawn_ask(look_up, name, &found, sizeof(found)) != 0)
+		return err_set(
+		    e, ERR_SYS, "%s: user %s: the look-up failed", key, name);
 	if (found.rc == ERR_NOTFOUND)
 		return err_set(e, ERR_NOTFOUND,
 		    "%s: %s: make it (useradd --system --user-group "
@@ -74,23 +62,21 @@ resolve_one(const struct conf *conf, const char *key, enum conf_key k,
 	if (found.rc != 0)
 		return err_set(e, found.rc, "%s: %s", key, found.e.msg);
 	*out = found.user;
-	*mode = USERS_CHANGE;
 	return 0;
 }
 
 /* Who is no root cannot become them; that a name was set which is nobody's is
  * a mistake all the same. */
 static int
-check_name(
-    const struct conf *conf, const char *key, enum conf_key k, struct err *e)
+check_name(const struct conf *conf, size_t role, struct err *e)
 {
 	struct conf *defaults = conf_new();
-	bool is_set = strcmp(conf_str(conf, k), conf_str(defaults, k)) != 0;
+	bool is_set = strcmp(conf_str(conf, settings[role].name),
+			  conf_str(defaults, settings[role].name)) != 0;
 	struct privdrop_user user;
-	enum users_mode mode;
 
 	conf_free(defaults);
-	return is_set ? resolve_one(conf, key, k, &mode, &user, e) : 0;
+	return is_set ? resolve_one(conf, role, &user, e) : 0;
 }
 
 bool
@@ -104,88 +90,44 @@ users_are_wanted(const struct conf *conf, enum msg_role role)
 	return true;
 }
 
-static bool
-is_user(enum users_mode mode, const struct privdrop_user *user, uid_t uid)
-{
-	return mode == USERS_CHANGE && user->uid == uid;
-}
-
 /* Neither the data nor the engine are an envoy's business, and what one of
  * them was told by a stranger is not the other's. */
 static int
-check_envoy(const struct users *u, const char *key,
-    const struct privdrop_user *envoy, struct err *e)
+check_own(const struct users *u, size_t role, struct err *e)
 {
-	if (!is_user(u->front_mode, &u->front, envoy->uid) &&
-	    !is_user(u->worker_mode, &u->worker, envoy->uid) &&
-	    (envoy == &u->keys || !is_user(u->keys_mode, &u->keys, envoy->uid)))
-		return 0;
-	return err_set(e, ERR_INVAL,
-	    "%s is %s, as the front or the workers are, or RUN_AS_KEYS is: "
-	    "what talks to another server wants a user of its own",
-	    key, envoy->name);
-}
+	const struct privdrop_user *user = &u->of[role];
 
-static int
-resolve_envoys(const struct conf *conf, struct users *u, struct err *e)
-{
-	const struct {
-		enum msg_role role;
-		const char *key;
-		enum conf_key name;
-		enum users_mode *mode;
-		struct privdrop_user *user;
-	} envoys[] = {{MSG_ROLE_KEYS, "RUN_AS_KEYS", CONF_RUN_AS_KEYS,
-			  &u->keys_mode, &u->keys},
-	    {MSG_ROLE_COURIER, "RUN_AS_COURIER", CONF_RUN_AS_COURIER,
-		&u->courier_mode, &u->courier}};
-	int rc = 0;
-
-	for (size_t i = 0; i < ARRAY_LEN(envoys) && rc == 0; i++) {
-		if (!users_are_wanted(conf, envoys[i].role))
+	for (size_t i = 0; i < role; i++) {
+		if (user->uid == 0 || u->of[i].uid != user->uid)
 			continue;
-		if (geteuid() != 0) {
-			rc = check_name(conf, envoys[i].key, envoys[i].name, e);
-			continue;
-		}
-		rc = resolve_one(conf, envoys[i].key, envoys[i].name,
-		    envoys[i].mode, envoys[i].user, e);
-		if (rc == 0 && *envoys[i].mode == USERS_CHANGE)
-			rc = check_envoy(u, envoys[i].key, envoys[i].user, e);
+		if (role == MSG_ROLE_WORKER)
+			return err_set(e, ERR_INVAL,
+			    "RUN_AS_FRONT and RUN_AS_WORKER are both %s: then "
+			    "nothing but the system call filter would keep the "
+			    "front from the engine; name two users",
+			    user->name);
+		return err_set(e, ERR_INVAL,
+		    "%s is %s, as the front or the workers are, or RUN_AS_KEYS "
+		    "is: what talks to another server wants a user of its own",
+		    settings[role].key, user->name);
 	}
-	return rc;
+	return 0;
 }
 
 static int
 resolve(const struct conf *conf, struct users *u, struct err *e)
 {
-	int rc;
+	int rc = 0;
 
-	if (geteuid() != 0) {
-		rc = check_name(conf, "RUN_AS_FRONT", CONF_RUN_AS_FRONT, e);
-		return rc != 0 ?
-		    rc :
-		    check_name(conf, "RUN_AS_WORKER", CONF_RUN_AS_WORKER, e);
+	for (size_t i = 0; i < CHILD_ROLES && rc == 0; i++) {
+		if (!users_are_wanted(conf, (enum msg_role)i))
+			continue;
+		rc = geteuid() != 0 ? check_name(conf, i, e) :
+				      resolve_one(conf, i, &u->of[i], e);
+		if (rc == 0)
+			rc = check_own(u, i, e);
 	}
-	rc = resolve_one(conf, "RUN_AS_FRONT", CONF_RUN_AS_FRONT,
-	    &u->front_mode, &u->front, e);
-	if (rc == 0)
-		rc = resolve_one(conf, "RUN_AS_WORKER", CONF_RUN_AS_WORKER,
-		    &u->worker_mode, &u->worker, e);
-	if (rc == 0 && u->front_mode == USERS_CHANGE &&
-	    u->worker_mode == USERS_CHANGE && u->front.uid == u->worker.uid)
-		return err_set(e, ERR_INVAL,
-		    "RUN_AS_FRONT and RUN_AS_WORKER are both %s: then nothing "
-		    "but the system call filter would keep the front from the "
-		    "engine; name two users",
-		    u->front.name);
 	return rc;
-}
-
-static const char *
-user_name(enum users_mode mode, const struct privdrop_user *user)
-{
-	return mode == USERS_CHANGE ? user->name : "root";
 }
 
 /* What holds the front where its user does not. */
@@ -215,8 +157,7 @@ say_mode(const struct users *u)
 	else
 		log_info("started as root: the front runs as %s, the workers "
 			 "as %s",
-		    user_name(u->front_mode, &u->front),
-		    user_name(u->worker_mode, &u->worker));
+		    u->of[MSG_ROLE_FRONT].name, u->of[MSG_ROLE_WORKER].name);
 	if (!users_are_apart(u))
 		say_one_user("front and workers");
 	else if (fence_version() == FENCE_NONE)
@@ -302,9 +243,9 @@ note_reach(const char *path, const struct stat *st, void *arg)
 static int
 check_reach(const struct users *u, struct err *e)
 {
-	struct reach r = {.front = &u->front};
+	struct reach r = {.front = &u->of[MSG_ROLE_FRONT]};
 
-	if (u->front_mode != USERS_CHANGE)
+	if (r.front->uid == 0)
 		return 0;
 	each_socket(u, note_reach, &r);
 	if (r.path[0] == '\0')
@@ -312,7 +253,7 @@ check_reach(const struct users *u, struct err *e)
 	return err_set(e, ERR_POLICY,
 	    "RUN_AS_FRONT: user %s may open the engine's socket %s, which the "
 	    "front must not: give it a group of its own",
-	    u->front.name, r.path);
+	    r.front->name, r.path);
 }
 
 int
@@ -321,14 +262,10 @@ users_resolve(const struct conf *conf, struct users *u, struct err *e)
 	int rc;
 
 	memset(u, 0, sizeof(*u));
-	u->front_mode = USERS_STAY;
-	u->worker_mode = USERS_STAY;
-	u->keys_mode = USERS_STAY;
-	u->courier_mode = USERS_STAY;
+	for (size_t i = 0; i < CHILD_ROLES; i++)
+		(void)snprintf(u->of[i].name, sizeof(u->of[i].name), "root");
 	u->docker_host = xstrdup(conf_str(conf, CONF_DOCKER_HOST));
 	rc = resolve(conf, u, e);
-	if (rc == 0)
-		rc = resolve_envoys(conf, u, e);
 	if (rc == 0)
 		rc = check_reach(u, e);
 	if (rc == 0)
@@ -346,8 +283,9 @@ users_clear(struct users *u)
 bool
 users_are_apart(const struct users *u)
 {
-	return u->front_mode == USERS_CHANGE &&
-	    (u->worker_mode == USERS_STAY || u->front.uid != u->worker.uid);
+	uid_t front = u->of[MSG_ROLE_FRONT].uid;
+
+	return front != 0 && front != u->of[MSG_ROLE_WORKER].uid;
 }
 
 enum conf_who
@@ -361,21 +299,13 @@ users_conf_of(enum msg_role role)
 	return of[role];
 }
 
-enum users_mode
+bool
 users_find(const struct users *u, enum msg_role role, struct privdrop_user *out)
 {
-	const struct {
-		enum users_mode mode;
-		const struct privdrop_user *user;
-	} roles[] = {[MSG_ROLE_FRONT] = {u->front_mode, &u->front},
-	    [MSG_ROLE_WORKER] = {u->worker_mode, &u->worker},
-	    [MSG_ROLE_KEYS] = {u->keys_mode, &u->keys},
-	    [MSG_ROLE_COURIER] = {u->courier_mode, &u->courier}};
-
-	if (roles[role].mode == USERS_STAY)
-		return USERS_STAY;
-	*out = *roles[role].user;
+	if (u->of[role].uid == 0)
+		return false;
+	*out = u->of[role];
 	if (role == MSG_ROLE_WORKER)
 		each_socket(u, add_socket_group, out);
-	return USERS_CHANGE;
+	return true;
 }

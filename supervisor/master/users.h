@@ -10,24 +10,13 @@
 #define MASTER_USERS_H
 
 #include "common/base.h"
+#include "common/child.h"
 #include "common/conf.h"
-#include "common/msg/msg_gen.h"
 #include "common/privdrop.h"
 
-enum users_mode {
-	USERS_STAY,
-	USERS_CHANGE
-};
-
 struct users {
-	enum users_mode front_mode;
-	enum users_mode worker_mode;
-	enum users_mode keys_mode;
-	enum users_mode courier_mode;
-	struct privdrop_user front;
-	struct privdrop_user worker;
-	struct privdrop_user keys;
-	struct privdrop_user courier;
+	/* By enum msg_role; with uid 0, and named root, as we are. */
+	struct privdrop_user of[CHILD_ROLES];
 	char *docker_host;
 };
 
@@ -47,12 +36,13 @@ enum conf_who users_conf_of(enum msg_role role);
  * neither is the user that everything belongs to */
 bool users_are_apart(const struct users *u);
 /*
- * users_find - the user for a new child; USERS_STAY leaves *out alone
+ * users_find - the user for a new child; false, and *out is left alone: as we
+ * are
  *
  * A worker gets the group of each engine socket there is now: an engine that
  * was installed later counts from the next start on.
  */
-enum users_mode users_find(
+bool users_find(
     const struct users *u, enum msg_role role, struct privdrop_user *out);
 
 #endif
