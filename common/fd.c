@@ -273,18 +273,14 @@ fd_is_zero(int fd, uint64_t from, uint64_t upto)
 	return true;
 }
 
-/* The name of what was made is on disk, too; of a directory that may not be
- * read, or cannot be synced, as good as the system has it. */
-static int
-fd_sync_above(const char *path, struct err *e)
+int
+fd_sync_above(const char *path)
 {
 	AUTO(auto_free) char *copy = xstrdup(path);
 	AUTO(auto_close)
 	int dir = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (dir == -1 || fsync(dir) == 0 || errno == EINVAL)
-		return 0;
-	return err_set(e, ERR_SYS, "mkdir %s: sync: %s", path, strerror(errno));
+	return dir == -1 ? -1 : fsync(dir);
 }
 
 static int
@@ -293,8 +289,15 @@ fd_mkdir_one(const char *path, mode_t mode, struct err *e)
 	struct stat st;
 	int saved;
 
-	if (mkdir(path, mode) == 0)
-		return fd_sync_above(path, e);
+	if (mkdir(path, mode) == 0) {
+		/* Of a directory that may not be read, or cannot be synced, as
+		 * good as the system has it. */
+		if (fd_sync_above(path) == 0 || errno == EACCES ||
+		    errno == EINVAL)
+			return 0;
+		return err_set(
+		    e, ERR_SYS, "mkdir %s: sync: %s", path, strerror(errno));
+	}
 	saved = errno;
 	/* Any failure is fine if it is there: EEXIST, but also EROFS. */
 	if (stat(path, &st) == 0) {

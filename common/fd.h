@@ -38,6 +38,9 @@ int fd_read_file(const char *path, size_t max, char **out, size_t *out_len,
 /* fd_is_zero - there are bytes between the two places, and none but zeros; of
  * what cannot be read, no */
 bool fd_is_zero(int fd, uint64_t from, uint64_t upto);
+/* fd_sync_above - the name of this path in its directory is on disk; 0, or -1
+ * with errno */
+int fd_sync_above(const char *path) MUSTCHECK;
 /* fd_mkdir_all - mkdir -p with mode for each directory made, whose name is on
  * disk then */
 int fd_mkdir_all(const char *path, mode_t mode, struct err *e) MUSTCHECK;

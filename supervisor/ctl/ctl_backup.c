@@ -5,11 +5,10 @@
 #include <sys/stat.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <time.h>
 
-#include "common/clock.h"
+#include "common/fd.h"
 #include "common/js.h"
 #include "common/layout.h"
 #include "common/xmalloc.h"
@@ -22,7 +21,6 @@
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "unreleased"
 #endif
-#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 #define INSTANCE_MAX 64
 #define DAMAGED_NAMED_MAX 1000
 
@@ -185,17 +183,6 @@ open_partial(const char *partial, struct err *e)
 }
 
 static int
-sync_above(const char *path, struct err *e)
-{
-	AUTO(auto_free) char *copy = xstrdup(path);
-	AUTO(auto_close) int dir = open(dirname(copy), DIR_FLAGS);
-
-	return dir == -1 || fsync(dir) == -1 ?
-	    err_set(e, ERR_SYS, "%s: sync: %s", path, strerror(errno)) :
-	    0;
-}
-
-static int
 put_in_place(
     int fd, const char *partial, const struct ctl_call *c, struct err *e)
 {
@@ -209,7 +196,9 @@ put_in_place(
 		return err_set(e, ERR_SYS, "%s: %s", file,
 		    errno == EEXIST ? "is there: --force replaces it" :
 				      strerror(errno));
-	return sync_above(file, e);
+	return fd_sync_above(file) == -1 ?
+	    err_set(e, ERR_SYS, "%s: sync: %s", file, strerror(errno)) :
+	    0;
 }
 
 /* The id that the server's sandboxes bear; none, none. */

@@ -37,7 +37,6 @@
 #include "supervisor/master/crew.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -644,9 +643,8 @@ hand_out(struct life *p, const struct listener *l)
 
 	if (l->fd < 0)
 		return true;
-	fd = fcntl(l->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	fd = spawn_copy(l->fd, "listening socket");
 	if (fd == -1) {
-		log_error("listening socket: %s", strerror(errno));
 		life_kill(p);
 		return false;
 	}

@@ -1,14 +1,13 @@
 #include "supervisor/master/figures.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "common/child.h"
-#include "common/log.h"
 #include "common/metric.h"
 #include "common/timer.h"
+#include "supervisor/master/spawn.h"
 
 #define FIGURES_MS 5000
 #define FIGURES_PROCESSES 80 /* at a time */
@@ -97,10 +96,8 @@ figures_send(struct ipc_chan *chan, enum msg_role role)
 
 	if (figures.fd < 0 || role != MSG_ROLE_FRONT)
 		return;
-	copy = fcntl(figures.fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	if (copy == -1)
-		log_error("metrics: %s", strerror(errno));
-	else
+	copy = spawn_copy(figures.fd, "metrics");
+	if (copy != -1)
 		msg_send_metrics_memory(
 		    chan, &(struct msg_metrics_memory){.memory = copy});
 }

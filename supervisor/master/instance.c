@@ -4,12 +4,12 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "common/fd.h"
 #include "common/hex.h"
 #include "common/log.h"
+#include "common/random.h"
 #include "common/xmalloc.h"
 
 #define NAME "instance"
@@ -23,10 +23,11 @@
 
 /* The file as it was read. */
 struct instance_file {
-	char *text; /* what the others point into */
+	char text[FILE_MAX + 1]; /* what the others point into */
 	const char *id;
 	const char *mark;
 	const char *path;
+	bool is_copy; /* mark is not that of the file */
 };
 
 static int
@@ -89,22 +90,13 @@ write_file(int dir, const char *path, const char *id, struct err *e)
 }
 
 static int
-make_id(char id[INSTANCE_ID_LEN + 1], struct err *e)
-{
-	uint8_t bytes[INSTANCE_ID_BYTES];
-
-	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-		return err_set(e, ERR_SYS, "random bytes: %s", strerror(errno));
-	hex_encode(bytes, sizeof(bytes), id);
-	return 0;
-}
-
-static int
 write_new(
     int dir, const char *path, char id[INSTANCE_ID_LEN + 1], struct err *e)
 {
-	if (make_id(id, e) != 0)
-		return e->code;
+	uint8_t bytes[INSTANCE_ID_BYTES];
+
+	random_fill(bytes, sizeof(bytes));
+	hex_encode(bytes, sizeof(bytes), id);
 	return write_file(dir, path, id, e);
 }
 
@@ -119,26 +111,18 @@ damaged(struct err *e, const char *path)
 	    path);
 }
 
-/* The value of a line "key=value\n"; it is ended in place. */
+/* The value of a line "key=value\n", up to the end of the text. */
 static const char *
-take_line(char *text, const char *key)
+take_line(const char *text, const char *key)
 {
 	size_t n = strlen(key);
-	char *p = text;
+	const char *p = text;
 
 	while (p != NULL && (strncmp(p, key, n) != 0 || p[n] != '=')) {
 		p = strchr(p, '\n');
 		p = p == NULL ? NULL : p + 1;
 	}
 	return p == NULL ? NULL : p + n + 1;
-}
-
-static void
-end_lines(char *text)
-{
-	for (; *text != '\0'; text++)
-		if (*text == '\n')
-			*text = '\0';
 }
 
 static int
@@ -149,7 +133,8 @@ parse(struct instance_file *f, const char *path, struct err *e)
 	f->path = take_line(f->text, "path");
 	if (f->id == NULL || f->mark == NULL || f->path == NULL)
 		return damaged(e, path);
-	end_lines(f->text);
+	for (char *p = f->text; (p = strchr(p, '\n')) != NULL;)
+		*p++ = '\0';
 	if (strlen(f->id) != INSTANCE_ID_LEN ||
 	    strspn(f->id, "0123456789abcdef") != INSTANCE_ID_LEN)
 		return damaged(e, path);
@@ -175,23 +160,28 @@ check_owner(int fd, const char *path, struct err *e)
 	return 0;
 }
 
-/* 1: there is one, open in *fd. */
+/* 1: there is one. */
 static int
-open_file(
-    int dir, const char *path, int *fd, struct instance_file *f, struct err *e)
+read_file(int dir, const char *path, struct instance_file *f, struct err *e)
 {
+	AUTO(auto_close)
+	int fd =
+	    openat(dir, NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char mark[MARK_MAX];
 	ssize_t n;
 
-	*fd = openat(dir, NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (*fd == -1)
+	if (fd == -1)
 		return errno == ENOENT ? 0 : fail(e, path, "open");
-	if (check_owner(*fd, path, e) != 0)
+	if (check_owner(fd, path, e) != 0)
 		return e->code;
-	f->text = xcalloc(1, FILE_MAX + 1);
-	n = fd_pread_all(*fd, f->text, FILE_MAX, 0, e);
+	n = fd_pread_all(fd, f->text, FILE_MAX, 0, e);
 	if (n < 0)
 		return err_wrap(e, "%s/" NAME, path);
-	return parse(f, path, e) == 0 ? 1 : e->code;
+	f->text[n] = '\0';
+	if (parse(f, path, e) != 0 || make_mark(fd, path, mark, e) != 0)
+		return e->code;
+	f->is_copy = strcmp(mark, f->mark) != 0;
+	return 1;
 }
 
 /* ---- a copy */
@@ -235,33 +225,24 @@ int
 instance_open(int dir, const char *path, enum instance_takeover takeover,
     char id[INSTANCE_ID_LEN + 1], struct err *e)
 {
-	AUTO(auto_close) int fd = -1;
-	struct instance_file f = {0};
-	AUTO(auto_free) char *text = NULL;
-	char mark[MARK_MAX];
-	int rc = open_file(dir, path, &fd, &f, e);
+	struct instance_file f;
+	int rc = read_file(dir, path, &f, e);
 
-	text = f.text;
 	if (rc == 0)
 		return write_new(dir, path, id, e);
-	if (rc < 0 || make_mark(fd, path, mark, e) != 0)
-		return e->code;
+	if (rc < 0)
+		return rc;
 	memcpy(id, f.id, INSTANCE_ID_LEN + 1);
-	return strcmp(mark, f.mark) == 0 ?
-	    0 :
-	    take_copy(dir, path, &f, takeover, id, e);
+	return f.is_copy ? take_copy(dir, path, &f, takeover, id, e) : 0;
 }
 
 int
 instance_read(
     int dir, const char *path, char id[INSTANCE_ID_LEN + 1], struct err *e)
 {
-	AUTO(auto_close) int fd = -1;
-	struct instance_file f = {0};
-	AUTO(auto_free) char *text = NULL;
-	int rc = open_file(dir, path, &fd, &f, e);
+	struct instance_file f;
+	int rc = read_file(dir, path, &f, e);
 
-	text = f.text;
 	if (rc == 0)
 		return err_set(e, ERR_NOTFOUND,
 		    "%s has no file " NAME ": no server ever ran there", path);
@@ -275,18 +256,10 @@ int
 instance_look(
     int dir, const char *path, enum instance_takeover takeover, struct err *e)
 {
-	AUTO(auto_close) int fd = -1;
-	struct instance_file f = {0};
-	AUTO(auto_free) char *text = NULL;
-	char mark[MARK_MAX];
-	int rc = open_file(dir, path, &fd, &f, e);
+	struct instance_file f;
+	int rc = read_file(dir, path, &f, e);
 
-	text = f.text;
 	if (rc <= 0)
 		return rc;
-	if (make_mark(fd, path, mark, e) != 0)
-		return e->code;
-	return strcmp(mark, f.mark) == 0 || takeover != INSTANCE_ASK ?
-	    0 :
-	    ask(path, &f, e);
+	return f.is_copy && takeover == INSTANCE_ASK ? ask(path, &f, e) : 0;
 }

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +9,9 @@
 #include "common/hex.h"
 #include "common/layout.h"
 #include "common/log.h"
+#include "common/random.h"
 #include "common/xmalloc.h"
+#include "supervisor/master/spawn.h"
 
 #define KEY_BYTES 32
 #define FILE_MAX 4096
@@ -79,22 +80,6 @@ read_file(const char *path, int *out, struct err *e)
 /* ---- making */
 
 static int
-sync_dir_of(const char *path, struct err *e)
-{
-	AUTO(auto_free) char *dir = xstrdup(path);
-	AUTO(auto_close) int fd = -1;
-	char *slash = strrchr(dir, '/');
-
-	if (slash != NULL)
-		slash[slash == dir] = '\0';
-	fd =
-	    open(slash == NULL ? "." : dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd == -1 || fsync(fd) == -1)
-		return fail(e, "sync the directory of", path);
-	return 0;
-}
-
-static int
 write_key(const char *path, struct err *e)
 {
 	AUTO(auto_close) int fd = -1;
@@ -102,8 +87,7 @@ write_key(const char *path, struct err *e)
 	char text[HEX_BYTES(KEY_BYTES) + 1];
 	int rc;
 
-	if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
-		return fail(e, "random bytes for", path);
+	random_fill(key, sizeof(key));
 	hex_encode(key, sizeof(key), text);
 	explicit_bzero(key, sizeof(key));
 	text[2 * KEY_BYTES] = '\n';
@@ -130,8 +114,10 @@ make_file(const char *path, struct err *e)
 	if (rc == 0 && link(tmp, path) == -1 && errno != EEXIST)
 		rc = fail(e, "link", path);
 	(void)unlink(tmp);
-	if (rc != 0 || sync_dir_of(path, e) != 0)
-		return e->code;
+	if (rc == 0 && fd_sync_above(path) == -1)
+		rc = fail(e, "sync the directory of", path);
+	if (rc != 0)
+		return rc;
 	log_info("made %s: keep a copy of it, apart from those of the database",
 	    path);
 	return 0;
@@ -161,10 +147,8 @@ keyfile_send(int fd, struct ipc_chan *chan, enum msg_role role)
 
 	if (fd == -1 || role != MSG_ROLE_FRONT)
 		return;
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	if (copy == -1)
-		log_error("SECRETS_KEY_FILE: %s", strerror(errno));
-	else
+	copy = spawn_copy(fd, "SECRETS_KEY_FILE");
+	if (copy != -1)
 		msg_send_secrets_key(
 		    chan, &(struct msg_secrets_key){.file = copy});
 }

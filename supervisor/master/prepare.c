@@ -12,11 +12,6 @@
 #include "supervisor/master/passage.h"
 #include "supervisor/master/spawn.h"
 
-enum prepare_mode {
-	PREPARE_START,
-	PREPARE_LOOK
-};
-
 /* ---- the steps */
 
 static const char *const programs[CHILD_ROLES] = {
@@ -26,117 +21,90 @@ static const char *const programs[CHILD_ROLES] = {
     [MSG_ROLE_COURIER] = "mcp-sandboxd-courier"};
 
 static int
-find_programs(const struct conf *conf, enum prepare_mode mode,
-    struct prepared *p, struct err *e)
+find_programs(struct prepared *p, struct err *e)
 {
-	(void)mode;
 	for (size_t i = 0; i < CHILD_ROLES; i++)
-		if (users_are_wanted(conf, (enum msg_role)i) &&
+		if (users_are_wanted(p->conf, (enum msg_role)i) &&
 		    spawn_find(programs[i], &p->paths[i], e) != 0)
 			return e->code;
 	return 0;
 }
 
 static int
-take_tls(const struct conf *conf, enum prepare_mode mode, struct prepared *p,
-    struct err *e)
+take_tls(struct prepared *p, struct err *e)
 {
-	(void)mode;
-	return tlsfiles_open(conf, &p->tls, e);
+	return tlsfiles_open(p->conf, &p->tls, e);
 }
 
 static int
-take_bounds(const struct conf *conf, enum prepare_mode mode, struct prepared *p,
-    struct err *e)
+take_bounds(struct prepared *p, struct err *e)
 {
-	(void)mode;
-	return bounds_read(conf_str(conf, CONF_TENANTS_FILE), &p->bounds, e);
+	return bounds_read(conf_str(p->conf, CONF_TENANTS_FILE), &p->bounds, e);
+}
+
+/* Also for a look: nobody connects within that moment. */
+static int
+take_port(struct prepared *p, struct err *e)
+{
+	return listen_open(conf_str(p->conf, CONF_BIND),
+	    (uint16_t)conf_int(p->conf, CONF_PORT), &p->listener, e);
 }
 
 static int
-take_port(const struct conf *conf, enum prepare_mode mode, struct prepared *p,
-    struct err *e)
+find_users(struct prepared *p, struct err *e)
 {
-	(void)mode; /* nobody connects within the moment of a look */
-	return listen_open(conf_str(conf, CONF_BIND),
-	    (uint16_t)conf_int(conf, CONF_PORT), &p->listener, e);
+	return users_resolve(p->conf, &p->users, e);
 }
 
 static int
-find_users(const struct conf *conf, enum prepare_mode mode, struct prepared *p,
-    struct err *e)
+try_passage(struct prepared *p, struct err *e)
 {
-	(void)mode;
-	return users_resolve(conf, &p->users, e);
+	return passage_check(&p->users, conf_str(p->conf, CONF_DATA_DIR), e);
 }
 
 static int
-try_passage(const struct conf *conf, enum prepare_mode mode, struct prepared *p,
-    struct err *e)
+take_directory(struct prepared *p, struct err *e)
 {
-	(void)mode;
-	return passage_check(&p->users, conf_str(conf, CONF_DATA_DIR), e);
+	return (p->is_look ? datadir_look : datadir_open)(
+	    conf_str(p->conf, CONF_DATA_DIR),
+	    conf_str(p->conf, CONF_ARTIFACTS_DIR), &p->users, &p->datadir, e);
 }
 
 static int
-take_directory(const struct conf *conf, enum prepare_mode mode,
-    struct prepared *p, struct err *e)
+take_admin(struct prepared *p, struct err *e)
 {
-	const char *path = conf_str(conf, CONF_DATA_DIR);
-	const char *artifacts = conf_str(conf, CONF_ARTIFACTS_DIR);
-
-	return mode == PREPARE_START ?
-	    datadir_open(path, artifacts, &p->users, &p->datadir, e) :
-	    datadir_look(path, artifacts, &p->users, &p->datadir, e);
-}
-
-static int
-take_admin(const struct conf *conf, enum prepare_mode mode, struct prepared *p,
-    struct err *e)
-{
-	(void)conf;
-	return mode == PREPARE_LOOK ?
+	return p->is_look ?
 	    0 :
 	    listen_open_admin(p->datadir.lock_fd, LAYOUT_ADMIN, &p->admin, e);
 }
 
-static enum instance_takeover
-takeover_of(const struct conf *conf)
-{
-	const char *word = conf_str(conf, CONF_TAKEOVER);
-
-	if (strcmp(word, "adopt") == 0)
-		return INSTANCE_ADOPT;
-	return strcmp(word, "forget") == 0 ? INSTANCE_FORGET : INSTANCE_ASK;
-}
-
 static int
-take_instance(const struct conf *conf, enum prepare_mode mode,
-    struct prepared *p, struct err *e)
+take_instance(struct prepared *p, struct err *e)
 {
+	const char *word = conf_str(p->conf, CONF_TAKEOVER);
+	enum instance_takeover takeover = strcmp(word, "adopt") == 0 ?
+	    INSTANCE_ADOPT :
+	    strcmp(word, "forget") == 0 ? INSTANCE_FORGET :
+					  INSTANCE_ASK;
 	const struct datadir *d = &p->datadir;
 
-	if (mode == PREPARE_START)
+	if (!p->is_look)
 		return instance_open(
-		    d->lock_fd, d->path, takeover_of(conf), p->instance, e);
-	return d->lock_fd < 0 ?
-	    0 :
-	    instance_look(d->lock_fd, d->path, takeover_of(conf), e);
+		    d->lock_fd, d->path, takeover, p->instance, e);
+	return d->lock_fd < 0 ? 0 :
+				instance_look(d->lock_fd, d->path, takeover, e);
 }
 
 /* A server without the key serves all but those who need a secret. */
 static int
-take_secrets_key(const struct conf *conf, enum prepare_mode mode,
-    struct prepared *p, struct err *e)
+take_secrets_key(struct prepared *p, struct err *e)
 {
-	const struct datadir *d = &p->datadir;
 	struct err why;
 
 	(void)e;
-	if (d->path == NULL)
-		return 0;
-	if (keyfile_open(conf_str(conf, CONF_SECRETS_KEY_FILE), d->path,
-		mode == PREPARE_START ? KEYFILE_MAKE : KEYFILE_LOOK,
+	if (p->datadir.path != NULL &&
+	    keyfile_open(conf_str(p->conf, CONF_SECRETS_KEY_FILE),
+		p->datadir.path, p->is_look ? KEYFILE_LOOK : KEYFILE_MAKE,
 		&p->secrets_key, &why) != 0)
 		log_warn("%s; until then runs that need a secret are refused",
 		    why.msg);
@@ -157,8 +125,7 @@ enum prepare_step {
 	STEP_ADMIN,
 	STEP_COUNT
 };
-static int (*const steps[STEP_COUNT])(
-    const struct conf *, enum prepare_mode, struct prepared *, struct err *) = {
+static int (*const steps[STEP_COUNT])(struct prepared *, struct err *) = {
     [STEP_PROGRAMS] = find_programs,
     [STEP_TLS] = take_tls,
     [STEP_BOUNDS] = take_bounds,
@@ -194,8 +161,9 @@ shed_rights(struct err *e)
 int
 prepare_start(const struct conf *conf, struct prepared *p, struct err *e)
 {
+	p->conf = conf;
 	for (size_t i = 0; i < STEP_COUNT; i++)
-		if (steps[i](conf, PREPARE_START, p, e) != 0)
+		if (steps[i](p, e) != 0)
 			return e->code;
 	return shed_rights(e);
 }
@@ -215,7 +183,7 @@ try_steps(struct prepare_look *l)
 {
 	for (size_t i = 0; i < STEP_COUNT; i++) {
 		l->why[i].code = 0;
-		if (steps[i](l->conf, PREPARE_LOOK, &l->p, &l->why[i]) == 0)
+		if (steps[i](&l->p, &l->why[i]) == 0)
 			l->why[i].code = 0;
 	}
 	l->is_served = l->why[STEP_DIRECTORY].code == ERR_CONFLICT;
@@ -293,6 +261,8 @@ prepare_look(const struct conf *conf, struct err *e)
 	struct err why;
 
 	l.conf = conf_copy(conf);
+	l.p.conf = l.conf;
+	l.p.is_look = true;
 	e->code = 0;
 	try_steps(&l);
 	say_steps(&l, e);

@@ -21,6 +21,8 @@
 #include "supervisor/master/users.h"
 
 struct prepared {
+	const struct conf *conf;
+	bool is_look; /* nothing is made or changed */
 	struct listener listener;
 	struct listener admin;
 	struct tlsfiles tls;

@@ -81,6 +81,16 @@ spawn_find(const char *program, char **path, struct err *e)
 }
 
 int
+spawn_copy(int fd, const char *what)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+
+	if (copy == -1)
+		log_error("%s: %s", what, strerror(errno));
+	return copy;
+}
+
+int
 spawn_ask(void (*work)(const void *arg, void *answer), const void *arg,
     void *answer, size_t size)
 {

@@ -28,6 +28,9 @@ struct spawn {
  * ERR_POLICY: everybody may write it;
  * *path is the caller's to free. */
 int spawn_find(const char *program, char **path, struct err *e) MUSTCHECK;
+/* spawn_copy - of a descriptor, to be sent; -1: it is said in the log, by this
+ * name */
+int spawn_copy(int fd, const char *what) MUSTCHECK;
 /* spawn_raise_limits - open files of children: up to the hard limit, or past it
  * where we may; never to the millions that some container engines set, for the
  * tables' sake.  Before we give up the right to. */

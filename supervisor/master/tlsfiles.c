@@ -8,6 +8,7 @@
 #include "common/fd.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "supervisor/master/spawn.h"
 
 static const struct tls_file {
 	enum conf_key key;
@@ -152,11 +153,9 @@ tlsfiles_send(const struct tlsfiles *t, struct ipc_chan *chan, uint32_t number)
 
 		if (t->fds[i] == -1)
 			continue;
-		fd = fcntl(t->fds[i], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-		if (fd == -1) {
-			log_error("TLS: %s", strerror(errno));
+		fd = spawn_copy(t->fds[i], "TLS");
+		if (fd == -1)
 			return;
-		}
 		msg_send_tls_file(chan,
 		    &(struct msg_tls_file){
 			.part = (enum msg_tls_part)i, .file = fd});
