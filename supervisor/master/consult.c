@@ -15,6 +15,7 @@
 #include "supervisor/master/tlsfiles.h"
 
 #define ENV_MAX 256
+#define WORDS_MAX 4
 
 struct consult_env {
 	char *vars[ENV_MAX + 1];
@@ -44,12 +45,15 @@ drop_privileges(const struct users *users, enum msg_role role, struct err *e)
 
 /* Does not return when it works.  keep: descriptors below that stay open. */
 static void
-become(const char *program, enum msg_role role, char *const argv[], int keep,
-    const struct conf *conf, const struct users *users, struct err *e)
+become(const char *program, enum msg_role role, const char *const *words,
+    int keep, const struct conf *conf, const struct users *users, struct err *e)
 {
+	char *argv[WORDS_MAX + 1] = {NULL};
 	struct consult_env env = {.n = 0};
 	int failed;
 
+	for (size_t i = 0; words[i] != NULL; i++)
+		argv[i] = xstrdup(words[i]);
 	conf_each(conf, users_conf_of(role), add_var, &env);
 	fd_close_from(keep);
 	if (drop_privileges(users, role, e) == 0) {
@@ -61,34 +65,28 @@ become(const char *program, enum msg_role role, char *const argv[], int keep,
 	}
 	while (env.n > 0)
 		free(env.vars[--env.n]);
-}
-
-static void
-free_words(char **argv)
-{
-	for (; *argv != NULL; argv++)
-		free(*argv);
+	for (size_t i = 0; argv[i] != NULL; i++)
+		free(argv[i]);
 }
 
 void
 consult_doctor(const char *program, bool as_json, const struct conf *conf,
     const struct users *users, struct err *e)
 {
-	char *argv[] = {xstrdup("mcp-sandboxd-worker"), xstrdup("doctor"),
-	    xstrdup(as_json ? "json" : "table"),
-	    xstrdup(users_are_apart(users) ? "apart" : "together"), NULL};
+	const char *const words[] = {"mcp-sandboxd-worker", "doctor",
+	    as_json ? "json" : "table",
+	    users_are_apart(users) ? "apart" : "together", NULL};
 
 	become(
-	    program, MSG_ROLE_WORKER, argv, STDERR_FILENO + 1, conf, users, e);
-	free_words(argv);
+	    program, MSG_ROLE_WORKER, words, STDERR_FILENO + 1, conf, users, e);
 }
 
 void
 consult_purge(const char *program, const char *id, bool is_agreed, int lock,
     const struct conf *conf, const struct users *users, struct err *e)
 {
-	char *argv[] = {xstrdup("mcp-sandboxd-worker"), xstrdup("purge"),
-	    xstrdup(id), xstrdup(is_agreed ? "yes" : "ask"), NULL};
+	const char *const words[] = {"mcp-sandboxd-worker", "purge", id,
+	    is_agreed ? "yes" : "ask", NULL};
 
 	/* The copy stays open behind exec, and with it the lock. */
 	if ((lock != STDERR_FILENO + 1 &&
@@ -96,9 +94,8 @@ consult_purge(const char *program, const char *id, bool is_agreed, int lock,
 	    fcntl(STDERR_FILENO + 1, F_SETFD, 0) == -1)
 		(void)err_set(e, ERR_SYS, "the lock: %s", strerror(errno));
 	else
-		become(program, MSG_ROLE_WORKER, argv, STDERR_FILENO + 2, conf,
+		become(program, MSG_ROLE_WORKER, words, STDERR_FILENO + 2, conf,
 		    users, e);
-	free_words(argv);
 }
 
 /* To where the program looks for them: out of each other's way first.  The
@@ -124,15 +121,11 @@ static NORETURN void
 become_check(const struct consult_check *c)
 {
 	int keep = place_files(c->files);
-	char *argv[] = {
-	    xstrdup(c->program), xstrdup("check"), xstrdup(c->word), NULL};
+	const char *const words[] = {
+	    c->program, "check", c->word[0] == '\0' ? NULL : c->word, NULL};
 	struct err e;
 
-	if (c->word[0] == '\0') {
-		free(argv[2]);
-		argv[2] = NULL;
-	}
-	become(c->program, c->role, argv, keep, c->conf, c->users, &e);
+	become(c->program, c->role, words, keep, c->conf, c->users, &e);
 	log_error("%s", e.msg);
 	_exit(EXIT_PRIVILEGE);
 }

@@ -29,6 +29,13 @@ struct place {
 
 static const struct privdrop_user root_user = {.name = "root"};
 
+static int
+fail(struct err *e, const char *what, const char *path)
+{
+	return err_set(
+	    e, ERR_SYS, "DATA_DIR: %s %s: %s", what, path, strerror(errno));
+}
+
 /* Opened once and then changed by descriptor: in the layout of old the front
  * owned DATA_DIR, and could put a link in a name's place at any time. */
 static int
@@ -37,10 +44,7 @@ open_dir(int at, const char *name, const char *path, struct err *e)
 	int fd =
 	    openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (fd == -1)
-		return err_set(
-		    e, ERR_SYS, "DATA_DIR: open %s: %s", path, strerror(errno));
-	return fd;
+	return fd == -1 ? fail(e, "open", path) : fd;
 }
 
 /* The owner the directory should have; 1 when that was another.  Who does not
@@ -71,8 +75,7 @@ set_mode(int fd, const struct place *p, const struct stat *st, struct err *e)
 	if ((st->st_mode & 07777) == mode)
 		return 0;
 	if (fchmod(fd, mode) == -1)
-		return err_set(e, ERR_SYS, "DATA_DIR: chmod %s: %s", p->name,
-		    strerror(errno));
+		return fail(e, "chmod", p->name);
 	return 0;
 }
 
@@ -85,14 +88,12 @@ settle(int fd, const struct place *p, struct err *e)
 	int rc, changed;
 
 	if (fstat(fd, &st) == -1)
-		return err_set(e, ERR_SYS, "DATA_DIR: stat %s: %s", p->name,
-		    strerror(errno));
+		return fail(e, "stat", p->name);
 	changed = set_owner(fd, p, &st, e);
 	if (changed < 0)
 		return changed;
 	if (fstat(fd, &st) == -1) /* a change of owner changes the mode */
-		return err_set(e, ERR_SYS, "DATA_DIR: stat %s: %s", p->name,
-		    strerror(errno));
+		return fail(e, "stat", p->name);
 	rc = set_mode(fd, p, &st, e);
 	return rc < 0 ? rc : changed;
 }
@@ -107,8 +108,7 @@ lock_dir(int fd, const char *path, uint32_t patience_ms, struct err *e)
 		    "DATA_DIR %s is in use by another mcp-sandboxd: stop that "
 		    "or set DATA_DIR",
 		    path);
-	return err_set(
-	    e, ERR_SYS, "DATA_DIR: lock %s: %s", path, strerror(errno));
+	return fail(e, "lock", path);
 }
 
 /* A directory in DATA_DIR, made if it is missing; its descriptor. */
@@ -123,8 +123,7 @@ prepare_part(int data, const char *path, const struct place *p, struct err *e)
 		    p->name, strerror(errno));
 	/* Else the database that is made below it could go with its name. */
 	if (is_new && fsync(data) == -1)
-		return err_set(
-		    e, ERR_SYS, "DATA_DIR: sync %s: %s", path, strerror(errno));
+		return fail(e, "sync", path);
 	fd = open_dir(data, p->name, p->name, e);
 	if (fd < 0)
 		return fd;
