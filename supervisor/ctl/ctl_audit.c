@@ -1,4 +1,4 @@
-#include "supervisor/ctl/ctl_audit.h"
+#include "supervisor/ctl/ctl_call.h"
 
 #include <stdio.h>
 
@@ -43,8 +43,7 @@ add_filter(char path[PATH_BYTES], const char *word, struct err *e)
 }
 
 int
-ctl_audit_list(const struct ctl_options *o, struct ctl_link *l,
-    char *const *words, int n, struct err *e)
+ctl_audit_list(const struct ctl_call *c, struct err *e)
 {
 	static const struct ctl_column columns[] = {{"SEQ", "seq"},
 	    {"AT", "at"}, {"WHAT", "what"}, {"TENANT", "tenant"},
@@ -53,16 +52,12 @@ ctl_audit_list(const struct ctl_options *o, struct ctl_link *l,
 	char path[PATH_BYTES] = "/api/v1/audit";
 	AUTO(auto_json) json_t *answer = NULL;
 
-	for (int i = 0; i < n; i++)
-		if (add_filter(path, words[i], e) != 0)
+	for (int i = 0; i < c->n; i++)
+		if (add_filter(path, c->words[i], e) != 0)
 			return e->code;
-	if (ctl_request(l, "GET", path, NULL, &answer, e) != 0)
+	if (ctl_request(c->link, "GET", path, NULL, &answer, e) != 0)
 		return e->code;
-	if (o->json)
-		ctl_print_json(answer);
-	else
-		ctl_print_table(json_object_get(answer, "audit"), columns,
-		    ARRAY_LEN(columns));
+	ctl_print_list(c->o, answer, "audit", columns, ARRAY_LEN(columns));
 	return 0;
 }
 
@@ -72,6 +67,13 @@ static json_int_t
 seq_of(const json_t *mark)
 {
 	return json_integer_value(json_object_get(mark, "seq"));
+}
+
+static bool
+is_hash(const char *text)
+{
+	return strlen(text) == HASH_DIGITS &&
+	    strspn(text, "0123456789abcdef") == HASH_DIGITS;
 }
 
 /* A row that is known from elsewhere. */
@@ -90,9 +92,7 @@ parse_known(char *const *words, int n, struct known *known, struct err *e)
 		return 0;
 	known->seq = strtoll(words[0], &end, 10);
 	known->hash = n == 2 ? words[1] : "";
-	if (*end == '\0' && known->seq > 0 &&
-	    strlen(known->hash) == HASH_DIGITS &&
-	    strspn(known->hash, "0123456789abcdef") == HASH_DIGITS)
+	if (*end == '\0' && known->seq > 0 && is_hash(known->hash))
 		return 0;
 	return err_set(e, ERR_INVAL,
 	    "want the number of a row and its hash, as \"audit head\" of the "
@@ -154,23 +154,9 @@ print_verified(const struct ctl_options *o, const json_t *last, long long rows)
 	json_t *all = json_pack("{s:I, s:O, s:O}", "rows", (json_int_t)rows,
 	    "base", json_object_get(last, "base"), "head", head);
 
-	if (o->json)
-		ctl_print_json(all);
-	else
-		(void)printf("%lld rows are as they were written; the newest "
-			     "is %lld %s\n",
-		    rows, (long long)seq_of(head), js_text(head, "hash"));
-}
-
-static int
-check_head(const char *head, struct err *e)
-{
-	if (head == NULL ||
-	    (strlen(head) == HASH_DIGITS &&
-		strspn(head, "0123456789abcdef") == HASH_DIGITS))
-		return 0;
-	return err_set(
-	    e, ERR_INVAL, "--head: want the 64 digits of a row's hash");
+	ctl_print_done(o, all,
+	    "%lld rows are as they were written; the newest is %lld %s", rows,
+	    (long long)seq_of(head), js_text(head, "hash"));
 }
 
 static int
@@ -228,8 +214,8 @@ verify_file(const struct ctl_options *o, struct err *e)
 	struct store_audit_check found;
 	uint8_t hash[32];
 
-	if (o->head != NULL && hex_decode(o->head, hash, sizeof(hash)) != 0)
-		return check_head("", e);
+	if (o->head != NULL)
+		(void)!hex_decode(o->head, hash, sizeof(hash));
 	if (audit_walk_file(dir, o->head == NULL ? NULL : hash, &found, e) != 0)
 		return e->code;
 	if (found.is_bad)
@@ -245,16 +231,18 @@ verify_file(const struct ctl_options *o, struct err *e)
 }
 
 int
-ctl_audit_verify(
-    const struct ctl_options *o, char *const *words, int n, struct err *e)
+ctl_audit_verify(const struct ctl_call *c, struct err *e)
 {
+	const struct ctl_options *o = c->o;
 	struct ctl_link *l = NULL;
 	struct known known;
 	int rc;
 
-	if (parse_known(words, n, &known, e) != 0 ||
-	    check_head(o->head, e) != 0)
+	if (parse_known(c->words, c->n, &known, e) != 0)
 		return e->code;
+	if (o->head != NULL && !is_hash(o->head))
+		return err_set(
+		    e, ERR_INVAL, "--head: want the 64 digits of a row's hash");
 	if (o->offline && known.hash != NULL)
 		return err_set(e, ERR_INVAL,
 		    "--offline wants --head HASH, not the row's number");

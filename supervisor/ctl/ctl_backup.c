@@ -1,4 +1,4 @@
-#include "supervisor/ctl/ctl_backup.h"
+#include "supervisor/ctl/ctl_call.h"
 
 #include <sys/file.h>
 #include <sys/resource.h>

@@ -14,16 +14,9 @@
 #include "common/token.h"
 #include "common/words_gen.h"
 #include "common/xmalloc.h"
-#include "supervisor/ctl/ctl_audit.h"
-#include "supervisor/ctl/ctl_backup.h"
 #include "supervisor/ctl/ctl_call.h"
-#include "supervisor/ctl/ctl_doctor.h"
 #include "supervisor/ctl/ctl_print.h"
-#include "supervisor/ctl/ctl_request.h"
-#include "supervisor/ctl/ctl_run.h"
-#include "supervisor/ctl/ctl_secret.h"
-#include "supervisor/ctl/ctl_status.h"
-#include "supervisor/ctl/ctl_webhook.h"
+#include "supervisor/ctl/ctl_query.h"
 
 #define GONE_POLL_NS 200000000L
 #define GONE_POLLS 300
@@ -39,19 +32,13 @@ struct ctl_command {
 
 /* ---- parts */
 
-/* A name goes into a path: what the server would not take is refused here. */
+/* What the server would not take is refused here. */
 static int
 check_name(const char *name, struct err *e)
 {
-	static const char good[] =
-	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-	    "._-";
-	size_t n = strlen(name);
-
-	if (n > 0 && n <= 64 && strspn(name, good) == n &&
-	    strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
-		return 0;
-	return err_set(e, ERR_INVAL, "%.100s: that is no name", name);
+	return ctl_query_is_name(name) ?
+	    0 :
+	    err_set(e, ERR_INVAL, "%.100s: that is no name", name);
 }
 
 static int
@@ -79,16 +66,6 @@ ask_named(const struct ctl_call *c, const char *method,
 		return e->code;
 	(void)snprintf(path, sizeof(path), "%s%s%s", form[0], name, form[1]);
 	return ask(c, method, path, body, out, e);
-}
-
-static void
-print(const struct ctl_call *c, const json_t *o, const char *member,
-    const struct ctl_column *columns, size_t n)
-{
-	if (c->o->json)
-		ctl_print_json(o);
-	else
-		ctl_print_table(json_object_get(o, member), columns, n);
 }
 
 /* rule.KEY=VALUE, likewise. */
@@ -194,12 +171,9 @@ tenant_add(const struct ctl_call *c, struct err *e)
 	    parse_settings(c, body, e) != 0 ||
 	    ask(c, "POST", "/api/v1/tenants", body, &o, e) != 0)
 		return e->code;
-	if (c->o->json)
-		ctl_print_json(o);
-	else
-		(void)printf("tenant %s is there; give it a token: "
-			     "sandboxctl token add %s\n",
-		    c->words[0], c->words[0]);
+	ctl_print_done(c->o, o,
+	    "tenant %s is there; give it a token: sandboxctl token add %s",
+	    c->words[0], c->words[0]);
 	return 0;
 }
 
@@ -213,17 +187,7 @@ tenant_list(const struct ctl_call *c, struct err *e)
 
 	if (ask(c, "GET", "/api/v1/tenants", NULL, &o, e) != 0)
 		return e->code;
-	print(c, o, "tenants", columns, ARRAY_LEN(columns));
-	return 0;
-}
-
-static int
-tenant_print(const struct ctl_call *c, const json_t *o)
-{
-	if (c->o->json)
-		ctl_print_json(o);
-	else
-		ctl_print_object(o);
+	ctl_print_list(c->o, o, "tenants", columns, ARRAY_LEN(columns));
 	return 0;
 }
 
@@ -234,7 +198,8 @@ tenant_show(const struct ctl_call *c, struct err *e)
 
 	if (ask_named(c, "GET", of_tenant, c->words[0], NULL, &o, e) != 0)
 		return e->code;
-	return tenant_print(c, o);
+	ctl_print_answer(c->o, o);
+	return 0;
 }
 
 static int
@@ -247,7 +212,8 @@ tenant_set(const struct ctl_call *c, struct err *e)
 	if (parse_settings(c, body, e) != 0 ||
 	    ask_named(c, "PATCH", of_tenant, c->words[0], body, &o, e) != 0)
 		return e->code;
-	return tenant_print(c, o);
+	ctl_print_answer(c->o, o);
+	return 0;
 }
 
 static int
@@ -258,11 +224,8 @@ tenant_switch(const struct ctl_call *c, int off, struct err *e)
 
 	if (ask_named(c, "PATCH", of_tenant, c->words[0], body, &o, e) != 0)
 		return e->code;
-	if (c->o->json)
-		ctl_print_json(o);
-	else
-		(void)printf(
-		    "tenant %s is %s\n", c->words[0], js_text(o, "state"));
+	ctl_print_done(
+	    c->o, o, "tenant %s is %s", c->words[0], js_text(o, "state"));
 	return 0;
 }
 
@@ -310,10 +273,7 @@ tenant_delete(const struct ctl_call *c, struct err *e)
 	if (ask_named(c, "DELETE", of_tenant, c->words[0], NULL, &o, e) != 0 ||
 	    wait_until_gone(c, e) != 0)
 		return e->code;
-	if (c->o->json)
-		ctl_print_json(o);
-	else
-		(void)printf("tenant %s is gone\n", c->words[0]);
+	ctl_print_done(c->o, o, "tenant %s is gone", c->words[0]);
 	return 0;
 }
 
@@ -347,10 +307,7 @@ token_add(const struct ctl_call *c, struct err *e)
 	    ask_named(c, "POST", tokens_of_tenant, c->words[0], body, &o, e) !=
 		0)
 		return e->code;
-	if (c->o->json)
-		ctl_print_json(o);
-	else
-		(void)printf("%s\n", js_text(o, "token"));
+	ctl_print_done(c->o, o, "%s", js_text(o, "token"));
 	return 0;
 }
 
@@ -368,7 +325,7 @@ token_list(const struct ctl_call *c, struct err *e)
 
 	if (rc != 0)
 		return rc;
-	print(c, o, "tokens", columns, ARRAY_LEN(columns));
+	ctl_print_list(c->o, o, "tokens", columns, ARRAY_LEN(columns));
 	return 0;
 }
 
@@ -383,10 +340,7 @@ token_revoke(const struct ctl_call *c, struct err *e)
 		    c->words[0]);
 	if (ask_named(c, "DELETE", of_token, c->words[0], NULL, &o, e) != 0)
 		return e->code;
-	if (c->o->json)
-		ctl_print_json(o);
-	else
-		(void)printf("token %s is revoked\n", c->words[0]);
+	ctl_print_done(c->o, o, "token %s is revoked", c->words[0]);
 	return 0;
 }
 
@@ -459,7 +413,7 @@ usage_days(const struct ctl_call *c, struct err *e)
 	    c->words[0], days);
 	if (ask(c, "GET", path, NULL, &o, e) != 0)
 		return e->code;
-	print(c, o, "days", columns, ARRAY_LEN(columns));
+	ctl_print_list(c->o, o, "days", columns, ARRAY_LEN(columns));
 	return 0;
 }
 
@@ -480,13 +434,15 @@ usage_show(const struct ctl_call *c, struct err *e)
 		if (ask_named(c, "GET", usage_of_tenant, c->words[0], NULL, &o,
 			e) != 0)
 			return e->code;
-		return tenant_print(c, o);
+		ctl_print_answer(c->o, o);
+		return 0;
 	}
 	if (ask(c, "GET", "/api/v1/usage", NULL, &o, e) != 0)
 		return e->code;
 	if (json_object_get(o, "tenants") == NULL) /* a tenant's own token */
-		return tenant_print(c, o);
-	print(c, o, "tenants", columns, ARRAY_LEN(columns));
+		ctl_print_answer(c->o, o);
+	else
+		ctl_print_list(c->o, o, "tenants", columns, ARRAY_LEN(columns));
 	return 0;
 }
 
@@ -497,45 +453,8 @@ whoami(const struct ctl_call *c, struct err *e)
 
 	if (ask(c, "GET", "/api/v1/whoami", NULL, &o, e) != 0)
 		return e->code;
-	return tenant_print(c, o);
-}
-
-static int
-audit_list(const struct ctl_call *c, struct err *e)
-{
-	return ctl_audit_list(c->o, c->link, c->words, c->n, e);
-}
-
-static int
-audit_verify(const struct ctl_call *c, struct err *e)
-{
-	return ctl_audit_verify(c->o, c->words, c->n, e);
-}
-
-static int
-secret_set(const struct ctl_call *c, struct err *e)
-{
-	return ctl_secret_set(c->o, c->link, c->words[0], e);
-}
-
-static int
-secret_list(const struct ctl_call *c, struct err *e)
-{
-	static const struct ctl_column columns[] = {{"NAME", "name"},
-	    {"BYTES", "bytes"}, {"STATE", "state"}, {"CHANGED", "changed_at"},
-	    {"LAST USED", "last_used_at"}};
-	AUTO(auto_json) json_t *o = NULL;
-
-	if (ctl_secret_list(c->o, c->link, &o, e) != 0)
-		return e->code;
-	print(c, o, "secrets", columns, ARRAY_LEN(columns));
+	ctl_print_answer(c->o, o);
 	return 0;
-}
-
-static int
-secret_delete(const struct ctl_call *c, struct err *e)
-{
-	return ctl_secret_delete(c->o, c->link, c->words[0], e);
 }
 
 #include "supervisor/ctl/ctl_calls_gen.h" /* commands[] */

@@ -1,4 +1,4 @@
-#include "supervisor/ctl/ctl_doctor.h"
+#include "supervisor/ctl/ctl_call.h"
 
 #include <errno.h>
 #include <limits.h>

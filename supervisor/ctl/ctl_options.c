@@ -39,71 +39,53 @@ read_token(struct ctl_options *o, const char *path, struct err *e)
 	return 0;
 }
 
+/* What only sets a member of struct ctl_options. */
+static const struct {
+	enum usage_option code;
+	bool is_text;
+	size_t at;
+} plain[] = {{OPTION_JSON, false, offsetof(struct ctl_options, json)},
+    {OPTION_OFFLINE, false, offsetof(struct ctl_options, offline)},
+    {OPTION_FOLLOW, false, offsetof(struct ctl_options, follow)},
+    {OPTION_RAW, false, offsetof(struct ctl_options, raw)},
+    {OPTION_FORCE, false, offsetof(struct ctl_options, force)},
+    {OPTION_DROP_DAMAGED, false, offsetof(struct ctl_options, drop_damaged)},
+    {OPTION_WATCH, false, offsetof(struct ctl_options, watch)},
+    {OPTION_HELP, false, offsetof(struct ctl_options, help)},
+    {OPTION_VERSION, false, offsetof(struct ctl_options, version)},
+    {OPTION_DATA_DIR, true, offsetof(struct ctl_options, data_dir)},
+    {OPTION_URL, true, offsetof(struct ctl_options, url)},
+    {OPTION_ROLE, true, offsetof(struct ctl_options, role)},
+    {OPTION_NAME, true, offsetof(struct ctl_options, name)},
+    {OPTION_HEAD, true, offsetof(struct ctl_options, head)},
+    {OPTION_EXPIRES, true, offsetof(struct ctl_options, expires)},
+    {OPTION_TENANT, true, offsetof(struct ctl_options, tenant)},
+    {OPTION_FILE, true, offsetof(struct ctl_options, file)}};
+
 static int
 take(struct ctl_options *o, int code, struct err *e)
 {
-	switch ((enum usage_option)code) {
-	case OPTION_JSON:
-		o->json = true;
-		return 0;
-	case OPTION_DATA_DIR:
-		o->data_dir = optarg;
-		o->has_data_dir = true;
-		return 0;
-	case OPTION_URL:
-		o->url = optarg;
-		return 0;
-	case OPTION_TOKEN:
+	const bool yes = true;
+
+	if (code == OPTION_TOKEN_FILE)
+		return read_token(o, optarg, e);
+	if (code == OPTION_TOKEN) {
 		set_token(o, optarg);
 		return 0;
-	case OPTION_TOKEN_FILE:
-		return read_token(o, optarg, e);
-	case OPTION_ROLE:
-		o->role = optarg;
-		return 0;
-	case OPTION_NAME:
-		o->name = optarg;
-		return 0;
-	case OPTION_HEAD:
-		o->head = optarg;
-		return 0;
-	case OPTION_OFFLINE:
-		o->offline = true;
-		return 0;
-	case OPTION_EXPIRES:
-		o->expires = optarg;
-		return 0;
-	case OPTION_TENANT:
-		o->tenant = optarg;
-		return 0;
-	case OPTION_FILE:
-		o->file = optarg;
-		return 0;
-	case OPTION_FOLLOW:
-		o->follow = true;
-		return 0;
-	case OPTION_RAW:
-		o->raw = true;
-		return 0;
-	case OPTION_FORCE:
-		o->force = true;
-		return 0;
-	case OPTION_DROP_DAMAGED:
-		o->drop_damaged = true;
-		return 0;
-	case OPTION_WATCH:
-		o->watch = true;
-		return 0;
-	case OPTION_HELP:
-		o->help = true;
-		return 0;
-	case OPTION_VERSION:
-		o->version = true;
-		return 0;
-	case USAGE_LONG_ONLY:
-	default:
-		return err_set(e, ERR_INVAL, "unknown or incomplete option");
 	}
+	o->has_data_dir = o->has_data_dir || code == OPTION_DATA_DIR;
+	for (size_t i = 0; i < ARRAY_LEN(plain); i++) {
+		char *member = (char *)o + plain[i].at;
+
+		if ((int)plain[i].code != code)
+			continue;
+		if (plain[i].is_text)
+			memcpy(member, &optarg, sizeof(optarg));
+		else
+			memcpy(member, &yes, sizeof(yes));
+		return 0;
+	}
+	return err_set(e, ERR_INVAL, "unknown or incomplete option");
 }
 
 static void

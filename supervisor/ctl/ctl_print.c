@@ -1,5 +1,6 @@
 #include "supervisor/ctl/ctl_print.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "common/js.h"
@@ -172,6 +173,43 @@ ctl_print_object(const json_t *o)
 			free(text);
 		}
 	}
+}
+
+/* ---- answers */
+
+void
+ctl_print_list(const struct ctl_options *o, const json_t *answer,
+    const char *member, const struct ctl_column *columns, size_t n)
+{
+	if (o->json)
+		ctl_print_json(answer);
+	else
+		ctl_print_table(json_object_get(answer, member), columns, n);
+}
+
+void
+ctl_print_answer(const struct ctl_options *o, const json_t *answer)
+{
+	if (o->json)
+		ctl_print_json(answer);
+	else
+		ctl_print_object(answer);
+}
+
+void
+ctl_print_done(
+    const struct ctl_options *o, const json_t *answer, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (o->json) {
+		ctl_print_json(answer);
+		return;
+	}
+	va_start(ap, fmt);
+	(void)vprintf(fmt, ap);
+	va_end(ap);
+	(void)putchar('\n');
 }
 
 /* ---- values */

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "common/base.h"
+#include "supervisor/ctl/ctl_options.h"
 
 struct ctl_column {
 	const char *head;
@@ -18,6 +19,13 @@ void ctl_print_json_line(const json_t *o);
  * As wide and as coloured as ctl_screen.h says */
 void ctl_print_table(
     const json_t *list, const struct ctl_column *columns, size_t n);
+/* An answer, with --json as it came; else as a table of the list that is its
+ * member, as an object, or as a line. */
+void ctl_print_list(const struct ctl_options *o, const json_t *answer,
+    const char *member, const struct ctl_column *columns, size_t n);
+void ctl_print_answer(const struct ctl_options *o, const json_t *answer);
+void ctl_print_done(const struct ctl_options *o, const json_t *answer,
+    const char *fmt, ...) PRINTF(3, 4);
 /* Strings for a person: "1.5 MiB", "3 h 12 min". */
 json_t *ctl_print_bytes(json_int_t n);
 json_t *ctl_print_seconds(json_int_t s);

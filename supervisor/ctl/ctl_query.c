@@ -6,6 +6,7 @@
 #include "common/xmalloc.h"
 
 #define PATH_BYTES_MAX 16384
+#define NAME_BYTES_MAX 64
 #define KEY_CHARACTERS "abcdefghijklmnopqrstuvwxyz_0123456789"
 #define PLAIN                                                                  \
 	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"       \
@@ -47,15 +48,50 @@ add_word(char **path, const char *word, struct err *e)
 	return 0;
 }
 
+/* NULL: the token's own. */
+static const char *
+tenant_of(const struct ctl_call *c)
+{
+	return c->o->tenant == NULL && c->o->url == NULL ? "default" :
+							   c->o->tenant;
+}
+
+bool
+ctl_query_is_name(const char *word)
+{
+	size_t n = strlen(word);
+
+	return n > 0 && n <= NAME_BYTES_MAX && strspn(word, PLAIN) == n &&
+	    strchr(word, '~') == NULL && strspn(word, ".") != n;
+}
+
+int
+ctl_query_of_tenant(const struct ctl_call *c, const char *kind,
+    const char *name, const char *more, const char *wrong, char **out,
+    struct err *e)
+{
+	const char *tenant = tenant_of(c);
+	const char *const words[] = {name, tenant == NULL ? "" : tenant};
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if ((words[i][0] != '\0' || (i == 1 && tenant != NULL)) &&
+		    !ctl_query_is_name(words[i]))
+			return err_set(
+			    e, ERR_INVAL, "%.100s: %s", words[i], wrong);
+	*out = xasprintf("/api/v1/%s%s%s%s%s%s%s",
+	    tenant == NULL ? "" : "tenants/", tenant == NULL ? "" : tenant,
+	    tenant == NULL ? "" : "/", kind, name[0] == '\0' ? "" : "/", name,
+	    more);
+	return 0;
+}
+
 int
 ctl_query_path(const struct ctl_call *c, const char *path, int first,
     char **out, struct err *e)
 {
-	const char *tenant = c->o->tenant;
+	const char *tenant = tenant_of(c);
 	AUTO(auto_free) char *made = xstrdup(path);
 
-	if (tenant == NULL && c->o->url == NULL)
-		tenant = "default";
 	if (tenant != NULL)
 		ctl_query_add(&made, "tenant", tenant);
 	for (int i = first; i < c->n; i++)

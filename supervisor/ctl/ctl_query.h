@@ -16,6 +16,20 @@
  */
 int ctl_query_path(const struct ctl_call *c, const char *path, int first,
     char **out, struct err *e) MUSTCHECK;
+/* ctl_query_is_name - letters, digits, ".", "_" and "-", and not dots alone: it
+ * may go into a path */
+bool ctl_query_is_name(const char *word);
+/*
+ * ctl_query_of_tenant - /api/v1/KIND/NAME, of --tenant as in ctl_query_path;
+ * *out is the caller's to free
+ *
+ *	name	"": all of them
+ *	more	what follows it
+ *	wrong	what to say of a name, or a tenant, that is none: ERR_INVAL
+ */
+int ctl_query_of_tenant(const struct ctl_call *c, const char *kind,
+    const char *name, const char *more, const char *wrong, char **out,
+    struct err *e) MUSTCHECK;
 /* ctl_query_add - one more parameter; *path grows */
 void ctl_query_add(char **path, const char *key, const char *value);
 

@@ -10,7 +10,7 @@
  * Whatever ends it, DATA_DIR/front is the old one or the new one, whole; what
  * was there stays in before-TIME.  A second try begins again.
  */
-#include "supervisor/ctl/ctl_backup.h"
+#include "supervisor/ctl/ctl_call.h"
 
 #include <sys/file.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "supervisor/ctl/ctl_secret.h"
+#include "supervisor/ctl/ctl_call.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,43 +8,9 @@
 #include "common/buf.h"
 #include "common/js.h"
 #include "supervisor/ctl/ctl_print.h"
+#include "supervisor/ctl/ctl_query.h"
 
 #define VALUE_MAX 65537 /* the server takes 64 KiB; and a newline */
-#define PATH_MAX_BYTES 256
-
-static int
-check_word(const char *word, struct err *e)
-{
-	static const char good[] =
-	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-	    "._-";
-	size_t n = strlen(word);
-
-	if (n > 0 && n <= 64 && strspn(word, good) == n &&
-	    strspn(word, ".") != n)
-		return 0;
-	return err_set(e, ERR_INVAL, "%.100s: that is no name", word);
-}
-
-/* name "": all of them. */
-static int
-path_of(
-    const struct ctl_options *o, const char *name, char *path, struct err *e)
-{
-	const char *tenant = o->tenant;
-
-	if (tenant == NULL && o->url == NULL)
-		tenant = "default";
-	if ((name[0] != '\0' && check_word(name, e) != 0) ||
-	    (tenant != NULL && check_word(tenant, e) != 0))
-		return e->code;
-	(void)snprintf(path, PATH_MAX_BYTES, "/api/v1/%s%s%ssecrets%s%s",
-	    tenant == NULL ? "" : "tenants/", tenant == NULL ? "" : tenant,
-	    tenant == NULL ? "" : "/", name[0] == '\0' ? "" : "/", name);
-	return 0;
-}
-
-/* ---- the value */
 
 static int
 read_value(int fd, const char *from, struct buf *b, struct err *e)
@@ -92,60 +58,63 @@ take_value(const struct ctl_options *o, struct buf *b, struct err *e)
 	return rc;
 }
 
+static int
+path_of(const struct ctl_call *c, const char *name, char **path, struct err *e)
+{
+	return ctl_query_of_tenant(
+	    c, "secrets", name, "", "that is no name", path, e);
+}
+
 int
-ctl_secret_set(const struct ctl_options *o, struct ctl_link *l,
-    const char *name, struct err *e)
+ctl_secret_set(const struct ctl_call *c, struct err *e)
 {
 	AUTO(auto_json) json_t *answer = NULL;
-	char path[PATH_MAX_BYTES];
+	AUTO(auto_free) char *path = NULL;
 	struct buf b;
-	int rc = path_of(o, name, path, e);
+	int rc = path_of(c, c->words[0], &path, e);
 
 	if (rc != 0)
 		return rc;
 	buf_init(&b, VALUE_MAX + 1);
-	rc = take_value(o, &b, e);
+	rc = take_value(c->o, &b, e);
 	if (rc == 0)
-		rc = ctl_request_bytes(l, "PUT", path,
+		rc = ctl_request_bytes(c->link, "PUT", path,
 		    &(struct span){buf_data(&b), buf_len(&b)}, &answer, e);
 	if (buf_len(&b) > 0)
 		explicit_bzero(buf_data(&b), buf_len(&b));
 	buf_clear(&b);
-	if (rc == 0 && o->json)
-		ctl_print_json(answer);
-	else if (rc == 0)
-		(void)printf("secret %s is set: give it to a command as "
-			     "secret://%s\n",
-		    name, name);
+	if (rc == 0)
+		ctl_print_done(c->o, answer,
+		    "secret %s is set: give it to a command as secret://%s",
+		    c->words[0], c->words[0]);
 	return rc;
 }
 
-/* ---- the rest */
-
 int
-ctl_secret_list(const struct ctl_options *o, struct ctl_link *l, json_t **out,
-    struct err *e)
+ctl_secret_list(const struct ctl_call *c, struct err *e)
 {
-	char path[PATH_MAX_BYTES];
+	static const struct ctl_column columns[] = {{"NAME", "name"},
+	    {"BYTES", "bytes"}, {"STATE", "state"}, {"CHANGED", "changed_at"},
+	    {"LAST USED", "last_used_at"}};
+	AUTO(auto_json) json_t *answer = NULL;
+	AUTO(auto_free) char *path = NULL;
 
-	if (path_of(o, "", path, e) != 0)
+	if (path_of(c, "", &path, e) != 0 ||
+	    ctl_request(c->link, "GET", path, NULL, &answer, e) != 0)
 		return e->code;
-	return ctl_request(l, "GET", path, NULL, out, e);
+	ctl_print_list(c->o, answer, "secrets", columns, ARRAY_LEN(columns));
+	return 0;
 }
 
 int
-ctl_secret_delete(const struct ctl_options *o, struct ctl_link *l,
-    const char *name, struct err *e)
+ctl_secret_delete(const struct ctl_call *c, struct err *e)
 {
 	AUTO(auto_json) json_t *answer = NULL;
-	char path[PATH_MAX_BYTES];
+	AUTO(auto_free) char *path = NULL;
 
-	if (path_of(o, name, path, e) != 0 ||
-	    ctl_request(l, "DELETE", path, NULL, &answer, e) != 0)
+	if (path_of(c, c->words[0], &path, e) != 0 ||
+	    ctl_request(c->link, "DELETE", path, NULL, &answer, e) != 0)
 		return e->code;
-	if (o->json)
-		ctl_print_json(answer);
-	else
-		(void)printf("secret %s is deleted\n", name);
+	ctl_print_done(c->o, answer, "secret %s is deleted", c->words[0]);
 	return 0;
 }

@@ -1,4 +1,4 @@
-#include "supervisor/ctl/ctl_status.h"
+#include "supervisor/ctl/ctl_call.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -24,24 +24,14 @@ number(const json_t *o, const char *member)
 	return json_integer_value(json_object_get(o, member));
 }
 
+/* A number becomes what a person reads. */
 static void
-set_bytes(json_t *o, const char *member)
+say(json_t *o, const char *member, json_t *(*form)(json_int_t))
 {
 	const json_t *v = json_object_get(o, member);
 
 	if (json_is_integer(v))
-		json_object_set_new(
-		    o, member, ctl_print_bytes(json_integer_value(v)));
-}
-
-static void
-set_seconds(json_t *o, const char *member)
-{
-	const json_t *v = json_object_get(o, member);
-
-	if (json_is_integer(v))
-		json_object_set_new(
-		    o, member, ctl_print_seconds(json_integer_value(v)));
+		json_object_set_new(o, member, form(json_integer_value(v)));
 }
 
 /* What the server says of others, for a terminal. */
@@ -86,9 +76,9 @@ print_lists(json_t *o)
 	size_t i;
 
 	json_array_foreach (json_object_get(o, "programs"), i, v)
-		set_seconds(v, "uptime_s");
+		say(v, "uptime_s", ctl_print_seconds);
 	json_array_foreach (json_object_get(o, "disks"), i, v)
-		set_bytes(v, "free_bytes");
+		say(v, "free_bytes", ctl_print_bytes);
 	(void)putchar('\n');
 	ctl_print_table(
 	    json_object_get(o, "programs"), programs, ARRAY_LEN(programs));
@@ -142,8 +132,8 @@ print_counts(json_t *o)
 	    number(http, "connections"), number(http, "streams"));
 	(void)printf(
 	    "history: %lld logs in files", number(history, "log_files"));
-	set_bytes(history, "log_bytes");
-	set_bytes(history, "artifact_bytes");
+	say(history, "log_bytes", ctl_print_bytes);
+	say(history, "artifact_bytes", ctl_print_bytes);
 	(void)printf(" (%s), %lld artifacts (%s), %lld runs gave up theirs\n",
 	    js_text(history, "log_bytes"), number(history, "artifact_files"),
 	    js_text(history, "artifact_bytes"),

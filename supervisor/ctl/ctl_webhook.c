@@ -1,47 +1,22 @@
-#include "supervisor/ctl/ctl_webhook.h"
+#include "supervisor/ctl/ctl_call.h"
 
 #include <stdio.h>
 
 #include "common/js.h"
 #include "common/xmalloc.h"
 #include "supervisor/ctl/ctl_print.h"
-#include "supervisor/ctl/ctl_request.h"
-
-#define PATH_MAX_BYTES 256
-
-/* ---- paths */
-
-static int
-check_plain(const char *word, struct err *e)
-{
-	static const char good[] =
-	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-	    "._-";
-	size_t n = strlen(word);
-
-	if (n > 0 && n <= 64 && strspn(word, good) == n &&
-	    strspn(word, ".") != n)
-		return 0;
-	return err_set(
-	    e, ERR_INVAL, "%.100s: that is no webhook's id, or tenant", word);
-}
+#include "supervisor/ctl/ctl_query.h"
 
 /* id "": all of them; more: "" or "/test". */
 static int
 ask(const struct ctl_call *c, const char *method, const char *id,
     const char *more, const json_t *body, json_t **out, struct err *e)
 {
-	const char *tenant = c->o->tenant;
-	char path[PATH_MAX_BYTES];
+	AUTO(auto_free) char *path = NULL;
 
-	if (tenant == NULL && c->o->url == NULL)
-		tenant = "default";
-	if ((id[0] != '\0' && check_plain(id, e) != 0) ||
-	    (tenant != NULL && check_plain(tenant, e) != 0))
+	if (ctl_query_of_tenant(c, "webhooks", id, more,
+		"that is no webhook's id, or tenant", &path, e) != 0)
 		return e->code;
-	(void)snprintf(path, sizeof(path), "/api/v1/%s%s%swebhooks%s%s%s",
-	    tenant == NULL ? "" : "tenants/", tenant == NULL ? "" : tenant,
-	    tenant == NULL ? "" : "/", id[0] == '\0' ? "" : "/", id, more);
 	return ctl_request(c->link, method, path, body, out, e);
 }
 
@@ -92,15 +67,6 @@ take_settings(const struct ctl_call *c, int from, json_t *body, struct err *e)
 
 /* ---- commands */
 
-static void
-print(const struct ctl_call *c, const json_t *answer)
-{
-	if (c->o->json)
-		ctl_print_json(answer);
-	else
-		ctl_print_object(answer);
-}
-
 int
 ctl_webhook_add(const struct ctl_call *c, struct err *e)
 {
@@ -111,7 +77,7 @@ ctl_webhook_add(const struct ctl_call *c, struct err *e)
 	if (take_settings(c, 1, body, e) != 0 ||
 	    ask(c, "POST", "", "", body, &answer, e) != 0)
 		return e->code;
-	print(c, answer);
+	ctl_print_answer(c->o, answer);
 	return 0;
 }
 
@@ -123,20 +89,16 @@ ctl_webhook_list(const struct ctl_call *c, struct err *e)
 	    {"LOST", "lost"}, {"FAILING SINCE", "failing_since"},
 	    {"LAST ERROR", "last_error"}};
 	AUTO(auto_json) json_t *answer = NULL;
-	json_t *list, *one;
+	json_t *one;
 	size_t i;
 
 	if (ask(c, "GET", "", "", NULL, &answer, e) != 0)
 		return e->code;
-	if (c->o->json) {
-		ctl_print_json(answer);
-		return 0;
-	}
-	list = json_object_get(answer, "webhooks");
-	json_array_foreach (list, i, one)
-		(void)json_object_update(
-		    one, json_object_get(one, "deliveries"));
-	ctl_print_table(list, columns, ARRAY_LEN(columns));
+	if (!c->o->json)
+		json_array_foreach (json_object_get(answer, "webhooks"), i, one)
+			(void)json_object_update(
+			    one, json_object_get(one, "deliveries"));
+	ctl_print_list(c->o, answer, "webhooks", columns, ARRAY_LEN(columns));
 	return 0;
 }
 
@@ -152,7 +114,7 @@ ctl_webhook_show(const struct ctl_call *c, struct err *e)
 		return e->code;
 	json_array_foreach (json_object_get(answer, "webhooks"), i, one)
 		if (strcmp(js_text(one, "id"), c->words[0]) == 0) {
-			print(c, one);
+			ctl_print_answer(c->o, one);
 			return 0;
 		}
 	return err_set(e, ERR_NOTFOUND, "%.100s: no such webhook", c->words[0]);
@@ -167,7 +129,7 @@ ctl_webhook_set(const struct ctl_call *c, struct err *e)
 	if (take_settings(c, 1, body, e) != 0 ||
 	    ask(c, "PATCH", c->words[0], "", body, &answer, e) != 0)
 		return e->code;
-	print(c, answer);
+	ctl_print_answer(c->o, answer);
 	return 0;
 }
 
@@ -178,7 +140,7 @@ ctl_webhook_delete(const struct ctl_call *c, struct err *e)
 
 	if (ask(c, "DELETE", c->words[0], "", NULL, &answer, e) != 0)
 		return e->code;
-	print(c, answer);
+	ctl_print_answer(c->o, answer);
 	return 0;
 }
 
@@ -190,7 +152,7 @@ ctl_webhook_test(const struct ctl_call *c, struct err *e)
 
 	if (ask(c, "POST", c->words[0], "/test", NULL, &answer, e) != 0)
 		return e->code;
-	print(c, answer);
+	ctl_print_answer(c->o, answer);
 	return json_is_true(json_object_get(answer, "taken")) ?
 	    0 :
 	    err_set(e, ERR_BACKEND, "the receiver did not take it");
