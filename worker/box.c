@@ -1,5 +1,6 @@
 /*
- * A box's life.
+ * A box's life; what comes from the front with a number, from the engine with
+ * a handle, or about no box in particular, is brought to it (boxes_).
  *
  *	create			adopt
  *	  |			  |
@@ -28,6 +29,11 @@
  * another state; each is counted (awaited) and the box outlives them all.
  * What an opening still brings after it was abandoned is taken away.
  *
+ * The front hears of it exactly once: READY or FAILED or LOST, after READY
+ * perhaps LOST, after a SANDBOX_REMOVE always REMOVED.  An engine that is away
+ * loses nothing: a box whose agent is there goes on, and none is given up
+ * before the engine has said that it is gone.
+ *
  * A box that is lost before the front heard READY may be made anew by the
  * front under the same UUID: it is told LOST only when nothing of the old one
  * is left (farewell).  In all other cases it is told at once.
@@ -38,13 +44,14 @@
 
 #include "common/clock.h"
 #include "common/exit.h"
-#include "common/msg/msg_gen.h"
+#include "common/hashmap.h"
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/xmalloc.h"
+#include "worker/box_bounds.h"
 #include "worker/ceilings.h"
 #include "worker/later.h"
-#include "worker/removal.h"
+#include "worker/opening.h"
 #include "worker/root_rule.h"
 #include "worker/said.h"
 
@@ -71,8 +78,24 @@ enum box_farewell {
 	BOX_SAY_REMOVED
 };
 
+struct boxes {
+	const struct box_host *host;
+	struct tasks_host tasks_host;
+	struct box_asks_host asks_host;
+	struct box_bounds_line bounds;
+	struct hashmap by_sandbox;
+	struct hashmap by_uuid;
+	struct hashmap by_handle; /* while they run */
+	struct hashmap tasks;     /* of all boxes, by the front's number */
+	struct openings openings;
+	unsigned int removals; /* of boxes, under way */
+	unsigned int unknown;  /* of these, boxes that are not here */
+};
+
+/* Its own owner: after any call but those that only ask, and after any turn of
+ * the loop, it may be gone. */
 struct box {
-	struct box_all *in;
+	struct boxes *in;
 	uint64_t sandbox; /* that uses it, the front's number; its tenant's */
 	uint64_t tenant;
 	struct box_identity id;
@@ -164,57 +187,29 @@ is_handle(const struct hash_entry *en, const void *key)
 	return strcmp(backend_handle_text(&b->handle), key) == 0;
 }
 
-struct box *
-box_by_sandbox(const struct box_all *all, uint64_t sandbox)
+static struct box *
+box_by_sandbox(const struct boxes *bs, uint64_t sandbox)
 {
 	return HASH_OBJECT(
-	    hashmap_get_u64(&all->by_sandbox, sandbox), struct box, by_sandbox);
+	    hashmap_get_u64(&bs->by_sandbox, sandbox), struct box, by_sandbox);
 }
 
-struct box *
-box_by_uuid(const struct box_all *all, const struct uuid *uuid)
+static struct box *
+box_by_uuid(const struct boxes *bs, const struct uuid *uuid)
 {
 	return HASH_OBJECT(
-	    hashmap_get(&all->by_uuid, hashmap_key_uuid(uuid), is_uuid, uuid),
+	    hashmap_get(&bs->by_uuid, hashmap_key_uuid(uuid), is_uuid, uuid),
 	    struct box, by_uuid);
 }
 
-struct box *
-box_by_handle(const struct box_all *all, const struct backend_handle *h)
+static struct box *
+box_by_handle(const struct boxes *bs, const struct backend_handle *h)
 {
 	const char *text = backend_handle_text(h);
 
-	return HASH_OBJECT(hashmap_get(&all->by_handle, hashmap_key_text(text),
+	return HASH_OBJECT(hashmap_get(&bs->by_handle, hashmap_key_text(text),
 			       is_handle, text),
 	    struct box, by_handle);
-}
-
-void
-box_each(struct box_all *all, void (*fn)(struct box *b))
-{
-	struct hash_entry *en, *next;
-
-	HASHMAP_FOREACH (en, next, &all->by_sandbox)
-		fn(HASH_OF(en, struct box, by_sandbox));
-}
-
-bool
-box_any(const struct box_all *all, bool (*is)(const struct box *b))
-{
-	const struct hash_entry *en, *next;
-
-	HASHMAP_FOREACH (en, next, &all->by_sandbox)
-		if (is(HASH_OF(en, const struct box, by_sandbox)))
-			return true;
-	return false;
-}
-
-void
-box_all_clear(struct box_all *all)
-{
-	hashmap_clear(&all->by_sandbox);
-	hashmap_clear(&all->by_uuid);
-	hashmap_clear(&all->by_handle);
 }
 
 static void
@@ -310,6 +305,62 @@ answered(struct box *b)
 
 /* ---- taking the container away */
 
+/* A container, and what the carrier keeps of its box. */
+struct removal {
+	struct boxes *in;
+	struct box_identity id;
+	backend_done_cb cb;
+	void *arg;
+};
+
+static void
+removal_end(int rc, const struct err *why, void *arg)
+{
+	struct removal *r = arg;
+	struct carrier *c = r->in->host->carrier;
+
+	r->in->removals--;
+	if (rc == 0)
+		c->ops->forget(c, &r->id.uuid);
+	r->cb(rc, why, r->arg);
+	free(r);
+}
+
+static void
+removal_seen_cb(
+    int rc, const struct backend_container *c, const struct err *why, void *arg)
+{
+	struct removal *r = arg;
+	struct backend *backend = r->in->host->backend;
+
+	if (rc == 0 && backend_is_box(c, &r->id))
+		backend->ops->remove(backend, &c->handle, removal_end, r);
+	else if (rc == 0 || rc == ERR_NOTFOUND)
+		removal_end(0, NULL, r);
+	else
+		removal_end(rc, why, r);
+}
+
+/* Without a handle it is looked for by its name, which may be another's: that
+ * is left alone.  What is gone already is removed well. */
+static void
+removal_start(struct boxes *bs, const struct box_identity *id, const char *name,
+    const struct backend_handle *h, backend_done_cb cb, void *arg)
+{
+	struct backend *backend = bs->host->backend;
+	struct removal *r = xcalloc(1, sizeof(*r));
+	struct backend_handle named;
+
+	*r = (struct removal){bs, *id, cb, arg};
+	bs->removals++;
+	if (h != NULL) {
+		backend->ops->remove(backend, h, removal_end, r);
+		return;
+	}
+	backend_handle_named(&named, name);
+	backend->ops->inspect(backend, &named, removal_seen_cb, r);
+}
+
 /* The container is gone (rc 0), or could not be removed. */
 static void
 gone(struct box *b, int rc, const char *text)
@@ -334,23 +385,16 @@ removed_cb(int rc, const struct err *why, void *arg)
 {
 	struct box *b = arg;
 
-	b->in->removals--;
 	gone(b, rc, rc == 0 ? "" : why->msg);
 	answered(b);
 }
 
+/* h NULL: only its name is known. */
 static void
-take_away(struct box *b, enum removal_sight sight)
+take_away(struct box *b, const struct backend_handle *h)
 {
-	const struct box_host *h = b->in->host;
-	struct backend_handle handle = b->handle;
-
-	if (sight == REMOVAL_UNSEEN)
-		backend_handle_named(&handle, b->name);
 	b->awaited++;
-	b->in->removals++;
-	removal_start(
-	    h->backend, h->carrier, &b->id, &handle, sight, removed_cb, b);
+	removal_start(b->in, &b->id, b->name, h, removed_cb, b);
 }
 
 /* No container was made; what the carrier prepared goes. */
@@ -380,8 +424,7 @@ box_close(struct box *b)
 	else if (was == BOX_CREATING)
 		was_never(b);
 	else
-		take_away(
-		    b, was == BOX_LOOKING ? REMOVAL_UNSEEN : REMOVAL_SEEN);
+		take_away(b, was == BOX_LOOKING ? NULL : &b->handle);
 }
 
 /* ---- failed, lost */
@@ -521,9 +564,9 @@ on_down(const struct err *why, void *arg)
 }
 
 static bool
-is_front_full(const struct box_all *all)
+is_front_full(const struct boxes *bs)
 {
-	struct ipc_chan *front = *all->host->front;
+	struct ipc_chan *front = *bs->host->front;
 
 	return front != NULL && ipc_chan_is_full(front);
 }
@@ -561,6 +604,14 @@ static const struct peer_ops peer_ops = {.on_hello = on_hello,
     .on_drain = on_drain,
     .on_down = on_down,
     .on_said = on_said};
+
+static void
+box_pause(struct box *b)
+{
+	b->unread = true;
+	if (b->link != NULL)
+		link_pause(b->link);
+}
 
 static int
 box_listen(struct box *b, struct err *e)
@@ -681,8 +732,7 @@ opened_late(struct box *b, const struct box_opened *o)
 		was_never(b);
 		return;
 	}
-	b->handle = o->c.handle;
-	take_away(b, REMOVAL_SEEN);
+	take_away(b, &o->c.handle);
 }
 
 static void
@@ -744,11 +794,11 @@ timer_cb(void *arg)
 /* ---- opening */
 
 static struct box *
-box_new(struct box_all *all, const struct box_start *s)
+box_new(struct boxes *bs, const struct box_start *s)
 {
 	struct box *b = xcalloc(1, sizeof(*b));
 
-	b->in = all;
+	b->in = bs;
 	b->sandbox = s->sandbox;
 	b->tenant = s->tenant;
 	b->mode = s->mode;
@@ -757,19 +807,19 @@ box_new(struct box_all *all, const struct box_start *s)
 	b->id.uuid = s->uuid;
 	(void)snprintf(
 	    b->id.tenant, sizeof(b->id.tenant), "%s", s->tenant_name);
-	ceilings_fingerprint(ceilings_of(all->host->ceilings, s->tenant_name),
-	    all->host->policy, b->id.fingerprint);
+	ceilings_fingerprint(ceilings_of(bs->host->ceilings, s->tenant_name),
+	    bs->host->policy, b->id.fingerprint);
 	b->name = xstrdup(s->name);
 	said_init(&b->said, s->tenant, s->claim.identifier);
 	backend_handle_named(
 	    &b->handle, s->container_id[0] != '\0' ? s->container_id : s->name);
-	b->timer = timer_new(all->host->base, timer_cb, b);
-	b->tasks = tasks_new(&all->tasks_host, s->sandbox,
+	b->timer = timer_new(bs->host->base, timer_cb, b);
+	b->tasks = tasks_new(&bs->tasks_host, s->sandbox,
 	    s->mode == MSG_OPEN_MODE_CREATE ? TASKS_NONE_BEGUN :
 					      TASKS_MAY_HAVE_BEGUN,
 	    on_overdue, b);
 	b->bounds = box_bounds_new(
-	    all->host->base, all->host->backend, &all->bounds, b->name);
+	    bs->host->base, bs->host->backend, &bs->bounds, b->name);
 	box_enter(b);
 	return b;
 }
@@ -815,20 +865,100 @@ create(struct box *b, const struct box_start *s)
 	b->opening = opening_start(&b->in->openings, &spec, opened_cb, b);
 }
 
-void
-box_open(struct box_all *all, const struct box_start *s)
-{
-	struct box *b = box_new(all, s);
+/* ---- what the front says
+ *
+ * A box is named by the front's number of its sandbox, and must be of the
+ * tenant that the front says. */
 
+int
+boxes_open(struct boxes *bs, const struct box_start *s, struct err *e)
+{
+	struct box *b;
+
+	if (box_by_sandbox(bs, s->sandbox) != NULL ||
+	    box_by_uuid(bs, &s->uuid) != NULL)
+		return err_set(e, ERR_PROTO, "sandbox %llu is open already",
+		    (unsigned long long)s->sandbox);
+	b = box_new(bs, s);
 	if (s->mode == MSG_OPEN_MODE_CREATE)
 		create(b, s);
 	else
 		box_inspect(b);
+	return 0;
 }
 
-/* ---- what the front and the engine say of it */
+/* *out NULL: there is none. */
+static int
+find_box(const struct boxes *bs, uint64_t sandbox, uint64_t tenant,
+    struct box **out, struct err *e)
+{
+	*out = box_by_sandbox(bs, sandbox);
+	if (*out == NULL || (*out)->tenant == tenant)
+		return 0;
+	return err_set(e, ERR_PROTO, "sandbox %llu is not tenant %llu's",
+	    (unsigned long long)sandbox, (unsigned long long)tenant);
+}
 
-void
+/* The same of its tasks; *out NULL: also when it is being taken away. */
+static int
+find_tasks(const struct boxes *bs, uint64_t sandbox, uint64_t tenant,
+    struct tasks **out, struct err *e)
+{
+	struct box *b;
+
+	if (find_box(bs, sandbox, tenant, &b, e) != 0)
+		return ERR_PROTO;
+	*out = b != NULL && is_in(b, BOX_LIVING) ? b->tasks : NULL;
+	return 0;
+}
+
+int
+boxes_settled(
+    struct boxes *bs, const struct msg_sandbox_settled *m, struct err *e)
+{
+	struct tasks *ts;
+
+	if (find_tasks(bs, m->id, m->tenant, &ts, e) != 0)
+		return ERR_PROTO;
+	if (ts != NULL)
+		tasks_settled(ts);
+	return 0;
+}
+
+int
+boxes_set_ttl(struct boxes *bs, const struct msg_sandbox_ttl *m, struct err *e)
+{
+	struct box *b;
+
+	if (find_box(bs, m->id, m->tenant, &b, e) != 0)
+		return ERR_PROTO;
+	if (b == NULL)
+		return 0;
+	b->ttl_s = m->ttl_s;
+	tell_lease(b);
+	return 0;
+}
+
+int
+boxes_set_shares(
+    struct boxes *bs, const struct msg_sandbox_shares *m, struct err *e)
+{
+	const struct backend_bounds want = {.cpu_shares = m->cpu_shares,
+	    .nano_cpus = m->nano_cpus,
+	    .first_cpu = m->first_cpu,
+	    .cpus = m->cpus};
+	struct box *b;
+
+	if (find_box(bs, m->id, m->tenant, &b, e) != 0)
+		return ERR_PROTO;
+	if (b == NULL || !is_in(b, BOX_RUNNING))
+		return 0;
+	box_bounds_set(b->bounds, &b->handle, &want);
+	link_pace(b->link, m->output_bytes_s);
+	return 0;
+}
+
+static void
 box_remove(struct box *b)
 {
 	b->farewell = BOX_SAY_REMOVED;
@@ -838,31 +968,140 @@ box_remove(struct box *b)
 	box_close(b);
 }
 
-void
-box_set_ttl(struct box *b, uint32_t ttl_s)
+/* A box that is not here: an earlier worker made it, and the front has given it
+ * up. */
+struct unknown {
+	struct boxes *in;
+	uint64_t sandbox;
+};
+
+static void
+unknown_removed_cb(int rc, const struct err *why, void *arg)
 {
-	b->ttl_s = ttl_s;
-	tell_lease(b);
+	struct unknown *u = arg;
+
+	u->in->unknown--;
+	msg_send_sandbox_removed(*u->in->host->front,
+	    &(struct msg_sandbox_removed){
+		.id = u->sandbox, .code = rc, .text = rc == 0 ? "" : why->msg});
+	free(u);
 }
 
-void
-box_set_shares(struct box *b, const struct msg_sandbox_shares *m)
+static void
+remove_unknown(struct boxes *bs, const struct msg_sandbox_remove *m,
+    const struct box_identity *id)
 {
-	const struct backend_bounds want = {.cpu_shares = m->cpu_shares,
-	    .nano_cpus = m->nano_cpus,
-	    .first_cpu = m->first_cpu,
-	    .cpus = m->cpus};
+	struct unknown *u;
 
-	if (!is_in(b, BOX_RUNNING))
+	if (bs->unknown >= BOXES_UNKNOWN_MAX) {
+		msg_send_sandbox_removed(*bs->host->front,
+		    &(struct msg_sandbox_removed){.id = m->id,
+			.code = ERR_LIMIT,
+			.text = "too many sandboxes are being removed"});
 		return;
-	box_bounds_set(b->bounds, &b->handle, &want);
-	link_pace(b->link, m->output_bytes_s);
+	}
+	u = xcalloc(1, sizeof(*u));
+	*u = (struct unknown){bs, m->id};
+	bs->unknown++;
+	removal_start(bs, id, m->name, NULL, unknown_removed_cb, u);
+}
+
+int
+boxes_remove(
+    struct boxes *bs, const struct msg_sandbox_remove *m, struct err *e)
+{
+	struct box *b = box_by_uuid(bs, &m->uuid);
+	struct box_identity id = {.uuid = m->uuid};
+
+	(void)snprintf(id.tenant, sizeof(id.tenant), "%s", m->tenant_name);
+	if (b != NULL && strcmp(b->id.tenant, id.tenant) != 0)
+		return err_set(e, ERR_PROTO, "sandbox %llu is not tenant %s's",
+		    (unsigned long long)m->id, id.tenant);
+	if (b != NULL && b->sandbox == m->id)
+		box_remove(b);
+	else
+		remove_unknown(bs, m, &id);
+	return 0;
+}
+
+int
+boxes_find_task(const struct boxes *bs, uint64_t number, uint64_t tenant,
+    struct tasks_item **out, struct err *e)
+{
+	*out = tasks_find(&bs->tasks, number);
+	if (*out == NULL || tasks_item_tenant(*out) == tenant)
+		return 0;
+	return err_set(e, ERR_PROTO, "run %llu is not tenant %llu's",
+	    (unsigned long long)number, (unsigned long long)tenant);
+}
+
+int
+boxes_find_asks(const struct boxes *bs, uint64_t sandbox, uint64_t tenant,
+    struct box_asks **out, struct err *e)
+{
+	struct tasks *ts;
+
+	if (find_tasks(bs, sandbox, tenant, &ts, e) != 0)
+		return ERR_PROTO;
+	*out = ts == NULL ? NULL : tasks_asks(ts);
+	return 0;
+}
+
+static const char *
+root_refusal(void *arg)
+{
+	const struct boxes *bs = arg;
+	const struct box_host *h = bs->host;
+
+	return root_rule_refusal(h->policy, h->backend);
+}
+
+int
+boxes_start_task(
+    struct boxes *bs, uint64_t sandbox, struct task_start *s, struct err *e)
+{
+	struct tasks_item *known;
+	struct tasks *ts;
+	bool same;
+
+	if (boxes_find_task(bs, s->id, s->tenant, &known, e) != 0 ||
+	    find_tasks(bs, sandbox, s->tenant, &ts, e) != 0) {
+		task_start_clear(s);
+		return ERR_PROTO;
+	}
+	if (known != NULL) {
+		same = uuid_is_equal(tasks_item_uuid(known), &s->uuid);
+		task_start_clear(s);
+		return same ?
+		    0 :
+		    err_set(e, ERR_PROTO, "run %llu is another already",
+			(unsigned long long)s->id);
+	}
+	if (ts != NULL)
+		return tasks_start(ts, s, e);
+	tasks_refuse(*bs->host->front, s, RUNLOG_LOST, "the sandbox is gone");
+	return 0;
+}
+
+/* ---- what concerns all boxes */
+
+/* fn may end that box, and no other. */
+static void
+each_box(struct boxes *bs, void (*fn)(struct box *b))
+{
+	struct hash_entry *en, *next;
+
+	HASHMAP_FOREACH (en, next, &bs->by_sandbox)
+		fn(HASH_OF(en, struct box, by_sandbox));
 }
 
 void
-box_on_change(struct box *b, enum backend_change what)
+boxes_on_change(
+    struct boxes *bs, const struct backend_handle *h, enum backend_change what)
 {
-	if (!is_in(b, BOX_RUNNING))
+	struct box *b = box_by_handle(bs, h);
+
+	if (b == NULL || !is_in(b, BOX_RUNNING))
 		return;
 	log_debug("box %s: engine's event %d", b->name, (int)what);
 	if (what == BACKEND_DESTROYED)
@@ -871,7 +1110,7 @@ box_on_change(struct box *b, enum backend_change what)
 		box_inspect(b); /* says why */
 }
 
-void
+static void
 box_look(struct box *b)
 {
 	if (b->state == BOX_LOOKING)
@@ -879,14 +1118,18 @@ box_look(struct box *b)
 }
 
 void
-box_pause(struct box *b)
+boxes_look(struct boxes *bs)
 {
-	b->unread = true;
-	if (b->link != NULL)
-		link_pause(b->link);
+	each_box(bs, box_look);
 }
 
 void
+boxes_pause(struct boxes *bs)
+{
+	each_box(bs, box_pause);
+}
+
+static void
 box_resume(struct box *b)
 {
 	b->unread = false;
@@ -895,39 +1138,53 @@ box_resume(struct box *b)
 }
 
 void
-box_drop(struct box *b)
+boxes_resume(struct boxes *bs)
 {
-	die(b);
-}
-
-/* ---- to be asked */
-
-bool
-box_is_of(const struct box *b, uint64_t tenant)
-{
-	return b->tenant == tenant;
-}
-
-uint64_t
-box_sandbox(const struct box *b)
-{
-	return b->sandbox;
-}
-
-const char *
-box_tenant_name(const struct box *b)
-{
-	return b->id.tenant;
-}
-
-struct tasks *
-box_tasks(struct box *b)
-{
-	return is_in(b, BOX_LIVING) ? b->tasks : NULL;
+	each_box(bs, box_resume);
 }
 
 bool
-box_is_changing(const struct box *b)
+boxes_is_busy(const struct boxes *bs)
 {
-	return is_in(b, BOX_CREATING | BOX_CLOSING);
+	const struct hash_entry *en, *next;
+
+	HASHMAP_FOREACH (en, next, &bs->by_sandbox)
+		if (is_in(HASH_OF(en, const struct box, by_sandbox),
+			BOX_CREATING | BOX_CLOSING))
+			return true;
+	return bs->removals > 0;
+}
+
+/* ---- life */
+
+struct boxes *
+boxes_new(const struct box_host *host)
+{
+	struct boxes *bs = xcalloc(1, sizeof(*bs));
+
+	bs->host = host;
+	openings_init(&bs->openings, host);
+	bs->asks_host.front = host->front;
+	box_bounds_line_init(&bs->bounds);
+	bs->tasks_host = (struct tasks_host){.front = host->front,
+	    .asks = &bs->asks_host,
+	    .task = host->task,
+	    .limits = host->limits,
+	    .by_number = &bs->tasks,
+	    .root_refusal = root_refusal,
+	    .arg = bs};
+	return bs;
+}
+
+void
+boxes_free(struct boxes *bs)
+{
+	if (bs == NULL)
+		return;
+	each_box(bs, die);
+	hashmap_clear(&bs->by_sandbox);
+	hashmap_clear(&bs->by_uuid);
+	hashmap_clear(&bs->by_handle);
+	hashmap_clear(&bs->tasks);
+	free(bs);
 }

@@ -1,39 +1,31 @@
 /*
- * box.h - one box: its container, its agent, its tasks
+ * box.h - the boxes of a worker: each with its container, agent and tasks
  *
  * What a box is (its identity: UUID, policy) stands apart from the sandbox
  * that uses it (the front's number).  It is found by the sandbox's number, by
- * its UUID, and by the backend's handle; boxes.h is about all of them.
- *
- * The front hears of it exactly once: READY or FAILED or LOST, after READY
- * perhaps LOST, after a SANDBOX_REMOVE always REMOVED.  An engine that is away
- * loses nothing: a box whose agent is there goes on, and none is given up
- * before the engine has said that it is gone.
- *
- * A box is its own owner: after any call here but those that only ask, and
- * after any turn of the loop, it may be gone.
+ * its UUID, and by the backend's handle.
  */
 #ifndef WORKER_BOX_H
 #define WORKER_BOX_H
 
-#include "common/msg/msg_gen.h"
 #include "common/base.h"
-#include "common/hashmap.h"
+#include "common/err.h"
+#include "common/msg/msg_gen.h"
 #include "common/uuid.h"
 #include "worker/backend.h"
-#include "worker/box_bounds.h"
 #include "worker/copy.h"
 #include "worker/link/carrier.h"
 #include "worker/link/delivery.h"
-#include "worker/opening.h"
-#include "worker/task.h"
 #include "worker/tasks.h"
 
 #define BOX_HELLO_MS 10000
 #define BOX_AWAY_MS 30000  /* running without a link: given up */
 #define BOX_SILENCES_MAX 2 /* questions that an agent leaves unanswered */
+/* Boxes that this worker does not know, while they are removed; a front asks a
+ * worker for fewer at a time. */
+#define BOXES_UNKNOWN_MAX 512
 
-struct box;
+struct boxes;
 
 /* What boxes share; kept by pointer. */
 struct box_host {
@@ -55,30 +47,6 @@ struct box_host {
 	void *arg;
 };
 
-/* All of a worker; box.c's to write. */
-struct box_all {
-	const struct box_host *host;
-	struct tasks_host tasks_host;
-	struct box_asks_host asks_host;
-	struct box_bounds_line bounds;
-	struct hashmap by_sandbox;
-	struct hashmap by_uuid;
-	struct hashmap by_handle;
-	struct openings openings;
-	unsigned int removals; /* of boxes, under way */
-};
-/* box_all_clear - the tables; the boxes are dropped */
-void box_all_clear(struct box_all *all);
-/* box_by_x - NULL: none.  By its handle a box is found while it runs. */
-struct box *box_by_sandbox(const struct box_all *all, uint64_t sandbox);
-struct box *box_by_uuid(const struct box_all *all, const struct uuid *uuid);
-struct box *box_by_handle(
-    const struct box_all *all, const struct backend_handle *h);
-/* box_each, box_any - of those that are found by their sandbox; fn may end
- * that box, no other */
-void box_each(struct box_all *all, void (*fn)(struct box *b));
-bool box_any(const struct box_all *all, bool (*is)(const struct box *b));
-
 /* What SANDBOX_OPEN says; strings are borrowed. */
 struct box_start {
 	uint64_t sandbox; /* the front's number of who uses it */
@@ -92,32 +60,57 @@ struct box_start {
 	struct policy_claim claim;
 	uint32_t ttl_s; /* 0: it waits for a server for ever */
 };
-/* box_open - sandbox and UUID must be new; everything else is told to the
- * front */
-void box_open(struct box_all *all, const struct box_start *s);
-/* box_remove - its tasks end, it is taken away, REMOVED is told */
-void box_remove(struct box *b);
-/* box_set_ttl - from now on */
-void box_set_ttl(struct box *b, uint32_t ttl_s);
-/* box_set_shares - of the processors, and how fast its agent is read, if it
- * runs */
-void box_set_shares(struct box *b, const struct msg_sandbox_shares *m);
-/* box_drop - forgotten, and left as it is; the backend must be gone */
-void box_drop(struct box *b);
 
-void box_on_change(struct box *b, enum backend_change what);
-/* box_look - if it waits to be looked at: now */
-void box_look(struct box *b);
-/* box_pause, box_resume - stop reading from its agent, and go on */
-void box_pause(struct box *b);
-void box_resume(struct box *b);
+/* boxes_new - host is kept by pointer; its backend, carrier and delivery
+ * may be filled in later, before any other call */
+struct boxes *boxes_new(const struct box_host *host);
+/* boxes_free - forgets all, takes none away; the backend must be gone */
+void boxes_free(struct boxes *bs);
 
-bool box_is_of(const struct box *b, uint64_t tenant);
-uint64_t box_sandbox(const struct box *b);
-const char *box_tenant_name(const struct box *b);
-/* box_tasks - NULL: none any more, it is being taken away */
-struct tasks *box_tasks(struct box *b);
-/* box_is_changing - it is being made or taken away */
-bool box_is_changing(const struct box *b);
+/* ---- from the front
+ * All of these: ERR_PROTO when the message cannot be, as one of one tenant
+ * about what is another's. */
+
+/* boxes_open - ERR_PROTO also when the sandbox or the UUID has one already;
+ * everything else is told to the front */
+int boxes_open(
+    struct boxes *bs, const struct box_start *s, struct err *e) MUSTCHECK;
+/* boxes_settled - SANDBOX_SETTLED: of its runs the front has told all */
+int boxes_settled(struct boxes *bs, const struct msg_sandbox_settled *m,
+    struct err *e) MUSTCHECK;
+/* boxes_set_ttl - SANDBOX_TTL; nothing for one that is not here */
+int boxes_set_ttl(
+    struct boxes *bs, const struct msg_sandbox_ttl *m, struct err *e) MUSTCHECK;
+/* boxes_set_shares - SANDBOX_SHARES: of the processors, and how fast its agent
+ * is read, if it runs */
+int boxes_set_shares(struct boxes *bs, const struct msg_sandbox_shares *m,
+    struct err *e) MUSTCHECK;
+/* boxes_remove - SANDBOX_REMOVE, for any box there ever was: its tasks end, it
+ * is taken away, REMOVED is told */
+int boxes_remove(struct boxes *bs, const struct msg_sandbox_remove *m,
+    struct err *e) MUSTCHECK;
+/* boxes_start_task - RUN_START; takes *s.  Told twice it is started once; in
+ * no box it is lost */
+int boxes_start_task(struct boxes *bs, uint64_t sandbox, struct task_start *s,
+    struct err *e) MUSTCHECK;
+/* boxes_find_asks - of that tenant's sandbox; *out NULL: it has no box here */
+int boxes_find_asks(const struct boxes *bs, uint64_t sandbox, uint64_t tenant,
+    struct box_asks **out, struct err *e) MUSTCHECK;
+/* boxes_find_task - by the run's number and its tenant's; *out NULL: none */
+int boxes_find_task(const struct boxes *bs, uint64_t number, uint64_t tenant,
+    struct tasks_item **out, struct err *e) MUSTCHECK;
+
+/* ---- what concerns all boxes */
+
+/* boxes_on_change - from the backend's watch */
+void boxes_on_change(
+    struct boxes *bs, const struct backend_handle *h, enum backend_change what);
+/* boxes_look - the engine is there: ask now for what waited to be asked */
+void boxes_look(struct boxes *bs);
+/* boxes_pause, boxes_resume - stop reading from agents, and go on */
+void boxes_pause(struct boxes *bs);
+void boxes_resume(struct boxes *bs);
+/* boxes_is_busy - true while one is being made or taken away */
+bool boxes_is_busy(const struct boxes *bs);
 
 #endif

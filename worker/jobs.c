@@ -13,7 +13,7 @@
 #include "common/msg/msg_gen.h"
 #include "common/runspec.h"
 #include "common/xmalloc.h"
-#include "worker/boxes.h"
+#include "worker/box.h"
 #include "worker/sweep.h"
 
 static void (*jobs_on_close)(struct worker *w, const struct err *why);

@@ -1,5 +1,6 @@
 #include "tests/unit/worker/fake_engine.h"
 #include "worker/box.h"
+#include "worker/opening.h"
 #include "worker/ceilings.h"
 #include "worker/backends.h"
 #include "worker/docker/docker.h"
