@@ -24,12 +24,11 @@
 #include "common/xmalloc.h"
 #include "worker/backends.h"
 #include "worker/ceilings.h"
-#include "worker/check_engine.h"
 #include "worker/doctor/doctor.h"
 #include "worker/jobs.h"
 #include "worker/link/door.h"
 #include "worker/link/linkdir.h"
-#include "worker/purge.h"
+#include "worker/visit.h"
 #include "worker/worker.h"
 
 #define INDEX_MAX 63
@@ -266,25 +265,10 @@ static const struct child_ops child_ops = {.on_ceiling = on_ceiling,
     .on_peer = on_peer,
     .on_drain = on_drain};
 
-/* mcp-sandboxd-worker doctor table|json apart|together */
 static bool
-is_doctor(int argc, char **argv)
+is_command(int argc, char **argv, const char *name, int arguments)
 {
-	return argc == 4 && strcmp(argv[1], "doctor") == 0;
-}
-
-/* mcp-sandboxd-worker purge ID ask|yes */
-static bool
-is_purge(int argc, char **argv)
-{
-	return argc == 4 && strcmp(argv[1], "purge") == 0;
-}
-
-/* mcp-sandboxd-worker check */
-static bool
-is_check(int argc, char **argv)
-{
-	return argc == 2 && strcmp(argv[1], "check") == 0;
+	return argc == 2 + arguments && strcmp(argv[1], name) == 0;
 }
 
 static uint32_t
@@ -312,16 +296,17 @@ main(int argc, char **argv)
 	struct event_base *base;
 	uint32_t index;
 
-	if (is_doctor(argc, argv))
+	/* doctor table|json apart|together; purge ID ask|yes; check */
+	if (is_command(argc, argv, "doctor", 2))
 		return doctor_main(
 		    strcmp(argv[2], "json") == 0 ? DOCTOR_JSON : DOCTOR_TABLE,
 		    strcmp(argv[3], "apart") == 0 ? DOCTOR_USERS_APART :
 						    DOCTOR_USERS_TOGETHER);
-	if (is_purge(argc, argv))
-		return purge_main(argv[2],
+	if (is_command(argc, argv, "purge", 2))
+		return visit_purge_main(argv[2],
 		    strcmp(argv[3], "yes") == 0 ? PURGE_YES : PURGE_ASK);
-	if (is_check(argc, argv))
-		return check_engine_main();
+	if (is_command(argc, argv, "check", 0))
+		return visit_check_main();
 	index = parse_index(argc, argv);
 	base = event_base_new();
 	if (base == NULL)

@@ -18,7 +18,7 @@
 void consult_doctor(const char *program, bool as_json, const struct conf *conf,
     const struct users *users, struct err *e);
 
-/* consult_purge - the same with worker/purge.h; lock, a descriptor, is held
+/* consult_purge - the same with worker/visit.h; lock, a descriptor, is held
  * by it as long as it runs */
 void consult_purge(const char *program, const char *id, bool is_agreed,
     int lock, const struct conf *conf, const struct users *users,

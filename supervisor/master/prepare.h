@@ -3,7 +3,7 @@
  * steps, which a start takes and --check-config tries
  *
  * What children look at when they start, their programs say (check_data.h,
- * check_engine.h): --check-config asks them.
+ * visit.h): --check-config asks them.
  */
 #ifndef MASTER_PREPARE_H
 #define MASTER_PREPARE_H
