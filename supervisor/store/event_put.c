@@ -1,6 +1,5 @@
 #include "supervisor/store/event_put.h"
 
-#include "common/buf.h"
 #include "common/clock.h"
 #include "common/js.h"
 #include "common/utf8.h"
@@ -106,105 +105,66 @@ event_put_once(
 /* ---- what it says; what is missing is left out */
 
 static void
-data_begin(struct buf *b)
-{
-	buf_init(b, 0);
-	(void)!buf_append(b, "{", 1);
-}
-
-/* Our own names have nothing to escape. */
-static void
-set_name(struct buf *b, const char *key)
-{
-	size_t n = strlen(key);
-
-	if (buf_len(b) > 1)
-		(void)!buf_append(b, ",\"", 2);
-	else
-		(void)!buf_append(b, "\"", 1);
-	(void)!buf_append(b, key, n);
-	(void)!buf_append(b, "\":", 2);
-}
-
-static void
-set_text(struct buf *b, const char *key, const char *text)
+set_text(json_t *o, const char *key, const char *text)
 {
 	size_t n = text == NULL ? 0 : strlen(text);
 
 	if (n > TEXT_MAX)
 		n = utf8_complete_len(text, TEXT_MAX);
-	if (n == 0)
-		return;
-	set_name(b, key);
-	js_append_text(b, text, n);
+	if (n > 0)
+		json_object_set_new(o, key, js_string_bytes(text, n, NULL));
 }
 
 static void
-set_number(struct buf *b, const char *key, uint64_t n)
+set_number(json_t *o, const char *key, uint64_t n)
 {
-	char text[24];
-	char *p = text + sizeof(text);
-
-	do
-		*--p = (char)('0' + n % 10);
-	while ((n /= 10) > 0);
-	set_name(b, key);
-	(void)!buf_append(b, p, (size_t)(text + sizeof(text) - p));
+	json_object_set_new(o, key, json_integer((json_int_t)n));
 }
 
 static void
-set_time(struct buf *b, const char *key, int64_t wall_ms)
+set_time(json_t *o, const char *key, int64_t wall_ms)
 {
 	char text[CLOCK_TEXT_MAX];
 
 	if (wall_ms == 0)
 		return;
 	clock_format(wall_ms, text);
-	set_text(b, key, text);
-}
-
-/* The caller frees. */
-static char *
-data_end(struct buf *b)
-{
-	(void)!buf_append(b, "}", 2); /* and the text's end */
-	return (char *)b->mem;        /* nothing was consumed */
+	set_text(o, key, text);
 }
 
 /* ---- of runs */
 
 static void
-set_end(struct buf *b, const struct store_run *r)
+set_end(json_t *o, const struct store_run *r)
 {
-	set_text(b, "state", run_state_word(r->state));
-	set_text(b, "end_reason", runlog_reason_word(r->end_reason));
+	set_text(o, "state", run_state_word(r->state));
+	set_text(o, "end_reason", runlog_reason_word(r->end_reason));
 	if (r->exit_code >= 0)
-		set_number(b, "exit_code", (uint64_t)r->exit_code);
-	set_text(b, "error", r->error);
-	set_time(b, "created_at", r->created_ms);
-	set_time(b, "started_at", r->started_ms);
-	set_time(b, "ended_at", r->ended_ms);
-	set_number(b, "commands", r->ncommands);
-	set_number(b, "stdout_bytes", r->stdout_bytes);
-	set_number(b, "stderr_bytes", r->stderr_bytes);
-	set_number(b, "artifacts", r->artifacts_total);
+		set_number(o, "exit_code", (uint64_t)r->exit_code);
+	set_text(o, "error", r->error);
+	set_time(o, "created_at", r->created_ms);
+	set_time(o, "started_at", r->started_ms);
+	set_time(o, "ended_at", r->ended_ms);
+	set_number(o, "commands", r->ncommands);
+	set_number(o, "stdout_bytes", r->stdout_bytes);
+	set_number(o, "stderr_bytes", r->stderr_bytes);
+	set_number(o, "artifacts", r->artifacts_total);
 }
 
 static char *
 run_data(enum event_kind kind, const struct store_run *r)
 {
-	struct buf b;
+	AUTO(auto_json) json_t *o = json_object();
 
-	data_begin(&b);
-	set_text(&b, "tool", r->tool);
-	set_text(&b, "sandbox", r->sandbox_name);
+	set_text(o, "tool", r->tool);
+	set_text(o, "sandbox", r->sandbox_name);
 	if (kind == EVENT_RUN_ENDED)
-		set_end(&b, r);
+		set_end(o, r);
 	else if (kind == EVENT_RUN_STARTED)
-		set_time(&b, "created_at", r->created_ms);
+		set_time(o, "created_at", r->created_ms);
 	else
-		set_number(&b, "commands", r->ncommands);
-	return data_end(&b);
+		set_number(o, "commands", r->ncommands);
+	return js_dump(o);
 }
 
 static int64_t
@@ -243,37 +203,33 @@ event_put_run(struct db *db, struct op *op, enum event_kind kind,
 /* ---- of sandboxes */
 
 static void
-set_limits(struct buf *b, const struct store_sandbox *r)
+set_limits(json_t *o, const struct store_sandbox *r)
 {
-	AUTO(auto_json) json_t *cpus = NULL;
-
-	set_text(b, "image", r->image);
-	set_text(b, "origin", r->origin);
-	set_number(b, "memory_bytes", r->memory_bytes);
-	set_name(b, "cpus");
-	cpus = json_real((double)r->nano_cpus / 1000000000);
-	js_append(b, cpus);
-	set_number(b, "pids", r->pids);
-	set_number(b, "ttl_seconds", r->ttl_s);
+	set_text(o, "image", r->image);
+	set_text(o, "origin", r->origin);
+	set_number(o, "memory_bytes", r->memory_bytes);
+	json_object_set_new(
+	    o, "cpus", json_real((double)r->nano_cpus / 1000000000));
+	set_number(o, "pids", r->pids);
+	set_number(o, "ttl_seconds", r->ttl_s);
 }
 
 static char *
 sandbox_data(enum event_kind kind, const struct store_sandbox *r)
 {
-	struct buf b;
+	AUTO(auto_json) json_t *o = json_object();
 
-	data_begin(&b);
-	set_text(&b, "sandbox", r->name);
-	set_number(&b, "generation", r->generation);
+	set_text(o, "sandbox", r->name);
+	set_number(o, "generation", r->generation);
 	if (kind == EVENT_SANDBOX_CREATED)
-		set_limits(&b, r);
+		set_limits(o, r);
 	else if (kind == EVENT_SANDBOX_READY)
-		set_text(&b, "container_id", r->container_id);
+		set_text(o, "container_id", r->container_id);
 	else if (kind == EVENT_SANDBOX_REMOVING)
-		set_text(&b, "reason", r->reason);
+		set_text(o, "reason", r->reason);
 	else if (kind != EVENT_SANDBOX_REMOVED)
-		set_text(&b, "error", r->why);
-	return data_end(&b);
+		set_text(o, "error", r->why);
+	return js_dump(o);
 }
 
 static int
@@ -359,20 +315,19 @@ event_put_sandbox(
 static char *
 news_data(const struct store_news *n)
 {
-	struct buf b;
+	AUTO(auto_json) json_t *o = json_object();
 
-	data_begin(&b);
 	if (n->has_worker)
-		set_number(&b, "worker", n->worker);
-	set_text(&b, "error", n->error);
-	set_text(&b, "quota", n->quota);
+		set_number(o, "worker", n->worker);
+	set_text(o, "error", n->error);
+	set_text(o, "quota", n->quota);
 	if (n->quota != NULL)
-		set_number(&b, "times", n->times);
-	set_time(&b, "failed_at", n->failed_ms);
-	set_text(&b, "webhook", n->webhook);
+		set_number(o, "times", n->times);
+	set_time(o, "failed_at", n->failed_ms);
+	set_text(o, "webhook", n->webhook);
 	if (n->lost > 0)
-		set_number(&b, "lost", n->lost);
-	return data_end(&b);
+		set_number(o, "lost", n->lost);
+	return js_dump(o);
 }
 
 /* The data is its own from now on. */
@@ -390,12 +345,11 @@ void
 event_of_expired(
     uint64_t tenant, uint64_t runs, uint64_t files_of, struct store_event *out)
 {
-	struct buf b;
+	AUTO(auto_json) json_t *o = json_object();
 
-	data_begin(&b);
-	set_number(&b, "runs", runs);
-	set_number(&b, "files_of", files_of);
-	*out = event_now(tenant, EVENT_HISTORY_EXPIRED, data_end(&b));
+	set_number(o, "runs", runs);
+	set_number(o, "files_of", files_of);
+	*out = event_now(tenant, EVENT_HISTORY_EXPIRED, js_dump(o));
 }
 
 void
