@@ -78,8 +78,6 @@ uint64_t history_patience(const struct history_asking *a);
 int history_too_long(const struct history_asking *a, int rc, struct err *e);
 
 int history_list_run(struct db *db, struct op *op, struct err *e) MUSTCHECK;
-/* history_line_clear - frees its texts */
-void history_line_clear(struct history_line *l);
 void history_page_clear(struct history_page *p);
 int history_stats_run(struct db *db, struct op *op, struct err *e) MUSTCHECK;
 void history_sums_clear(struct history_sums *s);

@@ -18,8 +18,8 @@
 #include "common/clock.h"
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
-#include "supervisor/store/history_corpus.h"
 #include "supervisor/store/history_sql.h"
+#include "supervisor/store/history_take.h"
 #include "supervisor/store/store_int.h"
 
 #define WORTH_COUNTING 2000
@@ -258,19 +258,6 @@ history_put_way(
 }
 
 /* ---- lines */
-
-void
-history_line_clear(struct history_line *l)
-{
-	free(l->identifier);
-	free(l->sandbox_name);
-	free(l->principal);
-	free(l->client);
-	free(l->tool);
-	free(l->language);
-	free(l->error);
-	free(l->command);
-}
 
 void
 history_page_clear(struct history_page *p)

@@ -10,7 +10,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/first_words.h"
-#include "supervisor/store/history_ask.h"
+#include "supervisor/store/history.h"
 #include "supervisor/store/history_sql.h"
 #include "supervisor/store/spool.h"
 #include "supervisor/store/store_int.h"
@@ -248,6 +248,138 @@ add_file(struct buf *b, int fd, uint64_t bytes)
 	free(window);
 }
 
+/* ---- how much text there is
+ *
+ * A run whose place is below its tenant's first has no text: what it said left
+ * (history_shed), or came too late to be kept.  All others that ended have
+ * theirs, so one number says what a search for words can find.
+ */
+
+int
+history_corpus_load(struct history_corpus *c, struct db *db, struct err *e)
+{
+	struct db_call call;
+	int rc;
+
+	*c = (struct history_corpus){0};
+	db_call_init(&call, db, DB_INDEX_CORPUS);
+	rc = db_call_step(&call, e);
+	if (rc != 1)
+		return rc;
+	c->bytes = db_get_uint(&call);
+	c->is_shed = db_get_int(&call) != 0;
+	db_call_end(&call);
+	return 0;
+}
+
+int
+history_corpus_flush(struct history_corpus *c, struct db *db, struct err *e)
+{
+	struct db_call call;
+
+	if (c->change == 0)
+		return 0;
+	db_call_init(&call, db, DB_INDEX_CORPUS_ADD);
+	db_put_uint(&call, c->tenant);
+	db_put_int(&call, c->change);
+	c->change = 0;
+	return db_call_run(&call, e);
+}
+
+/* So many bytes more, or less, in the transaction that has them so. */
+static int
+corpus_add(struct history_corpus *c, struct db *db, uint64_t tenant,
+    int64_t change, struct err *e)
+{
+	if (c->tenant != tenant && history_corpus_flush(c, db, e) != 0)
+		return e->code;
+	c->tenant = tenant;
+	c->change += change;
+	if (change > 0)
+		c->put += (uint64_t)change;
+	if (change < 0 && c->bytes < (uint64_t)-change)
+		c->bytes = 0;
+	else
+		c->bytes += (uint64_t)change;
+	return 0;
+}
+
+/* 1: a run at this place is to have its text, 0: not. */
+static int
+corpus_takes(const struct history_corpus *c, struct db *db, uint64_t tenant,
+    int64_t place, struct err *e)
+{
+	uint64_t first;
+
+	if (!c->is_shed)
+		return 1;
+	if (db_ask_with(db, DB_INDEX_CORPUS_FIRST, tenant, &first, e) != 0)
+		return e->code;
+	return place >= (int64_t)first;
+}
+
+/* 1: of the tenant that has most, and its first place. */
+static int
+corpus_most(struct history_corpus *c, struct db *db, uint64_t *tenant,
+    int64_t *first, struct err *e)
+{
+	struct db_call call;
+	int rc;
+
+	if (history_corpus_flush(c, db, e) != 0)
+		return e->code;
+	db_call_init(&call, db, DB_INDEX_CORPUS_MOST);
+	rc = db_call_step(&call, e);
+	if (rc != 1)
+		return rc;
+	*tenant = db_get_uint(&call);
+	*first = db_get_int(&call);
+	db_call_end(&call);
+	return 1;
+}
+
+/* What is below that place has no text any more. */
+static int
+corpus_left(struct history_corpus *c, struct db *db, uint64_t tenant,
+    int64_t first, struct err *e)
+{
+	struct db_call call;
+
+	if (history_corpus_flush(c, db, e) != 0)
+		return e->code;
+	c->is_shed = true;
+	db_call_init(&call, db, DB_INDEX_CORPUS_LEFT);
+	db_put_uint(&call, tenant);
+	db_put_int(&call, first);
+	return db_call_run(&call, e);
+}
+
+int
+history_corpus_reach(struct db *db, uint64_t tenant, int64_t from, int64_t to,
+    int64_t *since_ms, struct err *e)
+{
+	const int64_t low = ((int64_t)1 << HISTORY_PLACE_BITS) - 1;
+	struct db_call call;
+	int64_t first;
+	int rc;
+
+	*since_ms = 0;
+	db_call_init(&call, db, DB_HISTORY_CORPUS_FIRST);
+	db_put_uint(&call, tenant);
+	db_put_int(&call, from);
+	db_put_int(&call, to);
+	rc = db_call_step(&call, e);
+	if (rc != 1)
+		return rc;
+	first = db_get_int(&call);
+	db_call_end(&call);
+	/* Of a millisecond that is cut in two nothing is promised. */
+	*since_ms = (first + low) >> HISTORY_PLACE_BITS;
+	return 0;
+}
+
+/* ---- a run */
+
 struct run_source {
 	int64_t id;
 	struct history_line line;
@@ -256,6 +388,19 @@ struct run_source {
 	uint8_t *log;
 	size_t log_len;
 };
+
+void
+history_line_clear(struct history_line *l)
+{
+	free(l->identifier);
+	free(l->sandbox_name);
+	free(l->principal);
+	free(l->client);
+	free(l->tool);
+	free(l->language);
+	free(l->error);
+	free(l->command);
+}
 
 static void
 source_clear(struct run_source *s)
@@ -405,7 +550,7 @@ static int
 count_text(
     struct history_take *t, const char *body, int64_t change, struct err *e)
 {
-	return history_corpus_add(
+	return corpus_add(
 	    &t->corpus, t->to, strtoull(body, NULL, 10), change, e);
 }
 
@@ -598,7 +743,7 @@ put_text(struct history_take *t, const struct run_source *s, int64_t place,
 {
 	const char *body;
 	struct buf b;
-	int rc = history_corpus_takes(&t->corpus, t->to, s->tenant, place, e);
+	int rc = corpus_takes(&t->corpus, t->to, s->tenant, place, e);
 
 	if (rc != 1)
 		return rc;
@@ -699,10 +844,10 @@ mend_count(struct history_take *t, uint64_t tenant, struct err *e)
 static int
 shed_round(struct history_take *t, uint64_t least, struct err *e)
 {
-	struct round r;
+	struct round r = {.n = 0};
 	int64_t first = 0;
 	size_t i = 0;
-	int rc = history_corpus_most(&t->corpus, t->to, &r.tenant, &first, e);
+	int rc = corpus_most(&t->corpus, t->to, &r.tenant, &first, e);
 
 	if (rc == 0)
 		return history_corpus_load(&t->corpus, t->to, e);
@@ -713,8 +858,7 @@ shed_round(struct history_take *t, uint64_t least, struct err *e)
 	for (; i < r.n && t->corpus.bytes > least; i++)
 		if (history_take_text(t, r.places[i], e) != 0)
 			return e->code;
-	return history_corpus_left(
-	    &t->corpus, t->to, r.tenant, r.places[i - 1] + 1, e);
+	return corpus_left(&t->corpus, t->to, r.tenant, r.places[i - 1] + 1, e);
 }
 
 int

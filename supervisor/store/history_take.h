@@ -6,10 +6,29 @@
 
 #include "common/base.h"
 #include "common/err.h"
-#include "supervisor/store/history_corpus.h"
 
 struct db;
+struct history_line;
 struct spool;
+
+/* How much text of runs the index has, of the connection that writes. */
+struct history_corpus {
+	uint64_t bytes; /* of all tenants */
+	uint64_t put;   /* ever, since it was loaded */
+	bool is_shed;   /* some tenant's oldest left */
+	/* Not written yet: runs come in rows of one tenant. */
+	uint64_t tenant;
+	int64_t change;
+};
+int history_corpus_load(
+    struct history_corpus *c, struct db *db, struct err *e) MUSTCHECK;
+/* history_corpus_flush - before the end of a transaction */
+int history_corpus_flush(
+    struct history_corpus *c, struct db *db, struct err *e) MUSTCHECK;
+/* history_corpus_reach - for who asks, on any connection: of the runs at these
+ * places, those created before *since_ms have no text; 0: all have theirs */
+int history_corpus_reach(struct db *db, uint64_t tenant, int64_t from,
+    int64_t to, int64_t *since_ms, struct err *e) MUSTCHECK;
 
 struct history_take {
 	struct db *from;     /* in a transaction, as is */
@@ -41,5 +60,7 @@ int history_take_text(
  */
 int history_shed(struct history_take *t, uint64_t max, uint64_t at_most,
     struct err *e) MUSTCHECK;
+/* history_line_clear - frees its texts */
+void history_line_clear(struct history_line *l);
 
 #endif
