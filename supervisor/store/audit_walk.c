@@ -44,14 +44,6 @@ add_number(EVP_MD_CTX *ctx, uint64_t v)
 	add_bytes(ctx, b, sizeof(b));
 }
 
-static void
-add_text(EVP_MD_CTX *ctx, const struct span *s)
-{
-	add_number(ctx, s->p == NULL ? UINT64_MAX : s->n);
-	if (s->p != NULL)
-		add_bytes(ctx, s->p, s->n);
-}
-
 void
 audit_chain_next(
     const uint8_t before[32], const struct audit_content *c, uint8_t hash[32])
@@ -65,8 +57,13 @@ audit_chain_next(
 	add_number(ctx, c->seq);
 	add_number(ctx, (uint64_t)c->at_ms);
 	add_number(ctx, c->times);
-	for (size_t i = 0; i < AUDIT_CHAIN_TEXTS; i++)
-		add_text(ctx, &c->texts[i]);
+	for (size_t i = 0; i < AUDIT_CHAIN_TEXTS; i++) {
+		const struct span *s = &c->texts[i];
+
+		add_number(ctx, s->p == NULL ? UINT64_MAX : s->n);
+		if (s->p != NULL)
+			add_bytes(ctx, s->p, s->n);
+	}
 	if (EVP_DigestFinal_ex(ctx, hash, NULL) != 1)
 		fatal(EXIT_BUG, "SHA-256 failed");
 	EVP_MD_CTX_free(ctx);

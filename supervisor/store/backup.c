@@ -253,19 +253,13 @@ backup_close(struct backup *b)
 	db_close(b->live);
 	db_close(b->copy);
 	for (size_t i = 0; i < b->nearly; i++)
-		if (b->early[i].fd != -1)
-			(void)close(b->early[i].fd);
+		auto_close(&b->early[i].fd);
 	free(b->early);
 	if (b->place_fd != -1 && empty_place(b, &ignored) == 0)
 		(void)unlinkat(b->dir_fd, PLACE, AT_REMOVEDIR);
-	for (size_t i = 0; i < 3; i++) {
-		int fd = i == 0 ? b->place_fd :
-		    i == 1      ? b->artifacts_fd :
-				  b->dir_fd;
-
-		if (fd != -1)
-			(void)close(fd);
-	}
+	auto_close(&b->place_fd);
+	auto_close(&b->artifacts_fd);
+	auto_close(&b->dir_fd);
 	free(b->place);
 	free(b->dir);
 	free(b);
@@ -347,24 +341,16 @@ int
 backup_copy(struct backup *b, uint64_t reserve, backup_told told, void *arg,
     struct err *e)
 {
-	int rc = check_room(b, reserve, e);
-
-	if (rc == 0)
-		rc = db_open(b->place, DB_WRITER, &b->copy, e);
-	if (rc == 0)
-		rc = db_copy(b->live, b->copy, told, arg, e);
-	/* From now on it says what is there meanwhile. */
-	if (rc == 0)
-		rc = db_exec(b->live, DB_COMMIT, e);
-	if (rc == 0)
-		rc = db_exec_text(b->copy, "PRAGMA journal_mode = DELETE", e);
-	if (rc == 0)
-		rc = db_begin(b->copy, e);
-	if (rc == 0)
-		rc = db_exec_text(b->copy, lose_unfinished, e);
-	if (rc == 0)
-		rc = db_exec(b->copy, DB_COMMIT, e);
-	return rc;
+	if (check_room(b, reserve, e) != 0 ||
+	    db_open(b->place, DB_WRITER, &b->copy, e) != 0 ||
+	    db_copy(b->live, b->copy, told, arg, e) != 0 ||
+	    /* From now on it says what is there meanwhile. */
+	    db_exec(b->live, DB_COMMIT, e) != 0 ||
+	    db_exec_text(b->copy, "PRAGMA journal_mode = DELETE", e) != 0 ||
+	    db_begin(b->copy, e) != 0 ||
+	    db_exec_text(b->copy, lose_unfinished, e) != 0)
+		return e->code;
+	return db_exec(b->copy, DB_COMMIT, e);
 }
 
 /* ---- its files */
@@ -413,12 +399,6 @@ run_marks(struct backup *b, enum db_query q, uint64_t run, struct err *e)
 	db_put_uint(&c, run);
 	db_put_int(&c, clock_wall_ms());
 	return db_call_run(&c, e);
-}
-
-static int
-lose_log(struct backup *b, uint64_t run, struct err *e)
-{
-	return run_marks(b, DB_LOG_LOSE, run, e);
 }
 
 struct log_row {
@@ -484,7 +464,7 @@ miss_log(struct backup *b, const struct backup_file *f, const struct log_row *r,
 		return wanted;
 	if (wanted == 1) {
 		tell_damaged(b, f, "it is not there");
-		return lose_log(b, r->id, e);
+		return run_marks(b, DB_LOG_LOSE, r->id, e);
 	}
 	b->missing++;
 	return run_marks(b, DB_EVICT_MARK, r->id, e);
@@ -501,7 +481,7 @@ check_log(struct backup *b, struct backup_file *f, const struct log_row *r,
 		return 1;
 	(void)close(f->fd);
 	tell_damaged(b, f, "it is shorter than its run says");
-	return lose_log(b, r->id, e);
+	return run_marks(b, DB_LOG_LOSE, r->id, e);
 }
 
 static int

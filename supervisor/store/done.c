@@ -17,7 +17,7 @@ struct done {
 	bool closed;           /* and done_free was called in it */
 	struct event *ev;
 	int fd;
-	void (*on_damaged)(const struct err *why, void *arg); /* once */
+	void (*on_damaged)(const struct err *why, void *arg);
 	void *on_damaged_arg;
 	void (*on_events)(uint64_t tenant, void *arg);
 	void *on_events_arg;
@@ -34,17 +34,6 @@ take_all(struct done *d)
 	d->tail = &d->head;
 	(void)pthread_mutex_unlock(&d->mutex);
 	return list;
-}
-
-/* It may end the process, or close the store. */
-static void
-tell_damaged(struct done *d, const struct err *why)
-{
-	void (*cb)(const struct err *, void *) = d->on_damaged;
-
-	d->on_damaged = NULL;
-	if (cb != NULL)
-		cb(why, d->on_damaged_arg);
 }
 
 void
@@ -73,8 +62,8 @@ done_deliver(struct done *d)
 	d->busy = false;
 	if (d->closed)
 		free(d);
-	else if (why.code != 0)
-		tell_damaged(d, &why);
+	else if (why.code != 0 && d->on_damaged != NULL)
+		d->on_damaged(&why, d->on_damaged_arg);
 }
 
 static void

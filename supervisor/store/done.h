@@ -14,8 +14,8 @@ struct done;
 
 int done_new(
     struct event_base *base, struct done **out, struct err *e) MUSTCHECK;
-/* done_on_damaged - what to call, once, behind the first op that was delivered
- * with ERR_DAMAGED; on the loop's thread, before the loop runs */
+/* done_on_damaged - what to call behind ops that were delivered with
+ * ERR_DAMAGED: it may end the process, or close the store */
 void done_on_damaged(
     struct done *d, void (*cb)(const struct err *why, void *arg), void *arg);
 /* done_on_events - what to call before an op is delivered that is on disk and

@@ -51,27 +51,20 @@ newest_of(struct db *db, uint64_t tenant, uint64_t *out, struct err *e)
 	return rc;
 }
 
-static int
-insert(struct db *db, const struct store_event *row, struct err *e)
-{
-	struct db_call c;
-
-	db_call_init(&c, db, DB_EVENT_INSERT);
-	rows_put_event(&c, row);
-	return db_call_run(&c, e);
-}
-
 /* An erased tenant gets no row and no number. */
 int
 event_put(struct db *db, struct op *op, struct store_event *row, struct err *e)
 {
+	struct db_call c;
 	uint64_t newest;
 	int rc = newest_of(db, row->tenant, &newest, e);
 
 	if (rc <= 0)
 		return rc;
 	row->seq = newest + 1;
-	if (insert(db, row, e) != 0)
+	db_call_init(&c, db, DB_EVENT_INSERT);
+	rows_put_event(&c, row);
+	if (db_call_run(&c, e) != 0)
 		return e->code;
 	op->has_events = true;
 	op->events_of = row->tenant;

@@ -71,9 +71,6 @@ int history_choose_way(struct db *db, const struct history_asking *a,
 int history_text_since(struct db *db, const struct history_asking *a,
     int64_t *since_ms, struct err *e) MUSTCHECK;
 
-/* history_patience - how long a patient question may still read for its first
- * run, in ms */
-uint64_t history_patience(const struct history_asking *a);
 /* history_too_long - of a patient question that met no run in its time */
 int history_too_long(const struct history_asking *a, int rc, struct err *e);
 

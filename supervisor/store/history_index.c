@@ -215,17 +215,6 @@ source_ids(
 	return read_numbers(&c, out, e);
 }
 
-static void
-tell_progress(struct history_index *x, uint64_t done)
-{
-	AUTO(auto_free)
-	char *text = xasprintf("its index is being made from the database, "
-			       "%llu runs are done: try again in a while",
-	    (unsigned long long)done);
-
-	feed_hold(x->feed, text, text);
-}
-
 /* All that the database has behind upto. */
 static int
 scan(struct history_index *x, struct err *e)
@@ -240,8 +229,15 @@ scan(struct history_index *x, struct err *e)
 			rc = take_in_steps(x, ids.p, ids.n, HISTORY_KNOWN, e);
 		free(ids.p);
 		done += ids.n;
-		if (done >= 10000)
-			tell_progress(x, done);
+		if (done >= 10000) {
+			AUTO(auto_free)
+			char *text = xasprintf(
+			    "its index is being made from the database, %llu "
+			    "runs are done: try again in a while",
+			    (unsigned long long)done);
+
+			feed_hold(x->feed, text, text);
+		}
 	} while (rc == 0 && ids.n == STEP_RUNS);
 	return rc;
 }
@@ -601,18 +597,12 @@ tidy_up(struct history_index *x, struct err *e)
 }
 
 static uint64_t
-until_ms(uint64_t at, uint64_t now)
-{
-	return at > now ? at - now : 1;
-}
-
-static uint64_t
 idle_ms(const struct history_index *x)
 {
 	const uint64_t now = clock_mono_ms();
 
 	if (has_too_much(x))
-		return until_ms(x->shed_at, now);
+		return x->shed_at > now ? x->shed_at - now : 1;
 	if (x->is_dirty && x->is_merging)
 		return 1;
 	if (x->is_dirty && x->merge_at <= now)

@@ -167,16 +167,6 @@ find_ways(const struct history_asking *a, enum history_way out[HISTORY_NWAY])
 	return n;
 }
 
-static int64_t
-state_number(uint32_t states)
-{
-	int64_t n = 0;
-
-	while ((states >>= 1) != 0)
-		n++;
-	return n;
-}
-
 /* Parameter ?2. */
 static void
 put_value(struct db_call *c, const struct history_asking *a,
@@ -197,7 +187,7 @@ put_value(struct db_call *c, const struct history_asking *a,
 	if (texts[way] != NULL)
 		db_put_text(c, texts[way]);
 	else if (way == WAY_STATE)
-		db_put_int(c, state_number(f->states));
+		db_put_int(c, __builtin_ctz(f->states)); /* one bit */
 	else if (way == WAY_REASON)
 		db_put_int(c, f->end_reason);
 	else if (way == WAY_EXIT)
@@ -685,8 +675,9 @@ history_text_since(struct db *db, const struct history_asking *a,
 	    last_place(&a->q.filter), since_ms, e);
 }
 
-uint64_t
-history_patience(const struct history_asking *a)
+/* How long a patient question may still read for its first run, in ms. */
+static uint64_t
+patience_of(const struct history_asking *a)
 {
 	return a->spent_ms < HISTORY_PATIENCE_MS ?
 	    HISTORY_PATIENCE_MS - a->spent_ms :
@@ -715,8 +706,8 @@ history_list_run(struct db *db, struct op *op, struct err *e)
 	int rc;
 
 	w.until_ms = clock_mono_ms() + HISTORY_TURN_MS;
-	db_set_deadline(db,
-	    a->is_patient ? clock_mono_ms() + history_patience(a) : w.until_ms);
+	db_set_deadline(
+	    db, a->is_patient ? clock_mono_ms() + patience_of(a) : w.until_ms);
 	rc = a->q.sort == HISTORY_CREATED ? page_by_time(&w, ways, n, e) :
 					    page_by_value(&w, ways, n, e);
 	if (rc == 0 && (w.is_full || w.is_late))

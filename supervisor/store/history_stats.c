@@ -230,26 +230,16 @@ get_row(struct db_call *c, struct stats_row *r)
 	r->artifact_bytes = db_get_uint(c);
 }
 
-/* To begin again costs what it took to find the first: a word's beginning is
- * looked up anew.  So a slice takes a multiple of that. */
-static void
-look_at_clock(struct stats_slice *l)
-{
-	const uint64_t now = clock_mono_ms();
-	const uint64_t twice = 2 * (now - l->began_ms);
-
-	l->enough_ms =
-	    now + (twice > HISTORY_SLICE_MS ? twice : HISTORY_SLICE_MS);
-}
-
-/* True: the slice is over. */
+/* True: the slice is over.  To begin again costs what it took to find the
+ * first: a word's beginning is looked up anew.  So a slice takes a multiple of
+ * that. */
 static bool
 take_row(struct history_stats *s, struct stats_slice *l, struct db_call *c)
 {
 	bool passes = db_get_int(c) != 0;
 	int64_t place = db_get_int(c);
 	struct stats_row r;
-	uint64_t now;
+	uint64_t now, twice;
 
 	get_row(c, &r);
 	if (passes && !(s->a->has_read && place == s->a->read_to))
@@ -257,8 +247,12 @@ take_row(struct history_stats *s, struct stats_slice *l, struct db_call *c)
 	s->a->has_read = true;
 	s->a->read_to = place;
 	s->last_ms = r.created_ms;
-	if (l->seen++ == 0)
-		look_at_clock(l);
+	if (l->seen++ == 0) {
+		now = clock_mono_ms();
+		twice = 2 * (now - l->began_ms);
+		l->enough_ms =
+		    now + (twice > HISTORY_SLICE_MS ? twice : HISTORY_SLICE_MS);
+	}
 	if (l->seen % LOOK_AT_CLOCK != 0)
 		return false;
 	now = clock_mono_ms();

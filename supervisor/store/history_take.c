@@ -554,8 +554,9 @@ count_text(
 	    &t->corpus, t->to, strtoull(body, NULL, 10), change, e);
 }
 
-int
-history_take_text(struct history_take *t, int64_t place, struct err *e)
+/* Out of the index; all else of the run stays in it. */
+static int
+take_text(struct history_take *t, int64_t place, struct err *e)
 {
 	AUTO(auto_free) char *body = NULL;
 	struct db_call c;
@@ -581,7 +582,7 @@ history_take_text(struct history_take *t, int64_t place, struct err *e)
 static int
 drop_place(struct history_take *t, int64_t place, struct err *e)
 {
-	if (history_take_text(t, place, e) != 0 ||
+	if (take_text(t, place, e) != 0 ||
 	    db_exec_at(t->to, DB_INDEX_ARTIFACTS_DROP, place, e) != 0)
 		return e->code;
 	return db_exec_at(t->to, DB_INDEX_DELETE, place, e);
@@ -831,15 +832,6 @@ read_oldest(struct db *db, struct round *r, int64_t first, struct err *e)
 	return rc;
 }
 
-/* Its count says more than there is: it is counted anew. */
-static int
-mend_count(struct history_take *t, uint64_t tenant, struct err *e)
-{
-	if (db_exec_with(t->to, DB_INDEX_CORPUS_NONE, tenant, e) != 0)
-		return e->code;
-	return history_corpus_load(&t->corpus, t->to, e);
-}
-
 /* least: so many bytes are to be left. */
 static int
 shed_round(struct history_take *t, uint64_t least, struct err *e)
@@ -853,10 +845,13 @@ shed_round(struct history_take *t, uint64_t least, struct err *e)
 		return history_corpus_load(&t->corpus, t->to, e);
 	if (rc < 0 || read_oldest(t->to, &r, first, e) != 0)
 		return e->code;
-	if (r.n == 0)
-		return mend_count(t, r.tenant, e);
+	if (r.n == 0) { /* its count says more than there is: count anew */
+		if (db_exec_with(t->to, DB_INDEX_CORPUS_NONE, r.tenant, e) != 0)
+			return e->code;
+		return history_corpus_load(&t->corpus, t->to, e);
+	}
 	for (; i < r.n && t->corpus.bytes > least; i++)
-		if (history_take_text(t, r.places[i], e) != 0)
+		if (take_text(t, r.places[i], e) != 0)
 			return e->code;
 	return corpus_left(&t->corpus, t->to, r.tenant, r.places[i - 1] + 1, e);
 }

@@ -47,9 +47,6 @@ enum history_trust {
 };
 int history_take_run(struct history_take *t, int64_t id,
     enum history_trust trust, struct err *e) MUSTCHECK;
-/* history_take_text - out of the index; all else of the run stays in it */
-int history_take_text(
-    struct history_take *t, int64_t place, struct err *e) MUSTCHECK;
 /*
  * history_shed - text leaves the index when there is too much of it: while
  * there are more than max bytes, about at_most go now; in a transaction

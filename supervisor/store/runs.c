@@ -77,12 +77,6 @@ run_deliver(struct op *op)
 
 /* Insert. */
 
-static bool
-is_reference(const char *value)
-{
-	return strncmp(value, ENV_REFERENCE, strlen(ENV_REFERENCE)) == 0;
-}
-
 /*
  * The table of commands outlives the run and is not wiped, so a value that
  * slipped in here would stay.
@@ -106,9 +100,11 @@ env_check(const struct store_command *command, struct err *e)
 		return err_set(e, ERR_INVAL,
 		    "command %u: env_json is no object", command->index);
 	json_object_foreach (root, key, value) {
-		if (!json_is_string(value) ||
-		    (strcmp(json_string_value(value), ENV_MASK) != 0 &&
-			!is_reference(json_string_value(value))))
+		const char *v = json_string_value(value);
+
+		if (v == NULL ||
+		    (strcmp(v, ENV_MASK) != 0 &&
+			strncmp(v, ENV_REFERENCE, strlen(ENV_REFERENCE)) != 0))
 			return err_set(e, ERR_INVAL,
 			    "command %u: env_json has the value of a "
 			    "variable: want \"" ENV_MASK "\"",

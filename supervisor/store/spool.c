@@ -121,20 +121,12 @@ open_part(int root, const char *path, const char *name, struct err *e)
 	return e->code;
 }
 
-static bool
-are_apart(int a, int b)
-{
-	struct stat of_a, of_b;
-
-	return fstat(a, &of_a) == 0 && fstat(b, &of_b) == 0 &&
-	    of_a.st_dev != of_b.st_dev;
-}
-
 int
 spool_open(const char *data_dir, const char *artifacts_dir, struct spool **out,
     struct err *e)
 {
 	struct spool *s = xcalloc(1, sizeof(*s));
+	struct stat of_data, of_artifacts;
 	struct err why = {0};
 	int rc = 0;
 
@@ -164,7 +156,9 @@ spool_open(const char *data_dir, const char *artifacts_dir, struct spool **out,
 		spool_close(s);
 		return rc;
 	}
-	s->is_apart = are_apart(s->data_fd, s->artifacts_fd);
+	s->is_apart = fstat(s->data_fd, &of_data) == 0 &&
+	    fstat(s->artifacts_fd, &of_artifacts) == 0 &&
+	    of_data.st_dev != of_artifacts.st_dev;
 	*out = s;
 	return 0;
 }

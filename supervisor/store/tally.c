@@ -23,29 +23,21 @@ sum_of(struct db *db, uint64_t tenant, uint32_t day, struct err *e)
 }
 
 static void
-count_run(struct store_counts *n, const struct store_run *r)
+count_run(struct tally_sum *sum, const struct store_run *r)
 {
+	struct store_counts *n = &sum->counts;
+
 	n->runs_completed += r->state == RUN_STATE_COMPLETED;
 	n->runs_failed += r->state == RUN_STATE_FAILED;
 	n->runs_canceled += r->state == RUN_STATE_CANCELED;
 	for (uint32_t i = 0; i < r->ncommands; i++) {
-		enum command_status status = r->commands[i].status;
+		const struct store_command *k = &r->commands[i];
 
-		n->commands_completed += status == COMMAND_COMPLETED;
-		n->commands_failed += status == COMMAND_FAILED;
-		n->commands_timed_out += status == COMMAND_TIMED_OUT;
+		n->commands_completed += k->status == COMMAND_COMPLETED;
+		n->commands_failed += k->status == COMMAND_FAILED;
+		n->commands_timed_out += k->status == COMMAND_TIMED_OUT;
+		sum->day.output_bytes += k->stdout_bytes + k->stderr_bytes;
 	}
-}
-
-static void
-use_of_run(
-    struct store_day *d, const struct store_run *r, uint64_t artifact_bytes)
-{
-	d->runs++;
-	d->artifact_bytes += artifact_bytes;
-	for (uint32_t i = 0; i < r->ncommands; i++)
-		d->output_bytes +=
-		    r->commands[i].stdout_bytes + r->commands[i].stderr_bytes;
 }
 
 /* A clock that was set could make it any number of days. */
@@ -82,8 +74,9 @@ tally_add(struct db *db, const struct store_run *r, uint64_t artifact_bytes,
 	sum = add_time(db, r, last, e);
 	if (sum == NULL)
 		return e->code;
-	count_run(&sum->counts, r);
-	use_of_run(&sum->day, r, artifact_bytes);
+	count_run(sum, r);
+	sum->day.runs++;
+	sum->day.artifact_bytes += artifact_bytes;
 	sum->row_bytes += r->row_bytes;
 	return 0;
 }
@@ -127,24 +120,17 @@ begin_day(struct db *db, uint64_t tenant, uint32_t day, struct err *e)
 	return db_call_run(&c, e);
 }
 
-/* Of days in which nothing ended. */
-static int
-put_time(struct db *db, const struct store_day *day, struct err *e)
-{
-	struct db_call c;
-
-	db_call_init(&c, db, DB_USAGE_ADD);
-	rows_put_day(&c, day);
-	return db_call_run(&c, e);
-}
-
 static int
 put_sum(struct db *db, const struct tally_sum *sum, struct err *e)
 {
+	struct db_call c;
 	int rc;
 
-	if (sum->day.runs == 0)
-		return put_time(db, &sum->day, e);
+	if (sum->day.runs == 0) { /* nothing ended on it */
+		db_call_init(&c, db, DB_USAGE_ADD);
+		rows_put_day(&c, &sum->day);
+		return db_call_run(&c, e);
+	}
 	rc = put_end(db, sum, e);
 	if (rc != ERR_NOTFOUND)
 		return rc;

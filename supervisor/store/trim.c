@@ -34,18 +34,12 @@ struct trim_op {
 	struct forget forget;
 };
 
-/* Below nothing it is nothing, and not more than all. */
-static uint64_t
-sum_of_rows(int64_t bytes)
-{
-	return bytes < 0 ? 0 : (uint64_t)bytes;
-}
-
 static int
 read_kept(
     struct db *db, uint64_t tenant, struct store_keep *kept, struct err *e)
 {
 	struct db_call c;
+	int64_t bytes;
 	int rc = tally_flush(db, e);
 
 	if (rc != 0)
@@ -59,7 +53,8 @@ read_kept(
 		return err_set(e, ERR_NOTFOUND, "tenant %llu is not known",
 		    (unsigned long long)tenant);
 	kept->runs = db_get_uint(&c);
-	kept->bytes = sum_of_rows(db_get_int(&c));
+	bytes = db_get_int(&c);
+	kept->bytes = bytes < 0 ? 0 : (uint64_t)bytes;
 	db_call_end(&c);
 	return 0;
 }

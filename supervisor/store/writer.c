@@ -76,15 +76,6 @@ op_wants_run(const struct op *op)
 	return op->rc == 0 && op->run != NULL;
 }
 
-static bool
-batch_wants_run(const struct op *list)
-{
-	for (; list != NULL; list = list->next)
-		if (op_wants_run(list))
-			return true;
-	return false;
-}
-
 /* Alone: its failure is its own.  Negative: the batch is lost. */
 static int
 op_run_saved(struct db *db, struct op *op, struct err *e)
@@ -249,7 +240,11 @@ batch_commit(struct writer *w, struct op *list)
 static void
 writer_batch(struct writer *w, struct op *list)
 {
-	if (batch_wants_run(list))
+	const struct op *wants = list;
+
+	while (wants != NULL && !op_wants_run(wants))
+		wants = wants->next;
+	if (wants != NULL)
 		batch_commit(w, list);
 	for (struct op *op = list; op != NULL; op = op->next)
 		if (op->after != NULL)
@@ -301,14 +296,6 @@ writer_shrink(struct writer *w)
 	vacuum_hurry(&w->vacuum, clock_mono_ms());
 }
 
-static uint64_t
-sooner(uint64_t wait_ms, const struct vacuum *v)
-{
-	uint64_t other = vacuum_wait_ms(v, clock_mono_ms());
-
-	return wait_ms < other ? wait_ms : other;
-}
-
 /* Whose end is near will wait for the disk, too: with this one, if it can. */
 static void
 writer_gather(struct writer *w)
@@ -325,7 +312,7 @@ writer_main(void *arg)
 {
 	struct writer *w = arg;
 	enum checkpoint_kind kind = CHECKPOINT_TRUNCATE;
-	uint64_t wait_ms;
+	uint64_t wait_ms, vacuum_ms;
 	struct op *list;
 
 	checkpoint_init(&w->checkpoint, clock_mono_ms());
@@ -337,7 +324,9 @@ writer_main(void *arg)
 			writer_checkpoint(w, kind);
 			continue;
 		}
-		if (queue_wait(&w->queue, sooner(wait_ms, &w->vacuum)))
+		vacuum_ms = vacuum_wait_ms(&w->vacuum, clock_mono_ms());
+		if (queue_wait(
+			&w->queue, wait_ms < vacuum_ms ? wait_ms : vacuum_ms))
 			writer_gather(w);
 		list = queue_take(&w->queue, WRITER_BATCH_MAX, 0);
 		if (list != NULL)
