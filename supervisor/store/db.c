@@ -228,20 +228,22 @@ keep_wal(struct db *db, struct err *e)
 static int
 configure(struct db *db, enum db_role role, struct err *e)
 {
-	static const enum db_query set[] = {DB_SET_FOREIGN_KEYS, DB_SET_NO_MMAP,
-	    DB_SET_TEMP_MEMORY, DB_SET_SECURE_DELETE};
-	/* What the index loses with the power it makes again. */
-	enum db_query sync =
-	    is_history(role) ? DB_SET_SYNCHRONOUS_NORMAL : DB_SET_SYNCHRONOUS;
+	/* In memory: else a savepoint's journal could carry a spec into a
+	 * temporary file. */
+	static const char settings[] =
+	    "PRAGMA foreign_keys = ON; PRAGMA mmap_size = 0;"
+	    "PRAGMA temp_store = MEMORY; PRAGMA secure_delete = ON";
 
 	if (is_history(role) && history_words_install(db->h) != SQLITE_OK)
 		return err_set(
 		    e, ERR_DB, "this SQLite has no FTS5: install one that has");
-	if (db_exec(db, sync, e) != 0)
+	/* NORMAL: after a power loss the index is made anew. */
+	if (db_exec_text(db,
+		is_history(role) ? "PRAGMA synchronous = NORMAL" :
+				   "PRAGMA synchronous = FULL",
+		e) != 0 ||
+	    db_exec_text(db, settings, e) != 0)
 		return e->code;
-	for (size_t i = 0; i < ARRAY_LEN(set); i++)
-		if (db_exec(db, set[i], e) != 0)
-			return e->code;
 	/* Only the writer's thread checkpoints, at a time of its choice. */
 	(void)sqlite3_wal_autocheckpoint(db->h, 0);
 	return is_writer(role) ? 0 : db_exec(db, DB_SET_QUERY_ONLY, e);
@@ -648,13 +650,28 @@ db_exec_text(struct db *db, const char *sql, struct err *e)
 	return rc == SQLITE_OK ? 0 : db_fail(db, rc, e);
 }
 
+/* Other than 0: the statement ends. */
 static int
 progress_cb(void *arg)
 {
 	const struct db *db = arg;
 
-	db->on_progress(db->on_progress_arg);
-	return 0; /* go on */
+	if (db->on_progress != NULL)
+		db->on_progress(db->on_progress_arg);
+	return (db->canceled != NULL && atomic_load(db->canceled)) ||
+	    (db->deadline_ms != 0 && clock_mono_ms() >= db->deadline_ms);
+}
+
+/* FTS5 looks through its pages inside of one step, but reads each by a small
+ * statement, and these count. */
+static void
+set_handler(struct db *db)
+{
+	int steps = db->on_progress != NULL ? PROGRESS_STEPS : 0;
+
+	if (db->deadline_ms != 0 || db->canceled != NULL)
+		steps = DEADLINE_STEPS;
+	sqlite3_progress_handler(db->h, steps, progress_cb, db);
 }
 
 void
@@ -662,42 +679,21 @@ db_on_progress(struct db *db, void (*cb)(void *arg), void *arg)
 {
 	db->on_progress = cb;
 	db->on_progress_arg = arg;
-	sqlite3_progress_handler(
-	    db->h, cb == NULL ? 0 : PROGRESS_STEPS, progress_cb, db);
+	set_handler(db);
 }
 
-static int
-deadline_cb(void *arg)
-{
-	const struct db *db = arg;
-
-	return (db->canceled != NULL && atomic_load(db->canceled)) ||
-	    (db->deadline_ms != 0 && clock_mono_ms() >= db->deadline_ms);
-}
-
-static void
-set_deadline_handler(struct db *db)
-{
-	bool is_wanted = db->deadline_ms != 0 || db->canceled != NULL;
-
-	sqlite3_progress_handler(
-	    db->h, is_wanted ? DEADLINE_STEPS : 0, deadline_cb, db);
-}
-
-/* FTS5 looks through its pages inside of one step, but reads each by a small
- * statement, and these count. */
 void
 db_set_deadline(struct db *db, uint64_t mono_ms)
 {
 	db->deadline_ms = mono_ms;
-	set_deadline_handler(db);
+	set_handler(db);
 }
 
 void
 db_set_cancel(struct db *db, const atomic_bool *canceled)
 {
 	db->canceled = canceled;
-	set_deadline_handler(db);
+	set_handler(db);
 }
 
 int

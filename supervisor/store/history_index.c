@@ -171,17 +171,19 @@ struct run_ids {
 	size_t n;
 };
 
+/* All rows that are left, of so many columns each. */
 static int
-read_numbers(struct db_call *c, struct run_ids *out, struct err *e)
+read_numbers(
+    struct db_call *c, unsigned int columns, struct run_ids *out, struct err *e)
 {
 	int rc;
 
-	out->p = NULL;
-	out->n = 0;
-	while ((rc = db_call_step(c, e)) == 1) {
-		out->p = array_grow(out->p, out->n, sizeof(*out->p));
-		out->p[out->n++] = db_get_int(c);
-	}
+	*out = (struct run_ids){0};
+	while ((rc = db_call_step(c, e)) == 1)
+		for (unsigned int i = 0; i < columns; i++) {
+			out->p = array_grow(out->p, out->n, sizeof(*out->p));
+			out->p[out->n++] = db_get_int(c);
+		}
 	return rc;
 }
 
@@ -193,7 +195,7 @@ take_again(struct history_index *x, enum db_query q, struct err *e)
 	int rc;
 
 	db_call_init(&c, x->take.to, q);
-	rc = read_numbers(&c, &ids, e);
+	rc = read_numbers(&c, 1, &ids, e);
 	if (q == DB_INDEX_GAPS)
 		x->ngaps = ids.n;
 	if (rc == 0)
@@ -202,17 +204,17 @@ take_again(struct history_index *x, enum db_query q, struct err *e)
 	return rc;
 }
 
-/* The first numbers behind after. */
+/* Numbers behind after: bound is how many, or (of DB_INDEX_IDS) the last. */
 static int
-source_ids(
-    struct history_index *x, int64_t after, struct run_ids *out, struct err *e)
+read_ids(struct db *db, enum db_query q, int64_t after, int64_t bound,
+    struct run_ids *out, struct err *e)
 {
 	struct db_call c;
 
-	db_call_init(&c, x->take.from, DB_SOURCE_IDS);
+	db_call_init(&c, db, q);
 	db_put_int(&c, after);
-	db_put_int(&c, STEP_RUNS);
-	return read_numbers(&c, out, e);
+	db_put_int(&c, bound);
+	return read_numbers(&c, 1, out, e);
 }
 
 /* All that the database has behind upto. */
@@ -224,7 +226,8 @@ scan(struct history_index *x, struct err *e)
 	int rc;
 
 	do {
-		rc = source_ids(x, x->upto, &ids, e);
+		rc = read_ids(
+		    x->take.from, DB_SOURCE_IDS, x->upto, STEP_RUNS, &ids, e);
 		if (rc == 0)
 			rc = take_in_steps(x, ids.p, ids.n, HISTORY_KNOWN, e);
 		free(ids.p);
@@ -244,32 +247,20 @@ scan(struct history_index *x, struct err *e)
 
 /* ---- comparing */
 
-/* Rows of two numbers, in order. */
-static int
-read_pairs(struct db *db, enum db_query q, struct run_ids *out, struct err *e)
-{
-	struct db_call c;
-	int rc;
-
-	*out = (struct run_ids){0};
-	db_call_init(&c, db, q);
-	while ((rc = db_call_step(&c, e)) == 1) {
-		out->p = xreallocarray(out->p, out->n + 2, sizeof(*out->p));
-		out->p[out->n++] = db_get_int(&c);
-		out->p[out->n++] = db_get_int(&c);
-	}
-	return rc;
-}
-
 /* 1: as many ended runs of each tenant here as there. */
 static int
 counts_agree(struct history_index *x, struct err *e)
 {
 	struct run_ids want, have = {0};
-	int rc = read_pairs(x->take.from, DB_SOURCE_KEPT, &want, e);
+	struct db_call c;
+	int rc;
 
-	if (rc == 0)
-		rc = read_pairs(x->take.to, DB_INDEX_KEPT, &have, e);
+	db_call_init(&c, x->take.from, DB_SOURCE_KEPT);
+	rc = read_numbers(&c, 2, &want, e);
+	if (rc == 0) {
+		db_call_init(&c, x->take.to, DB_INDEX_KEPT);
+		rc = read_numbers(&c, 2, &have, e);
+	}
 	if (rc == 0)
 		rc = want.n == have.n &&
 		    (want.n == 0 ||
@@ -277,19 +268,6 @@ counts_agree(struct history_index *x, struct err *e)
 	free(want.p);
 	free(have.p);
 	return rc;
-}
-
-/* In the index behind after, up to and with last. */
-static int
-index_ids(struct history_index *x, int64_t after, int64_t last,
-    struct run_ids *out, struct err *e)
-{
-	struct db_call c;
-
-	db_call_init(&c, x->take.to, DB_INDEX_IDS);
-	db_put_int(&c, after);
-	db_put_int(&c, last);
-	return read_numbers(&c, out, e);
 }
 
 /* What is in one of the two only, of two lists in order. */
@@ -325,11 +303,13 @@ sift(struct history_index *x, struct err *e)
 
 	log_info("store: the index of runs is compared with the database");
 	do {
-		rc = source_ids(x, after, &there, e);
+		rc = read_ids(
+		    x->take.from, DB_SOURCE_IDS, after, STEP_RUNS, &there, e);
 		last = there.n < STEP_RUNS ? INT64_MAX : there.p[there.n - 1];
 		here = (struct run_ids){0};
 		if (rc == 0)
-			rc = index_ids(x, after, last, &here, e);
+			rc = read_ids(
+			    x->take.to, DB_INDEX_IDS, after, last, &here, e);
 		if (rc == 0)
 			rc = sift_lists(x, &there, &here, e);
 		free(there.p);

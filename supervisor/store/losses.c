@@ -35,6 +35,7 @@ struct loss {
 	uint64_t tenant;
 	uint8_t sha256[32];
 	uint64_t size; /* as its row says */
+	bool has_file; /* of a run: its log is in one, and not lost */
 	bool is_lost;
 };
 
@@ -147,7 +148,7 @@ look_at(struct losses *all, const struct loss *l)
 /* Kept runs behind *at that ended late enough. */
 static int
 read_runs(struct losses *all, int64_t since_ms, uint64_t *at, struct loss *out,
-    bool *has_log, size_t *n, struct err *e)
+    size_t *n, struct err *e)
 {
 	uint64_t from = *at;
 	struct db_call c;
@@ -164,7 +165,7 @@ read_runs(struct losses *all, int64_t since_ms, uint64_t *at, struct loss *out,
 		l->run = *at = db_get_uint(&c);
 		l->tenant = db_get_uint(&c);
 		db_get_bytes(&c, l->uuid.b, sizeof(l->uuid.b));
-		has_log[*n] = db_get_int(&c) != 0;
+		l->has_file = db_get_int(&c) != 0;
 		l->size = db_get_uint(&c);
 		if (db_get_int(&c) >= since_ms)
 			(*n)++;
@@ -211,7 +212,6 @@ static int
 look_at_all(struct losses *all, struct err *e)
 {
 	AUTO(auto_free) struct loss *runs = xcalloc(ROWS_MAX, sizeof(*runs));
-	bool has_log[ROWS_MAX] = {false};
 	int64_t newest_ms = 0;
 	uint64_t at = 0, before;
 	size_t n = 0;
@@ -219,10 +219,10 @@ look_at_all(struct losses *all, struct err *e)
 
 	while (rc == 0 && !atomic_load(&all->stopped)) {
 		before = at;
-		rc = read_runs(all, newest_ms - LOSSES_YOUNG_MS, &at, runs,
-		    has_log, &n, e);
+		rc = read_runs(
+		    all, newest_ms - LOSSES_YOUNG_MS, &at, runs, &n, e);
 		for (size_t i = 0; i < n && rc == 0; i++) {
-			if (has_log[i])
+			if (runs[i].has_file)
 				look_at(all, &runs[i]);
 			rc = look_at_artifacts(all, &runs[i], e);
 		}

@@ -504,6 +504,13 @@ spool_sync_all(struct spool *s)
 
 /* Looking through what is there. */
 
+static void
+auto_closedir(DIR **list)
+{
+	if (*list != NULL)
+		(void)closedir(*list);
+}
+
 static DIR *
 open_list_at(int dir, const char *name)
 {
@@ -531,7 +538,7 @@ struct places {
 static void
 add_buckets(struct places *all, int dir, const char *name, uint64_t tenant)
 {
-	DIR *list = open_list_at(dir, name);
+	AUTO(auto_closedir) DIR *list = open_list_at(dir, name);
 	const struct dirent *entry;
 
 	while (list != NULL && (entry = readdir(list)) != NULL) {
@@ -546,15 +553,13 @@ add_buckets(struct places *all, int dir, const char *name, uint64_t tenant)
 		memcpy(all->p[all->n].bucket, entry->d_name, BUCKET_MAX);
 		all->n++;
 	}
-	if (list != NULL)
-		(void)closedir(list);
 }
 
 /* The buckets of all tenants. */
 static void
 add_blob_buckets(struct places *all, struct spool *s)
 {
-	DIR *list = open_list_at(s->artifacts_fd, ".");
+	AUTO(auto_closedir) DIR *list = open_list_at(s->artifacts_fd, ".");
 	const struct dirent *entry;
 
 	while (list != NULL && (entry = readdir(list)) != NULL) {
@@ -565,8 +570,6 @@ add_blob_buckets(struct places *all, struct spool *s)
 			add_buckets(
 			    all, s->artifacts_fd, entry->d_name, tenant);
 	}
-	if (list != NULL)
-		(void)closedir(list);
 }
 
 static bool
@@ -658,7 +661,7 @@ spool_walk(struct spool *s, const struct spool_place *place,
 	char path[TENANT_MAX + BUCKET_MAX];
 	struct spool_entry found = {.tenant = place->tenant};
 	const struct dirent *entry;
-	DIR *list;
+	AUTO(auto_closedir) DIR *list = NULL;
 
 	if (place->tenant == 0)
 		(void)snprintf(path, sizeof(path), "%s", place->bucket);
@@ -670,14 +673,12 @@ spool_walk(struct spool *s, const struct spool_place *place,
 	while (list != NULL && (entry = readdir(list)) != NULL)
 		if (parse_name(entry->d_name, &found))
 			on_entry(&found, arg);
-	if (list != NULL)
-		(void)closedir(list);
 }
 
 void
 spool_sweep_tmp(struct spool *s)
 {
-	DIR *list = open_list_at(s->tmp_fd, ".");
+	AUTO(auto_closedir) DIR *list = open_list_at(s->tmp_fd, ".");
 	const struct dirent *entry;
 	char ours[16];
 
@@ -689,6 +690,4 @@ spool_sweep_tmp(struct spool *s)
 		    (end == NULL || strcmp(end, ours) != 0))
 			(void)unlinkat(s->tmp_fd, entry->d_name, 0);
 	}
-	if (list != NULL)
-		(void)closedir(list);
 }

@@ -43,14 +43,8 @@
 
 /* A plus before a column keeps the planner from an index of it. */
 const char *const db_sql[DB_NQUERY] = {
-    [DB_SET_SYNCHRONOUS] = "PRAGMA synchronous = FULL",
-    [DB_SET_SYNCHRONOUS_NORMAL] = "PRAGMA synchronous = NORMAL",
     [DB_SET_FOREIGN_KEYS] = "PRAGMA foreign_keys = ON",
     [DB_SET_NO_FOREIGN_KEYS] = "PRAGMA foreign_keys = OFF",
-    [DB_SET_NO_MMAP] = "PRAGMA mmap_size = 0",
-    /* Else a savepoint's journal could carry a spec into a temporary file. */
-    [DB_SET_TEMP_MEMORY] = "PRAGMA temp_store = MEMORY",
-    [DB_SET_SECURE_DELETE] = "PRAGMA secure_delete = ON",
     [DB_SET_EXCLUSIVE] = "PRAGMA locking_mode = EXCLUSIVE",
     [DB_SET_QUERY_ONLY] = "PRAGMA query_only = ON",
     /* Before there is anything in the file. */

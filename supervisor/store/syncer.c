@@ -39,11 +39,17 @@ struct syncer {
 
 /* ---- directories */
 
+static struct synced_dirs *
+find_synced(struct syncer *y, uint64_t tenant)
+{
+	return HASH_OBJECT(
+	    hashmap_get_u64(&y->synced, tenant), struct synced_dirs, by_tenant);
+}
+
 static enum spool_depth
 depth_of(struct syncer *y, uint64_t tenant, uint8_t bucket)
 {
-	struct synced_dirs *d = HASH_OBJECT(
-	    hashmap_get_u64(&y->synced, tenant), struct synced_dirs, by_tenant);
+	const struct synced_dirs *d = find_synced(y, tenant);
 
 	return d == NULL ||
 		(d->buckets[bucket / 64] & UINT64_C(1) << bucket % 64) == 0 ?
@@ -54,8 +60,7 @@ depth_of(struct syncer *y, uint64_t tenant, uint8_t bucket)
 static void
 note_synced(struct syncer *y, uint64_t tenant, uint8_t bucket)
 {
-	struct synced_dirs *d = HASH_OBJECT(
-	    hashmap_get_u64(&y->synced, tenant), struct synced_dirs, by_tenant);
+	struct synced_dirs *d = find_synced(y, tenant);
 
 	if (d == NULL) {
 		d = xcalloc(1, sizeof(*d));
@@ -92,14 +97,6 @@ sync_blob(
 
 /* ---- a batch */
 
-static void
-lose_blob(struct syncing *s, uint32_t i)
-{
-	if (s->lost == NULL)
-		s->lost = xcalloc(s->nblobs, sizeof(*s->lost));
-	s->lost[i] = true;
-}
-
 /* What failed without being lost can be tried again. */
 static void
 sync_each(struct syncer *y, struct syncing *s)
@@ -114,10 +111,13 @@ sync_each(struct syncer *y, struct syncing *s)
 	}
 	for (uint32_t i = 0; i < s->nblobs && op->rc == 0; i++) {
 		rc = sync_blob(y, s->tenant, s->blobs[i].sha256, &op->why);
-		if (rc == ERR_LOST)
-			lose_blob(s, i);
-		else if (rc != ERR_NOTFOUND) /* a reader will say so */
+		if (rc == ERR_LOST) {
+			if (s->lost == NULL)
+				s->lost = xcalloc(s->nblobs, sizeof(*s->lost));
+			s->lost[i] = true;
+		} else if (rc != ERR_NOTFOUND) { /* a reader will say so */
 			op->rc = rc;
+		}
 	}
 }
 
