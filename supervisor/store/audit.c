@@ -7,8 +7,8 @@
  * ends are read from the database in each transaction, so a rollback needs no
  * undo here.
  *
- * What nobody waits for is tried again when it could not be written, as long
- * as there is room for it here.
+ * A row that nobody waits for is tried again when it could not be written,
+ * while fewer than BEHIND_MAX are on their way.
  */
 #include "supervisor/store/store_int.h"
 
@@ -18,7 +18,6 @@
 #include "common/log.h"
 #include "supervisor/store/audit_walk.h"
 #include "supervisor/store/db.h"
-#include "supervisor/store/reader.h"
 #include "supervisor/store/rows_sql_gen.h"
 #include "supervisor/store/writer.h"
 
@@ -273,12 +272,10 @@ store_audit_check(struct store *s, const struct store_audit_mark *after,
 {
 	struct check_op *k = xcalloc(1, sizeof(*k));
 
-	k->op.run = check_run;
-	k->op.deliver = check_deliver;
 	audit_walk_init(&k->walk, after, known);
 	k->done = done;
 	k->arg = arg;
-	reader_submit(s->reader, &k->op);
+	store_read_submit(s, &k->op, check_run, check_deliver, NULL);
 }
 
 /* ---- as a list */
@@ -378,13 +375,10 @@ store_audit_list(struct store *s, const struct store_audit_filter *f,
 {
 	struct page_op *p = xcalloc(1, sizeof(*p));
 
-	p->op.run = page_run;
-	p->op.deliver = page_deliver;
-	p->op.release = page_release;
 	p->filter = *f;
 	p->tenant = xstrdup(f->tenant == NULL ? "" : f->tenant);
 	p->what = xstrdup(f->what == NULL ? "" : f->what);
 	p->done = done;
 	p->arg = arg;
-	reader_submit(s->reader, &p->op);
+	store_read_submit(s, &p->op, page_run, page_deliver, page_release);
 }

@@ -14,7 +14,6 @@
 #include "supervisor/store/db.h"
 #include "supervisor/store/done.h"
 #include "supervisor/store/event_put.h"
-#include "supervisor/store/reader.h"
 #include "supervisor/store/rows_sql_gen.h"
 #include "supervisor/store/store_int.h"
 #include "supervisor/store/writer.h"
@@ -356,9 +355,6 @@ store_events_read(struct store *s, uint64_t tenant, uint64_t after,
 {
 	struct store_paging *p = xcalloc(1, sizeof(*p));
 
-	p->op.run = paging_run;
-	p->op.deliver = paging_deliver;
-	p->op.release = paging_release;
 	p->done = done;
 	p->arg = arg;
 	p->tenant = tenant;
@@ -374,6 +370,7 @@ store_events_read(struct store *s, uint64_t tenant, uint64_t after,
 			p->filter.run = &p->run;
 		}
 	}
-	reader_submit(s->reader, &p->op);
+	store_read_submit(
+	    s, &p->op, paging_run, paging_deliver, paging_release);
 	return p;
 }

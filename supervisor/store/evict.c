@@ -1,17 +1,15 @@
 /*
  * evict.c - ended runs give up what they have in files
  *
- * A step is one op: while a tenant is over its bound, or a quota, or all
- * together are over theirs, or not enough was freed, the oldest run of that
- * tenant (or of the one that has most) is marked, and its artifacts refer to
- * their blobs no more. Rows stay, and say so; what is in them (short logs,
- * counts, the digest of a long log) stays, too.  When that is on disk the files
- * go; then the next step is submitted, behind what others submitted meanwhile.
+ * A step is one op: while a bound is exceeded, or not enough was freed, the
+ * oldest run of the tenant that is over, or has most, is marked, and its
+ * artifacts refer to their blobs no more.  When that is on disk the files go;
+ * then the next step is submitted, behind what others submitted meanwhile.
  *
- * When that is done and there is still too little room on the database's disk,
- * or rows have more than their bound, runs are forgotten in the same steps.
- * What their rows leave is free pages, which the writer gives back to the disk
- * at once (vacuum.h): they count as room, before that and afterwards.
+ * When there is still too little room on the database's disk, or rows have more
+ * than their bound, runs are forgotten in the same steps.  The free pages that
+ * they leave count as room, before and after the writer gives them back to the
+ * disk (vacuum.h).
  */
 #include "supervisor/store/store_int.h"
 
@@ -271,19 +269,16 @@ static int
 next_rows_tenant(
     struct db *db, struct evict_op *o, uint64_t *tenant, struct err *e)
 {
-	struct db_call c;
+	uint64_t found;
 	int rc = rows_are_wanted(db, o, e);
 
 	if (rc != 1)
 		return rc;
-	db_call_init(&c, db, DB_EVICT_ROWS_MOST);
-	db_put_uint(&c, o->rows_passed);
-	rc = db_call_step(&c, e);
-	if (rc != 1)
-		return rc;
-	*tenant = db_get_uint(&c);
-	db_call_end(&c);
-	return 1;
+	if (db_ask_with(db, DB_EVICT_ROWS_MOST, o->rows_passed, &found, e) != 0)
+		return e->code;
+	if (found != 0)
+		*tenant = found;
+	return found != 0;
 }
 
 static int

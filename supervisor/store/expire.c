@@ -1,11 +1,8 @@
 /*
  * expire.c - what is too old goes: rows of ended runs, or only their files
  *
- * A step is one op, as in trim.c and evict.c, whose bounds it has: the oldest
- * ended runs of a tenant that ended before a time are forgotten; then, of
- * those that are left, the ones that ended before another time give up their
- * files.  When that is on disk the files go; then the next step is submitted,
- * behind what others submitted meanwhile.
+ * Steps as in trim.c and evict.c: first runs that ended before a time are
+ * forgotten, then those that ended before another give up their files.
  *
  * Both are found without an index of their own: a run is created before it
  * ends, and numbers are given out in the order of creation, so what is too old

@@ -49,9 +49,8 @@
 #define HISTORY_GROUPS_MAX 1000    /* groups of statistics */
 #define HISTORY_ARTIFACTS_MAX 1000 /* of a run, that can be found */
 #define HISTORY_TEXT_MAX 65536     /* bytes of a run's text that can be found */
-#define HISTORY_OUTPUT_BYTES                                                   \
-	4096 /* of the beginning and the end of a stream                       \
-	      */
+/* of the beginning and the end of a stream */
+#define HISTORY_OUTPUT_BYTES 4096
 
 /* What a run has to be; all that is set must hold.  Texts match whole and
  * exactly, but q. */

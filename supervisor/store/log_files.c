@@ -261,7 +261,7 @@ store_log_hold(struct store_log *l, const uint8_t *p, size_t n, bool is_read)
 		return;
 	l->held = xmemdup(p, n);
 	l->nheld = n;
-	/* Who finds less than was told says so himself. */
+	/* A reader that finds less than it was told says so. */
 	if (is_read && fd_write_all(l->fd, p, n, &e) != 0)
 		log_warn_limited(
 		    &limit, "the log of a run that is followed: %s", e.msg);

@@ -8,7 +8,6 @@
 
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
-#include "supervisor/store/reader.h"
 #include "supervisor/store/rows_sql_gen.h"
 
 /* Rows. */
@@ -136,15 +135,13 @@ store_run_get(struct store *s, struct tenant_id tenant, const struct uuid *uuid,
 {
 	struct store_getting *g = xcalloc(1, sizeof(*g));
 
-	g->op.run = run_get_run;
-	g->op.deliver = run_get_deliver;
-	g->op.release = run_get_release;
 	g->done = done;
 	g->arg = arg;
 	g->tenant = tenant.n;
 	g->uuid = *uuid;
 	g->artifacts_from = artifacts_from;
-	reader_submit(s->reader, &g->op);
+	store_read_submit(
+	    s, &g->op, run_get_run, run_get_deliver, run_get_release);
 	return g;
 }
 
@@ -212,9 +209,6 @@ store_artifact_get(struct store *s, struct tenant_id tenant,
 {
 	struct artifact_get_op *g = xcalloc(1, sizeof(*g));
 
-	g->op.run = artifact_get_run;
-	g->op.deliver = artifact_get_deliver;
-	g->op.release = artifact_get_release;
 	g->done = done;
 	g->arg = arg;
 	g->tenant = tenant.n;
@@ -223,7 +217,8 @@ store_artifact_get(struct store *s, struct tenant_id tenant,
 	g->latest = run == NULL;
 	if (run != NULL)
 		g->run = *run;
-	reader_submit(s->reader, &g->op);
+	store_read_submit(s, &g->op, artifact_get_run, artifact_get_deliver,
+	    artifact_get_release);
 }
 
 /* ---- a snapshot and totals: before the loop runs */

@@ -8,8 +8,7 @@
  *		  goes.
  *	move	an update of an unfinished run.
  *	put	some of an unfinished run's artifacts, with their blobs'
- *		counts; nobody sees them before the end.  The same path again
- *		takes the place of what was there.
+ *		counts.
  *	end	an update, or the insert when it covers the begin; artifacts
  *		that were not put, and the tenant's totals, in the same
  *		transaction.

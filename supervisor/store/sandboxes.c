@@ -10,7 +10,6 @@
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/event_put.h"
-#include "supervisor/store/reader.h"
 #include "supervisor/store/rows_sql_gen.h"
 #include "supervisor/store/writer.h"
 
@@ -177,9 +176,6 @@ store_sandbox_list(struct store *s, struct tenant_id tenant,
 {
 	struct sandbox_listing *l = xcalloc(1, sizeof(*l));
 
-	l->op.run = sandbox_list_run;
-	l->op.deliver = sandbox_list_deliver;
-	l->op.release = sandbox_list_release;
 	l->done = done;
 	l->arg = arg;
 	l->tenant = tenant.n;
@@ -190,7 +186,8 @@ store_sandbox_list(struct store *s, struct tenant_id tenant,
 	if (f->after != NULL)
 		l->after = *f->after;
 	l->filter.after = f->after == NULL ? NULL : &l->after;
-	reader_submit(s->reader, &l->op);
+	store_read_submit(s, &l->op, sandbox_list_run, sandbox_list_deliver,
+	    sandbox_list_release);
 }
 
 /* ---- a sandbox that ended */
@@ -231,10 +228,8 @@ store_sandbox_ended(
 {
 	struct ended_op *o = xcalloc(1, sizeof(*o));
 
-	o->op.run = ended_run;
-	o->op.deliver = ended_deliver;
 	o->uuid = *uuid;
 	o->done = done;
 	o->arg = arg;
-	reader_submit(s->reader, &o->op);
+	store_read_submit(s, &o->op, ended_run, ended_deliver, NULL);
 }

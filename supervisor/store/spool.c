@@ -22,10 +22,8 @@
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define FILE_FLAGS (O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
-#define BUCKET_MAX SPOOL_BUCKET_BYTES
 #define BLOB_NAME_MAX HEX_BYTES(32)
 #define TENANT_MAX 21 /* a number */
-#define LOG_NAME_MAX SPOOL_LOG_BYTES
 #define SPARES_MAX 64
 #define SPARES_MANY 32  /* then one is emptied when it is wanted */
 #define TMP_NAME_MAX 59 /* uuid.number.opening */
@@ -208,17 +206,17 @@ spool_log_place(const struct uuid *run, char bucket[SPOOL_BUCKET_BYTES],
 	char text[UUID_TEXT_LEN + 1];
 
 	uuid_format(run, text);
-	(void)snprintf(bucket, BUCKET_MAX, "%.2s",
+	(void)snprintf(bucket, SPOOL_BUCKET_BYTES, "%.2s",
 	    text + (uuid_is_timed(run) ? UUID_TEXT_LEN - 2 : 0));
-	(void)snprintf(name, LOG_NAME_MAX, "%s.log", text);
+	(void)snprintf(name, SPOOL_LOG_BYTES, "%s.log", text);
 }
 
 /* The directory of a run's log, and its name there; -1 with errno. */
 static int
 log_dir(struct spool *s, const struct uuid *run, enum make make,
-    char name[LOG_NAME_MAX])
+    char name[SPOOL_LOG_BYTES])
 {
-	char bucket[BUCKET_MAX];
+	char bucket[SPOOL_BUCKET_BYTES];
 
 	spool_log_place(run, bucket, name);
 	return open_dir_at(s->log_fd, bucket, make);
@@ -228,7 +226,7 @@ static int
 log_open(struct spool *s, const struct uuid *run, int flags, enum make make,
     struct err *e)
 {
-	char name[LOG_NAME_MAX];
+	char name[SPOOL_LOG_BYTES];
 	AUTO(auto_close) int dir = log_dir(s, run, make, name);
 	int fd = -1;
 
@@ -252,7 +250,7 @@ spool_log_read(struct spool *s, const struct uuid *run, struct err *e)
 void
 spool_log_remove(struct spool *s, const struct uuid *run)
 {
-	char name[LOG_NAME_MAX];
+	char name[SPOOL_LOG_BYTES];
 	AUTO(auto_close) int dir = log_dir(s, run, MAKE_NOT, name);
 
 	if (dir != -1)
@@ -297,7 +295,7 @@ spool_log_fresh(struct spool *s, struct err *e)
 int
 spool_log_name(struct spool *s, int fd, const struct uuid *run, struct err *e)
 {
-	char name[LOG_NAME_MAX], self[40];
+	char name[SPOOL_LOG_BYTES], self[40];
 	AUTO(auto_close) int dir = log_dir(s, run, MAKE_IT, name);
 
 	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
@@ -359,7 +357,7 @@ static int
 blob_dir(struct spool *s, uint64_t tenant, const uint8_t sha256[32],
     enum make make, char name[BLOB_NAME_MAX])
 {
-	char bucket[BUCKET_MAX];
+	char bucket[SPOOL_BUCKET_BYTES];
 	AUTO(auto_close) int dir = tenant_dir(s, tenant, make);
 
 	hex_encode(sha256, 32, name);
@@ -448,7 +446,7 @@ int
 spool_log_sync(struct spool *s, int fd, const struct uuid *run,
     enum spool_depth depth, struct err *e)
 {
-	char name[LOG_NAME_MAX];
+	char name[SPOOL_LOG_BYTES];
 	AUTO(auto_close) int dir = log_dir(s, run, MAKE_NOT, name);
 
 	if (dir == -1)
@@ -550,7 +548,8 @@ add_buckets(struct places *all, int dir, const char *name, uint64_t tenant)
 			    xreallocarray(all->p, all->room, sizeof(*all->p));
 		}
 		all->p[all->n].tenant = tenant;
-		memcpy(all->p[all->n].bucket, entry->d_name, BUCKET_MAX);
+		memcpy(
+		    all->p[all->n].bucket, entry->d_name, SPOOL_BUCKET_BYTES);
 		all->n++;
 	}
 }
@@ -634,7 +633,7 @@ parse_name(const char *name, struct spool_entry *entry)
 	char text[UUID_TEXT_LEN + 1];
 
 	if (entry->tenant == 0) {
-		if (n != LOG_NAME_MAX - 1 ||
+		if (n != SPOOL_LOG_BYTES - 1 ||
 		    strcmp(name + UUID_TEXT_LEN, ".log") != 0)
 			return false;
 		memcpy(text, name, UUID_TEXT_LEN);
@@ -658,7 +657,7 @@ void
 spool_walk(struct spool *s, const struct spool_place *place,
     void (*on_entry)(const struct spool_entry *entry, void *arg), void *arg)
 {
-	char path[TENANT_MAX + BUCKET_MAX];
+	char path[TENANT_MAX + SPOOL_BUCKET_BYTES];
 	struct spool_entry found = {.tenant = place->tenant};
 	const struct dirent *entry;
 	AUTO(auto_closedir) DIR *list = NULL;

@@ -244,6 +244,16 @@ store_room(const struct store *s, struct store_room *out)
 	out->is_apart = spool_is_apart(s->spool);
 }
 
+void
+store_read_submit(struct store *s, struct op *op, op_run_cb *run,
+    void (*deliver)(struct op *op), void (*release)(struct op *op))
+{
+	op->run = run;
+	op->deliver = deliver;
+	op->release = release;
+	reader_submit(s->reader, op);
+}
+
 int
 store_read_now(struct store *s,
     int (*read)(struct db *db, void *out, struct err *e), void *out,

@@ -56,6 +56,10 @@ void store_write_deliver(struct op *op);
 void store_write_init(struct write_op *w, op_run_cb *run, size_t bytes,
     store_done_cb done, void *arg);
 
+/* store_read_submit - to the reader's thread (reader.h) */
+void store_read_submit(struct store *s, struct op *op, op_run_cb *run,
+    void (*deliver)(struct op *op), void (*release)(struct op *op));
+
 /* store_read_now - before the loop runs: read is called with a connection of
  * its own, and reads as of one moment */
 int store_read_now(struct store *s,

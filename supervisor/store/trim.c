@@ -1,12 +1,11 @@
 /*
  * trim.c - old runs are forgotten
  *
- * A step is one op: the oldest ended runs beyond those to keep, or beyond the
- * bytes that rows may take, with commands and artifacts; blobs that lost their
- * last reference by that; sandboxes without a run that ended before the oldest
- * run left.  When that is on disk the files go, still on the writer's thread;
- * then the next step is submitted, behind what others submitted meanwhile,
- * until there is no more to do.
+ * A step is one op: the oldest ended runs beyond those to keep, with commands
+ * and artifacts, blobs that lost their last reference by that, and sandboxes
+ * that ended before the oldest run left.  When that is on disk the files go,
+ * still on the writer's thread; then the next step is submitted, behind what
+ * others submitted meanwhile.
  */
 #include "supervisor/store/store_int.h"
 

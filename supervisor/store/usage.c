@@ -1,7 +1,6 @@
 #include "supervisor/store/usage.h"
 
 #include "supervisor/store/db.h"
-#include "supervisor/store/reader.h"
 #include "supervisor/store/rows_sql_gen.h"
 #include "supervisor/store/store_int.h"
 #include "supervisor/store/writer.h"
@@ -50,14 +49,11 @@ store_usage_read(struct store *s, struct tenant_id tenant, uint32_t from,
 {
 	struct days_op *o = xcalloc(1, sizeof(*o));
 
-	o->op.run = days_run;
-	o->op.deliver = days_deliver;
-	o->op.release = days_release;
 	o->tenant = tenant.n;
 	o->from = from;
 	o->done = done;
 	o->arg = arg;
-	reader_submit(s->reader, &o->op);
+	store_read_submit(s, &o->op, days_run, days_deliver, days_release);
 }
 
 int
