@@ -1,9 +1,9 @@
 /*
- * directory.c - tenants, tokens and quotas: read once, then written through
+ * directory.c - tenants, tokens, quotas, secrets (as they are sealed) and
+ * webhooks: read once, then written through
  *
- * All of a kind goes through one op: what it does is a function of its own,
- * its row a copy.  Erasing a tenant is the one write that looks before it
- * acts: a row that others refer to keeps its name.
+ * Erasing a tenant is the one write that looks before it acts: a row that
+ * others refer to keeps its name.
  */
 #include "supervisor/store/store_int.h"
 
@@ -11,7 +11,6 @@
 #include "common/xmalloc.h"
 #include "supervisor/store/db.h"
 #include "supervisor/store/migrate.h"
-#include "supervisor/store/reader.h"
 #include "supervisor/store/rows_sql_gen.h"
 #include "supervisor/store/writer.h"
 
@@ -72,6 +71,68 @@ store_directory_read(
 	return rc;
 }
 
+void
+store_secrets_clear(struct store_secrets *all)
+{
+	for (size_t i = 0; i < all->n; i++)
+		store_secret_clear(&all->rows[i]);
+	free(all->rows);
+	*all = (struct store_secrets){0};
+}
+
+static int
+read_secrets(struct db *db, void *out, struct err *e)
+{
+	struct store_secrets *all = out;
+	struct db_call c;
+
+	db_call_init(&c, db, DB_SECRETS_GET);
+	return rows_read_secret(&c, &all->rows, &all->n, e);
+}
+
+int
+store_secrets_read(struct store *s, struct store_secrets *out, struct err *e)
+{
+	int rc;
+
+	*out = (struct store_secrets){0};
+	rc = store_read_now(s, read_secrets, out, e);
+	if (rc != 0)
+		store_secrets_clear(out);
+	return rc;
+}
+
+void
+store_webhooks_clear(struct store_webhooks *all)
+{
+	for (size_t i = 0; i < all->n; i++)
+		store_webhook_clear(&all->rows[i]);
+	free(all->rows);
+	*all = (struct store_webhooks){0};
+}
+
+static int
+read_webhooks(struct db *db, void *out, struct err *e)
+{
+	struct store_webhooks *all = out;
+	struct db_call c;
+
+	db_call_init(&c, db, DB_WEBHOOKS_GET);
+	return rows_read_webhook(&c, &all->rows, &all->n, e);
+}
+
+int
+store_webhooks_read(struct store *s, struct store_webhooks *out, struct err *e)
+{
+	int rc;
+
+	*out = (struct store_webhooks){0};
+	rc = store_read_now(s, read_webhooks, out, e);
+	if (rc != 0)
+		store_webhooks_clear(out);
+	return rc;
+}
+
 /* ---- writing */
 
 struct directory_op {
@@ -80,6 +141,8 @@ struct directory_op {
 		struct store_tenant tenant;
 		struct store_token token;
 		struct store_grant grant;
+		struct store_secret secret;
+		struct store_webhook webhook;
 	} row;
 	int64_t now_ms;
 };
@@ -146,6 +209,62 @@ grant_drop_run(struct db *db, struct op *op, struct err *e)
 }
 
 static int
+secret_put_run(struct db *db, struct op *op, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, DB_SECRET_PUT);
+	rows_put_secret(&c, &op_of(op)->row.secret);
+	return db_call_run(&c, e);
+}
+
+static int
+secret_use_run(struct db *db, struct op *op, struct err *e)
+{
+	const struct store_secret *row = &op_of(op)->row.secret;
+	struct db_call c;
+
+	db_call_init(&c, db, DB_SECRET_USE);
+	db_put_uint(&c, row->tenant);
+	db_put_text(&c, row->name);
+	db_put_int(&c, row->used_ms);
+	return db_call_run(&c, e);
+}
+
+static int
+secret_drop_run(struct db *db, struct op *op, struct err *e)
+{
+	const struct store_secret *row = &op_of(op)->row.secret;
+	struct db_call c;
+
+	db_call_init(&c, db, DB_SECRET_DROP);
+	db_put_uint(&c, row->tenant);
+	db_put_text(&c, row->name);
+	return db_call_run(&c, e);
+}
+
+static int
+webhook_put_run(struct db *db, struct op *op, struct err *e)
+{
+	struct db_call c;
+
+	db_call_init(&c, db, DB_WEBHOOK_PUT);
+	rows_put_webhook(&c, &op_of(op)->row.webhook);
+	return db_call_run(&c, e);
+}
+
+static int
+webhook_drop_run(struct db *db, struct op *op, struct err *e)
+{
+	const struct uuid *uuid = &op_of(op)->row.webhook.uuid;
+	struct db_call c;
+
+	db_call_init(&c, db, DB_WEBHOOK_DROP);
+	db_put_blob(&c, uuid->b, sizeof(uuid->b));
+	return db_call_run(&c, e);
+}
+
+static int
 tenant_erase_run(struct db *db, struct op *op, struct err *e)
 {
 	static const enum db_query drops[] = {DB_TOKENS_DROP, DB_GRANTS_DROP,
@@ -186,6 +305,20 @@ static void
 release_grant(struct op *op)
 {
 	store_grant_clear(&op_of(op)->row.grant);
+	free(op);
+}
+
+static void
+release_secret(struct op *op)
+{
+	store_secret_clear(&op_of(op)->row.secret);
+	free(op);
+}
+
+static void
+release_webhook(struct op *op)
+{
+	store_webhook_clear(&op_of(op)->row.webhook);
 	free(op);
 }
 
@@ -269,6 +402,65 @@ store_tenant_erase(struct store *s, struct tenant_id tenant, int64_t now_ms,
 	writer_submit(s->writer, &o->w.op);
 }
 
+void
+store_secret_put(struct store *s, const struct store_secret *row,
+    store_done_cb done, void *arg)
+{
+	struct directory_op *o =
+	    new_op(secret_put_run, release_secret, done, arg);
+
+	o->w.op.bytes += row->sealed_len;
+	store_secret_copy(&o->row.secret, row);
+	writer_submit(s->writer, &o->w.op);
+}
+
+void
+store_secret_use(struct store *s, const struct store_secret *row)
+{
+	struct directory_op *o =
+	    new_op(secret_use_run, release_secret, NULL, NULL);
+
+	o->row.secret = (struct store_secret){.tenant = row->tenant,
+	    .name = xstrdup(row->name),
+	    .used_ms = row->used_ms};
+	writer_submit(s->writer, &o->w.op);
+}
+
+void
+store_secret_drop(struct store *s, const struct store_secret *row,
+    store_done_cb done, void *arg)
+{
+	struct directory_op *o =
+	    new_op(secret_drop_run, release_secret, done, arg);
+
+	o->row.secret = (struct store_secret){
+	    .tenant = row->tenant, .name = xstrdup(row->name)};
+	writer_submit(s->writer, &o->w.op);
+}
+
+void
+store_webhook_put(struct store *s, const struct store_webhook *row,
+    store_done_cb done, void *arg)
+{
+	struct directory_op *o =
+	    new_op(webhook_put_run, release_webhook, done, arg);
+
+	o->w.op.bytes += 1024;
+	store_webhook_copy(&o->row.webhook, row);
+	writer_submit(s->writer, &o->w.op);
+}
+
+void
+store_webhook_drop(struct store *s, const struct store_webhook *row,
+    store_done_cb done, void *arg)
+{
+	struct directory_op *o =
+	    new_op(webhook_drop_run, release_webhook, done, arg);
+
+	o->row.webhook.uuid = row->uuid;
+	writer_submit(s->writer, &o->w.op);
+}
+
 /* ---- what a tenant has in files */
 
 struct usage_op {
@@ -312,12 +504,10 @@ store_tenant_usage(
 {
 	struct usage_op *u = xcalloc(1, sizeof(*u));
 
-	u->op.run = usage_run;
-	u->op.deliver = usage_deliver;
 	u->tenant = tenant.n;
 	u->done = done;
 	u->arg = arg;
-	reader_submit(s->reader, &u->op);
+	store_read_submit(s, &u->op, usage_run, usage_deliver, NULL);
 }
 
 /* ---- a look, from another process than the server */
