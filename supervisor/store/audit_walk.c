@@ -145,13 +145,6 @@ content_get(struct db_call *c, struct audit_content *out, uint8_t hash[32])
 	db_get_bytes(c, hash, 32);
 }
 
-static void
-content_clear(struct audit_content *c)
-{
-	for (size_t i = 0; i < AUDIT_CHAIN_TEXTS; i++)
-		free((void *)(uintptr_t)c->texts[i].p);
-}
-
 static int
 check_row(
     struct audit_walk *k, struct db_call *c, const struct audit_ends *ends)
@@ -170,7 +163,8 @@ check_row(
 		rc = bad(k, k->at.seq + 1, "the row is missing");
 	else if (memcmp(has, want, sizeof(want)) != 0)
 		rc = bad(k, row.seq, "the row is not as it was written");
-	content_clear(&row);
+	for (size_t i = 0; i < AUDIT_CHAIN_TEXTS; i++)
+		free((void *)(uintptr_t)row.texts[i].p);
 	if (rc != 0)
 		return rc;
 	k->at.seq = row.seq;

@@ -65,26 +65,18 @@ is_out_of_space(struct db *db, int rc)
 		sqlite3_system_errno(db->h) == ENOSPC);
 }
 
-static int
-fail_constraint(struct db *db, int rc, struct err *e)
-{
-	int code = ERR_INVAL;
-
-	if (rc == SQLITE_CONSTRAINT_UNIQUE ||
-	    rc == SQLITE_CONSTRAINT_PRIMARYKEY || rc == SQLITE_CONSTRAINT_ROWID)
-		code = ERR_CONFLICT;
-	return err_set(e, code, "database: %s", sqlite3_errmsg(db->h));
-}
-
 /* The text for a person, by the kind of failure. */
 static int
 db_fail(struct db *db, int rc, struct err *e)
 {
 	int kind = rc & 0xff;
 
-	if (kind == SQLITE_CONSTRAINT)
-		return fail_constraint(db, rc, e);
-	if (kind == SQLITE_TOOBIG || kind == SQLITE_MISMATCH)
+	if (rc == SQLITE_CONSTRAINT_UNIQUE ||
+	    rc == SQLITE_CONSTRAINT_PRIMARYKEY || rc == SQLITE_CONSTRAINT_ROWID)
+		return err_set(
+		    e, ERR_CONFLICT, "database: %s", sqlite3_errmsg(db->h));
+	if (kind == SQLITE_CONSTRAINT || kind == SQLITE_TOOBIG ||
+	    kind == SQLITE_MISMATCH)
 		return err_set(
 		    e, ERR_INVAL, "database: %s", sqlite3_errmsg(db->h));
 	if (kind == SQLITE_INTERRUPT)

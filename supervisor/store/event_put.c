@@ -160,20 +160,14 @@ run_data(enum event_kind kind, const struct store_run *r)
 	return js_dump(o);
 }
 
-static int64_t
-run_at_ms(enum event_kind kind, const struct store_run *r)
-{
-	if (kind == EVENT_RUN_ENDED)
-		return r->ended_ms;
-	return kind == EVENT_RUN_STARTED ? r->started_ms : r->created_ms;
-}
-
 void
 event_of_run(
     enum event_kind kind, const struct store_run *r, struct store_event *out)
 {
 	*out = (struct store_event){.tenant = r->tenant,
-	    .at_ms = run_at_ms(kind, r),
+	    .at_ms = kind == EVENT_RUN_ENDED ? r->ended_ms :
+		kind == EVENT_RUN_STARTED    ? r->started_ms :
+					       r->created_ms,
 	    .kind = kind,
 	    .identifier = xstrdup(r->identifier == NULL ? "" : r->identifier),
 	    .run = r->uuid,
@@ -261,17 +255,6 @@ sandbox_word_of(
 	    err_set(e, ERR_DB, "database: a sandbox of no known state");
 }
 
-/* Of one that ends without having been removed first. */
-static enum event_kind
-kind_of_end(const struct store_sandbox *r)
-{
-	if (r->state == SANDBOX_IS_LOST)
-		return EVENT_SANDBOX_LOST;
-	return r->reason != NULL && strcmp(r->reason, "failed") == 0 ?
-	    EVENT_SANDBOX_FAILED :
-	    EVENT_SANDBOX_REMOVED;
-}
-
 static enum event_kind
 kind_of(const struct store_sandbox *r)
 {
@@ -282,10 +265,13 @@ kind_of(const struct store_sandbox *r)
 		return EVENT_SANDBOX_READY;
 	case SANDBOX_IS_REMOVING:
 		return EVENT_SANDBOX_REMOVING;
-	case SANDBOX_IS_REMOVED:
 	case SANDBOX_IS_LOST:
+		return EVENT_SANDBOX_LOST;
+	case SANDBOX_IS_REMOVED:
 	default:
-		return kind_of_end(r);
+		return r->reason != NULL && strcmp(r->reason, "failed") == 0 ?
+		    EVENT_SANDBOX_FAILED :
+		    EVENT_SANDBOX_REMOVED;
 	}
 }
 

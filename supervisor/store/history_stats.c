@@ -80,17 +80,6 @@ bucket_value(size_t bucket)
 	return (int64_t)(PIECE + bucket % PIECE) << (shift - 1);
 }
 
-static void
-add_duration(struct group *g, int64_t ms)
-{
-	size_t bucket = bucket_of(ms);
-	uint32_t **piece = &g->pieces[bucket / PIECE];
-
-	if (*piece == NULL)
-		*piece = xcalloc(PIECE, sizeof(**piece));
-	(*piece)[bucket % PIECE]++;
-}
-
 /* The smallest that so many percent of the runs do not exceed. */
 static int64_t
 percentile(const struct group *g, unsigned int percent)
@@ -201,6 +190,8 @@ add_row(struct history_stats *s, const struct stats_row *r)
 {
 	char day[32];
 	struct group *g = find_group(s, row_key(s, r, day));
+	size_t bucket = bucket_of(r->duration_ms);
+	uint32_t **piece;
 
 	if (g == NULL) {
 		s->out->more_runs++;
@@ -211,7 +202,10 @@ add_row(struct history_stats *s, const struct stats_row *r)
 	g->sum.cpu_us += r->cpu_us;
 	g->sum.output_bytes += r->output_bytes;
 	g->sum.artifact_bytes += r->artifact_bytes;
-	add_duration(g, r->duration_ms);
+	piece = &g->pieces[bucket / PIECE];
+	if (*piece == NULL)
+		*piece = xcalloc(PIECE, sizeof(**piece));
+	(*piece)[bucket % PIECE]++;
 }
 
 /* Good until the next step. */

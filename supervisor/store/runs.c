@@ -371,26 +371,18 @@ size_rows(const struct store_run *r, uint64_t asked_bytes, uint64_t path_bytes)
 	    (ARTIFACT_ROW_BYTES + 2 * text_bytes(r->identifier));
 }
 
-/* What a large run was asked to do is not in memory all the time. */
-static int
-sum_asked(struct db *db, const struct run_op *o, uint64_t *bytes, struct err *e)
-{
-	if (o->w.op.covers == NULL && o->row.asked_bytes > STORE_ASKED_KEEP)
-		return run_texts_bytes(db, o->row.id, bytes, e);
-	*bytes = run_texts_sum(&o->row);
-	return 0;
-}
-
 /* All of its artifacts, those that were put before, too, and what it takes. */
 static int
 sum_up(struct db *db, struct run_op *o, struct err *e)
 {
 	struct store_run *r = &o->row;
-	uint64_t path_bytes = 0, asked_bytes;
+	uint64_t path_bytes = 0, asked_bytes = run_texts_sum(r);
 	struct db_call c;
 	int rc;
 
-	if (sum_asked(db, o, &asked_bytes, e) != 0)
+	/* What a large run was asked to do is not in memory all the time. */
+	if (o->w.op.covers == NULL && r->asked_bytes > STORE_ASKED_KEEP &&
+	    run_texts_bytes(db, r->id, &asked_bytes, e) != 0)
 		return e->code;
 	r->artifacts_total = r->nartifacts;
 	r->artifact_bytes = 0;

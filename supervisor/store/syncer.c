@@ -121,8 +121,9 @@ sync_each(struct syncer *y, struct syncing *s)
 	}
 }
 
+/* Names of logs first; how many files there are. */
 static size_t
-count_files(const struct op *list)
+name_logs(struct op *list)
 {
 	size_t n = 0;
 
@@ -130,19 +131,10 @@ count_files(const struct op *list)
 		const struct syncing *s = (const struct syncing *)list;
 
 		n += (s->log != NULL) + s->nblobs;
-	}
-	return n;
-}
-
-static void
-name_logs(struct op *list)
-{
-	for (; list != NULL; list = list->next) {
-		const struct syncing *s = (const struct syncing *)list;
-
 		if (s->log != NULL)
 			list->rc = s->name_log(s->log, &list->why);
 	}
+	return n;
 }
 
 static void
@@ -163,9 +155,8 @@ begin_each(struct syncer *y, const struct op *list)
 static void
 work(struct syncer *y, struct op *list)
 {
-	size_t n = count_files(list);
+	size_t n = name_logs(list);
 
-	name_logs(list);
 	if (n > SYNCER_EACH_MAX && spool_sync_all(y->spool) == 0)
 		return;
 	if (n <= SYNCER_EACH_MAX)
