@@ -29,13 +29,11 @@ account_on_whoami(struct request *r)
 	    f->oauth == NULL ? NULL : oauth_subject(f->oauth, who, &until_ms);
 
 	http_reply_json(r->x, 200,
-	    json_pack("{s:o, s:s, s:o, s:o, s:o, s:s?, s:s?}", "tenant",
-		who->tenant_name[0] == '\0' ? json_null() :
-					      json_string(who->tenant_name),
-		"role", principal_role_word(who->role), "token_id",
-		k == NULL ? json_null() : json_string(k->row.id), "token_name",
-		k == NULL ? json_null() : json_string(k->row.name),
-		"expires_at",
+	    json_pack("{s:s?, s:s, s:s?, s:s?, s:o, s:s?, s:s?}", "tenant",
+		who->tenant_name[0] == '\0' ? NULL : who->tenant_name, "role",
+		principal_role_word(who->role), "token_id",
+		k == NULL ? NULL : k->row.id, "token_name",
+		k == NULL ? NULL : k->row.name, "expires_at",
 		k == NULL && subject == NULL ? json_null() :
 					       view_time(until_ms),
 		"subject", subject, "issuer",
@@ -100,6 +98,14 @@ view_usage(const struct front *f, const struct tenant *n,
 }
 
 static void
+usage_free(struct usage_call *c)
+{
+	json_decref(c->list);
+	free(c->of);
+	free(c);
+}
+
+static void
 usage_end(struct usage_call *c)
 {
 	json_t *o = c->is_one && json_array_size(c->list) == 1 ?
@@ -107,9 +113,7 @@ usage_end(struct usage_call *c)
 	    json_pack("{s:O}", "tenants", c->list);
 
 	http_reply_json(c->x, 200, o);
-	json_decref(c->list);
-	free(c->of);
-	free(c);
+	usage_free(c);
 }
 
 static void usage_next(struct usage_call *c);
@@ -168,103 +172,80 @@ usage_next(struct usage_call *c)
 		    core_store(c->front->core), c->of[c->at], usage_cb, c);
 }
 
-static void
-collect_all(struct usage_call *c)
-{
-	const struct tenants *t = core_tenants(c->front->core);
-	const struct tenant *n;
-	size_t room = 1;
-
-	for (n = tenants_next(t, NULL); n != NULL; n = tenants_next(t, n))
-		room++;
-	c->of = xcalloc(room, sizeof(*c->of));
-	for (n = tenants_next(t, NULL); n != NULL; n = tenants_next(t, n))
-		c->of[c->n++] = tenant_id_of(n);
-}
-
-static void
-start_usage(struct front *f, struct http_exchange *x, const struct tenant *one,
-    uint32_t ndays)
-{
-	struct usage_call *c = xcalloc(1, sizeof(*c));
-
-	c->x = x;
-	c->front = f;
-	c->is_one = one != NULL;
-	c->ndays = ndays;
-	c->list = json_array();
-	if (one == NULL) {
-		collect_all(c);
-	} else {
-		c->of = xcalloc(1, sizeof(*c->of));
-		c->of[c->n++] = tenant_id_of(one);
-	}
-	http_hold(x, NULL, NULL);
-	usage_next(c);
-}
-
-/* So that an answer about all tenants has a bound. */
-static uint32_t
-days_max(const struct tenants *t, const struct tenant *one)
-{
-	const struct tenant *n = NULL;
-	uint32_t count = 0;
-
-	while (one == NULL && (n = tenants_next(t, n)) != NULL)
-		count++;
-	return count * STORE_DAYS_MAX <= DAYS_OF_ALL_MAX ?
-	    STORE_DAYS_MAX :
-	    DAYS_OF_ALL_MAX / count;
-}
-
 enum {
 	USAGE_TENANT,
 	USAGE_DAYS
 };
 static const struct query_param usage_params[] = {
-    [USAGE_TENANT] = {.name = "tenant",
-	.kind = QUERY_TEXT,
-	.max = PRINCIPAL_TENANT_MAX},
-    [USAGE_DAYS] = {.name = "days",
-	.kind = QUERY_NUMBER,
-	.max = STORE_DAYS_MAX},
+    [USAGE_TENANT] = {"tenant", QUERY_TEXT, .max = PRINCIPAL_TENANT_MAX},
+    [USAGE_DAYS] = {"days", QUERY_NUMBER, .max = STORE_DAYS_MAX},
 };
 const struct query_table account_usage_query = {
     usage_params, ARRAY_LEN(usage_params)};
 
 /* Whose: one, or all (*one is NULL); false: x was answered. */
 static bool
-find_whose(const struct tenants *t, struct http_exchange *x, const char *name,
-    const struct tenant **one)
+find_whose(const struct request *r, const struct tenant **one)
 {
-	const struct principal *who = http_principal(x);
+	const struct tenants *t = core_tenants(r->front->core);
+	const char *name = r->query.values[USAGE_TENANT].text;
 
 	*one = NULL;
-	if (who->role != PRINCIPAL_ADMIN)
-		*one = tenants_find(t, who->tenant);
+	if (r->who->role != PRINCIPAL_ADMIN)
+		*one = tenants_find(t, r->who->tenant);
 	else if (name != NULL)
 		*one = tenants_find_name(t, name);
 	else
 		return true;
 	/* A user who names another tenant hears of its own. */
 	if (*one == NULL)
-		http_error(x, 404, "not_found", "no such tenant");
+		http_error(r->x, 404, "not_found", "no such tenant");
 	return *one != NULL;
+}
+
+/* one NULL: of all tenants. */
+static struct usage_call *
+usage_new(const struct request *r, const struct tenant *one)
+{
+	const struct tenants *t = core_tenants(r->front->core);
+	struct usage_call *c = xcalloc(1, sizeof(*c));
+	const struct tenant *n;
+	size_t room = 1;
+
+	c->x = r->x;
+	c->front = r->front;
+	c->is_one = one != NULL;
+	c->ndays = (uint32_t)r->query.values[USAGE_DAYS].number;
+	c->list = json_array();
+	for (n = NULL; (n = tenants_next(t, n)) != NULL;)
+		room++;
+	c->of = xcalloc(room, sizeof(*c->of));
+	for (n = NULL; (n = tenants_next(t, n)) != NULL;)
+		if (one == NULL || n == one)
+			c->of[c->n++] = tenant_id_of(n);
+	return c;
 }
 
 void
 account_on_usage(struct request *r)
 {
-	const struct tenants *t = core_tenants(r->front->core);
-	uint32_t ndays = (uint32_t)r->query.values[USAGE_DAYS].number, max;
 	const struct tenant *n;
+	struct usage_call *c;
+	uint32_t max;
 
-	if (!find_whose(t, r->x, r->query.values[USAGE_TENANT].text, &n))
+	if (!find_whose(r, &n))
 		return;
-	max = days_max(t, n);
-	if (ndays > max)
-		http_error(r->x, 400, "bad_request",
+	c = usage_new(r, n);
+	/* So that an answer about all tenants has a bound. */
+	max = c->n * STORE_DAYS_MAX <= DAYS_OF_ALL_MAX ?
+	    STORE_DAYS_MAX :
+	    DAYS_OF_ALL_MAX / (uint32_t)c->n;
+	if (c->ndays > max) {
+		http_error(c->x, 400, "bad_request",
 		    "days: want a number up to %u", max);
-	else
-		start_usage(r->front, r->x, n, ndays);
+		usage_free(c);
+		return;
+	}
+	http_hold(c->x, NULL, NULL);
+	usage_next(c);
 }

@@ -80,17 +80,14 @@ state_of_token(const struct token *k)
 static json_t *
 view_token(const struct token *k)
 {
-	json_t *o = json_pack("{s:s, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o}",
-	    "id", k->row.id, "tenant",
-	    k->tenant == NULL ? json_null() : json_string(k->tenant->row.name),
+	return json_pack("{s:s, s:s?, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "id",
+	    k->row.id, "tenant", k->tenant == NULL ? NULL : k->tenant->row.name,
 	    "role", principal_role_word(k->row.role), "name", k->row.name,
 	    "state", state_of_token(k), "created_at",
 	    view_time(k->row.created_ms), "expires_at",
 	    view_time(k->row.expires_ms), "last_used_at",
 	    view_time(k->row.used_ms), "revoked_at",
 	    view_time(k->row.revoked_ms));
-
-	return o;
 }
 
 /* ---- what is asked for */

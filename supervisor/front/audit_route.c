@@ -69,16 +69,11 @@ enum {
 	LIST_CURSOR
 };
 static const struct query_param list_params[] = {
-    [LIST_TENANT] = {.name = "tenant",
-	.kind = QUERY_TEXT,
-	.max = PRINCIPAL_TENANT_MAX},
-    [LIST_WHAT] = {.name = "what", .kind = QUERY_TEXT, .max = 64},
+    [LIST_TENANT] = {"tenant", QUERY_TEXT, .max = PRINCIPAL_TENANT_MAX},
+    [LIST_WHAT] = {"what", QUERY_TEXT, .max = 64},
     [LIST_SINCE] = {.name = "since", .kind = QUERY_TIME},
-    [LIST_LIMIT] = {.name = "limit",
-	.kind = QUERY_NUMBER,
-	.min = 1,
-	.max = LIMIT_MAX},
-    [LIST_CURSOR] = {.name = "cursor", .kind = QUERY_NUMBER, .max = INT64_MAX},
+    [LIST_LIMIT] = {"limit", QUERY_NUMBER, .min = 1, .max = LIMIT_MAX},
+    [LIST_CURSOR] = {"cursor", QUERY_NUMBER, .max = INT64_MAX},
 };
 const struct query_table audit_list_query = {
     list_params, ARRAY_LEN(list_params)};
@@ -142,19 +137,11 @@ enum {
 	VERIFY_HEAD
 };
 static const struct query_param verify_params[] = {
-    [VERIFY_AFTER] = {.name = "after", .kind = QUERY_NUMBER, .max = INT64_MAX},
-    [VERIFY_HASH] = {.name = "hash",
-	.kind = QUERY_TEXT,
-	.min = HASH_DIGITS,
-	.max = HASH_DIGITS,
-	.fits = is_hash,
-	.want = "the 64 digits of the piece before"},
-    [VERIFY_HEAD] = {.name = "head",
-	.kind = QUERY_TEXT,
-	.min = HASH_DIGITS,
-	.max = HASH_DIGITS,
-	.fits = is_hash,
-	.want = "the 64 digits of a row's hash"},
+    [VERIFY_AFTER] = {"after", QUERY_NUMBER, .max = INT64_MAX},
+    [VERIFY_HASH] = {"hash", QUERY_TEXT, .min = HASH_DIGITS, .max = HASH_DIGITS,
+	.fits = is_hash, .want = "the 64 digits of the piece before"},
+    [VERIFY_HEAD] = {"head", QUERY_TEXT, .min = HASH_DIGITS, .max = HASH_DIGITS,
+	.fits = is_hash, .want = "the 64 digits of a row's hash"},
 };
 const struct query_table audit_verify_query = {
     verify_params, ARRAY_LEN(verify_params)};

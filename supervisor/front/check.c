@@ -10,7 +10,6 @@
  */
 #include "supervisor/front/check.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <strings.h>
@@ -20,6 +19,8 @@
 
 #define HOSTS_MAX 128
 #define HOST_LEN_MAX 262 /* a DNS name, a colon and a port */
+
+static const char *const loopback_names[] = {"127.0.0.1", "localhost", "[::1]"};
 
 struct check {
 	char *hosts[HOSTS_MAX]; /* "127.0.0.1:8080" */
@@ -55,45 +56,42 @@ check_set_tls(struct check *c)
 	c->tls = true;
 }
 
+static bool
+has_host(const struct check *c, const char *host)
+{
+	for (size_t i = 0; i < c->nhosts; i++)
+		if (strcasecmp(c->hosts[i], host) == 0)
+			return true;
+	return false;
+}
+
 static void
 add_host(struct check *c, const char *name, uint16_t port)
 {
 	char text[HOST_LEN_MAX];
 
 	(void)snprintf(text, sizeof(text), "%s:%u", name, port);
-	for (size_t i = 0; i < c->nhosts; i++)
-		if (strcmp(c->hosts[i], text) == 0)
-			return;
-	if (c->nhosts < HOSTS_MAX)
+	if (!has_host(c, text) && c->nhosts < HOSTS_MAX)
 		c->hosts[c->nhosts++] = xstrdup(text);
 }
 
+#define ADDRESS_MAX (NETADDR_TEXT_MAX + 2)
+
 /* "192.0.2.1" or "[2001:db8::1]" and the port; 0 for another family. */
 static uint16_t
-address_text(const struct sockaddr *sa, char *out, size_t size, bool *any)
+address_text(const struct sockaddr *sa, char out[ADDRESS_MAX], bool *any)
 {
-	char text[INET6_ADDRSTRLEN];
-	struct sockaddr_in in4;
-	struct sockaddr_in6 in6;
+	const struct netaddr a = netaddr_from_sockaddr(sa);
+	char text[NETADDR_TEXT_MAX];
+	struct sockaddr_in in; /* its port is where that of IPv6 is */
 
-	if (sa->sa_family == AF_INET) {
-		memcpy(&in4, sa, sizeof(in4));
-		*any = in4.sin_addr.s_addr == htonl(INADDR_ANY);
-		(void)inet_ntop(AF_INET, &in4.sin_addr, out, (socklen_t)size);
-		return ntohs(in4.sin_port);
-	}
-	if (sa->sa_family != AF_INET6)
+	if (a.kind != NETADDR_V4 && a.kind != NETADDR_V6)
 		return 0;
-	memcpy(&in6, sa, sizeof(in6));
-	*any = IN6_IS_ADDR_UNSPECIFIED(&in6.sin6_addr);
-	if (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr)) {
-		(void)inet_ntop(
-		    AF_INET, &in6.sin6_addr.s6_addr[12], out, (socklen_t)size);
-		return ntohs(in6.sin6_port);
-	}
-	(void)inet_ntop(AF_INET6, &in6.sin6_addr, text, sizeof(text));
-	(void)snprintf(out, size, "[%s]", text);
-	return ntohs(in6.sin6_port);
+	memcpy(&in, sa, sizeof(in));
+	(void)snprintf(out, ADDRESS_MAX, a.kind == NETADDR_V6 ? "[%s]" : "%s",
+	    netaddr_format(&a, text));
+	*any = strcmp(text, "0.0.0.0") == 0 || strcmp(text, "::") == 0;
+	return ntohs(in.sin_port);
 }
 
 int
@@ -112,15 +110,14 @@ check_may_listen(const struct netaddr *a, struct err *e)
 void
 check_add_listener(struct check *c, const struct sockaddr *sa)
 {
-	char name[INET6_ADDRSTRLEN + 2] = "";
+	char name[ADDRESS_MAX] = "";
 	bool any = false;
-	uint16_t port = address_text(sa, name, sizeof(name), &any);
+	uint16_t port = address_text(sa, name, &any);
 
 	if (port == 0)
 		return;
-	add_host(c, "127.0.0.1", port);
-	add_host(c, "localhost", port);
-	add_host(c, "[::1]", port);
+	for (size_t i = 0; i < ARRAY_LEN(loopback_names); i++)
+		add_host(c, loopback_names[i], port);
 	if (!any)
 		add_host(c, name, port);
 	else if (c->nports < ARRAY_LEN(c->ports))
@@ -152,13 +149,13 @@ static bool
 is_local_address(
     const struct check *c, const char *host, const struct sockaddr *local)
 {
-	char name[INET6_ADDRSTRLEN + 2] = "", text[HOST_LEN_MAX];
+	char name[ADDRESS_MAX] = "", text[HOST_LEN_MAX];
 	bool any = false;
 	uint16_t port;
 
 	if (local == NULL || c->nports == 0)
 		return false;
-	port = address_text(local, name, sizeof(name), &any);
+	port = address_text(local, name, &any);
 	(void)snprintf(text, sizeof(text), "%s:%u", name, port);
 	for (size_t i = 0; i < c->nports; i++)
 		if (c->ports[i] == port && strcasecmp(host, text) == 0)
@@ -173,22 +170,16 @@ is_own_host(const struct check *c, const char *host)
 	char text[HOST_LEN_MAX + 4];
 	size_t n = strlen(host);
 
-	for (size_t i = 0; i < c->nhosts; i++)
-		if (strcasecmp(c->hosts[i], host) == 0)
-			return true;
+	if (has_host(c, host))
+		return true;
 	if (n == 0 || n >= HOST_LEN_MAX)
 		return false;
 	if (strchr(host, ':') != NULL && host[n - 1] != ']')
 		return false;
 	(void)snprintf(
 	    text, sizeof(text), "%s:%s", host, c->tls ? "443" : "80");
-	for (size_t i = 0; i < c->nhosts; i++)
-		if (strcasecmp(c->hosts[i], text) == 0)
-			return true;
-	return false;
+	return has_host(c, text);
 }
-
-static const char *const loopback_names[] = {"127.0.0.1", "localhost", "[::1]"};
 
 /* Empty, or ":" and a port. */
 static bool

@@ -17,7 +17,6 @@
 #include "supervisor/core/quota_use.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/front/event_view.h"
-#include "supervisor/front/refusal.h"
 #include "supervisor/front/sse.h"
 
 #define RETRY_LINE "retry: 1000\n\n" /* ms, before a client comes again */
@@ -336,7 +335,7 @@ answer_stream(const struct request *r, const struct event_wish *w)
 		return;
 	}
 	if (use != NULL && quota_use_add_stream(use, &why) != 0) {
-		refusal_send(r->x, ROUTE_TOP, &why);
+		http_error_from(r->x, why.code, &why);
 		return;
 	}
 	s = xcalloc(1, sizeof(*s));

@@ -314,8 +314,8 @@ static const char *const formats[] = {"jsonl", "csv", NULL};
 static const char *const orders[] = {"created", NULL};
 static const struct query_param export_params[] = {
     RUN_QUERY_PARAMS,
-    [EXPORT_FORMAT] = {.name = "format", .kind = QUERY_WORD, .words = formats},
-    [EXPORT_SORT] = {.name = "sort", .kind = QUERY_SORT, .words = orders},
+    [EXPORT_FORMAT] = {"format", QUERY_WORD, .words = formats},
+    [EXPORT_SORT] = {"sort", QUERY_SORT, .words = orders},
 };
 const struct query_table export_query = {
     export_params, ARRAY_LEN(export_params)};

@@ -397,10 +397,11 @@ front_new(const struct front_parts *parts, struct front **out, struct err *e)
 
 	f->base = parts->base;
 	f->conf = parts->conf;
-	f->store = parts->store;
 	f->core = parts->core;
 	f->webhooks = parts->webhooks;
 	f->heartbeat_ms = parts->heartbeat_ms;
+	f->on_tick = parts->on_tick;
+	f->on_tick_arg = parts->on_tick_arg;
 	f->sse = sse_streams_new(f);
 	LIST_INIT(&f->exports);
 	set_event_key(f, parts->session_key);
@@ -569,13 +570,6 @@ front_is_quiet(const struct front *f)
 
 	http_server_stats(f->http, &st);
 	return st.connections == 0;
-}
-
-void
-front_set_tick(struct front *f, void (*on_tick)(void *arg), void *arg)
-{
-	f->on_tick = on_tick;
-	f->on_tick_arg = arg;
 }
 
 uint64_t

@@ -48,7 +48,6 @@ LIST_HEAD(exports_list, export);
 struct front {
 	struct event_base *base;
 	struct conf *conf;
-	struct store *store;       /* for its numbers; not ours, may be NULL */
 	struct core *core;         /* not ours */
 	struct webhooks *webhooks; /* not ours */
 	struct check *check;
@@ -81,13 +80,14 @@ struct front {
 struct front_parts {
 	struct event_base *base;
 	struct conf *conf;         /* kept */
-	struct store *store;       /* kept; may be NULL */
 	struct core *core;         /* kept */
 	struct webhooks *webhooks; /* kept; NULL: none */
 	const struct embed_file *tools;
 	const char *dir;            /* the front's own; NULL: none */
 	const uint8_t *session_key; /* FRONT_KEY_BYTES, copied */
 	uint32_t heartbeat_ms;      /* of silent event streams */
+	void (*on_tick)(void *arg); /* once a second; may be NULL */
+	void *on_tick_arg;
 };
 #define FRONT_KEY_BYTES 32
 
@@ -110,9 +110,6 @@ void front_set_tls(struct front *f, struct tls *tls);
 void front_drain(struct front *f, void (*on_idle)(void *arg), void *arg);
 /* front_is_quiet - nothing is waiting to be sent */
 bool front_is_quiet(const struct front *f);
-
-/* front_set_tick - on_tick once a second */
-void front_set_tick(struct front *f, void (*on_tick)(void *arg), void *arg);
 uint64_t front_requests(const struct front *f); /* answered since the start */
 
 /* front_mcp_error - on the MCP path before the library is asked: a JSON-RPC

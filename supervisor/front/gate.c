@@ -247,9 +247,7 @@ know_jwt(struct front *f, struct http_exchange *x, const struct route *r,
     gate_again again)
 {
 	char client[NETADDR_TEXT_MAX];
-	const struct act origin = {
-	    .origin = netaddr_format(http_client(x), client),
-	    .request_id = http_id(x)};
+	const struct act origin = scope_act(x, NULL, client);
 	const struct claims *c = verify(f, x, r, again);
 	struct principal *who = NULL;
 

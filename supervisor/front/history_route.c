@@ -95,11 +95,10 @@ page_cb(
 		http_error_from(c->x, rc, why);
 	else
 		http_reply_json(c->x, 200,
-		    json_pack("{s:o, s:o, s:o, s:b, s:o}", "runs",
+		    json_pack("{s:o, s:s?, s:o, s:b, s:o}", "runs",
 			view_lines(c, page), "next_cursor",
-			page->next[0] == '\0' ? json_null() :
-						json_string(page->next),
-			"total", view_total(c, page), "total_is_at_least",
+			page->next[0] == '\0' ? NULL : page->next, "total",
+			view_total(c, page), "total_is_at_least",
 			page->is_at_least && is_on_disk(c), "text_since",
 			view_time(page->text_since_ms)));
 	call_free(c);
@@ -114,14 +113,9 @@ enum {
 static const char *const sorts[] = {"created", "duration", "bytes", NULL};
 static const struct query_param runs_params[] = {
     RUN_QUERY_PARAMS,
-    [RUNS_SORT] = {.name = "sort", .kind = QUERY_SORT, .words = sorts},
-    [RUNS_LIMIT] = {.name = "limit",
-	.kind = QUERY_NUMBER,
-	.min = 1,
-	.max = HISTORY_LIMIT_MAX},
-    [RUNS_CURSOR] = {.name = "cursor",
-	.kind = QUERY_TEXT,
-	.max = HISTORY_CURSOR_MAX},
+    [RUNS_SORT] = {"sort", QUERY_SORT, .words = sorts},
+    [RUNS_LIMIT] = {"limit", QUERY_NUMBER, .min = 1, .max = HISTORY_LIMIT_MAX},
+    [RUNS_CURSOR] = {"cursor", QUERY_TEXT, .max = HISTORY_CURSOR_MAX},
     [RUNS_COUNT] = {.name = "count", .kind = QUERY_BOOL},
 };
 const struct query_table history_runs_query = {
@@ -196,9 +190,7 @@ static const char *const groups[] = {"day", "identifier", "end_reason", "tool",
     "principal", "state", NULL}; /* by enum history_group */
 static const struct query_param stats_params[] = {
     RUN_QUERY_PARAMS,
-    [STATS_GROUP_BY] = {.name = "group_by",
-	.kind = QUERY_WORD,
-	.words = groups},
+    [STATS_GROUP_BY] = {"group_by", QUERY_WORD, .words = groups},
 };
 const struct query_table history_stats_query = {
     stats_params, ARRAY_LEN(stats_params)};

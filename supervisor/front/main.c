@@ -195,13 +195,19 @@ open_core(struct program *p, struct err *e)
 /* ---- the key of secrets */
 
 static void
+replace_fd(int *fd, int with)
+{
+	if (*fd != -1)
+		(void)close(*fd);
+	*fd = with;
+}
+
+static void
 on_secrets_key(int fd, void *arg)
 {
 	struct program *p = arg;
 
-	if (p->secrets_key != -1)
-		(void)close(p->secrets_key);
-	p->secrets_key = fd;
+	replace_fd(&p->secrets_key, fd);
 }
 
 /* The supervisor has said so when there is none. */
@@ -229,10 +235,8 @@ unlock_secrets(struct program *p)
 	if (text != NULL)
 		explicit_bzero(text, n);
 	free(text);
-	on_secrets_key(-1, p);
+	replace_fd(&p->secrets_key, -1);
 }
-
-static void on_front_tick(void *arg);
 
 /* No restart: that would go on without what is gone. */
 static void
@@ -250,9 +254,7 @@ on_tls_file(enum msg_tls_part part, int fd, void *arg)
 {
 	struct program *p = arg;
 
-	if (p->tls_files[part] != -1)
-		(void)close(p->tls_files[part]);
-	p->tls_files[part] = fd;
+	replace_fd(&p->tls_files[part], fd);
 }
 
 static int
@@ -277,7 +279,7 @@ take_tls(struct program *p, struct err *e)
 		return 0;
 	rc = load_tls(p->tls_files, &tls, e);
 	for (size_t i = 0; i < ARRAY_LEN(p->tls_files); i++)
-		on_tls_file((enum msg_tls_part)i, -1, p);
+		replace_fd(&p->tls_files[i], -1);
 	if (rc == 0)
 		front_set_tls(p->front, tls);
 	return rc;
@@ -317,6 +319,16 @@ check_tls(void)
 	return 0;
 }
 
+/* Work done tells the supervisor that a crash is no broken installation. */
+static void
+on_front_tick(void *arg)
+{
+	struct program *p = arg;
+
+	child_counts(p->child, (uint32_t)front_requests(p->front),
+	    (uint32_t)core_stats(p->core).active_runs);
+}
+
 static int
 build(struct program *p, struct err *e)
 {
@@ -334,20 +346,20 @@ build(struct program *p, struct err *e)
 	parts = (struct front_parts){
 	    .base = p->base,
 	    .conf = p->conf,
-	    .store = p->store,
 	    .core = p->core,
 	    .webhooks = p->webhooks,
 	    .tools = embed_tools,
 	    .dir = p->dir,
 	    .session_key = key,
 	    .heartbeat_ms = FRONT_HEARTBEAT_MS,
+	    .on_tick = on_front_tick,
+	    .on_tick_arg = p,
 	};
 	if (front_new(&parts, &p->front, e) != 0)
 		return e->code;
 	explicit_bzero(key, sizeof(key));
 	if (take_tls(p, e) != 0)
 		return e->code;
-	front_set_tick(p->front, on_front_tick, p);
 	return 0;
 }
 
@@ -473,16 +485,6 @@ on_crew_member(const struct msg_crew_member *m, void *arg)
 	crew_members_take(p->front->crew_members, m);
 }
 
-/* Work done tells the supervisor that a crash is no broken installation. */
-static void
-on_front_tick(void *arg)
-{
-	struct program *p = arg;
-
-	child_counts(p->child, (uint32_t)front_requests(p->front),
-	    (uint32_t)core_stats(p->core).active_runs);
-}
-
 /* ---- the end */
 
 static NORETURN void
@@ -582,13 +584,7 @@ base_new(void)
 	return base;
 }
 
-/* mcp-sandboxd-front check data|tls */
-static bool
-is_check(int argc, char **argv)
-{
-	return argc == 3 && strcmp(argv[1], "check") == 0;
-}
-
+/* "mcp-sandboxd-front check data|tls" looks, and serves nothing. */
 int
 main(int argc, char **argv)
 {
@@ -598,10 +594,9 @@ main(int argc, char **argv)
 	json_object_seed(0); /* before there are threads */
 	tls_init();
 	seal_init();
-	if (is_check(argc, argv) && strcmp(argv[2], "tls") == 0)
-		return check_tls();
-	if (is_check(argc, argv))
-		return check_data_main();
+	if (argc == 3 && strcmp(argv[1], "check") == 0)
+		return strcmp(argv[2], "tls") == 0 ? check_tls() :
+						     check_data_main();
 	(void)signal(SIGPIPE, SIG_IGN);
 	event_set_fatal_callback(on_event_fatal_cb);
 	event_set_log_callback(on_event_log_cb);

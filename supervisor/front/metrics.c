@@ -141,6 +141,7 @@ take_numbers(const struct front *f)
 {
 	struct numbers n = {.room = {.data = {METRIC_UNKNOWN, METRIC_UNKNOWN},
 				.artifacts = {METRIC_UNKNOWN, METRIC_UNKNOWN}}};
+	struct store *store = core_store(f->core);
 
 	n.core = core_stats(f->core);
 	n.counters = *core_counters(f->core);
@@ -148,11 +149,9 @@ take_numbers(const struct front *f)
 	http_server_stats(f->http, &n.http);
 	if (f->deliveries != NULL)
 		n.webhooks = deliveries_counts(f->deliveries);
-	if (f->store != NULL) {
-		store_stats(f->store, &n.store);
-		store_room(f->store, &n.room);
-		take_index(f->store, &n);
-	}
+	store_stats(store, &n.store);
+	store_room(store, &n.room);
+	take_index(store, &n);
 	for (size_t i = 0; i < ARRAY_LEN(sources); i++)
 		take_number(&sources[i], &n);
 }

@@ -315,16 +315,11 @@ enum {
 static const char *const streams[] = {"stdout", "stderr", "both", NULL};
 static const struct query_param output_params[] = {
     [OUTPUT_TENANT] = SCOPE_PARAM,
-    [OUTPUT_COMMAND] = {.name = "command",
-	.kind = QUERY_NUMBER,
+    [OUTPUT_COMMAND] = {"command", QUERY_NUMBER,
 	.max = RUNSPEC_COMMANDS_MAX - 1},
-    [OUTPUT_STREAM] = {.name = "stream", .kind = QUERY_WORD, .words = streams},
-    [OUTPUT_OFFSET] = {.name = "offset",
-	.kind = QUERY_NUMBER,
-	.max = INT64_MAX},
-    [OUTPUT_LIMIT] = {.name = "limit",
-	.kind = QUERY_NUMBER,
-	.min = 1,
+    [OUTPUT_STREAM] = {"stream", QUERY_WORD, .words = streams},
+    [OUTPUT_OFFSET] = {"offset", QUERY_NUMBER, .max = INT64_MAX},
+    [OUTPUT_LIMIT] = {"limit", QUERY_NUMBER, .min = 1,
 	.max = LOG_RANGE_BYTES_MAX},
 };
 const struct query_table record_output_query = {
@@ -384,7 +379,7 @@ answer_artifacts(struct record_ask *a)
 }
 
 static const struct query_param artifact_params[] = {
-    SCOPE_PARAM, {.name = "cursor", .kind = QUERY_NUMBER, .max = UINT32_MAX}};
+    SCOPE_PARAM, {"cursor", QUERY_NUMBER, .max = UINT32_MAX}};
 const struct query_table record_artifacts_query = {
     artifact_params, ARRAY_LEN(artifact_params)};
 

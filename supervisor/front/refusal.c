@@ -10,8 +10,8 @@
 #include "common/xmalloc.h"
 #include "supervisor/mcp/mcp.h"
 
-void
-refusal_send(
+static void
+send_refusal(
     struct http_exchange *x, enum route_place place, const struct err *why)
 {
 	json_t *o, *of;
@@ -76,7 +76,7 @@ due_cb(void *arg)
 		struct err why = l->why;
 
 		late_free(l);
-		refusal_send(x, place, &why);
+		send_refusal(x, place, &why);
 	}
 	if (l != NULL)
 		timer_set_ms(all->timer, l->due_ms - now);
@@ -107,7 +107,7 @@ refusal_send_late(struct late_refusals *all, struct http_exchange *x,
 	struct late *l;
 
 	if (all->n >= REFUSAL_LATE_MAX) {
-		refusal_send(x, place, why);
+		send_refusal(x, place, why);
 		return;
 	}
 	body = http_take_body(x); /* nobody reads it */

@@ -20,10 +20,8 @@ struct late_refusals; /* those that wait */
 struct late_refusals *late_refusals_new(struct event_base *base);
 void late_refusals_free(struct late_refusals *all); /* none may wait */
 
-/* refusal_send - answers x: 429 with Retry-After, in the form of the place */
-void refusal_send(
-    struct http_exchange *x, enum route_place place, const struct err *why);
-/* refusal_send_late - the same, later; why is copied */
+/* refusal_send_late - answers x: 429 with Retry-After, in the form of the
+ * place; why is copied */
 void refusal_send_late(struct late_refusals *all, struct http_exchange *x,
     enum route_place place, const struct err *why);
 

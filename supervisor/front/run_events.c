@@ -126,10 +126,10 @@ add_started(
 {
 	json_t *o = event_object(row);
 
-	json_object_set_new(o, "identifier", json_string(row->identifier));
-	json_object_set_new(
-	    o, "sandbox_container_id", json_string(row->container_id));
-	json_object_set_new(o, "started_at", view_time(r->h.wall_us / 1000));
+	json_object_update_new(o,
+	    json_pack("{s:s, s:s, s:o}", "identifier", row->identifier,
+		"sandbox_container_id", row->container_id, "started_at",
+		view_time(r->h.wall_us / 1000)));
 	add_event(out, r->id, "run_started", o);
 }
 
@@ -199,21 +199,16 @@ add_command_ended(
 		json_decref(o);
 		return;
 	}
-	json_object_set_new(o, "index", json_integer(r->h.command));
-	json_object_set_new(o, "exit_code", json_integer(end.exit_code));
-	json_object_set_new(o, "status", json_string(status_word(&end)));
-	json_object_set_new(
-	    o, "end_reason", json_string(runlog_reason_word(end.reason)));
-	json_object_set_new(
-	    o, "stdout_bytes", json_integer((json_int_t)end.stdout_bytes));
-	json_object_set_new(
-	    o, "stderr_bytes", json_integer((json_int_t)end.stderr_bytes));
-	json_object_set_new(o, "stdout_truncated", json_false());
-	json_object_set_new(o, "stderr_truncated", json_false());
-	if (end.memory_kills > 0)
-		json_object_set_new(
-		    o, "memory_kills", json_integer(end.memory_kills));
-	json_object_set_new(o, "ended_at", view_time(r->h.wall_us / 1000));
+	json_object_update_new(o,
+	    json_pack("{s:i, s:i, s:s, s:s, s:I, s:I, s:b, s:b, s:o*, s:o}",
+		"index", (int)r->h.command, "exit_code", (int)end.exit_code,
+		"status", status_word(&end), "end_reason",
+		runlog_reason_word(end.reason), "stdout_bytes",
+		(json_int_t)end.stdout_bytes, "stderr_bytes",
+		(json_int_t)end.stderr_bytes, "stdout_truncated", 0,
+		"stderr_truncated", 0, "memory_kills",
+		end.memory_kills > 0 ? json_integer(end.memory_kills) : NULL,
+		"ended_at", view_time(r->h.wall_us / 1000)));
 	add_event(out, r->id, "command_finished", o);
 }
 
@@ -390,11 +385,10 @@ add_final(struct evbuffer *out, const struct store_run *row)
 	bool good = row->state == RUN_STATE_COMPLETED;
 	json_t *o = event_object(row);
 
-	json_object_set_new(o, "ended_at", view_time(row->ended_ms));
-	json_object_set_new(
-	    o, "state", json_string(run_state_word(row->state)));
-	json_object_set_new(
-	    o, "end_reason", json_string(runlog_reason_word(row->end_reason)));
+	json_object_update_new(o,
+	    json_pack("{s:o, s:s, s:s}", "ended_at", view_time(row->ended_ms),
+		"state", run_state_word(row->state), "end_reason",
+		runlog_reason_word(row->end_reason)));
 	if (!good)
 		json_object_set_new(o, "error",
 		    js_string_bytes(row->error, strlen(row->error), NULL));

@@ -11,24 +11,6 @@ const char *const run_query_reasons[] = {RUNLOG_EXIT_WORD, RUNLOG_SIGNAL_WORD,
     RUNLOG_CANCELED_WORD, RUNLOG_START_FAILED_WORD, RUNLOG_DENIED_WORD,
     RUNLOG_LOST_WORD, RUNLOG_INTERNAL_WORD, RUNLOG_DISK_FULL_WORD, NULL};
 
-static void
-set_state(const struct query_value *v, struct history_filter *f)
-{
-	enum run_state state;
-
-	if (v->is_given && run_state_parse(v->text, &state) == 0)
-		f->states = 1u << state;
-}
-
-static void
-set_reason(const struct query_value *v, struct history_filter *f)
-{
-	enum runlog_reason reason;
-
-	if (v->is_given && runlog_reason_parse(v->text, &reason) == 0)
-		f->end_reason = reason;
-}
-
 /* 64 digits are no name that somebody gives a file by hand. */
 static void
 set_artifact(
@@ -62,7 +44,10 @@ run_query_filter(
 	    .max_duration_ms = (int64_t)v[RUN_QUERY_MAX_DURATION].number,
 	    .q = v[RUN_QUERY_Q].text,
 	};
-	set_state(&v[RUN_QUERY_STATE], out);
-	set_reason(&v[RUN_QUERY_END_REASON], out);
+	if (v[RUN_QUERY_STATE].is_given)
+		out->states = 1u << v[RUN_QUERY_STATE].word;
+	if (v[RUN_QUERY_END_REASON].is_given)
+		out->end_reason = (enum runlog_reason)(
+		    v[RUN_QUERY_END_REASON].word + RUNLOG_EXIT);
 	set_artifact(&v[RUN_QUERY_ARTIFACT], digest, out);
 }

@@ -36,42 +36,23 @@ extern const char *const run_query_reasons[]; /* by enum runlog_reason - 1 */
 /* The rows of a table; a macro, so that each table is one constant. */
 #define RUN_QUERY_PARAMS                                                       \
 	[RUN_QUERY_TENANT] = SCOPE_PARAM,                                      \
-	[RUN_QUERY_IDENTIFIER] = {.name = "identifier",                        \
-	    .kind = QUERY_TEXT,                                                \
-	    .max = 36},                                                        \
-	[RUN_QUERY_SANDBOX] = {.name = "sandbox",                              \
-	    .kind = QUERY_TEXT,                                                \
-	    .max = 128},                                                       \
-	[RUN_QUERY_PRINCIPAL] = {.name = "principal",                          \
-	    .kind = QUERY_TEXT,                                                \
-	    .max = 128},                                                       \
-	[RUN_QUERY_TOOL] = {.name = "tool", .kind = QUERY_TEXT, .max = 64},    \
-	[RUN_QUERY_STATE] = {.name = "state",                                  \
-	    .kind = QUERY_WORD,                                                \
-	    .words = run_query_states},                                        \
-	[RUN_QUERY_END_REASON] = {.name = "end_reason",                        \
-	    .kind = QUERY_WORD,                                                \
+	[RUN_QUERY_IDENTIFIER] = {"identifier", QUERY_TEXT, .max = 36},        \
+	[RUN_QUERY_SANDBOX] = {"sandbox", QUERY_TEXT, .max = 128},             \
+	[RUN_QUERY_PRINCIPAL] = {"principal", QUERY_TEXT, .max = 128},         \
+	[RUN_QUERY_TOOL] = {"tool", QUERY_TEXT, .max = 64},                    \
+	[RUN_QUERY_STATE] = {"state", QUERY_WORD, .words = run_query_states},  \
+	[RUN_QUERY_END_REASON] = {"end_reason", QUERY_WORD,                    \
 	    .words = run_query_reasons},                                       \
-	[RUN_QUERY_EXIT_CODE] = {.name = "exit_code",                          \
-	    .kind = QUERY_NUMBER,                                              \
-	    .max = INT32_MAX},                                                 \
-	[RUN_QUERY_LANGUAGE] = {.name = "language",                            \
-	    .kind = QUERY_TEXT,                                                \
-	    .max = 64},                                                        \
+	[RUN_QUERY_EXIT_CODE] = {"exit_code", QUERY_NUMBER, .max = INT32_MAX}, \
+	[RUN_QUERY_LANGUAGE] = {"language", QUERY_TEXT, .max = 64},            \
 	[RUN_QUERY_SINCE] = {.name = "since", .kind = QUERY_TIME},             \
 	[RUN_QUERY_UNTIL] = {.name = "until", .kind = QUERY_TIME},             \
-	[RUN_QUERY_MIN_DURATION] = {.name = "min_duration_ms",                 \
-	    .kind = QUERY_NUMBER,                                              \
+	[RUN_QUERY_MIN_DURATION] = {"min_duration_ms", QUERY_NUMBER,           \
 	    .max = INT32_MAX},                                                 \
-	[RUN_QUERY_MAX_DURATION] = {.name = "max_duration_ms",                 \
-	    .kind = QUERY_NUMBER,                                              \
-	    .min = 1,                                                          \
+	[RUN_QUERY_MAX_DURATION] = {"max_duration_ms", QUERY_NUMBER, .min = 1, \
 	    .max = INT32_MAX},                                                 \
-	[RUN_QUERY_Q] = {.name = "q",                                          \
-	    .kind = QUERY_TEXT,                                                \
-	    .max = HISTORY_Q_MAX},                                             \
-	[RUN_QUERY_ARTIFACT] = {                                               \
-	    .name = "artifact", .kind = QUERY_TEXT, .max = 1024}
+	[RUN_QUERY_Q] = {"q", QUERY_TEXT, .max = HISTORY_Q_MAX},               \
+	[RUN_QUERY_ARTIFACT] = {"artifact", QUERY_TEXT, .max = 1024}
 
 /* run_query_filter - *out points into q and digest (32 bytes, which a digest
  * in place of a file's name becomes).  states is as asked for: see

@@ -175,8 +175,8 @@ listed_cb(int rc, const struct store_sandbox_list *list, const struct err *why,
 		if (list->has_more)
 			uuid_format(&list->next, next);
 		http_reply_json(c->x, 200,
-		    json_pack("{s:o, s:o}", "sandboxes", rows, "next_cursor",
-			next[0] == '\0' ? json_null() : json_string(next)));
+		    json_pack("{s:o, s:s?}", "sandboxes", rows, "next_cursor",
+			next[0] == '\0' ? NULL : next));
 	}
 	principal_unref(c->who);
 	free(c);
@@ -196,16 +196,12 @@ static const char *const states[] = {SANDBOX_IS_CREATING_WORD,
     SANDBOX_IS_LOST_WORD, "live", "ended", NULL};
 static const struct query_param params[] = {
     [LIST_TENANT] = SCOPE_PARAM,
-    [LIST_IDENTIFIER] = {.name = "identifier",
-	.kind = QUERY_TEXT,
+    [LIST_IDENTIFIER] = {"identifier", QUERY_TEXT,
 	.max = SANDBOX_IDENTIFIER_MAX},
-    [LIST_STATE] = {.name = "state", .kind = QUERY_WORD, .words = states},
+    [LIST_STATE] = {"state", QUERY_WORD, .words = states},
     [LIST_SINCE] = {.name = "since", .kind = QUERY_TIME},
     [LIST_UNTIL] = {.name = "until", .kind = QUERY_TIME},
-    [LIST_LIMIT] = {.name = "limit",
-	.kind = QUERY_NUMBER,
-	.min = 1,
-	.max = LIMIT_MAX},
+    [LIST_LIMIT] = {"limit", QUERY_NUMBER, .min = 1, .max = LIMIT_MAX},
     [LIST_CURSOR] = {.name = "cursor", .kind = QUERY_UUID},
 };
 const struct query_table sandbox_list_query = {params, ARRAY_LEN(params)};

@@ -161,7 +161,7 @@ view_disks(const struct front *f)
 	    xasprintf("%s/" LAYOUT_FRONT "/artifacts", data);
 	struct store_room room;
 
-	store_room(f->store, &room);
+	store_room(core_store(f->core), &room);
 	return json_pack("[o, o]", view_room("data", data, &room.data),
 	    view_room("artifacts", artifacts, &room.artifacts));
 }
@@ -172,7 +172,7 @@ view_index(const struct front *f)
 {
 	struct history_state st;
 
-	history_state(f->store, &st);
+	history_state(core_store(f->core), &st);
 	return json_pack("{s:b, s:I, s:I, s:I, s:o}", "available",
 	    st.is_available, "lag_rows", (json_int_t)st.lag_rows, "lag_s",
 	    (json_int_t)(st.lag_ms / 1000), "made_anew",
@@ -196,7 +196,7 @@ view_store(const struct front *f)
 {
 	struct store_stats st;
 
-	store_stats(f->store, &st);
+	store_stats(core_store(f->core), &st);
 	return json_pack("{s:I, s:I, s:I, s:o}", "queue", (json_int_t)st.queue,
 	    "commits", (json_int_t)st.commits, "failures",
 	    (json_int_t)st.failures, "last_error_at",

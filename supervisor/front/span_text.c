@@ -105,20 +105,14 @@ struct body {
 static void
 give(const struct sink *to, const struct body *b)
 {
-	json_t *o = json_pack(
-	    "{s:s, s:s}", "traceId", b->trace.id, "spanId", b->trace.span);
+	json_t *o = json_pack("{s:s, s:s, s:s*, s:s, s:i, s:o, s:o, s:o, s:o*}",
+	    "traceId", b->trace.id, "spanId", b->trace.span, "parentSpanId",
+	    b->trace.parent[0] == '\0' ? NULL : b->trace.parent, "name",
+	    b->name, "kind", b->kind, "startTimeUnixNano",
+	    nanos(b->when.from_ms), "endTimeUnixNano", nanos(b->when.to_ms),
+	    "attributes", b->attributes, "events", b->events);
 	AUTO(auto_free) char *text = NULL;
 
-	if (b->trace.parent[0] != '\0')
-		json_object_set_new(
-		    o, "parentSpanId", json_string(b->trace.parent));
-	json_object_set_new(o, "name", json_string(b->name));
-	json_object_set_new(o, "kind", json_integer(b->kind));
-	json_object_set_new(o, "startTimeUnixNano", nanos(b->when.from_ms));
-	json_object_set_new(o, "endTimeUnixNano", nanos(b->when.to_ms));
-	json_object_set_new(o, "attributes", b->attributes);
-	if (b->events != NULL)
-		json_object_set_new(o, "events", b->events);
 	if (b->failed != NULL)
 		json_object_set_new(o, "status",
 		    json_pack("{s:i, s:o}", "code", STATUS_ERROR, "message",

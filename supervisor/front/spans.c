@@ -103,6 +103,15 @@ take_cb(const char *text, void *arg)
 }
 
 static void
+send_or_gather(struct spans *s)
+{
+	if (s->bytes >= BATCH_MAX)
+		spans_pump(s);
+	else if (s->count > 0 && !timer_is_set(s->timer))
+		timer_set_ms(s->timer, GATHER_MS);
+}
+
+static void
 on_bus(const struct bus_event *ev, void *arg)
 {
 	struct spans *s = arg;
@@ -112,10 +121,7 @@ on_bus(const struct bus_event *ev, void *arg)
 		return;
 	n = tenants_find(s->parts.tenants, run_tenant(ev->run));
 	span_text_each(&ev->run->row, n == NULL ? "" : n->row.name, take_cb, s);
-	if (s->bytes >= BATCH_MAX)
-		spans_pump(s);
-	else if (s->count > 0 && !timer_is_set(s->timer))
-		timer_set_ms(s->timer, GATHER_MS);
+	send_or_gather(s);
 }
 
 /* ---- a request */
@@ -152,10 +158,7 @@ end_batch(struct spans *s)
 {
 	buf_clear(&s->batch);
 	s->batch_count = 0;
-	if (s->bytes >= BATCH_MAX)
-		spans_pump(s);
-	else if (s->count > 0 && !timer_is_set(s->timer))
-		timer_set_ms(s->timer, GATHER_MS);
+	send_or_gather(s);
 }
 
 /* As OTLP over HTTP has it: what may be sent again. */
@@ -208,14 +211,6 @@ posted_cb(const struct postbox_answer *a, void *arg)
 	end_batch(s);
 }
 
-static void
-send_batch(struct spans *s)
-{
-	const struct span body = {buf_data(&s->batch), buf_len(&s->batch)};
-
-	s->letter = postbox_put_spans(s->parts.postbox, &body, posted_cb, s);
-}
-
 void
 spans_pump(struct spans *s)
 {
@@ -228,7 +223,9 @@ spans_pump(struct spans *s)
 			return;
 		make_batch(s);
 	}
-	send_batch(s);
+	s->letter = postbox_put_spans(s->parts.postbox,
+	    &(struct span){buf_data(&s->batch), buf_len(&s->batch)}, posted_cb,
+	    s);
 }
 
 static void

@@ -39,10 +39,10 @@ view_kinds(const char *words)
 	return list;
 }
 
-static json_t *
-text_or_null(const char *text)
+static const char *
+null_if_empty(const char *text)
 {
-	return text[0] == '\0' ? json_null() : json_string(text);
+	return text[0] == '\0' ? NULL : text;
 }
 
 static json_t *
@@ -52,10 +52,11 @@ view_webhook(const struct webhook *w)
 	char id[UUID_TEXT_LEN + 1];
 
 	uuid_format(&r->uuid, id);
-	return json_pack("{s:s, s:s, s:o, s:b, s:o, s:o, s:o}", "id", id, "url",
-	    r->url, "events", view_kinds(r->kinds), "enabled", r->enabled,
-	    "disabled_because", text_or_null(r->disabled_why), "created_at",
-	    view_time(r->created_ms), "changed_at", view_time(r->changed_ms));
+	return json_pack("{s:s, s:s, s:o, s:b, s:s?, s:o, s:o}", "id", id,
+	    "url", r->url, "events", view_kinds(r->kinds), "enabled",
+	    r->enabled, "disabled_because", null_if_empty(r->disabled_why),
+	    "created_at", view_time(r->created_ms), "changed_at",
+	    view_time(r->changed_ms));
 }
 
 static json_t *
@@ -65,13 +66,13 @@ view_webhook_of_list(const struct webhook *w)
 	json_t *o = view_webhook(w);
 
 	json_object_set_new(o, "deliveries",
-	    json_pack("{s:I, s:I, s:I, s:o, s:o, s:i, s:o, s:o}", "taken",
+	    json_pack("{s:I, s:I, s:I, s:o, s:o, s:i, s:o, s:s?}", "taken",
 		(json_int_t)r->delivered, "lost", (json_int_t)r->lost,
 		"done_to_event", (json_int_t)r->seq, "last_success_at",
 		view_time(r->success_ms), "failing_since",
 		view_time(r->failing_ms), "attempts", (int)r->attempts,
 		"next_attempt_at", view_time(r->next_ms), "last_error",
-		text_or_null(r->why)));
+		null_if_empty(r->why)));
 	return o;
 }
 
@@ -336,8 +337,8 @@ static void
 look_newest(struct webhook_change *c)
 {
 	http_hold(c->x, NULL, NULL);
-	(void)store_events_read(
-	    c->f->store, c->tenant.n, UINT32_MAX, NULL, 1, newest_cb, c);
+	(void)store_events_read(core_store(c->f->core), c->tenant.n, UINT32_MAX,
+	    NULL, 1, newest_cb, c);
 }
 
 static void
@@ -396,9 +397,9 @@ tested_cb(const struct postbox_answer *a, void *arg)
 	bool is_taken = a->status >= 200 && a->status < 300;
 
 	http_reply_json(arg, 200,
-	    json_pack("{s:b, s:o, s:o}", "taken", is_taken, "status",
+	    json_pack("{s:b, s:o, s:s?}", "taken", is_taken, "status",
 		a->status == 0 ? json_null() : json_integer(a->status), "error",
-		a->status == 0 ? json_string(a->why) : json_null()));
+		a->status == 0 ? a->why : NULL));
 }
 
 static void

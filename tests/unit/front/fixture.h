@@ -58,7 +58,6 @@ fixture_open(const char *const *settings)
 	assert_int_equal(core_recover(fx.core, &e), 0);
 	parts = (struct front_parts){.base = fx.base,
 	    .conf = fx.conf,
-	    .store = fx.store,
 	    .core = fx.core,
 	    .tools = embed_tools,
 	    .dir = fx.dir,

@@ -412,7 +412,6 @@ TEST(a_tool_without_a_definition_stops_the_start)
 	const uint8_t key[FRONT_KEY_BYTES] = {0};
 	const struct front_parts parts = {.base = fx.base,
 	    .conf = fx.conf,
-	    .store = fx.store,
 	    .core = fx.core,
 	    .tools = none,
 	    .session_key = key,
