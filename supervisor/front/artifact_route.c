@@ -20,11 +20,6 @@
 
 #define DISPOSITION_NAME_MAX 255
 
-struct artifact_get {
-	struct http_exchange *x;
-	char *name; /* last part of the path, decoded */
-};
-
 /* What is sent: its descriptor is http.c's once it is. */
 struct artifact_sent {
 	struct download *d;
@@ -35,8 +30,11 @@ struct artifact_sent {
 
 /* RFC 6266 and 8187: a plain name for old clients, the real one in UTF-8. */
 static void
-add_disposition(struct http_exchange *x, const char *name)
+add_disposition(struct http_exchange *x)
 {
+	const char *path = http_param(x, "path");
+	const char *slash = strrchr(path, '/');
+	const char *name = slash != NULL ? slash + 1 : path;
 	char plain[DISPOSITION_NAME_MAX + 1];
 	char coded[3 * DISPOSITION_NAME_MAX + 1];
 	char value[4 * DISPOSITION_NAME_MAX + 64];
@@ -65,7 +63,7 @@ add_disposition(struct http_exchange *x, const char *name)
 
 static void
 add_file_headers(struct http_exchange *x, const struct artifact_sent *a,
-    const char *modified, const char *name)
+    const char *modified)
 {
 	http_add_header(x, "ETag", a->etag);
 	http_add_header(x, "Last-Modified", modified);
@@ -73,7 +71,7 @@ add_file_headers(struct http_exchange *x, const struct artifact_sent *a,
 	http_add_header(x, "Accept-Ranges", "bytes");
 	http_add_header(
 	    x, "Content-Security-Policy", "sandbox; default-src 'none'");
-	add_disposition(x, name);
+	add_disposition(x);
 }
 
 /* ---- conditions */
@@ -120,7 +118,7 @@ wanted_range(const struct http_exchange *x, const struct artifact_sent *a,
 /* ---- the answer */
 
 static void
-send_file(struct http_exchange *x, struct artifact_sent *a, const char *name)
+send_file(struct http_exchange *x, struct artifact_sent *a)
 {
 	static const char type[] = "application/octet-stream";
 	time_t mtime = (time_t)(a->d->mtime_ns / 1000000000);
@@ -136,7 +134,7 @@ send_file(struct http_exchange *x, struct artifact_sent *a, const char *name)
 
 	(void)strftime(modified, sizeof(modified), "%a, %d %b %Y %H:%M:%S GMT",
 	    gmtime_r(&mtime, &tm));
-	add_file_headers(x, a, modified, name);
+	add_file_headers(x, a, modified);
 	if (verdict == ETAG_SAME) {
 		http_reply(x, 304, NULL, NULL, 0);
 		return;
@@ -166,34 +164,29 @@ send_file(struct http_exchange *x, struct artifact_sent *a, const char *name)
 static void
 artifact_cb(int rc, struct download *d, const struct err *why, void *arg)
 {
-	struct artifact_get *g = arg;
+	struct http_exchange *x = arg;
 	struct artifact_sent a = {.d = d, .etag = "\""};
 
-	if (http_is_gone(g->x)) {
-		http_drop(g->x);
+	if (http_is_gone(x)) {
+		http_drop(x);
 	} else if (rc == ERR_NOTFOUND) {
-		http_error(g->x, 404, "not_found", "no such artifact");
+		http_error(x, 404, "not_found", "no such artifact");
 	} else if (rc != 0) {
-		http_error_from(g->x, rc, why);
+		http_error_from(x, rc, why);
 	} else {
 		hex_encode(d->sha256, sizeof(d->sha256), a.etag + 1);
 		(void)strcat(a.etag, "\"");
-		send_file(g->x, &a, g->name);
+		send_file(x, &a);
 	}
-	free(g->name);
-	free(g);
 }
 
 void
 front_on_artifact(struct request *r)
 {
-	const char *path = http_param(r->x, "path");
-	const char *slash = strrchr(path, '/');
-	struct artifact_get *g = xcalloc(1, sizeof(*g));
+	struct http_exchange *x = r->x;
 
-	g->x = r->x;
-	g->name = xstrdup(slash != NULL ? slash + 1 : path);
-	http_hold(g->x, NULL, NULL);
-	download_open(r->front->core, r->who, http_param(g->x, "identifier"),
-	    http_param(g->x, "run_or_latest"), path, artifact_cb, g);
+	http_hold(x, NULL, NULL);
+	download_open(r->front->core, r->who, http_param(x, "identifier"),
+	    http_param(x, "run_or_latest"), http_param(x, "path"), artifact_cb,
+	    x);
 }

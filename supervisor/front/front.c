@@ -31,7 +31,6 @@
 #include "supervisor/front/bodies.h"
 #include "supervisor/front/deliveries.h"
 #include "supervisor/front/gate.h"
-#include "supervisor/front/metrics.h"
 #include "supervisor/front/oauth.h"
 #include "supervisor/front/postbox.h"
 #include "supervisor/front/refusal.h"

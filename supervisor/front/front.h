@@ -112,6 +112,16 @@ void front_drain(struct front *f, void (*on_idle)(void *arg), void *arg);
 bool front_is_quiet(const struct front *f);
 uint64_t front_requests(const struct front *f); /* answered since the start */
 
+/* What others count goes into the cells of common/metric.h. */
+
+/* metrics_begin - the front was started */
+void metrics_begin(void);
+/* metrics_note - with each tick: so much at most is lost by a front that is
+ * killed */
+void metrics_note(struct front *f);
+/* metrics_on_request - one was answered; route: routes_number */
+void metrics_on_request(unsigned int route, uint64_t us);
+
 /* front_mcp_error - on the MCP path before the library is asked: a JSON-RPC
  * error without an id */
 void front_mcp_error(

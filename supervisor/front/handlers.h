@@ -37,11 +37,11 @@ void front_on_events(struct request *r);
 void event_streams_on_request(struct request *r);
 extern const struct query_table event_streams_query;
 
-/* history_route.c, export_route.c: runs of a tenant in pages, what they come
+/* history_route.c: runs of a tenant in pages, what they come
  * to, and all of them as JSON lines or CSV */
 void history_on_runs(struct request *r);
 void history_on_stats(struct request *r);
-void export_on_get(struct request *r);
+void history_on_export(struct request *r);
 extern const struct query_table history_runs_query, history_stats_query,
     export_query;
 

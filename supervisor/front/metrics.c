@@ -1,4 +1,4 @@
-#include "supervisor/front/metrics.h"
+#include "supervisor/front/handlers.h"
 
 #include <stdio.h>
 
@@ -13,7 +13,6 @@
 #include "supervisor/core/tenants.h"
 #include "supervisor/front/deliveries.h"
 #include "supervisor/front/exposition.h"
-#include "supervisor/front/handlers.h"
 #include "supervisor/store/history.h"
 
 /* GET /metrics, and what keeps its cells up to date. */

@@ -187,39 +187,36 @@ front_on_run_cancel(struct request *r)
 
 /* ---- it is forgotten */
 
-struct record_delete {
-	struct http_exchange *x; /* outlives its client */
-	char run[UUID_TEXT_LEN + 1];
-};
-
+/* x outlives its client. */
 static void
 deleted_cb(int rc, const struct err *why, void *arg)
 {
-	struct record_delete *d = arg;
+	struct http_exchange *x = arg;
+	const struct uuid run = scope_run(x);
+	char id[UUID_TEXT_LEN + 1];
 
+	uuid_format(&run, id);
 	if (rc != 0)
-		http_error_from(d->x, rc, why);
+		http_error_from(x, rc, why);
 	else
-		http_reply_json(d->x, 200,
-		    json_pack("{s:s, s:b}", "run_id", d->run, "deleted", 1));
-	free(d);
+		http_reply_json(x, 200,
+		    json_pack("{s:s, s:b}", "run_id", id, "deleted", 1));
 }
 
 static void
 delete_run(const struct request *r)
 {
-	struct record_delete *d = xcalloc(1, sizeof(*d));
 	struct uuid run = scope_run(r->x);
+	char id[UUID_TEXT_LEN + 1];
 	struct err e;
 
-	uuid_format(&run, d->run);
-	d->x = r->x;
-	http_hold(d->x, NULL, NULL);
+	uuid_format(&run, id);
+	http_hold(r->x, NULL, NULL);
 	/* Before it is known whether there is one: an attempt is an act. */
-	scope_tell(r->front, d->x, r->who->tenant_name, "run.delete", d->run);
-	if (core_delete_run(r->front->core, r->who, &run, deleted_cb, d, &e) !=
-	    0)
-		deleted_cb(e.code, &e, d);
+	scope_tell(r->front, r->x, r->who->tenant_name, "run.delete", id);
+	if (core_delete_run(
+		r->front->core, r->who, &run, deleted_cb, r->x, &e) != 0)
+		deleted_cb(e.code, &e, r->x);
 }
 
 void

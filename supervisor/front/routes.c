@@ -128,7 +128,7 @@ static const struct route routes[] = {
 	&history_runs_query},
     {ROUTE_TOP, "/api/v1/stats", READ, NULL, history_on_stats, USER | ADMIN,
 	&history_stats_query},
-    {ROUTE_TOP, "/api/v1/export", GET, NULL, export_on_get, USER | ADMIN,
+    {ROUTE_TOP, "/api/v1/export", GET, NULL, history_on_export, USER | ADMIN,
 	&export_query},
     {ROUTE_TOP, "/api/v1/runs/:run", READ | DELETE, "no such run",
 	record_on_run, USER | ADMIN, &record_whose_query},

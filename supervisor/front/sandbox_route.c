@@ -1,7 +1,6 @@
 #include "supervisor/front/handlers.h"
 
 #include "common/js.h"
-#include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/sandbox.h"
 #include "supervisor/core/tenants.h"
@@ -50,7 +49,6 @@ reply_sandbox(
 struct sandbox_delete {
 	struct http_exchange *x;
 	struct gone gone;
-	char identifier[SANDBOX_IDENTIFIER_MAX + 1];
 };
 
 /* The client is: the sandbox goes on to go. */
@@ -72,8 +70,8 @@ deleted_cb(struct gone *g, const struct err *why)
 
 	if (why == NULL) {
 		http_reply_json(d->x, 200,
-		    json_pack("{s:s, s:b}", "identifier", d->identifier,
-			"deleted", 1));
+		    json_pack("{s:s, s:b}", "identifier",
+			http_param(d->x, "identifier"), "deleted", 1));
 	} else {
 		home_explain_gone(why, &e);
 		http_error_from(d->x, e.code, &e);
@@ -89,7 +87,6 @@ delete_sandbox(const struct front *f, struct http_exchange *x,
 
 	scope_tell(f, x, n->row.name, "sandbox.delete", sb->row.name);
 	d->x = x;
-	utf8_copy(d->identifier, sizeof(d->identifier), sb->row.identifier);
 	http_hold(x, client_gone_cb, d);
 	gone_start(&d->gone, sb, deleted_cb, d);
 }
