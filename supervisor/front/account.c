@@ -1,6 +1,5 @@
 #include "supervisor/front/handlers.h"
 
-#include <stdio.h>
 #include <time.h>
 
 #include "common/clock.h"

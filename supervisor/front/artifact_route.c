@@ -8,12 +8,10 @@
 #include "supervisor/front/handlers.h"
 
 #include <stdio.h>
-#include <strings.h>
 #include <time.h>
 
 #include "common/hex.h"
 #include "common/utf8.h"
-#include "common/xmalloc.h"
 #include "supervisor/core/download.h"
 #include "supervisor/front/etag.h"
 #include "supervisor/http/range.h"

@@ -19,12 +19,10 @@
 #include <stdio.h>
 
 #include <event2/buffer.h>
-#include <jansson.h>
 
 #include "common/clock.h"
 #include "common/conf.h"
 #include "common/hashmap.h"
-#include "common/js.h"
 #include "common/log.h"
 #include "common/timer.h"
 #include "common/weburl.h"

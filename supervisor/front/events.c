@@ -3,8 +3,6 @@
  */
 #include "supervisor/front/handlers.h"
 
-#include <event2/buffer.h>
-
 #include "common/xmalloc.h"
 #include "supervisor/core/follow.h"
 #include "supervisor/core/quota_use.h"

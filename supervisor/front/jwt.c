@@ -91,16 +91,14 @@ take_part(const json_t *o, const char *name, struct part *out)
 /* Keys of each type.  NULL: not a good one. */
 
 static EVP_PKEY *
-make_key(const char *type, OSSL_PARAM_BLD *parts)
+make_key(const char *type, OSSL_PARAM *params)
 {
 	EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new_from_name(NULL, type, NULL);
-	OSSL_PARAM *params = OSSL_PARAM_BLD_to_param(parts);
 	EVP_PKEY *key = NULL;
 
 	if (ctx == NULL || params == NULL || EVP_PKEY_fromdata_init(ctx) != 1 ||
 	    EVP_PKEY_fromdata(ctx, &key, EVP_PKEY_PUBLIC_KEY, params) != 1)
 		key = NULL;
-	OSSL_PARAM_free(params);
 	EVP_PKEY_CTX_free(ctx);
 	return key;
 }
@@ -111,6 +109,7 @@ rsa_key(const json_t *o)
 	OSSL_PARAM_BLD *parts = OSSL_PARAM_BLD_new();
 	struct part n, e;
 	BIGNUM *bn_n = NULL, *bn_e = NULL;
+	OSSL_PARAM *params = NULL;
 	EVP_PKEY *key = NULL;
 
 	if (take_part(o, "n", &n) && take_part(o, "e", &e) &&
@@ -122,8 +121,11 @@ rsa_key(const json_t *o)
 	    BN_num_bits(bn_n) >= RSA_BITS_MIN && BN_is_odd(bn_n) &&
 	    BN_is_odd(bn_e) && !BN_is_one(bn_e) &&
 	    OSSL_PARAM_BLD_push_BN(parts, OSSL_PKEY_PARAM_RSA_N, bn_n) == 1 &&
-	    OSSL_PARAM_BLD_push_BN(parts, OSSL_PKEY_PARAM_RSA_E, bn_e) == 1)
-		key = make_key("RSA", parts);
+	    OSSL_PARAM_BLD_push_BN(parts, OSSL_PKEY_PARAM_RSA_E, bn_e) == 1) {
+		params = OSSL_PARAM_BLD_to_param(parts);
+		key = make_key("RSA", params);
+	}
+	OSSL_PARAM_free(params);
 	BN_free(bn_n);
 	BN_free(bn_e);
 	OSSL_PARAM_BLD_free(parts);
@@ -135,26 +137,20 @@ static EVP_PKEY *
 p256_key(const json_t *o)
 {
 	static char group[] = "prime256v1";
-	OSSL_PARAM_BLD *parts = OSSL_PARAM_BLD_new();
 	uint8_t point[1 + 2 * COORDINATE] = {4}; /* uncompressed */
+	OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string(
+				   OSSL_PKEY_PARAM_GROUP_NAME, group, 0),
+	    OSSL_PARAM_construct_octet_string(
+		OSSL_PKEY_PARAM_PUB_KEY, point, sizeof(point)),
+	    OSSL_PARAM_construct_end()};
 	struct part x, y;
-	EVP_PKEY *key = NULL;
 
-	if (parts == NULL || strcmp(js_text(o, "crv"), "P-256") != 0 ||
-	    !take_part(o, "x", &x) || !take_part(o, "y", &y) ||
-	    x.n != COORDINATE || y.n != COORDINATE) {
-		OSSL_PARAM_BLD_free(parts);
+	if (strcmp(js_text(o, "crv"), "P-256") != 0 || !take_part(o, "x", &x) ||
+	    !take_part(o, "y", &y) || x.n != COORDINATE || y.n != COORDINATE)
 		return NULL;
-	}
 	memcpy(point + 1, x.p, COORDINATE);
 	memcpy(point + 1 + COORDINATE, y.p, COORDINATE);
-	if (OSSL_PARAM_BLD_push_utf8_string(
-		parts, OSSL_PKEY_PARAM_GROUP_NAME, group, 0) == 1 &&
-	    OSSL_PARAM_BLD_push_octet_string(
-		parts, OSSL_PKEY_PARAM_PUB_KEY, point, sizeof(point)) == 1)
-		key = make_key("EC", parts);
-	OSSL_PARAM_BLD_free(parts);
-	return key;
+	return make_key("EC", params);
 }
 
 static EVP_PKEY *

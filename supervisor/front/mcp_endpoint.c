@@ -7,7 +7,6 @@
 
 #include <event2/buffer.h>
 
-#include "common/exit.h"
 #include "common/js.h"
 #include "common/log.h"
 #include "common/xmalloc.h"

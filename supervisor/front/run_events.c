@@ -5,7 +5,6 @@
 #include <event2/buffer.h>
 
 #include "common/js.h"
-#include "common/log.h"
 #include "common/runlog_scan.h"
 #include "common/utf8.h"
 #include "supervisor/front/sse.h"

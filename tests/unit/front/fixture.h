@@ -178,6 +178,14 @@ fixture_expect(
 		    status, text);
 }
 
+/* What came of the last answer has this text. */
+static inline void
+fixture_has(const char *text)
+{
+	if (!raw_has(&fx.c, text))
+		fail_msg("%s is not in %.1000s", text, raw_text(&fx.c));
+}
+
 static inline json_t *
 fixture_body(const char *answer)
 {
@@ -197,12 +205,14 @@ fixture_body(const char *answer)
 #define FIXTURE_BOTH "Accept: application/json, text/event-stream\r\n"
 
 static inline void
-fixture_initialize(void)
+fixture_initialize_as(const char *authorization)
 {
+	AUTO(auto_free)
+	char *more = xasprintf("%s" FIXTURE_JSON FIXTURE_BOTH, authorization);
 	const char *p;
 	size_t n;
 
-	p = fixture_ask("POST", "/mcp", FIXTURE_JSON FIXTURE_BOTH,
+	p = fixture_ask("POST", "/mcp", more,
 	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\","
 	    "\"params\":{\"protocolVersion\":\"2025-11-25\","
 	    "\"capabilities\":{},\"clientInfo\":{\"name\":\"t\","
@@ -215,6 +225,12 @@ fixture_initialize(void)
 	fx.session[n] = '\0';
 	p = strstr(raw_text(&fx.c), "\"protocolVersion\":\"2025-11-25\"");
 	assert_non_null(p);
+}
+
+static inline void
+fixture_initialize(void)
+{
+	fixture_initialize_as("");
 }
 
 static inline void
@@ -234,6 +250,42 @@ fixture_call(const char *accept, const char *tool, const char *arguments)
 	free(body);
 }
 
+/* The member at a path such as "error.code" or "list.0"; NULL: none. */
+static inline json_t *
+fixture_at(const json_t *o, const char *path)
+{
+	AUTO(auto_free) char *copy = xstrdup(path);
+	char *rest = copy, *part;
+	const json_t *at = o;
+
+	while ((part = strsep(&rest, ".")) != NULL)
+		at = json_is_array(at) ?
+		    json_array_get(at, strtoul(part, NULL, 10)) :
+		    json_object_get(at, part);
+	return (json_t *)(uintptr_t)at;
+}
+
+static inline const char *
+fixture_text_at(const json_t *o, const char *path)
+{
+	return json_string_value(fixture_at(o, path));
+}
+
+/* Headers of a message of the session; the caller's. */
+static inline char *
+fixture_session(void)
+{
+	return xasprintf(
+	    FIXTURE_JSON FIXTURE_BOTH "Mcp-Session-Id: %s\r\n", fx.session);
+}
+
+static inline void
+fixture_reconnect(void)
+{
+	raw_close(&fx.c);
+	raw_open(&fx.c, fx.port, 0);
+}
+
 /* result of the answer to fixture_call; the caller's */
 static inline json_t *
 fixture_result(void)
@@ -247,6 +299,16 @@ fixture_result(void)
 	return result;
 }
 
+/* fixture_call and its result, in a session of its own if there is none. */
+static inline json_t *
+fixture_use(const char *tool, const char *arguments)
+{
+	if (fx.session[0] == '\0')
+		fixture_initialize();
+	fixture_call(FIXTURE_BOTH, tool, arguments);
+	return fixture_result();
+}
+
 /* Start a run without waiting for it; its id is the caller's to free. */
 static inline char *
 fixture_start_run(void)
@@ -255,14 +317,10 @@ fixture_start_run(void)
 	json_t *result;
 	char *id;
 
-	if (fx.session[0] == '\0')
-		fixture_initialize();
-	fixture_call(FIXTURE_BOTH, "run_sandbox",
+	result = fixture_use("run_sandbox",
 	    "{\"identifier\":\"box\",\"commands\":[{\"shell\":\"true\"}],"
 	    "\"options\":{\"await_completion\":false}}");
-	result = fixture_result();
-	id = xstrdup(json_string_value(json_object_get(
-	    json_object_get(result, "structuredContent"), "run_id")));
+	id = xstrdup(fixture_text_at(result, "structuredContent.run_id"));
 	json_decref(result);
 	raw_wait_until(fx.base, fx.worker.runs > before);
 	return id;

@@ -55,22 +55,19 @@ take_etag(void)
 TEST(a_file_is_given_as_an_attachment_of_no_type)
 {
 	get("GET", run_id, FILE_PATH, "", 200);
-	assert_true(raw_has(&fx.c, "\r\n\r\n" TEXT));
-	assert_true(
-	    raw_has(&fx.c, "Content-Type: application/octet-stream\r\n"));
-	assert_true(raw_has(&fx.c, "X-Content-Type-Options: nosniff\r\n"));
-	assert_true(raw_has(
-	    &fx.c, "Content-Security-Policy: sandbox; default-src 'none'\r\n"));
-	assert_true(raw_has(&fx.c,
+	fixture_has("\r\n\r\n" TEXT);
+	fixture_has("Content-Type: application/octet-stream\r\n");
+	fixture_has("X-Content-Type-Options: nosniff\r\n");
+	fixture_has("Content-Security-Policy: sandbox; default-src 'none'\r\n");
+	fixture_has(
 	    "Content-Disposition: attachment; filename=\"a_b___.html\"; "
-	    "filename*=UTF-8''a%20b%22%C3%A9.html\r\n"));
-	assert_true(raw_has(&fx.c, "Accept-Ranges: bytes\r\n"));
-	assert_true(
-	    raw_has(&fx.c, "Last-Modified: Tue, 14 Nov 2023 22:13:20 GMT\r\n"));
+	    "filename*=UTF-8''a%20b%22%C3%A9.html\r\n");
+	fixture_has("Accept-Ranges: bytes\r\n");
+	fixture_has("Last-Modified: Tue, 14 Nov 2023 22:13:20 GMT\r\n");
 	get("GET", "latest", FILE_PATH, "", 200);
-	assert_true(raw_has(&fx.c, TEXT));
+	fixture_has(TEXT);
 	get("HEAD", run_id, FILE_PATH, "", 200);
-	assert_true(raw_has(&fx.c, "Content-Length: 35\r\n"));
+	fixture_has("Content-Length: 35\r\n");
 	assert_false(raw_has(&fx.c, "script"));
 }
 
@@ -100,13 +97,13 @@ TEST(a_range_is_sent_alone)
 	char more[200];
 
 	get("GET", run_id, FILE_PATH, "Range: bytes=25-27\r\n", 206);
-	assert_true(raw_has(&fx.c, "Content-Range: bytes 25-27/35\r\n"));
-	assert_true(raw_has(&fx.c, "\r\n\r\n012"));
+	fixture_has("Content-Range: bytes 25-27/35\r\n");
+	fixture_has("\r\n\r\n012");
 	take_etag();
 	get("GET", run_id, FILE_PATH, "Range: bytes=-2\r\n", 206);
-	assert_true(raw_has(&fx.c, "\r\n\r\n89"));
+	fixture_has("\r\n\r\n89");
 	get("GET", run_id, FILE_PATH, "Range: bytes=35-\r\n", 416);
-	assert_true(raw_has(&fx.c, "Content-Range: bytes */35\r\n"));
+	fixture_has("Content-Range: bytes */35\r\n");
 	get("GET", run_id, FILE_PATH, "Range: bytes=0-1,3-4\r\n", 200);
 	(void)snprintf(
 	    more, sizeof(more), "Range: bytes=25-27\r\nIf-Range: %s\r\n", etag);
@@ -135,7 +132,7 @@ TEST(what_is_not_there_is_not_found)
 
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
 		fixture_expect("GET", paths[i], "", 404);
-		assert_true(raw_has(&fx.c, "\"code\":\"not_found\""));
+		fixture_has("\"code\":\"not_found\"");
 	}
 }
 
@@ -145,8 +142,7 @@ TEST(asking_and_leaving_is_safe)
 
 	fixture_send("GET", path, "", "");
 	(void)event_base_loop(fx.base, EVLOOP_NONBLOCK);
-	raw_close(&fx.c);
-	raw_open(&fx.c, fx.port, 0);
+	fixture_reconnect();
 	fixture_expect("GET", path, "", 200);
 	free(path);
 }

@@ -128,12 +128,12 @@ TEST(bad_questions_get_json_errors)
 	struct raw r;
 
 	fixture_expect("GET", "/mcp/events", "", 400);
-	assert_true(raw_has(&fx.c, "\"code\":\"bad_request\""));
+	fixture_has("\"code\":\"bad_request\"");
 	fixture_expect("GET", "/mcp/events?run_id=", "", 400);
 	fixture_expect("GET", "/mcp/events?run_id=../../etc", "", 400);
 	fixture_expect("GET",
 	    "/mcp/events?run_id=00000000-0000-4000-8000-000000000000", "", 404);
-	assert_true(raw_has(&fx.c, "\"code\":\"not_found\""));
+	fixture_has("\"code\":\"not_found\"");
 	/* Of a run that is not the asker's no id is looked at. */
 	fixture_expect("GET",
 	    "/mcp/events?run_id=00000000-0000-4000-8000-000000000000"
@@ -156,7 +156,7 @@ TEST(head_has_no_stream)
 	char *path = xasprintf("/mcp/events?run_id=%s", run_id);
 
 	fixture_expect("HEAD", path, "", 200);
-	assert_true(raw_has(&fx.c, "Content-Type: text/event-stream\r\n"));
+	fixture_has("Content-Type: text/event-stream\r\n");
 	fixture_expect("GET", "/healthz", "", 200);
 	free(path);
 }

@@ -32,13 +32,13 @@ TEST(readiness_follows_the_worker)
 	    fixture_status(fixture_ask("GET", "/readyz", "", "")) == 200);
 	core_worker_gone(fx.core, 0, false);
 	fixture_expect("GET", "/readyz", "", 503);
-	assert_true(raw_has(&fx.c, "\"code\":\"not_ready\""));
+	fixture_has("\"code\":\"not_ready\"");
 }
 
 TEST(the_index_names_the_endpoint)
 {
 	fixture_expect("GET", "/", "", 200);
-	assert_true(raw_has(&fx.c, "\"mcp\":\"/mcp\""));
+	fixture_has("\"mcp\":\"/mcp\"");
 }
 
 TEST(an_unknown_path_is_a_json_error_with_the_request_id)
@@ -51,13 +51,12 @@ TEST(an_unknown_path_is_a_json_error_with_the_request_id)
 	id = strstr(text, "X-Request-Id: ");
 	assert_non_null(id);
 	(void)snprintf(want, sizeof(want), "\"request_id\":\"%.17s\"", id + 14);
-	assert_true(raw_has(&fx.c, want));
-	assert_true(raw_has(&fx.c, "\"code\":\"not_found\""));
-	assert_true(raw_has(&fx.c, "HTTP/1.1 404 Not Found\r\n"));
-	assert_true(
-	    raw_has(&fx.c, "Content-Type: application/problem+json\r\n"));
-	assert_true(raw_has(&fx.c, "X-Content-Type-Options: nosniff\r\n"));
-	assert_true(raw_has(&fx.c, "Cache-Control: no-store\r\n"));
+	fixture_has(want);
+	fixture_has("\"code\":\"not_found\"");
+	fixture_has("HTTP/1.1 404 Not Found\r\n");
+	fixture_has("Content-Type: application/problem+json\r\n");
+	fixture_has("X-Content-Type-Options: nosniff\r\n");
+	fixture_has("Cache-Control: no-store\r\n");
 }
 
 /* RFC 9457, and beside it the member that was there before. */
@@ -69,16 +68,13 @@ TEST(an_error_is_a_problem_and_says_so_twice)
 
 	o = fixture_body(fixture_ask("GET", "/nope", "", ""));
 	error = json_object_get(o, "error");
-	assert_string_equal(
-	    json_string_value(json_object_get(o, "type")), "about:blank");
-	assert_string_equal(
-	    json_string_value(json_object_get(o, "title")), "Not Found");
+	assert_string_equal(js_text(o, "type"), "about:blank");
+	assert_string_equal(js_text(o, "title"), "Not Found");
 	assert_int_equal(json_integer_value(json_object_get(o, "status")), 404);
 	assert_true(json_equal(
 	    json_object_get(o, "detail"), json_object_get(error, "message")));
 	assert_non_null(
-	    strstr(json_string_value(json_object_get(o, "instance")),
-		json_string_value(json_object_get(o, "request_id"))));
+	    strstr(js_text(o, "instance"), js_text(o, "request_id")));
 	for (size_t i = 0; i < ARRAY_LEN(same); i++) {
 		assert_non_null(json_object_get(o, same[i]));
 		assert_true(json_equal(json_object_get(o, same[i]),
@@ -93,13 +89,13 @@ TEST(a_wrong_method_says_which_are_right)
 
 	for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
 		fixture_expect(methods[i], "/healthz", "", 405);
-		assert_true(raw_has(&fx.c, "Allow: GET, HEAD, OPTIONS\r\n"));
+		fixture_has("Allow: GET, HEAD, OPTIONS\r\n");
 	}
 	fixture_expect("PUT", "/mcp", "", 405);
-	assert_true(raw_has(&fx.c, "Allow: POST, DELETE, OPTIONS\r\n"));
-	assert_true(raw_has(&fx.c, "\"jsonrpc\":\"2.0\""));
+	fixture_has("Allow: POST, DELETE, OPTIONS\r\n");
+	fixture_has("\"jsonrpc\":\"2.0\"");
 	fixture_expect("GET", "/mcp", "Accept: text/event-stream\r\n", 405);
-	assert_true(raw_has(&fx.c, "Allow: POST, DELETE, OPTIONS\r\n"));
+	fixture_has("Allow: POST, DELETE, OPTIONS\r\n");
 	fixture_expect("GET", "/mcp", "Accept: application/json\r\n", 405);
 	fixture_expect("GET", "/mcp", "", 405);
 	fixture_expect("HEAD", "/mcp", "", 405);
@@ -113,20 +109,19 @@ TEST(a_browser_is_told_how_to_connect)
 
 	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
 		fixture_expect("GET", paths[i], browser, 200);
-		assert_true(raw_has(
-		    &fx.c, "Content-Type: text/html; charset=utf-8\r\n"));
-		assert_true(raw_has(&fx.c, "default-src 'none'"));
-		assert_true(raw_has(&fx.c, "/mcp</pre>"));
+		fixture_has("Content-Type: text/html; charset=utf-8\r\n");
+		fixture_has("default-src 'none'");
+		fixture_has("/mcp</pre>");
 	}
 	fixture_expect("GET", "/", "", 200);
-	assert_true(raw_has(&fx.c, "Content-Type: application/json\r\n"));
+	fixture_has("Content-Type: application/json\r\n");
 	fixture_expect("POST", "/mcp", browser, 415);
 }
 
 TEST(options_is_answered_everywhere)
 {
 	fixture_expect("OPTIONS", "/mcp", "", 204);
-	assert_true(raw_has(&fx.c, "Allow: POST, DELETE, OPTIONS\r\n"));
+	fixture_has("Allow: POST, DELETE, OPTIONS\r\n");
 	assert_false(raw_has(&fx.c, "Access-Control"));
 	fixture_expect("OPTIONS", "/nope", "", 204);
 	fixture_expect("OPTIONS", "*", "", 204);
@@ -141,8 +136,7 @@ send_with_host(const char *host)
 	    "GET /healthz HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n",
 	    host);
 
-	raw_close(&fx.c);
-	raw_open(&fx.c, fx.port, 0);
+	fixture_reconnect();
 	raw_send(&fx.c, fx.base, text);
 	raw_wait_end(&fx.c, fx.base);
 	free(text);
@@ -254,8 +248,7 @@ TEST(on_the_mcp_path_a_refusal_is_a_json_rpc_error_without_id)
 
 	o = fixture_body(fixture_ask(
 	    "POST", "/mcp", "Origin: http://evil.example\r\n", "{}"));
-	assert_string_equal(
-	    json_string_value(json_object_get(o, "jsonrpc")), "2.0");
+	assert_string_equal(js_text(o, "jsonrpc"), "2.0");
 	assert_null(json_object_get(o, "id"));
 	assert_int_equal(json_integer_value(json_object_get(
 			     json_object_get(o, "error"), "code")),
@@ -267,29 +260,24 @@ TEST_WITH(setup_allowing, fixture_teardown, cors_is_answered_to_listed_origins)
 {
 	fixture_expect("OPTIONS", "/mcp",
 	    GOOD_ORIGIN "Access-Control-Request-Method: POST\r\n", 204);
-	assert_true(raw_has(
-	    &fx.c, "Access-Control-Allow-Origin: http://app.example\r\n"));
-	assert_true(raw_has(
-	    &fx.c, "Access-Control-Allow-Methods: POST, DELETE, OPTIONS\r\n"));
-	assert_true(raw_has(&fx.c,
-	    "Access-Control-Allow-Headers: Accept, Authorization, "
-	    "Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, "
-	    "Last-Event-ID, Mcp-Method, Mcp-Name, If-Match, "
-	    "If-None-Match\r\n"));
-	assert_true(raw_has(&fx.c, "Access-Control-Max-Age: 300\r\n"));
+	fixture_has("Access-Control-Allow-Origin: http://app.example\r\n");
+	fixture_has("Access-Control-Allow-Methods: POST, DELETE, OPTIONS\r\n");
+	fixture_has("Access-Control-Allow-Headers: Accept, Authorization, "
+		    "Content-Type, Mcp-Session-Id, Mcp-Protocol-Version, "
+		    "Last-Event-ID, Mcp-Method, Mcp-Name, If-Match, "
+		    "If-None-Match\r\n");
+	fixture_has("Access-Control-Max-Age: 300\r\n");
 	assert_false(raw_has(&fx.c, "Access-Control-Allow-Credentials"));
 	/* Each path offers what it has. */
 	fixture_expect("OPTIONS", "/api/v1/tenants/acme", GOOD_ORIGIN, 204);
-	assert_true(raw_has(&fx.c,
-	    "Access-Control-Allow-Methods: GET, HEAD, PATCH, DELETE, "
-	    "OPTIONS\r\n"));
+	fixture_has("Access-Control-Allow-Methods: GET, HEAD, PATCH, DELETE, "
+		    "OPTIONS\r\n");
 	fixture_expect("GET", "/healthz", GOOD_ORIGIN, 200);
-	assert_true(raw_has(&fx.c,
-	    "Access-Control-Expose-Headers: Mcp-Session-Id, "
-	    "WWW-Authenticate, ETag\r\n"));
-	assert_true(raw_has(&fx.c, "Vary: Origin\r\n"));
+	fixture_has("Access-Control-Expose-Headers: Mcp-Session-Id, "
+		    "WWW-Authenticate, ETag\r\n");
+	fixture_has("Vary: Origin\r\n");
 	fixture_expect("GET", "/healthz", "", 200);
-	assert_true(raw_has(&fx.c, "Vary: Origin\r\n"));
+	fixture_has("Vary: Origin\r\n");
 	assert_false(raw_has(&fx.c, "Access-Control-Allow-Origin"));
 }
 
@@ -331,8 +319,8 @@ TEST(metrics_have_the_compatible_names_and_count)
 	fixture_wait_run_state(id, "completed");
 	free(id);
 	fixture_expect("GET", "/metrics", "", 200);
-	assert_true(raw_has(&fx.c,
-	    "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
+	fixture_has(
+	    "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n");
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (!raw_has(&fx.c, names[i]))
 			fail_msg("%s is not in %s", names[i], raw_text(&fx.c));
@@ -347,7 +335,7 @@ TEST(a_run_is_shown_and_a_foreign_one_is_not_found)
 	worker_print(&fx.worker, "hi\n", 3);
 	worker_end(&fx.worker, 0);
 	fixture_wait_run_state(id, "completed");
-	assert_true(raw_has(&fx.c, "\"stdout\":\"hi\\n\""));
+	fixture_has("\"stdout\":\"hi\\n\"");
 	path = xasprintf("/mcp/runs/%s", id);
 	fixture_expect("HEAD", path, "", 200);
 	free(path);
@@ -363,8 +351,7 @@ TEST(asking_for_a_run_and_leaving_is_safe)
 	fixture_send(
 	    "GET", "/mcp/runs/00000000-0000-4000-8000-000000000000", "", "");
 	(void)event_base_loop(fx.base, EVLOOP_NONBLOCK);
-	raw_close(&fx.c);
-	raw_open(&fx.c, fx.port, 0);
+	fixture_reconnect();
 	fixture_expect("GET", "/healthz", "", 200);
 	raw_wait_until(fx.base,
 	    strstr(fixture_ask("GET", "/metrics", "", ""),

@@ -52,8 +52,7 @@ call_with_many_objects(const char *form)
 static const char *
 text_of(const json_t *result)
 {
-	return json_string_value(json_object_get(
-	    json_array_get(json_object_get(result, "content"), 0), "text"));
+	return fixture_text_at(result, "content.0.text");
 }
 
 TEST(what_is_ignored_of_a_large_call_is_not_freed_by_the_loop)
@@ -88,14 +87,12 @@ TEST(a_wait_that_is_over_too_early_is_answered_when_the_run_is_on_disk)
 	struct err e;
 
 	fx.worker.deaf = true;
-	fixture_initialize();
-	fixture_call(FIXTURE_BOTH, "run_sandbox",
+	result = fixture_use("run_sandbox",
 	    "{\"identifier\":\"box\",\"commands\":[{\"shell\":\"true\"}],"
 	    "\"options\":{\"await_completion\":true,"
 	    "\"await_timeout_ms\":1}}");
-	result = fixture_result();
-	assert_true(json_is_null(json_object_get(
-	    json_object_get(result, "structuredContent"), "final")));
+	assert_true(
+	    json_is_null(fixture_at(result, "structuredContent.final")));
 	json_decref(result);
 	assert_int_equal(store_snapshot(fx.store, NULL, &snap, &e), 0);
 	assert_int_equal(snap.nruns, 1);
@@ -107,9 +104,7 @@ TEST(without_an_engine_the_error_says_what_is_away)
 	json_t *result;
 
 	core_worker_gone(fx.core, 0, false);
-	fixture_initialize();
-	fixture_call(FIXTURE_BOTH, "run_sandbox", RUN);
-	result = fixture_result();
+	result = fixture_use("run_sandbox", RUN);
 	assert_true(json_is_true(json_object_get(result, "isError")));
 	assert_non_null(strstr(text_of(result), "worker"));
 	assert_int_equal(
@@ -148,8 +143,8 @@ TEST_WITH(setup_hasty, fixture_teardown,
 	worker_print(&fx.worker, "late", 4);
 	worker_end(&fx.worker, 0);
 	raw_wait_for(&fx.c, fx.base, "0\r\n\r\n");
-	assert_true(raw_has(&fx.c, "event: message\ndata: {\"jsonrpc\""));
-	assert_true(raw_has(&fx.c, "\"stdout\":\"late\""));
+	fixture_has("event: message\ndata: {\"jsonrpc\"");
+	fixture_has("\"stdout\":\"late\"");
 	assert_int_equal(raw_count(&fx.c, "event: message"), 1);
 	fixture_expect("GET", "/healthz", "", 200);
 }
@@ -175,8 +170,7 @@ TEST(a_client_that_leaves_during_a_call_is_let_go)
 	    "Accept: application/json, text/event-stream\r\n"};
 
 	for (size_t i = 0; i < 2; i++) {
-		raw_close(&fx.c);
-		raw_open(&fx.c, fx.port, 0);
+		fixture_reconnect();
 		fixture_initialize();
 		fixture_call(accepts[i], "run_sandbox", RUN_AWAIT);
 		raw_wait_until(fx.base, fx.worker.runs == i + 1);
@@ -218,8 +212,7 @@ TEST(a_large_message_is_answered_as_a_small_one)
 	char *more;
 
 	fixture_initialize();
-	more = xasprintf("%s%sMcp-Session-Id: %s\r\n", FIXTURE_JSON,
-	    FIXTURE_BOTH, fx.session);
+	more = fixture_session();
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		char *small, *large = large_of(texts[i]);
 		int status;
@@ -247,7 +240,7 @@ TEST(a_small_message_behind_a_large_one_waits_for_it)
 	char *more;
 
 	fixture_initialize();
-	more = xasprintf("%sMcp-Session-Id: %s\r\n", FIXTURE_JSON, fx.session);
+	more = fixture_session();
 	buf_consume(&fx.c.in, buf_len(&fx.c.in));
 	fixture_send("POST", "/mcp", more, large);
 	fixture_send("POST", "/mcp", more, small);
@@ -265,13 +258,12 @@ TEST(a_client_that_leaves_while_its_message_is_read_is_let_go)
 	char *more;
 
 	fixture_initialize();
-	more = xasprintf("%sMcp-Session-Id: %s\r\n", FIXTURE_JSON, fx.session);
+	more = fixture_session();
 	for (int i = 0; i < 30; i++) {
 		fixture_send("POST", "/mcp", more, large);
 		for (int turns = 0; turns < i % 5; turns++)
 			(void)event_base_loop(fx.base, EVLOOP_NONBLOCK);
-		raw_close(&fx.c);
-		raw_open(&fx.c, fx.port, 0);
+		fixture_reconnect();
 	}
 	raw_wait_until(fx.base,
 	    strstr(fixture_ask("GET", "/metrics", "", ""),
@@ -295,7 +287,7 @@ TEST(draining_refuses_new_calls_and_finishes_old_ones)
 	worker_end(&fx.worker, 0);
 	result = fixture_result();
 	json_decref(result);
-	assert_true(raw_has(&fx.c, "Connection: close\r\n"));
+	fixture_has("Connection: close\r\n");
 	raw_wait_end(&fx.c, fx.base);
 	assert_true(front_is_quiet(fx.front));
 }
@@ -371,27 +363,17 @@ TEST(all_tools_are_listed)
 
 TEST_WITH(setup_set, fixture_teardown, what_is_listed_is_what_is_set)
 {
-	const json_t *tools, *options;
+	json_t *o = listed();
+	const json_t *options = fixture_at(
+	    o, "result.tools.0.inputSchema.properties.options.properties");
 	struct err e;
-	json_t *o;
 
-	fixture_initialize();
-	o = listed();
-	tools = json_object_get(json_object_get(o, "result"), "tools");
-	options = json_object_get(
-	    json_object_get(
-		json_object_get(
-		    json_object_get(json_array_get(tools, 0), "inputSchema"),
-		    "properties"),
-		"options"),
-	    "properties");
-	assert_true(json_is_false(json_object_get(
-	    json_object_get(options, "await_completion"), "default")));
+	assert_true(
+	    json_is_false(fixture_at(options, "await_completion.default")));
 	assert_int_equal(
-	    json_integer_value(json_object_get(
-		json_object_get(options, "await_timeout_ms"), "default")),
+	    json_integer_value(fixture_at(options, "await_timeout_ms.default")),
 	    7001);
-	assert_true(raw_has(&fx.c, "await_completion (default false)"));
+	fixture_has("await_completion (default false)");
 	assert_int_equal(raw_count(&fx.c, "7002"), 2);
 	assert_int_equal(
 	    raw_count(&fx.c, "7003 unless given, at most 7004"), 2);
@@ -402,7 +384,7 @@ TEST_WITH(setup_set, fixture_teardown, what_is_listed_is_what_is_set)
 	    conf_set(fx.conf, "DEFAULT_AWAIT_COMPLETION", "true", &e), 0);
 	front_reload(fx.front);
 	o = listed();
-	assert_true(raw_has(&fx.c, "await_completion (default true)"));
+	fixture_has("await_completion (default true)");
 	json_decref(o);
 }
 

@@ -77,15 +77,16 @@ teardown(void **state)
 	return fixture_teardown(state);
 }
 
-static struct tenant *
-add_tenant(const char *name)
+static int
+setup_acme(void **state)
 {
 	struct tenant *n;
 	struct err e;
 
+	(void)setup(state);
 	assert_int_equal(
-	    tenant_add(core_tenants(fx.core), name, NULL, NULL, &n, &e), 0);
-	return n;
+	    tenant_add(core_tenants(fx.core), "acme", NULL, NULL, &n, &e), 0);
+	return 0;
 }
 
 static char *
@@ -105,6 +106,26 @@ header_of(const char *sub, const char *more)
 	return xasprintf("Authorization: Bearer %s\r\n", token);
 }
 
+static void
+some_turns(void)
+{
+	for (int i = 0; i < 20; i++)
+		raw_turn(fx.base);
+}
+
+static void
+send_whoami(const char *header)
+{
+	buf_consume(&fx.c.in, buf_len(&fx.c.in));
+	fixture_send("GET", "/api/v1/whoami", header, "");
+}
+
+static void
+expect_whoami(const char *header, int status)
+{
+	fixture_expect("GET", "/api/v1/whoami", header, status);
+}
+
 #define ACME ",\"tenant\":\"acme\",\"scope\":\"sandbox\""
 
 TEST(a_bearer_is_its_tenant_and_subject)
@@ -112,7 +133,6 @@ TEST(a_bearer_is_its_tenant_and_subject)
 	AUTO(auto_free) char *header = header_of("alice", ACME);
 	json_t *o;
 
-	(void)add_tenant("acme");
 	send_keys();
 	o = fixture_body(fixture_ask("GET", "/api/v1/whoami", header, ""));
 	assert_string_equal(js_text(o, "tenant"), "acme");
@@ -125,9 +145,9 @@ TEST(a_bearer_is_its_tenant_and_subject)
 TEST(without_a_token_nobody_comes_in)
 {
 	fixture_expect("GET", "/api/v1/whoami", "", 401);
-	assert_true(raw_has(&fx.c,
+	fixture_has(
 	    "resource_metadata=\"https://mcp.example"
-	    "/.well-known/oauth-protected-resource/mcp\", scope=\"sandbox\""));
+	    "/.well-known/oauth-protected-resource/mcp\", scope=\"sandbox\"");
 	fixture_expect("GET", "/.well-known/oauth-protected-resource", "", 200);
 	fixture_expect(
 	    "GET", "/.well-known/oauth-protected-resource/mcp", "", 200);
@@ -151,28 +171,26 @@ TEST(scopes_and_tenants_are_refused_by_name)
 	AUTO(auto_free)
 	char *both = header_of("a", ",\"scope\":\"sandbox sandbox:admin\"");
 
-	(void)add_tenant("acme");
 	send_keys();
-	fixture_expect("GET", "/api/v1/whoami", scope, 403);
-	assert_true(raw_has(&fx.c,
-	    "error=\"insufficient_scope\", "
-	    "error_description=\"it lacks the scope for this\""));
+	expect_whoami(scope, 403);
+	fixture_has("error=\"insufficient_scope\", "
+		    "error_description=\"it lacks the scope for this\"");
 	raw_wait_until(fx.base,
 	    (fixture_expect("GET", "/api/v1/audit", admin, 200),
 		raw_has(&fx.c, "\"lacks the scope\"")));
-	fixture_expect("GET", "/api/v1/whoami", none, 403);
-	assert_true(raw_has(&fx.c, "\"code\":\"tenant_unknown\""));
-	fixture_expect("GET", "/api/v1/whoami", both, 200);
-	assert_true(raw_has(&fx.c, "\"role\":\"admin\""));
+	expect_whoami(none, 403);
+	fixture_has("\"code\":\"tenant_unknown\"");
+	expect_whoami(both, 200);
+	fixture_has("\"role\":\"admin\"");
 	fixture_expect("GET", "/mcp", both, 403);
-	assert_true(raw_has(&fx.c, "\"code\":\"tenant_unknown\""));
-	fixture_expect("GET", "/api/v1/whoami", other, 403);
-	assert_true(raw_has(&fx.c, "\"code\":\"tenant_unknown\""));
+	fixture_has("\"code\":\"tenant_unknown\"");
+	expect_whoami(other, 403);
+	fixture_has("\"code\":\"tenant_unknown\"");
 	fixture_expect("GET", "/api/v1/tenants", user, 403);
-	assert_true(raw_has(&fx.c, "scope=\"sandbox:admin\""));
+	fixture_has("scope=\"sandbox:admin\"");
 }
 
-TEST(a_tenant_is_made_only_where_a_setting_says_so)
+TEST_WITH(setup, teardown, a_tenant_is_made_only_where_a_setting_says_so)
 {
 	AUTO(auto_free) char *header = header_of("a", ACME);
 	AUTO(auto_free)
@@ -181,26 +199,26 @@ TEST(a_tenant_is_made_only_where_a_setting_says_so)
 	struct err e;
 
 	send_keys();
-	fixture_expect("GET", "/api/v1/whoami", header, 403);
+	expect_whoami(header, 403);
 	assert_int_equal(
 	    conf_set(fx.conf, "OAUTH_TENANT_CREATE", "true", &e), 0);
-	fixture_expect("GET", "/api/v1/whoami", header, 200);
+	expect_whoami(header, 200);
 	assert_non_null(tenants_find_name(core_tenants(fx.core), "acme"));
-	fixture_expect("GET", "/api/v1/whoami", bad, 403);
+	expect_whoami(bad, 403);
 }
 
 TEST(disabling_a_tenant_is_at_once_and_ends_what_is_open)
 {
 	AUTO(auto_free) char *header = header_of("a", ACME);
-	struct tenant *n = add_tenant("acme");
+	struct tenant *n = tenants_find_name(core_tenants(fx.core), "acme");
 
 	send_keys();
-	fixture_expect("GET", "/api/v1/whoami", header, 200);
+	expect_whoami(header, 200);
 	tenant_use(n, TENANT_DISABLED, NULL, NULL);
-	fixture_expect("GET", "/api/v1/whoami", header, 403);
-	assert_true(raw_has(&fx.c, "\"code\":\"tenant_disabled\""));
+	expect_whoami(header, 403);
+	fixture_has("\"code\":\"tenant_disabled\"");
 	tenant_use(n, TENANT_ENABLED, NULL, NULL);
-	fixture_expect("GET", "/api/v1/whoami", header, 200);
+	expect_whoami(header, 200);
 	tenant_use(n, TENANT_DISABLED, NULL, NULL);
 	oauth_tick(fx.front->oauth);
 	raw_wait_until(fx.base, (raw_receive(&fx.c), fx.c.ended));
@@ -211,42 +229,25 @@ TEST(tokens_of_one_subject_are_one_caller)
 	AUTO(auto_free) char *first = header_of("a", ACME);
 	AUTO(auto_free) char *renewed = header_of("a", ACME ",\"jti\":\"2\"");
 	AUTO(auto_free) char *other = header_of("b", ACME);
-	char *session;
+	static const char ping[] =
+	    "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}";
+	AUTO(auto_free) char *same = NULL;
+	AUTO(auto_free) char *foreign = NULL;
 
-	(void)add_tenant("acme");
 	send_keys();
-	session = xasprintf("%s" FIXTURE_JSON FIXTURE_BOTH, first);
-	fixture_expect("GET", "/api/v1/whoami", first, 200);
-	(void)fixture_ask("POST", "/mcp", session,
-	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\","
-	    "\"params\":{\"protocolVersion\":\"2025-11-25\","
-	    "\"capabilities\":{},\"clientInfo\":{\"name\":\"t\","
-	    "\"version\":\"1\"}}}");
-	free(session);
-	{
-		const char *at =
-		    strstr(raw_text(&fx.c), "\r\nMcp-Session-Id: ") + 2;
-		AUTO(auto_free)
-		char *id = xasprintf("%.*s\r\n", (int)strcspn(at, "\r"), at);
-		AUTO(auto_free)
-		char *same = xasprintf("%s%s" FIXTURE_JSON FIXTURE_BOTH
-				       "MCP-Protocol-Version: 2025-11-25\r\n",
-		    renewed, id);
-		AUTO(auto_free)
-		char *foreign =
-		    xasprintf("%s%s" FIXTURE_JSON FIXTURE_BOTH
-			      "MCP-Protocol-Version: 2025-11-25\r\n",
-			other, id);
-		static const char ping[] =
-		    "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}";
-
-		assert_int_equal(
-		    fixture_status(fixture_ask("POST", "/mcp", same, ping)),
-		    200);
-		assert_int_equal(
-		    fixture_status(fixture_ask("POST", "/mcp", foreign, ping)),
-		    404);
-	}
+	expect_whoami(first, 200);
+	fixture_initialize_as(first);
+	same = xasprintf("%s" FIXTURE_JSON FIXTURE_BOTH "Mcp-Session-Id: %s\r\n"
+			 "MCP-Protocol-Version: 2025-11-25\r\n",
+	    renewed, fx.session);
+	foreign =
+	    xasprintf("%s" FIXTURE_JSON FIXTURE_BOTH "Mcp-Session-Id: %s\r\n"
+		      "MCP-Protocol-Version: 2025-11-25\r\n",
+		other, fx.session);
+	assert_int_equal(
+	    fixture_status(fixture_ask("POST", "/mcp", same, ping)), 200);
+	assert_int_equal(
+	    fixture_status(fixture_ask("POST", "/mcp", foreign, ping)), 404);
 }
 
 /* Once: the keys of the test are those that come. */
@@ -254,11 +255,8 @@ TEST(a_request_waits_for_the_keys)
 {
 	AUTO(auto_free) char *header = header_of("a", ACME);
 
-	(void)add_tenant("acme");
-	buf_consume(&fx.c.in, buf_len(&fx.c.in));
-	fixture_send("GET", "/api/v1/whoami", header, "");
-	for (int i = 0; i < 20; i++)
-		raw_turn(fx.base);
+	send_whoami(header);
+	some_turns();
 	raw_receive(&fx.c);
 	assert_int_equal(buf_len(&fx.c.in), 0);
 	send_keys();
@@ -269,30 +267,26 @@ TEST(a_client_that_goes_while_it_waits)
 {
 	AUTO(auto_free) char *header = header_of("a", ACME);
 
-	(void)add_tenant("acme");
 	fixture_send("GET", "/api/v1/whoami", header, "");
-	for (int i = 0; i < 20; i++)
-		raw_turn(fx.base);
+	some_turns();
 	raw_close(&fx.c);
-	for (int i = 0; i < 20; i++)
-		raw_turn(fx.base);
+	some_turns();
 	send_keys();
 	raw_open(&fx.c, fx.port, 0);
-	fixture_expect("GET", "/api/v1/whoami", header, 200);
+	expect_whoami(header, 200);
 }
 
 TEST(keys_that_cannot_be_had_are_503)
 {
 	AUTO(auto_free) char *header = header_of("a", ACME);
 
-	buf_consume(&fx.c.in, buf_len(&fx.c.in));
-	fixture_send("GET", "/api/v1/whoami", header, "");
+	send_whoami(header);
 	raw_wait_until(fx.base,
 	    (msg_send_keys_failed(
 		 keys, &(struct msg_keys_failed){.why = "away"}),
 		fixture_is_whole()));
 	assert_int_equal(fixture_status(raw_text(&fx.c)), 503);
-	assert_true(raw_has(&fx.c, "\"code\":\"keys_unavailable\""));
+	fixture_has("\"code\":\"keys_unavailable\"");
 }
 
 /* However many tokens name keys that nobody has. */
@@ -307,15 +301,13 @@ TEST(unknown_keys_are_asked_for_once)
 
 	send_keys();
 	raw_wait_until(fx.base, oauth_has_keys(fx.front->oauth));
-	buf_consume(&fx.c.in, buf_len(&fx.c.in));
-	fixture_send("GET", "/api/v1/whoami", header, "");
+	send_whoami(header);
 	raw_wait_until(fx.base, wanted == 1);
 	send_keys();
 	assert_int_equal(fixture_status(fixture_answer()), 401);
-	assert_true(raw_has(&fx.c,
-	    "error=\"invalid_token\", "
-	    "error_description=\"its key is none of the issuer's\""));
-	fixture_expect("GET", "/api/v1/whoami", header, 401);
+	fixture_has("error=\"invalid_token\", "
+		    "error_description=\"its key is none of the issuer's\"");
+	expect_whoami(header, 401);
 	assert_int_equal(wanted, 1);
 }
 
@@ -338,20 +330,19 @@ TEST(so_many_requests_wait_and_no_more)
 	struct waiter waiters[OAUTH_WAITING_MAX + 1] = {0};
 	struct oauth *o = fx.front->oauth;
 
-	(void)add_tenant("acme");
 	for (size_t i = 0; i < ARRAY_LEN(waiters); i++) {
 		waiters[i].wait.go_on = waiter_go_on;
 		assert_int_equal(
 		    oauth_wait(o, &waiters[i].wait), i < OAUTH_WAITING_MAX);
 	}
-	fixture_expect("GET", "/api/v1/whoami", header, 503);
+	expect_whoami(header, 503);
 	oauth_wait_cancel(o, &waiters[0].wait); /* its client went away */
 	assert_true(oauth_wait(o, &waiters[OAUTH_WAITING_MAX].wait));
 	send_keys();
 	raw_wait_until(fx.base, oauth_has_keys(o));
 	for (size_t i = 0; i < ARRAY_LEN(waiters); i++)
 		assert_int_equal(waiters[i].went_on, i != 0);
-	fixture_expect("GET", "/api/v1/whoami", header, 200);
+	expect_whoami(header, 200);
 }
 
 TEST(nonsense_leaves_the_keys_as_they_were)
@@ -359,11 +350,10 @@ TEST(nonsense_leaves_the_keys_as_they_were)
 	AUTO(auto_free) char *header = header_of("a", ACME);
 	static uint8_t nonsense[] = "<html>";
 
-	(void)add_tenant("acme");
 	log_set_level((enum log_level)LOG_ERROR);
 	send_keys();
 	msg_send_keys(keys, &(struct msg_keys){.jwks = {nonsense, 6}});
-	fixture_expect("GET", "/api/v1/whoami", header, 200);
+	expect_whoami(header, 200);
 }
 
 /* A key that is withdrawn takes with it what it signed. */
@@ -374,9 +364,8 @@ TEST(what_a_withdrawn_key_signed_is_good_no_more)
 	char *jwk = jwk_of(ground_keys[JWT_RS256], "rs", "");
 	AUTO(auto_free) char *text = xasprintf("{\"keys\":[%s]}", jwk);
 
-	(void)add_tenant("acme");
 	send_keys();
-	fixture_expect("GET", "/api/v1/whoami", header, 200);
+	expect_whoami(header, 200);
 	msg_send_keys(
 	    keys, &(struct msg_keys){.jwks = {(uint8_t *)text, strlen(text)}});
 	buf_consume(&fx.c.in, buf_len(&fx.c.in));
@@ -396,16 +385,15 @@ TEST(who_was_wrong_too_often_waits_with_a_new_token)
 	AUTO(auto_free) char *bad = xstrdup(good);
 	char *last = strrchr(bad, '.') + 5;
 
-	(void)add_tenant("acme");
 	send_keys();
 	*last = *last == 'A' ? 'B' : 'A';
-	fixture_expect("GET", "/api/v1/whoami", good, 200);
+	expect_whoami(good, 200);
 	for (int i = 0; i < 5; i++)
-		fixture_expect("GET", "/api/v1/whoami", bad, 401);
-	fixture_expect("GET", "/api/v1/whoami", bad, 429);
-	fixture_expect("GET", "/api/v1/whoami", fresh, 429);
-	assert_true(raw_has(&fx.c, "\"code\":\"too_many_failed_logins\""));
-	fixture_expect("GET", "/api/v1/whoami", good, 200);
+		expect_whoami(bad, 401);
+	expect_whoami(bad, 429);
+	expect_whoami(fresh, 429);
+	fixture_has("\"code\":\"too_many_failed_logins\"");
+	expect_whoami(good, 200);
 }
 
 /* What is no plain word, or long, gets a name that cannot be another's. */
@@ -417,7 +405,6 @@ TEST(odd_subjects_have_names_of_their_own)
 	char seen[ARRAY_LEN(subjects)][PRINCIPAL_SUBJECT_MAX + 1];
 	const struct act origin = {.origin = "test"};
 
-	(void)add_tenant("acme");
 	for (size_t i = 0; i < ARRAY_LEN(subjects); i++) {
 		struct claims c = {.tenant = "acme",
 		    .roles = 1u << PRINCIPAL_USER,
@@ -441,7 +428,7 @@ TEST(odd_subjects_have_names_of_their_own)
 int
 main(void)
 {
-	int failed = tests_run(setup, teardown, NULL, NULL);
+	int failed = tests_run(setup_acme, teardown, NULL, NULL);
 
 	ground_free_keys();
 	return failed;
