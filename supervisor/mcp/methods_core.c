@@ -29,19 +29,13 @@ capabilities_of(const struct mcp *m)
 static char *
 initialize_result(const struct mcp *m, const struct era_revision *rev)
 {
-	AUTO(auto_json) json_t *result = json_object();
-	json_t *info = json_object();
+	AUTO(auto_json)
+	json_t *result = json_pack("{s:s, s:o, s:{s:s, s:s*, s:s}, s:s*}",
+	    "protocolVersion", rev->date, "capabilities", capabilities_of(m),
+	    "serverInfo", "name", m->name, "title",
+	    era_has(rev, ERA_TITLE) ? m->title : NULL, "version", m->version,
+	    "instructions", m->instructions);
 
-	json_object_set_new(info, "name", json_string(m->name));
-	if (m->title != NULL && era_has(rev, ERA_TITLE))
-		json_object_set_new(info, "title", json_string(m->title));
-	json_object_set_new(info, "version", json_string(m->version));
-	json_object_set_new(result, "protocolVersion", json_string(rev->date));
-	json_object_set_new(result, "capabilities", capabilities_of(m));
-	json_object_set_new(result, "serverInfo", info);
-	if (m->instructions != NULL)
-		json_object_set_new(
-		    result, "instructions", json_string(m->instructions));
 	return js_dump(result);
 }
 
@@ -68,17 +62,13 @@ on_initialize(struct mcp_request *r, const struct mcp_context *c)
 	const struct era_revision *rev;
 	char id[SESSION_TEXT_MAX + 1], client[CALL_CLIENT_MAX + 1];
 
-	if (params == NULL) {
-		request_error(r, MCP_INVALID_PARAMS,
-		    "params must be an object with protocolVersion, "
-		    "capabilities and clientInfo",
-		    NULL);
-		return;
-	}
 	if (!json_is_string(wanted)) {
 		request_error(r, MCP_INVALID_PARAMS,
-		    "params.protocolVersion must be a string such as "
-		    "\"2025-11-25\"",
+		    params == NULL ?
+			"params must be an object with protocolVersion, "
+			"capabilities and clientInfo" :
+			"params.protocolVersion must be a string such as "
+			"\"2025-11-25\"",
 		    NULL);
 		return;
 	}
