@@ -1,15 +1,11 @@
 #include "supervisor/mcp/content.h"
 
-#include "common/buf.h"
-#include "common/exit.h"
 #include "common/js.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 
-/* Blocks are kept as the text that is sent: a tree of them would be made only
- * to be written. */
 struct mcp_content {
-	struct buf blocks;  /* of ContentBlock, with commas between */
+	json_t *blocks;     /* an array of ContentBlock */
 	json_t *structured; /* an object, or NULL */
 	json_t *meta;       /* likewise */
 };
@@ -19,7 +15,7 @@ mcp_content_new(void)
 {
 	struct mcp_content *c = xcalloc(1, sizeof(*c));
 
-	buf_init(&c->blocks, 0); /* the tool's own limits hold */
+	c->blocks = json_array();
 	return c;
 }
 
@@ -28,33 +24,18 @@ mcp_content_free(struct mcp_content *c)
 {
 	if (c == NULL)
 		return;
-	buf_clear(&c->blocks);
+	json_decref(c->blocks);
 	json_decref(c->structured);
 	json_decref(c->meta);
 	free(c);
 }
 
-static void
-add_bytes(struct buf *b, const void *p, size_t n)
-{
-	if (n > 0 && buf_append(b, p, n) != 0)
-		fatal(EXIT_MEMORY, "out of memory (content of %zu bytes)", n);
-}
-
-static void
-add(struct buf *b, const char *text)
-{
-	add_bytes(b, text, strlen(text));
-}
-
 void
 mcp_content_text(struct mcp_content *c, const char *text, size_t n)
 {
-	if (buf_len(&c->blocks) > 0)
-		add(&c->blocks, ",");
-	add(&c->blocks, "{\"type\":\"text\",\"text\":");
-	js_append_text(&c->blocks, text, n);
-	add(&c->blocks, "}");
+	json_array_append_new(c->blocks,
+	    json_pack("{s:s, s:o}", "type", "text", "text",
+		js_string_bytes(text, n, NULL)));
 }
 
 void
@@ -82,23 +63,12 @@ char *
 content_tool_result(const struct era_revision *rev,
     const struct mcp_content *content, enum mcp_outcome outcome)
 {
-	struct buf b;
+	json_t *structured =
+	    era_has(rev, ERA_STRUCTURED) ? content->structured : NULL;
+	AUTO(auto_json)
+	json_t *result = json_pack("{s:O, s:O*, s:O*, s:b}", "content",
+	    content->blocks, "structuredContent", structured, "_meta",
+	    content->meta, "isError", outcome == MCP_TOOL_FAILED);
 
-	buf_init(&b, 0);
-	add(&b, "{\"content\":[");
-	add_bytes(&b, buf_data(&content->blocks), buf_len(&content->blocks));
-	add(&b, "]");
-	if (content->structured != NULL && era_has(rev, ERA_STRUCTURED)) {
-		add(&b, ",\"structuredContent\":");
-		js_append(&b, content->structured);
-	}
-	if (content->meta != NULL) {
-		add(&b, ",\"_meta\":");
-		js_append(&b, content->meta);
-	}
-	add(&b,
-	    outcome == MCP_TOOL_FAILED ? ",\"isError\":true}" :
-					 ",\"isError\":false}");
-	add_bytes(&b, "", 1);
-	return (char *)b.mem; /* nothing was consumed */
+	return js_dump(result);
 }

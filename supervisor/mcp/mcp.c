@@ -29,11 +29,10 @@ mcp_new(const struct mcp_config *config)
 {
 	struct mcp *m = xcalloc(1, sizeof(*m));
 
-	m->name = xstrdup(config->name);
-	m->title = config->title == NULL ? NULL : xstrdup(config->title);
-	m->version = xstrdup(config->version);
-	if (config->instructions != NULL)
-		m->instructions = xstrdup(config->instructions);
+	m->name = config->name;
+	m->title = config->title;
+	m->version = config->version;
+	m->instructions = config->instructions;
 	m->body_max = config->body_max;
 	m->heartbeat_ms = config->heartbeat_ms;
 	m->providers = providers;
@@ -58,10 +57,6 @@ mcp_free(struct mcp *m)
 	mcp_call_orphan_all(m);
 	registry_free(m->registry);
 	session_keeper_free(m->sessions);
-	free(m->name);
-	free(m->title);
-	free(m->version);
-	free(m->instructions);
 	free(m);
 }
 

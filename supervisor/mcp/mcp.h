@@ -41,6 +41,7 @@ enum mcp_code { /* JSON-RPC and MCP error codes */
 };
 
 struct mcp_config {
+	/* Texts are kept by pointer. */
 	const char *name; /* serverInfo */
 	const char *title;
 	const char *version;

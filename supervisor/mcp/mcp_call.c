@@ -262,19 +262,17 @@ mcp_call_result(
 static char *
 progress_text(const struct mcp_call *c, const struct call_progress *p)
 {
-	AUTO(auto_json) json_t *params = json_object();
-	AUTO(auto_free) char *rest = NULL;
-	AUTO(auto_free) char *all = NULL;
-
-	json_object_set_new(
-	    params, "progress", json_integer((json_int_t)p->done));
-	if (p->text != NULL && era_has(c->rev, ERA_PROGRESS_TEXT))
-		json_object_set_new(params, "message",
-		    js_string_bytes(p->text, strlen(p->text), NULL));
-	rest = js_dump(params);
+	bool has_text = p->text != NULL && era_has(c->rev, ERA_PROGRESS_TEXT);
+	AUTO(auto_json)
+	json_t *params = json_pack("{s:I, s:o*}", "progress",
+	    (json_int_t)p->done, "message",
+	    has_text ? js_string_bytes(p->text, strlen(p->text), NULL) : NULL);
+	AUTO(auto_free) char *rest = js_dump(params);
 	/* The token goes in as the text it came in. */
-	all =
+	AUTO(auto_free)
+	char *all =
 	    xasprintf("{\"progressToken\":%s,%s", c->progress_token, rest + 1);
+
 	return rpc_notification("notifications/progress", all);
 }
 

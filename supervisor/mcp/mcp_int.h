@@ -14,7 +14,7 @@ TAILQ_HEAD(exchange_list, mcp_exchange);
 LIST_HEAD(stream_list, mcp_exchange);
 
 struct mcp {
-	char *name, *title, *version, *instructions; /* the last may be NULL */
+	const char *name, *title, *version, *instructions; /* as configured */
 	size_t body_max;
 	struct session_keeper *sessions;
 	struct registry *registry;

@@ -62,13 +62,17 @@ on_initialize(struct mcp_request *r, const struct mcp_context *c)
 	const struct era_revision *rev;
 	char id[SESSION_TEXT_MAX + 1], client[CALL_CLIENT_MAX + 1];
 
+	if (params == NULL) {
+		request_error(r, MCP_INVALID_PARAMS,
+		    "params must be an object with protocolVersion, "
+		    "capabilities and clientInfo",
+		    NULL);
+		return;
+	}
 	if (!json_is_string(wanted)) {
 		request_error(r, MCP_INVALID_PARAMS,
-		    params == NULL ?
-			"params must be an object with protocolVersion, "
-			"capabilities and clientInfo" :
-			"params.protocolVersion must be a string such as "
-			"\"2025-11-25\"",
+		    "params.protocolVersion must be a string such as "
+		    "\"2025-11-25\"",
 		    NULL);
 		return;
 	}

@@ -467,17 +467,15 @@ fill_word(const char *word, const char *dir, const char *file)
 }
 
 static void
-fill_command(struct run_wish *w, char *const *words, const char *dir,
+fill_command(struct run_wish *w, const json_t *words, const char *dir,
     const char *file, uint32_t timeout_ms)
 {
 	struct runspec_command *c = &w->spec.commands[w->spec.ncommands];
-	uint32_t n = 0;
+	const json_t *word;
+	size_t i;
 
-	while (words[n] != NULL)
-		n++;
-	c->argv = xcalloc(n + 1, sizeof(*c->argv));
-	for (uint32_t i = 0; i < n; i++)
-		c->argv[c->argc++] = fill_word(words[i], dir, file);
+	json_array_foreach (words, i, word)
+		argv_push(c, fill_word(json_string_value(word), dir, file));
 	c->cwd = xstrdup("/workspace");
 	c->timeout_ms = timeout_ms;
 	c->deny = xstrdup("");

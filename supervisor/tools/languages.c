@@ -10,55 +10,30 @@
 #define TABLE_DEPTH 8
 
 struct languages {
+	json_t *table; /* what the rows point into */
 	size_t n;
 	struct language row[];
 };
 
-static char **
-strings_from(const json_t *array)
-{
-	size_t n = json_array_size(array);
-	char **out;
-
-	if (!json_is_array(array))
-		return NULL;
-	out = xcalloc(n + 1, sizeof(*out));
-	for (size_t i = 0; i < n; i++)
-		out[i] = xstrdup(json_string_value(json_array_get(array, i)));
-	return out;
-}
-
-static void
-strings_free(char **list)
-{
-	for (size_t i = 0; list != NULL && list[i] != NULL; i++)
-		free(list[i]);
-	free(list);
-}
-
 static int
 row_from(struct language *l, const json_t *row, size_t i, struct err *e)
 {
-	const char *name = json_string_value(json_object_get(row, "name"));
-	const char *file = json_string_value(json_object_get(row, "file"));
-
-	if (name == NULL || file == NULL ||
-	    json_array_size(json_object_get(row, "run")) == 0)
+	l->name = json_string_value(json_object_get(row, "name"));
+	l->file = json_string_value(json_object_get(row, "file"));
+	l->aliases = json_object_get(row, "aliases");
+	l->compile = json_object_get(row, "compile");
+	l->run = json_object_get(row, "run");
+	l->takes_crlf = json_is_true(json_object_get(row, "takes_crlf"));
+	if (l->name == NULL || l->file == NULL || json_array_size(l->run) == 0)
 		return err_set(e, ERR_PARSE,
 		    "languages.json: row %zu lacks name, file or run", i);
-	l->name = xstrdup(name);
-	l->file = xstrdup(file);
-	l->aliases = strings_from(json_object_get(row, "aliases"));
-	l->compile = strings_from(json_object_get(row, "compile"));
-	l->run = strings_from(json_object_get(row, "run"));
-	l->takes_crlf = json_is_true(json_object_get(row, "takes_crlf"));
 	return 0;
 }
 
 int
 languages_load(struct languages **out, struct err *e)
 {
-	AUTO(auto_json) json_t *table = NULL;
+	json_t *table = NULL;
 	struct languages *l;
 	size_t n;
 
@@ -67,6 +42,7 @@ languages_load(struct languages **out, struct err *e)
 		return err_wrap(e, "languages.json");
 	n = json_array_size(table);
 	l = xcalloc(1, sizeof(*l) + n * sizeof(l->row[0]));
+	l->table = table;
 	l->n = n;
 	for (size_t i = 0; i < n; i++)
 		if (row_from(&l->row[i], json_array_get(table, i), i, e) != 0) {
@@ -82,13 +58,7 @@ languages_free(struct languages *l)
 {
 	if (l == NULL)
 		return;
-	for (size_t i = 0; i < l->n; i++) {
-		free(l->row[i].name);
-		free(l->row[i].file);
-		strings_free(l->row[i].aliases);
-		strings_free(l->row[i].compile);
-		strings_free(l->row[i].run);
-	}
+	json_decref(l->table);
 	free(l);
 }
 
@@ -97,11 +67,13 @@ languages_find(const struct languages *all, const char *name)
 {
 	for (size_t i = 0; i < all->n; i++) {
 		const struct language *l = &all->row[i];
+		const json_t *alias;
+		size_t k;
 
 		if (strcasecmp(l->name, name) == 0)
 			return l;
-		for (char **a = l->aliases; a != NULL && *a != NULL; a++)
-			if (strcasecmp(*a, name) == 0)
+		json_array_foreach (l->aliases, k, alias)
+			if (strcasecmp(json_string_value(alias), name) == 0)
 				return l;
 	}
 	return NULL;

@@ -2,6 +2,8 @@
 #ifndef TOOLS_LANGUAGES_H
 #define TOOLS_LANGUAGES_H
 
+#include <jansson.h>
+
 #include "common/base.h"
 #include "common/buf.h"
 #include "common/err.h"
@@ -9,11 +11,11 @@
 struct languages;
 
 struct language {
-	char *name;
-	char **aliases; /* NULL-terminated, as the rest */
-	char *file;
-	char **compile; /* NULL: none */
-	char **run;
+	const char *name;
+	const char *file;
+	const json_t *aliases; /* arrays of strings; NULL: none */
+	const json_t *compile; /* likewise */
+	const json_t *run;
 	bool takes_crlf; /* as LF: to it a CR is a part of a word */
 };
 

@@ -111,8 +111,8 @@ add_identity(json_t *o, const struct store_run *row)
 	set_text(o, "artifacts_error", row->artifacts_error);
 }
 
-static json_t *
-view_options(uint32_t options)
+json_t *
+record_options(uint32_t options)
 {
 	if ((options & RUN_OPTIONS_ARE_KNOWN) == 0)
 		return json_null();
@@ -183,7 +183,7 @@ record_view(const struct store_run *row, enum sched_wait waits)
 	add_asker(o, row);
 	set_time(o, "output_evicted_at", row->evicted_ms);
 	set_time(o, "output_lost_at", row->lost_ms);
-	json_object_set_new(o, "options", view_options(row->options));
+	json_object_set_new(o, "options", record_options(row->options));
 	for (uint32_t i = 0; i < row->ncommands; i++)
 		json_array_append_new(
 		    commands, view_command(&row->commands[i], level));

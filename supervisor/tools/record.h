@@ -18,6 +18,9 @@ struct core;
 /* record_view - all of it, with its commands; what was asked for is cut as in
  * view.h when it is long */
 json_t *record_view(const struct store_run *row, enum sched_wait waits);
+/* record_options - with which it was run, as run_sandbox has them; null when
+ * they are not known */
+json_t *record_options(uint32_t options);
 /* record_add - to a view of a run: what it came to, and who asked for it; what
  * is not known is left out */
 void record_add(json_t *o, const struct store_run *row);

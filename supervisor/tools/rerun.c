@@ -10,6 +10,7 @@
 #include "supervisor/store/run_texts.h"
 #include "supervisor/tools/args.h"
 #include "supervisor/tools/home.h"
+#include "supervisor/tools/record.h"
 #include "supervisor/tools/tools.h"
 
 #define NAMES_MAX 300 /* bytes of names in a refusal */
@@ -159,22 +160,12 @@ command_args(
 	return o;
 }
 
-static json_t *
-options_args(uint32_t options)
-{
-	return json_pack("{s:b, s:s, s:b, s:b, s:b}", "await_completion", 0,
-	    "as_user", (options & RUN_IS_ROOT) != 0 ? "root" : "sandbox",
-	    "continue_on_error", (options & RUN_GOES_ON_AFTER_ERROR) != 0,
-	    "lock_sandbox", (options & RUN_HAS_LOCK) != 0, "kill_leftovers",
-	    (options & RUN_KILLS_LEFTOVERS) != 0);
-}
-
 static int
 commands_wish(const struct rerun *r, struct run_wish *w, struct err *e)
 {
 	AUTO(auto_json) json_t *missing = json_object();
 	AUTO(auto_json) json_t *args = NULL;
-	json_t *commands = json_array();
+	json_t *commands = json_array(), *options;
 	struct run_args a;
 
 	if (store_run_is_cut(r->row))
@@ -185,8 +176,10 @@ commands_wish(const struct rerun *r, struct run_wish *w, struct err *e)
 	for (uint32_t i = 0; i < r->row->ncommands; i++)
 		json_array_append_new(
 		    commands, command_args(r, &r->row->commands[i], missing));
+	options = record_options(r->row->options);
+	json_object_set_new(options, "await_completion", json_false());
 	args = json_pack("{s:s, s:o, s:o}", "identifier", r->row->identifier,
-	    "commands", commands, "options", options_args(r->row->options));
+	    "commands", commands, "options", options);
 	if (json_object_size(missing) > 0)
 		return refuse_missing(missing, e);
 	if (args_run_from(
