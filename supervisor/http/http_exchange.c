@@ -438,8 +438,6 @@ http_add_header(struct http_exchange *x, const char *name, const char *value)
 	    evhttp_request_get_output_headers(x->req), name, value);
 }
 
-/* ---- the end */
-
 static void
 exchange_log(const struct http_exchange *x)
 {

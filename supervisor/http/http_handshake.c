@@ -140,8 +140,6 @@ http_handshake_turn_cb(evutil_socket_t fd, short what, void *arg)
 		(void)evtimer_add(&s->handshake_turn, &at_once);
 }
 
-/* ---- the end of an open one */
-
 void
 http_tls_say(struct http_conn *c, const char *text, size_t n)
 {

@@ -82,8 +82,6 @@ take_byte(struct http_head *h, uint8_t c)
 	h->last = c;
 }
 
-/* ---- chunks */
-
 /* The number of a line that is whole. */
 static void
 end_size(struct http_chunks *k)
@@ -135,8 +133,6 @@ take_chunks(struct http_chunks *k, const uint8_t *p, size_t n)
 		n -= skip;
 	}
 }
-
-/* ---- bytes as they come */
 
 static void
 take_bytes(struct http_head *h, const uint8_t *p, size_t n)

@@ -2,8 +2,9 @@
  * http_refuse.c - answers in our own words beside evhttp, and the close
  *
  * For what never becomes a request: too slow, too large, too many.  The answer
- * is one send(2); what the client still sends is read for a while, so that it
- * gets to see why (lingering).
+ * is one send(2).  A close with bytes unread would reset the connection, and
+ * the client might never see why: what it still sends is read for a while
+ * (lingering).
  */
 #include "supervisor/http/http_int.h"
 
@@ -17,11 +18,6 @@
 #define LINGERS_MAX 64
 #define LINGER_MS 2000
 #define LINGER_BYTES (32u << 20)
-
-/* ---- lingering */
-
-/* A close with bytes unread resets the connection, and the client may never
- * see why; so what still comes is read for a while. */
 
 struct http_linger {
 	struct http_server *server;
@@ -88,8 +84,6 @@ http_refuse_free_lingers(struct http_server *s)
 	while ((l = TAILQ_FIRST(&s->lingers)) != NULL)
 		linger_free(l);
 }
-
-/* ---- refusing */
 
 static char *
 refusal_text(

@@ -107,8 +107,6 @@ http_problem_dump(int status, json_t *error)
 	return text;
 }
 
-/* ---- counts */
-
 void
 http_stat_next_id(struct http_server *s, char out[HTTP_ID_MAX])
 {

@@ -241,8 +241,6 @@ is_exempt(const struct limiter *l, const struct netaddr *a)
 	return !l->rates.loopback && netaddr_is_loopback(a);
 }
 
-/* ---- connections */
-
 bool
 limiter_connect(struct limiter *l, const struct netaddr *a)
 {
@@ -276,8 +274,6 @@ limiter_disconnect(struct limiter *l, const struct netaddr *a)
 			e->connections--;
 	}
 }
-
-/* ---- requests and logins */
 
 enum step {
 	LOOK = 1, /* may it have one more, or how long is it to wait? */
@@ -327,8 +323,6 @@ limiter_failed_login(struct limiter *l, const struct netaddr *a)
 {
 	(void)count(l, a, LIMITER_LOGINS, TAKE);
 }
-
-/* ---- numbers */
 
 uint64_t
 limiter_refused(const struct limiter *l, enum limiter_reason reason)

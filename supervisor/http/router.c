@@ -30,8 +30,6 @@ struct http_router {
 	struct entry_list entries; /* in the order they were added */
 };
 
-/* ---- values */
-
 /* In place: what is decoded is never longer. */
 static int
 decode(char *s)
@@ -71,8 +69,6 @@ is_plain_path(const char *path)
 		p += n + 1;
 	}
 }
-
-/* ---- patterns */
 
 static bool
 is_place(char c)
@@ -147,8 +143,6 @@ http_router_add(struct http_router *r, const char *prefix, const char *pattern,
 	e->head_len = before + strcspn(pattern, ":*");
 	TAILQ_INSERT_TAIL(&r->entries, e, link);
 }
-
-/* ---- matching */
 
 struct match {
 	const struct http_router *router;

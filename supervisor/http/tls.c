@@ -50,8 +50,6 @@ tls_fail(struct err *e, const char *what)
 	return ERR_INVAL;
 }
 
-/* ---- reading PEM */
-
 /* Instead of a prompt on a terminal. */
 static int
 /* NOLINTNEXTLINE(readability-non-const-parameter): OpenSSL's pem_password_cb */
@@ -76,8 +74,6 @@ is_end_of_pem(void)
 		ERR_clear_error();
 	return is_end;
 }
-
-/* ---- the certificate and its key */
 
 static void
 warn_of_dates(struct tls *t, const X509 *cert)
@@ -156,8 +152,6 @@ take_key(struct tls *t, BIO *bio, struct err *e)
 			  "TLS_CERT_FILE");
 }
 
-/* ---- the authorities of clients */
-
 static int
 take_authorities(struct tls *t, BIO *bio, struct err *e)
 {
@@ -182,8 +176,6 @@ take_authorities(struct tls *t, BIO *bio, struct err *e)
 	SSL_CTX_set_verify_depth(t->ctx, CLIENT_DEPTH);
 	return 0;
 }
-
-/* ---- what is spoken */
 
 /* RFC 7301: who offers protocols and ours is not among them is told so. */
 static int

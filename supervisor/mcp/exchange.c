@@ -73,8 +73,6 @@ stream_forget(struct mcp_exchange *x)
 	x->is_streaming = false;
 }
 
-/* ---- the end */
-
 /* From here on ops are not called any more. */
 static void
 end(struct mcp_exchange *x)
@@ -157,8 +155,6 @@ exchange_abandon(struct mcp_exchange *x)
 	(void)exchange_unpin(x);
 }
 
-/* ---- before the end */
-
 static int
 take_place(struct mcp_exchange *x, struct err *e)
 {
@@ -218,8 +214,6 @@ exchange_send(struct mcp_exchange *x, const char *text)
 		stream_send(x, text);
 	(void)exchange_unpin(x);
 }
-
-/* ---- once a second */
 
 static void
 beat(struct mcp *m, uint64_t now_ms)

@@ -203,8 +203,6 @@ handle_session_method(struct visit *v)
 	exchange_reply(v->x, 204, NULL);
 }
 
-/* ---- a message */
-
 static struct mcp_context
 context_of(const struct visit *v, const struct session *session)
 {
@@ -379,8 +377,6 @@ mcp_handle(struct mcp *m, const struct mcp_http *http,
 		handle_session_method(&v);
 	return exchange_unpin(v.x) ? v.x : NULL;
 }
-
-/* ---- what the transport tells */
 
 void
 mcp_client_gone(struct mcp_exchange *x)

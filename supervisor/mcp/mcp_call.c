@@ -134,8 +134,6 @@ call_remove(struct mcp_call *c)
 	free(o);
 }
 
-/* ---- a call */
-
 static void
 call_free(struct mcp_call *c)
 {
@@ -235,8 +233,6 @@ mcp_call_orphan_all(struct mcp *m)
 	hashmap_clear(&m->calls);
 	hashmap_clear(&m->callers);
 }
-
-/* ---- what a tool says */
 
 struct call *
 mcp_call_base(struct mcp_call *c)

@@ -61,8 +61,6 @@ prepare_pattern(struct schema *s, const json_t *keyword, struct err *e)
 
 	if (keyword == NULL)
 		return 0;
-	if (!json_is_string(keyword))
-		return err_set(e, ERR_INVAL, "pattern is not a string");
 	s->patterns =
 	    xreallocarray(s->patterns, s->npatterns + 1, sizeof(*s->patterns));
 	p = &s->patterns[s->npatterns];
@@ -78,44 +76,43 @@ prepare_pattern(struct schema *s, const json_t *keyword, struct err *e)
 	return 0;
 }
 
-static int
-prepare_limits(const json_t *node, struct err *e)
-{
-	static const char *const counts[] = {
-	    "minItems", "maxItems", "minLength", "maxLength"};
-	static const char *const bounds[] = {"minimum", "maximum"};
+#define IS(type) (1u << (type))
 
-	for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
-		const json_t *v = json_object_get(node, counts[i]);
-
-		if (v != NULL &&
-		    (!json_is_integer(v) || json_integer_value(v) < 0))
-			return err_set(
-			    e, ERR_INVAL, "%s is not a count", counts[i]);
-	}
-	for (size_t i = 0; i < ARRAY_LEN(bounds); i++) {
-		const json_t *v = json_object_get(node, bounds[i]);
-
-		if (v != NULL && !json_is_number(v))
-			return err_set(
-			    e, ERR_INVAL, "%s is not a number", bounds[i]);
-	}
-	return 0;
-}
+static const struct keyword {
+	const char *name;
+	unsigned int types; /* JSON_..., as bits */
+	const char *want;
+} keywords[] = {
+    {"pattern", IS(JSON_STRING), "a string"},
+    {"minItems", IS(JSON_INTEGER), "a count"},
+    {"maxItems", IS(JSON_INTEGER), "a count"},
+    {"minLength", IS(JSON_INTEGER), "a count"},
+    {"maxLength", IS(JSON_INTEGER), "a count"},
+    {"minimum", IS(JSON_INTEGER) | IS(JSON_REAL), "a number"},
+    {"maximum", IS(JSON_INTEGER) | IS(JSON_REAL), "a number"},
+    {"enum", IS(JSON_ARRAY), "an array"},
+    {"required", IS(JSON_ARRAY), "an array"},
+    {"properties", IS(JSON_OBJECT), "an object"},
+};
 
 static int
-prepare_lists(const json_t *node, struct err *e)
+check_keywords(const json_t *node, struct err *e)
 {
-	const json_t *required = json_object_get(node, "required");
-	const json_t *choice = json_object_get(node, "enum");
 	const json_t *name;
 	size_t i;
 
-	if (choice != NULL && !json_is_array(choice))
-		return err_set(e, ERR_INVAL, "enum is not an array");
-	if (required != NULL && !json_is_array(required))
-		return err_set(e, ERR_INVAL, "required is not an array");
-	json_array_foreach (required, i, name)
+	for (i = 0; i < ARRAY_LEN(keywords); i++) {
+		const struct keyword *k = &keywords[i];
+		const json_t *v = json_object_get(node, k->name);
+
+		if (v == NULL)
+			continue;
+		if ((k->types & IS(json_typeof(v))) == 0 ||
+		    (k->types == IS(JSON_INTEGER) && json_integer_value(v) < 0))
+			return err_set(
+			    e, ERR_INVAL, "%s is not %s", k->name, k->want);
+	}
+	json_array_foreach (json_object_get(node, "required"), i, name)
 		if (!json_is_string(name))
 			return err_set(
 			    e, ERR_INVAL, "required[%zu] is not a string", i);
@@ -129,10 +126,6 @@ prepare_properties(
 	const char *name;
 	json_t *sub;
 
-	if (properties == NULL)
-		return 0;
-	if (!json_is_object(properties))
-		return err_set(e, ERR_INVAL, "properties is not an object");
 	json_object_foreach (properties, name, sub)
 		if (prepare(s, sub, depth, e) != 0)
 			return err_wrap(e, "%s", name);
@@ -184,9 +177,9 @@ prepare(struct schema *s, const json_t *node, unsigned int depth, struct err *e)
 	if (depth > SCHEMA_DEPTH_MAX)
 		return err_set(e, ERR_LIMIT, "deeper than %d subschemas",
 		    SCHEMA_DEPTH_MAX);
-	if (prepare_type(json_object_get(node, "type"), e) != 0 ||
-	    prepare_pattern(s, json_object_get(node, "pattern"), e) != 0 ||
-	    prepare_limits(node, e) != 0 || prepare_lists(node, e) != 0)
+	if (check_keywords(node, e) != 0 ||
+	    prepare_type(json_object_get(node, "type"), e) != 0 ||
+	    prepare_pattern(s, json_object_get(node, "pattern"), e) != 0)
 		return e->code;
 	return prepare_subschemas(s, node, depth + 1, e);
 }

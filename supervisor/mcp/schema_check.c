@@ -121,8 +121,6 @@ struct schema_check {
 static int check_value(const struct schema_check *c, const json_t *node,
     json_t *value, const struct schema_path *path);
 
-/* ---- type */
-
 static bool
 has_type(const json_t *value, const char *name)
 {
@@ -433,8 +431,6 @@ check_object(const struct schema_check *c, const json_t *node, json_t *value,
 	}
 	return 0;
 }
-
-/* ---- forms */
 
 /* The message of the form that the client most likely meant: the one of the
  * value's own type. */

@@ -366,8 +366,6 @@ command_row(
 	row->allow_failure = (c->flags & RUNSPEC_ALLOW_FAILURE) != 0;
 }
 
-/* ---- the whole */
-
 static int
 options_from(const struct conf *conf, const json_t *options, struct run_args *a,
     struct err *e)

@@ -46,8 +46,6 @@ control_head(const struct control_call *c)
 	    "identifier", row->identifier, "state", run_state_word(row->state));
 }
 
-/* ---- cancel */
-
 static void
 over_cb(struct wait *w, enum wait_outcome outcome, const struct log_digest *d,
     const struct err *why)
@@ -77,8 +75,6 @@ control_cancel(struct control_call *c)
 	tool_tell_run(t, "run.cancel", r);
 	run_cancel(r, RUNLOG_CANCELED);
 }
-
-/* ---- list, kill */
 
 static json_t *
 view_process(const struct leftlist_process *p)
@@ -206,8 +202,6 @@ control_left(struct control_call *c)
 	if (c->ask == NULL)
 		tool_fail(&c->t, &e);
 }
-
-/* ---- the call */
 
 static void
 found_cb(

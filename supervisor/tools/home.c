@@ -45,8 +45,6 @@ home_find_or_open(struct core *core, struct principal *who,
 	return 0;
 }
 
-/* ---- until it is gone */
-
 static void
 on_bus(const struct bus_event *ev, void *arg)
 {

@@ -250,8 +250,6 @@ take_output(struct gathering *g, const struct runlog_piece *piece)
 	g->last = place_within(g, 0);
 }
 
-/* ---- where a page ends */
-
 /* How many of the last bytes begin a line that goes on. */
 static size_t
 begun_line_len(const struct buf *text)
@@ -310,8 +308,6 @@ gather(struct gathering *g, uint32_t ncommands, uint64_t upto)
 	put_piece(g);
 }
 
-/* ---- as JSON */
-
 /* There is: the log grows, or this page came on and not to its end.  (It may
  * be shorter than was said.) */
 static bool
@@ -346,8 +342,6 @@ page_view(const struct store_run *row, const struct log_records *records,
 	}
 	return o;
 }
-
-/* ---- as text */
 
 static void
 write_piece(struct buf *b, const json_t *piece)

@@ -159,8 +159,6 @@ progress_text_add(
 	return total;
 }
 
-/* ---- when */
-
 struct progress {
 	struct run *run;
 	struct call *call;

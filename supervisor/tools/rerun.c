@@ -24,8 +24,6 @@ struct rerun {
 	json_t *env; /* NULL: none was given */
 };
 
-/* ---- variables */
-
 /* Of a command: as recorded, what was given in place of what is not kept.  The
  * names of values that are neither recorded nor given go to missing. */
 static json_t *
@@ -140,8 +138,6 @@ check_more(json_t *more, json_t **env, struct err *e)
 		    e, ERR_INVAL, "env: want an object of names and values");
 	return 0;
 }
-
-/* ---- as the tools' arguments */
 
 static json_t *
 command_args(

@@ -17,8 +17,6 @@ struct run_call {
 	uint64_t took_crlf; /* args.h */
 };
 
-/* ---- the answer */
-
 static json_t *
 run_head(const struct run_call *c)
 {
@@ -84,8 +82,6 @@ run_over_cb(struct wait *w, enum wait_outcome outcome,
 	tool_result(&c->t, o);
 }
 
-/* ---- the work */
-
 static int
 run_begin(struct run_call *c, struct run_args *a, struct err *e)
 {
@@ -140,8 +136,6 @@ run_on_clear(struct tool_call *t)
 {
 	wait_clear(&((struct run_call *)t)->wait);
 }
-
-/* ---- the summary */
 
 static bool
 summary_of_end(const json_t *o, struct buf *line)

@@ -14,6 +14,8 @@
  */
 #include "supervisor/tools/tool_text.h"
 
+#include <stdio.h>
+
 #include <openssl/evp.h>
 
 #include "common/js.h"
@@ -541,8 +543,6 @@ summary_line(
 	out[utf8_complete_len(out, strlen(out))] = '\0';
 	return out;
 }
-
-/* ---- the text */
 
 /* jansson hands out a few bytes at a time, so this is kept short. */
 struct dump {

@@ -57,8 +57,6 @@ struct tools {
 	struct tool_bound bound[ARRAY_LEN(all)];
 };
 
-/* ---- a call */
-
 const struct denylist *
 tools_denylist(const struct tools *t)
 {
@@ -514,8 +512,6 @@ change_all(const struct tools *ts)
 			log_warn("%s: it is listed as before", e.msg);
 	}
 }
-
-/* ---- life */
 
 int
 tools_new(struct core *core, struct mcp *m, const struct embed_file *files,

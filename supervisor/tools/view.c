@@ -70,8 +70,6 @@ set_bytes(json_t *o, const char *key, const uint8_t *p, size_t n)
 	json_object_set_new(o, exact, view_base64(p, n));
 }
 
-/* ---- shares of a bound */
-
 static size_t
 sum_at_level(const size_t *wants, size_t n, size_t level)
 {
@@ -441,8 +439,6 @@ set_artifacts(
 	json_object_set_new(o, "artifacts_next", json_integer(i));
 }
 
-/* ---- the run */
-
 static void
 view_head(json_t *o, const struct store_run *row)
 {
@@ -510,8 +506,6 @@ view_run(const struct store_run *row, const struct log_digest *d,
 	set_text(o, "error", row->error);
 	return o;
 }
-
-/* ---- a sandbox */
 
 const char *
 view_sandbox_state(const struct sandbox *sb)
