@@ -292,17 +292,16 @@ TEST(draining_refuses_new_calls_and_finishes_old_ones)
 	assert_true(front_is_quiet(fx.front));
 }
 
-/* The result of tools/list; the caller's. */
+/* The answer to tools/list; the caller's. */
 static json_t *
 listed(void)
 {
-	char *more =
-	    xasprintf("%sMcp-Session-Id: %s\r\n", FIXTURE_JSON, fx.session);
-	json_t *o = fixture_body(fixture_ask("POST", "/mcp", more,
-	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}"));
+	AUTO(auto_free) char *more = NULL;
 
-	free(more);
-	return o;
+	fixture_initialize();
+	more = fixture_session();
+	return fixture_body(fixture_ask("POST", "/mcp", more,
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}"));
 }
 
 static int

@@ -1,28 +1,12 @@
-#include "common/xmalloc.h"
 #include "supervisor/mcp/schema.h"
+#include "tests/unit/quoted.h"
 #include "tests/unit/test.h"
-
-/* JSON with ' for " */
-static json_t *
-load(const char *text)
-{
-	char *copy = xstrdup(text);
-	json_t *j;
-
-	for (char *p = copy; *p != '\0'; p++)
-		*p = (char)(*p == '\'' ? '"' : *p);
-	j = json_loads(copy, 0, NULL);
-	if (j == NULL)
-		fail_msg("not JSON: %s", copy);
-	free(copy);
-	return j;
-}
 
 static void
 expect(const char *schema, const char *arguments, const char *want)
 {
-	json_t *root = load(schema), *args = load(arguments);
-	json_t *wanted = load(want), *removed = json_array();
+	json_t *root = quoted_json(schema), *args = quoted_json(arguments);
+	json_t *wanted = quoted_json(want), *removed = json_array();
 	json_t *again = json_deep_copy(args);
 	struct schema *s = NULL;
 	struct err e = {0};

@@ -1,6 +1,7 @@
 /* The product's tool definitions, schema/tools/, through the real library. */
 #include "supervisor/mcp/registry.h"
 #include "tests/unit/mcp/fake.h"
+#include "tests/unit/quoted.h"
 #include "tests/unit/test.h"
 
 static const char *const names[] = {"run_sandbox", "delete_sandbox",
@@ -54,7 +55,7 @@ teardown(void **state)
 static void
 expect(struct mcp *m, const char *tool, const char *arguments, const char *want)
 {
-	char *s = fake_session(m), text[2000];
+	char *s = fake_session(m), text[2000], *body;
 	struct fake_client c = fake_client(s);
 	struct fake_answer a;
 	const char *got;
@@ -65,9 +66,8 @@ expect(struct mcp *m, const char *tool, const char *arguments, const char *want)
 	    "{'jsonrpc':'2.0','id':1,'method':'tools/call','params':"
 	    "{'name':'%s','arguments':%s}}",
 	    tool, arguments);
-	for (char *p = text; *p != '\0'; p++)
-		*p = (char)(*p == '\'' ? '"' : *p);
-	fake_post(m, &c, text, &a);
+	body = quoted(text);
+	fake_post(m, &c, body, &a);
 	fake_expect(&a, 200, 0);
 	result = json_object_get(fake_seen, "result");
 	got = json_string_value(json_object_get(
@@ -78,6 +78,7 @@ expect(struct mcp *m, const char *tool, const char *arguments, const char *want)
 	if (want != NULL)
 		fake_expect_has(got, want);
 	fake_clear(&a);
+	free(body);
 	free(s);
 }
 
@@ -331,11 +332,10 @@ TEST_WITH(setup, teardown, what_is_left_empty_counts_as_not_given)
 static void
 expect_output(const char *tool, const char *text)
 {
-	json_t *d = load(tool), *value = json_loads(text, 0, NULL);
+	json_t *d = load(tool), *value = quoted_json(text);
 	struct schema *s = NULL;
 	struct err e = {0};
 
-	assert_non_null(value);
 	if (schema_new(json_object_get(d, "outputSchema"), &s, &e) != 0 ||
 	    schema_check(s, value, &e) != 0)
 		fail_msg("%s: %s", tool, e.msg);
@@ -347,43 +347,37 @@ expect_output(const char *tool, const char *text)
 TEST(results_fit_the_output_schemas)
 {
 	expect_output("run_sandbox",
-	    "{\"tool\":\"run_sandbox\",\"run_id\":\"r\",\"events_url\":\"e\","
-	    "\"status_url\":\"s\",\"identifier\":\"a\",\"sandbox_name\":"
-	    "\"n\"}");
+	    "{'tool':'run_sandbox','run_id':'r','events_url':'e',"
+	    "'status_url':'s','identifier':'a','sandbox_name':'n'}");
 	expect_output("run_sandbox",
-	    "{\"tool\":\"run_sandbox\",\"run_id\":\"r\",\"events_url\":\"e\","
-	    "\"status_url\":\"s\",\"identifier\":\"a\",\"sandbox_name\":\"n\","
-	    "\"final\":null}");
+	    "{'tool':'run_sandbox','run_id':'r','events_url':'e',"
+	    "'status_url':'s','identifier':'a','sandbox_name':'n',"
+	    "'final':null}");
 	expect_output("run_sandbox",
-	    "{\"tool\":\"run_sandbox\",\"run_id\":\"r\",\"identifier\":\"a\","
-	    "\"final\":{\"run_id\":\"r\",\"state\":\"failed\",\"ended_at\":"
-	    "null,\"commands\":[{\"index\":0,\"status\":\"queued\","
-	    "\"exit_code\":null,\"stdout\":\"\",\"stdout_bytes\":0,"
-	    "\"stdout_truncated\":false,\"signal\":9}],\"artifacts\":[{}],"
-	    "\"error\":\"e\"}}");
+	    "{'tool':'run_sandbox','run_id':'r','identifier':'a',"
+	    "'final':{'run_id':'r','state':'failed','ended_at':null,"
+	    "'commands':[{'index':0,'status':'queued','exit_code':null,"
+	    "'stdout':'','stdout_bytes':0,'stdout_truncated':false,"
+	    "'signal':9}],'artifacts':[{}],'error':'e'}}");
 	expect_output("delete_sandbox",
-	    "{\"tool\":\"delete_sandbox\",\"deleted\":true,"
-	    "\"identifier\":\"a\"}");
+	    "{'tool':'delete_sandbox','deleted':true,'identifier':'a'}");
 	expect_output("restart_sandbox",
-	    "{\"tool\":\"restart_sandbox\",\"sandbox\":{\"identifier\":\"a\","
-	    "\"container_id\":\"c\",\"name\":\"n\",\"created_at\":\"t\","
-	    "\"expires_at\":null,\"image\":\"i\"}}");
-	expect_output("initialize_sandbox",
-	    "{\"status\":\"success\",\"container_id\":\"c\"}");
-	expect_output("initialize_sandbox",
-	    "{\"status\":\"error\",\"error_type\":\"DockerException\","
-	    "\"message\":\"m\"}");
-	expect_output("execute_code",
-	    "{\"status\":\"success\",\"exit_code\":0,\"output\":\"o\","
-	    "\"run_id\":\"r\"}");
-	expect_output("execute_code",
-	    "{\"status\":\"error\",\"error_type\":\"ExecutionError\","
-	    "\"message\":\"m\",\"output\":null,\"exit_code\":null}");
+	    "{'tool':'restart_sandbox','sandbox':{'identifier':'a',"
+	    "'container_id':'c','name':'n','created_at':'t',"
+	    "'expires_at':null,'image':'i'}}");
 	expect_output(
-	    "stop_sandbox", "{\"status\":\"success\",\"message\":\"m\"}");
+	    "initialize_sandbox", "{'status':'success','container_id':'c'}");
+	expect_output("initialize_sandbox",
+	    "{'status':'error','error_type':'DockerException','message':'m'}");
+	expect_output("execute_code",
+	    "{'status':'success','exit_code':0,'output':'o','run_id':'r'}");
+	expect_output("execute_code",
+	    "{'status':'error','error_type':'ExecutionError',"
+	    "'message':'m','output':null,'exit_code':null}");
+	expect_output("stop_sandbox", "{'status':'success','message':'m'}");
 	expect_output("get_run",
-	    "{\"run_id\":\"r\",\"state\":\"queued\",\"waits_for\":\"lock\","
-	    "\"ended_at\":null,\"commands\":[],\"artifacts\":[]}");
+	    "{'run_id':'r','state':'queued','waits_for':'lock',"
+	    "'ended_at':null,'commands':[],'artifacts':[]}");
 }
 
 /* Some function-calling dialects drop a property whose type is a list. */
