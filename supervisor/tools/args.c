@@ -526,7 +526,7 @@ args_code_wish(const struct conf *conf, const struct language *l,
 	fill_file(&w->spec, l, code);
 	w->spec.commands = xcalloc(2, sizeof(*w->spec.commands));
 	w->commands = xcalloc(2, sizeof(*w->commands));
-	if (l->compile != NULL)
+	if (json_array_size(l->compile) > 0)
 		fill_command(w, l->compile, dir, l->file, timeout_ms);
 	fill_command(w, l->run, dir, l->file, timeout_ms);
 	if (conf_bool(conf, CONF_HISTORY_CODE))

@@ -13,7 +13,7 @@ struct languages;
 struct language {
 	const char *name;
 	const char *file;
-	const json_t *aliases; /* arrays of strings; NULL: none */
+	const json_t *aliases; /* arrays of strings, or nothing */
 	const json_t *compile; /* likewise */
 	const json_t *run;
 	bool takes_crlf; /* as LF: to it a CR is a part of a word */

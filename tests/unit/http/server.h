@@ -14,6 +14,7 @@
 #include "supervisor/http/http.h"
 #include "tests/unit/test.h"
 
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: h\r\n\r\n"
 #define SERVER_BODY_MAX (2u << 20)
 #define SERVER_BIG (16u << 20) /* an answer no socket buffer swallows */
 
@@ -156,24 +157,16 @@ server_connections(const struct server *s)
 	return st.connections;
 }
 
-static const struct http_limits server_usual = {
-    .head_max = 16384,
-    .body_max = SERVER_BODY_MAX,
-    .request_ms = 30000,
-    .idle_ms = 60000,
-    .connections_max = 1000,
-    .waiting_memory = 16u << 20,
-    .waiting_files = 64u << 20,
-};
-static const struct http_limits server_hasty = {
-    .head_max = 16384,
-    .body_max = SERVER_BODY_MAX,
-    .request_ms = 300,
-    .idle_ms = 400,
-    .connections_max = 1000,
-    .waiting_memory = 16u << 20,
-    .waiting_files = 64u << 20,
-};
+#define SERVER_LIMITS(request, idle)                                           \
+	{                                                                      \
+		.head_max = 16384, .body_max = SERVER_BODY_MAX,                \
+		.request_ms = (request), .idle_ms = (idle),                    \
+		.connections_max = 1000, .waiting_memory = 16u << 20,          \
+		.waiting_files = 64u << 20                                     \
+	}
+
+static const struct http_limits server_usual = SERVER_LIMITS(30000, 60000);
+static const struct http_limits server_hasty = SERVER_LIMITS(300, 400);
 
 /* ---- the server of a test, and a client */
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define LARGE (1u << 20)
-#define BIG "GET /big HTTP/1.1\r\nHost: h\r\n\r\n"
+#define BIG GET("/big")
 
 static char dir[] = "/tmp/http-large-XXXXXX";
 
@@ -132,7 +132,7 @@ TEST(a_large_answer_waits_in_a_file_and_comes_whole)
 {
 	char *text = large_text();
 
-	raw_send(&c, server.base, "GET /hold HTTP/1.1\r\nHost: h\r\n\r\n");
+	raw_send(&c, server.base, GET("/hold"));
 	raw_wait_until(server.base, server.nheld == 1);
 	http_reply(server.held[0], 200, "text/plain", text, LARGE);
 	free(text);
@@ -140,14 +140,12 @@ TEST(a_large_answer_waits_in_a_file_and_comes_whole)
 	take_head();
 	take_pattern(0, LARGE);
 	raw_wait_until(server.base, files() == 0);
-	raw_ask(
-	    &c, server.base, "GET /next HTTP/1.1\r\nHost: h\r\n\r\n", "/next");
+	raw_ask(&c, server.base, GET("/next"), "/next");
 }
 
 TEST(a_short_answer_needs_no_file)
 {
-	raw_ask(&c, server.base, "GET /short HTTP/1.1\r\nHost: h\r\n\r\n",
-	    "/short");
+	raw_ask(&c, server.base, GET("/short"), "/short");
 	assert_int_equal(files(), 0);
 }
 
@@ -172,7 +170,7 @@ TEST(a_large_event_waits_in_a_file_between_others)
 	char chunk[32];
 	size_t before;
 
-	raw_send(&c, server.base, "GET /stream HTTP/1.1\r\nHost: h\r\n\r\n");
+	raw_send(&c, server.base, GET("/stream"));
 	take_head();
 	stream_bytes("before\n", 7);
 	before = allocated();
@@ -218,7 +216,7 @@ TEST(what_waits_behind_a_file_is_counted)
 	struct http_stats st;
 
 	(void)snprintf(chunk, sizeof(chunk), "%x\r\n", LARGE - 1);
-	raw_send(&c, server.base, "GET /stream HTTP/1.1\r\nHost: h\r\n\r\n");
+	raw_send(&c, server.base, GET("/stream"));
 	take_head();
 	stream_bytes(text, LARGE);
 	take_text(chunk); /* some of it went */
@@ -245,8 +243,7 @@ TEST(what_waits_for_all_clients_is_bounded)
 	assert_int_equal(st.waiting_files, 64u << 20);
 	raw_wait_for(&many[4], server.base, " 503 ");
 	raw_wait_for(&many[5], server.base, "\"busy\"");
-	raw_ask(&c, server.base, "GET /short HTTP/1.1\r\nHost: h\r\n\r\n",
-	    "/short");
+	raw_ask(&c, server.base, GET("/short"), "/short");
 	for (size_t i = 0; i < ARRAY_LEN(many); i++)
 		raw_close(&many[i]);
 	raw_wait_until(server.base, files() == 0);
@@ -267,8 +264,7 @@ TEST_WITH(NULL, close_all, when_memory_is_short_files_begin_earlier)
 	server_open(&server, &limits);
 	for (size_t i = 0; i < ARRAY_LEN(many); i++) {
 		raw_open(&many[i], server.port, 4096);
-		raw_send(&many[i], server.base,
-		    "GET /hold HTTP/1.1\r\nHost: h\r\n\r\n");
+		raw_send(&many[i], server.base, GET("/hold"));
 		raw_wait_until(server.base, server.nheld == i + 1);
 	}
 	/* In one turn: the sockets take nothing before its end. */
@@ -294,8 +290,7 @@ TEST(one_file_is_the_answer_to_many)
 	large = http_large_new(server.http, fd, 6);
 	for (size_t i = 0; i < ARRAY_LEN(many); i++) {
 		raw_open(&many[i], server.port, 4096);
-		raw_send(&many[i], server.base,
-		    "GET /hold HTTP/1.1\r\nHost: h\r\n\r\n");
+		raw_send(&many[i], server.base, GET("/hold"));
 		raw_wait_until(server.base, server.nheld == i + 1);
 		http_reply_large(server.held[i], 200, "text/plain", large);
 	}
