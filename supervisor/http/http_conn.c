@@ -20,7 +20,6 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdio.h>
 #include <sys/socket.h>
 
 #include <event2/bufferevent_struct.h>
@@ -204,8 +203,7 @@ has_unread(const struct http_conn *c)
 	return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
-/* That which is in the list longest: it is in the order in which they came to
- * rest. */
+/* The lists are in the order in which connections came to rest. */
 static struct http_conn *
 oldest_of(struct http_conn_list *list, const struct http_conn *not_this)
 {
@@ -297,8 +295,8 @@ http_conn_set_state(struct http_conn *c, enum http_conn_state state)
 	}
 }
 
-/* Write in this turn: libevent would first ask epoll whether the socket takes
- * bytes, which it nearly always does.  If not, libevent waits for it. */
+/* Write in this turn; libevent would first ask epoll whether the socket
+ * takes bytes.  If it does not, libevent waits for it. */
 void
 http_conn_write_now(const struct http_conn *c)
 {
@@ -527,8 +525,7 @@ conn_set_socket(int fd)
 {
 	const int on = 1;
 
-	/* Events are small writes that must not wait for an acknowledgement;
-	 * a peer that is gone without a word is found in the end. */
+	/* NODELAY: events are small writes.  KEEPALIVE: finds dead peers. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 }

@@ -103,8 +103,8 @@ take_header(struct http_exchange *x, const char *name, const char *value)
 	}
 }
 
-/* Mcp- headers may come once, those that nobody reads here too: something on
- * the way may have decided by the other line. */
+/* An Mcp- header may come once, also one that is not read here: a proxy may
+ * have decided by the other line. */
 static bool
 is_second_mcp_header(const struct evkeyvalq *headers, const struct evkeyval *kv)
 {

@@ -43,8 +43,7 @@ struct http_waiting {
 	uint64_t files; /* bytes */
 };
 
-/* Bytes of a file in a connection's output, by their places in all that it
- * ever sends. */
+/* Bytes of a file in a connection's output, as offsets in all it sends. */
 struct http_part {
 	uint64_t begin, end;
 	STAILQ_ENTRY(http_part) link;
@@ -145,8 +144,7 @@ add_part(struct http_conn *c, uint64_t n)
 	STAILQ_INSERT_TAIL(&c->parts, p, link);
 }
 
-/* What of its files is still to be sent.  Of those that are not, nothing is
- * kept. */
+/* Bytes of files still to be sent; parts that were sent are freed. */
 static uint64_t
 file_bytes(struct http_conn *c, size_t length)
 {
@@ -265,8 +263,7 @@ sent_cb(const struct evbuffer_file_segment *seg, int flags, void *arg)
 	http_large_unref(arg);
 }
 
-/* Into the connection's own buffer: there it goes by sendfile(2), in evhttp's
- * it would be mapped. */
+/* In the connection's own buffer: from evhttp's it would be mapped. */
 static void
 send_segment(struct http_conn *c, const struct out_file *f)
 {
@@ -476,8 +473,7 @@ http_out_end(struct http_conn *c, struct evhttp_request *req)
 		pump_arm_end(c);
 }
 
-/* As for an exchange (http_exchange.c): evhttp frees the request unless it let
- * go of it. */
+/* evhttp frees the request, unless it handed it out. */
 void
 http_out_clear(struct http_conn *c)
 {

@@ -134,9 +134,8 @@ http_refuse_now(struct http_conn *c, int status)
 	(void)bufferevent_disable(c->bev, EV_READ | EV_WRITE);
 	if (!c->shakes && s->nlingers < LINGERS_MAX && !s->paused &&
 	    !s->draining)
-		/* epoll may keep the first, by its number, as long as this one
-		 * is open: what it says of that is nobody's, or a read that
-		 * finds nothing. */
+		/* epoll may report c->fd as long as the duplicate is open;
+		 * such an event finds no connection, or nothing to read. */
 		fd = fcntl(c->fd, F_DUPFD_CLOEXEC, 3);
 	evhttp_connection_free(c->evcon); /* shuts our direction down */
 	linger_start(s, fd);

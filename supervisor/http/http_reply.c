@@ -11,9 +11,7 @@
 
 #include <event2/http_struct.h>
 
-#include "common/exit.h"
 #include "common/js.h"
-#include "common/log.h"
 
 #define APPETITE_MIN 4096  /* less is not worth a turn */
 #define APPETITE_SMALL 800 /* with its frame below what is always sent */
@@ -193,8 +191,7 @@ http_reply_json(struct http_exchange *x, int status, json_t *o)
 	http_reply_owned(x, status, "application/json", text, strlen(text));
 }
 
-/* The headers of n bytes; NULL when none of them will follow, and all is
- * done. */
+/* Headers for n bytes; NULL: no body follows, the answer is complete. */
 static struct evhttp_request *
 begin_bytes(struct http_exchange *x, int status, const char *type, uint64_t n)
 {
@@ -386,9 +383,9 @@ http_stream_start_as(struct http_exchange *x, const char *type,
 	bufferevent_setwatermark(x->conn->bev, EV_WRITE, HTTP_STREAM_LOW, 0);
 }
 
-/* All but the last byte of what is too large for memory, as a chunk of its
- * own beside evhttp, to which that byte is left: with it comes the callback.
- * In its old place it would keep the memory of all. */
+/* Send all but the last byte of data by a file, as a chunk beside evhttp.
+ * The last byte is left to evhttp, which calls back for it; it is copied, or
+ * it would keep all of data's memory. */
 static void
 send_large_part(struct http_exchange *x, struct evbuffer *data)
 {

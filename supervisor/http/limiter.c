@@ -178,8 +178,8 @@ entry_find(struct limiter *l, const uint8_t *key, size_t n)
 	return NULL;
 }
 
-/* Its entry, a new one, or NULL: there is no place.  A new one that nothing
- * was counted in yet looks free, so what was given a moment ago is said. */
+/* The key's entry, or a new one; NULL: its set is full.  given, an entry in
+ * which nothing was counted yet, looks free and is left alone. */
 static struct limiter_place *
 entry_of(struct limiter *l, const uint8_t *key, size_t n,
     const struct limiter_place *given, uint64_t now_ms)

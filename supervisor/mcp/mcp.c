@@ -183,8 +183,7 @@ handle_session_method(struct visit *v)
 	bool is_delete = strcmp(http->method, "DELETE") == 0;
 	bool is_get = strcmp(http->method, "GET") == 0;
 
-	/* No stream for a session is offered, so a GET without one and a
-	 * method of another era end alike. */
+	/* A GET without a session ends as one with: no stream is offered. */
 	if ((!is_delete && !is_get) || era_is_modern(http->protocol_version) ||
 	    (is_get && http->session_id == NULL)) {
 		refuse(v, 405, MCP_SERVER_ERROR,
@@ -246,15 +245,14 @@ on_notification(struct visit *v)
 	const struct mcp_notice *notice =
 	    provider_notice(v->m, v->message.method, v->session.rev);
 
-	/* notifications/initialized asks for nothing; unknown ones are to be
-	 * ignored; all are accepted. */
+	/* Unknown notifications are ignored, and accepted as all are. */
 	if (notice != NULL)
 		notice->on(&c);
 	exchange_reply(v->x, 202, NULL);
 }
 
-/* With the id of a session that is none (any more), another begins: a client
- * may send what it had until it has a new one. */
+/* The id of a session that ended, or never was, is ignored: a client may
+ * send it until it has a new one. */
 static void
 on_initialize(struct visit *v)
 {

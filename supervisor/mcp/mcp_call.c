@@ -272,8 +272,7 @@ progress_text(const struct mcp_call *c, const struct call_progress *p)
 	return rpc_notification("notifications/progress", all);
 }
 
-/* Progress may be left out, an answer may not: so it is what gives way when
- * the client does not read. */
+/* Progress is left out when the client does not read; answers are not. */
 static void
 call_on_progress(struct call *base, const struct call_progress *p)
 {

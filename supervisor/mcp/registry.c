@@ -6,8 +6,6 @@
  */
 #include "supervisor/mcp/registry.h"
 
-#include <stdio.h>
-
 #include "common/js.h"
 #include "common/xmalloc.h"
 

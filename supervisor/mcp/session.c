@@ -12,7 +12,6 @@
  */
 #include "supervisor/mcp/session.h"
 
-#include <stdio.h>
 #include <sys/queue.h>
 
 #include <openssl/core_names.h>

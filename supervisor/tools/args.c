@@ -121,8 +121,7 @@ env_set(struct runspec_command *c, const char *key, size_t key_len,
 #define DIGITS_FIRST 15 /* a double keeps as many of any number */
 #define DIGITS_MOST 17  /* and needs no more to be told from all others */
 
-/* Of a fraction the shortest digits that mean it: 3.1, and not
- * 3.1000000000000001. */
+/* The shortest digits of the number: 3.1, not 3.1000000000000001. */
 static char *
 real_text(const json_t *real)
 {
@@ -413,8 +412,7 @@ commands_from(const struct conf *conf, const json_t *args, struct run_args *a,
 
 	w->spec.commands = xcalloc(n, sizeof(*w->spec.commands));
 	w->commands = xcalloc(n, sizeof(*w->commands));
-	/* Not all of what is too large: each command has a copy of
-	 * default_env. */
+	/* Stop at the bound: each command has a copy of default_env. */
 	for (size_t i = 0; i < n && size <= RUNSPEC_BYTES_MAX; i++) {
 		struct runspec_command *c = &w->spec.commands[i];
 		const json_t *in = json_array_get(commands, i);

@@ -10,8 +10,6 @@
 #include <strings.h>
 
 #include "common/js.h"
-#include "common/utf8.h"
-#include "common/xmalloc.h"
 #include "supervisor/core/sandbox.h"
 #include "supervisor/tools/args.h"
 #include "supervisor/tools/home.h"

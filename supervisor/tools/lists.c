@@ -18,7 +18,6 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/sandbox.h"
-#include "supervisor/tools/args.h"
 #include "supervisor/tools/record.h"
 #include "supervisor/tools/view.h"
 

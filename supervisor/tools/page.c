@@ -97,8 +97,8 @@ struct page_room {
 	size_t left;
 };
 
-/* Of a byte in the text: as U+FFFD, if it is none of it; as JSON, escaped and
- * as a part of base64 beside it. */
+/* Bytes of text for c: 3 where U+FFFD stands for it; in JSON escaped, and
+ * with its share of base64 where the output is lossy. */
 static size_t
 byte_cost(const struct page_room *r, uint8_t c)
 {
@@ -160,8 +160,8 @@ struct gathering {
 	struct page_room room;
 	bool is_full;
 	struct log_at at; /* where the next page begins */
-	/* The last of text came from the record that begins at last: so many
-	 * bytes.  0: another record came behind. */
+	/* Bytes at the end of text from the record that begins at last; 0:
+	 * another record came behind. */
 	size_t taken;
 	struct log_at last;
 };

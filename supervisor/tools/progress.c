@@ -27,8 +27,8 @@ end_line(struct buf *b)
 		(void)buf_printf(b, "\n");
 }
 
-/* How many of n bytes at p go, so that the rest, from a character on, costs at
- * most *room as JSON; that is taken of it. */
+/* Bytes to skip at p, so that the rest begins with a character and costs at
+ * most *room as JSON; the cost is taken from *room. */
 static size_t
 skip_to_fit(const uint8_t *p, size_t n, size_t *room)
 {
@@ -122,8 +122,7 @@ add_stream(struct buf *b, const struct log_stream *s, uint64_t from)
 	return s->bytes - begun;
 }
 
-/* What came last is what is wanted.  What has been written to say what is left
- * out has room beside it. */
+/* Append the end of all; WORDS_MAX is for what says what is left out. */
 static void
 take_end(struct buf *out, struct buf *all)
 {

@@ -2,7 +2,6 @@
 
 #include "common/buf.h"
 #include "common/js.h"
-#include "common/xmalloc.h"
 #include "supervisor/core/command_texts.h"
 #include "supervisor/core/core.h"
 #include "supervisor/core/run.h"
@@ -24,8 +23,8 @@ struct rerun {
 	json_t *env; /* NULL: none was given */
 };
 
-/* Of a command: as recorded, what was given in place of what is not kept.  The
- * names of values that are neither recorded nor given go to missing. */
+/* A command's variables as recorded, with given values for those not kept;
+ * names without either go to missing. */
 static json_t *
 fill_env(const struct rerun *r, const struct store_command *c, json_t *missing)
 {

@@ -44,8 +44,8 @@ skip_between(const uint8_t *p, size_t n, size_t i, uint8_t low, uint8_t high)
 	return i;
 }
 
-/* i is where the final byte should be, which is none when it is not between
- * low and high: then the sequence ends before it. */
+/* i is the place of the final byte; a byte not between low and high is none,
+ * and the sequence ends before it. */
 static size_t
 final_len(const uint8_t *p, size_t n, size_t i, uint8_t low, uint8_t high)
 {
@@ -161,8 +161,7 @@ add_out(struct screen *s, const char *p, size_t n)
 	(void)!buf_append(s->out, p, n); /* the caller's: it has room */
 }
 
-/* Blanks at the end of a row that was written over are what covers the longer
- * state before. */
+/* In a row that was written over, blanks at the end cover older text. */
 static void
 row_finish(struct screen *s, struct screen_row *r)
 {
@@ -278,9 +277,8 @@ move_to_tab(struct screen *s)
 		s->at.col = stop < r->n ? stop : r->n;
 }
 
-/* What stands to the right of what is erased stays where it is only on a
- * screen: then nothing is done, or a line could be written anew for each
- * sequence. */
+/* Erasing only the left part is left out: moving the rest for each sequence
+ * would cost a line's length every time. */
 static void
 erase_line(struct screen *s, size_t what)
 {

@@ -246,8 +246,7 @@ add_end(struct buf *b, const json_t *c)
 		    error[0] != '\0' ? ": " : "", error);
 }
 
-/* A command may end well without a child that was killed.  One that was killed
- * itself says so by its end. */
+/* Processes of a command that ended otherwise; its own kill is its end. */
 static void
 add_memory_kills(struct buf *b, const json_t *c)
 {
@@ -591,8 +590,7 @@ transcript(const char *line, const json_t *result)
 	struct buf b;
 	char *out;
 
-	/* No limit, which would drop what comes when it is reached: the result
-	 * is bounded, and so is each part that is written of it. */
+	/* No limit: buf would drop what is above it, without a word. */
 	buf_init(&b, 0);
 	(void)buf_printf(&b, "%s\n", line);
 	add_fate(&b, run);

@@ -408,8 +408,7 @@ view_artifact(const struct store_artifact *a)
 
 #define ARTIFACT_WORDS 140 /* beside its path: keys, size, digest */
 
-/* From wish on, as many as are here and may be; where the next begin, if there
- * are more. */
+/* From wish->artifacts_from on, as many as there is room for. */
 static void
 set_artifacts(
     json_t *o, const struct store_run *row, const struct view_wish *wish)

@@ -2,7 +2,6 @@
 
 #include "common/clock.h"
 #include "common/timer.h"
-#include "common/xmalloc.h"
 #include "supervisor/tools/progress.h"
 #include "supervisor/tools/tool.h"
 
