@@ -66,6 +66,15 @@ xstrndup(const char *s, size_t n)
 	return p;
 }
 
+void
+xset_text(char **at, const char *text)
+{
+	char *copy = xstrdup(text);
+
+	free(*at);
+	*at = copy;
+}
+
 void *
 xmemdup(const void *p, size_t n)
 {

@@ -13,6 +13,9 @@ void *xcalloc(size_t n, size_t size);                /* overflow ends too */
 void *xreallocarray(void *p, size_t n, size_t size); /* likewise */
 char *xstrdup(const char *s);
 char *xstrndup(const char *s, size_t n);
+/* xset_text - a copy of text in place of *at, which is freed (NULL is fine);
+ * text may be *at, or a part of it */
+void xset_text(char **at, const char *text);
 void *xmemdup(const void *p, size_t n); /* n may be 0: one byte is there */
 char *xasprintf(const char *fmt, ...) PRINTF(1, 2);
 

@@ -142,29 +142,17 @@ keep_in_mind(struct census *c, const struct msg_sweep_found *m)
 	    .running = m->running};
 }
 
-struct search {
-	const struct uuid *uuid;
-	bool is_known;
-};
-
-static void
-compare_cb(const struct sandbox *sb, void *arg)
-{
-	struct search *s = arg;
-
-	if (uuid_is_equal(&sb->row.uuid, s->uuid))
-		s->is_known = true;
-}
-
 /* Made while the engine was being asked, or made by a front before us that
  * the database does know. */
 static bool
 is_known(const struct census *c, const struct uuid *uuid)
 {
-	struct search s = {.uuid = uuid};
+	const struct sandbox *sb = NULL;
 
-	sandboxes_each(c->parts.sandboxes, compare_cb, &s);
-	return s.is_known;
+	while ((sb = sandboxes_next(c->parts.sandboxes, sb)) != NULL)
+		if (uuid_is_equal(&sb->row.uuid, uuid))
+			return true;
+	return false;
 }
 
 void

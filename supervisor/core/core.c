@@ -1,5 +1,7 @@
 #include "supervisor/core/core.h"
 
+#include <stdlib.h>
+
 #include "common/clock.h"
 #include "common/conf.h"
 #include "common/log.h"
@@ -7,7 +9,6 @@
 #include "common/timer.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/acts.h"
-#include "supervisor/core/admission.h"
 #include "supervisor/core/asks.h"
 #include "supervisor/core/census.h"
 #include "supervisor/core/chronicle.h"
@@ -18,12 +19,10 @@
 #include "supervisor/core/fleet.h"
 #include "supervisor/core/logs.h"
 #include "supervisor/core/quota_use.h"
-#include "supervisor/core/recovery.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/run_row.h"
 #include "supervisor/core/run_times.h"
 #include "supervisor/core/sandbox.h"
-#include "supervisor/core/sandbox_runs.h"
 #include "supervisor/core/sched.h"
 #include "supervisor/core/sweeper.h"
 #include "supervisor/core/secrets.h"
@@ -32,6 +31,10 @@
 #define TICK_MS 200
 #define LOG_THREADS 2
 #define ENGINE_PLACES 8 /* that a worker asks the engine for at a time */
+/* Of MAX_ACTIVE_RUNS and MAX_SANDBOXES a tenant that is not the host's own gets
+ * no more than so many times what is still free: however many it asks for,
+ * there is room for the next tenant. */
+#define ADMISSION_SHARE 4
 
 struct core {
 	struct core_parts parts;
@@ -51,7 +54,6 @@ struct core {
 	struct sched *sched;
 	struct sched *engine;
 	struct quota_uses *uses;
-	struct admission admission;
 	struct logs *logs;
 	struct runs *runs;
 	struct sandboxes *sandboxes;
@@ -61,6 +63,7 @@ struct core {
 	struct timer *tick;
 	uint64_t next_reap_ms;
 	bool is_trimming;
+	bool is_draining;
 };
 
 /* ---- parts */
@@ -397,7 +400,7 @@ on_worker_came(uint32_t worker, void *arg)
 	struct core *c = arg;
 
 	event_news_worker(c->news, worker, EVENT_WORKER_READY);
-	sandboxes_worker_came(c->sandboxes, worker);
+	sandbox_on_worker(c->sandboxes, worker, SANDBOX_WORKER_CAME);
 	core_turn(c);
 }
 
@@ -407,7 +410,7 @@ on_worker_went(uint32_t worker, void *arg)
 	struct core *c = arg;
 
 	event_news_worker(c->news, worker, EVENT_WORKER_LOST);
-	sandboxes_worker_went(c->sandboxes, worker);
+	sandbox_on_worker(c->sandboxes, worker, SANDBOX_WORKER_WENT);
 	asks_worker_went(c->asks, worker);
 }
 
@@ -533,15 +536,16 @@ core_end_overdue(struct core *c, uint64_t now_ms)
 }
 
 static void
-count_going_cb(const struct sandbox *sb, void *arg)
+count_going(struct core *c)
 {
+	const struct sandbox *sb = NULL;
 	const struct sched_item *item;
 
-	TAILQ_FOREACH (item, &sb->queue.running, link) {
-		const struct run *r = HASH_OF(item, struct run, turn);
-
-		quota_use_add_going(quota_use_of(arg, run_tenant(r)), &r->row);
-	}
+	quota_uses_recount(c->uses, clock_wall_ms());
+	while ((sb = sandboxes_next(c->sandboxes, sb)) != NULL)
+		TAILQ_FOREACH (item, &sb->queue.running, link)
+			quota_use_add_going(sb->use,
+			    &HASH_OF(item, const struct run, turn)->row);
 }
 
 static void
@@ -558,8 +562,7 @@ tick_cb(void *arg)
 	}
 	sweeper_tick(&c->sweeper, now);
 	core_end_overdue(c, now);
-	quota_uses_recount(c->uses, clock_wall_ms());
-	sandboxes_each(c->sandboxes, count_going_cb, c->uses);
+	count_going(c);
 	quota_uses_tick(c->uses);
 	sandboxes_share(c->sandboxes);
 	sched_set_places(c->sched,
@@ -649,11 +652,10 @@ core_new(const struct core_parts *parts, struct core **out, struct err *e)
 	c->engine = sched_new(turn_cb);
 	sched_set_places(c->engine,
 	    ENGINE_PLACES * (unsigned int)conf_int(parts->conf, CONF_WORKERS));
-	c->uses = quota_uses_new(c->tenants, parts->store, c->sched, c->engine);
+	c->uses = quota_uses_new(
+	    parts->conf, c->tenants, parts->store, c->sched, c->engine);
 	quota_uses_on_refused(c->uses, on_refused, c);
 	make_registries(c);
-	c->admission = (struct admission){
-	    .conf = parts->conf, .disk = c->disk, .runs = c->runs};
 	c->tick = timer_new(parts->base, tick_cb, c);
 	timer_set_ms(c->tick, TICK_MS);
 	*out = c;
@@ -688,6 +690,94 @@ core_free(struct core *c)
 	free(c);
 }
 
+/* ---- what the database has of an earlier life of the server */
+
+static int
+compare_sandboxes(const void *key, const void *row)
+{
+	uint64_t id = *(const uint64_t *)key;
+	uint64_t of = ((const struct store_sandbox *)row)->id;
+
+	return id < of ? -1 : id > of;
+}
+
+/* How a run ends whose sandbox ended while the server was down, or so shortly
+ * before that the run's own end is not on disk; NULL: the sandbox has no row.
+ */
+static struct run_fate
+fate_by(const struct store_sandbox *row)
+{
+	if (row == NULL || row->state == SANDBOX_IS_LOST)
+		return (struct run_fate){RUNLOG_LOST, ERR_LOST,
+		    "the sandbox was lost while the server was down"};
+	/* Failed, or deleted while it was made: the row does not tell. */
+	if (row->state == SANDBOX_IS_REMOVED && row->container_id[0] == '\0')
+		return (struct run_fate){RUNLOG_START_FAILED, ERR_WRONG_STATE,
+		    "the sandbox was removed before it was up"};
+	return (struct run_fate){RUNLOG_CANCELED, ERR_WRONG_STATE,
+	    "the run was canceled: its sandbox was deleted"};
+}
+
+static struct run_fate
+fate_of(const struct store_snapshot *snap, const struct sandbox *removing,
+    uint64_t sandbox)
+{
+	if (removing != NULL)
+		return fate_by(&removing->row);
+	if (snap->nended == 0)
+		return fate_by(NULL);
+	return fate_by(bsearch(&sandbox, snap->ended, snap->nended,
+	    sizeof(*snap->ended), compare_sandboxes));
+}
+
+static int
+restore_sandbox(struct core *c, const struct store_sandbox *row, struct err *e)
+{
+	const struct tenant *n =
+	    tenants_find(c->tenants, (struct tenant_id){row->tenant});
+
+	if (n == NULL)
+		return err_set(e, ERR_DAMAGED,
+		    "database: sandbox %s is of no tenant", row->name);
+	sandbox_restore(c->sandboxes, n->owner, row);
+	return 0;
+}
+
+static int
+restore_run(struct core *c, const struct store_snapshot *snap,
+    const struct store_run *row, struct err *e)
+{
+	struct sandbox *sb = sandboxes_find(c->sandboxes, row->sandbox);
+	bool is_live = sb != NULL && sandbox_state_is_live(sb->state);
+	const struct run_fate fate = fate_of(snap, sb, row->sandbox);
+	struct run *run;
+
+	if (run_restore(c->runs, is_live ? sb : NULL, &fate, row, &run, e) != 0)
+		return e->code;
+	if (run->is_doubtful)
+		sandbox_add_doubtful(sb);
+	return 0;
+}
+
+/* Sandboxes first, each of its tenant; then the runs that had not ended, in
+ * the queues of theirs. */
+static int
+restore(struct core *c, const struct store_snapshot *snap, struct err *e)
+{
+	sandboxes_set_next_id(c->sandboxes, snap->next_sandbox);
+	runs_set_next_id(c->runs, snap->next_run);
+	for (size_t i = 0; i < snap->nsandboxes; i++)
+		if (restore_sandbox(c, &snap->sandboxes[i], e) != 0)
+			return e->code;
+	for (size_t i = 0; i < snap->nruns; i++)
+		if (restore_run(c, snap, &snap->runs[i], e) != 0)
+			return e->code;
+	if (snap->nsandboxes > 0 || snap->nruns > 0)
+		log_info("recovering %zu sandboxes, %zu unfinished runs",
+		    snap->nsandboxes, snap->nruns);
+	return 0;
+}
+
 int
 core_recover(struct core *c, struct err *e)
 {
@@ -702,9 +792,7 @@ core_recover(struct core *c, struct err *e)
 	event_news_began(c->news, snap.next_run);
 	rc = quota_uses_restore(c->uses, clock_wall_ms(), e);
 	if (rc == 0)
-		rc = recovery_restore(
-		    &(struct recovery){c->tenants, c->sandboxes, c->runs},
-		    &snap, e);
+		rc = restore(c, &snap, e);
 	store_snapshot_clear(&snap);
 	if (rc == 0)
 		rc = census_open(c->census, e);
@@ -724,42 +812,122 @@ core_is_settled(const struct core *c)
 void
 core_drain(struct core *c)
 {
-	c->admission.is_draining = true;
+	c->is_draining = true;
 }
 
-static struct quota_use *
-use_of(const struct core *c, const struct principal *who)
+static int
+admit_any(const struct core *c, struct err *e)
 {
-	return quota_use_of(c->uses, who->tenant);
+	if (c->is_draining)
+		return err_set(e, ERR_WRONG_STATE,
+		    "the server is shutting down: try again later");
+	return disk_check(c->disk, e);
+}
+
+static uint64_t
+most(const struct core *c, enum conf_key k)
+{
+	return (uint64_t)conf_int(c->parts.conf, k);
+}
+
+/* own of total are of one tenant. */
+static bool
+is_over_share(
+    const struct quota_use *u, uint64_t own, uint64_t total, uint64_t max)
+{
+	if (u->tenant.n == STORE_TENANT_DEFAULT || total >= max)
+		return false; /* the second: refused anyway */
+	return own >= ADMISSION_SHARE * (max - total);
+}
+
+static int
+admit_sandbox(const struct core *c, struct quota_use *u, struct err *e)
+{
+	if (quota_use_admit_sandbox(u, e) != 0)
+		return e->code;
+	if (is_over_share(u, u->sandboxes, quota_uses_sandboxes(c->uses),
+		most(c, CONF_MAX_SANDBOXES)))
+		return err_set(e, ERR_LIMIT,
+		    "limit reached: %llu sandboxes are yours, and the rest of "
+		    "MAX_SANDBOXES is for other tenants: delete one with "
+		    "delete_sandbox",
+		    (unsigned long long)u->sandboxes);
+	return 0;
 }
 
 int
 core_admit_sandbox(const struct core *c, struct principal *who,
     const struct sandbox *old, struct err *e)
 {
-	if (admission_any(&c->admission, e) != 0)
+	struct quota_use *u = quota_use_of(c->uses, who->tenant);
+
+	if (admit_any(c, e) != 0)
 		return e->code;
-	if (old != NULL)
-		return quota_use_admit_replacement(use_of(c, who), e);
-	return admission_sandbox(&c->admission, use_of(c, who), e);
+	return old != NULL ? quota_use_admit_replacement(u, e) :
+			     admit_sandbox(c, u, e);
+}
+
+/* So that one of them cannot take the places of all. */
+static int
+admit_to_sandbox(const struct core *c, const struct sandbox *sb, struct err *e)
+{
+	unsigned int n = sb == NULL ? 0 : sched_queue_count(&sb->queue);
+
+	if (n < most(c, CONF_MAX_SANDBOX_RUNS))
+		return 0;
+	return err_set(e, ERR_LIMIT,
+	    "limit reached: %u runs are queued or running in the sandbox %s "
+	    "(MAX_SANDBOX_RUNS): wait for some to end, or cancel them",
+	    n, sb->row.identifier);
+}
+
+/* What it will be is not known yet: there must be room for the largest. */
+static int
+admit_bytes(const struct core *c, struct err *e)
+{
+	uint64_t n = runs_asked_bytes(c->runs);
+
+	if (n + RUNSPEC_BYTES_MAX <= most(c, CONF_MAX_QUEUED_BYTES))
+		return 0;
+	return err_set(e, ERR_LIMIT,
+	    "limit reached: the runs that are queued or running have %llu "
+	    "bytes of commands and files (MAX_QUEUED_BYTES): wait for some "
+	    "to end",
+	    (unsigned long long)n);
 }
 
 int
 core_admit_run(const struct core *c, struct principal *who,
     const struct sandbox *sb, struct err *e)
 {
-	if (admission_any(&c->admission, e) != 0)
+	struct quota_use *u = quota_use_of(c->uses, who->tenant);
+	uint64_t n = runs_active(c->runs);
+	uint64_t max = most(c, CONF_MAX_ACTIVE_RUNS);
+	uint64_t own = u->lane.nrunning + u->lane.nwaiting;
+
+	if (admit_any(c, e) != 0 ||
+	    (sb == NULL && admit_sandbox(c, u, e) != 0) ||
+	    quota_use_admit_run(u, e) != 0 || admit_to_sandbox(c, sb, e) != 0 ||
+	    admit_bytes(c, e) != 0)
 		return e->code;
-	if (sb == NULL &&
-	    admission_sandbox(&c->admission, use_of(c, who), e) != 0)
-		return e->code;
-	return admission_run(&c->admission, use_of(c, who), sb, e);
+	if (n >= max)
+		return err_set(e, ERR_LIMIT,
+		    "limit reached: %llu runs are queued or running "
+		    "(MAX_ACTIVE_RUNS): wait for some to end",
+		    (unsigned long long)n);
+	if (is_over_share(u, own, n, max))
+		return err_set(e, ERR_LIMIT,
+		    "limit reached: %llu queued or running runs are yours, and "
+		    "the rest of MAX_ACTIVE_RUNS is for other tenants: wait "
+		    "for some to end",
+		    (unsigned long long)own);
+	return 0;
 }
 
 int
 core_check(const struct core *c, struct err *e)
 {
-	if (c->admission.is_draining)
+	if (c->is_draining)
 		return err_set(e, ERR_WRONG_STATE, "shutting down");
 	if (disk_check(c->disk, e) != 0)
 		return e->code;
@@ -778,18 +946,16 @@ core_delete_run(struct core *c, const struct principal *who,
 	return 0;
 }
 
-static void
-add_spool_cb(const struct sandbox *sb, void *arg)
-{
-	*(uint64_t *)arg += sandbox_runs_spool_bytes(&sb->queue);
-}
-
 uint64_t
 core_spool_bytes(const struct core *c)
 {
+	const struct sandbox *sb = NULL;
+	const struct sched_item *item;
 	uint64_t sum = 0;
 
-	sandboxes_each(c->sandboxes, add_spool_cb, &sum);
+	while ((sb = sandboxes_next(c->sandboxes, sb)) != NULL)
+		TAILQ_FOREACH (item, &sb->queue.running, link)
+			sum += HASH_OF(item, const struct run, turn)->length;
 	return sum;
 }
 

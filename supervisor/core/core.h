@@ -10,7 +10,7 @@
  *	sandbox    containers, step by step         sandbox_step
  *	run        programs in them, step by step   run_step, run_row
  *	sched      what waits for its turn
- *	quota_use  what each tenant has           admission: may it have more?
+ *	quota_use  what each tenant has, and whether it may have more
  *	fleet      the workers
  *	census     what the engine has and the database has not
  *	artifacts  files on their way in

@@ -14,39 +14,25 @@ struct erasing {
 	struct tenant_id tenant;
 };
 
-/* What of a tenant is there.  One is named: removing it may free it, so the
- * list is walked anew for the next. */
-struct eraser_found {
-	uint64_t tenant;
-	uint64_t live; /* number of one that is not being removed, 0: none */
-	bool is_any;
-};
-
-static void
-find_cb(const struct sandbox *sb, void *arg)
-{
-	struct eraser_found *found = arg;
-
-	if (sb->row.tenant != found->tenant)
-		return;
-	found->is_any = true;
-	if (sandbox_state_is_live(sb->state))
-		found->live = sb->row.id;
-}
-
-/* false: something is still there. */
+/* false: something is still there.  Removing one may free it: the list is
+ * walked anew for the next. */
 static bool
 remove_sandboxes(struct eraser *r, uint64_t tenant)
 {
-	struct eraser_found found;
+	struct sandbox *sb = NULL;
+	bool is_any = false;
 
-	for (;;) {
-		found = (struct eraser_found){.tenant = tenant};
-		sandboxes_each(r->sandboxes, find_cb, &found);
-		if (found.live == 0)
-			return !found.is_any;
-		sandbox_remove(sandboxes_find(r->sandboxes, found.live));
+	while ((sb = sandboxes_next(r->sandboxes, sb)) != NULL) {
+		if (sb->row.tenant != tenant)
+			continue;
+		is_any = true;
+		if (!sandbox_state_is_live(sb->state))
+			continue;
+		sandbox_remove(sb);
+		sb = NULL;
+		is_any = false;
 	}
+	return !is_any;
 }
 
 static void

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include "common/clock.h"
+#include "common/conf.h"
 #include "common/xmalloc.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/store/usage.h"
@@ -29,6 +30,7 @@
 TAILQ_HEAD(quota_use_list, quota_use);
 
 struct quota_uses {
+	const struct conf *conf;
 	const struct tenants *tenants;
 	struct sched *sched;
 	struct sched *engine;
@@ -114,11 +116,12 @@ processors(void)
 }
 
 struct quota_uses *
-quota_uses_new(const struct tenants *tenants, struct store *store,
-    struct sched *sched, struct sched *engine)
+quota_uses_new(const struct conf *conf, const struct tenants *tenants,
+    struct store *store, struct sched *sched, struct sched *engine)
 {
 	struct quota_uses *all = xcalloc(1, sizeof(*all));
 
+	all->conf = conf;
 	all->tenants = tenants;
 	all->sched = sched;
 	all->engine = engine;
@@ -393,22 +396,24 @@ quota_use_is_crowded(const struct quota_use *u)
 	    u->all->nworking > (is_working(u) ? 1u : 0u);
 }
 
-void
-quota_use_cut(struct quota_uses *all, struct store_sandbox *row)
+static uint64_t
+limit_of_new(const struct quota_use *u, enum conf_key of, enum quota_key most)
 {
-	const struct quota_use *u =
-	    quota_use_of(all, (struct tenant_id){row->tenant});
-	uint64_t cpus = (uint64_t)limit_of(u, QUOTA_SANDBOX_CPU_CORES) * NANO;
-	uint64_t memory = (uint64_t)limit_of(u, QUOTA_SANDBOX_MEMORY_MB)
-	    << MIB_SHIFT;
-	uint32_t pids = (uint32_t)limit_of(u, QUOTA_SANDBOX_PIDS);
+	int64_t n = conf_int(u->all->conf, of), max = limit_of(u, most);
 
-	if (row->nano_cpus > cpus)
-		row->nano_cpus = cpus;
-	if (row->memory_bytes > memory)
-		row->memory_bytes = memory;
-	if (row->pids > pids)
-		row->pids = pids;
+	return (uint64_t)(n > max ? max : n);
+}
+
+void
+quota_use_limit_sandbox(const struct quota_use *u, struct store_sandbox *row)
+{
+	row->nano_cpus = NANO *
+	    limit_of_new(u, CONF_DEFAULT_CPU_CORES, QUOTA_SANDBOX_CPU_CORES);
+	row->memory_bytes =
+	    limit_of_new(u, CONF_DEFAULT_MEMORY_MB, QUOTA_SANDBOX_MEMORY_MB)
+	    << MIB_SHIFT;
+	row->pids =
+	    (uint32_t)limit_of_new(u, CONF_DEFAULT_PIDS, QUOTA_SANDBOX_PIDS);
 }
 
 uint64_t
@@ -502,17 +507,21 @@ check_one(struct quota_use *u, enum quota_key key, uint64_t used, uint64_t more,
 }
 
 int
-quota_use_admit_sandbox(struct quota_use *u, const struct store_sandbox *like,
-    uint64_t disk_mb, struct err *e)
+quota_use_admit_sandbox(struct quota_use *u, struct err *e)
 {
+	uint64_t disk_mb =
+	    (uint64_t)conf_int(u->all->conf, CONF_SANDBOX_DISK_MB);
+	struct store_sandbox like;
+
+	quota_use_limit_sandbox(u, &like);
 	/* Without a limit of each there is no sum to be held. */
 	if (disk_mb == 0)
 		disk_mb = UINT32_MAX;
 	if (check_one(u, QUOTA_SANDBOXES, u->sandboxes, 1, e) != 0 ||
 	    check_one(u, QUOTA_CPU_CORES, u->nano_cpus / NANO,
-		like->nano_cpus / NANO, e) != 0 ||
+		like.nano_cpus / NANO, e) != 0 ||
 	    check_one(u, QUOTA_MEMORY_MB, u->memory_bytes >> MIB_SHIFT,
-		like->memory_bytes >> MIB_SHIFT, e) != 0 ||
+		like.memory_bytes >> MIB_SHIFT, e) != 0 ||
 	    check_one(u, QUOTA_DISK_MB, u->sandboxes * disk_mb, disk_mb, e) !=
 		0)
 		return e->code;

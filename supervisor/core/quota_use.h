@@ -19,6 +19,7 @@
 #include "common/quota.h"
 #include "supervisor/core/sched.h"
 
+struct conf;
 struct quota_uses;
 struct tenant;
 struct store;
@@ -61,8 +62,9 @@ struct quota_use {
 };
 
 /* All are kept by pointer. */
-struct quota_uses *quota_uses_new(const struct tenants *tenants,
-    struct store *store, struct sched *sched, struct sched *engine);
+struct quota_uses *quota_uses_new(const struct conf *conf,
+    const struct tenants *tenants, struct store *store, struct sched *sched,
+    struct sched *engine);
 void quota_uses_free(struct quota_uses *all); /* NULL is fine */
 /* quota_uses_on_refused - cb is told of each refusal */
 void quota_uses_on_refused(struct quota_uses *all,
@@ -118,8 +120,10 @@ unsigned int quota_use_place(const struct quota_use *u);
  * Never on a server that is open. */
 bool quota_use_is_crowded(const struct quota_use *u);
 
-/* quota_use_cut - what a sandbox would have is cut to what its tenant's may */
-void quota_use_cut(struct quota_uses *all, struct store_sandbox *row);
+/* quota_use_limit_sandbox - the limits of a new one: the configured ones, cut
+ * to what the tenant's may have */
+void quota_use_limit_sandbox(
+    const struct quota_use *u, struct store_sandbox *row);
 /* quota_use_add_sandbox, quota_use_drop_sandbox - of this row, whose limits
  * must be the same both times */
 void quota_use_add_sandbox(
@@ -130,12 +134,10 @@ void quota_use_drop_sandbox(
 /*
  * Refusals: ERR_QUOTA, with err.refusal.  Each is counted.
  *
- * quota_use_admit_sandbox - one more like this, that may hold disk_mb (0: there
- * is no limit)?  sandboxes, cpu_cores, memory_mb, disk_mb
+ * quota_use_admit_sandbox - one more with the limits of a new one?  sandboxes,
+ * cpu_cores, memory_mb, disk_mb
  */
-int quota_use_admit_sandbox(struct quota_use *u,
-    const struct store_sandbox *like, uint64_t disk_mb,
-    struct err *e) MUSTCHECK;
+int quota_use_admit_sandbox(struct quota_use *u, struct err *e) MUSTCHECK;
 /* quota_use_admit_replacement - one more in place of one that goes?  With
  * those that go, there are twice as many as sandboxes says */
 int quota_use_admit_replacement(struct quota_use *u, struct err *e) MUSTCHECK;

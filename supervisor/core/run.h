@@ -27,7 +27,6 @@
 #include "supervisor/core/run_asked.h"
 #include "supervisor/core/run_clock.h"
 #include "supervisor/core/run_deadline.h"
-#include "supervisor/core/run_fate.h"
 #include "supervisor/core/run_row.h"
 #include "supervisor/core/run_step.h"
 #include "supervisor/core/run_wish.h"
@@ -124,6 +123,11 @@ uint64_t runs_active(const struct runs *rs);
  */
 int run_create(struct runs *rs, struct sandbox *sb, struct run_wish *w,
     struct run **out, struct err *e) MUSTCHECK;
+struct run_fate { /* how one ends without its sandbox: see run_sandbox_gone */
+	enum runlog_reason reason;
+	int code;
+	const char *text; /* a constant */
+};
 /* run_restore - one that was unfinished when the server started; sb NULL: its
  * sandbox is no more, and it ends as fate says.  *out is the registry's. */
 int run_restore(struct runs *rs, struct sandbox *sb,

@@ -8,8 +8,14 @@
  * and comes again, the next one is told all: the sandbox, each run that any
  * worker had (run_resend), and, when those were all, that they were all
  * (SANDBOX_SETTLED), so that it may end what nobody knows.
+ *
+ * Writes of a row come to disk in their order.  Without a row a sandbox can
+ * have no runs: when none could be written, it ends.  A row that is there but
+ * behind is what a restart repairs; it is written again until it is right.
  */
 #include "supervisor/core/sandbox.h"
+
+#include <ctype.h>
 
 #include "common/clock.h"
 #include "common/conf.h"
@@ -18,11 +24,12 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/fleet.h"
 #include "supervisor/core/quota_use.h"
-#include "supervisor/core/sandbox_row.h"
-#include "supervisor/core/sandbox_runs.h"
+#include "supervisor/core/run.h"
 #include "supervisor/core/tenants.h"
 
+#define SLUG_MAX 40
 #define REMOVE_RETRY_MS 2000
+#define SAVE_AGAIN_MS 2000
 /* Runs of one sandbox that go at a time: each takes a keeper, a shell and what
  * that starts out of the sandbox's limit of processes. */
 #define PIDS_PER_RUN 8
@@ -62,19 +69,81 @@ sandboxes_live(const struct sandboxes *all)
 	return all->names.map.count;
 }
 
-void
-sandboxes_each(const struct sandboxes *all,
-    void (*on)(const struct sandbox *sb, void *arg), void *arg)
+struct sandbox *
+sandboxes_next(const struct sandboxes *all, const struct sandbox *sb)
 {
-	const struct sandbox *sb;
+	return sb == NULL ? TAILQ_FIRST(&all->list) : TAILQ_NEXT(sb, link);
+}
 
-	TAILQ_FOREACH (sb, &all->list, link)
-		on(sb, arg);
+/* ---- the row of a new one, and why it goes */
+
+/* mcp-sbx-<slug>-<8 hex>, the compatible tools' form; the hex is of the UUID,
+ * so that a new generation never waits for the old one's name. */
+static char *
+container_name(const char *identifier, const struct uuid *uuid)
+{
+	char slug[SLUG_MAX + 1];
+	size_t n = 0;
+
+	for (; identifier[n] != '\0' && n < SLUG_MAX; n++)
+		slug[n] = isalnum((unsigned char)identifier[n]) ?
+		    (char)tolower((unsigned char)identifier[n]) :
+		    '-';
+	slug[n] = '\0';
+	return xasprintf("mcp-sbx-%s-%02x%02x%02x%02x", slug, uuid->b[0],
+	    uuid->b[1], uuid->b[2], uuid->b[3]);
+}
+
+static void
+row_init(struct store_sandbox *row, const struct sandbox_wish *w, uint64_t id,
+    uint32_t generation)
+{
+	struct uuid uuid;
+
+	uuid_random(&uuid);
+	*row = (struct store_sandbox){
+	    .id = id,
+	    .uuid = uuid,
+	    .tenant = w->who->tenant.n,
+	    .identifier = xstrdup(w->identifier),
+	    .generation = generation,
+	    .name = container_name(w->identifier, &uuid),
+	    .container_id = xstrdup(""),
+	    .image = xstrdup(w->image),
+	    .state = SANDBOX_IS_CREATING,
+	    .origin = xstrdup(w->origin),
+	    .ttl_s = w->ttl_s,
+	    .created_ms = clock_wall_ms(),
+	};
+}
+
+/* The first that was said stays. */
+static void
+explain(char **to, const char *text)
+{
+	if (*to == NULL || (*to)[0] == '\0')
+		xset_text(to, text);
+}
+
+static void
+explain_step(struct store_sandbox *row, enum sandbox_state to,
+    enum sandbox_happening what, const struct err *why)
+{
+	static const char *const reasons[SANDBOX_NHAPPENING] = {
+	    [SANDBOX_FAILED] = "failed",
+	    [SANDBOX_LOST] = "lost",
+	    [SANDBOX_HUNG] = "hung",
+	    [SANDBOX_UNWANTED] = "deleted",
+	};
+
+	if (sandbox_state_is_live(to) || reasons[what] == NULL)
+		return;
+	explain(&row->reason, reasons[what]);
+	if (why != NULL)
+		explain(&row->why, why->msg);
 }
 
 /* ---- life */
-
-static const struct sandbox_save_ops save_ops;
 
 static struct sandbox *
 sandbox_new(struct sandboxes *all, struct principal *owner)
@@ -84,8 +153,6 @@ sandbox_new(struct sandboxes *all, struct principal *owner)
 	sb->all = all;
 	sb->owner = principal_ref(owner);
 	bus_init(&sb->bus);
-	sandbox_save_init(&sb->save, all->parts.base, all->parts.store,
-	    &sb->row, &save_ops, sb);
 	return sb;
 }
 
@@ -118,7 +185,7 @@ sandbox_free(struct sandbox *sb)
 	TAILQ_REMOVE(&all->list, sb, link);
 	sched_queue_clear(&sb->queue);
 	timer_free(sb->retry);
-	sandbox_save_clear(&sb->save);
+	timer_free(sb->save_again);
 	free(sb->isolation);
 	principal_unref(sb->owner);
 	store_sandbox_clear(&sb->row);
@@ -129,8 +196,8 @@ sandbox_free(struct sandbox *sb)
 static void
 sandbox_free_if_over(struct sandbox *sb)
 {
-	if (sb->state == SANDBOX_GONE && sb->pins == 0 &&
-	    sandbox_save_is_over(&sb->save) && sched_queue_is_empty(&sb->queue))
+	if (sb->state == SANDBOX_GONE && sb->pins == 0 && sb->nwrites == 0 &&
+	    !sb->is_behind && sched_queue_is_empty(&sb->queue))
 		sandbox_free(sb);
 }
 
@@ -188,12 +255,6 @@ static void sandbox_happen(
     struct sandbox *sb, enum sandbox_happening what, const struct err *why);
 
 static void
-on_refused(const struct err *why, void *arg)
-{
-	sandbox_happen(arg, SANDBOX_UNRECORDED, why);
-}
-
-static void
 open_gate(struct sandbox *sb)
 {
 	if (sb->is_open && !sb->is_held)
@@ -230,12 +291,59 @@ send_remove(struct sandbox *sb)
 		do_ask_turn(sb);
 }
 
+static void saved_cb(int rc, const struct err *why, void *arg);
+
 static void
-on_rest(void *arg)
+sandbox_save(struct sandbox *sb)
+{
+	sb->saved_expires_ms = sb->row.expires_ms;
+	sb->nwrites++;
+	store_sandbox_put(sb->all->parts.store, &sb->row, saved_cb, sb);
+}
+
+static void
+save_again_cb(void *arg)
+{
+	struct sandbox *sb = arg;
+
+	if (sb->is_behind)
+		sandbox_save(sb);
+}
+
+static void
+save_failed(struct sandbox *sb, const struct err *why)
+{
+	static struct log_limit limit;
+	struct err e = *why;
+
+	log_warn_limited(&limit, "sandbox %s: its row is not on disk: %s",
+	    sb->row.name, why->msg);
+	if (!sb->is_recorded && sb->nwrites == 1) {
+		(void)err_wrap(&e, "the sandbox could not be recorded");
+		sandbox_happen(sb, SANDBOX_UNRECORDED, &e);
+		return;
+	}
+	sb->is_behind = true;
+	if (sb->save_again == NULL)
+		sb->save_again =
+		    timer_new(sb->all->parts.base, save_again_cb, sb);
+	timer_set_ms(sb->save_again, SAVE_AGAIN_MS);
+}
+
+static void
+saved_cb(int rc, const struct err *why, void *arg)
 {
 	struct sandbox *sb = arg;
 	struct sched *engine = sb->all->parts.engine;
 
+	if (rc == 0)
+		sb->is_recorded = true;
+	if (rc != 0)
+		save_failed(sb, why);
+	else if (sb->nwrites == 1)
+		sb->is_behind = false;
+	if (--sb->nwrites > 0)
+		return;
 	if (sb->is_remove_due)
 		send_remove(sb);
 	if (sb->is_held) {
@@ -246,8 +354,6 @@ on_rest(void *arg)
 	sandbox_free_if_over(sb);
 	sched_turn(engine);
 }
-
-static const struct sandbox_save_ops save_ops = {on_refused, on_rest};
 
 static void
 do_open_gate(struct sandbox *sb)
@@ -280,8 +386,9 @@ do_save(struct sandbox *sb)
 {
 	if (sb->state == SANDBOX_GONE)
 		sb->row.ended_ms = clock_wall_ms();
-	if (sb->state != SANDBOX_GONE || sandbox_save_is_known(&sb->save))
-		sandbox_save_put(&sb->save);
+	/* Of one that is gone only what the database has, or may get. */
+	if (sb->state != SANDBOX_GONE || sb->is_recorded || sb->nwrites > 0)
+		sandbox_save(sb);
 }
 
 static void
@@ -336,9 +443,61 @@ do_tell_adopt(struct sandbox *sb)
 static void
 do_tell_remove(struct sandbox *sb)
 {
-	sb->is_remove_due = sb->save.nwrites > 0;
+	sb->is_remove_due = sb->nwrites > 0;
 	if (!sb->is_remove_due)
 		send_remove(sb);
+}
+
+/* ---- its runs: those that were sent are in its queue as running ones, the
+ * others wait there (sched.h) */
+
+static struct run *
+run_of(struct sched_item *item)
+{
+	return HASH_OF(item, struct run, turn);
+}
+
+/* The worker was told of each that was sent. */
+static bool
+runs_are_told(const struct sandbox *sb)
+{
+	struct sched_item *item;
+
+	TAILQ_FOREACH (item, &sb->queue.running, link)
+		if (!run_of(item)->is_told)
+			return false;
+	return true;
+}
+
+static void
+end_runs(struct sandbox *sb, enum runlog_reason reason)
+{
+	struct sched_item *item;
+
+	while ((item = sched_queue_first(&sb->queue)) != NULL)
+		run_sandbox_gone(
+		    run_of(item), reason, sb->why.code, sb->why.msg);
+}
+
+/* Of those that wait, what an earlier server may have sent: it may have begun,
+ * and with the sandbox the end of its log is lost.  It must not begin again. */
+static void
+end_doubtful(struct sandbox *sb, struct sched_items *list)
+{
+	struct sched_item *item, *next;
+
+	for (item = TAILQ_FIRST(list); item != NULL; item = next) {
+		next = TAILQ_NEXT(item, link);
+		if (run_of(item)->is_doubtful)
+			run_sandbox_gone(run_of(item), RUNLOG_LOST,
+			    sb->why.code, sb->why.msg);
+	}
+}
+
+static void
+move_run_cb(struct sched_item *item, void *arg)
+{
+	run_move(run_of(item), arg);
 }
 
 /* Lets the worker end what it was not told of, so it has to wait for runs of
@@ -350,7 +509,7 @@ sandbox_settle(struct sandbox *sb)
 	struct ipc_chan *chan = sandbox_chan(sb);
 
 	if (sb->is_settled || chan == NULL || !sb->is_resent ||
-	    sb->ndoubtful > 0 || !sandbox_runs_are_told(&sb->queue))
+	    sb->ndoubtful > 0 || !runs_are_told(sb))
 		return;
 	sb->is_settled = true;
 	msg_send_sandbox_settled(chan,
@@ -361,7 +520,13 @@ sandbox_settle(struct sandbox *sb)
 static void
 do_resend(struct sandbox *sb)
 {
-	sandbox_runs_resend(&sb->queue);
+	struct sched_item *item, *next;
+
+	for (item = TAILQ_FIRST(&sb->queue.running); item != NULL;
+	     item = next) {
+		next = TAILQ_NEXT(item, link);
+		run_resend(run_of(item));
+	}
 	sb->is_resent = true;
 	sandbox_settle(sb);
 }
@@ -369,7 +534,12 @@ do_resend(struct sandbox *sb)
 static void
 do_say_ready(struct sandbox *sb)
 {
-	sandbox_runs_begin(&sb->queue, sb->row.container_id);
+	struct sched_item *item;
+
+	TAILQ_FOREACH (item, &sb->queue.running, link) {
+		run_set_container(run_of(item), sb->row.container_id);
+		run_set_deadline(run_of(item));
+	}
 	sandbox_say(sb, BUS_SANDBOX_READY);
 }
 
@@ -395,26 +565,27 @@ do_requeue(struct sandbox *sb)
 	    .ttl_s = sb->row.ttl_s};
 	struct sandbox *to;
 
-	sandbox_runs_end_doubtful(&sb->queue, &sb->why);
+	end_doubtful(sb, &sb->queue.waiting);
+	end_doubtful(sb, &sb->queue.locked);
 	if (sb->queue.nwaiting == 0)
 		return;
 	to = sandbox_make(sb->all, &w, sb->row.generation + 1);
 	to->is_held = true;
 	sched_queue_gate(&to->queue, SCHED_GATE_SHUT);
-	sandbox_runs_move(&sb->queue, to);
-	sandbox_save_put(&to->save); /* behind the moves */
+	sched_move_waiting(&sb->queue, &to->queue, move_run_cb, to);
+	sandbox_save(to); /* behind the moves */
 }
 
 static void
 do_end_lost(struct sandbox *sb)
 {
-	sandbox_runs_end(&sb->queue, RUNLOG_LOST, &sb->why);
+	end_runs(sb, RUNLOG_LOST);
 }
 
 static void
 do_end_failed(struct sandbox *sb)
 {
-	sandbox_runs_end(&sb->queue, RUNLOG_START_FAILED, &sb->why);
+	end_runs(sb, RUNLOG_START_FAILED);
 }
 
 static void
@@ -422,7 +593,7 @@ do_end_canceled(struct sandbox *sb)
 {
 	(void)err_set(&sb->why, ERR_WRONG_STATE,
 	    "the run was canceled: its sandbox was deleted");
-	sandbox_runs_end(&sb->queue, RUNLOG_CANCELED, &sb->why);
+	end_runs(sb, RUNLOG_CANCELED);
 }
 
 static void sandbox_retry_cb(void *arg);
@@ -493,7 +664,7 @@ sandbox_happen(
 		quota_use_drop_sandbox(sb->use, &sb->row);
 	}
 	sb->why = why != NULL ? *why : (struct err){0};
-	sandbox_row_explain(&sb->row, m.to, what, why);
+	explain_step(&sb->row, m.to, what, why);
 	if (m.deeds & SANDBOX_DO_SAVE)
 		sb->row.state = m.word;
 	sb->pins++;
@@ -531,19 +702,35 @@ sandbox_retry_cb(void *arg)
 /* ---- making */
 
 static struct sandbox *
-sandbox_make(
+sandbox_draft(
     struct sandboxes *all, const struct sandbox_wish *w, uint32_t generation)
 {
 	struct sandbox *sb = sandbox_new(all, w->who);
 
-	sb->state = SANDBOX_NEW;
-	sandbox_row_init(&sb->row, w, all->next_id++, generation,
-	    all->parts.conf, all->parts.uses);
+	row_init(&sb->row, w, all->next_id++, generation);
+	quota_use_limit_sandbox(
+	    quota_use_of(all->parts.uses, w->who->tenant), &sb->row);
 	do_touch(sb);
+	return sb;
+}
+
+static void
+sandbox_begin(struct sandbox *sb)
+{
 	sandbox_enter(sb);
-	sandbox_save_put(&sb->save);
+	sandbox_save(sb);
 	if (sandbox_chan(sb) != NULL)
 		sandbox_happen(sb, SANDBOX_WORKER_CAME, NULL);
+}
+
+static struct sandbox *
+sandbox_make(
+    struct sandboxes *all, const struct sandbox_wish *w, uint32_t generation)
+{
+	struct sandbox *sb = sandbox_draft(all, w, generation);
+
+	sb->state = SANDBOX_NEW;
+	sandbox_begin(sb);
 	return sb;
 }
 
@@ -594,7 +781,7 @@ sandbox_replace(
 	if (check_worker(old->all, e) != 0)
 		return e->code;
 	old->pins++;
-	sandbox_row_explain_by(&old->row, "replaced");
+	explain(&old->row.reason, "replaced");
 	sandbox_remove(old);
 	*out = sandbox_make(old->all, &w, old->row.generation + 1);
 	old->pins--;
@@ -609,7 +796,8 @@ sandbox_restore(struct sandboxes *all, struct principal *owner,
 	struct sandbox *sb = sandbox_new(all, owner);
 
 	store_sandbox_copy(&sb->row, row);
-	sandbox_save_restored(&sb->save);
+	sb->is_recorded = true;
+	sb->saved_expires_ms = row->expires_ms;
 	if (row->state == SANDBOX_IS_REMOVING)
 		sb->state = SANDBOX_LEAVING;
 	else if (row->state == SANDBOX_IS_READY)
@@ -629,23 +817,15 @@ sandbox_adopt(struct sandboxes *all, struct principal *owner,
 	    .origin = row->origin,
 	    .ttl_s =
 		(uint32_t)conf_int(all->parts.conf, CONF_DEFAULT_TTL_SECONDS)};
-	struct sandbox *sb = sandbox_new(all, owner);
+	struct sandbox *sb = sandbox_draft(all, &w, row->generation);
 
-	sandbox_row_init(&sb->row, &w, all->next_id++, row->generation,
-	    all->parts.conf, all->parts.uses);
-	do_touch(sb);
-	free(sb->row.name);
-	free(sb->row.container_id);
 	sb->row.uuid = row->uuid;
-	sb->row.name = xstrdup(row->name);
-	sb->row.container_id = xstrdup(row->container_id);
+	xset_text(&sb->row.name, row->name);
+	xset_text(&sb->row.container_id, row->container_id);
 	sb->row.created_ms = row->created_ms;
 	sb->row.state = SANDBOX_IS_READY;
 	sb->state = SANDBOX_AWAY;
-	sandbox_enter(sb);
-	sandbox_save_put(&sb->save);
-	if (sandbox_chan(sb) != NULL)
-		sandbox_happen(sb, SANDBOX_WORKER_CAME, NULL);
+	sandbox_begin(sb);
 }
 
 /* ---- what happens to it */
@@ -670,9 +850,9 @@ sandbox_touch(struct sandbox *sb, uint32_t ttl_s)
 			.ttl_s = ttl_s});
 	}
 	do_touch(sb);
-	if (sb->row.expires_ms - sb->save.expires_ms > save_slack_ms(sb) ||
-	    sb->row.expires_ms < sb->save.expires_ms)
-		sandbox_save_put(&sb->save);
+	if (sb->row.expires_ms - sb->saved_expires_ms > save_slack_ms(sb) ||
+	    sb->row.expires_ms < sb->saved_expires_ms)
+		sandbox_save(sb);
 }
 
 void
@@ -687,10 +867,8 @@ sandbox_remove(struct sandbox *sb)
 void
 sandbox_on_up(struct sandbox *sb, const char *container_id)
 {
-	if (sandbox_state_is_live(sb->state)) {
-		free(sb->row.container_id);
-		sb->row.container_id = xstrdup(container_id);
-	}
+	if (sandbox_state_is_live(sb->state))
+		xset_text(&sb->row.container_id, container_id);
 	sandbox_happen(sb, SANDBOX_IS_UP, NULL);
 }
 
@@ -786,7 +964,7 @@ sandboxes_reap(struct sandboxes *all, int64_t wall_ms)
 		    wall_ms < sb->row.expires_ms)
 			continue;
 		sb->is_expired = true;
-		sandbox_row_explain_by(&sb->row, "expired");
+		explain(&sb->row.reason, "expired");
 		sandbox_remove(sb);
 	}
 }
@@ -824,25 +1002,14 @@ sandboxes_share(struct sandboxes *all)
 }
 
 void
-sandboxes_worker_came(struct sandboxes *all, uint32_t worker)
+sandbox_on_worker(
+    struct sandboxes *all, uint32_t worker, enum sandbox_happening what)
 {
 	struct sandbox *sb, *next;
 
 	for (sb = TAILQ_FIRST(&all->list); sb != NULL; sb = next) {
 		next = TAILQ_NEXT(sb, link);
 		if (sb->worker == worker)
-			sandbox_happen(sb, SANDBOX_WORKER_CAME, NULL);
-	}
-}
-
-void
-sandboxes_worker_went(struct sandboxes *all, uint32_t worker)
-{
-	struct sandbox *sb, *next;
-
-	for (sb = TAILQ_FIRST(&all->list); sb != NULL; sb = next) {
-		next = TAILQ_NEXT(sb, link);
-		if (sb->worker == worker)
-			sandbox_happen(sb, SANDBOX_WORKER_WENT, NULL);
+			sandbox_happen(sb, what, NULL);
 	}
 }

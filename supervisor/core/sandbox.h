@@ -22,7 +22,6 @@
 #include "common/xmalloc.h"
 #include "supervisor/core/bus.h"
 #include "supervisor/core/names.h"
-#include "supervisor/core/sandbox_save.h"
 #include "supervisor/core/sandbox_step.h"
 #include "supervisor/core/sched.h"
 #include "supervisor/core/share.h"
@@ -56,13 +55,17 @@ struct sandbox {
 	unsigned int ndoubtful;   /* old runs that wait: see run.is_doubtful */
 	struct share_held share;  /* of the host, beside others */
 	bool is_expired;          /* not wanted because its time was over */
-	struct sandbox_save save; /* of its row */
+	unsigned int nwrites;     /* of its row, under way */
+	bool is_recorded;         /* the database has a row of it */
+	bool is_behind;           /* the last write failed: made again */
+	int64_t saved_expires_ms; /* what the database has */
 	bool is_remove_due;       /* told when its row is written */
 	bool is_open, is_held;    /* its gate, but for what is to be written */
 	uint32_t left;   /* processes that commands left behind, told last */
 	char *isolation; /* how it is held, as JSON; NULL: not told */
 	struct err why;  /* for the deeds of a step */
 	struct timer *retry;
+	struct timer *save_again;
 	struct hash_entry by_id;
 	TAILQ_ENTRY(sandbox) link; /* in order of their numbers */
 };
@@ -87,16 +90,18 @@ struct sandbox *sandboxes_find(struct sandboxes *all, uint64_t id);
 struct sandbox *sandbox_find_named(
     struct sandboxes *all, struct tenant_id tenant, const char *identifier);
 uint64_t sandboxes_live(const struct sandboxes *all);
-/* sandboxes_each - in no case may on make or end one */
-void sandboxes_each(const struct sandboxes *all,
-    void (*on)(const struct sandbox *sb, void *arg), void *arg);
+/* sandboxes_next - in the order of their numbers; NULL: the first, the last */
+struct sandbox *sandboxes_next(
+    const struct sandboxes *all, const struct sandbox *sb);
 /* sandboxes_reap - those whose time is over and that nobody uses */
 void sandboxes_reap(struct sandboxes *all, int64_t wall_ms);
 /* sandboxes_share - a tick has passed (share.h): some whose share of the host
  * is another now get it; few at a time, it is an engine's work */
 void sandboxes_share(struct sandboxes *all);
-void sandboxes_worker_came(struct sandboxes *all, uint32_t worker);
-void sandboxes_worker_went(struct sandboxes *all, uint32_t worker);
+/* sandbox_on_worker - to all of that worker; what: SANDBOX_WORKER_CAME or _WENT
+ */
+void sandbox_on_worker(
+    struct sandboxes *all, uint32_t worker, enum sandbox_happening what);
 
 /* ---- one sandbox */
 

@@ -26,10 +26,8 @@ list_flush(struct sweep_list *l)
 }
 
 static void
-list_add(const struct sandbox *sb, void *arg)
+list_add(struct sweep_list *l, const struct sandbox *sb)
 {
-	struct sweep_list *l = arg;
-
 	if (sb->state == SANDBOX_GONE)
 		return;
 	if (buf_len(&l->uuids) + sizeof(sb->row.uuid.b) > MSG_SWEEP_UUIDS_MAX)
@@ -41,11 +39,13 @@ static bool
 sweeper_send(const struct sweeper *s)
 {
 	struct sweep_list l = {.chan = fleet_sweeper_chan(s->fleet)};
+	const struct sandbox *sb = NULL;
 
 	if (l.chan == NULL)
 		return false;
 	buf_init(&l.uuids, MSG_SWEEP_UUIDS_MAX);
-	sandboxes_each(s->sandboxes, list_add, &l);
+	while ((sb = sandboxes_next(s->sandboxes, sb)) != NULL)
+		list_add(&l, sb);
 	list_flush(&l);
 	buf_clear(&l.uuids);
 	msg_send_sweep_end(l.chan,

@@ -277,9 +277,8 @@ compare(const void *a, const void *b)
 }
 
 static void
-select_cb(const struct sandbox *sb, void *arg)
+select_sandbox(struct selection *s, const struct sandbox *sb)
 {
-	struct selection *s = arg;
 	const struct list_place *p = s->after;
 
 	if (sb->row.tenant != s->tenant.n || !sb->name.is_held)
@@ -345,6 +344,7 @@ sandboxes_on_start(struct tool_call *t)
 	struct selection s = {.tenant = t->call->who->tenant,
 	    .state = js_text(t->arguments, "state"),
 	    .identifier = js_text(t->arguments, "identifier")};
+	const struct sandbox *sb = NULL;
 	struct list_place after;
 	struct err e;
 	json_t *o;
@@ -357,7 +357,8 @@ sandboxes_on_start(struct tool_call *t)
 	}
 	if (cursor[0] != '\0')
 		s.after = &after;
-	sandboxes_each(core_sandboxes(t->core), select_cb, &s);
+	while ((sb = sandboxes_next(core_sandboxes(t->core), sb)) != NULL)
+		select_sandbox(&s, sb);
 	if (s.n > 0)
 		qsort(s.found, s.n, sizeof(struct sandbox *), compare);
 	o = view_selection(&s, limit_of(t));

@@ -329,9 +329,8 @@ is_counted(const struct count *c, const struct sandbox *sb, const struct run *r)
 }
 
 static void
-count_cb(const struct sandbox *sb, void *arg)
+count_runs(struct count *c, const struct sandbox *sb)
 {
-	struct count *c = arg;
 	const struct sched_items *const lists[] = {
 	    &sb->queue.waiting, &sb->queue.locked, &sb->queue.running};
 	struct sched_item *item;
@@ -349,8 +348,11 @@ record_count(const struct core *core, struct tenant_id tenant,
     const struct history_query *q, uint32_t states)
 {
 	struct count c = {tenant, &q->filter, states, 0};
+	const struct sandbox *sb = NULL;
 
-	if (q->sort == HISTORY_CREATED && !wants_ended(&q->filter))
-		sandboxes_each(core_sandboxes(core), count_cb, &c);
+	if (q->sort != HISTORY_CREATED || wants_ended(&q->filter))
+		return 0;
+	while ((sb = sandboxes_next(core_sandboxes(core), sb)) != NULL)
+		count_runs(&c, sb);
 	return c.n;
 }

@@ -240,25 +240,19 @@ model_step(void)
 
 /* ---- at rest, all agree */
 
-static void
-count_moving(const struct sandbox *sb, void *arg)
-{
-	unsigned int *n = arg;
-
-	*n += sb->save.nwrites > 0 ||
-	    (sb->state != SANDBOX_READY && sb->state != SANDBOX_GONE);
-}
-
 static bool
 is_at_rest(void)
 {
-	unsigned int moving = 0;
+	const struct sandbox *sb = NULL;
 
 	for (uint64_t id = 0; id < m.nboxes; id++)
 		if (m.boxes[id].op != OP_NONE)
 			return false;
-	sandboxes_each(core_sandboxes(g.core), count_moving, &moving);
-	return moving == 0 && runs_active(core_runs(g.core)) == 0;
+	while ((sb = sandboxes_next(core_sandboxes(g.core), sb)) != NULL)
+		if (sb->nwrites > 0 ||
+		    (sb->state != SANDBOX_READY && sb->state != SANDBOX_GONE))
+			return false;
+	return runs_active(core_runs(g.core)) == 0;
 }
 
 static void
@@ -283,29 +277,29 @@ come_to_rest(void)
 	m.is_calm = false;
 }
 
-static void
-count_box(const struct sandbox *sb, void *arg)
+static unsigned int
+check_box(const struct sandbox *sb)
 {
-	unsigned int *n = arg;
-
 	if (sb->state == SANDBOX_GONE)
-		return;
-	(*n)++;
+		return 0;
 	assert_int_equal(sb->state, SANDBOX_READY);
 	assert_ptr_equal(ground_find(sb->row.identifier), sb);
 	assert_true(sb->row.id < m.nboxes);
 	assert_true(m.boxes[sb->row.id].is_alive);
 	assert_true(m.boxes[sb->row.id].is_settled);
+	return 1;
 }
 
 static void
 check_boxes(void)
 {
 	unsigned int wanted = 0, alive = 0;
+	const struct sandbox *box = NULL;
 	struct store_snapshot snap;
 	struct err e;
 
-	sandboxes_each(core_sandboxes(g.core), count_box, &wanted);
+	while ((box = sandboxes_next(core_sandboxes(g.core), box)) != NULL)
+		wanted += check_box(box);
 	for (uint64_t id = 0; id < m.nboxes; id++)
 		alive += m.boxes[id].is_alive;
 	assert_int_equal(alive, wanted);

@@ -101,7 +101,7 @@ TEST(a_removal_is_told_when_its_row_is_on_disk)
 	sqlite3 *lock;
 
 	say_ready(0, 1);
-	ground_wait_until(sb->save.nwrites == 0);
+	ground_wait_until(sb->nwrites == 0);
 	lock = ground_lock();
 	sandbox_remove(sb);
 	ground_settle(0);

@@ -87,7 +87,7 @@ TEST(removals_wait_for_their_turn_as_well)
 	for (unsigned int i = 1; i <= 3 * PLACES; i++)
 		last = open_of(a, i)->row.id;
 	sandbox_remove(old);
-	ground_wait_until(old->save.nwrites == 0);
+	ground_wait_until(old->nwrites == 0);
 	assert_int_equal(count_told("remove "), 0);
 	(void)open_of(b, 1);
 	/* What waits and is not wanted any more is never asked for. */
@@ -181,8 +181,8 @@ turns_open(struct turns *t)
 	*t = (struct turns){.nitems = ITEMS * (unsigned int)CPU_COUNT(&set)};
 	t->runs = sched_new(begin_cb);
 	t->engine = sched_new(begin_cb);
-	t->uses =
-	    quota_uses_new(core_tenants(g.core), g.store, t->runs, t->engine);
+	t->uses = quota_uses_new(core_conf(g.core), core_tenants(g.core),
+	    g.store, t->runs, t->engine);
 	t->a = quota_use_of(t->uses, tenant_of("a")->tenant);
 	t->b = quota_use_of(t->uses, tenant_of("b")->tenant);
 	t->of_a = xcalloc(t->nitems, sizeof(*t->of_a));

@@ -30,10 +30,8 @@ struct recount {
 };
 
 static void
-recount_cb(const struct sandbox *sb, void *arg)
+recount(struct recount *n, const struct sandbox *sb)
 {
-	struct recount *n = arg;
-
 	n->running += sb->queue.nrunning;
 	n->waiting += sb->queue.nwaiting;
 	if (sb->state == SANDBOX_GONE)
@@ -47,9 +45,11 @@ static void
 expect_no_drift(void)
 {
 	const struct quota_use *u = use();
+	const struct sandbox *sb = NULL;
 	struct recount n = {0};
 
-	sandboxes_each(core_sandboxes(g.core), recount_cb, &n);
+	while ((sb = sandboxes_next(core_sandboxes(g.core), sb)) != NULL)
+		recount(&n, sb);
 	assert_int_equal(u->sandboxes, n.sandboxes);
 	assert_int_equal(u->nano_cpus, n.nano_cpus);
 	assert_int_equal(u->memory_bytes, n.memory_bytes);
