@@ -256,8 +256,7 @@ artifacts_failed(struct artifacts *a, uint32_t number)
 void
 artifacts_fail(struct artifacts *a, const char *why)
 {
-	free(a->error);
-	a->error = xstrdup(why);
+	xset_text(&a->error, why);
 }
 
 bool

@@ -21,7 +21,6 @@
 #include "supervisor/core/quota_use.h"
 #include "supervisor/core/run.h"
 #include "supervisor/core/run_row.h"
-#include "supervisor/core/run_times.h"
 #include "supervisor/core/sandbox.h"
 #include "supervisor/core/sched.h"
 #include "supervisor/core/sweeper.h"
@@ -41,7 +40,6 @@ struct core {
 	struct bus bus;
 	struct bus_member member;
 	struct counters counters;
-	struct run_times times;
 	struct chronicle chronicle;
 	struct acts *acts;
 	struct tenants *tenants;
@@ -150,12 +148,6 @@ const struct counters *
 core_counters(const struct core *c)
 {
 	return &c->counters;
-}
-
-const struct run_times *
-core_run_times(const struct core *c)
-{
-	return &c->times;
 }
 
 /* ---- what workers say */
@@ -637,7 +629,6 @@ core_new(const struct core_parts *parts, struct core **out, struct err *e)
 	}
 	bus_init(&c->bus);
 	counters_init(&c->counters, &c->bus);
-	run_times_init(&c->times, &c->bus);
 	chronicle_init(&c->chronicle, &c->bus, c->parts.conf);
 	store_audit_keep(
 	    parts->store, (uint64_t)conf_int(parts->conf, CONF_AUDIT_ROWS));
@@ -683,7 +674,6 @@ core_free(struct core *c)
 	bus_leave(&c->bus, &c->member);
 	acts_free(c->acts);
 	chronicle_clear(&c->chronicle, &c->bus);
-	run_times_clear(&c->times, &c->bus);
 	counters_clear(&c->counters, &c->bus);
 	secrets_free(c->secrets);
 	tenants_free(c->tenants);
@@ -782,13 +772,11 @@ int
 core_recover(struct core *c, struct err *e)
 {
 	struct store_snapshot snap;
-	struct store_counts total;
 	int rc;
 
-	if (store_counts(c->parts.store, &total, e) != 0 ||
+	if (store_counts(c->parts.store, &c->counters.total, e) != 0 ||
 	    store_snapshot(c->parts.store, run_asked_slim, &snap, e) != 0)
 		return e->code;
-	counters_restore(&c->counters, &total);
 	event_news_began(c->news, snap.next_run);
 	rc = quota_uses_restore(c->uses, clock_wall_ms(), e);
 	if (rc == 0)

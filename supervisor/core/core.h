@@ -125,6 +125,5 @@ uint64_t core_spool_bytes(const struct core *c);
 struct core_stats core_stats(const struct core *c);
 struct fleet *core_fleet(const struct core *c);
 const struct counters *core_counters(const struct core *c);
-const struct run_times *core_run_times(const struct core *c);
 
 #endif

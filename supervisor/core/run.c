@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/conf.h"
 #include "common/fd.h"
 #include "common/log.h"
@@ -28,6 +29,7 @@
 
 #define RETRY_MS 1000
 #define RESEND_MS 100
+#define FILES_MS 600000 /* to copy them, when its programs are over */
 /* A log that cannot be read is tried again this often, then given up. */
 #define READS_MAX 60
 
@@ -43,6 +45,12 @@ struct runs {
 };
 
 /* ---- finding */
+
+static bool
+is_overdue(const struct run *r, uint64_t now_ms)
+{
+	return r->deadline_ms != 0 && r->deadline_ms <= now_ms;
+}
 
 static bool
 is_uuid(const struct hash_entry *en, const void *key)
@@ -81,8 +89,7 @@ runs_overdue(struct runs *rs, uint64_t now_ms)
 	struct run *r;
 
 	TAILQ_FOREACH (r, &rs->phases[RUN_SENT], link)
-		if (run_deadline_is_over(&r->deadline, now_ms) &&
-		    r->sandbox->state == SANDBOX_READY)
+		if (is_overdue(r, now_ms) && r->sandbox->state == SANDBOX_READY)
 			return r;
 	return NULL;
 }
@@ -452,8 +459,7 @@ static void
 end_by_log(struct run *r)
 {
 	r->why = r->log_end.end.reason;
-	free(r->why_text);
-	r->why_text = xstrdup("");
+	xset_text(&r->why_text, "");
 	r->fail_code = 0;
 	if (r->log_end.end.artifacts && !artifacts_has_error(&r->artifacts))
 		artifacts_fail(&r->artifacts,
@@ -694,7 +700,7 @@ run_create(struct runs *rs, struct sandbox *sb, struct run_wish *w,
 	r->row.spec = spec;
 	r->row.spec_len = n;
 	run_asked_note(&r->row);
-	run_clock_make(&r->clock);
+	r->made_us = clock_mono_us();
 	r->log = log;
 	r->merge = w->merge;
 	run_enter(r);
@@ -784,7 +790,8 @@ void
 run_start(struct run *r)
 {
 	r->worker = r->sandbox->worker;
-	r->row.sent_ms = run_clock_send(&r->clock);
+	r->sent_wall_us = clock_wall_us();
+	r->row.sent_ms = r->sent_wall_us / 1000;
 	run_happen(r, RUN_ITS_TURN);
 	if (r->sandbox->state == SANDBOX_READY)
 		run_set_deadline(r);
@@ -795,7 +802,14 @@ run_start(struct run *r)
 void
 run_set_deadline(struct run *r)
 {
-	run_deadline_set(&r->deadline, &r->row, r->runs->parts.conf);
+	uint64_t at = clock_mono_ms() +
+	    (uint64_t)conf_int(r->runs->parts.conf, CONF_RUN_GRACE_MS);
+
+	if (r->deadline_ms == 0)
+		for (uint32_t i = 0; i < r->row.ncommands; i++)
+			at += r->row.commands[i].timeout_ms;
+	if (at > r->deadline_ms)
+		r->deadline_ms = at;
 }
 
 void
@@ -813,15 +827,13 @@ run_sandbox_gone(
 {
 	if (r->phase > RUN_SENT)
 		return;
-	if (reason == RUNLOG_LOST &&
-	    run_deadline_is_over(&r->deadline, clock_mono_ms())) {
+	if (reason == RUNLOG_LOST && is_overdue(r, clock_mono_ms())) {
 		reason = RUNLOG_TIMEOUT;
 		text = "the run is over its limits and its agent does not "
 		       "answer: its sandbox was replaced";
 	}
 	r->why = reason;
-	free(r->why_text);
-	r->why_text = xstrdup(text);
+	xset_text(&r->why_text, text);
 	r->fail_code = code;
 	r->is_lost = true;
 	if (r->phase == RUN_SENT) /* its worker may still be writing */
@@ -834,7 +846,8 @@ run_move(struct run *r, struct sandbox *to)
 {
 	r->sandbox = to;
 	r->worker = to->worker;
-	run_row_move(&r->row, &to->row);
+	r->row.sandbox = to->row.id;
+	xset_text(&r->row.sandbox_name, to->row.name);
 	r->changes++;
 	store_run_move(r->runs->parts.store, r->row.id, to->row.id,
 	    to->row.name, NULL, NULL);
@@ -843,8 +856,7 @@ run_move(struct run *r, struct sandbox *to)
 void
 run_set_container(struct run *r, const char *container_id)
 {
-	free(r->row.container_id);
-	r->row.container_id = xstrdup(container_id);
+	xset_text(&r->row.container_id, container_id);
 	r->changes++;
 }
 
@@ -869,8 +881,10 @@ run_on_record(struct run *r, const struct span *record, struct err *e)
 		&r->row, &r->log_end, &h, record->p + RUNLOG_HEADER_BYTES))
 		run_say_command(h.command, r);
 	r->changes++;
-	if (r->log_end.has_end)
-		run_deadline_files(&r->deadline);
+	if (r->log_end.has_end && r->deadline_ms != 0 && !r->is_for_files) {
+		r->is_for_files = true;
+		r->deadline_ms = clock_mono_ms() + FILES_MS;
+	}
 	return 0;
 }
 
@@ -884,8 +898,7 @@ run_on_ended(struct run *r, const struct msg_run_ended *m, struct err *e)
 	store_log_hold(r->log, m->log.p, m->log.n, r->view != NULL);
 	run_on_bytes(r, m->length);
 	r->why = m->reason;
-	free(r->why_text);
-	r->why_text = xstrdup(m->text);
+	xset_text(&r->why_text, m->text);
 	if (m->artifacts_error[0] != '\0')
 		artifacts_fail(&r->artifacts, m->artifacts_error);
 	run_happen(r,
@@ -897,23 +910,16 @@ run_on_ended(struct run *r, const struct msg_run_ended *m, struct err *e)
 /* ---- its files */
 
 static void
-answer_offer(struct run *r, uint32_t number, int fd, const char *refusal)
+answer_cb(void *arg, uint32_t number, int fd, const struct err *why)
 {
+	const struct run *r = arg;
+
 	msg_send_artifact_fd(run_chan(r),
 	    &(struct msg_artifact_fd){.id = r->row.id,
 		.tenant = r->row.tenant,
 		.file = number,
-		.refusal = refusal,
-		.file_fd = fd});
-}
-
-static void
-answer_cb(void *arg, uint32_t number, int fd, const struct err *why)
-{
-	if (fd < 0)
-		answer_offer(arg, number, -1, why->msg);
-	else
-		answer_offer(arg, number, fd, "");
+		.refusal = fd < 0 ? why->msg : "",
+		.file_fd = fd < 0 ? -1 : fd});
 }
 
 void
@@ -925,11 +931,14 @@ run_on_artifact_open(struct run *r, const struct msg_artifact_open *m)
 	    .mtime_ns = m->mtime_ns,
 	    .path = m->path.p,
 	    .path_len = m->path.n};
+	struct err e;
 
-	if (r->phase == RUN_SENT)
+	if (r->phase == RUN_SENT) {
 		artifacts_offer(&r->artifacts, &offer, answer_cb, r);
-	else
-		answer_offer(r, m->file, -1, "the run is over");
+		return;
+	}
+	answer_cb(
+	    r, m->file, err_set(&e, ERR_WRONG_STATE, "the run is over"), &e);
 }
 
 void

@@ -25,8 +25,6 @@
 #include "supervisor/core/bus.h"
 #include "supervisor/core/logs.h"
 #include "supervisor/core/run_asked.h"
-#include "supervisor/core/run_clock.h"
-#include "supervisor/core/run_deadline.h"
 #include "supervisor/core/run_row.h"
 #include "supervisor/core/run_step.h"
 #include "supervisor/core/run_wish.h"
@@ -54,8 +52,9 @@ struct run {
 	enum run_phase phase;
 	unsigned int refs;
 	struct bus bus;
-	struct run_clock clock;
-	uint64_t changes; /* of its row, since it is in memory */
+	uint64_t made_us;     /* monotonic; 0: by an earlier front */
+	int64_t sent_wall_us; /* its turn came; 0: not yet, or then */
+	uint64_t changes;     /* of its row, since it is in memory */
 	struct sched_item turn;
 	struct run_asked asked;
 	bool is_due;      /* its turn has come, and its spec is on its way */
@@ -76,7 +75,10 @@ struct run {
 	bool is_lost;  /* the log alone says what it had done */
 	int fail_code; /* ERR_*: it ended before it began; for its caller */
 	struct run_ending ending;
-	struct run_deadline deadline;
+	/* When it should be over, whatever its agent says: the sum of its
+	 * commands' limits and RUN_GRACE_MS (decision 16); 0: not yet. */
+	uint64_t deadline_ms;
+	bool is_for_files;   /* the deadline: its programs are over */
 	unsigned int nreads; /* of its log that failed */
 	struct timer *retry;
 	struct hash_entry by_id;

@@ -29,13 +29,6 @@ run_asked_is_fit(const struct store_run *row)
 	return true;
 }
 
-static void
-set_text(char **to, const char *text)
-{
-	free(*to);
-	*to = xstrdup(text);
-}
-
 void
 run_asked_drop_spec(struct store_run *row)
 {
@@ -53,10 +46,10 @@ drop_all(struct store_run *row)
 	for (uint32_t i = 0; i < row->ncommands; i++) {
 		struct store_command *c = &row->commands[i];
 
-		set_text(&c->shell, "");
-		set_text(&c->argv_json, "");
-		set_text(&c->cwd, "");
-		set_text(&c->env_json, "");
+		xset_text(&c->shell, "");
+		xset_text(&c->argv_json, "");
+		xset_text(&c->cwd, "");
+		xset_text(&c->env_json, "");
 	}
 }
 
@@ -94,10 +87,10 @@ take(struct store_run *row, const struct store_run *from,
 		struct store_command *c = &row->commands[i];
 		const struct store_command *f = &from->commands[i];
 
-		set_text(&c->shell, f->shell);
-		set_text(&c->argv_json, f->argv_json);
-		set_text(&c->cwd, f->cwd);
-		set_text(&c->env_json, f->env_json);
+		xset_text(&c->shell, f->shell);
+		xset_text(&c->argv_json, f->argv_json);
+		xset_text(&c->cwd, f->cwd);
+		xset_text(&c->env_json, f->env_json);
 	}
 	if (store_run_is_cut(row))
 		fill_cut(row, from);

@@ -8,13 +8,6 @@
 #include "common/exit.h"
 #include "common/xmalloc.h"
 
-static void
-set_string(char **to, const char *text)
-{
-	free(*to);
-	*to = xstrdup(text);
-}
-
 /* ---- the beginning */
 
 /* Who asked, by what and from where; the one without a token is nobody. */
@@ -67,23 +60,6 @@ run_row_begin(struct store_run *row, struct run_wish *w, uint64_t id,
 	set_asker(row, w->by);
 }
 
-void
-run_row_move(struct store_run *row, const struct store_sandbox *to)
-{
-	row->sandbox = to->id;
-	set_string(&row->sandbox_name, to->name);
-}
-
-uint64_t
-run_row_limits_ms(const struct store_run *row)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < row->ncommands; i++)
-		sum += row->commands[i].timeout_ms;
-	return sum;
-}
-
 /* ---- records */
 
 /* The compatible tools' words for how a command ended, and ours. */
@@ -119,7 +95,7 @@ command_ended(
 	c->status = status_of(end);
 	c->end_reason = end->reason;
 	if (end->text[0] != '\0')
-		set_string(&c->error, end->text);
+		xset_text(&c->error, end->text);
 	return is_new;
 }
 

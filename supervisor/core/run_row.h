@@ -18,11 +18,6 @@ struct conf;
 void run_row_begin(struct store_run *row, struct run_wish *w, uint64_t id,
     const struct store_sandbox *sandbox, const struct conf *conf);
 
-/* run_row_move - it is another sandbox's from now on */
-void run_row_move(struct store_run *row, const struct store_sandbox *to);
-/* run_row_limits_ms - of all its commands, one after another */
-uint64_t run_row_limits_ms(const struct store_run *row);
-
 /* What the log says of the whole run; has_end: its last record has come. */
 struct run_log_end {
 	bool has_end;

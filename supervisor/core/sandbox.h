@@ -98,8 +98,7 @@ void sandboxes_reap(struct sandboxes *all, int64_t wall_ms);
 /* sandboxes_share - a tick has passed (share.h): some whose share of the host
  * is another now get it; few at a time, it is an engine's work */
 void sandboxes_share(struct sandboxes *all);
-/* sandbox_on_worker - to all of that worker; what: SANDBOX_WORKER_CAME or _WENT
- */
+/* sandbox_on_worker - all of that worker; SANDBOX_WORKER_CAME or _WENT */
 void sandbox_on_worker(
     struct sandboxes *all, uint32_t worker, enum sandbox_happening what);
 

@@ -206,10 +206,7 @@ void
 tenant_rule(struct tenant *n, const char *runtime, bool read_only_root,
     store_done_cb done, void *arg)
 {
-	char *copy = xstrdup(runtime);
-
-	free(n->row.runtime);
-	n->row.runtime = copy;
+	xset_text(&n->row.runtime, runtime);
 	n->row.read_only_root = read_only_root;
 	tenant_save(n, done, arg);
 }

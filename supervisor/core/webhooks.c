@@ -314,21 +314,12 @@ webhook_drop(struct webhook *w, store_done_cb done, void *arg)
 }
 
 static void
-set_text(char **at, const char *text)
-{
-	char *copy = xstrdup(text);
-
-	free(*at);
-	*at = copy;
-}
-
-static void
 is_well(struct store_webhook *r)
 {
 	r->failing_ms = r->next_ms = 0;
 	r->attempts = 0;
 	r->waited_ms = 0;
-	set_text(&r->why, "");
+	xset_text(&r->why, "");
 }
 
 static void
@@ -338,13 +329,13 @@ apply(struct webhook *w, const struct webhook_wish *wish)
 	bool was_enabled = r->enabled;
 
 	if (wish->url != NULL)
-		set_text(&r->url, wish->url);
+		xset_text(&r->url, wish->url);
 	if (wish->kinds != NULL)
-		set_text(&r->kinds, wish->kinds);
+		xset_text(&r->kinds, wish->kinds);
 	if (wish->enabled != NULL)
 		r->enabled = *wish->enabled;
 	r->changed_ms = clock_wall_ms();
-	set_text(&r->disabled_why, "");
+	xset_text(&r->disabled_why, "");
 	is_well(r); /* it is tried at once */
 	if (r->enabled && !was_enabled) {
 		r->seq = wish->seq;
@@ -421,7 +412,7 @@ webhook_disable(struct webhook *w, const char *why)
 {
 	w->row.enabled = false;
 	w->row.changed_ms = clock_wall_ms();
-	set_text(&w->row.disabled_why, why);
+	xset_text(&w->row.disabled_why, why);
 	webhook_save(w, NULL, NULL);
 	tell_event(w, EVENT_WEBHOOK_DISABLED, why, 0);
 	tell_changed(w);
@@ -495,7 +486,7 @@ webhook_failed(struct webhook *w, const struct webhook_failure *f,
 		fatal(EXIT_BUG, "no random bytes");
 	if (r->failing_ms == 0)
 		r->failing_ms = now_ms;
-	set_text(&r->why, f->why);
+	xset_text(&r->why, f->why);
 	if (r->attempts < UINT32_MAX)
 		r->attempts++;
 	*delay_ms = webhook_delay_ms(r->attempts, dice);

@@ -9,7 +9,6 @@
 #include "supervisor/core/fleet.h"
 #include "supervisor/core/quota_use.h"
 #include "supervisor/core/run.h"
-#include "supervisor/core/run_times.h"
 #include "supervisor/core/tenants.h"
 #include "supervisor/front/deliveries.h"
 #include "supervisor/front/exposition.h"
@@ -321,7 +320,7 @@ exemplar_cb(enum metric_number family, unsigned int bucket,
 	if (family < FAMILY_RUN_QUEUE_SECONDS ||
 	    family > FAMILY_RUN_DURATION_SECONDS)
 		return false;
-	r = run_times_latest(core_run_times(s->front->core),
+	r = counters_latest(core_counters(s->front->core),
 	    (enum run_span)(family - FAMILY_RUN_QUEUE_SECONDS), bucket);
 	if (r == NULL)
 		return false;
